@@ -1,0 +1,150 @@
+/*
+ * Data sets in memory, their readers, splits, and the batch loader.
+ *
+ * A data set is a number of samples, each with the same fields: field 0 is what
+ * the model sees, the last is the truth (label i32 [], or target f32 [k]).
+ * Readers check file sizes and headers before they allocate; every error names
+ * the file, and the line and column or the byte where that says more.
+ */
+#ifndef CLTRAIN_DATA_H
+#define CLTRAIN_DATA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cltrain/export.h>
+#include <cltrain/status.h>
+#include <cltrain/tensor.h>
+
+CLT_BEGIN_DECLS
+
+#define CLT_MAX_FIELDS 4
+
+/* A batch: borrowed arrays whose dimension 0 is `samples`. */
+typedef struct clt_batch {
+    int64_t samples;
+    int n_fields;
+    clt_array fields[CLT_MAX_FIELDS];
+} clt_batch;
+
+/* Immutable once made, save for clt_dataset_standardize; may then be read by several threads. */
+typedef struct clt_dataset clt_dataset;
+
+/* The UCI hand-written digits that the library carries: 1,797 images f32
+ * [1, 8, 8] scaled to [0, 1], label i32 in [0, 10). */
+CLT_API clt_status clt_dataset_digits(clt_dataset **dataset);
+
+typedef struct clt_csv_options {
+    const char *label;   /* column name (needs a header) or index from 0, negative from the end;
+                            default: the last */
+    int skip_lines;      /* lines before the header or the data */
+    bool no_header;      /* default: there is one if the first line has a field that is no number,
+                            but neither empty nor "nan" or "inf" */
+    bool header;         /* there is one, even if all its fields are numbers */
+    char separator;      /* default ',' */
+    bool regression;     /* the label is a f32 target; default: classes, whole numbers from 0 */
+} clt_csv_options;
+
+/* A table of numbers: features f32 [columns - 1], then the label. Fields may be quoted; the
+ * decimal point is a point in every locale. CLT_E_FORMAT for an empty or non-numeric field and
+ * for a line with too few or too many, CLT_E_RANGE for a label that is no class; they name the
+ * line and the column, both counted from 1. CLT_E_NOT_FOUND for a label column that there is
+ * none of. A gzipped file is read too. */
+CLT_API clt_status clt_dataset_csv(clt_dataset **dataset, const char *path,
+                                   const clt_csv_options *options);
+
+/* MNIST's format: images u8 [n, h, w] -> f32 [1, h, w] in [0, 1] and labels u8 [n].
+ * Either file may be gzipped. */
+CLT_API clt_status clt_dataset_idx(clt_dataset **dataset, const char *images_path,
+                                   const char *labels_path);
+
+/* CIFAR-10's binary version: the files' records of 1 label and 3072 pixels, one
+ * file after the other -> f32 [3, 32, 32] in [0, 1]. */
+CLT_API clt_status clt_dataset_cifar10(clt_dataset **dataset, const char *const *paths, int n_paths);
+
+/* Two .npy files (version 1 to 3, C order, little-endian f4, f8, u1, i4, i8). X
+ * [n, ...] becomes f32, [n] as [n, 1], values as they are. Y: integers [n] become labels;
+ * floats [n] or [n, k] targets f32 [1] or [k]. CLT_E_UNSUPPORTED for other types and orders. */
+CLT_API clt_status clt_dataset_npy(clt_dataset **dataset, const char *x_path, const char *y_path);
+
+/* Sample i is f32, of class i % classes: that class's prototype, drawn from N(0, 1) with the
+ * seed, plus noise N(0, 1). Learnable, for benchmarks. */
+CLT_API clt_status clt_dataset_synthetic(clt_dataset **dataset, clt_shape sample, int classes,
+                                         int64_t samples, uint64_t seed);
+
+/* y = x w + b + noise N(0, noise^2), x ~ N(0, 1), w and b drawn from the seed: f32 [d] -> f32 [1]. */
+CLT_API clt_status clt_dataset_synthetic_regression(clt_dataset **dataset, int64_t samples,
+                                                    int64_t features, float noise, uint64_t seed);
+
+/* The caller's arrays (dimension 0 = samples; f32, i32 or u8), copied. CLT_E_RANGE for a label
+ * (last of several fields, i32 [n]) below 0. */
+CLT_API clt_status clt_dataset_from_arrays(clt_dataset **dataset, const clt_array *fields, int n_fields);
+
+/* NULL is fine. Destroy loaders and splits first. */
+CLT_API void clt_dataset_destroy(clt_dataset *dataset);
+
+CLT_API int64_t clt_dataset_samples(const clt_dataset *dataset);
+CLT_API int clt_dataset_fields(const clt_dataset *dataset);
+/* Type and shape of one sample's field; rank -1 for a field that there is none of. */
+CLT_API clt_dtype clt_dataset_dtype(const clt_dataset *dataset, int field);
+CLT_API clt_shape clt_dataset_shape(const clt_dataset *dataset, int field);
+/* Number of classes: 1 + the largest label, for a part of a split that of the whole; 0 if the
+ * last field is no i32 label or the only field. */
+CLT_API int clt_dataset_classes(const clt_dataset *dataset);
+/* All samples of a field, borrowed: dimension 0 is the number of samples. */
+CLT_API clt_array clt_dataset_array(const clt_dataset *dataset, int field);
+
+/* Splits into new data sets that share no sample, after a seeded shuffle:
+ * floor(fraction x samples) go to each part of `fractions` (each > 0, their sum
+ * <= 1 but for rounding), what remains to the first. `parts` receives n data sets, each the
+ * caller's to destroy. CLT_E_RANGE if one would be empty. */
+CLT_API clt_status clt_dataset_split(const clt_dataset *dataset, const double *fractions, int n,
+                                     uint64_t seed, clt_dataset **parts);
+
+/* Subtracts `like`'s mean and divides by its standard deviation, for each element
+ * (of the population) of field 0 (f32), or for each channel where the sample has rank 3.
+ * Elements without spread are only centred. `like` is usually the training part. To treat
+ * several parts alike, do `like` itself last. CLT_E_RANGE if `like` has values that are not
+ * finite; nothing is changed then. */
+CLT_API clt_status clt_dataset_standardize(clt_dataset *dataset, const clt_dataset *like);
+
+typedef struct clt_loader_options {
+    int64_t batch;   /* default 32 */
+    bool shuffle;    /* a new seeded order each epoch */
+    bool drop_last;  /* leave out the smaller last batch */
+    uint64_t seed;
+    int prefetch;    /* batches made ahead by the loader's thread; default 2 */
+} clt_loader_options;
+
+/* Hands out batches; a thread of its own gathers the next ones. One thread of the caller at a
+ * time; the data set must outlive it. */
+typedef struct clt_loader clt_loader;
+
+CLT_API clt_status clt_loader_create(clt_loader **loader, const clt_dataset *dataset,
+                                     const clt_loader_options *options);
+/* Stops the thread. NULL is fine. */
+CLT_API void clt_loader_destroy(clt_loader *loader);
+
+/* The next batch, valid until the next call on this loader; CLT_END after the last of an
+ * epoch, and the call after that begins the next epoch. */
+CLT_API clt_status clt_loader_next(clt_loader *loader, clt_batch *batch);
+
+CLT_API int64_t clt_loader_batches(const clt_loader *loader); /* per epoch */
+
+/* Where the loader stands: epochs ended and batches handed out in this one. The
+ * order of samples is a function of (seed, epoch) alone, so that these two and
+ * the seed resume it. */
+typedef struct clt_loader_position {
+    uint64_t seed;
+    int64_t epoch;
+    int64_t batch;
+} clt_loader_position;
+
+CLT_API clt_loader_position clt_loader_get_position(const clt_loader *loader);
+/* CLT_E_RANGE if the position is not inside an epoch of this loader. */
+CLT_API clt_status clt_loader_set_position(clt_loader *loader, clt_loader_position position);
+
+CLT_END_DECLS
+
+#endif

@@ -1,0 +1,104 @@
+/*
+ * OpenCL devices: what is there, and opening one.
+ *
+ * All platforms of the ICD loader are looked at, in one process.
+ *
+ * A selector names a device:
+ *   NULL or ""        CLTRAIN_DEVICE from the environment if set; else the
+ *                     fastest class present: GPU, then accelerator, then CPU;
+ *                     in a class more compute units x clock first
+ *   "2"               the index in clt_device_enumerate's order
+ *   "cpu" "gpu" "accelerator"   the first of that type, in order of preference
+ *   "pci:0000:03:00.0"          PCI address, where the driver tells it
+ *   "uuid:8f3a…"                UUID, where the driver tells it
+ *   "pocl"            anything else: a fragment of id, name, vendor or platform,
+ *                     upper or lower case; must match one device only, or
+ *                     several of which the selector is the exact id of one
+ *
+ * There is no silent fallback: a selector that matches nothing is an error that
+ * lists the devices present.
+ */
+#ifndef CLTRAIN_DEVICE_H
+#define CLTRAIN_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cltrain/export.h>
+#include <cltrain/status.h>
+
+CLT_BEGIN_DECLS
+
+/* One device with its own queue, buffer pool and program cache. A device and
+ * everything made on it is to be used by one thread at a time; different
+ * devices may be used by different threads at once. */
+typedef struct clt_device clt_device;
+
+typedef enum clt_device_type {
+    CLT_DEVICE_GPU = 0,
+    CLT_DEVICE_ACCELERATOR = 1,
+    CLT_DEVICE_CPU = 2,
+    CLT_DEVICE_OTHER = 3
+} clt_device_type;
+
+typedef struct clt_device_info {
+    char id[128];       /* stable: pci:…, uuid:…, or platform/name with a number */
+    char name[256];     /* CL_DEVICE_NAME */
+    char vendor[256];   /* CL_DEVICE_VENDOR */
+    char platform[256]; /* CL_PLATFORM_NAME */
+    char driver[128];   /* CL_DRIVER_VERSION */
+    char cl_version[128];
+    clt_device_type type;
+    uint32_t compute_units;
+    uint32_t clock_mhz; /* 0 where the driver does not tell */
+    uint64_t memory_bytes;
+    uint64_t max_buffer_bytes; /* largest single OpenCL buffer */
+    uint64_t local_memory_bytes;
+    uint64_t max_work_group_size;
+    bool unified_memory; /* host and device share memory */
+    bool has_compiler;   /* false: kernels only from offline binaries */
+    char unusable[256];  /* why the device cannot be opened; "" if it can */
+} clt_device_info;
+
+/* Lists the devices of all platforms into a new array. *infos is released with
+ * clt_device_infos_free. With no platform or no device: CLT_OK and *count = 0,
+ * and clt_error_detail() tells why. */
+CLT_API clt_status clt_device_enumerate(clt_device_info **infos, size_t *count);
+CLT_API void clt_device_infos_free(clt_device_info *infos);
+
+/* Opens a device. The choice and its reason are logged at level info. Errors:
+ * CLT_E_NO_DEVICE (nothing there, nothing matches, or several match),
+ * CLT_E_DEVICE. Close it with clt_device_close after everything made on it. */
+CLT_API clt_status clt_device_open(clt_device **device, const char *selector);
+
+/* Waits for work under way and frees the device. NULL is fine. */
+CLT_API void clt_device_close(clt_device *device);
+
+/* Facts of an open device; valid as long as it is open. */
+CLT_API const clt_device_info *clt_device_get_info(const clt_device *device);
+
+/* What a device can do beyond OpenCL 1.2, found by building and running a small
+ * kernel (extension strings lie both ways) and remembered on disk per device and
+ * driver. Mask some with CLTRAIN_CAPS_OFF=fp16,subgroups in the environment. */
+typedef enum clt_capability {
+    CLT_CAP_FP16 = 0,      /* half arithmetic */
+    CLT_CAP_FP64 = 1,      /* double arithmetic */
+    CLT_CAP_SUBGROUPS = 2, /* sub_group_reduce_add */
+    CLT_CAP_COUNT_ = 3
+} clt_capability;
+
+CLT_API const char *clt_capability_name(clt_capability capability);
+
+/* True if the device passes the test of that capability and it is not masked.
+ * The first question may take a kernel build. */
+CLT_API bool clt_device_has(clt_device *device, clt_capability capability);
+
+/* Bytes in buffers at present, and the most there ever were. Held by the pool
+ * for reuse counts as present. */
+CLT_API uint64_t clt_device_bytes(const clt_device *device);
+CLT_API uint64_t clt_device_peak_bytes(const clt_device *device);
+
+CLT_END_DECLS
+
+#endif

@@ -1,0 +1,79 @@
+/*
+ * Graphs and tensors.
+ *
+ * A graph is a description: nothing runs while it is built. The same graph
+ * serves training (the trainer adds gradients and the update) and evaluation.
+ *
+ * Errors stick. A builder that fails returns the graph's invalid tensor, which
+ * every builder accepts and hands on; the first error is kept with the name of
+ * the op and the shapes, and is returned when the graph is used
+ * (clt_trainer_create) or asked for (clt_graph_status). So user code needs no
+ * check on every line. Builders given NULL return NULL.
+ *
+ * A graph and its tensors belong to one thread at a time. Tensors are owned by
+ * their graph and live as long as it does.
+ */
+#ifndef CLTRAIN_GRAPH_H
+#define CLTRAIN_GRAPH_H
+
+#include <cltrain/export.h>
+#include <cltrain/status.h>
+#include <cltrain/tensor.h>
+
+CLT_BEGIN_DECLS
+
+typedef struct clt_graph clt_graph;
+typedef struct clt_tensor clt_tensor;
+
+CLT_API clt_status clt_graph_create(clt_graph **graph);
+
+/* Frees the graph and its tensors. Destroy trainers made from it first. NULL is fine. */
+CLT_API void clt_graph_destroy(clt_graph *graph);
+
+/* CLT_OK, or the first error of the graph; its text is then (again) in clt_error_detail(). */
+CLT_API clt_status clt_graph_status(const clt_graph *graph);
+
+/* Data given anew for each step. By convention dimension 0 is the batch. Inputs
+ * are matched with the fields of a batch in the order of their making. The name
+ * must be unique among inputs. */
+CLT_API clt_tensor *clt_input(clt_graph *graph, const char *name, clt_dtype dtype, clt_shape shape);
+
+typedef enum clt_init_kind {
+    CLT_INIT_ZEROS = 0,
+    CLT_INIT_CONSTANT, /* value */
+    CLT_INIT_UNIFORM,  /* [-value, value) */
+    CLT_INIT_NORMAL,   /* mean 0, standard deviation value */
+    CLT_INIT_KAIMING_UNIFORM, /* bound = gain sqrt(3 / fan_in);   He et al. 2015 */
+    CLT_INIT_KAIMING_NORMAL,  /* std   = gain / sqrt(fan_in) */
+    CLT_INIT_XAVIER_UNIFORM,  /* bound = gain sqrt(6 / (fan_in + fan_out));   Glorot, Bengio 2010 */
+    CLT_INIT_XAVIER_NORMAL    /* std   = gain sqrt(2 / (fan_in + fan_out)) */
+} clt_init_kind;
+
+/* How a parameter's first values are drawn, from the trainer's seed and the
+ * parameter's name: adding a layer does not change the others' values. fan_in
+ * and fan_out are read from the shape as PyTorch does: dims[1], dims[0], each
+ * times the product of the further ones. */
+typedef struct clt_init {
+    clt_init_kind kind;
+    float value;
+    float gain; /* 0 means 1 */
+} clt_init;
+
+/* A trained f32 tensor. Names are unique in a graph, and are the keys of the checkpoint. */
+CLT_API clt_tensor *clt_parameter(clt_graph *graph, const char *name, clt_shape shape, clt_init init);
+
+/* An f32 tensor that is kept and saved with the parameters but not trained by
+ * gradient (running statistics). */
+CLT_API clt_tensor *clt_buffer(clt_graph *graph, const char *name, clt_shape shape, clt_init init);
+
+/* Facts of a tensor. The shape of NULL or of an invalid tensor has rank -1. */
+CLT_API clt_shape clt_tensor_shape(const clt_tensor *tensor);
+CLT_API clt_dtype clt_tensor_dtype(const clt_tensor *tensor);
+CLT_API const char *clt_tensor_name(const clt_tensor *tensor);
+
+/* Number of trained values in the graph: the sum of its parameters' elements. */
+CLT_API int64_t clt_graph_parameter_count(const clt_graph *graph);
+
+CLT_END_DECLS
+
+#endif

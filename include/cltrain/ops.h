@@ -1,0 +1,240 @@
+/*
+ * The ops: builders that add a node to the graph of their operands.
+ *
+ * Names, shapes and defaults are PyTorch's. All compute in f32 unless said.
+ * Options are a brace list after the required arguments, in C:
+ *
+ *     clt_conv2d(x, "conv1", 32, .kernel = 3, .padding = 1)
+ *
+ * where a field left out (zero) means the default. From C++ call the functions
+ * ending in _with and pass the struct.
+ *
+ * Broadcasting is NumPy's: shapes are aligned at the right, dimensions of 1 stretch.
+ * Axes may be negative (counted from the end).
+ */
+#ifndef CLTRAIN_OPS_H
+#define CLTRAIN_OPS_H
+
+#include <stdbool.h>
+
+#include <cltrain/graph.h>
+
+CLT_BEGIN_DECLS
+
+/* ---- pointwise ---------------------------------------------------------- */
+
+CLT_API clt_tensor *clt_add(clt_tensor *a, clt_tensor *b); /* broadcast */
+CLT_API clt_tensor *clt_sub(clt_tensor *a, clt_tensor *b);
+CLT_API clt_tensor *clt_mul(clt_tensor *a, clt_tensor *b);
+CLT_API clt_tensor *clt_div(clt_tensor *a, clt_tensor *b);
+CLT_API clt_tensor *clt_pow(clt_tensor *a, clt_tensor *b);
+
+CLT_API clt_tensor *clt_add_scalar(clt_tensor *a, float s);
+CLT_API clt_tensor *clt_mul_scalar(clt_tensor *a, float s);
+CLT_API clt_tensor *clt_pow_scalar(clt_tensor *a, float exponent);
+
+CLT_API clt_tensor *clt_neg(clt_tensor *a);
+CLT_API clt_tensor *clt_abs(clt_tensor *a); /* gradient 0 at 0 */
+CLT_API clt_tensor *clt_exp(clt_tensor *a);
+CLT_API clt_tensor *clt_log(clt_tensor *a);
+CLT_API clt_tensor *clt_sqrt(clt_tensor *a);
+CLT_API clt_tensor *clt_clip(clt_tensor *a, float low, float high); /* gradient 1 on the bounds */
+
+CLT_API clt_tensor *clt_relu(clt_tensor *a); /* gradient 0 at 0 */
+CLT_API clt_tensor *clt_gelu(clt_tensor *a); /* exact, with erf; Hendrycks, Gimpel 2016 */
+CLT_API clt_tensor *clt_tanh(clt_tensor *a);
+CLT_API clt_tensor *clt_sigmoid(clt_tensor *a);
+CLT_API clt_tensor *clt_silu(clt_tensor *a);
+
+/* Converts between f32, i32 and u8; to an integer: toward zero, saturated. No gradient. */
+CLT_API clt_tensor *clt_cast(clt_tensor *a, clt_dtype dtype);
+
+/* ---- contractions -------------------------------------------------------- */
+
+typedef struct clt_matmul_options {
+    bool transpose_a; /* the last two dimensions swapped */
+    bool transpose_b;
+} clt_matmul_options;
+
+/* [..., M, K] x [..., K, N] -> [..., M, N]. Batch dimensions broadcast. Rank 2 at least. */
+CLT_API clt_tensor *clt_matmul_with(clt_tensor *a, clt_tensor *b, clt_matmul_options options);
+CLT_API clt_tensor *clt_matmul(clt_tensor *a, clt_tensor *b);
+
+typedef struct clt_linear_options {
+    int64_t out_features; /* required */
+    bool no_bias;
+} clt_linear_options;
+
+/* x [..., in] -> [..., out]: x W^T + b. Makes NAME.weight [out, in] and
+ * NAME.bias [out], drawn uniformly in +-1/sqrt(in). */
+CLT_API clt_tensor *clt_linear_with(clt_tensor *x, const char *name, clt_linear_options options);
+#define clt_linear(x, name, ...) \
+    clt_linear_with((x), (name), (clt_linear_options){__VA_ARGS__})
+
+typedef struct clt_conv2d_options {
+    int64_t out_channels;          /* required */
+    int kernel;                    /* required unless kernel_h and kernel_w are given */
+    int kernel_h, kernel_w;        /* override kernel */
+    int stride;                    /* default 1 */
+    int stride_h, stride_w;        /* override stride */
+    int padding;                   /* zeros on each side, default 0 */
+    int padding_h, padding_w;      /* override padding */
+    int dilation;                  /* default 1 */
+    int dilation_h, dilation_w;    /* override dilation */
+    int groups;                    /* default 1; divides both channel counts */
+    bool no_bias;
+} clt_conv2d_options;
+
+/* x [N, C, H, W] -> [N, out_channels, H', W'],
+ * H' = floor((H + 2 padding - dilation (kernel - 1) - 1) / stride) + 1.
+ * Makes NAME.weight [out, C/groups, kh, kw] and NAME.bias [out], drawn uniformly
+ * in +-1/sqrt(C/groups kh kw). */
+CLT_API clt_tensor *clt_conv2d_with(clt_tensor *x, const char *name, clt_conv2d_options options);
+#define clt_conv2d(x, name, ...) \
+    clt_conv2d_with((x), (name), (clt_conv2d_options){__VA_ARGS__})
+
+/* The same on tensors at hand; bias may be NULL (out_channels and kernel sizes
+ * are read from the weight and ignored in the options). */
+CLT_API clt_tensor *clt_conv2d_op(clt_tensor *x, clt_tensor *weight, clt_tensor *bias,
+                                  clt_conv2d_options options);
+
+/* ---- pooling -------------------------------------------------------------- */
+
+typedef struct clt_pool2d_options {
+    int kernel;
+    int kernel_h, kernel_w;
+    int stride;                 /* default: the kernel */
+    int stride_h, stride_w;
+    int padding;                /* at most half the kernel */
+    int padding_h, padding_w;
+    bool exclude_padding;       /* average: divide by the pixels inside the image */
+} clt_pool2d_options;
+
+/* x [N, C, H, W]. The gradient of a maximum goes to the first of equals in a window. */
+CLT_API clt_tensor *clt_max_pool2d_with(clt_tensor *x, clt_pool2d_options options);
+CLT_API clt_tensor *clt_avg_pool2d_with(clt_tensor *x, clt_pool2d_options options);
+#define clt_max_pool2d(x, ...) clt_max_pool2d_with((x), (clt_pool2d_options){__VA_ARGS__})
+#define clt_avg_pool2d(x, ...) clt_avg_pool2d_with((x), (clt_pool2d_options){__VA_ARGS__})
+
+/* [N, C, H, W] -> [N, C, 1, 1]. */
+CLT_API clt_tensor *clt_global_avg_pool2d(clt_tensor *x);
+
+/* ---- normalization -------------------------------------------------------- */
+
+typedef struct clt_norm_options {
+    float eps;      /* default 1e-5 */
+    float momentum; /* batch norm's running statistics, default 0.1 */
+} clt_norm_options;
+
+/* x [N, C, ...], over all but dimension 1; Ioffe, Szegedy 2015. Makes
+ * parameters NAME.weight (ones) and NAME.bias (zeros) and buffers
+ * NAME.running_mean and NAME.running_var, each [C]. In training: statistics of
+ * the batch, and the running ones move toward them (with the unbiased variance).
+ * In evaluation: the running ones. */
+CLT_API clt_tensor *clt_batch_norm_with(clt_tensor *x, const char *name, clt_norm_options options);
+#define clt_batch_norm(x, name) clt_batch_norm_with((x), (name), (clt_norm_options){0})
+
+/* Over the last `dims` dimensions (1 at least); Ba, Kiros, Hinton 2016. Makes
+ * NAME.weight (ones) and NAME.bias (zeros) of that shape. */
+CLT_API clt_tensor *clt_layer_norm_with(clt_tensor *x, const char *name, int dims,
+                                        clt_norm_options options);
+#define clt_layer_norm(x, name, dims) \
+    clt_layer_norm_with((x), (name), (dims), (clt_norm_options){0})
+
+/* ---- reductions ------------------------------------------------------------ */
+
+typedef struct clt_reduce_options {
+    int axes[CLT_MAX_RANK]; /* which dimensions; distinct */
+    int n_axes;             /* 0: all of them */
+    bool keep_dims;         /* reduced dimensions stay, as 1 */
+} clt_reduce_options;
+
+/* Accumulated in a fixed order: the same bits each time on the same device. */
+CLT_API clt_tensor *clt_sum(clt_tensor *x, clt_reduce_options options);
+CLT_API clt_tensor *clt_mean(clt_tensor *x, clt_reduce_options options);
+CLT_API clt_tensor *clt_max(clt_tensor *x, clt_reduce_options options); /* equals share the gradient */
+/* CLT_AXES(0, 2, 3): the options of a reduction over those axes. CLT_ALL_AXES: over all. */
+#define CLT_AXES(...)                                                      \
+    ((clt_reduce_options){.axes = {__VA_ARGS__},                           \
+                          .n_axes = (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int))})
+#define CLT_ALL_AXES ((clt_reduce_options){.n_axes = 0})
+
+/* ---- shapes ---------------------------------------------------------------- */
+
+/* One dimension may be -1: what remains. Dimension 0 given as the batch size of
+ * the input follows when the trainer meets a smaller last batch. */
+CLT_API clt_tensor *clt_reshape(clt_tensor *x, clt_shape shape);
+CLT_API clt_tensor *clt_flatten(clt_tensor *x); /* [N, ...] -> [N, rest] */
+/* Dimension i of the result is dimension order[i] of x; `order` has x's rank. */
+CLT_API clt_tensor *clt_permute(clt_tensor *x, const int *order);
+CLT_API clt_tensor *clt_transpose(clt_tensor *x, int axis_a, int axis_b);
+CLT_API clt_tensor *clt_concat(clt_tensor *const *xs, int count, int axis);
+/* Elements start, start + step … before stop along one axis. Negative bounds count from the end. */
+CLT_API clt_tensor *clt_slice(clt_tensor *x, int axis, int64_t start, int64_t stop, int64_t step);
+/* before[i] and after[i] elements of `value` around dimension i; x's rank each; none negative. */
+CLT_API clt_tensor *clt_pad(clt_tensor *x, const int64_t *before, const int64_t *after, float value);
+/* Stretches dimensions of 1, and adds leading ones. */
+CLT_API clt_tensor *clt_expand(clt_tensor *x, clt_shape shape);
+
+/* ---- regularization, embedding ---------------------------------------------- */
+
+/* Each element is zero with probability p, else divided by 1 - p; Philox
+ * counters (Salmon et al. 2011) by seed, step and node. Evaluation: the identity. */
+CLT_API clt_tensor *clt_dropout(clt_tensor *x, float p);
+
+/* indices i32 [...] -> [..., width]. Makes NAME.weight [count, width], N(0, 1).
+ * An index out of range gives NaN. */
+CLT_API clt_tensor *clt_embedding(clt_tensor *indices, const char *name, int64_t count, int64_t width);
+
+/* ---- softmax and losses ------------------------------------------------------ */
+
+CLT_API clt_tensor *clt_softmax(clt_tensor *x, int axis);
+CLT_API clt_tensor *clt_log_softmax(clt_tensor *x, int axis);
+
+/* logits f32 [N, C] and target i32 [N] in [0, C) -> scalar, the mean of
+ * -log softmax(logits)[target]. A target out of range gives NaN; the trainer
+ * refuses such labels before. */
+CLT_API clt_tensor *clt_cross_entropy(clt_tensor *logits, clt_tensor *target);
+/* Same shapes; target in [0, 1]; the mean, stable for large logits. */
+CLT_API clt_tensor *clt_bce_with_logits(clt_tensor *logits, clt_tensor *target);
+/* Same shapes; the mean of (a - b)^2. */
+CLT_API clt_tensor *clt_mse_loss(clt_tensor *prediction, clt_tensor *target);
+
+/* ---- an op of the caller's ------------------------------------------------------ */
+
+#define CLT_USER_OP_MAX_INPUTS 8
+#define CLT_USER_OP_MAX_SCALARS 8
+
+/* Writes the shape of the result from the shapes of the inputs. A status below
+ * zero refuses them. */
+typedef clt_status (*clt_user_op_shape)(const clt_shape *inputs, int n_inputs, clt_shape *result,
+                                        void *user);
+
+/* An op with OpenCL C of its own. Kernels are one-dimensional; the global size
+ * is `count` rounded up, so each begins with `if (i >= count) return;`:
+ *
+ *   forward:      (global const float *x0, … , global float *y,
+ *                  int count, float s0, …)            count = elements of y
+ *   backward[i]:  (global const float *x0, … , global const float *y,
+ *                  global const float *dy, global float *dxi,
+ *                  int count, float s0, …)            count = elements of x_i
+ *
+ * The source is built as a program of its own, so kernel names need be unique
+ * in it alone. */
+typedef struct clt_user_op {
+    const char *name;                             /* in messages and profiles */
+    const char *source;                           /* OpenCL C 1.2 */
+    int n_inputs;                                 /* 1 to CLT_USER_OP_MAX_INPUTS */
+    clt_user_op_shape shape;                      /* NULL: the shape of input 0 */
+    const char *forward;                          /* kernel name */
+    const char *backward[CLT_USER_OP_MAX_INPUTS]; /* kernel name; NULL: no gradient for that input */
+    void *user;                                   /* handed to shape */
+} clt_user_op;
+
+/* Applies the op. Strings are copied; `op` need not outlive the call. */
+CLT_API clt_tensor *clt_apply(const clt_user_op *op, clt_tensor *const *inputs,
+                              const float *scalars, int n_scalars);
+
+CLT_END_DECLS
+
+#endif

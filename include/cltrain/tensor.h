@@ -1,0 +1,62 @@
+/*
+ * Data types, shapes, and host arrays.
+ */
+#ifndef CLTRAIN_TENSOR_H
+#define CLTRAIN_TENSOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cltrain/export.h>
+
+CLT_BEGIN_DECLS
+
+/* X(enumerator, value, name, bytes per element). Values are never renumbered. */
+#define CLT_DTYPE_MAP(X)     \
+    X(CLT_F32, 0, "f32", 4)  \
+    X(CLT_I32, 1, "i32", 4)  \
+    X(CLT_U8, 2, "u8", 1)    \
+    X(CLT_F16, 3, "f16", 2)  \
+    X(CLT_BF16, 4, "bf16", 2)
+
+/* f16 and bf16 are storage types that later versions compute with; ops of this
+ * version refuse them. */
+typedef enum clt_dtype {
+#define CLT_DTYPE_ENUM_(name, value, text, bytes) name = value,
+    CLT_DTYPE_MAP(CLT_DTYPE_ENUM_)
+#undef CLT_DTYPE_ENUM_
+} clt_dtype;
+
+/* "f32", "i32" …; "?" for a value that is none. Static storage. */
+CLT_API const char *clt_dtype_name(clt_dtype dtype);
+
+/* Bytes of one element; 0 for a value that is none. */
+CLT_API size_t clt_dtype_bytes(clt_dtype dtype);
+
+#define CLT_MAX_RANK 8
+
+/* A shape, outermost dimension first (N,C,H,W). Rank 0 is a scalar: one element. */
+typedef struct clt_shape {
+    int rank;
+    int64_t dims[CLT_MAX_RANK];
+} clt_shape;
+
+/* CLT_SHAPE(64, 1, 28, 28): 1 to CLT_MAX_RANK dimensions. C only. */
+#define CLT_SHAPE(...)                                                            \
+    ((clt_shape){(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),       \
+                 {__VA_ARGS__}})
+
+/* Product of the dimensions: 1 for rank 0; -1 if a dimension is negative, the
+ * rank is out of range or the product does not fit. */
+CLT_API int64_t clt_shape_elements(const clt_shape *shape);
+
+/* A borrowed view of a dense, row-major host array. */
+typedef struct clt_array {
+    clt_dtype dtype;
+    clt_shape shape;
+    const void *data;
+} clt_array;
+
+CLT_END_DECLS
+
+#endif

@@ -1,0 +1,138 @@
+/*
+ * Training: optimizer, schedule, clipping, evaluation, checkpoints.
+ */
+#ifndef CLTRAIN_TRAIN_H
+#define CLTRAIN_TRAIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <cltrain/data.h>
+#include <cltrain/device.h>
+#include <cltrain/graph.h>
+
+CLT_BEGIN_DECLS
+
+typedef enum clt_optimizer {
+    CLT_SGD = 0, /* with momentum and Nesterov as options; as torch.optim.SGD */
+    CLT_ADAM,    /* weight decay added to the gradient; Kingma, Ba 2015 */
+    CLT_ADAMW    /* decoupled weight decay; Loshchilov, Hutter 2019 */
+} clt_optimizer;
+
+typedef enum clt_schedule {
+    CLT_SCHEDULE_CONSTANT = 0,
+    CLT_SCHEDULE_STEP,  /* lr x decay_factor every decay_steps steps */
+    CLT_SCHEDULE_COSINE /* from lr to min_lr along half a cosine over total_steps; Loshchilov, Hutter 2017 */
+} clt_schedule;
+
+/* Zero means the default in every field. */
+typedef struct clt_train_options {
+    clt_optimizer optimizer;
+    float lr;           /* default 1e-2 for SGD, 1e-3 for Adam and AdamW */
+    float momentum;     /* SGD, default 0 */
+    bool nesterov;      /* SGD; needs momentum */
+    float beta1, beta2; /* Adam; defaults 0.9, 0.999 */
+    float eps;          /* Adam; default 1e-8 */
+    float weight_decay; /* default 0, AdamW 1e-2; negative: 0 for AdamW too */
+
+    clt_schedule schedule;
+    int64_t warmup_steps; /* lr rises linearly from lr/warmup_steps over these, before the schedule */
+    int64_t total_steps;  /* required by the cosine schedule; warm-up included */
+    int64_t decay_steps;  /* required by the step schedule */
+    float decay_factor;   /* default 0.1 */
+    float min_lr;
+
+    float clip_value; /* gradients clipped to [-v, v]; 0: not */
+    float clip_norm;  /* gradients scaled so that their global 2-norm is at most this; 0: not */
+
+    int accumulate; /* micro-batches per update, their gradients averaged; default 1 */
+    uint64_t seed;  /* of initial values and dropout */
+
+    /* The prediction for which accuracy or squared error is counted, with the
+     * batch field that is the truth (default: the last input). NULL: loss only. */
+    clt_tensor *output;
+} clt_train_options;
+
+/* A model on a device with its optimizer. One thread at a time, the device's. */
+typedef struct clt_trainer clt_trainer;
+
+/* Compiles the training step of the graph of `loss` (a scalar f32) for `device`
+ * and gives the parameters their first values. Graph, device and `options->output`
+ * must outlive the trainer. Errors: what the graph holds; CLT_E_INVALID for an
+ * option that makes no sense; CLT_E_BUILD; CLT_E_DEVICE_MEMORY. */
+CLT_API clt_status clt_trainer_create(clt_trainer **trainer, clt_device *device, clt_tensor *loss,
+                                      const clt_train_options *options);
+
+/* Waits for the device and frees. NULL is fine. */
+CLT_API void clt_trainer_destroy(clt_trainer *trainer);
+
+/* One step on a batch; returns when the work is queued, not when it is done.
+ * Fields of the batch are matched with the graph's inputs in order; all but
+ * dimension 0 must agree. A batch of another size than the graph's inputs gets a
+ * plan of its own on first use (the last batch of an epoch). With accumulate =
+ * k, parameters change on every k-th call. Errors: CLT_E_SHAPE, CLT_E_DTYPE,
+ * CLT_E_RANGE (a label that is no class, with its place), CLT_E_DEVICE. */
+CLT_API clt_status clt_trainer_step(clt_trainer *trainer, const clt_batch *batch);
+
+/* As a step, but in evaluation mode and without change: only the metrics count it. */
+CLT_API clt_status clt_trainer_evaluate(clt_trainer *trainer, const clt_batch *batch);
+
+/* Sums over the batches since the last reset. */
+typedef struct clt_metrics {
+    int64_t samples;
+    double loss;     /* mean over samples */
+    double accuracy; /* fraction; NaN where the output and truth are not of a classifier */
+    double mse;      /* mean over samples and outputs; NaN unless the output has the truth's shape, f32 */
+} clt_metrics;
+
+/* Waits for the device and reads the metrics; `reset` starts anew. Training and
+ * evaluation steps are counted apart. */
+CLT_API clt_status clt_trainer_train_metrics(clt_trainer *trainer, clt_metrics *metrics, bool reset);
+CLT_API clt_status clt_trainer_eval_metrics(clt_trainer *trainer, clt_metrics *metrics, bool reset);
+
+/* Evaluates a tensor of the graph (usually the prediction) on a batch and waits.
+ * `result` receives `result_count` f32 values, which must be the tensor's
+ * elements at this batch size. Batch fields that the tensor does not depend on
+ * may have data = NULL or be absent. */
+CLT_API clt_status clt_trainer_predict(clt_trainer *trainer, clt_tensor *tensor,
+                                       const clt_batch *batch, float *result, size_t result_count);
+
+/* Waits until everything queued is done, and returns what went wrong in it. */
+CLT_API clt_status clt_trainer_wait(clt_trainer *trainer);
+
+CLT_API int64_t clt_trainer_steps(const clt_trainer *trainer); /* updates done */
+CLT_API float clt_trainer_lr(const clt_trainer *trainer);      /* of the next update */
+CLT_API clt_status clt_trainer_set_lr(clt_trainer *trainer, float lr); /* the base of the schedule */
+
+/* Copies a parameter's or buffer's values by name; waits for the device.
+ * `count` must be its number of elements. CLT_E_NOT_FOUND, CLT_E_SHAPE. */
+CLT_API clt_status clt_trainer_get(clt_trainer *trainer, const char *name, float *values, size_t count);
+CLT_API clt_status clt_trainer_set(clt_trainer *trainer, const char *name, const float *values,
+                                   size_t count);
+
+/* ---- checkpoints ------------------------------------------------------------
+ *
+ * One safetensors file. Parameters and buffers have their names and PyTorch's
+ * layouts; the optimizer's state follows under "cltrain.optimizer.…", and
+ * seed, step and the position in the data are in the file's metadata. The file
+ * is replaced in one atomic rename after its bytes are on the disk: whatever
+ * happens, the old or the new one is there, whole.
+ */
+
+/* Saves everything that continuing needs. `loader` (may be NULL) adds its
+ * position and order. CLT_E_IO names the file and the operating system's reason. */
+CLT_API clt_status clt_checkpoint_save(clt_trainer *trainer, const clt_loader *loader, const char *path);
+
+/* Restores what clt_checkpoint_save wrote: training goes on with the bits of a run
+ * that was not interrupted. CLT_E_MISMATCH names the first tensor that is
+ * missing, left over or of another shape, or the option that differs;
+ * CLT_E_FORMAT says what is wrong with the file. Nothing is changed on error.
+ * A file of weights alone restores those and leaves the rest as it is. */
+CLT_API clt_status clt_checkpoint_load(clt_trainer *trainer, clt_loader *loader, const char *path);
+
+/* Parameters and buffers alone: what torch's load_state_dict takes as it is. */
+CLT_API clt_status clt_weights_save(clt_trainer *trainer, const char *path);
+
+CLT_END_DECLS
+
+#endif

@@ -1,0 +1,251 @@
+#define _GNU_SOURCE /* O_CLOEXEC, O_DIRECTORY */
+#include "runtime/base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static clt_status fail_io(const char *what, const char *path) {
+    return clt_fail(CLT_E_IO, "%s: %s: %s", path, what, strerror(errno));
+}
+
+static clt_status open_regular(const char *path, int *file, uint64_t *bytes) {
+    *file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a FIFO must not block: it is refused below */
+    if (*file < 0) return fail_io("cannot be opened", path);
+    struct stat facts;
+    if (fstat(*file, &facts)) {
+        clt_status status = fail_io("cannot be examined", path);
+        close(*file);
+        return status;
+    }
+    if (!S_ISREG(facts.st_mode)) {
+        close(*file);
+        return clt_fail(CLT_E_IO, "%s: not a regular file", path);
+    }
+    *bytes = (uint64_t)facts.st_size;
+    return CLT_OK;
+}
+
+clt_status clt_file_size(const char *path, uint64_t *bytes) {
+    int file;
+    CLT_TRY(open_regular(path, &file, bytes));
+    close(file);
+    return CLT_OK;
+}
+
+clt_status clt_file_read(const char *path, size_t limit_bytes, void **bytes, size_t *length) {
+    int file;
+    uint64_t size;
+    CLT_TRY(open_regular(path, &file, &size));
+    clt_status status = CLT_OK;
+    char *block = NULL;
+    if (size > limit_bytes || size >= SIZE_MAX) {
+        status = clt_fail(CLT_E_FORMAT, "%s: %llu bytes, more than the %zu that are read here", path,
+                          (unsigned long long)size, limit_bytes);
+        goto fail;
+    }
+    block = clt_alloc((size_t)size + 1);
+    if (!block) {
+        status = clt_fail_memory((size_t)size + 1);
+        goto fail;
+    }
+    size_t done = 0;
+    while (done < size) {
+        ssize_t n = read(file, block + done, (size_t)size - done);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) {
+            status = fail_io("cannot be read", path);
+            goto fail;
+        }
+        if (n == 0) break; /* shortened meanwhile: what is there counts */
+        done += (size_t)n;
+    }
+    block[done] = 0;
+    close(file);
+    *bytes = block;
+    *length = done;
+    return CLT_OK;
+fail:
+    clt_free(block);
+    close(file);
+    return status;
+}
+
+struct clt_file_writer {
+    int file;
+    char *path;
+    char *temporary;
+};
+
+static void writer_free(clt_file_writer *writer) {
+    if (writer->file >= 0) close(writer->file);
+    clt_free(writer->path);
+    clt_free(writer->temporary);
+    clt_free(writer);
+}
+
+/* A symbolic link is followed, so that the file it names is replaced, not the link. */
+static clt_status resolve_target(const char *path, char **resolved) {
+    char *real = realpath(path, NULL);
+    *resolved = clt_strdup(real ? real : path);
+    free(real);
+    return *resolved ? CLT_OK : clt_fail_memory(strlen(path));
+}
+
+/* Temporaries are PATH.HOST.PID.NUMBER.tmp, so that one whose writer was killed can be told
+ * from one that is being written. */
+static clt_status name_temporary(const char *path, const char *host, char **name) {
+    static atomic_uint number;
+    clt_text text = {0};
+    clt_text_add(&text, "%s.%s.%ld.%u.tmp", path, host, (long)getpid(), atomic_fetch_add(&number, 1));
+    *name = text.data;
+    return text.status;
+}
+
+/* Removes what writers of this host that are no more left beside `path`. */
+static void remove_stale_temporaries(const char *path, const char *host) {
+    clt_text folder = {0}, prefix = {0};
+    const char *slash = strrchr(path, '/');
+    if (slash) clt_text_add_bytes(&folder, path, (size_t)(slash - path) + 1);
+    else clt_text_add(&folder, "./");
+    clt_text_add(&prefix, "%s.%s.", slash ? slash + 1 : path, host);
+    DIR *entries = folder.status == CLT_OK && prefix.status == CLT_OK ? opendir(folder.data) : NULL;
+    for (struct dirent *entry; entries && (entry = readdir(entries));) {
+        long pid;
+        int end = 0;
+        if (strncmp(entry->d_name, prefix.data, prefix.length)) continue;
+        if (sscanf(entry->d_name + prefix.length, "%ld.%*u.tmp%n", &pid, &end) != 1) continue;
+        if (end == 0 || entry->d_name[prefix.length + (size_t)end]) continue;
+        if (pid > 0 && kill((pid_t)pid, 0) && errno == ESRCH) unlinkat(dirfd(entries), entry->d_name, 0);
+    }
+    if (entries) closedir(entries);
+    clt_text_free(&folder);
+    clt_text_free(&prefix);
+}
+
+clt_status clt_file_writer_open(clt_file_writer **writer, const char *path) {
+    char host[65] = "";
+    gethostname(host, sizeof host - 1);
+    clt_file_writer *w = clt_calloc(1, sizeof *w);
+    if (!w) return clt_fail_memory(sizeof *w);
+    w->file = -1;
+    clt_status status;
+    CLT_TRY_GOTO(resolve_target(path, &w->path));
+    CLT_TRY_GOTO(name_temporary(w->path, host, &w->temporary));
+    remove_stale_temporaries(w->path, host);
+    w->file = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (w->file < 0) {
+        status = fail_io("a temporary file beside it cannot be made", w->path);
+        goto fail;
+    }
+    *writer = w;
+    return CLT_OK;
+fail:
+    writer_free(w);
+    return status;
+}
+
+clt_status clt_file_writer_write(clt_file_writer *writer, const void *bytes, size_t length) {
+    const char *next = bytes;
+    while (length > 0) {
+        ssize_t n = write(writer->file, next, length);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return fail_io("cannot be written", writer->temporary);
+        next += n;
+        length -= (size_t)n;
+    }
+    return CLT_OK;
+}
+
+static clt_status sync_folder_of(const char *path) {
+    clt_text folder = {0};
+    const char *slash = strrchr(path, '/');
+    if (!slash) clt_text_add(&folder, ".");
+    else clt_text_add_bytes(&folder, path, slash == path ? 1 : (size_t)(slash - path));
+    clt_status status = folder.status;
+    if (status == CLT_OK) {
+        int file = open(folder.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (file < 0) status = fail_io("cannot be opened", folder.data);
+        /* Some file systems refuse fsync on folders (EINVAL): then rename is all there is. */
+        else if (fsync(file) && errno != EINVAL) status = fail_io("cannot be synced", folder.data);
+        if (file >= 0) close(file);
+    }
+    clt_text_free(&folder);
+    return status;
+}
+
+clt_status clt_file_writer_commit(clt_file_writer *writer) {
+    clt_status status = CLT_OK;
+    if (fsync(writer->file)) {
+        status = fail_io("cannot be synced", writer->temporary);
+        goto fail;
+    }
+    int file = writer->file;
+    writer->file = -1;
+    if (close(file)) {
+        status = fail_io("cannot be closed", writer->temporary);
+        goto fail;
+    }
+    if (rename(writer->temporary, writer->path)) {
+        status = fail_io("cannot be replaced", writer->path);
+        goto fail;
+    }
+    status = sync_folder_of(writer->path);
+    writer_free(writer);
+    return status;
+fail:
+    clt_file_writer_abort(writer);
+    return status;
+}
+
+void clt_file_writer_abort(clt_file_writer *writer) {
+    if (!writer) return;
+    unlink(writer->temporary);
+    writer_free(writer);
+}
+
+clt_status clt_file_write(const char *path, const void *bytes, size_t length) {
+    clt_file_writer *writer;
+    CLT_TRY(clt_file_writer_open(&writer, path));
+    clt_status status = clt_file_writer_write(writer, bytes, length);
+    if (status < 0) {
+        clt_file_writer_abort(writer);
+        return status;
+    }
+    return clt_file_writer_commit(writer);
+}
+
+clt_status clt_file_make_folder(const char *path) {
+    clt_text part = {0};
+    clt_text_add(&part, "%s", path);
+    clt_status status = part.status;
+    for (char *c = status == CLT_OK ? part.data + 1 : NULL; c; c++) {
+        if (*c != '/' && *c != 0) continue;
+        char kept = *c;
+        *c = 0;
+        if (mkdir(part.data, 0777) && errno != EEXIST) {
+            status = fail_io("the folder cannot be made", part.data);
+            break;
+        }
+        *c = kept;
+        if (!kept) break;
+    }
+    clt_text_free(&part);
+    return status;
+}
+
+clt_status clt_file_cache_folder(const char *name, clt_text *path) {
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    if (cache && cache[0] == '/') clt_text_add(path, "%s/cltrain/%s", cache, name);
+    else if (home && home[0] == '/') clt_text_add(path, "%s/.cache/cltrain/%s", home, name);
+    else return clt_fail(CLT_E_IO, "neither XDG_CACHE_HOME nor HOME names a folder");
+    CLT_TRY(path->status);
+    return clt_file_make_folder(path->data);
+}

@@ -1,0 +1,36 @@
+/*
+ * Files: read whole with a limit, written atomically.
+ */
+#ifndef CLT_BASE_FILE_H
+#define CLT_BASE_FILE_H
+
+#include "runtime/base/base.h"
+
+/* Reads a whole regular file into a new block (release with clt_free), followed
+ * by a NUL that is not counted. CLT_E_IO if it cannot be read, CLT_E_FORMAT if
+ * larger than `limit_bytes`; the size is checked before memory is taken. */
+clt_status clt_file_read(const char *path, size_t limit_bytes, void **bytes, size_t *length);
+
+/* Size of a regular file. */
+clt_status clt_file_size(const char *path, uint64_t *bytes);
+
+/* A file being written beside its final name. Until commit, the old file is untouched. */
+typedef struct clt_file_writer clt_file_writer;
+clt_status clt_file_writer_open(clt_file_writer **writer, const char *path);
+clt_status clt_file_writer_write(clt_file_writer *writer, const void *bytes, size_t length);
+/* fsync, close, rename over `path`, fsync the folder. Frees the writer, also on error. */
+clt_status clt_file_writer_commit(clt_file_writer *writer);
+/* Removes the temporary and frees the writer. NULL is fine. */
+void clt_file_writer_abort(clt_file_writer *writer);
+
+/* All of the above for one block of bytes. */
+clt_status clt_file_write(const char *path, const void *bytes, size_t length);
+
+/* Makes a folder and its parents; one that exists is fine. */
+clt_status clt_file_make_folder(const char *path);
+
+/* $XDG_CACHE_HOME/cltrain, or ~/.cache/cltrain, with `name` behind it, made if
+ * missing. CLT_E_IO where there is no home or the folder cannot be made. */
+clt_status clt_file_cache_folder(const char *name, clt_text *path);
+
+#endif

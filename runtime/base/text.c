@@ -1,0 +1,76 @@
+#include "runtime/base/base.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+static bool reserve(clt_text *text, size_t more) {
+    if (text->status < 0) return false;
+    size_t needed = text->length + more + 1;
+    if (needed <= text->capacity) return true;
+    size_t capacity = CLT_MAX(needed, text->capacity * 2);
+    char *data = clt_realloc(text->data, capacity);
+    if (!data) {
+        text->status = clt_fail_memory(capacity);
+        return false;
+    }
+    text->data = data;
+    text->capacity = capacity;
+    return true;
+}
+
+void clt_text_add(clt_text *text, const char *format, ...) {
+    va_list arguments, again;
+    va_start(arguments, format);
+    va_copy(again, arguments);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    if (length >= 0 && reserve(text, (size_t)length)) {
+        vsnprintf(text->data + text->length, (size_t)length + 1, format, again);
+        text->length += (size_t)length;
+    }
+    va_end(again);
+    va_end(arguments);
+}
+
+void clt_text_add_bytes(clt_text *text, const char *bytes, size_t length) {
+    if (!reserve(text, length)) return;
+    memcpy(text->data + text->length, bytes, length);
+    text->length += length;
+    text->data[text->length] = 0;
+}
+
+const char *clt_text_data(const clt_text *text) {
+    return text->data ? text->data : "";
+}
+
+void clt_text_free(clt_text *text) {
+    clt_free(text->data);
+    *text = (clt_text){0};
+}
+
+bool clt_text_contains(const char *text, const char *fragment) {
+    size_t length = strlen(fragment);
+    for (; *text || !length; text++) {
+        size_t i = 0;
+        while (i < length && tolower((unsigned char)text[i]) == tolower((unsigned char)fragment[i])) i++;
+        if (i == length) return true;
+    }
+    return false;
+}
+
+void clt_hash_text(const void *bytes, size_t length, char out[CLT_HASH_TEXT]) {
+    XXH128_hash_t hash = XXH3_128bits(bytes, length);
+    snprintf(out, CLT_HASH_TEXT, "%016llx%016llx", (unsigned long long)hash.high64,
+             (unsigned long long)hash.low64);
+}
+
+void clt_hash_add(char out[CLT_HASH_TEXT], const void *bytes, size_t length) {
+    char both[2 * CLT_HASH_TEXT] = {0};
+    memcpy(both, out, strlen(out));
+    clt_hash_text(bytes, length, both + CLT_HASH_TEXT);
+    clt_hash_text(both, sizeof both, out);
+}

@@ -1,0 +1,94 @@
+#define _GNU_SOURCE /* sched_getaffinity */
+#include "runtime/base/thread.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+clt_status clt_thread_start(clt_thread *thread, void *(*run)(void *), void *argument) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(thread, NULL, run, argument);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error) return clt_fail(CLT_E_SYSTEM, "a thread could not be started: %s", strerror(error));
+    return CLT_OK;
+}
+
+void clt_thread_join(clt_thread thread) {
+    pthread_join(thread, NULL);
+}
+
+clt_status clt_mutex_init(clt_mutex *mutex) {
+    int error = pthread_mutex_init(mutex, NULL);
+    if (error) return clt_fail(CLT_E_SYSTEM, "a mutex could not be made: %s", strerror(error));
+    return CLT_OK;
+}
+
+void clt_mutex_destroy(clt_mutex *mutex) {
+    pthread_mutex_destroy(mutex);
+}
+
+void clt_mutex_lock(clt_mutex *mutex) {
+    pthread_mutex_lock(mutex);
+}
+
+void clt_mutex_unlock(clt_mutex *mutex) {
+    pthread_mutex_unlock(mutex);
+}
+
+clt_status clt_condition_init(clt_condition *condition) {
+    int error = pthread_cond_init(condition, NULL);
+    if (error) return clt_fail(CLT_E_SYSTEM, "a condition could not be made: %s", strerror(error));
+    return CLT_OK;
+}
+
+void clt_condition_destroy(clt_condition *condition) {
+    pthread_cond_destroy(condition);
+}
+
+void clt_condition_wait(clt_condition *condition, clt_mutex *mutex) {
+    pthread_cond_wait(condition, mutex);
+}
+
+void clt_condition_wake_all(clt_condition *condition) {
+    pthread_cond_broadcast(condition);
+}
+
+int clt_processor_count(void) {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set)) return 1;
+    return CLT_MAX(1, CPU_COUNT(&set));
+}
+
+typedef struct parallel_work {
+    void (*run)(void *, int);
+    void *argument;
+    int count;
+    atomic_int next;
+} parallel_work;
+
+static void *parallel_worker(void *argument) {
+    parallel_work *work = argument;
+    for (int i; (i = atomic_fetch_add(&work->next, 1)) < work->count;) work->run(work->argument, i);
+    return NULL;
+}
+
+void clt_parallel_for(int count, int threads, void (*run)(void *, int), void *argument) {
+    enum { MOST = 64 };
+    parallel_work work = {.run = run, .argument = argument, .count = count};
+    clt_thread others[MOST];
+    int started = 0, wanted = CLT_MIN(CLT_MIN(threads, count) - 1, MOST);
+    while (started < wanted && clt_thread_start(&others[started], parallel_worker, &work) == CLT_OK)
+        started++;
+    parallel_worker(&work);
+    while (started > 0) clt_thread_join(others[--started]);
+}
+
+double clt_seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
