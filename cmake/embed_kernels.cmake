@@ -1,0 +1,18 @@
+# Writes OUTPUT, a C file that holds every .cl file below ROOT as text, ended by a row of NULL.
+file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/*.cl)
+list(SORT files)
+set(out "/* Made by cmake/embed_kernels.cmake from cl/. */\n")
+string(APPEND out "#include \"runtime/device/kernel_source.h\"\n\n")
+set(table "")
+set(n 0)
+foreach(file ${files})
+  file(READ ${ROOT}/${file} hex HEX)
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
+  string(REGEX REPLACE "(0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,)" "\\1\n"
+         bytes "${bytes}")
+  string(APPEND out "static const char source_${n}[] = {\n${bytes}0};\n")
+  string(APPEND table "    {\"${file}\", source_${n}},\n")
+  math(EXPR n "${n} + 1")
+endforeach()
+string(APPEND out "\nconst clt_kernel_source clt_kernel_sources[] = {\n${table}    {0, 0}};\n")
+file(WRITE ${OUTPUT} "${out}")

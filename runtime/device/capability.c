@@ -1,0 +1,126 @@
+/*
+ * Capabilities by experiment: a small kernel is built, run, and its result
+ * compared. Extension strings are not believed: NVIDIA computes with half and
+ * does not say so; others say so and fail. Verdicts are remembered in a file for each
+ * device and driver.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/file.h"
+#include "runtime/device/cl.h"
+
+/* Each test writes 1.5 + 2.25 (or a sum of ones) to y[0] and the wanted value is given. */
+typedef struct capability_test {
+    const char *name;
+    const char *source;
+    float wanted;
+} capability_test;
+
+static const capability_test tests[CLT_CAP_COUNT_] = {
+    [CLT_CAP_FP16] = {"fp16",
+                      "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n"
+                      "kernel void test(global float *y, float x) {\n"
+                      "    half h = (half)x;\n"
+                      "    if (get_global_id(0) == 0) y[0] = (float)(h * h + (half)1.5f);\n"
+                      "}\n",
+                      7.75f},
+    [CLT_CAP_FP64] = {"fp64",
+                      "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"
+                      "kernel void test(global float *y, float x) {\n"
+                      "    double d = (double)x + 1e-12;\n"
+                      "    if (get_global_id(0) == 0) y[0] = (float)((d - (double)x) * 1e12 + 0.5) > 1.4f ? 3.0f : 0.0f;\n"
+                      "}\n",
+                      3.0f},
+    [CLT_CAP_SUBGROUPS] = {"subgroups",
+                           "#pragma OPENCL EXTENSION cl_khr_subgroups : enable\n"
+                           "kernel void test(global float *y, float x) {\n"
+                           "    float sum = sub_group_reduce_add(x);\n"
+                           "    if (get_global_id(0) == 0)\n"
+                           "        y[0] = sum == x * (float)get_sub_group_size() && get_sub_group_size() > 1 ? 1.0f : 0.0f;\n"
+                           "}\n",
+                           1.0f},
+};
+
+const char *clt_capability_name(clt_capability capability) {
+    return (unsigned)capability < CLT_CAP_COUNT_ ? tests[capability].name : "?";
+}
+
+/* ---- masking ---- */
+
+static bool masked(const char *name) {
+    const char *list = getenv("CLTRAIN_CAPS_OFF");
+    size_t length = strlen(name);
+    for (const char *at = list; at && *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ','))
+        if (strcspn(at, ",") == length && !strncmp(at, name, length)) return true;
+    return false;
+}
+
+/* ---- the experiment ---- */
+
+static bool run_test(clt_device *device, const capability_test *test) {
+    cl_int error;
+    cl_program program = clCreateProgramWithSource(device->context, 1, (const char **)(uintptr_t)&test->source, NULL, &error);
+    if (error != CL_SUCCESS) return false;
+    float y[1] = {0}, x = 2.5f;
+    size_t global = 64, local = 64;
+    bool passed = false;
+    cl_kernel kernel = NULL;
+    cl_mem memory = clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, sizeof y, y, &error);
+    if (error == CL_SUCCESS && clBuildProgram(program, 1, &device->id, "", NULL, NULL) == CL_SUCCESS)
+        kernel = clCreateKernel(program, "test", &error);
+    if (kernel && clSetKernelArg(kernel, 0, sizeof memory, &memory) == CL_SUCCESS &&
+        clSetKernelArg(kernel, 1, sizeof x, &x) == CL_SUCCESS &&
+        clEnqueueNDRangeKernel(device->queue, kernel, 1, NULL, &global, &local, 0, NULL, NULL) == CL_SUCCESS &&
+        clEnqueueReadBuffer(device->queue, memory, CL_TRUE, 0, sizeof y, y, 0, NULL, NULL) == CL_SUCCESS)
+        passed = y[0] == test->wanted;
+    if (kernel) clReleaseKernel(kernel);
+    if (memory) clReleaseMemObject(memory);
+    clReleaseProgram(program);
+    return passed;
+}
+
+/* ---- memory of verdicts: one line "name 0|1" a file ---- */
+
+static clt_status verdict_path(const clt_device *device, const capability_test *test, clt_text *path) {
+    char key[CLT_HASH_TEXT] = "";
+    clt_hash_add(key, device->identity, CLT_HASH_TEXT);
+    clt_hash_add(key, test->source, strlen(test->source));
+    CLT_TRY(clt_file_cache_folder("capabilities", path));
+    clt_text_add(path, "/%s-%s", test->name, key);
+    return path->status;
+}
+
+static int recall(const clt_device *device, const capability_test *test) {
+    clt_text path = {0};
+    void *bytes = NULL;
+    size_t length;
+    int verdict = -1;
+    if (verdict_path(device, test, &path) == CLT_OK && clt_file_read(path.data, 64, &bytes, &length) == CLT_OK) {
+        if (length == 2 && !memcmp(bytes, "0\n", 2)) verdict = 0;
+        if (length == 2 && !memcmp(bytes, "1\n", 2)) verdict = 1;
+    }
+    clt_free(bytes);
+    clt_text_free(&path);
+    return verdict;
+}
+
+static void remember(const clt_device *device, const capability_test *test, int verdict) {
+    clt_text path = {0};
+    if (verdict_path(device, test, &path) == CLT_OK) clt_file_write(path.data, verdict ? "1\n" : "0\n", 2);
+    clt_text_free(&path);
+}
+
+bool clt_device_has(clt_device *device, clt_capability capability) {
+    if (!device || (unsigned)capability >= CLT_CAP_COUNT_) return false;
+    const capability_test *test = &tests[capability];
+    int *known = &device->capabilities[capability];
+    if (masked(test->name)) return false;
+    if (*known < 0) *known = recall(device, test);
+    if (*known < 0) {
+        *known = run_test(device, test);
+        remember(device, test, *known);
+    }
+    return *known == 1;
+}

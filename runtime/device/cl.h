@@ -1,0 +1,85 @@
+/*
+ * OpenCL inside runtime/device/: the structures, and errors by name.
+ */
+#ifndef CLT_DEVICE_CL_H
+#define CLT_DEVICE_CL_H
+
+#include <CL/cl.h>
+
+#include "runtime/base/thread.h"
+#include "runtime/device/device.h"
+
+struct clt_memory {
+    clt_device *device;
+    cl_mem memory;
+    size_t bytes;
+    bool is_slice;
+};
+
+/* A built program and the modules in it. */
+typedef struct clt_program {
+    cl_program program;
+    char (*module_hashes)[CLT_HASH_TEXT];
+    int n_modules;
+    char key[CLT_HASH_TEXT]; /* of its file in the cache */
+    bool saved;
+} clt_program;
+
+struct clt_device {
+    clt_device_info info;
+    cl_platform_id platform;
+    cl_device_id id;
+    cl_context context;
+    cl_command_queue queue;
+    size_t alignment;
+    char identity[CLT_HASH_TEXT]; /* device, driver and platform: part of every cache key */
+
+    /* buffer pool */
+    clt_memory **pool;
+    size_t n_pool, pool_capacity;
+    uint64_t bytes, peak_bytes;
+
+    /* programs; `saver` reads them while it runs */
+    clt_program **programs;
+    size_t n_programs, programs_capacity;
+    clt_build_counts counts;
+    clt_mutex mutex; /* guards programs' `saved` and n_programs against the saver */
+    clt_thread saver;
+    bool saver_running;
+
+    /* capabilities: -1 not asked yet, else 0 or 1 */
+    int capabilities[CLT_CAP_COUNT_];
+};
+
+/* "CL_OUT_OF_RESOURCES" … or "OpenCL error -9999". */
+const char *clt_cl_error_name(cl_int error, char text[64]);
+
+/* Fails with the device, what was tried and the error's name; device and host memory errors
+ * get their own status. */
+clt_status clt_cl_fail(const clt_device *device, const char *what, cl_int error);
+
+#define CLT_TRY_CL(device, what, expression)                                     \
+    do {                                                                         \
+        cl_int cl_error_ = (expression);                                         \
+        if (cl_error_ != CL_SUCCESS) return clt_cl_fail(device, what, cl_error_); \
+    } while (0)
+
+/* ---- platform.c: what there is ---- */
+
+typedef struct clt_found_device {
+    clt_device_info info;
+    cl_platform_id platform;
+    cl_device_id id;
+} clt_found_device;
+
+/* All devices of all platforms in their order; released with clt_free. With none, the detail says why. */
+clt_status clt_devices_find(clt_found_device **found, size_t *count);
+/* The one a selector names, as clt_device_open documents; `reason` says why it was chosen. */
+clt_status clt_devices_select(const clt_found_device *found, size_t count, const char *selector,
+                              size_t *chosen, char reason[256]);
+
+/* ---- program.c ---- */
+
+void clt_device_free_programs(clt_device *device);
+
+#endif

@@ -1,0 +1,97 @@
+#include "runtime/device/cl.h"
+
+static clt_status open_queue(clt_device *device) {
+    cl_int error;
+    cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)device->platform, 0};
+    device->context = clCreateContext(properties, 1, &device->id, NULL, NULL, &error);
+    if (error != CL_SUCCESS) return clt_cl_fail(device, "making a context", error);
+    device->queue = clCreateCommandQueue(device->context, device->id, 0, &error);
+    if (error != CL_SUCCESS) return clt_cl_fail(device, "making a queue", error);
+    return CLT_OK;
+}
+
+static void identify(clt_device *device) {
+    clt_text text = {0};
+    const clt_device_info *info = &device->info;
+    clt_text_add(&text, "%s|%s|%s|%s|%s", info->platform, info->vendor, info->name, info->cl_version, info->driver);
+    clt_hash_text(clt_text_data(&text), text.length, device->identity);
+    clt_text_free(&text);
+}
+
+static clt_status open_found(const clt_found_device *found, clt_device **device) {
+    clt_device *d = clt_calloc(1, sizeof *d);
+    if (!d) return clt_fail_memory(sizeof *d);
+    clt_status status = clt_mutex_init(&d->mutex);
+    if (status < 0) {
+        clt_free(d);
+        return status;
+    }
+    d->info = found->info;
+    d->platform = found->platform;
+    d->id = found->id;
+    for (int i = 0; i < CLT_CAP_COUNT_; i++) d->capabilities[i] = -1;
+    cl_uint bits = 0;
+    clGetDeviceInfo(d->id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof bits, &bits, NULL);
+    d->alignment = CLT_MAX(bits / 8, 128);
+    identify(d);
+    status = open_queue(d);
+    if (status < 0) {
+        clt_device_close(d);
+        return status;
+    }
+    *device = d;
+    return CLT_OK;
+}
+
+clt_status clt_device_open(clt_device **device, const char *selector) {
+    if (!device) return clt_fail(CLT_E_INVALID, "clt_device_open: device is NULL");
+    clt_found_device *found;
+    size_t count, chosen = 0;
+    char reason[256];
+    CLT_TRY(clt_devices_find(&found, &count));
+    clt_status status = clt_devices_select(found, count, selector, &chosen, reason);
+    if (status == CLT_OK) status = open_found(&found[chosen], device);
+    if (status == CLT_OK)
+        clt_log_message(CLT_LOG_INFO, "device %s (%s, driver %s) [%s]: %s", found[chosen].info.name,
+                        found[chosen].info.platform, found[chosen].info.driver, found[chosen].info.id, reason);
+    clt_free(found);
+    return status;
+}
+
+void clt_device_close(clt_device *device) {
+    if (!device) return;
+    if (device->queue) clFinish(device->queue);
+    clt_device_free_programs(device);
+    clt_device_trim(device);
+    clt_free(device->pool);
+    if (device->queue) clReleaseCommandQueue(device->queue);
+    if (device->context) clReleaseContext(device->context);
+    clt_mutex_destroy(&device->mutex);
+    clt_free(device);
+}
+
+const clt_device_info *clt_device_get_info(const clt_device *device) {
+    return &device->info;
+}
+
+uint64_t clt_device_bytes(const clt_device *device) {
+    return device->bytes;
+}
+
+uint64_t clt_device_peak_bytes(const clt_device *device) {
+    return device->peak_bytes;
+}
+
+size_t clt_device_alignment(const clt_device *device) {
+    return device->alignment;
+}
+
+clt_status clt_device_flush(clt_device *device) {
+    CLT_TRY_CL(device, "flushing the queue", clFlush(device->queue));
+    return CLT_OK;
+}
+
+clt_status clt_device_finish(clt_device *device) {
+    CLT_TRY_CL(device, "waiting for the queue", clFinish(device->queue));
+    return CLT_OK;
+}

@@ -1,0 +1,96 @@
+/*
+ * Devices for the rest of the library: buffers, kernels and their launches, with
+ * nothing of OpenCL's headers in sight.
+ *
+ * A device has one in-order queue: commands are carried out in the order of their
+ * enqueueing, so that whoever enqueues need not think of dependences. All
+ * calls on a device come from one thread at a time.
+ */
+#ifndef CLT_DEVICE_DEVICE_H
+#define CLT_DEVICE_DEVICE_H
+
+#include <cltrain/device.h>
+
+#include "runtime/base/base.h"
+
+/* ---- memory (memory.c) ---- */
+
+typedef struct clt_memory clt_memory;
+
+/* Sub-buffers begin at multiples of this on every device that is opened. */
+size_t clt_device_alignment(const clt_device *device);
+
+/* Memory from the pool, or new; contents undefined. CLT_E_DEVICE_MEMORY says how
+ * much was asked for, how much there is, and the largest single buffer. */
+clt_status clt_memory_create(clt_device *device, size_t bytes, clt_memory **buffer);
+
+/* A part of another buffer, which must live longer. offset: a multiple of the alignment. */
+clt_status clt_memory_slice(clt_memory *parent, size_t offset, size_t bytes, clt_memory **slice);
+
+/* Gives the memory back to the pool (a slice only itself). NULL is fine. */
+void clt_memory_destroy(clt_memory *buffer);
+
+/* Really frees what the pool holds for reuse. */
+void clt_device_trim(clt_device *device);
+
+/* Copies between host and device; return when done. */
+clt_status clt_memory_write(clt_memory *buffer, size_t offset, const void *source, size_t bytes);
+clt_status clt_memory_read(clt_memory *buffer, size_t offset, void *destination, size_t bytes);
+/* Enqueue: all bytes zero. */
+clt_status clt_memory_zero(clt_memory *buffer);
+
+/* Host memory that is fed to one device buffer again and again: `slots` pinned blocks in
+ * turn, so that filling the next does not wait for the last to arrive. */
+typedef struct clt_staging clt_staging;
+clt_status clt_staging_create(clt_device *device, size_t bytes, int slots, clt_staging **staging);
+void clt_staging_destroy(clt_staging *staging);
+/* Copies `source` into the next slot (waiting only if all slots are under way) and enqueues its
+ * transfer to `buffer`. `source` may be reused at once. */
+clt_status clt_staging_feed(clt_staging *staging, const void *source, size_t bytes, clt_memory *buffer);
+
+/* ---- programs (program.c) ---- */
+
+/* A piece of OpenCL C. Modules of a request are gathered into few programs, which
+ * are built in parallel and kept in the cache on disk. */
+typedef struct clt_module {
+    const char *text;
+    bool isolated; /* a program of its own: its names may clash with others' */
+    const char *label; /* for messages: "reference/conv2d.cl" */
+} clt_module;
+
+/* Makes sure that all modules are built. CLT_E_BUILD carries the end of the build log. */
+clt_status clt_device_build(clt_device *device, const clt_module *modules, int n);
+
+/* Saves the binaries of programs built from source since, on a thread of its own.
+ * Best called after their kernels ran once: drivers compile some parts only then. */
+void clt_device_save_programs(clt_device *device);
+
+/* How many programs were built from source, and loaded from the cache, so far. */
+typedef struct clt_build_counts {
+    int built, loaded;
+} clt_build_counts;
+clt_build_counts clt_device_build_counts(const clt_device *device);
+
+/* ---- kernels (kernel.c) ---- */
+
+typedef struct clt_kernel clt_kernel;
+
+/* A kernel of a module that was built. */
+clt_status clt_kernel_create(clt_device *device, const clt_module *module, const char *name,
+                             clt_kernel **kernel);
+void clt_kernel_destroy(clt_kernel *kernel);
+clt_status clt_kernel_set_memory(clt_kernel *kernel, int index, const clt_memory *buffer);
+clt_status clt_kernel_set_value(clt_kernel *kernel, int index, const void *value, size_t bytes);
+/* Largest work-group that this kernel can have on its device. */
+size_t clt_kernel_work_group_limit(clt_kernel *kernel);
+/* Enqueues with the arguments as they are now. */
+clt_status clt_kernel_enqueue(clt_kernel *kernel, int dims, const size_t *global, const size_t *local);
+
+/* ---- the queue (device.c) ---- */
+
+/* Hands what is enqueued to the driver. */
+clt_status clt_device_flush(clt_device *device);
+/* Waits until all enqueued work is done. */
+clt_status clt_device_finish(clt_device *device);
+
+#endif

@@ -1,0 +1,78 @@
+#include <string.h>
+
+#include "runtime/device/cl.h"
+#include "runtime/device/kernel_source.h"
+
+struct clt_kernel {
+    clt_device *device;
+    cl_kernel kernel;
+    char name[64];
+};
+
+const char *clt_kernel_source_find(const char *path) {
+    for (const clt_kernel_source *source = clt_kernel_sources; source->path; source++)
+        if (!strcmp(source->path, path)) return source->text;
+    return NULL;
+}
+
+static clt_status fail_kernel(const clt_kernel *kernel, const char *what, cl_int error) {
+    return clt_fail_context(clt_cl_fail(kernel->device, what, error), "kernel %s: ", kernel->name);
+}
+
+static cl_program find_program(const clt_device *device, const clt_module *module) {
+    char hash[CLT_HASH_TEXT];
+    clt_hash_text(module->text, strlen(module->text), hash);
+    for (size_t i = 0; i < device->n_programs; i++)
+        for (int k = 0; k < device->programs[i]->n_modules; k++)
+            if (!strcmp(device->programs[i]->module_hashes[k], hash)) return device->programs[i]->program;
+    return NULL;
+}
+
+clt_status clt_kernel_create(clt_device *device, const clt_module *module, const char *name, clt_kernel **kernel) {
+    cl_program program = find_program(device, module);
+    if (!program) return clt_fail(CLT_E_STATE, "module %s was not built", module->label);
+    clt_kernel *k = clt_calloc(1, sizeof *k);
+    if (!k) return clt_fail_memory(sizeof *k);
+    cl_int error;
+    k->device = device;
+    strncpy(k->name, name, sizeof k->name - 1);
+    k->kernel = clCreateKernel(program, name, &error);
+    if (error != CL_SUCCESS) {
+        clt_status status = fail_kernel(k, "making it", error);
+        clt_free(k);
+        return error == CL_INVALID_KERNEL_NAME
+                   ? clt_fail(CLT_E_BUILD, "%s has no kernel \"%s\"", module->label, name)
+                   : status;
+    }
+    *kernel = k;
+    return CLT_OK;
+}
+
+void clt_kernel_destroy(clt_kernel *kernel) {
+    if (!kernel) return;
+    clReleaseKernel(kernel->kernel);
+    clt_free(kernel);
+}
+
+clt_status clt_kernel_set_memory(clt_kernel *kernel, int index, const clt_memory *buffer) {
+    return clt_kernel_set_value(kernel, index, &buffer->memory, sizeof buffer->memory);
+}
+
+clt_status clt_kernel_set_value(clt_kernel *kernel, int index, const void *value, size_t bytes) {
+    cl_int error = clSetKernelArg(kernel->kernel, (cl_uint)index, bytes, value);
+    return error == CL_SUCCESS ? CLT_OK : fail_kernel(kernel, "setting an argument", error);
+}
+
+size_t clt_kernel_work_group_limit(clt_kernel *kernel) {
+    size_t limit = 0;
+    if (clGetKernelWorkGroupInfo(kernel->kernel, kernel->device->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof limit,
+                                 &limit, NULL) != CL_SUCCESS)
+        return 1;
+    return limit;
+}
+
+clt_status clt_kernel_enqueue(clt_kernel *kernel, int dims, const size_t *global, const size_t *local) {
+    cl_int error = clEnqueueNDRangeKernel(kernel->device->queue, kernel->kernel, (cl_uint)dims, NULL, global, local, 0,
+                                          NULL, NULL);
+    return error == CL_SUCCESS ? CLT_OK : fail_kernel(kernel, "launching it", error);
+}

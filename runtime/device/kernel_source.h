@@ -1,0 +1,17 @@
+/*
+ * The OpenCL sources of cl/, embedded in the library at build time.
+ */
+#ifndef CLT_DEVICE_KERNEL_SOURCE_H
+#define CLT_DEVICE_KERNEL_SOURCE_H
+
+typedef struct clt_kernel_source {
+    const char *path; /* below cl/: "reference/conv2d.cl" */
+    const char *text;
+} clt_kernel_source;
+
+extern const clt_kernel_source clt_kernel_sources[]; /* ended by a NULL path */
+
+/* NULL if there is none of that path. */
+const char *clt_kernel_source_find(const char *path);
+
+#endif

@@ -1,0 +1,316 @@
+/*
+ * Programs: modules gathered into few of them, built in parallel, their binaries
+ * cached as files.
+ *
+ * A cache file is a header (magic, key, length and hash of what follows) and the
+ * driver's binary. The key is the hash of format, device, driver, platform,
+ * options and source, and is the file's name. Files are written to a temporary
+ * and renamed; one that does not fit or does not load is rebuilt in silence.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/file.h"
+#include "runtime/device/cl.h"
+#include "runtime/device/kernel_source.h"
+
+static const char build_options[] = "-cl-std=CL1.2";
+static const char cache_magic[8] = "CLTBIN1";
+static const char prelude_path[] = "prelude.cl";
+
+typedef struct cache_header {
+    char magic[8];
+    char key[CLT_HASH_TEXT];
+    char payload_hash[CLT_HASH_TEXT];
+    uint64_t payload_bytes;
+} cache_header;
+
+/* ---- the cache on disk ---- */
+
+static clt_status cache_path(const char *key, clt_text *path) {
+    CLT_TRY(clt_file_cache_folder("programs", path));
+    clt_text_add(path, "/%s.clbin", key);
+    return path->status;
+}
+
+/* The binary inside a cache file, or NULL if the file is none or not whole. */
+static const unsigned char *cache_payload(const void *bytes, size_t length, const char *key, size_t *payload) {
+    cache_header header;
+    char hash[CLT_HASH_TEXT];
+    if (length < sizeof header) return NULL;
+    memcpy(&header, bytes, sizeof header);
+    if (memcmp(header.magic, cache_magic, sizeof cache_magic) || memcmp(header.key, key, CLT_HASH_TEXT)) return NULL;
+    if (header.payload_bytes != length - sizeof header || header.payload_bytes == 0) return NULL;
+    const unsigned char *start = (const unsigned char *)bytes + sizeof header;
+    clt_hash_text(start, (size_t)header.payload_bytes, hash);
+    if (memcmp(hash, header.payload_hash, CLT_HASH_TEXT)) return NULL;
+    *payload = (size_t)header.payload_bytes;
+    return start;
+}
+
+static cl_program load_binary(clt_device *device, const unsigned char *binary, size_t bytes) {
+    cl_int status = CL_SUCCESS, error;
+    cl_program program =
+        clCreateProgramWithBinary(device->context, 1, &device->id, &bytes, &binary, &status, &error);
+    if (error != CL_SUCCESS) return NULL;
+    if (status == CL_SUCCESS &&
+        clBuildProgram(program, 1, &device->id, build_options, NULL, NULL) == CL_SUCCESS)
+        return program;
+    clReleaseProgram(program);
+    return NULL;
+}
+
+static cl_program cache_load(clt_device *device, const char *key) {
+    enum { LIMIT = 1 << 30 };
+    clt_text path = {0};
+    void *bytes = NULL;
+    size_t length, payload;
+    cl_program program = NULL;
+    if (cache_path(key, &path) == CLT_OK && clt_file_read(path.data, LIMIT, &bytes, &length) == CLT_OK) {
+        const unsigned char *binary = cache_payload(bytes, length, key, &payload);
+        if (binary) program = load_binary(device, binary, payload);
+        if (!program) clt_log_message(CLT_LOG_DEBUG, "cache file %s does not load; building anew", path.data);
+    }
+    clt_free(bytes);
+    clt_text_free(&path);
+    return program;
+}
+
+static clt_status cache_store(const char *key, const unsigned char *binary, size_t bytes) {
+    cache_header header = {.payload_bytes = bytes};
+    memcpy(header.magic, cache_magic, sizeof cache_magic);
+    memcpy(header.key, key, CLT_HASH_TEXT);
+    clt_hash_text(binary, bytes, header.payload_hash);
+    clt_text path = {0};
+    clt_file_writer *writer = NULL;
+    clt_status status;
+    CLT_TRY_GOTO(cache_path(key, &path));
+    CLT_TRY_GOTO(clt_file_writer_open(&writer, path.data));
+    CLT_TRY_GOTO(clt_file_writer_write(writer, &header, sizeof header));
+    CLT_TRY_GOTO(clt_file_writer_write(writer, binary, bytes));
+    clt_text_free(&path);
+    return clt_file_writer_commit(writer);
+fail:
+    clt_file_writer_abort(writer);
+    clt_text_free(&path);
+    return status;
+}
+
+static void save_program(clt_program *program) {
+    size_t bytes = 0;
+    if (clGetProgramInfo(program->program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) != CL_SUCCESS ||
+        bytes == 0)
+        return;
+    unsigned char *binary = clt_alloc(bytes);
+    if (binary && clGetProgramInfo(program->program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) == CL_SUCCESS &&
+        cache_store(program->key, binary, bytes) < 0)
+        clt_log_message(CLT_LOG_DEBUG, "a program's binary is not cached: %s", clt_error_detail());
+    clt_free(binary);
+}
+
+static clt_program *next_unsaved(clt_device *device) {
+    clt_program *found = NULL;
+    clt_mutex_lock(&device->mutex);
+    for (size_t i = 0; i < device->n_programs && !found; i++)
+        if (!device->programs[i]->saved) found = device->programs[i];
+    if (found) found->saved = true;
+    clt_mutex_unlock(&device->mutex);
+    return found;
+}
+
+static void *save_all(void *argument) {
+    clt_device *device = argument;
+    for (clt_program *program; (program = next_unsaved(device));) save_program(program);
+    return NULL;
+}
+
+static void join_saver(clt_device *device) {
+    if (device->saver_running) clt_thread_join(device->saver);
+    device->saver_running = false;
+}
+
+void clt_device_save_programs(clt_device *device) {
+    bool any = false;
+    clt_mutex_lock(&device->mutex);
+    for (size_t i = 0; i < device->n_programs; i++) any |= !device->programs[i]->saved;
+    clt_mutex_unlock(&device->mutex);
+    if (!any) return;
+    join_saver(device);
+    device->saver_running = clt_thread_start(&device->saver, save_all, device) == CLT_OK;
+}
+
+/* ---- building ---- */
+
+static void program_free(clt_program *program) {
+    if (!program) return;
+    if (program->program) clReleaseProgram(program->program);
+    clt_free(program->module_hashes);
+    clt_free(program);
+}
+
+void clt_device_free_programs(clt_device *device) {
+    join_saver(device);
+    save_all(device);
+    for (size_t i = 0; i < device->n_programs; i++) program_free(device->programs[i]);
+    clt_free(device->programs);
+}
+
+static clt_status fail_build(clt_device *device, cl_program program, const char *label) {
+    enum { TAIL = 2500 };
+    size_t bytes = 0;
+    clGetProgramBuildInfo(program, device->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes);
+    char *log = clt_calloc(bytes + 1, 1);
+    if (log) clGetProgramBuildInfo(program, device->id, CL_PROGRAM_BUILD_LOG, bytes, log, NULL);
+    size_t length = log ? strlen(log) : 0;
+    clt_status status =
+        clt_fail(CLT_E_BUILD, "%s (driver %s) does not build %s with %s; build log%s:\n%s", device->info.name,
+                 device->info.driver, label, build_options, length > TAIL ? " (its end)" : "",
+                 length ? log + (length > TAIL ? length - TAIL : 0) : "(empty)");
+    clt_free(log);
+    return status;
+}
+
+static clt_status build_source(clt_device *device, const char *source, const char *label, cl_program *program) {
+    cl_int error;
+    cl_program p = clCreateProgramWithSource(device->context, 1, &source, NULL, &error);
+    if (error != CL_SUCCESS) return clt_cl_fail(device, "making a program", error);
+    error = clBuildProgram(p, 1, &device->id, build_options, NULL, NULL);
+    if (error == CL_SUCCESS) {
+        *program = p;
+        return CLT_OK;
+    }
+    clt_status status = error == CL_BUILD_PROGRAM_FAILURE || error == CL_INVALID_BUILD_OPTIONS
+                            ? fail_build(device, p, label)
+                            : clt_cl_fail(device, "building a program", error);
+    clReleaseProgram(p);
+    return status;
+}
+
+/* What one thread makes: the source of several modules into one program. */
+typedef struct build_job {
+    clt_device *device;
+    clt_text source;
+    const char *label;
+    clt_program *program;
+    bool loaded;
+    clt_status status;
+    char error[4096];
+} build_job;
+
+static void make_key(const build_job *job, char key[CLT_HASH_TEXT]) {
+    key[0] = 0;
+    clt_hash_add(key, cache_magic, sizeof cache_magic);
+    clt_hash_add(key, job->device->identity, CLT_HASH_TEXT);
+    clt_hash_add(key, build_options, sizeof build_options);
+    clt_hash_add(key, job->source.data, job->source.length);
+}
+
+static void run_job(void *argument, int i) {
+    build_job *job = &((build_job *)argument)[i];
+    clt_program *program = job->program;
+    make_key(job, program->key);
+    program->program = cache_load(job->device, program->key);
+    job->loaded = program->program != NULL;
+    if (!job->loaded) job->status = build_source(job->device, job->source.data, job->label, &program->program);
+    program->saved = job->loaded;
+    if (job->status < 0) snprintf(job->error, sizeof job->error, "%s", clt_error_detail());
+}
+
+static bool is_built(const clt_device *device, const char *hash) {
+    for (size_t i = 0; i < device->n_programs; i++)
+        for (int k = 0; k < device->programs[i]->n_modules; k++)
+            if (!strcmp(device->programs[i]->module_hashes[k], hash)) return true;
+    return false;
+}
+
+static clt_status job_add(build_job *job, const clt_module *module, const char *hash) {
+    clt_program *program = job->program;
+    if (!program) {
+        program = job->program = clt_calloc(1, sizeof *program);
+        const char *prelude = clt_kernel_source_find(prelude_path);
+        if (!program) return clt_fail_memory(sizeof *program);
+        clt_text_add(&job->source, "%s\n", prelude ? prelude : "");
+        job->label = module->label;
+    } else {
+        job->label = "several modules";
+    }
+    void *grown = clt_realloc(program->module_hashes, (size_t)(program->n_modules + 1) * sizeof *program->module_hashes);
+    if (!grown) return clt_fail_memory((size_t)(program->n_modules + 1) * sizeof *program->module_hashes);
+    program->module_hashes = grown;
+    memcpy(program->module_hashes[program->n_modules++], hash, CLT_HASH_TEXT);
+    clt_text_add_bytes(&job->source, module->text, strlen(module->text));
+    clt_text_add_bytes(&job->source, "\n", 1);
+    return job->source.status;
+}
+
+/* Few programs, of which several can be built at once; the number must not depend on the machine's
+ * load, for it decides the keys of the cache. */
+enum { PROGRAMS_PER_REQUEST = 4 };
+
+static clt_status gather(clt_device *device, const clt_module *modules, int n, build_job *jobs, int *n_jobs) {
+    int isolated = PROGRAMS_PER_REQUEST;
+    for (int i = 0; i < n; i++) {
+        char hash[CLT_HASH_TEXT];
+        clt_hash_text(modules[i].text, strlen(modules[i].text), hash);
+        bool seen = is_built(device, hash);
+        for (int j = 0; j < isolated && !seen; j++)
+            for (int k = 0; jobs[j].program && k < jobs[j].program->n_modules; k++)
+                seen |= !strcmp(jobs[j].program->module_hashes[k], hash);
+        if (seen) continue;
+        int target = 0; /* the shortest so far */
+        for (int j = 1; j < PROGRAMS_PER_REQUEST; j++)
+            if (jobs[j].source.length < jobs[target].source.length) target = j;
+        if (modules[i].isolated) target = isolated++;
+        CLT_TRY(job_add(&jobs[target], &modules[i], hash));
+    }
+    int kept = 0;
+    for (int j = 0; j < isolated; j++)
+        if (jobs[j].program) {
+            build_job job = jobs[j];
+            jobs[j] = (build_job){0};
+            jobs[kept] = job;
+            jobs[kept++].device = device;
+        }
+    *n_jobs = kept;
+    return CLT_OK;
+}
+
+static clt_status adopt(clt_device *device, build_job *job) {
+    if (job->status < 0) return clt_fail_again(job->status, job->error);
+    clt_mutex_lock(&device->mutex);
+    clt_status status =
+        clt_grow(&device->programs, &device->programs_capacity, device->n_programs, sizeof *device->programs);
+    if (status == CLT_OK) {
+        device->programs[device->n_programs++] = job->program;
+        job->program = NULL;
+        if (job->loaded) device->counts.loaded++;
+        else device->counts.built++;
+    }
+    clt_mutex_unlock(&device->mutex);
+    return status;
+}
+
+clt_status clt_device_build(clt_device *device, const clt_module *modules, int n) {
+    int most = n + PROGRAMS_PER_REQUEST, n_jobs = 0;
+    build_job *jobs = clt_calloc((size_t)most, sizeof *jobs);
+    if (!jobs) return clt_fail_memory((size_t)most * sizeof *jobs);
+    double start = clt_seconds();
+    clt_status status = gather(device, modules, n, jobs, &n_jobs);
+    if (status == CLT_OK) {
+        clt_parallel_for(n_jobs, clt_processor_count(), run_job, jobs);
+        for (int i = 0; i < n_jobs && status == CLT_OK; i++) status = adopt(device, &jobs[i]);
+        if (n_jobs > 0)
+            clt_log_message(CLT_LOG_DEBUG, "%d programs ready in %.3f s (so far %d built, %d from the cache)",
+                            n_jobs, clt_seconds() - start, device->counts.built, device->counts.loaded);
+    }
+    for (int i = 0; i < most; i++) {
+        program_free(jobs[i].program);
+        clt_text_free(&jobs[i].source);
+    }
+    clt_free(jobs);
+    return status;
+}
+
+clt_build_counts clt_device_build_counts(const clt_device *device) {
+    return device->counts;
+}
