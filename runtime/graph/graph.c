@@ -1,0 +1,273 @@
+#include "runtime/graph/graph.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- nodes ---- */
+
+static void tensor_free(clt_tensor *tensor) {
+    if (!tensor) return;
+    if (tensor->attributes && tensor->op->attributes_free) tensor->op->attributes_free(tensor->attributes);
+    clt_free(tensor->attributes);
+    clt_free(tensor->inputs);
+    clt_free(tensor->name);
+    clt_free(tensor);
+}
+
+/* Gives the node to the graph, which frees it from then on; on error the node is freed. */
+static clt_status graph_adopt(clt_graph *graph, clt_tensor *tensor) {
+    clt_status status = clt_grow(&graph->nodes, &graph->nodes_capacity, graph->n_nodes, sizeof *graph->nodes);
+    if (status < 0) {
+        tensor_free(tensor);
+        return status;
+    }
+    tensor->graph = graph;
+    tensor->index = (int)graph->n_nodes;
+    graph->nodes[graph->n_nodes++] = tensor;
+    return CLT_OK;
+}
+
+static clt_tensor *tensor_new(clt_tensor_kind kind, const char *name) {
+    clt_tensor *tensor = clt_calloc(1, sizeof *tensor);
+    if (!tensor) return NULL;
+    tensor->kind = kind;
+    if (name && !(tensor->name = clt_strdup(name))) {
+        clt_free(tensor);
+        return NULL;
+    }
+    return tensor;
+}
+
+clt_tensor *clt_graph_fail(clt_graph *graph, clt_status status) {
+    if (graph->status == CLT_OK) {
+        graph->status = status;
+        graph->error = clt_strdup(clt_error_detail());
+    }
+    return graph->invalid;
+}
+
+static clt_status copy_inputs(clt_tensor *tensor, clt_tensor *const *inputs, int n) {
+    tensor->inputs = clt_alloc((size_t)n * sizeof *inputs);
+    if (!tensor->inputs) return clt_fail_memory((size_t)n * sizeof *inputs);
+    if (n) memcpy(tensor->inputs, inputs, (size_t)n * sizeof *inputs);
+    tensor->n_inputs = n;
+    return CLT_OK;
+}
+
+static clt_status copy_attributes(clt_tensor *tensor, const clt_op *op, const void *attributes) {
+    void *copy = clt_alloc(op->attributes_bytes);
+    if (!copy) return clt_fail_memory(op->attributes_bytes);
+    memcpy(copy, attributes, op->attributes_bytes);
+    clt_status status = op->attributes_copy ? op->attributes_copy(copy) : CLT_OK;
+    if (status < 0) clt_free(copy);
+    else tensor->attributes = copy;
+    return status;
+}
+
+static clt_status node_new(const clt_op *op, const void *attributes, clt_tensor *const *inputs, int n,
+                           clt_tensor **node) {
+    clt_tensor *tensor = tensor_new(CLT_NODE_OP, NULL);
+    if (!tensor) return clt_fail_memory(sizeof *tensor);
+    tensor->op = op;
+    clt_status status = copy_inputs(tensor, inputs, n);
+    if (status == CLT_OK && attributes) status = copy_attributes(tensor, op, attributes);
+    if (status < 0) {
+        tensor_free(tensor);
+        return status;
+    }
+    *node = tensor;
+    return CLT_OK;
+}
+
+static clt_status node_infer(clt_tensor *node) {
+    clt_status status = node->op->infer(node);
+    if (status == CLT_OK) status = clt_shape_check(&node->shape, "its result");
+    return status < 0 ? clt_fail_context(status, "%s: ", clt_node_name(node)) : CLT_OK;
+}
+
+clt_tensor *clt_node(clt_graph *graph, const clt_op *op, const void *attributes,
+                     clt_tensor *const *inputs, int n_inputs) {
+    for (int i = 0; i < n_inputs; i++) {
+        if (!inputs[i]) return NULL;
+        if (!graph) graph = inputs[i]->graph;
+    }
+    if (!graph) return NULL;
+    for (int i = 0; i < n_inputs; i++) {
+        if (!clt_tensor_valid(inputs[i])) return graph->invalid;
+        if (inputs[i]->graph != graph)
+            return clt_graph_fail(graph, clt_fail(CLT_E_INVALID, "%s: operand %d belongs to another graph",
+                                                  op->name, i));
+    }
+    clt_tensor *node = NULL;
+    clt_status status = node_new(op, attributes, inputs, n_inputs, &node);
+    if (status < 0) return clt_graph_fail(graph, status);
+    node->graph = graph;
+    status = node_infer(node);
+    if (status < 0) tensor_free(node);
+    else status = graph_adopt(graph, node);
+    return status < 0 ? clt_graph_fail(graph, status) : node;
+}
+
+/* ---- graphs ---- */
+
+clt_status clt_graph_create(clt_graph **graph) {
+    if (!graph) return clt_fail(CLT_E_INVALID, "clt_graph_create: graph is NULL");
+    clt_graph *g = clt_calloc(1, sizeof *g);
+    if (!g) return clt_fail_memory(sizeof *g);
+    clt_tensor *invalid = tensor_new(CLT_NODE_INVALID, "invalid");
+    if (!invalid || graph_adopt(g, invalid) < 0) {
+        clt_free(g);
+        return clt_fail_memory(sizeof *invalid);
+    }
+    invalid->shape.rank = -1;
+    g->invalid = invalid;
+    *graph = g;
+    return CLT_OK;
+}
+
+void clt_graph_destroy(clt_graph *graph) {
+    if (!graph) return;
+    for (size_t i = 0; i < graph->n_nodes; i++) tensor_free(graph->nodes[i]);
+    for (size_t i = 0; i < graph->n_variables; i++) {
+        clt_free(graph->variables[i]->name);
+        clt_free(graph->variables[i]);
+    }
+    clt_free(graph->variables);
+    clt_free(graph->nodes);
+    clt_free(graph->error);
+    clt_free(graph);
+}
+
+clt_status clt_graph_status(const clt_graph *graph) {
+    if (!graph) return clt_fail(CLT_E_INVALID, "clt_graph_status: graph is NULL");
+    if (graph->status == CLT_OK) return CLT_OK;
+    return clt_fail_again(graph->status, graph->error ? graph->error : "out of memory");
+}
+
+clt_variable *clt_graph_find_variable(const clt_graph *graph, const char *name) {
+    for (size_t i = 0; i < graph->n_variables; i++)
+        if (!strcmp(graph->variables[i]->name, name)) return graph->variables[i];
+    return NULL;
+}
+
+int64_t clt_graph_parameter_count(const clt_graph *graph) {
+    int64_t count = 0;
+    for (size_t i = 0; graph && i < graph->n_variables; i++)
+        if (graph->variables[i]->trained) count += clt_shape_elements(&graph->variables[i]->shape);
+    return count;
+}
+
+/* ---- leaves ---- */
+
+static clt_tensor *leaf(clt_graph *graph, clt_tensor_kind kind, const char *name, clt_dtype dtype,
+                        clt_shape shape) {
+    clt_tensor *tensor = tensor_new(kind, name);
+    if (!tensor) return clt_graph_fail(graph, clt_fail_memory(sizeof *tensor));
+    tensor->dtype = dtype;
+    tensor->shape = shape;
+    clt_status status = graph_adopt(graph, tensor);
+    return status < 0 ? clt_graph_fail(graph, status) : tensor;
+}
+
+static clt_status check_leaf(const char *what, const char *name, const clt_shape *shape) {
+    char label[128];
+    if (!name || !name[0]) return clt_fail(CLT_E_INVALID, "%s without a name", what);
+    snprintf(label, sizeof label, "%s \"%s\"", what, name);
+    return clt_shape_check(shape, label);
+}
+
+clt_tensor *clt_input(clt_graph *graph, const char *name, clt_dtype dtype, clt_shape shape) {
+    if (!graph) return NULL;
+    clt_status status = check_leaf("input", name, &shape);
+    if (status < 0) return clt_graph_fail(graph, status);
+    if (dtype != CLT_F32 && dtype != CLT_I32 && dtype != CLT_U8)
+        return clt_graph_fail(graph, clt_fail(CLT_E_DTYPE, "input \"%s\": %s is not supported; f32, i32 and u8 are",
+                                              name, clt_dtype_name(dtype)));
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        if (graph->nodes[i]->kind == CLT_NODE_INPUT && !strcmp(graph->nodes[i]->name, name))
+            return clt_graph_fail(graph, clt_fail(CLT_E_INVALID, "input \"%s\" exists already", name));
+    return leaf(graph, CLT_NODE_INPUT, name, dtype, shape);
+}
+
+static clt_status variable_new(clt_graph *graph, const char *name, clt_shape shape, clt_init init,
+                               bool trained, clt_variable **variable) {
+    CLT_TRY(clt_grow(&graph->variables, &graph->variables_capacity, graph->n_variables,
+                     sizeof *graph->variables));
+    clt_variable *v = clt_calloc(1, sizeof *v);
+    if (!v || !(v->name = clt_strdup(name))) {
+        clt_free(v);
+        return clt_fail_memory(sizeof *v);
+    }
+    v->shape = shape;
+    v->init = init;
+    v->trained = trained;
+    v->index = (int)graph->n_variables;
+    graph->variables[graph->n_variables++] = v;
+    *variable = v;
+    return CLT_OK;
+}
+
+static clt_tensor *add_variable(clt_graph *graph, const char *name, clt_shape shape, clt_init init,
+                                bool trained) {
+    if (!graph) return NULL;
+    const char *what = trained ? "parameter" : "buffer";
+    clt_status status = check_leaf(what, name, &shape);
+    if (status == CLT_OK && graph->origin)
+        status = clt_fail(CLT_E_STATE, "%s \"%s\": a clone shares its origin's variables", what, name);
+    if (status == CLT_OK && clt_graph_find_variable(graph, name))
+        status = clt_fail(CLT_E_INVALID, "%s \"%s\" exists already", what, name);
+    if (status == CLT_OK && (init.kind < CLT_INIT_ZEROS || init.kind > CLT_INIT_XAVIER_NORMAL))
+        status = clt_fail(CLT_E_INVALID, "%s \"%s\": unknown initializer %d", what, name, (int)init.kind);
+    clt_variable *variable = NULL;
+    if (status == CLT_OK) status = variable_new(graph, name, shape, init, trained, &variable);
+    if (status < 0) return clt_graph_fail(graph, status);
+    clt_tensor *tensor = leaf(graph, CLT_NODE_VARIABLE, name, CLT_F32, shape);
+    if (clt_tensor_valid(tensor)) tensor->variable = variable;
+    return tensor;
+}
+
+clt_tensor *clt_parameter(clt_graph *graph, const char *name, clt_shape shape, clt_init init) {
+    return add_variable(graph, name, shape, init, true);
+}
+
+clt_tensor *clt_buffer(clt_graph *graph, const char *name, clt_shape shape, clt_init init) {
+    return add_variable(graph, name, shape, init, false);
+}
+
+clt_tensor *clt_state(clt_graph *graph, const char *name, clt_dtype dtype, clt_shape shape) {
+    clt_status status = check_leaf("state", name, &shape);
+    return status < 0 ? clt_graph_fail(graph, status) : leaf(graph, CLT_NODE_STATE, name, dtype, shape);
+}
+
+/* ---- facts ---- */
+
+clt_shape clt_tensor_shape(const clt_tensor *tensor) {
+    return tensor ? tensor->shape : (clt_shape){.rank = -1};
+}
+
+clt_dtype clt_tensor_dtype(const clt_tensor *tensor) {
+    return tensor ? tensor->dtype : CLT_F32;
+}
+
+const char *clt_tensor_name(const clt_tensor *tensor) {
+    if (!tensor) return "";
+    return tensor->name ? tensor->name : clt_node_name(tensor);
+}
+
+const char *clt_node_name(const clt_tensor *node) {
+    if (node->kind != CLT_NODE_OP) return node->name;
+    return node->op->label ? node->op->label(node) : node->op->name;
+}
+
+const char *clt_tensor_label(const clt_tensor *tensor, char text[64]) {
+    if (tensor->name) snprintf(text, 64, "\"%s\"", tensor->name);
+    else snprintf(text, 64, "%s #%d", clt_node_name(tensor), tensor->index);
+    return text;
+}
+
+void clt_graph_mark(const clt_graph *graph, clt_tensor *const *targets, int n_targets, bool *marks) {
+    for (int i = 0; i < n_targets; i++) marks[targets[i]->index] = true;
+    for (size_t i = graph->n_nodes; i-- > 0;)
+        for (int k = 0; marks[i] && k < graph->nodes[i]->n_inputs; k++)
+            marks[graph->nodes[i]->inputs[k]->index] = true;
+}

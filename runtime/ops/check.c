@@ -1,0 +1,30 @@
+#include <stdio.h>
+
+#include "runtime/ops/ops.h"
+
+clt_status clt_check_dtype(const clt_tensor *node, int input, clt_dtype dtype) {
+    const clt_tensor *x = node->inputs[input];
+    char label[64];
+    if (x->dtype == dtype) return CLT_OK;
+    return clt_fail(CLT_E_DTYPE, "operand %d, %s, is %s; it must be %s", input, clt_tensor_label(x, label),
+                    clt_dtype_name(x->dtype), clt_dtype_name(dtype));
+}
+
+clt_status clt_check_rank(const clt_tensor *node, int input, int least, int most) {
+    const clt_tensor *x = node->inputs[input];
+    char label[64], text[CLT_SHAPE_TEXT];
+    if (x->shape.rank >= least && x->shape.rank <= most) return CLT_OK;
+    if (least == most)
+        return clt_fail(CLT_E_SHAPE, "operand %d, %s %s, must have %d dimensions", input,
+                        clt_tensor_label(x, label), clt_shape_text(&x->shape, text), least);
+    return clt_fail(CLT_E_SHAPE, "operand %d, %s %s, must have %d to %d dimensions", input,
+                    clt_tensor_label(x, label), clt_shape_text(&x->shape, text), least, most);
+}
+
+const char *clt_pair_text(const clt_tensor *a, const clt_tensor *b, char text[CLT_PAIR_TEXT]) {
+    char label_a[64], label_b[64], shape_a[CLT_SHAPE_TEXT], shape_b[CLT_SHAPE_TEXT];
+    snprintf(text, CLT_PAIR_TEXT, "%s %s and %s %s", clt_tensor_label(a, label_a),
+             clt_shape_text(&a->shape, shape_a), clt_tensor_label(b, label_b),
+             clt_shape_text(&b->shape, shape_b));
+    return text;
+}

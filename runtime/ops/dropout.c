@@ -1,0 +1,39 @@
+/*
+ * Dropout (Srivastava et al. 2014) with a mask that is never stored: element i of
+ * site s in step t is kept by what Philox gives for (seed, t, s, i), which the
+ * backward pass asks again.
+ */
+#include "runtime/ops/ops.h"
+
+static clt_status infer(clt_tensor *node) {
+    CLT_TRY(clt_check_dtype(node, 0, CLT_F32));
+    node->shape = node->inputs[0]->shape;
+    node->dtype = CLT_F32;
+    return CLT_OK;
+}
+
+static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_tensor **dx) {
+    if (wanted[0])
+        dx[0] = clt_node(NULL, &clt_op_dropout, node->attributes, (clt_tensor *[]){dy, node->inputs[1]}, 2);
+}
+
+const clt_op clt_op_dropout = {
+    .name = "dropout",
+    .attributes_bytes = sizeof(clt_dropout_attributes),
+    .infer = infer,
+    .gradient = gradient,
+};
+
+clt_tensor *clt_dropout(clt_tensor *x, float p) {
+    if (!clt_tensor_valid(x)) return x;
+    clt_graph *graph = x->graph;
+    if (!(p >= 0 && p < 1))
+        return clt_graph_fail(graph, clt_fail(CLT_E_INVALID, "dropout: p = %g is outside [0, 1)", (double)p));
+    if (!graph->rng) {
+        clt_tensor *rng = clt_state(graph, "rng", CLT_I32, CLT_SHAPE(4));
+        if (!clt_tensor_valid(rng)) return graph->invalid;
+        graph->rng = rng;
+    }
+    clt_dropout_attributes at = {p, graph->n_random_sites++};
+    return clt_node(NULL, &clt_op_dropout, &at, (clt_tensor *[]){x, graph->rng}, 2);
+}

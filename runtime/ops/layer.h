@@ -1,0 +1,18 @@
+/*
+ * What layers (builders that make their own parameters) share.
+ */
+#ifndef CLT_OPS_LAYER_H
+#define CLT_OPS_LAYER_H
+
+#include "runtime/graph/graph.h"
+
+/* The parameter or buffer "LAYER.NAME". */
+clt_tensor *clt_layer_parameter(clt_graph *graph, const char *layer, const char *name, clt_shape shape,
+                                clt_init init);
+clt_tensor *clt_layer_buffer(clt_graph *graph, const char *layer, const char *name, clt_shape shape,
+                             clt_init init);
+
+/* PyTorch's default for linear and convolution layers: uniform in +-1/sqrt(fan_in). */
+clt_init clt_layer_init(int64_t fan_in);
+
+#endif

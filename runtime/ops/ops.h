@@ -1,0 +1,246 @@
+/*
+ * The ops: their descriptions and attributes, and the builders that only the
+ * library uses. One op, one file; the public builders are in <cltrain/ops.h>.
+ */
+#ifndef CLT_OPS_OPS_H
+#define CLT_OPS_OPS_H
+
+#include <cltrain/ops.h>
+
+#include "runtime/graph/graph.h"
+
+/* ---- pointwise.c: y = f(operands), with broadcasting ---- */
+
+/* `expression` is OpenCL C over the letters of `operands`, one an input in order, and s0, s1. */
+typedef struct clt_pointwise_attributes {
+    const char *name;
+    const char *expression;
+    const char *operands;
+    const struct clt_pointwise_function *function; /* NULL: has no gradient */
+    float s[2];
+    clt_dtype dtype; /* of the result */
+    clt_shape shape; /* of a result without operands */
+} clt_pointwise_attributes;
+extern const clt_op clt_op_pointwise;
+
+clt_tensor *clt_fill(clt_graph *graph, clt_shape shape, float value);
+/* 1 where a == b, else 0. No gradient. */
+clt_tensor *clt_equal(clt_tensor *a, clt_tensor *b);
+/* Sums what broadcasting stretched, so that the result has `shape`. */
+clt_tensor *clt_sum_to(clt_tensor *x, const clt_shape *shape);
+
+/* ---- matmul.c ---- */
+
+typedef clt_matmul_options clt_matmul_attributes;
+extern const clt_op clt_op_matmul; /* a, b */
+
+/* ---- conv2d.c ---- */
+
+typedef struct clt_conv2d_attributes {
+    int kernel_h, kernel_w, stride_h, stride_w, padding_h, padding_w, dilation_h, dilation_w, groups;
+    clt_shape result; /* of the gradients: the shape of x or of the weight */
+} clt_conv2d_attributes;
+extern const clt_op clt_op_conv2d;             /* x [N,C,H,W], weight [O,C/g,kh,kw] */
+extern const clt_op clt_op_conv2d_grad_input;  /* weight, dy -> dx */
+extern const clt_op clt_op_conv2d_grad_weight; /* x, dy -> dweight */
+
+/* ---- pool2d.c ---- */
+
+typedef struct clt_pool2d_attributes {
+    int kernel_h, kernel_w, stride_h, stride_w, padding_h, padding_w;
+    bool exclude_padding;
+    clt_shape result; /* of the gradient of the average */
+} clt_pool2d_attributes;
+extern const clt_op clt_op_max_pool2d;      /* x */
+extern const clt_op clt_op_max_pool2d_grad; /* x, dy -> dx */
+extern const clt_op clt_op_avg_pool2d;      /* x */
+extern const clt_op clt_op_avg_pool2d_grad; /* dy -> dx */
+
+/* ---- batch_norm.c: x [N, C, ...]; statistics [2, C] hold mean and 1/sqrt(var + eps) ---- */
+
+typedef struct clt_norm_attributes {
+    float eps, momentum;
+    int dims; /* layer norm: how many trailing dimensions */
+} clt_norm_attributes;
+/* x, running_mean, running_var -> statistics; in training those of the batch, moving the running ones. */
+extern const clt_op clt_op_batch_norm_stats;
+extern const clt_op clt_op_batch_norm;            /* x, statistics, weight, bias -> y */
+extern const clt_op clt_op_batch_norm_grad_stats; /* x, statistics, dy -> [2, C]: sum dy, sum dy xhat */
+extern const clt_op clt_op_batch_norm_grad_input; /* x, statistics, weight, grad stats, dy -> dx */
+
+/* ---- layer_norm.c: rows of the last dims; statistics [2, rows] ---- */
+
+extern const clt_op clt_op_layer_norm_stats;       /* x -> statistics */
+extern const clt_op clt_op_layer_norm;             /* x, statistics, weight, bias -> y */
+extern const clt_op clt_op_layer_norm_grad_input;  /* x, statistics, weight, dy -> dx */
+extern const clt_op clt_op_layer_norm_grad_weight; /* x, statistics, dy -> [2, D]: sum dy, sum dy xhat */
+
+/* ---- reduce.c ---- */
+
+typedef enum clt_reduction { CLT_REDUCE_SUM, CLT_REDUCE_MEAN, CLT_REDUCE_MAX } clt_reduction;
+typedef struct clt_reduce_attributes {
+    clt_reduction reduction;
+    unsigned axes; /* bit i: dimension i is reduced */
+    bool keep_dims;
+} clt_reduce_attributes;
+extern const clt_op clt_op_reduce; /* x */
+
+/* ---- reshape.c ---- */
+
+typedef struct clt_reshape_attributes {
+    clt_shape shape; /* as asked for, with at most one -1 */
+} clt_reshape_attributes;
+extern const clt_op clt_op_reshape; /* x; a view */
+
+/* ---- permute.c, slice.c, concat.c, pad.c, expand.c: copies with other strides ---- */
+
+typedef struct clt_permute_attributes {
+    int order[CLT_MAX_RANK];
+} clt_permute_attributes;
+extern const clt_op clt_op_permute;
+
+typedef struct clt_slice_attributes {
+    int axis;
+    int64_t start, count, step;
+    clt_shape source; /* of the gradient: x's shape */
+} clt_slice_attributes;
+extern const clt_op clt_op_slice;
+extern const clt_op clt_op_slice_grad; /* dy -> dx, zero where not sliced */
+
+typedef struct clt_concat_attributes {
+    int axis;
+} clt_concat_attributes;
+extern const clt_op clt_op_concat;
+
+typedef struct clt_pad_attributes {
+    int64_t before[CLT_MAX_RANK], after[CLT_MAX_RANK];
+    float value;
+} clt_pad_attributes;
+extern const clt_op clt_op_pad;
+
+typedef struct clt_expand_attributes {
+    clt_shape shape;
+} clt_expand_attributes;
+extern const clt_op clt_op_expand;
+
+/* ---- dropout.c ---- */
+
+typedef struct clt_dropout_attributes {
+    float p;
+    int site; /* which random op of the graph */
+} clt_dropout_attributes;
+extern const clt_op clt_op_dropout; /* x, rng; on dy the same node is the gradient */
+
+/* ---- embedding.c ---- */
+
+typedef struct clt_embedding_attributes {
+    int64_t count; /* of the gradient: rows of the weight */
+} clt_embedding_attributes;
+extern const clt_op clt_op_embedding;      /* weight [count, width], indices */
+extern const clt_op clt_op_embedding_grad; /* indices, dy -> dweight */
+
+/* ---- softmax.c ---- */
+
+typedef struct clt_softmax_attributes {
+    int axis;
+} clt_softmax_attributes;
+extern const clt_op clt_op_softmax;          /* x */
+extern const clt_op clt_op_softmax_grad;     /* y, dy -> dx */
+extern const clt_op clt_op_log_softmax;      /* x */
+extern const clt_op clt_op_log_softmax_grad; /* y, dy -> dx */
+
+/* ---- cross_entropy.c ---- */
+
+extern const clt_op clt_op_cross_entropy;      /* logits [N, C], target [N] -> losses [N] */
+extern const clt_op clt_op_cross_entropy_grad; /* logits, target, dlosses [N] -> dlogits */
+
+/* ---- user_op.c ---- */
+
+typedef struct clt_user_attributes {
+    struct clt_user_definition *definition; /* shared by copies, counted */
+    float scalars[CLT_USER_OP_MAX_SCALARS];
+    int n_scalars;
+} clt_user_attributes;
+typedef struct clt_user_definition {
+    int references;
+    int n_inputs;
+    char *name, *source, *forward, *backward[CLT_USER_OP_MAX_INPUTS];
+    clt_user_op_shape shape;
+    void *user;
+} clt_user_definition;
+typedef struct clt_user_grad_attributes {
+    clt_user_attributes base;
+    int input; /* of which the gradient */
+} clt_user_grad_attributes;
+extern const clt_op clt_op_user;      /* inputs */
+extern const clt_op clt_op_user_grad; /* inputs, y, dy -> dx of one input */
+
+/* ---- optimizer.c: on flat tensors [n] that hold many parameters ---- */
+
+/* Parts of a flat tensor begin at multiples of this many elements, so that each
+ * is a sub-buffer on any device; what lies between stays zero. */
+enum { CLT_PACK_ALIGN = 256 };
+
+typedef struct clt_pack_attributes {
+    int64_t *offsets; /* of each part, in elements */
+    int n;
+} clt_pack_attributes;
+extern const clt_op clt_op_pack; /* flat state, parts … -> the flat state, written in place */
+clt_tensor *clt_pack(clt_tensor *flat, clt_tensor *const *parts, const int64_t *offsets, int n);
+
+/* acc = hyper[CLT_HYPER_KEEP] acc + x, in place. */
+extern const clt_op clt_op_accumulate; /* acc, x, hyper */
+clt_tensor *clt_accumulate(clt_tensor *acc, clt_tensor *x, clt_tensor *hyper);
+
+/* What the host sets before a step. */
+enum {
+    CLT_HYPER_LR,
+    CLT_HYPER_BIAS1, /* 1 - beta1^t */
+    CLT_HYPER_BIAS2, /* sqrt(1 - beta2^t) */
+    CLT_HYPER_KEEP,  /* 0 in the first micro-batch of an update, else 1 */
+    CLT_HYPER_FIRST, /* 1 in the first update: momentum starts as the gradient */
+    CLT_HYPER_COUNT = 8
+};
+
+typedef struct clt_clip_attributes {
+    float grad_scale; /* gradients are multiplied by this first: 1/accumulate */
+    float clip_value; /* then clipped to +- this; infinity: not */
+    float clip_norm;  /* then the global norm is brought to at most this */
+} clt_clip_attributes;
+extern const clt_op clt_op_norm_squared; /* flat gradients -> scalar, after scale and clip_value */
+extern const clt_op clt_op_clip_scale;   /* the norm squared -> the factor, scalar */
+clt_tensor *clt_clip_scale(clt_tensor *const *grads, int n, clt_clip_attributes attributes);
+
+typedef struct clt_update_attributes {
+    clt_clip_attributes clip;
+    float momentum, beta1, beta2, eps, weight_decay;
+    bool nesterov, decoupled;
+} clt_update_attributes;
+/* params, grads, hyper, factor (a scalar), then the state: SGD none or momentum; Adam m, v. */
+extern const clt_op clt_op_sgd;
+extern const clt_op clt_op_adam;
+clt_tensor *clt_update(const clt_op *op, clt_update_attributes attributes, clt_tensor *params,
+                       clt_tensor *grads, clt_tensor *hyper, clt_tensor *factor,
+                       clt_tensor *const *states, int n_states);
+
+/* ---- metric.c: sums kept on the device ---- */
+
+typedef struct clt_metric_attributes {
+    float weight;
+} clt_metric_attributes;
+/* state [2] (sum and Kahan compensation) += weight x value */
+extern const clt_op clt_op_metric_add;
+clt_tensor *clt_metric_add(clt_tensor *state, clt_tensor *value, float weight);
+/* state i32 [1] += number of rows whose largest logit is the target's */
+extern const clt_op clt_op_metric_correct;
+clt_tensor *clt_metric_correct(clt_tensor *state, clt_tensor *logits, clt_tensor *target);
+
+/* ---- checks that several ops make (check.c) ---- */
+
+clt_status clt_check_dtype(const clt_tensor *node, int input, clt_dtype dtype);
+clt_status clt_check_rank(const clt_tensor *node, int input, int least, int most);
+/* "operands \"x\" [2, 3] and matmul #4 [4, 5]": for messages. */
+#define CLT_PAIR_TEXT 512
+const char *clt_pair_text(const clt_tensor *a, const clt_tensor *b, char text[CLT_PAIR_TEXT]);
+
+#endif

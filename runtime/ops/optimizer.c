@@ -1,0 +1,119 @@
+/*
+ * The optimizer as nodes of the graph. Parameters, gradients and optimizer state
+ * are flat tensors that hold many parameters one after the other, so that an
+ * update is one launch however many there are.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "runtime/ops/ops.h"
+
+/* ---- pack: many gradients in one flat tensor ---- */
+
+static clt_status infer_pack(clt_tensor *node) {
+    const clt_pack_attributes *at = node->attributes;
+    const clt_shape *flat = &node->inputs[0]->shape;
+    for (int i = 0; i < at->n; i++) {
+        int64_t end = at->offsets[i] + clt_tensor_elements(node->inputs[i + 1]);
+        if (at->offsets[i] % CLT_PACK_ALIGN || at->offsets[i] < 0 || end > flat->dims[0])
+            return clt_fail(CLT_E_SHAPE, "part %d lies outside the flat tensor", i);
+    }
+    node->shape = *flat;
+    node->dtype = CLT_F32;
+    return CLT_OK;
+}
+
+static void pack_free(void *attributes) {
+    clt_free(((clt_pack_attributes *)attributes)->offsets);
+}
+
+static clt_status pack_copy(void *attributes) {
+    clt_pack_attributes *at = attributes;
+    size_t bytes = (size_t)at->n * sizeof *at->offsets;
+    int64_t *offsets = clt_alloc(bytes);
+    if (!offsets) return clt_fail_memory(bytes);
+    memcpy(offsets, at->offsets, bytes);
+    at->offsets = offsets;
+    return CLT_OK;
+}
+
+const clt_op clt_op_pack = {
+    .name = "pack",
+    .attributes_bytes = sizeof(clt_pack_attributes),
+    .infer = infer_pack,
+    .attributes_free = pack_free,
+    .attributes_copy = pack_copy,
+    .is_view = true,
+    .writes = 1,
+};
+
+clt_tensor *clt_pack(clt_tensor *flat, clt_tensor *const *parts, const int64_t *offsets, int n) {
+    clt_tensor **inputs = clt_alloc(((size_t)n + 1) * sizeof *inputs);
+    if (!inputs) return clt_graph_fail(flat->graph, clt_fail_memory(((size_t)n + 1) * sizeof *inputs));
+    inputs[0] = flat;
+    memcpy(inputs + 1, parts, (size_t)n * sizeof *parts);
+    clt_pack_attributes at = {(int64_t *)(uintptr_t)offsets, n};
+    clt_tensor *node = clt_node(NULL, &clt_op_pack, &at, inputs, n + 1);
+    clt_free(inputs);
+    return node;
+}
+
+/* ---- sums over micro-batches ---- */
+
+static clt_status infer_first(clt_tensor *node) {
+    node->shape = node->inputs[0]->shape;
+    node->dtype = node->inputs[0]->dtype;
+    return CLT_OK;
+}
+
+const clt_op clt_op_accumulate = {
+    .name = "accumulate", .infer = infer_first, .is_view = true, .writes = 1};
+
+clt_tensor *clt_accumulate(clt_tensor *acc, clt_tensor *x, clt_tensor *hyper) {
+    return clt_node(NULL, &clt_op_accumulate, NULL, (clt_tensor *[]){acc, x, hyper}, 3);
+}
+
+/* ---- clipping ---- */
+
+static clt_status infer_scalar(clt_tensor *node) {
+    node->shape = (clt_shape){0};
+    node->dtype = CLT_F32;
+    return CLT_OK;
+}
+
+const clt_op clt_op_norm_squared = {
+    .name = "norm_squared", .attributes_bytes = sizeof(clt_clip_attributes), .infer = infer_scalar};
+const clt_op clt_op_clip_scale = {
+    .name = "clip_scale", .attributes_bytes = sizeof(clt_clip_attributes), .infer = infer_scalar};
+
+clt_tensor *clt_clip_scale(clt_tensor *const *grads, int n, clt_clip_attributes attributes) {
+    if (isinf(attributes.clip_norm)) return clt_fill(grads[0]->graph, (clt_shape){0}, 1.0f);
+    clt_tensor *total = NULL;
+    for (int i = 0; i < n; i++) {
+        clt_tensor *grad = grads[i];
+        clt_tensor *squared = clt_node(NULL, &clt_op_norm_squared, &attributes, &grad, 1);
+        total = total ? clt_add(total, squared) : squared;
+    }
+    return clt_node(NULL, &clt_op_clip_scale, &attributes, &total, 1);
+}
+
+/* ---- updates ---- */
+
+const clt_op clt_op_sgd = {.name = "sgd",
+                           .attributes_bytes = sizeof(clt_update_attributes),
+                           .infer = infer_first,
+                           .is_view = true,
+                           .writes = 1u | 1u << 4};
+const clt_op clt_op_adam = {.name = "adam",
+                            .attributes_bytes = sizeof(clt_update_attributes),
+                            .infer = infer_first,
+                            .is_view = true,
+                            .writes = 1u | 1u << 4 | 1u << 5};
+
+clt_tensor *clt_update(const clt_op *op, clt_update_attributes attributes, clt_tensor *params,
+                       clt_tensor *grads, clt_tensor *hyper, clt_tensor *factor,
+                       clt_tensor *const *states, int n_states) {
+    clt_tensor *inputs[6] = {params, grads, hyper, factor};
+    for (int i = 0; i < n_states; i++) inputs[4 + i] = states[i];
+    return clt_node(NULL, op, &attributes, inputs, 4 + n_states);
+}

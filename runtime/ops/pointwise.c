@@ -1,0 +1,207 @@
+/*
+ * Pointwise ops. Each is a row of the table below: its value, and its gradient
+ * for each operand, as OpenCL C expressions. The code generator of the backends
+ * makes kernels of them, so a new pointwise op is a new row and a builder.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "runtime/ops/ops.h"
+
+typedef struct clt_pointwise_function {
+    const char *name;
+    const char *operands; /* letters of the inputs: "a", "ab" */
+    const char *value;
+    /* Of each operand: over a, b, y (the result) and g (its gradient). Those used
+     * are told by grad_operands. */
+    const char *grad_operands[2], *grad[2];
+} function;
+
+/* Derivatives: any calculus text; the value at a kink is PyTorch's. */
+static const function functions[] = {
+    {"add", "ab", "a + b", {"g", "g"}, {"g", "g"}},
+    {"sub", "ab", "a - b", {"g", "g"}, {"g", "-g"}},
+    {"mul", "ab", "a * b", {"gb", "ga"}, {"g * b", "g * a"}},
+    {"div", "ab", "a / b", {"gb", "gby"}, {"g / b", "-g * y / b"}},
+    {"pow", "ab", "pow(a, b)", {"abg", "abyg"},
+     {"b == 0.0f ? 0.0f : g * b * pow(a, b - 1.0f)",
+      "a == 0.0f && b >= 0.0f ? 0.0f : g * y * log(a)"}},
+    {"add_scalar", "a", "a + s0", {"g"}, {"g"}},
+    {"mul_scalar", "a", "a * s0", {"g"}, {"g * s0"}},
+    {"pow_scalar", "a", "pow(a, s0)", {"ag"}, {"s0 == 0.0f ? 0.0f : g * s0 * pow(a, s0 - 1.0f)"}},
+    {"square", "a", "a * a", {"ag"}, {"2.0f * a * g"}},
+    {"neg", "a", "-a", {"g"}, {"-g"}},
+    {"abs", "a", "fabs(a)", {"ag"}, {"a > 0.0f ? g : a < 0.0f ? -g : 0.0f"}},
+    {"exp", "a", "exp(a)", {"yg"}, {"g * y"}},
+    {"log", "a", "log(a)", {"ag"}, {"g / a"}},
+    {"sqrt", "a", "sqrt(a)", {"yg"}, {"0.5f * g / y"}},
+    {"clip", "a", "a < s0 ? s0 : a > s1 ? s1 : a", {"ag"}, {"a >= s0 && a <= s1 ? g : 0.0f"}},
+    {"relu", "a", "a < 0.0f ? 0.0f : a", {"yg"}, {"y <= 0.0f ? 0.0f : g"}},
+    {"gelu", "a", "0.5f * a * (1.0f + erf(a * 0.70710678118654752f))", {"ag"},
+     {"g * (0.5f * (1.0f + erf(a * 0.70710678118654752f)) + a * exp(-0.5f * a * a) * 0.39894228040143268f)"}},
+    {"tanh", "a", "tanh(a)", {"yg"}, {"g * (1.0f - y * y)"}},
+    {"sigmoid", "a", "1.0f / (1.0f + exp(-a))", {"yg"}, {"g * y * (1.0f - y)"}},
+    {"silu", "a", "a / (1.0f + exp(-a))", {"ag"},
+     {"g * (1.0f + a * (1.0f - 1.0f / (1.0f + exp(-a)))) / (1.0f + exp(-a))"}},
+    {"bce_with_logits", "ab", "fmax(a, 0.0f) - a * b + log1p(exp(-fabs(a)))", {"abg", "ag"},
+     {"g * (1.0f / (1.0f + exp(-a)) - b)", "-g * a"}},
+    {"squared_error", "ab", "(a - b) * (a - b)", {"abg", "abg"},
+     {"2.0f * g * (a - b)", "-2.0f * g * (a - b)"}},
+};
+
+static const function equal_function = {"equal", "ab", "a == b ? 1.0f : 0.0f", {0}, {0}};
+
+/* ---- rules ---- */
+
+static clt_status infer(clt_tensor *node) {
+    const clt_pointwise_attributes *at = node->attributes;
+    clt_shape shape = at->shape;
+    for (int i = 0; i < node->n_inputs; i++) {
+        const clt_tensor *x = node->inputs[i];
+        if (strcmp(at->name, "cast")) CLT_TRY(clt_check_dtype(node, i, CLT_F32));
+        if (i == 0) shape = x->shape;
+        else if (!clt_shape_broadcast(&shape, &x->shape, &shape)) {
+            char text[CLT_PAIR_TEXT];
+            return clt_fail(CLT_E_SHAPE, "%s do not broadcast", clt_pair_text(node->inputs[0], x, text));
+        }
+    }
+    node->shape = shape;
+    node->dtype = at->dtype;
+    return CLT_OK;
+}
+
+static clt_tensor *operand(clt_tensor *node, clt_tensor *dy, char letter) {
+    switch (letter) {
+    case 'a': return node->inputs[0];
+    case 'b': return node->inputs[1];
+    case 'y': return node;
+    default: return dy;
+    }
+}
+
+static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_tensor **dx) {
+    const clt_pointwise_attributes *at = node->attributes;
+    const function *f = at->function;
+    for (int i = 0; i < node->n_inputs; i++) {
+        if (!wanted[i]) continue;
+        if (!f || !f->grad[i]) {
+            clt_graph_fail(node->graph, clt_fail(CLT_E_UNSUPPORTED, "%s has no gradient", at->name));
+            return;
+        }
+        clt_tensor *inputs[4], *term = dy;
+        int n = 0;
+        for (const char *c = f->grad_operands[i]; *c; c++) inputs[n++] = operand(node, dy, *c);
+        if (strcmp(f->grad[i], "g")) {
+            clt_pointwise_attributes grad = {.name = f->name,
+                                             .expression = f->grad[i],
+                                             .operands = f->grad_operands[i],
+                                             .s = {at->s[0], at->s[1]}};
+            term = clt_node(node->graph, &clt_op_pointwise, &grad, inputs, n);
+        }
+        dx[i] = clt_sum_to(term, &node->inputs[i]->shape);
+    }
+}
+
+/* Of a fill: its first dimension is the batch's where it was. */
+static void rebatch(clt_tensor *node, int64_t new_batch, int64_t old_batch) {
+    clt_pointwise_attributes *at = node->attributes;
+    if (node->n_inputs == 0 && at->shape.rank > 0 && at->shape.dims[0] == old_batch)
+        at->shape.dims[0] = new_batch;
+}
+
+static const char *label(const clt_tensor *node) {
+    return ((const clt_pointwise_attributes *)node->attributes)->name;
+}
+
+const clt_op clt_op_pointwise = {
+    .name = "pointwise",
+    .attributes_bytes = sizeof(clt_pointwise_attributes),
+    .infer = infer,
+    .gradient = gradient,
+    .rebatch = rebatch,
+    .label = label,
+};
+
+/* ---- builders ---- */
+
+static clt_tensor *apply(const function *f, clt_tensor *a, clt_tensor *b, float s0, float s1) {
+    clt_pointwise_attributes at = {.name = f->name,
+                                   .expression = f->value,
+                                   .operands = f->operands,
+                                   .function = f,
+                                   .s = {s0, s1}};
+    return clt_node(NULL, &clt_op_pointwise, &at, (clt_tensor *[]){a, b}, (int)strlen(f->operands));
+}
+
+static clt_tensor *apply_named(const char *name, clt_tensor *a, clt_tensor *b, float s0, float s1) {
+    size_t i = 0;
+    while (strcmp(functions[i].name, name)) i++;
+    return apply(&functions[i], a, b, s0, s1);
+}
+
+clt_tensor *clt_add(clt_tensor *a, clt_tensor *b) { return apply_named("add", a, b, 0, 0); }
+clt_tensor *clt_sub(clt_tensor *a, clt_tensor *b) { return apply_named("sub", a, b, 0, 0); }
+clt_tensor *clt_mul(clt_tensor *a, clt_tensor *b) { return apply_named("mul", a, b, 0, 0); }
+clt_tensor *clt_div(clt_tensor *a, clt_tensor *b) { return apply_named("div", a, b, 0, 0); }
+clt_tensor *clt_pow(clt_tensor *a, clt_tensor *b) { return apply_named("pow", a, b, 0, 0); }
+clt_tensor *clt_add_scalar(clt_tensor *a, float s) { return apply_named("add_scalar", a, NULL, s, 0); }
+clt_tensor *clt_mul_scalar(clt_tensor *a, float s) { return apply_named("mul_scalar", a, NULL, s, 0); }
+clt_tensor *clt_neg(clt_tensor *a) { return apply_named("neg", a, NULL, 0, 0); }
+clt_tensor *clt_abs(clt_tensor *a) { return apply_named("abs", a, NULL, 0, 0); }
+clt_tensor *clt_exp(clt_tensor *a) { return apply_named("exp", a, NULL, 0, 0); }
+clt_tensor *clt_log(clt_tensor *a) { return apply_named("log", a, NULL, 0, 0); }
+clt_tensor *clt_sqrt(clt_tensor *a) { return apply_named("sqrt", a, NULL, 0, 0); }
+clt_tensor *clt_relu(clt_tensor *a) { return apply_named("relu", a, NULL, 0, 0); }
+clt_tensor *clt_gelu(clt_tensor *a) { return apply_named("gelu", a, NULL, 0, 0); }
+clt_tensor *clt_tanh(clt_tensor *a) { return apply_named("tanh", a, NULL, 0, 0); }
+clt_tensor *clt_sigmoid(clt_tensor *a) { return apply_named("sigmoid", a, NULL, 0, 0); }
+clt_tensor *clt_silu(clt_tensor *a) { return apply_named("silu", a, NULL, 0, 0); }
+clt_tensor *clt_equal(clt_tensor *a, clt_tensor *b) { return apply(&equal_function, a, b, 0, 0); }
+
+clt_tensor *clt_pow_scalar(clt_tensor *a, float exponent) {
+    return apply_named(exponent == 2.0f ? "square" : "pow_scalar", a, NULL, exponent, 0);
+}
+
+clt_tensor *clt_clip(clt_tensor *a, float low, float high) {
+    if (clt_tensor_valid(a) && !(low <= high))
+        return clt_graph_fail(a->graph, clt_fail(CLT_E_INVALID, "clip: low %g is above high %g",
+                                                 (double)low, (double)high));
+    return apply_named("clip", a, NULL, low, high);
+}
+
+clt_tensor *clt_cast(clt_tensor *a, clt_dtype dtype) {
+    static const char *const expressions[] = {"convert_float(a)", "convert_int_sat(a)",
+                                              "convert_uchar_sat(a)"};
+    if (!clt_tensor_valid(a) || a->dtype == dtype) return a;
+    if (dtype != CLT_F32 && dtype != CLT_I32 && dtype != CLT_U8)
+        return clt_graph_fail(a->graph, clt_fail(CLT_E_DTYPE, "cast: %s is not supported; f32, i32 and u8 are",
+                                                 clt_dtype_name(dtype)));
+    clt_pointwise_attributes at = {
+        .name = "cast", .expression = expressions[dtype], .operands = "a", .dtype = dtype};
+    return clt_node(NULL, &clt_op_pointwise, &at, &a, 1);
+}
+
+clt_tensor *clt_fill(clt_graph *graph, clt_shape shape, float value) {
+    clt_pointwise_attributes at = {
+        .name = "fill", .expression = "s0", .operands = "", .s = {value}, .shape = shape};
+    return clt_node(graph, &clt_op_pointwise, &at, NULL, 0);
+}
+
+/* ---- losses that are means of pointwise ops ---- */
+
+static clt_tensor *mean_of(const char *name, clt_tensor *a, clt_tensor *b) {
+    if (clt_tensor_valid(a) && clt_tensor_valid(b) && !clt_shape_equal(&a->shape, &b->shape)) {
+        char text[CLT_PAIR_TEXT];
+        return clt_graph_fail(a->graph, clt_fail(CLT_E_SHAPE, "%s: %s differ in shape", name,
+                                                 clt_pair_text(a, b, text)));
+    }
+    return clt_mean(apply_named(name, a, b, 0, 0), CLT_ALL_AXES);
+}
+
+clt_tensor *clt_bce_with_logits(clt_tensor *logits, clt_tensor *target) {
+    return mean_of("bce_with_logits", logits, target);
+}
+
+clt_tensor *clt_mse_loss(clt_tensor *prediction, clt_tensor *target) {
+    return mean_of("squared_error", prediction, target);
+}

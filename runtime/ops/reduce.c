@@ -1,0 +1,96 @@
+#include "runtime/ops/ops.h"
+
+/* ---- rules ---- */
+
+static clt_status infer(clt_tensor *node) {
+    const clt_reduce_attributes *at = node->attributes;
+    CLT_TRY(clt_check_dtype(node, 0, CLT_F32));
+    const clt_shape *x = &node->inputs[0]->shape;
+    clt_shape shape = {0};
+    for (int i = 0; i < x->rank; i++) {
+        bool reduced = at->axes >> i & 1;
+        if (!reduced || at->keep_dims) shape.dims[shape.rank++] = reduced ? 1 : x->dims[i];
+    }
+    node->shape = shape;
+    node->dtype = CLT_F32;
+    return CLT_OK;
+}
+
+/* The reduced tensor with its lost dimensions back as ones, stretched to x's shape. */
+static clt_tensor *stretch(clt_tensor *reduced, const clt_tensor *node) {
+    const clt_reduce_attributes *at = node->attributes;
+    clt_shape shape = node->inputs[0]->shape;
+    clt_shape ones = shape;
+    for (int i = 0; i < shape.rank; i++)
+        if (at->axes >> i & 1) ones.dims[i] = 1;
+    return clt_expand(clt_reshape(reduced, ones), shape);
+}
+
+static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_tensor **dx) {
+    const clt_reduce_attributes *at = node->attributes;
+    clt_tensor *x = node->inputs[0];
+    if (!wanted[0]) return;
+    switch (at->reduction) {
+    case CLT_REDUCE_SUM:
+        dx[0] = stretch(dy, node);
+        break;
+    case CLT_REDUCE_MEAN: {
+        float share = (float)((double)clt_tensor_elements(node) / (double)clt_tensor_elements(x));
+        dx[0] = stretch(clt_mul_scalar(dy, share), node);
+        break;
+    }
+    case CLT_REDUCE_MAX: {
+        clt_tensor *mask = clt_equal(x, stretch(node, node));
+        clt_reduce_attributes sum = *at;
+        sum.reduction = CLT_REDUCE_SUM;
+        clt_tensor *count = clt_node(NULL, &clt_op_reduce, &sum, &mask, 1);
+        dx[0] = clt_mul(mask, stretch(clt_div(dy, count), node));
+        break;
+    }
+    }
+}
+
+static const char *label(const clt_tensor *node) {
+    static const char *const names[] = {"sum", "mean", "max"};
+    return names[((const clt_reduce_attributes *)node->attributes)->reduction];
+}
+
+const clt_op clt_op_reduce = {
+    .name = "reduce",
+    .attributes_bytes = sizeof(clt_reduce_attributes),
+    .infer = infer,
+    .gradient = gradient,
+    .label = label,
+};
+
+/* ---- builders ---- */
+
+static clt_tensor *reduce(clt_reduction reduction, clt_tensor *x, const clt_reduce_options *options) {
+    static const char *const names[] = {"sum", "mean", "max"};
+    if (!clt_tensor_valid(x)) return x;
+    clt_reduce_attributes at = {.reduction = reduction, .keep_dims = options->keep_dims};
+    if (options->n_axes == 0) at.axes = (1u << x->shape.rank) - 1;
+    for (int i = 0; i < options->n_axes && i < CLT_MAX_RANK; i++) {
+        int axis = clt_shape_axis(&x->shape, options->axes[i]);
+        char text[CLT_SHAPE_TEXT];
+        if (axis < 0 || at.axes >> axis & 1)
+            return clt_graph_fail(x->graph, clt_fail(CLT_E_INVALID, "%s: axis %d of %s is out of range or named twice",
+                                                     names[reduction], options->axes[i],
+                                                     clt_shape_text(&x->shape, text)));
+        at.axes |= 1u << axis;
+    }
+    return clt_node(NULL, &clt_op_reduce, &at, &x, 1);
+}
+
+clt_tensor *clt_sum(clt_tensor *x, clt_reduce_options options) { return reduce(CLT_REDUCE_SUM, x, &options); }
+clt_tensor *clt_mean(clt_tensor *x, clt_reduce_options options) { return reduce(CLT_REDUCE_MEAN, x, &options); }
+clt_tensor *clt_max(clt_tensor *x, clt_reduce_options options) { return reduce(CLT_REDUCE_MAX, x, &options); }
+
+clt_tensor *clt_sum_to(clt_tensor *x, const clt_shape *shape) {
+    if (!clt_tensor_valid(x) || clt_shape_equal(&x->shape, shape)) return x;
+    clt_reduce_options options = {0};
+    int lead = x->shape.rank - shape->rank;
+    for (int i = 0; i < x->shape.rank; i++)
+        if (i < lead || (shape->dims[i - lead] == 1 && x->shape.dims[i] != 1)) options.axes[options.n_axes++] = i;
+    return clt_reshape(options.n_axes ? clt_sum(x, options) : x, *shape);
+}

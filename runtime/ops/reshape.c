@@ -1,0 +1,57 @@
+#include "runtime/ops/ops.h"
+
+static clt_status infer(clt_tensor *node) {
+    const clt_reshape_attributes *at = node->attributes;
+    const clt_tensor *x = node->inputs[0];
+    clt_shape shape = at->shape;
+    int64_t elements = clt_tensor_elements(x), known = 1;
+    int open = -1;
+    for (int i = 0; i < shape.rank && i < CLT_MAX_RANK; i++) {
+        if (shape.dims[i] == -1 && open < 0) open = i;
+        else if (shape.dims[i] < 1 || __builtin_mul_overflow(known, shape.dims[i], &known)) known = 0;
+    }
+    if (open >= 0 && known > 0) {
+        shape.dims[open] = elements / known;
+        known *= shape.dims[open];
+    }
+    if (shape.rank < 0 || shape.rank > CLT_MAX_RANK || known != elements) {
+        char from[CLT_SHAPE_TEXT], to[CLT_SHAPE_TEXT], label[64];
+        return clt_fail(CLT_E_SHAPE, "%s %s cannot become %s", clt_tensor_label(x, label),
+                        clt_shape_text(&x->shape, from), clt_shape_text(&at->shape, to));
+    }
+    node->shape = shape;
+    node->dtype = x->dtype;
+    return CLT_OK;
+}
+
+static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_tensor **dx) {
+    if (wanted[0]) dx[0] = clt_reshape(dy, node->inputs[0]->shape);
+}
+
+/* Where the operand's elements changed, dimension 0 is taken to hold the batch. */
+static void rebatch(clt_tensor *node, int64_t new_batch, int64_t old_batch) {
+    clt_reshape_attributes *at = node->attributes;
+    bool changed = clt_tensor_elements(node->inputs[0]) != clt_tensor_elements(node);
+    if (changed && at->shape.rank > 0 && at->shape.dims[0] > 0 && at->shape.dims[0] % old_batch == 0)
+        at->shape.dims[0] = at->shape.dims[0] / old_batch * new_batch;
+}
+
+const clt_op clt_op_reshape = {
+    .name = "reshape",
+    .attributes_bytes = sizeof(clt_reshape_attributes),
+    .infer = infer,
+    .gradient = gradient,
+    .rebatch = rebatch,
+    .is_view = true,
+};
+
+clt_tensor *clt_reshape(clt_tensor *x, clt_shape shape) {
+    if (clt_tensor_valid(x) && clt_shape_equal(&x->shape, &shape)) return x;
+    clt_reshape_attributes at = {shape};
+    return clt_node(NULL, &clt_op_reshape, &at, &x, 1);
+}
+
+clt_tensor *clt_flatten(clt_tensor *x) {
+    if (!clt_tensor_valid(x) || x->shape.rank == 2) return x;
+    return clt_reshape(x, CLT_SHAPE(x->shape.rank > 0 ? x->shape.dims[0] : 1, -1));
+}
