@@ -1,0 +1,389 @@
+#include "runtime/exec/plan.h"
+
+#include <string.h>
+
+#include "backends/backend.h"
+#include "runtime/exec/memory_plan.h"
+
+/* ---- structures ---- */
+
+typedef struct input_slot {
+    const clt_tensor *tensor;
+    clt_memory *memory;
+    clt_staging *staging; /* made when it is first fed */
+} input_slot;
+
+/* A launch with everything bound. */
+typedef struct bound_launch {
+    clt_kernel *kernel;
+    int dims;
+    size_t global[3], local[3];
+} bound_launch;
+
+struct clt_plan {
+    clt_device *device;
+    clt_store *store;
+    clt_graph *graph;
+    bool *marks;          /* by node: part of this plan */
+    clt_memory **memory;  /* by node; borrowed from slices, the store or inputs */
+    clt_memory **slabs;
+    size_t n_slabs;
+    clt_memory **slices;  /* owned */
+    size_t n_slices, slices_capacity;
+    clt_memory **scratch; /* by scratch index; borrowed from slices */
+    input_slot *inputs;
+    size_t n_inputs;
+    bound_launch *launches;
+    size_t n_launches, boundary;
+    clt_kernel *set_kernel;
+    int runs;
+    clt_plan_facts facts;
+};
+
+/* ---- storage: which tensors share memory ---- */
+
+/* The tensor whose memory `t` really is, and t's place in it in elements. */
+static clt_tensor *storage_root(clt_tensor *t, int64_t *offset) {
+    *offset = 0;
+    while (t->storage) {
+        *offset += t->storage_offset;
+        t = t->storage;
+    }
+    return t;
+}
+
+/* A gradient that nothing else owns is written straight into its place in the flat tensor. */
+static void place_parts(clt_tensor *pack) {
+    const clt_pack_attributes *at = pack->attributes;
+    for (int i = 0; i < at->n; i++) {
+        int64_t offset;
+        clt_tensor *part = pack->inputs[i + 1], *root = storage_root(part, &offset);
+        bool movable = root->kind == CLT_NODE_OP && root->op->writes == 0 && offset == 0;
+        if (!movable || clt_tensor_elements(root) != clt_tensor_elements(part)) continue;
+        root->storage = pack->inputs[0];
+        root->storage_offset = at->offsets[i];
+    }
+}
+
+static void assign_storage(clt_plan *plan) {
+    clt_graph *graph = plan->graph;
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        clt_tensor *node = graph->nodes[i];
+        node->storage = node->kind == CLT_NODE_OP && node->op->is_view ? node->inputs[0] : NULL;
+        node->storage_offset = 0;
+    }
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        if (plan->marks[i] && graph->nodes[i]->op == &clt_op_pack) place_parts(graph->nodes[i]);
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        clt_tensor *node = graph->nodes[i];
+        int64_t offset;
+        clt_tensor *root = storage_root(node, &offset);
+        if (root == node) continue;
+        node->storage = root;
+        node->storage_offset = offset;
+    }
+}
+
+/* ---- lowering ---- */
+
+static clt_status lower(clt_plan *plan, const clt_plan_options *options, clt_lowering *l) {
+    bool second = false;
+    l->device = plan->device;
+    l->training = options->training;
+    for (size_t i = 0; i < plan->graph->n_nodes; i++) {
+        const clt_tensor *node = plan->graph->nodes[i];
+        if (node == options->boundary) {
+            plan->boundary = l->n_launches;
+            second = true;
+        }
+        if (plan->marks[i] && node->kind == CLT_NODE_OP) CLT_TRY(clt_backend_lower(l, node));
+    }
+    if (!second) plan->boundary = l->n_launches;
+    plan->n_launches = l->n_launches;
+    return CLT_OK;
+}
+
+/* ---- memory ---- */
+
+static bool has_own_block(const clt_tensor *node) {
+    return node->kind == CLT_NODE_OP && !node->storage;
+}
+
+/* One block a tensor with memory of its own, then one a scratch. block_of[node] is its index or -1. */
+static clt_status make_blocks(const clt_plan *plan, const clt_plan_options *options, const clt_lowering *l,
+                              clt_block **blocks, size_t *n_blocks, int *block_of) {
+    const clt_graph *graph = plan->graph;
+    clt_block *b = clt_calloc(graph->n_nodes + l->n_scratch, sizeof *b);
+    if (!b) return clt_fail_memory((graph->n_nodes + l->n_scratch) * sizeof *b);
+    size_t n = 0;
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const clt_tensor *node = graph->nodes[i];
+        block_of[i] = -1;
+        if (!plan->marks[i]) continue;
+        if (has_own_block(node)) {
+            block_of[i] = (int)n;
+            b[n++] = (clt_block){.bytes = (size_t)clt_tensor_elements(node) * clt_dtype_bytes(node->dtype),
+                                 .first = (int)i,
+                                 .last = (int)i};
+        }
+        for (int k = 0; k < node->n_inputs; k++) {
+            const clt_tensor *used = node->inputs[k]->storage ? node->inputs[k]->storage : node->inputs[k];
+            if (block_of[used->index] >= 0) b[block_of[used->index]].last = (int)i;
+        }
+    }
+    for (int t = 0; t < options->n_targets; t++) {
+        const clt_tensor *root = options->targets[t]->storage ? options->targets[t]->storage : options->targets[t];
+        if (block_of[root->index] >= 0) b[block_of[root->index]].last = (int)graph->n_nodes;
+    }
+    for (size_t s = 0; s < l->n_scratch; s++) {
+        int at = l->scratch[s].node->index;
+        b[n++] = (clt_block){.bytes = l->scratch[s].bytes, .first = at, .last = at};
+    }
+    *blocks = b;
+    *n_blocks = n;
+    return CLT_OK;
+}
+
+static clt_status make_slice(clt_plan *plan, clt_memory *parent, size_t offset, size_t bytes, clt_memory **slice) {
+    CLT_TRY(clt_grow(&plan->slices, &plan->slices_capacity, plan->n_slices, sizeof *plan->slices));
+    CLT_TRY(clt_memory_slice(parent, offset, bytes, slice));
+    plan->slices[plan->n_slices++] = *slice;
+    return CLT_OK;
+}
+
+static clt_status make_slabs(clt_plan *plan, const size_t *slab_bytes, size_t n_slabs) {
+    plan->slabs = clt_calloc(n_slabs + 1, sizeof *plan->slabs);
+    if (!plan->slabs) return clt_fail_memory((n_slabs + 1) * sizeof *plan->slabs);
+    for (size_t i = 0; i < n_slabs; i++) {
+        CLT_TRY(clt_memory_create(plan->device, slab_bytes[i], &plan->slabs[i]));
+        plan->n_slabs = i + 1;
+        plan->facts.planned_bytes += slab_bytes[i];
+    }
+    return CLT_OK;
+}
+
+static clt_status bind_blocks(clt_plan *plan, const clt_lowering *l, const clt_block *blocks, size_t n_blocks,
+                              const int *block_of) {
+    for (size_t i = 0; i < plan->graph->n_nodes; i++) {
+        if (block_of[i] < 0) continue;
+        const clt_block *block = &blocks[block_of[i]];
+        CLT_TRY(make_slice(plan, plan->slabs[block->slab], block->offset, block->bytes, &plan->memory[i]));
+    }
+    plan->scratch = clt_calloc(l->n_scratch + 1, sizeof *plan->scratch);
+    if (!plan->scratch) return clt_fail_memory((l->n_scratch + 1) * sizeof *plan->scratch);
+    for (size_t s = 0; s < l->n_scratch; s++) {
+        const clt_block *block = &blocks[n_blocks - l->n_scratch + s];
+        CLT_TRY(make_slice(plan, plan->slabs[block->slab], block->offset, block->bytes, &plan->scratch[s]));
+    }
+    return CLT_OK;
+}
+
+static clt_status place_activations(clt_plan *plan, const clt_plan_options *options, const clt_lowering *l) {
+    clt_block *blocks = NULL;
+    size_t *slab_bytes = NULL, n_blocks = 0, n_slabs = 0;
+    int *block_of = clt_alloc(plan->graph->n_nodes * sizeof *block_of);
+    clt_status status = CLT_OK;
+    if (!block_of) {
+        status = clt_fail_memory(plan->graph->n_nodes * sizeof *block_of);
+        goto fail;
+    }
+    CLT_TRY_GOTO(make_blocks(plan, options, l, &blocks, &n_blocks, block_of));
+    for (size_t i = 0; i < n_blocks; i++) plan->facts.sum_bytes += blocks[i].bytes;
+    CLT_TRY_GOTO(clt_memory_plan(blocks, n_blocks, clt_device_alignment(plan->device),
+                                 (size_t)clt_device_get_info(plan->device)->max_buffer_bytes, &slab_bytes, &n_slabs));
+    CLT_TRY_GOTO(make_slabs(plan, slab_bytes, n_slabs));
+    status = bind_blocks(plan, l, blocks, n_blocks, block_of);
+fail:
+    clt_free(block_of);
+    clt_free(blocks);
+    clt_free(slab_bytes);
+    return status;
+}
+
+static size_t tensor_bytes(const clt_tensor *tensor) {
+    return (size_t)clt_tensor_elements(tensor) * clt_dtype_bytes(tensor->dtype);
+}
+
+static clt_status bind_leaf(clt_plan *plan, const clt_tensor *node) {
+    clt_memory **memory = &plan->memory[node->index];
+    switch (node->kind) {
+    case CLT_NODE_VARIABLE:
+        return clt_store_variable(plan->store, node->variable, memory);
+    case CLT_NODE_STATE:
+        return clt_store_state(plan->store, node->name, tensor_bytes(node), memory);
+    default:
+        CLT_TRY(clt_memory_create(plan->device, tensor_bytes(node), memory));
+        plan->inputs[plan->n_inputs++] = (input_slot){.tensor = node, .memory = *memory};
+        return CLT_OK;
+    }
+}
+
+/* Leaves first, then what lies in another tensor's memory. */
+static clt_status bind_others(clt_plan *plan) {
+    clt_graph *graph = plan->graph;
+    plan->inputs = clt_calloc(graph->n_nodes, sizeof *plan->inputs);
+    if (!plan->inputs) return clt_fail_memory(graph->n_nodes * sizeof *plan->inputs);
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        if (plan->marks[i] && graph->nodes[i]->kind != CLT_NODE_OP) CLT_TRY(bind_leaf(plan, graph->nodes[i]));
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const clt_tensor *node = graph->nodes[i];
+        if (!plan->marks[i] || !node->storage) continue;
+        clt_memory *parent = plan->memory[node->storage->index];
+        if (node->storage_offset == 0 && clt_tensor_elements(node) == clt_tensor_elements(node->storage))
+            plan->memory[i] = parent;
+        else
+            CLT_TRY(make_slice(plan, parent, (size_t)node->storage_offset * clt_dtype_bytes(node->dtype),
+                               tensor_bytes(node), &plan->memory[i]));
+    }
+    return CLT_OK;
+}
+
+/* ---- kernels ---- */
+
+static clt_status bind_launch(clt_plan *plan, const clt_lowering *l, const clt_launch *launch, bound_launch *bound) {
+    clt_kernel *kernel;
+    CLT_TRY(clt_kernel_create(plan->device, &l->modules[launch->module], launch->kernel, &kernel));
+    bound->kernel = kernel;
+    bound->dims = launch->dims;
+    memcpy(bound->global, launch->global, sizeof bound->global);
+    memcpy(bound->local, launch->local, sizeof bound->local);
+    for (int i = 0; i < launch->n_arguments; i++) {
+        const clt_argument *a = &launch->arguments[i];
+        if (a->kind == CLT_ARGUMENT_VALUE) CLT_TRY(clt_kernel_set_value(kernel, i, a->value, a->value_bytes));
+        else
+            CLT_TRY(clt_kernel_set_memory(kernel, i, a->kind == CLT_ARGUMENT_TENSOR ? plan->memory[a->tensor->index]
+                                                                                   : plan->scratch[a->scratch]));
+    }
+    size_t limit = clt_kernel_work_group_limit(kernel), wanted = bound->local[0];
+    if (wanted > limit)
+        return clt_fail(CLT_E_UNSUPPORTED, "kernel %s wants work-groups of %zu; the device allows it %zu",
+                        launch->kernel, wanted, limit);
+    return CLT_OK;
+}
+
+static clt_status build_kernels(clt_plan *plan, clt_lowering *l) {
+    clt_lowering setter = {.device = plan->device};
+    clt_launch_begin(&setter, "reference/set.cl", "ref_set_words", 1, 1);
+    clt_status status = setter.status;
+    plan->launches = clt_calloc(l->n_launches + 1, sizeof *plan->launches);
+    if (!plan->launches) status = clt_fail_memory((l->n_launches + 1) * sizeof *plan->launches);
+    if (status == CLT_OK) status = clt_device_build(plan->device, l->modules, (int)l->n_modules);
+    if (status == CLT_OK) status = clt_device_build(plan->device, setter.modules, 1);
+    if (status == CLT_OK)
+        status = clt_kernel_create(plan->device, &setter.modules[0], "ref_set_words", &plan->set_kernel);
+    clt_lowering_free(&setter);
+    for (size_t i = 0; status == CLT_OK && i < l->n_launches; i++) {
+        status = bind_launch(plan, l, &l->launches[i], &plan->launches[i]);
+        if (status < 0) clt_fail_context(status, "%s: ", clt_node_name(l->launches[i].node));
+    }
+    return status;
+}
+
+/* ---- compiling ---- */
+
+static clt_status compile(clt_plan *plan, const clt_plan_options *options, clt_lowering *l) {
+    size_t n = plan->graph->n_nodes;
+    plan->marks = clt_calloc(n, sizeof *plan->marks);
+    plan->memory = clt_calloc(n, sizeof *plan->memory);
+    if (!plan->marks || !plan->memory) return clt_fail_memory(n * sizeof *plan->memory);
+    clt_graph_mark(plan->graph, options->targets, options->n_targets, plan->marks);
+    assign_storage(plan);
+    CLT_TRY(lower(plan, options, l));
+    CLT_TRY(place_activations(plan, options, l));
+    CLT_TRY(bind_others(plan));
+    CLT_TRY(build_kernels(plan, l));
+    plan->facts.launches = plan->n_launches;
+    clt_log_message(CLT_LOG_DEBUG, "plan: %zu launches, %.3f MB of activations in the place of %.3f", plan->n_launches,
+                    1e-6 * (double)plan->facts.planned_bytes, 1e-6 * (double)plan->facts.sum_bytes);
+    return CLT_OK;
+}
+
+clt_status clt_plan_compile(clt_plan **plan, const clt_plan_options *options) {
+    for (int i = 0; i < options->n_targets; i++)
+        if (!clt_tensor_valid(options->targets[i])) return clt_graph_status(options->graph);
+    CLT_TRY(clt_graph_status(options->graph));
+    clt_plan *p = clt_calloc(1, sizeof *p);
+    if (!p) return clt_fail_memory(sizeof *p);
+    p->device = options->device;
+    p->store = options->store;
+    p->graph = options->graph;
+    clt_lowering l = {0};
+    clt_status status = compile(p, options, &l);
+    clt_lowering_free(&l);
+    if (status < 0) clt_plan_destroy(p);
+    else *plan = p;
+    return status;
+}
+
+void clt_plan_destroy(clt_plan *plan) {
+    if (!plan) return;
+    clt_device_finish(plan->device);
+    for (size_t i = 0; plan->launches && i < plan->n_launches; i++) clt_kernel_destroy(plan->launches[i].kernel);
+    clt_kernel_destroy(plan->set_kernel);
+    for (size_t i = 0; i < plan->n_slices; i++) clt_memory_destroy(plan->slices[i]);
+    for (size_t i = 0; i < plan->n_slabs; i++) clt_memory_destroy(plan->slabs[i]);
+    for (size_t i = 0; i < plan->n_inputs; i++) {
+        clt_staging_destroy(plan->inputs[i].staging);
+        clt_memory_destroy(plan->inputs[i].memory);
+    }
+    clt_free(plan->launches);
+    clt_free(plan->slices);
+    clt_free(plan->slabs);
+    clt_free(plan->scratch);
+    clt_free(plan->inputs);
+    clt_free(plan->memory);
+    clt_free(plan->marks);
+    clt_free(plan);
+}
+
+clt_plan_facts clt_plan_get_facts(const clt_plan *plan) {
+    return plan->facts;
+}
+
+/* ---- running ---- */
+
+clt_status clt_plan_feed(clt_plan *plan, const clt_tensor *input, const void *data) {
+    enum { SLOTS = 2 };
+    for (size_t i = 0; i < plan->n_inputs; i++) {
+        input_slot *slot = &plan->inputs[i];
+        if (slot->tensor != input) continue;
+        if (!slot->staging) CLT_TRY(clt_staging_create(plan->device, tensor_bytes(input), SLOTS, &slot->staging));
+        return clt_staging_feed(slot->staging, data, tensor_bytes(input), slot->memory);
+    }
+    return CLT_OK; /* nothing in this plan reads it */
+}
+
+clt_status clt_plan_set(clt_plan *plan, const clt_tensor *state, const void *data, size_t bytes) {
+    uint32_t words[16] = {0};
+    int32_t count = (int32_t)(bytes / sizeof words[0]);
+    size_t one = 1;
+    if (!plan->marks[state->index]) return CLT_OK;
+    if (bytes > sizeof words || bytes % sizeof words[0])
+        return clt_fail(CLT_E_INVALID, "a state of %zu bytes is not set by a launch", bytes);
+    memcpy(words, data, bytes);
+    CLT_TRY(clt_kernel_set_memory(plan->set_kernel, 0, plan->memory[state->index]));
+    CLT_TRY(clt_kernel_set_value(plan->set_kernel, 1, words, sizeof words));
+    CLT_TRY(clt_kernel_set_value(plan->set_kernel, 2, &count, sizeof count));
+    return clt_kernel_enqueue(plan->set_kernel, 1, &one, &one);
+}
+
+clt_status clt_plan_run(clt_plan *plan, clt_plan_part part) {
+    size_t begin = part & CLT_PLAN_FIRST ? 0 : plan->boundary;
+    size_t end = part & CLT_PLAN_SECOND ? plan->n_launches : plan->boundary;
+    for (size_t i = begin; i < end; i++) {
+        const bound_launch *launch = &plan->launches[i];
+        CLT_TRY(clt_kernel_enqueue(launch->kernel, launch->dims, launch->global, launch->local));
+    }
+    /* By the third run the first is done, for inputs have two slots: its kernels are compiled whole. */
+    if (++plan->runs == 3) clt_device_save_programs(plan->device);
+    return clt_device_flush(plan->device);
+}
+
+clt_status clt_plan_read(clt_plan *plan, const clt_tensor *tensor, void *data, size_t bytes) {
+    if (!plan->marks[tensor->index] || bytes != tensor_bytes(tensor)) {
+        char label[64];
+        return clt_fail(CLT_E_INVALID, "%s of %zu bytes is not read as %zu bytes from this plan",
+                        clt_tensor_label(tensor, label), tensor_bytes(tensor), bytes);
+    }
+    return clt_memory_read(plan->memory[tensor->index], 0, data, bytes);
+}

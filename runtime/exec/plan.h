@@ -1,0 +1,66 @@
+/*
+ * A plan: a graph compiled for a device. A flat list of launches with their
+ * arguments bound and every buffer placed. Running it allocates nothing, builds
+ * nothing and waits for nothing.
+ */
+#ifndef CLT_EXEC_PLAN_H
+#define CLT_EXEC_PLAN_H
+
+#include "runtime/device/device.h"
+#include "runtime/graph/graph.h"
+
+/* ---- the store: memory that outlives steps, shared by plans (store.c) ---- */
+
+/* Values of variables and states on a device. Variables are found by identity,
+ * states by name, so that a graph and its clones meet the same memory. */
+typedef struct clt_store clt_store;
+
+clt_status clt_store_create(clt_device *device, clt_store **store);
+void clt_store_destroy(clt_store *store);
+/* The state's buffer, made and zeroed if it is not there. */
+clt_status clt_store_state(clt_store *store, const char *name, size_t bytes, clt_memory **buffer);
+/* The variable's buffer, likewise. */
+clt_status clt_store_variable(clt_store *store, const clt_variable *variable, clt_memory **buffer);
+/* Puts a variable into a state's memory. Before its buffer is first asked for. */
+clt_status clt_store_place(clt_store *store, const clt_variable *variable, const char *state, size_t state_bytes,
+                           size_t offset_bytes);
+/* NULL if there is no state of that name. */
+clt_memory *clt_store_find_state(const clt_store *store, const char *name, size_t *bytes);
+
+/* ---- plans ---- */
+
+typedef struct clt_plan clt_plan;
+
+typedef struct clt_plan_options {
+    clt_device *device;
+    clt_store *store;
+    clt_graph *graph; /* lent: must outlive the plan */
+    clt_tensor *const *targets; /* what is computed; their memory stays readable after a run */
+    int n_targets;
+    bool training;
+    clt_tensor *boundary; /* the first node of the second part; NULL: there is one part only */
+} clt_plan_options;
+
+clt_status clt_plan_compile(clt_plan **plan, const clt_plan_options *options);
+void clt_plan_destroy(clt_plan *plan);
+
+/* Hands data to an input for the runs that follow; copied before it returns. */
+clt_status clt_plan_feed(clt_plan *plan, const clt_tensor *input, const void *data);
+/* Sets a small state (at most 64 bytes) by a launch: no transfer, no waiting. */
+clt_status clt_plan_set(clt_plan *plan, const clt_tensor *state, const void *data, size_t bytes);
+
+/* Which part to run. */
+typedef enum clt_plan_part { CLT_PLAN_FIRST = 1, CLT_PLAN_SECOND = 2, CLT_PLAN_ALL = 3 } clt_plan_part;
+/* Enqueues the launches. */
+clt_status clt_plan_run(clt_plan *plan, clt_plan_part part);
+/* Waits and copies a target to the host. */
+clt_status clt_plan_read(clt_plan *plan, const clt_tensor *tensor, void *data, size_t bytes);
+
+typedef struct clt_plan_facts {
+    size_t launches;
+    uint64_t planned_bytes; /* memory of activations and scratch together, as placed */
+    uint64_t sum_bytes;     /* what they would take with no memory used twice */
+} clt_plan_facts;
+clt_plan_facts clt_plan_get_facts(const clt_plan *plan);
+
+#endif
