@@ -1,0 +1,28 @@
+/*
+ * CIFAR-10, binary version: a label and 3 planes of 32 x 32 pixels a record.
+ * https://www.cs.toronto.edu/~kriz/cifar.html
+ */
+#include "runtime/data/records.h"
+
+static const clt_record_format cifar10 = {
+    .bytes = 3073, .label_at = 0, .pixels_at = 1, .pixels = 3072, .pixel_most = 255, .classes = 10};
+
+clt_status clt_dataset_cifar10(clt_dataset **dataset, const char *const *paths, int n_paths) {
+    if (!dataset || !paths || n_paths < 1)
+        return clt_fail(CLT_E_INVALID, "clt_dataset_cifar10: %d files into %p", n_paths,
+                        (void *)dataset);
+    clt_rows rows = {.row_elements = cifar10.pixels};
+    for (int i = 0; i < n_paths; i++) {
+        clt_source *source;
+        clt_status status = clt_source_open(&source, paths[i]);
+        if (status == CLT_OK) {
+            status = clt_records_read(source, &cifar10, &rows);
+            clt_source_close(source);
+        }
+        if (status < 0) {
+            clt_rows_free(&rows);
+            return status;
+        }
+    }
+    return clt_rows_finish(&rows, CLT_SHAPE(3, 32, 32), CLT_I32, 0, dataset);
+}

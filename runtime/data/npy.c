@@ -1,0 +1,128 @@
+/*
+ * A data set from two .npy files.
+ */
+#include "runtime/data/data.h"
+#include "runtime/data/npy_header.h"
+
+#include <string.h>
+
+static uint32_t little_endian_32(const unsigned char *b) {
+    return b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+}
+
+static uint64_t little_endian_64(const unsigned char *b) {
+    return little_endian_32(b) | (uint64_t)little_endian_32(b + 4) << 32;
+}
+
+static float item_f4(const unsigned char *from) {
+    uint32_t bits = little_endian_32(from);
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static double item_f8(const unsigned char *from) {
+    uint64_t bits = little_endian_64(from);
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static int64_t item_i4(const unsigned char *from) {
+    return (int32_t)little_endian_32(from);
+}
+
+static int64_t item_i8(const unsigned char *from) {
+    return (int64_t)little_endian_64(from);
+}
+
+static int64_t item_u1(const unsigned char *from) {
+    return *from;
+}
+
+#define TO_F32(name, item, item_bytes)                                                                  \
+    static size_t name(const unsigned char *from, size_t count, void *to) {                             \
+        float *out = to;                                                                                \
+        for (size_t i = 0; i < count; i++) out[i] = (float)item(from + i * item_bytes);                 \
+        return count;                                                                                   \
+    }
+
+#define TO_LABEL(name, item, item_bytes)                                                                \
+    static size_t name(const unsigned char *from, size_t count, void *to) {                             \
+        int32_t *out = to;                                                                              \
+        for (size_t i = 0; i < count; i++) {                                                            \
+            int64_t value = item(from + i * item_bytes);                                                \
+            if (value < 0 || value >= INT32_MAX) return i;                                              \
+            out[i] = (int32_t)value;                                                                    \
+        }                                                                                               \
+        return count;                                                                                   \
+    }
+
+TO_F32(f4_to_f32, item_f4, 4)
+TO_F32(f8_to_f32, item_f8, 8)
+TO_F32(u1_to_f32, item_u1, 1)
+TO_F32(i4_to_f32, item_i4, 4)
+TO_F32(i8_to_f32, item_i8, 8)
+TO_LABEL(u1_to_label, item_u1, 1)
+TO_LABEL(i4_to_label, item_i4, 4)
+TO_LABEL(i8_to_label, item_i8, 8)
+
+typedef struct npy_kind {
+    size_t bytes;
+    clt_convert *to_f32, *to_label; /* to_label: NULL for floats */
+} npy_kind;
+
+static const npy_kind kinds[] = {
+    [CLT_NPY_F4] = {4, f4_to_f32, NULL},        [CLT_NPY_F8] = {8, f8_to_f32, NULL},
+    [CLT_NPY_U1] = {1, u1_to_f32, u1_to_label}, [CLT_NPY_I4] = {4, i4_to_f32, i4_to_label},
+    [CLT_NPY_I8] = {8, i8_to_f32, i8_to_label},
+};
+
+static clt_status add_array(clt_dataset *dataset, clt_source *source, const clt_npy_header *header,
+                            clt_dtype dtype) {
+    const npy_kind *kind = &kinds[header->type];
+    clt_shape sample = {.rank = header->shape.rank - 1};
+    for (int i = 0; i < sample.rank; i++) sample.dims[i] = header->shape.dims[i + 1];
+    if (dtype == CLT_F32 && sample.rank == 0) sample = CLT_SHAPE(1);
+    void *data;
+    CLT_TRY(clt_source_read_array(source, (uint64_t)header->elements, kind->bytes, 4,
+                                  dtype == CLT_I32 ? kind->to_label : kind->to_f32, &data));
+    CLT_TRY(clt_dataset_add(dataset, dtype, sample, data));
+    return clt_source_expect_end(source);
+}
+
+static clt_status check_pair(const char *x_path, const clt_npy_header *x, const char *y_path,
+                             const clt_npy_header *y) {
+    int most = kinds[y->type].to_label ? 1 : 2;
+    if (y->shape.rank > most)
+        return clt_fail(CLT_E_SHAPE, "%s: %d dimensions; labels have 1, targets (floats) 1 or 2", y_path,
+                        y->shape.rank);
+    if (x->shape.dims[0] != y->shape.dims[0])
+        return clt_fail(CLT_E_SHAPE, "%s has %lld samples, but %s has %lld", x_path,
+                        (long long)x->shape.dims[0], y_path, (long long)y->shape.dims[0]);
+    return CLT_OK;
+}
+
+clt_status clt_dataset_npy(clt_dataset **dataset, const char *x_path, const char *y_path) {
+    if (!dataset) return clt_fail(CLT_E_INVALID, "clt_dataset_npy: dataset is NULL");
+    clt_source *x = NULL, *y = NULL;
+    clt_npy_header x_header, y_header;
+    clt_dataset *d = NULL;
+    clt_status status;
+    CLT_TRY_GOTO(clt_source_open(&x, x_path));
+    CLT_TRY_GOTO(clt_source_open(&y, y_path));
+    CLT_TRY_GOTO(clt_npy_read_header(x, &x_header));
+    CLT_TRY_GOTO(clt_npy_read_header(y, &y_header));
+    CLT_TRY_GOTO(check_pair(x_path, &x_header, y_path, &y_header));
+    CLT_TRY_GOTO(clt_dataset_new(&d, x_header.shape.dims[0]));
+    CLT_TRY_GOTO(add_array(d, x, &x_header, CLT_F32));
+    CLT_TRY_GOTO(add_array(d, y, &y_header, kinds[y_header.type].to_label ? CLT_I32 : CLT_F32));
+    CLT_TRY_GOTO(clt_dataset_count_classes(d));
+    *dataset = d;
+    d = NULL;
+fail:
+    clt_dataset_destroy(d);
+    clt_source_close(y);
+    clt_source_close(x);
+    return status;
+}

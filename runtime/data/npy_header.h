@@ -1,0 +1,24 @@
+/*
+ * The header of a .npy file:
+ * https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
+ */
+#ifndef CLT_DATA_NPY_HEADER_H
+#define CLT_DATA_NPY_HEADER_H
+
+#include <cltrain/tensor.h>
+
+#include "runtime/data/source.h"
+
+typedef enum clt_npy_type { CLT_NPY_F4, CLT_NPY_F8, CLT_NPY_U1, CLT_NPY_I4, CLT_NPY_I8 } clt_npy_type;
+
+typedef struct clt_npy_header {
+    clt_npy_type type;
+    clt_shape shape;  /* rank 1 at least, no dimension 0 */
+    int64_t elements; /* its product */
+} clt_npy_header;
+
+/* Reads up to the first byte of data. CLT_E_FORMAT, CLT_E_SHAPE or CLT_E_UNSUPPORTED (a type or
+ * an order that is not read) name the file. */
+clt_status clt_npy_read_header(clt_source *source, clt_npy_header *header);
+
+#endif

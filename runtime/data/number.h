@@ -1,0 +1,14 @@
+/*
+ * Numbers in text, whatever the process's locale.
+ */
+#ifndef CLT_DATA_NUMBER_H
+#define CLT_DATA_NUMBER_H
+
+#include <stdbool.h>
+
+/* Reads the whole text, blanks around it aside, as a decimal number: an optional sign, digits
+ * with an optional point, an optional exponent. False for anything else: nothing at all, "nan",
+ * "inf", hexadecimal. Rounded correctly; too large gives infinity. */
+bool clt_number_parse(const char *text, double *value);
+
+#endif

@@ -1,0 +1,51 @@
+#include "runtime/data/data.h"
+
+static clt_status resize(clt_rows *rows, size_t capacity) {
+    size_t row_bytes, x_bytes, y_bytes;
+    if (!clt_mul_size(rows->row_elements, sizeof(float), &row_bytes) ||
+        !clt_mul_size(row_bytes, capacity, &x_bytes) ||
+        !clt_mul_size(capacity, sizeof(int32_t), &y_bytes))
+        return clt_fail_memory(SIZE_MAX);
+    void *x = clt_realloc(rows->x, x_bytes);
+    if (!x) return clt_fail_memory(x_bytes);
+    rows->x = x;
+    void *y = clt_realloc(rows->y.label, y_bytes);
+    if (!y) return clt_fail_memory(y_bytes);
+    rows->y.label = y;
+    rows->capacity = capacity;
+    return CLT_OK;
+}
+
+clt_status clt_rows_reserve(clt_rows *rows, size_t more) {
+    if (more <= rows->capacity - rows->rows) return CLT_OK;
+    if (more > SIZE_MAX / 4 - rows->rows) return clt_fail_memory(SIZE_MAX);
+    return resize(rows, CLT_MAX(rows->rows + more, rows->capacity * 2));
+}
+
+clt_status clt_rows_finish(clt_rows *rows, clt_shape sample, clt_dtype truth, int classes,
+                           clt_dataset **dataset) {
+    clt_dataset *d = NULL;
+    clt_status status;
+    CLT_TRY_GOTO(clt_dataset_new(&d, (int64_t)rows->rows));
+    CLT_TRY_GOTO(resize(rows, rows->rows)); /* gives back what growing took too much */
+    void *x = rows->x, *y = rows->y.label;
+    rows->x = NULL;
+    CLT_TRY_GOTO(clt_dataset_add(d, CLT_F32, sample, x));
+    rows->y.label = NULL;
+    CLT_TRY_GOTO(clt_dataset_add(d, truth, truth == CLT_I32 ? (clt_shape){0} : CLT_SHAPE(1), y));
+    CLT_TRY_GOTO(clt_dataset_count_classes(d));
+    if (classes) d->classes = classes;
+    *dataset = d;
+    clt_rows_free(rows);
+    return CLT_OK;
+fail:
+    clt_dataset_destroy(d);
+    clt_rows_free(rows);
+    return status;
+}
+
+void clt_rows_free(clt_rows *rows) {
+    clt_free(rows->x);
+    clt_free(rows->y.label);
+    *rows = (clt_rows){.row_elements = rows->row_elements};
+}

@@ -1,0 +1,276 @@
+#include "tests/data/files.h"
+
+#include <cltrain/data.h>
+
+static const float *x_of(const clt_dataset *d) {
+    return clt_dataset_array(d, 0).data;
+}
+
+static const int32_t *labels_of(const clt_dataset *d) {
+    return clt_dataset_array(d, 1).data;
+}
+
+static clt_dataset *read_csv(const char *text, clt_csv_options options) {
+    clt_dataset *d = NULL;
+    assert_ok(clt_dataset_csv(&d, write_text("t.csv", text), &options));
+    return d;
+}
+
+static void refuse(const char *text, clt_csv_options options, clt_status status, const char *words) {
+    clt_dataset *d;
+    const char *path = write_text("bad.csv", text);
+    watch_begin(-1);
+    assert_status(clt_dataset_csv(&d, path, &options), status);
+    watch_end();
+    assert_detail("bad.csv");
+    assert_detail(words);
+}
+
+static void reads_a_table(void **state) {
+    clt_dataset *d = NULL;
+    assert_ok(clt_dataset_csv(&d, write_text("t.csv", "a,b,class\n1,2.5,0\n-3e1, 4 ,2\n"), NULL));
+    assert_int_equal(clt_dataset_samples(d), 2);
+    assert_int_equal(clt_dataset_fields(d), 2);
+    assert_int_equal(clt_dataset_classes(d), 3);
+    assert_int_equal(clt_dataset_shape(d, 0).rank, 1);
+    assert_int_equal(clt_dataset_shape(d, 0).dims[0], 2);
+    assert_int_equal(clt_dataset_dtype(d, 1), CLT_I32);
+    assert_int_equal(clt_dataset_shape(d, 1).rank, 0);
+    assert_memory_equal(x_of(d), ((float[]){1, 2.5f, -30, 4}), 16);
+    assert_memory_equal(labels_of(d), ((int32_t[]){0, 2}), 8);
+    clt_dataset_destroy(d);
+    (void)state;
+}
+
+/* The label may be any column; the features keep their order. */
+static void finds_the_label(void **state) {
+    static const char text[] = "a,label,c\n1,2,3\n4,5,6\n";
+    static const struct {
+        const char *label;
+        float x[4];
+        int32_t labels[2];
+    } cases[] = {
+        {"label", {1, 3, 4, 6}, {2, 5}}, {"a", {2, 3, 5, 6}, {1, 4}},  {"c", {1, 2, 4, 5}, {3, 6}},
+        {"0", {2, 3, 5, 6}, {1, 4}},     {"1", {1, 3, 4, 6}, {2, 5}},  {"-1", {1, 2, 4, 5}, {3, 6}},
+        {"-3", {2, 3, 5, 6}, {1, 4}},    {NULL, {1, 2, 4, 5}, {3, 6}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        clt_dataset *d = read_csv(text, (clt_csv_options){.label = cases[i].label});
+        assert_memory_equal(x_of(d), cases[i].x, 16);
+        assert_memory_equal(labels_of(d), cases[i].labels, 8);
+        clt_dataset_destroy(d);
+    }
+    refuse(text, (clt_csv_options){.label = "3"}, CLT_E_RANGE, "label column 3 of 3");
+    refuse(text, (clt_csv_options){.label = "-4"}, CLT_E_RANGE, "label column -4");
+    refuse(text, (clt_csv_options){.label = "99999999999999999999"}, CLT_E_RANGE, "label column 9999");
+    refuse(text, (clt_csv_options){.label = "d"}, CLT_E_NOT_FOUND, "no column is named \"d\"");
+    refuse("1,2\n", (clt_csv_options){.label = "a"}, CLT_E_NOT_FOUND, "there is no header");
+    (void)state;
+}
+
+static void reads_regression_targets(void **state) {
+    clt_dataset *d = read_csv("1,-0.5\n2,1e3\n", (clt_csv_options){.regression = true});
+    assert_int_equal(clt_dataset_dtype(d, 1), CLT_F32);
+    assert_int_equal(clt_dataset_shape(d, 1).rank, 1);
+    assert_int_equal(clt_dataset_shape(d, 1).dims[0], 1);
+    assert_int_equal(clt_dataset_classes(d), 0);
+    assert_memory_equal(clt_dataset_array(d, 1).data, ((float[]){-0.5f, 1000}), 8);
+    clt_dataset_destroy(d);
+    (void)state;
+}
+
+static void knows_headers(void **state) {
+    clt_dataset *d = read_csv("1,2\n3,4\n", (clt_csv_options){0});
+    assert_int_equal(clt_dataset_samples(d), 2);
+    clt_dataset_destroy(d);
+    d = read_csv("1,2\n3,4\n", (clt_csv_options){.header = true});
+    assert_int_equal(clt_dataset_samples(d), 1);
+    clt_dataset_destroy(d);
+    d = read_csv("1,x\n3,4\n", (clt_csv_options){0});
+    assert_int_equal(clt_dataset_samples(d), 1);
+    clt_dataset_destroy(d);
+    d = read_csv(",x\n3,4\n", (clt_csv_options){0});
+    assert_int_equal(clt_dataset_samples(d), 1);
+    clt_dataset_destroy(d);
+    d = read_csv("# made by\n569,30,names\n3,4\n5,6\n", (clt_csv_options){.skip_lines = 2});
+    assert_int_equal(clt_dataset_samples(d), 2);
+    clt_dataset_destroy(d);
+    refuse("1,x\n3,4\n", (clt_csv_options){.no_header = true}, CLT_E_FORMAT,
+           "line 1, column 2: \"x\" is not a number");
+    /* A first line with a fault is no header, which would hide the fault. */
+    refuse("1,,3\n4,5,6\n", (clt_csv_options){0}, CLT_E_FORMAT, "line 1, column 2: \"\" is empty");
+    refuse("1,NaN,3\n4,5,6\n", (clt_csv_options){0}, CLT_E_FORMAT,
+           "line 1, column 2: \"NaN\" is not a number");
+    (void)state;
+}
+
+static void reads_other_line_ends_separators_and_quotes(void **state) {
+    static const char *const texts[] = {
+        "a,b\r\n1,2\r\n3,4\r\n\r\n\r\n",
+        "a,b\n1,2\n3,4",
+        "a,b\r\n1,2\r\n3,4\r",
+        "a,b\n1,2\n3,4\n  \n\t\n",
+        ("\xef\xbb\xbf"
+         "a,b\n1,2\n3,4\n"),
+        "a,b\n\"1\",2\n3,\"4\" \n",
+        "\"a\",\"b\n,c\"\r\n\"1\",\"2\"\r\n3,\"4\"",
+        "\"say \"\"a\"\"\",b\n1,2\n3,4\n",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        clt_dataset *d = read_csv(texts[i], (clt_csv_options){0});
+        assert_int_equal(clt_dataset_samples(d), 2);
+        assert_memory_equal(x_of(d), ((float[]){1, 3}), 8);
+        assert_memory_equal(labels_of(d), ((int32_t[]){2, 4}), 8);
+        clt_dataset_destroy(d);
+    }
+    clt_dataset *d = read_csv("1;2\n3;4\n", (clt_csv_options){.separator = ';'});
+    assert_memory_equal(labels_of(d), ((int32_t[]){2, 4}), 8);
+    clt_dataset_destroy(d);
+    d = read_csv("1\t2\n\"3\"\t4\n", (clt_csv_options){.separator = '\t'});
+    assert_memory_equal(labels_of(d), ((int32_t[]){2, 4}), 8);
+    clt_dataset_destroy(d);
+    d = read_csv("\"say \"\"a\"\"\",b\n1,2\n3,4\n", (clt_csv_options){.label = "say \"a\""});
+    assert_memory_equal(labels_of(d), ((int32_t[]){1, 3}), 8);
+    clt_dataset_destroy(d);
+    (void)state;
+}
+
+static void reads_gzip(void **state) {
+    char text[20000];
+    size_t length = 0;
+    for (int i = 0; i < 1000; i++) length += (size_t)sprintf(text + length, "%d,%d.5,%d\n", i, i, i % 3);
+    clt_dataset *d = NULL;
+    assert_ok(clt_dataset_csv(&d, write_gz("t.csv.gz", text, length), NULL));
+    assert_int_equal(clt_dataset_samples(d), 1000);
+    for (int i = 0; i < 1000; i++) {
+        assert_true(x_of(d)[2 * i] == (float)i && x_of(d)[2 * i + 1] == (float)i + 0.5f);
+        assert_int_equal(labels_of(d)[i], i % 3);
+    }
+    clt_dataset_destroy(d);
+    (void)state;
+}
+
+static void names_line_and_column_of_faults(void **state) {
+    static const clt_csv_options plain = {0};
+    refuse("age,class\n1,0\n2,1\nold,0\n", plain, CLT_E_FORMAT,
+           "bad.csv: line 4, column 1 (age): \"old\" is not a number");
+    refuse("age,b,class\n1,2,0\n2,,1\n", plain, CLT_E_FORMAT,
+           "line 3, column 2 (b): \"\" is empty: a value is missing");
+    refuse("age,class\n1,0\n2,\n", plain, CLT_E_FORMAT, "line 3, column 2 (class): \"\" is empty");
+    refuse("1,0\n2, \n", plain, CLT_E_FORMAT, "line 2, column 2: \" \" is empty");
+    refuse("1,0\nnan,1\n", plain, CLT_E_FORMAT, "line 2, column 1: \"nan\" is not a number");
+    refuse("1,0\n-inf,1\n", plain, CLT_E_FORMAT, "line 2, column 1");
+    refuse("1,0\n0x10,1\n", plain, CLT_E_FORMAT, "line 2, column 1");
+    refuse("1,0\n1e39,1\n", plain, CLT_E_FORMAT, "\"1e39\" is too large for f32");
+    refuse("skipped\na,b\n1,0\n\nx,1\n", (clt_csv_options){.skip_lines = 1}, CLT_E_FORMAT,
+           "line 4 is blank");
+    refuse("skipped\na,b\n1,0\nx,1\n", (clt_csv_options){.skip_lines = 1}, CLT_E_FORMAT,
+           "line 4, column 1 (a)");
+    refuse("\"two\nlines\",b\n1,0\nx,1\n", plain, CLT_E_FORMAT, "line 4, column 1 (two?lines)");
+    refuse("1,0\n1,\x01\x1b[2J\n", plain, CLT_E_FORMAT, "\"??[2J\" is not a number");
+    refuse("1,0\n1,aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n", plain, CLT_E_FORMAT,
+           "\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...\"");
+    (void)state;
+}
+
+static void checks_labels(void **state) {
+    static const clt_csv_options plain = {0};
+    refuse("1,0\n1,-1\n", plain, CLT_E_RANGE, "line 2, column 2: \"-1\" is no class");
+    refuse("1,0\n1,1.5\n", plain, CLT_E_RANGE, "line 2, column 2: \"1.5\" is no class");
+    refuse("1,0\n1,16777216\n", plain, CLT_E_RANGE, "line 2, column 2");
+    refuse("1,0\n1,1e30\n", plain, CLT_E_RANGE, "line 2, column 2");
+    clt_dataset *d = read_csv("1,2.0\n1,16777215\n", plain);
+    assert_int_equal(clt_dataset_classes(d), 16777216);
+    clt_dataset_destroy(d);
+    (void)state;
+}
+
+static void checks_the_number_of_fields(void **state) {
+    static const clt_csv_options plain = {0};
+    refuse("a,b,c\n1,2,3\n1,2\n", plain, CLT_E_FORMAT, "line 3 has 2 fields, not 3 as line 1");
+    refuse("a,b,c\n1,2,3\n1,2,3,4,5\n", plain, CLT_E_FORMAT, "line 3 has 5 fields, not 3 as line 1");
+    refuse("a,b,c\n1,2,3\n1\n", plain, CLT_E_FORMAT, "line 3 has 1 fields");
+    refuse("1,2,3\n1,2,3,\n", plain, CLT_E_FORMAT, "line 2 has 4 fields");
+    refuse("a;b;c\n1;2;3\n", plain, CLT_E_FORMAT, "one column");
+    (void)state;
+}
+
+static void refuses_what_is_no_table(void **state) {
+    static const clt_csv_options plain = {0};
+    refuse("", plain, CLT_E_FORMAT, "holds no data");
+    refuse("a,b\n", plain, CLT_E_FORMAT, "a header, but no data");
+    refuse("1,2\n", (clt_csv_options){.skip_lines = 5}, CLT_E_FORMAT, "holds no data");
+    refuse("a,b\n1,\"2\n", plain, CLT_E_FORMAT, "line 2: a quote is never closed");
+    refuse("a,b\n\"1\"x,2\n", plain, CLT_E_FORMAT, "line 2: text behind a closing quote");
+    clt_dataset *d;
+    assert_status(clt_dataset_csv(&d, write_bytes("zero.csv", "1,2\n1\0,2\n", 9), NULL), CLT_E_FORMAT);
+    assert_detail("line 2: a zero byte");
+    assert_status(clt_dataset_csv(&d, support_path("absent.csv"), NULL), CLT_E_IO);
+    assert_detail("absent.csv");
+    assert_status(clt_dataset_csv(&d, support_folder(), NULL), CLT_E_IO);
+    assert_status(clt_dataset_csv(&d, NULL, NULL), CLT_E_INVALID);
+    assert_status(clt_dataset_csv(NULL, "x", NULL), CLT_E_INVALID);
+    const char *path = write_text("t.csv", "1,2\n");
+    assert_status(clt_dataset_csv(&d, path, &(clt_csv_options){.header = true, .no_header = true}),
+                  CLT_E_INVALID);
+    assert_status(clt_dataset_csv(&d, path, &(clt_csv_options){.skip_lines = -1}), CLT_E_INVALID);
+    assert_status(clt_dataset_csv(&d, path, &(clt_csv_options){.separator = '"'}), CLT_E_INVALID);
+    assert_status(clt_dataset_csv(&d, path, &(clt_csv_options){.separator = '.'}), CLT_E_INVALID);
+    (void)state;
+}
+
+/* 64 MiB of zeros, or of commas: neither is kept in memory to find that it is no table. */
+static void survives_bombs(void **state) {
+    clt_dataset *d;
+    const char *zeros = write_gz_zeros("zeros.csv.gz", "1,2\n", 4, 1 << 26);
+    watch_begin(-1);
+    assert_status(clt_dataset_csv(&d, zeros, NULL), CLT_E_FORMAT);
+    assert_detail("a field of more than 65536 bytes");
+    assert_true(watch_end() < 1 << 20);
+    char *commas = malloc(4 << 20);
+    assert_non_null(commas);
+    memset(commas, ',', 4 << 20);
+    const char *path = write_gz("commas.csv.gz", commas, 4 << 20);
+    free(commas);
+    watch_begin(-1);
+    assert_status(clt_dataset_csv(&d, path, NULL), CLT_E_FORMAT);
+    assert_detail("more than 1048576 columns");
+    assert_true(watch_end() <= 16 << 20);
+    (void)state;
+}
+
+/* Whichever allocation fails: an error, and nothing is left behind. */
+static void survives_failing_memory(void **state) {
+    const char *path = write_text("t.csv", "a,b,c\n1,2,3\n4,5,6\n");
+    clt_status status = CLT_E_NO_MEMORY;
+    int failed = 0;
+    for (long at = 0; status != CLT_OK; at++) {
+        clt_dataset *d = NULL;
+        watch_begin(at);
+        status = clt_dataset_csv(&d, path, NULL);
+        if (status != CLT_OK) assert_int_equal(status, CLT_E_NO_MEMORY);
+        failed += status != CLT_OK;
+        clt_dataset_destroy(d);
+        watch_end();
+    }
+    assert_true(failed > 5);
+    (void)state;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_a_table),
+        cmocka_unit_test(finds_the_label),
+        cmocka_unit_test(reads_regression_targets),
+        cmocka_unit_test(knows_headers),
+        cmocka_unit_test(reads_other_line_ends_separators_and_quotes),
+        cmocka_unit_test(reads_gzip),
+        cmocka_unit_test(names_line_and_column_of_faults),
+        cmocka_unit_test(checks_labels),
+        cmocka_unit_test(checks_the_number_of_fields),
+        cmocka_unit_test(refuses_what_is_no_table),
+        cmocka_unit_test(survives_bombs),
+        cmocka_unit_test(survives_failing_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,34 @@
+/*
+ * What the tests share. Include it first: it brings cmocka with what that needs.
+ */
+#ifndef CLT_TESTS_SUPPORT_H
+#define CLT_TESTS_SUPPORT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <cltrain/status.h>
+
+/* Fails the test with the error's detail unless the call gave CLT_OK. */
+#define assert_ok(expression) support_assert_status((expression), CLT_OK, #expression, __FILE__, __LINE__)
+/* Fails unless the call gave that status. */
+#define assert_status(expression, wanted) \
+    support_assert_status((expression), (wanted), #expression, __FILE__, __LINE__)
+/* Fails unless clt_error_detail() holds the words. */
+#define assert_detail(words) support_assert_detail((words), __FILE__, __LINE__)
+
+void support_assert_status(clt_status got, clt_status wanted, const char *expression, const char *file,
+                           int line);
+void support_assert_detail(const char *words, const char *file, int line);
+
+/* A new empty folder below $TMPDIR, removed with all in it when the program ends. */
+const char *support_folder(void);
+/* "FOLDER/name" in a static ring of 8. */
+const char *support_path(const char *name);
+/* Writes a file whole, or fails the test. */
+void support_write(const char *path, const void *bytes, size_t length);
+
+#endif
