@@ -31,6 +31,7 @@ struct clt_device {
     cl_device_id id;
     cl_context context;
     cl_command_queue queue;
+    cl_command_queue mapping_queue; /* maps and unmaps host-visible memory, without waiting for kernels */
     size_t alignment;
     char identity[CLT_HASH_TEXT]; /* device, driver and platform: part of every cache key */
 
@@ -77,6 +78,13 @@ clt_status clt_devices_find(clt_found_device **found, size_t *count);
 /* The one a selector names, as clt_device_open documents; `reason` says why it was chosen. */
 clt_status clt_devices_select(const clt_found_device *found, size_t count, const char *selector,
                               size_t *chosen, char reason[256]);
+
+/* ---- memory.c ---- */
+
+/* Takes over `memory`, also on error. */
+clt_status clt_memory_wrap(clt_device *device, cl_mem memory, size_t bytes, bool is_slice, clt_memory **wrapped);
+/* Fails with how much was asked for and what there is. */
+clt_status clt_memory_fail(const clt_device *device, size_t bytes, cl_int error);
 
 /* ---- program.c ---- */
 

@@ -7,6 +7,8 @@ static clt_status open_queue(clt_device *device) {
     if (error != CL_SUCCESS) return clt_cl_fail(device, "making a context", error);
     device->queue = clCreateCommandQueue(device->context, device->id, 0, &error);
     if (error != CL_SUCCESS) return clt_cl_fail(device, "making a queue", error);
+    device->mapping_queue = clCreateCommandQueue(device->context, device->id, 0, &error);
+    if (error != CL_SUCCESS) return clt_cl_fail(device, "making a queue", error);
     return CLT_OK;
 }
 
@@ -64,6 +66,7 @@ void clt_device_close(clt_device *device) {
     clt_device_free_programs(device);
     clt_device_trim(device);
     clt_free(device->pool);
+    if (device->mapping_queue) clReleaseCommandQueue(device->mapping_queue);
     if (device->queue) clReleaseCommandQueue(device->queue);
     if (device->context) clReleaseContext(device->context);
     clt_mutex_destroy(&device->mutex);

@@ -39,14 +39,22 @@ clt_status clt_memory_read(clt_memory *buffer, size_t offset, void *destination,
 /* Enqueue: all bytes zero. */
 clt_status clt_memory_zero(clt_memory *buffer);
 
-/* Host memory that is fed to one device buffer again and again: `slots` pinned blocks in
- * turn, so that filling the next does not wait for the last to arrive. */
+/* ---- feeding (staging.c) ---- */
+
+/* The way of host data into what kernels read, again and again, with several slots in turn
+ * so that filling the next does not wait for the last to be used up. Where host and device share
+ * memory, a slot is what the kernels read (mapped, filled, unmapped: nothing is transferred); else it
+ * is pinned host memory, transferred to one place on the device. */
 typedef struct clt_staging clt_staging;
 clt_status clt_staging_create(clt_device *device, size_t bytes, int slots, clt_staging **staging);
 void clt_staging_destroy(clt_staging *staging);
-/* Copies `source` into the next slot (waiting only if all slots are under way) and enqueues its
- * transfer to `buffer`. `source` may be reused at once. */
-clt_status clt_staging_feed(clt_staging *staging, const void *source, size_t bytes, clt_memory *buffer);
+/* The memory that kernels have to read from now on; changes with clt_staging_feed. */
+clt_memory *clt_staging_memory(const clt_staging *staging);
+/* Copies `source` into the next slot, waiting only if all slots are in use, and enqueues its transfer if
+ * it needs one. `source` may be reused at once. */
+clt_status clt_staging_feed(clt_staging *staging, const void *source, size_t bytes);
+/* To be called after the kernels that read what was fed have been enqueued. */
+clt_status clt_staging_used(clt_staging *staging);
 
 /* ---- programs (program.c) ---- */
 

@@ -7,11 +7,19 @@
 
 /* ---- structures ---- */
 
-typedef struct input_slot {
+/* An argument of a launch that reads an input. */
+typedef struct input_use {
+    size_t launch;
+    int argument;
+} input_use;
+
+typedef struct plan_input {
     const clt_tensor *tensor;
-    clt_memory *memory;
-    clt_staging *staging; /* made when it is first fed */
-} input_slot;
+    clt_staging *staging;
+    clt_memory *bound; /* what the uses are set to */
+    input_use *uses;
+    size_t n_uses, uses_capacity;
+} plan_input;
 
 /* A launch with everything bound. */
 typedef struct bound_launch {
@@ -31,7 +39,7 @@ struct clt_plan {
     clt_memory **slices;  /* owned */
     size_t n_slices, slices_capacity;
     clt_memory **scratch; /* by scratch index; borrowed from slices */
-    input_slot *inputs;
+    plan_input *inputs;
     size_t n_inputs;
     bound_launch *launches;
     size_t n_launches, boundary;
@@ -116,9 +124,9 @@ static clt_status make_blocks(const clt_plan *plan, const clt_plan_options *opti
     clt_block *b = clt_calloc(graph->n_nodes + l->n_scratch, sizeof *b);
     if (!b) return clt_fail_memory((graph->n_nodes + l->n_scratch) * sizeof *b);
     size_t n = 0;
+    for (size_t i = 0; i < graph->n_nodes; i++) block_of[i] = -1;
     for (size_t i = 0; i < graph->n_nodes; i++) {
         const clt_tensor *node = graph->nodes[i];
-        block_of[i] = -1;
         if (!plan->marks[i]) continue;
         if (has_own_block(node)) {
             block_of[i] = (int)n;
@@ -204,6 +212,16 @@ static size_t tensor_bytes(const clt_tensor *tensor) {
     return (size_t)clt_tensor_elements(tensor) * clt_dtype_bytes(tensor->dtype);
 }
 
+static clt_status bind_input(clt_plan *plan, const clt_tensor *node, clt_memory **memory) {
+    enum { SLOTS = 2 };
+    plan_input *input = &plan->inputs[plan->n_inputs];
+    CLT_TRY(clt_staging_create(plan->device, tensor_bytes(node), SLOTS, &input->staging));
+    plan->n_inputs++;
+    input->tensor = node;
+    input->bound = *memory = clt_staging_memory(input->staging);
+    return CLT_OK;
+}
+
 static clt_status bind_leaf(clt_plan *plan, const clt_tensor *node) {
     clt_memory **memory = &plan->memory[node->index];
     switch (node->kind) {
@@ -212,9 +230,7 @@ static clt_status bind_leaf(clt_plan *plan, const clt_tensor *node) {
     case CLT_NODE_STATE:
         return clt_store_state(plan->store, node->name, tensor_bytes(node), memory);
     default:
-        CLT_TRY(clt_memory_create(plan->device, tensor_bytes(node), memory));
-        plan->inputs[plan->n_inputs++] = (input_slot){.tensor = node, .memory = *memory};
-        return CLT_OK;
+        return bind_input(plan, node, memory);
     }
 }
 
@@ -240,20 +256,38 @@ static clt_status bind_others(clt_plan *plan) {
 
 /* ---- kernels ---- */
 
-static clt_status bind_launch(clt_plan *plan, const clt_lowering *l, const clt_launch *launch, bound_launch *bound) {
+/* Inputs may lie elsewhere in each run: what reads them is written down. */
+static clt_status note_use(clt_plan *plan, const clt_memory *memory, size_t launch, int argument) {
+    for (size_t i = 0; i < plan->n_inputs; i++) {
+        plan_input *input = &plan->inputs[i];
+        if (input->bound != memory) continue;
+        CLT_TRY(clt_grow(&input->uses, &input->uses_capacity, input->n_uses, sizeof *input->uses));
+        input->uses[input->n_uses++] = (input_use){launch, argument};
+    }
+    return CLT_OK;
+}
+
+static clt_status bind_argument(clt_plan *plan, const clt_argument *argument, size_t launch, int index) {
+    clt_kernel *kernel = plan->launches[launch].kernel;
+    if (argument->kind == CLT_ARGUMENT_VALUE)
+        return clt_kernel_set_value(kernel, index, argument->value, argument->value_bytes);
+    if (argument->kind == CLT_ARGUMENT_SCRATCH)
+        return clt_kernel_set_memory(kernel, index, plan->scratch[argument->scratch]);
+    const clt_memory *memory = plan->memory[argument->tensor->index];
+    CLT_TRY(note_use(plan, memory, launch, index));
+    return clt_kernel_set_memory(kernel, index, memory);
+}
+
+static clt_status bind_launch(clt_plan *plan, const clt_lowering *l, size_t index) {
+    const clt_launch *launch = &l->launches[index];
+    bound_launch *bound = &plan->launches[index];
     clt_kernel *kernel;
     CLT_TRY(clt_kernel_create(plan->device, &l->modules[launch->module], launch->kernel, &kernel));
     bound->kernel = kernel;
     bound->dims = launch->dims;
     memcpy(bound->global, launch->global, sizeof bound->global);
     memcpy(bound->local, launch->local, sizeof bound->local);
-    for (int i = 0; i < launch->n_arguments; i++) {
-        const clt_argument *a = &launch->arguments[i];
-        if (a->kind == CLT_ARGUMENT_VALUE) CLT_TRY(clt_kernel_set_value(kernel, i, a->value, a->value_bytes));
-        else
-            CLT_TRY(clt_kernel_set_memory(kernel, i, a->kind == CLT_ARGUMENT_TENSOR ? plan->memory[a->tensor->index]
-                                                                                   : plan->scratch[a->scratch]));
-    }
+    for (int i = 0; i < launch->n_arguments; i++) CLT_TRY(bind_argument(plan, &launch->arguments[i], index, i));
     size_t limit = clt_kernel_work_group_limit(kernel), wanted = bound->local[0];
     if (wanted > limit)
         return clt_fail(CLT_E_UNSUPPORTED, "kernel %s wants work-groups of %zu; the device allows it %zu",
@@ -273,7 +307,7 @@ static clt_status build_kernels(clt_plan *plan, clt_lowering *l) {
         status = clt_kernel_create(plan->device, &setter.modules[0], "ref_set_words", &plan->set_kernel);
     clt_lowering_free(&setter);
     for (size_t i = 0; status == CLT_OK && i < l->n_launches; i++) {
-        status = bind_launch(plan, l, &l->launches[i], &plan->launches[i]);
+        status = bind_launch(plan, l, i);
         if (status < 0) clt_fail_context(status, "%s: ", clt_node_name(l->launches[i].node));
     }
     return status;
@@ -324,7 +358,7 @@ void clt_plan_destroy(clt_plan *plan) {
     for (size_t i = 0; i < plan->n_slabs; i++) clt_memory_destroy(plan->slabs[i]);
     for (size_t i = 0; i < plan->n_inputs; i++) {
         clt_staging_destroy(plan->inputs[i].staging);
-        clt_memory_destroy(plan->inputs[i].memory);
+        clt_free(plan->inputs[i].uses);
     }
     clt_free(plan->launches);
     clt_free(plan->slices);
@@ -342,13 +376,20 @@ clt_plan_facts clt_plan_get_facts(const clt_plan *plan) {
 
 /* ---- running ---- */
 
-clt_status clt_plan_feed(clt_plan *plan, const clt_tensor *input, const void *data) {
-    enum { SLOTS = 2 };
+static clt_status rebind(clt_plan *plan, plan_input *input) {
+    clt_memory *memory = clt_staging_memory(input->staging);
+    for (size_t i = 0; memory != input->bound && i < input->n_uses; i++)
+        CLT_TRY(clt_kernel_set_memory(plan->launches[input->uses[i].launch].kernel, input->uses[i].argument, memory));
+    input->bound = memory;
+    return CLT_OK;
+}
+
+clt_status clt_plan_feed(clt_plan *plan, const clt_tensor *tensor, const void *data) {
     for (size_t i = 0; i < plan->n_inputs; i++) {
-        input_slot *slot = &plan->inputs[i];
-        if (slot->tensor != input) continue;
-        if (!slot->staging) CLT_TRY(clt_staging_create(plan->device, tensor_bytes(input), SLOTS, &slot->staging));
-        return clt_staging_feed(slot->staging, data, tensor_bytes(input), slot->memory);
+        plan_input *input = &plan->inputs[i];
+        if (input->tensor != tensor) continue;
+        CLT_TRY(clt_staging_feed(input->staging, data, tensor_bytes(tensor)));
+        return rebind(plan, input);
     }
     return CLT_OK; /* nothing in this plan reads it */
 }
@@ -374,6 +415,7 @@ clt_status clt_plan_run(clt_plan *plan, clt_plan_part part) {
         const bound_launch *launch = &plan->launches[i];
         CLT_TRY(clt_kernel_enqueue(launch->kernel, launch->dims, launch->global, launch->local));
     }
+    for (size_t i = 0; i < plan->n_inputs; i++) CLT_TRY(clt_staging_used(plan->inputs[i].staging));
     /* By the third run the first is done, for inputs have two slots: its kernels are compiled whole. */
     if (++plan->runs == 3) clt_device_save_programs(plan->device);
     return clt_device_flush(plan->device);
@@ -385,5 +427,8 @@ clt_status clt_plan_read(clt_plan *plan, const clt_tensor *tensor, void *data, s
         return clt_fail(CLT_E_INVALID, "%s of %zu bytes is not read as %zu bytes from this plan",
                         clt_tensor_label(tensor, label), tensor_bytes(tensor), bytes);
     }
+    const clt_tensor *root = tensor->storage ? tensor->storage : tensor;
+    for (size_t i = 0; i < plan->n_inputs; i++)
+        if (plan->inputs[i].tensor == root) return clt_memory_read(plan->inputs[i].bound, 0, data, bytes);
     return clt_memory_read(plan->memory[tensor->index], 0, data, bytes);
 }

@@ -1,0 +1,110 @@
+/*
+ * The backend table: for each op, the implementations that exist (rows), what
+ * each needs, and how it is lowered to kernel launches.
+ *
+ * Reference rows come first: portable, plain, right on any OpenCL 1.2 device. A
+ * row further down overrides those above it where the device has what it
+ * requires and it supports the node.
+ */
+#ifndef CLT_BACKENDS_BACKEND_H
+#define CLT_BACKENDS_BACKEND_H
+
+#include "runtime/device/device.h"
+#include "runtime/ops/ops.h"
+
+/* ---- lowering: what a row writes ---- */
+
+typedef enum clt_argument_kind {
+    CLT_ARGUMENT_TENSOR,
+    CLT_ARGUMENT_SCRATCH,
+    CLT_ARGUMENT_VALUE
+} clt_argument_kind;
+
+typedef struct clt_argument {
+    clt_argument_kind kind;
+    const clt_tensor *tensor;
+    int scratch; /* index in clt_lowering.scratch_bytes */
+    unsigned char value[32];
+    size_t value_bytes;
+} clt_argument;
+
+enum { CLT_LAUNCH_MAX_ARGUMENTS = 40 };
+
+/* One kernel launch. Arguments are in the kernel's order. */
+typedef struct clt_launch {
+    const clt_tensor *node; /* for whom */
+    int module;             /* index in clt_lowering.modules */
+    char kernel[64];
+    int dims;
+    size_t global[3], local[3];
+    clt_argument arguments[CLT_LAUNCH_MAX_ARGUMENTS];
+    int n_arguments;
+} clt_launch;
+
+/* Memory that a node needs while it runs. */
+typedef struct clt_scratch {
+    const clt_tensor *node;
+    size_t bytes;
+} clt_scratch;
+
+typedef struct clt_lowering {
+    clt_device *device;
+    bool training; /* else evaluation: batch norm and dropout differ */
+    const clt_tensor *node; /* being lowered */
+    clt_status status;      /* the first error; later calls do nothing */
+
+    clt_launch *launches;
+    size_t n_launches, launches_capacity;
+    clt_module *modules; /* unique by text; texts of generated ones are owned here */
+    char **owned_texts;  /* NULL where the text is embedded */
+    size_t n_modules, modules_capacity, owned_capacity;
+    clt_scratch *scratch;
+    size_t n_scratch, scratch_capacity;
+} clt_lowering;
+
+/* Begins a launch of a kernel of an embedded module: "reference/matmul.cl". One-dimensional,
+ * `count` work-items rounded up to work-groups of `group`; kernels check their bound. */
+void clt_launch_begin(clt_lowering *l, const char *path, const char *kernel, int64_t count, int group);
+/* The same with a module whose text was generated; `text` is copied. */
+void clt_launch_begin_text(clt_lowering *l, const char *label, const char *text, bool isolated,
+                           const char *kernel, int64_t count, int group);
+
+/* The launch's next argument. */
+void clt_launch_tensor(clt_lowering *l, const clt_tensor *tensor);
+void clt_launch_scratch(clt_lowering *l, int scratch);
+void clt_launch_int(clt_lowering *l, int64_t value); /* int; fails past 31 bits */
+void clt_launch_ints(clt_lowering *l, const int64_t *values, int n, int width); /* int4 or int8, rest 0 */
+void clt_launch_float(clt_lowering *l, float value);
+
+/* Reserves scratch memory for the node; gives its index. */
+int clt_lower_scratch(clt_lowering *l, size_t bytes);
+
+/* Keeps an error of the row itself. */
+void clt_lower_fail(clt_lowering *l, clt_status status);
+
+void clt_lowering_free(clt_lowering *l);
+
+/* ---- rows ---- */
+
+typedef struct clt_backend_row {
+    const clt_op *op;
+    const char *name;  /* of the backend: "reference", "native" */
+    unsigned requires; /* bit per clt_capability that must be there */
+    /* NULL: any node of the op on any device. No side effects. */
+    bool (*supports)(const clt_tensor *node, const clt_device *device);
+    /* Appends launches that compute the node, in order. Errors stick in `l`. May append none. */
+    void (*lower)(clt_lowering *l, const clt_tensor *node);
+} clt_backend_row;
+
+/* The rows of a backend, ended by a row without op. */
+extern const clt_backend_row clt_reference_rows[];
+extern const clt_backend_row clt_native_rows[];
+
+/* The row that serves a node on a device: the last that fits and that CLTRAIN_BACKENDS in the
+ * environment does not mask ("reference" alone, or "-native"). NULL if there is none. */
+const clt_backend_row *clt_backend_choose(const clt_tensor *node, clt_device *device);
+
+/* Lowers one node by its chosen row. */
+clt_status clt_backend_lower(clt_lowering *l, const clt_tensor *node);
+
+#endif

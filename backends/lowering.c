@@ -1,0 +1,141 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/backend.h"
+#include "runtime/device/kernel_source.h"
+
+void clt_lower_fail(clt_lowering *l, clt_status status) {
+    if (l->status == CLT_OK) l->status = status;
+}
+
+/* ---- modules ---- */
+
+static int find_module(const clt_lowering *l, const char *text) {
+    for (size_t i = 0; i < l->n_modules; i++)
+        if (l->modules[i].text == text || !strcmp(l->modules[i].text, text)) return (int)i;
+    return -1;
+}
+
+/* `owned` (may be NULL) belongs to the lowering from then on. */
+static int add_module(clt_lowering *l, const char *label, const char *text, char *owned, bool isolated) {
+    clt_status status = clt_grow(&l->modules, &l->modules_capacity, l->n_modules, sizeof *l->modules);
+    if (status == CLT_OK)
+        status = clt_grow(&l->owned_texts, &l->owned_capacity, l->n_modules, sizeof *l->owned_texts);
+    if (status < 0) {
+        clt_free(owned);
+        clt_lower_fail(l, status);
+        return 0;
+    }
+    l->modules[l->n_modules] = (clt_module){.text = text, .isolated = isolated, .label = label};
+    l->owned_texts[l->n_modules] = owned;
+    return (int)l->n_modules++;
+}
+
+/* ---- launches ---- */
+
+static void begin(clt_lowering *l, int module, const char *kernel, int64_t count, int group) {
+    clt_status status = clt_grow(&l->launches, &l->launches_capacity, l->n_launches, sizeof *l->launches);
+    if (status < 0) {
+        clt_lower_fail(l, status);
+        return;
+    }
+    size_t limit = (size_t)clt_device_get_info(l->device)->max_work_group_size;
+    size_t local = CLT_MIN((size_t)group, limit ? limit : 1);
+    clt_launch *launch = &l->launches[l->n_launches++];
+    *launch = (clt_launch){.node = l->node, .module = module, .dims = 1};
+    snprintf(launch->kernel, sizeof launch->kernel, "%s", kernel);
+    launch->local[0] = local;
+    launch->global[0] = ((size_t)count + local - 1) / local * local;
+}
+
+void clt_launch_begin(clt_lowering *l, const char *path, const char *kernel, int64_t count, int group) {
+    if (l->status < 0) return;
+    const char *text = clt_kernel_source_find(path);
+    if (!text) {
+        clt_lower_fail(l, clt_fail(CLT_E_NOT_FOUND, "no kernel source %s in the library", path));
+        return;
+    }
+    int module = find_module(l, text);
+    if (module < 0) module = add_module(l, path, text, NULL, false);
+    if (l->status == CLT_OK) begin(l, module, kernel, count, group);
+}
+
+void clt_launch_begin_text(clt_lowering *l, const char *label, const char *text, bool isolated, const char *kernel,
+                           int64_t count, int group) {
+    if (l->status < 0) return;
+    int module = find_module(l, text);
+    if (module < 0) {
+        char *copy = clt_strdup(text);
+        if (!copy) clt_lower_fail(l, clt_fail_memory(strlen(text)));
+        else module = add_module(l, label, copy, copy, isolated);
+    }
+    if (l->status == CLT_OK) begin(l, module, kernel, count, group);
+}
+
+static clt_argument *next_argument(clt_lowering *l, clt_argument_kind kind) {
+    if (l->status < 0) return NULL;
+    clt_launch *launch = &l->launches[l->n_launches - 1];
+    if (launch->n_arguments == CLT_LAUNCH_MAX_ARGUMENTS) {
+        clt_lower_fail(l, clt_fail(CLT_E_UNSUPPORTED, "kernel %s has more than %d arguments", launch->kernel,
+                                   CLT_LAUNCH_MAX_ARGUMENTS));
+        return NULL;
+    }
+    clt_argument *argument = &launch->arguments[launch->n_arguments++];
+    argument->kind = kind;
+    return argument;
+}
+
+void clt_launch_tensor(clt_lowering *l, const clt_tensor *tensor) {
+    clt_argument *argument = next_argument(l, CLT_ARGUMENT_TENSOR);
+    if (argument) argument->tensor = tensor;
+}
+
+void clt_launch_scratch(clt_lowering *l, int scratch) {
+    clt_argument *argument = next_argument(l, CLT_ARGUMENT_SCRATCH);
+    if (argument) argument->scratch = scratch;
+}
+
+static void launch_value(clt_lowering *l, const void *value, size_t bytes) {
+    clt_argument *argument = next_argument(l, CLT_ARGUMENT_VALUE);
+    if (!argument) return;
+    memcpy(argument->value, value, bytes);
+    argument->value_bytes = bytes;
+}
+
+void clt_launch_ints(clt_lowering *l, const int64_t *values, int n, int width) {
+    int32_t narrow[8] = {0};
+    for (int i = 0; i < n; i++) {
+        narrow[i] = (int32_t)values[i];
+        if (narrow[i] != values[i])
+            clt_lower_fail(l, clt_fail(CLT_E_UNSUPPORTED, "a size of %lld does not fit the kernel's 32 bits",
+                                       (long long)values[i]));
+    }
+    launch_value(l, narrow, (size_t)width * sizeof narrow[0]);
+}
+
+void clt_launch_int(clt_lowering *l, int64_t value) {
+    clt_launch_ints(l, &value, 1, 1);
+}
+
+void clt_launch_float(clt_lowering *l, float value) {
+    launch_value(l, &value, sizeof value);
+}
+
+int clt_lower_scratch(clt_lowering *l, size_t bytes) {
+    clt_status status = clt_grow(&l->scratch, &l->scratch_capacity, l->n_scratch, sizeof *l->scratch);
+    if (status < 0) {
+        clt_lower_fail(l, status);
+        return 0;
+    }
+    l->scratch[l->n_scratch] = (clt_scratch){l->node, bytes};
+    return (int)l->n_scratch++;
+}
+
+void clt_lowering_free(clt_lowering *l) {
+    for (size_t i = 0; i < l->n_modules; i++) clt_free(l->owned_texts[i]);
+    clt_free(l->owned_texts);
+    clt_free(l->modules);
+    clt_free(l->launches);
+    clt_free(l->scratch);
+    *l = (clt_lowering){0};
+}

@@ -1,0 +1,75 @@
+#include "backends/reference/reference.h"
+
+enum { CONV2D_BLOCK = 8 }; /* as in cl/reference/conv2d.cl */
+
+/* Work-items in which `channels` of each group are computed. */
+static int64_t channel_blocks(int64_t channels, int groups) {
+    return (channels + CONV2D_BLOCK - 1) / CONV2D_BLOCK * groups;
+}
+
+/* The arguments that all three kernels end with: sizes of x, weight and y, and the window. */
+static void launch_geometry(clt_lowering *l, const clt_conv2d_attributes *at, const clt_shape *x,
+                            const clt_shape *weight, const clt_shape *y) {
+    clt_launch_ints(l, x->dims, 4, 4);
+    clt_launch_ints(l, weight->dims, 4, 4);
+    clt_launch_ints(l, y->dims, 4, 4);
+    clt_launch_ints(l,
+                    (int64_t[]){at->stride_h, at->padding_h, at->dilation_h, at->stride_w, at->padding_w,
+                                at->dilation_w, at->groups},
+                    7, 8);
+}
+
+void clt_reference_conv2d(clt_lowering *l, const clt_tensor *node) {
+    const clt_conv2d_attributes *at = node->attributes;
+    const clt_tensor *x = node->inputs[0], *weight = node->inputs[1];
+    const clt_shape *y = &node->shape;
+    int64_t items = y->dims[0] * channel_blocks(y->dims[1] / at->groups, at->groups) * y->dims[2] * y->dims[3];
+    clt_launch_begin(l, "reference/conv2d.cl", "ref_conv2d", items, CLT_REFERENCE_GROUP);
+    clt_launch_tensor(l, x);
+    clt_launch_tensor(l, weight);
+    clt_launch_tensor(l, node);
+    launch_geometry(l, at, &x->shape, &weight->shape, y);
+}
+
+void clt_reference_conv2d_grad_input(clt_lowering *l, const clt_tensor *node) {
+    const clt_conv2d_attributes *at = node->attributes;
+    const clt_tensor *weight = node->inputs[0], *dy = node->inputs[1];
+    const clt_shape *x = &node->shape;
+    int64_t items = x->dims[0] * channel_blocks(weight->shape.dims[1], at->groups) * x->dims[2] * x->dims[3];
+    clt_launch_begin(l, "reference/conv2d.cl", "ref_conv2d_grad_input", items, CLT_REFERENCE_GROUP);
+    clt_launch_tensor(l, weight);
+    clt_launch_tensor(l, dy);
+    clt_launch_tensor(l, node);
+    launch_geometry(l, at, x, &weight->shape, &dy->shape);
+}
+
+/* A small weight is summed over many pixels: with too few work-items to fill a device, so the pixels
+ * are cut into chunks. Their number depends on shapes alone, for the same bits on each run. */
+void clt_reference_conv2d_grad_weight(clt_lowering *l, const clt_tensor *node) {
+    enum { ENOUGH_ITEMS = 16384 };
+    const clt_conv2d_attributes *at = node->attributes;
+    const clt_tensor *x = node->inputs[0], *dy = node->inputs[1];
+    const clt_shape *weight = &node->shape;
+    int64_t count = clt_tensor_elements(node);
+    int64_t items = channel_blocks(weight->dims[0] / at->groups, at->groups) * (count / weight->dims[0]);
+    int64_t rows = dy->shape.dims[0] * dy->shape.dims[2];
+    int64_t chunks = CLT_MIN(rows, (ENOUGH_ITEMS + items - 1) / items);
+    int64_t chunk_rows = (rows + chunks - 1) / chunks;
+    chunks = (rows + chunk_rows - 1) / chunk_rows;
+    int partial = chunks > 1 ? clt_lower_scratch(l, (size_t)(chunks * count) * sizeof(float)) : -1;
+
+    clt_launch_begin(l, "reference/conv2d.cl", "ref_conv2d_grad_weight", items * chunks, CLT_REFERENCE_GROUP);
+    clt_launch_tensor(l, x);
+    clt_launch_tensor(l, dy);
+    if (chunks > 1) clt_launch_scratch(l, partial);
+    else clt_launch_tensor(l, node);
+    launch_geometry(l, at, &x->shape, weight, &dy->shape);
+    clt_launch_int(l, chunks);
+    clt_launch_int(l, chunk_rows);
+    if (chunks == 1) return;
+    clt_launch_begin(l, "reference/conv2d.cl", "ref_conv2d_sum_chunks", count, CLT_REFERENCE_GROUP);
+    clt_launch_scratch(l, partial);
+    clt_launch_tensor(l, node);
+    clt_launch_int(l, count);
+    clt_launch_int(l, chunks);
+}

@@ -1,0 +1,27 @@
+#include "backends/reference/reference.h"
+
+static const char path[] = "reference/embedding.cl";
+
+void clt_reference_embedding(clt_lowering *l, const clt_tensor *node) {
+    const clt_tensor *weight = node->inputs[0], *indices = node->inputs[1];
+    int64_t count = clt_tensor_elements(node);
+    clt_launch_begin(l, path, "ref_embedding", count, CLT_REFERENCE_GROUP);
+    clt_launch_tensor(l, weight);
+    clt_launch_tensor(l, indices);
+    clt_launch_tensor(l, node);
+    clt_launch_int(l, count);
+    clt_launch_int(l, weight->shape.dims[1]);
+    clt_launch_int(l, weight->shape.dims[0]);
+}
+
+void clt_reference_embedding_grad(clt_lowering *l, const clt_tensor *node) {
+    const clt_tensor *indices = node->inputs[0], *dy = node->inputs[1];
+    int64_t count = clt_tensor_elements(node);
+    clt_launch_begin(l, path, "ref_embedding_grad", count, CLT_REFERENCE_GROUP);
+    clt_launch_tensor(l, indices);
+    clt_launch_tensor(l, dy);
+    clt_launch_tensor(l, node);
+    clt_launch_int(l, count);
+    clt_launch_int(l, node->shape.dims[1]);
+    clt_launch_int(l, clt_tensor_elements(indices));
+}

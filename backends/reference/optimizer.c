@@ -1,0 +1,91 @@
+#include "backends/reference/reference.h"
+
+static const char path[] = "reference/optimizer.cl";
+
+enum { CHUNK = 4096 }; /* of the norm, for one work-group */
+
+/* A kernel on flat tensors, an element a work-item, that takes all inputs first and then their length. The
+ * node's memory is that of input 0. */
+static void begin_flat(clt_lowering *l, const clt_tensor *node, const char *kernel) {
+    int64_t count = clt_tensor_elements(node);
+    clt_launch_begin(l, path, kernel, count, CLT_REFERENCE_GROUP);
+    for (int i = 0; i < node->n_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
+    clt_launch_int(l, count);
+}
+
+static void launch_clip(clt_lowering *l, const clt_clip_attributes *clip) {
+    clt_launch_float(l, clip->grad_scale);
+    clt_launch_float(l, clip->clip_value);
+}
+
+/* Whether a part already lies where it is to go in the flat tensor. */
+static bool in_place(const clt_tensor *part, const clt_tensor *flat, int64_t offset) {
+    const clt_tensor *storage = flat->storage ? flat->storage : flat;
+    return part->storage == storage && part->storage_offset == flat->storage_offset + offset;
+}
+
+void clt_reference_pack(clt_lowering *l, const clt_tensor *node) {
+    const clt_pack_attributes *at = node->attributes;
+    const clt_tensor *flat = node->inputs[0];
+    for (int i = 0; i < at->n; i++) {
+        const clt_tensor *part = node->inputs[i + 1];
+        if (in_place(part, flat, at->offsets[i])) continue;
+        clt_copy copy = {.rank = 1, .size = {clt_tensor_elements(part)}, .x_stride = {1}, .y_stride = {1},
+                         .y_offset = at->offsets[i]};
+        clt_reference_copy(l, part, flat, &copy);
+    }
+}
+
+void clt_reference_accumulate(clt_lowering *l, const clt_tensor *node) {
+    begin_flat(l, node, "ref_accumulate");
+}
+
+void clt_reference_norm_squared(clt_lowering *l, const clt_tensor *node) {
+    const clt_tensor *grads = node->inputs[0];
+    int64_t count = clt_tensor_elements(grads), chunks = (count + CHUNK - 1) / CHUNK;
+    int partials = clt_lower_scratch(l, (size_t)chunks * sizeof(float));
+    clt_launch_begin(l, path, "ref_norm_squared", chunks * CLT_REFERENCE_GROUP, CLT_REFERENCE_GROUP);
+    clt_launch_tensor(l, grads);
+    clt_launch_scratch(l, partials);
+    clt_launch_int(l, count);
+    clt_launch_int(l, chunks);
+    clt_launch_int(l, CHUNK);
+    launch_clip(l, node->attributes);
+
+    clt_launch_begin(l, path, "ref_norm_total", CLT_REFERENCE_GROUP, CLT_REFERENCE_GROUP);
+    clt_launch_scratch(l, partials);
+    clt_launch_tensor(l, node);
+    clt_launch_int(l, chunks);
+}
+
+void clt_reference_clip_scale(clt_lowering *l, const clt_tensor *node) {
+    const clt_clip_attributes *at = node->attributes;
+    clt_launch_begin(l, path, "ref_clip_scale", 1, 1);
+    clt_launch_tensor(l, node->inputs[0]);
+    clt_launch_tensor(l, node);
+    clt_launch_float(l, at->clip_norm);
+}
+
+void clt_reference_sgd(clt_lowering *l, const clt_tensor *node) {
+    const clt_update_attributes *at = node->attributes;
+    bool momentum = node->n_inputs > 4;
+    begin_flat(l, node, momentum ? "ref_sgd_momentum" : "ref_sgd");
+    launch_clip(l, &at->clip);
+    clt_launch_float(l, at->weight_decay);
+    if (!momentum) return;
+    clt_launch_float(l, at->momentum);
+    clt_launch_int(l, at->nesterov);
+}
+
+void clt_reference_adam(clt_lowering *l, const clt_tensor *node) {
+    const clt_update_attributes *at = node->attributes;
+    begin_flat(l, node, "ref_adam");
+    launch_clip(l, &at->clip);
+    clt_launch_float(l, at->weight_decay);
+    clt_launch_float(l, at->beta1);
+    clt_launch_float(l, (float)(1 - (double)at->beta1));
+    clt_launch_float(l, at->beta2);
+    clt_launch_float(l, (float)(1 - (double)at->beta2));
+    clt_launch_float(l, at->eps);
+    clt_launch_int(l, at->decoupled);
+}

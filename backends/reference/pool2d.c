@@ -1,0 +1,42 @@
+#include "backends/reference/reference.h"
+
+/* The arguments that all kernels share: sizes of image and result, and the window. */
+static void launch_geometry(clt_lowering *l, const clt_pool2d_attributes *at, const clt_shape *x,
+                            const clt_shape *y) {
+    clt_launch_ints(l, (int64_t[]){x->dims[0] * x->dims[1], x->dims[2], x->dims[3]}, 3, 4);
+    clt_launch_ints(l, (int64_t[]){y->dims[0] * y->dims[1], y->dims[2], y->dims[3]}, 3, 4);
+    clt_launch_ints(l,
+                    (int64_t[]){at->kernel_h, at->stride_h, at->padding_h, at->kernel_w, at->stride_w,
+                                at->padding_w},
+                    6, 8);
+}
+
+static void begin(clt_lowering *l, const char *kernel, const clt_tensor *node) {
+    clt_launch_begin(l, "reference/pool2d.cl", kernel, clt_tensor_elements(node), CLT_REFERENCE_GROUP);
+    for (int i = 0; i < node->n_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
+    clt_launch_tensor(l, node);
+}
+
+void clt_reference_max_pool2d(clt_lowering *l, const clt_tensor *node) {
+    begin(l, "ref_max_pool2d", node);
+    launch_geometry(l, node->attributes, &node->inputs[0]->shape, &node->shape);
+}
+
+void clt_reference_max_pool2d_grad(clt_lowering *l, const clt_tensor *node) {
+    begin(l, "ref_max_pool2d_grad", node);
+    launch_geometry(l, node->attributes, &node->shape, &node->inputs[1]->shape);
+}
+
+void clt_reference_avg_pool2d(clt_lowering *l, const clt_tensor *node) {
+    const clt_pool2d_attributes *at = node->attributes;
+    begin(l, "ref_avg_pool2d", node);
+    launch_geometry(l, at, &node->inputs[0]->shape, &node->shape);
+    clt_launch_int(l, at->exclude_padding);
+}
+
+void clt_reference_avg_pool2d_grad(clt_lowering *l, const clt_tensor *node) {
+    const clt_pool2d_attributes *at = node->attributes;
+    begin(l, "ref_avg_pool2d_grad", node);
+    launch_geometry(l, at, &node->shape, &node->inputs[0]->shape);
+    clt_launch_int(l, at->exclude_padding);
+}

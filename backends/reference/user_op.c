@@ -1,0 +1,33 @@
+/*
+ * An op that the caller brought: its own source in a program of its own, its kernels with the
+ * arguments that <cltrain/ops.h> promises.
+ */
+#include <string.h>
+
+#include "backends/reference/reference.h"
+
+/* (inputs …, node, count, scalars …); the inputs of a gradient are those of the op, y and dy. */
+static void lower(clt_lowering *l, const clt_tensor *node, const clt_user_attributes *at, const char *kernel) {
+    const clt_user_definition *d = at->definition;
+    int64_t count = clt_tensor_elements(node);
+    if (strlen(kernel) >= sizeof l->launches->kernel) {
+        clt_lower_fail(l, clt_fail(CLT_E_UNSUPPORTED, "the kernel name %s is longer than %zu characters", kernel,
+                                   sizeof l->launches->kernel - 1));
+        return;
+    }
+    clt_launch_begin_text(l, d->name, d->source, true, kernel, count, CLT_REFERENCE_GROUP);
+    for (int i = 0; i < node->n_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
+    clt_launch_tensor(l, node);
+    clt_launch_int(l, count);
+    for (int i = 0; i < at->n_scalars; i++) clt_launch_float(l, at->scalars[i]);
+}
+
+void clt_reference_user(clt_lowering *l, const clt_tensor *node) {
+    const clt_user_attributes *at = node->attributes;
+    lower(l, node, at, at->definition->forward);
+}
+
+void clt_reference_user_grad(clt_lowering *l, const clt_tensor *node) {
+    const clt_user_grad_attributes *at = node->attributes;
+    lower(l, node, &at->base, at->base.definition->backward[at->input]);
+}

@@ -1,0 +1,45 @@
+/*
+ * In front of every program: what the kernels share.
+ */
+
+/* Most work-items in a group of a kernel that uses the helpers below. The device may give fewer. */
+#define CLT_GROUP 64
+
+/* The larger of two; NaN if either is, unlike fmax. */
+static float clt_max(float a, float b) {
+    return a > b || isnan(a) ? a : b;
+}
+
+/*
+ * The sum of `value` over the work-group, in every work-item. A tree whose order
+ * depends on the group's size alone, so results are the same in each run; any size from
+ * 1 to CLT_GROUP will do. All work-items of the group must call it together.
+ *
+ *     local float scratch[CLT_GROUP];   // in the kernel's outermost scope
+ *     float total = clt_group_sum(partial, scratch);
+ */
+static float clt_group_sum(float value, local float *scratch) {
+    int lane = get_local_id(0), lanes = get_local_size(0);
+    barrier(CLK_LOCAL_MEM_FENCE); /* the last call's result may still be being read */
+    scratch[lane] = value;
+    for (int half_way = CLT_GROUP / 2; half_way > 0; half_way /= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (lane < half_way && lane + half_way < lanes) scratch[lane] += scratch[lane + half_way];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    return scratch[0];
+}
+
+/* The largest over the work-group, in every work-item; NaN if any is. As above. */
+static float clt_group_max(float value, local float *scratch) {
+    int lane = get_local_id(0), lanes = get_local_size(0);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    scratch[lane] = value;
+    for (int half_way = CLT_GROUP / 2; half_way > 0; half_way /= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (lane < half_way && lane + half_way < lanes)
+            scratch[lane] = clt_max(scratch[lane], scratch[lane + half_way]);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    return scratch[0];
+}

@@ -1,0 +1,24 @@
+/*
+ * Rows of a table by their indices. weight [rows, width], indices [positions].
+ */
+
+/* y[p, d] = weight[indices[p], d], NaN for an index that is no row. y (positions, width), count elements. */
+kernel void ref_embedding(global const float *weight, global const int *indices, global float *y, int count, int width,
+                          int rows) {
+    int i = get_global_id(0);
+    if (i >= count) return;
+    int row = indices[i / width];
+    y[i] = row >= 0 && row < rows ? weight[row * width + i % width] : NAN;
+}
+
+/* dweight[v, d] = sum of dy[p, d] over the positions p with indices[p] == v, in order. count = rows width. */
+kernel void ref_embedding_grad(global const int *indices, global const float *dy, global float *dweight, int count,
+                               int width, int positions) {
+    int i = get_global_id(0);
+    if (i >= count) return;
+    int row = i / width, d = i % width;
+    float sum = 0;
+    for (int p = 0; p < positions; p++)
+        if (indices[p] == row) sum += dy[p * width + d];
+    dweight[i] = sum;
+}

@@ -1,0 +1,60 @@
+/*
+ * Matrix product with a batch. Transposition and broadcasting are in the strides.
+ */
+
+/* Rows of the result that a work-item computes: an element of b serves them all. */
+#define MATMUL_ROWS 4
+/* Products added before they join the total: keeps the rounding error of long sums low. */
+#define MATMUL_PARTIAL 1024
+
+/* Where matrix number `batch` begins; size and stride over the batch's dimensions, s0 outermost. */
+static int matmul_offset(int batch, int8 size, int8 stride) {
+    if (batch == 0) return 0;
+    int offset = batch % size.s7 * stride.s7;
+    batch /= size.s7;
+    offset += batch % size.s6 * stride.s6;
+    batch /= size.s6;
+    offset += batch % size.s5 * stride.s5;
+    batch /= size.s5;
+    offset += batch % size.s4 * stride.s4;
+    batch /= size.s4;
+    offset += batch % size.s3 * stride.s3;
+    batch /= size.s3;
+    return offset + batch % size.s2 * stride.s2;
+}
+
+/*
+ * c[batch, m, n] = sum over k of a[batch, m, k] b[batch, k, n]
+ * size: M, N, K, batch. a_step: strides of m and k in a; b_step: of k and n in b.
+ * A work-item computes MATMUL_ROWS rows of one column; those past the last are
+ * computed as the last again and not written.
+ */
+kernel void ref_matmul(global const float *a, global const float *b, global float *c, int4 size, int2 a_step,
+                       int2 b_step, int8 batch_size, int8 a_batch, int8 b_batch) {
+    int rows = size.s0, columns = size.s1, depth = size.s2;
+    int row_blocks = (rows + MATMUL_ROWS - 1) / MATMUL_ROWS;
+    int i = get_global_id(0);
+    if (i >= size.s3 * row_blocks * columns) return;
+    int n = i % columns, m = i / columns % row_blocks * MATMUL_ROWS, batch = i / columns / row_blocks;
+
+    int b_at = matmul_offset(batch, batch_size, b_batch) + n * b_step.s1;
+    int a_start = matmul_offset(batch, batch_size, a_batch);
+    int a_at[MATMUL_ROWS];
+    float total[MATMUL_ROWS];
+    for (int j = 0; j < MATMUL_ROWS; j++) {
+        a_at[j] = a_start + min(m + j, rows - 1) * a_step.s0;
+        total[j] = 0;
+    }
+    for (int start = 0; start < depth; start += MATMUL_PARTIAL) {
+        int end = min(start + MATMUL_PARTIAL, depth);
+        float sum[MATMUL_ROWS];
+        for (int j = 0; j < MATMUL_ROWS; j++) sum[j] = 0;
+        for (int k = start; k < end; k++) {
+            float value = b[b_at + k * b_step.s0];
+            for (int j = 0; j < MATMUL_ROWS; j++) sum[j] += a[a_at[j] + k * a_step.s1] * value;
+        }
+        for (int j = 0; j < MATMUL_ROWS; j++) total[j] += sum[j];
+    }
+    for (int j = 0; j < MATMUL_ROWS && m + j < rows; j++)
+        c[(batch * rows + m + j) * columns + n] = total[j];
+}

@@ -1,0 +1,100 @@
+/*
+ * Pooling over windows of each channel's plane, and its gradients.
+ *
+ * x [planes, H, W], y [planes, OH, OW] with planes = N C; window (oh, ow) begins at
+ * row oh stride - padding and is clipped to the image.
+ *
+ * Sizes: image (planes, H, W), result (planes, OH, OW); window: kernel, stride, padding of the
+ * height in s0 s1 s2, of the width in s3 s4 s5.
+ */
+
+/* The part of window o that is inside the image: from s0 to before s1. */
+static int2 pool2d_clip(int o, int length, int stride, int padding, int size) {
+    int start = o * stride - padding;
+    return (int2)(max(start, 0), min(start + length, size));
+}
+
+/* The windows that hold pixel `at`: from s0 to before s1. */
+static int2 pool2d_windows(int at, int length, int stride, int padding, int count) {
+    int reach = at + padding;
+    int first = reach < length ? 0 : (reach - length) / stride + 1;
+    return (int2)(first, min(reach / stride + 1, count));
+}
+
+/* Where the window's first maximum is, in row-major order; NaN is larger than any number. */
+static int pool2d_argmax(global const float *x, int plane, int2 rows, int2 columns, int width) {
+    int best = plane + rows.s0 * width + columns.s0;
+    for (int h = rows.s0; h < rows.s1; h++)
+        for (int w = columns.s0; w < columns.s1; w++) {
+            int at = plane + h * width + w;
+            if (x[at] > x[best] || (isnan(x[at]) && !isnan(x[best]))) best = at;
+        }
+    return best;
+}
+
+/* y[p, oh, ow] = max over the window of x[p, h, w] */
+kernel void ref_max_pool2d(global const float *x, global float *y, int4 image, int4 result, int8 window) {
+    int i = get_global_id(0);
+    if (i >= result.s0 * result.s1 * result.s2) return;
+    int ow = i % result.s2, oh = i / result.s2 % result.s1, plane = i / result.s2 / result.s1;
+    int2 rows = pool2d_clip(oh, window.s0, window.s1, window.s2, image.s1);
+    int2 columns = pool2d_clip(ow, window.s3, window.s4, window.s5, image.s2);
+    y[i] = x[pool2d_argmax(x, plane * image.s1 * image.s2, rows, columns, image.s2)];
+}
+
+/* dx[p, h, w] = sum of dy[p, oh, ow] over the windows whose first maximum is x[p, h, w] */
+kernel void ref_max_pool2d_grad(global const float *x, global const float *dy, global float *dx, int4 image,
+                                int4 result, int8 window) {
+    int i = get_global_id(0);
+    if (i >= image.s0 * image.s1 * image.s2) return;
+    int w = i % image.s2, h = i / image.s2 % image.s1, plane = i / image.s2 / image.s1;
+    int2 oh_range = pool2d_windows(h, window.s0, window.s1, window.s2, result.s1);
+    int2 ow_range = pool2d_windows(w, window.s3, window.s4, window.s5, result.s2);
+    float sum = 0;
+    for (int oh = oh_range.s0; oh < oh_range.s1; oh++)
+        for (int ow = ow_range.s0; ow < ow_range.s1; ow++) {
+            int2 rows = pool2d_clip(oh, window.s0, window.s1, window.s2, image.s1);
+            int2 columns = pool2d_clip(ow, window.s3, window.s4, window.s5, image.s2);
+            if (pool2d_argmax(x, plane * image.s1 * image.s2, rows, columns, image.s2) == i)
+                sum += dy[(plane * result.s1 + oh) * result.s2 + ow];
+        }
+    dx[i] = sum;
+}
+
+/* What the sum over a window is divided by: its size, or without the padding. */
+static float pool2d_divisor(int2 rows, int2 columns, int8 window, int exclude_padding) {
+    return exclude_padding ? (rows.s1 - rows.s0) * (columns.s1 - columns.s0) : window.s0 * window.s3;
+}
+
+/* y[p, oh, ow] = (sum over the window of x[p, h, w]) / divisor */
+kernel void ref_avg_pool2d(global const float *x, global float *y, int4 image, int4 result, int8 window,
+                           int exclude_padding) {
+    int i = get_global_id(0);
+    if (i >= result.s0 * result.s1 * result.s2) return;
+    int ow = i % result.s2, oh = i / result.s2 % result.s1, plane = i / result.s2 / result.s1;
+    int2 rows = pool2d_clip(oh, window.s0, window.s1, window.s2, image.s1);
+    int2 columns = pool2d_clip(ow, window.s3, window.s4, window.s5, image.s2);
+    float sum = 0;
+    for (int h = rows.s0; h < rows.s1; h++)
+        for (int w = columns.s0; w < columns.s1; w++) sum += x[(plane * image.s1 + h) * image.s2 + w];
+    y[i] = sum / pool2d_divisor(rows, columns, window, exclude_padding);
+}
+
+/* dx[p, h, w] = sum of dy[p, oh, ow] / divisor over the windows that hold the pixel */
+kernel void ref_avg_pool2d_grad(global const float *dy, global float *dx, int4 image, int4 result, int8 window,
+                                int exclude_padding) {
+    int i = get_global_id(0);
+    if (i >= image.s0 * image.s1 * image.s2) return;
+    int w = i % image.s2, h = i / image.s2 % image.s1, plane = i / image.s2 / image.s1;
+    int2 oh_range = pool2d_windows(h, window.s0, window.s1, window.s2, result.s1);
+    int2 ow_range = pool2d_windows(w, window.s3, window.s4, window.s5, result.s2);
+    float sum = 0;
+    for (int oh = oh_range.s0; oh < oh_range.s1; oh++)
+        for (int ow = ow_range.s0; ow < ow_range.s1; ow++) {
+            int2 rows = pool2d_clip(oh, window.s0, window.s1, window.s2, image.s1);
+            int2 columns = pool2d_clip(ow, window.s3, window.s4, window.s5, image.s2);
+            sum += dy[(plane * result.s1 + oh) * result.s2 + ow] /
+                   pool2d_divisor(rows, columns, window, exclude_padding);
+        }
+    dx[i] = sum;
+}

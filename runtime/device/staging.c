@@ -1,0 +1,116 @@
+#include <string.h>
+
+#include "runtime/device/cl.h"
+
+enum { MOST_SLOTS = 4 };
+
+typedef struct staging_slot {
+    clt_memory *memory; /* host-visible */
+    void *host;         /* discrete memory: mapped for as long as the slot lives */
+    cl_event busy;      /* until its last use is done; NULL: free */
+} staging_slot;
+
+struct clt_staging {
+    clt_device *device;
+    size_t bytes;
+    bool shared;        /* host and device share memory: kernels read the slots */
+    clt_memory *target; /* discrete memory: what kernels read */
+    int n_slots, current, next;
+    staging_slot slots[MOST_SLOTS];
+};
+
+/* ---- making ---- */
+
+static clt_status make_slot(clt_staging *staging, staging_slot *slot) {
+    clt_device *device = staging->device;
+    cl_int error;
+    cl_mem memory =
+        clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, staging->bytes, NULL, &error);
+    if (error != CL_SUCCESS) return clt_memory_fail(device, staging->bytes, error);
+    /* Counted like a slice: the pool has nothing to do with it. */
+    CLT_TRY(clt_memory_wrap(device, memory, staging->bytes, true, &slot->memory));
+    if (staging->shared) return CLT_OK;
+    slot->host = clEnqueueMapBuffer(device->mapping_queue, memory, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0,
+                                    staging->bytes, 0, NULL, NULL, &error);
+    return error == CL_SUCCESS ? CLT_OK : clt_cl_fail(device, "mapping a staging buffer", error);
+}
+
+clt_status clt_staging_create(clt_device *device, size_t bytes, int slots, clt_staging **staging) {
+    clt_staging *s = clt_calloc(1, sizeof *s);
+    if (!s) return clt_fail_memory(sizeof *s);
+    s->device = device;
+    s->bytes = CLT_MAX(bytes, 1);
+    s->shared = device->info.unified_memory;
+    s->n_slots = CLT_MIN(CLT_MAX(slots, 1), MOST_SLOTS);
+    clt_status status = CLT_OK;
+    for (int i = 0; i < s->n_slots && status == CLT_OK; i++) status = make_slot(s, &s->slots[i]);
+    if (status == CLT_OK && !s->shared) status = clt_memory_create(device, s->bytes, &s->target);
+    if (status < 0) clt_staging_destroy(s);
+    else *staging = s;
+    return status;
+}
+
+static clt_status wait_for_slot(clt_staging *staging, staging_slot *slot) {
+    if (!slot->busy) return CLT_OK;
+    cl_int error = clWaitForEvents(1, &slot->busy);
+    clReleaseEvent(slot->busy);
+    slot->busy = NULL;
+    return error == CL_SUCCESS ? CLT_OK : clt_cl_fail(staging->device, "waiting for an input's last use", error);
+}
+
+void clt_staging_destroy(clt_staging *staging) {
+    if (!staging) return;
+    cl_command_queue queue = staging->device->mapping_queue;
+    for (int i = 0; i < staging->n_slots; i++) {
+        staging_slot *slot = &staging->slots[i];
+        wait_for_slot(staging, slot);
+        if (slot->host) clEnqueueUnmapMemObject(queue, slot->memory->memory, slot->host, 0, NULL, NULL);
+    }
+    clFinish(queue);
+    for (int i = 0; i < staging->n_slots; i++) clt_memory_destroy(staging->slots[i].memory);
+    clt_memory_destroy(staging->target);
+    clt_free(staging);
+}
+
+/* ---- feeding ---- */
+
+clt_memory *clt_staging_memory(const clt_staging *staging) {
+    return staging->shared ? staging->slots[staging->current].memory : staging->target;
+}
+
+static clt_status fill_shared(clt_staging *staging, staging_slot *slot, const void *source, size_t bytes) {
+    clt_device *device = staging->device;
+    cl_int error;
+    void *host = clEnqueueMapBuffer(device->mapping_queue, slot->memory->memory, CL_TRUE,
+                                    CL_MAP_WRITE_INVALIDATE_REGION, 0, bytes, 0, NULL, NULL, &error);
+    if (error != CL_SUCCESS) return clt_cl_fail(device, "mapping an input", error);
+    memcpy(host, source, bytes);
+    CLT_TRY_CL(device, "unmapping an input",
+               clEnqueueUnmapMemObject(device->mapping_queue, slot->memory->memory, host, 0, NULL, NULL));
+    CLT_TRY_CL(device, "unmapping an input", clFinish(device->mapping_queue));
+    return CLT_OK;
+}
+
+clt_status clt_staging_feed(clt_staging *staging, const void *source, size_t bytes) {
+    clt_device *device = staging->device;
+    staging_slot *slot = &staging->slots[staging->next];
+    CLT_TRY(wait_for_slot(staging, slot));
+    staging->current = staging->next;
+    staging->next = (staging->next + 1) % staging->n_slots;
+    if (staging->shared) return fill_shared(staging, slot, source, bytes);
+    memcpy(slot->host, source, bytes);
+    CLT_TRY_CL(device, "feeding an input",
+               clEnqueueWriteBuffer(device->queue, staging->target->memory, CL_FALSE, 0, bytes, slot->host, 0, NULL,
+                                    &slot->busy));
+    return CLT_OK;
+}
+
+clt_status clt_staging_used(clt_staging *staging) {
+    staging_slot *slot = &staging->slots[staging->current];
+    if (!staging->shared) return CLT_OK; /* the transfer's own event tells */
+    if (slot->busy) clReleaseEvent(slot->busy); /* used again: the later use counts */
+    slot->busy = NULL;
+    CLT_TRY_CL(staging->device, "marking an input's use",
+               clEnqueueMarkerWithWaitList(staging->device->queue, 0, NULL, &slot->busy));
+    return CLT_OK;
+}

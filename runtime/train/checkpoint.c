@@ -1,0 +1,347 @@
+/*
+ * Checkpoints: one safetensors file, replaced atomically.
+ *
+ *     conv1.weight …                            parameters and buffers
+ *     bn1.num_batches_tracked                   what PyTorch's batch norm looks for
+ *     cltrain.optimizer.exp_avg.conv1.weight …  optimizer state, a part a parameter
+ *     __metadata__                              the rest, as text: see fill_metadata
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/train/safetensors.h"
+#include "runtime/train/trainer.h"
+
+static const char format_name[] = "cltrain/1";
+static const char state_prefix[] = "cltrain.optimizer.";
+static const char mean_suffix[] = ".running_mean";
+static const char tracked_suffix[] = ".num_batches_tracked";
+
+/* ---- what a checkpoint holds ---- */
+
+/* A tensor of the file and where its values are on the device. */
+typedef struct item {
+    char *name;
+    clt_shape shape;
+    clt_memory *memory; /* NULL: `count` as one I64 */
+    size_t offset_bytes, bytes;
+    int64_t count;
+} item;
+
+typedef struct item_list {
+    item *items;
+    size_t n, capacity;
+} item_list;
+
+static void items_free(item_list *list) {
+    for (size_t i = 0; i < list->n; i++) clt_free(list->items[i].name);
+    clt_free(list->items);
+}
+
+/* `name` is taken over. */
+static clt_status items_add(item_list *list, clt_text *name, item new_item) {
+    clt_status status = name->status;
+    if (status == CLT_OK) status = clt_grow(&list->items, &list->capacity, list->n, sizeof *list->items);
+    if (status < 0) {
+        clt_text_free(name);
+        return status;
+    }
+    new_item.name = name->data;
+    list->items[list->n++] = new_item;
+    return CLT_OK;
+}
+
+static size_t variable_bytes(const clt_variable *v) {
+    return (size_t)clt_shape_elements(&v->shape) * sizeof(float);
+}
+
+static bool ends_with(const char *text, const char *suffix) {
+    size_t n = strlen(text), m = strlen(suffix);
+    return n >= m && !strcmp(text + n - m, suffix);
+}
+
+static clt_status add_variables(clt_trainer *t, bool with_tracked, item_list *list) {
+    for (size_t i = 0; i < t->graph->n_variables; i++) {
+        const clt_variable *v = t->graph->variables[i];
+        clt_text name = {0};
+        item it = {.shape = v->shape, .bytes = variable_bytes(v)};
+        CLT_TRY(clt_store_variable(t->store, v, &it.memory));
+        clt_text_add(&name, "%s", v->name);
+        CLT_TRY(items_add(list, &name, it));
+        if (!with_tracked || v->trained || !ends_with(v->name, mean_suffix)) continue;
+        clt_text tracked = {0};
+        clt_text_add(&tracked, "%.*s%s", (int)(strlen(v->name) - strlen(mean_suffix)), v->name, tracked_suffix);
+        CLT_TRY(items_add(list, &tracked,
+                          (item){.bytes = sizeof(int64_t), .count = t->steps * t->options.accumulate + t->micro}));
+    }
+    return CLT_OK;
+}
+
+static clt_status add_group_state(clt_trainer *t, const char *what, int g, item_list *list) {
+    const clt_group *group = &t->groups[g];
+    char flat[64];
+    clt_memory *memory;
+    CLT_TRY(clt_store_state(t->store, clt_group_name(what, g, flat), (size_t)group->elements * sizeof(float), &memory));
+    for (int i = 0; i < group->n; i++) {
+        const clt_variable *v = group->variables[i];
+        clt_text name = {0};
+        clt_text_add(&name, "%s%s.%s", state_prefix, what, v->name);
+        CLT_TRY(items_add(list, &name,
+                          (item){.shape = v->shape,
+                                 .memory = memory,
+                                 .offset_bytes = (size_t)group->offsets[i] * sizeof(float),
+                                 .bytes = variable_bytes(v)}));
+    }
+    return CLT_OK;
+}
+
+static clt_status add_optimizer_state(clt_trainer *t, int micro, item_list *list) {
+    const char *names[CLT_MAX_OPTIMIZER_STATES + 1];
+    int n = clt_optimizer_states(&t->options, names);
+    if (micro > 0) names[n++] = "accumulated";
+    for (int s = 0; s < n; s++)
+        for (int g = 0; g < t->n_groups; g++) CLT_TRY(add_group_state(t, names[s], g, list));
+    return CLT_OK;
+}
+
+/* ---- saving ---- */
+
+enum { METADATA_PAIRS = 10, METADATA_TEXT = 32 };
+
+typedef struct metadata {
+    clt_safetensors_pair pairs[METADATA_PAIRS];
+    char texts[METADATA_PAIRS][METADATA_TEXT];
+    size_t n;
+} metadata;
+
+static const char *const optimizer_names[] = {"sgd", "adam", "adamw"};
+
+static void add_text(metadata *m, const char *key, const char *value) {
+    snprintf(m->texts[m->n], METADATA_TEXT, "%s", value);
+    m->pairs[m->n] = (clt_safetensors_pair){key, m->texts[m->n]};
+    m->n++;
+}
+
+static void add_number(metadata *m, const char *key, uint64_t value) {
+    char text[METADATA_TEXT];
+    snprintf(text, sizeof text, "%" PRIu64, value);
+    add_text(m, key, text);
+}
+
+static void fill_metadata(const clt_trainer *t, const clt_loader *loader, metadata *m) {
+    add_text(m, "cltrain.format", format_name);
+    add_text(m, "cltrain.optimizer", optimizer_names[t->options.optimizer]);
+    add_number(m, "cltrain.steps", (uint64_t)t->steps);
+    add_number(m, "cltrain.accumulate", (uint64_t)t->options.accumulate);
+    add_number(m, "cltrain.micro", (uint64_t)t->micro);
+    add_number(m, "cltrain.seed", t->options.seed);
+    if (!loader) return;
+    clt_loader_position position = clt_loader_get_position(loader);
+    add_number(m, "cltrain.loader.seed", position.seed);
+    add_number(m, "cltrain.loader.epoch", (uint64_t)position.epoch);
+    add_number(m, "cltrain.loader.batch", (uint64_t)position.batch);
+    add_number(m, "cltrain.loader.batches", (uint64_t)clt_loader_batches(loader));
+}
+
+static clt_status write_item(clt_safetensors_writer *writer, const item *it) {
+    if (!it->memory) return clt_safetensors_writer_write(writer, &it->count, sizeof it->count);
+    void *values = clt_alloc(it->bytes);
+    if (!values) return clt_fail_memory(it->bytes);
+    clt_status status = clt_memory_read(it->memory, it->offset_bytes, values, it->bytes);
+    if (status == CLT_OK) status = clt_safetensors_writer_write(writer, values, it->bytes);
+    clt_free(values);
+    return status;
+}
+
+static clt_status write_file(const char *path, const item_list *list, const metadata *m) {
+    clt_safetensors_writer *writer = NULL;
+    clt_safetensors_entry *entries = clt_calloc(list->n, sizeof *entries);
+    clt_status status;
+    if (!entries) return clt_fail_memory(list->n * sizeof *entries);
+    for (size_t i = 0; i < list->n; i++)
+        entries[i] = (clt_safetensors_entry){
+            .name = list->items[i].name,
+            .dtype = list->items[i].memory ? CLT_SAFETENSORS_F32 : CLT_SAFETENSORS_I64,
+            .shape = list->items[i].shape,
+        };
+    CLT_TRY_GOTO(clt_safetensors_writer_open(&writer, path, entries, list->n, m->pairs, m->n));
+    for (size_t i = 0; i < list->n; i++) CLT_TRY_GOTO(write_item(writer, &list->items[i]));
+    clt_free(entries);
+    return clt_safetensors_writer_commit(writer);
+fail:
+    clt_safetensors_writer_abort(writer);
+    clt_free(entries);
+    return status;
+}
+
+clt_status clt_checkpoint_save(clt_trainer *t, const clt_loader *loader, const char *path) {
+    if (!t || !path) return clt_fail(CLT_E_INVALID, "clt_checkpoint_save: trainer or path is NULL");
+    item_list list = {0};
+    metadata m = {.n = 0};
+    clt_status status = add_variables(t, true, &list);
+    if (status == CLT_OK) status = add_optimizer_state(t, t->micro, &list);
+    fill_metadata(t, loader, &m);
+    if (status == CLT_OK) status = write_file(path, &list, &m);
+    if (status == CLT_OK) clt_log_message(CLT_LOG_INFO, "checkpoint of step %lld in %s", (long long)t->steps, path);
+    items_free(&list);
+    return status;
+}
+
+clt_status clt_weights_save(clt_trainer *t, const char *path) {
+    if (!t || !path) return clt_fail(CLT_E_INVALID, "clt_weights_save: trainer or path is NULL");
+    item_list list = {0};
+    metadata m = {.n = 0};
+    add_text(&m, "format", "pt"); /* what PyTorch's own writer puts there */
+    clt_status status = add_variables(t, true, &list);
+    if (status == CLT_OK) status = write_file(path, &list, &m);
+    items_free(&list);
+    return status;
+}
+
+/* ---- loading ---- */
+
+typedef struct position {
+    bool whole; /* else weights alone */
+    int64_t steps, accumulate, micro;
+    uint64_t seed;
+    bool has_loader;
+    clt_loader_position loader;
+} position;
+
+static clt_status read_number(const clt_safetensors *file, const char *path, const char *key, uint64_t limit,
+                              uint64_t *value) {
+    const char *text = clt_safetensors_metadata(file, key);
+    char *end = NULL;
+    errno = 0;
+    if (text && text[0] >= '0' && text[0] <= '9') *value = strtoull(text, &end, 10);
+    if (!end || *end || errno || *value > limit)
+        return clt_fail(CLT_E_FORMAT, "%s: metadata \"%s\" is %s, no number up to %" PRIu64, path, key,
+                        text ? text : "missing", limit);
+    return CLT_OK;
+}
+
+static clt_status read_signed(const clt_safetensors *file, const char *path, const char *key, int64_t *value) {
+    uint64_t number;
+    CLT_TRY(read_number(file, path, key, INT64_MAX / 2, &number));
+    *value = (int64_t)number;
+    return CLT_OK;
+}
+
+/* A position counts batches, so it means something only among as many as there were. */
+static clt_status read_loader_position(const clt_safetensors *file, const char *path, const clt_loader *loader,
+                                       position *p) {
+    int64_t batches;
+    p->has_loader = loader && clt_safetensors_metadata(file, "cltrain.loader.epoch");
+    if (!p->has_loader) return CLT_OK;
+    CLT_TRY(read_signed(file, path, "cltrain.loader.batches", &batches));
+    if (batches != clt_loader_batches(loader))
+        return clt_fail(CLT_E_MISMATCH, "%s was trained with %lld batches an epoch, not %lld", path, (long long)batches,
+                        (long long)clt_loader_batches(loader));
+    CLT_TRY(read_number(file, path, "cltrain.loader.seed", UINT64_MAX, &p->loader.seed));
+    CLT_TRY(read_signed(file, path, "cltrain.loader.epoch", &p->loader.epoch));
+    return read_signed(file, path, "cltrain.loader.batch", &p->loader.batch);
+}
+
+static clt_status read_position(const clt_trainer *t, const clt_loader *loader, const clt_safetensors *file,
+                                const char *path, position *p) {
+    const char *format = clt_safetensors_metadata(file, "cltrain.format");
+    const char *optimizer = clt_safetensors_metadata(file, "cltrain.optimizer");
+    *p = (position){0};
+    if (!format) return CLT_OK;
+    if (strcmp(format, format_name))
+        return clt_fail(CLT_E_FORMAT, "%s: format \"%s\" is not known to this version", path, format);
+    p->whole = true;
+    if (!optimizer || strcmp(optimizer, optimizer_names[t->options.optimizer]))
+        return clt_fail(CLT_E_MISMATCH, "%s was trained with optimizer %s, not %s", path, optimizer ? optimizer : "?",
+                        optimizer_names[t->options.optimizer]);
+    CLT_TRY(read_signed(file, path, "cltrain.steps", &p->steps));
+    CLT_TRY(read_signed(file, path, "cltrain.accumulate", &p->accumulate));
+    CLT_TRY(read_signed(file, path, "cltrain.micro", &p->micro));
+    CLT_TRY(read_number(file, path, "cltrain.seed", UINT64_MAX, &p->seed));
+    if (p->accumulate != t->options.accumulate)
+        return clt_fail(CLT_E_MISMATCH, "%s was trained with %lld micro-batches an update, not %d", path,
+                        (long long)p->accumulate, t->options.accumulate);
+    if (p->micro >= p->accumulate) return clt_fail(CLT_E_FORMAT, "%s: cltrain.micro is out of range", path);
+    return read_loader_position(file, path, loader, p);
+}
+
+static clt_status check_item(const clt_safetensors *file, const char *path, const item *it) {
+    const clt_safetensors_entry *entry = clt_safetensors_find(file, it->name);
+    char got[CLT_SHAPE_TEXT], wanted[CLT_SHAPE_TEXT];
+    if (!entry) return clt_fail(CLT_E_MISMATCH, "%s has no tensor \"%s\"", path, it->name);
+    if (entry->dtype != CLT_SAFETENSORS_F32 || !clt_shape_equal(&entry->shape, &it->shape))
+        return clt_fail(CLT_E_MISMATCH, "%s: \"%s\" is %s %s; the model has F32 %s", path, it->name,
+                        clt_safetensors_dtype_name(entry->dtype), clt_shape_text(&entry->shape, got),
+                        clt_shape_text(&it->shape, wanted));
+    return CLT_OK;
+}
+
+static bool is_expected(const item_list *list, const char *name) {
+    if (ends_with(name, tracked_suffix)) return true;
+    for (size_t i = 0; i < list->n; i++)
+        if (!strcmp(list->items[i].name, name)) return true;
+    return false;
+}
+
+static clt_status check_file(const clt_safetensors *file, const char *path, const item_list *list) {
+    for (size_t i = 0; i < list->n; i++) CLT_TRY(check_item(file, path, &list->items[i]));
+    for (size_t i = 0; i < clt_safetensors_count(file); i++) {
+        const char *name = clt_safetensors_entry_at(file, i)->name;
+        if (!is_expected(list, name)) return clt_fail(CLT_E_MISMATCH, "%s has a tensor \"%s\" that the model has not", path, name);
+    }
+    return CLT_OK;
+}
+
+/* Everything is read before anything is changed. */
+static clt_status read_values(clt_safetensors *file, const item_list *list, void **values) {
+    for (size_t i = 0; i < list->n; i++) {
+        values[i] = clt_alloc(list->items[i].bytes);
+        if (!values[i]) return clt_fail_memory(list->items[i].bytes);
+        CLT_TRY(clt_safetensors_read(file, clt_safetensors_find(file, list->items[i].name), values[i],
+                                     list->items[i].bytes));
+    }
+    return CLT_OK;
+}
+
+static clt_status write_values(const item_list *list, void *const *values) {
+    for (size_t i = 0; i < list->n; i++)
+        CLT_TRY(clt_memory_write(list->items[i].memory, list->items[i].offset_bytes, values[i], list->items[i].bytes));
+    return CLT_OK;
+}
+
+static clt_status restore(clt_trainer *t, clt_loader *loader, clt_safetensors *file, const char *path, item_list *list,
+                          void ***values) {
+    position p;
+    CLT_TRY(read_position(t, loader, file, path, &p));
+    CLT_TRY(add_variables(t, false, list));
+    if (p.whole) CLT_TRY(add_optimizer_state(t, (int)p.micro, list));
+    CLT_TRY(check_file(file, path, list));
+    *values = clt_calloc(list->n, sizeof **values);
+    if (!*values) return clt_fail_memory(list->n * sizeof **values);
+    CLT_TRY(read_values(file, list, *values));
+    if (p.has_loader) CLT_TRY(clt_loader_set_position(loader, p.loader));
+    CLT_TRY(write_values(list, *values));
+    if (!p.whole) return CLT_OK;
+    t->steps = p.steps;
+    t->micro = (int)p.micro;
+    t->options.seed = p.seed;
+    return CLT_OK;
+}
+
+clt_status clt_checkpoint_load(clt_trainer *t, clt_loader *loader, const char *path) {
+    if (!t || !path) return clt_fail(CLT_E_INVALID, "clt_checkpoint_load: trainer or path is NULL");
+    clt_safetensors *file;
+    item_list list = {0};
+    void **values = NULL;
+    CLT_TRY(clt_safetensors_open(&file, path));
+    clt_status status = restore(t, loader, file, path, &list, &values);
+    if (status == CLT_OK) clt_log_message(CLT_LOG_INFO, "restored %s at step %lld", path, (long long)t->steps);
+    for (size_t i = 0; values && i < list.n; i++) clt_free(values[i]);
+    clt_free(values);
+    items_free(&list);
+    clt_safetensors_close(file);
+    return status;
+}

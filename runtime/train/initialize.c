@@ -1,0 +1,59 @@
+/*
+ * First values of parameters. Each draws from a stream of the seed that its name
+ * selects, so that adding a layer leaves the others' values as they were.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/random.h"
+#include "runtime/train/trainer.h"
+
+static void fans(const clt_shape *shape, double *in, double *out) {
+    double receptive = 1;
+    for (int i = 2; i < shape->rank; i++) receptive *= (double)shape->dims[i];
+    *in = (double)(shape->rank > 1 ? shape->dims[1] : shape->rank > 0 ? shape->dims[0] : 1) * receptive;
+    *out = (double)(shape->rank > 0 ? shape->dims[0] : 1) * receptive;
+}
+
+static void fill(const clt_variable *v, uint64_t seed, float *values, int64_t n) {
+    char hash[CLT_HASH_TEXT];
+    clt_hash_text(v->name, strlen(v->name), hash);
+    hash[12] = 0; /* 48 bits: the width of a stream's index */
+    clt_random random;
+    clt_random_init(&random, seed, CLT_RANDOM_STREAM(CLT_RANDOM_INITIAL_VALUES, strtoull(hash, NULL, 16)));
+    double in, out, value = v->init.value, gain = v->init.gain == 0.0f ? 1.0 : v->init.gain;
+    bool normal = false;
+    fans(&v->shape, &in, &out);
+    switch (v->init.kind) {
+    case CLT_INIT_ZEROS: value = 0; /* fall through */
+    case CLT_INIT_CONSTANT:
+        for (int64_t i = 0; i < n; i++) values[i] = (float)value;
+        return;
+    case CLT_INIT_UNIFORM: break;
+    case CLT_INIT_NORMAL: normal = true; break;
+    case CLT_INIT_KAIMING_UNIFORM: value = gain * sqrt(3 / in); break;
+    case CLT_INIT_KAIMING_NORMAL: value = gain / sqrt(in), normal = true; break;
+    case CLT_INIT_XAVIER_UNIFORM: value = gain * sqrt(6 / (in + out)); break;
+    case CLT_INIT_XAVIER_NORMAL: value = gain * sqrt(2 / (in + out)), normal = true; break;
+    }
+    for (int64_t i = 0; i < n; i++)
+        values[i] = (float)(value * (normal ? clt_random_normal(&random) : 2 * clt_random_uniform(&random) - 1));
+}
+
+clt_status clt_initialize_variables(const clt_graph *graph, clt_store *store, uint64_t seed) {
+    for (size_t i = 0; i < graph->n_variables; i++) {
+        const clt_variable *v = graph->variables[i];
+        int64_t n = clt_shape_elements(&v->shape);
+        size_t bytes = (size_t)n * sizeof(float);
+        clt_memory *memory;
+        CLT_TRY(clt_store_variable(store, v, &memory));
+        float *values = clt_alloc(bytes);
+        if (!values) return clt_fail_memory(bytes);
+        fill(v, seed, values, n);
+        clt_status status = clt_memory_write(memory, 0, values, bytes);
+        clt_free(values);
+        CLT_TRY(status);
+    }
+    return CLT_OK;
+}

@@ -1,0 +1,73 @@
+/* Options with their defaults and what they must satisfy; the learning rate's schedule. */
+#include <math.h>
+
+#include "runtime/train/trainer.h"
+
+static float or_default(float value, float otherwise) {
+    return value == 0.0f ? otherwise : value;
+}
+
+static clt_status fail_option(const char *name, double value, const char *wanted) {
+    return clt_fail(CLT_E_INVALID, "option %s = %g: it must be %s", name, value, wanted);
+}
+
+static clt_status check_numbers(const clt_train_options *o) {
+    const struct {
+        const char *name;
+        float value, low, high; /* low <= value < high */
+    } ranges[] = {
+        {"lr", o->lr, 0, INFINITY},           {"momentum", o->momentum, 0, 1},
+        {"beta1", o->beta1, 0, 1},            {"beta2", o->beta2, 0, 1},
+        {"eps", o->eps, 0, INFINITY},         {"weight_decay", o->weight_decay, 0, INFINITY},
+        {"min_lr", o->min_lr, 0, INFINITY},   {"decay_factor", o->decay_factor, 0, INFINITY},
+        {"clip_value", o->clip_value, 0, INFINITY}, {"clip_norm", o->clip_norm, 0, INFINITY},
+    };
+    for (size_t i = 0; i < CLT_COUNT_OF(ranges); i++)
+        if (!(ranges[i].value >= ranges[i].low && ranges[i].value < ranges[i].high))
+            return fail_option(ranges[i].name, (double)ranges[i].value,
+                               ranges[i].high == 1 ? "in [0, 1)" : "finite and not negative");
+    return CLT_OK;
+}
+
+static clt_status check_schedule(const clt_train_options *o) {
+    if ((unsigned)o->schedule > CLT_SCHEDULE_COSINE) return fail_option("schedule", o->schedule, "one of clt_schedule");
+    if (o->warmup_steps < 0) return fail_option("warmup_steps", (double)o->warmup_steps, "0 or more");
+    if (o->schedule == CLT_SCHEDULE_STEP && o->decay_steps < 1)
+        return fail_option("decay_steps", (double)o->decay_steps, "1 or more with the step schedule");
+    if (o->schedule == CLT_SCHEDULE_COSINE && o->total_steps <= o->warmup_steps)
+        return fail_option("total_steps", (double)o->total_steps, "more than warmup_steps with the cosine schedule");
+    return CLT_OK;
+}
+
+clt_status clt_train_options_resolve(const clt_train_options *given, clt_train_options *resolved) {
+    clt_train_options o = given ? *given : (clt_train_options){0};
+    if ((unsigned)o.optimizer > CLT_ADAMW) return fail_option("optimizer", o.optimizer, "one of clt_optimizer");
+    o.lr = or_default(o.lr, o.optimizer == CLT_SGD ? 1e-2f : 1e-3f);
+    o.beta1 = or_default(o.beta1, 0.9f);
+    o.beta2 = or_default(o.beta2, 0.999f);
+    o.eps = or_default(o.eps, 1e-8f);
+    o.weight_decay = or_default(o.weight_decay, o.optimizer == CLT_ADAMW ? 1e-2f : 0.0f);
+    if (o.weight_decay < 0) o.weight_decay = 0;
+    o.decay_factor = or_default(o.decay_factor, 0.1f);
+    o.accumulate = o.accumulate ? o.accumulate : 1;
+    if (o.accumulate < 1) return fail_option("accumulate", o.accumulate, "1 or more");
+    if (o.nesterov && o.momentum == 0) return fail_option("momentum", 0, "above 0 with nesterov");
+    CLT_TRY(check_numbers(&o));
+    CLT_TRY(check_schedule(&o));
+    *resolved = o;
+    return CLT_OK;
+}
+
+float clt_schedule_lr(const clt_train_options *o, int64_t step) {
+    const double pi = 3.14159265358979323846;
+    double lr = o->lr;
+    if (step < o->warmup_steps) return (float)(lr * (double)(step + 1) / (double)o->warmup_steps);
+    int64_t since = step - o->warmup_steps;
+    if (o->schedule == CLT_SCHEDULE_STEP)
+        return (float)(lr * pow(o->decay_factor, (double)(since / o->decay_steps)));
+    if (o->schedule == CLT_SCHEDULE_COSINE) {
+        double progress = CLT_MIN(1.0, (double)since / (double)(o->total_steps - o->warmup_steps));
+        return (float)(o->min_lr + 0.5 * (lr - o->min_lr) * (1 + cos(pi * progress)));
+    }
+    return (float)lr;
+}

@@ -1,0 +1,301 @@
+#include "runtime/train/trainer.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- creation ---- */
+
+/* Values of i32 inputs that are classes or rows of a table have a limit, which is checked before
+ * they reach a kernel. */
+static int64_t limit_of_input(const clt_graph *graph, const clt_tensor *input) {
+    int64_t limit = 0;
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const clt_tensor *node = graph->nodes[i];
+        int64_t own = 0;
+        if (node->op == &clt_op_cross_entropy && node->inputs[1] == input) own = node->inputs[0]->shape.dims[1];
+        if (node->op == &clt_op_embedding && node->inputs[1] == input) own = node->inputs[0]->shape.dims[0];
+        if (own && (!limit || own < limit)) limit = own;
+    }
+    return limit;
+}
+
+static clt_status find_inputs(clt_trainer *t) {
+    for (size_t i = 0; i < t->graph->n_nodes; i++) {
+        clt_tensor *node = t->graph->nodes[i];
+        if (node->kind != CLT_NODE_INPUT) continue;
+        if (t->n_inputs == CLT_MAX_FIELDS)
+            return clt_fail(CLT_E_UNSUPPORTED, "the graph has more than %d inputs", CLT_MAX_FIELDS);
+        if (node->shape.rank < 1)
+            return clt_fail(CLT_E_SHAPE, "input \"%s\" has no dimension for the batch", node->name);
+        if (t->n_inputs && node->shape.dims[0] != t->inputs[0]->shape.dims[0])
+            return clt_fail(CLT_E_SHAPE, "inputs \"%s\" and \"%s\" differ in their first dimension, the batch: %lld and %lld",
+                            t->inputs[0]->name, node->name, (long long)t->inputs[0]->shape.dims[0],
+                            (long long)node->shape.dims[0]);
+        t->input_limits[t->n_inputs] = limit_of_input(t->graph, node);
+        t->inputs[t->n_inputs++] = node;
+    }
+    return t->n_inputs ? CLT_OK : clt_fail(CLT_E_INVALID, "the graph has no input");
+}
+
+static clt_status check_tensors(const clt_tensor *loss, const clt_tensor *output) {
+    char text[CLT_SHAPE_TEXT], label[64];
+    if (!loss) return clt_fail(CLT_E_INVALID, "clt_trainer_create: the loss is NULL");
+    CLT_TRY(clt_graph_status(loss->graph));
+    if (!clt_tensor_valid(loss)) return clt_fail(CLT_E_INVALID, "the loss is invalid");
+    if (loss->dtype != CLT_F32 || clt_tensor_elements(loss) != 1)
+        return clt_fail(CLT_E_SHAPE, "the loss must be a f32 scalar; %s is %s %s", clt_tensor_label(loss, label),
+                        clt_dtype_name(loss->dtype), clt_shape_text(&loss->shape, text));
+    if (output && (output->graph != loss->graph || !clt_tensor_valid(output)))
+        return clt_fail(CLT_E_INVALID, "the output belongs to another graph than the loss");
+    return CLT_OK;
+}
+
+static clt_status set_up(clt_trainer *t) {
+    clt_step *step;
+    CLT_TRY(clt_store_create(t->device, &t->store));
+    CLT_TRY(find_inputs(t));
+    CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_TRAIN, t->inputs[0]->shape.dims[0], NULL, &step));
+    return clt_initialize_variables(t->graph, t->store, t->options.seed);
+}
+
+clt_status clt_trainer_create(clt_trainer **trainer, clt_device *device, clt_tensor *loss,
+                              const clt_train_options *options) {
+    if (!trainer || !device) return clt_fail(CLT_E_INVALID, "clt_trainer_create: trainer or device is NULL");
+    CLT_TRY(check_tensors(loss, options ? options->output : NULL));
+    clt_trainer *t = clt_calloc(1, sizeof *t);
+    if (!t) return clt_fail_memory(sizeof *t);
+    t->device = device;
+    t->loss = loss;
+    t->graph = loss->graph;
+    clt_status status = clt_train_options_resolve(options, &t->options);
+    if (status == CLT_OK) status = set_up(t);
+    if (status < 0) clt_trainer_destroy(t);
+    else *trainer = t;
+    return status;
+}
+
+void clt_trainer_destroy(clt_trainer *trainer) {
+    if (!trainer) return;
+    for (size_t i = 0; i < trainer->n_plans; i++) clt_step_destroy(trainer->plans[i]);
+    clt_free(trainer->plans);
+    clt_store_destroy(trainer->store);
+    clt_groups_free(trainer->groups, trainer->n_groups);
+    clt_free(trainer);
+}
+
+/* ---- batches ---- */
+
+static clt_status check_field(const clt_trainer *t, const clt_batch *batch, int i) {
+    const clt_tensor *input = t->inputs[i];
+    const clt_array *field = &batch->fields[i];
+    clt_shape wanted = input->shape;
+    char got[CLT_SHAPE_TEXT], text[CLT_SHAPE_TEXT];
+    wanted.dims[0] = batch->samples;
+    if (!field->data) return clt_fail(CLT_E_INVALID, "field %d of the batch, for input \"%s\", has no data", i, input->name);
+    if (field->dtype != input->dtype)
+        return clt_fail(CLT_E_DTYPE, "field %d of the batch is %s; input \"%s\" is %s", i, clt_dtype_name(field->dtype),
+                        input->name, clt_dtype_name(input->dtype));
+    if (!clt_shape_equal(&field->shape, &wanted))
+        return clt_fail(CLT_E_SHAPE, "field %d of the batch is %s; input \"%s\" wants %s for %lld samples", i,
+                        clt_shape_text(&field->shape, got), input->name, clt_shape_text(&wanted, text),
+                        (long long)batch->samples);
+    return CLT_OK;
+}
+
+static clt_status check_values(const clt_trainer *t, const clt_batch *batch, int i) {
+    const int32_t *values = batch->fields[i].data;
+    int64_t limit = t->input_limits[i], n = clt_shape_elements(&batch->fields[i].shape);
+    int64_t per_sample = n / batch->samples;
+    for (int64_t k = 0; limit && k < n; k++)
+        if (values[k] < 0 || values[k] >= limit)
+            return clt_fail(CLT_E_RANGE, "input \"%s\", sample %lld of the batch: %d is outside [0, %lld)",
+                            t->inputs[i]->name, (long long)(k / per_sample), values[k], (long long)limit);
+    return CLT_OK;
+}
+
+/* `needed[i]`: input i must be given. */
+static clt_status check_batch(const clt_trainer *t, const clt_batch *batch, const bool *needed) {
+    if (!batch || batch->samples < 1) return clt_fail(CLT_E_INVALID, "the batch has no samples");
+    for (int i = 0; i < t->n_inputs; i++) {
+        bool given = i < batch->n_fields && i < CLT_MAX_FIELDS;
+        if (needed && !needed[i]) continue;
+        if (!given)
+            return clt_fail(CLT_E_SHAPE, "the batch has %d fields; input \"%s\" is number %d", batch->n_fields,
+                            t->inputs[i]->name, i + 1);
+        CLT_TRY(check_field(t, batch, i));
+        CLT_TRY(check_values(t, batch, i));
+    }
+    return CLT_OK;
+}
+
+static clt_status feed(const clt_trainer *t, const clt_step *step, const clt_batch *batch) {
+    for (int i = 0; i < t->n_inputs && i < batch->n_fields; i++)
+        if (batch->fields[i].data) CLT_TRY(clt_plan_feed(step->plan, step->inputs[i], batch->fields[i].data));
+    return CLT_OK;
+}
+
+/* ---- steps ---- */
+
+static clt_status set_hyper(const clt_trainer *t, const clt_step *step) {
+    const clt_train_options *o = &t->options;
+    double update = (double)t->steps + 1;
+    float hyper[CLT_HYPER_COUNT] = {0};
+    hyper[CLT_HYPER_LR] = clt_schedule_lr(o, t->steps);
+    hyper[CLT_HYPER_BIAS1] = (float)(1 - pow(o->beta1, update));
+    hyper[CLT_HYPER_BIAS2] = (float)sqrt(1 - pow(o->beta2, update));
+    hyper[CLT_HYPER_KEEP] = t->micro > 0 ? 1.0f : 0.0f;
+    hyper[CLT_HYPER_FIRST] = t->steps == 0 ? 1.0f : 0.0f;
+    return clt_plan_set(step->plan, step->hyper, hyper, sizeof hyper);
+}
+
+static clt_status set_rng(const clt_trainer *t, const clt_step *step) {
+    uint64_t seed = t->options.seed;
+    uint64_t count = (uint64_t)t->steps * (uint64_t)t->options.accumulate + (uint64_t)t->micro;
+    uint32_t words[4] = {(uint32_t)seed, (uint32_t)(seed >> 32), (uint32_t)count, (uint32_t)(count >> 32)};
+    return step->rng ? clt_plan_set(step->plan, step->rng, words, sizeof words) : CLT_OK;
+}
+
+clt_status clt_trainer_step(clt_trainer *t, const clt_batch *batch) {
+    clt_step *step;
+    if (!t) return clt_fail(CLT_E_INVALID, "clt_trainer_step: trainer is NULL");
+    CLT_TRY(check_batch(t, batch, NULL));
+    CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_TRAIN, batch->samples, NULL, &step));
+    CLT_TRY(feed(t, step, batch));
+    CLT_TRY(set_hyper(t, step));
+    CLT_TRY(set_rng(t, step));
+    bool update = t->micro + 1 == t->options.accumulate;
+    CLT_TRY(clt_plan_run(step->plan, update ? CLT_PLAN_ALL : CLT_PLAN_FIRST));
+    t->micro = update ? 0 : t->micro + 1;
+    t->steps += update;
+    t->train_samples += batch->samples;
+    return CLT_OK;
+}
+
+clt_status clt_trainer_evaluate(clt_trainer *t, const clt_batch *batch) {
+    clt_step *step;
+    if (!t) return clt_fail(CLT_E_INVALID, "clt_trainer_evaluate: trainer is NULL");
+    CLT_TRY(check_batch(t, batch, NULL));
+    CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_EVALUATE, batch->samples, NULL, &step));
+    CLT_TRY(feed(t, step, batch));
+    CLT_TRY(clt_plan_run(step->plan, CLT_PLAN_ALL));
+    t->eval_samples += batch->samples;
+    return CLT_OK;
+}
+
+static clt_status inputs_of(const clt_trainer *t, clt_tensor *tensor, bool needed[CLT_MAX_FIELDS]) {
+    bool *marks = clt_calloc(t->graph->n_nodes, sizeof *marks);
+    if (!marks) return clt_fail_memory(t->graph->n_nodes);
+    clt_graph_mark(t->graph, &tensor, 1, marks);
+    for (int i = 0; i < t->n_inputs; i++) needed[i] = marks[t->inputs[i]->index];
+    clt_free(marks);
+    return CLT_OK;
+}
+
+clt_status clt_trainer_predict(clt_trainer *t, clt_tensor *tensor, const clt_batch *batch, float *result,
+                               size_t result_count) {
+    clt_step *step;
+    bool needed[CLT_MAX_FIELDS];
+    if (!t || !result) return clt_fail(CLT_E_INVALID, "clt_trainer_predict: trainer or result is NULL");
+    if (!clt_tensor_valid(tensor) || tensor->graph != t->graph || tensor->dtype != CLT_F32)
+        return clt_fail(CLT_E_INVALID, "clt_trainer_predict: the tensor is no f32 tensor of the trainer's graph");
+    CLT_TRY(inputs_of(t, tensor, needed));
+    CLT_TRY(check_batch(t, batch, needed));
+    CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_PREDICT, batch->samples, tensor, &step));
+    if (result_count != (size_t)clt_tensor_elements(step->result)) {
+        char text[CLT_SHAPE_TEXT];
+        return clt_fail(CLT_E_SHAPE, "clt_trainer_predict: room for %zu values; the tensor is %s", result_count,
+                        clt_shape_text(&step->result->shape, text));
+    }
+    CLT_TRY(feed(t, step, batch));
+    CLT_TRY(clt_plan_run(step->plan, CLT_PLAN_ALL));
+    return clt_plan_read(step->plan, step->result, result, result_count * sizeof *result);
+}
+
+clt_status clt_trainer_wait(clt_trainer *t) {
+    if (!t) return clt_fail(CLT_E_INVALID, "clt_trainer_wait: trainer is NULL");
+    return clt_device_finish(t->device);
+}
+
+int64_t clt_trainer_steps(const clt_trainer *t) {
+    return t ? t->steps : 0;
+}
+
+float clt_trainer_lr(const clt_trainer *t) {
+    return t ? clt_schedule_lr(&t->options, t->steps) : NAN;
+}
+
+clt_status clt_trainer_set_lr(clt_trainer *t, float lr) {
+    if (!t || !(lr >= 0 && lr < INFINITY))
+        return clt_fail(CLT_E_INVALID, "clt_trainer_set_lr: trainer is NULL or lr %g makes no sense", (double)lr);
+    t->options.lr = lr;
+    return CLT_OK;
+}
+
+/* ---- metrics ---- */
+
+/* state: sum and compensation of a Kahan sum */
+static clt_status read_mean(clt_store *store, const char *name, int64_t samples, bool reset, double *mean) {
+    float sum[2];
+    size_t bytes;
+    clt_memory *memory = clt_store_find_state(store, name, &bytes);
+    *mean = NAN;
+    if (!memory) return CLT_OK;
+    CLT_TRY(clt_memory_read(memory, 0, sum, sizeof sum));
+    if (samples) *mean = ((double)sum[0] - (double)sum[1]) / (double)samples;
+    return reset ? clt_memory_zero(memory) : CLT_OK;
+}
+
+static clt_status read_accuracy(clt_store *store, const char *name, int64_t samples, bool reset, double *accuracy) {
+    int32_t correct;
+    size_t bytes;
+    clt_memory *memory = clt_store_find_state(store, name, &bytes);
+    *accuracy = NAN;
+    if (!memory) return CLT_OK;
+    CLT_TRY(clt_memory_read(memory, 0, &correct, sizeof correct));
+    if (samples) *accuracy = (double)correct / (double)samples;
+    return reset ? clt_memory_zero(memory) : CLT_OK;
+}
+
+static clt_status read_metrics(clt_trainer *t, const clt_metric_names *names, int64_t *samples, clt_metrics *metrics,
+                               bool reset) {
+    metrics->samples = *samples;
+    CLT_TRY(read_mean(t->store, names->loss, *samples, reset, &metrics->loss));
+    CLT_TRY(read_accuracy(t->store, names->correct, *samples, reset, &metrics->accuracy));
+    CLT_TRY(read_mean(t->store, names->mse, *samples, reset, &metrics->mse));
+    if (reset) *samples = 0;
+    return CLT_OK;
+}
+
+clt_status clt_trainer_train_metrics(clt_trainer *t, clt_metrics *metrics, bool reset) {
+    if (!t || !metrics) return clt_fail(CLT_E_INVALID, "clt_trainer_train_metrics: an argument is NULL");
+    return read_metrics(t, &clt_train_metric_names, &t->train_samples, metrics, reset);
+}
+
+clt_status clt_trainer_eval_metrics(clt_trainer *t, clt_metrics *metrics, bool reset) {
+    if (!t || !metrics) return clt_fail(CLT_E_INVALID, "clt_trainer_eval_metrics: an argument is NULL");
+    return read_metrics(t, &clt_eval_metric_names, &t->eval_samples, metrics, reset);
+}
+
+/* ---- values by name ---- */
+
+static clt_status find_values(clt_trainer *t, const char *name, size_t count, clt_memory **memory) {
+    const clt_variable *v = t && name ? clt_graph_find_variable(t->graph, name) : NULL;
+    if (!v) return clt_fail(CLT_E_NOT_FOUND, "no parameter or buffer is named \"%s\"", name ? name : "");
+    if ((size_t)clt_shape_elements(&v->shape) != count) {
+        char text[CLT_SHAPE_TEXT];
+        return clt_fail(CLT_E_SHAPE, "\"%s\" is %s, not %zu values", name, clt_shape_text(&v->shape, text), count);
+    }
+    return clt_store_variable(t->store, v, memory);
+}
+
+clt_status clt_trainer_get(clt_trainer *t, const char *name, float *values, size_t count) {
+    clt_memory *memory;
+    CLT_TRY(find_values(t, name, count, &memory));
+    return clt_memory_read(memory, 0, values, count * sizeof *values);
+}
+
+clt_status clt_trainer_set(clt_trainer *t, const char *name, const float *values, size_t count) {
+    clt_memory *memory;
+    CLT_TRY(find_values(t, name, count, &memory));
+    return clt_memory_write(memory, 0, values, count * sizeof *values);
+}

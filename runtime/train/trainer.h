@@ -1,0 +1,87 @@
+/*
+ * The trainer inside.
+ *
+ * A trainer holds the memory that outlives steps (parameters, optimizer state,
+ * metric sums) and plans: one for training, evaluation or a prediction at a
+ * batch size, made on first use from a clone of the user's graph.
+ */
+#ifndef CLT_TRAIN_TRAINER_H
+#define CLT_TRAIN_TRAINER_H
+
+#include <cltrain/train.h>
+
+#include "runtime/exec/plan.h"
+#include "runtime/ops/ops.h"
+
+/* What a plan is for. */
+typedef enum clt_purpose { CLT_PURPOSE_TRAIN, CLT_PURPOSE_EVALUATE, CLT_PURPOSE_PREDICT } clt_purpose;
+
+/* A graph made from the user's, compiled. */
+typedef struct clt_step {
+    clt_purpose purpose;
+    int64_t batch;
+    const clt_tensor *predicted; /* the user's tensor that a prediction computes; else NULL */
+    clt_graph *graph;
+    clt_plan *plan;
+    clt_tensor *hyper, *rng, *result; /* those that there are */
+    clt_tensor *inputs[CLT_MAX_FIELDS];
+} clt_step;
+
+/* Parameters that lie one after the other in flat tensors, with their gradients and state. */
+typedef struct clt_group {
+    clt_variable **variables;
+    int64_t *offsets; /* in elements, multiples of CLT_PACK_ALIGN */
+    int n;
+    int64_t elements; /* of the flat tensors */
+} clt_group;
+
+enum { CLT_MAX_OPTIMIZER_STATES = 2 };
+
+/* The sums of one kind of step, in memory of the store. */
+typedef struct clt_metric_names {
+    const char *loss, *correct, *mse;
+} clt_metric_names;
+
+struct clt_trainer {
+    clt_device *device;
+    clt_graph *graph;
+    clt_tensor *loss;
+    clt_train_options options; /* with the defaults filled in */
+    clt_store *store;
+
+    clt_tensor *inputs[CLT_MAX_FIELDS]; /* of the user's graph */
+    int64_t input_limits[CLT_MAX_FIELDS]; /* i32 values must lie in [0, limit); 0: any */
+    int n_inputs;
+
+    clt_group *groups;
+    int n_groups;
+
+    clt_step **plans;
+    size_t n_plans, plans_capacity;
+
+    int64_t steps; /* updates done */
+    int micro;     /* micro-batches since the last update */
+    int64_t train_samples, eval_samples; /* since the last reset */
+};
+
+/* Names and number of the optimizer's state tensors: "exp_avg" … */
+int clt_optimizer_states(const clt_train_options *options, const char *names[CLT_MAX_OPTIMIZER_STATES]);
+/* "exp_avg.0": the name in the store of a group's flat tensor. */
+const char *clt_group_name(const char *what, int group, char text[64]);
+
+/* options.c */
+clt_status clt_train_options_resolve(const clt_train_options *given, clt_train_options *resolved);
+/* The learning rate of update number `step`, from 0. */
+float clt_schedule_lr(const clt_train_options *options, int64_t step);
+
+/* initialize.c: draws the first values of all variables. */
+clt_status clt_initialize_variables(const clt_graph *graph, clt_store *store, uint64_t seed);
+
+/* step_graph.c: the plan for a purpose and batch size, from `trainer->plans` or new. */
+clt_status clt_trainer_plan(clt_trainer *trainer, clt_purpose purpose, int64_t batch, clt_tensor *predicted,
+                            clt_step **step);
+void clt_step_destroy(clt_step *step);
+void clt_groups_free(clt_group *groups, int n);
+extern const clt_metric_names clt_train_metric_names, clt_eval_metric_names;
+
+#endif

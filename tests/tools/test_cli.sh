@@ -1,0 +1,257 @@
+#!/bin/sh
+# cltrain-train's command line: option parsing, exit codes, messages, files and JSON.
+#
+#     test_cli.sh PROGRAM [PYTHON3]
+#
+# Without Python the JSON is looked at by its keys alone.
+set -u
+
+program=$1
+python=${2-}
+folder=$(mktemp -d "${TMPDIR:-/tmp}/cltrain-cli-XXXXXX") || exit 1
+trap 'rm -rf "$folder"' EXIT
+failures=0
+out=$folder/out
+err=$folder/err
+
+fail() {
+    failures=$((failures + 1))
+    echo "FAILED: $1"
+    sed 's/^/    stdout: /' "$out" | head -n 20
+    sed 's/^/    stderr: /' "$err" | head -n 20
+}
+
+# expect CODE WORDS ARGUMENT...: that exit code, and the words on stderr ("": whatever is there).
+expect() {
+    code=$1 words=$2
+    shift 2
+    "$program" "$@" >"$out" 2>"$err"
+    got=$?
+    [ "$got" -eq "$code" ] || fail "'$*' gave exit code $got, not $code"
+    [ -z "$words" ] || grep -qF -- "$words" "$err" || fail "'$*' does not say '$words'"
+}
+
+# refuse WORDS ARGUMENT...: exit code 2, nothing on stdout.
+refuse() {
+    words=$1
+    shift
+    expect 2 "$words" "$@"
+    [ -s "$out" ] && fail "'$*' printed on stdout"
+}
+
+# json FILE EXPRESSION: the whole of FILE is one object o for which the expression holds.
+json() {
+    if [ -n "$python" ]; then
+        "$python" - "$1" "$2" >"$folder/json" 2>&1 <<'END' || { cat "$folder/json"; fail "JSON: $2"; }
+import json, math, sys
+
+def no_constant(name):
+    raise ValueError(name + " is no JSON")
+
+with open(sys.argv[1], encoding="utf-8") as file:
+    o = json.load(file, parse_constant=no_constant)
+assert isinstance(o, dict), "no object"
+assert eval(sys.argv[2]), o
+END
+    else
+        grep -q '"test_loss"' "$1" || fail "no test_loss in the JSON"
+    fi
+}
+
+same() {
+    cmp "$1" "$2" >"$out" 2>&1 || fail "$3"
+}
+
+# ---- the command line ----
+
+"$program" --help >"$out" 2>"$err" || fail "--help gave $?"
+for word in MODEL SPEC --epochs --steps --batch --optimizer --lr --schedule --momentum --weight-decay \
+            --clip-norm --clip-value --seed --device --save --resume --log --json --list-devices --version; do
+    grep -qF -- "$word" "$out" || fail "--help does not name $word"
+done
+awk 'length > 96 { exit 1 }' "$out" || fail "--help has lines of more than 96 characters"
+"$program" --version >"$out" 2>"$err" || fail "--version gave $?"
+grep -Eq '^cltrain-train [0-9]+\.[0-9]+\.[0-9]+$' "$out" || fail "--version"
+
+refuse "no MODEL given"
+refuse "no --data SPEC given" convnet
+refuse "one MODEL expected" convnet mlp --data digits
+refuse "unknown model 'convnett': expected linear, logistic, mlp" convnett --data digits
+refuse "layer sizes of at least 1" mlp:12,x --data digits
+refuse "layer sizes of at least 1" mlp: --data digits
+refuse "layer sizes of at least 1" mlp:0 --data digits
+refuse "takes nothing after it" convnet:3 --data digits
+
+refuse "did you mean --epochs?" convnet --data digits --epoch 3
+refuse "unknown option '--frobnicate'" convnet --data digits --frobnicate
+refuse "unknown option '-x'" convnet --data digits -x
+refuse "--epochs '3.5': expected a whole number" convnet --data digits --epochs 3.5
+refuse "--epochs '-1': expected a whole number" convnet --data digits --epochs -1
+refuse "--epochs ' 3': expected a whole number" convnet --data digits --epochs ' 3'
+refuse "--epochs '99999999999999999999'" convnet --data digits --epochs=99999999999999999999
+refuse "--batch '0': expected a whole number from 1" convnet --data digits --batch 0
+refuse "--lr 'abc': expected a number above 0" convnet --data digits --lr=abc
+refuse "--lr '0': expected a number above 0" convnet --data digits --lr 0
+refuse "--lr 'nan': expected a number" convnet --data digits --lr nan
+refuse "--lr '1e999': expected a number" convnet --data digits --lr 1e999
+refuse "--momentum '1': expected a number from 0 to below 1" resnet18 --data digits --momentum 1
+refuse "--seed '-1'" convnet --data digits --seed -1
+refuse "--seed needs a value" convnet --data digits --seed
+refuse "--save needs a value" convnet --data digits --save --json
+refuse "--json takes no value" convnet --data digits --json=1
+refuse "--optimizer 'lion': expected sgd, adam or adamw" convnet --data digits --optimizer lion
+refuse "--schedule 'linear': expected constant, step or cosine" convnet --data digits --schedule linear
+refuse "--momentum is of --optimizer sgd" convnet --data digits --optimizer adam --momentum 0.9
+refuse "--nesterov needs --momentum" convnet --data digits --optimizer sgd --nesterov
+refuse "--min-lr needs --schedule cosine" convnet --data digits --min-lr 0.1
+refuse "--decay-steps and --decay-factor need --schedule step" convnet --data digits --decay-steps 5
+refuse "leaves no step" convnet --data digits --schedule cosine --steps 5 --warmup 5
+refuse "--accumulate 50" convnet --data digits --accumulate 50
+refuse "--save-every needs --save" convnet --data digits --save-every 5
+
+refuse "expected digits, idx:DIR" convnet --data digitz
+refuse "expected digits and nothing after it" convnet --data digits:3
+refuse "expected idx:DIR" convnet --data idx
+refuse "expected idx:DIR" convnet --data idx:
+refuse "expected csv:FILE" logistic --data csv:
+refuse "expected csv:FILE" logistic --data csv:a.csv,skip=-1
+refuse "expected csv:FILE" logistic --data csv:a.csv,header=2
+refuse "expected csv:FILE" logistic --data csv:a.csv,lable=3
+refuse "expected npy:X.npy,Y.npy" mlp --data npy:x.npy
+refuse "expected npy:X.npy,Y.npy" mlp --data npy:x.npy,y.npy,z.npy
+refuse "expected synthetic:SHAPE" convnet --data synthetic:3x32x
+refuse "expected synthetic:SHAPE" convnet --data synthetic:3x0x32
+refuse "expected synthetic:SHAPE" convnet --data synthetic:3x32x32,classes=1
+refuse "expected synthetic-regression:NxD" linear --data synthetic-regression:100
+refuse "expected synthetic-regression:NxD" linear --data synthetic-regression:100x3,noise=-1
+
+# Model and data that do not go together.
+refuse "linear predicts numbers" linear --data digits
+refuse "logistic predicts classes" logistic --data synthetic-regression:100x3
+refuse "convnet needs images" convnet --data synthetic-regression:100x3
+refuse "does not fit the samples [1, 2, 2]" convnet --data synthetic:1x2x2,n=100
+
+# ---- runs that fail ----
+
+expect 1 "/nonexistent.csv" logistic --data csv:/nonexistent.csv
+expect 1 "train-images-idx3-ubyte" convnet --data "idx:$folder"
+expect 1 "data_batch_1.bin" convnet --data "cifar10:$folder"
+expect 1 "no such device" logistic --data digits --device "no such device"
+printf '1,2,0\n3,four,1\n' >"$folder/text.csv"
+expect 1 "line 2" logistic --data "csv:$folder/text.csv"
+printf '1,2,0\n3,4,1\n' >"$folder/two.csv"
+expect 1 "at least 5 are needed" logistic --data "csv:$folder/two.csv"
+expect 1 "nowhere" logistic --data digits --epochs 1 --save "$folder/nowhere/model"
+expect 1 "nowhere" logistic --data digits --epochs 1 --log "$folder/nowhere/log"
+expect 1 "garbage" logistic --data digits --epochs 1 --resume "$folder/garbage"
+echo "this is no checkpoint" >"$folder/garbage"
+expect 1 "garbage" logistic --data digits --epochs 1 --resume "$folder/garbage"
+expect 1 "diverged" mlp --data digits --optimizer sgd --lr 1e30 --epochs 2 --save "$folder/diverged"
+[ -e "$folder/diverged" ] && fail "a run that diverged was saved"
+
+# ---- runs ----
+
+expect 0 "epoch 2/2" logistic --data digits --epochs 2 --seed 1 --json --log "$folder/log" \
+    --save "$folder/two" --export "$folder/weights"
+json "$out" 'o["model"] == "logistic" and o["epochs"] == 2 and o["steps"] == 44 and o["parameters"] == 650'
+json "$out" 'all(o[k] > 0 for k in ("train_loss", "test_loss", "samples_per_second", "first_step_seconds",
+    "peak_device_bytes")) and 0.5 < o["test_accuracy"] <= 1 and isinstance(o["device"], str)'
+json "$out" 'o["train_samples"] == 1438 and o["test_samples"] == 359 and not o["interrupted"]'
+[ -s "$folder/weights" ] || fail "--export wrote nothing"
+tail -n 1 "$folder/log" >"$folder/end"
+json "$folder/end" 'o["event"] == "end" and o["epochs"] == 2'
+[ "$(wc -l <"$folder/log")" -ge 4 ] || fail "--log has fewer lines than start, two epochs and end"
+
+# As many epochs in one run as in two, and the same again.
+expect 0 "Resumed" logistic --data digits --epochs 4 --seed 1 --resume "$folder/two" --export "$folder/a"
+expect 0 "epoch 4/4" logistic --data digits --epochs 4 --seed 1 --export "$folder/b"
+expect 0 "epoch 4/4" logistic --data digits --epochs 4 --seed 1 --export "$folder/c"
+same "$folder/a" "$folder/b" "2 + 2 epochs give other weights than 4"
+same "$folder/b" "$folder/c" "the same seed gives other weights"
+expect 0 "epoch 4/4" logistic --data digits --epochs 4 --seed 2 --export "$folder/c"
+cmp -s "$folder/a" "$folder/c" && fail "another seed gives the same weights"
+
+# In the midst of an epoch, and with a schedule as long as the whole run.
+schedule="--optimizer sgd --momentum 0.9 --schedule cosine --accumulate 2 --warmup 4"
+expect 0 "epoch 2/2" mlp:16 --data digits --epochs 2 $schedule --stop-after 2 --export "$folder/a"
+expect 0 "epoch 1/1" mlp:16 --data digits --epochs 2 $schedule --stop-after 1 --save "$folder/half"
+expect 0 "Resumed" mlp:16 --data digits --epochs 2 $schedule --resume "$folder/half" --export "$folder/b"
+same "$folder/a" "$folder/b" "--stop-after and --resume give other weights"
+expect 0 "" mlp:16 --data digits --steps 7 --accumulate 2 --save "$folder/seven"
+expect 0 "Resumed" mlp:16 --data digits --steps 30 --accumulate 2 --resume "$folder/seven" --export "$folder/a"
+expect 0 "" mlp:16 --data digits --steps 30 --accumulate 2 --export "$folder/b"
+same "$folder/a" "$folder/b" "--steps 7 and 23 more give other weights than --steps 30"
+
+# A checkpoint of another model.
+expect 1 "--resume" mlp:17 --data digits --steps 30 --accumulate 2 --resume "$folder/seven"
+
+# Evaluation alone; regression; a table; nothing on stderr when quiet.
+expect 0 "" logistic --data digits --seed 1 --epochs 0 --resume "$folder/two" --json
+json "$out" 'o["steps"] == 44 and o["samples_per_second"] is None and o["train_loss"] is None and o["test_accuracy"] > 0.5'
+expect 0 "" linear --data synthetic-regression:5000x3,noise=0.1 --json --quiet
+json "$out" '0.008 < o["test_mse"] < 0.0125 and abs(o["test_mse"] - o["test_loss"]) < 1e-6 and "test_accuracy" not in o'
+[ -s "$err" ] && fail "--quiet says something"
+awk 'BEGIN { for (i = 0; i < 200; i++) print i % 7 "," 100 * (i % 2) + i % 3 ",5," i % 2 }' >"$folder/table.csv"
+expect 0 "" logistic --data "csv:$folder/table.csv,label=3" --json
+json "$out" 'o["test_accuracy"] == 1 and o["standardized"] and o["test_samples"] == 40'
+expect 0 "" mlp --data "csv:$folder/table.csv,label=0,regression=1" --epochs 1
+grep -q "mean squared error" "$out" || fail "a regression's summary"
+
+# ---- signals: the step is finished, and saved ----
+
+# interrupt SIGNAL CODE
+interrupt() {
+    rm -f "$folder/stopped"
+    "$program" mlp --data digits --epochs 1000000 --save "$folder/stopped" --json >"$out" 2>"$err" &
+    child=$!
+    waited=0
+    while ! grep -q "^epoch 1/" "$err" && [ $waited -lt 600 ]; do
+        sleep 0.1
+        waited=$((waited + 1))
+    done
+    kill -s "$1" "$child"
+    wait "$child"
+    got=$?
+    [ $got -eq "$2" ] || fail "SIG$1 gave exit code $got, not $2"
+    json "$out" 'o["interrupted"] and o["steps"] > 0'
+    [ -s "$folder/stopped" ] || fail "SIG$1 left no checkpoint"
+}
+# A shell starts background jobs with SIGINT ignored; the program catches it all the same.
+interrupt INT 130
+interrupt TERM 143
+expect 0 "Resumed" mlp --data digits --epochs 0 --resume "$folder/stopped"
+
+# ---- devices ----
+
+"$program" --list-devices --json >"$out" 2>"$err" || fail "--list-devices gave $?"
+[ -z "$python" ] || json "$out" 'len(o["devices"]) > 0 and all(d["name"] for d in o["devices"])'
+
+# ---- the terminal's bar ----
+
+if [ -n "$python" ]; then
+    "$python" - "$program" >"$out" 2>"$err" <<'END' || fail "no progress bar on a terminal"
+import os, pty, sys
+
+pid, fd = pty.fork()
+if pid == 0:
+    os.environ["TERM"] = "xterm"
+    os.execv(sys.argv[1], [sys.argv[1], "mlp", "--data", "digits", "--epochs", "1000000"])
+text = b""
+while b" left" not in text:
+    part = os.read(fd, 4096)
+    text += part
+    assert part, text
+os.write(fd, b"\x03")
+try:
+    while part := os.read(fd, 4096):
+        text += part
+except OSError:
+    pass
+status = os.waitpid(pid, 0)[1]
+assert os.waitstatus_to_exitcode(status) == 130, status
+assert b"\r\x1b[K" in text and b"samples/s" in text and b"%" in text, text
+END
+fi
+
+[ $failures -eq 0 ] || { echo "$failures failed"; exit 1; }
+echo "all passed"

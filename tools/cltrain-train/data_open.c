@@ -1,0 +1,134 @@
+/* Opening what a SPEC names, splitting and standardizing it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "data_spec.h"
+#include "message.h"
+#include "system.h"
+
+#define TEST_FRACTION 0.2
+
+/* FOLDER/NAME, or FOLDER/NAME.gz where `gzip` allows; false if neither can be read. */
+static bool find_file(char path[2 * DATA_PATH_BYTES], const char *folder, const char *name,
+                      bool gzip) {
+    snprintf(path, 2 * DATA_PATH_BYTES, "%s/%s", folder, name);
+    if (file_readable(path)) return true;
+    snprintf(path, 2 * DATA_PATH_BYTES, "%s/%s.gz", folder, name);
+    return gzip && file_readable(path);
+}
+
+/* *dataset stays NULL if an optional part has neither file. */
+static int open_idx_part(clt_dataset **dataset, const data_spec *spec, const char *part,
+                         bool optional) {
+    char images[2 * DATA_PATH_BYTES], labels[2 * DATA_PATH_BYTES], names[2][64];
+    snprintf(names[0], sizeof names[0], "%s-images-idx3-ubyte", part);
+    snprintf(names[1], sizeof names[1], "%s-labels-idx1-ubyte", part);
+    bool has_images = find_file(images, spec->path, names[0], true);
+    bool has_labels = find_file(labels, spec->path, names[1], true);
+    if (optional && !has_images && !has_labels) return 0;
+    if (!has_images || !has_labels)
+        return run_error("--data %s: no readable file %s or %s.gz in '%s'", spec->text,
+                         names[has_images], names[has_images], spec->path);
+    clt_status status = clt_dataset_idx(dataset, images, labels);
+    return status < 0 ? library_error(status, "--data") : 0;
+}
+
+static int open_idx(data_parts *parts, const data_spec *spec) {
+    int code = open_idx_part(&parts->train, spec, "train", false);
+    return code ? code : open_idx_part(&parts->test, spec, "t10k", true);
+}
+
+static int open_cifar10(data_parts *parts, const data_spec *spec) {
+    char files[5][2 * DATA_PATH_BYTES], test[2 * DATA_PATH_BYTES], name[32];
+    const char *paths[5], *test_path = test;
+    int found = 0;
+    for (int i = 1; i <= 5; i++) {
+        snprintf(name, sizeof name, "data_batch_%d.bin", i);
+        if (find_file(files[found], spec->path, name, false)) paths[found] = files[found], found++;
+    }
+    if (!found)
+        return run_error(
+            "--data %s: none of data_batch_1.bin to data_batch_5.bin can be read in '%s'", spec->text,
+            spec->path);
+    clt_status status = clt_dataset_cifar10(&parts->train, paths, found);
+    if (status >= 0 && find_file(test, spec->path, "test_batch.bin", false))
+        status = clt_dataset_cifar10(&parts->test, &test_path, 1);
+    return status < 0 ? library_error(status, "--data") : 0;
+}
+
+static int open_csv(data_parts *parts, const data_spec *spec, bool regression) {
+    clt_csv_options options = spec->csv;
+    options.regression = spec->task < 0 ? regression : spec->task == 1;
+    clt_status status = clt_dataset_csv(&parts->train, spec->path, &options);
+    return status < 0 ? library_error(status, "--data") : 0;
+}
+
+static int open_single(data_parts *parts, const data_spec *spec, uint64_t seed) {
+    clt_status status = CLT_OK;
+    if (spec->source == DATA_DIGITS) {
+        status = clt_dataset_digits(&parts->train);
+    } else if (spec->source == DATA_NPY) {
+        status = clt_dataset_npy(&parts->train, spec->path, spec->path_y);
+    } else if (spec->source == DATA_SYNTHETIC) {
+        status = clt_dataset_synthetic(&parts->train, spec->shape, (int)spec->classes, spec->samples,
+                                       seed);
+    } else {
+        status = clt_dataset_synthetic_regression(&parts->train, spec->samples, spec->features,
+                                                  (float)spec->noise, seed);
+    }
+    return status < 0 ? library_error(status, "--data") : 0;
+}
+
+static int open_source(data_parts *parts, const data_spec *spec, bool regression, uint64_t seed) {
+    switch (spec->source) {
+    case DATA_IDX: return open_idx(parts, spec);
+    case DATA_CIFAR10: return open_cifar10(parts, spec);
+    case DATA_CSV: return open_csv(parts, spec, regression);
+    default: return open_single(parts, spec, seed);
+    }
+}
+
+/* What was read becomes `whole`, and two parts are made of it. */
+static int hold_out(data_parts *parts, const data_spec *spec, uint64_t seed) {
+    const double fractions[] = {1 - TEST_FRACTION, TEST_FRACTION};
+    clt_dataset *pair[2] = {NULL, NULL};
+    parts->whole = parts->train;
+    parts->train = NULL;
+    int64_t samples = clt_dataset_samples(parts->whole);
+    if (samples < 5)
+        return run_error(
+            "--data %s: %lld samples; at least 5 are needed to hold out a fifth for the test",
+            spec->text, (long long)samples);
+    clt_status status = clt_dataset_split(parts->whole, fractions, 2, seed, pair);
+    if (status < 0) return library_error(status, "--data");
+    parts->train = pair[0];
+    parts->test = pair[1];
+    return 0;
+}
+
+static int standardize_parts(data_parts *parts, const data_spec *spec) {
+    /* The training part last: the others are scaled by what it was before. */
+    clt_status status = clt_dataset_standardize(parts->test, parts->train);
+    if (status >= 0) status = clt_dataset_standardize(parts->train, parts->train);
+    if (status < 0) return library_error(status, "--data");
+    parts->standardized = true;
+    return 0;
+}
+
+int data_open(data_parts *parts, const data_spec *spec, bool regression, bool standardize,
+              uint64_t seed) {
+    *parts = (data_parts){0};
+    int code = open_source(parts, spec, regression, seed);
+    if (!code && !parts->test) code = hold_out(parts, spec, seed);
+    if (!code && standardize && (spec->source == DATA_CSV || spec->source == DATA_NPY))
+        code = standardize_parts(parts, spec);
+    if (code) data_close(parts);
+    return code;
+}
+
+void data_close(data_parts *parts) {
+    clt_dataset_destroy(parts->test);
+    clt_dataset_destroy(parts->train);
+    clt_dataset_destroy(parts->whole);
+    *parts = (data_parts){0};
+}

@@ -1,0 +1,188 @@
+#include "data_spec.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "message.h"
+#include "numbers.h"
+
+const char data_spec_help[] =
+    "  digits                                 8x8 hand-written digits, 10 classes, built in\n"
+    "  idx:DIR                                MNIST's files train-*-ubyte[.gz], t10k-*-ubyte[.gz]\n"
+    "  cifar10:DIR                            data_batch_1.bin ... data_batch_5.bin, test_batch.bin\n"
+    "  csv:FILE[,label=C][,skip=N][,header=0|1][,regression=0|1][,separator=S]\n"
+    "                                         a table after N lines; C is the label's column, by name\n"
+    "                                         or index from 0 (default: the last); S is a character\n"
+    "                                         or 'tab'\n"
+    "  npy:X.npy,Y.npy                        whole numbers in Y are classes, others are targets\n"
+    "  synthetic:SHAPE[,classes=K][,n=N]      noisy prototypes; SHAPE such as 3x32x32\n"
+    "  synthetic-regression:NxD[,noise=S]     N samples of D features, a linear target\n";
+
+/* One form of a SPEC. `rest` is what follows the colon, to be cut up at will. */
+typedef struct source_form {
+    const char *name;
+    data_source source;
+    const char *expected;
+    bool (*parse)(data_spec *spec, char *rest);
+} source_form;
+
+static bool copy_text(char *to, size_t capacity, const char *from) {
+    size_t length = strlen(from);
+    if (length == 0 || length >= capacity) return false;
+    memcpy(to, from, length + 1);
+    return true;
+}
+
+/* Cuts the text at the next comma; NULL at its end. */
+static char *next_part(char **rest) {
+    char *part = *rest;
+    if (!part) return NULL;
+    char *comma = strchr(part, ',');
+    if (comma) *comma = '\0';
+    *rest = comma ? comma + 1 : NULL;
+    return part;
+}
+
+/* The value of "key=value" if the part has that key. */
+static const char *value_of(const char *part, const char *key) {
+    size_t length = strlen(key);
+    return strncmp(part, key, length) == 0 && part[length] == '=' ? part + length + 1 : NULL;
+}
+
+static bool parse_switch(const char *value, bool *on) {
+    *on = value[0] == '1';
+    return (value[0] == '0' || value[0] == '1') && value[1] == '\0';
+}
+
+static bool parse_nothing(data_spec *spec, char *rest) {
+    (void)spec;
+    return rest == NULL;
+}
+
+static bool parse_folder(data_spec *spec, char *rest) {
+    return rest && copy_text(spec->path, sizeof spec->path, rest);
+}
+
+static bool parse_separator(data_spec *spec, const char *value) {
+    bool tab = strcmp(value, "tab") == 0;
+    spec->csv.separator = tab ? '\t' : value[0];
+    return tab || (value[0] && !value[1]);
+}
+
+static bool parse_csv_option(data_spec *spec, const char *part) {
+    const char *value;
+    bool on;
+    int64_t number;
+    if ((value = value_of(part, "label"))) {
+        spec->csv.label = spec->label;
+        return copy_text(spec->label, sizeof spec->label, value);
+    }
+    if ((value = value_of(part, "skip"))) {
+        if (!number_whole(value, 0, INT_MAX, &number)) return false;
+        spec->csv.skip_lines = (int)number;
+        return true;
+    }
+    if ((value = value_of(part, "header"))) {
+        if (!parse_switch(value, &on)) return false;
+        spec->csv.header = on;
+        spec->csv.no_header = !on;
+        return true;
+    }
+    if ((value = value_of(part, "regression"))) {
+        if (!parse_switch(value, &on)) return false;
+        spec->task = on;
+        return true;
+    }
+    return (value = value_of(part, "separator")) && parse_separator(spec, value);
+}
+
+static bool parse_csv(data_spec *spec, char *rest) {
+    char *part = next_part(&rest);
+    if (!part || !copy_text(spec->path, sizeof spec->path, part)) return false;
+    while ((part = next_part(&rest)))
+        if (!parse_csv_option(spec, part)) return false;
+    return true;
+}
+
+static bool parse_npy(data_spec *spec, char *rest) {
+    char *x = next_part(&rest), *y = next_part(&rest);
+    return x && y && !rest && copy_text(spec->path, sizeof spec->path, x) &&
+           copy_text(spec->path_y, sizeof spec->path_y, y);
+}
+
+static bool parse_synthetic(data_spec *spec, char *rest) {
+    const char *value;
+    char *part = next_part(&rest);
+    spec->classes = 10;
+    spec->samples = 4096;
+    /* One dimension is left for the batch. */
+    spec->shape.rank = part ? number_sizes(part, 'x', spec->shape.dims, CLT_MAX_RANK - 1) : 0;
+    if (!spec->shape.rank) return false;
+    while ((part = next_part(&rest))) {
+        if ((value = value_of(part, "classes"))) {
+            if (!number_whole(value, 2, INT_MAX, &spec->classes)) return false;
+        } else if (!(value = value_of(part, "n")) ||
+                   !number_whole(value, 1, INT64_MAX, &spec->samples)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool parse_synthetic_regression(data_spec *spec, char *rest) {
+    const char *value;
+    int64_t sizes[2];
+    char *part = next_part(&rest);
+    if (!part || number_sizes(part, 'x', sizes, 2) != 2) return false;
+    spec->samples = sizes[0];
+    spec->features = sizes[1];
+    while ((part = next_part(&rest)))
+        if (!(value = value_of(part, "noise")) || !number_real(value, &spec->noise) ||
+            spec->noise < 0)
+            return false;
+    return true;
+}
+
+static const source_form forms[] = {
+    {"digits", DATA_DIGITS, "digits and nothing after it", parse_nothing},
+    {"idx", DATA_IDX, "idx:DIR with a folder of MNIST's files", parse_folder},
+    {"cifar10", DATA_CIFAR10, "cifar10:DIR with a folder of data_batch_1.bin and so on",
+     parse_folder},
+    {"csv", DATA_CSV,
+     "csv:FILE[,label=C][,skip=N][,header=0|1][,regression=0|1][,separator=S], "
+     "such as csv:iris.csv,skip=1,label=4",
+     parse_csv},
+    {"npy", DATA_NPY, "npy:X.npy,Y.npy", parse_npy},
+    {"synthetic", DATA_SYNTHETIC,
+     "synthetic:SHAPE[,classes=K][,n=N], such as synthetic:3x32x32,classes=10,n=4096 "
+     "(K is 2 at least, N and SHAPE's 1 to 7 sizes 1 at least)",
+     parse_synthetic},
+    {"synthetic-regression", DATA_SYNTHETIC_REGRESSION,
+     "synthetic-regression:NxD[,noise=S], such as synthetic-regression:10000x10,noise=0.1",
+     parse_synthetic_regression},
+};
+
+static int refuse_source(const char *text) {
+    return usage_error(
+        "--data '%s': expected digits, idx:DIR, cifar10:DIR, csv:FILE, npy:X.npy,Y.npy, "
+        "synthetic:SHAPE or synthetic-regression:NxD",
+        text);
+}
+
+int data_spec_parse(data_spec *spec, const char *text) {
+    char copy[2 * DATA_PATH_BYTES];
+    *spec = (data_spec){.text = text, .task = -1};
+    if (strlen(text) >= sizeof copy)
+        return usage_error("--data: more than %zu characters", sizeof copy - 1);
+    memcpy(copy, text, strlen(text) + 1);
+    char *rest = strchr(copy, ':');
+    if (rest) *rest++ = '\0';
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        if (strcmp(copy, forms[i].name) != 0) continue;
+        spec->source = forms[i].source;
+        if (forms[i].parse(spec, rest)) return 0;
+        return usage_error("--data '%s': expected %s", text, forms[i].expected);
+    }
+    return refuse_source(text);
+}

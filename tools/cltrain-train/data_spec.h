@@ -1,0 +1,56 @@
+/*
+ * --data SPEC: reading the text, and opening what it names.
+ */
+#ifndef CLTRAIN_TRAIN_DATA_SPEC_H
+#define CLTRAIN_TRAIN_DATA_SPEC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <cltrain/data.h>
+
+#define DATA_PATH_BYTES 4096
+
+typedef enum data_source {
+    DATA_DIGITS,
+    DATA_IDX,
+    DATA_CIFAR10,
+    DATA_CSV,
+    DATA_NPY,
+    DATA_SYNTHETIC,
+    DATA_SYNTHETIC_REGRESSION
+} data_source;
+
+typedef struct data_spec {
+    data_source source;
+    const char *text;           /* the whole SPEC, borrowed */
+    char path[DATA_PATH_BYTES]; /* idx, cifar10: folder; csv, npy: file */
+    char path_y[DATA_PATH_BYTES];
+    char label[256];
+    clt_csv_options csv; /* its label points into this struct or is NULL */
+    int task;            /* csv: 1 regression, 0 classes, -1 as the model wants */
+    clt_shape shape;
+    int64_t classes, samples, features;
+    double noise;
+} data_spec;
+
+/* Returns 0, or EXIT_USAGE after saying what was expected. Opens nothing. `spec` must stay where it
+ * is. */
+int data_spec_parse(data_spec *spec, const char *text);
+
+/* Every form of a SPEC with a line of explanation, for --help. */
+extern const char data_spec_help[];
+
+typedef struct data_parts {
+    clt_dataset *whole, *train, *test; /* whole is NULL where files bring a test part */
+    bool standardized;
+} data_parts;
+
+/* Opens the data; where it has no test part of its own, a fifth is held out by `seed`. Tables (csv,
+ * npy) are standardized on the training part if `standardize`. `regression` says what the model
+ * wants of a csv. Returns 0, or EXIT_FAILED after saying what went wrong; `parts` is then empty. */
+int data_open(data_parts *parts, const data_spec *spec, bool regression, bool standardize,
+              uint64_t seed);
+void data_close(data_parts *parts);
+
+#endif

@@ -1,0 +1,62 @@
+#include "devices.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include <cltrain/device.h>
+
+#include "message.h"
+
+static const char *type_name(clt_device_type type) {
+    static const char *const names[] = {"gpu", "accelerator", "cpu", "other"};
+    return type >= CLT_DEVICE_GPU && type <= CLT_DEVICE_OTHER ? names[type] : "other";
+}
+
+static double gibibytes(uint64_t bytes) {
+    return (double)bytes / (1 << 30);
+}
+
+static void print_text(const clt_device_info *infos, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const clt_device_info *d = &infos[i];
+        printf("%zu  %-11s %s\n", i, type_name(d->type), d->name);
+        printf("     id        %s\n", d->id);
+        printf("     platform  %s, %s\n", d->platform, d->cl_version);
+        printf("     driver    %s\n", d->driver);
+        printf("     units     %u", d->compute_units);
+        if (d->clock_mhz) printf(" at %u MHz", d->clock_mhz);
+        printf("\n     memory    %.1f GiB%s, largest buffer %.1f GiB\n", gibibytes(d->memory_bytes),
+               d->unified_memory ? " shared with the host" : "", gibibytes(d->max_buffer_bytes));
+        if (d->unusable[0]) printf("     unusable  %s\n", d->unusable);
+    }
+}
+
+static void print_json(const clt_device_info *infos, size_t count) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++) {
+        const clt_device_info *d = &infos[i];
+        json_t *row = json_pack(
+            "{s:I, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:s?}",
+            "index", (json_int_t)i, "id", d->id, "type", type_name(d->type), "name", d->name,
+            "vendor", d->vendor, "platform", d->platform, "driver", d->driver,
+            "memory_bytes", (json_int_t)d->memory_bytes, "compute_units", (json_int_t)d->compute_units,
+            "unusable", d->unusable[0] ? d->unusable : NULL);
+        json_array_append_new(list, row);
+    }
+    json_t *object = json_pack("{s:o}", "devices", list);
+    json_dumpf(object, stdout, JSON_INDENT(2));
+    putchar('\n');
+    json_decref(object);
+}
+
+int devices_print(bool json) {
+    clt_device_info *infos = NULL;
+    size_t count = 0;
+    clt_status status = clt_device_enumerate(&infos, &count);
+    if (status < 0) return library_error(status, "listing devices");
+    if (json) print_json(infos, count);
+    else print_text(infos, count);
+    clt_device_infos_free(infos);
+    if (count == 0) return run_error("no OpenCL device: %s", clt_error_detail());
+    return fflush(stdout) ? run_error("stdout cannot be written") : 0;
+}

@@ -1,0 +1,82 @@
+/*
+ * cltrain-train: trains a model on a data set, tests it, reports, saves and resumes.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include <cltrain/cltrain.h>
+
+#include "data_spec.h"
+#include "devices.h"
+#include "message.h"
+#include "options.h"
+#include "recipe.h"
+#include "report.h"
+#include "run.h"
+#include "task.h"
+
+static void announce(const report *r) {
+    message_line("%s (%lld parameter%s) on %s (%lld training and %lld test samples) with %s",
+                 r->options->model, (long long)r->parameters, PLURAL(r->parameters), r->options->data,
+                 (long long)r->train_samples, (long long)r->test_samples, r->device->name);
+}
+
+static int print_report(const report *r) {
+    message_wipe();
+    bool done = r->options->json ? report_print_json(r, stdout) : report_print_text(r, stdout);
+    return done ? 0 : run_error("stdout cannot be written");
+}
+
+static int train_on(const options *given, const data_parts *data, const task *made,
+                    clt_device *device) {
+    report result = {
+        .options = given,
+        .device = clt_device_get_info(device),
+        .classification = made->classification,
+        .standardized = data->standardized,
+        .parameters = clt_graph_parameter_count(made->graph),
+        .train_samples = clt_dataset_samples(data->train),
+        .test_samples = clt_dataset_samples(data->test),
+        .train = report_no_metrics(),
+        .test = report_no_metrics(),
+        .samples_per_second = NAN,
+        .first_step_seconds = NAN,
+        .total_seconds = NAN,
+    };
+    announce(&result);
+    int code = run_training(&result, given, data, made, device);
+    if (code == EXIT_FAILED) return code;
+    int printed = print_report(&result);
+    return code ? code : printed;
+}
+
+static int train(options *given) {
+    data_parts data = {0};
+    task made = {0};
+    clt_device *device = NULL;
+    int code = data_open(&data, &given->data_spec, task_wants_regression(given),
+                         !given->no_standardize, given->seed);
+    if (!code) code = recipe_complete(given, clt_dataset_samples(data.train));
+    if (!code) code = task_build(&made, given, &data);
+    if (!code) {
+        clt_status status = clt_device_open(&device, given->device);
+        code = status < 0 ? library_error(status, "opening a device") : 0;
+    }
+    if (!code) code = train_on(given, &data, &made, device);
+    task_free(&made);
+    clt_device_close(device);
+    data_close(&data);
+    return code;
+}
+
+int main(int argc, char **argv) {
+    options given;
+    int code = options_parse(&given, argc, argv);
+    if (code) return code;
+    message_start(given.quiet ? -1 : given.verbose);
+    if (given.list_devices) return devices_print(given.json);
+    if (!given.help && !given.version) return train(&given);
+    if (given.help) options_print_help(stdout);
+    else printf(PROGRAM " %s\n", clt_version());
+    return fflush(stdout) ? run_error("stdout cannot be written") : 0;
+}

@@ -1,0 +1,87 @@
+#include "message.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+static int verbosity;
+/* A transient line stands on the terminal. Messages of the library come from its threads too. */
+static atomic_bool line_open;
+
+/* One write each, so that lines of several threads do not mix. */
+static void print_line(const char *prefix, const char *text) {
+    const char *erase = atomic_exchange(&line_open, false) ? "\r\033[K" : "";
+    fprintf(stderr, "%s%s%s\n", erase, prefix, text);
+}
+
+static void print_format(const char *prefix, const char *format, va_list arguments) {
+    char text[4096];
+    vsnprintf(text, sizeof text, format, arguments);
+    print_line(prefix, text);
+}
+
+int usage_error(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    print_format(PROGRAM ": ", format, arguments);
+    va_end(arguments);
+    print_line("", "Try '" PROGRAM " --help'.");
+    return EXIT_USAGE;
+}
+
+int run_error(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    print_format(PROGRAM ": ", format, arguments);
+    va_end(arguments);
+    return EXIT_FAILED;
+}
+
+int library_error(clt_status status, const char *doing) {
+    const char *detail = clt_error_detail();
+    return run_error("%s: %s", doing, detail[0] ? detail : clt_status_message(status));
+}
+
+void warning(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    if (verbosity >= 0) print_format(PROGRAM ": warning: ", format, arguments);
+    va_end(arguments);
+}
+
+void message_line(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    if (verbosity >= 0) print_format("", format, arguments);
+    va_end(arguments);
+}
+
+void message_transient(const char *text) {
+    if (verbosity < 0) return;
+    atomic_store(&line_open, true);
+    fprintf(stderr, "\r\033[K%s", text);
+    fflush(stderr);
+}
+
+void message_wipe(void) {
+    if (atomic_exchange(&line_open, false)) fputs("\r\033[K", stderr);
+    fflush(stderr);
+}
+
+static void print_log(clt_log_level level, const char *text, void *user) {
+    (void)user;
+    static const char *const prefixes[] = {"error: ", "warning: ", "", "debug: "};
+    print_line(level <= CLT_LOG_DEBUG ? prefixes[level] : "", text);
+}
+
+void message_start(int wanted) {
+    static const clt_log_level levels[] = {CLT_LOG_ERROR, CLT_LOG_WARNING, CLT_LOG_INFO,
+                                           CLT_LOG_DEBUG};
+    verbosity = wanted < -1 ? -1 : wanted > 2 ? 2 : wanted;
+    clt_log_set(print_log, levels[verbosity + 1], NULL);
+}
+
+bool message_quiet(void) {
+    return verbosity < 0;
+}

@@ -1,0 +1,40 @@
+/*
+ * What the program says on stderr, and its exit codes.
+ */
+#ifndef CLTRAIN_TRAIN_MESSAGE_H
+#define CLTRAIN_TRAIN_MESSAGE_H
+
+#include <stdbool.h>
+
+#include <cltrain/cltrain.h>
+
+#define PROGRAM "cltrain-train"
+#define PLURAL(count) ((count) == 1 ? "" : "s")
+
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 /* + the signal */ };
+
+/* "cltrain-train: …" and where help is; returns EXIT_USAGE. */
+int usage_error(const char *format, ...) CLT_PRINTF(1, 2);
+
+/* "cltrain-train: …"; returns EXIT_FAILED. */
+int run_error(const char *format, ...) CLT_PRINTF(1, 2);
+
+/* "cltrain-train: doing: the library's detail of its last error"; returns EXIT_FAILED. */
+int library_error(clt_status status, const char *doing);
+
+/* "cltrain-train: warning: …" */
+void warning(const char *format, ...) CLT_PRINTF(1, 2);
+
+/* A plain line, unless the program was told to be quiet. */
+void message_line(const char *format, ...) CLT_PRINTF(1, 2);
+
+/* A line that the next one overwrites, for terminals. */
+void message_transient(const char *text);
+/* Wipes it away, if one stands there: before stdout is written to. */
+void message_wipe(void);
+
+/* verbosity -1: errors alone; 0: progress and warnings; 1: what the library tells; 2: all of it. */
+void message_start(int verbosity);
+bool message_quiet(void);
+
+#endif

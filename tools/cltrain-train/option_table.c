@@ -1,0 +1,94 @@
+#include "option_table.h"
+
+#include "options.h"
+
+#define AT(field) offsetof(options, field)
+
+/* In the order of clt_optimizer and clt_schedule. */
+static const char *const optimizers[] = {"sgd", "adam", "adamw", NULL};
+static const char *const schedules[] = {"constant", "step", "cosine", NULL};
+
+const option_row option_rows[] = {
+    {OPTION_HEADING, .help = "Data:"},
+    {OPTION_TEXT, 'd', "data", "SPEC", AT(data), .help = "what to train on; required, see below"},
+    {OPTION_FLAG, 0, "no-standardize", NULL, AT(no_standardize),
+     .help = "csv, npy: leave the features as they are (default: mean 0 and\n"
+             "standard deviation 1 on the training part)"},
+
+    {OPTION_HEADING, .help = "Length:"},
+    {OPTION_WHOLE, 'e', "epochs", "N", AT(epochs), .low = 0,
+     .help = "passes over the training part, those before --resume among\n"
+             "them (default 10; 0 evaluates only)"},
+    {OPTION_WHOLE, 0, "steps", "N", AT(steps), .low = 1,
+     .help = "stop after N updates, those before --resume among them,\n"
+             "whatever --epochs says"},
+    {OPTION_WHOLE, 0, "stop-after", "N", AT(stop_after), .low = 1,
+     .help = "stop when N epochs are done, while the schedule is one of\n"
+             "--epochs; --resume goes on from there"},
+    {OPTION_WHOLE, 'b', "batch", "N", AT(batch), .low = 1,
+     .help = "samples a step (default: see below)"},
+    {OPTION_WHOLE, 0, "accumulate", "N", AT(accumulate), .low = 1,
+     .help = "batches whose gradients are averaged for one update (default 1)"},
+    {OPTION_SEED, 's', "seed", "N", AT(seed),
+     .help = "of the first values, of the order, and of what is held out\n"
+             "for the test (default 0)"},
+
+    {OPTION_HEADING, .help = "Optimizer:"},
+    {OPTION_CHOICE, 'o', "optimizer", "NAME", AT(optimizer), .choices = optimizers,
+     .help = "sgd, adam or adamw (default: see below)"},
+    {OPTION_POSITIVE, 0, "lr", "X", AT(lr),
+     .help = "learning rate (default: see below; with --optimizer sgd 0.01,\n"
+             "with adam and adamw 0.001)"},
+    {OPTION_FRACTION, 0, "momentum", "X", AT(momentum), .help = "of sgd"},
+    {OPTION_FLAG, 0, "nesterov", NULL, AT(nesterov), .help = "Nesterov's momentum"},
+    {OPTION_NOT_NEGATIVE, 0, "weight-decay", "X", AT(weight_decay),
+     .help = "decoupled with adamw (default 0, adamw 0.01)"},
+    {OPTION_CHOICE, 0, "schedule", "NAME", AT(schedule), .choices = schedules,
+     .help = "of the learning rate: constant, step, or cosine over the whole\n"
+             "run (default: see below, else constant)"},
+    {OPTION_WHOLE, 0, "warmup", "N", AT(warmup), .low = 0,
+     .help = "updates over which the learning rate rises to --lr"},
+    {OPTION_WHOLE, 0, "decay-steps", "N", AT(decay_steps), .low = 1,
+     .help = "step: updates between decays (default: a third of the run)"},
+    {OPTION_POSITIVE, 0, "decay-factor", "X", AT(decay_factor),
+     .help = "step: what --lr is multiplied by (default 0.1)"},
+    {OPTION_NOT_NEGATIVE, 0, "min-lr", "X", AT(min_lr),
+     .help = "cosine: where it ends (default 0)"},
+    {OPTION_NOT_NEGATIVE, 0, "clip-norm", "X", AT(clip_norm),
+     .help = "largest 2-norm of all gradients together"},
+    {OPTION_NOT_NEGATIVE, 0, "clip-value", "X", AT(clip_value),
+     .help = "largest gradient of a value"},
+
+    {OPTION_HEADING, .help = "Device:"},
+    {OPTION_TEXT, 0, "device", "NAME", AT(device),
+     .help = "index, cpu, gpu, accelerator, pci:..., uuid:..., or a part of\n"
+             "its name, vendor or platform (default: $CLTRAIN_DEVICE, else\n"
+             "the fastest class present)"},
+    {OPTION_FLAG, 0, "list-devices", NULL, AT(list_devices),
+     .help = "list what --device can choose from, and exit"},
+
+    {OPTION_HEADING, .help = "Files:"},
+    {OPTION_TEXT, 0, "save", "FILE", AT(save),
+     .help = "checkpoint (safetensors), replaced after each epoch, at the\n"
+             "end, and on Ctrl-C"},
+    {OPTION_WHOLE, 0, "save-every", "N", AT(save_every), .low = 1,
+     .help = "save after every N updates instead of each epoch"},
+    {OPTION_TEXT, 0, "resume", "FILE", AT(resume),
+     .help = "go on from a checkpoint; a file of weights alone gives the\n"
+             "first values"},
+    {OPTION_TEXT, 0, "export", "FILE", AT(export_to),
+     .help = "the weights alone, at the end: what PyTorch's load_state_dict\n"
+             "takes"},
+    {OPTION_TEXT, 0, "log", "FILE", AT(log),
+     .help = "one JSON object a line, as training goes on; --resume appends"},
+
+    {OPTION_HEADING, .help = "Output:"},
+    {OPTION_FLAG, 0, "json", NULL, AT(json), .help = "one JSON object on stdout at the end"},
+    {OPTION_FLAG, 'q', "quiet", NULL, AT(quiet), .help = "no progress and no warnings on stderr"},
+    {OPTION_COUNTER, 'v', "verbose", NULL, AT(verbose),
+     .help = "what the library does, on stderr; twice: all of it"},
+    {OPTION_FLAG, 'h', "help", NULL, AT(help), .help = "this text"},
+    {OPTION_FLAG, 'V', "version", NULL, AT(version), .help = "the version"},
+};
+
+const int option_row_count = sizeof option_rows / sizeof option_rows[0];

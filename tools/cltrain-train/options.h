@@ -1,0 +1,54 @@
+/*
+ * The command line.
+ */
+#ifndef CLTRAIN_TRAIN_OPTIONS_H
+#define CLTRAIN_TRAIN_OPTIONS_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cltrain/train.h>
+
+#include "data_spec.h"
+#include "models.h"
+
+/* Not given: whole numbers and choices have UNSET, numbers NaN, texts NULL. */
+#define OPTION_UNSET (-1)
+
+typedef struct options {
+    const char *model;
+    model_spec model_spec;
+    const char *data;
+    data_spec data_spec;
+    bool no_standardize;
+
+    int64_t epochs, steps, stop_after, batch, accumulate;
+    int64_t seed;
+
+    int optimizer; /* clt_optimizer */
+    double lr, momentum, weight_decay;
+    bool nesterov;
+    int schedule; /* clt_schedule */
+    int64_t warmup, decay_steps;
+    double decay_factor, min_lr;
+    double clip_norm, clip_value;
+
+    const char *device;
+    const char *save, *resume, *export_to, *log;
+    int64_t save_every;
+
+    bool json, list_devices, quiet, help, version;
+    int verbose; /* how often given */
+} options;
+
+/* Reads the command line and both SPECs in it. Returns 0, or EXIT_USAGE after saying what was
+ * expected. With --help, --version or --list-devices MODEL and --data may be missing. `options`
+ * must stay where it is. */
+int options_parse(options *options, int argc, char **argv);
+
+/* --help. */
+void options_print_help(FILE *file);
+
+#endif

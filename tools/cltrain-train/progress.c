@@ -1,0 +1,121 @@
+#include "progress.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "message.h"
+#include "system.h"
+
+#define BAR_SECONDS 0.4
+#define LOG_SECONDS 2.0
+#define LINE_SECONDS 10.0
+#define BAR_MIN 8
+#define BAR_MAX 30
+
+void progress_start(progress *p, int64_t first_step, int64_t total_steps, int64_t epochs,
+                    bool logged) {
+    double now = now_seconds();
+    *p = (progress){.terminal = terminal_present(),
+                    .first_step = first_step,
+                    .total_steps = total_steps,
+                    .epochs = epochs,
+                    .start = now};
+    p->wanted = logged || !message_quiet();
+    p->interval = p->terminal && !message_quiet() ? BAR_SECONDS : logged ? LOG_SECONDS : LINE_SECONDS;
+    p->next_look = now + p->interval;
+    p->next_line = now + LINE_SECONDS;
+}
+
+bool progress_due(const progress *p) {
+    return p->wanted && now_seconds() >= p->next_look;
+}
+
+void progress_time_text(double seconds, char *text, int bytes) {
+    if (!(seconds >= 0 && seconds < 1e9)) {
+        snprintf(text, (size_t)bytes, "?");
+        return;
+    }
+    long long whole = llround(seconds), hours = whole / 3600, minutes = whole / 60 % 60;
+    if (hours) snprintf(text, (size_t)bytes, "%lld:%02lld:%02lld", hours, minutes, whole % 60);
+    else snprintf(text, (size_t)bytes, "%lld:%02lld", minutes, whole % 60);
+}
+
+/* "epoch 3/30", or "step 120/1000" where steps are what counts. */
+static int place_text(const progress *p, int64_t epoch, int64_t step, char *text, size_t bytes) {
+    if (p->epochs)
+        return snprintf(text, bytes, "epoch %lld/%lld", (long long)epoch, (long long)p->epochs);
+    return snprintf(text, bytes, "step %lld/%lld", (long long)step, (long long)p->total_steps);
+}
+
+static double fraction_done(const progress *p, int64_t step) {
+    double done = p->total_steps > 0 ? (double)step / (double)p->total_steps : 0;
+    return done < 0 ? 0 : done > 1 ? 1 : done;
+}
+
+static double seconds_left(const progress *p, int64_t step, double now) {
+    int64_t done = step - p->first_step;
+    return done > 0 ? (now - p->start) / (double)done * (double)(p->total_steps - step) : NAN;
+}
+
+static void draw_bar(char *text, int width, double fraction) {
+    int filled = (int)(fraction * width);
+    memset(text, ' ', (size_t)width);
+    memset(text, '=', (size_t)filled);
+    if (filled < width) text[filled] = '>';
+    text[width] = '\0';
+}
+
+/* The bar takes what the figures leave of the line; on a narrow terminal there is none. */
+static void show_bar(const char *place, const char *figures, double fraction) {
+    char line[512], bar[BAR_MAX + 1];
+    int columns = terminal_columns();
+    int room = columns - 1 - (int)strlen(place) - (int)strlen(figures) - 9;
+    int width = room > BAR_MAX ? BAR_MAX : room;
+    if (width >= BAR_MIN) {
+        draw_bar(bar, width, fraction);
+        snprintf(line, sizeof line, "%s [%s] %3.0f%% %s", place, bar, floor(100 * fraction), figures);
+    } else {
+        snprintf(line, sizeof line, "%s %3.0f%% %s", place, floor(100 * fraction), figures);
+    }
+    if (columns <= (int)strlen(line)) line[columns - 1] = '\0';
+    message_transient(line);
+}
+
+void progress_show(progress *p, int64_t epoch, int64_t step, double loss, double samples_per_second) {
+    char place[64], figures[160], left[32];
+    double now = now_seconds(), fraction = fraction_done(p, step);
+    p->next_look = now + p->interval;
+    if (message_quiet() || (!p->terminal && now < p->next_line)) return;
+    p->next_line = now + LINE_SECONDS;
+    place_text(p, epoch, step, place, sizeof place);
+    progress_time_text(seconds_left(p, step, now), left, sizeof left);
+    snprintf(figures, sizeof figures, " loss %.4f  %.*f samples/s  %s left", loss,
+             samples_per_second < 100, samples_per_second, left);
+    if (p->terminal) show_bar(place, figures, fraction);
+    else message_line("%s %3.0f%% %s", place, floor(100 * fraction), figures);
+}
+
+static void metrics_text(const char *part, const clt_metrics *metrics, bool classification,
+                         char *text, size_t bytes) {
+    text[0] = '\0';
+    if (metrics->samples == 0) return;
+    /* A regression's loss is its mean squared error. */
+    if (classification)
+        snprintf(text, bytes, "  %sloss %.4f accuracy %.4f", part, metrics->loss, metrics->accuracy);
+    else
+        snprintf(text, bytes, "  %sloss %.6g", part, metrics->loss);
+}
+
+void progress_epoch(const progress *p, const report *r) {
+    char place[64], train[96], test[96], rate[48] = "";
+    if (p->epochs) place_text(p, r->epochs, r->steps, place, sizeof place);
+    else snprintf(place, sizeof place, "epoch %lld, step %lld/%lld", (long long)r->epochs,
+                  (long long)r->steps, (long long)p->total_steps);
+    metrics_text("", &r->train, r->classification, train, sizeof train);
+    metrics_text("test ", &r->test, r->classification, test, sizeof test);
+    if (isfinite(r->samples_per_second))
+        snprintf(rate, sizeof rate, "  %.*f samples/s", r->samples_per_second < 100,
+                 r->samples_per_second);
+    message_line("%s%s%s%s", place, train, test, rate);
+}

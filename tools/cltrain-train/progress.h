@@ -1,0 +1,37 @@
+/*
+ * Progress on stderr: on a terminal a bar that is overwritten, elsewhere plain lines.
+ */
+#ifndef CLTRAIN_TRAIN_PROGRESS_H
+#define CLTRAIN_TRAIN_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "report.h"
+
+typedef struct progress {
+    bool terminal, wanted;
+    int64_t first_step, total_steps; /* where this run began, where it will end */
+    int64_t epochs;                  /* of the whole run; 0 where it is counted in steps */
+    double interval;                 /* seconds between looks at the metrics */
+    double start, next_look, next_line;
+} progress;
+
+/* `logged`: looks are wanted for --log even where nothing is shown. */
+void progress_start(progress *progress, int64_t first_step, int64_t total_steps, int64_t epochs,
+                    bool logged);
+
+/* Is it time for a look at the metrics? Looks wait for the device: a few a second at most. */
+bool progress_due(const progress *progress);
+
+/* Shows a look and sets the time of the next. */
+void progress_show(progress *progress, int64_t epoch, int64_t step, double loss,
+                   double samples_per_second);
+
+/* An epoch's line, which stays. */
+void progress_epoch(const progress *progress, const report *report);
+
+/* "0:42", "3:05:10" */
+void progress_time_text(double seconds, char *text, int bytes);
+
+#endif

@@ -1,0 +1,177 @@
+#include "recipe.h"
+
+#include "message.h"
+#include "option_table.h"
+
+/* batch 0: by the size of the data, see choose_batch. */
+typedef struct recipe {
+    clt_optimizer optimizer;
+    double lr, momentum, weight_decay;
+    bool nesterov;
+    clt_schedule schedule;
+    int64_t batch;
+} recipe;
+
+/* In the order of model_id. The schedules are constant, so that a run may be prolonged with a larger
+ * --epochs; resnet18 is the exception, as its usual recipe for CIFAR lives from the cosine. */
+static const recipe recipes[] = {
+    [MODEL_LINEAR] = {CLT_SGD, .lr = 0.01, .momentum = 0.9},
+    [MODEL_LOGISTIC] = {CLT_ADAM, .lr = 0.01},
+    [MODEL_MLP] = {CLT_ADAMW, .lr = 1e-3, .weight_decay = 0.01, .batch = 64},
+    [MODEL_CONVNET] = {CLT_ADAMW, .lr = 1e-3, .weight_decay = 0.01, .batch = 64},
+    [MODEL_RESNET18] = {CLT_SGD, .lr = 0.1, .momentum = 0.9, .weight_decay = 5e-4, .nesterov = true,
+                        .schedule = CLT_SCHEDULE_COSINE, .batch = 128},
+};
+
+static const char *const optimizer_names[] = {"sgd", "adam", "adamw"};
+static const char *const schedule_names[] = {"constant", "step", "cosine"};
+
+const char *recipe_optimizer_name(int optimizer) {
+    return optimizer_names[optimizer];
+}
+
+const char *recipe_schedule_name(int schedule) {
+    return schedule_names[schedule];
+}
+
+/* Tiny models are bound by the number of steps: a hundred or so an epoch are enough for them. */
+static int64_t choose_batch(int64_t train_samples) {
+    int64_t batch = 64;
+    while (batch < 1024 && batch * 128 < train_samples) batch *= 2;
+    return batch;
+}
+
+/* What an optimizer starts from when it was chosen by name, rather than by the model. */
+static recipe plain_recipe(clt_optimizer optimizer) {
+    return (recipe){.optimizer = optimizer, .lr = optimizer == CLT_SGD ? 0.01 : 1e-3,
+                    .weight_decay = optimizer == CLT_ADAMW ? 0.01 : 0};
+}
+
+static void whole_default(int64_t *value, int64_t standard) {
+    if (*value == OPTION_UNSET) *value = standard;
+}
+
+static void real_default(double *value, double standard) {
+    if (isnan(*value)) *value = standard;
+}
+
+static int check_optimizer(const options *given) {
+    bool sgd = given->optimizer == CLT_SGD;
+    if (!sgd && !isnan(given->momentum))
+        return usage_error("--momentum is of --optimizer sgd, not of %s",
+                           optimizer_names[given->optimizer]);
+    if (!sgd && given->nesterov)
+        return usage_error("--nesterov is of --optimizer sgd, not of %s",
+                           optimizer_names[given->optimizer]);
+    return 0;
+}
+
+static int check_schedule(const options *given) {
+    bool step = given->schedule == CLT_SCHEDULE_STEP;
+    if (!step && (given->decay_steps != OPTION_UNSET || !isnan(given->decay_factor)))
+        return usage_error("--decay-steps and --decay-factor need --schedule step");
+    if (given->schedule != CLT_SCHEDULE_COSINE && !isnan(given->min_lr))
+        return usage_error("--min-lr needs --schedule cosine");
+    return 0;
+}
+
+static int complete_optimizer(options *given, const recipe *model) {
+    recipe base =
+        given->optimizer == OPTION_UNSET ? *model : plain_recipe((clt_optimizer)given->optimizer);
+    given->optimizer = (int)base.optimizer;
+    int code = check_optimizer(given);
+    if (code) return code;
+    real_default(&given->lr, base.lr);
+    real_default(&given->momentum, base.momentum);
+    real_default(&given->weight_decay, base.weight_decay);
+    if (given->nesterov && given->momentum == 0)
+        return usage_error("--nesterov needs --momentum above 0");
+    given->nesterov = given->nesterov || (base.nesterov && given->momentum > 0);
+    return 0;
+}
+
+static int complete_schedule(options *given, const recipe *model, int64_t train_samples) {
+    if (given->schedule == OPTION_UNSET) given->schedule = (int)model->schedule;
+    int code = check_schedule(given);
+    if (code) return code;
+    int64_t total = recipe_total_steps(given, train_samples);
+    whole_default(&given->warmup, 0);
+    whole_default(&given->decay_steps, total > 3 ? total / 3 : 1);
+    real_default(&given->decay_factor, 0.1);
+    real_default(&given->min_lr, 0);
+    if (given->schedule == CLT_SCHEDULE_COSINE && given->min_lr > given->lr)
+        return usage_error("--min-lr %g is above --lr %g", given->min_lr, given->lr);
+    if (given->schedule == CLT_SCHEDULE_COSINE && given->warmup >= total && total > 0)
+        return usage_error("--warmup %lld leaves no step of the run's %lld for the cosine",
+                           (long long)given->warmup, (long long)total);
+    return 0;
+}
+
+int recipe_complete(options *given, int64_t train_samples) {
+    const recipe *model = &recipes[given->model_spec.id];
+    whole_default(&given->epochs, 10);
+    whole_default(&given->accumulate, 1);
+    whole_default(&given->batch, model->batch ? model->batch : choose_batch(train_samples));
+    /* One batch at least must be full. */
+    if (given->batch > train_samples) given->batch = train_samples;
+    if (recipe_epoch_steps(given, train_samples) == 0)
+        return usage_error(
+            "--accumulate %lld: %lld training samples are fewer than so many batches of %lld",
+            (long long)given->accumulate, (long long)train_samples, (long long)given->batch);
+    real_default(&given->clip_norm, 0);
+    real_default(&given->clip_value, 0);
+    int code = complete_optimizer(given, model);
+    return code ? code : complete_schedule(given, model, train_samples);
+}
+
+int64_t recipe_epoch_steps(const options *given, int64_t train_samples) {
+    return train_samples / given->batch / given->accumulate;
+}
+
+int64_t recipe_total_steps(const options *given, int64_t train_samples) {
+    if (given->steps != OPTION_UNSET) return given->steps;
+    return given->epochs * recipe_epoch_steps(given, train_samples);
+}
+
+clt_train_options recipe_train_options(const options *given, int64_t train_samples,
+                                       clt_tensor *output) {
+    int64_t total = recipe_total_steps(given, train_samples);
+    clt_train_options wanted = {
+        .optimizer = (clt_optimizer)given->optimizer,
+        .lr = (float)given->lr,
+        .momentum = (float)given->momentum,
+        .nesterov = given->nesterov,
+        /* Zero would mean the optimizer's default. */
+        .weight_decay = given->weight_decay > 0 ? (float)given->weight_decay : -1.0f,
+        .schedule = (clt_schedule)given->schedule,
+        .warmup_steps = given->warmup,
+        .clip_norm = (float)given->clip_norm,
+        .clip_value = (float)given->clip_value,
+        .accumulate = (int)given->accumulate,
+        .seed = (uint64_t)given->seed,
+        .output = output,
+    };
+    if (wanted.schedule == CLT_SCHEDULE_COSINE) {
+        wanted.total_steps = total > 0 ? total : 1;
+        wanted.min_lr = (float)given->min_lr;
+    } else if (wanted.schedule == CLT_SCHEDULE_STEP) {
+        wanted.decay_steps = given->decay_steps;
+        wanted.decay_factor = (float)given->decay_factor;
+    }
+    return wanted;
+}
+
+void recipe_print(FILE *file) {
+    fprintf(file, "Defaults, unless --optimizer is given:\n");
+    for (int i = 0; i < (int)(sizeof recipes / sizeof recipes[0]); i++) {
+        const recipe *r = &recipes[i];
+        fprintf(file, "  %-10s %s, lr %g", model_name((model_id)i), optimizer_names[r->optimizer],
+                r->lr);
+        if (r->momentum > 0)
+            fprintf(file, ", %smomentum %g", r->nesterov ? "Nesterov " : "", r->momentum);
+        if (r->weight_decay > 0) fprintf(file, ", weight decay %g", r->weight_decay);
+        if (r->schedule) fprintf(file, ", %s", schedule_names[r->schedule]);
+        if (r->batch) fprintf(file, ", batch %lld\n", (long long)r->batch);
+        else fprintf(file, ", batch 64 to 1024 by the data's size\n");
+    }
+}

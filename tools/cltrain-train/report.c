@@ -1,0 +1,206 @@
+#include "report.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "message.h"
+#include "recipe.h"
+
+#define REAL_DIGITS JSON_REAL_PRECISION(10)
+
+struct run_log {
+    FILE *file;
+    const char *path;
+    bool broken;
+};
+
+clt_metrics report_no_metrics(void) {
+    return (clt_metrics){0, NAN, NAN, NAN};
+}
+
+/* ---- JSON ---- */
+
+/* JSON has no NaN and no infinity. */
+static void set_real(json_t *object, const char *key, double value) {
+    json_object_set_new(object, key, isfinite(value) ? json_real(value) : json_null());
+}
+
+static void set_whole(json_t *object, const char *key, int64_t value) {
+    json_object_set_new(object, key, json_integer(value));
+}
+
+/* Paths and device names may be no UTF-8, which JSON demands. */
+static void set_text(json_t *object, const char *key, const char *value) {
+    json_t *text = value ? json_string(value) : NULL;
+    if (value && !text) {
+        char *plain = malloc(strlen(value) + 1);
+        if (plain) {
+            for (size_t i = 0; i <= strlen(value); i++)
+                plain[i] = (unsigned char)value[i] < 128 ? value[i] : '?';
+            text = json_string(plain);
+        }
+        free(plain);
+    }
+    json_object_set_new(object, key, text ? text : json_null());
+}
+
+static void set_metrics(json_t *object, const char *part, const clt_metrics *metrics,
+                        bool classification) {
+    char key[32];
+    snprintf(key, sizeof key, "%s_loss", part);
+    set_real(object, key, metrics->loss);
+    snprintf(key, sizeof key, "%s_%s", part, classification ? "accuracy" : "mse");
+    set_real(object, key, classification ? metrics->accuracy : metrics->mse);
+}
+
+static void set_setup(json_t *object, const report *r) {
+    const options *o = r->options;
+    set_text(object, "model", o->model);
+    set_text(object, "data", o->data);
+    set_text(object, "device", r->device->name);
+    set_text(object, "device_id", r->device->id);
+    set_text(object, "platform", r->device->platform);
+    set_whole(object, "parameters", r->parameters);
+    set_whole(object, "train_samples", r->train_samples);
+    set_whole(object, "test_samples", r->test_samples);
+    json_object_set_new(object, "standardized", json_boolean(r->standardized));
+    set_whole(object, "batch", o->batch);
+    set_whole(object, "accumulate", o->accumulate);
+    set_text(object, "optimizer", recipe_optimizer_name(o->optimizer));
+    set_real(object, "lr", o->lr);
+    if (o->optimizer == CLT_SGD) set_real(object, "momentum", o->momentum);
+    set_real(object, "weight_decay", o->weight_decay);
+    set_text(object, "schedule", recipe_schedule_name(o->schedule));
+    set_whole(object, "seed", o->seed);
+    set_text(object, "version", clt_version());
+}
+
+static void set_outcome(json_t *object, const report *r) {
+    set_whole(object, "epochs", r->epochs);
+    set_whole(object, "steps", r->steps);
+    set_metrics(object, "train", &r->train, r->classification);
+    set_metrics(object, "test", &r->test, r->classification);
+    set_real(object, "samples_per_second", r->samples_per_second);
+    set_real(object, "first_step_seconds", r->first_step_seconds);
+    set_real(object, "total_seconds", r->total_seconds);
+    set_whole(object, "peak_device_bytes", (int64_t)r->peak_device_bytes);
+    json_object_set_new(object, "interrupted", json_boolean(r->signal != 0));
+    set_text(object, "checkpoint", r->options->save);
+}
+
+bool report_print_json(const report *r, FILE *file) {
+    json_t *object = json_object();
+    set_setup(object, r);
+    set_outcome(object, r);
+    bool done = json_dumpf(object, file, JSON_INDENT(2) | REAL_DIGITS) == 0;
+    json_decref(object);
+    fputc('\n', file);
+    return fflush(file) == 0 && done;
+}
+
+/* ---- JSON lines ---- */
+
+run_log *run_log_open(const char *path, bool append) {
+    run_log *log = calloc(1, sizeof *log);
+    FILE *file = log ? fopen(path, append ? "a" : "w") : NULL;
+    if (!file) {
+        run_error("--log: '%s' cannot be opened for writing", path);
+        free(log);
+        return NULL;
+    }
+    *log = (run_log){.file = file, .path = path};
+    return log;
+}
+
+static json_t *new_event(const char *name) {
+    json_t *object = json_object();
+    set_text(object, "event", name);
+    return object;
+}
+
+/* Takes the object. */
+static void write_event(run_log *log, json_t *object) {
+    int failed = json_dumpf(object, log->file, JSON_COMPACT | REAL_DIGITS);
+    if ((failed | (fputc('\n', log->file) == EOF) | fflush(log->file)) && !log->broken) {
+        warning("--log: '%s' cannot be written", log->path);
+        log->broken = true;
+    }
+    json_decref(object);
+}
+
+void run_log_start(run_log *log, const report *r) {
+    if (!log) return;
+    json_t *object = new_event("start");
+    set_setup(object, r);
+    set_whole(object, "steps", r->steps);
+    write_event(log, object);
+}
+
+void run_log_progress(run_log *log, int64_t step, double lr, const clt_metrics *train, double rate) {
+    if (!log) return;
+    json_t *object = new_event("progress");
+    set_whole(object, "step", step);
+    set_real(object, "lr", lr);
+    set_real(object, "train_loss", train->loss);
+    set_real(object, "samples_per_second", rate);
+    write_event(log, object);
+}
+
+void run_log_epoch(run_log *log, const report *r, double lr) {
+    if (!log) return;
+    json_t *object = new_event("epoch");
+    set_whole(object, "epoch", r->epochs);
+    set_whole(object, "step", r->steps);
+    set_real(object, "lr", lr);
+    set_metrics(object, "train", &r->train, r->classification);
+    set_metrics(object, "test", &r->test, r->classification);
+    set_real(object, "samples_per_second", r->samples_per_second);
+    write_event(log, object);
+}
+
+void run_log_end(run_log *log, const report *r) {
+    if (!log) return;
+    json_t *object = new_event("end");
+    set_outcome(object, r);
+    write_event(log, object);
+}
+
+void run_log_close(run_log *log) {
+    if (!log) return;
+    if (fclose(log->file) != 0 && !log->broken) warning("--log: '%s' cannot be written", log->path);
+    free(log);
+}
+
+/* ---- text ---- */
+
+static void print_metrics(FILE *file, const char *part, const clt_metrics *metrics,
+                          bool classification) {
+    if (metrics->samples == 0) return;
+    fprintf(file, "  %-12s loss %.6g", part, metrics->loss);
+    if (classification) fprintf(file, ", accuracy %.4f", metrics->accuracy);
+    else fprintf(file, ", mean squared error %.6g", metrics->mse);
+    fprintf(file, "\n");
+}
+
+bool report_print_text(const report *r, FILE *file) {
+    const options *o = r->options;
+    fprintf(file, "%s on %s\n", o->model, o->data);
+    fprintf(file, "  %-12s %s (%s)\n", "device", r->device->name, r->device->platform);
+    fprintf(file, "  %-12s %lld epoch%s, %lld step%s%s", "trained", (long long)r->epochs,
+            PLURAL(r->epochs), (long long)r->steps, PLURAL(r->steps),
+            r->signal ? ", interrupted" : "");
+    if (isfinite(r->samples_per_second))
+        fprintf(file, "; %.*f samples/s", r->samples_per_second < 100, r->samples_per_second);
+    if (isfinite(r->first_step_seconds))
+        fprintf(file, ", first step after %.2f s", r->first_step_seconds);
+    fprintf(file, "\n");
+    print_metrics(file, "training", &r->train, r->classification);
+    print_metrics(file, "test", &r->test, r->classification);
+    fprintf(file, "  %-12s %.1f MiB on the device at most\n", "memory",
+            (double)r->peak_device_bytes / (1024 * 1024));
+    if (o->save) fprintf(file, "  %-12s %s\n", "checkpoint", o->save);
+    if (o->export_to && !r->signal) fprintf(file, "  %-12s %s\n", "weights", o->export_to);
+    return fflush(file) == 0 && !ferror(file);
+}

@@ -1,0 +1,52 @@
+/*
+ * What came of a run: as text, as one JSON object, and as JSON lines on the way.
+ */
+#ifndef CLTRAIN_TRAIN_REPORT_H
+#define CLTRAIN_TRAIN_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cltrain/cltrain.h>
+
+#include "options.h"
+
+/* NaN where there is nothing to tell. */
+typedef struct report {
+    const options *options;
+    const clt_device_info *device;
+    bool classification;
+    bool standardized;
+    int64_t parameters, train_samples, test_samples;
+    int64_t epochs, steps; /* done, those before --resume among them */
+    clt_metrics train;     /* of the last epoch, or of its part that was run */
+    clt_metrics test;
+    double samples_per_second; /* training after the first step, without tests and saving */
+    double first_step_seconds; /* from the model's compilation to its first step's end */
+    double total_seconds;
+    uint64_t peak_device_bytes;
+    int signal; /* that ended it, or 0 */
+} report;
+
+/* Metrics of nothing: no samples, NaN. */
+clt_metrics report_no_metrics(void);
+
+/* Return false if the stream took no more. */
+bool report_print_text(const report *report, FILE *file);
+bool report_print_json(const report *report, FILE *file);
+
+/* --log: a JSON object a line, each flushed. A log that can no longer be written is warned of
+ * once, and training goes on. */
+typedef struct run_log run_log;
+/* Returns NULL after saying why it cannot be opened. */
+run_log *run_log_open(const char *path, bool append);
+/* All of these: NULL is fine. */
+void run_log_start(run_log *log, const report *report);
+void run_log_progress(run_log *log, int64_t step, double lr, const clt_metrics *train,
+                      double samples_per_second);
+void run_log_epoch(run_log *log, const report *report, double lr);
+void run_log_end(run_log *log, const report *report);
+void run_log_close(run_log *log);
+
+#endif

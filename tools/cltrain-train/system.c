@@ -1,0 +1,48 @@
+#include "system.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+double now_seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+bool terminal_present(void) {
+    const char *kind = getenv("TERM");
+    return isatty(STDERR_FILENO) && !(kind && strcmp(kind, "dumb") == 0);
+}
+
+int terminal_columns(void) {
+    struct winsize size;
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+    return size.ws_col;
+}
+
+static volatile sig_atomic_t caught;
+
+static void note_signal(int number) {
+    caught = number;
+}
+
+void signals_catch(void) {
+    /* SA_RESETHAND: the second one finds the default action. SA_RESTART: reads and writes under
+     * way, those of the OpenCL driver among them, are not cut short. */
+    struct sigaction action = {.sa_handler = note_signal, .sa_flags = SA_RESETHAND | SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+int signals_caught(void) {
+    return caught;
+}
+
+bool file_readable(const char *path) {
+    return access(path, R_OK) == 0;
+}

@@ -1,0 +1,24 @@
+/*
+ * What the program needs of the operating system: clock, terminal, signals.
+ */
+#ifndef CLTRAIN_TRAIN_SYSTEM_H
+#define CLTRAIN_TRAIN_SYSTEM_H
+
+#include <stdbool.h>
+
+/* Seconds of a clock that never goes back. */
+double now_seconds(void);
+
+/* Is stderr a terminal that can overwrite a line? */
+bool terminal_present(void);
+/* Its width; 80 where it does not tell. */
+int terminal_columns(void);
+
+/* From now on the first SIGINT or SIGTERM is only noted; another one of the same kills as usual. */
+void signals_catch(void);
+/* The signal that came, or 0. */
+int signals_caught(void);
+
+bool file_readable(const char *path);
+
+#endif

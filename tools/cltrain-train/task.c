@@ -1,0 +1,113 @@
+#include "task.h"
+
+#include <stdio.h>
+
+#include "message.h"
+
+bool task_wants_regression(const options *given) {
+    return given->model_spec.id == MODEL_LINEAR;
+}
+
+/* "[3, 32, 32]" */
+static void shape_text(clt_shape shape, char *text, size_t bytes) {
+    size_t used = (size_t)snprintf(text, bytes, "[");
+    for (int i = 0; i < shape.rank && used < bytes; i++)
+        used += (size_t)snprintf(text + used, bytes - used, "%s%lld", i ? ", " : "",
+                                 (long long)shape.dims[i]);
+    if (used < bytes) snprintf(text + used, bytes - used, "]");
+}
+
+static int truth_field(const data_parts *data) {
+    return clt_dataset_fields(data->train) - 1;
+}
+
+/* A part may lack the last classes; 0: no labels. */
+static int count_classes(const data_parts *data) {
+    int train = clt_dataset_classes(data->train), test = clt_dataset_classes(data->test);
+    return train > test ? train : test;
+}
+
+static int check_truth(const options *given, int classes) {
+    model_id id = given->model_spec.id;
+    if (id == MODEL_LINEAR && classes)
+        return usage_error("linear predicts numbers, but '%s' has labels of %d classes: expected "
+                           "csv:FILE without regression=0, npy with a Y of floats, or "
+                           "synthetic-regression:NxD; for classes there is logistic",
+                           given->data, classes);
+    if (id == MODEL_LOGISTIC && !classes)
+        return usage_error("logistic predicts classes, but '%s' has targets that are numbers: "
+                           "expected labels; for numbers there is linear", given->data);
+    if (classes == 1)
+        return usage_error("'%s' has one class only: expected labels of at least two", given->data);
+    return 0;
+}
+
+static int check_samples(const options *given, clt_shape sample) {
+    char text[256];
+    shape_text(sample, text, sizeof text);
+    if (!model_needs_images(given->model_spec.id) || sample.rank == 3) return 0;
+    return usage_error(
+        "%s needs images [channels, height, width], but the samples of '%s' have the "
+        "shape %s: expected digits, idx:DIR, cifar10:DIR, synthetic:CxHxW, or npy with "
+        "an X [n, channels, height, width]",
+        model_name(given->model_spec.id), given->data, text);
+}
+
+/* [d0, …] -> [batch, d0, …] */
+static clt_shape batched(clt_shape sample, int64_t batch) {
+    clt_shape shape = {.rank = sample.rank + 1, .dims = {batch}};
+    for (int i = 0; i < sample.rank && i + 1 < CLT_MAX_RANK; i++) shape.dims[i + 1] = sample.dims[i];
+    return shape;
+}
+
+static void build_graph(task *made, const options *given, const data_parts *data, int classes) {
+    int truth = truth_field(data);
+    clt_shape x_shape = batched(clt_dataset_shape(data->train, 0), given->batch);
+    clt_shape y_sample = clt_dataset_shape(data->train, truth);
+    clt_shape y_shape = batched(y_sample, given->batch);
+    clt_tensor *x = clt_input(made->graph, "x", clt_dataset_dtype(data->train, 0), x_shape);
+    clt_tensor *y = clt_input(made->graph, "y", clt_dataset_dtype(data->train, truth), y_shape);
+    made->classification = classes > 0;
+    int64_t outputs = classes ? classes : clt_shape_elements(&y_sample);
+    made->output = model_build(given->model, x, outputs);
+    if (!classes && y_sample.rank != 1) made->output = clt_reshape(made->output, y_shape);
+    made->loss = classes ? clt_cross_entropy(made->output, y) : clt_mse_loss(made->output, y);
+}
+
+/* The test part that files brought along must be of the same kind as the training part. */
+static int check_parts(const options *given, const data_parts *data) {
+    char texts[2][256];
+    clt_shape train = clt_dataset_shape(data->train, 0), test = clt_dataset_shape(data->test, 0);
+    shape_text(train, texts[0], sizeof texts[0]);
+    shape_text(test, texts[1], sizeof texts[1]);
+    bool same = train.rank == test.rank;
+    for (int i = 0; same && i < train.rank; i++) same = train.dims[i] == test.dims[i];
+    if (same) return 0;
+    return run_error("--data %s: training samples have the shape %s, test samples %s", given->data,
+                     texts[0], texts[1]);
+}
+
+int task_build(task *made, const options *given, const data_parts *data) {
+    char text[256];
+    int classes = count_classes(data);
+    clt_shape sample = clt_dataset_shape(data->train, 0);
+    *made = (task){0};
+    int code = check_parts(given, data);
+    if (!code) code = check_truth(given, classes);
+    if (!code) code = check_samples(given, sample);
+    if (code) return code;
+    clt_status status = clt_graph_create(&made->graph);
+    if (status < 0) return library_error(status, "making the model");
+    build_graph(made, given, data, classes);
+    status = clt_graph_status(made->graph);
+    if (status == CLT_E_NO_MEMORY) return library_error(status, "making the model");
+    if (status >= 0) return 0;
+    shape_text(sample, text, sizeof text);
+    return usage_error("%s does not fit the samples %s of '%s': %s", given->model, text, given->data,
+                       clt_error_detail());
+}
+
+void task_free(task *made) {
+    clt_graph_destroy(made->graph);
+    *made = (task){0};
+}
