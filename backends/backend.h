@@ -88,7 +88,7 @@ void clt_lowering_free(clt_lowering *l);
 
 typedef struct clt_backend_row {
     const clt_op *op;
-    const char *name;  /* of the backend: "reference", "native" */
+    const char *name;  /* of the backend: "reference" */
     unsigned requires; /* bit per clt_capability that must be there */
     /* NULL: any node of the op on any device. No side effects. */
     bool (*supports)(const clt_tensor *node, const clt_device *device);
@@ -98,10 +98,9 @@ typedef struct clt_backend_row {
 
 /* The rows of a backend, ended by a row without op. */
 extern const clt_backend_row clt_reference_rows[];
-extern const clt_backend_row clt_native_rows[];
 
 /* The row that serves a node on a device: the last that fits and that CLTRAIN_BACKENDS in the
- * environment does not mask ("reference" alone, or "-native"). NULL if there is none. */
+ * environment does not mask (names to use, or "-name" not to use). NULL if there is none. */
 const clt_backend_row *clt_backend_choose(const clt_tensor *node, clt_device *device);
 
 /* Lowers one node by its chosen row. */

@@ -7,18 +7,29 @@
  * One work-item an element.
  */
 
-static int copy_offset4(int i, int4 size, int4 stride, int offset) {
-    offset += i % size.w * stride.w; i /= size.w;
-    offset += i % size.z * stride.z; i /= size.z;
-    offset += i % size.y * stride.y; i /= size.y;
-    return offset + i * stride.x;
+/* Element i of a box, by its place in each dimension. */
+static int4 copy_place4(int i, int4 size) {
+    int4 place;
+    place.w = i % size.w; i /= size.w;
+    place.z = i % size.z; i /= size.z;
+    place.y = i % size.y;
+    place.x = i / size.y;
+    return place;
 }
 
 /* s4 to s7 are the inner dimensions. */
-static int copy_offset8(int i, int8 size, int8 stride, int offset) {
+static int8 copy_place8(int i, int8 size) {
     int inner = size.s4 * size.s5 * size.s6 * size.s7;
-    offset = copy_offset4(i % inner, size.hi, stride.hi, offset);
-    return copy_offset4(i / inner, size.lo, stride.lo, offset);
+    return (int8)(copy_place4(i / inner, size.lo), copy_place4(i % inner, size.hi));
+}
+
+static int copy_offset4(int4 place, int4 stride) {
+    place *= stride;
+    return place.x + place.y + place.z + place.w;
+}
+
+static int copy_offset8(int8 place, int8 stride) {
+    return copy_offset4(place.lo, stride.lo) + copy_offset4(place.hi, stride.hi);
 }
 
 kernel void ref_copy1_word(global const uint *x, global uint *y, int count, int x_stride, int y_stride,
@@ -32,14 +43,16 @@ kernel void ref_copy4_word(global const uint *x, global uint *y, int count, int4
                            int x_offset, int y_offset) {
     int i = get_global_id(0);
     if (i >= count) return;
-    y[copy_offset4(i, size, y_stride, y_offset)] = x[copy_offset4(i, size, x_stride, x_offset)];
+    int4 place = copy_place4(i, size);
+    y[y_offset + copy_offset4(place, y_stride)] = x[x_offset + copy_offset4(place, x_stride)];
 }
 
 kernel void ref_copy8_word(global const uint *x, global uint *y, int count, int8 size, int8 x_stride, int8 y_stride,
                            int x_offset, int y_offset) {
     int i = get_global_id(0);
     if (i >= count) return;
-    y[copy_offset8(i, size, y_stride, y_offset)] = x[copy_offset8(i, size, x_stride, x_offset)];
+    int8 place = copy_place8(i, size);
+    y[y_offset + copy_offset8(place, y_stride)] = x[x_offset + copy_offset8(place, x_stride)];
 }
 
 kernel void ref_copy1_byte(global const uchar *x, global uchar *y, int count, int x_stride, int y_stride,
@@ -53,14 +66,16 @@ kernel void ref_copy4_byte(global const uchar *x, global uchar *y, int count, in
                            int x_offset, int y_offset) {
     int i = get_global_id(0);
     if (i >= count) return;
-    y[copy_offset4(i, size, y_stride, y_offset)] = x[copy_offset4(i, size, x_stride, x_offset)];
+    int4 place = copy_place4(i, size);
+    y[y_offset + copy_offset4(place, y_stride)] = x[x_offset + copy_offset4(place, x_stride)];
 }
 
 kernel void ref_copy8_byte(global const uchar *x, global uchar *y, int count, int8 size, int8 x_stride, int8 y_stride,
                            int x_offset, int y_offset) {
     int i = get_global_id(0);
     if (i >= count) return;
-    y[copy_offset8(i, size, y_stride, y_offset)] = x[copy_offset8(i, size, x_stride, x_offset)];
+    int8 place = copy_place8(i, size);
+    y[y_offset + copy_offset8(place, y_stride)] = x[x_offset + copy_offset8(place, x_stride)];
 }
 
 /* y[i] = value, for all i below count. */
