@@ -1,5 +1,9 @@
 /*
  * In front of every program: what the kernels share.
+ *
+ * Loops stay short: all loops of a work-item together make well under 65535 rounds, for there
+ * llvmpipe leaves them without a word, and a watchdog may stop a kernel that runs for
+ * seconds. Longer sums are split over work-items or launches.
  */
 
 /* Most work-items in a group of a kernel that uses the helpers below. The device may give fewer. */

@@ -1,44 +1,77 @@
 /*
  * Batch normalization. x [N, C, inner], statistics [2, C]: mean, then istd = 1 / sqrt(var + eps);
- * xhat = (x - mean) istd. Sums over a channel are made by a work-group.
+ * xhat = (x - mean) istd. Sums over a channel are made by work-groups, one a chunk of images.
  * size: N, C, inner.
  */
 
-/*
- * mean[c] = sum over n, i of x[n, c, i] / M, with M = N inner; var[c] = sum of (x - mean)^2 / M, in a
- * second pass, for the squares of large values would swallow a small variance. The running statistics
- * move towards these, with the variance of the population, M / (M - 1) times as large.
- */
-kernel void ref_batch_norm_stats(global const float *x, global float *running_mean, global float *running_var,
-                                 global float *stats, int4 size, float eps, float momentum) {
-    local float scratch[CLT_GROUP];
-    int c = get_group_id(0), lane = get_local_id(0), lanes = get_local_size(0);
-    if (c >= size.s1) return;
-    float count = (float)size.s0 * size.s2;
+/* The images of a chunk: from s0 to before s1. */
+static int2 batch_norm_images(int chunk, int chunk_images, int images) {
+    return (int2)(chunk * chunk_images, min((chunk + 1) * chunk_images, images));
+}
 
+/* The sum over the chunks of partial[chunk, c], in their order. */
+static float batch_norm_total(global const float *partial, int c, int channels, int chunks) {
     float sum = 0;
-    for (int n = 0; n < size.s0; n++) {
+    for (int chunk = 0; chunk < chunks; chunk++) sum += partial[chunk * channels + c];
+    return sum;
+}
+
+/* sums[chunk, c] = sum over i, and the images n of the chunk, of x[n, c, i] */
+kernel void ref_batch_norm_sum(global const float *x, global float *sums, int4 size, int chunks, int chunk_images) {
+    local float scratch[CLT_GROUP];
+    int group = get_group_id(0), lane = get_local_id(0), lanes = get_local_size(0);
+    if (group >= chunks * size.s1) return;
+    int c = group % size.s1;
+    int2 images = batch_norm_images(group / size.s1, chunk_images, size.s0);
+    float sum = 0;
+    for (int n = images.s0; n < images.s1; n++) {
         int row = (n * size.s1 + c) * size.s2;
         for (int i = lane; i < size.s2; i += lanes) sum += x[row + i];
     }
-    float mean = clt_group_sum(sum, scratch) / count;
+    sum = clt_group_sum(sum, scratch);
+    if (lane == 0) sums[group] = sum;
+}
 
-    sum = 0;
-    for (int n = 0; n < size.s0; n++) {
+/*
+ * squares[chunk, c] = sum over i, and the images n of the chunk, of (x[n, c, i] - mean[c])^2. A pass of its
+ * own, for the squares of large values would swallow a small variance.
+ */
+kernel void ref_batch_norm_squares(global const float *x, global const float *sums, global float *squares, int4 size,
+                                   int chunks, int chunk_images) {
+    local float scratch[CLT_GROUP];
+    int group = get_group_id(0), lane = get_local_id(0), lanes = get_local_size(0);
+    if (group >= chunks * size.s1) return;
+    int c = group % size.s1;
+    int2 images = batch_norm_images(group / size.s1, chunk_images, size.s0);
+    float mean = batch_norm_total(sums, c, size.s1, chunks) / ((float)size.s0 * size.s2);
+    float sum = 0;
+    for (int n = images.s0; n < images.s1; n++) {
         int row = (n * size.s1 + c) * size.s2;
         for (int i = lane; i < size.s2; i += lanes) {
             float deviation = x[row + i] - mean;
             sum += deviation * deviation;
         }
     }
-    float squares = clt_group_sum(sum, scratch);
+    sum = clt_group_sum(sum, scratch);
+    if (lane == 0) squares[group] = sum;
+}
 
-    if (lane == 0) {
-        stats[c] = mean;
-        stats[size.s1 + c] = 1.0f / sqrt(squares / count + eps);
-        running_mean[c] += momentum * (mean - running_mean[c]);
-        running_var[c] += momentum * (squares / (count - 1) - running_var[c]);
-    }
+/*
+ * stats[0, c] = mean, stats[1, c] = 1 / sqrt(var + eps) with var = squares / M, M = N inner. The running
+ * statistics move towards mean and the variance of the population, squares / (M - 1).
+ */
+kernel void ref_batch_norm_stats(global const float *sums, global const float *squares, global float *running_mean,
+                                 global float *running_var, global float *stats, int4 size, int chunks, float eps,
+                                 float momentum) {
+    int c = get_global_id(0);
+    if (c >= size.s1) return;
+    float count = (float)size.s0 * size.s2;
+    float mean = batch_norm_total(sums, c, size.s1, chunks) / count;
+    float total = batch_norm_total(squares, c, size.s1, chunks);
+    stats[c] = mean;
+    stats[size.s1 + c] = 1.0f / sqrt(total / count + eps);
+    running_mean[c] += momentum * (mean - running_mean[c]);
+    running_var[c] += momentum * (total / (count - 1) - running_var[c]);
 }
 
 /* Evaluation: stats[0, c] = mean[c], stats[1, c] = 1 / sqrt(var[c] + eps) */
@@ -59,15 +92,17 @@ kernel void ref_batch_norm(global const float *x, global const float *stats, glo
     y[i] = (x[i] - stats[c]) * stats[size.s1 + c] * weight[c] + bias[c];
 }
 
-/* sums[0, c] = sum over n, i of dy[n, c, i]; sums[1, c] = sum of dy xhat */
+/* partial[chunk, 0, c] = sum over i, and the images n of the chunk, of dy[n, c, i]; partial[chunk, 1, c] = of dy xhat */
 kernel void ref_batch_norm_grad_stats(global const float *x, global const float *stats, global const float *dy,
-                                      global float *sums, int4 size) {
+                                      global float *partial, int4 size, int chunks, int chunk_images) {
     local float scratch[CLT_GROUP];
-    int c = get_group_id(0), lane = get_local_id(0), lanes = get_local_size(0);
-    if (c >= size.s1) return;
+    int group = get_group_id(0), lane = get_local_id(0), lanes = get_local_size(0);
+    if (group >= chunks * size.s1) return;
+    int c = group % size.s1, chunk = group / size.s1;
+    int2 images = batch_norm_images(chunk, chunk_images, size.s0);
     float mean = stats[c], istd = stats[size.s1 + c];
     float sum = 0, product = 0;
-    for (int n = 0; n < size.s0; n++) {
+    for (int n = images.s0; n < images.s1; n++) {
         int row = (n * size.s1 + c) * size.s2;
         for (int i = lane; i < size.s2; i += lanes) {
             sum += dy[row + i];
@@ -77,21 +112,27 @@ kernel void ref_batch_norm_grad_stats(global const float *x, global const float 
     sum = clt_group_sum(sum, scratch);
     product = clt_group_sum(product, scratch);
     if (lane == 0) {
-        sums[c] = sum;
-        sums[size.s1 + c] = product * istd;
+        partial[chunk * 2 * size.s1 + c] = sum;
+        partial[(chunk * 2 + 1) * size.s1 + c] = product * istd;
     }
+}
+
+/* sums[i] = sum over the chunks of partial[chunk, i], i in 0 .. count-1 */
+kernel void ref_batch_norm_sum_chunks(global const float *partial, global float *sums, int count, int chunks) {
+    int i = get_global_id(0);
+    if (i < count) sums[i] = batch_norm_total(partial, i, count, chunks);
 }
 
 /*
  * dx = weight istd (dy - (sums[0, c] + xhat sums[1, c]) / M) in training. In evaluation the
- * statistics do not depend on x and the second term is none: inverse_count is 1/M or 0.
+ * statistics do not depend on x and the second term is none: count is M or infinity.
  */
 kernel void ref_batch_norm_grad_input(global const float *x, global const float *stats, global const float *weight,
                                       global const float *sums, global const float *dy, global float *dx, int4 size,
-                                      float inverse_count) {
+                                      float count) {
     int i = get_global_id(0);
     if (i >= size.s0 * size.s1 * size.s2) return;
     int c = i / size.s2 % size.s1;
     float istd = stats[size.s1 + c], xhat = (x[i] - stats[c]) * istd;
-    dx[i] = weight[c] * istd * (dy[i] - (sums[c] + xhat * sums[size.s1 + c]) * inverse_count);
+    dx[i] = weight[c] * istd * (dy[i] - (sums[c] + xhat * sums[size.s1 + c]) / count);
 }

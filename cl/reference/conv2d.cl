@@ -7,7 +7,9 @@
  *
  * All three kernels compute CONV2D_BLOCK channels in a work-item, so that a loaded value
  * serves several products. Channels past a group's last are computed as the last
- * again and not written.
+ * again and not written. The sum over channels of the first two is made in launches over
+ * the channels from `start` to before `end` of each group, added to what the launches before
+ * found if `start` is not 0.
  *
  * Sizes: image (N, C, H, W), filter (O, C/groups, KH, KW), result (N, O, OH, OW);
  * window: stride, padding, dilation of the height in s0 s1 s2, of the width in s3 s4 s5, groups in s6.
@@ -23,7 +25,7 @@ static int2 conv2d_range(int origin, int step, int count, int size) {
 
 /* y as above: a work-item, CONV2D_BLOCK channels of one pixel. */
 kernel void ref_conv2d(global const float *x, global const float *weight, global float *y, int4 image, int4 filter,
-                       int4 result, int8 window) {
+                       int4 result, int8 window, int start, int end) {
     int group_channels = result.s1 / window.s6;
     int group_blocks = (group_channels + CONV2D_BLOCK - 1) / CONV2D_BLOCK;
     int blocks = group_blocks * window.s6;
@@ -44,7 +46,7 @@ kernel void ref_conv2d(global const float *x, global const float *weight, global
         at[j] = min(o + j, o_end - 1) * filter.s1 * filter.s2 * filter.s3;
         sum[j] = 0;
     }
-    for (int c = 0; c < filter.s1; c++) {
+    for (int c = start; c < end; c++) {
         int plane = (n * image.s1 + group * filter.s1 + c) * image.s2;
         for (int kh = kh_range.s0; kh < kh_range.s1; kh++) {
             int x_row = (plane + h0 + kh * window.s2) * image.s3 + w0;
@@ -55,8 +57,10 @@ kernel void ref_conv2d(global const float *x, global const float *weight, global
             }
         }
     }
-    for (int j = 0; j < CONV2D_BLOCK && o + j < o_end; j++)
-        y[((n * result.s1 + o + j) * result.s2 + oh) * result.s3 + ow] = sum[j];
+    for (int j = 0; j < CONV2D_BLOCK && o + j < o_end; j++) {
+        int to = ((n * result.s1 + o + j) * result.s2 + oh) * result.s3 + ow;
+        y[to] = start == 0 ? sum[j] : y[to] + sum[j];
+    }
 }
 
 /*
@@ -82,7 +86,7 @@ static int4 conv2d_taps(int at, int stride, int padding, int dilation, int taps,
  * taps that read x[n, c, h, w]. A work-item, CONV2D_BLOCK channels of one pixel.
  */
 kernel void ref_conv2d_grad_input(global const float *weight, global const float *dy, global float *dx, int4 image,
-                                  int4 filter, int4 result, int8 window) {
+                                  int4 filter, int4 result, int8 window, int start, int end) {
     int group_channels = filter.s1, group_results = result.s1 / window.s6;
     int group_blocks = (group_channels + CONV2D_BLOCK - 1) / CONV2D_BLOCK;
     int blocks = group_blocks * window.s6;
@@ -101,7 +105,7 @@ kernel void ref_conv2d_grad_input(global const float *weight, global const float
         at[j] = min(c + j, group_channels - 1) * filter.s2 * filter.s3;
         sum[j] = 0;
     }
-    for (int o = group * group_results; o < (group + 1) * group_results; o++) {
+    for (int o = group * group_results + start; o < group * group_results + end; o++) {
         int oh = kh_taps.s2;
         for (int kh = kh_taps.s0; kh < kh_taps.s1; kh += kh_taps.s3, oh -= oh_step) {
             int dy_row = ((n * result.s1 + o) * result.s2 + oh) * result.s3;
@@ -114,8 +118,10 @@ kernel void ref_conv2d_grad_input(global const float *weight, global const float
         }
     }
     int first = group * group_channels + c;
-    for (int j = 0; j < CONV2D_BLOCK && c + j < group_channels; j++)
-        dx[((n * image.s1 + first + j) * image.s2 + h) * image.s3 + w] = sum[j];
+    for (int j = 0; j < CONV2D_BLOCK && c + j < group_channels; j++) {
+        int to = ((n * image.s1 + first + j) * image.s2 + h) * image.s3 + w;
+        dx[to] = start == 0 ? sum[j] : dx[to] + sum[j];
+    }
 }
 
 /*

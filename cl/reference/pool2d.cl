@@ -42,8 +42,18 @@ kernel void ref_max_pool2d(global const float *x, global float *y, int4 image, i
     y[i] = x[pool2d_argmax(x, plane * image.s1 * image.s2, rows, columns, image.s2)];
 }
 
-/* dx[p, h, w] = sum of dy[p, oh, ow] over the windows whose first maximum is x[p, h, w] */
-kernel void ref_max_pool2d_grad(global const float *x, global const float *dy, global float *dx, int4 image,
+/* best[p, oh, ow] = where in x the window's first maximum is */
+kernel void ref_max_pool2d_places(global const float *x, global int *best, int4 image, int4 result, int8 window) {
+    int i = get_global_id(0);
+    if (i >= result.s0 * result.s1 * result.s2) return;
+    int ow = i % result.s2, oh = i / result.s2 % result.s1, plane = i / result.s2 / result.s1;
+    int2 rows = pool2d_clip(oh, window.s0, window.s1, window.s2, image.s1);
+    int2 columns = pool2d_clip(ow, window.s3, window.s4, window.s5, image.s2);
+    best[i] = pool2d_argmax(x, plane * image.s1 * image.s2, rows, columns, image.s2);
+}
+
+/* dx[p, h, w] = sum of dy[p, oh, ow] over the windows whose first maximum, by `best`, is x[p, h, w] */
+kernel void ref_max_pool2d_grad(global const int *best, global const float *dy, global float *dx, int4 image,
                                 int4 result, int8 window) {
     int i = get_global_id(0);
     if (i >= image.s0 * image.s1 * image.s2) return;
@@ -53,10 +63,8 @@ kernel void ref_max_pool2d_grad(global const float *x, global const float *dy, g
     float sum = 0;
     for (int oh = oh_range.s0; oh < oh_range.s1; oh++)
         for (int ow = ow_range.s0; ow < ow_range.s1; ow++) {
-            int2 rows = pool2d_clip(oh, window.s0, window.s1, window.s2, image.s1);
-            int2 columns = pool2d_clip(ow, window.s3, window.s4, window.s5, image.s2);
-            if (pool2d_argmax(x, plane * image.s1 * image.s2, rows, columns, image.s2) == i)
-                sum += dy[(plane * result.s1 + oh) * result.s2 + ow];
+            int at = (plane * result.s1 + oh) * result.s2 + ow;
+            if (best[at] == i) sum += dy[at];
         }
     dx[i] = sum;
 }

@@ -229,7 +229,7 @@ static clt_status job_add(build_job *job, const clt_module *module, const char *
         program = job->program = clt_calloc(1, sizeof *program);
         const char *prelude = clt_kernel_source_find(prelude_path);
         if (!program) return clt_fail_memory(sizeof *program);
-        clt_text_add(&job->source, "%s\n", prelude ? prelude : "");
+        clt_text_add(&job->source, "%s\n", prelude && !module->isolated ? prelude : "");
         job->label = module->label;
     } else {
         job->label = "several modules";

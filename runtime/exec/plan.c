@@ -403,8 +403,8 @@ clt_status clt_plan_set(clt_plan *plan, const clt_tensor *state, const void *dat
         return clt_fail(CLT_E_INVALID, "a state of %zu bytes is not set by a launch", bytes);
     memcpy(words, data, bytes);
     CLT_TRY(clt_kernel_set_memory(plan->set_kernel, 0, plan->memory[state->index]));
-    CLT_TRY(clt_kernel_set_value(plan->set_kernel, 1, words, sizeof words));
-    CLT_TRY(clt_kernel_set_value(plan->set_kernel, 2, &count, sizeof count));
+    for (int i = 0; i < 4; i++) CLT_TRY(clt_kernel_set_value(plan->set_kernel, 1 + i, words + 4 * i, 4 * sizeof words[0]));
+    CLT_TRY(clt_kernel_set_value(plan->set_kernel, 5, &count, sizeof count));
     return clt_kernel_enqueue(plan->set_kernel, 1, &one, &one);
 }
 
