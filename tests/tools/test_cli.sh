@@ -153,7 +153,7 @@ expect 1 "diverged" mlp --data digits --optimizer sgd --lr 1e30 --epochs 2 --sav
 
 expect 0 "epoch 2/2" logistic --data digits --epochs 2 --seed 1 --json --log "$folder/log" \
     --save "$folder/two" --export "$folder/weights"
-json "$out" 'o["model"] == "logistic" and o["epochs"] == 2 and o["steps"] == 44 and o["parameters"] == 650'
+json "$out" 'o["model"] == "logistic" and o["epochs"] == 2 and o["steps"] == 178 and o["parameters"] == 650'
 json "$out" 'all(o[k] > 0 for k in ("train_loss", "test_loss", "samples_per_second", "first_step_seconds",
     "peak_device_bytes")) and 0.5 < o["test_accuracy"] <= 1 and isinstance(o["device"], str)'
 json "$out" 'o["train_samples"] == 1438 and o["test_samples"] == 359 and not o["interrupted"]'
@@ -185,9 +185,11 @@ same "$folder/a" "$folder/b" "--steps 7 and 23 more give other weights than --st
 # A checkpoint of another model.
 expect 1 "--resume" mlp:17 --data digits --steps 30 --accumulate 2 --resume "$folder/seven"
 
+expect 1 "trained with --seed 1" logistic --data digits --epochs 4 --seed 3 --resume "$folder/two"
+
 # Evaluation alone; regression; a table; nothing on stderr when quiet.
 expect 0 "" logistic --data digits --seed 1 --epochs 0 --resume "$folder/two" --json
-json "$out" 'o["steps"] == 44 and o["samples_per_second"] is None and o["train_loss"] is None and o["test_accuracy"] > 0.5'
+json "$out" 'o["steps"] == 178 and o["samples_per_second"] is None and o["train_loss"] is None and o["test_accuracy"] > 0.5'
 expect 0 "" linear --data synthetic-regression:5000x3,noise=0.1 --json --quiet
 json "$out" '0.008 < o["test_mse"] < 0.0125 and abs(o["test_mse"] - o["test_loss"]) < 1e-6 and "test_accuracy" not in o'
 [ -s "$err" ] && fail "--quiet says something"
@@ -197,15 +199,71 @@ json "$out" 'o["test_accuracy"] == 1 and o["standardized"] and o["test_samples"]
 expect 0 "" mlp --data "csv:$folder/table.csv,label=0,regression=1" --epochs 1
 grep -q "mean squared error" "$out" || fail "a regression's summary"
 
+# Weights alone are first values, for any seed.
+expect 0 "Resumed" logistic --data digits --epochs 1 --seed 5 --resume "$folder/weights" --json
+json "$out" 'o["epochs"] == 1 and o["seed"] == 5 and o["test_accuracy"] > 0.5'
+
+# ---- folders of files: the label is told by the brightest row ----
+
+if [ -n "$python" ]; then
+    "$python" - "$folder" >"$out" 2>"$err" <<'END' || fail "making the files"
+import gzip, os, random, struct, sys
+
+random.seed(1)
+folder = sys.argv[1]
+os.makedirs(folder + "/idx")
+os.makedirs(folder + "/cifar")
+
+def image(label, rows, columns):
+    return bytes(200 if row == label else random.randrange(40) for row in range(rows) for _ in range(columns))
+
+def write_idx(part, count, opener, suffix):
+    labels = [random.randrange(4) for _ in range(count)]
+    with opener(f"{folder}/idx/{part}-images-idx3-ubyte{suffix}", "wb") as file:
+        file.write(struct.pack(">4I", 0x803, count, 8, 6) + b"".join(image(n, 8, 6) for n in labels))
+    with opener(f"{folder}/idx/{part}-labels-idx1-ubyte{suffix}", "wb") as file:
+        file.write(struct.pack(">2I", 0x801, count) + bytes(labels))
+
+def write_cifar(name, count):
+    with open(f"{folder}/cifar/{name}.bin", "wb") as file:
+        for _ in range(count):
+            label = random.randrange(10)
+            file.write(bytes([label]) + b"".join(image(label, 32, 32) for _ in range(3)))
+
+def write_npy(name, kind, shape, values):
+    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}"
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    with open(f"{folder}/{name}.npy", "wb") as file:
+        file.write(b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header.encode() + values)
+
+write_idx("train", 400, gzip.open, ".gz")
+write_idx("t10k", 90, open, "")
+write_cifar("data_batch_1", 60)
+write_cifar("data_batch_3", 40)
+write_cifar("test_batch", 30)
+xs = [(random.random(), random.random()) for _ in range(500)]
+write_npy("x", "<f4", (500, 2), b"".join(struct.pack("<2f", *x) for x in xs))
+write_npy("y", "<f8", (500,), b"".join(struct.pack("<d", 3 * a - b + 1) for a, b in xs))
+END
+    expect 0 "epoch 8/8" convnet --data "idx:$folder/idx" --epochs 8 --json
+    json "$out" 'o["train_samples"] == 400 and o["test_samples"] == 90 and o["test_accuracy"] > 0.95'
+    expect 0 "epoch 1/1" logistic --data "cifar10:$folder/cifar" --epochs 1 --json
+    json "$out" 'o["train_samples"] == 100 and o["test_samples"] == 30 and o["parameters"] == 30730'
+    expect 0 "" linear --data "npy:$folder/x.npy,$folder/y.npy" --epochs 30 --json
+    json "$out" 'o["train_samples"] == 400 and o["standardized"] and o["test_mse"] < 1e-3'
+    rm "$folder/idx/t10k-labels-idx1-ubyte"
+    expect 1 "t10k-labels-idx1-ubyte" convnet --data "idx:$folder/idx"
+fi
+
 # ---- signals: the step is finished, and saved ----
 
 # interrupt SIGNAL CODE
 interrupt() {
-    rm -f "$folder/stopped"
+    rm -f "$folder/stopped" "$err" # an older file must not look like this run's
     "$program" mlp --data digits --epochs 1000000 --save "$folder/stopped" --json >"$out" 2>"$err" &
     child=$!
     waited=0
-    while ! grep -q "^epoch 1/" "$err" && [ $waited -lt 600 ]; do
+    while ! grep -qs "^epoch 1/" "$err" && [ $waited -lt 600 ]; do
         sleep 0.1
         waited=$((waited + 1))
     done

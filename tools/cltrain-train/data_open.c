@@ -106,7 +106,7 @@ static int hold_out(data_parts *parts, const data_spec *spec, uint64_t seed) {
     return 0;
 }
 
-static int standardize_parts(data_parts *parts, const data_spec *spec) {
+static int standardize_parts(data_parts *parts) {
     /* The training part last: the others are scaled by what it was before. */
     clt_status status = clt_dataset_standardize(parts->test, parts->train);
     if (status >= 0) status = clt_dataset_standardize(parts->train, parts->train);
@@ -121,7 +121,7 @@ int data_open(data_parts *parts, const data_spec *spec, bool regression, bool st
     int code = open_source(parts, spec, regression, seed);
     if (!code && !parts->test) code = hold_out(parts, spec, seed);
     if (!code && standardize && (spec->source == DATA_CSV || spec->source == DATA_NPY))
-        code = standardize_parts(parts, spec);
+        code = standardize_parts(parts);
     if (code) data_close(parts);
     return code;
 }

@@ -27,6 +27,12 @@ void progress_start(progress *p, int64_t first_step, int64_t total_steps, int64_
     p->next_line = now + LINE_SECONDS;
 }
 
+void progress_settle(progress *p, int64_t step) {
+    p->start = now_seconds();
+    p->first_step = step;
+    p->next_look = p->start + p->interval;
+}
+
 bool progress_due(const progress *p) {
     return p->wanted && now_seconds() >= p->next_look;
 }

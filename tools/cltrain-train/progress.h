@@ -11,7 +11,7 @@
 
 typedef struct progress {
     bool terminal, wanted;
-    int64_t first_step, total_steps; /* where this run began, where it will end */
+    int64_t first_step, total_steps; /* from where time is taken, and the end */
     int64_t epochs;                  /* of the whole run; 0 where it is counted in steps */
     double interval;                 /* seconds between looks at the metrics */
     double start, next_look, next_line;
@@ -20,6 +20,9 @@ typedef struct progress {
 /* `logged`: looks are wanted for --log even where nothing is shown. */
 void progress_start(progress *progress, int64_t first_step, int64_t total_steps, int64_t epochs,
                     bool logged);
+
+/* The time left is reckoned from here: the first step, which builds kernels, is no measure. */
+void progress_settle(progress *progress, int64_t step);
 
 /* Is it time for a look at the metrics? Looks wait for the device: a few a second at most. */
 bool progress_due(const progress *progress);

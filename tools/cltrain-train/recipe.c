@@ -3,24 +3,24 @@
 #include "message.h"
 #include "option_table.h"
 
-/* batch 0: by the size of the data, see choose_batch. */
 typedef struct recipe {
     clt_optimizer optimizer;
     double lr, momentum, weight_decay;
     bool nesterov;
     clt_schedule schedule;
-    int64_t batch;
+    int64_t batch_least, batch_most; /* by the size of the data, see choose_batch */
 } recipe;
 
 /* In the order of model_id. The schedules are constant, so that a run may be prolonged with a larger
  * --epochs; resnet18 is the exception, as its usual recipe for CIFAR lives from the cosine. */
 static const recipe recipes[] = {
-    [MODEL_LINEAR] = {CLT_SGD, .lr = 0.01, .momentum = 0.9},
-    [MODEL_LOGISTIC] = {CLT_ADAM, .lr = 0.01},
-    [MODEL_MLP] = {CLT_ADAMW, .lr = 1e-3, .weight_decay = 0.01, .batch = 64},
-    [MODEL_CONVNET] = {CLT_ADAMW, .lr = 1e-3, .weight_decay = 0.01, .batch = 64},
+    [MODEL_LINEAR] = {CLT_SGD, .lr = 0.01, .momentum = 0.9, .batch_least = 32, .batch_most = 1024},
+    [MODEL_LOGISTIC] = {CLT_ADAM, .lr = 0.01, .batch_least = 16, .batch_most = 1024},
+    [MODEL_MLP] = {CLT_ADAMW, .lr = 1e-3, .weight_decay = 0.01, .batch_least = 32, .batch_most = 128},
+    [MODEL_CONVNET] = {CLT_ADAMW, .lr = 2e-3, .weight_decay = 0.01, .batch_least = 32,
+                       .batch_most = 128},
     [MODEL_RESNET18] = {CLT_SGD, .lr = 0.1, .momentum = 0.9, .weight_decay = 5e-4, .nesterov = true,
-                        .schedule = CLT_SCHEDULE_COSINE, .batch = 128},
+                        .schedule = CLT_SCHEDULE_COSINE, .batch_least = 128, .batch_most = 128},
 };
 
 static const char *const optimizer_names[] = {"sgd", "adam", "adamw"};
@@ -34,10 +34,11 @@ const char *recipe_schedule_name(int schedule) {
     return schedule_names[schedule];
 }
 
-/* Tiny models are bound by the number of steps: a hundred or so an epoch are enough for them. */
-static int64_t choose_batch(int64_t train_samples) {
-    int64_t batch = 64;
-    while (batch < 1024 && batch * 128 < train_samples) batch *= 2;
+/* Small data needs small batches, to have steps enough; where there are a hundred or so an epoch,
+ * larger ones are faster. */
+static int64_t choose_batch(const recipe *model, int64_t train_samples) {
+    int64_t batch = model->batch_least;
+    while (batch < model->batch_most && batch * 128 < train_samples) batch *= 2;
     return batch;
 }
 
@@ -111,7 +112,7 @@ int recipe_complete(options *given, int64_t train_samples) {
     const recipe *model = &recipes[given->model_spec.id];
     whole_default(&given->epochs, 10);
     whole_default(&given->accumulate, 1);
-    whole_default(&given->batch, model->batch ? model->batch : choose_batch(train_samples));
+    whole_default(&given->batch, choose_batch(model, train_samples));
     /* One batch at least must be full. */
     if (given->batch > train_samples) given->batch = train_samples;
     if (recipe_epoch_steps(given, train_samples) == 0)
@@ -171,7 +172,9 @@ void recipe_print(FILE *file) {
             fprintf(file, ", %smomentum %g", r->nesterov ? "Nesterov " : "", r->momentum);
         if (r->weight_decay > 0) fprintf(file, ", weight decay %g", r->weight_decay);
         if (r->schedule) fprintf(file, ", %s", schedule_names[r->schedule]);
-        if (r->batch) fprintf(file, ", batch %lld\n", (long long)r->batch);
-        else fprintf(file, ", batch 64 to 1024 by the data's size\n");
+        fprintf(file, ", batch %lld", (long long)r->batch_least);
+        if (r->batch_most > r->batch_least) fprintf(file, " to %lld", (long long)r->batch_most);
+        fprintf(file, "\n");
     }
+    fprintf(file, "Batches are larger where there is more data.\n");
 }

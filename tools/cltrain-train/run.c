@@ -51,14 +51,12 @@ static int resume(run *r) {
     const char *path = r->options->resume;
     if (!path) return 0;
     clt_status status = clt_checkpoint_load(r->trainer, r->train, path);
-    if (status < 0) {
-        int code = library_error(status, "--resume");
-        if (status == CLT_E_MISMATCH && r->options->schedule == CLT_SCHEDULE_COSINE)
-            message_line(
-                "A cosine is as long as the whole run: resume with the --epochs, --steps and "
-                "--batch that it began with (--stop-after interrupts a run).");
-        return code;
-    }
+    if (status < 0) return library_error(status, "--resume");
+    /* Another seed holds out other samples: the test would see what was trained on. */
+    uint64_t seed = clt_loader_get_position(r->train).seed;
+    if (seed != (uint64_t)r->options->seed)
+        return run_error("--resume: %s was trained with --seed %llu, not %lld", path,
+                         (unsigned long long)seed, (long long)r->options->seed);
     r->report->steps = clt_trainer_steps(r->trainer);
     r->report->epochs = clt_loader_get_position(r->train).epoch;
     message_line("Resumed from %s: %lld epoch%s and %lld step%s done before.", path,
@@ -167,6 +165,7 @@ static clt_status first_step(run *r, const clt_batch *batch) {
     if (status >= 0) status = clt_trainer_wait(r->trainer);
     r->report->first_step_seconds = now_seconds() - r->created;
     r->stepped = true;
+    progress_settle(&r->progress, clt_trainer_steps(r->trainer));
     return status;
 }
 
