@@ -19,32 +19,43 @@ static void launch_geometry(clt_lowering *l, const clt_conv2d_attributes *at, co
                     7, 8);
 }
 
+/* Rounds of a work-item's loops in one launch, about: see cl/prelude.cl. */
+enum { ROUNDS = 32768 };
+
+/* Launches over the channels that are summed, `channels` in each group. */
+static void launch_over_channels(clt_lowering *l, const char *kernel, const clt_tensor *node,
+                                 const clt_shape *x, const clt_shape *weight, const clt_shape *y,
+                                 int64_t items, int64_t channels) {
+    int64_t taps = weight->dims[2] * (weight->dims[3] + 1) + 1;
+    int64_t part = CLT_MAX(1, ROUNDS / taps);
+    for (int64_t start = 0; start < channels; start += part) {
+        clt_launch_begin(l, "reference/conv2d.cl", kernel, items, CLT_REFERENCE_GROUP);
+        clt_launch_tensor(l, node->inputs[0]);
+        clt_launch_tensor(l, node->inputs[1]);
+        clt_launch_tensor(l, node);
+        launch_geometry(l, node->attributes, x, weight, y);
+        clt_launch_int(l, start);
+        clt_launch_int(l, CLT_MIN(start + part, channels));
+    }
+}
+
 void clt_reference_conv2d(clt_lowering *l, const clt_tensor *node) {
     const clt_conv2d_attributes *at = node->attributes;
-    const clt_tensor *x = node->inputs[0], *weight = node->inputs[1];
-    const clt_shape *y = &node->shape;
-    int64_t items = y->dims[0] * channel_blocks(y->dims[1] / at->groups, at->groups) * y->dims[2] * y->dims[3];
-    clt_launch_begin(l, "reference/conv2d.cl", "ref_conv2d", items, CLT_REFERENCE_GROUP);
-    clt_launch_tensor(l, x);
-    clt_launch_tensor(l, weight);
-    clt_launch_tensor(l, node);
-    launch_geometry(l, at, &x->shape, &weight->shape, y);
+    const clt_shape *x = &node->inputs[0]->shape, *weight = &node->inputs[1]->shape, *y = &node->shape;
+    int64_t items =
+        y->dims[0] * channel_blocks(y->dims[1] / at->groups, at->groups) * y->dims[2] * y->dims[3];
+    launch_over_channels(l, "ref_conv2d", node, x, weight, y, items, weight->dims[1]);
 }
 
 void clt_reference_conv2d_grad_input(clt_lowering *l, const clt_tensor *node) {
     const clt_conv2d_attributes *at = node->attributes;
-    const clt_tensor *weight = node->inputs[0], *dy = node->inputs[1];
-    const clt_shape *x = &node->shape;
-    int64_t items = x->dims[0] * channel_blocks(weight->shape.dims[1], at->groups) * x->dims[2] * x->dims[3];
-    clt_launch_begin(l, "reference/conv2d.cl", "ref_conv2d_grad_input", items, CLT_REFERENCE_GROUP);
-    clt_launch_tensor(l, weight);
-    clt_launch_tensor(l, dy);
-    clt_launch_tensor(l, node);
-    launch_geometry(l, at, x, &weight->shape, &dy->shape);
+    const clt_shape *weight = &node->inputs[0]->shape, *y = &node->inputs[1]->shape, *x = &node->shape;
+    int64_t items = x->dims[0] * channel_blocks(weight->dims[1], at->groups) * x->dims[2] * x->dims[3];
+    launch_over_channels(l, "ref_conv2d_grad_input", node, x, weight, y, items, y->dims[1] / at->groups);
 }
 
-/* A small weight is summed over many pixels: with too few work-items to fill a device, so the pixels
- * are cut into chunks. Their number depends on shapes alone, for the same bits on each run. */
+/* A weight is summed over all pixels, a small one by too few work-items to fill a device: so the rows of
+ * pixels are cut into chunks. Their number depends on shapes alone, for the same bits in each run. */
 void clt_reference_conv2d_grad_weight(clt_lowering *l, const clt_tensor *node) {
     enum { ENOUGH_ITEMS = 16384 };
     const clt_conv2d_attributes *at = node->attributes;
@@ -54,11 +65,13 @@ void clt_reference_conv2d_grad_weight(clt_lowering *l, const clt_tensor *node) {
     int64_t items = channel_blocks(weight->dims[0] / at->groups, at->groups) * (count / weight->dims[0]);
     int64_t rows = dy->shape.dims[0] * dy->shape.dims[2];
     int64_t chunks = CLT_MIN(rows, (ENOUGH_ITEMS + items - 1) / items);
-    int64_t chunk_rows = (rows + chunks - 1) / chunks;
+    int64_t most_rows = CLT_MAX(1, ROUNDS / (dy->shape.dims[3] + 1));
+    int64_t chunk_rows = CLT_MIN(most_rows, (rows + chunks - 1) / chunks);
     chunks = (rows + chunk_rows - 1) / chunk_rows;
     int partial = chunks > 1 ? clt_lower_scratch(l, (size_t)(chunks * count) * sizeof(float)) : -1;
 
-    clt_launch_begin(l, "reference/conv2d.cl", "ref_conv2d_grad_weight", items * chunks, CLT_REFERENCE_GROUP);
+    clt_launch_begin(l, "reference/conv2d.cl", "ref_conv2d_grad_weight", items * chunks,
+                     CLT_REFERENCE_GROUP);
     clt_launch_tensor(l, x);
     clt_launch_tensor(l, dy);
     if (chunks > 1) clt_launch_scratch(l, partial);

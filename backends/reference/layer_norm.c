@@ -35,24 +35,26 @@ void clt_reference_layer_norm_grad_input(clt_lowering *l, const clt_tensor *node
     begin(l, "ref_layer_norm_grad_input", node, row_count(node) * CLT_REFERENCE_GROUP);
 }
 
-/* Short rows give few work-items, so the rows are cut into chunks. Their number depends on shapes
- * alone, for the same bits on each run. */
+/* A work-item a column is too few to fill a device, and its loop too long (see cl/prelude.cl): so the
+ * rows are cut into chunks. Their number depends on shapes alone, for the same bits in each run. */
 void clt_reference_layer_norm_grad_weight(clt_lowering *l, const clt_tensor *node) {
-    enum { ENOUGH_ITEMS = 16384 };
+    enum { ENOUGH_ITEMS = 16384, MOST_ROWS = 8192 };
     int64_t rows = row_count(node), length = row_length(node);
     int64_t chunks = CLT_MIN(rows, (ENOUGH_ITEMS + length - 1) / length);
-    int64_t chunk_rows = (rows + chunks - 1) / chunks;
+    int64_t chunk_rows = CLT_MIN(MOST_ROWS, (rows + chunks - 1) / chunks);
     chunks = (rows + chunk_rows - 1) / chunk_rows;
     int partial = clt_lower_scratch(l, (size_t)(chunks * 2 * length) * sizeof(float));
 
-    clt_launch_begin(l, "reference/layer_norm.cl", "ref_layer_norm_grad_weight", chunks * length, CLT_REFERENCE_GROUP);
+    clt_launch_begin(l, "reference/layer_norm.cl", "ref_layer_norm_grad_weight", chunks * length,
+                     CLT_REFERENCE_GROUP);
     for (int i = 0; i < node->n_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
     clt_launch_scratch(l, partial);
     clt_launch_ints(l, (int64_t[]){rows, length}, 2, 2);
     clt_launch_int(l, chunks);
     clt_launch_int(l, chunk_rows);
 
-    clt_launch_begin(l, "reference/layer_norm.cl", "ref_layer_norm_sum_chunks", 2 * length, CLT_REFERENCE_GROUP);
+    clt_launch_begin(l, "reference/layer_norm.cl", "ref_layer_norm_sum_chunks", 2 * length,
+                     CLT_REFERENCE_GROUP);
     clt_launch_scratch(l, partial);
     clt_launch_tensor(l, node);
     clt_launch_int(l, 2 * length);

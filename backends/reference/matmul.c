@@ -13,32 +13,55 @@ static void batch_strides(const clt_tensor *x, int64_t strides[CLT_MAX_RANK]) {
     }
 }
 
-void clt_reference_matmul(clt_lowering *l, const clt_tensor *node) {
+typedef struct geometry {
+    int64_t m, n, k, batch;
+    int64_t a_step[2], b_step[2]; /* strides of m and k in a, of k and n in b */
+    int64_t batch_size[CLT_MAX_RANK], a_batch[CLT_MAX_RANK], b_batch[CLT_MAX_RANK];
+} geometry;
+
+static geometry geometry_of(const clt_tensor *node) {
     const clt_matmul_attributes *at = node->attributes;
     const clt_tensor *a = node->inputs[0], *b = node->inputs[1];
-    int rank = node->shape.rank, batch_rank = rank - 2;
-    int64_t m = node->shape.dims[rank - 2], n = node->shape.dims[rank - 1];
-    int64_t k = a->shape.dims[a->shape.rank - (at->transpose_a ? 2 : 1)];
-    int64_t batch = clt_tensor_elements(node) / (m * n);
-    int64_t size[CLT_MAX_RANK], a_batch[CLT_MAX_RANK], b_batch[CLT_MAX_RANK];
+    int rank = node->shape.rank;
+    geometry g = {.m = node->shape.dims[rank - 2], .n = node->shape.dims[rank - 1]};
+    g.k = a->shape.dims[a->shape.rank - (at->transpose_a ? 2 : 1)];
+    g.batch = clt_tensor_elements(node) / (g.m * g.n);
+    g.a_step[0] = at->transpose_a ? 1 : g.k;
+    g.a_step[1] = at->transpose_a ? g.m : 1;
+    g.b_step[0] = at->transpose_b ? 1 : g.n;
+    g.b_step[1] = at->transpose_b ? g.k : 1;
     for (int d = 0; d < CLT_MAX_RANK; d++) {
-        int i = d - (CLT_MAX_RANK - batch_rank);
-        size[d] = i >= 0 ? node->shape.dims[i] : 1;
+        int i = d - (CLT_MAX_RANK - (rank - 2));
+        g.batch_size[d] = i >= 0 ? node->shape.dims[i] : 1;
     }
-    batch_strides(a, a_batch);
-    batch_strides(b, b_batch);
-    int64_t a_step[2] = {at->transpose_a ? 1 : k, at->transpose_a ? m : 1};
-    int64_t b_step[2] = {at->transpose_b ? 1 : n, at->transpose_b ? k : 1};
+    batch_strides(a, g.a_batch);
+    batch_strides(b, g.b_batch);
+    return g;
+}
 
-    int64_t items = batch * ((m + MATMUL_ROWS - 1) / MATMUL_ROWS) * n;
+/* Products from `start` to before `end` of each sum. */
+static void launch_part(clt_lowering *l, const clt_tensor *node, const geometry *g, int64_t start,
+                        int64_t end) {
+    int64_t items = g->batch * ((g->m + MATMUL_ROWS - 1) / MATMUL_ROWS) * g->n;
     clt_launch_begin(l, "reference/matmul.cl", "ref_matmul", items, CLT_REFERENCE_GROUP);
-    clt_launch_tensor(l, a);
-    clt_launch_tensor(l, b);
+    clt_launch_tensor(l, node->inputs[0]);
+    clt_launch_tensor(l, node->inputs[1]);
     clt_launch_tensor(l, node);
-    clt_launch_ints(l, (int64_t[]){m, n, k, batch}, 4, 4);
-    clt_launch_ints(l, a_step, 2, 2);
-    clt_launch_ints(l, b_step, 2, 2);
-    clt_launch_ints(l, size, CLT_MAX_RANK, CLT_MAX_RANK);
-    clt_launch_ints(l, a_batch, CLT_MAX_RANK, CLT_MAX_RANK);
-    clt_launch_ints(l, b_batch, CLT_MAX_RANK, CLT_MAX_RANK);
+    clt_launch_ints(l, (int64_t[]){g->m, g->n, g->batch}, 3, 4);
+    clt_launch_ints(l, g->a_step, 2, 2);
+    clt_launch_ints(l, g->b_step, 2, 2);
+    clt_launch_ints(l, g->batch_size, CLT_MAX_RANK, CLT_MAX_RANK);
+    clt_launch_ints(l, g->a_batch, CLT_MAX_RANK, CLT_MAX_RANK);
+    clt_launch_ints(l, g->b_batch, CLT_MAX_RANK, CLT_MAX_RANK);
+    clt_launch_int(l, start);
+    clt_launch_int(l, end);
+}
+
+/* Long sums are made in parts, a launch each: loops stay short (see cl/prelude.cl) and the
+ * error of adding up in one variable low. */
+void clt_reference_matmul(clt_lowering *l, const clt_tensor *node) {
+    enum { PART = 8192 };
+    geometry g = geometry_of(node);
+    for (int64_t start = 0; start < g.k; start += PART)
+        launch_part(l, node, &g, start, CLT_MIN(start + PART, g.k));
 }

@@ -11,32 +11,50 @@ static void launch_geometry(clt_lowering *l, const clt_pool2d_attributes *at, co
                     6, 8);
 }
 
-static void begin(clt_lowering *l, const char *kernel, const clt_tensor *node) {
-    clt_launch_begin(l, "reference/pool2d.cl", kernel, clt_tensor_elements(node), CLT_REFERENCE_GROUP);
-    for (int i = 0; i < node->n_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
-    clt_launch_tensor(l, node);
+static void begin(clt_lowering *l, const char *kernel, const clt_tensor *over) {
+    clt_launch_begin(l, "reference/pool2d.cl", kernel, clt_tensor_elements(over), CLT_REFERENCE_GROUP);
 }
 
 void clt_reference_max_pool2d(clt_lowering *l, const clt_tensor *node) {
+    const clt_tensor *x = node->inputs[0];
     begin(l, "ref_max_pool2d", node);
-    launch_geometry(l, node->attributes, &node->inputs[0]->shape, &node->shape);
+    clt_launch_tensor(l, x);
+    clt_launch_tensor(l, node);
+    launch_geometry(l, node->attributes, &x->shape, &node->shape);
 }
 
+/* First where each window's maximum is, then each pixel gathers from the windows that it won. */
 void clt_reference_max_pool2d_grad(clt_lowering *l, const clt_tensor *node) {
+    const clt_tensor *x = node->inputs[0], *dy = node->inputs[1];
+    int best = clt_lower_scratch(l, (size_t)clt_tensor_elements(dy) * sizeof(int32_t));
+    begin(l, "ref_max_pool2d_places", dy);
+    clt_launch_tensor(l, x);
+    clt_launch_scratch(l, best);
+    launch_geometry(l, node->attributes, &x->shape, &dy->shape);
+
     begin(l, "ref_max_pool2d_grad", node);
-    launch_geometry(l, node->attributes, &node->shape, &node->inputs[1]->shape);
+    clt_launch_scratch(l, best);
+    clt_launch_tensor(l, dy);
+    clt_launch_tensor(l, node);
+    launch_geometry(l, node->attributes, &x->shape, &dy->shape);
 }
 
 void clt_reference_avg_pool2d(clt_lowering *l, const clt_tensor *node) {
     const clt_pool2d_attributes *at = node->attributes;
+    const clt_tensor *x = node->inputs[0];
     begin(l, "ref_avg_pool2d", node);
-    launch_geometry(l, at, &node->inputs[0]->shape, &node->shape);
+    clt_launch_tensor(l, x);
+    clt_launch_tensor(l, node);
+    launch_geometry(l, at, &x->shape, &node->shape);
     clt_launch_int(l, at->exclude_padding);
 }
 
 void clt_reference_avg_pool2d_grad(clt_lowering *l, const clt_tensor *node) {
     const clt_pool2d_attributes *at = node->attributes;
+    const clt_tensor *dy = node->inputs[0];
     begin(l, "ref_avg_pool2d_grad", node);
-    launch_geometry(l, at, &node->shape, &node->inputs[0]->shape);
+    clt_launch_tensor(l, dy);
+    clt_launch_tensor(l, node);
+    launch_geometry(l, at, &node->shape, &dy->shape);
     clt_launch_int(l, at->exclude_padding);
 }

@@ -17,7 +17,8 @@ static float batch_norm_total(global const float *partial, int c, int channels, 
 }
 
 /* sums[chunk, c] = sum over i, and the images n of the chunk, of x[n, c, i] */
-kernel void ref_batch_norm_sum(global const float *x, global float *sums, int4 size, int chunks, int chunk_images) {
+kernel void ref_batch_norm_sum(global const float *x, global float *sums, int4 size, int chunks,
+                               int chunk_images) {
     local float scratch[CLT_GROUP];
     int group = get_group_id(0), lane = get_local_id(0), lanes = get_local_size(0);
     if (group >= chunks * size.s1) return;
@@ -33,11 +34,11 @@ kernel void ref_batch_norm_sum(global const float *x, global float *sums, int4 s
 }
 
 /*
- * squares[chunk, c] = sum over i, and the images n of the chunk, of (x[n, c, i] - mean[c])^2. A pass of its
- * own, for the squares of large values would swallow a small variance.
+ * squares[chunk, c] = sum over i, and the images n of the chunk, of (x[n, c, i] - mean[c])^2.
+ * A pass of its own, for the squares of large values would swallow a small variance.
  */
-kernel void ref_batch_norm_squares(global const float *x, global const float *sums, global float *squares, int4 size,
-                                   int chunks, int chunk_images) {
+kernel void ref_batch_norm_squares(global const float *x, global const float *sums,
+                                   global float *squares, int4 size, int chunks, int chunk_images) {
     local float scratch[CLT_GROUP];
     int group = get_group_id(0), lane = get_local_id(0), lanes = get_local_size(0);
     if (group >= chunks * size.s1) return;
@@ -60,9 +61,9 @@ kernel void ref_batch_norm_squares(global const float *x, global const float *su
  * stats[0, c] = mean, stats[1, c] = 1 / sqrt(var + eps) with var = squares / M, M = N inner. The running
  * statistics move towards mean and the variance of the population, squares / (M - 1).
  */
-kernel void ref_batch_norm_stats(global const float *sums, global const float *squares, global float *running_mean,
-                                 global float *running_var, global float *stats, int4 size, int chunks, float eps,
-                                 float momentum) {
+kernel void ref_batch_norm_stats(global const float *sums, global const float *squares,
+                                 global float *running_mean, global float *running_var,
+                                 global float *stats, int4 size, int chunks, float eps, float momentum) {
     int c = get_global_id(0);
     if (c >= size.s1) return;
     float count = (float)size.s0 * size.s2;
@@ -75,8 +76,8 @@ kernel void ref_batch_norm_stats(global const float *sums, global const float *s
 }
 
 /* Evaluation: stats[0, c] = mean[c], stats[1, c] = 1 / sqrt(var[c] + eps) */
-kernel void ref_batch_norm_running_stats(global const float *mean, global const float *var, global float *stats,
-                                         int channels, float eps) {
+kernel void ref_batch_norm_running_stats(global const float *mean, global const float *var,
+                                         global float *stats, int channels, float eps) {
     int c = get_global_id(0);
     if (c >= channels) return;
     stats[c] = mean[c];
@@ -92,9 +93,11 @@ kernel void ref_batch_norm(global const float *x, global const float *stats, glo
     y[i] = (x[i] - stats[c]) * stats[size.s1 + c] * weight[c] + bias[c];
 }
 
-/* partial[chunk, 0, c] = sum over i, and the images n of the chunk, of dy[n, c, i]; partial[chunk, 1, c] = of dy xhat */
-kernel void ref_batch_norm_grad_stats(global const float *x, global const float *stats, global const float *dy,
-                                      global float *partial, int4 size, int chunks, int chunk_images) {
+/* partial[chunk, 0, c] = sum over i, and the images n of the chunk, of dy[n, c, i];
+ * partial[chunk, 1, c] = the same of dy xhat */
+kernel void ref_batch_norm_grad_stats(global const float *x, global const float *stats,
+                                      global const float *dy, global float *partial, int4 size,
+                                      int chunks, int chunk_images) {
     local float scratch[CLT_GROUP];
     int group = get_group_id(0), lane = get_local_id(0), lanes = get_local_size(0);
     if (group >= chunks * size.s1) return;
@@ -118,7 +121,8 @@ kernel void ref_batch_norm_grad_stats(global const float *x, global const float 
 }
 
 /* sums[i] = sum over the chunks of partial[chunk, i], i in 0 .. count-1 */
-kernel void ref_batch_norm_sum_chunks(global const float *partial, global float *sums, int count, int chunks) {
+kernel void ref_batch_norm_sum_chunks(global const float *partial, global float *sums, int count,
+                                      int chunks) {
     int i = get_global_id(0);
     if (i < count) sums[i] = batch_norm_total(partial, i, count, chunks);
 }
@@ -127,9 +131,9 @@ kernel void ref_batch_norm_sum_chunks(global const float *partial, global float 
  * dx = weight istd (dy - (sums[0, c] + xhat sums[1, c]) / M) in training. In evaluation the
  * statistics do not depend on x and the second term is none: count is M or infinity.
  */
-kernel void ref_batch_norm_grad_input(global const float *x, global const float *stats, global const float *weight,
-                                      global const float *sums, global const float *dy, global float *dx, int4 size,
-                                      float count) {
+kernel void ref_batch_norm_grad_input(global const float *x, global const float *stats,
+                                      global const float *weight, global const float *sums,
+                                      global const float *dy, global float *dx, int4 size, float count) {
     int i = get_global_id(0);
     if (i >= size.s0 * size.s1 * size.s2) return;
     int c = i / size.s2 % size.s1;

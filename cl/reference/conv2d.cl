@@ -24,8 +24,8 @@ static int2 conv2d_range(int origin, int step, int count, int size) {
 }
 
 /* y as above: a work-item, CONV2D_BLOCK channels of one pixel. */
-kernel void ref_conv2d(global const float *x, global const float *weight, global float *y, int4 image, int4 filter,
-                       int4 result, int8 window, int start, int end) {
+kernel void ref_conv2d(global const float *x, global const float *weight, global float *y, int4 image,
+                       int4 filter, int4 result, int8 window, int start, int end) {
     int group_channels = result.s1 / window.s6;
     int group_blocks = (group_channels + CONV2D_BLOCK - 1) / CONV2D_BLOCK;
     int blocks = group_blocks * window.s6;
@@ -85,8 +85,9 @@ static int4 conv2d_taps(int at, int stride, int padding, int dilation, int taps,
  * dx[n, c, h, w] = sum over o, kh, kw of dy[n, o, oh, ow] weight[o, c, kh, kw], over the
  * taps that read x[n, c, h, w]. A work-item, CONV2D_BLOCK channels of one pixel.
  */
-kernel void ref_conv2d_grad_input(global const float *weight, global const float *dy, global float *dx, int4 image,
-                                  int4 filter, int4 result, int8 window, int start, int end) {
+kernel void ref_conv2d_grad_input(global const float *weight, global const float *dy, global float *dx,
+                                  int4 image, int4 filter, int4 result, int8 window, int start,
+                                  int end) {
     int group_channels = filter.s1, group_results = result.s1 / window.s6;
     int group_blocks = (group_channels + CONV2D_BLOCK - 1) / CONV2D_BLOCK;
     int blocks = group_blocks * window.s6;
@@ -129,8 +130,9 @@ kernel void ref_conv2d_grad_input(global const float *weight, global const float
  * in the chunk, of dy[n, o, oh, ow] x[n, c, h, w]. The N OH rows are cut into `chunks`
  * of `chunk_rows`. A work-item, CONV2D_BLOCK channels o of one (c, kh, kw).
  */
-kernel void ref_conv2d_grad_weight(global const float *x, global const float *dy, global float *partial, int4 image,
-                                   int4 filter, int4 result, int8 window, int chunks, int chunk_rows) {
+kernel void ref_conv2d_grad_weight(global const float *x, global const float *dy, global float *partial,
+                                   int4 image, int4 filter, int4 result, int8 window, int chunks,
+                                   int chunk_rows) {
     int group_channels = filter.s0 / window.s6;
     int group_blocks = (group_channels + CONV2D_BLOCK - 1) / CONV2D_BLOCK;
     int blocks = group_blocks * window.s6, taps = filter.s1 * filter.s2 * filter.s3;
@@ -166,7 +168,8 @@ kernel void ref_conv2d_grad_weight(global const float *x, global const float *dy
 }
 
 /* dweight[i] = sum over the chunks of partial[chunk, i], in their order; i in 0 .. count-1. */
-kernel void ref_conv2d_sum_chunks(global const float *partial, global float *dweight, int count, int chunks) {
+kernel void ref_conv2d_sum_chunks(global const float *partial, global float *dweight, int count,
+                                  int chunks) {
     int i = get_global_id(0);
     if (i >= count) return;
     float sum = 0;

@@ -4,7 +4,8 @@
  * size: rows, D.
  */
 
-/* stats[0, r] = mean over i of x[r, i]; stats[1, r] = 1 / sqrt(mean of (x - mean)^2 + eps), in a second pass */
+/* stats[0, r] = mean over i of x[r, i]; stats[1, r] = 1 / sqrt(var + eps) with var the mean of
+ * (x - mean)^2, in a second pass */
 kernel void ref_layer_norm_stats(global const float *x, global float *stats, int2 size, float eps) {
     local float scratch[CLT_GROUP];
     int r = get_group_id(0), lane = get_local_id(0), lanes = get_local_size(0);
@@ -35,9 +36,10 @@ kernel void ref_layer_norm(global const float *x, global const float *stats, glo
     y[at] = (x[at] - stats[r]) * stats[size.s0 + r] * weight[i] + bias[i];
 }
 
-/* dx = istd (g - (sum g + xhat sum(g xhat)) / D) with g[r, i] = dy[r, i] weight[i] and sums over the row */
-kernel void ref_layer_norm_grad_input(global const float *x, global const float *stats, global const float *weight,
-                                      global const float *dy, global float *dx, int2 size) {
+/* dx = istd (g - (sum g + xhat sum(g xhat)) / D) with g[r, i] = dy[r, i] weight[i], sums over the row */
+kernel void ref_layer_norm_grad_input(global const float *x, global const float *stats,
+                                      global const float *weight, global const float *dy,
+                                      global float *dx, int2 size) {
     local float scratch[CLT_GROUP];
     int r = get_group_id(0), lane = get_local_id(0), lanes = get_local_size(0);
     if (r >= size.s0) return;
@@ -61,8 +63,9 @@ kernel void ref_layer_norm_grad_input(global const float *x, global const float 
  * partial[chunk, 0, i] = sum of dy[r, i], partial[chunk, 1, i] = sum of dy xhat, over the rows of the
  * chunk: the rows are cut into `chunks` of `chunk_rows`.
  */
-kernel void ref_layer_norm_grad_weight(global const float *x, global const float *stats, global const float *dy,
-                                       global float *partial, int2 size, int chunks, int chunk_rows) {
+kernel void ref_layer_norm_grad_weight(global const float *x, global const float *stats,
+                                       global const float *dy, global float *partial, int2 size,
+                                       int chunks, int chunk_rows) {
     int at = get_global_id(0);
     if (at >= chunks * size.s1) return;
     int i = at % size.s1, chunk = at / size.s1;
@@ -78,7 +81,8 @@ kernel void ref_layer_norm_grad_weight(global const float *x, global const float
 }
 
 /* sums[i] = sum over the chunks of partial[chunk, i], in their order; i in 0 .. count-1. */
-kernel void ref_layer_norm_sum_chunks(global const float *partial, global float *sums, int count, int chunks) {
+kernel void ref_layer_norm_sum_chunks(global const float *partial, global float *sums, int count,
+                                      int chunks) {
     int i = get_global_id(0);
     if (i >= count) return;
     float sum = 0;

@@ -28,8 +28,9 @@ static int matmul_offset(int batch, int8 size, int8 stride) {
  * A work-item computes MATMUL_ROWS rows of one column; those past the last are
  * computed as the last again and not written.
  */
-kernel void ref_matmul(global const float *a, global const float *b, global float *c, int4 size, int2 a_step,
-                       int2 b_step, int8 batch_size, int8 a_batch, int8 b_batch, int start, int end) {
+kernel void ref_matmul(global const float *a, global const float *b, global float *c, int4 size,
+                       int2 a_step, int2 b_step, int8 batch_size, int8 a_batch, int8 b_batch, int start,
+                       int end) {
     int rows = size.s0, columns = size.s1, row_blocks = (rows + MATMUL_ROWS - 1) / MATMUL_ROWS;
     int i = get_global_id(0);
     if (i >= size.s2 * row_blocks * columns) return;

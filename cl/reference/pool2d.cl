@@ -33,7 +33,8 @@ static int pool2d_argmax(global const float *x, int plane, int2 rows, int2 colum
 }
 
 /* y[p, oh, ow] = max over the window of x[p, h, w] */
-kernel void ref_max_pool2d(global const float *x, global float *y, int4 image, int4 result, int8 window) {
+kernel void ref_max_pool2d(global const float *x, global float *y, int4 image, int4 result,
+                           int8 window) {
     int i = get_global_id(0);
     if (i >= result.s0 * result.s1 * result.s2) return;
     int ow = i % result.s2, oh = i / result.s2 % result.s1, plane = i / result.s2 / result.s1;
@@ -43,7 +44,8 @@ kernel void ref_max_pool2d(global const float *x, global float *y, int4 image, i
 }
 
 /* best[p, oh, ow] = where in x the window's first maximum is */
-kernel void ref_max_pool2d_places(global const float *x, global int *best, int4 image, int4 result, int8 window) {
+kernel void ref_max_pool2d_places(global const float *x, global int *best, int4 image, int4 result,
+                                  int8 window) {
     int i = get_global_id(0);
     if (i >= result.s0 * result.s1 * result.s2) return;
     int ow = i % result.s2, oh = i / result.s2 % result.s1, plane = i / result.s2 / result.s1;
@@ -53,8 +55,8 @@ kernel void ref_max_pool2d_places(global const float *x, global int *best, int4 
 }
 
 /* dx[p, h, w] = sum of dy[p, oh, ow] over the windows whose first maximum, by `best`, is x[p, h, w] */
-kernel void ref_max_pool2d_grad(global const int *best, global const float *dy, global float *dx, int4 image,
-                                int4 result, int8 window) {
+kernel void ref_max_pool2d_grad(global const int *best, global const float *dy, global float *dx,
+                                int4 image, int4 result, int8 window) {
     int i = get_global_id(0);
     if (i >= image.s0 * image.s1 * image.s2) return;
     int w = i % image.s2, h = i / image.s2 % image.s1, plane = i / image.s2 / image.s1;
@@ -89,8 +91,8 @@ kernel void ref_avg_pool2d(global const float *x, global float *y, int4 image, i
 }
 
 /* dx[p, h, w] = sum of dy[p, oh, ow] / divisor over the windows that hold the pixel */
-kernel void ref_avg_pool2d_grad(global const float *dy, global float *dx, int4 image, int4 result, int8 window,
-                                int exclude_padding) {
+kernel void ref_avg_pool2d_grad(global const float *dy, global float *dx, int4 image, int4 result,
+                                int8 window, int exclude_padding) {
     int i = get_global_id(0);
     if (i >= image.s0 * image.s1 * image.s2) return;
     int w = i % image.s2, h = i / image.s2 % image.s1, plane = i / image.s2 / image.s1;
