@@ -11,9 +11,9 @@
  *   "cpu" "gpu" "accelerator"   the first of that type, in order of preference
  *   "pci:0000:03:00.0"          PCI address, where the driver tells it
  *   "uuid:8f3a…"                UUID, where the driver tells it
- *   "pocl"            anything else: a fragment of id, name, vendor or platform,
- *                     upper or lower case; must match one device only, or
- *                     several of which the selector is the exact id of one
+ *   "pocl"            anything else: a fragment of id, name, vendor, platform or
+ *                     OpenCL version, upper or lower case; must match one device only,
+ *                     or be the exact id of one
  *
  * There is no silent fallback: a selector that matches nothing is an error that
  * lists the devices present.

@@ -242,7 +242,8 @@ static bool matches(const clt_device_info *info, const char *selector) {
     for (size_t t = 0; t < CLT_COUNT_OF(type_names); t++)
         if (!strcmp(selector, type_names[t])) return info->type == (clt_device_type)t;
     return clt_text_contains(info->id, selector) || clt_text_contains(info->name, selector) ||
-           clt_text_contains(info->vendor, selector) || clt_text_contains(info->platform, selector);
+           clt_text_contains(info->vendor, selector) || clt_text_contains(info->platform, selector) ||
+           clt_text_contains(info->cl_version, selector);
 }
 
 static bool names_type(const char *selector) {

@@ -278,6 +278,13 @@ static clt_status bind_argument(clt_plan *plan, const clt_argument *argument, si
     return clt_kernel_set_memory(kernel, index, memory);
 }
 
+/* A kernel may allow smaller groups than its device does. Kernels take any size: those that work
+ * by group return from groups past the last. */
+static void shrink_groups(bound_launch *launch, size_t limit) {
+    while (launch->local[0] > CLT_MAX(limit, 1)) launch->local[0] = (launch->local[0] + 1) / 2;
+    launch->global[0] = (launch->global[0] + launch->local[0] - 1) / launch->local[0] * launch->local[0];
+}
+
 static clt_status bind_launch(clt_plan *plan, const clt_lowering *l, size_t index) {
     const clt_launch *launch = &l->launches[index];
     bound_launch *bound = &plan->launches[index];
@@ -288,10 +295,7 @@ static clt_status bind_launch(clt_plan *plan, const clt_lowering *l, size_t inde
     memcpy(bound->global, launch->global, sizeof bound->global);
     memcpy(bound->local, launch->local, sizeof bound->local);
     for (int i = 0; i < launch->n_arguments; i++) CLT_TRY(bind_argument(plan, &launch->arguments[i], index, i));
-    size_t limit = clt_kernel_work_group_limit(kernel), wanted = bound->local[0];
-    if (wanted > limit)
-        return clt_fail(CLT_E_UNSUPPORTED, "kernel %s wants work-groups of %zu; the device allows it %zu",
-                        launch->kernel, wanted, limit);
+    shrink_groups(bound, clt_kernel_work_group_limit(kernel));
     return CLT_OK;
 }
 

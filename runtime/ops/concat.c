@@ -6,7 +6,8 @@ static clt_status infer(clt_tensor *node) {
     clt_shape shape = first->shape;
     for (int i = 1; i < node->n_inputs; i++) {
         const clt_tensor *x = node->inputs[i];
-        bool fits = x->shape.rank == shape.rank && x->dtype == first->dtype;
+        CLT_TRY(clt_check_dtype(node, i, first->dtype));
+        bool fits = x->shape.rank == shape.rank;
         for (int d = 0; fits && d < shape.rank; d++) fits = d == axis || x->shape.dims[d] == shape.dims[d];
         char text[CLT_PAIR_TEXT];
         if (!fits)

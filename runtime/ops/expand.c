@@ -4,6 +4,7 @@ static clt_status infer(clt_tensor *node) {
     const clt_expand_attributes *at = node->attributes;
     const clt_tensor *x = node->inputs[0];
     clt_shape both;
+    CLT_TRY(clt_shape_check(&at->shape, "the shape asked for"));
     if (!clt_shape_broadcast(&x->shape, &at->shape, &both) || !clt_shape_equal(&both, &at->shape)) {
         char from[CLT_SHAPE_TEXT], to[CLT_SHAPE_TEXT];
         return clt_fail(CLT_E_SHAPE, "%s does not stretch to %s", clt_shape_text(&x->shape, from),
@@ -18,10 +19,13 @@ static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_t
     if (wanted[0]) dx[0] = clt_sum_to(dy, &node->inputs[0]->shape);
 }
 
-/* A dimension 0 of the batch's size follows it: it is stretched, or the operand's own. */
+/* A dimension 0 of the batch's size follows it where it is stretched or the operand's has followed; that
+ * of an operand which kept its own (a parameter) stays. */
 static void rebatch(clt_tensor *node, int64_t new_batch, int64_t old_batch) {
     clt_shape *shape = &((clt_expand_attributes *)node->attributes)->shape;
-    if (shape->rank > 0 && shape->dims[0] == old_batch) shape->dims[0] = new_batch;
+    const clt_shape *x = &node->inputs[0]->shape;
+    bool own = x->rank == shape->rank && shape->rank > 0 && x->dims[0] == old_batch && old_batch != 1;
+    if (shape->rank > 0 && shape->dims[0] == old_batch && !own) shape->dims[0] = new_batch;
 }
 
 const clt_op clt_op_expand = {

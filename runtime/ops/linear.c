@@ -7,7 +7,7 @@ clt_tensor *clt_linear_with(clt_tensor *x, const char *name, clt_linear_options 
     int64_t in = x->shape.rank > 0 ? x->shape.dims[x->shape.rank - 1] : 0;
     if (x->shape.rank < 2 || options.out_features < 1) {
         char text[CLT_SHAPE_TEXT];
-        return clt_graph_fail(x->graph, clt_fail(CLT_E_SHAPE, "linear \"%s\": input %s to %lld features", name,
+        return clt_graph_fail(x->graph, clt_fail(CLT_E_SHAPE, "linear \"%s\": input %s to %lld features", name ? name : "",
                                                  clt_shape_text(&x->shape, text), (long long)options.out_features));
     }
     clt_init init = clt_layer_init(in);

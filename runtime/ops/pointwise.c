@@ -45,7 +45,7 @@ static const function functions[] = {
      {"g * (1.0f + a * (1.0f - 1.0f / (1.0f + exp(-a)))) / (1.0f + exp(-a))"}},
     {"bce_with_logits", "ab", "fmax(a, 0.0f) - a * b + log1p(exp(-fabs(a)))", {"abg", "ag"},
      {"g * (1.0f / (1.0f + exp(-a)) - b)", "-g * a"}},
-    {"squared_error", "ab", "(a - b) * (a - b)", {"abg", "abg"},
+    {"mse_loss", "ab", "(a - b) * (a - b)", {"abg", "abg"},
      {"2.0f * g * (a - b)", "-2.0f * g * (a - b)"}},
 };
 
@@ -203,5 +203,5 @@ clt_tensor *clt_bce_with_logits(clt_tensor *logits, clt_tensor *target) {
 }
 
 clt_tensor *clt_mse_loss(clt_tensor *prediction, clt_tensor *target) {
-    return mean_of("squared_error", prediction, target);
+    return mean_of("mse_loss", prediction, target);
 }

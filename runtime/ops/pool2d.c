@@ -9,10 +9,11 @@ static clt_status infer(clt_tensor *node) {
     const clt_shape *x = &node->inputs[0]->shape;
     char text[CLT_SHAPE_TEXT];
     if (at->kernel_h < 1 || at->kernel_w < 1 || at->stride_h < 1 || at->stride_w < 1 || at->padding_h < 0 ||
-        at->padding_w < 0 || 2 * at->padding_h > at->kernel_h || 2 * at->padding_w > at->kernel_w)
+        at->padding_w < 0 || at->padding_h > at->kernel_h / 2 || at->padding_w > at->kernel_w / 2)
         return clt_fail(CLT_E_INVALID, "kernel %dx%d, stride %dx%d, padding %dx%d make no sense", at->kernel_h,
                         at->kernel_w, at->stride_h, at->stride_w, at->padding_h, at->padding_w);
-    int64_t h = x->dims[2] + 2 * at->padding_h - at->kernel_h, w = x->dims[3] + 2 * at->padding_w - at->kernel_w;
+    int64_t h = x->dims[2] + 2 * (int64_t)at->padding_h - at->kernel_h;
+    int64_t w = x->dims[3] + 2 * (int64_t)at->padding_w - at->kernel_w;
     if (h < 0 || w < 0)
         return clt_fail(CLT_E_SHAPE, "the %dx%d window is larger than the padded image of %s", at->kernel_h,
                         at->kernel_w, clt_shape_text(x, text));

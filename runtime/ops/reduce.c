@@ -69,8 +69,10 @@ static clt_tensor *reduce(clt_reduction reduction, clt_tensor *x, const clt_redu
     static const char *const names[] = {"sum", "mean", "max"};
     if (!clt_tensor_valid(x)) return x;
     clt_reduce_attributes at = {.reduction = reduction, .keep_dims = options->keep_dims};
+    if (options->n_axes < 0 || options->n_axes > CLT_MAX_RANK)
+        return clt_graph_fail(x->graph, clt_fail(CLT_E_INVALID, "%s: %d axes", names[reduction], options->n_axes));
     if (options->n_axes == 0) at.axes = (1u << x->shape.rank) - 1;
-    for (int i = 0; i < options->n_axes && i < CLT_MAX_RANK; i++) {
+    for (int i = 0; i < options->n_axes; i++) {
         int axis = clt_shape_axis(&x->shape, options->axes[i]);
         char text[CLT_SHAPE_TEXT];
         if (axis < 0 || at.axes >> axis & 1)

@@ -59,7 +59,7 @@ clt_tensor *clt_slice(clt_tensor *x, int axis, int64_t start, int64_t stop, int6
         return clt_graph_fail(x->graph, clt_fail(CLT_E_SHAPE, "slice: axis %d of %s from %lld to %lld by %lld is empty or out of range",
                                                  axis, clt_shape_text(&x->shape, text), (long long)start,
                                                  (long long)stop, (long long)step));
-    clt_slice_attributes attributes = {
-        .axis = at, .start = start, .count = (stop - start + step - 1) / step, .step = step};
+    int64_t count = (stop - start - 1) / step + 1;
+    clt_slice_attributes attributes = {.axis = at, .start = start, .count = count, .step = count > 1 ? step : 1};
     return clt_node(NULL, &clt_op_slice, &attributes, &x, 1);
 }
