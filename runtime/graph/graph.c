@@ -94,9 +94,11 @@ clt_tensor *clt_node(clt_graph *graph, const clt_op *op, const void *attributes,
     if (!graph) return NULL;
     for (int i = 0; i < n_inputs; i++) {
         if (!clt_tensor_valid(inputs[i])) return graph->invalid;
-        if (inputs[i]->graph != graph)
+        if (inputs[i]->graph != graph) {
+            clt_tensor probe = {.kind = CLT_NODE_OP, .op = op, .attributes = (void *)(uintptr_t)attributes};
             return clt_graph_fail(graph, clt_fail(CLT_E_INVALID, "%s: operand %d belongs to another graph",
-                                                  op->name, i));
+                                                  clt_node_name(&probe), i));
+        }
     }
     clt_tensor *node = NULL;
     clt_status status = node_new(op, attributes, inputs, n_inputs, &node);

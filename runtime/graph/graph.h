@@ -118,14 +118,10 @@ static inline int64_t clt_tensor_elements(const clt_tensor *tensor) {
 
 /* Copies what `target` depends on into a new graph, with dimension 0 of all inputs
  * set to `batch`; 0 keeps them. Variables are shared. map[i] (n_nodes long,
- * released with clt_free by the caller) is the copy of node i or NULL. */
+ * released with clt_free by the caller) is the copy of node i or NULL. A graph with gradients in it must
+ * not be brought to another batch size: their rules have read the old one. Clone first, then differentiate. */
 clt_status clt_graph_clone(const clt_graph *graph, clt_tensor *const *targets, int n_targets,
                            int64_t batch, clt_graph **clone, clt_tensor ***map);
-
-/* Adds the gradients with respect to `wrt` of sum(loss x seed), where `seed` has the shape of
- * `loss`: a one for a scalar loss. grads[i] is NULL where the loss does not depend on wrt[i]. */
-clt_status clt_gradients(clt_tensor *loss, clt_tensor *seed, clt_tensor *const *wrt, int n,
-                         clt_tensor **grads);
 
 /* marks[i] = true for each node that one of the targets depends on (marks is n_nodes long, cleared by the caller). */
 void clt_graph_mark(const clt_graph *graph, clt_tensor *const *targets, int n_targets, bool *marks);

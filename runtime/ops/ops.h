@@ -9,6 +9,13 @@
 
 #include "runtime/graph/graph.h"
 
+/* ---- autodiff.c ---- */
+
+/* Adds the gradients with respect to `wrt` of sum(loss x seed), where `seed` has the shape of
+ * `loss`: a one for a scalar loss. grads[i] is NULL where the loss does not depend on wrt[i]. */
+clt_status clt_gradients(clt_tensor *loss, clt_tensor *seed, clt_tensor *const *wrt, int n,
+                         clt_tensor **grads);
+
 /* ---- pointwise.c: y = f(operands), with broadcasting ---- */
 
 /* `expression` is OpenCL C over the letters of `operands`, one an input in order, and s0, s1. */

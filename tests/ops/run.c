@@ -45,7 +45,8 @@ static void draw(const op_input *input, ref_random *random, ref_array *values) {
     int64_t n = ref_count(values);
     if (input->distinct) draw_distinct(input, random, values);
     else
-        for (int64_t i = 0; i < n; i++) values->values[i] = input->values ? input->values[i] : draw_one(input, random);
+        for (int64_t i = 0; i < n; i++)
+            values->values[i] = input->values ? input->values[i] : draw_one(input, random);
 }
 
 static void *to_device_type(const ref_array *values, clt_dtype dtype) {

@@ -74,10 +74,11 @@ static const clt_norm_options defaults = {0}, wide = {.eps = 0.5f, .momentum = 0
      .inputs = {{.shape = size, __VA_ARGS__}, WEIGHT(channels), BIAS(channels)}, .samples = 100}
 #define EVALUATION(label, channels, size, builder, options)                                           \
     {.name = label, .n_inputs = 5, .build = builder, .reference = reference_evaluation,               \
-     .context = &(options), .evaluation = true, .no_gradient = true,                                  \
+     .context = &(options), .evaluation = true,                                                       \
      .inputs = {{.shape = size}, WEIGHT(channels), BIAS(channels),                                    \
-                {.variable = "bn.running_mean", .shape = OP_SHAPE(channels)},                         \
-                {.variable = "bn.running_var", .shape = OP_SHAPE(channels), .low = 0.25, .high = 3}}}
+                {.variable = "bn.running_mean", .shape = OP_SHAPE(channels), .constant = true},       \
+                {.variable = "bn.running_var", .shape = OP_SHAPE(channels), .low = 0.25, .high = 3,   \
+                 .constant = true}}}
 
 /* A mean far from 0 leaves few digits of the values; sums of squares would leave none. */
 #define OFFSET .low = 1000, .high = 1002
@@ -92,6 +93,7 @@ static op_case cases[] = {
     TRAINING("eps and momentum given", 3, OP_SHAPE(4, 3, 3, 3), wide),
     TRAINING("many channels", 131, OP_SHAPE(2, 131, 2, 2), defaults),
     TRAINING("many elements", 2, OP_SHAPE(9, 2, 29, 31), defaults),
+    TRAINING("many rows", 3, OP_SHAPE(1100, 3), defaults),
     TRAINING("mean far from 0", 2, OP_SHAPE(8, 2, 5, 5), defaults, OFFSET),
     EVALUATION("evaluation", 3, OP_SHAPE(4, 3, 5, 7), build, wide),
     EVALUATION("evaluation, defaults", 4, OP_SHAPE(2, 4), build_plain, defaults),
@@ -159,10 +161,11 @@ static void evaluation_leaves_them(void **state) {
     running_statistics_move(&wide, 0.25, false);
 }
 
-/* All values of a channel equal: xhat is 0, and nothing is divided by it. */
+/* All values of a channel equal: xhat is 0, and dx is weight / sqrt(eps) times what dy has beyond its mean. */
 static void no_variance(void **state) {
     (void)state;
     static const float x[] = {2, -7, 2, -7, 2, -7}, weight[] = {3, 5}, bias[] = {0.5f, -1};
+    const double istd = 1 / sqrt(1e-5f);
     op_expect(&(op_case){.name = "no variance",
                          .n_inputs = 3,
                          .inputs = {{.shape = OP_SHAPE(3, 2), .values = x},
@@ -170,9 +173,31 @@ static void no_variance(void **state) {
                                     {.variable = "bn.bias", .shape = OP_SHAPE(2), .values = bias}},
                          .build = build,
                          .context = &defaults,
-                         .seed = (const float[]){1, 1, 1, 1, 1, 1}},
+                         .seed = (const float[]){1, 2, 3, 4, 5, 6}},
               (double[]){0.5, -1, 0.5, -1, 0.5, -1},
-              (const double *[]){(double[6]){0}, (double[]){0, 0}, (double[]){3, 3}});
+              (const double *[]){(double[]){-6 * istd, -10 * istd, 0, 0, 6 * istd, 10 * istd}, (double[]){0, 0},
+                                 (double[]){9, 12}});
+}
+
+/* One element has no variance: training would divide 0 by 0, and spoil the running variance for good. */
+static void one_element_a_channel_is_refused(void **state) {
+    (void)state;
+    clt_graph *graph;
+    clt_store *store;
+    assert_ok(clt_graph_create(&graph));
+    clt_tensor *y = clt_batch_norm(clt_input(graph, "x", CLT_F32, CLT_SHAPE(1, 2)), "bn");
+    assert_ok(clt_store_create(op_device(), &store));
+    clt_plan_options options = {.device = op_device(), .store = store, .graph = graph, .targets = &y, .n_targets = 1};
+    clt_plan *plan = NULL;
+    options.training = true;
+    assert_status(clt_plan_compile(&plan, &options), CLT_E_SHAPE);
+    assert_detail("batch_norm");
+    assert_detail("[1, 2]");
+    options.training = false;
+    assert_ok(clt_plan_compile(&plan, &options));
+    clt_plan_destroy(plan);
+    clt_store_destroy(store);
+    clt_graph_destroy(graph);
 }
 
 /* A new model normalizes: weight 1, bias 0. */
@@ -186,7 +211,12 @@ static void initial_values(void **state) {
         const char *name;
         bool trained;
         float value;
-    } wanted[] = {{"bn.weight", true, 1}, {"bn.bias", true, 0}, {"bn.running_mean", false, 0}, {"bn.running_var", false, 1}};
+    } wanted[] = {
+        {"bn.weight", true, 1},
+        {"bn.bias", true, 0},
+        {"bn.running_mean", false, 0},
+        {"bn.running_var", false, 1},
+    };
     for (int i = 0; i < 4; i++) {
         const clt_variable *v = clt_graph_find_variable(graph, wanted[i].name);
         assert_non_null(v);
@@ -204,6 +234,7 @@ int main(void) {
         cmocka_unit_test(training_moves_running_statistics),
         cmocka_unit_test(evaluation_leaves_them),
         cmocka_unit_test(no_variance),
+        cmocka_unit_test(one_element_a_channel_is_refused),
         cmocka_unit_test(initial_values),
     };
     return op_main("batch_norm", cases, CLT_COUNT_OF(cases), tests, CLT_COUNT_OF(tests));

@@ -75,6 +75,9 @@ static const size sizes[] = {
     {"2x4, stride 1x3, padding 1x2, dilation 2x1", 1, 3, 7, 9, 2, 2, 4, 1, 3, 1, 2, 2, 1, 1, false},
     {"as large as the image", 2, 3, 4, 6, 5, 4, 6, 1, 1, 0, 0, 1, 1, 1, false},
     {"as large as the padded image", 1, 2, 3, 3, 2, 5, 5, 1, 1, 1, 1, 1, 1, 1, false},
+    {"many channels to sum, a large kernel", 1, 220, 17, 17, 2, 17, 17, 1, 1, 0, 0, 1, 1, 1, false},
+    {"many results of a large kernel", 1, 1, 17, 17, 220, 17, 17, 1, 1, 0, 0, 1, 1, 1, false},
+    {"many channels and images", 5, 33, 7, 6, 17, 3, 3, 1, 1, 1, 1, 1, 1, 1, false},
     {"many channels", 1, 33, 5, 5, 17, 3, 3, 1, 1, 1, 1, 1, 1, 1, false},
 };
 
@@ -96,6 +99,12 @@ static clt_conv2d_options options_of(const size *s) {
     };
 }
 
+/* Fewer differences where the definition takes long: about as many products for each case. */
+static int samples_for(const size *s) {
+    int64_t products = s->n * s->out * s->h * s->w * s->c / s->groups * s->kernel_h * s->kernel_w / s->stride_h;
+    return products > 100000 ? 6 : 60;
+}
+
 static op_case op_case_of(const size *s, const clt_conv2d_options *options) {
     return (op_case){
         .name = s->name,
@@ -106,7 +115,7 @@ static op_case op_case_of(const size *s, const clt_conv2d_options *options) {
         .build = build_op,
         .reference = reference,
         .context = options,
-        .samples = 60,
+        .samples = samples_for(s),
     };
 }
 

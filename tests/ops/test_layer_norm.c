@@ -60,6 +60,7 @@ static op_case cases[] = {
     NORM("two elements a row", build, OP_SHAPE(3, 2), OP_SHAPE(2), wide),
     NORM("long rows", build_plain, OP_SHAPE(3, 1031), OP_SHAPE(1031), one),
     NORM("many rows", build_plain, OP_SHAPE(517, 3), OP_SHAPE(3), one),
+    NORM("many long rows", build_plain, OP_SHAPE(301, 129), OP_SHAPE(129), one),
     NORM("mean far from 0", build_plain, OP_SHAPE(4, 64), OP_SHAPE(64), one, .low = 1000, .high = 1002),
 };
 

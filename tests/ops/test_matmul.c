@@ -65,6 +65,7 @@ static const struct {
     {{0}, {0}, 9, 6, 1},
     {{0}, {0}, 5, 1, 8},
     {{0}, {0}, 64, 16, 32},
+    {{0}, {0}, 2, 8209, 3}, /* sums that are long enough to be made in parts */
     {OP_SHAPE(3), OP_SHAPE(3), 4, 5, 6},
     {OP_SHAPE(2, 3), OP_SHAPE(2, 3), 3, 2, 5},
     {OP_SHAPE(4), {0}, 3, 5, 2},            /* one matrix for the whole batch */
@@ -98,7 +99,7 @@ static op_case matmul_case(int k, char name[160]) {
                      .build = build,
                      .reference = reference,
                      .context = t,
-                     .samples = 40};
+                     .samples = sizes[k / 4].m * sizes[k / 4].k * sizes[k / 4].n > 10000 ? 8 : 40};
 }
 
 /* ---- linear ---- */

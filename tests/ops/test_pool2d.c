@@ -171,6 +171,19 @@ static void ties_beside_padding(void **state) {
               (const double *[]){(double[]){0, 2, 0, 4, 4, 0, 0, 0, 0}});
 }
 
+static void not_a_number_passes(void **state) {
+    (void)state;
+    static const float x[] = {1, 2, NAN, 4, 5, -INFINITY, -INFINITY, -INFINITY};
+    static const pool twos = {.o = {.kernel_h = 1, .kernel_w = 2, .stride_h = 1, .stride_w = 2}};
+    op_expect(&(op_case){.name = "NaN and infinities",
+                         .n_inputs = 1,
+                         .inputs = {{.shape = OP_SHAPE(1, 1, 2, 4), .values = x}},
+                         .build = build,
+                         .context = &twos,
+                         .no_gradient = true},
+              (double[]){2, NAN, 5, -INFINITY}, NULL);
+}
+
 int main(void) {
     static op_case cases[N_CASES + CLT_COUNT_OF(others)];
     for (int k = 0; k < N_CASES; k++) cases[k] = case_of(k);
@@ -178,6 +191,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ties_go_to_the_first),
         cmocka_unit_test(ties_beside_padding),
+        cmocka_unit_test(not_a_number_passes),
     };
     return op_main("pool2d", cases, CLT_COUNT_OF(cases), tests, CLT_COUNT_OF(tests));
 }

@@ -88,12 +88,25 @@ static op_case subset_case(int k) {
      .reference = reference, .samples = n,                                                                \
      .context = &(reduce){which, {.axes = {__VA_ARGS__}, .n_axes = sizeof((int[]){__VA_ARGS__}) / sizeof(int)}}}
 static const op_case others[] = {
-    REDUCE("sum of a long row", SUM, OP_SHAPE(1, 100003), 10, 1),
+    /* The sum is small beside its terms: what may be lost is a part of them, not of it. One after the
+     * other in f32 would lose ten times as much. */
+    {.name = "sum of a long row",
+     .n_inputs = 1,
+     .inputs = {{.shape = OP_SHAPE(1, 100003), .distinct = true}},
+     .build = build,
+     .reference = reference,
+     .context = &(reduce){SUM, {.axes = {1}, .n_axes = 1}},
+     .tolerance = 1e-3,
+     .samples = 10},
     REDUCE("mean of a long row", MEAN, OP_SHAPE(1, 100003), 10, 1),
     REDUCE("max of a long row", MAXIMUM, OP_SHAPE(1, 100003), 10, 1),
     REDUCE("sum of a long column", SUM, OP_SHAPE(20011, 3), 10, 0),
     REDUCE("mean of a long column", MEAN, OP_SHAPE(20011, 3), 10, 0),
     REDUCE("max of a long column", MAXIMUM, OP_SHAPE(20011, 3), 10, 0),
+    REDUCE("sum of many columns", SUM, OP_SHAPE(70, 4099), 10, 0),
+    REDUCE("max of many columns", MAXIMUM, OP_SHAPE(70, 4099), 10, 0),
+    REDUCE("mean of many long rows", MEAN, OP_SHAPE(257, 4099), 3, 1),
+    REDUCE("max of many long rows", MAXIMUM, OP_SHAPE(257, 4099), 3, 1),
     REDUCE("sum of many short rows", SUM, OP_SHAPE(5003, 3), 10, 1),
     REDUCE("sum of rows of 64", SUM, OP_SHAPE(3, 64), 60, 1),
     REDUCE("sum of rows of 65", SUM, OP_SHAPE(3, 65), 60, 1),
@@ -103,6 +116,8 @@ static const op_case others[] = {
     REDUCE("sum of outer and inner axes", SUM, OP_SHAPE(17, 3, 129), 60, 0, 2),
     REDUCE("max of outer and inner axes", MAXIMUM, OP_SHAPE(17, 3, 29), 60, 0, 2),
     REDUCE("sum of every second axis, rank 8", SUM, OP_SHAPE(2, 3, 2, 1, 2, 3, 1, 2), 60, 0, 2, 4, 6),
+    REDUCE("sum of every second axis of 2", SUM, OP_SHAPE(2, 2, 2, 2, 2, 2, 2, 2), 60, 0, 2, 4, 6),
+    REDUCE("max of every second axis of 2", MAXIMUM, OP_SHAPE(2, 2, 2, 2, 2, 2, 2, 2), 60, 1, 3, 5, 7),
     REDUCE("max of every second axis, rank 8", MAXIMUM, OP_SHAPE(2, 3, 2, 1, 2, 3, 1, 2), 60, 1, 3, 5, 7),
 };
 
@@ -148,6 +163,21 @@ static void not_a_number_passes(void **state) {
     op_expect(GIVEN("max with NaN", MAXIMUM, OP_SHAPE(3, 4), x, 1, 1, 1), (double[]){NAN, 4, NAN}, NULL);
 }
 
+/* The same for rows that work-groups share: 129 elements, and 4,111 that are cut into chunks. */
+static void extremes_of_long_rows(void **state) {
+    (void)state;
+    static float x[2 * 4111];
+    static const clt_shape sizes[] = {OP_SHAPE(2, 129), OP_SHAPE(2, 4111)};
+    for (int k = 0; k < 2; k++) {
+        int64_t n = sizes[k].dims[1];
+        for (int64_t i = 0; i < 2 * n; i++) x[i] = -5;
+        x[n - 1] = -3;
+        x[n + 70] = NAN;
+        op_expect(GIVEN("max of a long row", MAXIMUM, sizes[k], x, 1, 1), (double[]){-3, NAN}, NULL);
+        op_expect(GIVEN("sum of a long row", SUM, sizes[k], x, 1, 1), (double[]){2 - 5.0 * (double)n, NAN}, NULL);
+    }
+}
+
 int main(void) {
     size_t n = 0;
     for (int k = 0; k < N_SUBSETS; k++) cases[n++] = subset_case(k);
@@ -157,6 +187,7 @@ int main(void) {
         cmocka_unit_test(equals_share_the_gradient),
         cmocka_unit_test(largest_of_negatives),
         cmocka_unit_test(not_a_number_passes),
+        cmocka_unit_test(extremes_of_long_rows),
     };
     return op_main("reduce", cases, n, tests, CLT_COUNT_OF(tests));
 }

@@ -18,7 +18,7 @@ static void reference(const ref_array *inputs, ref_array *y, const void *context
     int axis = s->axis < 0 ? s->axis + shape.rank : s->axis;
     int64_t size = shape.dims[axis], start = s->start < 0 ? s->start + size : s->start;
     int64_t stop = s->stop < 0 ? s->stop + size : s->stop, count = 0;
-    for (int64_t i = start; i < stop && i < size; i += s->step) count++;
+    for (int64_t i = start; i < size; i++) count += i < stop && (i - start) % s->step == 0;
     shape.dims[axis] = count;
     ref_resize(y, shape);
     int64_t index[CLT_MAX_RANK] = {0}, at = 0;
@@ -44,6 +44,7 @@ static const op_case cases[] = {
     SLICE("step 2", OP_SHAPE(3, 7), 1, 0, 7, 2),
     SLICE("step 3 stops before the end", OP_SHAPE(3, 8), 1, 1, 7, 3),
     SLICE("step past the end", OP_SHAPE(3, 7), 1, 5, 7, 100),
+    SLICE("the largest step", OP_SHAPE(3, 7), 1, 5, 7, INT64_MAX),
     SLICE("negative axis", OP_SHAPE(3, 7, 2), -2, 2, 5, 1),
     SLICE("negative start", OP_SHAPE(3, 7), 1, -3, 7, 1),
     SLICE("negative stop", OP_SHAPE(3, 7), 1, 0, -2, 1),

@@ -4,9 +4,7 @@
  * rule appends the nodes that compute its inputs' gradients. A tensor with
  * several users gets the sum of what they contribute, in a fixed order.
  */
-#include <cltrain/ops.h>
-
-#include "runtime/graph/graph.h"
+#include "runtime/ops/ops.h"
 
 /* needed[i]: node i depends on a tensor of wrt. */
 static void mark_dependents(const clt_graph *graph, size_t n_nodes, bool *needed) {

@@ -1,0 +1,299 @@
+/* Copies of a graph, as they are and for another batch size. */
+#include "tests/ops/harness.h"
+
+#include "runtime/ops/ops.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static clt_graph *new_graph(void) {
+    clt_graph *graph;
+    assert_ok(clt_graph_create(&graph));
+    return graph;
+}
+
+static void assert_shape(const clt_tensor *tensor, clt_shape want) {
+    char a[CLT_SHAPE_TEXT], b[CLT_SHAPE_TEXT];
+    assert_non_null(tensor);
+    if (!clt_shape_equal(&tensor->shape, &want))
+        fail_msg("%s has the shape %s, wanted %s", clt_tensor_name(tensor), clt_shape_text(&tensor->shape, a),
+                 clt_shape_text(&want, b));
+}
+
+/* The clone's tensor for `target`; the caller destroys the clone. */
+static clt_tensor *clone_of(clt_tensor *target, int64_t batch, clt_graph **clone) {
+    clt_tensor **map;
+    assert_ok(clt_graph_clone(target->graph, &target, 1, batch, clone, &map));
+    clt_tensor *copy = map[target->index];
+    clt_free(map);
+    return copy;
+}
+
+/* ---- shapes ---- */
+
+/* Builds f of x [4, 3, 2], clones it for a batch of 7 and of 1, and compares the shape. */
+#define assert_follows(expression, ...)                                  \
+    do {                                                                 \
+        clt_graph *g = new_graph(), *clone;                              \
+        clt_tensor *x = clt_input(g, "x", CLT_F32, CLT_SHAPE(4, 3, 2));  \
+        clt_tensor *y = (expression);                                    \
+        assert_ok(clt_graph_status(g));                                  \
+        for (int64_t n = 1; n <= 7; n += 6) {                            \
+            assert_shape(clone_of(y, n, &clone), CLT_SHAPE(__VA_ARGS__)); \
+            assert_ok(clt_graph_status(clone));                          \
+            clt_graph_destroy(clone);                                    \
+        }                                                                \
+        clt_graph_destroy(g);                                            \
+        (void)x;                                                         \
+    } while (0)
+
+static void shapes_follow_the_batch(void **state) {
+    (void)state;
+    assert_follows(clt_relu(x), n, 3, 2);
+    assert_follows(clt_flatten(x), n, 6);
+    assert_follows(clt_reshape(x, CLT_SHAPE(4, 6)), n, 6);
+    assert_follows(clt_reshape(x, CLT_SHAPE(4, -1)), n, 6);
+    assert_follows(clt_reshape(x, CLT_SHAPE(-1, 2)), 3 * n, 2);
+    assert_follows(clt_reshape(x, CLT_SHAPE(12, 2)), 3 * n, 2);
+    assert_follows(clt_reshape(clt_reshape(x, CLT_SHAPE(12, 2)), CLT_SHAPE(4, 3, 2)), n, 3, 2);
+    assert_follows(clt_expand(clt_reshape(x, CLT_SHAPE(4, 1, 3, 2)), CLT_SHAPE(4, 5, 3, 2)), n, 5, 3, 2);
+    assert_follows(clt_expand(clt_fill(g, CLT_SHAPE(1, 2), 3), CLT_SHAPE(4, 2)), n, 2);
+    assert_follows(clt_mul(x, clt_fill(g, CLT_SHAPE(4, 1, 1), 3)), n, 3, 2);
+    assert_follows(clt_linear(x, "fc", 5), n, 3, 5);
+    assert_follows(clt_softmax(clt_linear(clt_flatten(x), "fc", 5), 1), n, 5);
+    assert_follows(clt_transpose(x, 0, 1), 3, n, 2);
+    assert_follows(clt_concat(((clt_tensor *[]){x, x}), 2, 1), n, 6, 2);
+    assert_follows(clt_concat(((clt_tensor *[]){x, x}), 2, 0), 2 * n, 3, 2);
+    assert_follows(clt_slice(x, 0, 0, 4, 1), n, 3, 2);
+    assert_follows(clt_slice(x, 1, 0, 2, 1), n, 2, 2);
+    assert_follows(clt_sum(x, CLT_AXES(1)), n, 2);
+    assert_follows(clt_sum(x, CLT_AXES(0)), 3, 2);
+    assert_follows(clt_dropout(clt_batch_norm(x, "bn"), 0.5f), n, 3, 2);
+    assert_follows(clt_layer_norm(x, "ln", 2), n, 3, 2);
+    assert_follows(clt_conv2d(clt_reshape(x, CLT_SHAPE(4, 1, 3, 2)), "conv", 3, .kernel = 2, .padding = 1), n, 3, 4, 3);
+    assert_follows(clt_max_pool2d(clt_reshape(x, CLT_SHAPE(4, 1, 3, 2)), .kernel = 2), n, 1, 1, 1);
+}
+
+/* Parameters whose sizes are those of the batch stay; so does what is made of them alone. */
+static void parameters_of_the_batch_size_stay(void **state) {
+    (void)state;
+    clt_graph *g = new_graph(), *clone;
+    clt_tensor *x = clt_input(g, "x", CLT_F32, CLT_SHAPE(4, 4));
+    clt_tensor *weight = clt_parameter(g, "weight", CLT_SHAPE(4, 4), (clt_init){0});
+    clt_tensor *turned = clt_reshape(clt_reshape(weight, CLT_SHAPE(16)), CLT_SHAPE(4, 2, 2));
+    clt_tensor *row = clt_slice(weight, 0, 0, 1, 1);
+    clt_tensor *y = clt_add(clt_matmul(x, clt_reshape(turned, CLT_SHAPE(4, 4))), clt_reshape(row, CLT_SHAPE(4)));
+    clt_tensor *column = clt_slice(weight, 1, 0, 1, 1), *wide = clt_expand(column, CLT_SHAPE(4, 7));
+    clt_tensor *targets[] = {y, turned, weight, wide}, **map;
+    assert_ok(clt_graph_clone(g, targets, 4, 9, &clone, &map));
+    assert_shape(map[wide->index], CLT_SHAPE(4, 7));
+    assert_shape(map[y->index], CLT_SHAPE(9, 4));
+    assert_shape(map[turned->index], CLT_SHAPE(4, 2, 2));
+    assert_shape(map[weight->index], CLT_SHAPE(4, 4));
+    assert_ptr_equal(map[weight->index]->variable, weight->variable);
+    assert_int_equal(map[weight->index]->kind, CLT_NODE_VARIABLE);
+    clt_free(map);
+    clt_graph_destroy(clone);
+    clt_graph_destroy(g);
+}
+
+/* ---- what is in a clone ---- */
+
+static void inputs_stay_in_order(void **state) {
+    (void)state;
+    clt_graph *g = new_graph(), *clone;
+    clt_tensor *x = clt_input(g, "x", CLT_F32, CLT_SHAPE(4, 3));
+    clt_tensor *labels = clt_input(g, "labels", CLT_I32, CLT_SHAPE(4));
+    clt_tensor *unused = clt_relu(x), *y = clt_exp(x);
+    clt_tensor *copy = clone_of(y, 0, &clone);
+    assert_shape(copy, CLT_SHAPE(4, 3));
+    const clt_tensor *inputs[2] = {0};
+    int n = 0, ops = 0;
+    for (size_t i = 0; i < clone->n_nodes; i++) {
+        if (clone->nodes[i]->kind == CLT_NODE_INPUT && n < 2) inputs[n++] = clone->nodes[i];
+        ops += clone->nodes[i]->kind == CLT_NODE_OP;
+    }
+    assert_int_equal(n, 2);
+    assert_int_equal(ops, 1);
+    assert_string_equal(clt_tensor_name(inputs[0]), "x");
+    assert_string_equal(clt_tensor_name(inputs[1]), "labels");
+    assert_int_equal(clt_tensor_dtype(inputs[1]), CLT_I32);
+    clt_graph_destroy(clone);
+    (void)unused, (void)labels;
+    clt_graph_destroy(g);
+}
+
+static void a_clone_makes_no_variables(void **state) {
+    (void)state;
+    clt_graph *g = new_graph(), *clone;
+    clt_tensor *y = clt_linear(clt_input(g, "x", CLT_F32, CLT_SHAPE(4, 3)), "fc", 2);
+    clt_tensor *copy = clone_of(y, 2, &clone);
+    assert_int_equal(clt_graph_parameter_count(clone), 0);
+    clt_linear(copy, "more", 2);
+    assert_status(clt_graph_status(clone), CLT_E_STATE);
+    assert_detail("more.weight");
+    clt_graph_destroy(clone);
+    assert_ok(clt_graph_status(g));
+    clt_graph_destroy(g);
+}
+
+/* A batch that no reshape can follow is an error that says which. */
+static void what_does_not_fit_is_refused(void **state) {
+    (void)state;
+    clt_graph *g = new_graph(), *clone = NULL;
+    clt_tensor **map = NULL, *x = clt_input(g, "x", CLT_F32, CLT_SHAPE(4, 3));
+    clt_tensor *y = clt_reshape(x, CLT_SHAPE(3, 4));
+    assert_status(clt_graph_clone(g, &y, 1, 2, &clone, &map), CLT_E_SHAPE);
+    assert_detail("reshape");
+    assert_detail("[2, 3]");
+    assert_ok(clt_graph_status(g));
+    clt_graph_destroy(g);
+}
+
+static clt_status half_shape(const clt_shape *inputs, int n_inputs, clt_shape *result, void *user) {
+    (void)n_inputs, (void)user;
+    *result = CLT_SHAPE(inputs[0].dims[0], inputs[0].dims[1] / 2);
+    return CLT_OK;
+}
+
+/* What attributes hold is shared rightly: either graph may go first. */
+static void user_ops_survive_either_graph(void **state) {
+    (void)state;
+    const clt_user_op op = {.name = "half",
+                            .source = "",
+                            .n_inputs = 1,
+                            .shape = half_shape,
+                            .forward = "forward",
+                            .backward = {"backward"}};
+    for (int order = 0; order < 2; order++) {
+        clt_graph *g = new_graph(), *clone;
+        clt_tensor *x = clt_input(g, "x", CLT_F32, CLT_SHAPE(4, 6));
+        clt_tensor *seed = clt_input(g, "seed", CLT_F32, CLT_SHAPE(4, 3));
+        clt_tensor *y = clt_apply(&op, &x, NULL, 0), *dx, **map;
+        assert_ok(clt_gradients(y, seed, &x, 1, &dx));
+        assert_ok(clt_graph_clone(g, &dx, 1, 0, &clone, &map));
+        assert_shape(map[dx->index], CLT_SHAPE(4, 6));
+        assert_shape(map[y->index], CLT_SHAPE(4, 3));
+        clt_free(map);
+        clt_graph_destroy(order ? g : clone);
+        clt_graph_destroy(order ? clone : g);
+    }
+}
+
+static void dropout_keeps_its_site(void **state) {
+    (void)state;
+    clt_graph *g = new_graph(), *clone;
+    clt_tensor *x = clt_input(g, "x", CLT_F32, CLT_SHAPE(4, 3));
+    clt_tensor *y = clt_dropout(clt_dropout(x, 0.5f), 0.25f), *copy = clone_of(y, 2, &clone);
+    const clt_dropout_attributes *at = copy->attributes;
+    assert_int_equal(at->site, 1);
+    assert_non_null(clone->rng);
+    assert_ptr_equal(copy->inputs[1], clone->rng);
+    assert_int_equal(clone->n_random_sites, 2);
+    clt_graph_destroy(clone);
+    clt_graph_destroy(g);
+}
+
+/* ---- values ---- */
+
+/* Of a graph and of its clone, each differentiated for itself: what a gradient divides by is the batch's. */
+typedef struct model {
+    clt_graph *graph;
+    clt_tensor *x, *seed, *y, *dx;
+} model;
+
+static clt_tensor *build_model(clt_graph *graph) {
+    clt_tensor *x = clt_input(graph, "x", CLT_F32, CLT_SHAPE(6, 2, 5, 4));
+    clt_tensor *h = clt_layer_norm(clt_conv2d(x, "conv", 4, .kernel = 3, .padding = 1), "ln", 3);
+    h = clt_avg_pool2d(clt_max_pool2d(h, .kernel = 2), .kernel = 2);
+    return clt_softmax(clt_linear(clt_flatten(clt_tanh(h)), "fc", 3), 1);
+}
+
+static void differentiate(model *m) {
+    m->seed = clt_input(m->graph, "seed", CLT_F32, m->y->shape);
+    assert_ok(clt_graph_status(m->graph));
+    assert_ok(clt_gradients(m->y, m->seed, &m->x, 1, &m->dx));
+}
+
+static clt_tensor *first_input(const clt_graph *graph) {
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        if (graph->nodes[i]->kind == CLT_NODE_INPUT) return graph->nodes[i];
+    fail_msg("a graph without inputs");
+    return NULL;
+}
+
+static void set_variables(clt_store *store, const clt_graph *graph) {
+    ref_random random = {5};
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const clt_tensor *node = graph->nodes[i];
+        if (node->kind != CLT_NODE_VARIABLE) continue;
+        float values[256];
+        for (int64_t k = 0; k < clt_tensor_elements(node); k++) values[k] = (float)ref_random_uniform(&random) - 0.5f;
+        op_variable_write(store, node, values);
+    }
+}
+
+/* y and dx, for as many rows of x as the model has. */
+static void run(clt_store *store, const model *m, const float *x, float *y, float *dx) {
+    static const float seeds[18] = {1, -1, 0.5f, 2, 0, -1, 1, 1, -2, 0.25f, 1, 0, 3, -1, 1, 0, 0, 1};
+    clt_tensor *targets[] = {m->y, m->dx};
+    clt_plan *plan;
+    assert_ok(clt_plan_compile(&plan, &(clt_plan_options){.device = op_device(),
+                                                          .store = store,
+                                                          .graph = m->graph,
+                                                          .targets = targets,
+                                                          .n_targets = 2,
+                                                          .training = true}));
+    assert_ok(clt_plan_feed(plan, m->x, x));
+    assert_ok(clt_plan_feed(plan, m->seed, seeds));
+    assert_ok(clt_plan_run(plan, CLT_PLAN_ALL));
+    assert_ok(clt_plan_read(plan, m->y, y, (size_t)clt_tensor_elements(m->y) * sizeof *y));
+    assert_ok(clt_plan_read(plan, m->dx, dx, (size_t)clt_tensor_elements(m->dx) * sizeof *dx));
+    clt_plan_destroy(plan);
+}
+
+/* No row looks at another, so a smaller batch gives the same rows, with the same variables. */
+static void smaller_batch_gives_the_same_rows(void **state) {
+    (void)state;
+    model whole = {.graph = new_graph()}, part = {0};
+    clt_store *store;
+    float x[240], y[18], dx[240], part_y[12], part_dx[160];
+    ref_random random = {8};
+    for (int i = 0; i < 240; i++) x[i] = (float)ref_random_uniform(&random) - 0.5f;
+    whole.y = build_model(whole.graph);
+    part.y = clone_of(whole.y, 4, &part.graph);
+    whole.x = first_input(whole.graph);
+    part.x = first_input(part.graph);
+    differentiate(&whole);
+    differentiate(&part);
+    assert_shape(part.dx, CLT_SHAPE(4, 2, 5, 4));
+    assert_ok(clt_store_create(op_device(), &store));
+    set_variables(store, whole.graph);
+    run(store, &whole, x, y, dx);
+    run(store, &part, x, part_y, part_dx);
+    double most = 0;
+    for (int i = 0; i < 12; i++) assert_true(fabsf(y[i] - part_y[i]) <= 1e-6f);
+    for (int i = 0; i < 160; i++) {
+        assert_true(fabsf(dx[i] - part_dx[i]) <= 1e-6f);
+        most = fmax(most, fabs(dx[i]));
+    }
+    assert_true(most > 1e-3);
+    clt_store_destroy(store);
+    clt_graph_destroy(part.graph);
+    clt_graph_destroy(whole.graph);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shapes_follow_the_batch),
+        cmocka_unit_test(parameters_of_the_batch_size_stay),
+        cmocka_unit_test(inputs_stay_in_order),
+        cmocka_unit_test(a_clone_makes_no_variables),
+        cmocka_unit_test(what_does_not_fit_is_refused),
+        cmocka_unit_test(user_ops_survive_either_graph),
+        cmocka_unit_test(dropout_keeps_its_site),
+        cmocka_unit_test(smaller_batch_gives_the_same_rows),
+    };
+    return op_main("clone", NULL, 0, tests, CLT_COUNT_OF(tests));
+}

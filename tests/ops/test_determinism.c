@@ -1,0 +1,127 @@
+/* Same device, same graph, same data: same bits, in every run and every plan. */
+#include "tests/ops/harness.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { N_TARGETS = 8 };
+
+typedef struct network {
+    clt_graph *graph;
+    clt_store *store;
+    clt_plan *plan;
+    clt_tensor *targets[N_TARGETS];
+    clt_tensor *parameters[N_TARGETS - 2];
+} network;
+
+/* Convolution, batch norm, pooling, softmax, an embedding with repeated rows, long sums. */
+static void open_network(network *n) {
+    *n = (network){0};
+    assert_ok(clt_graph_create(&n->graph));
+    clt_tensor *image = clt_input(n->graph, "image", CLT_F32, CLT_SHAPE(8, 3, 17, 19));
+    clt_tensor *word = clt_input(n->graph, "word", CLT_I32, CLT_SHAPE(8, 21));
+    clt_tensor *one = clt_input(n->graph, "one", CLT_F32, (clt_shape){0});
+    clt_tensor *h = clt_batch_norm(clt_conv2d(image, "conv", 6, .kernel = 3, .stride = 2, .padding = 1), "bn");
+    h = clt_softmax(clt_flatten(clt_max_pool2d(clt_relu(h), .kernel = 3, .stride = 2)), 1);
+    clt_tensor *words = clt_mean(clt_embedding(word, "words", 5, 6), CLT_AXES(1));
+    clt_tensor *y = clt_mul(clt_linear(h, "fc", 6), words);
+    clt_tensor *loss = clt_sum(clt_tanh(y), CLT_ALL_AXES);
+    assert_ok(clt_graph_status(n->graph));
+    static const char *const names[] = {"conv.weight", "conv.bias",    "bn.weight",
+                                        "bn.bias",     "words.weight", "fc.weight"};
+    for (int i = 0; i < N_TARGETS - 2; i++)
+        for (size_t k = 0; k < n->graph->n_nodes; k++)
+            if (!strcmp(clt_tensor_name(n->graph->nodes[k]), names[i])) n->parameters[i] = n->graph->nodes[k];
+    assert_ok(clt_gradients(loss, one, n->parameters, N_TARGETS - 2, n->targets + 2));
+    n->targets[0] = loss;
+    n->targets[1] = y;
+    assert_ok(clt_store_create(op_device(), &n->store));
+    assert_ok(clt_plan_compile(&n->plan, &(clt_plan_options){.device = op_device(),
+                                                             .store = n->store,
+                                                             .graph = n->graph,
+                                                             .targets = n->targets,
+                                                             .n_targets = N_TARGETS,
+                                                             .training = true}));
+}
+
+static void close_network(network *n) {
+    clt_plan_destroy(n->plan);
+    clt_store_destroy(n->store);
+    clt_graph_destroy(n->graph);
+}
+
+static void fill(network *n) {
+    ref_random random = {11};
+    for (size_t k = 0; k < n->graph->n_nodes; k++) {
+        const clt_tensor *node = n->graph->nodes[k];
+        if (node->kind != CLT_NODE_INPUT && node->kind != CLT_NODE_VARIABLE) continue;
+        int64_t count = clt_tensor_elements(node);
+        float *values = malloc((size_t)count * sizeof *values);
+        assert_non_null(values);
+        for (int64_t i = 0; i < count; i++) {
+            if (node->dtype == CLT_I32) ((int32_t *)(void *)values)[i] = (int32_t)ref_random_below(&random, 5);
+            else values[i] = (float)(2 * ref_random_uniform(&random) - 1);
+        }
+        if (node->kind == CLT_NODE_VARIABLE) op_variable_write(n->store, node, values);
+        else assert_ok(clt_plan_feed(n->plan, node, values));
+        free(values);
+    }
+}
+
+static size_t target_bytes(const network *n, int i) {
+    return (size_t)clt_tensor_elements(n->targets[i]) * sizeof(float);
+}
+
+/* All targets after one run, one behind the other. */
+static char *run(network *n, size_t *bytes) {
+    *bytes = 0;
+    for (int i = 0; i < N_TARGETS; i++) *bytes += target_bytes(n, i);
+    char *all = malloc(*bytes), *at = all;
+    assert_non_null(all);
+    assert_ok(clt_plan_run(n->plan, CLT_PLAN_ALL));
+    for (int i = 0; i < N_TARGETS; i++) {
+        assert_ok(clt_plan_read(n->plan, n->targets[i], at, target_bytes(n, i)));
+        at += target_bytes(n, i);
+    }
+    return all;
+}
+
+static void same_plan_twice(void **state) {
+    (void)state;
+    network n;
+    size_t bytes;
+    open_network(&n);
+    fill(&n);
+    char *first = run(&n, &bytes);
+    for (int i = 0; i < 5; i++) {
+        char *again = run(&n, &bytes);
+        assert_memory_equal(first, again, bytes);
+        free(again);
+    }
+    free(first);
+    close_network(&n);
+}
+
+static void another_plan_of_the_same_graph(void **state) {
+    (void)state;
+    network a, b;
+    size_t bytes;
+    open_network(&a);
+    open_network(&b);
+    fill(&a);
+    fill(&b);
+    char *first = run(&a, &bytes), *second = run(&b, &bytes);
+    assert_memory_equal(first, second, bytes);
+    free(first);
+    free(second);
+    close_network(&a);
+    close_network(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_plan_twice),
+        cmocka_unit_test(another_plan_of_the_same_graph),
+    };
+    return op_main("determinism", NULL, 0, tests, CLT_COUNT_OF(tests));
+}

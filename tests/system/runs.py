@@ -1,0 +1,323 @@
+"""Whole runs of cltrain-train.
+
+    runs.py PROGRAM CASE      exit status 77: what the case needs is not on this machine
+"""
+import glob
+import json
+import math
+import os
+import random
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+PROGRAM = ""
+FOLDER = ""
+SKIPPED = 77
+
+
+class Failure(Exception):
+    pass
+
+
+def check(condition, text):
+    if not condition:
+        raise Failure(text)
+
+
+def skip(reason):
+    print("skipped:", reason)
+    sys.exit(SKIPPED)
+
+
+def path(name):
+    return os.path.join(FOLDER, name)
+
+
+def start(*arguments, **environment):
+    return subprocess.Popen([PROGRAM, *map(str, arguments)], stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            env={**os.environ, **environment})
+
+
+def run(*arguments, expect=0, **environment):
+    """What was printed on stdout and stderr."""
+    process = start(*arguments, **environment)
+    out, err = process.communicate()
+    check(process.returncode == expect,
+          f"{' '.join(map(str, arguments))} gave {process.returncode}, not {expect}:\n{out}{err}")
+    return out, err
+
+
+def train(*arguments, **environment):
+    """The JSON report of a run."""
+    return json.loads(run(*arguments, "--json", "--quiet", **environment)[0])
+
+
+# ---- safetensors, as its specification says ----
+
+def read_safetensors(file_path):
+    """Fails unless the file is whole. Gives names with bytes, and the metadata."""
+    with open(file_path, "rb") as file:
+        content = file.read()
+    check(len(content) >= 8, "shorter than the header's length")
+    length = struct.unpack_from("<Q", content)[0]
+    check(8 + length <= len(content), "the header is cut")
+    header = json.loads(content[8:8 + length])
+    metadata = header.pop("__metadata__", {})
+    tensors, end = {}, 0
+    for name, facts in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
+        begin, stop = facts["data_offsets"]
+        check(begin == end, f"a hole before {name}")
+        check(stop - begin == math.prod(facts["shape"]) * {"F32": 4, "I64": 8}[facts["dtype"]],
+              f"{name} has a wrong size")
+        tensors[name] = content[8 + length + begin:8 + length + stop]
+        end = stop
+    check(8 + length + end == len(content), "the data is cut, or goes on")
+    return tensors, metadata
+
+
+def floats(data):
+    return struct.unpack(f"<{len(data) // 4}f", data)
+
+
+# ---- drivers ----
+
+def oclgrind_environment():
+    library = "/usr/lib/oclgrind/liboclgrind-rt-icd.so"
+    if not os.path.exists(library):
+        return None
+    os.makedirs(path("oclgrind"), exist_ok=True)
+    with open(path("oclgrind/oclgrind.icd"), "w") as file:
+        file.write(library + "\n")
+    return {"OCL_ICD_VENDORS": path("oclgrind")}
+
+
+def has_device(selector, environment):
+    process = start("linear", "--data", "synthetic-regression:64x2", "--epochs", 0, "--device", selector,
+                    **environment)
+    process.communicate()
+    return process.returncode == 0
+
+
+# ---- cases ----
+
+def convnet():
+    """A short training reads most of the digits right, and twice the same gives the same."""
+    run_it = ("convnet", "--data", "digits", "--epochs", 6, "--seed", 1)
+    first = train(*run_it, "--export", path("a"))
+    check(first["test_accuracy"] >= 0.93, f"accuracy {first['test_accuracy']}")
+    for key in ("model", "device", "parameters", "epochs", "steps", "train_loss", "test_loss",
+                "samples_per_second", "first_step_seconds", "peak_device_bytes"):
+        check(key in first, f"the report has no {key}")
+    train(*run_it, "--export", path("b"))
+    with open(path("a"), "rb") as a, open(path("b"), "rb") as b:
+        check(a.read() == b.read(), "two runs of one seed differ")
+    print(f"accuracy {first['test_accuracy']:.4f}")
+
+
+def convnet_accuracy():
+    accuracies = [train("convnet", "--data", "digits", "--epochs", 30, "--seed", seed)["test_accuracy"]
+                  for seed in range(1, 6)]
+    mean = sum(accuracies) / len(accuracies)
+    print("accuracies", accuracies, "mean", mean)
+    check(mean >= 0.98, f"mean accuracy {mean}")
+
+
+def second_start():
+    """In an own empty cache: what the first run builds, the second finds."""
+    own = {"XDG_CACHE_HOME": path("cache"), "POCL_CACHE_DIR": path("pocl")}
+    os.makedirs(path("pocl"))
+    run_it = ("convnet", "--data", "digits", "--steps", 5, "--seed", 1, "-v", "-v")
+    _, first = run(*run_it, **own)
+    check(", 0 from the cache" in first, f"the first run should have built all:\n{first}")
+    _, second = run(*run_it, **own)
+    check("so far 0 built" in second, f"the second run does not say what it built:\n{second}")
+    lines = [line for line in second.splitlines() if "so far" in line]
+    check(all("so far 0 built" in line for line in lines), "the second run built programs:\n" + "\n".join(lines))
+    # PoCL's own cache taken away: the binaries hold the kernels all the same.
+    shutil.rmtree(path("pocl"))
+    os.makedirs(path("pocl"))
+    seconds = train(*run_it[:-2], **own)["first_step_seconds"]
+    print(f"first step {seconds:.3f} s with the library's cache alone")
+
+
+def kill():
+    """kill -9 at random moments of a run that saves after each step."""
+    checkpoint, seen, temporaries = path("model.safetensors"), 0, 0
+    random.seed(20)
+    command = ("mlp:256", "--data", "digits", "--epochs", 1000, "--save-every", 1, "--save", checkpoint)
+    reference, _ = None, run("mlp:256", "--data", "digits", "--steps", 1, "--save", checkpoint)
+    whole = set(read_safetensors(checkpoint)[0])
+    for _ in range(50):
+        before = int(read_safetensors(checkpoint)[1]["cltrain.steps"])
+        process = start(*command, "--resume", checkpoint)
+        time.sleep(0.05)
+        while os.path.getmtime(checkpoint) == reference and process.poll() is None:
+            time.sleep(0.002)
+        time.sleep(random.uniform(0.0, 0.4))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        reference = os.path.getmtime(checkpoint)
+        tensors, metadata = read_safetensors(checkpoint)
+        after = int(metadata["cltrain.steps"])
+        check(set(tensors) == whole, "tensors are missing")
+        check(after >= before, f"step {before} was there, {after} is now")
+        check(all(math.isfinite(x) for x in floats(tensors["fc1.weight"])), "values that are none")
+        seen += after > before
+        temporaries = max(temporaries, len(glob.glob(checkpoint + ".*")))
+    check(seen >= 20, f"only {seen} of 50 kills met a run that had saved")
+    check(temporaries <= 2, f"{temporaries} temporaries pile up")
+    run("mlp:256", "--data", "digits", "--epochs", 1000, "--steps", after + 1, "--resume", checkpoint,
+        "--save", checkpoint)
+    check(not glob.glob(checkpoint + ".*"), "temporaries of dead runs are left")
+    print(f"50 kills, {seen} of them after saves; {after} steps in all; at most {temporaries} temporaries")
+
+
+def drivers():
+    """One step of the same convnet on each driver: equal losses."""
+    run_it = ("convnet", "--data", "digits", "--batch", 8, "--steps", 1, "--seed", 3)
+    rusticl = {"RUSTICL_ENABLE": "llvmpipe"}
+    candidates = [("pocl", {}), ("llvmpipe", rusticl), ("oclgrind", oclgrind_environment())]
+    losses = {}
+    for name, environment in candidates:
+        if environment is None or not has_device(name, environment):
+            print(name, "is not on this machine")
+            continue
+        report = train(*run_it, "--device", name, **environment)
+        losses[name] = (report["train_loss"], report["test_loss"])
+        print(name, report["device"], losses[name])
+    if len(losses) < 2:
+        skip("fewer than two OpenCL drivers")
+    for k in range(2):
+        values = [pair[k] for pair in losses.values()]
+        check(max(values) - min(values) <= 1e-4, f"losses differ: {losses}")
+
+
+def refuse(expect, words, *arguments, **environment):
+    _, err = run(*arguments, expect=expect, **environment)
+    check(words in err, f"the error does not say \"{words}\":\n{err}")
+    print(err.strip().splitlines()[-1])
+
+
+def refusals():
+    short = ("mlp", "--epochs", 1, "--data")
+    os.makedirs(path("none"))
+    refuse(1, "no platform", *short, "digits", OCL_ICD_VENDORS=path("none"))
+    refuse(1, "matches none", *short, "digits", "--device", "abacus")
+    refuse(1, "matches none", *short, "digits", CLTRAIN_DEVICE="abacus")
+    with open(path("text.csv"), "w") as file:
+        file.write("a,b,label\n1,2,0\n3,four,1\n")
+    refuse(1, "line 3, column 2", *short, f"csv:{path('text.csv')}")
+    with open(path("label.csv"), "w") as file:
+        file.write("a,b,label\n1,2,0\n3,4,-1\n")
+    refuse(1, "label", *short, f"csv:{path('label.csv')}")
+    os.makedirs(path("idx"))
+    for part in ("train", "t10k"):
+        with open(path(f"idx/{part}-images-idx3-ubyte"), "wb") as file:
+            file.write(struct.pack(">IIII", 2051, 1000, 28, 28) + bytes(500))
+        with open(path(f"idx/{part}-labels-idx1-ubyte"), "wb") as file:
+            file.write(struct.pack(">II", 2049, 1000) + bytes(1000))
+    refuse(1, "train-images-idx3-ubyte", *short, f"idx:{path('idx')}")
+    run("mlp:8", "--data", "digits", "--steps", 1, "--save", path("other"))
+    refuse(1, "fc1.weight", "mlp:9", "--data", "digits", "--steps", 2, "--resume", path("other"))
+    refuse(1, "cannot be opened", "mlp", "--data", "digits", "--resume", path("missing"))
+
+
+def garbage_cache():
+    """Files of the program cache that are cut, empty or noise are built anew in silence."""
+    own = {"XDG_CACHE_HOME": path("cache")}
+    run_it = ("mlp", "--data", "digits", "--steps", 5, "--seed", 1)
+    wanted = train(*run_it, **own)["train_loss"]
+    files = sorted(glob.glob(path("cache/cltrain/programs/*.clbin")))
+    check(files, "no program was cached")
+    random.seed(5)
+    for damage in (lambda b: b"", lambda b: b[:len(b) // 2], lambda b: random.randbytes(len(b)),
+                   lambda b: b[:200] + bytes([b[200] ^ 1]) + b[201:]):
+        for name in files:
+            with open(name, "rb") as file:
+                content = file.read()
+            with open(name, "wb") as file:
+                file.write(damage(content))
+        out, err = run(*run_it, "--json", **own)
+        check(json.loads(out)["train_loss"] == wanted, "another result from a damaged cache")
+        check("cache" not in err, f"the cache is spoken of:\n{err}")
+    _, err = run(*run_it, "-v", "-v", **own)
+    check("so far 0 built" in err, f"the cache was not mended:\n{err}")
+
+
+def least_squares(rows, targets):
+    """Normal equations with a constant, by Gauss-Jordan with pivots, in double."""
+    n = len(rows[0]) + 1
+    a = [[0.0] * (n + 1) for _ in range(n)]
+    for row, target in zip(rows, targets):
+        x = [*row, 1.0, target]
+        for i in range(n):
+            xi = x[i]
+            ai = a[i]
+            for j in range(n + 1):
+                ai[j] += xi * x[j]
+    for i in range(n):
+        pivot = max(range(i, n), key=lambda k: abs(a[k][i]))
+        a[i], a[pivot] = a[pivot], a[i]
+        for k in range(n):
+            if k != i:
+                factor = a[k][i] / a[i][i]
+                a[k] = [p - factor * q for p, q in zip(a[k], a[i])]
+    return [a[i][n] / a[i][i] for i in range(n)]
+
+
+def linear():
+    """On data of our own, split as the run splits it: its first and last samples are not known here, so
+    the solution is that of all samples, of which there are many."""
+    random.seed(8)
+    weights, rows, targets = [random.gauss(0, 1) for _ in range(5)], [], []
+    for _ in range(20000):
+        row = [random.gauss(0, 1) for _ in weights]
+        rows.append(row)
+        targets.append(sum(w * x for w, x in zip(weights, row)) + 0.5 + random.gauss(0, 0.3))
+    with open(path("line.csv"), "w") as file:
+        for row, target in zip(rows, targets):
+            file.write(",".join(f"{x:.9g}" for x in [*row, target]) + "\n")
+    solution = least_squares(rows, targets)
+    residual = sum((sum(w * x for w, x in zip(solution, [*row, 1.0])) - target) ** 2
+                   for row, target in zip(rows, targets)) / len(rows)
+    report = train("linear", "--data", f"csv:{path('line.csv')},regression=1,header=0", "--seed", 1)
+    # The mean of 4,000 squared residuals scatters by sqrt(2 / 4000) = 2.2 %: three of these.
+    print(f"mean squared error {report['test_mse']:.5f}, of the least-squares solution {residual:.5f}")
+    check(report["test_mse"] <= residual * 1.07, "far from the least-squares solution")
+    big = train("linear", "--data", "synthetic-regression:1000000x10,noise=0.1", "--seed", 1)
+    print(f"1,000,000 x 10: {big['test_mse']:.6f}; the noise's variance is 0.01")
+    # 200,000 test samples: the noise's variance is met within 1 %; 2 % are asked for.
+    check(abs(big["test_mse"] / 0.01 - 1) <= 0.02, "far from the noise's variance")
+
+
+def logistic():
+    table = os.path.join(os.path.dirname(__file__), "../../../shared/data/breast_cancer.csv")
+    if not os.path.exists(table):
+        skip("breast_cancer.csv is not beside the project")
+    for seed in (1, 2, 3):
+        report = train("logistic", "--data", f"csv:{table},skip=1,label=30", "--seed", seed)
+        print(f"seed {seed}: accuracy {report['test_accuracy']:.4f}")
+        check(report["test_accuracy"] >= 0.95, "less than 0.95")
+
+
+def main():
+    global PROGRAM, FOLDER
+    PROGRAM = os.path.abspath(sys.argv[1])
+    case = globals()[sys.argv[2].replace("-", "_")]
+    FOLDER = tempfile.mkdtemp(prefix="cltrain-system-")
+    try:
+        case()
+    except Failure as failure:
+        print("FAILED:", failure)
+        sys.exit(1)
+    finally:
+        shutil.rmtree(FOLDER, ignore_errors=True)
+
+
+main()
