@@ -1,0 +1,228 @@
+#define _POSIX_C_SOURCE 200809L /* setenv */
+#include "tests/support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/device/cl.h"
+
+/* ---- selection, on devices made up for it ---- */
+
+static clt_found_device made_up(const char *id, const char *name, const char *platform, clt_device_type type, uint32_t units) {
+    clt_found_device d = {0};
+    snprintf(d.info.id, sizeof d.info.id, "%s", id);
+    snprintf(d.info.name, sizeof d.info.name, "%s", name);
+    snprintf(d.info.platform, sizeof d.info.platform, "%s", platform);
+    d.info.type = type;
+    d.info.compute_units = units;
+    d.info.clock_mhz = 1000;
+    return d;
+}
+
+enum { N = 5 };
+
+static void make_shelf(clt_found_device shelf[N]) {
+    shelf[0] = made_up("portable/cpu", "EPYC", "Portable", CLT_DEVICE_CPU, 64);
+    shelf[1] = made_up("pci:0000:03:00.0", "Radeon Small", "AMD", CLT_DEVICE_GPU, 10);
+    shelf[2] = made_up("pci:0000:04:00.0", "Radeon Large", "AMD", CLT_DEVICE_GPU, 90);
+    shelf[3] = made_up("pci:0000:05:00.0", "Stratix", "Intel FPGA", CLT_DEVICE_ACCELERATOR, 500);
+    shelf[4] = made_up("sim/all", "Simulator", "Sim", CLT_DEVICE_OTHER, 1000);
+}
+
+static void assert_chosen(const char *selector, size_t wanted) {
+    clt_found_device shelf[N];
+    size_t chosen = 99;
+    char reason[256];
+    make_shelf(shelf);
+    assert_ok(clt_devices_select(shelf, N, selector, &chosen, reason));
+    assert_int_equal(chosen, wanted);
+    assert_true(strlen(reason) > 0);
+}
+
+static void assert_refused(const char *selector, const char *words) {
+    clt_found_device shelf[N];
+    size_t chosen = 99;
+    char reason[256];
+    make_shelf(shelf);
+    assert_status(clt_devices_select(shelf, N, selector, &chosen, reason), CLT_E_NO_DEVICE);
+    assert_detail(words);
+    assert_detail("Radeon Large"); /* what is there is told */
+}
+
+static void selectors(void **state) {
+    (void)state;
+    unsetenv("CLTRAIN_DEVICE");
+    assert_chosen(NULL, 2);
+    assert_chosen("", 2);
+    assert_chosen("3", 3);
+    assert_chosen("gpu", 2);
+    assert_chosen("cpu", 0);
+    assert_chosen("accelerator", 3);
+    assert_chosen("pci:0000:03:00.0", 1);
+    assert_chosen("03:00", 1);
+    assert_chosen("radeon SMALL", 1);
+    assert_chosen("stratix", 3);
+    assert_refused("radeon", "several");
+    assert_refused("abacus", "none");
+    assert_refused("5", "index");
+    assert_refused("99999999999999999999999", "index");
+    setenv("CLTRAIN_DEVICE", "stratix", 1);
+    assert_chosen(NULL, 3);
+    assert_chosen("epyc", 0);
+    unsetenv("CLTRAIN_DEVICE");
+}
+
+static void unusable_devices(void **state) {
+    (void)state;
+    clt_found_device shelf[N];
+    size_t chosen;
+    char reason[256];
+    make_shelf(shelf);
+    snprintf(shelf[2].info.unusable, sizeof shelf[2].info.unusable, "it has OpenCL 1.1; 1.2 is needed");
+    assert_ok(clt_devices_select(shelf, N, NULL, &chosen, reason));
+    assert_int_equal(chosen, 1); /* the next best of its class */
+    assert_status(clt_devices_select(shelf, N, "2", &chosen, reason), CLT_E_NO_DEVICE);
+    assert_detail("OpenCL 1.1");
+}
+
+/* ---- the device that is there ---- */
+
+static int open_device(void **state) {
+    assert_ok(clt_device_open((clt_device **)state, NULL));
+    return 0;
+}
+
+static int close_device(void **state) {
+    clt_device_close(*state);
+    return 0;
+}
+
+static void enumeration(void **state) {
+    clt_device_info *infos;
+    size_t count;
+    const clt_device_info *own = clt_device_get_info(*state);
+    bool found = false;
+    assert_ok(clt_device_enumerate(&infos, &count));
+    for (size_t i = 0; i < count; i++) {
+        found |= !strcmp(infos[i].id, own->id);
+        for (size_t k = 0; k < i; k++) assert_string_not_equal(infos[i].id, infos[k].id);
+    }
+    assert_true(found);
+    assert_true(own->memory_bytes > 0 && own->max_buffer_bytes > 0 && own->compute_units > 0);
+    clt_device_infos_free(infos);
+}
+
+static void capabilities(void **state) {
+    clt_device *device = *state;
+    setenv("CLTRAIN_CAPS_OFF", "fp16,fp64", 1);
+    assert_false(clt_device_has(device, CLT_CAP_FP64));
+    setenv("CLTRAIN_CAPS_OFF", "fp16", 1);
+    bool has = clt_device_has(device, CLT_CAP_FP64);
+    unsetenv("CLTRAIN_CAPS_OFF");
+    assert_int_equal(clt_device_has(device, CLT_CAP_FP64), has);
+    if (strstr(clt_device_get_info(device)->cl_version, "PoCL")) assert_true(has);
+    clt_device *again; /* the verdict is remembered, and is the same */
+    assert_ok(clt_device_open(&again, clt_device_get_info(device)->id));
+    assert_int_equal(clt_device_has(again, CLT_CAP_FP64), has);
+    clt_device_close(again);
+}
+
+static void memory_is_pooled(void **state) {
+    clt_device *device = *state;
+    clt_memory *a, *b;
+    uint64_t before = clt_device_bytes(device);
+    assert_ok(clt_memory_create(device, 100000, &a));
+    uint64_t with = clt_device_bytes(device);
+    assert_true(with >= before + 100000);
+    clt_memory_destroy(a);
+    assert_ok(clt_memory_create(device, 99000, &b));
+    assert_int_equal(clt_device_bytes(device), with); /* the same block again */
+    clt_memory_destroy(b);
+    clt_device_trim(device);
+    assert_int_equal(clt_device_bytes(device), before);
+    assert_true(clt_device_peak_bytes(device) >= with);
+}
+
+static void too_large_a_buffer(void **state) {
+    clt_device *device = *state;
+    char words[64];
+    clt_memory *memory;
+    uint64_t limit = clt_device_get_info(device)->max_buffer_bytes;
+    snprintf(words, sizeof words, "largest buffer is %llu", (unsigned long long)limit);
+    assert_status(clt_memory_create(device, (size_t)limit + 1, &memory), CLT_E_DEVICE_MEMORY);
+    assert_detail(words);
+}
+
+static void slices_lie_in_their_parent(void **state) {
+    clt_device *device = *state;
+    clt_memory *parent, *slice;
+    size_t at = clt_device_alignment(device);
+    unsigned char wrote[16], read[16], zeros[16] = {0};
+    memset(wrote, 0xab, sizeof wrote);
+    assert_ok(clt_memory_create(device, 4 * at, &parent));
+    assert_ok(clt_memory_zero(parent));
+    assert_ok(clt_memory_slice(parent, at, sizeof wrote, &slice));
+    assert_ok(clt_memory_write(slice, 0, wrote, sizeof wrote));
+    assert_ok(clt_memory_read(parent, at, read, sizeof read));
+    assert_memory_equal(read, wrote, sizeof read);
+    assert_ok(clt_memory_read(parent, 2 * at, read, sizeof read));
+    assert_memory_equal(read, zeros, sizeof read);
+    clt_memory_destroy(slice);
+    clt_memory_destroy(parent);
+}
+
+static void a_kernel_that_does_not_build(void **state) {
+    clt_module module = {"kernel void broken(global float *x) { x[0] = no_such_thing; }\n", true, "broken.cl"};
+    assert_status(clt_device_build(*state, &module, 1), CLT_E_BUILD);
+    assert_detail("broken.cl");
+    assert_detail("no_such_thing");
+    clt_module whole = {"kernel void whole(global float *x) { x[0] = 1; }\n", true, "whole.cl"};
+    clt_kernel *kernel;
+    assert_status(clt_kernel_create(*state, &whole, "whole", &kernel), CLT_E_STATE);
+    assert_ok(clt_device_build(*state, &whole, 1));
+    assert_status(clt_kernel_create(*state, &whole, "half", &kernel), CLT_E_BUILD);
+    assert_detail("half");
+}
+
+/* ---- feeding, as on a device that shares memory and as on one that does not ---- */
+
+static void feed_both_ways(clt_device *device, bool shared) {
+    enum { COUNT = 1000 };
+    clt_staging *staging;
+    float data[COUNT], result[COUNT];
+    device->info.unified_memory = shared;
+    assert_ok(clt_staging_create(device, sizeof data, 2, &staging));
+    for (int round = 0; round < 20; round++) {
+        for (int i = 0; i < COUNT; i++) data[i] = (float)(i + 1000 * round);
+        assert_ok(clt_staging_feed(staging, data, sizeof data));
+        memset(data, 0, sizeof data);
+        assert_ok(clt_staging_used(staging));
+        assert_ok(clt_memory_read(clt_staging_memory(staging), 0, result, sizeof result));
+        for (int i = 0; i < COUNT; i++) assert_true(result[i] == (float)(i + 1000 * round));
+    }
+    clt_staging_destroy(staging);
+}
+
+static void feeding(void **state) {
+    clt_device *device = *state;
+    bool own = device->info.unified_memory;
+    feed_both_ways(device, false);
+    feed_both_ways(device, true);
+    device->info.unified_memory = own;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(selectors),
+        cmocka_unit_test(unusable_devices),
+        cmocka_unit_test_setup_teardown(enumeration, open_device, close_device),
+        cmocka_unit_test_setup_teardown(capabilities, open_device, close_device),
+        cmocka_unit_test_setup_teardown(memory_is_pooled, open_device, close_device),
+        cmocka_unit_test_setup_teardown(too_large_a_buffer, open_device, close_device),
+        cmocka_unit_test_setup_teardown(slices_lie_in_their_parent, open_device, close_device),
+        cmocka_unit_test_setup_teardown(a_kernel_that_does_not_build, open_device, close_device),
+        cmocka_unit_test_setup_teardown(feeding, open_device, close_device),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
