@@ -290,6 +290,14 @@ static clt_status adopt(clt_device *device, build_job *job) {
     return status;
 }
 
+/* Drivers whose compiler crashes when two threads build at once, against OpenCL's word. */
+static int build_threads(const clt_device *device) {
+    static const char *const serial[] = {"Oclgrind"};
+    for (size_t i = 0; i < CLT_COUNT_OF(serial); i++)
+        if (clt_text_contains(device->info.platform, serial[i])) return 1;
+    return clt_processor_count();
+}
+
 clt_status clt_device_build(clt_device *device, const clt_module *modules, int n) {
     int most = n + PROGRAMS_PER_REQUEST, n_jobs = 0;
     build_job *jobs = clt_calloc((size_t)most, sizeof *jobs);
@@ -297,7 +305,7 @@ clt_status clt_device_build(clt_device *device, const clt_module *modules, int n
     double start = clt_seconds();
     clt_status status = gather(device, modules, n, jobs, &n_jobs);
     if (status == CLT_OK) {
-        clt_parallel_for(n_jobs, clt_processor_count(), run_job, jobs);
+        clt_parallel_for(n_jobs, build_threads(device), run_job, jobs);
         for (int i = 0; i < n_jobs && status == CLT_OK; i++) status = adopt(device, &jobs[i]);
         if (n_jobs > 0)
             clt_log_message(CLT_LOG_DEBUG, "%d programs ready in %.3f s (so far %d built, %d from the cache)",

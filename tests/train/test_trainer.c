@@ -1,0 +1,363 @@
+#include "tests/support.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cltrain/cltrain.h>
+
+#include "runtime/base/random.h"
+
+/* A linear model y = X w of D features, whose gradient is known: dw = 2/N sum (x.w - t) x. */
+enum { SAMPLES = 11, D = 3 };
+
+static clt_device *device;
+static float features[SAMPLES][D], targets[SAMPLES];
+static const float first_weights[D] = {0.5f, -1.0f, 2.0f};
+
+static int open_device(void **state) {
+    (void)state;
+    clt_random random;
+    clt_random_init(&random, 5, 0);
+    for (int i = 0; i < SAMPLES; i++) {
+        for (int k = 0; k < D; k++) features[i][k] = (float)clt_random_normal(&random);
+        targets[i] = (float)clt_random_normal(&random);
+    }
+    assert_ok(clt_device_open(&device, NULL));
+    return 0;
+}
+
+static int close_device(void **state) {
+    (void)state;
+    clt_device_close(device);
+    return 0;
+}
+
+typedef struct model {
+    clt_graph *graph;
+    clt_tensor *prediction, *loss;
+    clt_trainer *trainer;
+} model;
+
+static model make(int batch, clt_train_options options) {
+    model m;
+    assert_ok(clt_graph_create(&m.graph));
+    clt_tensor *x = clt_input(m.graph, "x", CLT_F32, CLT_SHAPE(batch, D));
+    clt_tensor *t = clt_input(m.graph, "t", CLT_F32, CLT_SHAPE(batch, 1));
+    m.prediction = clt_linear(x, "fc", 1, .no_bias = true);
+    m.loss = clt_mse_loss(m.prediction, t);
+    options.output = m.prediction;
+    assert_ok(clt_trainer_create(&m.trainer, device, m.loss, &options));
+    assert_ok(clt_trainer_set(m.trainer, "fc.weight", first_weights, D));
+    return m;
+}
+
+static void destroy(model *m) {
+    clt_trainer_destroy(m->trainer);
+    clt_graph_destroy(m->graph);
+}
+
+static clt_batch batch_of(int from, int count) {
+    return (clt_batch){.samples = count,
+                       .n_fields = 2,
+                       .fields = {{CLT_F32, CLT_SHAPE(count, D), features[from]},
+                                  {CLT_F32, CLT_SHAPE(count, 1), &targets[from]}}};
+}
+
+/* ---- the same in double ---- */
+
+static double residual(const double *w, int i) {
+    double y = -(double)targets[i];
+    for (int k = 0; k < D; k++) y += w[k] * (double)features[i][k];
+    return y;
+}
+
+static void gradient(const double *w, int from, int count, double *g) {
+    for (int k = 0; k < D; k++) g[k] = 0;
+    for (int i = from; i < from + count; i++)
+        for (int k = 0; k < D; k++) g[k] += 2.0 / count * residual(w, i) * (double)features[i][k];
+}
+
+static double mean_square(const double *w, int from, int count) {
+    double sum = 0;
+    for (int i = from; i < from + count; i++) sum += residual(w, i) * residual(w, i);
+    return sum / count;
+}
+
+typedef struct state_in_double {
+    double w[D], m[D], v[D];
+} state_in_double;
+
+/* One update as PyTorch's documentation of SGD, Adam, AdamW and clip_grad_* writes it. */
+static void update(state_in_double *s, const clt_train_options *o, int step, double *g) {
+    double norm = 0, wd = o->weight_decay, lr = o->lr;
+    for (int k = 0; k < D; k++) {
+        if (o->clip_value > 0) g[k] = fmin(fmax(g[k], -(double)o->clip_value), (double)o->clip_value);
+        norm += g[k] * g[k];
+    }
+    if (o->clip_norm > 0)
+        for (int k = 0; k < D; k++) g[k] *= fmin(1, (double)o->clip_norm / (sqrt(norm) + 1e-6));
+    for (int k = 0; k < D; k++) {
+        if (o->optimizer == CLT_SGD) {
+            g[k] += wd * s->w[k];
+            s->m[k] = step == 1 ? g[k] : (double)o->momentum * s->m[k] + g[k];
+            s->w[k] -= lr * (o->momentum == 0 ? g[k] : o->nesterov ? g[k] + (double)o->momentum * s->m[k] : s->m[k]);
+            continue;
+        }
+        if (o->optimizer == CLT_ADAMW) s->w[k] *= 1 - lr * wd;
+        else g[k] += wd * s->w[k];
+        s->m[k] = (double)o->beta1 * s->m[k] + (1 - (double)o->beta1) * g[k];
+        s->v[k] = (double)o->beta2 * s->v[k] + (1 - (double)o->beta2) * g[k] * g[k];
+        double m = s->m[k] / (1 - pow((double)o->beta1, step)), v = s->v[k] / (1 - pow((double)o->beta2, step));
+        s->w[k] -= lr * m / (sqrt(v) + (double)o->eps);
+    }
+}
+
+static void assert_weights(clt_trainer *trainer, const double *wanted, const char *what, int step) {
+    float w[D];
+    assert_ok(clt_trainer_get(trainer, "fc.weight", w, D));
+    for (int k = 0; k < D; k++)
+        if (!(fabs((double)w[k] - wanted[k]) <= 2e-5 * fmax(1, fabs(wanted[k]))))
+            fail_msg("%s, step %d: w[%d] is %.8g, not %.8g", what, step, k, (double)w[k], wanted[k]);
+}
+
+static void optimizers(void **state) {
+    (void)state;
+    const struct {
+        const char *name;
+        clt_train_options options;
+    } cases[] = {
+        {"sgd", {.optimizer = CLT_SGD, .lr = 0.05f}},
+        {"sgd weight decay", {.optimizer = CLT_SGD, .lr = 0.05f, .weight_decay = 0.1f}},
+        {"momentum", {.optimizer = CLT_SGD, .lr = 0.05f, .momentum = 0.9f}},
+        {"nesterov", {.optimizer = CLT_SGD, .lr = 0.05f, .momentum = 0.8f, .nesterov = true, .weight_decay = 0.01f}},
+        {"clip value", {.optimizer = CLT_SGD, .lr = 0.05f, .clip_value = 0.3f}},
+        {"clip norm", {.optimizer = CLT_SGD, .lr = 0.05f, .clip_norm = 0.5f}},
+        {"clip both", {.optimizer = CLT_SGD, .lr = 0.05f, .momentum = 0.5f, .clip_value = 0.6f, .clip_norm = 0.7f}},
+        {"norm not reached", {.optimizer = CLT_SGD, .lr = 0.05f, .clip_norm = 1e6f}},
+        {"adam", {.optimizer = CLT_ADAM, .lr = 0.02f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f}},
+        {"adam weight decay", {.optimizer = CLT_ADAM, .lr = 0.02f, .beta1 = 0.8f, .beta2 = 0.95f, .eps = 1e-3f, .weight_decay = 0.1f}},
+        {"adamw", {.optimizer = CLT_ADAMW, .lr = 0.02f, .beta1 = 0.9f, .beta2 = 0.99f, .eps = 1e-8f, .weight_decay = 0.3f, .clip_norm = 1}},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        model m = make(4, cases[c].options);
+        state_in_double s = {0};
+        for (int k = 0; k < D; k++) s.w[k] = (double)first_weights[k];
+        for (int step = 1; step <= 15; step++) {
+            int from = step % 2 ? 0 : 4;
+            clt_batch batch = batch_of(from, 4);
+            double g[D];
+            gradient(s.w, from, 4, g);
+            update(&s, &cases[c].options, step, g);
+            assert_ok(clt_trainer_step(m.trainer, &batch));
+            assert_weights(m.trainer, s.w, cases[c].name, step);
+        }
+        assert_int_equal(clt_trainer_steps(m.trainer), 15);
+        destroy(&m);
+    }
+}
+
+/* Two micro-batches of 4 are a batch of 8, also with momentum and clipping. */
+static void accumulation(void **state) {
+    (void)state;
+    clt_train_options options = {.optimizer = CLT_SGD, .lr = 0.05f, .momentum = 0.9f, .clip_norm = 1.5f};
+    model whole = make(8, options);
+    options.accumulate = 2;
+    model halves = make(4, options);
+    for (int step = 0; step < 6; step++) {
+        float a[D], b[D], before[D];
+        clt_batch both = batch_of(0, 8), first = batch_of(0, 4), second = batch_of(4, 4);
+        assert_ok(clt_trainer_get(halves.trainer, "fc.weight", before, D));
+        assert_ok(clt_trainer_step(whole.trainer, &both));
+        assert_ok(clt_trainer_step(halves.trainer, &first));
+        assert_int_equal(clt_trainer_steps(halves.trainer), step);
+        assert_ok(clt_trainer_get(halves.trainer, "fc.weight", b, D));
+        assert_memory_equal(b, before, sizeof b); /* nothing changes between updates */
+        assert_ok(clt_trainer_step(halves.trainer, &second));
+        assert_ok(clt_trainer_get(whole.trainer, "fc.weight", a, D));
+        assert_ok(clt_trainer_get(halves.trainer, "fc.weight", b, D));
+        for (int k = 0; k < D; k++) assert_float_equal(a[k], b[k], 2e-6);
+    }
+    destroy(&whole);
+    destroy(&halves);
+}
+
+static void assert_lr(clt_train_options options, const float *wanted, int n) {
+    model m = make(4, options);
+    clt_batch batch = batch_of(0, 4);
+    for (int i = 0; i < n; i++) {
+        assert_float_equal(clt_trainer_lr(m.trainer), wanted[i], 1e-7);
+        assert_ok(clt_trainer_step(m.trainer, &batch));
+    }
+    destroy(&m);
+}
+
+static void schedules(void **state) {
+    (void)state;
+    float half = 0.05f, up = 0.1f * 0.853553391f, down = 0.1f * 0.146446609f;
+    assert_lr((clt_train_options){.lr = 0.1f}, (float[]){0.1f, 0.1f, 0.1f}, 3);
+    assert_lr((clt_train_options){.lr = 0.1f, .warmup_steps = 4}, (float[]){0.025f, 0.05f, 0.075f, 0.1f, 0.1f}, 5);
+    assert_lr((clt_train_options){.lr = 0.1f, .schedule = CLT_SCHEDULE_STEP, .decay_steps = 2, .decay_factor = 0.5f},
+              (float[]){0.1f, 0.1f, 0.05f, 0.05f, 0.025f}, 5);
+    assert_lr((clt_train_options){.lr = 0.1f, .schedule = CLT_SCHEDULE_COSINE, .total_steps = 4},
+              (float[]){0.1f, up, half, down, 0, 0}, 6);
+    assert_lr((clt_train_options){.lr = 0.1f, .min_lr = 0.02f, .schedule = CLT_SCHEDULE_COSINE, .total_steps = 6, .warmup_steps = 2},
+              (float[]){0.05f, 0.1f, 0.1f, 0.02f + 0.8f * up, 0.06f}, 5);
+}
+
+/* 11 samples in batches of 4, 4 and 3: means over samples, not over batches. */
+static void metrics(void **state) {
+    (void)state;
+    model m = make(4, (clt_train_options){0});
+    double w[D];
+    clt_metrics got;
+    for (int k = 0; k < D; k++) w[k] = (double)first_weights[k];
+    for (int from = 0; from < SAMPLES; from += 4) {
+        clt_batch batch = batch_of(from, from + 4 <= SAMPLES ? 4 : SAMPLES - from);
+        assert_ok(clt_trainer_evaluate(m.trainer, &batch));
+    }
+    assert_ok(clt_trainer_eval_metrics(m.trainer, &got, true));
+    assert_int_equal(got.samples, SAMPLES);
+    assert_float_equal(got.loss, mean_square(w, 0, SAMPLES), 1e-5);
+    assert_float_equal(got.mse, got.loss, 1e-12);
+    assert_true(isnan(got.accuracy));
+    float same[D];
+    assert_ok(clt_trainer_get(m.trainer, "fc.weight", same, D));
+    assert_memory_equal(same, first_weights, sizeof same); /* evaluation changes nothing */
+    assert_ok(clt_trainer_eval_metrics(m.trainer, &got, false));
+    assert_int_equal(got.samples, 0);
+    assert_true(isnan(got.loss));
+    destroy(&m);
+}
+
+static void an_uneven_last_batch_trains(void **state) {
+    (void)state;
+    clt_train_options options = {.optimizer = CLT_SGD, .lr = 0.05f};
+    model m = make(4, options);
+    state_in_double s = {0};
+    for (int k = 0; k < D; k++) s.w[k] = (double)first_weights[k];
+    for (int step = 1; step <= 6; step++) {
+        int from = (step - 1) % 3 * 4, count = from + 4 <= SAMPLES ? 4 : SAMPLES - from;
+        clt_batch batch = batch_of(from, count);
+        double g[D];
+        gradient(s.w, from, count, g);
+        update(&s, &options, step, g);
+        assert_ok(clt_trainer_step(m.trainer, &batch));
+    }
+    assert_weights(m.trainer, s.w, "uneven", 6);
+    destroy(&m);
+}
+
+static void prediction(void **state) {
+    (void)state;
+    model m = make(4, (clt_train_options){0});
+    float y[SAMPLES];
+    double w[D];
+    for (int k = 0; k < D; k++) w[k] = (double)first_weights[k];
+    clt_batch batch = batch_of(0, SAMPLES);
+    batch.n_fields = 1; /* the truth is not needed */
+    assert_ok(clt_trainer_predict(m.trainer, m.prediction, &batch, y, SAMPLES));
+    for (int i = 0; i < SAMPLES; i++) assert_float_equal(y[i], residual(w, i) + (double)targets[i], 1e-5);
+    assert_status(clt_trainer_predict(m.trainer, m.prediction, &batch, y, 4), CLT_E_SHAPE);
+    assert_status(clt_trainer_predict(m.trainer, m.loss, &batch, y, 1), CLT_E_SHAPE);
+    assert_detail("\"t\"");
+    destroy(&m);
+}
+
+/* ---- a classifier ---- */
+
+static void classification(void **state) {
+    (void)state;
+    enum { N = 5, C = 3 };
+    float logits[N][C] = {{1, 2, 3}, {3, 2, 1}, {0, 5, 0}, {1, 1, 0}, {0, 0, 9}};
+    int32_t labels[N] = {2, 1, 1, 0, 2}; /* right: samples 0, 2, 3 (the first of equals), 4 */
+    clt_graph *graph;
+    clt_trainer *trainer;
+    clt_metrics got;
+    assert_ok(clt_graph_create(&graph));
+    clt_tensor *x = clt_input(graph, "x", CLT_F32, CLT_SHAPE(N, C)), *label = clt_input(graph, "label", CLT_I32, CLT_SHAPE(N));
+    clt_tensor *scale = clt_parameter(graph, "scale", CLT_SHAPE(1), (clt_init){CLT_INIT_CONSTANT, 1, 0});
+    clt_tensor *scores = clt_mul(x, scale);
+    assert_ok(clt_trainer_create(&trainer, device, clt_cross_entropy(scores, label), &(clt_train_options){.output = scores}));
+    clt_batch batch = {N, 2, {{CLT_F32, CLT_SHAPE(N, C), logits}, {CLT_I32, CLT_SHAPE(N), labels}}};
+    assert_ok(clt_trainer_evaluate(trainer, &batch));
+    assert_ok(clt_trainer_eval_metrics(trainer, &got, true));
+    double loss = 0;
+    for (int i = 0; i < N; i++) {
+        double sum = 0;
+        for (int c = 0; c < C; c++) sum += exp((double)logits[i][c]);
+        loss += (log(sum) - (double)logits[i][labels[i]]) / N;
+    }
+    assert_float_equal(got.loss, loss, 1e-6);
+    assert_float_equal(got.accuracy, 0.8, 1e-12);
+    labels[3] = 3;
+    assert_status(clt_trainer_step(trainer, &batch), CLT_E_RANGE);
+    assert_detail("sample 3");
+    assert_detail("[0, 3)");
+    labels[3] = -1;
+    assert_status(clt_trainer_evaluate(trainer, &batch), CLT_E_RANGE);
+    clt_trainer_destroy(trainer);
+    clt_graph_destroy(graph);
+}
+
+/* ---- what is refused ---- */
+
+static void bad_batches(void **state) {
+    (void)state;
+    model m = make(4, (clt_train_options){0});
+    clt_batch batch = batch_of(0, 4);
+    batch.fields[0].shape = CLT_SHAPE(4, 2);
+    assert_status(clt_trainer_step(m.trainer, &batch), CLT_E_SHAPE);
+    assert_detail("[4, 2]");
+    assert_detail("\"x\"");
+    batch = batch_of(0, 4);
+    batch.fields[1].dtype = CLT_I32;
+    assert_status(clt_trainer_step(m.trainer, &batch), CLT_E_DTYPE);
+    batch = batch_of(0, 4);
+    batch.fields[1].data = NULL;
+    assert_status(clt_trainer_step(m.trainer, &batch), CLT_E_INVALID);
+    batch = batch_of(0, 4);
+    batch.samples = 0;
+    assert_status(clt_trainer_step(m.trainer, &batch), CLT_E_INVALID);
+    batch = batch_of(0, 4);
+    batch.n_fields = 1;
+    assert_status(clt_trainer_step(m.trainer, &batch), CLT_E_SHAPE);
+    assert_int_equal(clt_trainer_steps(m.trainer), 0);
+    float w[D];
+    assert_status(clt_trainer_get(m.trainer, "fc.weight", w, 2), CLT_E_SHAPE);
+    assert_status(clt_trainer_get(m.trainer, "nothing", w, 2), CLT_E_NOT_FOUND);
+    destroy(&m);
+}
+
+static void bad_options(void **state) {
+    (void)state;
+    const clt_train_options bad[] = {
+        {.lr = -1}, {.lr = NAN}, {.momentum = 1}, {.nesterov = true}, {.beta1 = 1.5f}, {.clip_norm = -1}, {.accumulate = -2},
+        {.optimizer = (clt_optimizer)9}, {.schedule = CLT_SCHEDULE_COSINE}, {.schedule = CLT_SCHEDULE_STEP}, {.warmup_steps = -1},
+    };
+    clt_graph *graph;
+    clt_trainer *trainer;
+    assert_ok(clt_graph_create(&graph));
+    clt_tensor *x = clt_input(graph, "x", CLT_F32, CLT_SHAPE(4, D));
+    clt_tensor *loss = clt_mean(clt_linear(x, "fc", 1), CLT_ALL_AXES);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_status(clt_trainer_create(&trainer, device, loss, &bad[i]), CLT_E_INVALID);
+    assert_status(clt_trainer_create(&trainer, device, x, NULL), CLT_E_SHAPE);
+    assert_status(clt_trainer_create(&trainer, device, clt_mean(x, CLT_ALL_AXES), NULL), CLT_E_INVALID);
+    assert_detail("does not depend on any parameter");
+    assert_status(clt_trainer_create(&trainer, device, clt_matmul(x, x), NULL), CLT_E_SHAPE); /* the graph's own error */
+    assert_detail("matmul");
+    clt_graph_destroy(graph);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(optimizers),     cmocka_unit_test(accumulation),
+        cmocka_unit_test(schedules),      cmocka_unit_test(metrics),
+        cmocka_unit_test(an_uneven_last_batch_trains), cmocka_unit_test(prediction),
+        cmocka_unit_test(classification), cmocka_unit_test(bad_batches),
+        cmocka_unit_test(bad_options),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
