@@ -1,5 +1,7 @@
 #include "tests/ops/harness.h"
 
+#include "runtime/ops/ops.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

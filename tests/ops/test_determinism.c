@@ -1,6 +1,8 @@
 /* Same device, same graph, same data: same bits, in every run and every plan. */
 #include "tests/ops/harness.h"
 
+#include "runtime/ops/ops.h"
+
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,8 @@
 /* Dropout: which elements fall, when they fall again, and what becomes of the rest. */
 #include "tests/ops/harness.h"
 
+#include "runtime/ops/ops.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

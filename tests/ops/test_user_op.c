@@ -1,6 +1,8 @@
 /* Ops that the caller brings, with OpenCL C of their own. */
 #include "tests/ops/harness.h"
 
+#include "runtime/ops/ops.h"
+
 #include <math.h>
 #include <string.h>
 

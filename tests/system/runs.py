@@ -180,7 +180,7 @@ def kill():
 
 def drivers():
     """One step of the same convnet on each driver: equal losses."""
-    run_it = ("convnet", "--data", "digits", "--batch", 8, "--steps", 1, "--seed", 3)
+    run_it = ("convnet", "--data", "synthetic:1x8x8,classes=10,n=20", "--batch", 8, "--steps", 1, "--seed", 3)
     rusticl = {"RUSTICL_ENABLE": "llvmpipe"}
     candidates = [("pocl", {}), ("llvmpipe", rusticl), ("oclgrind", oclgrind_environment())]
     losses = {}

@@ -1,0 +1,180 @@
+"""Trains a model here and with the library, from the same weights on the same batches.
+
+    compare.py DRIVER CASE ...
+
+Losses of all steps must agree within 1e-3, relative. Then the library's weights are loaded with
+load_state_dict(strict=True): the names and layouts must be PyTorch's own, and PyTorch's evaluation
+with them must give the library's. Exits with 77 where PyTorch is not installed.
+"""
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+try:
+    import numpy
+    import torch
+except ImportError as error:
+    print(f"skipped: {error}")
+    sys.exit(77)
+
+import models
+import safetensors_file
+
+TOLERANCE = 1e-3
+
+# Small learning rates: a ReLU's argument within rounding of zero falls on one side here and on the other
+# there, and training with batch norm on small batches makes much of that. PyTorch's own losses from weights
+# that differ by 1e-6 part by more than 1e-2 in 20 steps at ten times these rates.
+IMAGES = dict(shape=(3, 16, 16), classes=10, batch=8, steps=20)
+TINY = dict(shape=(1, 12, 8), classes=10, batch=16, steps=20)
+CASES = {
+    "resnet18-sgd": dict(IMAGES, model="resnet18", optimizer="sgd", lr=1e-4, momentum=0.9, nesterov=1,
+                         weight_decay=5e-4),
+    "resnet18-adam": dict(IMAGES, model="resnet18", optimizer="adam", lr=1e-5, weight_decay=1e-4),
+    "convnet-sgd": dict(TINY, model="convnet", optimizer="sgd", lr=0.1, momentum=0.9, clip_norm=0.5),
+    "convnet-adamw": dict(TINY, model="convnet", optimizer="adamw", lr=2e-3, weight_decay=0.05),
+    "mlp-sgd": dict(TINY, model="mlp:64,32", optimizer="sgd", lr=0.2, weight_decay=1e-3, clip_value=0.01),
+    "mlp-adam": dict(TINY, model="mlp:64,32", optimizer="adam", lr=5e-3, cosine=20),
+    "mlp-accumulate": dict(TINY, model="mlp:64,32", optimizer="adamw", lr=5e-3, accumulate=4),
+    "transformer-adamw": dict(shape=(12,), tokens=models.Transformer.tokens, classes=6, batch=8, steps=20,
+                              model="transformer", optimizer="adamw", lr=3e-3, weight_decay=0.01),
+}
+# What the library is told; the rest of a case is about the data.
+DRIVER_KEYS = ("model", "classes", "batch", "steps", "optimizer", "lr", "momentum", "nesterov", "weight_decay",
+               "clip_norm", "clip_value", "cosine", "accumulate")
+
+
+def make_data(case, random):
+    """As many samples as all steps take: every batch is another one. Labels can be learned."""
+    n = case["batch"] * case["steps"]
+    y = random.integers(0, case["classes"], n)
+    if "tokens" in case:
+        x = random.integers(0, case["tokens"], (n, *case["shape"]))
+        x[:, 0] = y
+        return x.astype(numpy.float32), y.astype(numpy.int32)
+    prototypes = random.standard_normal((case["classes"], *case["shape"]))
+    x = prototypes[y] + random.standard_normal((n, *case["shape"]))
+    return x.astype(numpy.float32), y.astype(numpy.int32)
+
+
+def make_optimizer(case, model):
+    common = dict(lr=case["lr"], weight_decay=case.get("weight_decay", 0))
+    if case["optimizer"] == "sgd":
+        return torch.optim.SGD(model.parameters(), momentum=case.get("momentum", 0),
+                               nesterov=bool(case.get("nesterov")), **common)
+    kind = torch.optim.Adam if case["optimizer"] == "adam" else torch.optim.AdamW
+    return kind(model.parameters(), **common)
+
+
+def train(case, model, x, y):
+    optimizer = make_optimizer(case, model)
+    schedule = None
+    if case.get("cosine"):
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, case["cosine"])
+    accumulate, losses = case.get("accumulate", 1), []
+    model.train()
+    for step in range(case["steps"]):
+        rows = slice(step * case["batch"], (step + 1) * case["batch"])
+        loss = torch.nn.functional.cross_entropy(model(x[rows]), y[rows])
+        if step % accumulate == 0:
+            optimizer.zero_grad()
+        (loss / accumulate).backward()
+        losses.append(loss.item())
+        if (step + 1) % accumulate:
+            continue
+        if case.get("clip_value"):
+            torch.nn.utils.clip_grad_value_(model.parameters(), case["clip_value"])
+        if case.get("clip_norm"):
+            torch.nn.utils.clip_grad_norm_(model.parameters(), case["clip_norm"])
+        optimizer.step()
+        if schedule:
+            schedule.step()
+    return losses
+
+
+def evaluate(case, model, x, y):
+    model.eval()
+    with torch.no_grad():
+        output = model(x)
+        loss = torch.nn.functional.cross_entropy(output, y).item()
+        return loss, (output.argmax(1) == y).double().mean().item()
+
+
+def run_driver(driver, case, folder):
+    words = [f"{key}={case[key]}" for key in DRIVER_KEYS if key in case]
+    files = [f"{name}={os.path.join(folder, name + suffix)}"
+             for name, suffix in (("x", ".npy"), ("y", ".npy"), ("initial", ""), ("final", ""))]
+    lines = subprocess.run([driver, *words, *files], check=True, stdout=subprocess.PIPE, text=True).stdout.split("\n")
+    steps = case["steps"]
+    word, loss, accuracy = lines[steps].split()
+    assert word == "eval" and len(lines) == steps + 2, lines
+    return [float(line) for line in lines[:steps]], float(loss), float(accuracy)
+
+
+def to_arrays(model):
+    return {name: tensor.detach().numpy().copy() for name, tensor in model.state_dict().items()}
+
+
+def relative(a, b):
+    return abs(a - b) / max(abs(b), 1e-12)
+
+
+def check_weights(case, path, model, x, y, loss, accuracy):
+    """The file is a state_dict of this model, and gives the evaluation that the library gave."""
+    tensors, metadata = safetensors_file.read(path)
+    fresh = models.build(case["model"], case["shape"], case["classes"])
+    fresh.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in tensors.items()}, strict=True)
+    assert metadata == {"format": "pt"}, metadata
+    for name, array in tensors.items():
+        if name.endswith("num_batches_tracked"):
+            assert int(array) == case["steps"], f"{name} is {array}"
+    own_loss, own_accuracy = evaluate(case, fresh, x, y)
+    print(f"  evaluation of the saved weights: loss {own_loss:.7f} here, {loss:.7f} there")
+    assert relative(loss, own_loss) < 1e-4, "the saved weights evaluate to another loss"
+    assert abs(accuracy - own_accuracy) * len(y) <= 1, (accuracy, own_accuracy)
+    distance = sum(((fresh.state_dict()[name] - value) ** 2).sum().item()
+                   for name, value in model.state_dict().items() if value.is_floating_point()) ** 0.5
+    return distance
+
+
+def compare(driver, name, folder):
+    case = CASES[name]
+    torch.manual_seed(7)
+    x, y = make_data(case, numpy.random.default_rng(11))
+    numpy.save(os.path.join(folder, "x.npy"), x)
+    numpy.save(os.path.join(folder, "y.npy"), y)
+    model = models.build(case["model"], case["shape"], case["classes"])
+    first = to_arrays(model)
+    safetensors_file.write(os.path.join(folder, "initial"), first)
+    start = time.monotonic()
+    losses, loss, accuracy = run_driver(driver, case, folder)
+    seconds = time.monotonic() - start
+    x, y = torch.from_numpy(x), torch.from_numpy(y).long()
+    wanted = train(case, model, x, y)
+    errors = [relative(a, b) for a, b in zip(losses, wanted)]
+    for step, (a, b, error) in enumerate(zip(losses, wanted, errors)):
+        print(f"  step {step + 1:2}  {a:.7f}  {b:.7f}  {error:.1e}")
+    distance = check_weights(case, os.path.join(folder, "final"), model, x, y, loss, accuracy)
+    moved = sum(float(((value.numpy() - first[key]) ** 2).sum())
+                for key, value in model.state_dict().items() if value.is_floating_point()) ** 0.5
+    print(f"{name}: largest difference of a loss {max(errors):.1e}, of the weights {distance / moved:.1e} of their "
+          f"way; the library's {case['steps']} steps took {seconds:.1f} s")
+    assert max(errors) < TOLERANCE, f"{name}: losses differ by more than {TOLERANCE}"
+    assert min(wanted[-5:]) < wanted[0], f"{name}: nothing was learned, so little was compared"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("driver")
+    parser.add_argument("cases", nargs="+", choices=CASES)
+    arguments = parser.parse_args()
+    torch.set_num_threads(2)
+    for name in arguments.cases:
+        with tempfile.TemporaryDirectory(prefix="cltrain-parity-") as folder:
+            compare(arguments.driver, name, folder)
+
+
+main()

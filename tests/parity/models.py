@@ -1,0 +1,118 @@
+"""The models of the comparison, with the library's parameter names."""
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+
+class Mlp(nn.Module):
+    def __init__(self, features, hidden, classes):
+        super().__init__()
+        sizes = [features, *hidden, classes]
+        self.layers = len(sizes) - 1
+        for i in range(self.layers):
+            setattr(self, f"fc{i + 1}", nn.Linear(sizes[i], sizes[i + 1]))
+
+    def forward(self, x):
+        x = x.flatten(1)
+        for i in range(self.layers):
+            x = getattr(self, f"fc{i + 1}")(x)
+            if i + 1 < self.layers:
+                x = functional.relu(x)
+        return x
+
+
+class ConvNet(nn.Module):
+    def __init__(self, shape, classes):
+        super().__init__()
+        channels, height, width = shape
+        self.conv1 = nn.Conv2d(channels, 32, 3, padding=1)
+        self.conv2 = nn.Conv2d(32, 64, 3, padding=1)
+        self.fc1 = nn.Linear(64 * (height // 4) * (width // 4), 128)
+        self.fc2 = nn.Linear(128, classes)
+
+    def forward(self, x):
+        x = functional.max_pool2d(functional.relu(self.conv1(x)), 2)
+        x = functional.max_pool2d(functional.relu(self.conv2(x)), 2)
+        return self.fc2(functional.relu(self.fc1(x.flatten(1))))
+
+
+class BasicBlock(nn.Module):
+    def __init__(self, inputs, channels, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, channels, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(channels)
+        self.conv2 = nn.Conv2d(channels, channels, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(channels)
+        self.downsample = None
+        if stride != 1 or inputs != channels:
+            self.downsample = nn.Sequential(nn.Conv2d(inputs, channels, 1, stride, bias=False),
+                                            nn.BatchNorm2d(channels))
+
+    def forward(self, x):
+        y = self.bn2(self.conv2(functional.relu(self.bn1(self.conv1(x)))))
+        return functional.relu(y + (self.downsample(x) if self.downsample else x))
+
+
+class ResNet18(nn.Module):
+    """torchvision's names; the form for 32x32 images: stem 3x3, no first pool."""
+
+    def __init__(self, channels, classes):
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels, 64, 3, 1, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(64)
+        self.layer1 = nn.Sequential(BasicBlock(64, 64, 1), BasicBlock(64, 64, 1))
+        self.layer2 = nn.Sequential(BasicBlock(64, 128, 2), BasicBlock(128, 128, 1))
+        self.layer3 = nn.Sequential(BasicBlock(128, 256, 2), BasicBlock(256, 256, 1))
+        self.layer4 = nn.Sequential(BasicBlock(256, 512, 2), BasicBlock(512, 512, 1))
+        self.fc = nn.Linear(512, classes)
+
+    def forward(self, x):
+        x = functional.relu(self.bn1(self.conv1(x)))
+        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
+        return self.fc(x.mean((2, 3)))
+
+
+class Transformer(nn.Module):
+    """As transformer.c; the sizes are those of transformer.h."""
+    tokens, width, heads, hidden = 40, 32, 4, 96
+
+    def __init__(self, length, classes):
+        super().__init__()
+        self.token = nn.Embedding(self.tokens, self.width)
+        self.position = nn.Parameter(0.02 * torch.randn(length, self.width))
+        self.norm1 = nn.LayerNorm(self.width)
+        self.qkv = nn.Linear(self.width, 3 * self.width)
+        self.out = nn.Linear(self.width, self.width)
+        self.norm2 = nn.LayerNorm(self.width)
+        self.up = nn.Linear(self.width, self.hidden)
+        self.down = nn.Linear(self.hidden, self.width)
+        self.norm3 = nn.LayerNorm(self.width)
+        self.head = nn.Linear(self.width, classes)
+
+    def attention(self, x):
+        n, length, width = x.shape
+        q, k, v = (part.reshape(n, length, self.heads, -1).permute(0, 2, 1, 3)
+                   for part in self.qkv(x).chunk(3, 2))
+        scores = q @ k.transpose(-1, -2) / math.sqrt(width / self.heads)
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).reshape(n, length, width))
+
+    def forward(self, x):
+        h = self.token(x.long()) + self.position
+        h = h + self.attention(self.norm1(h))
+        h = h + self.down(functional.gelu(self.up(self.norm2(h))))
+        return self.head(self.norm3(h).mean(1))
+
+
+def build(text, sample_shape, classes):
+    name, _, sizes = text.partition(":")
+    if name == "mlp":
+        return Mlp(math.prod(sample_shape), [int(size) for size in sizes.split(",")], classes)
+    if name == "convnet":
+        return ConvNet(sample_shape, classes)
+    if name == "resnet18":
+        return ResNet18(sample_shape[0], classes)
+    if name == "transformer":
+        return Transformer(sample_shape[0], classes)
+    raise ValueError(text)
