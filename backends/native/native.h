@@ -26,7 +26,16 @@ bool clt_native_holds(const clt_device *device, double count);
 
 int64_t clt_native_divide_up(int64_t a, int64_t b);
 
-bool clt_native_matmul_supports(const clt_tensor *node, const clt_device *device);
-void clt_native_matmul(clt_lowering *l, const clt_tensor *node);
+typedef bool clt_supports_function(const clt_tensor *node, const clt_device *device);
+typedef void clt_native_lower_function(clt_lowering *l, const clt_tensor *node);
+
+clt_supports_function clt_native_matmul_supports;
+clt_supports_function clt_native_conv2d_supports;
+clt_supports_function clt_native_conv2d_grad_input_supports;
+clt_supports_function clt_native_conv2d_grad_weight_supports;
+clt_native_lower_function clt_native_matmul;
+clt_native_lower_function clt_native_conv2d;
+clt_native_lower_function clt_native_conv2d_grad_input;
+clt_native_lower_function clt_native_conv2d_grad_weight;
 
 #endif

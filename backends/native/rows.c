@@ -58,5 +58,8 @@ int64_t clt_native_divide_up(int64_t a, int64_t b) {
 
 const clt_backend_row clt_native_rows[] = {
     ROW(matmul),
+    ROW(conv2d),
+    ROW(conv2d_grad_input),
+    ROW(conv2d_grad_weight),
     {0},
 };

@@ -54,4 +54,23 @@ static void native_transpose(float8 r[8]) {
     r[7] = (float8)(b3.hi, b7.hi);
 }
 
+/*
+ * to[p to_step + c] = from[c plane + p] for channels c and places p, 8 x 8 at a time; those at the
+ * end that are fewer than 8 are reached by going over some again.
+ */
+static void native_interleave(global const float *from, int plane, int channels, int places, global float *to,
+                              int to_step) {
+    int c = 0;
+    for (; places >= 8 && c + 8 <= channels; c += 8)
+        for (int at = 0; at < places; at += 8) {
+            int p = min(at, places - 8);
+            float8 r[8];
+            _Pragma("unroll") for (int i = 0; i < 8; i++) r[i] = vload8(0, from + (c + i) * plane + p);
+            native_transpose(r);
+            _Pragma("unroll") for (int i = 0; i < 8; i++) vstore8(r[i], 0, to + (p + i) * to_step + c);
+        }
+    for (int p = 0; p < places; p++)
+        for (int k = c; k < channels; k++) to[p * to_step + k] = from[k * plane + p];
+}
+
 #endif
