@@ -86,6 +86,25 @@ kernel void native_conv2d_pack_weight(global const float *weight, global float *
     }
 }
 
+/* Stores a tile whose pixels are neighbours in y, whole 8 columns at a time: their number is returned. */
+static int native_conv2d_store(const float *values, int columns, global float *y, int plane) {
+    int done = 0;
+    for (; done + 8 <= columns; done += 8) {
+        _Pragma("unroll") for (int first = 0; first < NATIVE_ROWS; first += 8) {
+            float8 r[8];
+            _Pragma("unroll") for (int i = 0; i < 8; i++) r[i] = vload8(0, values + (first + i) * NATIVE_COLUMNS + done);
+            native_transpose(r);
+            _Pragma("unroll") for (int i = 0; i < 8; i++) {
+                global float *to = y + (done + i) * plane + first;
+                vstore4(r[i].lo, 0, to);
+                if (NATIVE_ROWS - first >= 8) vstore4(r[i].hi, 1, to);
+                else if (NATIVE_ROWS - first == 6) vstore2(r[i].s45, 2, to);
+            }
+        }
+    }
+    return done;
+}
+
 /*
  * y[pixel, result] = sum over blocks, taps and channels of packed x and weights.
  * source: elements of a packed image and of a block, channels of a block and of a group,
@@ -140,13 +159,15 @@ kernel void native_conv2d(global const float *x, global const float *weight, glo
             }
     }
 
-    float values[NATIVE_ROWS * NATIVE_COLUMNS];
+    float values[8 * ((NATIVE_ROWS + 7) / 8) * NATIVE_COLUMNS];
     _Pragma("unroll") for (int i = 0; i < NATIVE_ROWS; i++) {
         native_store(sum[i][0], 2 * i, values);
         native_store(sum[i][1], 2 * i + 1, values);
     }
-    int columns = min(result.s4 - panel * NATIVE_COLUMNS, NATIVE_COLUMNS);
-    for (int j = 0; j < columns; j++)
+    int columns = min(result.s4 - panel * NATIVE_COLUMNS, NATIVE_COLUMNS), done = 0;
+    if (there == NATIVE_ROWS && to[NATIVE_ROWS - 1] - to[0] == NATIVE_ROWS - 1)
+        done = native_conv2d_store(values, columns, y + to[0], target.s1);
+    for (int j = done; j < columns; j++)
         for (int i = 0; i < there; i++) y[to[i] + j * target.s1] = values[i * NATIVE_COLUMNS + j];
 }
 
