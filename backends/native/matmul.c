@@ -5,8 +5,9 @@ static const char source[] = "native/matmul.cl";
 /* A product as the kernels see it, and how it is cut. */
 typedef struct product {
     int64_t m, n, k, batch;
-    int64_t a_matrices;
-    int64_t a_step[2], b_step[2];
+    int64_t a_matrices, b_matrices;
+    int64_t a_step[2], b_step[3]; /* of the last: a panel's columns */
+    bool b_panels;                /* b is put into panels first */
     int64_t size[CLT_MAX_RANK], a_batch[CLT_MAX_RANK], b_batch[CLT_MAX_RANK];
     int64_t block;           /* panels of a that one packing of b serves */
     int64_t splits, split_k; /* parts of a long sum, and steps in each */
@@ -40,6 +41,19 @@ static void batch_strides(const clt_tensor *x, int64_t unit, int64_t strides[CLT
     }
 }
 
+/* Rows of b that lie far apart are gone over by each block of a: if those are many, rather once before. */
+static void choose_panels(product *p, clt_native_tile tile) {
+    enum { MANY_BLOCKS = 3, FAR_APART = 256 };
+    int64_t panels = clt_native_divide_up(p->n, tile.columns);
+    int64_t blocks = clt_native_divide_up(clt_native_divide_up(p->m, tile.rows), p->block);
+    p->b_step[2] = tile.columns * p->b_step[1];
+    p->b_panels = p->b_step[1] == 1 && p->n >= FAR_APART && blocks >= MANY_BLOCKS;
+    if (!p->b_panels) return;
+    p->b_step[0] = tile.columns;
+    p->b_step[2] = p->k * tile.columns;
+    for (int d = 0; d < CLT_MAX_RANK; d++) p->b_batch[d] = p->b_batch[d] / (p->k * p->n) * panels * p->b_step[2];
+}
+
 static product product_of(const clt_tensor *node, clt_native_tile tile) {
     const clt_matmul_attributes *at = node->attributes;
     const clt_tensor *a = node->inputs[0], *b = node->inputs[1];
@@ -48,6 +62,7 @@ static product product_of(const clt_tensor *node, clt_native_tile tile) {
     p.k = a->shape.dims[a->shape.rank - (at->transpose_a ? 2 : 1)];
     p.batch = clt_tensor_elements(node) / (p.m * p.n);
     p.a_matrices = clt_tensor_elements(a) / (p.m * p.k);
+    p.b_matrices = clt_tensor_elements(b) / (p.k * p.n);
     p.a_step[0] = at->transpose_a ? 1 : p.k;
     p.a_step[1] = at->transpose_a ? p.m : 1;
     p.b_step[0] = at->transpose_b ? 1 : p.n;
@@ -59,11 +74,16 @@ static product product_of(const clt_tensor *node, clt_native_tile tile) {
     batch_strides(a, p.m * p.k, p.a_batch);
     batch_strides(b, 1, p.b_batch);
     cut(&p, tile);
+    choose_panels(&p, tile);
     return p;
 }
 
 static int64_t packed_elements(const product *p, clt_native_tile tile) {
     return p->a_matrices * clt_native_divide_up(p->m, tile.rows) * tile.rows * p->k;
+}
+
+static int64_t panel_elements(const product *p, clt_native_tile tile) {
+    return p->b_matrices * clt_native_divide_up(p->n, tile.columns) * tile.columns * p->k;
 }
 
 bool clt_native_matmul_supports(const clt_tensor *node, const clt_device *device) {
@@ -75,7 +95,7 @@ bool clt_native_matmul_supports(const clt_tensor *node, const clt_device *device
     if ((double)p.batch * (double)p.m * (double)p.n * (double)p.k < LEAST_PRODUCTS) return false;
     return clt_native_holds(device, (double)packed_elements(&p, tile)) &&
            clt_native_holds(device, (double)p.splits * (double)clt_tensor_elements(node)) &&
-           clt_native_holds(device, (double)clt_tensor_elements(node->inputs[1]));
+           clt_native_holds(device, (double)panel_elements(&p, tile));
 }
 
 static void launch_pack(clt_lowering *l, const product *p, clt_native_tile tile, const clt_tensor *a, int packed) {
@@ -85,6 +105,16 @@ static void launch_pack(clt_lowering *l, const product *p, clt_native_tile tile,
     clt_launch_scratch(l, packed);
     clt_launch_ints(l, (int64_t[]){p->a_matrices, p->m, p->k}, 3, 4);
     clt_launch_ints(l, p->a_step, 2, 2);
+}
+
+static int launch_panels(clt_lowering *l, const product *p, clt_native_tile tile, const clt_tensor *b) {
+    enum { RUN = 16 }; /* NATIVE_MATMUL_RUN */
+    int panels = clt_native_scratch(l, panel_elements(p, tile));
+    clt_native_begin(l, source, "native_matmul_panels", p->b_matrices * clt_native_divide_up(p->k, RUN));
+    clt_launch_tensor(l, b);
+    clt_launch_scratch(l, panels);
+    clt_launch_ints(l, (int64_t[]){p->b_matrices, p->k, p->n}, 3, 4);
+    return panels;
 }
 
 static void launch_sum(clt_lowering *l, const product *p, const clt_tensor *node, int partial) {
@@ -102,14 +132,16 @@ void clt_native_matmul(clt_lowering *l, const clt_tensor *node) {
     product p = product_of(node, tile);
     int packed = clt_native_scratch(l, packed_elements(&p, tile));
     int partial = p.splits > 1 ? clt_native_scratch(l, p.splits * clt_tensor_elements(node)) : -1;
+    int panels = p.b_panels ? launch_panels(l, &p, tile, node->inputs[1]) : -1;
     launch_pack(l, &p, tile, node->inputs[0], packed);
     clt_native_begin(l, source, "native_matmul", items_of(&p, tile) * p.splits);
     clt_launch_scratch(l, packed);
-    clt_launch_tensor(l, node->inputs[1]);
+    if (p.b_panels) clt_launch_scratch(l, panels);
+    else clt_launch_tensor(l, node->inputs[1]);
     if (p.splits > 1) clt_launch_scratch(l, partial);
     else clt_launch_tensor(l, node);
     clt_launch_ints(l, (int64_t[]){p.m, p.n, p.k, p.batch}, 4, 4);
-    clt_launch_ints(l, p.b_step, 2, 2);
+    clt_launch_ints(l, p.b_step, 3, 4);
     clt_launch_ints(l, p.size, CLT_MAX_RANK, CLT_MAX_RANK);
     clt_launch_ints(l, p.a_batch, CLT_MAX_RANK, CLT_MAX_RANK);
     clt_launch_ints(l, p.b_batch, CLT_MAX_RANK, CLT_MAX_RANK);

@@ -4,8 +4,9 @@
  *
  * Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008): a is packed into
  * panels of NATIVE_ROWS rows; a work-item packs NATIVE_DEPTH rows of NATIVE_COLUMNS columns of b, which
- * then stay in its first cache while a block of a's panels streams by from the second. Bound: the
- * fused multiply-adds, as long as some ten panels of a share what was packed.
+ * then stay in its first cache while a block of a's panels streams by from the second. Where there are many
+ * blocks, b is put into panels first, so that its rows, which are far apart, are gone over but once. Bound:
+ * the fused multiply-adds, as long as some ten panels of a share what was packed.
  */
 
 /* Where matrix number `batch` begins; size and stride over the batch's dimensions, s0 outermost. */
@@ -46,6 +47,33 @@ kernel void native_matmul_pack(global const float *a, global float *packed, int4
     for (int k = 0; k < count; k++)
         for (int i = 0; i < NATIVE_ROWS; i++)
             to[k * NATIVE_ROWS + i] = i < there ? from[i * step.s0 + k * step.s1] : 0;
+}
+
+/* Rows of b that are read side by side while they are put into panels. */
+#define NATIVE_MATMUL_RUN 16
+
+/*
+ * panels[matrix, panel, k, j] = b[matrix, k, panel NATIVE_COLUMNS + j], where that column exists.
+ * size: matrices, K, N. A work-item, NATIVE_MATMUL_RUN k of one matrix.
+ */
+kernel void native_matmul_panels(global const float *b, global float *to, int4 size) {
+    int depth = size.s1, columns = size.s2, runs = (depth + NATIVE_MATMUL_RUN - 1) / NATIVE_MATMUL_RUN;
+    int panels = (columns + NATIVE_COLUMNS - 1) / NATIVE_COLUMNS, item = get_global_id(0);
+    if (item >= size.s0 * runs) return;
+    int matrix = item / runs, start = item % runs * NATIVE_MATMUL_RUN, end = min(start + NATIVE_MATMUL_RUN, depth);
+    b += matrix * depth * columns;
+    to += matrix * panels * depth * NATIVE_COLUMNS;
+    for (int n = 0; n < columns; n += NATIVE_COLUMNS, to += depth * NATIVE_COLUMNS) {
+        int there = min(columns - n, NATIVE_COLUMNS);
+        for (int k = start; k < end; k++) {
+            if (there == NATIVE_COLUMNS) {
+                native_store(native_load(0, b + k * columns + n), 2 * k, to);
+                native_store(native_load(1, b + k * columns + n), 2 * k + 1, to);
+                continue;
+            }
+            for (int j = 0; j < there; j++) to[k * NATIVE_COLUMNS + j] = b[k * columns + n + j];
+        }
+    }
 }
 
 /* packed[k, j] = b[k, j] of `count` k and NATIVE_COLUMNS columns of which `there` exist; the others get zeros. */
@@ -106,12 +134,12 @@ static void native_matmul_tile(global const float *a, const float *b, int count,
 
 /*
  * c[split, batch, m, n] = sum over the split's k of a[batch, m, k] b[batch, k, n].
- * size: M, N, K, batch. b_step: strides of k and n; a_batch counts matrices, b_batch elements.
+ * size: M, N, K, batch. b_step: strides of k, n and a panel of n; a_batch counts matrices, b_batch elements.
  * plan: panels of a in a block, splits, k in a split. A work-item computes a block of one panel of columns;
  * items that follow one another share the block of a.
  */
 kernel void native_matmul(global const float *packed, global const float *b, global float *c, int4 size,
-                          int2 b_step, int8 batch_size, int8 a_batch, int8 b_batch, int4 plan) {
+                          int4 b_step, int8 batch_size, int8 a_batch, int8 b_batch, int4 plan) {
     int rows = size.s0, columns = size.s1, depth = size.s2;
     int panels = (columns + NATIVE_COLUMNS - 1) / NATIVE_COLUMNS, tiles = (rows + NATIVE_ROWS - 1) / NATIVE_ROWS;
     int blocks = (tiles + plan.s0 - 1) / plan.s0;
@@ -124,12 +152,12 @@ kernel void native_matmul(global const float *packed, global const float *b, glo
     int start = split * plan.s2, end = min(start + plan.s2, depth);
 
     global const float *a = packed + native_matmul_offset(batch, batch_size, a_batch) * tiles * NATIVE_ROWS * depth;
-    b += native_matmul_offset(batch, batch_size, b_batch) + n * b_step.s1;
+    b += native_matmul_offset(batch, batch_size, b_batch) + panel * b_step.s2;
     c += (split * size.s3 + batch) * rows * columns + n;
     float buffer[NATIVE_DEPTH * NATIVE_COLUMNS];
     for (int k = start; k < end; k += NATIVE_DEPTH) {
         int count = min(end - k, NATIVE_DEPTH);
-        native_matmul_pack_columns(b + k * b_step.s0, b_step, count, there, buffer);
+        native_matmul_pack_columns(b + k * b_step.s0, b_step.s01, count, there, buffer);
         for (int tile = first; tile < last; tile++)
             native_matmul_tile(a + (tile * depth + k) * NATIVE_ROWS, buffer, count,
                                c + tile * NATIVE_ROWS * columns, columns,

@@ -153,7 +153,7 @@ static void matmul_sizes(void **state) {
     static const int64_t sizes[][3] = {
         {1, 1, 9000},    {1, 10000, 1},  {10000, 1, 1}, {6, 16, 256},  {7, 17, 257},   {5, 15, 255},
         {12, 32, 512},   {100, 10, 784}, {33, 129, 70}, {128, 128, 7}, {150, 40, 520}, {64, 3, 3000},
-        {300, 300, 300}, {3, 500, 1030}, {2, 2, 8000},
+        {300, 300, 300}, {3, 500, 1030}, {2, 2, 8000},  {500, 270, 33},
     };
     for (size_t i = 0; i < CLT_COUNT_OF(sizes); i++)
         for (int t = 0; t < 4; t++) {
@@ -189,6 +189,17 @@ static void matmul_batches(void **state) {
         op_test test = {.op = &clt_op_matmul, .matmul = {ta, tb}};
         test.a = ta ? batched(&random, batch, rank, k, m) : batched(&random, batch, rank, m, k);
         test.b = tb ? batched(&random, batch, rank, n, k) : batched(&random, batch, rank, k, n);
+        check(&test);
+    }
+}
+
+/* Batches of which one operand or both are stretched, large enough that b is put into panels. */
+static void matmul_batches_in_panels(void **state) {
+    (void)state;
+    for (int t = 0; t < 4; t++) {
+        op_test test = {.op = &clt_op_matmul, .matmul = {t & 1, false}};
+        test.a = t & 1 ? CLT_SHAPE(t & 2 ? 3 : 1, 2, 30, 440) : CLT_SHAPE(t & 2 ? 3 : 1, 2, 440, 30);
+        test.b = CLT_SHAPE(3, t & 2 ? 2 : 1, 30, 259);
         check(&test);
     }
 }
@@ -351,6 +362,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(matmul_sizes),
         cmocka_unit_test(matmul_batches),
+        cmocka_unit_test(matmul_batches_in_panels),
         cmocka_unit_test(convolution_sizes),
         cmocka_unit_test(convolution_at_random),
         cmocka_unit_test(not_finite_values_stay_in_their_row),
