@@ -98,6 +98,7 @@ typedef struct clt_backend_row {
 
 /* The rows of a backend, ended by a row without op. */
 extern const clt_backend_row clt_reference_rows[];
+extern const clt_backend_row clt_native_rows[];
 
 /* The row that serves a node on a device: the last that fits and that CLTRAIN_BACKENDS in the
  * environment does not mask (names to use, or "-name" not to use). NULL if there is none. */

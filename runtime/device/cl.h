@@ -33,6 +33,7 @@ struct clt_device {
     cl_command_queue queue;
     cl_command_queue mapping_queue; /* maps and unmaps host-visible memory, without waiting for kernels */
     size_t alignment;
+    int vector_width; /* of floats */
     char identity[CLT_HASH_TEXT]; /* device, driver and platform: part of every cache key */
 
     /* buffer pool */

@@ -35,6 +35,9 @@ static clt_status open_found(const clt_found_device *found, clt_device **device)
     cl_uint bits = 0;
     clGetDeviceInfo(d->id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof bits, &bits, NULL);
     d->alignment = CLT_MAX(bits / 8, 128);
+    cl_uint width = 0;
+    clGetDeviceInfo(d->id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, sizeof width, &width, NULL);
+    d->vector_width = width ? (int)width : 1;
     identify(d);
     status = open_queue(d);
     if (status < 0) {
@@ -83,6 +86,10 @@ uint64_t clt_device_bytes(const clt_device *device) {
 
 uint64_t clt_device_peak_bytes(const clt_device *device) {
     return device->peak_bytes;
+}
+
+int clt_device_vector_width(const clt_device *device) {
+    return device->vector_width;
 }
 
 size_t clt_device_alignment(const clt_device *device) {

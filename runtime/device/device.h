@@ -13,6 +13,9 @@
 
 #include "runtime/base/base.h"
 
+/* How many floats the device's own vectors hold (device.c): 1 where a work-item is a lane. */
+int clt_device_vector_width(const clt_device *device);
+
 /* ---- memory (memory.c) ---- */
 
 typedef struct clt_memory clt_memory;

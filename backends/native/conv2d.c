@@ -1,0 +1,346 @@
+#include "backends/native/native.h"
+
+static const char source[] = "native/conv2d.cl";
+
+/* Channels that lie side by side in a packed image, at most. */
+enum { MOST_BLOCK = 16 };
+
+/* One dimension, height or width, of a convolution: pixels of the result are `result` places, pixel i of
+ * which reads the packed image at origin + i pixel_step + tap tap_step. Packed pixel p is the source's
+ * p pack_step - before. */
+typedef struct axis {
+    int64_t packed, pack_step, before;
+    int64_t result, taps, pixel_step, tap_step, origin;
+    int64_t first_tap, tap_stride;  /* which taps of the weight these are */
+    int64_t target, target_step;    /* where the pixels are in the result */
+} axis;
+
+/* A packed image, and what is needed of it. */
+typedef struct packed_image {
+    int64_t n, groups, channels, width, blocks; /* channels of a group, of a block; blocks of a group */
+    int64_t block, group, image;                /* elements */
+    int scratch;
+} packed_image;
+
+/* ---- geometry ---- */
+
+/* y[i] sums x[i stride - padding + tap dilation]. A single tap reads but the pixels that it needs. */
+static axis forward_axis(int64_t result, int taps, int stride, int padding, int dilation) {
+    int64_t step = taps == 1 ? stride : 1, pixel_step = stride / step;
+    return (axis){
+        .packed = (result - 1) * pixel_step + (int64_t)dilation * (taps - 1) + 1,
+        .pack_step = step,
+        .before = padding,
+        .result = result,
+        .taps = taps,
+        .pixel_step = pixel_step,
+        .tap_step = dilation,
+        .tap_stride = 1,
+        .target_step = 1,
+    };
+}
+
+static int64_t greatest_common_divisor(int64_t a, int64_t b) {
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* dx[i] sums dy[o] weight[tap] over the taps with i + padding - tap dilation = o stride. The i of one
+ * phase, those with the same rest by the stride, have the same taps, of which each next has its o lower by
+ * a fixed step: a convolution with stride 1. `origin` is o of the first tap for the phase's first i. */
+static axis phase_axis(int64_t size, int phase, int taps, int stride, int padding, int dilation) {
+    int64_t tap_stride = stride / greatest_common_divisor(stride, dilation), first = 0;
+    while (first < taps && first < tap_stride && (phase + padding - first * dilation) % stride) first++;
+    bool any = first < taps && first < tap_stride;
+    return (axis){
+        .pack_step = 1,
+        .result = phase < size ? (size - phase + stride - 1) / stride : 0,
+        .taps = any ? (taps - first + tap_stride - 1) / tap_stride : 0,
+        .pixel_step = 1,
+        .tap_step = -(tap_stride * dilation / stride),
+        .origin = any ? (phase + padding - first * dilation) / stride : 0,
+        .first_tap = any ? first : 0,
+        .tap_stride = tap_stride,
+        .target = phase,
+        .target_step = stride,
+    };
+}
+
+/* The part of dy that all phases together read; their origins are then within it. */
+static void frame_phases(axis *phases, int stride) {
+    int64_t low = INT64_MAX, high = INT64_MIN;
+    for (int i = 0; i < stride; i++) {
+        if (phases[i].result == 0 || phases[i].taps == 0) continue;
+        low = CLT_MIN(low, phases[i].origin + (phases[i].taps - 1) * phases[i].tap_step);
+        high = CLT_MAX(high, phases[i].origin + phases[i].result - 1);
+    }
+    if (low > high) low = high = 0;
+    for (int i = 0; i < stride; i++) {
+        phases[i].packed = high - low + 1;
+        phases[i].before = -low;
+        phases[i].origin = phases[i].taps ? phases[i].origin - low : 0;
+    }
+}
+
+static packed_image image_of(int64_t n, int64_t groups, int64_t channels, const axis *h, const axis *w) {
+    packed_image image = {.n = n, .groups = groups, .channels = channels};
+    image.width = CLT_MIN(channels, MOST_BLOCK);
+    image.blocks = clt_native_divide_up(channels, image.width);
+    image.block = h->packed * w->packed * image.width;
+    image.group = image.blocks * image.block;
+    image.image = groups * image.group;
+    return image;
+}
+
+/* ---- what is supported ---- */
+
+enum { MOST_STRIDE = 4 }; /* the gradient has stride^2 phases, each a launch of its own */
+
+static void grad_input_axes(const clt_conv2d_attributes *at, const clt_shape *x, axis h[MOST_STRIDE],
+                            axis w[MOST_STRIDE]) {
+    for (int i = 0; i < at->stride_h; i++)
+        h[i] = phase_axis(x->dims[2], i, at->kernel_h, at->stride_h, at->padding_h, at->dilation_h);
+    for (int i = 0; i < at->stride_w; i++)
+        w[i] = phase_axis(x->dims[3], i, at->kernel_w, at->stride_w, at->padding_w, at->dilation_w);
+    frame_phases(h, at->stride_h);
+    frame_phases(w, at->stride_w);
+}
+
+static void forward_axes(const clt_conv2d_attributes *at, const clt_shape *y, axis *h, axis *w) {
+    *h = forward_axis(y->dims[2], at->kernel_h, at->stride_h, at->padding_h, at->dilation_h);
+    *w = forward_axis(y->dims[3], at->kernel_w, at->stride_w, at->padding_w, at->dilation_w);
+}
+
+/* Elements of the weights when packed for a sum over `channels`, `results` of each group side by side. */
+static int64_t weight_elements(int64_t groups, int64_t results, int64_t channels, int64_t taps, clt_native_tile tile) {
+    return groups * clt_native_divide_up(results, tile.columns) * tile.columns * channels * taps;
+}
+
+/* A packed image, with all that depends on its size. */
+static bool holds_image(const clt_device *device, const packed_image *image, const axis *h, const axis *w) {
+    double elements = (double)image->n * (double)image->groups * (double)image->blocks * (double)image->width *
+                      (double)h->packed * (double)w->packed;
+    return clt_native_holds(device, elements);
+}
+
+static bool holds_tensors(const clt_device *device, const clt_tensor *node) {
+    bool holds = clt_native_holds(device, (double)clt_tensor_elements(node));
+    for (int i = 0; i < node->n_inputs; i++)
+        holds &= clt_native_holds(device, (double)clt_tensor_elements(node->inputs[i]));
+    return holds;
+}
+
+/* ---- launches ---- */
+
+static void launch_pack(clt_lowering *l, const clt_tensor *x, packed_image *image, const axis *h, const axis *w) {
+    image->scratch = clt_native_scratch(l, image->n * image->image);
+    clt_native_begin(l, source, "native_conv2d_pack", image->n * image->groups * image->blocks * h->packed);
+    clt_launch_tensor(l, x);
+    clt_launch_scratch(l, image->scratch);
+    clt_launch_ints(l, x->shape.dims, 4, 4);
+    clt_launch_ints(l, (int64_t[]){image->groups, image->width, h->packed, w->packed}, 4, 4);
+    clt_launch_ints(l, (int64_t[]){h->pack_step, h->before, w->pack_step, w->before}, 4, 4);
+}
+
+/* The strides of a weight [group, result, channel, height, width], whatever its order in memory. */
+typedef struct weight_strides {
+    int64_t group, result, channel;
+} weight_strides;
+
+static int launch_pack_weight(clt_lowering *l, const clt_tensor *weight, weight_strides strides, int64_t results,
+                              const packed_image *image, const axis *h, const axis *w) {
+    clt_native_tile tile = clt_native_tile_of(l->device);
+    int64_t panels = clt_native_divide_up(results, tile.columns), row = weight->shape.dims[3];
+    int packed = clt_native_scratch(l, weight_elements(image->groups, results, image->channels, h->taps * w->taps, tile));
+    clt_native_begin(l, source, "native_conv2d_pack_weight", image->groups * panels * image->blocks);
+    clt_launch_tensor(l, weight);
+    clt_launch_scratch(l, packed);
+    clt_launch_ints(l, (int64_t[]){image->groups, results, image->channels, image->width, h->taps, w->taps}, 6, 8);
+    clt_launch_ints(l,
+                    (int64_t[]){strides.group, strides.result, strides.channel, h->tap_stride * row, w->tap_stride,
+                                h->first_tap * row + w->first_tap},
+                    6, 8);
+    return packed;
+}
+
+/* One convolution of a packed image into pixels of `y`. `weight` is not looked at if there are no taps. */
+static void launch_tiles(clt_lowering *l, const packed_image *image, int weight, const clt_tensor *y, int64_t results,
+                         const axis *h, const axis *w) {
+    clt_native_tile tile = clt_native_tile_of(l->device);
+    int64_t pixels = image->n * h->result * w->result, row = w->packed * image->width, width = y->shape.dims[3];
+    int64_t panels = clt_native_divide_up(results, tile.columns), plane = y->shape.dims[2] * width;
+    clt_native_begin(l, source, "native_conv2d", image->groups * panels * clt_native_divide_up(pixels, tile.rows));
+    clt_launch_scratch(l, image->scratch);
+    clt_launch_scratch(l, weight);
+    clt_launch_tensor(l, y);
+    clt_launch_ints(l,
+                    (int64_t[]){image->image, image->block, image->width, image->channels, h->tap_step * row,
+                                w->tap_step * image->width, h->pixel_step * row, w->pixel_step * image->width},
+                    8, 8);
+    clt_launch_ints(l,
+                    (int64_t[]){h->origin * row + w->origin * image->width, h->target * width + w->target, h->taps,
+                                w->taps},
+                    4, 4);
+    clt_launch_ints(l, (int64_t[]){image->n, h->result, w->result, image->groups, results}, 5, 8);
+    clt_launch_ints(l, (int64_t[]){y->shape.dims[1] * plane, plane, h->target_step * width, w->target_step}, 4, 4);
+}
+
+/* ---- rows ---- */
+
+bool clt_native_conv2d_supports(const clt_tensor *node, const clt_device *device) {
+    const clt_conv2d_attributes *at = node->attributes;
+    const clt_shape *x = &node->inputs[0]->shape, *weight = &node->inputs[1]->shape;
+    axis h, w;
+    if (!clt_native_fits(device)) return false;
+    forward_axes(at, &node->shape, &h, &w);
+    packed_image image = image_of(x->dims[0], at->groups, weight->dims[1], &h, &w);
+    int64_t packed = weight_elements(at->groups, weight->dims[0] / at->groups, weight->dims[1], h.taps * w.taps,
+                                     clt_native_tile_of(device));
+    return holds_tensors(device, node) && holds_image(device, &image, &h, &w) &&
+           clt_native_holds(device, (double)packed);
+}
+
+void clt_native_conv2d(clt_lowering *l, const clt_tensor *node) {
+    const clt_conv2d_attributes *at = node->attributes;
+    const clt_tensor *x = node->inputs[0], *weight = node->inputs[1];
+    int64_t results = weight->shape.dims[0] / at->groups, channels = weight->shape.dims[1];
+    int64_t filter = weight->shape.dims[2] * weight->shape.dims[3];
+    axis h, w;
+    forward_axes(at, &node->shape, &h, &w);
+    packed_image image = image_of(x->shape.dims[0], at->groups, channels, &h, &w);
+    weight_strides strides = {results * channels * filter, channels * filter, filter};
+    launch_pack(l, x, &image, &h, &w);
+    int packed = launch_pack_weight(l, weight, strides, results, &image, &h, &w);
+    launch_tiles(l, &image, packed, node, results, &h, &w);
+}
+
+bool clt_native_conv2d_grad_input_supports(const clt_tensor *node, const clt_device *device) {
+    const clt_conv2d_attributes *at = node->attributes;
+    const clt_shape *weight = &node->inputs[0]->shape, *dy = &node->inputs[1]->shape;
+    axis h[MOST_STRIDE], w[MOST_STRIDE];
+    if (!clt_native_fits(device) || at->stride_h > MOST_STRIDE || at->stride_w > MOST_STRIDE) return false;
+    grad_input_axes(at, &node->shape, h, w);
+    packed_image image = image_of(dy->dims[0], at->groups, weight->dims[0] / at->groups, &h[0], &w[0]);
+    int64_t packed = weight_elements(at->groups, weight->dims[1], image.channels, weight->dims[2] * weight->dims[3],
+                                     clt_native_tile_of(device));
+    return holds_tensors(device, node) && holds_image(device, &image, &h[0], &w[0]) &&
+           clt_native_holds(device, (double)packed);
+}
+
+void clt_native_conv2d_grad_input(clt_lowering *l, const clt_tensor *node) {
+    const clt_conv2d_attributes *at = node->attributes;
+    const clt_tensor *weight = node->inputs[0], *dy = node->inputs[1];
+    int64_t channels = weight->shape.dims[0] / at->groups, results = weight->shape.dims[1];
+    int64_t filter = weight->shape.dims[2] * weight->shape.dims[3];
+    axis h[MOST_STRIDE], w[MOST_STRIDE];
+    grad_input_axes(at, &node->shape, h, w);
+    packed_image image = image_of(dy->shape.dims[0], at->groups, channels, &h[0], &w[0]);
+    weight_strides strides = {channels * results * filter, filter, results * filter};
+    launch_pack(l, dy, &image, &h[0], &w[0]);
+    for (int i = 0; i < at->stride_h; i++)
+        for (int j = 0; j < at->stride_w; j++) {
+            if (h[i].result == 0 || w[j].result == 0) continue;
+            bool any = h[i].taps > 0 && w[j].taps > 0;
+            int packed = any ? launch_pack_weight(l, weight, strides, results, &image, &h[i], &w[j]) : image.scratch;
+            launch_tiles(l, &image, packed, node, results, &h[i], &w[j]);
+        }
+}
+
+/* ---- the gradient of the weight ---- */
+
+/* The sum over the pixels, and how it is cut. */
+typedef struct weight_sum {
+    packed_image image;
+    axis h, w;
+    int64_t results, pixels, panels, splits, split_pixels;
+    int64_t partial; /* elements of what one split sums to */
+} weight_sum;
+
+/* As many splits of the pixels as give a device enough to do; by the shapes alone, for the same
+ * bits with any number of processors. */
+static void cut(weight_sum *s) {
+    enum { ENOUGH_ITEMS = 64, LEAST_RUNS = 4, RUN = 256 /* as in cl/native/conv2d.cl */ };
+    int64_t items = s->image.groups * s->panels * s->image.blocks;
+    int64_t splits = CLT_MIN(clt_native_divide_up(ENOUGH_ITEMS, items), s->pixels / (LEAST_RUNS * RUN));
+    s->split_pixels = clt_native_divide_up(clt_native_divide_up(s->pixels, CLT_MAX(splits, 1)), RUN) * RUN;
+    s->splits = clt_native_divide_up(s->pixels, s->split_pixels);
+}
+
+static weight_sum weight_sum_of(const clt_tensor *node, clt_native_tile tile) {
+    const clt_conv2d_attributes *at = node->attributes;
+    const clt_shape *weight = &node->shape, *dy = &node->inputs[1]->shape;
+    weight_sum s = {.results = weight->dims[0] / at->groups, .pixels = dy->dims[0] * dy->dims[2] * dy->dims[3]};
+    forward_axes(at, dy, &s.h, &s.w);
+    s.image = image_of(dy->dims[0], at->groups, weight->dims[1], &s.h, &s.w);
+    s.panels = clt_native_divide_up(s.results, tile.columns);
+    cut(&s);
+    int64_t rows = clt_native_divide_up(s.h.taps * s.w.taps * s.image.width, tile.rows) * tile.rows;
+    s.partial = s.image.groups * s.panels * s.image.blocks * rows * tile.columns;
+    return s;
+}
+
+static double panel_elements(const weight_sum *s, clt_native_tile tile) {
+    return (double)s->image.groups * (double)s->panels * tile.columns * (double)s->pixels;
+}
+
+bool clt_native_conv2d_grad_weight_supports(const clt_tensor *node, const clt_device *device) {
+    if (!clt_native_fits(device)) return false;
+    clt_native_tile tile = clt_native_tile_of(device);
+    weight_sum s = weight_sum_of(node, tile);
+    return holds_tensors(device, node) && holds_image(device, &s.image, &s.h, &s.w) &&
+           clt_native_holds(device, panel_elements(&s, tile)) &&
+           clt_native_holds(device, (double)s.splits * (double)s.partial);
+}
+
+static int launch_places(clt_lowering *l, const weight_sum *s) {
+    enum { RUN = 256 }; /* as in native_conv2d_places */
+    int64_t row = s->w.packed * s->image.width;
+    int places = clt_native_scratch(l, s->pixels);
+    clt_native_begin(l, source, "native_conv2d_places", clt_native_divide_up(s->pixels, RUN));
+    clt_launch_scratch(l, places);
+    clt_launch_ints(l, (int64_t[]){s->image.n, s->h.result, s->w.result}, 3, 4);
+    clt_launch_ints(l, (int64_t[]){s->image.image, s->h.pixel_step * row, s->w.pixel_step * s->image.width}, 3, 4);
+    return places;
+}
+
+static int launch_panels(clt_lowering *l, const weight_sum *s, const clt_tensor *dy) {
+    int panels = clt_native_scratch(l, (int64_t)panel_elements(s, clt_native_tile_of(l->device)));
+    clt_native_begin(l, source, "native_conv2d_pack_panels", s->image.n * s->image.groups * s->panels);
+    clt_launch_tensor(l, dy);
+    clt_launch_scratch(l, panels);
+    clt_launch_ints(l, (int64_t[]){s->image.n, s->image.groups, s->results, s->h.result * s->w.result}, 4, 4);
+    return panels;
+}
+
+static void launch_weight_tiles(clt_lowering *l, const weight_sum *s, int dy, int places, int partial) {
+    int64_t row = s->w.packed * s->image.width, items = s->image.groups * s->panels * s->image.blocks;
+    clt_native_begin(l, source, "native_conv2d_grad_weight", s->splits * items);
+    clt_launch_scratch(l, s->image.scratch);
+    clt_launch_scratch(l, dy);
+    clt_launch_scratch(l, places);
+    clt_launch_scratch(l, partial);
+    clt_launch_ints(l,
+                    (int64_t[]){s->image.group, s->image.block, s->image.width, s->image.channels, s->h.taps,
+                                s->w.taps, s->h.tap_step * row, s->w.tap_step * s->image.width},
+                    8, 8);
+    clt_launch_ints(l, (int64_t[]){s->image.groups, s->results, s->pixels, s->splits, s->split_pixels}, 5, 8);
+}
+
+void clt_native_conv2d_grad_weight(clt_lowering *l, const clt_tensor *node) {
+    weight_sum s = weight_sum_of(node, clt_native_tile_of(l->device));
+    launch_pack(l, node->inputs[0], &s.image, &s.h, &s.w);
+    int places = launch_places(l, &s), dy = launch_panels(l, &s, node->inputs[1]);
+    int partial = clt_native_scratch(l, s.splits * s.partial);
+    launch_weight_tiles(l, &s, dy, places, partial);
+    clt_native_begin(l, source, "native_conv2d_sum_weight", s.image.groups * s.panels * s.image.blocks);
+    clt_launch_scratch(l, partial);
+    clt_launch_tensor(l, node);
+    clt_launch_ints(l,
+                    (int64_t[]){s.image.groups, s.results, s.image.channels, s.image.width, s.h.taps * s.w.taps,
+                                s.splits},
+                    6, 8);
+}
