@@ -69,7 +69,7 @@ typedef struct clt_linear_options {
  * NAME.bias [out], drawn uniformly in +-1/sqrt(in). */
 CLT_API clt_tensor *clt_linear_with(clt_tensor *x, const char *name, clt_linear_options options);
 #define clt_linear(x, name, ...) \
-    clt_linear_with((x), (name), (clt_linear_options){__VA_ARGS__})
+    clt_linear_with((x), (name), (clt_linear_options){.out_features = __VA_ARGS__})
 
 typedef struct clt_conv2d_options {
     int64_t out_channels;          /* required */
@@ -91,7 +91,7 @@ typedef struct clt_conv2d_options {
  * in +-1/sqrt(C/groups kh kw). */
 CLT_API clt_tensor *clt_conv2d_with(clt_tensor *x, const char *name, clt_conv2d_options options);
 #define clt_conv2d(x, name, ...) \
-    clt_conv2d_with((x), (name), (clt_conv2d_options){__VA_ARGS__})
+    clt_conv2d_with((x), (name), (clt_conv2d_options){.out_channels = __VA_ARGS__})
 
 /* The same on tensors at hand; bias may be NULL (out_channels and kernel sizes
  * are read from the weight and ignored in the options). */

@@ -1,4 +1,3 @@
-#define _POSIX_C_SOURCE 200809L /* pthread_sigmask */
 #include "tests/support.h"
 
 #include <signal.h>

@@ -1,4 +1,3 @@
-#define _POSIX_C_SOURCE 200809L /* setenv */
 #include "tests/support.h"
 
 #include <stdio.h>

@@ -1,4 +1,3 @@
-#define _POSIX_C_SOURCE 200809L /* truncate */
 #include "tests/support.h"
 
 #include <stdio.h>
