@@ -6,7 +6,8 @@
  *
  *     clt_conv2d(x, "conv1", 32, .kernel = 3, .padding = 1)
  *
- * where a field left out (zero) means the default. From C++ call the functions
+ * where a field left out (zero) means the default, and the width of a linear or
+ * convolution layer comes first, without its name. From C++ call the functions
  * ending in _with and pass the struct.
  *
  * Broadcasting is NumPy's: shapes are aligned at the right, dimensions of 1 stretch.

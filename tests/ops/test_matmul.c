@@ -111,7 +111,7 @@ static clt_tensor *build_linear(clt_graph *graph, clt_tensor *const *inputs, con
 
 static clt_tensor *build_linear_no_bias(clt_graph *graph, clt_tensor *const *inputs, const void *context) {
     (void)graph, (void)context;
-    return clt_linear(inputs[0], "fc", .out_features = 6, .no_bias = true);
+    return clt_linear(inputs[0], "fc", 6, .no_bias = true);
 }
 
 /* y[..., o] = sum over i of x[..., i] weight[o, i], and bias[o] */

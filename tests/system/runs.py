@@ -167,11 +167,15 @@ def second_start():
     check("so far 0 built" in second, f"the second run does not say what it built:\n{second}")
     lines = [line for line in second.splitlines() if "so far" in line]
     check(all("so far 0 built" in line for line in lines), "the second run built programs:\n" + "\n".join(lines))
-    # PoCL's own cache taken away: the binaries hold the kernels all the same.
-    shutil.rmtree(path("pocl"))
-    os.makedirs(path("pocl"))
-    seconds = train(*run_it[:-2], **own)["first_step_seconds"]
-    print(f"first step {seconds:.3f} s with the library's cache alone")
+    # PoCL's own cache taken away each time: the binaries hold the kernels all the same. The best of
+    # three, for other programs may take the processors.
+    seconds = []
+    for _ in range(3):
+        shutil.rmtree(path("pocl"))
+        os.makedirs(path("pocl"))
+        seconds.append(train(*run_it[:-2], **own)["first_step_seconds"])
+    print("first steps with the library's cache alone:", " ".join(f"{s:.3f} s" for s in seconds))
+    check(min(seconds) < 0.5, "the second start is slow")
 
 
 def kill():
