@@ -382,13 +382,13 @@ static void tensors_of_two_graphs(void **state) {
     clt_graph *a, *b;
     assert_ok(clt_graph_create(&a));
     assert_ok(clt_graph_create(&b));
-    clt_tensor *x = matrix(a), *y = matrix(b), *z = matrix(b);
+    clt_tensor *x = matrix(a), *y = matrix(b);
     clt_add(x, y);
     assert_status(clt_graph_status(a), CLT_E_INVALID);
     assert_detail("add");
     assert_detail("another graph");
     assert_ok(clt_graph_status(b));
-    clt_concat((clt_tensor *[]){z, x}, 2, 0);
+    clt_concat((clt_tensor *[]){y, x}, 2, 0);
     assert_status(clt_graph_status(b), CLT_E_INVALID);
     assert_detail("concat");
     clt_graph_destroy(a);
