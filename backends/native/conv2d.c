@@ -11,8 +11,8 @@ enum { MOST_BLOCK = 16 };
 typedef struct axis {
     int64_t packed, pack_step, before;
     int64_t result, taps, pixel_step, tap_step, origin;
-    int64_t first_tap, tap_stride;  /* which taps of the weight these are */
-    int64_t target, target_step;    /* where the pixels are in the result */
+    int64_t first_tap, tap_stride; /* which taps of the weight these are */
+    int64_t target, target_step;   /* where the pixels are in the result */
 } axis;
 
 /* A packed image, and what is needed of it. */
@@ -49,9 +49,10 @@ static int64_t greatest_common_divisor(int64_t a, int64_t b) {
     return a;
 }
 
-/* dx[i] sums dy[o] weight[tap] over the taps with i + padding - tap dilation = o stride. The i of one
- * phase, those with the same rest by the stride, have the same taps, of which each next has its o lower by
- * a fixed step: a convolution with stride 1. `origin` is o of the first tap for the phase's first i. */
+/* dx[i] sums dy[o] weight[tap] over the taps with i + padding - tap dilation = o stride. The i of
+ * one phase, those with the same rest by the stride, have the same taps, of which each next has its
+ * o lower by a fixed step: a convolution with stride 1. `origin` is o of the first tap for the
+ * phase's first i. */
 static axis phase_axis(int64_t size, int phase, int taps, int stride, int padding, int dilation) {
     int64_t tap_stride = stride / greatest_common_divisor(stride, dilation), first = 0;
     while (first < taps && first < tap_stride && (phase + padding - first * dilation) % stride) first++;
@@ -115,15 +116,18 @@ static void forward_axes(const clt_conv2d_attributes *at, const clt_shape *y, ax
     *w = forward_axis(y->dims[3], at->kernel_w, at->stride_w, at->padding_w, at->dilation_w);
 }
 
-/* Elements of the weights when packed for a sum over `channels`, `results` of each group side by side. */
-static int64_t weight_elements(int64_t groups, int64_t results, int64_t channels, int64_t taps, clt_native_tile tile) {
+/* Elements of the weights when packed for a sum over `channels`, `results` of each group side by
+ * side. */
+static int64_t weight_elements(int64_t groups, int64_t results, int64_t channels, int64_t taps,
+                               clt_native_tile tile) {
     return groups * clt_native_divide_up(results, tile.columns) * tile.columns * channels * taps;
 }
 
 /* A packed image, with all that depends on its size. */
-static bool holds_image(const clt_device *device, const packed_image *image, const axis *h, const axis *w) {
-    double elements = (double)image->n * (double)image->groups * (double)image->blocks * (double)image->width *
-                      (double)h->packed * (double)w->packed;
+static bool holds_image(const clt_device *device, const packed_image *image, const axis *h,
+                        const axis *w) {
+    double elements = (double)image->n * (double)image->groups * (double)image->blocks *
+                      (double)image->width * (double)h->packed * (double)w->packed;
     return clt_native_holds(device, elements);
 }
 
@@ -136,9 +140,11 @@ static bool holds_tensors(const clt_device *device, const clt_tensor *node) {
 
 /* ---- launches ---- */
 
-static void launch_pack(clt_lowering *l, const clt_tensor *x, packed_image *image, const axis *h, const axis *w) {
+static void launch_pack(clt_lowering *l, const clt_tensor *x, packed_image *image, const axis *h,
+                        const axis *w) {
     image->scratch = clt_native_scratch(l, image->n * image->image);
-    clt_native_begin(l, source, "native_conv2d_pack", image->n * image->groups * image->blocks * h->packed);
+    clt_native_begin(l, source, "native_conv2d_pack",
+                     image->n * image->groups * image->blocks * h->packed);
     clt_launch_tensor(l, x);
     clt_launch_scratch(l, image->scratch);
     clt_launch_ints(l, x->shape.dims, 4, 4);
@@ -151,42 +157,49 @@ typedef struct weight_strides {
     int64_t group, result, channel;
 } weight_strides;
 
-static int launch_pack_weight(clt_lowering *l, const clt_tensor *weight, weight_strides strides, int64_t results,
-                              const packed_image *image, const axis *h, const axis *w) {
+static int launch_pack_weight(clt_lowering *l, const clt_tensor *weight, weight_strides strides,
+                              int64_t results, const packed_image *image, const axis *h, const axis *w) {
     clt_native_tile tile = clt_native_tile_of(l->device);
     int64_t panels = clt_native_divide_up(results, tile.columns), row = weight->shape.dims[3];
-    int packed = clt_native_scratch(l, weight_elements(image->groups, results, image->channels, h->taps * w->taps, tile));
+    int packed = clt_native_scratch(
+        l, weight_elements(image->groups, results, image->channels, h->taps * w->taps, tile));
     clt_native_begin(l, source, "native_conv2d_pack_weight", image->groups * panels * image->blocks);
     clt_launch_tensor(l, weight);
     clt_launch_scratch(l, packed);
-    clt_launch_ints(l, (int64_t[]){image->groups, results, image->channels, image->width, h->taps, w->taps}, 6, 8);
+    clt_launch_ints(
+        l, (int64_t[]){image->groups, results, image->channels, image->width, h->taps, w->taps}, 6, 8);
     clt_launch_ints(l,
-                    (int64_t[]){strides.group, strides.result, strides.channel, h->tap_stride * row, w->tap_stride,
-                                h->first_tap * row + w->first_tap},
+                    (int64_t[]){strides.group, strides.result, strides.channel, h->tap_stride * row,
+                                w->tap_stride, h->first_tap * row + w->first_tap},
                     6, 8);
     return packed;
 }
 
-/* One convolution of a packed image into pixels of `y`. `weight` is not looked at if there are no taps. */
-static void launch_tiles(clt_lowering *l, const packed_image *image, int weight, const clt_tensor *y, int64_t results,
-                         const axis *h, const axis *w) {
+/* One convolution of a packed image into pixels of `y`. `weight` is not looked at if there are no
+ * taps. */
+static void launch_tiles(clt_lowering *l, const packed_image *image, int weight, const clt_tensor *y,
+                         int64_t results, const axis *h, const axis *w) {
     clt_native_tile tile = clt_native_tile_of(l->device);
-    int64_t pixels = image->n * h->result * w->result, row = w->packed * image->width, width = y->shape.dims[3];
+    int64_t pixels = image->n * h->result * w->result, row = w->packed * image->width,
+            width = y->shape.dims[3];
     int64_t panels = clt_native_divide_up(results, tile.columns), plane = y->shape.dims[2] * width;
-    clt_native_begin(l, source, "native_conv2d", image->groups * panels * clt_native_divide_up(pixels, tile.rows));
+    clt_native_begin(l, source, "native_conv2d",
+                     image->groups * panels * clt_native_divide_up(pixels, tile.rows));
     clt_launch_scratch(l, image->scratch);
     clt_launch_scratch(l, weight);
     clt_launch_tensor(l, y);
     clt_launch_ints(l,
-                    (int64_t[]){image->image, image->block, image->width, image->channels, h->tap_step * row,
-                                w->tap_step * image->width, h->pixel_step * row, w->pixel_step * image->width},
+                    (int64_t[]){image->image, image->block, image->width, image->channels,
+                                h->tap_step * row, w->tap_step * image->width, h->pixel_step * row,
+                                w->pixel_step * image->width},
                     8, 8);
     clt_launch_ints(l,
-                    (int64_t[]){h->origin * row + w->origin * image->width, h->target * width + w->target, h->taps,
-                                w->taps},
+                    (int64_t[]){h->origin * row + w->origin * image->width,
+                                h->target * width + w->target, h->taps, w->taps},
                     4, 4);
     clt_launch_ints(l, (int64_t[]){image->n, h->result, w->result, image->groups, results}, 5, 8);
-    clt_launch_ints(l, (int64_t[]){y->shape.dims[1] * plane, plane, h->target_step * width, w->target_step}, 4, 4);
+    clt_launch_ints(
+        l, (int64_t[]){y->shape.dims[1] * plane, plane, h->target_step * width, w->target_step}, 4, 4);
 }
 
 /* ---- rows ---- */
@@ -198,8 +211,8 @@ bool clt_native_conv2d_supports(const clt_tensor *node, const clt_device *device
     if (!clt_native_fits(device)) return false;
     forward_axes(at, &node->shape, &h, &w);
     packed_image image = image_of(x->dims[0], at->groups, weight->dims[1], &h, &w);
-    int64_t packed = weight_elements(at->groups, weight->dims[0] / at->groups, weight->dims[1], h.taps * w.taps,
-                                     clt_native_tile_of(device));
+    int64_t packed = weight_elements(at->groups, weight->dims[0] / at->groups, weight->dims[1],
+                                     h.taps * w.taps, clt_native_tile_of(device));
     return holds_tensors(device, node) && holds_image(device, &image, &h, &w) &&
            clt_native_holds(device, (double)packed);
 }
@@ -222,11 +235,12 @@ bool clt_native_conv2d_grad_input_supports(const clt_tensor *node, const clt_dev
     const clt_conv2d_attributes *at = node->attributes;
     const clt_shape *weight = &node->inputs[0]->shape, *dy = &node->inputs[1]->shape;
     axis h[MOST_STRIDE], w[MOST_STRIDE];
-    if (!clt_native_fits(device) || at->stride_h > MOST_STRIDE || at->stride_w > MOST_STRIDE) return false;
+    if (!clt_native_fits(device) || at->stride_h > MOST_STRIDE || at->stride_w > MOST_STRIDE)
+        return false;
     grad_input_axes(at, &node->shape, h, w);
     packed_image image = image_of(dy->dims[0], at->groups, weight->dims[0] / at->groups, &h[0], &w[0]);
-    int64_t packed = weight_elements(at->groups, weight->dims[1], image.channels, weight->dims[2] * weight->dims[3],
-                                     clt_native_tile_of(device));
+    int64_t packed = weight_elements(at->groups, weight->dims[1], image.channels,
+                                     weight->dims[2] * weight->dims[3], clt_native_tile_of(device));
     return holds_tensors(device, node) && holds_image(device, &image, &h[0], &w[0]) &&
            clt_native_holds(device, (double)packed);
 }
@@ -245,7 +259,8 @@ void clt_native_conv2d_grad_input(clt_lowering *l, const clt_tensor *node) {
         for (int j = 0; j < at->stride_w; j++) {
             if (h[i].result == 0 || w[j].result == 0) continue;
             bool any = h[i].taps > 0 && w[j].taps > 0;
-            int packed = any ? launch_pack_weight(l, weight, strides, results, &image, &h[i], &w[j]) : image.scratch;
+            int packed = any ? launch_pack_weight(l, weight, strides, results, &image, &h[i], &w[j])
+                             : image.scratch;
             launch_tiles(l, &image, packed, node, results, &h[i], &w[j]);
         }
 }
@@ -266,14 +281,16 @@ static void cut(weight_sum *s) {
     enum { ENOUGH_ITEMS = 64, LEAST_RUNS = 4, RUN = 256 /* as in cl/native/conv2d.cl */ };
     int64_t items = s->image.groups * s->panels * s->image.blocks;
     int64_t splits = CLT_MIN(clt_native_divide_up(ENOUGH_ITEMS, items), s->pixels / (LEAST_RUNS * RUN));
-    s->split_pixels = clt_native_divide_up(clt_native_divide_up(s->pixels, CLT_MAX(splits, 1)), RUN) * RUN;
+    s->split_pixels =
+        clt_native_divide_up(clt_native_divide_up(s->pixels, CLT_MAX(splits, 1)), RUN) * RUN;
     s->splits = clt_native_divide_up(s->pixels, s->split_pixels);
 }
 
 static weight_sum weight_sum_of(const clt_tensor *node, clt_native_tile tile) {
     const clt_conv2d_attributes *at = node->attributes;
     const clt_shape *weight = &node->shape, *dy = &node->inputs[1]->shape;
-    weight_sum s = {.results = weight->dims[0] / at->groups, .pixels = dy->dims[0] * dy->dims[2] * dy->dims[3]};
+    weight_sum s = {.results = weight->dims[0] / at->groups,
+                    .pixels = dy->dims[0] * dy->dims[2] * dy->dims[3]};
     forward_axes(at, dy, &s.h, &s.w);
     s.image = image_of(dy->dims[0], at->groups, weight->dims[1], &s.h, &s.w);
     s.panels = clt_native_divide_up(s.results, tile.columns);
@@ -303,7 +320,8 @@ static int launch_places(clt_lowering *l, const weight_sum *s) {
     clt_native_begin(l, source, "native_conv2d_places", clt_native_divide_up(s->pixels, RUN));
     clt_launch_scratch(l, places);
     clt_launch_ints(l, (int64_t[]){s->image.n, s->h.result, s->w.result}, 3, 4);
-    clt_launch_ints(l, (int64_t[]){s->image.image, s->h.pixel_step * row, s->w.pixel_step * s->image.width}, 3, 4);
+    clt_launch_ints(
+        l, (int64_t[]){s->image.image, s->h.pixel_step * row, s->w.pixel_step * s->image.width}, 3, 4);
     return places;
 }
 
@@ -312,7 +330,8 @@ static int launch_panels(clt_lowering *l, const weight_sum *s, const clt_tensor 
     clt_native_begin(l, source, "native_conv2d_pack_panels", s->image.n * s->image.groups * s->panels);
     clt_launch_tensor(l, dy);
     clt_launch_scratch(l, panels);
-    clt_launch_ints(l, (int64_t[]){s->image.n, s->image.groups, s->results, s->h.result * s->w.result}, 4, 4);
+    clt_launch_ints(l, (int64_t[]){s->image.n, s->image.groups, s->results, s->h.result * s->w.result},
+                    4, 4);
     return panels;
 }
 
@@ -324,10 +343,12 @@ static void launch_weight_tiles(clt_lowering *l, const weight_sum *s, int dy, in
     clt_launch_scratch(l, places);
     clt_launch_scratch(l, partial);
     clt_launch_ints(l,
-                    (int64_t[]){s->image.group, s->image.block, s->image.width, s->image.channels, s->h.taps,
-                                s->w.taps, s->h.tap_step * row, s->w.tap_step * s->image.width},
+                    (int64_t[]){s->image.group, s->image.block, s->image.width, s->image.channels,
+                                s->h.taps, s->w.taps, s->h.tap_step * row,
+                                s->w.tap_step * s->image.width},
                     8, 8);
-    clt_launch_ints(l, (int64_t[]){s->image.groups, s->results, s->pixels, s->splits, s->split_pixels}, 5, 8);
+    clt_launch_ints(l, (int64_t[]){s->image.groups, s->results, s->pixels, s->splits, s->split_pixels},
+                    5, 8);
 }
 
 void clt_native_conv2d_grad_weight(clt_lowering *l, const clt_tensor *node) {
@@ -340,7 +361,7 @@ void clt_native_conv2d_grad_weight(clt_lowering *l, const clt_tensor *node) {
     clt_launch_scratch(l, partial);
     clt_launch_tensor(l, node);
     clt_launch_ints(l,
-                    (int64_t[]){s.image.groups, s.results, s.image.channels, s.image.width, s.h.taps * s.w.taps,
-                                s.splits},
+                    (int64_t[]){s.image.groups, s.results, s.image.channels, s.image.width,
+                                s.h.taps * s.w.taps, s.splits},
                     6, 8);
 }

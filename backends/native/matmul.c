@@ -14,7 +14,8 @@ typedef struct product {
 } product;
 
 static int64_t items_of(const product *p, clt_native_tile tile) {
-    int64_t panels = clt_native_divide_up(p->n, tile.columns), tiles = clt_native_divide_up(p->m, tile.rows);
+    int64_t panels = clt_native_divide_up(p->n, tile.columns),
+            tiles = clt_native_divide_up(p->m, tile.rows);
     return p->batch * panels * clt_native_divide_up(tiles, p->block);
 }
 
@@ -25,7 +26,8 @@ static void cut(product *p, clt_native_tile tile) {
     p->block = LARGE_BLOCK;
     while (p->block > SMALL_BLOCK && items_of(p, tile) < ENOUGH_ITEMS) p->block /= 2;
     int64_t items = items_of(p, tile), chunks = clt_native_divide_up(p->k, tile.depth);
-    int64_t splits = items < LEAST_ITEMS ? CLT_MIN(clt_native_divide_up(LEAST_ITEMS, items), chunks / 2) : 1;
+    int64_t splits =
+        items < LEAST_ITEMS ? CLT_MIN(clt_native_divide_up(LEAST_ITEMS, items), chunks / 2) : 1;
     p->split_k = clt_native_divide_up(chunks, CLT_MAX(splits, 1)) * tile.depth;
     p->splits = clt_native_divide_up(p->k, p->split_k);
 }
@@ -41,7 +43,8 @@ static void batch_strides(const clt_tensor *x, int64_t unit, int64_t strides[CLT
     }
 }
 
-/* Rows of b that lie far apart are gone over by each block of a: if those are many, rather once before. */
+/* Rows of b that lie far apart are gone over by each block of a: if those are many, rather once
+ * before. */
 static void choose_panels(product *p, clt_native_tile tile) {
     enum { MANY_BLOCKS = 3, FAR_APART = 256 };
     int64_t panels = clt_native_divide_up(p->n, tile.columns);
@@ -51,7 +54,8 @@ static void choose_panels(product *p, clt_native_tile tile) {
     if (!p->b_panels) return;
     p->b_step[0] = tile.columns;
     p->b_step[2] = p->k * tile.columns;
-    for (int d = 0; d < CLT_MAX_RANK; d++) p->b_batch[d] = p->b_batch[d] / (p->k * p->n) * panels * p->b_step[2];
+    for (int d = 0; d < CLT_MAX_RANK; d++)
+        p->b_batch[d] = p->b_batch[d] / (p->k * p->n) * panels * p->b_step[2];
 }
 
 static product product_of(const clt_tensor *node, clt_native_tile tile) {
@@ -98,8 +102,10 @@ bool clt_native_matmul_supports(const clt_tensor *node, const clt_device *device
            clt_native_holds(device, (double)panel_elements(&p, tile));
 }
 
-static void launch_pack(clt_lowering *l, const product *p, clt_native_tile tile, const clt_tensor *a, int packed) {
-    int64_t panels = clt_native_divide_up(p->m, tile.rows), chunks = clt_native_divide_up(p->k, tile.depth);
+static void launch_pack(clt_lowering *l, const product *p, clt_native_tile tile, const clt_tensor *a,
+                        int packed) {
+    int64_t panels = clt_native_divide_up(p->m, tile.rows),
+            chunks = clt_native_divide_up(p->k, tile.depth);
     clt_native_begin(l, source, "native_matmul_pack", p->a_matrices * panels * chunks);
     clt_launch_tensor(l, a);
     clt_launch_scratch(l, packed);

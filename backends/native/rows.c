@@ -7,7 +7,8 @@ static bool has_width(int width) {
 }
 
 bool clt_native_fits(const clt_device *device) {
-    return clt_device_get_info(device)->type == CLT_DEVICE_CPU && has_width(clt_device_vector_width(device));
+    return clt_device_get_info(device)->type == CLT_DEVICE_CPU &&
+           has_width(clt_device_vector_width(device));
 }
 
 /* 16 registers hold 6 x 2 sums, 32 hold 12 x 2, each with room for two vectors and a broadcast. */
@@ -50,16 +51,12 @@ int64_t clt_native_divide_up(int64_t a, int64_t b) {
     return (a + b - 1) / b;
 }
 
-#define ROW(suffix)                                                                             \
-    {                                                                                           \
-        .op = &clt_op_##suffix, .name = "native", .supports = clt_native_##suffix##_supports,   \
-        .lower = clt_native_##suffix                                                            \
+#define ROW(suffix)                                                                                     \
+    {                                                                                                   \
+        .op = &clt_op_##suffix, .name = "native", .supports = clt_native_##suffix##_supports,           \
+        .lower = clt_native_##suffix                                                                    \
     }
 
 const clt_backend_row clt_native_rows[] = {
-    ROW(matmul),
-    ROW(conv2d),
-    ROW(conv2d_grad_input),
-    ROW(conv2d_grad_weight),
-    {0},
+    ROW(matmul), ROW(conv2d), ROW(conv2d_grad_input), ROW(conv2d_grad_weight), {0},
 };

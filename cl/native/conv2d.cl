@@ -17,7 +17,8 @@
  * image: N, C, H, W; packed: groups, channels of a block, height, width;
  * window: step and before of the height, of the width. A work-item, one row of one block.
  */
-kernel void native_conv2d_pack(global const float *x, global float *to, int4 image, int4 packed, int4 window) {
+kernel void native_conv2d_pack(global const float *x, global float *to, int4 image, int4 packed,
+                               int4 window) {
     int group_channels = image.s1 / packed.s0, width = packed.s1;
     int blocks = (group_channels + width - 1) / width;
     int item = get_global_id(0);
@@ -36,7 +37,8 @@ kernel void native_conv2d_pack(global const float *x, global float *to, int4 ima
     if (window.s2 == 1) {
         int left = clamp(window.s3, 0, packed.s3), right = clamp(window.s3 + image.s3, left, packed.s3);
         for (int i = 0; i < left * width; i++) to[i] = 0;
-        native_interleave(from + left - window.s3, plane, channels, right - left, to + left * width, width);
+        native_interleave(from + left - window.s3, plane, channels, right - left, to + left * width,
+                          width);
         for (int i = right * width; i < packed.s3 * width; i++) to[i] = 0;
         return;
     }
@@ -48,15 +50,18 @@ kernel void native_conv2d_pack(global const float *x, global float *to, int4 ima
 }
 
 /*
- * Packs weights: [group][panel][block][tap][channel of the block][NATIVE_COLUMNS results], zero past a
- * group's last result.
- * sizes: groups, results and channels of a group, channels of a block, taps of the height and of the width;
+ * Packs weights: [group][panel][block][tap][channel of the block][NATIVE_COLUMNS results], zero past
+ * a group's last result.
+ * sizes: groups, results and channels of a group, channels of a block, taps of the height and of the
+ * width;
  * strides: of group, result, channel, tap of the height and of the width, then where to begin.
  * A work-item, one block of one panel.
  */
-kernel void native_conv2d_pack_weight(global const float *weight, global float *to, int8 sizes, int8 strides) {
+kernel void native_conv2d_pack_weight(global const float *weight, global float *to, int8 sizes,
+                                      int8 strides) {
     int results = sizes.s1, channels = sizes.s2, width = sizes.s3, taps = sizes.s4 * sizes.s5;
-    int panels = (results + NATIVE_COLUMNS - 1) / NATIVE_COLUMNS, blocks = (channels + width - 1) / width;
+    int panels = (results + NATIVE_COLUMNS - 1) / NATIVE_COLUMNS,
+        blocks = (channels + width - 1) / width;
     int item = get_global_id(0);
     if (item >= sizes.s0 * panels * blocks) return;
     int block = item % blocks, panel = item / blocks % panels, group = item / blocks / panels;
@@ -86,13 +91,15 @@ kernel void native_conv2d_pack_weight(global const float *weight, global float *
     }
 }
 
-/* Stores a tile whose pixels are neighbours in y, whole 8 columns at a time: their number is returned. */
+/* Stores a tile whose pixels are neighbours in y, whole 8 columns at a time: their number is
+ * returned. */
 static int native_conv2d_store(const float *values, int columns, global float *y, int plane) {
     int done = 0;
     for (; done + 8 <= columns; done += 8) {
         _Pragma("unroll") for (int first = 0; first < NATIVE_ROWS; first += 8) {
             float8 r[8];
-            _Pragma("unroll") for (int i = 0; i < 8; i++) r[i] = vload8(0, values + (first + i) * NATIVE_COLUMNS + done);
+            _Pragma("unroll") for (int i = 0; i < 8; i++) r[i] =
+                vload8(0, values + (first + i) * NATIVE_COLUMNS + done);
             native_transpose(r);
             _Pragma("unroll") for (int i = 0; i < 8; i++) {
                 global float *to = y + (done + i) * plane + first;
@@ -107,15 +114,16 @@ static int native_conv2d_store(const float *values, int columns, global float *y
 
 /*
  * y[pixel, result] = sum over blocks, taps and channels of packed x and weights.
- * source: elements of a packed image and of a block, channels of a block and of a group,
- * then steps in elements: of a tap down and across (may be negative), of a pixel down and across;
- * origin: where the first tap of the first pixel is; where the first pixel is in y; taps down and across;
+ * source: elements of a packed image and of a block, channels of a block and of a group, then steps
+ * in elements: of a tap down and across (may be negative), of a pixel down and across;
+ * origin: where the first tap of the first pixel is; where the first pixel is in y; taps down and
+ * across;
  * result: N, height and width of the pixels, groups, results of a group;
  * target: in y, elements of an image and of a channel, steps of a pixel down and across.
  * A work-item, one register tile; those that follow one another share the panel of weights.
  */
-kernel void native_conv2d(global const float *x, global const float *weight, global float *y, int8 source,
-                          int4 origin, int8 result, int4 target) {
+kernel void native_conv2d(global const float *x, global const float *weight, global float *y,
+                          int8 source, int4 origin, int8 result, int4 target) {
     int pixels = result.s0 * result.s1 * result.s2, tiles = (pixels + NATIVE_ROWS - 1) / NATIVE_ROWS;
     int panels = (result.s4 + NATIVE_COLUMNS - 1) / NATIVE_COLUMNS;
     int item = get_global_id(0);
@@ -178,15 +186,18 @@ kernel void native_conv2d(global const float *x, global const float *weight, glo
 kernel void native_conv2d_places(global int *places, int4 result, int4 step) {
     int pixels = result.s0 * result.s1 * result.s2, first = get_global_id(0) * 256;
     for (int p = first; p < min(first + 256, pixels); p++)
-        places[p] = p / result.s2 / result.s1 * step.s0 + p / result.s2 % result.s1 * step.s1 + p % result.s2 * step.s2;
+        places[p] = p / result.s2 / result.s1 * step.s0 + p / result.s2 % result.s1 * step.s1 +
+                    p % result.s2 * step.s2;
 }
 
 /*
- * packed[group, panel, pixel, j] = dy[n, group, panel NATIVE_COLUMNS + j, pixel of n], zero past a group's
- * last channel. sizes: N, groups, channels of a group, pixels of an image. A work-item, one panel of one image.
+ * packed[group, panel, pixel, j] = dy[n, group, panel NATIVE_COLUMNS + j, pixel of n], zero past a
+ * group's last channel. sizes: N, groups, channels of a group, pixels of an image. A work-item, one
+ * panel of one image.
  */
 kernel void native_conv2d_pack_panels(global const float *dy, global float *packed, int4 sizes) {
-    int channels = sizes.s2, pixels = sizes.s3, panels = (channels + NATIVE_COLUMNS - 1) / NATIVE_COLUMNS;
+    int channels = sizes.s2, pixels = sizes.s3,
+        panels = (channels + NATIVE_COLUMNS - 1) / NATIVE_COLUMNS;
     int item = get_global_id(0);
     if (item >= sizes.s0 * sizes.s1 * panels) return;
     int n = item % sizes.s0, panel = item / sizes.s0 % panels, group = item / sizes.s0 / panels;
@@ -194,8 +205,8 @@ kernel void native_conv2d_pack_panels(global const float *dy, global float *pack
     packed += item * pixels * NATIVE_COLUMNS;
     if (there < NATIVE_COLUMNS)
         for (int i = 0; i < pixels * NATIVE_COLUMNS; i++) packed[i] = 0;
-    native_interleave(dy + ((n * sizes.s1 + group) * channels + first) * pixels, pixels, there, pixels, packed,
-                      NATIVE_COLUMNS);
+    native_interleave(dy + ((n * sizes.s1 + group) * channels + first) * pixels, pixels, there, pixels,
+                      packed, NATIVE_COLUMNS);
 }
 
 /* Pixels over which all tiles of a work-item go before the next come: what they read stays in
@@ -203,20 +214,23 @@ kernel void native_conv2d_pack_panels(global const float *dy, global float *pack
 #define NATIVE_CONV2D_RUN 256
 
 /*
- * partial[split, group, panel, block, row, result] = sum over the split's pixels of x at the row's place beside
- * the pixel, times dy. A row is a tap and a channel of the block: tap count + channel.
- * source: elements of a group and of a block in a packed image, channels of a block and of a group, then
- * taps down and across and their steps; result: groups, results of a group, pixels, splits, pixels of a split.
+ * partial[split, group, panel, block, row, result] = sum over the split's pixels of x at the row's
+ * place beside the pixel, times dy. A row is a tap and a channel of the block: tap count + channel.
+ * source: elements of a group and of a block in a packed image, channels of a block and of a group,
+ * then taps down and across and their steps; result: groups, results of a group, pixels, splits,
+ * pixels of a split.
  * A work-item, all rows of a block for one panel; rows past the last are the last again.
  */
-kernel void native_conv2d_grad_weight(global const float *x, global const float *dy, global const int *places,
-                                      global float *partial, int8 source, int8 result) {
+kernel void native_conv2d_grad_weight(global const float *x, global const float *dy,
+                                      global const int *places, global float *partial, int8 source,
+                                      int8 result) {
     int width = source.s2, channels = source.s3, blocks = (channels + width - 1) / width;
     int panels = (result.s1 + NATIVE_COLUMNS - 1) / NATIVE_COLUMNS, taps = source.s4 * source.s5;
     int tiles = (taps * width + NATIVE_ROWS - 1) / NATIVE_ROWS;
     int item = get_global_id(0);
     if (item >= result.s3 * result.s0 * panels * blocks) return;
-    int block = item % blocks, panel = item / blocks % panels, group = item / blocks / panels % result.s0;
+    int block = item % blocks, panel = item / blocks % panels,
+        group = item / blocks / panels % result.s0;
     int split = item / blocks / panels / result.s0;
     int count = min(width, channels - block * width), rows = taps * count;
     int start = split * result.s4, end = min(start + result.s4, result.s2);
@@ -261,22 +275,27 @@ kernel void native_conv2d_grad_weight(global const float *x, global const float 
 
 /*
  * dweight[group, result, channel, tap] = sum of the above over the splits, in their order.
- * sizes: groups, results and channels of a group, channels of a block, taps, splits. A work-item, a block of one panel.
+ * sizes: groups, results and channels of a group, channels of a block, taps, splits. A work-item, a
+ * block of one panel.
  */
 kernel void native_conv2d_sum_weight(global float *partial, global float *dweight, int8 sizes) {
     int results = sizes.s1, channels = sizes.s2, width = sizes.s3, taps = sizes.s4;
-    int panels = (results + NATIVE_COLUMNS - 1) / NATIVE_COLUMNS, blocks = (channels + width - 1) / width;
+    int panels = (results + NATIVE_COLUMNS - 1) / NATIVE_COLUMNS,
+        blocks = (channels + width - 1) / width;
     int item = get_global_id(0), items = sizes.s0 * panels * blocks;
     if (item >= items) return;
     int block = item % blocks, panel = item / blocks % panels, group = item / blocks / panels;
     int first = panel * NATIVE_COLUMNS, there = min(results - first, NATIVE_COLUMNS);
-    int count = min(width, channels - block * width), size = (taps * width + NATIVE_ROWS - 1) / NATIVE_ROWS * NATIVE_ROWS * NATIVE_COLUMNS;
+    int count = min(width, channels - block * width),
+        size = (taps * width + NATIVE_ROWS - 1) / NATIVE_ROWS * NATIVE_ROWS * NATIVE_COLUMNS;
     partial += item * size;
     for (int split = 1; split < sizes.s5; split++)
-        for (int i = 0; i < taps * count * NATIVE_COLUMNS; i++) partial[i] += partial[split * items * size + i];
+        for (int i = 0; i < taps * count * NATIVE_COLUMNS; i++)
+            partial[i] += partial[split * items * size + i];
     dweight += ((group * results + first) * channels + block * width) * taps;
     for (int j = 0; j < there; j++)
         for (int c = 0; c < count; c++)
             for (int tap = 0; tap < taps; tap++)
-                dweight[j * channels * taps + c * taps + tap] = partial[(tap * count + c) * NATIVE_COLUMNS + j];
+                dweight[j * channels * taps + c * taps + tap] =
+                    partial[(tap * count + c) * NATIVE_COLUMNS + j];
 }

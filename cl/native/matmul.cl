@@ -3,10 +3,11 @@
  * transposition and broadcasting in the strides.
  *
  * Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008): a is packed into
- * panels of NATIVE_ROWS rows; a work-item packs NATIVE_DEPTH rows of NATIVE_COLUMNS columns of b, which
- * then stay in its first cache while a block of a's panels streams by from the second. Where there are many
- * blocks, b is put into panels first, so that its rows, which are far apart, are gone over but once. Bound:
- * the fused multiply-adds, as long as some ten panels of a share what was packed.
+ * panels of NATIVE_ROWS rows; a work-item packs NATIVE_DEPTH rows of NATIVE_COLUMNS columns of b,
+ * which then stay in its first cache while a block of a's panels streams by from the second. Where
+ * there are many blocks, b is put into panels first, so that its rows, which are far apart, are gone
+ * over but once. Bound: the fused multiply-adds, as long as some ten panels of a share what was
+ * packed.
  */
 
 /* Where matrix number `batch` begins; size and stride over the batch's dimensions, s0 outermost. */
@@ -31,7 +32,8 @@ static int native_matmul_offset(int batch, int8 size, int8 stride) {
  */
 kernel void native_matmul_pack(global const float *a, global float *packed, int4 size, int2 step) {
     int rows = size.s1, depth = size.s2;
-    int panels = (rows + NATIVE_ROWS - 1) / NATIVE_ROWS, chunks = (depth + NATIVE_DEPTH - 1) / NATIVE_DEPTH;
+    int panels = (rows + NATIVE_ROWS - 1) / NATIVE_ROWS,
+        chunks = (depth + NATIVE_DEPTH - 1) / NATIVE_DEPTH;
     int item = get_global_id(0);
     if (item >= size.s0 * panels * chunks) return;
     int chunk = item % chunks, panel = item / chunks % panels, matrix = item / chunks / panels;
@@ -41,7 +43,8 @@ kernel void native_matmul_pack(global const float *a, global float *packed, int4
     int there = min(rows - m, NATIVE_ROWS);
     if (there == NATIVE_ROWS) {
         for (int k = 0; k < count; k++)
-            for (int i = 0; i < NATIVE_ROWS; i++) to[k * NATIVE_ROWS + i] = from[i * step.s0 + k * step.s1];
+            for (int i = 0; i < NATIVE_ROWS; i++)
+                to[k * NATIVE_ROWS + i] = from[i * step.s0 + k * step.s1];
         return;
     }
     for (int k = 0; k < count; k++)
@@ -60,7 +63,8 @@ kernel void native_matmul_panels(global const float *b, global float *to, int4 s
     int depth = size.s1, columns = size.s2, runs = (depth + NATIVE_MATMUL_RUN - 1) / NATIVE_MATMUL_RUN;
     int panels = (columns + NATIVE_COLUMNS - 1) / NATIVE_COLUMNS, item = get_global_id(0);
     if (item >= size.s0 * runs) return;
-    int matrix = item / runs, start = item % runs * NATIVE_MATMUL_RUN, end = min(start + NATIVE_MATMUL_RUN, depth);
+    int matrix = item / runs, start = item % runs * NATIVE_MATMUL_RUN,
+        end = min(start + NATIVE_MATMUL_RUN, depth);
     b += matrix * depth * columns;
     to += matrix * panels * depth * NATIVE_COLUMNS;
     for (int n = 0; n < columns; n += NATIVE_COLUMNS, to += depth * NATIVE_COLUMNS) {
@@ -76,8 +80,10 @@ kernel void native_matmul_panels(global const float *b, global float *to, int4 s
     }
 }
 
-/* packed[k, j] = b[k, j] of `count` k and NATIVE_COLUMNS columns of which `there` exist; the others get zeros. */
-static void native_matmul_pack_columns(global const float *b, int2 step, int count, int there, float *packed) {
+/* packed[k, j] = b[k, j] of `count` k and NATIVE_COLUMNS columns of which `there` exist; the others
+ * get zeros. */
+static void native_matmul_pack_columns(global const float *b, int2 step, int count, int there,
+                                       float *packed) {
     int done = 0;
     if (there == NATIVE_COLUMNS && step.s1 == 1) {
         for (int k = 0; k < count; k++) {
@@ -90,9 +96,11 @@ static void native_matmul_pack_columns(global const float *b, int2 step, int cou
         for (done = 0; done + 8 <= count; done += 8)
             for (int j = 0; j < NATIVE_COLUMNS; j += 8) {
                 float8 r[8];
-                _Pragma("unroll") for (int i = 0; i < 8; i++) r[i] = vload8(0, b + (j + i) * step.s1 + done);
+                _Pragma("unroll") for (int i = 0; i < 8; i++) r[i] =
+                    vload8(0, b + (j + i) * step.s1 + done);
                 native_transpose(r);
-                _Pragma("unroll") for (int i = 0; i < 8; i++) vstore8(r[i], 0, packed + (done + i) * NATIVE_COLUMNS + j);
+                _Pragma("unroll") for (int i = 0; i < 8; i++)
+                    vstore8(r[i], 0, packed + (done + i) * NATIVE_COLUMNS + j);
             }
     }
     for (int k = done; k < count; k++)
@@ -104,8 +112,8 @@ static void native_matmul_pack_columns(global const float *b, int2 step, int cou
  * One tile over `count` k, added to what c holds if `add`. Rows and columns past those that
  * are there are computed and not written.
  */
-static void native_matmul_tile(global const float *a, const float *b, int count, global float *c, int stride,
-                               int rows, int columns, bool add) {
+static void native_matmul_tile(global const float *a, const float *b, int count, global float *c,
+                               int stride, int rows, int columns, bool add) {
     native_vector sum[NATIVE_ROWS][2];
     NATIVE_CLEAR(sum);
     for (int k = 0; k < count; k++) {
@@ -134,14 +142,16 @@ static void native_matmul_tile(global const float *a, const float *b, int count,
 
 /*
  * c[split, batch, m, n] = sum over the split's k of a[batch, m, k] b[batch, k, n].
- * size: M, N, K, batch. b_step: strides of k, n and a panel of n; a_batch counts matrices, b_batch elements.
- * plan: panels of a in a block, splits, k in a split. A work-item computes a block of one panel of columns;
- * items that follow one another share the block of a.
+ * size: M, N, K, batch. b_step: strides of k, n and a panel of n; a_batch counts matrices, b_batch
+ * elements.
+ * plan: panels of a in a block, splits, k in a split. A work-item computes a block of one panel of
+ * columns; items that follow one another share the block of a.
  */
 kernel void native_matmul(global const float *packed, global const float *b, global float *c, int4 size,
                           int4 b_step, int8 batch_size, int8 a_batch, int8 b_batch, int4 plan) {
     int rows = size.s0, columns = size.s1, depth = size.s2;
-    int panels = (columns + NATIVE_COLUMNS - 1) / NATIVE_COLUMNS, tiles = (rows + NATIVE_ROWS - 1) / NATIVE_ROWS;
+    int panels = (columns + NATIVE_COLUMNS - 1) / NATIVE_COLUMNS,
+        tiles = (rows + NATIVE_ROWS - 1) / NATIVE_ROWS;
     int blocks = (tiles + plan.s0 - 1) / plan.s0;
     int item = get_global_id(0);
     if (item >= plan.s1 * size.s3 * blocks * panels) return;
@@ -151,7 +161,8 @@ kernel void native_matmul(global const float *packed, global const float *b, glo
     int first = block * plan.s0, last = min(first + plan.s0, tiles);
     int start = split * plan.s2, end = min(start + plan.s2, depth);
 
-    global const float *a = packed + native_matmul_offset(batch, batch_size, a_batch) * tiles * NATIVE_ROWS * depth;
+    global const float *a =
+        packed + native_matmul_offset(batch, batch_size, a_batch) * tiles * NATIVE_ROWS * depth;
     b += native_matmul_offset(batch, batch_size, b_batch) + panel * b_step.s2;
     c += (split * size.s3 + batch) * rows * columns + n;
     float buffer[NATIVE_DEPTH * NATIVE_COLUMNS];

@@ -10,30 +10,30 @@
 #define NATIVE_TILE
 
 #define NATIVE_PASTE_(a, b) a##b
-#define NATIVE_PASTE(a, b) NATIVE_PASTE_(a, b)
-#define native_vector NATIVE_PASTE(float, NATIVE_WIDTH)
-#define native_load NATIVE_PASTE(vload, NATIVE_WIDTH)
-#define native_store NATIVE_PASTE(vstore, NATIVE_WIDTH)
-#define NATIVE_COLUMNS (2 * NATIVE_WIDTH)
+#define NATIVE_PASTE(a, b)  NATIVE_PASTE_(a, b)
+#define native_vector       NATIVE_PASTE(float, NATIVE_WIDTH)
+#define native_load         NATIVE_PASTE(vload, NATIVE_WIDTH)
+#define native_store        NATIVE_PASTE(vstore, NATIVE_WIDTH)
+#define NATIVE_COLUMNS      (2 * NATIVE_WIDTH)
 
 /* Steps of a sum whose vectors are packed at a time, so that they stay in the first cache: 16 KiB. */
 #define NATIVE_DEPTH (4096 / NATIVE_COLUMNS)
 
 /* sum[i] += value(i) {left, right} for all rows; an expression that devices with it fuse. */
-#define NATIVE_STEP(sum, value, left, right)                  \
-    _Pragma("unroll") for (int i = 0; i < NATIVE_ROWS; i++) { \
-        native_vector broadcast = (native_vector)(value);     \
-        sum[i][0] = broadcast * (left) + sum[i][0];           \
-        sum[i][1] = broadcast * (right) + sum[i][1];          \
+#define NATIVE_STEP(sum, value, left, right)                                                            \
+    _Pragma("unroll") for (int i = 0; i < NATIVE_ROWS; i++) {                                           \
+        native_vector broadcast = (native_vector)(value);                                               \
+        sum[i][0] = broadcast * (left) + sum[i][0];                                                     \
+        sum[i][1] = broadcast * (right) + sum[i][1];                                                    \
     }
 
-#define NATIVE_CLEAR(sum) \
+#define NATIVE_CLEAR(sum)                                                                               \
     _Pragma("unroll") for (int i = 0; i < NATIVE_ROWS; i++) sum[i][0] = sum[i][1] = (native_vector)(0)
 
 /* Transposes 8 x 8 floats. */
-#define NATIVE_PAIRS_LOW(a, b) (float8)(a.s0, b.s0, a.s1, b.s1, a.s4, b.s4, a.s5, b.s5)
+#define NATIVE_PAIRS_LOW(a, b)  (float8)(a.s0, b.s0, a.s1, b.s1, a.s4, b.s4, a.s5, b.s5)
 #define NATIVE_PAIRS_HIGH(a, b) (float8)(a.s2, b.s2, a.s3, b.s3, a.s6, b.s6, a.s7, b.s7)
-#define NATIVE_FOURS_LOW(a, b) (float8)(a.s01, b.s01, a.s45, b.s45)
+#define NATIVE_FOURS_LOW(a, b)  (float8)(a.s01, b.s01, a.s45, b.s45)
 #define NATIVE_FOURS_HIGH(a, b) (float8)(a.s23, b.s23, a.s67, b.s67)
 static void native_transpose(float8 r[8]) {
     float8 a0 = NATIVE_PAIRS_LOW(r[0], r[1]), a1 = NATIVE_PAIRS_HIGH(r[0], r[1]);
@@ -58,8 +58,8 @@ static void native_transpose(float8 r[8]) {
  * to[p to_step + c] = from[c plane + p] for channels c and places p, 8 x 8 at a time; those at the
  * end that are fewer than 8 are reached by going over some again.
  */
-static void native_interleave(global const float *from, int plane, int channels, int places, global float *to,
-                              int to_step) {
+static void native_interleave(global const float *from, int plane, int channels, int places,
+                              global float *to, int to_step) {
     int c = 0;
     for (; places >= 8 && c + 8 <= channels; c += 8)
         for (int at = 0; at < places; at += 8) {

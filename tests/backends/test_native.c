@@ -1,5 +1,7 @@
+#define _POSIX_C_SOURCE 200809L /* setenv */
 /*
- * The native backend against the reference rows, over random shapes, and its own results again bit by bit.
+ * The native backend against the reference rows, over random shapes, and its own results again bit
+ * by bit, with scratch memory that held NaN.
  */
 #include "tests/support.h"
 
@@ -106,12 +108,14 @@ static int64_t result_elements(const op_test *test) {
 static void describe(const op_test *test) {
     char a[CLT_SHAPE_TEXT], b[CLT_SHAPE_TEXT];
     const clt_conv2d_attributes *at = &test->conv2d;
-    print_error("  %s of %s and %s", test->op->name, clt_shape_text(&test->a, a), clt_shape_text(&test->b, b));
+    print_error("  %s of %s and %s", test->op->name, clt_shape_text(&test->a, a),
+                clt_shape_text(&test->b, b));
     if (test->op == &clt_op_matmul)
         print_error(", transposed %d %d\n", test->matmul.transpose_a, test->matmul.transpose_b);
     else
-        print_error(", stride %d %d, padding %d %d, dilation %d %d, groups %d\n", at->stride_h, at->stride_w,
-                    at->padding_h, at->padding_w, at->dilation_h, at->dilation_w, at->groups);
+        print_error(", stride %d %d, padding %d %d, dilation %d %d, groups %d\n", at->stride_h,
+                    at->stride_w, at->padding_h, at->padding_w, at->dilation_h, at->dilation_w,
+                    at->groups);
 }
 
 /* Relative error in L2 against the reference, and the same bits again in memory that held NaN. */
@@ -151,8 +155,8 @@ static op_test matmul(int64_t m, int64_t n, int64_t k, bool transpose_a, bool tr
 static void matmul_sizes(void **state) {
     (void)state;
     static const int64_t sizes[][3] = {
-        {1, 1, 9000},    {1, 10000, 1},  {10000, 1, 1}, {6, 16, 256},  {7, 17, 257},   {5, 15, 255},
-        {12, 32, 512},   {100, 10, 784}, {33, 129, 70}, {128, 128, 7}, {150, 40, 520}, {64, 3, 3000},
+        {1, 1, 9000},    {1, 10000, 1},  {10000, 1, 1}, {6, 16, 256},   {7, 17, 257},   {5, 15, 255},
+        {12, 32, 512},   {100, 10, 784}, {33, 129, 70}, {128, 128, 7},  {150, 40, 520}, {64, 3, 3000},
         {300, 300, 300}, {3, 500, 1030}, {2, 2, 8000},  {500, 270, 33},
     };
     for (size_t i = 0; i < CLT_COUNT_OF(sizes); i++)
@@ -167,7 +171,8 @@ static int64_t between(clt_random *random, int64_t low, int64_t high) {
 }
 
 /* Stretches some of the dimensions of a batch, and leaves out leading ones. */
-static clt_shape batched(clt_random *random, const int64_t *batch, int rank, int64_t rows, int64_t columns) {
+static clt_shape batched(clt_random *random, const int64_t *batch, int rank, int64_t rows,
+                         int64_t columns) {
     clt_shape shape = {0};
     for (int d = (int)between(random, 0, 1) ? (int)between(random, 0, rank) : 0; d < rank; d++)
         shape.dims[shape.rank++] = between(random, 0, 3) ? batch[d] : 1;
@@ -218,8 +223,10 @@ static int64_t result_size(int64_t size, int kernel, int stride, int padding, in
 }
 
 static void check_convolution(const window *v) {
-    int64_t oh = result_size(v->h, v->kh, v->sh, v->ph, v->dh), ow = result_size(v->w, v->kw, v->sw, v->pw, v->dw);
-    clt_shape x = CLT_SHAPE(v->n, v->c * v->groups, v->h, v->w), y = CLT_SHAPE(v->n, v->o * v->groups, oh, ow);
+    int64_t oh = result_size(v->h, v->kh, v->sh, v->ph, v->dh),
+            ow = result_size(v->w, v->kw, v->sw, v->pw, v->dw);
+    clt_shape x = CLT_SHAPE(v->n, v->c * v->groups, v->h, v->w),
+              y = CLT_SHAPE(v->n, v->o * v->groups, oh, ow);
     clt_shape weight = CLT_SHAPE(v->o * v->groups, v->c, v->kh, v->kw);
     clt_conv2d_attributes at = {v->kh, v->kw, v->sh, v->sw, v->ph, v->pw, v->dh, v->dw, v->groups, {0}};
     assert_true(oh > 0 && ow > 0);
@@ -244,16 +251,17 @@ static void convolution_sizes(void **state) {
         {1, 6, 21, 23, 10, 7, 7, 2, 2, 3, 3, 1, 1, 1}, /* ResNet's first */
         {2, 5, 12, 11, 7, 5, 5, 1, 1, 2, 2, 1, 1, 1},  /* 5 x 5 */
         {1, 4, 13, 14, 6, 3, 3, 1, 1, 2, 2, 2, 2, 1},  /* dilated */
-        {1, 4, 13, 14, 6, 3, 3, 2, 2, 2, 2, 2, 2, 1},  /* stride and dilation not coprime: pixels without taps */
-        {1, 4, 15, 14, 6, 3, 2, 4, 3, 2, 2, 2, 2, 1},  /* stride 4, 3 */
-        {2, 1, 9, 9, 1, 3, 3, 1, 1, 1, 1, 1, 1, 24},   /* depthwise */
-        {2, 18, 6, 6, 5, 3, 3, 1, 1, 1, 1, 1, 1, 2},   /* groups */
-        {2, 3, 4, 5, 4, 2, 3, 1, 1, 5, 6, 1, 1, 1},    /* more padding than kernel */
-        {1, 2, 30, 1, 3, 3, 1, 1, 1, 1, 0, 1, 1, 1},   /* a column */
-        {1, 2, 1, 30, 3, 1, 3, 1, 2, 0, 1, 1, 1, 1},   /* a row */
-        {1, 2, 2, 2, 3, 2, 2, 1, 1, 0, 0, 1, 1, 1},    /* one pixel of the result */
-        {1, 2, 3, 9, 3, 2, 2, 4, 4, 0, 0, 1, 1, 1},    /* image rows that no tap reads */
-        {8, 4, 24, 24, 5, 3, 3, 1, 1, 1, 1, 1, 1, 1},  /* pixels in several splits */
+        {1, 4, 13, 14, 6, 3, 3, 2, 2, 2, 2, 2, 2,
+         1}, /* stride and dilation not coprime: pixels without taps */
+        {1, 4, 15, 14, 6, 3, 2, 4, 3, 2, 2, 2, 2, 1}, /* stride 4, 3 */
+        {2, 1, 9, 9, 1, 3, 3, 1, 1, 1, 1, 1, 1, 24},  /* depthwise */
+        {2, 18, 6, 6, 5, 3, 3, 1, 1, 1, 1, 1, 1, 2},  /* groups */
+        {2, 3, 4, 5, 4, 2, 3, 1, 1, 5, 6, 1, 1, 1},   /* more padding than kernel */
+        {1, 2, 30, 1, 3, 3, 1, 1, 1, 1, 0, 1, 1, 1},  /* a column */
+        {1, 2, 1, 30, 3, 1, 3, 1, 2, 0, 1, 1, 1, 1},  /* a row */
+        {1, 2, 2, 2, 3, 2, 2, 1, 1, 0, 0, 1, 1, 1},   /* one pixel of the result */
+        {1, 2, 3, 9, 3, 2, 2, 4, 4, 0, 0, 1, 1, 1},   /* image rows that no tap reads */
+        {8, 4, 24, 24, 5, 3, 3, 1, 1, 1, 1, 1, 1, 1}, /* pixels in several splits */
     };
     for (size_t i = 0; i < CLT_COUNT_OF(windows); i++) check_convolution(&windows[i]);
 }
@@ -280,7 +288,8 @@ static void convolution_at_random(void **state) {
         };
         v.ph = (int)between(&random, 0, v.kh);
         v.pw = (int)between(&random, 0, v.kw);
-        if (result_size(v.h, v.kh, v.sh, v.ph, v.dh) < 1 || result_size(v.w, v.kw, v.sw, v.pw, v.dw) < 1) continue;
+        if (result_size(v.h, v.kh, v.sh, v.ph, v.dh) < 1 || result_size(v.w, v.kw, v.sw, v.pw, v.dw) < 1)
+            continue;
         check_convolution(&v);
         done++;
     }
