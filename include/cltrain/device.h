@@ -72,7 +72,8 @@ CLT_API void clt_device_infos_free(clt_device_info *infos);
  * CLT_E_DEVICE. Close it with clt_device_close after everything made on it. */
 CLT_API clt_status clt_device_open(clt_device **device, const char *selector);
 
-/* Waits for work under way and frees the device. NULL is fine. */
+/* Waits for work under way, saves what the program cache has not yet, and frees the device. A
+ * program that ends without this may have to build its kernels anew in the next run. NULL is fine. */
 CLT_API void clt_device_close(clt_device *device);
 
 /* Facts of an open device; valid as long as it is open. */

@@ -91,8 +91,12 @@ static void writer_free(clt_file_writer *writer) {
     clt_free(writer);
 }
 
-/* A symbolic link is followed, so that the file it names is replaced, not the link. */
+/* A symbolic link is followed, so that the file it names is replaced, not the link. What is no regular
+ * file (a device, a FIFO, a folder, a link to nothing) is never replaced by one. */
 static clt_status resolve_target(const char *path, char **resolved) {
+    struct stat facts;
+    if (stat(path, &facts) == 0 ? !S_ISREG(facts.st_mode) : lstat(path, &facts) == 0)
+        return clt_fail(CLT_E_IO, "%s: not a regular file, so it is not replaced", path);
     char *real = realpath(path, NULL);
     *resolved = clt_strdup(real ? real : path);
     free(real);

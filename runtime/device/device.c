@@ -81,11 +81,11 @@ const clt_device_info *clt_device_get_info(const clt_device *device) {
 }
 
 uint64_t clt_device_bytes(const clt_device *device) {
-    return device->bytes;
+    return device ? device->bytes : 0;
 }
 
 uint64_t clt_device_peak_bytes(const clt_device *device) {
-    return device->peak_bytes;
+    return device ? device->peak_bytes : 0;
 }
 
 int clt_device_vector_width(const clt_device *device) {

@@ -65,7 +65,7 @@ clt_tensor *clt_batch_norm_with(clt_tensor *x, const char *name, clt_norm_option
     if (!clt_tensor_valid(x)) return x;
     clt_graph *graph = x->graph;
     char text[CLT_SHAPE_TEXT];
-    if (x->shape.rank < 2 || options.eps < 0 || options.momentum < 0 || options.momentum > 1)
+    if (x->shape.rank < 2 || !(options.eps >= 0) || !(options.momentum >= 0 && options.momentum <= 1))
         return clt_graph_fail(graph, clt_fail(CLT_E_SHAPE, "batch_norm \"%s\": input %s, eps %g, momentum %g",
                                               name ? name : "", clt_shape_text(&x->shape, text),
                                               (double)options.eps, (double)options.momentum));

@@ -38,7 +38,9 @@ const clt_op clt_op_concat = {
 };
 
 clt_tensor *clt_concat(clt_tensor *const *xs, int count, int axis) {
-    if (!xs || count < 1 || !xs[0]) return NULL;
+    if (!xs || !xs[0]) return NULL;
+    if (clt_tensor_valid(xs[0]) && count < 1)
+        return clt_graph_fail(xs[0]->graph, clt_fail(CLT_E_INVALID, "concat: %d tensors", count));
     for (int i = 0; i < count; i++)
         if (!clt_tensor_valid(xs[i])) return xs[i];
     clt_concat_attributes at = {clt_shape_axis(&xs[0]->shape, axis)};

@@ -68,7 +68,7 @@ clt_tensor *clt_layer_norm_with(clt_tensor *x, const char *name, int dims, clt_n
     if (!clt_tensor_valid(x)) return x;
     clt_graph *graph = x->graph;
     char text[CLT_SHAPE_TEXT];
-    if (dims < 1 || dims > x->shape.rank || options.eps < 0)
+    if (dims < 1 || dims > x->shape.rank || !(options.eps >= 0))
         return clt_graph_fail(graph, clt_fail(CLT_E_SHAPE, "layer_norm \"%s\": the last %d dimensions of %s, eps %g",
                                               name ? name : "", dims, clt_shape_text(&x->shape, text),
                                               (double)options.eps));

@@ -36,6 +36,7 @@ const clt_op clt_op_pad = {
 clt_tensor *clt_pad(clt_tensor *x, const int64_t *before, const int64_t *after, float value) {
     if (!clt_tensor_valid(x)) return x;
     clt_pad_attributes at = {.value = value};
+    if (!before || !after) return clt_graph_fail(x->graph, clt_fail(CLT_E_INVALID, "pad: before or after is NULL"));
     memcpy(at.before, before, (size_t)x->shape.rank * sizeof *before);
     memcpy(at.after, after, (size_t)x->shape.rank * sizeof *after);
     return clt_node(NULL, &clt_op_pad, &at, &x, 1);

@@ -35,6 +35,7 @@ const clt_op clt_op_permute = {
 clt_tensor *clt_permute(clt_tensor *x, const int *order) {
     if (!clt_tensor_valid(x)) return x;
     clt_permute_attributes at = {{0}};
+    if (!order) return clt_graph_fail(x->graph, clt_fail(CLT_E_INVALID, "permute: order is NULL"));
     for (int i = 0; i < x->shape.rank; i++) at.order[i] = order[i] < 0 ? order[i] + x->shape.rank : order[i];
     return clt_node(NULL, &clt_op_permute, &at, &x, 1);
 }

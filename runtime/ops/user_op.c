@@ -126,7 +126,7 @@ static clt_status check(const clt_user_op *op, const float *scalars, int n_scala
 }
 
 clt_tensor *clt_apply(const clt_user_op *op, clt_tensor *const *inputs, const float *scalars, int n_scalars) {
-    if (!op || !inputs || op->n_inputs < 1 || !inputs[0]) return NULL;
+    if (!op || !inputs || !inputs[0]) return NULL;
     if (!clt_tensor_valid(inputs[0])) return inputs[0];
     clt_graph *graph = inputs[0]->graph;
     clt_user_attributes at = {.n_scalars = n_scalars};

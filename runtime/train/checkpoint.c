@@ -234,7 +234,8 @@ static clt_status read_signed(const clt_safetensors *file, const char *path, con
 static clt_status read_loader_position(const clt_safetensors *file, const char *path, const clt_loader *loader,
                                        position *p) {
     int64_t batches;
-    p->has_loader = loader && clt_safetensors_metadata(file, "cltrain.loader.epoch");
+    p->has_loader = loader && (clt_safetensors_metadata(file, "cltrain.loader.seed") ||
+                               clt_safetensors_metadata(file, "cltrain.loader.epoch"));
     if (!p->has_loader) return CLT_OK;
     CLT_TRY(read_signed(file, path, "cltrain.loader.batches", &batches));
     if (batches != clt_loader_batches(loader))
@@ -264,6 +265,8 @@ static clt_status read_position(const clt_trainer *t, const clt_loader *loader, 
     if (p->accumulate != t->options.accumulate)
         return clt_fail(CLT_E_MISMATCH, "%s was trained with %lld micro-batches an update, not %d", path,
                         (long long)p->accumulate, t->options.accumulate);
+    if (p->steps > INT64_MAX / 2 / p->accumulate)
+        return clt_fail(CLT_E_FORMAT, "%s: cltrain.steps is out of range", path);
     if (p->micro >= p->accumulate) return clt_fail(CLT_E_FORMAT, "%s: cltrain.micro is out of range", path);
     return read_loader_position(file, path, loader, p);
 }

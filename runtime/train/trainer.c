@@ -5,6 +5,14 @@
 
 /* ---- creation ---- */
 
+/* Whether values of the input reach `tensor` as they are: through reshapes, slices and the like. */
+static bool carries_values(const clt_tensor *tensor, const clt_tensor *input) {
+    if (tensor == input) return true;
+    for (int i = 0; i < tensor->n_inputs; i++)
+        if (tensor->inputs[i]->dtype == CLT_I32 && carries_values(tensor->inputs[i], input)) return true;
+    return false;
+}
+
 /* Values of i32 inputs that are classes or rows of a table have a limit, which is checked before
  * they reach a kernel. */
 static int64_t limit_of_input(const clt_graph *graph, const clt_tensor *input) {
@@ -12,8 +20,9 @@ static int64_t limit_of_input(const clt_graph *graph, const clt_tensor *input) {
     for (size_t i = 0; i < graph->n_nodes; i++) {
         const clt_tensor *node = graph->nodes[i];
         int64_t own = 0;
-        if (node->op == &clt_op_cross_entropy && node->inputs[1] == input) own = node->inputs[0]->shape.dims[1];
-        if (node->op == &clt_op_embedding && node->inputs[1] == input) own = node->inputs[0]->shape.dims[0];
+        bool looks_up = node->op == &clt_op_cross_entropy || node->op == &clt_op_embedding;
+        if (looks_up && carries_values(node->inputs[1], input))
+            own = node->inputs[0]->shape.dims[node->op == &clt_op_cross_entropy ? 1 : 0];
         if (own && (!limit || own < limit)) limit = own;
     }
     return limit;

@@ -370,8 +370,25 @@ static void test_cache_folder(void **state) {
     clt_free(home);
 }
 
+/* A FIFO, a folder, a device or a link to nothing is never replaced by a file. */
+static void special_files_are_not_replaced(void **state) {
+    (void)state;
+    struct stat facts;
+    assert_int_equal(mkfifo(support_path("fifo"), 0600), 0);
+    assert_int_equal(symlink("nothing", support_path("dangling")), 0);
+    assert_status(clt_file_write(support_path("fifo"), "x", 1), CLT_E_IO);
+    assert_detail("not a regular file");
+    assert_int_equal(stat(support_path("fifo"), &facts), 0);
+    assert_true(S_ISFIFO(facts.st_mode));
+    assert_status(clt_file_write(support_path("dangling"), "x", 1), CLT_E_IO);
+    assert_int_equal(lstat(support_path("dangling"), &facts), 0);
+    assert_true(S_ISLNK(facts.st_mode));
+    assert_status(clt_file_write(support_folder(), "x", 1), CLT_E_IO);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(special_files_are_not_replaced),
         cmocka_unit_test(test_read),
         cmocka_unit_test(test_read_of_what_cannot_be_read),
         cmocka_unit_test(test_read_of_a_file_too_large),

@@ -40,7 +40,7 @@ CASES = {
     "convnet-adamw": dict(TINY, model="convnet", optimizer="adamw", lr=2e-3, weight_decay=0.05),
     "mlp-sgd": dict(TINY, model="mlp:64,32", optimizer="sgd", lr=0.2, weight_decay=1e-3, clip_value=0.01),
     "mlp-adam": dict(TINY, model="mlp:64,32", optimizer="adam", lr=5e-3, cosine=20),
-    "mlp-accumulate": dict(TINY, model="mlp:64,32", optimizer="adamw", lr=5e-3, accumulate=4),
+    "mlp-accumulate": dict(TINY, model="mlp:64,32", optimizer="sgd", lr=0.1, momentum=0.9, accumulate=4),
     "transformer-adamw": dict(shape=(12,), tokens=models.Transformer.tokens, classes=6, batch=8, steps=20,
                               model="transformer", optimizer="adamw", lr=3e-3, weight_decay=0.01),
 }

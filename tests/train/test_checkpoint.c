@@ -38,14 +38,14 @@ typedef struct model {
 
 static model make(int hidden, clt_train_options options) {
     model m;
-    options.seed = 4;
+    if (!options.seed) options.seed = 4;
     assert_ok(clt_graph_create(&m.graph));
     clt_tensor *x = clt_input(m.graph, "image", CLT_F32, CLT_SHAPE(BATCH, 1, 8, 8));
     clt_tensor *y = clt_input(m.graph, "label", CLT_I32, CLT_SHAPE(BATCH));
     clt_tensor *h = clt_linear(clt_flatten(x), "fc1", hidden);
     h = clt_dropout(clt_relu(clt_batch_norm(h, "bn")), 0.3f);
     assert_ok(clt_trainer_create(&m.trainer, device, clt_cross_entropy(clt_linear(h, "fc2", 10), y), &options));
-    assert_ok(clt_loader_create(&m.loader, digits, &(clt_loader_options){.batch = BATCH, .shuffle = true, .seed = 9, .drop_last = true}));
+    assert_ok(clt_loader_create(&m.loader, digits, &(clt_loader_options){.batch = BATCH, .shuffle = true, .seed = options.seed + 5, .drop_last = true}));
     return m;
 }
 
@@ -86,8 +86,9 @@ static void resumed(clt_train_options options, int before, int after) {
     train(&m, after);
     assert_ok(clt_checkpoint_save(m.trainer, m.loader, whole));
     destroy(&m);
+    options.seed = 1000; /* the file's own counts, as all that was there is replaced */
     m = make(HIDDEN, options);
-    train(&m, 3); /* what was there is replaced */
+    train(&m, 3);
     assert_ok(clt_checkpoint_load(m.trainer, m.loader, half));
     train(&m, after);
     assert_ok(clt_checkpoint_save(m.trainer, m.loader, joined));
@@ -179,6 +180,29 @@ static void weights_alone(void **state) {
     destroy(&m);
 }
 
+/* Numbers that no run can have written, and that would overflow where they are used. */
+static void hostile_metadata_is_refused(void **state) {
+    (void)state;
+    static const char *const bad[][2] = {{"cltrain.steps", "4611686018427387903"}, {"cltrain.steps", "-1"},
+                                         {"cltrain.steps", "1e3"}, {"cltrain.micro", "4"},
+                                         {"cltrain.seed", "18446744073709551616"}, {"cltrain.loader.seed", "1"},
+                                         {"cltrain.format", "cltrain/99"}};
+    model m = make(HIDDEN, (clt_train_options){.optimizer = CLT_SGD, .accumulate = 4});
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        clt_safetensors_pair pairs[7] = {{"cltrain.format", "cltrain/1"}, {"cltrain.optimizer", "sgd"},
+                                         {"cltrain.steps", "3"}, {"cltrain.accumulate", "4"}, {"cltrain.micro", "0"},
+                                         {"cltrain.seed", "1"}, {"unused", "1"}};
+        size_t k = 0;
+        while (k < 6 && strcmp(pairs[k].key, bad[i][0])) k++;
+        pairs[k] = (clt_safetensors_pair){bad[i][0], bad[i][1]};
+        clt_safetensors_writer *writer;
+        assert_ok(clt_safetensors_writer_open(&writer, support_path("bad"), NULL, 0, pairs, 7));
+        assert_ok(clt_safetensors_writer_commit(writer));
+        refused(&m, support_path("bad"), CLT_E_FORMAT, i == 5 ? "cltrain.loader" : bad[i][0][8] == 'f' ? "cltrain/99" : bad[i][0]);
+    }
+    destroy(&m);
+}
+
 static void a_tensor_left_over_is_refused(void **state) {
     (void)state;
     const char *const names[] = {"fc1.bias", "extra"};
@@ -224,6 +248,7 @@ int main(void) {
         cmocka_unit_test(resuming_gives_the_same_bytes),
         cmocka_unit_test(other_models_are_refused),
         cmocka_unit_test(weights_alone),
+        cmocka_unit_test(hostile_metadata_is_refused),
         cmocka_unit_test(a_tensor_left_over_is_refused),
         cmocka_unit_test(a_full_disk_keeps_the_old_file),
     };

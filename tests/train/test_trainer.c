@@ -265,6 +265,42 @@ static void prediction(void **state) {
     destroy(&m);
 }
 
+/* Each micro-batch of each update has a mask of its own: of the mean of two masks about half the elements are
+ * kept in one of them alone. */
+static void dropout_draws_anew(void **state) {
+    (void)state;
+    enum { N = 2, WIDTH = 300 };
+    static float x[N * WIDTH];
+    float w[WIDTH], old[WIDTH] = {0}, first[WIDTH];
+    clt_graph *graph;
+    clt_trainer *trainer;
+    for (int i = 0; i < N * WIDTH; i++) x[i] = 1;
+    assert_ok(clt_graph_create(&graph));
+    clt_tensor *weights = clt_parameter(graph, "w", CLT_SHAPE(1, WIDTH), (clt_init){0});
+    clt_tensor *rows = clt_mean(clt_input(graph, "x", CLT_F32, CLT_SHAPE(N, WIDTH)), CLT_AXES(0));
+    clt_tensor *loss = clt_sum(clt_mul(clt_dropout(rows, 0.5f), weights), CLT_ALL_AXES);
+    assert_ok(clt_trainer_create(&trainer, device, loss, &(clt_train_options){.lr = 1, .accumulate = 2, .seed = 3}));
+    clt_batch batch = {N, 1, {{CLT_F32, CLT_SHAPE(N, WIDTH), x}}};
+    for (int update = 0; update < 2; update++) {
+        int once = 0, same = 0;
+        assert_ok(clt_trainer_step(trainer, &batch));
+        assert_ok(clt_trainer_step(trainer, &batch));
+        assert_ok(clt_trainer_get(trainer, "w", w, WIDTH));
+        for (int i = 0; i < WIDTH; i++) {
+            float moved = old[i] - w[i]; /* the mean of two masks of zeros and twos */
+            assert_true(moved == 0 || moved == 1 || moved == 2);
+            once += moved == 1;
+            same += update == 1 && moved == first[i];
+            if (update == 0) first[i] = moved;
+            old[i] = w[i];
+        }
+        assert_in_range(once, WIDTH / 3, 2 * WIDTH / 3);
+        assert_in_range(same, 0, 2 * WIDTH / 3); /* 3/8 of them by chance */
+    }
+    clt_trainer_destroy(trainer);
+    clt_graph_destroy(graph);
+}
+
 /* ---- a classifier ---- */
 
 static void classification(void **state) {
@@ -297,6 +333,25 @@ static void classification(void **state) {
     assert_detail("[0, 3)");
     labels[3] = -1;
     assert_status(clt_trainer_evaluate(trainer, &batch), CLT_E_RANGE);
+    clt_trainer_destroy(trainer);
+    clt_graph_destroy(graph);
+}
+
+/* Labels that reach the loss through a view are checked all the same. */
+static void labels_through_views(void **state) {
+    (void)state;
+    enum { N = 4, C = 3 };
+    float values[N][C] = {{0}};
+    int32_t labels[N] = {0, 1, 7, 2};
+    clt_graph *graph;
+    clt_trainer *trainer;
+    assert_ok(clt_graph_create(&graph));
+    clt_tensor *x = clt_input(graph, "x", CLT_F32, CLT_SHAPE(N, C)), *label = clt_input(graph, "label", CLT_I32, CLT_SHAPE(N, 1));
+    clt_tensor *flat = clt_slice(clt_reshape(label, CLT_SHAPE(N)), 0, 0, N, 1);
+    assert_ok(clt_trainer_create(&trainer, device, clt_cross_entropy(clt_linear(x, "fc", C), flat), NULL));
+    clt_batch batch = {N, 2, {{CLT_F32, CLT_SHAPE(N, C), values}, {CLT_I32, CLT_SHAPE(N, 1), labels}}};
+    assert_status(clt_trainer_step(trainer, &batch), CLT_E_RANGE);
+    assert_detail("sample 2");
     clt_trainer_destroy(trainer);
     clt_graph_destroy(graph);
 }
@@ -356,7 +411,8 @@ int main(void) {
         cmocka_unit_test(optimizers),     cmocka_unit_test(accumulation),
         cmocka_unit_test(schedules),      cmocka_unit_test(metrics),
         cmocka_unit_test(an_uneven_last_batch_trains), cmocka_unit_test(prediction),
-        cmocka_unit_test(classification), cmocka_unit_test(bad_batches),
+        cmocka_unit_test(dropout_draws_anew),
+        cmocka_unit_test(classification), cmocka_unit_test(labels_through_views), cmocka_unit_test(bad_batches),
         cmocka_unit_test(bad_options),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
