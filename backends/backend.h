@@ -76,6 +76,10 @@ void clt_launch_int(clt_lowering *l, int64_t value); /* int; fails past 31 bits 
 void clt_launch_ints(clt_lowering *l, const int64_t *values, int n, int width); /* int4 or int8, rest 0 */
 void clt_launch_float(clt_lowering *l, float value);
 
+/* Strides, in elements, of x's dimensions but the last `trailing` ones over those of a result that x
+ * stretches to: right-aligned in CLT_MAX_RANK, 0 where it is stretched. */
+void clt_broadcast_strides(const clt_tensor *x, int trailing, int64_t strides[CLT_MAX_RANK]);
+
 /* Reserves scratch memory for the node; gives its index. */
 int clt_lower_scratch(clt_lowering *l, size_t bytes);
 

@@ -121,6 +121,15 @@ void clt_launch_float(clt_lowering *l, float value) {
     launch_value(l, &value, sizeof value);
 }
 
+void clt_broadcast_strides(const clt_tensor *x, int trailing, int64_t strides[CLT_MAX_RANK]) {
+    int64_t own[CLT_MAX_RANK] = {0};
+    clt_shape_strides(&x->shape, own);
+    for (int d = 0; d < CLT_MAX_RANK; d++) {
+        int i = d - (CLT_MAX_RANK - (x->shape.rank - trailing));
+        strides[d] = i >= 0 && x->shape.dims[i] > 1 ? own[i] : 0;
+    }
+}
+
 int clt_lower_scratch(clt_lowering *l, size_t bytes) {
     clt_status status = clt_grow(&l->scratch, &l->scratch_capacity, l->n_scratch, sizeof *l->scratch);
     if (status < 0) {

@@ -47,3 +47,19 @@ static float clt_group_max(float value, local float *scratch) {
     barrier(CLK_LOCAL_MEM_FENCE);
     return scratch[0];
 }
+
+/* Where matrix number `batch` begins; size and stride over the batch's dimensions, s0 outermost. */
+static int clt_batch_offset(int batch, int8 size, int8 stride) {
+    if (batch == 0) return 0;
+    int offset = batch % size.s7 * stride.s7;
+    batch /= size.s7;
+    offset += batch % size.s6 * stride.s6;
+    batch /= size.s6;
+    offset += batch % size.s5 * stride.s5;
+    batch /= size.s5;
+    offset += batch % size.s4 * stride.s4;
+    batch /= size.s4;
+    offset += batch % size.s3 * stride.s3;
+    batch /= size.s3;
+    return offset + batch % size.s2 * stride.s2;
+}

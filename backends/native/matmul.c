@@ -32,17 +32,6 @@ static void cut(product *p, clt_native_tile tile) {
     p->splits = clt_native_divide_up(p->k, p->split_k);
 }
 
-/* Strides of an operand's batch over the dimensions of the result's, right-aligned in CLT_MAX_RANK, in
- * units of `unit` elements; 0 where it is stretched. */
-static void batch_strides(const clt_tensor *x, int64_t unit, int64_t strides[CLT_MAX_RANK]) {
-    int64_t own[CLT_MAX_RANK] = {0};
-    clt_shape_strides(&x->shape, own);
-    for (int d = 0; d < CLT_MAX_RANK; d++) {
-        int i = d - (CLT_MAX_RANK - (x->shape.rank - 2));
-        strides[d] = i >= 0 && x->shape.dims[i] > 1 ? own[i] / unit : 0;
-    }
-}
-
 /* Rows of b that lie far apart are gone over by each block of a: if those are many, rather once
  * before. */
 static void choose_panels(product *p, clt_native_tile tile) {
@@ -75,8 +64,9 @@ static product product_of(const clt_tensor *node, clt_native_tile tile) {
         int i = d - (CLT_MAX_RANK - (rank - 2));
         p.size[d] = i >= 0 ? node->shape.dims[i] : 1;
     }
-    batch_strides(a, p.m * p.k, p.a_batch);
-    batch_strides(b, 1, p.b_batch);
+    clt_broadcast_strides(a, 2, p.a_batch);
+    clt_broadcast_strides(b, 2, p.b_batch);
+    for (int d = 0; d < CLT_MAX_RANK; d++) p.a_batch[d] /= p.m * p.k; /* in matrices: a is packed */
     cut(&p, tile);
     choose_panels(&p, tile);
     return p;

@@ -2,17 +2,6 @@
 
 enum { MATMUL_ROWS = 4 }; /* as in cl/reference/matmul.cl */
 
-/* Strides of an operand's batch over the dimensions of the result's, right-aligned in CLT_MAX_RANK;
- * 0 where it is stretched. */
-static void batch_strides(const clt_tensor *x, int64_t strides[CLT_MAX_RANK]) {
-    int64_t own[CLT_MAX_RANK] = {0};
-    clt_shape_strides(&x->shape, own);
-    for (int d = 0; d < CLT_MAX_RANK; d++) {
-        int i = d - (CLT_MAX_RANK - (x->shape.rank - 2));
-        strides[d] = i >= 0 && x->shape.dims[i] > 1 ? own[i] : 0;
-    }
-}
-
 typedef struct geometry {
     int64_t m, n, k, batch;
     int64_t a_step[2], b_step[2]; /* strides of m and k in a, of k and n in b */
@@ -34,8 +23,8 @@ static geometry geometry_of(const clt_tensor *node) {
         int i = d - (CLT_MAX_RANK - (rank - 2));
         g.batch_size[d] = i >= 0 ? node->shape.dims[i] : 1;
     }
-    batch_strides(a, g.a_batch);
-    batch_strides(b, g.b_batch);
+    clt_broadcast_strides(a, 2, g.a_batch);
+    clt_broadcast_strides(b, 2, g.b_batch);
     return g;
 }
 

@@ -94,16 +94,6 @@ static void name_kernel(char name[64], const clt_tensor *node, const access *acc
     clt_text_free(&text);
 }
 
-/* Strides over the dimensions of the result, right-aligned in 8; 0 where the operand is stretched. */
-static void strides_of(const clt_tensor *x, int64_t strides[CLT_MAX_RANK]) {
-    int64_t own[CLT_MAX_RANK] = {0};
-    clt_shape_strides(&x->shape, own);
-    for (int d = 0; d < CLT_MAX_RANK; d++) {
-        int i = d - (CLT_MAX_RANK - x->shape.rank);
-        strides[d] = i >= 0 && x->shape.dims[i] > 1 ? own[i] : 0;
-    }
-}
-
 void clt_reference_pointwise(clt_lowering *l, const clt_tensor *node) {
     const clt_pointwise_attributes *at = node->attributes;
     access accesses[8];
@@ -133,7 +123,7 @@ void clt_reference_pointwise(clt_lowering *l, const clt_tensor *node) {
             clt_launch_int(l, inner);
         }
         if (accesses[k] == ACCESS_STRIDED) {
-            strides_of(x, strides);
+            clt_broadcast_strides(x, 0, strides);
             clt_launch_ints(l, strides, CLT_MAX_RANK, CLT_MAX_RANK);
         }
     }

@@ -10,22 +10,6 @@
  * packed.
  */
 
-/* Where matrix number `batch` begins; size and stride over the batch's dimensions, s0 outermost. */
-static int native_matmul_offset(int batch, int8 size, int8 stride) {
-    if (batch == 0) return 0;
-    int offset = batch % size.s7 * stride.s7;
-    batch /= size.s7;
-    offset += batch % size.s6 * stride.s6;
-    batch /= size.s6;
-    offset += batch % size.s5 * stride.s5;
-    batch /= size.s5;
-    offset += batch % size.s4 * stride.s4;
-    batch /= size.s4;
-    offset += batch % size.s3 * stride.s3;
-    batch /= size.s3;
-    return offset + batch % size.s2 * stride.s2;
-}
-
 /*
  * packed[matrix, panel, k, i] = a[matrix, panel NATIVE_ROWS + i, k], zero past the last row.
  * size: matrices, M, K; step: strides of m and k. A work-item, NATIVE_DEPTH k of one panel.
@@ -162,8 +146,8 @@ kernel void native_matmul(global const float *packed, global const float *b, glo
     int start = split * plan.s2, end = min(start + plan.s2, depth);
 
     global const float *a =
-        packed + native_matmul_offset(batch, batch_size, a_batch) * tiles * NATIVE_ROWS * depth;
-    b += native_matmul_offset(batch, batch_size, b_batch) + panel * b_step.s2;
+        packed + clt_batch_offset(batch, batch_size, a_batch) * tiles * NATIVE_ROWS * depth;
+    b += clt_batch_offset(batch, batch_size, b_batch) + panel * b_step.s2;
     c += (split * size.s3 + batch) * rows * columns + n;
     float buffer[NATIVE_DEPTH * NATIVE_COLUMNS];
     for (int k = start; k < end; k += NATIVE_DEPTH) {

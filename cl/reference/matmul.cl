@@ -5,22 +5,6 @@
 /* Rows of the result that a work-item computes: an element of b serves them all. */
 #define MATMUL_ROWS 4
 
-/* Where matrix number `batch` begins; size and stride over the batch's dimensions, s0 outermost. */
-static int matmul_offset(int batch, int8 size, int8 stride) {
-    if (batch == 0) return 0;
-    int offset = batch % size.s7 * stride.s7;
-    batch /= size.s7;
-    offset += batch % size.s6 * stride.s6;
-    batch /= size.s6;
-    offset += batch % size.s5 * stride.s5;
-    batch /= size.s5;
-    offset += batch % size.s4 * stride.s4;
-    batch /= size.s4;
-    offset += batch % size.s3 * stride.s3;
-    batch /= size.s3;
-    return offset + batch % size.s2 * stride.s2;
-}
-
 /*
  * c[batch, m, n] = sum over k from `start` to before `end` of a[batch, m, k] b[batch, k, n],
  * added to what the launches before found if `start` is not 0.
@@ -36,8 +20,8 @@ kernel void ref_matmul(global const float *a, global const float *b, global floa
     if (i >= size.s2 * row_blocks * columns) return;
     int n = i % columns, m = i / columns % row_blocks * MATMUL_ROWS, batch = i / columns / row_blocks;
 
-    int b_at = matmul_offset(batch, batch_size, b_batch) + n * b_step.s1;
-    int a_start = matmul_offset(batch, batch_size, a_batch);
+    int b_at = clt_batch_offset(batch, batch_size, b_batch) + n * b_step.s1;
+    int a_start = clt_batch_offset(batch, batch_size, a_batch);
     int a_at[MATMUL_ROWS]; /* where the row of a begins */
     float sum[MATMUL_ROWS];
     for (int j = 0; j < MATMUL_ROWS; j++) {
