@@ -90,5 +90,7 @@ clt_status clt_memory_fail(const clt_device *device, size_t bytes, cl_int error)
 /* ---- program.c ---- */
 
 void clt_device_free_programs(clt_device *device);
+/* The program that a module was built into; NULL if it was not. */
+const clt_program *clt_device_find_program(const clt_device *device, const char *module_hash);
 
 #endif

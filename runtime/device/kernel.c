@@ -19,24 +19,17 @@ static clt_status fail_kernel(const clt_kernel *kernel, const char *what, cl_int
     return clt_fail_context(clt_cl_fail(kernel->device, what, error), "kernel %s: ", kernel->name);
 }
 
-static cl_program find_program(const clt_device *device, const clt_module *module) {
+clt_status clt_kernel_create(clt_device *device, const clt_module *module, const char *name, clt_kernel **kernel) {
     char hash[CLT_HASH_TEXT];
     clt_hash_text(module->text, strlen(module->text), hash);
-    for (size_t i = 0; i < device->n_programs; i++)
-        for (int k = 0; k < device->programs[i]->n_modules; k++)
-            if (!strcmp(device->programs[i]->module_hashes[k], hash)) return device->programs[i]->program;
-    return NULL;
-}
-
-clt_status clt_kernel_create(clt_device *device, const clt_module *module, const char *name, clt_kernel **kernel) {
-    cl_program program = find_program(device, module);
+    const clt_program *program = clt_device_find_program(device, hash);
     if (!program) return clt_fail(CLT_E_STATE, "module %s was not built", module->label);
     clt_kernel *k = clt_calloc(1, sizeof *k);
     if (!k) return clt_fail_memory(sizeof *k);
     cl_int error;
     k->device = device;
     strncpy(k->name, name, sizeof k->name - 1);
-    k->kernel = clCreateKernel(program, name, &error);
+    k->kernel = clCreateKernel(program->program, name, &error);
     if (error != CL_SUCCESS) {
         clt_status status = fail_kernel(k, "making it", error);
         clt_free(k);

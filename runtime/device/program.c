@@ -216,11 +216,16 @@ static void run_job(void *argument, int i) {
     if (job->status < 0) snprintf(job->error, sizeof job->error, "%s", clt_error_detail());
 }
 
-static bool is_built(const clt_device *device, const char *hash) {
-    for (size_t i = 0; i < device->n_programs; i++)
-        for (int k = 0; k < device->programs[i]->n_modules; k++)
-            if (!strcmp(device->programs[i]->module_hashes[k], hash)) return true;
+static bool holds_module(const clt_program *program, const char *hash) {
+    for (int k = 0; k < program->n_modules; k++)
+        if (!strcmp(program->module_hashes[k], hash)) return true;
     return false;
+}
+
+const clt_program *clt_device_find_program(const clt_device *device, const char *module_hash) {
+    for (size_t i = 0; i < device->n_programs; i++)
+        if (holds_module(device->programs[i], module_hash)) return device->programs[i];
+    return NULL;
 }
 
 static clt_status job_add(build_job *job, const clt_module *module, const char *hash) {
@@ -252,10 +257,8 @@ static clt_status gather(clt_device *device, const clt_module *modules, int n, b
     for (int i = 0; i < n; i++) {
         char hash[CLT_HASH_TEXT];
         clt_hash_text(modules[i].text, strlen(modules[i].text), hash);
-        bool seen = is_built(device, hash);
-        for (int j = 0; j < isolated && !seen; j++)
-            for (int k = 0; jobs[j].program && k < jobs[j].program->n_modules; k++)
-                seen |= !strcmp(jobs[j].program->module_hashes[k], hash);
+        bool seen = clt_device_find_program(device, hash) != NULL;
+        for (int j = 0; j < isolated && !seen; j++) seen = jobs[j].program && holds_module(jobs[j].program, hash);
         if (seen) continue;
         int target = 0; /* the shortest so far */
         for (int j = 1; j < PROGRAMS_PER_REQUEST; j++)

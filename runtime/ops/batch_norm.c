@@ -35,10 +35,6 @@ static void stats_gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted,
     (void)node, (void)dy, (void)wanted, (void)dx;
 }
 
-static clt_tensor *row(clt_tensor *matrix, int64_t index) {
-    return clt_reshape(clt_slice(matrix, 0, index, index + 1, 1), CLT_SHAPE(-1));
-}
-
 static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_tensor **dx) {
     clt_tensor *x = node->inputs[0], *stats = node->inputs[1], *weight = node->inputs[2];
     clt_tensor *sums =
@@ -46,8 +42,8 @@ static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_t
     if (wanted[0])
         dx[0] = clt_node(NULL, &clt_op_batch_norm_grad_input, NULL,
                          (clt_tensor *[]){x, stats, weight, sums, dy}, 5);
-    if (wanted[2]) dx[2] = row(sums, 1);
-    if (wanted[3]) dx[3] = row(sums, 0);
+    if (wanted[2]) dx[2] = clt_layer_row(sums, 1, weight->shape);
+    if (wanted[3]) dx[3] = clt_layer_row(sums, 0, weight->shape);
 }
 
 const clt_op clt_op_batch_norm_stats = {

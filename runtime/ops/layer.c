@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include <cltrain/ops.h>
+
 typedef clt_tensor *make_variable(clt_graph *, const char *, clt_shape, clt_init);
 
 static clt_tensor *make_named(make_variable *make, clt_graph *graph, const char *layer, const char *name,
@@ -24,6 +26,10 @@ clt_tensor *clt_layer_parameter(clt_graph *graph, const char *layer, const char 
 clt_tensor *clt_layer_buffer(clt_graph *graph, const char *layer, const char *name, clt_shape shape,
                              clt_init init) {
     return make_named(clt_buffer, graph, layer, name, shape, init);
+}
+
+clt_tensor *clt_layer_row(clt_tensor *matrix, int64_t index, clt_shape shape) {
+    return clt_reshape(clt_slice(matrix, 0, index, index + 1, 1), shape);
 }
 
 clt_init clt_layer_init(int64_t fan_in) {

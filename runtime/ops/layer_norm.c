@@ -38,10 +38,6 @@ static void stats_gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted,
     (void)node, (void)dy, (void)wanted, (void)dx;
 }
 
-static clt_tensor *row(clt_tensor *matrix, int64_t index, clt_shape shape) {
-    return clt_reshape(clt_slice(matrix, 0, index, index + 1, 1), shape);
-}
-
 static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_tensor **dx) {
     clt_tensor *x = node->inputs[0], *stats = node->inputs[1], *weight = node->inputs[2];
     if (wanted[0])
@@ -50,8 +46,8 @@ static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_t
     if (!wanted[2] && !wanted[3]) return;
     clt_tensor *sums = clt_node(NULL, &clt_op_layer_norm_grad_weight, node->attributes,
                                 (clt_tensor *[]){x, stats, dy}, 3);
-    if (wanted[2]) dx[2] = row(sums, 1, weight->shape);
-    if (wanted[3]) dx[3] = row(sums, 0, weight->shape);
+    if (wanted[2]) dx[2] = clt_layer_row(sums, 1, weight->shape);
+    if (wanted[3]) dx[3] = clt_layer_row(sums, 0, weight->shape);
 }
 
 #define NORM_OP(op_name, infer_rule, gradient_rule)   \
