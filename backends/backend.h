@@ -47,10 +47,13 @@ typedef struct clt_scratch {
     size_t bytes;
 } clt_scratch;
 
+enum { CLT_MAX_TUNABLES = 8 };
+
 typedef struct clt_lowering {
     clt_device *device;
     bool training; /* else evaluation: batch norm and dropout differ */
     const clt_tensor *node; /* being lowered */
+    int parameters[CLT_MAX_TUNABLES]; /* of the row that lowers it, in the order of its tunables */
     clt_status status;      /* the first error; later calls do nothing */
 
     clt_launch *launches;
@@ -90,25 +93,55 @@ void clt_lowering_free(clt_lowering *l);
 
 /* ---- rows ---- */
 
+/* A parameter of a row that changes how fast it is and never, but for rounding, what it computes: the
+ * rows of a tile, the parts of a split sum. */
+typedef struct clt_tunable {
+    const char *name;
+    int n;
+    int values[8]; /* what may be tried; the first is the default if the row has no `defaults` */
+} clt_tunable;
+
 typedef struct clt_backend_row {
     const clt_op *op;
     const char *name;  /* of the backend: "reference" */
     unsigned requires; /* bit per clt_capability that must be there */
+    /* Looks at the layouts of the node's tensors in `supports`; else all must be contiguous. */
+    bool any_layout;
     /* NULL: any node of the op on any device. No side effects. */
     bool (*supports)(const clt_tensor *node, const clt_device *device);
     /* Appends launches that compute the node, in order. Errors stick in `l`. May append none. */
     void (*lower)(clt_lowering *l, const clt_tensor *node);
+
+    const clt_tunable *tunables; /* at most CLT_MAX_TUNABLES, ended by one without a name; NULL: none */
+    /* The best guess for a node; NULL: the first value of each. */
+    void (*defaults)(const clt_tensor *node, const clt_device *device, int *parameters);
+    /* Whether values that are allowed one by one go together; NULL: they do. */
+    bool (*valid)(const clt_tensor *node, const clt_device *device, const int *parameters);
 } clt_backend_row;
+
+/* The row that serves a node, and its parameters. */
+typedef struct clt_choice {
+    const clt_backend_row *row; /* NULL: there is none */
+    int parameters[CLT_MAX_TUNABLES];
+} clt_choice;
 
 /* The rows of a backend, ended by a row without op. */
 extern const clt_backend_row clt_reference_rows[];
 extern const clt_backend_row clt_native_rows[];
 
-/* The row that serves a node on a device: the last that fits and that CLTRAIN_BACKENDS in the
- * environment does not mask (names to use, or "-name" not to use). NULL if there is none. */
-const clt_backend_row *clt_backend_choose(const clt_tensor *node, clt_device *device);
+/* True if the row can serve the node on this device and CLTRAIN_BACKENDS in the environment does not
+ * mask it (names to use, or "-name" not to use). */
+bool clt_backend_fits(const clt_backend_row *row, const clt_tensor *node, clt_device *device);
+
+/* The next row after `row` (NULL: the first) that serves the op, in order of precedence, least first. */
+const clt_backend_row *clt_backend_next(const clt_op *op, const clt_backend_row *row);
+
+/* The row that serves a node on a device: the last that fits, with its default parameters. */
+clt_choice clt_backend_choose(const clt_tensor *node, clt_device *device);
 
 /* Lowers one node by its chosen row. */
 clt_status clt_backend_lower(clt_lowering *l, const clt_tensor *node);
+/* Lowers it by this row with these parameters. */
+clt_status clt_backend_lower_with(clt_lowering *l, const clt_tensor *node, const clt_choice *choice);
 
 #endif

@@ -24,27 +24,54 @@ static bool allowed(const char *name) {
     return listed || !only;
 }
 
-static bool fits(const clt_backend_row *row, const clt_tensor *node, clt_device *device) {
+static bool all_contiguous(const clt_tensor *node) {
+    bool all = clt_tensor_contiguous(node);
+    for (int i = 0; i < node->n_inputs; i++) all &= clt_tensor_contiguous(node->inputs[i]);
+    return all;
+}
+
+bool clt_backend_fits(const clt_backend_row *row, const clt_tensor *node, clt_device *device) {
+    if (!allowed(row->name) || (!row->any_layout && !all_contiguous(node))) return false;
     for (int c = 0; c < CLT_CAP_COUNT_; c++)
         if (row->requires >> c & 1 && !clt_device_has(device, (clt_capability)c)) return false;
     return !row->supports || row->supports(node, device);
 }
 
-const clt_backend_row *clt_backend_choose(const clt_tensor *node, clt_device *device) {
-    const clt_backend_row *chosen = NULL;
+const clt_backend_row *clt_backend_next(const clt_op *op, const clt_backend_row *row) {
+    bool past = !row;
     for (size_t t = 0; t < CLT_COUNT_OF(tables); t++)
-        for (const clt_backend_row *row = tables[t]; row->op; row++)
-            if (row->op == node->op && allowed(row->name) && fits(row, node, device)) chosen = row;
-    return chosen;
+        for (const clt_backend_row *r = tables[t]; r->op; r++) {
+            if (past && r->op == op) return r;
+            past |= r == row;
+        }
+    return NULL;
+}
+
+static void default_parameters(const clt_backend_row *row, const clt_tensor *node, const clt_device *device,
+                               int *parameters) {
+    for (int i = 0; row->tunables && row->tunables[i].name; i++) parameters[i] = row->tunables[i].values[0];
+    if (row->defaults) row->defaults(node, device, parameters);
+}
+
+clt_choice clt_backend_choose(const clt_tensor *node, clt_device *device) {
+    clt_choice choice = {0};
+    for (const clt_backend_row *row = NULL; (row = clt_backend_next(node->op, row));)
+        if (clt_backend_fits(row, node, device)) choice.row = row;
+    if (choice.row) default_parameters(choice.row, node, device, choice.parameters);
+    return choice;
+}
+
+clt_status clt_backend_lower_with(clt_lowering *l, const clt_tensor *node, const clt_choice *choice) {
+    l->node = node;
+    memcpy(l->parameters, choice->parameters, sizeof l->parameters);
+    choice->row->lower(l, node);
+    return l->status < 0 ? clt_fail_context(l->status, "%s: ", clt_node_name(node)) : CLT_OK;
 }
 
 clt_status clt_backend_lower(clt_lowering *l, const clt_tensor *node) {
-    const clt_backend_row *row = clt_backend_choose(node, l->device);
-    if (!row)
-        return clt_fail(CLT_E_UNSUPPORTED, "no backend computes %s on %s%s", clt_node_name(node),
-                        clt_device_get_info(l->device)->name,
-                        getenv("CLTRAIN_BACKENDS") ? " with CLTRAIN_BACKENDS as it is set" : "");
-    l->node = node;
-    row->lower(l, node);
-    return l->status < 0 ? clt_fail_context(l->status, "%s: ", clt_node_name(node)) : CLT_OK;
+    clt_choice choice = clt_backend_choose(node, l->device);
+    if (choice.row) return clt_backend_lower_with(l, node, &choice);
+    return clt_fail(CLT_E_UNSUPPORTED, "no backend computes %s on %s%s", clt_node_name(node),
+                    clt_device_get_info(l->device)->name,
+                    getenv("CLTRAIN_BACKENDS") ? " with CLTRAIN_BACKENDS as it is set" : "");
 }

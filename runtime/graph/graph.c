@@ -256,6 +256,20 @@ const char *clt_tensor_name(const clt_tensor *tensor) {
     return tensor->name ? tensor->name : clt_node_name(tensor);
 }
 
+/* Rank 4 with one channel or one pixel: both layouts are the same bytes. */
+static bool layouts_coincide(const clt_tensor *tensor) {
+    const int64_t *dims = tensor->shape.dims;
+    return tensor->shape.rank == 4 && (dims[1] == 1 || dims[2] * dims[3] == 1);
+}
+
+bool clt_tensor_channels_last(const clt_tensor *tensor) {
+    return tensor->layout == CLT_LAYOUT_CHANNELS_LAST || layouts_coincide(tensor);
+}
+
+bool clt_tensor_contiguous(const clt_tensor *tensor) {
+    return tensor->layout == CLT_LAYOUT_CONTIGUOUS || layouts_coincide(tensor);
+}
+
 const char *clt_node_name(const clt_tensor *node) {
     if (node->kind != CLT_NODE_OP) return node->name;
     return node->op->label ? node->op->label(node) : node->op->name;

@@ -33,6 +33,13 @@ typedef enum clt_tensor_kind {
     CLT_NODE_OP
 } clt_tensor_kind;
 
+/* How a tensor's elements follow one another in memory. Shapes are always in the logical order,
+ * N, C, H, W; the layout is the choice of whoever compiles a plan, and no user sees it. */
+typedef enum clt_layout {
+    CLT_LAYOUT_CONTIGUOUS,   /* row-major: the last dimension is the innermost */
+    CLT_LAYOUT_CHANNELS_LAST /* of rank 4 only: N, H, W, C in memory */
+} clt_layout;
+
 struct clt_tensor {
     clt_graph *graph;
     int index; /* place in clt_graph.nodes */
@@ -51,6 +58,8 @@ struct clt_tensor {
      * which is then no such tensor itself. Set for views and packed tensors. */
     clt_tensor *storage;
     int64_t storage_offset;
+
+    clt_layout layout;
 };
 
 struct clt_graph {
@@ -115,6 +124,11 @@ static inline bool clt_tensor_valid(const clt_tensor *tensor) {
 static inline int64_t clt_tensor_elements(const clt_tensor *tensor) {
     return clt_shape_elements(&tensor->shape);
 }
+
+/* True if channels are innermost in memory. One channel, or one pixel, is so in either layout. */
+bool clt_tensor_channels_last(const clt_tensor *tensor);
+/* True if the elements are in row-major order; both may be true. */
+bool clt_tensor_contiguous(const clt_tensor *tensor);
 
 /* Copies what `target` depends on into a new graph, with dimension 0 of all inputs
  * set to `batch`; 0 keeps them. Variables are shared. map[i] (n_nodes long,

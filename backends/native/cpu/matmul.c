@@ -1,6 +1,6 @@
-#include "backends/native/native.h"
+#include "backends/native/cpu/cpu.h"
 
-static const char source[] = "native/matmul.cl";
+static const char source[] = "native/cpu/matmul.cl";
 
 /* A product as the kernels see it, and how it is cut. */
 typedef struct product {
@@ -13,31 +13,31 @@ typedef struct product {
     int64_t splits, split_k; /* parts of a long sum, and steps in each */
 } product;
 
-static int64_t items_of(const product *p, clt_native_tile tile) {
-    int64_t panels = clt_native_divide_up(p->n, tile.columns),
-            tiles = clt_native_divide_up(p->m, tile.rows);
-    return p->batch * panels * clt_native_divide_up(tiles, p->block);
+static int64_t items_of(const product *p, clt_cpu_tile tile) {
+    int64_t panels = clt_cpu_divide_up(p->n, tile.columns),
+            tiles = clt_cpu_divide_up(p->m, tile.rows);
+    return p->batch * panels * clt_cpu_divide_up(tiles, p->block);
 }
 
 /* Large blocks use b's packing often, but a device wants work for all its processors. What is chosen
  * depends on shapes alone, so that results are the same with any number of those. */
-static void cut(product *p, clt_native_tile tile) {
+static void cut(product *p, clt_cpu_tile tile) {
     enum { LARGE_BLOCK = 24, SMALL_BLOCK = 6, ENOUGH_ITEMS = 64, LEAST_ITEMS = 16 };
     p->block = LARGE_BLOCK;
     while (p->block > SMALL_BLOCK && items_of(p, tile) < ENOUGH_ITEMS) p->block /= 2;
-    int64_t items = items_of(p, tile), chunks = clt_native_divide_up(p->k, tile.depth);
+    int64_t items = items_of(p, tile), chunks = clt_cpu_divide_up(p->k, tile.depth);
     int64_t splits =
-        items < LEAST_ITEMS ? CLT_MIN(clt_native_divide_up(LEAST_ITEMS, items), chunks / 2) : 1;
-    p->split_k = clt_native_divide_up(chunks, CLT_MAX(splits, 1)) * tile.depth;
-    p->splits = clt_native_divide_up(p->k, p->split_k);
+        items < LEAST_ITEMS ? CLT_MIN(clt_cpu_divide_up(LEAST_ITEMS, items), chunks / 2) : 1;
+    p->split_k = clt_cpu_divide_up(chunks, CLT_MAX(splits, 1)) * tile.depth;
+    p->splits = clt_cpu_divide_up(p->k, p->split_k);
 }
 
 /* Rows of b that lie far apart are gone over by each block of a: if those are many, rather once
  * before. */
-static void choose_panels(product *p, clt_native_tile tile) {
+static void choose_panels(product *p, clt_cpu_tile tile) {
     enum { MANY_BLOCKS = 3, FAR_APART = 256 };
-    int64_t panels = clt_native_divide_up(p->n, tile.columns);
-    int64_t blocks = clt_native_divide_up(clt_native_divide_up(p->m, tile.rows), p->block);
+    int64_t panels = clt_cpu_divide_up(p->n, tile.columns);
+    int64_t blocks = clt_cpu_divide_up(clt_cpu_divide_up(p->m, tile.rows), p->block);
     p->b_step[2] = tile.columns * p->b_step[1];
     p->b_panels = p->b_step[1] == 1 && p->n >= FAR_APART && blocks >= MANY_BLOCKS;
     if (!p->b_panels) return;
@@ -47,7 +47,7 @@ static void choose_panels(product *p, clt_native_tile tile) {
         p->b_batch[d] = p->b_batch[d] / (p->k * p->n) * panels * p->b_step[2];
 }
 
-static product product_of(const clt_tensor *node, clt_native_tile tile) {
+static product product_of(const clt_tensor *node, clt_cpu_tile tile) {
     const clt_matmul_attributes *at = node->attributes;
     const clt_tensor *a = node->inputs[0], *b = node->inputs[1];
     int rank = node->shape.rank;
@@ -72,41 +72,41 @@ static product product_of(const clt_tensor *node, clt_native_tile tile) {
     return p;
 }
 
-static int64_t packed_elements(const product *p, clt_native_tile tile) {
-    return p->a_matrices * clt_native_divide_up(p->m, tile.rows) * tile.rows * p->k;
+static int64_t packed_elements(const product *p, clt_cpu_tile tile) {
+    return p->a_matrices * clt_cpu_divide_up(p->m, tile.rows) * tile.rows * p->k;
 }
 
-static int64_t panel_elements(const product *p, clt_native_tile tile) {
-    return p->b_matrices * clt_native_divide_up(p->n, tile.columns) * tile.columns * p->k;
+static int64_t panel_elements(const product *p, clt_cpu_tile tile) {
+    return p->b_matrices * clt_cpu_divide_up(p->n, tile.columns) * tile.columns * p->k;
 }
 
-bool clt_native_matmul_supports(const clt_tensor *node, const clt_device *device) {
+bool clt_cpu_matmul_supports(const clt_tensor *node, const clt_device *device) {
     /* Below this, two launches cost more than they save. */
     enum { LEAST_PRODUCTS = 8192 };
-    if (!clt_native_fits(device)) return false;
-    clt_native_tile tile = clt_native_tile_of(device);
+    if (!clt_cpu_fits(device)) return false;
+    clt_cpu_tile tile = clt_cpu_tile_of(device);
     product p = product_of(node, tile);
     if ((double)p.batch * (double)p.m * (double)p.n * (double)p.k < LEAST_PRODUCTS) return false;
-    return clt_native_holds(device, (double)packed_elements(&p, tile)) &&
-           clt_native_holds(device, (double)p.splits * (double)clt_tensor_elements(node)) &&
-           clt_native_holds(device, (double)panel_elements(&p, tile));
+    return clt_cpu_holds(device, (double)packed_elements(&p, tile)) &&
+           clt_cpu_holds(device, (double)p.splits * (double)clt_tensor_elements(node)) &&
+           clt_cpu_holds(device, (double)panel_elements(&p, tile));
 }
 
-static void launch_pack(clt_lowering *l, const product *p, clt_native_tile tile, const clt_tensor *a,
+static void launch_pack(clt_lowering *l, const product *p, clt_cpu_tile tile, const clt_tensor *a,
                         int packed) {
-    int64_t panels = clt_native_divide_up(p->m, tile.rows),
-            chunks = clt_native_divide_up(p->k, tile.depth);
-    clt_native_begin(l, source, "native_matmul_pack", p->a_matrices * panels * chunks);
+    int64_t panels = clt_cpu_divide_up(p->m, tile.rows),
+            chunks = clt_cpu_divide_up(p->k, tile.depth);
+    clt_cpu_begin(l, source, "cpu_matmul_pack", p->a_matrices * panels * chunks);
     clt_launch_tensor(l, a);
     clt_launch_scratch(l, packed);
     clt_launch_ints(l, (int64_t[]){p->a_matrices, p->m, p->k}, 3, 4);
     clt_launch_ints(l, p->a_step, 2, 2);
 }
 
-static int launch_panels(clt_lowering *l, const product *p, clt_native_tile tile, const clt_tensor *b) {
-    enum { RUN = 16 }; /* NATIVE_MATMUL_RUN */
-    int panels = clt_native_scratch(l, panel_elements(p, tile));
-    clt_native_begin(l, source, "native_matmul_panels", p->b_matrices * clt_native_divide_up(p->k, RUN));
+static int launch_panels(clt_lowering *l, const product *p, clt_cpu_tile tile, const clt_tensor *b) {
+    enum { RUN = 16 }; /* CPU_MATMUL_RUN */
+    int panels = clt_cpu_scratch(l, panel_elements(p, tile));
+    clt_cpu_begin(l, source, "cpu_matmul_panels", p->b_matrices * clt_cpu_divide_up(p->k, RUN));
     clt_launch_tensor(l, b);
     clt_launch_scratch(l, panels);
     clt_launch_ints(l, (int64_t[]){p->b_matrices, p->k, p->n}, 3, 4);
@@ -114,23 +114,23 @@ static int launch_panels(clt_lowering *l, const product *p, clt_native_tile tile
 }
 
 static void launch_sum(clt_lowering *l, const product *p, const clt_tensor *node, int partial) {
-    enum { SUM_RUN = 256 }; /* as in native_matmul_sum */
+    enum { SUM_RUN = 256 }; /* as in cpu_matmul_sum */
     int64_t count = clt_tensor_elements(node);
-    clt_native_begin(l, source, "native_matmul_sum", clt_native_divide_up(count, SUM_RUN));
+    clt_cpu_begin(l, source, "cpu_matmul_sum", clt_cpu_divide_up(count, SUM_RUN));
     clt_launch_scratch(l, partial);
     clt_launch_tensor(l, node);
     clt_launch_int(l, count);
     clt_launch_int(l, p->splits);
 }
 
-void clt_native_matmul(clt_lowering *l, const clt_tensor *node) {
-    clt_native_tile tile = clt_native_tile_of(l->device);
+void clt_cpu_matmul(clt_lowering *l, const clt_tensor *node) {
+    clt_cpu_tile tile = clt_cpu_tile_of(l->device);
     product p = product_of(node, tile);
-    int packed = clt_native_scratch(l, packed_elements(&p, tile));
-    int partial = p.splits > 1 ? clt_native_scratch(l, p.splits * clt_tensor_elements(node)) : -1;
+    int packed = clt_cpu_scratch(l, packed_elements(&p, tile));
+    int partial = p.splits > 1 ? clt_cpu_scratch(l, p.splits * clt_tensor_elements(node)) : -1;
     int panels = p.b_panels ? launch_panels(l, &p, tile, node->inputs[1]) : -1;
     launch_pack(l, &p, tile, node->inputs[0], packed);
-    clt_native_begin(l, source, "native_matmul", items_of(&p, tile) * p.splits);
+    clt_cpu_begin(l, source, "cpu_matmul", items_of(&p, tile) * p.splits);
     clt_launch_scratch(l, packed);
     if (p.b_panels) clt_launch_scratch(l, panels);
     else clt_launch_tensor(l, node->inputs[1]);

@@ -4,7 +4,7 @@
  *
  * A packed image is [N][groups][blocks][height][width][channels of a block]: zero-padded, with a group's
  * channels in blocks of at most 16, so that neighbours in memory are used together. Weights
- * are packed in the order in which they are used, NATIVE_COLUMNS channels of the result side by side.
+ * are packed in the order in which they are used, CPU_COLUMNS channels of the result side by side.
  * Each pixel of a register tile has its own place in the image, so stride, dilation and the ends of
  * rows are no special cases. Bound: the fused multiply-adds.
  *
@@ -17,7 +17,7 @@
  * image: N, C, H, W; packed: groups, channels of a block, height, width;
  * window: step and before of the height, of the width. A work-item, one row of one block.
  */
-kernel void native_conv2d_pack(global const float *x, global float *to, int4 image, int4 packed,
+kernel void cpu_conv2d_pack(global const float *x, global float *to, int4 image, int4 packed,
                                int4 window) {
     int group_channels = image.s1 / packed.s0, width = packed.s1;
     int blocks = (group_channels + width - 1) / width;
@@ -37,7 +37,7 @@ kernel void native_conv2d_pack(global const float *x, global float *to, int4 ima
     if (window.s2 == 1) {
         int left = clamp(window.s3, 0, packed.s3), right = clamp(window.s3 + image.s3, left, packed.s3);
         for (int i = 0; i < left * width; i++) to[i] = 0;
-        native_interleave(from + left - window.s3, plane, channels, right - left, to + left * width,
+        cpu_interleave(from + left - window.s3, plane, channels, right - left, to + left * width,
                           width);
         for (int i = right * width; i < packed.s3 * width; i++) to[i] = 0;
         return;
@@ -50,62 +50,62 @@ kernel void native_conv2d_pack(global const float *x, global float *to, int4 ima
 }
 
 /*
- * Packs weights: [group][panel][block][tap][channel of the block][NATIVE_COLUMNS results], zero past
+ * Packs weights: [group][panel][block][tap][channel of the block][CPU_COLUMNS results], zero past
  * a group's last result.
  * sizes: groups, results and channels of a group, channels of a block, taps of the height and of the
  * width;
  * strides: of group, result, channel, tap of the height and of the width, then where to begin.
  * A work-item, one block of one panel.
  */
-kernel void native_conv2d_pack_weight(global const float *weight, global float *to, int8 sizes,
+kernel void cpu_conv2d_pack_weight(global const float *weight, global float *to, int8 sizes,
                                       int8 strides) {
     int results = sizes.s1, channels = sizes.s2, width = sizes.s3, taps = sizes.s4 * sizes.s5;
-    int panels = (results + NATIVE_COLUMNS - 1) / NATIVE_COLUMNS,
+    int panels = (results + CPU_COLUMNS - 1) / CPU_COLUMNS,
         blocks = (channels + width - 1) / width;
     int item = get_global_id(0);
     if (item >= sizes.s0 * panels * blocks) return;
     int block = item % blocks, panel = item / blocks % panels, group = item / blocks / panels;
-    int first = panel * NATIVE_COLUMNS, there = min(results - first, NATIVE_COLUMNS);
+    int first = panel * CPU_COLUMNS, there = min(results - first, CPU_COLUMNS);
     int count = min(width, channels - block * width);
     global const float *from =
         weight + strides.s5 + group * strides.s0 + first * strides.s1 + block * width * strides.s2;
-    to += ((group * panels + panel) * channels + block * width) * taps * NATIVE_COLUMNS;
-    if (there < NATIVE_COLUMNS)
-        for (int i = 0; i < taps * count * NATIVE_COLUMNS; i++) to[i] = 0;
+    to += ((group * panels + panel) * channels + block * width) * taps * CPU_COLUMNS;
+    if (there < CPU_COLUMNS)
+        for (int i = 0; i < taps * count * CPU_COLUMNS; i++) to[i] = 0;
     if (taps == 1 && strides.s2 == 1) {
-        native_interleave(from, strides.s1, there, count, to, NATIVE_COLUMNS);
+        cpu_interleave(from, strides.s1, there, count, to, CPU_COLUMNS);
         return;
     }
     bool dense = strides.s4 == 1 && strides.s3 == sizes.s5;
     for (int c = 0; c < count; c++) {
         if (dense) {
-            native_interleave(from + c * strides.s2, strides.s1, there, taps, to + c * NATIVE_COLUMNS,
-                              count * NATIVE_COLUMNS);
+            cpu_interleave(from + c * strides.s2, strides.s1, there, taps, to + c * CPU_COLUMNS,
+                              count * CPU_COLUMNS);
             continue;
         }
         for (int tap = 0; tap < taps; tap++) {
             int at = c * strides.s2 + tap / sizes.s5 * strides.s3 + tap % sizes.s5 * strides.s4;
             for (int j = 0; j < there; j++)
-                to[(tap * count + c) * NATIVE_COLUMNS + j] = from[at + j * strides.s1];
+                to[(tap * count + c) * CPU_COLUMNS + j] = from[at + j * strides.s1];
         }
     }
 }
 
 /* Stores a tile whose pixels are neighbours in y, whole 8 columns at a time: their number is
  * returned. */
-static int native_conv2d_store(const float *values, int columns, global float *y, int plane) {
+static int cpu_conv2d_store(const float *values, int columns, global float *y, int plane) {
     int done = 0;
     for (; done + 8 <= columns; done += 8) {
-        _Pragma("unroll") for (int first = 0; first < NATIVE_ROWS; first += 8) {
+        _Pragma("unroll") for (int first = 0; first < CPU_ROWS; first += 8) {
             float8 r[8];
             _Pragma("unroll") for (int i = 0; i < 8; i++) r[i] =
-                vload8(0, values + (first + i) * NATIVE_COLUMNS + done);
-            native_transpose(r);
+                vload8(0, values + (first + i) * CPU_COLUMNS + done);
+            cpu_transpose(r);
             _Pragma("unroll") for (int i = 0; i < 8; i++) {
                 global float *to = y + (done + i) * plane + first;
                 vstore4(r[i].lo, 0, to);
-                if (NATIVE_ROWS - first >= 8) vstore4(r[i].hi, 1, to);
-                else if (NATIVE_ROWS - first == 6) vstore2(r[i].s45, 2, to);
+                if (CPU_ROWS - first >= 8) vstore4(r[i].hi, 1, to);
+                else if (CPU_ROWS - first == 6) vstore2(r[i].s45, 2, to);
             }
         }
     }
@@ -122,24 +122,24 @@ static int native_conv2d_store(const float *values, int columns, global float *y
  * target: in y, elements of an image and of a channel, steps of a pixel down and across.
  * A work-item, one register tile; those that follow one another share the panel of weights.
  */
-kernel void native_conv2d(global const float *x, global const float *weight, global float *y,
+kernel void cpu_conv2d(global const float *x, global const float *weight, global float *y,
                           int8 source, int4 origin, int8 result, int4 target) {
-    int pixels = result.s0 * result.s1 * result.s2, tiles = (pixels + NATIVE_ROWS - 1) / NATIVE_ROWS;
-    int panels = (result.s4 + NATIVE_COLUMNS - 1) / NATIVE_COLUMNS;
+    int pixels = result.s0 * result.s1 * result.s2, tiles = (pixels + CPU_ROWS - 1) / CPU_ROWS;
+    int panels = (result.s4 + CPU_COLUMNS - 1) / CPU_COLUMNS;
     int item = get_global_id(0);
     if (item >= result.s3 * panels * tiles) return;
     int tile = item % tiles, panel = item / tiles % panels, group = item / tiles / panels;
     int width = source.s2, channels = source.s3, taps = origin.s2 * origin.s3;
     int blocks = (channels + width - 1) / width;
-    int first = tile * NATIVE_ROWS, there = min(pixels - first, NATIVE_ROWS);
+    int first = tile * CPU_ROWS, there = min(pixels - first, CPU_ROWS);
 
     x += origin.s0 + group * blocks * source.s1;
-    y += origin.s1 + (group * result.s4 + panel * NATIVE_COLUMNS) * target.s1;
-    weight += (group * panels + panel) * taps * channels * NATIVE_COLUMNS;
-    global const float *from[NATIVE_ROWS]; /* pixels past the last are the last again */
-    int to[NATIVE_ROWS];
+    y += origin.s1 + (group * result.s4 + panel * CPU_COLUMNS) * target.s1;
+    weight += (group * panels + panel) * taps * channels * CPU_COLUMNS;
+    global const float *from[CPU_ROWS]; /* pixels past the last are the last again */
+    int to[CPU_ROWS];
     int w = first % result.s2, h = first / result.s2 % result.s1, n = first / result.s2 / result.s1;
-    _Pragma("unroll") for (int i = 0; i < NATIVE_ROWS; i++) {
+    _Pragma("unroll") for (int i = 0; i < CPU_ROWS; i++) {
         from[i] = x + n * source.s0 + h * source.s6 + w * source.s7;
         to[i] = n * target.s0 + h * target.s2 + w * target.s3;
         if (i + 1 >= there) continue;
@@ -152,38 +152,38 @@ kernel void native_conv2d(global const float *x, global const float *weight, glo
         }
     }
 
-    native_vector sum[NATIVE_ROWS][2];
-    NATIVE_CLEAR(sum);
+    cpu_vector sum[CPU_ROWS][2];
+    CPU_CLEAR(sum);
     for (int block = 0; block < blocks; block++) {
         int count = min(width, channels - block * width);
         for (int down = 0; down < origin.s2; down++)
             for (int across = 0; across < origin.s3; across++) {
                 long at = block * source.s1 + down * source.s4 + across * source.s5;
                 for (long end = at + count; at < end; at++) {
-                    native_vector left = native_load(0, weight), right = native_load(1, weight);
-                    weight += NATIVE_COLUMNS;
-                    NATIVE_STEP(sum, from[i][at], left, right)
+                    cpu_vector left = cpu_load(0, weight), right = cpu_load(1, weight);
+                    weight += CPU_COLUMNS;
+                    CPU_STEP(sum, from[i][at], left, right)
                 }
             }
     }
 
-    float values[8 * ((NATIVE_ROWS + 7) / 8) * NATIVE_COLUMNS];
-    _Pragma("unroll") for (int i = 0; i < NATIVE_ROWS; i++) {
-        native_store(sum[i][0], 2 * i, values);
-        native_store(sum[i][1], 2 * i + 1, values);
+    float values[8 * ((CPU_ROWS + 7) / 8) * CPU_COLUMNS];
+    _Pragma("unroll") for (int i = 0; i < CPU_ROWS; i++) {
+        cpu_store(sum[i][0], 2 * i, values);
+        cpu_store(sum[i][1], 2 * i + 1, values);
     }
-    int columns = min(result.s4 - panel * NATIVE_COLUMNS, NATIVE_COLUMNS), done = 0;
-    if (there == NATIVE_ROWS && to[NATIVE_ROWS - 1] - to[0] == NATIVE_ROWS - 1)
-        done = native_conv2d_store(values, columns, y + to[0], target.s1);
+    int columns = min(result.s4 - panel * CPU_COLUMNS, CPU_COLUMNS), done = 0;
+    if (there == CPU_ROWS && to[CPU_ROWS - 1] - to[0] == CPU_ROWS - 1)
+        done = cpu_conv2d_store(values, columns, y + to[0], target.s1);
     for (int j = done; j < columns; j++)
-        for (int i = 0; i < there; i++) y[to[i] + j * target.s1] = values[i * NATIVE_COLUMNS + j];
+        for (int i = 0; i < there; i++) y[to[i] + j * target.s1] = values[i * CPU_COLUMNS + j];
 }
 
 /* ---- the gradient of the weight ---- */
 
 /* Where each pixel of the result is in the packed image. result: N, height, width; step: elements
  * from image to image, pixel to pixel down and across. A work-item, a run of 256. */
-kernel void native_conv2d_places(global int *places, int4 result, int4 step) {
+kernel void cpu_conv2d_places(global int *places, int4 result, int4 step) {
     int pixels = result.s0 * result.s1 * result.s2, first = get_global_id(0) * 256;
     for (int p = first; p < min(first + 256, pixels); p++)
         places[p] = p / result.s2 / result.s1 * step.s0 + p / result.s2 % result.s1 * step.s1 +
@@ -191,27 +191,27 @@ kernel void native_conv2d_places(global int *places, int4 result, int4 step) {
 }
 
 /*
- * packed[group, panel, pixel, j] = dy[n, group, panel NATIVE_COLUMNS + j, pixel of n], zero past a
+ * packed[group, panel, pixel, j] = dy[n, group, panel CPU_COLUMNS + j, pixel of n], zero past a
  * group's last channel. sizes: N, groups, channels of a group, pixels of an image. A work-item, one
  * panel of one image.
  */
-kernel void native_conv2d_pack_panels(global const float *dy, global float *packed, int4 sizes) {
+kernel void cpu_conv2d_pack_panels(global const float *dy, global float *packed, int4 sizes) {
     int channels = sizes.s2, pixels = sizes.s3,
-        panels = (channels + NATIVE_COLUMNS - 1) / NATIVE_COLUMNS;
+        panels = (channels + CPU_COLUMNS - 1) / CPU_COLUMNS;
     int item = get_global_id(0);
     if (item >= sizes.s0 * sizes.s1 * panels) return;
     int n = item % sizes.s0, panel = item / sizes.s0 % panels, group = item / sizes.s0 / panels;
-    int first = panel * NATIVE_COLUMNS, there = min(channels - first, NATIVE_COLUMNS);
-    packed += item * pixels * NATIVE_COLUMNS;
-    if (there < NATIVE_COLUMNS)
-        for (int i = 0; i < pixels * NATIVE_COLUMNS; i++) packed[i] = 0;
-    native_interleave(dy + ((n * sizes.s1 + group) * channels + first) * pixels, pixels, there, pixels,
-                      packed, NATIVE_COLUMNS);
+    int first = panel * CPU_COLUMNS, there = min(channels - first, CPU_COLUMNS);
+    packed += item * pixels * CPU_COLUMNS;
+    if (there < CPU_COLUMNS)
+        for (int i = 0; i < pixels * CPU_COLUMNS; i++) packed[i] = 0;
+    cpu_interleave(dy + ((n * sizes.s1 + group) * channels + first) * pixels, pixels, there, pixels,
+                      packed, CPU_COLUMNS);
 }
 
 /* Pixels over which all tiles of a work-item go before the next come: what they read stays in
  * the first caches. */
-#define NATIVE_CONV2D_RUN 256
+#define CPU_CONV2D_RUN 256
 
 /*
  * partial[split, group, panel, block, row, result] = sum over the split's pixels of x at the row's
@@ -221,12 +221,12 @@ kernel void native_conv2d_pack_panels(global const float *dy, global float *pack
  * pixels of a split.
  * A work-item, all rows of a block for one panel; rows past the last are the last again.
  */
-kernel void native_conv2d_grad_weight(global const float *x, global const float *dy,
+kernel void cpu_conv2d_grad_weight(global const float *x, global const float *dy,
                                       global const int *places, global float *partial, int8 source,
                                       int8 result) {
     int width = source.s2, channels = source.s3, blocks = (channels + width - 1) / width;
-    int panels = (result.s1 + NATIVE_COLUMNS - 1) / NATIVE_COLUMNS, taps = source.s4 * source.s5;
-    int tiles = (taps * width + NATIVE_ROWS - 1) / NATIVE_ROWS;
+    int panels = (result.s1 + CPU_COLUMNS - 1) / CPU_COLUMNS, taps = source.s4 * source.s5;
+    int tiles = (taps * width + CPU_ROWS - 1) / CPU_ROWS;
     int item = get_global_id(0);
     if (item >= result.s3 * result.s0 * panels * blocks) return;
     int block = item % blocks, panel = item / blocks % panels,
@@ -236,13 +236,13 @@ kernel void native_conv2d_grad_weight(global const float *x, global const float 
     int start = split * result.s4, end = min(start + result.s4, result.s2);
 
     x += group * source.s0 + block * source.s1;
-    dy += (group * panels + panel) * result.s2 * NATIVE_COLUMNS;
-    partial += item * tiles * NATIVE_ROWS * NATIVE_COLUMNS;
-    for (int run = start; run < end; run += NATIVE_CONV2D_RUN) {
-        int run_end = min(run + NATIVE_CONV2D_RUN, end), c = 0, across = 0, down = 0;
-        for (int row = 0; row < rows; row += NATIVE_ROWS) {
-            global const float *from[NATIVE_ROWS];
-            _Pragma("unroll") for (int i = 0; i < NATIVE_ROWS; i++) {
+    dy += (group * panels + panel) * result.s2 * CPU_COLUMNS;
+    partial += item * tiles * CPU_ROWS * CPU_COLUMNS;
+    for (int run = start; run < end; run += CPU_CONV2D_RUN) {
+        int run_end = min(run + CPU_CONV2D_RUN, end), c = 0, across = 0, down = 0;
+        for (int row = 0; row < rows; row += CPU_ROWS) {
+            global const float *from[CPU_ROWS];
+            _Pragma("unroll") for (int i = 0; i < CPU_ROWS; i++) {
                 from[i] = x + down * source.s6 + across * source.s7 + c;
                 if (row + i + 1 < rows && ++c == count) {
                     c = 0;
@@ -252,22 +252,22 @@ kernel void native_conv2d_grad_weight(global const float *x, global const float 
                     }
                 }
             }
-            native_vector sum[NATIVE_ROWS][2];
-            NATIVE_CLEAR(sum);
+            cpu_vector sum[CPU_ROWS][2];
+            CPU_CLEAR(sum);
             for (int p = run; p < run_end; p++) {
-                native_vector left = native_load(2 * p, dy), right = native_load(2 * p + 1, dy);
+                cpu_vector left = cpu_load(2 * p, dy), right = cpu_load(2 * p + 1, dy);
                 long at = places[p];
-                NATIVE_STEP(sum, from[i][at], left, right)
+                CPU_STEP(sum, from[i][at], left, right)
             }
-            global float *to = partial + row * NATIVE_COLUMNS;
-            _Pragma("unroll") for (int i = 0; i < NATIVE_ROWS; i++) {
-                native_vector left = sum[i][0], right = sum[i][1];
+            global float *to = partial + row * CPU_COLUMNS;
+            _Pragma("unroll") for (int i = 0; i < CPU_ROWS; i++) {
+                cpu_vector left = sum[i][0], right = sum[i][1];
                 if (run > start) {
-                    left += native_load(2 * i, to);
-                    right += native_load(2 * i + 1, to);
+                    left += cpu_load(2 * i, to);
+                    right += cpu_load(2 * i + 1, to);
                 }
-                native_store(left, 2 * i, to);
-                native_store(right, 2 * i + 1, to);
+                cpu_store(left, 2 * i, to);
+                cpu_store(right, 2 * i + 1, to);
             }
         }
     }
@@ -278,24 +278,24 @@ kernel void native_conv2d_grad_weight(global const float *x, global const float 
  * sizes: groups, results and channels of a group, channels of a block, taps, splits. A work-item, a
  * block of one panel.
  */
-kernel void native_conv2d_sum_weight(global float *partial, global float *dweight, int8 sizes) {
+kernel void cpu_conv2d_sum_weight(global float *partial, global float *dweight, int8 sizes) {
     int results = sizes.s1, channels = sizes.s2, width = sizes.s3, taps = sizes.s4;
-    int panels = (results + NATIVE_COLUMNS - 1) / NATIVE_COLUMNS,
+    int panels = (results + CPU_COLUMNS - 1) / CPU_COLUMNS,
         blocks = (channels + width - 1) / width;
     int item = get_global_id(0), items = sizes.s0 * panels * blocks;
     if (item >= items) return;
     int block = item % blocks, panel = item / blocks % panels, group = item / blocks / panels;
-    int first = panel * NATIVE_COLUMNS, there = min(results - first, NATIVE_COLUMNS);
+    int first = panel * CPU_COLUMNS, there = min(results - first, CPU_COLUMNS);
     int count = min(width, channels - block * width),
-        size = (taps * width + NATIVE_ROWS - 1) / NATIVE_ROWS * NATIVE_ROWS * NATIVE_COLUMNS;
+        size = (taps * width + CPU_ROWS - 1) / CPU_ROWS * CPU_ROWS * CPU_COLUMNS;
     partial += item * size;
     for (int split = 1; split < sizes.s5; split++)
-        for (int i = 0; i < taps * count * NATIVE_COLUMNS; i++)
+        for (int i = 0; i < taps * count * CPU_COLUMNS; i++)
             partial[i] += partial[split * items * size + i];
     dweight += ((group * results + first) * channels + block * width) * taps;
     for (int j = 0; j < there; j++)
         for (int c = 0; c < count; c++)
             for (int tap = 0; tap < taps; tap++)
                 dweight[j * channels * taps + c * taps + tap] =
-                    partial[(tap * count + c) * NATIVE_COLUMNS + j];
+                    partial[(tap * count + c) * CPU_COLUMNS + j];
 }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/native/native.h"
+#include "backends/native/cpu/cpu.h"
 #include "runtime/base/random.h"
 #include "runtime/exec/plan.h"
 
@@ -323,7 +323,7 @@ static void not_finite_values_stay_in_their_row(void **state) {
 
 static const char *backend_of(const op_test *test) {
     built g = build(test);
-    const char *name = clt_backend_choose(g.y, device)->name;
+    const char *name = clt_backend_choose(g.y, device).row->name;
     clt_graph_destroy(g.graph);
     return name;
 }
@@ -379,7 +379,7 @@ int main(void) {
         cmocka_unit_test(sizes_past_the_index_are_not_served),
     };
     if (open_device() < 0) return 1;
-    int failed = clt_native_fits(device) ? cmocka_run_group_tests_name("native", tests, NULL, NULL)
+    int failed = clt_cpu_fits(device) ? cmocka_run_group_tests_name("native", tests, NULL, NULL)
                                          : cmocka_run_group_tests_name("native", others, NULL, NULL);
     clt_device_close(device);
     return failed;

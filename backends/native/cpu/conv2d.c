@@ -1,6 +1,6 @@
-#include "backends/native/native.h"
+#include "backends/native/cpu/cpu.h"
 
-static const char source[] = "native/conv2d.cl";
+static const char source[] = "native/cpu/conv2d.cl";
 
 /* Channels that lie side by side in a packed image, at most. */
 enum { MOST_BLOCK = 16 };
@@ -90,7 +90,7 @@ static void frame_phases(axis *phases, int stride) {
 static packed_image image_of(int64_t n, int64_t groups, int64_t channels, const axis *h, const axis *w) {
     packed_image image = {.n = n, .groups = groups, .channels = channels};
     image.width = CLT_MIN(channels, MOST_BLOCK);
-    image.blocks = clt_native_divide_up(channels, image.width);
+    image.blocks = clt_cpu_divide_up(channels, image.width);
     image.block = h->packed * w->packed * image.width;
     image.group = image.blocks * image.block;
     image.image = groups * image.group;
@@ -119,8 +119,8 @@ static void forward_axes(const clt_conv2d_attributes *at, const clt_shape *y, ax
 /* Elements of the weights when packed for a sum over `channels`, `results` of each group side by
  * side. */
 static int64_t weight_elements(int64_t groups, int64_t results, int64_t channels, int64_t taps,
-                               clt_native_tile tile) {
-    return groups * clt_native_divide_up(results, tile.columns) * tile.columns * channels * taps;
+                               clt_cpu_tile tile) {
+    return groups * clt_cpu_divide_up(results, tile.columns) * tile.columns * channels * taps;
 }
 
 /* A packed image, with all that depends on its size. */
@@ -128,13 +128,13 @@ static bool holds_image(const clt_device *device, const packed_image *image, con
                         const axis *w) {
     double elements = (double)image->n * (double)image->groups * (double)image->blocks *
                       (double)image->width * (double)h->packed * (double)w->packed;
-    return clt_native_holds(device, elements);
+    return clt_cpu_holds(device, elements);
 }
 
 static bool holds_tensors(const clt_device *device, const clt_tensor *node) {
-    bool holds = clt_native_holds(device, (double)clt_tensor_elements(node));
+    bool holds = clt_cpu_holds(device, (double)clt_tensor_elements(node));
     for (int i = 0; i < node->n_inputs; i++)
-        holds &= clt_native_holds(device, (double)clt_tensor_elements(node->inputs[i]));
+        holds &= clt_cpu_holds(device, (double)clt_tensor_elements(node->inputs[i]));
     return holds;
 }
 
@@ -142,8 +142,8 @@ static bool holds_tensors(const clt_device *device, const clt_tensor *node) {
 
 static void launch_pack(clt_lowering *l, const clt_tensor *x, packed_image *image, const axis *h,
                         const axis *w) {
-    image->scratch = clt_native_scratch(l, image->n * image->image);
-    clt_native_begin(l, source, "native_conv2d_pack",
+    image->scratch = clt_cpu_scratch(l, image->n * image->image);
+    clt_cpu_begin(l, source, "cpu_conv2d_pack",
                      image->n * image->groups * image->blocks * h->packed);
     clt_launch_tensor(l, x);
     clt_launch_scratch(l, image->scratch);
@@ -159,11 +159,11 @@ typedef struct weight_strides {
 
 static int launch_pack_weight(clt_lowering *l, const clt_tensor *weight, weight_strides strides,
                               int64_t results, const packed_image *image, const axis *h, const axis *w) {
-    clt_native_tile tile = clt_native_tile_of(l->device);
-    int64_t panels = clt_native_divide_up(results, tile.columns), row = weight->shape.dims[3];
-    int packed = clt_native_scratch(
+    clt_cpu_tile tile = clt_cpu_tile_of(l->device);
+    int64_t panels = clt_cpu_divide_up(results, tile.columns), row = weight->shape.dims[3];
+    int packed = clt_cpu_scratch(
         l, weight_elements(image->groups, results, image->channels, h->taps * w->taps, tile));
-    clt_native_begin(l, source, "native_conv2d_pack_weight", image->groups * panels * image->blocks);
+    clt_cpu_begin(l, source, "cpu_conv2d_pack_weight", image->groups * panels * image->blocks);
     clt_launch_tensor(l, weight);
     clt_launch_scratch(l, packed);
     clt_launch_ints(
@@ -179,12 +179,12 @@ static int launch_pack_weight(clt_lowering *l, const clt_tensor *weight, weight_
  * taps. */
 static void launch_tiles(clt_lowering *l, const packed_image *image, int weight, const clt_tensor *y,
                          int64_t results, const axis *h, const axis *w) {
-    clt_native_tile tile = clt_native_tile_of(l->device);
+    clt_cpu_tile tile = clt_cpu_tile_of(l->device);
     int64_t pixels = image->n * h->result * w->result, row = w->packed * image->width,
             width = y->shape.dims[3];
-    int64_t panels = clt_native_divide_up(results, tile.columns), plane = y->shape.dims[2] * width;
-    clt_native_begin(l, source, "native_conv2d",
-                     image->groups * panels * clt_native_divide_up(pixels, tile.rows));
+    int64_t panels = clt_cpu_divide_up(results, tile.columns), plane = y->shape.dims[2] * width;
+    clt_cpu_begin(l, source, "cpu_conv2d",
+                     image->groups * panels * clt_cpu_divide_up(pixels, tile.rows));
     clt_launch_scratch(l, image->scratch);
     clt_launch_scratch(l, weight);
     clt_launch_tensor(l, y);
@@ -204,20 +204,20 @@ static void launch_tiles(clt_lowering *l, const packed_image *image, int weight,
 
 /* ---- rows ---- */
 
-bool clt_native_conv2d_supports(const clt_tensor *node, const clt_device *device) {
+bool clt_cpu_conv2d_supports(const clt_tensor *node, const clt_device *device) {
     const clt_conv2d_attributes *at = node->attributes;
     const clt_shape *x = &node->inputs[0]->shape, *weight = &node->inputs[1]->shape;
     axis h, w;
-    if (!clt_native_fits(device)) return false;
+    if (!clt_cpu_fits(device)) return false;
     forward_axes(at, &node->shape, &h, &w);
     packed_image image = image_of(x->dims[0], at->groups, weight->dims[1], &h, &w);
     int64_t packed = weight_elements(at->groups, weight->dims[0] / at->groups, weight->dims[1],
-                                     h.taps * w.taps, clt_native_tile_of(device));
+                                     h.taps * w.taps, clt_cpu_tile_of(device));
     return holds_tensors(device, node) && holds_image(device, &image, &h, &w) &&
-           clt_native_holds(device, (double)packed);
+           clt_cpu_holds(device, (double)packed);
 }
 
-void clt_native_conv2d(clt_lowering *l, const clt_tensor *node) {
+void clt_cpu_conv2d(clt_lowering *l, const clt_tensor *node) {
     const clt_conv2d_attributes *at = node->attributes;
     const clt_tensor *x = node->inputs[0], *weight = node->inputs[1];
     int64_t results = weight->shape.dims[0] / at->groups, channels = weight->shape.dims[1];
@@ -231,21 +231,21 @@ void clt_native_conv2d(clt_lowering *l, const clt_tensor *node) {
     launch_tiles(l, &image, packed, node, results, &h, &w);
 }
 
-bool clt_native_conv2d_grad_input_supports(const clt_tensor *node, const clt_device *device) {
+bool clt_cpu_conv2d_grad_input_supports(const clt_tensor *node, const clt_device *device) {
     const clt_conv2d_attributes *at = node->attributes;
     const clt_shape *weight = &node->inputs[0]->shape, *dy = &node->inputs[1]->shape;
     axis h[MOST_STRIDE], w[MOST_STRIDE];
-    if (!clt_native_fits(device) || at->stride_h > MOST_STRIDE || at->stride_w > MOST_STRIDE)
+    if (!clt_cpu_fits(device) || at->stride_h > MOST_STRIDE || at->stride_w > MOST_STRIDE)
         return false;
     grad_input_axes(at, &node->shape, h, w);
     packed_image image = image_of(dy->dims[0], at->groups, weight->dims[0] / at->groups, &h[0], &w[0]);
     int64_t packed = weight_elements(at->groups, weight->dims[1], image.channels,
-                                     weight->dims[2] * weight->dims[3], clt_native_tile_of(device));
+                                     weight->dims[2] * weight->dims[3], clt_cpu_tile_of(device));
     return holds_tensors(device, node) && holds_image(device, &image, &h[0], &w[0]) &&
-           clt_native_holds(device, (double)packed);
+           clt_cpu_holds(device, (double)packed);
 }
 
-void clt_native_conv2d_grad_input(clt_lowering *l, const clt_tensor *node) {
+void clt_cpu_conv2d_grad_input(clt_lowering *l, const clt_tensor *node) {
     const clt_conv2d_attributes *at = node->attributes;
     const clt_tensor *weight = node->inputs[0], *dy = node->inputs[1];
     int64_t channels = weight->shape.dims[0] / at->groups, results = weight->shape.dims[1];
@@ -278,46 +278,46 @@ typedef struct weight_sum {
 /* As many splits of the pixels as give a device enough to do; by the shapes alone, for the same
  * bits with any number of processors. */
 static void cut(weight_sum *s) {
-    enum { ENOUGH_ITEMS = 64, LEAST_RUNS = 4, RUN = 256 /* as in cl/native/conv2d.cl */ };
+    enum { ENOUGH_ITEMS = 64, LEAST_RUNS = 4, RUN = 256 /* as in cl/native/cpu/conv2d.cl */ };
     int64_t items = s->image.groups * s->panels * s->image.blocks;
-    int64_t splits = CLT_MIN(clt_native_divide_up(ENOUGH_ITEMS, items), s->pixels / (LEAST_RUNS * RUN));
+    int64_t splits = CLT_MIN(clt_cpu_divide_up(ENOUGH_ITEMS, items), s->pixels / (LEAST_RUNS * RUN));
     s->split_pixels =
-        clt_native_divide_up(clt_native_divide_up(s->pixels, CLT_MAX(splits, 1)), RUN) * RUN;
-    s->splits = clt_native_divide_up(s->pixels, s->split_pixels);
+        clt_cpu_divide_up(clt_cpu_divide_up(s->pixels, CLT_MAX(splits, 1)), RUN) * RUN;
+    s->splits = clt_cpu_divide_up(s->pixels, s->split_pixels);
 }
 
-static weight_sum weight_sum_of(const clt_tensor *node, clt_native_tile tile) {
+static weight_sum weight_sum_of(const clt_tensor *node, clt_cpu_tile tile) {
     const clt_conv2d_attributes *at = node->attributes;
     const clt_shape *weight = &node->shape, *dy = &node->inputs[1]->shape;
     weight_sum s = {.results = weight->dims[0] / at->groups,
                     .pixels = dy->dims[0] * dy->dims[2] * dy->dims[3]};
     forward_axes(at, dy, &s.h, &s.w);
     s.image = image_of(dy->dims[0], at->groups, weight->dims[1], &s.h, &s.w);
-    s.panels = clt_native_divide_up(s.results, tile.columns);
+    s.panels = clt_cpu_divide_up(s.results, tile.columns);
     cut(&s);
-    int64_t rows = clt_native_divide_up(s.h.taps * s.w.taps * s.image.width, tile.rows) * tile.rows;
+    int64_t rows = clt_cpu_divide_up(s.h.taps * s.w.taps * s.image.width, tile.rows) * tile.rows;
     s.partial = s.image.groups * s.panels * s.image.blocks * rows * tile.columns;
     return s;
 }
 
-static double panel_elements(const weight_sum *s, clt_native_tile tile) {
+static double panel_elements(const weight_sum *s, clt_cpu_tile tile) {
     return (double)s->image.groups * (double)s->panels * tile.columns * (double)s->pixels;
 }
 
-bool clt_native_conv2d_grad_weight_supports(const clt_tensor *node, const clt_device *device) {
-    if (!clt_native_fits(device)) return false;
-    clt_native_tile tile = clt_native_tile_of(device);
+bool clt_cpu_conv2d_grad_weight_supports(const clt_tensor *node, const clt_device *device) {
+    if (!clt_cpu_fits(device)) return false;
+    clt_cpu_tile tile = clt_cpu_tile_of(device);
     weight_sum s = weight_sum_of(node, tile);
     return holds_tensors(device, node) && holds_image(device, &s.image, &s.h, &s.w) &&
-           clt_native_holds(device, panel_elements(&s, tile)) &&
-           clt_native_holds(device, (double)s.splits * (double)s.partial);
+           clt_cpu_holds(device, panel_elements(&s, tile)) &&
+           clt_cpu_holds(device, (double)s.splits * (double)s.partial);
 }
 
 static int launch_places(clt_lowering *l, const weight_sum *s) {
-    enum { RUN = 256 }; /* as in native_conv2d_places */
+    enum { RUN = 256 }; /* as in cpu_conv2d_places */
     int64_t row = s->w.packed * s->image.width;
-    int places = clt_native_scratch(l, s->pixels);
-    clt_native_begin(l, source, "native_conv2d_places", clt_native_divide_up(s->pixels, RUN));
+    int places = clt_cpu_scratch(l, s->pixels);
+    clt_cpu_begin(l, source, "cpu_conv2d_places", clt_cpu_divide_up(s->pixels, RUN));
     clt_launch_scratch(l, places);
     clt_launch_ints(l, (int64_t[]){s->image.n, s->h.result, s->w.result}, 3, 4);
     clt_launch_ints(
@@ -326,8 +326,8 @@ static int launch_places(clt_lowering *l, const weight_sum *s) {
 }
 
 static int launch_panels(clt_lowering *l, const weight_sum *s, const clt_tensor *dy) {
-    int panels = clt_native_scratch(l, (int64_t)panel_elements(s, clt_native_tile_of(l->device)));
-    clt_native_begin(l, source, "native_conv2d_pack_panels", s->image.n * s->image.groups * s->panels);
+    int panels = clt_cpu_scratch(l, (int64_t)panel_elements(s, clt_cpu_tile_of(l->device)));
+    clt_cpu_begin(l, source, "cpu_conv2d_pack_panels", s->image.n * s->image.groups * s->panels);
     clt_launch_tensor(l, dy);
     clt_launch_scratch(l, panels);
     clt_launch_ints(l, (int64_t[]){s->image.n, s->image.groups, s->results, s->h.result * s->w.result},
@@ -337,7 +337,7 @@ static int launch_panels(clt_lowering *l, const weight_sum *s, const clt_tensor 
 
 static void launch_weight_tiles(clt_lowering *l, const weight_sum *s, int dy, int places, int partial) {
     int64_t row = s->w.packed * s->image.width, items = s->image.groups * s->panels * s->image.blocks;
-    clt_native_begin(l, source, "native_conv2d_grad_weight", s->splits * items);
+    clt_cpu_begin(l, source, "cpu_conv2d_grad_weight", s->splits * items);
     clt_launch_scratch(l, s->image.scratch);
     clt_launch_scratch(l, dy);
     clt_launch_scratch(l, places);
@@ -351,13 +351,13 @@ static void launch_weight_tiles(clt_lowering *l, const weight_sum *s, int dy, in
                     5, 8);
 }
 
-void clt_native_conv2d_grad_weight(clt_lowering *l, const clt_tensor *node) {
-    weight_sum s = weight_sum_of(node, clt_native_tile_of(l->device));
+void clt_cpu_conv2d_grad_weight(clt_lowering *l, const clt_tensor *node) {
+    weight_sum s = weight_sum_of(node, clt_cpu_tile_of(l->device));
     launch_pack(l, node->inputs[0], &s.image, &s.h, &s.w);
     int places = launch_places(l, &s), dy = launch_panels(l, &s, node->inputs[1]);
-    int partial = clt_native_scratch(l, s.splits * s.partial);
+    int partial = clt_cpu_scratch(l, s.splits * s.partial);
     launch_weight_tiles(l, &s, dy, places, partial);
-    clt_native_begin(l, source, "native_conv2d_sum_weight", s.image.groups * s.panels * s.image.blocks);
+    clt_cpu_begin(l, source, "cpu_conv2d_sum_weight", s.image.groups * s.panels * s.image.blocks);
     clt_launch_scratch(l, partial);
     clt_launch_tensor(l, node);
     clt_launch_ints(l,

@@ -1,0 +1,52 @@
+#include "backends/native/cpu/cpu.h"
+
+#include "runtime/device/kernel_source.h"
+
+static bool has_width(int width) {
+    return width == 4 || width == 8 || width == 16;
+}
+
+bool clt_cpu_fits(const clt_device *device) {
+    return clt_device_get_info(device)->type == CLT_DEVICE_CPU &&
+           has_width(clt_device_vector_width(device));
+}
+
+/* 16 registers hold 6 x 2 sums, 32 hold 12 x 2, each with room for two vectors and a broadcast. */
+clt_cpu_tile clt_cpu_tile_of(const clt_device *device) {
+    int width = clt_device_vector_width(device);
+    return (clt_cpu_tile){
+        .width = width,
+        .rows = width == 16 ? 12 : 6,
+        .columns = 2 * width,
+        .depth = 4096 / (2 * width),
+    };
+}
+
+void clt_cpu_begin(clt_lowering *l, const char *path, const char *kernel, int64_t count) {
+    clt_cpu_tile tile = clt_cpu_tile_of(l->device);
+    const char *shared = clt_kernel_source_find("native/cpu/tile.cl"), *own = clt_kernel_source_find(path);
+    clt_text text = {0};
+    if (!shared || !own) {
+        clt_lower_fail(l, clt_fail(CLT_E_NOT_FOUND, "no kernel source %s in the library", path));
+        return;
+    }
+    clt_text_add(&text, "#define CPU_WIDTH %d\n#define CPU_ROWS %d\n", tile.width, tile.rows);
+    clt_text_add(&text, "%s", shared);
+    clt_text_add(&text, "%s", own);
+    if (text.status < 0) clt_lower_fail(l, text.status);
+    else clt_launch_begin_text(l, path, text.data, false, kernel, count, 1);
+    clt_text_free(&text);
+}
+
+int clt_cpu_scratch(clt_lowering *l, int64_t count) {
+    return clt_lower_scratch(l, (size_t)count * sizeof(float));
+}
+
+bool clt_cpu_holds(const clt_device *device, double count) {
+    return count < INT32_MAX &&
+           count * sizeof(float) <= (double)clt_device_get_info(device)->max_buffer_bytes;
+}
+
+int64_t clt_cpu_divide_up(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}

@@ -1,0 +1,41 @@
+/*
+ * The native backend: contractions for CPU-class devices, whose work-items are threads with vector
+ * registers of their own. A work-item is a tile or a run of tiles, so groups have one.
+ */
+#ifndef CLT_BACKENDS_NATIVE_CPU_H
+#define CLT_BACKENDS_NATIVE_CPU_H
+
+#include "backends/backend.h"
+
+/* The register tile, and how many steps of a sum the kernels pack at a time; see cl/native/cpu/tile.cl. */
+typedef struct clt_cpu_tile {
+    int width, rows, columns, depth;
+} clt_cpu_tile;
+
+/* True if the device is one that these kernels are for. */
+bool clt_cpu_fits(const clt_device *device);
+clt_cpu_tile clt_cpu_tile_of(const clt_device *device);
+
+/* clt_launch_begin with the device's tile defined in front of the text. */
+void clt_cpu_begin(clt_lowering *l, const char *path, const char *kernel, int64_t count);
+
+/* Scratch for `count` floats. */
+int clt_cpu_scratch(clt_lowering *l, int64_t count);
+/* True if so many floats fit in a buffer of the device and in the kernels' 32-bit indices. */
+bool clt_cpu_holds(const clt_device *device, double count);
+
+int64_t clt_cpu_divide_up(int64_t a, int64_t b);
+
+typedef bool clt_supports_function(const clt_tensor *node, const clt_device *device);
+typedef void clt_cpu_lower_function(clt_lowering *l, const clt_tensor *node);
+
+clt_supports_function clt_cpu_matmul_supports;
+clt_supports_function clt_cpu_conv2d_supports;
+clt_supports_function clt_cpu_conv2d_grad_input_supports;
+clt_supports_function clt_cpu_conv2d_grad_weight_supports;
+clt_cpu_lower_function clt_cpu_matmul;
+clt_cpu_lower_function clt_cpu_conv2d;
+clt_cpu_lower_function clt_cpu_conv2d_grad_input;
+clt_cpu_lower_function clt_cpu_conv2d_grad_weight;
+
+#endif
