@@ -9,6 +9,7 @@ static void tensor_free(clt_tensor *tensor) {
     if (!tensor) return;
     if (tensor->attributes && tensor->op->attributes_free) tensor->op->attributes_free(tensor->attributes);
     clt_free(tensor->attributes);
+    clt_free(tensor->epilogue);
     clt_free(tensor->inputs);
     clt_free(tensor->name);
     clt_free(tensor);

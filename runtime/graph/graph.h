@@ -14,6 +14,7 @@
 #include "runtime/base/base.h"
 
 typedef struct clt_op clt_op;
+struct clt_form;
 
 /* A parameter or buffer: it outlives steps, has values on a device, and is shared
  * by a graph and its clones. Owned by the graph that made it. */
@@ -59,7 +60,12 @@ struct clt_tensor {
     clt_tensor *storage;
     int64_t storage_offset;
 
+    /* What whoever compiles a plan decides. */
     clt_layout layout;
+    int part;                     /* 0, or 1 for what runs once an update */
+    bool kept;                    /* is read after the run: stays as it is */
+    struct clt_fused *epilogue;   /* what is done to each element before it is stored; NULL: nothing. Owned.
+                                   * Its operands are the node's last inputs. */
 };
 
 struct clt_graph {
@@ -98,6 +104,10 @@ struct clt_op {
     clt_status (*attributes_copy)(void *attributes);
 
     const char *(*label)(const clt_tensor *node); /* a closer name for messages; may be NULL */
+
+    /* Tells how one element of the result is computed from single elements of the operands, so that code
+     * can be generated and fused; false if it cannot be said so. NULL: never. See clt_form in ops/ops.h. */
+    bool (*form)(const clt_tensor *node, bool training, struct clt_form *form);
 
     bool is_view;    /* the output shares the memory of input 0 */
     unsigned writes; /* bit i: input i is updated in place */

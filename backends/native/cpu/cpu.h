@@ -29,10 +29,12 @@ int64_t clt_cpu_divide_up(int64_t a, int64_t b);
 typedef bool clt_supports_function(const clt_tensor *node, const clt_device *device);
 typedef void clt_cpu_lower_function(clt_lowering *l, const clt_tensor *node);
 
+clt_supports_function clt_cpu_pointwise_supports;
 clt_supports_function clt_cpu_matmul_supports;
 clt_supports_function clt_cpu_conv2d_supports;
 clt_supports_function clt_cpu_conv2d_grad_input_supports;
 clt_supports_function clt_cpu_conv2d_grad_weight_supports;
+clt_cpu_lower_function clt_cpu_pointwise;
 clt_cpu_lower_function clt_cpu_matmul;
 clt_cpu_lower_function clt_cpu_conv2d;
 clt_cpu_lower_function clt_cpu_conv2d_grad_input;
