@@ -14,7 +14,7 @@
     }
 
 const clt_backend_row clt_native_rows[] = {
-    FORM_ROW(pointwise), FORM_ROW(fused), FORM_ROW(expand), FORM_ROW(batch_norm), FORM_ROW(batch_norm_grad_input),
+    FORM_ROW(pointwise), FORM_ROW(fused), FORM_ROW(expand), FORM_ROW(relayout), FORM_ROW(batch_norm), FORM_ROW(batch_norm_grad_input),
     FORM_ROW(layer_norm),
     ROW(matmul), ROW(conv2d), ROW(conv2d_grad_input), ROW(conv2d_grad_weight), {0},
 };

@@ -12,6 +12,7 @@
 const clt_backend_row clt_reference_rows[] = {
     FORM_ROW(pointwise),
     FORM_ROW(fused),
+    FORM_ROW(relayout),
     ROW(matmul, matmul),
     ROW(conv2d, conv2d),
     ROW(conv2d_grad_input, conv2d_grad_input),

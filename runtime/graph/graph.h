@@ -119,6 +119,11 @@ struct clt_op {
 clt_tensor *clt_node(clt_graph *graph, const clt_op *op, const void *attributes,
                      clt_tensor *const *inputs, int n_inputs);
 
+/* Makes a node another one in its place: what it computes changes, its shape and users do not. `attributes` and
+ * `inputs` are copied. On error it is as it was. */
+clt_status clt_node_become(clt_tensor *node, const clt_op *op, const void *attributes, clt_tensor *const *inputs,
+                           int n_inputs);
+
 /* Keeps clt_error_detail() and `status` as the graph's first error; gives the invalid tensor. */
 clt_tensor *clt_graph_fail(clt_graph *graph, clt_status status);
 
@@ -149,6 +154,12 @@ clt_status clt_graph_clone(const clt_graph *graph, clt_tensor *const *targets, i
 
 /* marks[i] = true for each node that one of the targets depends on (marks is n_nodes long, cleared by the caller). */
 void clt_graph_mark(const clt_graph *graph, clt_tensor *const *targets, int n_targets, bool *marks);
+/* The same of all nodes that are `kept`. */
+void clt_graph_mark_kept(const clt_graph *graph, bool *marks);
+
+/* Sorts the nodes by `keys` (by node), those with equal keys in the order of their making, and numbers
+ * them anew. The order must remain one of execution. */
+clt_status clt_graph_sort(clt_graph *graph, const int64_t *keys);
 
 /* ---- shapes (shape.c) ---- */
 

@@ -69,6 +69,11 @@ extern const clt_op clt_op_fused;
 /* The node as one stage; false if it has no form. */
 bool clt_fused_of(const clt_tensor *node, bool training, clt_fused *fused);
 
+/* ---- relayout.c ---- */
+
+extern const clt_op clt_op_relayout;
+clt_tensor *clt_relayout(clt_tensor *x, clt_layout layout);
+
 /* ---- pointwise.c: y = f(operands), with broadcasting ---- */
 
 /* `expression` is OpenCL C over the letters of `operands`, one an input in order, and s0, s1. */
