@@ -30,11 +30,22 @@ typedef bool clt_supports_function(const clt_tensor *node, const clt_device *dev
 typedef void clt_cpu_lower_function(clt_lowering *l, const clt_tensor *node);
 
 clt_supports_function clt_cpu_pointwise_supports;
+clt_supports_function clt_cpu_batch_norm_stats_supports;
+clt_supports_function clt_cpu_batch_norm_grad_stats_supports;
+clt_supports_function clt_cpu_reduce_supports;
+clt_supports_function clt_cpu_pool2d_supports;
 clt_supports_function clt_cpu_matmul_supports;
 clt_supports_function clt_cpu_conv2d_supports;
 clt_supports_function clt_cpu_conv2d_grad_input_supports;
 clt_supports_function clt_cpu_conv2d_grad_weight_supports;
 clt_cpu_lower_function clt_cpu_pointwise;
+clt_cpu_lower_function clt_cpu_batch_norm_stats;
+clt_cpu_lower_function clt_cpu_batch_norm_grad_stats;
+clt_cpu_lower_function clt_cpu_reduce;
+clt_cpu_lower_function clt_cpu_max_pool2d;
+clt_cpu_lower_function clt_cpu_max_pool2d_grad;
+clt_cpu_lower_function clt_cpu_avg_pool2d;
+clt_cpu_lower_function clt_cpu_avg_pool2d_grad;
 clt_cpu_lower_function clt_cpu_matmul;
 clt_cpu_lower_function clt_cpu_conv2d;
 clt_cpu_lower_function clt_cpu_conv2d_grad_input;
