@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "backends/backend.h"
+#include "backends/codegen.h"
 #include "runtime/exec/memory_plan.h"
 #include "runtime/exec/passes/passes.h"
 
@@ -53,6 +53,10 @@ struct clt_plan {
 
 /* ---- storage: which tensors share memory ---- */
 
+static size_t tensor_bytes(const clt_tensor *tensor) {
+    return (size_t)clt_tensor_elements(tensor) * clt_dtype_bytes(tensor->dtype);
+}
+
 /* The tensor whose memory `t` really is, and t's place in it in elements. */
 static clt_tensor *storage_root(clt_tensor *t, int64_t *offset) {
     *offset = 0;
@@ -76,7 +80,8 @@ static void place_parts(clt_tensor *pack) {
     }
 }
 
-static void assign_storage(clt_plan *plan) {
+/* Views and packed gradients lie in others' memory. */
+static void place_views(clt_plan *plan) {
     clt_graph *graph = plan->graph;
     for (size_t i = 0; i < graph->n_nodes; i++) {
         clt_tensor *node = graph->nodes[i];
@@ -85,14 +90,73 @@ static void assign_storage(clt_plan *plan) {
     }
     for (size_t i = 0; i < graph->n_nodes; i++)
         if (plan->marks[i] && graph->nodes[i]->op == &clt_op_pack) place_parts(graph->nodes[i]);
-    for (size_t i = 0; i < graph->n_nodes; i++) {
-        clt_tensor *node = graph->nodes[i];
+}
+
+/* Each node's storage becomes the tensor whose memory it really is. */
+static void resolve_storage(clt_plan *plan) {
+    for (size_t i = 0; i < plan->graph->n_nodes; i++) {
+        clt_tensor *node = plan->graph->nodes[i];
         int64_t offset;
         clt_tensor *root = storage_root(node, &offset);
         if (root == node) continue;
         node->storage = root;
         node->storage_offset = offset;
     }
+}
+
+static const clt_tensor *root_of(const clt_tensor *node) {
+    return node->storage ? node->storage : node;
+}
+
+/* by root: the last node that uses its memory */
+static void find_last_uses(const clt_plan *plan, int *last) {
+    int n = (int)plan->graph->n_nodes;
+    for (int i = 0; i < n; i++) {
+        const clt_tensor *node = plan->graph->nodes[i];
+        if (!plan->marks[i]) continue;
+        for (int k = -1; k < node->n_inputs; k++) {
+            int *at = &last[root_of(k < 0 ? node : node->inputs[k])->index];
+            *at = CLT_MAX(*at, k < 0 && node->kept ? n : i);
+        }
+    }
+}
+
+/* Whether the node may write where input k lies: it reads each element before it writes that one, and nobody needs
+ * the input any more. */
+static bool may_overwrite(const clt_plan *plan, const clt_tensor *node, const clt_code *code, int k, const int *last) {
+    const clt_tensor *root = root_of(node->inputs[k]);
+    if (root->kind != CLT_NODE_OP || root->storage || root->part != node->part || last[root->index] != node->index ||
+        tensor_bytes(root) != tensor_bytes(node))
+        return false;
+    for (int r = 0; r < code->n_reads; r++)
+        if (root_of(node->inputs[code->reads[r].input]) == root && !clt_code_is_same(code, r)) return false;
+    return plan->marks[root->index];
+}
+
+static void place_in_place(clt_plan *plan, bool training, int *last) {
+    for (size_t i = 0; i < plan->graph->n_nodes; i++) {
+        clt_tensor *node = plan->graph->nodes[i];
+        clt_code code;
+        if (!plan->marks[i] || node->kind != CLT_NODE_OP || node->storage || node->epilogue) continue;
+        if (!clt_code_of(node, training, &code)) continue;
+        for (int k = 0; k < node->n_inputs && !node->storage; k++) {
+            if (!may_overwrite(plan, node, &code, k, last)) continue;
+            node->storage = (clt_tensor *)(uintptr_t)root_of(node->inputs[k]);
+            last[node->storage->index] = CLT_MAX(last[i], (int)i);
+        }
+    }
+}
+
+static clt_status assign_storage(clt_plan *plan, bool training) {
+    int *last = clt_calloc(plan->graph->n_nodes, sizeof *last);
+    if (!last) return clt_fail_memory(plan->graph->n_nodes * sizeof *last);
+    place_views(plan);
+    resolve_storage(plan);
+    find_last_uses(plan, last);
+    place_in_place(plan, training, last);
+    resolve_storage(plan);
+    clt_free(last);
+    return CLT_OK;
 }
 
 /* ---- lowering ---- */
@@ -122,8 +186,8 @@ static bool has_own_block(const clt_tensor *node) {
 }
 
 /* One block a tensor with memory of its own, then one a scratch. block_of[node] is its index or -1. */
-static clt_status make_blocks(const clt_plan *plan, const clt_lowering *l,
-                              clt_block **blocks, size_t *n_blocks, int *block_of) {
+static clt_status make_blocks(const clt_plan *plan, const clt_lowering *l, clt_block **blocks, size_t *n_blocks,
+                              int *block_of) {
     const clt_graph *graph = plan->graph;
     clt_block *b = clt_calloc(graph->n_nodes + l->n_scratch, sizeof *b);
     if (!b) return clt_fail_memory((graph->n_nodes + l->n_scratch) * sizeof *b);
@@ -134,15 +198,13 @@ static clt_status make_blocks(const clt_plan *plan, const clt_lowering *l,
         if (!plan->marks[i]) continue;
         if (has_own_block(node)) {
             block_of[i] = (int)n;
-            b[n++] = (clt_block){.bytes = (size_t)clt_tensor_elements(node) * clt_dtype_bytes(node->dtype),
-                                 .first = (int)i,
-                                 .last = (int)i};
+            b[n++] = (clt_block){.bytes = tensor_bytes(node), .first = (int)i, .last = (int)i};
         }
-        const clt_tensor *root = node->storage ? node->storage : node;
+        const clt_tensor *root = root_of(node);
         if (node->kept && block_of[root->index] >= 0) b[block_of[root->index]].last = (int)graph->n_nodes;
         for (int k = 0; k < node->n_inputs; k++) {
-            const clt_tensor *used = node->inputs[k]->storage ? node->inputs[k]->storage : node->inputs[k];
-            if (block_of[used->index] >= 0) b[block_of[used->index]].last = CLT_MAX(b[block_of[used->index]].last, (int)i);
+            int used = block_of[root_of(node->inputs[k])->index];
+            if (used >= 0) b[used].last = CLT_MAX(b[used].last, (int)i);
         }
     }
     for (size_t s = 0; s < l->n_scratch; s++) {
@@ -208,10 +270,6 @@ fail:
     clt_free(blocks);
     clt_free(slab_bytes);
     return status;
-}
-
-static size_t tensor_bytes(const clt_tensor *tensor) {
-    return (size_t)clt_tensor_elements(tensor) * clt_dtype_bytes(tensor->dtype);
 }
 
 static clt_status bind_input(clt_plan *plan, const clt_tensor *node, clt_memory **memory) {
@@ -338,7 +396,7 @@ static clt_status compile(clt_plan *plan, const clt_plan_options *options, clt_l
     plan->memory = clt_calloc(n, sizeof *plan->memory);
     if (!plan->marks || !plan->memory) return clt_fail_memory(n * sizeof *plan->memory);
     clt_graph_mark_kept(plan->graph, plan->marks);
-    assign_storage(plan);
+    CLT_TRY(assign_storage(plan, options->training));
     CLT_TRY(lower(plan, options, l));
     CLT_TRY(place_activations(plan, l));
     CLT_TRY(bind_others(plan));
