@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/native/cpu/cpu.h"
+#include "backends/native/cpu/winograd.h"
 #include "runtime/base/random.h"
 #include "runtime/exec/plan.h"
 
@@ -309,6 +309,59 @@ static void direct_at_random(void **state) {
     }
 }
 
+/* ---- Winograd ---- */
+
+static const double WINOGRAD = 1e-10;
+
+static void check_winograd(const window *v) {
+    assert_true(result_h(v) > 0 && result_w(v) > 0);
+    clt_winograd_always = true;
+    for (int d = FORWARD; d <= GRAD_INPUT; d++) check(v, (direction)d, LAST, "winograd", WINOGRAD);
+    clt_winograd_always = false;
+}
+
+static void winograd_sizes(void **state) {
+    (void)state;
+    static const window windows[] = {
+        {1, 1, 1, 1, 1, 3, 3, 1, 1, 1, 1, 1, 1, 1},       /* one of everything */
+        {2, 16, 8, 8, 32, 3, 3, 1, 1, 1, 1, 1, 1, 1},     /* whole vectors and tiles */
+        {3, 17, 9, 7, 33, 3, 3, 1, 1, 1, 1, 1, 1, 1},     /* one more of each */
+        {2, 15, 7, 11, 31, 3, 3, 1, 1, 1, 1, 1, 1, 1},    /* one less */
+        {1, 3, 2, 3, 17, 3, 3, 1, 1, 1, 1, 1, 1, 1},      /* less than a tile */
+        {2, 33, 6, 5, 3, 3, 3, 1, 1, 0, 0, 1, 1, 1},      /* no padding */
+        {2, 5, 3, 3, 40, 3, 3, 1, 1, 0, 2, 1, 1, 1},      /* padding of both kinds */
+        {1, 20, 1, 1, 70, 3, 3, 1, 1, 2, 2, 1, 1, 1},     /* more border than image */
+        {9, 8, 23, 29, 36, 3, 3, 1, 1, 1, 1, 1, 1, 1},    /* several runs and chunks */
+        {3, 100, 20, 21, 129, 3, 3, 1, 1, 1, 1, 1, 1, 1}, /* the same with many channels */
+    };
+    for (size_t i = 0; i < CLT_COUNT_OF(windows); i++) check_winograd(&windows[i]);
+}
+
+static void winograd_at_random(void **state) {
+    (void)state;
+    clt_random random;
+    clt_random_init(&random, 4, 0);
+    for (int done = 0; done < 40;) {
+        window v = {.n = between(&random, 1, 5),
+                    .c = between(&random, 1, 70),
+                    .h = between(&random, 1, 18),
+                    .w = between(&random, 1, 18),
+                    .o = between(&random, 1, 70),
+                    .kh = 3,
+                    .kw = 3,
+                    .sh = 1,
+                    .sw = 1,
+                    .ph = (int)between(&random, 0, 2),
+                    .pw = (int)between(&random, 0, 2),
+                    .dh = 1,
+                    .dw = 1,
+                    .groups = 1};
+        if (result_h(&v) < 1 || result_w(&v) < 1) continue;
+        check_winograd(&v);
+        done++;
+    }
+}
+
 /* ---- what is served ---- */
 
 static const char *backend_of(const window *v, direction d, layouts layout) {
@@ -346,8 +399,8 @@ static void other_devices_are_left_alone(void **state) {
 int main(void) {
     const struct CMUnitTest others[] = {cmocka_unit_test(other_devices_are_left_alone)};
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(direct_sizes),
-        cmocka_unit_test(direct_at_random),
+        cmocka_unit_test(direct_sizes),       cmocka_unit_test(direct_at_random),
+        cmocka_unit_test(winograd_sizes),     cmocka_unit_test(winograd_at_random),
         cmocka_unit_test(what_is_not_served),
     };
     if (open_device() < 0) return 1;
