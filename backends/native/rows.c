@@ -26,5 +26,6 @@ const clt_backend_row clt_native_rows[] = {
     LAYOUT_ROW(conv2d_grad_weight, last, "native", .tunables = NULL),
     LAYOUT_ROW(conv2d, winograd, "winograd", .tunables = winograd_tunables),
     LAYOUT_ROW(conv2d_grad_input, winograd, "winograd", .tunables = winograd_tunables),
+    LAYOUT_ROW(conv2d_grad_weight, winograd, "winograd", .tunables = winograd_tunables),
     {0},
 };

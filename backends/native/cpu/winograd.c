@@ -130,7 +130,7 @@ static bool wins(const pass *p, const clt_winograd_tiles *t, clt_cpu_tile tile) 
 
 static bool serves(const pass *p, const clt_device *device) {
     clt_cpu_tile tile = clt_cpu_tile_of(device);
-    clt_winograd_tiles t = tiles_of(p, tile, 1 << 14);
+    clt_winograd_tiles t = tiles_of(p, tile, CLT_WINOGRAD_MOST_KIB);
     double columns = (double)v_columns(p, tile) + (double)m_columns(p, tile);
     return clt_cpu_holds(device, CLT_WINOGRAD_POINTS * ((double)t.chunk * columns + tile.width)) &&
            clt_cpu_holds(device, (double)weight_elements(p, tile)) &&

@@ -6,7 +6,7 @@
 
 #include "backends/native/cpu/conv2d.h"
 
-enum { CLT_WINOGRAD_POINTS = 36 };
+enum { CLT_WINOGRAD_POINTS = 36, CLT_WINOGRAD_MOST_KIB = 16384 /* of a chunk: of the tunable */ };
 
 /* A set of matrices, one a point, whose rows are tiles and whose columns are channels of an image. */
 typedef struct clt_winograd_matrices {
