@@ -383,6 +383,40 @@ static void what_is_not_served(void **state) {
     clt_graph_destroy(g.graph);
 }
 
+/* Many channels and tiles, and none of what the algorithm is not for. */
+static void where_winograd_serves(void **state) {
+    (void)state;
+    const window served = {8, 64, 32, 32, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1};
+    for (int d = FORWARD; d <= GRAD_WEIGHT; d++) {
+        window v = served;
+        assert_string_equal(backend_of(&v, (direction)d, LAST), "winograd");
+        v.n = 1, v.h = v.w = 4; /* one tile does not pay for the weights */
+        assert_string_equal(backend_of(&v, (direction)d, LAST), "native");
+        v = served, *(d == GRAD_INPUT ? &v.o : &v.c) = 3; /* nor few channels for the transforms */
+        assert_string_equal(backend_of(&v, (direction)d, LAST), "native");
+        v = served, v.sh = 2;
+        assert_string_equal(backend_of(&v, (direction)d, LAST), "native");
+        v = served, v.dw = 2;
+        assert_string_equal(backend_of(&v, (direction)d, LAST), "native");
+        v = served, v.kw = 2;
+        assert_string_equal(backend_of(&v, (direction)d, LAST), "native");
+        v = served, v.ph = 3;
+        assert_string_equal(backend_of(&v, (direction)d, LAST), "native");
+        v = served, v.groups = 2;
+        assert_string_equal(backend_of(&v, (direction)d, LAST), "native");
+        assert_string_equal(backend_of(&served, (direction)d, ALL_CONTIGUOUS), "native");
+    }
+}
+
+/* Sums over 512 channels are as close as the direct ones to what is asked. */
+static void winograd_with_many_channels(void **state) {
+    (void)state;
+    static const window v = {4, 512, 7, 7, 96, 3, 3, 1, 1, 1, 1, 1, 1, 1},
+                        t = {4, 96, 7, 7, 512, 3, 3, 1, 1, 1, 1, 1, 1, 1};
+    check_winograd(&v);
+    check_winograd(&t);
+}
+
 static int open_device(void) {
     if (clt_device_open(&device, NULL) == CLT_OK) return 0;
     print_error("no device: %s\n", clt_error_detail());
@@ -399,9 +433,13 @@ static void other_devices_are_left_alone(void **state) {
 int main(void) {
     const struct CMUnitTest others[] = {cmocka_unit_test(other_devices_are_left_alone)};
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(direct_sizes),       cmocka_unit_test(direct_at_random),
-        cmocka_unit_test(winograd_sizes),     cmocka_unit_test(winograd_at_random),
+        cmocka_unit_test(direct_sizes),
+        cmocka_unit_test(direct_at_random),
+        cmocka_unit_test(winograd_sizes),
+        cmocka_unit_test(winograd_at_random),
+        cmocka_unit_test(winograd_with_many_channels),
         cmocka_unit_test(what_is_not_served),
+        cmocka_unit_test(where_winograd_serves),
     };
     if (open_device() < 0) return 1;
     int failed = clt_cpu_fits(device) ? cmocka_run_group_tests_name("conv2d", tests, NULL, NULL)

@@ -67,6 +67,26 @@ bool clt_winograd_applies(const clt_tensor *node, const clt_device *device, cons
            clt_cpu_holds_tensors(device, node);
 }
 
+/* What the steps take, in multiply-adds of the register tile that would take as long; measured. */
+enum {
+    OF_PATCH = 900,  /* a channel of a patch, or of a tile's gradient */
+    OF_TILE = 600,   /* a channel of a tile made from its points */
+    OF_WEIGHT = 750, /* a filter, to or from its points */
+    OF_LAUNCH = 250000
+};
+
+bool clt_winograd_wins(const clt_shape *y, const clt_winograd_tiles *t, int64_t channels,
+                       int64_t results) {
+    double pixels = (double)y->dims[0] * (double)y->dims[2] * (double)y->dims[3], tiles = (double)t->all;
+    double pairs = (double)channels * (double)results,
+           launches = 3 * (double)clt_cpu_divide_up(t->all, t->chunk);
+    double direct = 9 * pixels * pairs;
+    double winograd =
+        tiles * (CLT_WINOGRAD_POINTS * pairs + OF_PATCH * (double)channels + OF_TILE * (double)results) +
+        OF_WEIGHT * pairs + OF_LAUNCH * launches;
+    return winograd < 0.85 * direct;
+}
+
 /* A convolution of x into y; for the gradient of the input these are dy and dx. */
 typedef struct pass {
     const clt_tensor *x, *weight, *y;
@@ -121,20 +141,13 @@ static clt_winograd_tiles tiles_of(const pass *p, clt_cpu_tile tile, int kib) {
     return clt_winograd_tiles_of(&p->y->shape, v_columns(p, tile) + m_columns(p, tile), kib);
 }
 
-static bool wins(const pass *p, const clt_winograd_tiles *t, clt_cpu_tile tile) {
-    (void)p;
-    (void)t;
-    (void)tile;
-    return true;
-}
-
 static bool serves(const pass *p, const clt_device *device) {
     clt_cpu_tile tile = clt_cpu_tile_of(device);
     clt_winograd_tiles t = tiles_of(p, tile, CLT_WINOGRAD_MOST_KIB);
     double columns = (double)v_columns(p, tile) + (double)m_columns(p, tile);
     return clt_cpu_holds(device, CLT_WINOGRAD_POINTS * ((double)t.chunk * columns + tile.width)) &&
            clt_cpu_holds(device, (double)weight_elements(p, tile)) &&
-           (clt_winograd_always || wins(p, &t, tile));
+           (clt_winograd_always || clt_winograd_wins(&p->y->shape, &t, p->channels, m_columns(p, tile)));
 }
 
 bool clt_cpu_conv2d_winograd_supports(const clt_tensor *node, const clt_device *device) {

@@ -28,18 +28,15 @@ static int64_t sum_elements(const sums *s, clt_cpu_tile tile) {
     return s->panels * s->blocks * CLT_WINOGRAD_POINTS * BLOCK * tile.columns;
 }
 
-static bool wins(const sums *s) {
-    (void)s;
-    return true;
-}
-
 bool clt_cpu_conv2d_grad_weight_winograd_supports(const clt_tensor *node, const clt_device *device) {
     if (!clt_winograd_applies(node, device, node->inputs[0], node, node->inputs[1])) return false;
     clt_cpu_tile tile = clt_cpu_tile_of(device);
     sums s = sums_of(node, tile, CLT_WINOGRAD_MOST_KIB);
     double columns = (double)s.v_columns + (double)s.w_columns;
     return clt_cpu_holds(device, CLT_WINOGRAD_POINTS * ((double)s.tiles.chunk * columns + tile.width)) &&
-           clt_cpu_holds(device, (double)sum_elements(&s, tile)) && (clt_winograd_always || wins(&s));
+           clt_cpu_holds(device, (double)sum_elements(&s, tile)) &&
+           (clt_winograd_always ||
+            clt_winograd_wins(&node->inputs[1]->shape, &s.tiles, s.channels, s.w_columns));
 }
 
 static void launch_gradient(clt_lowering *l, const clt_tensor *dy, const clt_winograd_matrices *w,
