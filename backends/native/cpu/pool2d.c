@@ -3,11 +3,20 @@
 
 enum { CHANNELS = 64 }; /* CPU_POOL_CHANNELS of cl/native/cpu/pool2d.cl */
 
-bool clt_cpu_pool2d_supports(const clt_tensor *node, const clt_device *device) {
+static bool supports(const clt_tensor *node, const clt_device *device) {
     bool all = clt_tensor_channels_last(node);
     for (int i = 0; i < node->n_inputs; i++) all &= clt_tensor_channels_last(node->inputs[i]);
     return clt_cpu_fits(device) && all;
 }
+
+#define SUPPORTS(name)                                                                  \
+    bool clt_cpu_##name##_supports(const clt_tensor *node, const clt_device *device) {  \
+        return supports(node, device);                                                  \
+    }
+SUPPORTS(max_pool2d)
+SUPPORTS(max_pool2d_grad)
+SUPPORTS(avg_pool2d)
+SUPPORTS(avg_pool2d_grad)
 
 /* All kernels begin with their tensors, then have the geometry. x and y are of the forward pass. */
 static void launch(clt_lowering *l, const char *kernel, int64_t items, const clt_tensor *node, const clt_shape *x,
