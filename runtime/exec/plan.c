@@ -45,7 +45,7 @@ struct clt_plan {
     plan_input *inputs;
     size_t n_inputs;
     bound_launch *launches;
-    size_t n_launches, boundary;
+    size_t n_launches, n_once, boundary; /* those run when it is made, and the second part's first */
     clt_kernel *set_kernel;
     int runs;
     clt_plan_facts facts;
@@ -168,11 +168,12 @@ static clt_status lower(clt_plan *plan, const clt_plan_options *options, clt_low
     for (size_t i = 0; i < plan->graph->n_nodes; i++) {
         const clt_tensor *node = plan->graph->nodes[i];
         if (!plan->marks[i] || node->kind != CLT_NODE_OP) continue;
-        if (node->part == 1 && !second) {
+        if (node->part == CLT_PART_SECOND && !second) {
             plan->boundary = l->n_launches;
             second = true;
         }
         CLT_TRY(clt_backend_lower(l, node));
+        if (node->part == CLT_PART_ONCE) plan->n_once = l->n_launches;
     }
     if (!second) plan->boundary = l->n_launches;
     plan->n_launches = l->n_launches;
@@ -201,7 +202,9 @@ static clt_status make_blocks(const clt_plan *plan, const clt_lowering *l, clt_b
             b[n++] = (clt_block){.bytes = tensor_bytes(node), .first = (int)i, .last = (int)i};
         }
         const clt_tensor *root = root_of(node);
-        if (node->kept && block_of[root->index] >= 0) b[block_of[root->index]].last = (int)graph->n_nodes;
+        if (node->part == CLT_PART_ONCE && block_of[i] >= 0) b[block_of[i]].first = 0;
+        if ((node->kept || node->part == CLT_PART_ONCE) && block_of[root->index] >= 0)
+            b[block_of[root->index]].last = (int)graph->n_nodes;
         for (int k = 0; k < node->n_inputs; k++) {
             int used = block_of[root_of(node->inputs[k])->index];
             if (used >= 0) b[used].last = CLT_MAX(b[used].last, (int)i);
@@ -379,12 +382,20 @@ static clt_status build_kernels(clt_plan *plan, clt_lowering *l) {
 
 /* ---- compiling ---- */
 
+static clt_status enqueue(clt_plan *plan, size_t begin, size_t end) {
+    for (size_t i = begin; i < end; i++) {
+        const bound_launch *launch = &plan->launches[i];
+        CLT_TRY(clt_kernel_enqueue(launch->kernel, launch->dims, launch->global, launch->local));
+    }
+    return CLT_OK;
+}
+
 /* The copy that the passes may change. */
 static clt_status copy_graph(clt_plan *plan, const clt_plan_options *options) {
     CLT_TRY(clt_graph_clone(options->graph, options->targets, options->n_targets, 0, &plan->graph, &plan->copies));
     for (int i = 0; i < options->n_targets; i++) plan->copies[options->targets[i]->index]->kept = true;
     for (size_t i = 0; options->boundary && i < options->graph->n_nodes; i++)
-        if (plan->copies[i] && (int)i >= options->boundary->index) plan->copies[i]->part = 1;
+        if (plan->copies[i] && (int)i >= options->boundary->index) plan->copies[i]->part = CLT_PART_SECOND;
     return CLT_OK;
 }
 
@@ -401,8 +412,9 @@ static clt_status compile(clt_plan *plan, const clt_plan_options *options, clt_l
     CLT_TRY(place_activations(plan, l));
     CLT_TRY(bind_others(plan));
     CLT_TRY(build_kernels(plan, l));
-    plan->facts.launches = plan->n_launches;
-    clt_log_message(CLT_LOG_DEBUG, "plan: %zu launches, %.3f MB of activations in the place of %.3f", plan->n_launches,
+    CLT_TRY(enqueue(plan, 0, plan->n_once));
+    plan->facts.launches = plan->n_launches - plan->n_once;
+    clt_log_message(CLT_LOG_DEBUG, "plan: %zu launches, %.3f MB of activations in the place of %.3f", plan->facts.launches,
                     1e-6 * (double)plan->facts.planned_bytes, 1e-6 * (double)plan->facts.sum_bytes);
     return CLT_OK;
 }
@@ -494,12 +506,8 @@ clt_status clt_plan_set(clt_plan *plan, const clt_tensor *given, const void *dat
 }
 
 clt_status clt_plan_run(clt_plan *plan, clt_plan_part part) {
-    size_t begin = part & CLT_PLAN_FIRST ? 0 : plan->boundary;
-    size_t end = part & CLT_PLAN_SECOND ? plan->n_launches : plan->boundary;
-    for (size_t i = begin; i < end; i++) {
-        const bound_launch *launch = &plan->launches[i];
-        CLT_TRY(clt_kernel_enqueue(launch->kernel, launch->dims, launch->global, launch->local));
-    }
+    CLT_TRY(enqueue(plan, part & CLT_PLAN_FIRST ? plan->n_once : plan->boundary,
+                    part & CLT_PLAN_SECOND ? plan->n_launches : plan->boundary));
     for (size_t i = 0; i < plan->n_inputs; i++) CLT_TRY(clt_staging_used(plan->inputs[i].staging));
     /* By the third run the first is done, for inputs have two slots: its kernels are compiled whole. */
     if (++plan->runs == 3) clt_device_save_programs(plan->device);

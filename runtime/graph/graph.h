@@ -41,6 +41,13 @@ typedef enum clt_layout {
     CLT_LAYOUT_CHANNELS_LAST /* of rank 4 only: N, H, W, C in memory */
 } clt_layout;
 
+/* When a node is computed. */
+typedef enum clt_part {
+    CLT_PART_ONCE = -1, /* when the plan is made */
+    CLT_PART_FIRST = 0, /* in each run; all there is without gradient accumulation */
+    CLT_PART_SECOND = 1 /* in runs that end with an update */
+} clt_part;
+
 struct clt_tensor {
     clt_graph *graph;
     int index; /* place in clt_graph.nodes */
@@ -62,7 +69,7 @@ struct clt_tensor {
 
     /* What whoever compiles a plan decides. */
     clt_layout layout;
-    int part;                     /* 0, or 1 for what runs once an update */
+    int part;                     /* of the plan: a clt_part */
     bool kept;                    /* is read after the run: stays as it is */
     struct clt_fused *epilogue;   /* what is done to each element before it is stored; NULL: nothing. Owned.
                                    * Its operands are the node's last inputs. */

@@ -214,6 +214,32 @@ static void the_same_is_computed_once(void **state) {
     clt_graph_destroy(g);
 }
 
+/* ---- constants ---- */
+
+static void constants_are_computed_once(void **state) {
+    (void)state;
+    clt_graph *g = new_graph();
+    clt_tensor *a = clt_input(g, "a", CLT_F32, CLT_SHAPE(4, 3));
+    clt_tensor *c = clt_softmax(clt_expand(clt_mul_scalar(clt_fill(g, CLT_SHAPE(1), 2), 3), CLT_SHAPE(4, 3)), 1);
+    clt_tensor *targets[2] = {clt_softmax(clt_mul(a, c), 1), c};
+    outcome o = check(g, targets, 2, 1e-6);
+    assert_int_equal(o.facts.launches, 2); /* the product and its softmax */
+    free(o.values);
+    clt_graph_destroy(g);
+}
+
+/* A constant that several read, stretched, is a part of each. */
+static void constants_go_into_what_reads_them(void **state) {
+    (void)state;
+    clt_graph *g = new_graph();
+    clt_tensor *a = clt_input(g, "a", CLT_F32, CLT_SHAPE(4, 3)), *c = clt_fill(g, CLT_SHAPE(1, 1, 1), 0.5f);
+    clt_tensor *targets[2] = {clt_mul(a, clt_reshape(c, CLT_SHAPE(1))), clt_sub(clt_reshape(c, CLT_SHAPE(1, 1)), a)};
+    outcome o = check(g, targets, 2, 1e-6);
+    assert_int_equal(o.facts.launches, 2);
+    free(o.values);
+    clt_graph_destroy(g);
+}
+
 /* ---- in place ---- */
 
 static void results_take_their_operands_place(void **state) {
@@ -306,6 +332,8 @@ int main(void) {
         cmocka_unit_test(long_chains_are_cut),
         cmocka_unit_test(random_graphs),
         cmocka_unit_test(the_same_is_computed_once),
+        cmocka_unit_test(constants_are_computed_once),
+        cmocka_unit_test(constants_go_into_what_reads_them),
         cmocka_unit_test(results_take_their_operands_place),
         cmocka_unit_test(convolutions),
         cmocka_unit_test(residual_networks),

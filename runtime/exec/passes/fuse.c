@@ -96,6 +96,15 @@ static bool join(const chain *first, const chain *second, const clt_tensor *valu
     return true;
 }
 
+/* How a value that is the same everywhere is read does not matter. */
+static void read_plainly(chain *c, const clt_tensor *value) {
+    for (int s = 0; s < c->fused.n_stages; s++)
+        for (int k = 0; k < c->fused.stages[s].form.n_operands; k++) {
+            clt_form_operand *operand = &c->fused.stages[s].form.operands[k];
+            if (operand->input >= 0 && c->inputs[operand->input] == value) operand->read = CLT_READ_BROADCAST;
+        }
+}
+
 /* Uses are counted anew where inputs change. */
 static clt_status become(clt_pass *pass, clt_tensor *node, const clt_op *op, const void *attributes,
                          clt_tensor *const *inputs, int n) {
@@ -105,10 +114,14 @@ static clt_status become(clt_pass *pass, clt_tensor *node, const clt_op *op, con
     return CLT_OK;
 }
 
-/* A node that nobody reads any more. */
+/* A node that nobody reads any more, and what only it did. */
 static void bury(clt_pass *pass, clt_tensor *node) {
+    if (pass->uses[node->index] > 0 || node->kept || !pass->live[node->index]) return;
     pass->live[node->index] = false;
-    for (int k = 0; k < node->n_inputs; k++) pass->uses[node->inputs[k]->index]--;
+    for (int k = 0; k < node->n_inputs; k++) {
+        pass->uses[node->inputs[k]->index]--;
+        bury(pass, node->inputs[k]);
+    }
 }
 
 static bool served(const clt_pass *pass, const clt_tensor *node, const chain *c) {
@@ -121,20 +134,34 @@ static bool served(const clt_pass *pass, const clt_tensor *node, const chain *c)
     return clt_code_of(&probe, pass->training, &code) && clt_backend_choose(&probe, pass->device).row;
 }
 
-/* Takes one input of the node into it, if there is one that can be. */
-static bool absorb(clt_pass *pass, clt_tensor *node, clt_status *status) {
+/* A chain that reads nothing has one value in all places: it goes into whatever reads it, stretched or seen through
+ * a view or by others too. */
+static bool constant_behind(const clt_pass *pass, const clt_tensor *input, chain *first) {
+    while (input->kind == CLT_NODE_OP && input->op->is_view) input = input->inputs[0];
+    return chain_of(pass, input, first) && first->fused.n_inputs == 0;
+}
+
+/* Makes input k of the node a part of it, if it can be. */
+static clt_status absorb_input(clt_pass *pass, clt_tensor *node, int k, bool *absorbed) {
+    clt_tensor *input = node->inputs[k];
     chain own, first, joined;
-    if (!chain_of(pass, node, &own)) return false;
-    for (int k = 0; k < node->n_inputs; k++) {
-        clt_tensor *input = node->inputs[k];
-        if (!pass->live[input->index] || !only_user(pass, input, node) || !chain_of(pass, input, &first)) continue;
-        if (!join(&first, &own, input, &joined) || !may_move(pass, input, node) || !served(pass, node, &joined)) continue;
-        *status = become(pass, node, &clt_op_fused, &joined.fused, joined.inputs, joined.fused.n_inputs);
-        if (*status < 0) return false;
-        bury(pass, input);
-        return true;
-    }
-    return false;
+    if (!chain_of(pass, node, &own)) return CLT_OK;
+    bool constant = constant_behind(pass, input, &first);
+    if (!constant && !(only_user(pass, input, node) && chain_of(pass, input, &first) && may_move(pass, input, node)))
+        return CLT_OK;
+    if (constant) read_plainly(&own, input);
+    if (!join(&first, &own, input, &joined) || !served(pass, node, &joined)) return CLT_OK;
+    CLT_TRY(become(pass, node, &clt_op_fused, &joined.fused, joined.inputs, joined.fused.n_inputs));
+    bury(pass, input);
+    *absorbed = true;
+    return CLT_OK;
+}
+
+/* Takes one input of the node into it, if there is one that can be. */
+static clt_status absorb(clt_pass *pass, clt_tensor *node, bool *absorbed) {
+    *absorbed = false;
+    for (int k = 0; k < node->n_inputs && !*absorbed; k++) CLT_TRY(absorb_input(pass, node, k, absorbed));
+    return CLT_OK;
 }
 
 /* ---- epilogues ---- */
@@ -188,10 +215,10 @@ static clt_status append(clt_pass *pass, clt_tensor *node) {
 }
 
 clt_status clt_pass_fuse(clt_pass *pass) {
-    clt_status status = CLT_OK;
+    clt_tensor **nodes = pass->graph->nodes;
     for (size_t i = 0; i < pass->n; i++)
-        while (pass->live[i] && absorb(pass, pass->graph->nodes[i], &status));
-    for (size_t i = 0; status == CLT_OK && i < pass->n; i++)
-        if (pass->live[i]) status = append(pass, pass->graph->nodes[i]);
-    return status;
+        for (bool more = pass->live[i]; more;) CLT_TRY(absorb(pass, nodes[i], &more));
+    for (size_t i = 0; i < pass->n; i++)
+        if (pass->live[i]) CLT_TRY(append(pass, nodes[i]));
+    return CLT_OK;
 }
