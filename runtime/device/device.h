@@ -16,6 +16,9 @@
 /* How many floats the device's own vectors hold (device.c): 1 where a work-item is a lane. */
 int clt_device_vector_width(const clt_device *device);
 
+/* As clt_device_roofs, but measured now (roofs.c). */
+clt_status clt_device_measure_roofs(clt_device *device, clt_roofs *roofs);
+
 /* ---- memory (memory.c) ---- */
 
 typedef struct clt_memory clt_memory;
