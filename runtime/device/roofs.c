@@ -42,16 +42,11 @@ static clt_status timed(const probe *p, clt_kernel *kernel, size_t items, size_t
     return CLT_OK;
 }
 
-/* The same for a kernel that was never launched at this group size: drivers compile then. */
-static clt_status timed_warm(const probe *p, clt_kernel *kernel, size_t items, size_t group, double *seconds) {
-    CLT_TRY(clt_kernel_enqueue(kernel, 1, &items, &group));
-    return timed(p, kernel, items, group, seconds);
-}
-
-static clt_status best_of(const probe *p, clt_kernel *kernel, size_t items, size_t group, double *best) {
+/* The best of so many launches: a busy machine makes single ones slow, and drivers compile in the first. */
+static clt_status best_of(const probe *p, int tries, clt_kernel *kernel, size_t items, size_t group, double *best) {
     double seconds;
     CLT_TRY(timed(p, kernel, items, group, best));
-    for (int i = 1; i < TRIES; i++) {
+    for (int i = 1; i < tries; i++) {
         CLT_TRY(timed(p, kernel, items, group, &seconds));
         *best = CLT_MIN(*best, seconds);
     }
@@ -96,13 +91,13 @@ static clt_status run_fma(const probe *p, clt_kernel *kernel, clt_memory *y, siz
     double seconds = 0;
     for (bool enough = false; !enough;) {
         CLT_TRY(set_fma(kernel, y, rounds));
-        CLT_TRY(timed_warm(p, kernel, items, group, &seconds));
+        CLT_TRY(best_of(p, 3, kernel, items, group, &seconds));
         enough = seconds >= enough_seconds || (rounds == MOST_ROUNDS && items * 2 > most_items);
         if (enough) break;
         if (rounds < MOST_ROUNDS) rounds *= 4;
         else items *= 2;
     }
-    CLT_TRY(best_of(p, kernel, items, group, &seconds));
+    CLT_TRY(best_of(p, TRIES, kernel, items, group, &seconds));
     CLT_TRY(check_fma(p, y, items, rounds));
     *flops = 2.0 * (double)items * p->width * CHAINS * UNROLL * rounds / seconds;
     return CLT_OK;
@@ -175,10 +170,10 @@ static clt_status run_copy(const probe *p, const copying *c, size_t most_floats,
         CLT_TRY(clt_kernel_set_value(c->ramp, 1, &floats, sizeof floats));
         CLT_TRY(clt_kernel_enqueue(c->ramp, 1, &ramp_items, &c->group));
         CLT_TRY(set_copy(c, (int32_t)count));
-        CLT_TRY(timed_warm(p, c->copy, copy_items(c, count), c->group, &seconds));
+        CLT_TRY(best_of(p, 3, c->copy, copy_items(c, count), c->group, &seconds));
         if (count == most || seconds > 8 * enough_seconds) break;
     }
-    CLT_TRY(best_of(p, c->copy, copy_items(c, count), c->group, &seconds));
+    CLT_TRY(best_of(p, TRIES, c->copy, copy_items(c, count), c->group, &seconds));
     CLT_TRY(check_copy(p, c, count * width));
     *bytes = 2.0 * (double)(count * width * sizeof(float)) / seconds;
     return CLT_OK;
