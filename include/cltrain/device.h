@@ -103,8 +103,9 @@ typedef struct clt_roofs {
     double copy_bytes;
 } clt_roofs;
 
-/* Measures the roofs, best of several launches, or gives those remembered on disk for this device and
- * driver (`roofs` in the cache's folder). The first time takes a second, most of it to build three kernels.
+/* Measures the roofs, best of several launches, for the first three times; then gives the best of those, which
+ * is remembered on disk for this device and driver (`roofs` in the cache's folder). The first time takes a
+ * second, most of it to build three kernels, the next two a quarter.
  * Errors: CLT_E_BUILD, CLT_E_DEVICE (also where a kernel computed something wrong), CLT_E_DEVICE_MEMORY. */
 CLT_API clt_status clt_device_roofs(clt_device *device, clt_roofs *roofs);
 

@@ -4,6 +4,7 @@
 
 #include "backends/backend.h"
 #include "runtime/exec/memory_plan.h"
+#include "runtime/exec/profile.h"
 
 /* ---- structures ---- */
 
@@ -26,6 +27,7 @@ typedef struct bound_launch {
     clt_kernel *kernel;
     int dims;
     size_t global[3], local[3];
+    clt_launch_origin origin;
 } bound_launch;
 
 struct clt_plan {
@@ -292,6 +294,7 @@ static clt_status bind_launch(clt_plan *plan, const clt_lowering *l, size_t inde
     CLT_TRY(clt_kernel_create(plan->device, &l->modules[launch->module], launch->kernel, &kernel));
     bound->kernel = kernel;
     bound->dims = launch->dims;
+    bound->origin = (clt_launch_origin){.node = launch->node, .row = launch->row};
     memcpy(bound->global, launch->global, sizeof bound->global);
     memcpy(bound->local, launch->local, sizeof bound->local);
     for (int i = 0; i < launch->n_arguments; i++) CLT_TRY(bind_argument(plan, &launch->arguments[i], index, i));
@@ -415,10 +418,14 @@ clt_status clt_plan_set(clt_plan *plan, const clt_tensor *state, const void *dat
 clt_status clt_plan_run(clt_plan *plan, clt_plan_part part) {
     size_t begin = part & CLT_PLAN_FIRST ? 0 : plan->boundary;
     size_t end = part & CLT_PLAN_SECOND ? plan->n_launches : plan->boundary;
+    clt_profile *profile = clt_device_profile(plan->device);
+    clt_profile_begin_run(profile);
     for (size_t i = begin; i < end; i++) {
-        const bound_launch *launch = &plan->launches[i];
+        bound_launch *launch = &plan->launches[i];
+        CLT_TRY(clt_profile_next(profile, &launch->origin, i > begin ? &plan->launches[i - 1].origin : NULL));
         CLT_TRY(clt_kernel_enqueue(launch->kernel, launch->dims, launch->global, launch->local));
     }
+    clt_profile_end_run(profile);
     for (size_t i = 0; i < plan->n_inputs; i++) CLT_TRY(clt_staging_used(plan->inputs[i].staging));
     /* By the third run the first is done, for inputs have two slots: its kernels are compiled whole. */
     if (++plan->runs == 3) clt_device_save_programs(plan->device);
