@@ -216,6 +216,7 @@ static void trace(void **state) {
     assert_int_equal(counted.runs, RUNS);
     assert_int_equal(counted.launches, totals.launches);
     assert_true(counted.matmuls >= 2 * RUNS);
+    assert_true(counted.end_us >= counted.sum_us - 1 && counted.end_us <= 1.01e6 * totals.wall_seconds + 100);
     assert_true(fabs(counted.sum_us - 1e6 * totals.device_seconds) < 0.001 * (double)totals.launches);
     json_decref(root);
     assert_status(clt_profile_save_trace(profile, "/nonexistent/trace.json"), CLT_E_IO);
