@@ -7,6 +7,7 @@
 #       --cases    names, or beginnings of names up to a slash: gemm, conv/resnet18, mlp; --help lists groups
 #       --rounds   turns of each side in a case (7, quick 3)
 #       --threads  of each side (all processors)
+#       --torch-device cuda: PyTorch's side on the GPU, without tf32 (cpu)
 #       --build    a folder where all is built already: nothing is installed or built
 #
 # $PYTHON names the Python whose PyTorch it is; else that of the first that has one. The device is

@@ -1,6 +1,6 @@
 """Runs cltrain and PyTorch by turns on the same cases and compares. tools/bench.sh starts it.
 
-    bench.py WORKER PYTHON [--quick] [--cases a,b] [--output FILE] [--rounds N] [--threads N]
+    bench.py WORKER PYTHON [--quick] [--cases a,b] [--output FILE] [--rounds N] [--threads N] [--torch-device D]
 
 Each case is prepared once on both sides; then a round is a batch of repetitions on one side, a pause, one on
 the other, a pause. The result is the median of the rounds' times."""
@@ -35,6 +35,7 @@ def parse():
                         + ", ".join(cases.GROUPS))
     parser.add_argument("--output", default="bench.json")
     parser.add_argument("--rounds", type=int, help="of each case and side (default 7, quick 3)")
+    parser.add_argument("--torch-device", default="cpu", choices=("cpu", "cuda"), help="PyTorch's device")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     given = parser.parse_args()
     if given.rounds is None:
@@ -60,7 +61,7 @@ class Bench:
 
     def torch_side(self):
         threads = str(self.given.threads)
-        return Side([self.given.python, str(HERE / "worker.py"), threads],
+        return Side([self.given.python, str(HERE / "worker.py"), threads, self.given.torch_device],
                     {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, "MKL_NUM_THREADS": threads,
                      "PYTHONDONTWRITEBYTECODE": "1"})
 
@@ -138,6 +139,8 @@ class Bench:
 
     def peak(self):
         self.cltrain.ask(do="close")
+        if self.cltrain.ask(do="describe")["type"] != "cpu":
+            return  # the host's loop says nothing of another device
         kernel, loop = [], []
         for _ in range(self.given.rounds):
             kernel.append(self.measure_roofs()["flops"] * 1e-9)

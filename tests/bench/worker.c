@@ -149,6 +149,7 @@ static void describe(const worker *w, json_t *answer) {
     json_object_set_new(answer, "device", json_string(info->name));
     json_object_set_new(answer, "driver", json_string(info->driver));
     json_object_set_new(answer, "platform", json_string(info->platform));
+    json_object_set_new(answer, "type", json_string(info->type == CLT_DEVICE_CPU ? "cpu" : "other"));
     json_object_set_new(answer, "compute_units", json_integer(info->compute_units));
 }
 

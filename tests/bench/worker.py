@@ -1,4 +1,8 @@
-"""PyTorch's side of the benchmark: worker.c's requests and cases. What PyTorch leaves to choose
+"""PyTorch's side of the benchmark: worker.c's requests and cases.
+
+    worker.py THREADS DEVICE
+
+What PyTorch leaves to choose
 (memory format, the optimizer's form) is tried when a case is prepared, and the fastest stays."""
 import json
 import math
@@ -13,6 +17,8 @@ from torch.nn import functional
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "parity"))
 import models  # noqa: E402  (of the parity tests)
 
+THREADS, DEVICE = int(sys.argv[1]), sys.argv[2]
+
 
 def values(shape, stream):
     """bench_values of worker.c."""
@@ -23,13 +29,20 @@ def values(shape, stream):
     bits = (bits ^ bits >> numpy.uint32(13)) * numpy.uint32(0xC2B2AE35)
     bits ^= bits >> numpy.uint32(16)
     floats = (bits >> numpy.uint32(8)).astype(numpy.float32) * numpy.float32(2.0**-23) - numpy.float32(1)
-    return torch.from_numpy(floats.reshape(shape))
+    return torch.from_numpy(floats.reshape(shape)).to(DEVICE)
+
+
+def finish():
+    if DEVICE != "cpu":
+        torch.cuda.synchronize()
 
 
 def seconds_of(run, repetitions=1):
+    finish()
     start = time.perf_counter()
     for _ in range(repetitions):
         run()
+    finish()
     return (time.perf_counter() - start) / repetitions
 
 
@@ -39,8 +52,8 @@ def best_of(run, tries=2):
 
 
 def check(y):
-    y = y.detach().contiguous().numpy().ravel().astype(numpy.float64)
-    weights = values([y.size], 9).numpy()
+    y = y.detach().contiguous().cpu().numpy().ravel().astype(numpy.float64)
+    weights = values([y.size], 9).cpu().numpy()
     return [float(numpy.abs(y).sum()), float((y * weights).sum())]
 
 
@@ -50,7 +63,7 @@ def gemm(asked):
     b = values([n, k] if asked.get("transpose_b") else [k, n], 2)
     a = a.t() if asked.get("transpose_a") else a
     b = b.t() if asked.get("transpose_b") else b
-    y = torch.empty(m, n)
+    y = torch.empty(m, n, device=DEVICE)
 
     def run():
         torch.mm(a, b, out=y)
@@ -79,10 +92,10 @@ def conv_in(asked, memory_format):
         return lambda: functional.conv2d(x, w, None, stride, padding)
     if asked["direction"] == "input":
         w, dy = tensor(w_shape, 1), tensor(y_shape, 2)
-        x = torch.empty(x_shape).contiguous(memory_format=memory_format)
+        x = torch.empty(x_shape, device=DEVICE).contiguous(memory_format=memory_format)
         return lambda: gradient(dy, x, w, 0)
     x, dy = tensor(x_shape, 1), tensor(y_shape, 2)
-    w = torch.empty(w_shape).contiguous(memory_format=memory_format)
+    w = torch.empty(w_shape, device=DEVICE).contiguous(memory_format=memory_format)
     return lambda: gradient(dy, x, w, 1)
 
 
@@ -100,7 +113,7 @@ def conv(asked):
 
 
 def adamw(asked):
-    parameter = torch.zeros(asked["elements"], requires_grad=True)
+    parameter = torch.zeros(asked["elements"], device=DEVICE, requires_grad=True)
     parameter.grad = values([1 << 20], 1).repeat(-(-asked["elements"] // (1 << 20)))[:asked["elements"]]
     best = None
     for foreach in (False, True):
@@ -126,9 +139,11 @@ def optimizer_of(asked, parameters, foreach):
 def steps_of(asked, layout, foreach):
     torch.manual_seed(0)
     shape = [asked["batch"], *asked["shape"]]
-    x = values(shape, 1)
+    x = values(shape, 1).cpu()
     y = torch.arange(asked["batch"]) % asked["classes"]
-    model = models.build(asked["model"], asked["shape"], asked["classes"])
+    if DEVICE != "cpu":
+        x, y = x.pin_memory(), y.pin_memory()
+    model = models.build(asked["model"], asked["shape"], asked["classes"]).to(DEVICE)
     if layout == "channels_last":
         x, model = x.contiguous(memory_format=torch.channels_last), model.to(memory_format=torch.channels_last)
     optimizer = optimizer_of(asked, model.parameters(), foreach)
@@ -136,7 +151,8 @@ def steps_of(asked, layout, foreach):
 
     def run():
         optimizer.zero_grad(set_to_none=True)
-        loss = functional.cross_entropy(model(x), y)
+        # The batch lies in the host's memory on both sides.
+        loss = functional.cross_entropy(model(x.to(DEVICE, non_blocking=True)), y.to(DEVICE, non_blocking=True))
         loss.backward()
         optimizer.step()
         facts["loss"] = loss.item() if "loss" not in facts else facts["loss"]
@@ -183,6 +199,7 @@ def describe():
     return {"torch_version": torch.__version__, "threads": torch.get_num_threads(), "python": sys.executable,
             "blas": blas[0].split("BLAS_INFO=")[1] if blas else "?", "libraries": libraries,
             "parallel": torch.__config__.parallel_info().split("ATen parallel backend:")[-1].split()[0],
+            "device": DEVICE if DEVICE == "cpu" else torch.cuda.get_device_name(),
             "mkldnn": torch.backends.mkldnn.is_available()}
 
 
@@ -225,7 +242,10 @@ class Worker:
 
 
 def main():
-    torch.set_num_threads(int(sys.argv[1]))
+    torch.set_num_threads(THREADS)
+    # f32 on both sides: no tensor cores that round to 10 bits.
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = True
     worker = Worker()
     for line in sys.stdin:
         try:
