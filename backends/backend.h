@@ -33,6 +33,7 @@ enum { CLT_LAUNCH_MAX_ARGUMENTS = 40 };
 /* One kernel launch. Arguments are in the kernel's order. */
 typedef struct clt_launch {
     const clt_tensor *node; /* for whom */
+    const char *row;        /* name of the row that appended it; static */
     int module;             /* index in clt_lowering.modules */
     char kernel[64];
     int dims;
@@ -53,6 +54,7 @@ typedef struct clt_lowering {
     clt_device *device;
     bool training; /* else evaluation: batch norm and dropout differ */
     const clt_tensor *node; /* being lowered */
+    const char *row;        /* by the row of this name */
     int parameters[CLT_MAX_TUNABLES]; /* of the row that lowers it, in the order of its tunables */
     clt_status status;      /* the first error; later calls do nothing */
 

@@ -42,7 +42,7 @@ static void begin(clt_lowering *l, int module, const char *kernel, int64_t count
     size_t limit = (size_t)clt_device_get_info(l->device)->max_work_group_size;
     size_t local = CLT_MIN((size_t)group, limit ? limit : 1);
     clt_launch *launch = &l->launches[l->n_launches++];
-    *launch = (clt_launch){.node = l->node, .module = module, .dims = 1};
+    *launch = (clt_launch){.node = l->node, .row = l->row, .module = module, .dims = 1};
     snprintf(launch->kernel, sizeof launch->kernel, "%s", kernel);
     launch->local[0] = local;
     launch->global[0] = ((size_t)count + local - 1) / local * local;

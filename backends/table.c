@@ -46,6 +46,7 @@ clt_choice clt_backend_choose(const clt_tensor *node, clt_device *device) {
 
 clt_status clt_backend_lower_with(clt_lowering *l, const clt_tensor *node, const clt_choice *choice) {
     l->node = node;
+    l->row = choice->row->name;
     memcpy(l->parameters, choice->parameters, sizeof l->parameters);
     choice->row->lower(l, node);
     return l->status < 0 ? clt_fail_context(l->status, "%s: ", clt_node_name(node)) : CLT_OK;

@@ -1,4 +1,4 @@
-# Read by quickstart.sh and check.sh: the packages of Debian 12 that they need, and their set-up.
+# Read by quickstart.sh, check.sh and bench.sh: the packages of Debian 12 that they need, and their set-up.
 # POSIX sh. Expects `root`, the folder of the sources.
 
 build_packages="build-essential cmake ninja-build pkg-config ocl-icd-opencl-dev opencl-headers
@@ -8,6 +8,10 @@ librandom123-dev"
 # The second and third OpenCL implementation and PyTorch are what results are compared with.
 check_packages="$build_packages libcmocka-dev mesa-opencl-icd oclgrind python3 python3-numpy
 python3-torch"
+
+# PyTorch's side of bench.sh; the BLAS that Debian's PyTorch finds by itself is a slow one.
+bench_packages="$build_packages libcmocka-dev python3 python3-numpy"
+bench_torch_packages="python3-torch libopenblas0-pthread"
 
 # Prints those of the packages that are not installed.
 missing_packages() {

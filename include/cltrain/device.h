@@ -95,6 +95,20 @@ CLT_API const char *clt_capability_name(clt_capability capability);
  * The first question may take a kernel build. */
 CLT_API bool clt_device_has(clt_device *device, clt_capability capability);
 
+/* What a device can do at most, measured: single precision operations a second of multiply-adds from
+ * registers (two each), and bytes a second of a copy between buffers larger than its caches, those read
+ * and those written. What a kernel reaches is told as a part of these. */
+typedef struct clt_roofs {
+    double fma_flops;
+    double copy_bytes;
+} clt_roofs;
+
+/* Measures the roofs, best of several launches, for the first three times; then gives the best of those, which
+ * is remembered on disk for this device and driver (`roofs` in the cache's folder). The first time takes a
+ * second, most of it to build three kernels, the next two a quarter.
+ * Errors: CLT_E_BUILD, CLT_E_DEVICE (also where a kernel computed something wrong), CLT_E_DEVICE_MEMORY. */
+CLT_API clt_status clt_device_roofs(clt_device *device, clt_roofs *roofs);
+
 /* Bytes in buffers at present, and the most there ever were. Held by the pool
  * for reuse counts as present. */
 CLT_API uint64_t clt_device_bytes(const clt_device *device);

@@ -25,6 +25,8 @@ typedef struct clt_program {
     bool saved;
 } clt_program;
 
+typedef struct clt_timer clt_timer; /* timing.c */
+
 struct clt_device {
     clt_device_info info;
     cl_platform_id platform;
@@ -34,6 +36,8 @@ struct clt_device {
     cl_command_queue mapping_queue; /* maps and unmaps host-visible memory, without waiting for kernels */
     size_t alignment;
     int vector_width; /* of floats */
+    clt_timer *timer; /* while launches are timed */
+    struct clt_profile *profile;
     char identity[CLT_HASH_TEXT]; /* device, driver and platform: part of every cache key */
 
     /* buffer pool */
@@ -86,6 +90,13 @@ clt_status clt_devices_select(const clt_found_device *found, size_t count, const
 clt_status clt_memory_wrap(clt_device *device, cl_mem memory, size_t bytes, bool is_slice, clt_memory **wrapped);
 /* Fails with how much was asked for and what there is. */
 clt_status clt_memory_fail(const clt_device *device, size_t bytes, cl_int error);
+
+/* ---- timing.c: in a device with a timer ---- */
+
+/* Makes room for a launch to be added. */
+clt_status clt_timer_reserve(clt_device *device);
+/* Takes over the launch's event. */
+void clt_timer_add(clt_device *device, const char *kernel, cl_event event);
 
 /* ---- program.c ---- */
 

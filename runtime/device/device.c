@@ -65,6 +65,7 @@ clt_status clt_device_open(clt_device **device, const char *selector) {
 
 void clt_device_close(clt_device *device) {
     if (!device) return;
+    if (device->timer) clt_device_time_stop(device, NULL, NULL);
     if (device->queue) clFinish(device->queue);
     clt_device_free_programs(device);
     clt_device_trim(device);
@@ -94,6 +95,14 @@ int clt_device_vector_width(const clt_device *device) {
 
 size_t clt_device_alignment(const clt_device *device) {
     return device->alignment;
+}
+
+struct clt_profile *clt_device_profile(const clt_device *device) {
+    return device->profile;
+}
+
+void clt_device_set_profile(clt_device *device, struct clt_profile *profile) {
+    device->profile = profile;
 }
 
 clt_status clt_device_flush(clt_device *device) {

@@ -16,6 +16,9 @@
 /* How many floats the device's own vectors hold (device.c): 1 where a work-item is a lane. */
 int clt_device_vector_width(const clt_device *device);
 
+/* As clt_device_roofs, but measured now (roofs.c). */
+clt_status clt_device_measure_roofs(clt_device *device, clt_roofs *roofs);
+
 /* ---- memory (memory.c) ---- */
 
 typedef struct clt_memory clt_memory;
@@ -75,6 +78,8 @@ clt_status clt_device_build(clt_device *device, const clt_module *modules, int n
 /* Saves the binaries of programs built from source since, on a thread of its own.
  * Best called after their kernels ran once: drivers compile some parts only then. */
 void clt_device_save_programs(clt_device *device);
+/* The same and waits for it: nothing is compiled beside what runs from then on. */
+void clt_device_settle_programs(clt_device *device);
 
 /* How many programs were built from source, and loaded from the cache, so far. */
 typedef struct clt_build_counts {
@@ -96,6 +101,25 @@ clt_status clt_kernel_set_value(clt_kernel *kernel, int index, const void *value
 size_t clt_kernel_work_group_limit(clt_kernel *kernel);
 /* Enqueues with the arguments as they are now. */
 clt_status clt_kernel_enqueue(clt_kernel *kernel, int dims, const size_t *global, const size_t *local);
+
+/* ---- times of launches (timing.c) ---- */
+
+typedef struct clt_timed_launch {
+    int64_t tag;
+    char kernel[64];
+    double start_seconds, end_seconds; /* of the device's own clock */
+} clt_timed_launch;
+
+/* From now on each launch is timed, until the stop, which waits for all and gives their times in their order
+ * (release with clt_free; NULL: not wanted). Timing costs some; what is not timed costs nothing. */
+clt_status clt_device_time_start(clt_device *device);
+clt_status clt_device_time_stop(clt_device *device, clt_timed_launch **launches, size_t *count);
+/* What the next launches are marked with; nothing where launches are not timed. */
+void clt_device_time_tag(clt_device *device, int64_t tag);
+
+/* Who watches the device's launches (runtime/exec/profile.c); NULL: nobody. */
+struct clt_profile *clt_device_profile(const clt_device *device);
+void clt_device_set_profile(clt_device *device, struct clt_profile *profile);
 
 /* ---- the queue (device.c) ---- */
 

@@ -65,7 +65,12 @@ size_t clt_kernel_work_group_limit(clt_kernel *kernel) {
 }
 
 clt_status clt_kernel_enqueue(clt_kernel *kernel, int dims, const size_t *global, const size_t *local) {
-    cl_int error = clEnqueueNDRangeKernel(kernel->device->queue, kernel->kernel, (cl_uint)dims, NULL, global, local, 0,
-                                          NULL, NULL);
-    return error == CL_SUCCESS ? CLT_OK : fail_kernel(kernel, "launching it", error);
+    clt_device *device = kernel->device;
+    cl_event event;
+    if (device->timer) CLT_TRY(clt_timer_reserve(device));
+    cl_int error = clEnqueueNDRangeKernel(device->queue, kernel->kernel, (cl_uint)dims, NULL, global, local, 0, NULL,
+                                          device->timer ? &event : NULL);
+    if (error != CL_SUCCESS) return fail_kernel(kernel, "launching it", error);
+    if (device->timer) clt_timer_add(device, kernel->name, event);
+    return CLT_OK;
 }

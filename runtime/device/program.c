@@ -139,6 +139,11 @@ void clt_device_save_programs(clt_device *device) {
     device->saver_running = clt_thread_start(&device->saver, save_all, device) == CLT_OK;
 }
 
+void clt_device_settle_programs(clt_device *device) {
+    clt_device_save_programs(device);
+    join_saver(device);
+}
+
 /* ---- building ---- */
 
 static void program_free(clt_program *program) {

@@ -5,6 +5,7 @@
 #include "backends/codegen.h"
 #include "runtime/exec/memory_plan.h"
 #include "runtime/exec/passes/passes.h"
+#include "runtime/exec/profile.h"
 
 /* ---- structures ---- */
 
@@ -27,6 +28,7 @@ typedef struct bound_launch {
     clt_kernel *kernel;
     int dims;
     size_t global[3], local[3];
+    clt_launch_origin origin;
 } bound_launch;
 
 struct clt_plan {
@@ -355,6 +357,7 @@ static clt_status bind_launch(clt_plan *plan, const clt_lowering *l, size_t inde
     CLT_TRY(clt_kernel_create(plan->device, &l->modules[launch->module], launch->kernel, &kernel));
     bound->kernel = kernel;
     bound->dims = launch->dims;
+    bound->origin = (clt_launch_origin){.node = launch->node, .row = launch->row};
     memcpy(bound->global, launch->global, sizeof bound->global);
     memcpy(bound->local, launch->local, sizeof bound->local);
     for (int i = 0; i < launch->n_arguments; i++) CLT_TRY(bind_argument(plan, &launch->arguments[i], index, i));
@@ -382,9 +385,10 @@ static clt_status build_kernels(clt_plan *plan, clt_lowering *l) {
 
 /* ---- compiling ---- */
 
-static clt_status enqueue(clt_plan *plan, size_t begin, size_t end) {
+static clt_status enqueue(clt_plan *plan, clt_profile *profile, size_t begin, size_t end) {
     for (size_t i = begin; i < end; i++) {
-        const bound_launch *launch = &plan->launches[i];
+        bound_launch *launch = &plan->launches[i];
+        CLT_TRY(clt_profile_next(profile, &launch->origin, i > begin ? &plan->launches[i - 1].origin : NULL));
         CLT_TRY(clt_kernel_enqueue(launch->kernel, launch->dims, launch->global, launch->local));
     }
     return CLT_OK;
@@ -412,7 +416,7 @@ static clt_status compile(clt_plan *plan, const clt_plan_options *options, clt_l
     CLT_TRY(place_activations(plan, l));
     CLT_TRY(bind_others(plan));
     CLT_TRY(build_kernels(plan, l));
-    CLT_TRY(enqueue(plan, 0, plan->n_once));
+    CLT_TRY(enqueue(plan, NULL, 0, plan->n_once));
     plan->facts.launches = plan->n_launches - plan->n_once;
     clt_log_message(CLT_LOG_DEBUG, "plan: %zu launches, %.3f MB of activations in the place of %.3f", plan->facts.launches,
                     1e-6 * (double)plan->facts.planned_bytes, 1e-6 * (double)plan->facts.sum_bytes);
@@ -506,8 +510,11 @@ clt_status clt_plan_set(clt_plan *plan, const clt_tensor *given, const void *dat
 }
 
 clt_status clt_plan_run(clt_plan *plan, clt_plan_part part) {
-    CLT_TRY(enqueue(plan, part & CLT_PLAN_FIRST ? plan->n_once : plan->boundary,
+    clt_profile *profile = clt_device_profile(plan->device);
+    clt_profile_begin_run(profile);
+    CLT_TRY(enqueue(plan, profile, part & CLT_PLAN_FIRST ? plan->n_once : plan->boundary,
                     part & CLT_PLAN_SECOND ? plan->n_launches : plan->boundary));
+    clt_profile_end_run(profile);
     for (size_t i = 0; i < plan->n_inputs; i++) CLT_TRY(clt_staging_used(plan->inputs[i].staging));
     /* By the third run the first is done, for inputs have two slots: its kernels are compiled whole. */
     if (++plan->runs == 3) clt_device_save_programs(plan->device);

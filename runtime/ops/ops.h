@@ -300,6 +300,14 @@ clt_tensor *clt_metric_add(clt_tensor *state, clt_tensor *value, float weight);
 extern const clt_op clt_op_metric_correct;
 clt_tensor *clt_metric_correct(clt_tensor *state, clt_tensor *logits, clt_tensor *target);
 
+/* ---- cost.c ---- */
+
+/* Operations of a node, and the least bytes it moves. Operations of an op that is not known to cost.c are 0. */
+typedef struct clt_cost {
+    double flops, bytes;
+} clt_cost;
+clt_cost clt_node_cost(const clt_tensor *node);
+
 /* ---- checks that several ops make (check.c) ---- */
 
 clt_status clt_check_dtype(const clt_tensor *node, int input, clt_dtype dtype);

@@ -25,6 +25,7 @@ BEGIN {
     # Public headers that belong to one room; the others are for all.
     split("device graph ops data train", list, " ")
     for (i in list) owner["cltrain/" list[i] ".h"] = list[i]
+    owner["cltrain/profile.h"] = "exec"
 }
 
 function room_of(path, part) {

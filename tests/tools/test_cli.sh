@@ -66,7 +66,7 @@ same() {
 
 "$program" --help >"$out" 2>"$err" || fail "--help gave $?"
 for word in MODEL SPEC --epochs --steps --batch --optimizer --lr --schedule --momentum --weight-decay \
-            --clip-norm --clip-value --seed --device --save --resume --log --json --list-devices --version; do
+            --clip-norm --clip-value --seed --device --save --resume --log --profile --json --list-devices --version; do
     grep -qF -- "$word" "$out" || fail "--help does not name $word"
 done
 awk 'length > 96 { exit 1 }' "$out" || fail "--help has lines of more than 96 characters"
@@ -283,6 +283,23 @@ expect 0 "Resumed" mlp --data digits --epochs 0 --resume "$folder/stopped"
 
 "$program" --list-devices --json >"$out" 2>"$err" || fail "--list-devices gave $?"
 [ -z "$python" ] || json "$out" 'len(o["devices"]) > 0 and all(d["name"] for d in o["devices"])'
+
+# ---- the profile ----
+
+refuse "--profile ''" mlp --data digits --profile=
+expect 0 "$folder/trace" mlp --data digits --epochs 1 --profile="$folder/trace"
+grep -q '^matmul .*%' "$out" && grep -q '^between launches' "$out" && grep -q '^adam ' "$out" ||
+    fail "--profile prints no table by op"
+if [ -n "$python" ]; then
+    json "$folder/trace" 'sum(e["name"] == "adam" for e in o["traceEvents"]) == 32'
+    json "$folder/trace" 'all(e["dur"] >= 0 and e["ts"] >= 0 for e in o["traceEvents"] if e["ph"] == "X")'
+    expect 0 "between launches" mlp --data digits --steps 9 --json --profile="$folder/trace"
+    json "$out" 'o["steps"] == 9'
+    json "$folder/trace" 'sum(e["name"].startswith("run ") for e in o["traceEvents"]) == 8'
+fi
+expect 0 "no step after the first" mlp --data digits --steps 1 --profile="$folder/none"
+[ ! -e "$folder/none" ] || fail "a trace of nothing was written"
+expect 1 "nowhere" mlp --data digits --steps 3 --profile="$folder/nowhere/trace"
 
 # ---- the terminal's bar ----
 

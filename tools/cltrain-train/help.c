@@ -12,8 +12,8 @@
 static void print_row(FILE *file, const option_row *row) {
     char left[64], letter[8] = "    ";
     if (row->letter) snprintf(letter, sizeof letter, "-%c, ", row->letter);
-    snprintf(left, sizeof left, "  %s--%s%s%s", letter, row->name, row->argument ? " " : "",
-             row->argument ? row->argument : "");
+    snprintf(left, sizeof left, "  %s--%s%s%s%s", letter, row->name, row->argument ? row->kind == OPTION_OPTIONAL ? "[=" : " " : "",
+             row->argument ? row->argument : "", row->kind == OPTION_OPTIONAL ? "]" : "");
     fprintf(file, "%-*s", HELP_COLUMN, left);
     for (const char *line = row->help; line;) {
         const char *end = strchr(line, '\n');

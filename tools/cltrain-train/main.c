@@ -43,11 +43,16 @@ static int train_on(const options *given, const data_parts *data, const task *ma
         .first_step_seconds = NAN,
         .total_seconds = NAN,
     };
+    result.profile.wanted = given->profile != NULL;
     announce(&result);
     int code = run_training(&result, given, data, made, device);
-    if (code == EXIT_FAILED) return code;
-    int printed = print_report(&result);
-    return code ? code : printed;
+    if (code != EXIT_FAILED) {
+        int printed = print_report(&result);
+        if (!printed) printed = profiler_report(&result.profile, given->profile, given->json ? stderr : stdout);
+        if (!code) code = printed;
+    }
+    profiler_free(&result.profile);
+    return code;
 }
 
 static int train(options *given) {

@@ -84,6 +84,9 @@ const option_row option_rows[] = {
 
     {OPTION_HEADING, .help = "Output:"},
     {OPTION_FLAG, 0, "json", NULL, AT(json), .help = "one JSON object on stdout at the end"},
+    {OPTION_OPTIONAL, 0, "profile", "FILE", AT(profile), .standard = "cltrain-profile.json",
+     .help = "time by op of some steps, on stdout (with --json on stderr);\n"
+             "each launch as a Chrome trace in FILE (cltrain-profile.json)"},
     {OPTION_FLAG, 'q', "quiet", NULL, AT(quiet), .help = "no progress and no warnings on stderr"},
     {OPTION_COUNTER, 'v', "verbose", NULL, AT(verbose),
      .help = "what the library does, on stderr; twice: all of it"},

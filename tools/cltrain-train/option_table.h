@@ -16,7 +16,8 @@ typedef enum option_kind {
     OPTION_NOT_NEGATIVE, /* double */
     OPTION_FRACTION,     /* double in [0, 1) */
     OPTION_CHOICE,       /* int: the index in `choices` */
-    OPTION_TEXT          /* const char *, not empty */
+    OPTION_TEXT,         /* const char *, not empty */
+    OPTION_OPTIONAL      /* the same; `standard` without a value, which only follows a = */
 } option_kind;
 
 typedef struct option_row {
@@ -27,6 +28,7 @@ typedef struct option_row {
     size_t offset;        /* in struct options */
     int low;
     const char *const *choices; /* NULL at its end */
+    const char *standard;
     const char *help;           /* lines after the first are indented by the printer */
 } option_row;
 

@@ -54,7 +54,8 @@ static bool read_value(const option_row *row, const char *text, options *into) {
     case OPTION_WHOLE: return number_whole(text, row->low, INT_MAX, (int64_t *)field);
     case OPTION_SEED: return number_whole(text, 0, INT64_MAX, (int64_t *)field);
     case OPTION_CHOICE: return read_choice(row, text, (int *)field);
-    case OPTION_TEXT: *(const char **)field = text; return text[0] != '\0';
+    case OPTION_TEXT:
+    case OPTION_OPTIONAL: *(const char **)field = text; return text[0] != '\0';
     default: return read_real(row->kind, text, (double *)field);
     }
 }
@@ -121,6 +122,8 @@ static int parse_option(options *into, int argc, char **argv, int *i) {
     describe_value(row, expected, sizeof expected);
     if (row->kind == OPTION_FLAG || row->kind == OPTION_COUNTER) {
         if (value) return usage_error("--%s takes no value, but has '%s'", row->name, value);
+    } else if (!value && row->kind == OPTION_OPTIONAL) {
+        value = row->standard;
     } else if (!value) {
         bool missing = *i + 1 >= argc || strncmp(argv[*i + 1], "--", 2) == 0;
         if (missing) return usage_error("--%s needs a value: expected %s", row->name, expected);

@@ -36,7 +36,7 @@ typedef struct options {
     double clip_norm, clip_value;
 
     const char *device;
-    const char *save, *resume, *export_to, *log;
+    const char *save, *resume, *export_to, *log, *profile;
     int64_t save_every;
 
     bool json, list_devices, quiet, help, version;

@@ -11,6 +11,7 @@
 #include <cltrain/cltrain.h>
 
 #include "options.h"
+#include "profiler.h"
 
 /* NaN where there is nothing to tell. */
 typedef struct report {
@@ -26,6 +27,7 @@ typedef struct report {
     double first_step_seconds; /* from the model's compilation to its first step's end */
     double total_seconds;
     uint64_t peak_device_bytes;
+    profiler profile;
     int signal; /* that ended it, or 0 */
 } report;
 

@@ -133,8 +133,10 @@ static int test(run *r) {
 
 static int end_epoch(run *r) {
     clt_metrics metrics;
-    int code = read_train_metrics(r, &metrics, true);
+    int code = profiler_stop(&r->report->profile);
+    if (!code) code = read_train_metrics(r, &metrics, true);
     stopwatch_stop(&r->watch);
+    if (code) return code;
     r->report->epochs = clt_loader_get_position(r->train).epoch;
     /* A run that ended with an epoch's last batch is resumed with the end of that epoch. */
     if (!code && metrics.samples == 0) return 0;
@@ -176,14 +178,16 @@ static clt_status later_step(run *r, const clt_batch *batch) {
 }
 
 static int step(run *r, const clt_batch *batch) {
+    int code = r->stepped ? profiler_before_step(&r->report->profile, r->device) : 0;
+    if (code) return code;
     clt_status status = r->stepped ? later_step(r, batch) : first_step(r, batch);
     if (status < 0) return library_error(status, "training");
     int64_t before = r->report->steps, every = r->options->save_every;
     r->report->steps = clt_trainer_steps(r->trainer);
     r->unsaved = true;
-    int code = 0;
+    code = profiler_after_step(&r->report->profile);
     bool updated = r->report->steps != before;
-    if (updated && every != OPTION_UNSET && r->report->steps % every == 0) code = save(r);
+    if (!code && updated && every != OPTION_UNSET && r->report->steps % every == 0) code = save(r);
     if (!code && progress_due(&r->progress)) code = look(r);
     return code;
 }
@@ -217,7 +221,8 @@ static int train(run *r) {
 static int finish(run *r) {
     clt_metrics metrics;
     const options *o = r->options;
-    int code = read_train_metrics(r, &metrics, false), signal = signals_caught();
+    int code = profiler_stop(&r->report->profile), signal = signals_caught();
+    if (!code) code = read_train_metrics(r, &metrics, false);
     stopwatch_stop(&r->watch);
     if (code) return code;
     clt_loader_position at = clt_loader_get_position(r->train);

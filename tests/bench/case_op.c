@@ -1,0 +1,124 @@
+/* One op by itself: matrix products and the three directions of a convolution. */
+#include <math.h>
+#include <string.h>
+
+#include "backends/backend.h"
+#include "runtime/exec/plan.h"
+#include "tests/bench/bench.h"
+
+typedef struct op_case {
+    bench_case base;
+    clt_device *device;
+    clt_graph *graph;
+    clt_store *store;
+    clt_plan *plan;
+    clt_tensor *inputs[2], *y;
+    const char *layout, *row;
+} op_case;
+
+static void close_case(bench_case *self) {
+    op_case *c = (op_case *)self;
+    clt_plan_destroy(c->plan);
+    clt_store_destroy(c->store);
+    clt_graph_destroy(c->graph);
+    clt_free(c);
+}
+
+static clt_status run_case(bench_case *self, int repetitions) {
+    op_case *c = (op_case *)self;
+    for (int i = 0; i < repetitions; i++) CLT_TRY(clt_plan_run(c->plan, CLT_PLAN_ALL));
+    return CLT_OK;
+}
+
+/* Sums of the values' sizes, and of the values with other weights each, in their logical order. */
+static clt_status facts(bench_case *self, json_t *answer) {
+    op_case *c = (op_case *)self;
+    size_t n = (size_t)clt_tensor_elements(c->y);
+    float *y = clt_alloc(n * sizeof *y), *weights = clt_alloc(n * sizeof *weights);
+    clt_status status = y && weights ? clt_plan_read(c->plan, c->y, y, n * sizeof *y) : clt_fail_memory(n * sizeof *y);
+    double sizes = 0, weighted = 0;
+    if (status == CLT_OK) bench_values(weights, n, 9);
+    for (size_t i = 0; status == CLT_OK && i < n; i++) {
+        sizes += fabs((double)y[i]);
+        weighted += (double)y[i] * (double)weights[i];
+    }
+    clt_free(y);
+    clt_free(weights);
+    json_object_set_new(answer, "check", json_pack("[f, f]", sizes, weighted));
+    json_object_set_new(answer, "layout", json_string(c->layout));
+    json_object_set_new(answer, "row", json_string(c->row));
+    return status;
+}
+
+static clt_status feed(op_case *c, int input) {
+    size_t n = (size_t)clt_tensor_elements(c->inputs[input]);
+    float *values = clt_alloc(n * sizeof *values);
+    if (!values) return clt_fail_memory(n * sizeof *values);
+    bench_values(values, n, (uint32_t)input + 1);
+    clt_status status = clt_plan_feed(c->plan, c->inputs[input], values);
+    clt_free(values);
+    return status;
+}
+
+static clt_status compile(op_case *c) {
+    CLT_TRY(clt_graph_status(c->graph));
+    clt_plan_options options = {.device = c->device, .store = c->store, .graph = c->graph, .targets = &c->y,
+                                .n_targets = 1, .training = true};
+    CLT_TRY(clt_plan_compile(&c->plan, &options));
+    c->row = clt_backend_choose(c->y, c->device).row->name;
+    for (int i = 0; i < 2; i++) CLT_TRY(feed(c, i));
+    CLT_TRY(clt_plan_run(c->plan, CLT_PLAN_ALL));
+    return clt_device_finish(c->device);
+}
+
+/* Takes the node's two operands by shape. */
+static clt_status make(clt_device *device, const clt_op *op, const void *attributes, clt_shape a, clt_shape b,
+                       bench_case **made) {
+    op_case *c = clt_calloc(1, sizeof *c);
+    if (!c) return clt_fail_memory(sizeof *c);
+    c->base = (bench_case){run_case, facts, close_case};
+    c->device = device;
+    c->layout = "contiguous";
+    clt_status status;
+    CLT_TRY_GOTO(clt_graph_create(&c->graph));
+    CLT_TRY_GOTO(clt_store_create(device, &c->store));
+    c->inputs[0] = clt_input(c->graph, "a", CLT_F32, a);
+    c->inputs[1] = clt_input(c->graph, "b", CLT_F32, b);
+    c->y = clt_node(NULL, op, attributes, c->inputs, 2);
+    CLT_TRY_GOTO(compile(c));
+    *made = &c->base;
+    return CLT_OK;
+fail:
+    close_case(&c->base);
+    return status;
+}
+
+/* m, n, k; with transpose_a the first operand is [k, m], with transpose_b the second [n, k]. */
+clt_status bench_gemm(clt_device *device, const json_t *asked, bench_case **made) {
+    int64_t m = bench_whole(asked, "m", 0), n = bench_whole(asked, "n", 0), k = bench_whole(asked, "k", 0);
+    clt_matmul_attributes at = {.transpose_a = bench_whole(asked, "transpose_a", 0) != 0,
+                                .transpose_b = bench_whole(asked, "transpose_b", 0) != 0};
+    clt_shape a = at.transpose_a ? CLT_SHAPE(k, m) : CLT_SHAPE(m, k);
+    clt_shape b = at.transpose_b ? CLT_SHAPE(n, k) : CLT_SHAPE(k, n);
+    return make(device, &clt_op_matmul, &at, a, b, made);
+}
+
+/* batch, channels, size (height and width), outputs, kernel, stride, padding, and a direction. */
+clt_status bench_conv(clt_device *device, const json_t *asked, bench_case **made) {
+    int64_t batch = bench_whole(asked, "batch", 0), channels = bench_whole(asked, "channels", 0);
+    int64_t size = bench_whole(asked, "size", 0), outputs = bench_whole(asked, "outputs", 0);
+    int kernel = (int)bench_whole(asked, "kernel", 1), stride = (int)bench_whole(asked, "stride", 1);
+    int padding = (int)bench_whole(asked, "padding", 0);
+    int64_t out = (size + 2 * padding - kernel) / CLT_MAX(stride, 1) + 1;
+    const char *direction = bench_text(asked, "direction", "forward");
+    clt_shape x = CLT_SHAPE(batch, channels, size, size), w = CLT_SHAPE(outputs, channels, kernel, kernel);
+    clt_shape dy = CLT_SHAPE(batch, outputs, out, out);
+    clt_conv2d_attributes at = {.kernel_h = kernel, .kernel_w = kernel, .stride_h = stride, .stride_w = stride,
+                                .padding_h = padding, .padding_w = padding, .dilation_h = 1, .dilation_w = 1,
+                                .groups = 1};
+    if (!strcmp(direction, "forward")) return make(device, &clt_op_conv2d, &at, x, w, made);
+    bool input = !strcmp(direction, "input");
+    at.result = input ? x : w;
+    return input ? make(device, &clt_op_conv2d_grad_input, &at, w, dy, made)
+                 : make(device, &clt_op_conv2d_grad_weight, &at, x, dy, made);
+}
