@@ -16,6 +16,15 @@
 /* How many floats the device's own vectors hold (device.c): 1 where a work-item is a lane. */
 int clt_device_vector_width(const clt_device *device);
 
+/* The same device once more, with a context, queue and programs of its own, for trials: what goes wrong
+ * there, or is built or allocated, is not the first one's. It saves no programs on disk. */
+clt_status clt_device_open_again(const clt_device *device, clt_device **again);
+
+/* What a room above keeps with a device, one thing in all; `release` is called when the device is
+ * closed or something else is kept. */
+void clt_device_keep(clt_device *device, void *kept, void (*release)(void *kept));
+void *clt_device_kept(const clt_device *device); /* NULL: nothing yet */
+
 /* ---- memory (memory.c) ---- */
 
 typedef struct clt_memory clt_memory;
