@@ -65,6 +65,16 @@ clt_choice clt_tune_choose(const clt_tensor *node, clt_device *device, clt_reaso
     return choice;
 }
 
+clt_choice clt_tune_choose_untuned(const clt_tensor *node, clt_device *device) {
+    char key[CLT_TUNE_KEY];
+    int candidates;
+    clt_choice choice = plain_choice(node, device, &candidates);
+    const clt_tune_database *db = candidates > 1 ? clt_tune_database_of(device) : NULL;
+    const clt_verdict *from;
+    if (db && clt_tune_key(node, key)) ask(NULL, &db->shipped, key, node, device, &choice, &from);
+    return choice;
+}
+
 /* ---- in a run ---- */
 
 static clt_choice first_choice(clt_tune_run *run, const char *key, const clt_tensor *node, clt_device *device) {

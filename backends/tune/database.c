@@ -131,13 +131,15 @@ clt_status clt_tune_store(clt_device *device) {
     if (status == CLT_OK) status = clt_verdicts_write(&all, &text);
     if (status == CLT_OK) status = clt_file_write(db->path, text.data, text.length);
     clt_text_free(&text);
-    if (status < 0) {
-        clt_verdicts_free(&all);
-        return status;
-    }
     clt_verdicts_free(&db->measured);
-    db->measured = all;
-    return CLT_OK;
+    if (status == CLT_OK) {
+        db->measured = all;
+        return CLT_OK;
+    }
+    /* What is not on the disk is not known in the next run, so it is not in this one either. */
+    clt_verdicts_free(&all);
+    if (read_file(device, db->path, &db->measured) < 0) clt_verdicts_free(&db->measured);
+    return status;
 }
 
 /* ---- what is shipped ---- */

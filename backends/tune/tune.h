@@ -130,6 +130,8 @@ typedef struct clt_reason {
 
 /* What clt_backend_choose gives, and why (may be NULL). */
 clt_choice clt_tune_choose(const clt_tensor *node, clt_device *device, clt_reason *reason);
+/* The same without what was measured here: what is part of the library. */
+clt_choice clt_tune_choose_untuned(const clt_tensor *node, clt_device *device);
 /* True if there is a choice: more than one row, or parameters, for a node whose problem has a key. */
 bool clt_tune_matters(const clt_tensor *node, clt_device *device);
 

@@ -2,8 +2,9 @@
 
 #include <string.h>
 
-#include "backends/backend.h"
+#include "backends/tune/tune.h"
 #include "runtime/exec/memory_plan.h"
+#include "runtime/exec/tune.h"
 
 /* ---- structures ---- */
 
@@ -94,6 +95,13 @@ static void assign_storage(clt_plan *plan) {
 
 /* ---- lowering ---- */
 
+static clt_status lower_node(clt_lowering *l, const clt_plan_options *options, const clt_tensor *node) {
+    clt_choice choice = {0};
+    if (options->forced) return clt_backend_lower_with(l, node, options->forced);
+    if (options->run) choice = clt_tune_run_choose(options->run, node, l->device);
+    return choice.row ? clt_backend_lower_with(l, node, &choice) : clt_backend_lower(l, node);
+}
+
 static clt_status lower(clt_plan *plan, const clt_plan_options *options, clt_lowering *l) {
     bool second = false;
     l->device = plan->device;
@@ -104,7 +112,7 @@ static clt_status lower(clt_plan *plan, const clt_plan_options *options, clt_low
             plan->boundary = l->n_launches;
             second = true;
         }
-        if (plan->marks[i] && node->kind == CLT_NODE_OP) CLT_TRY(clt_backend_lower(l, node));
+        if (plan->marks[i] && node->kind == CLT_NODE_OP) CLT_TRY(lower_node(l, options, node));
     }
     if (!second) plan->boundary = l->n_launches;
     plan->n_launches = l->n_launches;
@@ -319,13 +327,37 @@ static clt_status build_kernels(clt_plan *plan, clt_lowering *l) {
 
 /* ---- compiling ---- */
 
-static clt_status compile(clt_plan *plan, const clt_plan_options *options, clt_lowering *l) {
+/* Which nodes are wanted, and where their memory is: all that is known before rows are chosen. */
+static clt_status prepare(clt_plan *plan, const clt_plan_options *options) {
     size_t n = plan->graph->n_nodes;
     plan->marks = clt_calloc(n, sizeof *plan->marks);
     plan->memory = clt_calloc(n, sizeof *plan->memory);
     if (!plan->marks || !plan->memory) return clt_fail_memory(n * sizeof *plan->memory);
     clt_graph_mark(plan->graph, options->targets, options->n_targets, plan->marks);
     assign_storage(plan);
+    return CLT_OK;
+}
+
+static clt_status find_problems(const clt_plan *plan, clt_problem_list *problems) {
+    for (size_t i = 0; i < plan->graph->n_nodes; i++)
+        if (plan->marks[i] && plan->graph->nodes[i]->kind == CLT_NODE_OP)
+            CLT_TRY(clt_problems_add(problems, plan->graph->nodes[i], plan->device));
+    return CLT_OK;
+}
+
+/* Before the first plan of a run, what matters to it is tuned. A run that has begun is left as it is. */
+static clt_status tune(const clt_plan *plan, const clt_plan_options *options) {
+    clt_problem_list problems = {0};
+    if (!options->run || options->run->begun) return CLT_OK;
+    clt_status status = find_problems(plan, &problems);
+    if (status == CLT_OK) clt_tune_on_first_use(plan->device, &problems);
+    clt_problems_free(&problems);
+    return status;
+}
+
+static clt_status compile(clt_plan *plan, const clt_plan_options *options, clt_lowering *l) {
+    CLT_TRY(prepare(plan, options));
+    CLT_TRY(tune(plan, options));
     CLT_TRY(lower(plan, options, l));
     CLT_TRY(place_activations(plan, options, l));
     CLT_TRY(bind_others(plan));
@@ -336,7 +368,7 @@ static clt_status compile(clt_plan *plan, const clt_plan_options *options, clt_l
     return CLT_OK;
 }
 
-clt_status clt_plan_compile(clt_plan **plan, const clt_plan_options *options) {
+static clt_status make(clt_plan **plan, const clt_plan_options *options) {
     for (int i = 0; i < options->n_targets; i++)
         if (!clt_tensor_valid(options->targets[i])) return clt_graph_status(options->graph);
     CLT_TRY(clt_graph_status(options->graph));
@@ -345,6 +377,22 @@ clt_status clt_plan_compile(clt_plan **plan, const clt_plan_options *options) {
     p->device = options->device;
     p->store = options->store;
     p->graph = options->graph;
+    *plan = p;
+    return CLT_OK;
+}
+
+clt_status clt_plan_problems(const clt_plan_options *options, clt_problem_list *problems) {
+    clt_plan *p;
+    CLT_TRY(make(&p, options));
+    clt_status status = prepare(p, options);
+    if (status == CLT_OK) status = find_problems(p, problems);
+    clt_plan_destroy(p);
+    return status;
+}
+
+clt_status clt_plan_compile(clt_plan **plan, const clt_plan_options *options) {
+    clt_plan *p;
+    CLT_TRY(make(&p, options));
     clt_lowering l = {0};
     clt_status status = compile(p, options, &l);
     clt_lowering_free(&l);

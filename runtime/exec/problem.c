@@ -1,0 +1,62 @@
+/* The problems of a graph, and how much work they are. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/exec/tune.h"
+
+/* Multiplications and additions of a contraction; 0 for other ops. */
+static double flop_of(const clt_tensor *node) {
+    double result = (double)clt_tensor_elements(node);
+    if (node->op == &clt_op_matmul) {
+        const clt_matmul_attributes *at = node->attributes;
+        const clt_shape *a = &node->inputs[0]->shape;
+        return 2 * result * (double)a->dims[a->rank - (at->transpose_a ? 2 : 1)];
+    }
+    bool gradient = node->op == &clt_op_conv2d_grad_input || node->op == &clt_op_conv2d_grad_weight;
+    if (node->op != &clt_op_conv2d && !gradient) return 0;
+    const clt_tensor *y = gradient ? node->inputs[1] : node;
+    const clt_tensor *weight = node->op == &clt_op_conv2d             ? node->inputs[1]
+                               : node->op == &clt_op_conv2d_grad_input ? node->inputs[0]
+                                                                       : node;
+    return 2 * (double)clt_tensor_elements(y) * (double)clt_tensor_elements(weight) / (double)weight->shape.dims[0];
+}
+
+/* A value read or written takes about as long as so many operations. */
+static double work_of(const clt_tensor *node) {
+    const double per_value = 16;
+    double values = (double)clt_tensor_elements(node);
+    for (int i = 0; i < node->n_inputs; i++) values += (double)clt_tensor_elements(node->inputs[i]);
+    return CLT_MAX(flop_of(node), per_value * values);
+}
+
+clt_status clt_problems_add(clt_problem_list *list, const clt_tensor *node, clt_device *device) {
+    clt_problem problem = {.node = node, .count = 1};
+    if (!clt_tune_matters(node, device) || !clt_tune_key(node, problem.key)) return CLT_OK;
+    problem.work = work_of(node);
+    problem.flop = flop_of(node);
+    list->work += problem.work;
+    for (size_t i = 0; i < list->n; i++) {
+        if (strcmp(list->items[i].key, problem.key)) continue;
+        list->items[i].count++;
+        return CLT_OK;
+    }
+    CLT_TRY(clt_grow(&list->items, &list->capacity, list->n, sizeof *list->items));
+    list->items[list->n++] = problem;
+    return CLT_OK;
+}
+
+static int more_work_first(const void *a, const void *b) {
+    const clt_problem *x = a, *y = b;
+    double work_x = x->work * x->count, work_y = y->work * y->count;
+    if (work_x != work_y) return work_x < work_y ? 1 : -1;
+    return strcmp(x->key, y->key);
+}
+
+void clt_problems_sort(clt_problem_list *list) {
+    if (list->n) qsort(list->items, list->n, sizeof *list->items, more_work_first);
+}
+
+void clt_problems_free(clt_problem_list *list) {
+    clt_free(list->items);
+    *list = (clt_problem_list){0};
+}
