@@ -133,7 +133,7 @@ extern const clt_backend_row clt_native_rows[];
  * mask it (names to use, or "-name" not to use). */
 bool clt_backend_fits(const clt_backend_row *row, const clt_tensor *node, clt_device *device);
 
-/* The next row after `row` (NULL: the first) that serves the op, in order of precedence, least first. */
+/* The next row after `row` (NULL: the first) that serves the op (NULL: any), in order of precedence, least first. */
 const clt_backend_row *clt_backend_next(const clt_op *op, const clt_backend_row *row);
 
 /* Why the row cannot serve the node there, in words; NULL if it can. */

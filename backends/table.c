@@ -51,7 +51,7 @@ const clt_backend_row *clt_backend_next(const clt_op *op, const clt_backend_row 
     bool past = !row;
     for (size_t t = 0; t < CLT_COUNT_OF(tables) + (clt_backend_more_rows != NULL); t++)
         for (const clt_backend_row *r = t < CLT_COUNT_OF(tables) ? tables[t] : clt_backend_more_rows; r->op; r++) {
-            if (past && r->op == op) return r;
+            if (past && (r->op == op || !op)) return r;
             past |= r == row;
         }
     return NULL;

@@ -125,18 +125,30 @@ static void add_shape(key_text *key, const clt_tensor *tensor, bool transpose) {
     if (tensor->dtype != CLT_F32) add(key, ":%s", clt_dtype_name(tensor->dtype));
 }
 
-bool clt_tune_key(const clt_tensor *node, char key[CLT_TUNE_KEY]) {
-    const words *found = NULL;
+static const words *find_words(const clt_op *op) {
     for (size_t i = 0; i < CLT_COUNT_OF(all_words); i++)
-        if (all_words[i].op == node->op) found = &all_words[i];
-    if (!found) return false;
+        if (all_words[i].op == op) return &all_words[i];
+    return NULL;
+}
+
+/* False if it is too long. */
+static bool describe(const clt_tensor *node, const words *found, char key[CLT_TUNE_KEY]) {
     key_text text = {.text = key};
-    add(&text, "%s", node->op->name);
-    found->add(&text, node);
+    add(&text, "%s", found ? node->op->name : clt_node_name(node));
+    if (found) found->add(&text, node);
     for (int i = 0; i < node->n_inputs; i++) add_shape(&text, node->inputs[i], transposed(node, i));
     add(&text, " ->");
     add_shape(&text, node, false);
     return text.length < CLT_TUNE_KEY;
+}
+
+bool clt_tune_key(const clt_tensor *node, char key[CLT_TUNE_KEY]) {
+    const words *found = find_words(node->op);
+    return found && describe(node, found, key);
+}
+
+void clt_tune_words(const clt_tensor *node, char text[CLT_TUNE_KEY]) {
+    describe(node, find_words(node->op), text);
 }
 
 bool clt_tune_key_valid(const char *text) {

@@ -24,6 +24,9 @@ enum { CLT_TUNE_KEY = 320 };
  * False for an op whose attributes have no words here: it is never tuned. */
 bool clt_tune_key(const clt_tensor *node, char key[CLT_TUNE_KEY]);
 
+/* The same for any op, cut off where it is too long: for people. */
+void clt_tune_words(const clt_tensor *node, char text[CLT_TUNE_KEY]);
+
 /* True if the text could be a key: short enough, and of printable letters. */
 bool clt_tune_key_valid(const char *text);
 

@@ -5,6 +5,7 @@
  *     clt_graph   the model, its inputs and parameters     cltrain/graph.h, ops.h
  *     clt_dataset, clt_loader   data, batches              cltrain/data.h
  *     clt_trainer               steps, metrics, checkpoints   cltrain/train.h
+ *     clt_probe, clt_tune       which rows serve, speed    cltrain/probe.h
  *     clt_status                what went wrong            cltrain/status.h
  */
 #ifndef CLTRAIN_H
@@ -16,6 +17,7 @@
 #include <cltrain/graph.h>
 #include <cltrain/log.h>
 #include <cltrain/ops.h>
+#include <cltrain/probe.h>
 #include <cltrain/status.h>
 #include <cltrain/tensor.h>
 #include <cltrain/train.h>

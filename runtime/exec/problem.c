@@ -31,7 +31,9 @@ static double work_of(const clt_tensor *node) {
 
 clt_status clt_problems_add(clt_problem_list *list, const clt_tensor *node, clt_device *device) {
     clt_problem problem = {.node = node, .count = 1};
-    if (!clt_tune_matters(node, device) || !clt_tune_key(node, problem.key)) return CLT_OK;
+    if (list->all && node->op->is_view && !node->op->writes) return CLT_OK;
+    if (list->all) clt_tune_words(node, problem.key);
+    else if (!clt_tune_matters(node, device) || !clt_tune_key(node, problem.key)) return CLT_OK;
     problem.work = work_of(node);
     problem.flop = flop_of(node);
     list->work += problem.work;

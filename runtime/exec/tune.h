@@ -24,9 +24,10 @@ typedef struct clt_problem_list {
     clt_problem *items;
     size_t n, capacity;
     double work; /* of all */
+    bool all;    /* those without a choice are added too; what has no key gets words like one */
 } clt_problem_list;
 
-/* Adds the node's problem if there is a choice of rows or parameters for it. */
+/* Adds the node's problem if there is a choice of rows or parameters for it, or list->all. */
 clt_status clt_problems_add(clt_problem_list *list, const clt_tensor *node, clt_device *device);
 /* Most work first. */
 void clt_problems_sort(clt_problem_list *list);
