@@ -27,7 +27,7 @@ typedef struct clt_bench_result {
 #define CLT_BENCH_MOST_NMSE 1e-7
 
 /* Builds and runs a candidate, compares, and times it for at most about `seconds`; one that takes longer than
- * `give_up_us` once is not run again. A status below zero is the candidate's own failure. */
+ * `give_up_us` once, or than `seconds`, is not run again. A status below zero is the candidate's own failure. */
 clt_status clt_bench_run(clt_bench *bench, const clt_choice *choice, double seconds, double give_up_us,
                          clt_bench_result *result);
 

@@ -473,6 +473,12 @@ clt_status clt_plan_run(clt_plan *plan, clt_plan_part part) {
     return clt_device_flush(plan->device);
 }
 
+clt_status clt_plan_write(clt_plan *plan, const clt_tensor *tensor, const void *data, size_t bytes) {
+    if (tensor->kind != CLT_NODE_OP || !plan->marks[tensor->index] || bytes != tensor_bytes(tensor))
+        return clt_fail(CLT_E_INVALID, "%s is not written in this plan", clt_node_name(tensor));
+    return clt_memory_write(plan->memory[tensor->index], 0, data, bytes);
+}
+
 clt_status clt_plan_read(clt_plan *plan, const clt_tensor *tensor, void *data, size_t bytes) {
     if (!plan->marks[tensor->index] || bytes != tensor_bytes(tensor)) {
         char label[64];

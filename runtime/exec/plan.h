@@ -60,6 +60,8 @@ clt_status clt_plan_set(clt_plan *plan, const clt_tensor *state, const void *dat
 typedef enum clt_plan_part { CLT_PLAN_FIRST = 1, CLT_PLAN_SECOND = 2, CLT_PLAN_ALL = 3 } clt_plan_part;
 /* Enqueues the launches. */
 clt_status clt_plan_run(clt_plan *plan, clt_plan_part part);
+/* Sets a target's memory from the host: what was there before a run. */
+clt_status clt_plan_write(clt_plan *plan, const clt_tensor *tensor, const void *data, size_t bytes);
 /* Waits and copies a target to the host. */
 clt_status clt_plan_read(clt_plan *plan, const clt_tensor *tensor, void *data, size_t bytes);
 

@@ -1,9 +1,9 @@
 /*
  * The search for the best candidate of a problem.
  *
- * First what the library does of itself and the rows as they come; then, from
- * the best of these, one parameter after the other, until none makes it better or
- * the problem's share of the budget is used up. A candidate displaces what the
+ * First what the library does of itself and the rows as they come; then, in each row
+ * that is not far behind, one parameter after the other, until none makes it better
+ * or the problem's share of the budget is used up. A candidate displaces what the
  * library does of itself only if it is faster by a clear margin, in the end in a duel
  * of both in turn, for machines are noisy.
  */
@@ -19,7 +19,12 @@
 
 #define MARGIN 0.95 /* of the time without tuning: what is not below displaces nothing */
 
-enum { MOST_CANDIDATES = 256 };
+enum { MOST_CANDIDATES = 256, MOST_ROWS = 32 };
+
+typedef struct candidate {
+    clt_choice choice;
+    double us;
+} candidate;
 
 typedef struct search {
     clt_device *device; /* whose verdicts are meant */
@@ -34,6 +39,8 @@ typedef struct search {
     bool broken;           /* the trial device gave an error */
     clt_choice seen[MOST_CANDIDATES];
     int n_seen;
+    candidate rows[MOST_ROWS]; /* the best so far of each row that was tried */
+    int n_rows;
     clt_tuned result;
 } search;
 
@@ -63,6 +70,15 @@ static clt_status judge_error(search *s, const clt_choice *choice, clt_status er
     return note_failure(s, choice, why);
 }
 
+/* Its row's best, if it is. */
+static void keep_in_row(search *s, const clt_choice *choice, double us) {
+    int i = 0;
+    while (i < s->n_rows && s->rows[i].choice.row != choice->row) i++;
+    if (i == MOST_ROWS || (i < s->n_rows && s->rows[i].us <= us)) return;
+    s->rows[i] = (candidate){*choice, us};
+    if (i == s->n_rows) s->n_rows++;
+}
+
 static clt_status judge(search *s, const clt_choice *choice, const clt_bench_result *found) {
     clt_tuned *r = &s->result;
     char why[CLT_TUNE_WHY];
@@ -71,6 +87,7 @@ static clt_status judge(search *s, const clt_choice *choice, const clt_bench_res
         return note_failure(s, choice, why);
     }
     r->tried++;
+    keep_in_row(s, choice, found->us);
     if (same_choice(choice, &r->without)) r->without_us = found->us;
     if (r->best_us > 0 && found->us >= r->best_us) return CLT_OK;
     r->best = *choice;
@@ -101,7 +118,7 @@ static clt_status try_candidate(search *s, const clt_choice *choice) {
     double start = clt_seconds();
     /* Some time for each, so that a slow one is not measured at the cost of the others. */
     double seconds = CLT_MAX(0, s->deadline - start) * (s->job->effort == CLT_TUNE_FULL ? 0.05 : 0.1);
-    double give_up = r->best_us > 0 ? 1.5 * r->best_us : INFINITY;
+    double give_up = r->best_us > 0 ? 3 * r->best_us : INFINITY;
     clt_status status = clt_bench_run(s->bench, choice, CLT_MIN(seconds, 0.5), give_up, &found);
     s->longest = CLT_MAX(s->longest, clt_seconds() - start);
     return status < 0 ? judge_error(s, choice, status) : judge(s, choice, &found);
@@ -117,7 +134,6 @@ static bool hopeless(const search *s, const clt_backend_row *row) {
 
 /* Rows as they come, the last first. */
 static clt_status try_rows(search *s) {
-    enum { MOST_ROWS = 32 };
     const clt_tensor *node = s->problem->node;
     const clt_backend_row *rows[MOST_ROWS];
     int n = 0;
@@ -132,21 +148,34 @@ static clt_status try_rows(search *s) {
     return CLT_OK;
 }
 
-/* One parameter after the other, from the best candidate of all. */
-static clt_status try_parameters(search *s) {
-    for (bool better = true; better;) {
-        clt_choice start = s->result.best;
-        const clt_tunable *tunables = start.row ? start.row->tunables : NULL;
-        for (int i = 0; tunables && tunables[i].name; i++)
+/* One parameter after the other, from the best of a row on. */
+static clt_status try_parameters(search *s, candidate *best) {
+    const clt_tunable *tunables = best->choice.row->tunables;
+    for (bool better = true; better && tunables;) {
+        double before = best->us;
+        for (int i = 0; tunables[i].name; i++)
             for (int k = 0; k < tunables[i].n; k++) {
-                clt_choice choice = s->result.best;
-                if (choice.row != start.row) break; /* cannot be: for whoever changes the search */
+                clt_choice choice = best->choice;
                 choice.parameters[i] = tunables[i].values[k];
                 if (!has_time(s)) return CLT_OK;
                 CLT_TRY(try_candidate(s, &choice));
             }
-        better = !same_choice(&start, &s->result.best);
+        better = best->us < before;
     }
+    return CLT_OK;
+}
+
+static int faster_first(const void *a, const void *b) {
+    double x = ((const candidate *)a)->us, y = ((const candidate *)b)->us;
+    return x < y ? -1 : x > y;
+}
+
+/* The fastest row first; what is far behind as it comes is not searched. */
+static clt_status try_all_parameters(search *s) {
+    const double far_behind = 3;
+    qsort(s->rows, (size_t)s->n_rows, sizeof *s->rows, faster_first);
+    for (int i = 0; i < s->n_rows && has_time(s); i++)
+        if (s->rows[i].us < far_behind * s->result.best_us) CLT_TRY(try_parameters(s, &s->rows[i]));
     return CLT_OK;
 }
 
@@ -155,7 +184,7 @@ static clt_status run_search(search *s) {
     CLT_TRY(try_candidate(s, &s->result.without));
     if (has_time(s)) CLT_TRY(try_candidate(s, &now));
     CLT_TRY(try_rows(s));
-    return try_parameters(s);
+    return try_all_parameters(s);
 }
 
 /* Both again, in turn: the winner must win clearly. */
@@ -221,7 +250,7 @@ static clt_status measure(search *s) {
     double sample_work = s->job->effort == CLT_TUNE_FULL ? 2e9 : 2e8;
     double seconds = CLT_MAX(0, s->deadline - clt_seconds());
     sample_work = CLT_MIN(sample_work, s->reference_rate * seconds / 8);
-    s->n_seen = 0;
+    s->n_seen = s->n_rows = 0;
     clt_status status = clt_bench_create(&s->bench, s->trial, s->problem->node, s->problem->work, sample_work);
     if (status < 0) {
         clt_log_message(CLT_LOG_DEBUG, "tuning %s: %s", s->problem->key, clt_error_detail());

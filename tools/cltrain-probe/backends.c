@@ -76,9 +76,9 @@ static bool visit_row(const clt_row_info *r, void *user) {
 /* ---- problems ---- */
 
 static void print_problem(listing *l, const clt_problem_info *p) {
-    if (!l->begun) printf("%-62s %5s  %-10s %s\n", "problem", "count", "served by", "why");
+    if (!l->begun) printf("%-76s %5s  %-10s %s\n", "problem", "count", "served by", "why");
     l->begun = true;
-    printf("%-62s %5d  %-10s %s", p->problem, p->count, p->backend[0] ? p->backend : "-", p->why);
+    printf("%-76s %5d  %-10s %s", p->problem, p->count, p->backend[0] ? p->backend : "-", p->why);
     if (p->from[0]) printf(" of %s", p->from);
     if (p->parameters[0]) printf("; %s", p->parameters);
     for (int i = 0; i < p->n_rows; i++)

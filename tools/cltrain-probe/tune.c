@@ -70,7 +70,7 @@ static void count(tuning *t, const clt_tune_result *r) {
 static void print_row(tuning *t, const clt_tune_result *r) {
     char time[64] = "", error[32] = "";
     if (!t->begun)
-        printf("%-62s %10s %10s %6s %8s %5s  %s\n", "problem", "default us", "best us", "gain", "error", "tried",
+        printf("%-76s %10s %10s %6s %8s %5s  %s\n", "problem", "default us", "best us", "gain", "error", "tried",
                "served by");
     t->begun = true;
     if (r->best_us > 0) {
@@ -79,7 +79,7 @@ static void print_row(tuning *t, const clt_tune_result *r) {
         else snprintf(time, sizeof time, "%10s %10.1f %6s", "fails", r->best_us, "");
         snprintf(error, sizeof error, "%8.1e", r->nmse);
     }
-    printf("%-62s %28s %8s %5d  %s", r->problem, time, error, r->tried, r->best);
+    printf("%-76s %28s %8s %5d  %s", r->problem, time, error, r->tried, r->best);
     if (!is(r->outcome, "measured")) printf(" (%s)", r->outcome);
     if (r->failed) printf(" (%d failed)", r->failed);
     printf("\n");
