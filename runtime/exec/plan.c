@@ -307,22 +307,28 @@ static clt_status bind_launch(clt_plan *plan, const clt_lowering *l, size_t inde
     return CLT_OK;
 }
 
-static clt_status build_kernels(clt_plan *plan, clt_lowering *l) {
+static clt_status build_set_kernel(clt_plan *plan) {
     clt_lowering setter = {.device = plan->device};
     clt_launch_begin(&setter, "reference/set.cl", "ref_set_words", 1, 1);
     clt_status status = setter.status;
-    plan->launches = clt_calloc(l->n_launches + 1, sizeof *plan->launches);
-    if (!plan->launches) status = clt_fail_memory((l->n_launches + 1) * sizeof *plan->launches);
-    if (status == CLT_OK) status = clt_device_build(plan->device, l->modules, (int)l->n_modules);
     if (status == CLT_OK) status = clt_device_build(plan->device, setter.modules, 1);
     if (status == CLT_OK)
         status = clt_kernel_create(plan->device, &setter.modules[0], "ref_set_words", &plan->set_kernel);
     clt_lowering_free(&setter);
-    for (size_t i = 0; status == CLT_OK && i < l->n_launches; i++) {
-        status = bind_launch(plan, l, i);
-        if (status < 0) clt_fail_context(status, "%s: ", clt_node_name(l->launches[i].node));
-    }
     return status;
+}
+
+/* Trials set no states, and are to begin soon. */
+static clt_status build_kernels(clt_plan *plan, const clt_plan_options *options, clt_lowering *l) {
+    plan->launches = clt_calloc(l->n_launches + 1, sizeof *plan->launches);
+    if (!plan->launches) return clt_fail_memory((l->n_launches + 1) * sizeof *plan->launches);
+    CLT_TRY(clt_device_build(plan->device, l->modules, (int)l->n_modules));
+    if (!options->forced) CLT_TRY(build_set_kernel(plan));
+    for (size_t i = 0; i < l->n_launches; i++) {
+        clt_status status = bind_launch(plan, l, i);
+        if (status < 0) return clt_fail_context(status, "%s: ", clt_node_name(l->launches[i].node));
+    }
+    return CLT_OK;
 }
 
 /* ---- compiling ---- */
@@ -361,7 +367,7 @@ static clt_status compile(clt_plan *plan, const clt_plan_options *options, clt_l
     CLT_TRY(lower(plan, options, l));
     CLT_TRY(place_activations(plan, options, l));
     CLT_TRY(bind_others(plan));
-    CLT_TRY(build_kernels(plan, l));
+    CLT_TRY(build_kernels(plan, options, l));
     plan->facts.launches = plan->n_launches;
     clt_log_message(CLT_LOG_DEBUG, "plan: %zu launches, %.3f MB of activations in the place of %.3f", plan->n_launches,
                     1e-6 * (double)plan->facts.planned_bytes, 1e-6 * (double)plan->facts.sum_bytes);
