@@ -153,8 +153,9 @@ static bool is_of_class(const clt_device *device, const json_t *header) {
            json_integer_value(json_object_get(header, "vector_width")) == clt_device_vector_width(device);
 }
 
-static clt_status read_shipped(const clt_device *device, clt_verdicts *list) {
-    for (const clt_shipped_verdicts *s = clt_shipped; s->bytes; s++) {
+clt_status clt_tune_read_shipped(const clt_device *device, const struct clt_shipped_verdicts *files,
+                                 clt_verdicts *list) {
+    for (const clt_shipped_verdicts *s = files; s->bytes; s++) {
         json_t *header = read_header((const char *)s->bytes, s->length);
         bool fits = header && is_of_class(device, header);
         json_decref(header);
@@ -192,7 +193,7 @@ clt_tune_database *clt_tune_database_of(clt_device *device) {
     db = clt_calloc(1, sizeof *db);
     if (!db) return NULL;
     db->path = find_path(device);
-    clt_status status = read_shipped(device, &db->shipped);
+    clt_status status = clt_tune_read_shipped(device, clt_shipped, &db->shipped);
     if (status == CLT_OK) status = read_file(device, db->path, &db->measured);
     if (status < 0) {
         release(db);

@@ -105,6 +105,10 @@ typedef struct clt_tune_database {
 
 /* The device's, read at first use and kept with it. NULL if there is no memory. */
 clt_tune_database *clt_tune_database_of(clt_device *device);
+/* Those of embedded files (shipped.h) whose header names the device's class. */
+struct clt_shipped_verdicts;
+clt_status clt_tune_read_shipped(const clt_device *device, const struct clt_shipped_verdicts *files,
+                                 clt_verdicts *list);
 /* Writes the file anew: what is on the disk meanwhile, and what is measured here. A verdict on the disk wins over
  * one that was made with no more effort, so that programs that tune at once agree. */
 clt_status clt_tune_store(clt_device *device);

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "backends/tune/shipped.h"
 #include "backends/tune/tune.h"
 #include "runtime/base/file.h"
 
@@ -224,6 +225,55 @@ static void shipped_verdicts_come_after_measured_ones(void **state) {
     learn(node, "plain", 0, 0);
     check_choice(node, "plain", 0, 0, CLT_WHY_MEASURED);
     assert_string_equal(clt_tune_choose_untuned(node, device).row->name, "tiled");
+}
+
+static size_t shipped_for(const char *header) {
+    clt_text text = {0};
+    clt_verdicts list = {0};
+    clt_text_add(&text, "%s\n{\"problem\": \"matmul 2x2 2x2 -> 2x2\", \"row\": \"plain\", \"effort\": \"full\"}\n", header);
+    clt_shipped_verdicts files[2] = {{(const unsigned char *)text.data, text.length}, {0}};
+    assert_ok(clt_tune_read_shipped(device, files, &list));
+    size_t n = list.n;
+    clt_verdicts_free(&list);
+    clt_text_free(&text);
+    return n;
+}
+
+/* A file is for devices of the class that its header names. */
+static void shipped_files_are_for_a_class(void **state) {
+    (void)state;
+    const clt_device_info *info = clt_device_get_info(device);
+    const char *type = info->type == CLT_DEVICE_CPU ? "cpu" : "gpu", *other = info->type == CLT_DEVICE_CPU ? "gpu" : "cpu";
+    int width = clt_device_vector_width(device);
+    char header[1024];
+    const char *format = "{\"cltrain-tune\": %d, \"platform\": \"%s\", \"type\": \"%s\", \"vector_width\": %d}";
+    snprintf(header, sizeof header, format, 1, info->platform, type, width);
+    assert_int_equal(shipped_for(header), 1);
+    snprintf(header, sizeof header, format, 2, info->platform, type, width);
+    assert_int_equal(shipped_for(header), 0);
+    snprintf(header, sizeof header, format, 1, "Another Platform", type, width);
+    assert_int_equal(shipped_for(header), 0);
+    snprintf(header, sizeof header, format, 1, info->platform, other, width);
+    assert_int_equal(shipped_for(header), 0);
+    snprintf(header, sizeof header, format, 1, info->platform, type, width + 1);
+    assert_int_equal(shipped_for(header), 0);
+    assert_int_equal(shipped_for("nonsense"), 0);
+}
+
+/* What is part of the library is whole: each of its files has a header and reads to its end. */
+static void shipped_files_are_whole(void **state) {
+    (void)state;
+    size_t files = 0;
+    for (const clt_shipped_verdicts *s = clt_shipped; s->bytes; s++, files++) {
+        clt_verdicts list = {0};
+        size_t lines = 0;
+        for (size_t i = 0; i < s->length; i++) lines += s->bytes[i] == '\n';
+        assert_ok(clt_verdicts_read(&list, (const char *)s->bytes, s->length));
+        assert_int_equal(list.n + 1, lines);
+        assert_true(strstr((const char *)s->bytes, "\"cltrain-tune\": 1") != NULL);
+        clt_verdicts_free(&list);
+    }
+    assert_true(files > 0);
 }
 
 /* ---- the file ---- */
@@ -467,6 +517,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test_setup_teardown(unseen_shapes_take_the_nearest, set_up, tear_down),
         cmocka_unit_test_setup_teardown(off_leaves_out_what_was_measured, set_up, tear_down),
         cmocka_unit_test_setup_teardown(shipped_verdicts_come_after_measured_ones, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(shipped_files_are_for_a_class, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(shipped_files_are_whole, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_file_brings_verdicts_back, set_up, tear_down),
         cmocka_unit_test_setup_teardown(hostile_lines_are_skipped, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_file_cut_anywhere_is_read_as_far_as_it_goes, set_up, tear_down),
