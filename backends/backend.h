@@ -136,11 +136,23 @@ extern const clt_backend_row clt_native_rows[];
  * mask it (names to use, or "-name" not to use). */
 bool clt_backend_fits(const clt_backend_row *row, const clt_tensor *node, clt_device *device);
 
-/* The next row after `row` (NULL: the first) that serves the op, in order of precedence, least first. */
+/* The next row after `row` (NULL: the first) that serves the op (NULL: any), in order of precedence, least first. */
 const clt_backend_row *clt_backend_next(const clt_op *op, const clt_backend_row *row);
 
-/* The row that serves a node on a device: the last that fits, with its default parameters. */
+/* Why the row cannot serve the node there, in words; NULL if it can. */
+const char *clt_backend_refusal(const clt_backend_row *row, const clt_tensor *node, clt_device *device);
+/* True if CLTRAIN_BACKENDS leaves the row in use. */
+bool clt_backend_allowed(const clt_backend_row *row);
+/* A row's default parameters for a node. */
+void clt_backend_defaults(const clt_backend_row *row, const clt_tensor *node, const clt_device *device,
+                          int *parameters);
+
+/* The row that serves a node on a device, and its parameters: what tuning found best (tune/), else the last
+ * that fits, with its defaults. */
 clt_choice clt_backend_choose(const clt_tensor *node, clt_device *device);
+
+/* One more table, which overrides all others, ended by a row without op; for tests. */
+extern const clt_backend_row *clt_backend_more_rows;
 
 /* Lowers one node by its chosen row. */
 clt_status clt_backend_lower(clt_lowering *l, const clt_tensor *node);

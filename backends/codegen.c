@@ -219,10 +219,6 @@ void clt_code_name(char name[64], const clt_code *code, const char *text) {
 
 /* ---- epilogues ---- */
 
-int clt_own_inputs(const clt_tensor *node) {
-    return node->n_inputs - (node->epilogue ? node->epilogue->n_inputs - 1 : 0);
-}
-
 /* The dimension of a contraction's result, as it lies in memory, that its channel is. */
 static int channel_dimension(const clt_tensor *node) {
     bool rows = node->op == &clt_op_matmul || node->layout == CLT_LAYOUT_CHANNELS_LAST;

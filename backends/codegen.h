@@ -65,7 +65,4 @@ void clt_epilogue_define(clt_text *text, const clt_tensor *node, const char *ker
 /* Appends the epilogue's arguments. */
 void clt_launch_epilogue(clt_lowering *l, const clt_tensor *node);
 
-/* A contraction's own inputs; those after them are its epilogue's. */
-int clt_own_inputs(const clt_tensor *node);
-
 #endif

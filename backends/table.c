@@ -1,10 +1,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/backend.h"
+#include "backends/tune/tune.h"
 
 /* In order of precedence, least first. A new backend is one folder and one line here. */
 static const clt_backend_row *const tables[] = {clt_reference_rows, clt_native_rows};
+const clt_backend_row *clt_backend_more_rows;
 
 static bool all_contiguous(const clt_tensor *node) {
     bool all = clt_tensor_contiguous(node);
@@ -12,36 +13,41 @@ static bool all_contiguous(const clt_tensor *node) {
     return all;
 }
 
-bool clt_backend_fits(const clt_backend_row *row, const clt_tensor *node, clt_device *device) {
-    if (!clt_list_allows(getenv("CLTRAIN_BACKENDS"), row->name)) return false;
-    if ((!row->any_layout && !all_contiguous(node)) || (!row->epilogue && node->epilogue)) return false;
+bool clt_backend_allowed(const clt_backend_row *row) {
+    return clt_list_allows(getenv("CLTRAIN_BACKENDS"), row->name);
+}
+
+const char *clt_backend_refusal(const clt_backend_row *row, const clt_tensor *node, clt_device *device) {
+    if (!clt_backend_allowed(row)) return "masked by CLTRAIN_BACKENDS";
+    if (!row->any_layout && !all_contiguous(node)) return "the layout of a tensor";
+    if (!row->epilogue && node->epilogue) return "no epilogues";
     for (int c = 0; c < CLT_CAP_COUNT_; c++)
-        if (row->requires >> c & 1 && !clt_device_has(device, (clt_capability)c)) return false;
-    return !row->supports || row->supports(node, device);
+        if (row->requires >> c & 1 && !clt_device_has(device, (clt_capability)c)) return "a capability is missing";
+    return !row->supports || row->supports(node, device) ? NULL : "does not support this problem here";
+}
+
+bool clt_backend_fits(const clt_backend_row *row, const clt_tensor *node, clt_device *device) {
+    return !clt_backend_refusal(row, node, device);
 }
 
 const clt_backend_row *clt_backend_next(const clt_op *op, const clt_backend_row *row) {
     bool past = !row;
-    for (size_t t = 0; t < CLT_COUNT_OF(tables); t++)
-        for (const clt_backend_row *r = tables[t]; r->op; r++) {
-            if (past && r->op == op) return r;
+    for (size_t t = 0; t < CLT_COUNT_OF(tables) + (clt_backend_more_rows != NULL); t++)
+        for (const clt_backend_row *r = t < CLT_COUNT_OF(tables) ? tables[t] : clt_backend_more_rows; r->op; r++) {
+            if (past && (r->op == op || !op)) return r;
             past |= r == row;
         }
     return NULL;
 }
 
-static void default_parameters(const clt_backend_row *row, const clt_tensor *node, const clt_device *device,
-                               int *parameters) {
+void clt_backend_defaults(const clt_backend_row *row, const clt_tensor *node, const clt_device *device,
+                          int *parameters) {
     for (int i = 0; row->tunables && row->tunables[i].name; i++) parameters[i] = row->tunables[i].values[0];
     if (row->defaults) row->defaults(node, device, parameters);
 }
 
 clt_choice clt_backend_choose(const clt_tensor *node, clt_device *device) {
-    clt_choice choice = {0};
-    for (const clt_backend_row *row = NULL; (row = clt_backend_next(node->op, row));)
-        if (clt_backend_fits(row, node, device)) choice.row = row;
-    if (choice.row) default_parameters(choice.row, node, device, choice.parameters);
-    return choice;
+    return clt_tune_choose(node, device, NULL);
 }
 
 clt_status clt_backend_lower_with(clt_lowering *l, const clt_tensor *node, const clt_choice *choice) {

@@ -6,6 +6,7 @@
  *     clt_dataset, clt_loader   data, batches              cltrain/data.h
  *     clt_trainer               steps, metrics, checkpoints   cltrain/train.h
  *     clt_profile               where the time goes        cltrain/profile.h
+ *     clt_probe, clt_tune       which rows serve, speed    cltrain/probe.h
  *     clt_status                what went wrong            cltrain/status.h
  */
 #ifndef CLTRAIN_H
@@ -17,6 +18,7 @@
 #include <cltrain/graph.h>
 #include <cltrain/log.h>
 #include <cltrain/ops.h>
+#include <cltrain/probe.h>
 #include <cltrain/profile.h>
 #include <cltrain/status.h>
 #include <cltrain/tensor.h>

@@ -52,6 +52,10 @@ struct clt_device {
     clt_mutex mutex; /* guards programs' `saved` and n_programs against the saver */
     clt_thread saver;
     bool saver_running;
+    bool for_trials; /* programs are not saved */
+
+    void *kept; /* by a room above */
+    void (*kept_release)(void *kept);
 
     /* capabilities: -1 not asked yet, else 0 or 1 */
     int capabilities[CLT_CAP_COUNT_];

@@ -63,9 +63,27 @@ clt_status clt_device_open(clt_device **device, const char *selector) {
     return status;
 }
 
+clt_status clt_device_open_again(const clt_device *device, clt_device **again) {
+    clt_found_device found = {.info = device->info, .platform = device->platform, .id = device->id};
+    CLT_TRY(open_found(&found, again));
+    (*again)->for_trials = true;
+    return CLT_OK;
+}
+
+void clt_device_keep(clt_device *device, void *kept, void (*release)(void *kept)) {
+    if (device->kept) device->kept_release(device->kept);
+    device->kept = kept;
+    device->kept_release = release;
+}
+
+void *clt_device_kept(const clt_device *device) {
+    return device->kept;
+}
+
 void clt_device_close(clt_device *device) {
     if (!device) return;
     if (device->timer) clt_device_time_stop(device, NULL, NULL);
+    clt_device_keep(device, NULL, NULL);
     if (device->queue) clFinish(device->queue);
     clt_device_free_programs(device);
     clt_device_trim(device);

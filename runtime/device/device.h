@@ -18,6 +18,14 @@ int clt_device_vector_width(const clt_device *device);
 
 /* As clt_device_roofs, but measured now (roofs.c). */
 clt_status clt_device_measure_roofs(clt_device *device, clt_roofs *roofs);
+/* The same device once more, with a context, queue and programs of its own, for trials: what goes wrong
+ * there, or is built or allocated, is not the first one's. It saves no programs on disk. */
+clt_status clt_device_open_again(const clt_device *device, clt_device **again);
+
+/* What a room above keeps with a device, one thing in all; `release` is called when the device is
+ * closed or something else is kept. */
+void clt_device_keep(clt_device *device, void *kept, void (*release)(void *kept));
+void *clt_device_kept(const clt_device *device); /* NULL: nothing yet */
 
 /* ---- memory (memory.c) ---- */
 

@@ -131,6 +131,7 @@ static void join_saver(clt_device *device) {
 
 void clt_device_save_programs(clt_device *device) {
     bool any = false;
+    if (device->for_trials) return;
     clt_mutex_lock(&device->mutex);
     for (size_t i = 0; i < device->n_programs; i++) any |= !device->programs[i]->saved;
     clt_mutex_unlock(&device->mutex);
@@ -155,7 +156,7 @@ static void program_free(clt_program *program) {
 
 void clt_device_free_programs(clt_device *device) {
     join_saver(device);
-    save_all(device);
+    if (!device->for_trials) save_all(device);
     for (size_t i = 0; i < device->n_programs; i++) program_free(device->programs[i]);
     clt_free(device->programs);
 }

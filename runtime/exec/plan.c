@@ -3,9 +3,11 @@
 #include <string.h>
 
 #include "backends/codegen.h"
+#include "backends/tune/tune.h"
 #include "runtime/exec/memory_plan.h"
 #include "runtime/exec/passes/passes.h"
 #include "runtime/exec/profile.h"
+#include "runtime/exec/tune.h"
 
 /* ---- structures ---- */
 
@@ -163,6 +165,13 @@ static clt_status assign_storage(clt_plan *plan, bool training) {
 
 /* ---- lowering ---- */
 
+static clt_status lower_node(clt_lowering *l, const clt_plan_options *options, const clt_tensor *node) {
+    clt_choice choice = {0};
+    if (options->forced) return clt_backend_lower_with(l, node, options->forced);
+    if (options->run) choice = clt_tune_run_choose(options->run, node, l->device);
+    return choice.row ? clt_backend_lower_with(l, node, &choice) : clt_backend_lower(l, node);
+}
+
 static clt_status lower(clt_plan *plan, const clt_plan_options *options, clt_lowering *l) {
     bool second = false;
     l->device = plan->device;
@@ -174,7 +183,7 @@ static clt_status lower(clt_plan *plan, const clt_plan_options *options, clt_low
             plan->boundary = l->n_launches;
             second = true;
         }
-        CLT_TRY(clt_backend_lower(l, node));
+        CLT_TRY(lower_node(l, options, node));
         if (node->part == CLT_PART_ONCE) plan->n_once = l->n_launches;
     }
     if (!second) plan->boundary = l->n_launches;
@@ -365,22 +374,28 @@ static clt_status bind_launch(clt_plan *plan, const clt_lowering *l, size_t inde
     return CLT_OK;
 }
 
-static clt_status build_kernels(clt_plan *plan, clt_lowering *l) {
+static clt_status build_set_kernel(clt_plan *plan) {
     clt_lowering setter = {.device = plan->device};
     clt_launch_begin(&setter, "reference/set.cl", "ref_set_words", 1, 1);
     clt_status status = setter.status;
-    plan->launches = clt_calloc(l->n_launches + 1, sizeof *plan->launches);
-    if (!plan->launches) status = clt_fail_memory((l->n_launches + 1) * sizeof *plan->launches);
-    if (status == CLT_OK) status = clt_device_build(plan->device, l->modules, (int)l->n_modules);
     if (status == CLT_OK) status = clt_device_build(plan->device, setter.modules, 1);
     if (status == CLT_OK)
         status = clt_kernel_create(plan->device, &setter.modules[0], "ref_set_words", &plan->set_kernel);
     clt_lowering_free(&setter);
-    for (size_t i = 0; status == CLT_OK && i < l->n_launches; i++) {
-        status = bind_launch(plan, l, i);
-        if (status < 0) clt_fail_context(status, "%s: ", clt_node_name(l->launches[i].node));
-    }
     return status;
+}
+
+/* Trials set no states, and are to begin soon. */
+static clt_status build_kernels(clt_plan *plan, const clt_plan_options *options, clt_lowering *l) {
+    plan->launches = clt_calloc(l->n_launches + 1, sizeof *plan->launches);
+    if (!plan->launches) return clt_fail_memory((l->n_launches + 1) * sizeof *plan->launches);
+    CLT_TRY(clt_device_build(plan->device, l->modules, (int)l->n_modules));
+    if (!options->forced) CLT_TRY(build_set_kernel(plan));
+    for (size_t i = 0; i < l->n_launches; i++) {
+        clt_status status = bind_launch(plan, l, i);
+        if (status < 0) return clt_fail_context(status, "%s: ", clt_node_name(l->launches[i].node));
+    }
+    return CLT_OK;
 }
 
 /* ---- compiling ---- */
@@ -403,19 +418,42 @@ static clt_status copy_graph(clt_plan *plan, const clt_plan_options *options) {
     return CLT_OK;
 }
 
-static clt_status compile(clt_plan *plan, const clt_plan_options *options, clt_lowering *l) {
+/* What is to be computed, and where its memory is: all that is known before rows are chosen. */
+static clt_status prepare(clt_plan *plan, const clt_plan_options *options) {
     CLT_TRY(copy_graph(plan, options));
-    CLT_TRY(clt_passes_run(plan->graph, plan->device, options->training));
+    if (!options->forced) CLT_TRY(clt_passes_run(plan->graph, plan->device, options->training));
     size_t n = plan->graph->n_nodes;
     plan->marks = clt_calloc(n, sizeof *plan->marks);
     plan->memory = clt_calloc(n, sizeof *plan->memory);
     if (!plan->marks || !plan->memory) return clt_fail_memory(n * sizeof *plan->memory);
     clt_graph_mark_kept(plan->graph, plan->marks);
-    CLT_TRY(assign_storage(plan, options->training));
+    return assign_storage(plan, options->training);
+}
+
+static clt_status find_problems(const clt_plan *plan, clt_problem_list *problems) {
+    for (size_t i = 0; i < plan->graph->n_nodes; i++)
+        if (plan->marks[i] && plan->graph->nodes[i]->kind == CLT_NODE_OP)
+            CLT_TRY(clt_problems_add(problems, plan->graph->nodes[i], plan->device));
+    return CLT_OK;
+}
+
+/* Before the first plan of a run, what matters to it is tuned. A run that has begun is left as it is. */
+static clt_status tune(const clt_plan *plan, const clt_plan_options *options) {
+    clt_problem_list problems = {0};
+    if (!options->run || options->run->begun) return CLT_OK;
+    clt_status status = find_problems(plan, &problems);
+    if (status == CLT_OK) clt_tune_on_first_use(plan->device, &problems);
+    clt_problems_free(&problems);
+    return status;
+}
+
+static clt_status compile(clt_plan *plan, const clt_plan_options *options, clt_lowering *l) {
+    CLT_TRY(prepare(plan, options));
+    CLT_TRY(tune(plan, options));
     CLT_TRY(lower(plan, options, l));
     CLT_TRY(place_activations(plan, l));
     CLT_TRY(bind_others(plan));
-    CLT_TRY(build_kernels(plan, l));
+    CLT_TRY(build_kernels(plan, options, l));
     CLT_TRY(enqueue(plan, NULL, 0, plan->n_once));
     plan->facts.launches = plan->n_launches - plan->n_once;
     clt_log_message(CLT_LOG_DEBUG, "plan: %zu launches, %.3f MB of activations in the place of %.3f", plan->facts.launches,
@@ -423,7 +461,7 @@ static clt_status compile(clt_plan *plan, const clt_plan_options *options, clt_l
     return CLT_OK;
 }
 
-clt_status clt_plan_compile(clt_plan **plan, const clt_plan_options *options) {
+static clt_status make(clt_plan **plan, const clt_plan_options *options) {
     for (int i = 0; i < options->n_targets; i++)
         if (!clt_tensor_valid(options->targets[i])) return clt_graph_status(options->graph);
     CLT_TRY(clt_graph_status(options->graph));
@@ -432,6 +470,26 @@ clt_status clt_plan_compile(clt_plan **plan, const clt_plan_options *options) {
     p->device = options->device;
     p->store = options->store;
     p->given = options->graph;
+    *plan = p;
+    return CLT_OK;
+}
+
+clt_status clt_plan_problems(const clt_plan_options *options, clt_problem_list *problems) {
+    clt_plan *p;
+    CLT_TRY(make(&p, options));
+    clt_status status = prepare(p, options);
+    if (status == CLT_OK) status = find_problems(p, problems);
+    if (status == CLT_OK) {
+        problems->graph = p->graph;
+        p->graph = NULL;
+    }
+    clt_plan_destroy(p);
+    return status;
+}
+
+clt_status clt_plan_compile(clt_plan **plan, const clt_plan_options *options) {
+    clt_plan *p;
+    CLT_TRY(make(&p, options));
     clt_lowering l = {0};
     clt_status status = compile(p, options, &l);
     clt_lowering_free(&l);
@@ -519,6 +577,13 @@ clt_status clt_plan_run(clt_plan *plan, clt_plan_part part) {
     /* By the third run the first is done, for inputs have two slots: its kernels are compiled whole. */
     if (++plan->runs == 3) clt_device_save_programs(plan->device);
     return clt_device_flush(plan->device);
+}
+
+clt_status clt_plan_write(clt_plan *plan, const clt_tensor *given, const void *data, size_t bytes) {
+    const clt_tensor *tensor = copy_of(plan, given);
+    if (!tensor || tensor->kind != CLT_NODE_OP || bytes != tensor_bytes(tensor))
+        return clt_fail(CLT_E_INVALID, "%s is not written in this plan", clt_node_name(given));
+    return clt_memory_write(plan->memory[tensor->index], 0, data, bytes);
 }
 
 clt_status clt_plan_read(clt_plan *plan, const clt_tensor *given, void *data, size_t bytes) {

@@ -39,10 +39,17 @@ typedef struct clt_plan_options {
     int n_targets;
     bool training;
     clt_tensor *boundary; /* the first node of the second part; NULL: there is one part only */
+    /* Of a training run: keeps the choices of rows, after tuning on first use. NULL: what is known decides. */
+    struct clt_tune_run *run;
+    const struct clt_choice *forced; /* for trials: how to lower every node; else NULL */
 } clt_plan_options;
 
 clt_status clt_plan_compile(clt_plan **plan, const clt_plan_options *options);
 void clt_plan_destroy(clt_plan *plan);
+
+/* The problems of a plan for which there is a choice of rows (tune.h); nothing is built. */
+struct clt_problem_list;
+clt_status clt_plan_problems(const clt_plan_options *options, struct clt_problem_list *problems);
 
 /* Hands data to an input for the runs that follow; copied before it returns. */
 clt_status clt_plan_feed(clt_plan *plan, const clt_tensor *input, const void *data);
@@ -53,6 +60,8 @@ clt_status clt_plan_set(clt_plan *plan, const clt_tensor *state, const void *dat
 typedef enum clt_plan_part { CLT_PLAN_FIRST = 1, CLT_PLAN_SECOND = 2, CLT_PLAN_ALL = 3 } clt_plan_part;
 /* Enqueues the launches. */
 clt_status clt_plan_run(clt_plan *plan, clt_plan_part part);
+/* Sets a target's memory from the host: what was there before a run. */
+clt_status clt_plan_write(clt_plan *plan, const clt_tensor *tensor, const void *data, size_t bytes);
 /* Waits and copies a target to the host. */
 clt_status clt_plan_read(clt_plan *plan, const clt_tensor *tensor, void *data, size_t bytes);
 

@@ -34,3 +34,7 @@ bool clt_fused_of(const clt_tensor *node, bool training, clt_fused *fused) {
     return node->kind == CLT_NODE_OP && node->n_inputs <= CLT_FUSED_INPUTS && node->op->form &&
            node->op->form(node, training, &fused->stages[0].form);
 }
+
+int clt_own_inputs(const clt_tensor *node) {
+    return node->n_inputs - (node->epilogue ? node->epilogue->n_inputs - 1 : 0);
+}

@@ -66,6 +66,9 @@ typedef struct clt_fused {
 } clt_fused;
 extern const clt_op clt_op_fused;
 
+/* A node's inputs but for those of its epilogue, which come last. */
+int clt_own_inputs(const clt_tensor *node);
+
 /* The node as one stage; false if it has no form. */
 bool clt_fused_of(const clt_tensor *node, bool training, clt_fused *fused);
 

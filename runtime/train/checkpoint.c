@@ -18,6 +18,7 @@
 static const char format_name[] = "cltrain/1";
 static const char state_prefix[] = "cltrain.optimizer.";
 static const char mean_suffix[] = ".running_mean";
+static const char choices_key[] = "cltrain.choices"; /* of the rows that serve the run: see clt_tune_run */
 static const char tracked_suffix[] = ".num_batches_tracked";
 
 /* ---- what a checkpoint holds ---- */
@@ -109,7 +110,7 @@ static clt_status add_optimizer_state(clt_trainer *t, int micro, item_list *list
 
 /* ---- saving ---- */
 
-enum { METADATA_PAIRS = 10, METADATA_TEXT = 32 };
+enum { METADATA_PAIRS = 11, METADATA_TEXT = 32 };
 
 typedef struct metadata {
     clt_safetensors_pair pairs[METADATA_PAIRS];
@@ -181,11 +182,15 @@ clt_status clt_checkpoint_save(clt_trainer *t, const clt_loader *loader, const c
     if (!t || !path) return clt_fail(CLT_E_INVALID, "clt_checkpoint_save: trainer or path is NULL");
     item_list list = {0};
     metadata m = {.n = 0};
+    clt_text choices = {0};
     clt_status status = add_variables(t, true, &list);
     if (status == CLT_OK) status = add_optimizer_state(t, t->micro, &list);
+    if (status == CLT_OK) status = clt_tune_run_write(&t->run, t->device, &choices);
     fill_metadata(t, loader, &m);
+    m.pairs[m.n++] = (clt_safetensors_pair){choices_key, clt_text_data(&choices)};
     if (status == CLT_OK) status = write_file(path, &list, &m);
     if (status == CLT_OK) clt_log_message(CLT_LOG_INFO, "checkpoint of step %lld in %s", (long long)t->steps, path);
+    clt_text_free(&choices);
     items_free(&list);
     return status;
 }
@@ -315,6 +320,16 @@ static clt_status write_values(const item_list *list, void *const *values) {
     return CLT_OK;
 }
 
+/* The run goes on with the rows that it began with. Another device has its own: its bits are others anyway. */
+static clt_status restore_choices(clt_trainer *t, const char *kept) {
+    clt_text present = {0};
+    CLT_TRY(clt_tune_run_write(&t->run, t->device, &present));
+    bool differ = kept && strcmp(kept, present.data) && clt_tune_run_read(&t->run, t->device, kept);
+    clt_text_free(&present);
+    if (differ) clt_trainer_drop_plans(t);
+    return CLT_OK;
+}
+
 static clt_status restore(clt_trainer *t, clt_loader *loader, clt_safetensors *file, const char *path, item_list *list,
                           void ***values) {
     position p;
@@ -331,7 +346,7 @@ static clt_status restore(clt_trainer *t, clt_loader *loader, clt_safetensors *f
     t->steps = p.steps;
     t->micro = (int)p.micro;
     t->options.seed = p.seed;
-    return CLT_OK;
+    return restore_choices(t, clt_safetensors_metadata(file, choices_key));
 }
 
 clt_status clt_checkpoint_load(clt_trainer *t, clt_loader *loader, const char *path) {

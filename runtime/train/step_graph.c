@@ -245,7 +245,8 @@ static clt_status fill_step(clt_trainer *t, clt_step *step, clt_tensor *const *m
     return training ? add_training(t, step, loss, boundary, targets) : CLT_OK;
 }
 
-static clt_status compile_step(clt_trainer *t, clt_step *step, clt_tensor *predicted) {
+/* What becomes of the graph: a plan, or a list of its problems. */
+static clt_status compile_step(clt_trainer *t, clt_step *step, clt_tensor *predicted, clt_problem_list *problems) {
     clt_tensor *roots[2], **map = NULL, *boundary = NULL;
     target_list targets = {0};
     int n_roots = step_roots(t, step->purpose, predicted, roots);
@@ -260,8 +261,9 @@ static clt_status compile_step(clt_trainer *t, clt_step *step, clt_tensor *predi
         .n_targets = (int)targets.n,
         .training = step->purpose == CLT_PURPOSE_TRAIN,
         .boundary = boundary,
+        .run = &t->run,
     };
-    status = clt_plan_compile(&step->plan, &options);
+    status = problems ? clt_plan_problems(&options, problems) : clt_plan_compile(&step->plan, &options);
 fail:
     clt_free(map);
     clt_free(targets.items);
@@ -275,6 +277,19 @@ void clt_step_destroy(clt_step *step) {
     clt_free(step);
 }
 
+static clt_status new_step(clt_trainer *t, clt_purpose purpose, int64_t batch, clt_tensor *predicted,
+                           clt_problem_list *problems, clt_step **step) {
+    clt_step *s = clt_calloc(1, sizeof *s);
+    if (!s) return clt_fail_memory(sizeof *s);
+    s->purpose = purpose;
+    s->batch = batch;
+    s->predicted = predicted;
+    clt_status status = compile_step(t, s, predicted, problems);
+    if (status < 0) clt_step_destroy(s);
+    else *step = s;
+    return status;
+}
+
 clt_status clt_trainer_plan(clt_trainer *t, clt_purpose purpose, int64_t batch, clt_tensor *predicted, clt_step **step) {
     for (size_t i = 0; i < t->n_plans; i++) {
         clt_step *s = t->plans[i];
@@ -284,17 +299,11 @@ clt_status clt_trainer_plan(clt_trainer *t, clt_purpose purpose, int64_t batch, 
         }
     }
     CLT_TRY(clt_grow(&t->plans, &t->plans_capacity, t->n_plans, sizeof *t->plans));
-    clt_step *s = clt_calloc(1, sizeof *s);
-    if (!s) return clt_fail_memory(sizeof *s);
-    s->purpose = purpose;
-    s->batch = batch;
-    s->predicted = predicted;
-    clt_status status = compile_step(t, s, predicted);
-    if (status < 0) {
-        clt_step_destroy(s);
-        return status;
-    }
-    t->plans[t->n_plans++] = s;
-    *step = s;
+    CLT_TRY(new_step(t, purpose, batch, predicted, NULL, step));
+    t->plans[t->n_plans++] = *step;
     return CLT_OK;
+}
+
+clt_status clt_trainer_problems(clt_trainer *t, int64_t batch, clt_problem_list *problems, clt_step **step) {
+    return new_step(t, CLT_PURPOSE_TRAIN, batch, NULL, problems, step);
 }

@@ -61,13 +61,12 @@ static clt_status check_tensors(const clt_tensor *loss, const clt_tensor *output
 
 static clt_status set_up(clt_trainer *t) {
     clt_step *step;
-    CLT_TRY(clt_store_create(t->device, &t->store));
-    CLT_TRY(find_inputs(t));
     CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_TRAIN, t->inputs[0]->shape.dims[0], NULL, &step));
+    t->run.begun = true;
     return clt_initialize_variables(t->graph, t->store, t->options.seed);
 }
 
-clt_status clt_trainer_create(clt_trainer **trainer, clt_device *device, clt_tensor *loss,
+clt_status clt_trainer_sketch(clt_trainer **trainer, clt_device *device, clt_tensor *loss,
                               const clt_train_options *options) {
     if (!trainer || !device) return clt_fail(CLT_E_INVALID, "clt_trainer_create: trainer or device is NULL");
     CLT_TRY(check_tensors(loss, options ? options->output : NULL));
@@ -77,16 +76,33 @@ clt_status clt_trainer_create(clt_trainer **trainer, clt_device *device, clt_ten
     t->loss = loss;
     t->graph = loss->graph;
     clt_status status = clt_train_options_resolve(options, &t->options);
-    if (status == CLT_OK) status = set_up(t);
+    if (status == CLT_OK) status = clt_store_create(t->device, &t->store);
+    if (status == CLT_OK) status = find_inputs(t);
     if (status < 0) clt_trainer_destroy(t);
     else *trainer = t;
     return status;
 }
 
+clt_status clt_trainer_create(clt_trainer **trainer, clt_device *device, clt_tensor *loss,
+                              const clt_train_options *options) {
+    clt_trainer *t;
+    CLT_TRY(clt_trainer_sketch(&t, device, loss, options));
+    clt_status status = set_up(t);
+    if (status < 0) clt_trainer_destroy(t);
+    else *trainer = t;
+    return status;
+}
+
+void clt_trainer_drop_plans(clt_trainer *trainer) {
+    for (size_t i = 0; i < trainer->n_plans; i++) clt_step_destroy(trainer->plans[i]);
+    trainer->n_plans = 0;
+}
+
 void clt_trainer_destroy(clt_trainer *trainer) {
     if (!trainer) return;
-    for (size_t i = 0; i < trainer->n_plans; i++) clt_step_destroy(trainer->plans[i]);
+    clt_trainer_drop_plans(trainer);
     clt_free(trainer->plans);
+    clt_tune_run_free(&trainer->run);
     clt_store_destroy(trainer->store);
     clt_groups_free(trainer->groups, trainer->n_groups);
     clt_free(trainer);

@@ -11,6 +11,7 @@
 #include <cltrain/train.h>
 
 #include "runtime/exec/plan.h"
+#include "runtime/exec/tune.h"
 #include "runtime/ops/ops.h"
 
 /* What a plan is for. */
@@ -58,6 +59,7 @@ struct clt_trainer {
 
     clt_step **plans;
     size_t n_plans, plans_capacity;
+    clt_tune_run run; /* which rows serve it: decided with the first plan, and kept in checkpoints */
 
     int64_t steps; /* updates done */
     int micro;     /* micro-batches since the last update */
@@ -81,6 +83,13 @@ clt_status clt_initialize_variables(const clt_graph *graph, clt_store *store, ui
 clt_status clt_trainer_plan(clt_trainer *trainer, clt_purpose purpose, int64_t batch, clt_tensor *predicted,
                             clt_step **step);
 void clt_step_destroy(clt_step *step);
+/* Destroys all plans: they are made anew on their next use. */
+void clt_trainer_drop_plans(clt_trainer *trainer);
+/* The problems of the training step (tune.h), for which nothing is built; *step owns their nodes. */
+clt_status clt_trainer_problems(clt_trainer *trainer, int64_t batch, clt_problem_list *problems, clt_step **step);
+/* A trainer of which nothing is on the device yet: for questions. */
+clt_status clt_trainer_sketch(clt_trainer **trainer, clt_device *device, clt_tensor *loss,
+                              const clt_train_options *options);
 void clt_groups_free(clt_group *groups, int n);
 extern const clt_metric_names clt_train_metric_names, clt_eval_metric_names;
 

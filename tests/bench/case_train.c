@@ -6,7 +6,7 @@
 #include <cltrain/train.h>
 
 #include "tests/bench/bench.h"
-#include "tools/cltrain-train/models.h"
+#include "tools/common/models.h"
 
 typedef struct train_case {
     bench_case base;

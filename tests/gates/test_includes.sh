@@ -42,6 +42,8 @@ try passes tools/x/a.c '#include <cltrain/cltrain.h>'
 try passes tools/x/a.c '#include "tools/x/b.h"'
 try passes tools/x/a.c '#include "b.h"'
 try refused tools/x/a.c '#include "tools/y/b.h"'
+try passes tools/x/a.c '#include "tools/common/b.h"'
+try refused tools/common/a.c '#include "tools/x/b.h"'
 try refused tools/x/a.c '#include "runtime/base/base.h"'
 try refused tools/x/a.c '#include <CL/cl.h>'
 rm -rf "$folder"

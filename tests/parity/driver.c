@@ -20,7 +20,7 @@
 #include <cltrain/cltrain.h>
 
 #include "tests/parity/transformer.h"
-#include "tools/cltrain-train/models.h"
+#include "tools/common/models.h"
 
 typedef struct arguments {
     const char *model, *x, *y, *initial, *final, *optimizer;

@@ -10,7 +10,9 @@
 #include <stdlib.h>
 
 #include "tools/cltrain-train/data_spec.h"
-#include "tools/cltrain-train/message.h"
+#include "tools/common/message.h"
+
+const char program_name[] = "least_squares";
 
 /* [x, 1] of one sample. */
 static void fill_row(const float *x, int features, double *row) {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "data_spec.h"
-#include "message.h"
+#include "tools/common/message.h"
 #include "system.h"
 
 #define TEST_FRACTION 0.2

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "message.h"
-#include "numbers.h"
+#include "tools/common/message.h"
+#include "tools/common/numbers.h"
 
 const char data_spec_help[] =
     "  digits                                 8x8 hand-written digits, 10 classes, built in\n"

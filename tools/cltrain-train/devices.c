@@ -5,7 +5,7 @@
 
 #include <cltrain/device.h>
 
-#include "message.h"
+#include "tools/common/message.h"
 
 static const char *type_name(clt_device_type type) {
     static const char *const names[] = {"gpu", "accelerator", "cpu", "other"};

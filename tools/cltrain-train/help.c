@@ -1,27 +1,7 @@
 /* --help, from the tables. */
-#include <string.h>
-
-#include "message.h"
 #include "option_table.h"
 #include "options.h"
 #include "recipe.h"
-
-#define HELP_COLUMN 26
-
-/* "  -d, --data SPEC         first line", further lines below it. */
-static void print_row(FILE *file, const option_row *row) {
-    char left[64], letter[8] = "    ";
-    if (row->letter) snprintf(letter, sizeof letter, "-%c, ", row->letter);
-    snprintf(left, sizeof left, "  %s--%s%s%s%s", letter, row->name, row->argument ? row->kind == OPTION_OPTIONAL ? "[=" : " " : "",
-             row->argument ? row->argument : "", row->kind == OPTION_OPTIONAL ? "]" : "");
-    fprintf(file, "%-*s", HELP_COLUMN, left);
-    for (const char *line = row->help; line;) {
-        const char *end = strchr(line, '\n');
-        int length = end ? (int)(end - line) : (int)strlen(line);
-        fprintf(file, "%*s%.*s\n", line == row->help ? 0 : HELP_COLUMN, "", length, line);
-        line = end ? end + 1 : NULL;
-    }
-}
 
 void options_print_help(FILE *file) {
     fprintf(file,
@@ -41,10 +21,7 @@ void options_print_help(FILE *file) {
             "  resnet18     He et al. 2015, in the form for 32x32 images\n"
             "\n"
             "SPEC:\n%s", data_spec_help);
-    for (int i = 0; i < option_row_count; i++) {
-        if (option_rows[i].kind == OPTION_HEADING) fprintf(file, "\n%s\n", option_rows[i].help);
-        else print_row(file, &option_rows[i]);
-    }
+    option_print(option_rows, option_row_count, file);
     fprintf(file, "\n");
     recipe_print(file);
     fprintf(file,

@@ -8,12 +8,14 @@
 
 #include "data_spec.h"
 #include "devices.h"
-#include "message.h"
+#include "tools/common/message.h"
 #include "options.h"
 #include "recipe.h"
 #include "report.h"
 #include "run.h"
 #include "task.h"
+
+const char program_name[] = PROGRAM;
 
 static void announce(const report *r) {
     message_line("%s (%lld parameter%s) on %s (%lld training and %lld test samples) with %s",

@@ -12,11 +12,12 @@
 #include <cltrain/train.h>
 
 #include "data_spec.h"
-#include "models.h"
+#include "tools/common/models.h"
+#include "tools/common/option_parser.h"
 
-/* Not given: whole numbers and choices have UNSET, numbers NaN, texts NULL. */
-#define OPTION_UNSET (-1)
+#define PROGRAM "cltrain-train"
 
+/* Not given: whole numbers and choices have OPTION_UNSET, numbers NaN, texts NULL. */
 typedef struct options {
     const char *model;
     model_spec model_spec;

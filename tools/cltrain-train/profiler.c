@@ -1,6 +1,6 @@
 #include "profiler.h"
 
-#include "message.h"
+#include "tools/common/message.h"
 
 int profiler_before_step(profiler *p, clt_device *device) {
     if (!p->wanted || p->done || p->profile) return 0;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "message.h"
+#include "tools/common/message.h"
 #include "system.h"
 
 #define BAR_SECONDS 0.4

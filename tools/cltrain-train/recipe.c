@@ -1,6 +1,6 @@
 #include "recipe.h"
 
-#include "message.h"
+#include "tools/common/message.h"
 #include "option_table.h"
 
 typedef struct recipe {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "message.h"
+#include "tools/common/message.h"
 #include "recipe.h"
 
 #define REAL_DIGITS JSON_REAL_PRECISION(10)

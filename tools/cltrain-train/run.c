@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "message.h"
+#include "tools/common/message.h"
 #include "progress.h"
 #include "recipe.h"
 #include "stopwatch.h"

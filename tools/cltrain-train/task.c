@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "message.h"
+#include "tools/common/message.h"
 
 bool task_wants_regression(const options *given) {
     return given->model_spec.id == MODEL_LINEAR;

@@ -1,11 +1,11 @@
-#include "models.h"
+#include "tools/common/models.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include <cltrain/ops.h>
 
-#include "numbers.h"
+#include "tools/common/numbers.h"
 
 static const char *const names[] = {"linear", "logistic", "mlp", "convnet", "resnet18"};
 

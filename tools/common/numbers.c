@@ -1,4 +1,4 @@
-#include "numbers.h"
+#include "tools/common/numbers.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /*
  * Strict numbers: the whole text is one, or false.
  */
-#ifndef CLTRAIN_TRAIN_NUMBERS_H
-#define CLTRAIN_TRAIN_NUMBERS_H
+#ifndef CLTRAIN_TOOLS_NUMBERS_H
+#define CLTRAIN_TOOLS_NUMBERS_H
 
 #include <stdbool.h>
 #include <stdint.h>

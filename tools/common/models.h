@@ -11,8 +11,8 @@
  *   resnet18        He et al. 2015 in the form for CIFAR: stem 3x3, stride 1, no first
  *                   pool; torchvision's parameter names        conv1, bn1, layer1.0.conv1, …, fc
  */
-#ifndef CLTRAIN_TRAIN_MODELS_H
-#define CLTRAIN_TRAIN_MODELS_H
+#ifndef CLTRAIN_TOOLS_MODELS_H
+#define CLTRAIN_TOOLS_MODELS_H
 
 #include <stdbool.h>
 #include <stddef.h>

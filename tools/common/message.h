@@ -1,28 +1,30 @@
 /*
- * What the program says on stderr, and its exit codes.
+ * What a program says on stderr, and its exit codes.
  */
-#ifndef CLTRAIN_TRAIN_MESSAGE_H
-#define CLTRAIN_TRAIN_MESSAGE_H
+#ifndef CLTRAIN_TOOLS_MESSAGE_H
+#define CLTRAIN_TOOLS_MESSAGE_H
 
 #include <stdbool.h>
 
 #include <cltrain/cltrain.h>
 
-#define PROGRAM "cltrain-train"
+/* The name that messages begin with; each program defines its own. */
+extern const char program_name[];
+
 #define PLURAL(count) ((count) == 1 ? "" : "s")
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 /* + the signal */ };
 
-/* "cltrain-train: …" and where help is; returns EXIT_USAGE. */
+/* "PROGRAM: …" and where help is; returns EXIT_USAGE. */
 int usage_error(const char *format, ...) CLT_PRINTF(1, 2);
 
-/* "cltrain-train: …"; returns EXIT_FAILED. */
+/* "PROGRAM: …"; returns EXIT_FAILED. */
 int run_error(const char *format, ...) CLT_PRINTF(1, 2);
 
-/* "cltrain-train: doing: the library's detail of its last error"; returns EXIT_FAILED. */
+/* "PROGRAM: doing: the library's detail of its last error"; returns EXIT_FAILED. */
 int library_error(clt_status status, const char *doing);
 
-/* "cltrain-train: warning: …" */
+/* "PROGRAM: warning: …" */
 void warning(const char *format, ...) CLT_PRINTF(1, 2);
 
 /* A plain line, unless the program was told to be quiet. */

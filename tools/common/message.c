@@ -1,4 +1,4 @@
-#include "message.h"
+#include "tools/common/message.h"
 
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -15,8 +15,10 @@ static void print_line(const char *prefix, const char *text) {
     fprintf(stderr, "%s%s%s\n", erase, prefix, text);
 }
 
-static void print_format(const char *prefix, const char *format, va_list arguments) {
-    char text[4096];
+/* `kind` NULL: a plain line; else the program's name and the kind go before it. */
+static void print_format(const char *kind, const char *format, va_list arguments) {
+    char text[4096], prefix[64] = "";
+    if (kind) snprintf(prefix, sizeof prefix, "%s: %s", program_name, kind);
     vsnprintf(text, sizeof text, format, arguments);
     print_line(prefix, text);
 }
@@ -24,16 +26,18 @@ static void print_format(const char *prefix, const char *format, va_list argumen
 int usage_error(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    print_format(PROGRAM ": ", format, arguments);
+    print_format("", format, arguments);
     va_end(arguments);
-    print_line("", "Try '" PROGRAM " --help'.");
+    char hint[128];
+    snprintf(hint, sizeof hint, "Try '%s --help'.", program_name);
+    print_line("", hint);
     return EXIT_USAGE;
 }
 
 int run_error(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    print_format(PROGRAM ": ", format, arguments);
+    print_format("", format, arguments);
     va_end(arguments);
     return EXIT_FAILED;
 }
@@ -46,14 +50,14 @@ int library_error(clt_status status, const char *doing) {
 void warning(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    if (verbosity >= 0) print_format(PROGRAM ": warning: ", format, arguments);
+    if (verbosity >= 0) print_format("warning: ", format, arguments);
     va_end(arguments);
 }
 
 void message_line(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    if (verbosity >= 0) print_format("", format, arguments);
+    if (verbosity >= 0) print_format(NULL, format, arguments);
     va_end(arguments);
 }
 

@@ -1,0 +1,228 @@
+/* The file of a device, and what is shipped. */
+#include "backends/tune/tune.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cltrain/version.h>
+
+#include "backends/tune/shipped.h"
+#include "runtime/base/file.h"
+#include "runtime/device/kernel_source.h"
+
+/* The number of the file's form: what has another is not read. */
+#define FORMAT 1
+#define LARGEST_FILE ((size_t)8 << 20)
+
+clt_tune_mode clt_tune_get_mode(void) {
+    const char *text = getenv("CLTRAIN_TUNE");
+    if (!text || !text[0] || !strcmp(text, "quick")) return CLT_TUNE_MODE_QUICK;
+    if (!strcmp(text, "full")) return CLT_TUNE_MODE_FULL;
+    if (strcmp(text, "off")) clt_log_message(CLT_LOG_WARNING, "CLTRAIN_TUNE=%s is none of off, quick and full: off", text);
+    return CLT_TUNE_MODE_OFF;
+}
+
+/* ---- identity ---- */
+
+/* The library's version and the text of its kernels: what was measured holds for those alone. */
+static void library_id(char id[64]) {
+    char hash[CLT_HASH_TEXT] = "";
+    for (const clt_kernel_source *s = clt_kernel_sources; s->path; s++) clt_hash_add(hash, s->text, strlen(s->text));
+    hash[12] = 0;
+    clt_text text = {0};
+    clt_text_add(&text, "%s+%s", clt_version(), hash);
+    strncpy(id, clt_text_data(&text), 63);
+    id[63] = 0;
+    clt_text_free(&text);
+}
+
+static void device_id(const clt_device *device, char id[CLT_HASH_TEXT]) {
+    const clt_device_info *info = clt_device_get_info(device);
+    const char *facts[] = {info->platform, info->vendor, info->name, info->cl_version, info->driver};
+    id[0] = 0;
+    for (size_t i = 0; i < CLT_COUNT_OF(facts); i++) clt_hash_add(id, facts[i], strlen(facts[i]) + 1);
+}
+
+/* "cpu-znver4-0123456789abcdef.jsonl": readable, and different for all that makes a difference. */
+static void file_name(const clt_device *device, clt_text *text) {
+    char library[64], hash[CLT_HASH_TEXT];
+    const char *name = clt_device_get_info(device)->name;
+    library_id(library);
+    device_id(device, hash);
+    clt_hash_add(hash, library, strlen(library));
+    for (int i = 0; name[i] && i < 48; i++) {
+        char c = name[i];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        clt_text_add_bytes(text, plain ? &c : "-", 1);
+    }
+    clt_text_add(text, "-%.16s.jsonl", hash);
+}
+
+/* ---- header ---- */
+
+/* Driver texts need not be UTF-8: what JSON does not take is left out, for the device's hash tells all. */
+static clt_status write_header(const clt_device *device, clt_text *text) {
+    const clt_device_info *info = clt_device_get_info(device);
+    char library[64], id[CLT_HASH_TEXT];
+    json_t *header = json_object();
+    library_id(library);
+    device_id(device, id);
+    json_object_set_new(header, "cltrain-tune", json_integer(FORMAT));
+    json_object_set_new(header, "library", json_string(library));
+    json_object_set_new(header, "device", json_string(info->name));
+    json_object_set_new(header, "platform", json_string(info->platform));
+    json_object_set_new(header, "driver", json_string(info->driver));
+    json_object_set_new(header, "id", json_string(id));
+    return clt_tune_write_line(header, text);
+}
+
+static json_t *read_header(const char *text, size_t length) {
+    json_error_t error;
+    const char *stop = length ? memchr(text, '\n', length) : NULL;
+    json_t *header = stop ? json_loadb(text, (size_t)(stop - text), JSON_REJECT_DUPLICATES, &error) : NULL;
+    if (json_integer_value(json_object_get(header, "cltrain-tune")) == FORMAT) return header;
+    json_decref(header);
+    return NULL;
+}
+
+static bool holds(const json_t *header, const char *name, const char *wanted) {
+    const char *text = json_string_value(json_object_get(header, name));
+    return text && !strcmp(text, wanted);
+}
+
+/* Made for this device; and, where that is asked, by this very library. */
+static bool header_fits(const clt_device *device, const char *text, size_t length, bool any_library) {
+    char library[64], id[CLT_HASH_TEXT];
+    json_t *header = read_header(text, length);
+    library_id(library);
+    device_id(device, id);
+    bool fits = header && holds(header, "id", id) && (any_library || holds(header, "library", library));
+    json_decref(header);
+    return fits;
+}
+
+/* ---- the file ---- */
+
+/* A file that is not there or does not fit adds nothing. */
+static clt_status read_file(const clt_device *device, const char *path, clt_verdicts *list) {
+    void *bytes = NULL;
+    size_t length;
+    if (!path || clt_file_read(path, LARGEST_FILE, &bytes, &length) < 0) return CLT_OK;
+    clt_status status = CLT_OK;
+    if (header_fits(device, bytes, length, false)) status = clt_verdicts_read(list, bytes, length);
+    clt_free(bytes);
+    return status;
+}
+
+static clt_status merge(clt_verdicts *into, const clt_verdicts *from) {
+    for (size_t i = 0; i < from->n; i++) CLT_TRY(clt_verdicts_put(into, &from->items[i]));
+    return CLT_OK;
+}
+
+clt_status clt_tune_store(clt_device *device) {
+    clt_tune_database *db = clt_tune_database_of(device);
+    clt_verdicts all = {0};
+    clt_text text = {0};
+    if (!db || !db->path) return clt_fail(CLT_E_IO, "there is no folder for the verdicts of tuning");
+    clt_status status = merge(&all, &db->measured);
+    if (status == CLT_OK) status = read_file(device, db->path, &all); /* equals: those on the disk win */
+    if (status == CLT_OK) status = write_header(device, &text);
+    if (status == CLT_OK) status = clt_verdicts_write(&all, &text);
+    if (status == CLT_OK) status = clt_file_write(db->path, text.data, text.length);
+    clt_text_free(&text);
+    clt_verdicts_free(&db->measured);
+    if (status == CLT_OK) {
+        db->measured = all;
+        return CLT_OK;
+    }
+    /* What is not on the disk is not known in the next run, so it is not in this one either. */
+    clt_verdicts_free(&all);
+    if (read_file(device, db->path, &db->measured) < 0) clt_verdicts_free(&db->measured);
+    return status;
+}
+
+/* ---- what is shipped ---- */
+
+/* Shipped verdicts are for devices of a class: its platform, type and vector width. */
+static bool is_of_class(const clt_device *device, const json_t *header) {
+    const clt_device_info *info = clt_device_get_info(device);
+    const char *platform = json_string_value(json_object_get(header, "platform"));
+    bool cpu = holds(header, "type", "cpu");
+    return platform && clt_text_contains(info->platform, platform) && cpu == (info->type == CLT_DEVICE_CPU) &&
+           json_integer_value(json_object_get(header, "vector_width")) == clt_device_vector_width(device);
+}
+
+clt_status clt_tune_read_shipped(const clt_device *device, const struct clt_shipped_verdicts *files,
+                                 clt_verdicts *list) {
+    for (const clt_shipped_verdicts *s = files; s->bytes; s++) {
+        json_t *header = read_header((const char *)s->bytes, s->length);
+        bool fits = header && is_of_class(device, header);
+        json_decref(header);
+        if (fits) CLT_TRY(clt_verdicts_read(list, (const char *)s->bytes, s->length));
+    }
+    return CLT_OK;
+}
+
+/* ---- the device's ---- */
+
+static void release(void *kept) {
+    clt_tune_database *db = kept;
+    clt_verdicts_free(&db->measured);
+    clt_verdicts_free(&db->shipped);
+    clt_free(db->path);
+    clt_free(db);
+}
+
+static char *find_path(const clt_device *device) {
+    clt_text path = {0};
+    clt_status status = clt_file_cache_folder("tune", &path);
+    if (status == CLT_OK) {
+        clt_text_add(&path, "/");
+        file_name(device, &path);
+        status = path.status;
+    }
+    if (status == CLT_OK) return path.data;
+    clt_text_free(&path);
+    return NULL;
+}
+
+clt_tune_database *clt_tune_database_of(clt_device *device) {
+    clt_tune_database *db = clt_device_kept(device);
+    if (db) return db;
+    db = clt_calloc(1, sizeof *db);
+    if (!db) return NULL;
+    db->path = find_path(device);
+    clt_status status = clt_tune_read_shipped(device, clt_shipped, &db->shipped);
+    if (status == CLT_OK) status = read_file(device, db->path, &db->measured);
+    if (status < 0) {
+        release(db);
+        return NULL;
+    }
+    clt_device_keep(device, db, release);
+    return db;
+}
+
+/* ---- the choices of a run ---- */
+
+clt_status clt_tune_run_write(const clt_tune_run *run, const clt_device *device, clt_text *text) {
+    CLT_TRY(write_header(device, text));
+    return clt_verdicts_write(&run->choices, text);
+}
+
+bool clt_tune_run_read(clt_tune_run *run, const clt_device *device, const char *text) {
+    clt_verdicts list = {0};
+    size_t length = strlen(text);
+    if (!header_fits(device, text, length, true)) return false;
+    if (clt_verdicts_read(&list, text, length) < 0) {
+        clt_verdicts_free(&list);
+        return false;
+    }
+    clt_verdicts_free(&run->choices);
+    *run = (clt_tune_run){.choices = list, .begun = true};
+    return true;
+}
+
+void clt_tune_run_free(clt_tune_run *run) {
+    clt_verdicts_free(&run->choices);
+}

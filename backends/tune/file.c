@@ -1,0 +1,129 @@
+/*
+ * Verdicts as text: one JSON object a line.
+ *
+ *     {"problem": "matmul 128x3072 …", "row": "native", "parameters": {"block": 12}, "us": 413.2,
+ *      "default_us": 520.1, "nmse": 2e-14, "tried": 7, "effort": "full"}
+ *     {"problem": "matmul 128x3072 …", "row": "native", "parameters": {"block": 3}, "failed": "…"}
+ */
+#include "backends/tune/tune.h"
+
+#include <jansson.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const efforts[] = {"kept", "quick", "full"};
+
+/* ---- writing ---- */
+
+static int append(const char *bytes, size_t length, void *text) {
+    clt_text_add_bytes(text, bytes, length);
+    return ((clt_text *)text)->status < 0 ? -1 : 0;
+}
+
+clt_status clt_tune_write_line(json_t *object, clt_text *text) {
+    if (!object || json_dump_callback(object, append, text, JSON_REAL_PRECISION(4) | JSON_ENSURE_ASCII) < 0)
+        text->status = text->status < 0 ? text->status : CLT_E_NO_MEMORY;
+    json_decref(object);
+    clt_text_add(text, "\n");
+    return text->status < 0 ? clt_fail_memory(text->length) : CLT_OK;
+}
+
+static void set_real(json_t *object, const char *name, double value) {
+    if (isfinite(value)) json_object_set_new(object, name, json_real(value));
+}
+
+static clt_status write_verdict(const clt_verdict *v, clt_text *text) {
+    json_t *object = json_object(), *parameters = json_object();
+    for (int i = 0; i < v->n_parameters; i++)
+        json_object_set_new(parameters, v->parameters[i].name, json_integer(v->parameters[i].value));
+    json_object_set_new(object, "problem", json_string(v->problem));
+    json_object_set_new(object, "row", json_string(v->row));
+    if (v->n_parameters) json_object_set(object, "parameters", parameters);
+    json_decref(parameters);
+    if (v->failed[0]) json_object_set_new(object, "failed", json_string(v->failed));
+    if (v->us > 0) {
+        set_real(object, "us", v->us);
+        set_real(object, "default_us", v->default_us);
+        set_real(object, "nmse", v->nmse);
+    }
+    if (v->tried) json_object_set_new(object, "tried", json_integer(v->tried));
+    json_object_set_new(object, "effort", json_string(efforts[v->effort]));
+    return clt_tune_write_line(object, text);
+}
+
+clt_status clt_verdicts_write(const clt_verdicts *list, clt_text *text) {
+    for (size_t i = 0; i < list->n; i++) CLT_TRY(write_verdict(&list->items[i], text));
+    return text->status;
+}
+
+/* ---- reading ---- */
+
+/* Copies a short printable text; false if it is none. */
+static bool take_text(const json_t *value, char *into, size_t bytes) {
+    const char *text = json_string_value(value);
+    if (!text || strlen(text) >= bytes || !clt_tune_key_valid(text)) return false;
+    memcpy(into, text, strlen(text) + 1);
+    return true;
+}
+
+static bool take_parameters(json_t *object, clt_verdict *v) {
+    const char *name;
+    json_t *value;
+    if (!object) return true;
+    if (!json_is_object(object) || json_object_size(object) > CLT_MAX_TUNABLES) return false;
+    json_object_foreach(object, name, value) {
+        if (!json_is_integer(value) || json_integer_value(value) < INT_MIN || json_integer_value(value) > INT_MAX)
+            return false;
+        if (strlen(name) >= CLT_TUNE_NAME || !clt_tune_key_valid(name)) return false;
+        memcpy(v->parameters[v->n_parameters].name, name, strlen(name) + 1);
+        v->parameters[v->n_parameters++].value = (int)json_integer_value(value);
+    }
+    return true;
+}
+
+static bool take_effort(const json_t *value, clt_tune_effort *effort) {
+    for (size_t i = 0; i < CLT_COUNT_OF(efforts); i++) {
+        if (!json_string_value(value) || strcmp(json_string_value(value), efforts[i])) continue;
+        *effort = (clt_tune_effort)i;
+        return true;
+    }
+    return false;
+}
+
+static double real_of(const json_t *object, const char *name) {
+    double value = json_number_value(json_object_get(object, name));
+    return value >= 0 && isfinite(value) ? value : 0;
+}
+
+static bool take_verdict(const json_t *object, clt_verdict *v) {
+    *v = (clt_verdict){0};
+    if (!take_text(json_object_get(object, "problem"), v->problem, sizeof v->problem)) return false;
+    if (!take_text(json_object_get(object, "row"), v->row, sizeof v->row)) return false;
+    if (!take_parameters(json_object_get(object, "parameters"), v)) return false;
+    if (!take_effort(json_object_get(object, "effort"), &v->effort)) return false;
+    const json_t *failed = json_object_get(object, "failed"), *tried = json_object_get(object, "tried");
+    if (failed && !take_text(failed, v->failed, sizeof v->failed)) return false;
+    v->tried = (int)CLT_MAX(0, CLT_MIN(json_integer_value(tried), INT_MAX));
+    v->us = real_of(object, "us");
+    v->default_us = real_of(object, "default_us");
+    v->nmse = real_of(object, "nmse");
+    return true;
+}
+
+clt_status clt_verdicts_read(clt_verdicts *list, const char *text, size_t length) {
+    enum { MOST = 4096 }; /* a list is gone over for each of its lines */
+    for (const char *line = text, *end = text + length; line < end && list->n < MOST;) {
+        const char *stop = memchr(line, '\n', (size_t)(end - line));
+        if (!stop) break; /* a last line without its end was cut off */
+        json_error_t error;
+        clt_verdict verdict;
+        json_t *object = json_loadb(line, (size_t)(stop - line), JSON_REJECT_DUPLICATES, &error);
+        bool taken = json_is_object(object) && take_verdict(object, &verdict);
+        json_decref(object);
+        if (taken) CLT_TRY(clt_verdicts_put(list, &verdict));
+        line = stop + 1;
+    }
+    return CLT_OK;
+}

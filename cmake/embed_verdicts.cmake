@@ -1,0 +1,18 @@
+# Writes OUTPUT, a C file that holds every .jsonl file of ROOT as bytes, ended by a row of NULL.
+file(GLOB files RELATIVE ${ROOT} ${ROOT}/*.jsonl)
+list(SORT files)
+set(out "/* Made by cmake/embed_verdicts.cmake from backends/tune/shipped. */\n")
+string(APPEND out "#include \"backends/tune/shipped.h\"\n\n")
+set(table "")
+set(n 0)
+foreach(file ${files})
+  file(READ ${ROOT}/${file} hex HEX)
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
+  string(REGEX REPLACE "(0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,)" "\\1\n"
+         bytes "${bytes}")
+  string(APPEND out "static const unsigned char file_${n}[] = { /* ${file} */\n${bytes}};\n")
+  string(APPEND table "    {file_${n}, sizeof file_${n}},\n")
+  math(EXPR n "${n} + 1")
+endforeach()
+string(APPEND out "\nconst clt_shipped_verdicts clt_shipped[] = {\n${table}    {0, 0}};\n")
+file(WRITE ${OUTPUT} "${out}")

@@ -1,0 +1,74 @@
+/*
+ * The commands of cltrain-probe: one file each, and what several of them need.
+ */
+#ifndef CLTRAIN_PROBE_COMMAND_H
+#define CLTRAIN_PROBE_COMMAND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <cltrain/cltrain.h>
+
+#include "tools/common/option_parser.h"
+
+#define PROGRAM "cltrain-probe"
+
+/* Each gets the arguments behind its name and returns the exit code. */
+typedef struct command {
+    const char *name, *summary;
+    int (*run)(int argc, char **argv);
+} command;
+
+int run_tune(int argc, char **argv);
+int run_backends(int argc, char **argv);
+
+/* Options that several commands have; the first member of theirs. */
+typedef struct shared_options {
+    const char *device, *model, *sample;
+    int64_t batch, classes;
+    bool json, help;
+    int verbose;
+} shared_options;
+
+#define SHARED_AT(field) offsetof(shared_options, field)
+/* Rows of an option table. */
+#define DEVICE_ROWS                                                                                          \
+    {OPTION_HEADING, .help = "Device:"},                                                                     \
+    {OPTION_TEXT, 0, "device", "NAME", SHARED_AT(device),                                                    \
+     .help = "index, cpu, gpu, accelerator, pci:..., uuid:..., or a part of\n"                               \
+             "its name, vendor or platform (default: $CLTRAIN_DEVICE, else\n"                                \
+             "the fastest class present)"}
+#define MODEL_ROWS                                                                                           \
+    {OPTION_HEADING, .help = "Model:"},                                                                      \
+    {OPTION_TEXT, 'm', "model", "MODEL", SHARED_AT(model),                                                   \
+     .help = "as of cltrain-train: linear, logistic, mlp[:H1,...], convnet\n"                                \
+             "or resnet18"},                                                                                 \
+    {OPTION_TEXT, 0, "sample", "SIZES", SHARED_AT(sample), .help = "of a sample (default 3x32x32)"},         \
+    {OPTION_WHOLE, 'b', "batch", "N", SHARED_AT(batch), .low = 1,                                            \
+     .help = "samples a step (default 128; resnet18 64)"},                                                   \
+    {OPTION_WHOLE, 0, "classes", "N", SHARED_AT(classes), .low = 1, .help = "outputs (default 10)"}
+#define OUTPUT_ROWS                                                                                          \
+    {OPTION_HEADING, .help = "Output:"},                                                                     \
+    {OPTION_FLAG, 0, "json", NULL, SHARED_AT(json), .help = "one JSON object on stdout"},                    \
+    {OPTION_COUNTER, 'v', "verbose", NULL, SHARED_AT(verbose),                                               \
+     .help = "what the library does, on stderr; twice: all of it"},                                          \
+    {OPTION_FLAG, 'h', "help", NULL, SHARED_AT(help), .help = "this text"}
+
+/* Nothing given. */
+shared_options shared_options_unset(void);
+/* Refuses a word that is no option. */
+int refuse_word(void *into, const char *text);
+
+/* ---- a model to look at ---- */
+
+typedef struct probe_model {
+    char text[128]; /* "convnet 128x3x32x32" */
+    clt_graph *graph;
+    clt_tensor *loss, *output;
+} probe_model;
+
+/* Builds `name` with a classifier's loss. Returns 0; EXIT_USAGE after saying what was expected; EXIT_FAILED. */
+int probe_model_build(probe_model *model, const shared_options *options, const char *name);
+void probe_model_free(probe_model *model);
+
+#endif

@@ -1,0 +1,184 @@
+#include "tools/common/option_parser.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "tools/common/message.h"
+#include "tools/common/numbers.h"
+
+#define HELP_COLUMN 26
+
+/* What a row's value must be, in words. */
+static void describe_value(const option_row *row, char *text, size_t bytes) {
+    size_t used = 0;
+    switch (row->kind) {
+    case OPTION_WHOLE:
+        snprintf(text, bytes, "a whole number from %d to %d", row->low, INT_MAX);
+        break;
+    case OPTION_SEED: snprintf(text, bytes, "a whole number, 0 or more"); break;
+    case OPTION_POSITIVE: snprintf(text, bytes, "a number above 0"); break;
+    case OPTION_NOT_NEGATIVE: snprintf(text, bytes, "a number, 0 or more"); break;
+    case OPTION_FRACTION: snprintf(text, bytes, "a number from 0 to below 1"); break;
+    case OPTION_CHOICE:
+        for (int i = 0; row->choices[i] && used < bytes; i++) {
+            const char *joint = i == 0 ? "" : row->choices[i + 1] ? ", " : " or ";
+            used += (size_t)snprintf(text + used, bytes - used, "%s%s", joint, row->choices[i]);
+        }
+        break;
+    default: snprintf(text, bytes, "%s", row->argument ? row->argument : "nothing"); break;
+    }
+}
+
+static bool read_choice(const option_row *row, const char *text, int *value) {
+    for (int i = 0; row->choices[i]; i++) {
+        if (strcmp(row->choices[i], text) != 0) continue;
+        *value = i;
+        return true;
+    }
+    return false;
+}
+
+static bool read_real(option_kind kind, const char *text, double *value) {
+    double number;
+    if (!number_real(text, &number)) return false;
+    if (number < 0 || (kind == OPTION_POSITIVE && number == 0)) return false;
+    if (kind == OPTION_FRACTION && number >= 1) return false;
+    *value = number;
+    return true;
+}
+
+static bool read_value(const option_row *row, const char *text, void *into) {
+    char *field = (char *)into + row->offset;
+    switch (row->kind) {
+    case OPTION_FLAG: *(bool *)field = true; return true;
+    case OPTION_COUNTER: ++*(int *)field; return true;
+    case OPTION_WHOLE: return number_whole(text, row->low, INT_MAX, (int64_t *)field);
+    case OPTION_SEED: return number_whole(text, 0, INT64_MAX, (int64_t *)field);
+    case OPTION_CHOICE: return read_choice(row, text, (int *)field);
+    case OPTION_TEXT:
+    case OPTION_OPTIONAL: *(const char **)field = text; return text[0] != '\0';
+    default: return read_real(row->kind, text, (double *)field);
+    }
+}
+
+typedef struct table {
+    const option_row *rows;
+    int n;
+} table;
+
+static const option_row *find_long(const table *all, const char *name, size_t length) {
+    for (int i = 0; i < all->n; i++) {
+        const option_row *row = &all->rows[i];
+        if (row->name && strlen(row->name) == length && memcmp(row->name, name, length) == 0)
+            return row;
+    }
+    return NULL;
+}
+
+static const option_row *find_letter(const table *all, char letter) {
+    for (int i = 0; i < all->n; i++)
+        if (all->rows[i].letter && all->rows[i].letter == letter) return &all->rows[i];
+    return NULL;
+}
+
+/* Levenshtein's distance of two words of up to 31 letters; 99 for longer ones. */
+static int distance(const char *a, size_t a_length, const char *b, size_t b_length) {
+    int row[32];
+    if (a_length > 31 || b_length > 31) return 99;
+    for (size_t j = 0; j <= b_length; j++) row[j] = (int)j;
+    for (size_t i = 1; i <= a_length; i++) {
+        int diagonal = row[0];
+        row[0] = (int)i;
+        for (size_t j = 1; j <= b_length; j++) {
+            int best = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            if (row[j] + 1 < best) best = row[j] + 1;
+            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+            row[j] = best;
+        }
+    }
+    return row[b_length];
+}
+
+static int refuse_option(const table *all, const char *text) {
+    const char *word = text[1] == '-' ? text + 2 : text + 1, *nearest = NULL;
+    size_t length = strcspn(word, "=");
+    int least = 3; /* further words are no likely slips */
+    for (int i = 0; i < all->n && length > 1; i++) {
+        const char *name = all->rows[i].name;
+        if (!name) continue;
+        int d = distance(word, length, name, strlen(name));
+        if (d < least) least = d, nearest = name;
+    }
+    if (nearest) return usage_error("unknown option '%s': did you mean --%s?", text, nearest);
+    return usage_error("unknown option '%s'", text);
+}
+
+/* One option at argv[*i]; moves *i onto a value that is an argument of its own. */
+static int parse_option(const table *all, void *into, int argc, char **argv, int *i) {
+    const char *text = argv[*i];
+    bool is_long = text[1] == '-';
+    size_t length = strcspn(text, "=");
+    const option_row *row = is_long         ? find_long(all, text + 2, length - 2)
+                            : length == 2 ? find_letter(all, text[1])
+                                          : NULL;
+    const char *value = text[length] == '=' ? text + length + 1 : NULL;
+    char expected[128];
+    if (!row) return refuse_option(all, text);
+    describe_value(row, expected, sizeof expected);
+    if (row->kind == OPTION_FLAG || row->kind == OPTION_COUNTER) {
+        if (value) return usage_error("--%s takes no value, but has '%s'", row->name, value);
+    } else if (!value && row->kind == OPTION_OPTIONAL) {
+        value = row->standard;
+    } else if (!value) {
+        bool missing = *i + 1 >= argc || strncmp(argv[*i + 1], "--", 2) == 0;
+        if (missing) return usage_error("--%s needs a value: expected %s", row->name, expected);
+        value = argv[++*i];
+    }
+    if (read_value(row, value, into)) return 0;
+    return usage_error("--%s '%s': expected %s", row->name, value, expected);
+}
+
+int option_parse(const option_row *rows, int n_rows, int argc, char **argv, void *into,
+                 int (*take_word)(void *into, const char *text)) {
+    const table all = {rows, n_rows};
+    bool words_only = false;
+    for (int i = 0; i < argc; i++) {
+        int code = 0;
+        if (!words_only && strcmp(argv[i], "--") == 0)
+            words_only = true;
+        else if (!words_only && argv[i][0] == '-' && argv[i][1])
+            code = parse_option(&all, into, argc, argv, &i);
+        else
+            code = take_word(into, argv[i]);
+        if (code) return code;
+    }
+    return 0;
+}
+
+/* ---- help ---- */
+
+/* "  -d, --data SPEC         first line", further lines below it. */
+static void print_row(FILE *file, const option_row *row) {
+    char left[64], letter[8] = "    ";
+    if (row->letter) snprintf(letter, sizeof letter, "-%c, ", row->letter);
+    bool optional = row->kind == OPTION_OPTIONAL;
+    snprintf(left, sizeof left, "  %s--%s%s%s%s", letter, row->name, row->argument ? optional ? "[=" : " " : "",
+             row->argument ? row->argument : "", optional ? "]" : "");
+    fprintf(file, "%-*s", HELP_COLUMN, left);
+    for (const char *line = row->help; line;) {
+        const char *end = strchr(line, '\n');
+        int length = end ? (int)(end - line) : (int)strlen(line);
+        fprintf(file, "%*s%.*s\n", line == row->help ? 0 : HELP_COLUMN, "", length, line);
+        line = end ? end + 1 : NULL;
+    }
+}
+
+void option_print(const option_row *rows, int n_rows, FILE *file) {
+    for (int i = 0; i < n_rows; i++) {
+        if (rows[i].kind == OPTION_HEADING) fprintf(file, "\n%s\n", rows[i].help);
+        else print_row(file, &rows[i]);
+    }
+}
