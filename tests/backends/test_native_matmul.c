@@ -1,7 +1,7 @@
 /*
  * The native matrix product with all its parameters against the reference row: odd sizes, transposes and
- * batches. Results and scratch memory hold NaN before, nothing past the result is written, and a second run gives
- * the same bits.
+ * batches. Results and scratch memory hold NaN before, nothing past the result is written, and a second
+ * run gives the same bits.
  */
 #include "tests/support.h"
 
@@ -61,7 +61,8 @@ static void enqueue(const product *p, const clt_lowering *l, const clt_launch *l
     assert_ok(clt_kernel_create(device, &l->modules[launch->module], launch->kernel, &kernel));
     for (int i = 0; i < launch->n_arguments; i++) {
         const clt_argument *argument = &launch->arguments[i];
-        clt_memory *memory = argument->tensor == p->a ? p->a_memory : argument->tensor == p->b ? p->b_memory : c;
+        clt_memory *memory = argument->tensor == p->a ? p->a_memory : c;
+        if (argument->tensor == p->b) memory = p->b_memory;
         if (argument->kind == CLT_ARGUMENT_VALUE)
             assert_ok(clt_kernel_set_value(kernel, i, argument->value, argument->value_bytes));
         else if (argument->kind == CLT_ARGUMENT_SCRATCH)
@@ -222,7 +223,7 @@ static void all_parameters(void **state) {
         }
 }
 
-/* Blocks of more than the tiles there are, of one, and those that leave one over, in a batch that is stretched. */
+/* Blocks of more than the tiles there are, of one, and those that leave one over, in a stretched batch. */
 static void all_parameters_in_batches(void **state) {
     (void)state;
     for (int t = 0; t < 4; t++) {

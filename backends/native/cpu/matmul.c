@@ -184,7 +184,9 @@ bool clt_cpu_matmul_valid(const clt_tensor *node, const clt_device *device, cons
 
 bool clt_cpu_matmul_supports(const clt_tensor *node, const clt_device *device) {
     int parameters[CLT_MAX_TUNABLES];
-    if (!clt_cpu_fits(device)) return false;
+    if (!clt_cpu_fits(device) || !clt_cpu_holds(device, (double)clt_tensor_elements(node))) return false;
+    for (int i = 0; i < node->n_inputs; i++)
+        if (!clt_cpu_holds(device, (double)clt_tensor_elements(node->inputs[i]))) return false;
     clt_cpu_matmul_defaults(node, device, parameters);
     return clt_cpu_matmul_valid(node, device, parameters);
 }

@@ -9,6 +9,8 @@
  * packed before or as they lie, stream by; meanwhile the sums wait in private memory. Bound: the fused
  * multiply-adds, as long as some ten tiles share what was packed.
  *
+ * The larger helpers are not inlined, for a driver compiles the kernel around them several times.
+ *
  * CPU_MATMUL_ROWS, CPU_MATMUL_VECTORS and CPU_MATMUL_DEPTH are defined in front of this text, anew for
  * each variant of it, and are parts of its names.
  */
@@ -22,7 +24,7 @@
 #define CPU_MATMUL_COLUMNS (CPU_MATMUL_VECTORS * CPU_WIDTH)
 #define CPU_MATMUL_SUMS    (CPU_MATMUL_ROWS * CPU_MATMUL_COLUMNS)
 
-/* Rows that the last tile of a column is rounded up to. */
+/* The rows of the last tile in a column are rounded up to a multiple of this. */
 #define CPU_MATMUL_PART (CPU_MATMUL_ROWS % 3 == 0 ? CPU_MATMUL_ROWS / 3 : CPU_MATMUL_ROWS / 2)
 
 /* Most tiles in a block, for their sums are in private memory. */
@@ -31,7 +33,7 @@
 /* Vectors that a work-item of cpu_matmul_sum adds up. */
 #define CPU_MATMUL_SUM_RUN 16
 
-/* Has `rows` rows of a tile of c brought near, for they will soon be written. */
+/* Has `there` columns of `rows` rows brought near, for they will soon be read or written. */
 static void cpu_matmul_fetch(global const float *c, int stride, int rows, int there) {
 #ifdef __has_builtin
 #if __has_builtin(__builtin_prefetch)
@@ -89,8 +91,9 @@ static void cpu_matmul_gather_eight(global const float *b, int stride, int count
  * there. R rows, V vectors.
  */
 #define CPU_MATMUL_TILE(name, R, V, A_AT, A_STEP, B_SPACE)                                               \
-    __attribute__((noinline)) static void CPU_MATMUL_NAME(name)(global const float *a, int2 step, int last, B_SPACE const float *b, \
-                                      int count, float *kept, bool first) {                              \
+    __attribute__((noinline)) static void CPU_MATMUL_NAME(name)(                                         \
+        global const float *a, int2 step, int last, B_SPACE const float *b, int count, float *kept,      \
+        bool first) {                                                                                    \
         cpu_vector sum[R][V];                                                                            \
         int at[R];                                                                                       \
         _Pragma("unroll") for (int i = 0; i < (R); i++) at[i] = A_AT;                                    \
@@ -117,15 +120,16 @@ static void cpu_matmul_gather_eight(global const float *b, int stride, int count
     CPU_MATMUL_TILE(cpu_matmul_panels_##suffix, R, V, i, CPU_MATMUL_ROWS, global)
 
 /* The tile with as many rows and vectors as are needed, or a few more. */
-#define CPU_MATMUL_FITTING(kind, rows, columns, arguments)                                                          \
-    if (columns <= CPU_WIDTH) {                                                                          \
-        if (rows <= CPU_MATMUL_PART) CPU_MATMUL_NAME(kind##_few_1) arguments;                 \
-        else if (rows <= 2 * CPU_MATMUL_PART) CPU_MATMUL_NAME(kind##_most_1) arguments;       \
-        else CPU_MATMUL_NAME(kind##_all_1) arguments;                                         \
-    } else {                                                                                             \
-        if (rows <= CPU_MATMUL_PART) CPU_MATMUL_NAME(kind##_few) arguments;                   \
-        else if (rows <= 2 * CPU_MATMUL_PART) CPU_MATMUL_NAME(kind##_most) arguments;         \
-        else CPU_MATMUL_NAME(kind##_all) arguments;                                           \
+#define CPU_MATMUL_FITTING_ROWS(kind, vectors, rows, arguments)                                          \
+    {                                                                                                    \
+        if (rows <= CPU_MATMUL_PART) CPU_MATMUL_NAME(kind##_few##vectors) arguments;                     \
+        else if (rows <= 2 * CPU_MATMUL_PART) CPU_MATMUL_NAME(kind##_most##vectors) arguments;           \
+        else CPU_MATMUL_NAME(kind##_all##vectors) arguments;                                             \
+    }
+#define CPU_MATMUL_FITTING(kind, rows, columns, arguments)                                               \
+    {                                                                                                    \
+        if (columns <= CPU_WIDTH) CPU_MATMUL_FITTING_ROWS(kind, _1, rows, arguments)                     \
+        else CPU_MATMUL_FITTING_ROWS(kind, , rows, arguments)                                            \
     }
 
 #endif
@@ -138,8 +142,8 @@ CPU_MATMUL_TILES(most_1, 2 * CPU_MATMUL_PART, 1)
 CPU_MATMUL_TILES(all_1, CPU_MATMUL_ROWS, 1)
 
 /* packed[k, j] = b[k, j] for `count` k and `there` columns; zeros in the vectors' rest. */
-__attribute__((noinline)) static void CPU_MATMUL_NAME(cpu_matmul_gather)(global const float *b, int2 step, int count, int there,
-                                               float *packed) {
+__attribute__((noinline)) static void CPU_MATMUL_NAME(cpu_matmul_gather)(
+    global const float *b, int2 step, int count, int there, float *packed) {
     int end = there <= CPU_WIDTH ? CPU_WIDTH : CPU_MATMUL_COLUMNS, rest = 0;
     if (step.s1 == 1) {
         rest = there / CPU_WIDTH * CPU_WIDTH;
@@ -159,18 +163,23 @@ __attribute__((noinline)) static void CPU_MATMUL_NAME(cpu_matmul_gather)(global 
 /* A tile's sums, `rows` of them, to where c's or the split's part for it begins. */
 __attribute__((noinline)) static void CPU_MATMUL_NAME(cpu_matmul_write)(const float *kept, global float *c, int at, int stride,
                                               int column, int rows, int there, bool partial) {
-    for (int i = 0; i < rows; i++)
-        for (int j = 0; j < there; j += CPU_WIDTH) {
-            cpu_vector value = cpu_load(0, kept + i * CPU_MATMUL_COLUMNS + j);
-            if (partial) cpu_store(value, 0, c + at + i * stride + j);
-            else cpu_matmul_finish(c, at + i * stride + j, column + j, value, there - j);
+    bool whole = there == CPU_MATMUL_COLUMNS && !partial;
+    for (int i = 0; i < rows; i++, at += stride, kept += CPU_MATMUL_COLUMNS) {
+        _Pragma("unroll") for (int j = 0; j < CPU_MATMUL_COLUMNS; j += CPU_WIDTH)
+            if (whole) cpu_matmul_finish(c, at + j, column + j, cpu_load(0, kept + j), CPU_WIDTH);
+        for (int j = 0; j < there && !whole; j += CPU_WIDTH) {
+            cpu_vector value = cpu_load(0, kept + j);
+            if (partial) cpu_store(value, 0, c + at + j);
+            else cpu_matmul_finish(c, at + j, column + j, value, there - j);
         }
+    }
 }
 
 /*
  * c[split, batch, m, n] = sum over the split's k of a[batch, m, k] b[batch, k, n].
  * size: M, N, K, batch. a_step: strides of m and k, and whether a is read as it lies, else as
- * cpu_matmul_pack leaves it; b_step: strides of k, n and a panel of n. a_batch, b_batch count elements.
+ * cpu_matmul_pack leaves it; b_step: strides of k, n and a panel of n, and whether b is as cpu_matmul_panels
+ * leaves it, which goes with a packed a. a_batch, b_batch count elements.
  * plan: tiles in a block, splits, k in a split, stride of c's rows. With several splits c holds partial
  * sums. A work-item computes a block of one panel of columns; items that follow one another share the block
  * of a.
@@ -200,22 +209,31 @@ kernel void CPU_MATMUL_NAME(cpu_matmul)(global const float *a, global const floa
     private float *gathered = (private float *)gathered_vectors, *kept = (private float *)kept_vectors;
     for (int k = start; k < end; k += CPU_MATMUL_DEPTH) {
         int count = min(end - k, CPU_MATMUL_DEPTH);
+        bool ends = k + count >= end;
         global const float *right = b + k * b_step.s0;
         if (!panels_b) CPU_MATMUL_NAME(cpu_matmul_gather)(right, b_step.s01, count, there, gathered);
+        /* Rows of the next gathering, which lie far apart, that each tile brings near. */
+        int share = b_step.s1 == 1 && !panels_b ? (count + last - first - 1) / (last - first) : 0;
         for (int tile = first; tile < last; tile++) {
-            int m = tile * CPU_MATMUL_ROWS, left_rows = min(rows - m, CPU_MATMUL_ROWS);
-            global const float *left = direct ? a + m * a_step.s0 + k * a_step.s1 : a + k * tiles * CPU_MATMUL_ROWS + m * count;
+            int m = tile * CPU_MATMUL_ROWS, high = min(rows - m, CPU_MATMUL_ROWS);
+            int soon = min(k + count + (tile - first) * share, end);
             private float *sums = kept + (tile - first) * CPU_MATMUL_SUMS;
-            if (k + count >= end) cpu_matmul_fetch(c + m * stride + n, stride, left_rows, there);
-            if (direct) {
-                CPU_MATMUL_FITTING(cpu_matmul_direct, left_rows, there, (left, a_step.s01, left_rows - 1, gathered, count, sums, k == start))
-            } else if (panels_b) {
-                CPU_MATMUL_FITTING(cpu_matmul_panels, left_rows, there, (left, a_step.s01, left_rows - 1, right, count, sums, k == start))
-            } else {
-                CPU_MATMUL_FITTING(cpu_matmul_packed, left_rows, there, (left, a_step.s01, left_rows - 1, gathered, count, sums, k == start))
-            }
-            if (k + count >= end)
-                CPU_MATMUL_NAME(cpu_matmul_write)(sums, c, m * stride + n, stride, n, left_rows, there, plan.s1 > 1);
+            global const float *left = direct ? a + m * a_step.s0 + k * a_step.s1
+                                              : a + k * tiles * CPU_MATMUL_ROWS + m * count;
+            cpu_matmul_fetch(b + soon * b_step.s0, b_step.s0, min(share, end - soon), there);
+            if (ends) cpu_matmul_fetch(c + m * stride + n, stride, high, there);
+            if (direct)
+                CPU_MATMUL_FITTING(cpu_matmul_direct, high, there,
+                                   (left, a_step.s01, high - 1, gathered, count, sums, k == start))
+            else if (panels_b)
+                CPU_MATMUL_FITTING(cpu_matmul_panels, high, there,
+                                   (left, a_step.s01, high - 1, right, count, sums, k == start))
+            else
+                CPU_MATMUL_FITTING(cpu_matmul_packed, high, there,
+                                   (left, a_step.s01, high - 1, gathered, count, sums, k == start))
+            if (ends)
+                CPU_MATMUL_NAME(cpu_matmul_write)(sums, c, m * stride + n, stride, n, high, there,
+                                                  plan.s1 > 1);
         }
     }
 }
