@@ -6,8 +6,7 @@
         .op = &clt_op_##op_suffix, .name = row_name, .any_layout = layouts,                             \
         .supports = clt_cpu_##function##_supports, .lower = clt_cpu_##function, __VA_ARGS__             \
     }
-#define CONTIGUOUS_ROW(op_suffix, function, ...) ROW(op_suffix, "native", false, function, __VA_ARGS__)
-#define LAYOUT_ROW(op_suffix, function, ...)     ROW(op_suffix, "native", true, function, __VA_ARGS__)
+#define LAYOUT_ROW(op_suffix, function, ...) ROW(op_suffix, "native", true, function, __VA_ARGS__)
 #define WINOGRAD_ROW(op_suffix) \
     ROW(op_suffix, "winograd", true, op_suffix##_winograd, .tunables = winograd_tunables)
 
@@ -29,7 +28,8 @@ const clt_backend_row clt_native_rows[] = {
     LAYOUT_ROW(max_pool2d_grad, max_pool2d_grad, ),
     LAYOUT_ROW(avg_pool2d, avg_pool2d, ),
     LAYOUT_ROW(avg_pool2d_grad, avg_pool2d_grad, ),
-    CONTIGUOUS_ROW(matmul, matmul, ),
+    ROW(matmul, "native", false, matmul, .tunables = clt_cpu_matmul_tunables, .defaults = clt_cpu_matmul_defaults,
+        .valid = clt_cpu_matmul_valid),
     LAYOUT_ROW(conv2d, conv2d, ),
     LAYOUT_ROW(conv2d_grad_input, conv2d_grad_input, ),
     LAYOUT_ROW(conv2d_grad_weight, conv2d_grad_weight, ),

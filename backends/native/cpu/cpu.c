@@ -23,6 +23,11 @@ clt_cpu_tile clt_cpu_tile_of(const clt_device *device) {
 }
 
 void clt_cpu_begin(clt_lowering *l, const char *path, const char *kernel, int64_t count) {
+    clt_cpu_begin_defined(l, "", path, kernel, count);
+}
+
+void clt_cpu_begin_defined(clt_lowering *l, const char *defines, const char *path, const char *kernel,
+                           int64_t count) {
     clt_cpu_tile tile = clt_cpu_tile_of(l->device);
     const char *shared = clt_kernel_source_find("native/cpu/tile.cl"), *own = clt_kernel_source_find(path);
     clt_text text = {0};
@@ -32,7 +37,7 @@ void clt_cpu_begin(clt_lowering *l, const char *path, const char *kernel, int64_
     }
     clt_text_add(&text, "#define CPU_WIDTH %d\n#define CPU_ROWS %d\n", tile.width, tile.rows);
     clt_text_add(&text, "%s", shared);
-    clt_text_add(&text, "%s", own);
+    clt_text_add(&text, "%s%s", defines, own);
     if (text.status < 0) clt_lower_fail(l, text.status);
     else clt_launch_begin_text(l, path, text.data, false, kernel, count, 1);
     clt_text_free(&text);

@@ -18,6 +18,9 @@ clt_cpu_tile clt_cpu_tile_of(const clt_device *device);
 
 /* clt_launch_begin with the device's tile defined in front of the text. */
 void clt_cpu_begin(clt_lowering *l, const char *path, const char *kernel, int64_t count);
+/* The same with more lines in front of the text itself: a variant of it, whose names must differ. */
+void clt_cpu_begin_defined(clt_lowering *l, const char *defines, const char *path, const char *kernel,
+                           int64_t count);
 
 /* Scratch for `count` floats. */
 int clt_cpu_scratch(clt_lowering *l, int64_t count);
@@ -40,6 +43,9 @@ CLT_CPU_DECLARE(max_pool2d_grad);
 CLT_CPU_DECLARE(avg_pool2d);
 CLT_CPU_DECLARE(avg_pool2d_grad);
 CLT_CPU_DECLARE(matmul);                /* matmul.c */
+extern const clt_tunable clt_cpu_matmul_tunables[];
+void clt_cpu_matmul_defaults(const clt_tensor *node, const clt_device *device, int *parameters);
+bool clt_cpu_matmul_valid(const clt_tensor *node, const clt_device *device, const int *parameters);
 CLT_CPU_DECLARE(conv2d);                /* conv2d.c: contiguous */
 CLT_CPU_DECLARE(conv2d_grad_input);
 CLT_CPU_DECLARE(conv2d_grad_weight);

@@ -1,53 +1,52 @@
+#include <stdio.h>
+
 #include "backends/native/cpu/cpu.h"
 
-static const char source[] = "native/cpu/matmul.cl";
+static const char source[] = "native/cpu/matmul.cl", pack_source[] = "native/cpu/matmul_pack.cl";
+
+enum { MOST_BLOCK = 24 /* CPU_MATMUL_BLOCK */ };
+
+enum { TILE_ROWS, DEPTH, PACK_A, PANELS_B, BLOCK, SPLITS };
+
+const clt_tunable clt_cpu_matmul_tunables[] = {
+    [TILE_ROWS] = {"tile_rows", 4, {12, 8, 6, 4}},
+    [DEPTH] = {"depth", 3, {256, 128, 512}},
+    [PACK_A] = {"pack_a", 2, {1, 0}},
+    [PANELS_B] = {"panels_b", 2, {0, 1}},
+    [BLOCK] = {"block", 8, {24, 16, 12, 8, 6, 4, 2, 1}},
+    [SPLITS] = {"splits", 8, {1, 2, 3, 4, 6, 8, 16, 32}},
+    {0},
+};
+
+/* ---- geometry ---- */
+
+/* A tile is `rows` x `vectors` of the device's `width`. */
+typedef struct shape {
+    int width, rows, vectors, columns;
+} shape;
 
 /* A product as the kernels see it, and how it is cut. */
 typedef struct product {
     int64_t m, n, k, batch;
     int64_t a_matrices, b_matrices;
-    int64_t a_step[2], b_step[3]; /* of the last: a panel's columns */
-    bool b_panels;                /* b is put into panels first */
+    int64_t a_step[3], b_step[4]; /* and: a is read as it lies; a panel's columns, b is in panels */
+    bool transpose_a, transpose_b;
     int64_t size[CLT_MAX_RANK], a_batch[CLT_MAX_RANK], b_batch[CLT_MAX_RANK];
-    int64_t block;           /* panels of a that one packing of b serves */
+    shape tile;
+    int64_t tiles, panels; /* in a column, in a row */
+    int64_t depth;           /* steps of a sum for which b is packed at a time */
+    bool pack_a, b_panels;   /* a is packed, b put into panels first; not the latter alone */
+    int64_t block;           /* tiles that one packing of b serves */
     int64_t splits, split_k; /* parts of a long sum, and steps in each */
 } product;
 
-static int64_t items_of(const product *p, clt_cpu_tile tile) {
-    int64_t panels = clt_cpu_divide_up(p->n, tile.columns),
-            tiles = clt_cpu_divide_up(p->m, tile.rows);
-    return p->batch * panels * clt_cpu_divide_up(tiles, p->block);
+/* 16 registers hold 12 sums, 32 hold 24, with room for a step's vectors and a broadcast. */
+static shape shape_of(int width, int rows) {
+    int sums = width == 16 ? 24 : 12;
+    return (shape){width, rows, sums / rows, width * (sums / rows)};
 }
 
-/* Large blocks use b's packing often, but a device wants work for all its processors. What is chosen
- * depends on shapes alone, so that results are the same with any number of those. */
-static void cut(product *p, clt_cpu_tile tile) {
-    enum { LARGE_BLOCK = 24, SMALL_BLOCK = 6, ENOUGH_ITEMS = 64, LEAST_ITEMS = 16 };
-    p->block = LARGE_BLOCK;
-    while (p->block > SMALL_BLOCK && items_of(p, tile) < ENOUGH_ITEMS) p->block /= 2;
-    int64_t items = items_of(p, tile), chunks = clt_cpu_divide_up(p->k, tile.depth);
-    int64_t splits =
-        items < LEAST_ITEMS ? CLT_MIN(clt_cpu_divide_up(LEAST_ITEMS, items), chunks / 2) : 1;
-    p->split_k = clt_cpu_divide_up(chunks, CLT_MAX(splits, 1)) * tile.depth;
-    p->splits = clt_cpu_divide_up(p->k, p->split_k);
-}
-
-/* Rows of b that lie far apart are gone over by each block of a: if those are many, rather once
- * before. */
-static void choose_panels(product *p, clt_cpu_tile tile) {
-    enum { MANY_BLOCKS = 3, FAR_APART = 256 };
-    int64_t panels = clt_cpu_divide_up(p->n, tile.columns);
-    int64_t blocks = clt_cpu_divide_up(clt_cpu_divide_up(p->m, tile.rows), p->block);
-    p->b_step[2] = tile.columns * p->b_step[1];
-    p->b_panels = p->b_step[1] == 1 && p->n >= FAR_APART && blocks >= MANY_BLOCKS;
-    if (!p->b_panels) return;
-    p->b_step[0] = tile.columns;
-    p->b_step[2] = p->k * tile.columns;
-    for (int d = 0; d < CLT_MAX_RANK; d++)
-        p->b_batch[d] = p->b_batch[d] / (p->k * p->n) * panels * p->b_step[2];
-}
-
-static product product_of(const clt_tensor *node, clt_cpu_tile tile) {
+static product geometry_of(const clt_tensor *node) {
     const clt_matmul_attributes *at = node->attributes;
     const clt_tensor *a = node->inputs[0], *b = node->inputs[1];
     int rank = node->shape.rank;
@@ -60,87 +59,208 @@ static product product_of(const clt_tensor *node, clt_cpu_tile tile) {
     p.a_step[1] = at->transpose_a ? p.m : 1;
     p.b_step[0] = at->transpose_b ? 1 : p.n;
     p.b_step[1] = at->transpose_b ? p.k : 1;
+    p.transpose_a = at->transpose_a;
+    p.transpose_b = at->transpose_b;
     for (int d = 0; d < CLT_MAX_RANK; d++) {
         int i = d - (CLT_MAX_RANK - (rank - 2));
         p.size[d] = i >= 0 ? node->shape.dims[i] : 1;
     }
     clt_broadcast_strides(a, 2, p.a_batch);
     clt_broadcast_strides(b, 2, p.b_batch);
-    for (int d = 0; d < CLT_MAX_RANK; d++) p.a_batch[d] /= p.m * p.k; /* in matrices: a is packed */
-    cut(&p, tile);
-    choose_panels(&p, tile);
     return p;
 }
 
-static int64_t packed_elements(const product *p, clt_cpu_tile tile) {
-    return p->a_matrices * clt_cpu_divide_up(p->m, tile.rows) * tile.rows * p->k;
+/* Matrices of `from` elements are read where they were put as `to` elements. */
+static void repack(int64_t *batch, int64_t from, int64_t to) {
+    for (int d = 0; d < CLT_MAX_RANK; d++) batch[d] = batch[d] / from * to;
 }
 
-static int64_t panel_elements(const product *p, clt_cpu_tile tile) {
-    return p->b_matrices * clt_cpu_divide_up(p->n, tile.columns) * tile.columns * p->k;
+static product product_of(const clt_tensor *node, int width, const int *parameters) {
+    product p = geometry_of(node);
+    p.tile = shape_of(width, parameters[TILE_ROWS]);
+    p.tiles = clt_cpu_divide_up(p.m, p.tile.rows);
+    p.panels = clt_cpu_divide_up(p.n, p.tile.columns);
+    p.depth = parameters[DEPTH];
+    p.pack_a = parameters[PACK_A];
+    p.b_panels = parameters[PANELS_B];
+    p.block = parameters[BLOCK];
+    p.split_k = clt_cpu_divide_up(clt_cpu_divide_up(p.k, p.depth), parameters[SPLITS]) * p.depth;
+    p.splits = clt_cpu_divide_up(p.k, p.split_k);
+    p.a_step[2] = !p.pack_a;
+    p.b_step[2] = p.tile.columns * p.b_step[1];
+    if (p.pack_a) repack(p.a_batch, p.m * p.k, p.tiles * p.tile.rows * p.k);
+    p.b_step[3] = p.b_panels;
+    if (!p.b_panels) return p;
+    p.b_step[0] = p.tile.columns;
+    p.b_step[1] = 1;
+    p.b_step[2] = p.k * p.tile.columns;
+    repack(p.b_batch, p.k * p.n, p.panels * p.b_step[2]);
+    return p;
+}
+
+static int64_t items_of(const product *p) {
+    return p->splits * p->batch * p->panels * clt_cpu_divide_up(p->tiles, p->block);
+}
+
+static int64_t packed_elements(const product *p) {
+    return p->pack_a ? p->a_matrices * p->tiles * p->tile.rows * p->k : 0;
+}
+
+static int64_t panel_elements(const product *p) {
+    return p->b_panels ? p->b_matrices * p->panels * p->tile.columns * p->k : 0;
+}
+
+/* Rows of partial sums are whole vectors. */
+static int64_t partial_columns(const product *p) {
+    return p->splits > 1 ? clt_cpu_divide_up(p->n, p->tile.width) * p->tile.width : p->n;
+}
+
+static int64_t partial_elements(const product *p) {
+    return p->splits > 1 ? p->splits * p->batch * p->m * partial_columns(p) : 0;
+}
+
+/* ---- choices ---- */
+
+static int next_smaller(int tunable, int value) {
+    const clt_tunable *t = &clt_cpu_matmul_tunables[tunable];
+    int best = value;
+    for (int i = 0; i < t->n; i++)
+        if (t->values[i] < value && (best == value || t->values[i] > best)) best = t->values[i];
+    return best;
+}
+
+/* Large blocks use b's packing often, but a device wants work for all its processors. What is chosen
+ * depends on shapes alone, so that results are the same with any number of those. */
+static void cut(const clt_tensor *node, int width, int *parameters) {
+    enum { ENOUGH_ITEMS = 32, LEAST_ITEMS = 16, LEAST_SPLIT = 512, LEAST_BLOCK = 4 };
+    const clt_tunable *splits = &clt_cpu_matmul_tunables[SPLITS];
+    product p = product_of(node, width, parameters);
+    for (int i = 1; i < splits->n && items_of(&p) < LEAST_ITEMS; i++) {
+        if (p.k < LEAST_SPLIT * splits->values[i]) break;
+        parameters[SPLITS] = splits->values[i];
+        product split = product_of(node, width, parameters);
+        if (split.splits == splits->values[i]) p = split;
+    }
+    parameters[SPLITS] = (int)p.splits;
+    while (parameters[BLOCK] > LEAST_BLOCK && items_of(&p) < ENOUGH_ITEMS && p.tiles > LEAST_BLOCK) {
+        parameters[BLOCK] = next_smaller(BLOCK, parameters[BLOCK]);
+        p = product_of(node, width, parameters);
+    }
+}
+
+/* To pack a costs a launch and two passes over it, which pays if many panels read it, or if its rows lie so
+ * that each step of a sum is far from the last. */
+static bool worth_packing(const product *p) {
+    enum { SMALL = 4096, FEW_PANELS = 8, FAR_APART = 256 };
+    if (p->m * p->k <= SMALL) return false;
+    return p->panels > FEW_PANELS || (p->transpose_a && p->m > FAR_APART);
+}
+
+void clt_cpu_matmul_defaults(const clt_tensor *node, const clt_device *device, int *parameters) {
+    enum { MANY_BLOCKS = 3, FAR_APART = 256 };
+    int width = clt_device_vector_width(device);
+    parameters[TILE_ROWS] = width == 16 ? 12 : 6;
+    parameters[DEPTH] = 256;
+    parameters[PACK_A] = 1;
+    parameters[PANELS_B] = 0;
+    parameters[BLOCK] = MOST_BLOCK;
+    parameters[SPLITS] = 1;
+    product p = product_of(node, width, parameters);
+    cut(node, width, parameters);
+    int64_t blocks = clt_cpu_divide_up(p.tiles, parameters[BLOCK]);
+    parameters[PACK_A] = worth_packing(&p);
+    parameters[PANELS_B] = parameters[PACK_A] && blocks >= MANY_BLOCKS && p.n >= FAR_APART;
+}
+
+bool clt_cpu_matmul_valid(const clt_tensor *node, const clt_device *device, const int *parameters) {
+    int width = clt_device_vector_width(device), rows = parameters[TILE_ROWS];
+    if (width == 16 ? rows < 6 : rows > 6) return false;
+    product p = product_of(node, width, parameters);
+    if (p.b_panels && !p.pack_a) return false; /* there is no such kernel */
+    return p.splits == parameters[SPLITS] && clt_cpu_holds(device, (double)packed_elements(&p)) &&
+           clt_cpu_holds(device, (double)panel_elements(&p)) &&
+           clt_cpu_holds(device, (double)partial_elements(&p));
 }
 
 bool clt_cpu_matmul_supports(const clt_tensor *node, const clt_device *device) {
-    /* Below this, two launches cost more than they save. */
-    enum { LEAST_PRODUCTS = 8192 };
-    if (!clt_cpu_fits(device)) return false;
-    clt_cpu_tile tile = clt_cpu_tile_of(device);
-    product p = product_of(node, tile);
-    if ((double)p.batch * (double)p.m * (double)p.n * (double)p.k < LEAST_PRODUCTS) return false;
-    return clt_cpu_holds(device, (double)packed_elements(&p, tile)) &&
-           clt_cpu_holds(device, (double)p.splits * (double)clt_tensor_elements(node)) &&
-           clt_cpu_holds(device, (double)panel_elements(&p, tile));
+    int parameters[CLT_MAX_TUNABLES];
+    if (!clt_cpu_fits(device) || !clt_cpu_holds(device, (double)clt_tensor_elements(node))) return false;
+    for (int i = 0; i < node->n_inputs; i++)
+        if (!clt_cpu_holds(device, (double)clt_tensor_elements(node->inputs[i]))) return false;
+    clt_cpu_matmul_defaults(node, device, parameters);
+    return clt_cpu_matmul_valid(node, device, parameters);
 }
 
-static void launch_pack(clt_lowering *l, const product *p, clt_cpu_tile tile, const clt_tensor *a,
-                        int packed) {
-    int64_t panels = clt_cpu_divide_up(p->m, tile.rows),
-            chunks = clt_cpu_divide_up(p->k, tile.depth);
-    clt_cpu_begin(l, source, "cpu_matmul_pack", p->a_matrices * panels * chunks);
+/* ---- launches ---- */
+
+static int launch_pack(clt_lowering *l, const product *p, const clt_tensor *a) {
+    enum { RUN = 128, ROWS_RUN = 16 }; /* CPU_MATMUL_PACK_RUN, CPU_MATMUL_ROWS_RUN */
+    int packed = clt_cpu_scratch(l, packed_elements(p));
+    if (p->transpose_a)
+        clt_cpu_begin(l, pack_source, "cpu_matmul_pack_transposed",
+                      p->a_matrices * clt_cpu_divide_up(p->k, ROWS_RUN));
+    else
+        clt_cpu_begin(l, pack_source, "cpu_matmul_pack",
+                      p->a_matrices * p->tiles * clt_cpu_divide_up(p->k, RUN));
     clt_launch_tensor(l, a);
     clt_launch_scratch(l, packed);
-    clt_launch_ints(l, (int64_t[]){p->a_matrices, p->m, p->k}, 3, 4);
-    clt_launch_ints(l, p->a_step, 2, 2);
+    clt_launch_ints(l, (int64_t[]){p->a_matrices, p->m, p->k, p->depth}, 4, 4);
+    clt_launch_int(l, p->tile.rows);
+    return packed;
 }
 
-static int launch_panels(clt_lowering *l, const product *p, clt_cpu_tile tile, const clt_tensor *b) {
-    enum { RUN = 16 }; /* CPU_MATMUL_RUN */
-    int panels = clt_cpu_scratch(l, panel_elements(p, tile));
-    clt_cpu_begin(l, source, "cpu_matmul_panels", p->b_matrices * clt_cpu_divide_up(p->k, RUN));
+static int launch_panels(clt_lowering *l, const product *p, const clt_tensor *b) {
+    enum { RUN = 16 }; /* CPU_MATMUL_ROWS_RUN */
+    int panels = clt_cpu_scratch(l, panel_elements(p));
+    clt_cpu_begin(l, pack_source, "cpu_matmul_panels", p->b_matrices * clt_cpu_divide_up(p->k, RUN));
     clt_launch_tensor(l, b);
     clt_launch_scratch(l, panels);
-    clt_launch_ints(l, (int64_t[]){p->b_matrices, p->k, p->n}, 3, 4);
+    clt_launch_ints(l, (int64_t[]){p->b_matrices, p->k, p->n, p->tile.columns}, 4, 4);
+    clt_launch_int(l, p->transpose_b);
     return panels;
 }
 
+/* A launch of the text's variant for the product's tile. */
+static void begin(clt_lowering *l, const product *p, const char *kernel, int64_t count) {
+    char defines[256];
+    snprintf(defines, sizeof defines,
+             "#undef CPU_MATMUL_ROWS\n#undef CPU_MATMUL_VECTORS\n#undef CPU_MATMUL_DEPTH\n"
+             "#define CPU_MATMUL_ROWS %d\n#define CPU_MATMUL_VECTORS %d\n#define CPU_MATMUL_DEPTH %d\n",
+             p->tile.rows, p->tile.vectors, (int)p->depth);
+    clt_cpu_begin_defined(l, defines, source, kernel, count);
+}
+
 static void launch_sum(clt_lowering *l, const product *p, const clt_tensor *node, int partial) {
-    enum { SUM_RUN = 256 }; /* as in cpu_matmul_sum */
-    int64_t count = clt_tensor_elements(node);
-    clt_cpu_begin(l, source, "cpu_matmul_sum", clt_cpu_divide_up(count, SUM_RUN));
+    enum { RUN = 16 }; /* CPU_MATMUL_SUM_RUN */
+    int64_t rows = p->batch * p->m, columns = partial_columns(p);
+    begin(l, p, "cpu_matmul_sum", clt_cpu_divide_up(rows * (columns / p->tile.width), RUN));
     clt_launch_scratch(l, partial);
     clt_launch_tensor(l, node);
-    clt_launch_int(l, count);
-    clt_launch_int(l, p->splits);
+    clt_launch_ints(l, (int64_t[]){rows, p->n, p->splits, columns}, 4, 4);
+}
+
+static void launch_tensor_or(clt_lowering *l, const clt_tensor *tensor, int scratch) {
+    if (scratch < 0) clt_launch_tensor(l, tensor);
+    else clt_launch_scratch(l, scratch);
 }
 
 void clt_cpu_matmul(clt_lowering *l, const clt_tensor *node) {
-    clt_cpu_tile tile = clt_cpu_tile_of(l->device);
-    product p = product_of(node, tile);
-    int packed = clt_cpu_scratch(l, packed_elements(&p, tile));
-    int partial = p.splits > 1 ? clt_cpu_scratch(l, p.splits * clt_tensor_elements(node)) : -1;
-    int panels = p.b_panels ? launch_panels(l, &p, tile, node->inputs[1]) : -1;
-    launch_pack(l, &p, tile, node->inputs[0], packed);
-    clt_cpu_begin(l, source, "cpu_matmul", items_of(&p, tile) * p.splits);
-    clt_launch_scratch(l, packed);
-    if (p.b_panels) clt_launch_scratch(l, panels);
-    else clt_launch_tensor(l, node->inputs[1]);
-    if (p.splits > 1) clt_launch_scratch(l, partial);
-    else clt_launch_tensor(l, node);
+    product p = product_of(node, clt_device_vector_width(l->device), l->parameters);
+    int packed = p.pack_a ? launch_pack(l, &p, node->inputs[0]) : -1;
+    int panels = p.b_panels ? launch_panels(l, &p, node->inputs[1]) : -1;
+    int partial = p.splits > 1 ? clt_cpu_scratch(l, partial_elements(&p)) : -1;
+    char kernel[64];
+    snprintf(kernel, sizeof kernel, "cpu_matmul_%dx%dx%d", p.tile.rows, p.tile.vectors, (int)p.depth);
+    begin(l, &p, kernel, items_of(&p));
+    launch_tensor_or(l, node->inputs[0], packed);
+    launch_tensor_or(l, node->inputs[1], panels);
+    launch_tensor_or(l, node, partial);
     clt_launch_ints(l, (int64_t[]){p.m, p.n, p.k, p.batch}, 4, 4);
-    clt_launch_ints(l, p.b_step, 3, 4);
+    clt_launch_ints(l, p.a_step, 3, 4);
+    clt_launch_ints(l, p.b_step, 4, 4);
     clt_launch_ints(l, p.size, CLT_MAX_RANK, CLT_MAX_RANK);
     clt_launch_ints(l, p.a_batch, CLT_MAX_RANK, CLT_MAX_RANK);
     clt_launch_ints(l, p.b_batch, CLT_MAX_RANK, CLT_MAX_RANK);
-    clt_launch_ints(l, (int64_t[]){p.block, p.splits, p.split_k}, 3, 4);
+    clt_launch_ints(l, (int64_t[]){p.block, p.splits, p.split_k, partial_columns(&p)}, 4, 4);
     if (p.splits > 1) launch_sum(l, &p, node, partial);
 }

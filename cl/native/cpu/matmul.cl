@@ -2,171 +2,238 @@
  * Matrix product for devices whose work-items are threads with vector registers: c = a b,
  * transposition and broadcasting in the strides.
  *
- * Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008): a is packed into
- * panels of CPU_ROWS rows; a work-item packs CPU_DEPTH rows of CPU_COLUMNS columns of b,
- * which then stay in its first cache while a block of a's panels streams by from the second. Where
- * there are many blocks, b is put into panels first, so that its rows, which are far apart, are gone
- * over but once. Bound: the fused multiply-adds, as long as some ten panels of a share what was
- * packed.
+ * Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008). A tile is
+ * CPU_MATMUL_ROWS x CPU_MATMUL_VECTORS vectors, all sums in registers: in each step a row's value is
+ * broadcast and multiplied by the step's vectors. A work-item computes a run of tiles below one another:
+ * it packs CPU_MATMUL_DEPTH rows of their columns of b, which stay near while the tiles' rows of a,
+ * packed before or as they lie, stream by; meanwhile the sums wait in private memory. Bound: the fused
+ * multiply-adds, as long as some ten tiles share what was packed.
+ *
+ * The larger helpers are not inlined, for a driver compiles the kernel around them several times.
+ *
+ * CPU_MATMUL_ROWS, CPU_MATMUL_VECTORS and CPU_MATMUL_DEPTH are defined in front of this text, anew for
+ * each variant of it, and are parts of its names.
  */
+#ifndef CPU_MATMUL_SHARED
+#define CPU_MATMUL_SHARED
 
-/*
- * packed[matrix, panel, k, i] = a[matrix, panel CPU_ROWS + i, k], zero past the last row.
- * size: matrices, M, K; step: strides of m and k. A work-item, CPU_DEPTH k of one panel.
- */
-kernel void cpu_matmul_pack(global const float *a, global float *packed, int4 size, int2 step) {
-    int rows = size.s1, depth = size.s2;
-    int panels = (rows + CPU_ROWS - 1) / CPU_ROWS,
-        chunks = (depth + CPU_DEPTH - 1) / CPU_DEPTH;
-    int item = get_global_id(0);
-    if (item >= size.s0 * panels * chunks) return;
-    int chunk = item % chunks, panel = item / chunks % panels, matrix = item / chunks / panels;
-    int m = panel * CPU_ROWS, start = chunk * CPU_DEPTH, count = min(depth - start, CPU_DEPTH);
-    global const float *from = a + matrix * rows * depth + m * step.s0 + start * step.s1;
-    global float *to = packed + ((matrix * panels + panel) * depth + start) * CPU_ROWS;
-    int there = min(rows - m, CPU_ROWS);
-    if (there == CPU_ROWS) {
-        for (int k = 0; k < count; k++)
-            for (int i = 0; i < CPU_ROWS; i++)
-                to[k * CPU_ROWS + i] = from[i * step.s0 + k * step.s1];
-        return;
-    }
-    for (int k = 0; k < count; k++)
-        for (int i = 0; i < CPU_ROWS; i++)
-            to[k * CPU_ROWS + i] = i < there ? from[i * step.s0 + k * step.s1] : 0;
-}
+#define CPU_MATMUL_PASTE_(name, rows, vectors, depth) name##_##rows##x##vectors##x##depth
+#define CPU_MATMUL_PASTE(name, rows, vectors, depth)  CPU_MATMUL_PASTE_(name, rows, vectors, depth)
+#define CPU_MATMUL_NAME(name)                                                                           \
+    CPU_MATMUL_PASTE(name, CPU_MATMUL_ROWS, CPU_MATMUL_VECTORS, CPU_MATMUL_DEPTH)
+#define CPU_MATMUL_COLUMNS (CPU_MATMUL_VECTORS * CPU_WIDTH)
+#define CPU_MATMUL_SUMS    (CPU_MATMUL_ROWS * CPU_MATMUL_COLUMNS)
 
-/* Rows of b that are read side by side while they are put into panels. */
-#define CPU_MATMUL_RUN 16
+/* The rows of the last tile in a column are rounded up to a multiple of this. */
+#define CPU_MATMUL_PART (CPU_MATMUL_ROWS % 3 == 0 ? CPU_MATMUL_ROWS / 3 : CPU_MATMUL_ROWS / 2)
 
-/*
- * panels[matrix, panel, k, j] = b[matrix, k, panel CPU_COLUMNS + j], where that column exists.
- * size: matrices, K, N. A work-item, CPU_MATMUL_RUN k of one matrix.
- */
-kernel void cpu_matmul_panels(global const float *b, global float *to, int4 size) {
-    int depth = size.s1, columns = size.s2, runs = (depth + CPU_MATMUL_RUN - 1) / CPU_MATMUL_RUN;
-    int panels = (columns + CPU_COLUMNS - 1) / CPU_COLUMNS, item = get_global_id(0);
-    if (item >= size.s0 * runs) return;
-    int matrix = item / runs, start = item % runs * CPU_MATMUL_RUN,
-        end = min(start + CPU_MATMUL_RUN, depth);
-    b += matrix * depth * columns;
-    to += matrix * panels * depth * CPU_COLUMNS;
-    for (int n = 0; n < columns; n += CPU_COLUMNS, to += depth * CPU_COLUMNS) {
-        int there = min(columns - n, CPU_COLUMNS);
-        for (int k = start; k < end; k++) {
-            if (there == CPU_COLUMNS) {
-                cpu_store(cpu_load(0, b + k * columns + n), 2 * k, to);
-                cpu_store(cpu_load(1, b + k * columns + n), 2 * k + 1, to);
-                continue;
-            }
-            for (int j = 0; j < there; j++) to[k * CPU_COLUMNS + j] = b[k * columns + n + j];
-        }
-    }
-}
+/* Most tiles in a block, for their sums are in private memory. */
+#define CPU_MATMUL_BLOCK 24
 
-/* packed[k, j] = b[k, j] of `count` k and CPU_COLUMNS columns of which `there` exist; the others
- * get zeros. */
-static void cpu_matmul_pack_columns(global const float *b, int2 step, int count, int there,
-                                       float *packed) {
-    int done = 0;
-    if (there == CPU_COLUMNS && step.s1 == 1) {
-        for (int k = 0; k < count; k++) {
-            cpu_store(cpu_load(0, b + k * step.s0), 0, packed + k * CPU_COLUMNS);
-            cpu_store(cpu_load(1, b + k * step.s0), 1, packed + k * CPU_COLUMNS);
-        }
-        return;
-    }
-    if (there == CPU_COLUMNS && step.s0 == 1) {
-        for (done = 0; done + 8 <= count; done += 8)
-            for (int j = 0; j < CPU_COLUMNS; j += 8) {
-                float8 r[8];
-                _Pragma("unroll") for (int i = 0; i < 8; i++) r[i] =
-                    vload8(0, b + (j + i) * step.s1 + done);
-                cpu_transpose(r);
-                _Pragma("unroll") for (int i = 0; i < 8; i++)
-                    vstore8(r[i], 0, packed + (done + i) * CPU_COLUMNS + j);
-            }
-    }
-    for (int k = done; k < count; k++)
-        for (int j = 0; j < CPU_COLUMNS; j++)
-            packed[k * CPU_COLUMNS + j] = j < there ? b[k * step.s0 + j * step.s1] : 0;
-}
+/* Vectors that a work-item of cpu_matmul_sum adds up. */
+#define CPU_MATMUL_SUM_RUN 16
 
-/*
- * One tile over `count` k, added to what c holds if `add`. Rows and columns past those that
- * are there are computed and not written.
- */
-static void cpu_matmul_tile(global const float *a, const float *b, int count, global float *c,
-                               int stride, int rows, int columns, bool add) {
-    cpu_vector sum[CPU_ROWS][2];
-    CPU_CLEAR(sum);
-    for (int k = 0; k < count; k++) {
-        cpu_vector left = cpu_load(2 * k, b), right = cpu_load(2 * k + 1, b);
-        CPU_STEP(sum, a[k * CPU_ROWS + i], left, right)
-    }
-    if (rows == CPU_ROWS && columns == CPU_COLUMNS) {
-        _Pragma("unroll") for (int i = 0; i < CPU_ROWS; i++) {
-            global float *to = c + i * stride;
-            cpu_store(add ? sum[i][0] + cpu_load(0, to) : sum[i][0], 0, to);
-            cpu_store(add ? sum[i][1] + cpu_load(1, to) : sum[i][1], 1, to);
-        }
-        return;
-    }
-    float values[CPU_ROWS * CPU_COLUMNS];
-    _Pragma("unroll") for (int i = 0; i < CPU_ROWS; i++) {
-        cpu_store(sum[i][0], 2 * i, values);
-        cpu_store(sum[i][1], 2 * i + 1, values);
-    }
+/* Has `there` columns of `rows` rows brought near, for they will soon be read or written. */
+static void cpu_matmul_fetch(global const float *c, int stride, int rows, int there) {
+#ifdef __has_builtin
+#if __has_builtin(__builtin_prefetch)
     for (int i = 0; i < rows; i++)
-        for (int j = 0; j < columns; j++) {
-            float value = values[i * CPU_COLUMNS + j];
-            c[i * stride + j] = add ? c[i * stride + j] + value : value;
+        for (int j = 0; j < there; j += 16) __builtin_prefetch(c + i * stride + j, 1);
+#endif
+#endif
+}
+
+/* The one place where results are written: c[at], c[at + 1] .. of columns `column` ..; `there` of them
+ * exist, at least one. */
+static void cpu_matmul_finish(global float *c, int at, int column, cpu_vector value, int there) {
+    if (there >= CPU_WIDTH) {
+        cpu_store(value, 0, c + at);
+        return;
+    }
+    float values[CPU_WIDTH];
+    cpu_store(value, 0, values);
+    for (int j = 0; j < there; j++) c[at + j] = values[j];
+}
+
+/*
+ * c[i] = sum over the splits of partial[split, i], in their order. size: rows and columns of c, splits,
+ * columns of partial. A work-item, CPU_MATMUL_SUM_RUN vectors.
+ */
+kernel void cpu_matmul_sum(global const float *partial, global float *c, int4 size) {
+    int vectors = (size.s1 + CPU_WIDTH - 1) / CPU_WIDTH, count = size.s0 * vectors;
+    int start = get_global_id(0) * CPU_MATMUL_SUM_RUN, end = min(start + CPU_MATMUL_SUM_RUN, count);
+    for (int i = start; i < end; i++) {
+        int row = i / vectors, column = i % vectors * CPU_WIDTH;
+        global const float *from = partial + row * size.s3 + column;
+        cpu_vector sum = cpu_load(0, from);
+        for (int split = 1; split < size.s2; split++)
+            sum += cpu_load(0, from + split * size.s0 * size.s3);
+        cpu_matmul_finish(c, row * size.s1 + column, column, sum, size.s1 - column);
+    }
+}
+
+/* packed[k columns + j] = b[k + j stride] for eight j and `count` k. */
+static void cpu_matmul_gather_eight(global const float *b, int stride, int count, float *packed,
+                                    int columns) {
+    int k = 0;
+    for (; k + 8 <= count; k += 8) {
+        float8 r[8];
+        _Pragma("unroll") for (int i = 0; i < 8; i++) r[i] = vload8(0, b + i * stride + k);
+        cpu_transpose(r);
+        _Pragma("unroll") for (int i = 0; i < 8; i++) vstore8(r[i], 0, packed + (k + i) * columns);
+    }
+    for (; k < count; k++)
+        for (int j = 0; j < 8; j++) packed[k * columns + j] = b[j * stride + k];
+}
+
+/*
+ * kept[i, v] = sum over `count` k of a[A_AT(i) + k A_STEP] b[k, v], from 0 if `first`, else added to what is
+ * there. R rows, V vectors.
+ */
+#define CPU_MATMUL_TILE(name, R, V, A_AT, A_STEP, B_SPACE)                                               \
+    __attribute__((noinline)) static void CPU_MATMUL_NAME(name)(                                         \
+        global const float *a, int2 step, int last, B_SPACE const float *b, int count, float *kept,      \
+        bool first) {                                                                                    \
+        cpu_vector sum[R][V];                                                                            \
+        int at[R];                                                                                       \
+        _Pragma("unroll") for (int i = 0; i < (R); i++) at[i] = A_AT;                                    \
+        _Pragma("unroll") for (int i = 0; i < (R); i++) _Pragma("unroll") for (int v = 0; v < (V); v++)  \
+            sum[i][v] = first ? (cpu_vector)(0) : cpu_load(i * CPU_MATMUL_VECTORS + v, kept);            \
+        for (int k = 0; k < count; k++) {                                                                \
+            cpu_vector right[V];                                                                         \
+            _Pragma("unroll") for (int v = 0; v < (V); v++) right[v] =                                   \
+                cpu_load(k * CPU_MATMUL_VECTORS + v, b);                                                 \
+            _Pragma("unroll") for (int i = 0; i < (R); i++) {                                            \
+                cpu_vector left = (cpu_vector)(a[at[i]]);                                                \
+                _Pragma("unroll") for (int v = 0; v < (V); v++) sum[i][v] = left * right[v] + sum[i][v]; \
+            }                                                                                            \
+            a += A_STEP;                                                                                 \
+        }                                                                                                \
+        _Pragma("unroll") for (int i = 0; i < (R); i++) _Pragma("unroll") for (int v = 0; v < (V); v++)  \
+            cpu_store(sum[i][v], i * CPU_MATMUL_VECTORS + v, kept);                                      \
+    }
+/* The same for packed rows and for rows as they lie, of which those past the `last` are that one again;
+ * and for packed rows with b in panels. */
+#define CPU_MATMUL_TILES(suffix, R, V)                                                                   \
+    CPU_MATMUL_TILE(cpu_matmul_packed_##suffix, R, V, i, CPU_MATMUL_ROWS, private)                       \
+    CPU_MATMUL_TILE(cpu_matmul_direct_##suffix, R, V, min(i, last) * step.s0, step.s1, private)          \
+    CPU_MATMUL_TILE(cpu_matmul_panels_##suffix, R, V, i, CPU_MATMUL_ROWS, global)
+
+/* The tile with as many rows and vectors as are needed, or a few more. */
+#define CPU_MATMUL_FITTING_ROWS(kind, vectors, rows, arguments)                                          \
+    {                                                                                                    \
+        if (rows <= CPU_MATMUL_PART) CPU_MATMUL_NAME(kind##_few##vectors) arguments;                     \
+        else if (rows <= 2 * CPU_MATMUL_PART) CPU_MATMUL_NAME(kind##_most##vectors) arguments;           \
+        else CPU_MATMUL_NAME(kind##_all##vectors) arguments;                                             \
+    }
+#define CPU_MATMUL_FITTING(kind, rows, columns, arguments)                                               \
+    {                                                                                                    \
+        if (columns <= CPU_WIDTH) CPU_MATMUL_FITTING_ROWS(kind, _1, rows, arguments)                     \
+        else CPU_MATMUL_FITTING_ROWS(kind, , rows, arguments)                                            \
+    }
+
+#endif
+
+CPU_MATMUL_TILES(few, CPU_MATMUL_PART, CPU_MATMUL_VECTORS)
+CPU_MATMUL_TILES(most, 2 * CPU_MATMUL_PART, CPU_MATMUL_VECTORS)
+CPU_MATMUL_TILES(all, CPU_MATMUL_ROWS, CPU_MATMUL_VECTORS)
+CPU_MATMUL_TILES(few_1, CPU_MATMUL_PART, 1)
+CPU_MATMUL_TILES(most_1, 2 * CPU_MATMUL_PART, 1)
+CPU_MATMUL_TILES(all_1, CPU_MATMUL_ROWS, 1)
+
+/* packed[k, j] = b[k, j] for `count` k and `there` columns; zeros in the vectors' rest. */
+__attribute__((noinline)) static void CPU_MATMUL_NAME(cpu_matmul_gather)(
+    global const float *b, int2 step, int count, int there, float *packed) {
+    int end = there <= CPU_WIDTH ? CPU_WIDTH : CPU_MATMUL_COLUMNS, rest = 0;
+    if (step.s1 == 1) {
+        rest = there / CPU_WIDTH * CPU_WIDTH;
+        for (int k = 0; k < count; k++)
+            for (int j = 0; j < rest; j += CPU_WIDTH)
+                cpu_store(cpu_load(0, b + k * step.s0 + j), 0, packed + k * CPU_MATMUL_COLUMNS + j);
+    } else if (step.s0 == 1) {
+        rest = there / 8 * 8;
+        for (int j = 0; j < rest; j += 8)
+            cpu_matmul_gather_eight(b + j * step.s1, step.s1, count, packed + j, CPU_MATMUL_COLUMNS);
+    }
+    for (int k = 0; k < count && rest < end; k++)
+        for (int j = rest; j < end; j++)
+            packed[k * CPU_MATMUL_COLUMNS + j] = j < there ? b[k * step.s0 + j * step.s1] : 0;
+}
+
+/* A tile's sums, `rows` of them, to where c's or the split's part for it begins. */
+__attribute__((noinline)) static void CPU_MATMUL_NAME(cpu_matmul_write)(const float *kept, global float *c, int at, int stride,
+                                              int column, int rows, int there, bool partial) {
+    bool whole = there == CPU_MATMUL_COLUMNS && !partial;
+    for (int i = 0; i < rows; i++, at += stride, kept += CPU_MATMUL_COLUMNS) {
+        _Pragma("unroll") for (int j = 0; j < CPU_MATMUL_COLUMNS; j += CPU_WIDTH)
+            if (whole) cpu_matmul_finish(c, at + j, column + j, cpu_load(0, kept + j), CPU_WIDTH);
+        for (int j = 0; j < there && !whole; j += CPU_WIDTH) {
+            cpu_vector value = cpu_load(0, kept + j);
+            if (partial) cpu_store(value, 0, c + at + j);
+            else cpu_matmul_finish(c, at + j, column + j, value, there - j);
         }
+    }
 }
 
 /*
  * c[split, batch, m, n] = sum over the split's k of a[batch, m, k] b[batch, k, n].
- * size: M, N, K, batch. b_step: strides of k, n and a panel of n; a_batch counts matrices, b_batch
- * elements.
- * plan: panels of a in a block, splits, k in a split. A work-item computes a block of one panel of
- * columns; items that follow one another share the block of a.
+ * size: M, N, K, batch. a_step: strides of m and k, and whether a is read as it lies, else as
+ * cpu_matmul_pack leaves it; b_step: strides of k, n and a panel of n, and whether b is as cpu_matmul_panels
+ * leaves it, which goes with a packed a. a_batch, b_batch count elements.
+ * plan: tiles in a block, splits, k in a split, stride of c's rows. With several splits c holds partial
+ * sums. A work-item computes a block of one panel of columns; items that follow one another share the block
+ * of a.
  */
-kernel void cpu_matmul(global const float *packed, global const float *b, global float *c, int4 size,
-                          int4 b_step, int8 batch_size, int8 a_batch, int8 b_batch, int4 plan) {
+kernel void CPU_MATMUL_NAME(cpu_matmul)(global const float *a, global const float *b, global float *c,
+                                        int4 size, int4 a_step, int4 b_step, int8 batch_size,
+                                        int8 a_batch, int8 b_batch, int4 plan) {
     int rows = size.s0, columns = size.s1, depth = size.s2;
-    int panels = (columns + CPU_COLUMNS - 1) / CPU_COLUMNS,
-        tiles = (rows + CPU_ROWS - 1) / CPU_ROWS;
+    int panels = (columns + CPU_MATMUL_COLUMNS - 1) / CPU_MATMUL_COLUMNS,
+        tiles = (rows + CPU_MATMUL_ROWS - 1) / CPU_MATMUL_ROWS;
     int blocks = (tiles + plan.s0 - 1) / plan.s0;
     int item = get_global_id(0);
     if (item >= plan.s1 * size.s3 * blocks * panels) return;
     int panel = item % panels, block = item / panels % blocks;
     int batch = item / panels / blocks % size.s3, split = item / panels / blocks / size.s3;
-    int n = panel * CPU_COLUMNS, there = min(columns - n, CPU_COLUMNS);
+    int n = panel * CPU_MATMUL_COLUMNS, there = min(columns - n, CPU_MATMUL_COLUMNS);
     int first = block * plan.s0, last = min(first + plan.s0, tiles);
     int start = split * plan.s2, end = min(start + plan.s2, depth);
+    int stride = plan.s3;
+    bool direct = a_step.s2, panels_b = b_step.s3;
 
-    global const float *a =
-        packed + clt_batch_offset(batch, batch_size, a_batch) * tiles * CPU_ROWS * depth;
+    a += clt_batch_offset(batch, batch_size, a_batch);
     b += clt_batch_offset(batch, batch_size, b_batch) + panel * b_step.s2;
-    c += (split * size.s3 + batch) * rows * columns + n;
-    float buffer[CPU_DEPTH * CPU_COLUMNS];
-    for (int k = start; k < end; k += CPU_DEPTH) {
-        int count = min(end - k, CPU_DEPTH);
-        cpu_matmul_pack_columns(b + k * b_step.s0, b_step.s01, count, there, buffer);
-        for (int tile = first; tile < last; tile++)
-            cpu_matmul_tile(a + (tile * depth + k) * CPU_ROWS, buffer, count,
-                               c + tile * CPU_ROWS * columns, columns,
-                               min(rows - tile * CPU_ROWS, CPU_ROWS), there, k > start);
-    }
-}
-
-/* c[i] = sum over the splits of partial[split, i], in their order; i in 0 .. count-1. */
-kernel void cpu_matmul_sum(global const float *partial, global float *c, int count, int splits) {
-    int item = get_global_id(0);
-    int start = item * 256, end = min(start + 256, count);
-    for (int i = start; i < end; i++) {
-        float sum = 0;
-        for (int split = 0; split < splits; split++) sum += partial[split * count + i];
-        c[i] = sum;
+    c += (split * size.s3 + batch) * rows * stride;
+    cpu_vector gathered_vectors[CPU_MATMUL_DEPTH * CPU_MATMUL_VECTORS]; /* vectors: to be aligned */
+    cpu_vector kept_vectors[CPU_MATMUL_BLOCK * CPU_MATMUL_SUMS / CPU_WIDTH];
+    private float *gathered = (private float *)gathered_vectors, *kept = (private float *)kept_vectors;
+    for (int k = start; k < end; k += CPU_MATMUL_DEPTH) {
+        int count = min(end - k, CPU_MATMUL_DEPTH);
+        bool ends = k + count >= end;
+        global const float *right = b + k * b_step.s0;
+        if (!panels_b) CPU_MATMUL_NAME(cpu_matmul_gather)(right, b_step.s01, count, there, gathered);
+        /* Rows of the next gathering, which lie far apart, that each tile brings near. */
+        int share = b_step.s1 == 1 && !panels_b ? (count + last - first - 1) / (last - first) : 0;
+        for (int tile = first; tile < last; tile++) {
+            int m = tile * CPU_MATMUL_ROWS, high = min(rows - m, CPU_MATMUL_ROWS);
+            int soon = min(k + count + (tile - first) * share, end);
+            private float *sums = kept + (tile - first) * CPU_MATMUL_SUMS;
+            global const float *left = direct ? a + m * a_step.s0 + k * a_step.s1
+                                              : a + k * tiles * CPU_MATMUL_ROWS + m * count;
+            cpu_matmul_fetch(b + soon * b_step.s0, b_step.s0, min(share, end - soon), there);
+            if (ends) cpu_matmul_fetch(c + m * stride + n, stride, high, there);
+            if (direct)
+                CPU_MATMUL_FITTING(cpu_matmul_direct, high, there,
+                                   (left, a_step.s01, high - 1, gathered, count, sums, k == start))
+            else if (panels_b)
+                CPU_MATMUL_FITTING(cpu_matmul_panels, high, there,
+                                   (left, a_step.s01, high - 1, right, count, sums, k == start))
+            else
+                CPU_MATMUL_FITTING(cpu_matmul_packed, high, there,
+                                   (left, a_step.s01, high - 1, gathered, count, sums, k == start))
+            if (ends)
+                CPU_MATMUL_NAME(cpu_matmul_write)(sums, c, m * stride + n, stride, n, high, there,
+                                                  plan.s1 > 1);
+        }
     }
 }
