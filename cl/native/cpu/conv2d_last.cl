@@ -259,6 +259,122 @@ kernel void cpu_conv2d_last_grad_weight(global const float *x, global const floa
     }
 }
 
+/* ---- the same for one tap ---- */
+
+/* Pixels and channels that are put side by side: whole pixels are read in the order of memory, which those
+ * that tiles read are far from. */
+#define CPU_CONV2D_LAST_PIXELS 96
+#define CPU_CONV2D_LAST_WIDE   512
+/* Panels of results that use them. */
+#define CPU_CONV2D_LAST_TOGETHER 4
+/* Channels that then lie together. */
+#define CPU_CONV2D_LAST_LOT 48
+
+/* sums[i][j] (+)= sum over the `count` pixels of x[pixel][i] dy[pixel][j], for ROWS channels i. */
+#define CPU_CONV2D_LAST_OUTER(ROWS)                                                                     \
+    static void CPU_PASTE(cpu_conv2d_last_outer_, ROWS)(const float *x, const float *dy, int count,     \
+                                                        global float *sums, bool add) {                 \
+        cpu_vector sum[ROWS][2];                                                                        \
+        _Pragma("unroll") for (int i = 0; i < ROWS; i++) {                                              \
+            sum[i][0] = add ? cpu_load(2 * i, sums) : (cpu_vector)(0);                                  \
+            sum[i][1] = add ? cpu_load(2 * i + 1, sums) : (cpu_vector)(0);                              \
+        }                                                                                               \
+        for (int k = 0; k < count; k++) {                                                               \
+            cpu_vector left = cpu_load(2 * k, dy), right = cpu_load(2 * k + 1, dy);                     \
+            _Pragma("unroll") for (int i = 0; i < ROWS; i++) {                                          \
+                cpu_vector broadcast = (cpu_vector)(x[k * CPU_CONV2D_LAST_LOT + i]);                    \
+                sum[i][0] = broadcast * left + sum[i][0];                                               \
+                sum[i][1] = broadcast * right + sum[i][1];                                              \
+            }                                                                                           \
+        }                                                                                               \
+        _Pragma("unroll") for (int i = 0; i < ROWS; i++) {                                              \
+            cpu_store(sum[i][0], 2 * i, sums);                                                          \
+            cpu_store(sum[i][1], 2 * i + 1, sums);                                                      \
+        }                                                                                               \
+    }
+CPU_CONV2D_LAST_OUTER(CPU_ROWS)
+CPU_CONV2D_LAST_OUTER(4)
+CPU_CONV2D_LAST_OUTER(1)
+
+/* lots[lot][pixel][channel] = from[channel] of one pixel, or 0 where there is none. */
+static void cpu_conv2d_last_lots(global const float *from, bool there, int channels, float *lots) {
+    for (int c = 0; c < channels; c += CPU_CONV2D_LAST_LOT) {
+        int count = min(CPU_CONV2D_LAST_LOT, channels - c), i = 0;
+        for (; i + CPU_WIDTH <= count; i += CPU_WIDTH)
+            cpu_store(there ? cpu_load(0, from + c + i) : (cpu_vector)(0), 0, lots + i);
+        for (; i < count; i++) lots[i] = there ? from[c + i] : 0;
+        lots += CPU_CONV2D_LAST_PIXELS * CPU_CONV2D_LAST_LOT;
+    }
+}
+
+/* lots[pixel][result] = dy of one pixel, zero past the last. */
+static void cpu_conv2d_last_results(global const float *from, int columns, float *lots) {
+    if (columns >= CPU_COLUMNS) {
+        cpu_store(cpu_load(0, from), 0, lots);
+        cpu_store(cpu_load(1, from), 1, lots);
+        return;
+    }
+    for (int j = 0; j < CPU_COLUMNS; j++) lots[j] = j < columns ? from[j] : 0;
+}
+
+/*
+ * As cpu_conv2d_last_grad_weight, for one tap and blocks of at most CPU_CONV2D_LAST_WIDE channels. A
+ * work-item, a block of CPU_CONV2D_LAST_TOGETHER panels.
+ */
+kernel void cpu_conv2d_last_grad_weight_1x1(global const float *x, global const float *dy, global float *partial,
+                                            int8 image, int8 window, int8 plan) {
+    int panels = (image.s7 + CPU_COLUMNS - 1) / CPU_COLUMNS, blocks = (image.s3 + image.s4 - 1) / image.s4;
+    int sets = (panels + CPU_CONV2D_LAST_TOGETHER - 1) / CPU_CONV2D_LAST_TOGETHER, item = get_global_id(0);
+    if (item >= plan.s3 * image.s6 * sets * blocks) return;
+    int block = item % blocks, set = item / blocks % sets, group = item / blocks / sets % image.s6;
+    int split = item / blocks / sets / image.s6;
+    int first_panel = set * CPU_CONV2D_LAST_TOGETHER, count = min(CPU_CONV2D_LAST_TOGETHER, panels - first_panel);
+    int channels = min(image.s4, image.s3 - block * image.s4), column = first_panel * CPU_COLUMNS;
+    int split_start = split * plan.s4, start = split_start + plan.s5, size = image.s4 * CPU_COLUMNS;
+    int end = min(min(start + plan.s6, split_start + plan.s4), plan.s0 * plan.s1 * plan.s2);
+    x += group * image.s3 + block * image.s4;
+    dy += group * image.s7 + column;
+    partial += (((split * image.s6 + group) * panels + first_panel) * blocks + block) * size;
+
+    float results[CPU_CONV2D_LAST_TOGETHER * CPU_CONV2D_LAST_PIXELS * CPU_COLUMNS];
+    float lots[CPU_CONV2D_LAST_PIXELS * (CPU_CONV2D_LAST_WIDE + CPU_CONV2D_LAST_LOT)];
+    for (int run = start; run < end; run += CPU_CONV2D_LAST_PIXELS) {
+        int pixels = min(CPU_CONV2D_LAST_PIXELS, end - run);
+        int q = run % plan.s2, p = run / plan.s2 % plan.s1, n = run / plan.s2 / plan.s1;
+        for (int k = 0; k < pixels; k++) {
+            int h = window.s0 + p * window.s2, w = window.s1 + q * window.s3;
+            bool there = (uint)h < (uint)image.s0 && (uint)w < (uint)image.s1;
+            for (int i = 0; i < count; i++)
+                cpu_conv2d_last_results(dy + (run + k) * image.s5 + i * CPU_COLUMNS,
+                                        image.s7 - column - i * CPU_COLUMNS,
+                                        results + (i * CPU_CONV2D_LAST_PIXELS + k) * CPU_COLUMNS);
+            cpu_conv2d_last_lots(x + ((n * image.s0 + h) * image.s1 + w) * image.s2, there, channels,
+                                 lots + k * CPU_CONV2D_LAST_LOT);
+            if (++q == plan.s2) {
+                q = 0;
+                if (++p == plan.s1) {
+                    p = 0;
+                    n++;
+                }
+            }
+        }
+        bool add = run > split_start;
+        for (int first = 0; first < channels; first += CPU_CONV2D_LAST_LOT)
+            for (int i = 0; i < count; i++) {
+                int most = min(CPU_CONV2D_LAST_LOT, channels - first), c = 0;
+                const float *lot = lots + first * CPU_CONV2D_LAST_PIXELS;
+                const float *beside = results + i * CPU_CONV2D_LAST_PIXELS * CPU_COLUMNS;
+                global float *to = partial + i * blocks * size + first * CPU_COLUMNS;
+                for (; c + CPU_ROWS <= most; c += CPU_ROWS)
+                    CPU_PASTE(cpu_conv2d_last_outer_, CPU_ROWS)(lot + c, beside, pixels, to + c * CPU_COLUMNS, add);
+                for (; c + 4 <= most; c += 4)
+                    cpu_conv2d_last_outer_4(lot + c, beside, pixels, to + c * CPU_COLUMNS, add);
+                for (; c < most; c++)
+                    cpu_conv2d_last_outer_1(lot + c, beside, pixels, to + c * CPU_COLUMNS, add);
+            }
+    }
+}
+
 /* Channels of a block that one work-item sums and unpacks. */
 #define CPU_CONV2D_LAST_UNPACK 8
 
