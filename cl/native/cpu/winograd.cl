@@ -11,7 +11,7 @@
  */
 
 #define CPU_WINOGRAD_POINTS 36
-/* Channels that lie together in U: [panel of results][block][point][channel of the block][CPU_COLUMNS]. */
+/* Channels whose weights one work-item transforms to U: [panel of results][point][channel][CPU_COLUMNS]. */
 #define CPU_WINOGRAD_BLOCK 16
 /* Tiles that one work-item of the product goes over. */
 #define CPU_WINOGRAD_RUN 96
@@ -142,7 +142,8 @@ kernel void cpu_winograd_weight(global const float *weight, global float *u, int
     int block = item % blocks, column = item / blocks * CPU_COLUMNS, there = min(sizes.s0 - column, CPU_COLUMNS);
     int count = min(CPU_WINOGRAD_BLOCK, sizes.s1 - block * CPU_WINOGRAD_BLOCK);
     weight += column * sizes.s2 + block * CPU_WINOGRAD_BLOCK * sizes.s3;
-    u += item * CPU_WINOGRAD_POINTS * CPU_WINOGRAD_BLOCK * CPU_COLUMNS;
+    int point_step = sizes.s1 * CPU_COLUMNS;
+    u += item / blocks * CPU_WINOGRAD_POINTS * point_step + block * CPU_WINOGRAD_BLOCK * CPU_COLUMNS;
     float taps[9 * CPU_COLUMNS];
     for (int c = 0; c < count; c++) {
         cpu_winograd_taps(weight + c * sizes.s3, sizes.s2, there, sizes.s4, taps);
@@ -158,7 +159,7 @@ kernel void cpu_winograd_weight(global const float *weight, global float *u, int
                 _Pragma("unroll") for (int j = 0; j < 3; j++) g[j] = t[j][i];
                 cpu_winograd_g(g, out);
                 _Pragma("unroll") for (int j = 0; j < 6; j++)
-                    cpu_store(out[j], half_panel, to + (6 * i + j) * CPU_WINOGRAD_BLOCK * CPU_COLUMNS);
+                    cpu_store(out[j], half_panel, to + (6 * i + j) * point_step);
             }
         }
     }
@@ -175,19 +176,13 @@ kernel void cpu_winograd_weight(global const float *weight, global float *u, int
             from[i] = v + min(i, there - 1) * v_step;                                                   \
             sum[i][0] = sum[i][1] = (cpu_vector)(0);                                                    \
         }                                                                                               \
-        for (int c = 0; c < channels; c += CPU_WINOGRAD_BLOCK) {                                        \
-            long end = min(c + CPU_WINOGRAD_BLOCK, channels);                                           \
-            global const float *weight = u;                                                             \
-            for (long k = c; k < end; k++) {                                                            \
-                cpu_vector left = cpu_load(0, weight), right = cpu_load(1, weight);                     \
-                weight += CPU_COLUMNS;                                                                  \
-                _Pragma("unroll") for (int i = 0; i < ROWS; i++) {                                      \
-                    cpu_vector broadcast = (cpu_vector)(from[i][k]);                                    \
-                    sum[i][0] = broadcast * left + sum[i][0];                                           \
-                    sum[i][1] = broadcast * right + sum[i][1];                                          \
-                }                                                                                       \
+        for (long k = 0; k < channels; k++) {                                                           \
+            cpu_vector left = cpu_load(2 * k, u), right = cpu_load(2 * k + 1, u);                       \
+            _Pragma("unroll") for (int i = 0; i < ROWS; i++) {                                          \
+                cpu_vector broadcast = (cpu_vector)(from[i][k]);                                        \
+                sum[i][0] = broadcast * left + sum[i][0];                                               \
+                sum[i][1] = broadcast * right + sum[i][1];                                              \
             }                                                                                           \
-            u += CPU_WINOGRAD_POINTS * CPU_WINOGRAD_BLOCK * CPU_COLUMNS;                                \
         }                                                                                               \
         _Pragma("unroll") for (int i = 0; i < ROWS; i++) {                                              \
             if (i >= there) continue;                                                                   \
@@ -206,9 +201,8 @@ kernel void cpu_winograd_product(global const float *v, global const float *u, g
     int runs = (sizes.s0 + CPU_WINOGRAD_RUN - 1) / CPU_WINOGRAD_RUN, panels = sizes.s3;
     int item = get_global_id(0), panel = item % panels, run = item / panels % runs, point = item / panels / runs;
     if (point >= CPU_WINOGRAD_POINTS) return;
-    int blocks = (sizes.s1 + CPU_WINOGRAD_BLOCK - 1) / CPU_WINOGRAD_BLOCK, v_step = sizes.s2;
-    int m_step = panels * CPU_COLUMNS, tile = run * CPU_WINOGRAD_RUN, end = min(tile + CPU_WINOGRAD_RUN, sizes.s0);
-    u += (panel * blocks * CPU_WINOGRAD_POINTS + point) * CPU_WINOGRAD_BLOCK * CPU_COLUMNS;
+    int v_step = sizes.s2, m_step = panels * CPU_COLUMNS, tile = run * CPU_WINOGRAD_RUN, end = min(tile + CPU_WINOGRAD_RUN, sizes.s0);
+    u += (panel * CPU_WINOGRAD_POINTS + point) * sizes.s1 * CPU_COLUMNS;
     v += point * sizes.s4;
     m += point * sizes.s5 + panel * CPU_COLUMNS;
     for (; tile + CPU_ROWS <= end; tile += CPU_ROWS)
