@@ -10,6 +10,14 @@
  * Bound: those of the products, and the caches' bandwidth for V and M.
  */
 
+#ifndef CPU_UNALIGNED
+#define CPU_UNALIGNED
+/* A vector anywhere in memory, as one access where vload is made of several. */
+typedef struct __attribute__((packed)) cpu_unaligned {
+    cpu_vector vector;
+} cpu_unaligned;
+#endif
+
 #define CPU_WINOGRAD_POINTS 36
 /* Channels whose weights one work-item transforms to U: [panel of results][point][channel][CPU_COLUMNS]. */
 #define CPU_WINOGRAD_BLOCK 16
@@ -50,11 +58,16 @@ static void cpu_winograd_a(const cpu_vector m[6], cpu_vector to[4]) {
     to[3] = 8.0f * far_difference + difference + m[5];
 }
 
-/* `count` elements, or a whole vector; the rest is 0. */
-static cpu_vector cpu_winograd_get(global const float *from, int count) {
-    if (count >= CPU_WIDTH) return cpu_load(0, from);
+/* A vector, or zeros where the mask is 0. */
+static cpu_vector cpu_winograd_get(global const float *from, int mask) {
+    CPU_PASTE(int, CPU_WIDTH) bits = CPU_PASTE(as_int, CPU_WIDTH)(((global const cpu_unaligned *)from)->vector);
+    return CPU_PASTE(as_float, CPU_WIDTH)(bits & mask);
+}
+
+/* Likewise, but of `count` elements. */
+static cpu_vector cpu_winograd_get_some(global const float *from, int count, int mask) {
     float values[CPU_WIDTH];
-    for (int j = 0; j < CPU_WIDTH; j++) values[j] = j < count ? from[j] : 0;
+    for (int j = 0; j < CPU_WIDTH; j++) values[j] = j < count && mask ? from[j] : 0;
     return cpu_load(0, values);
 }
 
@@ -72,27 +85,30 @@ static cpu_winograd_place cpu_winograd_find(int tile, int2 tiles) {
     return at;
 }
 
-/* Both sides of B^T d B, of elements that LOAD(i, j) gives. */
-#define CPU_WINOGRAD_INPUT(LOAD)                                                                        \
+/* Both sides of B^T d B, of elements that LOAD(i, j) gives in rows where ROW(i); the others are 0. */
+#define CPU_WINOGRAD_INPUT(ROW, LOAD)                                                                   \
     {                                                                                                   \
         cpu_vector t[6][6];                                                                             \
+        _Pragma("unroll") for (int i = 0; i < 6; i++) {                                                 \
+            _Pragma("unroll") for (int j = 0; j < 6; j++) t[i][j] = (cpu_vector)(0);                    \
+            if (!(ROW(i))) continue;                                                                    \
+            _Pragma("unroll") for (int j = 0; j < 6; j++) t[i][j] = LOAD(i, j);                         \
+            cpu_winograd_b(t[i]);                                                                       \
+        }                                                                                               \
         _Pragma("unroll") for (int j = 0; j < 6; j++) {                                                 \
             cpu_vector d[6];                                                                            \
-            _Pragma("unroll") for (int i = 0; i < 6; i++) d[i] = LOAD(i, j);                            \
+            _Pragma("unroll") for (int i = 0; i < 6; i++) d[i] = t[i][j];                               \
             cpu_winograd_b(d);                                                                          \
-            _Pragma("unroll") for (int i = 0; i < 6; i++) t[i][j] = d[i];                               \
-        }                                                                                               \
-        _Pragma("unroll") for (int i = 0; i < 6; i++) {                                                 \
-            cpu_winograd_b(t[i]);                                                                       \
-            _Pragma("unroll") for (int j = 0; j < 6; j++) cpu_store(t[i][j], 0, to + (6 * i + j) * step); \
+            _Pragma("unroll") for (int i = 0; i < 6; i++)                                               \
+                ((global cpu_unaligned *)(to + (6 * i + j) * step))->vector = d[i];                     \
         }                                                                                               \
     }
 
-#define CPU_WINOGRAD_WHOLE(i, j) cpu_load(0, from + ((i) * image.s1 + (j)) * image.s2)
-#define CPU_WINOGRAD_EDGE(i, j)                                                                         \
-    ((uint)(at.h + (i)) < (uint)image.s0 && (uint)(at.w + (j)) < (uint)image.s1                         \
-         ? cpu_winograd_get(from + ((i) * image.s1 + (j)) * image.s2, image.s2 - c)                     \
-         : (cpu_vector)(0))
+#define CPU_WINOGRAD_ALL(i)        true
+#define CPU_WINOGRAD_WHOLE(i, j)   cpu_winograd_get(from + (i) * row + (j) * image.s2, -1)
+#define CPU_WINOGRAD_INSIDE(i)     ((uint)(at.h + (i)) < (uint)image.s0)
+#define CPU_WINOGRAD_MASKED(i, j)  cpu_winograd_get(from + (i) * row + beside[j], mask[j])
+#define CPU_WINOGRAD_PATCH(i, j)   patch[6 * (i) + (j)]
 
 /*
  * V[point][tile][channel] of the chunk, channels rounded up to whole vectors with zeros.
@@ -100,7 +116,7 @@ static cpu_winograd_place cpu_winograd_find(int tile, int2 tiles) {
  * their number; plan: padding down and across, elements of V from point to point. A work-item, one tile.
  */
 kernel void cpu_winograd_input(global const float *x, global float *v, int4 image, int4 chunk, int4 plan) {
-    int tile = get_global_id(0), step = plan.s2;
+    int tile = get_global_id(0), step = plan.s2, row = image.s1 * image.s2;
     if (tile >= chunk.s3) return;
     cpu_winograd_place at = cpu_winograd_find(chunk.s2 + tile, chunk.s01);
     at.h -= plan.s0;
@@ -108,11 +124,24 @@ kernel void cpu_winograd_input(global const float *x, global float *v, int4 imag
     x += ((at.n * image.s0 + at.h) * image.s1 + at.w) * image.s2;
     v += tile * image.s3;
     bool inside = at.h >= 0 && at.w >= 0 && at.h + 6 <= image.s0 && at.w + 6 <= image.s1;
+    int beside[6], mask[6]; /* pixels outside are read from the nearest, and cleared */
+    _Pragma("unroll") for (int j = 0; j < 6; j++) {
+        int w = clamp(at.w + j, 0, image.s1 - 1);
+        beside[j] = (w - at.w) * image.s2;
+        mask[j] = w == at.w + j ? -1 : 0;
+    }
     for (int c = 0; c < image.s3; c += CPU_WIDTH) {
         global const float *from = x + c;
         global float *to = v + c;
-        if (inside && c + CPU_WIDTH <= image.s2) CPU_WINOGRAD_INPUT(CPU_WINOGRAD_WHOLE)
-        else CPU_WINOGRAD_INPUT(CPU_WINOGRAD_EDGE)
+        if (c + CPU_WIDTH > image.s2) {
+            cpu_vector patch[36];
+            for (int i = 0; i < 36; i++)
+                patch[i] = CPU_WINOGRAD_INSIDE(i / 6)
+                               ? cpu_winograd_get_some(from + i / 6 * row + beside[i % 6], image.s2 - c, mask[i % 6])
+                               : (cpu_vector)(0);
+            CPU_WINOGRAD_INPUT(CPU_WINOGRAD_ALL, CPU_WINOGRAD_PATCH)
+        } else if (inside) CPU_WINOGRAD_INPUT(CPU_WINOGRAD_ALL, CPU_WINOGRAD_WHOLE)
+        else CPU_WINOGRAD_INPUT(CPU_WINOGRAD_INSIDE, CPU_WINOGRAD_MASKED)
     }
 }
 
@@ -216,7 +245,7 @@ kernel void cpu_winograd_product(global const float *v, global const float *u, g
  * the channels from `channel` on. */
 static void cpu_winograd_put(global float *y, int at, int channel, int count, cpu_vector value) {
     if (count >= CPU_WIDTH) {
-        cpu_store(value, 0, y + at);
+        ((global cpu_unaligned *)(y + at))->vector = value;
         return;
     }
     float values[CPU_WIDTH];
@@ -239,7 +268,8 @@ kernel void cpu_winograd_output(global const float *m, global float *y, int4 ima
         cpu_vector t[6][4], out[4];
         _Pragma("unroll") for (int i = 0; i < 6; i++) {
             cpu_vector row[6];
-            _Pragma("unroll") for (int j = 0; j < 6; j++) row[j] = cpu_load(0, m + (6 * i + j) * step + c);
+            _Pragma("unroll") for (int j = 0; j < 6; j++) row[j] =
+                ((global const cpu_unaligned *)(m + (6 * i + j) * step + c))->vector;
             cpu_winograd_a(row, t[i]);
         }
         _Pragma("unroll") for (int j = 0; j < 4; j++) {

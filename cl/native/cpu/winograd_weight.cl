@@ -5,6 +5,14 @@
  * P: [panel][block of channels][point][channel of the block][CPU_COLUMNS].
  */
 
+#ifndef CPU_UNALIGNED
+#define CPU_UNALIGNED
+/* A vector anywhere in memory, as one access where vload is made of several. */
+typedef struct __attribute__((packed)) cpu_unaligned {
+    cpu_vector vector;
+} cpu_unaligned;
+#endif
+
 #define CPU_WINOGRAD_GRAD_POINTS 36
 /* Channels of a block of P, for CPU_ROWS, 4 and 2 at a time. */
 #define CPU_WINOGRAD_GRAD_BLOCK 48
@@ -31,42 +39,71 @@ static void cpu_winograd_grad_a(const cpu_vector m[6], cpu_vector to[3]) {
     to[2] = 4.0f * far_sum + (m[1] + m[2]) + m[5];
 }
 
-/* `count` elements, or a whole vector; the rest is 0. */
-static cpu_vector cpu_winograd_grad_get(global const float *from, int count) {
-    if (count >= CPU_WIDTH) return cpu_load(0, from);
+/* A vector, or zeros where the mask is 0. */
+static cpu_vector cpu_winograd_grad_get(global const float *from, int mask) {
+    CPU_PASTE(int, CPU_WIDTH) bits = CPU_PASTE(as_int, CPU_WIDTH)(((global const cpu_unaligned *)from)->vector);
+    return CPU_PASTE(as_float, CPU_WIDTH)(bits & mask);
+}
+
+/* Likewise, but of `count` elements. */
+static cpu_vector cpu_winograd_grad_get_some(global const float *from, int count, int mask) {
     float values[CPU_WIDTH];
-    for (int j = 0; j < CPU_WIDTH; j++) values[j] = j < count ? from[j] : 0;
+    for (int j = 0; j < CPU_WIDTH; j++) values[j] = j < count && mask ? from[j] : 0;
     return cpu_load(0, values);
 }
+
+/* Both sides of G dy G^T, of elements that LOAD(i, j) gives in rows where ROW(i); the others are 0. */
+#define CPU_WINOGRAD_GRAD_INPUT(ROW, LOAD)                                                              \
+    {                                                                                                   \
+        cpu_vector t[4][6];                                                                             \
+        _Pragma("unroll") for (int i = 0; i < 4; i++) {                                                 \
+            cpu_vector g[4];                                                                            \
+            _Pragma("unroll") for (int j = 0; j < 6; j++) t[i][j] = (cpu_vector)(0);                    \
+            if (!(ROW(i))) continue;                                                                    \
+            _Pragma("unroll") for (int j = 0; j < 4; j++) g[j] = LOAD(i, j);                            \
+            cpu_winograd_grad_g(g, t[i]);                                                               \
+        }                                                                                               \
+        _Pragma("unroll") for (int j = 0; j < 6; j++) {                                                 \
+            cpu_vector g[4], column[6];                                                                 \
+            _Pragma("unroll") for (int i = 0; i < 4; i++) g[i] = t[i][j];                               \
+            cpu_winograd_grad_g(g, column);                                                             \
+            _Pragma("unroll") for (int i = 0; i < 6; i++)                                               \
+                ((global cpu_unaligned *)(to + (6 * i + j) * step))->vector = column[i];                \
+        }                                                                                               \
+    }
+
+#define CPU_WINOGRAD_GRAD_ALL(i)       true
+#define CPU_WINOGRAD_GRAD_INSIDE(i)    ((i) < down)
+#define CPU_WINOGRAD_GRAD_MASKED(i, j) cpu_winograd_grad_get(from + (i) * row + beside[j], mask[j])
+#define CPU_WINOGRAD_GRAD_PATCH(i, j)  patch[4 * (i) + (j)]
 
 /*
  * W = G dy G^T of a chunk, zero past the last channel. image: height, width, channels of dy; chunk: tiles of
  * an image down and across, the first tile, their number; step: elements of W from point to point. A
  * work-item, one tile.
  */
-kernel void cpu_winograd_grad_input(global const float *dy, global float *to, int4 image, int4 chunk, int step) {
-    int tile = get_global_id(0);
+kernel void cpu_winograd_grad_input(global const float *dy, global float *w, int4 image, int4 chunk, int step) {
+    int tile = get_global_id(0), row = image.s1 * image.s2;
     if (tile >= chunk.s3) return;
-    int at = chunk.s2 + tile, w = at % chunk.s1 * 4, h = at / chunk.s1 % chunk.s0 * 4, n = at / chunk.s1 / chunk.s0;
-    int down = min(4, image.s0 - h), across = min(4, image.s1 - w);
-    dy += ((n * image.s0 + h) * image.s1 + w) * image.s2;
+    int at = chunk.s2 + tile, left = at % chunk.s1 * 4, top = at / chunk.s1 % chunk.s0 * 4;
+    int down = image.s0 - top, across = image.s1 - left, beside[4], mask[4];
+    dy += ((at / chunk.s1 / chunk.s0 * image.s0 + top) * image.s1 + left) * image.s2;
+    _Pragma("unroll") for (int j = 0; j < 4; j++) {
+        beside[j] = min(j, across - 1) * image.s2;
+        mask[j] = j < across ? -1 : 0;
+    }
     int columns = (image.s2 + CPU_COLUMNS - 1) / CPU_COLUMNS * CPU_COLUMNS;
     for (int c = 0; c < columns; c += CPU_WIDTH) {
-        global float *out = to + (c / CPU_COLUMNS * chunk.s3 + tile) * CPU_COLUMNS + c % CPU_COLUMNS;
-        cpu_vector t[4][6], g[4], row[6];
-        _Pragma("unroll") for (int j = 0; j < 4; j++) {
-            _Pragma("unroll") for (int i = 0; i < 4; i++) {
-                bool there = i < down && j < across && c < image.s2;
-                g[i] = there ? cpu_winograd_grad_get(dy + (i * image.s1 + j) * image.s2 + c, image.s2 - c)
-                             : (cpu_vector)(0);
-            }
-            cpu_winograd_grad_g(g, t[j]);
-        }
-        _Pragma("unroll") for (int i = 0; i < 6; i++) {
-            _Pragma("unroll") for (int j = 0; j < 4; j++) g[j] = t[j][i];
-            cpu_winograd_grad_g(g, row);
-            _Pragma("unroll") for (int j = 0; j < 6; j++) cpu_store(row[j], 0, out + (6 * i + j) * step);
-        }
+        global const float *from = dy + c;
+        global float *to = w + (c / CPU_COLUMNS * chunk.s3 + tile) * CPU_COLUMNS + c % CPU_COLUMNS;
+        if (c + CPU_WIDTH > image.s2) {
+            cpu_vector patch[16];
+            for (int i = 0; i < 16; i++)
+                patch[i] = i / 4 < down ? cpu_winograd_grad_get_some(from + i / 4 * row + beside[i % 4], image.s2 - c,
+                                                                     mask[i % 4])
+                                        : (cpu_vector)(0);
+            CPU_WINOGRAD_GRAD_INPUT(CPU_WINOGRAD_GRAD_ALL, CPU_WINOGRAD_GRAD_PATCH)
+        } else CPU_WINOGRAD_GRAD_INPUT(CPU_WINOGRAD_GRAD_INSIDE, CPU_WINOGRAD_GRAD_MASKED)
     }
 }
 
