@@ -5,8 +5,9 @@
  * channels, and transforms are vector code without shuffles.
  *
  * y's tiles of 4 x 4 pixels are taken a chunk at a time, so that what lies between the three steps stays
- * in the caches: patches of 6 x 6 of x become 36 matrices V[point][tile][channel], weights 36 matrices U, 36
- * products V U are M[point][tile][result], which become y. A quarter of the direct sum's multiply-adds are left.
+ * in the caches: patches of 6 x 6 of x become 36 matrices V[point][tile][channel], weights 36 matrices U,
+ * 36 products V U are M[point][tile][result], which become y. A quarter of the direct sum's multiply-adds
+ * are left.
  * Bound: those of the products, and the caches' bandwidth for V and M.
  */
 
@@ -20,9 +21,9 @@ typedef struct __attribute__((packed)) cpu_unaligned {
 
 #define CPU_WINOGRAD_POINTS 36
 /* Channels whose weights one work-item transforms to U: [panel of results][point][channel][CPU_COLUMNS]. */
-#define CPU_WINOGRAD_BLOCK 16
+#define CPU_WINOGRAD_BLOCK  16
 /* Tiles that one work-item of the product goes over. */
-#define CPU_WINOGRAD_RUN 96
+#define CPU_WINOGRAD_RUN    96
 
 /* B^T d, in place. */
 static void cpu_winograd_b(cpu_vector d[6]) {
@@ -39,7 +40,8 @@ static void cpu_winograd_b(cpu_vector d[6]) {
 
 /* G g. */
 static void cpu_winograd_g(const cpu_vector g[3], cpu_vector to[6]) {
-    cpu_vector outer = g[0] + g[2], wide = g[0] * (1.0f / 24) + g[2] * (1.0f / 6), middle = g[1] * (1.0f / 12);
+    cpu_vector outer = g[0] + g[2], wide = g[0] * (1.0f / 24) + g[2] * (1.0f / 6),
+               middle = g[1] * (1.0f / 12);
     to[0] = g[0] * 0.25f;
     to[1] = (outer + g[1]) * (-1.0f / 6);
     to[2] = (outer - g[1]) * (-1.0f / 6);
@@ -60,7 +62,8 @@ static void cpu_winograd_a(const cpu_vector m[6], cpu_vector to[4]) {
 
 /* A vector, or zeros where the mask is 0. */
 static cpu_vector cpu_winograd_get(global const float *from, int mask) {
-    CPU_PASTE(int, CPU_WIDTH) bits = CPU_PASTE(as_int, CPU_WIDTH)(((global const cpu_unaligned *)from)->vector);
+    CPU_PASTE(int, CPU_WIDTH)
+    bits = CPU_PASTE(as_int, CPU_WIDTH)(((global const cpu_unaligned *)from)->vector);
     return CPU_PASTE(as_float, CPU_WIDTH)(bits & mask);
 }
 
@@ -99,23 +102,25 @@ static cpu_winograd_place cpu_winograd_find(int tile, int2 tiles) {
             cpu_vector d[6];                                                                            \
             _Pragma("unroll") for (int i = 0; i < 6; i++) d[i] = t[i][j];                               \
             cpu_winograd_b(d);                                                                          \
-            _Pragma("unroll") for (int i = 0; i < 6; i++)                                               \
-                ((global cpu_unaligned *)(to + (6 * i + j) * step))->vector = d[i];                     \
+            _Pragma("unroll") for (int i = 0; i < 6;                                                    \
+                                   i++)((global cpu_unaligned *)(to + (6 * i + j) * step))              \
+                ->vector = d[i];                                                                        \
         }                                                                                               \
     }
 
-#define CPU_WINOGRAD_ALL(i)        true
-#define CPU_WINOGRAD_WHOLE(i, j)   cpu_winograd_get(from + (i) * row + (j) * image.s2, -1)
-#define CPU_WINOGRAD_INSIDE(i)     ((uint)(at.h + (i)) < (uint)image.s0)
-#define CPU_WINOGRAD_MASKED(i, j)  cpu_winograd_get(from + (i) * row + beside[j], mask[j])
-#define CPU_WINOGRAD_PATCH(i, j)   patch[6 * (i) + (j)]
+#define CPU_WINOGRAD_ALL(i)       true
+#define CPU_WINOGRAD_WHOLE(i, j)  cpu_winograd_get(from + (i)*row + (j)*image.s2, -1)
+#define CPU_WINOGRAD_INSIDE(i)    ((uint)(at.h + (i)) < (uint)image.s0)
+#define CPU_WINOGRAD_MASKED(i, j) cpu_winograd_get(from + (i)*row + beside[j], mask[j])
+#define CPU_WINOGRAD_PATCH(i, j)  patch[6 * (i) + (j)]
 
 /*
  * V[point][tile][channel] of the chunk, channels rounded up to whole vectors with zeros.
  * image: height, width, channels of x, channels of V; chunk: tiles of an image down and across, the first tile,
  * their number; plan: padding down and across, elements of V from point to point. A work-item, one tile.
  */
-kernel void cpu_winograd_input(global const float *x, global float *v, int4 image, int4 chunk, int4 plan) {
+kernel void cpu_winograd_input(global const float *x, global float *v, int4 image, int4 chunk,
+                               int4 plan) {
     int tile = get_global_id(0), step = plan.s2, row = image.s1 * image.s2;
     if (tile >= chunk.s3) return;
     cpu_winograd_place at = cpu_winograd_find(chunk.s2 + tile, chunk.s01);
@@ -137,7 +142,8 @@ kernel void cpu_winograd_input(global const float *x, global float *v, int4 imag
             cpu_vector patch[36];
             for (int i = 0; i < 36; i++)
                 patch[i] = CPU_WINOGRAD_INSIDE(i / 6)
-                               ? cpu_winograd_get_some(from + i / 6 * row + beside[i % 6], image.s2 - c, mask[i % 6])
+                               ? cpu_winograd_get_some(from + i / 6 * row + beside[i % 6], image.s2 - c,
+                                                       mask[i % 6])
                                : (cpu_vector)(0);
             CPU_WINOGRAD_INPUT(CPU_WINOGRAD_ALL, CPU_WINOGRAD_PATCH)
         } else if (inside) CPU_WINOGRAD_INPUT(CPU_WINOGRAD_ALL, CPU_WINOGRAD_WHOLE)
@@ -152,7 +158,8 @@ static void cpu_winograd_taps(global const float *from, int step, int there, boo
         float8 r[8];
         _Pragma("unroll") for (int i = 0; i < 8; i++) r[i] = vload8(0, from + (j + i) * step);
         cpu_transpose(r);
-        _Pragma("unroll") for (int i = 0; i < 8; i++) vstore8(r[i], 0, to + (last + sign * i) * CPU_COLUMNS + j);
+        _Pragma("unroll") for (int i = 0; i < 8; i++)
+            vstore8(r[i], 0, to + (last + sign * i) * CPU_COLUMNS + j);
         for (int i = 0; i < 8; i++) to[(8 - last) * CPU_COLUMNS + j + i] = from[(j + i) * step + 8];
     }
     for (; j < CPU_COLUMNS; j++)
@@ -168,7 +175,8 @@ kernel void cpu_winograd_weight(global const float *weight, global float *u, int
     int panels = (sizes.s0 + CPU_COLUMNS - 1) / CPU_COLUMNS;
     int blocks = (sizes.s1 + CPU_WINOGRAD_BLOCK - 1) / CPU_WINOGRAD_BLOCK, item = get_global_id(0);
     if (item >= panels * blocks) return;
-    int block = item % blocks, column = item / blocks * CPU_COLUMNS, there = min(sizes.s0 - column, CPU_COLUMNS);
+    int block = item % blocks, column = item / blocks * CPU_COLUMNS,
+        there = min(sizes.s0 - column, CPU_COLUMNS);
     int count = min(CPU_WINOGRAD_BLOCK, sizes.s1 - block * CPU_WINOGRAD_BLOCK);
     weight += column * sizes.s2 + block * CPU_WINOGRAD_BLOCK * sizes.s3;
     int point_step = sizes.s1 * CPU_COLUMNS;
@@ -197,8 +205,8 @@ kernel void cpu_winograd_weight(global const float *weight, global float *u, int
 /* m[row, column] = sum over channels of v and u for `there` rows, at most ROWS, of CPU_COLUMNS columns. */
 #define CPU_WINOGRAD_ROWS_OF(ROWS)                                                                      \
     static void CPU_PASTE(cpu_winograd_rows_, ROWS)(global const float *v, int v_step, int there,       \
-                                                    global const float *u, int channels, global float *m, \
-                                                    int m_step) {                                       \
+                                                    global const float *u, int channels,                \
+                                                    global float *m, int m_step) {                      \
         global const float *from[ROWS]; /* rows past the last are the last again */                     \
         cpu_vector sum[ROWS][2];                                                                        \
         _Pragma("unroll") for (int i = 0; i < ROWS; i++) {                                              \
@@ -226,19 +234,22 @@ CPU_WINOGRAD_ROWS_OF(4)
  * M[point] = V[point] U[point]. sizes: tiles, channels, channels of V, panels, then elements from point to
  * point in V and in M. A work-item, CPU_WINOGRAD_RUN tiles of one panel of one point.
  */
-kernel void cpu_winograd_product(global const float *v, global const float *u, global float *m, int8 sizes) {
+kernel void cpu_winograd_product(global const float *v, global const float *u, global float *m,
+                                 int8 sizes) {
     int runs = (sizes.s0 + CPU_WINOGRAD_RUN - 1) / CPU_WINOGRAD_RUN, panels = sizes.s3;
-    int item = get_global_id(0), panel = item % panels, run = item / panels % runs, point = item / panels / runs;
+    int item = get_global_id(0), panel = item % panels, run = item / panels % runs,
+        point = item / panels / runs;
     if (point >= CPU_WINOGRAD_POINTS) return;
-    int v_step = sizes.s2, m_step = panels * CPU_COLUMNS, tile = run * CPU_WINOGRAD_RUN, end = min(tile + CPU_WINOGRAD_RUN, sizes.s0);
+    int v_step = sizes.s2, m_step = panels * CPU_COLUMNS, tile = run * CPU_WINOGRAD_RUN,
+        end = min(tile + CPU_WINOGRAD_RUN, sizes.s0);
     u += (panel * CPU_WINOGRAD_POINTS + point) * sizes.s1 * CPU_COLUMNS;
     v += point * sizes.s4;
     m += point * sizes.s5 + panel * CPU_COLUMNS;
-    for (; tile + CPU_ROWS <= end; tile += CPU_ROWS)
-        CPU_PASTE(cpu_winograd_rows_, CPU_ROWS)
-        (v + tile * v_step, v_step, CPU_ROWS, u, sizes.s1, m + tile * m_step, m_step);
+    for (; tile + CPU_ROWS <= end; tile += CPU_ROWS) CPU_PASTE(cpu_winograd_rows_, CPU_ROWS)
+    (v + tile * v_step, v_step, CPU_ROWS, u, sizes.s1, m + tile * m_step, m_step);
     for (; tile < end; tile += 4)
-        cpu_winograd_rows_4(v + tile * v_step, v_step, min(end - tile, 4), u, sizes.s1, m + tile * m_step, m_step);
+        cpu_winograd_rows_4(v + tile * v_step, v_step, min(end - tile, 4), u, sizes.s1,
+                            m + tile * m_step, m_step);
 }
 
 /* Results leave here: `value` is y's elements `at` and after, `count` of them if not the whole vector, of
@@ -257,7 +268,8 @@ static void cpu_winograd_put(global float *y, int at, int channel, int count, cp
  * y = A^T M A. image: height, width, channels of y, channels of M; chunk: as above; step: elements of M from
  * point to point. A work-item, one tile.
  */
-kernel void cpu_winograd_output(global const float *m, global float *y, int4 image, int4 chunk, int step) {
+kernel void cpu_winograd_output(global const float *m, global float *y, int4 image, int4 chunk,
+                                int step) {
     int tile = get_global_id(0);
     if (tile >= chunk.s3) return;
     cpu_winograd_place at = cpu_winograd_find(chunk.s2 + tile, chunk.s01);
@@ -277,9 +289,8 @@ kernel void cpu_winograd_output(global const float *m, global float *y, int4 ima
             _Pragma("unroll") for (int i = 0; i < 6; i++) column[i] = t[i][j];
             cpu_winograd_a(column, out);
             if (j >= across) continue;
-            _Pragma("unroll") for (int i = 0; i < 4; i++)
-                if (i < down)
-                    cpu_winograd_put(y, first + (i * image.s1 + j) * image.s2 + c, c, image.s2 - c, out[i]);
+            _Pragma("unroll") for (int i = 0; i < 4; i++) if (i < down)
+                cpu_winograd_put(y, first + (i * image.s1 + j) * image.s2 + c, c, image.s2 - c, out[i]);
         }
     }
 }
