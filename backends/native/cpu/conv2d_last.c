@@ -4,7 +4,16 @@
 static const char source[] = "native/cpu/conv2d_last.cl";
 
 /* As in the kernels. */
-enum { BLOCK = 128, PACK = 16, TILES = 16, RUN = 128, UNPACK = 8 };
+enum {
+    BLOCK = 128,
+    PACK = 16,
+    TILES = 16,
+    RUN = 128,
+    UNPACK = 8,
+    PIXELS = 96,
+    WIDE = 512,
+    TOGETHER = 4
+};
 
 /* Fewer channels than these are better packed together with their neighbours, where that can be. */
 enum { LEAST_CHANNELS = 8 };
@@ -17,6 +26,7 @@ static int64_t weight_elements(int64_t groups, int64_t results, int64_t channels
     return groups * clt_cpu_divide_up(results, tile.columns) * tile.columns * channels * taps + BLOCK;
 }
 
+/* `x` is the image on the input's side, read or, in its gradient, written. */
 static bool fits(const clt_tensor *node, const clt_device *device, const clt_tensor *x,
                  const clt_tensor *y, const clt_tensor *weight) {
     const clt_conv2d_attributes *at = node->attributes;
@@ -140,7 +150,9 @@ void clt_cpu_conv2d_grad_input_last(clt_lowering *l, const clt_tensor *node) {
 
 /* The sum over the pixels, and how it is cut. */
 typedef struct weight_sum {
-    int64_t groups, results, channels, width, panels, blocks; /* channels of a group, of a block */
+    int64_t groups, results, channels, width; /* channels of a group, of a block */
+    int64_t panels, blocks, together, items;  /* panels in all and of a work-item; items of a split */
+    bool whole;                               /* pixels are put side by side first */
     int64_t taps, pixels, splits, split_pixels, pass_pixels;
     int64_t partial; /* elements of what one split sums to */
 } weight_sum;
@@ -148,17 +160,19 @@ typedef struct weight_sum {
 /* As many splits of the pixels as give a device enough to do, and as many launches as keep the loops of a
  * work-item short; by the shapes alone, for the same bits with any number of processors. */
 static void cut(weight_sum *s, clt_cpu_tile tile) {
-    enum { ENOUGH_ITEMS = 64, LEAST_RUNS = 4, MOST_ROUNDS = 40000 };
-    int64_t items = s->groups * s->panels * s->blocks;
-    int64_t splits = CLT_MIN(clt_cpu_divide_up(ENOUGH_ITEMS, items), s->pixels / (LEAST_RUNS * RUN));
-    s->split_pixels = clt_cpu_divide_up(clt_cpu_divide_up(s->pixels, CLT_MAX(splits, 1)), RUN) * RUN;
+    enum { ENOUGH_ITEMS = 64, LEAST_PIXELS = 500, MOST_ROUNDS = 40000 };
+    int64_t run = s->whole ? PIXELS : RUN;
+    int64_t splits = CLT_MIN(clt_cpu_divide_up(ENOUGH_ITEMS, s->items), s->pixels / LEAST_PIXELS);
+    s->split_pixels = clt_cpu_divide_up(clt_cpu_divide_up(s->pixels, CLT_MAX(splits, 1)), run) * run;
     s->splits = clt_cpu_divide_up(s->pixels, s->split_pixels);
-    int64_t rounds = 1 + s->taps * (4 + s->width / tile.rows); /* of a pixel, at most */
-    s->pass_pixels = CLT_MIN(s->split_pixels, CLT_MAX(MOST_ROUNDS / rounds / RUN, 1) * RUN);
+    /* of a pixel, at most */
+    int64_t rounds = 1 + s->together * s->taps * (4 + s->width / tile.rows + s->width / tile.width);
+    s->pass_pixels = CLT_MIN(s->split_pixels, CLT_MAX(MOST_ROUNDS / rounds / run, 1) * run);
 }
 
 static weight_sum weight_sum_of(const clt_tensor *node, clt_cpu_tile tile) {
-    enum { WIDE = 96, WIDEST = 128 };
+    /* Sums of so many rows stay in the second cache; pixels with less than FEW channels are near each other. */
+    enum { MOST_SUMS = 1152, FEW = 128 };
     const clt_conv2d_attributes *at = node->attributes;
     const clt_shape *weight = &node->shape, *dy = &node->inputs[1]->shape;
     weight_sum s = {.groups = at->groups,
@@ -166,9 +180,14 @@ static weight_sum weight_sum_of(const clt_tensor *node, clt_cpu_tile tile) {
                     .channels = weight->dims[1],
                     .taps = weight->dims[2] * weight->dims[3],
                     .pixels = dy->dims[0] * dy->dims[2] * dy->dims[3]};
-    s.width = s.channels <= WIDEST ? s.channels : WIDE;
+    s.whole = s.taps == 1 && (s.channels >= FEW || s.results <= 2 * s.channels);
+    int64_t most = s.whole ? WIDE : CLT_MAX(MOST_SUMS / s.taps, 1);
+    s.blocks = clt_cpu_divide_up(s.channels, most);
+    s.width = CLT_MIN(clt_cpu_divide_up(clt_cpu_divide_up(s.channels, s.blocks), 16) * 16, s.channels);
     s.blocks = clt_cpu_divide_up(s.channels, s.width);
     s.panels = clt_cpu_divide_up(s.results, tile.columns);
+    s.together = s.whole ? CLT_MIN(s.panels, TOGETHER) : 1;
+    s.items = s.groups * clt_cpu_divide_up(s.panels, s.together) * s.blocks;
     cut(&s, tile);
     s.partial = s.groups * s.panels * s.blocks * s.taps * s.width * tile.columns;
     return s;
@@ -186,8 +205,9 @@ static void launch_sums(clt_lowering *l, const clt_tensor *node, const weight_su
     clt_cpu_axis h, w;
     clt_cpu_forward_axes(node->attributes, &node->inputs[1]->shape, &h, &w);
     for (int64_t first = 0; first < s->split_pixels; first += s->pass_pixels) {
-        clt_cpu_begin(l, source, "cpu_conv2d_last_grad_weight",
-                      s->splits * s->groups * s->panels * s->blocks);
+        clt_cpu_begin(l, source,
+                      s->whole ? "cpu_conv2d_last_grad_weight_1x1" : "cpu_conv2d_last_grad_weight",
+                      s->splits * s->items);
         clt_launch_tensor(l, node->inputs[0]);
         clt_launch_tensor(l, node->inputs[1]);
         clt_launch_scratch(l, partial);

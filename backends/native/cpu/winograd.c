@@ -126,7 +126,7 @@ static pass backward(const clt_tensor *node) {
 }
 
 static int64_t weight_elements(const pass *p, clt_cpu_tile tile) {
-    return round_up(p->results, tile.columns) * round_up(p->channels, BLOCK) * CLT_WINOGRAD_POINTS;
+    return round_up(p->results, tile.columns) * p->channels * CLT_WINOGRAD_POINTS;
 }
 
 static int64_t v_columns(const pass *p, clt_cpu_tile tile) {
@@ -142,10 +142,12 @@ static clt_winograd_tiles tiles_of(const pass *p, clt_cpu_tile tile, int kib) {
 }
 
 static bool serves(const pass *p, const clt_device *device) {
+    enum { MOST_ROUNDS = 40000 }; /* of a product's loops */
     clt_cpu_tile tile = clt_cpu_tile_of(device);
     clt_winograd_tiles t = tiles_of(p, tile, CLT_WINOGRAD_MOST_KIB);
     double columns = (double)v_columns(p, tile) + (double)m_columns(p, tile);
-    return clt_cpu_holds(device, CLT_WINOGRAD_POINTS * ((double)t.chunk * columns + tile.width)) &&
+    return p->channels * (RUN / tile.rows) <= MOST_ROUNDS &&
+           clt_cpu_holds(device, CLT_WINOGRAD_POINTS * ((double)t.chunk * columns + tile.width)) &&
            clt_cpu_holds(device, (double)weight_elements(p, tile)) &&
            (clt_winograd_always || clt_winograd_wins(&p->y->shape, &t, p->channels, m_columns(p, tile)));
 }

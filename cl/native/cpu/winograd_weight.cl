@@ -5,16 +5,25 @@
  * P: [panel][block of channels][point][channel of the block][CPU_COLUMNS].
  */
 
+#ifndef CPU_UNALIGNED
+#define CPU_UNALIGNED
+/* A vector anywhere in memory, as one access where vload is made of several. */
+typedef struct __attribute__((packed)) cpu_unaligned {
+    cpu_vector vector;
+} cpu_unaligned;
+#endif
+
 #define CPU_WINOGRAD_GRAD_POINTS 36
 /* Channels of a block of P, for CPU_ROWS, 4 and 2 at a time. */
-#define CPU_WINOGRAD_GRAD_BLOCK 48
+#define CPU_WINOGRAD_GRAD_BLOCK  48
 /* Channels of a block that one work-item makes to weights. */
-#define CPU_WINOGRAD_GRAD_PART 8
+#define CPU_WINOGRAD_GRAD_PART   8
 
 /* G g, for 4 pixels. */
 static void cpu_winograd_grad_g(const cpu_vector g[4], cpu_vector to[6]) {
     cpu_vector even = g[0] + g[2], odd = g[1] + g[3];
-    cpu_vector wide = g[0] * (1.0f / 24) + g[2] * (1.0f / 6), middle = g[1] * (1.0f / 12) + g[3] * (1.0f / 3);
+    cpu_vector wide = g[0] * (1.0f / 24) + g[2] * (1.0f / 6),
+               middle = g[1] * (1.0f / 12) + g[3] * (1.0f / 3);
     to[0] = g[0] * 0.25f;
     to[1] = (even + odd) * (-1.0f / 6);
     to[2] = (even - odd) * (-1.0f / 6);
@@ -31,50 +40,82 @@ static void cpu_winograd_grad_a(const cpu_vector m[6], cpu_vector to[3]) {
     to[2] = 4.0f * far_sum + (m[1] + m[2]) + m[5];
 }
 
-/* `count` elements, or a whole vector; the rest is 0. */
-static cpu_vector cpu_winograd_grad_get(global const float *from, int count) {
-    if (count >= CPU_WIDTH) return cpu_load(0, from);
+/* A vector, or zeros where the mask is 0. */
+static cpu_vector cpu_winograd_grad_get(global const float *from, int mask) {
+    CPU_PASTE(int, CPU_WIDTH)
+    bits = CPU_PASTE(as_int, CPU_WIDTH)(((global const cpu_unaligned *)from)->vector);
+    return CPU_PASTE(as_float, CPU_WIDTH)(bits & mask);
+}
+
+/* Likewise, but of `count` elements. */
+static cpu_vector cpu_winograd_grad_get_some(global const float *from, int count, int mask) {
     float values[CPU_WIDTH];
-    for (int j = 0; j < CPU_WIDTH; j++) values[j] = j < count ? from[j] : 0;
+    for (int j = 0; j < CPU_WIDTH; j++) values[j] = j < count && mask ? from[j] : 0;
     return cpu_load(0, values);
 }
+
+/* Both sides of G dy G^T, of elements that LOAD(i, j) gives in rows where ROW(i); the others are 0. */
+#define CPU_WINOGRAD_GRAD_INPUT(ROW, LOAD)                                                              \
+    {                                                                                                   \
+        cpu_vector t[4][6];                                                                             \
+        _Pragma("unroll") for (int i = 0; i < 4; i++) {                                                 \
+            cpu_vector g[4];                                                                            \
+            _Pragma("unroll") for (int j = 0; j < 6; j++) t[i][j] = (cpu_vector)(0);                    \
+            if (!(ROW(i))) continue;                                                                    \
+            _Pragma("unroll") for (int j = 0; j < 4; j++) g[j] = LOAD(i, j);                            \
+            cpu_winograd_grad_g(g, t[i]);                                                               \
+        }                                                                                               \
+        _Pragma("unroll") for (int j = 0; j < 6; j++) {                                                 \
+            cpu_vector g[4], column[6];                                                                 \
+            _Pragma("unroll") for (int i = 0; i < 4; i++) g[i] = t[i][j];                               \
+            cpu_winograd_grad_g(g, column);                                                             \
+            _Pragma("unroll") for (int i = 0; i < 6;                                                    \
+                                   i++)((global cpu_unaligned *)(to + (6 * i + j) * step))              \
+                ->vector = column[i];                                                                   \
+        }                                                                                               \
+    }
+
+#define CPU_WINOGRAD_GRAD_ALL(i)       true
+#define CPU_WINOGRAD_GRAD_INSIDE(i)    ((i) < down)
+#define CPU_WINOGRAD_GRAD_MASKED(i, j) cpu_winograd_grad_get(from + (i)*row + beside[j], mask[j])
+#define CPU_WINOGRAD_GRAD_PATCH(i, j)  patch[4 * (i) + (j)]
 
 /*
  * W = G dy G^T of a chunk, zero past the last channel. image: height, width, channels of dy; chunk: tiles of
  * an image down and across, the first tile, their number; step: elements of W from point to point. A
  * work-item, one tile.
  */
-kernel void cpu_winograd_grad_input(global const float *dy, global float *to, int4 image, int4 chunk, int step) {
-    int tile = get_global_id(0);
+kernel void cpu_winograd_grad_input(global const float *dy, global float *w, int4 image, int4 chunk,
+                                    int step) {
+    int tile = get_global_id(0), row = image.s1 * image.s2;
     if (tile >= chunk.s3) return;
-    int at = chunk.s2 + tile, w = at % chunk.s1 * 4, h = at / chunk.s1 % chunk.s0 * 4, n = at / chunk.s1 / chunk.s0;
-    int down = min(4, image.s0 - h), across = min(4, image.s1 - w);
-    dy += ((n * image.s0 + h) * image.s1 + w) * image.s2;
+    int at = chunk.s2 + tile, left = at % chunk.s1 * 4, top = at / chunk.s1 % chunk.s0 * 4;
+    int down = image.s0 - top, across = image.s1 - left, beside[4], mask[4];
+    dy += ((at / chunk.s1 / chunk.s0 * image.s0 + top) * image.s1 + left) * image.s2;
+    _Pragma("unroll") for (int j = 0; j < 4; j++) {
+        beside[j] = min(j, across - 1) * image.s2;
+        mask[j] = j < across ? -1 : 0;
+    }
     int columns = (image.s2 + CPU_COLUMNS - 1) / CPU_COLUMNS * CPU_COLUMNS;
     for (int c = 0; c < columns; c += CPU_WIDTH) {
-        global float *out = to + (c / CPU_COLUMNS * chunk.s3 + tile) * CPU_COLUMNS + c % CPU_COLUMNS;
-        cpu_vector t[4][6], g[4], row[6];
-        _Pragma("unroll") for (int j = 0; j < 4; j++) {
-            _Pragma("unroll") for (int i = 0; i < 4; i++) {
-                bool there = i < down && j < across && c < image.s2;
-                g[i] = there ? cpu_winograd_grad_get(dy + (i * image.s1 + j) * image.s2 + c, image.s2 - c)
-                             : (cpu_vector)(0);
-            }
-            cpu_winograd_grad_g(g, t[j]);
-        }
-        _Pragma("unroll") for (int i = 0; i < 6; i++) {
-            _Pragma("unroll") for (int j = 0; j < 4; j++) g[j] = t[j][i];
-            cpu_winograd_grad_g(g, row);
-            _Pragma("unroll") for (int j = 0; j < 6; j++) cpu_store(row[j], 0, out + (6 * i + j) * step);
-        }
+        global const float *from = dy + c;
+        global float *to = w + (c / CPU_COLUMNS * chunk.s3 + tile) * CPU_COLUMNS + c % CPU_COLUMNS;
+        if (c + CPU_WIDTH > image.s2) {
+            cpu_vector patch[16];
+            for (int i = 0; i < 16; i++)
+                patch[i] = i / 4 < down ? cpu_winograd_grad_get_some(from + i / 4 * row + beside[i % 4],
+                                                                     image.s2 - c, mask[i % 4])
+                                        : (cpu_vector)(0);
+            CPU_WINOGRAD_GRAD_INPUT(CPU_WINOGRAD_GRAD_ALL, CPU_WINOGRAD_GRAD_PATCH)
+        } else CPU_WINOGRAD_GRAD_INPUT(CPU_WINOGRAD_GRAD_INSIDE, CPU_WINOGRAD_GRAD_MASKED)
     }
 }
 
 /* p[i, j] (+)= sum over tiles of v[tile, i] w[tile, j] for ROWS channels i. */
 #define CPU_WINOGRAD_GRAD_ROWS(ROWS)                                                                    \
     static void CPU_PASTE(cpu_winograd_grad_rows_, ROWS)(global const float *v, int v_step,             \
-                                                         global const float *w, int tiles, global float *p, \
-                                                         bool add) {                                    \
+                                                         global const float *w, int tiles,              \
+                                                         global float *p, bool add) {                   \
         cpu_vector sum[ROWS][2];                                                                        \
         _Pragma("unroll") for (int i = 0; i < ROWS; i++) {                                              \
             sum[i][0] = add ? cpu_load(2 * i, p) : (cpu_vector)(0);                                     \
@@ -104,7 +145,8 @@ CPU_WINOGRAD_GRAD_ROWS(2)
  * panels, elements from point to point in V and in W, 1 if to be added to what is there. A work-item, one
  * block of one panel of one point.
  */
-kernel void cpu_winograd_grad_product(global const float *v, global const float *w, global float *p, int8 sizes) {
+kernel void cpu_winograd_grad_product(global const float *v, global const float *w, global float *p,
+                                      int8 sizes) {
     int channels = sizes.s1, panels = sizes.s2, tiles = sizes.s0;
     int blocks = (channels + CPU_WINOGRAD_GRAD_BLOCK - 1) / CPU_WINOGRAD_GRAD_BLOCK;
     int item = get_global_id(0), panel = item % panels, block = item / panels % blocks;
@@ -114,9 +156,11 @@ kernel void cpu_winograd_grad_product(global const float *v, global const float 
     bool add = sizes.s5;
     v += point * sizes.s3 + block * CPU_WINOGRAD_GRAD_BLOCK;
     w += point * sizes.s4 + panel * tiles * CPU_COLUMNS;
-    p += ((panel * blocks + block) * CPU_WINOGRAD_GRAD_POINTS + point) * CPU_WINOGRAD_GRAD_BLOCK * CPU_COLUMNS;
+    p += ((panel * blocks + block) * CPU_WINOGRAD_GRAD_POINTS + point) * CPU_WINOGRAD_GRAD_BLOCK *
+         CPU_COLUMNS;
     for (; c + CPU_ROWS <= count; c += CPU_ROWS)
-        CPU_PASTE(cpu_winograd_grad_rows_, CPU_ROWS)(v + c, channels, w, tiles, p + c * CPU_COLUMNS, add);
+        CPU_PASTE(cpu_winograd_grad_rows_, CPU_ROWS)
+        (v + c, channels, w, tiles, p + c * CPU_COLUMNS, add);
     for (; c + 4 <= count; c += 4)
         cpu_winograd_grad_rows_4(v + c, channels, w, tiles, p + c * CPU_COLUMNS, add);
     for (; c + 2 <= count; c += 2)
@@ -146,10 +190,12 @@ static void cpu_winograd_grad_put(const float *taps, int there, global float *to
 kernel void cpu_winograd_grad_output(global const float *p, global float *dweight, int2 sizes) {
     int blocks = (sizes.s1 + CPU_WINOGRAD_GRAD_BLOCK - 1) / CPU_WINOGRAD_GRAD_BLOCK;
     int parts = (sizes.s1 + CPU_WINOGRAD_GRAD_PART - 1) / CPU_WINOGRAD_GRAD_PART;
-    int item = get_global_id(0), c = item % parts * CPU_WINOGRAD_GRAD_PART, column = item / parts * CPU_COLUMNS;
+    int item = get_global_id(0), c = item % parts * CPU_WINOGRAD_GRAD_PART,
+        column = item / parts * CPU_COLUMNS;
     if (column >= sizes.s0) return;
     int end = min(c + CPU_WINOGRAD_GRAD_PART, sizes.s1), block = c / CPU_WINOGRAD_GRAD_BLOCK;
-    p += (item / parts * blocks + block) * CPU_WINOGRAD_GRAD_POINTS * CPU_WINOGRAD_GRAD_BLOCK * CPU_COLUMNS;
+    p += (item / parts * blocks + block) * CPU_WINOGRAD_GRAD_POINTS * CPU_WINOGRAD_GRAD_BLOCK *
+         CPU_COLUMNS;
     for (; c < end; c++) {
         global const float *from = p + (c - block * CPU_WINOGRAD_GRAD_BLOCK) * CPU_COLUMNS;
         float taps[9 * CPU_COLUMNS];
@@ -163,10 +209,11 @@ kernel void cpu_winograd_grad_output(global const float *p, global float *dweigh
             _Pragma("unroll") for (int j = 0; j < 3; j++) {
                 _Pragma("unroll") for (int i = 0; i < 6; i++) m[i] = t[i][j];
                 cpu_winograd_grad_a(m, out);
-                _Pragma("unroll") for (int i = 0; i < 3; i++) cpu_store(out[i], 2 * (3 * i + j) + half_panel, taps);
+                _Pragma("unroll") for (int i = 0; i < 3; i++)
+                    cpu_store(out[i], 2 * (3 * i + j) + half_panel, taps);
             }
         }
-        cpu_winograd_grad_put(taps, min(sizes.s0 - column, CPU_COLUMNS), dweight + (column * sizes.s1 + c) * 9,
-                              sizes.s1 * 9);
+        cpu_winograd_grad_put(taps, min(sizes.s0 - column, CPU_COLUMNS),
+                              dweight + (column * sizes.s1 + c) * 9, sizes.s1 * 9);
     }
 }
