@@ -8,7 +8,7 @@
 #include "runtime/base/random.h"
 #include "runtime/exec/plan.h"
 
-enum { MOST_INPUTS = 8, MOST_ROUNDS = 9, MOST_SAMPLES = 64 };
+enum { MOST_INPUTS = 8, MOST_ROUNDS = 9, MOST_DUELS = 25, MOST_SAMPLES = 64 };
 
 /* Parts of a problem that give parts of its result: places along an axis of one operand and of the result. */
 typedef struct sample {
@@ -170,10 +170,10 @@ static double median(double *values, int n) {
 }
 
 /* Runs in a row, so that waiting for the device is not what is timed; and rounds of them, as time allows. */
-static void divide_time(double us, double seconds, int *times, int *rounds) {
+static void divide_time(double us, double seconds, int most_rounds, int *times, int *rounds) {
     const double least_us = 2000;
     *times = (int)CLT_MAX(1, CLT_MIN(least_us / CLT_MAX(us, 1), 500));
-    *rounds = (int)CLT_MAX(1, CLT_MIN(1e6 * seconds / (CLT_MAX(us, 1) * *times), MOST_ROUNDS));
+    *rounds = (int)CLT_MAX(1, CLT_MIN(1e6 * seconds / (CLT_MAX(us, 1) * *times), most_rounds));
 }
 
 static clt_status time_runs(clt_bench *b, const trial *t, double seconds, double give_up_us, double *us) {
@@ -181,7 +181,7 @@ static clt_status time_runs(clt_bench *b, const trial *t, double seconds, double
     int times, rounds;
     CLT_TRY(run_for(b, t, 1, us));
     if (*us > give_up_us) return CLT_OK;
-    divide_time(*us, seconds, &times, &rounds);
+    divide_time(*us, seconds, MOST_ROUNDS, &times, &rounds);
     for (int i = 0; i < rounds; i++) CLT_TRY(run_for(b, t, times, &rounds_us[i]));
     *us = median(rounds_us, rounds);
     return CLT_OK;
@@ -361,7 +361,7 @@ clt_status clt_bench_duel(clt_bench *b, const clt_choice *choice_a, const clt_ch
                           double *ratio) {
     trial t[2] = {{0}, {0}};
     const clt_choice *choices[2] = {choice_a, choice_b};
-    double us[2], ratios[MOST_ROUNDS];
+    double us[2], least[2] = {INFINITY, INFINITY}, ratios[MOST_DUELS];
     int times, rounds;
     clt_status status;
     for (int i = 0; i < 2; i++) {
@@ -370,13 +370,16 @@ clt_status clt_bench_duel(clt_bench *b, const clt_choice *choice_a, const clt_ch
         CLT_TRY_GOTO(feed(b, &t[i], NULL));
         CLT_TRY_GOTO(run_for(b, &t[i], 1, &us[i]));
     }
-    divide_time(CLT_MIN(us[0], us[1]), seconds / (1 + CLT_MAX(us[0], us[1]) / CLT_MIN(us[0], us[1])), &times, &rounds);
+    divide_time(us[0] + us[1], seconds, MOST_DUELS, &times, &rounds);
     rounds = CLT_MAX(rounds, 3);
     for (int i = 0; i < rounds; i++) {
-        for (int k = 0; k < 2; k++) CLT_TRY_GOTO(run_for(b, &t[k], times, &us[k]));
+        for (int k = 0; k < 2; k++) {
+            CLT_TRY_GOTO(run_for(b, &t[k], times, &us[k]));
+            least[k] = CLT_MIN(least[k], us[k]);
+        }
         ratios[i] = us[0] / us[1];
     }
-    *ratio = median(ratios, rounds);
+    *ratio = CLT_MAX(median(ratios, rounds), least[0] / least[1]);
 fail:
     for (int i = 0; i < 2; i++) trial_free(&t[i]);
     return status;
