@@ -485,6 +485,12 @@ clt_status clt_plan_write(clt_plan *plan, const clt_tensor *tensor, const void *
     return clt_memory_write(plan->memory[tensor->index], 0, data, bytes);
 }
 
+clt_status clt_plan_wait(clt_plan *plan, const clt_tensor *tensor) {
+    unsigned char value[8];
+    CLT_TRY(clt_device_finish(plan->device));
+    return clt_memory_read(plan->memory[tensor->index], 0, value, clt_dtype_bytes(tensor->dtype));
+}
+
 clt_status clt_plan_read(clt_plan *plan, const clt_tensor *tensor, void *data, size_t bytes) {
     if (!plan->marks[tensor->index] || bytes != tensor_bytes(tensor)) {
         char label[64];
