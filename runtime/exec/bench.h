@@ -31,7 +31,8 @@ typedef struct clt_bench_result {
 clt_status clt_bench_run(clt_bench *bench, const clt_choice *choice, double seconds, double give_up_us,
                          clt_bench_result *result);
 
-/* Both in turn for about `seconds`: the median of a's time over b's. */
+/* Both in turn for about `seconds`: a's time over b's, in the median of the rounds or in the best of each, whichever
+ * speaks less for a. What else the machine is at only adds time: it hides a gain rather than makes one. */
 clt_status clt_bench_duel(clt_bench *bench, const clt_choice *a, const clt_choice *b, double seconds,
                           double *ratio);
 

@@ -586,6 +586,14 @@ clt_status clt_plan_write(clt_plan *plan, const clt_tensor *given, const void *d
     return clt_memory_write(plan->memory[tensor->index], 0, data, bytes);
 }
 
+clt_status clt_plan_wait(clt_plan *plan, const clt_tensor *given) {
+    unsigned char value[8];
+    const clt_tensor *tensor = copy_of(plan, given);
+    if (!tensor) return clt_fail(CLT_E_INVALID, "%s is not in this plan", clt_node_name(given));
+    CLT_TRY(clt_device_finish(plan->device));
+    return clt_memory_read(plan->memory[tensor->index], 0, value, clt_dtype_bytes(tensor->dtype));
+}
+
 clt_status clt_plan_read(clt_plan *plan, const clt_tensor *given, void *data, size_t bytes) {
     const clt_tensor *tensor = copy_of(plan, given);
     if (!tensor || bytes != tensor_bytes(given)) {

@@ -62,6 +62,8 @@ typedef enum clt_plan_part { CLT_PLAN_FIRST = 1, CLT_PLAN_SECOND = 2, CLT_PLAN_A
 clt_status clt_plan_run(clt_plan *plan, clt_plan_part part);
 /* Sets a target's memory from the host: what was there before a run. */
 clt_status clt_plan_write(clt_plan *plan, const clt_tensor *tensor, const void *data, size_t bytes);
+/* Waits until a target is computed, and reads a value of it: there are drivers whose finish alone does not wait. */
+clt_status clt_plan_wait(clt_plan *plan, const clt_tensor *tensor);
 /* Waits and copies a target to the host. */
 clt_status clt_plan_read(clt_plan *plan, const clt_tensor *tensor, void *data, size_t bytes);
 

