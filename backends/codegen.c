@@ -284,41 +284,20 @@ static void add_epilogue_list(clt_text *text, const clt_code *code, bool types) 
             if (uses_scalar(&code->fused.stages[i].form, s)) clt_text_add(text, types ? ", float c%d_%d" : ", c%d_%d", i, s);
 }
 
-static void define_epilogue(clt_text *text, const clt_tensor *node, const clt_code *code, char suffix[24]) {
+void clt_epilogue_define(clt_text *text, const clt_tensor *node) {
     clt_tensor *inputs[CLT_FUSED_INPUTS] = {NULL};
-    char hash[CLT_HASH_TEXT];
-    clt_text body = {0};
-    for (int i = 1; i < code->fused.n_inputs; i++) inputs[i] = node->inputs[clt_own_inputs(node) + i - 1];
-    clt_text_add(&body, "(float value_, int index_, int channel_");
-    add_epilogue_list(&body, code, true);
-    clt_text_add(&body, ") {\n");
-    add_epilogue_function(&body, node, code, inputs);
-    clt_hash_text(clt_text_data(&body), body.length, hash);
-    snprintf(suffix, 24, "_%.16s", hash);
-    clt_text_add(text, "#define CLT_EPILOGUE_PARAMETERS ");
-    add_epilogue_list(text, code, true);
-    clt_text_add(text, "\n#define CLT_EPILOGUE(value, index, channel) clt_epilogue%s(value, index, channel", suffix);
-    add_epilogue_list(text, code, false);
-    /* Modules of a program may have the same epilogue. */
-    clt_text_add(text, ")\n#ifndef CLT_HAS%s\n#define CLT_HAS%s\nstatic float clt_epilogue%s%s#endif\n", suffix, suffix,
-                 suffix, clt_text_data(&body));
-    if (body.status < 0) text->status = body.status;
-    clt_text_free(&body);
-}
-
-void clt_epilogue_define(clt_text *text, const clt_tensor *node, const char *kernel, char name[64]) {
-    char suffix[24] = "";
     clt_code code;
-    clt_text_add(text, "#undef CLT_EPILOGUE_PARAMETERS\n#undef CLT_EPILOGUE\n#undef CLT_VARIANT\n");
-    if (!node->epilogue) {
-        clt_text_add(text, "#define CLT_EPILOGUE_PARAMETERS\n#define CLT_EPILOGUE(value, index, channel) (value)\n"
-                           "#define CLT_VARIANT(name) name\n");
-    } else {
-        epilogue_code(node, node->epilogue, node->inputs + clt_own_inputs(node), &code);
-        define_epilogue(text, node, &code, suffix);
-        clt_text_add(text, "#define CLT_VARIANT(name) name##%s\n", suffix);
-    }
-    snprintf(name, 64, "%.40s%s", kernel, suffix);
+    int own = clt_own_inputs(node);
+    for (int i = 1; i < node->epilogue->n_inputs; i++) inputs[i] = node->inputs[own + i - 1];
+    epilogue_code(node, node->epilogue, node->inputs + own, &code);
+    clt_text_add(text, "#define CLT_HAS_EPILOGUE\n#define CLT_EPILOGUE_PARAMETERS ");
+    add_epilogue_list(text, &code, true);
+    clt_text_add(text, "\n#define CLT_EPILOGUE_ARGUMENTS ");
+    add_epilogue_list(text, &code, false);
+    clt_text_add(text, "\nstatic float clt_epilogue(float value_, int index_, int channel_ CLT_EPILOGUE_PARAMETERS) {\n");
+    add_epilogue_function(text, node, &code, inputs);
+    clt_text_add(text, "#define CLT_EPILOGUE(value, index, channel) clt_epilogue(value, index, channel "
+                       "CLT_EPILOGUE_ARGUMENTS)\n");
 }
 
 void clt_launch_epilogue(clt_lowering *l, const clt_tensor *node) {

@@ -55,14 +55,14 @@ void clt_code_name(char name[64], const clt_code *code, const char *text);
 bool clt_epilogue_possible(const clt_tensor *node, const clt_fused *fused, clt_tensor *const *inputs);
 
 /*
- * Defines, for a kernel that computes `node`:
- *   CLT_VARIANT(name)                     the kernel's name
+ * Defines, for a kernel that computes `node`, which has an epilogue,
  *   CLT_EPILOGUE_PARAMETERS               parameters to be put after its own, with a comma in front
- *   CLT_EPILOGUE(value, index, channel)   what to store for `value` at element `index` (as it lies in memory)
- * and gives the kernel's name. Without an epilogue the value is as it was.
+ *   CLT_EPILOGUE_ARGUMENTS                what hands them on to a function
+ *   CLT_EPILOGUE(value, index, channel)   what to store for `value` at element `index`, as it lies in memory
+ * and CLT_HAS_EPILOGUE. Kernels define the first two empty and the third as the value where there is none.
  */
-void clt_epilogue_define(clt_text *text, const clt_tensor *node, const char *kernel, char name[64]);
-/* Appends the epilogue's arguments. */
+void clt_epilogue_define(clt_text *text, const clt_tensor *node);
+/* Appends the epilogue's arguments; nothing if the node has none. */
 void clt_launch_epilogue(clt_lowering *l, const clt_tensor *node);
 
 #endif

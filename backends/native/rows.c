@@ -7,8 +7,8 @@
         .supports = clt_cpu_##function##_supports, .lower = clt_cpu_##function, __VA_ARGS__             \
     }
 #define LAYOUT_ROW(op_suffix, function, ...) ROW(op_suffix, "native", true, function, __VA_ARGS__)
-#define WINOGRAD_ROW(op_suffix) \
-    ROW(op_suffix, "winograd", true, op_suffix##_winograd, .tunables = winograd_tunables)
+#define WINOGRAD_ROW(op_suffix, ...) \
+    ROW(op_suffix, "winograd", true, op_suffix##_winograd, .tunables = winograd_tunables, __VA_ARGS__)
 
 /* How much of a convolution lies between its transforms and its products at a time. */
 static const clt_tunable winograd_tunables[] = {{"chunk_kib", 4, {2048, 1024, 4096, 8192}}, {0}};
@@ -28,16 +28,16 @@ const clt_backend_row clt_native_rows[] = {
     LAYOUT_ROW(max_pool2d_grad, max_pool2d_grad, ),
     LAYOUT_ROW(avg_pool2d, avg_pool2d, ),
     LAYOUT_ROW(avg_pool2d_grad, avg_pool2d_grad, ),
-    ROW(matmul, "native", false, matmul, .tunables = clt_cpu_matmul_tunables, .defaults = clt_cpu_matmul_defaults,
+    ROW(matmul, "native", false, matmul, .epilogue = true, .tunables = clt_cpu_matmul_tunables, .defaults = clt_cpu_matmul_defaults,
         .valid = clt_cpu_matmul_valid),
-    LAYOUT_ROW(conv2d, conv2d, ),
-    LAYOUT_ROW(conv2d_grad_input, conv2d_grad_input, ),
+    LAYOUT_ROW(conv2d, conv2d, .epilogue = true),
+    LAYOUT_ROW(conv2d_grad_input, conv2d_grad_input, .epilogue = true),
     LAYOUT_ROW(conv2d_grad_weight, conv2d_grad_weight, ),
-    LAYOUT_ROW(conv2d, conv2d_last, ),
-    LAYOUT_ROW(conv2d_grad_input, conv2d_grad_input_last, ),
+    LAYOUT_ROW(conv2d, conv2d_last, .epilogue = true),
+    LAYOUT_ROW(conv2d_grad_input, conv2d_grad_input_last, .epilogue = true),
     LAYOUT_ROW(conv2d_grad_weight, conv2d_grad_weight_last, ),
-    WINOGRAD_ROW(conv2d),
-    WINOGRAD_ROW(conv2d_grad_input),
-    WINOGRAD_ROW(conv2d_grad_weight),
+    WINOGRAD_ROW(conv2d, .epilogue = true),
+    WINOGRAD_ROW(conv2d_grad_input, .epilogue = true),
+    WINOGRAD_ROW(conv2d_grad_weight, ),
     {0},
 };

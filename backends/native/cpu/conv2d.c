@@ -1,3 +1,4 @@
+#include "backends/codegen.h"
 #include "backends/native/cpu/conv2d.h"
 
 static const char source[] = "native/cpu/conv2d.cl";
@@ -127,8 +128,8 @@ static void launch_tiles(clt_lowering *l, const packed_image *image, int weight,
     int64_t panels = clt_cpu_divide_up(results, tile.columns);
     int64_t merged = image->blocks == 1 && w->tap_step == 1 ? w->taps : 1;
     steps to = steps_of(y);
-    clt_cpu_begin(l, source, "cpu_conv2d",
-                  image->groups * panels * clt_cpu_divide_up(pixels, tile.rows));
+    clt_cpu_begin_last(l, "", source, "cpu_conv2d",
+                       image->groups * panels * clt_cpu_divide_up(pixels, tile.rows));
     clt_launch_scratch(l, image->scratch);
     clt_launch_scratch(l, weight);
     clt_launch_tensor(l, y);
@@ -144,6 +145,7 @@ static void launch_tiles(clt_lowering *l, const packed_image *image, int weight,
     clt_launch_ints(l, (int64_t[]){image->n, h->result, w->result, image->groups, results}, 5, 8);
     clt_launch_ints(
         l, (int64_t[]){to.image, to.channel, h->target_step * to.row, w->target_step * to.pixel}, 4, 4);
+    clt_launch_epilogue(l, y);
 }
 
 /* True if the kernels read x and write y, or read both, as they lie. */

@@ -1,4 +1,5 @@
 /* Convolution where all images are channels-last: nothing but weights is packed. */
+#include "backends/codegen.h"
 #include "backends/native/cpu/conv2d.h"
 
 static const char source[] = "native/cpu/conv2d_last.cl";
@@ -94,7 +95,7 @@ static void launch_pass(clt_lowering *l, const pass *p) {
     int64_t pixels = x[0] * p->h.result * p->w.result,
             panels = clt_cpu_divide_up(p->results, tile.columns);
     int64_t runs = clt_cpu_divide_up(clt_cpu_divide_up(pixels, tile.rows), TILES), row = y[3] * y[1];
-    clt_cpu_begin(l, source, "cpu_conv2d_last", p->groups * panels * runs * TILES);
+    clt_cpu_begin_last(l, "", source, "cpu_conv2d_last", p->groups * panels * runs * TILES);
     clt_launch_tensor(l, p->x);
     clt_launch_scratch(l, weight);
     clt_launch_tensor(l, p->y);
@@ -105,6 +106,7 @@ static void launch_pass(clt_lowering *l, const pass *p) {
                     (int64_t[]){y[2] * row, p->h.target * row + p->w.target * y[1],
                                 p->h.target_step * row, p->w.target_step * y[1]},
                     4, 4);
+    clt_launch_epilogue(l, p->y);
 }
 
 bool clt_cpu_conv2d_last_supports(const clt_tensor *node, const clt_device *device) {

@@ -1,3 +1,4 @@
+#include "backends/codegen.h"
 #include "backends/native/cpu/cpu.h"
 
 #include "runtime/device/kernel_source.h"
@@ -26,8 +27,10 @@ void clt_cpu_begin(clt_lowering *l, const char *path, const char *kernel, int64_
     clt_cpu_begin_defined(l, "", path, kernel, count);
 }
 
-void clt_cpu_begin_defined(clt_lowering *l, const char *defines, const char *path, const char *kernel,
-                           int64_t count) {
+/* `epilogue`: text in front of all, or NULL. It makes the same names mean something else, so the module is a
+ * program of its own. */
+static void begin(clt_lowering *l, const char *epilogue, const char *defines, const char *path, const char *kernel,
+                  int64_t count) {
     clt_cpu_tile tile = clt_cpu_tile_of(l->device);
     const char *shared = clt_kernel_source_find("native/cpu/tile.cl"), *own = clt_kernel_source_find(path);
     clt_text text = {0};
@@ -35,12 +38,27 @@ void clt_cpu_begin_defined(clt_lowering *l, const char *defines, const char *pat
         clt_lower_fail(l, clt_fail(CLT_E_NOT_FOUND, "no kernel source %s in the library", path));
         return;
     }
-    clt_text_add(&text, "#define CPU_WIDTH %d\n#define CPU_ROWS %d\n", tile.width, tile.rows);
-    clt_text_add(&text, "%s", shared);
+    /* Programs of many modules have the prelude anyway. */
+    if (epilogue) clt_text_add(&text, "%s%s", clt_kernel_source_find("prelude.cl"), epilogue);
+    clt_text_add(&text, "#define CPU_WIDTH %d\n#define CPU_ROWS %d\n%s", tile.width, tile.rows, shared);
     clt_text_add(&text, "%s%s", defines, own);
     if (text.status < 0) clt_lower_fail(l, text.status);
-    else clt_launch_begin_text(l, path, text.data, false, kernel, count, 1);
+    else clt_launch_begin_text(l, path, text.data, epilogue != NULL, kernel, count, 1);
     clt_text_free(&text);
+}
+
+void clt_cpu_begin_defined(clt_lowering *l, const char *defines, const char *path, const char *kernel,
+                           int64_t count) {
+    begin(l, NULL, defines, path, kernel, count);
+}
+
+void clt_cpu_begin_last(clt_lowering *l, const char *defines, const char *path, const char *kernel,
+                        int64_t count) {
+    clt_text epilogue = {0};
+    if (l->node->epilogue) clt_epilogue_define(&epilogue, l->node);
+    if (epilogue.status < 0) clt_lower_fail(l, epilogue.status);
+    else begin(l, epilogue.data, defines, path, kernel, count);
+    clt_text_free(&epilogue);
 }
 
 int clt_cpu_scratch(clt_lowering *l, int64_t count) {

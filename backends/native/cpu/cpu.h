@@ -18,6 +18,9 @@ clt_cpu_tile clt_cpu_tile_of(const clt_device *device);
 
 /* clt_launch_begin with the device's tile defined in front of the text. */
 void clt_cpu_begin(clt_lowering *l, const char *path, const char *kernel, int64_t count);
+/* The same for the kernel that stores the results of the node that is lowered, with its epilogue; whose arguments
+ * clt_launch_epilogue appends when the kernel's own have been given. */
+void clt_cpu_begin_last(clt_lowering *l, const char *defines, const char *path, const char *kernel, int64_t count);
 /* The same with more lines in front of the text itself: a variant of it, whose names must differ. */
 void clt_cpu_begin_defined(clt_lowering *l, const char *defines, const char *path, const char *kernel,
                            int64_t count);

@@ -1,5 +1,6 @@
 #include <stdio.h>
 
+#include "backends/codegen.h"
 #include "backends/native/cpu/cpu.h"
 
 static const char source[] = "native/cpu/matmul.cl", pack_source[] = "native/cpu/matmul_pack.cl";
@@ -221,22 +222,24 @@ static int launch_panels(clt_lowering *l, const product *p, const clt_tensor *b)
 }
 
 /* A launch of the text's variant for the product's tile. */
-static void begin(clt_lowering *l, const product *p, const char *kernel, int64_t count) {
+static void begin(clt_lowering *l, const product *p, const char *kernel, int64_t count, bool last) {
     char defines[256];
     snprintf(defines, sizeof defines,
              "#undef CPU_MATMUL_ROWS\n#undef CPU_MATMUL_VECTORS\n#undef CPU_MATMUL_DEPTH\n"
              "#define CPU_MATMUL_ROWS %d\n#define CPU_MATMUL_VECTORS %d\n#define CPU_MATMUL_DEPTH %d\n",
              p->tile.rows, p->tile.vectors, (int)p->depth);
-    clt_cpu_begin_defined(l, defines, source, kernel, count);
+    if (last) clt_cpu_begin_last(l, defines, source, kernel, count);
+    else clt_cpu_begin_defined(l, defines, source, kernel, count);
 }
 
 static void launch_sum(clt_lowering *l, const product *p, const clt_tensor *node, int partial) {
     enum { RUN = 16 }; /* CPU_MATMUL_SUM_RUN */
     int64_t rows = p->batch * p->m, columns = partial_columns(p);
-    begin(l, p, "cpu_matmul_sum", clt_cpu_divide_up(rows * (columns / p->tile.width), RUN));
+    begin(l, p, "cpu_matmul_sum", clt_cpu_divide_up(rows * (columns / p->tile.width), RUN), true);
     clt_launch_scratch(l, partial);
     clt_launch_tensor(l, node);
     clt_launch_ints(l, (int64_t[]){rows, p->n, p->splits, columns}, 4, 4);
+    clt_launch_epilogue(l, node);
 }
 
 static void launch_tensor_or(clt_lowering *l, const clt_tensor *tensor, int scratch) {
@@ -251,7 +254,7 @@ void clt_cpu_matmul(clt_lowering *l, const clt_tensor *node) {
     int partial = p.splits > 1 ? clt_cpu_scratch(l, partial_elements(&p)) : -1;
     char kernel[64];
     snprintf(kernel, sizeof kernel, "cpu_matmul_%dx%dx%d", p.tile.rows, p.tile.vectors, (int)p.depth);
-    begin(l, &p, kernel, items_of(&p));
+    begin(l, &p, kernel, items_of(&p), p.splits == 1);
     launch_tensor_or(l, node->inputs[0], packed);
     launch_tensor_or(l, node->inputs[1], panels);
     launch_tensor_or(l, node, partial);
@@ -263,4 +266,5 @@ void clt_cpu_matmul(clt_lowering *l, const clt_tensor *node) {
     clt_launch_ints(l, p.b_batch, CLT_MAX_RANK, CLT_MAX_RANK);
     clt_launch_ints(l, (int64_t[]){p.block, p.splits, p.split_k, partial_columns(&p)}, 4, 4);
     if (p.splits > 1) launch_sum(l, &p, node, partial);
+    else clt_launch_epilogue(l, node);
 }

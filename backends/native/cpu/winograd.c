@@ -1,4 +1,5 @@
 /* 3 x 3 convolution and its gradient of the input by Winograd's minimal filtering. */
+#include "backends/codegen.h"
 #include "backends/native/cpu/winograd.h"
 
 static const char source[] = "native/cpu/winograd.cl";
@@ -192,12 +193,13 @@ static void launch_product(clt_lowering *l, const pass *p, const clt_winograd_ma
 static void launch_output(clt_lowering *l, const pass *p, const clt_winograd_matrices *m,
                           const clt_winograd_tiles *tiles, int64_t first, int64_t count) {
     const int64_t *d = p->y->shape.dims;
-    clt_cpu_begin(l, source, "cpu_winograd_output", count);
+    clt_cpu_begin_last(l, "", source, "cpu_winograd_output", count);
     clt_launch_scratch(l, m->scratch);
     clt_launch_tensor(l, p->y);
     clt_launch_ints(l, (int64_t[]){d[2], d[3], d[1], m->columns}, 4, 4);
     clt_launch_ints(l, (int64_t[]){tiles->down, tiles->across, first, count}, 4, 4);
     clt_launch_int(l, m->point);
+    clt_launch_epilogue(l, p->y);
 }
 
 static void launch_pass(clt_lowering *l, const pass *p) {

@@ -115,8 +115,14 @@ static int cpu_conv2d_store(const float *values, int columns, global float *y, i
 /* Results leave here: values[i, j] is y's element to[i] + (channel + j) step, of the channel `channel` + j;
  * i < there, j < columns. */
 static void cpu_conv2d_put(global float *y, const int *to, int there, int channel, int columns, int step,
-                           const float *values) {
+                           float *values CLT_EPILOGUE_PARAMETERS) {
     int done = 0;
+#ifdef CLT_HAS_EPILOGUE
+    for (int i = 0; i < there; i++)
+        for (int j = 0; j < columns; j++)
+            values[i * CPU_COLUMNS + j] =
+                CLT_EPILOGUE(values[i * CPU_COLUMNS + j], to[i] + (channel + j) * step, channel + j);
+#endif
     y += channel * step;
     if (step == 1 && columns == CPU_COLUMNS) {
         for (int i = 0; i < there; i++) {
@@ -142,7 +148,7 @@ static void cpu_conv2d_put(global float *y, const int *to, int there, int channe
  * A work-item, one register tile; those that follow one another share the panel of weights.
  */
 kernel void cpu_conv2d(global const float *x, global const float *weight, global float *y,
-                          int8 source, int4 origin, int8 result, int4 target) {
+                          int8 source, int4 origin, int8 result, int4 target CLT_EPILOGUE_PARAMETERS) {
     int pixels = result.s0 * result.s1 * result.s2, tiles = (pixels + CPU_ROWS - 1) / CPU_ROWS;
     int panels = (result.s4 + CPU_COLUMNS - 1) / CPU_COLUMNS;
     int item = get_global_id(0);
@@ -191,7 +197,8 @@ kernel void cpu_conv2d(global const float *x, global const float *weight, global
         cpu_store(sum[i][1], 2 * i + 1, values);
     }
     int column = panel * CPU_COLUMNS, columns = min(result.s4 - column, CPU_COLUMNS);
-    cpu_conv2d_put(y, to, there, group * result.s4 + column, columns, target.s1, values);
+    cpu_conv2d_put(y, to, there, group * result.s4 + column, columns, target.s1,
+                   values CLT_EPILOGUE_ARGUMENTS);
 }
 
 /* ---- the gradient of the weight ---- */

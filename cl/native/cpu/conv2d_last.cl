@@ -85,7 +85,9 @@ kernel void cpu_conv2d_last_weight(global const float *weight, global float *to,
 
 /* Results leave here: `value` is y's elements `at` and after, `count` of them if not the whole vector, of
  * the channels from `channel` on. */
-static void cpu_conv2d_last_put(global float *y, int at, int channel, int count, cpu_vector value) {
+static void cpu_conv2d_last_put(global float *y, int at, int channel, int count,
+                                cpu_vector value CLT_EPILOGUE_PARAMETERS) {
+    value = cpu_epilogue(value, at, channel, count CLT_EPILOGUE_ARGUMENTS);
     if (count >= CPU_WIDTH) {
         cpu_store(value, 0, y + at);
         return;
@@ -103,7 +105,7 @@ static void cpu_conv2d_last_put(global float *y, int at, int channel, int count,
  * image, the first pixel, steps of a pixel down and across. A work-item, one register tile.
  */
 kernel void cpu_conv2d_last(global const float *x, global const float *weight, global float *y,
-                            int4 image, int8 window, int8 result, int4 target) {
+                            int4 image, int8 window, int8 result, int4 target CLT_EPILOGUE_PARAMETERS) {
     int pixels = result.s0 * result.s1 * result.s2, tiles = (pixels + CPU_ROWS - 1) / CPU_ROWS;
     int panels = (result.s4 + CPU_COLUMNS - 1) / CPU_COLUMNS, item = get_global_id(0);
     int panel = item / CPU_CONV2D_LAST_TILES % panels, rest = item / CPU_CONV2D_LAST_TILES / panels;
@@ -160,9 +162,9 @@ kernel void cpu_conv2d_last(global const float *x, global const float *weight, g
     int column = panel * CPU_COLUMNS, columns = result.s4 - column, channel = group * result.s4 + column;
     _Pragma("unroll") for (int i = 0; i < CPU_ROWS; i++) {
         if (i >= there) continue;
-        cpu_conv2d_last_put(y, to[i] + channel, channel, columns, sum[i][0]);
+        cpu_conv2d_last_put(y, to[i] + channel, channel, columns, sum[i][0] CLT_EPILOGUE_ARGUMENTS);
         cpu_conv2d_last_put(y, to[i] + channel + CPU_WIDTH, channel + CPU_WIDTH, columns - CPU_WIDTH,
-                            sum[i][1]);
+                            sum[i][1] CLT_EPILOGUE_ARGUMENTS);
     }
 }
 

@@ -45,7 +45,9 @@ static void cpu_matmul_fetch(global const float *c, int stride, int rows, int th
 
 /* The one place where results are written: c[at], c[at + 1] .. of columns `column` ..; `there` of them
  * exist, at least one. */
-static void cpu_matmul_finish(global float *c, int at, int column, cpu_vector value, int there) {
+static void cpu_matmul_finish(global float *c, int at, int column, cpu_vector value,
+                              int there CLT_EPILOGUE_PARAMETERS) {
+    value = cpu_epilogue(value, at, column, there CLT_EPILOGUE_ARGUMENTS);
     if (there >= CPU_WIDTH) {
         cpu_store(value, 0, c + at);
         return;
@@ -59,7 +61,7 @@ static void cpu_matmul_finish(global float *c, int at, int column, cpu_vector va
  * c[i] = sum over the splits of partial[split, i], in their order. size: rows and columns of c, splits,
  * columns of partial. A work-item, CPU_MATMUL_SUM_RUN vectors.
  */
-kernel void cpu_matmul_sum(global const float *partial, global float *c, int4 size) {
+kernel void cpu_matmul_sum(global const float *partial, global float *c, int4 size CLT_EPILOGUE_PARAMETERS) {
     int vectors = (size.s1 + CPU_WIDTH - 1) / CPU_WIDTH, count = size.s0 * vectors;
     int start = get_global_id(0) * CPU_MATMUL_SUM_RUN, end = min(start + CPU_MATMUL_SUM_RUN, count);
     for (int i = start; i < end; i++) {
@@ -68,7 +70,8 @@ kernel void cpu_matmul_sum(global const float *partial, global float *c, int4 si
         cpu_vector sum = cpu_load(0, from);
         for (int split = 1; split < size.s2; split++)
             sum += cpu_load(0, from + split * size.s0 * size.s3);
-        cpu_matmul_finish(c, row * size.s1 + column, column, sum, size.s1 - column);
+        cpu_matmul_finish(c, row * size.s1 + column, column, sum,
+                          size.s1 - column CLT_EPILOGUE_ARGUMENTS);
     }
 }
 
@@ -162,15 +165,17 @@ __attribute__((noinline)) static void CPU_MATMUL_NAME(cpu_matmul_gather)(
 
 /* A tile's sums, `rows` of them, to where c's or the split's part for it begins. */
 __attribute__((noinline)) static void CPU_MATMUL_NAME(cpu_matmul_write)(const float *kept, global float *c, int at, int stride,
-                                              int column, int rows, int there, bool partial) {
+                                              int column, int rows, int there,
+                                              bool partial CLT_EPILOGUE_PARAMETERS) {
     bool whole = there == CPU_MATMUL_COLUMNS && !partial;
     for (int i = 0; i < rows; i++, at += stride, kept += CPU_MATMUL_COLUMNS) {
         _Pragma("unroll") for (int j = 0; j < CPU_MATMUL_COLUMNS; j += CPU_WIDTH)
-            if (whole) cpu_matmul_finish(c, at + j, column + j, cpu_load(0, kept + j), CPU_WIDTH);
+            if (whole)
+                cpu_matmul_finish(c, at + j, column + j, cpu_load(0, kept + j), CPU_WIDTH CLT_EPILOGUE_ARGUMENTS);
         for (int j = 0; j < there && !whole; j += CPU_WIDTH) {
             cpu_vector value = cpu_load(0, kept + j);
             if (partial) cpu_store(value, 0, c + at + j);
-            else cpu_matmul_finish(c, at + j, column + j, value, there - j);
+            else cpu_matmul_finish(c, at + j, column + j, value, there - j CLT_EPILOGUE_ARGUMENTS);
         }
     }
 }
@@ -186,7 +191,7 @@ __attribute__((noinline)) static void CPU_MATMUL_NAME(cpu_matmul_write)(const fl
  */
 kernel void CPU_MATMUL_NAME(cpu_matmul)(global const float *a, global const float *b, global float *c,
                                         int4 size, int4 a_step, int4 b_step, int8 batch_size,
-                                        int8 a_batch, int8 b_batch, int4 plan) {
+                                        int8 a_batch, int8 b_batch, int4 plan CLT_EPILOGUE_PARAMETERS) {
     int rows = size.s0, columns = size.s1, depth = size.s2;
     int panels = (columns + CPU_MATMUL_COLUMNS - 1) / CPU_MATMUL_COLUMNS,
         tiles = (rows + CPU_MATMUL_ROWS - 1) / CPU_MATMUL_ROWS;
@@ -203,7 +208,7 @@ kernel void CPU_MATMUL_NAME(cpu_matmul)(global const float *a, global const floa
 
     a += clt_batch_offset(batch, batch_size, a_batch);
     b += clt_batch_offset(batch, batch_size, b_batch) + panel * b_step.s2;
-    c += (split * size.s3 + batch) * rows * stride;
+    int from = (split * size.s3 + batch) * rows * stride + n; /* in c */
     cpu_vector gathered_vectors[CPU_MATMUL_DEPTH * CPU_MATMUL_VECTORS]; /* vectors: to be aligned */
     cpu_vector kept_vectors[CPU_MATMUL_BLOCK * CPU_MATMUL_SUMS / CPU_WIDTH];
     private float *gathered = (private float *)gathered_vectors, *kept = (private float *)kept_vectors;
@@ -221,7 +226,7 @@ kernel void CPU_MATMUL_NAME(cpu_matmul)(global const float *a, global const floa
             global const float *left = direct ? a + m * a_step.s0 + k * a_step.s1
                                               : a + k * tiles * CPU_MATMUL_ROWS + m * count;
             cpu_matmul_fetch(b + soon * b_step.s0, b_step.s0, min(share, end - soon), there);
-            if (ends) cpu_matmul_fetch(c + m * stride + n, stride, high, there);
+            if (ends) cpu_matmul_fetch(c + from + m * stride, stride, high, there);
             if (direct)
                 CPU_MATMUL_FITTING(cpu_matmul_direct, high, there,
                                    (left, a_step.s01, high - 1, gathered, count, sums, k == start))
@@ -232,8 +237,8 @@ kernel void CPU_MATMUL_NAME(cpu_matmul)(global const float *a, global const floa
                 CPU_MATMUL_FITTING(cpu_matmul_packed, high, there,
                                    (left, a_step.s01, high - 1, gathered, count, sums, k == start))
             if (ends)
-                CPU_MATMUL_NAME(cpu_matmul_write)(sums, c, m * stride + n, stride, n, high, there,
-                                                  plan.s1 > 1);
+                CPU_MATMUL_NAME(cpu_matmul_write)(sums, c, from + m * stride, stride, n, high, there,
+                                                  plan.s1 > 1 CLT_EPILOGUE_ARGUMENTS);
         }
     }
 }

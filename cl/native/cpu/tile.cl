@@ -16,6 +16,25 @@
 #define cpu_store        CPU_PASTE(vstore, CPU_WIDTH)
 #define CPU_COLUMNS      (2 * CPU_WIDTH)
 
+/* What is done to results before they are stored, where the host says something (backends/codegen.h): `value` is
+ * elements `at` and after of the result, of channels `channel` and after; `there` of them exist. */
+#ifdef CLT_HAS_EPILOGUE
+static cpu_vector cpu_epilogue(cpu_vector value, int at, int channel, int there CLT_EPILOGUE_PARAMETERS) {
+    float values[CPU_WIDTH];
+    cpu_store(value, 0, values);
+    if (there >= CPU_WIDTH)
+        for (int j = 0; j < CPU_WIDTH; j++) values[j] = CLT_EPILOGUE(values[j], at + j, channel + j);
+    else
+        for (int j = 0; j < there; j++) values[j] = CLT_EPILOGUE(values[j], at + j, channel + j);
+    return cpu_load(0, values);
+}
+#else
+#define CLT_EPILOGUE_PARAMETERS
+#define CLT_EPILOGUE_ARGUMENTS
+#define CLT_EPILOGUE(value, index, channel)      (value)
+#define cpu_epilogue(value, at, channel, there) (value)
+#endif
+
 /* Steps of a sum whose vectors are packed at a time, so that they stay in the first cache: 16 KiB. */
 #define CPU_DEPTH (4096 / CPU_COLUMNS)
 

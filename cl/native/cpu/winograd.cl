@@ -254,7 +254,9 @@ kernel void cpu_winograd_product(global const float *v, global const float *u, g
 
 /* Results leave here: `value` is y's elements `at` and after, `count` of them if not the whole vector, of
  * the channels from `channel` on. */
-static void cpu_winograd_put(global float *y, int at, int channel, int count, cpu_vector value) {
+static void cpu_winograd_put(global float *y, int at, int channel, int count,
+                             cpu_vector value CLT_EPILOGUE_PARAMETERS) {
+    value = cpu_epilogue(value, at, channel, count CLT_EPILOGUE_ARGUMENTS);
     if (count >= CPU_WIDTH) {
         ((global cpu_unaligned *)(y + at))->vector = value;
         return;
@@ -269,7 +271,7 @@ static void cpu_winograd_put(global float *y, int at, int channel, int count, cp
  * point to point. A work-item, one tile.
  */
 kernel void cpu_winograd_output(global const float *m, global float *y, int4 image, int4 chunk,
-                                int step) {
+                                int step CLT_EPILOGUE_PARAMETERS) {
     int tile = get_global_id(0);
     if (tile >= chunk.s3) return;
     cpu_winograd_place at = cpu_winograd_find(chunk.s2 + tile, chunk.s01);
@@ -290,7 +292,8 @@ kernel void cpu_winograd_output(global const float *m, global float *y, int4 ima
             cpu_winograd_a(column, out);
             if (j >= across) continue;
             _Pragma("unroll") for (int i = 0; i < 4; i++) if (i < down)
-                cpu_winograd_put(y, first + (i * image.s1 + j) * image.s2 + c, c, image.s2 - c, out[i]);
+                cpu_winograd_put(y, first + (i * image.s1 + j) * image.s2 + c, c, image.s2 - c,
+                                 out[i] CLT_EPILOGUE_ARGUMENTS);
         }
     }
 }
