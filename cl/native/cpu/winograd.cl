@@ -1,6 +1,5 @@
 /*
- * 3 x 3 convolution with stride 1 by Winograd's minimal filtering, F(4 x 4, 3 x 3) at the points 0, 1, -1, 2,
- * -2 and infinity (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016), for
+ * 3 x 3 convolution with stride 1 by Winograd's minimal filtering, F(4 x 4, 3 x 3) (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016), for
  * devices whose work-items are threads with vector registers. Images are channels-last: a vector is so many
  * channels, and transforms are vector code without shuffles.
  *
@@ -25,39 +24,54 @@ typedef struct __attribute__((packed)) cpu_unaligned {
 /* Tiles that one work-item of the product goes over. */
 #define CPU_WINOGRAD_RUN    96
 
+/* The points are 0, +-CPU_WINOGRAD_NEAR, +-CPU_WINOGRAD_FAR and infinity: of those whose squares are exact, the ones that
+ * lose fewest digits, half of what 0, +-1, +-2 do. */
+#ifndef CPU_WINOGRAD_NEAR
+#define CPU_WINOGRAD_NEAR 0.625f
+#define CPU_WINOGRAD_FAR  1.5f
+/* Their squares, and 1 / product(point - other points): what G is divided by. */
+#define CPU_WINOGRAD_NEAR2      (CPU_WINOGRAD_NEAR * CPU_WINOGRAD_NEAR)
+#define CPU_WINOGRAD_FAR2       (CPU_WINOGRAD_FAR * CPU_WINOGRAD_FAR)
+#define CPU_WINOGRAD_SCALE_ZERO (1.0f / (CPU_WINOGRAD_NEAR2 * CPU_WINOGRAD_FAR2))
+#define CPU_WINOGRAD_SCALE_NEAR (1.0f / (2 * CPU_WINOGRAD_NEAR2 * (CPU_WINOGRAD_NEAR2 - CPU_WINOGRAD_FAR2)))
+#define CPU_WINOGRAD_SCALE_FAR  (1.0f / (2 * CPU_WINOGRAD_FAR2 * (CPU_WINOGRAD_FAR2 - CPU_WINOGRAD_NEAR2)))
+#endif
+
 /* B^T d, in place. */
 static void cpu_winograd_b(cpu_vector d[6]) {
-    cpu_vector even = d[4] - 4.0f * d[2], odd = d[3] - 4.0f * d[1];
-    cpu_vector difference = d[4] - d[2], twice = d[3] - d[1];
-    cpu_vector first = 4.0f * d[0] - 5.0f * d[2] + d[4], last = 4.0f * d[1] - 5.0f * d[3] + d[5];
+    const float both = CPU_WINOGRAD_NEAR2 + CPU_WINOGRAD_FAR2, product = CPU_WINOGRAD_NEAR2 * CPU_WINOGRAD_FAR2;
+    cpu_vector near_even = d[4] - CPU_WINOGRAD_FAR2 * d[2], far_even = d[4] - CPU_WINOGRAD_NEAR2 * d[2];
+    cpu_vector near_odd = CPU_WINOGRAD_NEAR * (d[3] - CPU_WINOGRAD_FAR2 * d[1]);
+    cpu_vector far_odd = CPU_WINOGRAD_FAR * (d[3] - CPU_WINOGRAD_NEAR2 * d[1]);
+    cpu_vector first = product * d[0] - both * d[2] + d[4], last = product * d[1] - both * d[3] + d[5];
     d[0] = first;
-    d[1] = even + odd;
-    d[2] = even - odd;
-    d[3] = 2.0f * twice + difference;
-    d[4] = difference - 2.0f * twice;
+    d[1] = near_even + near_odd;
+    d[2] = near_even - near_odd;
+    d[3] = far_even + far_odd;
+    d[4] = far_even - far_odd;
     d[5] = last;
 }
 
 /* G g. */
 static void cpu_winograd_g(const cpu_vector g[3], cpu_vector to[6]) {
-    cpu_vector outer = g[0] + g[2], wide = g[0] * (1.0f / 24) + g[2] * (1.0f / 6),
-               middle = g[1] * (1.0f / 12);
-    to[0] = g[0] * 0.25f;
-    to[1] = (outer + g[1]) * (-1.0f / 6);
-    to[2] = (outer - g[1]) * (-1.0f / 6);
-    to[3] = wide + middle;
-    to[4] = wide - middle;
+    cpu_vector near = g[0] + CPU_WINOGRAD_NEAR2 * g[2], far = g[0] + CPU_WINOGRAD_FAR2 * g[2];
+    cpu_vector near_odd = CPU_WINOGRAD_NEAR * g[1], far_odd = CPU_WINOGRAD_FAR * g[1];
+    to[0] = CPU_WINOGRAD_SCALE_ZERO * g[0];
+    to[1] = CPU_WINOGRAD_SCALE_NEAR * (near + near_odd);
+    to[2] = CPU_WINOGRAD_SCALE_NEAR * (near - near_odd);
+    to[3] = CPU_WINOGRAD_SCALE_FAR * (far + far_odd);
+    to[4] = CPU_WINOGRAD_SCALE_FAR * (far - far_odd);
     to[5] = g[2];
 }
 
 /* A^T m. */
 static void cpu_winograd_a(const cpu_vector m[6], cpu_vector to[4]) {
-    cpu_vector sum = m[1] + m[2], difference = m[1] - m[2];
-    cpu_vector far_sum = m[3] + m[4], far_difference = m[3] - m[4];
-    to[0] = m[0] + sum + far_sum;
-    to[1] = 2.0f * far_difference + difference;
-    to[2] = 4.0f * far_sum + sum;
-    to[3] = 8.0f * far_difference + difference + m[5];
+    cpu_vector near = m[1] + m[2], far = m[3] + m[4];
+    cpu_vector near_odd = CPU_WINOGRAD_NEAR * (m[1] - m[2]), far_odd = CPU_WINOGRAD_FAR * (m[3] - m[4]);
+    to[0] = m[0] + near + far;
+    to[1] = near_odd + far_odd;
+    to[2] = CPU_WINOGRAD_NEAR2 * near + CPU_WINOGRAD_FAR2 * far;
+    to[3] = CPU_WINOGRAD_NEAR2 * near_odd + CPU_WINOGRAD_FAR2 * far_odd + m[5];
 }
 
 /* A vector, or zeros where the mask is 0. */

@@ -19,25 +19,37 @@ typedef struct __attribute__((packed)) cpu_unaligned {
 /* Channels of a block that one work-item makes to weights. */
 #define CPU_WINOGRAD_GRAD_PART   8
 
+/* The points, as in winograd.cl. */
+#ifndef CPU_WINOGRAD_NEAR
+#define CPU_WINOGRAD_NEAR 0.625f
+#define CPU_WINOGRAD_FAR  1.5f
+/* Their squares, and 1 / product(point - other points): what G is divided by. */
+#define CPU_WINOGRAD_NEAR2      (CPU_WINOGRAD_NEAR * CPU_WINOGRAD_NEAR)
+#define CPU_WINOGRAD_FAR2       (CPU_WINOGRAD_FAR * CPU_WINOGRAD_FAR)
+#define CPU_WINOGRAD_SCALE_ZERO (1.0f / (CPU_WINOGRAD_NEAR2 * CPU_WINOGRAD_FAR2))
+#define CPU_WINOGRAD_SCALE_NEAR (1.0f / (2 * CPU_WINOGRAD_NEAR2 * (CPU_WINOGRAD_NEAR2 - CPU_WINOGRAD_FAR2)))
+#define CPU_WINOGRAD_SCALE_FAR  (1.0f / (2 * CPU_WINOGRAD_FAR2 * (CPU_WINOGRAD_FAR2 - CPU_WINOGRAD_NEAR2)))
+#endif
+
 /* G g, for 4 pixels. */
 static void cpu_winograd_grad_g(const cpu_vector g[4], cpu_vector to[6]) {
-    cpu_vector even = g[0] + g[2], odd = g[1] + g[3];
-    cpu_vector wide = g[0] * (1.0f / 24) + g[2] * (1.0f / 6),
-               middle = g[1] * (1.0f / 12) + g[3] * (1.0f / 3);
-    to[0] = g[0] * 0.25f;
-    to[1] = (even + odd) * (-1.0f / 6);
-    to[2] = (even - odd) * (-1.0f / 6);
-    to[3] = wide + middle;
-    to[4] = wide - middle;
+    cpu_vector near = g[0] + CPU_WINOGRAD_NEAR2 * g[2], far = g[0] + CPU_WINOGRAD_FAR2 * g[2];
+    cpu_vector near_odd = CPU_WINOGRAD_NEAR * (g[1] + CPU_WINOGRAD_NEAR2 * g[3]);
+    cpu_vector far_odd = CPU_WINOGRAD_FAR * (g[1] + CPU_WINOGRAD_FAR2 * g[3]);
+    to[0] = CPU_WINOGRAD_SCALE_ZERO * g[0];
+    to[1] = CPU_WINOGRAD_SCALE_NEAR * (near + near_odd);
+    to[2] = CPU_WINOGRAD_SCALE_NEAR * (near - near_odd);
+    to[3] = CPU_WINOGRAD_SCALE_FAR * (far + far_odd);
+    to[4] = CPU_WINOGRAD_SCALE_FAR * (far - far_odd);
     to[5] = g[3];
 }
 
 /* A^T m, for 3 results. */
 static void cpu_winograd_grad_a(const cpu_vector m[6], cpu_vector to[3]) {
-    cpu_vector far_sum = m[3] + m[4];
-    to[0] = m[0] + m[1] + m[2] + far_sum;
-    to[1] = 2.0f * (m[3] - m[4]) + (m[1] - m[2]);
-    to[2] = 4.0f * far_sum + (m[1] + m[2]) + m[5];
+    cpu_vector near = m[1] + m[2], far = m[3] + m[4];
+    to[0] = m[0] + near + far;
+    to[1] = CPU_WINOGRAD_NEAR * (m[1] - m[2]) + CPU_WINOGRAD_FAR * (m[3] - m[4]);
+    to[2] = CPU_WINOGRAD_NEAR2 * near + CPU_WINOGRAD_FAR2 * far + m[5];
 }
 
 /* A vector, or zeros where the mask is 0. */
