@@ -37,6 +37,7 @@ typedef struct clt_launch {
     char kernel[64];
     int dims;
     size_t global[3], local[3];
+    bool fixed_group; /* the kernel needs work-groups of just `local` */
     clt_argument arguments[CLT_LAUNCH_MAX_ARGUMENTS];
     int n_arguments;
 } clt_launch;
@@ -71,6 +72,11 @@ void clt_launch_begin(clt_lowering *l, const char *path, const char *kernel, int
 /* The same with a module whose text was generated; `text` is copied. */
 void clt_launch_begin_text(clt_lowering *l, const char *label, const char *text, bool isolated,
                            const char *kernel, int64_t count, int group);
+
+/* The launch keeps its work-groups as they were asked for, for a kernel that says reqd_work_group_size;
+ * fails if the device has none so large. Rows require CLT_CAP_GROUPS and look at the device's limit. What
+ * a driver tells of the kernel is not asked: rusticl's limit is 32 where it runs 256. */
+void clt_launch_fix_group(clt_lowering *l, int group);
 
 /* The launch's next argument. */
 void clt_launch_tensor(clt_lowering *l, const clt_tensor *tensor);

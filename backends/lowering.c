@@ -72,6 +72,15 @@ void clt_launch_begin_text(clt_lowering *l, const char *label, const char *text,
     if (l->status == CLT_OK) begin(l, module, kernel, count, group);
 }
 
+void clt_launch_fix_group(clt_lowering *l, int group) {
+    if (l->status < 0) return;
+    clt_launch *launch = &l->launches[l->n_launches - 1];
+    launch->fixed_group = true;
+    if (launch->local[0] != (size_t)group)
+        clt_lower_fail(l, clt_fail(CLT_E_UNSUPPORTED, "kernel %s needs work-groups of %d; the device has %zu at most",
+                                   launch->kernel, group, launch->local[0]));
+}
+
 static clt_argument *next_argument(clt_lowering *l, clt_argument_kind kind) {
     if (l->status < 0) return NULL;
     clt_launch *launch = &l->launches[l->n_launches - 1];

@@ -86,7 +86,8 @@ typedef enum clt_capability {
     CLT_CAP_FP16 = 0,      /* half arithmetic */
     CLT_CAP_FP64 = 1,      /* double arithmetic */
     CLT_CAP_SUBGROUPS = 2, /* sub_group_reduce_add */
-    CLT_CAP_COUNT_ = 3
+    CLT_CAP_GROUPS = 3,    /* work-groups of 256 that a kernel fixes, which exchange through local memory */
+    CLT_CAP_COUNT_ = 4
 } clt_capability;
 
 CLT_API const char *clt_capability_name(clt_capability capability);

@@ -16,6 +16,7 @@ typedef struct capability_test {
     const char *name;
     const char *source;
     float wanted;
+    size_t group; /* work-items, all in one group; 0: 64 */
 } capability_test;
 
 static const capability_test tests[CLT_CAP_COUNT_] = {
@@ -41,6 +42,19 @@ static const capability_test tests[CLT_CAP_COUNT_] = {
                            "        y[0] = sum == x * (float)get_sub_group_size() && get_sub_group_size() > 1 ? 1.0f : 0.0f;\n"
                            "}\n",
                            1.0f},
+    [CLT_CAP_GROUPS] = {"groups",
+                        "kernel __attribute__((reqd_work_group_size(256, 1, 1))) void test(global float *y, float x) {\n"
+                        "    local float all[256];\n"
+                        "    int item = get_local_id(0);\n"
+                        "    all[item] = x * item;\n"
+                        "    barrier(CLK_LOCAL_MEM_FENCE);\n"
+                        "    float other = all[255 - item];\n"
+                        "    barrier(CLK_LOCAL_MEM_FENCE);\n"
+                        "    all[item] = other;\n"
+                        "    barrier(CLK_LOCAL_MEM_FENCE);\n"
+                        "    if (item == 0) y[0] = all[0] + all[200];\n"
+                        "}\n",
+                        775.0f, 256},
 };
 
 const char *clt_capability_name(clt_capability capability) {
@@ -64,7 +78,7 @@ static bool run_test(clt_device *device, const capability_test *test) {
     cl_program program = clCreateProgramWithSource(device->context, 1, (const char **)(uintptr_t)&test->source, NULL, &error);
     if (error != CL_SUCCESS) return false;
     float y[1] = {0}, x = 2.5f;
-    size_t global = 64, local = 64;
+    size_t global = test->group ? test->group : 64, local = global;
     bool passed = false;
     cl_kernel kernel = NULL;
     cl_mem memory = clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, sizeof y, y, &error);

@@ -16,6 +16,12 @@
 /* How many floats the device's own vectors hold (device.c): 1 where a work-item is a lane. */
 int clt_device_vector_width(const clt_device *device);
 
+/* What a work-item is, which decides what kernels suit the device: a thread with vector registers, or a lane
+ * of many that go together. CLTRAIN_CLASS=cpu or gpu in the environment has a device taken as one of
+ * that class. */
+typedef enum clt_device_class { CLT_CLASS_CPU, CLT_CLASS_GPU } clt_device_class;
+clt_device_class clt_device_get_class(const clt_device *device);
+
 /* ---- memory (memory.c) ---- */
 
 typedef struct clt_memory clt_memory;

@@ -295,7 +295,7 @@ static clt_status bind_launch(clt_plan *plan, const clt_lowering *l, size_t inde
     memcpy(bound->global, launch->global, sizeof bound->global);
     memcpy(bound->local, launch->local, sizeof bound->local);
     for (int i = 0; i < launch->n_arguments; i++) CLT_TRY(bind_argument(plan, &launch->arguments[i], index, i));
-    shrink_groups(bound, clt_kernel_work_group_limit(kernel));
+    if (!launch->fixed_group) shrink_groups(bound, clt_kernel_work_group_limit(kernel));
     return CLT_OK;
 }
 
