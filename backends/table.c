@@ -32,9 +32,10 @@ static bool all_contiguous(const clt_tensor *node) {
 
 bool clt_backend_fits(const clt_backend_row *row, const clt_tensor *node, clt_device *device) {
     if (!allowed(row->name) || (!row->any_layout && !all_contiguous(node))) return false;
-    for (int c = 0; c < CLT_CAP_COUNT_; c++)
+    if (row->supports && !row->supports(node, device)) return false;
+    for (int c = 0; c < CLT_CAP_COUNT_; c++) /* last, for they may take a kernel build */
         if (row->requires >> c & 1 && !clt_device_has(device, (clt_capability)c)) return false;
-    return !row->supports || row->supports(node, device);
+    return true;
 }
 
 const clt_backend_row *clt_backend_next(const clt_op *op, const clt_backend_row *row) {
