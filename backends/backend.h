@@ -134,6 +134,7 @@ typedef struct clt_choice {
 /* The rows of a backend, ended by a row without op. */
 extern const clt_backend_row clt_reference_rows[];
 extern const clt_backend_row clt_native_rows[];
+extern const clt_backend_row clt_matrix_rows[];
 
 /* True if the row can serve the node on this device and CLTRAIN_BACKENDS in the environment does not
  * mask it (names to use, or "-name" not to use). */

@@ -4,7 +4,7 @@
 #include "backends/backend.h"
 
 /* In order of precedence, least first. A new backend is one folder and one line here. */
-static const clt_backend_row *const tables[] = {clt_reference_rows, clt_native_rows};
+static const clt_backend_row *const tables[] = {clt_reference_rows, clt_native_rows, clt_matrix_rows};
 
 /* CLTRAIN_BACKENDS: names separated by commas. With a "-" before it, a backend is left out;
  * if any name has none, only those named are used. */

@@ -52,7 +52,7 @@ int64_t clt_gpu_splits(const clt_gpu_contraction *x, int tile_m, int tile_n, int
     int64_t groups = x->batch * divide_up(x->m, tile_m) * divide_up(x->n, tile_n), splits = 1;
     if (groups < ENOUGH_GROUPS)
         splits = CLT_MIN(CLT_MIN(divide_up(2 * ENOUGH_GROUPS, groups), x->k / LEAST_STEPS), MOST_SPLITS);
-    if (wanted > 0) splits = CLT_MIN(wanted, divide_up(x->k, tile_k));
+    if (wanted > 0) splits = CLT_MIN(wanted, divide_up(x->k, CLT_MAX(tile_k, 1)));
     return CLT_MAX(CLT_MAX(splits, divide_up(x->k, MOST_STEPS)), 1);
 }
 
@@ -148,22 +148,20 @@ static void launch_operand(clt_lowering *l, const clt_gpu_operand *o) {
     clt_launch_ints(l, (int64_t[]){o->height, o->width}, 2, 2);
 }
 
-void clt_gpu_arguments(clt_lowering *l, const clt_gpu_contraction *x, int64_t splits, int64_t split_k, bool parted) {
-    const clt_gpu_place line = {.height = 1, .width = x->n, .step_w = 1};
-    int64_t part = x->m * x->n * x->batch;
-    clt_launch_ints(l, (int64_t[]){x->m, x->n, x->k, x->batch}, 4, 4);
-    clt_launch_ints(l, (int64_t[]){splits, split_k}, 2, 2);
-    clt_launch_ints(l, x->size, CLT_MAX_RANK, CLT_MAX_RANK);
-    clt_launch_ints(l, x->a_batch, CLT_MAX_RANK, CLT_MAX_RANK);
-    clt_launch_ints(l, x->b_batch, CLT_MAX_RANK, CLT_MAX_RANK);
-    if (parted) clt_launch_ints(l, (int64_t[]){x->n, x->m * x->n, part, x->n}, 4, 4);
-    else clt_launch_ints(l, (int64_t[]){x->row_step, x->batch_step, 0, x->pitch}, 4, 4);
-    launch_place(l, parted ? &line : &x->columns);
-    launch_operand(l, &x->a);
-    launch_operand(l, &x->b);
+clt_gpu_cut clt_gpu_cut_of(const clt_gpu_contraction *x, int tile_m, int tile_n, int tile_k, int splits) {
+    clt_gpu_cut cut = {.splits = clt_gpu_splits(x, tile_m, tile_n, tile_k, splits)};
+    cut.split_k = divide_up(divide_up(x->k, cut.splits), tile_k) * tile_k;
+    cut.splits = x->k ? divide_up(x->k, cut.split_k) : 1;
+    cut.groups = x->batch * divide_up(x->m, tile_m) * divide_up(x->n, tile_n) * cut.splits;
+    return cut;
 }
 
-void clt_gpu_sum(clt_lowering *l, const clt_gpu_contraction *x, const clt_tensor *y, int parts, int64_t splits) {
+int clt_gpu_parts(clt_lowering *l, const clt_gpu_contraction *x, const clt_gpu_cut *cut) {
+    if (cut->splits == 1) return -1;
+    return clt_lower_scratch(l, (size_t)(cut->splits * x->batch * x->m * x->n) * sizeof(float));
+}
+
+static void launch_sum(clt_lowering *l, const clt_gpu_contraction *x, const clt_tensor *y, int parts, int64_t splits) {
     clt_launch_begin(l, "native/gpu/sum.cl", "gpu_contract_sum", x->m * x->n * x->batch, 64);
     clt_launch_scratch(l, parts);
     clt_launch_tensor(l, y);
@@ -172,26 +170,39 @@ void clt_gpu_sum(clt_lowering *l, const clt_gpu_contraction *x, const clt_tensor
     launch_place(l, &x->columns);
 }
 
-void clt_gpu_contract(clt_lowering *l, const clt_gpu_contraction *x, const clt_tensor *y) {
-    clt_gpu_tile t = clt_gpu_tile_of(l->parameters);
-    int64_t splits = clt_gpu_splits(x, t.m, t.n, t.k, t.splits);
-    int64_t split_k = divide_up(divide_up(x->k, splits), t.k) * t.k;
-    splits = x->k ? divide_up(x->k, split_k) : 1;
-    int64_t groups = x->batch * divide_up(x->m, t.m) * divide_up(x->n, t.n) * splits;
-    int items = clt_gpu_items(&t);
-    int parts = splits > 1 ? clt_lower_scratch(l, (size_t)(splits * x->batch * x->m * x->n) * sizeof(float)) : -1;
-    clt_text text = {0};
-    kernel_text(&text, x, &t, splits > 1 ? x->n % 4 == 0 : x->result_by_four);
-    if (text.status < 0) clt_lower_fail(l, text.status);
-    else clt_launch_begin_text(l, "native/gpu/contract.cl", text.data, true, "gpu_contract", groups * items, items);
-    clt_text_free(&text);
-    clt_launch_fix_group(l, items);
+void clt_gpu_arguments(clt_lowering *l, const clt_gpu_contraction *x, const clt_tensor *y, const clt_gpu_cut *cut,
+                       int parts) {
+    const clt_gpu_place line = {.height = 1, .width = x->n, .step_w = 1};
+    int64_t part = x->m * x->n * x->batch;
+    bool parted = cut->splits > 1;
     clt_launch_tensor(l, x->a_tensor);
     clt_launch_tensor(l, x->b_tensor);
-    if (splits > 1) clt_launch_scratch(l, parts);
+    if (parted) clt_launch_scratch(l, parts);
     else clt_launch_tensor(l, y);
-    clt_gpu_arguments(l, x, splits, split_k, splits > 1);
-    if (splits > 1) clt_gpu_sum(l, x, y, parts, splits);
+    clt_launch_ints(l, (int64_t[]){x->m, x->n, x->k, x->batch}, 4, 4);
+    clt_launch_ints(l, (int64_t[]){cut->splits, cut->split_k}, 2, 2);
+    clt_launch_ints(l, x->size, CLT_MAX_RANK, CLT_MAX_RANK);
+    clt_launch_ints(l, x->a_batch, CLT_MAX_RANK, CLT_MAX_RANK);
+    clt_launch_ints(l, x->b_batch, CLT_MAX_RANK, CLT_MAX_RANK);
+    if (parted) clt_launch_ints(l, (int64_t[]){x->n, x->m * x->n, part, x->n}, 4, 4);
+    else clt_launch_ints(l, (int64_t[]){x->row_step, x->batch_step, 0, x->pitch}, 4, 4);
+    launch_place(l, parted ? &line : &x->columns);
+    launch_operand(l, &x->a);
+    launch_operand(l, &x->b);
+    if (parted) launch_sum(l, x, y, parts, cut->splits);
+}
+
+void clt_gpu_contract(clt_lowering *l, const clt_gpu_contraction *x, const clt_tensor *y) {
+    clt_gpu_tile t = clt_gpu_tile_of(l->parameters);
+    clt_gpu_cut cut = clt_gpu_cut_of(x, t.m, t.n, t.k, t.splits);
+    int items = clt_gpu_items(&t), parts = clt_gpu_parts(l, x, &cut);
+    clt_text text = {0};
+    kernel_text(&text, x, &t, cut.splits > 1 ? x->n % 4 == 0 : x->result_by_four);
+    if (text.status < 0) clt_lower_fail(l, text.status);
+    else clt_launch_begin_text(l, "native/gpu/contract.cl", text.data, true, "gpu_contract", cut.groups * items, items);
+    clt_text_free(&text);
+    clt_launch_fix_group(l, items);
+    clt_gpu_arguments(l, x, y, &cut, parts);
 }
 
 /* ---- rows ---- */

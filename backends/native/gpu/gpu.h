@@ -67,12 +67,16 @@ bool clt_gpu_serves(const clt_gpu_contraction *x, const clt_tensor *node, const 
 /* Text of operand.cl for one side, with what it needs in front. `fours`: slots may be four rows. */
 void clt_gpu_side_text(clt_text *text, const char *side, const clt_gpu_operand *operand, int tile,
                        int vector, bool fours);
-/* The arguments from `size` on, which all contractions have. */
-void clt_gpu_arguments(clt_lowering *l, const clt_gpu_contraction *x, int64_t splits, int64_t split_k,
-                       bool parted);
-/* Launches that add the parts up. */
-void clt_gpu_sum(clt_lowering *l, const clt_gpu_contraction *x, const clt_tensor *y, int parts,
-                 int64_t splits);
+/* How a contraction is cut into work-groups: splits of its sum, steps in each. */
+typedef struct clt_gpu_cut {
+    int64_t splits, split_k, groups;
+} clt_gpu_cut;
+clt_gpu_cut clt_gpu_cut_of(const clt_gpu_contraction *x, int tile_m, int tile_n, int tile_k, int splits);
+/* Scratch for the parts of the sum; -1 if there is but one. */
+int clt_gpu_parts(clt_lowering *l, const clt_gpu_contraction *x, const clt_gpu_cut *cut);
+/* All arguments of a contraction's launch, and the launch that adds up its parts into y. */
+void clt_gpu_arguments(clt_lowering *l, const clt_gpu_contraction *x, const clt_tensor *y, const clt_gpu_cut *cut,
+                       int parts);
 /* Launches a contraction into y, with the row's parameters. */
 void clt_gpu_contract(clt_lowering *l, const clt_gpu_contraction *x, const clt_tensor *y);
 

@@ -2,7 +2,9 @@
  * What the contractions for GPU-class devices share. In front of this text, a program of its own,
  * stand GPU_M, GPU_N, GPU_K (the work-group's tile) and GPU_ITEMS (its work-items).
  */
+#ifndef GPU_UNROLL
 #define GPU_UNROLL _Pragma("unroll")
+#endif
 
 /* Sources and orders of operand.cl. */
 #define GPU_LINEAR 0
