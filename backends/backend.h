@@ -113,6 +113,7 @@ typedef struct clt_backend_row {
     unsigned requires; /* bit per clt_capability that must be there */
     /* Looks at the layouts of the node's tensors in `supports`; else all must be contiguous. */
     bool any_layout;
+    bool epilogue; /* applies the node's epilogue (backends/codegen.h); else serves none with one */
     /* NULL: any node of the op on any device. No side effects. */
     bool (*supports)(const clt_tensor *node, const clt_device *device);
     /* Appends launches that compute the node, in order. Errors stick in `l`. May append none. */

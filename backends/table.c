@@ -6,24 +6,6 @@
 /* In order of precedence, least first. A new backend is one folder and one line here. */
 static const clt_backend_row *const tables[] = {clt_reference_rows, clt_native_rows, clt_matrix_rows};
 
-/* CLTRAIN_BACKENDS: names separated by commas. With a "-" before it, a backend is left out;
- * if any name has none, only those named are used. */
-static bool allowed(const char *name) {
-    const char *list = getenv("CLTRAIN_BACKENDS");
-    size_t length = strlen(name);
-    bool listed = false, only = false;
-    for (const char *at = list; at && *at;) {
-        size_t span = strcspn(at, ",");
-        bool minus = at[0] == '-';
-        bool same = span - minus == length && !strncmp(at + minus, name, length);
-        if (minus && same) return false;
-        if (!minus && span > 0) only = true;
-        listed |= !minus && same;
-        at += span + (at[span] == ',');
-    }
-    return listed || !only;
-}
-
 static bool all_contiguous(const clt_tensor *node) {
     bool all = clt_tensor_contiguous(node);
     for (int i = 0; i < node->n_inputs; i++) all &= clt_tensor_contiguous(node->inputs[i]);
@@ -31,7 +13,8 @@ static bool all_contiguous(const clt_tensor *node) {
 }
 
 bool clt_backend_fits(const clt_backend_row *row, const clt_tensor *node, clt_device *device) {
-    if (!allowed(row->name) || (!row->any_layout && !all_contiguous(node))) return false;
+    if (!clt_list_allows(getenv("CLTRAIN_BACKENDS"), row->name)) return false;
+    if ((!row->any_layout && !all_contiguous(node)) || (!row->epilogue && node->epilogue)) return false;
     if (row->supports && !row->supports(node, device)) return false;
     for (int c = 0; c < CLT_CAP_COUNT_; c++) /* last, for they may take a kernel build */
         if (row->requires >> c & 1 && !clt_device_has(device, (clt_capability)c)) return false;

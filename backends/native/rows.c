@@ -1,20 +1,54 @@
 #include "backends/native/cpu/cpu.h"
 #include "backends/native/gpu/gpu.h"
 
-#define CPU_ROW(suffix)                                                                                 \
+/* `function`: what serves the op; FUNCTION_supports is beside it. */
+#define ROW(op_suffix, row_name, layouts, function, ...)                                                \
     {                                                                                                   \
-        .op = &clt_op_##suffix, .name = "native", .supports = clt_cpu_##suffix##_supports,              \
-        .lower = clt_cpu_##suffix                                                                       \
+        .op = &clt_op_##op_suffix, .name = row_name, .any_layout = layouts,                             \
+        .supports = clt_cpu_##function##_supports, .lower = clt_cpu_##function, __VA_ARGS__             \
     }
-#define GPU_ROW(suffix)                                                                                 \
+#define GPU_ROW(op_suffix)                                                                              \
     {                                                                                                   \
-        .op = &clt_op_##suffix, .name = "native", .requires = 1u << CLT_CAP_GROUPS,                     \
+        .op = &clt_op_##op_suffix, .name = "native", .requires = 1u << CLT_CAP_GROUPS,                  \
         .supports = clt_gpu_supports, .lower = clt_gpu_lower, .tunables = clt_gpu_tunables,             \
         .defaults = clt_gpu_defaults, .valid = clt_gpu_valid                                            \
     }
+#define CONTIGUOUS_ROW(op_suffix, function, ...) ROW(op_suffix, "native", false, function, __VA_ARGS__)
+#define LAYOUT_ROW(op_suffix, function, ...)     ROW(op_suffix, "native", true, function, __VA_ARGS__)
+#define WINOGRAD_ROW(op_suffix) \
+    ROW(op_suffix, "winograd", true, op_suffix##_winograd, .tunables = winograd_tunables)
+
+/* How much of a convolution lies between its transforms and its products at a time. */
+static const clt_tunable winograd_tunables[] = {{"chunk_kib", 4, {2048, 1024, 4096, 8192}}, {0}};
 
 const clt_backend_row clt_native_rows[] = {
-    CPU_ROW(matmul), CPU_ROW(conv2d), CPU_ROW(conv2d_grad_input), CPU_ROW(conv2d_grad_weight),
-    GPU_ROW(matmul), GPU_ROW(conv2d), GPU_ROW(conv2d_grad_input), GPU_ROW(conv2d_grad_weight),
+    LAYOUT_ROW(pointwise, pointwise, ),
+    LAYOUT_ROW(fused, pointwise, ),
+    LAYOUT_ROW(expand, pointwise, ),
+    LAYOUT_ROW(relayout, pointwise, ),
+    LAYOUT_ROW(batch_norm, pointwise, ),
+    LAYOUT_ROW(batch_norm_grad_input, pointwise, ),
+    LAYOUT_ROW(layer_norm, pointwise, ),
+    LAYOUT_ROW(batch_norm_stats, batch_norm_stats, ),
+    LAYOUT_ROW(batch_norm_grad_stats, batch_norm_grad_stats, ),
+    LAYOUT_ROW(reduce, reduce, ),
+    LAYOUT_ROW(max_pool2d, max_pool2d, ),
+    LAYOUT_ROW(max_pool2d_grad, max_pool2d_grad, ),
+    LAYOUT_ROW(avg_pool2d, avg_pool2d, ),
+    LAYOUT_ROW(avg_pool2d_grad, avg_pool2d_grad, ),
+    CONTIGUOUS_ROW(matmul, matmul, ),
+    LAYOUT_ROW(conv2d, conv2d, ),
+    LAYOUT_ROW(conv2d_grad_input, conv2d_grad_input, ),
+    LAYOUT_ROW(conv2d_grad_weight, conv2d_grad_weight, ),
+    LAYOUT_ROW(conv2d, conv2d_last, ),
+    LAYOUT_ROW(conv2d_grad_input, conv2d_grad_input_last, ),
+    LAYOUT_ROW(conv2d_grad_weight, conv2d_grad_weight_last, ),
+    WINOGRAD_ROW(conv2d),
+    WINOGRAD_ROW(conv2d_grad_input),
+    WINOGRAD_ROW(conv2d_grad_weight),
+    GPU_ROW(matmul),
+    GPU_ROW(conv2d),
+    GPU_ROW(conv2d_grad_input),
+    GPU_ROW(conv2d_grad_weight),
     {0},
 };

@@ -11,6 +11,7 @@ enum { CLT_REFERENCE_GROUP = 64 };
 
 typedef void clt_lower_function(clt_lowering *l, const clt_tensor *node);
 
+bool clt_reference_pointwise_supports(const clt_tensor *node, const clt_device *device);
 clt_lower_function clt_reference_pointwise;
 clt_lower_function clt_reference_matmul;
 clt_lower_function clt_reference_conv2d, clt_reference_conv2d_grad_input, clt_reference_conv2d_grad_weight;

@@ -2,8 +2,17 @@
 
 #define ROW(op_suffix, function) {.op = &clt_op_##op_suffix, .name = "reference", .lower = clt_reference_##function}
 
+/* What has a form is generated. */
+#define FORM_ROW(op_suffix)                                                               \
+    {                                                                                     \
+        .op = &clt_op_##op_suffix, .name = "reference", .any_layout = true,               \
+        .supports = clt_reference_pointwise_supports, .lower = clt_reference_pointwise    \
+    }
+
 const clt_backend_row clt_reference_rows[] = {
-    ROW(pointwise, pointwise),
+    FORM_ROW(pointwise),
+    FORM_ROW(fused),
+    FORM_ROW(relayout),
     ROW(matmul, matmul),
     ROW(conv2d, conv2d),
     ROW(conv2d_grad_input, conv2d_grad_input),

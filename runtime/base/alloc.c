@@ -58,8 +58,8 @@ char *clt_strdup(const char *text) {
 
 clt_status clt_grow(void *items, size_t *capacity, size_t count, size_t item_bytes) {
     if (count < *capacity) return CLT_OK;
-    size_t grown = *capacity ? *capacity * 2 : 8, bytes;
-    if (grown <= count || !clt_mul_size(grown, item_bytes, &bytes)) return clt_fail_memory(SIZE_MAX);
+    size_t grown = CLT_MAX(*capacity ? *capacity * 2 : 8, count + 1), bytes;
+    if (count == SIZE_MAX || !clt_mul_size(grown, item_bytes, &bytes)) return clt_fail_memory(SIZE_MAX);
     void *memory;
     memcpy(&memory, items, sizeof memory);
     memory = clt_realloc(memory, bytes);

@@ -80,6 +80,10 @@ void clt_text_free(clt_text *text);
 /* Case-insensitive strstr != NULL, ASCII. */
 bool clt_text_contains(const char *text, const char *fragment);
 
+/* Whether a list from the environment, names separated by commas, allows one: with a "-" before it, a name
+ * is left out; if any has none, only those are allowed. NULL allows all. */
+bool clt_list_allows(const char *list, const char *name);
+
 /* 128 bits as 32 hex digits and a NUL: XXH3 of what was added. */
 #define CLT_HASH_TEXT 33
 void clt_hash_text(const void *bytes, size_t length, char out[CLT_HASH_TEXT]);

@@ -62,6 +62,21 @@ bool clt_text_contains(const char *text, const char *fragment) {
     return false;
 }
 
+bool clt_list_allows(const char *list, const char *name) {
+    size_t length = strlen(name);
+    bool listed = false, only = false;
+    for (const char *at = list; at && *at;) {
+        size_t span = strcspn(at, ",");
+        bool minus = at[0] == '-';
+        bool same = span - minus == length && !strncmp(at + minus, name, length);
+        if (minus && same) return false;
+        if (!minus && span > 0) only = true;
+        listed |= !minus && same;
+        at += span + (at[span] == ',');
+    }
+    return listed || !only;
+}
+
 void clt_hash_text(const void *bytes, size_t length, char out[CLT_HASH_TEXT]) {
     XXH128_hash_t hash = XXH3_128bits(bytes, length);
     snprintf(out, CLT_HASH_TEXT, "%016llx%016llx", (unsigned long long)hash.high64,

@@ -2,8 +2,9 @@
 
 #include <string.h>
 
-#include "backends/backend.h"
+#include "backends/codegen.h"
 #include "runtime/exec/memory_plan.h"
+#include "runtime/exec/passes/passes.h"
 
 /* ---- structures ---- */
 
@@ -31,7 +32,9 @@ typedef struct bound_launch {
 struct clt_plan {
     clt_device *device;
     clt_store *store;
-    clt_graph *graph;
+    clt_graph *graph;     /* a copy of the one that was given: passes change it */
+    const clt_graph *given;
+    clt_tensor **copies;  /* by node of the given graph; NULL: not in this plan */
     bool *marks;          /* by node: part of this plan */
     clt_memory **memory;  /* by node; borrowed from slices, the store or inputs */
     clt_memory **slabs;
@@ -49,6 +52,10 @@ struct clt_plan {
 };
 
 /* ---- storage: which tensors share memory ---- */
+
+static size_t tensor_bytes(const clt_tensor *tensor) {
+    return (size_t)clt_tensor_elements(tensor) * clt_dtype_bytes(tensor->dtype);
+}
 
 /* The tensor whose memory `t` really is, and t's place in it in elements. */
 static clt_tensor *storage_root(clt_tensor *t, int64_t *offset) {
@@ -73,7 +80,8 @@ static void place_parts(clt_tensor *pack) {
     }
 }
 
-static void assign_storage(clt_plan *plan) {
+/* Views and packed gradients lie in others' memory. */
+static void place_views(clt_plan *plan) {
     clt_graph *graph = plan->graph;
     for (size_t i = 0; i < graph->n_nodes; i++) {
         clt_tensor *node = graph->nodes[i];
@@ -82,14 +90,73 @@ static void assign_storage(clt_plan *plan) {
     }
     for (size_t i = 0; i < graph->n_nodes; i++)
         if (plan->marks[i] && graph->nodes[i]->op == &clt_op_pack) place_parts(graph->nodes[i]);
-    for (size_t i = 0; i < graph->n_nodes; i++) {
-        clt_tensor *node = graph->nodes[i];
+}
+
+/* Each node's storage becomes the tensor whose memory it really is. */
+static void resolve_storage(clt_plan *plan) {
+    for (size_t i = 0; i < plan->graph->n_nodes; i++) {
+        clt_tensor *node = plan->graph->nodes[i];
         int64_t offset;
         clt_tensor *root = storage_root(node, &offset);
         if (root == node) continue;
         node->storage = root;
         node->storage_offset = offset;
     }
+}
+
+static const clt_tensor *root_of(const clt_tensor *node) {
+    return node->storage ? node->storage : node;
+}
+
+/* by root: the last node that uses its memory */
+static void find_last_uses(const clt_plan *plan, int *last) {
+    int n = (int)plan->graph->n_nodes;
+    for (int i = 0; i < n; i++) {
+        const clt_tensor *node = plan->graph->nodes[i];
+        if (!plan->marks[i]) continue;
+        for (int k = -1; k < node->n_inputs; k++) {
+            int *at = &last[root_of(k < 0 ? node : node->inputs[k])->index];
+            *at = CLT_MAX(*at, k < 0 && node->kept ? n : i);
+        }
+    }
+}
+
+/* Whether the node may write where input k lies: it reads each element before it writes that one, and nobody needs
+ * the input any more. */
+static bool may_overwrite(const clt_plan *plan, const clt_tensor *node, const clt_code *code, int k, const int *last) {
+    const clt_tensor *root = root_of(node->inputs[k]);
+    if (root->kind != CLT_NODE_OP || root->storage || root->part != node->part || last[root->index] != node->index ||
+        tensor_bytes(root) != tensor_bytes(node))
+        return false;
+    for (int r = 0; r < code->n_reads; r++)
+        if (root_of(node->inputs[code->reads[r].input]) == root && !clt_code_is_same(code, r)) return false;
+    return plan->marks[root->index];
+}
+
+static void place_in_place(clt_plan *plan, bool training, int *last) {
+    for (size_t i = 0; i < plan->graph->n_nodes; i++) {
+        clt_tensor *node = plan->graph->nodes[i];
+        clt_code code;
+        if (!plan->marks[i] || node->kind != CLT_NODE_OP || node->storage || node->epilogue) continue;
+        if (!clt_code_of(node, training, &code)) continue;
+        for (int k = 0; k < node->n_inputs && !node->storage; k++) {
+            if (!may_overwrite(plan, node, &code, k, last)) continue;
+            node->storage = (clt_tensor *)(uintptr_t)root_of(node->inputs[k]);
+            last[node->storage->index] = CLT_MAX(last[i], (int)i);
+        }
+    }
+}
+
+static clt_status assign_storage(clt_plan *plan, bool training) {
+    int *last = clt_calloc(plan->graph->n_nodes, sizeof *last);
+    if (!last) return clt_fail_memory(plan->graph->n_nodes * sizeof *last);
+    place_views(plan);
+    resolve_storage(plan);
+    find_last_uses(plan, last);
+    place_in_place(plan, training, last);
+    resolve_storage(plan);
+    clt_free(last);
+    return CLT_OK;
 }
 
 /* ---- lowering ---- */
@@ -100,11 +167,12 @@ static clt_status lower(clt_plan *plan, const clt_plan_options *options, clt_low
     l->training = options->training;
     for (size_t i = 0; i < plan->graph->n_nodes; i++) {
         const clt_tensor *node = plan->graph->nodes[i];
-        if (node == options->boundary) {
+        if (!plan->marks[i] || node->kind != CLT_NODE_OP) continue;
+        if (node->part == 1 && !second) {
             plan->boundary = l->n_launches;
             second = true;
         }
-        if (plan->marks[i] && node->kind == CLT_NODE_OP) CLT_TRY(clt_backend_lower(l, node));
+        CLT_TRY(clt_backend_lower(l, node));
     }
     if (!second) plan->boundary = l->n_launches;
     plan->n_launches = l->n_launches;
@@ -118,8 +186,8 @@ static bool has_own_block(const clt_tensor *node) {
 }
 
 /* One block a tensor with memory of its own, then one a scratch. block_of[node] is its index or -1. */
-static clt_status make_blocks(const clt_plan *plan, const clt_plan_options *options, const clt_lowering *l,
-                              clt_block **blocks, size_t *n_blocks, int *block_of) {
+static clt_status make_blocks(const clt_plan *plan, const clt_lowering *l, clt_block **blocks, size_t *n_blocks,
+                              int *block_of) {
     const clt_graph *graph = plan->graph;
     clt_block *b = clt_calloc(graph->n_nodes + l->n_scratch, sizeof *b);
     if (!b) return clt_fail_memory((graph->n_nodes + l->n_scratch) * sizeof *b);
@@ -130,18 +198,14 @@ static clt_status make_blocks(const clt_plan *plan, const clt_plan_options *opti
         if (!plan->marks[i]) continue;
         if (has_own_block(node)) {
             block_of[i] = (int)n;
-            b[n++] = (clt_block){.bytes = (size_t)clt_tensor_elements(node) * clt_dtype_bytes(node->dtype),
-                                 .first = (int)i,
-                                 .last = (int)i};
+            b[n++] = (clt_block){.bytes = tensor_bytes(node), .first = (int)i, .last = (int)i};
         }
+        const clt_tensor *root = root_of(node);
+        if (node->kept && block_of[root->index] >= 0) b[block_of[root->index]].last = (int)graph->n_nodes;
         for (int k = 0; k < node->n_inputs; k++) {
-            const clt_tensor *used = node->inputs[k]->storage ? node->inputs[k]->storage : node->inputs[k];
-            if (block_of[used->index] >= 0) b[block_of[used->index]].last = (int)i;
+            int used = block_of[root_of(node->inputs[k])->index];
+            if (used >= 0) b[used].last = CLT_MAX(b[used].last, (int)i);
         }
-    }
-    for (int t = 0; t < options->n_targets; t++) {
-        const clt_tensor *root = options->targets[t]->storage ? options->targets[t]->storage : options->targets[t];
-        if (block_of[root->index] >= 0) b[block_of[root->index]].last = (int)graph->n_nodes;
     }
     for (size_t s = 0; s < l->n_scratch; s++) {
         int at = l->scratch[s].node->index;
@@ -186,7 +250,7 @@ static clt_status bind_blocks(clt_plan *plan, const clt_lowering *l, const clt_b
     return CLT_OK;
 }
 
-static clt_status place_activations(clt_plan *plan, const clt_plan_options *options, const clt_lowering *l) {
+static clt_status place_activations(clt_plan *plan, const clt_lowering *l) {
     clt_block *blocks = NULL;
     size_t *slab_bytes = NULL, n_blocks = 0, n_slabs = 0;
     int *block_of = clt_alloc(plan->graph->n_nodes * sizeof *block_of);
@@ -195,7 +259,7 @@ static clt_status place_activations(clt_plan *plan, const clt_plan_options *opti
         status = clt_fail_memory(plan->graph->n_nodes * sizeof *block_of);
         goto fail;
     }
-    CLT_TRY_GOTO(make_blocks(plan, options, l, &blocks, &n_blocks, block_of));
+    CLT_TRY_GOTO(make_blocks(plan, l, &blocks, &n_blocks, block_of));
     for (size_t i = 0; i < n_blocks; i++) plan->facts.sum_bytes += blocks[i].bytes;
     CLT_TRY_GOTO(clt_memory_plan(blocks, n_blocks, clt_device_alignment(plan->device),
                                  (size_t)clt_device_get_info(plan->device)->max_buffer_bytes, &slab_bytes, &n_slabs));
@@ -206,10 +270,6 @@ fail:
     clt_free(blocks);
     clt_free(slab_bytes);
     return status;
-}
-
-static size_t tensor_bytes(const clt_tensor *tensor) {
-    return (size_t)clt_tensor_elements(tensor) * clt_dtype_bytes(tensor->dtype);
 }
 
 static clt_status bind_input(clt_plan *plan, const clt_tensor *node, clt_memory **memory) {
@@ -319,15 +379,26 @@ static clt_status build_kernels(clt_plan *plan, clt_lowering *l) {
 
 /* ---- compiling ---- */
 
+/* The copy that the passes may change. */
+static clt_status copy_graph(clt_plan *plan, const clt_plan_options *options) {
+    CLT_TRY(clt_graph_clone(options->graph, options->targets, options->n_targets, 0, &plan->graph, &plan->copies));
+    for (int i = 0; i < options->n_targets; i++) plan->copies[options->targets[i]->index]->kept = true;
+    for (size_t i = 0; options->boundary && i < options->graph->n_nodes; i++)
+        if (plan->copies[i] && (int)i >= options->boundary->index) plan->copies[i]->part = 1;
+    return CLT_OK;
+}
+
 static clt_status compile(clt_plan *plan, const clt_plan_options *options, clt_lowering *l) {
+    CLT_TRY(copy_graph(plan, options));
+    CLT_TRY(clt_passes_run(plan->graph, plan->device, options->training));
     size_t n = plan->graph->n_nodes;
     plan->marks = clt_calloc(n, sizeof *plan->marks);
     plan->memory = clt_calloc(n, sizeof *plan->memory);
     if (!plan->marks || !plan->memory) return clt_fail_memory(n * sizeof *plan->memory);
-    clt_graph_mark(plan->graph, options->targets, options->n_targets, plan->marks);
-    assign_storage(plan);
+    clt_graph_mark_kept(plan->graph, plan->marks);
+    CLT_TRY(assign_storage(plan, options->training));
     CLT_TRY(lower(plan, options, l));
-    CLT_TRY(place_activations(plan, options, l));
+    CLT_TRY(place_activations(plan, l));
     CLT_TRY(bind_others(plan));
     CLT_TRY(build_kernels(plan, l));
     plan->facts.launches = plan->n_launches;
@@ -344,7 +415,7 @@ clt_status clt_plan_compile(clt_plan **plan, const clt_plan_options *options) {
     if (!p) return clt_fail_memory(sizeof *p);
     p->device = options->device;
     p->store = options->store;
-    p->graph = options->graph;
+    p->given = options->graph;
     clt_lowering l = {0};
     clt_status status = compile(p, options, &l);
     clt_lowering_free(&l);
@@ -371,6 +442,8 @@ void clt_plan_destroy(clt_plan *plan) {
     clt_free(plan->inputs);
     clt_free(plan->memory);
     clt_free(plan->marks);
+    clt_free(plan->copies);
+    clt_graph_destroy(plan->graph);
     clt_free(plan);
 }
 
@@ -388,7 +461,14 @@ static clt_status rebind(clt_plan *plan, plan_input *input) {
     return CLT_OK;
 }
 
-clt_status clt_plan_feed(clt_plan *plan, const clt_tensor *tensor, const void *data) {
+/* The plan's own node for one of the given graph; NULL if it has no part in the plan. */
+static const clt_tensor *copy_of(const clt_plan *plan, const clt_tensor *tensor) {
+    const clt_tensor *copy = tensor->graph == plan->given ? plan->copies[tensor->index] : NULL;
+    return copy && plan->marks[copy->index] ? copy : NULL;
+}
+
+clt_status clt_plan_feed(clt_plan *plan, const clt_tensor *given, const void *data) {
+    const clt_tensor *tensor = copy_of(plan, given);
     for (size_t i = 0; i < plan->n_inputs; i++) {
         plan_input *input = &plan->inputs[i];
         if (input->tensor != tensor) continue;
@@ -398,11 +478,12 @@ clt_status clt_plan_feed(clt_plan *plan, const clt_tensor *tensor, const void *d
     return CLT_OK; /* nothing in this plan reads it */
 }
 
-clt_status clt_plan_set(clt_plan *plan, const clt_tensor *state, const void *data, size_t bytes) {
+clt_status clt_plan_set(clt_plan *plan, const clt_tensor *given, const void *data, size_t bytes) {
+    const clt_tensor *state = copy_of(plan, given);
     uint32_t words[16] = {0};
     int32_t count = (int32_t)(bytes / sizeof words[0]);
     size_t one = 1;
-    if (!plan->marks[state->index]) return CLT_OK;
+    if (!state) return CLT_OK;
     if (bytes > sizeof words || bytes % sizeof words[0])
         return clt_fail(CLT_E_INVALID, "a state of %zu bytes is not set by a launch", bytes);
     memcpy(words, data, bytes);
@@ -425,11 +506,12 @@ clt_status clt_plan_run(clt_plan *plan, clt_plan_part part) {
     return clt_device_flush(plan->device);
 }
 
-clt_status clt_plan_read(clt_plan *plan, const clt_tensor *tensor, void *data, size_t bytes) {
-    if (!plan->marks[tensor->index] || bytes != tensor_bytes(tensor)) {
+clt_status clt_plan_read(clt_plan *plan, const clt_tensor *given, void *data, size_t bytes) {
+    const clt_tensor *tensor = copy_of(plan, given);
+    if (!tensor || bytes != tensor_bytes(given)) {
         char label[64];
         return clt_fail(CLT_E_INVALID, "%s of %zu bytes is not read as %zu bytes from this plan",
-                        clt_tensor_label(tensor, label), tensor_bytes(tensor), bytes);
+                        clt_tensor_label(given, label), tensor_bytes(given), bytes);
     }
     const clt_tensor *root = tensor->storage ? tensor->storage : tensor;
     for (size_t i = 0; i < plan->n_inputs; i++)

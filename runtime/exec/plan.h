@@ -34,7 +34,7 @@ typedef struct clt_plan clt_plan;
 typedef struct clt_plan_options {
     clt_device *device;
     clt_store *store;
-    clt_graph *graph; /* lent: must outlive the plan */
+    const clt_graph *graph; /* lent: its tensors name the plan's, so it must outlive it; stays as it is */
     clt_tensor *const *targets; /* what is computed; their memory stays readable after a run */
     int n_targets;
     bool training;

@@ -69,6 +69,7 @@ static clt_status copy_nodes(const clt_graph *graph, const bool *marks, int64_t 
         if (!wanted || node->kind == CLT_NODE_INVALID) continue;
         if (node->kind == CLT_NODE_OP) CLT_TRY(copy_op(clone, node, map, batch, old_batch, &map[i]));
         else CLT_TRY(copy_leaf(clone, node, batch, &map[i]));
+        map[i]->layout = node->layout;
     }
     return CLT_OK;
 }

@@ -1,6 +1,7 @@
 #include "runtime/graph/graph.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- nodes ---- */
@@ -9,6 +10,7 @@ static void tensor_free(clt_tensor *tensor) {
     if (!tensor) return;
     if (tensor->attributes && tensor->op->attributes_free) tensor->op->attributes_free(tensor->attributes);
     clt_free(tensor->attributes);
+    clt_free(tensor->epilogue);
     clt_free(tensor->inputs);
     clt_free(tensor->name);
     clt_free(tensor);
@@ -108,6 +110,22 @@ clt_tensor *clt_node(clt_graph *graph, const clt_op *op, const void *attributes,
     if (status < 0) tensor_free(node);
     else status = graph_adopt(graph, node);
     return status < 0 ? clt_graph_fail(graph, status) : node;
+}
+
+clt_status clt_node_become(clt_tensor *node, const clt_op *op, const void *attributes, clt_tensor *const *inputs,
+                           int n_inputs) {
+    clt_tensor *other = NULL, kept = *node;
+    CLT_TRY(node_new(op, attributes, inputs, n_inputs, &other));
+    node->op = op;
+    node->attributes = other->attributes;
+    node->inputs = other->inputs;
+    node->n_inputs = n_inputs;
+    /* What the node had goes the way of the other. */
+    other->op = kept.op;
+    other->attributes = kept.attributes;
+    other->inputs = kept.inputs;
+    tensor_free(other);
+    return CLT_OK;
 }
 
 /* ---- graphs ---- */
@@ -281,9 +299,43 @@ const char *clt_tensor_label(const clt_tensor *tensor, char text[64]) {
     return text;
 }
 
-void clt_graph_mark(const clt_graph *graph, clt_tensor *const *targets, int n_targets, bool *marks) {
-    for (int i = 0; i < n_targets; i++) marks[targets[i]->index] = true;
+/* Whatever a marked node depends on. */
+static void mark_inputs(const clt_graph *graph, bool *marks) {
     for (size_t i = graph->n_nodes; i-- > 0;)
         for (int k = 0; marks[i] && k < graph->nodes[i]->n_inputs; k++)
             marks[graph->nodes[i]->inputs[k]->index] = true;
+}
+
+void clt_graph_mark(const clt_graph *graph, clt_tensor *const *targets, int n_targets, bool *marks) {
+    for (int i = 0; i < n_targets; i++) marks[targets[i]->index] = true;
+    mark_inputs(graph, marks);
+}
+
+void clt_graph_mark_kept(const clt_graph *graph, bool *marks) {
+    for (size_t i = 0; i < graph->n_nodes; i++) marks[i] |= graph->nodes[i]->kept;
+    mark_inputs(graph, marks);
+}
+
+/* ---- order ---- */
+
+typedef struct keyed {
+    clt_tensor *node;
+    int64_t key;
+} keyed;
+
+static int by_key(const void *left, const void *right) {
+    const keyed *a = left, *b = right;
+    if (a->key != b->key) return a->key < b->key ? -1 : 1;
+    return a->node->index < b->node->index ? -1 : a->node->index > b->node->index;
+}
+
+clt_status clt_graph_sort(clt_graph *graph, const int64_t *keys) {
+    keyed *list = clt_alloc(graph->n_nodes * sizeof *list);
+    if (!list) return clt_fail_memory(graph->n_nodes * sizeof *list);
+    for (size_t i = 0; i < graph->n_nodes; i++) list[i] = (keyed){graph->nodes[i], keys[i]};
+    qsort(list, graph->n_nodes, sizeof *list, by_key);
+    for (size_t i = 0; i < graph->n_nodes; i++) graph->nodes[i] = list[i].node;
+    for (size_t i = 0; i < graph->n_nodes; i++) graph->nodes[i]->index = (int)i;
+    clt_free(list);
+    return CLT_OK;
 }

@@ -14,6 +14,7 @@
 #include "runtime/base/base.h"
 
 typedef struct clt_op clt_op;
+struct clt_form;
 
 /* A parameter or buffer: it outlives steps, has values on a device, and is shared
  * by a graph and its clones. Owned by the graph that made it. */
@@ -59,7 +60,12 @@ struct clt_tensor {
     clt_tensor *storage;
     int64_t storage_offset;
 
+    /* What whoever compiles a plan decides. */
     clt_layout layout;
+    int part;                     /* 0, or 1 for what runs once an update */
+    bool kept;                    /* is read after the run: stays as it is */
+    struct clt_fused *epilogue;   /* what is done to each element before it is stored; NULL: nothing. Owned.
+                                   * Its operands are the node's last inputs. */
 };
 
 struct clt_graph {
@@ -99,6 +105,10 @@ struct clt_op {
 
     const char *(*label)(const clt_tensor *node); /* a closer name for messages; may be NULL */
 
+    /* Tells how one element of the result is computed from single elements of the operands, so that code
+     * can be generated and fused; false if it cannot be said so. NULL: never. See clt_form in ops/ops.h. */
+    bool (*form)(const clt_tensor *node, bool training, struct clt_form *form);
+
     bool is_view;    /* the output shares the memory of input 0 */
     unsigned writes; /* bit i: input i is updated in place */
 };
@@ -108,6 +118,11 @@ struct clt_op {
  * NULL if there is at least one input. */
 clt_tensor *clt_node(clt_graph *graph, const clt_op *op, const void *attributes,
                      clt_tensor *const *inputs, int n_inputs);
+
+/* Makes a node another one in its place: what it computes changes, its shape and users do not. `attributes` and
+ * `inputs` are copied. On error it is as it was. */
+clt_status clt_node_become(clt_tensor *node, const clt_op *op, const void *attributes, clt_tensor *const *inputs,
+                           int n_inputs);
 
 /* Keeps clt_error_detail() and `status` as the graph's first error; gives the invalid tensor. */
 clt_tensor *clt_graph_fail(clt_graph *graph, clt_status status);
@@ -139,6 +154,12 @@ clt_status clt_graph_clone(const clt_graph *graph, clt_tensor *const *targets, i
 
 /* marks[i] = true for each node that one of the targets depends on (marks is n_nodes long, cleared by the caller). */
 void clt_graph_mark(const clt_graph *graph, clt_tensor *const *targets, int n_targets, bool *marks);
+/* The same of all nodes that are `kept`. */
+void clt_graph_mark_kept(const clt_graph *graph, bool *marks);
+
+/* Sorts the nodes by `keys` (by node), those with equal keys in the order of their making, and numbers
+ * them anew. The order must remain one of execution. */
+clt_status clt_graph_sort(clt_graph *graph, const int64_t *keys);
 
 /* ---- shapes (shape.c) ---- */
 

@@ -46,6 +46,36 @@ static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_t
     if (wanted[3]) dx[3] = clt_layer_row(sums, 0, weight->shape);
 }
 
+/* x, mean, istd, weight: what the forms of y and of dx begin with. */
+static void read_normalized(clt_form *f, const clt_tensor *node) {
+    int64_t channels = node->shape.dims[1];
+    clt_form_read(f, 'a', 0, CLT_READ_BROADCAST, 0);
+    clt_form_read(f, 'm', 1, CLT_READ_CHANNEL, 0);
+    clt_form_read(f, 'r', 1, CLT_READ_CHANNEL, channels);
+    clt_form_read(f, 'w', 2, CLT_READ_CHANNEL, 0);
+}
+
+static bool form(const clt_tensor *node, bool training, clt_form *f) {
+    (void)training;
+    *f = (clt_form){.name = "batch_norm", .expression = "(a - m) * r * w + b"};
+    read_normalized(f, node);
+    clt_form_read(f, 'b', 3, CLT_READ_CHANNEL, 0);
+    return true;
+}
+
+/* In evaluation the statistics do not depend on x. */
+static bool grad_input_form(const clt_tensor *node, bool training, clt_form *f) {
+    int64_t channels = node->shape.dims[1], count = clt_tensor_elements(node) / channels;
+    *f = (clt_form){.name = "batch_norm_grad_input",
+                    .expression = "w * r * (g - (p + (a - m) * r * q) * s0)",
+                    .s = {training ? (float)(1.0 / (double)count) : 0}};
+    read_normalized(f, node);
+    clt_form_read(f, 'p', 3, CLT_READ_CHANNEL, 0);
+    clt_form_read(f, 'q', 3, CLT_READ_CHANNEL, channels);
+    clt_form_read(f, 'g', 4, CLT_READ_BROADCAST, 0);
+    return true;
+}
+
 const clt_op clt_op_batch_norm_stats = {
     .name = "batch_norm_stats",
     .attributes_bytes = sizeof(clt_norm_attributes),
@@ -53,9 +83,9 @@ const clt_op clt_op_batch_norm_stats = {
     .gradient = stats_gradient,
     .writes = 1u << 1 | 1u << 2,
 };
-const clt_op clt_op_batch_norm = {.name = "batch_norm", .infer = infer_like_input, .gradient = gradient};
+const clt_op clt_op_batch_norm = {.name = "batch_norm", .infer = infer_like_input, .gradient = gradient, .form = form};
 const clt_op clt_op_batch_norm_grad_stats = {.name = "batch_norm_grad_stats", .infer = infer_grad_stats};
-const clt_op clt_op_batch_norm_grad_input = {.name = "batch_norm_grad_input", .infer = infer_like_input};
+const clt_op clt_op_batch_norm_grad_input = {.name = "batch_norm_grad_input", .infer = infer_like_input, .form = grad_input_form};
 
 clt_tensor *clt_batch_norm_with(clt_tensor *x, const char *name, clt_norm_options options) {
     if (!clt_tensor_valid(x)) return x;

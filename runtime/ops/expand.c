@@ -28,12 +28,20 @@ static void rebatch(clt_tensor *node, int64_t new_batch, int64_t old_batch) {
     if (shape->rank > 0 && shape->dims[0] == old_batch && !own) shape->dims[0] = new_batch;
 }
 
+static bool form(const clt_tensor *node, bool training, clt_form *form) {
+    (void)node, (void)training;
+    *form = (clt_form){.name = "expand", .expression = "a"};
+    clt_form_read(form, 'a', 0, CLT_READ_BROADCAST, 0);
+    return true;
+}
+
 const clt_op clt_op_expand = {
     .name = "expand",
     .attributes_bytes = sizeof(clt_expand_attributes),
     .infer = infer,
     .gradient = gradient,
     .rebatch = rebatch,
+    .form = form,
 };
 
 clt_tensor *clt_expand(clt_tensor *x, clt_shape shape) {

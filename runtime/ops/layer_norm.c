@@ -50,15 +50,29 @@ static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_t
     if (wanted[3]) dx[3] = clt_layer_row(sums, 0, weight->shape);
 }
 
-#define NORM_OP(op_name, infer_rule, gradient_rule)   \
-    {.name = op_name,                                 \
-     .attributes_bytes = sizeof(clt_norm_attributes), \
-     .infer = infer_rule,                             \
-     .gradient = gradient_rule}
-const clt_op clt_op_layer_norm_stats = NORM_OP("layer_norm_stats", infer_stats, stats_gradient);
-const clt_op clt_op_layer_norm = NORM_OP("layer_norm", infer_like_input, gradient);
-const clt_op clt_op_layer_norm_grad_input = NORM_OP("layer_norm_grad_input", infer_like_input, NULL);
-const clt_op clt_op_layer_norm_grad_weight = NORM_OP("layer_norm_grad_weight", infer_grad_weight, NULL);
+static bool form(const clt_tensor *node, bool training, clt_form *f) {
+    const clt_norm_attributes *at = node->attributes;
+    (void)training;
+    *f = (clt_form){.name = "layer_norm", .expression = "(a - m) * r * w + b"};
+    clt_form_read(f, 'a', 0, CLT_READ_BROADCAST, 0);
+    clt_form_read(f, 'm', 1, CLT_READ_ROW, 0);
+    clt_form_read(f, 'r', 1, CLT_READ_ROW, clt_tensor_elements(node) / row_length(node));
+    clt_form_read(f, 'w', 2, CLT_READ_BROADCAST, 0);
+    clt_form_read(f, 'b', 3, CLT_READ_BROADCAST, 0);
+    f->operands[1].dims = f->operands[2].dims = at->dims;
+    return true;
+}
+
+#define NORM_OP(op_name, infer_rule, gradient_rule, form_rule) \
+    {.name = op_name,                                          \
+     .attributes_bytes = sizeof(clt_norm_attributes),          \
+     .infer = infer_rule,                                      \
+     .gradient = gradient_rule,                                \
+     .form = form_rule}
+const clt_op clt_op_layer_norm_stats = NORM_OP("layer_norm_stats", infer_stats, stats_gradient, NULL);
+const clt_op clt_op_layer_norm = NORM_OP("layer_norm", infer_like_input, gradient, form);
+const clt_op clt_op_layer_norm_grad_input = NORM_OP("layer_norm_grad_input", infer_like_input, NULL, NULL);
+const clt_op clt_op_layer_norm_grad_weight = NORM_OP("layer_norm_grad_weight", infer_grad_weight, NULL, NULL);
 
 clt_tensor *clt_layer_norm_with(clt_tensor *x, const char *name, int dims, clt_norm_options options) {
     if (!clt_tensor_valid(x)) return x;

@@ -16,6 +16,64 @@
 clt_status clt_gradients(clt_tensor *loss, clt_tensor *seed, clt_tensor *const *wrt, int n,
                          clt_tensor **grads);
 
+/* ---- forms: the value of one element of a result, as OpenCL C ---- */
+
+typedef enum clt_read {
+    CLT_READ_BROADCAST, /* the element that broadcasting puts in its place */
+    CLT_READ_CHANNEL,   /* that of the element's channel, dimension 1 */
+    CLT_READ_ROW        /* that of the element's row; a row is the last `dims` dimensions */
+} clt_read;
+
+/* An operand, by the letter that the expression calls it. */
+typedef struct clt_form_operand {
+    char letter;
+    int input;      /* of the node */
+    clt_read read;
+    int64_t offset; /* in elements, of the first that is read */
+    int dims;       /* of CLT_READ_ROW */
+} clt_form_operand;
+
+enum { CLT_FORM_OPERANDS = 8 };
+
+typedef struct clt_form {
+    const char *name;
+    const char *expression; /* over the operands' letters and s0, s1 */
+    clt_form_operand operands[CLT_FORM_OPERANDS];
+    int n_operands;
+    float s[2];
+} clt_form;
+
+/* Appends an operand. */
+void clt_form_read(clt_form *form, char letter, int input, clt_read read, int64_t offset);
+
+/* ---- fused.c: several forms, one after the other, on the same element ---- */
+
+enum { CLT_FUSED_STAGES = 16, CLT_FUSED_INPUTS = 16 };
+
+/* A form whose operands are inputs of the whole (input >= 0) or values of earlier stages (~input). */
+typedef struct clt_fused_stage {
+    clt_form form;
+    clt_dtype dtype; /* of its value */
+} clt_fused_stage;
+
+/* Attributes of clt_op_fused: the last stage's value is the result. As an epilogue, its input 0 is the
+ * value about to be stored. */
+typedef struct clt_fused {
+    clt_fused_stage stages[CLT_FUSED_STAGES];
+    int n_stages, n_inputs;
+    clt_shape shape; /* of the result */
+    clt_dtype dtype;
+} clt_fused;
+extern const clt_op clt_op_fused;
+
+/* The node as one stage; false if it has no form. */
+bool clt_fused_of(const clt_tensor *node, bool training, clt_fused *fused);
+
+/* ---- relayout.c ---- */
+
+extern const clt_op clt_op_relayout;
+clt_tensor *clt_relayout(clt_tensor *x, clt_layout layout);
+
 /* ---- pointwise.c: y = f(operands), with broadcasting ---- */
 
 /* `expression` is OpenCL C over the letters of `operands`, one an input in order, and s0, s1. */

@@ -113,6 +113,14 @@ static const char *label(const clt_tensor *node) {
     return ((const clt_pointwise_attributes *)node->attributes)->name;
 }
 
+static bool form(const clt_tensor *node, bool training, clt_form *form) {
+    const clt_pointwise_attributes *at = node->attributes;
+    (void)training;
+    *form = (clt_form){.name = at->name, .expression = at->expression, .s = {at->s[0], at->s[1]}};
+    for (int i = 0; i < node->n_inputs; i++) clt_form_read(form, at->operands[i], i, CLT_READ_BROADCAST, 0);
+    return true;
+}
+
 const clt_op clt_op_pointwise = {
     .name = "pointwise",
     .attributes_bytes = sizeof(clt_pointwise_attributes),
@@ -120,6 +128,7 @@ const clt_op clt_op_pointwise = {
     .gradient = gradient,
     .rebatch = rebatch,
     .label = label,
+    .form = form,
 };
 
 /* ---- builders ---- */

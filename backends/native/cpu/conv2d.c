@@ -1,19 +1,9 @@
-#include "backends/native/cpu/cpu.h"
+#include "backends/native/cpu/conv2d.h"
 
 static const char source[] = "native/cpu/conv2d.cl";
 
 /* Channels that lie side by side in a packed image, at most. */
 enum { MOST_BLOCK = 16 };
-
-/* One dimension, height or width, of a convolution: pixels of the result are `result` places, pixel i of
- * which reads the packed image at origin + i pixel_step + tap tap_step. Packed pixel p is the source's
- * p pack_step - before. */
-typedef struct axis {
-    int64_t packed, pack_step, before;
-    int64_t result, taps, pixel_step, tap_step, origin;
-    int64_t first_tap, tap_stride; /* which taps of the weight these are */
-    int64_t target, target_step;   /* where the pixels are in the result */
-} axis;
 
 /* A packed image, and what is needed of it. */
 typedef struct packed_image {
@@ -24,55 +14,8 @@ typedef struct packed_image {
 
 /* ---- geometry ---- */
 
-/* y[i] sums x[i stride - padding + tap dilation]. A single tap reads but the pixels that it needs. */
-static axis forward_axis(int64_t result, int taps, int stride, int padding, int dilation) {
-    int64_t step = taps == 1 ? stride : 1, pixel_step = stride / step;
-    return (axis){
-        .packed = (result - 1) * pixel_step + (int64_t)dilation * (taps - 1) + 1,
-        .pack_step = step,
-        .before = padding,
-        .result = result,
-        .taps = taps,
-        .pixel_step = pixel_step,
-        .tap_step = dilation,
-        .tap_stride = 1,
-        .target_step = 1,
-    };
-}
-
-static int64_t greatest_common_divisor(int64_t a, int64_t b) {
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
-/* dx[i] sums dy[o] weight[tap] over the taps with i + padding - tap dilation = o stride. The i of
- * one phase, those with the same rest by the stride, have the same taps, of which each next has its
- * o lower by a fixed step: a convolution with stride 1. `origin` is o of the first tap for the
- * phase's first i. */
-static axis phase_axis(int64_t size, int phase, int taps, int stride, int padding, int dilation) {
-    int64_t tap_stride = stride / greatest_common_divisor(stride, dilation), first = 0;
-    while (first < taps && first < tap_stride && (phase + padding - first * dilation) % stride) first++;
-    bool any = first < taps && first < tap_stride;
-    return (axis){
-        .pack_step = 1,
-        .result = phase < size ? (size - phase + stride - 1) / stride : 0,
-        .taps = any ? (taps - first + tap_stride - 1) / tap_stride : 0,
-        .pixel_step = 1,
-        .tap_step = -(tap_stride * dilation / stride),
-        .origin = any ? (phase + padding - first * dilation) / stride : 0,
-        .first_tap = any ? first : 0,
-        .tap_stride = tap_stride,
-        .target = phase,
-        .target_step = stride,
-    };
-}
-
 /* The part of dy that all phases together read; their origins are then within it. */
-static void frame_phases(axis *phases, int stride) {
+static void frame_phases(clt_cpu_axis *phases, int stride) {
     int64_t low = INT64_MAX, high = INT64_MIN;
     for (int i = 0; i < stride; i++) {
         if (phases[i].result == 0 || phases[i].taps == 0) continue;
@@ -87,7 +30,8 @@ static void frame_phases(axis *phases, int stride) {
     }
 }
 
-static packed_image image_of(int64_t n, int64_t groups, int64_t channels, const axis *h, const axis *w) {
+static packed_image image_of(int64_t n, int64_t groups, int64_t channels, const clt_cpu_axis *h,
+                             const clt_cpu_axis *w) {
     packed_image image = {.n = n, .groups = groups, .channels = channels};
     image.width = CLT_MIN(channels, MOST_BLOCK);
     image.blocks = clt_cpu_divide_up(channels, image.width);
@@ -99,21 +43,16 @@ static packed_image image_of(int64_t n, int64_t groups, int64_t channels, const 
 
 /* ---- what is supported ---- */
 
-enum { MOST_STRIDE = 4 }; /* the gradient has stride^2 phases, each a launch of its own */
-
-static void grad_input_axes(const clt_conv2d_attributes *at, const clt_shape *x, axis h[MOST_STRIDE],
-                            axis w[MOST_STRIDE]) {
+static void grad_input_axes(const clt_conv2d_attributes *at, const clt_shape *x,
+                            clt_cpu_axis h[CLT_CPU_MOST_STRIDE], clt_cpu_axis w[CLT_CPU_MOST_STRIDE]) {
     for (int i = 0; i < at->stride_h; i++)
-        h[i] = phase_axis(x->dims[2], i, at->kernel_h, at->stride_h, at->padding_h, at->dilation_h);
+        h[i] =
+            clt_cpu_phase_axis(x->dims[2], i, at->kernel_h, at->stride_h, at->padding_h, at->dilation_h);
     for (int i = 0; i < at->stride_w; i++)
-        w[i] = phase_axis(x->dims[3], i, at->kernel_w, at->stride_w, at->padding_w, at->dilation_w);
+        w[i] =
+            clt_cpu_phase_axis(x->dims[3], i, at->kernel_w, at->stride_w, at->padding_w, at->dilation_w);
     frame_phases(h, at->stride_h);
     frame_phases(w, at->stride_w);
-}
-
-static void forward_axes(const clt_conv2d_attributes *at, const clt_shape *y, axis *h, axis *w) {
-    *h = forward_axis(y->dims[2], at->kernel_h, at->stride_h, at->padding_h, at->dilation_h);
-    *w = forward_axis(y->dims[3], at->kernel_w, at->stride_w, at->padding_w, at->dilation_w);
 }
 
 /* Elements of the weights when packed for a sum over `channels`, `results` of each group side by
@@ -124,27 +63,19 @@ static int64_t weight_elements(int64_t groups, int64_t results, int64_t channels
 }
 
 /* A packed image, with all that depends on its size. */
-static bool holds_image(const clt_device *device, const packed_image *image, const axis *h,
-                        const axis *w) {
+static bool holds_image(const clt_device *device, const packed_image *image, const clt_cpu_axis *h,
+                        const clt_cpu_axis *w) {
     double elements = (double)image->n * (double)image->groups * (double)image->blocks *
                       (double)image->width * (double)h->packed * (double)w->packed;
     return clt_cpu_holds(device, elements);
 }
 
-static bool holds_tensors(const clt_device *device, const clt_tensor *node) {
-    bool holds = clt_cpu_holds(device, (double)clt_tensor_elements(node));
-    for (int i = 0; i < node->n_inputs; i++)
-        holds &= clt_cpu_holds(device, (double)clt_tensor_elements(node->inputs[i]));
-    return holds;
-}
-
 /* ---- launches ---- */
 
-static void launch_pack(clt_lowering *l, const clt_tensor *x, packed_image *image, const axis *h,
-                        const axis *w) {
+static void launch_pack(clt_lowering *l, const clt_tensor *x, packed_image *image, const clt_cpu_axis *h,
+                        const clt_cpu_axis *w) {
     image->scratch = clt_cpu_scratch(l, image->n * image->image);
-    clt_cpu_begin(l, source, "cpu_conv2d_pack",
-                     image->n * image->groups * image->blocks * h->packed);
+    clt_cpu_begin(l, source, "cpu_conv2d_pack", image->n * image->groups * image->blocks * h->packed);
     clt_launch_tensor(l, x);
     clt_launch_scratch(l, image->scratch);
     clt_launch_ints(l, x->shape.dims, 4, 4);
@@ -158,7 +89,8 @@ typedef struct weight_strides {
 } weight_strides;
 
 static int launch_pack_weight(clt_lowering *l, const clt_tensor *weight, weight_strides strides,
-                              int64_t results, const packed_image *image, const axis *h, const axis *w) {
+                              int64_t results, const packed_image *image, const clt_cpu_axis *h,
+                              const clt_cpu_axis *w) {
     clt_cpu_tile tile = clt_cpu_tile_of(l->device);
     int64_t panels = clt_cpu_divide_up(results, tile.columns), row = weight->shape.dims[3];
     int packed = clt_cpu_scratch(
@@ -175,31 +107,49 @@ static int launch_pack_weight(clt_lowering *l, const clt_tensor *weight, weight_
     return packed;
 }
 
+/* Elements from place to place of y in memory. */
+typedef struct steps {
+    int64_t image, channel, row, pixel;
+} steps;
+
+static steps steps_of(const clt_tensor *y) {
+    const int64_t *d = y->shape.dims;
+    if (clt_tensor_contiguous(y)) return (steps){d[1] * d[2] * d[3], d[2] * d[3], d[3], 1};
+    return (steps){d[1] * d[2] * d[3], 1, d[3] * d[1], d[1]};
+}
+
 /* One convolution of a packed image into pixels of `y`. `weight` is not looked at if there are no
- * taps. */
+ * taps. Taps that follow one another in the image are like so many more channels. */
 static void launch_tiles(clt_lowering *l, const packed_image *image, int weight, const clt_tensor *y,
-                         int64_t results, const axis *h, const axis *w) {
+                         int64_t results, const clt_cpu_axis *h, const clt_cpu_axis *w) {
     clt_cpu_tile tile = clt_cpu_tile_of(l->device);
-    int64_t pixels = image->n * h->result * w->result, row = w->packed * image->width,
-            width = y->shape.dims[3];
-    int64_t panels = clt_cpu_divide_up(results, tile.columns), plane = y->shape.dims[2] * width;
+    int64_t pixels = image->n * h->result * w->result, row = w->packed * image->width;
+    int64_t panels = clt_cpu_divide_up(results, tile.columns);
+    int64_t merged = image->blocks == 1 && w->tap_step == 1 ? w->taps : 1;
+    steps to = steps_of(y);
     clt_cpu_begin(l, source, "cpu_conv2d",
-                     image->groups * panels * clt_cpu_divide_up(pixels, tile.rows));
+                  image->groups * panels * clt_cpu_divide_up(pixels, tile.rows));
     clt_launch_scratch(l, image->scratch);
     clt_launch_scratch(l, weight);
     clt_launch_tensor(l, y);
     clt_launch_ints(l,
-                    (int64_t[]){image->image, image->block, image->width, image->channels,
-                                h->tap_step * row, w->tap_step * image->width, h->pixel_step * row,
-                                w->pixel_step * image->width},
+                    (int64_t[]){image->image, image->block, merged * image->width,
+                                merged * image->channels, h->tap_step * row, w->tap_step * image->width,
+                                h->pixel_step * row, w->pixel_step * image->width},
                     8, 8);
     clt_launch_ints(l,
                     (int64_t[]){h->origin * row + w->origin * image->width,
-                                h->target * width + w->target, h->taps, w->taps},
+                                h->target * to.row + w->target * to.pixel, h->taps, w->taps / merged},
                     4, 4);
     clt_launch_ints(l, (int64_t[]){image->n, h->result, w->result, image->groups, results}, 5, 8);
     clt_launch_ints(
-        l, (int64_t[]){y->shape.dims[1] * plane, plane, h->target_step * width, w->target_step}, 4, 4);
+        l, (int64_t[]){to.image, to.channel, h->target_step * to.row, w->target_step * to.pixel}, 4, 4);
+}
+
+/* True if the kernels read x and write y, or read both, as they lie. */
+static bool layouts_fit(const clt_tensor *x, const clt_tensor *weight, const clt_tensor *y) {
+    return clt_tensor_contiguous(x) && clt_tensor_contiguous(weight) &&
+           (clt_tensor_contiguous(y) || clt_tensor_channels_last(y));
 }
 
 /* ---- rows ---- */
@@ -207,13 +157,13 @@ static void launch_tiles(clt_lowering *l, const packed_image *image, int weight,
 bool clt_cpu_conv2d_supports(const clt_tensor *node, const clt_device *device) {
     const clt_conv2d_attributes *at = node->attributes;
     const clt_shape *x = &node->inputs[0]->shape, *weight = &node->inputs[1]->shape;
-    axis h, w;
-    if (!clt_cpu_fits(device)) return false;
-    forward_axes(at, &node->shape, &h, &w);
+    clt_cpu_axis h, w;
+    if (!clt_cpu_fits(device) || !layouts_fit(node->inputs[0], node->inputs[1], node)) return false;
+    clt_cpu_forward_axes(at, &node->shape, &h, &w);
     packed_image image = image_of(x->dims[0], at->groups, weight->dims[1], &h, &w);
     int64_t packed = weight_elements(at->groups, weight->dims[0] / at->groups, weight->dims[1],
                                      h.taps * w.taps, clt_cpu_tile_of(device));
-    return holds_tensors(device, node) && holds_image(device, &image, &h, &w) &&
+    return clt_cpu_holds_tensors(device, node) && holds_image(device, &image, &h, &w) &&
            clt_cpu_holds(device, (double)packed);
 }
 
@@ -222,8 +172,8 @@ void clt_cpu_conv2d(clt_lowering *l, const clt_tensor *node) {
     const clt_tensor *x = node->inputs[0], *weight = node->inputs[1];
     int64_t results = weight->shape.dims[0] / at->groups, channels = weight->shape.dims[1];
     int64_t filter = weight->shape.dims[2] * weight->shape.dims[3];
-    axis h, w;
-    forward_axes(at, &node->shape, &h, &w);
+    clt_cpu_axis h, w;
+    clt_cpu_forward_axes(at, &node->shape, &h, &w);
     packed_image image = image_of(x->shape.dims[0], at->groups, channels, &h, &w);
     weight_strides strides = {results * channels * filter, channels * filter, filter};
     launch_pack(l, x, &image, &h, &w);
@@ -234,14 +184,16 @@ void clt_cpu_conv2d(clt_lowering *l, const clt_tensor *node) {
 bool clt_cpu_conv2d_grad_input_supports(const clt_tensor *node, const clt_device *device) {
     const clt_conv2d_attributes *at = node->attributes;
     const clt_shape *weight = &node->inputs[0]->shape, *dy = &node->inputs[1]->shape;
-    axis h[MOST_STRIDE], w[MOST_STRIDE];
-    if (!clt_cpu_fits(device) || at->stride_h > MOST_STRIDE || at->stride_w > MOST_STRIDE)
+    clt_cpu_axis h[CLT_CPU_MOST_STRIDE], w[CLT_CPU_MOST_STRIDE];
+    if (!clt_cpu_fits(device) || at->stride_h > CLT_CPU_MOST_STRIDE ||
+        at->stride_w > CLT_CPU_MOST_STRIDE)
         return false;
+    if (!layouts_fit(node->inputs[1], node->inputs[0], node)) return false;
     grad_input_axes(at, &node->shape, h, w);
     packed_image image = image_of(dy->dims[0], at->groups, weight->dims[0] / at->groups, &h[0], &w[0]);
     int64_t packed = weight_elements(at->groups, weight->dims[1], image.channels,
                                      weight->dims[2] * weight->dims[3], clt_cpu_tile_of(device));
-    return holds_tensors(device, node) && holds_image(device, &image, &h[0], &w[0]) &&
+    return clt_cpu_holds_tensors(device, node) && holds_image(device, &image, &h[0], &w[0]) &&
            clt_cpu_holds(device, (double)packed);
 }
 
@@ -250,7 +202,7 @@ void clt_cpu_conv2d_grad_input(clt_lowering *l, const clt_tensor *node) {
     const clt_tensor *weight = node->inputs[0], *dy = node->inputs[1];
     int64_t channels = weight->shape.dims[0] / at->groups, results = weight->shape.dims[1];
     int64_t filter = weight->shape.dims[2] * weight->shape.dims[3];
-    axis h[MOST_STRIDE], w[MOST_STRIDE];
+    clt_cpu_axis h[CLT_CPU_MOST_STRIDE], w[CLT_CPU_MOST_STRIDE];
     grad_input_axes(at, &node->shape, h, w);
     packed_image image = image_of(dy->shape.dims[0], at->groups, channels, &h[0], &w[0]);
     weight_strides strides = {channels * results * filter, filter, results * filter};
@@ -270,7 +222,7 @@ void clt_cpu_conv2d_grad_input(clt_lowering *l, const clt_tensor *node) {
 /* The sum over the pixels, and how it is cut. */
 typedef struct weight_sum {
     packed_image image;
-    axis h, w;
+    clt_cpu_axis h, w;
     int64_t results, pixels, panels, splits, split_pixels;
     int64_t partial; /* elements of what one split sums to */
 } weight_sum;
@@ -281,8 +233,7 @@ static void cut(weight_sum *s) {
     enum { ENOUGH_ITEMS = 64, LEAST_RUNS = 4, RUN = 256 /* as in cl/native/cpu/conv2d.cl */ };
     int64_t items = s->image.groups * s->panels * s->image.blocks;
     int64_t splits = CLT_MIN(clt_cpu_divide_up(ENOUGH_ITEMS, items), s->pixels / (LEAST_RUNS * RUN));
-    s->split_pixels =
-        clt_cpu_divide_up(clt_cpu_divide_up(s->pixels, CLT_MAX(splits, 1)), RUN) * RUN;
+    s->split_pixels = clt_cpu_divide_up(clt_cpu_divide_up(s->pixels, CLT_MAX(splits, 1)), RUN) * RUN;
     s->splits = clt_cpu_divide_up(s->pixels, s->split_pixels);
 }
 
@@ -291,7 +242,7 @@ static weight_sum weight_sum_of(const clt_tensor *node, clt_cpu_tile tile) {
     const clt_shape *weight = &node->shape, *dy = &node->inputs[1]->shape;
     weight_sum s = {.results = weight->dims[0] / at->groups,
                     .pixels = dy->dims[0] * dy->dims[2] * dy->dims[3]};
-    forward_axes(at, dy, &s.h, &s.w);
+    clt_cpu_forward_axes(at, dy, &s.h, &s.w);
     s.image = image_of(dy->dims[0], at->groups, weight->dims[1], &s.h, &s.w);
     s.panels = clt_cpu_divide_up(s.results, tile.columns);
     cut(&s);
@@ -305,10 +256,10 @@ static double panel_elements(const weight_sum *s, clt_cpu_tile tile) {
 }
 
 bool clt_cpu_conv2d_grad_weight_supports(const clt_tensor *node, const clt_device *device) {
-    if (!clt_cpu_fits(device)) return false;
+    if (!clt_cpu_fits(device) || !layouts_fit(node->inputs[0], node, node->inputs[1])) return false;
     clt_cpu_tile tile = clt_cpu_tile_of(device);
     weight_sum s = weight_sum_of(node, tile);
-    return holds_tensors(device, node) && holds_image(device, &s.image, &s.h, &s.w) &&
+    return clt_cpu_holds_tensors(device, node) && holds_image(device, &s.image, &s.h, &s.w) &&
            clt_cpu_holds(device, panel_elements(&s, tile)) &&
            clt_cpu_holds(device, (double)s.splits * (double)s.partial);
 }
@@ -327,19 +278,32 @@ static int launch_places(clt_lowering *l, const weight_sum *s) {
 
 static int launch_panels(clt_lowering *l, const weight_sum *s, const clt_tensor *dy) {
     int panels = clt_cpu_scratch(l, (int64_t)panel_elements(s, clt_cpu_tile_of(l->device)));
+    steps from = steps_of(dy);
     clt_cpu_begin(l, source, "cpu_conv2d_pack_panels", s->image.n * s->image.groups * s->panels);
     clt_launch_tensor(l, dy);
     clt_launch_scratch(l, panels);
     clt_launch_ints(l, (int64_t[]){s->image.n, s->image.groups, s->results, s->h.result * s->w.result},
                     4, 4);
+    clt_launch_ints(l, (int64_t[]){from.channel, from.pixel}, 2, 2);
     return panels;
 }
 
-static void launch_weight_tiles(clt_lowering *l, const weight_sum *s, int dy, int places, int partial) {
+/* True if dy has whole vectors of its channels side by side as it lies. */
+static bool read_in_place(const weight_sum *s, const clt_tensor *dy, clt_cpu_tile tile) {
+    return !clt_tensor_contiguous(dy) && s->results % tile.columns == 0;
+}
+
+static void launch_weight_tiles(clt_lowering *l, const weight_sum *s, const clt_tensor *dy, int places,
+                                int partial) {
+    clt_cpu_tile tile = clt_cpu_tile_of(l->device);
+    bool in_place = read_in_place(s, dy, tile);
+    int packed = in_place ? -1 : launch_panels(l, s, dy);
+    int64_t panel = s->pixels * tile.columns;
     int64_t row = s->w.packed * s->image.width, items = s->image.groups * s->panels * s->image.blocks;
     clt_cpu_begin(l, source, "cpu_conv2d_grad_weight", s->splits * items);
     clt_launch_scratch(l, s->image.scratch);
-    clt_launch_scratch(l, dy);
+    if (in_place) clt_launch_tensor(l, dy);
+    else clt_launch_scratch(l, packed);
     clt_launch_scratch(l, places);
     clt_launch_scratch(l, partial);
     clt_launch_ints(l,
@@ -349,14 +313,16 @@ static void launch_weight_tiles(clt_lowering *l, const weight_sum *s, int dy, in
                     8, 8);
     clt_launch_ints(l, (int64_t[]){s->image.groups, s->results, s->pixels, s->splits, s->split_pixels},
                     5, 8);
+    if (in_place) clt_launch_ints(l, (int64_t[]){dy->shape.dims[1], tile.columns, s->results}, 3, 4);
+    else clt_launch_ints(l, (int64_t[]){tile.columns, panel, s->panels * panel}, 3, 4);
 }
 
 void clt_cpu_conv2d_grad_weight(clt_lowering *l, const clt_tensor *node) {
     weight_sum s = weight_sum_of(node, clt_cpu_tile_of(l->device));
     launch_pack(l, node->inputs[0], &s.image, &s.h, &s.w);
-    int places = launch_places(l, &s), dy = launch_panels(l, &s, node->inputs[1]);
+    int places = launch_places(l, &s);
     int partial = clt_cpu_scratch(l, s.splits * s.partial);
-    launch_weight_tiles(l, &s, dy, places, partial);
+    launch_weight_tiles(l, &s, node->inputs[1], places, partial);
     clt_cpu_begin(l, source, "cpu_conv2d_sum_weight", s.image.groups * s.panels * s.image.blocks);
     clt_launch_scratch(l, partial);
     clt_launch_tensor(l, node);

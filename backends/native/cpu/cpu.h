@@ -26,16 +26,28 @@ bool clt_cpu_holds(const clt_device *device, double count);
 
 int64_t clt_cpu_divide_up(int64_t a, int64_t b);
 
-typedef bool clt_supports_function(const clt_tensor *node, const clt_device *device);
-typedef void clt_cpu_lower_function(clt_lowering *l, const clt_tensor *node);
+/* What serves an op: NAME_supports(node, device) and NAME(lowering, node). */
+#define CLT_CPU_DECLARE(name)                                                             \
+    bool clt_cpu_##name##_supports(const clt_tensor *node, const clt_device *device);     \
+    void clt_cpu_##name(clt_lowering *l, const clt_tensor *node)
 
-clt_supports_function clt_cpu_matmul_supports;
-clt_supports_function clt_cpu_conv2d_supports;
-clt_supports_function clt_cpu_conv2d_grad_input_supports;
-clt_supports_function clt_cpu_conv2d_grad_weight_supports;
-clt_cpu_lower_function clt_cpu_matmul;
-clt_cpu_lower_function clt_cpu_conv2d;
-clt_cpu_lower_function clt_cpu_conv2d_grad_input;
-clt_cpu_lower_function clt_cpu_conv2d_grad_weight;
+CLT_CPU_DECLARE(pointwise);             /* pointwise.c: all that has a form */
+CLT_CPU_DECLARE(batch_norm_stats);      /* columns.c */
+CLT_CPU_DECLARE(batch_norm_grad_stats);
+CLT_CPU_DECLARE(reduce);
+CLT_CPU_DECLARE(max_pool2d);            /* pool2d.c */
+CLT_CPU_DECLARE(max_pool2d_grad);
+CLT_CPU_DECLARE(avg_pool2d);
+CLT_CPU_DECLARE(avg_pool2d_grad);
+CLT_CPU_DECLARE(matmul);                /* matmul.c */
+CLT_CPU_DECLARE(conv2d);                /* conv2d.c: contiguous */
+CLT_CPU_DECLARE(conv2d_grad_input);
+CLT_CPU_DECLARE(conv2d_grad_weight);
+CLT_CPU_DECLARE(conv2d_last);           /* conv2d_last.c: channels-last */
+CLT_CPU_DECLARE(conv2d_grad_input_last);
+CLT_CPU_DECLARE(conv2d_grad_weight_last);
+CLT_CPU_DECLARE(conv2d_winograd);       /* winograd.c */
+CLT_CPU_DECLARE(conv2d_grad_input_winograd);
+CLT_CPU_DECLARE(conv2d_grad_weight_winograd);
 
 #endif

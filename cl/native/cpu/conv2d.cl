@@ -112,6 +112,25 @@ static int cpu_conv2d_store(const float *values, int columns, global float *y, i
     return done;
 }
 
+/* Results leave here: values[i, j] is y's element to[i] + (channel + j) step, of the channel `channel` + j;
+ * i < there, j < columns. */
+static void cpu_conv2d_put(global float *y, const int *to, int there, int channel, int columns, int step,
+                           const float *values) {
+    int done = 0;
+    y += channel * step;
+    if (step == 1 && columns == CPU_COLUMNS) {
+        for (int i = 0; i < there; i++) {
+            cpu_store(cpu_load(2 * i, values), 0, y + to[i]);
+            cpu_store(cpu_load(2 * i + 1, values), 1, y + to[i]);
+        }
+        return;
+    }
+    if (step != 1 && there == CPU_ROWS && to[CPU_ROWS - 1] - to[0] == CPU_ROWS - 1)
+        done = cpu_conv2d_store(values, columns, y + to[0], step);
+    for (int i = 0; i < there; i++)
+        for (int j = done; j < columns; j++) y[to[i] + j * step] = values[i * CPU_COLUMNS + j];
+}
+
 /*
  * y[pixel, result] = sum over blocks, taps and channels of packed x and weights.
  * source: elements of a packed image and of a block, channels of a block and of a group, then steps
@@ -134,14 +153,13 @@ kernel void cpu_conv2d(global const float *x, global const float *weight, global
     int first = tile * CPU_ROWS, there = min(pixels - first, CPU_ROWS);
 
     x += origin.s0 + group * blocks * source.s1;
-    y += origin.s1 + (group * result.s4 + panel * CPU_COLUMNS) * target.s1;
     weight += (group * panels + panel) * taps * channels * CPU_COLUMNS;
     global const float *from[CPU_ROWS]; /* pixels past the last are the last again */
     int to[CPU_ROWS];
     int w = first % result.s2, h = first / result.s2 % result.s1, n = first / result.s2 / result.s1;
     _Pragma("unroll") for (int i = 0; i < CPU_ROWS; i++) {
         from[i] = x + n * source.s0 + h * source.s6 + w * source.s7;
-        to[i] = n * target.s0 + h * target.s2 + w * target.s3;
+        to[i] = origin.s1 + n * target.s0 + h * target.s2 + w * target.s3;
         if (i + 1 >= there) continue;
         if (++w == result.s2) {
             w = 0;
@@ -172,11 +190,8 @@ kernel void cpu_conv2d(global const float *x, global const float *weight, global
         cpu_store(sum[i][0], 2 * i, values);
         cpu_store(sum[i][1], 2 * i + 1, values);
     }
-    int columns = min(result.s4 - panel * CPU_COLUMNS, CPU_COLUMNS), done = 0;
-    if (there == CPU_ROWS && to[CPU_ROWS - 1] - to[0] == CPU_ROWS - 1)
-        done = cpu_conv2d_store(values, columns, y + to[0], target.s1);
-    for (int j = done; j < columns; j++)
-        for (int i = 0; i < there; i++) y[to[i] + j * target.s1] = values[i * CPU_COLUMNS + j];
+    int column = panel * CPU_COLUMNS, columns = min(result.s4 - column, CPU_COLUMNS);
+    cpu_conv2d_put(y, to, there, group * result.s4 + column, columns, target.s1, values);
 }
 
 /* ---- the gradient of the weight ---- */
@@ -192,10 +207,10 @@ kernel void cpu_conv2d_places(global int *places, int4 result, int4 step) {
 
 /*
  * packed[group, panel, pixel, j] = dy[n, group, panel CPU_COLUMNS + j, pixel of n], zero past a
- * group's last channel. sizes: N, groups, channels of a group, pixels of an image. A work-item, one
- * panel of one image.
+ * group's last channel. sizes: N, groups, channels of a group, pixels of an image; steps: from channel
+ * to channel of dy, from pixel to pixel, one of which is 1. A work-item, one panel of one image.
  */
-kernel void cpu_conv2d_pack_panels(global const float *dy, global float *packed, int4 sizes) {
+kernel void cpu_conv2d_pack_panels(global const float *dy, global float *packed, int4 sizes, int2 steps) {
     int channels = sizes.s2, pixels = sizes.s3,
         panels = (channels + CPU_COLUMNS - 1) / CPU_COLUMNS;
     int item = get_global_id(0);
@@ -205,8 +220,13 @@ kernel void cpu_conv2d_pack_panels(global const float *dy, global float *packed,
     packed += item * pixels * CPU_COLUMNS;
     if (there < CPU_COLUMNS)
         for (int i = 0; i < pixels * CPU_COLUMNS; i++) packed[i] = 0;
-    cpu_interleave(dy + ((n * sizes.s1 + group) * channels + first) * pixels, pixels, there, pixels,
-                      packed, CPU_COLUMNS);
+    dy += n * sizes.s1 * channels * pixels + (group * channels + first) * steps.s0;
+    if (steps.s0 != 1) {
+        cpu_interleave(dy, steps.s0, there, pixels, packed, CPU_COLUMNS);
+        return;
+    }
+    for (int p = 0; p < pixels; p++)
+        for (int j = 0; j < there; j++) packed[p * CPU_COLUMNS + j] = dy[p * steps.s1 + j];
 }
 
 /* Pixels over which all tiles of a work-item go before the next come: what they read stays in
@@ -218,12 +238,12 @@ kernel void cpu_conv2d_pack_panels(global const float *dy, global float *packed,
  * place beside the pixel, times dy. A row is a tap and a channel of the block: tap count + channel.
  * source: elements of a group and of a block in a packed image, channels of a block and of a group,
  * then taps down and across and their steps; result: groups, results of a group, pixels, splits,
- * pixels of a split.
+ * pixels of a split; steps: elements of dy from pixel to pixel, from panel to panel, from group to group.
  * A work-item, all rows of a block for one panel; rows past the last are the last again.
  */
 kernel void cpu_conv2d_grad_weight(global const float *x, global const float *dy,
                                       global const int *places, global float *partial, int8 source,
-                                      int8 result) {
+                                      int8 result, int4 steps) {
     int width = source.s2, channels = source.s3, blocks = (channels + width - 1) / width;
     int panels = (result.s1 + CPU_COLUMNS - 1) / CPU_COLUMNS, taps = source.s4 * source.s5;
     int tiles = (taps * width + CPU_ROWS - 1) / CPU_ROWS;
@@ -236,7 +256,7 @@ kernel void cpu_conv2d_grad_weight(global const float *x, global const float *dy
     int start = split * result.s4, end = min(start + result.s4, result.s2);
 
     x += group * source.s0 + block * source.s1;
-    dy += (group * panels + panel) * result.s2 * CPU_COLUMNS;
+    dy += group * steps.s2 + panel * steps.s1;
     partial += item * tiles * CPU_ROWS * CPU_COLUMNS;
     for (int run = start; run < end; run += CPU_CONV2D_RUN) {
         int run_end = min(run + CPU_CONV2D_RUN, end), c = 0, across = 0, down = 0;
@@ -255,7 +275,8 @@ kernel void cpu_conv2d_grad_weight(global const float *x, global const float *dy
             cpu_vector sum[CPU_ROWS][2];
             CPU_CLEAR(sum);
             for (int p = run; p < run_end; p++) {
-                cpu_vector left = cpu_load(2 * p, dy), right = cpu_load(2 * p + 1, dy);
+                global const float *beside = dy + p * steps.s0;
+                cpu_vector left = cpu_load(0, beside), right = cpu_load(1, beside);
                 long at = places[p];
                 CPU_STEP(sum, from[i][at], left, right)
             }

@@ -1,0 +1,338 @@
+#include "backends/codegen.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *type_name(clt_dtype dtype) {
+    return dtype == CLT_I32 ? "int" : dtype == CLT_U8 ? "uchar" : "float";
+}
+
+/* ---- how inputs are read ---- */
+
+/* Dimensions of a tensor as they lie in memory, outermost first. */
+static void memory_order(const clt_tensor *t, int order[CLT_MAX_RANK]) {
+    static const int channels_last[4] = {0, 2, 3, 1};
+    for (int d = 0; d < t->shape.rank; d++)
+        order[d] = t->layout == CLT_LAYOUT_CHANNELS_LAST ? channels_last[d] : d;
+}
+
+/* Elements from one to the next in each dimension, in the tensor's own layout. */
+static void own_strides(const clt_tensor *t, int64_t strides[CLT_MAX_RANK]) {
+    int order[CLT_MAX_RANK];
+    int64_t stride = 1;
+    memory_order(t, order);
+    for (int i = t->shape.rank - 1; i >= 0; i--) {
+        strides[order[i]] = stride;
+        stride *= t->shape.dims[order[i]];
+    }
+}
+
+/* Strides of the result's logical dimensions. */
+static void logical_strides(const clt_tensor *y, const clt_tensor *x, const clt_form_operand *operand,
+                            int64_t strides[CLT_MAX_RANK]) {
+    int64_t own[CLT_MAX_RANK];
+    memset(strides, 0, CLT_MAX_RANK * sizeof *strides);
+    if (operand->read == CLT_READ_CHANNEL) {
+        strides[1] = 1;
+    } else if (operand->read == CLT_READ_ROW) {
+        int64_t stride = 1;
+        for (int d = y->shape.rank - operand->dims - 1; d >= 0; d--) {
+            strides[d] = stride;
+            stride *= y->shape.dims[d];
+        }
+    } else {
+        own_strides(x, own);
+        int lead = y->shape.rank - x->shape.rank;
+        for (int d = lead; d < y->shape.rank; d++) strides[d] = x->shape.dims[d - lead] > 1 ? own[d - lead] : 0;
+    }
+}
+
+static bool same_read(const clt_code_read *a, const clt_code_read *b) {
+    return a->input == b->input && a->offset == b->offset && !memcmp(a->stride, b->stride, sizeof a->stride);
+}
+
+static int add_read(clt_code *code, const clt_code_read *read) {
+    for (int i = 0; i < code->n_reads; i++)
+        if (same_read(&code->reads[i], read)) return i;
+    if (code->n_reads == CLT_CODE_READS) return -1;
+    code->reads[code->n_reads] = *read;
+    return code->n_reads++;
+}
+
+/* Of all stages, over the result's dimensions as they lie in memory. */
+static bool find_reads(clt_code *code, const clt_tensor *y, clt_tensor *const *inputs) {
+    int order[CLT_MAX_RANK];
+    memory_order(y, order);
+    for (int s = 0; s < code->fused.n_stages; s++) {
+        const clt_form *form = &code->fused.stages[s].form;
+        for (int k = 0; k < form->n_operands; k++) {
+            const clt_form_operand *operand = &form->operands[k];
+            int64_t strides[CLT_MAX_RANK];
+            code->read_of[s][k] = -1;
+            if (operand->input < 0) continue;
+            clt_code_read read = {.input = operand->input, .offset = operand->offset};
+            if (inputs[operand->input]) logical_strides(y, inputs[operand->input], operand, strides);
+            else own_strides(y, strides); /* the value itself */
+            for (int d = 0; d < y->shape.rank; d++) read.stride[d] = strides[order[d]];
+            code->read_of[s][k] = add_read(code, &read);
+            if (code->read_of[s][k] < 0) return false;
+        }
+    }
+    return true;
+}
+
+/* True if dimension d continues dimension e, which lies outside it, in all reads. */
+static bool mergeable(const clt_code *code, int e, int d) {
+    for (int k = 0; k < code->n_reads; k++)
+        if (code->reads[k].stride[e] != code->reads[k].stride[d] * code->size[d]) return false;
+    return true;
+}
+
+static void drop(clt_code *code, int d) {
+    for (int i = d; i + 1 < code->rank; i++) {
+        code->size[i] = code->size[i + 1];
+        for (int k = 0; k < code->n_reads; k++) code->reads[k].stride[i] = code->reads[k].stride[i + 1];
+    }
+    code->rank--;
+    for (int k = 0; k < code->n_reads; k++) code->reads[k].stride[code->rank] = 0;
+}
+
+static void merge(clt_code *code) {
+    for (int d = 0; d < code->rank;) {
+        if (code->size[d] == 1 && code->rank > 1) {
+            drop(code, d);
+        } else if (d > 0 && mergeable(code, d - 1, d)) {
+            code->size[d] *= code->size[d - 1];
+            drop(code, d - 1);
+        } else {
+            d++;
+        }
+    }
+}
+
+static bool make_code(const clt_tensor *y, clt_tensor *const *inputs, clt_code *code) {
+    int order[CLT_MAX_RANK];
+    memory_order(y, order);
+    code->n_reads = 0;
+    code->rank = CLT_MAX(y->shape.rank, 1);
+    code->size[0] = 1;
+    for (int d = 0; d < y->shape.rank; d++) code->size[d] = y->shape.dims[order[d]];
+    if (!find_reads(code, y, inputs)) return false;
+    merge(code);
+    return true;
+}
+
+bool clt_code_of(const clt_tensor *node, bool training, clt_code *code) {
+    return clt_fused_of(node, training, &code->fused) && make_code(node, node->inputs, code);
+}
+
+int64_t clt_code_stride(const clt_code *code, int read, int d) {
+    return d < code->rank ? code->reads[read].stride[code->rank - 1 - d] : 0;
+}
+
+bool clt_code_is_same(const clt_code *code, int read) {
+    int64_t stride = 1;
+    if (code->reads[read].offset) return false;
+    for (int d = code->rank - 1; d >= 0; d--) {
+        if (code->size[d] > 1 && code->reads[read].stride[d] != stride) return false;
+        stride *= code->size[d];
+    }
+    return true;
+}
+
+/* ---- text ---- */
+
+static bool reads_input(const clt_code *code, int input) {
+    for (int k = 0; k < code->n_reads; k++)
+        if (code->reads[k].input == input) return true;
+    return false;
+}
+
+void clt_code_input_parameters(clt_text *text, const clt_code *code, const clt_tensor *node) {
+    for (int i = 0; i < node->n_inputs; i++)
+        if (reads_input(code, i)) clt_text_add(text, "global const %s *x%d, ", type_name(node->inputs[i]->dtype), i);
+}
+
+void clt_launch_code_inputs(clt_lowering *l, const clt_code *code, const clt_tensor *node) {
+    for (int i = 0; i < node->n_inputs; i++)
+        if (reads_input(code, i)) clt_launch_tensor(l, node->inputs[i]);
+}
+
+static bool uses_scalar(const clt_form *form, int s) {
+    return strstr(form->expression, s ? "s1" : "s0") != NULL;
+}
+
+void clt_code_scalar_parameters(clt_text *text, const clt_fused *fused) {
+    for (int i = 0; i < fused->n_stages; i++)
+        for (int s = 0; s < 2; s++)
+            if (uses_scalar(&fused->stages[i].form, s)) clt_text_add(text, ", float c%d_%d", i, s);
+}
+
+void clt_launch_code_scalars(clt_lowering *l, const clt_fused *fused) {
+    for (int i = 0; i < fused->n_stages; i++)
+        for (int s = 0; s < 2; s++)
+            if (uses_scalar(&fused->stages[i].form, s)) clt_launch_float(l, fused->stages[i].form.s[s]);
+}
+
+void clt_code_loads(clt_text *text, const clt_code *code, const clt_tensor *node, clt_code_index *index) {
+    for (int k = 0; k < code->n_reads; k++) {
+        int input = code->reads[k].input;
+        clt_text_add(text, "    const %s r%d_ = x%d[", type_name(node->inputs[input]->dtype), k, input);
+        index(text, code, k);
+        clt_text_add(text, "];\n");
+    }
+}
+
+static void add_stage(clt_text *text, const clt_code *code, const clt_dtype *read_types, int s) {
+    const clt_fused_stage *stage = &code->fused.stages[s];
+    const clt_form *form = &stage->form;
+    clt_text_add(text, "    %s v%d_;\n    {\n", type_name(stage->dtype), s);
+    for (int i = 0; i < 2; i++)
+        if (uses_scalar(form, i)) clt_text_add(text, "        const float s%d = c%d_%d;\n", i, s, i);
+    for (int k = 0; k < form->n_operands; k++) {
+        const clt_form_operand *operand = &form->operands[k];
+        int read = code->read_of[s][k];
+        clt_dtype dtype = read < 0 ? code->fused.stages[~operand->input].dtype : read_types[read];
+        clt_text_add(text, "        const %s %c = %c%d_;\n", type_name(dtype), operand->letter, read < 0 ? 'v' : 'r',
+                     read < 0 ? ~operand->input : read);
+    }
+    clt_text_add(text, "        v%d_ = %s;\n    }\n", s, form->expression);
+}
+
+static void add_stages(clt_text *text, const clt_code *code, clt_tensor *const *inputs, char value[16]) {
+    clt_dtype types[CLT_CODE_READS];
+    for (int k = 0; k < code->n_reads; k++)
+        types[k] = inputs[code->reads[k].input] ? inputs[code->reads[k].input]->dtype : CLT_F32;
+    for (int s = 0; s < code->fused.n_stages; s++) add_stage(text, code, types, s);
+    snprintf(value, 16, "v%d_", code->fused.n_stages - 1);
+}
+
+void clt_code_stages(clt_text *text, const clt_code *code, const clt_tensor *node, char value[16]) {
+    add_stages(text, code, node->inputs, value);
+}
+
+void clt_code_name(char name[64], const clt_code *code, const char *text) {
+    char hash[CLT_HASH_TEXT];
+    clt_hash_text(text, strlen(text), hash);
+    snprintf(name, 64, "pw_%.36s_%.16s", code->fused.stages[code->fused.n_stages - 1].form.name, hash);
+}
+
+/* ---- epilogues ---- */
+
+int clt_own_inputs(const clt_tensor *node) {
+    return node->n_inputs - (node->epilogue ? node->epilogue->n_inputs - 1 : 0);
+}
+
+/* The dimension of a contraction's result, as it lies in memory, that its channel is. */
+static int channel_dimension(const clt_tensor *node) {
+    bool rows = node->op == &clt_op_matmul || node->layout == CLT_LAYOUT_CHANNELS_LAST;
+    return rows ? node->shape.rank - 1 : 1;
+}
+
+/* Inputs of the stages: NULL for the value itself, then the node's last ones. */
+static bool epilogue_code(const clt_tensor *node, const clt_fused *fused, clt_tensor *const *others, clt_code *code) {
+    clt_tensor *inputs[CLT_FUSED_INPUTS] = {NULL};
+    code->fused = *fused;
+    for (int i = 1; i < fused->n_inputs; i++) inputs[i] = others[i - 1];
+    code->n_reads = 0;
+    code->rank = node->shape.rank;
+    int order[CLT_MAX_RANK];
+    memory_order(node, order);
+    for (int d = 0; d < code->rank; d++) code->size[d] = node->shape.dims[order[d]];
+    return find_reads(code, node, inputs); /* not merged: the channel is told by its dimension */
+}
+
+typedef enum access { ACCESS_NONE, ACCESS_SAME, ACCESS_SCALAR, ACCESS_CHANNEL } access;
+
+static access access_of(const clt_code *code, int read, int channel) {
+    const int64_t *stride = code->reads[read].stride;
+    if (clt_code_is_same(code, read)) return ACCESS_SAME;
+    for (int d = 0; d < code->rank; d++)
+        if (d != channel && code->size[d] > 1 && stride[d]) return ACCESS_NONE;
+    if (code->size[channel] == 1 || stride[channel] == 0) return ACCESS_SCALAR;
+    return stride[channel] == 1 ? ACCESS_CHANNEL : ACCESS_NONE;
+}
+
+bool clt_epilogue_possible(const clt_tensor *node, const clt_fused *fused, clt_tensor *const *others) {
+    clt_code code;
+    if (!epilogue_code(node, fused, others, &code)) return false;
+    for (int k = 0; k < code.n_reads; k++)
+        if (access_of(&code, k, channel_dimension(node)) == ACCESS_NONE) return false;
+    for (int i = 1; i < fused->n_inputs; i++)
+        if (others[i - 1]->dtype != CLT_F32) return false;
+    return fused->dtype == CLT_F32;
+}
+
+static void add_epilogue_function(clt_text *text, const clt_tensor *node, const clt_code *code,
+                                  clt_tensor *const *inputs) {
+    static const char *const places[] = {"", "index_", "0", "channel_"};
+    char value[16];
+    for (int k = 0; k < code->n_reads; k++) {
+        int input = code->reads[k].input;
+        access how = access_of(code, k, channel_dimension(node));
+        if (input == 0) clt_text_add(text, "    const float r%d_ = value_;\n", k);
+        else clt_text_add(text, "    const float r%d_ = x%d[%s + o%d_];\n", k, input, places[how], k);
+    }
+    add_stages(text, code, inputs, value);
+    clt_text_add(text, "    return %s;\n}\n", value);
+}
+
+/* Parameters of the function and of the kernel, or the names alone. */
+static void add_epilogue_list(clt_text *text, const clt_code *code, bool types) {
+    for (int i = 1; i < code->fused.n_inputs; i++)
+        if (reads_input(code, i)) clt_text_add(text, types ? ", global const float *x%d" : ", x%d", i);
+    for (int k = 0; k < code->n_reads; k++)
+        if (code->reads[k].input > 0) clt_text_add(text, types ? ", int o%d_" : ", o%d_", k);
+    for (int i = 0; i < code->fused.n_stages; i++)
+        for (int s = 0; s < 2; s++)
+            if (uses_scalar(&code->fused.stages[i].form, s)) clt_text_add(text, types ? ", float c%d_%d" : ", c%d_%d", i, s);
+}
+
+static void define_epilogue(clt_text *text, const clt_tensor *node, const clt_code *code, char suffix[24]) {
+    clt_tensor *inputs[CLT_FUSED_INPUTS] = {NULL};
+    char hash[CLT_HASH_TEXT];
+    clt_text body = {0};
+    for (int i = 1; i < code->fused.n_inputs; i++) inputs[i] = node->inputs[clt_own_inputs(node) + i - 1];
+    clt_text_add(&body, "(float value_, int index_, int channel_");
+    add_epilogue_list(&body, code, true);
+    clt_text_add(&body, ") {\n");
+    add_epilogue_function(&body, node, code, inputs);
+    clt_hash_text(clt_text_data(&body), body.length, hash);
+    snprintf(suffix, 24, "_%.16s", hash);
+    clt_text_add(text, "#define CLT_EPILOGUE_PARAMETERS ");
+    add_epilogue_list(text, code, true);
+    clt_text_add(text, "\n#define CLT_EPILOGUE(value, index, channel) clt_epilogue%s(value, index, channel", suffix);
+    add_epilogue_list(text, code, false);
+    /* Modules of a program may have the same epilogue. */
+    clt_text_add(text, ")\n#ifndef CLT_HAS%s\n#define CLT_HAS%s\nstatic float clt_epilogue%s%s#endif\n", suffix, suffix,
+                 suffix, clt_text_data(&body));
+    if (body.status < 0) text->status = body.status;
+    clt_text_free(&body);
+}
+
+void clt_epilogue_define(clt_text *text, const clt_tensor *node, const char *kernel, char name[64]) {
+    char suffix[24] = "";
+    clt_code code;
+    clt_text_add(text, "#undef CLT_EPILOGUE_PARAMETERS\n#undef CLT_EPILOGUE\n#undef CLT_VARIANT\n");
+    if (!node->epilogue) {
+        clt_text_add(text, "#define CLT_EPILOGUE_PARAMETERS\n#define CLT_EPILOGUE(value, index, channel) (value)\n"
+                           "#define CLT_VARIANT(name) name\n");
+    } else {
+        epilogue_code(node, node->epilogue, node->inputs + clt_own_inputs(node), &code);
+        define_epilogue(text, node, &code, suffix);
+        clt_text_add(text, "#define CLT_VARIANT(name) name##%s\n", suffix);
+    }
+    snprintf(name, 64, "%.40s%s", kernel, suffix);
+}
+
+void clt_launch_epilogue(clt_lowering *l, const clt_tensor *node) {
+    clt_code code;
+    if (!node->epilogue) return;
+    int own = clt_own_inputs(node);
+    epilogue_code(node, node->epilogue, node->inputs + own, &code);
+    for (int i = 1; i < code.fused.n_inputs; i++)
+        if (reads_input(&code, i)) clt_launch_tensor(l, node->inputs[own + i - 1]);
+    for (int k = 0; k < code.n_reads; k++)
+        if (code.reads[k].input > 0) clt_launch_int(l, code.reads[k].offset);
+    clt_launch_code_scalars(l, &code.fused);
+}

@@ -1,0 +1,71 @@
+/*
+ * Code for pointwise values: from forms (runtime/ops/ops.h) to OpenCL C. The same code serves kernels of their
+ * own and the epilogues of contractions.
+ */
+#ifndef CLT_BACKENDS_CODEGEN_H
+#define CLT_BACKENDS_CODEGEN_H
+
+#include "backends/backend.h"
+
+enum { CLT_CODE_READS = 16 };
+
+/* One way in which an input is read: element (i0, i1, …) of the loop reads input[offset + sum i_d stride_d]. */
+typedef struct clt_code_read {
+    int input;
+    int64_t offset, stride[CLT_MAX_RANK];
+} clt_code_read;
+
+/* A loop over the elements of a result as they lie in memory, dimensions merged as far as all reads allow. */
+typedef struct clt_code {
+    clt_fused fused;
+    int rank;
+    int64_t size[CLT_MAX_RANK]; /* outermost first; rank is at least 1 */
+    clt_code_read reads[CLT_CODE_READS];
+    int n_reads;
+    int read_of[CLT_FUSED_STAGES][CLT_FORM_OPERANDS]; /* -1: an earlier stage */
+} clt_code;
+
+/* False if the node has no form, or one that reads too much. */
+bool clt_code_of(const clt_tensor *node, bool training, clt_code *code);
+
+/* How a read goes through dimension `d` of the loop, counted from the innermost. */
+int64_t clt_code_stride(const clt_code *code, int read, int d);
+/* True if element e of the result reads element e. */
+bool clt_code_is_same(const clt_code *code, int read);
+
+/* ", global const float *x0, global const float *x1 …" without the first comma, and what goes with it. */
+void clt_code_input_parameters(clt_text *text, const clt_code *code, const clt_tensor *node);
+void clt_launch_code_inputs(clt_lowering *l, const clt_code *code, const clt_tensor *node);
+/* ", float c0_0 …": the scalars that the stages use. */
+void clt_code_scalar_parameters(clt_text *text, const clt_fused *fused);
+void clt_launch_code_scalars(clt_lowering *l, const clt_fused *fused);
+/* "float r0_ = x0[`index`];" for each read; `index` writes the place of a read. */
+typedef void clt_code_index(clt_text *text, const clt_code *code, int read);
+void clt_code_loads(clt_text *text, const clt_code *code, const clt_tensor *node, clt_code_index *index);
+/* The stages, over r0_ …; gives the name of the last value. */
+void clt_code_stages(clt_text *text, const clt_code *code, const clt_tensor *node, char value[16]);
+
+/* A name for a kernel whose text is `text` but for the name: "pw_relu_3f…". */
+void clt_code_name(char name[64], const clt_code *code, const char *text);
+
+/* ---- epilogues ---- */
+
+/* Whether the fused stages can be the epilogue of `node`, a contraction whose results have a channel: in each
+ * element's place, the channel's or the only one. */
+bool clt_epilogue_possible(const clt_tensor *node, const clt_fused *fused, clt_tensor *const *inputs);
+
+/*
+ * Defines, for a kernel that computes `node`:
+ *   CLT_VARIANT(name)                     the kernel's name
+ *   CLT_EPILOGUE_PARAMETERS               parameters to be put after its own, with a comma in front
+ *   CLT_EPILOGUE(value, index, channel)   what to store for `value` at element `index` (as it lies in memory)
+ * and gives the kernel's name. Without an epilogue the value is as it was.
+ */
+void clt_epilogue_define(clt_text *text, const clt_tensor *node, const char *kernel, char name[64]);
+/* Appends the epilogue's arguments. */
+void clt_launch_epilogue(clt_lowering *l, const clt_tensor *node);
+
+/* A contraction's own inputs; those after them are its epilogue's. */
+int clt_own_inputs(const clt_tensor *node);
+
+#endif

@@ -1,0 +1,155 @@
+/* Sums down columns: batch normalization and reductions of channels-last images and of batches of features. */
+#include "backends/native/cpu/cpu.h"
+#include "backends/reference/reference.h"
+
+static const char path[] = "native/cpu/columns.cl";
+
+/* [matrices, rows, columns], and how rows are cut: so many in a chunk that it stays in the second cache, by the shape
+ * alone, for the same bits with any number of processors. */
+typedef struct matrices {
+    int64_t count, rows, columns, chunks, chunk_rows;
+} matrices;
+
+enum { CHUNK_ELEMENTS = 16384, MOST_COLUMNS = 512 /* as in cl/native/cpu/columns.cl */ };
+
+static matrices matrices_of(int64_t count, int64_t rows, int64_t columns) {
+    matrices m = {.count = count, .rows = rows, .columns = columns};
+    m.chunk_rows = CLT_MAX(CHUNK_ELEMENTS / CLT_MIN(columns, MOST_COLUMNS), 16);
+    m.chunks = clt_cpu_divide_up(rows, m.chunk_rows);
+    return m;
+}
+
+static int64_t items_of(const matrices *m, int64_t chunks) {
+    return m->count * chunks * clt_cpu_divide_up(m->columns, MOST_COLUMNS);
+}
+
+static void launch_shape(clt_lowering *l, const matrices *m) {
+    clt_launch_ints(l, (int64_t[]){m->count, m->rows, m->columns, m->chunks}, 4, 4);
+}
+
+/* Over chunks of x. */
+static void begin_chunks(clt_lowering *l, const char *kernel, const matrices *m, const clt_tensor *x) {
+    clt_launch_begin(l, path, kernel, items_of(m, m->chunks), 1);
+    clt_launch_tensor(l, x);
+}
+
+static void end_chunks(clt_lowering *l, const matrices *m, int partial) {
+    clt_launch_scratch(l, partial);
+    launch_shape(l, m);
+    clt_launch_int(l, m->chunk_rows);
+}
+
+/* ---- batch normalization ---- */
+
+/* Channels are innermost: pixels are rows. */
+static bool has_rows(const clt_tensor *x) {
+    return x->shape.rank == 2 || (x->shape.rank == 4 && clt_tensor_channels_last(x));
+}
+
+static matrices pixels_of(const clt_tensor *x) {
+    int64_t channels = x->shape.dims[1];
+    return matrices_of(1, clt_tensor_elements(x) / channels, channels);
+}
+
+bool clt_cpu_batch_norm_stats_supports(const clt_tensor *node, const clt_device *device) {
+    const clt_tensor *x = node->inputs[0];
+    return clt_cpu_fits(device) && has_rows(x) && clt_tensor_elements(x) / x->shape.dims[1] >= 2;
+}
+
+void clt_cpu_batch_norm_stats(clt_lowering *l, const clt_tensor *node) {
+    enum { CHANNELS = 16 }; /* of an item of cpu_columns_stats */
+    const clt_norm_attributes *at = node->attributes;
+    const clt_tensor *x = node->inputs[0];
+    matrices m = pixels_of(x);
+    if (!l->training) { /* x is not looked at */
+        clt_reference_batch_norm_stats(l, node);
+        return;
+    }
+    int moments = clt_cpu_scratch(l, m.chunks * 2 * m.columns);
+    begin_chunks(l, "cpu_columns_moments", &m, x);
+    end_chunks(l, &m, moments);
+    clt_launch_begin(l, path, "cpu_columns_stats", clt_cpu_divide_up(m.columns, CHANNELS), 1);
+    clt_launch_scratch(l, moments);
+    clt_launch_tensor(l, node->inputs[1]);
+    clt_launch_tensor(l, node->inputs[2]);
+    clt_launch_tensor(l, node);
+    launch_shape(l, &m);
+    clt_launch_int(l, m.chunk_rows);
+    clt_launch_float(l, at->eps);
+    clt_launch_float(l, at->momentum);
+}
+
+bool clt_cpu_batch_norm_grad_stats_supports(const clt_tensor *node, const clt_device *device) {
+    return clt_cpu_fits(device) && has_rows(node->inputs[0]) && has_rows(node->inputs[2]);
+}
+
+void clt_cpu_batch_norm_grad_stats(clt_lowering *l, const clt_tensor *node) {
+    enum { CHANNELS = 16 }; /* of an item of cpu_columns_gradient_total */
+    matrices m = pixels_of(node->inputs[0]);
+    int partial = clt_cpu_scratch(l, m.chunks * 2 * m.columns);
+    begin_chunks(l, "cpu_columns_gradient", &m, node->inputs[0]);
+    clt_launch_tensor(l, node->inputs[1]);
+    clt_launch_tensor(l, node->inputs[2]);
+    end_chunks(l, &m, partial);
+    clt_launch_begin(l, path, "cpu_columns_gradient_total", clt_cpu_divide_up(m.columns, CHANNELS), 1);
+    clt_launch_scratch(l, partial);
+    clt_launch_tensor(l, node->inputs[1]);
+    clt_launch_tensor(l, node);
+    launch_shape(l, &m);
+}
+
+/* ---- reductions ---- */
+
+/* A sum over dimensions that lie together in memory, with others behind them: [count, rows, columns] over rows. */
+static bool as_matrices(const clt_tensor *x, unsigned axes, matrices *m) {
+    static const int last[4] = {0, 2, 3, 1};
+    int64_t count = 1, rows = 1, columns = 1;
+    for (int i = 0; i < x->shape.rank; i++) {
+        int d = x->layout == CLT_LAYOUT_CHANNELS_LAST ? last[i] : i;
+        int64_t size = x->shape.dims[d];
+        if (size == 1) continue;
+        if (axes >> d & 1) {
+            if (columns > 1) return false;
+            rows *= size;
+        } else if (rows > 1) {
+            columns *= size;
+        } else {
+            count *= size;
+        }
+    }
+    *m = matrices_of(count, rows, columns);
+    return true;
+}
+
+/* What is kept of a channels-last image would be in that order. */
+static bool keeps_order(const clt_tensor *x, unsigned axes) {
+    const int64_t *dims = x->shape.dims;
+    bool pixels = (!(axes >> 2 & 1) && dims[2] > 1) || (!(axes >> 3 & 1) && dims[3] > 1);
+    return clt_tensor_contiguous(x) || axes >> 1 & 1 || !pixels;
+}
+
+bool clt_cpu_reduce_supports(const clt_tensor *node, const clt_device *device) {
+    const clt_reduce_attributes *at = node->attributes;
+    matrices m;
+    return clt_cpu_fits(device) && at->reduction != CLT_REDUCE_MAX && clt_tensor_contiguous(node) &&
+           keeps_order(node->inputs[0], at->axes) && as_matrices(node->inputs[0], at->axes, &m) && m.columns > 1;
+}
+
+void clt_cpu_reduce(clt_lowering *l, const clt_tensor *node) {
+    const clt_reduce_attributes *at = node->attributes;
+    matrices m;
+    as_matrices(node->inputs[0], at->axes, &m);
+    int partial = m.chunks > 1 ? clt_cpu_scratch(l, m.count * m.chunks * m.columns) : -1;
+    if (m.chunks > 1) {
+        begin_chunks(l, "cpu_columns_sum", &m, node->inputs[0]);
+        end_chunks(l, &m, partial);
+    }
+    matrices parts = m;
+    if (m.chunks == 1) parts.chunks = m.rows; /* the rows are the parts */
+    clt_launch_begin(l, path, "cpu_columns_total", items_of(&m, 1), 1);
+    if (m.chunks > 1) clt_launch_scratch(l, partial);
+    else clt_launch_tensor(l, node->inputs[0]);
+    clt_launch_tensor(l, node);
+    launch_shape(l, &parts);
+    clt_launch_float(l, at->reduction == CLT_REDUCE_MEAN ? (float)(1.0 / (double)m.rows) : 1.0f);
+}

@@ -1,0 +1,113 @@
+/*
+ * Kernels for pointwise values on CPU-class devices: a work-item goes over rows of the innermost dimension in
+ * a plain loop, which compilers make vectors of; indices are decoded once a row. Bound: memory.
+ */
+#include <stdio.h>
+
+#include "backends/codegen.h"
+#include "backends/native/cpu/cpu.h"
+
+/* Elements of one work-item, more or less: many enough to be worth its start, few enough to share out. */
+enum { RUN = 8192 };
+
+/* How rows of `length` elements are shared out: several to an item, or several items to a row. */
+typedef struct cut {
+    int64_t rows, length, item_rows, segments;
+} cut;
+
+static cut cut_of(const clt_code *code) {
+    cut c = {.rows = 1, .length = code->size[code->rank - 1]};
+    for (int d = 0; d + 1 < code->rank; d++) c.rows *= code->size[d];
+    c.segments = clt_cpu_divide_up(c.length, RUN);
+    c.item_rows = c.segments > 1 ? 1 : CLT_MAX(1, RUN / c.length);
+    return c;
+}
+
+/* Reads go by 0, 1 or another number of elements from one to the next: which, the text says. */
+static int64_t inner_stride(const clt_code *code, int read) {
+    return clt_code_stride(code, read, 0);
+}
+
+static void place(clt_text *text, const clt_code *code, int read) {
+    int64_t stride = inner_stride(code, read);
+    clt_text_add(text, "o%d_%s", read, stride == 0 ? "" : stride == 1 ? " + j_" : " + j_ * t");
+    if (stride > 1) clt_text_add(text, "%d_.s7", read);
+}
+
+/* The offset of each read in row `row_`. */
+static void add_row(clt_text *text, const clt_code *code) {
+    if (code->rank > 1) clt_text_add(text, "        int rest_ = row_;\n");
+    for (int d = 1; d + 1 < code->rank; d++)
+        clt_text_add(text, "        const int i%d_ = rest_ %% size_.s%d;\n        rest_ /= size_.s%d;\n", d, 7 - d, 7 - d);
+    if (code->rank > 1) clt_text_add(text, "        const int i%d_ = rest_;\n", code->rank - 1);
+    for (int k = 0; k < code->n_reads; k++) {
+        clt_text_add(text, "        const int o%d_ = f%d_", k, k);
+        for (int d = 1; d < code->rank; d++)
+            if (clt_code_stride(code, k, d)) clt_text_add(text, " + i%d_ * t%d_.s%d", d, k, 7 - d);
+        clt_text_add(text, ";\n");
+    }
+}
+
+static void add_kernel(clt_text *text, const clt_code *code, const clt_tensor *node) {
+    static const char *const types[] = {[CLT_F32] = "float", [CLT_I32] = "int", [CLT_U8] = "uchar"};
+    char value[16];
+    clt_text_add(text, "(");
+    clt_code_input_parameters(text, code, node);
+    clt_text_add(text, "global %s *y_, int4 cut_, int8 size_", types[node->dtype]);
+    for (int k = 0; k < code->n_reads; k++) clt_text_add(text, ", int f%d_, int8 t%d_", k, k);
+    clt_code_scalar_parameters(text, &code->fused);
+    clt_text_add(text, ") {\n"
+                       "    int item_ = get_global_id(0), segment_ = item_ %% cut_.s3;\n"
+                       "    int first_ = item_ / cut_.s3 * cut_.s2, last_ = min(first_ + cut_.s2, cut_.s0);\n"
+                       "    int start_ = segment_ * %d, end_ = min(start_ + %d, cut_.s1);\n"
+                       "    for (int row_ = first_; row_ < last_; row_++) {\n", RUN, RUN);
+    add_row(text, code);
+    /* Each element is read before it is written, and by nobody else: so it may be in place. */
+    clt_text_add(text, "        global %s *q_ = y_ + row_ * cut_.s1;\n"
+                       "        _Pragma(\"clang loop vectorize(assume_safety)\")\n"
+                       "        for (int j_ = start_; j_ < end_; j_++) {\n", types[node->dtype]);
+    clt_code_loads(text, code, node, place);
+    clt_code_stages(text, code, node, value);
+    clt_text_add(text, "        q_[j_] = %s;\n        }\n    }\n}\n", value);
+}
+
+static void launch_strides(clt_lowering *l, const clt_code *code, const int64_t *values) {
+    int64_t right[CLT_MAX_RANK] = {0};
+    for (int d = 0; d < code->rank; d++) right[CLT_MAX_RANK - code->rank + d] = values[d];
+    clt_launch_ints(l, right, CLT_MAX_RANK, CLT_MAX_RANK);
+}
+
+bool clt_cpu_pointwise_supports(const clt_tensor *node, const clt_device *device) {
+    clt_code code;
+    return clt_cpu_fits(device) && clt_code_of(node, true, &code);
+}
+
+void clt_cpu_pointwise(clt_lowering *l, const clt_tensor *node) {
+    clt_code code;
+    clt_text body = {0}, text = {0};
+    char name[64];
+    clt_code_of(node, l->training, &code); /* supports() has seen that it can be done */
+    add_kernel(&body, &code, node);
+    clt_code_name(name, &code, clt_text_data(&body));
+    /* Loops that cannot be vectors are no news. */
+    clt_text_add(&text, "#ifdef __clang__\n#pragma clang diagnostic ignored \"-Wpass-failed\"\n#endif\nkernel void %s%s", name,
+                 clt_text_data(&body));
+    cut c = cut_of(&code);
+    if (body.status < 0 || text.status < 0) {
+        clt_lower_fail(l, CLT_MIN(body.status, text.status));
+    } else {
+        clt_launch_begin_text(l, "a pointwise kernel", text.data, false, name,
+                              clt_cpu_divide_up(c.rows, c.item_rows) * c.segments, 1);
+        clt_launch_code_inputs(l, &code, node);
+        clt_launch_tensor(l, node);
+        clt_launch_ints(l, (int64_t[]){c.rows, c.length, c.item_rows, c.segments}, 4, 4);
+        launch_strides(l, &code, code.size);
+        for (int k = 0; k < code.n_reads; k++) {
+            clt_launch_int(l, code.reads[k].offset);
+            launch_strides(l, &code, code.reads[k].stride);
+        }
+        clt_launch_code_scalars(l, &code.fused);
+    }
+    clt_text_free(&body);
+    clt_text_free(&text);
+}

@@ -1,0 +1,139 @@
+/*
+ * Sums down the columns of matrices [R, C] whose rows lie one after the other: channels-last images, whose pixels are
+ * rows, and batches of features. A work-item goes over a chunk of rows and at most CPU_COLUMNS_MOST columns; the sums
+ * of a row's columns are kept in the first cache, and each element of the matrix is read once. Chunks are added up in
+ * their order. Bound: memory.
+ */
+#define CPU_COLUMNS_MOST 512
+
+/* What an item has to do. shape: A (matrices), R, C, chunks of rows; `rows` in a chunk. */
+typedef struct cpu_columns {
+    int matrix, chunk, first, last, column, count;
+} cpu_columns;
+
+static cpu_columns cpu_columns_of(int item, int4 shape, int rows) {
+    int blocks = (shape.s2 + CPU_COLUMNS_MOST - 1) / CPU_COLUMNS_MOST;
+    cpu_columns p;
+    p.column = item % blocks * CPU_COLUMNS_MOST;
+    p.count = min(CPU_COLUMNS_MOST, shape.s2 - p.column);
+    p.chunk = item / blocks % shape.s3;
+    p.matrix = item / blocks / shape.s3;
+    p.first = p.chunk * rows;
+    p.last = min(p.first + rows, shape.s1);
+    return p;
+}
+
+/* partial[a, chunk, c] = sum over the chunk's rows of x[a, r, c] */
+kernel void cpu_columns_sum(global const float *x, global float *partial, int4 shape, int rows) {
+    cpu_columns p = cpu_columns_of(get_global_id(0), shape, rows);
+    float sum[CPU_COLUMNS_MOST];
+    if (p.matrix >= shape.s0) return;
+    for (int c = 0; c < p.count; c++) sum[c] = 0;
+    for (int r = p.first; r < p.last; r++) {
+        global const float *row = x + (p.matrix * shape.s1 + r) * shape.s2 + p.column;
+        for (int c = 0; c < p.count; c++) sum[c] += row[c];
+    }
+    global float *to = partial + (p.matrix * shape.s3 + p.chunk) * shape.s2 + p.column;
+    for (int c = 0; c < p.count; c++) to[c] = sum[c];
+}
+
+/* y[a, c] = scale sum over the chunks of partial[a, chunk, c] */
+kernel void cpu_columns_total(global const float *partial, global float *y, int4 shape, float scale) {
+    cpu_columns p = cpu_columns_of(get_global_id(0), (int4)(shape.s0, shape.s1, shape.s2, 1), 0);
+    float sum[CPU_COLUMNS_MOST];
+    if (p.matrix >= shape.s0) return;
+    for (int c = 0; c < p.count; c++) sum[c] = 0;
+    for (int chunk = 0; chunk < shape.s3; chunk++) {
+        global const float *row = partial + (p.matrix * shape.s3 + chunk) * shape.s2 + p.column;
+        for (int c = 0; c < p.count; c++) sum[c] += row[c];
+    }
+    for (int c = 0; c < p.count; c++) y[p.matrix * shape.s2 + p.column + c] = scale * sum[c];
+}
+
+/* ---- batch normalization; the matrices are one ---- */
+
+/*
+ * moments[chunk, 0, c] = the chunk's mean, moments[chunk, 1, c] = its sum of squared deviations from that mean: two
+ * loops over what is in the cache by then.
+ */
+kernel void cpu_columns_moments(global const float *x, global float *moments, int4 shape, int rows) {
+    cpu_columns p = cpu_columns_of(get_global_id(0), shape, rows);
+    float mean[CPU_COLUMNS_MOST], squares[CPU_COLUMNS_MOST];
+    if (p.matrix >= shape.s0) return;
+    for (int c = 0; c < p.count; c++) mean[c] = squares[c] = 0;
+    x += p.column;
+    for (int r = p.first; r < p.last; r++)
+        for (int c = 0; c < p.count; c++) mean[c] += x[r * shape.s2 + c];
+    float scale = 1.0f / (p.last - p.first);
+    for (int c = 0; c < p.count; c++) mean[c] *= scale;
+    for (int r = p.first; r < p.last; r++)
+        for (int c = 0; c < p.count; c++) {
+            float deviation = x[r * shape.s2 + c] - mean[c];
+            squares[c] += deviation * deviation;
+        }
+    global float *to = moments + p.chunk * 2 * shape.s2 + p.column;
+    for (int c = 0; c < p.count; c++) {
+        to[c] = mean[c];
+        to[shape.s2 + c] = squares[c];
+    }
+}
+
+/*
+ * stats[0, c] = mean, stats[1, c] = 1 / sqrt(var + eps), and the running statistics move as in the reference. Chunks are
+ * joined by the formula of Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample
+ * variances" (1979). A work-item, 16 channels.
+ */
+kernel void cpu_columns_stats(global const float *moments, global float *running_mean, global float *running_var,
+                              global float *stats, int4 shape, int rows, float eps, float momentum) {
+    int start = get_global_id(0) * 16, end = min(start + 16, shape.s2);
+    for (int c = start; c < end; c++) {
+        float mean = 0, squares = 0, count = 0;
+        for (int chunk = 0; chunk < shape.s3; chunk++) {
+            float more = min(rows, shape.s1 - chunk * rows), all = count + more;
+            float delta = moments[chunk * 2 * shape.s2 + c] - mean;
+            mean += delta * (more / all);
+            squares += moments[(chunk * 2 + 1) * shape.s2 + c] + delta * delta * (count * more / all);
+            count = all;
+        }
+        stats[c] = mean;
+        stats[shape.s2 + c] = 1.0f / sqrt(squares / count + eps);
+        running_mean[c] += momentum * (mean - running_mean[c]);
+        running_var[c] += momentum * (squares / (count - 1) - running_var[c]);
+    }
+}
+
+/* partial[chunk, 0, c] = sum over the chunk's rows of dy, partial[chunk, 1, c] = that of dy (x - mean) */
+kernel void cpu_columns_gradient(global const float *x, global const float *stats, global const float *dy,
+                                 global float *partial, int4 shape, int rows) {
+    cpu_columns p = cpu_columns_of(get_global_id(0), shape, rows);
+    float sum[CPU_COLUMNS_MOST], product[CPU_COLUMNS_MOST];
+    if (p.matrix >= shape.s0) return;
+    for (int c = 0; c < p.count; c++) sum[c] = product[c] = 0;
+    for (int r = p.first; r < p.last; r++) {
+        global const float *x_row = x + r * shape.s2 + p.column, *dy_row = dy + r * shape.s2 + p.column;
+        for (int c = 0; c < p.count; c++) {
+            sum[c] += dy_row[c];
+            product[c] += dy_row[c] * (x_row[c] - stats[p.column + c]);
+        }
+    }
+    global float *to = partial + p.chunk * 2 * shape.s2 + p.column;
+    for (int c = 0; c < p.count; c++) {
+        to[c] = sum[c];
+        to[shape.s2 + c] = product[c];
+    }
+}
+
+/* sums[0, c] and sums[1, c]: the above over all chunks, the second times 1 / sqrt(var + eps). A work-item, 16 channels. */
+kernel void cpu_columns_gradient_total(global const float *partial, global const float *stats, global float *sums,
+                                       int4 shape) {
+    int start = get_global_id(0) * 16, end = min(start + 16, shape.s2);
+    for (int c = start; c < end; c++) {
+        float sum = 0, product = 0;
+        for (int chunk = 0; chunk < shape.s3; chunk++) {
+            sum += partial[chunk * 2 * shape.s2 + c];
+            product += partial[(chunk * 2 + 1) * shape.s2 + c];
+        }
+        sums[c] = sum;
+        sums[shape.s2 + c] = product * stats[shape.s2 + c];
+    }
+}

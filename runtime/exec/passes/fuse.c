@@ -1,0 +1,197 @@
+/*
+ * Fusion. A pointwise node that one other pointwise node alone reads, element by element, becomes a stage of it; and
+ * what is left of such a chain after a contraction becomes its epilogue. The later node takes all over and keeps its
+ * place, so memory is written in the same order as before.
+ */
+#include <string.h>
+
+#include "backends/codegen.h"
+#include "runtime/exec/passes/passes.h"
+
+/* Operands of a chain. More would want more registers and arguments than some devices have. */
+enum { MOST_INPUTS = 10 };
+
+typedef struct chain {
+    clt_fused fused;
+    clt_tensor *inputs[CLT_FUSED_INPUTS];
+} chain;
+
+/* ---- what may be moved ---- */
+
+/* Whether `writer` changes memory that `node` reads. Parameters lie in the states that optimizers write. */
+static bool disturbs(const clt_tensor *writer, const clt_tensor *node) {
+    if (writer->kind != CLT_NODE_OP) return false;
+    for (int w = 0; w < writer->n_inputs; w++) {
+        const clt_tensor *written = writer->inputs[w];
+        if (!(writer->op->writes >> CLT_MIN(w, 31) & 1)) continue;
+        for (int k = 0; k < node->n_inputs; k++)
+            if (node->inputs[k] == written ||
+                (written->kind == CLT_NODE_STATE && node->inputs[k]->kind == CLT_NODE_VARIABLE))
+                return true;
+    }
+    return false;
+}
+
+static bool may_move(const clt_pass *pass, const clt_tensor *node, const clt_tensor *to) {
+    for (int i = node->index + 1; i < to->index; i++)
+        if (pass->live[i] && disturbs(pass->graph->nodes[i], node)) return false;
+    return true;
+}
+
+/* True if `user` reads all there is to `node`, in its own order, and nobody else does. */
+static bool only_user(const clt_pass *pass, const clt_tensor *node, const clt_tensor *user) {
+    int uses = 0;
+    for (int k = 0; k < user->n_inputs; k++) uses += user->inputs[k] == node;
+    return uses == pass->uses[node->index] && !node->kept && node->part == user->part &&
+           node->layout == user->layout && clt_shape_equal(&node->shape, &user->shape);
+}
+
+/* ---- chains ---- */
+
+static bool chain_of(const clt_pass *pass, const clt_tensor *node, chain *c) {
+    if (node->kind != CLT_NODE_OP || node->epilogue || node->n_inputs > MOST_INPUTS) return false;
+    if (!clt_fused_of(node, pass->training, &c->fused)) return false;
+    for (int k = 0; k < node->n_inputs; k++) c->inputs[k] = node->inputs[k];
+    return true;
+}
+
+static int add_input(chain *c, clt_tensor *input) {
+    for (int k = 0; k < c->fused.n_inputs; k++)
+        if (c->inputs[k] == input) return k;
+    if (c->fused.n_inputs == MOST_INPUTS) return -1;
+    c->inputs[c->fused.n_inputs] = input;
+    return c->fused.n_inputs++;
+}
+
+/* Appends a stage of another chain, whose stages come after `base` others. `value`, which is read element by
+ * element, is the value of stage `base` - 1 if there are any. */
+static bool add_stage(chain *c, const chain *other, int s, int base, const clt_tensor *value) {
+    if (c->fused.n_stages == CLT_FUSED_STAGES) return false;
+    clt_fused_stage stage = other->fused.stages[s];
+    for (int k = 0; k < stage.form.n_operands; k++) {
+        clt_form_operand *operand = &stage.form.operands[k];
+        if (operand->input < 0) {
+            operand->input = ~(~operand->input + base);
+        } else if (other->inputs[operand->input] == value && operand->read != CLT_READ_BROADCAST) {
+            return false;
+        } else if (base > 0 && other->inputs[operand->input] == value) {
+            operand->input = ~(base - 1);
+        } else {
+            operand->input = add_input(c, other->inputs[operand->input]);
+            if (operand->input < 0) return false;
+        }
+    }
+    c->fused.stages[c->fused.n_stages++] = stage;
+    return true;
+}
+
+/* The chain of `first`, then that of `second`, which reads its value. */
+static bool join(const chain *first, const chain *second, const clt_tensor *value, chain *joined) {
+    *joined = *first;
+    int base = first->fused.n_stages;
+    for (int s = 0; s < second->fused.n_stages; s++)
+        if (!add_stage(joined, second, s, base, value)) return false;
+    joined->fused.shape = second->fused.shape;
+    joined->fused.dtype = second->fused.dtype;
+    return true;
+}
+
+/* Uses are counted anew where inputs change. */
+static clt_status become(clt_pass *pass, clt_tensor *node, const clt_op *op, const void *attributes,
+                         clt_tensor *const *inputs, int n) {
+    for (int k = 0; k < node->n_inputs; k++) pass->uses[node->inputs[k]->index]--;
+    CLT_TRY(clt_node_become(node, op, attributes, inputs, n));
+    for (int k = 0; k < n; k++) pass->uses[inputs[k]->index]++;
+    return CLT_OK;
+}
+
+/* A node that nobody reads any more. */
+static void bury(clt_pass *pass, clt_tensor *node) {
+    pass->live[node->index] = false;
+    for (int k = 0; k < node->n_inputs; k++) pass->uses[node->inputs[k]->index]--;
+}
+
+static bool served(const clt_pass *pass, const clt_tensor *node, const chain *c) {
+    clt_tensor probe = *node;
+    clt_code code;
+    probe.op = &clt_op_fused;
+    probe.attributes = (void *)(uintptr_t)&c->fused;
+    probe.inputs = (clt_tensor **)(uintptr_t)c->inputs;
+    probe.n_inputs = c->fused.n_inputs;
+    return clt_code_of(&probe, pass->training, &code) && clt_backend_choose(&probe, pass->device).row;
+}
+
+/* Takes one input of the node into it, if there is one that can be. */
+static bool absorb(clt_pass *pass, clt_tensor *node, clt_status *status) {
+    chain own, first, joined;
+    if (!chain_of(pass, node, &own)) return false;
+    for (int k = 0; k < node->n_inputs; k++) {
+        clt_tensor *input = node->inputs[k];
+        if (!pass->live[input->index] || !only_user(pass, input, node) || !chain_of(pass, input, &first)) continue;
+        if (!join(&first, &own, input, &joined) || !may_move(pass, input, node) || !served(pass, node, &joined)) continue;
+        *status = become(pass, node, &clt_op_fused, &joined.fused, joined.inputs, joined.fused.n_inputs);
+        if (*status < 0) return false;
+        bury(pass, input);
+        return true;
+    }
+    return false;
+}
+
+/* ---- epilogues ---- */
+
+static bool is_contraction(const clt_tensor *node) {
+    return node->kind == CLT_NODE_OP && !node->epilogue &&
+           (node->op == &clt_op_matmul || node->op == &clt_op_conv2d || node->op == &clt_op_conv2d_grad_input);
+}
+
+/* The chain with `value` as its input 0. */
+static bool chain_after(const chain *own, const clt_tensor *value, chain *after) {
+    *after = (chain){.fused = own->fused};
+    after->fused.n_stages = 0;
+    after->fused.n_inputs = 0;
+    add_input(after, (clt_tensor *)(uintptr_t)value);
+    for (int s = 0; s < own->fused.n_stages; s++)
+        if (!add_stage(after, own, s, 0, value)) return false;
+    return true;
+}
+
+static clt_status take_over(clt_pass *pass, clt_tensor *node, clt_tensor *contraction, const chain *after) {
+    clt_tensor *inputs[2 + CLT_FUSED_INPUTS];
+    int n = contraction->n_inputs, more = after->fused.n_inputs - 1;
+    for (int k = 0; k < n; k++) inputs[k] = contraction->inputs[k];
+    for (int k = 0; k < more; k++) inputs[n + k] = after->inputs[1 + k];
+    clt_fused *epilogue = clt_alloc(sizeof *epilogue);
+    if (!epilogue) return clt_fail_memory(sizeof *epilogue);
+    *epilogue = after->fused;
+    clt_status status = become(pass, node, contraction->op, contraction->attributes, inputs, n + more);
+    if (status < 0) {
+        clt_free(epilogue);
+        return status;
+    }
+    node->epilogue = epilogue;
+    bury(pass, contraction);
+    return CLT_OK;
+}
+
+static clt_status append(clt_pass *pass, clt_tensor *node) {
+    chain own, after;
+    if (!chain_of(pass, node, &own)) return CLT_OK;
+    for (int k = 0; k < node->n_inputs; k++) {
+        clt_tensor *input = node->inputs[k];
+        if (!pass->live[input->index] || !is_contraction(input) || !only_user(pass, input, node)) continue;
+        const clt_backend_row *row = clt_backend_choose(input, pass->device).row;
+        if (!row || !row->epilogue || !may_move(pass, input, node) || !chain_after(&own, input, &after)) continue;
+        if (!clt_epilogue_possible(input, &after.fused, after.inputs + 1)) continue;
+        return take_over(pass, node, input, &after);
+    }
+    return CLT_OK;
+}
+
+clt_status clt_pass_fuse(clt_pass *pass) {
+    clt_status status = CLT_OK;
+    for (size_t i = 0; i < pass->n; i++)
+        while (pass->live[i] && absorb(pass, pass->graph->nodes[i], &status));
+    for (size_t i = 0; status == CLT_OK && i < pass->n; i++)
+        if (pass->live[i]) status = append(pass, pass->graph->nodes[i]);
+    return status;
+}

@@ -1,0 +1,63 @@
+#include "runtime/exec/passes/passes.h"
+
+#include <stdlib.h>
+
+
+static clt_status begin(clt_pass *pass) {
+    clt_graph *graph = pass->graph;
+    pass->n = graph->n_nodes;
+    pass->live = clt_calloc(pass->n, sizeof *pass->live);
+    pass->uses = clt_calloc(pass->n, sizeof *pass->uses);
+    CLT_TRY(clt_grow(&pass->keys, &pass->keys_capacity, pass->n, sizeof *pass->keys));
+    if (!pass->live || !pass->uses) return clt_fail_memory(pass->n * sizeof *pass->uses);
+    clt_graph_mark_kept(graph, pass->live);
+    for (size_t i = 0; i < pass->n; i++) {
+        const clt_tensor *node = graph->nodes[i];
+        pass->keys[i] = (int64_t)i * CLT_PASS_SPACING;
+        for (int k = 0; pass->live[i] && k < node->n_inputs; k++) pass->uses[node->inputs[k]->index]++;
+    }
+    return CLT_OK;
+}
+
+static void end(clt_pass *pass) {
+    clt_free(pass->live);
+    clt_free(pass->uses);
+    clt_free(pass->keys);
+}
+
+void clt_pass_replace(clt_pass *pass, const clt_tensor *from, clt_tensor *to) {
+    for (size_t i = 0; i < pass->graph->n_nodes; i++) {
+        clt_tensor *node = pass->graph->nodes[i];
+        for (int k = 0; node != to && k < node->n_inputs; k++)
+            if (node->inputs[k] == from) node->inputs[k] = to;
+    }
+}
+
+clt_status clt_pass_place(clt_pass *pass, clt_tensor *node, const clt_tensor *where, int offset) {
+    if (!clt_tensor_valid(node)) return clt_graph_status(pass->graph);
+    CLT_TRY(clt_grow(&pass->keys, &pass->keys_capacity, (size_t)node->index, sizeof *pass->keys));
+    pass->keys[node->index] = pass->keys[where->index] + offset;
+    node->part = where->part;
+    return CLT_OK;
+}
+
+static clt_status run(clt_pass_function *function, clt_graph *graph, clt_device *device, bool training) {
+    clt_pass pass = {.graph = graph, .device = device, .training = training};
+    clt_status status = begin(&pass);
+    if (status == CLT_OK) status = function(&pass);
+    if (status == CLT_OK) status = clt_graph_status(graph);
+    if (status == CLT_OK) status = clt_graph_sort(graph, pass.keys);
+    end(&pass);
+    return status;
+}
+
+clt_status clt_passes_run(clt_graph *graph, clt_device *device, bool training) {
+    static const struct {
+        const char *name;
+        clt_pass_function *function;
+    } passes[] = {{"cse", clt_pass_cse}, {"layout", clt_pass_layout}, {"fuse", clt_pass_fuse}};
+    const char *list = getenv("CLTRAIN_PASSES");
+    for (size_t i = 0; i < CLT_COUNT_OF(passes); i++)
+        if (clt_list_allows(list, passes[i].name)) CLT_TRY(run(passes[i].function, graph, device, training));
+    return CLT_OK;
+}

@@ -1,0 +1,40 @@
+/*
+ * Passes: what is changed in a plan's copy of the graph before it is lowered. Each keeps the meaning of all
+ * nodes that are `kept` and the order in which memory is written.
+ */
+#ifndef CLT_EXEC_PASSES_H
+#define CLT_EXEC_PASSES_H
+
+#include "backends/backend.h"
+
+/* All of them, in their order: common subexpressions, layouts, fusion. CLTRAIN_PASSES in the environment names those
+ * to run, separated by commas, or with "-" before the name those not to run. */
+clt_status clt_passes_run(clt_graph *graph, clt_device *device, bool training);
+
+/* What passes have in common: the graph, and facts of its nodes as they were at the pass's beginning. */
+typedef struct clt_pass {
+    clt_graph *graph;
+    clt_device *device;
+    bool training;
+    size_t n;       /* nodes at the beginning; those made since come after */
+    bool *live;     /* by node: something kept depends on it */
+    int *uses;      /* by node: how many inputs of live nodes it is */
+    int64_t *keys;  /* by node, new ones too: where it goes in the order */
+    size_t keys_capacity;
+} clt_pass;
+
+/* Nodes that stood at `index` have the key index x CLT_PASS_SPACING; what goes before it has one less. */
+enum { CLT_PASS_SPACING = 4 };
+
+typedef clt_status clt_pass_function(clt_pass *pass);
+
+clt_pass_function clt_pass_cse;    /* cse.c: nodes that compute the same become one */
+clt_pass_function clt_pass_layout; /* layout.c: activations of convolutions lie channels-last where rows want it */
+clt_pass_function clt_pass_fuse;   /* fuse.c: chains of pointwise nodes become one, or the epilogue of a contraction */
+
+/* Makes all users of `from` read `to`. */
+void clt_pass_replace(clt_pass *pass, const clt_tensor *from, clt_tensor *to);
+/* Gives a node that was made in the pass its place: before (-1), at (0) the node with that index. */
+clt_status clt_pass_place(clt_pass *pass, clt_tensor *node, const clt_tensor *where, int offset);
+
+#endif

@@ -1,0 +1,318 @@
+#define _POSIX_C_SOURCE 200809L /* setenv */
+/*
+ * The passes: what they leave out, and that what is left computes the same as the plan without them on the
+ * reference rows.
+ */
+#include "tests/support.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/random.h"
+#include "runtime/exec/plan.h"
+#include "runtime/ops/ops.h"
+
+static clt_device *device;
+
+/* ---- running a graph ---- */
+
+/* Targets of a graph that is run with all inputs and variables random, the same in each run. */
+typedef struct outcome {
+    float *values;
+    size_t n;
+    clt_plan_facts facts;
+} outcome;
+
+static void fill(float *values, int64_t n, clt_random *random) {
+    for (int64_t i = 0; i < n; i++) values[i] = (float)(2 * clt_random_uniform(random) - 1);
+}
+
+static void feed_all(clt_plan *plan, const clt_graph *graph, clt_random *random) {
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const clt_tensor *node = graph->nodes[i];
+        if (node->kind != CLT_NODE_INPUT) continue;
+        float *values = malloc((size_t)clt_tensor_elements(node) * sizeof *values);
+        assert_non_null(values);
+        fill(values, clt_tensor_elements(node), random);
+        assert_ok(clt_plan_feed(plan, node, values));
+        free(values);
+    }
+}
+
+static void fill_variables(clt_store *store, const clt_graph *graph, clt_random *random) {
+    for (size_t i = 0; i < graph->n_variables; i++) {
+        int64_t n = clt_shape_elements(&graph->variables[i]->shape);
+        float *values = malloc((size_t)n * sizeof *values);
+        clt_memory *memory;
+        assert_non_null(values);
+        fill(values, n, random);
+        if (strstr(graph->variables[i]->name, "var")) /* variances are above zero */
+            for (int64_t k = 0; k < n; k++) values[k] = 1 + 0.5f * values[k];
+        assert_ok(clt_store_variable(store, graph->variables[i], &memory));
+        assert_ok(clt_memory_write(memory, 0, values, (size_t)n * sizeof *values));
+        free(values);
+    }
+}
+
+static outcome run(const clt_graph *graph, clt_tensor *const *targets, int n, const char *passes, const char *backends) {
+    clt_store *store;
+    clt_plan *plan;
+    clt_random random;
+    outcome o = {0};
+    setenv("CLTRAIN_PASSES", passes, 1);
+    if (backends) setenv("CLTRAIN_BACKENDS", backends, 1);
+    assert_ok(clt_store_create(device, &store));
+    clt_plan_options options = {device, store, graph, targets, n, true, NULL};
+    clt_status status = clt_plan_compile(&plan, &options);
+    unsetenv("CLTRAIN_PASSES");
+    unsetenv("CLTRAIN_BACKENDS");
+    assert_ok(status);
+    clt_random_init(&random, 7, 0);
+    fill_variables(store, graph, &random);
+    feed_all(plan, graph, &random);
+    assert_ok(clt_plan_run(plan, CLT_PLAN_ALL));
+    o.facts = clt_plan_get_facts(plan);
+    for (int t = 0; t < n; t++) {
+        size_t count = (size_t)clt_tensor_elements(targets[t]);
+        o.values = realloc(o.values, (o.n + count) * sizeof *o.values);
+        assert_non_null(o.values);
+        assert_ok(clt_plan_read(plan, targets[t], o.values + o.n, count * sizeof *o.values));
+        o.n += count;
+    }
+    clt_plan_destroy(plan);
+    clt_store_destroy(store);
+    return o;
+}
+
+static void assert_near(const outcome *got, const outcome *want, double tolerance) {
+    double scale = 1e-3;
+    assert_int_equal(got->n, want->n);
+    for (size_t i = 0; i < want->n; i++) scale = fmax(scale, fabs((double)want->values[i]));
+    for (size_t i = 0; i < want->n; i++) {
+        double error = fabs((double)got->values[i] - (double)want->values[i]);
+        if (!(error <= tolerance * scale))
+            fail_msg("value %zu is %.9g, wanted %.9g", i, (double)got->values[i], (double)want->values[i]);
+    }
+}
+
+/* All passes against none; and twice, for the same bits. */
+static outcome check(const clt_graph *graph, clt_tensor *const *targets, int n, double tolerance) {
+    outcome want = run(graph, targets, n, "none", "reference"), got = run(graph, targets, n, "", NULL);
+    outcome again = run(graph, targets, n, "", NULL);
+    assert_near(&got, &want, tolerance);
+    assert_memory_equal(got.values, again.values, got.n * sizeof *got.values);
+    free(want.values);
+    free(again.values);
+    return got;
+}
+
+static clt_graph *new_graph(void) {
+    clt_graph *graph;
+    assert_ok(clt_graph_create(&graph));
+    return graph;
+}
+
+/* ---- fusion ---- */
+
+static void a_chain_is_one_launch(void **state) {
+    (void)state;
+    clt_graph *g = new_graph();
+    clt_tensor *a = clt_input(g, "a", CLT_F32, CLT_SHAPE(6, 7)), *b = clt_input(g, "b", CLT_F32, CLT_SHAPE(7));
+    clt_tensor *c = clt_input(g, "c", CLT_F32, CLT_SHAPE(6, 1));
+    clt_tensor *y = clt_relu(clt_mul(clt_add(clt_mul_scalar(a, 2), b), c));
+    y = clt_sub(clt_tanh(y), clt_mul(y, clt_fill(g, CLT_SHAPE(6, 7), 0.25f)));
+    outcome o = check(g, &y, 1, 1e-6);
+    assert_int_equal(o.facts.launches, 1); /* relu too, whose readers both end up in the last */
+    free(o.values);
+    clt_graph_destroy(g);
+}
+
+static void what_is_read_stays(void **state) {
+    (void)state;
+    clt_graph *g = new_graph();
+    clt_tensor *a = clt_input(g, "a", CLT_F32, CLT_SHAPE(5, 9));
+    clt_tensor *targets[3] = {clt_exp(a)};
+    targets[1] = clt_add_scalar(targets[0], 1);
+    targets[2] = clt_neg(targets[1]);
+    outcome o = check(g, targets, 3, 1e-6);
+    assert_int_equal(o.facts.launches, 3);
+    free(o.values);
+    clt_graph_destroy(g);
+}
+
+/* A value that is stretched, or read in another order, is no stage of what reads it. */
+static void stretched_values_are_not_fused(void **state) {
+    (void)state;
+    clt_graph *g = new_graph();
+    clt_tensor *a = clt_input(g, "a", CLT_F32, CLT_SHAPE(5, 9)), *r = clt_input(g, "r", CLT_F32, CLT_SHAPE(9));
+    clt_tensor *y = clt_mul(clt_neg(a), clt_exp(r));
+    outcome o = check(g, &y, 1, 1e-6);
+    assert_int_equal(o.facts.launches, 2);
+    free(o.values);
+    clt_graph_destroy(g);
+}
+
+/* More stages and operands than one kernel takes. */
+static void long_chains_are_cut(void **state) {
+    (void)state;
+    clt_graph *g = new_graph();
+    char name[16];
+    clt_tensor *y = clt_input(g, "x", CLT_F32, CLT_SHAPE(3, 11));
+    for (int i = 0; i < 40; i++) {
+        snprintf(name, sizeof name, "x%d", i);
+        y = clt_mul_scalar(clt_add(y, clt_input(g, name, CLT_F32, CLT_SHAPE(3, 11))), 0.5f);
+    }
+    outcome o = check(g, &y, 1, 1e-6);
+    assert_in_range(o.facts.launches, 2, 20);
+    free(o.values);
+    clt_graph_destroy(g);
+}
+
+/* Random graphs of pointwise ops with broadcasting, each node read by several. */
+static void random_graphs(void **state) {
+    (void)state;
+    for (uint64_t round = 0; round < 8; round++) {
+        clt_graph *g = new_graph();
+        clt_random random;
+        clt_random_init(&random, 5, round);
+        clt_tensor *all[40] = {clt_input(g, "a", CLT_F32, CLT_SHAPE(4, 6, 5)), clt_input(g, "b", CLT_F32, CLT_SHAPE(6, 1)),
+                               clt_input(g, "c", CLT_F32, CLT_SHAPE(4, 1, 5)), clt_input(g, "d", CLT_F32, CLT_SHAPE(1))};
+        int n = 4;
+        for (; n < 24; n++) {
+            clt_tensor *x = all[clt_random_below(&random, (uint64_t)n)], *y = all[clt_random_below(&random, (uint64_t)n)];
+            switch (clt_random_below(&random, 6)) {
+            case 0: all[n] = clt_add(x, y); break;
+            case 1: all[n] = clt_mul(x, y); break;
+            case 2: all[n] = clt_tanh(x); break;
+            case 3: all[n] = clt_sub(clt_relu(x), y); break;
+            case 4: all[n] = clt_sigmoid(clt_add_scalar(x, 0.5f)); break;
+            default: all[n] = clt_mean(x, (clt_reduce_options){.axes = {-1}, .n_axes = 1, .keep_dims = true});
+            }
+        }
+        clt_tensor *targets[2] = {all[n - 1], all[n - 5]};
+        outcome o = check(g, targets, 2, 1e-5);
+        free(o.values);
+        clt_graph_destroy(g);
+    }
+}
+
+/* ---- common subexpressions ---- */
+
+static void the_same_is_computed_once(void **state) {
+    (void)state;
+    clt_graph *g = new_graph();
+    clt_tensor *a = clt_input(g, "a", CLT_F32, CLT_SHAPE(8, 8));
+    clt_tensor *y = clt_add(clt_softmax(clt_exp(a), 1), clt_softmax(clt_exp(a), 1));
+    clt_tensor *z = clt_add(clt_softmax(clt_exp(a), 1), clt_softmax(clt_exp(a), 0));
+    outcome once = check(g, &y, 1, 1e-6), twice = check(g, &z, 1, 1e-6);
+    assert_int_equal(once.facts.launches, 3); /* exp, softmax, the sum */
+    assert_true(twice.facts.launches > once.facts.launches);
+    free(once.values);
+    free(twice.values);
+    clt_graph_destroy(g);
+}
+
+/* ---- in place ---- */
+
+static void results_take_their_operands_place(void **state) {
+    (void)state;
+    enum { BYTES = 32 * 64 * sizeof(float) };
+    clt_graph *g = new_graph();
+    clt_tensor *a = clt_input(g, "a", CLT_F32, CLT_SHAPE(32, 64));
+    clt_tensor *once = clt_softmax(clt_tanh(clt_softmax(a, 1)), 1), *b = clt_softmax(a, 1);
+    clt_tensor *both = clt_add(clt_softmax(clt_tanh(b), 1), b);
+    outcome o = run(g, &once, 1, "", NULL), p = run(g, &both, 1, "", NULL);
+    assert_int_equal(o.facts.sum_bytes, 2 * BYTES); /* tanh is where the first softmax was */
+    assert_true(p.facts.sum_bytes >= 3 * BYTES);    /* which is needed once more here */
+    free(o.values);
+    free(p.values);
+    clt_graph_destroy(g);
+}
+
+/* ---- networks, with their gradients ---- */
+
+static outcome check_gradients(clt_graph *g, clt_tensor *loss, double tolerance) {
+    clt_tensor *wrt[32], *targets[33] = {loss}, *grads[32];
+    int n = 0, n_targets = 1;
+    for (size_t i = 0; i < g->n_nodes; i++)
+        if (g->nodes[i]->kind == CLT_NODE_VARIABLE && g->nodes[i]->variable->trained) wrt[n++] = g->nodes[i];
+    assert_ok(clt_gradients(loss, clt_fill(g, loss->shape, 1), wrt, n, grads));
+    for (int i = 0; i < n; i++)
+        if (grads[i]) targets[n_targets++] = grads[i];
+    return check(g, targets, n_targets, tolerance);
+}
+
+static clt_tensor *weighted_sum(clt_tensor *y) {
+    return clt_mean(clt_mul(y, clt_input(y->graph, "weights", CLT_F32, y->shape)), CLT_ALL_AXES);
+}
+
+static void convolutions(void **state) {
+    (void)state;
+    static const int sizes[][4] = {{2, 3, 8, 8}, {3, 16, 7, 5}, {1, 33, 12, 9}, {2, 20, 4, 4}};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        clt_graph *g = new_graph();
+        clt_tensor *x = clt_input(g, "x", CLT_F32, CLT_SHAPE(sizes[i][0], sizes[i][1], sizes[i][2], sizes[i][3]));
+        clt_tensor *h = clt_relu(clt_conv2d(x, "conv1", 24, .kernel = 3, .padding = 1));
+        h = clt_max_pool2d(h, .kernel = 3, .stride = 2, .padding = 1);
+        h = clt_tanh(clt_conv2d(h, "conv2", 17, .kernel = 3, .padding = 1));
+        h = clt_avg_pool2d(h, .kernel = 2, .stride = 1, .padding = 1);
+        h = clt_linear(clt_flatten(h), "fc", 5);
+        outcome o = check_gradients(g, weighted_sum(h), 1e-4);
+        free(o.values);
+        clt_graph_destroy(g);
+    }
+}
+
+/* Batch norms, a shortcut that two read, strides, and a layer that only the contiguous order serves. */
+static void residual_networks(void **state) {
+    (void)state;
+    static const int sizes[][4] = {{4, 8, 8, 8}, {3, 19, 6, 10}};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        int channels = 2 * sizes[i][1];
+        clt_graph *g = new_graph();
+        clt_tensor *x = clt_input(g, "x", CLT_F32, CLT_SHAPE(sizes[i][0], sizes[i][1], sizes[i][2], sizes[i][3]));
+        clt_tensor *a = clt_relu(clt_batch_norm(clt_conv2d(x, "conv1", channels, .kernel = 3, .padding = 1, .no_bias = true), "bn1"));
+        clt_tensor *b = clt_relu(clt_batch_norm(clt_conv2d(a, "conv2", channels, .kernel = 3, .padding = 1, .stride = 2), "bn2"));
+        clt_tensor *c = clt_batch_norm(clt_conv2d(b, "conv3", channels, .kernel = 3, .padding = 1), "bn3");
+        clt_tensor *d = clt_batch_norm(clt_conv2d(a, "short", channels, .kernel = 1, .stride = 2), "bn4");
+        clt_tensor *y = clt_relu(clt_add(c, d));
+        clt_tensor *e = clt_concat((clt_tensor *[]){y, b}, 2, 1);
+        y = clt_mul(clt_conv2d(e, "conv4", 6, .kernel = 1), clt_softmax(clt_conv2d(y, "conv5", 6, .kernel = 1), 1));
+        outcome o = check_gradients(g, weighted_sum(clt_global_avg_pool2d(y)), 5e-4);
+        free(o.values);
+        clt_graph_destroy(g);
+    }
+}
+
+static void perceptrons(void **state) {
+    (void)state;
+    clt_graph *g = new_graph();
+    clt_tensor *x = clt_input(g, "x", CLT_F32, CLT_SHAPE(20, 33));
+    clt_tensor *h = clt_gelu(clt_layer_norm(clt_linear(x, "fc1", 40), "ln", 1));
+    h = clt_add(h, clt_relu(clt_linear(h, "fc2", 40)));
+    h = clt_batch_norm(clt_linear(h, "fc3", 12), "bn");
+    outcome o = check_gradients(g, clt_mse_loss(h, clt_input(g, "target", CLT_F32, h->shape)), 1e-4);
+    free(o.values);
+    clt_graph_destroy(g);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_chain_is_one_launch),
+        cmocka_unit_test(what_is_read_stays),
+        cmocka_unit_test(stretched_values_are_not_fused),
+        cmocka_unit_test(long_chains_are_cut),
+        cmocka_unit_test(random_graphs),
+        cmocka_unit_test(the_same_is_computed_once),
+        cmocka_unit_test(results_take_their_operands_place),
+        cmocka_unit_test(convolutions),
+        cmocka_unit_test(residual_networks),
+        cmocka_unit_test(perceptrons),
+    };
+    if (clt_device_open(&device, NULL) < 0) return 1;
+    int failed = cmocka_run_group_tests_name("passes", tests, NULL, NULL);
+    clt_device_close(device);
+    return failed;
+}
