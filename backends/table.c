@@ -4,7 +4,8 @@
 #include "backends/backend.h"
 
 /* In order of precedence, least first. A new backend is one folder and one line here. */
-static const clt_backend_row *const tables[] = {clt_reference_rows, clt_native_rows, clt_matrix_rows};
+static const clt_backend_row *const tables[] = {clt_reference_rows, clt_native_rows, clt_matrix_rows,
+                                                clt_clblast_rows,   clt_clfft_rows};
 
 static bool all_contiguous(const clt_tensor *node) {
     bool all = clt_tensor_contiguous(node);
@@ -19,6 +20,14 @@ bool clt_backend_fits(const clt_backend_row *row, const clt_tensor *node, clt_de
     for (int c = 0; c < CLT_CAP_COUNT_; c++) /* last, for they may take a kernel build */
         if (row->requires >> c & 1 && !clt_device_has(device, (clt_capability)c)) return false;
     return true;
+}
+
+bool clt_backend_is_named(const char *name) {
+    const char *list = getenv("CLTRAIN_BACKENDS");
+    size_t length = strlen(name);
+    for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',')
+        if (strcspn(at, ",") == length && !strncmp(at, name, length)) return true;
+    return false;
 }
 
 const clt_backend_row *clt_backend_next(const clt_op *op, const clt_backend_row *row) {
@@ -40,7 +49,7 @@ static void default_parameters(const clt_backend_row *row, const clt_tensor *nod
 clt_choice clt_backend_choose(const clt_tensor *node, clt_device *device) {
     clt_choice choice = {0};
     for (const clt_backend_row *row = NULL; (row = clt_backend_next(node->op, row));)
-        if (clt_backend_fits(row, node, device)) choice.row = row;
+        if ((!row->on_demand || clt_backend_is_named(row->name)) && clt_backend_fits(row, node, device)) choice.row = row;
     if (choice.row) default_parameters(choice.row, node, device, choice.parameters);
     return choice;
 }

@@ -102,6 +102,10 @@ clt_device_class clt_device_get_class(const clt_device *device) {
     return device->info.type == CLT_DEVICE_CPU && device->vector_width > 1 ? CLT_CLASS_CPU : CLT_CLASS_GPU;
 }
 
+clt_handles clt_device_handles(const clt_device *device) {
+    return (clt_handles){device->context, device->id, device->queue};
+}
+
 size_t clt_device_alignment(const clt_device *device) {
     return device->alignment;
 }

@@ -111,9 +111,9 @@ static clt_memory *memory_of(const bound *b, const clt_argument *argument) {
     return b->inputs[argument->tensor == b->graph->inputs[1]];
 }
 
-static void launch_kernel(clt_device *device, const clt_lowering *l, const clt_launch *launch, const bound *b) {
+static void launch_kernel(clt_lowering *l, clt_launch *launch, const bound *b) {
     clt_kernel *kernel;
-    assert_ok(clt_kernel_create(device, &l->modules[launch->module], launch->kernel, &kernel));
+    assert_ok(clt_launch_kernel(l, launch, &kernel));
     for (int i = 0; i < launch->n_arguments; i++) {
         const clt_argument *argument = &launch->arguments[i];
         if (argument->kind == CLT_ARGUMENT_VALUE)
@@ -125,10 +125,11 @@ static void launch_kernel(clt_device *device, const clt_lowering *l, const clt_l
     while (!launch->fixed_group && local > limit) local = (local + 1) / 2;
     size_t global = (launch->global[0] + local - 1) / local * local;
     assert_ok(clt_kernel_enqueue(kernel, 1, &global, &local));
+    assert_ok(clt_device_finish(l->device));
     clt_kernel_destroy(kernel);
 }
 
-static float *run_lowered(clt_device *device, const compare_test *test, const clt_lowering *l, bound *b) {
+static float *run_lowered(clt_device *device, const compare_test *test, clt_lowering *l, bound *b) {
     clt_random random;
     size_t bytes = (size_t)clt_tensor_elements(b->graph->y) * sizeof(float);
     clt_random_init(&random, 7, 0);
@@ -138,7 +139,7 @@ static float *run_lowered(clt_device *device, const compare_test *test, const cl
     b->scratch = calloc(l->n_scratch + 1, sizeof *b->scratch);
     for (size_t i = 0; i < l->n_scratch; i++) b->scratch[i] = spoiled(device, l->scratch[i].bytes);
     assert_ok(clt_device_build(device, l->modules, (int)l->n_modules));
-    for (size_t i = 0; i < l->n_launches; i++) launch_kernel(device, l, &l->launches[i], b);
+    for (size_t i = 0; i < l->n_launches; i++) launch_kernel(l, &l->launches[i], b);
     assert_ok(clt_device_finish(device));
     float *y = malloc(bytes);
     assert_non_null(y);
