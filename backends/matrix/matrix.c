@@ -44,22 +44,23 @@ static int steps_of(const clt_matrix_unit *unit) {
 }
 
 bool clt_matrix_can(const clt_device *device, const clt_matrix_unit *unit, const int *parameters) {
-    enum { MOST_SUMS = 128 }; /* of a lane, in registers */
+    /* Sums of a lane, in registers; fewer where fragments of both operands take 8 each. */
+    const int most_sums = unit->lanes == 32 && unit->m == unit->n ? 32 : 64;
     const clt_device_info *info = clt_device_get_info(device);
     matrix_tile t = tile_of(parameters);
     int items = t.warps_m * t.warps_n * unit->lanes, k = steps_of(unit);
     bool whole = t.m % (t.warps_m * unit->m) == 0 && t.n % (t.warps_n * unit->n) == 0 &&
                  t.m * k % (4 * items) == 0 && t.n * k % (4 * items) == 0;
     uint64_t local = 2u * (unsigned)(t.m + t.n) * PITCH * 4u + 4u * (unsigned)k * 16u;
-    return whole && t.m * t.n / items <= MOST_SUMS && (uint64_t)items <= info->max_work_group_size &&
+    return whole && t.m * t.n / items <= most_sums && (uint64_t)items <= info->max_work_group_size &&
            local <= info->local_memory_bytes;
 }
 
 void clt_matrix_guess(const clt_gpu_contraction *x, const clt_matrix_unit *unit, const clt_device *device,
                       int *parameters) {
     static const int tiles[][CLT_MAX_TUNABLES] = {
-        {128, 128, 2, 4, 4, 0}, {128, 128, 2, 2, 4, 0}, {128, 128, 4, 4, 4, 0}, {64, 64, 2, 2, 4, 0},
-        {64, 64, 4, 2, 4, 0},   {64, 64, 1, 1, 4, 0},   {32, 32, 2, 2, 4, 0},   {32, 32, 1, 1, 4, 0},
+        {128, 128, 2, 4, 4, 0}, {128, 128, 2, 2, 4, 0}, {128, 128, 4, 4, 4, 0}, {128, 64, 4, 4, 4, 0},
+        {64, 64, 2, 2, 4, 0},   {64, 64, 4, 2, 4, 0},   {32, 32, 2, 2, 4, 0},   {32, 32, 2, 1, 4, 0},
     };
     enum { ENOUGH_GROUPS = 128 };
     memcpy(parameters, tiles[CLT_COUNT_OF(tiles) - 1], sizeof tiles[0]);

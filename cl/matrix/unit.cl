@@ -78,7 +78,7 @@
 #if UNIT_FORMAT != UNIT_F16
 static uint unit_round(float x, int bits) {
     uint value = as_uint(x), kept = value >> bits & 1;
-    if (isnan(x)) return value | 0x400000;
+    if (x != x) return value | 0x400000;
     return (value + (1u << (bits - 1)) - 1 + kept) & ~((1u << bits) - 1);
 }
 #endif

@@ -5,6 +5,7 @@
 #ifndef GPU_UNROLL
 #define GPU_UNROLL _Pragma("unroll")
 #endif
+#define GPU_UNROLL_4 _Pragma("unroll 4")
 
 /* Sources and orders of operand.cl. */
 #define GPU_LINEAR 0
