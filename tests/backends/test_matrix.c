@@ -86,7 +86,7 @@ static void cuts(void **state) {
     for (int i = 0; i < clt_matrix_n_units; i++) {
         if (skipped(i) || (!all && i != 0)) continue;
         check_exact(compare_matmul(68, 36, 200, false, true), cut);
-        check_exact(compare_matmul(68, 36, 200, false, true), NULL);
+        if (all) check_exact(compare_matmul(68, 36, 200, false, true), NULL);
         for (int k = 0; all && k < 5; k++) check_exact(compare_batched(&random, 20, 35, 50), tile);
         if (all) check_exact(compare_matmul(200, 150, 300, true, true), NULL);
     }
@@ -101,7 +101,7 @@ static void convolutions(void **state) {
     for (int i = 0; i < clt_matrix_n_units; i++) {
         if (skipped(i) || (!all && i != 0)) continue;
         for (size_t k = 0; k < CLT_COUNT_OF(windows); k++)
-            for (int direction = 0; direction < 3; direction++)
+            for (int direction = 0; direction < 3; direction += all ? 1 : 2)
                 check_exact(compare_convolution(&windows[k], direction), tile);
     }
 }
