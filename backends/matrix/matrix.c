@@ -90,13 +90,13 @@ bool clt_matrix_supports(const clt_tensor *node, const clt_device *device, const
     return clt_matrix_can(device, unit, parameters);
 }
 
-static void kernel_text(clt_text *text, const clt_gpu_contraction *x, const matrix_tile *t, const clt_matrix_unit *unit,
-                        bool emulated) {
+static void kernel_text(clt_text *text, const clt_device *device, const clt_gpu_contraction *x, const matrix_tile *t,
+                        const clt_matrix_unit *unit, bool emulated) {
     static const char *const parts[] = {"prelude.cl", "matrix/unit.cl", "native/gpu/shared.cl", "matrix/layout.cl"};
     clt_text_add(text, "#define UNIT %s\n#define UNIT_FORMAT %s\n#define UNIT_EMULATED %d\n", unit->name, unit->format,
                  emulated);
-    clt_text_add(text, "#define GPU_M %d\n#define GPU_N %d\n#define GPU_K %d\n#define GPU_ITEMS %d\n", t->m, t->n,
-                 steps_of(unit), t->warps_m * t->warps_n * unit->lanes);
+    clt_gpu_group_text(text, device, t->warps_m * t->warps_n * unit->lanes);
+    clt_text_add(text, "#define GPU_M %d\n#define GPU_N %d\n#define GPU_K %d\n", t->m, t->n, steps_of(unit));
     clt_text_add(text, "#define WARPS_M %d\n#define WARPS_N %d\n", t->warps_m, t->warps_n);
     if (emulated) clt_text_add(text, "#define GPU_UNROLL\n"); /* barriers in each copy: slow to compile */
     for (size_t i = 0; i < CLT_COUNT_OF(parts); i++) clt_text_add(text, "%s", clt_kernel_source_find(parts[i]));
@@ -112,7 +112,7 @@ static void contract(clt_lowering *l, const clt_gpu_contraction *x, const clt_te
     clt_gpu_cut cut = clt_gpu_cut_of(x, t.m, t.n, steps_of(unit), t.splits);
     int parts = clt_gpu_parts(l, x, &cut);
     clt_text text = {0};
-    kernel_text(&text, x, &t, unit, emulated);
+    kernel_text(&text, l->device, x, &t, unit, emulated);
     if (text.status < 0) clt_lower_fail(l, text.status);
     else clt_launch_begin_text(l, "matrix/contract.cl", text.data, true, "matrix_contract", cut.groups * items, items);
     clt_text_free(&text);

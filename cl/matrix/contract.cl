@@ -24,7 +24,7 @@
 #define MATRIX_UNROLL GPU_UNROLL
 #endif
 
-kernel __attribute__((reqd_work_group_size(GPU_ITEMS, 1, 1))) UNIT_ATTRIBUTE void
+kernel GPU_FIXED_GROUP UNIT_ATTRIBUTE void
 matrix_contract(global const float *a, global const float *b, global float *c, int4 size, int2 cut,
                 int8 batch, int8 a_batch, int8 b_batch, int4 result, int8 columns, int8 a_rows,
                 int8 a_steps, int2 a_bounds, int8 b_rows, int8 b_steps, int2 b_bounds) {

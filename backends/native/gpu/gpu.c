@@ -123,10 +123,20 @@ void clt_gpu_side_text(clt_text *text, const char *side, const clt_gpu_operand *
     clt_text_add(text, "%s", clt_kernel_source_find("native/gpu/operand.cl"));
 }
 
-static void kernel_text(clt_text *text, const clt_gpu_contraction *x, const clt_gpu_tile *t, bool by_four) {
+/* The attribute tells a GPU's compiler how many registers a work-item may have. CPUs do without: PoCL
+ * 3.1 fails an assertion (pocl_release_dlhandle_cache) if the binary of a program with such kernels is
+ * asked for while one of them runs. */
+void clt_gpu_group_text(clt_text *text, const clt_device *device, int items) {
+    bool tells = clt_device_get_info(device)->type != CLT_DEVICE_CPU;
+    clt_text_add(text, "#define GPU_ITEMS %d\n#define GPU_FIXED_GROUP %s\n", items,
+                 tells ? "__attribute__((reqd_work_group_size(GPU_ITEMS, 1, 1)))" : "");
+}
+
+static void kernel_text(clt_text *text, const clt_device *device, const clt_gpu_contraction *x,
+                        const clt_gpu_tile *t, bool by_four) {
     static const char *const parts[] = {"prelude.cl", "native/gpu/shared.cl", "native/gpu/layout.cl"};
-    clt_text_add(text, "#define GPU_M %d\n#define GPU_N %d\n#define GPU_K %d\n#define GPU_ITEMS %d\n", t->m,
-                 t->n, t->k, clt_gpu_items(t));
+    clt_gpu_group_text(text, device, clt_gpu_items(t));
+    clt_text_add(text, "#define GPU_M %d\n#define GPU_N %d\n#define GPU_K %d\n", t->m, t->n, t->k);
     clt_text_add(text, "#define GPU_ITEM_M %d\n#define GPU_ITEM_N %d\n#define GPU_RESULT_VECTOR %d\n", t->item_m,
                  t->item_n, by_four && t->vector == 4);
     for (size_t i = 0; i < CLT_COUNT_OF(parts); i++) clt_text_add(text, "%s", clt_kernel_source_find(parts[i]));
@@ -197,7 +207,7 @@ void clt_gpu_contract(clt_lowering *l, const clt_gpu_contraction *x, const clt_t
     clt_gpu_cut cut = clt_gpu_cut_of(x, t.m, t.n, t.k, t.splits);
     int items = clt_gpu_items(&t), parts = clt_gpu_parts(l, x, &cut);
     clt_text text = {0};
-    kernel_text(&text, x, &t, cut.splits > 1 ? x->n % 4 == 0 : x->result_by_four);
+    kernel_text(&text, l->device, x, &t, cut.splits > 1 ? x->n % 4 == 0 : x->result_by_four);
     if (text.status < 0) clt_lower_fail(l, text.status);
     else clt_launch_begin_text(l, "native/gpu/contract.cl", text.data, true, "gpu_contract", cut.groups * items, items);
     clt_text_free(&text);

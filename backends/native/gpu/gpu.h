@@ -64,6 +64,8 @@ bool clt_gpu_fits(const clt_device *device);
 /* True if the contraction is worth it, and its indices fit in 32 bits. */
 bool clt_gpu_serves(const clt_gpu_contraction *x, const clt_tensor *node, const clt_device *device);
 
+/* Defines GPU_ITEMS and GPU_FIXED_GROUP. */
+void clt_gpu_group_text(clt_text *text, const clt_device *device, int items);
 /* Text of operand.cl for one side, with what it needs in front. `fours`: slots may be four rows. */
 void clt_gpu_side_text(clt_text *text, const char *side, const clt_gpu_operand *operand, int tile,
                        int vector, bool fours);

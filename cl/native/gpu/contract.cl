@@ -52,7 +52,7 @@ static void gpu_put(global float *row, int n, int columns, int8 place, int pitch
  * rows, steps: the places of an operand's rows and steps of the sum (linear: s2 alone);
  * bounds: height and width, that is pitch, of an operand's pictures.
  */
-kernel __attribute__((reqd_work_group_size(GPU_ITEMS, 1, 1))) void
+kernel GPU_FIXED_GROUP void
 gpu_contract(global const float *a, global const float *b, global float *c, int4 size, int2 cut,
              int8 batch, int8 a_batch, int8 b_batch, int4 result, int8 columns, int8 a_rows, int8 a_steps,
              int2 a_bounds, int8 b_rows, int8 b_steps, int2 b_bounds) {

@@ -1,6 +1,7 @@
 /*
  * What the contractions for GPU-class devices share. In front of this text, a program of its own,
- * stand GPU_M, GPU_N, GPU_K (the work-group's tile) and GPU_ITEMS (its work-items).
+ * stand GPU_M, GPU_N, GPU_K (the work-group's tile), GPU_ITEMS (its work-items) and GPU_FIXED_GROUP
+ * (the attribute that says so to the compiler, or nothing).
  */
 #ifndef GPU_UNROLL
 #define GPU_UNROLL _Pragma("unroll")
