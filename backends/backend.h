@@ -30,7 +30,7 @@ typedef struct clt_argument {
 
 enum { CLT_LAUNCH_MAX_ARGUMENTS = 40 };
 
-/* One kernel launch. Arguments are in the kernel's order. */
+/* One kernel launch, or one call of a library. Arguments are in the kernel's order. */
 typedef struct clt_launch {
     const clt_tensor *node; /* for whom */
     const char *row;        /* name of the row that appended it; static */
@@ -38,6 +38,8 @@ typedef struct clt_launch {
     char kernel[64];
     int dims;
     size_t global[3], local[3];
+    clt_call call;    /* if it has `run`, in the kernel's place; owned until a plan takes it */
+    bool fixed_group; /* the kernel needs work-groups of just `local` */
     clt_argument arguments[CLT_LAUNCH_MAX_ARGUMENTS];
     int n_arguments;
 } clt_launch;
@@ -74,6 +76,16 @@ void clt_launch_begin(clt_lowering *l, const char *path, const char *kernel, int
 void clt_launch_begin_text(clt_lowering *l, const char *label, const char *text, bool isolated,
                            const char *kernel, int64_t count, int group);
 
+/* Begins a call of a library, whose arguments are tensors and scratch; takes its state over. */
+void clt_launch_begin_call(clt_lowering *l, const char *name, const clt_call *call);
+/* A kernel for the launch, whose module is built; a call's state is its from then on. */
+clt_status clt_launch_kernel(clt_lowering *l, clt_launch *launch, clt_kernel **kernel);
+
+/* The launch keeps its work-groups as they were asked for, for a kernel that says reqd_work_group_size;
+ * fails if the device has none so large. Rows require CLT_CAP_GROUPS and look at the device's limit. What
+ * a driver tells of the kernel is not asked: rusticl's limit is 32 where it runs 256. */
+void clt_launch_fix_group(clt_lowering *l, int group);
+
 /* The launch's next argument. */
 void clt_launch_tensor(clt_lowering *l, const clt_tensor *tensor);
 void clt_launch_scratch(clt_lowering *l, int scratch);
@@ -109,6 +121,8 @@ typedef struct clt_backend_row {
     unsigned requires; /* bit per clt_capability that must be there */
     /* Looks at the layouts of the node's tensors in `supports`; else all must be contiguous. */
     bool any_layout;
+    /* Serves only where a tuner's verdict or CLTRAIN_BACKENDS names it, never by default. */
+    bool on_demand;
     bool epilogue; /* applies the node's epilogue (backends/codegen.h); else serves none with one */
     /* NULL: any node of the op on any device. No side effects. */
     bool (*supports)(const clt_tensor *node, const clt_device *device);
@@ -131,10 +145,16 @@ typedef struct clt_choice {
 /* The rows of a backend, ended by a row without op. */
 extern const clt_backend_row clt_reference_rows[];
 extern const clt_backend_row clt_native_rows[];
+extern const clt_backend_row clt_matrix_rows[];
+extern const clt_backend_row clt_clblast_rows[]; /* empty if the library was built without */
+extern const clt_backend_row clt_clfft_rows[];
 
 /* True if the row can serve the node on this device and CLTRAIN_BACKENDS in the environment does not
  * mask it (names to use, or "-name" not to use). */
 bool clt_backend_fits(const clt_backend_row *row, const clt_tensor *node, clt_device *device);
+
+/* Whether CLTRAIN_BACKENDS names the backend, rather than just letting it be. */
+bool clt_backend_is_named(const char *name);
 
 /* The next row after `row` (NULL: the first) that serves the op (NULL: any), in order of precedence, least first. */
 const clt_backend_row *clt_backend_next(const clt_op *op, const clt_backend_row *row);

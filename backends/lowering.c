@@ -72,6 +72,29 @@ void clt_launch_begin_text(clt_lowering *l, const char *label, const char *text,
     if (l->status == CLT_OK) begin(l, module, kernel, count, group);
 }
 
+void clt_launch_begin_call(clt_lowering *l, const char *name, const clt_call *call) {
+    size_t before = l->n_launches;
+    if (l->status == CLT_OK) begin(l, -1, name, 1, 1);
+    if (l->n_launches > before) l->launches[before].call = *call;
+    else if (call->release) call->release(call->state);
+}
+
+clt_status clt_launch_kernel(clt_lowering *l, clt_launch *launch, clt_kernel **kernel) {
+    clt_call call = launch->call;
+    if (!call.run) return clt_kernel_create(l->device, &l->modules[launch->module], launch->kernel, kernel);
+    launch->call.release = NULL;
+    return clt_kernel_from_call(l->device, &call, launch->kernel, kernel);
+}
+
+void clt_launch_fix_group(clt_lowering *l, int group) {
+    if (l->status < 0) return;
+    clt_launch *launch = &l->launches[l->n_launches - 1];
+    launch->fixed_group = true;
+    if (launch->local[0] != (size_t)group)
+        clt_lower_fail(l, clt_fail(CLT_E_UNSUPPORTED, "kernel %s needs work-groups of %d; the device has %zu at most",
+                                   launch->kernel, group, launch->local[0]));
+}
+
 static clt_argument *next_argument(clt_lowering *l, clt_argument_kind kind) {
     if (l->status < 0) return NULL;
     clt_launch *launch = &l->launches[l->n_launches - 1];
@@ -142,6 +165,8 @@ int clt_lower_scratch(clt_lowering *l, size_t bytes) {
 
 void clt_lowering_free(clt_lowering *l) {
     for (size_t i = 0; i < l->n_modules; i++) clt_free(l->owned_texts[i]);
+    for (size_t i = 0; i < l->n_launches; i++)
+        if (l->launches[i].call.release) l->launches[i].call.release(l->launches[i].call.state);
     clt_free(l->owned_texts);
     clt_free(l->modules);
     clt_free(l->launches);

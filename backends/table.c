@@ -4,7 +4,8 @@
 #include "backends/tune/tune.h"
 
 /* In order of precedence, least first. A new backend is one folder and one line here. */
-static const clt_backend_row *const tables[] = {clt_reference_rows, clt_native_rows};
+static const clt_backend_row *const tables[] = {clt_reference_rows, clt_native_rows, clt_matrix_rows,
+                                                clt_clblast_rows,   clt_clfft_rows};
 const clt_backend_row *clt_backend_more_rows;
 
 static bool all_contiguous(const clt_tensor *node) {
@@ -21,13 +22,22 @@ const char *clt_backend_refusal(const clt_backend_row *row, const clt_tensor *no
     if (!clt_backend_allowed(row)) return "masked by CLTRAIN_BACKENDS";
     if (!row->any_layout && !all_contiguous(node)) return "the layout of a tensor";
     if (!row->epilogue && node->epilogue) return "no epilogues";
-    for (int c = 0; c < CLT_CAP_COUNT_; c++)
+    if (row->supports && !row->supports(node, device)) return "does not support this problem here";
+    for (int c = 0; c < CLT_CAP_COUNT_; c++) /* last, for they may take a kernel build */
         if (row->requires >> c & 1 && !clt_device_has(device, (clt_capability)c)) return "a capability is missing";
-    return !row->supports || row->supports(node, device) ? NULL : "does not support this problem here";
+    return NULL;
 }
 
 bool clt_backend_fits(const clt_backend_row *row, const clt_tensor *node, clt_device *device) {
     return !clt_backend_refusal(row, node, device);
+}
+
+bool clt_backend_is_named(const char *name) {
+    const char *list = getenv("CLTRAIN_BACKENDS");
+    size_t length = strlen(name);
+    for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',')
+        if (strcspn(at, ",") == length && !strncmp(at, name, length)) return true;
+    return false;
 }
 
 const clt_backend_row *clt_backend_next(const clt_op *op, const clt_backend_row *row) {

@@ -3,6 +3,18 @@
 
 include(CMakePackageConfigHelpers)
 
+# What the static library needs besides, as CMake packages and as pkg-config's.
+set(optional_packages "")
+set(optional_requires "")
+if(CLBlast_FOUND)
+  string(APPEND optional_packages " CLBlast")
+  string(APPEND optional_requires " clblast")
+endif()
+if(clFFT_FOUND)
+  string(APPEND optional_packages " clFFT")
+  string(APPEND optional_requires " clFFT")
+endif()
+
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/cltrain)
 
 # Two export sets: the static library names its dependencies, and a program that links the shared

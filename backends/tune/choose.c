@@ -8,7 +8,8 @@ static clt_choice plain_choice(const clt_tensor *node, clt_device *device, int *
     clt_choice choice = {0};
     *candidates = 0;
     for (const clt_backend_row *row = NULL; (row = clt_backend_next(node->op, row));) {
-        if (!clt_backend_fits(row, node, device)) continue;
+        bool wanted = !row->on_demand || clt_backend_is_named(row->name);
+        if (!wanted || !clt_backend_fits(row, node, device)) continue;
         choice.row = row;
         *candidates += 1;
         for (int i = 0; row->tunables && row->tunables[i].name; i++) *candidates += row->tunables[i].n - 1;

@@ -86,7 +86,21 @@ typedef enum clt_capability {
     CLT_CAP_FP16 = 0,      /* half arithmetic */
     CLT_CAP_FP64 = 1,      /* double arithmetic */
     CLT_CAP_SUBGROUPS = 2, /* sub_group_reduce_add */
-    CLT_CAP_COUNT_ = 3
+    CLT_CAP_GROUPS = 3,    /* work-groups of 256 that a kernel fixes, which exchange through local memory */
+    /* Matrix units, f32 sums of products in lower precision: what CLTRAIN_MATMUL_PRECISION may use. */
+    CLT_CAP_MMA_TF32 = 4, /* NVIDIA, mma.sync in inline PTX */
+    CLT_CAP_MMA_F16 = 5,
+    CLT_CAP_MMA_BF16 = 6,
+    CLT_CAP_DPAS8_F16 = 7, /* Intel, matrix_mad by sub-groups of 8, of 16 */
+    CLT_CAP_DPAS8_BF16 = 8,
+    CLT_CAP_DPAS16_TF32 = 9,
+    CLT_CAP_DPAS16_F16 = 10,
+    CLT_CAP_DPAS16_BF16 = 11,
+    CLT_CAP_WMMA_F16 = 12, /* AMD RDNA 3 */
+    CLT_CAP_WMMA_BF16 = 13,
+    CLT_CAP_MFMA_F16 = 14, /* AMD CDNA */
+    CLT_CAP_MFMA_BF16 = 15,
+    CLT_CAP_COUNT_ = 16
 } clt_capability;
 
 CLT_API const char *clt_capability_name(clt_capability capability);

@@ -10,13 +10,24 @@
 
 #include "runtime/base/file.h"
 #include "runtime/device/cl.h"
+#include "runtime/device/kernel_source.h"
 
 /* Each test writes 1.5 + 2.25 (or a sum of ones) to y[0] and the wanted value is given. */
 typedef struct capability_test {
     const char *name;
     const char *source;
     float wanted;
+    size_t group;       /* work-items, all in one group; 0: 64 */
+    const char *vendor; /* of the only devices that may have it: others are not asked; NULL: all */
+    bool is_unit;       /* `source` is in front of the texts of a matrix unit and its test */
 } capability_test;
+
+#define UNIT(unit, format) \
+    "#define UNIT UNIT_" unit "\n#define UNIT_FORMAT UNIT_" format "\n#define UNIT_EMULATED 0\n"
+#define NVIDIA_UNIT(format)    UNIT("MMA", format), 1.0f, 64, "nvidia", true
+#define INTEL8_UNIT(format)    UNIT("DPAS8", format), 1.0f, 16, "intel", true
+#define INTEL16_UNIT(format)   UNIT("DPAS16", format), 1.0f, 32, "intel", true
+#define AMD_UNIT(kind, format, lanes) UNIT(kind, format), 1.0f, 2 * lanes, "advanced micro|amd", true
 
 static const capability_test tests[CLT_CAP_COUNT_] = {
     [CLT_CAP_FP16] = {"fp16",
@@ -41,6 +52,31 @@ static const capability_test tests[CLT_CAP_COUNT_] = {
                            "        y[0] = sum == x * (float)get_sub_group_size() && get_sub_group_size() > 1 ? 1.0f : 0.0f;\n"
                            "}\n",
                            1.0f},
+    [CLT_CAP_GROUPS] = {"groups",
+                        "kernel __attribute__((reqd_work_group_size(256, 1, 1))) void test(global float *y, float x) {\n"
+                        "    local float all[256];\n"
+                        "    int item = get_local_id(0);\n"
+                        "    all[item] = x * item;\n"
+                        "    barrier(CLK_LOCAL_MEM_FENCE);\n"
+                        "    float other = all[255 - item];\n"
+                        "    barrier(CLK_LOCAL_MEM_FENCE);\n"
+                        "    all[item] = other;\n"
+                        "    barrier(CLK_LOCAL_MEM_FENCE);\n"
+                        "    if (item == 0) y[0] = all[0] + all[200];\n"
+                        "}\n",
+                        775.0f, 256},
+    [CLT_CAP_MMA_TF32] = {"mma_tf32", NVIDIA_UNIT("TF32")},
+    [CLT_CAP_MMA_F16] = {"mma_f16", NVIDIA_UNIT("F16")},
+    [CLT_CAP_MMA_BF16] = {"mma_bf16", NVIDIA_UNIT("BF16")},
+    [CLT_CAP_DPAS8_F16] = {"dpas8_f16", INTEL8_UNIT("F16")},
+    [CLT_CAP_DPAS8_BF16] = {"dpas8_bf16", INTEL8_UNIT("BF16")},
+    [CLT_CAP_DPAS16_TF32] = {"dpas16_tf32", INTEL16_UNIT("TF32")},
+    [CLT_CAP_DPAS16_F16] = {"dpas16_f16", INTEL16_UNIT("F16")},
+    [CLT_CAP_DPAS16_BF16] = {"dpas16_bf16", INTEL16_UNIT("BF16")},
+    [CLT_CAP_WMMA_F16] = {"wmma_f16", AMD_UNIT("WMMA", "F16", 32)},
+    [CLT_CAP_WMMA_BF16] = {"wmma_bf16", AMD_UNIT("WMMA", "BF16", 32)},
+    [CLT_CAP_MFMA_F16] = {"mfma_f16", AMD_UNIT("MFMA", "F16", 64)},
+    [CLT_CAP_MFMA_BF16] = {"mfma_bf16", AMD_UNIT("MFMA", "BF16", 64)},
 };
 
 const char *clt_capability_name(clt_capability capability) {
@@ -59,12 +95,36 @@ static bool masked(const char *name) {
 
 /* ---- the experiment ---- */
 
+/* A test's whole text. */
+static void test_text(const capability_test *test, clt_text *text) {
+    static const char *const parts[] = {"matrix/unit.cl", "matrix/test.cl"};
+    clt_text_add(text, "%s", test->source);
+    for (size_t i = 0; test->is_unit && i < CLT_COUNT_OF(parts); i++)
+        clt_text_add(text, "%s", clt_kernel_source_find(parts[i]));
+}
+
+/* Some drivers print what does not build: a vendor's instructions are tried on its GPUs alone. */
+static bool may_have(const clt_device *device, const capability_test *test) {
+    if (!test->vendor) return true;
+    if (device->info.type == CLT_DEVICE_CPU) return false;
+    char fragment[32];
+    for (const char *at = test->vendor; *at; at += strcspn(at, "|"), at += *at == '|') {
+        snprintf(fragment, sizeof fragment, "%.*s", (int)strcspn(at, "|"), at);
+        if (clt_text_contains(device->info.vendor, fragment)) return true;
+    }
+    return false;
+}
+
 static bool run_test(clt_device *device, const capability_test *test) {
     cl_int error;
-    cl_program program = clCreateProgramWithSource(device->context, 1, (const char **)(uintptr_t)&test->source, NULL, &error);
+    clt_text text = {0};
+    test_text(test, &text);
+    const char *source = clt_text_data(&text);
+    cl_program program = clCreateProgramWithSource(device->context, 1, &source, NULL, &error);
+    clt_text_free(&text);
     if (error != CL_SUCCESS) return false;
     float y[1] = {0}, x = 2.5f;
-    size_t global = 64, local = 64;
+    size_t global = test->group ? test->group : 64, local = global;
     bool passed = false;
     cl_kernel kernel = NULL;
     cl_mem memory = clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, sizeof y, y, &error);
@@ -85,8 +145,11 @@ static bool run_test(clt_device *device, const capability_test *test) {
 
 static clt_status verdict_path(const clt_device *device, const capability_test *test, clt_text *path) {
     char key[CLT_HASH_TEXT] = "";
+    clt_text text = {0};
+    test_text(test, &text);
     clt_hash_add(key, device->identity, CLT_HASH_TEXT);
-    clt_hash_add(key, test->source, strlen(test->source));
+    clt_hash_add(key, clt_text_data(&text), text.length);
+    clt_text_free(&text);
     CLT_TRY(clt_file_cache_folder("capabilities", path));
     clt_text_add(path, "/%s-%s", test->name, key);
     return path->status;
@@ -116,7 +179,7 @@ bool clt_device_has(clt_device *device, clt_capability capability) {
     if (!device || (unsigned)capability >= CLT_CAP_COUNT_) return false;
     const capability_test *test = &tests[capability];
     int *known = &device->capabilities[capability];
-    if (masked(test->name)) return false;
+    if (masked(test->name) || !may_have(device, test)) return false;
     if (*known < 0) *known = recall(device, test);
     if (*known < 0) {
         *known = run_test(device, test);

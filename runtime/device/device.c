@@ -1,3 +1,6 @@
+#include <stdlib.h>
+#include <string.h>
+
 #include "runtime/device/cl.h"
 
 static clt_status open_queue(clt_device *device) {
@@ -109,6 +112,17 @@ uint64_t clt_device_peak_bytes(const clt_device *device) {
 
 int clt_device_vector_width(const clt_device *device) {
     return device->vector_width;
+}
+
+clt_device_class clt_device_get_class(const clt_device *device) {
+    const char *wanted = getenv("CLTRAIN_CLASS");
+    if (wanted && !strcmp(wanted, "cpu")) return CLT_CLASS_CPU;
+    if (wanted && !strcmp(wanted, "gpu")) return CLT_CLASS_GPU;
+    return device->info.type == CLT_DEVICE_CPU && device->vector_width > 1 ? CLT_CLASS_CPU : CLT_CLASS_GPU;
+}
+
+clt_handles clt_device_handles(const clt_device *device) {
+    return (clt_handles){device->context, device->id, device->queue};
 }
 
 size_t clt_device_alignment(const clt_device *device) {

@@ -16,6 +16,12 @@
 /* How many floats the device's own vectors hold (device.c): 1 where a work-item is a lane. */
 int clt_device_vector_width(const clt_device *device);
 
+/* What a work-item is, which decides what kernels suit the device: a thread with vector registers, or a lane
+ * of many that go together. CLTRAIN_CLASS=cpu or gpu in the environment has a device taken as one of
+ * that class. */
+typedef enum clt_device_class { CLT_CLASS_CPU, CLT_CLASS_GPU } clt_device_class;
+clt_device_class clt_device_get_class(const clt_device *device);
+
 /* As clt_device_roofs, but measured now (roofs.c). */
 clt_status clt_device_measure_roofs(clt_device *device, clt_roofs *roofs);
 /* The same device once more, with a context, queue and programs of its own, for trials: what goes wrong
@@ -107,6 +113,25 @@ clt_status clt_kernel_set_memory(clt_kernel *kernel, int index, const clt_memory
 clt_status clt_kernel_set_value(clt_kernel *kernel, int index, const void *value, size_t bytes);
 /* Largest work-group that this kernel can have on its device. */
 size_t clt_kernel_work_group_limit(clt_kernel *kernel);
+
+/* Work of a library, in a kernel's place: `run` enqueues it on the device's queue, on the memories that
+ * were set as arguments (values cannot be). */
+typedef struct clt_call {
+    clt_status (*run)(clt_device *device, clt_memory *const *arguments, void *state);
+    void *state;
+    void (*release)(void *state); /* NULL: nothing to release */
+} clt_call;
+enum { CLT_CALL_MAX_ARGUMENTS = 8 };
+/* Takes the state over, also on error. */
+clt_status clt_kernel_from_call(clt_device *device, const clt_call *call, const char *name, clt_kernel **kernel);
+
+/* What libraries are given: a cl_context, cl_device_id, cl_command_queue, cl_mem. */
+typedef struct clt_handles {
+    void *context, *device, *queue;
+} clt_handles;
+clt_handles clt_device_handles(const clt_device *device);
+void *clt_memory_handle(const clt_memory *memory);
+
 /* Enqueues with the arguments as they are now. */
 clt_status clt_kernel_enqueue(clt_kernel *kernel, int dims, const size_t *global, const size_t *local);
 

@@ -7,6 +7,8 @@ struct clt_kernel {
     clt_device *device;
     cl_kernel kernel;
     char name[64];
+    clt_call call; /* in the kernel's place if it has `run` */
+    clt_memory *arguments[CLT_CALL_MAX_ARGUMENTS];
 };
 
 const char *clt_kernel_source_find(const char *path) {
@@ -41,23 +43,45 @@ clt_status clt_kernel_create(clt_device *device, const clt_module *module, const
     return CLT_OK;
 }
 
+clt_status clt_kernel_from_call(clt_device *device, const clt_call *call, const char *name, clt_kernel **kernel) {
+    clt_kernel *k = clt_calloc(1, sizeof *k);
+    if (!k) {
+        if (call->release) call->release(call->state);
+        return clt_fail_memory(sizeof *k);
+    }
+    k->device = device;
+    k->call = *call;
+    strncpy(k->name, name, sizeof k->name - 1);
+    *kernel = k;
+    return CLT_OK;
+}
+
 void clt_kernel_destroy(clt_kernel *kernel) {
     if (!kernel) return;
-    clReleaseKernel(kernel->kernel);
+    if (kernel->kernel) clReleaseKernel(kernel->kernel);
+    if (kernel->call.release) kernel->call.release(kernel->call.state);
     clt_free(kernel);
 }
 
 clt_status clt_kernel_set_memory(clt_kernel *kernel, int index, const clt_memory *buffer) {
+    if (kernel->call.run) {
+        if (index >= CLT_CALL_MAX_ARGUMENTS)
+            return clt_fail(CLT_E_UNSUPPORTED, "%s has more than %d arguments", kernel->name, CLT_CALL_MAX_ARGUMENTS);
+        kernel->arguments[index] = (clt_memory *)(uintptr_t)buffer;
+        return CLT_OK;
+    }
     return clt_kernel_set_value(kernel, index, &buffer->memory, sizeof buffer->memory);
 }
 
 clt_status clt_kernel_set_value(clt_kernel *kernel, int index, const void *value, size_t bytes) {
+    if (kernel->call.run) return clt_fail(CLT_E_UNSUPPORTED, "%s takes no values", kernel->name);
     cl_int error = clSetKernelArg(kernel->kernel, (cl_uint)index, bytes, value);
     return error == CL_SUCCESS ? CLT_OK : fail_kernel(kernel, "setting an argument", error);
 }
 
 size_t clt_kernel_work_group_limit(clt_kernel *kernel) {
     size_t limit = 0;
+    if (kernel->call.run) return 1;
     if (clGetKernelWorkGroupInfo(kernel->kernel, kernel->device->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof limit,
                                  &limit, NULL) != CL_SUCCESS)
         return 1;
@@ -67,9 +91,17 @@ size_t clt_kernel_work_group_limit(clt_kernel *kernel) {
 clt_status clt_kernel_enqueue(clt_kernel *kernel, int dims, const size_t *global, const size_t *local) {
     clt_device *device = kernel->device;
     cl_event event;
+    cl_int error;
     if (device->timer) CLT_TRY(clt_timer_reserve(device));
-    cl_int error = clEnqueueNDRangeKernel(device->queue, kernel->kernel, (cl_uint)dims, NULL, global, local, 0, NULL,
-                                          device->timer ? &event : NULL);
+    if (kernel->call.run) {
+        clt_status status = kernel->call.run(device, kernel->arguments, kernel->call.state);
+        if (status < 0) return clt_fail_context(status, "%s: ", kernel->name);
+        /* What a library enqueues has no event of ours: its time shows between the launches. */
+        error = device->timer ? clEnqueueMarkerWithWaitList(device->queue, 0, NULL, &event) : CL_SUCCESS;
+    } else {
+        error = clEnqueueNDRangeKernel(device->queue, kernel->kernel, (cl_uint)dims, NULL, global, local, 0, NULL,
+                                       device->timer ? &event : NULL);
+    }
     if (error != CL_SUCCESS) return fail_kernel(kernel, "launching it", error);
     if (device->timer) clt_timer_add(device, kernel->name, event);
     return CLT_OK;

@@ -109,3 +109,7 @@ clt_status clt_memory_zero(clt_memory *buffer) {
                                        CLT_MIN(piece, buffer->bytes - done), 0, NULL, NULL));
     return CLT_OK;
 }
+
+void *clt_memory_handle(const clt_memory *memory) {
+    return memory->memory;
+}

@@ -359,18 +359,18 @@ static void shrink_groups(bound_launch *launch, size_t limit) {
     launch->global[0] = (launch->global[0] + launch->local[0] - 1) / launch->local[0] * launch->local[0];
 }
 
-static clt_status bind_launch(clt_plan *plan, const clt_lowering *l, size_t index) {
-    const clt_launch *launch = &l->launches[index];
+static clt_status bind_launch(clt_plan *plan, clt_lowering *l, size_t index) {
+    clt_launch *launch = &l->launches[index];
     bound_launch *bound = &plan->launches[index];
     clt_kernel *kernel;
-    CLT_TRY(clt_kernel_create(plan->device, &l->modules[launch->module], launch->kernel, &kernel));
+    CLT_TRY(clt_launch_kernel(l, launch, &kernel));
     bound->kernel = kernel;
     bound->dims = launch->dims;
     bound->origin = (clt_launch_origin){.node = launch->node, .row = launch->row};
     memcpy(bound->global, launch->global, sizeof bound->global);
     memcpy(bound->local, launch->local, sizeof bound->local);
     for (int i = 0; i < launch->n_arguments; i++) CLT_TRY(bind_argument(plan, &launch->arguments[i], index, i));
-    shrink_groups(bound, clt_kernel_work_group_limit(kernel));
+    if (!launch->fixed_group) shrink_groups(bound, clt_kernel_work_group_limit(kernel));
     return CLT_OK;
 }
 

@@ -132,13 +132,18 @@ static bool hopeless(const search *s, const clt_backend_row *row) {
     return reference && s->result.best_us > 0 && clt_bench_reference_us(s->bench) > 3 * s->result.best_us;
 }
 
+/* Libraries may take many seconds to build what they need: there is time for them in a full search alone. */
+static bool worth_a_try(const search *s, const clt_backend_row *row) {
+    return !row->on_demand || s->job->effort == CLT_TUNE_FULL || clt_backend_is_named(row->name);
+}
+
 /* Rows as they come, the last first. */
 static clt_status try_rows(search *s) {
     const clt_tensor *node = s->problem->node;
     const clt_backend_row *rows[MOST_ROWS];
     int n = 0;
     for (const clt_backend_row *row = NULL; n < MOST_ROWS && (row = clt_backend_next(node->op, row));)
-        if (clt_backend_fits(row, node, s->device)) rows[n++] = row;
+        if (worth_a_try(s, row) && clt_backend_fits(row, node, s->device)) rows[n++] = row;
     /* Where what the library does of itself is wrong, something that is right is worth any time. */
     while (n-- > 0 && (has_time(s) || s->result.best_us == 0)) {
         clt_choice choice = {.row = rows[n]};

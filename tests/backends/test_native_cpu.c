@@ -377,6 +377,7 @@ int main(void) {
         cmocka_unit_test(rows_give_way),
         cmocka_unit_test(sizes_past_the_index_are_not_served),
     };
+    setenv("CLTRAIN_CLASS", "cpu", 1);
     if (open_device() < 0) return 1;
     int failed = clt_cpu_fits(device) ? cmocka_run_group_tests_name("native", tests, NULL, NULL)
                                          : cmocka_run_group_tests_name("native", others, NULL, NULL);

@@ -8,8 +8,7 @@ static bool has_width(int width) {
 }
 
 bool clt_cpu_fits(const clt_device *device) {
-    return clt_device_get_info(device)->type == CLT_DEVICE_CPU &&
-           has_width(clt_device_vector_width(device));
+    return clt_device_get_class(device) == CLT_CLASS_CPU && has_width(clt_device_vector_width(device));
 }
 
 /* 16 registers hold 6 x 2 sums, 32 hold 12 x 2, each with room for two vectors and a broadcast. */
