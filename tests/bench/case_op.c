@@ -30,6 +30,14 @@ static clt_status run_case(bench_case *self, int repetitions) {
     return CLT_OK;
 }
 
+/* Where in memory element i of the logical order is. */
+static size_t place_of(const clt_tensor *t, size_t i) {
+    if (t->layout == CLT_LAYOUT_CONTIGUOUS) return i;
+    size_t channels = (size_t)t->shape.dims[1], pixels = (size_t)(t->shape.dims[2] * t->shape.dims[3]);
+    size_t n = i / pixels / channels, c = i / pixels % channels;
+    return (n * pixels + i % pixels) * channels + c;
+}
+
 /* Sums of the values' sizes, and of the values with other weights each, in their logical order. */
 static clt_status facts(bench_case *self, json_t *answer) {
     op_case *c = (op_case *)self;
@@ -39,8 +47,9 @@ static clt_status facts(bench_case *self, json_t *answer) {
     double sizes = 0, weighted = 0;
     if (status == CLT_OK) bench_values(weights, n, 9);
     for (size_t i = 0; status == CLT_OK && i < n; i++) {
-        sizes += fabs((double)y[i]);
-        weighted += (double)y[i] * (double)weights[i];
+        double value = (double)y[place_of(c->y, i)];
+        sizes += fabs(value);
+        weighted += value * (double)weights[i];
     }
     clt_free(y);
     clt_free(weights);
@@ -52,20 +61,42 @@ static clt_status facts(bench_case *self, json_t *answer) {
 
 static clt_status feed(op_case *c, int input) {
     size_t n = (size_t)clt_tensor_elements(c->inputs[input]);
-    float *values = clt_alloc(n * sizeof *values);
-    if (!values) return clt_fail_memory(n * sizeof *values);
-    bench_values(values, n, (uint32_t)input + 1);
-    clt_status status = clt_plan_feed(c->plan, c->inputs[input], values);
+    float *values = clt_alloc(n * sizeof *values), *placed = clt_alloc(n * sizeof *placed);
+    clt_status status = values && placed ? CLT_OK : clt_fail_memory(n * sizeof *values);
+    if (status == CLT_OK) {
+        bench_values(values, n, (uint32_t)input + 1);
+        for (size_t i = 0; i < n; i++) placed[place_of(c->inputs[input], i)] = values[i];
+        status = clt_plan_feed(c->plan, c->inputs[input], placed);
+    }
     clt_free(values);
+    clt_free(placed);
     return status;
+}
+
+/* Images lie as they do in networks there: channels-last where a row wants it, but for the pictures that
+ * users hand over. */
+static void choose_layouts(op_case *c) {
+    clt_tensor *all[3] = {c->inputs[0], c->inputs[1], c->y};
+    bool input = c->y->op == &clt_op_conv2d_grad_input, weight = c->y->op == &clt_op_conv2d_grad_weight;
+    if (!input && !weight && c->y->op != &clt_op_conv2d) return;
+    clt_tensor *weights = input ? all[0] : weight ? all[2] : all[1];
+    for (int i = 0; i < 3; i++)
+        if (all[i] != weights && all[i]->shape.dims[1] > 3) all[i]->layout = CLT_LAYOUT_CHANNELS_LAST;
+    c->layout = "channels-last";
+    if (clt_backend_choose(c->y, c->device).row) return;
+    for (int i = 0; i < 3; i++) all[i]->layout = CLT_LAYOUT_CONTIGUOUS;
+    c->layout = "contiguous";
 }
 
 static clt_status compile(op_case *c) {
     CLT_TRY(clt_graph_status(c->graph));
+    choose_layouts(c);
+    clt_choice choice = clt_backend_choose(c->y, c->device);
+    if (!choice.row) return clt_fail(CLT_E_UNSUPPORTED, "no row serves it");
     clt_plan_options options = {.device = c->device, .store = c->store, .graph = c->graph, .targets = &c->y,
-                                .n_targets = 1, .training = true};
+                                .n_targets = 1, .training = true, .forced = &choice};
     CLT_TRY(clt_plan_compile(&c->plan, &options));
-    c->row = clt_backend_choose(c->y, c->device).row->name;
+    c->row = choice.row->name;
     for (int i = 0; i < 2; i++) CLT_TRY(feed(c, i));
     CLT_TRY(clt_plan_run(c->plan, CLT_PLAN_ALL));
     return clt_device_finish(c->device);
