@@ -50,7 +50,7 @@ int64_t clt_gpu_splits(const clt_gpu_contraction *x, int tile_m, int tile_n, int
         MOST_SPLITS = 64
     };
     int64_t groups = x->batch * divide_up(x->m, tile_m) * divide_up(x->n, tile_n), splits = 1;
-    if (groups < ENOUGH_GROUPS)
+    if (groups > 0 && groups < ENOUGH_GROUPS)
         splits = CLT_MIN(CLT_MIN(divide_up(2 * ENOUGH_GROUPS, groups), x->k / LEAST_STEPS), MOST_SPLITS);
     if (wanted > 0) splits = CLT_MIN(wanted, divide_up(x->k, CLT_MAX(tile_k, 1)));
     return CLT_MAX(CLT_MAX(splits, divide_up(x->k, MOST_STEPS)), 1);
@@ -87,15 +87,16 @@ static bool holds(const clt_device *device, double elements) {
            elements * sizeof(float) <= (double)clt_device_get_info(device)->max_buffer_bytes;
 }
 
-bool clt_gpu_serves(const clt_gpu_contraction *x, const clt_tensor *node, const clt_device *device) {
-    enum { MOST_PART = 64 };
+bool clt_gpu_holds(const clt_device *device, const clt_gpu_contraction *x, const clt_gpu_cut *cut) {
+    double parts = cut->splits > 1 ? (double)cut->splits : 1;
+    return x->k < INT32_MAX / 2 && cut->groups < INT32_MAX / 1024 &&
+           holds(device, (double)x->batch * (double)x->m * (double)x->n * parts);
+}
+
+static bool holds_tensors(const clt_device *device, const clt_tensor *node) {
     bool fits = holds(device, (double)clt_tensor_elements(node));
     for (int i = 0; i < node->n_inputs; i++) fits &= holds(device, (double)clt_tensor_elements(node->inputs[i]));
-    /* Parts are as many as splits: at most what the tunables offer, or long sums need. */
-    double parts = (double)CLT_MAX(CLT_MIN(MOST_PART, x->k / 8), x->k / 32768 + 1);
-    double groups = (double)x->batch * (double)(divide_up(x->m, 16) * divide_up(x->n, 16)) * parts;
-    return fits && x->k < INT32_MAX / 2 && groups < INT32_MAX / 256 &&
-           holds(device, (double)x->batch * (double)x->m * (double)x->n * parts);
+    return fits;
 }
 
 /* ---- the kernel's text ---- */
@@ -229,14 +230,15 @@ bool clt_gpu_supports(const clt_tensor *node, const clt_device *device) {
     /* Below this the reference, whose kernel is smaller, is as good. */
     enum { LEAST_PRODUCTS = 4096 };
     clt_gpu_contraction x[CLT_GPU_MOST_PHASES];
-    if (!clt_gpu_fits(device)) return false;
+    if (!clt_gpu_fits(device) || !holds_tensors(device, node)) return false;
     int n = clt_gpu_describe(node, x);
     double products = 0;
     for (int i = 0; i < n; i++) {
         int parameters[CLT_MAX_TUNABLES];
         clt_gpu_guess(&x[i], device, parameters);
-        clt_gpu_tile tile = clt_gpu_tile_of(parameters);
-        if (!clt_gpu_can(device, &tile) || !clt_gpu_serves(&x[i], node, device)) return false;
+        clt_gpu_tile t = clt_gpu_tile_of(parameters);
+        clt_gpu_cut cut = clt_gpu_cut_of(&x[i], t.m, t.n, t.k, t.splits);
+        if (!clt_gpu_can(device, &t) || !clt_gpu_holds(device, &x[i], &cut)) return false;
         products += (double)x[i].batch * (double)x[i].m * (double)x[i].n * (double)x[i].k;
     }
     return n > 0 && products >= LEAST_PRODUCTS;
@@ -249,9 +251,15 @@ void clt_gpu_defaults(const clt_tensor *node, const clt_device *device, int *par
 }
 
 bool clt_gpu_valid(const clt_tensor *node, const clt_device *device, const int *parameters) {
-    (void)node;
-    clt_gpu_tile tile = clt_gpu_tile_of(parameters);
-    return clt_gpu_can(device, &tile);
+    clt_gpu_contraction x[CLT_GPU_MOST_PHASES];
+    clt_gpu_tile t = clt_gpu_tile_of(parameters);
+    bool all = clt_gpu_can(device, &t);
+    int n = all ? clt_gpu_describe(node, x) : 0;
+    for (int i = 0; i < n; i++) {
+        clt_gpu_cut cut = clt_gpu_cut_of(&x[i], t.m, t.n, t.k, t.splits);
+        all &= clt_gpu_holds(device, &x[i], &cut);
+    }
+    return all;
 }
 
 void clt_gpu_lower(clt_lowering *l, const clt_tensor *node) {
