@@ -127,7 +127,8 @@ static void contract(clt_lowering *l, const clt_gpu_contraction *x, const clt_te
     clt_text text = {0};
     kernel_text(&text, l->device, x, &t, unit, emulated);
     if (text.status < 0) clt_lower_fail(l, text.status);
-    else clt_launch_begin_text(l, "matrix/contract.cl", text.data, true, "matrix_contract", cut.groups * items, items);
+    else clt_launch_begin_text(l, "matrix/contract.cl", text.data, true, "matrix_contract", cut.groups * items,
+                               items);
     clt_text_free(&text);
     clt_launch_fix_group(l, items);
     clt_gpu_arguments(l, x, y, &cut, parts);

@@ -89,7 +89,8 @@ static void other_tiles(void **state) {
  * integers, so that long sums are exact, in any order. */
 static void by_the_shape(void **state) {
     (void)state;
-    static const product sizes[] = {{1, 1, 40000}, {260, 300, 132}, {10, 128, 1500}, {128, 10, 784}, {600, 2, 300}, {3, 1000, 64}};
+    static const product sizes[] = {{1, 1, 40000},  {260, 300, 132}, {10, 128, 1500},
+                                    {128, 10, 784}, {600, 2, 300},   {3, 1000, 64}};
     size_t most = simulated ? 1 : all ? CLT_COUNT_OF(sizes) : 4;
     for (size_t i = 0; i < most; i++)
         for (int t = 0; t < (all ? 4 : 1); t++) {
@@ -158,7 +159,8 @@ static bool valid(int64_t m, int64_t n, int64_t k, int splits) {
     const int parameters[CLT_MAX_TUNABLES] = {64, 64, 8, 8, 8, 4, splits};
     clt_graph *graph;
     assert_ok(clt_graph_create(&graph));
-    clt_tensor *a = clt_input(graph, "a", CLT_F32, CLT_SHAPE(m, k)), *b = clt_input(graph, "b", CLT_F32, CLT_SHAPE(k, n));
+    clt_tensor *a = clt_input(graph, "a", CLT_F32, CLT_SHAPE(m, k));
+    clt_tensor *b = clt_input(graph, "b", CLT_F32, CLT_SHAPE(k, n));
     bool is = row_of(&clt_op_matmul)->valid(clt_matmul(a, b), device, parameters);
     clt_graph_destroy(graph);
     return is;
@@ -186,7 +188,8 @@ static void plans_keep_the_group(void **state) {
     float a[N * N], b[N * N], y[N * N];
     for (int i = 0; i < N * N; i++) a[i] = (float)(i % 5), b[i] = (float)(i % 3);
     assert_ok(clt_graph_create(&graph));
-    clt_tensor *inputs[] = {clt_input(graph, "a", CLT_F32, CLT_SHAPE(N, N)), clt_input(graph, "b", CLT_F32, CLT_SHAPE(N, N))};
+    clt_tensor *inputs[] = {clt_input(graph, "a", CLT_F32, CLT_SHAPE(N, N)),
+                            clt_input(graph, "b", CLT_F32, CLT_SHAPE(N, N))};
     clt_tensor *result = clt_matmul(inputs[0], inputs[1]);
     assert_ok(clt_store_create(device, &store));
     assert_ok(clt_plan_compile(&plan, &(clt_plan_options){.device = device,

@@ -172,7 +172,8 @@ int clt_gpu_parts(clt_lowering *l, const clt_gpu_contraction *x, const clt_gpu_c
     return clt_lower_scratch(l, (size_t)(cut->splits * x->batch * x->m * x->n) * sizeof(float));
 }
 
-static void launch_sum(clt_lowering *l, const clt_gpu_contraction *x, const clt_tensor *y, int parts, int64_t splits) {
+static void launch_sum(clt_lowering *l, const clt_gpu_contraction *x, const clt_tensor *y, int parts,
+                       int64_t splits) {
     clt_launch_begin(l, "native/gpu/sum.cl", "gpu_contract_sum", x->m * x->n * x->batch, 64);
     clt_launch_scratch(l, parts);
     clt_launch_tensor(l, y);
@@ -210,7 +211,8 @@ void clt_gpu_contract(clt_lowering *l, const clt_gpu_contraction *x, const clt_t
     clt_text text = {0};
     kernel_text(&text, l->device, x, &t, cut.splits > 1 ? x->n % 4 == 0 : x->result_by_four);
     if (text.status < 0) clt_lower_fail(l, text.status);
-    else clt_launch_begin_text(l, "native/gpu/contract.cl", text.data, true, "gpu_contract", cut.groups * items, items);
+    else clt_launch_begin_text(l, "native/gpu/contract.cl", text.data, true, "gpu_contract", cut.groups * items,
+                               items);
     clt_text_free(&text);
     clt_launch_fix_group(l, items);
     clt_gpu_arguments(l, x, y, &cut, parts);
