@@ -81,13 +81,26 @@ static bool is_wanted(const char *precision) {
     return wanted && !strcmp(wanted, precision);
 }
 
+bool clt_matrix_valid(const clt_tensor *node, const clt_device *device, const clt_matrix_unit *unit,
+                      const int *parameters) {
+    clt_gpu_contraction x[CLT_GPU_MOST_PHASES];
+    matrix_tile t = tile_of(parameters);
+    bool all = clt_matrix_can(device, unit, parameters);
+    int n = all ? clt_gpu_describe(node, x) : 0;
+    for (int i = 0; i < n; i++) {
+        clt_gpu_cut cut = clt_gpu_cut_of(&x[i], t.m, t.n, steps_of(unit), t.splits);
+        all &= clt_gpu_holds(device, &x[i], &cut);
+    }
+    return all;
+}
+
 bool clt_matrix_supports(const clt_tensor *node, const clt_device *device, const clt_matrix_unit *unit) {
     int parameters[CLT_MAX_TUNABLES];
     clt_gpu_contraction x[CLT_GPU_MOST_PHASES];
     if (!is_wanted(unit->precision) || !clt_gpu_supports(node, device)) return false;
     clt_gpu_describe(node, x);
     clt_matrix_guess(&x[0], unit, device, parameters);
-    return clt_matrix_can(device, unit, parameters);
+    return clt_matrix_valid(node, device, unit, parameters);
 }
 
 static void kernel_text(clt_text *text, const clt_device *device, const clt_gpu_contraction *x, const matrix_tile *t,
@@ -114,7 +127,8 @@ static void contract(clt_lowering *l, const clt_gpu_contraction *x, const clt_te
     clt_text text = {0};
     kernel_text(&text, l->device, x, &t, unit, emulated);
     if (text.status < 0) clt_lower_fail(l, text.status);
-    else clt_launch_begin_text(l, "matrix/contract.cl", text.data, true, "matrix_contract", cut.groups * items, items);
+    else clt_launch_begin_text(l, "matrix/contract.cl", text.data, true, "matrix_contract", cut.groups * items,
+                               items);
     clt_text_free(&text);
     clt_launch_fix_group(l, items);
     clt_gpu_arguments(l, x, y, &cut, parts);

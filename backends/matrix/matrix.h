@@ -26,6 +26,8 @@ extern const clt_tunable clt_matrix_tunables[];
 void clt_matrix_guess(const clt_gpu_contraction *x, const clt_matrix_unit *unit, const clt_device *device,
                       int *parameters);
 bool clt_matrix_can(const clt_device *device, const clt_matrix_unit *unit, const int *parameters);
+bool clt_matrix_valid(const clt_tensor *node, const clt_device *device, const clt_matrix_unit *unit,
+                      const int *parameters);
 bool clt_matrix_supports(const clt_tensor *node, const clt_device *device, const clt_matrix_unit *unit);
 /* emulated: the unit's instruction in plain OpenCL C, for tests of all else. */
 void clt_matrix_lower(clt_lowering *l, const clt_tensor *node, const clt_matrix_unit *unit, bool emulated);

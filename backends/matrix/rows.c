@@ -14,8 +14,7 @@
         clt_matrix_guess(&x[0], &clt_matrix_units[index], device, parameters);                          \
     }                                                                                                   \
     static bool valid_##index(const clt_tensor *node, const clt_device *device, const int *parameters) { \
-        (void)node;                                                                                     \
-        return clt_matrix_can(device, &clt_matrix_units[index], parameters);                            \
+        return clt_matrix_valid(node, device, &clt_matrix_units[index], parameters);                    \
     }
 
 UNIT_FUNCTIONS(0)

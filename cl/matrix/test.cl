@@ -2,7 +2,8 @@
  * Whether a matrix unit is there and does what unit.cl says: two sub-groups, each with numbers of its
  * own, small integers that every format holds, against plain sums. y[0]: 1 if all are the same.
  */
-kernel __attribute__((reqd_work_group_size(2 * UNIT_LANES, 1, 1))) UNIT_ATTRIBUTE void test(global float *y, float x) {
+kernel __attribute__((reqd_work_group_size(2 * UNIT_LANES, 1, 1))) UNIT_ATTRIBUTE void
+test(global float *y, float x) {
     local uint4 a_tiles[2 * UNIT_M * UNIT_WORDS / 4], b_tiles[2 * UNIT_N * UNIT_WORDS / 4];
     local float exchange[2 * UNIT_EXCHANGE];
     local int wrong[2 * UNIT_LANES];

@@ -59,7 +59,8 @@ static void in_a_plan(void **state) {
     clt_plan *plan;
     float a[N * N], b[N * N], y[N * N];
     assert_ok(clt_graph_create(&graph));
-    clt_tensor *inputs[] = {clt_input(graph, "a", CLT_F32, CLT_SHAPE(N, N)), clt_input(graph, "b", CLT_F32, CLT_SHAPE(N, N))};
+    clt_tensor *inputs[] = {clt_input(graph, "a", CLT_F32, CLT_SHAPE(N, N)),
+                            clt_input(graph, "b", CLT_F32, CLT_SHAPE(N, N))};
     clt_tensor *result = clt_matmul(inputs[0], inputs[1]);
     assert_ok(clt_store_create(device, &store));
     assert_ok(clt_plan_compile(&plan, &(clt_plan_options){.device = device,

@@ -103,6 +103,10 @@ static void rows_give_way(void **state) {
     v.sh = v.sw = 5; /* more phases than are worth a launch each */
     strided = compare_convolution(&v, 1);
     assert_string_equal(compare_chosen(device, &strided), "reference");
+    compare_window pixel = {1, 64, 1, 1, 64, 1, 1, 2, 2, 0, 0, 1, 1, 1}; /* phases without pixels */
+    compare_test empty = compare_convolution(&pixel, 1);
+    assert_string_equal(compare_chosen(device, &empty), "native");
+    check(&empty, NULL);
 }
 
 static int open_device(void) {

@@ -40,6 +40,11 @@ static const int others[][CLT_MAX_TUNABLES] = {
     {64, 64, 16, 4, 4, 4, 3}, {32, 32, 32, 4, 4, 4, 4}, {128, 128, 16, 8, 8, 1, 1},
 };
 
+static bool can(const int *parameters) {
+    clt_gpu_tile tile = clt_gpu_tile_of(parameters);
+    return clt_gpu_can(device, &tile);
+}
+
 /* ---- matrix product ---- */
 
 typedef struct product {
@@ -84,7 +89,8 @@ static void other_tiles(void **state) {
  * integers, so that long sums are exact, in any order. */
 static void by_the_shape(void **state) {
     (void)state;
-    static const product sizes[] = {{1, 1, 40000}, {260, 300, 132}, {10, 128, 1500}, {128, 10, 784}, {600, 2, 300}, {3, 1000, 64}};
+    static const product sizes[] = {{1, 1, 40000},  {260, 300, 132}, {10, 128, 1500},
+                                    {128, 10, 784}, {600, 2, 300},   {3, 1000, 64}};
     size_t most = simulated ? 1 : all ? CLT_COUNT_OF(sizes) : 4;
     for (size_t i = 0; i < most; i++)
         for (int t = 0; t < (all ? 4 : 1); t++) {
@@ -143,13 +149,33 @@ static void rows_give_way(void **state) {
 
 static void tiles_that_do_not_go_together(void **state) {
     (void)state;
-    const clt_backend_row *row = row_of(&clt_op_matmul);
-    static const int refused[][CLT_MAX_TUNABLES] = {
-        {128, 128, 8, 4, 4, 4, 0}, /* more work-items than there are loads of four */
-        {16, 128, 8, 8, 8, 4, 0} /* local memory of 16 x 8 does for 32 work-items: allowed */,
-    };
-    assert_false(row->valid(NULL, device, refused[0]));
-    assert_true(row->valid(NULL, device, refused[1]));
+    static const int refused[CLT_MAX_TUNABLES] = {128, 128, 8, 4, 4, 4, 0}; /* 1024 items, 256 loads of four */
+    static const int allowed[CLT_MAX_TUNABLES] = {16, 128, 8, 8, 8, 4, 0};
+    assert_false(can(refused));
+    assert_true(can(allowed));
+}
+
+static bool valid(int64_t m, int64_t n, int64_t k, int splits) {
+    const int parameters[CLT_MAX_TUNABLES] = {64, 64, 8, 8, 8, 4, splits};
+    clt_graph *graph;
+    assert_ok(clt_graph_create(&graph));
+    clt_tensor *a = clt_input(graph, "a", CLT_F32, CLT_SHAPE(m, k));
+    clt_tensor *b = clt_input(graph, "b", CLT_F32, CLT_SHAPE(k, n));
+    bool is = row_of(&clt_op_matmul)->valid(clt_matmul(a, b), device, parameters);
+    clt_graph_destroy(graph);
+    return is;
+}
+
+/* The parts of a split sum are as large as so many results. */
+static void large_results(void **state) {
+    (void)state;
+    compare_test large = compare_matmul(4096, 4096, 512, false, false);
+    assert_string_equal(compare_chosen(device, &large), "native");
+    assert_true(valid(4096, 4096, 512, 1));
+    assert_true(valid(256, 4096, 512, 64));
+    assert_false(valid(8192, 8192, 512, 64)); /* past 32-bit indices */
+    compare_test huge = compare_matmul(40000, 40000, 1, false, false);
+    assert_string_not_equal(compare_chosen(device, &huge), "native");
 }
 
 /* A whole plan, where the launch's group must stay as it is. */
@@ -162,7 +188,8 @@ static void plans_keep_the_group(void **state) {
     float a[N * N], b[N * N], y[N * N];
     for (int i = 0; i < N * N; i++) a[i] = (float)(i % 5), b[i] = (float)(i % 3);
     assert_ok(clt_graph_create(&graph));
-    clt_tensor *inputs[] = {clt_input(graph, "a", CLT_F32, CLT_SHAPE(N, N)), clt_input(graph, "b", CLT_F32, CLT_SHAPE(N, N))};
+    clt_tensor *inputs[] = {clt_input(graph, "a", CLT_F32, CLT_SHAPE(N, N)),
+                            clt_input(graph, "b", CLT_F32, CLT_SHAPE(N, N))};
     clt_tensor *result = clt_matmul(inputs[0], inputs[1]);
     assert_ok(clt_store_create(device, &store));
     assert_ok(clt_plan_compile(&plan, &(clt_plan_options){.device = device,
@@ -208,6 +235,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(not_finite_values_stay_in_their_row),
         cmocka_unit_test(rows_give_way),
         cmocka_unit_test(tiles_that_do_not_go_together),
+        cmocka_unit_test(large_results),
     };
     all = argc > 1 && !strcmp(argv[1], "all");
     if (open_device() < 0) return 1;

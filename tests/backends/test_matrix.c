@@ -26,8 +26,7 @@ static void lower(clt_lowering *l, const clt_tensor *node) {
 }
 
 static bool valid(const clt_tensor *node, const clt_device *on, const int *parameters) {
-    (void)node;
-    return clt_matrix_can(on, unit, parameters);
+    return clt_matrix_valid(node, on, unit, parameters);
 }
 
 static void defaults(const clt_tensor *node, const clt_device *on, int *parameters) {

@@ -50,7 +50,7 @@ int64_t clt_gpu_splits(const clt_gpu_contraction *x, int tile_m, int tile_n, int
         MOST_SPLITS = 64
     };
     int64_t groups = x->batch * divide_up(x->m, tile_m) * divide_up(x->n, tile_n), splits = 1;
-    if (groups < ENOUGH_GROUPS)
+    if (groups > 0 && groups < ENOUGH_GROUPS)
         splits = CLT_MIN(CLT_MIN(divide_up(2 * ENOUGH_GROUPS, groups), x->k / LEAST_STEPS), MOST_SPLITS);
     if (wanted > 0) splits = CLT_MIN(wanted, divide_up(x->k, CLT_MAX(tile_k, 1)));
     return CLT_MAX(CLT_MAX(splits, divide_up(x->k, MOST_STEPS)), 1);
@@ -87,15 +87,16 @@ static bool holds(const clt_device *device, double elements) {
            elements * sizeof(float) <= (double)clt_device_get_info(device)->max_buffer_bytes;
 }
 
-bool clt_gpu_serves(const clt_gpu_contraction *x, const clt_tensor *node, const clt_device *device) {
-    enum { MOST_PART = 64 };
+bool clt_gpu_holds(const clt_device *device, const clt_gpu_contraction *x, const clt_gpu_cut *cut) {
+    double parts = cut->splits > 1 ? (double)cut->splits : 1;
+    return x->k < INT32_MAX / 2 && cut->groups < INT32_MAX / 1024 &&
+           holds(device, (double)x->batch * (double)x->m * (double)x->n * parts);
+}
+
+static bool holds_tensors(const clt_device *device, const clt_tensor *node) {
     bool fits = holds(device, (double)clt_tensor_elements(node));
     for (int i = 0; i < node->n_inputs; i++) fits &= holds(device, (double)clt_tensor_elements(node->inputs[i]));
-    /* Parts are as many as splits: at most what the tunables offer, or long sums need. */
-    double parts = (double)CLT_MAX(CLT_MIN(MOST_PART, x->k / 8), x->k / 32768 + 1);
-    double groups = (double)x->batch * (double)(divide_up(x->m, 16) * divide_up(x->n, 16)) * parts;
-    return fits && x->k < INT32_MAX / 2 && groups < INT32_MAX / 256 &&
-           holds(device, (double)x->batch * (double)x->m * (double)x->n * parts);
+    return fits;
 }
 
 /* ---- the kernel's text ---- */
@@ -171,7 +172,8 @@ int clt_gpu_parts(clt_lowering *l, const clt_gpu_contraction *x, const clt_gpu_c
     return clt_lower_scratch(l, (size_t)(cut->splits * x->batch * x->m * x->n) * sizeof(float));
 }
 
-static void launch_sum(clt_lowering *l, const clt_gpu_contraction *x, const clt_tensor *y, int parts, int64_t splits) {
+static void launch_sum(clt_lowering *l, const clt_gpu_contraction *x, const clt_tensor *y, int parts,
+                       int64_t splits) {
     clt_launch_begin(l, "native/gpu/sum.cl", "gpu_contract_sum", x->m * x->n * x->batch, 64);
     clt_launch_scratch(l, parts);
     clt_launch_tensor(l, y);
@@ -209,7 +211,8 @@ void clt_gpu_contract(clt_lowering *l, const clt_gpu_contraction *x, const clt_t
     clt_text text = {0};
     kernel_text(&text, l->device, x, &t, cut.splits > 1 ? x->n % 4 == 0 : x->result_by_four);
     if (text.status < 0) clt_lower_fail(l, text.status);
-    else clt_launch_begin_text(l, "native/gpu/contract.cl", text.data, true, "gpu_contract", cut.groups * items, items);
+    else clt_launch_begin_text(l, "native/gpu/contract.cl", text.data, true, "gpu_contract", cut.groups * items,
+                               items);
     clt_text_free(&text);
     clt_launch_fix_group(l, items);
     clt_gpu_arguments(l, x, y, &cut, parts);
@@ -229,14 +232,15 @@ bool clt_gpu_supports(const clt_tensor *node, const clt_device *device) {
     /* Below this the reference, whose kernel is smaller, is as good. */
     enum { LEAST_PRODUCTS = 4096 };
     clt_gpu_contraction x[CLT_GPU_MOST_PHASES];
-    if (!clt_gpu_fits(device)) return false;
+    if (!clt_gpu_fits(device) || !holds_tensors(device, node)) return false;
     int n = clt_gpu_describe(node, x);
     double products = 0;
     for (int i = 0; i < n; i++) {
         int parameters[CLT_MAX_TUNABLES];
         clt_gpu_guess(&x[i], device, parameters);
-        clt_gpu_tile tile = clt_gpu_tile_of(parameters);
-        if (!clt_gpu_can(device, &tile) || !clt_gpu_serves(&x[i], node, device)) return false;
+        clt_gpu_tile t = clt_gpu_tile_of(parameters);
+        clt_gpu_cut cut = clt_gpu_cut_of(&x[i], t.m, t.n, t.k, t.splits);
+        if (!clt_gpu_can(device, &t) || !clt_gpu_holds(device, &x[i], &cut)) return false;
         products += (double)x[i].batch * (double)x[i].m * (double)x[i].n * (double)x[i].k;
     }
     return n > 0 && products >= LEAST_PRODUCTS;
@@ -249,9 +253,15 @@ void clt_gpu_defaults(const clt_tensor *node, const clt_device *device, int *par
 }
 
 bool clt_gpu_valid(const clt_tensor *node, const clt_device *device, const int *parameters) {
-    (void)node;
-    clt_gpu_tile tile = clt_gpu_tile_of(parameters);
-    return clt_gpu_can(device, &tile);
+    clt_gpu_contraction x[CLT_GPU_MOST_PHASES];
+    clt_gpu_tile t = clt_gpu_tile_of(parameters);
+    bool all = clt_gpu_can(device, &t);
+    int n = all ? clt_gpu_describe(node, x) : 0;
+    for (int i = 0; i < n; i++) {
+        clt_gpu_cut cut = clt_gpu_cut_of(&x[i], t.m, t.n, t.k, t.splits);
+        all &= clt_gpu_holds(device, &x[i], &cut);
+    }
+    return all;
 }
 
 void clt_gpu_lower(clt_lowering *l, const clt_tensor *node) {

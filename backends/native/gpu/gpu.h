@@ -61,9 +61,6 @@ int64_t clt_gpu_splits(const clt_gpu_contraction *x, int tile_m, int tile_n, int
 
 /* True if the device is one that these kernels are for. */
 bool clt_gpu_fits(const clt_device *device);
-/* True if the contraction is worth it, and its indices fit in 32 bits. */
-bool clt_gpu_serves(const clt_gpu_contraction *x, const clt_tensor *node, const clt_device *device);
-
 /* Defines GPU_ITEMS and GPU_FIXED_GROUP. */
 void clt_gpu_group_text(clt_text *text, const clt_device *device, int items);
 /* Text of operand.cl for one side, with what it needs in front. `fours`: slots may be four rows. */
@@ -74,6 +71,8 @@ typedef struct clt_gpu_cut {
     int64_t splits, split_k, groups;
 } clt_gpu_cut;
 clt_gpu_cut clt_gpu_cut_of(const clt_gpu_contraction *x, int tile_m, int tile_n, int tile_k, int splits);
+/* True if the parts and all indices of such a cut fit in the device's buffers and in 32 bits. */
+bool clt_gpu_holds(const clt_device *device, const clt_gpu_contraction *x, const clt_gpu_cut *cut);
 /* Scratch for the parts of the sum; -1 if there is but one. */
 int clt_gpu_parts(clt_lowering *l, const clt_gpu_contraction *x, const clt_gpu_cut *cut);
 /* All arguments of a contraction's launch, and the launch that adds up its parts into y. */
