@@ -4,17 +4,21 @@
 
 enum { MOST_SLOTS = 4 };
 
+/* From so many bytes on, kernels read what the host has filled, where both share memory. Fewer are sooner
+ * copied by a command that nobody waits for than mapped and unmapped. */
+enum { LEAST_SHARED = 32768 };
+
 typedef struct staging_slot {
     clt_memory *memory; /* host-visible */
-    void *host;         /* discrete memory: mapped for as long as the slot lives */
+    void *host;         /* not shared: mapped for as long as the slot lives */
     cl_event busy;      /* until its last use is done; NULL: free */
 } staging_slot;
 
 struct clt_staging {
     clt_device *device;
     size_t bytes;
-    bool shared;        /* host and device share memory: kernels read the slots */
-    clt_memory *target; /* discrete memory: what kernels read */
+    bool shared;        /* kernels read the slots */
+    clt_memory *target; /* else what they read */
     int n_slots, current, next;
     staging_slot slots[MOST_SLOTS];
 };
@@ -40,7 +44,7 @@ clt_status clt_staging_create(clt_device *device, size_t bytes, int slots, clt_s
     if (!s) return clt_fail_memory(sizeof *s);
     s->device = device;
     s->bytes = CLT_MAX(bytes, 1);
-    s->shared = device->info.unified_memory;
+    s->shared = device->info.unified_memory && bytes >= LEAST_SHARED;
     s->n_slots = CLT_MIN(CLT_MAX(slots, 1), MOST_SLOTS);
     clt_status status = CLT_OK;
     for (int i = 0; i < s->n_slots && status == CLT_OK; i++) status = make_slot(s, &s->slots[i]);
