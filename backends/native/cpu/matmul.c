@@ -84,7 +84,8 @@ static product product_of(const clt_tensor *node, int width, const int *paramete
     p.depth = parameters[DEPTH];
     p.pack_a = parameters[PACK_A];
     p.b_panels = parameters[PANELS_B];
-    p.block = parameters[BLOCK];
+    /* Blocks of even size: some drivers hand a thread half of all items at once. */
+    p.block = clt_cpu_divide_up(p.tiles, clt_cpu_divide_up(p.tiles, parameters[BLOCK]));
     p.split_k = clt_cpu_divide_up(clt_cpu_divide_up(p.k, p.depth), parameters[SPLITS]) * p.depth;
     p.splits = clt_cpu_divide_up(p.k, p.split_k);
     p.a_step[2] = !p.pack_a;
