@@ -124,6 +124,8 @@ class Bench:
         row.update({key: facts[key] for facts, key in ((ours, "row"), (theirs, "layout"), (theirs, "foreach"))
                     if key in facts})
         row.update({key: case[key] for key in ("network", "direction", "kernel") if key in case})
+        if "channels_last_seconds" in theirs:
+            row["ratio_channels_last"] = row["cltrain"] * theirs["channels_last_seconds"] / case["work"]
         self.add(row)
         self.against_roof(case, rates[0], roofs)
 
@@ -158,7 +160,7 @@ class Bench:
             try:
                 for name in names:
                     ours[name].append(fresh(self.cltrain_side(caches(folder)), request))
-                    theirs[name].append(fresh(self.torch_side(), {**request, "layout": "contiguous"}))
+                    theirs[name].append(fresh(self.torch_side(), request))
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
         for name in names:
@@ -166,14 +168,13 @@ class Bench:
 
     def memory(self):
         request = {"do": "prepare", "kind": "train", "first": 1, **cases.MODELS["resnet18"]}
-        layout = next((row["layout"] for row in self.rows if row["name"] == "resnet18" and "layout" in row), "contiguous")
         ours, theirs = [], []
         folder = tempfile.mkdtemp(prefix="cltrain-bench-")
         try:
             resident_step(self.cltrain_side(caches(folder)), request)  # the compilers are not what is measured
             for _ in range(self.given.rounds):
                 ours.append(resident_step(self.cltrain_side(caches(folder)), request))
-                theirs.append(resident_step(self.torch_side(), {**request, "layout": layout}))
+                theirs.append(resident_step(self.torch_side(), request))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         self.add(report.row("memory", "MiB", ours, theirs, smaller_is_better=True))

@@ -74,8 +74,11 @@ def convs(quick):
 def trainings():
     for name, model in MODELS.items():
         steps = name == "tiny"
-        yield {"name": name, "group": name, "unit": "steps/s" if steps else "images/s",
-               "work": 1 if steps else model["batch"], "request": {"kind": "train", **model}}
+        case = {"name": name, "group": name, "unit": "steps/s" if steps else "images/s",
+                "work": 1 if steps else model["batch"], "request": {"kind": "train", **model}}
+        yield case
+        if len(model["shape"]) == 3:  # once more with PyTorch in the layout that is not its default
+            yield {**case, "name": name + "/channels-last", "request": {**case["request"], "layout": "channels_last"}}
 
 
 def adamw(quick):

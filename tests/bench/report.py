@@ -39,6 +39,8 @@ def mean_row(name, rows):
     made.update({key: geometric([r[key] for r in rows]) for key in ("cltrain", "torch", "ratio")})
     if "reference" in rows[0]:
         made["reference"] = rows[0]["reference"]
+    if all("ratio_channels_last" in r for r in rows):
+        made["ratio_channels_last"] = geometric([r["ratio_channels_last"] for r in rows])
     return made
 
 
@@ -89,6 +91,8 @@ def line(r):
         return f"{left} FAILED: {r['error']}"
     unit = r["unit"].replace("geometric mean of ", "mean ")
     reference = f"  of the {r['reference']}" if "reference" in r else ""
+    if "ratio_channels_last" in r:
+        reference += f"  ({r['ratio_channels_last']:.2f} in channels_last)"
     return (f"{left} {number(r['cltrain']):>9} {number(r['torch']):>9} {unit:<12} {r['ratio']:>6.2f}  "
             f"+-{50 * r['spread']:.0f} %{reference}")
 
