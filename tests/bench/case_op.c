@@ -92,7 +92,7 @@ static clt_status compile(op_case *c) {
     CLT_TRY(clt_graph_status(c->graph));
     choose_layouts(c);
     clt_choice choice = clt_backend_choose(c->y, c->device);
-    if (!choice.row) return clt_fail(CLT_E_UNSUPPORTED, "no row serves it");
+    if (!choice.row) return clt_fail(CLT_E_UNSUPPORTED, "no backend computes %s there", clt_node_name(c->y));
     clt_plan_options options = {.device = c->device, .store = c->store, .graph = c->graph, .targets = &c->y,
                                 .n_targets = 1, .training = true, .forced = &choice};
     CLT_TRY(clt_plan_compile(&c->plan, &options));
