@@ -2,11 +2,12 @@
 
 #include <string.h>
 
-#include "backends/codegen.h"
+#include "backends/backend.h"
 #include "backends/tune/tune.h"
 #include "runtime/exec/memory_plan.h"
 #include "runtime/exec/passes/passes.h"
 #include "runtime/exec/profile.h"
+#include "runtime/exec/storage.h"
 #include "runtime/exec/tune.h"
 
 /* ---- structures ---- */
@@ -55,114 +56,6 @@ struct clt_plan {
     clt_plan_facts facts;
 };
 
-/* ---- storage: which tensors share memory ---- */
-
-static size_t tensor_bytes(const clt_tensor *tensor) {
-    return (size_t)clt_tensor_elements(tensor) * clt_dtype_bytes(tensor->dtype);
-}
-
-/* The tensor whose memory `t` really is, and t's place in it in elements. */
-static clt_tensor *storage_root(clt_tensor *t, int64_t *offset) {
-    *offset = 0;
-    while (t->storage) {
-        *offset += t->storage_offset;
-        t = t->storage;
-    }
-    return t;
-}
-
-/* A gradient that nothing else owns is written straight into its place in the flat tensor. */
-static void place_parts(clt_tensor *pack) {
-    const clt_pack_attributes *at = pack->attributes;
-    for (int i = 0; i < at->n; i++) {
-        int64_t offset;
-        clt_tensor *part = pack->inputs[i + 1], *root = storage_root(part, &offset);
-        bool movable = root->kind == CLT_NODE_OP && root->op->writes == 0 && offset == 0;
-        if (!movable || clt_tensor_elements(root) != clt_tensor_elements(part)) continue;
-        root->storage = pack->inputs[0];
-        root->storage_offset = at->offsets[i];
-    }
-}
-
-/* Views and packed gradients lie in others' memory. */
-static void place_views(clt_plan *plan) {
-    clt_graph *graph = plan->graph;
-    for (size_t i = 0; i < graph->n_nodes; i++) {
-        clt_tensor *node = graph->nodes[i];
-        node->storage = node->kind == CLT_NODE_OP && node->op->is_view ? node->inputs[0] : NULL;
-        node->storage_offset = 0;
-    }
-    for (size_t i = 0; i < graph->n_nodes; i++)
-        if (plan->marks[i] && graph->nodes[i]->op == &clt_op_pack) place_parts(graph->nodes[i]);
-}
-
-/* Each node's storage becomes the tensor whose memory it really is. */
-static void resolve_storage(clt_plan *plan) {
-    for (size_t i = 0; i < plan->graph->n_nodes; i++) {
-        clt_tensor *node = plan->graph->nodes[i];
-        int64_t offset;
-        clt_tensor *root = storage_root(node, &offset);
-        if (root == node) continue;
-        node->storage = root;
-        node->storage_offset = offset;
-    }
-}
-
-static const clt_tensor *root_of(const clt_tensor *node) {
-    return node->storage ? node->storage : node;
-}
-
-/* by root: the last node that uses its memory */
-static void find_last_uses(const clt_plan *plan, int *last) {
-    int n = (int)plan->graph->n_nodes;
-    for (int i = 0; i < n; i++) {
-        const clt_tensor *node = plan->graph->nodes[i];
-        if (!plan->marks[i]) continue;
-        for (int k = -1; k < node->n_inputs; k++) {
-            int *at = &last[root_of(k < 0 ? node : node->inputs[k])->index];
-            *at = CLT_MAX(*at, k < 0 && node->kept ? n : i);
-        }
-    }
-}
-
-/* Whether the node may write where input k lies: it reads each element before it writes that one, and nobody needs
- * the input any more. */
-static bool may_overwrite(const clt_plan *plan, const clt_tensor *node, const clt_code *code, int k, const int *last) {
-    const clt_tensor *root = root_of(node->inputs[k]);
-    if (root->kind != CLT_NODE_OP || root->storage || root->part != node->part || last[root->index] != node->index ||
-        tensor_bytes(root) != tensor_bytes(node))
-        return false;
-    for (int r = 0; r < code->n_reads; r++)
-        if (root_of(node->inputs[code->reads[r].input]) == root && !clt_code_is_same(code, r)) return false;
-    return plan->marks[root->index];
-}
-
-static void place_in_place(clt_plan *plan, bool training, int *last) {
-    for (size_t i = 0; i < plan->graph->n_nodes; i++) {
-        clt_tensor *node = plan->graph->nodes[i];
-        clt_code code;
-        if (!plan->marks[i] || node->kind != CLT_NODE_OP || node->storage || node->epilogue) continue;
-        if (!clt_code_of(node, training, &code)) continue;
-        for (int k = 0; k < node->n_inputs && !node->storage; k++) {
-            if (!may_overwrite(plan, node, &code, k, last)) continue;
-            node->storage = (clt_tensor *)(uintptr_t)root_of(node->inputs[k]);
-            last[node->storage->index] = CLT_MAX(last[i], (int)i);
-        }
-    }
-}
-
-static clt_status assign_storage(clt_plan *plan, bool training) {
-    int *last = clt_calloc(plan->graph->n_nodes, sizeof *last);
-    if (!last) return clt_fail_memory(plan->graph->n_nodes * sizeof *last);
-    place_views(plan);
-    resolve_storage(plan);
-    find_last_uses(plan, last);
-    place_in_place(plan, training, last);
-    resolve_storage(plan);
-    clt_free(last);
-    return CLT_OK;
-}
-
 /* ---- lowering ---- */
 
 static clt_status lower_node(clt_lowering *l, const clt_plan_options *options, const clt_tensor *node) {
@@ -210,14 +103,14 @@ static clt_status make_blocks(const clt_plan *plan, const clt_lowering *l, clt_b
         if (!plan->marks[i]) continue;
         if (has_own_block(node)) {
             block_of[i] = (int)n;
-            b[n++] = (clt_block){.bytes = tensor_bytes(node), .first = (int)i, .last = (int)i};
+            b[n++] = (clt_block){.bytes = clt_tensor_bytes(node), .first = (int)i, .last = (int)i};
         }
-        const clt_tensor *root = root_of(node);
+        const clt_tensor *root = clt_storage_of(node);
         if (node->part == CLT_PART_ONCE && block_of[i] >= 0) b[block_of[i]].first = 0;
         if ((node->kept || node->part == CLT_PART_ONCE) && block_of[root->index] >= 0)
             b[block_of[root->index]].last = (int)graph->n_nodes;
         for (int k = 0; k < node->n_inputs; k++) {
-            int used = block_of[root_of(node->inputs[k])->index];
+            int used = block_of[clt_storage_of(node->inputs[k])->index];
             if (used >= 0) b[used].last = CLT_MAX(b[used].last, (int)i);
         }
     }
@@ -289,7 +182,7 @@ fail:
 static clt_status bind_input(clt_plan *plan, const clt_tensor *node, clt_memory **memory) {
     enum { SLOTS = 2 };
     plan_input *input = &plan->inputs[plan->n_inputs];
-    CLT_TRY(clt_staging_create(plan->device, tensor_bytes(node), SLOTS, &input->staging));
+    CLT_TRY(clt_staging_create(plan->device, clt_tensor_bytes(node), SLOTS, &input->staging));
     plan->n_inputs++;
     input->tensor = node;
     input->bound = *memory = clt_staging_memory(input->staging);
@@ -302,7 +195,7 @@ static clt_status bind_leaf(clt_plan *plan, const clt_tensor *node) {
     case CLT_NODE_VARIABLE:
         return clt_store_variable(plan->store, node->variable, memory);
     case CLT_NODE_STATE:
-        return clt_store_state(plan->store, node->name, tensor_bytes(node), memory);
+        return clt_store_state(plan->store, node->name, clt_tensor_bytes(node), memory);
     default:
         return bind_input(plan, node, memory);
     }
@@ -323,7 +216,7 @@ static clt_status bind_others(clt_plan *plan) {
             plan->memory[i] = parent;
         else
             CLT_TRY(make_slice(plan, parent, (size_t)node->storage_offset * clt_dtype_bytes(node->dtype),
-                               tensor_bytes(node), &plan->memory[i]));
+                               clt_tensor_bytes(node), &plan->memory[i]));
     }
     return CLT_OK;
 }
@@ -427,7 +320,7 @@ static clt_status prepare(clt_plan *plan, const clt_plan_options *options) {
     plan->memory = clt_calloc(n, sizeof *plan->memory);
     if (!plan->marks || !plan->memory) return clt_fail_memory(n * sizeof *plan->memory);
     clt_graph_mark_kept(plan->graph, plan->marks);
-    return assign_storage(plan, options->training);
+    return clt_storage_assign(plan->graph, plan->marks, options->training);
 }
 
 static clt_status find_problems(const clt_plan *plan, clt_problem_list *problems) {
@@ -546,7 +439,7 @@ clt_status clt_plan_feed(clt_plan *plan, const clt_tensor *given, const void *da
     for (size_t i = 0; i < plan->n_inputs; i++) {
         plan_input *input = &plan->inputs[i];
         if (input->tensor != tensor) continue;
-        CLT_TRY(clt_staging_feed(input->staging, data, tensor_bytes(tensor)));
+        CLT_TRY(clt_staging_feed(input->staging, data, clt_tensor_bytes(tensor)));
         return rebind(plan, input);
     }
     return CLT_OK; /* nothing in this plan reads it */
@@ -581,7 +474,7 @@ clt_status clt_plan_run(clt_plan *plan, clt_plan_part part) {
 
 clt_status clt_plan_write(clt_plan *plan, const clt_tensor *given, const void *data, size_t bytes) {
     const clt_tensor *tensor = copy_of(plan, given);
-    if (!tensor || tensor->kind != CLT_NODE_OP || bytes != tensor_bytes(tensor))
+    if (!tensor || tensor->kind != CLT_NODE_OP || bytes != clt_tensor_bytes(tensor))
         return clt_fail(CLT_E_INVALID, "%s is not written in this plan", clt_node_name(given));
     return clt_memory_write(plan->memory[tensor->index], 0, data, bytes);
 }
@@ -596,10 +489,10 @@ clt_status clt_plan_wait(clt_plan *plan, const clt_tensor *given) {
 
 clt_status clt_plan_read(clt_plan *plan, const clt_tensor *given, void *data, size_t bytes) {
     const clt_tensor *tensor = copy_of(plan, given);
-    if (!tensor || bytes != tensor_bytes(given)) {
+    if (!tensor || bytes != clt_tensor_bytes(given)) {
         char label[64];
         return clt_fail(CLT_E_INVALID, "%s of %zu bytes is not read as %zu bytes from this plan",
-                        clt_tensor_label(given, label), tensor_bytes(given), bytes);
+                        clt_tensor_label(given, label), clt_tensor_bytes(given), bytes);
     }
     const clt_tensor *root = tensor->storage ? tensor->storage : tensor;
     for (size_t i = 0; i < plan->n_inputs; i++)
