@@ -126,6 +126,12 @@ bool clt_code_of(const clt_tensor *node, bool training, clt_code *code) {
     return clt_fused_of(node, training, &code->fused) && make_code(node, node->inputs, code);
 }
 
+bool clt_code_of_chain(const clt_fused *chain, clt_tensor *const *inputs, clt_code *code) {
+    const clt_tensor result = {.shape = chain->shape, .dtype = chain->dtype};
+    code->fused = *chain;
+    return make_code(&result, inputs, code);
+}
+
 int64_t clt_code_stride(const clt_code *code, int read, int d) {
     return d < code->rank ? code->reads[read].stride[code->rank - 1 - d] : 0;
 }

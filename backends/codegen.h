@@ -28,6 +28,9 @@ typedef struct clt_code {
 /* False if the node has no form, or one that reads too much. */
 bool clt_code_of(const clt_tensor *node, bool training, clt_code *code);
 
+/* The same of a chain alone, with a contiguous result. */
+bool clt_code_of_chain(const clt_fused *chain, clt_tensor *const *inputs, clt_code *code);
+
 /* How a read goes through dimension `d` of the loop, counted from the innermost. */
 int64_t clt_code_stride(const clt_code *code, int read, int d);
 /* True if element e of the result reads element e. */

@@ -43,6 +43,20 @@ static void add_decoding(clt_text *text, int rank) {
     clt_text_add(text, "    const int i%d_ = rest_;\n", rank - 1);
 }
 
+void clt_reference_element_parameters(clt_text *text, const clt_code *code) {
+    if (any_strided(code)) clt_text_add(text, ", int8 size_");
+    for (int k = 0; k < code->n_reads; k++) {
+        if (!clt_code_is_same(code, k)) clt_text_add(text, ", int o%d_", k);
+        if (is_strided(code, k)) clt_text_add(text, ", int8 t%d_", k);
+    }
+    clt_code_scalar_parameters(text, &code->fused);
+}
+
+void clt_reference_element_loads(clt_text *text, const clt_code *code, const clt_tensor *node) {
+    if (any_strided(code)) add_decoding(text, code->rank);
+    clt_code_loads(text, code, node, place);
+}
+
 /* The text after the kernel's name. */
 static void add_kernel(clt_text *text, const clt_code *code, const clt_tensor *node) {
     static const char *const types[] = {[CLT_F32] = "float", [CLT_I32] = "int", [CLT_U8] = "uchar"};
@@ -50,15 +64,9 @@ static void add_kernel(clt_text *text, const clt_code *code, const clt_tensor *n
     clt_text_add(text, "(");
     clt_code_input_parameters(text, code, node);
     clt_text_add(text, "global %s *y_, int count_", types[node->dtype]);
-    if (any_strided(code)) clt_text_add(text, ", int8 size_");
-    for (int k = 0; k < code->n_reads; k++) {
-        if (!clt_code_is_same(code, k)) clt_text_add(text, ", int o%d_", k);
-        if (is_strided(code, k)) clt_text_add(text, ", int8 t%d_", k);
-    }
-    clt_code_scalar_parameters(text, &code->fused);
+    clt_reference_element_parameters(text, code);
     clt_text_add(text, ") {\n    int i_ = get_global_id(0);\n    if (i_ >= count_) return;\n");
-    if (any_strided(code)) add_decoding(text, code->rank);
-    clt_code_loads(text, code, node, place);
+    clt_reference_element_loads(text, code, node);
     clt_code_stages(text, code, node, value);
     clt_text_add(text, "    y_[i_] = %s;\n}\n", value);
 }
@@ -69,10 +77,7 @@ static void launch_vector(clt_lowering *l, const int64_t *values, int rank) {
     clt_launch_ints(l, right, CLT_MAX_RANK, CLT_MAX_RANK);
 }
 
-static void launch_arguments(clt_lowering *l, const clt_code *code, const clt_tensor *node) {
-    clt_launch_code_inputs(l, code, node);
-    clt_launch_tensor(l, node);
-    clt_launch_int(l, clt_tensor_elements(node));
+void clt_reference_element_arguments(clt_lowering *l, const clt_code *code) {
     if (any_strided(code)) launch_vector(l, code->size, code->rank);
     for (int k = 0; k < code->n_reads; k++) {
         if (!clt_code_is_same(code, k)) clt_launch_int(l, code->reads[k].offset);
@@ -100,7 +105,10 @@ void clt_reference_pointwise(clt_lowering *l, const clt_tensor *node) {
     } else {
         clt_launch_begin_text(l, "a pointwise kernel", text.data, false, name, clt_tensor_elements(node),
                               CLT_REFERENCE_GROUP);
-        launch_arguments(l, &code, node);
+        clt_launch_code_inputs(l, &code, node);
+        clt_launch_tensor(l, node);
+        clt_launch_int(l, clt_tensor_elements(node));
+        clt_reference_element_arguments(l, &code);
     }
     clt_text_free(&body);
     clt_text_free(&text);

@@ -11,6 +11,15 @@ enum { CLT_REFERENCE_GROUP = 64 };
 
 typedef void clt_lower_function(clt_lowering *l, const clt_tensor *node);
 
+/* Of kernels that compute element `i_` of a chain (pointwise.c): parameters, with commas in front; the values of its
+ * reads; and the arguments. */
+struct clt_code;
+void clt_reference_element_parameters(clt_text *text, const struct clt_code *code);
+void clt_reference_element_loads(clt_text *text, const struct clt_code *code, const clt_tensor *node);
+void clt_reference_element_arguments(clt_lowering *l, const struct clt_code *code);
+
+bool clt_reference_fused_reduce_supports(const clt_tensor *node, const clt_device *device);
+clt_lower_function clt_reference_fused_reduce;
 bool clt_reference_pointwise_supports(const clt_tensor *node, const clt_device *device);
 clt_lower_function clt_reference_pointwise;
 clt_lower_function clt_reference_matmul;

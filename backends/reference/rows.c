@@ -12,6 +12,11 @@
 const clt_backend_row clt_reference_rows[] = {
     FORM_ROW(pointwise),
     FORM_ROW(fused),
+    {.op = &clt_op_fused_reduce,
+     .name = "reference",
+     .any_layout = true,
+     .supports = clt_reference_fused_reduce_supports,
+     .lower = clt_reference_fused_reduce},
     FORM_ROW(relayout),
     ROW(matmul, matmul),
     ROW(conv2d, conv2d),

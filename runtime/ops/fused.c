@@ -24,6 +24,22 @@ static const char *label(const clt_tensor *node) {
 const clt_op clt_op_fused = {
     .name = "fused", .attributes_bytes = sizeof(clt_fused), .infer = infer, .label = label};
 
+static clt_status infer_reduce(clt_tensor *node) {
+    node->shape = ((const clt_fused_reduce *)node->attributes)->shape;
+    node->dtype = CLT_F32;
+    return CLT_OK;
+}
+
+static const char *label_reduce(const clt_tensor *node) {
+    static const char *const names[] = {"sum", "mean", "max"};
+    return names[((const clt_fused_reduce *)node->attributes)->reduction];
+}
+
+const clt_op clt_op_fused_reduce = {.name = "fused_reduce",
+                                    .attributes_bytes = sizeof(clt_fused_reduce),
+                                    .infer = infer_reduce,
+                                    .label = label_reduce};
+
 bool clt_fused_of(const clt_tensor *node, bool training, clt_fused *fused) {
     if (node->op == &clt_op_fused) {
         *fused = *(const clt_fused *)node->attributes;

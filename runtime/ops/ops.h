@@ -153,6 +153,16 @@ typedef struct clt_reduce_attributes {
 } clt_reduce_attributes;
 extern const clt_op clt_op_reduce; /* x */
 
+/* A reduction of what a chain of forms gives, over the last dimensions: made by the passes of runtime/exec. Inputs are
+ * the chain's. */
+typedef struct clt_fused_reduce {
+    clt_fused chain;
+    clt_reduction reduction;
+    int64_t length; /* elements of the chain's result for each of this one's */
+    clt_shape shape;
+} clt_fused_reduce;
+extern const clt_op clt_op_fused_reduce;
+
 /* ---- reshape.c ---- */
 
 typedef struct clt_reshape_attributes {

@@ -198,6 +198,25 @@ static void random_graphs(void **state) {
     }
 }
 
+/* What is reduced is computed on the way: over all, over the last dimensions, sums, means, maxima; with stretched
+ * operands. Over others it is not. */
+static void reductions_compute_what_they_reduce(void **state) {
+    (void)state;
+    clt_graph *g = new_graph();
+    clt_tensor *a = clt_input(g, "a", CLT_F32, CLT_SHAPE(6, 5, 9)), *b = clt_input(g, "b", CLT_F32, CLT_SHAPE(5, 1));
+    clt_tensor *targets[5] = {
+        clt_mse_loss(a, clt_input(g, "t", CLT_F32, CLT_SHAPE(6, 5, 9))),
+        clt_sum(clt_mul(a, b), (clt_reduce_options){.axes = {1, 2}, .n_axes = 2}),
+        clt_max(clt_sub(clt_exp(a), b), (clt_reduce_options){.axes = {2}, .n_axes = 1, .keep_dims = true}),
+        clt_mean(clt_tanh(a), (clt_reduce_options){.axes = {-1}, .n_axes = 1}),
+        clt_sum(clt_neg(a), (clt_reduce_options){.axes = {0}, .n_axes = 1}),
+    };
+    outcome o = check(g, targets, 5, 1e-6);
+    assert_int_equal(o.facts.launches, 6);
+    free(o.values);
+    clt_graph_destroy(g);
+}
+
 /* ---- common subexpressions ---- */
 
 static void the_same_is_computed_once(void **state) {
@@ -331,6 +350,7 @@ int main(void) {
         cmocka_unit_test(stretched_values_are_not_fused),
         cmocka_unit_test(long_chains_are_cut),
         cmocka_unit_test(random_graphs),
+        cmocka_unit_test(reductions_compute_what_they_reduce),
         cmocka_unit_test(the_same_is_computed_once),
         cmocka_unit_test(constants_are_computed_once),
         cmocka_unit_test(constants_go_into_what_reads_them),

@@ -1,6 +1,6 @@
 /*
- * Fusion. A pointwise node that one other pointwise node alone reads, element by element, becomes a stage of it; and
- * what is left of such a chain after a contraction becomes its epilogue. The later node takes all over and keeps its
+ * Fusion. A pointwise node that one other pointwise node alone reads, element by element, becomes a stage of it; what
+ * is left of such a chain after a contraction becomes its epilogue, and before a reduction a part of that. The later node takes all over and keeps its
  * place, so memory is written in the same order as before.
  */
 #include <string.h>
@@ -164,6 +164,39 @@ static clt_status absorb(clt_pass *pass, clt_tensor *node, bool *absorbed) {
     return CLT_OK;
 }
 
+/* ---- reductions ---- */
+
+/* Elements that are reduced to one, if they are the last dimensions and a work-group does well with so many; else 0. */
+static int64_t reduced_length(const clt_tensor *node) {
+    enum { MOST_LENGTH = 16384 };
+    const clt_reduce_attributes *at = node->attributes;
+    const clt_shape *x = &node->inputs[0]->shape;
+    int64_t length = 1;
+    int d = x->rank - 1;
+    for (; d >= 0 && at->axes >> d & 1; d--) length *= x->dims[d];
+    for (; d >= 0; d--)
+        if (at->axes >> d & 1 && x->dims[d] > 1) return 0;
+    return length <= MOST_LENGTH ? length : 0;
+}
+
+/* What a reduction reads becomes a part of it, if nobody else reads that. */
+static clt_status prepend(clt_pass *pass, clt_tensor *node) {
+    if (node->kind != CLT_NODE_OP || node->op != &clt_op_reduce || !reduced_length(node)) return CLT_OK;
+    clt_tensor *input = node->inputs[0];
+    const clt_reduce_attributes *at = node->attributes;
+    clt_fused_reduce reduce = {.reduction = at->reduction, .length = reduced_length(node), .shape = node->shape};
+    chain first;
+    bool alone = pass->uses[input->index] == 1 && !input->kept && input->part == node->part;
+    if (!pass->live[input->index] || !alone || !clt_tensor_contiguous(input) || input->dtype != CLT_F32) return CLT_OK;
+    if (!chain_of(pass, input, &first) || !may_move(pass, input, node)) return CLT_OK;
+    reduce.chain = first.fused;
+    clt_code code;
+    if (!clt_code_of_chain(&reduce.chain, first.inputs, &code)) return CLT_OK;
+    CLT_TRY(become(pass, node, &clt_op_fused_reduce, &reduce, first.inputs, first.fused.n_inputs));
+    bury(pass, input);
+    return CLT_OK;
+}
+
 /* ---- epilogues ---- */
 
 static bool is_contraction(const clt_tensor *node) {
@@ -220,5 +253,7 @@ clt_status clt_pass_fuse(clt_pass *pass) {
         for (bool more = pass->live[i]; more;) CLT_TRY(absorb(pass, nodes[i], &more));
     for (size_t i = 0; i < pass->n; i++)
         if (pass->live[i]) CLT_TRY(append(pass, nodes[i]));
+    for (size_t i = 0; i < pass->n; i++)
+        if (pass->live[i]) CLT_TRY(prepend(pass, nodes[i]));
     return CLT_OK;
 }

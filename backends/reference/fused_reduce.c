@@ -1,0 +1,59 @@
+/* Reductions of what a chain of pointwise forms gives, which is computed on the way: one work-group a result. */
+#include <math.h>
+#include <stdio.h>
+
+#include "backends/codegen.h"
+#include "backends/reference/reference.h"
+
+bool clt_reference_fused_reduce_supports(const clt_tensor *node, const clt_device *device) {
+    const clt_fused_reduce *at = node->attributes;
+    clt_code code;
+    (void)device;
+    return clt_code_of_chain(&at->chain, node->inputs, &code);
+}
+
+/* The text after the kernel's name. */
+static void add_kernel(clt_text *text, const clt_code *code, const clt_tensor *node) {
+    const clt_fused_reduce *at = node->attributes;
+    bool max = at->reduction == CLT_REDUCE_MAX;
+    char value[16];
+    clt_text_add(text, "(");
+    clt_code_input_parameters(text, code, node);
+    clt_text_add(text, "global float *y_, int outputs_, int length_, float scale_");
+    clt_reference_element_parameters(text, code);
+    clt_text_add(text, ") {\n    local float scratch_[CLT_GROUP];\n    int output_ = get_group_id(0);\n"
+                       "    if (output_ >= outputs_) return;\n    float all_ = %s;\n"
+                       "    for (int step_ = get_local_id(0); step_ < length_; step_ += get_local_size(0)) {\n"
+                       "    const int i_ = output_ * length_ + step_;\n", max ? "-INFINITY" : "0");
+    clt_reference_element_loads(text, code, node);
+    clt_code_stages(text, code, node, value);
+    clt_text_add(text, max ? "    all_ = clt_max(all_, %s);\n    }\n" : "    all_ += %s;\n    }\n", value);
+    clt_text_add(text, "    all_ = clt_group_%s(all_, scratch_);\n"
+                       "    if (get_local_id(0) == 0) y_[output_] = all_ * scale_;\n}\n", max ? "max" : "sum");
+}
+
+void clt_reference_fused_reduce(clt_lowering *l, const clt_tensor *node) {
+    const clt_fused_reduce *at = node->attributes;
+    int64_t outputs = clt_tensor_elements(node);
+    clt_code code;
+    clt_text body = {0}, text = {0};
+    char name[64];
+    clt_code_of_chain(&at->chain, node->inputs, &code); /* supports() has seen that it can be done */
+    add_kernel(&body, &code, node);
+    clt_code_name(name, &code, clt_text_data(&body));
+    clt_text_add(&text, "kernel void %s%s", name, clt_text_data(&body));
+    if (body.status < 0 || text.status < 0) {
+        clt_lower_fail(l, CLT_MIN(body.status, text.status));
+    } else {
+        clt_launch_begin_text(l, "a fused reduction", text.data, false, name, outputs * CLT_REFERENCE_GROUP,
+                              CLT_REFERENCE_GROUP);
+        clt_launch_code_inputs(l, &code, node);
+        clt_launch_tensor(l, node);
+        clt_launch_int(l, outputs);
+        clt_launch_int(l, at->length);
+        clt_launch_float(l, at->reduction == CLT_REDUCE_MEAN ? (float)(1.0 / (double)at->length) : 1.0f);
+        clt_reference_element_arguments(l, &code);
+    }
+    clt_text_free(&body);
+    clt_text_free(&text);
+}
