@@ -4,7 +4,8 @@
  * For each op there are rows: implementations by a backend, each with what it needs of the device. For a
  * problem, that is an op with its attributes, shapes and layouts, the last row that fits serves,
  * unless tuning found another one or other parameters faster. A candidate wins only after its result
- * was compared with the reference's on that very device.
+ * was compared with the reference's on that very device: of large problems some slices, the rest with the first
+ * candidate that was right there.
  *
  * What was found is kept in a file for each device, driver and library version, below
  * $XDG_CACHE_HOME/cltrain/tune (else ~/.cache/cltrain/tune). It is text; delete it to begin anew. Problems
