@@ -1,13 +1,20 @@
 /* 3 x 3 convolution and its gradient of the input by Winograd's minimal filtering. */
 #include "backends/codegen.h"
 #include "backends/native/cpu/winograd.h"
+#include "runtime/device/kernel_source.h"
 
 static const char source[] = "native/cpu/winograd.cl";
 
-bool clt_winograd_always;
-
 /* As in the kernels. */
 enum { BLOCK = 16, RUN = 96 };
+
+static const char *shared_text(void) {
+    return clt_kernel_source_find("native/cpu/winograd_shared.cl");
+}
+
+void clt_winograd_begin(clt_lowering *l, const char *path, const char *kernel, int64_t count) {
+    clt_cpu_begin_defined(l, shared_text(), path, kernel, count);
+}
 
 /* ---- tiles and matrices ---- */
 
@@ -48,7 +55,7 @@ void clt_winograd_launch_input(clt_lowering *l, const clt_tensor *x, const clt_w
                                const clt_winograd_tiles *tiles, int64_t first, int padding_h,
                                int padding_w) {
     const int64_t *d = x->shape.dims, count = clt_winograd_count(tiles, first);
-    clt_cpu_begin(l, source, "cpu_winograd_input", count);
+    clt_winograd_begin(l, source, "cpu_winograd_input", count);
     clt_launch_tensor(l, x);
     clt_launch_scratch(l, v->scratch);
     clt_launch_ints(l, (int64_t[]){d[2], d[3], d[1], v->columns}, 4, 4);
@@ -150,7 +157,7 @@ static bool serves(const pass *p, const clt_device *device) {
     return p->channels * (RUN / tile.rows) <= MOST_ROUNDS &&
            clt_cpu_holds(device, CLT_WINOGRAD_POINTS * ((double)t.chunk * columns + tile.width)) &&
            clt_cpu_holds(device, (double)weight_elements(p, tile)) &&
-           (clt_winograd_always || clt_winograd_wins(&p->y->shape, &t, p->channels, m_columns(p, tile)));
+           clt_winograd_wins(&p->y->shape, &t, p->channels, m_columns(p, tile));
 }
 
 bool clt_cpu_conv2d_winograd_supports(const clt_tensor *node, const clt_device *device) {
@@ -170,7 +177,7 @@ bool clt_cpu_conv2d_grad_input_winograd_supports(const clt_tensor *node, const c
 static int launch_weight(clt_lowering *l, const pass *p) {
     clt_cpu_tile tile = clt_cpu_tile_of(l->device);
     int u = clt_cpu_scratch(l, weight_elements(p, tile));
-    clt_cpu_begin(l, source, "cpu_winograd_weight",
+    clt_winograd_begin(l, source, "cpu_winograd_weight",
                   clt_cpu_divide_up(p->results, tile.columns) * clt_cpu_divide_up(p->channels, BLOCK));
     clt_launch_tensor(l, p->weight);
     clt_launch_scratch(l, u);
@@ -182,7 +189,7 @@ static int launch_weight(clt_lowering *l, const pass *p) {
 static void launch_product(clt_lowering *l, const pass *p, const clt_winograd_matrices *v, int u,
                            const clt_winograd_matrices *m, int64_t count) {
     int64_t panels = m->columns / clt_cpu_tile_of(l->device).columns;
-    clt_cpu_begin(l, source, "cpu_winograd_product",
+    clt_winograd_begin(l, source, "cpu_winograd_product",
                   CLT_WINOGRAD_POINTS * panels * clt_cpu_divide_up(count, RUN));
     clt_launch_scratch(l, v->scratch);
     clt_launch_scratch(l, u);
@@ -193,7 +200,7 @@ static void launch_product(clt_lowering *l, const pass *p, const clt_winograd_ma
 static void launch_output(clt_lowering *l, const pass *p, const clt_winograd_matrices *m,
                           const clt_winograd_tiles *tiles, int64_t first, int64_t count) {
     const int64_t *d = p->y->shape.dims;
-    clt_cpu_begin_last(l, "", source, "cpu_winograd_output", count);
+    clt_cpu_begin_last(l, shared_text(), source, "cpu_winograd_output", count);
     clt_launch_scratch(l, m->scratch);
     clt_launch_tensor(l, p->y);
     clt_launch_ints(l, (int64_t[]){d[2], d[3], d[1], m->columns}, 4, 4);

@@ -44,7 +44,7 @@ bool clt_winograd_applies(const clt_tensor *node, const clt_device *device, cons
 bool clt_winograd_wins(const clt_shape *y, const clt_winograd_tiles *tiles, int64_t channels,
                        int64_t results);
 
-/* Rows then serve all that they can, not only what they serve well. For tests. */
-extern bool clt_winograd_always;
+/* clt_cpu_begin with what Winograd's kernels share in front of the text. */
+void clt_winograd_begin(clt_lowering *l, const char *path, const char *kernel, int64_t count);
 
 #endif

@@ -35,14 +35,13 @@ bool clt_cpu_conv2d_grad_weight_winograd_supports(const clt_tensor *node, const 
     double columns = (double)s.v_columns + (double)s.w_columns;
     return clt_cpu_holds(device, CLT_WINOGRAD_POINTS * ((double)s.tiles.chunk * columns + tile.width)) &&
            clt_cpu_holds(device, (double)sum_elements(&s, tile)) &&
-           (clt_winograd_always ||
-            clt_winograd_wins(&node->inputs[1]->shape, &s.tiles, s.channels, s.w_columns));
+           clt_winograd_wins(&node->inputs[1]->shape, &s.tiles, s.channels, s.w_columns);
 }
 
 static void launch_gradient(clt_lowering *l, const clt_tensor *dy, const clt_winograd_matrices *w,
                             const clt_winograd_tiles *tiles, int64_t first) {
     const int64_t *d = dy->shape.dims, count = clt_winograd_count(tiles, first);
-    clt_cpu_begin(l, source, "cpu_winograd_grad_input", count);
+    clt_winograd_begin(l, source, "cpu_winograd_grad_input", count);
     clt_launch_tensor(l, dy);
     clt_launch_scratch(l, w->scratch);
     clt_launch_ints(l, (int64_t[]){d[2], d[3], d[1]}, 3, 4);
@@ -53,7 +52,7 @@ static void launch_gradient(clt_lowering *l, const clt_tensor *dy, const clt_win
 static void launch_product(clt_lowering *l, const sums *s, const clt_winograd_matrices *v,
                            const clt_winograd_matrices *w, int p, int64_t first) {
     int64_t count = clt_winograd_count(&s->tiles, first);
-    clt_cpu_begin(l, source, "cpu_winograd_grad_product", CLT_WINOGRAD_POINTS * s->panels * s->blocks);
+    clt_winograd_begin(l, source, "cpu_winograd_grad_product", CLT_WINOGRAD_POINTS * s->panels * s->blocks);
     clt_launch_scratch(l, v->scratch);
     clt_launch_scratch(l, w->scratch);
     clt_launch_scratch(l, p);
@@ -72,7 +71,7 @@ void clt_cpu_conv2d_grad_weight_winograd(clt_lowering *l, const clt_tensor *node
         launch_gradient(l, node->inputs[1], &w, &s.tiles, first);
         launch_product(l, &s, &v, &w, p, first);
     }
-    clt_cpu_begin(l, source, "cpu_winograd_grad_output", s.panels * clt_cpu_divide_up(s.channels, PART));
+    clt_winograd_begin(l, source, "cpu_winograd_grad_output", s.panels * clt_cpu_divide_up(s.channels, PART));
     clt_launch_scratch(l, p);
     clt_launch_tensor(l, node);
     clt_launch_ints(l, (int64_t[]){s.results, s.channels}, 2, 2);

@@ -1,7 +1,7 @@
 /*
- * 3 x 3 convolution with stride 1 by Winograd's minimal filtering, F(4 x 4, 3 x 3) (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016), for
- * devices whose work-items are threads with vector registers. Images are channels-last: a vector is so many
- * channels, and transforms are vector code without shuffles.
+ * 3 x 3 convolution with stride 1 by Winograd's minimal filtering, F(4 x 4, 3 x 3) (Lavin and Gray, "Fast algorithms for
+ * convolutional neural networks", 2016), for devices whose work-items are threads with vector registers. Images are
+ * channels-last: a vector is so many channels, and transforms are vector code without shuffles.
  *
  * y's tiles of 4 x 4 pixels are taken a chunk at a time, so that what lies between the three steps stays
  * in the caches: patches of 6 x 6 of x become 36 matrices V[point][tile][channel], weights 36 matrices U,
@@ -10,32 +10,10 @@
  * Bound: those of the products, and the caches' bandwidth for V and M.
  */
 
-#ifndef CPU_UNALIGNED
-#define CPU_UNALIGNED
-/* A vector anywhere in memory, as one access where vload is made of several. */
-typedef struct __attribute__((packed)) cpu_unaligned {
-    cpu_vector vector;
-} cpu_unaligned;
-#endif
-
-#define CPU_WINOGRAD_POINTS 36
 /* Channels whose weights one work-item transforms to U: [panel of results][point][channel][CPU_COLUMNS]. */
 #define CPU_WINOGRAD_BLOCK  16
 /* Tiles that one work-item of the product goes over. */
 #define CPU_WINOGRAD_RUN    96
-
-/* The points are 0, +-CPU_WINOGRAD_NEAR, +-CPU_WINOGRAD_FAR and infinity: of those whose squares are exact, the ones that
- * lose fewest digits, half of what 0, +-1, +-2 do. */
-#ifndef CPU_WINOGRAD_NEAR
-#define CPU_WINOGRAD_NEAR 0.625f
-#define CPU_WINOGRAD_FAR  1.5f
-/* Their squares, and 1 / product(point - other points): what G is divided by. */
-#define CPU_WINOGRAD_NEAR2      (CPU_WINOGRAD_NEAR * CPU_WINOGRAD_NEAR)
-#define CPU_WINOGRAD_FAR2       (CPU_WINOGRAD_FAR * CPU_WINOGRAD_FAR)
-#define CPU_WINOGRAD_SCALE_ZERO (1.0f / (CPU_WINOGRAD_NEAR2 * CPU_WINOGRAD_FAR2))
-#define CPU_WINOGRAD_SCALE_NEAR (1.0f / (2 * CPU_WINOGRAD_NEAR2 * (CPU_WINOGRAD_NEAR2 - CPU_WINOGRAD_FAR2)))
-#define CPU_WINOGRAD_SCALE_FAR  (1.0f / (2 * CPU_WINOGRAD_FAR2 * (CPU_WINOGRAD_FAR2 - CPU_WINOGRAD_NEAR2)))
-#endif
 
 /* B^T d, in place. */
 static void cpu_winograd_b(cpu_vector d[6]) {
@@ -72,34 +50,6 @@ static void cpu_winograd_a(const cpu_vector m[6], cpu_vector to[4]) {
     to[1] = near_odd + far_odd;
     to[2] = CPU_WINOGRAD_NEAR2 * near + CPU_WINOGRAD_FAR2 * far;
     to[3] = CPU_WINOGRAD_NEAR2 * near_odd + CPU_WINOGRAD_FAR2 * far_odd + m[5];
-}
-
-/* A vector, or zeros where the mask is 0. */
-static cpu_vector cpu_winograd_get(global const float *from, int mask) {
-    CPU_PASTE(int, CPU_WIDTH)
-    bits = CPU_PASTE(as_int, CPU_WIDTH)(((global const cpu_unaligned *)from)->vector);
-    return CPU_PASTE(as_float, CPU_WIDTH)(bits & mask);
-}
-
-/* Likewise, but of `count` elements. */
-static cpu_vector cpu_winograd_get_some(global const float *from, int count, int mask) {
-    float values[CPU_WIDTH];
-    for (int j = 0; j < CPU_WIDTH; j++) values[j] = j < count && mask ? from[j] : 0;
-    return cpu_load(0, values);
-}
-
-/* Where a patch or a tile is. */
-typedef struct cpu_winograd_place {
-    int n, h, w; /* its first pixel, which may be outside of the image */
-} cpu_winograd_place;
-
-/* tiles: of an image, down and across. */
-static cpu_winograd_place cpu_winograd_find(int tile, int2 tiles) {
-    cpu_winograd_place at;
-    at.w = tile % tiles.s1 * 4;
-    at.h = tile / tiles.s1 % tiles.s0 * 4;
-    at.n = tile / tiles.s1 / tiles.s0;
-    return at;
 }
 
 /* Both sides of B^T d B, of elements that LOAD(i, j) gives in rows where ROW(i); the others are 0. */

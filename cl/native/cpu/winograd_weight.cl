@@ -5,31 +5,10 @@
  * P: [panel][block of channels][point][channel of the block][CPU_COLUMNS].
  */
 
-#ifndef CPU_UNALIGNED
-#define CPU_UNALIGNED
-/* A vector anywhere in memory, as one access where vload is made of several. */
-typedef struct __attribute__((packed)) cpu_unaligned {
-    cpu_vector vector;
-} cpu_unaligned;
-#endif
-
-#define CPU_WINOGRAD_GRAD_POINTS 36
 /* Channels of a block of P, for CPU_ROWS, 4 and 2 at a time. */
 #define CPU_WINOGRAD_GRAD_BLOCK  48
 /* Channels of a block that one work-item makes to weights. */
 #define CPU_WINOGRAD_GRAD_PART   8
-
-/* The points, as in winograd.cl. */
-#ifndef CPU_WINOGRAD_NEAR
-#define CPU_WINOGRAD_NEAR 0.625f
-#define CPU_WINOGRAD_FAR  1.5f
-/* Their squares, and 1 / product(point - other points): what G is divided by. */
-#define CPU_WINOGRAD_NEAR2      (CPU_WINOGRAD_NEAR * CPU_WINOGRAD_NEAR)
-#define CPU_WINOGRAD_FAR2       (CPU_WINOGRAD_FAR * CPU_WINOGRAD_FAR)
-#define CPU_WINOGRAD_SCALE_ZERO (1.0f / (CPU_WINOGRAD_NEAR2 * CPU_WINOGRAD_FAR2))
-#define CPU_WINOGRAD_SCALE_NEAR (1.0f / (2 * CPU_WINOGRAD_NEAR2 * (CPU_WINOGRAD_NEAR2 - CPU_WINOGRAD_FAR2)))
-#define CPU_WINOGRAD_SCALE_FAR  (1.0f / (2 * CPU_WINOGRAD_FAR2 * (CPU_WINOGRAD_FAR2 - CPU_WINOGRAD_NEAR2)))
-#endif
 
 /* G g, for 4 pixels. */
 static void cpu_winograd_grad_g(const cpu_vector g[4], cpu_vector to[6]) {
@@ -50,20 +29,6 @@ static void cpu_winograd_grad_a(const cpu_vector m[6], cpu_vector to[3]) {
     to[0] = m[0] + near + far;
     to[1] = CPU_WINOGRAD_NEAR * (m[1] - m[2]) + CPU_WINOGRAD_FAR * (m[3] - m[4]);
     to[2] = CPU_WINOGRAD_NEAR2 * near + CPU_WINOGRAD_FAR2 * far + m[5];
-}
-
-/* A vector, or zeros where the mask is 0. */
-static cpu_vector cpu_winograd_grad_get(global const float *from, int mask) {
-    CPU_PASTE(int, CPU_WIDTH)
-    bits = CPU_PASTE(as_int, CPU_WIDTH)(((global const cpu_unaligned *)from)->vector);
-    return CPU_PASTE(as_float, CPU_WIDTH)(bits & mask);
-}
-
-/* Likewise, but of `count` elements. */
-static cpu_vector cpu_winograd_grad_get_some(global const float *from, int count, int mask) {
-    float values[CPU_WIDTH];
-    for (int j = 0; j < CPU_WIDTH; j++) values[j] = j < count && mask ? from[j] : 0;
-    return cpu_load(0, values);
 }
 
 /* Both sides of G dy G^T, of elements that LOAD(i, j) gives in rows where ROW(i); the others are 0. */
@@ -89,7 +54,7 @@ static cpu_vector cpu_winograd_grad_get_some(global const float *from, int count
 
 #define CPU_WINOGRAD_GRAD_ALL(i)       true
 #define CPU_WINOGRAD_GRAD_INSIDE(i)    ((i) < down)
-#define CPU_WINOGRAD_GRAD_MASKED(i, j) cpu_winograd_grad_get(from + (i)*row + beside[j], mask[j])
+#define CPU_WINOGRAD_GRAD_MASKED(i, j) cpu_winograd_get(from + (i)*row + beside[j], mask[j])
 #define CPU_WINOGRAD_GRAD_PATCH(i, j)  patch[4 * (i) + (j)]
 
 /*
@@ -101,9 +66,9 @@ kernel void cpu_winograd_grad_input(global const float *dy, global float *w, int
                                     int step) {
     int tile = get_global_id(0), row = image.s1 * image.s2;
     if (tile >= chunk.s3) return;
-    int at = chunk.s2 + tile, left = at % chunk.s1 * 4, top = at / chunk.s1 % chunk.s0 * 4;
-    int down = image.s0 - top, across = image.s1 - left, beside[4], mask[4];
-    dy += ((at / chunk.s1 / chunk.s0 * image.s0 + top) * image.s1 + left) * image.s2;
+    cpu_winograd_place at = cpu_winograd_find(chunk.s2 + tile, chunk.s01);
+    int down = image.s0 - at.h, across = image.s1 - at.w, beside[4], mask[4];
+    dy += ((at.n * image.s0 + at.h) * image.s1 + at.w) * image.s2;
     _Pragma("unroll") for (int j = 0; j < 4; j++) {
         beside[j] = min(j, across - 1) * image.s2;
         mask[j] = j < across ? -1 : 0;
@@ -115,8 +80,8 @@ kernel void cpu_winograd_grad_input(global const float *dy, global float *w, int
         if (c + CPU_WIDTH > image.s2) {
             cpu_vector patch[16];
             for (int i = 0; i < 16; i++)
-                patch[i] = i / 4 < down ? cpu_winograd_grad_get_some(from + i / 4 * row + beside[i % 4],
-                                                                     image.s2 - c, mask[i % 4])
+                patch[i] = i / 4 < down ? cpu_winograd_get_some(from + i / 4 * row + beside[i % 4],
+                                                                image.s2 - c, mask[i % 4])
                                         : (cpu_vector)(0);
             CPU_WINOGRAD_GRAD_INPUT(CPU_WINOGRAD_GRAD_ALL, CPU_WINOGRAD_GRAD_PATCH)
         } else CPU_WINOGRAD_GRAD_INPUT(CPU_WINOGRAD_GRAD_INSIDE, CPU_WINOGRAD_GRAD_MASKED)
@@ -163,12 +128,12 @@ kernel void cpu_winograd_grad_product(global const float *v, global const float 
     int blocks = (channels + CPU_WINOGRAD_GRAD_BLOCK - 1) / CPU_WINOGRAD_GRAD_BLOCK;
     int item = get_global_id(0), panel = item % panels, block = item / panels % blocks;
     int point = item / panels / blocks;
-    if (point >= CPU_WINOGRAD_GRAD_POINTS) return;
+    if (point >= CPU_WINOGRAD_POINTS) return;
     int count = min(CPU_WINOGRAD_GRAD_BLOCK, channels - block * CPU_WINOGRAD_GRAD_BLOCK), c = 0;
     bool add = sizes.s5;
     v += point * sizes.s3 + block * CPU_WINOGRAD_GRAD_BLOCK;
     w += point * sizes.s4 + panel * tiles * CPU_COLUMNS;
-    p += ((panel * blocks + block) * CPU_WINOGRAD_GRAD_POINTS + point) * CPU_WINOGRAD_GRAD_BLOCK *
+    p += ((panel * blocks + block) * CPU_WINOGRAD_POINTS + point) * CPU_WINOGRAD_GRAD_BLOCK *
          CPU_COLUMNS;
     for (; c + CPU_ROWS <= count; c += CPU_ROWS)
         CPU_PASTE(cpu_winograd_grad_rows_, CPU_ROWS)
@@ -206,7 +171,7 @@ kernel void cpu_winograd_grad_output(global const float *p, global float *dweigh
         column = item / parts * CPU_COLUMNS;
     if (column >= sizes.s0) return;
     int end = min(c + CPU_WINOGRAD_GRAD_PART, sizes.s1), block = c / CPU_WINOGRAD_GRAD_BLOCK;
-    p += (item / parts * blocks + block) * CPU_WINOGRAD_GRAD_POINTS * CPU_WINOGRAD_GRAD_BLOCK *
+    p += (item / parts * blocks + block) * CPU_WINOGRAD_POINTS * CPU_WINOGRAD_GRAD_BLOCK *
          CPU_COLUMNS;
     for (; c < end; c++) {
         global const float *from = p + (c - block * CPU_WINOGRAD_GRAD_BLOCK) * CPU_COLUMNS;
