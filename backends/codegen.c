@@ -3,24 +3,17 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *type_name(clt_dtype dtype) {
+const char *clt_code_type(clt_dtype dtype) {
     return dtype == CLT_I32 ? "int" : dtype == CLT_U8 ? "uchar" : "float";
 }
 
 /* ---- how inputs are read ---- */
 
-/* Dimensions of a tensor as they lie in memory, outermost first. */
-static void memory_order(const clt_tensor *t, int order[CLT_MAX_RANK]) {
-    static const int channels_last[4] = {0, 2, 3, 1};
-    for (int d = 0; d < t->shape.rank; d++)
-        order[d] = t->layout == CLT_LAYOUT_CHANNELS_LAST ? channels_last[d] : d;
-}
-
 /* Elements from one to the next in each dimension, in the tensor's own layout. */
 static void own_strides(const clt_tensor *t, int64_t strides[CLT_MAX_RANK]) {
     int order[CLT_MAX_RANK];
     int64_t stride = 1;
-    memory_order(t, order);
+    clt_tensor_order(t, order);
     for (int i = t->shape.rank - 1; i >= 0; i--) {
         strides[order[i]] = stride;
         stride *= t->shape.dims[order[i]];
@@ -62,7 +55,7 @@ static int add_read(clt_code *code, const clt_code_read *read) {
 /* Of all stages, over the result's dimensions as they lie in memory. */
 static bool find_reads(clt_code *code, const clt_tensor *y, clt_tensor *const *inputs) {
     int order[CLT_MAX_RANK];
-    memory_order(y, order);
+    clt_tensor_order(y, order);
     for (int s = 0; s < code->fused.n_stages; s++) {
         const clt_form *form = &code->fused.stages[s].form;
         for (int k = 0; k < form->n_operands; k++) {
@@ -110,14 +103,19 @@ static void merge(clt_code *code) {
     }
 }
 
-static bool make_code(const clt_tensor *y, clt_tensor *const *inputs, clt_code *code) {
+/* The loop as it is, its dimensions not merged. `inputs` are NULL where the value itself is meant. */
+static bool make_loop(const clt_tensor *y, clt_tensor *const *inputs, clt_code *code) {
     int order[CLT_MAX_RANK];
-    memory_order(y, order);
+    clt_tensor_order(y, order);
     code->n_reads = 0;
     code->rank = CLT_MAX(y->shape.rank, 1);
     code->size[0] = 1;
     for (int d = 0; d < y->shape.rank; d++) code->size[d] = y->shape.dims[order[d]];
-    if (!find_reads(code, y, inputs)) return false;
+    return find_reads(code, y, inputs);
+}
+
+static bool make_code(const clt_tensor *y, clt_tensor *const *inputs, clt_code *code) {
+    if (!make_loop(y, inputs, code)) return false;
     merge(code);
     return true;
 }
@@ -156,7 +154,7 @@ static bool reads_input(const clt_code *code, int input) {
 
 void clt_code_input_parameters(clt_text *text, const clt_code *code, const clt_tensor *node) {
     for (int i = 0; i < node->n_inputs; i++)
-        if (reads_input(code, i)) clt_text_add(text, "global const %s *x%d, ", type_name(node->inputs[i]->dtype), i);
+        if (reads_input(code, i)) clt_text_add(text, "global const %s *x%d, ", clt_code_type(node->inputs[i]->dtype), i);
 }
 
 void clt_launch_code_inputs(clt_lowering *l, const clt_code *code, const clt_tensor *node) {
@@ -168,10 +166,14 @@ static bool uses_scalar(const clt_form *form, int s) {
     return strstr(form->expression, s ? "s1" : "s0") != NULL;
 }
 
-void clt_code_scalar_parameters(clt_text *text, const clt_fused *fused) {
+static void add_scalars(clt_text *text, const clt_fused *fused, const char *type) {
     for (int i = 0; i < fused->n_stages; i++)
         for (int s = 0; s < 2; s++)
-            if (uses_scalar(&fused->stages[i].form, s)) clt_text_add(text, ", float c%d_%d", i, s);
+            if (uses_scalar(&fused->stages[i].form, s)) clt_text_add(text, ", %sc%d_%d", type, i, s);
+}
+
+void clt_code_scalar_parameters(clt_text *text, const clt_fused *fused) {
+    add_scalars(text, fused, "float ");
 }
 
 void clt_launch_code_scalars(clt_lowering *l, const clt_fused *fused) {
@@ -183,7 +185,7 @@ void clt_launch_code_scalars(clt_lowering *l, const clt_fused *fused) {
 void clt_code_loads(clt_text *text, const clt_code *code, const clt_tensor *node, clt_code_index *index) {
     for (int k = 0; k < code->n_reads; k++) {
         int input = code->reads[k].input;
-        clt_text_add(text, "    const %s r%d_ = x%d[", type_name(node->inputs[input]->dtype), k, input);
+        clt_text_add(text, "    const %s r%d_ = x%d[", clt_code_type(node->inputs[input]->dtype), k, input);
         index(text, code, k);
         clt_text_add(text, "];\n");
     }
@@ -192,35 +194,48 @@ void clt_code_loads(clt_text *text, const clt_code *code, const clt_tensor *node
 static void add_stage(clt_text *text, const clt_code *code, const clt_dtype *read_types, int s) {
     const clt_fused_stage *stage = &code->fused.stages[s];
     const clt_form *form = &stage->form;
-    clt_text_add(text, "    %s v%d_;\n    {\n", type_name(stage->dtype), s);
+    clt_text_add(text, "    %s v%d_;\n    {\n", clt_code_type(stage->dtype), s);
     for (int i = 0; i < 2; i++)
         if (uses_scalar(form, i)) clt_text_add(text, "        const float s%d = c%d_%d;\n", i, s, i);
     for (int k = 0; k < form->n_operands; k++) {
         const clt_form_operand *operand = &form->operands[k];
         int read = code->read_of[s][k];
         clt_dtype dtype = read < 0 ? code->fused.stages[~operand->input].dtype : read_types[read];
-        clt_text_add(text, "        const %s %c = %c%d_;\n", type_name(dtype), operand->letter, read < 0 ? 'v' : 'r',
+        clt_text_add(text, "        const %s %c = %c%d_;\n", clt_code_type(dtype), operand->letter, read < 0 ? 'v' : 'r',
                      read < 0 ? ~operand->input : read);
     }
     clt_text_add(text, "        v%d_ = %s;\n    }\n", s, form->expression);
 }
 
-static void add_stages(clt_text *text, const clt_code *code, clt_tensor *const *inputs, char value[16]) {
-    clt_dtype types[CLT_CODE_READS];
-    for (int k = 0; k < code->n_reads; k++)
-        types[k] = inputs[code->reads[k].input] ? inputs[code->reads[k].input]->dtype : CLT_F32;
-    for (int s = 0; s < code->fused.n_stages; s++) add_stage(text, code, types, s);
+static void add_stages(clt_text *text, const clt_code *code, const clt_dtype *read_types, char value[16]) {
+    for (int s = 0; s < code->fused.n_stages; s++) add_stage(text, code, read_types, s);
     snprintf(value, 16, "v%d_", code->fused.n_stages - 1);
 }
 
 void clt_code_stages(clt_text *text, const clt_code *code, const clt_tensor *node, char value[16]) {
-    add_stages(text, code, node->inputs, value);
+    clt_dtype types[CLT_CODE_READS];
+    for (int k = 0; k < code->n_reads; k++) types[k] = node->inputs[code->reads[k].input]->dtype;
+    add_stages(text, code, types, value);
 }
 
-void clt_code_name(char name[64], const clt_code *code, const char *text) {
-    char hash[CLT_HASH_TEXT];
-    clt_hash_text(text, strlen(text), hash);
-    snprintf(name, 64, "pw_%.36s_%.16s", code->fused.stages[code->fused.n_stages - 1].form.name, hash);
+bool clt_code_begin(clt_lowering *l, const clt_code *code, const char *before, clt_text *body, int64_t count, int group) {
+    char hash[CLT_HASH_TEXT], name[64];
+    clt_text text = {0};
+    clt_hash_text(clt_text_data(body), body->length, hash);
+    snprintf(name, sizeof name, "pw_%.36s_%.16s", code->fused.stages[code->fused.n_stages - 1].form.name, hash);
+    clt_text_add(&text, "%skernel void %s%s", before, name, clt_text_data(body));
+    clt_status status = CLT_MIN(body->status, text.status);
+    if (status < 0) clt_lower_fail(l, status);
+    else clt_launch_begin_text(l, "a pointwise kernel", text.data, false, name, count, group);
+    clt_text_free(body);
+    clt_text_free(&text);
+    return l->status == CLT_OK;
+}
+
+void clt_launch_code_vector(clt_lowering *l, const clt_code *code, const int64_t *values) {
+    int64_t right[CLT_MAX_RANK] = {0};
+    for (int d = 0; d < code->rank; d++) right[CLT_MAX_RANK - code->rank + d] = values[d];
+    clt_launch_ints(l, right, CLT_MAX_RANK, CLT_MAX_RANK);
 }
 
 /* ---- epilogues ---- */
@@ -231,17 +246,13 @@ static int channel_dimension(const clt_tensor *node) {
     return rows ? node->shape.rank - 1 : 1;
 }
 
-/* Inputs of the stages: NULL for the value itself, then the node's last ones. */
+/* The stages' inputs are NULL for the value itself, then the node's last ones. Dimensions are not merged: the channel is
+ * told by its own. */
 static bool epilogue_code(const clt_tensor *node, const clt_fused *fused, clt_tensor *const *others, clt_code *code) {
     clt_tensor *inputs[CLT_FUSED_INPUTS] = {NULL};
     code->fused = *fused;
     for (int i = 1; i < fused->n_inputs; i++) inputs[i] = others[i - 1];
-    code->n_reads = 0;
-    code->rank = node->shape.rank;
-    int order[CLT_MAX_RANK];
-    memory_order(node, order);
-    for (int d = 0; d < code->rank; d++) code->size[d] = node->shape.dims[order[d]];
-    return find_reads(code, node, inputs); /* not merged: the channel is told by its dimension */
+    return make_loop(node, inputs, code);
 }
 
 typedef enum access { ACCESS_NONE, ACCESS_SAME, ACCESS_SCALAR, ACCESS_CHANNEL } access;
@@ -265,9 +276,10 @@ bool clt_epilogue_possible(const clt_tensor *node, const clt_fused *fused, clt_t
     return fused->dtype == CLT_F32;
 }
 
-static void add_epilogue_function(clt_text *text, const clt_tensor *node, const clt_code *code,
-                                  clt_tensor *const *inputs) {
+static void add_epilogue_function(clt_text *text, const clt_tensor *node, const clt_code *code) {
     static const char *const places[] = {"", "index_", "0", "channel_"};
+    clt_dtype all_floats[CLT_CODE_READS];
+    for (int k = 0; k < code->n_reads; k++) all_floats[k] = CLT_F32;
     char value[16];
     for (int k = 0; k < code->n_reads; k++) {
         int input = code->reads[k].input;
@@ -275,7 +287,7 @@ static void add_epilogue_function(clt_text *text, const clt_tensor *node, const 
         if (input == 0) clt_text_add(text, "    const float r%d_ = value_;\n", k);
         else clt_text_add(text, "    const float r%d_ = x%d[%s + o%d_];\n", k, input, places[how], k);
     }
-    add_stages(text, code, inputs, value);
+    add_stages(text, code, all_floats, value);
     clt_text_add(text, "    return %s;\n}\n", value);
 }
 
@@ -285,23 +297,18 @@ static void add_epilogue_list(clt_text *text, const clt_code *code, bool types) 
         if (reads_input(code, i)) clt_text_add(text, types ? ", global const float *x%d" : ", x%d", i);
     for (int k = 0; k < code->n_reads; k++)
         if (code->reads[k].input > 0) clt_text_add(text, types ? ", int o%d_" : ", o%d_", k);
-    for (int i = 0; i < code->fused.n_stages; i++)
-        for (int s = 0; s < 2; s++)
-            if (uses_scalar(&code->fused.stages[i].form, s)) clt_text_add(text, types ? ", float c%d_%d" : ", c%d_%d", i, s);
+    add_scalars(text, &code->fused, types ? "float " : "");
 }
 
 void clt_epilogue_define(clt_text *text, const clt_tensor *node) {
-    clt_tensor *inputs[CLT_FUSED_INPUTS] = {NULL};
     clt_code code;
-    int own = clt_own_inputs(node);
-    for (int i = 1; i < node->epilogue->n_inputs; i++) inputs[i] = node->inputs[own + i - 1];
-    epilogue_code(node, node->epilogue, node->inputs + own, &code);
+    epilogue_code(node, node->epilogue, node->inputs + clt_own_inputs(node), &code);
     clt_text_add(text, "#define CLT_HAS_EPILOGUE\n#define CLT_EPILOGUE_PARAMETERS ");
     add_epilogue_list(text, &code, true);
     clt_text_add(text, "\n#define CLT_EPILOGUE_ARGUMENTS ");
     add_epilogue_list(text, &code, false);
     clt_text_add(text, "\nstatic float clt_epilogue(float value_, int index_, int channel_ CLT_EPILOGUE_PARAMETERS) {\n");
-    add_epilogue_function(text, node, &code, inputs);
+    add_epilogue_function(text, node, &code);
     clt_text_add(text, "#define CLT_EPILOGUE(value, index, channel) clt_epilogue(value, index, channel "
                        "CLT_EPILOGUE_ARGUMENTS)\n");
 }

@@ -31,6 +31,9 @@ bool clt_code_of(const clt_tensor *node, bool training, clt_code *code);
 /* The same of a chain alone, with a contiguous result. */
 bool clt_code_of_chain(const clt_fused *chain, clt_tensor *const *inputs, clt_code *code);
 
+/* "float" … */
+const char *clt_code_type(clt_dtype dtype);
+
 /* How a read goes through dimension `d` of the loop, counted from the innermost. */
 int64_t clt_code_stride(const clt_code *code, int read, int d);
 /* True if element e of the result reads element e. */
@@ -48,8 +51,11 @@ void clt_code_loads(clt_text *text, const clt_code *code, const clt_tensor *node
 /* The stages, over r0_ …; gives the name of the last value. */
 void clt_code_stages(clt_text *text, const clt_code *code, const clt_tensor *node, char value[16]);
 
-/* A name for a kernel whose text is `text` but for the name: "pw_relu_3f…". */
-void clt_code_name(char name[64], const clt_code *code, const char *text);
+/* Begins the launch of a kernel whose text after its name, which is made of that, is `body`; `before` stands in front.
+ * Frees `body`. False if it failed. */
+bool clt_code_begin(clt_lowering *l, const clt_code *code, const char *before, clt_text *body, int64_t count, int group);
+/* An int8 of the loop's dimensions, the innermost last. */
+void clt_launch_code_vector(clt_lowering *l, const clt_code *code, const int64_t *values);
 
 /* ---- epilogues ---- */
 

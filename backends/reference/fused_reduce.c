@@ -1,7 +1,4 @@
 /* Reductions of what a chain of pointwise forms gives, which is computed on the way: one work-group a result. */
-#include <math.h>
-#include <stdio.h>
-
 #include "backends/codegen.h"
 #include "backends/reference/reference.h"
 
@@ -36,24 +33,14 @@ void clt_reference_fused_reduce(clt_lowering *l, const clt_tensor *node) {
     const clt_fused_reduce *at = node->attributes;
     int64_t outputs = clt_tensor_elements(node);
     clt_code code;
-    clt_text body = {0}, text = {0};
-    char name[64];
+    clt_text body = {0};
     clt_code_of_chain(&at->chain, node->inputs, &code); /* supports() has seen that it can be done */
     add_kernel(&body, &code, node);
-    clt_code_name(name, &code, clt_text_data(&body));
-    clt_text_add(&text, "kernel void %s%s", name, clt_text_data(&body));
-    if (body.status < 0 || text.status < 0) {
-        clt_lower_fail(l, CLT_MIN(body.status, text.status));
-    } else {
-        clt_launch_begin_text(l, "a fused reduction", text.data, false, name, outputs * CLT_REFERENCE_GROUP,
-                              CLT_REFERENCE_GROUP);
-        clt_launch_code_inputs(l, &code, node);
-        clt_launch_tensor(l, node);
-        clt_launch_int(l, outputs);
-        clt_launch_int(l, at->length);
-        clt_launch_float(l, at->reduction == CLT_REDUCE_MEAN ? (float)(1.0 / (double)at->length) : 1.0f);
-        clt_reference_element_arguments(l, &code);
-    }
-    clt_text_free(&body);
-    clt_text_free(&text);
+    if (!clt_code_begin(l, &code, "", &body, outputs * CLT_REFERENCE_GROUP, CLT_REFERENCE_GROUP)) return;
+    clt_launch_code_inputs(l, &code, node);
+    clt_launch_tensor(l, node);
+    clt_launch_int(l, outputs);
+    clt_launch_int(l, at->length);
+    clt_launch_float(l, at->reduction == CLT_REDUCE_MEAN ? (float)(1.0 / (double)at->length) : 1.0f);
+    clt_reference_element_arguments(l, &code);
 }

@@ -2,8 +2,6 @@
  * Kernels for pointwise values, an element a work-item: one for each chain of expressions and way in which
  * operands are read. Sizes are arguments, so that kernels serve all shapes.
  */
-#include <stdio.h>
-
 #include "backends/codegen.h"
 #include "backends/reference/reference.h"
 
@@ -59,11 +57,10 @@ void clt_reference_element_loads(clt_text *text, const clt_code *code, const clt
 
 /* The text after the kernel's name. */
 static void add_kernel(clt_text *text, const clt_code *code, const clt_tensor *node) {
-    static const char *const types[] = {[CLT_F32] = "float", [CLT_I32] = "int", [CLT_U8] = "uchar"};
     char value[16];
     clt_text_add(text, "(");
     clt_code_input_parameters(text, code, node);
-    clt_text_add(text, "global %s *y_, int count_", types[node->dtype]);
+    clt_text_add(text, "global %s *y_, int count_", clt_code_type(node->dtype));
     clt_reference_element_parameters(text, code);
     clt_text_add(text, ") {\n    int i_ = get_global_id(0);\n    if (i_ >= count_) return;\n");
     clt_reference_element_loads(text, code, node);
@@ -71,17 +68,11 @@ static void add_kernel(clt_text *text, const clt_code *code, const clt_tensor *n
     clt_text_add(text, "    y_[i_] = %s;\n}\n", value);
 }
 
-static void launch_vector(clt_lowering *l, const int64_t *values, int rank) {
-    int64_t right[CLT_MAX_RANK] = {0};
-    for (int d = 0; d < rank; d++) right[CLT_MAX_RANK - rank + d] = values[d];
-    clt_launch_ints(l, right, CLT_MAX_RANK, CLT_MAX_RANK);
-}
-
 void clt_reference_element_arguments(clt_lowering *l, const clt_code *code) {
-    if (any_strided(code)) launch_vector(l, code->size, code->rank);
+    if (any_strided(code)) clt_launch_code_vector(l, code, code->size);
     for (int k = 0; k < code->n_reads; k++) {
         if (!clt_code_is_same(code, k)) clt_launch_int(l, code->reads[k].offset);
-        if (is_strided(code, k)) launch_vector(l, code->reads[k].stride, code->rank);
+        if (is_strided(code, k)) clt_launch_code_vector(l, code, code->reads[k].stride);
     }
     clt_launch_code_scalars(l, &code->fused);
 }
@@ -94,22 +85,12 @@ bool clt_reference_pointwise_supports(const clt_tensor *node, const clt_device *
 
 void clt_reference_pointwise(clt_lowering *l, const clt_tensor *node) {
     clt_code code;
-    clt_text body = {0}, text = {0};
-    char name[64];
+    clt_text body = {0};
     clt_code_of(node, l->training, &code); /* supports() has seen that it can be done */
     add_kernel(&body, &code, node);
-    clt_code_name(name, &code, clt_text_data(&body));
-    clt_text_add(&text, "kernel void %s%s", name, clt_text_data(&body));
-    if (body.status < 0 || text.status < 0) {
-        clt_lower_fail(l, CLT_MIN(body.status, text.status));
-    } else {
-        clt_launch_begin_text(l, "a pointwise kernel", text.data, false, name, clt_tensor_elements(node),
-                              CLT_REFERENCE_GROUP);
-        clt_launch_code_inputs(l, &code, node);
-        clt_launch_tensor(l, node);
-        clt_launch_int(l, clt_tensor_elements(node));
-        clt_reference_element_arguments(l, &code);
-    }
-    clt_text_free(&body);
-    clt_text_free(&text);
+    if (!clt_code_begin(l, &code, "", &body, clt_tensor_elements(node), CLT_REFERENCE_GROUP)) return;
+    clt_launch_code_inputs(l, &code, node);
+    clt_launch_tensor(l, node);
+    clt_launch_int(l, clt_tensor_elements(node));
+    clt_reference_element_arguments(l, &code);
 }

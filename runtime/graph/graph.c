@@ -274,6 +274,12 @@ const char *clt_tensor_name(const clt_tensor *tensor) {
     return tensor->name ? tensor->name : clt_node_name(tensor);
 }
 
+void clt_tensor_order(const clt_tensor *tensor, int order[CLT_MAX_RANK]) {
+    static const int channels_last[4] = {0, 2, 3, 1};
+    for (int d = 0; d < tensor->shape.rank; d++)
+        order[d] = tensor->layout == CLT_LAYOUT_CHANNELS_LAST ? channels_last[d] : d;
+}
+
 /* Rank 4 with one channel or one pixel: both layouts are the same bytes. */
 static bool layouts_coincide(const clt_tensor *tensor) {
     const int64_t *dims = tensor->shape.dims;

@@ -147,6 +147,8 @@ static inline int64_t clt_tensor_elements(const clt_tensor *tensor) {
     return clt_shape_elements(&tensor->shape);
 }
 
+/* The dimensions as they lie in memory, outermost first. */
+void clt_tensor_order(const clt_tensor *tensor, int order[CLT_MAX_RANK]);
 /* True if channels are innermost in memory. One channel, or one pixel, is so in either layout. */
 bool clt_tensor_channels_last(const clt_tensor *tensor);
 /* True if the elements are in row-major order; both may be true. */

@@ -102,10 +102,11 @@ void clt_cpu_batch_norm_grad_stats(clt_lowering *l, const clt_tensor *node) {
 
 /* A sum over dimensions that lie together in memory, with others behind them: [count, rows, columns] over rows. */
 static bool as_matrices(const clt_tensor *x, unsigned axes, matrices *m) {
-    static const int last[4] = {0, 2, 3, 1};
+    int order[CLT_MAX_RANK];
+    clt_tensor_order(x, order);
     int64_t count = 1, rows = 1, columns = 1;
     for (int i = 0; i < x->shape.rank; i++) {
-        int d = x->layout == CLT_LAYOUT_CHANNELS_LAST ? last[i] : i;
+        int d = order[i];
         int64_t size = x->shape.dims[d];
         if (size == 1) continue;
         if (axes >> d & 1) {

@@ -2,8 +2,6 @@
  * Kernels for pointwise values on CPU-class devices: a work-item goes over rows of the innermost dimension in
  * a plain loop, which compilers make vectors of; indices are decoded once a row. Bound: memory.
  */
-#include <stdio.h>
-
 #include "backends/codegen.h"
 #include "backends/native/cpu/cpu.h"
 
@@ -49,11 +47,10 @@ static void add_row(clt_text *text, const clt_code *code) {
 }
 
 static void add_kernel(clt_text *text, const clt_code *code, const clt_tensor *node) {
-    static const char *const types[] = {[CLT_F32] = "float", [CLT_I32] = "int", [CLT_U8] = "uchar"};
     char value[16];
     clt_text_add(text, "(");
     clt_code_input_parameters(text, code, node);
-    clt_text_add(text, "global %s *y_, int4 cut_, int8 size_", types[node->dtype]);
+    clt_text_add(text, "global %s *y_, int4 cut_, int8 size_", clt_code_type(node->dtype));
     for (int k = 0; k < code->n_reads; k++) clt_text_add(text, ", int f%d_, int8 t%d_", k, k);
     clt_code_scalar_parameters(text, &code->fused);
     clt_text_add(text, ") {\n"
@@ -65,16 +62,10 @@ static void add_kernel(clt_text *text, const clt_code *code, const clt_tensor *n
     /* Each element is read before it is written, and by nobody else: so it may be in place. */
     clt_text_add(text, "        global %s *q_ = y_ + row_ * cut_.s1;\n"
                        "        _Pragma(\"clang loop vectorize(assume_safety)\")\n"
-                       "        for (int j_ = start_; j_ < end_; j_++) {\n", types[node->dtype]);
+                       "        for (int j_ = start_; j_ < end_; j_++) {\n", clt_code_type(node->dtype));
     clt_code_loads(text, code, node, place);
     clt_code_stages(text, code, node, value);
     clt_text_add(text, "        q_[j_] = %s;\n        }\n    }\n}\n", value);
-}
-
-static void launch_strides(clt_lowering *l, const clt_code *code, const int64_t *values) {
-    int64_t right[CLT_MAX_RANK] = {0};
-    for (int d = 0; d < code->rank; d++) right[CLT_MAX_RANK - code->rank + d] = values[d];
-    clt_launch_ints(l, right, CLT_MAX_RANK, CLT_MAX_RANK);
 }
 
 bool clt_cpu_pointwise_supports(const clt_tensor *node, const clt_device *device) {
@@ -82,32 +73,23 @@ bool clt_cpu_pointwise_supports(const clt_tensor *node, const clt_device *device
     return clt_cpu_fits(device) && clt_code_of(node, true, &code);
 }
 
+/* Loops that cannot be vectors are no news. */
+static const char no_warnings[] = "#ifdef __clang__\n#pragma clang diagnostic ignored \"-Wpass-failed\"\n#endif\n";
+
 void clt_cpu_pointwise(clt_lowering *l, const clt_tensor *node) {
     clt_code code;
-    clt_text body = {0}, text = {0};
-    char name[64];
+    clt_text body = {0};
     clt_code_of(node, l->training, &code); /* supports() has seen that it can be done */
-    add_kernel(&body, &code, node);
-    clt_code_name(name, &code, clt_text_data(&body));
-    /* Loops that cannot be vectors are no news. */
-    clt_text_add(&text, "#ifdef __clang__\n#pragma clang diagnostic ignored \"-Wpass-failed\"\n#endif\nkernel void %s%s", name,
-                 clt_text_data(&body));
     cut c = cut_of(&code);
-    if (body.status < 0 || text.status < 0) {
-        clt_lower_fail(l, CLT_MIN(body.status, text.status));
-    } else {
-        clt_launch_begin_text(l, "a pointwise kernel", text.data, false, name,
-                              clt_cpu_divide_up(c.rows, c.item_rows) * c.segments, 1);
-        clt_launch_code_inputs(l, &code, node);
-        clt_launch_tensor(l, node);
-        clt_launch_ints(l, (int64_t[]){c.rows, c.length, c.item_rows, c.segments}, 4, 4);
-        launch_strides(l, &code, code.size);
-        for (int k = 0; k < code.n_reads; k++) {
-            clt_launch_int(l, code.reads[k].offset);
-            launch_strides(l, &code, code.reads[k].stride);
-        }
-        clt_launch_code_scalars(l, &code.fused);
+    add_kernel(&body, &code, node);
+    if (!clt_code_begin(l, &code, no_warnings, &body, clt_cpu_divide_up(c.rows, c.item_rows) * c.segments, 1)) return;
+    clt_launch_code_inputs(l, &code, node);
+    clt_launch_tensor(l, node);
+    clt_launch_ints(l, (int64_t[]){c.rows, c.length, c.item_rows, c.segments}, 4, 4);
+    clt_launch_code_vector(l, &code, code.size);
+    for (int k = 0; k < code.n_reads; k++) {
+        clt_launch_int(l, code.reads[k].offset);
+        clt_launch_code_vector(l, &code, code.reads[k].stride);
     }
-    clt_text_free(&body);
-    clt_text_free(&text);
+    clt_launch_code_scalars(l, &code.fused);
 }

@@ -124,14 +124,14 @@ static void bury(clt_pass *pass, clt_tensor *node) {
     }
 }
 
-static bool served(const clt_pass *pass, const clt_tensor *node, const chain *c) {
+/* Whether some row would serve the node as this op on these inputs. */
+static bool served(const clt_pass *pass, const clt_tensor *node, const clt_op *op, const void *attributes, const chain *c) {
     clt_tensor probe = *node;
-    clt_code code;
-    probe.op = &clt_op_fused;
-    probe.attributes = (void *)(uintptr_t)&c->fused;
+    probe.op = op;
+    probe.attributes = (void *)(uintptr_t)attributes;
     probe.inputs = (clt_tensor **)(uintptr_t)c->inputs;
     probe.n_inputs = c->fused.n_inputs;
-    return clt_code_of(&probe, pass->training, &code) && clt_backend_choose(&probe, pass->device).row;
+    return clt_backend_choose(&probe, pass->device).row;
 }
 
 /* A chain that reads nothing has one value in all places: it goes into whatever reads it, stretched or seen through
@@ -150,7 +150,7 @@ static clt_status absorb_input(clt_pass *pass, clt_tensor *node, int k, bool *ab
     if (!constant && !(only_user(pass, input, node) && chain_of(pass, input, &first) && may_move(pass, input, node)))
         return CLT_OK;
     if (constant) read_plainly(&own, input);
-    if (!join(&first, &own, input, &joined) || !served(pass, node, &joined)) return CLT_OK;
+    if (!join(&first, &own, input, &joined) || !served(pass, node, &clt_op_fused, &joined.fused, &joined)) return CLT_OK;
     CLT_TRY(become(pass, node, &clt_op_fused, &joined.fused, joined.inputs, joined.fused.n_inputs));
     bury(pass, input);
     *absorbed = true;
@@ -190,8 +190,7 @@ static clt_status prepend(clt_pass *pass, clt_tensor *node) {
     if (!pass->live[input->index] || !alone || !clt_tensor_contiguous(input) || input->dtype != CLT_F32) return CLT_OK;
     if (!chain_of(pass, input, &first) || !may_move(pass, input, node)) return CLT_OK;
     reduce.chain = first.fused;
-    clt_code code;
-    if (!clt_code_of_chain(&reduce.chain, first.inputs, &code)) return CLT_OK;
+    if (!served(pass, node, &clt_op_fused_reduce, &reduce, &first)) return CLT_OK;
     CLT_TRY(become(pass, node, &clt_op_fused_reduce, &reduce, first.inputs, first.fused.n_inputs));
     bury(pass, input);
     return CLT_OK;

@@ -59,7 +59,7 @@ static clt_status convert(clt_pass *pass, clt_tensor **copies, clt_tensor *node,
     clt_tensor **copy = &copies[operand->index];
     if (!*copy || (*copy)->part != node->part) {
         *copy = clt_relayout(operand, layout);
-        CLT_TRY(clt_pass_place(pass, *copy, node, -1));
+        CLT_TRY(clt_pass_place(pass, *copy, node));
     }
     node->inputs[k] = *copy;
     return CLT_OK;

@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-
 static clt_status begin(clt_pass *pass) {
     clt_graph *graph = pass->graph;
     pass->n = graph->n_nodes;
@@ -13,7 +12,7 @@ static clt_status begin(clt_pass *pass) {
     clt_graph_mark_kept(graph, pass->live);
     for (size_t i = 0; i < pass->n; i++) {
         const clt_tensor *node = graph->nodes[i];
-        pass->keys[i] = (int64_t)i * CLT_PASS_SPACING;
+        pass->keys[i] = 2 * (int64_t)i;
         for (int k = 0; pass->live[i] && k < node->n_inputs; k++) pass->uses[node->inputs[k]->index]++;
     }
     return CLT_OK;
@@ -33,11 +32,11 @@ void clt_pass_replace(clt_pass *pass, const clt_tensor *from, clt_tensor *to) {
     }
 }
 
-clt_status clt_pass_place(clt_pass *pass, clt_tensor *node, const clt_tensor *where, int offset) {
+clt_status clt_pass_place(clt_pass *pass, clt_tensor *node, const clt_tensor *before) {
     if (!clt_tensor_valid(node)) return clt_graph_status(pass->graph);
     CLT_TRY(clt_grow(&pass->keys, &pass->keys_capacity, (size_t)node->index, sizeof *pass->keys));
-    pass->keys[node->index] = pass->keys[where->index] + offset;
-    node->part = where->part;
+    pass->keys[node->index] = pass->keys[before->index] - 1;
+    node->part = before->part;
     return CLT_OK;
 }
 

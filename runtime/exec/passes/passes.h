@@ -19,12 +19,9 @@ typedef struct clt_pass {
     size_t n;       /* nodes at the beginning; those made since come after */
     bool *live;     /* by node: something kept depends on it */
     int *uses;      /* by node: how many inputs of live nodes it is */
-    int64_t *keys;  /* by node, new ones too: where it goes in the order */
+    int64_t *keys;  /* by node, new ones too: where it goes in the order; even numbers at the beginning */
     size_t keys_capacity;
 } clt_pass;
-
-/* Nodes that stood at `index` have the key index x CLT_PASS_SPACING; what goes before it has one less. */
-enum { CLT_PASS_SPACING = 4 };
 
 typedef clt_status clt_pass_function(clt_pass *pass);
 
@@ -35,7 +32,7 @@ clt_pass_function clt_pass_fuse;   /* fuse.c: chains of pointwise nodes become o
 
 /* Makes all users of `from` read `to`. */
 void clt_pass_replace(clt_pass *pass, const clt_tensor *from, clt_tensor *to);
-/* Gives a node that was made in the pass its place: before (-1), at (0) the node with that index. */
-clt_status clt_pass_place(clt_pass *pass, clt_tensor *node, const clt_tensor *where, int offset);
+/* Gives a node that was made in the pass its place: just before another. */
+clt_status clt_pass_place(clt_pass *pass, clt_tensor *node, const clt_tensor *before);
 
 #endif
