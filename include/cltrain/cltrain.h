@@ -5,6 +5,7 @@
  *     clt_graph   the model, its inputs and parameters     cltrain/graph.h, ops.h
  *     clt_dataset, clt_loader   data, batches              cltrain/data.h
  *     clt_trainer               steps, metrics, checkpoints   cltrain/train.h
+ *     clt_comm                  the ranks of a job          cltrain/comm.h
  *     clt_profile               where the time goes        cltrain/profile.h
  *     clt_probe, clt_tune       which rows serve, speed    cltrain/probe.h
  *     clt_status                what went wrong            cltrain/status.h
@@ -13,6 +14,7 @@
 #define CLTRAIN_H
 
 #include <cltrain/allocator.h>
+#include <cltrain/comm.h>
 #include <cltrain/data.h>
 #include <cltrain/device.h>
 #include <cltrain/graph.h>

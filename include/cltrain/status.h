@@ -34,7 +34,13 @@ CLT_BEGIN_DECLS
     X(CLT_E_MISMATCH, -13, "a checkpoint belongs to another model")              \
     X(CLT_E_STATE, -14, "called in the wrong order")                             \
     X(CLT_E_RANGE, -15, "a value is out of range")                               \
-    X(CLT_E_SYSTEM, -16, "an operating system call failed")
+    X(CLT_E_SYSTEM, -16, "an operating system call failed")                      \
+    X(CLT_E_NETWORK, -17, "the network failed")                                  \
+    X(CLT_E_TIMEOUT, -18, "a deadline passed")                                   \
+    X(CLT_E_DENIED, -19, "the other end could not prove that it belongs here")   \
+    X(CLT_E_PEER, -20, "another rank was lost or failed")                        \
+    X(CLT_E_ABORTED, -21, "aborted")                                             \
+    X(CLT_E_FENCED, -22, "the group went on without this rank")
 
 typedef enum clt_status {
 #define CLT_STATUS_ENUM_(name, value, message) name = value,

@@ -4,7 +4,7 @@
 set -eu
 cd "$1"
 
-find runtime backends comm tools -name '*.[ch]' 2>/dev/null | sort | xargs awk '
+find runtime backends comm tools \( -name '*.[ch]' -o -name '*.cc' \) 2>/dev/null | sort | xargs awk '
 BEGIN {
     # room: the rooms it may include.
     may["base"] = "base"
@@ -12,10 +12,10 @@ BEGIN {
     may["graph"] = "base graph"
     may["ops"] = "base graph ops"
     may["backends"] = "base device graph ops backends"
-    may["exec"] = "base device graph ops backends exec"
+    may["exec"] = "base device graph ops backends comm exec"
     may["data"] = "base data"
     may["observe"] = "base observe"
-    may["train"] = "base device graph ops exec data observe train"
+    may["train"] = "base device graph ops exec data observe comm train"
     may["comm"] = "base comm"
     may["tools"] = "tools"
     for (room in may) {
@@ -23,7 +23,7 @@ BEGIN {
         for (i = 1; i <= n; i++) allowed[room, list[i]] = 1
     }
     # Public headers that belong to one room; the others are for all.
-    split("device graph ops data train", list, " ")
+    split("device graph ops data train comm", list, " ")
     for (i in list) owner["cltrain/" list[i] ".h"] = list[i]
     owner["cltrain/profile.h"] = "exec"
 }

@@ -1,0 +1,61 @@
+/*
+ * Rendezvous: a small store of keys where the ranks of a job find each other and agree.
+ *
+ * Keys are written whole. Everything has a deadline (clt_seconds). The store is reached by who holds the job's token (tcp), may write
+ * to the folder (file) or knows the password (redis); what is read from it is checked by who reads it.
+ */
+#ifndef CLT_COMM_RENDEZVOUS_H
+#define CLT_COMM_RENDEZVOUS_H
+
+#include "comm/secure/secure.h"
+#include "runtime/base/base.h"
+
+enum { CLT_RENDEZVOUS_VALUE_BYTES = 4096, CLT_RENDEZVOUS_KEY_BYTES = 200 };
+
+typedef struct clt_rendezvous clt_rendezvous;
+
+/* url: see clt_comm_options. `serve`: this process serves the tcp store, on a thread of its own until closed. All keys are put below `job`. */
+typedef struct clt_rendezvous_options {
+    const char *url, *job, *network;
+    const clt_security *security;
+    bool serve;
+    double connect_seconds;
+} clt_rendezvous_options;
+clt_status clt_rendezvous_open(clt_rendezvous **rendezvous, const clt_rendezvous_options *options);
+/* A server waits up to two seconds for clients that are still connected. NULL is fine. */
+void clt_rendezvous_close(clt_rendezvous *rendezvous);
+
+/* Replaces the value. */
+clt_status clt_rendezvous_set(clt_rendezvous *rendezvous, const char *key, const void *value, size_t bytes, double deadline);
+/* Sets the value if there is none, atomically; *stands (CLT_RENDEZVOUS_VALUE_BYTES; may be NULL) receives the one that stands
+ * now, *stands_bytes its length: who reads their own value there was the first. */
+clt_status clt_rendezvous_set_once(clt_rendezvous *rendezvous, const char *key, const void *value, size_t bytes, void *stands,
+                                   size_t *stands_bytes, double deadline);
+/* Waits for the key. CLT_E_TIMEOUT names it. */
+clt_status clt_rendezvous_get(clt_rendezvous *rendezvous, const char *key, void *value, size_t *bytes, double deadline);
+/* Removes a key; none is fine. */
+clt_status clt_rendezvous_remove(clt_rendezvous *rendezvous, const char *key, double deadline);
+
+/* ---- who belongs to a generation (membership.c) ---- */
+
+/* The survivors of a group of `size` ranks agree on who is in the next generation. Each calls it with its rank and the ranks that it knows
+ * to be lost. One of them, the first to say so in the store, waits until all others have come, or `grace_seconds` after which
+ * those not there are left out, and writes the list once and for all. members[size]: old ranks in rising order. CLT_E_FENCED if this
+ * rank is not among them. */
+clt_status clt_membership_agree(clt_rendezvous *rendezvous, int64_t generation, int rank, int size, const bool *lost,
+                                double grace_seconds, double deadline, int *members, int *n_members);
+
+/* ---- what launchers tell (environment.c) ---- */
+
+/* What the environment says of this process; strings live in the environment. */
+typedef struct clt_launch_environment {
+    const char *launcher;        /* "torchrun", "Open MPI", "PMI", "Slurm", "Kubernetes"; NULL: none */
+    int rank, size, local_rank;  /* 0, 1, 0 without a launcher */
+    char master[256];            /* HOST:PORT; "" if it is not told */
+    char job[128];
+    int64_t generation;          /* restarts so far */
+} clt_launch_environment;
+/* CLT_E_INVALID names the variable that is no number, out of range, or missing beside the others. */
+clt_status clt_launch_environment_read(clt_launch_environment *environment);
+
+#endif
