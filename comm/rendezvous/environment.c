@@ -43,7 +43,7 @@ static clt_status read_place(environment *e, const char *rank, const char *size,
     int64_t r, n, l = 0;
     if (!variable(size) || !variable(rank))
         return clt_fail(CLT_E_INVALID, "%s is set, but %s is not", because, variable(size) ? rank : size);
-    CLT_TRY(read_number(size, 1, CLT_MOST_RANKS, &n));
+    CLT_TRY(read_number(size, 1, CLT_RENDEZVOUS_RANKS, &n));
     CLT_TRY(read_number(rank, 0, n - 1, &r));
     if (local) CLT_TRY(read_optional(local, 0, n - 1, &l));
     e->rank = (int)r;
@@ -108,7 +108,7 @@ static clt_status read_torchrun(environment *e) {
 /* Where all ranks are on one host that host is the master, at a port of the job's own. */
 static clt_status read_master_of_one_host(environment *e, const char *local_size) {
     int64_t local = 0;
-    CLT_TRY(read_optional(local_size, 1, CLT_MOST_RANKS, &local));
+    CLT_TRY(read_optional(local_size, 1, CLT_RENDEZVOUS_RANKS, &local));
     bool one_host = local == e->size && e->job[0];
     return read_master(e, one_host ? "127.0.0.1" : NULL, one_host ? derived_port(e->job) : DEFAULT_PORT);
 }

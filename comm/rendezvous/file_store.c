@@ -171,8 +171,8 @@ static clt_status file_set_once(void *store, const char *key, const void *value,
     char name[NAME_BYTES], temporary[NAME_BYTES];
     file_name(key, name);
     CLT_TRY(write_temporary(s, value, bytes, temporary));
-    clt_status status = CLT_END;
-    while (status == CLT_END) { /* again if the one in our way was removed */
+    clt_status status;
+    do { /* again if the one in our way was removed */
         if (linkat(s->folder, temporary, s->folder, name, 0) == 0 || is_linked(s, temporary)) {
             if (bytes) memcpy(stands, value, bytes);
             *stands_bytes = bytes;
@@ -182,7 +182,8 @@ static clt_status file_set_once(void *store, const char *key, const void *value,
         } else {
             status = fail_file(s, name, "cannot be linked (does the file system have hard links?)");
         }
-    }
+    } while (status == CLT_END && clt_seconds() < deadline);
+    if (status == CLT_END) status = clt_fail(CLT_E_TIMEOUT, "%s/%s: does not stay in the store", s->path, name);
     unlinkat(s->folder, temporary, 0);
     return status;
 }

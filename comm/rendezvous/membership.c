@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SET_BYTES = 8 + (CLT_MOST_RANKS + 3) / 4 };
+enum { SET_BYTES = 8 + (CLT_RENDEZVOUS_RANKS + 3) / 4 };
 
 typedef struct agreement {
     clt_rendezvous *rendezvous;
@@ -176,9 +176,9 @@ static clt_status take_list(const agreement *a, const bool *in, int *members, in
 
 clt_status clt_membership_agree(clt_rendezvous *rendezvous, int64_t generation, int rank, int size, const bool *lost,
                                 double grace_seconds, double deadline, int *members, int *n_members) {
-    if (size < 1 || size > CLT_MOST_RANKS || rank < 0 || rank >= size)
+    if (size < 1 || size > CLT_RENDEZVOUS_RANKS || rank < 0 || rank >= size)
         return clt_fail(CLT_E_INVALID, "rank %d of %d: expected a rank below the size, and a size from 1 to %d", rank, size,
-                        CLT_MOST_RANKS);
+                        CLT_RENDEZVOUS_RANKS);
     const agreement a = {rendezvous, generation, rank, size, lost, grace_seconds, deadline};
     char key[CLT_RENDEZVOUS_KEY_BYTES + 1], text[CLT_RENDEZVOUS_VALUE_BYTES];
     size_t bytes = 0;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-static const clt_store_ops *const stores[] = {&clt_store_file};
+static const clt_store_ops *const stores[] = {&clt_store_tcp, &clt_store_file, &clt_store_redis};
 
 struct clt_rendezvous {
     const clt_store_ops *ops;

@@ -10,7 +10,7 @@
 #include "comm/secure/secure.h"
 #include "runtime/base/base.h"
 
-enum { CLT_RENDEZVOUS_VALUE_BYTES = 4096, CLT_RENDEZVOUS_KEY_BYTES = 200, CLT_MOST_RANKS = 4096 };
+enum { CLT_RENDEZVOUS_VALUE_BYTES = 4096, CLT_RENDEZVOUS_KEY_BYTES = 200, CLT_RENDEZVOUS_RANKS = 4096 };
 
 typedef struct clt_rendezvous clt_rendezvous;
 

@@ -1,14 +1,22 @@
 /* All stores through the same cases. */
 #include "tests/support.h"
 
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "comm/rendezvous/store.h"
+#include "comm/rendezvous/tcp_server.h"
 #include "runtime/base/thread.h"
 
 /* A store under test: how to open it once more, as another process would. */
@@ -352,8 +360,452 @@ static void test_urls(void **state) {
     assert_false(clt_url_encode("a b_", out, 6));
 }
 
+/* ---- sockets, for those below ---- */
+
+static int listen_anywhere(int *port) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof address;
+    int s = socket(AF_INET, SOCK_STREAM, 0);
+    assert_true(s >= 0);
+    assert_int_equal(bind(s, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(s, 16), 0);
+    assert_int_equal(getsockname(s, (struct sockaddr *)&address, &bytes), 0);
+    *port = ntohs(address.sin_port);
+    return s;
+}
+
+static int connect_raw(int port) {
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons((uint16_t)port)};
+    int s = socket(AF_INET, SOCK_STREAM, 0);
+    assert_true(s >= 0);
+    assert_int_equal(connect(s, (struct sockaddr *)&address, sizeof address), 0);
+    struct timeval limit = {20, 0};
+    setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    return s;
+}
+
+/* A server of something else: answers every connection with the same bytes, `NULL` with none, and keeps it open. */
+typedef struct other_server {
+    int listener, port;
+    const char *says;
+    size_t bytes;
+    clt_thread thread;
+} other_server;
+
+static void *run_other(void *argument) {
+    other_server *o = argument;
+    int held[64], n = 0;
+    char byte;
+    for (int s; n < 64 && (s = accept(o->listener, NULL, NULL)) >= 0; held[n++] = s) {
+        if (!o->says || recv(s, &byte, 1, 0) != 1) continue;
+        if (send(s, o->says, o->bytes, MSG_NOSIGNAL) < 0) continue;
+    }
+    while (n) close(held[--n]);
+    return NULL;
+}
+
+static void begin_other(other_server *o, const char *says, size_t bytes) {
+    *o = (other_server){.says = says, .bytes = bytes};
+    o->listener = listen_anywhere(&o->port);
+    assert_ok(clt_thread_start(&o->thread, run_other, o));
+}
+
+static void end_other(other_server *o) {
+    shutdown(o->listener, SHUT_RDWR);
+    clt_thread_join(o->thread);
+    close(o->listener);
+}
+
+/* ---- tcp ---- */
+
+static clt_security *security;
+static clt_rendezvous *serving;
+static char tcp_url[100];
+
+static clt_status open_tcp_with(clt_rendezvous **rendezvous, const char *job, const clt_security *with, const char *url, bool serve,
+                                double seconds) {
+    return clt_rendezvous_open(rendezvous, &(clt_rendezvous_options){.url = url, .job = job, .security = with, .serve = serve,
+                                                                     .connect_seconds = seconds});
+}
+
+static clt_status open_tcp(clt_rendezvous **rendezvous, const char *job) {
+    return open_tcp_with(rendezvous, job, security, tcp_url, false, 10);
+}
+
+static bool begin_tcp_at(clt_comm_security level) {
+    assert_ok(clt_security_create(&security, level, "a token of this test alone", NULL, NULL, NULL));
+    assert_ok(open_tcp_with(&serving, "server", security, "tcp://127.0.0.1:0", true, 10));
+    snprintf(tcp_url, sizeof tcp_url, "%s", clt_rendezvous_url(serving));
+    assert_string_not_equal(tcp_url, "tcp://127.0.0.1:0");
+    return true;
+}
+
+static bool begin_tls(void) {
+    return begin_tcp_at(CLT_SECURITY_TLS);
+}
+
+static bool begin_plain(void) {
+    return begin_tcp_at(CLT_SECURITY_NONE);
+}
+
+static void end_tcp(void) {
+    clt_rendezvous_close(serving);
+    clt_security_destroy(security);
+    serving = NULL;
+    security = NULL;
+}
+
+static int tcp_port(void) {
+    return atoi(strrchr(tcp_url, ':') + 1);
+}
+
+static void test_tcp(void **state) {
+    (void)state;
+    run_cases(&(fixture){.name = "tcp", .open = open_tcp, .begin = begin_tls, .end = end_tcp});
+}
+
+static void test_tcp_in_the_clear(void **state) {
+    (void)state;
+    run_cases(&(fixture){.name = "tcp", .open = open_tcp, .begin = begin_plain, .end = end_tcp});
+}
+
+static void test_tcp_token(void **state) {
+    (void)state;
+    begin_tls();
+    clt_security *other;
+    clt_rendezvous *r;
+    assert_ok(clt_security_create(&other, CLT_SECURITY_TLS, "another token of this test", NULL, NULL, NULL));
+    double begin = clt_seconds();
+    assert_status(open_tcp_with(&r, "j", other, tcp_url, false, 30), CLT_E_DENIED);
+    assert_detail(tcp_url);
+    assert_true(clt_seconds() - begin < 15); /* not tried again and again */
+    clt_security_destroy(other);
+    assert_ok(open_tcp(&r, "j"));
+    set(r, "x", "still served");
+    clt_rendezvous_close(r);
+    end_tcp();
+}
+
+static void test_tcp_places(void **state) {
+    (void)state;
+    begin_tls();
+    clt_rendezvous *r;
+    char url[100];
+    assert_status(open_tcp_with(&r, "j", security, tcp_url, true, 5), CLT_E_INVALID); /* taken */
+    assert_detail(tcp_url);
+    snprintf(url, sizeof url, "tcp://198.51.100.7:%d", tcp_port());
+    assert_status(open_tcp_with(&r, "j", security, url, true, 5), CLT_E_INVALID); /* not of this host */
+    assert_detail("198.51.100.7");
+    assert_status(open_tcp_with(&r, "j", security, "tcp://127.0.0.1", false, 0.2), CLT_E_INVALID);
+    assert_status(open_tcp_with(&r, "j", security, "tcp://127.0.0.1:x", true, 0.2), CLT_E_INVALID);
+    assert_status(open_tcp_with(&r, "j", NULL, tcp_url, false, 0.2), CLT_E_INVALID);
+    assert_ok(clt_rendezvous_open(&r, &(clt_rendezvous_options){.url = "tcp://localhost:0", .security = security, .serve = true,
+                                                                .network = "lo", .connect_seconds = 10}));
+    clt_rendezvous_close(r);
+    end_tcp();
+}
+
+/* It goes and comes back: who asked meanwhile gets the answer. */
+static void *come_back(void *argument) {
+    nanosleep(&(struct timespec){0, 500000000}, NULL);
+    return open_tcp_with(argument, "server", security, tcp_url, true, 20) < 0 ? argument : NULL;
+}
+
+static void test_tcp_server_gone(void **state) {
+    (void)state;
+    begin_tls();
+    clt_rendezvous *r;
+    char value[CLT_RENDEZVOUS_VALUE_BYTES];
+    size_t bytes;
+    assert_ok(open_tcp(&r, "j"));
+    set(r, "x", "before");
+    double begin = clt_seconds();
+    clt_rendezvous_close(serving); /* waits for r, but not for long */
+    assert_true(clt_seconds() - begin < 15);
+    begin = clt_seconds();
+    assert_status(clt_rendezvous_set(r, "x", "", 0, begin + 0.5), CLT_E_NETWORK);
+    assert_detail("cannot be reached");
+    assert_detail(tcp_url);
+    assert_status(clt_rendezvous_get(r, "x", value, &bytes, clt_seconds() + 0.5), CLT_E_NETWORK);
+    assert_true(clt_seconds() - begin < 15);
+    clt_thread thread;
+    assert_ok(clt_thread_start(&thread, come_back, &serving));
+    set(r, "x", "after");
+    clt_thread_join(thread);
+    assert_value(r, "x", "after");
+    clt_rendezvous_close(r);
+    end_tcp();
+}
+
+/* Whether the other end closes, or says something, rather than waits for more. */
+static void assert_dropped(int s) {
+    char bytes[256];
+    ssize_t n;
+    while ((n = recv(s, bytes, sizeof bytes, 0)) > 0) continue;
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) fail_msg("the stranger was not dropped");
+    close(s);
+}
+
+static void send_raw(int s, const void *bytes, size_t n) {
+    if (send(s, bytes, n, MSG_NOSIGNAL) < 0) assert_true(errno == EPIPE || errno == ECONNRESET);
+}
+
+static void send_head(int s, uint8_t code, uint16_t key_bytes, uint32_t value_bytes, const char *rest) {
+    unsigned char head[CLT_TCP_HEAD_BYTES];
+    clt_tcp_write_head(&(clt_tcp_head){code, key_bytes, value_bytes, 60000}, head);
+    send_raw(s, head, sizeof head);
+    send_raw(s, rest, strlen(rest));
+}
+
+static void assert_serves(void) {
+    clt_rendezvous *r;
+    assert_ok(open_tcp(&r, "j"));
+    set(r, "after strangers", "x");
+    assert_value(r, "after strangers", "x");
+    clt_rendezvous_close(r);
+}
+
+static void send_garbage(void) {
+    unsigned char garbage[3000];
+    for (int i = 0; i < 60; i++) {
+        int s = connect_raw(tcp_port());
+        srand((unsigned)i);
+        for (size_t k = 0; k < sizeof garbage; k++) garbage[k] = (unsigned char)(rand() >> 4);
+        if (i % 3 == 0) memcpy(garbage, "GET / HTTP/1.1\r\n\r\n", 18);
+        send_raw(s, garbage, i % 2 ? sizeof garbage : 64);
+        if (i % 5 == 0) close(s);
+        else assert_dropped(s);
+    }
+}
+
+static void test_tcp_strangers(void **state) {
+    (void)state;
+    begin_tls();
+    send_garbage();
+    int held[200]; /* more than there may be: the first ones go */
+    for (int i = 0; i < 200; i++) held[i] = connect_raw(tcp_port());
+    assert_serves();
+    assert_dropped(held[0]);
+    for (int i = 1; i < 200; i++) close(held[i]);
+    assert_serves();
+    end_tcp();
+}
+
+/* Without security a stranger is a client that does not speak well. */
+static void test_tcp_bad_requests(void **state) {
+    (void)state;
+    begin_plain();
+    send_garbage();
+    static const struct {
+        uint8_t code;
+        uint16_t key_bytes;
+        uint32_t value_bytes;
+        const char *rest;
+    } bad[] = {{0, 0, 0, ""},
+               {7, 0, 0, ""},
+               {CLT_TCP_SET, CLT_STORE_KEY_BYTES + 1, 0, ""},
+               {CLT_TCP_SET, 1, CLT_RENDEZVOUS_VALUE_BYTES + 1, ""},
+               {CLT_TCP_SET, 1, 0xffffffff, ""},
+               {CLT_TCP_LOOK, 1, 0, "ab"},      /* a byte too many */
+               {CLT_TCP_WAIT, 1, 0, "never"}};  /* and while it waits */
+    for (size_t i = 0; i < CLT_COUNT_OF(bad); i++) {
+        int s = connect_raw(tcp_port());
+        send_head(s, bad[i].code, bad[i].key_bytes, bad[i].value_bytes, bad[i].rest);
+        assert_dropped(s);
+    }
+    int s = connect_raw(tcp_port()); /* one that goes in the middle, one that waits for ever */
+    send_head(s, CLT_TCP_SET, 10, 10, "half");
+    int waiting = connect_raw(tcp_port());
+    send_head(waiting, CLT_TCP_WAIT, 1, 0, "z");
+    close(s);
+    assert_serves();
+    close(waiting);
+    assert_serves();
+    end_tcp();
+}
+
+static void test_tcp_is_something_else(void **state) {
+    (void)state;
+    clt_security *plain;
+    clt_rendezvous *r;
+    other_server other;
+    char url[100];
+    assert_ok(clt_security_create(&plain, CLT_SECURITY_NONE, NULL, NULL, NULL, NULL));
+    static const char *const says[] = {"HTTP/1.1 400 Bad Request\r\n\r\n", "CtS1\x07\0\0\0\0\0\0\0\0\0\0\0", "CtS1\x01\0\0\0\xff\xff\0\0\0\0\0\0"};
+    for (size_t i = 0; i < CLT_COUNT_OF(says); i++) {
+        begin_other(&other, says[i], i ? 16 : strlen(says[i]));
+        snprintf(url, sizeof url, "tcp://127.0.0.1:%d", other.port);
+        assert_status(open_tcp_with(&r, "j", plain, url, false, 5), CLT_E_FORMAT);
+        assert_detail(url);
+        end_other(&other);
+    }
+    begin_other(&other, NULL, 0); /* silent */
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", other.port);
+    double begin = clt_seconds();
+    assert_status(open_tcp_with(&r, "j", plain, url, false, 0.5), CLT_E_NETWORK);
+    assert_true(clt_seconds() - begin < 10);
+    end_other(&other);
+    clt_security_destroy(plain);
+}
+
+static void test_tcp_table_is_bounded(void **state) {
+    (void)state;
+    clt_tcp_table *table;
+    char key[32];
+    static char value[CLT_RENDEZVOUS_VALUE_BYTES];
+    assert_ok(clt_tcp_table_create(&table));
+    int n = 0;
+    while (clt_tcp_table_set(table, key, (size_t)sprintf(key, "%d", n), value, sizeof value) == CLT_OK) n++;
+    assert_true(n > 15000 && n < 16500); /* 64 MiB */
+    assert_detail("the store is full");
+    clt_tcp_table_remove(table, "7", 1);
+    assert_ok(clt_tcp_table_set(table, "7", 1, value, sizeof value));
+    for (int i = 0; i < n; i++) clt_tcp_table_remove(table, key, (size_t)sprintf(key, "%d", i));
+    for (n = 0; clt_tcp_table_set(table, key, (size_t)sprintf(key, "%d", n), "", 0) == CLT_OK;) n++;
+    assert_int_equal(n, 65536);
+    size_t bytes;
+    assert_non_null(clt_tcp_table_find(table, "65535", 5, &bytes));
+    assert_null(clt_tcp_table_find(table, "65536", 5, &bytes));
+    clt_tcp_table_destroy(table);
+}
+
+/* ---- Redis ---- */
+
+static pid_t redis;
+static int redis_port;
+static const char *redis_login = "default:p%40ss%2Fw%3A%20rd@", *redis_database = "/3";
+
+static clt_status open_redis(clt_rendezvous **rendezvous, const char *job) {
+    char url[300];
+    snprintf(url, sizeof url, "redis://%s127.0.0.1:%d%s", redis_login, redis_port, redis_database);
+    return open_url(rendezvous, url, job);
+}
+
+/* Its own server on a port that was free a moment ago. */
+static void start_redis(void) {
+    char port[16];
+    snprintf(port, sizeof port, "%d", redis_port);
+    redis = fork();
+    assert_true(redis >= 0);
+    if (redis) return;
+    int null = open("/dev/null", O_WRONLY);
+    dup2(null, 1);
+    dup2(null, 2);
+    execlp("redis-server", "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir",
+           support_folder(), "--requirepass", "p@ss/w: rd", (char *)NULL);
+    _exit(127);
+}
+
+static void stop_redis(void) {
+    kill(redis, SIGKILL);
+    waitpid(redis, NULL, 0);
+    redis = 0;
+}
+
+static bool begin_redis(void) {
+    close(listen_anywhere(&redis_port));
+    support_folder();
+    start_redis();
+    clt_rendezvous *r;
+    clt_status status = open_redis(&r, "begin"); /* tries until it is there */
+    if (status == CLT_OK) clt_rendezvous_close(r);
+    else stop_redis();
+    if (status == CLT_E_UNSUPPORTED || access("/usr/bin/redis-server", X_OK)) return false;
+    assert_ok(status);
+    return true;
+}
+
+static void test_redis(void **state) {
+    (void)state;
+    run_cases(&(fixture){.name = "redis", .open = open_redis, .begin = begin_redis, .end = stop_redis});
+}
+
+static void test_redis_logins(void **state) {
+    (void)state;
+    if (!begin_redis()) skip();
+    clt_rendezvous *a, *b;
+    char url[200], value[CLT_RENDEZVOUS_VALUE_BYTES];
+    size_t bytes;
+    assert_ok(open_redis(&a, "j"));
+    snprintf(url, sizeof url, "redis://:p%%40ss%%2Fw%%3A%%20rd@localhost:%d", redis_port);
+    assert_ok(open_url(&b, url, "j"));
+    set(a, "x", "in database 3");
+    assert_int_equal(clt_rendezvous_look(b, "x", value, &bytes, soon()), CLT_END);
+    clt_rendezvous_close(a);
+    clt_rendezvous_close(b);
+    static const char *const denied[] = {"", ":wrong@", "default:wrong@", "nobody:p%40ss%2Fw%3A%20rd@"};
+    for (size_t i = 0; i < CLT_COUNT_OF(denied); i++) {
+        snprintf(url, sizeof url, "redis://%s127.0.0.1:%d", denied[i], redis_port);
+        assert_status(open_url(&a, url, "j"), CLT_E_DENIED);
+        assert_detail("redis://127.0.0.1:");
+        assert_null(strstr(clt_error_detail(), "wrong@"));
+    }
+    snprintf(url, sizeof url, "redis://%s127.0.0.1:%d/99", redis_login, redis_port);
+    assert_status(open_url(&a, url, "j"), CLT_E_IO);
+    stop_redis();
+}
+
+static void test_redis_urls(void **state) {
+    (void)state;
+    static const char *const bad[] = {"redis://", "redis://:80", "redis://user@host", "redis://a:%zz@host", "redis://host/x",
+                                      "redis://host/1/2", "redis://host/99999999999", "redis://a:b@", "redis://@host"};
+    clt_rendezvous *r;
+    for (size_t i = 0; i < CLT_COUNT_OF(bad); i++) {
+        clt_status status = open_url(&r, bad[i], "j");
+        assert_true(status == CLT_E_INVALID || status == CLT_E_UNSUPPORTED);
+        assert_null(strstr(clt_error_detail(), "zz"));
+    }
+}
+
+static void test_redis_gone(void **state) {
+    (void)state;
+    if (!begin_redis()) skip();
+    clt_rendezvous *r;
+    assert_ok(open_redis(&r, "j"));
+    set(r, "x", "before");
+    stop_redis();
+    double begin = clt_seconds();
+    assert_status(clt_rendezvous_set(r, "x", "", 0, begin + 0.5), CLT_E_NETWORK); /* and no SIGPIPE */
+    assert_detail("cannot be reached");
+    assert_true(clt_seconds() - begin < 10);
+    start_redis();
+    set(r, "x", "after");
+    assert_value(r, "x", "after");
+    clt_rendezvous_close(r);
+    stop_redis();
+}
+
+static void test_redis_is_something_else(void **state) {
+    (void)state;
+    static const char *const says[] = {"HTTP/1.1 400 Bad Request\r\n\r\n", "*1000000000\r\n", "+OK\r\n+OK\r\n", "$1000000000\r\nx", "$-5\r\n",
+                                       ":abc\r\n", "\xff\xfe", "$3\r\nabcdef"};
+    other_server other;
+    clt_rendezvous *r;
+    char url[100], endless[20000];
+    for (size_t i = 0; i <= CLT_COUNT_OF(says); i++) {
+        memset(endless, 'x', sizeof endless);
+        endless[0] = '+';
+        bool last = i == CLT_COUNT_OF(says);
+        begin_other(&other, last ? endless : says[i], last ? sizeof endless : strlen(says[i]));
+        snprintf(url, sizeof url, "redis://127.0.0.1:%d", other.port);
+        clt_status status = clt_rendezvous_open(&r, &(clt_rendezvous_options){.url = url, .connect_seconds = 0.3});
+        if (status == CLT_E_UNSUPPORTED) skip();
+        /* Half a reply is waited for, in vain. */
+        if (i == 3) assert_int_equal(status, CLT_E_NETWORK);
+        else assert_status(status, CLT_E_FORMAT);
+        assert_detail(url);
+        end_other(&other);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_file), cmocka_unit_test(test_hostile_folder),
-                                       cmocka_unit_test(test_urls)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_file),         cmocka_unit_test(test_hostile_folder),   cmocka_unit_test(test_urls),
+        cmocka_unit_test(test_tcp),          cmocka_unit_test(test_tcp_in_the_clear), cmocka_unit_test(test_tcp_token),
+        cmocka_unit_test(test_tcp_places),   cmocka_unit_test(test_tcp_server_gone),  cmocka_unit_test(test_tcp_strangers),
+        cmocka_unit_test(test_tcp_bad_requests), cmocka_unit_test(test_tcp_is_something_else),
+        cmocka_unit_test(test_tcp_table_is_bounded), cmocka_unit_test(test_redis),    cmocka_unit_test(test_redis_logins),
+        cmocka_unit_test(test_redis_urls),   cmocka_unit_test(test_redis_gone),       cmocka_unit_test(test_redis_is_something_else)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
