@@ -60,7 +60,7 @@ static rank *run_ranks(clt_status (*run)(rank *)) {
     clt_comm *comms[RANKS];
     clt_thread threads[RANKS];
     rank *ranks = calloc(RANKS, sizeof *ranks);
-    assert_ok(clt_test_group(comms, RANKS));
+    assert_ok(clt_test_group(comms, RANKS, 30));
     for (int i = 0; i < RANKS; i++) {
         ranks[i].comm = comms[i];
         ranks[i].index = i;
