@@ -181,7 +181,7 @@ static void exchanges_follow_each_other(void **state) {
 /* ---- batch norm over the images of all ranks ---- */
 
 enum { CHANNELS = 4, SIDE = 5, IMAGE = CHANNELS * SIDE * SIDE, IMAGES = 9 };
-static const int images_of[RANKS] = {3, 0, 6};
+static const int images_of[RANKS] = {0, 3, 6};
 
 /* Two layers, one after the other, of `plan_images` images from `first` on: y of the second and the gradients of
  * sum(w y). A rank without images runs one that counts for nothing. */
