@@ -20,6 +20,10 @@ void clt_groups_free(clt_group *groups, int n) {
     clt_free(groups);
 }
 
+int clt_trainer_parts(const clt_trainer *t) {
+    return t->options.comm && t->options.shard_optimizer ? clt_comm_size(t->options.comm) : 1;
+}
+
 /* In elements. A buffer has a largest size, and kernels count elements with 32 bits. */
 static int64_t limit_of(const clt_trainer *t, int group) {
     size_t bytes = t->options.bucket_bytes;
@@ -81,6 +85,8 @@ static void sort_by_use(const clt_graph *graph, clt_variable **variables, size_t
 
 static clt_status fill_groups(clt_trainer *t, clt_variable **variables, int n) {
     for (int i = 0; i < n; i++) CLT_TRY(add_to_groups(t, variables[i], n));
+    int64_t unit = (int64_t)clt_trainer_parts(t) * CLT_PACK_ALIGN;
+    for (int g = 0; g < t->n_groups; g++) t->groups[g].elements = (t->groups[g].elements + unit - 1) / unit * unit;
     for (int g = 0; g < t->n_groups; g++)
         for (int i = 0; i < t->groups[g].n; i++) {
             char name[64];

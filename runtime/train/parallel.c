@@ -109,6 +109,8 @@ clt_status clt_parallel_agree(clt_comm *comm, clt_status status) {
     X("option seed", o->seed)                                                                                          \
     X("option output", o->output ? o->output->index : -1)                                                              \
     X("option bucket_bytes", o->bucket_bytes)                                                                          \
+    X("option sync_batch_norm", o->sync_batch_norm)                                                                    \
+    X("option shard_optimizer", o->shard_optimizer)                                                                    \
     X("option recoverable", o->recoverable)
 
 #define COUNT_FACT(words, value) +1

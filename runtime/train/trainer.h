@@ -24,7 +24,7 @@ typedef struct clt_step {
     const clt_tensor *predicted; /* the user's tensor that a prediction computes; else NULL */
     clt_graph *graph;
     clt_plan *plan;
-    clt_tensor *hyper, *rng, *result, *samples, *all_samples; /* those that there are */
+    clt_tensor *hyper, *rng, *result, *samples, *all_samples, *images; /* those that there are */
     clt_tensor *inputs[CLT_MAX_FIELDS];
 } clt_step;
 
@@ -97,6 +97,9 @@ clt_status clt_initialize_variables(const clt_graph *graph, clt_store *store, ui
  * it is decided with the first plan. */
 clt_status clt_trainer_make_groups(clt_trainer *trainer, clt_tensor *const *params, clt_tensor *const *grads, int n);
 void clt_groups_free(clt_group *groups, int n);
+
+/* Into how many parts the flat tensors are cut, one a rank, each of which is updated by its rank alone; 1: not. */
+int clt_trainer_parts(const clt_trainer *trainer);
 
 /* step_graph.c: the plan for a purpose and batch size, from `trainer->plans` or new. */
 clt_status clt_trainer_plan(clt_trainer *trainer, clt_purpose purpose, int64_t batch, clt_tensor *predicted,
