@@ -158,7 +158,8 @@ CLT_API double clt_trainer_waited_seconds(const clt_trainer *trainer);
 
 /* Saves everything that continuing needs. `loader` (may be NULL) adds its
  * position and order. CLT_E_IO names the file and the operating system's reason.
- * With several ranks each saves for itself, and one file serves all: usually rank 0's. They cannot save between the
+ * With several ranks each saves for itself, and one file serves all: usually rank 0's. With shard_optimizer all call it at
+ * once, for the state is gathered, and those whose path is NULL write no file. They cannot save between the
  * micro-batches of an update, nor after a step that failed half-way: CLT_E_STATE. */
 CLT_API clt_status clt_checkpoint_save(clt_trainer *trainer, const clt_loader *loader, const char *path);
 

@@ -20,10 +20,6 @@ void clt_groups_free(clt_group *groups, int n) {
     clt_free(groups);
 }
 
-int clt_trainer_parts(const clt_trainer *t) {
-    return t->options.comm && t->options.shard_optimizer ? clt_comm_size(t->options.comm) : 1;
-}
-
 /* In elements. A buffer has a largest size, and kernels count elements with 32 bits. */
 static int64_t limit_of(const clt_trainer *t, int group) {
     size_t bytes = t->options.bucket_bytes;
