@@ -19,8 +19,8 @@
 #include "runtime/base/thread.h"
 
 #define ATTEMPT_SECONDS 3.0 /* to connect to an address, which may be of a run before */
-#define LOOK_SECONDS 0.5    /* for an address to appear in the store, before the next rank's is looked for */
-#define PAUSE_SECONDS 0.05
+#define FIRST_PAUSE_SECONDS 0.002
+#define LONGEST_PAUSE_SECONDS 0.1
 #define GREETING_SECONDS 1.0
 #define PARTING_SECONDS 2.0
 
@@ -52,8 +52,9 @@ static clt_status read_address(connector *c, int rank, struct sockaddr_storage *
     char key[CLT_RENDEZVOUS_KEY_BYTES], value[CLT_RENDEZVOUS_VALUE_BYTES + 1];
     size_t length = 0;
     address_key(key, c->transport->generation, rank);
-    double until = CLT_MIN(c->deadline, clt_seconds() + LOOK_SECONDS);
-    CLT_TRY(clt_rendezvous_get(c->options->rendezvous, key, value, &length, until));
+    clt_status status = clt_rendezvous_look(c->options->rendezvous, key, value, &length, c->deadline);
+    if (status == CLT_END) return clt_fail(CLT_E_NOT_FOUND, "it has not written its address into the store");
+    CLT_TRY(status);
     if (length == 0 || length >= 64 || memchr(value, '\0', length))
         return clt_fail(CLT_E_FORMAT, "%s: no address in the store", key);
     value[length] = '\0';
@@ -103,6 +104,7 @@ static clt_status connect_rank(connector *c, int rank) {
 static void *connect_all(void *argument) {
     connector *c = argument;
     int missing = c->transport->rank;
+    double pause = FIRST_PAUSE_SECONDS;
     while (missing > 0 && !atomic_load(&c->stop) && clt_seconds() < c->deadline) {
         for (int rank = 0; rank < c->transport->rank && !atomic_load(&c->stop); rank++) {
             if (c->connected[rank]) continue;
@@ -111,7 +113,8 @@ static void *connect_all(void *argument) {
             missing -= status == CLT_OK;
             if (status < 0) snprintf(c->last, sizeof c->last, "rank %d: %s", rank, clt_error_detail());
         }
-        if (missing > 0) pause_for(PAUSE_SECONDS);
+        if (missing > 0) pause_for(pause);
+        pause = CLT_MIN(2 * pause, LONGEST_PAUSE_SECONDS);
     }
     atomic_store(&c->finished, true);
     clt_transport_wake(c->transport);
@@ -314,7 +317,9 @@ clt_status clt_transport_create(clt_transport **out, const clt_transport_options
 /* Whether all that was written has arrived at the other host: closing with unread input would else throw it away. */
 static bool has_arrived(clt_socket *socket) {
     int unsent = 0;
-    return ioctl(clt_socket_descriptor(socket), SIOCOUTQ, &unsent) || unsent == 0;
+    struct pollfd one = {clt_socket_descriptor(socket), 0, 0};
+    if (poll(&one, 1, 0) > 0) return true; /* nobody is there any more */
+    return ioctl(one.fd, SIOCOUTQ, &unsent) || unsent == 0;
 }
 
 static bool is_said(clt_transport *t) {

@@ -26,6 +26,7 @@ static void begin_frame(clt_link *link, clt_transfer *transfer) {
     clt_frame frame = {.kind = CLT_FRAME_DATA,
                        .type = transfer->type,
                        .length = (uint32_t)CLT_MIN(available(transfer), CLT_FRAME_BYTES),
+                       .ticket = transfer->ticket,
                        .slot = transfer->slot,
                        .offset = transfer->queued,
                        .total = transfer->bytes};
@@ -86,8 +87,9 @@ bool clt_link_is_stalled(const clt_link *link) {
 /* Finds the message whose next part the frame is. Nothing of it is read before. */
 static void match(clt_transport *t, clt_peer *peer, clt_link *link) {
     const clt_frame *frame = &link->frame;
-    clt_transfer *transfer = clt_transfers_find(&peer->receives, frame->slot);
-    if (!transfer || !transfer->announced) {
+    clt_transfer *transfer = peer->receives.first;
+    while (transfer && (!transfer->announced || transfer->ticket != frame->ticket)) transfer = transfer->next;
+    if (!transfer || transfer->slot != frame->slot) {
         clt_transport_accuse(t, peer->rank, "data of message %llu, which nobody asked for", (unsigned long long)frame->slot);
     } else if (frame->offset > frame->total || frame->length > frame->total - frame->offset ||
                (frame->length % CLT_ALIGNMENT && frame->offset + frame->length != frame->total)) {

@@ -20,7 +20,7 @@ void clt_frame_encode(const clt_frame *frame, unsigned char bytes[CLT_HEADER_BYT
     put(bytes + 2, frame->kind, 2);
     put(bytes + 4, frame->type, 4);
     put(bytes + 8, frame->length, 4);
-    put(bytes + 12, 0, 4);
+    put(bytes + 12, frame->ticket, 4);
     put(bytes + 16, frame->slot, 8);
     put(bytes + 24, frame->offset, 8);
     put(bytes + 32, frame->total, 8);
@@ -28,11 +28,12 @@ void clt_frame_encode(const clt_frame *frame, unsigned char bytes[CLT_HEADER_BYT
 
 bool clt_frame_decode(clt_frame *frame, const unsigned char bytes[CLT_HEADER_BYTES]) {
     uint64_t kind = get(bytes + 2, 2);
-    if (get(bytes, 2) != FRAME_MAGIC || kind < CLT_FRAME_EAGER || kind > CLT_FRAME_DATA || get(bytes + 12, 4)) return false;
+    if (get(bytes, 2) != FRAME_MAGIC || kind < CLT_FRAME_EAGER || kind > CLT_FRAME_DATA) return false;
     *frame = (clt_frame){
         .kind = (clt_frame_kind)kind,
         .type = (uint32_t)get(bytes + 4, 4),
         .length = (uint32_t)get(bytes + 8, 4),
+        .ticket = (uint32_t)get(bytes + 12, 4),
         .slot = get(bytes + 16, 8),
         .offset = get(bytes + 24, 8),
         .total = get(bytes + 32, 8),

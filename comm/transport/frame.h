@@ -24,6 +24,7 @@ typedef enum clt_frame_kind {
 typedef struct clt_frame {
     clt_frame_kind kind;
     uint32_t type, length; /* of the payload */
+    uint32_t ticket;       /* the receiver's number for a large message: told when ready, repeated in its data */
     uint64_t slot, offset, total;
 } clt_frame;
 

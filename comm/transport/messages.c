@@ -151,8 +151,12 @@ clt_status clt_transport_receive(clt_transport *t, clt_transfer *transfer) {
     if (first && take_early(t, peer, transfer)) return clt_transport_state(t);
     if (transfer->bytes > CLT_EAGER_BYTES) {
         transfer->announced = true;
-        clt_frame frame = {
-            .kind = CLT_FRAME_READY, .type = transfer->type, .slot = transfer->slot, .total = transfer->bytes};
+        transfer->ticket = ++peer->tickets;
+        clt_frame frame = {.kind = CLT_FRAME_READY,
+                           .type = transfer->type,
+                           .ticket = transfer->ticket,
+                           .slot = transfer->slot,
+                           .total = transfer->bytes};
         clt_control_send(t, peer, &frame, NULL);
     }
     clt_peer_check_left(t, peer);
@@ -171,7 +175,8 @@ static clt_transfer *find_unannounced(const clt_peer *peer, uint64_t slot) {
 static bool announce(clt_transport *t, clt_peer *peer, const clt_frame *frame) {
     clt_transfer *transfer = find_unannounced(peer, frame->slot);
     if (!transfer) return false;
-    if (clt_transfer_agrees(t, peer, transfer, frame, false)) transfer->announced = true;
+    transfer->announced = clt_transfer_agrees(t, peer, transfer, frame, false);
+    transfer->ticket = frame->ticket;
     return true;
 }
 

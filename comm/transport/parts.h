@@ -78,6 +78,7 @@ typedef struct clt_peer {
     uint64_t taken;    /* cost of small messages of its that were taken, and it was not told */
     clt_frame *notices; /* ready notices whose sends are not there yet */
     size_t n_notices, notice_capacity;
+    uint32_t tickets; /* given out */
     bool goodbye, arrived; /* arrived: at the first barrier */
     double heard, spoke;   /* when something came from it, went to it */
     double broken_since;   /* when a data connection ended without a word; 0: none has */

@@ -64,6 +64,7 @@ typedef struct clt_transfer {
 
     struct clt_transfer *next, **link; /* the transport's */
     size_t queued;
+    uint32_t ticket;
     bool announced;
 } clt_transfer;
 
