@@ -52,8 +52,8 @@ void rank_note(rank_thread *self, const char *condition, const char *file, int l
 
 /* Progress until the transfers have ended; the status that ended it otherwise. */
 clt_status rank_finish(rank_thread *self, const clt_transfer *transfers, size_t n);
-/* Returns when all ranks are here. */
-clt_status rank_meet(rank_thread *self);
+/* Returns on `root` when all ranks are here, on the others at once. */
+clt_status rank_gather(rank_thread *self, int root);
 /* Progress until the group ends, for 20 seconds at most. */
 clt_status rank_wait_end(rank_thread *self);
 

@@ -223,7 +223,7 @@ static void test_leaving(void **state) {
 
 static void fail_on_purpose(rank_thread *self) {
     const clt_status *status = self->group->context;
-    CHECK(self, rank_meet(self) == CLT_OK);
+    CHECK(self, rank_gather(self, 1) == CLT_OK);
     if (self->rank == 1) clt_transport_fail(self->transport, *status, "enough");
     clt_status wanted = self->rank == 1 ? *status : *status == CLT_E_ABORTED ? CLT_E_ABORTED : CLT_E_PEER;
     CHECK(self, rank_wait_end(self) == wanted);
