@@ -21,6 +21,12 @@ static size_t first_pack(const clt_graph *graph, size_t n) {
     return i;
 }
 
+/* States are there from the beginning, whenever their nodes were made. */
+static int64_t key_of(clt_pass *pass, const clt_tensor *input) {
+    if (input->kind == CLT_NODE_STATE) pass->keys[input->index] = 0;
+    return pass->keys[input->index];
+}
+
 clt_status clt_pass_overlap(clt_pass *pass) {
     clt_graph *graph = pass->graph;
     size_t first = first_pack(graph, pass->n);
@@ -33,7 +39,7 @@ clt_status clt_pass_overlap(clt_pass *pass) {
         const clt_tensor *node = graph->nodes[i];
         if (!marks[i] || node->kind != CLT_NODE_OP || node->part == CLT_PART_SECOND) continue;
         int64_t key = 0;
-        for (int k = 0; k < node->n_inputs; k++) key = CLT_MAX(key, pass->keys[node->inputs[k]->index]);
+        for (int k = 0; k < node->n_inputs; k++) key = CLT_MAX(key, key_of(pass, node->inputs[k]));
         if (clt_is_exchange(node)) last = key = CLT_MAX(key, last);
         pass->keys[i] = key; /* those with equal keys keep their order */
     }
