@@ -1,0 +1,106 @@
+#include "backends/reference/reference.h"
+
+static const char path[] = "reference/topk.cl";
+
+enum { BINS = 2048, PASSES = 3 }; /* as in the kernels */
+
+/* A selection being lowered. */
+typedef struct topk {
+    clt_lowering *l;
+    const clt_tensor *x, *residual, *wire;
+    int64_t n, k, chunks, length;
+    int group; /* of the kernels that do a chunk a work-item */
+    int histograms, totals, chosen, places; /* scratch */
+} topk;
+
+/* Chunks long enough that their histograms are small beside them, and few enough for the loops over them. */
+static topk plan_of(clt_lowering *l, const clt_tensor *node) {
+    const clt_compress_attributes *at = node->attributes;
+    topk s = {.l = l, .x = node->inputs[0], .residual = node->inputs[1], .wire = node, .k = at->k};
+    s.n = clt_tensor_elements(s.x);
+    int64_t most = CLT_MAX(1024, (s.n + 262143) / 262144);
+    s.chunks = CLT_MIN((s.n + 16383) / 16384, most);
+    s.length = ((s.n + s.chunks - 1) / s.chunks + 15) / 16 * 16;
+    s.chunks = (s.n + s.length - 1) / s.length;
+    s.group = clt_device_get_class(l->device) == CLT_CLASS_CPU ? 1 : CLT_REFERENCE_GROUP;
+    s.histograms = clt_lower_scratch(l, (size_t)(PASSES * s.chunks) * BINS * sizeof(int32_t));
+    s.totals = clt_lower_scratch(l, BINS * sizeof(int32_t));
+    s.chosen = clt_lower_scratch(l, 4 * sizeof(int32_t));
+    s.places = clt_lower_scratch(l, (size_t)s.chunks * 2 * sizeof(int32_t));
+    return s;
+}
+
+static void launch_chunks(const topk *s) {
+    clt_launch_int(s->l, s->n);
+    clt_launch_int(s->l, s->chunks);
+    clt_launch_int(s->l, s->length);
+}
+
+static void count_pass(const topk *s, int pass) {
+    clt_launch_begin(s->l, path, pass ? "ref_topk_refine" : "ref_topk_add", s->chunks, s->group);
+    if (!pass) clt_launch_tensor(s->l, s->x);
+    clt_launch_tensor(s->l, s->residual);
+    clt_launch_scratch(s->l, s->histograms);
+    if (pass) clt_launch_scratch(s->l, s->chosen);
+    launch_chunks(s);
+    if (pass) clt_launch_int(s->l, pass);
+}
+
+static void choose_bin(const topk *s, int pass) {
+    clt_launch_begin(s->l, path, "ref_topk_total", BINS, CLT_REFERENCE_GROUP);
+    clt_launch_scratch(s->l, s->histograms);
+    clt_launch_scratch(s->l, s->totals);
+    clt_launch_int(s->l, s->chunks);
+    clt_launch_int(s->l, pass);
+
+    clt_launch_begin(s->l, path, "ref_topk_choose", CLT_REFERENCE_GROUP, CLT_REFERENCE_GROUP);
+    clt_launch_scratch(s->l, s->totals);
+    clt_launch_scratch(s->l, s->chosen);
+    clt_launch_int(s->l, pass);
+    clt_launch_int(s->l, s->k);
+}
+
+static void find_places(const topk *s) {
+    clt_launch_begin(s->l, path, "ref_topk_found", s->chunks, s->group);
+    clt_launch_scratch(s->l, s->histograms);
+    clt_launch_scratch(s->l, s->chosen);
+    clt_launch_scratch(s->l, s->places);
+    clt_launch_int(s->l, s->chunks);
+
+    clt_launch_begin(s->l, path, "ref_topk_place", 1, 1);
+    clt_launch_scratch(s->l, s->places);
+    clt_launch_scratch(s->l, s->chosen);
+    clt_launch_int(s->l, s->chunks);
+}
+
+void clt_reference_topk_encode(clt_lowering *l, const clt_tensor *node) {
+    const clt_compress_attributes *at = node->attributes;
+    topk s = plan_of(l, node);
+    for (int pass = 0; pass < PASSES; pass++) {
+        count_pass(&s, pass);
+        choose_bin(&s, pass);
+    }
+    find_places(&s);
+    clt_launch_begin(l, path, "ref_topk_gather", s.chunks, s.group);
+    clt_launch_tensor(l, s.residual);
+    clt_launch_tensor(l, node);
+    clt_launch_scratch(l, s.places);
+    clt_launch_scratch(l, s.chosen);
+    launch_chunks(&s);
+    clt_launch_int(l, s.k);
+    clt_launch_int(l, at->bf16);
+}
+
+/* Rank after rank: each one's indices differ, so that a rank is one launch. */
+void clt_reference_topk_decode(clt_lowering *l, const clt_tensor *node) {
+    const clt_compress_attributes *at = node->attributes;
+    clt_reference_fill(l, node->inputs[0], 0.0f);
+    for (int rank = 0; rank < at->ranks; rank++) {
+        clt_launch_begin(l, path, "ref_topk_scatter", at->k, CLT_REFERENCE_GROUP);
+        clt_launch_tensor(l, node->inputs[0]);
+        clt_launch_tensor(l, node->inputs[1]);
+        clt_launch_int(l, clt_tensor_elements(node));
+        clt_launch_int(l, at->k);
+        clt_launch_int(l, rank);
+    }
+}

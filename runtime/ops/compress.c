@@ -1,0 +1,154 @@
+/*
+ * Compression of gradients: what crosses to the host, and from there to the other ranks, is small. Where a code is
+ * biased, what it leaves out is kept and added to the next gradient (error feedback).
+ */
+#include <inttypes.h>
+
+#include "runtime/ops/ops.h"
+
+static int64_t blocks_of(int64_t n) {
+    return (n + CLT_COMPRESS_BLOCK - 1) / CLT_COMPRESS_BLOCK;
+}
+
+/* A code a value and a scale of 2 bytes a block. */
+int64_t clt_int8_bytes(int64_t n) {
+    return (blocks_of(n) * (CLT_COMPRESS_BLOCK + 2) + 3) / 4 * 4;
+}
+
+/* A bit a value; two means of 2 bytes and a place of 1 byte a block. */
+int64_t clt_onebit_bytes(int64_t n) {
+    return (blocks_of(n) * (CLT_COMPRESS_BLOCK / 8 + 5) + 3) / 4 * 4;
+}
+
+static clt_status check_flat(const clt_tensor *node, int input) {
+    CLT_TRY(clt_check_dtype(node, input, CLT_F32));
+    return clt_check_rank(node, input, 1, 1);
+}
+
+/* ---- casts ---- */
+
+static clt_status infer_narrow(clt_tensor *node) {
+    const clt_compress_attributes *at = node->attributes;
+    CLT_TRY(check_flat(node, 0));
+    if (at->dtype != CLT_F16 && at->dtype != CLT_BF16)
+        return clt_fail(CLT_E_DTYPE, "gradients are not narrowed to %s", clt_dtype_name(at->dtype));
+    node->dtype = at->dtype;
+    node->shape = node->inputs[0]->shape;
+    return CLT_OK;
+}
+
+static clt_status infer_widen(clt_tensor *node) {
+    const clt_tensor *flat = node->inputs[0], *wire = node->inputs[1];
+    CLT_TRY(check_flat(node, 0));
+    if (wire->dtype != CLT_F16 && wire->dtype != CLT_BF16)
+        return clt_fail(CLT_E_DTYPE, "gradients are not widened from %s", clt_dtype_name(wire->dtype));
+    if (!clt_shape_equal(&flat->shape, &wire->shape)) return clt_fail(CLT_E_SHAPE, "wire and gradient differ in size");
+    node->dtype = CLT_F32;
+    node->shape = flat->shape;
+    return CLT_OK;
+}
+
+const clt_op clt_op_narrow = {
+    .name = "narrow", .attributes_bytes = sizeof(clt_compress_attributes), .infer = infer_narrow};
+const clt_op clt_op_widen = {.name = "widen",
+                             .attributes_bytes = sizeof(clt_compress_attributes),
+                             .infer = infer_widen,
+                             .is_view = true,
+                             .writes = 1};
+
+clt_tensor *clt_narrow(clt_tensor *x, clt_dtype dtype, float scale) {
+    clt_compress_attributes at = {.dtype = dtype, .scale = scale};
+    return clt_node(NULL, &clt_op_narrow, &at, &x, 1);
+}
+
+clt_tensor *clt_widen(clt_tensor *flat, clt_tensor *wire, float scale) {
+    clt_compress_attributes at = {.scale = scale};
+    return clt_node(NULL, &clt_op_widen, &at, (clt_tensor *[]){flat, wire}, 2);
+}
+
+/* ---- codes with error feedback ---- */
+
+static clt_status infer_encode(clt_tensor *node, clt_dtype dtype, int64_t length) {
+    CLT_TRY(check_flat(node, 0));
+    CLT_TRY(check_flat(node, 1));
+    if (!clt_shape_equal(&node->inputs[0]->shape, &node->inputs[1]->shape))
+        return clt_fail(CLT_E_SHAPE, "gradient and residual differ in size");
+    node->dtype = dtype;
+    node->shape = CLT_SHAPE(length);
+    return CLT_OK;
+}
+
+/* `length`: of one wire, in elements of `dtype`. */
+static clt_status infer_decode(clt_tensor *node, clt_dtype dtype, int64_t length) {
+    const clt_compress_attributes *at = node->attributes;
+    CLT_TRY(check_flat(node, 0));
+    CLT_TRY(clt_check_dtype(node, 1, dtype));
+    if (at->ranks < 1 || clt_tensor_elements(node->inputs[1]) != at->ranks * length)
+        return clt_fail(CLT_E_SHAPE, "wires of %d ranks have %" PRId64 " elements, not %" PRId64, at->ranks,
+                        clt_tensor_elements(node->inputs[1]), at->ranks * length);
+    node->dtype = CLT_F32;
+    node->shape = node->inputs[0]->shape;
+    return CLT_OK;
+}
+
+static clt_status infer_int8_encode(clt_tensor *node) {
+    return infer_encode(node, CLT_U8, clt_int8_bytes(clt_tensor_elements(node->inputs[0])));
+}
+
+static clt_status infer_int8_decode(clt_tensor *node) {
+    return infer_decode(node, CLT_U8, clt_int8_bytes(clt_tensor_elements(node->inputs[0])));
+}
+
+static clt_status infer_onebit_encode(clt_tensor *node) {
+    return infer_encode(node, CLT_U8, clt_onebit_bytes(clt_tensor_elements(node->inputs[0])));
+}
+
+static clt_status infer_onebit_decode(clt_tensor *node) {
+    return infer_decode(node, CLT_U8, clt_onebit_bytes(clt_tensor_elements(node->inputs[0])));
+}
+
+static clt_status check_k(const clt_tensor *node) {
+    const clt_compress_attributes *at = node->attributes;
+    int64_t n = clt_tensor_elements(node->inputs[0]);
+    if (at->k < 1 || at->k > n)
+        return clt_fail(CLT_E_INVALID, "top-k of %" PRId64 " from %" PRId64 " values", at->k, n);
+    return CLT_OK;
+}
+
+static clt_status infer_topk_encode(clt_tensor *node) {
+    const clt_compress_attributes *at = node->attributes;
+    CLT_TRY(infer_encode(node, CLT_I32, 2 * at->k));
+    return check_k(node);
+}
+
+static clt_status infer_topk_decode(clt_tensor *node) {
+    const clt_compress_attributes *at = node->attributes;
+    CLT_TRY(infer_decode(node, CLT_I32, 2 * at->k));
+    return check_k(node);
+}
+
+#define ENCODER(what)                                                                                     \
+    const clt_op clt_op_##what##_encode = {.name = #what "_encode",                                       \
+                                           .attributes_bytes = sizeof(clt_compress_attributes),           \
+                                           .infer = infer_##what##_encode,                                \
+                                           .writes = 1u << 1}
+#define DECODER(what)                                                                                     \
+    const clt_op clt_op_##what##_decode = {.name = #what "_decode",                                       \
+                                           .attributes_bytes = sizeof(clt_compress_attributes),           \
+                                           .infer = infer_##what##_decode,                                \
+                                           .is_view = true,                                               \
+                                           .writes = 1}
+ENCODER(int8);
+DECODER(int8);
+ENCODER(onebit);
+DECODER(onebit);
+ENCODER(topk);
+DECODER(topk);
+
+clt_tensor *clt_encode(const clt_op *op, clt_compress_attributes attributes, clt_tensor *x, clt_tensor *residual) {
+    return clt_node(NULL, op, &attributes, (clt_tensor *[]){x, residual}, 2);
+}
+
+clt_tensor *clt_decode(const clt_op *op, clt_compress_attributes attributes, clt_tensor *flat, clt_tensor *wires) {
+    return clt_node(NULL, op, &attributes, (clt_tensor *[]){flat, wires}, 2);
+}
