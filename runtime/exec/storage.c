@@ -37,9 +37,7 @@ static void place_views(const storage *s) {
     for (size_t i = 0; i < graph->n_nodes; i++) {
         clt_tensor *node = graph->nodes[i];
         node->storage = node->kind == CLT_NODE_OP && node->op->is_view ? node->inputs[0] : NULL;
-        node->storage_offset = node->storage && node->op == &clt_op_part
-                                   ? ((const clt_part_attributes *)node->attributes)->offset
-                                   : 0;
+        node->storage_offset = node->storage && node->op->view_offset ? node->op->view_offset(node) : 0;
     }
     for (size_t i = 0; i < graph->n_nodes; i++)
         if (s->marks[i] && graph->nodes[i]->op == &clt_op_pack) place_parts(graph->nodes[i]);

@@ -3,8 +3,8 @@
 
 #include "runtime/ops/ops.h"
 
-static clt_status infer_part(clt_tensor *node) {
-    const clt_part_attributes *at = node->attributes;
+static clt_status infer_flat_part(clt_tensor *node) {
+    const clt_flat_part_attributes *at = node->attributes;
     const clt_tensor *flat = node->inputs[0];
     CLT_TRY(clt_check_rank(node, 0, 1, 1));
     int64_t elements = clt_shape_elements(&at->shape);
@@ -16,12 +16,19 @@ static clt_status infer_part(clt_tensor *node) {
     return CLT_OK;
 }
 
-const clt_op clt_op_part = {
-    .name = "part", .attributes_bytes = sizeof(clt_part_attributes), .infer = infer_part, .is_view = true};
+static int64_t flat_part_offset(const clt_tensor *node) {
+    return ((const clt_flat_part_attributes *)node->attributes)->offset;
+}
+
+const clt_op clt_op_flat_part = {.name = "flat_part",
+                                 .attributes_bytes = sizeof(clt_flat_part_attributes),
+                                 .infer = infer_flat_part,
+                                 .is_view = true,
+                                 .view_offset = flat_part_offset};
 
 clt_tensor *clt_flat_part(clt_tensor *flat, int64_t offset, clt_shape shape) {
-    clt_part_attributes at = {.offset = offset, .shape = shape};
-    return clt_node(NULL, &clt_op_part, &at, &flat, 1);
+    clt_flat_part_attributes at = {.offset = offset, .shape = shape};
+    return clt_node(NULL, &clt_op_flat_part, &at, &flat, 1);
 }
 
 static clt_status infer_feedback(clt_tensor *node) {
