@@ -120,7 +120,7 @@ kernel void ref_int8_encode(global const float *x, global float *residual, globa
     }
     uint most = compress_max(largest);
     bool lost = most >= COMPRESS_LIMIT;
-    uint bits = most < COMPRESS_TINY ? 0 : as_uint(as_float(most) / 127) + 0xffff & 0xffff0000u;
+    uint bits = most < COMPRESS_TINY ? 0 : (as_uint(as_float(most) / 127) + 0xffff) & 0xffff0000u;
     float scale = as_float(bits), inverse = bits && !lost ? 1 / scale : 0.0f;
     global ushort *scales = (global ushort *)(wire + (long)blocks * COMPRESS_BLOCK);
     scales[b] = lost ? 0x7fc0 : bits >> 16;
@@ -170,7 +170,7 @@ kernel void ref_onebit_encode(global const float *x, global float *residual, glo
         negative += fmin(v, 0.0f);
         negatives -= below;
         last = max(last, select((int16)-1, lane + k, v != 0));
-        signs[k / 16] = compress_sum_int(below & (int16)1 << lane);
+        signs[k / 16] = compress_sum_int(below & ((int16)(1) << lane));
     }
     int end = (int)compress_max(as_uint16(last + 1)), n_negative = compress_sum_int(negatives);
     bool lost = compress_max(largest) >= COMPRESS_LIMIT;

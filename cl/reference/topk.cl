@@ -8,6 +8,13 @@
  *     histograms int [3][chunks][TOPK_BINS], totals int [TOPK_BINS]
  *     chosen     the bin of each pass, and how many equal to the threshold are still to be taken
  *     places     of each chunk: where its first value goes, and how many it takes of those that equal the threshold
+ *
+ * On the wire indices are coded as by Elias and Fano: the differences of what is above the low `low_bits` bits in unary, that is
+ * a one at place (index >> low_bits) + i for the i-th, and the low bits as they are. That is a Rice code of
+ * differences whose length is known beforehand, within half a bit an index of the entropy; any part of it can be written and
+ * read without the others.
+ *
+ *     wire       int: [high_words], [low_words], then k values, f32 or bf16 (two an int, filled up with zeros)
  */
 
 #define TOPK_BINS 2048
@@ -124,10 +131,10 @@ static float topk_round_bf16(float x) {
     return isnan(x) || isinf(x) ? x : as_float((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u);
 }
 
-/* wire = k indices, in their order, then their values, which leave the residual. What rounding leaves stays there;
- * of a value that is not finite nothing does. */
-kernel void ref_topk_gather(global float *residual, global int *wire, global const int *places, global const int *chosen,
-                            int n, int chunks, int length, int k, int bf16) {
+/* indices = those of the k chosen, in their order; values go to the wire and leave the residual. What rounding leaves
+ * stays there; of a value that is not finite nothing does. */
+kernel void ref_topk_gather(global float *residual, global int *indices, global int *wire, global const int *places,
+                            global const int *chosen, int n, int chunks, int length, int value_place, int bf16) {
     int chunk = get_global_id(0);
     if (chunk >= chunks) return;
     int start = chunk * length, end = min(start + length, n), place = places[2 * chunk], left = places[2 * chunk + 1];
@@ -141,18 +148,94 @@ kernel void ref_topk_gather(global float *residual, global int *wire, global con
             uint bits = as_uint(part[e]) & 0x7fffffff;
             if (bits < threshold || (bits == threshold && left-- <= 0)) continue;
             float sent = bf16 ? topk_round_bf16(part[e]) : part[e];
-            wire[place] = i + e;
-            wire[k + place++] = as_int(sent);
+            if (bf16) ((global ushort *)(wire + value_place))[place] = as_uint(sent) >> 16;
+            else wire[value_place + place] = as_int(sent);
+            indices[place++] = i + e;
             residual[i + e] = isfinite(part[e]) && isfinite(sent) ? part[e] - sent : 0.0f;
         }
     }
 }
 
-/* flat[index] += value, for the k of one rank, whose indices differ. */
-kernel void ref_topk_scatter(global float *flat, global const int *wires, int n, int k, int rank) {
-    int i = get_global_id(0);
-    if (i >= k) return;
-    global const int *wire = wires + (long)rank * 2 * k;
-    int index = wire[i];
-    if (index >= 0 && index < n) flat[index] += as_float(wire[k + i]);
+/* A word of the unary part a work-item: which indices have their one in it is found by halving. */
+kernel void ref_topk_high(global const int *indices, global int *wire, int k, int words, int low_bits) {
+    int word = get_global_id(0), first = 0, last = k;
+    if (word >= words) return;
+    while (first < last) {
+        int middle = (first + last) / 2;
+        if ((indices[middle] >> low_bits) + middle < word * 32) first = middle + 1;
+        else last = middle;
+    }
+    uint bits = 0;
+    for (int i = first; i < k && (indices[i] >> low_bits) + i < word * 32 + 32; i++)
+        bits |= 1u << ((indices[i] >> low_bits) + i - word * 32);
+    wire[word] = as_int(bits);
+}
+
+/* A word of the low bits a work-item. */
+kernel void ref_topk_low(global const int *indices, global int *wire, int k, int words, int high_words, int low_bits) {
+    int word = get_global_id(0);
+    if (word >= words) return;
+    long begin = (long)word * 32;
+    uint bits = 0;
+    for (int i = begin / low_bits; i < k && (long)i * low_bits < begin + 32; i++) {
+        uint low = indices[i] & ((1u << low_bits) - 1);
+        int shift = (long)i * low_bits - begin;
+        bits |= shift < 0 ? low >> -shift : low << shift;
+    }
+    wire[high_words + word] = as_int(bits);
+}
+
+/* The last values are padded, and nothing else is. One work-item. */
+kernel void ref_topk_fill(global int *wire, int value_place, int k) {
+    if (get_global_id(0) == 0) ((global ushort *)(wire + value_place))[k] = 0;
+}
+
+/* ---- the way back ---- */
+
+#define TOPK_WORDS 64 /* of a unary part that a work-item reads */
+
+/* counts[rank][part] = how many ones there are. */
+kernel void ref_topk_ones(global const int *wires, global int *counts, int parts, int high_words, int wire_words,
+                          int ranks) {
+    int id = get_global_id(0), rank = id / parts, part = id % parts, ones = 0;
+    if (rank >= ranks) return;
+    global const int *wire = wires + (long)rank * wire_words;
+    for (int w = part * TOPK_WORDS; w < min((part + 1) * TOPK_WORDS, high_words); w++) ones += popcount(wire[w]);
+    counts[id] = ones;
+}
+
+/* From counts to the number of ones before each part. A work-item a rank. */
+kernel void ref_topk_before(global int *counts, int parts, int ranks) {
+    int rank = get_global_id(0), before = 0;
+    if (rank >= ranks) return;
+    for (int p = 0; p < parts; p++) {
+        int ones = counts[rank * parts + p];
+        counts[rank * parts + p] = before;
+        before += ones;
+    }
+}
+
+static int topk_low_bits(global const int *low, int i, int low_bits) {
+    long place = (long)i * low_bits;
+    int word = place / 32, shift = place % 32;
+    ulong bits = as_uint(low[word]);
+    if (shift + low_bits > 32) bits |= (ulong)as_uint(low[word + 1]) << 32;
+    return (int)(bits >> shift) & ((1 << low_bits) - 1);
+}
+
+/* flat[index] += value, for the k of one rank, whose indices differ. Whatever the wire says, nothing else is touched. */
+kernel void ref_topk_scatter(global float *flat, global const int *wires, global const int *before, int n, int k,
+                             int rank, int parts, int high_words, int low_words, int wire_words, int low_bits, int bf16) {
+    int part = get_global_id(0);
+    if (part >= parts) return;
+    global const int *wire = wires + (long)rank * wire_words;
+    global const int *low = wire + high_words, *values = low + low_words;
+    int i = before[rank * parts + part];
+    for (int w = part * TOPK_WORDS; w < min((part + 1) * TOPK_WORDS, high_words); w++)
+        for (uint bits = as_uint(wire[w]); bits && i < k; bits &= bits - 1, i++) {
+            long high = (long)w * 32 + 31 - clz(bits & -bits) - i;
+            long index = (high << low_bits) + (low_bits ? topk_low_bits(low, i, low_bits) : 0);
+            float value = bf16 ? as_float((uint)((global const ushort *)values)[i] << 16) : as_float(values[i]);
+            if (index >= 0 && index < n) flat[index] += value;
+        }
 }

@@ -20,6 +20,26 @@ int64_t clt_onebit_bytes(int64_t n) {
     return (blocks_of(n) * (CLT_COMPRESS_BLOCK / 8 + 5) + 3) / 4 * 4;
 }
 
+static int64_t words_of(int64_t bits) {
+    return (bits + 31) / 32;
+}
+
+/* As many low bits as make it shortest: about log2(n / k). */
+clt_topk_wire clt_topk_layout(int64_t n, int64_t k, bool bf16) {
+    clt_topk_wire wire = {.value_words = bf16 ? (k + 1) / 2 : k};
+    int64_t least = INT64_MAX;
+    for (int b = 0; b < 31; b++) {
+        int64_t high = words_of(k + ((n - 1) >> b)), low = words_of(k * b);
+        if (high + low >= least) continue;
+        least = high + low;
+        wire.low_bits = b;
+        wire.high_words = high;
+        wire.low_words = low;
+    }
+    wire.words = least + wire.value_words;
+    return wire;
+}
+
 static clt_status check_flat(const clt_tensor *node, int input) {
     CLT_TRY(clt_check_dtype(node, input, CLT_F32));
     return clt_check_rank(node, input, 1, 1);
@@ -107,24 +127,25 @@ static clt_status infer_onebit_decode(clt_tensor *node) {
     return infer_decode(node, CLT_U8, clt_onebit_bytes(clt_tensor_elements(node->inputs[0])));
 }
 
-static clt_status check_k(const clt_tensor *node) {
+static clt_status topk_words(const clt_tensor *node, int64_t *words) {
     const clt_compress_attributes *at = node->attributes;
     int64_t n = clt_tensor_elements(node->inputs[0]);
     if (at->k < 1 || at->k > n)
         return clt_fail(CLT_E_INVALID, "top-k of %" PRId64 " from %" PRId64 " values", at->k, n);
+    *words = clt_topk_layout(n, at->k, at->bf16).words;
     return CLT_OK;
 }
 
 static clt_status infer_topk_encode(clt_tensor *node) {
-    const clt_compress_attributes *at = node->attributes;
-    CLT_TRY(infer_encode(node, CLT_I32, 2 * at->k));
-    return check_k(node);
+    int64_t words;
+    CLT_TRY(topk_words(node, &words));
+    return infer_encode(node, CLT_I32, words);
 }
 
 static clt_status infer_topk_decode(clt_tensor *node) {
-    const clt_compress_attributes *at = node->attributes;
-    CLT_TRY(infer_decode(node, CLT_I32, 2 * at->k));
-    return check_k(node);
+    int64_t words;
+    CLT_TRY(topk_words(node, &words));
+    return infer_decode(node, CLT_I32, words);
 }
 
 #define ENCODER(what)                                                                                     \

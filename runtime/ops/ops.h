@@ -366,14 +366,21 @@ extern const clt_op clt_op_int8_encode;   /* x, residual -> u8 [bytes]: a code a
 extern const clt_op clt_op_int8_decode;   /* flat, u8 [ranks x bytes] */
 extern const clt_op clt_op_onebit_encode; /* x, residual -> u8 [bytes]: a bit a value, two means a block */
 extern const clt_op clt_op_onebit_decode;
-extern const clt_op clt_op_topk_encode;   /* x, residual -> i32 [2 k]: indices in their order, then f32 values */
-extern const clt_op clt_op_topk_decode;   /* flat, i32 [ranks x 2 k] */
+extern const clt_op clt_op_topk_encode;   /* x, residual -> i32 [words]: coded indices, then values */
+extern const clt_op clt_op_topk_decode;   /* flat, i32 [ranks x words] */
 clt_tensor *clt_encode(const clt_op *op, clt_compress_attributes attributes, clt_tensor *x, clt_tensor *residual);
 clt_tensor *clt_decode(const clt_op *op, clt_compress_attributes attributes, clt_tensor *flat, clt_tensor *wires);
 
 enum { CLT_COMPRESS_BLOCK = 256 }; /* no larger than CLT_PACK_ALIGN, so that a block is of one parameter */
 int64_t clt_int8_bytes(int64_t n);   /* of the wire of n values */
 int64_t clt_onebit_bytes(int64_t n);
+
+/* How k of n values lie in words of 32 bits: the indices' upper bits in unary, their low bits, the values. */
+typedef struct clt_topk_wire {
+    int low_bits;
+    int64_t high_words, low_words, value_words, words; /* `words` is all of them */
+} clt_topk_wire;
+clt_topk_wire clt_topk_layout(int64_t n, int64_t k, bool bf16);
 
 /* ---- powersgd.c ---- */
 
