@@ -47,7 +47,7 @@ static void count_pass(const topk *s, int pass) {
 }
 
 static void choose_bin(const topk *s, int pass) {
-    clt_launch_begin(s->l, path, "ref_topk_total", BINS, CLT_REFERENCE_GROUP);
+    clt_launch_begin(s->l, path, "ref_topk_total", BINS / 16, CLT_REFERENCE_GROUP / 4);
     clt_launch_scratch(s->l, s->histograms);
     clt_launch_scratch(s->l, s->totals);
     clt_launch_int(s->l, s->chunks);

@@ -1,5 +1,5 @@
 /*
- * The k of largest magnitude of a gradient and its residual: an exact radix select on the bits of |v|, 11, 10 and 10
+ * The k of largest magnitude of a gradient and its residual: an exact radix select on the bits of |v|, 9, 11 and 11
  * of them in three passes. Nothing is atomic: each of `chunks` work-items counts its part of the values into a histogram
  * of its own, and what is counted is added up in a fixed order. Of equal values the first are taken. The first pass
  * reads gradient and residual and writes the residual; the others, and the last that gathers what was chosen, read the
@@ -18,6 +18,7 @@
  */
 
 #define TOPK_BINS 2048
+#define TOPK_FIRST_BINS 512
 
 static float16 topk_load(global const float *x, int i, int end) {
     if (i + 16 <= end) return vload16(0, x + i);
@@ -30,11 +31,21 @@ static void topk_clear(global int *histogram) {
     for (int b = 0; b < TOPK_BINS; b += 16) vstore16((int16)0, 0, histogram + b);
 }
 
+/* Four histograms in turn, for most values are in few bins, and an increment waits for the one before it. */
 static void topk_count(uint16 bin, global int *histogram) {
-    histogram[bin.s0]++, histogram[bin.s1]++, histogram[bin.s2]++, histogram[bin.s3]++;
-    histogram[bin.s4]++, histogram[bin.s5]++, histogram[bin.s6]++, histogram[bin.s7]++;
-    histogram[bin.s8]++, histogram[bin.s9]++, histogram[bin.sa]++, histogram[bin.sb]++;
-    histogram[bin.sc]++, histogram[bin.sd]++, histogram[bin.se]++, histogram[bin.sf]++;
+    global int *a = histogram, *b = a + TOPK_FIRST_BINS, *c = b + TOPK_FIRST_BINS, *d = c + TOPK_FIRST_BINS;
+    a[bin.s0]++, b[bin.s1]++, c[bin.s2]++, d[bin.s3]++;
+    a[bin.s4]++, b[bin.s5]++, c[bin.s6]++, d[bin.s7]++;
+    a[bin.s8]++, b[bin.s9]++, c[bin.sa]++, d[bin.sb]++;
+    a[bin.sc]++, b[bin.sd]++, c[bin.se]++, d[bin.sf]++;
+}
+
+static void topk_join(global int *histogram) {
+    for (int b = 0; b < TOPK_FIRST_BINS; b += 16) {
+        int16 sum = 0;
+        for (int copy = 0; copy < 4; copy++) sum += vload16(0, histogram + copy * TOPK_FIRST_BINS + b);
+        vstore16(sum, 0, histogram + b);
+    }
 }
 
 /* The first pass: residual += x, and the upper bits are counted. */
@@ -48,54 +59,60 @@ kernel void ref_topk_add(global const float *x, global float *residual, global i
     for (; i + 16 <= end; i += 16) {
         float16 v = vload16(0, x + i) + vload16(0, residual + i);
         vstore16(v, 0, residual + i);
-        topk_count((as_uint16(v) & 0x7fffffff) >> 20, histogram);
+        topk_count((as_uint16(v) & 0x7fffffff) >> 22, histogram);
     }
     for (; i < end; i++) {
         float v = x[i] + residual[i];
         residual[i] = v;
-        histogram[(as_uint(v) & 0x7fffffff) >> 20]++;
+        histogram[(as_uint(v) & 0x7fffffff) >> 22]++;
     }
+    topk_join(histogram);
 }
 
-/* Pass 1 or 2: the next 10 bits of those whose upper bits are the chosen ones. */
+/* Pass 1 or 2: the next 11 bits of those whose upper bits are the chosen ones. */
 kernel void ref_topk_refine(global const float *residual, global int *histograms, global const int *chosen, int n,
                             int chunks, int length, int pass) {
     int chunk = get_global_id(0);
     if (chunk >= chunks) return;
     int start = chunk * length, end = min(start + length, n);
-    uint prefix = pass == 1 ? chosen[0] : chosen[0] << 10 | chosen[1], shift = pass == 1 ? 10 : 0;
+    uint prefix = pass == 1 ? chosen[0] : chosen[0] << 11 | chosen[1], shift = pass == 1 ? 11 : 0;
     global int *histogram = histograms + ((long)pass * chunks + chunk) * TOPK_BINS;
     topk_clear(histogram);
     for (int i = start; i < end; i += 16) {
         uint16 bits = (as_uint16(topk_load(residual, i, end)) & 0x7fffffff) >> shift;
-        if (!any(bits >> 10 == prefix)) continue;
+        if (!any(bits >> 11 == prefix)) continue;
         uint part[16];
         vstore16(bits, 0, part);
         for (int k = 0; k < 16 && i + k < end; k++)
-            if (part[k] >> 10 == prefix) histogram[part[k] & 1023]++;
+            if (part[k] >> 11 == prefix) histogram[part[k] & (TOPK_BINS - 1)]++;
     }
 }
 
-/* totals[bin] = the sum over the chunks of a pass. One work-item a bin. */
+static int topk_bins(int pass) {
+    return pass == 0 ? TOPK_FIRST_BINS : TOPK_BINS;
+}
+
+/* totals[bin] = the sum over the chunks of a pass. One work-item for 16 bins. */
 kernel void ref_topk_total(global const int *histograms, global int *totals, int chunks, int pass) {
-    int bin = get_global_id(0), total = 0;
-    if (bin >= TOPK_BINS) return;
-    for (int c = 0; c < chunks; c++) total += histograms[((long)pass * chunks + c) * TOPK_BINS + bin];
-    totals[bin] = total;
+    int bin = get_global_id(0) * 16;
+    if (bin >= topk_bins(pass)) return;
+    int16 total = 0;
+    for (int c = 0; c < chunks; c++) total += vload16(0, histograms + ((long)pass * chunks + c) * TOPK_BINS + bin);
+    vstore16(total, 0, totals + bin);
 }
 
 /* The bin that the k-th largest is in. One work-group. */
 kernel void ref_topk_choose(global const int *totals, global int *chosen, int pass, int k) {
     local int sums[CLT_GROUP];
-    int lane = get_local_id(0), lanes = get_local_size(0), each = (TOPK_BINS + lanes - 1) / lanes, sum = 0;
+    int lane = get_local_id(0), lanes = get_local_size(0), bins = topk_bins(pass), each = (bins + lanes - 1) / lanes, sum = 0;
     if (get_group_id(0) > 0) return;
-    for (int b = lane * each; b < min((lane + 1) * each, TOPK_BINS); b++) sum += totals[b];
+    for (int b = lane * each; b < min((lane + 1) * each, bins); b++) sum += totals[b];
     sums[lane] = sum;
     barrier(CLK_LOCAL_MEM_FENCE);
     if (lane > 0) return;
     int left = pass == 0 ? k : chosen[3], part = lanes - 1;
     while (part > 0 && sums[part] < left) left -= sums[part--];
-    int bin = min((part + 1) * each, TOPK_BINS) - 1;
+    int bin = min((part + 1) * each, bins) - 1;
     while (bin > part * each && totals[bin] < left) left -= totals[bin--];
     chosen[pass] = bin;
     chosen[3] = left;
@@ -107,7 +124,7 @@ kernel void ref_topk_found(global const int *histograms, global const int *chose
     if (chunk >= chunks) return;
     for (int pass = 0; pass < 3; pass++) {
         global const int *histogram = histograms + ((long)pass * chunks + chunk) * TOPK_BINS;
-        for (int b = chosen[pass] + 1; b < (pass == 0 ? TOPK_BINS : 1024); b++) above += histogram[b];
+        for (int b = chosen[pass] + 1; b < topk_bins(pass); b++) above += histogram[b];
     }
     places[2 * chunk] = above;
     places[2 * chunk + 1] = histograms[((long)2 * chunks + chunk) * TOPK_BINS + chosen[2]];
@@ -138,7 +155,7 @@ kernel void ref_topk_gather(global float *residual, global int *indices, global 
     int chunk = get_global_id(0);
     if (chunk >= chunks) return;
     int start = chunk * length, end = min(start + length, n), place = places[2 * chunk], left = places[2 * chunk + 1];
-    uint threshold = chosen[0] << 20 | chosen[1] << 10 | chosen[2];
+    uint threshold = chosen[0] << 22 | chosen[1] << 11 | chosen[2];
     for (int i = start; i < end; i += 16) {
         float16 v = topk_load(residual, i, end);
         if (!any((as_uint16(v) & 0x7fffffff) >= threshold)) continue;
