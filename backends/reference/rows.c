@@ -57,6 +57,7 @@ const clt_backend_row clt_reference_rows[] = {
     ROW(user_grad, user_grad),
     ROW(pack, pack),
     ROW(accumulate, accumulate),
+    ROW(hyper_scale, hyper_scale),
     ROW(norm_squared, norm_squared),
     ROW(clip_scale, clip_scale),
     ROW(sgd, sgd),

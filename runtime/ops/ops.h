@@ -287,17 +287,22 @@ enum {
     CLT_HYPER_BIAS2, /* sqrt(1 - beta2^t) */
     CLT_HYPER_KEEP,  /* 0 in the first micro-batch of an update, else 1 */
     CLT_HYPER_FIRST, /* 1 in the first update: momentum starts as the gradient */
+    CLT_HYPER_SCALE, /* gradients are multiplied by this too: 1, unless clt_hyper_scale sets it */
     CLT_HYPER_COUNT = 8
 };
+
+/* hyper with CLT_HYPER_SCALE = 1 / samples, 0 for none, in place: for gradients that are sums over samples. */
+extern const clt_op clt_op_hyper_scale; /* hyper, samples [1] */
+clt_tensor *clt_hyper_scale(clt_tensor *hyper, clt_tensor *samples);
 
 typedef struct clt_clip_attributes {
     float grad_scale; /* gradients are multiplied by this first: 1/accumulate */
     float clip_value; /* then clipped to +- this; infinity: not */
     float clip_norm;  /* then the global norm is brought to at most this */
 } clt_clip_attributes;
-extern const clt_op clt_op_norm_squared; /* flat gradients -> scalar, after scale and clip_value */
+extern const clt_op clt_op_norm_squared; /* flat gradients, hyper -> scalar, after scales and clip_value */
 extern const clt_op clt_op_clip_scale;   /* the norm squared -> the factor, scalar */
-clt_tensor *clt_clip_scale(clt_tensor *const *grads, int n, clt_clip_attributes attributes);
+clt_tensor *clt_clip_scale(clt_tensor *const *grads, int n, clt_tensor *hyper, clt_clip_attributes attributes);
 
 typedef struct clt_update_attributes {
     clt_clip_attributes clip;

@@ -60,7 +60,7 @@ static rank *run_ranks(clt_status (*run)(rank *)) {
     clt_comm *comms[RANKS];
     clt_thread threads[RANKS];
     rank *ranks = calloc(RANKS, sizeof *ranks);
-    assert_ok(clt_test_group(comms, RANKS));
+    assert_ok(clt_test_group(comms, RANKS, 30));
     for (int i = 0; i < RANKS; i++) {
         ranks[i].comm = comms[i];
         ranks[i].index = i;
@@ -157,12 +157,13 @@ static void parts_are_updated_and_shared(void **state) {
     free(ranks);
 }
 
-/* An exchange of what an exchange gave, with no kernel between. */
+/* Exchanges of what an exchange gave: at once, and behind a kernel that has nothing to do with them. */
 static clt_status reduce_the_reduced(rank *r) {
     clt_tensor *x = clt_input(r->graph, "x", CLT_F32, CLT_SHAPE(5));
     clt_tensor *y = clt_all_reduce(clt_all_reduce(clt_add_scalar(x, 1), CLT_REDUCE_SUM), CLT_REDUCE_SUM);
-    clt_tensor *z = clt_mul_scalar(y, 1);
-    CLT_TRY(compile(r, &z, 1, false));
+    clt_tensor *other = clt_softmax(x, 0);
+    clt_tensor *z = clt_mul_scalar(clt_all_reduce(y, CLT_REDUCE_SUM), 1);
+    CLT_TRY(compile(r, (clt_tensor *[]){z, other}, 2, false));
     CLT_TRY(clt_plan_feed(r->plan, x, (float[]){0, 1, 2, 3, 4}));
     CLT_TRY(clt_plan_run(r->plan, CLT_PLAN_ALL));
     return clt_plan_read(r->plan, z, r->result, 5 * sizeof(float));
@@ -173,7 +174,7 @@ static void exchanges_follow_each_other(void **state) {
     rank *ranks = run_ranks(reduce_the_reduced);
     assert_all_ok(ranks);
     for (int r = 0; r < RANKS; r++)
-        for (int i = 0; i < 5; i++) assert_true(ranks[r].result[i] == (float)(RANKS * RANKS * (i + 1)));
+        for (int i = 0; i < 5; i++) assert_true(ranks[r].result[i] == (float)(RANKS * RANKS * RANKS * (i + 1)));
     free(ranks);
 }
 

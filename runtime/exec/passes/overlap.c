@@ -2,7 +2,9 @@
  * Exchanges of gradients begin as soon as these are there. The step's graph packs gradients when all of them are made; here
  * each pack, what else leads from it to an exchange, and the exchange move up to the last of the gradients they need.
  *
- * All ranks move them alike, since this looks at the graph alone, before passes that look at the device.
+ * All ranks move them alike, since this looks at the graph alone, before passes that look at the device. No exchange moves
+ * before another that was made before it: ranks whose graphs differ, in the batch size or for want of any samples, agree on
+ * the order of their making.
  */
 #include "runtime/exec/passes/passes.h"
 
@@ -26,11 +28,13 @@ clt_status clt_pass_overlap(clt_pass *pass) {
     if (!marks) return clt_fail_memory(pass->n);
     for (size_t i = first; i < pass->n; i++)
         if (pass->live[i] && clt_is_exchange(graph->nodes[i])) mark(graph, graph->nodes[i], first, marks);
+    int64_t last = 0; /* the key of the exchange before */
     for (size_t i = first; i < pass->n; i++) {
         const clt_tensor *node = graph->nodes[i];
         if (!marks[i] || node->kind != CLT_NODE_OP || node->part == CLT_PART_SECOND) continue;
         int64_t key = 0;
         for (int k = 0; k < node->n_inputs; k++) key = CLT_MAX(key, pass->keys[node->inputs[k]->index]);
+        if (clt_is_exchange(node)) last = key = CLT_MAX(key, last);
         pass->keys[i] = key; /* those with equal keys keep their order */
     }
     clt_free(marks);
