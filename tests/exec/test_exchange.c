@@ -178,6 +178,101 @@ static void exchanges_follow_each_other(void **state) {
     free(ranks);
 }
 
+/* ---- batch norm over the images of all ranks ---- */
+
+enum { CHANNELS = 4, SIDE = 5, IMAGE = CHANNELS * SIDE * SIDE, IMAGES = 9 };
+static const int images_of[RANKS] = {0, 3, 6};
+
+/* Two layers, one after the other, of `plan_images` images from `first` on: y of the second and the gradients of
+ * sum(w y). A rank without images runs one that counts for nothing. */
+static clt_status normalize(rank *r, int first, int plan_images, int count) {
+    clt_tensor *x = clt_input(r->graph, "x", CLT_F32, CLT_SHAPE(plan_images, CHANNELS, SIDE, SIDE));
+    clt_tensor *w = clt_input(r->graph, "w", CLT_F32, CLT_SHAPE(plan_images, CHANNELS, SIDE, SIDE));
+    clt_tensor *y = clt_batch_norm(clt_relu(clt_batch_norm(x, "a")), "b");
+    clt_tensor *loss = clt_sum(clt_mul(y, w), CLT_ALL_AXES);
+    clt_tensor *gamma = NULL, *dx[2];
+    for (size_t i = 0; i < r->graph->n_nodes; i++)
+        if (r->graph->nodes[i]->kind == CLT_NODE_VARIABLE && !strcmp(r->graph->nodes[i]->name, "a.weight"))
+            gamma = r->graph->nodes[i];
+    if (r->comm) {
+        clt_tensor *own = clt_state(r->graph, "images", CLT_F32, CLT_SHAPE(1));
+        clt_tensor *images = clt_all_gather(own, r->index, RANKS);
+        CLT_TRY(clt_batch_norms_synchronize(r->graph, images, r->index, RANKS));
+        clt_memory *memory;
+        float value = (float)count;
+        CLT_TRY(clt_store_state(r->store, "images", sizeof value, &memory));
+        CLT_TRY(clt_memory_write(memory, 0, &value, sizeof value));
+    }
+    CLT_TRY(clt_gradients(loss, clt_fill(r->graph, (clt_shape){0}, 1.0f), (clt_tensor *[]){x, gamma}, 2, dx));
+    clt_tensor *mean = clt_mul_scalar(y, 1);
+    if (r->comm) dx[1] = clt_all_reduce(dx[1], CLT_REDUCE_SUM);
+    CLT_TRY(compile(r, (clt_tensor *[]){mean, dx[0], dx[1]}, 3, false));
+    float data[2][IMAGES * IMAGE];
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < plan_images * IMAGE; i++) {
+            int at = i + first * IMAGE;
+            data[k][i] = count ? (float)((at * (37 + 11 * k)) % 101) / 10 + (float)(at / IMAGE) : 0;
+        }
+    for (size_t v = 0; v < r->graph->n_variables; v++) {
+        clt_memory *memory;
+        float ones[CHANNELS] = {1, 1.5f, 2, 0.5f}; /* of running statistics and biases too: any will do */
+        CLT_TRY(clt_store_variable(r->store, r->graph->variables[v], &memory));
+        CLT_TRY(clt_memory_write(memory, 0, ones, sizeof ones));
+    }
+    CLT_TRY(clt_plan_feed(r->plan, x, data[0]));
+    CLT_TRY(clt_plan_feed(r->plan, w, data[1]));
+    CLT_TRY(clt_plan_run(r->plan, CLT_PLAN_ALL));
+    size_t bytes = (size_t)plan_images * IMAGE * sizeof(float);
+    float *result = r->result;
+    CLT_TRY(clt_plan_read(r->plan, mean, result + first * IMAGE, bytes));
+    CLT_TRY(clt_plan_read(r->plan, dx[0], result + (IMAGES + first) * IMAGE, bytes));
+    CLT_TRY(clt_plan_read(r->plan, dx[1], result + 2 * IMAGES * IMAGE, CHANNELS * sizeof(float)));
+    for (size_t v = 0; v < r->graph->n_variables; v++) { /* running statistics among them */
+        clt_memory *memory;
+        CLT_TRY(clt_store_variable(r->store, r->graph->variables[v], &memory));
+        CLT_TRY(clt_memory_read(memory, 0, result + (2 * IMAGES + 1 + v) * IMAGE, CHANNELS * sizeof(float)));
+    }
+    return CLT_OK;
+}
+
+static clt_status normalize_part(rank *r) {
+    int first = 0, count = images_of[r->index];
+    for (int i = 0; i < r->index; i++) first += images_of[i];
+    return normalize(r, first, count ? count : 1, count);
+}
+
+static clt_status normalize_all(rank *r) {
+    r->comm = NULL;
+    return normalize(r, 0, IMAGES, IMAGES);
+}
+
+static void assert_close(const float *a, const float *b, int n, const char *what) {
+    for (int i = 0; i < n; i++) {
+        float difference = a[i] - b[i], size = a[i] * a[i] + 1e-2f;
+        if (difference * difference <= 1e-9f * size) continue;
+        print_error("%s, %d: %g, not %g\n", what, i, (double)b[i], (double)a[i]);
+        fail();
+    }
+}
+
+static void batch_norm_knows_all_images(void **state) {
+    (void)state;
+    rank *alone = run_ranks(normalize_all), *parts = run_ranks(normalize_part);
+    assert_all_ok(alone);
+    assert_all_ok(parts);
+    for (int r = 0, first = 0; r < RANKS; first += images_of[r++]) {
+        const float *all = alone[0].result, *own = parts[r].result;
+        int at = first * IMAGE, n = images_of[r] * IMAGE;
+        assert_close(all + at, own + at, n, "y");
+        assert_close(all + IMAGES * IMAGE + at, own + IMAGES * IMAGE + at, n, "dx");
+        assert_close(all + 2 * IMAGES * IMAGE, own + 2 * IMAGES * IMAGE, CHANNELS, "dweight");
+        for (int v = 0; v < 8; v++)
+            assert_close(all + (2 * IMAGES + 1 + v) * IMAGE, own + (2 * IMAGES + 1 + v) * IMAGE, CHANNELS, "running");
+    }
+    free(alone);
+    free(parts);
+}
+
 /* ---- failure ---- */
 
 /* Two buckets that update a state each. Rank 1 leaves after the first exchange of the second run. */
@@ -239,6 +334,7 @@ int main(void) {
         cmocka_unit_test(gathers_in_the_order_of_ranks),
         cmocka_unit_test(parts_are_updated_and_shared),
         cmocka_unit_test(exchanges_follow_each_other),
+        cmocka_unit_test(batch_norm_knows_all_images),
         cmocka_unit_test(a_failed_run_changes_nothing),
         cmocka_unit_test(needs_a_communicator),
     };
