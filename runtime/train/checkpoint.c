@@ -178,8 +178,18 @@ fail:
     return status;
 }
 
+/* What must not become a file. */
+static clt_status check_whole(const clt_trainer *t) {
+    if (t->trouble == CLT_TROUBLE_TORN || t->taking_over)
+        return clt_fail(CLT_E_STATE, "a step has failed half-way: the parameters are of no step, and are not saved");
+    return CLT_OK;
+}
+
 clt_status clt_checkpoint_save(clt_trainer *t, const clt_loader *loader, const char *path) {
     if (!t || !path) return clt_fail(CLT_E_INVALID, "clt_checkpoint_save: trainer or path is NULL");
+    CLT_TRY(check_whole(t));
+    if (t->options.comm && t->micro > 0)
+        return clt_fail(CLT_E_STATE, "between the micro-batches of an update each rank has sums of its own: nothing is saved");
     item_list list = {0};
     metadata m = {.n = 0};
     clt_text choices = {0};
@@ -197,6 +207,7 @@ clt_status clt_checkpoint_save(clt_trainer *t, const clt_loader *loader, const c
 
 clt_status clt_weights_save(clt_trainer *t, const char *path) {
     if (!t || !path) return clt_fail(CLT_E_INVALID, "clt_weights_save: trainer or path is NULL");
+    CLT_TRY(check_whole(t));
     item_list list = {0};
     metadata m = {.n = 0};
     add_text(&m, "format", "pt"); /* what PyTorch's own writer puts there */
@@ -330,10 +341,20 @@ static clt_status restore_choices(clt_trainer *t, const char *kept) {
     return CLT_OK;
 }
 
+static clt_status restore_run(clt_trainer *t, const position *p, const char *choices) {
+    t->steps = p->steps;
+    t->micro = (int)p->micro;
+    t->micro_samples = 0;
+    t->options.seed = p->seed;
+    return restore_choices(t, choices);
+}
+
 static clt_status restore(clt_trainer *t, clt_loader *loader, clt_safetensors *file, const char *path, item_list *list,
-                          void ***values) {
+                          void ***values, position *restored) {
     position p;
     CLT_TRY(read_position(t, loader, file, path, &p));
+    if (t->options.comm && p.micro > 0)
+        return clt_fail(CLT_E_MISMATCH, "%s was saved by one process between two updates: several cannot go on from it", path);
     CLT_TRY(add_variables(t, false, list));
     if (p.whole) CLT_TRY(add_optimizer_state(t, (int)p.micro, list));
     CLT_TRY(check_file(file, path, list));
@@ -342,24 +363,65 @@ static clt_status restore(clt_trainer *t, clt_loader *loader, clt_safetensors *f
     CLT_TRY(read_values(file, list, *values));
     if (p.has_loader) CLT_TRY(clt_loader_set_position(loader, p.loader));
     CLT_TRY(write_values(list, *values));
-    if (!p.whole) return CLT_OK;
-    t->steps = p.steps;
-    t->micro = (int)p.micro;
-    t->options.seed = p.seed;
-    return restore_choices(t, clt_safetensors_metadata(file, choices_key));
+    *restored = p;
+    return p.whole ? restore_run(t, &p, clt_safetensors_metadata(file, choices_key)) : CLT_OK;
 }
 
-clt_status clt_checkpoint_load(clt_trainer *t, clt_loader *loader, const char *path) {
-    if (!t || !path) return clt_fail(CLT_E_INVALID, "clt_checkpoint_load: trainer or path is NULL");
+static clt_status load_file(clt_trainer *t, clt_loader *loader, const char *path, position *restored) {
     clt_safetensors *file;
     item_list list = {0};
     void **values = NULL;
     CLT_TRY(clt_safetensors_open(&file, path));
-    clt_status status = restore(t, loader, file, path, &list, &values);
+    clt_status status = restore(t, loader, file, path, &list, &values, restored);
     if (status == CLT_OK) clt_log_message(CLT_LOG_INFO, "restored %s at step %lld", path, (long long)t->steps);
     for (size_t i = 0; values && i < list.n; i++) clt_free(values[i]);
     clt_free(values);
     items_free(&list);
     clt_safetensors_close(file);
     return status;
+}
+
+/* ---- several ranks: rank 0 has read the file ---- */
+
+/* The rows that serve rank 0's run: whoever has its device goes on with them too. */
+static clt_status share_choices(clt_trainer *t, const position *p) {
+    clt_text choices = {0};
+    clt_comm *comm = t->options.comm;
+    bool teller = clt_comm_rank(comm) == 0;
+    clt_status status = clt_tune_run_write(&t->run, t->device, &choices);
+    uint64_t bytes = choices.length + 1;
+    CLT_TRY_GOTO(clt_parallel_agree(comm, status));
+    CLT_TRY_GOTO(clt_parallel_tell(comm, &bytes, sizeof bytes));
+    char *text = bytes <= INT32_MAX ? clt_alloc(bytes) : NULL;
+    status = clt_parallel_agree(comm, text ? CLT_OK : clt_fail_memory((size_t)bytes));
+    if (status == CLT_OK) {
+        if (teller) memcpy(text, clt_text_data(&choices), bytes);
+        status = clt_parallel_tell(comm, text, (size_t)bytes);
+        text[bytes - 1] = 0;
+        if (status == CLT_OK && !teller) status = restore_run(t, p, text);
+    }
+    clt_free(text);
+fail:
+    clt_text_free(&choices);
+    return status;
+}
+
+static clt_status share_loaded(clt_trainer *t, clt_loader *loader, position *p) {
+    clt_comm *comm = t->options.comm;
+    bool teller = clt_comm_rank(comm) == 0;
+    CLT_TRY(clt_parallel_tell(comm, p, sizeof *p));
+    CLT_TRY(clt_parallel_share(t, 0));
+    if (!p->whole) return CLT_OK;
+    CLT_TRY(share_choices(t, p));
+    clt_status status = !teller && loader && p->has_loader ? clt_loader_set_position(loader, p->loader) : CLT_OK;
+    return clt_parallel_agree(comm, status);
+}
+
+clt_status clt_checkpoint_load(clt_trainer *t, clt_loader *loader, const char *path) {
+    position p = {0};
+    if (!t || !path) return clt_fail(CLT_E_INVALID, "clt_checkpoint_load: trainer or path is NULL");
+    clt_comm *comm = t->options.comm;
+    if (!comm) return load_file(t, loader, path, &p);
+    CLT_TRY(clt_parallel_agree(comm, clt_comm_rank(comm) == 0 ? load_file(t, loader, path, &p) : CLT_OK));
+    return share_loaded(t, loader, &p);
 }
