@@ -7,7 +7,7 @@ enum { BINS = 2048, PASSES = 3, WORDS_OF_PART = 64 }; /* as in the kernels */
 /* A selection being lowered. */
 typedef struct topk {
     clt_lowering *l;
-    const clt_tensor *x, *residual, *wire;
+    const clt_tensor *x, *residual, *samples, *wire;
     int64_t n, k, chunks, length;
     int group; /* of the kernels that do a chunk a work-item */
     int histograms, totals, chosen, places; /* scratch */
@@ -16,7 +16,8 @@ typedef struct topk {
 /* Chunks long enough that their histograms are small beside them, and few enough for the loops over them. */
 static topk plan_of(clt_lowering *l, const clt_tensor *node) {
     const clt_compress_attributes *at = node->attributes;
-    topk s = {.l = l, .x = node->inputs[0], .residual = node->inputs[1], .wire = node, .k = at->k};
+    topk s = {.l = l, .x = node->inputs[0], .residual = node->inputs[1], .samples = node->inputs[2],
+              .wire = node, .k = at->k};
     s.n = clt_tensor_elements(s.x);
     int64_t most = CLT_MAX(1024, (s.n + 262143) / 262144);
     s.chunks = CLT_MIN((s.n + 16383) / 16384, most);
@@ -40,6 +41,7 @@ static void count_pass(const topk *s, int pass) {
     clt_launch_begin(s->l, path, pass ? "ref_topk_refine" : "ref_topk_add", s->chunks, s->group);
     if (!pass) clt_launch_tensor(s->l, s->x);
     clt_launch_tensor(s->l, s->residual);
+    if (!pass) clt_launch_tensor(s->l, s->samples);
     clt_launch_scratch(s->l, s->histograms);
     if (pass) clt_launch_scratch(s->l, s->chosen);
     launch_chunks(s);

@@ -55,21 +55,22 @@ static float compress_sum(float16 v) {
 
 /* ---- casts: a work-item has 16 elements ---- */
 
-/* wire = scale x, to the nearest half, ties to even; too large for it becomes infinite. */
-kernel void ref_narrow_f16(global const float *x, global half *wire, int n, float scale) {
+/* wire = x / samples, to the nearest half, ties to even; too large for it becomes infinite. */
+kernel void ref_narrow_f16(global const float *x, global const float *samples, global half *wire, int n) {
     int i = (int)get_global_id(0) * 16;
     if (i >= n) return;
+    float scale = clt_share(samples);
     if (i + 16 <= n) vstore_half16_rte(vload16(0, x + i) * scale, 0, wire + i);
     else
         for (; i < n; i++) vstore_half_rte(x[i] * scale, i, wire);
 }
 
-kernel void ref_widen_f16(global float *flat, global const half *wire, int n, float scale) {
+kernel void ref_widen_f16(global float *flat, global const half *wire, int n) {
     int i = (int)get_global_id(0) * 16;
     if (i >= n) return;
-    if (i + 16 <= n) vstore16(vload_half16(0, wire + i) * scale, 0, flat + i);
+    if (i + 16 <= n) vstore16(vload_half16(0, wire + i), 0, flat + i);
     else
-        for (; i < n; i++) flat[i] = vload_half(i, wire) * scale;
+        for (; i < n; i++) flat[i] = vload_half(i, wire);
 }
 
 /* The upper half of the bits, to nearest, ties to even; NaN stays NaN. */
@@ -79,10 +80,10 @@ static ushort16 compress_to_bf16(float16 x) {
     return convert_ushort16(select(rounded, bits >> 16 | 0x40, isnan(x)));
 }
 
-kernel void ref_narrow_bf16(global const float *x, global ushort *wire, int n, float scale) {
+kernel void ref_narrow_bf16(global const float *x, global const float *samples, global ushort *wire, int n) {
     int i = (int)get_global_id(0) * 16;
     if (i >= n) return;
-    ushort16 y = compress_to_bf16(compress_load(x, i, n) * scale);
+    ushort16 y = compress_to_bf16(compress_load(x, i, n) * clt_share(samples));
     if (i + 16 <= n) {
         vstore16(y, 0, wire + i);
         return;
@@ -92,12 +93,12 @@ kernel void ref_narrow_bf16(global const float *x, global ushort *wire, int n, f
     for (int k = 0; i + k < n; k++) wire[i + k] = part[k];
 }
 
-kernel void ref_widen_bf16(global float *flat, global const ushort *wire, int n, float scale) {
+kernel void ref_widen_bf16(global float *flat, global const ushort *wire, int n) {
     int i = (int)get_global_id(0) * 16;
     if (i >= n) return;
-    if (i + 16 <= n) vstore16(as_float16(convert_uint16(vload16(0, wire + i)) << 16) * scale, 0, flat + i);
+    if (i + 16 <= n) vstore16(as_float16(convert_uint16(vload16(0, wire + i)) << 16), 0, flat + i);
     else
-        for (; i < n; i++) flat[i] = as_float((uint)wire[i] << 16) * scale;
+        for (; i < n; i++) flat[i] = as_float((uint)wire[i] << 16);
 }
 
 /* One number, to bf16 and back. */
@@ -109,12 +110,14 @@ static float compress_round_bf16(float x) {
 /* ---- int8: blocks x 256 codes, then blocks x scale (bf16); filled up to a multiple of 4 bytes ---- */
 
 /* value = code x scale; scale = max |v| / 127, rounded up. */
-kernel void ref_int8_encode(global const float *x, global float *residual, global char *wire, int n, int blocks) {
+kernel void ref_int8_encode(global const float *x, global float *residual, global const float *samples,
+                            global char *wire, int n, int blocks) {
     int b = get_global_id(0), start = b * COMPRESS_BLOCK;
     if (b >= blocks) return;
     uint16 largest = 0;
+    float share = clt_share(samples);
     for (int k = 0; k < COMPRESS_BLOCK; k += 16) {
-        float16 v = compress_load(x, start + k, n) + compress_load(residual, start + k, n);
+        float16 v = compress_load(x, start + k, n) * share + compress_load(residual, start + k, n);
         compress_store(v, residual, start + k, n);
         largest = max(largest, as_uint16(v) & 0x7fffffff);
     }
@@ -153,7 +156,8 @@ kernel void ref_int8_decode(global float *flat, global const char *wires, int n,
 
 /* What follows the last value that is not zero takes no part: a block may be filled with zeros, and the means are of
  * what is before them. */
-kernel void ref_onebit_encode(global const float *x, global float *residual, global uchar *wire, int n, int blocks) {
+kernel void ref_onebit_encode(global const float *x, global float *residual, global const float *samples,
+                              global uchar *wire, int n, int blocks) {
     const int16 lane = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     int b = get_global_id(0), start = b * COMPRESS_BLOCK;
     if (b >= blocks) return;
@@ -161,8 +165,9 @@ kernel void ref_onebit_encode(global const float *x, global float *residual, glo
     float16 positive = 0, negative = 0;
     int16 negatives = 0, last = -1;
     uint16 largest = 0;
+    float share = clt_share(samples);
     for (int k = 0; k < COMPRESS_BLOCK; k += 16) {
-        float16 v = compress_load(x, start + k, n) + compress_load(residual, start + k, n);
+        float16 v = compress_load(x, start + k, n) * share + compress_load(residual, start + k, n);
         compress_store(v, residual, start + k, n);
         largest = max(largest, as_uint16(v) & 0x7fffffff);
         int16 below = v < 0;

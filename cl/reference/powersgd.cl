@@ -2,10 +2,10 @@
  * What PowerSGD (Vogels, Karimireddy, Jaggi 2019) needs beside matrix products.
  */
 
-/* residual += x */
-kernel void ref_feedback_add(global float *residual, global const float *x, int n) {
+/* residual += x / samples */
+kernel void ref_feedback_add(global float *residual, global const float *x, global const float *samples, int n) {
     int i = get_global_id(0);
-    if (i < n) residual[i] += x[i];
+    if (i < n) residual[i] += x[i] * clt_share(samples);
 }
 
 /* residual -= scale x, the rank's share of what was sent. What is not finite leaves no residual. */

@@ -48,21 +48,22 @@ static void topk_join(global int *histogram) {
     }
 }
 
-/* The first pass: residual += x, and the upper bits are counted. */
-kernel void ref_topk_add(global const float *x, global float *residual, global int *histograms, int n, int chunks,
-                         int length) {
+/* The first pass: residual += x / samples, and the upper bits are counted. */
+kernel void ref_topk_add(global const float *x, global float *residual, global const float *samples,
+                         global int *histograms, int n, int chunks, int length) {
     int chunk = get_global_id(0);
     if (chunk >= chunks) return;
     int i = chunk * length, end = min(i + length, n);
     global int *histogram = histograms + (long)chunk * TOPK_BINS;
+    float share = clt_share(samples);
     topk_clear(histogram);
     for (; i + 16 <= end; i += 16) {
-        float16 v = vload16(0, x + i) + vload16(0, residual + i);
+        float16 v = vload16(0, x + i) * share + vload16(0, residual + i);
         vstore16(v, 0, residual + i);
         topk_count((as_uint16(v) & 0x7fffffff) >> 22, histogram);
     }
     for (; i < end; i++) {
-        float v = x[i] + residual[i];
+        float v = x[i] * share + residual[i];
         residual[i] = v;
         histogram[(as_uint(v) & 0x7fffffff) >> 22]++;
     }

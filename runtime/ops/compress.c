@@ -45,11 +45,18 @@ static clt_status check_flat(const clt_tensor *node, int input) {
     return clt_check_rank(node, input, 1, 1);
 }
 
+static clt_status check_samples(const clt_tensor *node, int input) {
+    CLT_TRY(clt_check_dtype(node, input, CLT_F32));
+    if (clt_tensor_elements(node->inputs[input]) != 1) return clt_fail(CLT_E_SHAPE, "the count of samples is one number");
+    return CLT_OK;
+}
+
 /* ---- casts ---- */
 
 static clt_status infer_narrow(clt_tensor *node) {
     const clt_compress_attributes *at = node->attributes;
     CLT_TRY(check_flat(node, 0));
+    CLT_TRY(check_samples(node, 1));
     if (at->dtype != CLT_F16 && at->dtype != CLT_BF16)
         return clt_fail(CLT_E_DTYPE, "gradients are not narrowed to %s", clt_dtype_name(at->dtype));
     node->dtype = at->dtype;
@@ -70,20 +77,15 @@ static clt_status infer_widen(clt_tensor *node) {
 
 const clt_op clt_op_narrow = {
     .name = "narrow", .attributes_bytes = sizeof(clt_compress_attributes), .infer = infer_narrow};
-const clt_op clt_op_widen = {.name = "widen",
-                             .attributes_bytes = sizeof(clt_compress_attributes),
-                             .infer = infer_widen,
-                             .is_view = true,
-                             .writes = 1};
+const clt_op clt_op_widen = {.name = "widen", .infer = infer_widen, .is_view = true, .writes = 1};
 
-clt_tensor *clt_narrow(clt_tensor *x, clt_dtype dtype, float scale) {
-    clt_compress_attributes at = {.dtype = dtype, .scale = scale};
-    return clt_node(NULL, &clt_op_narrow, &at, &x, 1);
+clt_tensor *clt_narrow(clt_tensor *x, clt_tensor *samples, clt_dtype dtype) {
+    clt_compress_attributes at = {.dtype = dtype};
+    return clt_node(NULL, &clt_op_narrow, &at, (clt_tensor *[]){x, samples}, 2);
 }
 
-clt_tensor *clt_widen(clt_tensor *flat, clt_tensor *wire, float scale) {
-    clt_compress_attributes at = {.scale = scale};
-    return clt_node(NULL, &clt_op_widen, &at, (clt_tensor *[]){flat, wire}, 2);
+clt_tensor *clt_widen(clt_tensor *flat, clt_tensor *wire) {
+    return clt_node(NULL, &clt_op_widen, NULL, (clt_tensor *[]){flat, wire}, 2);
 }
 
 /* ---- codes with error feedback ---- */
@@ -91,6 +93,7 @@ clt_tensor *clt_widen(clt_tensor *flat, clt_tensor *wire, float scale) {
 static clt_status infer_encode(clt_tensor *node, clt_dtype dtype, int64_t length) {
     CLT_TRY(check_flat(node, 0));
     CLT_TRY(check_flat(node, 1));
+    CLT_TRY(check_samples(node, 2));
     if (!clt_shape_equal(&node->inputs[0]->shape, &node->inputs[1]->shape))
         return clt_fail(CLT_E_SHAPE, "gradient and residual differ in size");
     node->dtype = dtype;
@@ -166,8 +169,9 @@ DECODER(onebit);
 ENCODER(topk);
 DECODER(topk);
 
-clt_tensor *clt_encode(const clt_op *op, clt_compress_attributes attributes, clt_tensor *x, clt_tensor *residual) {
-    return clt_node(NULL, op, &attributes, (clt_tensor *[]){x, residual}, 2);
+clt_tensor *clt_encode(const clt_op *op, clt_compress_attributes attributes, clt_tensor *x, clt_tensor *residual,
+                       clt_tensor *samples) {
+    return clt_node(NULL, op, &attributes, (clt_tensor *[]){x, residual, samples}, 3);
 }
 
 clt_tensor *clt_decode(const clt_op *op, clt_compress_attributes attributes, clt_tensor *flat, clt_tensor *wires) {

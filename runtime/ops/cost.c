@@ -97,7 +97,7 @@ static clt_cost pack(const clt_tensor *node) {
 
 static clt_cost decode(const clt_tensor *node) {
     const clt_compress_attributes *at = node->attributes;
-    return (clt_cost){elements(node) * CLT_MAX(at->ranks, 1), bytes_of(node) + bytes_of(node->inputs[1])};
+    return (clt_cost){elements(node) * (at ? at->ranks : 1), bytes_of(node) + bytes_of(node->inputs[1])};
 }
 
 /* Both factors' sides are read once for each pair of columns. */

@@ -350,30 +350,31 @@ clt_tensor *clt_metric_correct(clt_tensor *state, clt_tensor *logits, clt_tensor
 
 /* ---- compress.c: flat gradients [n] made small for the wire, and back ----
  *
- * Encoders take gradient and residual: what their codes leave out stays in the residual, which is added to the next
- * gradient. Decoders take the flat tensor that they overwrite, and the wires of all ranks, one after the other:
+ * Gradients are sums over samples; what is encoded is x / samples (a state or tensor of one element; x itself where that is 0), so
+ * that steps of more samples and of fewer add up. Encoders take a residual too: what their codes leave out stays
+ * there, and is added to the next gradient. Decoders take the flat tensor that they overwrite, and the wires of all ranks, one after the other:
  * they give the sum, added in the order of ranks. */
 
 typedef struct clt_compress_attributes {
     clt_dtype dtype; /* narrow: of the wire */
-    float scale;     /* narrow, widen: a factor; a power of two changes nothing but the range */
     int ranks;       /* decoders: how many wires there are */
     int64_t k;       /* topk: how many values of a rank */
     bool bf16;       /* topk: values are rounded to what fits in 16 bits */
 } clt_compress_attributes;
 
-extern const clt_op clt_op_narrow; /* x -> scale x, f16 or bf16 */
-extern const clt_op clt_op_widen;  /* flat, wire -> scale wire */
-clt_tensor *clt_narrow(clt_tensor *x, clt_dtype dtype, float scale);
-clt_tensor *clt_widen(clt_tensor *flat, clt_tensor *wire, float scale);
+extern const clt_op clt_op_narrow; /* x, samples -> f16 or bf16 [n] */
+extern const clt_op clt_op_widen;  /* flat, f16 or bf16 [n] -> flat */
+clt_tensor *clt_narrow(clt_tensor *x, clt_tensor *samples, clt_dtype dtype);
+clt_tensor *clt_widen(clt_tensor *flat, clt_tensor *wire);
 
-extern const clt_op clt_op_int8_encode;   /* x, residual -> u8 [bytes]: a code a value, a scale a block */
+extern const clt_op clt_op_int8_encode;   /* x, residual, samples -> u8 [bytes]: a code a value, a scale a block */
 extern const clt_op clt_op_int8_decode;   /* flat, u8 [ranks x bytes] */
-extern const clt_op clt_op_onebit_encode; /* x, residual -> u8 [bytes]: a bit a value, two means a block */
+extern const clt_op clt_op_onebit_encode; /* x, residual, samples -> u8 [bytes]: a bit a value, two means a block */
 extern const clt_op clt_op_onebit_decode;
-extern const clt_op clt_op_topk_encode;   /* x, residual -> i32 [words]: coded indices, then values */
+extern const clt_op clt_op_topk_encode;   /* x, residual, samples -> i32 [words]: coded indices, then values */
 extern const clt_op clt_op_topk_decode;   /* flat, i32 [ranks x words] */
-clt_tensor *clt_encode(const clt_op *op, clt_compress_attributes attributes, clt_tensor *x, clt_tensor *residual);
+clt_tensor *clt_encode(const clt_op *op, clt_compress_attributes attributes, clt_tensor *x, clt_tensor *residual,
+                       clt_tensor *samples);
 clt_tensor *clt_decode(const clt_op *op, clt_compress_attributes attributes, clt_tensor *flat, clt_tensor *wires);
 
 enum { CLT_COMPRESS_BLOCK = 256 }; /* no larger than CLT_PACK_ALIGN, so that a block is of one parameter */
@@ -400,11 +401,11 @@ typedef struct clt_feedback_attributes {
     float scale;
     int seed;
 } clt_feedback_attributes;
-extern const clt_op clt_op_feedback_add;      /* residual, x: residual += x, in place */
+extern const clt_op clt_op_feedback_add;      /* residual, x, samples: residual += x / samples, in place */
 extern const clt_op clt_op_feedback_subtract; /* residual, x: residual -= scale x, in place */
 extern const clt_op clt_op_seed_factor;       /* factor: random numbers where it is zero, in place */
 extern const clt_op clt_op_orthogonalize;     /* x [rows, rank] -> the same span, by orthonormal columns */
-clt_tensor *clt_feedback_add(clt_tensor *residual, clt_tensor *x);
+clt_tensor *clt_feedback_add(clt_tensor *residual, clt_tensor *x, clt_tensor *samples);
 clt_tensor *clt_feedback_subtract(clt_tensor *residual, clt_tensor *x, float scale);
 clt_tensor *clt_seed_factor(clt_tensor *factor, int seed);
 clt_tensor *clt_orthogonalize(clt_tensor *x);

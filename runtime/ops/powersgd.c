@@ -41,15 +41,21 @@ static clt_status infer_feedback(clt_tensor *node) {
     return CLT_OK;
 }
 
-const clt_op clt_op_feedback_add = {.name = "feedback_add", .infer = infer_feedback, .is_view = true, .writes = 1};
+static clt_status infer_feedback_add(clt_tensor *node) {
+    CLT_TRY(clt_check_dtype(node, 2, CLT_F32));
+    if (clt_tensor_elements(node->inputs[2]) != 1) return clt_fail(CLT_E_SHAPE, "the count of samples is one number");
+    return infer_feedback(node);
+}
+
+const clt_op clt_op_feedback_add = {.name = "feedback_add", .infer = infer_feedback_add, .is_view = true, .writes = 1};
 const clt_op clt_op_feedback_subtract = {.name = "feedback_subtract",
                                          .attributes_bytes = sizeof(clt_feedback_attributes),
                                          .infer = infer_feedback,
                                          .is_view = true,
                                          .writes = 1};
 
-clt_tensor *clt_feedback_add(clt_tensor *residual, clt_tensor *x) {
-    return clt_node(NULL, &clt_op_feedback_add, NULL, (clt_tensor *[]){residual, x}, 2);
+clt_tensor *clt_feedback_add(clt_tensor *residual, clt_tensor *x, clt_tensor *samples) {
+    return clt_node(NULL, &clt_op_feedback_add, NULL, (clt_tensor *[]){residual, x, samples}, 3);
 }
 
 clt_tensor *clt_feedback_subtract(clt_tensor *residual, clt_tensor *x, float scale) {

@@ -45,7 +45,7 @@ typedef struct code {
     clt_graph *graph;
     clt_store *store;
     clt_plan *plan;
-    clt_tensor *x, *residual, *wire, *sent;
+    clt_tensor *x, *residual, *samples, *wire, *sent;
     void *wire_bytes;
     float *sent_values, *residual_values, *before;
 } code;
@@ -61,7 +61,8 @@ static void code_open(code *c, const clt_op *encode, const clt_op *decode, clt_c
     assert_ok(clt_store_create(device, &c->store));
     c->x = clt_input(c->graph, "x", CLT_F32, CLT_SHAPE(n));
     c->residual = clt_state(c->graph, "residual", CLT_F32, CLT_SHAPE(n));
-    c->wire = clt_encode(encode, c->at, c->x, c->residual);
+    c->samples = clt_input(c->graph, "samples", CLT_F32, CLT_SHAPE(1));
+    c->wire = clt_encode(encode, c->at, c->x, c->residual, c->samples);
     c->sent = clt_decode(decode, c->at, clt_state(c->graph, "flat", CLT_F32, CLT_SHAPE(n)), c->wire);
     assert_ok(clt_graph_status(c->graph));
     clt_tensor *targets[] = {c->wire, c->sent};
@@ -72,6 +73,7 @@ static void code_open(code *c, const clt_op *encode, const clt_op *decode, clt_c
                                                              .n_targets = 2,
                                                              .training = true}));
     size_t bytes = (size_t)n * sizeof(float);
+    assert_ok(clt_plan_feed(c->plan, c->samples, (float[]){1}));
     c->wire_bytes = malloc(wire_size(c));
     c->sent_values = calloc(1, bytes);
     c->residual_values = calloc(1, bytes);
@@ -369,6 +371,28 @@ static void ranks_are_added(void **state) {
     }
 }
 
+/* Gradients are sums over samples, and what is sent their means: a step of few samples after one of many weighs as
+ * much as it should. */
+static void sums_become_means(void **state) {
+    (void)state;
+    enum { N = 700 };
+    for (size_t m = 0; m < CLT_COUNT_OF(methods); m++) {
+        code c[2];
+        float x[2][N];
+        for (int i = 0; i < 2; i++) method_open(&c[i], &methods[m], N);
+        for (int step = 0; step < 4; step++) {
+            float samples = step % 2 ? 64 : 4; /* powers of two: nothing is rounded */
+            draw(x[0], N, NORMAL, (uint64_t)step);
+            for (int i = 0; i < N; i++) x[1][i] = x[0][i] * samples;
+            assert_ok(clt_plan_feed(c[1].plan, c[1].samples, &samples));
+            for (int i = 0; i < 2; i++) code_step(&c[i], x[i]);
+            assert_memory_equal(c[0].sent_values, c[1].sent_values, sizeof x[0]);
+            assert_memory_equal(c[0].residual_values, c[1].residual_values, sizeof x[0]);
+        }
+        for (int i = 0; i < 2; i++) code_close(&c[i]);
+    }
+}
+
 /* ---- casts ---- */
 
 static float from_f16(uint16_t h) {
@@ -409,7 +433,7 @@ static const float special[] = {0.0f,   -0.0f, 1.0f,       65504.0f,  65519.0f, 
                                 NAN,    1e-5f, 5.9604645e-8f, 2.9802322e-8f, 2.99e-8f, 1.0009766f, 1.00048828125f, 1.00146484375f,
                                 3.3e38f, 1.00390625f, 1.01171875f};
 
-static void check_cast(clt_dtype dtype, int64_t n, float scale) {
+static void check_cast(clt_dtype dtype, int64_t n, float samples) {
     clt_graph *g;
     clt_store *store;
     clt_plan *plan;
@@ -420,8 +444,8 @@ static void check_cast(clt_dtype dtype, int64_t n, float scale) {
     assert_ok(clt_graph_create(&g));
     assert_ok(clt_store_create(device, &store));
     clt_tensor *in = clt_input(g, "x", CLT_F32, CLT_SHAPE(n));
-    clt_tensor *narrow = clt_narrow(in, dtype, scale);
-    clt_tensor *wide = clt_widen(clt_state(g, "flat", CLT_F32, CLT_SHAPE(n)), narrow, 1 / scale);
+    clt_tensor *narrow = clt_narrow(in, clt_fill(g, CLT_SHAPE(1), samples), dtype);
+    clt_tensor *wide = clt_widen(clt_state(g, "flat", CLT_F32, CLT_SHAPE(n)), narrow);
     clt_tensor *targets[] = {narrow, wide};
     assert_ok(clt_graph_status(g));
     assert_ok(clt_plan_compile(&plan, &(clt_plan_options){.device = device,
@@ -435,8 +459,8 @@ static void check_cast(clt_dtype dtype, int64_t n, float scale) {
     assert_ok(clt_plan_read(plan, narrow, wire, (size_t)n * sizeof *wire));
     assert_ok(clt_plan_read(plan, wide, y, (size_t)n * sizeof *y));
     for (int64_t i = 0; i < n; i++) {
-        uint16_t wanted = dtype == CLT_F16 ? to_f16(x[i] * scale) : to_bf16(x[i] * scale);
-        float back = (dtype == CLT_F16 ? from_f16(wanted) : from_bf16(wanted)) / scale;
+        uint16_t wanted = dtype == CLT_F16 ? to_f16(x[i] / samples) : to_bf16(x[i] / samples);
+        float back = dtype == CLT_F16 ? from_f16(wanted) : from_bf16(wanted);
         if (isnan(x[i])) {
             assert_true(isnan(y[i]));
             continue;
@@ -456,7 +480,7 @@ static void casts_round_to_nearest_even(void **state) {
     (void)state;
     for (size_t s = 0; s < CLT_COUNT_OF(sizes); s++) {
         check_cast(CLT_F16, sizes[s], 1);
-        check_cast(CLT_F16, sizes[s], 0.25f);
+        check_cast(CLT_F16, sizes[s], 4);
         check_cast(CLT_BF16, sizes[s], 1);
     }
 }
@@ -469,7 +493,7 @@ static void what_does_not_fit_is_refused(void **state) {
     assert_ok(clt_graph_create(&g));
     clt_tensor *x = clt_input(g, "x", CLT_F32, CLT_SHAPE(100));
     clt_tensor *residual = clt_state(g, "r", CLT_F32, CLT_SHAPE(100));
-    clt_encode(&clt_op_topk_encode, (clt_compress_attributes){.k = 101}, x, residual);
+    clt_encode(&clt_op_topk_encode, (clt_compress_attributes){.k = 101}, x, residual, clt_fill(g, CLT_SHAPE(1), 1));
     assert_status(clt_graph_status(g), CLT_E_INVALID);
     assert_detail("101");
     clt_graph_destroy(g);
@@ -489,6 +513,7 @@ int main(void) {
         cmocka_unit_test(feedback_loses_nothing),
         cmocka_unit_test(what_is_not_finite_shows),
         cmocka_unit_test(ranks_are_added),
+        cmocka_unit_test(sums_become_means),
         cmocka_unit_test(casts_round_to_nearest_even),
         cmocka_unit_test(what_does_not_fit_is_refused),
     };
