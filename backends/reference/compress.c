@@ -17,7 +17,9 @@ static void cast(clt_lowering *l, const clt_tensor *node, const char *kernel) {
 }
 
 void clt_reference_narrow(clt_lowering *l, const clt_tensor *node) {
-    cast(l, node, node->dtype == CLT_F16 ? "ref_narrow_f16" : "ref_narrow_bf16");
+    cast(l, node, node->dtype == CLT_F16    ? "ref_narrow_f16"
+                  : node->dtype == CLT_BF16 ? "ref_narrow_bf16"
+                                            : "ref_narrow_f32");
 }
 
 void clt_reference_widen(clt_lowering *l, const clt_tensor *node) {
@@ -40,7 +42,7 @@ static void decode(clt_lowering *l, const clt_tensor *node, const char *kernel) 
     begin(l, node, kernel, blocks);
     clt_launch_int(l, blocks);
     clt_launch_int(l, at->ranks);
-    clt_launch_int(l, clt_tensor_elements(node->inputs[1]) / at->ranks);
+    clt_launch_int(l, clt_tensor_elements(node->inputs[1]) / at->ranks * (int64_t)sizeof(int32_t));
 }
 
 void clt_reference_int8_encode(clt_lowering *l, const clt_tensor *node) {

@@ -73,6 +73,12 @@ kernel void ref_widen_f16(global float *flat, global const half *wire, int n) {
         for (; i < n; i++) flat[i] = vload_half(i, wire);
 }
 
+/* y = x / samples */
+kernel void ref_narrow_f32(global const float *x, global const float *samples, global float *y, int n) {
+    int i = (int)get_global_id(0) * 16;
+    if (i < n) compress_store(compress_load(x, i, n) * clt_share(samples), y, i, n);
+}
+
 /* The upper half of the bits, to nearest, ties to even; NaN stays NaN. */
 static ushort16 compress_to_bf16(float16 x) {
     uint16 bits = as_uint16(x);

@@ -11,13 +11,13 @@ static int64_t blocks_of(int64_t n) {
 }
 
 /* A code a value and a scale of 2 bytes a block. */
-int64_t clt_int8_bytes(int64_t n) {
-    return (blocks_of(n) * (CLT_COMPRESS_BLOCK + 2) + 3) / 4 * 4;
+int64_t clt_int8_words(int64_t n) {
+    return (blocks_of(n) * (CLT_COMPRESS_BLOCK + 2) + 3) / 4;
 }
 
 /* A bit a value; two means of 2 bytes and a place of 1 byte a block. */
-int64_t clt_onebit_bytes(int64_t n) {
-    return (blocks_of(n) * (CLT_COMPRESS_BLOCK / 8 + 5) + 3) / 4 * 4;
+int64_t clt_onebit_words(int64_t n) {
+    return (blocks_of(n) * (CLT_COMPRESS_BLOCK / 8 + 5) + 3) / 4;
 }
 
 static int64_t words_of(int64_t bits) {
@@ -57,7 +57,7 @@ static clt_status infer_narrow(clt_tensor *node) {
     const clt_compress_attributes *at = node->attributes;
     CLT_TRY(check_flat(node, 0));
     CLT_TRY(check_samples(node, 1));
-    if (at->dtype != CLT_F16 && at->dtype != CLT_BF16)
+    if (at->dtype != CLT_F16 && at->dtype != CLT_BF16 && at->dtype != CLT_F32)
         return clt_fail(CLT_E_DTYPE, "gradients are not narrowed to %s", clt_dtype_name(at->dtype));
     node->dtype = at->dtype;
     node->shape = node->inputs[0]->shape;
@@ -90,44 +90,44 @@ clt_tensor *clt_widen(clt_tensor *flat, clt_tensor *wire) {
 
 /* ---- codes with error feedback ---- */
 
-static clt_status infer_encode(clt_tensor *node, clt_dtype dtype, int64_t length) {
+static clt_status infer_encode(clt_tensor *node, int64_t words) {
     CLT_TRY(check_flat(node, 0));
     CLT_TRY(check_flat(node, 1));
     CLT_TRY(check_samples(node, 2));
     if (!clt_shape_equal(&node->inputs[0]->shape, &node->inputs[1]->shape))
         return clt_fail(CLT_E_SHAPE, "gradient and residual differ in size");
-    node->dtype = dtype;
-    node->shape = CLT_SHAPE(length);
+    node->dtype = CLT_I32;
+    node->shape = CLT_SHAPE(words);
     return CLT_OK;
 }
 
-/* `length`: of one wire, in elements of `dtype`. */
-static clt_status infer_decode(clt_tensor *node, clt_dtype dtype, int64_t length) {
+/* `words`: of one wire. */
+static clt_status infer_decode(clt_tensor *node, int64_t words) {
     const clt_compress_attributes *at = node->attributes;
     CLT_TRY(check_flat(node, 0));
-    CLT_TRY(clt_check_dtype(node, 1, dtype));
-    if (at->ranks < 1 || clt_tensor_elements(node->inputs[1]) != at->ranks * length)
-        return clt_fail(CLT_E_SHAPE, "wires of %d ranks have %" PRId64 " elements, not %" PRId64, at->ranks,
-                        clt_tensor_elements(node->inputs[1]), at->ranks * length);
+    CLT_TRY(clt_check_dtype(node, 1, CLT_I32));
+    if (at->ranks < 1 || clt_tensor_elements(node->inputs[1]) != at->ranks * words)
+        return clt_fail(CLT_E_SHAPE, "wires of %d ranks have %" PRId64 " words, not %" PRId64, at->ranks,
+                        clt_tensor_elements(node->inputs[1]), at->ranks * words);
     node->dtype = CLT_F32;
     node->shape = node->inputs[0]->shape;
     return CLT_OK;
 }
 
 static clt_status infer_int8_encode(clt_tensor *node) {
-    return infer_encode(node, CLT_U8, clt_int8_bytes(clt_tensor_elements(node->inputs[0])));
+    return infer_encode(node, clt_int8_words(clt_tensor_elements(node->inputs[0])));
 }
 
 static clt_status infer_int8_decode(clt_tensor *node) {
-    return infer_decode(node, CLT_U8, clt_int8_bytes(clt_tensor_elements(node->inputs[0])));
+    return infer_decode(node, clt_int8_words(clt_tensor_elements(node->inputs[0])));
 }
 
 static clt_status infer_onebit_encode(clt_tensor *node) {
-    return infer_encode(node, CLT_U8, clt_onebit_bytes(clt_tensor_elements(node->inputs[0])));
+    return infer_encode(node, clt_onebit_words(clt_tensor_elements(node->inputs[0])));
 }
 
 static clt_status infer_onebit_decode(clt_tensor *node) {
-    return infer_decode(node, CLT_U8, clt_onebit_bytes(clt_tensor_elements(node->inputs[0])));
+    return infer_decode(node, clt_onebit_words(clt_tensor_elements(node->inputs[0])));
 }
 
 static clt_status topk_words(const clt_tensor *node, int64_t *words) {
@@ -142,13 +142,13 @@ static clt_status topk_words(const clt_tensor *node, int64_t *words) {
 static clt_status infer_topk_encode(clt_tensor *node) {
     int64_t words;
     CLT_TRY(topk_words(node, &words));
-    return infer_encode(node, CLT_I32, words);
+    return infer_encode(node, words);
 }
 
 static clt_status infer_topk_decode(clt_tensor *node) {
     int64_t words;
     CLT_TRY(topk_words(node, &words));
-    return infer_decode(node, CLT_I32, words);
+    return infer_decode(node, words);
 }
 
 #define ENCODER(what)                                                                                     \

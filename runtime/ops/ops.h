@@ -362,14 +362,14 @@ typedef struct clt_compress_attributes {
     bool bf16;       /* topk: values are rounded to what fits in 16 bits */
 } clt_compress_attributes;
 
-extern const clt_op clt_op_narrow; /* x, samples -> f16 or bf16 [n] */
+extern const clt_op clt_op_narrow; /* x, samples -> f16, bf16 or f32 [n] */
 extern const clt_op clt_op_widen;  /* flat, f16 or bf16 [n] -> flat */
 clt_tensor *clt_narrow(clt_tensor *x, clt_tensor *samples, clt_dtype dtype);
 clt_tensor *clt_widen(clt_tensor *flat, clt_tensor *wire);
 
-extern const clt_op clt_op_int8_encode;   /* x, residual, samples -> u8 [bytes]: a code a value, a scale a block */
-extern const clt_op clt_op_int8_decode;   /* flat, u8 [ranks x bytes] */
-extern const clt_op clt_op_onebit_encode; /* x, residual, samples -> u8 [bytes]: a bit a value, two means a block */
+extern const clt_op clt_op_int8_encode;   /* x, residual, samples -> i32 [words]: a code a value, a scale a block */
+extern const clt_op clt_op_int8_decode;   /* flat, i32 [ranks x words] */
+extern const clt_op clt_op_onebit_encode; /* x, residual, samples -> i32 [words]: a bit a value, two means a block */
 extern const clt_op clt_op_onebit_decode;
 extern const clt_op clt_op_topk_encode;   /* x, residual, samples -> i32 [words]: coded indices, then values */
 extern const clt_op clt_op_topk_decode;   /* flat, i32 [ranks x words] */
@@ -378,8 +378,8 @@ clt_tensor *clt_encode(const clt_op *op, clt_compress_attributes attributes, clt
 clt_tensor *clt_decode(const clt_op *op, clt_compress_attributes attributes, clt_tensor *flat, clt_tensor *wires);
 
 enum { CLT_COMPRESS_BLOCK = 256 }; /* no larger than CLT_PACK_ALIGN, so that a block is of one parameter */
-int64_t clt_int8_bytes(int64_t n);   /* of the wire of n values */
-int64_t clt_onebit_bytes(int64_t n);
+int64_t clt_int8_words(int64_t n); /* of the wire of n values */
+int64_t clt_onebit_words(int64_t n);
 
 /* How k of n values lie in words of 32 bits: the indices' upper bits in unary, their low bits, the values. */
 typedef struct clt_topk_wire {
@@ -402,11 +402,11 @@ typedef struct clt_feedback_attributes {
     int seed;
 } clt_feedback_attributes;
 extern const clt_op clt_op_feedback_add;      /* residual, x, samples: residual += x / samples, in place */
-extern const clt_op clt_op_feedback_subtract; /* residual, x: residual -= scale x, in place */
+extern const clt_op clt_op_feedback_subtract; /* x, residual: residual -= scale x, in place; gives x */
 extern const clt_op clt_op_seed_factor;       /* factor: random numbers where it is zero, in place */
 extern const clt_op clt_op_orthogonalize;     /* x [rows, rank] -> the same span, by orthonormal columns */
 clt_tensor *clt_feedback_add(clt_tensor *residual, clt_tensor *x, clt_tensor *samples);
-clt_tensor *clt_feedback_subtract(clt_tensor *residual, clt_tensor *x, float scale);
+clt_tensor *clt_feedback_subtract(clt_tensor *x, clt_tensor *residual, float scale);
 clt_tensor *clt_seed_factor(clt_tensor *factor, int seed);
 clt_tensor *clt_orthogonalize(clt_tensor *x);
 

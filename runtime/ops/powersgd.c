@@ -52,15 +52,15 @@ const clt_op clt_op_feedback_subtract = {.name = "feedback_subtract",
                                          .attributes_bytes = sizeof(clt_feedback_attributes),
                                          .infer = infer_feedback,
                                          .is_view = true,
-                                         .writes = 1};
+                                         .writes = 1u << 1};
 
 clt_tensor *clt_feedback_add(clt_tensor *residual, clt_tensor *x, clt_tensor *samples) {
     return clt_node(NULL, &clt_op_feedback_add, NULL, (clt_tensor *[]){residual, x, samples}, 3);
 }
 
-clt_tensor *clt_feedback_subtract(clt_tensor *residual, clt_tensor *x, float scale) {
+clt_tensor *clt_feedback_subtract(clt_tensor *x, clt_tensor *residual, float scale) {
     clt_feedback_attributes at = {.scale = scale};
-    return clt_node(NULL, &clt_op_feedback_subtract, &at, (clt_tensor *[]){residual, x}, 2);
+    return clt_node(NULL, &clt_op_feedback_subtract, &at, (clt_tensor *[]){x, residual}, 2);
 }
 
 static clt_status infer_same(clt_tensor *node) {

@@ -499,7 +499,7 @@ static void what_does_not_fit_is_refused(void **state) {
     clt_graph_destroy(g);
     assert_ok(clt_graph_create(&g));
     x = clt_input(g, "x", CLT_F32, CLT_SHAPE(100));
-    clt_tensor *wires = clt_input(g, "w", CLT_U8, CLT_SHAPE(2 * clt_int8_bytes(100)));
+    clt_tensor *wires = clt_input(g, "w", CLT_I32, CLT_SHAPE(2 * clt_int8_words(100)));
     clt_decode(&clt_op_int8_decode, (clt_compress_attributes){.ranks = 3}, x, wires);
     assert_status(clt_graph_status(g), CLT_E_SHAPE);
     assert_detail("3 ranks");
