@@ -85,6 +85,10 @@ typedef struct clt_train_options {
     clt_compress_options compress; /* of what ranks exchange; default none. Its residuals and factors are in no checkpoint:
                                       after a load, and after ranks were lost, they begin anew */
     size_t bucket_bytes; /* of gradients that are exchanged at a time; default 25 MiB, as DDP's */
+    bool sync_batch_norm; /* statistics of batch norm over the batches of all ranks (PyTorch's SyncBatchNorm) */
+    bool shard_optimizer; /* each rank keeps and updates a part of the optimizer's state, and gets the others' parameters
+                             from them (ZeRO-1; Rajbhandari et al. 2020): its memory by the number of ranks, the same
+                             bytes on the wire. Not with `recoverable`: the part of a lost rank would be lost */
     bool recoverable;    /* no update before all gradients of a step are exchanged: a step that fails has changed no
                             parameter, and clt_trainer_recover can go on */
 } clt_train_options;
@@ -157,7 +161,7 @@ CLT_API clt_status clt_trainer_set(clt_trainer *trainer, const char *name, const
  * order, of: clt_trainer_create, clt_trainer_step, the reading of metrics, clt_checkpoint_load, clt_trainer_recover, clt_trainer_destroy.
  * Creation and loading give all ranks the parameters, buffers and optimizer state of rank 0. CLT_E_MISMATCH says what differs.
  *
- * What is a rank's own: batch norm's statistics, each of its own batches; dropout's masks, functions of the rank too (rank
+ * What is a rank's own: batch norm's statistics, each of its own batches unless sync_batch_norm is set; dropout's masks, functions of the rank too (rank
  * 0's are those of one process). Metrics are sums over all ranks, read by all at once. With `accumulate`, nothing is
  * exchanged between updates, and samples weigh the same in all micro-batches.
  *
@@ -193,7 +197,8 @@ CLT_API double clt_trainer_waited_seconds(const clt_trainer *trainer);
 
 /* Saves everything that continuing needs. `loader` (may be NULL) adds its
  * position and order. CLT_E_IO names the file and the operating system's reason.
- * With several ranks each saves for itself, and one file serves all: usually rank 0's. They cannot save between the
+ * With several ranks each saves for itself, and one file serves all: usually rank 0's. With shard_optimizer all call it at
+ * once, for the state is gathered, and those whose path is NULL write no file. They cannot save between the
  * micro-batches of an update, nor after a step that failed half-way: CLT_E_STATE. */
 CLT_API clt_status clt_checkpoint_save(clt_trainer *trainer, const clt_loader *loader, const char *path);
 

@@ -302,7 +302,8 @@ typedef struct clt_clip_attributes {
 } clt_clip_attributes;
 extern const clt_op clt_op_norm_squared; /* flat gradients, hyper -> scalar, after scales and clip_value */
 extern const clt_op clt_op_clip_scale;   /* the norm squared -> the factor, scalar */
-clt_tensor *clt_clip_scale(clt_tensor *const *grads, int n, clt_tensor *hyper, clt_clip_attributes attributes);
+/* `parts`: they are the own parts of sums over all ranks, whose norms are added up. */
+clt_tensor *clt_clip_scale(clt_tensor *const *grads, int n, clt_tensor *hyper, bool parts, clt_clip_attributes attributes);
 
 typedef struct clt_update_attributes {
     clt_clip_attributes clip;

@@ -27,7 +27,8 @@ static const char tracked_suffix[] = ".num_batches_tracked";
 typedef struct item {
     char *name;
     clt_shape shape;
-    clt_memory *memory; /* NULL: `count` as one I64 */
+    clt_memory *memory; /* NULL: `host`, and if that is NULL too, `count` as one I64 */
+    float *host;
     size_t offset_bytes, bytes;
     int64_t count;
 } item;
@@ -81,11 +82,13 @@ static clt_status add_variables(clt_trainer *t, bool with_tracked, item_list *li
     return CLT_OK;
 }
 
-static clt_status add_group_state(clt_trainer *t, const char *what, int g, item_list *list) {
+/* `whole`: where the state is if it is cut between ranks; else NULL. */
+static clt_status add_group_state(clt_trainer *t, const char *what, int g, const float *whole, item_list *list) {
     const clt_group *group = &t->groups[g];
     char flat[64];
-    clt_memory *memory;
-    CLT_TRY(clt_store_state(t->store, clt_group_name(what, g, flat), (size_t)group->elements * sizeof(float), &memory));
+    clt_memory *memory = NULL;
+    if (!whole)
+        CLT_TRY(clt_store_state(t->store, clt_group_name(what, g, flat), (size_t)group->elements * sizeof(float), &memory));
     for (int i = 0; i < group->n; i++) {
         const clt_variable *v = group->variables[i];
         clt_text name = {0};
@@ -93,6 +96,7 @@ static clt_status add_group_state(clt_trainer *t, const char *what, int g, item_
         CLT_TRY(items_add(list, &name,
                           (item){.shape = v->shape,
                                  .memory = memory,
+                                 .host = whole ? (float *)(uintptr_t)whole + group->offsets[i] : NULL,
                                  .offset_bytes = (size_t)group->offsets[i] * sizeof(float),
                                  .bytes = variable_bytes(v)}));
     }
@@ -104,7 +108,8 @@ static clt_status add_optimizer_state(clt_trainer *t, int micro, item_list *list
     int n = clt_optimizer_states(&t->options, names);
     if (micro > 0) names[n++] = "accumulated";
     for (int s = 0; s < n; s++)
-        for (int g = 0; g < t->n_groups; g++) CLT_TRY(add_group_state(t, names[s], g, list));
+        for (int g = 0; g < t->n_groups; g++)
+            CLT_TRY(add_group_state(t, names[s], g, clt_parts_whole(t, s, g), list));
     return CLT_OK;
 }
 
@@ -148,6 +153,7 @@ static void fill_metadata(const clt_trainer *t, const clt_loader *loader, metada
 }
 
 static clt_status write_item(clt_safetensors_writer *writer, const item *it) {
+    if (it->host) return clt_safetensors_writer_write(writer, it->host, it->bytes);
     if (!it->memory) return clt_safetensors_writer_write(writer, &it->count, sizeof it->count);
     void *values = clt_alloc(it->bytes);
     if (!values) return clt_fail_memory(it->bytes);
@@ -165,7 +171,7 @@ static clt_status write_file(const char *path, const item_list *list, const meta
     for (size_t i = 0; i < list->n; i++)
         entries[i] = (clt_safetensors_entry){
             .name = list->items[i].name,
-            .dtype = list->items[i].memory ? CLT_SAFETENSORS_F32 : CLT_SAFETENSORS_I64,
+            .dtype = list->items[i].memory || list->items[i].host ? CLT_SAFETENSORS_F32 : CLT_SAFETENSORS_I64,
             .shape = list->items[i].shape,
         };
     CLT_TRY_GOTO(clt_safetensors_writer_open(&writer, path, entries, list->n, m->pairs, m->n));
@@ -185,11 +191,7 @@ static clt_status check_whole(const clt_trainer *t) {
     return CLT_OK;
 }
 
-clt_status clt_checkpoint_save(clt_trainer *t, const clt_loader *loader, const char *path) {
-    if (!t || !path) return clt_fail(CLT_E_INVALID, "clt_checkpoint_save: trainer or path is NULL");
-    CLT_TRY(check_whole(t));
-    if (t->options.comm && t->micro > 0)
-        return clt_fail(CLT_E_STATE, "between the micro-batches of an update each rank has sums of its own: nothing is saved");
+static clt_status save(clt_trainer *t, const clt_loader *loader, const char *path) {
     item_list list = {0};
     metadata m = {.n = 0};
     clt_text choices = {0};
@@ -202,6 +204,18 @@ clt_status clt_checkpoint_save(clt_trainer *t, const clt_loader *loader, const c
     if (status == CLT_OK) clt_log_message(CLT_LOG_INFO, "checkpoint of step %lld in %s", (long long)t->steps, path);
     clt_text_free(&choices);
     items_free(&list);
+    return status;
+}
+
+clt_status clt_checkpoint_save(clt_trainer *t, const clt_loader *loader, const char *path) {
+    bool parts = t && clt_trainer_parts(t) > 1;
+    if (!t || (!path && !parts)) return clt_fail(CLT_E_INVALID, "clt_checkpoint_save: trainer or path is NULL");
+    CLT_TRY(check_whole(t));
+    if (t->options.comm && t->micro > 0)
+        return clt_fail(CLT_E_STATE, "between the micro-batches of an update each rank has sums of its own: nothing is saved");
+    clt_status status = parts ? clt_parts_gather(t) : CLT_OK;
+    if (status == CLT_OK && path) status = save(t, loader, path);
+    clt_parts_drop(t);
     return status;
 }
 
@@ -326,8 +340,11 @@ static clt_status read_values(clt_safetensors *file, const item_list *list, void
 }
 
 static clt_status write_values(const item_list *list, void *const *values) {
-    for (size_t i = 0; i < list->n; i++)
-        CLT_TRY(clt_memory_write(list->items[i].memory, list->items[i].offset_bytes, values[i], list->items[i].bytes));
+    for (size_t i = 0; i < list->n; i++) {
+        const item *it = &list->items[i];
+        if (it->host) memcpy(it->host, values[i], it->bytes);
+        else CLT_TRY(clt_memory_write(it->memory, it->offset_bytes, values[i], it->bytes));
+    }
     return CLT_OK;
 }
 
@@ -416,6 +433,7 @@ static clt_status share_loaded(clt_trainer *t, clt_loader *loader, position *p) 
         clt_log_message(CLT_LOG_INFO, "compression by %s begins anew: what it had kept is in no checkpoint",
                         clt_compression_name(t->options.compress.method));
     if (!p->whole) return CLT_OK;
+    if (clt_trainer_parts(t) > 1) CLT_TRY(clt_parts_hand_out(t, 0));
     CLT_TRY(share_choices(t, p));
     clt_status status = !teller && loader && p->has_loader ? clt_loader_set_position(loader, p->loader) : CLT_OK;
     return clt_parallel_agree(comm, status);
@@ -426,6 +444,10 @@ clt_status clt_checkpoint_load(clt_trainer *t, clt_loader *loader, const char *p
     if (!t || !path) return clt_fail(CLT_E_INVALID, "clt_checkpoint_load: trainer or path is NULL");
     clt_comm *comm = t->options.comm;
     if (!comm) return load_file(t, loader, path, &p);
-    CLT_TRY(clt_parallel_agree(comm, clt_comm_rank(comm) == 0 ? load_file(t, loader, path, &p) : CLT_OK));
-    return share_loaded(t, loader, &p);
+    clt_status status = clt_trainer_parts(t) > 1 ? clt_parts_make(t) : CLT_OK;
+    if (status == CLT_OK && clt_comm_rank(comm) == 0) status = load_file(t, loader, path, &p);
+    status = clt_parallel_agree(comm, status);
+    if (status == CLT_OK) status = share_loaded(t, loader, &p);
+    clt_parts_drop(t);
+    return status;
 }

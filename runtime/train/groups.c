@@ -81,6 +81,8 @@ static void sort_by_use(const clt_graph *graph, clt_variable **variables, size_t
 
 static clt_status fill_groups(clt_trainer *t, clt_variable **variables, int n) {
     for (int i = 0; i < n; i++) CLT_TRY(add_to_groups(t, variables[i], n));
+    int64_t unit = (int64_t)clt_trainer_parts(t) * CLT_PACK_ALIGN;
+    for (int g = 0; g < t->n_groups; g++) t->groups[g].elements = (t->groups[g].elements + unit - 1) / unit * unit;
     for (int g = 0; g < t->n_groups; g++)
         for (int i = 0; i < t->groups[g].n; i++) {
             char name[64];

@@ -55,6 +55,10 @@ clt_status clt_train_options_resolve(const clt_train_options *given, clt_train_o
     if (o.accumulate < 1) return fail_option("accumulate", o.accumulate, "1 or more");
     CLT_TRY(clt_compress_resolve(&o.compress));
     if (!o.bucket_bytes) o.bucket_bytes = DEFAULT_BUCKET_BYTES;
+    if (o.shard_optimizer && o.compress.method)
+        return clt_fail(CLT_E_INVALID, "options shard_optimizer and compress exclude each other");
+    if (o.shard_optimizer && o.recoverable)
+        return clt_fail(CLT_E_INVALID, "options shard_optimizer and recoverable exclude each other");
     if (o.nesterov && o.momentum == 0) return fail_option("momentum", 0, "above 0 with nesterov");
     CLT_TRY(check_numbers(&o));
     CLT_TRY(check_schedule(&o));

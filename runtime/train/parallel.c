@@ -113,6 +113,8 @@ clt_status clt_parallel_agree(clt_comm *comm, clt_status status) {
     X("option compress.f32_values", o->compress.f32_values)                                                            \
     X("option compress.rank", o->compress.rank)                                                                        \
     X("option bucket_bytes", o->bucket_bytes)                                                                          \
+    X("option sync_batch_norm", o->sync_batch_norm)                                                                    \
+    X("option shard_optimizer", o->shard_optimizer)                                                                    \
     X("option recoverable", o->recoverable)
 
 #define COUNT_FACT(words, value) +1
@@ -268,10 +270,11 @@ clt_status clt_parallel_share(clt_trainer *t, int root) {
     const char *names[CLT_MAX_OPTIMIZER_STATES];
     int n_states = clt_optimizer_states(&t->options, names);
     int64_t steps = t->steps;
+    bool whole = clt_trainer_parts(t) == 1; /* else each has its own part of it */
     if (!t->options.comm) return CLT_OK;
     for (int g = 0; g < t->n_groups; g++) {
         CLT_TRY(share_state(t, "parameters", g, root));
-        for (int s = 0; s < n_states; s++) CLT_TRY(share_state(t, names[s], g, root));
+        for (int s = 0; whole && s < n_states; s++) CLT_TRY(share_state(t, names[s], g, root));
     }
     CLT_TRY(share_others(t, root));
     CLT_TRY(clt_comm_broadcast(t->options.comm, &steps, sizeof steps, CLT_U8, root, NULL));

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/exec/storage.h"
 #include "runtime/train/compress.h"
 
 const clt_metric_names clt_train_metric_names = {"train.loss", "train.correct", "train.mse"};
@@ -67,6 +68,14 @@ static clt_status add_metrics(clt_step *step, const clt_metric_names *names, clt
 
 /* ---- backward and update ---- */
 
+/* Whether steps of this trainer exchange something within forward and backward. */
+static bool synchronizes(const clt_trainer *t) {
+    if (!t->options.comm || !t->options.sync_batch_norm || clt_comm_size(t->options.comm) == 1) return false;
+    for (size_t i = 0; i < t->graph->n_nodes; i++)
+        if (t->graph->nodes[i]->op == &clt_op_batch_norm_stats) return true;
+    return false;
+}
+
 static clt_tensor *flat_state(clt_graph *g, const char *what, int group, int64_t elements) {
     char name[64];
     return clt_state(g, clt_group_name(what, group, name), CLT_F32, CLT_SHAPE(elements));
@@ -127,32 +136,43 @@ static void exchange_compressed(clt_trainer *t, clt_tensor *samples, clt_tensor 
     }
 }
 
-/* The gradients become their sums over the ranks; returns hyper with the scale that makes them means. */
+/* The gradients become their sums over the ranks, or the own part of those; returns hyper with the scale that makes them
+ * means. What was compressed is a mean already. */
 static clt_tensor *exchange(clt_trainer *t, clt_step *step, clt_tensor **flat_grads) {
     clt_tensor *samples = all_samples(step);
+    int parts = clt_trainer_parts(t), part = parts > 1 ? clt_comm_rank(t->options.comm) : 0;
     if (t->options.compress.method) {
         exchange_compressed(t, samples, flat_grads);
         return step->hyper;
     }
-    for (int i = 0; i < t->n_groups; i++) flat_grads[i] = clt_all_reduce(flat_grads[i], CLT_REDUCE_SUM);
+    for (int i = 0; i < t->n_groups; i++)
+        flat_grads[i] = parts > 1 ? clt_reduce_scatter(flat_grads[i], part, parts)
+                                  : clt_all_reduce(flat_grads[i], CLT_REDUCE_SUM);
     return clt_hyper_scale(step->hyper, samples);
 }
 
-static clt_status add_update(clt_trainer *t, clt_step *step, clt_tensor **flat_grads, target_list *targets) {
-    clt_graph *g = step->graph;
-    clt_update_attributes at = update_attributes(&t->options);
+/* One group's new parameters. With parts, the own one is updated, and the others' come from their ranks. */
+static clt_tensor *update_group(clt_trainer *t, clt_step *step, int i, clt_tensor *grads, clt_tensor *hyper,
+                                clt_tensor *factor) {
     const clt_op *op = t->options.optimizer == CLT_SGD ? &clt_op_sgd : &clt_op_adam;
     const char *names[CLT_MAX_OPTIMIZER_STATES];
     int n_states = clt_optimizer_states(&t->options, names);
-    clt_tensor *hyper = step->hyper;
-    if (t->options.comm) hyper = exchange(t, step, flat_grads);
-    clt_tensor *factor = clt_clip_scale(flat_grads, t->n_groups, hyper, at.clip);
-    for (int i = 0; i < t->n_groups; i++) {
-        clt_tensor *states[CLT_MAX_OPTIMIZER_STATES];
-        for (int s = 0; s < n_states; s++) states[s] = flat_state(g, names[s], i, t->groups[i].elements);
-        clt_tensor *params = flat_state(g, "parameters", i, t->groups[i].elements);
-        CLT_TRY(add_target(targets, clt_update(op, at, params, flat_grads[i], hyper, factor, states, n_states)));
-    }
+    int parts = clt_trainer_parts(t), part = parts > 1 ? clt_comm_rank(t->options.comm) : 0;
+    clt_tensor *states[CLT_MAX_OPTIMIZER_STATES];
+    for (int s = 0; s < n_states; s++) states[s] = flat_state(step->graph, names[s], i, t->groups[i].elements / parts);
+    clt_tensor *all = flat_state(step->graph, "parameters", i, t->groups[i].elements);
+    clt_tensor *own = parts > 1 ? clt_part_of(all, part, parts) : all;
+    clt_tensor *updated =
+        clt_update(op, update_attributes(&t->options), own, grads, hyper, factor, states, n_states);
+    return parts > 1 ? clt_all_gather_in_place(all, updated, part, parts) : updated;
+}
+
+static clt_status add_update(clt_trainer *t, clt_step *step, clt_tensor **flat_grads, target_list *targets) {
+    clt_clip_attributes clip = update_attributes(&t->options).clip;
+    clt_tensor *hyper = t->options.comm ? exchange(t, step, flat_grads) : step->hyper;
+    clt_tensor *factor = clt_clip_scale(flat_grads, t->n_groups, hyper, clt_trainer_parts(t) > 1, clip);
+    for (int i = 0; i < t->n_groups; i++)
+        CLT_TRY(add_target(targets, update_group(t, step, i, flat_grads[i], hyper, factor)));
     return CLT_OK;
 }
 
@@ -218,9 +238,17 @@ static clt_status add_empty(clt_trainer *t, clt_step *step, clt_tensor **boundar
     return status;
 }
 
+/* Batch norm over the batches of all ranks. */
+static clt_status synchronize(clt_trainer *t, clt_step *step) {
+    int rank = clt_comm_rank(t->options.comm), size = clt_comm_size(t->options.comm);
+    step->images = clt_state(step->graph, "images", CLT_F32, CLT_SHAPE(1));
+    return clt_batch_norms_synchronize(step->graph, clt_all_gather(step->images, rank, size), rank, size);
+}
+
 static clt_status add_training(clt_trainer *t, clt_step *step, clt_tensor *loss, clt_tensor **boundary,
                                target_list *targets) {
     clt_graph *g = step->graph;
+    if (synchronizes(t)) CLT_TRY(synchronize(t, step));
     size_t most = g->n_nodes;
     clt_tensor **params = clt_calloc(most, sizeof *params), **grads = clt_calloc(most, sizeof *grads);
     clt_status status = params && grads ? CLT_OK : clt_fail_memory(most * sizeof *params);
@@ -255,6 +283,7 @@ static clt_status fill_step(clt_trainer *t, clt_step *step, clt_tensor *const *m
                             target_list *targets) {
     if (!map) return add_empty(t, step, boundary, targets);
     map_leaves(t, step, map);
+    if (step->batch == 0) return add_training(t, step, map[t->loss->index], boundary, targets);
     if (step->purpose == CLT_PURPOSE_PREDICT) {
         step->result = map[step->predicted->index];
         return add_target(targets, step->result);
@@ -273,8 +302,10 @@ static clt_status compile_step(clt_trainer *t, clt_step *step, clt_tensor *predi
     target_list targets = {0};
     int n_roots = step_roots(t, step->purpose, predicted, roots);
     clt_status status;
-    if (step->batch == 0) CLT_TRY_GOTO(clt_graph_create(&step->graph));
-    else CLT_TRY_GOTO(clt_graph_clone(t->graph, roots, n_roots, step->batch, &step->graph, &map));
+    /* Without samples there is no forward, but where others wait for something within: then it is one of a sample that
+     * counts for nothing. */
+    if (step->batch == 0 && !synchronizes(t)) CLT_TRY_GOTO(clt_graph_create(&step->graph));
+    else CLT_TRY_GOTO(clt_graph_clone(t->graph, roots, n_roots, CLT_MAX(step->batch, 1), &step->graph, &map));
     CLT_TRY_GOTO(fill_step(t, step, map, &boundary, &targets));
     clt_plan_options options = {
         .device = t->device,
@@ -302,6 +333,19 @@ void clt_step_destroy(clt_step *step) {
     clt_free(step);
 }
 
+/* Of a sample that counts for nothing: zeros are values and labels that any model takes. */
+static clt_status feed_zeros(const clt_trainer *t, const clt_step *step) {
+    for (int i = 0; i < t->n_inputs; i++) {
+        if (!step->inputs[i]) continue;
+        void *zeros = clt_calloc(1, clt_tensor_bytes(step->inputs[i]));
+        if (!zeros) return clt_fail_memory(clt_tensor_bytes(step->inputs[i]));
+        clt_status status = clt_plan_feed(step->plan, step->inputs[i], zeros);
+        clt_free(zeros);
+        CLT_TRY(status);
+    }
+    return CLT_OK;
+}
+
 static clt_status new_step(clt_trainer *t, clt_purpose purpose, int64_t batch, clt_tensor *predicted,
                            clt_problem_list *problems, clt_step **step) {
     clt_step *s = clt_calloc(1, sizeof *s);
@@ -310,6 +354,7 @@ static clt_status new_step(clt_trainer *t, clt_purpose purpose, int64_t batch, c
     s->batch = batch;
     s->predicted = predicted;
     clt_status status = compile_step(t, s, predicted, problems);
+    if (status == CLT_OK && !batch && !problems) status = feed_zeros(t, s);
     if (status < 0) clt_step_destroy(s);
     else *step = s;
     return status;

@@ -189,9 +189,11 @@ static clt_status set_rng(const clt_trainer *t, const clt_step *step) {
     return step->rng ? clt_plan_set(step->plan, step->rng, words, sizeof words) : CLT_OK;
 }
 
-/* The samples of this update so far. */
+/* The samples of this update so far, and those of this batch. */
 static clt_status set_samples(const clt_trainer *t, const clt_step *step, const clt_batch *batch) {
     float samples = (float)(t->micro_samples + batch->samples);
+    float images = (float)batch->samples;
+    if (step->images) CLT_TRY(clt_plan_set(step->plan, step->images, &images, sizeof images));
     return step->samples ? clt_plan_set(step->plan, step->samples, &samples, sizeof samples) : CLT_OK;
 }
 

@@ -24,7 +24,7 @@ typedef struct clt_step {
     const clt_tensor *predicted; /* the user's tensor that a prediction computes; else NULL */
     clt_graph *graph;
     clt_plan *plan;
-    clt_tensor *hyper, *rng, *result, *samples, *all_samples; /* those that there are */
+    clt_tensor *hyper, *rng, *result, *samples, *all_samples, *images; /* those that there are */
     clt_tensor *inputs[CLT_MAX_FIELDS];
 } clt_step;
 
@@ -73,6 +73,8 @@ struct clt_trainer {
     int64_t micro_samples; /* of this rank, since the last update */
     int64_t train_samples, eval_samples; /* of this rank, since the last reset */
 
+    float **wholes; /* parts.c: by state and group; NULL: no checkpoint is being made or read */
+
     /* With a communicator. */
     clt_trouble trouble;
     bool in_step; /* it failed within a step, whose batch is in no update */
@@ -98,6 +100,20 @@ clt_status clt_initialize_variables(const clt_graph *graph, clt_store *store, ui
  * it is decided with the first plan. */
 clt_status clt_trainer_make_groups(clt_trainer *trainer, clt_tensor *const *params, clt_tensor *const *grads, int n);
 void clt_groups_free(clt_group *groups, int n);
+
+/* ---- parts.c: with options.shard_optimizer. Collectives, but for the first and the last two ---- */
+
+/* Into how many parts flat tensors are cut, one a rank, each of which is updated by its rank alone; 1: not. */
+int clt_trainer_parts(const clt_trainer *trainer);
+/* Puts the optimizer's state together in host memory, on all ranks. */
+clt_status clt_parts_gather(clt_trainer *trainer);
+/* Each rank's part becomes what it is in the whole of rank `root`. */
+clt_status clt_parts_hand_out(clt_trainer *trainer, int root);
+/* A state as a whole, between these calls; NULL else. */
+const float *clt_parts_whole(const clt_trainer *trainer, int state, int group);
+/* Memory for the whole, zeroed; and its end. */
+clt_status clt_parts_make(clt_trainer *trainer);
+void clt_parts_drop(clt_trainer *trainer);
 
 /* step_graph.c: the plan for a purpose and batch size, from `trainer->plans` or new. */
 clt_status clt_trainer_plan(clt_trainer *trainer, clt_purpose purpose, int64_t batch, clt_tensor *predicted,

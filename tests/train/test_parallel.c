@@ -165,8 +165,9 @@ static void assert_values(const rank *ranks, int n, const rank *wanted, const ch
 typedef struct steps_case {
     const char *name;
     clt_train_options options;
-    int ranks; /* 0: 1 to 4 with equal shares */
+    int ranks; /* 0: two of 1 to 4, with equal shares */
     int shares[MOST_RANKS];
+    bool normalized;
 } steps_case;
 
 /* This rank's part of a batch. */
@@ -182,6 +183,7 @@ static clt_batch piece_of(const rank *r, const steps_case *c, int from) {
 static clt_status take_steps(rank *r) {
     const steps_case *c = r->argument;
     clt_batch first = piece_of(r, c, 0);
+    r->normalized = c->normalized;
     int micro = c->options.accumulate ? c->options.accumulate : 1;
     CLT_TRY(build(r, first.samples ? (int)first.samples : 3, c->options));
     for (int step = 0; step < STEPS * micro; step++) {
@@ -196,7 +198,10 @@ static clt_status take_steps(rank *r) {
 static void assert_case(const steps_case *c) {
     static rank alone, ranks[MOST_RANKS];
     run_alone(&alone, take_steps, c);
-    for (int n = c->ranks ? c->ranks : 1; n <= (c->ranks ? c->ranks : MOST_RANKS); n++) {
+    /* Each number of ranks in some cases. */
+    static int turn;
+    for (int k = 0; k < (c->ranks ? 1 : 2); k++) {
+        int n = c->ranks ? c->ranks : 1 + turn++ % MOST_RANKS;
         memset(ranks, 0, sizeof ranks);
         run_group(ranks, n, take_steps, c);
         assert_all_ok(ranks, n, c->name);
@@ -237,6 +242,31 @@ static void unequal_batches_weigh_by_samples(void **state) {
         {"none on two", {.optimizer = CLT_ADAM, .lr = 0.01f, .eps = 1e-4f, .clip_norm = 0.2f}, 4, {12, 0, 12, 0}},
         {"none, accumulate", {.optimizer = CLT_SGD, .lr = 0.1f, .accumulate = 3, .bucket_bytes = 1024}, 2, {24, 0}},
         {"none, recoverable", {.optimizer = CLT_SGD, .lr = 0.1f, .bucket_bytes = 1024, .recoverable = true}, 2, {24, 0}},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) assert_case(&cases[c]);
+}
+
+static void batch_norm_over_all_ranks(void **state) {
+    (void)state;
+    static const steps_case cases[] = {
+        {"sgd", {.optimizer = CLT_SGD, .lr = 0.05f, .sync_batch_norm = true}, .normalized = true},
+        {"2 16 6", {.optimizer = CLT_SGD, .lr = 0.05f, .sync_batch_norm = true}, 3, {2, 16, 6}, true},
+        {"1 23", {.optimizer = CLT_SGD, .lr = 0.05f, .bucket_bytes = 1024, .sync_batch_norm = true}, 2, {1, 23}, true},
+        {"0 14 10", {.optimizer = CLT_SGD, .lr = 0.05f, .momentum = 0.5f, .sync_batch_norm = true}, 3, {0, 14, 10}, true},
+        {"24 0, accumulate", {.optimizer = CLT_SGD, .lr = 0.05f, .accumulate = 2, .sync_batch_norm = true}, 2, {24, 0}, true},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) assert_case(&cases[c]);
+}
+
+static void the_optimizer_in_parts(void **state) {
+    (void)state;
+    static const steps_case cases[] = {
+        {"sgd", {.optimizer = CLT_SGD, .lr = 0.1f, .shard_optimizer = true}},
+        {"nesterov", {.optimizer = CLT_SGD, .lr = 0.05f, .momentum = 0.9f, .nesterov = true, .shard_optimizer = true}},
+        {"adamw, clip_norm", {.optimizer = CLT_ADAMW, .lr = 0.01f, .eps = 1e-4f, .clip_norm = 0.2f, .shard_optimizer = true}},
+        {"buckets", {.optimizer = CLT_ADAM, .lr = 0.01f, .eps = 1e-4f, .bucket_bytes = 1024, .shard_optimizer = true}},
+        {"accumulate", {.optimizer = CLT_ADAM, .lr = 0.01f, .eps = 1e-4f, .accumulate = 3, .shard_optimizer = true}},
+        {"4 0 20", {.optimizer = CLT_SGD, .lr = 0.1f, .momentum = 0.5f, .shard_optimizer = true}, 3, {4, 0, 20}},
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) assert_case(&cases[c]);
 }
@@ -396,6 +426,7 @@ static void other_graphs_and_options_are_refused(void **state) {
 typedef struct part {
     const char *load, *save; /* NULL: not */
     int steps;
+    bool shard;
 } part;
 
 /* Batch norm has buffers; only rank 0 can read the file. */
@@ -405,7 +436,8 @@ static clt_status take_part(rank *r) {
     clt_loader_options options = {.batch = BATCH, .shuffle = true, .drop_last = true, .seed = 5, .rank = r->index,
                                   .ranks = r->size};
     CLT_TRY(clt_loader_create(&r->loader, data, &options));
-    CLT_TRY(build(r, 6, (clt_train_options){.optimizer = CLT_ADAM, .eps = 1e-4f, .lr = 0.01f, .bucket_bytes = 1024}));
+    CLT_TRY(build(r, 6, (clt_train_options){.optimizer = CLT_ADAM, .eps = 1e-4f, .lr = 0.01f, .bucket_bytes = 1024,
+                                            .shard_optimizer = p->shard}));
     if (p->load) CLT_TRY(clt_checkpoint_load(r->trainer, r->loader, r->index == 0 ? p->load : "/nowhere"));
     for (int done = 0; done < p->steps;) {
         clt_status status = clt_loader_next(r->loader, &batch);
@@ -414,25 +446,33 @@ static clt_status take_part(rank *r) {
         CLT_TRY(clt_trainer_step(r->trainer, &batch));
         done++;
     }
-    if (p->save && r->index == 0) CLT_TRY(clt_checkpoint_save(r->trainer, r->loader, p->save));
+    if (p->save && (p->shard || r->index == 0))
+        CLT_TRY(clt_checkpoint_save(r->trainer, r->loader, r->index == 0 ? p->save : NULL));
     return keep_values(r);
 }
 
 /* 1 rank saves, 4 go on, then 3, then 1: the run of one that was never stopped. */
-static void any_number_of_ranks_goes_on_from_a_checkpoint(void **state) {
-    (void)state;
+/* `shard`: the optimizer's state is in parts whose number changes. */
+static void resume_as(bool shard) {
     static rank whole, alone, ranks[MOST_RANKS];
     const char *a = support_path("a"), *b = support_path("b"), *c = support_path("c");
     run_alone(&whole, take_part, &(part){NULL, NULL, 24});
     run_alone(&alone, take_part, &(part){NULL, a, 5});
     memset(ranks, 0, sizeof ranks);
-    run_group(ranks, 4, take_part, &(part){a, b, 6});
+    run_group(ranks, 4, take_part, &(part){a, b, 6, shard});
     assert_all_ok(ranks, 4, "4 ranks");
     memset(ranks, 0, sizeof ranks);
-    run_group(ranks, 3, take_part, &(part){b, c, 9});
+    run_group(ranks, 3, take_part, &(part){b, c, 9, shard});
     assert_all_ok(ranks, 3, "3 ranks");
     run_alone(&alone, take_part, &(part){c, NULL, 4});
     assert_values(&alone, 1, &whole, "resumed");
+}
+
+static void any_number_of_ranks_goes_on_from_a_checkpoint(void **state) {
+    (void)state;
+    static rank ranks[MOST_RANKS];
+    resume_as(false);
+    resume_as(true);
     memset(ranks, 0, sizeof ranks);
     run_group(ranks, 2, take_part, &(part){support_path("missing"), NULL, 1});
     assert_int_equal(ranks[0].status, CLT_E_IO);
@@ -602,6 +642,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_are_those_of_one_process),
         cmocka_unit_test(unequal_batches_weigh_by_samples),
+        cmocka_unit_test(batch_norm_over_all_ranks),
+        cmocka_unit_test(the_optimizer_in_parts),
         cmocka_unit_test(uneven_last_batches),
         cmocka_unit_test(nothing_is_exchanged_between_updates),
         cmocka_unit_test(buckets_are_in_reverse_order_of_use),
