@@ -9,6 +9,11 @@
 /* Most work-items in a group of a kernel that uses the helpers below. The device may give fewer. */
 #define CLT_GROUP 64
 
+/* 1 / samples: the factor that makes a mean of a sum over so many; 1 for none at all. */
+static float clt_share(global const float *samples) {
+    return samples[0] > 0 ? 1 / samples[0] : 1.0f;
+}
+
 /* The larger of two; NaN if either is, unlike fmax. */
 static float clt_max(float a, float b) {
     return a > b || isnan(a) ? a : b;
