@@ -1,35 +1,59 @@
 /*
- * Ranks as processes: each a fork of the test with a communicator of its own over the network.
+ * Ranks of a job as threads of a test, each with a transport of its own.
  */
 #ifndef CLT_TESTS_COMM_RANKS_H
 #define CLT_TESTS_COMM_RANKS_H
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
+#include "comm/transport/transport.h"
+#include "runtime/base/thread.h"
 
-#include <cltrain/comm.h>
+enum { RANKS_MOST = 16 };
 
-/* In a rank: says what is wrong and ends the process as failed. */
-#define CHECK(condition)                                                                                  \
-    do {                                                                                                  \
-        if (!(condition)) {                                                                               \
-            fprintf(stderr, "%s:%d: %s (detail: %s)\n", __FILE__, __LINE__, #condition, clt_error_detail()); \
-            _exit(1);                                                                                     \
-        }                                                                                                 \
+typedef struct rank_thread rank_thread;
+
+typedef struct rank_group {
+    int size, channels;
+    clt_comm_security level;
+    double heartbeat_seconds, connect_seconds; /* 0: 5, 60 */
+    void (*body)(rank_thread *self); /* on each rank, once all are connected */
+    void *context;
+    const char *store; /* NULL: a new one */
+    int64_t generation;
+} rank_group;
+
+struct rank_thread {
+    const rank_group *group;
+    int rank, size;
+    clt_transport *transport;
+    clt_security *security;
+    clt_rendezvous *store;
+    char url[400], failure[600];
+    clt_thread thread;
+};
+
+/* Opens what a rank needs and connects it. */
+clt_status rank_open(rank_thread *self);
+void rank_close(rank_thread *self);
+/* A store's URL that nobody used before. */
+const char *ranks_new_store(void);
+
+/* Runs the body on all ranks, and fails the test with what CHECK noted. */
+void ranks_run(const rank_group *group);
+
+/* What assert_… is to the test's own thread: notes the failure and leaves the body. */
+#define CHECK(self, condition) CHECK_OR(self, condition, return)
+#define CHECK_OR(self, condition, leave)                        \
+    do {                                                        \
+        if (!(condition)) {                                     \
+            rank_note(self, #condition, __FILE__, __LINE__);    \
+            leave;                                              \
+        }                                                       \
     } while (0)
+void rank_note(rank_thread *self, const char *condition, const char *file, int line);
 
-/* Options that all ranks have; rank, size, store, token and job are filled in. NULL: loopback without security. */
-typedef struct support_job {
-    int ranks;
-    const clt_comm_options *options;
-    void (*body)(clt_comm *comm, void *argument);
-    void *argument;
-    int killed;      /* a rank that ends itself by a signal, or sleeps until it is killed; -1: none. Zero would be rank 0 */
-    double seconds;  /* all must be over by then; 0: 60 */
-} support_job;
-
-/* Runs the body on each rank and fails the test if one fails or is not over in time. */
-void support_run_job(const support_job *job);
+/* Progress until the transfers have ended; the status that ended it otherwise. */
+clt_status rank_finish(rank_thread *self, const clt_transfer *transfers, size_t n);
+/* Progress until the group ends, for 20 seconds at most. */
+clt_status rank_wait_end(rank_thread *self);
 
 #endif

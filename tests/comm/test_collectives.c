@@ -7,7 +7,7 @@
 #include "comm/halves.h"
 #include "comm/reduce.h"
 #include "runtime/base/base.h"
-#include "tests/comm/ranks.h"
+#include "tests/comm/jobs.h"
 
 /* ---- values that every rank can make of every rank ---- */
 

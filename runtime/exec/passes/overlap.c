@@ -37,13 +37,22 @@ static size_t first_pack(const clt_graph *graph, size_t n) {
     return i;
 }
 
-/* States and the like are there from the beginning. */
-static int64_t early_key(const clt_pass *pass, const clt_tensor *node, int64_t *last) {
-    int64_t key = 0;
-    if (node->kind != CLT_NODE_OP) return key;
-    for (int k = 0; k < node->n_inputs; k++) key = CLT_MAX(key, pass->keys[node->inputs[k]->index]);
-    if (clt_is_exchange(node)) *last = key = CLT_MAX(key, *last);
-    return key;
+/* States are there from the beginning, whenever their nodes were made. */
+static int64_t key_of(clt_pass *pass, const clt_tensor *input) {
+    if (input->kind == CLT_NODE_STATE) pass->keys[input->index] = 0;
+    return pass->keys[input->index];
+}
+
+static void move_up(clt_pass *pass, size_t first, const bool *marks) {
+    int64_t last = 0; /* the key of the exchange before */
+    for (size_t i = first; i < pass->n; i++) {
+        const clt_tensor *node = pass->graph->nodes[i];
+        if (!marks[i] || node->kind != CLT_NODE_OP || node->part == CLT_PART_SECOND) continue;
+        int64_t key = 0;
+        for (int k = 0; k < node->n_inputs; k++) key = CLT_MAX(key, key_of(pass, node->inputs[k]));
+        if (clt_is_exchange(node)) last = key = CLT_MAX(key, last);
+        pass->keys[i] = key; /* those with equal keys keep their order */
+    }
 }
 
 clt_status clt_pass_overlap(clt_pass *pass) {
@@ -54,14 +63,7 @@ clt_status clt_pass_overlap(clt_pass *pass) {
     if (status == CLT_OK) find_followers(graph, first, pass->n, follows);
     for (size_t i = first; status == CLT_OK && i < pass->n; i++)
         if (pass->live[i] && is_first(graph->nodes[i], follows)) mark(graph, graph->nodes[i], first, marks);
-    int64_t last = 0; /* the key of the exchange before */
-    /* The flat tensor of the first pack was made just before it. */
-    for (size_t i = first; status == CLT_OK && i < pass->n; i++) {
-        const clt_tensor *node = graph->nodes[i];
-        for (int k = 0; marks[i] && k < node->n_inputs; k++)
-            if (node->inputs[k]->kind != CLT_NODE_OP) pass->keys[node->inputs[k]->index] = 0;
-        if (marks[i] && node->part != CLT_PART_SECOND) pass->keys[i] = early_key(pass, node, &last);
-    }
+    if (status == CLT_OK) move_up(pass, first, marks);
     clt_free(marks);
     clt_free(follows);
     return status;
