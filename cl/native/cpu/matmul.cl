@@ -61,9 +61,10 @@ static void cpu_matmul_finish(global float *c, int at, int column, cpu_vector va
  * c[i] = sum over the splits of partial[split, i], in their order. size: rows and columns of c, splits,
  * columns of partial. A work-item, CPU_MATMUL_SUM_RUN vectors.
  */
-kernel void cpu_matmul_sum(global const float *partial, global float *c, int4 size CLT_EPILOGUE_PARAMETERS) {
+CLT_ITEM void cpu_matmul_sum_item(int item, global const float *partial, global float *c,
+                                  int4 size CLT_EPILOGUE_PARAMETERS) {
     int vectors = (size.s1 + CPU_WIDTH - 1) / CPU_WIDTH, count = size.s0 * vectors;
-    int start = get_global_id(0) * CPU_MATMUL_SUM_RUN, end = min(start + CPU_MATMUL_SUM_RUN, count);
+    int start = item * CPU_MATMUL_SUM_RUN, end = min(start + CPU_MATMUL_SUM_RUN, count);
     for (int i = start; i < end; i++) {
         int row = i / vectors, column = i % vectors * CPU_WIDTH;
         global const float *from = partial + row * size.s3 + column;
@@ -73,6 +74,9 @@ kernel void cpu_matmul_sum(global const float *partial, global float *c, int4 si
         cpu_matmul_finish(c, row * size.s1 + column, column, sum,
                           size.s1 - column CLT_EPILOGUE_ARGUMENTS);
     }
+}
+kernel void cpu_matmul_sum(global const float *partial, global float *c, int4 size CLT_EPILOGUE_PARAMETERS) {
+    cpu_matmul_sum_item(get_global_id(0), partial, c, size CLT_EPILOGUE_ARGUMENTS);
 }
 
 /* packed[k columns + j] = b[k + j stride] for eight j and `count` k. */
@@ -189,14 +193,14 @@ __attribute__((noinline)) static void CPU_MATMUL_NAME(cpu_matmul_write)(const fl
  * sums. A work-item computes a block of one panel of columns; items that follow one another share the block
  * of a.
  */
-kernel void CPU_MATMUL_NAME(cpu_matmul)(global const float *a, global const float *b, global float *c,
-                                        int4 size, int4 a_step, int4 b_step, int8 batch_size,
-                                        int8 a_batch, int8 b_batch, int4 plan CLT_EPILOGUE_PARAMETERS) {
+CLT_ITEM void CPU_MATMUL_NAME(cpu_matmul_item)(int item, global const float *a, global const float *b,
+                                               global float *c, int4 size, int4 a_step, int4 b_step,
+                                               int8 batch_size, int8 a_batch, int8 b_batch,
+                                               int4 plan CLT_EPILOGUE_PARAMETERS) {
     int rows = size.s0, columns = size.s1, depth = size.s2;
     int panels = (columns + CPU_MATMUL_COLUMNS - 1) / CPU_MATMUL_COLUMNS,
         tiles = (rows + CPU_MATMUL_ROWS - 1) / CPU_MATMUL_ROWS;
     int blocks = (tiles + plan.s0 - 1) / plan.s0;
-    int item = get_global_id(0);
     if (item >= plan.s1 * size.s3 * blocks * panels) return;
     int panel = item % panels, block = item / panels % blocks;
     int batch = item / panels / blocks % size.s3, split = item / panels / blocks / size.s3;
@@ -241,4 +245,10 @@ kernel void CPU_MATMUL_NAME(cpu_matmul)(global const float *a, global const floa
                                                   plan.s1 > 1 CLT_EPILOGUE_ARGUMENTS);
         }
     }
+}
+kernel void CPU_MATMUL_NAME(cpu_matmul)(global const float *a, global const float *b, global float *c,
+                                        int4 size, int4 a_step, int4 b_step, int8 batch_size, int8 a_batch,
+                                        int8 b_batch, int4 plan CLT_EPILOGUE_PARAMETERS) {
+    CPU_MATMUL_NAME(cpu_matmul_item)(get_global_id(0), a, b, c, size, a_step, b_step, batch_size, a_batch,
+                                     b_batch, plan CLT_EPILOGUE_ARGUMENTS);
 }
