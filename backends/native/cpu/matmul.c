@@ -3,7 +3,8 @@
 #include "backends/codegen.h"
 #include "backends/native/cpu/cpu.h"
 
-static const char source[] = "native/cpu/matmul.cl", pack_source[] = "native/cpu/matmul_pack.cl";
+static const char source[] = "native/cpu/matmul.cl", pack_source[] = "native/cpu/matmul_pack.cl",
+                  sum_source[] = "native/cpu/matmul_sum.cl";
 
 enum { MOST_BLOCK = 24 /* CPU_MATMUL_BLOCK */ };
 
@@ -240,7 +241,7 @@ static void begin(clt_lowering *l, const product *p, const char *kernel, int64_t
 static void launch_sum(clt_lowering *l, const product *p, const clt_tensor *node, int partial) {
     enum { RUN = 16 }; /* CPU_MATMUL_SUM_RUN */
     int64_t rows = p->batch * p->m, columns = partial_columns(p);
-    begin(l, p, "cpu_matmul_sum", clt_cpu_divide_up(rows * (columns / p->tile.width), RUN), true);
+    clt_cpu_begin_last(l, "", sum_source, "cpu_matmul_sum", clt_cpu_divide_up(rows * (columns / p->tile.width), RUN));
     clt_launch_scratch(l, partial);
     clt_launch_tensor(l, node);
     clt_launch_ints(l, (int64_t[]){rows, p->n, p->splits, columns}, 4, 4);

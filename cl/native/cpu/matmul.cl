@@ -32,9 +32,6 @@
 /* Most tiles in a block, for their sums are in private memory. */
 #define CPU_MATMUL_BLOCK 24
 
-/* Vectors that a work-item of cpu_matmul_sum adds up. */
-#define CPU_MATMUL_SUM_RUN 16
-
 /* Has `there` columns of `rows` rows brought near, for they will soon be read or written. */
 static void cpu_matmul_fetch(global const float *c, int stride, int rows, int there) {
 #ifdef __has_builtin
@@ -43,42 +40,6 @@ static void cpu_matmul_fetch(global const float *c, int stride, int rows, int th
         for (int j = 0; j < there; j += 16) __builtin_prefetch(c + i * stride + j, 1);
 #endif
 #endif
-}
-
-/* The one place where results are written: c[at], c[at + 1] .. of columns `column` ..; `there` of them
- * exist, at least one. */
-static void cpu_matmul_finish(global float *c, int at, int column, cpu_vector value,
-                              int there CLT_EPILOGUE_PARAMETERS) {
-    value = cpu_epilogue(value, at, column, there CLT_EPILOGUE_ARGUMENTS);
-    if (there >= CPU_WIDTH) {
-        cpu_store(value, 0, c + at);
-        return;
-    }
-    float values[CPU_WIDTH];
-    cpu_store(value, 0, values);
-    for (int j = 0; j < there; j++) c[at + j] = values[j];
-}
-
-/*
- * c[i] = sum over the splits of partial[split, i], in their order. size: rows and columns of c, splits,
- * columns of partial. A work-item, CPU_MATMUL_SUM_RUN vectors.
- */
-CLT_ITEM void cpu_matmul_sum_item(int item, global const float *partial, global float *c,
-                                  int4 size CLT_EPILOGUE_PARAMETERS) {
-    int vectors = (size.s1 + CPU_WIDTH - 1) / CPU_WIDTH, count = size.s0 * vectors;
-    int start = item * CPU_MATMUL_SUM_RUN, end = min(start + CPU_MATMUL_SUM_RUN, count);
-    for (int i = start; i < end; i++) {
-        int row = i / vectors, column = i % vectors * CPU_WIDTH;
-        global const float *from = partial + row * size.s3 + column;
-        cpu_vector sum = cpu_load(0, from);
-        for (int split = 1; split < size.s2; split++)
-            sum += cpu_load(0, from + split * size.s0 * size.s3);
-        cpu_matmul_finish(c, row * size.s1 + column, column, sum,
-                          size.s1 - column CLT_EPILOGUE_ARGUMENTS);
-    }
-}
-kernel void cpu_matmul_sum(global const float *partial, global float *c, int4 size CLT_EPILOGUE_PARAMETERS) {
-    cpu_matmul_sum_item(get_global_id(0), partial, c, size CLT_EPILOGUE_ARGUMENTS);
 }
 
 /* packed[k columns + j] = b[k + j stride] for eight j and `count` k. */
@@ -175,20 +136,15 @@ __attribute__((noinline)) static void CPU_MATMUL_NAME(cpu_matmul_gather)(
 #endif
 
 /* A tile's sums, `rows` of them, to where c's or the split's part for it begins. */
-__attribute__((noinline)) static void CPU_MATMUL_NAME(cpu_matmul_write)(const float *kept, global float *c, int at, int stride,
-                                              int column, int rows, int there,
-                                              bool partial CLT_EPILOGUE_PARAMETERS) {
-    bool whole = there == CPU_MATMUL_COLUMNS && !partial;
-    for (int i = 0; i < rows; i++, at += stride, kept += CPU_MATMUL_COLUMNS) {
-        _Pragma("unroll") for (int j = 0; j < CPU_MATMUL_COLUMNS; j += CPU_WIDTH)
-            if (whole)
-                cpu_matmul_finish(c, at + j, column + j, cpu_load(0, kept + j), CPU_WIDTH CLT_EPILOGUE_ARGUMENTS);
-        for (int j = 0; j < there && !whole; j += CPU_WIDTH) {
+__attribute__((noinline)) static void CPU_MATMUL_NAME(cpu_matmul_write)(const float *kept, global float *c, int at,
+                                                                        int stride, int column, int rows, int there,
+                                                                        bool partial CLT_EPILOGUE_PARAMETERS) {
+    for (int i = 0; i < rows; i++, at += stride, kept += CPU_MATMUL_COLUMNS)
+        for (int j = 0; j < there; j += CPU_WIDTH) {
             cpu_vector value = cpu_load(0, kept + j);
             if (partial) cpu_store(value, 0, c + at + j);
-            else cpu_matmul_finish(c, at + j, column + j, value, there - j CLT_EPILOGUE_ARGUMENTS);
+            else cpu_finish(c, at + j, column + j, value, there - j CLT_EPILOGUE_ARGUMENTS);
         }
-    }
 }
 
 /*

@@ -251,7 +251,7 @@ CLT_ITEM void cpu_winograd_output_item(int tile, global const float *m, global f
     int down = min(4, image.s0 - at.h), across = min(4, image.s1 - at.w);
     m += tile * image.s3;
     for (int c = 0; c < image.s2; c += CPU_WIDTH) {
-        cpu_vector t[6][4], out[4];
+        cpu_vector t[6][4], out[4][4];
         _Pragma("unroll") for (int i = 0; i < 6; i++) {
             cpu_vector row[6];
             _Pragma("unroll") for (int j = 0; j < 6; j++) row[j] =
@@ -261,12 +261,13 @@ CLT_ITEM void cpu_winograd_output_item(int tile, global const float *m, global f
         _Pragma("unroll") for (int j = 0; j < 4; j++) {
             cpu_vector column[6];
             _Pragma("unroll") for (int i = 0; i < 6; i++) column[i] = t[i][j];
-            cpu_winograd_a(column, out);
-            if (j >= across) continue;
-            _Pragma("unroll") for (int i = 0; i < 4; i++) if (i < down)
-                cpu_winograd_put(y, first + (i * image.s1 + j) * image.s2 + c, c, image.s2 - c,
-                                 out[i] CLT_EPILOGUE_ARGUMENTS);
+            cpu_winograd_a(column, out[j]);
         }
+        /* Not unrolled: an epilogue is long. */
+        for (int j = 0; j < across; j++)
+            for (int i = 0; i < down; i++)
+                cpu_winograd_put(y, first + (i * image.s1 + j) * image.s2 + c, c, image.s2 - c,
+                                 out[j][i] CLT_EPILOGUE_ARGUMENTS);
     }
 }
 kernel void cpu_winograd_output(global const float *m, global float *y, int4 image, int4 chunk,
