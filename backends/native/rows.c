@@ -29,6 +29,7 @@ const clt_backend_row clt_native_rows[] = {
     LAYOUT_ROW(batch_norm_grad_input, pointwise, ),
     LAYOUT_ROW(layer_norm, pointwise, ),
     LAYOUT_ROW(batch_norm_stats, batch_norm_stats, ),
+    LAYOUT_ROW(batch_norm_moments, batch_norm_moments, ),
     LAYOUT_ROW(batch_norm_grad_stats, batch_norm_grad_stats, ),
     LAYOUT_ROW(reduce, reduce, ),
     LAYOUT_ROW(max_pool2d, max_pool2d, ),

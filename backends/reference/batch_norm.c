@@ -41,25 +41,55 @@ static void launch_cut(clt_lowering *l, const clt_tensor *x, const cut *c) {
     clt_launch_int(l, c->chunk_images);
 }
 
+/* Sums and sums of squared deviations of the chunks, in scratch memory, and the beginning of the kernel that joins them. */
+static void begin_joining(clt_lowering *l, const char *kernel, const clt_tensor *x, const cut *c) {
+    size_t bytes = (size_t)(c->chunks * x->shape.dims[1]) * sizeof(float);
+    int sums = clt_lower_scratch(l, bytes), squares = clt_lower_scratch(l, bytes);
+
+    begin_sums(l, "ref_batch_norm_sum", x, c);
+    clt_launch_scratch(l, sums);
+    launch_cut(l, x, c);
+
+    begin_sums(l, "ref_batch_norm_squares", x, c);
+    clt_launch_scratch(l, sums);
+    clt_launch_scratch(l, squares);
+    launch_cut(l, x, c);
+
+    clt_launch_begin(l, path, kernel, x->shape.dims[1], CLT_REFERENCE_GROUP);
+    clt_launch_scratch(l, sums);
+    clt_launch_scratch(l, squares);
+}
+
+void clt_reference_batch_norm_moments(clt_lowering *l, const clt_tensor *node) {
+    const clt_tensor *x = node->inputs[0];
+    cut c = cut_of(x);
+    begin_joining(l, "ref_batch_norm_moments", x, &c);
+    clt_launch_tensor(l, node);
+    launch_size(l, x);
+    clt_launch_int(l, c.chunks);
+}
+
+void clt_reference_batch_norm_combine(clt_lowering *l, const clt_tensor *node) {
+    const clt_norm_attributes *at = node->attributes;
+    int64_t channels = node->shape.dims[1], ranks = clt_tensor_elements(node->inputs[1]);
+    clt_launch_begin(l, path, "ref_batch_norm_combine", channels, CLT_REFERENCE_GROUP);
+    clt_launch_tensor(l, node->inputs[0]);
+    clt_launch_tensor(l, node->inputs[1]);
+    clt_launch_tensor(l, node->inputs[3]);
+    clt_launch_tensor(l, node->inputs[4]);
+    clt_launch_tensor(l, node);
+    clt_launch_int(l, channels);
+    clt_launch_int(l, ranks);
+    clt_launch_int(l, at->inner);
+    clt_launch_float(l, at->eps);
+    clt_launch_float(l, at->momentum);
+}
+
 static void batch_stats(clt_lowering *l, const clt_tensor *node) {
     const clt_norm_attributes *at = node->attributes;
     const clt_tensor *x = node->inputs[0];
     cut c = cut_of(x);
-    size_t bytes = (size_t)(c.chunks * x->shape.dims[1]) * sizeof(float);
-    int sums = clt_lower_scratch(l, bytes), squares = clt_lower_scratch(l, bytes);
-
-    begin_sums(l, "ref_batch_norm_sum", x, &c);
-    clt_launch_scratch(l, sums);
-    launch_cut(l, x, &c);
-
-    begin_sums(l, "ref_batch_norm_squares", x, &c);
-    clt_launch_scratch(l, sums);
-    clt_launch_scratch(l, squares);
-    launch_cut(l, x, &c);
-
-    clt_launch_begin(l, path, "ref_batch_norm_stats", x->shape.dims[1], CLT_REFERENCE_GROUP);
-    clt_launch_scratch(l, sums);
-    clt_launch_scratch(l, squares);
+    begin_joining(l, "ref_batch_norm_stats", x, &c);
     clt_launch_tensor(l, node->inputs[1]);
     clt_launch_tensor(l, node->inputs[2]);
     clt_launch_tensor(l, node);

@@ -90,6 +90,15 @@ void clt_reference_permute(clt_lowering *l, const clt_tensor *node) {
     clt_reference_copy(l, x, node, &copy);
 }
 
+/* The own part; the others' come from the other ranks. */
+void clt_reference_all_gather(clt_lowering *l, const clt_tensor *node) {
+    const clt_exchange_attributes *at = node->attributes;
+    const clt_tensor *part = node->inputs[0];
+    int64_t count = clt_tensor_elements(part);
+    clt_copy copy = {.rank = 1, .size = {count}, .x_stride = {1}, .y_stride = {1}, .y_offset = at->rank * count};
+    clt_reference_copy(l, part, node, &copy);
+}
+
 void clt_reference_slice(clt_lowering *l, const clt_tensor *node) {
     const clt_slice_attributes *at = node->attributes;
     const clt_tensor *x = node->inputs[0];

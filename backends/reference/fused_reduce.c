@@ -12,7 +12,7 @@ bool clt_reference_fused_reduce_supports(const clt_tensor *node, const clt_devic
 /* The text after the kernel's name. */
 static void add_kernel(clt_text *text, const clt_code *code, const clt_tensor *node) {
     const clt_fused_reduce *at = node->attributes;
-    bool max = at->reduction == CLT_REDUCE_MAX;
+    bool max = at->reduction == CLT_AXES_MAX;
     char value[16];
     clt_text_add(text, "(");
     clt_code_input_parameters(text, code, node);
@@ -41,6 +41,6 @@ void clt_reference_fused_reduce(clt_lowering *l, const clt_tensor *node) {
     clt_launch_tensor(l, node);
     clt_launch_int(l, outputs);
     clt_launch_int(l, at->length);
-    clt_launch_float(l, at->reduction == CLT_REDUCE_MEAN ? (float)(1.0 / (double)at->length) : 1.0f);
+    clt_launch_float(l, at->reduction == CLT_AXES_MEAN ? (float)(1.0 / (double)at->length) : 1.0f);
     clt_reference_element_arguments(l, &code);
 }

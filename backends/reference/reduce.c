@@ -103,8 +103,8 @@ void clt_reference_reduce(clt_lowering *l, const clt_tensor *node) {
     box boxes[2];
     int innermost = split(&node->inputs[0]->shape, at->axes, boxes);
     int64_t outputs = boxes[0].elements, n = boxes[1].elements;
-    bool max = at->reduction == CLT_REDUCE_MAX;
-    float scale = at->reduction == CLT_REDUCE_MEAN ? (float)(1.0 / (double)n) : 1.0f;
+    bool max = at->reduction == CLT_AXES_MAX;
+    float scale = at->reduction == CLT_AXES_MEAN ? (float)(1.0 / (double)n) : 1.0f;
     bool columns = innermost == 0 && outputs >= COLUMN && n <= COLUMN_LENGTH;
     if (n < SHORT || columns) reduce_by_item(l, node, boxes, max, scale);
     else reduce_by_group(l, node, boxes, max, scale);

@@ -75,6 +75,40 @@ kernel void ref_batch_norm_stats(global const float *sums, global const float *s
     running_var[c] += momentum * (total / (count - 1) - running_var[c]);
 }
 
+/* moments[0, c] = mean, moments[1, c] = sum of squared deviations from it */
+kernel void ref_batch_norm_moments(global const float *sums, global const float *squares, global float *moments,
+                                   int4 size, int chunks) {
+    int c = get_global_id(0);
+    if (c >= size.s1) return;
+    moments[c] = batch_norm_total(sums, c, size.s1, chunks) / ((float)size.s0 * size.s2);
+    moments[size.s1 + c] = batch_norm_total(squares, c, size.s1, chunks);
+}
+
+/*
+ * As ref_batch_norm_stats, of the images of all ranks: moments[rank, 2, c] are of images[rank] images, `inner` values each.
+ * They are joined in the order of ranks by the formula of Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for
+ * computing sample variances" (1979). A rank may have no images.
+ */
+kernel void ref_batch_norm_combine(global const float *moments, global const float *images, global float *running_mean,
+                                   global float *running_var, global float *stats, int channels, int ranks, int inner,
+                                   float eps, float momentum) {
+    int c = get_global_id(0);
+    if (c >= channels) return;
+    float mean = 0, squares = 0, count = 0;
+    for (int rank = 0; rank < ranks; rank++) {
+        float more = images[rank] * inner, all = count + more;
+        if (more <= 0) continue;
+        float delta = moments[rank * 2 * channels + c] - mean;
+        mean += delta * (more / all);
+        squares += moments[(rank * 2 + 1) * channels + c] + delta * delta * (count * more / all);
+        count = all;
+    }
+    stats[c] = mean;
+    stats[channels + c] = 1.0f / sqrt(squares / count + eps);
+    running_mean[c] += momentum * (mean - running_mean[c]);
+    running_var[c] += momentum * (squares / (count - 1) - running_var[c]);
+}
+
 /* Evaluation: stats[0, c] = mean[c], stats[1, c] = 1 / sqrt(var[c] + eps) */
 kernel void ref_batch_norm_running_stats(global const float *mean, global const float *var,
                                          global float *stats, int channels, float eps) {

@@ -40,7 +40,13 @@ void clt_mutex_unlock(clt_mutex *mutex) {
 }
 
 clt_status clt_condition_init(clt_condition *condition) {
-    int error = pthread_cond_init(condition, NULL);
+    pthread_condattr_t attributes; /* the clock of clt_seconds, which nobody sets back */
+    int error = pthread_condattr_init(&attributes);
+    if (!error) {
+        error = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+        if (!error) error = pthread_cond_init(condition, &attributes);
+        pthread_condattr_destroy(&attributes);
+    }
     if (error) return clt_fail(CLT_E_SYSTEM, "a condition could not be made: %s", strerror(error));
     return CLT_OK;
 }
@@ -51,6 +57,13 @@ void clt_condition_destroy(clt_condition *condition) {
 
 void clt_condition_wait(clt_condition *condition, clt_mutex *mutex) {
     pthread_cond_wait(condition, mutex);
+}
+
+void clt_condition_wait_until(clt_condition *condition, clt_mutex *mutex, double deadline) {
+    double whole = deadline > 0 ? CLT_MIN((double)(long)deadline, 1e9) : 0;
+    struct timespec until = {.tv_sec = (time_t)whole, .tv_nsec = (long)(1e9 * CLT_MAX(0, deadline - whole))};
+    if (until.tv_nsec > 999999999) until.tv_nsec = 999999999;
+    pthread_cond_timedwait(condition, mutex, &until);
 }
 
 void clt_condition_wake_all(clt_condition *condition) {

@@ -24,6 +24,8 @@ void clt_mutex_unlock(clt_mutex *mutex);
 clt_status clt_condition_init(clt_condition *condition);
 void clt_condition_destroy(clt_condition *condition);
 void clt_condition_wait(clt_condition *condition, clt_mutex *mutex);
+/* Returns at `deadline` (clt_seconds) at the latest. */
+void clt_condition_wait_until(clt_condition *condition, clt_mutex *mutex, double deadline);
 void clt_condition_wake_all(clt_condition *condition);
 
 /* Processors this process may use; 1 at least. */

@@ -14,6 +14,8 @@ struct clt_memory {
     cl_mem memory;
     size_t bytes;
     bool is_slice;
+    struct clt_memory *parent; /* of a slice: what it was cut from, no slice itself; and where */
+    size_t offset;
 };
 
 /* A built program and the modules in it. */

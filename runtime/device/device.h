@@ -76,6 +76,22 @@ clt_status clt_staging_feed(clt_staging *staging, const void *source, size_t byt
 /* To be called after the kernels that read what was fed have been enqueued. */
 clt_status clt_staging_used(clt_staging *staging);
 
+/* ---- the way to the host and back (transit.c) ---- */
+
+/* For memory that the host works on between launches, again and again, while others go on. Where host and device share
+ * memory it is mapped, not copied. */
+typedef struct clt_transit clt_transit;
+clt_status clt_transit_create(clt_device *device, clt_memory *memory, size_t bytes, clt_transit **transit);
+/* Ends what is under way. NULL is fine. */
+void clt_transit_destroy(clt_transit *transit);
+/* Enqueues the way of `bytes` from `offset` on to the host, after what is enqueued so far; nothing waits. */
+clt_status clt_transit_begin(clt_transit *transit, size_t offset, size_t bytes);
+/* Waits until they are there. *host is where byte 0 of the memory would be; all of it may be written. */
+clt_status clt_transit_wait(clt_transit *transit, void **host);
+/* Enqueues the way back of these bytes, before what is enqueued from now on. The host must not touch them any more. 0 bytes: nothing was
+ * changed. Nothing is done if nothing was begun. */
+clt_status clt_transit_end(clt_transit *transit, size_t offset, size_t bytes);
+
 /* ---- programs (program.c) ---- */
 
 /* A piece of OpenCL C. Modules of a request are gathered into few programs, which

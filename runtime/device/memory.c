@@ -69,10 +69,17 @@ clt_status clt_memory_create(clt_device *device, size_t bytes, clt_memory **buff
 
 clt_status clt_memory_slice(clt_memory *parent, size_t offset, size_t bytes, clt_memory **slice) {
     cl_int error;
+    if (parent->parent) { /* OpenCL cuts no slices from slices */
+        offset += parent->offset;
+        parent = parent->parent;
+    }
     cl_buffer_region region = {offset, CLT_MAX(bytes, 1)};
     cl_mem memory = clCreateSubBuffer(parent->memory, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &error);
     if (error != CL_SUCCESS) return clt_cl_fail(parent->device, "making a sub-buffer", error);
-    return clt_memory_wrap(parent->device, memory, bytes, true, slice);
+    CLT_TRY(clt_memory_wrap(parent->device, memory, bytes, true, slice));
+    (*slice)->parent = parent;
+    (*slice)->offset = offset;
+    return CLT_OK;
 }
 
 void clt_memory_destroy(clt_memory *buffer) {

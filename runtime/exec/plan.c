@@ -4,6 +4,7 @@
 
 #include "backends/backend.h"
 #include "backends/tune/tune.h"
+#include "runtime/exec/exchange.h"
 #include "runtime/exec/memory_plan.h"
 #include "runtime/exec/passes/passes.h"
 #include "runtime/exec/profile.h"
@@ -32,6 +33,7 @@ typedef struct bound_launch {
     int dims;
     size_t global[3], local[3];
     clt_launch_origin origin;
+    bool exchanges; /* some begin or finish before it */
 } bound_launch;
 
 struct clt_plan {
@@ -51,6 +53,7 @@ struct clt_plan {
     size_t n_inputs;
     bound_launch *launches;
     size_t n_launches, n_once, boundary; /* those run when it is made, and the second part's first */
+    clt_exchanges exchanges;
     clt_kernel *set_kernel;
     int runs;
     clt_plan_facts facts;
@@ -77,6 +80,7 @@ static clt_status lower(clt_plan *plan, const clt_plan_options *options, clt_low
             second = true;
         }
         CLT_TRY(lower_node(l, options, node));
+        if (clt_is_exchange(node)) CLT_TRY(clt_exchanges_add(&plan->exchanges, node, l->n_launches));
         if (node->part == CLT_PART_ONCE) plan->n_once = l->n_launches;
     }
     if (!second) plan->boundary = l->n_launches;
@@ -278,6 +282,33 @@ static clt_status build_set_kernel(clt_plan *plan) {
     return status;
 }
 
+static bool uses_memory_of(const clt_tensor *node, const clt_tensor *root) {
+    for (int k = 0; k < node->n_inputs; k++)
+        if (clt_storage_of(node->inputs[k]) == root) return true;
+    return false;
+}
+
+/* The first launch that needs the exchange to be finished. */
+static size_t first_use(const clt_plan *plan, const clt_exchange *exchange) {
+    size_t i = exchange->begin;
+    while (i < plan->n_launches && !uses_memory_of(plan->launches[i].origin.node, clt_storage_of(exchange->node))) i++;
+    return i;
+}
+
+static clt_status bind_exchanges(clt_plan *plan, const clt_plan_options *options) {
+    clt_exchanges *all = &plan->exchanges;
+    for (size_t i = 0; i < all->n; i++) {
+        clt_exchange *e = &all->items[i];
+        const clt_tensor *whole = e->node->op == &clt_op_all_gather ? e->node : e->node->inputs[0];
+        CLT_TRY(clt_exchange_bind(e, plan->device, plan->memory[whole->index]));
+        e->finish = first_use(plan, e);
+    }
+    if (options->all_or_nothing) clt_exchanges_join(all);
+    for (size_t i = 0; i < all->n; i++)
+        plan->launches[all->items[i].begin].exchanges = plan->launches[all->items[i].finish].exchanges = true;
+    return CLT_OK;
+}
+
 /* Trials set no states, and are to begin soon. */
 static clt_status build_kernels(clt_plan *plan, const clt_plan_options *options, clt_lowering *l) {
     plan->launches = clt_calloc(l->n_launches + 1, sizeof *plan->launches);
@@ -288,18 +319,35 @@ static clt_status build_kernels(clt_plan *plan, const clt_plan_options *options,
         clt_status status = bind_launch(plan, l, i);
         if (status < 0) return clt_fail_context(status, "%s: ", clt_node_name(l->launches[i].node));
     }
-    return CLT_OK;
+    return bind_exchanges(plan, options);
 }
 
 /* ---- compiling ---- */
 
-static clt_status enqueue(clt_plan *plan, clt_profile *profile, size_t begin, size_t end) {
+static clt_status enqueue(clt_plan *plan, clt_profile *profile, size_t begin, size_t end, clt_plan_part part) {
+    /* Of no part: what is run once exchanges nothing. */
+    int first_part = part & CLT_PLAN_FIRST ? CLT_PART_FIRST : CLT_PART_SECOND;
+    int last_part = part & CLT_PLAN_SECOND ? CLT_PART_SECOND : CLT_PART_FIRST;
     for (size_t i = begin; i < end; i++) {
         bound_launch *launch = &plan->launches[i];
+        if (launch->exchanges) CLT_TRY(clt_exchanges_step(&plan->exchanges, i, first_part, last_part));
         CLT_TRY(clt_profile_next(profile, &launch->origin, i > begin ? &plan->launches[i - 1].origin : NULL));
         CLT_TRY(clt_kernel_enqueue(launch->kernel, launch->dims, launch->global, launch->local));
     }
-    return CLT_OK;
+    CLT_TRY(clt_exchanges_step(&plan->exchanges, end, first_part, last_part));
+    return clt_exchanges_finish(&plan->exchanges);
+}
+
+/* As enqueue; what it has begun is ended on an error. */
+static clt_status enqueue_all(clt_plan *plan, clt_profile *profile, size_t begin, size_t end, clt_plan_part part) {
+    clt_status status = enqueue(plan, profile, begin, end, part);
+    if (status >= 0 || !plan->exchanges.n) return status;
+    clt_text detail = {0};
+    clt_text_add(&detail, "%s", clt_error_detail());
+    clt_exchanges_abandon(&plan->exchanges, clt_text_data(&detail));
+    clt_fail_again(status, clt_text_data(&detail));
+    clt_text_free(&detail);
+    return status;
 }
 
 /* The copy that the passes may change. */
@@ -347,7 +395,7 @@ static clt_status compile(clt_plan *plan, const clt_plan_options *options, clt_l
     CLT_TRY(place_activations(plan, l));
     CLT_TRY(bind_others(plan));
     CLT_TRY(build_kernels(plan, options, l));
-    CLT_TRY(enqueue(plan, NULL, 0, plan->n_once));
+    CLT_TRY(enqueue(plan, NULL, 0, plan->n_once, 0));
     plan->facts.launches = plan->n_launches - plan->n_once;
     clt_log_message(CLT_LOG_DEBUG, "plan: %zu launches, %.3f MB of activations in the place of %.3f", plan->facts.launches,
                     1e-6 * (double)plan->facts.planned_bytes, 1e-6 * (double)plan->facts.sum_bytes);
@@ -362,6 +410,7 @@ static clt_status make(clt_plan **plan, const clt_plan_options *options) {
     if (!p) return clt_fail_memory(sizeof *p);
     p->device = options->device;
     p->store = options->store;
+    p->exchanges.comm = options->comm;
     p->given = options->graph;
     *plan = p;
     return CLT_OK;
@@ -393,6 +442,7 @@ clt_status clt_plan_compile(clt_plan **plan, const clt_plan_options *options) {
 
 void clt_plan_destroy(clt_plan *plan) {
     if (!plan) return;
+    clt_exchanges_free(&plan->exchanges);
     clt_device_finish(plan->device);
     for (size_t i = 0; plan->launches && i < plan->n_launches; i++) clt_kernel_destroy(plan->launches[i].kernel);
     clt_kernel_destroy(plan->set_kernel);
@@ -415,7 +465,9 @@ void clt_plan_destroy(clt_plan *plan) {
 }
 
 clt_plan_facts clt_plan_get_facts(const clt_plan *plan) {
-    return plan->facts;
+    clt_plan_facts facts = plan->facts;
+    facts.waited_seconds = plan->exchanges.waited_seconds;
+    return facts;
 }
 
 /* ---- running ---- */
@@ -463,8 +515,8 @@ clt_status clt_plan_set(clt_plan *plan, const clt_tensor *given, const void *dat
 clt_status clt_plan_run(clt_plan *plan, clt_plan_part part) {
     clt_profile *profile = clt_device_profile(plan->device);
     clt_profile_begin_run(profile);
-    CLT_TRY(enqueue(plan, profile, part & CLT_PLAN_FIRST ? plan->n_once : plan->boundary,
-                    part & CLT_PLAN_SECOND ? plan->n_launches : plan->boundary));
+    CLT_TRY(enqueue_all(plan, profile, part & CLT_PLAN_FIRST ? plan->n_once : plan->boundary,
+                        part & CLT_PLAN_SECOND ? plan->n_launches : plan->boundary, part));
     clt_profile_end_run(profile);
     for (size_t i = 0; i < plan->n_inputs; i++) CLT_TRY(clt_staging_used(plan->inputs[i].staging));
     /* By the third run the first is done, for inputs have two slots: its kernels are compiled whole. */

@@ -6,6 +6,8 @@
 #ifndef CLT_EXEC_PLAN_H
 #define CLT_EXEC_PLAN_H
 
+#include <cltrain/comm.h>
+
 #include "runtime/device/device.h"
 #include "runtime/graph/graph.h"
 
@@ -41,6 +43,10 @@ typedef struct clt_plan_options {
     clt_tensor *boundary; /* the first node of the second part; NULL: there is one part only */
     /* Of a training run: keeps the choices of rows, after tuning on first use. NULL: what is known decides. */
     struct clt_tune_run *run;
+    clt_comm *comm; /* of exchanges: borrowed, for the plan's life; NULL: there are none */
+    /* What was exchanged is used only when all exchanges of a run have succeeded, not as soon as each has: so that a run
+     * that fails has changed nothing. */
+    bool all_or_nothing;
     const struct clt_choice *forced; /* for trials: how to lower every node; else NULL */
 } clt_plan_options;
 
@@ -58,7 +64,7 @@ clt_status clt_plan_set(clt_plan *plan, const clt_tensor *state, const void *dat
 
 /* Which part to run. */
 typedef enum clt_plan_part { CLT_PLAN_FIRST = 1, CLT_PLAN_SECOND = 2, CLT_PLAN_ALL = 3 } clt_plan_part;
-/* Enqueues the launches. */
+/* Enqueues the launches. With exchanges it waits for the other ranks (exec/exchange.h); their failure is its error. */
 clt_status clt_plan_run(clt_plan *plan, clt_plan_part part);
 /* Sets a target's memory from the host: what was there before a run. */
 clt_status clt_plan_write(clt_plan *plan, const clt_tensor *tensor, const void *data, size_t bytes);
@@ -71,6 +77,7 @@ typedef struct clt_plan_facts {
     size_t launches;
     uint64_t planned_bytes; /* memory of activations and scratch together, as placed */
     uint64_t sum_bytes;     /* what they would take with no memory used twice */
+    double waited_seconds;  /* in all runs, by the host, for exchanges */
 } clt_plan_facts;
 clt_plan_facts clt_plan_get_facts(const clt_plan *plan);
 

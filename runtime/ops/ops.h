@@ -5,6 +5,7 @@
 #ifndef CLT_OPS_OPS_H
 #define CLT_OPS_OPS_H
 
+#include <cltrain/comm.h>
 #include <cltrain/ops.h>
 
 #include "runtime/graph/graph.h"
@@ -128,13 +129,22 @@ extern const clt_op clt_op_avg_pool2d_grad; /* dy -> dx */
 
 typedef struct clt_norm_attributes {
     float eps, momentum;
-    int dims; /* layer norm: how many trailing dimensions */
+    int dims;      /* layer norm: how many trailing dimensions */
+    int64_t inner; /* synchronized batch norm: values of a channel in one image */
 } clt_norm_attributes;
 /* x, running_mean, running_var -> statistics; in training those of the batch, moving the running ones. */
 extern const clt_op clt_op_batch_norm_stats;
+/* Synchronized over ranks: x -> [2, C], mean and sum of squared deviations of the own images; and the statistics of all: those
+ * of all ranks [size 2 C], images a rank [size], the own part of all images (scalar), running_mean, running_var -> statistics. */
+extern const clt_op clt_op_batch_norm_moments;
+extern const clt_op clt_op_batch_norm_combine;
 extern const clt_op clt_op_batch_norm;            /* x, statistics, weight, bias -> y */
 extern const clt_op clt_op_batch_norm_grad_stats; /* x, statistics, dy -> [2, C]: sum dy, sum dy xhat */
 extern const clt_op clt_op_batch_norm_grad_input; /* x, statistics, weight, grad stats, dy -> dx */
+
+/* Makes all training batch norms of the graph take their statistics over the images of all ranks, of which `images` [size] says how many each
+ * has in this step. Before gradients are added. */
+clt_status clt_batch_norms_synchronize(clt_graph *graph, clt_tensor *images, int rank, int size);
 
 /* ---- layer_norm.c: rows of the last dims; statistics [2, rows] ---- */
 
@@ -145,9 +155,9 @@ extern const clt_op clt_op_layer_norm_grad_weight; /* x, statistics, dy -> [2, D
 
 /* ---- reduce.c ---- */
 
-typedef enum clt_reduction { CLT_REDUCE_SUM, CLT_REDUCE_MEAN, CLT_REDUCE_MAX } clt_reduction;
+typedef enum clt_axes_reduction { CLT_AXES_SUM, CLT_AXES_MEAN, CLT_AXES_MAX } clt_axes_reduction;
 typedef struct clt_reduce_attributes {
-    clt_reduction reduction;
+    clt_axes_reduction reduction;
     unsigned axes; /* bit i: dimension i is reduced */
     bool keep_dims;
 } clt_reduce_attributes;
@@ -157,7 +167,7 @@ extern const clt_op clt_op_reduce; /* x */
  * the chain's. */
 typedef struct clt_fused_reduce {
     clt_fused chain;
-    clt_reduction reduction;
+    clt_axes_reduction reduction;
     int64_t length; /* elements of the chain's result for each of this one's */
     clt_shape shape;
 } clt_fused_reduce;
@@ -277,17 +287,23 @@ enum {
     CLT_HYPER_BIAS2, /* sqrt(1 - beta2^t) */
     CLT_HYPER_KEEP,  /* 0 in the first micro-batch of an update, else 1 */
     CLT_HYPER_FIRST, /* 1 in the first update: momentum starts as the gradient */
+    CLT_HYPER_SCALE, /* gradients are multiplied by this too: 1, unless clt_hyper_scale sets it */
     CLT_HYPER_COUNT = 8
 };
+
+/* hyper with CLT_HYPER_SCALE = 1 / samples, 0 for none, in place: for gradients that are sums over samples. */
+extern const clt_op clt_op_hyper_scale; /* hyper, samples [1] */
+clt_tensor *clt_hyper_scale(clt_tensor *hyper, clt_tensor *samples);
 
 typedef struct clt_clip_attributes {
     float grad_scale; /* gradients are multiplied by this first: 1/accumulate */
     float clip_value; /* then clipped to +- this; infinity: not */
     float clip_norm;  /* then the global norm is brought to at most this */
 } clt_clip_attributes;
-extern const clt_op clt_op_norm_squared; /* flat gradients -> scalar, after scale and clip_value */
+extern const clt_op clt_op_norm_squared; /* flat gradients, hyper -> scalar, after scales and clip_value */
 extern const clt_op clt_op_clip_scale;   /* the norm squared -> the factor, scalar */
-clt_tensor *clt_clip_scale(clt_tensor *const *grads, int n, clt_clip_attributes attributes);
+/* `parts`: they are the own parts of sums over all ranks, whose norms are added up. */
+clt_tensor *clt_clip_scale(clt_tensor *const *grads, int n, clt_tensor *hyper, bool parts, clt_clip_attributes attributes);
 
 typedef struct clt_update_attributes {
     clt_clip_attributes clip;
@@ -300,6 +316,26 @@ extern const clt_op clt_op_adam;
 clt_tensor *clt_update(const clt_op *op, clt_update_attributes attributes, clt_tensor *params,
                        clt_tensor *grads, clt_tensor *hyper, clt_tensor *factor,
                        clt_tensor *const *states, int n_states);
+
+/* ---- exchange.c: with the other ranks, in place. All ranks have the same exchanges in the same order ---- */
+
+typedef struct clt_exchange_attributes {
+    int rank, size; /* whose part of how many; of all_reduce 0, 1 */
+    clt_reduction reduction;
+} clt_exchange_attributes;
+extern const clt_op clt_op_all_reduce;          /* x -> the reduction over all ranks, in x's memory */
+extern const clt_op clt_op_reduce_scatter;      /* x [size n] -> the own part [n] of the sum, in x's memory; the rest of x is lost */
+extern const clt_op clt_op_all_gather;          /* x [n] -> all ranks' [size n] */
+extern const clt_op clt_op_all_gather_in_place; /* whole [size n], what computes the own part of it -> whole */
+extern const clt_op clt_op_part;                /* whole [size n] -> the own part [n], a view */
+
+/* Nobody else may read x, in what all_reduce and reduce_scatter replace. Parts have multiples of CLT_PACK_ALIGN elements. */
+clt_tensor *clt_all_reduce(clt_tensor *x, clt_reduction reduction);
+clt_tensor *clt_reduce_scatter(clt_tensor *x, int rank, int size);
+clt_tensor *clt_all_gather(clt_tensor *x, int rank, int size);
+clt_tensor *clt_all_gather_in_place(clt_tensor *whole, clt_tensor *part, int rank, int size);
+clt_tensor *clt_part_of(clt_tensor *whole, int rank, int size);
+bool clt_is_exchange(const clt_tensor *node);
 
 /* ---- metric.c: sums kept on the device ---- */
 

@@ -31,18 +31,18 @@ static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_t
     clt_tensor *x = node->inputs[0];
     if (!wanted[0]) return;
     switch (at->reduction) {
-    case CLT_REDUCE_SUM:
+    case CLT_AXES_SUM:
         dx[0] = stretch(dy, node);
         break;
-    case CLT_REDUCE_MEAN: {
+    case CLT_AXES_MEAN: {
         float share = (float)((double)clt_tensor_elements(node) / (double)clt_tensor_elements(x));
         dx[0] = stretch(clt_mul_scalar(dy, share), node);
         break;
     }
-    case CLT_REDUCE_MAX: {
+    case CLT_AXES_MAX: {
         clt_tensor *mask = clt_equal(x, stretch(node, node));
         clt_reduce_attributes sum = *at;
-        sum.reduction = CLT_REDUCE_SUM;
+        sum.reduction = CLT_AXES_SUM;
         clt_tensor *count = clt_node(NULL, &clt_op_reduce, &sum, &mask, 1);
         dx[0] = clt_mul(mask, stretch(clt_div(dy, count), node));
         break;
@@ -65,7 +65,7 @@ const clt_op clt_op_reduce = {
 
 /* ---- builders ---- */
 
-static clt_tensor *reduce(clt_reduction reduction, clt_tensor *x, const clt_reduce_options *options) {
+static clt_tensor *reduce(clt_axes_reduction reduction, clt_tensor *x, const clt_reduce_options *options) {
     static const char *const names[] = {"sum", "mean", "max"};
     if (!clt_tensor_valid(x)) return x;
     clt_reduce_attributes at = {.reduction = reduction, .keep_dims = options->keep_dims};
@@ -84,9 +84,9 @@ static clt_tensor *reduce(clt_reduction reduction, clt_tensor *x, const clt_redu
     return clt_node(NULL, &clt_op_reduce, &at, &x, 1);
 }
 
-clt_tensor *clt_sum(clt_tensor *x, clt_reduce_options options) { return reduce(CLT_REDUCE_SUM, x, &options); }
-clt_tensor *clt_mean(clt_tensor *x, clt_reduce_options options) { return reduce(CLT_REDUCE_MEAN, x, &options); }
-clt_tensor *clt_max(clt_tensor *x, clt_reduce_options options) { return reduce(CLT_REDUCE_MAX, x, &options); }
+clt_tensor *clt_sum(clt_tensor *x, clt_reduce_options options) { return reduce(CLT_AXES_SUM, x, &options); }
+clt_tensor *clt_mean(clt_tensor *x, clt_reduce_options options) { return reduce(CLT_AXES_MEAN, x, &options); }
+clt_tensor *clt_max(clt_tensor *x, clt_reduce_options options) { return reduce(CLT_AXES_MAX, x, &options); }
 
 clt_tensor *clt_sum_to(clt_tensor *x, const clt_shape *shape) {
     if (!clt_tensor_valid(x) || clt_shape_equal(&x->shape, shape)) return x;

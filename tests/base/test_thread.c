@@ -71,6 +71,22 @@ static void test_threads_run_at_once(void **state) {
     clt_mutex_destroy(&meeting.mutex);
 }
 
+static void test_a_wait_ends_at_its_deadline(void **state) {
+    (void)state;
+    clt_mutex mutex;
+    clt_condition condition;
+    assert_ok(clt_mutex_init(&mutex));
+    assert_ok(clt_condition_init(&condition));
+    clt_mutex_lock(&mutex);
+    double before = clt_seconds();
+    while (clt_seconds() < before + 0.05) clt_condition_wait_until(&condition, &mutex, before + 0.05);
+    clt_condition_wait_until(&condition, &mutex, -1); /* long over */
+    assert_true(clt_seconds() < before + 10);
+    clt_mutex_unlock(&mutex);
+    clt_condition_destroy(&condition);
+    clt_mutex_destroy(&mutex);
+}
+
 static void *read_mask(void *mask) {
     pthread_sigmask(SIG_BLOCK, NULL, mask);
     return mask;
@@ -99,6 +115,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parallel_for),
         cmocka_unit_test(test_threads_run_at_once),
+        cmocka_unit_test(test_a_wait_ends_at_its_deadline),
         cmocka_unit_test(test_signals_stay_with_the_program),
         cmocka_unit_test(test_facts),
     };

@@ -79,6 +79,23 @@ void clt_cpu_batch_norm_stats(clt_lowering *l, const clt_tensor *node) {
     clt_launch_float(l, at->momentum);
 }
 
+bool clt_cpu_batch_norm_moments_supports(const clt_tensor *node, const clt_device *device) {
+    return clt_cpu_fits(device) && has_rows(node->inputs[0]);
+}
+
+void clt_cpu_batch_norm_moments(clt_lowering *l, const clt_tensor *node) {
+    enum { CHANNELS = 16 }; /* of an item of cpu_columns_moments_total */
+    matrices m = pixels_of(node->inputs[0]);
+    int moments = clt_cpu_scratch(l, m.chunks * 2 * m.columns);
+    begin_chunks(l, "cpu_columns_moments", &m, node->inputs[0]);
+    end_chunks(l, &m, moments);
+    clt_launch_begin(l, path, "cpu_columns_moments_total", clt_cpu_divide_up(m.columns, CHANNELS), 1);
+    clt_launch_scratch(l, moments);
+    clt_launch_tensor(l, node);
+    launch_shape(l, &m);
+    clt_launch_int(l, m.chunk_rows);
+}
+
 bool clt_cpu_batch_norm_grad_stats_supports(const clt_tensor *node, const clt_device *device) {
     return clt_cpu_fits(device) && has_rows(node->inputs[0]) && has_rows(node->inputs[2]);
 }
@@ -132,7 +149,7 @@ static bool keeps_order(const clt_tensor *x, unsigned axes) {
 bool clt_cpu_reduce_supports(const clt_tensor *node, const clt_device *device) {
     const clt_reduce_attributes *at = node->attributes;
     matrices m;
-    return clt_cpu_fits(device) && at->reduction != CLT_REDUCE_MAX && clt_tensor_contiguous(node) &&
+    return clt_cpu_fits(device) && at->reduction != CLT_AXES_MAX && clt_tensor_contiguous(node) &&
            keeps_order(node->inputs[0], at->axes) && as_matrices(node->inputs[0], at->axes, &m) && m.columns > 1;
 }
 
@@ -152,5 +169,5 @@ void clt_cpu_reduce(clt_lowering *l, const clt_tensor *node) {
     else clt_launch_tensor(l, node->inputs[0]);
     clt_launch_tensor(l, node);
     launch_shape(l, &parts);
-    clt_launch_float(l, at->reduction == CLT_REDUCE_MEAN ? (float)(1.0 / (double)m.rows) : 1.0f);
+    clt_launch_float(l, at->reduction == CLT_AXES_MEAN ? (float)(1.0 / (double)m.rows) : 1.0f);
 }

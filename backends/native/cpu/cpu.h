@@ -39,6 +39,7 @@ int64_t clt_cpu_divide_up(int64_t a, int64_t b);
 
 CLT_CPU_DECLARE(pointwise);             /* pointwise.c: all that has a form */
 CLT_CPU_DECLARE(batch_norm_stats);      /* columns.c */
+CLT_CPU_DECLARE(batch_norm_moments);
 CLT_CPU_DECLARE(batch_norm_grad_stats);
 CLT_CPU_DECLARE(reduce);
 CLT_CPU_DECLARE(max_pool2d);            /* pool2d.c */

@@ -78,23 +78,40 @@ kernel void cpu_columns_moments(global const float *x, global float *moments, in
     }
 }
 
+/* Mean, sum of squared deviations and count of a column. Chunks are joined by the formula of Chan, Golub, LeVeque,
+ * "Updating formulae and a pairwise algorithm for computing sample variances" (1979). */
+static float3 cpu_columns_join(global const float *moments, int c, int4 shape, int rows) {
+    float mean = 0, squares = 0, count = 0;
+    for (int chunk = 0; chunk < shape.s3; chunk++) {
+        float more = min(rows, shape.s1 - chunk * rows), all = count + more;
+        float delta = moments[chunk * 2 * shape.s2 + c] - mean;
+        mean += delta * (more / all);
+        squares += moments[(chunk * 2 + 1) * shape.s2 + c] + delta * delta * (count * more / all);
+        count = all;
+    }
+    return (float3)(mean, squares, count);
+}
+
+/* joined[0, c] = mean, joined[1, c] = sum of squared deviations from it. A work-item, 16 channels. */
+kernel void cpu_columns_moments_total(global const float *moments, global float *joined, int4 shape, int rows) {
+    int start = get_global_id(0) * 16, end = min(start + 16, shape.s2);
+    for (int c = start; c < end; c++) {
+        float3 all = cpu_columns_join(moments, c, shape, rows);
+        joined[c] = all.x;
+        joined[shape.s2 + c] = all.y;
+    }
+}
+
 /*
- * stats[0, c] = mean, stats[1, c] = 1 / sqrt(var + eps), and the running statistics move as in the reference. Chunks are
- * joined by the formula of Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample
- * variances" (1979). A work-item, 16 channels.
+ * stats[0, c] = mean, stats[1, c] = 1 / sqrt(var + eps), and the running statistics move as in the reference. A work-item, 16
+ * channels.
  */
 kernel void cpu_columns_stats(global const float *moments, global float *running_mean, global float *running_var,
                               global float *stats, int4 shape, int rows, float eps, float momentum) {
     int start = get_global_id(0) * 16, end = min(start + 16, shape.s2);
     for (int c = start; c < end; c++) {
-        float mean = 0, squares = 0, count = 0;
-        for (int chunk = 0; chunk < shape.s3; chunk++) {
-            float more = min(rows, shape.s1 - chunk * rows), all = count + more;
-            float delta = moments[chunk * 2 * shape.s2 + c] - mean;
-            mean += delta * (more / all);
-            squares += moments[(chunk * 2 + 1) * shape.s2 + c] + delta * delta * (count * more / all);
-            count = all;
-        }
+        float3 all = cpu_columns_join(moments, c, shape, rows);
+        float mean = all.x, squares = all.y, count = all.z;
         stats[c] = mean;
         stats[shape.s2 + c] = 1.0f / sqrt(squares / count + eps);
         running_mean[c] += momentum * (mean - running_mean[c]);

@@ -54,7 +54,11 @@ clt_status clt_passes_run(clt_graph *graph, clt_device *device, bool training) {
     static const struct {
         const char *name;
         clt_pass_function *function;
-    } passes[] = {{"cse", clt_pass_cse}, {"layout", clt_pass_layout}, {"fuse", clt_pass_fuse}, {"hoist", clt_pass_hoist}};
+    } passes[] = {{"overlap", clt_pass_overlap},
+                {"cse", clt_pass_cse},
+                {"layout", clt_pass_layout},
+                {"fuse", clt_pass_fuse},
+                {"hoist", clt_pass_hoist}};
     const char *list = getenv("CLTRAIN_PASSES");
     for (size_t i = 0; i < CLT_COUNT_OF(passes); i++)
         if (clt_list_allows(list, passes[i].name)) CLT_TRY(run(passes[i].function, graph, device, training));

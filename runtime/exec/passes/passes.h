@@ -7,7 +7,7 @@
 
 #include "backends/backend.h"
 
-/* All of them, in their order: common subexpressions, layouts, fusion, constants. CLTRAIN_PASSES in the environment names those
+/* All of them, in their order: early exchanges, common subexpressions, layouts, fusion, constants. CLTRAIN_PASSES in the environment names those
  * to run, separated by commas, or with "-" before the name those not to run. */
 clt_status clt_passes_run(clt_graph *graph, clt_device *device, bool training);
 
@@ -25,6 +25,7 @@ typedef struct clt_pass {
 
 typedef clt_status clt_pass_function(clt_pass *pass);
 
+clt_pass_function clt_pass_overlap; /* overlap.c: exchanges of gradients begin as soon as these are there */
 clt_pass_function clt_pass_cse;    /* cse.c: nodes that compute the same become one */
 clt_pass_function clt_pass_layout; /* layout.c: activations of convolutions lie channels-last where rows want it */
 clt_pass_function clt_pass_hoist;  /* hoist.c: constants are computed once */

@@ -1,0 +1,130 @@
+#include <string.h>
+
+#include "runtime/device/cl.h"
+
+/* Fewer bytes are sooner copied than mapped. */
+enum { LEAST_MAPPED = 32768 };
+
+struct clt_transit {
+    clt_device *device;
+    clt_memory *memory;
+    size_t bytes;
+    bool maps;          /* else copies, to and from `pinned` */
+    clt_memory *pinned;
+    void *host;         /* while it is mapped; of `pinned` always */
+    cl_event there;     /* when the bytes are on the host; NULL: nothing is under way */
+    cl_event back;      /* when the last bytes were copied back: until then `pinned` is in use */
+};
+
+static clt_status make_pinned(clt_transit *t) {
+    clt_device *device = t->device;
+    cl_int error;
+    cl_mem memory = clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, t->bytes, NULL, &error);
+    if (error != CL_SUCCESS) return clt_memory_fail(device, t->bytes, error);
+    /* Counted like a slice: the pool has nothing to do with it. */
+    CLT_TRY(clt_memory_wrap(device, memory, t->bytes, true, &t->pinned));
+    t->host = clEnqueueMapBuffer(device->mapping_queue, memory, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, t->bytes, 0,
+                                 NULL, NULL, &error);
+    return error == CL_SUCCESS ? CLT_OK : clt_cl_fail(device, "mapping pinned memory", error);
+}
+
+clt_status clt_transit_create(clt_device *device, clt_memory *memory, size_t bytes, clt_transit **transit) {
+    clt_transit *t = clt_calloc(1, sizeof *t);
+    if (!t) return clt_fail_memory(sizeof *t);
+    *t = (clt_transit){.device = device, .memory = memory, .bytes = CLT_MAX(bytes, 1)};
+    t->maps = device->info.unified_memory && bytes >= LEAST_MAPPED;
+    clt_status status = t->maps ? CLT_OK : make_pinned(t);
+    if (status < 0) clt_transit_destroy(t);
+    else *transit = t;
+    return status;
+}
+
+static void release(cl_event *event) {
+    if (*event) clReleaseEvent(*event);
+    *event = NULL;
+}
+
+void clt_transit_destroy(clt_transit *t) {
+    if (!t) return;
+    void *host;
+    if (t->there && clt_transit_wait(t, &host) == CLT_OK) clt_transit_end(t, 0, 0);
+    clFinish(t->device->mapping_queue);
+    clFinish(t->device->queue);
+    release(&t->there);
+    release(&t->back);
+    if (t->pinned && t->host) {
+        clEnqueueUnmapMemObject(t->device->mapping_queue, t->pinned->memory, t->host, 0, NULL, NULL);
+        clFinish(t->device->mapping_queue);
+    }
+    clt_memory_destroy(t->pinned);
+    clt_free(t);
+}
+
+/* ---- by mapping, in the order of the kernels: no bytes move ---- */
+
+static clt_status begin_map(clt_transit *t, size_t offset, size_t bytes) {
+    cl_int error;
+    char *host = clEnqueueMapBuffer(t->device->queue, t->memory->memory, CL_FALSE, CL_MAP_READ | CL_MAP_WRITE, 0, t->bytes,
+                                    0, NULL, &t->there, &error);
+    (void)offset;
+    (void)bytes;
+    if (error != CL_SUCCESS) return clt_cl_fail(t->device, "mapping memory for the host", error);
+    t->host = host;
+    return CLT_OK;
+}
+
+static clt_status end_map(clt_transit *t) {
+    CLT_TRY_CL(t->device, "unmapping memory",
+               clEnqueueUnmapMemObject(t->device->queue, t->memory->memory, t->host, 0, NULL, NULL));
+    t->host = NULL;
+    return CLT_OK;
+}
+
+/* ---- by copying, on a queue of its own so that kernels go on meanwhile ---- */
+
+static clt_status begin_copy(clt_transit *t, size_t offset, size_t bytes) {
+    clt_device *device = t->device;
+    cl_event computed;
+    CLT_TRY_CL(device, "marking what is computed", clEnqueueMarkerWithWaitList(device->queue, 0, NULL, &computed));
+    clFlush(device->queue);
+    cl_int error = clEnqueueReadBuffer(device->mapping_queue, t->memory->memory, CL_FALSE, offset, bytes,
+                                       (char *)t->host + offset, 1, &computed, &t->there);
+    clReleaseEvent(computed);
+    if (error != CL_SUCCESS) return clt_cl_fail(device, "reading memory for the host", error);
+    clFlush(device->mapping_queue);
+    return CLT_OK;
+}
+
+static clt_status end_copy(clt_transit *t, size_t offset, size_t bytes) {
+    clt_device *device = t->device;
+    if (!bytes) return CLT_OK;
+    release(&t->back);
+    CLT_TRY_CL(device, "writing memory from the host",
+               clEnqueueWriteBuffer(device->mapping_queue, t->memory->memory, CL_FALSE, offset, bytes,
+                                    (char *)t->host + offset, 0, NULL, &t->back));
+    clFlush(device->mapping_queue);
+    CLT_TRY_CL(device, "ordering kernels behind a transfer",
+               clEnqueueBarrierWithWaitList(device->queue, 1, &t->back, NULL));
+    return CLT_OK;
+}
+
+/* ---- either ---- */
+
+clt_status clt_transit_begin(clt_transit *t, size_t offset, size_t bytes) {
+    if (t->there) return clt_fail(CLT_E_STATE, "memory is on its way to the host already");
+    return t->maps ? begin_map(t, offset, bytes) : begin_copy(t, offset, bytes);
+}
+
+clt_status clt_transit_wait(clt_transit *t, void **host) {
+    if (!t->there) return clt_fail(CLT_E_STATE, "no memory is on its way to the host");
+    clFlush(t->device->queue);
+    CLT_TRY_CL(t->device, "waiting for memory", clWaitForEvents(1, &t->there));
+    *host = t->host;
+    return CLT_OK;
+}
+
+clt_status clt_transit_end(clt_transit *t, size_t offset, size_t bytes) {
+    if (!t->there) return CLT_OK;
+    release(&t->there);
+    return t->maps ? end_map(t) : end_copy(t, offset, bytes);
+}

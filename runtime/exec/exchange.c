@@ -1,0 +1,152 @@
+#include "runtime/exec/exchange.h"
+
+#include "runtime/exec/storage.h"
+#include "runtime/ops/ops.h"
+
+clt_status clt_exchanges_add(clt_exchanges *exchanges, const clt_tensor *node, size_t begin) {
+    if (!exchanges->comm)
+        return clt_fail(CLT_E_INVALID, "%s: the plan has no communicator", clt_node_name(node));
+    CLT_TRY(clt_grow(&exchanges->items, &exchanges->capacity, exchanges->n, sizeof *exchanges->items));
+    exchanges->items[exchanges->n++] = (clt_exchange){.node = node, .begin = begin};
+    return CLT_OK;
+}
+
+clt_status clt_exchange_bind(clt_exchange *exchange, clt_device *device, clt_memory *memory) {
+    const clt_tensor *whole = exchange->node->op == &clt_op_all_gather ? exchange->node : exchange->node->inputs[0];
+    return clt_transit_create(device, memory, clt_tensor_bytes(whole), &exchange->transit);
+}
+
+void clt_exchanges_free(clt_exchanges *exchanges) {
+    clt_exchanges_abandon(exchanges, "the plan is gone");
+    for (size_t i = 0; i < exchanges->n; i++) clt_transit_destroy(exchanges->items[i].transit);
+    clt_free(exchanges->items);
+    *exchanges = (clt_exchanges){0};
+}
+
+/* ---- what goes there and back ---- */
+
+typedef struct byte_range {
+    size_t offset, bytes;
+} byte_range;
+
+static byte_range whole_of(const clt_exchange *e) {
+    const clt_tensor *whole = e->node->op == &clt_op_all_gather ? e->node : e->node->inputs[0];
+    return (byte_range){0, clt_tensor_bytes(whole)};
+}
+
+static byte_range own_part_of(const clt_exchange *e) {
+    const clt_exchange_attributes *at = e->node->attributes;
+    size_t bytes = whole_of(e).bytes / (size_t)at->size;
+    return (byte_range){(size_t)at->rank * bytes, bytes};
+}
+
+static bool gathers(const clt_exchange *e) {
+    return e->node->op == &clt_op_all_gather || e->node->op == &clt_op_all_gather_in_place;
+}
+
+/* ---- steps ---- */
+
+static clt_status begin(clt_exchange *e) {
+    byte_range range = gathers(e) ? own_part_of(e) : whole_of(e);
+    CLT_TRY(clt_transit_begin(e->transit, range.offset, range.bytes));
+    e->begun = true;
+    return CLT_OK;
+}
+
+static clt_status start_gather(clt_comm *comm, clt_exchange *e, void *data, bool reduces) {
+    const clt_exchange_attributes *at = e->node->attributes;
+    clt_dtype dtype = e->node->dtype;
+    size_t part = own_part_of(e).bytes / clt_dtype_bytes(dtype);
+    size_t *counts = clt_alloc((size_t)at->size * sizeof *counts);
+    if (!counts) return clt_fail_memory((size_t)at->size * sizeof *counts);
+    for (int r = 0; r < at->size; r++) counts[r] = part;
+    clt_status status = reduces ? clt_comm_reduce_scatter(comm, data, counts, dtype, at->reduction, &e->work)
+                                : clt_comm_all_gather(comm, data, counts, dtype, &e->work);
+    clt_free(counts);
+    return status;
+}
+
+/* Waits until the memory is on the host, and gives it to the communicator. */
+static clt_status submit(clt_comm *comm, clt_exchange *e) {
+    const clt_exchange_attributes *at = e->node->attributes;
+    void *data;
+    CLT_TRY(clt_transit_wait(e->transit, &data));
+    if (e->node->op != &clt_op_all_reduce) return start_gather(comm, e, data, !gathers(e));
+    return clt_comm_all_reduce(comm, data, (size_t)clt_tensor_elements(e->node), e->node->dtype, at->reduction, &e->work);
+}
+
+static clt_status finish(clt_exchange *e) {
+    byte_range range = e->node->op == &clt_op_reduce_scatter ? own_part_of(e) : whole_of(e);
+    clt_work *work = e->work;
+    e->work = NULL;
+    clt_status status = clt_work_wait(work);
+    if (status < 0) return clt_fail_context(status, "%s: ", clt_node_name(e->node));
+    e->begun = false;
+    return clt_transit_end(e->transit, range.offset, range.bytes);
+}
+
+/* The communicator works on one after the other, so all that have begun are given to it before the first is waited for. */
+static clt_status submit_all(clt_exchanges *x, size_t end) {
+    for (size_t i = 0; i < end; i++)
+        if (x->items[i].begun && !x->items[i].work) CLT_TRY(submit(x->comm, &x->items[i]));
+    return CLT_OK;
+}
+
+/* Whether `node` works on what the exchange does. */
+static bool touches(const clt_tensor *node, const clt_exchange *e) {
+    const clt_tensor *root = clt_storage_of(e->node);
+    for (int k = 0; k < node->n_inputs; k++)
+        if (clt_storage_of(node->inputs[k]) == root) return true;
+    return false;
+}
+
+/* Finishes those of the first `end` that are due before launch `index`, or before `next` begins. */
+static clt_status finish_due(clt_exchanges *x, size_t end, size_t index, const clt_tensor *next) {
+    double since = clt_seconds();
+    bool waits = false;
+    for (size_t i = 0; i < end; i++) {
+        clt_exchange *e = &x->items[i];
+        if (!e->begun || (e->finish > index && !(next && touches(next, e)))) continue;
+        if (!waits) CLT_TRY(submit_all(x, end));
+        waits = true;
+        CLT_TRY(finish(e));
+    }
+    if (waits) x->waited_seconds += clt_seconds() - since;
+    return CLT_OK;
+}
+
+clt_status clt_exchanges_step(clt_exchanges *x, size_t index, int first_part, int last_part) {
+    size_t end = 0;
+    for (; end < x->n && x->items[end].begin <= index; end++) {
+        clt_exchange *e = &x->items[end];
+        if (e->begin != index || e->node->part < first_part || e->node->part > last_part) continue;
+        CLT_TRY(finish_due(x, end, index, e->node));
+        CLT_TRY(begin(e));
+    }
+    return finish_due(x, end, index, NULL);
+}
+
+clt_status clt_exchanges_finish(clt_exchanges *x) {
+    return finish_due(x, x->n, SIZE_MAX, NULL);
+}
+
+void clt_exchanges_join(clt_exchanges *x) {
+    size_t last = x->n ? x->items[x->n - 1].begin : 0, first = SIZE_MAX;
+    for (size_t i = 0; i < x->n; i++)
+        if (x->items[i].finish >= last) first = CLT_MIN(first, x->items[i].finish);
+    for (size_t i = 0; i < x->n; i++)
+        if (x->items[i].finish >= last) x->items[i].finish = first;
+}
+
+void clt_exchanges_abandon(clt_exchanges *x, const char *reason) {
+    void *host;
+    for (size_t i = 0; i < x->n; i++)
+        if (x->items[i].begun) clt_comm_abort(x->comm, reason);
+    for (size_t i = 0; i < x->n; i++) {
+        clt_exchange *e = &x->items[i];
+        if (e->work) clt_work_wait(e->work);
+        e->work = NULL;
+        if (e->begun && clt_transit_wait(e->transit, &host) == CLT_OK) clt_transit_end(e->transit, 0, 0);
+        e->begun = false;
+    }
+}
