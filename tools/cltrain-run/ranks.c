@@ -168,22 +168,34 @@ static int status_of(int status) {
     return WIFSIGNALED(status) ? EXIT_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+static rank_process *find_rank(ranks *r, pid_t pid) {
+    for (int i = 0; i < r->n; i++)
+        if (r->all[i].pid == pid && !r->all[i].ended) return &r->all[i];
+    return NULL;
+}
+
+/* What the rank left in its group goes before its number does: that may be given to others. */
+static void bury(ranks *r, rank_process *p) {
+    int status = 0;
+    kill(-p->pid, SIGKILL);
+    while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR) continue;
+    guard_remove(p->pid);
+    p->ended = true;
+    p->status = status_of(status);
+    r->living--;
+}
+
 rank_process *ranks_reap(ranks *r) {
-    int status;
-    pid_t pid;
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        for (int i = 0; i < r->n; i++) {
-            rank_process *p = &r->all[i];
-            if (p->pid != pid || p->ended) continue;
-            kill(-pid, SIGKILL); /* what it left */
-            guard_remove(pid);
-            p->ended = true;
-            p->status = status_of(status);
-            r->living--;
+    for (;;) {
+        siginfo_t who = {.si_pid = 0};
+        if (waitid(P_ALL, 0, &who, WEXITED | WNOHANG | WNOWAIT) || !who.si_pid) return NULL;
+        rank_process *p = find_rank(r, who.si_pid);
+        if (p) {
+            bury(r, p);
             return p;
         }
+        waitpid(who.si_pid, NULL, WNOHANG); /* somebody whom a rank left */
     }
-    return NULL;
 }
 
 /* We are the parent of what lost its own, so nobody who was started by a rank is missed, wherever it put itself. */
@@ -221,13 +233,8 @@ static void drain(output *o) {
 }
 
 void ranks_end(ranks *r) {
-    ranks_signal(r, SIGKILL);
-    for (int i = 0; i < r->n; i++) {
-        rank_process *p = &r->all[i];
-        if (p->ended) continue;
-        while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR) continue;
-        guard_remove(p->pid);
-    }
+    for (int i = 0; i < r->n; i++)
+        if (!r->all[i].ended) bury(r, &r->all[i]);
     kill_strays();
     for (int i = 0; i < r->n; i++) {
         drain(&r->all[i].out);
