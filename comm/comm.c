@@ -297,6 +297,7 @@ static clt_status start(clt_comm *comm, clt_operation *o, clt_work **work, bool 
     while (comm->idling) await_turn(comm);
     if (comm->ended != CLT_OK) return ended(comm);
     o->interrupted = &comm->interrupted;
+    o->reason = comm->detail;
     if (!is_message(o)) o->number = comm->collectives++;
     bool at_once = wait && !is_message(o) && !comm->driving && !comm->queue.first && !comm->posted.first;
     if (at_once) return carry_out(comm, o);

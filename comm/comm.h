@@ -40,6 +40,7 @@ typedef struct clt_operation {
 
     double deadline;                /* set when its turn comes (clt_seconds) */
     const atomic_bool *interrupted; /* set from outside when it should end early */
+    const char *reason;             /* why, once that is set */
 
     clt_transfer transfer; /* the network's, of a message */
     bool finished;         /* a test engine's */
@@ -90,6 +91,9 @@ typedef struct clt_comm_setup {
     double timeout_seconds, idle_seconds; /* 0: `idle` is never called */
 } clt_comm_setup;
 clt_status clt_comm_open(clt_comm **comm, const clt_comm_setup *setup);
+
+/* A group of one (self.c). */
+clt_status clt_comm_open_self(clt_comm **comm, int64_t generation);
 
 /* For tests: what the setup gave. */
 void *clt_comm_engine_state(const clt_comm *comm);

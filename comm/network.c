@@ -110,6 +110,7 @@ static void destroy(void *state) {
     clt_gloo_rows_destroy(network->gloo);
 #endif
     clt_transport_destroy(network->transport);
+    clt_network_leave_job(network);
     clt_free(network->algorithms);
     clt_free(network->scratch);
     clt_free(network->transfers);
@@ -135,5 +136,5 @@ static const char *algorithm(void *state, size_t bytes) {
 const clt_engine clt_network_engine = {
     .name = "gloo", .run = run, .post = post, .is_finished = is_finished, .cancel = cancel, .progress = progress,
     .idle = idle, .wake = wake, .end = end, .destroy = destroy, .is_lost = is_lost, .counts = counts,
-    .algorithm = algorithm,
+    .algorithm = algorithm, .shrink = clt_network_shrink,
 };

@@ -23,12 +23,15 @@ typedef struct clt_message_counter {
 } clt_message_counter;
 
 typedef struct clt_gloo_rows clt_gloo_rows;
+typedef struct clt_job clt_job;
 
 typedef struct clt_network {
     clt_transport *transport;
     int rank, size;
     double timeout_seconds;
     char *algorithms; /* names that may be chosen; NULL: all */
+    clt_job *job;     /* what it came from: see create.c */
+    int shrinks;      /* before it */
 
     /* Of the operation under way. */
     uint32_t type; /* of its transfers */
@@ -47,6 +50,10 @@ typedef struct clt_network {
 
 /* Memory for count * bytes at least, whose content is undefined. Until the next call. */
 clt_status clt_network_scratch(clt_network *network, size_t count, size_t bytes, void **scratch);
+
+/* create.c: of the engine. */
+clt_status clt_network_shrink(void *network, clt_comm **survivors);
+void clt_network_leave_job(clt_network *network);
 
 /* `state` of the setup is a clt_network, of which the engine takes hold. */
 extern const clt_engine clt_network_engine;

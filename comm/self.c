@@ -63,7 +63,11 @@ static const clt_engine engine = {
     .end = end, .destroy = destroy, .is_lost = is_lost, .counts = counts, .algorithm = algorithm,
 };
 
+clt_status clt_comm_open_self(clt_comm **comm, int64_t generation) {
+    return clt_comm_open(comm, &(clt_comm_setup){.engine = &engine, .size = 1, .generation = generation, .timeout_seconds = 300});
+}
+
 clt_status clt_comm_create_self(clt_comm **comm) {
     if (!comm) return clt_fail(CLT_E_INVALID, "clt_comm_create_self: comm is NULL");
-    return clt_comm_open(comm, &(clt_comm_setup){.engine = &engine, .size = 1, .timeout_seconds = 300});
+    return clt_comm_open_self(comm, 0);
 }

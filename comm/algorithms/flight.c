@@ -99,8 +99,8 @@ static clt_status late(const clt_flight *flight) {
 clt_status clt_flight_step(clt_flight *flight) {
     if (flight->status < 0) return flight->status;
     double left = flight->operation->deadline - clt_seconds();
-    if (atomic_load_explicit(flight->operation->interrupted, memory_order_relaxed))
-        flight->status = clt_fail(CLT_E_ABORTED, "interrupted");
+    if (atomic_load_explicit(flight->operation->interrupted, memory_order_acquire))
+        flight->status = clt_fail(CLT_E_ABORTED, "%s", flight->operation->reason);
     else if (left <= 0) flight->status = late(flight);
     else flight->status = clt_transport_progress(flight->network->transport, left);
     /* Also after the transport found something that does not fit: a contact says more. */
@@ -111,10 +111,14 @@ clt_status clt_flight_step(clt_flight *flight) {
     return flight->status;
 }
 
+/* The others are told why before they learn of messages that were given up. */
 clt_status clt_flight_abandon(clt_flight *flight) {
+    char detail[1024];
+    snprintf(detail, sizeof detail, "%s", clt_error_detail());
+    clt_transport_fail(flight->network->transport, flight->status, detail);
     for (int i = 0; i < flight->n; i++)
         if (flight->transfers[i].active) clt_transport_cancel(flight->network->transport, &flight->transfers[i]);
-    return flight->status;
+    return clt_fail_again(flight->status, detail);
 }
 
 clt_status clt_flight_land(clt_flight *flight) {

@@ -92,8 +92,9 @@ static clt_status wait_for(void *context, void *message) {
     clt_flight_begin(&none, rows->network, rows->operation, 0);
     none.also = t;
     while (none.status == CLT_OK && t->active) clt_flight_step(&none);
+    clt_status status = none.status < 0 ? clt_flight_abandon(&none) : CLT_OK;
     give_up(context, t);
-    return none.status;
+    return status;
 }
 
 static void reduce(void *context, void *into, const void *a, const void *b, size_t count) {

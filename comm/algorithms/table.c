@@ -191,7 +191,8 @@ static clt_status finish_contact(clt_network *network, const clt_operation *o) {
     clt_flight_begin(&none, network, o, 0);
     clt_status status = clt_contact_check(network);
     while (status == CLT_OK && (c->pending || c->send.active)) status = clt_flight_step(&none);
-    return status;
+    none.status = status;
+    return status < 0 ? clt_flight_abandon(&none) : CLT_OK;
 }
 
 static void abandon_contact(clt_network *network) {

@@ -101,13 +101,13 @@ expect 126 -- "$folder"
 # ---- what ranks are told ----
 
 expect 0 -n 3 --devices A,B -- sh -c 'echo "$RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $CLTRAIN_DEVICE $CLTRAIN_RUN_ON_FAILURE" \
-    "$CLTRAIN_RESTART_COUNT $CLTRAIN_COMM_GENERATION"; echo "$MASTER_ADDR ${MASTER_PORT:?} $CLTRAIN_COMM_STORE $CLTRAIN_COMM_JOB"
+    "$CLTRAIN_RESTART_COUNT $CLTRAIN_COMM_GENERATION"; echo "$MASTER_ADDR ${MASTER_PORT:?} $CLTRAIN_COMM_STORE $CLTRAIN_COMM_JOB $CLTRAIN_COMM_STORE_SERVED"
     echo "${#CLTRAIN_COMM_TOKEN} characters"; cat'
 says "[rank 0] 0/3 0/3 A stop 0 0"
 says "[rank 1] 1/3 1/3 B stop 0 0"
 says "[rank 2] 2/3 2/3 A stop 0 0"
 says "64 characters"
-[ "$(grep -c ' tcp://127.0.0.1:[1-9][0-9]* run-' "$out")" -eq 3 ] || fail "the store's address"
+[ "$(grep -c ' tcp://127.0.0.1:[1-9][0-9]* run-[0-9a-f]* 1$' "$out")" -eq 3 ] || fail "the store's address"
 [ "$(grep ' tcp://' "$out" | cut -d ' ' -f 5- | sort -u | wc -l)" -eq 1 ] || fail "ranks are told different stores"
 printf 'a secret of the file\nsecond line\n' >"$folder/token"
 CLTRAIN_COMM_TOKEN_FILE=$folder/token expect 0 -n 2 --job name --security auth --on-failure continue -- \

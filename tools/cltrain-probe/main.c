@@ -1,5 +1,5 @@
 /*
- * cltrain-probe: looks into a device, and tunes it.
+ * cltrain-probe: looks into a device, and tunes it; measures the network between ranks.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +12,7 @@ const char program_name[] = PROGRAM;
 static const command commands[] = {
     {"tune", "finds the fastest rows and parameters for a model, and keeps them", run_tune},
     {"backends", "what serves each op on a device, and why", run_backends},
+    {"comm", "how fast ranks reduce over the network, beside plain TCP", run_comm},
 };
 
 static void print_help(void) {
@@ -30,9 +31,9 @@ static int run_option(const char *text) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 2) return usage_error("no command given: expected tune or backends");
+    if (argc < 2) return usage_error("no command given: expected tune, backends or comm");
     if (argv[1][0] == '-') return run_option(argv[1]);
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         if (strcmp(commands[i].name, argv[1]) == 0) return commands[i].run(argc - 2, argv + 2);
-    return usage_error("unknown command '%s': expected tune or backends", argv[1]);
+    return usage_error("unknown command '%s': expected tune, backends or comm", argv[1]);
 }

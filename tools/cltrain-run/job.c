@@ -222,6 +222,8 @@ static void add_place(const job *j, variables *v, int local_rank) {
 
 static void add_comm(const job *j, variables *v) {
     add(v, "CLTRAIN_COMM_STORE=%s", job_url(j));
+    /* Rank 0 need not. */
+    add(v, strncmp(job_url(j), "tcp://", 6) ? "CLTRAIN_COMM_STORE_SERVED" : "CLTRAIN_COMM_STORE_SERVED=1");
     if (j->token) add(v, "CLTRAIN_COMM_TOKEN=%s", j->token);
     /* A restart meets in a place of its own: nothing that the former start left in the store is taken for its own. */
     if (j->restarts) add(v, "CLTRAIN_COMM_JOB=%s+%d", j->name, (int)j->restarts);
