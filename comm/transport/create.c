@@ -209,7 +209,9 @@ static bool all_arrived(const clt_transport *t) {
 static clt_status reach_barrier(clt_transport *t, double deadline) {
     const clt_frame here = {.kind = CLT_FRAME_BARRIER};
     if (t->rank != 0) clt_control_send(t, &t->peers[0], &here, NULL);
-    while (t->status == CLT_OK && !(t->rank == 0 ? all_arrived(t) : t->released)) {
+    /* What ends the group after the barrier, if only just, is for who uses it to meet. */
+    while (!(t->rank == 0 ? all_arrived(t) : t->released)) {
+        CLT_TRY(clt_transport_state(t));
         double left = deadline - clt_seconds();
         if (left <= 0)
             return clt_fail(CLT_E_TIMEOUT, "rank %d of %d: not all ranks found each other in time", t->rank, t->size);
@@ -219,7 +221,7 @@ static clt_status reach_barrier(clt_transport *t, double deadline) {
     double now = clt_seconds();
     for (int r = 0; r < t->size; r++) t->peers[r].heard = now;
     t->released = true;
-    return clt_transport_state(t);
+    return CLT_OK;
 }
 
 /* ---- creating ---- */

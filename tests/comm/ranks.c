@@ -82,6 +82,16 @@ clt_status rank_finish(rank_thread *self, const clt_transfer *transfers, size_t 
     }
 }
 
+clt_status rank_gather(rank_thread *self, int root) {
+    clt_transfer transfers[RANKS_MOST] = {0};
+    for (int peer = 0; peer < self->size; peer++) {
+        transfers[peer] = (clt_transfer){.peer = peer, .slot = UINT64_MAX};
+        if (self->rank == root && peer != root) CLT_TRY(clt_transport_receive(self->transport, &transfers[peer]));
+        if (self->rank != root && peer == root) CLT_TRY(clt_transport_send(self->transport, &transfers[peer]));
+    }
+    return rank_finish(self, transfers, (size_t)self->size);
+}
+
 clt_status rank_wait_end(rank_thread *self) {
     double deadline = clt_seconds() + 20;
     clt_status status = CLT_OK;

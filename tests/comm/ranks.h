@@ -41,18 +41,19 @@ const char *ranks_new_store(void);
 void ranks_run(const rank_group *group);
 
 /* What assert_… is to the test's own thread: notes the failure and leaves the body. */
-#define CHECK(self, condition) CHECK_OR(self, condition, return)
-#define CHECK_OR(self, condition, leave)                        \
+#define CHECK(self, condition)                                  \
     do {                                                        \
         if (!(condition)) {                                     \
             rank_note(self, #condition, __FILE__, __LINE__);    \
-            leave;                                              \
+            return;                                             \
         }                                                       \
     } while (0)
 void rank_note(rank_thread *self, const char *condition, const char *file, int line);
 
 /* Progress until the transfers have ended; the status that ended it otherwise. */
 clt_status rank_finish(rank_thread *self, const clt_transfer *transfers, size_t n);
+/* Returns on `root` when all ranks are here, on the others at once. */
+clt_status rank_gather(rank_thread *self, int root);
 /* Progress until the group ends, for 20 seconds at most. */
 clt_status rank_wait_end(rank_thread *self);
 
