@@ -44,6 +44,10 @@ const option_row option_rows[] = {
      .help = "measure the first steps, and give faster ranks more samples"},
     {OPTION_POSITIVE, 0, "bucket-mb", "X", AT(bucket_mb),
      .help = "MiB of gradients that are exchanged at a time (default 25)"},
+    {OPTION_TEXT, 0, "compress", "METHOD", AT(compress),
+     .help = "how gradients go to other ranks: f16, bf16, int8, onebit,\n"
+             "topk[,ratio=X][,values=f32] or powersgd[,rank=N] (default: as\n"
+             "they are; -v tells what it saves or loses)"},
     {OPTION_CHOICE, 0, "on-failure", "NAME", AT(on_failure), .choices = failures,
      .help = "of another rank: stop, or shrink: go on with those who are left\n"
              "(default: as the launcher was told, else stop)"},

@@ -11,6 +11,7 @@
 
 #include <cltrain/train.h>
 
+#include "compress_spec.h"
 #include "data_spec.h"
 #include "tools/common/models.h"
 #include "tools/common/option_parser.h"
@@ -37,6 +38,8 @@ typedef struct options {
     int64_t whole_batch;   /* their sum */
     bool balance;
     double bucket_mb;
+    const char *compress; /* as given */
+    clt_compress_options compress_options;
     int on_failure; /* ON_FAILURE_… */
 
     int optimizer; /* clt_optimizer */

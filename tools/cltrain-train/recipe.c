@@ -213,6 +213,7 @@ clt_train_options recipe_train_options(const options *given, int64_t train_sampl
         .accumulate = (int)given->accumulate,
         .seed = (uint64_t)given->seed,
         .output = output,
+        .compress = given->compress_options,
         .bucket_bytes = (size_t)(given->bucket_mb * (1 << 20)),
         .recoverable = given->ranks > 1 && given->on_failure == ON_FAILURE_SHRINK,
     };

@@ -30,6 +30,7 @@ typedef struct report {
     int ranks;             /* at the end; the options have those of the beginning */
     uint64_t bytes_sent;   /* by this rank to others */
     double waited_seconds; /* for others, in steps */
+    clt_compress_report compress; /* zeros: nothing is compressed */
     profiler profile;
     int signal; /* that ended it, or 0 */
 } report;

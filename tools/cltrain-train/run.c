@@ -82,6 +82,8 @@ static int make_trainer(run *r, const task *made) {
     wanted.comm = r->group->comm;
     r->created = now_seconds();
     clt_status status = clt_trainer_create(&r->trainer, r->device, made->loss, &wanted);
+    if (status >= 0 && r->group->size > 1 && wanted.compress.method)
+        status = clt_trainer_compress_report(r->trainer, &r->report->compress);
     return status < 0 ? library_error(status, "making the trainer") : 0;
 }
 
