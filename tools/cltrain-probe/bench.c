@@ -17,6 +17,7 @@ typedef struct bench_options {
     bool quick, full;
     const char *json, *csv, *models, *shapes;
     double seconds, timeout;
+    int64_t passes;
 } bench_options;
 
 static const option_row rows[] = {
@@ -31,6 +32,8 @@ static const option_row rows[] = {
              "them, in place of models"},
     {OPTION_POSITIVE, 0, "seconds", "SECONDS", offsetof(bench_options, seconds),
      .help = "for all of it, about (default 45; with --full 400)"},
+    {OPTION_WHOLE, 0, "passes", "N", offsetof(bench_options, passes), .low = 1,
+     .help = "1 to 5 (default): compare needs 3 of each"},
     {OPTION_POSITIVE, 0, "timeout", "SECONDS", offsetof(bench_options, timeout),
      .help = "what says nothing for longer has hung (default 60)"},
     DEVICE_ROWS,
@@ -133,7 +136,7 @@ static int run_on_device(bench *b, const bench_options *o) {
 }
 
 int run_bench(int argc, char **argv) {
-    bench_options o = {.shared = shared_options_unset(), .timeout = 60};
+    bench_options o = {.shared = shared_options_unset(), .timeout = 60, .passes = BENCH_PASSES};
     shape_list shapes = {.n = 0};
     survey s;
     int code = option_parse(rows, ROWS, argc, argv, &o, refuse_word);
@@ -143,16 +146,17 @@ int run_bench(int argc, char **argv) {
         return fflush(stdout) ? run_error("stdout cannot be written") : 0;
     }
     if (o.quick && o.full) return usage_error("--quick or --full, not both");
+    if (o.passes > BENCH_PASSES) return usage_error("--passes: at most %d", BENCH_PASSES);
     if (is_dash(o.json) && is_dash(o.csv)) return usage_error("stdout is for one of --json and --csv");
     message_start(o.shared.verbose);
     child_show_errors(o.shared.verbose > 0);
-    bench b = {.s = &s, .full = o.full, .timeout = o.timeout, .seconds = o.seconds > 0 ? o.seconds : o.full ? 400 : 45};
+    bench b = {.s = &s, .full = o.full, .passes = (int)o.passes, .timeout = o.timeout, .seconds = o.seconds > 0 ? o.seconds : o.full ? 400 : 45};
     code = read_shapes(&o, &shapes);
     if (!code) code = make_rows(&b, &shapes);
     shapes_free(&shapes);
     if (!code) {
         child_catch_signals();
-        code = survey_run(&s, false, o.timeout);
+        code = survey_run(&s, false, o.timeout < 30 ? o.timeout : 30);
         if (!code) code = survey_choose(&s, o.shared.device, &b.device);
         if (!code) code = run_on_device(&b, &o);
         survey_free(&s);

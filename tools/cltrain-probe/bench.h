@@ -35,6 +35,7 @@ typedef struct bench {
     bench_row *rows;
     int n_rows;
     bool full, complete;
+    int passes;
     double seconds, timeout;
     clt_roofs known;      /* what was ever reached on this device */
     uint64_t cache_bytes; /* what fits need not come from memory */

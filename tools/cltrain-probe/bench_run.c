@@ -88,7 +88,7 @@ static void misbehave(const char *key) {
 static void measure_row(const work *w, int at, clt_device *device, FILE *lines) {
     const bench_row *row = &w->b->rows[row_at(w, at)];
     char key[400];
-    clt_measure_options options = {.seconds = w->b->full ? 0.5 : 0.06, .most_samples = BENCH_SAMPLES};
+    clt_measure_options options = {.seconds = w->b->full ? 0.5 : row->is_limit ? 0.1 : 0.06, .most_samples = BENCH_SAMPLES};
     bench_key(row, key);
     document_line(lines, json_pack("{s:i}", "begin", at));
     misbehave(key);
@@ -169,12 +169,12 @@ static void take_row(work *w, int at, const json_t *told) {
 static void show_progress(const work *w) {
     enum { WIDTH = 30 };
     char key[400], bar[WIDTH + 1], line[256];
-    int all = w->b->n_rows * BENCH_PASSES, filled = all ? w->done * WIDTH / all : 0;
+    int all = w->b->n_rows * w->b->passes, filled = all ? w->done * WIDTH / all : 0;
     if (!isatty(STDERR_FILENO) || w->begun < 0 || w->begun >= w->b->n_rows) return;
     bench_key(&w->b->rows[row_at(w, w->begun)], key);
     for (int i = 0; i < WIDTH; i++) bar[i] = i < filled ? '#' : '.';
     bar[WIDTH] = 0;
-    snprintf(line, sizeof line, "[%s] pass %d of %d: %.40s", bar, w->pass + 1, BENCH_PASSES, key);
+    snprintf(line, sizeof line, "[%s] pass %d of %d: %.40s", bar, w->pass + 1, w->b->passes, key);
     message_transient(line);
 }
 
@@ -245,7 +245,7 @@ static void run_pass(work *w) {
 void bench_measure(bench *b) {
     work w = {.b = b};
     b->start = bench_now();
-    for (w.pass = 0; w.pass < BENCH_PASSES && !child_caught(); w.pass++) {
+    for (w.pass = 0; w.pass < b->passes && !child_caught(); w.pass++) {
         double begin = bench_now();
         run_pass(&w);
         /* A pass that is cut short would weigh some rows more than others. */

@@ -3,8 +3,9 @@
  *
  * A row counts as changed only if all of these say so, in the same direction: the medians, and the 10th percentiles (what
  * else a machine is at only adds time), differ by more than a threshold; the ranks of all samples differ by more than
- * chance, over all rows; and no pass of the one is like any pass of the other. A machine's clock moves all
- * rows alike: what the device's limits and the ops have in common is the machine's, and is taken out.
+ * chance, over all rows; and no pass of the one is like any pass of the other, by the best sample of each. The threshold is
+ * as high as the passes of one bench differ among themselves: what a busy machine does to one row, it does not
+ * do to that row alone. A machine's clock moves all rows alike: what the device's limits and the ops have in common is the machine's, and is taken out.
  */
 #include <jansson.h>
 #include <math.h>
@@ -52,7 +53,7 @@ static void print_help(void) {
 typedef struct side {
     const json_t *row; /* NULL: it is not there */
     bool ok;
-    double us[MOST_SAMPLES], passes[MOST_PASSES]; /* all samples; the median of each pass */
+    double us[MOST_SAMPLES], passes[MOST_PASSES]; /* all samples; the best of each pass */
     int n, n_passes;
     double p10, p50;
 } side;
@@ -74,7 +75,8 @@ typedef struct comparison {
     pair *pairs;
     int n;
     int both; /* rows that are ok in both */
-    double threshold; /* of the logarithm of a ratio */
+    double threshold; /* of the logarithm of a ratio: what is asked for, or the noise if that is more */
+    double noise;     /* the logarithm of how much passes of one bench differ, in the median row */
     double drift;     /* of the machine: logarithm of b's time to a's */
 } comparison;
 
@@ -97,7 +99,10 @@ static bool read_side(side *s, const json_t *row) {
             if (!json_is_number(sample) || !(us > 0) || s->n == MOST_SAMPLES) return false;
             s->us[s->n++] = us;
         }
-        if (s->n > first) s->passes[s->n_passes++] = statistics_median(s->us + first, s->n - first);
+        if (s->n == first) continue;
+        double best = s->us[first];
+        for (int k = first + 1; k < s->n; k++) best = s->us[k] < best ? s->us[k] : best;
+        s->passes[s->n_passes++] = best;
     }
     statistics_sort(s->us, s->n);
     s->p10 = statistics_quantile(s->us, s->n, 0.1);
@@ -219,18 +224,43 @@ static double nearest_to_none(double a, double b) {
     return 0;
 }
 
-/* Whether the passes of both lie apart; with fewer than three there is no telling. */
-static bool lie_apart(const side *a, const side *b, double factor) {
-    double least[2] = {INFINITY, INFINITY}, most[2] = {0, 0};
-    const side *sides[2] = {a, b};
+static void range_of(const side *s, double factor, double *least, double *most) {
+    *least = INFINITY, *most = 0;
+    for (int i = 0; i < s->n_passes; i++) {
+        double us = s->passes[i] / factor;
+        *least = us < *least ? us : *least;
+        *most = us > *most ? us : *most;
+    }
+}
+
+/* Whether the passes of both lie apart, by more than those of either differ; with fewer than three there is no telling.
+ * `shift` is the logarithm of what is to be told. */
+static bool lie_apart(const side *a, const side *b, double factor, double shift) {
+    double least[2], most[2];
     if (a->n_passes < 3 || b->n_passes < 3) return false;
+    range_of(a, 1, &least[0], &most[0]);
+    range_of(b, factor, &least[1], &most[1]);
     for (int s = 0; s < 2; s++)
-        for (int i = 0; i < sides[s]->n_passes; i++) {
-            double us = sides[s]->passes[i] / (s ? factor : 1);
-            least[s] = us < least[s] ? us : least[s];
-            most[s] = us > most[s] ? us : most[s];
-        }
+        if (log(most[s] / least[s]) > fabs(shift)) return false;
     return least[0] > most[1] || least[1] > most[0];
+}
+
+/* Of the bench whose passes differ more. */
+static double noise_of(const comparison *c) {
+    double noise = 0, logs[MOST_SAMPLES];
+    for (int which = 0; which < 2; which++) {
+        int n = 0;
+        for (int i = 0; i < c->n && n < MOST_SAMPLES; i++) {
+            double least, most;
+            const side *s = &c->pairs[i].sides[which];
+            if (!s->row || s->n_passes < 3) continue;
+            range_of(s, 1, &least, &most);
+            logs[n++] = log(most / least);
+        }
+        double middle = n ? statistics_median(logs, n) : 0;
+        noise = middle > noise ? middle : noise;
+    }
+    return noise;
 }
 
 static void judge_both(const comparison *c, pair *p) {
@@ -241,12 +271,14 @@ static void judge_both(const comparison *c, pair *p) {
     p->p = statistics_rank_test(a->us, a->n, scaled, b->n);
     double shift = nearest_to_none(log(b->p50 / a->p50) - c->drift, log(b->p10 / a->p10) - c->drift);
     p->ratio = b->p50 / factor / a->p50;
-    bool real = fabs(shift) > c->threshold && p->p * c->both < error_rate && lie_apart(a, b, factor);
+    bool real = fabs(shift) > c->threshold && p->p * c->both < error_rate && lie_apart(a, b, factor, shift);
     p->change = !real ? SAME : shift > 0 ? SLOWER : FASTER;
 }
 
 static void judge(comparison *c) {
     for (int i = 0; i < c->n; i++) c->both += is_compared(&c->pairs[i]);
+    c->noise = noise_of(c);
+    c->threshold = c->noise > c->threshold ? c->noise : c->threshold;
     find_drift(c);
     for (int i = 0; i < c->n; i++) {
         pair *p = &c->pairs[i];
@@ -292,6 +324,8 @@ static void print_text(const comparison *c) {
     printf("%s%d rows in both: %d the same, %d faster, %d slower, %d broken, %d mended; %d appeared, %d gone\n", any ? "\n" : "",
            c->both, count_of(c, SAME), count_of(c, FASTER), count_of(c, SLOWER), count_of(c, BROKEN), count_of(c, MENDED),
            count_of(c, APPEARED), count_of(c, GONE));
+    printf("Changes below %.1f %% are none: the same row differed by %.1f %% between passes of one bench.\n",
+           100 * expm1(c->threshold), 100 * expm1(c->noise));
     if (fabs(c->drift) > 0.01)
         printf("The machine as a whole was %.1f %% %s in B, which is taken out.\n", 100 * fabs(exp(c->drift) - 1),
                c->drift > 0 ? "slower" : "faster");
@@ -310,7 +344,8 @@ static json_t *pair_json(const pair *p) {
 static int print_json(const comparison *c, const char *verdict) {
     json_t *document = document_new("compare"), *list = json_array();
     for (int i = 0; i < c->n; i++) json_array_append_new(list, pair_json(&c->pairs[i]));
-    json_t *more = json_pack("{s:s, s:f, s:i, s:o}", "verdict", verdict, "machine_time_ratio", exp(c->drift), "compared", c->both,
+    json_t *more = json_pack("{s:s, s:f, s:f, s:f, s:i, s:o}", "verdict", verdict, "machine_time_ratio", exp(c->drift), "noise", expm1(c->noise),
+                             "threshold", expm1(c->threshold), "compared", c->both,
                              "rows", list);
     json_object_update(document, more);
     json_decref(more);

@@ -214,7 +214,7 @@ int run_verify(int argc, char **argv) {
     child_show_errors(o.shared.verbose > 0);
     child_catch_signals();
     verification v = {.options = &o, .s = &s, .status = "ok"};
-    code = survey_run(&s, false, o.timeout < 60 ? o.timeout : 60);
+    code = survey_run(&s, false, o.timeout < 30 ? o.timeout : 30);
     if (code) return code;
     code = survey_choose(&s, o.shared.device, &v.device);
     if (!code) code = verify(&v);
