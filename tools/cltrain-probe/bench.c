@@ -56,7 +56,7 @@ static void print_help(void) {
            "a table is printed.\n",
            BENCH_PASSES);
     option_print(rows, ROWS, stdout);
-    printf("\nExit status: 0 done; 1 it failed, or a result was wrong; 2 the command line makes no sense; 130 Ctrl-C.\n");
+    printf("\nExit status: 0 done; 1 it failed, or a result was wrong; 2 the command line makes no sense;\n130 Ctrl-C.\n");
 }
 
 /* ---- rows ---- */

@@ -41,7 +41,7 @@ static void print_help(void) {
            "that no two places share, and their complements, and reads them by kernels and from the host. Then\n"
            "integer and floating point arithmetic on many work-items, held against the host's, bit by bit.\n");
     option_print(rows, ROWS, stdout);
-    printf("\nExit status: 0 all is right; 1 something is not, or it failed; 2 the command line makes no sense; 130 Ctrl-C.\n");
+    printf("\nExit status: 0 all is right; 1 something is not, or it failed; 2 the command line makes no sense;\n130 Ctrl-C.\n");
 }
 
 typedef struct verification {
