@@ -167,6 +167,8 @@ void clt_security_destroy(clt_security *security) {
     OPENSSL_cleanse(security->psk, sizeof security->psk);
     clt_mutex_destroy(&security->refused_lock);
     clt_free(security);
+    /* What it keeps for this thread; the program's end would not free that (see above). */
+    OPENSSL_thread_stop();
 }
 
 clt_comm_security clt_security_level(const clt_security *security) {

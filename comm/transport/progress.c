@@ -77,15 +77,21 @@ static int gather(clt_transport *t, double now) {
 }
 
 /* Bytes that TLS has read ahead do not show in poll. */
+static bool control_is_pending(const clt_peer *peer) {
+    const clt_control *control = &peer->control;
+    return control->socket && !control->ended && clt_socket_pending(control->socket);
+}
+
+static bool link_is_pending(const clt_link *link) {
+    return link->socket && !link->ended && !clt_link_is_stalled(link) && clt_socket_pending(link->socket);
+}
+
 static bool is_pending(const clt_transport *t) {
     for (int r = 0; r < t->size; r++) {
-        const clt_peer *peer = &t->peers[r];
         if (r == t->rank) continue;
-        if (peer->control.socket && !peer->control.ended && clt_socket_pending(peer->control.socket)) return true;
-        for (int c = 0; c < t->channels; c++) {
-            const clt_link *link = &peer->links[c];
-            if (link->socket && !link->ended && !clt_link_is_stalled(link) && clt_socket_pending(link->socket)) return true;
-        }
+        if (control_is_pending(&t->peers[r])) return true;
+        for (int c = 0; c < t->channels; c++)
+            if (link_is_pending(&t->peers[r].links[c])) return true;
     }
     return false;
 }
@@ -101,9 +107,11 @@ static bool move_link(clt_transport *t, clt_peer *peer, clt_link *link) {
 static bool move_peer(clt_transport *t, clt_peer *peer, const struct pollfd *ready) {
     bool moved = false;
     if (ready[0].revents & POLLOUT) moved = clt_control_flush(t, peer);
-    if (ready[0].revents & ~POLLOUT) moved = clt_control_read(t, peer) || moved;
-    for (int c = 0; c < t->channels && t->status == CLT_OK; c++)
-        if (ready[1 + c].revents && !peer->links[c].ended) moved = move_link(t, peer, &peer->links[c]) || moved;
+    if (ready[0].revents & ~POLLOUT || control_is_pending(peer)) moved = clt_control_read(t, peer) || moved;
+    for (int c = 0; c < t->channels && t->status == CLT_OK; c++) {
+        clt_link *link = &peer->links[c];
+        if (!link->ended && (ready[1 + c].revents || link_is_pending(link))) moved = move_link(t, peer, link) || moved;
+    }
     return moved;
 }
 
@@ -130,10 +138,11 @@ static bool move_ready(clt_transport *t) {
 
 bool clt_transport_poll(clt_transport *t, double seconds) {
     double now = clt_seconds(), wait = CLT_MAX(CLT_MIN(seconds, t->next_timers - now), 0);
-    if (is_pending(t)) wait = 0;
+    bool pending = is_pending(t);
+    if (pending) wait = 0;
     int n = gather(t, now);
     int ready = poll(t->polled, (nfds_t)n, (int)(wait * 1000 + 0.999));
-    bool moved = ready > 0 && move_ready(t);
+    bool moved = (ready > 0 || (ready == 0 && pending)) && move_ready(t);
     now = clt_seconds();
     t->last_poll = now;
     run_timers(t, now);
@@ -142,30 +151,49 @@ bool clt_transport_poll(clt_transport *t, double seconds) {
 
 /* ---- moving what there is, without asking first whether it can ---- */
 
-static bool move_busy_link(clt_transport *t, clt_peer *peer, clt_link *link, bool small) {
-    bool moved = false;
-    if (peer->receives.first && !link->ended) moved = clt_link_read(t, peer, link);
-    return clt_link_write(t, peer, link, small) || moved;
-}
+typedef struct expected {
+    bool notice; /* on the control connection: a small message, or that a receiver is ready */
+    bool data;
+} expected;
 
-static bool expects_notice(const clt_peer *peer) {
-    for (const clt_transfer *one = peer->sends.first; one; one = one->next)
-        if (!one->announced) return true;
-    for (const clt_transfer *one = peer->receives.first; one; one = one->next)
-        if (!one->announced) return true;
-    return false;
-}
-
-static bool move_busy(clt_transport *t, bool small) {
-    bool moved = false;
-    for (int r = 0; r < t->size && t->status == CLT_OK; r++) {
-        clt_peer *peer = &t->peers[r];
-        if (r == t->rank || (!peer->sends.first && !peer->receives.first)) continue;
-        if (clt_messages_send_small(t, peer)) moved = true;
-        if (expects_notice(peer) && clt_control_read(t, peer)) moved = true;
-        for (int c = 0; c < t->channels && t->status == CLT_OK; c++)
-            if (move_busy_link(t, peer, &peer->links[c], small)) moved = true;
+static expected what_to_expect(const clt_peer *peer) {
+    expected e = {0};
+    for (const clt_transfer *one = peer->sends.first; one && !e.notice; one = one->next) e.notice = !one->announced;
+    for (const clt_transfer *one = peer->receives.first; one && !(e.notice && e.data); one = one->next) {
+        e.notice = e.notice || !one->announced;
+        e.data = e.data || one->announced;
     }
+    return e;
+}
+
+static bool move_busy_peer(clt_transport *t, clt_peer *peer) {
+    bool moved = clt_messages_send_small(t, peer);
+    expected e = what_to_expect(peer);
+    if (e.notice && clt_control_read(t, peer)) moved = true;
+    for (int c = 0; c < t->channels && t->status == CLT_OK; c++) {
+        if (e.data && clt_link_read(t, peer, &peer->links[c])) moved = true;
+        if (clt_link_write(t, peer, &peer->links[c], false)) moved = true;
+    }
+    return moved;
+}
+
+static bool is_busy(const clt_transport *t, int rank) {
+    return rank != t->rank && (t->peers[rank].sends.first || t->peers[rank].receives.first);
+}
+
+static bool move_busy(clt_transport *t) {
+    bool moved = false;
+    for (int r = 0; r < t->size && t->status == CLT_OK; r++)
+        if (is_busy(t, r) && move_busy_peer(t, &t->peers[r])) moved = true;
+    return moved;
+}
+
+/* When nothing else moves, small pieces are worth their headers. */
+static bool move_small_pieces(clt_transport *t) {
+    bool moved = false;
+    for (int r = 0; r < t->size && t->status == CLT_OK; r++)
+        for (int c = 0; is_busy(t, r) && c < t->channels; c++)
+            if (clt_link_write(t, &t->peers[r], &t->peers[r].links[c], true)) moved = true;
     return moved;
 }
 
@@ -180,7 +208,7 @@ clt_status clt_transport_progress(clt_transport *t, double seconds) {
     uint64_t ended = t->ended_transfers;
     bool moved = false;
     for (int i = 0; i < LEAST_ROUNDS && t->ended_transfers == ended && t->status == CLT_OK; i++) {
-        if (!move_busy(t, false) && !move_busy(t, true)) break;
+        if (!move_busy(t) && !move_small_pieces(t)) break;
         moved = true;
     }
     double now = clt_seconds(), deadline = now + seconds;

@@ -572,5 +572,7 @@ int main(void) {
         cmocka_unit_test(test_listen),
         cmocka_unit_test(test_resolve),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    OPENSSL_thread_stop();
+    return failed;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/comm/ranks.h"
@@ -289,6 +290,35 @@ static void test_wake(void **state) {
     ranks_run(&(rank_group){.size = 2, .level = CLT_SECURITY_NONE, .body = wait_and_wake});
 }
 
+static double thread_seconds(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* Who waits sleeps, whatever TLS has read ahead: frames, small messages, headers of which nothing is left. */
+static void sleep_after(rank_thread *self) {
+    for (uint64_t k = 1; k < SIZES; k += 3) {
+        clt_transfer two[2] = {{.peer = 1 - self->rank, .slot = k, .bytes = sizes[k], .ready = sizes[k]}};
+        two[1] = two[0];
+        two[0].data = make_data(sizes[k], self->rank, 1 - self->rank, k);
+        two[1].data = malloc(sizes[k] + 1);
+        CHECK(self, clt_transport_send(self->transport, &two[0]) == CLT_OK);
+        CHECK(self, clt_transport_receive(self->transport, &two[1]) == CLT_OK);
+        CHECK(self, rank_finish(self, two, 2) == CLT_OK);
+        free(two[0].data), free(two[1].data);
+        double before = thread_seconds(), until = clt_seconds() + 0.3;
+        while (clt_seconds() < until) CHECK(self, clt_transport_progress(self->transport, until - clt_seconds()) == CLT_OK);
+        CHECK(self, thread_seconds() - before < 0.01);
+    }
+}
+
+static void test_sleep(void **state) {
+    (void)state;
+    ranks_run(&(rank_group){.size = 2, .level = CLT_SECURITY_TLS, .body = sleep_after});
+    ranks_run(&(rank_group){.size = 2, .level = CLT_SECURITY_NONE, .body = sleep_after});
+}
+
 /* ---- misuse ---- */
 
 static void misuse(rank_thread *self) {
@@ -335,6 +365,7 @@ int main(void) {
         cmocka_unit_test(test_stream),
         cmocka_unit_test(test_half_way),
         cmocka_unit_test(test_wake),
+        cmocka_unit_test(test_sleep),
         cmocka_unit_test(test_misuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
