@@ -135,7 +135,11 @@ expect 3 -n 2 --log-dir "$folder/logs" -- sh -c 'echo "log of $RANK"; echo more 
 more" ] || fail "the log of rank 1"
 expect 1 --log-dir /dev/null/x -- true
 complains "/dev/null/x"
-timeout 60 "$program" -n 2 -- sh -c 'echo $$ >>"$D/pipe"; while :; do echo y; done' 2>"$err" | head -n 1 >"$out"
+{
+    timeout 60 "$program" -n 2 -- sh -c 'echo $$ >>"$D/pipe"; while :; do echo y; done' 2>"$err"
+    echo $? >"$folder/status"
+} | head -n 1 >"$out"
+[ "$(cat "$folder/status")" -eq 141 ] || fail "nobody reads: exit code $(cat "$folder/status")"
 await gone "$folder/pipe" || fail "ranks live on when nobody reads them"
 
 # ---- exit codes, and failing ranks ----

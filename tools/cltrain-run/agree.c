@@ -50,7 +50,7 @@ int agree_begin(job *j) {
     for (int node = 0; node < j->options->nodes; node++) {
         int count, code = get_count(j, node, &count);
         if (code) return code;
-        if (0) j->first_rank += count;
+        if (node < j->options->node_rank) j->first_rank += count;
         j->world += count;
     }
     return 0;
