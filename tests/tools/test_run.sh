@@ -135,7 +135,11 @@ expect 3 -n 2 --log-dir "$folder/logs" -- sh -c 'echo "log of $RANK"; echo more 
 more" ] || fail "the log of rank 1"
 expect 1 --log-dir /dev/null/x -- true
 complains "/dev/null/x"
-timeout 60 "$program" -n 2 -- sh -c 'echo $$ >>"$D/pipe"; while :; do echo y; done' 2>"$err" | head -n 1 >"$out"
+{
+    timeout 60 "$program" -n 2 -- sh -c 'echo $$ >>"$D/pipe"; while :; do echo y; done' 2>"$err"
+    echo $? >"$folder/status"
+} | head -n 1 >"$out"
+[ "$(cat "$folder/status")" -eq 141 ] || fail "nobody reads: exit code $(cat "$folder/status")"
 await gone "$folder/pipe" || fail "ranks live on when nobody reads them"
 
 # ---- exit codes, and failing ranks ----
@@ -153,6 +157,12 @@ expect 7 -n 2 --on-failure continue -- sh -c '[ "$RANK" = 1 ] && exit 7; sleep 0
 expect 0 -n 2 -q -- true
 [ -s "$err" ] && fail "-q says something"
 
+# What a dead rank leaves does not wait for the others' end.
+left='if [ "$RANK" = 1 ]; then sleep 1000 & echo $! >"$D/part"; mv "$D/part" "$D/child"; kill -9 $$; fi
+    until [ -e "$D/child" ]; do sleep 0.1; done
+    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do kill -0 "$(cat "$D/child")" 2>/dev/null || exit 0; sleep 0.2; done; exit 9'
+expect 0 -n 2 --on-failure continue -- sh -c "$left"
+
 # ---- restarts ----
 
 restarted='echo "start $CLTRAIN_RESTART_COUNT $CLTRAIN_COMM_GENERATION $CLTRAIN_COMM_JOB"
@@ -162,7 +172,7 @@ says "[rank 1] start 0 0 r"
 says "[rank 1] start 1 1 r+1"
 says "[rank 0] start 2 2 r+2"
 complains "restart 2 of 3"
-[ -s "$folder/again/rank-0.log" ] && [ -s "$folder/again/rank-1.restart-2.log" ] || fail "logs of restarts"
+[ -e "$folder/again/rank-0.log" ] && [ -s "$folder/again/rank-1.restart-2.log" ] || fail "logs of restarts"
 FAILING=9 expect 9 -n 2 --max-restarts 1 -- sh -c "$restarted"
 [ "$(grep -c 'rank 1. start' "$out")" -eq 2 ] || fail "not started twice"
 
@@ -191,7 +201,7 @@ for pair in INT:130 TERM:143 HUP:129; do
 done
 run_and "$folder/pids" 2 -n 2 --grace 0.5 -- sh -c 'trap "" TERM; echo $$ >>"$D/pids"; while :; do sleep 0.1; done'
 kill "$launcher"
-wait $waited
+wait $waited 2>/dev/null
 code=$?
 [ $code -eq 137 ] || fail "ranks that do not end: exit code $code"
 gone "$folder/pids" || fail "a rank that did not end was left"
@@ -199,9 +209,10 @@ gone "$folder/pids" || fail "a rank that did not end was left"
 run_and "$folder/pids" 2 -n 2 --grace 60 -- sh -c 'echo $$ >>"$D/pids"; while :; do sleep 0.1; done'
 kill -STOP "$(tail -n 1 "$folder/pids")"
 kill "$launcher"
-wait $waited
+wait $waited 2>/dev/null
 code=$?
 [ $code -eq 143 ] || fail "a stopped rank: exit code $code"
+grep -q 'did not end' "$err" && fail "a stopped rank did not hear that it is to end"
 
 # ---- nothing is left behind ----
 
@@ -210,15 +221,15 @@ children='echo $$ >>"$D/pids"; sleep 1000 & echo $! >>"$D/pids"
     setsid sh -c "echo \$\$ >>\"\$D/pids\"; trap \"\" TERM; sleep 1000 & echo \$! >>\"\$D/pids\"; wait" &'
 run_and "$folder/pids" 8 -n 2 -- sh -c "$children wait"
 kill -9 "$(head -n 1 "$folder/pids")"
-wait $waited
+wait $waited 2>/dev/null
 gone "$folder/pids" || fail "a rank's children were left"
 run_and "$folder/pids" 8 -n 2 -- sh -c "$children sleep 0.5"
-wait $waited
+wait $waited 2>/dev/null
 gone "$folder/pids" || fail "children of ranks that ended well were left"
 # The launcher itself is killed: what is in the ranks' groups ends.
 run_and "$folder/pids" 4 -n 2 -- sh -c 'echo $$ >>"$D/pids"; sleep 1000 & echo $! >>"$D/pids"; trap "" TERM INT HUP; while :; do sleep 1; done'
 kill -9 "$launcher"
-wait $waited
+wait $waited 2>/dev/null
 await gone "$folder/pids" || fail "a launcher that was killed left ranks"
 
 # ---- several hosts ----
@@ -263,7 +274,7 @@ other=$!
 run_and "$folder/pids" 1 --nnodes 2 --node-rank 0 --master "$address" -- sh -c 'echo $$ >>"$D/pids"; exec sleep 1000'
 await lines_are "$folder/other" 1
 kill -9 "$launcher"
-wait $waited
+wait $waited 2>/dev/null
 wait $other
 code=$?
 [ $code -eq 1 ] || fail "the other host's exit code is $code"
