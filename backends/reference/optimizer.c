@@ -40,12 +40,18 @@ void clt_reference_accumulate(clt_lowering *l, const clt_tensor *node) {
     begin_flat(l, node, "ref_accumulate");
 }
 
+void clt_reference_hyper_scale(clt_lowering *l, const clt_tensor *node) {
+    clt_launch_begin(l, path, "ref_hyper_scale", 1, 1);
+    for (int i = 0; i < node->n_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
+}
+
 void clt_reference_norm_squared(clt_lowering *l, const clt_tensor *node) {
     const clt_tensor *grads = node->inputs[0];
     int64_t count = clt_tensor_elements(grads), chunks = (count + CHUNK - 1) / CHUNK;
     int partials = clt_lower_scratch(l, (size_t)chunks * sizeof(float));
     clt_launch_begin(l, path, "ref_norm_squared", chunks * CLT_REFERENCE_GROUP, CLT_REFERENCE_GROUP);
     clt_launch_tensor(l, grads);
+    clt_launch_tensor(l, node->inputs[1]);
     clt_launch_scratch(l, partials);
     clt_launch_int(l, count);
     clt_launch_int(l, chunks);

@@ -8,6 +8,7 @@
 #define OPTIMIZER_BIAS2 2 /* sqrt(1 - beta2^t) */
 #define OPTIMIZER_KEEP 3  /* 0 in the first micro-batch of an update */
 #define OPTIMIZER_FIRST 4 /* 1 in the first update */
+#define OPTIMIZER_SCALE 5 /* of gradients, beside grad_scale */
 
 /* The gradient scaled and clipped to +-limit, which may be infinite. NaN stays. */
 static float optimizer_clip(float g, float scale, float limit) {
@@ -23,15 +24,20 @@ kernel void ref_accumulate(global float *acc, global const float *x, global cons
     acc[i] = keep == 0 ? x[i] : keep * acc[i] + x[i];
 }
 
+/* hyper[OPTIMIZER_SCALE] = 1 / samples[0]; 0 for no samples, whose gradients are zeros. One work-item. */
+kernel void ref_hyper_scale(global float *hyper, global const float *samples) {
+    if (get_global_id(0) == 0) hyper[OPTIMIZER_SCALE] = samples[0] > 0 ? 1 / samples[0] : 0;
+}
+
 /* partial[c] = sum of the squares of the clipped gradients in chunk c of `length`. One work-group a chunk. */
-kernel void ref_norm_squared(global const float *grads, global float *partial, int count, int chunks, int length,
-                             float grad_scale, float clip_value) {
+kernel void ref_norm_squared(global const float *grads, global const float *hyper, global float *partial, int count,
+                             int chunks, int length, float grad_scale, float clip_value) {
     local float scratch[CLT_GROUP];
     int chunk = get_group_id(0), start = chunk * length;
     if (chunk >= chunks) return;
-    float sum = 0;
+    float sum = 0, scale = grad_scale * hyper[OPTIMIZER_SCALE];
     for (int k = get_local_id(0); k < min(length, count - start); k += get_local_size(0)) {
-        float g = optimizer_clip(grads[start + k], grad_scale, clip_value);
+        float g = optimizer_clip(grads[start + k], scale, clip_value);
         sum += g * g;
     }
     sum = clt_group_sum(sum, scratch);
@@ -61,7 +67,7 @@ kernel void ref_sgd(global float *params, global const float *grads, global cons
                     global const float *factor, int count, float grad_scale, float clip_value, float weight_decay) {
     int i = get_global_id(0);
     if (i >= count) return;
-    float p = params[i], g = optimizer_clip(grads[i], grad_scale, clip_value) * factor[0];
+    float p = params[i], g = optimizer_clip(grads[i], grad_scale * hyper[OPTIMIZER_SCALE], clip_value) * factor[0];
     if (weight_decay != 0) g += weight_decay * p;
     params[i] = p - hyper[OPTIMIZER_LR] * g;
 }
@@ -73,7 +79,7 @@ kernel void ref_sgd_momentum(global float *params, global const float *grads, gl
                              float clip_value, float weight_decay, float momentum, int nesterov) {
     int i = get_global_id(0);
     if (i >= count) return;
-    float p = params[i], g = optimizer_clip(grads[i], grad_scale, clip_value) * factor[0];
+    float p = params[i], g = optimizer_clip(grads[i], grad_scale * hyper[OPTIMIZER_SCALE], clip_value) * factor[0];
     if (weight_decay != 0) g += weight_decay * p;
     float b = hyper[OPTIMIZER_FIRST] == 1 ? g : momentum * buffer[i] + g;
     buffer[i] = b;
@@ -92,7 +98,7 @@ kernel void ref_adam(global float *params, global const float *grads, global con
     int i = get_global_id(0);
     if (i >= count) return;
     float lr = hyper[OPTIMIZER_LR];
-    float p = params[i], g = optimizer_clip(grads[i], grad_scale, clip_value) * factor[0];
+    float p = params[i], g = optimizer_clip(grads[i], grad_scale * hyper[OPTIMIZER_SCALE], clip_value) * factor[0];
     if (weight_decay != 0) {
         if (decoupled) p *= 1 - lr * weight_decay;
         else g += weight_decay * p;

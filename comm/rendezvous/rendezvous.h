@@ -10,11 +10,13 @@
 #include "comm/secure/secure.h"
 #include "runtime/base/base.h"
 
-enum { CLT_RENDEZVOUS_VALUE_BYTES = 4096, CLT_RENDEZVOUS_KEY_BYTES = 200 };
+enum { CLT_RENDEZVOUS_VALUE_BYTES = 4096, CLT_RENDEZVOUS_KEY_BYTES = 200, CLT_RENDEZVOUS_RANKS = 4096 };
 
 typedef struct clt_rendezvous clt_rendezvous;
 
-/* url: see clt_comm_options. `serve`: this process serves the tcp store, on a thread of its own until closed. All keys are put below `job`. */
+/* url: see clt_comm_options. `serve`: this process serves the tcp store, on a thread of its own until closed; it listens at the url's
+ * port of `network`, or, where that is NULL, at the url's own host. All keys are put below `job` (NULL: "default"): keys outlive a process
+ * in files and in Redis, so a job that is started anew needs a name of its own there. `security` is borrowed, for tcp alone. */
 typedef struct clt_rendezvous_options {
     const char *url, *job, *network;
     const clt_security *security;
@@ -24,6 +26,11 @@ typedef struct clt_rendezvous_options {
 clt_status clt_rendezvous_open(clt_rendezvous **rendezvous, const clt_rendezvous_options *options);
 /* A server waits up to two seconds for clients that are still connected. NULL is fine. */
 void clt_rendezvous_close(clt_rendezvous *rendezvous);
+/* Where others reach it: the url, with the port in place of 0 if it is served here. */
+const char *clt_rendezvous_url(const clt_rendezvous *rendezvous);
+
+/* One thread at a time may use a rendezvous; one each for several. Operations that find the store gone try to reach it again until
+ * their deadline, and then fail with CLT_E_NETWORK; CLT_E_DENIED is told at once. */
 
 /* Replaces the value. */
 clt_status clt_rendezvous_set(clt_rendezvous *rendezvous, const char *key, const void *value, size_t bytes, double deadline);
@@ -31,8 +38,10 @@ clt_status clt_rendezvous_set(clt_rendezvous *rendezvous, const char *key, const
  * now, *stands_bytes its length: who reads their own value there was the first. */
 clt_status clt_rendezvous_set_once(clt_rendezvous *rendezvous, const char *key, const void *value, size_t bytes, void *stands,
                                    size_t *stands_bytes, double deadline);
-/* Waits for the key. CLT_E_TIMEOUT names it. */
+/* Waits for the key; value: CLT_RENDEZVOUS_VALUE_BYTES. CLT_E_TIMEOUT names it. */
 clt_status clt_rendezvous_get(clt_rendezvous *rendezvous, const char *key, void *value, size_t *bytes, double deadline);
+/* Looks for the key without waiting for it: CLT_END if there is none. */
+clt_status clt_rendezvous_look(clt_rendezvous *rendezvous, const char *key, void *value, size_t *bytes, double deadline);
 /* Removes a key; none is fine. */
 clt_status clt_rendezvous_remove(clt_rendezvous *rendezvous, const char *key, double deadline);
 
@@ -40,8 +49,9 @@ clt_status clt_rendezvous_remove(clt_rendezvous *rendezvous, const char *key, do
 
 /* The survivors of a group of `size` ranks agree on who is in the next generation. Each calls it with its rank and the ranks that it knows
  * to be lost. One of them, the first to say so in the store, waits until all others have come, or `grace_seconds` after which
- * those not there are left out, and writes the list once and for all. members[size]: old ranks in rising order. CLT_E_FENCED if this
- * rank is not among them. */
+ * those not there are left out, and writes the list once and for all; if it dies before that, another does. Of two ranks that came
+ * and of which one takes the other for lost, the one with more such quarrels is left out. members[size]: old ranks in rising order.
+ * CLT_E_FENCED if this rank is not among them. */
 clt_status clt_membership_agree(clt_rendezvous *rendezvous, int64_t generation, int rank, int size, const bool *lost,
                                 double grace_seconds, double deadline, int *members, int *n_members);
 
@@ -51,8 +61,8 @@ clt_status clt_membership_agree(clt_rendezvous *rendezvous, int64_t generation, 
 typedef struct clt_launch_environment {
     const char *launcher;        /* "torchrun", "Open MPI", "PMI", "Slurm", "Kubernetes"; NULL: none */
     int rank, size, local_rank;  /* 0, 1, 0 without a launcher */
-    char master[256];            /* HOST:PORT; "" if it is not told */
-    char job[128];
+    char master[300];            /* HOST:PORT; "" if it is not told */
+    char job[128];               /* a name that no other start of the job has; "" if it is not told */
     int64_t generation;          /* restarts so far */
 } clt_launch_environment;
 /* CLT_E_INVALID names the variable that is no number, out of range, or missing beside the others. */

@@ -23,7 +23,10 @@ clt_status clt_security_create(clt_security **security, clt_comm_security level,
 void clt_security_destroy(clt_security *security);
 clt_comm_security clt_security_level(const clt_security *security);
 
-/* One end of a connection. Non-blocking; one thread at a time. */
+/* Warns in the log of a connection that was refused: a few times a second at most, and of how many more there were. Any thread. */
+void clt_log_refusal(const clt_security *security, const char *peer, const char *why);
+
+/* One end of a connection. Non-blocking; one thread at a time. Borrows the security. */
 typedef struct clt_socket clt_socket;
 
 /* Connects to an address, or takes an accepted descriptor over, and shakes hands with whoever is there, until the deadline
@@ -39,7 +42,8 @@ clt_status clt_socket_accepted(clt_socket **socket, const clt_security *security
 clt_status clt_socket_handshake(clt_socket *socket);
 
 /* Up to the whole of the pieces; *moved may be less, and 0, when the other end is slow. CLT_E_NETWORK when the connection is gone: detail
- * says how. End of stream is CLT_E_NETWORK too, with *moved = 0. */
+ * says how. End of stream is CLT_E_NETWORK too, with *moved = 0. TLS takes in some bytes before it can send them: as long as
+ * clt_socket_events(socket, false, false) says POLLOUT, a write (of no pieces, if there is nothing else) is to follow when poll() says so. */
 clt_status clt_socket_write(clt_socket *socket, const struct iovec *pieces, int n, size_t *moved);
 clt_status clt_socket_read(clt_socket *socket, void *data, size_t bytes, size_t *moved);
 
@@ -48,7 +52,7 @@ clt_status clt_socket_write_all(clt_socket *socket, const void *data, size_t byt
 clt_status clt_socket_read_all(clt_socket *socket, void *data, size_t bytes, double deadline);
 
 /* For poll(): the descriptor, and the events that a stopped read or write waits for (TLS may want to write in order to read). Bytes that
- * were decrypted and not yet read do not show in poll: clt_socket_pending. */
+ * were decrypted and not yet read do not show in poll: clt_socket_pending, true when a read filled its buffer, so that there may be more. */
 int clt_socket_descriptor(const clt_socket *socket);
 short clt_socket_events(const clt_socket *socket, bool reading, bool writing);
 bool clt_socket_pending(const clt_socket *socket);

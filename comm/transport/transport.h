@@ -4,7 +4,8 @@
  * Between each two ranks there is a control connection (small messages, notices that a receiver is ready, heartbeats, the
  * news that somebody failed) and one or more data connections (large messages, in frames, round robin).
  *
- * A message has a slot, a number that both sides agree on. Small ones (CLT_EAGER_BYTES at most) are sent at once and kept by the
+ * A message has a slot, a number that both sides agree on. Messages of the same slot between two ranks fit in the order in which they are
+ * posted, if all of them are small or all large. Small ones (CLT_EAGER_BYTES at most) are sent at once and kept by the
  * receiver, up to a limit, until asked for. A larger one is sent when the receiver has said that it is ready for it. What a frame
  * says (slot, offset, length, whole size, type) is compared with what the receiver wants before a byte of it goes to a buffer.
  * So a data connection never stands still behind something that nobody asked for.
@@ -30,9 +31,13 @@ typedef struct clt_transport_options {
     int64_t generation;
     clt_rendezvous *rendezvous;  /* borrowed while connecting */
     const clt_security *security; /* borrowed for the transport's life */
-    const char *network, *ports; /* as in clt_comm_options; NULL: default */
+    const char *job;              /* NULL: "" */
+    const char *network, *ports;  /* as in clt_comm_options; NULL: default */
+    const char *towards;          /* HOST or HOST:PORT that the default network routes to; NULL: this host */
     int channels;
     double connect_seconds, heartbeat_seconds;
+    /* What a transfer's type and size mean, for errors about two that differ. NULL: told as numbers. */
+    void (*describe)(uint32_t type, size_t bytes, char *text, size_t text_bytes);
 } clt_transport_options;
 
 /* Listens, publishes its address, connects to all and waits for all. */
@@ -61,6 +66,7 @@ typedef struct clt_transfer {
 
     struct clt_transfer *next, **link; /* the transport's */
     size_t queued;
+    uint32_t ticket;
     bool announced;
 } clt_transfer;
 

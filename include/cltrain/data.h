@@ -115,6 +115,12 @@ typedef struct clt_loader_options {
     bool drop_last;  /* leave out the smaller last batch */
     uint64_t seed;
     int prefetch;    /* batches made ahead by the loader's thread; default 2 */
+
+    /* One of several loaders that share the batches: `batch` is then the sum over all of them, and the order of
+     * samples, the batches and positions are the same however many share. Each hands out a consecutive piece of every
+     * batch. */
+    int rank, ranks;       /* which of how many; default 0 of 1 */
+    const int64_t *shares; /* of a full batch, one a rank, their sum `batch`; copied. Default: equal but for one sample */
 } clt_loader_options;
 
 /* Hands out batches; a thread of its own gathers the next ones. One thread of the caller at a
@@ -127,14 +133,22 @@ CLT_API clt_status clt_loader_create(clt_loader **loader, const clt_dataset *dat
 CLT_API void clt_loader_destroy(clt_loader *loader);
 
 /* The next batch, valid until the next call on this loader; CLT_END after the last of an
- * epoch, and the call after that begins the next epoch. */
+ * epoch, and the call after that begins the next epoch. A smaller last batch is cut in proportion
+ * to the shares: a rank's piece may then be empty, and has samples = 0. */
 CLT_API clt_status clt_loader_next(clt_loader *loader, clt_batch *batch);
 
+/* Cuts the batches that follow anew; the position stays. As in the options: among how many, which of them, and
+ * their shares (NULL: equal). All loaders must do so at the same position. The batch at hand is gone.
+ * CLT_E_INVALID: nothing has changed. */
+CLT_API clt_status clt_loader_set_shares(clt_loader *loader, int rank, int ranks, const int64_t *shares);
+
 CLT_API int64_t clt_loader_batches(const clt_loader *loader); /* per epoch */
+/* Samples of a full batch, all ranks' together. */
+CLT_API int64_t clt_loader_batch(const clt_loader *loader);
 
 /* Where the loader stands: epochs ended and batches handed out in this one. The
  * order of samples is a function of (seed, epoch) alone, so that these two and
- * the seed resume it. */
+ * the seed resume it, with any number of ranks. */
 typedef struct clt_loader_position {
     uint64_t seed;
     int64_t epoch;

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <cltrain/comm.h>
 #include <cltrain/data.h>
 #include <cltrain/device.h>
 #include <cltrain/graph.h>
@@ -24,6 +25,34 @@ typedef enum clt_schedule {
     CLT_SCHEDULE_STEP,  /* lr x decay_factor every decay_steps steps */
     CLT_SCHEDULE_COSINE /* from lr to min_lr along half a cosine over total_steps; Loshchilov, Hutter 2017 */
 } clt_schedule;
+
+/* How gradients go between ranks. What a code leaves out is kept, and added to the next step's gradient (error feedback), but
+ * for the casts, which leave out little. Sums and state are f32 whatever goes over the wire, and all ranks get the same
+ * bits. A value that is NaN or infinite arrives as such, in its whole block of 256 with int8 and onebit. */
+typedef enum clt_compression {
+    CLT_COMPRESS_NONE = 0,
+    CLT_COMPRESS_F16,     /* 2 times fewer bytes; magnitudes beyond 65504 become infinite, below 6e-8 zero */
+    CLT_COMPRESS_BF16,    /* 2 times: the range of f32, 8 bits of precision */
+    CLT_COMPRESS_INT8,    /* 8 bits a value, a scale a block of 256: 3.9 times */
+    CLT_COMPRESS_ONEBIT,  /* signs, and two means a block of 256; Seide et al. 2014: 27 times */
+    CLT_COMPRESS_TOPK,    /* the largest in magnitude alone, with their places coded: 131 times for 1 of 100 */
+    CLT_COMPRESS_POWERSGD /* matrices as two thin factors; Vogels et al. 2019. On devices of different kinds ranks may
+                             drift apart by rounding */
+} clt_compression;
+
+/* "none", "f16" …; "?" for a value that is none. Static storage. */
+CLT_API const char *clt_compression_name(clt_compression method);
+
+enum { CLT_COMPRESS_MAX_RANK = 32 };
+
+/* Zero means the default in every field. The factors above are for all_reduce as a ring does it, with two ranks; codes
+ * (int8, onebit, topk) are sent to every rank, so that with more ranks they gain less: times 2 / ranks. */
+typedef struct clt_compress_options {
+    clt_compression method;
+    float ratio;     /* topk: of the values that are sent; default 0.01 */
+    bool f32_values; /* topk: values are f32 instead of bf16 */
+    int rank;        /* powersgd: columns of a factor; default 1, at most CLT_COMPRESS_MAX_RANK */
+} clt_compress_options;
 
 /* Zero means the default in every field. */
 typedef struct clt_train_options {
@@ -51,6 +80,17 @@ typedef struct clt_train_options {
     /* The prediction for which accuracy or squared error is counted, with the
      * batch field that is the truth (default: the last input). NULL: loss only. */
     clt_tensor *output;
+
+    clt_comm *comm;      /* the ranks that train together (see "several ranks" below); borrowed. NULL: this process alone */
+    clt_compress_options compress; /* of what ranks exchange; default none. Its residuals and factors are in no checkpoint:
+                                      after a load, and after ranks were lost, they begin anew */
+    size_t bucket_bytes; /* of gradients that are exchanged at a time; default 25 MiB, as DDP's */
+    bool sync_batch_norm; /* statistics of batch norm over the batches of all ranks (PyTorch's SyncBatchNorm) */
+    bool shard_optimizer; /* each rank keeps and updates a part of the optimizer's state, and gets the others' parameters
+                             from them (ZeRO-1; Rajbhandari et al. 2020): its memory by the number of ranks, the same
+                             bytes on the wire. Not with `recoverable`: the part of a lost rank would be lost */
+    bool recoverable;    /* no update before all gradients of a step are exchanged: a step that fails has changed no
+                            parameter, and clt_trainer_recover can go on */
 } clt_train_options;
 
 /* A model on a device with its optimizer. One thread at a time, the device's. */
@@ -110,6 +150,42 @@ CLT_API clt_status clt_trainer_get(clt_trainer *trainer, const char *name, float
 CLT_API clt_status clt_trainer_set(clt_trainer *trainer, const char *name, const float *values,
                                    size_t count);
 
+/* ---- several ranks ----------------------------------------------------------
+ *
+ * With options.comm each rank trains on batches of its own, on a device of its own, and all have the same parameters: the
+ * gradients of a step are summed over the ranks, weighed by samples, so that it is the step of one process on all ranks'
+ * samples together (within rounding), whoever has how many. A rank's batch may be empty (samples = 0).
+ * clt_loader_options has the sampler that goes with it.
+ *
+ * All ranks must have the same graph, but for the batch size, and the same options, and make the same calls in the same
+ * order, of: clt_trainer_create, clt_trainer_step, the reading of metrics, clt_checkpoint_load, clt_trainer_recover, clt_trainer_destroy.
+ * Creation and loading give all ranks the parameters, buffers and optimizer state of rank 0. CLT_E_MISMATCH says what differs.
+ *
+ * What is a rank's own: batch norm's statistics, each of its own batches unless sync_batch_norm is set; dropout's masks, functions of the rank too (rank
+ * 0's are those of one process). Metrics are sums over all ranks, read by all at once. With `accumulate`, nothing is
+ * exchanged between updates, and samples weigh the same in all micro-batches.
+ *
+ * When a rank is lost or fails, the step of every other returns CLT_E_PEER, whose detail names it. */
+
+/* After such an error, with options.recoverable: goes on with the ranks that are left, by clt_comm_shrink. They agree on the
+ * newest state that one of them has whole, which all take over: parameters, buffers, optimizer state, count of steps. `loader`
+ * (may be NULL) is set to the batch after that state's last, and its batches are cut into equal shares for those who are
+ * left. Training metrics start anew. The old communicator is not used any more. CLT_E_STATE: not recoverable. On other errors,
+ * such as another rank's death, it may be called again. */
+CLT_API clt_status clt_trainer_recover(clt_trainer *trainer, clt_loader *loader, clt_comm *survivors);
+
+/* What options.compress does, measured when the trainer was created, and logged: an information if time is saved, a
+ * warning if it is lost. The seconds are of the exchange of all gradients by itself, from compression to decompression; in
+ * a step, part of either may be hidden behind backward. CLT_E_STATE: nothing is compressed, or there is one rank. */
+typedef struct clt_compress_report {
+    double bytes, bytes_uncompressed;     /* that this rank sends in a step */
+    double seconds, seconds_uncompressed;
+} clt_compress_report;
+CLT_API clt_status clt_trainer_compress_report(const clt_trainer *trainer, clt_compress_report *report);
+
+/* Seconds that steps have waited for other ranks, so far. */
+CLT_API double clt_trainer_waited_seconds(const clt_trainer *trainer);
+
 /* ---- checkpoints ------------------------------------------------------------
  *
  * One safetensors file. Parameters and buffers have their names and PyTorch's
@@ -120,14 +196,19 @@ CLT_API clt_status clt_trainer_set(clt_trainer *trainer, const char *name, const
  */
 
 /* Saves everything that continuing needs. `loader` (may be NULL) adds its
- * position and order. CLT_E_IO names the file and the operating system's reason. */
+ * position and order. CLT_E_IO names the file and the operating system's reason.
+ * With several ranks each saves for itself, and one file serves all: usually rank 0's. With shard_optimizer all call it at
+ * once, for the state is gathered, and those whose path is NULL write no file. They cannot save between the
+ * micro-batches of an update, nor after a step that failed half-way: CLT_E_STATE. */
 CLT_API clt_status clt_checkpoint_save(clt_trainer *trainer, const clt_loader *loader, const char *path);
 
 /* Restores what clt_checkpoint_save wrote: training goes on with the bits of a run
  * that was not interrupted. CLT_E_MISMATCH names the first tensor that is
  * missing, left over or of another shape, or the option that differs;
  * CLT_E_FORMAT says what is wrong with the file. Nothing is changed on error.
- * A file of weights alone restores those and leaves the rest as it is. */
+ * A file of weights alone restores those and leaves the rest as it is.
+ * With several ranks rank 0 reads the file, which the others need not have, and tells them; an error is
+ * everyone's. The number of ranks may be another than the file's; the samples of a whole batch may not. */
 CLT_API clt_status clt_checkpoint_load(clt_trainer *trainer, clt_loader *loader, const char *path);
 
 /* Parameters and buffers alone: what torch's load_state_dict takes as it is. */

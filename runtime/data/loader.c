@@ -2,6 +2,10 @@
  * A thread gathers batches into a ring of buffers; the caller takes them out in order. The batch
  * that the caller has at hand keeps its buffer until the next call, so the ring has one more
  * than are prefetched.
+ *
+ * Where several ranks share the batches, each gathers its piece alone. Pieces are cut by sums of shares: of S samples,
+ * those from S first/batch to S last/batch, rounded down. So a full batch is cut as the shares say, any
+ * other in proportion, and no sample is in two pieces or in none.
  */
 #include "runtime/data/data.h"
 #include "runtime/base/thread.h"
@@ -13,6 +17,7 @@ enum { DEFAULT_BATCH = 32, DEFAULT_PREFETCH = 2, MOST_PREFETCH = 1024 };
 struct clt_loader {
     const clt_dataset *dataset;
     int64_t batch, batches;
+    int64_t share_first, share_last; /* of a full batch: the own piece's samples */
     bool shuffle;
 
     /* The caller's alone. */
@@ -55,9 +60,16 @@ static void gather_field(const clt_loader *loader, int field, int64_t first, int
                (size_t)count * f->sample_bytes);
 }
 
+/* batch x samples fits: see find_part. */
+static int64_t cut(const clt_loader *loader, int64_t samples, int64_t at) {
+    return samples == loader->batch ? at : samples * at / loader->batch;
+}
+
 static void gather(const clt_loader *loader, clt_batch *batch) {
     int64_t first = loader->gathering.batch * loader->batch;
-    batch->samples = CLT_MIN(loader->batch, loader->dataset->samples - first);
+    int64_t samples = CLT_MIN(loader->batch, loader->dataset->samples - first);
+    batch->samples = cut(loader, samples, loader->share_last) - cut(loader, samples, loader->share_first);
+    first += cut(loader, samples, loader->share_first);
     for (int i = 0; i < batch->n_fields; i++) {
         batch->fields[i].shape.dims[0] = batch->samples;
         gather_field(loader, i, first, batch->samples, (void *)batch->fields[i].data);
@@ -138,6 +150,30 @@ static clt_status resolve(const clt_dataset *dataset, const clt_loader_options *
     return CLT_OK;
 }
 
+static clt_status fail_shares(int64_t sum, int64_t batch) {
+    return clt_fail(CLT_E_INVALID, "a loader's shares are %lld samples in all, of a batch of %lld", (long long)sum,
+                    (long long)batch);
+}
+
+/* Checks which part of a batch this rank has, and finds where it lies. */
+static clt_status find_part(int64_t batch, int rank, int ranks, const int64_t *shares, int64_t *first, int64_t *last) {
+    int64_t sum = 0;
+    if (ranks == 0) ranks = 1;
+    if (ranks < 0 || rank < 0 || rank >= ranks)
+        return clt_fail(CLT_E_INVALID, "a loader of rank %d among %d", rank, ranks);
+    if (ranks > 1 && batch > INT32_MAX)
+        return clt_fail(CLT_E_INVALID, "a batch of %lld is too large to be shared", (long long)batch);
+    *first = batch * rank / ranks;
+    *last = batch * (rank + 1) / ranks;
+    for (int r = 0; shares && r < ranks; r++) {
+        if (shares[r] < 0 || shares[r] > batch - sum) return fail_shares(shares[r] < 0 ? shares[r] : sum + shares[r], batch);
+        if (r == rank) *first = sum;
+        sum += shares[r];
+        if (r == rank) *last = sum;
+    }
+    return shares && sum != batch ? fail_shares(sum, batch) : CLT_OK;
+}
+
 /* Bytes of a slot, each field of a batch on its own cache lines. */
 static clt_status measure_slot(const clt_loader *loader, int64_t samples, size_t *offsets,
                                size_t *bytes) {
@@ -153,14 +189,7 @@ static clt_status measure_slot(const clt_loader *loader, int64_t samples, size_t
     return CLT_OK;
 }
 
-static clt_status make_ring(clt_loader *loader) {
-    size_t offsets[CLT_MAX_FIELDS], bytes, all;
-    int64_t samples = CLT_MIN(loader->batch, loader->dataset->samples);
-    CLT_TRY(measure_slot(loader, samples, offsets, &bytes));
-    if (!clt_mul_size(bytes, (size_t)loader->slots, &all)) return clt_fail_memory(SIZE_MAX);
-    loader->memory = clt_alloc(all);
-    loader->ring = clt_calloc((size_t)loader->slots, sizeof *loader->ring);
-    if (!loader->memory || !loader->ring) return clt_fail_memory(all);
+static void fill_ring(clt_loader *loader, const size_t *offsets, size_t bytes) {
     for (int s = 0; s < loader->slots; s++) {
         clt_batch *slot = &loader->ring[s];
         slot->n_fields = loader->dataset->n_fields;
@@ -169,6 +198,25 @@ static clt_status make_ring(clt_loader *loader) {
             slot->fields[i].data = loader->memory + (size_t)s * bytes + offsets[i];
         }
     }
+}
+
+/* Buffers for pieces of up to `piece` samples, in the place of those that there are. On error those stay. */
+static clt_status make_ring(clt_loader *loader, int64_t piece) {
+    size_t offsets[CLT_MAX_FIELDS], bytes, all;
+    CLT_TRY(measure_slot(loader, CLT_MIN(piece, loader->dataset->samples), offsets, &bytes));
+    if (!clt_mul_size(bytes, (size_t)loader->slots, &all)) return clt_fail_memory(SIZE_MAX);
+    char *memory = clt_alloc(all);
+    clt_batch *ring = clt_calloc((size_t)loader->slots, sizeof *ring);
+    if (!memory || !ring) {
+        clt_free(memory);
+        clt_free(ring);
+        return clt_fail_memory(all);
+    }
+    clt_free(loader->memory);
+    clt_free(loader->ring);
+    loader->memory = memory;
+    loader->ring = ring;
+    fill_ring(loader, offsets, bytes);
     return CLT_OK;
 }
 
@@ -203,7 +251,8 @@ clt_status clt_loader_create(clt_loader **loader, const clt_dataset *dataset,
     l->slots = o.prefetch + 1;
     l->position.seed = o.seed;
     clt_status status;
-    CLT_TRY_GOTO(make_ring(l));
+    CLT_TRY_GOTO(find_part(l->batch, o.rank, o.ranks, o.shares, &l->share_first, &l->share_last));
+    CLT_TRY_GOTO(make_ring(l, l->share_last - l->share_first));
     CLT_TRY_GOTO(make_order(l));
     CLT_TRY_GOTO(clt_mutex_init(&l->mutex));
     status = clt_condition_init(&l->changed);
@@ -251,6 +300,21 @@ clt_status clt_loader_next(clt_loader *loader, clt_batch *batch) {
     loader->holds_batch = true;
     loader->position.batch++;
     return CLT_OK;
+}
+
+clt_status clt_loader_set_shares(clt_loader *loader, int rank, int ranks, const int64_t *shares) {
+    int64_t first, last;
+    if (!loader) return clt_fail(CLT_E_INVALID, "clt_loader_set_shares: loader is NULL");
+    CLT_TRY(find_part(loader->batch, rank, ranks, shares, &first, &last));
+    stop(loader);
+    CLT_TRY(make_ring(loader, last - first));
+    loader->share_first = first;
+    loader->share_last = last;
+    return CLT_OK;
+}
+
+int64_t clt_loader_batch(const clt_loader *loader) {
+    return loader ? loader->batch : 0;
 }
 
 int64_t clt_loader_batches(const clt_loader *loader) {

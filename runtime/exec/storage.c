@@ -2,6 +2,7 @@
 #include "runtime/exec/storage.h"
 
 #include "backends/codegen.h"
+#include "runtime/ops/ops.h"
 
 typedef struct storage {
     clt_graph *graph;
@@ -18,14 +19,41 @@ static clt_tensor *storage_root(clt_tensor *t, int64_t *offset) {
     return t;
 }
 
-/* A gradient that nothing else owns is written straight into its place in the flat tensor. */
-static void place_parts(clt_tensor *pack) {
+/* Whether t's memory is `root`'s. */
+static bool lies_in(const clt_tensor *t, const clt_tensor *root) {
+    while (t && t != root) t = t->storage;
+    return t != NULL;
+}
+
+/* The place in the graph of the exchange that puts something else where this was packed; the number of nodes if there is
+ * none. */
+static size_t exchange_of(const storage *s, const clt_tensor *pack) {
+    size_t i = (size_t)pack->index;
+    while (i < s->graph->n_nodes && !(s->marks[i] && clt_is_exchange(s->graph->nodes[i]) && s->graph->nodes[i]->inputs[0] == pack)) i++;
+    return i;
+}
+
+static bool is_read_after(const storage *s, const clt_tensor *root, size_t index) {
+    for (size_t i = index + 1; i < s->graph->n_nodes; i++) {
+        const clt_tensor *node = s->graph->nodes[i];
+        bool reads = s->marks[i] && node->kind == CLT_NODE_OP && !(node->op->is_view && !node->op->writes);
+        for (int k = 0; reads && k < node->n_inputs; k++)
+            if (lies_in(node->inputs[k], root)) return true;
+    }
+    return false;
+}
+
+/* A gradient that nothing else owns is written straight into its place in the flat tensor; so is not one that others still
+ * read when that place becomes the sum of all ranks' gradients. */
+static void place_parts(const storage *s, clt_tensor *pack) {
     const clt_pack_attributes *at = pack->attributes;
+    size_t exchange = exchange_of(s, pack);
     for (int i = 0; i < at->n; i++) {
         int64_t offset;
         clt_tensor *part = pack->inputs[i + 1], *root = storage_root(part, &offset);
         bool movable = root->kind == CLT_NODE_OP && root->op->writes == 0 && offset == 0;
         if (!movable || clt_tensor_elements(root) != clt_tensor_elements(part)) continue;
+        if (is_read_after(s, root, exchange)) continue;
         root->storage = pack->inputs[0];
         root->storage_offset = at->offsets[i];
     }
@@ -40,7 +68,7 @@ static void place_views(const storage *s) {
         node->storage_offset = node->storage && node->op->view_offset ? node->op->view_offset(node) : 0;
     }
     for (size_t i = 0; i < graph->n_nodes; i++)
-        if (s->marks[i] && graph->nodes[i]->op == &clt_op_pack) place_parts(graph->nodes[i]);
+        if (s->marks[i] && graph->nodes[i]->op == &clt_op_pack) place_parts(s, graph->nodes[i]);
 }
 
 /* Each node's storage becomes the tensor whose memory it really is. */

@@ -73,7 +73,13 @@ clt_tensor *clt_accumulate(clt_tensor *acc, clt_tensor *x, clt_tensor *hyper) {
     return clt_node(NULL, &clt_op_accumulate, NULL, (clt_tensor *[]){acc, x, hyper}, 3);
 }
 
-/* ---- clipping ---- */
+/* ---- clipping, and the scale that comes before it ---- */
+
+const clt_op clt_op_hyper_scale = {.name = "hyper_scale", .infer = infer_first, .is_view = true, .writes = 1};
+
+clt_tensor *clt_hyper_scale(clt_tensor *hyper, clt_tensor *samples) {
+    return clt_node(NULL, &clt_op_hyper_scale, NULL, (clt_tensor *[]){hyper, samples}, 2);
+}
 
 static clt_status infer_scalar(clt_tensor *node) {
     node->shape = (clt_shape){0};
@@ -86,14 +92,14 @@ const clt_op clt_op_norm_squared = {
 const clt_op clt_op_clip_scale = {
     .name = "clip_scale", .attributes_bytes = sizeof(clt_clip_attributes), .infer = infer_scalar};
 
-clt_tensor *clt_clip_scale(clt_tensor *const *grads, int n, clt_clip_attributes attributes) {
+clt_tensor *clt_clip_scale(clt_tensor *const *grads, int n, clt_tensor *hyper, bool parts, clt_clip_attributes attributes) {
     if (isinf(attributes.clip_norm)) return clt_fill(grads[0]->graph, (clt_shape){0}, 1.0f);
     clt_tensor *total = NULL;
     for (int i = 0; i < n; i++) {
-        clt_tensor *grad = grads[i];
-        clt_tensor *squared = clt_node(NULL, &clt_op_norm_squared, &attributes, &grad, 1);
+        clt_tensor *squared = clt_node(NULL, &clt_op_norm_squared, &attributes, (clt_tensor *[]){grads[i], hyper}, 2);
         total = total ? clt_add(total, squared) : squared;
     }
+    if (parts) total = clt_all_reduce(total, CLT_REDUCE_SUM);
     return clt_node(NULL, &clt_op_clip_scale, &attributes, &total, 1);
 }
 

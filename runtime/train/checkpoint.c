@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/train/compress.h"
 #include "runtime/train/safetensors.h"
-#include "runtime/train/trainer.h"
 
 static const char format_name[] = "cltrain/1";
 static const char state_prefix[] = "cltrain.optimizer.";
@@ -27,7 +27,8 @@ static const char tracked_suffix[] = ".num_batches_tracked";
 typedef struct item {
     char *name;
     clt_shape shape;
-    clt_memory *memory; /* NULL: `count` as one I64 */
+    clt_memory *memory; /* NULL: `host`, and if that is NULL too, `count` as one I64 */
+    float *host;
     size_t offset_bytes, bytes;
     int64_t count;
 } item;
@@ -81,11 +82,13 @@ static clt_status add_variables(clt_trainer *t, bool with_tracked, item_list *li
     return CLT_OK;
 }
 
-static clt_status add_group_state(clt_trainer *t, const char *what, int g, item_list *list) {
+/* `whole`: where the state is if it is cut between ranks; else NULL. */
+static clt_status add_group_state(clt_trainer *t, const char *what, int g, const float *whole, item_list *list) {
     const clt_group *group = &t->groups[g];
     char flat[64];
-    clt_memory *memory;
-    CLT_TRY(clt_store_state(t->store, clt_group_name(what, g, flat), (size_t)group->elements * sizeof(float), &memory));
+    clt_memory *memory = NULL;
+    if (!whole)
+        CLT_TRY(clt_store_state(t->store, clt_group_name(what, g, flat), (size_t)group->elements * sizeof(float), &memory));
     for (int i = 0; i < group->n; i++) {
         const clt_variable *v = group->variables[i];
         clt_text name = {0};
@@ -93,6 +96,7 @@ static clt_status add_group_state(clt_trainer *t, const char *what, int g, item_
         CLT_TRY(items_add(list, &name,
                           (item){.shape = v->shape,
                                  .memory = memory,
+                                 .host = whole ? (float *)(uintptr_t)whole + group->offsets[i] : NULL,
                                  .offset_bytes = (size_t)group->offsets[i] * sizeof(float),
                                  .bytes = variable_bytes(v)}));
     }
@@ -104,7 +108,8 @@ static clt_status add_optimizer_state(clt_trainer *t, int micro, item_list *list
     int n = clt_optimizer_states(&t->options, names);
     if (micro > 0) names[n++] = "accumulated";
     for (int s = 0; s < n; s++)
-        for (int g = 0; g < t->n_groups; g++) CLT_TRY(add_group_state(t, names[s], g, list));
+        for (int g = 0; g < t->n_groups; g++)
+            CLT_TRY(add_group_state(t, names[s], g, clt_parts_whole(t, s, g), list));
     return CLT_OK;
 }
 
@@ -148,6 +153,7 @@ static void fill_metadata(const clt_trainer *t, const clt_loader *loader, metada
 }
 
 static clt_status write_item(clt_safetensors_writer *writer, const item *it) {
+    if (it->host) return clt_safetensors_writer_write(writer, it->host, it->bytes);
     if (!it->memory) return clt_safetensors_writer_write(writer, &it->count, sizeof it->count);
     void *values = clt_alloc(it->bytes);
     if (!values) return clt_fail_memory(it->bytes);
@@ -165,7 +171,7 @@ static clt_status write_file(const char *path, const item_list *list, const meta
     for (size_t i = 0; i < list->n; i++)
         entries[i] = (clt_safetensors_entry){
             .name = list->items[i].name,
-            .dtype = list->items[i].memory ? CLT_SAFETENSORS_F32 : CLT_SAFETENSORS_I64,
+            .dtype = list->items[i].memory || list->items[i].host ? CLT_SAFETENSORS_F32 : CLT_SAFETENSORS_I64,
             .shape = list->items[i].shape,
         };
     CLT_TRY_GOTO(clt_safetensors_writer_open(&writer, path, entries, list->n, m->pairs, m->n));
@@ -178,8 +184,14 @@ fail:
     return status;
 }
 
-clt_status clt_checkpoint_save(clt_trainer *t, const clt_loader *loader, const char *path) {
-    if (!t || !path) return clt_fail(CLT_E_INVALID, "clt_checkpoint_save: trainer or path is NULL");
+/* What must not become a file. */
+static clt_status check_whole(const clt_trainer *t) {
+    if (t->trouble == CLT_TROUBLE_TORN || t->taking_over)
+        return clt_fail(CLT_E_STATE, "a step has failed half-way: the parameters are of no step, and are not saved");
+    return CLT_OK;
+}
+
+static clt_status save(clt_trainer *t, const clt_loader *loader, const char *path) {
     item_list list = {0};
     metadata m = {.n = 0};
     clt_text choices = {0};
@@ -195,8 +207,21 @@ clt_status clt_checkpoint_save(clt_trainer *t, const clt_loader *loader, const c
     return status;
 }
 
+clt_status clt_checkpoint_save(clt_trainer *t, const clt_loader *loader, const char *path) {
+    bool parts = t && clt_trainer_parts(t) > 1;
+    if (!t || (!path && !parts)) return clt_fail(CLT_E_INVALID, "clt_checkpoint_save: trainer or path is NULL");
+    CLT_TRY(check_whole(t));
+    if (t->options.comm && t->micro > 0)
+        return clt_fail(CLT_E_STATE, "between the micro-batches of an update each rank has sums of its own: nothing is saved");
+    clt_status status = parts ? clt_parts_gather(t) : CLT_OK;
+    if (status == CLT_OK && path) status = save(t, loader, path);
+    clt_parts_drop(t);
+    return status;
+}
+
 clt_status clt_weights_save(clt_trainer *t, const char *path) {
     if (!t || !path) return clt_fail(CLT_E_INVALID, "clt_weights_save: trainer or path is NULL");
+    CLT_TRY(check_whole(t));
     item_list list = {0};
     metadata m = {.n = 0};
     add_text(&m, "format", "pt"); /* what PyTorch's own writer puts there */
@@ -315,8 +340,11 @@ static clt_status read_values(clt_safetensors *file, const item_list *list, void
 }
 
 static clt_status write_values(const item_list *list, void *const *values) {
-    for (size_t i = 0; i < list->n; i++)
-        CLT_TRY(clt_memory_write(list->items[i].memory, list->items[i].offset_bytes, values[i], list->items[i].bytes));
+    for (size_t i = 0; i < list->n; i++) {
+        const item *it = &list->items[i];
+        if (it->host) memcpy(it->host, values[i], it->bytes);
+        else CLT_TRY(clt_memory_write(it->memory, it->offset_bytes, values[i], it->bytes));
+    }
     return CLT_OK;
 }
 
@@ -330,10 +358,20 @@ static clt_status restore_choices(clt_trainer *t, const char *kept) {
     return CLT_OK;
 }
 
+static clt_status restore_run(clt_trainer *t, const position *p, const char *choices) {
+    t->steps = p->steps;
+    t->micro = (int)p->micro;
+    t->micro_samples = 0;
+    t->options.seed = p->seed;
+    return restore_choices(t, choices);
+}
+
 static clt_status restore(clt_trainer *t, clt_loader *loader, clt_safetensors *file, const char *path, item_list *list,
-                          void ***values) {
+                          void ***values, position *restored) {
     position p;
     CLT_TRY(read_position(t, loader, file, path, &p));
+    if (t->options.comm && p.micro > 0)
+        return clt_fail(CLT_E_MISMATCH, "%s was saved by one process between two updates: several cannot go on from it", path);
     CLT_TRY(add_variables(t, false, list));
     if (p.whole) CLT_TRY(add_optimizer_state(t, (int)p.micro, list));
     CLT_TRY(check_file(file, path, list));
@@ -342,24 +380,74 @@ static clt_status restore(clt_trainer *t, clt_loader *loader, clt_safetensors *f
     CLT_TRY(read_values(file, list, *values));
     if (p.has_loader) CLT_TRY(clt_loader_set_position(loader, p.loader));
     CLT_TRY(write_values(list, *values));
-    if (!p.whole) return CLT_OK;
-    t->steps = p.steps;
-    t->micro = (int)p.micro;
-    t->options.seed = p.seed;
-    return restore_choices(t, clt_safetensors_metadata(file, choices_key));
+    *restored = p;
+    return p.whole ? restore_run(t, &p, clt_safetensors_metadata(file, choices_key)) : CLT_OK;
 }
 
-clt_status clt_checkpoint_load(clt_trainer *t, clt_loader *loader, const char *path) {
-    if (!t || !path) return clt_fail(CLT_E_INVALID, "clt_checkpoint_load: trainer or path is NULL");
+static clt_status load_file(clt_trainer *t, clt_loader *loader, const char *path, position *restored) {
     clt_safetensors *file;
     item_list list = {0};
     void **values = NULL;
     CLT_TRY(clt_safetensors_open(&file, path));
-    clt_status status = restore(t, loader, file, path, &list, &values);
+    clt_status status = restore(t, loader, file, path, &list, &values, restored);
     if (status == CLT_OK) clt_log_message(CLT_LOG_INFO, "restored %s at step %lld", path, (long long)t->steps);
     for (size_t i = 0; values && i < list.n; i++) clt_free(values[i]);
     clt_free(values);
     items_free(&list);
     clt_safetensors_close(file);
+    return status;
+}
+
+/* ---- several ranks: rank 0 has read the file ---- */
+
+/* The rows that serve rank 0's run: whoever has its device goes on with them too. */
+static clt_status share_choices(clt_trainer *t, const position *p) {
+    clt_text choices = {0};
+    clt_comm *comm = t->options.comm;
+    bool teller = clt_comm_rank(comm) == 0;
+    clt_status status = clt_tune_run_write(&t->run, t->device, &choices);
+    uint64_t bytes = choices.length + 1;
+    CLT_TRY_GOTO(clt_parallel_agree(comm, status));
+    CLT_TRY_GOTO(clt_parallel_tell(comm, &bytes, sizeof bytes));
+    char *text = bytes <= INT32_MAX ? clt_alloc(bytes) : NULL;
+    status = clt_parallel_agree(comm, text ? CLT_OK : clt_fail_memory((size_t)bytes));
+    if (status == CLT_OK) {
+        if (teller) memcpy(text, clt_text_data(&choices), bytes);
+        status = clt_parallel_tell(comm, text, (size_t)bytes);
+        text[bytes - 1] = 0;
+        if (status == CLT_OK && !teller) status = restore_run(t, p, text);
+    }
+    clt_free(text);
+fail:
+    clt_text_free(&choices);
+    return status;
+}
+
+static clt_status share_loaded(clt_trainer *t, clt_loader *loader, position *p) {
+    clt_comm *comm = t->options.comm;
+    bool teller = clt_comm_rank(comm) == 0;
+    CLT_TRY(clt_parallel_tell(comm, p, sizeof *p));
+    CLT_TRY(clt_parallel_share(t, 0));
+    CLT_TRY(clt_compress_reset(t));
+    if (t->options.compress.method && teller)
+        clt_log_message(CLT_LOG_INFO, "compression by %s begins anew: what it had kept is in no checkpoint",
+                        clt_compression_name(t->options.compress.method));
+    if (!p->whole) return CLT_OK;
+    if (clt_trainer_parts(t) > 1) CLT_TRY(clt_parts_hand_out(t, 0));
+    CLT_TRY(share_choices(t, p));
+    clt_status status = !teller && loader && p->has_loader ? clt_loader_set_position(loader, p->loader) : CLT_OK;
+    return clt_parallel_agree(comm, status);
+}
+
+clt_status clt_checkpoint_load(clt_trainer *t, clt_loader *loader, const char *path) {
+    position p = {0};
+    if (!t || !path) return clt_fail(CLT_E_INVALID, "clt_checkpoint_load: trainer or path is NULL");
+    clt_comm *comm = t->options.comm;
+    if (!comm) return load_file(t, loader, path, &p);
+    clt_status status = clt_trainer_parts(t) > 1 ? clt_parts_make(t) : CLT_OK;
+    if (status == CLT_OK && clt_comm_rank(comm) == 0) status = load_file(t, loader, path, &p);
+    status = clt_parallel_agree(comm, status);
+    if (status == CLT_OK) status = share_loaded(t, loader, &p);
+    clt_parts_drop(t);
     return status;
 }

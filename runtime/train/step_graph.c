@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/train/trainer.h"
+#include "runtime/exec/storage.h"
+#include "runtime/train/compress.h"
 
 const clt_metric_names clt_train_metric_names = {"train.loss", "train.correct", "train.mse"};
 const clt_metric_names clt_eval_metric_names = {"eval.loss", "eval.correct", "eval.mse"};
@@ -39,54 +40,6 @@ static clt_status add_target(target_list *list, clt_tensor *target) {
     return clt_tensor_valid(target) ? CLT_OK : clt_graph_status(target->graph);
 }
 
-/* ---- groups of parameters ---- */
-
-void clt_groups_free(clt_group *groups, int n) {
-    for (int i = 0; i < n; i++) {
-        clt_free(groups[i].variables);
-        clt_free(groups[i].offsets);
-    }
-    clt_free(groups);
-}
-
-/* Opens a new group if the variable does not fit in the last one's flat tensor: a buffer has a
- * largest size, and kernels count elements with 32 bits. */
-static clt_status add_to_groups(clt_trainer *t, clt_variable *variable, int n_variables) {
-    int64_t limit = CLT_MIN((int64_t)(clt_device_get_info(t->device)->max_buffer_bytes / sizeof(float)),
-                            (int64_t)INT32_MAX - CLT_PACK_ALIGN);
-    int64_t elements = (clt_shape_elements(&variable->shape) + CLT_PACK_ALIGN - 1) / CLT_PACK_ALIGN * CLT_PACK_ALIGN;
-    clt_group *group = t->n_groups ? &t->groups[t->n_groups - 1] : NULL;
-    if (!group || group->elements + elements > limit) {
-        void *grown = clt_realloc(t->groups, (size_t)(t->n_groups + 1) * sizeof *t->groups);
-        if (!grown) return clt_fail_memory((size_t)(t->n_groups + 1) * sizeof *t->groups);
-        t->groups = grown;
-        group = &t->groups[t->n_groups++];
-        *group = (clt_group){0};
-        group->variables = clt_calloc((size_t)n_variables, sizeof *group->variables);
-        group->offsets = clt_calloc((size_t)n_variables, sizeof *group->offsets);
-        if (!group->variables || !group->offsets) return clt_fail_memory((size_t)n_variables * sizeof *group->offsets);
-    }
-    group->variables[group->n] = variable;
-    group->offsets[group->n++] = group->elements;
-    group->elements += elements;
-    return CLT_OK;
-}
-
-/* Which parameters the loss reaches is a fact of the graph: decided with the first plan. */
-static clt_status make_groups(clt_trainer *t, clt_tensor *const *params, clt_tensor *const *grads, int n) {
-    char name[64];
-    if (t->groups) return CLT_OK;
-    for (int i = 0; i < n; i++)
-        if (grads[i]) CLT_TRY(add_to_groups(t, params[i]->variable, n));
-    if (!t->n_groups) return clt_fail(CLT_E_INVALID, "the loss does not depend on any parameter");
-    for (int g = 0; g < t->n_groups; g++)
-        for (int i = 0; i < t->groups[g].n; i++)
-            CLT_TRY(clt_store_place(t->store, t->groups[g].variables[i], clt_group_name("parameters", g, name),
-                                    (size_t)t->groups[g].elements * sizeof(float),
-                                    (size_t)t->groups[g].offsets[i] * sizeof(float)));
-    return CLT_OK;
-}
-
 /* ---- metrics ---- */
 
 static bool is_classifier(const clt_tensor *output, const clt_tensor *truth) {
@@ -115,6 +68,14 @@ static clt_status add_metrics(clt_step *step, const clt_metric_names *names, clt
 
 /* ---- backward and update ---- */
 
+/* Whether steps of this trainer exchange something within forward and backward. */
+static bool synchronizes(const clt_trainer *t) {
+    if (!t->options.comm || !t->options.sync_batch_norm || clt_comm_size(t->options.comm) == 1) return false;
+    for (size_t i = 0; i < t->graph->n_nodes; i++)
+        if (t->graph->nodes[i]->op == &clt_op_batch_norm_stats) return true;
+    return false;
+}
+
 static clt_tensor *flat_state(clt_graph *g, const char *what, int group, int64_t elements) {
     char name[64];
     return clt_state(g, clt_group_name(what, group, name), CLT_F32, CLT_SHAPE(elements));
@@ -134,9 +95,11 @@ static clt_tensor *pack_group(clt_graph *g, const clt_group *group, int index, c
     return packed;
 }
 
+/* Alone, gradients are means, and those of micro-batches are averaged. With others they are sums over samples, which
+ * clt_hyper_scale divides by how many these were. */
 static clt_update_attributes update_attributes(const clt_train_options *o) {
     return (clt_update_attributes){
-        .clip = {.grad_scale = 1.0f / (float)o->accumulate,
+        .clip = {.grad_scale = o->comm ? 1.0f : 1.0f / (float)o->accumulate,
                  .clip_value = o->clip_value > 0 ? o->clip_value : INFINITY,
                  .clip_norm = o->clip_norm > 0 ? o->clip_norm : INFINITY},
         .momentum = o->momentum,
@@ -149,19 +112,67 @@ static clt_update_attributes update_attributes(const clt_train_options *o) {
     };
 }
 
-static clt_status add_update(clt_trainer *t, clt_step *step, clt_tensor **flat_grads, target_list *targets) {
-    clt_graph *g = step->graph;
-    clt_update_attributes at = update_attributes(&t->options);
+/* The samples of all ranks in this update, where they are not asked for yet. They are known before all else, so that where
+ * each batch is an update, this is the first exchange, before backward. */
+static clt_tensor *all_samples(clt_step *step) {
+    if (!step->all_samples) {
+        step->samples = clt_state(step->graph, "samples", CLT_F32, CLT_SHAPE(1));
+        step->all_samples = clt_all_reduce(step->samples, CLT_REDUCE_SUM);
+    }
+    return step->all_samples;
+}
+
+/* The gradients become means over the samples of all ranks. */
+static void exchange_compressed(clt_trainer *t, clt_tensor *samples, clt_tensor **flat_grads) {
+    for (int i = 0; i < t->n_groups; i++) {
+        clt_gradient_exchange exchange = {.options = &t->options.compress,
+                                          .rank = clt_comm_rank(t->options.comm),
+                                          .size = clt_comm_size(t->options.comm),
+                                          .group = &t->groups[i],
+                                          .index = i,
+                                          .flat = flat_grads[i],
+                                          .samples = samples};
+        flat_grads[i] = clt_exchange_gradient(&exchange);
+    }
+}
+
+/* The gradients become their sums over the ranks, or the own part of those; returns hyper with the scale that makes them
+ * means. What was compressed is a mean already. */
+static clt_tensor *exchange(clt_trainer *t, clt_step *step, clt_tensor **flat_grads) {
+    clt_tensor *samples = all_samples(step);
+    int parts = clt_trainer_parts(t), part = parts > 1 ? clt_comm_rank(t->options.comm) : 0;
+    if (t->options.compress.method) {
+        exchange_compressed(t, samples, flat_grads);
+        return step->hyper;
+    }
+    for (int i = 0; i < t->n_groups; i++)
+        flat_grads[i] = parts > 1 ? clt_reduce_scatter(flat_grads[i], part, parts)
+                                  : clt_all_reduce(flat_grads[i], CLT_REDUCE_SUM);
+    return clt_hyper_scale(step->hyper, samples);
+}
+
+/* One group's new parameters. With parts, the own one is updated, and the others' come from their ranks. */
+static clt_tensor *update_group(clt_trainer *t, clt_step *step, int i, clt_tensor *grads, clt_tensor *hyper,
+                                clt_tensor *factor) {
     const clt_op *op = t->options.optimizer == CLT_SGD ? &clt_op_sgd : &clt_op_adam;
     const char *names[CLT_MAX_OPTIMIZER_STATES];
     int n_states = clt_optimizer_states(&t->options, names);
-    clt_tensor *factor = clt_clip_scale(flat_grads, t->n_groups, at.clip);
-    for (int i = 0; i < t->n_groups; i++) {
-        clt_tensor *states[CLT_MAX_OPTIMIZER_STATES];
-        for (int s = 0; s < n_states; s++) states[s] = flat_state(g, names[s], i, t->groups[i].elements);
-        clt_tensor *params = flat_state(g, "parameters", i, t->groups[i].elements);
-        CLT_TRY(add_target(targets, clt_update(op, at, params, flat_grads[i], step->hyper, factor, states, n_states)));
-    }
+    int parts = clt_trainer_parts(t), part = parts > 1 ? clt_comm_rank(t->options.comm) : 0;
+    clt_tensor *states[CLT_MAX_OPTIMIZER_STATES];
+    for (int s = 0; s < n_states; s++) states[s] = flat_state(step->graph, names[s], i, t->groups[i].elements / parts);
+    clt_tensor *all = flat_state(step->graph, "parameters", i, t->groups[i].elements);
+    clt_tensor *own = parts > 1 ? clt_part_of(all, part, parts) : all;
+    clt_tensor *updated =
+        clt_update(op, update_attributes(&t->options), own, grads, hyper, factor, states, n_states);
+    return parts > 1 ? clt_all_gather_in_place(all, updated, part, parts) : updated;
+}
+
+static clt_status add_update(clt_trainer *t, clt_step *step, clt_tensor **flat_grads, target_list *targets) {
+    clt_clip_attributes clip = update_attributes(&t->options).clip;
+    clt_tensor *hyper = t->options.comm ? exchange(t, step, flat_grads) : step->hyper;
+    clt_tensor *factor = clt_clip_scale(flat_grads, t->n_groups, hyper, clt_trainer_parts(t) > 1, clip);
+    for (int i = 0; i < t->n_groups; i++)
+        CLT_TRY(add_target(targets, update_group(t, step, i, flat_grads[i], hyper, factor)));
     return CLT_OK;
 }
 
@@ -179,27 +190,65 @@ static clt_status add_accumulation(clt_trainer *t, clt_step *step, clt_tensor **
     return clt_graph_status(step->graph);
 }
 
+/* What comes before the gradients. */
+static void add_hyper(clt_trainer *t, clt_step *step) {
+    step->hyper = clt_state(step->graph, "hyper", CLT_F32, CLT_SHAPE(CLT_HYPER_COUNT));
+    if (t->options.comm && t->options.accumulate == 1) all_samples(step);
+}
+
+/* From the flat gradients of this batch on. */
+static clt_status add_rest(clt_trainer *t, clt_step *step, clt_tensor **flat_grads, clt_tensor **boundary,
+                           target_list *targets) {
+    CLT_TRY(clt_graph_status(step->graph));
+    CLT_TRY(add_accumulation(t, step, flat_grads, boundary, targets));
+    return add_update(t, step, flat_grads, targets);
+}
+
 static clt_status add_backward(clt_trainer *t, clt_step *step, clt_tensor *loss, clt_tensor *const *params, int n,
                                clt_tensor **grads, clt_tensor **boundary, target_list *targets) {
     clt_graph *g = step->graph;
-    clt_tensor *seed = clt_fill(g, loss->shape, 1.0f);
+    /* The loss is a mean: times its samples it is a sum, which is what ranks can add up. */
+    clt_tensor *seed = clt_fill(g, loss->shape, t->options.comm ? (float)step->batch : 1.0f);
+    add_hyper(t, step);
     CLT_TRY(clt_graph_status(g));
     CLT_TRY(clt_gradients(loss, seed, params, n, grads));
-    CLT_TRY(make_groups(t, params, grads, n));
-    step->hyper = clt_state(g, "hyper", CLT_F32, CLT_SHAPE(CLT_HYPER_COUNT));
+    CLT_TRY(clt_trainer_make_groups(t, params, grads, n));
     clt_tensor **flat_grads = clt_calloc((size_t)t->n_groups, sizeof *flat_grads);
     if (!flat_grads) return clt_fail_memory((size_t)t->n_groups * sizeof *flat_grads);
     for (int i = 0; i < t->n_groups; i++) flat_grads[i] = pack_group(g, &t->groups[i], i, params, grads, n);
-    clt_status status = clt_graph_status(g);
-    if (status == CLT_OK) status = add_accumulation(t, step, flat_grads, boundary, targets);
-    if (status == CLT_OK) status = add_update(t, step, flat_grads, targets);
+    clt_status status = add_rest(t, step, flat_grads, boundary, targets);
     clt_free(flat_grads);
     return status;
+}
+
+/* What a rank without samples does in a step: its gradients are zeros, and all the rest is as in any other. */
+static clt_status add_empty(clt_trainer *t, clt_step *step, clt_tensor **boundary, target_list *targets) {
+    clt_graph *g = step->graph;
+    clt_tensor *zero = clt_state(g, "zero", CLT_F32, CLT_SHAPE(1)); /* never written; no constant, which is computed once */
+    add_hyper(t, step);
+    clt_tensor **flat_grads = clt_calloc((size_t)t->n_groups, sizeof *flat_grads);
+    if (!flat_grads) return clt_fail_memory((size_t)t->n_groups * sizeof *flat_grads);
+    for (int i = 0; i < t->n_groups; i++) {
+        clt_tensor *zeros = clt_expand(zero, CLT_SHAPE(t->groups[i].elements));
+        clt_tensor *flat = flat_state(g, "gradients", i, t->groups[i].elements);
+        flat_grads[i] = clt_pack(flat, &zeros, (int64_t[]){0}, 1);
+    }
+    clt_status status = add_rest(t, step, flat_grads, boundary, targets);
+    clt_free(flat_grads);
+    return status;
+}
+
+/* Batch norm over the batches of all ranks. */
+static clt_status synchronize(clt_trainer *t, clt_step *step) {
+    int rank = clt_comm_rank(t->options.comm), size = clt_comm_size(t->options.comm);
+    step->images = clt_state(step->graph, "images", CLT_F32, CLT_SHAPE(1));
+    return clt_batch_norms_synchronize(step->graph, clt_all_gather(step->images, rank, size), rank, size);
 }
 
 static clt_status add_training(clt_trainer *t, clt_step *step, clt_tensor *loss, clt_tensor **boundary,
                                target_list *targets) {
     clt_graph *g = step->graph;
+    if (synchronizes(t)) CLT_TRY(synchronize(t, step));
     size_t most = g->n_nodes;
     clt_tensor **params = clt_calloc(most, sizeof *params), **grads = clt_calloc(most, sizeof *grads);
     clt_status status = params && grads ? CLT_OK : clt_fail_memory(most * sizeof *params);
@@ -232,7 +281,9 @@ static int step_roots(const clt_trainer *t, clt_purpose purpose, clt_tensor *pre
 
 static clt_status fill_step(clt_trainer *t, clt_step *step, clt_tensor *const *map, clt_tensor **boundary,
                             target_list *targets) {
+    if (!map) return add_empty(t, step, boundary, targets);
     map_leaves(t, step, map);
+    if (step->batch == 0) return add_training(t, step, map[t->loss->index], boundary, targets);
     if (step->purpose == CLT_PURPOSE_PREDICT) {
         step->result = map[step->predicted->index];
         return add_target(targets, step->result);
@@ -251,7 +302,10 @@ static clt_status compile_step(clt_trainer *t, clt_step *step, clt_tensor *predi
     target_list targets = {0};
     int n_roots = step_roots(t, step->purpose, predicted, roots);
     clt_status status;
-    CLT_TRY_GOTO(clt_graph_clone(t->graph, roots, n_roots, step->batch, &step->graph, &map));
+    /* Without samples there is no forward, but where others wait for something within: then it is one of a sample that
+     * counts for nothing. */
+    if (step->batch == 0 && !synchronizes(t)) CLT_TRY_GOTO(clt_graph_create(&step->graph));
+    else CLT_TRY_GOTO(clt_graph_clone(t->graph, roots, n_roots, CLT_MAX(step->batch, 1), &step->graph, &map));
     CLT_TRY_GOTO(fill_step(t, step, map, &boundary, &targets));
     clt_plan_options options = {
         .device = t->device,
@@ -262,6 +316,8 @@ static clt_status compile_step(clt_trainer *t, clt_step *step, clt_tensor *predi
         .training = step->purpose == CLT_PURPOSE_TRAIN,
         .boundary = boundary,
         .run = &t->run,
+        .comm = t->options.comm,
+        .all_or_nothing = t->options.recoverable,
     };
     status = problems ? clt_plan_problems(&options, problems) : clt_plan_compile(&step->plan, &options);
 fail:
@@ -277,6 +333,19 @@ void clt_step_destroy(clt_step *step) {
     clt_free(step);
 }
 
+/* Of a sample that counts for nothing: zeros are values and labels that any model takes. */
+static clt_status feed_zeros(const clt_trainer *t, const clt_step *step) {
+    for (int i = 0; i < t->n_inputs; i++) {
+        if (!step->inputs[i]) continue;
+        void *zeros = clt_calloc(1, clt_tensor_bytes(step->inputs[i]));
+        if (!zeros) return clt_fail_memory(clt_tensor_bytes(step->inputs[i]));
+        clt_status status = clt_plan_feed(step->plan, step->inputs[i], zeros);
+        clt_free(zeros);
+        CLT_TRY(status);
+    }
+    return CLT_OK;
+}
+
 static clt_status new_step(clt_trainer *t, clt_purpose purpose, int64_t batch, clt_tensor *predicted,
                            clt_problem_list *problems, clt_step **step) {
     clt_step *s = clt_calloc(1, sizeof *s);
@@ -285,6 +354,7 @@ static clt_status new_step(clt_trainer *t, clt_purpose purpose, int64_t batch, c
     s->batch = batch;
     s->predicted = predicted;
     clt_status status = compile_step(t, s, predicted, problems);
+    if (status == CLT_OK && !batch && !problems) status = feed_zeros(t, s);
     if (status < 0) clt_step_destroy(s);
     else *step = s;
     return status;

@@ -1,4 +1,4 @@
-#include "runtime/train/trainer.h"
+#include "runtime/train/compress.h"
 
 #include <math.h>
 #include <string.h>
@@ -87,14 +87,19 @@ clt_status clt_trainer_create(clt_trainer **trainer, clt_device *device, clt_ten
                               const clt_train_options *options) {
     clt_trainer *t;
     CLT_TRY(clt_trainer_sketch(&t, device, loss, options));
-    clt_status status = set_up(t);
+    clt_status status = clt_parallel_check(t, set_up(t));
+    if (status == CLT_OK) status = clt_parallel_share(t, 0);
+    if (status == CLT_OK) status = clt_compress_measure(t);
     if (status < 0) clt_trainer_destroy(t);
     else *trainer = t;
     return status;
 }
 
 void clt_trainer_drop_plans(clt_trainer *trainer) {
-    for (size_t i = 0; i < trainer->n_plans; i++) clt_step_destroy(trainer->plans[i]);
+    for (size_t i = 0; i < trainer->n_plans; i++) {
+        trainer->waited_seconds += clt_plan_get_facts(trainer->plans[i]->plan).waited_seconds;
+        clt_step_destroy(trainer->plans[i]);
+    }
     trainer->n_plans = 0;
 }
 
@@ -154,7 +159,7 @@ static clt_status check_batch(const clt_trainer *t, const clt_batch *batch, cons
 }
 
 static clt_status feed(const clt_trainer *t, const clt_step *step, const clt_batch *batch) {
-    for (int i = 0; i < t->n_inputs && i < batch->n_fields; i++)
+    for (int i = 0; batch->samples > 0 && i < t->n_inputs && i < batch->n_fields; i++)
         if (batch->fields[i].data) CLT_TRY(clt_plan_feed(step->plan, step->inputs[i], batch->fields[i].data));
     return CLT_OK;
 }
@@ -170,27 +175,67 @@ static clt_status set_hyper(const clt_trainer *t, const clt_step *step) {
     hyper[CLT_HYPER_BIAS2] = (float)sqrt(1 - pow(o->beta2, update));
     hyper[CLT_HYPER_KEEP] = t->micro > 0 ? 1.0f : 0.0f;
     hyper[CLT_HYPER_FIRST] = t->steps == 0 ? 1.0f : 0.0f;
+    hyper[CLT_HYPER_SCALE] = 1.0f; /* until the samples of all ranks are known, where there are several */
     return clt_plan_set(step->plan, step->hyper, hyper, sizeof hyper);
 }
 
+/* Of the micro-batches' count 48 bits are used, the rest tells ranks apart: elements of local batches have equal numbers,
+ * and must not have equal masks. */
 static clt_status set_rng(const clt_trainer *t, const clt_step *step) {
-    uint64_t seed = t->options.seed;
+    uint64_t seed = t->options.seed, rank = t->options.comm ? (uint64_t)clt_comm_rank(t->options.comm) : 0;
     uint64_t count = (uint64_t)t->steps * (uint64_t)t->options.accumulate + (uint64_t)t->micro;
+    count ^= rank << 48;
     uint32_t words[4] = {(uint32_t)seed, (uint32_t)(seed >> 32), (uint32_t)count, (uint32_t)(count >> 32)};
     return step->rng ? clt_plan_set(step->plan, step->rng, words, sizeof words) : CLT_OK;
+}
+
+/* The samples of this update so far, and those of this batch. */
+static clt_status set_samples(const clt_trainer *t, const clt_step *step, const clt_batch *batch) {
+    float samples = (float)(t->micro_samples + batch->samples);
+    float images = (float)batch->samples;
+    if (step->images) CLT_TRY(clt_plan_set(step->plan, step->images, &images, sizeof images));
+    return step->samples ? clt_plan_set(step->plan, step->samples, &samples, sizeof samples) : CLT_OK;
+}
+
+static clt_status prepare_step(clt_trainer *t, const clt_batch *batch, clt_step **step) {
+    CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_TRAIN, batch->samples, NULL, step));
+    CLT_TRY(feed(t, *step, batch));
+    CLT_TRY(set_hyper(t, *step));
+    CLT_TRY(set_rng(t, *step));
+    return set_samples(t, *step, batch);
+}
+
+/* Whether a rank may be without samples in a step. */
+static bool is_empty(const clt_trainer *t, const clt_batch *batch) {
+    return t->options.comm && batch && batch->samples == 0;
+}
+
+static clt_status check_trouble(const clt_trainer *t) {
+    if (t->trouble == CLT_TROUBLE_NONE) return CLT_OK;
+    return clt_fail(CLT_E_STATE, "a step has failed%s", t->trouble == CLT_TROUBLE_STOPPED
+                                                            ? "; clt_trainer_recover goes on"
+                                                            : " half-way: only a checkpoint can be gone on from");
+}
+
+/* Others wait for this rank's gradients: from here on an error is theirs too. */
+static clt_status fail_step(clt_trainer *t, clt_status status) {
+    if (!t->options.comm) return status;
+    t->trouble = t->options.recoverable ? CLT_TROUBLE_STOPPED : CLT_TROUBLE_TORN;
+    t->in_step = true;
+    return status;
 }
 
 clt_status clt_trainer_step(clt_trainer *t, const clt_batch *batch) {
     clt_step *step;
     if (!t) return clt_fail(CLT_E_INVALID, "clt_trainer_step: trainer is NULL");
-    CLT_TRY(check_batch(t, batch, NULL));
-    CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_TRAIN, batch->samples, NULL, &step));
-    CLT_TRY(feed(t, step, batch));
-    CLT_TRY(set_hyper(t, step));
-    CLT_TRY(set_rng(t, step));
+    CLT_TRY(check_trouble(t));
+    if (!is_empty(t, batch)) CLT_TRY(check_batch(t, batch, NULL));
+    CLT_TRY(prepare_step(t, batch, &step));
     bool update = t->micro + 1 == t->options.accumulate;
-    CLT_TRY(clt_plan_run(step->plan, update ? CLT_PLAN_ALL : CLT_PLAN_FIRST));
+    clt_status status = clt_plan_run(step->plan, update ? CLT_PLAN_ALL : CLT_PLAN_FIRST);
+    if (status < 0) return fail_step(t, status);
     t->micro = update ? 0 : t->micro + 1;
+    t->micro_samples = update ? 0 : t->micro_samples + batch->samples;
     t->steps += update;
     t->train_samples += batch->samples;
     return CLT_OK;
@@ -199,6 +244,7 @@ clt_status clt_trainer_step(clt_trainer *t, const clt_batch *batch) {
 clt_status clt_trainer_evaluate(clt_trainer *t, const clt_batch *batch) {
     clt_step *step;
     if (!t) return clt_fail(CLT_E_INVALID, "clt_trainer_evaluate: trainer is NULL");
+    if (is_empty(t, batch)) return CLT_OK;
     CLT_TRY(check_batch(t, batch, NULL));
     CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_EVALUATE, batch->samples, NULL, &step));
     CLT_TRY(feed(t, step, batch));
@@ -256,38 +302,60 @@ clt_status clt_trainer_set_lr(clt_trainer *t, float lr) {
     return CLT_OK;
 }
 
+double clt_trainer_waited_seconds(const clt_trainer *t) {
+    double seconds = t ? t->waited_seconds : 0;
+    for (size_t i = 0; t && i < t->n_plans; i++) seconds += clt_plan_get_facts(t->plans[i]->plan).waited_seconds;
+    return seconds;
+}
+
 /* ---- metrics ---- */
 
 /* state: sum and compensation of a Kahan sum */
-static clt_status read_mean(clt_store *store, const char *name, int64_t samples, bool reset, double *mean) {
-    float sum[2];
+static clt_status read_sum(clt_store *store, const char *name, bool reset, double *sum) {
+    float state[2];
     size_t bytes;
     clt_memory *memory = clt_store_find_state(store, name, &bytes);
-    *mean = NAN;
     if (!memory) return CLT_OK;
-    CLT_TRY(clt_memory_read(memory, 0, sum, sizeof sum));
-    if (samples) *mean = ((double)sum[0] - (double)sum[1]) / (double)samples;
+    CLT_TRY(clt_memory_read(memory, 0, state, sizeof state));
+    *sum = (double)state[0] - (double)state[1];
     return reset ? clt_memory_zero(memory) : CLT_OK;
 }
 
-static clt_status read_accuracy(clt_store *store, const char *name, int64_t samples, bool reset, double *accuracy) {
-    int32_t correct;
+static clt_status read_count(clt_store *store, const char *name, bool reset, double *count) {
+    int32_t state;
     size_t bytes;
     clt_memory *memory = clt_store_find_state(store, name, &bytes);
-    *accuracy = NAN;
     if (!memory) return CLT_OK;
-    CLT_TRY(clt_memory_read(memory, 0, &correct, sizeof correct));
-    if (samples) *accuracy = (double)correct / (double)samples;
+    CLT_TRY(clt_memory_read(memory, 0, &state, sizeof state));
+    *count = (double)state;
     return reset ? clt_memory_zero(memory) : CLT_OK;
+}
+
+/* Which metrics there are: a rank that had no samples yet has no memory of them, but others may. */
+static double has(const clt_store *store, const char *name) {
+    size_t bytes;
+    return clt_store_find_state(store, name, &bytes) ? 1 : 0;
 }
 
 static clt_status read_metrics(clt_trainer *t, const clt_metric_names *names, int64_t *samples, clt_metrics *metrics,
                                bool reset) {
-    metrics->samples = *samples;
-    CLT_TRY(read_mean(t->store, names->loss, *samples, reset, &metrics->loss));
-    CLT_TRY(read_accuracy(t->store, names->correct, *samples, reset, &metrics->accuracy));
-    CLT_TRY(read_mean(t->store, names->mse, *samples, reset, &metrics->mse));
+    enum { SAMPLES, LOSS, CORRECT, MSE, HAS_LOSS, HAS_CORRECT, HAS_MSE, SUMS };
+    double sums[SUMS] = {[SAMPLES] = (double)*samples,
+                         [HAS_LOSS] = has(t->store, names->loss),
+                         [HAS_CORRECT] = has(t->store, names->correct),
+                         [HAS_MSE] = has(t->store, names->mse)};
+    CLT_TRY(read_sum(t->store, names->loss, reset, &sums[LOSS]));
+    CLT_TRY(read_count(t->store, names->correct, reset, &sums[CORRECT]));
+    CLT_TRY(read_sum(t->store, names->mse, reset, &sums[MSE]));
     if (reset) *samples = 0;
+    CLT_TRY(clt_parallel_sum(t->options.comm, sums, SUMS));
+    double n = sums[SAMPLES];
+    *metrics = (clt_metrics){
+        .samples = (int64_t)n,
+        .loss = n > 0 && sums[HAS_LOSS] > 0 ? sums[LOSS] / n : NAN,
+        .accuracy = n > 0 && sums[HAS_CORRECT] > 0 ? sums[CORRECT] / n : NAN,
+        .mse = n > 0 && sums[HAS_MSE] > 0 ? sums[MSE] / n : NAN,
+    };
     return CLT_OK;
 }
 

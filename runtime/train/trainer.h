@@ -20,11 +20,11 @@ typedef enum clt_purpose { CLT_PURPOSE_TRAIN, CLT_PURPOSE_EVALUATE, CLT_PURPOSE_
 /* A graph made from the user's, compiled. */
 typedef struct clt_step {
     clt_purpose purpose;
-    int64_t batch;
+    int64_t batch; /* 0: what a rank without samples does in a training step */
     const clt_tensor *predicted; /* the user's tensor that a prediction computes; else NULL */
     clt_graph *graph;
     clt_plan *plan;
-    clt_tensor *hyper, *rng, *result; /* those that there are */
+    clt_tensor *hyper, *rng, *result, *samples, *all_samples, *images; /* those that there are */
     clt_tensor *inputs[CLT_MAX_FIELDS];
 } clt_step;
 
@@ -43,11 +43,18 @@ typedef struct clt_metric_names {
     const char *loss, *correct, *mse;
 } clt_metric_names;
 
+/* What a step that failed has left behind. */
+typedef enum clt_trouble {
+    CLT_TROUBLE_NONE,
+    CLT_TROUBLE_STOPPED, /* the parameters are those before the step: clt_trainer_recover helps */
+    CLT_TROUBLE_TORN     /* some may have been updated, some not: only a checkpoint helps */
+} clt_trouble;
+
 struct clt_trainer {
     clt_device *device;
     clt_graph *graph;
     clt_tensor *loss;
-    clt_train_options options; /* with the defaults filled in */
+    clt_train_options options; /* with the defaults filled in; `comm` is the present group's */
     clt_store *store;
 
     clt_tensor *inputs[CLT_MAX_FIELDS]; /* of the user's graph */
@@ -63,7 +70,17 @@ struct clt_trainer {
 
     int64_t steps; /* updates done */
     int micro;     /* micro-batches since the last update */
-    int64_t train_samples, eval_samples; /* since the last reset */
+    int64_t micro_samples; /* of this rank, since the last update */
+    int64_t train_samples, eval_samples; /* of this rank, since the last reset */
+
+    float **wholes; /* parts.c: by state and group; NULL: no checkpoint is being made or read */
+
+    /* With a communicator. */
+    clt_trouble trouble;
+    bool in_step; /* it failed within a step, whose batch is in no update */
+    bool taking_over; /* the state is being replaced by another rank's: it is no whole one */
+    double waited_seconds; /* for other ranks, in plans that are gone */
+    clt_compress_report compress_report; /* zeros: nothing was measured */
 };
 
 /* Names and number of the optimizer's state tensors: "exp_avg" … */
@@ -79,6 +96,25 @@ float clt_schedule_lr(const clt_train_options *options, int64_t step);
 /* initialize.c: draws the first values of all variables. */
 clt_status clt_initialize_variables(const clt_graph *graph, clt_store *store, uint64_t seed);
 
+/* groups.c: lays out the parameters that the loss reaches (grads[i] is not NULL). Which these are is a fact of the graph:
+ * it is decided with the first plan. */
+clt_status clt_trainer_make_groups(clt_trainer *trainer, clt_tensor *const *params, clt_tensor *const *grads, int n);
+void clt_groups_free(clt_group *groups, int n);
+
+/* ---- parts.c: with options.shard_optimizer. Collectives, but for the first and the last two ---- */
+
+/* Into how many parts flat tensors are cut, one a rank, each of which is updated by its rank alone; 1: not. */
+int clt_trainer_parts(const clt_trainer *trainer);
+/* Puts the optimizer's state together in host memory, on all ranks. */
+clt_status clt_parts_gather(clt_trainer *trainer);
+/* Each rank's part becomes what it is in the whole of rank `root`. */
+clt_status clt_parts_hand_out(clt_trainer *trainer, int root);
+/* A state as a whole, between these calls; NULL else. */
+const float *clt_parts_whole(const clt_trainer *trainer, int state, int group);
+/* Memory for the whole, zeroed; and its end. */
+clt_status clt_parts_make(clt_trainer *trainer);
+void clt_parts_drop(clt_trainer *trainer);
+
 /* step_graph.c: the plan for a purpose and batch size, from `trainer->plans` or new. */
 clt_status clt_trainer_plan(clt_trainer *trainer, clt_purpose purpose, int64_t batch, clt_tensor *predicted,
                             clt_step **step);
@@ -90,7 +126,22 @@ clt_status clt_trainer_problems(clt_trainer *trainer, int64_t batch, clt_problem
 /* A trainer of which nothing is on the device yet: for questions. */
 clt_status clt_trainer_sketch(clt_trainer **trainer, clt_device *device, clt_tensor *loss,
                               const clt_train_options *options);
-void clt_groups_free(clt_group *groups, int n);
+
+/* ---- parallel.c: what the ranks of options.comm do together. All of these are called by all ranks; without a communicator
+ * they do nothing ---- */
+
+/* Called at the end of creation with how it went here: an error anywhere is one everywhere, and graphs and options must be
+ * the same on all ranks (CLT_E_MISMATCH says what is not). */
+clt_status clt_parallel_check(clt_trainer *trainer, clt_status status);
+/* The first error of any rank: the own one, or CLT_E_PEER with its words. */
+clt_status clt_parallel_agree(clt_comm *comm, clt_status status);
+/* Parameters, buffers, optimizer state and the counts of steps become those of rank `root`. */
+clt_status clt_parallel_share(clt_trainer *trainer, int root);
+/* Bytes of rank 0 to all. */
+clt_status clt_parallel_tell(clt_comm *comm, void *data, size_t bytes);
+/* Sums of n values over the ranks, added in the order of the ranks. */
+clt_status clt_parallel_sum(clt_comm *comm, double *values, int n);
+
 extern const clt_metric_names clt_train_metric_names, clt_eval_metric_names;
 
 #endif

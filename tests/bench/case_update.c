@@ -60,7 +60,7 @@ static clt_status compile(update_case *c) {
                                 .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .weight_decay = 0.01f,
                                 .decoupled = true};
     float hyper[CLT_HYPER_COUNT] = {[CLT_HYPER_LR] = 1e-3f, [CLT_HYPER_BIAS1] = 0.1f, [CLT_HYPER_BIAS2] = 0.0316227766f,
-                                    [CLT_HYPER_FIRST] = 1};
+                                    [CLT_HYPER_FIRST] = 1, [CLT_HYPER_SCALE] = 1};
     clt_tensor *params = clt_state(c->graph, "parameters", CLT_F32, shape);
     clt_tensor *grads = clt_state(c->graph, "gradients", CLT_F32, shape);
     clt_tensor *states[2] = {clt_state(c->graph, "m", CLT_F32, shape), clt_state(c->graph, "v", CLT_F32, shape)};

@@ -252,6 +252,147 @@ static void survives_failing_memory(void **state) {
     (void)state;
 }
 
+/* ---- several ranks ---- */
+
+enum { MOST_RANKS = 5 };
+
+/* Takes `count` batches of all loaders and appends the samples as they lie in the whole batches. */
+static int take_together(clt_loader **loaders, int ranks, int count, int *order) {
+    clt_batch batch;
+    int n = 0;
+    for (int i = 0; i < count; i++)
+        for (int r = 0; r < ranks; r++) {
+            assert_ok(clt_loader_next(loaders[r], &batch));
+            assert_int_equal(batch.n_fields, 2);
+            assert_int_equal(batch.fields[0].shape.dims[0], batch.samples);
+            const float *x = batch.fields[0].data;
+            for (int64_t k = 0; k < batch.samples; k++, n++) {
+                order[n] = ((const int32_t *)batch.fields[1].data)[k];
+                assert_true(x[k * ELEMENTS] == (float)order[n]);
+            }
+        }
+    return n;
+}
+
+static void make_ranks(clt_loader **loaders, int ranks, const clt_dataset *d, clt_loader_options options) {
+    for (int r = 0; r < ranks; r++) {
+        options.rank = r;
+        options.ranks = ranks;
+        loaders[r] = load(d, options);
+    }
+}
+
+static void destroy_ranks(clt_loader **loaders, int ranks) {
+    for (int r = 0; r < ranks; r++) clt_loader_destroy(loaders[r]);
+}
+
+/* The pieces of all ranks together are the batches of one: for any number of ranks, and any shares. */
+static void ranks_together_see_the_order_of_one(void **state) {
+    static const int64_t shares[][MOST_RANKS] = {{10}, {3, 7}, {10, 0}, {0, 1, 9}, {4, 1, 4, 1}, {2, 2, 2, 2, 2}};
+    static const int ranks_of[] = {1, 2, 2, 3, 4, 5};
+    clt_dataset *d = numbered();
+    clt_loader *alone = load(d, (clt_loader_options){.batch = 10, .shuffle = true, .seed = 9}), *loaders[MOST_RANKS];
+    int wanted[2][N], got[N];
+    clt_batch batch;
+    for (int epoch = 0; epoch < 2; epoch++) assert_int_equal(take_epoch(alone, 10, wanted[epoch]), N);
+    for (int c = 0; c < 12; c++) {
+        int ranks = ranks_of[c / 2];
+        make_ranks(loaders, ranks, d, (clt_loader_options){.batch = 10, .shuffle = true, .seed = 9,
+                                                           .shares = c % 2 ? shares[c / 2] : NULL});
+        for (int epoch = 0; epoch < 2; epoch++) {
+            assert_int_equal(clt_loader_batches(loaders[0]), 11);
+            assert_int_equal(take_together(loaders, ranks, 11, got), N);
+            assert_memory_equal(got, wanted[epoch], sizeof got);
+            for (int r = 0; r < ranks; r++) assert_int_equal(clt_loader_next(loaders[r], &batch), CLT_END);
+        }
+        destroy_ranks(loaders, ranks);
+    }
+    clt_loader_destroy(alone);
+    clt_dataset_destroy(d);
+    (void)state;
+}
+
+/* 103 samples in batches of 48 leave 7, of which the shares 8, 24, 16 give 1, 3 and 3: 7 x 8/48, 7 x 32/48, rounded down. */
+static void shares_cut_each_batch(void **state) {
+    static const int64_t shares[] = {8, 24, 16}, wanted[][3] = {{8, 24, 16}, {8, 24, 16}, {1, 3, 3}};
+    clt_dataset *d = numbered();
+    clt_loader *loaders[3];
+    clt_batch batch;
+    make_ranks(loaders, 3, d, (clt_loader_options){.batch = 48, .shares = shares});
+    for (int i = 0; i < 3; i++)
+        for (int r = 0; r < 3; r++) {
+            assert_ok(clt_loader_next(loaders[r], &batch));
+            assert_int_equal(batch.samples, wanted[i][r]);
+        }
+    destroy_ranks(loaders, 3);
+    /* More ranks than samples: some have none. */
+    make_ranks(loaders, 3, d, (clt_loader_options){.batch = 102});
+    for (int i = 0; i < 2; i++)
+        for (int r = 0; r < 3; r++) {
+            assert_ok(clt_loader_next(loaders[r], &batch));
+            assert_int_equal(batch.samples, i == 0 ? 34 : r == 2);
+        }
+    destroy_ranks(loaders, 3);
+    clt_dataset_destroy(d);
+    (void)state;
+}
+
+/* Stopped with four ranks, gone on with by three, then with other shares, then by one: each sample of the epoch once. */
+static void goes_on_with_another_number_of_ranks(void **state) {
+    static const int64_t shares[] = {9, 1, 2};
+    clt_dataset *d = numbered();
+    clt_loader_options options = {.batch = 12, .shuffle = true, .seed = 21};
+    clt_loader *alone = load(d, options), *loaders[MOST_RANKS];
+    int wanted[N], got[N];
+    assert_int_equal(take_epoch(alone, 12, wanted), N);
+    make_ranks(loaders, 4, d, options);
+    int n = take_together(loaders, 4, 3, got);
+    clt_loader_position at = clt_loader_get_position(loaders[2]);
+    destroy_ranks(loaders, 4);
+    make_ranks(loaders, 3, d, options);
+    for (int r = 0; r < 3; r++) assert_ok(clt_loader_set_position(loaders[r], at));
+    n += take_together(loaders, 3, 2, got + n);
+    for (int r = 0; r < 3; r++) assert_ok(clt_loader_set_shares(loaders[r], r, 3, shares));
+    n += take_together(loaders, 3, 1, got + n);
+    assert_ok(clt_loader_set_shares(loaders[1], 0, 1, NULL));
+    n += take_together(&loaders[1], 1, 3, got + n);
+    assert_int_equal(n, N);
+    assert_memory_equal(got, wanted, sizeof got);
+    destroy_ranks(loaders, 3);
+    clt_loader_destroy(alone);
+    clt_dataset_destroy(d);
+    (void)state;
+}
+
+static void refuses_bad_shares(void **state) {
+    static const int64_t few[] = {3, 6}, many[] = {3, 8}, negative[] = {11, -1}, huge[] = {INT64_MAX, INT64_MAX};
+    const clt_loader_options bad[] = {{.batch = 10, .rank = 1},
+                                      {.batch = 10, .rank = 2, .ranks = 2},
+                                      {.batch = 10, .rank = -1, .ranks = 2},
+                                      {.batch = 10, .ranks = -2},
+                                      {.batch = (int64_t)1 << 40, .ranks = 2},
+                                      {.batch = 10, .ranks = 2, .shares = few},
+                                      {.batch = 10, .ranks = 2, .shares = many},
+                                      {.batch = 10, .ranks = 2, .shares = negative},
+                                      {.batch = 10, .ranks = 2, .shares = huge}};
+    clt_dataset *d = numbered();
+    clt_loader *loader;
+    clt_batch batch;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_status(clt_loader_create(&loader, d, &bad[i]), CLT_E_INVALID);
+    loader = load(d, (clt_loader_options){.batch = 10});
+    assert_ok(clt_loader_next(loader, &batch));
+    assert_status(clt_loader_set_shares(loader, 0, 2, few), CLT_E_INVALID);
+    assert_detail("9 samples");
+    assert_int_equal(*(const int32_t *)batch.fields[1].data, 0); /* still there */
+    assert_ok(clt_loader_next(loader, &batch));
+    assert_int_equal(*(const int32_t *)batch.fields[1].data, 10);
+    assert_status(clt_loader_set_shares(NULL, 0, 1, NULL), CLT_E_INVALID);
+    clt_loader_destroy(loader);
+    clt_dataset_destroy(d);
+    (void)state;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_order_is_the_data_set_s),
@@ -264,6 +405,10 @@ int main(void) {
         cmocka_unit_test(a_batch_is_valid_until_the_next_call),
         cmocka_unit_test(may_be_destroyed_at_any_moment),
         cmocka_unit_test(refuses_bad_options),
+        cmocka_unit_test(ranks_together_see_the_order_of_one),
+        cmocka_unit_test(shares_cut_each_batch),
+        cmocka_unit_test(goes_on_with_another_number_of_ranks),
+        cmocka_unit_test(refuses_bad_shares),
         cmocka_unit_test(survives_failing_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,6 +26,7 @@ int run_compare(int argc, char **argv);
 int run_verify(int argc, char **argv);
 int run_tune(int argc, char **argv);
 int run_backends(int argc, char **argv);
+int run_comm(int argc, char **argv);
 
 /* Options that several commands have; the first member of theirs. */
 typedef struct shared_options {

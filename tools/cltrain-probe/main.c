@@ -1,5 +1,6 @@
 /*
- * cltrain-probe: which devices there are, how fast they are, whether they can be believed; and tunes them.
+ * cltrain-probe: which devices there are, how fast they are, whether they can be believed; tunes them; measures the
+ * network between ranks.
  */
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +18,7 @@ static const command commands[] = {
     {"shapes", "writes the shapes of a model for bench", run_shapes},
     {"tune", "finds the fastest rows and parameters for a model, and keeps them", run_tune},
     {"backends", "what serves each op on a device, and why", run_backends},
+    {"comm", "how fast ranks reduce over the network, beside plain TCP", run_comm},
 };
 
 enum { COMMANDS = sizeof commands / sizeof commands[0] };

@@ -34,6 +34,8 @@ int options_parse(options *into, int argc, char **argv) {
         .batch = OPTION_UNSET,
         .accumulate = OPTION_UNSET,
         .optimizer = OPTION_UNSET,
+        .on_failure = OPTION_UNSET,
+        .bucket_mb = NAN,
         .schedule = OPTION_UNSET,
         .warmup = OPTION_UNSET,
         .decay_steps = OPTION_UNSET,

@@ -18,16 +18,22 @@ typedef struct chain {
 
 /* ---- what may be moved ---- */
 
+static bool reads(const clt_tensor *node, const clt_tensor *input) {
+    for (int k = 0; k < node->n_inputs; k++)
+        if (node->inputs[k] == input) return true;
+    return false;
+}
+
 /* Whether `writer` changes memory that `node` reads. Parameters lie in the states that optimizers write. */
 static bool disturbs(const clt_tensor *writer, const clt_tensor *node) {
     if (writer->kind != CLT_NODE_OP) return false;
     for (int w = 0; w < writer->n_inputs; w++) {
         const clt_tensor *written = writer->inputs[w];
         if (!(writer->op->writes >> CLT_MIN(w, 31) & 1)) continue;
+        while (written->kind == CLT_NODE_OP && written->op->is_view && !reads(node, written)) written = written->inputs[0];
+        if (reads(node, written)) return true;
         for (int k = 0; k < node->n_inputs; k++)
-            if (node->inputs[k] == written ||
-                (written->kind == CLT_NODE_STATE && node->inputs[k]->kind == CLT_NODE_VARIABLE))
-                return true;
+            if (written->kind == CLT_NODE_STATE && node->inputs[k]->kind == CLT_NODE_VARIABLE) return true;
     }
     return false;
 }

@@ -1,0 +1,702 @@
+/* Data parallelism: ranks that are threads with a device each, against one process on all their samples together. */
+#include "tests/support.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <cltrain/cltrain.h>
+
+#include "runtime/base/random.h"
+#include "runtime/base/thread.h"
+#include "runtime/train/trainer.h"
+#include "tests/comm/threads.h"
+
+enum { MOST_RANKS = 4, SAMPLES = 203, D = 7, HIDDEN = 20, CLASSES = 4, BATCH = 24, STEPS = 10, MOST_VALUES = 4096 };
+
+static float features[SAMPLES][D];
+static int32_t labels[SAMPLES];
+static clt_device *device; /* of the process that is alone */
+static clt_dataset *data;
+
+static int open_all(void **state) {
+    (void)state;
+    clt_random random;
+    clt_random_init(&random, 11, 0);
+    for (int i = 0; i < SAMPLES; i++) {
+        for (int k = 0; k < D; k++) features[i][k] = (float)clt_random_normal(&random);
+        labels[i] = (int32_t)clt_random_below(&random, CLASSES);
+    }
+    clt_array fields[] = {{CLT_F32, CLT_SHAPE(SAMPLES, D), features}, {CLT_I32, CLT_SHAPE(SAMPLES), labels}};
+    assert_ok(clt_dataset_from_arrays(&data, fields, 2));
+    assert_ok(clt_device_open(&device, NULL));
+    return 0;
+}
+
+static int close_all(void **state) {
+    (void)state;
+    clt_dataset_destroy(data);
+    clt_device_close(device);
+    return 0;
+}
+
+/* ---- a rank, or a process that is alone ---- */
+
+typedef struct rank rank;
+struct rank {
+    clt_comm *comm; /* NULL: alone */
+    int index, size;
+    clt_status (*run)(rank *rank);
+    const void *argument;
+    bool normalized; /* options of the model */
+    int hidden;
+    const char *first_layer;
+
+    clt_device *device;
+    clt_graph *graph;
+    clt_tensor *output;
+    clt_trainer *trainer;
+    clt_loader *loader;
+
+    clt_status status;
+    char detail[512];
+    float values[MOST_VALUES]; /* of all parameters and buffers */
+    int n_values;
+    clt_metrics metrics;
+};
+
+/* What makes buckets hard: two biases whose gradients are one tensor; a product whose factors' gradients are made in another
+ * order than the factors; and a parameter whose gradient backward goes on with. */
+static clt_tensor *add_biases(rank *r, clt_tensor *y) {
+    clt_init half = {CLT_INIT_CONSTANT, 0.5f, 0};
+    clt_tensor *scale = clt_parameter(r->graph, "scale2", CLT_SHAPE(CLASSES), half);
+    clt_tensor *shift = clt_parameter(r->graph, "shift2", CLT_SHAPE(1), half);
+    clt_tensor *u = clt_parameter(r->graph, "u", CLT_SHAPE(1, 3), half), *v = clt_parameter(r->graph, "v", CLT_SHAPE(3, CLASSES), half);
+    y = clt_add(y, clt_parameter(r->graph, "bias2", CLT_SHAPE(CLASSES), (clt_init){0}));
+    y = clt_add(y, clt_mul(shift, scale));
+    clt_tensor *product = clt_matmul(u, v);
+    return clt_add(y, clt_add(clt_parameter(r->graph, "bias3", CLT_SHAPE(1, CLASSES), half), product));
+}
+
+/* Two layers. */
+static clt_status build(rank *r, int batch, clt_train_options options) {
+    CLT_TRY(clt_graph_create(&r->graph));
+    clt_tensor *x = clt_input(r->graph, "x", CLT_F32, CLT_SHAPE(batch, D));
+    clt_tensor *y = clt_input(r->graph, "y", CLT_I32, CLT_SHAPE(batch));
+    clt_tensor *h = clt_linear(x, r->first_layer ? r->first_layer : "fc1", r->hidden ? r->hidden : HIDDEN);
+    if (r->normalized) h = clt_batch_norm(h, "bn");
+    r->output = clt_linear(clt_tanh(h), "fc2", CLASSES);
+    r->output = add_biases(r, r->output);
+    options.comm = r->comm;
+    options.output = r->output;
+    return clt_trainer_create(&r->trainer, r->device, clt_cross_entropy(r->output, y), &options);
+}
+
+static clt_batch batch_of(int from, int count) {
+    return (clt_batch){.samples = count,
+                       .n_fields = 2,
+                       .fields = {{CLT_F32, CLT_SHAPE(count, D), features[from]}, {CLT_I32, CLT_SHAPE(count), &labels[from]}}};
+}
+
+static clt_status keep_values(rank *r) {
+    r->n_values = 0;
+    for (size_t i = 0; i < r->graph->n_variables; i++) {
+        const clt_variable *v = r->graph->variables[i];
+        size_t n = (size_t)clt_shape_elements(&v->shape);
+        if ((size_t)r->n_values + n > MOST_VALUES) return clt_fail(CLT_E_INVALID, "too many values");
+        CLT_TRY(clt_trainer_get(r->trainer, v->name, r->values + r->n_values, n));
+        r->n_values += (int)n;
+    }
+    return CLT_OK;
+}
+
+static void tear_down(rank *r) {
+    clt_trainer_destroy(r->trainer);
+    clt_loader_destroy(r->loader);
+    clt_graph_destroy(r->graph);
+    r->trainer = NULL;
+    r->loader = NULL;
+    r->graph = NULL;
+}
+
+static void *run_rank(void *argument) {
+    rank *r = argument;
+    r->status = clt_device_open(&r->device, NULL);
+    if (r->status == CLT_OK) r->status = r->run(r);
+    snprintf(r->detail, sizeof r->detail, "%s", clt_error_detail());
+    tear_down(r);
+    clt_device_close(r->device);
+    /* As a process that ends: others do not wait for what it never does. */
+    clt_comm_destroy(r->comm);
+    return NULL;
+}
+
+static void run_group(rank *ranks, int n, clt_status (*run)(rank *), const void *argument) {
+    clt_comm *comms[MOST_RANKS];
+    clt_thread threads[MOST_RANKS];
+    assert_ok(clt_test_group(comms, n, 60));
+    for (int i = 0; i < n; i++) {
+        ranks[i].comm = comms[i];
+        ranks[i].index = i;
+        ranks[i].size = n;
+        ranks[i].run = run;
+        ranks[i].argument = argument;
+        assert_ok(clt_thread_start(&threads[i], run_rank, &ranks[i]));
+    }
+    for (int i = 0; i < n; i++) clt_thread_join(threads[i]);
+}
+
+static void assert_all_ok(const rank *ranks, int n, const char *what) {
+    for (int i = 0; i < n; i++)
+        if (ranks[i].status < 0) print_error("%s, rank %d of %d: %s\n", what, i, n, ranks[i].detail);
+    for (int i = 0; i < n; i++) assert_int_equal(ranks[i].status, CLT_OK);
+}
+
+static void run_alone(rank *r, clt_status (*run)(rank *), const void *argument) {
+    *r = (rank){.device = device, .size = 1, .argument = argument, .normalized = r->normalized};
+    assert_ok(run(r));
+    tear_down(r);
+}
+
+/* All ranks the same bits, and within 1e-5 of the largest value from what is wanted. */
+static void assert_values(const rank *ranks, int n, const rank *wanted, const char *what) {
+    float largest = 0;
+    for (int i = 0; i < wanted->n_values; i++) largest = fmaxf(largest, fabsf(wanted->values[i]));
+    for (int r = 0; r < n; r++) {
+        assert_int_equal(ranks[r].n_values, wanted->n_values);
+        if (memcmp(ranks[r].values, ranks[0].values, (size_t)wanted->n_values * sizeof(float)))
+            fail_msg("%s: rank %d of %d has other bits than rank 0", what, r, n);
+        for (int i = 0; i < wanted->n_values; i++)
+            if (!(fabsf(ranks[r].values[i] - wanted->values[i]) <= 1e-5f * largest))
+                fail_msg("%s, rank %d of %d: value %d is %.8g, not %.8g", what, r, n, i, (double)ranks[r].values[i],
+                         (double)wanted->values[i]);
+    }
+}
+
+/* ---- steps are those of one process ---- */
+
+typedef struct steps_case {
+    const char *name;
+    clt_train_options options;
+    int ranks; /* 0: two of 1 to 4, with equal shares */
+    int shares[MOST_RANKS];
+    bool normalized;
+} steps_case;
+
+/* This rank's part of a batch. */
+static clt_batch piece_of(const rank *r, const steps_case *c, int from) {
+    int begin = 0, count = BATCH;
+    if (r->comm) {
+        count = c->ranks ? c->shares[r->index] : BATCH / r->size;
+        for (int i = 0; i < r->index; i++) begin += c->ranks ? c->shares[i] : BATCH / r->size;
+    }
+    return batch_of(from + begin, count);
+}
+
+static clt_status take_steps(rank *r) {
+    const steps_case *c = r->argument;
+    clt_batch first = piece_of(r, c, 0);
+    r->normalized = c->normalized;
+    int micro = c->options.accumulate ? c->options.accumulate : 1;
+    CLT_TRY(build(r, first.samples ? (int)first.samples : 3, c->options));
+    for (int step = 0; step < STEPS * micro; step++) {
+        clt_batch batch = piece_of(r, c, step % 7 * BATCH);
+        CLT_TRY(clt_trainer_step(r->trainer, &batch));
+    }
+    if (clt_trainer_steps(r->trainer) != STEPS) return clt_fail(CLT_E_INVALID, "%d steps", (int)clt_trainer_steps(r->trainer));
+    CLT_TRY(clt_trainer_train_metrics(r->trainer, &r->metrics, true));
+    return keep_values(r);
+}
+
+static void assert_case(const steps_case *c) {
+    static rank alone, ranks[MOST_RANKS];
+    run_alone(&alone, take_steps, c);
+    /* Each number of ranks in some cases. */
+    static int turn;
+    for (int k = 0; k < (c->ranks ? 1 : 2); k++) {
+        int n = c->ranks ? c->ranks : 1 + turn++ % MOST_RANKS;
+        memset(ranks, 0, sizeof ranks);
+        run_group(ranks, n, take_steps, c);
+        assert_all_ok(ranks, n, c->name);
+        assert_values(ranks, n, &alone, c->name);
+        for (int r = 0; r < n; r++) {
+            assert_int_equal(ranks[r].metrics.samples, alone.metrics.samples);
+            assert_float_equal(ranks[r].metrics.loss, alone.metrics.loss, 1e-5 * alone.metrics.loss);
+            assert_float_equal(ranks[r].metrics.accuracy, alone.metrics.accuracy, 1e-12);
+            assert_true(isnan(ranks[r].metrics.mse));
+        }
+    }
+}
+
+static void steps_are_those_of_one_process(void **state) {
+    (void)state;
+    static const steps_case cases[] = {
+        {"sgd", {.optimizer = CLT_SGD, .lr = 0.1f}},
+        {"nesterov", {.optimizer = CLT_SGD, .lr = 0.05f, .momentum = 0.9f, .nesterov = true, .weight_decay = 0.01f}},
+        {"adam", {.optimizer = CLT_ADAM, .lr = 0.01f, .eps = 1e-4f}},
+        {"adamw, clip_norm", {.optimizer = CLT_ADAMW, .lr = 0.01f, .eps = 1e-4f, .clip_norm = 0.2f}},
+        {"clip_value", {.optimizer = CLT_SGD, .lr = 0.1f, .clip_value = 0.01f}},
+        {"accumulate", {.optimizer = CLT_SGD, .lr = 0.1f, .momentum = 0.5f, .accumulate = 3}},
+        {"many buckets", {.optimizer = CLT_SGD, .lr = 0.1f, .momentum = 0.9f, .bucket_bytes = 1024}},
+        {"buckets, clip_norm", {.optimizer = CLT_ADAM, .lr = 0.01f, .eps = 1e-4f, .clip_norm = 0.2f, .bucket_bytes = 1024}},
+        {"buckets, accumulate", {.optimizer = CLT_SGD, .lr = 0.1f, .accumulate = 2, .clip_norm = 0.3f, .bucket_bytes = 1024}},
+        {"recoverable", {.optimizer = CLT_SGD, .lr = 0.1f, .momentum = 0.9f, .bucket_bytes = 1024, .recoverable = true}},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) assert_case(&cases[c]);
+}
+
+static void unequal_batches_weigh_by_samples(void **state) {
+    (void)state;
+    static const steps_case cases[] = {
+        {"4 8 12", {.optimizer = CLT_SGD, .lr = 0.1f, .clip_norm = 0.3f}, 3, {4, 8, 12}},
+        {"1 23", {.optimizer = CLT_ADAM, .lr = 0.01f, .eps = 1e-4f, .bucket_bytes = 1024}, 2, {1, 23}},
+        {"3 9 6 6, accumulate", {.optimizer = CLT_SGD, .lr = 0.1f, .accumulate = 2}, 4, {3, 9, 6, 6}},
+        {"none on the first", {.optimizer = CLT_SGD, .lr = 0.1f, .momentum = 0.9f, .bucket_bytes = 1024}, 3, {0, 10, 14}},
+        {"none on two", {.optimizer = CLT_ADAM, .lr = 0.01f, .eps = 1e-4f, .clip_norm = 0.2f}, 4, {12, 0, 12, 0}},
+        {"none, accumulate", {.optimizer = CLT_SGD, .lr = 0.1f, .accumulate = 3, .bucket_bytes = 1024}, 2, {24, 0}},
+        {"none, recoverable", {.optimizer = CLT_SGD, .lr = 0.1f, .bucket_bytes = 1024, .recoverable = true}, 2, {24, 0}},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) assert_case(&cases[c]);
+}
+
+static void batch_norm_over_all_ranks(void **state) {
+    (void)state;
+    static const steps_case cases[] = {
+        {"sgd", {.optimizer = CLT_SGD, .lr = 0.05f, .sync_batch_norm = true}, .normalized = true},
+        {"2 16 6", {.optimizer = CLT_SGD, .lr = 0.05f, .sync_batch_norm = true}, 3, {2, 16, 6}, true},
+        {"1 23", {.optimizer = CLT_SGD, .lr = 0.05f, .bucket_bytes = 1024, .sync_batch_norm = true}, 2, {1, 23}, true},
+        {"0 14 10", {.optimizer = CLT_SGD, .lr = 0.05f, .momentum = 0.5f, .sync_batch_norm = true}, 3, {0, 14, 10}, true},
+        {"24 0, accumulate", {.optimizer = CLT_SGD, .lr = 0.05f, .accumulate = 2, .sync_batch_norm = true}, 2, {24, 0}, true},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) assert_case(&cases[c]);
+}
+
+static void the_optimizer_in_parts(void **state) {
+    (void)state;
+    static const steps_case cases[] = {
+        {"sgd", {.optimizer = CLT_SGD, .lr = 0.1f, .shard_optimizer = true}},
+        {"nesterov", {.optimizer = CLT_SGD, .lr = 0.05f, .momentum = 0.9f, .nesterov = true, .shard_optimizer = true}},
+        {"adamw, clip_norm", {.optimizer = CLT_ADAMW, .lr = 0.01f, .eps = 1e-4f, .clip_norm = 0.2f, .shard_optimizer = true}},
+        {"buckets", {.optimizer = CLT_ADAM, .lr = 0.01f, .eps = 1e-4f, .bucket_bytes = 1024, .shard_optimizer = true}},
+        {"accumulate", {.optimizer = CLT_ADAM, .lr = 0.01f, .eps = 1e-4f, .accumulate = 3, .shard_optimizer = true}},
+        {"4 0 20", {.optimizer = CLT_SGD, .lr = 0.1f, .momentum = 0.5f, .shard_optimizer = true}, 3, {4, 0, 20}},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) assert_case(&cases[c]);
+}
+
+/* 203 samples in batches of 50 leave 3, which two of four ranks share; evaluation goes the same way. */
+static clt_status two_epochs(rank *r) {
+    const int64_t *shares = r->argument;
+    clt_batch batch;
+    clt_status status;
+    clt_loader_options options = {.batch = 50, .shuffle = true, .seed = 5, .rank = r->index, .ranks = r->size,
+                                  .shares = r->comm ? shares : NULL};
+    CLT_TRY(clt_loader_create(&r->loader, data, &options));
+    CLT_TRY(build(r, 12, (clt_train_options){.optimizer = CLT_SGD, .lr = 0.1f, .momentum = 0.9f}));
+    for (int epoch = 0; epoch < 2; epoch++)
+        while ((status = clt_loader_next(r->loader, &batch)) != CLT_END) {
+            CLT_TRY(status);
+            CLT_TRY(clt_trainer_step(r->trainer, &batch));
+        }
+    while ((status = clt_loader_next(r->loader, &batch)) != CLT_END) {
+        CLT_TRY(status);
+        CLT_TRY(clt_trainer_evaluate(r->trainer, &batch));
+    }
+    CLT_TRY(clt_trainer_eval_metrics(r->trainer, &r->metrics, true));
+    return keep_values(r);
+}
+
+static void uneven_last_batches(void **state) {
+    (void)state;
+    static const int64_t shares[] = {10, 20, 8, 12};
+    static rank alone, ranks[MOST_RANKS];
+    run_alone(&alone, two_epochs, NULL);
+    for (int given = 0; given < 2; given++) {
+        memset(ranks, 0, sizeof ranks);
+        run_group(ranks, MOST_RANKS, two_epochs, given ? shares : NULL);
+        assert_all_ok(ranks, MOST_RANKS, "uneven");
+        assert_values(ranks, MOST_RANKS, &alone, "uneven");
+        for (int r = 0; r < MOST_RANKS; r++) {
+            assert_int_equal(ranks[r].metrics.samples, SAMPLES);
+            assert_float_equal(ranks[r].metrics.loss, alone.metrics.loss, 1e-5 * alone.metrics.loss);
+            assert_float_equal(ranks[r].metrics.accuracy, alone.metrics.accuracy, 1e-12);
+        }
+    }
+}
+
+/* ---- what is exchanged, and when ---- */
+
+static clt_status count_operations(rank *r) {
+    clt_batch batch = batch_of(0, 4);
+    CLT_TRY(build(r, 4, (clt_train_options){.accumulate = 3, .bucket_bytes = 1024}));
+    if (r->trainer->n_groups != 10) return clt_fail(CLT_E_INVALID, "%d buckets", r->trainer->n_groups);
+    for (int step = 0; step < 9; step++) {
+        uint64_t before = clt_comm_get_stats(r->comm).operations;
+        CLT_TRY(clt_trainer_step(r->trainer, &batch));
+        uint64_t done = clt_comm_get_stats(r->comm).operations - before;
+        if (done != (step % 3 == 2 ? 11 : 0)) return clt_fail(CLT_E_INVALID, "%d operations in step %d", (int)done, step);
+    }
+    return CLT_OK;
+}
+
+static void nothing_is_exchanged_between_updates(void **state) {
+    (void)state;
+    static rank ranks[2];
+    memset(ranks, 0, sizeof ranks);
+    run_group(ranks, 2, count_operations, NULL);
+    assert_all_ok(ranks, 2, "operations");
+}
+
+/* In reverse order of use: "fc2" and what is added to it before "fc1". */
+static void buckets_are_in_reverse_order_of_use(void **state) {
+    (void)state;
+    static const char *const wanted[] = {"bias3", "u", "v", "scale2", "shift2", "bias2", "fc2.bias", "fc2.weight", "fc1.bias", "fc1.weight"};
+    rank r = {.device = device};
+    assert_ok(clt_comm_create_self(&r.comm));
+    assert_ok(build(&r, 4, (clt_train_options){.bucket_bytes = 1024}));
+    int at = 0;
+    for (int g = 0; g < r.trainer->n_groups; g++)
+        for (int i = 0; i < r.trainer->groups[g].n; i++, at++) assert_string_equal(r.trainer->groups[g].variables[i]->name, wanted[at]);
+    assert_int_equal(at, 10);
+    assert_int_equal(r.trainer->n_groups, 10);
+    tear_down(&r);
+    assert_ok(build(&r, 4, (clt_train_options){0}));
+    assert_int_equal(r.trainer->n_groups, 1);
+    tear_down(&r);
+    clt_comm_destroy(r.comm);
+}
+
+/* Of the mean of two ranks' masks about half the elements are kept in one of them alone. */
+static clt_status drop(rank *r) {
+    enum { N = 2, WIDTH = 300 };
+    float x[N * WIDTH];
+    for (int i = 0; i < N * WIDTH; i++) x[i] = 1;
+    CLT_TRY(clt_graph_create(&r->graph));
+    clt_tensor *weights = clt_parameter(r->graph, "w", CLT_SHAPE(1, WIDTH), (clt_init){0});
+    clt_tensor *rows = clt_mean(clt_input(r->graph, "x", CLT_F32, CLT_SHAPE(N, WIDTH)), CLT_AXES(0));
+    clt_tensor *loss = clt_sum(clt_mul(clt_dropout(rows, 0.5f), weights), CLT_ALL_AXES);
+    CLT_TRY(clt_trainer_create(&r->trainer, r->device, loss, &(clt_train_options){.lr = 1, .seed = 3, .comm = r->comm}));
+    CLT_TRY(clt_trainer_step(r->trainer, &(clt_batch){N, 1, {{CLT_F32, CLT_SHAPE(N, WIDTH), x}}}));
+    return keep_values(r);
+}
+
+static void ranks_have_masks_of_their_own(void **state) {
+    (void)state;
+    static rank ranks[2];
+    int once = 0;
+    memset(ranks, 0, sizeof ranks);
+    run_group(ranks, 2, drop, NULL);
+    assert_all_ok(ranks, 2, "dropout");
+    for (int i = 0; i < ranks[0].n_values; i++) once += ranks[0].values[i] == -1;
+    assert_in_range(once, 100, 200);
+}
+
+/* ---- ranks that do not train the same ---- */
+
+typedef struct odd_one {
+    clt_train_options options;
+    int hidden;
+    const char *first_layer;
+    bool normalized;
+    const char *words;
+} odd_one;
+
+/* The second rank is another one. */
+static clt_status disagree(rank *r) {
+    const odd_one *odd = r->argument;
+    if (r->index != 1) return build(r, 6, (clt_train_options){.optimizer = CLT_SGD});
+    r->hidden = odd->hidden;
+    r->first_layer = odd->first_layer;
+    r->normalized = odd->normalized;
+    return build(r, 7, odd->options);
+}
+
+static void other_graphs_and_options_are_refused(void **state) {
+    (void)state;
+    static const odd_one odd[] = {
+        {.options = {.lr = 0.5f}, .words = "rank 1 and rank 0 differ in option lr"},
+        {.options = {.seed = 1}, .words = "seed"},
+        {.options = {.accumulate = 2}, .words = "accumulate"},
+        {.options = {.recoverable = true}, .words = "recoverable"},
+        {.options = {.bucket_bytes = 512}, .words = "number of buckets"},
+        {.hidden = HIDDEN + 1, .words = "different graphs: the first tensor that differs is here \"fc1.weight\""},
+        {.first_layer = "fc0", .words = "the first tensor"},
+        {.normalized = true, .words = "number of tensors"},
+    };
+    static rank ranks[3];
+    for (size_t c = 0; c < sizeof odd / sizeof *odd; c++) {
+        memset(ranks, 0, sizeof ranks);
+        run_group(ranks, 3, disagree, &odd[c]);
+        for (int r = 0; r < 3; r++) {
+            assert_int_equal(ranks[r].status, CLT_E_MISMATCH);
+            if (!strstr(ranks[r].detail, odd[c].words)) fail_msg("\"%s\" has no \"%s\"", ranks[r].detail, odd[c].words);
+        }
+    }
+}
+
+/* ---- checkpoints ---- */
+
+typedef struct part {
+    const char *load, *save; /* NULL: not */
+    int steps;
+    bool shard;
+} part;
+
+/* Batch norm has buffers; only rank 0 can read the file. */
+static clt_status take_part(rank *r) {
+    const part *p = r->argument;
+    clt_batch batch;
+    clt_loader_options options = {.batch = BATCH, .shuffle = true, .drop_last = true, .seed = 5, .rank = r->index,
+                                  .ranks = r->size};
+    CLT_TRY(clt_loader_create(&r->loader, data, &options));
+    CLT_TRY(build(r, 6, (clt_train_options){.optimizer = CLT_ADAM, .eps = 1e-4f, .lr = 0.01f, .bucket_bytes = 1024,
+                                            .shard_optimizer = p->shard}));
+    if (p->load) CLT_TRY(clt_checkpoint_load(r->trainer, r->loader, r->index == 0 ? p->load : "/nowhere"));
+    for (int done = 0; done < p->steps;) {
+        clt_status status = clt_loader_next(r->loader, &batch);
+        CLT_TRY(status);
+        if (status == CLT_END) continue;
+        CLT_TRY(clt_trainer_step(r->trainer, &batch));
+        done++;
+    }
+    if (p->save && (p->shard || r->index == 0))
+        CLT_TRY(clt_checkpoint_save(r->trainer, r->loader, r->index == 0 ? p->save : NULL));
+    return keep_values(r);
+}
+
+/* 1 rank saves, 4 go on, then 3, then 1: the run of one that was never stopped. */
+/* `shard`: the optimizer's state is in parts whose number changes. */
+static void resume_as(bool shard) {
+    static rank whole, alone, ranks[MOST_RANKS];
+    const char *a = support_path("a"), *b = support_path("b"), *c = support_path("c");
+    run_alone(&whole, take_part, &(part){NULL, NULL, 24});
+    run_alone(&alone, take_part, &(part){NULL, a, 5});
+    memset(ranks, 0, sizeof ranks);
+    run_group(ranks, 4, take_part, &(part){a, b, 6, shard});
+    assert_all_ok(ranks, 4, "4 ranks");
+    memset(ranks, 0, sizeof ranks);
+    run_group(ranks, 3, take_part, &(part){b, c, 9, shard});
+    assert_all_ok(ranks, 3, "3 ranks");
+    run_alone(&alone, take_part, &(part){c, NULL, 4});
+    assert_values(&alone, 1, &whole, "resumed");
+}
+
+static void any_number_of_ranks_goes_on_from_a_checkpoint(void **state) {
+    (void)state;
+    static rank ranks[MOST_RANKS];
+    resume_as(false);
+    resume_as(true);
+    memset(ranks, 0, sizeof ranks);
+    run_group(ranks, 2, take_part, &(part){support_path("missing"), NULL, 1});
+    assert_int_equal(ranks[0].status, CLT_E_IO);
+    assert_int_equal(ranks[1].status, CLT_E_PEER);
+    assert_non_null(strstr(ranks[1].detail, "rank 0"));
+    assert_non_null(strstr(ranks[1].detail, "missing"));
+}
+
+static clt_status take_over(rank *r) {
+    r->normalized = true;
+    CLT_TRY(build(r, 6, (clt_train_options){.optimizer = CLT_ADAM}));
+    CLT_TRY(clt_checkpoint_load(r->trainer, NULL, r->argument));
+    return keep_values(r);
+}
+
+static clt_status train_normalized(rank *r) {
+    clt_batch batch = batch_of(0, 6);
+    r->normalized = true;
+    CLT_TRY(build(r, 6, (clt_train_options){.optimizer = CLT_ADAM}));
+    for (int i = 0; i < 3; i++) CLT_TRY(clt_trainer_step(r->trainer, &batch));
+    CLT_TRY(clt_checkpoint_save(r->trainer, NULL, r->argument));
+    return keep_values(r);
+}
+
+static void loading_reaches_buffers_of_all_ranks(void **state) {
+    (void)state;
+    static rank alone, ranks[2];
+    const char *path = support_path("normalized");
+    run_alone(&alone, train_normalized, path);
+    memset(ranks, 0, sizeof ranks);
+    run_group(ranks, 2, take_over, path);
+    assert_all_ok(ranks, 2, "buffers");
+    for (int r = 0; r < 2; r++) assert_memory_equal(ranks[r].values, alone.values, (size_t)alone.n_values * sizeof(float));
+}
+
+/* ---- faults ---- */
+
+typedef struct fault {
+    int victim, at; /* it dies before step `at` */
+    int accumulate;
+    clt_train_options options;
+} fault;
+
+static clt_train_options fault_options(const fault *f) {
+    clt_train_options options = {.optimizer = CLT_SGD, .lr = 0.1f, .momentum = 0.9f, .bucket_bytes = 1024,
+                                 .accumulate = f->accumulate, .recoverable = true};
+    return options;
+}
+
+static clt_status go_on(rank *r) {
+    clt_comm *survivors;
+    CLT_TRY(clt_comm_shrink(r->comm, &survivors));
+    clt_status status = clt_trainer_recover(r->trainer, r->loader, survivors);
+    clt_comm_destroy(r->comm);
+    r->comm = survivors;
+    return status;
+}
+
+static clt_status train_through(rank *r) {
+    const fault *f = r->argument;
+    clt_batch batch;
+    clt_loader_options options = {.batch = BATCH, .shuffle = true, .drop_last = true, .seed = 5, .rank = r->index,
+                                  .ranks = r->size};
+    CLT_TRY(clt_loader_create(&r->loader, data, &options));
+    CLT_TRY(build(r, 6, fault_options(f)));
+    for (int calls = 0; clt_trainer_steps(r->trainer) < 20; calls++) {
+        clt_status status = clt_loader_next(r->loader, &batch);
+        CLT_TRY(status);
+        if (status == CLT_END) continue;
+        if (r->comm && r->index == f->victim && calls == f->at) {
+            clt_test_group_lose(r->comm);
+            return CLT_OK;
+        }
+        status = clt_trainer_step(r->trainer, &batch);
+        if (status == CLT_E_PEER) {
+            char name[16];
+            snprintf(name, sizeof name, "rank %d", f->victim);
+            if (!strstr(clt_error_detail(), name)) return clt_fail(CLT_E_INVALID, "who died? %s", clt_error_detail());
+            if (clt_trainer_step(r->trainer, &batch) != CLT_E_STATE) return clt_fail(CLT_E_INVALID, "a step after the failed one");
+            CLT_TRY(go_on(r));
+            if (clt_comm_size(r->comm) != r->size - 1) return clt_fail(CLT_E_INVALID, "%d survivors", clt_comm_size(r->comm));
+            continue;
+        }
+        CLT_TRY(status);
+    }
+    return keep_values(r);
+}
+
+/* The survivors end with the parameters of one process that saw all batches. */
+static void survivors_go_on(void **state) {
+    (void)state;
+    static const fault faults[] = {{.victim = 1, .at = 4}, {.victim = 0, .at = 10}, {.victim = 2, .at = 0},
+                                   {.victim = 2, .at = 13, .accumulate = 3}};
+    static rank alone, ranks[3];
+    for (size_t c = 0; c < sizeof faults / sizeof *faults; c++) {
+        rank left[2];
+        run_alone(&alone, train_through, &faults[c]);
+        memset(ranks, 0, sizeof ranks);
+        run_group(ranks, 3, train_through, &faults[c]);
+        assert_all_ok(ranks, 3, "faults");
+        for (int r = 0, k = 0; r < 3; r++)
+            if (r != faults[c].victim) left[k++] = ranks[r];
+        assert_values(left, 2, &alone, "survivors");
+    }
+}
+
+/* The last rank has done a step more than the first, and the second is lost. */
+static clt_status recover_from_the_newest(rank *r) {
+    clt_batch batch = batch_of(6 * r->index, 6);
+    float bias[CLASSES] = {1, 2, 3, 4};
+    CLT_TRY(build(r, 6, (clt_train_options){.optimizer = CLT_SGD, .momentum = 0.5f, .recoverable = true}));
+    CLT_TRY(clt_trainer_step(r->trainer, &batch));
+    if (r->index == 2) {
+        CLT_TRY(clt_trainer_set(r->trainer, "bias2", bias, CLASSES));
+        r->trainer->steps++;
+    }
+    CLT_TRY(clt_comm_barrier(r->comm, NULL));
+    if (r->index == 1) {
+        clt_test_group_lose(r->comm);
+        return CLT_OK;
+    }
+    if (clt_trainer_step(r->trainer, &batch) != CLT_E_PEER) return clt_fail(CLT_E_INVALID, "no error");
+    CLT_TRY(go_on(r));
+    if (clt_trainer_steps(r->trainer) != 2) return clt_fail(CLT_E_INVALID, "%d steps", (int)clt_trainer_steps(r->trainer));
+    CLT_TRY(clt_trainer_get(r->trainer, "bias2", bias, CLASSES));
+    for (int i = 0; i < CLASSES; i++)
+        if (bias[i] != (float)(i + 1)) return clt_fail(CLT_E_INVALID, "bias %d is %g", i, (double)bias[i]);
+    CLT_TRY(clt_trainer_step(r->trainer, &batch));
+    return keep_values(r);
+}
+
+static void survivors_take_the_newest_state(void **state) {
+    (void)state;
+    static rank ranks[3];
+    memset(ranks, 0, sizeof ranks);
+    run_group(ranks, 3, recover_from_the_newest, NULL);
+    assert_all_ok(ranks, 3, "newest");
+    assert_memory_equal(ranks[0].values, ranks[2].values, (size_t)ranks[0].n_values * sizeof(float));
+}
+
+/* The second rank dies when the samples and the first of the buckets are exchanged, and there was time to use that one. */
+static clt_status fail_between_buckets(rank *r) {
+    const struct timespec while_others_go_on = {.tv_nsec = 200000000};
+    clt_batch batch = batch_of(6 * r->index, 6);
+    CLT_TRY(build(r, 6, (clt_train_options){.lr = 0.5f, .bucket_bytes = 1024, .recoverable = true}));
+    CLT_TRY(clt_trainer_step(r->trainer, &batch));
+    CLT_TRY(keep_values(r));
+    if (r->index == 1) {
+        float sent[1024] = {0};
+        CLT_TRY(clt_comm_all_reduce(r->comm, sent, 1, CLT_F32, CLT_REDUCE_SUM, NULL));
+        CLT_TRY(clt_comm_all_reduce(r->comm, sent, (size_t)r->trainer->groups[0].elements, CLT_F32, CLT_REDUCE_SUM, NULL));
+        nanosleep(&while_others_go_on, NULL);
+        clt_test_group_lose(r->comm);
+        return CLT_OK;
+    }
+    if (clt_trainer_step(r->trainer, &batch) != CLT_E_PEER) return clt_fail(CLT_E_INVALID, "no error");
+    return keep_values(r);
+}
+
+static void a_recoverable_step_that_fails_changes_nothing(void **state) {
+    (void)state;
+    static rank ranks[2];
+    memset(ranks, 0, sizeof ranks);
+    run_group(ranks, 2, fail_between_buckets, NULL);
+    assert_all_ok(ranks, 2, "between buckets");
+    assert_memory_equal(ranks[0].values, ranks[1].values, (size_t)ranks[1].n_values * sizeof(float));
+}
+
+/* Not recoverable: nothing half-written is saved. */
+static clt_status fail_for_good(rank *r) {
+    clt_batch batch = batch_of(0, 6);
+    CLT_TRY(build(r, 6, (clt_train_options){.accumulate = 2, .bucket_bytes = 1024}));
+    CLT_TRY(clt_trainer_step(r->trainer, &batch));
+    if (clt_checkpoint_save(r->trainer, NULL, r->argument) != CLT_E_STATE) return clt_fail(CLT_E_INVALID, "saved between updates");
+    if (r->index == 1) {
+        clt_test_group_lose(r->comm);
+        return CLT_OK;
+    }
+    if (clt_trainer_step(r->trainer, &batch) != CLT_E_PEER) return clt_fail(CLT_E_INVALID, "no error");
+    if (clt_checkpoint_save(r->trainer, NULL, r->argument) != CLT_E_STATE) return clt_fail(CLT_E_INVALID, "saved");
+    if (clt_weights_save(r->trainer, r->argument) != CLT_E_STATE) return clt_fail(CLT_E_INVALID, "weights saved");
+    if (clt_trainer_recover(r->trainer, NULL, r->comm) != CLT_E_STATE) return clt_fail(CLT_E_INVALID, "recovered");
+    return CLT_OK;
+}
+
+static void nothing_half_done_is_saved(void **state) {
+    (void)state;
+    static rank ranks[3];
+    memset(ranks, 0, sizeof ranks);
+    run_group(ranks, 3, fail_for_good, support_path("half"));
+    assert_all_ok(ranks, 3, "for good");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps_are_those_of_one_process),
+        cmocka_unit_test(unequal_batches_weigh_by_samples),
+        cmocka_unit_test(batch_norm_over_all_ranks),
+        cmocka_unit_test(the_optimizer_in_parts),
+        cmocka_unit_test(uneven_last_batches),
+        cmocka_unit_test(nothing_is_exchanged_between_updates),
+        cmocka_unit_test(buckets_are_in_reverse_order_of_use),
+        cmocka_unit_test(ranks_have_masks_of_their_own),
+        cmocka_unit_test(other_graphs_and_options_are_refused),
+        cmocka_unit_test(any_number_of_ranks_goes_on_from_a_checkpoint),
+        cmocka_unit_test(loading_reaches_buffers_of_all_ranks),
+        cmocka_unit_test(survivors_go_on),
+        cmocka_unit_test(survivors_take_the_newest_state),
+        cmocka_unit_test(a_recoverable_step_that_fails_changes_nothing),
+        cmocka_unit_test(nothing_half_done_is_saved),
+    };
+    return cmocka_run_group_tests(tests, open_all, close_all);
+}
