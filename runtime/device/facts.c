@@ -58,7 +58,7 @@ static uint32_t multiple_of(clt_device *device, const clt_module *module) {
     size_t multiple = 0;
     char hash[CLT_HASH_TEXT];
     clt_hash_text(module->text, strlen(module->text), hash);
-    const clt_program *program = clt_device_find_program(device, hash);
+    const clt_program *program = clt_device_find_program(device, hash, "facts");
     cl_int error;
     cl_kernel kernel = program ? clCreateKernel(program->program, "facts", &error) : NULL;
     if (!kernel) return 0;
