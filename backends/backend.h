@@ -76,6 +76,9 @@ void clt_launch_begin(clt_lowering *l, const char *path, const char *kernel, int
 void clt_launch_begin_text(clt_lowering *l, const char *label, const char *text, bool isolated,
                            const char *kernel, int64_t count, int group);
 
+/* The same with any module; its text is copied. */
+void clt_launch_begin_module(clt_lowering *l, const clt_module *module, const char *kernel, int64_t count, int group);
+
 /* Begins a call of a library, whose arguments are tensors and scratch; takes its state over. */
 void clt_launch_begin_call(clt_lowering *l, const char *name, const clt_call *call);
 /* A kernel for the launch, whose module is built; a call's state is its from then on. */
@@ -102,6 +105,9 @@ int clt_lower_scratch(clt_lowering *l, size_t bytes);
 
 /* Keeps an error of the row itself. */
 void clt_lower_fail(clt_lowering *l, clt_status status);
+
+/* Builds the kernels of all launches. */
+clt_status clt_lowering_build(const clt_lowering *l);
 
 void clt_lowering_free(clt_lowering *l);
 

@@ -17,7 +17,7 @@ static int find_module(const clt_lowering *l, const char *text) {
 }
 
 /* `owned` (may be NULL) belongs to the lowering from then on. */
-static int add_module(clt_lowering *l, const char *label, const char *text, char *owned, bool isolated) {
+static int add_module(clt_lowering *l, const clt_module *module, char *owned) {
     clt_status status = clt_grow(&l->modules, &l->modules_capacity, l->n_modules, sizeof *l->modules);
     if (status == CLT_OK)
         status = clt_grow(&l->owned_texts, &l->owned_capacity, l->n_modules, sizeof *l->owned_texts);
@@ -26,7 +26,7 @@ static int add_module(clt_lowering *l, const char *label, const char *text, char
         clt_lower_fail(l, status);
         return 0;
     }
-    l->modules[l->n_modules] = (clt_module){.text = text, .isolated = isolated, .label = label};
+    l->modules[l->n_modules] = *module;
     l->owned_texts[l->n_modules] = owned;
     return (int)l->n_modules++;
 }
@@ -56,20 +56,26 @@ void clt_launch_begin(clt_lowering *l, const char *path, const char *kernel, int
         return;
     }
     int module = find_module(l, text);
-    if (module < 0) module = add_module(l, path, text, NULL, false);
+    if (module < 0) module = add_module(l, &(clt_module){.text = text, .label = path, .separable = true}, NULL);
+    if (l->status == CLT_OK) begin(l, module, kernel, count, group);
+}
+
+void clt_launch_begin_module(clt_lowering *l, const clt_module *given, const char *kernel, int64_t count, int group) {
+    if (l->status < 0) return;
+    int module = find_module(l, given->text);
+    if (module < 0) {
+        clt_module own = *given;
+        char *copy = clt_strdup(given->text);
+        own.text = copy;
+        if (!copy) clt_lower_fail(l, clt_fail_memory(strlen(given->text)));
+        else module = add_module(l, &own, copy);
+    }
     if (l->status == CLT_OK) begin(l, module, kernel, count, group);
 }
 
 void clt_launch_begin_text(clt_lowering *l, const char *label, const char *text, bool isolated, const char *kernel,
                            int64_t count, int group) {
-    if (l->status < 0) return;
-    int module = find_module(l, text);
-    if (module < 0) {
-        char *copy = clt_strdup(text);
-        if (!copy) clt_lower_fail(l, clt_fail_memory(strlen(text)));
-        else module = add_module(l, label, copy, copy, isolated);
-    }
-    if (l->status == CLT_OK) begin(l, module, kernel, count, group);
+    clt_launch_begin_module(l, &(clt_module){.text = text, .isolated = isolated, .label = label}, kernel, count, group);
 }
 
 void clt_launch_begin_call(clt_lowering *l, const char *name, const clt_call *call) {
@@ -161,6 +167,16 @@ int clt_lower_scratch(clt_lowering *l, size_t bytes) {
     }
     l->scratch[l->n_scratch] = (clt_scratch){l->node, bytes};
     return (int)l->n_scratch++;
+}
+
+clt_status clt_lowering_build(const clt_lowering *l) {
+    clt_wanted *wanted = clt_alloc(l->n_launches * sizeof *wanted + 1);
+    if (!wanted) return clt_fail_memory(l->n_launches * sizeof *wanted);
+    for (size_t i = 0; i < l->n_launches; i++)
+        wanted[i] = (clt_wanted){l->launches[i].module, l->launches[i].kernel};
+    clt_status status = clt_device_build_kernels(l->device, l->modules, (int)l->n_modules, wanted, (int)l->n_launches);
+    clt_free(wanted);
+    return status;
 }
 
 void clt_lowering_free(clt_lowering *l) {

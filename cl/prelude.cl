@@ -9,6 +9,15 @@
 /* Most work-items in a group of a kernel that uses the helpers below. The device may give fewer. */
 #define CLT_GROUP 64
 
+/* 1 / samples: the factor that makes a mean of a sum over so many; 1 for none at all. */
+static float clt_share(global const float *samples) {
+    return samples[0] > 0 ? 1 / samples[0] : 1.0f;
+}
+
+/* What one work-item does, whose kernel only calls it: PoCL compiles a kernel three times over, inlined into all that
+ * may start it, and what it calls once. Not for code that asks for its place in the group. */
+#define CLT_ITEM __attribute__((noinline)) static
+
 /* The larger of two; NaN if either is, unlike fmax. */
 static float clt_max(float a, float b) {
     return a > b || isnan(a) ? a : b;

@@ -169,14 +169,22 @@ static void post(clt_comm *comm, clt_work *work) {
     if (status < 0) note_end(comm, status, clt_error_detail());
 }
 
-static void collect_finished(clt_comm *comm) {
+/* Some may be finished by collectives in between. */
+static bool collect_finished(clt_comm *comm) {
+    bool any = false;
     work_list all = comm->posted;
     comm->posted.first = NULL;
     while (all.first) {
         clt_work *work = take_first(&all);
-        if (!work->operation.finished) append(&comm->posted, work);
-        else finish(work, CLT_OK), comm->stats.operations++;
+        if (!comm->engine->is_finished(comm->state, &work->operation)) {
+            append(&comm->posted, work);
+            continue;
+        }
+        finish(work, CLT_OK);
+        comm->stats.operations++;
+        any = true;
     }
+    return any;
 }
 
 static void note_late(clt_comm *comm, const clt_operation *o) {
@@ -187,6 +195,7 @@ static void note_late(clt_comm *comm, const clt_operation *o) {
 
 static void progress_messages(clt_comm *comm) {
     double begun = clt_seconds(), wait = 1;
+    if (collect_finished(comm)) return;
     for (const clt_work *work = comm->posted.first; work; work = work->next) {
         wait = CLT_MIN(wait, work->operation.deadline - begun);
         if (work->operation.deadline > begun) continue;
@@ -288,6 +297,7 @@ static clt_status start(clt_comm *comm, clt_operation *o, clt_work **work, bool 
     while (comm->idling) await_turn(comm);
     if (comm->ended != CLT_OK) return ended(comm);
     o->interrupted = &comm->interrupted;
+    o->reason = comm->detail;
     if (!is_message(o)) o->number = comm->collectives++;
     bool at_once = wait && !is_message(o) && !comm->driving && !comm->queue.first && !comm->posted.first;
     if (at_once) return carry_out(comm, o);

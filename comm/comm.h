@@ -40,10 +40,10 @@ typedef struct clt_operation {
 
     double deadline;                /* set when its turn comes (clt_seconds) */
     const atomic_bool *interrupted; /* set from outside when it should end early */
+    const char *reason;             /* why, once that is set */
 
-    /* Messages: set by the engine when it is over. */
-    bool finished;
-    clt_transfer transfer; /* the network's */
+    clt_transfer transfer; /* the network's, of a message */
+    bool finished;         /* a test engine's */
 } clt_operation;
 
 /* "all_reduce sum of 10 f32", for errors. */
@@ -58,9 +58,10 @@ typedef struct clt_engine {
     /* Carries a collective out, by its deadline. Returns soon after *interrupted, with CLT_E_ABORTED. */
     clt_status (*run)(void *state, clt_operation *operation);
 
-    /* A message from rank to rank: begins it and returns at once. Its memory stays where it is until it is `finished` or
+    /* A message from rank to rank: begins it and returns at once. Its memory stays where it is until it is finished or
      * cancelled. */
     clt_status (*post)(void *state, clt_operation *operation);
+    bool (*is_finished)(void *state, const clt_operation *operation);
     void (*cancel)(void *state, clt_operation *operation);
     /* Moves what was posted: waits until something moved, `wake`, or so many seconds. */
     clt_status (*progress)(void *state, double seconds);
@@ -90,6 +91,9 @@ typedef struct clt_comm_setup {
     double timeout_seconds, idle_seconds; /* 0: `idle` is never called */
 } clt_comm_setup;
 clt_status clt_comm_open(clt_comm **comm, const clt_comm_setup *setup);
+
+/* A group of one (self.c). */
+clt_status clt_comm_open_self(clt_comm **comm, int64_t generation);
 
 /* For tests: what the setup gave. */
 void *clt_comm_engine_state(const clt_comm *comm);

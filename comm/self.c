@@ -12,6 +12,11 @@ static clt_status post(void *state, clt_operation *operation) {
     return clt_fail(CLT_E_INVALID, "a group of one has nobody to send to");
 }
 
+static bool is_finished(void *state, const clt_operation *operation) {
+    (void)state, (void)operation;
+    return true;
+}
+
 static void cancel(void *state, clt_operation *operation) {
     (void)state, (void)operation;
 }
@@ -54,11 +59,15 @@ static const char *algorithm(void *state, size_t bytes) {
 }
 
 static const clt_engine engine = {
-    .name = "self", .run = run, .post = post, .cancel = cancel, .progress = progress, .idle = idle, .wake = wake,
+    .name = "self", .run = run, .post = post, .is_finished = is_finished, .cancel = cancel, .progress = progress, .idle = idle, .wake = wake,
     .end = end, .destroy = destroy, .is_lost = is_lost, .counts = counts, .algorithm = algorithm,
 };
 
+clt_status clt_comm_open_self(clt_comm **comm, int64_t generation) {
+    return clt_comm_open(comm, &(clt_comm_setup){.engine = &engine, .size = 1, .generation = generation, .timeout_seconds = 300});
+}
+
 clt_status clt_comm_create_self(clt_comm **comm) {
     if (!comm) return clt_fail(CLT_E_INVALID, "clt_comm_create_self: comm is NULL");
-    return clt_comm_open(comm, &(clt_comm_setup){.engine = &engine, .size = 1, .timeout_seconds = 300});
+    return clt_comm_open_self(comm, 0);
 }

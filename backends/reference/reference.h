@@ -46,6 +46,12 @@ clt_lower_function clt_reference_user, clt_reference_user_grad;
 clt_lower_function clt_reference_pack, clt_reference_accumulate;
 clt_lower_function clt_reference_hyper_scale, clt_reference_norm_squared, clt_reference_clip_scale;
 clt_lower_function clt_reference_sgd, clt_reference_adam;
+clt_lower_function clt_reference_narrow, clt_reference_widen;
+clt_lower_function clt_reference_int8_encode, clt_reference_int8_decode;
+clt_lower_function clt_reference_onebit_encode, clt_reference_onebit_decode;
+clt_lower_function clt_reference_topk_encode, clt_reference_topk_decode;
+clt_lower_function clt_reference_feedback_add, clt_reference_feedback_subtract;
+clt_lower_function clt_reference_seed_factor, clt_reference_orthogonalize;
 clt_lower_function clt_reference_metric_add, clt_reference_metric_correct;
 
 /* A dense copy with strides (copy.c): element i of `size` (row-major over `rank` dimensions) goes

@@ -15,6 +15,9 @@
 
 enum { SET_BYTES = 8 + (CLT_RENDEZVOUS_RANKS + 3) / 4 };
 
+/* For how long one that may itself be lost waits for others: they are to find out, too, that they are cut off. */
+static const double doubtful_seconds = 10;
+
 typedef struct agreement {
     clt_rendezvous *rendezvous;
     int64_t generation;
@@ -78,14 +81,14 @@ static clt_status hear(const agreement *a, hearing *h, int rank, double until) {
 /* Those not known to be lost are waited for. One that takes most of the others for lost may rather be lost itself, and waits to
  * see who else comes. */
 static clt_status hear_all(const agreement *a, hearing *h) {
-    double until = CLT_MIN(clt_seconds() + a->grace_seconds, a->deadline);
+    double begin = clt_seconds(), until = CLT_MIN(begin + a->grace_seconds, a->deadline);
     int lost = 0;
     for (int r = 0; r < a->size; r++) lost += r != a->rank && a->lost[r];
     bool doubtful = a->size > 2 && 2 * lost > a->size - 1;
     for (int r = 0; r < a->size; r++)
         if (!a->lost[r] || r == a->rank) CLT_TRY(hear(a, h, r, until));
     for (int r = 0; r < a->size; r++)
-        if (a->lost[r] && r != a->rank) CLT_TRY(hear(a, h, r, doubtful ? until : 0));
+        if (a->lost[r] && r != a->rank) CLT_TRY(hear(a, h, r, doubtful ? CLT_MIN(until, begin + doubtful_seconds) : 0));
     return CLT_OK;
 }
 

@@ -315,6 +315,19 @@ static void *run(void *argument) {
 
 /* ---- listening ---- */
 
+/* The others are told HOST: if that is not where the interface is, they look for the store in vain. */
+static void warn_of_another_address(const clt_tcp_server *s, const char *host_and_port) {
+    struct sockaddr_storage told, served;
+    socklen_t told_bytes, served_bytes;
+    char a[NI_MAXHOST], b[NI_MAXHOST];
+    if (clt_resolve(host_and_port, &told, &told_bytes) < 0 || clt_resolve(s->address, &served, &served_bytes) < 0) return;
+    if (getnameinfo((struct sockaddr *)&told, told_bytes, a, sizeof a, NULL, 0, NI_NUMERICHOST)) return;
+    if (getnameinfo((struct sockaddr *)&served, served_bytes, b, sizeof b, NULL, 0, NI_NUMERICHOST)) return;
+    if (strcmp(a, b))
+        clt_log_message(CLT_LOG_WARNING, "the store is served at %s, the address of the interface, but ranks are told %s",
+                        s->address, host_and_port);
+}
+
 /* The address of HOST, as numbers. */
 static clt_status own_address(const char *host_and_port, char text[NI_MAXHOST]) {
     char host[300];
@@ -338,7 +351,9 @@ static clt_status start_listening(clt_tcp_server *s, const char *host_and_port, 
     if (!colon || !colon[1]) return clt_fail(CLT_E_INVALID, "expected tcp://HOST:PORT");
     if (!network) CLT_TRY(own_address(host_and_port, host));
     const char *port = strcmp(colon + 1, "0") ? colon + 1 : NULL;
-    return clt_listen(network ? network : host, NULL, port, &s->listener, s->address);
+    CLT_TRY(clt_listen(network ? network : host, NULL, port, &s->listener, s->address));
+    if (network) warn_of_another_address(s, host_and_port);
+    return CLT_OK;
 }
 
 clt_status clt_tcp_server_start(clt_tcp_server **server, const char *host_and_port, const char *network,

@@ -35,13 +35,18 @@ void clt_transfer_end(clt_transport *t, clt_peer *peer, clt_transfer *transfer, 
 
 /* ---- receiving ---- */
 
-static void fail_difference(clt_transport *t, uint64_t slot, int from, int to, uint64_t sent,
-                            uint32_t sent_type, uint64_t expected, uint32_t expected_type) {
-    char text[CLT_REASON_BYTES];
-    snprintf(text, sizeof text,
-             "message %" PRIu64 " from rank %d to rank %d: %" PRIu64
-             " bytes of type %u are sent, %" PRIu64 " bytes of type %u expected",
-             slot, from, to, sent, sent_type, expected, expected_type);
+static void describe(const clt_transport *t, uint32_t type, uint64_t bytes, char text[200]) {
+    if (t->describe) t->describe(type, (size_t)bytes, text, 200);
+    else snprintf(text, 200, "%" PRIu64 " bytes of type %u", bytes, type);
+}
+
+static void fail_difference(clt_transport *t, uint64_t slot, int from, int to, uint64_t sent, uint32_t sent_type,
+                            uint64_t expected, uint32_t expected_type) {
+    char text[CLT_REASON_BYTES], there[200], here[200];
+    describe(t, sent_type, sent, there);
+    describe(t, expected_type, expected, here);
+    snprintf(text, sizeof text, "message %" PRIu64 " from rank %d to rank %d: sent is %s, expected %s", slot, from, to,
+             there, here);
     clt_transport_end(t, CLT_E_MISMATCH, text, text, -1);
 }
 

@@ -39,6 +39,8 @@ typedef struct clt_transport_options {
     const char *towards;          /* HOST or HOST:PORT that the default network routes to; NULL: this host */
     int channels;
     double connect_seconds, heartbeat_seconds;
+    /* What a transfer's type and size mean, for errors about two that differ. NULL: told as numbers. */
+    void (*describe)(uint32_t type, size_t bytes, char *text, size_t text_bytes);
 } clt_transport_options;
 
 /* Listens, publishes its address, connects to all and waits for all. */

@@ -8,6 +8,7 @@
  *     clt_comm                  the ranks of a job          cltrain/comm.h
  *     clt_profile               where the time goes        cltrain/profile.h
  *     clt_probe, clt_tune       which rows serve, speed    cltrain/probe.h
+ *     clt_measure, clt_check    limits of a device          cltrain/measure.h
  *     clt_status                what went wrong            cltrain/status.h
  */
 #ifndef CLTRAIN_H
@@ -19,6 +20,7 @@
 #include <cltrain/device.h>
 #include <cltrain/graph.h>
 #include <cltrain/log.h>
+#include <cltrain/measure.h>
 #include <cltrain/ops.h>
 #include <cltrain/probe.h>
 #include <cltrain/profile.h>

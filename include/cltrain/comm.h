@@ -148,6 +148,32 @@ CLT_API clt_comm_stats clt_comm_get_stats(const clt_comm *comm);
 /* What an all-reduce of so many bytes would use: "ring", "halving_doubling", "gloo_ring" …; static storage. */
 CLT_API const char *clt_comm_algorithm(const clt_comm *comm, size_t bytes);
 
+/* ---- for launchers ----------------------------------------------------------
+ *
+ * The store where ranks find each other, held by what starts them: so no rank's death takes it away, and launchers
+ * of several hosts agree through it. Values are text. One thread at a time may use a store.
+ */
+
+typedef struct clt_store clt_store;
+
+enum { CLT_STORE_TEXT_BYTES = 4096 }; /* with the NUL */
+
+/* Of the options: store, token, job, network, security, certificate, key, authority and connect_seconds, as they are: nothing is taken
+ * from the environment. serve: a tcp store is served from here until it is closed, at the port of the store's url (0: any) of
+ * `network`, or of the url's host. */
+CLT_API clt_status clt_store_open(clt_store **store, const clt_comm_options *options, bool serve);
+/* What is served waits up to two seconds until nobody is connected. NULL is fine. */
+CLT_API void clt_store_close(clt_store *store);
+/* For the ranks: as it was given, with the port in place of 0. */
+CLT_API const char *clt_store_url(const clt_store *store);
+
+CLT_API clt_status clt_store_set(clt_store *store, const char *key, const char *value, double seconds);
+/* Sets what is not set yet; *stands: the value that stands, of whoever was first. */
+CLT_API clt_status clt_store_set_once(clt_store *store, const char *key, const char *value, char stands[CLT_STORE_TEXT_BYTES],
+                                      double seconds);
+/* Waits for the key; 0 seconds: looks once. CLT_E_TIMEOUT: it is not there. CLT_E_NETWORK: the store cannot be reached. */
+CLT_API clt_status clt_store_get(clt_store *store, const char *key, char value[CLT_STORE_TEXT_BYTES], double seconds);
+
 CLT_END_DECLS
 
 #endif

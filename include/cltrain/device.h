@@ -66,6 +66,9 @@ typedef struct clt_device_info {
  * and clt_error_detail() tells why. */
 CLT_API clt_status clt_device_enumerate(clt_device_info **infos, size_t *count);
 CLT_API void clt_device_infos_free(clt_device_info *infos);
+/* The one of them that a selector names, as clt_device_open would choose. CLT_E_NO_DEVICE as there. */
+CLT_API clt_status clt_device_select(const clt_device_info *infos, size_t count, const char *selector,
+                                     size_t *chosen);
 
 /* Opens a device. The choice and its reason are logged at level info. Errors:
  * CLT_E_NO_DEVICE (nothing there, nothing matches, or several match),
@@ -100,7 +103,8 @@ typedef enum clt_capability {
     CLT_CAP_WMMA_BF16 = 13,
     CLT_CAP_MFMA_F16 = 14, /* AMD CDNA */
     CLT_CAP_MFMA_BF16 = 15,
-    CLT_CAP_COUNT_ = 16
+    CLT_CAP_BF16_STORAGE = 16, /* values kept as the upper half of a float, rounded to even by the kernel */
+    CLT_CAP_COUNT_ = 17
 } clt_capability;
 
 CLT_API const char *clt_capability_name(clt_capability capability);

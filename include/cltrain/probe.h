@@ -31,6 +31,7 @@
 #include <cltrain/device.h>
 #include <cltrain/export.h>
 #include <cltrain/graph.h>
+#include <cltrain/measure.h>
 #include <cltrain/status.h>
 #include <cltrain/train.h>
 
@@ -75,6 +76,37 @@ typedef struct clt_problem_info {
  * first. Nothing is built or put on the device. Errors as clt_trainer_create. */
 CLT_API clt_status clt_probe_problems(clt_device *device, clt_tensor *loss, const clt_train_options *options,
                                       bool (*visit)(const clt_problem_info *problem, void *user), void *user);
+
+/* ---- one problem, measured ---- */
+
+typedef struct clt_problem_options {
+    clt_measure_options measure;
+    double reference_work; /* operations that the reference may take to compute what the result is compared with: of
+                            * large problems that is done for a part. 0 means 1e8 */
+    bool exact_layouts;    /* tensors without ":nhwc" lie in the order of their dimensions; else they lie as a plan would lay
+                            * activations, unless one of them says ":nhwc" */
+} clt_problem_options;
+
+enum { CLT_PROBLEM_TEXT = 320 };
+
+typedef struct clt_problem_measurement {
+    clt_measurement time;           /* amount: 0 */
+    char problem[CLT_PROBLEM_TEXT]; /* with the layouts that were used */
+    char backend[32], parameters[256]; /* that served it; "" if none did */
+    double flops, bytes; /* of one run: arithmetic, and the least that must be moved */
+    double nmse;         /* of the result of a first run: squared error over the square of the right one; -1: not known */
+    double nmse_after;   /* of the result that the timed runs left */
+} clt_problem_measurement;
+
+/* Computes a problem once, compares the result with the reference's (that of sgd and adam with the host's), times it
+ * with what serves it in a run, and compares again. `problem` is text as clt_probe_problems gives it, of these ops: matmul, conv2d and its
+ * gradients, max_pool2d and its gradient, reduce, the gradients of batch_norm, sgd, adam. A wrong result is CLT_E_DEVICE
+ * with time.wrong. Other errors: CLT_E_FORMAT for text that is no such problem, CLT_E_SHAPE, CLT_E_UNSUPPORTED where
+ * no row serves it, CLT_E_BUILD, CLT_E_DEVICE, CLT_E_DEVICE_MEMORY. `options` may be NULL. */
+CLT_API clt_status clt_measure_problem(clt_device *device, const char *problem, const clt_problem_options *options,
+                                       clt_problem_measurement *measurement);
+/* CLT_OK if the text is such a problem, without a device; else as above. */
+CLT_API clt_status clt_problem_check(const char *problem);
 
 /* ---- tuning ---- */
 

@@ -26,6 +26,34 @@ typedef enum clt_schedule {
     CLT_SCHEDULE_COSINE /* from lr to min_lr along half a cosine over total_steps; Loshchilov, Hutter 2017 */
 } clt_schedule;
 
+/* How gradients go between ranks. What a code leaves out is kept, and added to the next step's gradient (error feedback), but
+ * for the casts, which leave out little. Sums and state are f32 whatever goes over the wire, and all ranks get the same
+ * bits. A value that is NaN or infinite arrives as such, in its whole block of 256 with int8 and onebit. */
+typedef enum clt_compression {
+    CLT_COMPRESS_NONE = 0,
+    CLT_COMPRESS_F16,     /* 2 times fewer bytes; magnitudes beyond 65504 become infinite, below 6e-8 zero */
+    CLT_COMPRESS_BF16,    /* 2 times: the range of f32, 8 bits of precision */
+    CLT_COMPRESS_INT8,    /* 8 bits a value, a scale a block of 256: 3.9 times */
+    CLT_COMPRESS_ONEBIT,  /* signs, and two means a block of 256; Seide et al. 2014: 27 times */
+    CLT_COMPRESS_TOPK,    /* the largest in magnitude alone, with their places coded: 131 times for 1 of 100 */
+    CLT_COMPRESS_POWERSGD /* matrices as two thin factors; Vogels et al. 2019. On devices of different kinds ranks may
+                             drift apart by rounding */
+} clt_compression;
+
+/* "none", "f16" …; "?" for a value that is none. Static storage. */
+CLT_API const char *clt_compression_name(clt_compression method);
+
+enum { CLT_COMPRESS_MAX_RANK = 32 };
+
+/* Zero means the default in every field. The factors above are for all_reduce as a ring does it, with two ranks; codes
+ * (int8, onebit, topk) are sent to every rank, so that with more ranks they gain less: times 2 / ranks. */
+typedef struct clt_compress_options {
+    clt_compression method;
+    float ratio;     /* topk: of the values that are sent; default 0.01 */
+    bool f32_values; /* topk: values are f32 instead of bf16 */
+    int rank;        /* powersgd: columns of a factor; default 1, at most CLT_COMPRESS_MAX_RANK */
+} clt_compress_options;
+
 /* Zero means the default in every field. */
 typedef struct clt_train_options {
     clt_optimizer optimizer;
@@ -54,6 +82,8 @@ typedef struct clt_train_options {
     clt_tensor *output;
 
     clt_comm *comm;      /* the ranks that train together (see "several ranks" below); borrowed. NULL: this process alone */
+    clt_compress_options compress; /* of what ranks exchange; default none. Its residuals and factors are in no checkpoint:
+                                      after a load, and after ranks were lost, they begin anew */
     size_t bucket_bytes; /* of gradients that are exchanged at a time; default 25 MiB, as DDP's */
     bool sync_batch_norm; /* statistics of batch norm over the batches of all ranks (PyTorch's SyncBatchNorm) */
     bool shard_optimizer; /* each rank keeps and updates a part of the optimizer's state, and gets the others' parameters
@@ -143,6 +173,15 @@ CLT_API clt_status clt_trainer_set(clt_trainer *trainer, const char *name, const
  * left. Training metrics start anew. The old communicator is not used any more. CLT_E_STATE: not recoverable. On other errors,
  * such as another rank's death, it may be called again. */
 CLT_API clt_status clt_trainer_recover(clt_trainer *trainer, clt_loader *loader, clt_comm *survivors);
+
+/* What options.compress does, measured when the trainer was created, and logged: an information if time is saved, a
+ * warning if it is lost. The seconds are of the exchange of all gradients by itself, from compression to decompression; in
+ * a step, part of either may be hidden behind backward. CLT_E_STATE: nothing is compressed, or there is one rank. */
+typedef struct clt_compress_report {
+    double bytes, bytes_uncompressed;     /* that this rank sends in a step */
+    double seconds, seconds_uncompressed;
+} clt_compress_report;
+CLT_API clt_status clt_trainer_compress_report(const clt_trainer *trainer, clt_compress_report *report);
 
 /* Seconds that steps have waited for other ranks, so far. */
 CLT_API double clt_trainer_waited_seconds(const clt_trainer *trainer);

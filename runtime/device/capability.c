@@ -77,6 +77,16 @@ static const capability_test tests[CLT_CAP_COUNT_] = {
     [CLT_CAP_WMMA_BF16] = {"wmma_bf16", AMD_UNIT("WMMA", "BF16", 32)},
     [CLT_CAP_MFMA_F16] = {"mfma_f16", AMD_UNIT("MFMA", "F16", 64)},
     [CLT_CAP_MFMA_BF16] = {"mfma_bf16", AMD_UNIT("MFMA", "BF16", 64)},
+    /* 2.5078125 lies half way between two values, and goes to the even one below. */
+    [CLT_CAP_BF16_STORAGE] = {"bf16_storage",
+                              "kernel void test(global float *y, float x) {\n"
+                              "    local ushort kept[64];\n"
+                              "    uint bits = as_uint(x + 0.0078125f);\n"
+                              "    kept[get_local_id(0)] = (ushort)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);\n"
+                              "    barrier(CLK_LOCAL_MEM_FENCE);\n"
+                              "    if (get_global_id(0) == 0) y[0] = as_float((uint)kept[63 - get_local_id(0)] << 16);\n"
+                              "}\n",
+                              2.5f},
 };
 
 const char *clt_capability_name(clt_capability capability) {

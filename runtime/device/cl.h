@@ -19,10 +19,16 @@ struct clt_memory {
 };
 
 /* A built program and the modules in it. */
+/* A kernel of a module, or all of them if it has no name. */
+typedef struct clt_program_part {
+    char module[CLT_HASH_TEXT]; /* hash of its whole text */
+    char kernel[64];
+} clt_program_part;
+
 typedef struct clt_program {
     cl_program program;
-    char (*module_hashes)[CLT_HASH_TEXT];
-    int n_modules;
+    clt_program_part *parts;
+    size_t n_parts, parts_capacity;
     char key[CLT_HASH_TEXT]; /* of its file in the cache */
     bool saved;
 } clt_program;
@@ -108,6 +114,9 @@ void clt_timer_add(clt_device *device, const char *kernel, cl_event event);
 
 void clt_device_free_programs(clt_device *device);
 /* The program that a module was built into; NULL if it was not. */
-const clt_program *clt_device_find_program(const clt_device *device, const char *module_hash);
+const clt_program *clt_device_find_program(const clt_device *device, const char *module_hash, const char *kernel);
+
+/* module.c: adds the text without the kernels of its that are not among those wanted of `module`. */
+void clt_module_cut(const char *text, const clt_wanted *wanted, int n, int module, clt_text *out);
 
 #endif

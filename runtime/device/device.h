@@ -100,10 +100,21 @@ typedef struct clt_module {
     const char *text;
     bool isolated; /* a program of its own: its names may clash with others' */
     const char *label; /* for messages: "reference/conv2d.cl" */
+    /* Its kernels begin their lines with `kernel void NAME(`, and each can be left out for itself. */
+    bool separable;
 } clt_module;
 
-/* Makes sure that all modules are built. CLT_E_BUILD carries the end of the build log. */
+/* Makes sure that all modules are built, whole. CLT_E_BUILD carries the end of the build log. */
 clt_status clt_device_build(clt_device *device, const clt_module *modules, int n);
+
+/* The same for kernels of modules, by the modules' indices. Others are left out where they can be: a driver would
+ * compile them too, and once more to give the program's binary. */
+typedef struct clt_wanted {
+    int module;
+    const char *kernel;
+} clt_wanted;
+clt_status clt_device_build_kernels(clt_device *device, const clt_module *modules, int n, const clt_wanted *wanted,
+                                    int n_wanted);
 
 /* Saves the binaries of programs built from source since, on a thread of its own.
  * Best called after their kernels ran once: drivers compile some parts only then. */

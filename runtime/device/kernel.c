@@ -24,8 +24,8 @@ static clt_status fail_kernel(const clt_kernel *kernel, const char *what, cl_int
 clt_status clt_kernel_create(clt_device *device, const clt_module *module, const char *name, clt_kernel **kernel) {
     char hash[CLT_HASH_TEXT];
     clt_hash_text(module->text, strlen(module->text), hash);
-    const clt_program *program = clt_device_find_program(device, hash);
-    if (!program) return clt_fail(CLT_E_STATE, "module %s was not built", module->label);
+    const clt_program *program = clt_device_find_program(device, hash, name);
+    if (!program) return clt_fail(CLT_E_STATE, "%s of module %s was not built", name, module->label);
     clt_kernel *k = clt_calloc(1, sizeof *k);
     if (!k) return clt_fail_memory(sizeof *k);
     cl_int error;

@@ -22,7 +22,8 @@ enum {
 static void query_text(cl_device_id id, cl_device_info what, char *text, size_t bytes) {
     size_t needed = 0;
     text[0] = 0;
-    if (clGetDeviceInfo(id, what, 0, NULL, &needed) != CL_SUCCESS || needed == 0) return;
+    const size_t most = (size_t)1 << 20; /* what a broken driver asks for may be any number */
+    if (clGetDeviceInfo(id, what, 0, NULL, &needed) != CL_SUCCESS || needed == 0 || needed > most) return;
     char *whole = clt_calloc(needed + 1, 1);
     if (whole && clGetDeviceInfo(id, what, needed, whole, NULL) == CL_SUCCESS) {
         const char *start = whole;
@@ -158,13 +159,15 @@ static void describe(clt_found_device *device, const char *platform) {
 static clt_status find_on_platform(cl_platform_id platform, clt_found_device **found, size_t *count,
                                    size_t *capacity) {
     enum { MOST = 256 };
-    cl_device_id ids[MOST];
+    cl_device_id ids[MOST] = {0};
     cl_uint n = 0;
     char name[256] = "";
     if (clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name, name, NULL) != CL_SUCCESS) name[0] = 0;
     /* A platform without devices, or one that is broken, does not hide the others. */
     if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MOST, ids, &n) != CL_SUCCESS) return CLT_OK;
+    name[sizeof name - 1] = 0;
     for (cl_uint i = 0; i < n && i < MOST; i++) {
+        if (!ids[i]) continue;
         CLT_TRY(clt_grow(found, capacity, *count, sizeof **found));
         clt_found_device *device = &(*found)[(*count)++];
         *device = (clt_found_device){.platform = platform, .id = ids[i]};
@@ -190,6 +193,9 @@ clt_status clt_devices_find(clt_found_device **found, size_t *count) {
         return CLT_OK;
     }
     for (cl_uint i = 0; i < n && i < MOST; i++) {
+        bool again = false; /* loaders may list a driver twice that the environment names in two ways */
+        for (cl_uint k = 0; k < i; k++) again |= platforms[k] == platforms[i];
+        if (again) continue;
         clt_status status = find_on_platform(platforms[i], found, count, &capacity);
         if (status < 0) {
             clt_free(*found);
@@ -210,6 +216,18 @@ clt_status clt_device_enumerate(clt_device_info **infos, size_t *count) {
     for (size_t i = 0; *infos && i < *count; i++) (*infos)[i] = found[i].info;
     clt_free(found);
     return *infos ? CLT_OK : clt_fail_memory(*count * sizeof **infos);
+}
+
+clt_status clt_device_select(const clt_device_info *infos, size_t count, const char *selector, size_t *chosen) {
+    char reason[256];
+    if ((!infos && count) || !chosen) return clt_fail(CLT_E_INVALID, "clt_device_select: an argument is NULL");
+    if (count == 0) return clt_fail(CLT_E_NO_DEVICE, "there is no device to choose from");
+    clt_found_device *found = clt_calloc(count, sizeof *found);
+    if (!found) return clt_fail_memory(count * sizeof *found);
+    for (size_t i = 0; i < count; i++) found[i].info = infos[i];
+    clt_status status = clt_devices_select(found, count, selector, chosen, reason);
+    clt_free(found);
+    return status;
 }
 
 void clt_device_infos_free(clt_device_info *infos) {

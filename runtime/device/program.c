@@ -150,7 +150,7 @@ void clt_device_settle_programs(clt_device *device) {
 static void program_free(clt_program *program) {
     if (!program) return;
     if (program->program) clReleaseProgram(program->program);
-    clt_free(program->module_hashes);
+    clt_free(program->parts);
     clt_free(program);
 }
 
@@ -222,19 +222,38 @@ static void run_job(void *argument, int i) {
     if (job->status < 0) snprintf(job->error, sizeof job->error, "%s", clt_error_detail());
 }
 
-static bool holds_module(const clt_program *program, const char *hash) {
-    for (int k = 0; k < program->n_modules; k++)
-        if (!strcmp(program->module_hashes[k], hash)) return true;
+static bool holds(const clt_program *program, const char *module_hash, const char *kernel) {
+    for (size_t k = 0; k < program->n_parts; k++) {
+        const clt_program_part *part = &program->parts[k];
+        if (!strcmp(part->module, module_hash) && (!part->kernel[0] || !strcmp(part->kernel, kernel))) return true;
+    }
     return false;
 }
 
-const clt_program *clt_device_find_program(const clt_device *device, const char *module_hash) {
+const clt_program *clt_device_find_program(const clt_device *device, const char *module_hash, const char *kernel) {
     for (size_t i = 0; i < device->n_programs; i++)
-        if (holds_module(device->programs[i], module_hash)) return device->programs[i];
+        if (holds(device->programs[i], module_hash, kernel)) return device->programs[i];
     return NULL;
 }
 
-static clt_status job_add(build_job *job, const clt_module *module, const char *hash) {
+static clt_status add_part(clt_program *program, const char *module_hash, const char *kernel) {
+    CLT_TRY(clt_grow(&program->parts, &program->parts_capacity, program->n_parts, sizeof *program->parts));
+    clt_program_part *part = &program->parts[program->n_parts++];
+    memcpy(part->module, module_hash, sizeof part->module);
+    snprintf(part->kernel, sizeof part->kernel, "%s", kernel);
+    return CLT_OK;
+}
+
+/* What is to be built of one module: kernels that no program holds yet. */
+typedef struct portion {
+    const clt_module *module;
+    char hash[CLT_HASH_TEXT];
+    const clt_wanted *wanted;
+    int n_wanted, index; /* of the module in `wanted`; there are none if all of it is */
+} portion;
+
+static clt_status job_add(build_job *job, const portion *p) {
+    const clt_module *module = p->module;
     clt_program *program = job->program;
     if (!program) {
         program = job->program = clt_calloc(1, sizeof *program);
@@ -245,11 +264,12 @@ static clt_status job_add(build_job *job, const clt_module *module, const char *
     } else {
         job->label = "several modules";
     }
-    void *grown = clt_realloc(program->module_hashes, (size_t)(program->n_modules + 1) * sizeof *program->module_hashes);
-    if (!grown) return clt_fail_memory((size_t)(program->n_modules + 1) * sizeof *program->module_hashes);
-    program->module_hashes = grown;
-    memcpy(program->module_hashes[program->n_modules++], hash, CLT_HASH_TEXT);
-    clt_text_add_bytes(&job->source, module->text, strlen(module->text));
+    bool cut = p->n_wanted && module->separable;
+    if (!cut) CLT_TRY(add_part(program, p->hash, ""));
+    for (int i = 0; i < p->n_wanted && cut; i++)
+        if (p->wanted[i].module == p->index) CLT_TRY(add_part(program, p->hash, p->wanted[i].kernel));
+    if (cut) clt_module_cut(module->text, p->wanted, p->n_wanted, p->index, &job->source);
+    else clt_text_add_bytes(&job->source, module->text, strlen(module->text));
     clt_text_add_bytes(&job->source, "\n", 1);
     return job->source.status;
 }
@@ -258,19 +278,59 @@ static clt_status job_add(build_job *job, const clt_module *module, const char *
  * load, for it decides the keys of the cache. */
 enum { PROGRAMS_PER_REQUEST = 4 };
 
-static clt_status gather(clt_device *device, const clt_module *modules, int n, build_job *jobs, int *n_jobs) {
+/* Drivers that build one program after the other. PoCL's compiler holds a lock, and each program costs it another reading
+ * of OpenCL's own header; but it loads several at once. */
+static bool builds_serially(const clt_device *device) {
+    return clt_text_contains(device->info.platform, "Portable Computing Language");
+}
+
+/* Drivers whose compiler crashes when two threads build at once, against OpenCL's word. */
+static int build_threads(const clt_device *device) {
+    static const char *const serial[] = {"Oclgrind"};
+    for (size_t i = 0; i < CLT_COUNT_OF(serial); i++)
+        if (clt_text_contains(device->info.platform, serial[i])) return 1;
+    return clt_processor_count();
+}
+
+/* The one that is shortest so far. */
+static int choose_job(const clt_device *device, const build_job *jobs) {
+    int target = 0;
+    for (int j = 1; j < PROGRAMS_PER_REQUEST && !builds_serially(device); j++)
+        if (jobs[j].source.length < jobs[target].source.length) target = j;
+    return target;
+}
+
+/* One request: the modules, and what is wanted of them that is not there, in an array of its own. */
+typedef struct request {
+    const clt_module *modules;
+    int n, n_wanted;
+    clt_wanted *wanted;
+    bool whole; /* all of each */
+} request;
+
+/* Whether anything of the portion is still to be built; what is not is taken out of it. */
+static bool is_missing(const clt_device *device, const request *r, portion *p) {
+    if (r->whole || !p->module->separable) return !clt_device_find_program(device, p->hash, "");
+    bool any = false;
+    for (int i = 0; i < r->n_wanted; i++) {
+        clt_wanted *w = &r->wanted[i];
+        if (w->module != p->index) continue;
+        if (clt_device_find_program(device, p->hash, w->kernel)) w->module = -1;
+        else any = true;
+    }
+    return any;
+}
+
+static clt_status gather(clt_device *device, const request *r, build_job *jobs, int *n_jobs) {
     int isolated = PROGRAMS_PER_REQUEST;
-    for (int i = 0; i < n; i++) {
-        char hash[CLT_HASH_TEXT];
-        clt_hash_text(modules[i].text, strlen(modules[i].text), hash);
-        bool seen = clt_device_find_program(device, hash) != NULL;
-        for (int j = 0; j < isolated && !seen; j++) seen = jobs[j].program && holds_module(jobs[j].program, hash);
+    for (int i = 0; i < r->n; i++) {
+        portion p = {.module = &r->modules[i], .wanted = r->wanted, .n_wanted = r->n_wanted, .index = i};
+        clt_hash_text(p.module->text, strlen(p.module->text), p.hash);
+        bool seen = !is_missing(device, r, &p);
+        for (int j = 0; j < isolated && !seen; j++) seen = jobs[j].program && holds(jobs[j].program, p.hash, "");
         if (seen) continue;
-        int target = 0; /* the shortest so far */
-        for (int j = 1; j < PROGRAMS_PER_REQUEST; j++)
-            if (jobs[j].source.length < jobs[target].source.length) target = j;
-        if (modules[i].isolated) target = isolated++;
-        CLT_TRY(job_add(&jobs[target], &modules[i], hash));
+        int target = p.module->isolated ? isolated++ : choose_job(device, jobs);
+        CLT_TRY(job_add(&jobs[target], &p));
     }
     int kept = 0;
     for (int j = 0; j < isolated; j++)
@@ -299,20 +359,12 @@ static clt_status adopt(clt_device *device, build_job *job) {
     return status;
 }
 
-/* Drivers whose compiler crashes when two threads build at once, against OpenCL's word. */
-static int build_threads(const clt_device *device) {
-    static const char *const serial[] = {"Oclgrind"};
-    for (size_t i = 0; i < CLT_COUNT_OF(serial); i++)
-        if (clt_text_contains(device->info.platform, serial[i])) return 1;
-    return clt_processor_count();
-}
-
-clt_status clt_device_build(clt_device *device, const clt_module *modules, int n) {
-    int most = n + PROGRAMS_PER_REQUEST, n_jobs = 0;
+static clt_status build(clt_device *device, const request *r) {
+    int most = r->n + PROGRAMS_PER_REQUEST, n_jobs = 0;
     build_job *jobs = clt_calloc((size_t)most, sizeof *jobs);
     if (!jobs) return clt_fail_memory((size_t)most * sizeof *jobs);
     double start = clt_seconds();
-    clt_status status = gather(device, modules, n, jobs, &n_jobs);
+    clt_status status = gather(device, r, jobs, &n_jobs);
     if (status == CLT_OK) {
         clt_parallel_for(n_jobs, build_threads(device), run_job, jobs);
         for (int i = 0; i < n_jobs && status == CLT_OK; i++) status = adopt(device, &jobs[i]);
@@ -325,6 +377,28 @@ clt_status clt_device_build(clt_device *device, const clt_module *modules, int n
         clt_text_free(&jobs[i].source);
     }
     clt_free(jobs);
+    return status;
+}
+
+clt_status clt_device_build(clt_device *device, const clt_module *modules, int n) {
+    return build(device, &(request){.modules = modules, .n = n, .whole = true});
+}
+
+static bool is_repeated(const clt_wanted *wanted, int i) {
+    for (int k = 0; k < i; k++)
+        if (wanted[k].module == wanted[i].module && !strcmp(wanted[k].kernel, wanted[i].kernel)) return true;
+    return false;
+}
+
+clt_status clt_device_build_kernels(clt_device *device, const clt_module *modules, int n, const clt_wanted *wanted,
+                                    int n_wanted) {
+    clt_wanted *once = clt_alloc((size_t)n_wanted * sizeof *once + 1);
+    request r = {.modules = modules, .n = n, .wanted = once};
+    if (!once) return clt_fail_memory((size_t)n_wanted * sizeof *once);
+    for (int i = 0; i < n_wanted; i++)
+        if (wanted[i].module >= 0 && !is_repeated(wanted, i)) once[r.n_wanted++] = wanted[i];
+    clt_status status = build(device, &r);
+    clt_free(once);
     return status;
 }
 

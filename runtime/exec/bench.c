@@ -359,6 +359,35 @@ fail:
     return status;
 }
 
+static clt_status sample_run(void *user, int times, double *seconds) {
+    CLT_TRY(run_for(user, times, seconds));
+    *seconds *= 1e-6;
+    return CLT_OK;
+}
+
+clt_status clt_bench_sample(clt_bench *b, const clt_choice *choice, const clt_measure_options *options,
+                            clt_measurement *measurement, double *nmse, double *nmse_after) {
+    trial t = {0};
+    clt_status status;
+    double first_us;
+    float *got = clt_alloc((size_t)clt_tensor_elements(b->node) * sizeof *got);
+    *nmse = *nmse_after = INFINITY;
+    if (!got) return clt_fail_memory((size_t)clt_tensor_elements(b->node) * sizeof *got);
+    CLT_TRY_GOTO(build(b->node, NULL, false, &t));
+    CLT_TRY_GOTO(compile(b, choice, &t));
+    CLT_TRY_GOTO(verify(b, &t, nmse, &first_us));
+    if (!(*nmse <= CLT_BENCH_MOST_NMSE)) goto fail;
+    clt_device_settle_programs(b->device); /* what is saved beside them disturbs the times */
+    CLT_TRY_GOTO(feed(b, &t, NULL)); /* so that timed runs that do nothing leave NaN */
+    CLT_TRY_GOTO(clt_sample(sample_run, &t, options, measurement));
+    CLT_TRY_GOTO(read_result(b, &t, got));
+    status = compare(b, got, nmse_after);
+fail:
+    clt_free(got);
+    trial_free(&t);
+    return status;
+}
+
 clt_status clt_bench_duel(clt_bench *b, const clt_choice *choice_a, const clt_choice *choice_b, double seconds,
                           double *ratio) {
     trial t[2] = {{0}, {0}};

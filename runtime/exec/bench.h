@@ -6,6 +6,7 @@
 #define CLT_EXEC_BENCH_H
 
 #include "backends/backend.h"
+#include "runtime/device/sample.h"
 
 typedef struct clt_bench clt_bench;
 
@@ -30,6 +31,11 @@ typedef struct clt_bench_result {
  * `give_up_us` once, or than `seconds`, is not run again. A status below zero is the candidate's own failure. */
 clt_status clt_bench_run(clt_bench *bench, const clt_choice *choice, double seconds, double give_up_us,
                          clt_bench_result *result);
+
+/* The same, with samples of its time; what the timed runs left is compared too. Where *nmse or *nmse_after is above
+ * CLT_BENCH_MOST_NMSE, or no number, the samples are worth nothing. */
+clt_status clt_bench_sample(clt_bench *bench, const clt_choice *choice, const clt_measure_options *options,
+                            clt_measurement *measurement, double *nmse, double *nmse_after);
 
 /* Both in turn for about `seconds`: a's time over b's, in the median of the rounds or in the best of each, whichever
  * speaks less for a. What else the machine is at only adds time: it hides a gain rather than makes one. */

@@ -102,12 +102,15 @@ static bool touches(const clt_tensor *node, const clt_exchange *e) {
 
 /* Finishes those of the first `end` that are due before launch `index`, or before `next` begins. */
 static clt_status finish_due(clt_exchanges *x, size_t end, size_t index, const clt_tensor *next) {
-    double since = clt_seconds();
+    double since = 0; /* the own memory is on the host: what is waited for are the others */
     bool waits = false;
     for (size_t i = 0; i < end; i++) {
         clt_exchange *e = &x->items[i];
         if (!e->begun || (e->finish > index && !(next && touches(next, e)))) continue;
-        if (!waits) CLT_TRY(submit_all(x, end));
+        if (!waits) {
+            CLT_TRY(submit_all(x, end));
+            since = clt_seconds();
+        }
         waits = true;
         CLT_TRY(finish(e));
     }

@@ -271,15 +271,12 @@ static clt_status bind_launch(clt_plan *plan, clt_lowering *l, size_t index) {
     return CLT_OK;
 }
 
-static clt_status build_set_kernel(clt_plan *plan) {
-    clt_lowering setter = {.device = plan->device};
-    clt_launch_begin(&setter, "reference/set.cl", "ref_set_words", 1, 1);
-    clt_status status = setter.status;
-    if (status == CLT_OK) status = clt_device_build(plan->device, setter.modules, 1);
-    if (status == CLT_OK)
-        status = clt_kernel_create(plan->device, &setter.modules[0], "ref_set_words", &plan->set_kernel);
-    clt_lowering_free(&setter);
-    return status;
+/* Begun as the others' last, so that it is built with them; but it is launched apart from them, when a state is set. */
+static clt_status build_with_set_kernel(clt_plan *plan, clt_lowering *l) {
+    clt_launch_begin(l, "reference/set.cl", "ref_set_words", 1, 1);
+    CLT_TRY(l->status);
+    CLT_TRY(clt_lowering_build(l));
+    return clt_launch_kernel(l, &l->launches[--l->n_launches], &plan->set_kernel);
 }
 
 static bool uses_memory_of(const clt_tensor *node, const clt_tensor *root) {
@@ -313,8 +310,7 @@ static clt_status bind_exchanges(clt_plan *plan, const clt_plan_options *options
 static clt_status build_kernels(clt_plan *plan, const clt_plan_options *options, clt_lowering *l) {
     plan->launches = clt_calloc(l->n_launches + 1, sizeof *plan->launches);
     if (!plan->launches) return clt_fail_memory((l->n_launches + 1) * sizeof *plan->launches);
-    CLT_TRY(clt_device_build(plan->device, l->modules, (int)l->n_modules));
-    if (!options->forced) CLT_TRY(build_set_kernel(plan));
+    CLT_TRY(options->forced ? clt_lowering_build(l) : build_with_set_kernel(plan, l));
     for (size_t i = 0; i < l->n_launches; i++) {
         clt_status status = bind_launch(plan, l, i);
         if (status < 0) return clt_fail_context(status, "%s: ", clt_node_name(l->launches[i].node));

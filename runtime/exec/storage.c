@@ -25,34 +25,35 @@ static bool lies_in(const clt_tensor *t, const clt_tensor *root) {
     return t != NULL;
 }
 
-/* Whether an exchange puts something else in the place of what was packed. */
-static bool is_exchanged(const storage *s, const clt_tensor *pack) {
-    for (size_t i = (size_t)pack->index; i < s->graph->n_nodes; i++)
-        if (s->marks[i] && clt_is_exchange(s->graph->nodes[i]) && s->graph->nodes[i]->inputs[0] == pack) return true;
-    return false;
+/* The place in the graph of the exchange that puts something else where this was packed; the number of nodes if there is
+ * none. */
+static size_t exchange_of(const storage *s, const clt_tensor *pack) {
+    size_t i = (size_t)pack->index;
+    while (i < s->graph->n_nodes && !(s->marks[i] && clt_is_exchange(s->graph->nodes[i]) && s->graph->nodes[i]->inputs[0] == pack)) i++;
+    return i;
 }
 
-static bool is_read_by_others(const storage *s, const clt_tensor *root, const clt_tensor *pack) {
-    for (size_t i = (size_t)root->index + 1; i < s->graph->n_nodes; i++) {
+static bool is_read_after(const storage *s, const clt_tensor *root, size_t index) {
+    for (size_t i = index + 1; i < s->graph->n_nodes; i++) {
         const clt_tensor *node = s->graph->nodes[i];
-        bool reads = s->marks[i] && node != pack && node->kind == CLT_NODE_OP && !(node->op->is_view && !node->op->writes);
+        bool reads = s->marks[i] && node->kind == CLT_NODE_OP && !(node->op->is_view && !node->op->writes);
         for (int k = 0; reads && k < node->n_inputs; k++)
             if (lies_in(node->inputs[k], root)) return true;
     }
     return false;
 }
 
-/* A gradient that nothing else owns is written straight into its place in the flat tensor; so is not one that others read, if
- * that place is soon the sum of all ranks' gradients. */
+/* A gradient that nothing else owns is written straight into its place in the flat tensor; so is not one that others still
+ * read when that place becomes the sum of all ranks' gradients. */
 static void place_parts(const storage *s, clt_tensor *pack) {
     const clt_pack_attributes *at = pack->attributes;
-    bool exchanged = is_exchanged(s, pack);
+    size_t exchange = exchange_of(s, pack);
     for (int i = 0; i < at->n; i++) {
         int64_t offset;
         clt_tensor *part = pack->inputs[i + 1], *root = storage_root(part, &offset);
         bool movable = root->kind == CLT_NODE_OP && root->op->writes == 0 && offset == 0;
         if (!movable || clt_tensor_elements(root) != clt_tensor_elements(part)) continue;
-        if (exchanged && is_read_by_others(s, root, pack)) continue;
+        if (is_read_after(s, root, exchange)) continue;
         root->storage = pack->inputs[0];
         root->storage_offset = at->offsets[i];
     }

@@ -93,6 +93,19 @@ static clt_cost pack(const clt_tensor *node) {
     return (clt_cost){0, bytes};
 }
 
+/* ---- compression: gradient and residual are read and the residual written; or the flat tensor is written alone ---- */
+
+static clt_cost decode(const clt_tensor *node) {
+    const clt_compress_attributes *at = node->attributes;
+    return (clt_cost){elements(node) * (at ? at->ranks : 1), bytes_of(node) + bytes_of(node->inputs[1])};
+}
+
+/* Both factors' sides are read once for each pair of columns. */
+static clt_cost orthogonalize(const clt_tensor *node) {
+    double rank = (double)node->shape.dims[1];
+    return (clt_cost){2 * elements(node) * (rank + 1), 2 * bytes_of(node)};
+}
+
 /* ---- the rest: so many operations for each value of the largest operand or result ---- */
 
 static clt_cost by_element(const clt_tensor *node, double operations) {
@@ -118,6 +131,11 @@ clt_cost clt_node_cost(const clt_tensor *node) {
         {&clt_op_slice, slice},
         {&clt_op_embedding, embedding},
         {&clt_op_pack, pack},
+        {&clt_op_widen, decode},
+        {&clt_op_int8_decode, decode},
+        {&clt_op_onebit_decode, decode},
+        {&clt_op_topk_decode, decode},
+        {&clt_op_orthogonalize, orthogonalize},
     };
     static const struct {
         const clt_op *op;
@@ -133,7 +151,10 @@ clt_cost clt_node_cost(const clt_tensor *node) {
         {&clt_op_cross_entropy_grad, 6},    {&clt_op_dropout, 1},
         {&clt_op_accumulate, 2},            {&clt_op_norm_squared, 3},
         {&clt_op_sgd, 6},                   {&clt_op_adam, 14},
-        {&clt_op_metric_correct, 1},
+        {&clt_op_metric_correct, 1},        {&clt_op_narrow, 1},
+        {&clt_op_int8_encode, 6},           {&clt_op_onebit_encode, 8},
+        {&clt_op_topk_encode, 5},           {&clt_op_feedback_add, 1},
+        {&clt_op_feedback_subtract, 2},
     };
     if (node->kind != CLT_NODE_OP) return (clt_cost){0, 0};
     for (size_t i = 0; i < CLT_COUNT_OF(rules); i++)

@@ -349,6 +349,68 @@ clt_tensor *clt_metric_add(clt_tensor *state, clt_tensor *value, float weight);
 extern const clt_op clt_op_metric_correct;
 clt_tensor *clt_metric_correct(clt_tensor *state, clt_tensor *logits, clt_tensor *target);
 
+/* ---- compress.c: flat gradients [n] made small for the wire, and back ----
+ *
+ * Gradients are sums over samples; what is encoded is x / samples (a state or tensor of one element; x itself where that is 0), so
+ * that steps of more samples and of fewer add up. Encoders take a residual too: what their codes leave out stays
+ * there, and is added to the next gradient. Decoders take the flat tensor that they overwrite, and the wires of all ranks, one after the other:
+ * they give the sum, added in the order of ranks. */
+
+typedef struct clt_compress_attributes {
+    clt_dtype dtype; /* narrow: of the wire */
+    int ranks;       /* decoders: how many wires there are */
+    int64_t k;       /* topk: how many values of a rank */
+    bool bf16;       /* topk: values are rounded to what fits in 16 bits */
+} clt_compress_attributes;
+
+extern const clt_op clt_op_narrow; /* x, samples -> f16, bf16 or f32 [n] */
+extern const clt_op clt_op_widen;  /* flat, f16 or bf16 [n] -> flat */
+clt_tensor *clt_narrow(clt_tensor *x, clt_tensor *samples, clt_dtype dtype);
+clt_tensor *clt_widen(clt_tensor *flat, clt_tensor *wire);
+
+extern const clt_op clt_op_int8_encode;   /* x, residual, samples -> i32 [words]: a code a value, a scale a block */
+extern const clt_op clt_op_int8_decode;   /* flat, i32 [ranks x words] */
+extern const clt_op clt_op_onebit_encode; /* x, residual, samples -> i32 [words]: a bit a value, two means a block */
+extern const clt_op clt_op_onebit_decode;
+extern const clt_op clt_op_topk_encode;   /* x, residual, samples -> i32 [words]: coded indices, then values */
+extern const clt_op clt_op_topk_decode;   /* flat, i32 [ranks x words] */
+clt_tensor *clt_encode(const clt_op *op, clt_compress_attributes attributes, clt_tensor *x, clt_tensor *residual,
+                       clt_tensor *samples);
+clt_tensor *clt_decode(const clt_op *op, clt_compress_attributes attributes, clt_tensor *flat, clt_tensor *wires);
+
+enum { CLT_COMPRESS_BLOCK = 256 }; /* no larger than CLT_PACK_ALIGN, so that a block is of one parameter */
+int64_t clt_int8_words(int64_t n); /* of the wire of n values */
+int64_t clt_onebit_words(int64_t n);
+
+/* How k of n values lie in words of 32 bits: the indices' upper bits in unary, their low bits, the values. */
+typedef struct clt_topk_wire {
+    int low_bits;
+    int64_t high_words, low_words, value_words, words; /* `words` is all of them */
+} clt_topk_wire;
+clt_topk_wire clt_topk_layout(int64_t n, int64_t k, bool bf16);
+
+/* ---- powersgd.c ---- */
+
+typedef struct clt_flat_part_attributes {
+    int64_t offset; /* in elements, a multiple of CLT_PACK_ALIGN */
+    clt_shape shape;
+} clt_flat_part_attributes;
+extern const clt_op clt_op_flat_part; /* flat -> a tensor that lies in it */
+clt_tensor *clt_flat_part(clt_tensor *flat, int64_t offset, clt_shape shape);
+
+typedef struct clt_feedback_attributes {
+    float scale;
+    int seed;
+} clt_feedback_attributes;
+extern const clt_op clt_op_feedback_add;      /* residual, x, samples: residual += x / samples, in place */
+extern const clt_op clt_op_feedback_subtract; /* x, residual: residual -= scale x, in place; gives x */
+extern const clt_op clt_op_seed_factor;       /* factor: random numbers where it is zero, in place */
+extern const clt_op clt_op_orthogonalize;     /* x [rows, rank] -> the same span, by orthonormal columns */
+clt_tensor *clt_feedback_add(clt_tensor *residual, clt_tensor *x, clt_tensor *samples);
+clt_tensor *clt_feedback_subtract(clt_tensor *x, clt_tensor *residual, float scale);
+clt_tensor *clt_seed_factor(clt_tensor *factor, int seed);
+clt_tensor *clt_orthogonalize(clt_tensor *x);
+
 /* ---- cost.c ---- */
 
 /* Operations of a node, and the least bytes it moves. Operations of an op that is not known to cost.c are 0. */

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/train/compress.h"
 #include "runtime/train/safetensors.h"
-#include "runtime/train/trainer.h"
 
 static const char format_name[] = "cltrain/1";
 static const char state_prefix[] = "cltrain.optimizer.";
@@ -428,6 +428,10 @@ static clt_status share_loaded(clt_trainer *t, clt_loader *loader, position *p) 
     bool teller = clt_comm_rank(comm) == 0;
     CLT_TRY(clt_parallel_tell(comm, p, sizeof *p));
     CLT_TRY(clt_parallel_share(t, 0));
+    CLT_TRY(clt_compress_reset(t));
+    if (t->options.compress.method && teller)
+        clt_log_message(CLT_LOG_INFO, "compression by %s begins anew: what it had kept is in no checkpoint",
+                        clt_compression_name(t->options.compress.method));
     if (!p->whole) return CLT_OK;
     if (clt_trainer_parts(t) > 1) CLT_TRY(clt_parts_hand_out(t, 0));
     CLT_TRY(share_choices(t, p));

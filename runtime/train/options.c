@@ -1,7 +1,7 @@
 /* Options with their defaults and what they must satisfy; the learning rate's schedule. */
 #include <math.h>
 
-#include "runtime/train/trainer.h"
+#include "runtime/train/compress.h"
 
 enum { DEFAULT_BUCKET_BYTES = 25 << 20 };
 
@@ -53,7 +53,10 @@ clt_status clt_train_options_resolve(const clt_train_options *given, clt_train_o
     o.decay_factor = or_default(o.decay_factor, 0.1f);
     o.accumulate = o.accumulate ? o.accumulate : 1;
     if (o.accumulate < 1) return fail_option("accumulate", o.accumulate, "1 or more");
+    CLT_TRY(clt_compress_resolve(&o.compress));
     if (!o.bucket_bytes) o.bucket_bytes = DEFAULT_BUCKET_BYTES;
+    if (o.shard_optimizer && o.compress.method)
+        return clt_fail(CLT_E_INVALID, "options shard_optimizer and compress exclude each other");
     if (o.shard_optimizer && o.recoverable)
         return clt_fail(CLT_E_INVALID, "options shard_optimizer and recoverable exclude each other");
     if (o.nesterov && o.momentum == 0) return fail_option("momentum", 0, "above 0 with nesterov");

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/train/trainer.h"
+#include "runtime/train/compress.h"
 
 /* ---- small exchanges of bytes, which are the same whatever the ranks' processors are: little-endian is all that OpenCL
  * devices of this library have been ---- */
@@ -108,6 +108,10 @@ clt_status clt_parallel_agree(clt_comm *comm, clt_status status) {
     X("option accumulate", o->accumulate)                                                                              \
     X("option seed", o->seed)                                                                                          \
     X("option output", o->output ? o->output->index : -1)                                                              \
+    X("option compress.method", o->compress.method)                                                                    \
+    X("option compress.ratio", bits(o->compress.ratio))                                                                \
+    X("option compress.f32_values", o->compress.f32_values)                                                            \
+    X("option compress.rank", o->compress.rank)                                                                        \
     X("option bucket_bytes", o->bucket_bytes)                                                                          \
     X("option sync_batch_norm", o->sync_batch_norm)                                                                    \
     X("option shard_optimizer", o->shard_optimizer)                                                                    \
@@ -342,6 +346,7 @@ static clt_status rejoin_from(clt_trainer *t, clt_loader *loader, const standing
     int root = newest(all, clt_comm_size(comm));
     if (root < 0) return clt_fail(CLT_E_STATE, "no rank that is left has a whole state");
     CLT_TRY(catch_up(t, all, root));
+    CLT_TRY(clt_compress_reset(t)); /* the step that failed has changed them, here more and there less */
     return clt_parallel_agree(comm, place_loader(comm, loader, &all[root]));
 }
 

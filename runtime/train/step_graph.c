@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "runtime/exec/storage.h"
-#include "runtime/train/trainer.h"
+#include "runtime/train/compress.h"
 
 const clt_metric_names clt_train_metric_names = {"train.loss", "train.correct", "train.mse"};
 const clt_metric_names clt_eval_metric_names = {"eval.loss", "eval.correct", "eval.mse"};
@@ -122,11 +122,29 @@ static clt_tensor *all_samples(clt_step *step) {
     return step->all_samples;
 }
 
+/* The gradients become means over the samples of all ranks. */
+static void exchange_compressed(clt_trainer *t, clt_tensor *samples, clt_tensor **flat_grads) {
+    for (int i = 0; i < t->n_groups; i++) {
+        clt_gradient_exchange exchange = {.options = &t->options.compress,
+                                          .rank = clt_comm_rank(t->options.comm),
+                                          .size = clt_comm_size(t->options.comm),
+                                          .group = &t->groups[i],
+                                          .index = i,
+                                          .flat = flat_grads[i],
+                                          .samples = samples};
+        flat_grads[i] = clt_exchange_gradient(&exchange);
+    }
+}
+
 /* The gradients become their sums over the ranks, or the own part of those; returns hyper with the scale that makes them
- * means. */
+ * means. What was compressed is a mean already. */
 static clt_tensor *exchange(clt_trainer *t, clt_step *step, clt_tensor **flat_grads) {
     clt_tensor *samples = all_samples(step);
     int parts = clt_trainer_parts(t), part = parts > 1 ? clt_comm_rank(t->options.comm) : 0;
+    if (t->options.compress.method) {
+        exchange_compressed(t, samples, flat_grads);
+        return step->hyper;
+    }
     for (int i = 0; i < t->n_groups; i++)
         flat_grads[i] = parts > 1 ? clt_reduce_scatter(flat_grads[i], part, parts)
                                   : clt_all_reduce(flat_grads[i], CLT_REDUCE_SUM);

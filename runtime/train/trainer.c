@@ -1,4 +1,4 @@
-#include "runtime/train/trainer.h"
+#include "runtime/train/compress.h"
 
 #include <math.h>
 #include <string.h>
@@ -89,6 +89,7 @@ clt_status clt_trainer_create(clt_trainer **trainer, clt_device *device, clt_ten
     CLT_TRY(clt_trainer_sketch(&t, device, loss, options));
     clt_status status = clt_parallel_check(t, set_up(t));
     if (status == CLT_OK) status = clt_parallel_share(t, 0);
+    if (status == CLT_OK) status = clt_compress_measure(t);
     if (status < 0) clt_trainer_destroy(t);
     else *trainer = t;
     return status;

@@ -80,6 +80,7 @@ struct clt_trainer {
     bool in_step; /* it failed within a step, whose batch is in no update */
     bool taking_over; /* the state is being replaced by another rank's: it is no whole one */
     double waited_seconds; /* for other ranks, in plans that are gone */
+    clt_compress_report compress_report; /* zeros: nothing was measured */
 };
 
 /* Names and number of the optimizer's state tensors: "exp_avg" … */

@@ -220,6 +220,11 @@ static bool take(member *m, const clt_operation *only) {
     return any;
 }
 
+static bool is_finished(void *state, const clt_operation *o) {
+    (void)state;
+    return o->finished;
+}
+
 static void cancel(void *state, clt_operation *o) {
     member *m = state;
     clt_mutex_lock(&m->group->mutex);
@@ -307,7 +312,7 @@ static const char *algorithm(void *state, size_t bytes) {
 static clt_status shrink(void *state, clt_comm **survivors);
 
 static const clt_engine engine = {
-    .name = "threads", .run = run, .post = post, .cancel = cancel, .progress = progress, .idle = idle, .wake = wake,
+    .name = "threads", .run = run, .post = post, .is_finished = is_finished, .cancel = cancel, .progress = progress, .idle = idle, .wake = wake,
     .end = end, .destroy = destroy, .is_lost = is_lost, .counts = counts, .algorithm = algorithm, .shrink = shrink,
 };
 

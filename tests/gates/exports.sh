@@ -1,6 +1,6 @@
 #!/bin/sh
 # exports.sh COMPILER NM SHARED STATIC FOLDER...: the shared library exports what the headers declare
-# CLT_API, no more and no less; the static one defines no name without the prefix.
+# CLT_API, no more and no less; the static one defines no name without the prefix (but what C++ makes anew wherever it is used: weak).
 set -eu
 compiler=$1 nm=$2 shared=$3 static=$4
 shift 4
@@ -38,7 +38,7 @@ report "exported without the prefix clt_" <"$work/foreign"
 report "declared CLT_API but not exported" <"$work/missing"
 report "exported but not declared CLT_API" <"$work/extra"
 
-"$nm" -g --defined-only "$static" | awk 'NF == 3 { print $3 }' |
+"$nm" -g --defined-only "$static" | awk 'NF == 3 && $2 !~ /^[WVu]$/ { print $3 }' |
     grep -v -e '^clt_' -e '^__odr_asan' -e '^__asan' -e '^_GLOBAL__' >"$work/foreign" || true
 report "global in the static library without the prefix clt_" <"$work/foreign"
 

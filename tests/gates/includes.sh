@@ -26,6 +26,7 @@ BEGIN {
     split("device graph ops data train comm", list, " ")
     for (i in list) owner["cltrain/" list[i] ".h"] = list[i]
     owner["cltrain/profile.h"] = "exec"
+    owner["cltrain/measure.h"] = "device"
 }
 
 function room_of(path, part) {

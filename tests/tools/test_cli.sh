@@ -78,6 +78,9 @@ refuse "no --data SPEC given" convnet
 refuse "one MODEL expected" convnet mlp --data digits
 refuse "unknown model 'convnett': expected linear, logistic, mlp" convnett --data digits
 refuse "layer sizes of at least 1" mlp:12,x --data digits
+for method in none f17 topk,ratio=0 topk,ratio=1.5 topk,ratio topk,rank=2 topk,values=f16 powersgd,rank=33 powersgd,rank=x int8,; do
+    refuse "--compress $method: expected f16" mlp --data digits --compress "$method"
+done
 refuse "layer sizes of at least 1" mlp: --data digits
 refuse "layer sizes of at least 1" mlp:0 --data digits
 refuse "takes nothing after it" convnet:3 --data digits

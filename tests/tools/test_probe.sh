@@ -59,7 +59,7 @@ assert eval(sys.argv[2]), o' "$out" "$1" 2>"$err" || fail "JSON: $1"
 
 # ---- the command line ----
 
-for command in "" tune backends; do
+for command in "" list bench compare verify shapes tune backends; do
     # shellcheck disable=SC2086
     "$program" $command --help >"$out" 2>"$err" || fail "$command --help gave $?"
     says "Usage: cltrain-probe"
@@ -71,11 +71,12 @@ done
 "$program" --version >"$out" 2>"$err" || fail "--version gave $?"
 grep -Eq '^cltrain-probe [0-9]+\.[0-9]+\.[0-9]+$' "$out" || fail "--version"
 
-refuse "no command given"
 refuse "unknown command 'tuna'" tuna
 refuse "unknown option '--model' before a command" --model convnet
 refuse "did you mean --budget?" tune --budge 3
 refuse "--budget '0': expected a number above 0" tune --budget 0
+refuse "--budget '1e308': expected at most" tune --budget 1e308
+refuse "--budget 'nan': expected a number above 0" tune --budget nan
 refuse "--batch 'x': expected a whole number" tune --batch x
 refuse "unexpected word 'convnet'" tune convnet
 refuse "unknown model 'vgg'" tune --model vgg
@@ -85,7 +86,8 @@ refuse "does not fit" backends --model convnet --sample 1x1x1
 refuse "unknown option '--frobnicate'" backends --frobnicate
 expect 1 "opening a device" tune --device no-such-device
 expect 1 "opening a device" backends --device no-such-device
-expect 2 "no such op" backends --op conv3d
+refuse "no such op" backends --op conv3d
+refuse "expected list, bench, compare, verify, shapes, tune, backends or comm" tuna
 
 # ---- backends ----
 
@@ -101,6 +103,10 @@ shape="--model mlp:96 --sample 80 --batch 64"
     CLTRAIN_BACKENDS=reference expect 0 "" backends --op matmul $shape
     CLTRAIN_BACKENDS=-native expect 0 "" backends --op matmul $shape
     says "masked by CLTRAIN_BACKENDS"
+    expect 0 "" backends --json $shape
+    CLTRAIN_BACKENDS=reference expect 0 "" backends --op conv2d --model convnet
+    grep '^conv2d k3' "$out" | grep -q 'not .*: \(.*\); .*not .*: \1;' && fail "a reason is repeated"
+    grep '^conv2d k3' "$out" | grep -q 'not [^:]*, [^:]*: ' || fail "rows refused for one reason are not together"
     expect 0 "" backends --json $shape
     json 'any(r["op"] == "matmul" and r["backend"] == "reference" for r in o["rows"])'
     json 'all(p["why"] in ("only one", "default", "shipped", "nearest shipped") for p in o["problems"])'

@@ -229,6 +229,7 @@ static void a_full_disk_keeps_the_old_file(void **state) {
     assert_ok(clt_checkpoint_save(m.trainer, m.loader, path));
     assert_ok(clt_checkpoint_save(m.trainer, m.loader, copy));
     train(&m, 2);
+    assert_ok(clt_trainer_wait(m.trainer)); /* the driver may still be compiling, into files */
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
     tight = old;
     tight.rlim_cur = 5000;

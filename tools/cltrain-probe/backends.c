@@ -35,6 +35,7 @@ static void print_help(void) {
 
 typedef struct listing {
     const backends_options *options;
+    const clt_device_info *info;
     json_t *rows, *problems;
     char op[64]; /* the last one printed */
     int n;
@@ -49,6 +50,8 @@ static bool is_shown(const listing *l, const char *op) {
 
 static void print_row(listing *l, const clt_row_info *r) {
     bool again = strcmp(l->op, r->op) == 0;
+    const clt_device_info *info = l->info;
+    if (!l->begun) printf("%s (%s, driver %s)\n\n", info->name, info->platform, info->driver);
     if (!l->begun) printf("%-24s %-14s %s\n", "op", "backend", "needs");
     l->begun = true;
     snprintf(l->op, sizeof l->op, "%s", r->op);
@@ -75,14 +78,26 @@ static bool visit_row(const clt_row_info *r, void *user) {
 
 /* ---- problems ---- */
 
+/* Each reason once, with all rows that have it: "not reference, native: the layout of a tensor". */
+static void print_refusal(const clt_problem_info *p, int first) {
+    const char *why = p->rows[first].refusal;
+    if (!why) return;
+    for (int i = 0; i < first; i++)
+        if (p->rows[i].refusal && strcmp(p->rows[i].refusal, why) == 0) return;
+    printf("; not ");
+    for (int i = first; i < p->n_rows; i++)
+        if (p->rows[i].refusal && strcmp(p->rows[i].refusal, why) == 0)
+            printf("%s%s", i == first ? "" : ", ", p->rows[i].backend);
+    printf(": %s", why);
+}
+
 static void print_problem(listing *l, const clt_problem_info *p) {
     if (!l->begun) printf("%-76s %5s  %-10s %s\n", "problem", "count", "served by", "why");
     l->begun = true;
     printf("%-76s %5d  %-10s %s", p->problem, p->count, p->backend[0] ? p->backend : "-", p->why);
     if (p->from[0]) printf(" of %s", p->from);
     if (p->parameters[0]) printf("; %s", p->parameters);
-    for (int i = 0; i < p->n_rows; i++)
-        if (p->rows[i].refusal) printf("; not %s: %s", p->rows[i].backend, p->rows[i].refusal);
+    for (int i = 0; i < p->n_rows; i++) print_refusal(p, i);
     printf("\n");
 }
 
@@ -107,9 +122,8 @@ static bool visit_problem(const clt_problem_info *p, void *user) {
 /* ---- running ---- */
 
 static int list(listing *l, clt_device *device, const probe_model *model) {
-    const clt_device_info *info = clt_device_get_info(device);
+    l->info = clt_device_get_info(device);
     clt_train_options training = {.output = model->output};
-    if (!l->options->shared.json) printf("%s (%s, driver %s)\n\n", info->name, info->platform, info->driver);
     clt_status status = clt_probe_rows(device, visit_row, l);
     if (status < 0) return library_error(status, "reading the table");
     if (l->n == 0) return usage_error("--op '%s': no such op", l->options->op);

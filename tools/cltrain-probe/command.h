@@ -19,8 +19,14 @@ typedef struct command {
     int (*run)(int argc, char **argv);
 } command;
 
+int run_list(int argc, char **argv);
+int run_bench(int argc, char **argv);
+int run_shapes(int argc, char **argv);
+int run_compare(int argc, char **argv);
+int run_verify(int argc, char **argv);
 int run_tune(int argc, char **argv);
 int run_backends(int argc, char **argv);
+int run_comm(int argc, char **argv);
 
 /* Options that several commands have; the first member of theirs. */
 typedef struct shared_options {

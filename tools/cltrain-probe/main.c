@@ -1,5 +1,6 @@
 /*
- * cltrain-probe: looks into a device, and tunes it.
+ * cltrain-probe: which devices there are, how fast they are, whether they can be believed; tunes them; measures the
+ * network between ranks.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,13 +11,21 @@
 const char program_name[] = PROGRAM;
 
 static const command commands[] = {
+    {"list", "drivers and devices, what they can do, and why not; also without a command", run_list},
+    {"bench", "measures a device: its limits, and training ops at the shapes of models", run_bench},
+    {"compare", "what became faster or slower between two benches", run_compare},
+    {"verify", "whether a device's memory and arithmetic hold", run_verify},
+    {"shapes", "writes the shapes of a model for bench", run_shapes},
     {"tune", "finds the fastest rows and parameters for a model, and keeps them", run_tune},
     {"backends", "what serves each op on a device, and why", run_backends},
+    {"comm", "how fast ranks reduce over the network, beside plain TCP", run_comm},
 };
 
+enum { COMMANDS = sizeof commands / sizeof commands[0] };
+
 static void print_help(void) {
-    printf("Usage: " PROGRAM " COMMAND [options]\n\nCommands:\n");
-    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+    printf("Usage: " PROGRAM " [COMMAND [options]]\n\nCommands:\n");
+    for (size_t i = 0; i < COMMANDS; i++)
         printf("  %-12s%s\n", commands[i].name, commands[i].summary);
     printf("\n'" PROGRAM " COMMAND --help' has the options of each.\n"
            "\nExit status: 0 done; 1 it failed; 2 the command line makes no sense.\n");
@@ -30,9 +39,14 @@ static int run_option(const char *text) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 2) return usage_error("no command given: expected tune or backends");
+    if (argc < 2) return run_list(0, argv);
     if (argv[1][0] == '-') return run_option(argv[1]);
-    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+    for (size_t i = 0; i < COMMANDS; i++)
         if (strcmp(commands[i].name, argv[1]) == 0) return commands[i].run(argc - 2, argv + 2);
-    return usage_error("unknown command '%s': expected tune or backends", argv[1]);
+    char names[256] = "";
+    for (size_t i = 0; i < COMMANDS; i++) {
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", i == 0 ? "" : i + 1 < COMMANDS ? ", " : " or ", commands[i].name);
+    }
+    return usage_error("unknown command '%s': expected %s", argv[1], names);
 }

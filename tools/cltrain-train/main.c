@@ -3,6 +3,7 @@
  */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <cltrain/cltrain.h>
 
@@ -18,9 +19,11 @@
 const char program_name[] = PROGRAM;
 
 static void announce(const report *r) {
-    message_line("%s (%lld parameter%s) on %s (%lld training and %lld test samples) with %s",
+    char others[32] = "";
+    if (r->ranks > 1) snprintf(others, sizeof others, " on each of %d ranks", r->ranks);
+    message_line("%s (%lld parameter%s) on %s (%lld training and %lld test samples) with %s%s",
                  r->options->model, (long long)r->parameters, PLURAL(r->parameters), r->options->data,
-                 (long long)r->train_samples, (long long)r->test_samples, r->device->name);
+                 (long long)r->train_samples, (long long)r->test_samples, r->device->name, others);
 }
 
 static int print_report(const report *r) {
@@ -30,7 +33,7 @@ static int print_report(const report *r) {
 }
 
 static int train_on(const options *given, const data_parts *data, const task *made,
-                    clt_device *device) {
+                    clt_device *device, ranks *group) {
     report result = {
         .options = given,
         .device = clt_device_get_info(device),
@@ -44,11 +47,12 @@ static int train_on(const options *given, const data_parts *data, const task *ma
         .samples_per_second = NAN,
         .first_step_seconds = NAN,
         .total_seconds = NAN,
+        .ranks = group->size,
     };
-    result.profile.wanted = given->profile != NULL;
+    result.profile.wanted = given->profile != NULL && ranks_lead(group);
     announce(&result);
-    int code = run_training(&result, given, data, made, device);
-    if (code != EXIT_FAILED) {
+    int code = run_training(&result, given, data, made, device, group);
+    if (code != EXIT_FAILED && ranks_lead(group)) {
         int printed = print_report(&result);
         if (!printed) printed = profiler_report(&result.profile, given->profile, given->json ? stderr : stdout);
         if (!code) code = printed;
@@ -57,22 +61,31 @@ static int train_on(const options *given, const data_parts *data, const task *ma
     return code;
 }
 
-static int train(options *given) {
+static int train_in(options *given, ranks *group) {
     data_parts data = {0};
     task made = {0};
     clt_device *device = NULL;
     int code = data_open(&data, &given->data_spec, task_wants_regression(given),
                          !given->no_standardize, given->seed);
-    if (!code) code = recipe_complete(given, clt_dataset_samples(data.train));
+    if (!code) code = recipe_complete(given, clt_dataset_samples(data.train), group->rank, group->size);
     if (!code) code = task_build(&made, given, &data);
     if (!code) {
         clt_status status = clt_device_open(&device, given->device);
         code = status < 0 ? library_error(status, "opening a device") : 0;
     }
-    if (!code) code = train_on(given, &data, &made, device);
+    if (!code) code = train_on(given, &data, &made, device, group);
     task_free(&made);
     clt_device_close(device);
     data_close(&data);
+    free(given->each_share);
+    return code;
+}
+
+static int train(options *given) {
+    ranks group;
+    int code = ranks_join(&group, given);
+    if (!code) code = train_in(given, &group);
+    ranks_leave(&group);
     return code;
 }
 

@@ -8,6 +8,8 @@
 static const char *const optimizers[] = {"sgd", "adam", "adamw", NULL};
 static const char *const schedules[] = {"constant", "step", "cosine", NULL};
 
+static const char *const failures[] = {"stop", "shrink", NULL}; /* in the order of ON_FAILURE_… */
+
 const option_row option_rows[] = {
     {OPTION_HEADING, .help = "Data:"},
     {OPTION_TEXT, 'd', "data", "SPEC", AT(data), .help = "what to train on; required, see below"},
@@ -26,12 +28,29 @@ const option_row option_rows[] = {
      .help = "stop when N epochs are done, while the schedule is one of\n"
              "--epochs; --resume goes on from there"},
     {OPTION_WHOLE, 'b', "batch", "N", AT(batch), .low = 1,
-     .help = "samples a step (default: see below)"},
+     .help = "samples a step; of several ranks, each one's (default: see\n"
+             "below)"},
     {OPTION_WHOLE, 0, "accumulate", "N", AT(accumulate), .low = 1,
      .help = "batches whose gradients are averaged for one update (default 1)"},
     {OPTION_SEED, 's', "seed", "N", AT(seed),
      .help = "of the first values, of the order, and of what is held out\n"
              "for the test (default 0)"},
+
+    {OPTION_HEADING, .help = "Several ranks (processes that cltrain-run or another launcher started):"},
+    {OPTION_TEXT, 0, "shares", "N,N,...", AT(shares),
+     .help = "samples of each rank a step (default: --batch each; without\n"
+             "that its usual value in equal parts, of 16 or more)"},
+    {OPTION_FLAG, 0, "balance", NULL, AT(balance),
+     .help = "measure the first steps, and give faster ranks more samples"},
+    {OPTION_POSITIVE, 0, "bucket-mb", "X", AT(bucket_mb),
+     .help = "MiB of gradients that are exchanged at a time (default 25)"},
+    {OPTION_TEXT, 0, "compress", "METHOD", AT(compress),
+     .help = "how gradients go to other ranks: f16, bf16, int8, onebit,\n"
+             "topk[,ratio=X][,values=f32] or powersgd[,rank=N] (default: as\n"
+             "they are; -v tells what it saves or loses)"},
+    {OPTION_CHOICE, 0, "on-failure", "NAME", AT(on_failure), .choices = failures,
+     .help = "of another rank: stop, or shrink: go on with those who are left\n"
+             "(default: as the launcher was told, else stop)"},
 
     {OPTION_HEADING, .help = "Optimizer:"},
     {OPTION_CHOICE, 'o', "optimizer", "NAME", AT(optimizer), .choices = optimizers,
@@ -75,7 +94,8 @@ const option_row option_rows[] = {
      .help = "save after every N updates instead of each epoch"},
     {OPTION_TEXT, 0, "resume", "FILE", AT(resume),
      .help = "go on from a checkpoint; a file of weights alone gives the\n"
-             "first values"},
+             "first values. A launcher's restart goes on from --save's file\n"
+             "by itself"},
     {OPTION_TEXT, 0, "export", "FILE", AT(export_to),
      .help = "the weights alone, at the end: what PyTorch's load_state_dict\n"
              "takes"},

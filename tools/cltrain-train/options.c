@@ -23,7 +23,8 @@ static int check(options *given) {
         return usage_error("--save-every needs --save FILE");
     if (given->stop_after != OPTION_UNSET && given->steps != OPTION_UNSET)
         return usage_error("--stop-after and --steps exclude each other");
-    return data_spec_parse(&given->data_spec, given->data);
+    int code = given->compress ? compress_spec_parse(&given->compress_options, given->compress) : 0;
+    return code ? code : data_spec_parse(&given->data_spec, given->data);
 }
 
 int options_parse(options *into, int argc, char **argv) {
@@ -34,6 +35,8 @@ int options_parse(options *into, int argc, char **argv) {
         .batch = OPTION_UNSET,
         .accumulate = OPTION_UNSET,
         .optimizer = OPTION_UNSET,
+        .on_failure = OPTION_UNSET,
+        .bucket_mb = NAN,
         .schedule = OPTION_UNSET,
         .warmup = OPTION_UNSET,
         .decay_steps = OPTION_UNSET,

@@ -11,11 +11,14 @@
 
 #include <cltrain/train.h>
 
+#include "compress_spec.h"
 #include "data_spec.h"
 #include "tools/common/models.h"
 #include "tools/common/option_parser.h"
 
 #define PROGRAM "cltrain-train"
+
+enum { ON_FAILURE_STOP, ON_FAILURE_SHRINK };
 
 /* Not given: whole numbers and choices have OPTION_UNSET, numbers NaN, texts NULL. */
 typedef struct options {
@@ -27,6 +30,17 @@ typedef struct options {
 
     int64_t epochs, steps, stop_after, batch, accumulate;
     int64_t seed;
+
+    /* Several ranks: see recipe_complete. */
+    int ranks;             /* of the job; 1: this process alone */
+    const char *shares;    /* as given */
+    int64_t *each_share;   /* of a full batch, one a rank; `batch` is the own one */
+    int64_t whole_batch;   /* their sum */
+    bool balance;
+    double bucket_mb;
+    const char *compress; /* as given */
+    clt_compress_options compress_options;
+    int on_failure; /* ON_FAILURE_… */
 
     int optimizer; /* clt_optimizer */
     double lr, momentum, weight_decay;

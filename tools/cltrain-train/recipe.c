@@ -1,6 +1,10 @@
 #include "recipe.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "tools/common/message.h"
+#include "tools/common/numbers.h"
 #include "option_table.h"
 
 typedef struct recipe {
@@ -108,17 +112,75 @@ static int complete_schedule(options *given, const recipe *model, int64_t train_
     return 0;
 }
 
-int recipe_complete(options *given, int64_t train_samples) {
+/* ---- several ranks ---- */
+
+/* A rank's batch: the usual one in as many parts, but no smaller than keeps a processor busy. */
+static int64_t choose_part(const recipe *model, int64_t train_samples, int ranks) {
+    enum { LEAST_PART = 16 };
+    int64_t whole = choose_batch(model, train_samples), part = whole / ranks;
+    if (part < LEAST_PART) part = whole < LEAST_PART ? whole : LEAST_PART;
+    return part;
+}
+
+/* "8,24,16,16" */
+static int read_shares(options *given, int64_t train_samples, int ranks) {
+    const char *at = given->shares;
+    int n = 0;
+    for (bool more = true; more; n++) {
+        char word[24];
+        size_t length = strcspn(at, ",");
+        int64_t share = 0;
+        if (length < sizeof word) memcpy(word, at, length), word[length] = '\0';
+        if (length >= sizeof word || !number_whole(word, 1, train_samples, &share))
+            return usage_error("--shares %s: expected whole numbers from 1 to the %lld training samples, such as 8,24",
+                               given->shares, (long long)train_samples);
+        if (n < ranks) given->each_share[n] = share;
+        given->whole_batch += share;
+        more = at[length] == ',';
+        at += length + more;
+    }
+    if (n != ranks)
+        return usage_error("--shares %s: %d number%s for %d rank%s", given->shares, n, PLURAL(n), ranks, PLURAL(ranks));
+    if (given->whole_batch > train_samples)
+        return usage_error("--shares %s: more than the %lld training samples", given->shares, (long long)train_samples);
+    return 0;
+}
+
+/* One batch at least must be full. */
+static int equal_shares(options *given, const recipe *model, int64_t train_samples, int ranks) {
+    whole_default(&given->batch, choose_part(model, train_samples, ranks));
+    if (given->batch > train_samples / ranks) given->batch = train_samples / ranks;
+    if (given->batch == 0)
+        return usage_error("%d ranks are more than the %lld training samples", ranks, (long long)train_samples);
+    given->whole_batch = given->batch * ranks;
+    for (int r = 0; r < ranks; r++) given->each_share[r] = given->batch;
+    return 0;
+}
+
+static int complete_batch(options *given, const recipe *model, int64_t train_samples, int ranks) {
+    const char *told = getenv("CLTRAIN_RUN_ON_FAILURE");
+    given->ranks = ranks;
+    given->whole_batch = 0;
+    given->each_share = calloc((size_t)ranks, sizeof *given->each_share);
+    if (!given->each_share) return run_error("no memory for the shares of %d ranks", ranks);
+    if (given->on_failure == OPTION_UNSET)
+        given->on_failure = told && strcmp(told, "continue") == 0 ? ON_FAILURE_SHRINK : ON_FAILURE_STOP;
+    real_default(&given->bucket_mb, 0);
+    if (given->shares && given->batch != OPTION_UNSET) return usage_error("--shares and --batch exclude each other");
+    return given->shares ? read_shares(given, train_samples, ranks) : equal_shares(given, model, train_samples, ranks);
+}
+
+int recipe_complete(options *given, int64_t train_samples, int rank, int ranks) {
     const recipe *model = &recipes[given->model_spec.id];
     whole_default(&given->epochs, 10);
     whole_default(&given->accumulate, 1);
-    whole_default(&given->batch, choose_batch(model, train_samples));
-    /* One batch at least must be full. */
-    if (given->batch > train_samples) given->batch = train_samples;
+    int shared = complete_batch(given, model, train_samples, ranks);
+    if (shared) return shared;
+    given->batch = given->each_share[rank];
     if (recipe_epoch_steps(given, train_samples) == 0)
         return usage_error(
             "--accumulate %lld: %lld training samples are fewer than so many batches of %lld",
-            (long long)given->accumulate, (long long)train_samples, (long long)given->batch);
+            (long long)given->accumulate, (long long)train_samples, (long long)given->whole_batch);
     real_default(&given->clip_norm, 0);
     real_default(&given->clip_value, 0);
     int code = complete_optimizer(given, model);
@@ -126,7 +188,7 @@ int recipe_complete(options *given, int64_t train_samples) {
 }
 
 int64_t recipe_epoch_steps(const options *given, int64_t train_samples) {
-    return train_samples / given->batch / given->accumulate;
+    return train_samples / given->whole_batch / given->accumulate;
 }
 
 int64_t recipe_total_steps(const options *given, int64_t train_samples) {
@@ -151,6 +213,9 @@ clt_train_options recipe_train_options(const options *given, int64_t train_sampl
         .accumulate = (int)given->accumulate,
         .seed = (uint64_t)given->seed,
         .output = output,
+        .compress = given->compress_options,
+        .bucket_bytes = (size_t)(given->bucket_mb * (1 << 20)),
+        .recoverable = given->ranks > 1 && given->on_failure == ON_FAILURE_SHRINK,
     };
     if (wanted.schedule == CLT_SCHEDULE_COSINE) {
         wanted.total_steps = total > 0 ? total : 1;

@@ -11,9 +11,9 @@
 
 #include "options.h"
 
-/* Fills in every option of training that was not given. Returns 0, or EXIT_USAGE after saying which
- * options do not go together. */
-int recipe_complete(options *options, int64_t train_samples);
+/* Fills in every option of training that was not given, for rank `rank` of so many. Returns 0, or EXIT_USAGE after
+ * saying which options do not go together. */
+int recipe_complete(options *options, int64_t train_samples, int rank, int ranks);
 
 /* Updates in an epoch. What is left at its end is too little for a full batch, or for --accumulate
  * full ones, and is left out: the order is another one in each epoch. `options` must be complete. */

@@ -55,6 +55,37 @@ static void set_metrics(json_t *object, const char *part, const clt_metrics *met
     set_real(object, key, classification ? metrics->accuracy : metrics->mse);
 }
 
+/* Of several: those that began, and how they share a batch. */
+static void set_ranks(json_t *object, const report *r) {
+    json_t *shares = json_array();
+    for (int i = 0; i < r->ranks; i++) json_array_append_new(shares, json_integer(r->options->each_share[i]));
+    set_whole(object, "ranks", r->ranks);
+    set_whole(object, "ranks_lost", r->options->ranks - r->ranks);
+    json_object_set_new(object, "shares", shares);
+}
+
+/* What an exchange of all gradients is like by itself, and what it would be without compression. */
+static void set_compression(json_t *object, const report *r) {
+    const clt_compress_report *c = &r->compress;
+    if (!(c->bytes > 0)) return;
+    set_text(object, "compress", clt_compression_name(r->options->compress_options.method));
+    set_real(object, "compress_bytes", c->bytes);
+    set_real(object, "compress_bytes_without", c->bytes_uncompressed);
+    set_real(object, "compress_seconds", c->seconds);
+    set_real(object, "compress_seconds_without", c->seconds_uncompressed);
+}
+
+static void print_compression(FILE *file, const report *r) {
+    const clt_compress_report *c = &r->compress;
+    if (!(c->bytes > 0)) return;
+    double saved = 1e3 * (c->seconds_uncompressed - c->seconds);
+    fprintf(file, "  %-12s %s: %.1f KiB a step instead of %.1f, %.1f times fewer; an exchange by itself takes\n"
+                  "  %-12s %.2f ms instead of %.2f, %.2f ms are %s\n",
+            "compression", clt_compression_name(r->options->compress_options.method), c->bytes / 1024,
+            c->bytes_uncompressed / 1024, c->bytes_uncompressed / c->bytes, "", 1e3 * c->seconds,
+            1e3 * c->seconds_uncompressed, saved < 0 ? -saved : saved, saved < 0 ? "lost" : "saved");
+}
+
 static void set_setup(json_t *object, const report *r) {
     const options *o = r->options;
     set_text(object, "model", o->model);
@@ -66,7 +97,8 @@ static void set_setup(json_t *object, const report *r) {
     set_whole(object, "train_samples", r->train_samples);
     set_whole(object, "test_samples", r->test_samples);
     json_object_set_new(object, "standardized", json_boolean(r->standardized));
-    set_whole(object, "batch", o->batch);
+    set_whole(object, "batch", o->whole_batch);
+    if (o->ranks > 1) set_ranks(object, r);
     set_whole(object, "accumulate", o->accumulate);
     set_text(object, "optimizer", recipe_optimizer_name(o->optimizer));
     set_real(object, "lr", o->lr);
@@ -86,6 +118,11 @@ static void set_outcome(json_t *object, const report *r) {
     set_real(object, "first_step_seconds", r->first_step_seconds);
     set_real(object, "total_seconds", r->total_seconds);
     set_whole(object, "peak_device_bytes", (int64_t)r->peak_device_bytes);
+    if (r->options->ranks > 1) {
+        set_whole(object, "bytes_sent", (int64_t)r->bytes_sent);
+        set_real(object, "waited_seconds", r->waited_seconds);
+        set_compression(object, r);
+    }
     json_object_set_new(object, "interrupted", json_boolean(r->signal != 0));
     set_text(object, "checkpoint", r->options->save);
 }
@@ -198,6 +235,10 @@ bool report_print_text(const report *r, FILE *file) {
     fprintf(file, "\n");
     print_metrics(file, "training", &r->train, r->classification);
     print_metrics(file, "test", &r->test, r->classification);
+    if (o->ranks > 1)
+        fprintf(file, "  %-12s %d, %.1f MiB sent by rank 0, which waited %.2f s for others\n", "ranks", r->ranks,
+                (double)r->bytes_sent / (1024 * 1024), r->waited_seconds);
+    print_compression(file, r);
     fprintf(file, "  %-12s %.1f MiB on the device at most\n", "memory",
             (double)r->peak_device_bytes / (1024 * 1024));
     if (o->save) fprintf(file, "  %-12s %s\n", "checkpoint", o->save);

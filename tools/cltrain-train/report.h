@@ -27,6 +27,10 @@ typedef struct report {
     double first_step_seconds; /* from the model's compilation to its first step's end */
     double total_seconds;
     uint64_t peak_device_bytes;
+    int ranks;             /* at the end; the options have those of the beginning */
+    uint64_t bytes_sent;   /* by this rank to others */
+    double waited_seconds; /* for others, in steps */
+    clt_compress_report compress; /* zeros: nothing is compressed */
     profiler profile;
     int signal; /* that ended it, or 0 */
 } report;

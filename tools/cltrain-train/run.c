@@ -1,13 +1,19 @@
 #include "run.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/common/message.h"
+#include "balance.h"
 #include "progress.h"
 #include "recipe.h"
 #include "stopwatch.h"
 #include "system.h"
+
+/* Not an exit code: a rank was lost, and the others are to go on. */
+enum { RUN_LOST_ONE = -1 };
 
 typedef struct run {
     const options *options;
@@ -22,18 +28,49 @@ typedef struct run {
     double created;       /* when making the trainer began */
     int64_t limit_epochs; /* INT64_MAX where --steps rules */
     int64_t used_batches; /* of an epoch: a multiple of --accumulate */
+    bool resumed;         /* from a checkpoint */
     bool stepped;         /* a step was done in this run */
     bool unsaved;         /* something happened since the last save */
     int64_t tested_at;    /* the step of report->test, or -1 */
+    int64_t ended_epochs; /* whose end is reported, saved and tested */
+
+    /* Several ranks do the same in the same order: what depends on one's clock, or on a signal that one got, is agreed at
+     * steps that all know. */
+    ranks *group;
+    int64_t agree_at; /* the next such step */
+    int signal;       /* that ends the run: everyone's */
+    bool went_on; /* without a rank that was lost */
+    balance balance;
 } run;
+
+/* ---- errors ---- */
+
+/* Says what went wrong; or, if a rank was lost and the others may go on, nothing yet. */
+static int failed(run *r, clt_status status, const char *doing) {
+    if (r->options->on_failure == ON_FAILURE_SHRINK && ranks_lost_one(r->group, status)) return RUN_LOST_ONE;
+    return library_error(status, doing);
+}
+
+/* What fails on one rank, which has said why, ends all. */
+static int agree(run *r, int code) {
+    int32_t worst = code;
+    if (code == RUN_LOST_ONE || !r->group->comm) return code;
+    clt_status status = ranks_max(r->group, &worst, 1);
+    return code ? code : status < 0 ? failed(r, status, "training") : worst ? EXIT_FAILED : 0;
+}
+
+static int signal_caught(const run *r) {
+    return r->group->comm ? r->signal : signals_caught();
+}
 
 /* ---- making it ready ---- */
 
 static int make_loaders(run *r) {
     const options *o = r->options;
-    clt_loader_options train = {
-        .batch = o->batch, .shuffle = true, .drop_last = true, .seed = o->seed};
-    clt_loader_options test = {.batch = o->batch};
+    clt_loader_options train = {.batch = o->whole_batch, .shuffle = true, .drop_last = true, .seed = o->seed,
+                                .rank = r->group->rank, .ranks = r->group->size, .shares = o->each_share};
+    clt_loader_options test = {.batch = o->whole_batch, .rank = r->group->rank, .ranks = r->group->size,
+                               .shares = o->each_share};
     clt_status status = clt_loader_create(&r->train, r->data->train, &train);
     if (status >= 0) status = clt_loader_create(&r->test, r->data->test, &test);
     return status < 0 ? library_error(status, "reading the data") : 0;
@@ -42,23 +79,37 @@ static int make_loaders(run *r) {
 static int make_trainer(run *r, const task *made) {
     clt_train_options wanted =
         recipe_train_options(r->options, clt_dataset_samples(r->data->train), made->output);
+    wanted.comm = r->group->comm;
     r->created = now_seconds();
     clt_status status = clt_trainer_create(&r->trainer, r->device, made->loss, &wanted);
+    if (status >= 0 && r->group->size > 1 && wanted.compress.method)
+        status = clt_trainer_compress_report(r->trainer, &r->report->compress);
     return status < 0 ? library_error(status, "making the trainer") : 0;
 }
 
+/* After a restart by the launcher the run goes on from its own file, if it came to write one. Rank 0 knows. */
+static int find_checkpoint(run *r, const char **path) {
+    const options *o = r->options;
+    int32_t own = o->save && r->group->restarted && ranks_lead(r->group) && file_readable(o->save);
+    clt_status status = ranks_max(r->group, &own, 1);
+    *path = own ? o->save : o->resume;
+    return status < 0 ? library_error(status, "resuming") : 0;
+}
+
 static int resume(run *r) {
-    const char *path = r->options->resume;
-    if (!path) return 0;
+    const char *path;
+    int code = find_checkpoint(r, &path);
+    if (code || !path) return code;
     clt_status status = clt_checkpoint_load(r->trainer, r->train, path);
     if (status < 0) return library_error(status, "--resume");
+    r->resumed = true;
     /* Another seed holds out other samples: the test would see what was trained on. */
     uint64_t seed = clt_loader_get_position(r->train).seed;
     if (seed != (uint64_t)r->options->seed)
         return run_error("--resume: %s was trained with --seed %llu, not %lld", path,
                          (unsigned long long)seed, (long long)r->options->seed);
     r->report->steps = clt_trainer_steps(r->trainer);
-    r->report->epochs = clt_loader_get_position(r->train).epoch;
+    r->report->epochs = r->ended_epochs = clt_loader_get_position(r->train).epoch;
     message_line("Resumed from %s: %lld epoch%s and %lld step%s done before.", path,
                  (long long)r->report->epochs, PLURAL(r->report->epochs), (long long)r->report->steps,
                  PLURAL(r->report->steps));
@@ -66,8 +117,8 @@ static int resume(run *r) {
 }
 
 static int open_log(run *r) {
-    if (!r->options->log) return 0;
-    r->log = run_log_open(r->options->log, r->options->resume != NULL);
+    if (!r->options->log || !ranks_lead(r->group) || r->log) return 0;
+    r->log = run_log_open(r->options->log, r->resumed || r->stepped);
     if (!r->log) return EXIT_FAILED;
     run_log_start(r->log, r->report);
     return 0;
@@ -91,7 +142,7 @@ static void set_limits(run *r) {
 /* Metrics wait for the device, so the stopwatch may stop. */
 static int read_train_metrics(run *r, clt_metrics *metrics, bool reset) {
     clt_status status = clt_trainer_train_metrics(r->trainer, metrics, reset);
-    if (status < 0) return library_error(status, "training");
+    if (status < 0) return failed(r, status, "training");
     if (metrics->samples == 0) *metrics = report_no_metrics();
     else if (!isfinite(metrics->loss))
         return run_error("the loss is %f at step %lld: training diverged; a smaller --lr, "
@@ -106,10 +157,10 @@ static int save(run *r) {
     int code = read_train_metrics(r, &metrics, false);
     stopwatch_stop(&r->watch);
     if (code) return code;
-    clt_status status = clt_checkpoint_save(r->trainer, r->train, r->options->save);
-    if (status < 0) return library_error(status, "--save");
-    r->unsaved = false;
-    return 0;
+    clt_status status = ranks_lead(r->group) ? clt_checkpoint_save(r->trainer, r->train, r->options->save) : CLT_OK;
+    code = agree(r, status < 0 ? library_error(status, "--save") : 0);
+    if (!code) r->unsaved = false;
+    return code;
 }
 
 /* Stops early on a signal, without a result. */
@@ -118,15 +169,39 @@ static int test(run *r) {
     clt_status status;
     if (r->tested_at == r->report->steps) return 0;
     r->report->test = report_no_metrics();
-    while (!signals_caught() && (status = clt_loader_next(r->test, &batch)) != CLT_END) {
+    while (!signal_caught(r) && (status = clt_loader_next(r->test, &batch)) != CLT_END) {
         if (status >= 0) status = clt_trainer_evaluate(r->trainer, &batch);
         if (status < 0) return library_error(status, "testing");
     }
-    if (signals_caught()) return 0;
+    if (signal_caught(r)) return 0;
     status = clt_trainer_eval_metrics(r->trainer, &r->report->test, true);
-    if (status < 0) return library_error(status, "testing");
+    if (status < 0) return failed(r, status, "testing");
     r->tested_at = r->report->steps;
     return 0;
+}
+
+/* ---- shares ---- */
+
+/* The batches that follow are cut as options->each_share says. */
+static int share_anew(run *r) {
+    const options *o = r->options;
+    clt_loader_position first = {.seed = clt_loader_get_position(r->test).seed};
+    clt_status status = clt_loader_set_shares(r->train, r->group->rank, r->group->size, o->each_share);
+    if (status >= 0) status = clt_loader_set_shares(r->test, r->group->rank, r->group->size, o->each_share);
+    if (status >= 0) status = clt_loader_set_position(r->test, first);
+    return status < 0 ? library_error(status, "sharing the data") : 0;
+}
+
+/* Those who are left share as they did before, in proportion. */
+static clt_status share_what_is_left(run *r, int64_t own) {
+    const ranks *group = r->group;
+    double *weights = calloc((size_t)group->size, sizeof *weights);
+    if (!weights) return CLT_E_NO_MEMORY;
+    weights[group->rank] = (double)own;
+    clt_status status = ranks_tell(group, weights);
+    if (status >= 0) share_out(r->options->whole_batch, weights, group->size, r->options->each_share);
+    free(weights);
+    return status;
 }
 
 /* ---- the loop ---- */
@@ -138,8 +213,8 @@ static int end_epoch(run *r) {
     stopwatch_stop(&r->watch);
     if (code) return code;
     r->report->epochs = clt_loader_get_position(r->train).epoch;
-    /* A run that ended with an epoch's last batch is resumed with the end of that epoch. */
-    if (!code && metrics.samples == 0) return 0;
+    /* A run that ended with an epoch's last batch is resumed with the end of that epoch. Metrics may also be lost with a rank. */
+    if (!code && metrics.samples == 0 && !r->went_on) return 0;
     r->report->train = metrics;
     r->report->samples_per_second = stopwatch_rate(&r->watch);
     r->unsaved = true;
@@ -173,45 +248,90 @@ static clt_status first_step(run *r, const clt_batch *batch) {
 
 static clt_status later_step(run *r, const clt_batch *batch) {
     stopwatch_go(&r->watch);
-    r->watch.samples += batch->samples;
+    r->watch.samples += r->options->whole_batch;
     return clt_trainer_step(r->trainer, batch);
+}
+
+/* Rank 0's clock says when all agree next, a few times a second, and whether there is something to look at. */
+static int agree_on(run *r) {
+    enum { SIGNAL, LOOK, STEPS, WORDS };
+    int32_t words[WORDS] = {[SIGNAL] = signals_caught(), [STEPS] = 1};
+    if (ranks_lead(r->group)) {
+        double steps = 0.25 * stopwatch_rate(&r->watch) / (double)r->options->whole_batch;
+        words[LOOK] = progress_due(&r->progress);
+        words[STEPS] = steps >= 1 ? steps < 1000 ? (int32_t)steps : 1000 : 1;
+    }
+    clt_status status = ranks_max(r->group, words, WORDS);
+    if (status < 0) return failed(r, status, "training");
+    r->signal = words[SIGNAL];
+    r->agree_at = r->report->steps + words[STEPS];
+    return words[LOOK] ? look(r) : 0;
+}
+
+static int balance_shares(run *r) {
+    if (!r->options->balance || !r->group->comm) return 0;
+    bool changed = false;
+    clt_status status = balance_step(&r->balance, r->group, r->options->each_share, r->options->whole_batch,
+                                     clt_trainer_waited_seconds(r->trainer), &changed);
+    if (status < 0) return failed(r, status, "--balance");
+    return changed ? share_anew(r) : 0;
+}
+
+/* After an update. */
+static int attend(run *r) {
+    int64_t every = r->options->save_every;
+    int code = balance_shares(r);
+    if (!code && every != OPTION_UNSET && r->report->steps % every == 0) code = save(r);
+    if (code) return code;
+    if (r->group->comm) return r->report->steps >= r->agree_at ? agree_on(r) : 0;
+    return progress_due(&r->progress) ? look(r) : 0;
 }
 
 static int step(run *r, const clt_batch *batch) {
     int code = r->stepped ? profiler_before_step(&r->report->profile, r->device) : 0;
     if (code) return code;
     clt_status status = r->stepped ? later_step(r, batch) : first_step(r, batch);
-    if (status < 0) return library_error(status, "training");
-    int64_t before = r->report->steps, every = r->options->save_every;
+    if (status < 0) return failed(r, status, "training");
+    int64_t before = r->report->steps;
     r->report->steps = clt_trainer_steps(r->trainer);
     r->unsaved = true;
     code = profiler_after_step(&r->report->profile);
     bool updated = r->report->steps != before;
-    if (!code && updated && every != OPTION_UNSET && r->report->steps % every == 0) code = save(r);
-    if (!code && progress_due(&r->progress)) code = look(r);
+    if (!code && updated) code = attend(r);
+    else if (!code && !r->group->comm && progress_due(&r->progress)) code = look(r);
     return code;
 }
 
 /* Only whole updates are done: what is between them is in no checkpoint. */
-static bool finished(const run *r, clt_loader_position at) {
+static bool finished(const run *r) {
+    clt_loader_position at = clt_loader_get_position(r->train);
+    if (at.epoch > r->ended_epochs) return false;
     if (at.batch % r->options->accumulate != 0 && at.batch < r->used_batches) return false;
-    if (signals_caught()) return true;
+    if (signal_caught(r)) return true;
     if (r->options->steps != OPTION_UNSET) return r->report->steps >= r->options->steps;
     return at.epoch >= r->limit_epochs;
 }
 
-static int train(run *r) {
+/* What is next: the end of an epoch, if one of the ranks has not come through it, or a step. */
+static int advance(run *r) {
     clt_batch batch;
     clt_loader_position at = clt_loader_get_position(r->train);
-    if (finished(r, at) && r->limit_epochs > 0)
+    if (at.epoch > r->ended_epochs) {
+        int code = end_epoch(r);
+        if (!code) r->ended_epochs = at.epoch;
+        return code;
+    }
+    clt_status status = clt_loader_next(r->train, &batch);
+    if (status < 0) return library_error(status, "reading the data");
+    bool used = status != CLT_END && clt_loader_get_position(r->train).batch <= r->used_batches;
+    return used ? step(r, &batch) : 0;
+}
+
+static int train(run *r) {
+    if (finished(r) && r->limit_epochs > 0)
         message_line("Nothing is left to train: the model is only tested.");
-    while (!finished(r, at)) {
-        int code = 0;
-        clt_status status = clt_loader_next(r->train, &batch);
-        if (status < 0) return library_error(status, "reading the data");
-        at = clt_loader_get_position(r->train);
-        if (status == CLT_END) code = end_epoch(r);
-        else if (at.batch <= r->used_batches) code = step(r, &batch);
+    while (!finished(r)) {
+        int code = advance(r);
         if (code) return code;
     }
     return 0;
@@ -221,7 +341,7 @@ static int train(run *r) {
 static int finish(run *r) {
     clt_metrics metrics;
     const options *o = r->options;
-    int code = profiler_stop(&r->report->profile), signal = signals_caught();
+    int code = profiler_stop(&r->report->profile), signal = signal_caught(r);
     if (!code) code = read_train_metrics(r, &metrics, false);
     stopwatch_stop(&r->watch);
     if (code) return code;
@@ -232,30 +352,83 @@ static int finish(run *r) {
     /* A run that was interrupted before its first step has nothing that is worth a file. */
     if (o->save && r->unsaved && (r->stepped || !signal)) code = save(r);
     if (!code) code = test(r);
-    if (!code && o->export_to && !signal) {
+    if (!code && o->export_to && !signal && ranks_lead(r->group)) {
         clt_status status = clt_weights_save(r->trainer, o->export_to);
         if (status < 0) code = library_error(status, "--export");
     }
     r->report->peak_device_bytes = clt_device_peak_bytes(r->device);
+    r->report->ranks = r->group->size;
+    r->report->bytes_sent = ranks_bytes_sent(r->group);
+    r->report->waited_seconds = clt_trainer_waited_seconds(r->trainer);
     r->report->signal = signal;
     if (code) return code;
     return signal ? EXIT_SIGNAL + signal : 0;
 }
 
+/* ---- ranks that are lost ---- */
+
+/* All that those who are left must agree on. */
+static int go_on_together(run *r, int64_t own_share) {
+    clt_metrics none;
+    int32_t ended = -(int32_t)r->ended_epochs; /* the least of all */
+    clt_status status = clt_trainer_recover(r->trainer, r->train, r->group->comm);
+    if (status >= 0) status = share_what_is_left(r, own_share);
+    if (status >= 0) status = ranks_max(r->group, &ended, 1);
+    if (status >= 0) status = clt_trainer_eval_metrics(r->trainer, &none, true);
+    if (status < 0) return failed(r, status, "going on without a lost rank");
+    r->ended_epochs = -ended;
+    r->report->steps = clt_trainer_steps(r->trainer);
+    r->agree_at = r->report->steps + 1;
+    r->tested_at = -1;
+    r->unsaved = r->went_on = true;
+    r->balance = (balance){0};
+    int code = share_anew(r);
+    return code ? code : open_log(r);
+}
+
+/* Another one may be lost meanwhile. */
+static int go_on(run *r) {
+    int code = RUN_LOST_ONE;
+    int64_t own_share = r->options->each_share[r->group->rank];
+    stopwatch_stop(&r->watch);
+    for (int left = r->group->size; code == RUN_LOST_ONE && left > 0; left--) {
+        char reason[512];
+        bool led = ranks_lead(r->group);
+        snprintf(reason, sizeof reason, "%s", clt_error_detail());
+        clt_status status = ranks_shrink(r->group);
+        if (status < 0) return library_error(status, "going on without a lost rank");
+        if (ranks_lead(r->group))
+            message_line("%s: %d rank%s go%s on.", reason, r->group->size, PLURAL(r->group->size), r->group->size == 1 ? "es" : "");
+        code = go_on_together(r, own_share);
+        if (!code && ranks_lead(r->group) && !led) set_limits(r); /* shows the progress from now on */
+    }
+    return code;
+}
+
+static int run_all(run *r) {
+    int code;
+    do {
+        code = train(r);
+        if (!code) code = finish(r);
+        if (code != RUN_LOST_ONE) return code;
+        code = go_on(r);
+    } while (!code);
+    return code;
+}
+
 int run_training(report *result, const options *given, const data_parts *data, const task *made,
-                 clt_device *device) {
+                 clt_device *device, ranks *group) {
     run r = {.options = given, .data = data, .device = device, .report = result, .unsaved = true,
-             .tested_at = -1};
+             .tested_at = -1, .group = group};
     double start = now_seconds();
     int code = make_loaders(&r);
     if (!code) code = make_trainer(&r, made);
     if (!code) code = resume(&r);
-    if (!code) code = open_log(&r);
+    if (!code) code = agree(&r, open_log(&r));
     if (!code) {
         set_limits(&r);
         signals_catch();
-        code = train(&r);
-        if (!code) code = finish(&r);
+        code = run_all(&r);
         result->total_seconds = now_seconds() - start;
         if (code != EXIT_FAILED) run_log_end(r.log, result);
     }

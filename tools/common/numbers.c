@@ -33,6 +33,11 @@ bool number_real(const char *text, double *value) {
     return true;
 }
 
+bool number_too_large(const char *text) {
+    char *end;
+    return starts_number(text) && strtod(text, &end) > FLT_MAX && !*end;
+}
+
 int number_sizes(const char *text, char separator, int64_t *sizes, int capacity) {
     for (int count = 0; count < capacity; count++) {
         char *end;

@@ -1,5 +1,6 @@
 #include "tools/common/option_parser.h"
 
+#include <float.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -138,6 +139,8 @@ static int parse_option(const table *all, void *into, int argc, char **argv, int
         value = argv[++*i];
     }
     if (read_value(row, value, into)) return 0;
+    bool real = row->kind == OPTION_POSITIVE || row->kind == OPTION_NOT_NEGATIVE;
+    if (real && number_too_large(value)) return usage_error("--%s '%s': expected at most %.3g", row->name, value, (double)FLT_MAX);
     return usage_error("--%s '%s': expected %s", row->name, value, expected);
 }
 

@@ -42,7 +42,9 @@ static void begin(clt_lowering *l, const char *epilogue, const char *defines, co
     clt_text_add(&text, "#define CPU_WIDTH %d\n#define CPU_ROWS %d\n%s", tile.width, tile.rows, shared);
     clt_text_add(&text, "%s%s", defines, own);
     if (text.status < 0) clt_lower_fail(l, text.status);
-    else clt_launch_begin_text(l, path, text.data, epilogue != NULL, kernel, count, 1);
+    else
+        clt_launch_begin_module(
+            l, &(clt_module){.text = text.data, .isolated = epilogue, .label = path, .separable = true}, kernel, count, 1);
     clt_text_free(&text);
 }
 

@@ -3,7 +3,8 @@
 #include "backends/codegen.h"
 #include "backends/native/cpu/cpu.h"
 
-static const char source[] = "native/cpu/matmul.cl", pack_source[] = "native/cpu/matmul_pack.cl";
+static const char source[] = "native/cpu/matmul.cl", pack_source[] = "native/cpu/matmul_pack.cl",
+                  sum_source[] = "native/cpu/matmul_sum.cl";
 
 enum { MOST_BLOCK = 24 /* CPU_MATMUL_BLOCK */ };
 
@@ -30,7 +31,7 @@ typedef struct shape {
 typedef struct product {
     int64_t m, n, k, batch;
     int64_t a_matrices, b_matrices;
-    int64_t a_step[3], b_step[4]; /* and: a is read as it lies; a panel's columns, b is in panels */
+    int64_t a_step[2], b_step[3]; /* and: a panel's columns */
     bool transpose_a, transpose_b;
     int64_t size[CLT_MAX_RANK], a_batch[CLT_MAX_RANK], b_batch[CLT_MAX_RANK];
     shape tile;
@@ -88,10 +89,8 @@ static product product_of(const clt_tensor *node, int width, const int *paramete
     p.block = clt_cpu_divide_up(p.tiles, clt_cpu_divide_up(p.tiles, parameters[BLOCK]));
     p.split_k = clt_cpu_divide_up(clt_cpu_divide_up(p.k, p.depth), parameters[SPLITS]) * p.depth;
     p.splits = clt_cpu_divide_up(p.k, p.split_k);
-    p.a_step[2] = !p.pack_a;
     p.b_step[2] = p.tile.columns * p.b_step[1];
     if (p.pack_a) repack(p.a_batch, p.m * p.k, p.tiles * p.tile.rows * p.k);
-    p.b_step[3] = p.b_panels;
     if (!p.b_panels) return p;
     p.b_step[0] = p.tile.columns;
     p.b_step[1] = 1;
@@ -222,13 +221,19 @@ static int launch_panels(clt_lowering *l, const product *p, const clt_tensor *b)
     return panels;
 }
 
-/* A launch of the text's variant for the product's tile. */
+static const char *kind_of(const product *p) {
+    return p->b_panels ? "panels" : p->pack_a ? "packed" : "direct";
+}
+
+/* A launch of the text's variant for the product's tile and for how its operands lie. */
 static void begin(clt_lowering *l, const product *p, const char *kernel, int64_t count, bool last) {
-    char defines[256];
-    snprintf(defines, sizeof defines,
-             "#undef CPU_MATMUL_ROWS\n#undef CPU_MATMUL_VECTORS\n#undef CPU_MATMUL_DEPTH\n"
-             "#define CPU_MATMUL_ROWS %d\n#define CPU_MATMUL_VECTORS %d\n#define CPU_MATMUL_DEPTH %d\n",
-             p->tile.rows, p->tile.vectors, (int)p->depth);
+    static const char *const names[] = {"ROWS", "VECTORS", "DEPTH", "DIRECT", "PANELS"};
+    int values[] = {p->tile.rows, p->tile.vectors, (int)p->depth, !p->pack_a, p->b_panels};
+    char defines[512];
+    int end = snprintf(defines, sizeof defines, "#undef CPU_MATMUL_KIND\n#define CPU_MATMUL_KIND %s\n", kind_of(p));
+    for (size_t i = 0; i < CLT_COUNT_OF(names); i++)
+        end += snprintf(defines + end, sizeof defines - (size_t)end, "#undef CPU_MATMUL_%s\n#define CPU_MATMUL_%s %d\n",
+                        names[i], names[i], values[i]);
     if (last) clt_cpu_begin_last(l, defines, source, kernel, count);
     else clt_cpu_begin_defined(l, defines, source, kernel, count);
 }
@@ -236,7 +241,7 @@ static void begin(clt_lowering *l, const product *p, const char *kernel, int64_t
 static void launch_sum(clt_lowering *l, const product *p, const clt_tensor *node, int partial) {
     enum { RUN = 16 }; /* CPU_MATMUL_SUM_RUN */
     int64_t rows = p->batch * p->m, columns = partial_columns(p);
-    begin(l, p, "cpu_matmul_sum", clt_cpu_divide_up(rows * (columns / p->tile.width), RUN), true);
+    clt_cpu_begin_last(l, "", sum_source, "cpu_matmul_sum", clt_cpu_divide_up(rows * (columns / p->tile.width), RUN));
     clt_launch_scratch(l, partial);
     clt_launch_tensor(l, node);
     clt_launch_ints(l, (int64_t[]){rows, p->n, p->splits, columns}, 4, 4);
@@ -254,14 +259,14 @@ void clt_cpu_matmul(clt_lowering *l, const clt_tensor *node) {
     int panels = p.b_panels ? launch_panels(l, &p, node->inputs[1]) : -1;
     int partial = p.splits > 1 ? clt_cpu_scratch(l, partial_elements(&p)) : -1;
     char kernel[64];
-    snprintf(kernel, sizeof kernel, "cpu_matmul_%dx%dx%d", p.tile.rows, p.tile.vectors, (int)p.depth);
+    snprintf(kernel, sizeof kernel, "cpu_matmul_%s_%dx%dx%d", kind_of(&p), p.tile.rows, p.tile.vectors, (int)p.depth);
     begin(l, &p, kernel, items_of(&p), p.splits == 1);
     launch_tensor_or(l, node->inputs[0], packed);
     launch_tensor_or(l, node->inputs[1], panels);
     launch_tensor_or(l, node, partial);
     clt_launch_ints(l, (int64_t[]){p.m, p.n, p.k, p.batch}, 4, 4);
-    clt_launch_ints(l, p.a_step, 3, 4);
-    clt_launch_ints(l, p.b_step, 4, 4);
+    clt_launch_ints(l, p.a_step, 2, 2);
+    clt_launch_ints(l, p.b_step, 3, 4);
     clt_launch_ints(l, p.size, CLT_MAX_RANK, CLT_MAX_RANK);
     clt_launch_ints(l, p.a_batch, CLT_MAX_RANK, CLT_MAX_RANK);
     clt_launch_ints(l, p.b_batch, CLT_MAX_RANK, CLT_MAX_RANK);

@@ -83,6 +83,9 @@ enum {
     OF_LAUNCH = 250000
 };
 
+/* Multiply-adds below which nothing is gained that would be worth Winograd's rounding errors. */
+static const double least_work = 5e7;
+
 bool clt_winograd_wins(const clt_shape *y, const clt_winograd_tiles *t, int64_t channels,
                        int64_t results) {
     double pixels = (double)y->dims[0] * (double)y->dims[2] * (double)y->dims[3], tiles = (double)t->all;
@@ -92,7 +95,7 @@ bool clt_winograd_wins(const clt_shape *y, const clt_winograd_tiles *t, int64_t 
     double winograd =
         tiles * (CLT_WINOGRAD_POINTS * pairs + OF_PATCH * (double)channels + OF_TILE * (double)results) +
         OF_WEIGHT * pairs + OF_LAUNCH * launches;
-    return winograd < 0.85 * direct;
+    return direct >= least_work && winograd < 0.85 * direct;
 }
 
 /* A convolution of x into y; for the gradient of the input these are dy and dx. */

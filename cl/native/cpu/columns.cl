@@ -24,8 +24,9 @@ static cpu_columns cpu_columns_of(int item, int4 shape, int rows) {
 }
 
 /* partial[a, chunk, c] = sum over the chunk's rows of x[a, r, c] */
-kernel void cpu_columns_sum(global const float *x, global float *partial, int4 shape, int rows) {
-    cpu_columns p = cpu_columns_of(get_global_id(0), shape, rows);
+CLT_ITEM void cpu_columns_sum_item(int item, global const float *x, global float *partial, int4 shape,
+                                   int rows) {
+    cpu_columns p = cpu_columns_of(item, shape, rows);
     float sum[CPU_COLUMNS_MOST];
     if (p.matrix >= shape.s0) return;
     for (int c = 0; c < p.count; c++) sum[c] = 0;
@@ -36,10 +37,14 @@ kernel void cpu_columns_sum(global const float *x, global float *partial, int4 s
     global float *to = partial + (p.matrix * shape.s3 + p.chunk) * shape.s2 + p.column;
     for (int c = 0; c < p.count; c++) to[c] = sum[c];
 }
+kernel void cpu_columns_sum(global const float *x, global float *partial, int4 shape, int rows) {
+    cpu_columns_sum_item(get_global_id(0), x, partial, shape, rows);
+}
 
 /* y[a, c] = scale sum over the chunks of partial[a, chunk, c] */
-kernel void cpu_columns_total(global const float *partial, global float *y, int4 shape, float scale) {
-    cpu_columns p = cpu_columns_of(get_global_id(0), (int4)(shape.s0, shape.s1, shape.s2, 1), 0);
+CLT_ITEM void cpu_columns_total_item(int item, global const float *partial, global float *y, int4 shape,
+                                     float scale) {
+    cpu_columns p = cpu_columns_of(item, (int4)(shape.s0, shape.s1, shape.s2, 1), 0);
     float sum[CPU_COLUMNS_MOST];
     if (p.matrix >= shape.s0) return;
     for (int c = 0; c < p.count; c++) sum[c] = 0;
@@ -49,6 +54,9 @@ kernel void cpu_columns_total(global const float *partial, global float *y, int4
     }
     for (int c = 0; c < p.count; c++) y[p.matrix * shape.s2 + p.column + c] = scale * sum[c];
 }
+kernel void cpu_columns_total(global const float *partial, global float *y, int4 shape, float scale) {
+    cpu_columns_total_item(get_global_id(0), partial, y, shape, scale);
+}
 
 /* ---- batch normalization; the matrices are one ---- */
 
@@ -56,8 +64,9 @@ kernel void cpu_columns_total(global const float *partial, global float *y, int4
  * moments[chunk, 0, c] = the chunk's mean, moments[chunk, 1, c] = its sum of squared deviations from that mean: two
  * loops over what is in the cache by then.
  */
-kernel void cpu_columns_moments(global const float *x, global float *moments, int4 shape, int rows) {
-    cpu_columns p = cpu_columns_of(get_global_id(0), shape, rows);
+CLT_ITEM void cpu_columns_moments_item(int item, global const float *x, global float *moments, int4 shape,
+                                       int rows) {
+    cpu_columns p = cpu_columns_of(item, shape, rows);
     float mean[CPU_COLUMNS_MOST], squares[CPU_COLUMNS_MOST];
     if (p.matrix >= shape.s0) return;
     for (int c = 0; c < p.count; c++) mean[c] = squares[c] = 0;
@@ -77,6 +86,9 @@ kernel void cpu_columns_moments(global const float *x, global float *moments, in
         to[shape.s2 + c] = squares[c];
     }
 }
+kernel void cpu_columns_moments(global const float *x, global float *moments, int4 shape, int rows) {
+    cpu_columns_moments_item(get_global_id(0), x, moments, shape, rows);
+}
 
 /* Mean, sum of squared deviations and count of a column. Chunks are joined by the formula of Chan, Golub, LeVeque,
  * "Updating formulae and a pairwise algorithm for computing sample variances" (1979). */
@@ -93,22 +105,28 @@ static float3 cpu_columns_join(global const float *moments, int c, int4 shape, i
 }
 
 /* joined[0, c] = mean, joined[1, c] = sum of squared deviations from it. A work-item, 16 channels. */
-kernel void cpu_columns_moments_total(global const float *moments, global float *joined, int4 shape, int rows) {
-    int start = get_global_id(0) * 16, end = min(start + 16, shape.s2);
+CLT_ITEM void cpu_columns_moments_total_item(int item, global const float *moments, global float *joined,
+                                             int4 shape, int rows) {
+    int start = item * 16, end = min(start + 16, shape.s2);
     for (int c = start; c < end; c++) {
         float3 all = cpu_columns_join(moments, c, shape, rows);
         joined[c] = all.x;
         joined[shape.s2 + c] = all.y;
     }
 }
+kernel void cpu_columns_moments_total(global const float *moments, global float *joined, int4 shape,
+                                      int rows) {
+    cpu_columns_moments_total_item(get_global_id(0), moments, joined, shape, rows);
+}
 
 /*
  * stats[0, c] = mean, stats[1, c] = 1 / sqrt(var + eps), and the running statistics move as in the reference. A work-item, 16
  * channels.
  */
-kernel void cpu_columns_stats(global const float *moments, global float *running_mean, global float *running_var,
-                              global float *stats, int4 shape, int rows, float eps, float momentum) {
-    int start = get_global_id(0) * 16, end = min(start + 16, shape.s2);
+CLT_ITEM void cpu_columns_stats_item(int item, global const float *moments, global float *running_mean,
+                                     global float *running_var, global float *stats, int4 shape, int rows,
+                                     float eps, float momentum) {
+    int start = item * 16, end = min(start + 16, shape.s2);
     for (int c = start; c < end; c++) {
         float3 all = cpu_columns_join(moments, c, shape, rows);
         float mean = all.x, squares = all.y, count = all.z;
@@ -118,11 +136,17 @@ kernel void cpu_columns_stats(global const float *moments, global float *running
         running_var[c] += momentum * (squares / (count - 1) - running_var[c]);
     }
 }
+kernel void cpu_columns_stats(global const float *moments, global float *running_mean,
+                              global float *running_var, global float *stats, int4 shape, int rows,
+                              float eps, float momentum) {
+    cpu_columns_stats_item(get_global_id(0), moments, running_mean, running_var, stats, shape, rows, eps,
+                           momentum);
+}
 
 /* partial[chunk, 0, c] = sum over the chunk's rows of dy, partial[chunk, 1, c] = that of dy (x - mean) */
-kernel void cpu_columns_gradient(global const float *x, global const float *stats, global const float *dy,
-                                 global float *partial, int4 shape, int rows) {
-    cpu_columns p = cpu_columns_of(get_global_id(0), shape, rows);
+CLT_ITEM void cpu_columns_gradient_item(int item, global const float *x, global const float *stats,
+                                        global const float *dy, global float *partial, int4 shape, int rows) {
+    cpu_columns p = cpu_columns_of(item, shape, rows);
     float sum[CPU_COLUMNS_MOST], product[CPU_COLUMNS_MOST];
     if (p.matrix >= shape.s0) return;
     for (int c = 0; c < p.count; c++) sum[c] = product[c] = 0;
@@ -139,11 +163,15 @@ kernel void cpu_columns_gradient(global const float *x, global const float *stat
         to[shape.s2 + c] = product[c];
     }
 }
+kernel void cpu_columns_gradient(global const float *x, global const float *stats, global const float *dy,
+                                 global float *partial, int4 shape, int rows) {
+    cpu_columns_gradient_item(get_global_id(0), x, stats, dy, partial, shape, rows);
+}
 
 /* sums[0, c] and sums[1, c]: the above over all chunks, the second times 1 / sqrt(var + eps). A work-item, 16 channels. */
-kernel void cpu_columns_gradient_total(global const float *partial, global const float *stats, global float *sums,
-                                       int4 shape) {
-    int start = get_global_id(0) * 16, end = min(start + 16, shape.s2);
+CLT_ITEM void cpu_columns_gradient_total_item(int item, global const float *partial,
+                                              global const float *stats, global float *sums, int4 shape) {
+    int start = item * 16, end = min(start + 16, shape.s2);
     for (int c = start; c < end; c++) {
         float sum = 0, product = 0;
         for (int chunk = 0; chunk < shape.s3; chunk++) {
@@ -153,4 +181,8 @@ kernel void cpu_columns_gradient_total(global const float *partial, global const
         sums[c] = sum;
         sums[shape.s2 + c] = product * stats[shape.s2 + c];
     }
+}
+kernel void cpu_columns_gradient_total(global const float *partial, global const float *stats,
+                                       global float *sums, int4 shape) {
+    cpu_columns_gradient_total_item(get_global_id(0), partial, stats, sums, shape);
 }

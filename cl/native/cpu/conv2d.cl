@@ -17,11 +17,10 @@
  * image: N, C, H, W; packed: groups, channels of a block, height, width;
  * window: step and before of the height, of the width. A work-item, one row of one block.
  */
-kernel void cpu_conv2d_pack(global const float *x, global float *to, int4 image, int4 packed,
-                               int4 window) {
+CLT_ITEM void cpu_conv2d_pack_item(int item, global const float *x, global float *to, int4 image,
+                                   int4 packed, int4 window) {
     int group_channels = image.s1 / packed.s0, width = packed.s1;
     int blocks = (group_channels + width - 1) / width;
-    int item = get_global_id(0);
     if (item >= image.s0 * packed.s0 * blocks * packed.s2) return;
     int row = item % packed.s2, block = item / packed.s2 % blocks;
     int group = item / packed.s2 / blocks % packed.s0, n = item / packed.s2 / blocks / packed.s0;
@@ -48,6 +47,9 @@ kernel void cpu_conv2d_pack(global const float *x, global float *to, int4 image,
             to[p * width + c] = w >= 0 && w < image.s3 ? from[c * plane + w] : 0;
     }
 }
+kernel void cpu_conv2d_pack(global const float *x, global float *to, int4 image, int4 packed, int4 window) {
+    cpu_conv2d_pack_item(get_global_id(0), x, to, image, packed, window);
+}
 
 /*
  * Packs weights: [group][panel][block][tap][channel of the block][CPU_COLUMNS results], zero past
@@ -57,12 +59,11 @@ kernel void cpu_conv2d_pack(global const float *x, global float *to, int4 image,
  * strides: of group, result, channel, tap of the height and of the width, then where to begin.
  * A work-item, one block of one panel.
  */
-kernel void cpu_conv2d_pack_weight(global const float *weight, global float *to, int8 sizes,
-                                      int8 strides) {
+CLT_ITEM void cpu_conv2d_pack_weight_item(int item, global const float *weight, global float *to,
+                                          int8 sizes, int8 strides) {
     int results = sizes.s1, channels = sizes.s2, width = sizes.s3, taps = sizes.s4 * sizes.s5;
     int panels = (results + CPU_COLUMNS - 1) / CPU_COLUMNS,
         blocks = (channels + width - 1) / width;
-    int item = get_global_id(0);
     if (item >= sizes.s0 * panels * blocks) return;
     int block = item % blocks, panel = item / blocks % panels, group = item / blocks / panels;
     int first = panel * CPU_COLUMNS, there = min(results - first, CPU_COLUMNS);
@@ -89,6 +90,9 @@ kernel void cpu_conv2d_pack_weight(global const float *weight, global float *to,
                 to[(tap * count + c) * CPU_COLUMNS + j] = from[at + j * strides.s1];
         }
     }
+}
+kernel void cpu_conv2d_pack_weight(global const float *weight, global float *to, int8 sizes, int8 strides) {
+    cpu_conv2d_pack_weight_item(get_global_id(0), weight, to, sizes, strides);
 }
 
 /* Stores a tile whose pixels are neighbours in y, whole 8 columns at a time: their number is
@@ -147,11 +151,10 @@ static void cpu_conv2d_put(global float *y, const int *to, int there, int channe
  * target: in y, elements of an image and of a channel, steps of a pixel down and across.
  * A work-item, one register tile; those that follow one another share the panel of weights.
  */
-kernel void cpu_conv2d(global const float *x, global const float *weight, global float *y,
-                          int8 source, int4 origin, int8 result, int4 target CLT_EPILOGUE_PARAMETERS) {
+CLT_ITEM void cpu_conv2d_item(int item, global const float *x, global const float *weight, global float *y,
+                              int8 source, int4 origin, int8 result, int4 target CLT_EPILOGUE_PARAMETERS) {
     int pixels = result.s0 * result.s1 * result.s2, tiles = (pixels + CPU_ROWS - 1) / CPU_ROWS;
     int panels = (result.s4 + CPU_COLUMNS - 1) / CPU_COLUMNS;
-    int item = get_global_id(0);
     if (item >= result.s3 * panels * tiles) return;
     int tile = item % tiles, panel = item / tiles % panels, group = item / tiles / panels;
     int width = source.s2, channels = source.s3, taps = origin.s2 * origin.s3;
@@ -200,16 +203,23 @@ kernel void cpu_conv2d(global const float *x, global const float *weight, global
     cpu_conv2d_put(y, to, there, group * result.s4 + column, columns, target.s1,
                    values CLT_EPILOGUE_ARGUMENTS);
 }
+kernel void cpu_conv2d(global const float *x, global const float *weight, global float *y, int8 source,
+                       int4 origin, int8 result, int4 target CLT_EPILOGUE_PARAMETERS) {
+    cpu_conv2d_item(get_global_id(0), x, weight, y, source, origin, result, target CLT_EPILOGUE_ARGUMENTS);
+}
 
 /* ---- the gradient of the weight ---- */
 
 /* Where each pixel of the result is in the packed image. result: N, height, width; step: elements
  * from image to image, pixel to pixel down and across. A work-item, a run of 256. */
-kernel void cpu_conv2d_places(global int *places, int4 result, int4 step) {
-    int pixels = result.s0 * result.s1 * result.s2, first = get_global_id(0) * 256;
+CLT_ITEM void cpu_conv2d_places_item(int item, global int *places, int4 result, int4 step) {
+    int pixels = result.s0 * result.s1 * result.s2, first = item * 256;
     for (int p = first; p < min(first + 256, pixels); p++)
         places[p] = p / result.s2 / result.s1 * step.s0 + p / result.s2 % result.s1 * step.s1 +
                     p % result.s2 * step.s2;
+}
+kernel void cpu_conv2d_places(global int *places, int4 result, int4 step) {
+    cpu_conv2d_places_item(get_global_id(0), places, result, step);
 }
 
 /*
@@ -217,10 +227,10 @@ kernel void cpu_conv2d_places(global int *places, int4 result, int4 step) {
  * group's last channel. sizes: N, groups, channels of a group, pixels of an image; steps: from channel
  * to channel of dy, from pixel to pixel, one of which is 1. A work-item, one panel of one image.
  */
-kernel void cpu_conv2d_pack_panels(global const float *dy, global float *packed, int4 sizes, int2 steps) {
+CLT_ITEM void cpu_conv2d_pack_panels_item(int item, global const float *dy, global float *packed,
+                                          int4 sizes, int2 steps) {
     int channels = sizes.s2, pixels = sizes.s3,
         panels = (channels + CPU_COLUMNS - 1) / CPU_COLUMNS;
-    int item = get_global_id(0);
     if (item >= sizes.s0 * sizes.s1 * panels) return;
     int n = item % sizes.s0, panel = item / sizes.s0 % panels, group = item / sizes.s0 / panels;
     int first = panel * CPU_COLUMNS, there = min(channels - first, CPU_COLUMNS);
@@ -235,6 +245,9 @@ kernel void cpu_conv2d_pack_panels(global const float *dy, global float *packed,
     for (int p = 0; p < pixels; p++)
         for (int j = 0; j < there; j++) packed[p * CPU_COLUMNS + j] = dy[p * steps.s1 + j];
 }
+kernel void cpu_conv2d_pack_panels(global const float *dy, global float *packed, int4 sizes, int2 steps) {
+    cpu_conv2d_pack_panels_item(get_global_id(0), dy, packed, sizes, steps);
+}
 
 /* Pixels over which all tiles of a work-item go before the next come: what they read stays in
  * the first caches. */
@@ -248,13 +261,12 @@ kernel void cpu_conv2d_pack_panels(global const float *dy, global float *packed,
  * pixels of a split; steps: elements of dy from pixel to pixel, from panel to panel, from group to group.
  * A work-item, all rows of a block for one panel; rows past the last are the last again.
  */
-kernel void cpu_conv2d_grad_weight(global const float *x, global const float *dy,
-                                      global const int *places, global float *partial, int8 source,
-                                      int8 result, int4 steps) {
+CLT_ITEM void cpu_conv2d_grad_weight_item(int item, global const float *x, global const float *dy,
+                                          global const int *places, global float *partial, int8 source,
+                                          int8 result, int4 steps) {
     int width = source.s2, channels = source.s3, blocks = (channels + width - 1) / width;
     int panels = (result.s1 + CPU_COLUMNS - 1) / CPU_COLUMNS, taps = source.s4 * source.s5;
     int tiles = (taps * width + CPU_ROWS - 1) / CPU_ROWS;
-    int item = get_global_id(0);
     if (item >= result.s3 * result.s0 * panels * blocks) return;
     int block = item % blocks, panel = item / blocks % panels,
         group = item / blocks / panels % result.s0;
@@ -300,17 +312,21 @@ kernel void cpu_conv2d_grad_weight(global const float *x, global const float *dy
         }
     }
 }
+kernel void cpu_conv2d_grad_weight(global const float *x, global const float *dy, global const int *places,
+                                   global float *partial, int8 source, int8 result, int4 steps) {
+    cpu_conv2d_grad_weight_item(get_global_id(0), x, dy, places, partial, source, result, steps);
+}
 
 /*
  * dweight[group, result, channel, tap] = sum of the above over the splits, in their order.
  * sizes: groups, results and channels of a group, channels of a block, taps, splits. A work-item, a
  * block of one panel.
  */
-kernel void cpu_conv2d_sum_weight(global float *partial, global float *dweight, int8 sizes) {
+CLT_ITEM void cpu_conv2d_sum_weight_item(int item, global float *partial, global float *dweight, int8 sizes) {
     int results = sizes.s1, channels = sizes.s2, width = sizes.s3, taps = sizes.s4;
     int panels = (results + CPU_COLUMNS - 1) / CPU_COLUMNS,
         blocks = (channels + width - 1) / width;
-    int item = get_global_id(0), items = sizes.s0 * panels * blocks;
+    int items = sizes.s0 * panels * blocks;
     if (item >= items) return;
     int block = item % blocks, panel = item / blocks % panels, group = item / blocks / panels;
     int first = panel * CPU_COLUMNS, there = min(results - first, CPU_COLUMNS);
@@ -326,4 +342,7 @@ kernel void cpu_conv2d_sum_weight(global float *partial, global float *dweight, 
             for (int tap = 0; tap < taps; tap++)
                 dweight[j * channels * taps + c * taps + tap] =
                     partial[(tap * count + c) * CPU_COLUMNS + j];
+}
+kernel void cpu_conv2d_sum_weight(global float *partial, global float *dweight, int8 sizes) {
+    cpu_conv2d_sum_weight_item(get_global_id(0), partial, dweight, sizes);
 }

@@ -42,12 +42,12 @@ static void cpu_conv2d_last_transpose(global const float *from, int step, int th
  * width; strides: of group, result, channel, tap of the height and of the width, then where to begin.
  * A work-item, CPU_CONV2D_LAST_PACK channels of one panel; one more writes the zeros.
  */
-kernel void cpu_conv2d_last_weight(global const float *weight, global float *to, int8 sizes,
-                                   int8 strides) {
+CLT_ITEM void cpu_conv2d_last_weight_item(int item, global const float *weight, global float *to,
+                                          int8 sizes, int8 strides) {
     int results = sizes.s1, channels = sizes.s2, taps = sizes.s3 * sizes.s4;
     int panels = (results + CPU_COLUMNS - 1) / CPU_COLUMNS;
     int parts = (channels + CPU_CONV2D_LAST_PACK - 1) / CPU_CONV2D_LAST_PACK;
-    int item = get_global_id(0), items = sizes.s0 * panels * parts;
+    int items = sizes.s0 * panels * parts;
     if (item > items) return;
     if (item == items) {
         to += sizes.s0 * panels * taps * channels * CPU_COLUMNS;
@@ -82,6 +82,9 @@ kernel void cpu_conv2d_last_weight(global const float *weight, global float *to,
             for (int j = 0; j < there; j++) row[j] = from[j * strides.s1];
         }
 }
+kernel void cpu_conv2d_last_weight(global const float *weight, global float *to, int8 sizes, int8 strides) {
+    cpu_conv2d_last_weight_item(get_global_id(0), weight, to, sizes, strides);
+}
 
 /* Results leave here: `value` is y's elements `at` and after, `count` of them if not the whole vector, of
  * the channels from `channel` on. */
@@ -104,10 +107,11 @@ static void cpu_conv2d_last_put(global float *y, int at, int channel, int count,
  * result: N, height and width of the pixels, groups, results of a group; target: in y, elements of an
  * image, the first pixel, steps of a pixel down and across. A work-item, one register tile.
  */
-kernel void cpu_conv2d_last(global const float *x, global const float *weight, global float *y,
-                            int4 image, int8 window, int8 result, int4 target CLT_EPILOGUE_PARAMETERS) {
+CLT_ITEM void cpu_conv2d_last_item(int item, global const float *x, global const float *weight,
+                                   global float *y, int4 image, int8 window, int8 result,
+                                   int4 target CLT_EPILOGUE_PARAMETERS) {
     int pixels = result.s0 * result.s1 * result.s2, tiles = (pixels + CPU_ROWS - 1) / CPU_ROWS;
-    int panels = (result.s4 + CPU_COLUMNS - 1) / CPU_COLUMNS, item = get_global_id(0);
+    int panels = (result.s4 + CPU_COLUMNS - 1) / CPU_COLUMNS;
     int panel = item / CPU_CONV2D_LAST_TILES % panels, rest = item / CPU_CONV2D_LAST_TILES / panels;
     int runs = (tiles + CPU_CONV2D_LAST_TILES - 1) / CPU_CONV2D_LAST_TILES;
     int tile = rest % runs * CPU_CONV2D_LAST_TILES + item % CPU_CONV2D_LAST_TILES, group = rest / runs;
@@ -167,6 +171,11 @@ kernel void cpu_conv2d_last(global const float *x, global const float *weight, g
                             sum[i][1] CLT_EPILOGUE_ARGUMENTS);
     }
 }
+kernel void cpu_conv2d_last(global const float *x, global const float *weight, global float *y, int4 image,
+                            int8 window, int8 result, int4 target CLT_EPILOGUE_PARAMETERS) {
+    cpu_conv2d_last_item(get_global_id(0), x, weight, y, image, window, result,
+                         target CLT_EPILOGUE_ARGUMENTS);
+}
 
 /* ---- the gradient of the weight ---- */
 
@@ -207,11 +216,10 @@ CPU_CONV2D_LAST_SUM(1)
  * dy, groups, results of a group; window: as above; plan: N, height and width of dy, splits, pixels of a
  * split, of those the first and the number that this launch adds. A work-item, a block of one panel.
  */
-kernel void cpu_conv2d_last_grad_weight(global const float *x, global const float *dy,
-                                        global float *partial, int8 image, int8 window, int8 plan) {
+CLT_ITEM void cpu_conv2d_last_grad_weight_item(int item, global const float *x, global const float *dy,
+                                               global float *partial, int8 image, int8 window, int8 plan) {
     int panels = (image.s7 + CPU_COLUMNS - 1) / CPU_COLUMNS,
         blocks = (image.s3 + image.s4 - 1) / image.s4;
-    int item = get_global_id(0);
     if (item >= plan.s3 * image.s6 * panels * blocks) return;
     int block = item % blocks, panel = item / blocks % panels, group = item / blocks / panels % image.s6;
     int split = item / blocks / panels / image.s6, taps = window.s6 * window.s7;
@@ -267,6 +275,10 @@ kernel void cpu_conv2d_last_grad_weight(global const float *x, global const floa
                 cpu_conv2d_last_sum_1(x + c, places, packed, rows, count, to + c * CPU_COLUMNS, add);
         }
     }
+}
+kernel void cpu_conv2d_last_grad_weight(global const float *x, global const float *dy,
+                                        global float *partial, int8 image, int8 window, int8 plan) {
+    cpu_conv2d_last_grad_weight_item(get_global_id(0), x, dy, partial, image, window, plan);
 }
 
 /* ---- the same for one tap ---- */
@@ -331,12 +343,12 @@ static void cpu_conv2d_last_results(global const float *from, int columns, float
  * As cpu_conv2d_last_grad_weight, for one tap and blocks of at most CPU_CONV2D_LAST_WIDE channels. A
  * work-item, a block of CPU_CONV2D_LAST_TOGETHER panels.
  */
-kernel void cpu_conv2d_last_grad_weight_1x1(global const float *x, global const float *dy,
-                                            global float *partial, int8 image, int8 window, int8 plan) {
+CLT_ITEM void cpu_conv2d_last_grad_weight_1x1_item(int item, global const float *x, global const float *dy,
+                                                   global float *partial, int8 image, int8 window,
+                                                   int8 plan) {
     int panels = (image.s7 + CPU_COLUMNS - 1) / CPU_COLUMNS,
         blocks = (image.s3 + image.s4 - 1) / image.s4;
-    int sets = (panels + CPU_CONV2D_LAST_TOGETHER - 1) / CPU_CONV2D_LAST_TOGETHER,
-        item = get_global_id(0);
+    int sets = (panels + CPU_CONV2D_LAST_TOGETHER - 1) / CPU_CONV2D_LAST_TOGETHER;
     if (item >= plan.s3 * image.s6 * sets * blocks) return;
     int block = item % blocks, set = item / blocks % sets, group = item / blocks / sets % image.s6;
     int split = item / blocks / sets / image.s6;
@@ -388,6 +400,10 @@ kernel void cpu_conv2d_last_grad_weight_1x1(global const float *x, global const 
             }
     }
 }
+kernel void cpu_conv2d_last_grad_weight_1x1(global const float *x, global const float *dy,
+                                            global float *partial, int8 image, int8 window, int8 plan) {
+    cpu_conv2d_last_grad_weight_1x1_item(get_global_id(0), x, dy, partial, image, window, plan);
+}
 
 /* Channels of a block that one work-item sums and unpacks. */
 #define CPU_CONV2D_LAST_UNPACK 8
@@ -397,11 +413,12 @@ kernel void cpu_conv2d_last_grad_weight_1x1(global const float *x, global const 
  * results and channels of a group, channels of a block, taps, splits. A work-item,
  * CPU_CONV2D_LAST_UNPACK channels of a block of one panel.
  */
-kernel void cpu_conv2d_last_unpack(global float *partial, global float *dweight, int8 sizes) {
+CLT_ITEM void cpu_conv2d_last_unpack_item(int item, global float *partial, global float *dweight,
+                                          int8 sizes) {
     int results = sizes.s1, channels = sizes.s2, width = sizes.s3, taps = sizes.s4;
     int panels = (results + CPU_COLUMNS - 1) / CPU_COLUMNS, blocks = (channels + width - 1) / width;
     int parts = (width + CPU_CONV2D_LAST_UNPACK - 1) / CPU_CONV2D_LAST_UNPACK;
-    int item = get_global_id(0), items = sizes.s0 * panels * blocks * parts;
+    int items = sizes.s0 * panels * blocks * parts;
     if (item >= items) return;
     int c = item % parts * CPU_CONV2D_LAST_UNPACK, block = item / parts % blocks;
     int panel = item / parts / blocks % panels, group = item / parts / blocks / panels;
@@ -433,4 +450,7 @@ kernel void cpu_conv2d_last_unpack(global float *partial, global float *dweight,
     for (; j < there; j++)
         for (int q = 0; q < run; q++)
             dweight[j * channels * taps + q] = partial[(q % taps * inside + q / taps) * CPU_COLUMNS + j];
+}
+kernel void cpu_conv2d_last_unpack(global float *partial, global float *dweight, int8 sizes) {
+    cpu_conv2d_last_unpack_item(get_global_id(0), partial, dweight, sizes);
 }

@@ -11,16 +11,18 @@
  *
  * The larger helpers are not inlined, for a driver compiles the kernel around them several times.
  *
- * CPU_MATMUL_ROWS, CPU_MATMUL_VECTORS and CPU_MATMUL_DEPTH are defined in front of this text, anew for
- * each variant of it, and are parts of its names.
+ * CPU_MATMUL_ROWS, CPU_MATMUL_VECTORS, CPU_MATMUL_DEPTH and CPU_MATMUL_KIND are defined in front of this text, anew for
+ * each variant of it, and are parts of its names. A kind tells how the operands lie, by two more: `packed`, a as
+ * cpu_matmul_pack leaves it; `panels`, that and b as cpu_matmul_panels leaves it (CPU_MATMUL_PANELS is 1); `direct`, both
+ * as they are (CPU_MATMUL_DIRECT is 1).
  */
 #ifndef CPU_MATMUL_SHARED
 #define CPU_MATMUL_SHARED
 
-#define CPU_MATMUL_PASTE_(name, rows, vectors, depth) name##_##rows##x##vectors##x##depth
-#define CPU_MATMUL_PASTE(name, rows, vectors, depth)  CPU_MATMUL_PASTE_(name, rows, vectors, depth)
+#define CPU_MATMUL_PASTE_(name, kind, rows, vectors, depth) name##_##kind##_##rows##x##vectors##x##depth
+#define CPU_MATMUL_PASTE(name, kind, rows, vectors, depth)  CPU_MATMUL_PASTE_(name, kind, rows, vectors, depth)
 #define CPU_MATMUL_NAME(name)                                                                           \
-    CPU_MATMUL_PASTE(name, CPU_MATMUL_ROWS, CPU_MATMUL_VECTORS, CPU_MATMUL_DEPTH)
+    CPU_MATMUL_PASTE(name, CPU_MATMUL_KIND, CPU_MATMUL_ROWS, CPU_MATMUL_VECTORS, CPU_MATMUL_DEPTH)
 #define CPU_MATMUL_COLUMNS (CPU_MATMUL_VECTORS * CPU_WIDTH)
 #define CPU_MATMUL_SUMS    (CPU_MATMUL_ROWS * CPU_MATMUL_COLUMNS)
 
@@ -30,9 +32,6 @@
 /* Most tiles in a block, for their sums are in private memory. */
 #define CPU_MATMUL_BLOCK 24
 
-/* Vectors that a work-item of cpu_matmul_sum adds up. */
-#define CPU_MATMUL_SUM_RUN 16
-
 /* Has `there` columns of `rows` rows brought near, for they will soon be read or written. */
 static void cpu_matmul_fetch(global const float *c, int stride, int rows, int there) {
 #ifdef __has_builtin
@@ -41,38 +40,6 @@ static void cpu_matmul_fetch(global const float *c, int stride, int rows, int th
         for (int j = 0; j < there; j += 16) __builtin_prefetch(c + i * stride + j, 1);
 #endif
 #endif
-}
-
-/* The one place where results are written: c[at], c[at + 1] .. of columns `column` ..; `there` of them
- * exist, at least one. */
-static void cpu_matmul_finish(global float *c, int at, int column, cpu_vector value,
-                              int there CLT_EPILOGUE_PARAMETERS) {
-    value = cpu_epilogue(value, at, column, there CLT_EPILOGUE_ARGUMENTS);
-    if (there >= CPU_WIDTH) {
-        cpu_store(value, 0, c + at);
-        return;
-    }
-    float values[CPU_WIDTH];
-    cpu_store(value, 0, values);
-    for (int j = 0; j < there; j++) c[at + j] = values[j];
-}
-
-/*
- * c[i] = sum over the splits of partial[split, i], in their order. size: rows and columns of c, splits,
- * columns of partial. A work-item, CPU_MATMUL_SUM_RUN vectors.
- */
-kernel void cpu_matmul_sum(global const float *partial, global float *c, int4 size CLT_EPILOGUE_PARAMETERS) {
-    int vectors = (size.s1 + CPU_WIDTH - 1) / CPU_WIDTH, count = size.s0 * vectors;
-    int start = get_global_id(0) * CPU_MATMUL_SUM_RUN, end = min(start + CPU_MATMUL_SUM_RUN, count);
-    for (int i = start; i < end; i++) {
-        int row = i / vectors, column = i % vectors * CPU_WIDTH;
-        global const float *from = partial + row * size.s3 + column;
-        cpu_vector sum = cpu_load(0, from);
-        for (int split = 1; split < size.s2; split++)
-            sum += cpu_load(0, from + split * size.s0 * size.s3);
-        cpu_matmul_finish(c, row * size.s1 + column, column, sum,
-                          size.s1 - column CLT_EPILOGUE_ARGUMENTS);
-    }
 }
 
 /* packed[k columns + j] = b[k + j stride] for eight j and `count` k. */
@@ -90,16 +57,17 @@ static void cpu_matmul_gather_eight(global const float *b, int stride, int count
 }
 
 /*
- * kept[i, v] = sum over `count` k of a[A_AT(i) + k A_STEP] b[k, v], from 0 if `first`, else added to what is
- * there. R rows, V vectors.
+ * kept[i, v] = sum over `count` k of a[row i, k] b[k, v], from 0 if `first`, else added to what is there. R rows, V
+ * vectors. Rows are packed, or as they lie; of the latter those past the `last` are that one again.
  */
-#define CPU_MATMUL_TILE(name, R, V, A_AT, A_STEP, B_SPACE)                                               \
+#define CPU_MATMUL_TILE(name, R, V)                                                                      \
     __attribute__((noinline)) static void CPU_MATMUL_NAME(name)(                                         \
-        global const float *a, int2 step, int last, B_SPACE const float *b, int count, float *kept,      \
-        bool first) {                                                                                    \
+        global const float *a, int2 step, int last, CPU_MATMUL_SPACE const float *b, int count,          \
+        float *kept, bool first) {                                                                       \
         cpu_vector sum[R][V];                                                                            \
         int at[R];                                                                                       \
-        _Pragma("unroll") for (int i = 0; i < (R); i++) at[i] = A_AT;                                    \
+        _Pragma("unroll") for (int i = 0; i < (R); i++) at[i] =                                          \
+            CPU_MATMUL_DIRECT ? min(i, last) * step.s0 : i;                                              \
         _Pragma("unroll") for (int i = 0; i < (R); i++) _Pragma("unroll") for (int v = 0; v < (V); v++)  \
             sum[i][v] = first ? (cpu_vector)(0) : cpu_load(i * CPU_MATMUL_VECTORS + v, kept);            \
         for (int k = 0; k < count; k++) {                                                                \
@@ -110,40 +78,43 @@ static void cpu_matmul_gather_eight(global const float *b, int stride, int count
                 cpu_vector left = (cpu_vector)(a[at[i]]);                                                \
                 _Pragma("unroll") for (int v = 0; v < (V); v++) sum[i][v] = left * right[v] + sum[i][v]; \
             }                                                                                            \
-            a += A_STEP;                                                                                 \
+            a += CPU_MATMUL_DIRECT ? step.s1 : CPU_MATMUL_ROWS;                                          \
         }                                                                                                \
         _Pragma("unroll") for (int i = 0; i < (R); i++) _Pragma("unroll") for (int v = 0; v < (V); v++)  \
             cpu_store(sum[i][v], i * CPU_MATMUL_VECTORS + v, kept);                                      \
     }
-/* The same for packed rows and for rows as they lie, of which those past the `last` are that one again;
- * and for packed rows with b in panels. */
-#define CPU_MATMUL_TILES(suffix, R, V)                                                                   \
-    CPU_MATMUL_TILE(cpu_matmul_packed_##suffix, R, V, i, CPU_MATMUL_ROWS, private)                       \
-    CPU_MATMUL_TILE(cpu_matmul_direct_##suffix, R, V, min(i, last) * step.s0, step.s1, private)          \
-    CPU_MATMUL_TILE(cpu_matmul_panels_##suffix, R, V, i, CPU_MATMUL_ROWS, global)
 
 /* The tile with as many rows and vectors as are needed, or a few more. */
-#define CPU_MATMUL_FITTING_ROWS(kind, vectors, rows, arguments)                                          \
+#define CPU_MATMUL_FITTING_ROWS(vectors, rows, arguments)                                                \
     {                                                                                                    \
-        if (rows <= CPU_MATMUL_PART) CPU_MATMUL_NAME(kind##_few##vectors) arguments;                     \
-        else if (rows <= 2 * CPU_MATMUL_PART) CPU_MATMUL_NAME(kind##_most##vectors) arguments;           \
-        else CPU_MATMUL_NAME(kind##_all##vectors) arguments;                                             \
+        if (rows <= CPU_MATMUL_PART) CPU_MATMUL_NAME(cpu_matmul_few##vectors) arguments;                 \
+        else if (rows <= 2 * CPU_MATMUL_PART) CPU_MATMUL_NAME(cpu_matmul_most##vectors) arguments;       \
+        else CPU_MATMUL_NAME(cpu_matmul_all##vectors) arguments;                                         \
     }
-#define CPU_MATMUL_FITTING(kind, rows, columns, arguments)                                               \
+#define CPU_MATMUL_FITTING(rows, columns, arguments)                                                     \
     {                                                                                                    \
-        if (columns <= CPU_WIDTH) CPU_MATMUL_FITTING_ROWS(kind, _1, rows, arguments)                     \
-        else CPU_MATMUL_FITTING_ROWS(kind, , rows, arguments)                                            \
+        if (columns <= CPU_WIDTH) CPU_MATMUL_FITTING_ROWS(_1, rows, arguments)                           \
+        else CPU_MATMUL_FITTING_ROWS(, rows, arguments)                                                  \
     }
 
 #endif
 
-CPU_MATMUL_TILES(few, CPU_MATMUL_PART, CPU_MATMUL_VECTORS)
-CPU_MATMUL_TILES(most, 2 * CPU_MATMUL_PART, CPU_MATMUL_VECTORS)
-CPU_MATMUL_TILES(all, CPU_MATMUL_ROWS, CPU_MATMUL_VECTORS)
-CPU_MATMUL_TILES(few_1, CPU_MATMUL_PART, 1)
-CPU_MATMUL_TILES(most_1, 2 * CPU_MATMUL_PART, 1)
-CPU_MATMUL_TILES(all_1, CPU_MATMUL_ROWS, 1)
+/* Where the columns of b are that a tile reads. */
+#undef CPU_MATMUL_SPACE
+#if CPU_MATMUL_PANELS
+#define CPU_MATMUL_SPACE global
+#else
+#define CPU_MATMUL_SPACE private
+#endif
 
+CPU_MATMUL_TILE(cpu_matmul_few, CPU_MATMUL_PART, CPU_MATMUL_VECTORS)
+CPU_MATMUL_TILE(cpu_matmul_most, 2 * CPU_MATMUL_PART, CPU_MATMUL_VECTORS)
+CPU_MATMUL_TILE(cpu_matmul_all, CPU_MATMUL_ROWS, CPU_MATMUL_VECTORS)
+CPU_MATMUL_TILE(cpu_matmul_few_1, CPU_MATMUL_PART, 1)
+CPU_MATMUL_TILE(cpu_matmul_most_1, 2 * CPU_MATMUL_PART, 1)
+CPU_MATMUL_TILE(cpu_matmul_all_1, CPU_MATMUL_ROWS, 1)
+
+#if !CPU_MATMUL_PANELS
 /* packed[k, j] = b[k, j] for `count` k and `there` columns; zeros in the vectors' rest. */
 __attribute__((noinline)) static void CPU_MATMUL_NAME(cpu_matmul_gather)(
     global const float *b, int2 step, int count, int there, float *packed) {
@@ -162,41 +133,36 @@ __attribute__((noinline)) static void CPU_MATMUL_NAME(cpu_matmul_gather)(
         for (int j = rest; j < end; j++)
             packed[k * CPU_MATMUL_COLUMNS + j] = j < there ? b[k * step.s0 + j * step.s1] : 0;
 }
+#endif
 
 /* A tile's sums, `rows` of them, to where c's or the split's part for it begins. */
-__attribute__((noinline)) static void CPU_MATMUL_NAME(cpu_matmul_write)(const float *kept, global float *c, int at, int stride,
-                                              int column, int rows, int there,
-                                              bool partial CLT_EPILOGUE_PARAMETERS) {
-    bool whole = there == CPU_MATMUL_COLUMNS && !partial;
-    for (int i = 0; i < rows; i++, at += stride, kept += CPU_MATMUL_COLUMNS) {
-        _Pragma("unroll") for (int j = 0; j < CPU_MATMUL_COLUMNS; j += CPU_WIDTH)
-            if (whole)
-                cpu_matmul_finish(c, at + j, column + j, cpu_load(0, kept + j), CPU_WIDTH CLT_EPILOGUE_ARGUMENTS);
-        for (int j = 0; j < there && !whole; j += CPU_WIDTH) {
+__attribute__((noinline)) static void CPU_MATMUL_NAME(cpu_matmul_write)(const float *kept, global float *c, int at,
+                                                                        int stride, int column, int rows, int there,
+                                                                        bool partial CLT_EPILOGUE_PARAMETERS) {
+    for (int i = 0; i < rows; i++, at += stride, kept += CPU_MATMUL_COLUMNS)
+        for (int j = 0; j < there; j += CPU_WIDTH) {
             cpu_vector value = cpu_load(0, kept + j);
             if (partial) cpu_store(value, 0, c + at + j);
-            else cpu_matmul_finish(c, at + j, column + j, value, there - j CLT_EPILOGUE_ARGUMENTS);
+            else cpu_finish(c, at + j, column + j, value, there - j CLT_EPILOGUE_ARGUMENTS);
         }
-    }
 }
 
 /*
  * c[split, batch, m, n] = sum over the split's k of a[batch, m, k] b[batch, k, n].
- * size: M, N, K, batch. a_step: strides of m and k, and whether a is read as it lies, else as
- * cpu_matmul_pack leaves it; b_step: strides of k, n and a panel of n, and whether b is as cpu_matmul_panels
- * leaves it, which goes with a packed a. a_batch, b_batch count elements.
+ * size: M, N, K, batch. a_step: strides of m and k, if a is read as it lies; b_step: strides of k, n and a panel of n.
+ * a_batch, b_batch count elements.
  * plan: tiles in a block, splits, k in a split, stride of c's rows. With several splits c holds partial
  * sums. A work-item computes a block of one panel of columns; items that follow one another share the block
  * of a.
  */
-kernel void CPU_MATMUL_NAME(cpu_matmul)(global const float *a, global const float *b, global float *c,
-                                        int4 size, int4 a_step, int4 b_step, int8 batch_size,
-                                        int8 a_batch, int8 b_batch, int4 plan CLT_EPILOGUE_PARAMETERS) {
+CLT_ITEM void CPU_MATMUL_NAME(cpu_matmul_item)(int item, global const float *a, global const float *b,
+                                               global float *c, int4 size, int2 a_step, int4 b_step,
+                                               int8 batch_size, int8 a_batch, int8 b_batch,
+                                               int4 plan CLT_EPILOGUE_PARAMETERS) {
     int rows = size.s0, columns = size.s1, depth = size.s2;
     int panels = (columns + CPU_MATMUL_COLUMNS - 1) / CPU_MATMUL_COLUMNS,
         tiles = (rows + CPU_MATMUL_ROWS - 1) / CPU_MATMUL_ROWS;
     int blocks = (tiles + plan.s0 - 1) / plan.s0;
-    int item = get_global_id(0);
     if (item >= plan.s1 * size.s3 * blocks * panels) return;
     int panel = item % panels, block = item / panels % blocks;
     int batch = item / panels / blocks % size.s3, split = item / panels / blocks / size.s3;
@@ -204,41 +170,46 @@ kernel void CPU_MATMUL_NAME(cpu_matmul)(global const float *a, global const floa
     int first = block * plan.s0, last = min(first + plan.s0, tiles);
     int start = split * plan.s2, end = min(start + plan.s2, depth);
     int stride = plan.s3;
-    bool direct = a_step.s2, panels_b = b_step.s3;
 
     a += clt_batch_offset(batch, batch_size, a_batch);
     b += clt_batch_offset(batch, batch_size, b_batch) + panel * b_step.s2;
     int from = (split * size.s3 + batch) * rows * stride + n; /* in c */
+#if !CPU_MATMUL_PANELS
     cpu_vector gathered_vectors[CPU_MATMUL_DEPTH * CPU_MATMUL_VECTORS]; /* vectors: to be aligned */
+    private float *gathered = (private float *)gathered_vectors;
+#endif
     cpu_vector kept_vectors[CPU_MATMUL_BLOCK * CPU_MATMUL_SUMS / CPU_WIDTH];
-    private float *gathered = (private float *)gathered_vectors, *kept = (private float *)kept_vectors;
+    private float *kept = (private float *)kept_vectors;
     for (int k = start; k < end; k += CPU_MATMUL_DEPTH) {
         int count = min(end - k, CPU_MATMUL_DEPTH);
         bool ends = k + count >= end;
         global const float *right = b + k * b_step.s0;
-        if (!panels_b) CPU_MATMUL_NAME(cpu_matmul_gather)(right, b_step.s01, count, there, gathered);
+#if CPU_MATMUL_PANELS
+        global const float *near = right;
+#else
+        private const float *near = gathered;
+        CPU_MATMUL_NAME(cpu_matmul_gather)(right, b_step.s01, count, there, gathered);
+#endif
         /* Rows of the next gathering, which lie far apart, that each tile brings near. */
-        int share = b_step.s1 == 1 && !panels_b ? (count + last - first - 1) / (last - first) : 0;
+        int share = b_step.s1 == 1 && !CPU_MATMUL_PANELS ? (count + last - first - 1) / (last - first) : 0;
         for (int tile = first; tile < last; tile++) {
             int m = tile * CPU_MATMUL_ROWS, high = min(rows - m, CPU_MATMUL_ROWS);
             int soon = min(k + count + (tile - first) * share, end);
             private float *sums = kept + (tile - first) * CPU_MATMUL_SUMS;
-            global const float *left = direct ? a + m * a_step.s0 + k * a_step.s1
-                                              : a + k * tiles * CPU_MATMUL_ROWS + m * count;
+            global const float *left = CPU_MATMUL_DIRECT ? a + m * a_step.s0 + k * a_step.s1
+                                                         : a + k * tiles * CPU_MATMUL_ROWS + m * count;
             cpu_matmul_fetch(b + soon * b_step.s0, b_step.s0, min(share, end - soon), there);
             if (ends) cpu_matmul_fetch(c + from + m * stride, stride, high, there);
-            if (direct)
-                CPU_MATMUL_FITTING(cpu_matmul_direct, high, there,
-                                   (left, a_step.s01, high - 1, gathered, count, sums, k == start))
-            else if (panels_b)
-                CPU_MATMUL_FITTING(cpu_matmul_panels, high, there,
-                                   (left, a_step.s01, high - 1, right, count, sums, k == start))
-            else
-                CPU_MATMUL_FITTING(cpu_matmul_packed, high, there,
-                                   (left, a_step.s01, high - 1, gathered, count, sums, k == start))
+            CPU_MATMUL_FITTING(high, there, (left, a_step, high - 1, near, count, sums, k == start))
             if (ends)
                 CPU_MATMUL_NAME(cpu_matmul_write)(sums, c, from + m * stride, stride, n, high, there,
                                                   plan.s1 > 1 CLT_EPILOGUE_ARGUMENTS);
         }
     }
+}
+kernel void CPU_MATMUL_NAME(cpu_matmul)(global const float *a, global const float *b, global float *c,
+                                        int4 size, int2 a_step, int4 b_step, int8 batch_size, int8 a_batch,
+                                        int8 b_batch, int4 plan CLT_EPILOGUE_PARAMETERS) {
+    CPU_MATMUL_NAME(cpu_matmul_item)(get_global_id(0), a, b, c, size, a_step, b_step, batch_size, a_batch,
+                                     b_batch, plan CLT_EPILOGUE_ARGUMENTS);
 }

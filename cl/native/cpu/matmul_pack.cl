@@ -62,8 +62,9 @@ static int cpu_matmul_packed_at(int matrix, int k, int4 size, int rows, int *len
  * size: matrices, M, K, depth, which is a multiple of CPU_MATMUL_PACK_RUN; rows: of a tile, 4 or more. A
  * work-item: CPU_MATMUL_PACK_RUN k of one tile.
  */
-kernel void cpu_matmul_pack(global const float *a, global float *packed, int4 size, int rows) {
-    int tiles = (size.s1 + rows - 1) / rows, item = get_global_id(0);
+CLT_ITEM void cpu_matmul_pack_item(int item, global const float *a, global float *packed, int4 size,
+                                   int rows) {
+    int tiles = (size.s1 + rows - 1) / rows;
     int runs = (size.s2 + CPU_MATMUL_PACK_RUN - 1) / CPU_MATMUL_PACK_RUN, length;
     if (item >= size.s0 * tiles * runs) return;
     int tile = item % tiles, run = item / tiles % runs, matrix = item / tiles / runs;
@@ -75,10 +76,14 @@ kernel void cpu_matmul_pack(global const float *a, global float *packed, int4 si
                              to + tile * length * rows + row, rows);
     }
 }
+kernel void cpu_matmul_pack(global const float *a, global float *packed, int4 size, int rows) {
+    cpu_matmul_pack_item(get_global_id(0), a, packed, size, rows);
+}
 
 /* The same of an a that lies transposed, as [K, M]. A work-item: CPU_MATMUL_ROWS_RUN k of all tiles. */
-kernel void cpu_matmul_pack_transposed(global const float *a, global float *packed, int4 size, int rows) {
-    int tiles = (size.s1 + rows - 1) / rows, item = get_global_id(0);
+CLT_ITEM void cpu_matmul_pack_transposed_item(int item, global const float *a, global float *packed,
+                                              int4 size, int rows) {
+    int tiles = (size.s1 + rows - 1) / rows;
     int runs = (size.s2 + CPU_MATMUL_ROWS_RUN - 1) / CPU_MATMUL_ROWS_RUN, length;
     if (item >= size.s0 * runs) return;
     int matrix = item / runs, k = item % runs * CPU_MATMUL_ROWS_RUN,
@@ -94,6 +99,9 @@ kernel void cpu_matmul_pack_transposed(global const float *a, global float *pack
                     to[j * rows + row + e] = a[j * size.s1 + min(row + e, row + there - 1)];
             }
         }
+}
+kernel void cpu_matmul_pack_transposed(global const float *a, global float *packed, int4 size, int rows) {
+    cpu_matmul_pack_transposed_item(get_global_id(0), a, packed, size, rows);
 }
 
 /* Rows of b, CPU_MATMUL_ROWS_RUN of them, into all their panels. */
@@ -130,8 +138,9 @@ static void cpu_matmul_split_columns(global const float *b, global float *to, in
  * size: matrices, K, N, columns of a panel; transposed: b lies as [N, K]. A work-item:
  * CPU_MATMUL_ROWS_RUN k of one matrix.
  */
-kernel void cpu_matmul_panels(global const float *b, global float *to, int4 size, int transposed) {
-    int depth = size.s1, columns = size.s2, panel = size.s3, item = get_global_id(0);
+CLT_ITEM void cpu_matmul_panels_item(int item, global const float *b, global float *to, int4 size,
+                                     int transposed) {
+    int depth = size.s1, columns = size.s2, panel = size.s3;
     int runs = (depth + CPU_MATMUL_ROWS_RUN - 1) / CPU_MATMUL_ROWS_RUN;
     if (item >= size.s0 * runs) return;
     int matrix = item / runs, start = item % runs * CPU_MATMUL_ROWS_RUN;
@@ -139,4 +148,7 @@ kernel void cpu_matmul_panels(global const float *b, global float *to, int4 size
     to += matrix * depth * ((columns + panel - 1) / panel * panel);
     if (transposed) cpu_matmul_split_columns(b, to, depth, columns, start, panel);
     else cpu_matmul_split_rows(b, to, depth, columns, start, panel);
+}
+kernel void cpu_matmul_panels(global const float *b, global float *to, int4 size, int transposed) {
+    cpu_matmul_panels_item(get_global_id(0), b, to, size, transposed);
 }

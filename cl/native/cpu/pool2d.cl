@@ -33,8 +33,9 @@ static void cpu_pool_best(global const float *x, int count, int2 extent, int2 st
 }
 
 /* A work-item, one row of the result. */
-kernel void cpu_max_pool2d(global const float *x, global float *y, int4 image, int2 result, int8 window) {
-    int item = get_global_id(0), channels = image.s1;
+CLT_ITEM void cpu_max_pool2d_item(int item, global const float *x, global float *y, int4 image, int2 result,
+                                  int8 window) {
+    int channels = image.s1;
     if (item >= image.s0 * result.s0) return;
     int n = item / result.s0, oh = item % result.s0;
     int2 rows = cpu_pool_clip(oh, window.s0, window.s1, window.s2, image.s2);
@@ -52,12 +53,15 @@ kernel void cpu_max_pool2d(global const float *x, global float *y, int4 image, i
         }
     }
 }
+kernel void cpu_max_pool2d(global const float *x, global float *y, int4 image, int2 result, int8 window) {
+    cpu_max_pool2d_item(get_global_id(0), x, y, image, result, window);
+}
 
 /* dx: dy goes to each window's largest. A work-item, CPU_POOL_CHANNELS channels of one image. */
-kernel void cpu_max_pool2d_grad(global const float *x, global const float *dy, global float *dx, int4 image,
-                                int2 result, int8 window) {
+CLT_ITEM void cpu_max_pool2d_grad_item(int item, global const float *x, global const float *dy,
+                                       global float *dx, int4 image, int2 result, int8 window) {
     int channels = image.s1, blocks = (channels + CPU_POOL_CHANNELS - 1) / CPU_POOL_CHANNELS;
-    int item = get_global_id(0), n = item / blocks, start = item % blocks * CPU_POOL_CHANNELS;
+    int n = item / blocks, start = item % blocks * CPU_POOL_CHANNELS;
     if (n >= image.s0) return;
     int count = min(CPU_POOL_CHANNELS, channels - start);
     float largest[CPU_POOL_CHANNELS];
@@ -82,6 +86,10 @@ kernel void cpu_max_pool2d_grad(global const float *x, global const float *dy, g
         }
     }
 }
+kernel void cpu_max_pool2d_grad(global const float *x, global const float *dy, global float *dx, int4 image,
+                                int2 result, int8 window) {
+    cpu_max_pool2d_grad_item(get_global_id(0), x, dy, dx, image, result, window);
+}
 
 /* What the sum over a window is divided by: its size, or without the padding. */
 static float cpu_pool_divisor(int2 rows, int2 columns, int8 window, int exclude_padding) {
@@ -89,9 +97,9 @@ static float cpu_pool_divisor(int2 rows, int2 columns, int8 window, int exclude_
 }
 
 /* A work-item, one row of the result. */
-kernel void cpu_avg_pool2d(global const float *x, global float *y, int4 image, int2 result, int8 window,
-                           int exclude_padding) {
-    int item = get_global_id(0), channels = image.s1;
+CLT_ITEM void cpu_avg_pool2d_item(int item, global const float *x, global float *y, int4 image, int2 result,
+                                  int8 window, int exclude_padding) {
+    int channels = image.s1;
     if (item >= image.s0 * result.s0) return;
     int n = item / result.s0, oh = item % result.s0;
     int2 rows = cpu_pool_clip(oh, window.s0, window.s1, window.s2, image.s2);
@@ -112,6 +120,10 @@ kernel void cpu_avg_pool2d(global const float *x, global float *y, int4 image, i
         }
     }
 }
+kernel void cpu_avg_pool2d(global const float *x, global float *y, int4 image, int2 result, int8 window,
+                           int exclude_padding) {
+    cpu_avg_pool2d_item(get_global_id(0), x, y, image, result, window, exclude_padding);
+}
 
 /* The windows that hold pixel `at`: from s0 to before s1. */
 static int2 cpu_pool_windows(int at, int length, int stride, int padding, int count) {
@@ -121,9 +133,9 @@ static int2 cpu_pool_windows(int at, int length, int stride, int padding, int co
 }
 
 /* dx: each pixel gathers from the windows that hold it. A work-item, one row of dx. */
-kernel void cpu_avg_pool2d_grad(global const float *dy, global float *dx, int4 image, int2 result, int8 window,
-                                int exclude_padding) {
-    int item = get_global_id(0), channels = image.s1;
+CLT_ITEM void cpu_avg_pool2d_grad_item(int item, global const float *dy, global float *dx, int4 image,
+                                       int2 result, int8 window, int exclude_padding) {
+    int channels = image.s1;
     if (item >= image.s0 * image.s2) return;
     int n = item / image.s2, h = item % image.s2;
     int2 oh_range = cpu_pool_windows(h, window.s0, window.s1, window.s2, result.s0);
@@ -140,4 +152,8 @@ kernel void cpu_avg_pool2d_grad(global const float *dy, global float *dx, int4 i
                 for (int c = 0; c < channels; c++) to[c] += from[c] * scale;
             }
     }
+}
+kernel void cpu_avg_pool2d_grad(global const float *dy, global float *dx, int4 image, int2 result,
+                                int8 window, int exclude_padding) {
+    cpu_avg_pool2d_grad_item(get_global_id(0), dy, dx, image, result, window, exclude_padding);
 }

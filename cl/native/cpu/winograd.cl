@@ -83,9 +83,9 @@ static void cpu_winograd_a(const cpu_vector m[6], cpu_vector to[4]) {
  * image: height, width, channels of x, channels of V; chunk: tiles of an image down and across, the first tile,
  * their number; plan: padding down and across, elements of V from point to point. A work-item, one tile.
  */
-kernel void cpu_winograd_input(global const float *x, global float *v, int4 image, int4 chunk,
-                               int4 plan) {
-    int tile = get_global_id(0), step = plan.s2, row = image.s1 * image.s2;
+CLT_ITEM void cpu_winograd_input_item(int tile, global const float *x, global float *v, int4 image,
+                                      int4 chunk, int4 plan) {
+    int step = plan.s2, row = image.s1 * image.s2;
     if (tile >= chunk.s3) return;
     cpu_winograd_place at = cpu_winograd_find(chunk.s2 + tile, chunk.s01);
     at.h -= plan.s0;
@@ -114,6 +114,9 @@ kernel void cpu_winograd_input(global const float *x, global float *v, int4 imag
         else CPU_WINOGRAD_INPUT(CPU_WINOGRAD_INSIDE, CPU_WINOGRAD_MASKED)
     }
 }
+kernel void cpu_winograd_input(global const float *x, global float *v, int4 image, int4 chunk, int4 plan) {
+    cpu_winograd_input_item(get_global_id(0), x, v, image, chunk, plan);
+}
 
 /* Puts 9 taps of CPU_COLUMNS results side by side, tap by tap; flipped: the last tap first. */
 static void cpu_winograd_taps(global const float *from, int step, int there, bool flipped, float *to) {
@@ -135,9 +138,9 @@ static void cpu_winograd_taps(global const float *from, int step, int there, boo
  * U = G g G^T. sizes: results, channels, strides of them in the weight, 1 if its taps are to be flipped. A
  * work-item, one block of one panel.
  */
-kernel void cpu_winograd_weight(global const float *weight, global float *u, int8 sizes) {
+CLT_ITEM void cpu_winograd_weight_item(int item, global const float *weight, global float *u, int8 sizes) {
     int panels = (sizes.s0 + CPU_COLUMNS - 1) / CPU_COLUMNS;
-    int blocks = (sizes.s1 + CPU_WINOGRAD_BLOCK - 1) / CPU_WINOGRAD_BLOCK, item = get_global_id(0);
+    int blocks = (sizes.s1 + CPU_WINOGRAD_BLOCK - 1) / CPU_WINOGRAD_BLOCK;
     if (item >= panels * blocks) return;
     int block = item % blocks, column = item / blocks * CPU_COLUMNS,
         there = min(sizes.s0 - column, CPU_COLUMNS);
@@ -164,6 +167,9 @@ kernel void cpu_winograd_weight(global const float *weight, global float *u, int
             }
         }
     }
+}
+kernel void cpu_winograd_weight(global const float *weight, global float *u, int8 sizes) {
+    cpu_winograd_weight_item(get_global_id(0), weight, u, sizes);
 }
 
 /* m[row, column] = sum over channels of v and u for `there` rows, at most ROWS, of CPU_COLUMNS columns. */
@@ -198,10 +204,10 @@ CPU_WINOGRAD_ROWS_OF(4)
  * M[point] = V[point] U[point]. sizes: tiles, channels, channels of V, panels, then elements from point to
  * point in V and in M. A work-item, CPU_WINOGRAD_RUN tiles of one panel of one point.
  */
-kernel void cpu_winograd_product(global const float *v, global const float *u, global float *m,
-                                 int8 sizes) {
+CLT_ITEM void cpu_winograd_product_item(int item, global const float *v, global const float *u,
+                                        global float *m, int8 sizes) {
     int runs = (sizes.s0 + CPU_WINOGRAD_RUN - 1) / CPU_WINOGRAD_RUN, panels = sizes.s3;
-    int item = get_global_id(0), panel = item % panels, run = item / panels % runs,
+    int panel = item % panels, run = item / panels % runs,
         point = item / panels / runs;
     if (point >= CPU_WINOGRAD_POINTS) return;
     int v_step = sizes.s2, m_step = panels * CPU_COLUMNS, tile = run * CPU_WINOGRAD_RUN,
@@ -214,6 +220,9 @@ kernel void cpu_winograd_product(global const float *v, global const float *u, g
     for (; tile < end; tile += 4)
         cpu_winograd_rows_4(v + tile * v_step, v_step, min(end - tile, 4), u, sizes.s1,
                             m + tile * m_step, m_step);
+}
+kernel void cpu_winograd_product(global const float *v, global const float *u, global float *m, int8 sizes) {
+    cpu_winograd_product_item(get_global_id(0), v, u, m, sizes);
 }
 
 /* Results leave here: `value` is y's elements `at` and after, `count` of them if not the whole vector, of
@@ -234,16 +243,15 @@ static void cpu_winograd_put(global float *y, int at, int channel, int count,
  * y = A^T M A. image: height, width, channels of y, channels of M; chunk: as above; step: elements of M from
  * point to point. A work-item, one tile.
  */
-kernel void cpu_winograd_output(global const float *m, global float *y, int4 image, int4 chunk,
-                                int step CLT_EPILOGUE_PARAMETERS) {
-    int tile = get_global_id(0);
+CLT_ITEM void cpu_winograd_output_item(int tile, global const float *m, global float *y, int4 image,
+                                       int4 chunk, int step CLT_EPILOGUE_PARAMETERS) {
     if (tile >= chunk.s3) return;
     cpu_winograd_place at = cpu_winograd_find(chunk.s2 + tile, chunk.s01);
     int first = ((at.n * image.s0 + at.h) * image.s1 + at.w) * image.s2;
     int down = min(4, image.s0 - at.h), across = min(4, image.s1 - at.w);
     m += tile * image.s3;
     for (int c = 0; c < image.s2; c += CPU_WIDTH) {
-        cpu_vector t[6][4], out[4];
+        cpu_vector t[6][4], out[4][4];
         _Pragma("unroll") for (int i = 0; i < 6; i++) {
             cpu_vector row[6];
             _Pragma("unroll") for (int j = 0; j < 6; j++) row[j] =
@@ -253,11 +261,16 @@ kernel void cpu_winograd_output(global const float *m, global float *y, int4 ima
         _Pragma("unroll") for (int j = 0; j < 4; j++) {
             cpu_vector column[6];
             _Pragma("unroll") for (int i = 0; i < 6; i++) column[i] = t[i][j];
-            cpu_winograd_a(column, out);
-            if (j >= across) continue;
-            _Pragma("unroll") for (int i = 0; i < 4; i++) if (i < down)
-                cpu_winograd_put(y, first + (i * image.s1 + j) * image.s2 + c, c, image.s2 - c,
-                                 out[i] CLT_EPILOGUE_ARGUMENTS);
+            cpu_winograd_a(column, out[j]);
         }
+        /* Not unrolled: an epilogue is long. */
+        for (int j = 0; j < across; j++)
+            for (int i = 0; i < down; i++)
+                cpu_winograd_put(y, first + (i * image.s1 + j) * image.s2 + c, c, image.s2 - c,
+                                 out[j][i] CLT_EPILOGUE_ARGUMENTS);
     }
+}
+kernel void cpu_winograd_output(global const float *m, global float *y, int4 image, int4 chunk,
+                                int step CLT_EPILOGUE_PARAMETERS) {
+    cpu_winograd_output_item(get_global_id(0), m, y, image, chunk, step CLT_EPILOGUE_ARGUMENTS);
 }

@@ -62,9 +62,9 @@ static void cpu_winograd_grad_a(const cpu_vector m[6], cpu_vector to[3]) {
  * an image down and across, the first tile, their number; step: elements of W from point to point. A
  * work-item, one tile.
  */
-kernel void cpu_winograd_grad_input(global const float *dy, global float *w, int4 image, int4 chunk,
-                                    int step) {
-    int tile = get_global_id(0), row = image.s1 * image.s2;
+CLT_ITEM void cpu_winograd_grad_input_item(int tile, global const float *dy, global float *w, int4 image,
+                                           int4 chunk, int step) {
+    int row = image.s1 * image.s2;
     if (tile >= chunk.s3) return;
     cpu_winograd_place at = cpu_winograd_find(chunk.s2 + tile, chunk.s01);
     int down = image.s0 - at.h, across = image.s1 - at.w, beside[4], mask[4];
@@ -86,6 +86,10 @@ kernel void cpu_winograd_grad_input(global const float *dy, global float *w, int
             CPU_WINOGRAD_GRAD_INPUT(CPU_WINOGRAD_GRAD_ALL, CPU_WINOGRAD_GRAD_PATCH)
         } else CPU_WINOGRAD_GRAD_INPUT(CPU_WINOGRAD_GRAD_INSIDE, CPU_WINOGRAD_GRAD_MASKED)
     }
+}
+kernel void cpu_winograd_grad_input(global const float *dy, global float *w, int4 image, int4 chunk,
+                                    int step) {
+    cpu_winograd_grad_input_item(get_global_id(0), dy, w, image, chunk, step);
 }
 
 /* p[i, j] (+)= sum over tiles of v[tile, i] w[tile, j] for ROWS channels i. */
@@ -122,11 +126,11 @@ CPU_WINOGRAD_GRAD_ROWS(2)
  * panels, elements from point to point in V and in W, 1 if to be added to what is there. A work-item, one
  * block of one panel of one point.
  */
-kernel void cpu_winograd_grad_product(global const float *v, global const float *w, global float *p,
-                                      int8 sizes) {
+CLT_ITEM void cpu_winograd_grad_product_item(int item, global const float *v, global const float *w,
+                                             global float *p, int8 sizes) {
     int channels = sizes.s1, panels = sizes.s2, tiles = sizes.s0;
     int blocks = (channels + CPU_WINOGRAD_GRAD_BLOCK - 1) / CPU_WINOGRAD_GRAD_BLOCK;
-    int item = get_global_id(0), panel = item % panels, block = item / panels % blocks;
+    int panel = item % panels, block = item / panels % blocks;
     int point = item / panels / blocks;
     if (point >= CPU_WINOGRAD_POINTS) return;
     int count = min(CPU_WINOGRAD_GRAD_BLOCK, channels - block * CPU_WINOGRAD_GRAD_BLOCK), c = 0;
@@ -142,6 +146,10 @@ kernel void cpu_winograd_grad_product(global const float *v, global const float 
         cpu_winograd_grad_rows_4(v + c, channels, w, tiles, p + c * CPU_COLUMNS, add);
     for (; c + 2 <= count; c += 2)
         cpu_winograd_grad_rows_2(v + c, channels, w, tiles, p + c * CPU_COLUMNS, add);
+}
+kernel void cpu_winograd_grad_product(global const float *v, global const float *w, global float *p,
+                                      int8 sizes) {
+    cpu_winograd_grad_product_item(get_global_id(0), v, w, p, sizes);
 }
 
 /* Stores 9 taps of `there` results, tap by tap in CPU_COLUMNS, to results that are `step` apart. */
@@ -164,10 +172,11 @@ static void cpu_winograd_grad_put(const float *taps, int there, global float *to
  * dweight[result][channel] = A^T P A. sizes: results, channels. A work-item, CPU_WINOGRAD_GRAD_PART channels of
  * one panel.
  */
-kernel void cpu_winograd_grad_output(global const float *p, global float *dweight, int2 sizes) {
+CLT_ITEM void cpu_winograd_grad_output_item(int item, global const float *p, global float *dweight,
+                                            int2 sizes) {
     int blocks = (sizes.s1 + CPU_WINOGRAD_GRAD_BLOCK - 1) / CPU_WINOGRAD_GRAD_BLOCK;
     int parts = (sizes.s1 + CPU_WINOGRAD_GRAD_PART - 1) / CPU_WINOGRAD_GRAD_PART;
-    int item = get_global_id(0), c = item % parts * CPU_WINOGRAD_GRAD_PART,
+    int c = item % parts * CPU_WINOGRAD_GRAD_PART,
         column = item / parts * CPU_COLUMNS;
     if (column >= sizes.s0) return;
     int end = min(c + CPU_WINOGRAD_GRAD_PART, sizes.s1), block = c / CPU_WINOGRAD_GRAD_BLOCK;
@@ -193,4 +202,7 @@ kernel void cpu_winograd_grad_output(global const float *p, global float *dweigh
         cpu_winograd_grad_put(taps, min(sizes.s0 - column, CPU_COLUMNS),
                               dweight + (column * sizes.s1 + c) * 9, sizes.s1 * 9);
     }
+}
+kernel void cpu_winograd_grad_output(global const float *p, global float *dweight, int2 sizes) {
+    cpu_winograd_grad_output_item(get_global_id(0), p, dweight, sizes);
 }

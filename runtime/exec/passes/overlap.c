@@ -4,7 +4,8 @@
  *
  * All ranks move them alike, since this looks at the graph alone, before passes that look at the device. No exchange moves
  * before another that was made before it: ranks whose graphs differ, in the batch size or for want of any samples, agree on
- * the order of their making.
+ * the order of their making. But an exchange of what was exchanged stays where it is, for the host would wait for the first
+ * in the midst of backward; those that move do so before it, on all ranks.
  */
 #include "runtime/exec/passes/passes.h"
 
@@ -15,28 +16,55 @@ static void mark(const clt_graph *graph, const clt_tensor *node, size_t first, b
     for (int k = 0; k < node->n_inputs; k++) mark(graph, node->inputs[k], first, marks);
 }
 
+/* by node: whether it is an exchange of gradients, or needs one. */
+static void find_followers(const clt_graph *graph, size_t first, size_t n, bool *follows) {
+    for (size_t i = first; i < n; i++) {
+        const clt_tensor *node = graph->nodes[i];
+        follows[i] = clt_is_exchange(node);
+        for (int k = 0; k < node->n_inputs; k++) follows[i] |= follows[node->inputs[k]->index];
+    }
+}
+
+static bool is_first(const clt_tensor *node, const bool *follows) {
+    bool first = clt_is_exchange(node);
+    for (int k = 0; k < node->n_inputs; k++) first &= !follows[node->inputs[k]->index];
+    return first;
+}
+
 static size_t first_pack(const clt_graph *graph, size_t n) {
     size_t i = 0;
     while (i < n && graph->nodes[i]->op != &clt_op_pack) i++;
     return i;
 }
 
-clt_status clt_pass_overlap(clt_pass *pass) {
-    clt_graph *graph = pass->graph;
-    size_t first = first_pack(graph, pass->n);
-    bool *marks = clt_calloc(pass->n + 1, sizeof *marks);
-    if (!marks) return clt_fail_memory(pass->n);
-    for (size_t i = first; i < pass->n; i++)
-        if (pass->live[i] && clt_is_exchange(graph->nodes[i])) mark(graph, graph->nodes[i], first, marks);
+/* States are there from the beginning, whenever their nodes were made. */
+static int64_t key_of(clt_pass *pass, const clt_tensor *input) {
+    if (input->kind == CLT_NODE_STATE) pass->keys[input->index] = 0;
+    return pass->keys[input->index];
+}
+
+static void move_up(clt_pass *pass, size_t first, const bool *marks) {
     int64_t last = 0; /* the key of the exchange before */
     for (size_t i = first; i < pass->n; i++) {
-        const clt_tensor *node = graph->nodes[i];
+        const clt_tensor *node = pass->graph->nodes[i];
         if (!marks[i] || node->kind != CLT_NODE_OP || node->part == CLT_PART_SECOND) continue;
         int64_t key = 0;
-        for (int k = 0; k < node->n_inputs; k++) key = CLT_MAX(key, pass->keys[node->inputs[k]->index]);
+        for (int k = 0; k < node->n_inputs; k++) key = CLT_MAX(key, key_of(pass, node->inputs[k]));
         if (clt_is_exchange(node)) last = key = CLT_MAX(key, last);
         pass->keys[i] = key; /* those with equal keys keep their order */
     }
+}
+
+clt_status clt_pass_overlap(clt_pass *pass) {
+    clt_graph *graph = pass->graph;
+    size_t first = first_pack(graph, pass->n);
+    bool *marks = clt_calloc(pass->n + 1, sizeof *marks), *follows = clt_calloc(pass->n + 1, sizeof *follows);
+    clt_status status = marks && follows ? CLT_OK : clt_fail_memory(pass->n);
+    if (status == CLT_OK) find_followers(graph, first, pass->n, follows);
+    for (size_t i = first; status == CLT_OK && i < pass->n; i++)
+        if (pass->live[i] && is_first(graph->nodes[i], follows)) mark(graph, graph->nodes[i], first, marks);
+    if (status == CLT_OK) move_up(pass, first, marks);
     clt_free(marks);
-    return CLT_OK;
+    clt_free(follows);
+    return status;
 }

@@ -1,0 +1,166 @@
+/*
+ * Gloo's algorithms as rows of the table: the shim's calls over the transport. Gloo names a message by a slot and relies on the order of those that
+ * share one; here each has a slot of its own.
+ */
+#include "comm/gloo_shim.h"
+
+#include <stdio.h>
+
+#include "comm/algorithms/algorithms.h"
+#include "comm/reduce.h"
+
+#ifdef CLT_WITH_GLOO
+
+enum { SLOT_GLOO = 3, MOST_STREAMS = 4 * CLT_MOST_RANKS };
+
+/* How many messages there were between two ranks with one of Gloo's slots. */
+typedef struct stream {
+    int peer;
+    bool sends;
+    uint64_t slot;
+    uint32_t count;
+} stream;
+
+struct clt_gloo_rows {
+    clt_network *network;
+    clt_operation *operation;
+    clt_gloo *gloo;
+    clt_gloo_calls calls;
+    stream *streams;
+    size_t n_streams, capacity;
+};
+
+static stream *find_stream(clt_gloo_rows *rows, int peer, bool sends, uint64_t slot) {
+    for (size_t i = 0; i < rows->n_streams; i++) {
+        stream *s = &rows->streams[i];
+        if (s->peer == peer && s->sends == sends && s->slot == slot) return s;
+    }
+    if (rows->n_streams == MOST_STREAMS) return NULL;
+    if (clt_grow(&rows->streams, &rows->capacity, rows->n_streams, sizeof *rows->streams) < 0) return NULL;
+    rows->streams[rows->n_streams] = (stream){.peer = peer, .sends = sends, .slot = slot};
+    return &rows->streams[rows->n_streams++];
+}
+
+/* A message of nothing still tells that somebody is there: a byte goes in its place. */
+static uint8_t nothing;
+
+static clt_transfer *new_message(clt_gloo_rows *rows, int peer, bool sends, uint64_t slot, void *data, size_t bytes) {
+    stream *s = find_stream(rows, peer, sends, slot);
+    clt_transfer *t = s ? clt_calloc(1, sizeof *t) : NULL;
+    if (!t) {
+        clt_fail_memory(sizeof *t);
+        return NULL;
+    }
+    t->peer = peer;
+    t->slot = (uint64_t)SLOT_GLOO << 60 | (rows->operation->number & 0xffff) << 44 | (slot & 0xff) << 36 | s->count++;
+    t->type = rows->network->type;
+    t->data = bytes ? data : &nothing;
+    t->bytes = bytes ? bytes : 1;
+    t->ready = sends ? t->bytes : 0;
+    return t;
+}
+
+static clt_transfer *begun(clt_transfer *t, clt_status status) {
+    if (status == CLT_OK) return t;
+    clt_free(t);
+    return NULL;
+}
+
+static void *begin_send(void *context, int to, uint64_t slot, const void *data, size_t bytes) {
+    clt_gloo_rows *rows = context;
+    clt_transfer *t = new_message(rows, to, true, slot, (void *)data, bytes);
+    return t ? begun(t, clt_transport_send(rows->network->transport, t)) : NULL;
+}
+
+static void *begin_receive(void *context, int from, uint64_t slot, void *data, size_t bytes) {
+    clt_gloo_rows *rows = context;
+    clt_transfer *t = new_message(rows, from, false, slot, data, bytes);
+    return t ? begun(t, clt_transport_receive(rows->network->transport, t)) : NULL;
+}
+
+static void give_up(void *context, void *message) {
+    clt_gloo_rows *rows = context;
+    clt_transfer *t = message;
+    if (t->active) clt_transport_cancel(rows->network->transport, t);
+    clt_free(t);
+}
+
+static clt_status wait_for(void *context, void *message) {
+    clt_gloo_rows *rows = context;
+    clt_transfer *t = message;
+    clt_flight none;
+    clt_flight_begin(&none, rows->network, rows->operation, 0);
+    none.also = t;
+    while (none.status == CLT_OK && t->active) clt_flight_step(&none);
+    clt_status status = none.status < 0 ? clt_flight_abandon(&none) : CLT_OK;
+    give_up(context, t);
+    return status;
+}
+
+static void reduce(void *context, void *into, const void *a, const void *b, size_t count) {
+    const clt_operation *o = ((clt_gloo_rows *)context)->operation;
+    if (into == a) clt_reduce(into, b, count, o->dtype, o->reduction);
+    else clt_reduce_many(into, (const void *[]){a, b}, 2, count, o->dtype, o->reduction);
+}
+
+/* ---- rows ---- */
+
+static clt_status begin(clt_network *network, clt_operation *o) {
+    clt_gloo_rows *rows = network->gloo;
+    if (!rows) {
+        rows = network->gloo = clt_calloc(1, sizeof *rows);
+        if (!rows) return clt_fail_memory(sizeof *rows);
+        rows->network = network;
+        rows->calls = (clt_gloo_calls){rows, begin_send, begin_receive, wait_for, give_up, reduce};
+    }
+    if (!rows->gloo) rows->gloo = clt_gloo_create(network->rank, network->size, &rows->calls);
+    if (!rows->gloo) return clt_fail(CLT_E_NO_MEMORY, "Gloo's context could not be made");
+    rows->operation = o;
+    rows->n_streams = 0;
+    return CLT_OK;
+}
+
+static clt_status end(clt_status status, const char *words) {
+    return words[0] ? clt_fail(status, "Gloo: %s", words) : status;
+}
+
+static clt_status all_reduce(clt_network *network, clt_operation *o, clt_gloo_algorithm algorithm) {
+    char words[CLT_GLOO_WORDS] = "";
+    CLT_TRY(begin(network, o));
+    return end(clt_gloo_all_reduce(network->gloo->gloo, o->data, o->count, clt_dtype_bytes(o->dtype), algorithm, words), words);
+}
+
+clt_status clt_gloo_row_ring(clt_network *network, clt_operation *o) {
+    return all_reduce(network, o, CLT_GLOO_RING);
+}
+
+clt_status clt_gloo_row_bcube(clt_network *network, clt_operation *o) {
+    return all_reduce(network, o, CLT_GLOO_BCUBE);
+}
+
+clt_status clt_gloo_row_all_gather(clt_network *network, clt_operation *o) {
+    char words[CLT_GLOO_WORDS] = "";
+    CLT_TRY(begin(network, o));
+    return end(clt_gloo_all_gather(network->gloo->gloo, o->data, o->counts, clt_dtype_bytes(o->dtype), words), words);
+}
+
+clt_status clt_gloo_row_broadcast(clt_network *network, clt_operation *o) {
+    char words[CLT_GLOO_WORDS] = "";
+    CLT_TRY(begin(network, o));
+    return end(clt_gloo_broadcast(network->gloo->gloo, o->data, o->count * clt_dtype_bytes(o->dtype), o->peer, words), words);
+}
+
+clt_status clt_gloo_row_barrier(clt_network *network, clt_operation *o) {
+    char words[CLT_GLOO_WORDS] = "";
+    CLT_TRY(begin(network, o));
+    return end(clt_gloo_barrier(network->gloo->gloo, words), words);
+}
+
+void clt_gloo_rows_destroy(clt_gloo_rows *rows) {
+    if (!rows) return;
+    if (rows->gloo) clt_gloo_destroy(rows->gloo);
+    clt_free(rows->streams);
+    clt_free(rows);
+}
+
+#endif

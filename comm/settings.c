@@ -1,0 +1,186 @@
+#include "comm/settings.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "comm/algorithms/algorithms.h"
+#include "comm/rendezvous/rendezvous.h"
+#include "runtime/base/file.h"
+
+enum { MOST_CHANNELS = 16, TOKEN_FILE_BYTES = 65536 };
+
+/* Empty counts as not set. */
+static const char *variable(const char *name) {
+    const char *text = getenv(name);
+    return text && text[0] ? text : NULL;
+}
+
+/* The option, else the variable. */
+static clt_status take_text(char **into, const char *option, const char *name) {
+    const char *text = option && option[0] ? option : variable(name);
+    if (!text) return CLT_OK;
+    *into = clt_strdup(text);
+    return *into ? CLT_OK : clt_fail_memory(strlen(text) + 1);
+}
+
+static clt_status whole_number(const char *name, int64_t low, int64_t high, int64_t *value) {
+    const char *text = variable(name);
+    if (!text) return CLT_OK;
+    size_t digits = strspn(text, "0123456789");
+    int64_t number = 0;
+    bool fits = text[digits] == 0 && digits <= 18;
+    for (size_t i = 0; fits && i < digits; i++) number = 10 * number + (text[i] - '0');
+    if (!fits || number < low || number > high)
+        return clt_fail(CLT_E_INVALID, "%s is '%.64s': expected a whole number from %lld to %lld", name, text,
+                        (long long)low, (long long)high);
+    *value = number;
+    return CLT_OK;
+}
+
+/* ---- one matter each ---- */
+
+static clt_status take_place(clt_settings *s, const clt_comm_options *o, clt_launch_environment *launch) {
+    if (o->size == 0) {
+        CLT_TRY(clt_launch_environment_read(launch));
+        s->rank = launch->rank;
+        s->size = launch->size;
+        s->generation = launch->generation;
+    } else {
+        s->rank = o->rank;
+        s->size = o->size;
+    }
+    if (s->size < 1 || s->size > CLT_MOST_RANKS)
+        return clt_fail(CLT_E_INVALID, "size is %d: expected 1 to %d ranks", s->size, CLT_MOST_RANKS);
+    if (s->rank < 0 || s->rank >= s->size)
+        return clt_fail(CLT_E_INVALID, "rank is %d: expected 0 to %d", s->rank, s->size - 1);
+    CLT_TRY(whole_number("CLTRAIN_COMM_GENERATION", 0, INT32_MAX, &s->generation));
+    if (o->generation) s->generation = o->generation;
+    if (s->generation < 0 || s->generation > INT32_MAX)
+        return clt_fail(CLT_E_INVALID, "generation is %lld: expected 0 to %d", (long long)s->generation, INT32_MAX);
+    return CLT_OK;
+}
+
+static clt_status take_store(clt_settings *s, const clt_comm_options *o, const clt_launch_environment *launch) {
+    char url[320];
+    CLT_TRY(take_text(&s->store, o->store, "CLTRAIN_COMM_STORE"));
+    if (!s->store && s->size > 1) {
+        if (!launch->master[0])
+            return clt_fail(CLT_E_INVALID, "no store is known where %d ranks find each other: give one, or set "
+                                           "CLTRAIN_COMM_STORE, or MASTER_ADDR and MASTER_PORT",
+                            s->size);
+        snprintf(url, sizeof url, "tcp://%s", launch->master);
+        s->store = clt_strdup(url);
+        if (!s->store) return clt_fail_memory(sizeof url);
+    }
+    /* cltrain-run serves the store that it names, and says so. */
+    int64_t served = 0;
+    CLT_TRY(whole_number("CLTRAIN_COMM_STORE_SERVED", 0, 1, &served));
+    bool named_here = o->store && o->store[0];
+    s->serve = s->rank == 0 && s->store && strncmp(s->store, "tcp://", 6) == 0 && (named_here || !served);
+    CLT_TRY(take_text(&s->job, o->job, "CLTRAIN_COMM_JOB"));
+    return s->job || !launch->job[0] ? CLT_OK : take_text(&s->job, launch->job, "");
+}
+
+/* The store's host, or the master. A folder is nowhere. */
+static clt_status take_towards(clt_settings *s, const clt_launch_environment *launch) {
+    const char *host = s->store ? strstr(s->store, "://") : NULL;
+    const char *end = host ? host + 3 + strcspn(host + 3, "/") : NULL;
+    if (host && strncmp(s->store, "file:", 5) != 0) {
+        for (const char *c = host += 3; c < end; c++)
+            if (*c == '@') host = c + 1;
+    } else {
+        host = launch->master;
+        end = host + strlen(host);
+    }
+    if (host == end) return CLT_OK;
+    s->towards = clt_strdup(host);
+    if (!s->towards) return clt_fail_memory(strlen(host) + 1);
+    s->towards[end - host] = 0;
+    return CLT_OK;
+}
+
+static clt_status read_token_file(clt_settings *s, const char *path) {
+    void *bytes;
+    size_t length;
+    clt_status status = clt_file_read(path, TOKEN_FILE_BYTES, &bytes, &length);
+    if (status < 0) return clt_fail_context(status, "CLTRAIN_COMM_TOKEN_FILE: ");
+    char *text = bytes;
+    while (length > 0 && isspace((unsigned char)text[length - 1])) text[--length] = 0;
+    if (memchr(text, 0, length)) {
+        clt_free(bytes);
+        return clt_fail(CLT_E_INVALID, "CLTRAIN_COMM_TOKEN_FILE: %.200s holds a zero byte", path);
+    }
+    s->token = text;
+    return CLT_OK;
+}
+
+static clt_status take_security(clt_settings *s, const clt_comm_options *o) {
+    static const char *const names[] = {[CLT_SECURITY_TLS] = "tls", [CLT_SECURITY_AUTH] = "auth", [CLT_SECURITY_NONE] = "none"};
+    const char *wish = variable("CLTRAIN_COMM_SECURITY");
+    s->security = o->security;
+    if (o->security < CLT_SECURITY_DEFAULT || o->security > CLT_SECURITY_NONE)
+        return clt_fail(CLT_E_INVALID, "security is %d, which is none of its values", (int)o->security);
+    if (s->security == CLT_SECURITY_DEFAULT) {
+        s->security = wish ? CLT_SECURITY_DEFAULT : CLT_SECURITY_TLS;
+        for (int i = CLT_SECURITY_TLS; wish && i <= CLT_SECURITY_NONE; i++)
+            if (strcmp(wish, names[i]) == 0) s->security = (clt_comm_security)i;
+        if (s->security == CLT_SECURITY_DEFAULT)
+            return clt_fail(CLT_E_INVALID, "CLTRAIN_COMM_SECURITY is '%.64s': expected tls, auth or none", wish);
+    }
+    CLT_TRY(take_text(&s->token, o->token, "CLTRAIN_COMM_TOKEN"));
+    const char *file = variable("CLTRAIN_COMM_TOKEN_FILE");
+    if (!s->token && file) CLT_TRY(read_token_file(s, file));
+    CLT_TRY(take_text(&s->certificate, o->certificate, "CLTRAIN_COMM_CERTIFICATE"));
+    CLT_TRY(take_text(&s->key, o->key, "CLTRAIN_COMM_KEY"));
+    return take_text(&s->authority, o->authority, "CLTRAIN_COMM_AUTHORITY");
+}
+
+static clt_status take_seconds(double *into, const char *name, double option, double standard, double least) {
+    *into = option == 0 ? standard : option;
+    if (isfinite(*into) && *into >= least && *into <= 1e8) return CLT_OK;
+    return clt_fail(CLT_E_INVALID, "%s is %g: expected %g or more", name, option, least);
+}
+
+static clt_status take_rest(clt_settings *s, const clt_comm_options *o) {
+    int64_t channels = 1;
+    CLT_TRY(take_text(&s->network, o->network, "CLTRAIN_COMM_INTERFACE"));
+    CLT_TRY(take_text(&s->ports, o->ports, "CLTRAIN_COMM_PORTS"));
+    CLT_TRY(take_text(&s->algorithms, o->algorithms, "CLTRAIN_COMM_ALGORITHMS"));
+    CLT_TRY(clt_algorithm_check_list(s->algorithms));
+    CLT_TRY(whole_number("CLTRAIN_COMM_CHANNELS", 1, MOST_CHANNELS, &channels));
+    s->channels = o->channels ? o->channels : (int)channels;
+    if (s->channels < 1 || s->channels > MOST_CHANNELS)
+        return clt_fail(CLT_E_INVALID, "channels is %d: expected 1 to %d", s->channels, MOST_CHANNELS);
+    CLT_TRY(take_seconds(&s->connect_seconds, "connect_seconds", o->connect_seconds, 120, 1e-3));
+    CLT_TRY(take_seconds(&s->timeout_seconds, "timeout_seconds", o->timeout_seconds, 300, 1e-3));
+    return take_seconds(&s->heartbeat_seconds, "heartbeat_seconds", o->heartbeat_seconds, 5, 0.2);
+}
+
+static clt_status resolve(clt_settings *s, const clt_comm_options *o) {
+    clt_launch_environment launch = {.size = 1};
+    CLT_TRY(take_place(s, o, &launch));
+    CLT_TRY(take_store(s, o, &launch));
+    CLT_TRY(take_towards(s, &launch));
+    CLT_TRY(take_security(s, o));
+    return take_rest(s, o);
+}
+
+clt_status clt_settings_resolve(clt_settings *settings, const clt_comm_options *options) {
+    *settings = (clt_settings){0};
+    clt_status status = resolve(settings, options ? options : &(clt_comm_options){0});
+    if (status < 0) clt_settings_free(settings);
+    return status;
+}
+
+void clt_settings_free(clt_settings *s) {
+    char *texts[] = {s->store, s->towards, s->token, s->job, s->network, s->ports, s->algorithms, s->certificate, s->key, s->authority};
+    if (s->token) { /* no secret stays in memory that is given back */
+        volatile char *secret = s->token;
+        while (*secret) *secret++ = 0;
+    }
+    for (size_t i = 0; i < CLT_COUNT_OF(texts); i++) clt_free(texts[i]);
+    *s = (clt_settings){0};
+}

@@ -1,0 +1,95 @@
+/* What a device tells of itself beside what selects it; and a small kernel that shows whether it works at all. */
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/device/cl.h"
+#include "runtime/device/limits.h"
+
+static const char source[] =
+    "#ifdef FACTS_SUB_GROUPS\n"
+    "#pragma OPENCL EXTENSION cl_khr_subgroups : enable\n"
+    "#endif\n"
+    "/* y[0] = the size of a sub-group; y[i] = 3 i + x */\n"
+    "kernel void facts(global int *y, int x) {\n"
+    "    int i = get_global_id(0), size = 0;\n"
+    "#ifdef FACTS_SUB_GROUPS\n"
+    "    size = get_max_sub_group_size();\n"
+    "#endif\n"
+    "    y[i] = i == 0 ? size : 3 * i + x;\n"
+    "}\n";
+
+enum { ITEMS = 128, GROUP = 64 };
+
+static uint32_t number_of(const clt_device *device, cl_device_info what) {
+    cl_uint value = 0;
+    clGetDeviceInfo(device->id, what, sizeof value, &value, NULL);
+    return value;
+}
+
+uint64_t clt_device_cache_bytes(const clt_device *device) {
+    cl_ulong bytes = 0;
+    clGetDeviceInfo(device->id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE, sizeof bytes, &bytes, NULL);
+    return CLT_MIN(bytes, (cl_ulong)1 << 40);
+}
+
+static clt_status run(clt_device *device, const clt_module *module, int32_t got[ITEMS]) {
+    clt_kernel *kernel = NULL;
+    clt_memory *y = NULL;
+    int32_t x = 5;
+    size_t items = ITEMS, group = GROUP;
+    clt_status status = CLT_OK;
+    CLT_TRY_GOTO(clt_kernel_create(device, module, "facts", &kernel));
+    group = CLT_MIN(group, CLT_MAX(clt_kernel_work_group_limit(kernel), 1));
+    while (items % group) group--;
+    CLT_TRY_GOTO(clt_memory_create(device, ITEMS * sizeof *got, &y));
+    CLT_TRY_GOTO(clt_memory_write(y, 0, got, ITEMS * sizeof *got));
+    CLT_TRY_GOTO(clt_kernel_set_memory(kernel, 0, y));
+    CLT_TRY_GOTO(clt_kernel_set_value(kernel, 1, &x, sizeof x));
+    CLT_TRY_GOTO(clt_kernel_enqueue(kernel, 1, &items, &group));
+    status = clt_memory_read(y, 0, got, ITEMS * sizeof *got);
+fail:
+    clt_memory_destroy(y);
+    clt_kernel_destroy(kernel);
+    return status;
+}
+
+/* The multiple is asked of a kernel, in OpenCL 1.2. */
+static uint32_t multiple_of(clt_device *device, const clt_module *module) {
+    size_t multiple = 0;
+    char hash[CLT_HASH_TEXT];
+    clt_hash_text(module->text, strlen(module->text), hash);
+    const clt_program *program = clt_device_find_program(device, hash, "facts");
+    cl_int error;
+    cl_kernel kernel = program ? clCreateKernel(program->program, "facts", &error) : NULL;
+    if (!kernel) return 0;
+    clGetKernelWorkGroupInfo(kernel, device->id, CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, sizeof multiple,
+                             &multiple, NULL);
+    clReleaseKernel(kernel);
+    return (uint32_t)CLT_MIN(multiple, 65536);
+}
+
+clt_status clt_device_get_facts(clt_device *device, clt_device_facts *facts, bool *wrong) {
+    if (!device || !facts || !wrong) return clt_fail(CLT_E_INVALID, "clt_device_get_facts: an argument is NULL");
+    clt_text text = {0};
+    int32_t got[ITEMS] = {0};
+    *wrong = false;
+    *facts = (clt_device_facts){
+        .vector_width_f16 = number_of(device, CL_DEVICE_NATIVE_VECTOR_WIDTH_HALF),
+        .vector_width_f32 = number_of(device, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT),
+        .vector_width_f64 = number_of(device, CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE),
+        .cache_bytes = clt_device_cache_bytes(device),
+    };
+    clGetDeviceInfo(device->id, CL_DEVICE_OPENCL_C_VERSION, sizeof facts->cl_c_version - 1, facts->cl_c_version, NULL);
+    clt_text_add(&text, "%s%s", clt_device_has(device, CLT_CAP_SUBGROUPS) ? "#define FACTS_SUB_GROUPS\n" : "", source);
+    clt_module module = {.text = clt_text_data(&text), .isolated = true, .label = "facts"};
+    clt_status status = text.status;
+    if (status == CLT_OK) status = clt_device_build(device, &module, 1);
+    if (status == CLT_OK) status = run(device, &module, got);
+    for (int i = 1; i < ITEMS && status == CLT_OK; i++) *wrong |= got[i] != 3 * i + 5;
+    if (*wrong)
+        status = clt_fail(CLT_E_DEVICE, "%s: a small kernel computed something else than it should", device->info.name);
+    facts->sub_group_size = got[0] > 0 && got[0] <= 4096 ? (uint32_t)got[0] : 0;
+    if (status == CLT_OK) facts->group_multiple = multiple_of(device, &module);
+    clt_text_free(&text);
+    return status;
+}

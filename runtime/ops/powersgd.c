@@ -1,0 +1,92 @@
+/* What PowerSGD needs beside matrix products: views of flat tensors, error feedback, orthonormal columns. */
+#include <inttypes.h>
+
+#include "runtime/ops/ops.h"
+
+static clt_status infer_flat_part(clt_tensor *node) {
+    const clt_flat_part_attributes *at = node->attributes;
+    const clt_tensor *flat = node->inputs[0];
+    CLT_TRY(clt_check_rank(node, 0, 1, 1));
+    int64_t elements = clt_shape_elements(&at->shape);
+    if (at->offset < 0 || at->offset % CLT_PACK_ALIGN || elements < 1 || elements > flat->shape.dims[0] - at->offset)
+        return clt_fail(CLT_E_SHAPE, "%" PRId64 " elements at %" PRId64 " are no part of a flat tensor of %" PRId64,
+                        elements, at->offset, flat->shape.dims[0]);
+    node->dtype = flat->dtype;
+    node->shape = at->shape;
+    return CLT_OK;
+}
+
+static int64_t flat_part_offset(const clt_tensor *node) {
+    return ((const clt_flat_part_attributes *)node->attributes)->offset;
+}
+
+const clt_op clt_op_flat_part = {.name = "flat_part",
+                                 .attributes_bytes = sizeof(clt_flat_part_attributes),
+                                 .infer = infer_flat_part,
+                                 .is_view = true,
+                                 .view_offset = flat_part_offset};
+
+clt_tensor *clt_flat_part(clt_tensor *flat, int64_t offset, clt_shape shape) {
+    clt_flat_part_attributes at = {.offset = offset, .shape = shape};
+    return clt_node(NULL, &clt_op_flat_part, &at, &flat, 1);
+}
+
+static clt_status infer_feedback(clt_tensor *node) {
+    CLT_TRY(clt_check_dtype(node, 0, CLT_F32));
+    CLT_TRY(clt_check_dtype(node, 1, CLT_F32));
+    if (clt_tensor_elements(node->inputs[0]) != clt_tensor_elements(node->inputs[1]))
+        return clt_fail(CLT_E_SHAPE, "gradient and residual differ in size");
+    node->dtype = CLT_F32;
+    node->shape = node->inputs[0]->shape;
+    return CLT_OK;
+}
+
+static clt_status infer_feedback_add(clt_tensor *node) {
+    CLT_TRY(clt_check_dtype(node, 2, CLT_F32));
+    if (clt_tensor_elements(node->inputs[2]) != 1) return clt_fail(CLT_E_SHAPE, "the count of samples is one number");
+    return infer_feedback(node);
+}
+
+const clt_op clt_op_feedback_add = {.name = "feedback_add", .infer = infer_feedback_add, .is_view = true, .writes = 1};
+const clt_op clt_op_feedback_subtract = {.name = "feedback_subtract",
+                                         .attributes_bytes = sizeof(clt_feedback_attributes),
+                                         .infer = infer_feedback,
+                                         .is_view = true,
+                                         .writes = 1u << 1};
+
+clt_tensor *clt_feedback_add(clt_tensor *residual, clt_tensor *x, clt_tensor *samples) {
+    return clt_node(NULL, &clt_op_feedback_add, NULL, (clt_tensor *[]){residual, x, samples}, 3);
+}
+
+clt_tensor *clt_feedback_subtract(clt_tensor *x, clt_tensor *residual, float scale) {
+    clt_feedback_attributes at = {.scale = scale};
+    return clt_node(NULL, &clt_op_feedback_subtract, &at, (clt_tensor *[]){x, residual}, 2);
+}
+
+static clt_status infer_same(clt_tensor *node) {
+    CLT_TRY(clt_check_dtype(node, 0, CLT_F32));
+    node->dtype = CLT_F32;
+    node->shape = node->inputs[0]->shape;
+    return CLT_OK;
+}
+
+static clt_status infer_orthogonalize(clt_tensor *node) {
+    CLT_TRY(clt_check_rank(node, 0, 2, 2));
+    return infer_same(node);
+}
+
+const clt_op clt_op_seed_factor = {.name = "seed_factor",
+                                   .attributes_bytes = sizeof(clt_feedback_attributes),
+                                   .infer = infer_same,
+                                   .is_view = true,
+                                   .writes = 1};
+const clt_op clt_op_orthogonalize = {.name = "orthogonalize", .infer = infer_orthogonalize};
+
+clt_tensor *clt_seed_factor(clt_tensor *factor, int seed) {
+    clt_feedback_attributes at = {.seed = seed};
+    return clt_node(NULL, &clt_op_seed_factor, &at, &factor, 1);
+}
+
+clt_tensor *clt_orthogonalize(clt_tensor *x) {
+    return clt_node(NULL, &clt_op_orthogonalize, NULL, &x, 1);
+}

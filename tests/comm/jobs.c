@@ -1,0 +1,78 @@
+#include "tests/support.h"
+/* cmocka's header comes before. */
+#include "tests/comm/jobs.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "runtime/base/base.h"
+
+static void run_rank(const support_job *job, int rank, const char *store, const char *name) {
+    clt_comm_options options = job->options ? *job->options : (clt_comm_options){.security = CLT_SECURITY_NONE};
+    options.rank = rank;
+    options.size = job->ranks;
+    options.store = store;
+    options.job = name;
+    options.token = "a token for tests alone";
+    if (!options.network) options.network = "127.0.0.1";
+    clt_comm *comm;
+    CHECK(clt_comm_create(&comm, &options) == CLT_OK);
+    job->body(comm, job->argument);
+    clt_comm_destroy(comm);
+    fflush(stderr);
+    _exit(0);
+}
+
+static void nap(void) {
+    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+}
+
+/* Whether the rank did as it should; not yet: -1. */
+static int result_of(const support_job *job, pid_t *child, int rank) {
+    int status;
+    pid_t ended = waitpid(*child, &status, WNOHANG);
+    if (ended == 0) return -1;
+    *child = 0;
+    if (rank == job->killed) return WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    if (WIFSIGNALED(status)) fprintf(stderr, "rank %d was ended by signal %d\n", rank, WTERMSIG(status));
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static bool watch(const support_job *job, pid_t *children) {
+    double until = clt_seconds() + (job->seconds > 0 ? job->seconds : 60);
+    bool right = true;
+    for (int left = job->ranks; left > 0 && clt_seconds() < until; nap())
+        for (int r = 0; r < job->ranks; r++) {
+            int result = children[r] ? result_of(job, &children[r], r) : -1;
+            if (result < 0) continue;
+            left--;
+            right = right && result;
+            if (left == 1 && job->killed >= 0 && children[job->killed]) kill(children[job->killed], SIGKILL);
+        }
+    for (int r = 0; r < job->ranks; r++) {
+        if (!children[r]) continue;
+        fprintf(stderr, "rank %d was not done in time\n", r);
+        kill(children[r], SIGKILL);
+        waitpid(children[r], NULL, 0);
+        right = false;
+    }
+    return right;
+}
+
+void support_run_job(const support_job *job) {
+    static int jobs;
+    char store[4200], name[32];
+    pid_t children[16];
+    assert_true(job->ranks >= 1 && job->ranks <= 16);
+    snprintf(store, sizeof store, "file://%s", support_folder());
+    snprintf(name, sizeof name, "job%d", jobs++);
+    fflush(NULL);
+    for (int r = 0; r < job->ranks; r++) {
+        children[r] = fork();
+        assert_true(children[r] >= 0);
+        if (children[r] == 0) run_rank(job, r, store, name);
+    }
+    if (!watch(job, children)) fail_msg("a job of %d ranks failed", job->ranks);
+}

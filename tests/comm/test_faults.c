@@ -1,0 +1,293 @@
+/* What goes wrong between processes: calls that differ, ranks that are late, abort, die, hang; and going on with who is left. */
+#define _GNU_SOURCE /* kill, raise */
+#include "tests/support.h"
+
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+#include "runtime/base/base.h"
+#include "runtime/base/thread.h"
+#include "tests/comm/jobs.h"
+
+enum { MANY = 100000 };
+
+static float data[MANY];
+
+static void nap(double seconds) {
+    nanosleep(&(struct timespec){.tv_sec = (time_t)seconds, .tv_nsec = (long)(1e9 * (seconds - (double)(time_t)seconds))}, NULL);
+}
+
+static void run(int ranks, void (*body)(clt_comm *, void *), void *argument, const clt_comm_options *options, int killed) {
+    support_run_job(&(support_job){.ranks = ranks, .options = options, .body = body, .argument = argument, .killed = killed,
+                                   .seconds = 30});
+}
+
+static const clt_comm_options open_job = {.security = CLT_SECURITY_NONE};
+
+/* ---- calls that differ: rank 1 does something else ---- */
+
+static clt_status call_counts(clt_comm *comm, bool odd) {
+    return clt_comm_all_reduce(comm, data, odd ? 3 : 4, CLT_F32, CLT_REDUCE_SUM, NULL);
+}
+
+static clt_status call_large_counts(clt_comm *comm, bool odd) {
+    return clt_comm_all_reduce(comm, data, odd ? MANY - 1 : MANY, CLT_F32, CLT_REDUCE_SUM, NULL);
+}
+
+static clt_status call_small_and_large(clt_comm *comm, bool odd) {
+    return clt_comm_all_reduce(comm, data, odd ? 10 : MANY, CLT_F32, CLT_REDUCE_SUM, NULL);
+}
+
+static clt_status call_reductions(clt_comm *comm, bool odd) {
+    return clt_comm_all_reduce(comm, data, 4, CLT_F32, odd ? CLT_REDUCE_MAX : CLT_REDUCE_SUM, NULL);
+}
+
+static clt_status call_dtypes(clt_comm *comm, bool odd) {
+    return clt_comm_all_reduce(comm, data, MANY / 2, odd ? CLT_I32 : CLT_F32, CLT_REDUCE_SUM, NULL);
+}
+
+static clt_status call_roots(clt_comm *comm, bool odd) {
+    return clt_comm_broadcast(comm, data, MANY, CLT_F32, odd ? 1 : 0, NULL);
+}
+
+static clt_status call_small_roots(clt_comm *comm, bool odd) {
+    return clt_comm_broadcast(comm, data, 5, CLT_F32, odd ? 1 : 0, NULL);
+}
+
+static clt_status call_parts(clt_comm *comm, bool odd) {
+    size_t even[4] = {5, 5, 5, 5}, other[4] = {4, 6, 5, 5};
+    return clt_comm_all_gather(comm, data, odd ? other : even, CLT_F32, NULL);
+}
+
+static clt_status call_kinds(clt_comm *comm, bool odd) {
+    return odd ? clt_comm_barrier(comm, NULL) : clt_comm_all_reduce(comm, data, MANY, CLT_F32, CLT_REDUCE_SUM, NULL);
+}
+
+static clt_status call_small_kinds(clt_comm *comm, bool odd) {
+    return odd ? clt_comm_broadcast(comm, data, 4, CLT_F32, 2, NULL)
+               : clt_comm_all_reduce(comm, data, 4, CLT_F32, CLT_REDUCE_SUM, NULL);
+}
+
+static clt_status call_nothing(clt_comm *comm, bool odd) {
+    return clt_comm_all_reduce(comm, data, odd ? 0 : 6, CLT_F32, CLT_REDUCE_SUM, NULL);
+}
+
+static clt_status (*const calls[])(clt_comm *, bool) = {
+    call_counts, call_large_counts, call_small_and_large, call_reductions, call_dtypes,  call_roots,
+    call_small_roots, call_parts,   call_kinds,           call_small_kinds, call_nothing,
+};
+
+/* Ranks whose neighbours agree with them may be done before they learn of it: then the next call fails. Or they learn of it in
+ * the call before. */
+static void differ(clt_comm *comm, void *argument) {
+    clt_status status = clt_comm_barrier(comm, NULL); /* all have joined */
+    if (status == CLT_OK) status = (*(clt_status(**)(clt_comm *, bool))argument)(comm, clt_comm_rank(comm) == 1);
+    if (status == CLT_OK) status = clt_comm_barrier(comm, NULL);
+    CHECK(status == CLT_E_MISMATCH);
+    CHECK(strstr(clt_error_detail(), "rank 1"));
+    CHECK(clt_comm_barrier(comm, NULL) == CLT_E_MISMATCH);
+}
+
+static void test_calls_that_differ(void **state) {
+    (void)state;
+    for (size_t i = 0; i < CLT_COUNT_OF(calls); i++)
+        for (int n = 2; n <= 4; n += 2)
+            if (!(calls[i] == call_small_kinds && n == 2)) /* which needs a rank 2 */
+                run(n, differ, (void *)&calls[i], &open_job, -1);
+}
+
+static void tell_both(clt_comm *comm, void *argument) {
+    (void)argument;
+    CHECK(call_large_counts(comm, clt_comm_rank(comm) == 1) == CLT_E_MISMATCH);
+    CHECK(strstr(clt_error_detail(), clt_comm_rank(comm) == 1 ? "all_reduce sum of 99999 f32" : "all_reduce sum of 100000 f32"));
+}
+
+static void test_what_differs_is_told(void **state) {
+    (void)state;
+    run(2, tell_both, NULL, &open_job, -1);
+}
+
+static void message_sizes(clt_comm *comm, void *argument) {
+    (void)argument;
+    clt_status status = clt_comm_rank(comm) == 0 ? clt_comm_send(comm, data, MANY, CLT_F32, 1, 1, NULL)
+                                                 : clt_comm_receive(comm, data, 7, CLT_I32, 0, 1, NULL);
+    CHECK(status == CLT_E_MISMATCH && strstr(clt_error_detail(), "7 i32") && strstr(clt_error_detail(), "100000 f32"));
+}
+
+static void test_messages_that_differ(void **state) {
+    (void)state;
+    run(2, message_sizes, NULL, &open_job, -1);
+}
+
+/* ---- late ---- */
+
+static void rank_1_is_late(clt_comm *comm, void *argument) {
+    size_t count = *(size_t *)argument;
+    if (clt_comm_rank(comm) == 1) nap(1.5);
+    double before = clt_seconds();
+    clt_status status = clt_comm_all_reduce(comm, data, count, CLT_F32, CLT_REDUCE_SUM, NULL);
+    CHECK(clt_seconds() - before < 10);
+    if (clt_comm_rank(comm) == 1) {
+        CHECK(status == CLT_E_PEER);
+        return;
+    }
+    CHECK(status == CLT_E_TIMEOUT || status == CLT_E_PEER); /* the own deadline, or the news of another's */
+    CHECK(strstr(clt_error_detail(), "not done within 0.3 s") && strstr(clt_error_detail(), "waited for rank"));
+    if (clt_comm_size(comm) == 2) CHECK(status == CLT_E_TIMEOUT && strstr(clt_error_detail(), "rank 1"));
+    CHECK(clt_comm_state(comm) == status);
+}
+
+static void test_timeouts(void **state) {
+    (void)state;
+    clt_comm_options options = {.security = CLT_SECURITY_NONE, .timeout_seconds = 0.3};
+    size_t counts[] = {1, MANY};
+    for (int i = 0; i < 2; i++) {
+        run(2, rank_1_is_late, &counts[i], &options, -1);
+        run(4, rank_1_is_late, &counts[i], &options, -1);
+    }
+}
+
+static void nobody_receives(clt_comm *comm, void *argument) {
+    (void)argument;
+    if (clt_comm_rank(comm) == 1) nap(1);
+    else {
+        CHECK(clt_comm_send(comm, data, MANY, CLT_F32, 1, 77, NULL) == CLT_E_TIMEOUT);
+        CHECK(strstr(clt_error_detail(), "send of 100000 f32 to rank 1, tag 77"));
+    }
+}
+
+static void test_message_timeout(void **state) {
+    (void)state;
+    run(2, nobody_receives, NULL, &(clt_comm_options){.security = CLT_SECURITY_NONE, .timeout_seconds = 0.3}, -1);
+}
+
+/* ---- aborted ---- */
+
+static void *abort_soon(void *comm) {
+    nap(0.1);
+    clt_comm_abort(comm, "somebody pulled the plug");
+    return NULL;
+}
+
+static void abort_in_the_middle(clt_comm *comm, void *argument) {
+    size_t count = *(size_t *)argument;
+    clt_thread thread;
+    clt_status status = CLT_OK;
+    bool aborts = clt_comm_rank(comm) == 0;
+    if (aborts) CHECK(clt_thread_start(&thread, abort_soon, comm) == CLT_OK);
+    if (clt_comm_rank(comm) == 2) nap(0.5); /* so that the others wait */
+    while (status == CLT_OK) status = clt_comm_all_reduce(comm, data, count, CLT_F32, CLT_REDUCE_MAX, NULL);
+    CHECK(status == CLT_E_ABORTED);
+    CHECK(strstr(clt_error_detail(), "somebody pulled the plug"));
+    if (aborts) clt_thread_join(thread);
+}
+
+static void test_abort(void **state) {
+    (void)state;
+    size_t counts[] = {1, MANY};
+    for (int i = 0; i < 2; i++) run(3, abort_in_the_middle, &counts[i], &open_job, -1);
+}
+
+/* ---- lost ---- */
+
+static void check_survivors(clt_comm *comm, int lost) {
+    clt_comm *rest;
+    int n = clt_comm_size(comm);
+    CHECK(clt_comm_is_lost(comm, lost));
+    CHECK(clt_comm_shrink(comm, &rest) == CLT_OK);
+    CHECK(clt_comm_size(rest) == n - 1 && clt_comm_generation(rest) == 1);
+    CHECK(clt_comm_rank(rest) == clt_comm_rank(comm) - (clt_comm_rank(comm) > lost));
+    float sums[3] = {1, 2, (float)clt_comm_rank(comm)};
+    CHECK(clt_comm_all_reduce(rest, sums, 3, CLT_F32, CLT_REDUCE_SUM, NULL) == CLT_OK);
+    CHECK(sums[0] == (float)(n - 1) && sums[2] == (float)(n * (n - 1) / 2 - lost));
+    for (int i = 0; i < MANY; i++) data[i] = 1;
+    CHECK(clt_comm_all_reduce(rest, data, MANY, CLT_F32, CLT_REDUCE_SUM, NULL) == CLT_OK);
+    CHECK(data[0] == (float)(n - 1) && data[MANY - 1] == (float)(n - 1));
+    clt_comm_destroy(rest);
+}
+
+static void rank_1_dies(clt_comm *comm, void *argument) {
+    size_t count = *(size_t *)argument;
+    clt_status status = CLT_OK;
+    double before = clt_seconds();
+    for (int i = 0; status == CLT_OK; i++) {
+        if (clt_comm_rank(comm) == 1 && i == 20) raise(SIGKILL);
+        before = clt_seconds();
+        status = clt_comm_all_reduce(comm, data, count, CLT_F32, CLT_REDUCE_MAX, NULL);
+    }
+    CHECK(status == CLT_E_PEER && strstr(clt_error_detail(), "rank 1 was lost"));
+    CHECK(clt_seconds() - before < 5);
+    check_survivors(comm, 1);
+}
+
+static void test_death(void **state) {
+    (void)state;
+    size_t counts[] = {1, MANY};
+    for (int i = 0; i < 2; i++) {
+        run(3, rank_1_dies, &counts[i], &open_job, 1);
+        run(4, rank_1_dies, &counts[i], &(clt_comm_options){.security = CLT_SECURITY_TLS}, 1);
+    }
+}
+
+/* Nobody is told, and no connection closes: the silence alone shows it. Woken up again, it is not let in. */
+static void rank_0_stops(clt_comm *comm, void *argument) {
+    (void)argument;
+    int32_t self[1] = {getpid()}, all[3];
+    size_t counts[3] = {1, 1, 1};
+    all[clt_comm_rank(comm)] = self[0];
+    CHECK(clt_comm_all_gather(comm, all, counts, CLT_I32, NULL) == CLT_OK);
+    if (clt_comm_rank(comm) == 0) {
+        clt_comm *rest;
+        raise(SIGSTOP);
+        clt_status late = CLT_OK; /* the first finds what the others sent in time */
+        for (int i = 0; i < 2 && late == CLT_OK; i++) late = clt_comm_all_reduce(comm, data, 9, CLT_F32, CLT_REDUCE_SUM, NULL);
+        CHECK(late == CLT_E_PEER);
+        CHECK(clt_comm_shrink(comm, &rest) == CLT_E_FENCED && !rest);
+        return;
+    }
+    double before = clt_seconds();
+    clt_status status = clt_comm_all_reduce(comm, data, 9, CLT_F32, CLT_REDUCE_SUM, NULL);
+    CHECK(status == CLT_E_PEER && strstr(clt_error_detail(), "rank 0 was lost"));
+    CHECK(clt_seconds() - before < 10);
+    check_survivors(comm, 0);
+    kill(all[0], SIGCONT);
+}
+
+static void test_silence_and_fencing(void **state) {
+    (void)state;
+    clt_comm_options options = {.security = CLT_SECURITY_NONE, .heartbeat_seconds = 0.5};
+    run(3, rank_0_stops, NULL, &options, -1);
+}
+
+/* While nobody calls anything the beats go on, and a loss is noticed. */
+static void idle_ranks(clt_comm *comm, void *argument) {
+    (void)argument;
+    nap(1.5);
+    CHECK(clt_comm_state(comm) == CLT_OK);
+    CHECK(clt_comm_barrier(comm, NULL) == CLT_OK);
+    if (clt_comm_rank(comm) == 1) raise(SIGKILL);
+    double until = clt_seconds() + 10;
+    while (clt_comm_state(comm) == CLT_OK && clt_seconds() < until) nap(0.01);
+    CHECK(clt_comm_state(comm) == CLT_E_PEER && clt_comm_is_lost(comm, 1));
+}
+
+static void test_idle(void **state) {
+    (void)state;
+    run(2, idle_ranks, NULL, &(clt_comm_options){.security = CLT_SECURITY_NONE, .heartbeat_seconds = 0.5}, 1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_calls_that_differ),
+        cmocka_unit_test(test_what_differs_is_told),
+        cmocka_unit_test(test_messages_that_differ),
+        cmocka_unit_test(test_timeouts),
+        cmocka_unit_test(test_message_timeout),
+        cmocka_unit_test(test_abort),
+        cmocka_unit_test(test_death),
+        cmocka_unit_test(test_silence_and_fencing),
+        cmocka_unit_test(test_idle),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,217 @@
+"""Whole runs of cltrain-train by several processes, started by cltrain-run.
+
+    ranks.py CLTRAIN_TRAIN CLTRAIN_RUN CASE
+
+Exit status 77: what the case needs is not on this machine.
+"""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+TRAIN = ""
+RUN = ""
+FOLDER = ""
+SKIPPED = 77
+# Gradients of SGD are not blown up by what rounding does to them, as Adam's are: runs stay comparable.
+SGD = ("--optimizer", "sgd", "--lr", 0.05, "--momentum", 0.9)
+
+
+class Failure(Exception):
+    pass
+
+
+def check(condition, text):
+    if not condition:
+        raise Failure(text)
+
+
+def skip(reason):
+    print("skipped:", reason)
+    sys.exit(SKIPPED)
+
+
+def path(name):
+    return os.path.join(FOLDER, name)
+
+
+def begin(command, **environment):
+    return subprocess.Popen([*map(str, command)], stdin=subprocess.DEVNULL, stdout=open(path("out"), "w"),
+                            stderr=open(path("err"), "w"), env={**os.environ, **environment})
+
+
+def said(name):
+    with open(path(name)) as file:
+        return file.read()
+
+
+def end(process, expect=0):
+    try:
+        process.wait(timeout=240)
+    except subprocess.TimeoutExpired:
+        process.terminate()
+        process.wait()
+        raise Failure("it hangs:\n" + said("err"))
+    check(process.returncode == expect, f"exit {process.returncode}, not {expect}:\n{said('out')}{said('err')}")
+
+
+def report():
+    text = "".join(re.sub(r"^\[rank \d+\] ", "", line) for line in open(path("out")))
+    return json.loads(text)
+
+
+def alone(*arguments, **environment):
+    end(begin([TRAIN, "convnet", "--data", "digits", "--seed", 1, *arguments, "--json", "-q"], **environment))
+    return report()
+
+
+def command(n, launcher, arguments):
+    return [RUN, "-n", n, *launcher, "--", TRAIN, "convnet", "--data", "digits", "--seed", 1, *arguments, "--json"]
+
+
+def together(n, *arguments, launcher=(), **environment):
+    end(begin(command(n, launcher, arguments), **environment))
+    return report()
+
+
+def compare(what, got, wanted, tolerance):
+    for key in ("train_loss", "test_loss"):
+        difference = abs(got[key] / wanted[key] - 1)
+        print(f"{what}: {key} {got[key]:.9g}, wanted {wanted[key]:.9g}: {difference:.1e} apart")
+        check(difference <= tolerance, f"more than {tolerance}")
+
+
+def ranks_of(launcher_pid):
+    """Process ids by rank."""
+    found = {}
+    for entry in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{entry}/environ", "rb") as file:
+                environment = dict(v.split(b"=", 1) for v in file.read().split(b"\0") if b"=" in v)
+            with open(f"/proc/{entry}/cmdline", "rb") as file:
+                program = file.read().split(b"\0")[0].decode()
+        except (OSError, ValueError):
+            continue
+        if program == TRAIN and environment.get(b"RANKS_TEST") == FOLDER.encode():
+            found[int(environment[b"RANK"])] = int(entry)
+    return found
+
+
+def wait_for(text, process):
+    for _ in range(2400):
+        if text in said("err"):
+            return
+        check(process.poll() is None, f"it ended before \"{text}\":\n{said('err')}")
+        time.sleep(0.05)
+    raise Failure(f"never said \"{text}\":\n{said('err')}")
+
+
+# ---- cases ----
+
+def same_loss():
+    """4 ranks with 16 samples each, and with 8, 24, 16 and 16, end as one process with 64 does."""
+    for what, options, environment in (("sgd", SGD, {}), ("adamw", (), {"CLTRAIN_BACKENDS": "reference"})):
+        wanted = alone("--epochs", 5, "--batch", 64, *options, **environment)
+        got = together(4, "--epochs", 5, *options, **environment)
+        check(got["ranks"] == 4 and got["batch"] == 64 and got["shares"] == [16] * 4, f"4 ranks: {got}")
+        check(got["steps"] == wanted["steps"] and got["bytes_sent"] > 0 and got["waited_seconds"] > 0, f"the report: {got}")
+        compare(f"{what}, 4 ranks", got, wanted, 1e-5)
+        got = together(4, "--epochs", 5, "--shares", "8,24,16,16", *options, **environment)
+        check(got["shares"] == [8, 24, 16, 16], f"shares: {got['shares']}")
+        compare(f"{what}, unequal shares", got, wanted, 1e-5)
+
+
+def kill_one(rank, launcher, *arguments):
+    """Kills a rank in the fourth epoch; gives what the others come to."""
+    process = begin(command(3, launcher, arguments), RANKS_TEST=FOLDER)
+    wait_for("epoch 3/", process)
+    os.kill(ranks_of(process.pid)[rank], signal.SIGKILL)
+    end(process)
+    return report()
+
+
+def shrink():
+    """A rank is killed: the others go on, to the loss of a run that was never disturbed."""
+    options = ("--epochs", 10, "--batch", 16, "--optimizer", "sgd", "--lr", 0.02, "--momentum", 0.9)
+    wanted = together(3, *options)
+    for victim in (1, 0):
+        got = kill_one(victim, ("--on-failure", "continue"), *options, "--save", path("model"))
+        check(got["ranks"] == 2 and got["ranks_lost"] == 1 and got["shares"] == [24, 24], f"2 are left: {got}")
+        check(f"rank {victim} was lost" in said("err"), f"nobody named rank {victim}:\n{said('err')}")
+        check(got["steps"] == wanted["steps"], f"{got['steps']} steps, not {wanted['steps']}")
+        check(os.path.exists(path("model")), "no checkpoint")
+        compare(f"without rank {victim}", got, wanted, 1e-4)
+
+
+def restart():
+    """A rank is killed: all start again, and go on from the checkpoint."""
+    options = ("--epochs", 10, "--batch", 16, "--optimizer", "sgd", "--lr", 0.02, "--momentum", 0.9)
+    wanted = together(3, *options)
+    got = kill_one(2, ("--max-restarts", 1), *options, "--save", path("model"))
+    check("Resumed from" in said("err"), f"it did not resume:\n{said('err')}")
+    check(got["steps"] == wanted["steps"] and got["ranks"] == 3, f"{got}")
+    # Batch norm apart, of which this model has none, all is in the file: the same bits.
+    check(got["train_loss"] == wanted["train_loss"] and got["test_loss"] == wanted["test_loss"],
+          f"{got['train_loss']} and {wanted['train_loss']}")
+
+
+def stop():
+    """SIGTERM: all ranks end after the same step, rank 0 saves, and the run can be gone on with by another number of ranks."""
+    options = ("--batch", 16, "--optimizer", "sgd", "--lr", 0.02)
+    process = begin(command(3, (), ("--epochs", 400, *options, "--save", path("model"))))
+    wait_for("epoch 2/", process)
+    process.terminate()
+    end(process, 128 + signal.SIGTERM)
+    check(os.path.exists(path("model")), f"no checkpoint:\n{said('err')}")
+    end(begin(command(2, (), ("--steps", 100000, *options, "--resume", path("model")))), 1)
+    check("batches an epoch" in said("err"), f"another batch should be refused:\n{said('err')}")
+    got = together(2, "--epochs", 0, "--batch", 24, "--optimizer", "sgd", "--resume", path("model"))
+    check(got["steps"] > 0 and got["ranks"] == 2, f"resumed by 2: {got}")
+
+
+def balance():
+    """One rank on PoCL and one on rusticl: the same loss, and with --balance the faster one gets the larger share."""
+    own = {"RUSTICL_ENABLE": "llvmpipe"}
+    listed = subprocess.run([TRAIN, "--list-devices"], stdout=subprocess.PIPE, text=True, env={**os.environ, **own}).stdout.lower()
+    if "llvmpipe" not in listed or "pthread" not in listed and "portable" not in listed:
+        skip("PoCL and rusticl are not both on this machine")
+    devices = ("--devices", "pthread,llvmpipe")
+    wanted = alone("--epochs", 4, "--batch", 64, *SGD)
+    equal = together(2, "--epochs", 4, "--batch", 32, *SGD, launcher=devices, **own)
+    compare("PoCL and rusticl", equal, wanted, 1e-4)
+    fair = together(2, "--epochs", 4, "--batch", 32, "--balance", *SGD, launcher=devices, **own)
+    print(f"shares {fair['shares']}: {fair['samples_per_second']:.0f} samples/s, with equal ones {equal['samples_per_second']:.0f}")
+    check(sum(fair["shares"]) == 64 and min(fair["shares"]) >= 1, f"shares {fair['shares']}")
+    check(fair["shares"][0] > fair["shares"][1], "the slower device has the larger share")
+    compare("balanced", fair, wanted, 1e-4)
+
+
+def refusals():
+    for shares, words in (("8,8", "2 numbers for 3 ranks"), ("8,0,8", "whole numbers"), ("8,x,8", "whole numbers"),
+                          ("1000,1000,1", "more than")):
+        end(begin(command(3, (), ("--shares", shares))), 2)
+        check(words in said("err"), f"--shares {shares}: no \"{words}\" in\n{said('err')}")
+    end(begin(command(2, (), ("--shares", "8,8", "--batch", 16))), 2)
+    check("exclude" in said("err"), said("err"))
+
+
+def main():
+    global TRAIN, RUN, FOLDER
+    TRAIN, RUN = map(os.path.abspath, sys.argv[1:3])
+    case = globals()[sys.argv[3].replace("-", "_")]
+    FOLDER = tempfile.mkdtemp(prefix="cltrain-ranks-")
+    try:
+        case()
+    except Failure as failure:
+        print("FAILED:", failure)
+        sys.exit(1)
+    finally:
+        shutil.rmtree(FOLDER, ignore_errors=True)
+
+
+main()

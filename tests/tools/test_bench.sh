@@ -1,0 +1,103 @@
+#!/bin/sh
+# cltrain-probe bench and shapes: real output of the schema, rows that crash or hang, bad input.
+. "$(dirname "$0")/probe_common.sh"
+
+cat >"$folder/small.txt" <<'END'
+# a comment
+
+forward          1 matmul 64x80 96x80^T -> 64x96
+weight-gradient  2 matmul 64x96^T 64x80 -> 96x80
+forward          1 conv2d k3 s1 p1 d1 g1 4x16x12x12 32x16x3x3 -> 4x32x12x12
+update           1 adam 5000 5000 8 scalar 5000 5000 -> 5000
+END
+
+# ---- a bench ----
+
+expect 0 "Measuring" bench --shapes "$folder/small.txt" --seconds 120 --passes 3 --json "$folder/a.json" --csv "$folder/a.csv"
+says "copy                 ok"
+says "small"
+grep -q "matmul 64x80 96x80^T -> 64x96 .* ok " "$out" || fail "no matmul in the table"
+valid "$folder/a.json"
+a=$folder/a.json
+json "$a" 'o["kind"] == "bench" and o["mode"] == "quick" and o["complete"] and len(o["results"]) == 19'
+json "$a" 'all(results["limit " + k]["status"] == "ok" for k in ("fma_f32", "copy", "triad", "read", "local"))'
+json "$a" 'all(results["limit " + k]["status"] == "ok" for k in ("launch_pipelined", "launch_waited", "build_cold"))'
+json "$a" 'all(results["limit " + k]["bytes_per_second"] > 1e6 for k in ("upload_pinned", "download_pageable"))'
+json "$a" 'all(r["status"] in ("ok", "unsupported", "suspect") for r in o["results"])'
+json "$a" 'all(r["roof"]["fraction"] > 0 and r["check"]["nmse"] <= 1e-7 for r in o["results"] if r["kind"] == "op" and r["status"] == "ok")'
+json "$a" 'all(sum(map(len, r["samples_us"])) == r["time_us"]["count"] for r in o["results"] if r["status"] == "ok")'
+json "$a" 'results["op matmul 64x96^T 64x80 -> 96x80"]["count"] == 2'
+[ "$(wc -l <"$folder/a.csv")" -eq 20 ] || fail "the CSV has another number of rows"
+head -n 1 "$folder/a.csv" | grep -q '^key,model,phase,count,status,p10_us' || fail "the CSV's head"
+ls "$folder" | grep -q '\.part$' && fail "a temporary file was left"
+expect 0 "" compare "$a" "$a"
+
+expect 0 "" bench --models none --seconds 60 --passes 1 --json -
+cp "$out" "$folder/b.json"
+valid "$folder/b.json"
+json "$folder/b.json" 'len(o["results"]) == 15'
+
+# ---- rows that end their process ----
+
+CLTRAIN_PROBE_TEST_CRASH="op conv2d" expect 0 "" bench --shapes "$folder/small.txt" --seconds 120 --passes 1 --json "$folder/c.json"
+valid "$folder/c.json"
+key='[r for r in o["results"] if r["key"].startswith("op conv2d")][0]'
+json "$folder/c.json" "$key[\"status\"] == \"crashed\" and \"signal 6\" in $key[\"reason\"]"
+json "$folder/c.json" 'results["op matmul 64x80 96x80^T -> 64x96"]["status"] in ("ok", "suspect")'
+json "$folder/c.json" 'results["op adam 5000 5000 8 scalar 5000 5000 -> 5000"]["status"] in ("ok", "suspect")'
+CLTRAIN_PROBE_TEST_HANG="limit triad" expect 0 "" bench --models none --seconds 120 --passes 1 --timeout 10 --json "$folder/d.json"
+json "$folder/d.json" 'results["limit triad"]["status"] == "timeout" and "10 s" in results["limit triad"]["reason"]'
+json "$folder/d.json" 'results["limit read"]["status"] == "ok"'
+expect 1 "" compare "$a" "$folder/c.json"
+says "broken    op conv2d"
+
+# Told to stop: what was measured is written, as a bench that was cut short.
+"$program" bench --full --seconds 300 --json "$folder/e.json" >"$out" 2>"$err" &
+child=$!
+sleep 4
+kill -s INT "$child"
+wait "$child"
+got=$?
+[ $got -eq 130 ] || fail "SIGINT gave exit code $got, not 130"
+valid "$folder/e.json"
+json "$folder/e.json" 'not o["complete"]'
+expect 2 "cut short" compare "$a" "$folder/e.json"
+
+# ---- bad input ----
+
+refuse "unknown option '--frobnicate'" bench --frobnicate
+refuse "did you mean --shapes?" bench --shape x
+refuse "--quick or --full" bench --quick --full
+refuse "stdout is for one of" bench --json - --csv -
+refuse "no shapes of a model 'vgg': there are convnet, mlp, resnet18" bench --models mlp,vgg
+refuse "in place of" bench --models mlp --shapes "$folder/small.txt"
+refuse "--passes: at most 5" bench --passes 6
+refuse "--seconds '0'" bench --seconds 0
+expect 1 "/nonexistent/a.json cannot be written" bench --models none --json /nonexistent/a.json
+expect 1 "/nonexistent/a.csv cannot be written" bench --models none --csv /nonexistent/a.csv
+expect 1 "nowhere.txt cannot be read" bench --shapes "$folder/nowhere.txt"
+for line in "sideways 1 matmul 4x4 4x4 -> 4x4" "forward 0 matmul 4x4 4x4 -> 4x4" "forward 1 matmul 4x4 5x4 -> 4x4" \
+            "forward 1 frobnicate 4x4 -> 4x4" "forward"; do
+    echo "$line" >"$folder/bad.txt"
+    refuse "bad.txt, line 1" bench --shapes "$folder/bad.txt"
+done
+head -c 3000 /dev/zero | tr '\0' 'a' >"$folder/bad.txt"
+refuse "line 1 is too long" bench --shapes "$folder/bad.txt"
+expect 1 "matches none" bench --device no-such-device
+
+# ---- shapes ----
+
+expect 0 "" shapes --model mlp:96 --sample 80 --batch 64
+says "forward          1 matmul 64x80 96x80^T -> 64x96"
+says "weight-gradient  1 matmul 64x96^T 64x80 -> 96x80"
+grep -q '^update .* sgd ' "$out" || fail "no update among the shapes"
+cp "$out" "$folder/mlp.txt"
+expect 0 "" bench --shapes "$folder/mlp.txt" --seconds 60 --passes 1 --csv -
+says '"op matmul 64x80 96x80^T -> 64x96",mlp,forward,1,'
+for file in "$sources"/tools/cltrain-probe/shapes/*.txt; do
+    grep -q '^forward' "$file" && grep -q '^data-gradient' "$file" && grep -q '^weight-gradient' "$file" &&
+        grep -q '^update' "$file" || fail "$file lacks a phase"
+done
+refuse "unknown model 'vgg'" shapes --model vgg
+
+finish

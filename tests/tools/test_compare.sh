@@ -1,0 +1,131 @@
+#!/bin/sh
+# cltrain-probe compare: noise is no change, a slower row is found, and what cannot be compared is not.
+. "$(dirname "$0")/probe_common.sh"
+
+[ -n "$python" ] || { echo "no Python"; exit 0; }
+
+# Benches out of a formula: base times with noise that is a pass's own, and some of each sample.
+cat >"$folder/make.py" <<'END'
+import copy, json, random, sys
+
+def bench(seed, drift=1.0, slow=(), slow_by=1.1, noise=0.01):
+    rng = random.Random(seed)
+    rows = []
+    for i in range(90):
+        limit = i < 12
+        key = f"limit l{i}" if limit else f"op matmul {i}x8 8x8 -> {i}x8"
+        base = 10.0 * 1.05 ** i * drift * (slow_by if i in slow else 1)
+        passes = []
+        for p in range(5):
+            own = base * (1 + abs(rng.gauss(0, noise)))
+            passes.append([own * (1 + abs(rng.gauss(0, noise / 2))) for s in range(3)])
+        rows.append({"device": "d", "key": key, "kind": "limit" if limit else "op", "status": "ok", "reason": None,
+                     "samples_us": passes})
+    return {"schema": "cltrain-probe/1", "kind": "bench", "complete": True, "host": {"cpu": "c"},
+            "devices": [{"id": "d", "name": "n", "platform": "p", "driver": "1"}], "results": rows}
+
+def write(name, document):
+    json.dump(document, open(f"{sys.argv[1]}/{name}.json", "w"))
+
+a = bench(1)
+write("a", a)
+for seed in range(2, 22):
+    write(f"same{seed}", bench(seed))
+write("drift", bench(30, drift=1.3))
+write("drift_slow", bench(31, drift=0.8, slow=(50,)))
+write("slow", bench(32, slow=(50,)))
+write("fast", bench(33, slow=(60,), slow_by=0.85))
+write("all_ops", bench(34, slow=range(12, 90), slow_by=1.2))
+for seed in range(40, 50):
+    write(f"noisy{seed}", bench(seed, noise=0.08))
+def change(name, function):
+    d = copy.deepcopy(a)
+    function(d)
+    write(name, d)
+change("broken", lambda d: d["results"][40].update(status="wrong", reason="it is wrong", samples_us=[]))
+change("less", lambda d: d["results"].pop(40))
+change("schema", lambda d: d.update(schema="cltrain-probe/2"))
+change("kind", lambda d: d.update(kind="list"))
+change("cut", lambda d: d.update(complete=False))
+change("device", lambda d: d["devices"][0].update(id="e"))
+change("nothing", lambda d: d.update(results=[]))
+change("twice", lambda d: d["results"].append(d["results"][3]))
+change("text", lambda d: d["results"][3].update(samples_us=[["fast"]]))
+change("negative", lambda d: d["results"][3].update(samples_us=[[-1.0, 0]]))
+change("many", lambda d: d["results"][3].update(samples_us=[[1.0] * 100000]))
+def one_pass(d):
+    for r in d["results"]:
+        r["samples_us"] = r["samples_us"][:1]
+change("onepass", one_pass)
+change("some", lambda d: d["results"][5].update(samples_us=d["results"][5]["samples_us"][:2]))
+change("nokey", lambda d: d["results"][3].pop("key"))
+change("noresults", lambda d: d.update(results=7))
+change("others", lambda d: [r.update(key="op " + str(i)) for i, r in enumerate(d["results"])])
+text = json.dumps(a)
+open(f"{sys.argv[1]}/half.json", "w").write(text[:len(text) // 2])
+open(f"{sys.argv[1]}/list.json", "w").write("[1, 2]")
+open(f"{sys.argv[1]}/empty.json", "w").write("")
+END
+"$python" "$folder/make.py" "$folder" || exit 1
+a=$folder/a.json
+
+# compare CODE WORDS FILE: the words on stdout.
+compare() {
+    expect "$1" "" compare "$a" "$folder/$3.json"
+    says "$2"
+}
+
+expect 0 "" compare "$a" "$a"
+says "90 the same, 0 faster, 0 slower"
+for seed in 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21; do
+    compare 0 "90 the same, 0 faster, 0 slower" "same$seed"
+done
+for seed in 40 41 42 43 44 45 46 47 48 49; do compare 0 "0 faster, 0 slower" "noisy$seed"; done
+compare 0 "90 the same, 0 faster, 0 slower" drift
+says "% slower in B, which is taken out"
+compare 1 "89 the same, 0 faster, 1 slower" slow
+says "slower    op matmul 50x8"
+compare 1 "89 the same, 0 faster, 1 slower" drift_slow
+compare 0 "89 the same, 1 faster, 0 slower" fast
+compare 1 "12 the same, 0 faster, 78 slower" all_ops
+compare 1 "1 broken" broken
+says "ok -> wrong: it is wrong"
+compare 0 "1 gone" less
+expect 0 "" compare "$folder/less.json" "$a"
+says "1 appeared"
+expect 0 "" compare "$folder/broken.json" "$a"
+says "1 mended"
+expect 0 "" compare --threshold 20 "$a" "$folder/slow.json"
+expect 1 "" compare --json "$a" "$folder/slow.json"
+cp "$out" "$folder/compared.json"
+valid "$folder/compared.json"
+json "$folder/compared.json" 'o["verdict"] == "worse" and [r["change"] for r in o["rows"]].count("slower") == 1'
+json "$folder/compared.json" 'abs([r for r in o["rows"] if r["change"] == "slower"][0]["time_ratio"] - 1.1) < 0.03'
+
+# Not comparable: 2, a reason, nothing on stdout.
+refuse "its schema is 'cltrain-probe/2'" compare "$a" "$folder/schema.json"
+refuse "it is no bench" compare "$a" "$folder/kind.json"
+refuse "the bench was cut short" compare "$folder/cut.json" "$a"
+refuse "the device's id is 'd' and 'e'" compare "$a" "$folder/device.json"
+refuse "it has no results" compare "$a" "$folder/nothing.json"
+refuse "it has no results" compare "$a" "$folder/noresults.json"
+refuse "stands there twice" compare "$a" "$folder/twice.json"
+refuse "a result has no key" compare "$a" "$folder/nokey.json"
+refuse "no row was measured in 3 passes" compare "$a" "$folder/onepass.json"
+expect 0 "" compare "$a" "$folder/some.json"
+says "1 in fewer than 3 passes"
+refuse "no row is there in both" compare "$a" "$folder/others.json"
+for bad in text negative many; do refuse "samples of a result are damaged" compare "$a" "$folder/$bad.json"; done
+refuse "cut short, or no JSON" compare "$a" "$folder/half.json"
+refuse "cut short, or no JSON" compare "$folder/empty.json" "$a"
+refuse "its schema is ''" compare "$a" "$folder/list.json"
+refuse "nowhere.json" compare "$a" "$folder/nowhere.json"
+refuse "two files" compare "$a"
+refuse "one more" compare "$a" "$a" "$a"
+refuse "--threshold '-3'" compare "$a" "$a" --threshold -3
+if [ -w /dev/full ]; then
+    "$program" compare "$a" "$a" >/dev/full 2>"$err"
+    [ $? -eq 1 ] || fail "a full disk is no error"
+fi
+
+finish

@@ -1,0 +1,92 @@
+#!/bin/sh
+# cltrain-probe list and verify: drivers that crash, hang or talk nonsense are rows, and the others stand.
+. "$(dirname "$0")/probe_common.sh"
+
+vendors=$folder/vendors
+mkdir "$vendors" "$folder/empty"
+cp /etc/OpenCL/vendors/*.icd "$vendors" 2>/dev/null
+
+# ---- the drivers that are installed ----
+
+export OCL_ICD_VENDORS="$vendors"
+expect 0 "" list --json
+cp "$out" "$folder/plain.json"
+valid "$folder/plain.json"
+json "$folder/plain.json" 'o["kind"] == "list" and any(d["status"] == "ok" for d in o["devices"])'
+json "$folder/plain.json" 'all(d["capabilities"]["bf16_storage"] for d in o["devices"] if d["status"] == "ok")'
+"$program" >"$out" 2>"$err" || fail "without a command it gave $?"
+says ": ok"
+says "largest buffer"
+[ -s "$err" ] && fail "list says something on stderr"
+ok=$(grep -c '^[^ ].*: ok$' "$out")
+
+# ---- and those that misbehave ----
+
+for fault in crash load hang nonsense late wrong; do
+    echo "$build/libfake_icd_$fault.so" >"$vendors/$fault.icd"
+done
+echo "/nonexistent/libOpenCL.so" >"$vendors/missing.icd"
+expect 0 "" list --json --timeout 8
+cp "$out" "$folder/faults.json"
+valid "$folder/faults.json"
+json "$folder/faults.json" 'drivers["crash.icd"]["status"] == "crashed" and "signal 11" in drivers["crash.icd"]["reason"]'
+json "$folder/faults.json" '"about to dereference nothing" in drivers["crash.icd"]["reason"]'
+json "$folder/faults.json" 'drivers["load.icd"]["status"] == "crashed" and "signal 6" in drivers["load.icd"]["reason"]'
+json "$folder/faults.json" 'drivers["hang.icd"]["status"] == "timeout" and "8 s" in drivers["hang.icd"]["reason"]'
+json "$folder/faults.json" 'drivers["missing.icd"]["status"] == "unsupported" and drivers["missing.icd"]["reason"]'
+json "$folder/faults.json" 'devices["absurd"]["status"] == "suspect" and "bytes of memory" in devices["absurd"]["reason"]'
+json "$folder/faults.json" '[d for d in o["devices"] if d["name"].startswith("garb")][0]["status"] == "suspect"'
+json "$folder/faults.json" 'devices["second"]["status"] == "crashed" and "signal 6" in devices["second"]["reason"]'
+json "$folder/faults.json" '[d["status"] for d in o["devices"] if d["icd"] == "late.icd"] == ["unsupported", "crashed", "unsupported"]'
+json "$folder/faults.json" '[d["status"] for d in o["devices"] if d["icd"] == "wrong.icd"] == ["wrong"]'
+json "$folder/faults.json" 'len({d["id"] for d in o["devices"]}) == len(o["devices"])'
+"$program" list --timeout 8 >"$out" 2>"$err" || fail "list gave $?"
+[ "$(grep -c '^[^ ].*: ok$' "$out")" -eq "$ok" ] || fail "a driver that misbehaves hides others"
+says "hang.icd: timeout"
+grep -q "not for stdout" "$out" && ! grep "not for stdout" "$out" | grep -q reason && fail "what a driver prints is on stdout"
+LC_ALL=C grep -q "$(printf '\033')" "$out" && fail "a driver's escape sequences reach the terminal"
+
+# A device that is no good is not chosen, and says why.
+expect 1 "cannot be used" bench --device absurd --models none --timeout 4
+expect 1 "not c9e85737" verify --device 'fake/first#2' --memory 4 --timeout 4
+
+# ---- nothing there ----
+
+export OCL_ICD_VENDORS="$folder/empty"
+for command in list "bench --models none" verify; do
+    # shellcheck disable=SC2086
+    expect 1 "no OpenCL driver: $folder/empty holds no .icd file" $command
+done
+expect 1 "no OpenCL driver" list --json
+valid "$out"
+export OCL_ICD_VENDORS="$folder/nowhere"
+expect 1 "no OpenCL device" list
+cp "$vendors/crash.icd" "$folder/empty/"
+export OCL_ICD_VENDORS="$folder/empty"
+expect 1 "no OpenCL device" list
+says "crash.icd: crashed"
+expect 1 "no OpenCL device" bench --models none
+unset OCL_ICD_VENDORS
+
+# ---- the command line ----
+
+refuse "unknown option '--frobnicate'" list --frobnicate
+refuse "unexpected word 'gpu'" list gpu
+refuse "--timeout '0'" list --timeout 0
+refuse "--minutes 'x'" verify --minutes x
+refuse "--memory '0'" verify --memory 0
+expect 1 "matches none" verify --device no-such-device
+
+# ---- verify ----
+
+expect 0 "" verify --memory 32 --json
+cp "$out" "$folder/verify.json"
+valid "$folder/verify.json"
+json "$folder/verify.json" 'o["verify"]["errors"] == 0 and o["verify"]["rounds"] == 1 and o["devices"][0]["status"] == "ok"'
+json "$folder/verify.json" '0 < o["verify"]["held_bytes"] <= 32 << 20 and o["verify"]["checked_bytes"] == 2 * o["verify"]["held_bytes"]'
+expect 0 "" verify --memory 4 --minutes 0.02 --json
+json "$out" 'o["verify"]["rounds"] > 1'
+expect 0 "" verify --memory 4
+says "errors          0"
+
+finish

@@ -1,0 +1,284 @@
+#!/bin/sh
+# cltrain-run: what ranks are told, their output, exit codes, signals, restarts, and that nothing is left behind. The ranks are small shell
+# programs.
+#
+#     test_run.sh PROGRAM
+set -u
+
+program=$1
+folder=$(mktemp -d "${TMPDIR:-/tmp}/cltrain-run-XXXXXX") || exit 1
+trap 'rm -rf "$folder"' EXIT
+export D="$folder"
+unset CLTRAIN_COMM_TOKEN CLTRAIN_COMM_TOKEN_FILE CLTRAIN_COMM_SECURITY CLTRAIN_COMM_JOB CLTRAIN_COMM_STORE CLTRAIN_COMM_INTERFACE
+failures=0
+out=$folder/out
+err=$folder/err
+code=0
+
+fail() {
+    failures=$((failures + 1))
+    echo "FAILED: $1"
+    sed 's/^/    stdout: /' "$out" | head -n 20
+    sed 's/^/    stderr: /' "$err" | head -n 20
+}
+
+# expect CODE ARGUMENT...: that exit code, for a run that takes no more than two minutes.
+expect() {
+    wanted=$1
+    shift
+    timeout -k 5 120 "$program" "$@" >"$out" 2>"$err"
+    code=$?
+    [ "$code" -eq "$wanted" ] || fail "'$*' gave exit code $code, not $wanted"
+}
+
+says() {
+    grep -qF -- "$1" "$out" || fail "stdout does not say '$1'"
+}
+
+complains() {
+    grep -qF -- "$1" "$err" || fail "stderr does not say '$1'"
+}
+
+# refuse WORDS ARGUMENT...: exit code 2, nothing on stdout.
+refuse() {
+    words=$1
+    shift
+    expect 2 "$@"
+    complains "$words"
+    [ -s "$out" ] && fail "'$*' printed on stdout"
+}
+
+# await WORDS...: until the command holds, 60 s at most.
+await() {
+    tries=0
+    until "$@"; do
+        tries=$((tries + 1))
+        [ $tries -gt 600 ] && return 1
+        sleep 0.1
+    done
+}
+
+# gone FILE: no process of those whose numbers are in it is alive.
+gone() {
+    for pid in $(cat "$1"); do
+        if kill -0 "$pid" 2>/dev/null && ! grep -q '^State:.Z' "/proc/$pid/status" 2>/dev/null; then return 1; fi
+    done
+}
+
+lines_are() {
+    [ "$(cat "$1" 2>/dev/null | wc -l)" -eq "$2" ]
+}
+
+# ---- the command line ----
+
+expect 0 --help
+says "Usage: cltrain-run"
+awk 'length > 104 { exit 1 }' "$out" || fail "--help has lines of more than 104 characters"
+expect 0 --version
+grep -Eq '^cltrain-run [0-9]+\.[0-9]+\.[0-9]+$' "$out" || fail "--version"
+refuse "no program given"
+refuse "no program given" -n 2 --
+refuse "unexpected word 'sh': the program goes behind --" -n 2 sh
+refuse "did you mean --max-restarts?" --max-restart 3 -- true
+refuse "unknown option '--frobnicate'" --frobnicate -- true
+refuse "--ranks '0'" -n 0 -- true
+refuse "--on-failure 'x': expected stop or continue" --on-failure x -- true
+refuse "--node-rank 1: expected a number below" --node-rank 1 -- true
+refuse "needs --master" --nnodes 2 -- true
+refuse "needs --job NAME" --nnodes 2 --store file:///tmp/x -- true
+refuse "--master 'h:x'" --nnodes 2 --master h:x -- true
+CLTRAIN_COMM_SECURITY=some refuse "CLTRAIN_COMM_SECURITY 'some'" -- true
+expect 1 --nnodes 2 --master 127.0.0.1:1 -- true
+complains "several hosts need one secret"
+CLTRAIN_COMM_TOKEN=short expect 1 -n 2 -- true
+complains "fewer than 16 characters"
+CLTRAIN_COMM_TOKEN_FILE=$folder/absent expect 1 -n 2 -- true
+complains "absent"
+expect 127 -n 2 -- "$folder/no-such-program"
+complains "no-such-program"
+expect 126 -- "$folder"
+
+# ---- what ranks are told ----
+
+expect 0 -n 3 --devices A,B -- sh -c 'echo "$RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $CLTRAIN_DEVICE $CLTRAIN_RUN_ON_FAILURE" \
+    "$CLTRAIN_RESTART_COUNT $CLTRAIN_COMM_GENERATION"; echo "$MASTER_ADDR ${MASTER_PORT:?} $CLTRAIN_COMM_STORE $CLTRAIN_COMM_JOB $CLTRAIN_COMM_STORE_SERVED"
+    echo "${#CLTRAIN_COMM_TOKEN} characters"; cat'
+says "[rank 0] 0/3 0/3 A stop 0 0"
+says "[rank 1] 1/3 1/3 B stop 0 0"
+says "[rank 2] 2/3 2/3 A stop 0 0"
+says "64 characters"
+[ "$(grep -c ' tcp://127.0.0.1:[1-9][0-9]* run-[0-9a-f]* 1$' "$out")" -eq 3 ] || fail "the store's address"
+[ "$(grep ' tcp://' "$out" | cut -d ' ' -f 5- | sort -u | wc -l)" -eq 1 ] || fail "ranks are told different stores"
+printf 'a secret of the file\nsecond line\n' >"$folder/token"
+CLTRAIN_COMM_TOKEN_FILE=$folder/token expect 0 -n 2 --job name --security auth --on-failure continue -- \
+    sh -c 'echo "<$CLTRAIN_COMM_TOKEN> $CLTRAIN_COMM_JOB $CLTRAIN_COMM_SECURITY $CLTRAIN_RUN_ON_FAILURE"'
+says "[rank 1] <a secret of the file> name auth continue"
+echo input | expect 0 -n 2 -- sh -c 'echo "<$(cat)>"' # the shell's pipe runs expect apart: looked at below
+says "[rank 0] <input>"
+says "[rank 1] <>"
+
+# ---- output ----
+
+expect 0 -- sh -c 'echo alone; echo wrong >&2'
+[ "$(cat "$out" "$err")" = "alone
+wrong" ] || fail "one rank is prefixed"
+expect 0 --prefix -- echo alone
+says "[rank 0] alone"
+expect 0 -n 4 -- sh -c 'for i in 1 2 3 4 5 6 7 8 9; do printf %s "part "; echo "of $RANK"; echo "err $RANK" >&2; done; printf end'
+[ "$(grep -cxE '\[rank ([0-3])\] part of \1' "$out")" -eq 36 ] || fail "lines are mixed"
+[ "$(grep -cxE '\[rank ([0-3])\] err \1' "$err")" -eq 36 ] || fail "lines on stderr are mixed"
+[ "$(grep -cxE '\[rank [0-3]\] end' "$out")" -eq 4 ] || fail "a last line without its end"
+expect 0 -n 2 -- sh -c 'head -c 300000 /dev/zero | tr "\0" x; echo'
+[ "$(tr -dc x <"$out" | wc -c)" -eq 600000 ] || fail "a long line is not whole"
+expect 3 -n 2 --log-dir "$folder/logs" -- sh -c 'echo "log of $RANK"; echo more >&2; [ "$RANK" = 0 ] || { sleep 0.3; exit 3; }'
+[ "$(cat "$folder/logs/rank-1.log")" = "log of 1
+more" ] || fail "the log of rank 1"
+expect 1 --log-dir /dev/null/x -- true
+complains "/dev/null/x"
+{
+    timeout 60 "$program" -n 2 -- sh -c 'echo $$ >>"$D/pipe"; while :; do echo y; done' 2>"$err"
+    echo $? >"$folder/status"
+} | head -n 1 >"$out"
+[ "$(cat "$folder/status")" -eq 141 ] || fail "nobody reads: exit code $(cat "$folder/status")"
+await gone "$folder/pipe" || fail "ranks live on when nobody reads them"
+
+# ---- exit codes, and failing ranks ----
+
+expect 0 -n 3 -- true
+expect 7 -n 3 -- sh -c '[ "$RANK" = 1 ] && exit 7; exec sleep 100'
+complains "rank 1 ended with status 7"
+expect 137 -n 2 -- sh -c '[ "$RANK" = 1 ] && kill -9 $$; exec sleep 100'
+complains "rank 1 ended with status 137 (Killed)"
+expect 5 -n 2 --grace 0.5 -- sh -c 'trap "" TERM; [ "$RANK" = 0 ] && { sleep 0.2; exit 5; }; while :; do sleep 0.1; done'
+complains "killed"
+expect 0 -n 3 --on-failure continue -- sh -c '[ "$RANK" = 1 ] && exit 7; sleep 0.5; echo "went on"'
+[ "$(grep -c 'went on' "$out")" -eq 2 ] || fail "the others did not go on"
+expect 7 -n 2 --on-failure continue -- sh -c '[ "$RANK" = 1 ] && exit 7; sleep 0.5; exit 8'
+expect 0 -n 2 -q -- true
+[ -s "$err" ] && fail "-q says something"
+
+# What a dead rank leaves does not wait for the others' end.
+left='if [ "$RANK" = 1 ]; then sleep 1000 & echo $! >"$D/part"; mv "$D/part" "$D/child"; kill -9 $$; fi
+    until [ -e "$D/child" ]; do sleep 0.1; done
+    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do kill -0 "$(cat "$D/child")" 2>/dev/null || exit 0; sleep 0.2; done; exit 9'
+expect 0 -n 2 --on-failure continue -- sh -c "$left"
+
+# ---- restarts ----
+
+restarted='echo "start $CLTRAIN_RESTART_COUNT $CLTRAIN_COMM_GENERATION $CLTRAIN_COMM_JOB"
+    [ "$RANK" = 1 ] && [ "$CLTRAIN_RESTART_COUNT" -lt "$FAILING" ] && exit 9; [ "$RANK" = 1 ] || sleep 0.3'
+FAILING=2 expect 0 -n 2 --max-restarts 3 --job r --log-dir "$folder/again" -- sh -c "$restarted"
+says "[rank 1] start 0 0 r"
+says "[rank 1] start 1 1 r+1"
+says "[rank 0] start 2 2 r+2"
+complains "restart 2 of 3"
+[ -e "$folder/again/rank-0.log" ] && [ -s "$folder/again/rank-1.restart-2.log" ] || fail "logs of restarts"
+FAILING=9 expect 9 -n 2 --max-restarts 1 -- sh -c "$restarted"
+[ "$(grep -c 'rank 1. start' "$out")" -eq 2 ] || fail "not started twice"
+
+# ---- signals ----
+
+# run_and FILE ARGUMENT...: in the background, until each rank has put its number into the file.
+run_and() {
+    list=$1 count=$2
+    shift 2
+    rm -f "$list"
+    timeout -k 5 120 "$program" "$@" >"$out" 2>"$err" &
+    waited=$!
+    await lines_are "$list" "$count" || fail "'$*' did not start"
+    launcher=$(tr -d ' ' <"/proc/$waited/task/$waited/children")
+}
+
+for pair in INT:130 TERM:143 HUP:129; do
+    signal=${pair%:*}
+    run_and "$folder/pids" 2 -n 2 -- sh -c 'trap "echo got '"$signal"'; exit '"${pair#*:}"'" '"$signal"'; echo $$ >>"$D/pids"; while :; do sleep 0.1; done'
+    kill "-$signal" "$launcher"
+    wait $waited
+    code=$?
+    [ $code -eq "${pair#*:}" ] || fail "SIG$signal gave exit code $code"
+    [ "$(grep -c "got $signal" "$out")" -eq 2 ] || fail "SIG$signal was not forwarded"
+    gone "$folder/pids" || fail "SIG$signal left a rank"
+done
+run_and "$folder/pids" 2 -n 2 --grace 0.5 -- sh -c 'trap "" TERM; echo $$ >>"$D/pids"; while :; do sleep 0.1; done'
+kill "$launcher"
+wait $waited 2>/dev/null
+code=$?
+[ $code -eq 137 ] || fail "ranks that do not end: exit code $code"
+gone "$folder/pids" || fail "a rank that did not end was left"
+# Stopped ones are ended too.
+run_and "$folder/pids" 2 -n 2 --grace 60 -- sh -c 'echo $$ >>"$D/pids"; while :; do sleep 0.1; done'
+kill -STOP "$(tail -n 1 "$folder/pids")"
+kill "$launcher"
+wait $waited 2>/dev/null
+code=$?
+[ $code -eq 143 ] || fail "a stopped rank: exit code $code"
+grep -q 'did not end' "$err" && fail "a stopped rank did not hear that it is to end"
+
+# ---- nothing is left behind ----
+
+# Children of ranks, in the same group and in sessions of their own.
+children='echo $$ >>"$D/pids"; sleep 1000 & echo $! >>"$D/pids"
+    setsid sh -c "echo \$\$ >>\"\$D/pids\"; trap \"\" TERM; sleep 1000 & echo \$! >>\"\$D/pids\"; wait" &'
+run_and "$folder/pids" 8 -n 2 -- sh -c "$children wait"
+kill -9 "$(head -n 1 "$folder/pids")"
+wait $waited 2>/dev/null
+gone "$folder/pids" || fail "a rank's children were left"
+run_and "$folder/pids" 8 -n 2 -- sh -c "$children sleep 0.5"
+wait $waited 2>/dev/null
+gone "$folder/pids" || fail "children of ranks that ended well were left"
+# The launcher itself is killed: what is in the ranks' groups ends.
+run_and "$folder/pids" 4 -n 2 -- sh -c 'echo $$ >>"$D/pids"; sleep 1000 & echo $! >>"$D/pids"; trap "" TERM INT HUP; while :; do sleep 1; done'
+kill -9 "$launcher"
+wait $waited 2>/dev/null
+await gone "$folder/pids" || fail "a launcher that was killed left ranks"
+
+# ---- several hosts ----
+
+port() {
+    "$program" -- sh -c 'echo $MASTER_PORT'
+}
+
+# hosts CODE0 CODE1 ARGUMENT...: two launchers of one job.
+hosts() {
+    first=$1 second=$2
+    shift 2
+    timeout -k 5 120 "$program" --nnodes 2 --node-rank 1 --connect 60 "$@" >"$out.1" 2>"$err.1" &
+    other=$!
+    timeout -k 5 120 "$program" --nnodes 2 --node-rank 0 --connect 60 "$@" >"$out.0" 2>"$err.0"
+    got=$?
+    wait $other
+    code=$?
+    cat "$out.0" "$out.1" >"$out"
+    cat "$err.0" "$err.1" >"$err"
+    [ $got -eq "$first" ] || fail "'$*' on host 0 gave exit code $got, not $first"
+    [ $code -eq "$second" ] || fail "'$*' on host 1 gave exit code $code, not $second"
+}
+
+export CLTRAIN_COMM_TOKEN=0123456789abcdefgh
+hosts 0 0 -n 2 --master "127.0.0.1:$(port)" -- sh -c 'echo "$RANK/$WORLD_SIZE $LOCAL_RANK $GROUP_RANK"; sleep "0.$RANK"'
+for rank in 0 1 2 3; do says "[rank $rank] $rank/4 $((rank % 2)) $((rank / 2))"; done
+hosts 6 6 -n 1 --store "file://$folder/store" --job first -- sh -c '[ "$RANK" = 1 ] && exit 6; exec sleep 100'
+complains "rank 1, on another host, ended with status 6"
+FAILING=1 hosts 0 0 -n 1 --master "127.0.0.1:$(port)" --max-restarts 1 -- sh -c "$restarted"
+says "[rank 0] start 1 1 run+1"
+hosts 0 0 -n 1 --master "127.0.0.1:$(port)" --on-failure continue -- sh -c '[ "$RANK" = 1 ] && exit 7; sleep 1'
+expect 1 --nnodes 2 --master "127.0.0.1:$(port)" --connect 0.5 -- true
+complains "host 1 did not come within 0.5 s"
+expect 1 --nnodes 2 --node-rank 1 --master "127.0.0.1:$(port)" --connect 0.5 -- true
+complains "cannot be reached"
+# The host that serves the store is killed: the other ends its ranks.
+address=127.0.0.1:$(port)
+rm -f "$folder/other"
+timeout -k 5 120 "$program" --nnodes 2 --node-rank 1 --master "$address" -- sh -c 'echo $$ >>"$D/other"; exec sleep 1000' >"$out" 2>"$err" &
+other=$!
+run_and "$folder/pids" 1 --nnodes 2 --node-rank 0 --master "$address" -- sh -c 'echo $$ >>"$D/pids"; exec sleep 1000'
+await lines_are "$folder/other" 1
+kill -9 "$launcher"
+wait $waited 2>/dev/null
+wait $other
+code=$?
+[ $code -eq 1 ] || fail "the other host's exit code is $code"
+gone "$folder/other" || fail "the other host's ranks were left"
+
+[ "$failures" -eq 0 ] || { echo "$failures failures"; exit 1; }
+echo "all well"

@@ -1,0 +1,166 @@
+/*
+ * cltrain-probe bench: what a device can do at most, and what the ops of training make of it.
+ */
+#include "bench.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "child.h"
+#include "command.h"
+#include "document.h"
+#include "tools/common/message.h"
+
+typedef struct bench_options {
+    shared_options shared;
+    bool quick, full;
+    const char *json, *csv, *models, *shapes;
+    double seconds, timeout;
+    int64_t passes;
+} bench_options;
+
+static const option_row rows[] = {
+    {OPTION_HEADING, .help = "What is measured:"},
+    {OPTION_FLAG, 0, "quick", NULL, offsetof(bench_options, quick), .help = "in less than a minute on most devices (default)"},
+    {OPTION_FLAG, 0, "full", NULL, offsetof(bench_options, full), .help = "for some minutes"},
+    {OPTION_TEXT, 0, "models", "NAMES", offsetof(bench_options, models),
+     .help = "ops at the shapes of these models alone: mlp,convnet; none:\n"
+             "the device's limits alone"},
+    {OPTION_TEXT, 0, "shapes", "FILE", offsetof(bench_options, shapes),
+     .help = "at the shapes of this file, as " PROGRAM " shapes writes\n"
+             "them, in place of models"},
+    {OPTION_POSITIVE, 0, "seconds", "SECONDS", offsetof(bench_options, seconds),
+     .help = "for all of it, about (default 45; with --full 400)"},
+    {OPTION_WHOLE, 0, "passes", "N", offsetof(bench_options, passes), .low = 1,
+     .help = "1 to 5 (default): compare needs 3 of each"},
+    {OPTION_POSITIVE, 0, "timeout", "SECONDS", offsetof(bench_options, timeout),
+     .help = "what says nothing for longer has hung (default 60)"},
+    DEVICE_ROWS,
+    {OPTION_HEADING, .help = "Output:"},
+    {OPTION_TEXT, 0, "json", "FILE", offsetof(bench_options, json), .help = "all of it, for compare; -: on stdout"},
+    {OPTION_TEXT, 0, "csv", "FILE", offsetof(bench_options, csv), .help = "the table; -: on stdout"},
+    {OPTION_COUNTER, 'v', "verbose", NULL, SHARED_AT(verbose), .help = "what the library does, on stderr; twice: all of it"},
+    {OPTION_FLAG, 'h', "help", NULL, SHARED_AT(help), .help = "this text"},
+};
+enum { ROWS = sizeof rows / sizeof rows[0] };
+
+static void print_help(void) {
+    printf("Usage: " PROGRAM " bench [options]\n"
+           "\n"
+           "Measures what a device can do at most (arithmetic, memory, launches, transfers, builds), and then the\n"
+           "ops of training at the shapes of models (default: all it knows). Each op is compared with the\n"
+           "reference before it is timed, and again afterwards. All rows are measured in %d passes, each row in\n"
+           "processes that may crash or hang. An op's time is held against the roof, the least it could take by\n"
+           "the device's multiply-adds or memory; one that is faster is 'suspect'. Without --json - or --csv -,\n"
+           "a table is printed.\n",
+           BENCH_PASSES);
+    option_print(rows, ROWS, stdout);
+    printf("\nExit status: 0 done; 1 it failed, or a result was wrong; 2 the command line makes no sense;\n130 Ctrl-C.\n");
+}
+
+/* ---- rows ---- */
+
+static bool has_problem(const bench *b, const char *problem) {
+    for (int i = 0; i < b->n_rows; i++)
+        if (!b->rows[i].is_limit && strcmp(b->rows[i].shape.problem, problem) == 0) return true;
+    return false;
+}
+
+/* What several models share is measured once. */
+static int make_rows(bench *b, const shape_list *shapes) {
+    b->rows = calloc((size_t)(CLT_LIMIT_COUNT_ + shapes->n), sizeof *b->rows);
+    if (!b->rows) return run_error("no memory");
+    for (int i = 0; i < CLT_LIMIT_COUNT_; i++)
+        b->rows[b->n_rows++] = (bench_row){.is_limit = true, .limit = (clt_limit)i, .status = "ok"};
+    for (int i = 0; i < shapes->n; i++)
+        if (!has_problem(b, shapes->lines[i].problem))
+            b->rows[b->n_rows++] = (bench_row){.shape = shapes->lines[i], .status = "ok", .nmse = -1, .nmse_after = -1};
+    return 0;
+}
+
+static int read_shapes(const bench_options *o, shape_list *shapes) {
+    if (o->shapes && o->models) return usage_error("--shapes is in place of --models");
+    if (o->shapes) return shapes_add_file(shapes, o->shapes);
+    if (o->models && strcmp(o->models, "none") == 0) return 0;
+    return shapes_add_embedded(shapes, o->models);
+}
+
+/* ---- running ---- */
+
+static bool is_dash(const char *path) {
+    return path && strcmp(path, "-") == 0;
+}
+
+static int any_wrong(const bench *b) {
+    int wrong = 0, ok = 0;
+    for (int i = 0; i < b->n_rows; i++) {
+        wrong += strcmp(b->rows[i].status, "wrong") == 0;
+        ok += strcmp(b->rows[i].status, "ok") == 0;
+    }
+    if (wrong) return run_error("%d result%s wrong", wrong, wrong == 1 ? " was" : "s were");
+    return ok ? 0 : run_error("nothing could be measured: %s", b->rows[0].reason);
+}
+
+static int report(bench *b, const bench_options *o, output *json, output *csv) {
+    int code = 0;
+    bench_place(b);
+    if (o->json) {
+        json_t *document = bench_json(b);
+        code = document_write(document, json->file);
+        json_decref(document);
+        if (!code) code = output_commit(json);
+    }
+    if (o->csv && !code) code = bench_write_csv(b, csv->file);
+    if (o->csv && !code) code = output_commit(csv);
+    if (!is_dash(o->json) && !is_dash(o->csv)) {
+        bench_print(b, stdout);
+        if (fflush(stdout) || ferror(stdout)) code = run_error("stdout cannot be written");
+    }
+    return code;
+}
+
+static int run_on_device(bench *b, const bench_options *o) {
+    output json = {.file = NULL}, csv = {.file = NULL};
+    int code = output_open(&json, o->json);
+    if (!code) code = output_open(&csv, o->csv);
+    if (!code) {
+        message_line("Measuring %s, for about %.0f s", b->device->info.name, b->seconds);
+        bench_measure(b);
+        code = report(b, o, &json, &csv);
+    }
+    output_abort(&json);
+    output_abort(&csv);
+    if (!code && child_caught()) return EXIT_SIGNAL + child_caught();
+    return code ? code : any_wrong(b);
+}
+
+int run_bench(int argc, char **argv) {
+    bench_options o = {.shared = shared_options_unset(), .timeout = 60, .passes = BENCH_PASSES};
+    shape_list shapes = {.n = 0};
+    survey s;
+    int code = option_parse(rows, ROWS, argc, argv, &o, refuse_word);
+    if (code) return code;
+    if (o.shared.help) {
+        print_help();
+        return fflush(stdout) ? run_error("stdout cannot be written") : 0;
+    }
+    if (o.quick && o.full) return usage_error("--quick or --full, not both");
+    if (o.passes > BENCH_PASSES) return usage_error("--passes: at most %d", BENCH_PASSES);
+    if (is_dash(o.json) && is_dash(o.csv)) return usage_error("stdout is for one of --json and --csv");
+    message_start(o.shared.verbose);
+    child_show_errors(o.shared.verbose > 0);
+    bench b = {.s = &s, .full = o.full, .passes = (int)o.passes, .timeout = o.timeout, .seconds = o.seconds > 0 ? o.seconds : o.full ? 400 : 45};
+    code = read_shapes(&o, &shapes);
+    if (!code) code = make_rows(&b, &shapes);
+    shapes_free(&shapes);
+    if (!code) {
+        child_catch_signals();
+        code = survey_run(&s, false, o.timeout < 30 ? o.timeout : 30);
+        if (!code) code = survey_choose(&s, o.shared.device, &b.device);
+        if (!code) code = run_on_device(&b, &o);
+        survey_free(&s);
+    }
+    free(b.rows);
+    return code;
+}

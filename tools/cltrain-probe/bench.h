@@ -1,0 +1,61 @@
+/*
+ * A bench: rows that are measured in several passes, so that what the machine does meanwhile meets all of them.
+ */
+#ifndef CLTRAIN_PROBE_BENCH_H
+#define CLTRAIN_PROBE_BENCH_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include <cltrain/cltrain.h>
+
+#include "shapes.h"
+#include "survey.h"
+
+enum { BENCH_PASSES = 5, BENCH_SAMPLES = 3 }; /* of a row: in each pass */
+
+typedef struct bench_row {
+    bool is_limit;
+    clt_limit limit;
+    shape_line shape;
+    char status[16], reason[400];
+    double us[BENCH_PASSES][BENCH_SAMPLES];
+    int n[BENCH_PASSES];
+    double amount; /* of a limit: of one run */
+    char problem[CLT_PROBLEM_TEXT], backend[32], parameters[256];
+    double flops, bytes, nmse, nmse_after; /* -1: not known */
+    /* placed on the roof */
+    const char *bound; /* "compute", "memory", "launch"; NULL: not placed */
+    double roof_us, fraction;
+} bench_row;
+
+typedef struct bench {
+    const survey *s;
+    const survey_device *device;
+    bench_row *rows;
+    int n_rows;
+    bool full, complete;
+    int passes;
+    double seconds, timeout;
+    clt_roofs known;      /* what was ever reached on this device */
+    uint64_t cache_bytes; /* what fits need not come from memory */
+    double start;         /* of the run */
+    double took;
+} bench;
+
+/* bench_run.c: measures all rows in child processes. */
+void bench_measure(bench *b);
+
+/* bench_report.c */
+
+/* Finds bounds and fractions, and what cannot be. */
+void bench_place(bench *b);
+json_t *bench_json(const bench *b);
+int bench_write_csv(const bench *b, FILE *file);
+void bench_print(const bench *b, FILE *file);
+/* "limit copy", "op matmul …": what a row is called, in all documents. */
+void bench_key(const bench_row *row, char key[400]);
+
+double bench_now(void);
+
+#endif

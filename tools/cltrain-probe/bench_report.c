@@ -1,0 +1,248 @@
+/* What a bench found: placed on the measured roofs; as JSON, CSV and text. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "bench.h"
+#include "document.h"
+#include "statistics.h"
+#include "tools/common/message.h"
+
+enum { MOST = BENCH_PASSES * BENCH_SAMPLES };
+
+void bench_key(const bench_row *row, char key[400]) {
+    if (row->is_limit) snprintf(key, 400, "limit %s", clt_limit_name(row->limit));
+    else snprintf(key, 400, "op %s", row->shape.problem);
+}
+
+/* All samples, sorted. */
+static int samples_of(const bench_row *row, double us[MOST]) {
+    int n = 0;
+    for (int p = 0; p < BENCH_PASSES; p++)
+        for (int i = 0; i < row->n[p]; i++) us[n++] = row->us[p][i];
+    statistics_sort(us, n);
+    return n;
+}
+
+static bool is_ok(const bench_row *row) {
+    return strcmp(row->status, "ok") == 0;
+}
+
+/* ---- the roof ---- */
+
+/* The best of a limit: a second, or in microseconds where it is a time; 0: not known. */
+static double best_of(const bench *b, clt_limit limit) {
+    double us[MOST];
+    for (int i = 0; i < b->n_rows; i++) {
+        const bench_row *row = &b->rows[i];
+        if (!row->is_limit || row->limit != limit || !is_ok(row) || samples_of(row, us) == 0) continue;
+        return row->amount > 0 ? 1e6 * row->amount / us[0] : us[0];
+    }
+    return 0;
+}
+
+/* How much less arithmetic an algorithm may do than is counted: Winograd's F(4x4, 3x3) 4 times, Fourier's any. */
+static double savings(const bench_row *row) {
+    if (strncmp(row->backend, "winograd", 8) == 0) return 4;
+    return strncmp(row->backend, "clfft", 5) == 0 ? INFINITY : 1;
+}
+
+static double larger(double a, double b) {
+    return a > b ? a : b;
+}
+
+static void place(const bench *b, bench_row *row, double flops, double bytes, double launch_us) {
+    const double margin = 1.25; /* single runs of a busy machine may miss the roof by so much */
+    double us[MOST];
+    int n = samples_of(row, us);
+    if (!is_ok(row) || n == 0 || row->is_limit || flops <= 0 || bytes <= 0) return;
+    double compute_us = 1e6 * row->flops / flops, memory_us = 1e6 * row->bytes / bytes;
+    bool cached = row->bytes <= (double)b->cache_bytes;
+    double bound_us = larger(compute_us, cached ? 0 : memory_us);
+    row->roof_us = larger(compute_us, memory_us);
+    row->bound = compute_us >= memory_us ? "compute" : "memory";
+    if (launch_us > row->roof_us) row->bound = "launch", row->roof_us = launch_us;
+    row->fraction = row->roof_us / statistics_quantile(us, n, 0.5);
+    double allowed_us = larger(compute_us / savings(row), cached ? 0 : memory_us);
+    if (bound_us <= 0 || allowed_us <= margin * statistics_quantile(us, n, 0.5)) return;
+    snprintf(row->status, sizeof row->status, "suspect");
+    snprintf(row->reason, sizeof row->reason, "%.2f times as fast as the measured roof allows",
+             allowed_us / statistics_quantile(us, n, 0.5));
+}
+
+void bench_place(bench *b) {
+    double flops = larger(best_of(b, CLT_LIMIT_FMA_F32), b->known.fma_flops), bytes = b->known.copy_bytes;
+    bytes = larger(larger(best_of(b, CLT_LIMIT_COPY), bytes),
+                   larger(best_of(b, CLT_LIMIT_TRIAD), best_of(b, CLT_LIMIT_READ)));
+    double launch_us = best_of(b, CLT_LIMIT_LAUNCH_PIPELINED);
+    for (int i = 0; i < b->n_rows; i++) place(b, &b->rows[i], flops, bytes, launch_us);
+}
+
+/* ---- JSON ---- */
+
+static json_t *times_json(const bench_row *row) {
+    double us[MOST];
+    int n = samples_of(row, us);
+    if (n == 0) return json_null();
+    return json_pack("{s:f, s:f, s:f, s:i}", "p10", statistics_quantile(us, n, 0.1), "p50",
+                     statistics_quantile(us, n, 0.5), "p90", statistics_quantile(us, n, 0.9), "count", n);
+}
+
+static json_t *passes_json(const bench_row *row) {
+    json_t *passes = json_array();
+    for (int p = 0; p < BENCH_PASSES; p++) {
+        if (row->n[p] == 0) continue;
+        json_t *samples = json_array();
+        for (int i = 0; i < row->n[p]; i++) json_array_append_new(samples, json_real(row->us[p][i]));
+        json_array_append_new(passes, samples);
+    }
+    return passes;
+}
+
+/* A second, by the median; 0: there is none. */
+static double rate(const bench_row *row, double amount) {
+    double us[MOST];
+    int n = samples_of(row, us);
+    return n && amount > 0 ? 1e6 * amount / statistics_quantile(us, n, 0.5) : 0;
+}
+
+static void add_rates(const bench_row *row, json_t *o) {
+    bool flops = row->is_limit ? strcmp(clt_limit_unit(row->limit), "flops") == 0 : row->flops > 0;
+    bool bytes = row->is_limit ? strcmp(clt_limit_unit(row->limit), "bytes") == 0 : row->bytes > 0;
+    double f = rate(row, row->is_limit ? row->amount : row->flops), y = rate(row, row->is_limit ? row->amount : row->bytes);
+    if (flops && f > 0) json_object_set_new(o, "flops_per_second", json_real(f));
+    if (bytes && y > 0) json_object_set_new(o, "bytes_per_second", json_real(y));
+}
+
+static json_t *nmse_json(double nmse) {
+    return nmse >= 0 ? json_real(nmse) : json_null();
+}
+
+static void add_op(const bench_row *row, json_t *o) {
+    json_t *more = json_pack("{s:s, s:s, s:i, s:o, s:o, s:o, s:f, s:f, s:{s:o, s:o, s:f}}", "model", row->shape.model,
+                             "phase", row->shape.phase, "count", row->shape.count, "problem",
+                             document_text(row->problem[0] ? row->problem : row->shape.problem), "backend",
+                             document_text(row->backend), "parameters", document_text(row->parameters), "flops",
+                             row->flops, "bytes", row->bytes, "check", "nmse", nmse_json(row->nmse), "nmse_after",
+                             nmse_json(row->nmse_after), "limit", 1e-7);
+    json_object_update(o, more);
+    json_decref(more);
+    if (row->bound)
+        json_object_set_new(o, "roof", json_pack("{s:s, s:f, s:f}", "bound", row->bound, "least_us", row->roof_us,
+                                                 "fraction", row->fraction));
+}
+
+static json_t *row_json(const bench *b, const bench_row *row) {
+    char key[400];
+    bench_key(row, key);
+    json_t *o = json_pack("{s:o, s:s, s:s, s:s, s:o, s:o, s:o}", "device", document_text(b->device->info.id), "key", key,
+                          "kind", row->is_limit ? "limit" : "op", "status", row->status, "reason",
+                          row->reason[0] ? document_text(row->reason) : json_null(), "time_us", times_json(row),
+                          "samples_us", passes_json(row));
+    add_rates(row, o);
+    if (!row->is_limit) add_op(row, o);
+    return o;
+}
+
+json_t *bench_json(const bench *b) {
+    json_t *document = document_new("bench"), *results = json_array(), *device = document_device(&b->device->info);
+    for (int i = 0; i < b->n_rows; i++) json_array_append_new(results, row_json(b, &b->rows[i]));
+    json_object_del(device, "unusable");
+    json_object_set_new(device, "icd", document_text(b->s->drivers[b->device->driver].name));
+    json_object_set_new(device, "status", json_string("ok"));
+    json_object_set_new(device, "reason", json_null());
+    json_t *more = json_pack("{s:s, s:b, s:f, s:[o], s:o}", "mode", b->full ? "full" : "quick", "complete", b->complete,
+                             "seconds", b->took, "devices", device, "results", results);
+    json_object_update(document, more);
+    json_decref(more);
+    return document;
+}
+
+/* ---- CSV ---- */
+
+static void write_field(FILE *file, const char *text, const char *end) {
+    fputc('"', file);
+    for (; *text; text++) {
+        if (*text == '"') fputc('"', file);
+        fputc(*text == '\n' || *text == '\r' ? ' ' : *text, file);
+    }
+    fprintf(file, "\"%s", end);
+}
+
+int bench_write_csv(const bench *b, FILE *file) {
+    fprintf(file, "key,model,phase,count,status,p10_us,p50_us,p90_us,samples,flops_per_second,bytes_per_second,"
+                  "bound,fraction,backend,reason\n");
+    for (int i = 0; i < b->n_rows; i++) {
+        const bench_row *row = &b->rows[i];
+        char key[400];
+        json_t *o = row_json(b, row), *times = json_object_get(o, "time_us");
+        bench_key(row, key);
+        write_field(file, key, ",");
+        fprintf(file, "%s,%s,%d,%s,", row->shape.model, row->shape.phase, row->shape.count, row->status);
+        static const char *const of[] = {"p10", "p50", "p90"};
+        for (int k = 0; k < 3; k++)
+            if (json_is_object(times)) fprintf(file, "%.6g,", json_number_value(json_object_get(times, of[k])));
+            else fprintf(file, ",");
+        fprintf(file, "%d,", (int)json_integer_value(json_object_get(times, "count")));
+        static const char *const rates[] = {"flops_per_second", "bytes_per_second"};
+        for (int k = 0; k < 2; k++)
+            if (json_object_get(o, rates[k])) fprintf(file, "%.6g,", json_number_value(json_object_get(o, rates[k])));
+            else fprintf(file, ",");
+        if (row->bound) fprintf(file, "%s,%.4f,", row->bound, row->fraction);
+        else fprintf(file, ",,");
+        write_field(file, row->backend, ",");
+        write_field(file, row->reason, "\n");
+        json_decref(o);
+    }
+    return fflush(file) || ferror(file) ? run_error("the CSV cannot be written") : 0;
+}
+
+/* ---- text ---- */
+
+static void print_limit(const bench_row *row, FILE *file) {
+    double us[MOST];
+    int n = samples_of(row, us);
+    fprintf(file, "%-20s %-12s ", clt_limit_name(row->limit), row->status);
+    if (!is_ok(row) || n == 0) {
+        fprintf(file, "%s\n", row->reason);
+        return;
+    }
+    double p10 = statistics_quantile(us, n, 0.1), p50 = statistics_quantile(us, n, 0.5), p90 = statistics_quantile(us, n, 0.9);
+    const char *unit = clt_limit_unit(row->limit);
+    if (unit[0] == 's') fprintf(file, "%10.2f us      (%.2f to %.2f)\n", p50, p10, p90);
+    else
+        fprintf(file, "%10.2f %-7s (%.2f to %.2f)\n", 1e-3 * row->amount / p50, unit[0] == 'f' ? "GFLOP/s" : "GB/s",
+                1e-3 * row->amount / p90, 1e-3 * row->amount / p10);
+}
+
+static void print_op(const bench_row *row, FILE *file) {
+    double us[MOST];
+    int n = samples_of(row, us);
+    const char *problem = row->problem[0] ? row->problem : row->shape.problem;
+    fprintf(file, "%-76s %-12s", problem, row->status);
+    if (n)
+        fprintf(file, " %11.1f %5.0f%% %9.1f %8.2f", statistics_quantile(us, n, 0.5),
+                100 * (statistics_quantile(us, n, 0.9) - statistics_quantile(us, n, 0.1)) / statistics_quantile(us, n, 0.5),
+                1e-9 * rate(row, row->flops), 1e-9 * rate(row, row->bytes));
+    if (row->bound) fprintf(file, " %5.0f%% of %-8s", 100 * row->fraction, row->bound);
+    if (n) fprintf(file, " %s", row->backend);
+    if (row->reason[0]) fprintf(file, "  %s", row->reason);
+    fprintf(file, "\n");
+}
+
+void bench_print(const bench *b, FILE *file) {
+    const clt_device_info *i = &b->device->info;
+    const char *model = "";
+    fprintf(file, "%s (%s, driver %s) [%s]\n\n", i->name, i->platform, i->driver, i->id);
+    for (int k = 0; k < b->n_rows; k++)
+        if (b->rows[k].is_limit) print_limit(&b->rows[k], file);
+    for (int k = 0; k < b->n_rows; k++) {
+        const bench_row *row = &b->rows[k];
+        if (row->is_limit) continue;
+        if (strcmp(model, row->shape.model) != 0)
+            fprintf(file, "\n%-76s %-12s %11s %6s %9s %8s %s\n", row->shape.model, "status", "median us", "spread", "GFLOP/s",
+                    "GB/s", "roof");
+        model = row->shape.model;
+        print_op(row, file);
+    }
+}

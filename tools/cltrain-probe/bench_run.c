@@ -1,0 +1,258 @@
+/*
+ * The measuring of a bench, in child processes. A row that crashes or hangs ends its child; the next one goes on
+ * behind it.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bench.h"
+#include "child.h"
+#include "document.h"
+#include "tools/common/message.h"
+
+double bench_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* What is to be done in one pass, from a row on; backwards in every second pass. */
+typedef struct work {
+    bench *b;
+    int pass, at; /* number of the row in this pass */
+    int begun;    /* -1: none */
+    int done;     /* in all passes together */
+    bool opened, finished, roofs_known;
+    char opening[400]; /* why the device could not be opened */
+} work;
+
+static int row_at(const work *w, int at) {
+    return w->pass % 2 ? w->b->n_rows - 1 - at : at;
+}
+
+static bool is_ok(const bench_row *row) {
+    return strcmp(row->status, "ok") == 0;
+}
+
+static double time_left(const bench *b) {
+    return b->start + b->seconds - bench_now();
+}
+
+/* ---- in the child ---- */
+
+static json_t *samples_json(const clt_measurement *m) {
+    json_t *list = json_array();
+    for (int i = 0; i < m->n; i++) json_array_append_new(list, json_real(1e6 * m->seconds[i]));
+    return list;
+}
+
+static json_t *error_json(clt_status status, bool wrong) {
+    return json_pack("{s:s, s:o}", "status", survey_error_status(status, wrong), "reason",
+                     status < 0 ? document_text(clt_error_detail()) : json_null());
+}
+
+static json_t *measure_limit(const bench_row *row, clt_device *device, const clt_measure_options *options) {
+    clt_measurement m;
+    clt_status status = clt_measure_limit(device, row->limit, options, &m);
+    json_t *told = error_json(status, m.wrong);
+    if (status == CLT_OK) json_object_set_new(told, "us", samples_json(&m));
+    json_object_set_new(told, "amount", json_real(m.amount));
+    return told;
+}
+
+static json_t *measure_op(const work *w, const bench_row *row, clt_device *device, const clt_measure_options *options) {
+    clt_problem_measurement m;
+    /* Later passes look at less: it is the same kernel on the same values. */
+    clt_problem_options how = {.measure = *options, .reference_work = w->b->full ? 4e8 : w->pass ? 2e7 : 1e8};
+    clt_status status = clt_measure_problem(device, row->shape.problem, &how, &m);
+    json_t *told = error_json(status, m.time.wrong);
+    if (status == CLT_OK) json_object_set_new(told, "us", samples_json(&m.time));
+    json_t *more = json_pack("{s:o, s:o, s:o, s:f, s:f, s:f, s:f}", "problem", document_text(m.problem), "backend",
+                             document_text(m.backend), "parameters", document_text(m.parameters), "flops", m.flops,
+                             "bytes", m.bytes, "nmse", m.nmse, "nmse_after", m.nmse_after);
+    json_object_update(told, more);
+    json_decref(more);
+    return told;
+}
+
+/* For the tests: this row does not end well. */
+static void misbehave(const char *key) {
+    const char *crash = getenv("CLTRAIN_PROBE_TEST_CRASH"), *hang = getenv("CLTRAIN_PROBE_TEST_HANG");
+    if (crash && strstr(key, crash)) abort();
+    while (hang && strstr(key, hang)) pause();
+}
+
+static void measure_row(const work *w, int at, clt_device *device, FILE *lines) {
+    const bench_row *row = &w->b->rows[row_at(w, at)];
+    char key[400];
+    clt_measure_options options = {.seconds = w->b->full ? 0.5 : row->is_limit ? 0.1 : 0.06, .most_samples = BENCH_SAMPLES};
+    bench_key(row, key);
+    document_line(lines, json_pack("{s:i}", "begin", at));
+    misbehave(key);
+    json_t *told = row->is_limit ? measure_limit(row, device, &options) : measure_op(w, row, device, &options);
+    json_object_set_new(told, "done", json_integer(at));
+    document_line(lines, told);
+}
+
+static void tell_roofs(clt_device *device, FILE *lines) {
+    clt_roofs roofs = {0};
+    clt_device_facts facts = {0};
+    bool wrong;
+    clt_device_roofs(device, &roofs);
+    clt_device_get_facts(device, &facts, &wrong);
+    document_line(lines, json_pack("{s:{s:f, s:f}, s:I}", "roofs", "fma", roofs.fma_flops, "copy", roofs.copy_bytes,
+                                   "cache", (json_int_t)facts.cache_bytes));
+}
+
+static int in_child(FILE *lines, void *user) {
+    const work *w = user;
+    clt_device *device;
+    clt_status status = survey_open(w->b->s, w->b->device, &device);
+    if (status < 0) {
+        const char *why = status == CLT_E_NO_DEVICE ? "the device is not there any more" : clt_error_detail();
+        document_line(lines, json_pack("{s:o}", "closed", document_text(why)));
+        return 0;
+    }
+    document_line(lines, json_pack("{s:b}", "opened", 1));
+    if (!w->roofs_known) tell_roofs(device, lines);
+    for (int at = w->at; at < w->b->n_rows; at++) {
+        if (!is_ok(&w->b->rows[row_at(w, at)])) continue;
+        /* What the first pass finds no time for has none; later ones leave off where they are. */
+        if (time_left(w->b) < 0) break;
+        measure_row(w, at, device, lines);
+    }
+    document_line(lines, json_pack("{s:b}", "finished", 1));
+    clt_device_close(device);
+    return 0;
+}
+
+/* ---- in the parent ---- */
+
+static void copy_text(const json_t *told, const char *key, char *text, size_t bytes) {
+    const char *value = json_string_value(json_object_get(told, key));
+    if (value) snprintf(text, bytes, "%s", value);
+}
+
+static void copy_number(const json_t *told, const char *key, double *value) {
+    const json_t *number = json_object_get(told, key);
+    if (json_is_number(number)) *value = json_number_value(number);
+}
+
+static void take_samples(const work *w, bench_row *row, const json_t *us) {
+    size_t n = json_array_size(us);
+    row->n[w->pass] = 0;
+    for (size_t i = 0; i < n && i < BENCH_SAMPLES; i++)
+        row->us[w->pass][row->n[w->pass]++] = json_number_value(json_array_get(us, i));
+}
+
+static void take_row(work *w, int at, const json_t *told) {
+    if (at < 0 || at >= w->b->n_rows) return;
+    bench_row *row = &w->b->rows[row_at(w, at)];
+    copy_text(told, "status", row->status, sizeof row->status);
+    copy_text(told, "reason", row->reason, sizeof row->reason);
+    take_samples(w, row, json_object_get(told, "us"));
+    copy_number(told, "amount", &row->amount);
+    copy_text(told, "problem", row->problem, sizeof row->problem);
+    copy_text(told, "backend", row->backend, sizeof row->backend);
+    copy_text(told, "parameters", row->parameters, sizeof row->parameters);
+    copy_number(told, "flops", &row->flops);
+    copy_number(told, "bytes", &row->bytes);
+    copy_number(told, "nmse", &row->nmse);
+    copy_number(told, "nmse_after", &row->nmse_after);
+    w->at = at + 1;
+    w->done++;
+}
+
+static void show_progress(const work *w) {
+    enum { WIDTH = 30 };
+    char key[400], bar[WIDTH + 1], line[256];
+    int all = w->b->n_rows * w->b->passes, filled = all ? w->done * WIDTH / all : 0;
+    if (!isatty(STDERR_FILENO) || w->begun < 0 || w->begun >= w->b->n_rows) return;
+    bench_key(&w->b->rows[row_at(w, w->begun)], key);
+    for (int i = 0; i < WIDTH; i++) bar[i] = i < filled ? '#' : '.';
+    bar[WIDTH] = 0;
+    snprintf(line, sizeof line, "[%s] pass %d of %d: %.40s", bar, w->pass + 1, w->b->passes, key);
+    message_transient(line);
+}
+
+static bool take_line(const char *text, void *user) {
+    work *w = user;
+    json_t *told = json_loads(text, 0, NULL);
+    const json_t *roofs = json_object_get(told, "roofs");
+    if (json_object_get(told, "opened")) w->opened = true;
+    if (json_object_get(told, "finished")) w->finished = true;
+    copy_text(told, "closed", w->opening, sizeof w->opening);
+    if (roofs) {
+        copy_number(roofs, "fma", &w->b->known.fma_flops);
+        copy_number(roofs, "copy", &w->b->known.copy_bytes);
+        w->b->cache_bytes = (uint64_t)json_integer_value(json_object_get(told, "cache"));
+        w->roofs_known = true;
+    }
+    if (json_object_get(told, "begin")) w->begun = (int)json_integer_value(json_object_get(told, "begin"));
+    if (json_object_get(told, "done")) take_row(w, (int)json_integer_value(json_object_get(told, "done")), told);
+    show_progress(w);
+    json_decref(told);
+    return true;
+}
+
+static void give_up(bench *b, const char *status, const char *reason) {
+    for (int i = 0; i < b->n_rows; i++) {
+        bench_row *row = &b->rows[i];
+        bool any = false;
+        for (int p = 0; p < BENCH_PASSES; p++) any |= row->n[p] > 0;
+        if (any || !is_ok(row)) continue;
+        snprintf(row->status, sizeof row->status, "%s", status);
+        snprintf(row->reason, sizeof row->reason, "%s", reason);
+    }
+}
+
+/* True if another child has to go on in this pass. */
+static bool judge_end(work *w, const child_end *end) {
+    bench *b = w->b;
+    if (w->finished || end->outcome == CHILD_STOPPED) return false;
+    if (w->opening[0]) {
+        give_up(b, "unsupported", w->opening);
+        return false;
+    }
+    if (w->begun < w->at) { /* not while a row was measured */
+        char reason[400];
+        snprintf(reason, sizeof reason, "opening the device: %s", end->reason);
+        if (w->begun < 0) give_up(b, child_status(end), reason);
+        return false;
+    }
+    bench_row *row = &b->rows[row_at(w, w->begun)];
+    snprintf(row->status, sizeof row->status, "%s", child_status(end));
+    snprintf(row->reason, sizeof row->reason, "%s", end->reason[0] ? end->reason : "it ended without a word");
+    w->at = w->begun + 1;
+    return w->at < b->n_rows;
+}
+
+static void run_pass(work *w) {
+    child_end end;
+    w->at = 0;
+    w->begun = -1;
+    do {
+        child_job job = {.run = in_child, .line = take_line, .user = w, .silence_seconds = w->b->timeout};
+        w->opened = w->finished = false;
+        w->opening[0] = 0;
+        child_run(&job, 1, 1, &end);
+    } while (judge_end(w, &end));
+}
+
+void bench_measure(bench *b) {
+    work w = {.b = b};
+    b->start = bench_now();
+    for (w.pass = 0; w.pass < b->passes && !child_caught(); w.pass++) {
+        double begin = bench_now();
+        run_pass(&w);
+        /* A pass that is cut short would weigh some rows more than others. */
+        if (w.pass > 0 && time_left(b) < 0.5 * (bench_now() - begin)) break;
+    }
+    message_wipe();
+    b->took = bench_now() - b->start;
+    b->complete = !child_caught();
+    give_up(b, "timeout", "no time was left for it");
+}

@@ -1,0 +1,300 @@
+/*
+ * cltrain-probe comm: how fast ranks reduce over the network, beside what TCP itself does.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "comm_measure.h"
+#include "tools/common/message.h"
+#include "tools/common/numbers.h"
+
+enum { MOST_SIZES = 64, MOST_CHILDREN = 64, MOST_GROUPS = 16 };
+
+typedef struct comm_options {
+    shared_options shared;
+    int64_t ranks, channels;
+    int security;
+    const char *sizes, *algorithms;
+    double seconds;
+} comm_options;
+
+static const char *const securities[] = {"tls", "auth", "none", NULL};
+
+static const option_row rows[] = {
+    {OPTION_HEADING, .help = "Ranks:"},
+    {OPTION_WHOLE, 'n', "ranks", "N", offsetof(comm_options, ranks), .low = 2,
+     .help = "starts so many processes on this host (default: the ranks of the job\n"
+             "that this is started in, or 2)"},
+    {OPTION_CHOICE, 0, "security", "LEVEL", offsetof(comm_options, security), .choices = securities,
+     .help = "tls, auth or none (default: $CLTRAIN_COMM_SECURITY, or tls)"},
+    {OPTION_WHOLE, 0, "channels", "N", offsetof(comm_options, channels), .low = 1,
+     .help = "connections a pair for large messages (default 1)"},
+    {OPTION_HEADING, .help = "Measuring:"},
+    {OPTION_TEXT, 0, "sizes", "LIST", offsetof(comm_options, sizes),
+     .help = "bytes, as 4,64K,16M (default 4,1K,16K,64K,256K,1M,4M,16M,64M,256M)"},
+    {OPTION_TEXT, 0, "algorithms", "LIST", offsetof(comm_options, algorithms),
+     .help = "each is measured for itself (default: what is chosen)"},
+    {OPTION_POSITIVE, 0, "seconds", "SECONDS", offsetof(comm_options, seconds), .help = "for a row (default 1)"},
+    OUTPUT_ROWS,
+};
+enum { ROWS = sizeof rows / sizeof rows[0] };
+
+static void print_help(void) {
+    printf("Usage: " PROGRAM " comm [options]\n"
+           "\n"
+           "Measures all-reduces of f32 between processes, by turns with plain TCP in a ring, both directions at\n"
+           "once on one thread a process. Bandwidths are nccl-tests': algbw is bytes by time, busbw what that takes\n"
+           "of each link, 2 (n - 1) / n times as much. Times are medians; the slowest rank's count.\n");
+    option_print(rows, ROWS, stdout);
+    printf("\nExit status: 0 done; 1 it failed, or a result was wrong; 2 the command line makes no sense.\n");
+}
+
+/* ---- sizes ---- */
+
+static int read_size(const char *text, size_t length, size_t *bytes) {
+    char digits[32];
+    int64_t value;
+    size_t unit = 1;
+    if (length > 1 && strchr("KMG", text[length - 1])) {
+        unit = text[length - 1] == 'K' ? 1 << 10 : text[length - 1] == 'M' ? 1 << 20 : 1 << 30;
+        length--;
+    }
+    if (length == 0 || length >= sizeof digits) return -1;
+    memcpy(digits, text, length);
+    digits[length] = 0;
+    if (!number_whole(digits, 1, 1 << 20, &value) && (unit > 1 || !number_whole(digits, 1, INT32_MAX, &value))) return -1;
+    *bytes = (size_t)value * unit;
+    return *bytes % sizeof(float) ? -1 : 0;
+}
+
+/* Their count, or -1. */
+static int read_sizes(const char *text, size_t *sizes) {
+    int n = 0;
+    while (*text) {
+        size_t length = strcspn(text, ",");
+        if (n == MOST_SIZES || read_size(text, length, &sizes[n])) return -1;
+        n++;
+        text += length + (text[length] == ',');
+    }
+    return n;
+}
+
+/* ---- one rank ---- */
+
+typedef struct rank_run {
+    const comm_options *options;
+    size_t sizes[MOST_SIZES];
+    int n_sizes;
+    clt_comm_options base; /* NULL strings: from the environment */
+    const char *names[MOST_GROUPS]; /* of algorithms; NULL: what is chosen */
+    clt_comm *groups[MOST_GROUPS];
+    int n_groups;
+    json_t *rows;
+    const char *security;
+} rank_run;
+
+static double gigabytes(double bytes, double seconds) {
+    return bytes / seconds * 1e-9;
+}
+
+static void tell_row(rank_run *run, const comm_row *row, int n) {
+    double share = 2.0 * (n - 1) / n, bytes = (double)row->bytes;
+    double algbw = gigabytes(bytes, row->seconds), raw = gigabytes(share * bytes, row->raw_seconds);
+    if (run->options->shared.json) {
+        json_array_append_new(run->rows,
+                              json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:i, s:i, s:s}", "algorithm", row->algorithm, "bytes",
+                                        (json_int_t)row->bytes, "latency_us", row->seconds * 1e6, "algbw_gbs", algbw,
+                                        "busbw_gbs", algbw * share, "raw_tcp_gbs", raw, "samples", row->samples, "ranks", n,
+                                        "security", run->security));
+        return;
+    }
+    printf("%-18s %12zu %12.1f %10.3f %10.3f %10.3f %8.2f %8d\n", row->algorithm, row->bytes, row->seconds * 1e6, algbw,
+           algbw * share, raw, algbw * share / raw, row->samples);
+    fflush(stdout);
+}
+
+static int measure_rows(rank_run *run, raw_ring *ring) {
+    clt_comm *first = run->groups[0];
+    bool tells = clt_comm_rank(first) == 0;
+    if (tells && !run->options->shared.json)
+        printf("%d ranks, security %s\n%-18s %12s %12s %10s %10s %10s %8s %8s\n", clt_comm_size(first), run->security,
+               "algorithm", "bytes", "latency us", "algbw GB/s", "busbw GB/s", "TCP GB/s", "of TCP", "samples");
+    for (int i = 0; i < run->n_sizes; i++)
+        for (int g = 0; g < run->n_groups; g++) {
+            comm_row row;
+            int code = measure_all_reduce(&row, run->groups[g], ring, run->sizes[i], run->options->seconds);
+            if (code) return code;
+            if (tells) tell_row(run, &row, clt_comm_size(first));
+        }
+    return 0;
+}
+
+static int tell_all(rank_run *run) {
+    if (!run->rows) return 0;
+    json_t *object = json_pack("{s:s, s:i, s:s, s:s, s:s, s:o}", "schema", "cltrain-comm/1", "ranks",
+                               clt_comm_size(run->groups[0]), "security", run->security, "operation", "all_reduce", "dtype",
+                               "f32", "rows", run->rows);
+    run->rows = NULL;
+    int failed = !object || json_dumpf(object, stdout, JSON_INDENT(1)) || puts("") < 0 || fflush(stdout);
+    json_decref(object);
+    return failed ? run_error("stdout cannot be written") : 0;
+}
+
+/* A communicator for each algorithm. */
+static int open_groups(rank_run *run) {
+    for (int g = 0; g < run->n_groups; g++) {
+        char job[64];
+        clt_comm_options options = run->base;
+        options.algorithms = run->names[g];
+        snprintf(job, sizeof job, "%s-%d", options.job ? options.job : "probe", g);
+        if (options.job) options.job = job;
+        clt_status status = clt_comm_create(&run->groups[g], &options);
+        if (status < 0) return library_error(status, "joining the job");
+    }
+    return 0;
+}
+
+static int run_rank(rank_run *run) {
+    raw_ring *ring = NULL;
+    int code = open_groups(run);
+    if (!code && clt_comm_size(run->groups[0]) == 1) code = run_error("a job of one rank has no network to measure");
+    if (!code && run->options->shared.json && clt_comm_rank(run->groups[0]) == 0) run->rows = json_array();
+    if (!code) code = raw_ring_open(&ring, run->groups[0]);
+    if (!code) code = measure_rows(run, ring);
+    if (!code) code = tell_all(run);
+    raw_ring_close(ring);
+    json_decref(run->rows);
+    for (int g = 0; g < run->n_groups; g++) clt_comm_destroy(run->groups[g]);
+    return code;
+}
+
+/* ---- ranks as children ---- */
+
+static int make_token(char token[65]) {
+    unsigned char bytes[32];
+    FILE *random = fopen("/dev/urandom", "rb");
+    size_t got = random ? fread(bytes, 1, sizeof bytes, random) : 0;
+    if (random) fclose(random);
+    if (got != sizeof bytes) return run_error("/dev/urandom cannot be read");
+    for (size_t i = 0; i < sizeof bytes; i++) snprintf(token + 2 * i, 3, "%02x", bytes[i]);
+    return 0;
+}
+
+/* All must do well; the first that does not takes the others along by their connections to it. */
+static int wait_for(const pid_t *children, int n) {
+    int code = 0;
+    for (int i = 0; i < n; i++) {
+        int status;
+        while (waitpid(children[i], &status, 0) < 0 && errno == EINTR) {}
+        if (WIFSIGNALED(status)) code = run_error("rank %d was ended by signal %d", i, WTERMSIG(status));
+        else if (WEXITSTATUS(status) && !code) code = WEXITSTATUS(status);
+    }
+    return code;
+}
+
+static int start_children(rank_run *run, int n, char *folder) {
+    char token[65], store[4200];
+    pid_t children[MOST_CHILDREN];
+    int started = 0, code = make_token(token);
+    snprintf(store, sizeof store, "file://%s", folder);
+    run->base = (clt_comm_options){.size = n, .store = store, .token = token, .job = "probe", .network = "127.0.0.1",
+                                   .connect_seconds = 60};
+    fflush(NULL);
+    for (; started < n && !code; started++) {
+        run->base.rank = started;
+        pid_t child = children[started] = fork();
+        if (child == 0) exit(run_rank(run));
+        if (child < 0) {
+            code = run_error("a process could not be started: %s", strerror(errno));
+            break;
+        }
+    }
+    int waited = wait_for(children, started);
+    return code ? code : waited;
+}
+
+static void remove_folder(const char *folder) {
+    char line[4300];
+    snprintf(line, sizeof line, "rm -rf '%s'", folder);
+    if (system(line)) warning("%s could not be removed", folder);
+}
+
+static int run_children(rank_run *run, int n) {
+    char folder[4096];
+    const char *base = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%s/cltrain-probe-XXXXXX", base && base[0] ? base : "/tmp");
+    if (!mkdtemp(folder)) return run_error("no temporary folder %s: %s", folder, strerror(errno));
+    int code = start_children(run, n, folder);
+    remove_folder(folder);
+    return code;
+}
+
+/* ---- the command line ---- */
+
+static bool in_a_job(void) {
+    static const char *const signs[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "JOB_COMPLETION_INDEX"};
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
+        if (getenv(signs[i])) return true;
+    return false;
+}
+
+static int split_algorithms(rank_run *run, char *list) {
+    run->n_groups = 1;
+    if (!list) return 0;
+    for (char *name = strtok(list, ","); name; name = strtok(NULL, ",")) {
+        if (run->n_groups == MOST_GROUPS) return usage_error("more than %d algorithms", MOST_GROUPS);
+        run->names[run->n_groups - 1] = name;
+        run->n_groups++;
+    }
+    if (run->n_groups > 1) run->n_groups--;
+    return 0;
+}
+
+static int run_with(const comm_options *options, char *algorithms) {
+    rank_run run = {.options = options};
+    run.n_sizes = read_sizes(options->sizes, run.sizes);
+    if (run.n_sizes <= 0)
+        return usage_error("--sizes '%s': expected multiples of 4 with K, M or G behind them, such as 4,64K,16M", options->sizes);
+    if (options->ranks > MOST_CHILDREN) return usage_error("--ranks: %d at most", MOST_CHILDREN);
+    int code = split_algorithms(&run, algorithms);
+    if (code) return code;
+    const char *wish = getenv("CLTRAIN_COMM_SECURITY");
+    run.security = wish && wish[0] ? wish : "tls";
+    if (options->ranks == OPTION_UNSET && in_a_job()) {
+        if (run.n_groups > 1) return usage_error("--algorithms: one at a time within a job");
+        return run_rank(&run);
+    }
+    return run_children(&run, options->ranks == OPTION_UNSET ? 2 : (int)options->ranks);
+}
+
+/* Options that ranks read from the environment go there. */
+static int set_environment(const comm_options *o) {
+    char channels[24];
+    int failed = 0;
+    snprintf(channels, sizeof channels, "%lld", (long long)o->channels);
+    if (o->security != OPTION_UNSET) failed |= setenv("CLTRAIN_COMM_SECURITY", securities[o->security], 1);
+    if (o->channels != OPTION_UNSET) failed |= setenv("CLTRAIN_COMM_CHANNELS", channels, 1);
+    return failed ? run_error("the environment cannot be changed") : 0;
+}
+
+int run_comm(int argc, char **argv) {
+    comm_options options = {.shared = shared_options_unset(), .ranks = OPTION_UNSET, .channels = OPTION_UNSET,
+                            .security = OPTION_UNSET, .seconds = 1,
+                            .sizes = "4,1K,16K,64K,256K,1M,4M,16M,64M,256M"};
+    int code = option_parse(rows, ROWS, argc, argv, &options, refuse_word);
+    if (code) return code;
+    if (options.shared.help) return print_help(), fflush(stdout) ? run_error("stdout cannot be written") : 0;
+    message_start(options.shared.verbose);
+    code = set_environment(&options);
+    if (code) return code;
+    char *algorithms = options.algorithms ? strdup(options.algorithms) : NULL;
+    code = run_with(&options, algorithms);
+    free(algorithms);
+    return code;
+}

@@ -1,0 +1,192 @@
+#include "document.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cltrain_commit.h"
+#include "command.h"
+#include "tools/common/message.h"
+
+/* ---- text ---- */
+
+/* Bytes of the UTF-8 letter at `text`, 0 if there is none that may be shown. */
+static size_t letter_bytes(const unsigned char *text) {
+    if (text[0] < 0x80) return text[0] >= ' ' && text[0] != 0x7f;
+    size_t n = text[0] >= 0xf0 && text[0] < 0xf5 ? 4 : text[0] >= 0xe0 ? 3 : text[0] >= 0xc2 ? 2 : 0;
+    if (text[0] >= 0xf5 || n == 0) return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((text[i] & 0xc0) != 0x80) return 0;
+    unsigned second = text[1];
+    bool bad = (text[0] == 0xe0 && second < 0xa0) || (text[0] == 0xed && second > 0x9f) ||
+               (text[0] == 0xf0 && second < 0x90) || (text[0] == 0xf4 && second > 0x8f) ||
+               (text[0] == 0xc2 && second < 0xa0);
+    return bad ? 0 : n;
+}
+
+bool document_text_clean(const char *text) {
+    for (size_t n; *text; text += n)
+        if ((n = letter_bytes((const unsigned char *)text)) == 0) return false;
+    return true;
+}
+
+json_t *document_text(const char *text) {
+    size_t length = strlen(text), used = 0;
+    char *clean = malloc(length + 1);
+    if (!clean) return NULL;
+    while (*text) {
+        size_t n = letter_bytes((const unsigned char *)text);
+        if (n) memcpy(clean + used, text, n);
+        else clean[used] = '?';
+        used += n ? n : 1;
+        text += n ? n : 1;
+    }
+    json_t *string = json_stringn(clean, used);
+    free(clean);
+    return string;
+}
+
+void document_line(FILE *lines, json_t *object) {
+    json_dumpf(object, lines, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    fputc('\n', lines);
+    fflush(lines);
+    json_decref(object);
+}
+
+/* ---- where and when ---- */
+
+static void cpu_name(char *name, size_t bytes) {
+    char line[512];
+    snprintf(name, bytes, "unknown");
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    while (file && fgets(line, sizeof line, file)) {
+        char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || !colon) continue;
+        colon[strcspn(colon, "\n")] = 0;
+        snprintf(name, bytes, "%s", colon + 2);
+        break;
+    }
+    if (file) fclose(file);
+}
+
+static json_t *host(void) {
+    struct utsname system = {.sysname = ""};
+    char cpu[256];
+    uname(&system);
+    cpu_name(cpu, sizeof cpu);
+    long processors = sysconf(_SC_NPROCESSORS_ONLN), pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    return json_pack("{s:o, s:o, s:o, s:o, s:I, s:I}", "os", document_text(system.sysname), "kernel",
+                     document_text(system.release), "machine", document_text(system.machine), "cpu", document_text(cpu),
+                     "processors", (json_int_t)processors, "memory_bytes", (json_int_t)pages * page);
+}
+
+json_t *document_new(const char *kind) {
+    char when[32] = "";
+    time_t now = time(NULL);
+    struct tm utc;
+    if (gmtime_r(&now, &utc)) strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    return json_pack("{s:s, s:s, s:{s:s, s:s, s:s}, s:o, s:s}", "schema", DOCUMENT_SCHEMA, "kind", kind, "tool", "name",
+                     PROGRAM, "version", clt_version(), "commit", CLTRAIN_COMMIT, "host", host(), "time_utc", when);
+}
+
+/* ---- devices ---- */
+
+static const char *const type_names[] = {"gpu", "accelerator", "cpu", "other"};
+
+const char *document_type_name(clt_device_type type) {
+    return (unsigned)type < 4 ? type_names[type] : "other";
+}
+
+/* The fields of clt_device_info, by their names. */
+#define TEXTS(DO) DO(id) DO(name) DO(vendor) DO(platform) DO(driver) DO(cl_version) DO(unusable)
+#define NUMBERS(DO)                                                                                                  \
+    DO(compute_units) DO(clock_mhz) DO(memory_bytes) DO(max_buffer_bytes) DO(local_memory_bytes)                      \
+        DO(max_work_group_size)
+
+/* JSON's whole numbers end at 2^63. */
+static json_t *whole(uint64_t value) {
+    return json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value);
+}
+
+json_t *document_device(const clt_device_info *info) {
+    json_t *o = json_object();
+#define SET_TEXT(field) json_object_set_new(o, #field, document_text(info->field));
+#define SET_NUMBER(field) json_object_set_new(o, #field, whole(info->field));
+    TEXTS(SET_TEXT)
+    NUMBERS(SET_NUMBER)
+    json_object_set_new(o, "type", json_string(document_type_name(info->type)));
+    json_object_set_new(o, "unified_memory", json_boolean(info->unified_memory));
+    json_object_set_new(o, "has_compiler", json_boolean(info->has_compiler));
+    return o;
+}
+
+static bool read_text(const json_t *o, const char *key, char *text, size_t bytes) {
+    const char *value = json_string_value(json_object_get(o, key));
+    snprintf(text, bytes, "%s", value ? value : "");
+    return value != NULL;
+}
+
+bool document_read_device(const json_t *o, clt_device_info *info) {
+    bool all = json_is_object(o);
+    *info = (clt_device_info){.type = CLT_DEVICE_OTHER};
+#define READ_TEXT(field) all &= read_text(o, #field, info->field, sizeof info->field);
+#define READ_NUMBER(field)                                                                                           \
+    all &= json_is_integer(json_object_get(o, #field));                                                              \
+    info->field = (uint64_t)json_integer_value(json_object_get(o, #field)) & (sizeof info->field == 4 ? UINT32_MAX : UINT64_MAX);
+    TEXTS(READ_TEXT)
+    NUMBERS(READ_NUMBER)
+    const char *type = json_string_value(json_object_get(o, "type"));
+    for (int i = 0; type && i < 4; i++)
+        if (strcmp(type, type_names[i]) == 0) info->type = (clt_device_type)i;
+    info->unified_memory = json_is_true(json_object_get(o, "unified_memory"));
+    info->has_compiler = json_is_true(json_object_get(o, "has_compiler"));
+    return all && type;
+}
+
+/* ---- files ---- */
+
+int output_open(output *o, const char *path) {
+    *o = (output){.file = NULL};
+    if (!path) return 0;
+    if (strcmp(path, "-") == 0) {
+        o->file = stdout;
+        return 0;
+    }
+    if ((size_t)snprintf(o->path, sizeof o->path, "%s", path) >= sizeof o->path)
+        return run_error("the path is too long: %s", path);
+    snprintf(o->temporary, sizeof o->temporary, "%s.%ld.part", path, (long)getpid());
+    o->file = fopen(o->temporary, "w");
+    if (o->file) return 0;
+    return run_error("%s cannot be written: %s", path, strerror(errno));
+}
+
+void output_abort(output *o) {
+    if (!o->file || o->file == stdout) return;
+    fclose(o->file);
+    unlink(o->temporary);
+    o->file = NULL;
+}
+
+int output_commit(output *o) {
+    if (!o->file) return 0;
+    bool bad = fflush(o->file) || ferror(o->file);
+    if (o->file == stdout) return bad ? run_error("stdout cannot be written") : 0;
+    bad |= fsync(fileno(o->file)) != 0;
+    bad |= fclose(o->file) != 0;
+    o->file = NULL;
+    if (!bad && rename(o->temporary, o->path) == 0) return 0;
+    int error = errno;
+    unlink(o->temporary);
+    return run_error("%s cannot be written: %s", o->path, strerror(error));
+}
+
+int document_write(const json_t *document, FILE *file) {
+    FILE *to = file ? file : stdout;
+    int bad = json_dumpf(document, to, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    bad |= fputc('\n', to) == EOF;
+    bad |= fflush(to) || ferror(to);
+    return bad ? run_error("%s cannot be written", file ? "the file" : "stdout") : 0;
+}

@@ -1,0 +1,21 @@
+/*
+ * The OpenCL drivers (ICDs) of this machine, one by one, so that each can be loaded alone.
+ */
+#ifndef CLTRAIN_PROBE_DRIVERS_H
+#define CLTRAIN_PROBE_DRIVERS_H
+
+typedef struct driver {
+    char name[256];     /* "pocl.icd" */
+    char library[512];  /* what the file names; "" if it is not known */
+    char vendors[4352]; /* what OCL_ICD_VENDORS has to be for it alone; "": the environment stays as it is */
+} driver;
+
+/* The drivers that the loader would load, in the order of their files' names: those of the folder OCL_ICD_VENDORS (or
+ * OPENCL_VENDOR_PATH) names, or the one of that file; else /etc/OpenCL/vendors. Where there is no such folder at all, one without
+ * a name: the loader as it is. Returns their number in a new array (free), -1 after a message. *where: the folder. */
+int drivers_find(driver **drivers, char where[4096]);
+
+/* In a child: from now on the loader sees this one alone. */
+void driver_isolate(const driver *driver);
+
+#endif

@@ -1,0 +1,168 @@
+#define _GNU_SOURCE /* pipe2 */
+#include "agree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/common/message.h"
+
+enum { KEY_BYTES = 64 };
+static const double tell_seconds = 10, listen_seconds = 2;
+
+static void name_key(const job *j, const char *what, int number, char key[KEY_BYTES]) {
+    if (number < 0) snprintf(key, KEY_BYTES, "%lld/%s", (long long)j->restarts, what);
+    else snprintf(key, KEY_BYTES, "%lld/%s/%d", (long long)j->restarts, what, number);
+}
+
+/* ---- the beginning ---- */
+
+static int get_count(const job *j, int node, int *count) {
+    char key[KEY_BYTES], text[CLT_STORE_TEXT_BYTES];
+    name_key(j, "ranks", node, key);
+    clt_status status = clt_store_get(j->store, key, text, j->options->connect_seconds);
+    if (status == CLT_E_TIMEOUT)
+        return run_error("host %d did not come within %g s (--connect)", node, j->options->connect_seconds);
+    if (status < 0) return library_error(status, "waiting for the other hosts");
+    char *end;
+    long n = strtol(text, &end, 10);
+    if (n < 1 || n > 4096 || *end || end == text) return run_error("host %d says that it has '%.40s' ranks", node, text);
+    *count = (int)n;
+    return 0;
+}
+
+int agree_begin(job *j) {
+    j->first_rank = 0;
+    j->world = (int)j->options->ranks;
+    if (j->options->nodes == 1) return 0;
+    char key[KEY_BYTES], text[32];
+    name_key(j, "ranks", (int)j->options->node_rank, key);
+    snprintf(text, sizeof text, "%lld", (long long)j->options->ranks);
+    clt_status status = clt_store_set(j->store, key, text, j->options->connect_seconds);
+    if (status < 0) return library_error(status, "waiting for the other hosts");
+    j->world = 0;
+    for (int node = 0; node < j->options->nodes; node++) {
+        int count, code = get_count(j, node, &count);
+        if (code) return code;
+        if (node < j->options->node_rank) j->first_rank += count;
+        j->world += count;
+    }
+    return 0;
+}
+
+/* ---- the end ---- */
+
+static const char *const kind_names[] = {[END_DONE] = "done", [END_FAILED] = "failed", [END_STOPPED] = "stopped"};
+
+static bool read_end(const char *text, end_of_start *end) {
+    char word[16];
+    int status, rank, used = 0;
+    if (sscanf(text, "%15s %d %d%n", word, &status, &rank, &used) != 3 || text[used]) return false;
+    if (status < 0 || status > 255 || rank < -1) return false;
+    for (end_kind kind = END_DONE; kind <= END_STOPPED; kind++) {
+        if (strcmp(word, kind_names[kind])) continue;
+        *end = (end_of_start){kind, status, rank};
+        return true;
+    }
+    return false;
+}
+
+void agree_tell(const job *j, end_of_start *end) {
+    if (j->options->nodes == 1 || end->kind == END_LOST) return;
+    char key[KEY_BYTES], text[64], stands[CLT_STORE_TEXT_BYTES];
+    name_key(j, "end", -1, key);
+    snprintf(text, sizeof text, "%s %d %d", kind_names[end->kind], end->status, end->rank);
+    clt_status status = clt_store_set_once(j->store, key, text, stands, tell_seconds);
+    if (status < 0) library_error(status, "telling the other hosts");
+    if (status < 0 || !read_end(stands, end)) end->kind = END_LOST;
+}
+
+void agree_done(const job *j, int status) {
+    if (j->options->nodes == 1) return;
+    char key[KEY_BYTES], text[CLT_STORE_TEXT_BYTES];
+    name_key(j, "done", (int)j->options->node_rank, key);
+    clt_status result = clt_store_set(j->store, key, "", tell_seconds);
+    /* Who comes last sees all others: each says so before it looks. */
+    for (int node = 0; node < j->options->nodes && result == CLT_OK; node++) {
+        name_key(j, "done", node, key);
+        result = clt_store_get(j->store, key, text, 0);
+    }
+    if (result == CLT_OK) agree_tell(j, &(end_of_start){END_DONE, status, -1});
+}
+
+/* ---- listening ---- */
+
+static struct {
+    clt_comm_options options;
+    char key[KEY_BYTES];
+    pthread_t thread;
+    bool started;
+    atomic_bool stopping;
+    int ends[2];
+    end_of_start news; /* before the byte is written */
+} listener;
+
+/* The news, or END_NONE when nobody wants to know any more. */
+static end_of_start await_news(clt_store *store) {
+    char text[CLT_STORE_TEXT_BYTES];
+    end_of_start end = {END_NONE, 0, -1};
+    while (!atomic_load(&listener.stopping)) {
+        clt_status status = clt_store_get(store, listener.key, text, listen_seconds);
+        if (status == CLT_E_TIMEOUT) continue;
+        if (status == CLT_OK && read_end(text, &end)) return end;
+        return (end_of_start){END_LOST, EXIT_FAILED, -1};
+    }
+    return end;
+}
+
+static void *listen_for_news(void *argument) {
+    (void)argument;
+    clt_store *store;
+    listener.news = (end_of_start){END_LOST, EXIT_FAILED, -1};
+    if (clt_store_open(&store, &listener.options, false) == CLT_OK) {
+        listener.news = await_news(store);
+        clt_store_close(store);
+    }
+    while (write(listener.ends[1], "", 1) < 0 && errno == EINTR) continue;
+    return NULL;
+}
+
+int agree_listen(const job *j, int *descriptor) {
+    *descriptor = -1;
+    if (j->options->nodes == 1) return 0;
+    listener.options = j->store_options;
+    listener.options.connect_seconds = tell_seconds;
+    name_key(j, "end", -1, listener.key);
+    atomic_store(&listener.stopping, false);
+    if (pipe2(listener.ends, O_CLOEXEC)) return run_error("a pipe: %s", strerror(errno));
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the main thread */
+    int error = pthread_create(&listener.thread, NULL, listen_for_news, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error) return run_error("a thread could not be started: %s", strerror(error));
+    listener.started = true;
+    *descriptor = listener.ends[0];
+    return 0;
+}
+
+end_of_start agree_news(void) {
+    char byte;
+    while (read(listener.ends[0], &byte, 1) < 0 && errno == EINTR) continue;
+    return listener.news;
+}
+
+void agree_listen_end(void) {
+    if (!listener.started) return;
+    atomic_store(&listener.stopping, true);
+    pthread_join(listener.thread, NULL);
+    close(listener.ends[0]);
+    close(listener.ends[1]);
+    listener.started = false;
+}

@@ -1,0 +1,46 @@
+/*
+ * cltrain-run: starts the ranks of a job on this host, and ends them.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <errno.h>
+
+#include "guard.h"
+#include "supervise.h"
+#include "tools/common/message.h"
+
+const char program_name[] = PROGRAM;
+
+/* Starts until one ends well, or may not be repeated. */
+static int run_starts(job *j) {
+    for (;; j->restarts++) {
+        int code = agree_begin(j);
+        if (code) return code;
+        end_of_start end = supervise(j);
+        if (end.kind != END_FAILED || j->restarts >= j->options->max_restarts) return end.status;
+        message_line(PROGRAM ": restart %lld of %lld", (long long)j->restarts + 1, (long long)j->options->max_restarts);
+    }
+}
+
+static int run(const run_options *options) {
+    message_start(options->quiet ? -1 : 0);
+    if (!guard_start()) return run_error("a process could not be started: %s", strerror(errno));
+    int code = supervise_prepare();
+    if (code) return code;
+    job j;
+    code = job_begin(&j, options);
+    if (!code) code = run_starts(&j);
+    job_end(&j);
+    return code;
+}
+
+int main(int argc, char **argv) {
+    run_options options;
+    int code = options_read(&options, argc - 1, argv + 1);
+    if (code) return code;
+    if (options.help) options_print_help();
+    else if (options.version) printf(PROGRAM " %s\n", clt_version());
+    else return run(&options);
+    return fflush(stdout) ? run_error("stdout cannot be written") : 0;
+}

@@ -1,0 +1,98 @@
+#include "options.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/common/message.h"
+#include "tools/common/option_parser.h"
+
+static const char *const security_names[] = {"tls", "auth", "none", NULL};
+static const char *const failure_names[] = {"stop", "continue", NULL};
+
+#define AT(field) .offset = offsetof(run_options, field)
+
+static const option_row rows[] = {
+    {OPTION_HEADING, .help = "Ranks:"},
+    {OPTION_WHOLE, 'n', "ranks", "N", AT(ranks), 1, .help = "processes on this host; default 1"},
+    {OPTION_TEXT, 0, "devices", "A,B,...", AT(devices),
+     .help = "OpenCL devices of this host's ranks, in turn: sets CLTRAIN_DEVICE"},
+    {OPTION_HEADING, .help = "Several hosts: the same command on each, but for --node-rank"},
+    {OPTION_WHOLE, 0, "nnodes", "K", AT(nodes), 1, .help = "hosts; default 1"},
+    {OPTION_WHOLE, 0, "node-rank", "I", AT(node_rank), 0, .help = "which of them this is; 0 serves the store"},
+    {OPTION_TEXT, 0, "master", "HOST:PORT", AT(master), .help = "where host 0 serves the store; default port 29500"},
+    {OPTION_TEXT, 0, "interface", "IF", AT(interface),
+     .help = "to be reached on, by name or address; default: the one that\nroutes to the master"},
+    {OPTION_TEXT, 0, "store", "URL", AT(store),
+     .help = "where ranks find each other, if not at the master:\ntcp://HOST:PORT, file:///FOLDER,\n"
+             "redis://[USER:PASSWORD@]HOST[:PORT][/DB]"},
+    {OPTION_TEXT, 0, "job", "NAME", AT(job), .help = "of this start of the job, where several share a store"},
+    {OPTION_CHOICE, 0, "security", "LEVEL", AT(security), .choices = security_names,
+     .help = "tls, auth or none; default: CLTRAIN_COMM_SECURITY, else tls"},
+    {OPTION_POSITIVE, 0, "connect", "SECONDS", AT(connect_seconds), .help = "to wait for the other hosts; default 120"},
+    {OPTION_HEADING, .help = "Failures:"},
+    {OPTION_WHOLE, 0, "max-restarts", "R", AT(max_restarts), 0,
+     .help = "start all ranks again, R times at most, when one fails;\ndefault 0"},
+    {OPTION_CHOICE, 0, "on-failure", "WHAT", AT(on_failure), .choices = failure_names,
+     .help = "stop: a rank that fails ends all (default); continue: the\nothers go on without it"},
+    {OPTION_POSITIVE, 0, "grace", "SECONDS", AT(grace_seconds),
+     .help = "between asking ranks to end and killing them; default 10"},
+    {OPTION_HEADING, .help = "Output:"},
+    {OPTION_TEXT, 0, "log-dir", "DIR", AT(log_dir), .help = "also writes each rank's output to DIR/rank-R.log"},
+    {OPTION_FLAG, 0, "prefix", NULL, AT(prefix), .help = "puts '[rank 0]' before lines even if there is one rank"},
+    {OPTION_FLAG, 'q', "quiet", NULL, AT(quiet), .help = "says nothing of its own but errors"},
+    {OPTION_FLAG, 'h', "help", NULL, AT(help), .help = "prints this"},
+    {OPTION_FLAG, 'V', "version", NULL, AT(version), .help = "prints the version"},
+};
+enum { ROWS = sizeof rows / sizeof rows[0] };
+
+static int refuse_word(void *into, const char *text) {
+    (void)into;
+    return usage_error("unexpected word '%s': the program goes behind --", text);
+}
+
+static int check(const run_options *o) {
+    if (!o->program || !o->program[0]) return usage_error("no program given: expected -- PROGRAM [ARGUMENT...]");
+    if (o->node_rank >= o->nodes)
+        return usage_error("--node-rank %lld: expected a number below --nnodes %lld", (long long)o->node_rank, (long long)o->nodes);
+    if (o->ranks > 4096 || o->nodes > 4096) return usage_error("more than 4096 ranks or hosts");
+    if (o->nodes > 1 && !o->master && !o->store) return usage_error("--nnodes %lld needs --master HOST[:PORT] or --store URL", (long long)o->nodes);
+    bool kept = o->store && strncmp(o->store, "tcp://", 6);
+    if (o->nodes > 1 && kept && !o->job)
+        return usage_error("--store %.*s... needs --job NAME: one that no former start had, the same on all hosts",
+                           (int)strcspn(o->store, ":"), o->store);
+    return 0;
+}
+
+int options_read(run_options *options, int argc, char **argv) {
+    int own = 0;
+    while (own < argc && strcmp(argv[own], "--")) own++;
+    *options = (run_options){.ranks = 1, .nodes = 1, .security = OPTION_UNSET, .on_failure = ON_FAILURE_STOP, .grace_seconds = 10,
+                             .connect_seconds = 120};
+    int code = option_parse(rows, ROWS, own, argv, options, refuse_word);
+    if (code || options->help || options->version) return code;
+    if (own < argc) options->program = argv + own + 1;
+    return check(options);
+}
+
+void options_print_help(void) {
+    printf("Usage: " PROGRAM " [options] -- PROGRAM [ARGUMENT...]\n"
+           "\n"
+           "Starts the ranks of a job, and ends them all when one fails.\n"
+           "\n"
+           "  " PROGRAM " -n 4 -- cltrain-train convnet --data digits\n"
+           "  " PROGRAM " -n 2 --nnodes 2 --node-rank 1 --master node0 -- ./train\n");
+    option_print(rows, ROWS, stdout);
+    printf("\nRanks are told of their place by RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR,\n"
+           "MASTER_PORT, CLTRAIN_RESTART_COUNT, CLTRAIN_RUN_ON_FAILURE and CLTRAIN_COMM_*. Their standard input is\n"
+           "empty, but for rank 0's if it is no terminal.\n"
+           "\nThe secret that makes a process a rank is CLTRAIN_COMM_TOKEN, or in the file that\n"
+           "CLTRAIN_COMM_TOKEN_FILE names: the same on all hosts. On one host it is made, if there is none.\n"
+           "\nExit status: that of the first rank that failed, 128 + the signal if one ended it; with\n"
+           "--on-failure continue 0 if the rank that ended last ended well; 1 it could not be done; 2 the command\n"
+           "line makes no sense; 126, 127 the program could not be started.\n");
+}
+
+const char *options_security_name(const run_options *options) {
+    return options->security == OPTION_UNSET ? NULL : security_names[options->security];
+}

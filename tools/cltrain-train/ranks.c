@@ -1,0 +1,106 @@
+#include "ranks.h"
+
+#include <stdlib.h>
+
+#include "tools/common/message.h"
+
+static int verbosity_of(const options *given) {
+    return given->quiet ? -1 : given->verbose;
+}
+
+static bool was_restarted(void) {
+    const char *count = getenv("CLTRAIN_RESTART_COUNT");
+    return count && atoi(count) > 0;
+}
+
+static void take_place(ranks *r, clt_comm *comm) {
+    r->comm = comm;
+    r->rank = clt_comm_rank(comm);
+    r->size = clt_comm_size(comm);
+    message_start(ranks_lead(r) ? r->verbosity : -1);
+}
+
+int ranks_join(ranks *r, const options *given) {
+    clt_comm *comm;
+    *r = (ranks){.size = 1, .begun = 1, .verbosity = verbosity_of(given), .restarted = was_restarted()};
+    clt_status status = clt_comm_create(&comm, NULL);
+    if (status < 0) return library_error(status, "joining the other ranks");
+    if (clt_comm_size(comm) == 1) {
+        clt_comm_destroy(comm);
+        return 0;
+    }
+    take_place(r, comm);
+    r->begun = r->size;
+    return 0;
+}
+
+void ranks_leave(ranks *r) {
+    clt_comm_destroy(r->comm);
+    r->comm = NULL;
+}
+
+bool ranks_lead(const ranks *r) {
+    return r->rank == 0;
+}
+
+uint64_t ranks_bytes_sent(const ranks *r) {
+    return r->bytes_sent + (r->comm ? clt_comm_get_stats(r->comm).bytes_sent : 0);
+}
+
+clt_status ranks_max(const ranks *r, int32_t *values, int n) {
+    return r->comm ? clt_comm_all_reduce(r->comm, values, (size_t)n, CLT_I32, CLT_REDUCE_MAX, NULL) : CLT_OK;
+}
+
+clt_status ranks_tell(const ranks *r, double *values) {
+    if (!r->comm) return CLT_OK;
+    size_t *counts = malloc((size_t)r->size * sizeof *counts);
+    if (!counts) return CLT_E_NO_MEMORY;
+    for (int i = 0; i < r->size; i++) counts[i] = sizeof *values;
+    clt_status status = clt_comm_all_gather(r->comm, values, counts, CLT_U8, NULL);
+    free(counts);
+    return status;
+}
+
+bool ranks_lost_one(const ranks *r, clt_status status) {
+    return r->comm && (status == CLT_E_PEER || status == CLT_E_ABORTED || status == CLT_E_NETWORK || status == CLT_E_TIMEOUT) &&
+           clt_comm_state(r->comm) < 0;
+}
+
+clt_status ranks_shrink(ranks *r) {
+    clt_comm *old = r->comm, *survivors;
+    clt_status status = clt_comm_shrink(old, &survivors);
+    if (status < 0) return status;
+    r->bytes_sent = ranks_bytes_sent(r);
+    take_place(r, survivors);
+    clt_comm_destroy(old);
+    return CLT_OK;
+}
+
+/* How many samples a rank's share is below its part. */
+static double wanting(int64_t whole, const double *weights, double sum, int i, const int64_t *shares) {
+    return (double)whole * weights[i] / sum - (double)shares[i];
+}
+
+/* The rank whose share is most below its part, or most above it and more than one sample. */
+static int most_wrong(int64_t whole, const double *weights, double sum, int n, const int64_t *shares, bool below) {
+    int most = -1;
+    for (int i = 0; i < n; i++) {
+        if (!below && shares[i] <= 1) continue;
+        double here = wanting(whole, weights, sum, i, shares), there = most < 0 ? 0 : wanting(whole, weights, sum, most, shares);
+        if (most < 0 || (below ? here > there : here < there)) most = i;
+    }
+    return most;
+}
+
+void share_out(int64_t whole, const double *weights, int n, int64_t *shares) {
+    double sum = 0;
+    int64_t given = 0;
+    for (int i = 0; i < n; i++) sum += weights[i];
+    for (int i = 0; i < n; i++) {
+        shares[i] = (int64_t)((double)whole * weights[i] / sum);
+        if (shares[i] < 1) shares[i] = 1;
+        given += shares[i];
+    }
+    for (; given < whole; given++) shares[most_wrong(whole, weights, sum, n, shares, true)]++;
+    for (; given > whole; given--) shares[most_wrong(whole, weights, sum, n, shares, false)]--;
+}

@@ -1,0 +1,45 @@
+/*
+ * The ranks of a job, as the environment tells them: who leads, who trains on how much of each batch, and who is left.
+ */
+#ifndef CLTRAIN_TRAIN_RANKS_H
+#define CLTRAIN_TRAIN_RANKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <cltrain/comm.h>
+
+#include "options.h"
+
+typedef struct ranks {
+    clt_comm *comm; /* NULL: this process is alone, and all below does nothing */
+    int rank, size; /* in the group of now */
+    int begun;      /* ranks that the job began with */
+    int verbosity;  /* of the one that leads: rank 0 */
+    bool restarted; /* by the launcher, after a failure */
+    uint64_t bytes_sent; /* in groups that are gone */
+} ranks;
+
+/* Joins the job, if there is one; ranks that do not lead become quiet. Returns 0, or EXIT_FAILED after saying why. */
+int ranks_join(ranks *r, const options *given);
+void ranks_leave(ranks *r);
+
+/* Prints, logs and saves. */
+bool ranks_lead(const ranks *r);
+uint64_t ranks_bytes_sent(const ranks *r);
+
+/* Each of n values becomes the largest that a rank has. */
+clt_status ranks_max(const ranks *r, int32_t *values, int n);
+/* values[i] becomes what rank i has as values[its own rank]. */
+clt_status ranks_tell(const ranks *r, double *values);
+
+/* Whether the group has ended with a rank that was lost or cut off, so that those who are left may go on. */
+bool ranks_lost_one(const ranks *r, clt_status status);
+/* A group of those who are left; the old one is gone. */
+clt_status ranks_shrink(ranks *r);
+
+/* Cuts `whole` samples into n shares in proportion to the weights: at least 1 each, their sum `whole`, which is n at
+ * least. The same weights give the same shares on every rank. */
+void share_out(int64_t whole, const double *weights, int n, int64_t *shares);
+
+#endif
