@@ -16,8 +16,9 @@ kernel void ref_feedback_subtract(global const float *x, global float *residual,
     residual[i] = isfinite(left) ? left : 0.0f;
 }
 
-/* Where a factor is zero (at first all of it is) it becomes a number from its place, the same on all ranks: uniform in
- * [-1, 1), by a finalizer of MurmurHash3. NaN too, so that an overflow is not for ever. */
+/* Where a factor is zero (at first all of it is) it becomes a random number from its place, the same on all ranks: the sum of
+ * four bytes, nearly normal, with variance 1 and never zero, by a finalizer of MurmurHash3. NaN too, so that an overflow is
+ * not for ever. */
 kernel void ref_seed_factor(global float *factor, int n, int seed) {
     int i = get_global_id(0);
     if (i >= n || (factor[i] != 0 && isfinite(factor[i]))) return;
@@ -25,7 +26,8 @@ kernel void ref_seed_factor(global float *factor, int n, int seed) {
     h = (h ^ h >> 16) * 0x85ebca6bu;
     h = (h ^ h >> 13) * 0xc2b2ae35u;
     h ^= h >> 16;
-    factor[i] = ((int)(h >> 8) - 0x800000) * (1.0f / 0x800000);
+    int sum = (h & 255) + (h >> 8 & 255) + (h >> 16 & 255) + (h >> 24);
+    factor[i] = (sum - 509.5f) * (1 / 147.8f);
 }
 
 /* Columns of x (rows, rank) become an orthonormal basis y of what they span, one after the other, by Gram and Schmidt's method:

@@ -16,6 +16,7 @@ typedef struct clt_algorithm {
     uint32_t number;       /* travels between ranks: never renumbered; 1 to 63 */
     unsigned kinds;        /* bits 1 << clt_operation_kind */
     size_t least, most;    /* bytes of the operation for which it is chosen, if not forced */
+    bool to_all;           /* each rank sends all to all: `most` holds for 2, and goes down with the square of their number */
     bool contacts;         /* makes the first contact itself */
     /* Whether it can do this at all; NULL: always. */
     bool (*supports)(const clt_network *network, const clt_operation *operation);

@@ -17,9 +17,10 @@ clt_status clt_chain_broadcast(clt_network *network, clt_operation *o) {
     if (place > 0) in = clt_flight_receive(&flight, real_rank(network, o, place - 1), 1, o->data, bytes);
     if (place + 1 < network->size)
         out = clt_flight_send(&flight, real_rank(network, o, place + 1), 1, o->data, bytes, in ? 0 : bytes);
-    while (in && out && flight.status == CLT_OK && out->ready < bytes) {
+    while (in && out && flight.status == CLT_OK) {
+        out->ready = in->done; /* which may be all, if it came before it was asked for */
+        if (out->ready == bytes) break;
         clt_flight_step(&flight);
-        out->ready = in->done;
     }
     return clt_flight_land(&flight);
 }

@@ -116,10 +116,11 @@ clt_status clt_shards_all_reduce(clt_network *network, clt_operation *o) {
         clt_flight_send(&flight, to, 2, r.own, r.bytes, 0);
         clt_flight_receive(&flight, from, 2, (char *)o->data + theirs.start * element, theirs.count * element);
     }
-    while (flight.status == CLT_OK && r.done < r.bytes) {
-        clt_flight_step(&flight);
+    while (flight.status == CLT_OK) { /* some may have come before they were asked for */
         advance(&r);
         for (int i = first; i < flight.n; i += 2) flight.transfers[i].ready = r.done;
+        if (r.done == r.bytes) break;
+        clt_flight_step(&flight);
     }
     return clt_flight_land(&flight);
 }

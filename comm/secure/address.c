@@ -17,7 +17,9 @@ enum { BACKLOG = 1024, HOST_BYTES = 256, ANY_PORT_OF_ROUTE = 9 };
 void clt_address_text(const struct sockaddr *address, socklen_t bytes, char text[64]) {
     char host[NI_MAXHOST], port[NI_MAXSERV];
     strcpy(text, "?");
-    if (getnameinfo(address, bytes, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV)) return;
+    if (getnameinfo(address, bytes, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV))
+        return;
     if (strlen(host) + strlen(port) + 4 > 64) return;
     snprintf(text, 64, address->sa_family == AF_INET6 ? "[%.50s]:%.6s" : "%.50s:%.6s", host, port);
 }
@@ -36,7 +38,8 @@ static clt_status split(const char *text, char host[HOST_BYTES], const char **po
     *port = colon ? colon + 1 : NULL;
     if (text[0] == '[') {
         const char *bracket = strchr(text, ']');
-        if (!bracket || (bracket[1] && bracket[1] != ':')) return clt_fail(CLT_E_INVALID, "%.200s: no address", text);
+        if (!bracket || (bracket[1] && bracket[1] != ':'))
+            return clt_fail(CLT_E_INVALID, "%.200s: no address", text);
         start = text + 1, end = bracket;
         *port = bracket[1] ? bracket + 2 : NULL;
     } else if (colon && strchr(text, ':') != colon) {
@@ -45,14 +48,19 @@ static clt_status split(const char *text, char host[HOST_BYTES], const char **po
     }
     size_t length = (size_t)(end - start);
     if (length == 0 || length >= HOST_BYTES) return clt_fail(CLT_E_INVALID, "%.200s: no address", text);
-    if (*port && !is_port(*port)) return clt_fail(CLT_E_INVALID, "%.200s: no port between 1 and 65535", text);
+    if (*port && !is_port(*port))
+        return clt_fail(CLT_E_INVALID, "%.200s: no port between 1 and 65535", text);
     memcpy(host, start, length);
     host[length] = '\0';
     return CLT_OK;
 }
 
-static clt_status look_up(const char *host, const char *port, struct sockaddr_storage *address, socklen_t *bytes) {
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV}, *found;
+static clt_status look_up(const char *host, const char *port, struct sockaddr_storage *address,
+                          socklen_t *bytes) {
+    struct addrinfo hints = {.ai_family = AF_UNSPEC,
+                             .ai_socktype = SOCK_STREAM,
+                             .ai_flags = AI_NUMERICSERV},
+                    *found;
     int error = getaddrinfo(host, port, &hints, &found);
     if (error) return clt_fail(CLT_E_NETWORK, "host %s: %s", host, gai_strerror(error));
     memcpy(address, found->ai_addr, found->ai_addrlen);
@@ -70,11 +78,13 @@ clt_status clt_resolve(const char *host_and_port, struct sockaddr_storage *addre
 }
 
 static void set_port(struct sockaddr_storage *address, unsigned port) {
-    if (address->ss_family == AF_INET6) ((struct sockaddr_in6 *)address)->sin6_port = htons((uint16_t)port);
+    if (address->ss_family == AF_INET6)
+        ((struct sockaddr_in6 *)address)->sin6_port = htons((uint16_t)port);
     else ((struct sockaddr_in *)address)->sin_port = htons((uint16_t)port);
 }
 
-/* Which address of this host packets to another leave from: a datagram socket is told so without sending one. */
+/* Which address of this host packets to another leave from: a datagram socket is told so without
+ * sending one. */
 static clt_status address_towards(const char *towards, struct sockaddr_storage *own, socklen_t *bytes) {
     char host[HOST_BYTES];
     const char *port;
@@ -86,7 +96,8 @@ static clt_status address_towards(const char *towards, struct sockaddr_storage *
     if (probe < 0) return clt_fail(CLT_E_SYSTEM, "no socket: %s", strerror(errno));
     clt_status status = CLT_OK;
     socklen_t room = sizeof *own;
-    if (connect(probe, (struct sockaddr *)&other, *bytes) || getsockname(probe, (struct sockaddr *)own, &room))
+    if (connect(probe, (struct sockaddr *)&other, *bytes) ||
+        getsockname(probe, (struct sockaddr *)own, &room))
         status = clt_fail(CLT_E_NETWORK, "no route to %s: %s", towards, strerror(errno));
     close(probe);
     *bytes = room;
@@ -101,24 +112,29 @@ static int worth(const struct sockaddr *address) {
     return IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)address)->sin6_addr) ? 1 : 2;
 }
 
-static clt_status address_of_interface(const char *name, struct sockaddr_storage *own, socklen_t *bytes) {
+static clt_status address_of_interface(const char *name, struct sockaddr_storage *own,
+                                       socklen_t *bytes) {
     struct ifaddrs *all;
-    if (getifaddrs(&all)) return clt_fail(CLT_E_SYSTEM, "interfaces cannot be listed: %s", strerror(errno));
+    if (getifaddrs(&all))
+        return clt_fail(CLT_E_SYSTEM, "interfaces cannot be listed: %s", strerror(errno));
     int best = 0;
     clt_text names = {0};
     for (const struct ifaddrs *one = all; one; one = one->ifa_next) {
         int value = worth(one->ifa_addr);
         if (value == 0) continue;
-        if (!clt_text_contains(clt_text_data(&names), one->ifa_name)) clt_text_add(&names, " %s", one->ifa_name);
+        if (!clt_text_contains(clt_text_data(&names), one->ifa_name))
+            clt_text_add(&names, " %s", one->ifa_name);
         if (strcmp(one->ifa_name, name) != 0 || value <= best) continue;
         best = value;
-        *bytes = one->ifa_addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+        *bytes = one->ifa_addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+                                                      : sizeof(struct sockaddr_in);
         memcpy(own, one->ifa_addr, *bytes);
     }
     freeifaddrs(all);
     clt_status status = CLT_OK;
     if (!best)
-        status = clt_fail(CLT_E_INVALID, "network %.200s: no interface of that name has an address; there are:%s", name,
+        status = clt_fail(CLT_E_INVALID,
+                          "network %.200s: no interface of that name has an address; there are:%s", name,
                           clt_text_data(&names));
     clt_text_free(&names);
     return status;
@@ -130,16 +146,20 @@ static bool is_unspecified(const struct sockaddr_storage *address) {
     return ((const struct sockaddr_in *)address)->sin_addr.s_addr == htonl(INADDR_ANY);
 }
 
-static clt_status find_own_address(const char *network, const char *towards, struct sockaddr_storage *own,
-                                   socklen_t *bytes) {
+static clt_status find_own_address(const char *network, const char *towards,
+                                   struct sockaddr_storage *own, socklen_t *bytes) {
     memset(own, 0, sizeof *own);
     if (!network) return address_towards(towards ? towards : "127.0.0.1", own, bytes);
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST}, *found;
+    struct addrinfo hints = {.ai_family = AF_UNSPEC,
+                             .ai_socktype = SOCK_STREAM,
+                             .ai_flags = AI_NUMERICHOST},
+                    *found;
     if (getaddrinfo(network, NULL, &hints, &found)) return address_of_interface(network, own, bytes);
     memcpy(own, found->ai_addr, found->ai_addrlen);
     *bytes = found->ai_addrlen;
     freeaddrinfo(found);
-    if (is_unspecified(own)) return clt_fail(CLT_E_INVALID, "network %s: not an address to be reached at", network);
+    if (is_unspecified(own))
+        return clt_fail(CLT_E_INVALID, "network %s: not an address to be reached at", network);
     return CLT_OK;
 }
 
@@ -151,7 +171,8 @@ static clt_status read_ports(const char *ports, unsigned *low, unsigned *high) {
     size_t length = dash ? (size_t)(dash - ports) : strlen(ports);
     if (length < sizeof first) memcpy(first, ports, length);
     if (!is_port(first) || !is_port(last))
-        return clt_fail(CLT_E_INVALID, "ports %.50s: neither a port nor a range such as 29600-29699", ports);
+        return clt_fail(CLT_E_INVALID, "ports %.50s: neither a port nor a range such as 29600-29699",
+                        ports);
     sscanf(first, "%u", low), sscanf(last, "%u", high);
     if (*low > *high) return clt_fail(CLT_E_INVALID, "ports %s: the range is empty", ports);
     return CLT_OK;
@@ -175,7 +196,8 @@ static clt_status listen_at(const struct sockaddr_storage *own, socklen_t bytes,
     return clt_fail(CLT_E_INVALID, "cannot listen on %s: %s", text, strerror(error));
 }
 
-static clt_status listen_in(struct sockaddr_storage *own, socklen_t bytes, const char *ports, int *descriptor) {
+static clt_status listen_in(struct sockaddr_storage *own, socklen_t bytes, const char *ports,
+                            int *descriptor) {
     unsigned low, high;
     CLT_TRY(read_ports(ports, &low, &high));
     for (unsigned port = low; port <= high; port++) {
@@ -186,7 +208,8 @@ static clt_status listen_in(struct sockaddr_storage *own, socklen_t bytes, const
     return clt_fail(CLT_E_INVALID, "ports %s: none is free here", ports ? ports : "of any number");
 }
 
-clt_status clt_listen(const char *network, const char *towards, const char *ports, int *descriptor, char text[64]) {
+clt_status clt_listen(const char *network, const char *towards, const char *ports, int *descriptor,
+                      char text[64]) {
     struct sockaddr_storage own;
     socklen_t bytes;
     *descriptor = -1;
@@ -199,5 +222,6 @@ clt_status clt_listen(const char *network, const char *towards, const char *port
     if (text[0] != '?') return CLT_OK;
     close(*descriptor);
     *descriptor = -1;
-    return clt_fail(CLT_E_INVALID, "network %.100s: its address cannot be told to others", network ? network : "");
+    return clt_fail(CLT_E_INVALID, "network %.100s: its address cannot be told to others",
+                    network ? network : "");
 }

@@ -1,6 +1,7 @@
 /*
- * What OpenSSL reads from and writes to. OpenSSL's own BIO for sockets uses write(2), which raises SIGPIPE; this one goes
- * through the clt_socket, and gathers records, so that several go out, and come in, with one call of the system.
+ * What OpenSSL reads from and writes to. OpenSSL's own BIO for sockets uses write(2), which raises
+ * SIGPIPE; this one goes through the clt_socket, and gathers records, so that several go out, and come
+ * in, with one call of the system.
  */
 #include "comm/secure/socket.h"
 

@@ -1,8 +1,9 @@
 /*
  * Connections are made, and each end learns who is at the other.
  *
- * After TLS's own handshake the accepting side sends one byte: so the connecting side knows that it was taken in, which TLS 1.3 does not
- * tell it by itself where certificates are used. With level auth both go on in the clear after that byte.
+ * After TLS's own handshake the accepting side sends one byte: so the connecting side knows that it was
+ * taken in, which TLS 1.3 does not tell it by itself where certificates are used. With level auth both
+ * go on in the clear after that byte.
  */
 #define _GNU_SOURCE /* TCP_USER_TIMEOUT, SOCK_CLOEXEC */
 #include "comm/secure/socket.h"
@@ -38,13 +39,16 @@ static clt_status start_tls(clt_socket *socket) {
     SSL_set_bio(ssl, bio, bio);
     if (socket->accepting) SSL_set_accept_state(ssl);
     else SSL_set_connect_state(ssl);
-    /* Who has the key needs no certificate, and nobody else may come with one: no authority is known then. */
-    if (!security->with_psk) SSL_set_verify(ssl, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+    /* Who has the key needs no certificate, and nobody else may come with one: no authority is known
+     * then. */
+    if (!security->with_psk)
+        SSL_set_verify(ssl, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
     else if (!socket->accepting) SSL_set_verify(ssl, SSL_VERIFY_PEER, NULL);
     return CLT_OK;
 }
 
-clt_status clt_socket_make(clt_socket **out, const clt_security *security, int descriptor, bool accepting) {
+clt_status clt_socket_make(clt_socket **out, const clt_security *security, int descriptor,
+                           bool accepting) {
     *out = NULL;
     clt_socket *made = clt_calloc(1, sizeof *made);
     if (!made) {
@@ -64,7 +68,8 @@ clt_status clt_socket_make(clt_socket **out, const clt_security *security, int d
     int flags = fcntl(descriptor, F_GETFL);
     if (status == CLT_OK && (flags < 0 || fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) ||
                              fcntl(descriptor, F_SETFD, FD_CLOEXEC)))
-        status = clt_fail(CLT_E_SYSTEM, "%s: a socket cannot be set up: %s", made->peer, strerror(errno));
+        status =
+            clt_fail(CLT_E_SYSTEM, "%s: a socket cannot be set up: %s", made->peer, strerror(errno));
     tune(descriptor);
     if (status == CLT_OK && security->level == CLT_SECURITY_NONE) made->stage = CLT_OPEN;
     else if (status == CLT_OK) status = start_tls(made);
@@ -87,9 +92,12 @@ static clt_status why_stopped(const clt_socket *socket, int result) {
     case SSL_ERROR_WANT_WRITE:
         return CLT_END;
     case SSL_ERROR_SSL:
-        if (socket->ended || socket->error) break; /* OpenSSL calls the end of the stream an error of the protocol */
-        return clt_fail(CLT_E_DENIED, "%s: not let in, or not to be trusted (%s): is its token or certificate this job's?",
-                        socket->peer, clt_tls_reason("unknown"));
+        if (socket->ended || socket->error)
+            break; /* OpenSSL calls the end of the stream an error of the protocol */
+        return clt_fail(
+            CLT_E_DENIED,
+            "%s: not let in, or not to be trusted (%s): is its token or certificate this job's?",
+            socket->peer, clt_tls_reason("unknown"));
     }
     return clt_socket_fail(socket, "during the TLS handshake");
 }
@@ -113,7 +121,8 @@ static clt_status open_stream(clt_socket *socket) {
 static clt_status confirm(clt_socket *socket) {
     unsigned char word = TAKEN_IN;
     size_t moved;
-    int result = socket->accepting ? SSL_write_ex(socket->ssl, &word, 1, &moved) : SSL_read_ex(socket->ssl, &word, 1, &moved);
+    int result = socket->accepting ? SSL_write_ex(socket->ssl, &word, 1, &moved)
+                                   : SSL_read_ex(socket->ssl, &word, 1, &moved);
     if (result <= 0) return why_stopped(socket, result);
     if (word != TAKEN_IN) return clt_fail(CLT_E_DENIED, "%s: speaks another protocol", socket->peer);
     return open_stream(socket);
@@ -153,17 +162,19 @@ static clt_status wait_connected(int descriptor, const char *text, double deadli
     return error ? clt_fail(CLT_E_NETWORK, "%s: %s", text, strerror(error)) : CLT_OK;
 }
 
-/* In the range of ports that the system gives out, a connection to a free port of this host may meet itself. */
+/* In the range of ports that the system gives out, a connection to a free port of this host may meet
+ * itself. */
 static bool is_own_echo(int descriptor) {
     struct sockaddr_storage own, other;
     socklen_t own_bytes = sizeof own, other_bytes = sizeof other;
     memset(&own, 0, sizeof own), memset(&other, 0, sizeof other);
     return getsockname(descriptor, (struct sockaddr *)&own, &own_bytes) == 0 &&
-           getpeername(descriptor, (struct sockaddr *)&other, &other_bytes) == 0 && own_bytes == other_bytes &&
-           memcmp(&own, &other, own_bytes) == 0;
+           getpeername(descriptor, (struct sockaddr *)&other, &other_bytes) == 0 &&
+           own_bytes == other_bytes && memcmp(&own, &other, own_bytes) == 0;
 }
 
-static clt_status connect_plain(int *descriptor, const struct sockaddr *address, socklen_t bytes, double deadline) {
+static clt_status connect_plain(int *descriptor, const struct sockaddr *address, socklen_t bytes,
+                                double deadline) {
     char text[64];
     clt_address_text(address, bytes, text);
     int s = *descriptor = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -173,13 +184,14 @@ static clt_status connect_plain(int *descriptor, const struct sockaddr *address,
         if (errno == EINPROGRESS || errno == EINTR) status = wait_connected(s, text, deadline);
         else status = clt_fail(CLT_E_NETWORK, "%s: %s", text, strerror(errno));
     }
-    if (status == CLT_OK && is_own_echo(s)) status = clt_fail(CLT_E_NETWORK, "%s: nobody listens there", text);
+    if (status == CLT_OK && is_own_echo(s))
+        status = clt_fail(CLT_E_NETWORK, "%s: nobody listens there", text);
     if (status < 0) close(s);
     return status;
 }
 
-clt_status clt_socket_connect(clt_socket **out, const clt_security *security, const struct sockaddr *address,
-                              socklen_t address_bytes, double deadline) {
+clt_status clt_socket_connect(clt_socket **out, const clt_security *security,
+                              const struct sockaddr *address, socklen_t address_bytes, double deadline) {
     *out = NULL;
     int descriptor;
     CLT_TRY(connect_plain(&descriptor, address, address_bytes, deadline));

@@ -22,7 +22,8 @@ const char *clt_tls_reason(const char *otherwise) {
 
 /* The token is a secret of any length; what TLS uses is derived from it (RFC 5869). */
 static clt_status derive_psk(clt_security *security, const char *token) {
-    static char digest[] = "SHA256", salt[] = "cltrain job token", info[] = "TLS 1.3 external PSK, version 1";
+    static char digest[] = "SHA256", salt[] = "cltrain job token",
+                info[] = "TLS 1.3 external PSK, version 1";
     OSSL_PARAM parameters[] = {
         OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0),
         OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, (void *)(uintptr_t)token, strlen(token)),
@@ -36,7 +37,8 @@ static clt_status derive_psk(clt_security *security, const char *token) {
     EVP_KDF_CTX_free(context);
     EVP_KDF_free(kdf);
     if (right) return CLT_OK;
-    return clt_fail(CLT_E_SYSTEM, "no key could be derived from the token: %s", clt_tls_reason("HKDF is missing"));
+    return clt_fail(CLT_E_SYSTEM, "no key could be derived from the token: %s",
+                    clt_tls_reason("HKDF is missing"));
 }
 
 /* A session of the job's key; a new one each time, for a connection writes into its own. */
@@ -46,7 +48,8 @@ static SSL_SESSION *make_session(SSL *ssl) {
     const SSL_CIPHER *cipher = SSL_CIPHER_find(ssl, aes_128_gcm_sha256);
     SSL_SESSION *session = SSL_SESSION_new();
     if (session && cipher && SSL_SESSION_set1_master_key(session, security->psk, CLT_PSK_BYTES) &&
-        SSL_SESSION_set_cipher(session, cipher) && SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) &&
+        SSL_SESSION_set_cipher(session, cipher) &&
+        SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) &&
         SSL_SESSION_set1_id_context(session, session_context, sizeof session_context - 1))
         return session;
     SSL_SESSION_free(session);
@@ -70,9 +73,11 @@ static int use_session(SSL *ssl, const EVP_MD *digest, const unsigned char **ide
     return *session != NULL;
 }
 
-static clt_status use_certificates(SSL_CTX *context, const char *certificate, const char *key, const char *authority) {
+static clt_status use_certificates(SSL_CTX *context, const char *certificate, const char *key,
+                                   const char *authority) {
     if (SSL_CTX_use_certificate_chain_file(context, certificate) != 1)
-        return clt_fail(CLT_E_INVALID, "%s: no certificate can be read: %s", certificate, clt_tls_reason("unknown"));
+        return clt_fail(CLT_E_INVALID, "%s: no certificate can be read: %s", certificate,
+                        clt_tls_reason("unknown"));
     if (SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1)
         return clt_fail(CLT_E_INVALID, "%s: no private key of %s can be read: %s", key, certificate,
                         clt_tls_reason("unknown"));
@@ -84,21 +89,24 @@ static clt_status use_certificates(SSL_CTX *context, const char *certificate, co
 
 static clt_status set_up(SSL_CTX *context) {
     /* Of SHA-256 both, as the key is. */
-    bool right = SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) &&
-                 SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256") &&
-                 SSL_CTX_set_num_tickets(context, 0) &&
-                 SSL_CTX_set_session_id_context(context, session_context, sizeof session_context - 1);
+    bool right =
+        SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) &&
+        SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256") &&
+        SSL_CTX_set_num_tickets(context, 0) &&
+        SSL_CTX_set_session_id_context(context, session_context, sizeof session_context - 1);
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-    SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
+    SSL_CTX_set_options(context,
+                        SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
     SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     /* With level auth the plain bytes that follow the handshake are not OpenSSL's to read. */
     SSL_CTX_set_read_ahead(context, 0);
     SSL_CTX_set_verify_depth(context, 4);
-    return right ? CLT_OK : clt_fail(CLT_E_SYSTEM, "TLS 1.3 cannot be set up: %s", clt_tls_reason("unknown"));
+    return right ? CLT_OK
+                 : clt_fail(CLT_E_SYSTEM, "TLS 1.3 cannot be set up: %s", clt_tls_reason("unknown"));
 }
 
-static clt_status make_context(clt_security *security, const char *token, const char *certificate, const char *key,
-                               const char *authority) {
+static clt_status make_context(clt_security *security, const char *token, const char *certificate,
+                               const char *key, const char *authority) {
     /* A program that ends while a thread of ours still talks must not find OpenSSL taken down under it. */
     OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
     ERR_clear_error();
@@ -114,26 +122,33 @@ static clt_status make_context(clt_security *security, const char *token, const 
     return derive_psk(security, token);
 }
 
-static clt_status check_wish(clt_comm_security level, const char *token, const char *certificate, const char *key,
-                             const char *authority) {
+static clt_status check_wish(clt_comm_security level, const char *token, const char *certificate,
+                             const char *key, const char *authority) {
     if (level != CLT_SECURITY_TLS && level != CLT_SECURITY_AUTH && level != CLT_SECURITY_NONE)
         return clt_fail(CLT_E_INVALID, "security level %d: there is none such", (int)level);
     if (level == CLT_SECURITY_NONE) return CLT_OK;
     if (certificate || key || authority) {
-        const char *missing = !certificate ? "certificate" : !key ? "key" : !authority ? "authority" : NULL;
-        if (missing) return clt_fail(CLT_E_INVALID, "certificate, key and authority go together: no %s is given", missing);
+        const char *missing = !certificate ? "certificate"
+                              : !key       ? "key"
+                              : !authority ? "authority"
+                                           : NULL;
+        if (missing)
+            return clt_fail(CLT_E_INVALID, "certificate, key and authority go together: no %s is given",
+                            missing);
         return CLT_OK;
     }
     if (!token || !*token)
-        return clt_fail(CLT_E_INVALID, "the job has no token: set CLTRAIN_COMM_TOKEN or CLTRAIN_COMM_TOKEN_FILE to a "
-                                       "secret that all its ranks know, or CLTRAIN_COMM_SECURITY=none");
+        return clt_fail(CLT_E_INVALID,
+                        "the job has no token: set CLTRAIN_COMM_TOKEN or CLTRAIN_COMM_TOKEN_FILE to a "
+                        "secret that all its ranks know, or CLTRAIN_COMM_SECURITY=none");
     if (strlen(token) < LEAST_TOKEN)
-        return clt_fail(CLT_E_INVALID, "the job's token has %zu characters: %d at least", strlen(token), LEAST_TOKEN);
+        return clt_fail(CLT_E_INVALID, "the job's token has %zu characters: %d at least", strlen(token),
+                        LEAST_TOKEN);
     return CLT_OK;
 }
 
-clt_status clt_security_create(clt_security **out, clt_comm_security level, const char *token, const char *certificate,
-                               const char *key, const char *authority) {
+clt_status clt_security_create(clt_security **out, clt_comm_security level, const char *token,
+                               const char *certificate, const char *key, const char *authority) {
     *out = NULL;
     CLT_TRY(check_wish(level, token, certificate, key, authority));
     clt_security *security = clt_calloc(1, sizeof *security);
@@ -151,8 +166,9 @@ clt_status clt_security_create(clt_security **out, clt_comm_security level, cons
         return status;
     }
     if (level == CLT_SECURITY_NONE)
-        clt_log_message(CLT_LOG_WARNING, "connections are NOT PROTECTED (security is none): whoever can reach a port of "
-                                         "this job can take part in it and change its results");
+        clt_log_message(CLT_LOG_WARNING,
+                        "connections are NOT PROTECTED (security is none): whoever can reach a port of "
+                        "this job can take part in it and change its results");
     *out = security;
     return CLT_OK;
 }
@@ -199,8 +215,7 @@ void clt_log_refusal(const clt_security *security, const char *peer, const char 
     uint64_t silent;
     if (!count_refusal((clt_security *)(uintptr_t)security, peer, &silent)) return;
     if (silent)
-        clt_log_message(CLT_LOG_WARNING, "refused a connection from %s: %s (and %llu others before it)", peer, why,
-                        (unsigned long long)silent);
-    else
-        clt_log_message(CLT_LOG_WARNING, "refused a connection from %s: %s", peer, why);
+        clt_log_message(CLT_LOG_WARNING, "refused a connection from %s: %s (and %llu others before it)",
+                        peer, why, (unsigned long long)silent);
+    else clt_log_message(CLT_LOG_WARNING, "refused a connection from %s: %s", peer, why);
 }

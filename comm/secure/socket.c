@@ -53,9 +53,11 @@ bool clt_socket_flush(clt_socket *socket) {
 
 clt_status clt_socket_fail(const clt_socket *socket, const char *during) {
     if (socket->error)
-        return clt_fail(CLT_E_NETWORK, "%s: connection lost %s: %s", socket->peer, during, strerror(socket->error));
+        return clt_fail(CLT_E_NETWORK, "%s: connection lost %s: %s", socket->peer, during,
+                        strerror(socket->error));
     if (socket->ended) return clt_fail(CLT_E_NETWORK, "%s: connection closed %s", socket->peer, during);
-    return clt_fail(CLT_E_NETWORK, "%s: connection broken %s: %s", socket->peer, during, clt_tls_reason("unknown"));
+    return clt_fail(CLT_E_NETWORK, "%s: connection broken %s: %s", socket->peer, during,
+                    clt_tls_reason("unknown"));
 }
 
 /* ---- TLS ---- */
@@ -154,14 +156,16 @@ clt_status clt_socket_read(clt_socket *socket, void *data, size_t bytes, size_t 
         socket->more = *moved == bytes;
         return CLT_OK;
     }
-    return clt_socket_receive_raw(socket, data, bytes, moved) ? CLT_OK : clt_socket_fail(socket, "while reading");
+    return clt_socket_receive_raw(socket, data, bytes, moved) ? CLT_OK
+                                                              : clt_socket_fail(socket, "while reading");
 }
 
 clt_status clt_socket_wait(const clt_socket *socket, short events, double deadline) {
     struct pollfd one = {socket->descriptor, events, 0};
     for (;;) {
         double left = deadline - clt_seconds();
-        if (left <= 0) return clt_fail(CLT_E_TIMEOUT, "%s: no answer within the time allowed", socket->peer);
+        if (left <= 0)
+            return clt_fail(CLT_E_TIMEOUT, "%s: no answer within the time allowed", socket->peer);
         int ready = poll(&one, 1, (int)(CLT_MIN(left, 1e6) * 1000) + 1);
         if (ready > 0) return CLT_OK;
         if (ready < 0 && errno != EINTR)
@@ -188,7 +192,8 @@ clt_status clt_socket_read_all(clt_socket *socket, void *data, size_t bytes, dou
         CLT_TRY(clt_socket_read(socket, at, bytes, &moved));
         at += moved;
         bytes -= moved;
-        if (moved == 0) CLT_TRY(clt_socket_wait(socket, clt_socket_events(socket, true, false), deadline));
+        if (moved == 0)
+            CLT_TRY(clt_socket_wait(socket, clt_socket_events(socket, true, false), deadline));
     }
     return CLT_OK;
 }

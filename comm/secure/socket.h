@@ -29,7 +29,8 @@ struct clt_socket {
     char peer[64];
 };
 
-/* send(2) and recv(2), repeated when interrupted. *moved = 0: not now. false: the connection is gone, which is noted. */
+/* send(2) and recv(2), repeated when interrupted. *moved = 0: not now. false: the connection is gone,
+ * which is noted. */
 bool clt_socket_send_raw(clt_socket *socket, const struct iovec *pieces, int n, size_t *moved);
 bool clt_socket_receive_raw(clt_socket *socket, void *data, size_t bytes, size_t *moved);
 /* Sends what `out` holds as far as it goes. */

@@ -83,18 +83,32 @@ static void reach_barrier(clt_transport *t, clt_peer *peer) {
 
 static void act(clt_transport *t, clt_peer *peer, const clt_frame *frame, const unsigned char *payload) {
     switch (frame->kind) {
-    case CLT_FRAME_EAGER: clt_message_arrived(t, peer, frame, payload); return;
-    case CLT_FRAME_READY: clt_message_is_ready(t, peer, frame); return;
-    case CLT_FRAME_OFFER: clt_message_offered(t, peer, frame); return;
-    case CLT_FRAME_CREDIT: clt_message_credit(t, peer, frame); return;
-    case CLT_FRAME_BEAT: return;
-    case CLT_FRAME_FAIL: clt_transport_told(t, peer, frame, payload); return;
+    case CLT_FRAME_EAGER:
+        clt_message_arrived(t, peer, frame, payload);
+        return;
+    case CLT_FRAME_READY:
+        clt_message_is_ready(t, peer, frame);
+        return;
+    case CLT_FRAME_OFFER:
+        clt_message_offered(t, peer, frame);
+        return;
+    case CLT_FRAME_CREDIT:
+        clt_message_credit(t, peer, frame);
+        return;
+    case CLT_FRAME_BEAT:
+        return;
+    case CLT_FRAME_FAIL:
+        clt_transport_told(t, peer, frame, payload);
+        return;
     case CLT_FRAME_GOODBYE:
         peer->goodbye = true;
         clt_peer_check_left(t, peer);
         return;
-    case CLT_FRAME_BARRIER: reach_barrier(t, peer); return;
-    case CLT_FRAME_DATA: break;
+    case CLT_FRAME_BARRIER:
+        reach_barrier(t, peer);
+        return;
+    case CLT_FRAME_DATA:
+        break;
     }
     clt_transport_accuse(t, peer->rank, "data on the control connection");
 }

@@ -88,9 +88,11 @@ bool clt_link_is_stalled(const clt_link *link) {
 static void match(clt_transport *t, clt_peer *peer, clt_link *link) {
     const clt_frame *frame = &link->frame;
     clt_transfer *transfer = peer->receives.first;
-    while (transfer && (!transfer->announced || transfer->ticket != frame->ticket)) transfer = transfer->next;
+    while (transfer && (!transfer->announced || transfer->ticket != frame->ticket))
+        transfer = transfer->next;
     if (!transfer || transfer->slot != frame->slot) {
-        clt_transport_accuse(t, peer->rank, "data of message %llu, which nobody asked for", (unsigned long long)frame->slot);
+        clt_transport_accuse(t, peer->rank, "data of message %llu, which nobody asked for",
+                             (unsigned long long)frame->slot);
     } else if (frame->offset > frame->total || frame->length > frame->total - frame->offset ||
                (frame->length % CLT_ALIGNMENT && frame->offset + frame->length != frame->total)) {
         clt_transport_accuse(t, peer->rank, "a frame of a wrong length");
@@ -99,15 +101,16 @@ static void match(clt_transport *t, clt_peer *peer, clt_link *link) {
         link->into = transfer;
         link->in_left = frame->length;
         link->carried = 0;
-    } else if (t->channels == 1) { /* else what comes before it may still be on its way on another connection */
+    } else if (t->channels ==
+               1) { /* else what comes before it may still be on its way on another connection */
         clt_transport_accuse(t, peer->rank, "a frame out of order");
     }
 }
 
 static bool read_header(clt_transport *t, clt_peer *peer, clt_link *link) {
     size_t moved;
-    if (clt_socket_read(link->socket, link->in_header + link->in_header_got, CLT_HEADER_BYTES - link->in_header_got,
-                        &moved) < 0) {
+    if (clt_socket_read(link->socket, link->in_header + link->in_header_got,
+                        CLT_HEADER_BYTES - link->in_header_got, &moved) < 0) {
         clt_link_ended(t, peer, link, clt_error_detail());
         return false;
     }
@@ -129,12 +132,14 @@ static clt_status read_plain(clt_link *link, size_t *moved) {
     return CLT_OK;
 }
 
-/* Through the scratch memory, which stays in the processor's cache; part of an element waits for its rest. */
+/* Through the scratch memory, which stays in the processor's cache; part of an element waits for its
+ * rest. */
 static clt_status read_consumed(clt_transport *t, clt_link *link, size_t *moved) {
     size_t before = link->carried;
     memcpy(t->scratch, link->carry, before);
     CLT_TRY(clt_socket_read(link->socket, t->scratch + before, link->in_left, moved));
-    size_t there = before + *moved, whole = *moved == link->in_left ? there : there - there % CLT_ALIGNMENT;
+    size_t there = before + *moved,
+           whole = *moved == link->in_left ? there : there - there % CLT_ALIGNMENT;
     link->carried = there - whole;
     memcpy(link->carry, t->scratch + whole, link->carried);
     clt_transfer_take(link->into, t->scratch, whole);

@@ -19,7 +19,8 @@ static void tell_all(clt_transport *t, const char *text, int lost) {
         if (r != t->rank && !t->peers[r].control.ended) clt_control_send(t, &t->peers[r], &frame, text);
 }
 
-void clt_transport_end(clt_transport *t, clt_status status, const char *here, const char *elsewhere, int lost) {
+void clt_transport_end(clt_transport *t, clt_status status, const char *here, const char *elsewhere,
+                       int lost) {
     if (lost >= 0) t->lost[lost] = true;
     if (t->status < 0) return;
     t->status = status;
@@ -50,22 +51,24 @@ void clt_transport_accuse(clt_transport *t, int rank, const char *format, ...) {
     clt_transport_lose(t, rank, text);
 }
 
-/* What others report of their own errors is the loss of them to us; an end that somebody wanted, and a difference
- * between ranks, are what they are for all. */
+/* What others report of their own errors is the loss of them to us; an end that somebody wanted, and a
+ * difference between ranks, are what they are for all. */
 static clt_status status_here(uint32_t told) {
     if (told == (uint32_t)-CLT_E_ABORTED) return CLT_E_ABORTED;
     if (told == (uint32_t)-CLT_E_MISMATCH) return CLT_E_MISMATCH;
     return CLT_E_PEER;
 }
 
-void clt_transport_told(clt_transport *t, clt_peer *peer, const clt_frame *frame, const unsigned char *payload) {
+void clt_transport_told(clt_transport *t, clt_peer *peer, const clt_frame *frame,
+                        const unsigned char *payload) {
     char text[CLT_REASON_BYTES + 1];
     if (frame->slot > (uint64_t)t->size) {
         clt_transport_accuse(t, peer->rank, "it reports the loss of a rank that there is none of");
         return;
     }
     /* What others say is put into logs: it is kept to printable characters. */
-    for (uint32_t i = 0; i < frame->length; i++) text[i] = (char)(payload[i] < ' ' || payload[i] == 127 ? '?' : payload[i]);
+    for (uint32_t i = 0; i < frame->length; i++)
+        text[i] = (char)(payload[i] < ' ' || payload[i] == 127 ? '?' : payload[i]);
     text[frame->length] = '\0';
     clt_transport_end(t, status_here(frame->type), text, text, (int)frame->slot - LOST_OFFSET);
 }
@@ -93,7 +96,8 @@ void clt_peer_check_left(clt_transport *t, clt_peer *peer) {
     for (int c = 0; c < t->channels; c++) open = open || !peer->links[c].ended;
     /* What it sent before it left is taken in first. */
     if (peer->receives.first && !open) wanted = true;
-    if (wanted) clt_transport_lose(t, peer->rank, "it has left the group, while messages are exchanged with it");
+    if (wanted)
+        clt_transport_lose(t, peer->rank, "it has left the group, while messages are exchanged with it");
 }
 
 clt_status clt_transport_state(const clt_transport *t) {

@@ -42,7 +42,8 @@ bool clt_frame_decode(clt_frame *frame, const unsigned char bytes[CLT_HEADER_BYT
 }
 
 void clt_hello_encode(const clt_hello *hello, unsigned char bytes[CLT_HELLO_BYTES]) {
-    const uint32_t numbers[] = {hello->version, hello->size, hello->from, hello->to, hello->channel, hello->channels};
+    const uint32_t numbers[] = {hello->version, hello->size,    hello->from,
+                                hello->to,      hello->channel, hello->channels};
     memcpy(bytes, hello_magic, 8);
     for (size_t i = 0; i < 6; i++) put(bytes + 8 + 4 * i, numbers[i], 4);
     put(bytes + 32, (uint64_t)hello->generation, 8);
@@ -55,7 +56,8 @@ bool clt_hello_begins(const unsigned char *bytes, size_t n) {
 
 bool clt_hello_decode(clt_hello *hello, const unsigned char bytes[CLT_HELLO_BYTES]) {
     if (!clt_hello_begins(bytes, 8)) return false;
-    uint32_t *numbers[] = {&hello->version, &hello->size, &hello->from, &hello->to, &hello->channel, &hello->channels};
+    uint32_t *numbers[] = {&hello->version, &hello->size,    &hello->from,
+                           &hello->to,      &hello->channel, &hello->channels};
     for (size_t i = 0; i < 6; i++) *numbers[i] = (uint32_t)get(bytes + 8 + 4 * i, 4);
     hello->generation = (int64_t)get(bytes + 32, 8);
     memcpy(hello->job, bytes + 40, 32);
@@ -77,16 +79,26 @@ bool clt_answer_decode(clt_answer *answer, const unsigned char bytes[CLT_ANSWER_
 
 const char *clt_answer_reason(clt_answer answer) {
     switch (answer) {
-    case CLT_WELCOME: return "welcome";
-    case CLT_OTHER_VERSION: return "it speaks another version of the protocol";
-    case CLT_OTHER_JOB: return "it belongs to another job";
-    case CLT_OTHER_GENERATION: return "it belongs to another generation of the job";
-    case CLT_OTHER_SIZE: return "its job has another number of ranks or channels";
-    case CLT_WRONG_RANK: return "no rank of that number connects here";
-    case CLT_WRONG_CHANNEL: return "there is no such channel";
-    case CLT_DUPLICATE: return "that rank is connected already";
-    case CLT_COMPLETE: return "all ranks are connected already";
-    case CLT_ANSWER_COUNT: break;
+    case CLT_WELCOME:
+        return "welcome";
+    case CLT_OTHER_VERSION:
+        return "it speaks another version of the protocol";
+    case CLT_OTHER_JOB:
+        return "it belongs to another job";
+    case CLT_OTHER_GENERATION:
+        return "it belongs to another generation of the job";
+    case CLT_OTHER_SIZE:
+        return "its job has another number of ranks or channels";
+    case CLT_WRONG_RANK:
+        return "no rank of that number connects here";
+    case CLT_WRONG_CHANNEL:
+        return "there is no such channel";
+    case CLT_DUPLICATE:
+        return "that rank is connected already";
+    case CLT_COMPLETE:
+        return "all ranks are connected already";
+    case CLT_ANSWER_COUNT:
+        break;
     }
     return "unknown";
 }

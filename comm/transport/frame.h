@@ -1,6 +1,6 @@
 /*
- * What goes over the wire: frames of a header of 40 bytes, little-endian, and a payload; before the first of them, who connected says
- * hello and gets an answer.
+ * What goes over the wire: frames of a header of 40 bytes, little-endian, and a payload; before the
+ * first of them, who connected says hello and gets an answer.
  */
 #ifndef CLT_COMM_TRANSPORT_FRAME_H
 #define CLT_COMM_TRANSPORT_FRAME_H

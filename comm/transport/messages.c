@@ -50,12 +50,15 @@ static void fail_difference(clt_transport *t, uint64_t slot, int from, int to, u
     clt_transport_end(t, CLT_E_MISMATCH, text, text, -1);
 }
 
-bool clt_transfer_agrees(clt_transport *t, const clt_peer *peer, const clt_transfer *own, const clt_frame *frame,
-                         bool theirs_is_sender) {
+bool clt_transfer_agrees(clt_transport *t, const clt_peer *peer, const clt_transfer *own,
+                         const clt_frame *frame, bool theirs_is_sender) {
     if (own->bytes == frame->total && own->type == frame->type) return true;
     if (theirs_is_sender)
-        fail_difference(t, own->slot, peer->rank, t->rank, frame->total, frame->type, own->bytes, own->type);
-    else fail_difference(t, own->slot, t->rank, peer->rank, own->bytes, own->type, frame->total, frame->type);
+        fail_difference(t, own->slot, peer->rank, t->rank, frame->total, frame->type, own->bytes,
+                        own->type);
+    else
+        fail_difference(t, own->slot, t->rank, peer->rank, own->bytes, own->type, frame->total,
+                        frame->type);
     return false;
 }
 
@@ -75,8 +78,8 @@ static void give_credit(clt_transport *t, clt_peer *peer, size_t bytes) {
 }
 
 /* payload: aligned for any type. */
-static void receive_small(clt_transport *t, clt_peer *peer, clt_transfer *transfer, const clt_frame *frame,
-                          const void *payload) {
+static void receive_small(clt_transport *t, clt_peer *peer, clt_transfer *transfer,
+                          const clt_frame *frame, const void *payload) {
     if (!clt_transfer_agrees(t, peer, transfer, frame, true)) return;
     clt_transfer_take(transfer, payload, frame->length);
     t->counts.bytes_received += frame->length;
@@ -84,7 +87,8 @@ static void receive_small(clt_transport *t, clt_peer *peer, clt_transfer *transf
     give_credit(t, peer, frame->length);
 }
 
-static void keep_early(clt_transport *t, clt_peer *peer, const clt_frame *frame, const unsigned char *payload) {
+static void keep_early(clt_transport *t, clt_peer *peer, const clt_frame *frame,
+                       const unsigned char *payload) {
     size_t cost = frame->length + CLT_EAGER_COST;
     if (peer->early_bytes + peer->taken + cost > CLT_EAGER_LIMIT) {
         clt_transport_accuse(t, peer->rank, "more small messages than it may send unasked");
@@ -102,7 +106,8 @@ static void keep_early(clt_transport *t, clt_peer *peer, const clt_frame *frame,
     peer->early_bytes += cost;
 }
 
-void clt_message_arrived(clt_transport *t, clt_peer *peer, const clt_frame *frame, const unsigned char *payload) {
+void clt_message_arrived(clt_transport *t, clt_peer *peer, const clt_frame *frame,
+                         const unsigned char *payload) {
     if (t->status < 0) return;
     if (frame->total != frame->length) {
         clt_transport_accuse(t, peer->rank, "a small message of two lengths");
@@ -126,7 +131,8 @@ static bool take_early(clt_transport *t, clt_peer *peer, clt_transfer *transfer)
     *at = early->next;
     if (!early->next) peer->early_end = at;
     peer->early_bytes -= early->bytes + (size_t)CLT_EAGER_COST;
-    clt_frame frame = {.type = early->type, .length = early->bytes, .slot = early->slot, .total = early->bytes};
+    clt_frame frame = {
+        .type = early->type, .length = early->bytes, .slot = early->slot, .total = early->bytes};
     receive_small(t, peer, transfer, &frame, early->data);
     clt_free(early);
     return true;
@@ -140,8 +146,8 @@ void clt_message_offered(clt_transport *t, clt_peer *peer, const clt_frame *fram
 static clt_status check_post(clt_transport *t, const clt_transfer *transfer) {
     CLT_TRY(clt_transport_state(t));
     if (transfer->peer < 0 || transfer->peer >= t->size || transfer->peer == t->rank)
-        return clt_fail(CLT_E_INVALID, "a message of rank %d to or from rank %d: no other rank of %d", t->rank,
-                        transfer->peer, t->size);
+        return clt_fail(CLT_E_INVALID, "a message of rank %d to or from rank %d: no other rank of %d",
+                        t->rank, transfer->peer, t->size);
     return transfer->active ? clt_fail(CLT_E_STATE, "a message is begun that is under way") : CLT_OK;
 }
 
@@ -173,7 +179,8 @@ clt_status clt_transport_receive(clt_transport *t, clt_transfer *transfer) {
 /* The first large message of a slot whose receiver has not spoken. */
 static clt_transfer *find_unannounced(const clt_peer *peer, uint64_t slot) {
     clt_transfer *one = peer->sends.first;
-    while (one && (one->slot != slot || one->announced || one->bytes <= CLT_EAGER_BYTES)) one = one->next;
+    while (one && (one->slot != slot || one->announced || one->bytes <= CLT_EAGER_BYTES))
+        one = one->next;
     return one;
 }
 
@@ -214,7 +221,8 @@ static void look_for_notice(clt_transport *t, clt_peer *peer, const clt_transfer
 }
 
 void clt_message_credit(clt_transport *t, clt_peer *peer, const clt_frame *frame) {
-    if (frame->total > peer->owed) clt_transport_accuse(t, peer->rank, "it took more messages than it was sent");
+    if (frame->total > peer->owed)
+        clt_transport_accuse(t, peer->rank, "it took more messages than it was sent");
     else peer->owed -= frame->total;
 }
 
@@ -247,14 +255,16 @@ bool clt_messages_send_small(clt_transport *t, clt_peer *peer) {
 void clt_messages_offer(clt_transport *t, clt_peer *peer) {
     for (const clt_transfer *one = peer->sends.first; one && t->status == CLT_OK; one = one->next) {
         if (one->announced || one->bytes <= CLT_EAGER_BYTES) continue;
-        clt_frame frame = {.kind = CLT_FRAME_OFFER, .type = one->type, .slot = one->slot, .total = one->bytes};
+        clt_frame frame = {
+            .kind = CLT_FRAME_OFFER, .type = one->type, .slot = one->slot, .total = one->bytes};
         clt_control_send(t, peer, &frame, NULL);
     }
 }
 
 clt_status clt_transport_send(clt_transport *t, clt_transfer *transfer) {
     CLT_TRY(check_post(t, transfer));
-    if (transfer->ready > transfer->bytes) return clt_fail(CLT_E_INVALID, "more of a message is ready than there is");
+    if (transfer->ready > transfer->bytes)
+        return clt_fail(CLT_E_INVALID, "more of a message is ready than there is");
     clt_peer *peer = &t->peers[transfer->peer];
     transfer->done = transfer->queued = 0;
     transfer->announced = false;
@@ -270,9 +280,11 @@ void clt_transport_cancel(clt_transport *t, clt_transfer *transfer) {
     if (!transfer->active) return;
     clt_peer *peer = &t->peers[transfer->peer];
     bool begun = transfer->announced || transfer->queued || transfer->done, sending = false;
-    for (const clt_transfer *one = peer->sends.first; one; one = one->next) sending = sending || one == transfer;
+    for (const clt_transfer *one = peer->sends.first; one; one = one->next)
+        sending = sending || one == transfer;
     /* The other end counts on what it was told. */
-    if (begun && t->status == CLT_OK) clt_transport_fail(t, CLT_E_ABORTED, "a message that was under way was given up");
+    if (begun && t->status == CLT_OK)
+        clt_transport_fail(t, CLT_E_ABORTED, "a message that was under way was given up");
     for (int c = 0; c < t->channels; c++) {
         clt_link *link = &peer->links[c];
         if (link->into != transfer && link->from != transfer) continue;

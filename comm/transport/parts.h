@@ -1,12 +1,13 @@
 /*
  * The transport from inside: what the files of this folder share.
  *
- *   create.c    addresses, connections to all, the first barrier
+ *   create.c    the address, the first barrier, parting
+ *   connect.c   connections with all
  *   strangers.c who connected and has not yet shown who it is
  *   control.c   control connections: queues, reading, what each kind of frame does
  *   messages.c  sends and receives, and who fits whom
  *   data.c      data connections: frames of large messages
- *   progress.c  waiting, timers, the end
+ *   progress.c  moving, waiting, timers
  *   failure.c   the end of a group, and the news of it
  */
 #ifndef CLT_COMM_TRANSPORT_PARTS_H
@@ -119,8 +120,13 @@ struct clt_transport {
     clt_transport_counts counts;
 };
 
-/* ---- create.c ---- */
-bool clt_peer_is_there(const clt_transport *t, const clt_peer *peer);
+/* ---- connect.c ---- */
+
+/* Connects with all others. CLT_E_TIMEOUT names those who did not come. */
+clt_status clt_transport_connect(clt_transport *t, const clt_transport_options *options, double deadline);
+/* The store's key for a rank's address. */
+void clt_transport_address_key(char key[CLT_RENDEZVOUS_KEY_BYTES], int64_t generation, int rank);
+void clt_transport_pause(double seconds);
 
 /* ---- strangers.c ---- */
 
@@ -154,7 +160,8 @@ void clt_message_credit(clt_transport *t, clt_peer *peer, const clt_frame *frame
 bool clt_messages_send_small(clt_transport *t, clt_peer *peer);
 /* Tells receivers of what waits for them. */
 void clt_messages_offer(clt_transport *t, clt_peer *peer);
-/* Whether a frame's size and type are the transfer's; the group ends if not. `sender`: whose frame it is. */
+/* Whether a frame's size and type are the transfer's; the group ends if not. `sender`: whose frame it
+ * is. */
 bool clt_transfer_agrees(clt_transport *t, const clt_peer *peer, const clt_transfer *transfer, const clt_frame *frame,
                          bool theirs_is_sender);
 /* Takes in the next bytes of a message. */
@@ -162,7 +169,8 @@ void clt_transfer_take(clt_transfer *transfer, const void *source, size_t bytes)
 
 /* ---- data.c ---- */
 
-/* Writes, or reads, about a frame's worth on a connection. Whether something moved. small: pieces that are not worth a frame too. */
+/* Writes, or reads, about a frame's worth on a connection. Whether something moved. small: pieces that
+ * are not worth a frame too. */
 bool clt_link_write(clt_transport *t, clt_peer *peer, clt_link *link, bool small);
 bool clt_link_read(clt_transport *t, clt_peer *peer, clt_link *link);
 /* Whether a frame stands at its head whose turn has not come. */

@@ -7,10 +7,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define BROKEN_SECONDS 0.5   /* for the word that explains a closed data connection to arrive */
-#define OFFER_SECONDS 1.0
-#define POLL_SECONDS 0.002   /* while data flow, so often is everything else looked at */
-enum { LEAST_ROUNDS = 16 };  /* of about a frame each way: then the caller has its turn */
+#define BROKEN_SECONDS 0.5 /* for the word that explains a closed data connection to arrive */
+#define OFFER_SECONDS  1.0
+#define POLL_SECONDS   0.002 /* while data flow, so often is everything else looked at */
+enum { MOST_ROUNDS = 16 };   /* of about a frame each way: then the caller has its turn */
 
 /* ---- timers ---- */
 
@@ -57,20 +57,24 @@ static int gather(clt_transport *t, double now) {
     add(t, &n, t->waker, POLLIN);
     add(t, &n, now < t->deaf_until ? -1 : t->listener, POLLIN);
     for (int i = 0; i < t->n_strangers; i++)
-        add(t, &n, clt_socket_descriptor(t->strangers[i].socket), clt_socket_events(t->strangers[i].socket, true, false));
+        add(t, &n, clt_socket_descriptor(t->strangers[i].socket),
+            clt_socket_events(t->strangers[i].socket, true, false));
     for (int r = 0; r < t->size; r++) {
         clt_peer *peer = &t->peers[r];
         const clt_control *control = &peer->control;
         bool queued = control->out_start < control->out_end;
         if (r == t->rank || !control->socket || control->ended) add(t, &n, -1, 0);
-        else add(t, &n, clt_socket_descriptor(control->socket), clt_socket_events(control->socket, true, queued));
+        else
+            add(t, &n, clt_socket_descriptor(control->socket),
+                clt_socket_events(control->socket, true, queued));
         for (int c = 0; r != t->rank && c < t->channels; c++) {
             const clt_link *link = &peer->links[c];
             if (!link->socket || link->ended) add(t, &n, -1, 0);
             else if (clt_link_is_stalled(link) && !clt_link_has_output(peer, link)) add(t, &n, -1, 0);
             else
                 add(t, &n, clt_socket_descriptor(link->socket),
-                    clt_socket_events(link->socket, !clt_link_is_stalled(link), clt_link_has_output(peer, link)));
+                    clt_socket_events(link->socket, !clt_link_is_stalled(link),
+                                      clt_link_has_output(peer, link)));
         }
     }
     return n;
@@ -83,7 +87,8 @@ static bool control_is_pending(const clt_peer *peer) {
 }
 
 static bool link_is_pending(const clt_link *link) {
-    return link->socket && !link->ended && !clt_link_is_stalled(link) && clt_socket_pending(link->socket);
+    return link->socket && !link->ended && !clt_link_is_stalled(link) &&
+           clt_socket_pending(link->socket);
 }
 
 static bool is_pending(const clt_transport *t) {
@@ -98,19 +103,23 @@ static bool is_pending(const clt_transport *t) {
 
 static bool move_link(clt_transport *t, clt_peer *peer, clt_link *link) {
     bool moved = clt_link_read(t, peer, link), wrote = clt_link_write(t, peer, link, true);
-    if (link->ended || wrote || clt_socket_events(link->socket, false, false) == 0) return moved || wrote;
+    if (link->ended || wrote || clt_socket_events(link->socket, false, false) == 0)
+        return moved || wrote;
     size_t sent; /* what TLS holds back */
-    if (clt_socket_write(link->socket, NULL, 0, &sent) < 0) clt_link_ended(t, peer, link, clt_error_detail());
+    if (clt_socket_write(link->socket, NULL, 0, &sent) < 0)
+        clt_link_ended(t, peer, link, clt_error_detail());
     return moved;
 }
 
 static bool move_peer(clt_transport *t, clt_peer *peer, const struct pollfd *ready) {
     bool moved = false;
     if (ready[0].revents & POLLOUT) moved = clt_control_flush(t, peer);
-    if (ready[0].revents & ~POLLOUT || control_is_pending(peer)) moved = clt_control_read(t, peer) || moved;
+    if (ready[0].revents & ~POLLOUT || control_is_pending(peer))
+        moved = clt_control_read(t, peer) || moved;
     for (int c = 0; c < t->channels && t->status == CLT_OK; c++) {
         clt_link *link = &peer->links[c];
-        if (!link->ended && (ready[1 + c].revents || link_is_pending(link))) moved = move_link(t, peer, link) || moved;
+        if (!link->ended && (ready[1 + c].revents || link_is_pending(link)))
+            moved = move_link(t, peer, link) || moved;
     }
     return moved;
 }
@@ -158,7 +167,8 @@ typedef struct expected {
 
 static expected what_to_expect(const clt_peer *peer) {
     expected e = {0};
-    for (const clt_transfer *one = peer->sends.first; one && !e.notice; one = one->next) e.notice = !one->announced;
+    for (const clt_transfer *one = peer->sends.first; one && !e.notice; one = one->next)
+        e.notice = !one->announced;
     for (const clt_transfer *one = peer->receives.first; one && !(e.notice && e.data); one = one->next) {
         e.notice = e.notice || !one->announced;
         e.data = e.data || one->announced;
@@ -207,14 +217,15 @@ clt_status clt_transport_progress(clt_transport *t, double seconds) {
     if (t->status < 0) return progress_after_end(t);
     uint64_t ended = t->ended_transfers;
     bool moved = false;
-    for (int i = 0; i < LEAST_ROUNDS && t->ended_transfers == ended && t->status == CLT_OK; i++) {
+    for (int i = 0; i < MOST_ROUNDS && t->ended_transfers == ended && t->status == CLT_OK; i++) {
         if (!move_busy(t) && !move_small_pieces(t)) break;
         moved = true;
     }
     double now = clt_seconds(), deadline = now + seconds;
     if (moved && now - t->last_poll < POLL_SECONDS) return clt_transport_state(t);
     if (moved) deadline = now;
-    while (t->status == CLT_OK && !clt_transport_poll(t, deadline - now) && t->ended_transfers == ended) {
+    while (t->status == CLT_OK && !clt_transport_poll(t, deadline - now) &&
+           t->ended_transfers == ended) {
         now = clt_seconds();
         if (now >= deadline) break;
     }

@@ -1,6 +1,6 @@
 /*
- * Who connected and has not yet shown who it is. Each gets a few seconds and a few bytes of memory; when there are too many, the
- * oldest goes. Whoever does not belong here is named in the log.
+ * Who connected and has not yet shown who it is. Each gets a few seconds and a few bytes of memory;
+ * when there are too many, the oldest goes. Whoever does not belong here is named in the log.
  */
 #define _GNU_SOURCE /* accept4 */
 #include "comm/transport/parts.h"
@@ -14,7 +14,7 @@
 #include "comm/secure/parts.h"
 
 #define STRANGER_SECONDS 5.0
-#define DEAF_SECONDS 0.1
+#define DEAF_SECONDS     0.1
 enum { ACCEPTED_AT_ONCE = 16 };
 
 static void forget(clt_transport *t, int i) {
@@ -37,7 +37,8 @@ static void drop_oldest(clt_transport *t, const char *why) {
 
 void clt_strangers_expire(clt_transport *t, double now) {
     for (int i = t->n_strangers - 1; i >= 0; i--)
-        if (now - t->strangers[i].since > STRANGER_SECONDS) drop(t, i, "it did not say who it is in time");
+        if (now - t->strangers[i].since > STRANGER_SECONDS)
+            drop(t, i, "it did not say who it is in time");
 }
 
 void clt_strangers_drop_all(clt_transport *t) {
@@ -46,7 +47,8 @@ void clt_strangers_drop_all(clt_transport *t) {
 
 /* ---- coming in ---- */
 
-static void turn_away(const clt_transport *t, int descriptor, const struct sockaddr *address, socklen_t bytes) {
+static void turn_away(const clt_transport *t, int descriptor, const struct sockaddr *address,
+                      socklen_t bytes) {
     char text[64];
     clt_address_text(address, bytes, text);
     close(descriptor);
@@ -56,7 +58,8 @@ static void turn_away(const clt_transport *t, int descriptor, const struct socka
 static void take_in(clt_transport *t, int descriptor) {
     clt_socket *socket;
     if (clt_socket_accepted(&socket, t->security, descriptor) < 0) return; /* gone already */
-    if (t->n_strangers == t->most_strangers) drop_oldest(t, "it did not say who it is, while others wait");
+    if (t->n_strangers == t->most_strangers)
+        drop_oldest(t, "it did not say who it is, while others wait");
     t->strangers[t->n_strangers++] = (clt_stranger){.socket = socket, .since = clt_seconds()};
 }
 
@@ -68,12 +71,14 @@ void clt_strangers_accept(clt_transport *t) {
     for (int i = 0; i < ACCEPTED_AT_ONCE; i++) {
         struct sockaddr_storage address;
         socklen_t bytes = sizeof address;
-        int descriptor = accept4(t->listener, (struct sockaddr *)&address, &bytes, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int descriptor =
+            accept4(t->listener, (struct sockaddr *)&address, &bytes, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (descriptor >= 0) {
             if (t->complete) turn_away(t, descriptor, (struct sockaddr *)&address, bytes);
             else take_in(t, descriptor);
         } else if (is_out_of_resources(errno)) {
-            /* The listener stays readable: it is left alone for a moment, lest the wait turns into a spin. */
+            /* The listener stays readable: it is left alone for a moment, lest the wait turns into a
+             * spin. */
             clt_log_refusal(t->security, "who waits to connect", "no descriptor is left to accept with");
             t->deaf_until = clt_seconds() + DEAF_SECONDS;
             drop_oldest(t, "no descriptor is left for others");
@@ -100,9 +105,11 @@ static clt_answer judge(clt_transport *t, const clt_hello *hello) {
     if (hello->version != CLT_PROTOCOL_VERSION) return CLT_OTHER_VERSION;
     if (strcmp(hello->job, t->job) != 0) return CLT_OTHER_JOB;
     if (hello->generation != t->generation) return CLT_OTHER_GENERATION;
-    if (hello->size != (uint32_t)t->size || hello->channels != (uint32_t)t->channels) return CLT_OTHER_SIZE;
+    if (hello->size != (uint32_t)t->size || hello->channels != (uint32_t)t->channels)
+        return CLT_OTHER_SIZE;
     /* The higher rank connects to the lower. */
-    if (hello->to != (uint32_t)t->rank || hello->from >= (uint32_t)t->size || hello->from <= (uint32_t)t->rank)
+    if (hello->to != (uint32_t)t->rank || hello->from >= (uint32_t)t->size ||
+        hello->from <= (uint32_t)t->rank)
         return CLT_WRONG_RANK;
     if (hello->channel > hello->channels) return CLT_WRONG_CHANNEL;
     const clt_socket *there = *place_of(t, hello->from, hello->channel);

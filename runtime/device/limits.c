@@ -55,7 +55,7 @@ static const scalar f32 = {"float", "", sizeof(float)};
 static const scalar f16 = {"half", "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n", 2};
 static const scalar f64 = {"double", "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n", sizeof(double)};
 
-static clt_status open_bench(bench *b, clt_device *device, const scalar *type, const char *kernel) {
+static clt_status open_bench(bench *b, clt_device *device, const scalar *type, const char *kernel, bool needs_ramp) {
     int floats = clt_device_vector_width(device);
     b->device = device;
     b->scalar_bytes = type->bytes;
@@ -65,8 +65,9 @@ static clt_status open_bench(bench *b, clt_device *device, const scalar *type, c
     clt_text_add(&b->text, "%s#define LIMIT_SCALAR %s\n#define LIMIT_WIDTH %d\n%s", type->extension, type->name,
                  b->width, clt_kernel_source_find(source_path));
     CLT_TRY(b->text.status);
-    b->module = (clt_module){.text = b->text.data, .label = source_path, .isolated = true};
-    CLT_TRY(clt_device_build(device, &b->module, 1));
+    const clt_wanted wanted[] = {{0, kernel}, {0, "limit_ramp"}};
+    b->module = (clt_module){.text = b->text.data, .label = source_path, .isolated = true, .separable = true};
+    CLT_TRY(clt_device_build_kernels(device, &b->module, 1, wanted, needs_ramp ? 2 : 1));
     CLT_TRY(clt_kernel_create(device, &b->module, kernel, &b->kernel));
     b->group = CLT_MIN((size_t)GROUP, clt_kernel_work_group_limit(b->kernel));
     return CLT_OK;
@@ -357,19 +358,19 @@ static clt_status measure(bench *b, clt_device *device, clt_limit limit, const c
         if (limit == CLT_LIMIT_FMA_F64 && !clt_device_has(device, CLT_CAP_FP64))
             return clt_fail(CLT_E_UNSUPPORTED, "it has no double precision arithmetic");
         CLT_TRY(open_bench(b, device, limit == CLT_LIMIT_FMA_F32 ? &f32 : limit == CLT_LIMIT_FMA_F16 ? &f16 : &f64,
-                           "limit_fma"));
+                           "limit_fma", false));
         return multiply_adds(b, options);
     case CLT_LIMIT_COPY:
     case CLT_LIMIT_TRIAD:
     case CLT_LIMIT_READ:
-        CLT_TRY(open_bench(b, device, &f32, walks[limit - CLT_LIMIT_COPY]));
+        CLT_TRY(open_bench(b, device, &f32, walks[limit - CLT_LIMIT_COPY], true));
         return memory(b, (walk)(limit - CLT_LIMIT_COPY), options);
     case CLT_LIMIT_LOCAL:
-        CLT_TRY(open_bench(b, device, &f32, "limit_local"));
+        CLT_TRY(open_bench(b, device, &f32, "limit_local", false));
         return local_memory(b, options);
     case CLT_LIMIT_LAUNCH_PIPELINED:
     case CLT_LIMIT_LAUNCH_WAITED:
-        CLT_TRY(open_bench(b, device, &f32, "limit_count"));
+        CLT_TRY(open_bench(b, device, &f32, "limit_count", false));
         return launches(b, limit == CLT_LIMIT_LAUNCH_WAITED, options);
     case CLT_LIMIT_BUILD_COLD:
     case CLT_LIMIT_BUILD_CACHED: return clt_measure_build(device, limit, options, b->m);

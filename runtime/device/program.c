@@ -278,13 +278,18 @@ static clt_status job_add(build_job *job, const portion *p) {
  * load, for it decides the keys of the cache. */
 enum { PROGRAMS_PER_REQUEST = 4 };
 
-/* Drivers that build one program after the other: Oclgrind's compiler crashes when two threads build at once, against
- * OpenCL's word; PoCL's holds a lock, and each program costs it another reading of OpenCL's own header. */
+/* Drivers that build one program after the other. PoCL's compiler holds a lock, and each program costs it another reading
+ * of OpenCL's own header; but it loads several at once. */
 static bool builds_serially(const clt_device *device) {
-    static const char *const serial[] = {"Oclgrind", "Portable Computing Language"};
+    return clt_text_contains(device->info.platform, "Portable Computing Language");
+}
+
+/* Drivers whose compiler crashes when two threads build at once, against OpenCL's word. */
+static int build_threads(const clt_device *device) {
+    static const char *const serial[] = {"Oclgrind"};
     for (size_t i = 0; i < CLT_COUNT_OF(serial); i++)
-        if (clt_text_contains(device->info.platform, serial[i])) return true;
-    return false;
+        if (clt_text_contains(device->info.platform, serial[i])) return 1;
+    return clt_processor_count();
 }
 
 /* The one that is shortest so far. */
@@ -361,7 +366,7 @@ static clt_status build(clt_device *device, const request *r) {
     double start = clt_seconds();
     clt_status status = gather(device, r, jobs, &n_jobs);
     if (status == CLT_OK) {
-        clt_parallel_for(n_jobs, builds_serially(device) ? 1 : clt_processor_count(), run_job, jobs);
+        clt_parallel_for(n_jobs, build_threads(device), run_job, jobs);
         for (int i = 0; i < n_jobs && status == CLT_OK; i++) status = adopt(device, &jobs[i]);
         if (n_jobs > 0)
             clt_log_message(CLT_LOG_DEBUG, "%d programs ready in %.3f s (so far %d built, %d from the cache)",

@@ -1,6 +1,7 @@
 /*
- * What the transport reaches beside plain TCP, on loopback, by turns: bench_transport [tls|auth|none] [MiB].
- * Two processes; each figure is the median of the turns. Streams go both ways at once, one thread a process.
+ * What the transport reaches beside plain TCP, on loopback, by turns: bench_transport [tls|auth|none]
+ * [MiB] [KIND]. Two processes; each figure is the median of the turns. Streams go both ways at once,
+ * one thread a process.
  */
 #define _GNU_SOURCE
 #include "tests/support.h"
@@ -22,6 +23,7 @@
 
 enum { TURNS = 9, PINGS = 3000 };
 static size_t bytes = 64 << 20;
+static int only = -1; /* one kind alone, for profiling */
 static float *out, *in;
 
 /* ---- plain TCP ---- */
@@ -40,7 +42,8 @@ static void plain_stream(void) {
             ssize_t n = recv(plain, (char *)in + got, CLT_MIN(bytes - got, 1 << 17), 0);
             if (n > 0) got += (size_t)n, moved = true;
         }
-        struct pollfd one = {plain, (short)((sent < bytes ? POLLOUT : 0) | (got < bytes ? POLLIN : 0)), 0};
+        struct pollfd one = {plain, (short)((sent < bytes ? POLLOUT : 0) | (got < bytes ? POLLIN : 0)),
+                             0};
         if (!moved) poll(&one, 1, 1000);
     }
 }
@@ -86,7 +89,11 @@ static void must(clt_status status) {
 static void stream(clt_consume *consume, bool chained) {
     clt_transfer two[2] = {
         {.peer = 1 - self->rank, .slot = slot, .bytes = bytes, .data = in, .consume = consume},
-        {.peer = 1 - self->rank, .slot = slot, .bytes = bytes, .data = out, .ready = chained ? bytes / 2 : bytes},
+        {.peer = 1 - self->rank,
+         .slot = slot,
+         .bytes = bytes,
+         .data = out,
+         .ready = chained ? bytes / 2 : bytes},
     };
     slot++;
     must(clt_transport_receive(self->transport, &two[0]));
@@ -108,7 +115,8 @@ static void add(void *destination, const void *source, size_t n, void *context) 
 static void ping(int rank) {
     uint32_t word = 0;
     for (int i = 0; i < PINGS; i++) {
-        clt_transfer send = {.peer = 1 - rank, .slot = slot, .bytes = 4, .ready = 4, .data = &word}, receive = send;
+        clt_transfer send = {.peer = 1 - rank, .slot = slot, .bytes = 4, .ready = 4, .data = &word},
+                     receive = send;
         slot++;
         must(clt_transport_receive(self->transport, &receive));
         if (rank == 0) must(clt_transport_send(self->transport, &send));
@@ -121,16 +129,18 @@ static void ping(int rank) {
 
 static void meet(void) {
     char word = 0;
-    clt_transfer two[2] = {{.peer = 1 - self->rank, .slot = ~slot, .bytes = 1, .data = &word},
-                           {.peer = 1 - self->rank, .slot = ~slot, .bytes = 1, .ready = 1, .data = &word}};
+    clt_transfer two[2] = {
+        {.peer = 1 - self->rank, .slot = ~slot, .bytes = 1, .data = &word},
+        {.peer = 1 - self->rank, .slot = ~slot, .bytes = 1, .ready = 1, .data = &word}};
     must(clt_transport_receive(self->transport, &two[0]));
     must(clt_transport_send(self->transport, &two[1]));
     must(rank_finish(self, two, 2));
 }
 
 enum { PLAIN, COPIED, CONSUMED, CHAINED, BLOCKING_PING, PLAIN_PING, PING, KINDS };
-static const char *const names[KINDS] = {"plain duplex TCP", "transport, copied", "transport, consumed",
-                                         "transport, consumed, chained", "plain ping, blocking", "plain ping, poll", "transport ping"};
+static const char *const names[KINDS] = {
+    "plain duplex TCP",     "transport, copied", "transport, consumed", "transport, consumed, chained",
+    "plain ping, blocking", "plain ping, poll",  "transport ping"};
 
 static double time_kind(int kind, int rank, double *processor) {
     meet();
@@ -138,18 +148,34 @@ static double time_kind(int kind, int rank, double *processor) {
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu[0]);
     double before = clt_seconds();
     switch (kind) {
-    case PLAIN: plain_stream(); break;
-    case COPIED: stream(NULL, false); break;
-    case CONSUMED: stream(add, false); break;
-    case CHAINED: stream(add, true); break;
-    case BLOCKING_PING: blocking_ping(rank); break;
-    case PLAIN_PING: plain_ping(rank); break;
-    case PING: ping(rank); break;
-    default: break;
+    case PLAIN:
+        plain_stream();
+        break;
+    case COPIED:
+        stream(NULL, false);
+        break;
+    case CONSUMED:
+        stream(add, false);
+        break;
+    case CHAINED:
+        stream(add, true);
+        break;
+    case BLOCKING_PING:
+        blocking_ping(rank);
+        break;
+    case PLAIN_PING:
+        plain_ping(rank);
+        break;
+    case PING:
+        ping(rank);
+        break;
+    default:
+        break;
     }
     meet();
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu[1]);
-    *processor = (double)(cpu[1].tv_sec - cpu[0].tv_sec) + 1e-9 * (double)(cpu[1].tv_nsec - cpu[0].tv_nsec);
+    *processor =
+        (double)(cpu[1].tv_sec - cpu[0].tv_sec) + 1e-9 * (double)(cpu[1].tv_nsec - cpu[0].tv_nsec);
     return clt_seconds() - before;
 }
 
@@ -159,10 +185,11 @@ static int compare(const void *a, const void *b) {
 }
 
 static void run(rank_thread *rank) {
-    double times[KINDS][TURNS], processor[KINDS][TURNS], used;
+    double times[KINDS][TURNS] = {0}, processor[KINDS][TURNS] = {0}, used;
     self = rank;
     for (int turn = -1; turn < TURNS; turn++)
         for (int k = 0; k < KINDS; k++) {
+            if (only >= 0 && k != only) continue;
             double seconds = time_kind(k, rank->rank, &used);
             if (turn >= 0) times[k][turn] = seconds, processor[k][turn] = used;
         }
@@ -171,20 +198,24 @@ static void run(rank_thread *rank) {
         qsort(processor[k], TURNS, sizeof processor[k][0], compare);
         double median = times[k][TURNS / 2], time = processor[k][TURNS / 2];
         if (k < BLOCKING_PING)
-            printf("%-30s %6.2f GB/s each way (%.2f of plain), %6.2f by processor time (%.2f)\n", names[k],
-                   1e-9 * (double)bytes / median, times[PLAIN][TURNS / 2] / median, 1e-9 * (double)bytes / time,
-                   processor[PLAIN][TURNS / 2] / time);
+            printf("%-30s %6.2f GB/s each way (%.2f of plain), %6.2f by processor time (%.2f)\n",
+                   names[k], 1e-9 * (double)bytes / median, times[PLAIN][TURNS / 2] / median,
+                   1e-9 * (double)bytes / time, processor[PLAIN][TURNS / 2] / time);
         else
-            printf("%-30s %6.1f us (%.2f of blocking), %6.1f of processor time (%.2f)\n", names[k], 1e6 * median / PINGS,
-                   median / times[BLOCKING_PING][TURNS / 2], 1e6 * time / PINGS,
+            printf("%-30s %6.1f us (%.2f of blocking), %6.1f of processor time (%.2f)\n", names[k],
+                   1e6 * median / PINGS, median / times[BLOCKING_PING][TURNS / 2], 1e6 * time / PINGS,
                    time / processor[BLOCKING_PING][TURNS / 2]);
     }
 }
 
 int main(int count, char **arguments) {
     clt_comm_security level = CLT_SECURITY_NONE;
-    if (count > 1) level = !strcmp(arguments[1], "tls") ? CLT_SECURITY_TLS : !strcmp(arguments[1], "auth") ? CLT_SECURITY_AUTH : CLT_SECURITY_NONE;
+    if (count > 1)
+        level = !strcmp(arguments[1], "tls")    ? CLT_SECURITY_TLS
+                : !strcmp(arguments[1], "auth") ? CLT_SECURITY_AUTH
+                                                : CLT_SECURITY_NONE;
     if (count > 2) bytes = (size_t)atoi(arguments[2]) << 20;
+    if (count > 3) only = atoi(arguments[3]);
     int listener;
     char text[64], url[400];
     struct sockaddr_storage address;

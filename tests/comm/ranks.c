@@ -40,8 +40,8 @@ void rank_close(rank_thread *self) {
 
 void rank_note(rank_thread *self, const char *condition, const char *file, int line) {
     if (self->failure[0]) return;
-    snprintf(self->failure, sizeof self->failure, "rank %d: %s:%d: %s (%.300s)", self->rank, file, line, condition,
-             clt_error_detail());
+    snprintf(self->failure, sizeof self->failure, "rank %d: %s:%d: %s (%.300s)", self->rank, file, line,
+             condition, clt_error_detail());
 }
 
 static void *run_rank(void *argument) {
@@ -77,7 +77,8 @@ clt_status rank_finish(rank_thread *self, const clt_transfer *transfers, size_t 
         size_t active = 0;
         for (size_t i = 0; i < n; i++) active += transfers[i].active;
         if (!active) return CLT_OK;
-        if (clt_seconds() > deadline) return clt_fail(CLT_E_TIMEOUT, "%zu transfers of %zu have not ended", active, n);
+        if (clt_seconds() > deadline)
+            return clt_fail(CLT_E_TIMEOUT, "%zu transfers of %zu have not ended", active, n);
         CLT_TRY(clt_transport_progress(self->transport, 1));
     }
 }
@@ -86,8 +87,10 @@ clt_status rank_gather(rank_thread *self, int root) {
     clt_transfer transfers[RANKS_MOST] = {0};
     for (int peer = 0; peer < self->size; peer++) {
         transfers[peer] = (clt_transfer){.peer = peer, .slot = UINT64_MAX};
-        if (self->rank == root && peer != root) CLT_TRY(clt_transport_receive(self->transport, &transfers[peer]));
-        if (self->rank != root && peer == root) CLT_TRY(clt_transport_send(self->transport, &transfers[peer]));
+        if (self->rank == root && peer != root)
+            CLT_TRY(clt_transport_receive(self->transport, &transfers[peer]));
+        if (self->rank != root && peer == root)
+            CLT_TRY(clt_transport_send(self->transport, &transfers[peer]));
     }
     return rank_finish(self, transfers, (size_t)self->size);
 }
@@ -95,6 +98,7 @@ clt_status rank_gather(rank_thread *self, int root) {
 clt_status rank_wait_end(rank_thread *self) {
     double deadline = clt_seconds() + 20;
     clt_status status = CLT_OK;
-    while (status == CLT_OK && clt_seconds() < deadline) status = clt_transport_progress(self->transport, 1);
+    while (status == CLT_OK && clt_seconds() < deadline)
+        status = clt_transport_progress(self->transport, 1);
     return status;
 }

@@ -257,6 +257,26 @@ static void test_broadcasts(void **state) {
     run_all(others, "chain", CLT_SECURITY_NONE);
 }
 
+/* What came before it was asked for must not wait for the next beat, a second away: hundreds would take minutes. */
+static void in_a_row(clt_comm *comm, void *argument) {
+    (void)argument;
+    float data[3] = {0};
+    for (int i = 0; i < 300; i++) {
+        CHECK(clt_comm_all_reduce(comm, data, 1 + (size_t)(i % 3), CLT_F32, CLT_REDUCE_SUM, NULL) == CLT_OK);
+        CHECK(clt_comm_broadcast(comm, data, 1, CLT_F32, i % clt_comm_size(comm), NULL) == CLT_OK);
+    }
+}
+
+static void test_nothing_stands_still(void **state) {
+    (void)state;
+    const char *const lists[] = {"direct,tree", "shards,chain", "ring", "halving_doubling"};
+    for (size_t i = 0; i < CLT_COUNT_OF(lists); i++)
+        for (int n = 2; n <= 3; n++) {
+            clt_comm_options options = {.algorithms = lists[i], .security = CLT_SECURITY_NONE};
+            support_run_job(&(support_job){.ranks = n, .options = &options, .body = in_a_row, .killed = -1, .seconds = 40});
+        }
+}
+
 static void test_gloo(void **state) {
     (void)state;
     if (clt_algorithm_check_list("gloo_ring") < 0) skip(); /* built without */
@@ -272,6 +292,7 @@ int main(void) {
         cmocka_unit_test(test_chosen),  cmocka_unit_test(test_encrypted), cmocka_unit_test(test_ring),
         cmocka_unit_test(test_direct),  cmocka_unit_test(test_shards),    cmocka_unit_test(test_halving_doubling),
         cmocka_unit_test(test_broadcasts),
+        cmocka_unit_test(test_nothing_stands_still),
         cmocka_unit_test(test_gloo),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

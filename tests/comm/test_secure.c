@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "comm/secure/parts.h"
+#include "comm/secure/socket.h"
 #include "comm/secure/secure.h"
 #include "runtime/base/thread.h"
 
@@ -108,7 +108,8 @@ static void exchange(clt_socket *a, clt_socket *b, size_t bytes) {
         assert_true(clt_seconds() < deadline);
         for (int k = 0; k < 2; k++) {
             size_t moved, head = CLT_MIN(bytes - out[k], out[k] % 7);
-            struct iovec pieces[] = {{sent[k] + out[k], head}, {sent[k] + out[k] + head, bytes - out[k] - head}};
+            struct iovec pieces[] = {{sent[k] + out[k], head},
+                                     {sent[k] + out[k] + head, bytes - out[k] - head}};
             assert_ok(clt_socket_write(both[k], pieces, 2, &moved));
             out[k] += moved;
             assert_ok(clt_socket_read(both[k], got[k] + in[k], CLT_MIN(bytes - in[k], 70001), &moved));
@@ -170,6 +171,7 @@ static void test_keys_are_renewed(void **state) {
     start(&e, security, NULL);
     assert_ok(finish(&e, security, &connecting));
     exchange(connecting, e.socket, MOST);
+    assert_true(connecting->keyed_bytes < 120000 && e.socket->keyed_bytes < 120000);
     stop(&e, connecting);
     clt_security_destroy(security);
 }
@@ -205,7 +207,8 @@ static void test_encryption(void **state) {
 /* ---- who is not let in ---- */
 
 static void check_wrong_token(clt_comm_security level) {
-    clt_security *right = make_security(level, token), *wrong = make_security(level, "another token of 16");
+    clt_security *right = make_security(level, token),
+                 *wrong = make_security(level, "another token of 16");
     ends e;
     clt_socket *connecting;
     start(&e, right, NULL);
@@ -225,7 +228,8 @@ static void test_wrong_token(void **state) {
 }
 
 /* Sends bytes, perhaps closes, and tells how the accepting end took it. */
-static clt_status accept_bytes(const clt_security *security, const void *bytes, size_t length, char detail[400]) {
+static clt_status accept_bytes(const clt_security *security, const void *bytes, size_t length,
+                               char detail[400]) {
     ends e;
     start(&e, security, NULL);
     int raw = connect_raw(e.text);
@@ -281,13 +285,15 @@ static void test_deadline(void **state) {
     assert_ok(clt_listen(NULL, NULL, NULL, &listener, text));
     assert_ok(clt_resolve(text, &address, &bytes));
     double before = clt_seconds(); /* nobody accepts */
-    assert_status(clt_socket_connect(&connecting, security, (struct sockaddr *)&address, bytes, before + 0.3),
-                  CLT_E_TIMEOUT);
+    assert_status(
+        clt_socket_connect(&connecting, security, (struct sockaddr *)&address, bytes, before + 0.3),
+        CLT_E_TIMEOUT);
     assert_detail(text);
     assert_true(clt_seconds() - before < 5);
     close(listener);
-    assert_status(clt_socket_connect(&connecting, security, (struct sockaddr *)&address, bytes, before + 5),
-                  CLT_E_NETWORK);
+    assert_status(
+        clt_socket_connect(&connecting, security, (struct sockaddr *)&address, bytes, before + 5),
+        CLT_E_NETWORK);
     assert_detail(text);
     clt_security_destroy(security);
 }
@@ -313,7 +319,8 @@ static void *run_relay(void *argument) {
             ssize_t got = both[k].revents ? recv(sides[k], data, sizeof data, 0) : -1;
             if (got == 0) open = false;
             if (got > 0) send(sides[1 - k], data, (size_t)got, MSG_NOSIGNAL);
-            for (ssize_t i = 0; k == 0 && i < got && r->length < sizeof r->kept; i++) r->kept[r->length++] = data[i];
+            for (ssize_t i = 0; k == 0 && i < got && r->length < sizeof r->kept; i++)
+                r->kept[r->length++] = data[i];
         }
     }
     close(sides[0]), close(sides[1]);
@@ -389,9 +396,11 @@ static X509 *sign(EVP_PKEY *key, const char *name, const authority *by, EVP_PKEY
     X509_gmtime_adj(X509_getm_notBefore(x), -3600);
     X509_gmtime_adj(X509_getm_notAfter(x), 3600);
     X509_set_pubkey(x, key);
-    X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_ASC, (const unsigned char *)name, -1, -1, 0);
+    X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_ASC, (const unsigned char *)name,
+                               -1, -1, 0);
     X509_set_issuer_name(x, by ? X509_get_subject_name(by->certificate) : X509_get_subject_name(x));
-    X509_EXTENSION *basic = X509V3_EXT_conf_nid(NULL, NULL, NID_basic_constraints, by ? "CA:FALSE" : "critical,CA:TRUE");
+    X509_EXTENSION *basic =
+        X509V3_EXT_conf_nid(NULL, NULL, NID_basic_constraints, by ? "CA:FALSE" : "critical,CA:TRUE");
     X509_add_ext(x, basic, -1);
     X509_EXTENSION_free(basic);
     assert_true(X509_sign(x, with, EVP_sha256()) > 0);
@@ -421,7 +430,8 @@ static void make_files(const char *name, char ca[300], char crt[300], char key[3
     X509_free(x), X509_free(own.certificate), EVP_PKEY_free(rank), EVP_PKEY_free(own.key);
 }
 
-static void check_certificates(const clt_security *server, const clt_security *client, clt_status wanted) {
+static void check_certificates(const clt_security *server, const clt_security *client,
+                               clt_status wanted) {
     ends e;
     clt_socket *connecting;
     start(&e, server, NULL);
@@ -440,7 +450,8 @@ static void test_certificates(void **state) {
         clt_security *right, *wrong, *half, *with_token = make_security(level, token);
         assert_ok(clt_security_create(&right, level, NULL, crt[0], key[0], ca[0]));
         assert_ok(clt_security_create(&wrong, level, NULL, crt[1], key[1], ca[1]));
-        assert_ok(clt_security_create(&half, level, NULL, crt[1], key[1], ca[0])); /* trusts us, is not ours */
+        assert_ok(
+            clt_security_create(&half, level, NULL, crt[1], key[1], ca[0])); /* trusts us, is not ours */
         check_certificates(right, right, CLT_OK);
         check_certificates(right, wrong, CLT_E_DENIED);
         check_certificates(right, half, CLT_E_DENIED);
@@ -455,16 +466,21 @@ static void test_certificates(void **state) {
 static void test_bad_options(void **state) {
     (void)state;
     clt_security *security;
-    assert_status(clt_security_create(&security, CLT_SECURITY_TLS, NULL, NULL, NULL, NULL), CLT_E_INVALID);
-    assert_detail("CLTRAIN_COMM_TOKEN");
-    assert_status(clt_security_create(&security, CLT_SECURITY_AUTH, "short", NULL, NULL, NULL), CLT_E_INVALID);
-    assert_detail("5 characters");
-    assert_status(clt_security_create(&security, CLT_SECURITY_TLS, token, "a", NULL, NULL), CLT_E_INVALID);
-    assert_detail("no key");
-    assert_status(clt_security_create(&security, CLT_SECURITY_TLS, NULL, "/no/file", "/no/file", "/no/file"),
+    assert_status(clt_security_create(&security, CLT_SECURITY_TLS, NULL, NULL, NULL, NULL),
                   CLT_E_INVALID);
+    assert_detail("CLTRAIN_COMM_TOKEN");
+    assert_status(clt_security_create(&security, CLT_SECURITY_AUTH, "short", NULL, NULL, NULL),
+                  CLT_E_INVALID);
+    assert_detail("5 characters");
+    assert_status(clt_security_create(&security, CLT_SECURITY_TLS, token, "a", NULL, NULL),
+                  CLT_E_INVALID);
+    assert_detail("no key");
+    assert_status(
+        clt_security_create(&security, CLT_SECURITY_TLS, NULL, "/no/file", "/no/file", "/no/file"),
+        CLT_E_INVALID);
     assert_detail("/no/file");
-    assert_status(clt_security_create(&security, CLT_SECURITY_DEFAULT, token, NULL, NULL, NULL), CLT_E_INVALID);
+    assert_status(clt_security_create(&security, CLT_SECURITY_DEFAULT, token, NULL, NULL, NULL),
+                  CLT_E_INVALID);
     assert_null(security);
 }
 
@@ -550,8 +566,10 @@ static void test_resolve(void **state) {
     assert_ok(clt_resolve("localhost:1", &address, &bytes));
     assert_status(clt_resolve("no.such.host.invalid:1", &address, &bytes), CLT_E_NETWORK);
     assert_detail("no.such.host.invalid");
-    static const char *wrong[] = {"", ":", "host", "host:", ":80", "host:0", "host:70000", "[::1", "[::1]80", "::1"};
-    for (size_t i = 0; i < CLT_COUNT_OF(wrong); i++) assert_true(clt_resolve(wrong[i], &address, &bytes) < 0);
+    static const char *wrong[] = {"",       ":",          "host", "host:",   ":80",
+                                  "host:0", "host:70000", "[::1", "[::1]80", "::1"};
+    for (size_t i = 0; i < CLT_COUNT_OF(wrong); i++)
+        assert_true(clt_resolve(wrong[i], &address, &bytes) < 0);
 }
 
 int main(void) {

@@ -10,8 +10,8 @@
 
 #include "tests/comm/ranks.h"
 
-static const size_t sizes[] = {0, 1, 3, 64, 4097, CLT_EAGER_BYTES, CLT_EAGER_BYTES + 1, 100001, CLT_FRAME_BYTES,
-                               (1 << 20) + 7};
+static const size_t sizes[] = {
+    0, 1, 3, 64, 4097, CLT_EAGER_BYTES, CLT_EAGER_BYTES + 1, 100001, CLT_FRAME_BYTES, (1 << 20) + 7};
 enum { SIZES = CLT_COUNT_OF(sizes) };
 
 static uint8_t byte_of(size_t i, int from, int to, uint64_t slot) {
@@ -41,9 +41,14 @@ static void exchange_all(rank_thread *self) {
         for (size_t k = 0; k < SIZES && peer != self->rank; k++) {
             /* Some ask before, some after. */
             clt_transfer *send = &transfers[n++], *receive = &transfers[n++];
-            *send = (clt_transfer){.peer = peer, .slot = k, .type = 7, .bytes = sizes[k], .ready = sizes[k],
+            *send = (clt_transfer){.peer = peer,
+                                   .slot = k,
+                                   .type = 7,
+                                   .bytes = sizes[k],
+                                   .ready = sizes[k],
                                    .data = make_data(sizes[k], self->rank, peer, k)};
-            *receive = (clt_transfer){.peer = peer, .slot = k, .type = 7, .bytes = sizes[k], .data = malloc(sizes[k] + 1)};
+            *receive = (clt_transfer){
+                .peer = peer, .slot = k, .type = 7, .bytes = sizes[k], .data = malloc(sizes[k] + 1)};
             bool receive_first = (k + (size_t)peer) % 2;
             if (receive_first) CHECK(self, clt_transport_receive(self->transport, receive) == CLT_OK);
             CHECK(self, clt_transport_send(self->transport, send) == CLT_OK);
@@ -67,7 +72,8 @@ static void test_everybody(void **state) {
     (void)state;
     for (int level = CLT_SECURITY_TLS; level <= CLT_SECURITY_NONE; level++)
         for (int channels = 1; channels <= 3; channels += 2)
-            ranks_run(&(rank_group){.size = 3, .channels = channels, .level = level, .body = exchange_all});
+            ranks_run(
+                &(rank_group){.size = 3, .channels = channels, .level = level, .body = exchange_all});
     ranks_run(&(rank_group){.size = 1, .level = CLT_SECURITY_NONE, .body = exchange_all});
     ranks_run(&(rank_group){.size = 2, .level = CLT_SECURITY_TLS, .body = exchange_all});
     ranks_run(&(rank_group){.size = 8, .level = CLT_SECURITY_TLS, .body = exchange_all});
@@ -82,11 +88,15 @@ static void send_unasked(rank_thread *self) {
     memset(transfers, 0, sizeof transfers);
     if (self->rank == 0) {
         for (int i = 0; i < MANY; i++) {
-            transfers[i] = (clt_transfer){.peer = other, .slot = (uint64_t)i, .bytes = BYTES, .ready = BYTES,
+            transfers[i] = (clt_transfer){.peer = other,
+                                          .slot = (uint64_t)i,
+                                          .bytes = BYTES,
+                                          .ready = BYTES,
                                           .data = make_data(BYTES, 0, 1, (uint64_t)i)};
             CHECK(self, clt_transport_send(self->transport, &transfers[i]) == CLT_OK);
         }
-        CHECK(self, transfers[0].active == false && transfers[MANY - 1].active); /* its limit is reached */
+        CHECK(self,
+              transfers[0].active == false && transfers[MANY - 1].active); /* its limit is reached */
         CHECK(self, rank_finish(self, transfers, MANY) == CLT_OK);
         for (int i = 0; i < MANY; i++) free(transfers[i].data);
         return;
@@ -117,10 +127,14 @@ static void reuse_slot(rank_thread *self) {
         clt_transfer transfers[MANY] = {0};
         for (int i = 0; i < MANY; i++) {
             clt_transfer *one = &transfers[i];
-            *one = (clt_transfer){.peer = 1 - self->rank, .slot = 5, .bytes = bytes, .ready = bytes,
+            *one = (clt_transfer){.peer = 1 - self->rank,
+                                  .slot = 5,
+                                  .bytes = bytes,
+                                  .ready = bytes,
                                   .data = make_data(bytes, 0, 0, (uint64_t)i)};
             if (self->rank) memset(one->data, 0, bytes);
-            CHECK(self, (self->rank ? clt_transport_receive : clt_transport_send)(self->transport, one) == CLT_OK);
+            CHECK(self, (self->rank ? clt_transport_receive : clt_transport_send)(self->transport,
+                                                                                  one) == CLT_OK);
         }
         CHECK(self, rank_finish(self, transfers, MANY) == CLT_OK);
         for (int i = 0; i < MANY; i++) {
@@ -154,22 +168,26 @@ static void differ(rank_thread *self) {
     clt_status status = (self->rank ? clt_transport_receive : clt_transport_send)(self->transport, &one);
     CHECK(self, status == CLT_OK || status == CLT_E_MISMATCH);
     CHECK(self, rank_wait_end(self) == CLT_E_MISMATCH);
-    snprintf(words, sizeof words,
-             "message 77 from rank 0 to rank 1: %zu bytes of type %u are sent, %zu bytes of type %u expected", d->sent,
-             (unsigned)d->sent_type, d->expected, (unsigned)d->expected_type);
+    snprintf(
+        words, sizeof words,
+        "message 77 from rank 0 to rank 1: %zu bytes of type %u are sent, %zu bytes of type %u expected",
+        d->sent, (unsigned)d->sent_type, d->expected, (unsigned)d->expected_type);
     CHECK(self, strstr(clt_error_detail(), words));
-    for (size_t i = 0; self->rank && i < sizeof data; i++) CHECK(self, data[i] == 0x55); /* nothing was written */
+    for (size_t i = 0; self->rank && i < sizeof data; i++)
+        CHECK(self, data[i] == 0x55); /* nothing was written */
     CHECK(self, clt_transport_state(self->transport) == CLT_E_MISMATCH);
     clt_transport_cancel(self->transport, &one);
 }
 
 static void test_differences(void **state) {
     (void)state;
-    difference all[] = {{4, 8, 0, 0},           {8, 4, 0, 0},           {100, 100, 1, 2},  {0, 4, 0, 0},
-                        {100000, 100016, 0, 0}, {100016, 100000, 0, 0}, {100000, 100000, 3, 4},
-                        {100, 100000, 0, 0},    {100000, 100, 0, 0},    {100000, 0, 0, 0}};
+    difference all[] = {{4, 8, 0, 0},           {8, 4, 0, 0},           {100, 100, 1, 2},
+                        {0, 4, 0, 0},           {100000, 100016, 0, 0}, {100016, 100000, 0, 0},
+                        {100000, 100000, 3, 4}, {100, 100000, 0, 0},    {100000, 100, 0, 0},
+                        {100000, 0, 0, 0}};
     for (size_t i = 0; i < CLT_COUNT_OF(all); i++)
-        ranks_run(&(rank_group){.size = 2, .level = CLT_SECURITY_NONE, .body = differ, .context = &all[i]});
+        ranks_run(
+            &(rank_group){.size = 2, .level = CLT_SECURITY_NONE, .body = differ, .context = &all[i]});
 }
 
 /* ---- ready step by step, consumed on the way ---- */
@@ -206,7 +224,11 @@ static void stream(rank_thread *self) {
     uint32_t *numbers = malloc(NUMBERS * sizeof *numbers);
     sum s = {.whole = true};
     for (uint32_t i = 0; i < NUMBERS; i++) numbers[i] = self->rank ? 5 * i : i * i;
-    clt_transfer one = {.peer = 1 - self->rank, .slot = 1, .bytes = NUMBERS * 4, .data = numbers, .consume = add_u32,
+    clt_transfer one = {.peer = 1 - self->rank,
+                        .slot = 1,
+                        .bytes = NUMBERS * 4,
+                        .data = numbers,
+                        .consume = add_u32,
                         .context = &s};
     if (self->rank == 0) {
         one.consume = NULL;
@@ -237,14 +259,17 @@ static void stop_half_way(rank_thread *self) {
     static _Thread_local uint8_t data[BYTES];
     if (self->rank == 0) memset(data, 1, sizeof data);
     clt_transfer one = {.peer = 1 - self->rank, .slot = 1, .bytes = BYTES, .data = data, .ready = HALF};
-    CHECK(self, (self->rank ? clt_transport_receive : clt_transport_send)(self->transport, &one) == CLT_OK);
+    CHECK(self,
+          (self->rank ? clt_transport_receive : clt_transport_send)(self->transport, &one) == CLT_OK);
     double deadline = clt_seconds() + 10;
-    while (one.done < HALF && clt_seconds() < deadline) CHECK(self, clt_transport_progress(self->transport, 1) == CLT_OK);
+    while (one.done < HALF && clt_seconds() < deadline)
+        CHECK(self, clt_transport_progress(self->transport, 1) == CLT_OK);
     for (int i = 0; i < 5; i++) CHECK(self, clt_transport_progress(self->transport, 0.02) == CLT_OK);
     CHECK(self, one.done == HALF && one.active);
     if (self->rank) CHECK(self, data[HALF - 1] == 1 && data[HALF] == 0);
     clt_transfer word = {.peer = 1 - self->rank, .slot = 2}; /* the receiver has looked */
-    CHECK(self, (self->rank ? clt_transport_send : clt_transport_receive)(self->transport, &word) == CLT_OK);
+    CHECK(self,
+          (self->rank ? clt_transport_send : clt_transport_receive)(self->transport, &word) == CLT_OK);
     CHECK(self, rank_finish(self, &word, 1) == CLT_OK);
     one.ready = BYTES;
     CHECK(self, rank_finish(self, &one, 1) == CLT_OK);
@@ -299,7 +324,8 @@ static double thread_seconds(void) {
 /* Who waits sleeps, whatever TLS has read ahead: frames, small messages, headers of which nothing is left. */
 static void sleep_after(rank_thread *self) {
     for (uint64_t k = 1; k < SIZES; k += 3) {
-        clt_transfer two[2] = {{.peer = 1 - self->rank, .slot = k, .bytes = sizes[k], .ready = sizes[k]}};
+        clt_transfer two[2] = {
+            {.peer = 1 - self->rank, .slot = k, .bytes = sizes[k], .ready = sizes[k]}};
         two[1] = two[0];
         two[0].data = make_data(sizes[k], self->rank, 1 - self->rank, k);
         two[1].data = malloc(sizes[k] + 1);
@@ -308,7 +334,8 @@ static void sleep_after(rank_thread *self) {
         CHECK(self, rank_finish(self, two, 2) == CLT_OK);
         free(two[0].data), free(two[1].data);
         double before = thread_seconds(), until = clt_seconds() + 0.3;
-        while (clt_seconds() < until) CHECK(self, clt_transport_progress(self->transport, until - clt_seconds()) == CLT_OK);
+        while (clt_seconds() < until)
+            CHECK(self, clt_transport_progress(self->transport, until - clt_seconds()) == CLT_OK);
         CHECK(self, thread_seconds() - before < 0.01);
     }
 }
@@ -344,11 +371,12 @@ static void test_misuse(void **state) {
     (void)state;
     ranks_run(&(rank_group){.size = 2, .level = CLT_SECURITY_NONE, .body = misuse});
     clt_transport *transport;
-    clt_transport_options wrong[] = {{.rank = 0, .size = 0, .channels = 1, .connect_seconds = 1, .heartbeat_seconds = 1},
-                                     {.rank = 2, .size = 2, .channels = 1, .connect_seconds = 1, .heartbeat_seconds = 1},
-                                     {.rank = 0, .size = 1, .channels = 0, .connect_seconds = 1, .heartbeat_seconds = 1},
-                                     {.rank = 0, .size = 1, .channels = 1, .connect_seconds = 0, .heartbeat_seconds = 1},
-                                     {.rank = 0, .size = 1, .channels = 1, .connect_seconds = 1, .heartbeat_seconds = 0.1}};
+    clt_transport_options wrong[] = {
+        {.rank = 0, .size = 0, .channels = 1, .connect_seconds = 1, .heartbeat_seconds = 1},
+        {.rank = 2, .size = 2, .channels = 1, .connect_seconds = 1, .heartbeat_seconds = 1},
+        {.rank = 0, .size = 1, .channels = 0, .connect_seconds = 1, .heartbeat_seconds = 1},
+        {.rank = 0, .size = 1, .channels = 1, .connect_seconds = 0, .heartbeat_seconds = 1},
+        {.rank = 0, .size = 1, .channels = 1, .connect_seconds = 1, .heartbeat_seconds = 0.1}};
     for (size_t i = 0; i < CLT_COUNT_OF(wrong); i++) {
         assert_status(clt_transport_create(&transport, &wrong[i]), CLT_E_INVALID);
         assert_null(transport);
@@ -358,14 +386,10 @@ static void test_misuse(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_everybody),
-        cmocka_unit_test(test_unasked),
-        cmocka_unit_test(test_slots),
-        cmocka_unit_test(test_differences),
-        cmocka_unit_test(test_stream),
-        cmocka_unit_test(test_half_way),
-        cmocka_unit_test(test_wake),
-        cmocka_unit_test(test_sleep),
+        cmocka_unit_test(test_everybody), cmocka_unit_test(test_unasked),
+        cmocka_unit_test(test_slots),     cmocka_unit_test(test_differences),
+        cmocka_unit_test(test_stream),    cmocka_unit_test(test_half_way),
+        cmocka_unit_test(test_wake),      cmocka_unit_test(test_sleep),
         cmocka_unit_test(test_misuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

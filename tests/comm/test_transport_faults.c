@@ -101,8 +101,10 @@ static void talk(rank_thread *self) {
             for (uint64_t k = 0; k < 2 && peer != self->rank; k++) {
                 size_t bytes = k ? BYTES : 100;
                 clt_transfer *send = &transfers[n++], *receive = &transfers[n++];
-                *send = (clt_transfer){.peer = peer, .slot = 2 * round + k, .bytes = bytes, .ready = bytes, .data = out};
-                *receive = (clt_transfer){.peer = peer, .slot = 2 * round + k, .bytes = bytes, .data = in[peer]};
+                *send = (clt_transfer){
+                    .peer = peer, .slot = 2 * round + k, .bytes = bytes, .ready = bytes, .data = out};
+                *receive = (clt_transfer){
+                    .peer = peer, .slot = 2 * round + k, .bytes = bytes, .data = in[peer]};
                 clt_transport_send(self->transport, send);
                 clt_transport_receive(self->transport, receive);
             }
@@ -131,7 +133,8 @@ static void check_survivors(process *processes, int size, int victim, double sin
     }
 }
 
-static void kill_one(int size, int victim, clt_comm_security level, void (*body)(rank_thread *), useconds_t after) {
+static void kill_one(int size, int victim, clt_comm_security level, void (*body)(rank_thread *),
+                     useconds_t after) {
     process processes[RANKS_MOST];
     rank_group group = {.size = size, .level = level, .body = body, .heartbeat_seconds = 20};
     start_processes(&group, processes);
@@ -144,17 +147,22 @@ static void kill_one(int size, int victim, clt_comm_security level, void (*body)
 static void test_killed(void **state) {
     (void)state;
     for (int i = 0; i < 6; i++)
-        kill_one(3 + i % 2, i % 3, i % 2 ? CLT_SECURITY_TLS : CLT_SECURITY_NONE, talk, (useconds_t)(i * 7919 % 20000));
+        kill_one(3 + i % 2, i % 3, i % 2 ? CLT_SECURITY_TLS : CLT_SECURITY_NONE, talk,
+                 (useconds_t)(i * 7919 % 20000));
     kill_one(4, 0, CLT_SECURITY_TLS, listen_only, 1000);
     kill_one(2, 1, CLT_SECURITY_AUTH, listen_only, 1000);
 }
 
-/* A stopped process keeps its connections: its silence gives it away; awake again, it learns what became of it. */
+/* A stopped process keeps its connections: its silence gives it away; awake again, it learns what
+ * became of it. */
 static void test_stopped(void **state) {
     (void)state;
     for (int i = 0; i < 2; i++) {
         process processes[3];
-        rank_group group = {.size = 3, .level = CLT_SECURITY_TLS, .heartbeat_seconds = 0.6, .body = i ? listen_only : talk};
+        rank_group group = {.size = 3,
+                            .level = CLT_SECURITY_TLS,
+                            .heartbeat_seconds = 0.6,
+                            .body = i ? listen_only : talk};
         start_processes(&group, processes);
         usleep(700000); /* longer than the limit: beats keep all alive */
         double before = clt_seconds();
@@ -172,7 +180,8 @@ static void test_stopped(void **state) {
 static void leave_early(rank_thread *self) {
     enum { BYTES = 60000 };
     static char data[BYTES];
-    clt_transfer small = {.peer = self->rank == 2 ? 0 : 2, .slot = 1, .bytes = 5, .ready = 5, .data = data};
+    clt_transfer small = {
+        .peer = self->rank == 2 ? 0 : 2, .slot = 1, .bytes = 5, .ready = 5, .data = data};
     if (self->rank == 2) {
         memcpy(data, "taken", 5);
         CHECK(self, clt_transport_send(self->transport, &small) == CLT_OK);
@@ -181,7 +190,8 @@ static void leave_early(rank_thread *self) {
     }
     double until = clt_seconds() + 1.5;
     for (uint64_t round = 0;; round++) {
-        clt_transfer two[2] = {{.peer = 1 - self->rank, .slot = round, .bytes = BYTES, .ready = BYTES, .data = data}};
+        clt_transfer two[2] = {
+            {.peer = 1 - self->rank, .slot = round, .bytes = BYTES, .ready = BYTES, .data = data}};
         two[1] = two[0];
         two[1].data = malloc(BYTES);
         CHECK(self, clt_transport_send(self->transport, &two[0]) == CLT_OK);
@@ -190,7 +200,8 @@ static void leave_early(rank_thread *self) {
         free(two[1].data);
         /* The last round is agreed upon: both stop together. */
         char more = clt_seconds() < until, theirs = 0;
-        clt_transfer agree[2] = {{.peer = 1 - self->rank, .slot = ~round, .bytes = 1, .ready = 1, .data = &more}};
+        clt_transfer agree[2] = {
+            {.peer = 1 - self->rank, .slot = ~round, .bytes = 1, .ready = 1, .data = &more}};
         agree[1] = agree[0];
         agree[1].data = &theirs;
         CHECK(self, clt_transport_send(self->transport, &agree[0]) == CLT_OK);
@@ -198,7 +209,8 @@ static void leave_early(rank_thread *self) {
         CHECK(self, rank_finish(self, agree, 2) == CLT_OK);
         if (!more || !theirs) break;
     }
-    CHECK(self, clt_transport_state(self->transport) == CLT_OK && !clt_transport_is_lost(self->transport, 2));
+    CHECK(self,
+          clt_transport_state(self->transport) == CLT_OK && !clt_transport_is_lost(self->transport, 2));
     if (self->rank != 0) return;
     CHECK(self, clt_transport_receive(self->transport, &small) == CLT_OK);
     CHECK(self, rank_finish(self, &small, 1) == CLT_OK && memcmp(data, "taken", 5) == 0);
@@ -215,8 +227,10 @@ static void leave_early(rank_thread *self) {
 
 static void test_leaving(void **state) {
     (void)state;
-    ranks_run(&(rank_group){.size = 3, .level = CLT_SECURITY_TLS, .body = leave_early, .heartbeat_seconds = 0.5});
-    ranks_run(&(rank_group){.size = 3, .level = CLT_SECURITY_NONE, .body = leave_early, .heartbeat_seconds = 0.5});
+    ranks_run(&(rank_group){
+        .size = 3, .level = CLT_SECURITY_TLS, .body = leave_early, .heartbeat_seconds = 0.5});
+    ranks_run(&(rank_group){
+        .size = 3, .level = CLT_SECURITY_NONE, .body = leave_early, .heartbeat_seconds = 0.5});
 }
 
 /* ---- failing on purpose ---- */
@@ -225,7 +239,9 @@ static void fail_on_purpose(rank_thread *self) {
     const clt_status *status = self->group->context;
     CHECK(self, rank_gather(self, 1) == CLT_OK);
     if (self->rank == 1) clt_transport_fail(self->transport, *status, "enough");
-    clt_status wanted = self->rank == 1 ? *status : *status == CLT_E_ABORTED ? CLT_E_ABORTED : CLT_E_PEER;
+    clt_status wanted = self->rank == 1            ? *status
+                        : *status == CLT_E_ABORTED ? CLT_E_ABORTED
+                                                   : CLT_E_PEER;
     CHECK(self, rank_wait_end(self) == wanted);
     CHECK(self, strcmp(clt_error_detail(), self->rank == 1 ? "enough" : "rank 1: enough") == 0);
     for (int r = 0; r < self->size; r++) CHECK(self, !clt_transport_is_lost(self->transport, r));
@@ -239,7 +255,8 @@ static void test_failing(void **state) {
     (void)state;
     clt_status statuses[] = {CLT_E_ABORTED, CLT_E_TIMEOUT};
     for (size_t i = 0; i < CLT_COUNT_OF(statuses); i++)
-        ranks_run(&(rank_group){.size = 4, .level = CLT_SECURITY_NONE, .body = fail_on_purpose, .context = &statuses[i]});
+        ranks_run(&(rank_group){
+            .size = 4, .level = CLT_SECURITY_NONE, .body = fail_on_purpose, .context = &statuses[i]});
 }
 
 /* ---- a rank that holds the token and breaks the rules ---- */
@@ -264,8 +281,13 @@ static clt_status introduce(outlaw *o, int channel, const char *address) {
     socklen_t bytes;
     double deadline = clt_seconds() + 10;
     CLT_TRY(clt_resolve(address, &where, &bytes));
-    CLT_TRY(clt_socket_connect(&o->sockets[channel], o->security, (struct sockaddr *)&where, bytes, deadline));
-    clt_hello hello = {.version = CLT_PROTOCOL_VERSION, .size = 2, .from = 1, .channel = (uint32_t)channel, .channels = 1};
+    CLT_TRY(clt_socket_connect(&o->sockets[channel], o->security, (struct sockaddr *)&where, bytes,
+                               deadline));
+    clt_hello hello = {.version = CLT_PROTOCOL_VERSION,
+                       .size = 2,
+                       .from = 1,
+                       .channel = (uint32_t)channel,
+                       .channels = 1};
     clt_hash_text("", 0, hello.job);
     unsigned char text[CLT_HELLO_BYTES];
     clt_answer answer;
@@ -279,8 +301,10 @@ static void outlaw_begin(outlaw *o, const char *url) {
     char address[CLT_RENDEZVOUS_VALUE_BYTES + 1];
     size_t length;
     *o = (outlaw){0};
-    assert_ok(clt_security_create(&o->security, CLT_SECURITY_TLS, "the token of the ranks", NULL, NULL, NULL));
-    clt_rendezvous_options store = {.url = url, .job = "test", .security = o->security, .connect_seconds = 10};
+    assert_ok(
+        clt_security_create(&o->security, CLT_SECURITY_TLS, "the token of the ranks", NULL, NULL, NULL));
+    clt_rendezvous_options store = {
+        .url = url, .job = "test", .security = o->security, .connect_seconds = 10};
     assert_ok(clt_rendezvous_open(&o->store, &store));
     assert_ok(clt_rendezvous_get(o->store, "address/0/0", address, &length, clt_seconds() + 20));
     address[length] = '\0';
@@ -330,7 +354,8 @@ static void break_rule(const clt_frame *frame, int channel, int times) {
         if (send_frame(o.sockets[channel], frame, payload) < 0) break; /* it hung up */
     clt_thread_join(victim.thread);
     if (victim.failure[0])
-        print_error("kind %d, length %u, %d times: %s\n", (int)frame->kind, (unsigned)frame->length, times, victim.failure);
+        print_error("kind %d, length %u, %d times: %s\n", (int)frame->kind, (unsigned)frame->length,
+                    times, victim.failure);
     assert_string_equal(victim.failure, "");
     outlaw_end(&o);
 }
@@ -340,26 +365,52 @@ static void test_rules(void **state) {
     const uint64_t total = sizeof victim_data;
     break_rule(&(clt_frame){.kind = 0}, 0, 1);
     break_rule(&(clt_frame){.kind = 77}, 0, 1);
-    break_rule(&(clt_frame){.kind = CLT_FRAME_EAGER, .length = CLT_EAGER_BYTES + 1, .total = CLT_EAGER_BYTES + 1}, 0, 1);
+    break_rule(&(clt_frame){.kind = CLT_FRAME_EAGER,
+                            .length = CLT_EAGER_BYTES + 1,
+                            .total = CLT_EAGER_BYTES + 1},
+               0, 1);
     break_rule(&(clt_frame){.kind = CLT_FRAME_EAGER, .slot = 7, .length = 10, .total = 11}, 0, 1);
     break_rule(&(clt_frame){.kind = CLT_FRAME_BEAT, .length = 1}, 0, 1);
     break_rule(&(clt_frame){.kind = CLT_FRAME_BARRIER}, 0, 1);
     break_rule(&(clt_frame){.kind = CLT_FRAME_CREDIT, .total = 1}, 0, 1);
     break_rule(&(clt_frame){.kind = CLT_FRAME_FAIL, .slot = 4}, 0, 1);
-    break_rule(&(clt_frame){.kind = CLT_FRAME_DATA, .slot = 1, .ticket = 1, .length = 16, .total = total}, 0, 1);
+    break_rule(
+        &(clt_frame){.kind = CLT_FRAME_DATA, .slot = 1, .ticket = 1, .length = 16, .total = total}, 0,
+        1);
     /* More than may wait unasked, and more notices than may. */
-    break_rule(&(clt_frame){.kind = CLT_FRAME_EAGER, .slot = 7, .length = 10000, .total = 10000}, 0, 100000);
+    break_rule(&(clt_frame){.kind = CLT_FRAME_EAGER, .slot = 7, .length = 10000, .total = 10000}, 0,
+               100000);
     break_rule(&(clt_frame){.kind = CLT_FRAME_READY, .slot = 7, .total = 1 << 20}, 0, 100000);
     /* On the data connection: what it is, for whom, and which part. */
     break_rule(&(clt_frame){.kind = CLT_FRAME_EAGER, .slot = 7, .length = 10, .total = 10}, 1, 1);
-    break_rule(&(clt_frame){.kind = CLT_FRAME_DATA, .slot = 1, .ticket = 2, .length = 16, .total = total}, 1, 1);
-    break_rule(&(clt_frame){.kind = CLT_FRAME_DATA, .slot = 2, .ticket = 1, .length = 16, .total = total}, 1, 1);
-    break_rule(&(clt_frame){.kind = CLT_FRAME_DATA, .slot = 1, .ticket = 1, .length = 0, .total = total}, 1, 1);
-    break_rule(&(clt_frame){.kind = CLT_FRAME_DATA, .slot = 1, .ticket = 1, .length = 17, .total = total}, 1, 1);
-    break_rule(&(clt_frame){.kind = CLT_FRAME_DATA, .slot = 1, .ticket = 1, .offset = 16, .length = 16, .total = total}, 1, 1);
-    break_rule(&(clt_frame){.kind = CLT_FRAME_DATA, .slot = 1, .ticket = 1, .offset = UINT64_MAX - 7, .length = 16, .total = total},
+    break_rule(
+        &(clt_frame){.kind = CLT_FRAME_DATA, .slot = 1, .ticket = 2, .length = 16, .total = total}, 1,
+        1);
+    break_rule(
+        &(clt_frame){.kind = CLT_FRAME_DATA, .slot = 2, .ticket = 1, .length = 16, .total = total}, 1,
+        1);
+    break_rule(&(clt_frame){.kind = CLT_FRAME_DATA, .slot = 1, .ticket = 1, .length = 0, .total = total},
                1, 1);
-    break_rule(&(clt_frame){.kind = CLT_FRAME_DATA, .slot = 1, .ticket = 1, .length = CLT_FRAME_BYTES + 16, .total = total}, 1, 1);
+    break_rule(
+        &(clt_frame){.kind = CLT_FRAME_DATA, .slot = 1, .ticket = 1, .length = 17, .total = total}, 1,
+        1);
+    break_rule(
+        &(clt_frame){
+            .kind = CLT_FRAME_DATA, .slot = 1, .ticket = 1, .offset = 16, .length = 16, .total = total},
+        1, 1);
+    break_rule(&(clt_frame){.kind = CLT_FRAME_DATA,
+                            .slot = 1,
+                            .ticket = 1,
+                            .offset = UINT64_MAX - 7,
+                            .length = 16,
+                            .total = total},
+               1, 1);
+    break_rule(&(clt_frame){.kind = CLT_FRAME_DATA,
+                            .slot = 1,
+                            .ticket = 1,
+                            .length = CLT_FRAME_BYTES + 16,
+                            .total = total},
+               1, 1);
 }
 
 int main(void) {

@@ -184,6 +184,29 @@ static void a_kernel_that_does_not_build(void **state) {
     assert_detail("half");
 }
 
+/* Helpers stay, kernels go where they are not wanted: what is left out could not even be built. */
+static void kernels_that_nobody_wants(void **state) {
+    static const char text[] = "static float twice(float x) { return 2 * x; }\n"
+                               "kernel void first_of_three(global float *x) { x[0] = twice(x[0]); }\n"
+                               "kernel void broken_of_three(global float *x) {\n    { x[0] = no_such_thing; }\n}\n"
+                               "kernel void last_of_three(global float *x) { x[0] += 1; }\n";
+    clt_module module = {.text = text, .label = "three.cl", .separable = true}, whole = {.text = text, .label = "three.cl"};
+    const clt_wanted first[] = {{0, "first_of_three"}, {0, "first_of_three"}};
+    const clt_wanted both[] = {{0, "last_of_three"}, {0, "first_of_three"}};
+    clt_kernel *kernel;
+    assert_status(clt_device_build_kernels(*state, &whole, 1, first, 1), CLT_E_BUILD);
+    assert_ok(clt_device_build_kernels(*state, &module, 1, first, 2));
+    assert_ok(clt_kernel_create(*state, &module, "first_of_three", &kernel));
+    clt_kernel_destroy(kernel);
+    assert_status(clt_kernel_create(*state, &module, "last_of_three", &kernel), CLT_E_STATE);
+    int ready = clt_device_build_counts(*state).built + clt_device_build_counts(*state).loaded;
+    assert_ok(clt_device_build_kernels(*state, &module, 1, both, 2));
+    assert_ok(clt_device_build_kernels(*state, &module, 1, both, 2));
+    assert_int_equal(clt_device_build_counts(*state).built + clt_device_build_counts(*state).loaded, ready + 1);
+    assert_ok(clt_kernel_create(*state, &module, "last_of_three", &kernel));
+    clt_kernel_destroy(kernel);
+}
+
 /* ---- feeding, as on a device that shares memory and as on one that does not ---- */
 
 static void feed_both_ways(clt_device *device, bool shared) {
@@ -221,6 +244,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(too_large_a_buffer, open_device, close_device),
         cmocka_unit_test_setup_teardown(slices_lie_in_their_parent, open_device, close_device),
         cmocka_unit_test_setup_teardown(a_kernel_that_does_not_build, open_device, close_device),
+        cmocka_unit_test_setup_teardown(kernels_that_nobody_wants, open_device, close_device),
         cmocka_unit_test_setup_teardown(feeding, open_device, close_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

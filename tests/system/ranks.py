@@ -82,7 +82,7 @@ def together(n, *arguments, launcher=(), **environment):
 def compare(what, got, wanted, tolerance):
     for key in ("train_loss", "test_loss"):
         difference = abs(got[key] / wanted[key] - 1)
-        print(f"{what}: {key} {got[key]:.9g}, of one process {wanted[key]:.9g}: {difference:.1e} apart")
+        print(f"{what}: {key} {got[key]:.9g}, wanted {wanted[key]:.9g}: {difference:.1e} apart")
         check(difference <= tolerance, f"more than {tolerance}")
 
 
@@ -136,9 +136,9 @@ def kill_one(rank, launcher, *arguments):
 
 
 def shrink():
-    """A rank is killed: the others go on, to the loss of one process that was never disturbed."""
+    """A rank is killed: the others go on, to the loss of a run that was never disturbed."""
     options = ("--epochs", 10, "--batch", 16, "--optimizer", "sgd", "--lr", 0.02, "--momentum", 0.9)
-    wanted = alone(*options[:2], "--batch", 48, *options[4:])
+    wanted = together(3, *options)
     for victim in (1, 0):
         got = kill_one(victim, ("--on-failure", "continue"), *options, "--save", path("model"))
         check(got["ranks"] == 2 and got["ranks_lost"] == 1 and got["shares"] == [24, 24], f"2 are left: {got}")
@@ -168,7 +168,7 @@ def stop():
     process.terminate()
     end(process, 128 + signal.SIGTERM)
     check(os.path.exists(path("model")), f"no checkpoint:\n{said('err')}")
-    end(begin(command(2, (), ("--steps", 100000, "--batch", 16, "--resume", path("model")))), 1)
+    end(begin(command(2, (), ("--steps", 100000, *options, "--resume", path("model")))), 1)
     check("batches an epoch" in said("err"), f"another batch should be refused:\n{said('err')}")
     got = together(2, "--epochs", 0, "--batch", 24, "--optimizer", "sgd", "--resume", path("model"))
     check(got["steps"] > 0 and got["ranks"] == 2, f"resumed by 2: {got}")

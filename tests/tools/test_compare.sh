@@ -53,6 +53,11 @@ change("twice", lambda d: d["results"].append(d["results"][3]))
 change("text", lambda d: d["results"][3].update(samples_us=[["fast"]]))
 change("negative", lambda d: d["results"][3].update(samples_us=[[-1.0, 0]]))
 change("many", lambda d: d["results"][3].update(samples_us=[[1.0] * 100000]))
+def one_pass(d):
+    for r in d["results"]:
+        r["samples_us"] = r["samples_us"][:1]
+change("onepass", one_pass)
+change("some", lambda d: d["results"][5].update(samples_us=d["results"][5]["samples_us"][:2]))
 change("nokey", lambda d: d["results"][3].pop("key"))
 change("noresults", lambda d: d.update(results=7))
 change("others", lambda d: [r.update(key="op " + str(i)) for i, r in enumerate(d["results"])])
@@ -106,6 +111,9 @@ refuse "it has no results" compare "$a" "$folder/nothing.json"
 refuse "it has no results" compare "$a" "$folder/noresults.json"
 refuse "stands there twice" compare "$a" "$folder/twice.json"
 refuse "a result has no key" compare "$a" "$folder/nokey.json"
+refuse "no row was measured in 3 passes" compare "$a" "$folder/onepass.json"
+expect 0 "" compare "$a" "$folder/some.json"
+says "1 in fewer than 3 passes"
 refuse "no row is there in both" compare "$a" "$folder/others.json"
 for bad in text negative many; do refuse "samples of a result are damaged" compare "$a" "$folder/$bad.json"; done
 refuse "cut short, or no JSON" compare "$a" "$folder/half.json"

@@ -58,8 +58,9 @@ typedef struct side {
     double p10, p50;
 } side;
 
-typedef enum change { SAME, FASTER, SLOWER, BROKEN, APPEARED, GONE, MENDED, NEITHER } change;
-static const char *const change_names[] = {"same", "faster", "slower", "broken", "appeared", "gone", "mended", "neither"};
+typedef enum change { SAME, FASTER, SLOWER, BROKEN, APPEARED, GONE, MENDED, NEITHER, UNTOLD } change;
+enum { LEAST_PASSES = 3 }; /* of either bench, to tell a change */
+static const char *const change_names[] = {"same", "faster", "slower", "broken", "appeared", "gone", "mended", "neither", "untold"};
 
 typedef struct pair {
     const char *key;
@@ -233,11 +234,9 @@ static void range_of(const side *s, double factor, double *least, double *most) 
     }
 }
 
-/* Whether the passes of both lie apart, by more than those of either differ; with fewer than three there is no telling.
- * `shift` is the logarithm of what is to be told. */
+/* Whether the passes of both lie apart, by more than those of either differ. `shift` is the logarithm of what is to be told. */
 static bool lie_apart(const side *a, const side *b, double factor, double shift) {
     double least[2], most[2];
-    if (a->n_passes < 3 || b->n_passes < 3) return false;
     range_of(a, 1, &least[0], &most[0]);
     range_of(b, factor, &least[1], &most[1]);
     for (int s = 0; s < 2; s++)
@@ -253,7 +252,7 @@ static double noise_of(const comparison *c) {
         for (int i = 0; i < c->n && n < MOST_SAMPLES; i++) {
             double least, most;
             const side *s = &c->pairs[i].sides[which];
-            if (!s->row || s->n_passes < 3) continue;
+            if (!s->row || s->n_passes < LEAST_PASSES) continue;
             range_of(s, 1, &least, &most);
             logs[n++] = log(most / least);
         }
@@ -271,8 +270,13 @@ static void judge_both(const comparison *c, pair *p) {
     p->p = statistics_rank_test(a->us, a->n, scaled, b->n);
     double shift = nearest_to_none(log(b->p50 / a->p50) - c->drift, log(b->p10 / a->p10) - c->drift);
     p->ratio = b->p50 / factor / a->p50;
-    bool real = fabs(shift) > c->threshold && p->p * c->both < error_rate && lie_apart(a, b, factor, shift);
-    p->change = !real ? SAME : shift > 0 ? SLOWER : FASTER;
+    bool enough = a->n_passes >= LEAST_PASSES && b->n_passes >= LEAST_PASSES;
+    bool real = enough && fabs(shift) > c->threshold && p->p * c->both < error_rate && lie_apart(a, b, factor, shift);
+    p->change = !enough ? UNTOLD : !real ? SAME : shift > 0 ? SLOWER : FASTER;
+}
+
+static bool had_no_time(const side *s) {
+    return strcmp(text_of(s->row, "status"), "timeout") == 0 && strstr(text_of(s->row, "reason"), "no time was left");
 }
 
 static void judge(comparison *c) {
@@ -287,10 +291,9 @@ static void judge(comparison *c) {
         else if (!a->row) p->change = APPEARED;
         else if (!b->row) p->change = GONE;
         else p->change = a->ok ? BROKEN : b->ok ? MENDED : NEITHER;
-        /* No time left in the second run is no fault of the build. */
-        if (p->change == BROKEN && strcmp(text_of(b->row, "status"), "timeout") == 0 &&
-            strstr(text_of(b->row, "reason"), "no time was left"))
-            p->change = GONE;
+        /* That a run had no time left is no fault of the build. */
+        if (p->change == BROKEN && had_no_time(b)) p->change = GONE;
+        if (p->change == MENDED && had_no_time(a)) p->change = APPEARED;
     }
 }
 
@@ -321,9 +324,11 @@ static void print_text(const comparison *c) {
             any = true;
             print_pair(&c->pairs[i]);
         }
-    printf("%s%d rows in both: %d the same, %d faster, %d slower, %d broken, %d mended; %d appeared, %d gone\n", any ? "\n" : "",
+    printf("%s%d rows in both: %d the same, %d faster, %d slower, %d broken, %d mended; %d appeared, %d gone", any ? "\n" : "",
            c->both, count_of(c, SAME), count_of(c, FASTER), count_of(c, SLOWER), count_of(c, BROKEN), count_of(c, MENDED),
            count_of(c, APPEARED), count_of(c, GONE));
+    if (count_of(c, UNTOLD)) printf("; %d in fewer than %d passes: nothing can be told", count_of(c, UNTOLD), LEAST_PASSES);
+    printf("\n");
     printf("Changes below %.1f %% are none: the same row differed by %.1f %% between passes of one bench.\n",
            100 * expm1(c->threshold), 100 * expm1(c->noise));
     if (fabs(c->drift) > 0.01)
@@ -366,6 +371,8 @@ static int compare(comparison *c, const compare_options *o) {
     judge(c);
     bool worse = count_of(c, SLOWER) + count_of(c, BROKEN) > 0, better = count_of(c, FASTER) + count_of(c, MENDED) > 0;
     if (c->both == 0 && !worse) return not_comparable(o->files[1], "no row is there in both");
+    if (c->both > 0 && count_of(c, UNTOLD) == c->both && !worse)
+        return not_comparable(o->files[1], "no row was measured in 3 passes of both: give bench more --seconds");
     if (o->shared.json) code = print_json(c, worse ? "worse" : better ? "better" : "same");
     else print_text(c);
     if (fflush(stdout) || ferror(stdout)) code = run_error("stdout cannot be written");
