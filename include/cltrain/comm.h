@@ -39,7 +39,8 @@ typedef enum clt_comm_security {
  * Kubernetes' indexed jobs. Without any of them the job has one rank. */
 typedef struct clt_comm_options {
     int rank, size;         /* size 0: from the environment, both */
-    const char *store;      /* where ranks find each other: "tcp://HOST:PORT" (served by rank 0, unless cltrain-run does),
+    const char *store;      /* where ranks find each other: "tcp://HOST:PORT" (served by rank 0, unless cltrain-run does:
+                               it sets CLTRAIN_COMM_STORE_SERVED=1),
                                "file:///FOLDER", "redis://[USER:PASSWORD@]HOST[:PORT][/DB]"; CLTRAIN_COMM_STORE, else tcp
                                at the master's address */
     const char *token;      /* the job's secret, of 16 characters at least; CLTRAIN_COMM_TOKEN, or the file named by
@@ -54,7 +55,7 @@ typedef struct clt_comm_options {
     int channels;           /* connections a pair for large messages; CLTRAIN_COMM_CHANNELS; default 1 */
     const char *algorithms; /* algorithms to choose from, or with "-" before the name not to: CLTRAIN_COMM_ALGORITHMS */
     double connect_seconds;   /* to find and connect all ranks; default 120 */
-    double timeout_seconds;   /* for an operation; default 300 */
+    double timeout_seconds;   /* for an operation, from its turn on; default 300 */
     double heartbeat_seconds; /* a rank silent for so long is lost; default 5, at least 0.2 */
     int64_t generation;     /* of the group: 0, or what the launcher counts; CLTRAIN_COMM_GENERATION */
 } clt_comm_options;

@@ -266,7 +266,7 @@ static void idle_ranks(clt_comm *comm, void *argument) {
     nap(1.5);
     CHECK(clt_comm_state(comm) == CLT_OK);
     CHECK(clt_comm_barrier(comm, NULL) == CLT_OK);
-    if (clt_comm_rank(comm) == 1) raise(SIGKILL);
+    if (clt_comm_rank(comm) == 1) nap(0.3), raise(SIGKILL); /* when the other is done too */
     double until = clt_seconds() + 10;
     while (clt_comm_state(comm) == CLT_OK && clt_seconds() < until) nap(0.01);
     CHECK(clt_comm_state(comm) == CLT_E_PEER && clt_comm_is_lost(comm, 1));

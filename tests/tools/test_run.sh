@@ -113,7 +113,7 @@ printf 'a secret of the file\nsecond line\n' >"$folder/token"
 CLTRAIN_COMM_TOKEN_FILE=$folder/token expect 0 -n 2 --job name --security auth --on-failure continue -- \
     sh -c 'echo "<$CLTRAIN_COMM_TOKEN> $CLTRAIN_COMM_JOB $CLTRAIN_COMM_SECURITY $CLTRAIN_RUN_ON_FAILURE"'
 says "[rank 1] <a secret of the file> name auth continue"
-echo input | expect 0 -n 2 -- sh -c 'echo "<$(cat)>"' # the shell's pipe runs expect apart: looked at below
+echo input | expect 0 -n 2 -- sh -c '[ "$RANK" = 0 ] && sleep 0.3; echo "<$(cat)>"' # the shell's pipe runs expect apart: looked at below
 says "[rank 0] <input>"
 says "[rank 1] <>"
 
