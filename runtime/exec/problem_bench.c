@@ -44,12 +44,13 @@ static void choose_layouts(clt_tensor *node, clt_device *device) {
 enum { CHECKED = 509 }; /* elements, from all over */
 
 typedef struct update {
+    clt_device *device;
     clt_store *store;
     clt_plan *plan;
     const clt_tensor *node;
-    float *values; /* as large as the parameters */
+    float *first, *got; /* parameters before the first step, and read back */
     int64_t n;
-    int64_t steps; /* so far */
+    int64_t steps; /* since the parameters were the first ones */
 } update;
 
 static const float update_lr = 1e-3f, update_bias = 0.75f;
@@ -76,36 +77,42 @@ static double host_value(const update *u, int64_t i) {
     return p;
 }
 
+static clt_memory *state_of(const update *u, int input) {
+    size_t bytes;
+    return clt_store_find_state(u->store, u->node->inputs[input]->name, &bytes);
+}
+
 static clt_status set_up_update(update *u) {
     float hyper[CLT_HYPER_COUNT] = {[CLT_HYPER_LR] = update_lr, [CLT_HYPER_BIAS1] = update_bias,
-                                    [CLT_HYPER_BIAS2] = update_bias};
+                                    [CLT_HYPER_BIAS2] = update_bias, [CLT_HYPER_SCALE] = 1};
     float one = 1;
-    size_t bytes;
-    for (int64_t i = 0; i < u->n; i++) u->values[i] = first_value(i, 1);
-    CLT_TRY(clt_plan_feed(u->plan, u->node->inputs[1], u->values));
+    for (int64_t i = 0; i < u->n; i++) u->first[i] = first_value(i, 1);
+    CLT_TRY(clt_plan_feed(u->plan, u->node->inputs[1], u->first));
     CLT_TRY(clt_plan_feed(u->plan, u->node->inputs[3], &one));
-    for (int64_t i = 0; i < u->n; i++) u->values[i] = first_value(i, 0);
-    for (int k = 0; k < u->node->n_inputs; k++) {
-        if (k == 1 || k == 3) continue;
-        clt_memory *memory = clt_store_find_state(u->store, u->node->inputs[k]->name, &bytes);
-        if (!memory) return clt_fail(CLT_E_STATE, "the update has no memory");
-        if (k > 3) CLT_TRY(clt_memory_zero(memory));
-        else CLT_TRY(clt_memory_write(memory, 0, k ? hyper : u->values, bytes));
-    }
+    for (int64_t i = 0; i < u->n; i++) u->first[i] = first_value(i, 0);
+    for (int k = 0; k < u->node->n_inputs; k++)
+        if (k != 1 && k != 3 && !state_of(u, k)) return clt_fail(CLT_E_STATE, "the update has no memory");
+    return clt_memory_write(state_of(u, 2), 0, hyper, sizeof hyper);
+}
+
+/* Roundings of many steps in one direction add up: runs begin with the first parameters. */
+static clt_status begin_update(update *u) {
+    CLT_TRY(clt_memory_write(state_of(u, 0), 0, u->first, (size_t)u->n * sizeof(float)));
+    for (int k = 4; k < u->node->n_inputs; k++) CLT_TRY(clt_memory_zero(state_of(u, k)));
+    CLT_TRY(clt_device_finish(u->device));
     u->steps = 0;
     return CLT_OK;
 }
 
 /* By reading a value: there are drivers whose finish alone does not wait. */
 static clt_status wait_for_update(const update *u) {
-    size_t bytes;
     float value;
-    CLT_TRY(clt_memory_read(clt_store_find_state(u->store, u->node->inputs[0]->name, &bytes), 0, &value, sizeof value));
-    return CLT_OK;
+    return clt_memory_read(state_of(u, 0), 0, &value, sizeof value);
 }
 
 static clt_status run_update(void *user, int times, double *seconds) {
     update *u = user;
+    CLT_TRY(begin_update(u));
     double start = clt_seconds();
     for (int i = 0; i < times; i++) CLT_TRY(clt_plan_run(u->plan, CLT_PLAN_ALL));
     CLT_TRY(wait_for_update(u));
@@ -115,13 +122,11 @@ static clt_status run_update(void *user, int times, double *seconds) {
 }
 
 static clt_status compare_update(update *u, double *nmse) {
-    size_t bytes;
     double error = 0, square = 0;
-    clt_memory *memory = clt_store_find_state(u->store, u->node->inputs[0]->name, &bytes);
-    CLT_TRY(clt_memory_read(memory, 0, u->values, (size_t)u->n * sizeof(float)));
+    CLT_TRY(clt_memory_read(state_of(u, 0), 0, u->got, (size_t)u->n * sizeof(float)));
     for (int64_t k = 0; k < CLT_MIN(CHECKED, u->n); k++) {
         int64_t i = u->n <= CHECKED ? k : k * (u->n - 1) / (CHECKED - 1);
-        double wanted = host_value(u, i), difference = (double)u->values[i] - wanted;
+        double wanted = host_value(u, i), difference = (double)u->got[i] - wanted;
         error += difference * difference;
         square += wanted * wanted;
     }
@@ -131,11 +136,13 @@ static clt_status compare_update(update *u, double *nmse) {
 
 static clt_status measure_update(clt_device *device, clt_graph *graph, clt_tensor *node, const clt_choice *choice,
                                  const clt_problem_options *options, clt_problem_measurement *m) {
-    update u = {.node = node, .n = clt_tensor_elements(node)};
+    update u = {.device = device, .node = node, .n = clt_tensor_elements(node)};
     clt_status status;
     double seconds;
-    u.values = clt_alloc((size_t)u.n * sizeof *u.values);
-    if (!u.values) return clt_fail_memory((size_t)u.n * sizeof *u.values);
+    u.first = clt_alloc((size_t)u.n * sizeof *u.first);
+    u.got = clt_alloc((size_t)u.n * sizeof *u.got);
+    status = u.first && u.got ? CLT_OK : clt_fail_memory((size_t)u.n * sizeof *u.got);
+    CLT_TRY_GOTO(status);
     CLT_TRY_GOTO(clt_store_create(device, &u.store));
     CLT_TRY_GOTO(clt_plan_compile(&u.plan, &(clt_plan_options){.device = device, .store = u.store, .graph = graph,
                                                                .targets = &node, .n_targets = 1, .training = true,
@@ -150,7 +157,8 @@ static clt_status measure_update(clt_device *device, clt_graph *graph, clt_tenso
 fail:
     clt_plan_destroy(u.plan);
     clt_store_destroy(u.store);
-    clt_free(u.values);
+    clt_free(u.first);
+    clt_free(u.got);
     return status;
 }
 

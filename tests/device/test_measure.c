@@ -45,10 +45,28 @@ static void all_limits(void **state) {
     assert_true(values[CLT_LIMIT_READ] < 20 * values[CLT_LIMIT_COPY]);
     assert_true(values[CLT_LIMIT_TRIAD] < 6 * values[CLT_LIMIT_COPY]);
     assert_true(values[CLT_LIMIT_TRIAD] > values[CLT_LIMIT_COPY] / 6);
-    clt_roofs roofs;
-    assert_ok(clt_device_roofs(device, &roofs));
-    assert_true(values[CLT_LIMIT_FMA_F32] > roofs.fma_flops / 4 && values[CLT_LIMIT_FMA_F32] < roofs.fma_flops * 4);
-    assert_true(values[CLT_LIMIT_COPY] > roofs.copy_bytes / 6 && values[CLT_LIMIT_COPY] < roofs.copy_bytes * 6);
+}
+
+static bool within(double a, double b, double factor) {
+    return a > b / factor && a < b * factor;
+}
+
+/* The same limits, measured by other code with counts of its own: the best of both, for a machine that is busy shows either
+ * too low. */
+static void as_roofs(void **state) {
+    (void)state;
+    clt_roofs best = {0}, roofs;
+    double fma = 0, copy = 0;
+    for (int i = 0; i < 12 && !(i && within(fma, best.fma_flops, 2) && within(copy, best.copy_bytes, 2.5)); i++) {
+        double value_now = value(CLT_LIMIT_FMA_F32), copy_now = value(CLT_LIMIT_COPY);
+        assert_ok(clt_device_measure_roofs(device, &roofs));
+        fma = CLT_MAX(fma, value_now);
+        copy = CLT_MAX(copy, copy_now);
+        best.fma_flops = CLT_MAX(best.fma_flops, roofs.fma_flops);
+        best.copy_bytes = CLT_MAX(best.copy_bytes, roofs.copy_bytes);
+    }
+    assert_true(within(fma, best.fma_flops, 3));
+    assert_true(within(copy, best.copy_bytes, 4));
 }
 
 static void arguments(void **state) {
@@ -85,8 +103,9 @@ static void memory_and_arithmetic(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(all_limits), cmocka_unit_test(arguments),
-                                       cmocka_unit_test(facts), cmocka_unit_test(memory_and_arithmetic)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_limits), cmocka_unit_test(as_roofs),
+                                       cmocka_unit_test(arguments),
+                                                                             cmocka_unit_test(facts), cmocka_unit_test(memory_and_arithmetic)};
     assert_ok(clt_device_open(&device, NULL));
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     clt_device_close(device);
