@@ -27,7 +27,16 @@ static bool all_arrived(const clt_transport *t) {
     return true;
 }
 
-static clt_status reach_barrier(clt_transport *t, double deadline) {
+static void remove_addresses(const clt_transport *t, clt_rendezvous *rendezvous) {
+    double deadline = clt_seconds() + GREETING_SECONDS;
+    for (int r = 0; r < t->size; r++) {
+        char key[CLT_RENDEZVOUS_KEY_BYTES];
+        clt_transport_address_key(key, t->generation, r);
+        if (clt_rendezvous_remove(rendezvous, key, deadline) < 0) return; /* they only lie about */
+    }
+}
+
+static clt_status reach_barrier(clt_transport *t, clt_rendezvous *rendezvous, double deadline) {
     const clt_frame here = {.kind = CLT_FRAME_BARRIER};
     if (t->rank != 0) clt_control_send(t, &t->peers[0], &here, NULL);
     /* What ends the group after the barrier, if only just, is for who uses it to meet. */
@@ -39,6 +48,8 @@ static clt_status reach_barrier(clt_transport *t, double deadline) {
                             t->rank, t->size);
         clt_transport_poll(t, left);
     }
+    /* Before the others go on: from then on they take this rank's silence for its loss. */
+    if (t->rank == 0) remove_addresses(t, rendezvous);
     for (int r = 1; t->rank == 0 && r < t->size; r++) clt_control_send(t, &t->peers[r], &here, NULL);
     double now = clt_seconds();
     for (int r = 0; r < t->size; r++) t->peers[r].heard = now;
@@ -90,15 +101,6 @@ static clt_status make(clt_transport *t, const clt_transport_options *o) {
     return t->waker >= 0 ? CLT_OK : clt_fail(CLT_E_SYSTEM, "no event descriptor could be made");
 }
 
-static void remove_addresses(const clt_transport *t, clt_rendezvous *rendezvous) {
-    double deadline = clt_seconds() + GREETING_SECONDS;
-    for (int r = 0; r < t->size; r++) {
-        char key[CLT_RENDEZVOUS_KEY_BYTES];
-        clt_transport_address_key(key, t->generation, r);
-        if (clt_rendezvous_remove(rendezvous, key, deadline) < 0) return; /* they only lie about */
-    }
-}
-
 /* Who says that a rank is lost is the heartbeat, and no sooner the system. */
 static void be_patient(const clt_transport *t, const clt_socket *socket) {
     int milliseconds = (int)(1000 * CLT_MIN(CLT_MAX(2 * t->heartbeat_seconds, 20), 86400));
@@ -120,9 +122,8 @@ static clt_status come_together(clt_transport *t, const clt_transport_options *o
         be_patient(t, t->peers[r].control.socket);
         for (int c = 0; c < t->channels; c++) be_patient(t, t->peers[r].links[c].socket);
     }
-    CLT_TRY(reach_barrier(t, deadline));
+    CLT_TRY(reach_barrier(t, o->rendezvous, deadline));
     t->complete = true;
-    if (t->rank == 0) remove_addresses(t, o->rendezvous);
     return CLT_OK;
 }
 

@@ -170,7 +170,7 @@ static void differ(rank_thread *self) {
     CHECK(self, rank_wait_end(self) == CLT_E_MISMATCH);
     snprintf(
         words, sizeof words,
-        "message 77 from rank 0 to rank 1: %zu bytes of type %u are sent, %zu bytes of type %u expected",
+        "message 77 from rank 0 to rank 1: sent is %zu bytes of type %u, expected %zu bytes of type %u",
         d->sent, (unsigned)d->sent_type, d->expected, (unsigned)d->expected_type);
     CHECK(self, strstr(clt_error_detail(), words));
     for (size_t i = 0; self->rank && i < sizeof data; i++)

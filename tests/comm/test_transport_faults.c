@@ -161,10 +161,10 @@ static void test_stopped(void **state) {
         process processes[3];
         rank_group group = {.size = 3,
                             .level = CLT_SECURITY_TLS,
-                            .heartbeat_seconds = 0.6,
+                            .heartbeat_seconds = 1.5,
                             .body = i ? listen_only : talk};
         start_processes(&group, processes);
-        usleep(700000); /* longer than the limit: beats keep all alive */
+        usleep(1800000); /* longer than the limit: beats keep all alive */
         double before = clt_seconds();
         kill(processes[1].id, SIGSTOP);
         check_survivors(processes, 3, 1, before, 10);
