@@ -63,10 +63,11 @@ def once_while_joining(program, chance):
         for i, rank in enumerate(ranks):
             if i == victim:
                 continue
-            rank.expect_end(3 if rank.find("joined") else 1, JOINING_SECONDS + MARGIN)
-            text = rank.find("ended")[2]
-            check(text.startswith(("CLT_E_TIMEOUT", "CLT_E_NETWORK", "CLT_E_PEER")),
-                  f"{rank.name} ended with {text}")
+            _, _, text = rank.expect("ended", JOINING_SECONDS + MARGIN)
+            joined = rank.find("joined")
+            rank.expect_end(3 if joined else 1)
+            check(text.startswith(("CLT_E_TIMEOUT", "CLT_E_NETWORK", "CLT_E_PEER")), f"{rank.name} ended with {text}")
+            check(not joined or f"rank {victim}" in text, f"{rank.name} does not name rank {victim}: {text}")
     finally:
         for rank in ranks:
             rank.end()
