@@ -38,6 +38,7 @@ typedef struct options {
     int64_t whole_batch;   /* their sum */
     bool balance;
     double bucket_mb;
+    bool sync_batch_norm, shard_optimizer;
     const char *compress; /* as given */
     clt_compress_options compress_options;
     int on_failure; /* ON_FAILURE_… */

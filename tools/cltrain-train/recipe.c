@@ -214,6 +214,8 @@ clt_train_options recipe_train_options(const options *given, int64_t train_sampl
         .seed = (uint64_t)given->seed,
         .output = output,
         .compress = given->compress_options,
+        .sync_batch_norm = given->sync_batch_norm,
+        .shard_optimizer = given->shard_optimizer,
         .bucket_bytes = (size_t)(given->bucket_mb * (1 << 20)),
         .recoverable = given->ranks > 1 && given->on_failure == ON_FAILURE_SHRINK,
     };

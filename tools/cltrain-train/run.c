@@ -157,7 +157,9 @@ static int save(run *r) {
     int code = read_train_metrics(r, &metrics, false);
     stopwatch_stop(&r->watch);
     if (code) return code;
-    clt_status status = ranks_lead(r->group) ? clt_checkpoint_save(r->trainer, r->train, r->options->save) : CLT_OK;
+    /* One file serves all; who has a part of what is in it gives that. */
+    bool lead = ranks_lead(r->group), takes_part = lead || r->options->shard_optimizer;
+    clt_status status = takes_part ? clt_checkpoint_save(r->trainer, r->train, lead ? r->options->save : NULL) : CLT_OK;
     code = agree(r, status < 0 ? library_error(status, "--save") : 0);
     if (!code) r->unsaved = false;
     return code;
