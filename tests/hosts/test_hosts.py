@@ -8,7 +8,6 @@ Exit status 77: namespaces cannot be made here (that needs root).
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -341,6 +340,7 @@ def main():
     RANK, LAUNCHER, wanted = sys.argv[1], sys.argv[2], sys.argv[3:]
     cases = [(name[5:], case) for name, case in globals().items() if name.startswith("case_")]
     failed = 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # namespaces are not left behind
     try:
         with Hosts(4) as hosts:
             for name, case in cases:
