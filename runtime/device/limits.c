@@ -156,7 +156,7 @@ static clt_status check_fma(const bench *b, double more) {
 /* With a scale of one the runs are counted, by few; with -1 and 1 every second brings the value back, and
  * a run may be as long as it likes. */
 static clt_status multiply_adds(bench *b, const clt_measure_options *options) {
-    const int32_t counted = 64, most_rounds = 1 << 20;
+    const int32_t counted = 64, most_rounds = 1 << 22;
     int32_t rounds = counted;
     double seconds = 0;
     const clt_device_info *info = clt_device_get_info(b->device);
@@ -168,10 +168,10 @@ static clt_status multiply_adds(bench *b, const clt_measure_options *options) {
     CLT_TRY(set_fma(b, 1, 1, counted));
     CLT_TRY(run(b, 1, &seconds));
     CLT_TRY(check_fma(b, UNROLL * counted));
-    for (; rounds < most_rounds; rounds *= 4) {
+    for (;; rounds *= 4) {
         CLT_TRY(set_fma(b, -1, 1, rounds));
         CLT_TRY(quick(b, &seconds));
-        if (seconds >= enough_seconds) break;
+        if (seconds >= enough_seconds || rounds >= most_rounds) break;
     }
     CLT_TRY(poison(b->y, bytes));
     CLT_TRY(clt_sample(run, b, options, b->m));

@@ -26,6 +26,7 @@ json "$a" 'all(results["limit " + k]["bytes_per_second"] > 1e6 for k in ("upload
 json "$a" 'all(r["status"] in ("ok", "unsupported", "suspect") for r in o["results"])'
 json "$a" 'all(r["roof"]["fraction"] > 0 and r["check"]["nmse"] <= 1e-7 for r in o["results"] if r["kind"] == "op" and r["status"] == "ok")'
 json "$a" 'all(sum(map(len, r["samples_us"])) == r["time_us"]["count"] for r in o["results"] if r["status"] == "ok")'
+json "$a" 'all(abs(r["flops_per_second"] * r["time_us"]["p50"] / 1e15 - 1) < 1e-6 for r in o["results"] if r["key"].startswith("limit fma") and r["status"] == "ok")'
 json "$a" 'results["op matmul 64x96^T 64x80 -> 96x80"]["count"] == 2'
 [ "$(wc -l <"$folder/a.csv")" -eq 20 ] || fail "the CSV has another number of rows"
 head -n 1 "$folder/a.csv" | grep -q '^key,model,phase,count,status,p10_us' || fail "the CSV's head"

@@ -14,6 +14,8 @@
 
 enum { BENCH_PASSES = 5, BENCH_SAMPLES = 3 }; /* of a row: in each pass */
 
+#define BENCH_LIMIT_AMOUNT 1e9 /* operations or bytes: what times of limits that are rates are of */
+
 typedef struct bench_row {
     bool is_limit;
     clt_limit limit;
@@ -21,7 +23,7 @@ typedef struct bench_row {
     char status[16], reason[400];
     double us[BENCH_PASSES][BENCH_SAMPLES];
     int n[BENCH_PASSES];
-    double amount; /* of a limit: of one run */
+    double amount; /* of a limit: what its times are of; 0: the time itself is meant */
     char problem[CLT_PROBLEM_TEXT], backend[32], parameters[256];
     double flops, bytes, nmse, nmse_after; /* -1: not known */
     /* placed on the roof */
