@@ -96,7 +96,7 @@ refuse "--batch '0': expected a whole number from 1" convnet --data digits --bat
 refuse "--lr 'abc': expected a number above 0" convnet --data digits --lr=abc
 refuse "--lr '0': expected a number above 0" convnet --data digits --lr 0
 refuse "--lr 'nan': expected a number" convnet --data digits --lr nan
-refuse "--lr '1e999': expected a number" convnet --data digits --lr 1e999
+refuse "--lr '1e999': expected at most 3.4e+38" convnet --data digits --lr 1e999
 refuse "--momentum '1': expected a number from 0 to below 1" resnet18 --data digits --momentum 1
 refuse "--seed '-1'" convnet --data digits --seed -1
 refuse "--seed needs a value" convnet --data digits --seed

@@ -179,7 +179,7 @@ static void assert_values(const rank *ranks, int n, const rank *wanted, const ch
 typedef struct steps_case {
     const char *name;
     clt_train_options options;
-    int ranks; /* 0: two of 1 to 4, with equal shares */
+    int ranks; /* 0: one of 1 to 4, with equal shares */
     int shares[MOST_RANKS];
     bool normalized;
 } steps_case;
@@ -211,21 +211,18 @@ static clt_status take_steps(rank *r) {
 
 static void assert_case(const steps_case *c) {
     static rank alone, ranks[MOST_RANKS];
+    static int turn; /* each number of ranks in some cases */
+    int n = c->ranks ? c->ranks : 1 + turn++ % MOST_RANKS;
     run_alone(&alone, take_steps, c);
-    /* Each number of ranks in some cases. */
-    static int turn;
-    for (int k = 0; k < (c->ranks ? 1 : 2); k++) {
-        int n = c->ranks ? c->ranks : 1 + turn++ % MOST_RANKS;
-        memset(ranks, 0, sizeof ranks);
-        run_group(ranks, n, take_steps, c);
-        assert_all_ok(ranks, n, c->name);
-        assert_values(ranks, n, &alone, c->name);
-        for (int r = 0; r < n; r++) {
-            assert_int_equal(ranks[r].metrics.samples, alone.metrics.samples);
-            assert_float_equal(ranks[r].metrics.loss, alone.metrics.loss, 1e-5 * alone.metrics.loss);
-            assert_float_equal(ranks[r].metrics.accuracy, alone.metrics.accuracy, 1e-12);
-            assert_true(isnan(ranks[r].metrics.mse));
-        }
+    memset(ranks, 0, sizeof ranks);
+    run_group(ranks, n, take_steps, c);
+    assert_all_ok(ranks, n, c->name);
+    assert_values(ranks, n, &alone, c->name);
+    for (int r = 0; r < n; r++) {
+        assert_int_equal(ranks[r].metrics.samples, alone.metrics.samples);
+        assert_float_equal(ranks[r].metrics.loss, alone.metrics.loss, 1e-5 * alone.metrics.loss);
+        assert_float_equal(ranks[r].metrics.accuracy, alone.metrics.accuracy, 1e-12);
+        assert_true(isnan(ranks[r].metrics.mse));
     }
 }
 
