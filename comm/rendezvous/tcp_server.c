@@ -245,12 +245,15 @@ static clt_status admit(clt_tcp_server *s, int descriptor) {
     return CLT_OK;
 }
 
-static void accept_all(clt_tcp_server *s) {
-    while (s->n_clients < MOST_CLIENTS) {
+/* No more at once than strangers may be, for those that are too many are freed between the rounds; and clients are served. */
+static void accept_some(clt_tcp_server *s) {
+    for (int i = 0; i < MOST_STRANGERS; i++) {
+        if (s->n_clients >= MOST_CLIENTS) break;
         int descriptor = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (descriptor < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
         if (descriptor < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
         if (descriptor < 0 || admit(s, descriptor) < 0) break;
+        if (i == MOST_STRANGERS - 1) return; /* the others next time */
     }
     s->accept_after = clt_seconds() + accept_pause; /* out of descriptors or memory: no use in trying at once */
 }
@@ -294,7 +297,7 @@ static void serve_all(clt_tcp_server *s) {
     size_t n = s->n_clients;
     for (size_t i = 0; i < n; i++)
         if (s->polled[i + 2].revents || clt_socket_pending(s->clients[i]->socket)) serve(s, s->clients[i]);
-    if (s->polled[1].revents) accept_all(s);
+    if (s->polled[1].revents) accept_some(s);
 }
 
 /* Until it is stopped, and then until the clients are gone or have had their time. */

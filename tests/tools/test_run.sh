@@ -157,6 +157,10 @@ expect 7 -n 2 --on-failure continue -- sh -c '[ "$RANK" = 1 ] && exit 7; sleep 0
 expect 0 -n 2 -q -- true
 [ -s "$err" ] && fail "-q says something"
 
+# One that hangs while the others end well does not hold up the launcher.
+expect 0 -n 3 --on-failure continue --late 1 --grace 1 -- sh -c '[ "$RANK" = 1 ] && kill -STOP $$; exit 0'
+complains "--late"
+
 # What a dead rank leaves does not wait for the others' end.
 left='if [ "$RANK" = 1 ]; then sleep 1000 & echo $! >"$D/part"; mv "$D/part" "$D/child"; kill -9 $$; fi
     until [ -e "$D/child" ]; do sleep 0.1; done

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tools/common/message.h"
@@ -159,7 +160,9 @@ static int open_store(job *j) {
 }
 
 int job_begin(job *j, const run_options *options) {
-    *j = (job){.options = options};
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    *j = (job){.options = options, .started = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec};
     j->store_options.security = security_level(options);
     j->store_options.certificate = variable("CLTRAIN_COMM_CERTIFICATE");
     j->store_options.key = variable("CLTRAIN_COMM_KEY");
@@ -230,6 +233,7 @@ static void add_comm(const job *j, variables *v) {
     else add(v, "CLTRAIN_COMM_JOB=%s", j->name);
     add(v, "CLTRAIN_COMM_GENERATION=%d", (int)j->restarts);
     add(v, "CLTRAIN_RESTART_COUNT=%d", (int)j->restarts);
+    add(v, "CLTRAIN_RUN_STARTED=%.3f", j->started);
     add(v, "CLTRAIN_RUN_ON_FAILURE=%s", j->options->on_failure == ON_FAILURE_CONTINUE ? "continue" : "stop");
     if (options_security_name(j->options)) add(v, "CLTRAIN_COMM_SECURITY=%s", options_security_name(j->options));
     if (j->options->interface) add(v, "CLTRAIN_COMM_INTERFACE=%s", j->options->interface);

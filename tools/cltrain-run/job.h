@@ -12,6 +12,7 @@ enum { TOKEN_BYTES = 65, NAME_BYTES = 160, ADDRESS_BYTES = 300 };
 
 typedef struct job {
     const run_options *options;
+    double started;                 /* seconds since 1970 */
     char name[NAME_BYTES];          /* CLTRAIN_COMM_JOB of the first start */
     char made_token[TOKEN_BYTES];   /* "" if one was given */
     char *file_token;               /* read from CLTRAIN_COMM_TOKEN_FILE */

@@ -35,6 +35,8 @@ static const option_row rows[] = {
      .help = "start all ranks again, R times at most, when one fails;\ndefault 0"},
     {OPTION_CHOICE, 0, "on-failure", "WHAT", AT(on_failure), .choices = failure_names,
      .help = "stop: a rank that fails ends all (default); continue: the\nothers go on without it"},
+    {OPTION_POSITIVE, 0, "late", "SECONDS", AT(late_seconds),
+     .help = "continue: how long ranks may go on when others have ended\nwell; then they are taken for hung, or lost (default 300)"},
     {OPTION_POSITIVE, 0, "grace", "SECONDS", AT(grace_seconds),
      .help = "between asking ranks to end and killing them; default 10"},
     {OPTION_HEADING, .help = "Output:"},
@@ -67,7 +69,7 @@ static int check(const run_options *o) {
 int options_read(run_options *options, int argc, char **argv) {
     int own = 0;
     while (own < argc && strcmp(argv[own], "--")) own++;
-    *options = (run_options){.ranks = 1, .nodes = 1, .security = OPTION_UNSET, .on_failure = ON_FAILURE_STOP, .grace_seconds = 10,
+    *options = (run_options){.ranks = 1, .nodes = 1, .security = OPTION_UNSET, .on_failure = ON_FAILURE_STOP, .grace_seconds = 10, .late_seconds = 300,
                              .connect_seconds = 120};
     int code = option_parse(rows, ROWS, own, argv, options, refuse_word);
     if (code || options->help || options->version) return code;
@@ -84,8 +86,8 @@ void options_print_help(void) {
            "  " PROGRAM " -n 2 --nnodes 2 --node-rank 1 --master node0 -- ./train\n");
     option_print(rows, ROWS, stdout);
     printf("\nRanks are told of their place by RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR,\n"
-           "MASTER_PORT, CLTRAIN_RESTART_COUNT, CLTRAIN_RUN_ON_FAILURE and CLTRAIN_COMM_*. Their standard input is\n"
-           "empty, but for rank 0's if it is no terminal.\n"
+           "MASTER_PORT, CLTRAIN_RESTART_COUNT, CLTRAIN_RUN_STARTED, CLTRAIN_RUN_ON_FAILURE and\n"
+           "CLTRAIN_COMM_*. Their standard input is empty, but for rank 0's if it is no terminal.\n"
            "\nThe secret that makes a process a rank is CLTRAIN_COMM_TOKEN, or in the file that\n"
            "CLTRAIN_COMM_TOKEN_FILE names: the same on all hosts. On one host it is made, if there is none.\n"
            "\nExit status: that of the first rank that failed, 128 + the signal if one ended it; with\n"

@@ -65,7 +65,8 @@ typedef struct start {
     int first_status, first_rank; /* of the first rank here that failed; 0: none */
     int last_status;     /* of the one that ended last */
     bool stopping, killed, interrupted;
-    double kill_at;
+    double kill_at, late_at; /* late_at: 0 until a rank has ended well */
+    bool late;               /* those left are taken for hung */
     struct pollfd *polled;
 } start;
 
@@ -96,7 +97,8 @@ static void describe_end(const rank_process *p) {
 }
 
 static void note_end(start *s, const rank_process *p) {
-    s->last_status = p->status;
+    if (!s->late) s->last_status = p->status;
+    if (p->status == 0 && !s->late_at) s->late_at = now() + s->j->options->late_seconds;
     if (p->status == 0) return;
     if (!s->stopping || !s->first_status) describe_end(p);
     if (!s->first_status) {
@@ -147,6 +149,19 @@ static void take_news(start *s) {
 
 /* ---- waiting ---- */
 
+/* Ranks of a job end together. With "continue" one may be hung, and the others have gone on without it: it would never end. */
+static bool is_late(const start *s) {
+    return s->j->options->on_failure == ON_FAILURE_CONTINUE && s->late_at && now() >= s->late_at;
+}
+
+static void give_up_late(start *s) {
+    if (s->late || s->stopping || !s->r.living || !is_late(s)) return;
+    message_line(PROGRAM ": %d rank%s still at work %g s after another ended well (--late): ended", s->r.living,
+                 PLURAL(s->r.living), s->j->options->late_seconds);
+    s->late = true;
+    stop(s, SIGTERM);
+}
+
 static int milliseconds_to_wait(const start *s) {
     double left = s->kill_at - now();
     if (!s->stopping || s->killed) return IDLE_MS;
@@ -175,6 +190,7 @@ static void wait_and_act(start *s) {
     if (p[0].revents) take_signals(s);
     if (p[1].revents) take_news(s);
     if (output_is_broken() && !s->interrupted) interrupt(s, SIGPIPE);
+    give_up_late(s);
     if (s->stopping && !s->killed && now() >= s->kill_at) {
         if (s->r.living) message_line(PROGRAM ": %d rank%s did not end by themselves: killed", s->r.living, PLURAL(s->r.living));
         ranks_signal(&s->r, SIGKILL);
@@ -203,7 +219,11 @@ static void await_ranks(start *s) {
 /* The other hosts' ranks may still be at work. */
 static void await_others(start *s) {
     if (s->end.kind == END_NONE) agree_done(s->j, local_status(s));
-    while (s->end.kind == END_NONE) wait_and_act(s);
+    if (!s->late_at) s->late_at = now() + s->j->options->late_seconds;
+    while (s->end.kind == END_NONE && !is_late(s)) wait_and_act(s);
+    if (s->end.kind != END_NONE) return;
+    message_line(PROGRAM ": another host said nothing %g s after the ranks here ended (--late)", s->j->options->late_seconds);
+    decide(s, END_DONE, local_status(s), -1);
 }
 
 static end_of_start conclude(const start *s) {

@@ -8,9 +8,9 @@ static int verbosity_of(const options *given) {
     return given->quiet ? -1 : given->verbose;
 }
 
-static bool was_restarted(void) {
-    const char *count = getenv("CLTRAIN_RESTART_COUNT");
-    return count && atoi(count) > 0;
+static double was_restarted(void) {
+    const char *count = getenv("CLTRAIN_RESTART_COUNT"), *started = getenv("CLTRAIN_RUN_STARTED");
+    return count && started && atoi(count) > 0 ? atof(started) : 0;
 }
 
 static void take_place(ranks *r, clt_comm *comm) {

@@ -16,7 +16,7 @@ typedef struct ranks {
     int rank, size; /* in the group of now */
     int begun;      /* ranks that the job began with */
     int verbosity;  /* of the one that leads: rank 0 */
-    bool restarted; /* by the launcher, after a failure */
+    double restarted; /* 0, or by the launcher after a failure: when the job was first started, in seconds since 1970 */
     uint64_t bytes_sent; /* in groups that are gone */
 } ranks;
 

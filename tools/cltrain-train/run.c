@@ -87,10 +87,12 @@ static int make_trainer(run *r, const task *made) {
     return status < 0 ? library_error(status, "making the trainer") : 0;
 }
 
-/* After a restart by the launcher the run goes on from its own file, if it came to write one. Rank 0 knows. */
+/* After a restart by the launcher the run goes on from its own file, if it came to write one: an older one is another run's.
+ * Rank 0 knows. */
 static int find_checkpoint(run *r, const char **path) {
     const options *o = r->options;
-    int32_t own = o->save && r->group->restarted && ranks_lead(r->group) && file_readable(o->save);
+    double started = r->group->restarted;
+    int32_t own = o->save && started > 0 && ranks_lead(r->group) && file_written_since(o->save, started);
     clt_status status = ranks_max(r->group, &own, 1);
     *path = own ? o->save : o->resume;
     return status < 0 ? library_error(status, "resuming") : 0;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -41,6 +42,13 @@ void signals_catch(void) {
 
 int signals_caught(void) {
     return caught;
+}
+
+bool file_written_since(const char *path, double since) {
+    struct stat facts;
+    if (!file_readable(path) || stat(path, &facts)) return false;
+    /* The clock of files may be behind by a tick. */
+    return (double)facts.st_mtim.tv_sec + 1e-9 * (double)facts.st_mtim.tv_nsec >= since - 0.1;
 }
 
 bool file_readable(const char *path) {

@@ -20,5 +20,7 @@ void signals_catch(void);
 int signals_caught(void);
 
 bool file_readable(const char *path);
+/* `since`: seconds since 1970. */
+bool file_written_since(const char *path, double since);
 
 #endif
