@@ -1,44 +1,10 @@
 # Read by the tests of cltrain-probe: PROGRAM SOURCES BUILD [PYTHON3].
-set -u
-
 program=$1
 sources=$2
 build=$3
 python=${4-}
-folder=$(mktemp -d "${TMPDIR:-/tmp}/cltrain-probe-XXXXXX") || exit 1
-trap 'rm -rf "$folder"' EXIT
-failures=0
-out=$folder/out
-err=$folder/err
-
-fail() {
-    failures=$((failures + 1))
-    echo "FAILED: $1"
-    sed 's/^/    stdout: /' "$out" | head -n 20
-    sed 's/^/    stderr: /' "$err" | head -n 20
-}
-
-# expect CODE WORDS ARGUMENT...: that exit code, and the words on stderr ("": whatever is there).
-expect() {
-    code=$1 words=$2
-    shift 2
-    "$program" "$@" >"$out" 2>"$err" </dev/null
-    got=$?
-    [ "$got" -eq "$code" ] || fail "'$*' gave exit code $got, not $code"
-    [ -z "$words" ] || grep -qF -- "$words" "$err" || fail "'$*' does not say '$words'"
-}
-
-# refuse WORDS ARGUMENT...: exit code 2, nothing on stdout.
-refuse() {
-    words=$1
-    shift
-    expect 2 "$words" "$@"
-    [ -s "$out" ] && fail "'$*' printed on stdout"
-}
-
-says() {
-    grep -qF -- "$1" "$out" || fail "stdout does not say '$1'"
-}
+name=probe
+. "$(dirname "$0")/common.sh"
 
 # valid FILE...: of the schema.
 valid() {

@@ -4,40 +4,10 @@
 #     test_cli.sh PROGRAM [PYTHON3]
 #
 # Without Python the JSON is looked at by its keys alone.
-set -u
-
 program=$1
 python=${2-}
-folder=$(mktemp -d "${TMPDIR:-/tmp}/cltrain-cli-XXXXXX") || exit 1
-trap 'rm -rf "$folder"' EXIT
-failures=0
-out=$folder/out
-err=$folder/err
-
-fail() {
-    failures=$((failures + 1))
-    echo "FAILED: $1"
-    sed 's/^/    stdout: /' "$out" | head -n 20
-    sed 's/^/    stderr: /' "$err" | head -n 20
-}
-
-# expect CODE WORDS ARGUMENT...: that exit code, and the words on stderr ("": whatever is there).
-expect() {
-    code=$1 words=$2
-    shift 2
-    "$program" "$@" >"$out" 2>"$err"
-    got=$?
-    [ "$got" -eq "$code" ] || fail "'$*' gave exit code $got, not $code"
-    [ -z "$words" ] || grep -qF -- "$words" "$err" || fail "'$*' does not say '$words'"
-}
-
-# refuse WORDS ARGUMENT...: exit code 2, nothing on stdout.
-refuse() {
-    words=$1
-    shift
-    expect 2 "$words" "$@"
-    [ -s "$out" ] && fail "'$*' printed on stdout"
-}
+name=cli
+. "$(dirname "$0")/common.sh"
 
 # json FILE EXPRESSION: the whole of FILE is one object o for which the expression holds.
 json() {

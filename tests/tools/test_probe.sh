@@ -4,49 +4,14 @@
 #     test_probe.sh PROGRAM [PYTHON3]
 #
 # Without Python the JSON is not read.
-set -u
-
 program=$1
 python=${2-}
-folder=$(mktemp -d "${TMPDIR:-/tmp}/cltrain-probe-XXXXXX") || exit 1
-trap 'chmod -R u+w "$folder"; rm -rf "$folder"' EXIT
+name=probe
+. "$(dirname "$0")/common.sh"
 export XDG_CACHE_HOME="$folder/cache"
 export CLTRAIN_TUNE=quick
 export POCL_CACHE_DIR="${POCL_CACHE_DIR:-$folder/pocl}" # else it would be below XDG_CACHE_HOME
 mkdir -p "$POCL_CACHE_DIR"
-failures=0
-out=$folder/out
-err=$folder/err
-
-fail() {
-    failures=$((failures + 1))
-    echo "FAILED: $1"
-    sed 's/^/    stdout: /' "$out" | head -n 20
-    sed 's/^/    stderr: /' "$err" | head -n 20
-}
-
-# expect CODE WORDS ARGUMENT...: that exit code, and the words on stderr ("": whatever is there).
-expect() {
-    code=$1 words=$2
-    shift 2
-    "$program" "$@" >"$out" 2>"$err"
-    got=$?
-    [ "$got" -eq "$code" ] || fail "'$*' gave exit code $got, not $code"
-    [ -z "$words" ] || grep -qF -- "$words" "$err" || fail "'$*' does not say '$words'"
-}
-
-# refuse WORDS ARGUMENT...: exit code 2, nothing on stdout.
-refuse() {
-    words=$1
-    shift
-    expect 2 "$words" "$@"
-    [ -s "$out" ] && fail "'$*' printed on stdout"
-}
-
-# says WORDS: in what was printed last.
-says() {
-    grep -qF -- "$1" "$out" || fail "stdout does not say '$1'"
-}
 
 # json EXPRESSION: what was printed last is one object o for which it holds.
 json() {

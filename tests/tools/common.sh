@@ -1,0 +1,38 @@
+# Read by the tests of the command line tools, which say `program` and `name` before. What a test keeps is in $folder, removed at its end.
+set -u
+
+folder=$(mktemp -d "${TMPDIR:-/tmp}/cltrain-$name-XXXXXX") || exit 1
+trap 'chmod -R u+w "$folder"; rm -rf "$folder"' EXIT
+failures=0
+out=$folder/out
+err=$folder/err
+
+fail() {
+    failures=$((failures + 1))
+    echo "FAILED: $1"
+    sed 's/^/    stdout: /' "$out" | head -n 20
+    sed 's/^/    stderr: /' "$err" | head -n 20
+}
+
+# expect CODE WORDS ARGUMENT...: that exit code, and the words on stderr ("": whatever is there).
+expect() {
+    code=$1 words=$2
+    shift 2
+    "$program" "$@" >"$out" 2>"$err" </dev/null
+    got=$?
+    [ "$got" -eq "$code" ] || fail "'$*' gave exit code $got, not $code"
+    [ -z "$words" ] || grep -qF -- "$words" "$err" || fail "'$*' does not say '$words'"
+}
+
+# refuse WORDS ARGUMENT...: exit code 2, nothing on stdout.
+refuse() {
+    words=$1
+    shift
+    expect 2 "$words" "$@"
+    [ -s "$out" ] && fail "'$*' printed on stdout"
+}
+
+# says WORDS: in what was printed last.
+says() {
+    grep -qF -- "$1" "$out" || fail "stdout does not say '$1'"
+}
