@@ -191,7 +191,7 @@ CLT_ITEM void CPU_MATMUL_NAME(cpu_matmul_item)(int item, global const float *a, 
         CPU_MATMUL_NAME(cpu_matmul_gather)(right, b_step.s01, count, there, gathered);
 #endif
         /* Rows of the next gathering, which lie far apart, that each tile brings near. */
-        int share = b_step.s1 == 1 && !CPU_MATMUL_PANELS ? (count + last - first - 1) / (last - first) : 0;
+        int share = b_step.s1 == 1 && (bool)!CPU_MATMUL_PANELS ? (count + last - first - 1) / (last - first) : 0;
         for (int tile = first; tile < last; tile++) {
             int m = tile * CPU_MATMUL_ROWS, high = min(rows - m, CPU_MATMUL_ROWS);
             int soon = min(k + count + (tile - first) * share, end);
