@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/base/bytes.h"
 #include "runtime/base/thread.h"
 
 enum { MOST_CLIENTS = 8192, MOST_STRANGERS = 128, LONGEST_WAIT_MS = 10000 };
@@ -47,28 +48,19 @@ struct clt_tcp_server {
 
 /* ---- heads ---- */
 
-static void put(unsigned char *out, uint32_t value, int bytes) {
-    for (int i = 0; i < bytes; i++) out[i] = (unsigned char)(value >> 8 * i);
-}
-
-static uint32_t take(const unsigned char *in, int bytes) {
-    uint32_t value = 0;
-    for (int i = 0; i < bytes; i++) value |= (uint32_t)in[i] << 8 * i;
-    return value;
-}
-
 void clt_tcp_write_head(const clt_tcp_head *head, unsigned char bytes[CLT_TCP_HEAD_BYTES]) {
-    put(bytes, CLT_TCP_MAGIC, 4);
-    put(bytes + 4, head->code, 2);
-    put(bytes + 6, head->key_bytes, 2);
-    put(bytes + 8, head->value_bytes, 4);
-    put(bytes + 12, head->milliseconds, 4);
+    clt_bytes_put(bytes, CLT_TCP_MAGIC, 4);
+    clt_bytes_put(bytes + 4, head->code, 2);
+    clt_bytes_put(bytes + 6, head->key_bytes, 2);
+    clt_bytes_put(bytes + 8, head->value_bytes, 4);
+    clt_bytes_put(bytes + 12, head->milliseconds, 4);
 }
 
 bool clt_tcp_read_head(clt_tcp_head *head, const unsigned char bytes[CLT_TCP_HEAD_BYTES]) {
-    uint32_t code = take(bytes + 4, 2);
-    *head = (clt_tcp_head){(uint8_t)code, (uint16_t)take(bytes + 6, 2), take(bytes + 8, 4), take(bytes + 12, 4)};
-    return take(bytes, 4) == CLT_TCP_MAGIC && code >= 1 && code <= CLT_TCP_REMOVE && head->key_bytes <= CLT_STORE_KEY_BYTES &&
+    uint32_t code = (uint32_t)clt_bytes_get(bytes + 4, 2);
+    *head = (clt_tcp_head){(uint8_t)code, (uint16_t)clt_bytes_get(bytes + 6, 2), (uint32_t)clt_bytes_get(bytes + 8, 4),
+                           (uint32_t)clt_bytes_get(bytes + 12, 4)};
+    return clt_bytes_get(bytes, 4) == CLT_TCP_MAGIC && code >= 1 && code <= CLT_TCP_REMOVE && head->key_bytes <= CLT_STORE_KEY_BYTES &&
            head->value_bytes <= CLT_RENDEZVOUS_VALUE_BYTES;
 }
 

@@ -6,6 +6,7 @@
 
 #include "runtime/device/cl.h"
 #include "runtime/device/kernel_source.h"
+#include "runtime/device/limits.h"
 
 static const char source_path[] = "probe/check.cl";
 
@@ -184,22 +185,21 @@ static uint32_t arithmetic(uint32_t i, uint32_t seed, int rounds) {
     return sum;
 }
 
-static clt_status compute(clt_device *device, const clt_module *module, uint32_t seed, int32_t rounds, uint32_t *got,
-                          size_t items) {
+clt_status clt_run_on_words(clt_device *device, const clt_module *module, const char *name, const uint32_t *values, int n,
+                            uint32_t *words, size_t items) {
     clt_kernel *kernel = NULL;
     clt_memory *y = NULL;
     size_t group = GROUP;
     clt_status status = CLT_OK;
-    CLT_TRY_GOTO(clt_kernel_create(device, module, "check_arithmetic", &kernel));
+    CLT_TRY_GOTO(clt_kernel_create(device, module, name, &kernel));
     group = CLT_MIN(group, CLT_MAX(clt_kernel_work_group_limit(kernel), 1));
     while (items % group) group--;
-    CLT_TRY_GOTO(clt_memory_create(device, items * sizeof *got, &y));
-    CLT_TRY_GOTO(clt_memory_write(y, 0, got, items * sizeof *got));
+    CLT_TRY_GOTO(clt_memory_create(device, items * sizeof *words, &y));
+    CLT_TRY_GOTO(clt_memory_write(y, 0, words, items * sizeof *words));
     CLT_TRY_GOTO(clt_kernel_set_memory(kernel, 0, y));
-    CLT_TRY_GOTO(clt_kernel_set_value(kernel, 1, &seed, sizeof seed));
-    CLT_TRY_GOTO(clt_kernel_set_value(kernel, 2, &rounds, sizeof rounds));
+    for (int i = 0; i < n; i++) CLT_TRY_GOTO(clt_kernel_set_value(kernel, 1 + i, &values[i], sizeof values[i]));
     CLT_TRY_GOTO(clt_kernel_enqueue(kernel, 1, &items, &group));
-    status = clt_memory_read(y, 0, got, items * sizeof *got);
+    status = clt_memory_read(y, 0, words, items * sizeof *words);
 fail:
     clt_memory_destroy(y);
     clt_kernel_destroy(kernel);
@@ -213,7 +213,8 @@ clt_status clt_check_arithmetic(clt_device *device, uint32_t seed, clt_check_rep
     uint32_t *got = clt_calloc(ITEMS, sizeof *got);
     if (!got) return clt_fail_memory(ITEMS * sizeof *got);
     clt_status status = clt_device_build(device, &module, 1);
-    if (status == CLT_OK) status = compute(device, &module, seed, ROUNDS, got, ITEMS);
+    if (status == CLT_OK)
+        status = clt_run_on_words(device, &module, "check_arithmetic", (uint32_t[]){seed, ROUNDS}, 2, got, ITEMS);
     for (uint32_t i = 0; i < ITEMS && status == CLT_OK; i++) {
         char text[192];
         uint32_t wanted = arithmetic(i, seed, ROUNDS);

@@ -18,7 +18,7 @@ static const char source[] =
     "    y[i] = i == 0 ? size : 3 * i + x;\n"
     "}\n";
 
-enum { ITEMS = 128, GROUP = 64 };
+enum { ITEMS = 128 };
 
 static uint32_t number_of(const clt_device *device, cl_device_info what) {
     cl_uint value = 0;
@@ -30,27 +30,6 @@ uint64_t clt_device_cache_bytes(const clt_device *device) {
     cl_ulong bytes = 0;
     clGetDeviceInfo(device->id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE, sizeof bytes, &bytes, NULL);
     return CLT_MIN(bytes, (cl_ulong)1 << 40);
-}
-
-static clt_status run(clt_device *device, const clt_module *module, int32_t got[ITEMS]) {
-    clt_kernel *kernel = NULL;
-    clt_memory *y = NULL;
-    int32_t x = 5;
-    size_t items = ITEMS, group = GROUP;
-    clt_status status = CLT_OK;
-    CLT_TRY_GOTO(clt_kernel_create(device, module, "facts", &kernel));
-    group = CLT_MIN(group, CLT_MAX(clt_kernel_work_group_limit(kernel), 1));
-    while (items % group) group--;
-    CLT_TRY_GOTO(clt_memory_create(device, ITEMS * sizeof *got, &y));
-    CLT_TRY_GOTO(clt_memory_write(y, 0, got, ITEMS * sizeof *got));
-    CLT_TRY_GOTO(clt_kernel_set_memory(kernel, 0, y));
-    CLT_TRY_GOTO(clt_kernel_set_value(kernel, 1, &x, sizeof x));
-    CLT_TRY_GOTO(clt_kernel_enqueue(kernel, 1, &items, &group));
-    status = clt_memory_read(y, 0, got, ITEMS * sizeof *got);
-fail:
-    clt_memory_destroy(y);
-    clt_kernel_destroy(kernel);
-    return status;
 }
 
 /* The multiple is asked of a kernel, in OpenCL 1.2. */
@@ -84,7 +63,7 @@ clt_status clt_device_get_facts(clt_device *device, clt_device_facts *facts, boo
     clt_module module = {.text = clt_text_data(&text), .isolated = true, .label = "facts"};
     clt_status status = text.status;
     if (status == CLT_OK) status = clt_device_build(device, &module, 1);
-    if (status == CLT_OK) status = run(device, &module, got);
+    if (status == CLT_OK) status = clt_run_on_words(device, &module, "facts", &(uint32_t){5}, 1, (uint32_t *)got, ITEMS);
     for (int i = 1; i < ITEMS && status == CLT_OK; i++) *wrong |= got[i] != 3 * i + 5;
     if (*wrong)
         status = clt_fail(CLT_E_DEVICE, "%s: a small kernel computed something else than it should", device->info.name);

@@ -11,14 +11,23 @@ clt_status clt_exchanges_add(clt_exchanges *exchanges, const clt_tensor *node, s
     return CLT_OK;
 }
 
-clt_status clt_exchange_bind(clt_exchange *exchange, clt_device *device, clt_memory *memory) {
-    const clt_tensor *whole = exchange->node->op == &clt_op_all_gather ? exchange->node : exchange->node->inputs[0];
-    return clt_transit_create(device, memory, clt_tensor_bytes(whole), &exchange->transit);
+const clt_tensor *clt_exchange_whole(const clt_exchange *e) {
+    return e->node->op == &clt_op_all_gather ? e->node : e->node->inputs[0];
+}
+
+bool clt_exchange_touches(const clt_exchange *e, const clt_tensor *node) {
+    const clt_tensor *root = clt_storage_of(e->node);
+    for (int k = 0; k < node->n_inputs; k++)
+        if (clt_storage_of(node->inputs[k]) == root) return true;
+    return false;
 }
 
 void clt_exchanges_free(clt_exchanges *exchanges) {
     clt_exchanges_abandon(exchanges, "the plan is gone");
-    for (size_t i = 0; i < exchanges->n; i++) clt_transit_destroy(exchanges->items[i].transit);
+    for (size_t i = 0; i < exchanges->n; i++) {
+        clt_transit_destroy(exchanges->items[i].transit);
+        clt_free(exchanges->items[i].counts);
+    }
     clt_free(exchanges->items);
     *exchanges = (clt_exchanges){0};
 }
@@ -30,8 +39,7 @@ typedef struct byte_range {
 } byte_range;
 
 static byte_range whole_of(const clt_exchange *e) {
-    const clt_tensor *whole = e->node->op == &clt_op_all_gather ? e->node : e->node->inputs[0];
-    return (byte_range){0, clt_tensor_bytes(whole)};
+    return (byte_range){0, clt_tensor_bytes(clt_exchange_whole(e))};
 }
 
 static byte_range own_part_of(const clt_exchange *e) {
@@ -44,6 +52,19 @@ static bool gathers(const clt_exchange *e) {
     return e->node->op == &clt_op_all_gather || e->node->op == &clt_op_all_gather_in_place;
 }
 
+static clt_status make_counts(clt_exchange *e) {
+    const clt_exchange_attributes *at = e->node->attributes;
+    e->counts = clt_alloc((size_t)at->size * sizeof *e->counts);
+    if (!e->counts) return clt_fail_memory((size_t)at->size * sizeof *e->counts);
+    for (int r = 0; r < at->size; r++) e->counts[r] = own_part_of(e).bytes / clt_dtype_bytes(e->node->dtype);
+    return CLT_OK;
+}
+
+clt_status clt_exchange_bind(clt_exchange *e, clt_device *device, clt_memory *memory) {
+    if (e->node->op != &clt_op_all_reduce) CLT_TRY(make_counts(e));
+    return clt_transit_create(device, memory, whole_of(e).bytes, &e->transit);
+}
+
 /* ---- steps ---- */
 
 static clt_status begin(clt_exchange *e) {
@@ -53,26 +74,15 @@ static clt_status begin(clt_exchange *e) {
     return CLT_OK;
 }
 
-static clt_status start_gather(clt_comm *comm, clt_exchange *e, void *data, bool reduces) {
-    const clt_exchange_attributes *at = e->node->attributes;
-    clt_dtype dtype = e->node->dtype;
-    size_t part = own_part_of(e).bytes / clt_dtype_bytes(dtype);
-    size_t *counts = clt_alloc((size_t)at->size * sizeof *counts);
-    if (!counts) return clt_fail_memory((size_t)at->size * sizeof *counts);
-    for (int r = 0; r < at->size; r++) counts[r] = part;
-    clt_status status = reduces ? clt_comm_reduce_scatter(comm, data, counts, dtype, at->reduction, &e->work)
-                                : clt_comm_all_gather(comm, data, counts, dtype, &e->work);
-    clt_free(counts);
-    return status;
-}
-
 /* Waits until the memory is on the host, and gives it to the communicator. */
 static clt_status submit(clt_comm *comm, clt_exchange *e) {
     const clt_exchange_attributes *at = e->node->attributes;
     void *data;
     CLT_TRY(clt_transit_wait(e->transit, &data));
-    if (e->node->op != &clt_op_all_reduce) return start_gather(comm, e, data, !gathers(e));
-    return clt_comm_all_reduce(comm, data, (size_t)clt_tensor_elements(e->node), e->node->dtype, at->reduction, &e->work);
+    clt_dtype dtype = e->node->dtype;
+    if (gathers(e)) return clt_comm_all_gather(comm, data, e->counts, dtype, &e->work);
+    if (e->counts) return clt_comm_reduce_scatter(comm, data, e->counts, dtype, at->reduction, &e->work);
+    return clt_comm_all_reduce(comm, data, (size_t)clt_tensor_elements(e->node), dtype, at->reduction, &e->work);
 }
 
 static clt_status finish(clt_exchange *e) {
@@ -92,21 +102,13 @@ static clt_status submit_all(clt_exchanges *x, size_t end) {
     return CLT_OK;
 }
 
-/* Whether `node` works on what the exchange does. */
-static bool touches(const clt_tensor *node, const clt_exchange *e) {
-    const clt_tensor *root = clt_storage_of(e->node);
-    for (int k = 0; k < node->n_inputs; k++)
-        if (clt_storage_of(node->inputs[k]) == root) return true;
-    return false;
-}
-
 /* Finishes those of the first `end` that are due before launch `index`, or before `next` begins. */
 static clt_status finish_due(clt_exchanges *x, size_t end, size_t index, const clt_tensor *next) {
     double since = 0; /* the own memory is on the host: what is waited for are the others */
     bool waits = false;
     for (size_t i = 0; i < end; i++) {
         clt_exchange *e = &x->items[i];
-        if (!e->begun || (e->finish > index && !(next && touches(next, e)))) continue;
+        if (!e->begun || (e->finish > index && !(next && clt_exchange_touches(e, next)))) continue;
         if (!waits) {
             CLT_TRY(submit_all(x, end));
             since = clt_seconds();

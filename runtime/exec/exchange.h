@@ -15,6 +15,7 @@ typedef struct clt_exchange {
     const clt_tensor *node;
     size_t begin;  /* the launch before which it begins */
     size_t finish; /* the launch before which it must be finished, or the number of launches */
+    size_t *counts; /* of the ranks' parts, in elements; NULL: it has none */
     clt_transit *transit;
     clt_work *work;          /* of the communicator, once it has been given the memory */
     bool begun;
@@ -26,6 +27,11 @@ typedef struct clt_exchanges {
     size_t n, capacity;
     double waited_seconds; /* by the host for others, so far */
 } clt_exchanges;
+
+/* The tensor whose memory is exchanged. */
+const clt_tensor *clt_exchange_whole(const clt_exchange *exchange);
+/* Whether `node` works on the memory that the exchange does. */
+bool clt_exchange_touches(const clt_exchange *exchange, const clt_tensor *node);
 
 clt_status clt_exchanges_add(clt_exchanges *exchanges, const clt_tensor *node, size_t begin);
 /* Before they are first run: makes the way of `memory` to the host. */

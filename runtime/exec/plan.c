@@ -279,16 +279,10 @@ static clt_status build_with_set_kernel(clt_plan *plan, clt_lowering *l) {
     return clt_launch_kernel(l, &l->launches[--l->n_launches], &plan->set_kernel);
 }
 
-static bool uses_memory_of(const clt_tensor *node, const clt_tensor *root) {
-    for (int k = 0; k < node->n_inputs; k++)
-        if (clt_storage_of(node->inputs[k]) == root) return true;
-    return false;
-}
-
 /* The first launch that needs the exchange to be finished. */
 static size_t first_use(const clt_plan *plan, const clt_exchange *exchange) {
     size_t i = exchange->begin;
-    while (i < plan->n_launches && !uses_memory_of(plan->launches[i].origin.node, clt_storage_of(exchange->node))) i++;
+    while (i < plan->n_launches && !clt_exchange_touches(exchange, plan->launches[i].origin.node)) i++;
     return i;
 }
 
@@ -296,8 +290,7 @@ static clt_status bind_exchanges(clt_plan *plan, const clt_plan_options *options
     clt_exchanges *all = &plan->exchanges;
     for (size_t i = 0; i < all->n; i++) {
         clt_exchange *e = &all->items[i];
-        const clt_tensor *whole = e->node->op == &clt_op_all_gather ? e->node : e->node->inputs[0];
-        CLT_TRY(clt_exchange_bind(e, plan->device, plan->memory[whole->index]));
+        CLT_TRY(clt_exchange_bind(e, plan->device, plan->memory[clt_exchange_whole(e)->index]));
         e->finish = first_use(plan, e);
     }
     if (options->all_or_nothing) clt_exchanges_join(all);

@@ -10,24 +10,23 @@
 /* ---- small exchanges of bytes, which are the same whatever the ranks' processors are: little-endian is all that OpenCL
  * devices of this library have been ---- */
 
-/* all[r] becomes what rank r has in *own. */
-static clt_status gather(clt_comm *comm, const void *own, size_t bytes, void *all) {
+clt_status clt_parallel_gather(clt_comm *comm, void *all, size_t bytes) {
     int size = clt_comm_size(comm);
     size_t *counts = clt_alloc((size_t)size * sizeof *counts);
     if (!counts) return clt_fail_memory((size_t)size * sizeof *counts);
     for (int r = 0; r < size; r++) counts[r] = bytes;
-    memcpy((char *)all + (size_t)clt_comm_rank(comm) * bytes, own, bytes);
     clt_status status = clt_comm_all_gather(comm, all, counts, CLT_U8, NULL);
     clt_free(counts);
     return status;
 }
 
-/* Memory for a gather, and the gather; *all is to be freed, also on an error. */
+/* (*all)[r] becomes what rank r has in *own; *all is to be freed, also on an error. */
 static clt_status gather_new(clt_comm *comm, const void *own, size_t bytes, void *all) {
     void **made = all;
     *made = clt_calloc((size_t)clt_comm_size(comm), bytes);
     if (!*made) return clt_fail_memory((size_t)clt_comm_size(comm) * bytes);
-    return gather(comm, own, bytes, *made);
+    memcpy((char *)*made + (size_t)clt_comm_rank(comm) * bytes, own, bytes);
+    return clt_parallel_gather(comm, *made, bytes);
 }
 
 clt_status clt_parallel_tell(clt_comm *comm, void *data, size_t bytes) {

@@ -61,16 +61,10 @@ static clt_status for_all(clt_trainer *t, part_function *function, int argument)
 }
 
 static clt_status gather(clt_trainer *t, float *whole, size_t elements, clt_memory *part, int unused) {
-    clt_comm *comm = t->options.comm;
-    int size = clt_comm_size(comm), rank = clt_comm_rank(comm);
-    size_t *counts = clt_alloc((size_t)size * sizeof *counts);
-    if (!counts) return clt_fail_memory((size_t)size * sizeof *counts);
-    for (int r = 0; r < size; r++) counts[r] = elements;
+    size_t bytes = elements * sizeof *whole;
     (void)unused;
-    clt_status status = clt_memory_read(part, 0, whole + (size_t)rank * elements, elements * sizeof *whole);
-    if (status == CLT_OK) status = clt_comm_all_gather(comm, whole, counts, CLT_F32, NULL);
-    clt_free(counts);
-    return status;
+    CLT_TRY(clt_memory_read(part, 0, whole + (size_t)clt_comm_rank(t->options.comm) * elements, bytes));
+    return clt_parallel_gather(t->options.comm, whole, bytes);
 }
 
 static clt_status hand_out(clt_trainer *t, float *whole, size_t elements, clt_memory *part, int root) {

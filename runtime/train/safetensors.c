@@ -1,3 +1,4 @@
+#include "runtime/base/bytes.h"
 #include "runtime/train/safetensors.h"
 
 #include <errno.h>
@@ -223,8 +224,7 @@ static clt_status measure(clt_safetensors *file, size_t *header_bytes) {
                         (long long)size);
     unsigned char prefix[8];
     CLT_TRY(read_at(file, 0, prefix, sizeof prefix));
-    uint64_t length = 0;
-    for (int i = 7; i >= 0; i--) length = length << 8 | prefix[i];
+    uint64_t length = clt_bytes_get(prefix, 8);
     if (length > CLT_SAFETENSORS_MAX_HEADER_BYTES)
         return clt_fail(CLT_E_FORMAT, "%s: no safetensors file: a header of %llu bytes, more than %u",
                         file->path, (unsigned long long)length, CLT_SAFETENSORS_MAX_HEADER_BYTES);

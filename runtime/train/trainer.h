@@ -139,6 +139,8 @@ clt_status clt_parallel_agree(clt_comm *comm, clt_status status);
 clt_status clt_parallel_share(clt_trainer *trainer, int root);
 /* Bytes of rank 0 to all. */
 clt_status clt_parallel_tell(clt_comm *comm, void *data, size_t bytes);
+/* all: `bytes` of each rank, one after the other, of which the own are given. */
+clt_status clt_parallel_gather(clt_comm *comm, void *all, size_t bytes);
 /* Sums of n values over the ranks, added in the order of the ranks. */
 clt_status clt_parallel_sum(clt_comm *comm, double *values, int n);
 
