@@ -18,6 +18,11 @@ static float clt_share(global const float *samples) {
  * may start it, and what it calls once. Not for code that asks for its place in the group. */
 #define CLT_ITEM __attribute__((noinline)) static
 
+/* What all work-items of a group call together, with barriers. A kernel that calls it twice has it inlined by no
+ * compiler of its own accord, and PoCL 3.1 then gives local memory of one name to all threads at once: two devices that
+ * are opened in one process write into each other's sums. */
+#define CLT_TOGETHER __attribute__((always_inline)) static
+
 /* The larger of two; NaN if either is, unlike fmax. */
 static float clt_max(float a, float b) {
     return a > b || isnan(a) ? a : b;
@@ -31,7 +36,7 @@ static float clt_max(float a, float b) {
  *     local float scratch[CLT_GROUP];   // in the kernel's outermost scope
  *     float total = clt_group_sum(partial, scratch);
  */
-static float clt_group_sum(float value, local float *scratch) {
+CLT_TOGETHER float clt_group_sum(float value, local float *scratch) {
     int lane = get_local_id(0), lanes = get_local_size(0);
     barrier(CLK_LOCAL_MEM_FENCE); /* the last call's result may still be being read */
     scratch[lane] = value;
@@ -44,7 +49,7 @@ static float clt_group_sum(float value, local float *scratch) {
 }
 
 /* The largest over the work-group, in every work-item; NaN if any is. As above. */
-static float clt_group_max(float value, local float *scratch) {
+CLT_TOGETHER float clt_group_max(float value, local float *scratch) {
     int lane = get_local_id(0), lanes = get_local_size(0);
     barrier(CLK_LOCAL_MEM_FENCE);
     scratch[lane] = value;

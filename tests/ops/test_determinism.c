@@ -1,6 +1,9 @@
 /* Same device, same graph, same data: same bits, in every run and every plan. */
+#include "runtime/base/thread.h"
+#include "runtime/ops/ops.h"
 #include "tests/ops/harness.h"
 
+#include "runtime/base/thread.h"
 #include "runtime/ops/ops.h"
 
 #include <stdlib.h>
@@ -120,10 +123,84 @@ static void another_plan_of_the_same_graph(void **state) {
     close_network(&b);
 }
 
+/* ---- two devices of one process at work at once ---- */
+
+enum { LENGTH = 128, RUNS = 500, AT_ONCE = 2 };
+
+/* Ops whose work-groups add up twice, one after the other, so that two devices meet in them. */
+static clt_tensor *many_sums(clt_tensor *x) {
+    for (int i = 0; i < 8; i++) x = clt_orthogonalize(x);
+    return x;
+}
+
+typedef struct worker {
+    clt_thread thread;
+    clt_device *device;
+    clt_graph *graph;
+    clt_store *store;
+    clt_plan *plan;
+    clt_tensor *result;
+    float first[LENGTH];
+    int wrong;
+    clt_status status;
+} worker;
+
+static clt_status work(worker *w) {
+    float values[LENGTH];
+    for (int run = 0; run < RUNS; run++) {
+        CLT_TRY(clt_plan_run(w->plan, CLT_PLAN_ALL));
+        CLT_TRY(clt_plan_read(w->plan, w->result, run == 0 ? w->first : values, sizeof values));
+        w->wrong += run > 0 && memcmp(values, w->first, sizeof values) != 0;
+    }
+    return CLT_OK;
+}
+
+static void *run_worker(void *argument) {
+    worker *w = argument;
+    w->status = work(w);
+    return NULL;
+}
+
+static void open_worker(worker *w) {
+    float values[LENGTH];
+    for (int i = 0; i < LENGTH; i++) values[i] = 0.01f * (float)(i * i % 101) - 0.3f;
+    assert_ok(clt_device_open(&w->device, NULL));
+    assert_ok(clt_graph_create(&w->graph));
+    assert_ok(clt_store_create(w->device, &w->store));
+    clt_tensor *x = clt_input(w->graph, "x", CLT_F32, CLT_SHAPE(LENGTH, 1));
+    w->result = many_sums(x);
+    assert_ok(clt_graph_status(w->graph));
+    assert_ok(clt_plan_compile(&w->plan, &(clt_plan_options){.device = w->device, .store = w->store, .graph = w->graph,
+                                                             .targets = &w->result, .n_targets = 1, .training = true}));
+    assert_ok(clt_plan_feed(w->plan, x, values));
+}
+
+static void close_worker(worker *w) {
+    clt_plan_destroy(w->plan);
+    clt_store_destroy(w->store);
+    clt_graph_destroy(w->graph);
+    clt_device_close(w->device);
+}
+
+static void two_devices_at_once(void **state) {
+    (void)state;
+    worker workers[AT_ONCE] = {0};
+    for (int i = 0; i < AT_ONCE; i++) open_worker(&workers[i]);
+    for (int i = 0; i < AT_ONCE; i++) assert_ok(clt_thread_start(&workers[i].thread, run_worker, &workers[i]));
+    for (int i = 0; i < AT_ONCE; i++) clt_thread_join(workers[i].thread);
+    for (int i = 0; i < AT_ONCE; i++) {
+        assert_int_equal(workers[i].status, CLT_OK);
+        assert_int_equal(workers[i].wrong, 0);
+        assert_memory_equal(workers[i].first, workers[0].first, sizeof workers[0].first);
+        close_worker(&workers[i]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_plan_twice),
         cmocka_unit_test(another_plan_of_the_same_graph),
+        cmocka_unit_test(two_devices_at_once),
     };
     return op_main("determinism", NULL, 0, tests, CLT_COUNT_OF(tests));
 }
