@@ -84,7 +84,7 @@ typedef struct clt_train_options {
     clt_comm *comm;      /* the ranks that train together (see "several ranks" below); borrowed. NULL: this process alone */
     clt_compress_options compress; /* of what ranks exchange; default none. Its residuals and factors are in no checkpoint:
                                       after a load, and after ranks were lost, they begin anew */
-    size_t bucket_bytes; /* of gradients that are exchanged at a time; default 25 MiB, as DDP's */
+    size_t bucket_bytes; /* of gradients that are exchanged at a time, while backward goes on; default 4 MiB */
     bool sync_batch_norm; /* statistics of batch norm over the batches of all ranks (PyTorch's SyncBatchNorm) */
     bool shard_optimizer; /* each rank keeps and updates a part of the optimizer's state, and gets the others' parameters
                              from them (ZeRO-1; Rajbhandari et al. 2020): its memory by the number of ranks, the same

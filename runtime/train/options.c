@@ -3,7 +3,7 @@
 
 #include "runtime/train/compress.h"
 
-enum { DEFAULT_BUCKET_BYTES = 25 << 20 };
+enum { DEFAULT_BUCKET_BYTES = 4 << 20 };
 
 static float or_default(float value, float otherwise) {
     return value == 0.0f ? otherwise : value;

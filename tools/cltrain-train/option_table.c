@@ -47,7 +47,7 @@ const option_row option_rows[] = {
     {OPTION_FLAG, 0, "shard-optimizer", NULL, AT(shard_optimizer),
      .help = "each rank keeps a part of the optimizer's state: less memory"},
     {OPTION_POSITIVE, 0, "bucket-mb", "X", AT(bucket_mb),
-     .help = "MiB of gradients that are exchanged at a time (default 25)"},
+     .help = "MiB of gradients that are exchanged at a time (default 4)"},
     {OPTION_TEXT, 0, "compress", "METHOD", AT(compress),
      .help = "how gradients go to other ranks: f16, bf16, int8, onebit,\n"
              "topk[,ratio=X][,values=f32] or powersgd[,rank=N] (default: as\n"
