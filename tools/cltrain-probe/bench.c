@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "child.h"
+#include "tools/survey/child.h"
 #include "command.h"
-#include "document.h"
+#include "tools/survey/document.h"
 #include "tools/common/message.h"
 
 typedef struct bench_options {

@@ -10,7 +10,7 @@
 #include <cltrain/cltrain.h>
 
 #include "shapes.h"
-#include "survey.h"
+#include "tools/survey/survey.h"
 
 enum { BENCH_PASSES = 5, BENCH_SAMPLES = 3 }; /* of a row: in each pass */
 

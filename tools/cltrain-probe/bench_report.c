@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "bench.h"
-#include "document.h"
+#include "tools/survey/document.h"
 #include "statistics.h"
 #include "tools/common/message.h"
 

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "bench.h"
-#include "child.h"
-#include "document.h"
+#include "tools/survey/child.h"
+#include "tools/survey/document.h"
 #include "tools/common/message.h"
 
 double bench_now(void) {

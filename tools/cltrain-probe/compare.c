@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "command.h"
-#include "document.h"
+#include "tools/survey/document.h"
 #include "statistics.h"
 #include "tools/common/message.h"
 
@@ -147,8 +147,8 @@ static int read_rows(comparison *c, int which, const char *path) {
 static int check_document(const json_t *d, const char *path) {
     char why[256];
     const char *schema = text_of(d, "schema");
-    if (strcmp(schema, DOCUMENT_SCHEMA) != 0) {
-        snprintf(why, sizeof why, "its schema is '%.60s', not " DOCUMENT_SCHEMA, schema);
+    if (strcmp(schema, PROGRAM "/1") != 0) {
+        snprintf(why, sizeof why, "its schema is '%.60s', not " PROGRAM "/1", schema);
         return not_comparable(path, why);
     }
     if (strcmp(text_of(d, "kind"), "bench") != 0) return not_comparable(path, "it is no bench");

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "child.h"
+#include "tools/survey/child.h"
 #include "command.h"
-#include "document.h"
-#include "survey.h"
+#include "tools/survey/document.h"
+#include "tools/survey/survey.h"
 #include "tools/common/message.h"
 
 typedef struct list_options {

@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "bench.h"
-#include "child.h"
+#include "tools/survey/child.h"
 #include "command.h"
-#include "document.h"
-#include "survey.h"
+#include "tools/survey/document.h"
+#include "tools/survey/survey.h"
 #include "tools/common/message.h"
 
 typedef struct verify_options {

@@ -2,8 +2,8 @@
  * Risky work in child processes with deadlines: a driver that crashes, hangs or is killed costs its own row, not
  * the run. A child tells what it found in lines, as it finds it, so that what was found before a crash stands.
  */
-#ifndef CLTRAIN_PROBE_CHILD_H
-#define CLTRAIN_PROBE_CHILD_H
+#ifndef CLTRAIN_SURVEY_CHILD_H
+#define CLTRAIN_SURVEY_CHILD_H
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
-#include "survey.h"
+#include "tools/survey/survey.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "child.h"
-#include "document.h"
+#include "tools/survey/child.h"
+#include "tools/survey/document.h"
 #include "tools/common/message.h"
 
 enum { MOST_DEVICES = 256 };

@@ -1,4 +1,4 @@
-#include "child.h"
+#include "tools/survey/child.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /*
  * The OpenCL drivers (ICDs) of this machine, one by one, so that each can be loaded alone.
  */
-#ifndef CLTRAIN_PROBE_DRIVERS_H
-#define CLTRAIN_PROBE_DRIVERS_H
+#ifndef CLTRAIN_SURVEY_DRIVERS_H
+#define CLTRAIN_SURVEY_DRIVERS_H
 
 typedef struct driver {
     char name[256];     /* "pocl.icd" */

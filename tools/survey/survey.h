@@ -1,14 +1,14 @@
 /*
  * What devices there are, each driver asked in a child process of its own.
  */
-#ifndef CLTRAIN_PROBE_SURVEY_H
-#define CLTRAIN_PROBE_SURVEY_H
+#ifndef CLTRAIN_SURVEY_SURVEY_H
+#define CLTRAIN_SURVEY_SURVEY_H
 
 #include <jansson.h>
 
 #include <cltrain/cltrain.h>
 
-#include "drivers.h"
+#include "tools/survey/drivers.h"
 
 typedef struct survey_driver {
     char status[16], reason[400]; /* "ok", or why it gave no devices */

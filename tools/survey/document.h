@@ -1,8 +1,8 @@
 /*
- * The JSON documents of cltrain-probe, as docs/cltrain-probe.schema.json describes them, and the files they go to.
+ * The JSON documents that the tools write, as their schemas in docs/ describe them, and the files they go to.
  */
-#ifndef CLTRAIN_PROBE_DOCUMENT_H
-#define CLTRAIN_PROBE_DOCUMENT_H
+#ifndef CLTRAIN_SURVEY_DOCUMENT_H
+#define CLTRAIN_SURVEY_DOCUMENT_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -10,9 +10,7 @@
 
 #include <cltrain/cltrain.h>
 
-#define DOCUMENT_SCHEMA "cltrain-probe/1"
-
-/* {"schema", "kind", "tool", "host", "time_utc"}; NULL without memory. */
+/* {"schema": "PROGRAM/1", "kind", "tool", "host", "time_utc"}; NULL without memory. */
 json_t *document_new(const char *kind);
 
 /* A string for JSON, whatever a driver gives: what is no printable UTF-8 becomes '?'. */

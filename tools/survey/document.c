@@ -1,4 +1,4 @@
-#include "document.h"
+#include "tools/survey/document.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "cltrain_commit.h"
-#include "command.h"
 #include "tools/common/message.h"
 
 /* ---- text ---- */
@@ -88,8 +87,10 @@ json_t *document_new(const char *kind) {
     time_t now = time(NULL);
     struct tm utc;
     if (gmtime_r(&now, &utc)) strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    return json_pack("{s:s, s:s, s:{s:s, s:s, s:s}, s:o, s:s}", "schema", DOCUMENT_SCHEMA, "kind", kind, "tool", "name",
-                     PROGRAM, "version", clt_version(), "commit", CLTRAIN_COMMIT, "host", host(), "time_utc", when);
+    char schema[64];
+    snprintf(schema, sizeof schema, "%s/1", program_name);
+    return json_pack("{s:s, s:s, s:{s:s, s:s, s:s}, s:o, s:s}", "schema", schema, "kind", kind, "tool", "name", program_name,
+                     "version", clt_version(), "commit", CLTRAIN_COMMIT, "host", host(), "time_utc", when);
 }
 
 /* ---- devices ---- */

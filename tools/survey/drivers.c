@@ -1,4 +1,4 @@
-#include "drivers.h"
+#include "tools/survey/drivers.h"
 
 #include <dirent.h>
 #include <stdbool.h>
