@@ -58,7 +58,8 @@ bool clt_control_flush(clt_transport *t, clt_peer *peer) {
     clt_control *control = &peer->control;
     (void)t;
     if (control->ended || control->mute) return false;
-    struct iovec piece = {control->out + control->out_start, control->out_end - control->out_start};
+    struct iovec piece = {NULL, control->out_end - control->out_start};
+    if (piece.iov_len) piece.iov_base = control->out + control->out_start; /* else there may be no queue yet */
     size_t moved;
     if (clt_socket_write(control->socket, &piece, piece.iov_len > 0, &moved) < 0) {
         silence(control);
