@@ -47,7 +47,7 @@ void clt_control_send(clt_transport *t, clt_peer *peer, const clt_frame *frame, 
     }
     size_t of_header = CLT_MIN(moved, sizeof header), of_payload = moved - of_header;
     if (append(control, header + of_header, sizeof header - of_header) &&
-        append(control, (const char *)payload + of_payload, frame->length - of_payload))
+        (frame->length == 0 || append(control, (const char *)payload + of_payload, frame->length - of_payload)))
         return;
     silence(control); /* half a frame may be out: nothing can follow it */
     clt_transport_end(t, CLT_E_NO_MEMORY, "no memory for a message that waits to be sent",
