@@ -18,7 +18,7 @@ enum { MOST_DESCRIPTORS = 4096 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool counting, recording;
 static fault armed;
-static int calls, hits, open_files;
+static int calls, hits, failed_unlinks, open_files;
 static bool ours[MOST_DESCRIPTORS];
 static int numbers[MOST_DESCRIPTORS]; /* of what was created, from 1 */
 static layer_journal journal;
@@ -28,7 +28,7 @@ static layer_journal journal;
 void layer_begin(const fault *wanted) {
     pthread_mutex_lock(&lock);
     armed = wanted ? *wanted : (fault){0};
-    calls = hits = 0;
+    calls = hits = failed_unlinks = 0;
     counting = true;
     pthread_mutex_unlock(&lock);
 }
@@ -38,6 +38,13 @@ int layer_end(int *hit) {
     counting = false;
     int count = calls;
     if (hit) *hit = hits;
+    pthread_mutex_unlock(&lock);
+    return count;
+}
+
+int layer_failed_unlinks(void) {
+    pthread_mutex_lock(&lock);
+    int count = failed_unlinks;
     pthread_mutex_unlock(&lock);
     return count;
 }
@@ -203,10 +210,14 @@ ssize_t __wrap_write(int file, const void *bytes, size_t length) {
 }
 
 int __wrap_fsync(int);
-/* The disk's own time is not what is tested. */
+/* The disk's own time is not what is tested. After one that failed, nothing of the file is sure to be there. */
 int __wrap_fsync(int file) {
     char link[64], path[4096] = "";
-    if (fails()) return -1;
+    if (fails()) {
+        if (ftruncate(file, 0)) errno = EIO;
+        errno = armed.error;
+        return -1;
+    }
     if (numbers[file]) {
         record((layer_event){.kind = LAYER_SYNC, .file = numbers[file]}, NULL);
         return 0;
@@ -231,7 +242,12 @@ int __wrap_rename(const char *from, const char *to) {
 int __real_unlink(const char *);
 int __wrap_unlink(const char *);
 int __wrap_unlink(const char *path) {
-    if (fails()) return -1;
+    if (fails()) {
+        pthread_mutex_lock(&lock);
+        failed_unlinks++;
+        pthread_mutex_unlock(&lock);
+        return -1;
+    }
     record((layer_event){.kind = LAYER_UNLINK, .name = (char *)(size_t)path}, NULL);
     return __real_unlink(path);
 }

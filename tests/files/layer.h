@@ -20,6 +20,8 @@ typedef struct fault {
 void layer_begin(const fault *fault);
 /* How many calls were made since; *hit: how many of them failed or fell short. Nothing fails any more. */
 int layer_end(int *hit);
+/* Of those, how many were to remove a file. */
+int layer_failed_unlinks(void);
 /* Descriptors and streams that are open, of those that were opened through the layer. */
 int layer_open_files(void);
 

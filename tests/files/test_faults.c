@@ -146,14 +146,15 @@ static int temporaries(const char *folder) {
     return count;
 }
 
-/* A file is the old one or the new one; the new one if all went well. One temporary may be left where removing it failed. */
-static void check_file(const char *path, const char *folder, clt_status status, bool hit) {
+/* A file is the old one or the new one; the new one if all went well. A temporary is left only where
+ * removing it failed. */
+static void check_file(const char *path, const char *folder, clt_status status) {
     content now = read_content(path);
     bool old = equal(&now, &old_content), fresh = equal(&now, &new_content);
     clt_free(now.bytes);
     if (!old && !fresh) fail_msg("%s is neither the old nor the new one", path);
     if (status == CLT_OK && !fresh) fail_msg("%s is the old one after a success", path);
-    assert_in_range(temporaries(folder), 0, hit && status < 0 ? 1 : 0);
+    assert_in_range(temporaries(folder), 0, layer_failed_unlinks());
 }
 
 /* ---- checkpoints ---- */
@@ -171,7 +172,8 @@ static clt_status save_checkpoint(void) {
 }
 
 static void check_saved(clt_status status, bool hit) {
-    check_file(checkpoint(), support_folder(), status, hit);
+    (void)hit;
+    check_file(checkpoint(), support_folder(), status);
     assert_ok(clt_checkpoint_load(target.trainer, target.loader, checkpoint()));
 }
 
@@ -239,7 +241,8 @@ static clt_status write_plain(void) {
 }
 
 static void check_plain(clt_status status, bool hit) {
-    check_file(support_path("plain"), support_folder(), status, hit);
+    (void)hit;
+    check_file(support_path("plain"), support_folder(), status);
 }
 
 static clt_status read_plain(void) {
@@ -431,7 +434,7 @@ static void close_own(void) {
 static void check_built(clt_status status, bool hit) {
     (void)status, (void)hit;
     close_own();
-    assert_in_range(temporaries(cache_folder("programs")), 0, 1);
+    assert_in_range(temporaries(cache_folder("programs")), 0, layer_failed_unlinks());
     assert_ok(clt_device_open(&own, NULL));
     assert_ok(build_tiny());
     clt_build_counts counts = clt_device_build_counts(own);
@@ -485,7 +488,7 @@ static clt_status store_verdicts(void) {
 }
 
 static void check_verdicts(clt_status status, bool hit) {
-    assert_in_range(temporaries(cache_folder("tune")), 0, hit && status < 0 ? 1 : 0);
+    assert_in_range(temporaries(cache_folder("tune")), 0, layer_failed_unlinks());
     assert_ok(clt_device_open(&own, NULL));
     const clt_verdicts *measured = &clt_tune_database_of(own)->measured;
     bool old = clt_verdicts_find(measured, "matmul 8x4 16x4^T -> 8x16"), fresh = clt_verdicts_find(measured, "matmul 9x4 16x4^T -> 9x16");
@@ -515,7 +518,7 @@ static clt_status ask_capability(void) {
 
 static void check_capability(clt_status status, bool hit) {
     (void)status, (void)hit;
-    assert_in_range(temporaries(cache_folder("capabilities")), 0, 1);
+    assert_in_range(temporaries(cache_folder("capabilities")), 0, layer_failed_unlinks());
     assert_ok(clt_device_open(&own, NULL));
     assert_ok(ask_capability());
 }
@@ -541,7 +544,7 @@ static clt_status ask_roofs(void) {
 
 static void check_roofs(clt_status status, bool hit) {
     (void)status, (void)hit;
-    assert_in_range(temporaries(cache_folder("roofs")), 0, 1);
+    assert_in_range(temporaries(cache_folder("roofs")), 0, layer_failed_unlinks());
     assert_ok(clt_device_open(&own, NULL));
     assert_ok(ask_roofs());
 }
@@ -579,12 +582,14 @@ static int tear_down(void **state) {
     return 0;
 }
 
-int main(void) {
+/* faults [TEST]: a pattern such as "saving*" */
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_as_such),   cmocka_unit_test(folders),        cmocka_unit_test(saving_a_checkpoint),
         cmocka_unit_test(saving_weights),  cmocka_unit_test(loading_a_checkpoint),
         cmocka_unit_test(data_sets),       cmocka_unit_test(store_in_files), cmocka_unit_test(programs),
         cmocka_unit_test(verdicts),        cmocka_unit_test(capabilities),   cmocka_unit_test(roofs),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
