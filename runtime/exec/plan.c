@@ -398,6 +398,7 @@ static clt_status make(clt_plan **plan, const clt_plan_options *options) {
     for (int i = 0; i < options->n_targets; i++)
         if (!clt_tensor_valid(options->targets[i])) return clt_graph_status(options->graph);
     CLT_TRY(clt_graph_status(options->graph));
+    CLT_TRY(clt_tune_ready(options->device));
     clt_plan *p = clt_calloc(1, sizeof *p);
     if (!p) return clt_fail_memory(sizeof *p);
     p->device = options->device;
