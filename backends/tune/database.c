@@ -2,6 +2,7 @@
 #include "backends/tune/tune.h"
 
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,11 +31,7 @@ static void library_id(char id[64]) {
     char hash[CLT_HASH_TEXT] = "";
     for (const clt_kernel_source *s = clt_kernel_sources; s->path; s++) clt_hash_add(hash, s->text, strlen(s->text));
     hash[12] = 0;
-    clt_text text = {0};
-    clt_text_add(&text, "%s+%s", clt_version(), hash);
-    strncpy(id, clt_text_data(&text), 63);
-    id[63] = 0;
-    clt_text_free(&text);
+    snprintf(id, 64, "%s+%s", clt_version(), hash);
 }
 
 static void device_id(const clt_device *device, char id[CLT_HASH_TEXT]) {
@@ -108,8 +105,9 @@ static bool header_fits(const clt_device *device, const char *text, size_t lengt
 static clt_status read_file(const clt_device *device, const char *path, clt_verdicts *list) {
     void *bytes = NULL;
     size_t length;
-    if (!path || clt_file_read(path, LARGEST_FILE, &bytes, &length) < 0) return CLT_OK;
-    clt_status status = CLT_OK;
+    if (!path) return CLT_OK;
+    clt_status status = clt_file_read(path, LARGEST_FILE, &bytes, &length);
+    if (status < 0) return status == CLT_E_NO_MEMORY ? status : CLT_OK;
     if (header_fits(device, bytes, length, false)) status = clt_verdicts_read(list, bytes, length);
     clt_free(bytes);
     return status;
@@ -174,7 +172,8 @@ static void release(void *kept) {
     clt_free(db);
 }
 
-static char *find_path(const clt_device *device) {
+/* *found is NULL where there is no place for the file. */
+static clt_status find_path(const clt_device *device, char **found) {
     clt_text path = {0};
     clt_status status = clt_file_cache_folder("tune", &path);
     if (status == CLT_OK) {
@@ -182,9 +181,9 @@ static char *find_path(const clt_device *device) {
         file_name(device, &path);
         status = path.status;
     }
-    if (status == CLT_OK) return path.data;
-    clt_text_free(&path);
-    return NULL;
+    *found = status == CLT_OK ? path.data : NULL;
+    if (status < 0) clt_text_free(&path);
+    return status == CLT_E_NO_MEMORY ? status : CLT_OK;
 }
 
 clt_tune_database *clt_tune_database_of(clt_device *device) {
@@ -192,8 +191,8 @@ clt_tune_database *clt_tune_database_of(clt_device *device) {
     if (db) return db;
     db = clt_calloc(1, sizeof *db);
     if (!db) return NULL;
-    db->path = find_path(device);
-    clt_status status = clt_tune_read_shipped(device, clt_shipped, &db->shipped);
+    clt_status status = find_path(device, &db->path);
+    if (status == CLT_OK) status = clt_tune_read_shipped(device, clt_shipped, &db->shipped);
     if (status == CLT_OK) status = read_file(device, db->path, &db->measured);
     if (status < 0) {
         release(db);
@@ -203,6 +202,10 @@ clt_tune_database *clt_tune_database_of(clt_device *device) {
     return db;
 }
 
+clt_status clt_tune_ready(clt_device *device) {
+    return clt_tune_database_of(device) ? CLT_OK : clt_fail(CLT_E_NO_MEMORY, "there is no host memory for what is known of kernels");
+}
+
 /* ---- the choices of a run ---- */
 
 clt_status clt_tune_run_write(const clt_tune_run *run, const clt_device *device, clt_text *text) {
@@ -210,17 +213,19 @@ clt_status clt_tune_run_write(const clt_tune_run *run, const clt_device *device,
     return clt_verdicts_write(&run->choices, text);
 }
 
-bool clt_tune_run_read(clt_tune_run *run, const clt_device *device, const char *text) {
+clt_status clt_tune_run_read(clt_tune_run *run, const clt_device *device, const char *text, bool *taken) {
     clt_verdicts list = {0};
     size_t length = strlen(text);
-    if (!header_fits(device, text, length, true)) return false;
-    if (clt_verdicts_read(&list, text, length) < 0) {
+    *taken = header_fits(device, text, length, true);
+    if (!*taken) return CLT_OK;
+    clt_status status = clt_verdicts_read(&list, text, length);
+    if (status < 0) {
         clt_verdicts_free(&list);
-        return false;
+        return status;
     }
     clt_verdicts_free(&run->choices);
     *run = (clt_tune_run){.choices = list, .begun = true};
-    return true;
+    return CLT_OK;
 }
 
 void clt_tune_run_free(clt_tune_run *run) {

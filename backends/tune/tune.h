@@ -105,6 +105,8 @@ typedef struct clt_tune_database {
 
 /* The device's, read at first use and kept with it. NULL if there is no memory. */
 clt_tune_database *clt_tune_database_of(clt_device *device);
+/* Reads it, so that from then on it is there: without memory for what is known other rows would be chosen, in silence. */
+clt_status clt_tune_ready(clt_device *device);
 /* Those of embedded files (shipped.h) whose header names the device's class. */
 struct clt_shipped_verdicts;
 clt_status clt_tune_read_shipped(const clt_device *device, const struct clt_shipped_verdicts *files,
@@ -150,10 +152,10 @@ typedef struct clt_tune_run {
 } clt_tune_run;
 
 clt_choice clt_tune_run_choose(clt_tune_run *run, const clt_tensor *node, clt_device *device);
-/* As text for a checkpoint, with the device's identity; and back. Reading gives false, and changes nothing, for what was
- * written on another device or is no such text. */
+/* As text for a checkpoint, with the device's identity; and back. What was written on another device, or is no such text,
+ * changes nothing: *taken is false then. */
 clt_status clt_tune_run_write(const clt_tune_run *run, const clt_device *device, clt_text *text);
-bool clt_tune_run_read(clt_tune_run *run, const clt_device *device, const char *text);
+clt_status clt_tune_run_read(clt_tune_run *run, const clt_device *device, const char *text, bool *taken);
 void clt_tune_run_free(clt_tune_run *run);
 
 #endif

@@ -401,6 +401,7 @@ static clt_status make(clt_plan **plan, const clt_plan_options *options) {
             return status < 0 ? status : clt_fail(CLT_E_INVALID, "what is to be computed is NULL");
         }
     CLT_TRY(clt_graph_status(options->graph));
+    CLT_TRY(clt_tune_ready(options->device));
     clt_plan *p = clt_calloc(1, sizeof *p);
     if (!p) return clt_fail_memory(sizeof *p);
     p->device = options->device;

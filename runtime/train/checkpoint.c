@@ -351,11 +351,12 @@ static clt_status write_values(const item_list *list, void *const *values) {
 /* The run goes on with the rows that it began with. Another device has its own: its bits are others anyway. */
 static clt_status restore_choices(clt_trainer *t, const char *kept) {
     clt_text present = {0};
-    CLT_TRY(clt_tune_run_write(&t->run, t->device, &present));
-    bool differ = kept && strcmp(kept, present.data) && clt_tune_run_read(&t->run, t->device, kept);
+    bool taken = false;
+    clt_status status = clt_tune_run_write(&t->run, t->device, &present);
+    if (status == CLT_OK && kept && strcmp(kept, present.data)) status = clt_tune_run_read(&t->run, t->device, kept, &taken);
     clt_text_free(&present);
-    if (differ) clt_trainer_drop_plans(t);
-    return CLT_OK;
+    if (status == CLT_OK && taken) clt_trainer_drop_plans(t);
+    return status;
 }
 
 static clt_status restore_run(clt_trainer *t, const position *p, const char *choices) {

@@ -495,15 +495,19 @@ static void a_run_keeps_its_choices(void **state) {
     assert_int_equal(clt_tune_run_choose(&run, node, device).parameters[0], 4);
     assert_int_equal(clt_tune_run_choose(&run, near, device).parameters[0], 4); /* its own nearest, not what was learnt since */
     assert_ok(clt_tune_run_write(&run, device, &text));
-    assert_true(clt_tune_run_read(&resumed, device, text.data));
+    bool taken = false;
+    assert_ok(clt_tune_run_read(&resumed, device, text.data, &taken));
+    assert_true(taken);
     assert_int_equal(clt_tune_run_choose(&resumed, node, device).parameters[0], 4);
     assert_int_equal(clt_tune_run_choose(&resumed, near, device).parameters[0], 4);
     char *id = strstr(text.data, "\"id\": \"");
     assert_non_null(id);
     id[7] = id[7] == 'x' ? 'y' : 'x';
-    assert_false(clt_tune_run_read(&resumed, device, text.data)); /* another device's */
-    assert_false(clt_tune_run_read(&resumed, device, ""));
-    assert_false(clt_tune_run_read(&resumed, device, "nonsense\n"));
+    const char *const others[] = {text.data /* another device's */, "", "nonsense\n"};
+    for (size_t i = 0; i < CLT_COUNT_OF(others); i++) {
+        assert_ok(clt_tune_run_read(&resumed, device, others[i], &taken));
+        assert_false(taken);
+    }
     assert_int_equal(clt_tune_run_choose(&resumed, node, device).parameters[0], 4);
     clt_tune_run_free(&run);
     clt_tune_run_free(&resumed);

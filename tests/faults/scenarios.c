@@ -298,8 +298,7 @@ done:
 
 static clt_status run_limits(clt_device *device, digest *d) {
     /* One of each way of measuring. */
-    static const clt_limit limits[] = {CLT_LIMIT_LOCAL, CLT_LIMIT_LAUNCH_WAITED, CLT_LIMIT_DOWNLOAD_PINNED,
-                                       CLT_LIMIT_BUILD_CACHED};
+    static const clt_limit limits[] = {CLT_LIMIT_LAUNCH_WAITED, CLT_LIMIT_DOWNLOAD_PINNED, CLT_LIMIT_BUILD_CACHED};
     const clt_measure_options options = {.seconds = 1e-4, .most_samples = 1};
     clt_measurement m;
     clt_status status = CLT_OK;
