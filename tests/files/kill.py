@@ -16,7 +16,8 @@ import tempfile
 import time
 
 SAVER, KILLS = sys.argv[1], int(sys.argv[2])
-STEPS, HIDDEN = 150, 2048  # a checkpoint of 1.8 MB
+HIDDEN = 2048  # a checkpoint of 1.8 MB
+STEPS = 150 if KILLS > 100 else 60
 
 
 def check(condition, text):

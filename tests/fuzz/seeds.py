@@ -107,7 +107,7 @@ def idx(dims, data, kind=8):
 
 images, labels = idx([2, 2, 2], bytes(range(8))), idx([2], b"\0\1")
 packed = gzip.compress(images)
-write("idx", two(images, labels), two(images, labels, 3), two(packed, labels), two(packed[:20], labels),
+write("idx", two(images, labels), two(images, labels, 3), two(packed, labels, 4), two(packed + packed, b"", 4), two(packed, labels), two(packed[:20], labels),
       two(packed + packed, labels), two(packed + b"x", labels), two(packed + b"\x1f", labels),
       two(packed[:14] + bytes(8) + packed[22:], labels), two(images[:-1], labels), two(images + b"x", labels),
       two(images, labels + b"x"), two(idx([3, 2, 2], bytes(12)), labels), two(idx([0, 2, 2], b""), labels),
