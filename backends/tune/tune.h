@@ -35,8 +35,8 @@ bool clt_tune_key_valid(const char *text);
 double clt_tune_distance(const char *a, const char *b);
 
 /* True if two problems are the same but for dimensions that all differ by one factor, as those of two batch sizes do; *ratio:
- * b's to a's, 1 if they are equal. */
-bool clt_tune_ratio(const char *a, const char *b, double *ratio);
+ * b's to a's, 1 if they are equal. *which: a bit for each number of the text that differs. */
+bool clt_tune_ratio(const char *a, const char *b, double *ratio, uint64_t *which);
 
 /* ---- verdicts (verdict.c) ---- */
 

@@ -37,15 +37,41 @@ static void insert(const clt_timing *t, double at, bool nearer_is_more, const cl
     *n = CLT_MIN(*n + 1, 2);
 }
 
-static void find_points(const clt_timings *list, const clt_timing *wanted, const clt_timing *except, bool any_row, points *p) {
+/* What an item is to the wanted problem: the same at another size? */
+static bool is_point(const clt_timing *t, const clt_timing *wanted, const clt_timing *except, bool any_row, double *at, uint64_t *which) {
+    if (t == except || (!any_row && strcmp(t->row, wanted->row))) return false;
+    return clt_tune_ratio(wanted->problem, t->problem, at, which) && *which;
+}
+
+/* Those at which the same dimensions differ. */
+static void find_points(const clt_timings *list, const clt_timing *wanted, const clt_timing *except, bool any_row, uint64_t dimensions,
+                        points *p) {
     *p = (points){.n_below = 0};
     for (size_t i = 0; i < list->n; i++) {
         const clt_timing *t = &list->items[i];
         double at;
-        if (t == except || (!any_row && strcmp(t->row, wanted->row))) continue;
-        if (!clt_tune_ratio(wanted->problem, t->problem, &at) || at == 1) continue;
+        uint64_t which;
+        if (!is_point(t, wanted, except, any_row, &at, &which) || which != dimensions) continue;
         if (at < 1) insert(t, at, true, p->below, p->below_at, &p->n_below);
         else insert(t, at, false, p->above, p->above_at, &p->n_above);
+    }
+}
+
+/* Points on both sides are best, then two, then one. */
+static int worth(const points *p) {
+    return p->n_below && p->n_above ? 3 : CLT_MAX(p->n_below, p->n_above);
+}
+
+/* Widths may differ as well as batches: the dimension with the best points counts, of equals that of the newest. */
+static void find_best_points(const clt_timings *list, const clt_timing *wanted, const clt_timing *except, bool any_row, points *best) {
+    *best = (points){.n_below = 0};
+    for (size_t i = list->n; i-- > 0 && worth(best) < 3;) {
+        double at;
+        uint64_t which;
+        points p;
+        if (!is_point(&list->items[i], wanted, except, any_row, &at, &which)) continue;
+        find_points(list, wanted, except, any_row, which, &p);
+        if (worth(&p) > worth(best)) *best = p;
     }
 }
 
@@ -78,10 +104,10 @@ static bool from_point(const points *p, const clt_timing *wanted, const clt_roof
 static bool from_batches(const clt_timings *list, const clt_timing *wanted, const clt_timing *except, const clt_roofs *roofs,
                          clt_times_source first, clt_estimate *e) {
     points same_row, any_row;
-    find_points(list, wanted, except, false, &same_row);
+    find_best_points(list, wanted, except, false, &same_row);
     if (first <= CLT_TIMES_BATCHES && from_points(&same_row, e)) return true;
     if (from_point(&same_row, wanted, roofs, e)) return true;
-    find_points(list, wanted, except, true, &any_row);
+    find_best_points(list, wanted, except, true, &any_row);
     if (first <= CLT_TIMES_BATCHES && from_points(&any_row, e)) return true;
     return from_point(&any_row, wanted, roofs, e);
 }
