@@ -163,7 +163,8 @@ CLT_API size_t clt_times_count(const clt_times *times);
 
 /* Does so many training steps, and a few before them, and takes the times of their launches; the trainer learns from them
  * as from any. Called again with the same model, device and batch, it adds to what it has. Errors as of clt_trainer_step; CLT_E_UNSUPPORTED with
- * several ranks or gradient accumulation; CLT_E_DEVICE if the times that the driver tells cannot be. */
+ * several ranks or gradient accumulation. Where the times that the driver tells cannot be, the host's clock takes them:
+ * steps whose launches are waited for one by one tell how the time of a step is divided. */
 CLT_API clt_status clt_times_measure(clt_times *times, clt_trainer *trainer, const clt_batch *batch, int steps);
 
 /* Where a time comes from, the best first. */

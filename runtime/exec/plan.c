@@ -59,6 +59,7 @@ struct clt_plan {
     size_t n_launches, n_once, boundary; /* those run when it is made, and the second part's first */
     clt_exchanges exchanges;
     clt_kernel *set_kernel;
+    double *watch; /* of launches that are waited for one by one; else NULL */
     int runs;
     clt_plan_facts facts;
 };
@@ -359,6 +360,23 @@ static clt_status build_kernels(clt_plan *plan, const clt_plan_options *options,
 
 /* ---- compiling ---- */
 
+/* By reading a value: there are drivers whose finish alone does not wait. */
+static clt_status wait_for_launch(clt_plan *plan, size_t i) {
+    unsigned char value[4];
+    const clt_tensor *node = plan->launches[i].origin.node;
+    CLT_TRY(clt_device_finish(plan->device));
+    return clt_memory_read(plan->memory[node->index], 0, value, clt_dtype_bytes(node->dtype));
+}
+
+static clt_status launch_watched(clt_plan *plan, size_t i) {
+    bound_launch *launch = &plan->launches[i];
+    double start = clt_seconds();
+    CLT_TRY(clt_kernel_enqueue(launch->kernel, launch->dims, launch->global, launch->local));
+    CLT_TRY(wait_for_launch(plan, i));
+    plan->watch[i - plan->n_once] = clt_seconds() - start;
+    return CLT_OK;
+}
+
 static clt_status enqueue(clt_plan *plan, clt_profile *profile, size_t begin, size_t end, clt_plan_part part) {
     /* Of no part: what is run once exchanges nothing. */
     int first_part = part & CLT_PLAN_FIRST ? CLT_PART_FIRST : CLT_PART_SECOND;
@@ -367,7 +385,8 @@ static clt_status enqueue(clt_plan *plan, clt_profile *profile, size_t begin, si
         bound_launch *launch = &plan->launches[i];
         if (launch->exchanges) CLT_TRY(clt_exchanges_step(&plan->exchanges, i, first_part, last_part));
         CLT_TRY(clt_profile_next(profile, &launch->origin, i > begin ? &plan->launches[i - 1].origin : NULL));
-        CLT_TRY(clt_kernel_enqueue(launch->kernel, launch->dims, launch->global, launch->local));
+        if (plan->watch) CLT_TRY(launch_watched(plan, i));
+        else CLT_TRY(clt_kernel_enqueue(launch->kernel, launch->dims, launch->global, launch->local));
     }
     CLT_TRY(clt_exchanges_step(&plan->exchanges, end, first_part, last_part));
     return clt_exchanges_finish(&plan->exchanges);
@@ -472,6 +491,10 @@ clt_status clt_plan_compile(clt_plan **plan, const clt_plan_options *options) {
     if (status < 0) clt_plan_destroy(p);
     else *plan = p;
     return status;
+}
+
+void clt_plan_watch(clt_plan *plan, double *seconds) {
+    plan->watch = seconds;
 }
 
 clt_status clt_plan_sketch(clt_plan **plan, const clt_plan_options *options) {

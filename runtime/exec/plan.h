@@ -72,6 +72,9 @@ typedef struct clt_plan_item {
 } clt_plan_item;
 /* In the order of their launches. */
 const clt_plan_item *clt_plan_items(const clt_plan *plan, size_t *count);
+/* From now on each launch of a run is waited for by itself, and its time by the host's clock is put into `seconds`, one for each of
+ * facts.launches; for drivers whose own times are none. NULL: no more. */
+void clt_plan_watch(clt_plan *plan, double *seconds);
 
 /* Hands data to an input for the runs that follow; copied before it returns. */
 clt_status clt_plan_feed(clt_plan *plan, const clt_tensor *input, const void *data);

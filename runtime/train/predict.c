@@ -21,6 +21,7 @@ typedef struct session {
     parts parts;
     double *records; /* of each step, of each part: microseconds on the device, and before it */
     size_t n_records, capacity;
+    bool by_clock; /* its driver's times of launches are none */
 } session;
 
 struct clt_times {
@@ -199,23 +200,33 @@ static bool read_step(const clt_plan *plan, const parts *p, const clt_timed_laun
     return sane;
 }
 
-static clt_status nonsense(const clt_times *times, const char *why) {
-    return clt_fail(CLT_E_DEVICE, "%s: the times of launches that its driver tells cannot be: %s",
+/* Times that cannot be are told by drivers that take none, or take them before a launch is done. */
+static clt_status distrust(const clt_times *times, session *s, const char *why) {
+    clt_log_message(CLT_LOG_INFO, "%s: the times of launches that its driver tells cannot be (%s): they are taken by the clock",
                     clt_device_get_info(times->device)->name, why);
+    s->by_clock = true;
+    s->n_records = 0;
+    return CLT_OK;
+}
+
+static clt_status new_record(session *s, double **record) {
+    size_t width = 2 * s->parts.n;
+    CLT_TRY(clt_grow(&s->records, &s->capacity, s->n_records, width * sizeof *s->records));
+    *record = s->records + s->n_records * width;
+    return CLT_OK;
 }
 
 static clt_status add_records(clt_times *times, session *s, const clt_plan *plan, const clt_timed_launch *launches, size_t n,
                               int steps, double wall_seconds) {
     size_t all = (size_t)steps + 1, own = clt_plan_get_facts(plan).launches, each = n / all;
-    if (n % all || each < own || own == 0) return nonsense(times, "their number is not that of the steps'");
+    if (n % all || each < own || own == 0) return distrust(times, s, "their number is not that of the steps'");
     double told = launches[n - 1].end_seconds - launches[0].start_seconds;
-    if (!(told > 0.05 * wall_seconds && told < 2 * wall_seconds)) return nonsense(times, "together they are not what the clock says");
+    if (!(told > 0.05 * wall_seconds && told < 2 * wall_seconds)) return distrust(times, s, "together they are not what the clock says");
     for (size_t step = 1; step < all; step++) {
-        size_t width = 2 * s->parts.n;
-        CLT_TRY(clt_grow(&s->records, &s->capacity, s->n_records, width * sizeof *s->records));
-        double *record = s->records + s->n_records * width;
+        double *record;
+        CLT_TRY(new_record(s, &record));
         if (!read_step(plan, &s->parts, launches + step * each, each - own, launches[step * each - 1].end_seconds, record))
-            return nonsense(times, "one ends before it begins");
+            return distrust(times, s, "one ends before it begins");
         s->n_records++;
     }
     return CLT_OK;
@@ -239,6 +250,52 @@ static clt_status time_steps(clt_times *times, session *s, const clt_plan *plan,
     if (status == CLT_OK) status = stopped;
     if (status == CLT_OK) status = add_records(times, s, plan, launches, n, steps, wall);
     clt_free(launches);
+    return status;
+}
+
+/* ---- by the host's clock: steps as they are, and steps whose launches are waited for one by one ---- */
+
+/* What a watched step takes longer is waiting, which is all launches' alike. Nothing is left for what lies between steps: it
+ * is in the launches. */
+static void read_watched(const clt_plan *plan, const parts *p, const double *watched, double step_seconds, double *record) {
+    size_t n, at = 0, launches = clt_plan_get_facts(plan).launches;
+    const clt_plan_item *items = clt_plan_items(plan, &n);
+    double sum = 0, kept = 0, waiting;
+    for (size_t i = 0; i < launches; i++) sum += watched[i];
+    waiting = CLT_MAX(sum - step_seconds, 0) / (double)launches;
+    /* A launch was nothing but waiting at most: what is cut off there is taken from the others. */
+    for (size_t i = 0; i < launches; i++) kept += CLT_MAX(watched[i] - waiting, 0);
+    double scale = kept > 0 ? CLT_MIN(step_seconds, sum) / kept : 1;
+    memset(record, 0, 2 * p->n * sizeof *record);
+    for (size_t i = 0; i < n; i++) {
+        if (items[i].node->part == CLT_PART_ONCE) continue;
+        for (size_t k = 0; k < items[i].launches; k++, at++)
+            record[2 * p->of_item[i]] += 1e6 * scale * CLT_MAX(watched[at] - waiting, 0);
+    }
+}
+
+static clt_status watch_step(session *s, clt_plan *plan, clt_trainer *trainer, const clt_batch *batch, double *watched) {
+    enum { STEPS = 3 };
+    double *record;
+    CLT_TRY(new_record(s, &record));
+    double start = clt_seconds();
+    CLT_TRY(run_steps(trainer, batch, STEPS));
+    double seconds = (clt_seconds() - start) / STEPS;
+    clt_plan_watch(plan, watched);
+    clt_status status = run_steps(trainer, batch, 1);
+    clt_plan_watch(plan, NULL);
+    CLT_TRY(status);
+    read_watched(plan, &s->parts, watched, seconds, record);
+    s->n_records++;
+    return CLT_OK;
+}
+
+static clt_status watch_steps(session *s, clt_plan *plan, clt_trainer *trainer, const clt_batch *batch, int steps) {
+    size_t launches = clt_plan_get_facts(plan).launches;
+    double *watched = clt_calloc(launches + 1, sizeof *watched);
+    clt_status status = watched ? CLT_OK : clt_fail_memory((launches + 1) * sizeof *watched);
+    for (int i = 0; i < steps && status == CLT_OK; i++) status = watch_step(s, plan, trainer, batch, watched);
+    clt_free(watched);
     return status;
 }
 
@@ -300,7 +357,7 @@ static clt_status check_measurable(const clt_times *times, const clt_trainer *tr
 }
 
 clt_status clt_times_measure(clt_times *times, clt_trainer *trainer, const clt_batch *batch, int steps) {
-    enum { LAUNCHES_AT_ONCE = 7000, WARM_UP = 2, MOST_RECORDS = 512 };
+    enum { LAUNCHES_AT_ONCE = 7000, WARM_UP = 2, MOST_RECORDS = 512, WATCHED = 4 };
     clt_step *step;
     session *s;
     parts p;
@@ -313,8 +370,9 @@ clt_status clt_times_measure(clt_times *times, clt_trainer *trainer, const clt_b
     clt_device_settle_programs(times->device); /* what is saved beside them disturbs the times */
     /* Events are read when there are many of them, which would show between launches. */
     int at_once = (int)CLT_MAX(1, LAUNCHES_AT_ONCE / (clt_plan_get_facts(step->plan).launches + 4) - 1);
-    for (int left = steps; left > 0 && s->n_records < MOST_RECORDS; left -= at_once)
+    for (int left = steps; left > 0 && s->n_records < MOST_RECORDS && !s->by_clock; left -= at_once)
         CLT_TRY(time_steps(times, s, step->plan, trainer, batch, CLT_MIN(left, at_once)));
+    if (s->by_clock) CLT_TRY(watch_steps(s, step->plan, trainer, batch, CLT_MIN(steps, WATCHED)));
     return settle(times, s);
 }
 
