@@ -221,7 +221,8 @@ CLT_API clt_status clt_predict_memory(clt_device *device, clt_tensor *loss, cons
                                       clt_step_memory *memory);
 
 /* The largest batch whose step takes at most `most_bytes` (0: nine tenths of the device's memory) and no buffer larger than the device's
- * largest. *batch is 0 if not even one sample fits. `reason` gets why the next one does not fit. */
+ * largest. *batch is 0 if not even one sample fits, and of
+ * large ones may be one in 64 too small. `reason` gets why the next one does not fit. */
 CLT_API clt_status clt_largest_batch(clt_device *device, clt_tensor *loss, const clt_train_options *options, uint64_t most_bytes,
                                      int64_t *batch, char reason[256]);
 

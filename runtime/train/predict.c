@@ -232,9 +232,11 @@ static clt_status add_records(clt_times *times, session *s, const clt_plan *plan
     return CLT_OK;
 }
 
+/* Waits by reading something: there are drivers whose finish alone does not wait. */
 static clt_status run_steps(clt_trainer *trainer, const clt_batch *batch, int steps) {
+    clt_metrics metrics;
     for (int i = 0; i < steps; i++) CLT_TRY(clt_trainer_step(trainer, batch));
-    return clt_trainer_wait(trainer);
+    return clt_trainer_train_metrics(trainer, &metrics, false);
 }
 
 /* One step more than is timed: the first follows none. */
@@ -490,42 +492,77 @@ clt_status clt_predict_memory(clt_device *device, clt_tensor *loss, const clt_tr
 
 /* ---- the largest batch ---- */
 
-/* CLT_OK with *fits and `reason`; an error that has nothing to do with size is one. */
-static clt_status try_batch(clt_device *device, clt_tensor *loss, const clt_train_options *options, int64_t batch,
-                            uint64_t most_bytes, bool *fits, char reason[256]) {
-    clt_step_memory memory;
-    clt_status status = clt_predict_memory(device, loss, options, batch, &memory);
-    *fits = status == CLT_OK && memory.total <= most_bytes;
-    if (*fits) return CLT_OK;
+enum { MOST_BATCH = 1 << 22 };
+
+typedef struct fitting {
+    clt_device *device;
+    clt_tensor *loss;
+    const clt_train_options *options;
+    uint64_t most_bytes;
+    int64_t good, bad;            /* the largest batch that fits, and the smallest that does not; 0: none yet */
+    int64_t before;               /* what was good before that */
+    double good_bytes, before_bytes, bad_bytes; /* bad: 0 if it is not known */
+    char *reason;
+} fitting;
+
+/* An error that has nothing to do with size is one. */
+static bool is_of_size(clt_status status, int64_t batch) {
+    if (status == CLT_E_DEVICE_MEMORY) return true;
+    return batch > 1 && (status == CLT_E_SHAPE || status == CLT_E_UNSUPPORTED || status == CLT_E_RANGE);
+}
+
+static clt_status try_batch(fitting *f, int64_t batch) {
+    clt_step_memory memory = {.total = 0};
+    clt_status status = clt_predict_memory(f->device, f->loss, f->options, batch, &memory);
+    if (status == CLT_OK && memory.total <= f->most_bytes) {
+        if (batch > f->good) f->before = f->good, f->before_bytes = f->good_bytes;
+        f->good = batch;
+        f->good_bytes = (double)memory.total;
+        return CLT_OK;
+    }
+    if (status < 0 && !is_of_size(status, batch)) return status;
+    f->bad = batch;
+    f->bad_bytes = (double)memory.total;
     if (status == CLT_OK)
-        snprintf(reason, 256, "a batch of %lld takes %.4g MB of %.4g", (long long)batch, 1e-6 * (double)memory.total,
-                 1e-6 * (double)most_bytes);
+        snprintf(f->reason, 256, "a batch of %lld takes %.4g MB of %.4g", (long long)batch, 1e-6 * f->bad_bytes,
+                 1e-6 * (double)f->most_bytes);
     else
-        snprintf(reason, 256, "a batch of %lld: %.200s", (long long)batch, clt_error_detail());
-    bool of_size = status == CLT_E_DEVICE_MEMORY || status == CLT_E_SHAPE || status == CLT_E_UNSUPPORTED || status == CLT_E_RANGE;
-    return status == CLT_OK || (of_size && batch > 1) || status == CLT_E_DEVICE_MEMORY ? CLT_OK : status;
+        snprintf(f->reason, 256, "a batch of %lld: %.200s", (long long)batch, clt_error_detail());
+    return CLT_OK;
+}
+
+/* Memory is nearly a line over the batch: from the first points on it tells where to look next. A look at a batch takes time
+ * as the batch is large. */
+static int64_t next_batch(const fitting *f) {
+    if (!f->bad && f->before) {
+        double slope = (f->good_bytes - f->before_bytes) / (double)(f->good - f->before);
+        double guess = slope > 0 ? (double)f->good + ((double)f->most_bytes - f->good_bytes) / slope : 0;
+        return (int64_t)CLT_MIN(CLT_MAX(guess, (double)f->good + 1), 1.02 * (double)MOST_BATCH);
+    }
+    if (!f->bad) return 8 * f->good;
+    int64_t middle = f->good + (f->bad - f->good) / 2;
+    if (!f->good || f->bad_bytes == 0) return middle;
+    double part = ((double)f->most_bytes - f->good_bytes) / (f->bad_bytes - f->good_bytes);
+    int64_t guess = f->good + (int64_t)(part * (double)(f->bad - f->good));
+    return CLT_MAX(f->good + 1, CLT_MIN(guess, f->bad - 1));
+}
+
+/* Large batches need not be told to the last sample. */
+static bool is_found(const fitting *f) {
+    return f->bad ? f->bad - f->good <= CLT_MAX(1, f->good / 64) : f->good >= MOST_BATCH;
 }
 
 clt_status clt_largest_batch(clt_device *device, clt_tensor *loss, const clt_train_options *options, uint64_t most_bytes,
                              int64_t *batch, char reason[256]) {
-    const int64_t most = (int64_t)1 << 24;
-    int64_t good = 0, bad = 1;
-    bool fits = true;
     if (!device || !batch || !reason) return clt_fail(CLT_E_INVALID, "clt_largest_batch: an argument is NULL");
     if (most_bytes == 0) most_bytes = clt_device_get_info(device)->memory_bytes / 10 * 9;
+    fitting f = {.device = device, .loss = loss, .options = options, .most_bytes = most_bytes, .reason = reason};
     snprintf(reason, 256, "more was not looked at");
-    for (; bad <= most; bad *= 2) {
-        CLT_TRY(try_batch(device, loss, options, bad, most_bytes, &fits, reason));
-        if (!fits) break;
-        good = bad;
+    CLT_TRY(try_batch(&f, 1));
+    for (int tries = 0; !is_found(&f); tries++) {
+        bool stuck = tries % 3 == 2 && f.bad; /* where memory is no line */
+        CLT_TRY(try_batch(&f, stuck ? f.good + (f.bad - f.good) / 2 : next_batch(&f)));
     }
-    while (!fits && bad - good > 1) {
-        int64_t middle = good + (bad - good) / 2;
-        bool inner;
-        CLT_TRY(try_batch(device, loss, options, middle, most_bytes, &inner, reason));
-        if (inner) good = middle;
-        else bad = middle;
-    }
-    *batch = good;
+    *batch = f.good;
     return CLT_OK;
 }
