@@ -89,6 +89,23 @@ for fault in hang crash; do echo "$build/libfake_icd_$fault.so" >"$folder/icds/$
 for icd in ${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}/pocl.icd; do [ -e "$icd" ] && cp "$icd" "$folder/icds/"; done
 OCL_ICD_VENDORS="$folder/icds" expect 0 "" recommend $small --batch 48 --seconds 0.1 --timeout 4
 says "One device: cltrain-train mlp:24"
+# One processor under two drivers: the second is left out, unless it is taken as another processor.
+mkdir "$folder/twice"
+for icd in ${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}/pocl.icd; do
+    [ -e "$icd" ] && cp "$icd" "$folder/twice/a.icd" && cp "$icd" "$folder/twice/b.icd"
+done
+if [ -e "$folder/twice/b.icd" ]; then
+    wide="mlp:256 --sample 512 --batch 512"
+    OCL_ICD_VENDORS="$folder/twice" expect 0 "" recommend $wide --seconds 0.2 --json
+    valid "$out"
+    json "$out" 'o["together"]["ranks"] == 1 and o["together"]["shares"] == "512" and "the same processor as" in str(o["ranking"][1]["reasons"])'
+    CLTRAIN_PROBE_TEST_APART=1 OCL_ICD_VENDORS="$folder/twice" expect 0 "" recommend $wide --offline --json
+    valid "$out"
+    json "$out" 'o["together"]["ranks"] == 2 and o["together"]["devices"].count(",") == 1 and sum(map(int, o["together"]["shares"].split(","))) == 512'
+    json "$out" 'all(128 <= c["share"] <= 384 for c in o["ranking"]) and o["together"]["gain"] > 1.2'
+    CLTRAIN_PROBE_TEST_APART=1 OCL_ICD_VENDORS="$folder/twice" expect 0 "" recommend $wide --offline
+    says "cltrain-run -n 2 --devices"
+fi
 CLTRAIN_PROBE_TEST_CRASH="timing launches" expect 1 "no device can train" recommend $small --batch 48 --seconds 0.1 --json
 cp "$out" "$folder/f.json"
 valid "$folder/f.json"
