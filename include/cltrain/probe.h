@@ -142,7 +142,8 @@ CLT_API clt_status clt_tune_model(clt_device *device, clt_tensor *loss, const cl
  * $XDG_CACHE_HOME/cltrain/times (text; delete it to begin anew). They are measured in place, launch by launch, in steps of a trainer:
  *
  *     clt_times_open(&times, device, NULL);
- *     clt_times_measure(times, trainer, &batch, 20);     … at one batch size or several, of one model or several
+ *     for (int i = 0; i < 8; i++)
+ *         clt_times_measure(times, trainer, &batch, 20); … at one batch size or several, of one model or several
  *     clt_times_save(times);
  *     clt_predict_step(times, loss, &options, 96, NULL, NULL, &prediction);
  *     clt_times_close(times);
@@ -162,7 +163,8 @@ CLT_API void clt_times_close(clt_times *times);
 CLT_API size_t clt_times_count(const clt_times *times);
 
 /* Does so many training steps, and a few before them, and takes the times of their launches; the trainer learns from them
- * as from any. Called again with the same model, device and batch, it adds to what it has. Errors as of clt_trainer_step; CLT_E_UNSUPPORTED with
+ * as from any. Called again with the same model, device and batch, it adds to what it has: of the calls the middle half counts, and
+ * how they differ is part of a prediction's error. Errors as of clt_trainer_step; CLT_E_UNSUPPORTED with
  * several ranks or gradient accumulation. Where the times that the driver tells cannot be, the host's clock takes them:
  * steps whose launches are waited for one by one tell how the time of a step is divided. */
 CLT_API clt_status clt_times_measure(clt_times *times, clt_trainer *trainer, const clt_batch *batch, int steps);

@@ -19,8 +19,11 @@ typedef struct parts {
 /* The steps of one model and batch size that were timed. */
 typedef struct session {
     parts parts;
-    double *records; /* of each step, of each part: microseconds on the device, and before it */
+    /* Of each call that timed steps, of each part, in the mean of the call's steps: microseconds on the device, and before
+     * it. */
+    double *records;
     size_t n_records, capacity;
+    double steps, sum_us, sum_square; /* of single steps */
     bool by_clock; /* its driver's times of launches are none */
 } session;
 
@@ -178,14 +181,14 @@ static clt_status find_session(clt_times *times, parts *p, session **found, bool
     return CLT_OK;
 }
 
-/* A step's launches, those that set its states first; `before` is the end of the step before. False if it cannot be. */
+/* Adds a step's launches, those that set its states first; `before` is the end of the step before. False if it cannot be. */
 static bool read_step(const clt_plan *plan, const parts *p, const clt_timed_launch *launches, size_t sets, double before,
                       double *record) {
     size_t n, at = sets;
     const clt_plan_item *items = clt_plan_items(plan, &n);
-    memset(record, 0, 2 * p->n * sizeof *record);
-    record[0] = 1e6 * (launches[sets].start_seconds - before);
-    bool first = true, sane = isfinite(record[0]);
+    double between = 1e6 * (launches[sets].start_seconds - before);
+    bool first = true, sane = isfinite(between);
+    record[0] += between;
     for (size_t i = 0; i < n; i++) {
         if (items[i].node->part == CLT_PART_ONCE) continue;
         double *r = record + 2 * p->of_item[i];
@@ -206,6 +209,7 @@ static clt_status distrust(const clt_times *times, session *s, const char *why) 
                     clt_device_get_info(times->device)->name, why);
     s->by_clock = true;
     s->n_records = 0;
+    s->steps = s->sum_us = s->sum_square = 0;
     return CLT_OK;
 }
 
@@ -213,21 +217,29 @@ static clt_status new_record(session *s, double **record) {
     size_t width = 2 * s->parts.n;
     CLT_TRY(clt_grow(&s->records, &s->capacity, s->n_records, width * sizeof *s->records));
     *record = s->records + s->n_records * width;
+    memset(*record, 0, width * sizeof **record);
     return CLT_OK;
 }
 
-static clt_status add_records(clt_times *times, session *s, const clt_plan *plan, const clt_timed_launch *launches, size_t n,
-                              int steps, double wall_seconds) {
+static void note_step(session *s, double seconds) {
+    s->steps++;
+    s->sum_us += 1e6 * seconds;
+    s->sum_square += 1e12 * seconds * seconds;
+}
+
+/* Adds the steps to the record that is being made. */
+static clt_status add_steps(clt_times *times, session *s, const clt_plan *plan, const clt_timed_launch *launches, size_t n,
+                            int steps, double wall_seconds) {
     size_t all = (size_t)steps + 1, own = clt_plan_get_facts(plan).launches, each = n / all;
     if (n % all || each < own || own == 0) return distrust(times, s, "their number is not that of the steps'");
     double told = launches[n - 1].end_seconds - launches[0].start_seconds;
     if (!(told > 0.05 * wall_seconds && told < 2 * wall_seconds)) return distrust(times, s, "together they are not what the clock says");
+    double *record = s->records + 2 * s->parts.n * s->n_records;
     for (size_t step = 1; step < all; step++) {
-        double *record;
-        CLT_TRY(new_record(s, &record));
-        if (!read_step(plan, &s->parts, launches + step * each, each - own, launches[step * each - 1].end_seconds, record))
+        double before = launches[step * each - 1].end_seconds;
+        if (!read_step(plan, &s->parts, launches + step * each, each - own, before, record))
             return distrust(times, s, "one ends before it begins");
-        s->n_records++;
+        note_step(s, launches[(step + 1) * each - 1].end_seconds - before);
     }
     return CLT_OK;
 }
@@ -250,9 +262,21 @@ static clt_status time_steps(clt_times *times, session *s, const clt_plan *plan,
     double wall = clt_seconds() - start;
     clt_status stopped = clt_device_time_stop(times->device, &launches, &n);
     if (status == CLT_OK) status = stopped;
-    if (status == CLT_OK) status = add_records(times, s, plan, launches, n, steps, wall);
+    if (status == CLT_OK) status = add_steps(times, s, plan, launches, n, steps, wall);
     clt_free(launches);
     return status;
+}
+
+/* A record: the mean of the steps of one call. */
+static clt_status time_call(clt_times *times, session *s, const clt_plan *plan, clt_trainer *trainer, const clt_batch *batch, int steps,
+                            int at_once) {
+    double *record;
+    CLT_TRY(new_record(s, &record));
+    for (int left = steps; left > 0 && !s->by_clock; left -= at_once)
+        CLT_TRY(time_steps(times, s, plan, trainer, batch, CLT_MIN(left, at_once)));
+    for (size_t i = 0; i < 2 * s->parts.n; i++) record[i] /= steps;
+    s->n_records += !s->by_clock;
+    return CLT_OK;
 }
 
 /* ---- by the host's clock: steps as they are, and steps whose launches are waited for one by one ---- */
@@ -268,7 +292,6 @@ static void read_watched(const clt_plan *plan, const parts *p, const double *wat
     /* A launch was nothing but waiting at most: what is cut off there is taken from the others. */
     for (size_t i = 0; i < launches; i++) kept += CLT_MAX(watched[i] - waiting, 0);
     double scale = kept > 0 ? CLT_MIN(step_seconds, sum) / kept : 1;
-    memset(record, 0, 2 * p->n * sizeof *record);
     for (size_t i = 0; i < n; i++) {
         if (items[i].node->part == CLT_PART_ONCE) continue;
         for (size_t k = 0; k < items[i].launches; k++, at++)
@@ -288,6 +311,7 @@ static clt_status watch_step(session *s, clt_plan *plan, clt_trainer *trainer, c
     clt_plan_watch(plan, NULL);
     CLT_TRY(status);
     read_watched(plan, &s->parts, watched, seconds, record);
+    note_step(s, seconds);
     s->n_records++;
     return CLT_OK;
 }
@@ -313,7 +337,7 @@ static int by_time(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* The steps from the first to the third quartile, by what they took as a whole: a disturbed step is left out as one, not
+/* The records from the first to the third quartile, by what they took as a whole: a disturbed one is left out whole, not
  * launch by launch, whose medians would not add up to a step's. */
 static void settle_part(const session *s, const total *totals, size_t begin, size_t end, double spread, size_t i, clt_timing *timing) {
     double us = 0, gap_us = 0, runs = (double)(end - begin) * s->parts.counts[i];
@@ -329,8 +353,15 @@ static void settle_part(const session *s, const total *totals, size_t begin, siz
     timing->spread = spread;
 }
 
+/* Of too few records there is no telling how they differ: single steps differ more. */
+static double step_spread(const session *s) {
+    double mean = s->sum_us / CLT_MAX(s->steps, 1), square = s->sum_square / CLT_MAX(s->steps, 1);
+    return s->steps < 2 || mean <= 0 ? 1 : sqrt(CLT_MAX(square / (mean * mean) - 1, 0));
+}
+
 static clt_status settle(clt_times *times, const session *s) {
     size_t n = s->n_records;
+    if (n == 0) return CLT_OK;
     total *totals = clt_calloc(n, sizeof *totals);
     clt_status status = CLT_OK;
     if (!totals) return clt_fail_memory(n * sizeof *totals);
@@ -340,7 +371,7 @@ static clt_status settle(clt_times *times, const session *s) {
     }
     qsort(totals, n, sizeof *totals, by_time);
     size_t begin = n / 4, end = n - n / 4;
-    double spread = totals[n / 2].us > 0 ? (totals[end - 1].us - totals[begin].us) / totals[n / 2].us / 2 : 0;
+    double spread = n >= 4 ? (totals[end - 1].us - totals[begin].us) / CLT_MAX(totals[n / 2].us, 1e-3) / 2 : step_spread(s);
     for (size_t i = 0; i < s->parts.n && status == CLT_OK; i++) {
         clt_timing timing;
         settle_part(s, totals, begin, end, spread, i, &timing);
@@ -372,8 +403,8 @@ clt_status clt_times_measure(clt_times *times, clt_trainer *trainer, const clt_b
     clt_device_settle_programs(times->device); /* what is saved beside them disturbs the times */
     /* Events are read when there are many of them, which would show between launches. */
     int at_once = (int)CLT_MAX(1, LAUNCHES_AT_ONCE / (clt_plan_get_facts(step->plan).launches + 4) - 1);
-    for (int left = steps; left > 0 && s->n_records < MOST_RECORDS && !s->by_clock; left -= at_once)
-        CLT_TRY(time_steps(times, s, step->plan, trainer, batch, CLT_MIN(left, at_once)));
+    if (s->n_records >= MOST_RECORDS) return CLT_OK;
+    if (!s->by_clock) CLT_TRY(time_call(times, s, step->plan, trainer, batch, steps, at_once));
     if (s->by_clock) CLT_TRY(watch_steps(s, step->plan, trainer, batch, CLT_MIN(steps, WATCHED)));
     return settle(times, s);
 }
