@@ -198,6 +198,24 @@ static void errors(void **state) {
     clt_timings_free(&list);
 }
 
+/* What is nearest to a problem when it is left out is not itself. */
+static void errors_of_the_nearest(void **state) {
+    (void)state;
+    double e[CLT_TIMES_SOURCES_];
+    clt_timings list = {0};
+    put(&list, product(3200, 64, "native", 500));
+    put(&list, product(4800, 50, "native", 5000));
+    clt_timings_errors(&list, &roofs, e);
+    assert_true(e[CLT_TIMES_NEAREST] > 0.5);
+    assert_true(e[CLT_TIMES_BATCHES] == e[CLT_TIMES_NEAREST]); /* for want of anything better */
+    clt_timings_free(&list);
+    put(&list, make("softmax a1 7x7x7 -> 7x7x7", "reference", 300, 1, 1e6));
+    put(&list, make("relu 9 -> 9", "reference", 5000, 1, 1e6));
+    clt_timings_errors(&list, &roofs, e);
+    assert_true(e[CLT_TIMES_ROOF] > 0.5);
+    clt_timings_free(&list);
+}
+
 /* ---- text ---- */
 
 static void text_there_and_back(void **state) {
@@ -268,7 +286,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ratios),      cmocka_unit_test(itself),  cmocka_unit_test(batches),
         cmocka_unit_test(beyond_reason), cmocka_unit_test(two_dimensions), cmocka_unit_test(one_batch), cmocka_unit_test(nearest),
-        cmocka_unit_test(roof),        cmocka_unit_test(nothing_to_do), cmocka_unit_test(errors),
+        cmocka_unit_test(roof),        cmocka_unit_test(nothing_to_do), cmocka_unit_test(errors), cmocka_unit_test(errors_of_the_nearest),
         cmocka_unit_test(text_there_and_back), cmocka_unit_test(hostile_text), cmocka_unit_test(too_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,8 @@
 #include <cltrain/cltrain.h>
 #include <cltrain/probe.h>
 
+#include "runtime/base/base.h"
+
 enum { SIDE = 9, CLASSES = 5, MOST_SAMPLES = 64 };
 
 static clt_device *device;
@@ -111,6 +113,40 @@ static void known_and_between(void **state) {
     double low = predict(times, 8).seconds, high = predict(times, 64).seconds;
     assert_true(p.seconds < 3 * (low + high) && p.seconds > 0.2 * (low < high ? low : high));
     clt_times_close(times);
+}
+
+/* Layers that are the same problem: each takes its part of the step's time, and a step no more than there was. */
+static void repeated(void **state) {
+    (void)state;
+    enum { WIDTH = 2 * SIDE * SIDE, LAYERS = 8, STEPS = 300 };
+    clt_graph *graph;
+    clt_trainer *trainer;
+    clt_times *times;
+    clt_prediction p;
+    clt_batch batch = batch_of(32);
+    assert_ok(clt_graph_create(&graph));
+    clt_tensor *h = clt_flatten(clt_input(graph, "x", CLT_F32, CLT_SHAPE(32, 2, SIDE, SIDE)));
+    clt_tensor *y = clt_input(graph, "y", CLT_I32, CLT_SHAPE(32));
+    for (int i = 0; i < LAYERS; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "fc%d", i);
+        h = clt_relu(clt_linear(h, name, WIDTH));
+    }
+    clt_tensor *loss = clt_cross_entropy(clt_linear(h, "out", CLASSES), y);
+    assert_ok(clt_trainer_create(&trainer, device, loss, NULL));
+    for (int i = 0; i < 5; i++) assert_ok(clt_trainer_step(trainer, &batch));
+    assert_ok(clt_trainer_wait(trainer));
+    assert_ok(clt_times_open(&times, device, support_path("repeated.jsonl")));
+    double start = clt_seconds();
+    assert_ok(clt_times_measure(times, trainer, &batch, STEPS));
+    double wall = clt_seconds() - start;
+    sum s = {.sorted = true};
+    assert_ok(clt_predict_step(times, loss, NULL, 0, add, &s, &p));
+    assert_true(p.shares[CLT_TIMES_MEASURED] == 1 && s.problems < p.launches);
+    assert_true(p.seconds * STEPS < 1.001 * wall);
+    clt_times_close(times);
+    clt_trainer_destroy(trainer);
+    clt_graph_destroy(graph);
 }
 
 /* Of the same steps there is one time, however often it is asked for. */
@@ -289,7 +325,7 @@ static int tear_down(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_and_between), cmocka_unit_test(again), cmocka_unit_test(memory),
+        cmocka_unit_test(known_and_between), cmocka_unit_test(repeated), cmocka_unit_test(again), cmocka_unit_test(memory),
         cmocka_unit_test(largest),           cmocka_unit_test(kept),  cmocka_unit_test(not_writable),
         cmocka_unit_test(refused),
     };
