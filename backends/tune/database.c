@@ -42,7 +42,7 @@ static void device_id(const clt_device *device, char id[CLT_HASH_TEXT]) {
 }
 
 /* "cpu-znver4-0123456789abcdef.jsonl": readable, and different for all that makes a difference. */
-static void file_name(const clt_device *device, clt_text *text) {
+void clt_tune_file_name(const clt_device *device, clt_text *text) {
     char library[64], hash[CLT_HASH_TEXT];
     const char *name = clt_device_get_info(device)->name;
     library_id(library);
@@ -59,7 +59,7 @@ static void file_name(const clt_device *device, clt_text *text) {
 /* ---- header ---- */
 
 /* Driver texts need not be UTF-8: what JSON does not take is left out, for the device's hash tells all. */
-static clt_status write_header(const clt_device *device, clt_text *text) {
+clt_status clt_tune_write_header(const clt_device *device, clt_text *text) {
     const clt_device_info *info = clt_device_get_info(device);
     char library[64], id[CLT_HASH_TEXT];
     json_t *header = json_object();
@@ -89,7 +89,7 @@ static bool holds(const json_t *header, const char *name, const char *wanted) {
 }
 
 /* Made for this device; and, where that is asked, by this very library. */
-static bool header_fits(const clt_device *device, const char *text, size_t length, bool any_library) {
+bool clt_tune_header_fits(const clt_device *device, const char *text, size_t length, bool any_library) {
     char library[64], id[CLT_HASH_TEXT];
     json_t *header = read_header(text, length);
     library_id(library);
@@ -108,7 +108,7 @@ static clt_status read_file(const clt_device *device, const char *path, clt_verd
     if (!path) return CLT_OK;
     clt_status status = clt_file_read(path, LARGEST_FILE, &bytes, &length);
     if (status < 0) return status == CLT_E_NO_MEMORY ? status : CLT_OK;
-    if (header_fits(device, bytes, length, false)) status = clt_verdicts_read(list, bytes, length);
+    if (clt_tune_header_fits(device, bytes, length, false)) status = clt_verdicts_read(list, bytes, length);
     clt_free(bytes);
     return status;
 }
@@ -125,7 +125,7 @@ clt_status clt_tune_store(clt_device *device) {
     if (!db || !db->path) return clt_fail(CLT_E_IO, "there is no folder for the verdicts of tuning");
     clt_status status = merge(&all, &db->measured);
     if (status == CLT_OK) status = read_file(device, db->path, &all); /* equals: those on the disk win */
-    if (status == CLT_OK) status = write_header(device, &text);
+    if (status == CLT_OK) status = clt_tune_write_header(device, &text);
     if (status == CLT_OK) status = clt_verdicts_write(&all, &text);
     if (status == CLT_OK) status = clt_file_write(db->path, text.data, text.length);
     clt_text_free(&text);
@@ -178,7 +178,7 @@ static clt_status find_path(const clt_device *device, char **found) {
     clt_status status = clt_file_cache_folder("tune", &path);
     if (status == CLT_OK) {
         clt_text_add(&path, "/");
-        file_name(device, &path);
+        clt_tune_file_name(device, &path);
         status = path.status;
     }
     *found = status == CLT_OK ? path.data : NULL;
@@ -209,14 +209,14 @@ clt_status clt_tune_ready(clt_device *device) {
 /* ---- the choices of a run ---- */
 
 clt_status clt_tune_run_write(const clt_tune_run *run, const clt_device *device, clt_text *text) {
-    CLT_TRY(write_header(device, text));
+    CLT_TRY(clt_tune_write_header(device, text));
     return clt_verdicts_write(&run->choices, text);
 }
 
 clt_status clt_tune_run_read(clt_tune_run *run, const clt_device *device, const char *text, bool *taken) {
     clt_verdicts list = {0};
     size_t length = strlen(text);
-    *taken = header_fits(device, text, length, true);
+    *taken = clt_tune_header_fits(device, text, length, true);
     if (!*taken) return CLT_OK;
     clt_status status = clt_verdicts_read(&list, text, length);
     if (status < 0) {

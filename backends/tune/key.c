@@ -187,3 +187,29 @@ double clt_tune_distance(const char *a, const char *b) {
     }
     return *a == *b ? sqrt(sum) : INFINITY;
 }
+
+bool clt_tune_ratio(const char *a, const char *b, double *ratio, uint64_t *which) {
+    bool shape = false, begins = true;
+    uint64_t bit = 1;
+    *ratio = 1;
+    *which = 0;
+    while (*a && *b) {
+        if (begins) shape = is_digit(*a) && is_digit(*b);
+        if (shape && is_digit(*a) && is_digit(*b)) {
+            char *end_a, *end_b;
+            long long x = strtoll(a, &end_a, 10), y = strtoll(b, &end_b, 10);
+            double here = x > 0 ? (double)y / (double)x : 0;
+            if (x < 1 || y < 1 || (x != y && *ratio != 1 && fabs(here / *ratio - 1) > 1e-9)) return false;
+            if (x != y) *ratio = here, *which |= bit;
+            bit = bit << 1 | bit >> 63;
+            a = end_a, b = end_b;
+            begins = false;
+            continue;
+        }
+        if (*a != *b) return false;
+        if (*a == '^' || *a == ':') shape = false; /* digits behind are no dimensions */
+        begins = *a == ' ';
+        a++, b++;
+    }
+    return *a == *b;
+}

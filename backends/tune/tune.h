@@ -34,6 +34,10 @@ bool clt_tune_key_valid(const char *text);
  * their dimensions. INFINITY if anything but those differs. */
 double clt_tune_distance(const char *a, const char *b);
 
+/* True if two problems are the same but for dimensions that all differ by one factor, as those of two batch sizes do; *ratio:
+ * b's to a's, 1 if they are equal. *which: a bit for each number of the text that differs. */
+bool clt_tune_ratio(const char *a, const char *b, double *ratio, uint64_t *which);
+
 /* ---- verdicts (verdict.c) ---- */
 
 /* How hard it was tried: a verdict gives way to one with more effort. */
@@ -114,6 +118,12 @@ clt_status clt_tune_read_shipped(const clt_device *device, const struct clt_ship
 /* Writes the file anew: what is on the disk meanwhile, and what is measured here. A verdict on the disk wins over
  * one that was made with no more effort, so that programs that tune at once agree. */
 clt_status clt_tune_store(clt_device *device);
+
+/* What names a file of things measured on a device by this version of the library; its first line; and whether a text
+ * begins with such a line. */
+void clt_tune_file_name(const clt_device *device, clt_text *text);
+clt_status clt_tune_write_header(const clt_device *device, clt_text *text);
+bool clt_tune_header_fits(const clt_device *device, const char *text, size_t length, bool any_library);
 
 /* CLTRAIN_TUNE. */
 typedef enum clt_tune_mode { CLT_TUNE_MODE_OFF, CLT_TUNE_MODE_QUICK, CLT_TUNE_MODE_FULL } clt_tune_mode;

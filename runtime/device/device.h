@@ -68,6 +68,8 @@ clt_status clt_memory_zero(clt_memory *buffer);
 typedef struct clt_staging clt_staging;
 clt_status clt_staging_create(clt_device *device, size_t bytes, int slots, clt_staging **staging);
 void clt_staging_destroy(clt_staging *staging);
+/* What one would take of the device's memory. */
+size_t clt_staging_bytes(const clt_device *device, size_t bytes, int slots);
 /* The memory that kernels have to read from now on; changes with clt_staging_feed. */
 clt_memory *clt_staging_memory(const clt_staging *staging);
 /* Copies `source` into the next slot, waiting only if all slots are in use, and enqueues its transfer if

@@ -39,12 +39,21 @@ static clt_status make_slot(clt_staging *staging, staging_slot *slot) {
     return error == CL_SUCCESS ? CLT_OK : clt_cl_fail(device, "mapping a staging buffer", error);
 }
 
+static bool is_shared(const clt_device *device, size_t bytes) {
+    return device->info.unified_memory && bytes >= LEAST_SHARED;
+}
+
+/* Where the host's memory is the device's, the slots are in it too. */
+size_t clt_staging_bytes(const clt_device *device, size_t bytes, int slots) {
+    return bytes * (size_t)((device->info.unified_memory ? slots : 0) + !is_shared(device, bytes));
+}
+
 clt_status clt_staging_create(clt_device *device, size_t bytes, int slots, clt_staging **staging) {
     clt_staging *s = clt_calloc(1, sizeof *s);
     if (!s) return clt_fail_memory(sizeof *s);
     s->device = device;
     s->bytes = CLT_MAX(bytes, 1);
-    s->shared = device->info.unified_memory && bytes >= LEAST_SHARED;
+    s->shared = is_shared(device, bytes);
     s->n_slots = CLT_MIN(CLT_MAX(slots, 1), MOST_SLOTS);
     clt_status status = CLT_OK;
     for (int i = 0; i < s->n_slots && status == CLT_OK; i++) status = make_slot(s, &s->slots[i]);

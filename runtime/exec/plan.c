@@ -13,6 +13,8 @@
 
 /* ---- structures ---- */
 
+enum { INPUT_SLOTS = 2 };
+
 /* An argument of a launch that reads an input. */
 typedef struct input_use {
     size_t launch;
@@ -52,26 +54,39 @@ struct clt_plan {
     plan_input *inputs;
     size_t n_inputs;
     bound_launch *launches;
+    clt_plan_item *items;
+    size_t n_items;
     size_t n_launches, n_once, boundary; /* those run when it is made, and the second part's first */
     clt_exchanges exchanges;
     clt_kernel *set_kernel;
+    double *watch; /* of launches that are waited for one by one; else NULL */
     int runs;
     clt_plan_facts facts;
 };
 
 /* ---- lowering ---- */
 
-static clt_status lower_node(clt_lowering *l, const clt_plan_options *options, const clt_tensor *node) {
+static clt_choice choose(const clt_plan_options *options, const clt_tensor *node) {
     clt_choice choice = {0};
-    if (options->forced) return clt_backend_lower_with(l, node, options->forced);
-    if (options->run) choice = clt_tune_run_choose(options->run, node, l->device);
-    return choice.row ? clt_backend_lower_with(l, node, &choice) : clt_backend_lower(l, node);
+    if (options->forced) return *options->forced;
+    if (options->run) choice = clt_tune_run_choose(options->run, node, options->device);
+    return choice.row ? choice : clt_backend_choose(node, options->device);
+}
+
+static clt_status lower_node(clt_plan *plan, clt_lowering *l, const clt_plan_options *options, const clt_tensor *node) {
+    clt_choice choice = choose(options, node);
+    size_t before = l->n_launches;
+    CLT_TRY(choice.row ? clt_backend_lower_with(l, node, &choice) : clt_backend_lower(l, node));
+    plan->items[plan->n_items++] = (clt_plan_item){node, choice, l->n_launches - before};
+    return CLT_OK;
 }
 
 static clt_status lower(clt_plan *plan, const clt_plan_options *options, clt_lowering *l) {
     bool second = false;
     l->device = plan->device;
     l->training = options->training;
+    plan->items = clt_calloc(plan->graph->n_nodes, sizeof *plan->items);
+    if (!plan->items) return clt_fail_memory(plan->graph->n_nodes * sizeof *plan->items);
     for (size_t i = 0; i < plan->graph->n_nodes; i++) {
         const clt_tensor *node = plan->graph->nodes[i];
         if (!plan->marks[i] || node->kind != CLT_NODE_OP) continue;
@@ -79,12 +94,13 @@ static clt_status lower(clt_plan *plan, const clt_plan_options *options, clt_low
             plan->boundary = l->n_launches;
             second = true;
         }
-        CLT_TRY(lower_node(l, options, node));
+        CLT_TRY(lower_node(plan, l, options, node));
         if (clt_is_exchange(node)) CLT_TRY(clt_exchanges_add(&plan->exchanges, node, l->n_launches));
         if (node->part == CLT_PART_ONCE) plan->n_once = l->n_launches;
     }
     if (!second) plan->boundary = l->n_launches;
     plan->n_launches = l->n_launches;
+    plan->facts.launches = plan->n_launches - plan->n_once;
     return CLT_OK;
 }
 
@@ -140,7 +156,6 @@ static clt_status make_slabs(clt_plan *plan, const size_t *slab_bytes, size_t n_
     for (size_t i = 0; i < n_slabs; i++) {
         CLT_TRY(clt_memory_create(plan->device, slab_bytes[i], &plan->slabs[i]));
         plan->n_slabs = i + 1;
-        plan->facts.planned_bytes += slab_bytes[i];
     }
     return CLT_OK;
 }
@@ -161,7 +176,8 @@ static clt_status bind_blocks(clt_plan *plan, const clt_lowering *l, const clt_b
     return CLT_OK;
 }
 
-static clt_status place_activations(clt_plan *plan, const clt_lowering *l) {
+/* `sketch`: it is only found out how much it is. */
+static clt_status place_activations(clt_plan *plan, const clt_lowering *l, bool sketch) {
     clt_block *blocks = NULL;
     size_t *slab_bytes = NULL, n_blocks = 0, n_slabs = 0;
     int *block_of = clt_alloc(plan->graph->n_nodes * sizeof *block_of);
@@ -174,6 +190,11 @@ static clt_status place_activations(clt_plan *plan, const clt_lowering *l) {
     for (size_t i = 0; i < n_blocks; i++) plan->facts.sum_bytes += blocks[i].bytes;
     CLT_TRY_GOTO(clt_memory_plan(blocks, n_blocks, clt_device_alignment(plan->device),
                                  (size_t)clt_device_get_info(plan->device)->max_buffer_bytes, &slab_bytes, &n_slabs));
+    for (size_t i = 0; i < n_slabs; i++) {
+        plan->facts.planned_bytes += slab_bytes[i];
+        plan->facts.largest_bytes = CLT_MAX(plan->facts.largest_bytes, slab_bytes[i]);
+    }
+    if (sketch) goto fail;
     CLT_TRY_GOTO(make_slabs(plan, slab_bytes, n_slabs));
     status = bind_blocks(plan, l, blocks, n_blocks, block_of);
 fail:
@@ -184,10 +205,10 @@ fail:
 }
 
 static clt_status bind_input(clt_plan *plan, const clt_tensor *node, clt_memory **memory) {
-    enum { SLOTS = 2 };
     plan_input *input = &plan->inputs[plan->n_inputs];
-    CLT_TRY(clt_staging_create(plan->device, clt_tensor_bytes(node), SLOTS, &input->staging));
+    CLT_TRY(clt_staging_create(plan->device, clt_tensor_bytes(node), INPUT_SLOTS, &input->staging));
     plan->n_inputs++;
+    plan->facts.input_bytes += clt_tensor_bytes(node);
     input->tensor = node;
     input->bound = *memory = clt_staging_memory(input->staging);
     return CLT_OK;
@@ -222,6 +243,32 @@ static clt_status bind_others(clt_plan *plan) {
             CLT_TRY(make_slice(plan, parent, (size_t)node->storage_offset * clt_dtype_bytes(node->dtype),
                                clt_tensor_bytes(node), &plan->memory[i]));
     }
+    return CLT_OK;
+}
+
+/* ---- what they would take ---- */
+
+static clt_status expect_input(clt_plan *plan, const clt_tensor *node) {
+    size_t bytes = clt_tensor_bytes(node);
+    const clt_device_info *info = clt_device_get_info(plan->device);
+    if (bytes > info->max_buffer_bytes)
+        return clt_fail(CLT_E_DEVICE_MEMORY, "input \"%s\" of %zu bytes is larger than the device's largest buffer, %llu bytes",
+                        node->name, bytes, (unsigned long long)info->max_buffer_bytes);
+    plan->facts.input_bytes += bytes;
+    plan->facts.input_memory += clt_staging_bytes(plan->device, bytes, INPUT_SLOTS);
+    plan->facts.largest_bytes = CLT_MAX(plan->facts.largest_bytes, bytes);
+    return CLT_OK;
+}
+
+static clt_status expect_leaf(clt_plan *plan, const clt_tensor *node) {
+    if (node->kind == CLT_NODE_VARIABLE) return clt_store_expect_variable(plan->store, node->variable);
+    if (node->kind == CLT_NODE_STATE) return clt_store_expect_state(plan->store, node->name, clt_tensor_bytes(node));
+    return expect_input(plan, node);
+}
+
+static clt_status expect_leaves(clt_plan *plan) {
+    for (size_t i = 0; i < plan->graph->n_nodes; i++)
+        if (plan->marks[i] && plan->graph->nodes[i]->kind != CLT_NODE_OP) CLT_TRY(expect_leaf(plan, plan->graph->nodes[i]));
     return CLT_OK;
 }
 
@@ -316,6 +363,23 @@ static clt_status build_kernels(clt_plan *plan, const clt_plan_options *options,
 
 /* ---- compiling ---- */
 
+/* By reading a value: there are drivers whose finish alone does not wait. */
+static clt_status wait_for_launch(clt_plan *plan, size_t i) {
+    unsigned char value[4];
+    const clt_tensor *node = plan->launches[i].origin.node;
+    CLT_TRY(clt_device_finish(plan->device));
+    return clt_memory_read(plan->memory[node->index], 0, value, clt_dtype_bytes(node->dtype));
+}
+
+static clt_status launch_watched(clt_plan *plan, size_t i) {
+    bound_launch *launch = &plan->launches[i];
+    double start = clt_seconds();
+    CLT_TRY(clt_kernel_enqueue(launch->kernel, launch->dims, launch->global, launch->local));
+    CLT_TRY(wait_for_launch(plan, i));
+    plan->watch[i - plan->n_once] = clt_seconds() - start;
+    return CLT_OK;
+}
+
 static clt_status enqueue(clt_plan *plan, clt_profile *profile, size_t begin, size_t end, clt_plan_part part) {
     /* Of no part: what is run once exchanges nothing. */
     int first_part = part & CLT_PLAN_FIRST ? CLT_PART_FIRST : CLT_PART_SECOND;
@@ -324,7 +388,8 @@ static clt_status enqueue(clt_plan *plan, clt_profile *profile, size_t begin, si
         bound_launch *launch = &plan->launches[i];
         if (launch->exchanges) CLT_TRY(clt_exchanges_step(&plan->exchanges, i, first_part, last_part));
         CLT_TRY(clt_profile_next(profile, &launch->origin, i > begin ? &plan->launches[i - 1].origin : NULL));
-        CLT_TRY(clt_kernel_enqueue(launch->kernel, launch->dims, launch->global, launch->local));
+        if (plan->watch) CLT_TRY(launch_watched(plan, i));
+        else CLT_TRY(clt_kernel_enqueue(launch->kernel, launch->dims, launch->global, launch->local));
     }
     CLT_TRY(clt_exchanges_step(&plan->exchanges, end, first_part, last_part));
     return clt_exchanges_finish(&plan->exchanges);
@@ -384,11 +449,10 @@ static clt_status compile(clt_plan *plan, const clt_plan_options *options, clt_l
     CLT_TRY(prepare(plan, options));
     CLT_TRY(tune(plan, options));
     CLT_TRY(lower(plan, options, l));
-    CLT_TRY(place_activations(plan, l));
+    CLT_TRY(place_activations(plan, l, false));
     CLT_TRY(bind_others(plan));
     CLT_TRY(build_kernels(plan, options, l));
     CLT_TRY(enqueue(plan, NULL, 0, plan->n_once, 0));
-    plan->facts.launches = plan->n_launches - plan->n_once;
     clt_log_message(CLT_LOG_DEBUG, "plan: %zu launches, %.3f MB of activations in the place of %.3f", plan->facts.launches,
                     1e-6 * (double)plan->facts.planned_bytes, 1e-6 * (double)plan->facts.sum_bytes);
     return CLT_OK;
@@ -436,6 +500,30 @@ clt_status clt_plan_compile(clt_plan **plan, const clt_plan_options *options) {
     return status;
 }
 
+void clt_plan_watch(clt_plan *plan, double *seconds) {
+    plan->watch = seconds;
+}
+
+clt_status clt_plan_sketch(clt_plan **plan, const clt_plan_options *options) {
+    clt_plan *p;
+    CLT_TRY(make(&p, options));
+    clt_lowering l = {0};
+    clt_status status = prepare(p, options);
+    if (status == CLT_OK) status = lower(p, options, &l);
+    if (status == CLT_OK) status = place_activations(p, &l, true);
+    if (status == CLT_OK) status = expect_leaves(p);
+    clt_lowering_free(&l);
+    p->n_launches = 0; /* there are no kernels of them */
+    if (status < 0) clt_plan_destroy(p);
+    else *plan = p;
+    return status;
+}
+
+const clt_plan_item *clt_plan_items(const clt_plan *plan, size_t *count) {
+    *count = plan->n_items;
+    return plan->items;
+}
+
 void clt_plan_destroy(clt_plan *plan) {
     if (!plan) return;
     clt_exchanges_free(&plan->exchanges);
@@ -449,6 +537,7 @@ void clt_plan_destroy(clt_plan *plan) {
         clt_free(plan->inputs[i].uses);
     }
     clt_free(plan->launches);
+    clt_free(plan->items);
     clt_free(plan->slices);
     clt_free(plan->slabs);
     clt_free(plan->scratch);

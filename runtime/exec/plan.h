@@ -8,8 +8,7 @@
 
 #include <cltrain/comm.h>
 
-#include "runtime/device/device.h"
-#include "runtime/graph/graph.h"
+#include "backends/backend.h"
 
 /* ---- the store: memory that outlives steps, shared by plans (store.c) ---- */
 
@@ -26,6 +25,11 @@ clt_status clt_store_variable(clt_store *store, const clt_variable *variable, cl
 /* Puts a variable into a state's memory. Before its buffer is first asked for. */
 clt_status clt_store_place(clt_store *store, const clt_variable *variable, const char *state, size_t state_bytes,
                            size_t offset_bytes);
+/* For questions: the memory that these would take, all told, without taking it. CLT_E_DEVICE_MEMORY if a state is larger than
+ * the device's largest buffer. */
+clt_status clt_store_expect_state(clt_store *store, const char *name, size_t bytes);
+clt_status clt_store_expect_variable(clt_store *store, const clt_variable *variable);
+uint64_t clt_store_bytes(const clt_store *store);
 /* NULL if there is no state of that name. */
 clt_memory *clt_store_find_state(const clt_store *store, const char *name, size_t *bytes);
 
@@ -47,7 +51,7 @@ typedef struct clt_plan_options {
     /* What was exchanged is used only when all exchanges of a run have succeeded, not as soon as each has: so that a run
      * that fails has changed nothing. */
     bool all_or_nothing;
-    const struct clt_choice *forced; /* for trials: how to lower every node; else NULL */
+    const clt_choice *forced; /* for trials: how to lower every node; else NULL */
 } clt_plan_options;
 
 clt_status clt_plan_compile(clt_plan **plan, const clt_plan_options *options);
@@ -56,6 +60,21 @@ void clt_plan_destroy(clt_plan *plan);
 /* The problems of a plan for which there is a choice of rows (tune.h); nothing is built. */
 struct clt_problem_list;
 clt_status clt_plan_problems(const clt_plan_options *options, struct clt_problem_list *problems);
+
+/* Everything about a plan but its memory and kernels, for questions: it cannot be run. Nothing is tuned for it either. */
+clt_status clt_plan_sketch(clt_plan **plan, const clt_plan_options *options);
+
+/* A node as it is served. */
+typedef struct clt_plan_item {
+    const clt_tensor *node; /* the plan's own */
+    clt_choice choice;
+    size_t launches; /* 0: it takes none */
+} clt_plan_item;
+/* In the order of their launches. */
+const clt_plan_item *clt_plan_items(const clt_plan *plan, size_t *count);
+/* From now on each launch of a run is waited for by itself, and its time by the host's clock is put into `seconds`, one for each of
+ * facts.launches; for drivers whose own times are none. NULL: no more. */
+void clt_plan_watch(clt_plan *plan, double *seconds);
 
 /* Hands data to an input for the runs that follow; copied before it returns. */
 clt_status clt_plan_feed(clt_plan *plan, const clt_tensor *input, const void *data);
@@ -74,9 +93,12 @@ clt_status clt_plan_wait(clt_plan *plan, const clt_tensor *tensor);
 clt_status clt_plan_read(clt_plan *plan, const clt_tensor *tensor, void *data, size_t bytes);
 
 typedef struct clt_plan_facts {
-    size_t launches;
+    size_t launches;        /* of a run */
     uint64_t planned_bytes; /* memory of activations and scratch together, as placed */
     uint64_t sum_bytes;     /* what they would take with no memory used twice */
+    uint64_t input_bytes;   /* what is fed for a run */
+    uint64_t input_memory;  /* what its inputs take on the device */
+    uint64_t largest_bytes; /* of single buffers for activations and inputs, the largest */
     double waited_seconds;  /* in all runs, by the host, for exchanges */
 } clt_plan_facts;
 clt_plan_facts clt_plan_get_facts(const clt_plan *plan);

@@ -86,10 +86,15 @@ clt_status clt_store_state(clt_store *store, const char *name, size_t bytes, clt
     return CLT_OK;
 }
 
+static clt_status variable_index(clt_store *store, const clt_variable *variable, int *index) {
+    *index = find_variable(store, variable);
+    if (*index >= 0) return CLT_OK;
+    return add(store, variable, NULL, (size_t)clt_shape_elements(&variable->shape) * sizeof(float), index);
+}
+
 clt_status clt_store_variable(clt_store *store, const clt_variable *variable, clt_memory **memory) {
-    int index = find_variable(store, variable);
-    if (index < 0)
-        CLT_TRY(add(store, variable, NULL, (size_t)clt_shape_elements(&variable->shape) * sizeof(float), &index));
+    int index;
+    CLT_TRY(variable_index(store, variable, &index));
     clt_status status = make_memory(store, &store->entries[index]);
     if (status < 0) return clt_fail_context(status, "\"%s\": ", variable->name);
     *memory = store->entries[index].memory;
@@ -114,4 +119,33 @@ clt_memory *clt_store_find_state(const clt_store *store, const char *name, size_
     if (index < 0) return NULL;
     *bytes = store->entries[index].bytes;
     return store->entries[index].memory;
+}
+
+/* ---- for questions ---- */
+
+static clt_status check_size(const clt_store *store, const entry *e, const char *name) {
+    uint64_t most = clt_device_get_info(store->device)->max_buffer_bytes;
+    if (e->bytes <= most) return CLT_OK;
+    return clt_fail(CLT_E_DEVICE_MEMORY, "\"%s\" of %zu bytes is larger than the device's largest buffer, %llu bytes", name, e->bytes,
+                    (unsigned long long)most);
+}
+
+clt_status clt_store_expect_state(clt_store *store, const char *name, size_t bytes) {
+    int index;
+    CLT_TRY(state_index(store, name, bytes, &index));
+    return check_size(store, &store->entries[index], name);
+}
+
+clt_status clt_store_expect_variable(clt_store *store, const clt_variable *variable) {
+    int index;
+    CLT_TRY(variable_index(store, variable, &index));
+    return check_size(store, &store->entries[index], variable->name);
+}
+
+uint64_t clt_store_bytes(const clt_store *store) {
+    uint64_t bytes = 0;
+    size_t alignment = clt_device_alignment(store->device);
+    for (size_t i = 0; i < store->n_entries; i++)
+        if (store->entries[i].inside < 0) bytes += (CLT_MAX(store->entries[i].bytes, 1) + alignment - 1) / alignment * alignment;
+    return bytes;
 }

@@ -296,8 +296,18 @@ static clt_status fill_step(clt_trainer *t, clt_step *step, clt_tensor *const *m
     return training ? add_training(t, step, loss, boundary, targets) : CLT_OK;
 }
 
-/* What becomes of the graph: a plan, or a list of its problems. */
-static clt_status compile_step(clt_trainer *t, clt_step *step, clt_tensor *predicted, clt_problem_list *problems) {
+/* What becomes of the graph: a plan, a plan for questions alone, or a list of its problems. */
+typedef struct outcome {
+    bool sketch;
+    clt_problem_list *problems;
+} outcome;
+
+static clt_status make_outcome(clt_step *step, const clt_plan_options *options, outcome what) {
+    if (what.problems) return clt_plan_problems(options, what.problems);
+    return what.sketch ? clt_plan_sketch(&step->plan, options) : clt_plan_compile(&step->plan, options);
+}
+
+static clt_status compile_step(clt_trainer *t, clt_step *step, clt_tensor *predicted, outcome what) {
     clt_tensor *roots[2], **map = NULL, *boundary = NULL;
     target_list targets = {0};
     int n_roots = step_roots(t, step->purpose, predicted, roots);
@@ -319,7 +329,7 @@ static clt_status compile_step(clt_trainer *t, clt_step *step, clt_tensor *predi
         .comm = t->options.comm,
         .all_or_nothing = t->options.recoverable,
     };
-    status = problems ? clt_plan_problems(&options, problems) : clt_plan_compile(&step->plan, &options);
+    status = make_outcome(step, &options, what);
 fail:
     clt_free(map);
     clt_free(targets.items);
@@ -347,14 +357,14 @@ static clt_status feed_zeros(const clt_trainer *t, const clt_step *step) {
 }
 
 static clt_status new_step(clt_trainer *t, clt_purpose purpose, int64_t batch, clt_tensor *predicted,
-                           clt_problem_list *problems, clt_step **step) {
+                           outcome what, clt_step **step) {
     clt_step *s = clt_calloc(1, sizeof *s);
     if (!s) return clt_fail_memory(sizeof *s);
     s->purpose = purpose;
     s->batch = batch;
     s->predicted = predicted;
-    clt_status status = compile_step(t, s, predicted, problems);
-    if (status == CLT_OK && !batch && !problems) status = feed_zeros(t, s);
+    clt_status status = compile_step(t, s, predicted, what);
+    if (status == CLT_OK && !batch && !what.problems && !what.sketch) status = feed_zeros(t, s);
     if (status < 0) clt_step_destroy(s);
     else *step = s;
     return status;
@@ -369,11 +379,15 @@ clt_status clt_trainer_plan(clt_trainer *t, clt_purpose purpose, int64_t batch, 
         }
     }
     CLT_TRY(clt_grow(&t->plans, &t->plans_capacity, t->n_plans, sizeof *t->plans));
-    CLT_TRY(new_step(t, purpose, batch, predicted, NULL, step));
+    CLT_TRY(new_step(t, purpose, batch, predicted, (outcome){.sketch = false}, step));
     t->plans[t->n_plans++] = *step;
     return CLT_OK;
 }
 
 clt_status clt_trainer_problems(clt_trainer *t, int64_t batch, clt_problem_list *problems, clt_step **step) {
-    return new_step(t, CLT_PURPOSE_TRAIN, batch, NULL, problems, step);
+    return new_step(t, CLT_PURPOSE_TRAIN, batch, NULL, (outcome){.problems = problems}, step);
+}
+
+clt_status clt_trainer_sketch_step(clt_trainer *t, int64_t batch, clt_step **step) {
+    return new_step(t, CLT_PURPOSE_TRAIN, batch, NULL, (outcome){.sketch = true}, step);
 }

@@ -123,6 +123,8 @@ void clt_step_destroy(clt_step *step);
 void clt_trainer_drop_plans(clt_trainer *trainer);
 /* The problems of the training step (tune.h), for which nothing is built; *step owns their nodes. */
 clt_status clt_trainer_problems(clt_trainer *trainer, int64_t batch, clt_problem_list *problems, clt_step **step);
+/* The training step with a plan that is a sketch; the caller destroys it. */
+clt_status clt_trainer_sketch_step(clt_trainer *trainer, int64_t batch, clt_step **step);
 /* A trainer of which nothing is on the device yet: for questions. */
 clt_status clt_trainer_sketch(clt_trainer **trainer, clt_device *device, clt_tensor *loss,
                               const clt_train_options *options);

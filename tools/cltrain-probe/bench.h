@@ -48,6 +48,9 @@ typedef struct bench {
 /* bench_run.c: measures all rows in child processes. */
 void bench_measure(bench *b);
 
+/* For the tests: ends or hangs if the environment says so of such a row. */
+void bench_misbehave(const char *key);
+
 /* bench_report.c */
 
 /* Finds bounds and fractions, and what cannot be. */

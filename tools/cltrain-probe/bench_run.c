@@ -81,7 +81,7 @@ static json_t *measure_op(const work *w, const bench_row *row, clt_device *devic
 }
 
 /* For the tests: this row does not end well. */
-static void misbehave(const char *key) {
+void bench_misbehave(const char *key) {
     const char *crash = getenv("CLTRAIN_PROBE_TEST_CRASH"), *hang = getenv("CLTRAIN_PROBE_TEST_HANG");
     if (crash && strstr(key, crash)) abort();
     while (hang && strstr(key, hang)) pause();
@@ -103,7 +103,7 @@ static void measure_row(const work *w, int at, clt_device *device, FILE *lines) 
     clt_measure_options options = {.seconds = w->b->full ? 0.5 : row->is_limit ? 0.1 : 0.06, .most_samples = BENCH_SAMPLES};
     bench_key(row, key);
     document_line(lines, json_pack("{s:i}", "begin", at));
-    misbehave(key);
+    bench_misbehave(key);
     json_t *told = row->is_limit ? measure_limit(row, device, &options) : measure_op(w, row, device, &options);
     slow_down(key, json_object_get(told, "us"));
     json_object_set_new(told, "done", json_integer(at));

@@ -24,6 +24,8 @@ int run_bench(int argc, char **argv);
 int run_shapes(int argc, char **argv);
 int run_compare(int argc, char **argv);
 int run_verify(int argc, char **argv);
+int run_model(int argc, char **argv);
+int run_recommend(int argc, char **argv);
 int run_tune(int argc, char **argv);
 int run_backends(int argc, char **argv);
 int run_comm(int argc, char **argv);
@@ -70,6 +72,7 @@ int refuse_word(void *into, const char *text);
 typedef struct probe_model {
     char text[128]; /* "convnet 128x3x32x32" */
     clt_graph *graph;
+    clt_shape shape; /* of the input, with the batch */
     clt_tensor *loss, *output;
 } probe_model;
 

@@ -15,6 +15,8 @@ static const command commands[] = {
     {"bench", "measures a device: its limits, and training ops at the shapes of models", run_bench},
     {"compare", "what became faster or slower between two benches", run_compare},
     {"verify", "whether a device's memory and arithmetic hold", run_verify},
+    {"model", "predicts a model's training step on a device: its time, its memory, the largest batch", run_model},
+    {"recommend", "which device for a model, and how to share a batch among several", run_recommend},
     {"shapes", "writes the shapes of a model for bench", run_shapes},
     {"tune", "finds the fastest rows and parameters for a model, and keeps them", run_tune},
     {"backends", "what serves each op on a device, and why", run_backends},
@@ -43,7 +45,7 @@ int main(int argc, char **argv) {
     if (argv[1][0] == '-') return run_option(argv[1]);
     for (size_t i = 0; i < COMMANDS; i++)
         if (strcmp(commands[i].name, argv[1]) == 0) return commands[i].run(argc - 2, argv + 2);
-    char names[256] = "";
+    char names[512] = "";
     for (size_t i = 0; i < COMMANDS; i++) {
         size_t used = strlen(names);
         snprintf(names + used, sizeof names - used, "%s%s", i == 0 ? "" : i + 1 < COMMANDS ? ", " : " or ", commands[i].name);

@@ -56,6 +56,7 @@ int probe_model_build(probe_model *model, const shared_options *options, const c
     if (code) return code;
     if (model_needs_images(spec.id) && shape.rank != 4)
         return usage_error("%s needs images: --sample CxHxW", model_name(spec.id));
+    model->shape = shape;
     describe(model, name, shape);
     code = build_graph(model, name, shape, options->classes == OPTION_UNSET ? 10 : options->classes);
     if (code) probe_model_free(model);

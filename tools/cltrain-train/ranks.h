@@ -10,6 +10,7 @@
 #include <cltrain/comm.h>
 
 #include "options.h"
+#include "tools/common/shares.h"
 
 typedef struct ranks {
     clt_comm *comm; /* NULL: this process is alone, and all below does nothing */
@@ -37,9 +38,5 @@ clt_status ranks_tell(const ranks *r, double *values);
 bool ranks_lost_one(const ranks *r, clt_status status);
 /* A group of those who are left; the old one is gone. */
 clt_status ranks_shrink(ranks *r);
-
-/* Cuts `whole` samples into n shares in proportion to the weights: at least 1 each, their sum `whole`, which is n at
- * least. The same weights give the same shares on every rank. */
-void share_out(int64_t whole, const double *weights, int n, int64_t *shares);
 
 #endif

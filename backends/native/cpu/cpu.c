@@ -1,6 +1,8 @@
-#include "backends/codegen.h"
 #include "backends/native/cpu/cpu.h"
 
+#include <string.h>
+
+#include "backends/codegen.h"
 #include "runtime/device/kernel_source.h"
 
 static bool has_width(int width) {
@@ -26,6 +28,11 @@ void clt_cpu_begin(clt_lowering *l, const char *path, const char *kernel, int64_
     clt_cpu_begin_defined(l, "", path, kernel, count);
 }
 
+/* Plans of large batches have many thousands of launches, each with its text: formatting it would be most of the work. */
+static void add_whole(clt_text *text, const char *more) {
+    clt_text_add_bytes(text, more, strlen(more));
+}
+
 /* `epilogue`: text in front of all, or NULL. It makes the same names mean something else, so the module is a
  * program of its own. */
 static void begin(clt_lowering *l, const char *epilogue, const char *defines, const char *path, const char *kernel,
@@ -38,9 +45,11 @@ static void begin(clt_lowering *l, const char *epilogue, const char *defines, co
         return;
     }
     /* Programs of many modules have the prelude anyway. */
-    if (epilogue) clt_text_add(&text, "%s%s", clt_kernel_source_find("prelude.cl"), epilogue);
-    clt_text_add(&text, "#define CPU_WIDTH %d\n#define CPU_ROWS %d\n%s", tile.width, tile.rows, shared);
-    clt_text_add(&text, "%s%s", defines, own);
+    if (epilogue) add_whole(&text, clt_kernel_source_find("prelude.cl")), add_whole(&text, epilogue);
+    clt_text_add(&text, "#define CPU_WIDTH %d\n#define CPU_ROWS %d\n", tile.width, tile.rows);
+    add_whole(&text, shared);
+    add_whole(&text, defines);
+    add_whole(&text, own);
     if (text.status < 0) clt_lower_fail(l, text.status);
     else
         clt_launch_begin_module(

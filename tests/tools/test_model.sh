@@ -1,0 +1,118 @@
+#!/bin/sh
+# cltrain-probe model and recommend: what they say of a model on this machine's devices, times that are kept, devices that fail, bad input.
+. "$(dirname "$0")/probe_common.sh"
+
+export XDG_CACHE_HOME="$folder/cache" CLTRAIN_TUNE=off
+times=$folder/times.jsonl
+small="mlp:24 --sample 40"
+
+# ---- a prediction, from nothing to all that is known ----
+
+expect 0 "" model $small --batch 32 --offline --times "$times" --json
+cp "$out" "$folder/a.json"
+valid "$folder/a.json"
+json "$folder/a.json" 'o["kind"] == "model" and o["status"] == "ok" and o["measured"] is None and o["measured_at"] == []'
+json "$folder/a.json" 'o["predicted"]["sources"]["roof"] > 0.999 and o["predicted"]["error"] is None'
+json "$folder/a.json" 'o["memory"]["total_bytes"] > 32 * 40 * 4 and o["largest_batch"] > 1000'
+[ -e "$times" ] && fail "--offline wrote times"
+
+expect 0 "Predicting mlp:24 32x40" model $small --batch 32 --seconds 0.2 --measure --times "$times" --json
+cp "$out" "$folder/b.json"
+valid "$folder/b.json"
+json "$folder/b.json" 'o["measured_at"] == [32] and o["predicted"]["sources"]["measured"] > 0.999 and o["predicted"]["error"] >= 0'
+json "$folder/b.json" 'abs(sum(p["us"] * p["count"] for p in o["predicted"]["problems"]) / o["predicted"]["step_us"] - 1) < 1e-6'
+json "$folder/b.json" 'o["measured"]["rounds"] >= 5 and abs(o["predicted"]["step_us"] / o["measured"]["step_us"] / o["predicted_to_measured"] - 1) < 1e-6'
+json "$folder/b.json" 'sum(p["problem"].startswith("matmul") for p in o["predicted"]["problems"]) >= 4'
+
+# What is known is not measured again; a batch between two known ones is interpolated.
+expect 0 "" model $small --batch 32 --times "$times" --json
+json "$out" 'o["measured_at"] == [] and o["predicted"]["sources"]["measured"] > 0.999'
+expect 0 "" model $small --batch 64 --at 128 --seconds 0.2 --times "$times" --json
+json "$out" 'o["measured_at"] == [128] and o["predicted"]["sources"]["batches"] > 0.5'
+expect 0 "" model $small --batch 64 --offline --times "$times" --problems
+says "% batches"
+says "largest batch"
+says "matmul 64x40"
+# Another model takes what coincides from it.
+expect 0 "" model mlp:24,12 --sample 40 --batch 32 --offline --times "$times" --json
+json "$out" 'o["predicted"]["sources"]["measured"] > 0.1 and 0 < o["predicted"]["sources"]["nearest"] + o["predicted"]["sources"]["roof"] + o["predicted"]["sources"]["batch"] < 0.9'
+
+# A file that was cut off, or is none, is as good as less of it.
+head -c 700 "$times" >"$folder/cut.jsonl"
+expect 0 "" model $small --batch 32 --offline --times "$folder/cut.jsonl" --json
+json "$out" 'o["status"] == "ok" and o["predicted"]["sources"]["measured"] < 0.9'
+head -c 3000 /dev/urandom >"$folder/cut.jsonl"
+expect 0 "" model $small --batch 32 --offline --times "$folder/cut.jsonl" --json
+json "$out" 'o["predicted"]["sources"]["roof"] > 0.999'
+
+# ---- what cannot be ----
+
+expect 1 "the largest batch is" model $small --batch 50000000 --times "$times" --json
+cp "$out" "$folder/c.json"
+valid "$folder/c.json"
+json "$folder/c.json" 'o["status"] == "unsupported" and o["predicted"] is None and 0 < o["largest_batch"] < 50000000'
+expect 1 "cannot be" model $small --batch 32 --seconds 0.1 --refresh --times "$folder/no/such/folder/t.jsonl"
+CLTRAIN_PROBE_TEST_CRASH="timing launches" expect 1 "signal 6" model $small --batch 16 --seconds 0.1 --times "$times" --json
+cp "$out" "$folder/d.json"
+valid "$folder/d.json"
+json "$folder/d.json" 'o["status"] == "crashed" and "timing launches at batch 16" in o["reason"] and o["memory"]["total_bytes"] > 0'
+CLTRAIN_PROBE_TEST_HANG="preparing" expect 1 "3 s" model $small --batch 16 --seconds 0.1 --timeout 3 --times "$times" --json
+json "$out" 'o["status"] == "timeout"'
+expect 1 "matches none" model $small --device no-such-device
+refuse "no model given" model
+refuse "unknown model 'vgg'" model vgg
+refuse "unexpected word 'convnet'" model mlp convnet
+refuse "--at '32,x'" model mlp --at 32,x
+refuse "--at '0'" model mlp --at 0
+refuse "--at" model mlp --at 1,2,3,4,5,6,7,8,9
+refuse "--offline measures nothing" model mlp --offline --measure
+refuse "--batch '0'" model mlp --batch 0
+refuse "needs images" model convnet --sample 40
+refuse "unknown option '--frobnicate'" model mlp --frobnicate
+mkdir "$folder/none"
+OCL_ICD_VENDORS="$folder/none" expect 1 "no OpenCL driver" model mlp
+OCL_ICD_VENDORS="$folder/none" expect 1 "no OpenCL driver" recommend mlp
+
+# ---- recommend ----
+
+expect 0 "" recommend $small --batch 48 --seconds 0.2 --json
+cp "$out" "$folder/e.json"
+valid "$folder/e.json"
+json "$folder/e.json" 'o["kind"] == "recommend" and len(o["ranking"]) == len(o["devices"]) >= 1'
+json "$folder/e.json" 'sum(c["share"] for c in o["ranking"]) == 48 == sum(map(int, o["together"]["shares"].split(",")))'
+json "$folder/e.json" 'o["together"]["ranks"] == sum(c["share"] > 0 for c in o["ranking"])'
+json "$folder/e.json" 'all(a["samples_per_second"] >= (b["samples_per_second"] or 0) for a, b in zip(o["ranking"], o["ranking"][1:]) if a["samples_per_second"])'
+json "$folder/e.json" '"the fastest" in o["ranking"][0]["reasons"][0] and o["ranking"][0]["error"] >= 0'
+# Two drivers that fail beside the ones that do not: rows with reasons.
+mkdir "$folder/icds"
+for fault in hang crash; do echo "$build/libfake_icd_$fault.so" >"$folder/icds/$fault.icd"; done
+for icd in ${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}/pocl.icd; do [ -e "$icd" ] && cp "$icd" "$folder/icds/"; done
+OCL_ICD_VENDORS="$folder/icds" expect 0 "" recommend $small --batch 48 --seconds 0.1 --timeout 4
+says "One device: cltrain-train mlp:24"
+# One processor under two drivers: the second is left out, unless it is taken as another processor.
+mkdir "$folder/twice"
+for icd in ${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}/pocl.icd; do
+    [ -e "$icd" ] && cp "$icd" "$folder/twice/a.icd" && cp "$icd" "$folder/twice/b.icd"
+done
+if [ -e "$folder/twice/b.icd" ]; then
+    wide="mlp:256 --sample 512 --batch 512"
+    OCL_ICD_VENDORS="$folder/twice" expect 0 "" recommend $wide --seconds 0.2 --json
+    valid "$out"
+    json "$out" 'o["together"]["ranks"] == 1 and o["together"]["shares"] == "512" and "the same processor as" in str(o["ranking"][1]["reasons"])'
+    CLTRAIN_PROBE_TEST_APART=1 OCL_ICD_VENDORS="$folder/twice" expect 0 "" recommend $wide --offline --json
+    valid "$out"
+    json "$out" 'o["together"]["ranks"] == 2 and o["together"]["devices"].count(",") == 1 and sum(map(int, o["together"]["shares"].split(","))) == 512'
+    json "$out" 'all(128 <= c["share"] <= 384 for c in o["ranking"]) and o["together"]["gain"] > 1.2'
+    CLTRAIN_PROBE_TEST_APART=1 OCL_ICD_VENDORS="$folder/twice" expect 0 "" recommend $wide --offline
+    says "cltrain-run -n 2 --devices"
+fi
+CLTRAIN_PROBE_TEST_CRASH="timing launches" expect 1 "no device can train" recommend $small --batch 48 --seconds 0.1 --json
+cp "$out" "$folder/f.json"
+valid "$folder/f.json"
+json "$folder/f.json" 'o["together"] is None and all(c["status"] != "ok" and c["reasons"] for c in o["ranking"])'
+refuse "more than 2^31" model $small --batch 2000000000
+refuse "no model given" recommend
+refuse "unknown model 'vgg'" recommend vgg
+refuse "--seconds '0'" recommend mlp --seconds 0
+
+finish

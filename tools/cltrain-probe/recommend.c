@@ -1,0 +1,421 @@
+/*
+ * cltrain-probe recommend: the devices present, ranked for a model, and how to share a batch among those that gain from
+ * training together.
+ */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "forecast.h"
+#include "tools/common/message.h"
+#include "tools/common/shares.h"
+#include "tools/survey/child.h"
+#include "tools/survey/document.h"
+
+typedef struct recommend_options {
+    shared_options shared;
+    bool offline;
+    double seconds, timeout;
+} recommend_options;
+
+static const option_row rows[] = {
+    {OPTION_HEADING, .help = "Model:"},
+    {OPTION_WHOLE, 'b', "batch", "N", SHARED_AT(batch), .low = 1, .help = "samples a step, of all devices together (default 128;\nresnet18 64)"},
+    {OPTION_TEXT, 0, "sample", "SIZES", SHARED_AT(sample), .help = "of a sample (default 3x32x32)"},
+    {OPTION_TEXT, 0, "data", "SIZES", SHARED_AT(sample), .help = "the same"},
+    {OPTION_WHOLE, 0, "classes", "N", SHARED_AT(classes), .low = 1, .help = "outputs (default 10)"},
+    {OPTION_HEADING, .help = "What is measured:"},
+    {OPTION_FLAG, 0, "offline", NULL, offsetof(recommend_options, offline), .help = "nothing: what is known of the devices has to do"},
+    {OPTION_POSITIVE, 0, "seconds", "SECONDS", offsetof(recommend_options, seconds), .help = "for each device, about (default 4)"},
+    {OPTION_POSITIVE, 0, "timeout", "SECONDS", offsetof(recommend_options, timeout),
+     .help = "what says nothing for longer has hung (default 120)"},
+    {OPTION_HEADING, .help = "Output:"},
+    {OPTION_FLAG, 0, "json", NULL, SHARED_AT(json), .help = "one JSON object on stdout"},
+    {OPTION_COUNTER, 'v', "verbose", NULL, SHARED_AT(verbose), .help = "what the library does, on stderr; twice: all of it"},
+    {OPTION_FLAG, 'h', "help", NULL, SHARED_AT(help), .help = "this text"},
+};
+enum { ROWS = sizeof rows / sizeof rows[0] };
+
+static void print_help(void) {
+    printf("Usage: " PROGRAM " recommend MODEL [options]\n"
+           "\n"
+           "Predicts the training step of MODEL on every device present, as '" PROGRAM " model' does, ranks the devices,\n"
+           "and says which of them should train together, and with how much of a batch each, so that all take the same\n"
+           "time: what 'cltrain-run --devices' and 'cltrain-train --shares' take. Devices of one processor take\n"
+           "each other's time: only the best of them is among those. The exchange of gradients is not in the times;\n"
+           "'" PROGRAM " comm' measures it.\n");
+    option_print(rows, ROWS, stdout);
+    printf("\nExit status: 0 done; 1 it failed, or no device can train the model; 2 the command line makes no sense;\n130 Ctrl-C.\n");
+}
+
+/* ---- candidates ---- */
+
+typedef struct candidate {
+    const survey_device *device;
+    forecast f;
+    int64_t batch, largest;      /* batch: what was predicted; less than was asked for where that does not fit */
+    double step_us;              /* of that batch; 0: not known */
+    double fixed_us, sample_us;  /* a step of n samples takes fixed + n sample */
+    const struct candidate *like; /* a better one of the same processor */
+    int64_t share;
+} candidate;
+
+typedef struct recommendation {
+    const recommend_options *options;
+    survey s;
+    probe_model model;
+    int64_t batch;
+    candidate *candidates; /* the best first */
+    int n;
+    double together_us, best_us; /* of the whole batch; best: on the best device that can alone; 0: none can */
+    int sharing;
+} recommendation;
+
+static bool usable(const candidate *c) {
+    return c->step_us > 0;
+}
+
+static double samples_per_second(const candidate *c) {
+    return usable(c) ? 1e6 * (double)c->batch / c->step_us : 0;
+}
+
+/* Two points of the prediction make the line. */
+static void fit(candidate *c) {
+    const json_t *small = json_array_get(json_object_get(c->f.told, "also"), 0);
+    double few = json_number_value(json_object_get(small, "batch")), us = json_number_value(json_object_get(small, "step_us"));
+    c->step_us = forecast_number(c->f.told, "predicted", "step_us");
+    c->sample_us = c->step_us / (double)c->batch;
+    c->fixed_us = 0;
+    if (!(us > 0 && us < c->step_us && few < (double)c->batch)) return;
+    double slope = (c->step_us - us) / ((double)c->batch - few), fixed = us - slope * few;
+    if (fixed <= 0) return;
+    c->sample_us = slope;
+    c->fixed_us = fixed;
+}
+
+static void ask(const recommendation *r, candidate *c, const probe_model *model) {
+    const recommend_options *o = r->options;
+    forecast_question q = {.s = &r->s, .device = c->device, .options = &o->shared, .model = model, .batch = c->batch,
+                           .offline = o->offline, .seconds = o->seconds, .timeout = o->timeout};
+    int64_t few = c->batch / 4 > 0 ? c->batch / 4 : 1;
+    if (few < c->batch) q.also[q.n_also++] = few;
+    if (!o->offline) q.at[q.n_at++] = c->batch;
+    if (!o->offline && few < c->batch) q.at[q.n_at++] = few;
+    forecast_ask(&q, &c->f);
+    c->f.question = NULL;
+    c->largest = json_integer_value(json_object_get(c->f.told, "largest_batch"));
+    if (strcmp(c->f.status, "ok") == 0) fit(c);
+}
+
+/* Where the whole batch does not fit, what fits is looked at. */
+static void ask_for_less(const recommendation *r, candidate *c) {
+    shared_options options = r->options->shared;
+    probe_model model;
+    char reason[400];
+    options.batch = c->largest;
+    if (probe_model_build(&model, &options, options.model)) return;
+    memcpy(reason, c->f.reason, sizeof reason);
+    forecast_free(&c->f);
+    c->batch = c->largest;
+    ask(r, c, &model);
+    if (usable(c)) memcpy(c->f.reason, reason, sizeof reason);
+    probe_model_free(&model);
+}
+
+static void look_at(const recommendation *r, candidate *c) {
+    c->batch = r->batch;
+    if (strcmp(c->device->status, "ok")) {
+        c->f = (forecast){.told = json_object()};
+        snprintf(c->f.status, sizeof c->f.status, "%s", c->device->status);
+        snprintf(c->f.reason, sizeof c->f.reason, "%s", c->device->reason);
+        return;
+    }
+    message_line("Predicting %s on %s", r->model.text, c->device->info.name);
+    ask(r, c, &r->model);
+    if (!usable(c) && c->largest > 0 && c->largest < c->batch) ask_for_less(r, c);
+}
+
+static int faster_first(const void *a, const void *b) {
+    double x = samples_per_second(a), y = samples_per_second(b);
+    return x > y ? -1 : x < y;
+}
+
+/* ---- the same processor under two drivers ---- */
+
+static bool same_id(const char *a, const char *b) {
+    size_t length = strcspn(a, "#");
+    bool tells = strncmp(a, "pci:", 4) == 0 || strncmp(a, "uuid:", 5) == 0;
+    return tells && length == strcspn(b, "#") && strncmp(a, b, length) == 0;
+}
+
+/* For the tests: one processor under two drivers may be taken as two. */
+static bool same_processor(const clt_device_info *a, const clt_device_info *b) {
+    if (getenv("CLTRAIN_PROBE_TEST_APART")) return false;
+    return same_id(a->id, b->id) || (a->type == CLT_DEVICE_CPU && b->type == CLT_DEVICE_CPU);
+}
+
+static void find_likes(recommendation *r) {
+    for (int i = 0; i < r->n; i++)
+        for (int k = 0; k < i && !r->candidates[i].like; k++)
+            if (usable(&r->candidates[k]) && same_processor(&r->candidates[i].device->info, &r->candidates[k].device->info))
+                r->candidates[i].like = &r->candidates[k];
+}
+
+/* ---- shares ---- */
+
+static bool may_share(const candidate *c) {
+    return usable(c) && !c->like;
+}
+
+/* How many samples it does in that time, as far as they fit. */
+static double samples_in(const candidate *c, double us) {
+    double n = may_share(c) ? (us - c->fixed_us) / c->sample_us : 0;
+    return n < 0 ? 0 : n > (double)c->largest ? (double)c->largest : n;
+}
+
+static double all_samples_in(const recommendation *r, double us) {
+    double n = 0;
+    for (int i = 0; i < r->n; i++) n += samples_in(&r->candidates[i], us);
+    return n;
+}
+
+static double step_of(const candidate *c, int64_t samples) {
+    return samples > 0 ? c->fixed_us + c->sample_us * (double)samples : 0;
+}
+
+/* The time in which all together do the batch, each its own part of it; 0: they cannot. */
+static double common_time(const recommendation *r) {
+    double low = 0, high = 1;
+    while (all_samples_in(r, high) < (double)r->batch && high < 1e15) high *= 2;
+    if (high >= 1e15) return 0;
+    for (int i = 0; i < 100; i++) {
+        double middle = (low + high) / 2;
+        if (all_samples_in(r, middle) < (double)r->batch) low = middle;
+        else high = middle;
+    }
+    return high;
+}
+
+/* Those worth a sample at least get whole ones. */
+static int share_batch(recommendation *r) {
+    double us = common_time(r), *weights = calloc((size_t)r->n + 1, sizeof *weights);
+    int64_t *shares = calloc((size_t)r->n + 1, sizeof *shares);
+    int *who = calloc((size_t)r->n + 1, sizeof *who), n = 0;
+    if (!weights || !shares || !who) {
+        free(weights), free(shares), free(who);
+        return run_error("no memory");
+    }
+    for (int i = 0; us > 0 && i < r->n; i++) {
+        double samples = samples_in(&r->candidates[i], us);
+        if (samples < 0.5) continue;
+        weights[n] = samples;
+        who[n++] = i;
+    }
+    if (n > 0 && n <= r->batch) share_out(r->batch, weights, n, shares);
+    for (int i = 0; i < n; i++) {
+        candidate *c = &r->candidates[who[i]];
+        c->share = shares[i];
+        r->sharing += c->share > 0;
+        r->together_us = fmax(r->together_us, step_of(c, c->share));
+    }
+    free(weights), free(shares), free(who);
+    return 0;
+}
+
+static void find_best_alone(recommendation *r) {
+    for (int i = 0; i < r->n; i++)
+        if (usable(&r->candidates[i]) && r->candidates[i].batch == r->batch &&
+            (r->best_us == 0 || r->candidates[i].step_us < r->best_us))
+            r->best_us = r->candidates[i].step_us;
+}
+
+/* ---- reasons ---- */
+
+static double reference_share(const candidate *c) {
+    double all = 0, reference = 0;
+    size_t i;
+    json_t *p;
+    json_array_foreach(json_object_get(json_object_get(c->f.told, "predicted"), "problems"), i, p) {
+        const char *row = json_string_value(json_object_get(p, "row"));
+        double us = json_number_value(json_object_get(p, "us")) * json_number_value(json_object_get(p, "count"));
+        all += us;
+        if (row && strncmp(row, "reference", 9) == 0) reference += us;
+    }
+    return all > 0 ? reference / all : 0;
+}
+
+static void add_reason(json_t *reasons, const char *format, ...) CLT_PRINTF(2, 3);
+static void add_reason(json_t *reasons, const char *format, ...) {
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    json_array_append_new(reasons, document_text(text));
+}
+
+static void add_speed(const recommendation *r, const candidate *c, json_t *reasons) {
+    double own = samples_per_second(c), best = samples_per_second(&r->candidates[0]);
+    double roof = forecast_number(c->f.told, "predicted", "roof_us") / c->step_us, reference = reference_share(c);
+    if (c == &r->candidates[0]) add_reason(reasons, "the fastest: %.0f samples a second", own);
+    else add_reason(reasons, "%.0f samples a second, %.3g of the fastest", own, own / best);
+    add_reason(reasons, "%.0f %% of what its roofs allow", 100 * roof);
+    if (reference > 0.3) add_reason(reasons, "%.0f %% of its time is in portable reference kernels", 100 * reference);
+}
+
+static json_t *reasons_of(const recommendation *r, const candidate *c) {
+    json_t *reasons = json_array();
+    if (c->f.reason[0]) add_reason(reasons, "%s", c->f.reason);
+    if (usable(c)) add_speed(r, c, reasons);
+    if (usable(c))
+        add_reason(reasons, "takes %.0f MiB of its %.0f; batches of up to %lld fit",
+                   forecast_number(c->f.told, "memory", "total_bytes") / (1 << 20), (double)c->device->info.memory_bytes / (1 << 20),
+                   (long long)c->largest);
+    if (usable(c) && c->like) add_reason(reasons, "the same processor as %s, which is faster", c->like->device->info.id);
+    if (may_share(c) && c->share == 0 && r->sharing) add_reason(reasons, "its step's fixed part alone takes longer than the others take for all");
+    return reasons;
+}
+
+/* ---- output ---- */
+
+/* As the launcher and the trainer take them; false if they do not go into a list. */
+static bool make_lists(const recommendation *r, char devices[4096], char shares[1024]) {
+    bool plain = true;
+    devices[0] = shares[0] = 0;
+    for (int i = 0; i < r->n; i++) {
+        const candidate *c = &r->candidates[i];
+        size_t d = strlen(devices), s = strlen(shares);
+        if (c->share == 0) continue;
+        plain &= !strchr(c->device->info.id, ',') && d + sizeof c->device->info.id + 2 < 4096 && s + 24 < 1024;
+        if (!plain) return false;
+        snprintf(devices + d, 4096 - d, "%s%s", d ? "," : "", c->device->info.id);
+        snprintf(shares + s, 1024 - s, "%s%lld", s ? "," : "", (long long)c->share);
+    }
+    return true;
+}
+
+static json_t *together_json(const recommendation *r) {
+    char devices[4096], shares[1024];
+    if (r->sharing == 0) return json_null();
+    bool plain = make_lists(r, devices, shares);
+    return json_pack("{s:i, s:o, s:o, s:f, s:f, s:o}", "ranks", r->sharing, "devices", plain ? document_text(devices) : json_null(),
+                     "shares", plain ? json_string(shares) : json_null(), "step_us", r->together_us, "samples_per_second",
+                     1e6 * (double)r->batch / r->together_us, "gain",
+                     r->best_us > 0 ? json_real(r->best_us / r->together_us) : json_null());
+}
+
+static json_t *candidate_json(const recommendation *r, const candidate *c, int rank) {
+    const json_t *error = json_object_get(json_object_get(c->f.told, "predicted"), "error");
+    return json_pack("{s:i, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "rank", rank, "device", document_text(c->device->info.id),
+                     "status", c->f.status, "batch", usable(c) ? json_integer(c->batch) : json_null(), "step_us",
+                     usable(c) ? json_real(c->step_us) : json_null(), "samples_per_second",
+                     usable(c) ? json_real(samples_per_second(c)) : json_null(), "error",
+                     usable(c) && json_is_number(error) ? json_copy((json_t *)(uintptr_t)error) : json_null(), "largest_batch",
+                     c->largest ? json_integer(c->largest) : json_null(), "share", (json_int_t)c->share, "reasons", reasons_of(r, c));
+}
+
+static int print_json(const recommendation *r) {
+    json_t *document = document_new("recommend"), *devices = json_array(), *ranking = json_array();
+    for (int i = 0; i < r->n; i++) {
+        json_array_append_new(devices, forecast_device_json(&r->s, r->candidates[i].device));
+        json_array_append_new(ranking, candidate_json(r, &r->candidates[i], i + 1));
+    }
+    json_object_set_new(document, "devices", devices);
+    json_object_set_new(document, "model", forecast_model_json(&r->options->shared, &r->model, r->batch));
+    json_object_set_new(document, "ranking", ranking);
+    json_object_set_new(document, "together", together_json(r));
+    int code = document_write(document, NULL);
+    json_decref(document);
+    return code;
+}
+
+static void print_candidate(const recommendation *r, const candidate *c, int rank) {
+    json_t *reasons = reasons_of(r, c), *reason;
+    size_t i;
+    printf("%d  %s (%s) [%s]: %s\n", rank, c->device->info.name, c->device->info.platform, c->device->info.id, c->f.status);
+    if (usable(c)) printf("     %.3f ms a step of %lld\n", 1e-3 * c->step_us, (long long)c->batch);
+    json_array_foreach(reasons, i, reason) printf("     %s\n", json_string_value(reason));
+    json_decref(reasons);
+}
+
+static void print_together(const recommendation *r) {
+    char devices[4096], shares[1024];
+    if (r->sharing == 0) return;
+    bool plain = make_lists(r, devices, shares);
+    if (r->sharing == 1 && plain) {
+        printf("\nOne device: cltrain-train %s --device '%s' --batch %s\n", r->options->shared.model, devices, shares);
+        return;
+    }
+    printf("\nTogether: %.3f ms a step, without the exchange of gradients", 1e-3 * r->together_us);
+    if (r->best_us > 0) printf("; %.2f times as fast as the best alone", r->best_us / r->together_us);
+    printf("\n");
+    if (plain)
+        printf("  cltrain-run -n %d --devices '%s' -- cltrain-train %s --shares %s\n", r->sharing, devices, r->options->shared.model,
+               shares);
+    else printf("  an id with a comma in it does not go into a list: choose other names of the devices\n");
+}
+
+static int print_text(const recommendation *r) {
+    printf("%s\n\n", r->model.text);
+    for (int i = 0; i < r->n; i++) print_candidate(r, &r->candidates[i], i + 1);
+    print_together(r);
+    return fflush(stdout) || ferror(stdout) ? run_error("stdout cannot be written") : 0;
+}
+
+/* ---- running ---- */
+
+static int take_model(void *into, const char *text) {
+    recommend_options *o = into;
+    if (o->shared.model) return usage_error("unexpected word '%s': the model is '%s'", text, o->shared.model);
+    o->shared.model = text;
+    return 0;
+}
+
+/* One after the other: devices of one machine would take each other's time. */
+static int recommend(recommendation *r) {
+    int code = survey_require_devices(&r->s);
+    if (code) return code;
+    r->candidates = calloc((size_t)r->s.n_devices, sizeof *r->candidates);
+    if (!r->candidates) return run_error("no memory");
+    for (r->n = 0; r->n < r->s.n_devices && !child_caught(); r->n++) {
+        r->candidates[r->n].device = &r->s.devices[r->n];
+        look_at(r, &r->candidates[r->n]);
+    }
+    if (child_caught()) return EXIT_SIGNAL + child_caught();
+    qsort(r->candidates, (size_t)r->n, sizeof *r->candidates, faster_first);
+    find_likes(r);
+    find_best_alone(r);
+    code = share_batch(r);
+    if (!code) code = r->options->shared.json ? print_json(r) : print_text(r);
+    if (!code && r->sharing == 0) code = run_error("no device can train %s", r->model.text);
+    return code;
+}
+
+int run_recommend(int argc, char **argv) {
+    recommend_options o = {.shared = shared_options_unset(), .seconds = 4, .timeout = 120};
+    recommendation r = {.options = &o};
+    int code = option_parse(rows, ROWS, argc, argv, &o, take_model);
+    if (code) return code;
+    if (o.shared.help) {
+        print_help();
+        return fflush(stdout) ? run_error("stdout cannot be written") : 0;
+    }
+    if (!o.shared.model) return usage_error("no model given: expected one of cltrain-train's, such as convnet");
+    code = probe_model_build(&r.model, &o.shared, o.shared.model);
+    if (code) return code;
+    r.batch = r.model.shape.dims[0];
+    message_start(o.shared.verbose);
+    child_show_errors(o.shared.verbose > 0);
+    child_catch_signals();
+    code = survey_run(&r.s, false, o.timeout < 30 ? o.timeout : 30);
+    if (!code) {
+        code = recommend(&r);
+        for (int i = 0; i < r.n; i++) forecast_free(&r.candidates[i].f);
+        free(r.candidates);
+        survey_free(&r.s);
+    }
+    probe_model_free(&r.model);
+    return code;
+}
