@@ -23,6 +23,7 @@ int run_list(int argc, char **argv);
 int run_bench(int argc, char **argv);
 int run_shapes(int argc, char **argv);
 int run_compare(int argc, char **argv);
+int run_report(int argc, char **argv);
 int run_verify(int argc, char **argv);
 int run_tune(int argc, char **argv);
 int run_backends(int argc, char **argv);
