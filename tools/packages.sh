@@ -7,7 +7,7 @@ librandom123-dev libssl-dev libhiredis-dev"
 
 # The second and third OpenCL implementation and PyTorch are what results are compared with.
 check_packages="$build_packages libcmocka-dev mesa-opencl-icd oclgrind python3 python3-numpy
-python3-jsonschema python3-torch redis-server openmpi-bin iproute2 nftables"
+python3-jsonschema python3-torch redis-server openmpi-bin iproute2 nftables chromium"
 
 # PyTorch's side of bench.sh; the BLAS that Debian's PyTorch finds by itself is a slow one.
 bench_packages="$build_packages libcmocka-dev python3 python3-numpy"

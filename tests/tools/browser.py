@@ -97,6 +97,8 @@ class Browser:
             self.events.append(self.message(until))
 
     def open(self, path, width=1280, height=900, dark=False, media=""):
+        if not os.path.exists(path):
+            raise FileNotFoundError(path)
         self.events = []
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
         self.call("Emulation.setEmulatedMedia", media=media,

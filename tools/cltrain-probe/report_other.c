@@ -33,6 +33,7 @@ static void change_row(FILE *page, const json_t *row, const json_t *a, const jso
     const char *key = page_json_text(row, "key");
     double old = page_json_number(row, "a_p50_us"), new = page_json_number(row, "b_p50_us");
     double percent = 100 * (page_json_number(row, "time_ratio") - 1);
+    if (fabs(percent) < 0.05) percent = 0;
     page_row(page);
     page_cell_badge(page, page_json_text(row, "change"));
     fputs("<td class=\"wide\">", page);
@@ -81,7 +82,7 @@ static void summary(FILE *page, const json_t *comparison) {
     page_number(page, 100 * page_json_number(comparison, "threshold"), 1);
     fputs(" % are none: the same row differed by ", page);
     page_number(page, 100 * page_json_number(comparison, "noise"), 1);
-    fputs(" % between passes of one bench.", page);
+    fputs(" % between passes of one bench. Of limits that are rates, the times are those of 10<sup>9</sup> operations or bytes.", page);
     if (fabs(machine) > 1) {
         fputs(" The machine as a whole was ", page);
         page_number(page, fabs(machine), 1);

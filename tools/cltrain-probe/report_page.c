@@ -44,21 +44,29 @@ static void head(FILE *page, const pages *p) {
     if (page_json_text(first, "mode")[0]) fputs(", ", page), page_text(page, page_json_text(first, "mode"));
     if (json_is_number(json_object_get(first, "seconds")))
         fputs(", ", page), page_number(page, page_json_number(first, "seconds"), 0), fputs(" s", page);
-    fputs("; <span class=\"nowrap\">", page);
+    fputs("; <span class=\"together\">", page);
     page_text(page, page_json_text(first, "time_utc"));
     fputs("</span></p>\n</header>\n", page);
 }
 
 /* ---- devices and drivers ---- */
 
-static bool shown_before(const pages *p, int document, const json_t *device) {
+static bool is_same_device(const json_t *a, const json_t *b) {
+    const char *id = page_json_text(a, "id");
+    return id[0] && strcmp(id, page_json_text(b, "id")) == 0 && strcmp(page_json_text(a, "driver"), page_json_text(b, "driver")) == 0;
+}
+
+/* Of all documents from `first` on up to `end`, the one that tells most of a device; NULL: none has it. */
+static const json_t *find_device(const pages *p, int first, int end, const json_t *device) {
     size_t k;
-    const json_t *other;
-    for (int i = 0; i < document; i++)
+    const json_t *other, *found = NULL;
+    for (int i = first; i < end; i++) {
         json_array_foreach(json_object_get(p->documents[i], "devices"), k, other) {
-            if (json_equal(other, device)) return true;
+            bool more = !found || json_object_size(other) > json_object_size(found);
+            if (is_same_device(other, device) && more) found = other;
         }
-    return false;
+    }
+    return found;
 }
 
 /* A driver that gave no device has a card too: with why. */
@@ -81,7 +89,9 @@ static void cards(FILE *page, const pages *p) {
     fputs("<div class=\"cards\">\n", page);
     for (int i = 0; i < p->n; i++) {
         json_array_foreach(json_object_get(p->documents[i], "devices"), k, device) {
-            if (!shown_before(p, i, device)) page_device(page, device);
+            if (find_device(p, 0, i, device)) continue; /* shown already */
+            const json_t *best = find_device(p, i, p->n, device);
+            page_device(page, best ? best : device);
         }
         driver_cards(page, p->documents[i]);
     }

@@ -170,16 +170,22 @@ static void scale(chart *c, const roofline *r) {
 
 /* ---- drawing ---- */
 
-static void tick(FILE *page, const chart *c, bool vertical, double value, bool labelled) {
-    if (vertical) {
-        double x = place_x(c, value);
-        fprintf(page, "<path class=\"grid\" d=\"M%.1f %.1fV%.1f\"/>", x, c->top, c->bottom);
-        if (labelled) fprintf(page, "<text class=\"tick\" text-anchor=\"middle\" x=\"%.1f\" y=\"%.1f\">%g</text>\n", x, c->bottom + 17, value);
-    } else {
-        double y = place_y(c, value);
-        fprintf(page, "<path class=\"grid\" d=\"M%.1f %.1fH%.1f\"/>", c->left, y, c->right);
-        if (labelled) fprintf(page, "<text class=\"tick\" text-anchor=\"end\" x=\"%.1f\" y=\"%.1f\">%g</text>\n", c->left - 6, y + 4, value);
-    }
+/* "0.01", "20"; what would be long: "2e-4". */
+static void tick_text(char text[16], int digit, int decade) {
+    if (decade < -2 || decade > 4) snprintf(text, 16, "%de%d", digit, decade);
+    else snprintf(text, 16, "%g", digit * pow(10, decade));
+}
+
+static void tick(FILE *page, const chart *c, bool vertical, int digit, int decade, bool labelled) {
+    char text[16];
+    double value = digit * pow(10, decade), x = place_x(c, value), y = place_y(c, value);
+    tick_text(text, digit, decade);
+    if (vertical) fprintf(page, "<path class=\"grid\" d=\"M%.1f %.1fV%.1f\"/>\n", x, c->top, c->bottom);
+    else fprintf(page, "<path class=\"grid\" d=\"M%.1f %.1fH%.1f\"/>\n", c->left, y, c->right);
+    if (!labelled) return;
+    double half = (double)strlen(text) * c->font * 0.32;
+    fprintf(page, "<text class=\"tick\" text-anchor=\"%s\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", vertical ? "middle" : "end",
+            vertical ? fmin(x, c->width - half - 1) : c->left - 6, vertical ? c->bottom + 17 : y + 4, text);
 }
 
 static void ticks(FILE *page, const chart *c, bool vertical) {
@@ -191,7 +197,7 @@ static void ticks(FILE *page, const chart *c, bool vertical) {
         for (int digit = 1; digit < 10; digit += digit == 1 ? 1 : digit == 2 ? 3 : 9) {
             double at = decade + log10(digit);
             if (at < low || at > high || (digit > 1 && per_decade < 130)) continue;
-            tick(page, c, vertical, digit * pow(10, decade), digit > 1 || decade % every == 0);
+            tick(page, c, vertical, digit, decade, digit > 1 || decade % every == 0);
         }
 }
 
@@ -402,7 +408,7 @@ void report_roofline(FILE *page, const json_t *bench) {
     roofline r;
     if (!read_bench(&r, bench)) return;
     if (r.n == 0) {
-        fputs("<p>No op was timed, so there is no roofline.</p>\n", page);
+        fprintf(page, "<p>%s, so there is no roofline.</p>\n", r.left_out ? "No timed op has a place on such axes" : "No op was timed");
     } else {
         fputs("<figure>\n", page);
         draw(page, &r, "roofline wide", 1000, 600, 13, 7);

@@ -281,7 +281,8 @@ void page_device(FILE *page, const json_t *device) {
     page_fact_bytes(page, "local memory", page_json_number(device, "local_memory_bytes"));
     page_fact_bytes(page, "cache", page_json_number(facts, "cache_bytes"));
     page_fact_number(page, "work-groups to", page_json_number(device, "max_work_group_size"), "");
-    page_fact_number(page, "sub-groups of", page_json_number(facts, "sub_group_size"), "");
+    if (page_json_number(facts, "sub_group_size") > 0)
+        page_fact_number(page, "sub-groups of", page_json_number(facts, "sub_group_size"), "");
     page_fact_number(page, "vectors of", page_json_number(facts, "vector_width_f32"), "floats");
     if (json_is_object(can)) capabilities(page, can, true), capabilities(page, can, false);
     page_card_end(page);
