@@ -31,7 +31,7 @@ def op(i, rng, status="ok", reason=None):
     return {"device": "d", "key": f"op {kind} {i}", "kind": "op", "status": status, "reason": reason, "samples_us": samples,
             "time_us": {"p10": us, "p50": us * 1.005, "p90": us * 1.01, "count": 15} if samples else None,
             "model": f"m{i // 40}", "phase": "forward", "count": 1 + i % 3, "problem": f"{kind} {i}x64 64x{i} -> {i}x{i}",
-            "backend": rng.choice(["native#2", "reference", "winograd", "clblast"]), "parameters": "", "flops": flops, "bytes": bytes_}
+            "backend": rng.choice(["native#2", "reference", "winograd", "clblast", "clfft", "matrix", "another"]), "parameters": "", "flops": flops, "bytes": bytes_}
 
 
 def limits(document):

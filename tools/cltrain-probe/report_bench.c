@@ -75,7 +75,7 @@ static void limit_table(FILE *page, const json_t *bench, const limit_group *grou
 
 /* ---- ops ---- */
 
-enum { MOST_BACKENDS = 12, BACKEND_NAME = 48 };
+enum { MOST_BACKENDS = 8, BACKEND_NAME = 20 };
 
 typedef struct op_table {
     char backends[MOST_BACKENDS][BACKEND_NAME];

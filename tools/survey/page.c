@@ -140,15 +140,17 @@ static const char *badge_class(const char *word) {
 }
 
 void page_badge(FILE *page, const char *word) {
+    char some[24]; /* which does not break: no more than any status has */
+    snprintf(some, sizeof some, "%s", word);
     fprintf(page, "<span class=\"badge %s\">", badge_class(word));
-    page_text(page, word);
+    page_text(page, some);
     fputs("</span>", page);
 }
 
 /* ---- tables ---- */
 
 void page_table(FILE *page, const char *caption, const page_column *columns, int n) {
-    fputs("<div class=\"box\" tabindex=\"0\"><table>", page);
+    fprintf(page, "<div class=\"box\" tabindex=\"0\"><table%s>", n > 12 ? " class=\"dense\"" : "");
     if (caption) {
         fputs("<caption>", page);
         page_text(page, caption);
