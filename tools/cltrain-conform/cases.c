@@ -87,8 +87,10 @@ test_case *case_add_run(case_list *list, const char *op, const char *variant,
 bool cases_make(case_list *list) {
     *list = (case_list){.n = 0};
     cases_pointwise(list);
+    int first = list->n;
     cases_contract(list);
     cases_image(list);
+    for (int i = first; i < list->n; i++) list->items[i].classes = true;
     cases_reduce(list);
     cases_shape(list);
     cases_update(list);

@@ -280,5 +280,6 @@ void cases_network(case_list *list) {
         test_case *c = case_add_run(list, "network", variant, run_case);
         c->number = i;
         c->full = i >= 4;
+        c->classes = true;
     }
 }

@@ -78,6 +78,7 @@ typedef struct test_case {
     void (*run)(const struct test_case *c, struct bench *b, struct case_result *r);
     const void *context;
     int number;
+    bool classes;  /* CPUs and GPUs have kernels of their own for it; with --full all cases are run as both */
     bool compared; /* its series of losses is held against other devices' */
     bool handed;   /* it takes up what other devices left */
 } test_case;
@@ -118,6 +119,8 @@ typedef struct bench {
     const char *backend; /* that has to serve some of a case; NULL: whichever does */
     bool full;
     bool rounding;      /* operands of contractions may be rounded to half precision */
+    char log[128];      /* where Oclgrind writes what it finds; and how much of it was read */
+    long log_read;
     const char *folder; /* for files */
     const char *who;    /* the device in file names */
     const char *const *others; /* devices whose files are there too; ended by NULL */
@@ -152,8 +155,8 @@ typedef struct bounds {
 /* Notes what was measured; says what is wrong. places: those that are compared, NULL: all n. */
 void judge(case_result *r, verdict *which, const char *what, const array *got, const array *want, const int64_t *places,
            int64_t n, const bounds *bounds);
-/* True if nothing was written outside of buffers since. */
-bool judge_fences(bench *b, case_result *r);
+/* Says so if something was written outside of buffers since, or if Oclgrind found a race or an access that is none. */
+void judge_fences(bench *b, case_result *r);
 /* Adds what serves the trial, or the training step, to r->served. */
 void note_rows(const clt_trial *trial, case_result *r);
 void note_step(bench *b, clt_tensor *loss, const clt_train_options *options, case_result *r);

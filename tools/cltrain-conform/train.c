@@ -197,7 +197,7 @@ void cases_train(case_list *list) {
     for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
         test_case *c = case_add_run(list, "train", models[i].name, run_train);
         c->context = &models[i];
-        c->compared = true;
+        c->compared = c->classes = true;
         case_add_run(list, "resume", models[i].name, run_resume)->context = &models[i];
         c = case_add_run(list, "handover", models[i].name, run_handover);
         c->context = &models[i];
