@@ -1,5 +1,6 @@
 #include "runtime/exec/plan.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "backends/backend.h"

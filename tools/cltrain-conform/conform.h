@@ -8,7 +8,7 @@
 #include "tools/survey/survey.h"
 
 typedef struct conform_options {
-    const char *device, *ops, *dtype, *one, *json, *junit;
+    const char *device, *ops, *dtype, *one, *json, *junit, *html;
     bool all, quick, full, list, help, version;
     double timeout;
     int64_t jobs;
@@ -69,7 +69,9 @@ void rerun_line(const conform *c, const device_column *column, const test_case *
 /* report.c */
 void report_count(const conform *c, const device_column *column, int counts[N_STATUS]);
 int report_text(const conform *c);
-int report_json(const conform *c, FILE *file);
+json_t *report_document(const conform *c); /* as docs/cltrain-conform.schema.json has it */
 int report_junit(const conform *c, FILE *file);
+/* page.c */
+int report_html(const json_t *document, FILE *page);
 
 #endif

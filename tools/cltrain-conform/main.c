@@ -36,6 +36,7 @@ static const option_row rows[] = {
     {OPTION_HEADING, .help = "Output:"},
     {OPTION_TEXT, 0, "json", "FILE", AT(json), .help = "all of it (docs/cltrain-conform.schema.json); '-' is stdout"},
     {OPTION_TEXT, 0, "junit", "FILE", AT(junit), .help = "the same for CI servers"},
+    {OPTION_TEXT, 0, "html", "FILE", AT(html), .help = "the same as a page; '-' is stdout"},
     {OPTION_COUNTER, 'v', "verbose", NULL, AT(verbose), .help = "what the library does, on stderr; twice: all of it"},
     {OPTION_FLAG, 'V', "version", NULL, AT(version), .help = "the version"},
     {OPTION_FLAG, 'h', "help", NULL, AT(help), .help = "this text"},
@@ -167,18 +168,36 @@ static int verdict_code(const conform *c) {
     return bad ? EXIT_FAILED : 0;
 }
 
-static int run_and_report(conform *c, output *json, output *junit) {
+typedef struct conform_files {
+    output json, junit, html;
+} conform_files;
+
+static int open_files(conform_files *f, const conform_options *o) {
+    int code = output_open(&f->json, o->json);
+    if (!code) code = output_open(&f->junit, o->junit);
+    return code ? code : output_open(&f->html, o->html);
+}
+
+static int write_files(const conform *c, conform_files *f) {
+    json_t *document = report_document(c);
+    int code = f->json.file ? document_write(document, f->json.file) : 0;
+    if (!code && f->html.file) code = report_html(document, f->html.file);
+    json_decref(document);
+    if (!code && f->junit.file) code = report_junit(c, f->junit.file);
+    return code;
+}
+
+static int run_and_report(conform *c, conform_files *f) {
     const conform_options *o = c->options;
     int code = conform_run(c);
     if (code) return code;
     conform_compare(c);
     if (!o->one && !o->ops && !o->dtype) conform_cover(c);
-    bool text = json->file != stdout && junit->file != stdout;
-    if (json->file) code = report_json(c, json->file);
-    if (!code && junit->file) code = report_junit(c, junit->file);
-    if (!code && text) code = report_text(c);
-    if (!code) code = output_commit(json);
-    if (!code) code = output_commit(junit);
+    code = write_files(c, f);
+    if (!code && f->json.file != stdout && f->junit.file != stdout && f->html.file != stdout) code = report_text(c);
+    if (!code) code = output_commit(&f->json);
+    if (!code) code = output_commit(&f->junit);
+    if (!code) code = output_commit(&f->html);
     return code ? code : verdict_code(c);
 }
 
@@ -198,19 +217,21 @@ static void free_all(conform *c) {
 }
 
 static int run(conform *c) {
-    output json, junit;
+    conform_files files = {.json.file = NULL};
     int code = select_cases(c);
     if (code) return code;
     if (c->options->list) return print_list(c);
-    code = output_open(&json, c->options->json);
-    if (code) return code;
-    code = output_open(&junit, c->options->junit);
+    code = open_files(&files, c->options);
     if (!code) code = choose_devices(c);
     if (!code) code = make_folder(c);
-    if (!code) code = run_and_report(c, &json, &junit);
+    if (!code) code = run_and_report(c, &files);
     remove_folder(c);
-    output_abort(&json), output_abort(&junit);
+    output_abort(&files.json), output_abort(&files.junit), output_abort(&files.html);
     return code;
+}
+
+static bool is_dash(const char *path) {
+    return path && strcmp(path, "-") == 0;
 }
 
 int main(int argc, char **argv) {
@@ -224,7 +245,7 @@ int main(int argc, char **argv) {
     if (o.quick && o.full) return usage_error("--quick or --full, not both");
     if (o.all && o.device) return usage_error("--all or --device, not both");
     if (o.jobs > 8) return usage_error("--jobs: at most 8");
-    if (o.json && o.junit && !strcmp(o.json, "-") && !strcmp(o.junit, "-")) return usage_error("stdout is for one of --json and --junit");
+    if (is_dash(o.json) + is_dash(o.junit) + is_dash(o.html) > 1) return usage_error("stdout is for one of --json, --junit and --html");
     message_start(o.verbose);
     child_show_errors(o.verbose > 0);
     child_catch_signals();

@@ -230,7 +230,7 @@ static json_t *environment_json(void) {
     return o;
 }
 
-int report_json(const conform *c, FILE *file) {
+json_t *report_document(const conform *c) {
     json_t *document = document_new("conform"), *devices = json_array(), *cases = json_array();
     int total[N_STATUS] = {0}, counts[N_STATUS];
     for (int i = 0; i < c->n_columns; i++) {
@@ -246,9 +246,7 @@ int report_json(const conform *c, FILE *file) {
     json_object_set_new(document, "counts", counts_json(total));
     json_object_set_new(document, "devices", devices);
     json_object_set_new(document, "cases", cases);
-    int code = document_write(document, file);
-    json_decref(document);
-    return code;
+    return document;
 }
 
 /* ---- JUnit ---- */

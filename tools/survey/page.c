@@ -130,7 +130,7 @@ static const char *badge_class(const char *word) {
     static const struct {
         const char *word, *class;
     } known[] = {
-        {"ok", "good"}, {"faster", "good"}, {"mended", "good"}, {"better", "good"}, {"wrong", "bad"}, {"build-failed", "bad"},
+        {"ok", "good"}, {"passed", "good"}, {"faster", "good"}, {"mended", "good"}, {"better", "good"}, {"wrong", "bad"}, {"build-failed", "bad"},
         {"crashed", "bad"}, {"timeout", "bad"}, {"slower", "bad"}, {"broken", "bad"}, {"worse", "bad"}, {"failed", "bad"},
         {"suspect", "odd"}, {"untold", "odd"}, {"gone", "odd"}, {"appeared", "odd"},
     };

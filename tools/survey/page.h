@@ -24,7 +24,7 @@ void page_end(FILE *page, const json_t *document);
 void page_section(FILE *page, const char *id, const char *heading);
 void page_section_end(FILE *page);
 
-/* The word of a status, or of a change, beside a mark whose shape and colour say how good it is. */
+/* The word of a status, a verdict, or a change, beside a mark whose shape and colour say how good it is. */
 void page_badge(FILE *page, const char *word);
 
 /* ---- numbers ---- */
