@@ -21,7 +21,7 @@ expect 1 "none" --device "no such device" --ops neg
 expect 0 "" --help
 says "--junit"
 grep -q . "$sources/docs/man/cltrain-conform.1" || fail "there is no man page"
-for option in device all jobs timeout quick full ops dtype case list json junit verbose version help; do
+for option in device all jobs timeout quick full ops dtype case list json junit html verbose version help; do
     grep -q -- "\\\\-\\\\-$option" "$sources/docs/man/cltrain-conform.1" || fail "the man page does not tell of --$option"
 done
 

@@ -57,8 +57,20 @@ SCRIPT = r"""
       if (t.matches(".label")) { labels++; if (!numbers.has(t.textContent)) say("a label of no point", t); }
       for (let k = 0; k < i; k++) if (!apart(shapes[i], shapes[k])) say("'" + texts[k].textContent + "' covers", t);
     });
+    // Where the ticks say that a value is: from the first two of each axis.
+    const axis = (vertical) => {
+      const two = texts.filter(t => t.matches(".tick") && (t.getAttribute("text-anchor") === "middle") === vertical).slice(0, 2).map(t => {
+        const r = t.getBoundingClientRect();
+        return [Math.log10(Number(t.textContent)), vertical ? (r.left + r.right) / 2 : (r.top + r.bottom) / 2];
+      });
+      if (two.length < 2) return null;
+      return value => two[0][1] + (Math.log10(value) - two[0][0]) / (two[1][0] - two[0][0]) * (two[1][1] - two[0][1]);
+    };
+    const at_x = axis(true), at_y = axis(false);
+    if (marks.length && !(at_x && at_y)) say("an axis has no two ticks", svg);
     for (const m of marks) {
-      const r = m.getBoundingClientRect();
+      const r = m.getBoundingClientRect(), told = m.querySelector("title").textContent.match(/: ([^ ]+) GFLOP\/s at ([^ ,]+) flop\/byte/);
+      if (at_x && at_y && Math.hypot((r.left + r.right) / 2 - at_x(Number(told[2])), (r.top + r.bottom) / 2 - at_y(Number(told[1]))) > 6) say("a point is not where the axes have it", m);
       if (!(r.left >= frame.left - 1 && r.right <= frame.right + 1 && r.top >= frame.top - 1 && r.bottom <= frame.bottom + 1)) say("outside of the drawing", m);
     }
   }

@@ -98,6 +98,11 @@ change("kind", lambda d: d.update(kind="poem"))
 change("noresults", lambda d: d.pop("results"))
 for i, (model, measured) in enumerate([("mlp", 1234.5), ("convnet", None), (hack, "x"), ("huge", 1e300)]):
     write(f"model{i}", dict(base, kind="model", model=model, batch=64, predicted_us=1300.0 * 10 ** i, measured_us=measured, error_band_fraction=0.1))
+write("model4", dict(base, kind="model", devices=bench["devices"], status="ok", reason=None, largest_batch=4096, memory={"total_bytes": 3 << 20},
+                    model={"name": "convnet", "text": "convnet 48x3x32x32", "sample": "3x32x32", "classes": 10, "batch": 48},
+                    predicted={"step_us": 31415.9, "error": 0.071}, measured={"step_us": 30000.0}))
+write("model5", dict(base, kind="model", devices=bench["devices"], status="crashed", reason="it ended by signal 11", model={"text": "resnet18 9x3x32x32"},
+                    predicted=None, measured=None, memory=None, largest_batch=None))
 text = json.dumps(bench)
 open(f"{sys.argv[2]}/half.json", "w").write(text[:len(text) // 2])
 open(f"{sys.argv[2]}/nan.json", "w").write(text.replace('"flops": ', '"flops": NaN, "x": ', 1))

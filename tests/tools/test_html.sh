@@ -69,8 +69,9 @@ report 0 one one
 page "$folder/one.html" points=1
 report 0 stopped stopped
 page "$folder/stopped.html" "points=$ok" "contains=stopped before its end"
-report 0 models a list model0 model1
-page "$folder/models.html" "points=$ok" "contains=Predicted step times" "contains=convnet"
+report 0 models a list model0 model1 model4 model5
+page "$folder/models.html" "points=$ok" "contains=Predicted step times" "contains=convnet 48x3x32x32" "contains=31.42" "contains=4096" \
+     "contains=it ended by signal 11"
 report 0 two a elsewhere
 page "$folder/two.html" "points=$((2 * ok))" "contains=Another"
 

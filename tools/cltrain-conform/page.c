@@ -274,9 +274,13 @@ static void environment(FILE *page, const json_t *document) {
     json_t *value, *all = json_object_get(document, "environment");
     if (json_object_size(all) == 0) return;
     page_section(page, "environment", "In the environment");
-    page_card(page, "Variables", "");
-    json_object_foreach(all, name, value) page_fact(page, name, json_string_value(value) ? json_string_value(value) : "");
-    page_card_end(page);
+    json_object_foreach(all, name, value) {
+        fputs("<p class=\"code\">", page);
+        page_text(page, name);
+        fputc('=', page);
+        page_text(page, json_string_value(value) ? json_string_value(value) : "");
+        fputs("</p>\n", page);
+    }
     page_section_end(page);
 }
 
