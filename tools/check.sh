@@ -1,49 +1,112 @@
 #!/bin/sh
-# Installs what is missing, builds, and runs the test suite; then once more under AddressSanitizer
-# and UndefinedBehaviorSanitizer, without what compares numbers with PyTorch.
+# Installs what is missing, builds, and runs the tests: each once, under AddressSanitizer and UndefinedBehaviorSanitizer, or
+# as users build it where numbers, speed or other programs are what it is about.
 #
-#   sh tools/check.sh [--quick] [--long]
-#       --quick leaves the sanitizers out
-#       --long  runs the tests labelled `long` too
+#   sh tools/check.sh [--quick | --gates | --long]
+#       --quick  all of them as users build it, without the sanitizers
+#       --gates  what looks at the code instead: cppcheck and clang-tidy, ThreadSanitizer, valgrind, coverage
+#       --long   all tests in both builds, those labelled `long` too, and the gates
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/tools/packages.sh"
 
-sanitizers=yes left_out='^long$'
-for argument; do
-    case $argument in
-    --quick) sanitizers=no ;;
-    --long) left_out='^none$' ;;
-    *)
-        echo "usage: sh tools/check.sh [--quick] [--long]" >&2
-        exit 2
-        ;;
-    esac
-done
+case ${1-} in
+'') stages="plain sanitized" ;;
+--quick) stages="all" ;;
+--gates) stages="lint threads memory coverage" ;;
+--long) stages="all-long sanitized-long lint threads memory coverage" ;;
+*)
+    echo "usage: sh tools/check.sh [--quick | --gates | --long]" >&2
+    exit 2
+    ;;
+esac
 
+# Labels are the folders of tests/.
+plain='backends|bench|conform|gates|hosts|package|parity|system|tools'
+threads='base|comm|data'
 result=0
 summary=
-# suite NAME FOLDER LABELS ARGUMENT...: builds and tests with these arguments of CMake, leaving out the
-# tests whose labels match. A failed test fails the script, but not before the end.
-suite() {
-    name=$1 build=$2 label=$3
-    shift 3
-    echo "== $name: build"
-    configure "$build" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCLTRAIN_TESTS=ON -DCLTRAIN_TOOLS=ON "$@"
-    cmake --build "$build"
-    echo "== $name: tests"
-    ctest --test-dir "$build" --output-on-failure -j2 -LE "$label" </dev/null | tee "$build/check.log"
-    line=$(grep 'tests passed' "$build/check.log" || echo "ctest did not finish")
-    case $line in "100% tests passed"*) ;; *) result=1 ;; esac
-    summary="$summary$name: $line
+
+note() {
+    summary="$summary$1: $2
 "
+}
+
+# build FOLDER ARGUMENT...: with these arguments of CMake. All builds share the kernels that drivers have compiled.
+build() {
+    folder=$1
+    shift
+    echo "== building in ${folder#"$root"/}"
+    configure "$folder" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCLTRAIN_TESTS=ON -DCLTRAIN_TOOLS=ON \
+        -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DCLTRAIN_TEST_CACHE="$root/build/tests/cache" "$@"
+    cmake --build "$folder"
+}
+
+# run NAME FOLDER ARGUMENT...: tests chosen by these arguments of ctest. One that fails fails the script, but not before the end.
+run() {
+    name=$1 folder=$2
+    shift 2
+    echo "== $name"
+    ctest --test-dir "$folder" --output-on-failure -j2 "$@" </dev/null | tee "$folder/check.log"
+    line=$(grep 'tests passed' "$folder/check.log" || echo "ctest did not finish")
+    case $line in "100% tests passed"*) ;; *) result=1 ;; esac
+    note "$name" "$line"
+}
+
+# gate NAME COMMAND...
+gate() {
+    name=$1
+    shift
+    echo "== $name"
+    if "$@" </dev/null; then note "$name" "clean"; else
+        result=1
+        note "$name" "FAILED"
+    fi
+}
+
+memory() {
+    for program in "$root"/build/tests/base/* "$root"/build/tests/data/* "$root/build/tests/graph/test_errors"; do
+        [ -f "$program" ] && [ -x "$program" ] || continue
+        echo "${program#"$root"/}"
+        valgrind --quiet --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=9 "$program" >"$root/build/valgrind.log" 2>&1 ||
+            { cat "$root/build/valgrind.log"; return 1; }
+    done
+}
+
+coverage() {
+    gcovr --root "$root" --object-directory "$root/build-coverage" --filter "$root/(runtime|backends|comm|tools)/" \
+        --exclude-throw-branches --sort-percentage --gcov-ignore-parse-errors --print-summary "$root/build-coverage" \
+        >"$root/build-coverage/coverage.txt" && tail -n 4 "$root/build-coverage/coverage.txt"
 }
 
 # shellcheck disable=SC2086
 need_packages $check_packages
-suite "tests" "$root/build" "$left_out" -DCLTRAIN_SANITIZE=
-if [ $sanitizers = yes ]; then
-    suite "tests under ASan and UBSan" "$root/build-asan" '^(long|parity)$' -DCLTRAIN_SANITIZE=address,undefined
-fi
+for stage in $stages; do
+    case $stage in
+    plain | all | all-long | lint | memory) build "$root/build" -DCLTRAIN_SANITIZE= ;;
+    sanitized*) build "$root/build-asan" -DCLTRAIN_SANITIZE=address,undefined ;;
+    threads) build "$root/build-tsan" -DCLTRAIN_SANITIZE=thread ;;
+    coverage) build "$root/build-coverage" -DCLTRAIN_SANITIZE= -DCMAKE_C_FLAGS=--coverage -DCMAKE_CXX_FLAGS=--coverage ;;
+    esac
+    case $stage in
+    plain) run "tests" "$root/build" -L "^($plain)\$" -LE '^long$' ;;
+    all) run "tests" "$root/build" -LE '^long$' ;;
+    all-long) run "tests" "$root/build" ;;
+    sanitized) run "tests under ASan and UBSan" "$root/build-asan" -LE "^(long|$plain)\$" ;;
+    sanitized-long) run "tests under ASan and UBSan" "$root/build-asan" -LE '^(long|parity)$' ;;
+    threads) run "tests under TSan" "$root/build-tsan" -L "^($threads)\$" -LE '^long$' ;;
+    lint) gate "cppcheck and clang-tidy" sh "$root/tools/lint.sh" "$root/build" ;;
+    memory)
+        need_packages valgrind
+        gate "valgrind" memory
+        ;;
+    coverage)
+        need_packages gcovr
+        run "tests with coverage" "$root/build-coverage" -LE '^(long|parity|bench|package)$'
+        gate "coverage" coverage
+        note "$(tail -n 4 "$root/build-coverage/coverage.txt" | grep lines)" "of the library and the tools"
+        ;;
+    esac
+done
 printf '\n%s' "$summary"
 exit $result

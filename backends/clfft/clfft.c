@@ -114,11 +114,11 @@ static clt_status fail(const char *what, clfftStatus code) {
     return clt_fail(CLT_E_DEVICE, "clFFT's error %d in %s", (int)code, what);
 }
 
+/* As clfftInitSetupData does, which is an inline function that compilers need not have where they do not inline. */
 static clfftStatus enter(void) {
-    clfftSetupData data;
+    const clfftSetupData data = {.major = clfftVersionMajor, .minor = clfftVersionMinor, .patch = clfftVersionPatch};
     clfftStatus code = CLFFT_SUCCESS;
-    if (users == 0) code = clfftInitSetupData(&data);
-    if (users == 0 && code == CLFFT_SUCCESS) code = clfftSetup(&data);
+    if (users == 0) code = clfftSetup(&data);
     if (code == CLFFT_SUCCESS) users++;
     return code;
 }

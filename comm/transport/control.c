@@ -47,7 +47,7 @@ void clt_control_send(clt_transport *t, clt_peer *peer, const clt_frame *frame, 
     }
     size_t of_header = CLT_MIN(moved, sizeof header), of_payload = moved - of_header;
     if (append(control, header + of_header, sizeof header - of_header) &&
-        append(control, (const char *)payload + of_payload, frame->length - of_payload))
+        (frame->length == 0 || append(control, (const char *)payload + of_payload, frame->length - of_payload)))
         return;
     silence(control); /* half a frame may be out: nothing can follow it */
     clt_transport_end(t, CLT_E_NO_MEMORY, "no memory for a message that waits to be sent",
@@ -58,7 +58,8 @@ bool clt_control_flush(clt_transport *t, clt_peer *peer) {
     clt_control *control = &peer->control;
     (void)t;
     if (control->ended || control->mute) return false;
-    struct iovec piece = {control->out + control->out_start, control->out_end - control->out_start};
+    struct iovec piece = {NULL, control->out_end - control->out_start};
+    if (piece.iov_len) piece.iov_base = control->out + control->out_start; /* else there may be no queue yet */
     size_t moved;
     if (clt_socket_write(control->socket, &piece, piece.iov_len > 0, &moved) < 0) {
         silence(control);

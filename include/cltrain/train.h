@@ -111,7 +111,9 @@ CLT_API void clt_trainer_destroy(clt_trainer *trainer);
  * dimension 0 must agree. A batch of another size than the graph's inputs gets a
  * plan of its own on first use (the last batch of an epoch). With accumulate =
  * k, parameters change on every k-th call. Errors: CLT_E_SHAPE, CLT_E_DTYPE,
- * CLT_E_RANGE (a label that is no class, with its place), CLT_E_DEVICE. */
+ * CLT_E_RANGE (a label that is no class, with its place), CLT_E_DEVICE. After a
+ * step that failed half-way steps and clt_checkpoint_save give CLT_E_STATE, until
+ * a checkpoint is loaded. */
 CLT_API clt_status clt_trainer_step(clt_trainer *trainer, const clt_batch *batch);
 
 /* As a step, but in evaluation mode and without change: only the metrics count it. */
@@ -205,7 +207,8 @@ CLT_API clt_status clt_checkpoint_save(clt_trainer *trainer, const clt_loader *l
 /* Restores what clt_checkpoint_save wrote: training goes on with the bits of a run
  * that was not interrupted. CLT_E_MISMATCH names the first tensor that is
  * missing, left over or of another shape, or the option that differs;
- * CLT_E_FORMAT says what is wrong with the file. Nothing is changed on error.
+ * CLT_E_FORMAT says what is wrong with the file. Nothing is changed on error, but if
+ * the device fails while it is written to: then CLT_E_STATE as after such a step.
  * A file of weights alone restores those and leaves the rest as it is.
  * With several ranks rank 0 reads the file, which the others need not have, and tells them; an error is
  * everyone's. The number of ranks may be another than the file's; the samples of a whole batch may not. */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static clt_status fail_io(const char *what, const char *path) {
@@ -103,14 +104,37 @@ static clt_status resolve_target(const char *path, char **resolved) {
     return *resolved ? CLT_OK : clt_fail_memory(strlen(path));
 }
 
-/* Temporaries are PATH.HOST.PID.NUMBER.tmp, so that one whose writer was killed can be told
- * from one that is being written. */
+/* Temporaries are PATH.HOST.PID.NUMBER.tmp, so that one whose writer was killed can be told from one that is being
+ * written. In containers all processes may have one PID: numbers go up from one that each process draws by the clock. */
+static atomic_uint first_number, numbers_taken;
+
+static unsigned take_number(void) {
+    struct timespec now = {0};
+    unsigned none = 0;
+    clock_gettime(CLOCK_REALTIME, &now);
+    unsigned drawn = (unsigned)now.tv_nsec ^ (unsigned)now.tv_sec << 20;
+    atomic_compare_exchange_strong(&first_number, &none, drawn | 1);
+    return atomic_load(&first_number) + atomic_fetch_add(&numbers_taken, 1);
+}
+
 static clt_status name_temporary(const char *path, const char *host, char **name) {
-    static atomic_uint number;
     clt_text text = {0};
-    clt_text_add(&text, "%s.%s.%ld.%u.tmp", path, host, (long)getpid(), atomic_fetch_add(&number, 1));
+    clt_text_add(&text, "%s.%s.%ld.%u.tmp", path, host, (long)getpid(), take_number());
+    clt_free(*name);
     *name = text.data;
     return text.status;
+}
+
+/* Whether nobody writes it any more. Of the own PID, but not by this process: by one before it, or by one that lives in
+ * another container, which would have touched it. */
+static bool is_stale(DIR *folder, const char *name, long pid, unsigned number) {
+    enum { LONGEST_WRITE_SECONDS = 3600 };
+    struct stat facts;
+    if (pid <= 0) return false;
+    if (pid != (long)getpid()) return kill((pid_t)pid, 0) && errno == ESRCH;
+    if (number - atomic_load(&first_number) < atomic_load(&numbers_taken)) return false;
+    return fstatat(dirfd(folder), name, &facts, AT_SYMLINK_NOFOLLOW) == 0 &&
+           time(NULL) - facts.st_mtime > LONGEST_WRITE_SECONDS;
 }
 
 /* Removes what writers of this host that are no more left beside `path`. */
@@ -123,15 +147,29 @@ static void remove_stale_temporaries(const char *path, const char *host) {
     DIR *entries = folder.status == CLT_OK && prefix.status == CLT_OK ? opendir(folder.data) : NULL;
     for (struct dirent *entry; entries && (entry = readdir(entries));) {
         long pid;
+        unsigned number;
         int end = 0;
         if (strncmp(entry->d_name, prefix.data, prefix.length)) continue;
-        if (sscanf(entry->d_name + prefix.length, "%ld.%*u.tmp%n", &pid, &end) != 1) continue;
+        if (sscanf(entry->d_name + prefix.length, "%ld.%u.tmp%n", &pid, &number, &end) != 2) continue;
         if (end == 0 || entry->d_name[prefix.length + (size_t)end]) continue;
-        if (pid > 0 && kill((pid_t)pid, 0) && errno == ESRCH) unlinkat(dirfd(entries), entry->d_name, 0);
+        if (is_stale(entries, entry->d_name, pid, number)) unlinkat(dirfd(entries), entry->d_name, 0);
     }
     if (entries) closedir(entries);
     clt_text_free(&folder);
     clt_text_free(&prefix);
+}
+
+/* Under a name that nobody has taken. */
+static clt_status open_temporary(clt_file_writer *w, const char *host) {
+    enum { TRIES = 16 };
+    for (int i = 0; i < TRIES; i++) {
+        CLT_TRY(name_temporary(w->path, host, &w->temporary));
+        if (i == 0) remove_stale_temporaries(w->path, host);
+        w->file = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+        if (w->file >= 0) return CLT_OK;
+        if (errno != EEXIST) break;
+    }
+    return fail_io("a temporary file beside it cannot be made", w->path);
 }
 
 clt_status clt_file_writer_open(clt_file_writer **writer, const char *path) {
@@ -142,13 +180,7 @@ clt_status clt_file_writer_open(clt_file_writer **writer, const char *path) {
     w->file = -1;
     clt_status status;
     CLT_TRY_GOTO(resolve_target(path, &w->path));
-    CLT_TRY_GOTO(name_temporary(w->path, host, &w->temporary));
-    remove_stale_temporaries(w->path, host);
-    w->file = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (w->file < 0) {
-        status = fail_io("a temporary file beside it cannot be made", w->path);
-        goto fail;
-    }
+    CLT_TRY_GOTO(open_temporary(w, host));
     *writer = w;
     return CLT_OK;
 fail:

@@ -12,7 +12,7 @@ typedef pthread_t clt_thread;
 typedef pthread_mutex_t clt_mutex;
 typedef pthread_cond_t clt_condition;
 
-/* The thread runs with all signals blocked: they belong to the program's own threads. */
+/* The thread runs with all signals blocked but those of faults: they belong to the program's own threads. */
 clt_status clt_thread_start(clt_thread *thread, void *(*run)(void *), void *argument);
 void clt_thread_join(clt_thread thread);
 

@@ -145,7 +145,8 @@ static clt_status open_check(check *c) {
     CLT_TRY(clt_device_build(c->device, &c->module, 1));
     CLT_TRY(clt_kernel_create(c->device, &c->module, "check_write", &c->write));
     CLT_TRY(clt_kernel_create(c->device, &c->module, "check_read", &c->read));
-    c->group = CLT_MIN((size_t)GROUP, CLT_MAX(clt_kernel_work_group_limit(c->read), 1));
+    CLT_TRY(clt_kernel_work_group_limit(c->read, &c->group));
+    c->group = CLT_MIN((size_t)GROUP, c->group);
     c->items = c->group * CLT_MIN(CLT_MAX(c->device->info.compute_units, 1u), 1024u) * 8;
     return clt_memory_create(c->device, c->items * 4 * sizeof(uint32_t), &c->found);
 }
@@ -189,10 +190,11 @@ clt_status clt_run_on_words(clt_device *device, const clt_module *module, const 
                             uint32_t *words, size_t items) {
     clt_kernel *kernel = NULL;
     clt_memory *y = NULL;
-    size_t group = GROUP;
+    size_t group = GROUP, limit;
     clt_status status = CLT_OK;
     CLT_TRY_GOTO(clt_kernel_create(device, module, name, &kernel));
-    group = CLT_MIN(group, CLT_MAX(clt_kernel_work_group_limit(kernel), 1));
+    CLT_TRY_GOTO(clt_kernel_work_group_limit(kernel, &limit));
+    group = CLT_MIN(group, limit);
     while (items % group) group--;
     CLT_TRY_GOTO(clt_memory_create(device, items * sizeof *words, &y));
     CLT_TRY_GOTO(clt_memory_write(y, 0, words, items * sizeof *words));

@@ -80,6 +80,9 @@ struct clt_device {
 /* "CL_OUT_OF_RESOURCES" … or "OpenCL error -9999". */
 const char *clt_cl_error_name(cl_int error, char text[64]);
 
+/* Whether a question failed because the driver did, and not because it does not know the thing. */
+bool clt_cl_is_broken(cl_int error);
+
 /* Fails with the device, what was tried and the error's name; device and host memory errors
  * get their own status. */
 clt_status clt_cl_fail(const clt_device *device, const char *what, cl_int error);

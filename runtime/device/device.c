@@ -15,12 +15,31 @@ static clt_status open_queue(clt_device *device) {
     return CLT_OK;
 }
 
-static void identify(clt_device *device) {
+static clt_status identify(clt_device *device) {
     clt_text text = {0};
     const clt_device_info *info = &device->info;
     clt_text_add(&text, "%s|%s|%s|%s|%s", info->platform, info->vendor, info->name, info->cl_version, info->driver);
     clt_hash_text(clt_text_data(&text), text.length, device->identity);
+    clt_status status = text.status;
     clt_text_free(&text);
+    return status;
+}
+
+/* What a driver does not know is as good as the least; one that fails is not to be believed. */
+static clt_status ask_number(const clt_device *device, cl_device_info what, cl_uint *number) {
+    *number = 0;
+    cl_int error = clGetDeviceInfo(device->id, what, sizeof *number, number, NULL);
+    return clt_cl_is_broken(error) ? clt_cl_fail(device, "asking what it can do", error) : CLT_OK;
+}
+
+static clt_status set_up(clt_device *device) {
+    cl_uint bits, width;
+    CLT_TRY(ask_number(device, CL_DEVICE_MEM_BASE_ADDR_ALIGN, &bits));
+    device->alignment = CLT_MAX(bits / 8, 128);
+    CLT_TRY(ask_number(device, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, &width));
+    device->vector_width = width ? (int)width : 1;
+    CLT_TRY(identify(device));
+    return open_queue(device);
 }
 
 static clt_status open_found(const clt_found_device *found, clt_device **device) {
@@ -35,14 +54,7 @@ static clt_status open_found(const clt_found_device *found, clt_device **device)
     d->platform = found->platform;
     d->id = found->id;
     for (int i = 0; i < CLT_CAP_COUNT_; i++) d->capabilities[i] = -1;
-    cl_uint bits = 0;
-    clGetDeviceInfo(d->id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof bits, &bits, NULL);
-    d->alignment = CLT_MAX(bits / 8, 128);
-    cl_uint width = 0;
-    clGetDeviceInfo(d->id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, sizeof width, &width, NULL);
-    d->vector_width = width ? (int)width : 1;
-    identify(d);
-    status = open_queue(d);
+    status = set_up(d);
     if (status < 0) {
         clt_device_close(d);
         return status;

@@ -144,8 +144,8 @@ clt_status clt_kernel_create(clt_device *device, const clt_module *module, const
 void clt_kernel_destroy(clt_kernel *kernel);
 clt_status clt_kernel_set_memory(clt_kernel *kernel, int index, const clt_memory *buffer);
 clt_status clt_kernel_set_value(clt_kernel *kernel, int index, const void *value, size_t bytes);
-/* Largest work-group that this kernel can have on its device. */
-size_t clt_kernel_work_group_limit(clt_kernel *kernel);
+/* Largest work-group that this kernel can have on its device, 1 at least. */
+clt_status clt_kernel_work_group_limit(const clt_kernel *kernel, size_t *limit);
 
 /* Work of a library, in a kernel's place: `run` enqueues it on the device's queue, on the memories that
  * were set as arguments (values cannot be). */

@@ -34,6 +34,10 @@ const char *clt_cl_error_name(cl_int error, char text[64]) {
     return text;
 }
 
+bool clt_cl_is_broken(cl_int error) {
+    return error == CL_OUT_OF_RESOURCES || error == CL_OUT_OF_HOST_MEMORY;
+}
+
 clt_status (clt_cl_fail)(const clt_device *device, const char *what, cl_int error) {
     char text[64];
     clt_status status = CLT_E_DEVICE;

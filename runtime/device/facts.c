@@ -20,31 +20,57 @@ static const char source[] =
 
 enum { ITEMS = 128 };
 
-static uint32_t number_of(const clt_device *device, cl_device_info what) {
+/* What the driver does not know is 0; *status where it fails. */
+static uint32_t number_of(const clt_device *device, cl_device_info what, clt_status *status) {
     cl_uint value = 0;
-    clGetDeviceInfo(device->id, what, sizeof value, &value, NULL);
+    cl_int error = clGetDeviceInfo(device->id, what, sizeof value, &value, NULL);
+    if (clt_cl_is_broken(error)) *status = clt_cl_fail(device, "asking for a fact", error);
     return value;
 }
 
+static cl_int cache_bytes(const clt_device *device, uint64_t *bytes) {
+    cl_ulong told = 0;
+    cl_int error = clGetDeviceInfo(device->id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE, sizeof told, &told, NULL);
+    *bytes = CLT_MIN(told, (cl_ulong)1 << 40);
+    return error;
+}
+
 uint64_t clt_device_cache_bytes(const clt_device *device) {
-    cl_ulong bytes = 0;
-    clGetDeviceInfo(device->id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE, sizeof bytes, &bytes, NULL);
-    return CLT_MIN(bytes, (cl_ulong)1 << 40);
+    uint64_t bytes;
+    cache_bytes(device, &bytes);
+    return bytes;
+}
+
+/* What it tells without running anything. */
+static clt_status ask_all(const clt_device *device, clt_device_facts *facts) {
+    clt_status status = CLT_OK;
+    *facts = (clt_device_facts){
+        .vector_width_f16 = number_of(device, CL_DEVICE_NATIVE_VECTOR_WIDTH_HALF, &status),
+        .vector_width_f32 = number_of(device, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, &status),
+        .vector_width_f64 = number_of(device, CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE, &status),
+    };
+    cl_int error = cache_bytes(device, &facts->cache_bytes);
+    if (clt_cl_is_broken(error)) return clt_cl_fail(device, "asking for its cache", error);
+    error = clGetDeviceInfo(device->id, CL_DEVICE_OPENCL_C_VERSION, sizeof facts->cl_c_version - 1, facts->cl_c_version, NULL);
+    if (clt_cl_is_broken(error)) return clt_cl_fail(device, "asking for its version of OpenCL C", error);
+    return status;
 }
 
 /* The multiple is asked of a kernel, in OpenCL 1.2. */
-static uint32_t multiple_of(clt_device *device, const clt_module *module) {
+static clt_status ask_multiple(clt_device *device, const clt_module *module, uint32_t *found) {
     size_t multiple = 0;
     char hash[CLT_HASH_TEXT];
     clt_hash_text(module->text, strlen(module->text), hash);
     const clt_program *program = clt_device_find_program(device, hash, "facts");
     cl_int error;
-    cl_kernel kernel = program ? clCreateKernel(program->program, "facts", &error) : NULL;
-    if (!kernel) return 0;
-    clGetKernelWorkGroupInfo(kernel, device->id, CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, sizeof multiple,
-                             &multiple, NULL);
+    if (!program) return clt_fail(CLT_E_STATE, "the kernel of the facts was not built");
+    cl_kernel kernel = clCreateKernel(program->program, "facts", &error);
+    if (error != CL_SUCCESS) return clt_cl_fail(device, "making a small kernel", error);
+    error = clGetKernelWorkGroupInfo(kernel, device->id, CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, sizeof multiple,
+                                     &multiple, NULL);
     clReleaseKernel(kernel);
-    return (uint32_t)CLT_MIN(multiple, 65536);
+    *found = (uint32_t)CLT_MIN(multiple, 65536);
+    return clt_cl_is_broken(error) ? clt_cl_fail(device, "asking for the multiple of work-groups", error) : CLT_OK;
 }
 
 clt_status clt_device_get_facts(clt_device *device, clt_device_facts *facts, bool *wrong) {
@@ -52,13 +78,7 @@ clt_status clt_device_get_facts(clt_device *device, clt_device_facts *facts, boo
     clt_text text = {0};
     int32_t got[ITEMS] = {0};
     *wrong = false;
-    *facts = (clt_device_facts){
-        .vector_width_f16 = number_of(device, CL_DEVICE_NATIVE_VECTOR_WIDTH_HALF),
-        .vector_width_f32 = number_of(device, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT),
-        .vector_width_f64 = number_of(device, CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE),
-        .cache_bytes = clt_device_cache_bytes(device),
-    };
-    clGetDeviceInfo(device->id, CL_DEVICE_OPENCL_C_VERSION, sizeof facts->cl_c_version - 1, facts->cl_c_version, NULL);
+    CLT_TRY(ask_all(device, facts));
     clt_text_add(&text, "%s%s", clt_device_has(device, CLT_CAP_SUBGROUPS) ? "#define FACTS_SUB_GROUPS\n" : "", source);
     clt_module module = {.text = clt_text_data(&text), .isolated = true, .label = "facts"};
     clt_status status = text.status;
@@ -68,7 +88,7 @@ clt_status clt_device_get_facts(clt_device *device, clt_device_facts *facts, boo
     if (*wrong)
         status = clt_fail(CLT_E_DEVICE, "%s: a small kernel computed something else than it should", device->info.name);
     facts->sub_group_size = got[0] > 0 && got[0] <= 4096 ? (uint32_t)got[0] : 0;
-    if (status == CLT_OK) facts->group_multiple = multiple_of(device, &module);
+    if (status == CLT_OK) status = ask_multiple(device, &module, &facts->group_multiple);
     clt_text_free(&text);
     return status;
 }

@@ -73,13 +73,13 @@ clt_status clt_kernel_set_value(clt_kernel *kernel, int index, const void *value
     return error == CL_SUCCESS ? CLT_OK : fail_kernel(kernel, "setting an argument", error);
 }
 
-size_t clt_kernel_work_group_limit(clt_kernel *kernel) {
-    size_t limit = 0;
-    if (kernel->call.run) return 1;
-    if (clGetKernelWorkGroupInfo(kernel->kernel, kernel->device->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof limit,
-                                 &limit, NULL) != CL_SUCCESS)
-        return 1;
-    return limit;
+clt_status clt_kernel_work_group_limit(const clt_kernel *kernel, size_t *limit) {
+    *limit = 1;
+    if (kernel->call.run) return CLT_OK;
+    cl_int error = clGetKernelWorkGroupInfo(kernel->kernel, kernel->device->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof *limit,
+                                            limit, NULL);
+    *limit = CLT_MAX(*limit, 1);
+    return error == CL_SUCCESS ? CLT_OK : fail_kernel(kernel, "asking for its largest work-group", error);
 }
 
 clt_status clt_kernel_enqueue(clt_kernel *kernel, int dims, const size_t *global, const size_t *local) {

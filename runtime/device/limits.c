@@ -69,7 +69,8 @@ static clt_status open_bench(bench *b, clt_device *device, const scalar *type, c
     b->module = (clt_module){.text = b->text.data, .label = source_path, .isolated = true, .separable = true};
     CLT_TRY(clt_device_build_kernels(device, &b->module, 1, wanted, needs_ramp ? 2 : 1));
     CLT_TRY(clt_kernel_create(device, &b->module, kernel, &b->kernel));
-    b->group = CLT_MIN((size_t)GROUP, clt_kernel_work_group_limit(b->kernel));
+    CLT_TRY(clt_kernel_work_group_limit(b->kernel, &b->group));
+    b->group = CLT_MIN((size_t)GROUP, b->group);
     return CLT_OK;
 }
 

@@ -19,13 +19,25 @@ enum {
 
 /* ---- facts ---- */
 
-static void query_text(cl_device_id id, cl_device_info what, char *text, size_t bytes) {
+/* As clGetDeviceInfo. Where the driver fails, nothing that it says of the device is to be believed: a missing fact would
+ * change what is computed, and how. */
+static cl_int ask(clt_found_device *device, cl_device_info what, size_t bytes, void *to, size_t *needed) {
+    cl_int error = clGetDeviceInfo(device->id, what, bytes, to, needed);
+    char text[64];
+    if (clt_cl_is_broken(error))
+        snprintf(device->info.unusable, sizeof device->info.unusable, "the driver failed when it was asked for fact 0x%x (%s)",
+                 (unsigned)what, clt_cl_error_name(error, text));
+    return error;
+}
+
+static void query_text(clt_found_device *device, cl_device_info what, char *text, size_t bytes) {
     size_t needed = 0;
     text[0] = 0;
     const size_t most = (size_t)1 << 20; /* what a broken driver asks for may be any number */
-    if (clGetDeviceInfo(id, what, 0, NULL, &needed) != CL_SUCCESS || needed == 0 || needed > most) return;
+    if (ask(device, what, 0, NULL, &needed) != CL_SUCCESS || needed == 0 || needed > most) return;
     char *whole = clt_calloc(needed + 1, 1);
-    if (whole && clGetDeviceInfo(id, what, needed, whole, NULL) == CL_SUCCESS) {
+    if (!whole) snprintf(device->info.unusable, sizeof device->info.unusable, "there was no host memory to describe it");
+    if (whole && ask(device, what, needed, whole, NULL) == CL_SUCCESS) {
         const char *start = whole;
         while (*start == ' ') start++; /* some CPUs' names begin with blanks */
         snprintf(text, bytes, "%s", start);
@@ -34,16 +46,16 @@ static void query_text(cl_device_id id, cl_device_info what, char *text, size_t 
     clt_free(whole);
 }
 
-static uint64_t query_number(cl_device_id id, cl_device_info what) {
+static uint64_t query_number(clt_found_device *device, cl_device_info what) {
     uint64_t value = 0; /* of 4 or 8 bytes: little-endian hosts see either right */
     uint32_t narrow = 0;
     size_t bytes = 0;
-    if (clGetDeviceInfo(id, what, 0, NULL, &bytes) != CL_SUCCESS) return 0;
+    if (ask(device, what, 0, NULL, &bytes) != CL_SUCCESS) return 0;
     if (bytes == sizeof narrow) {
-        clGetDeviceInfo(id, what, sizeof narrow, &narrow, NULL);
+        ask(device, what, sizeof narrow, &narrow, NULL);
         return narrow;
     }
-    if (bytes == sizeof value) clGetDeviceInfo(id, what, sizeof value, &value, NULL);
+    if (bytes == sizeof value) ask(device, what, sizeof value, &value, NULL);
     return value;
 }
 
@@ -55,30 +67,30 @@ static clt_device_type type_of(cl_device_type type) {
     return CLT_DEVICE_OTHER; /* a simulator that says it is all of them */
 }
 
-static bool pci_address(cl_device_id id, char *text, size_t bytes) {
+static bool pci_address(clt_found_device *device, char *text, size_t bytes) {
     cl_uint khr[4]; /* domain, bus, device, function */
-    if (clGetDeviceInfo(id, DEVICE_PCI_BUS_INFO_KHR, sizeof khr, khr, NULL) == CL_SUCCESS) {
+    if (ask(device, DEVICE_PCI_BUS_INFO_KHR, sizeof khr, khr, NULL) == CL_SUCCESS) {
         snprintf(text, bytes, "pci:%04x:%02x:%02x.%x", khr[0], khr[1], khr[2], khr[3]);
         return true;
     }
     cl_uint bus, slot, domain = 0;
-    if (clGetDeviceInfo(id, DEVICE_PCI_BUS_ID_NV, sizeof bus, &bus, NULL) == CL_SUCCESS &&
-        clGetDeviceInfo(id, DEVICE_PCI_SLOT_ID_NV, sizeof slot, &slot, NULL) == CL_SUCCESS) {
-        clGetDeviceInfo(id, DEVICE_PCI_DOMAIN_ID_NV, sizeof domain, &domain, NULL);
+    if (ask(device, DEVICE_PCI_BUS_ID_NV, sizeof bus, &bus, NULL) == CL_SUCCESS &&
+        ask(device, DEVICE_PCI_SLOT_ID_NV, sizeof slot, &slot, NULL) == CL_SUCCESS) {
+        ask(device, DEVICE_PCI_DOMAIN_ID_NV, sizeof domain, &domain, NULL);
         snprintf(text, bytes, "pci:%04x:%02x:%02x.%x", domain, bus, slot >> 3, slot & 7);
         return true;
     }
     unsigned char amd[24]; /* cl_uint type (1 = PCIe); bytes 21 to 23: bus, device, function */
-    if (clGetDeviceInfo(id, DEVICE_TOPOLOGY_AMD, sizeof amd, amd, NULL) == CL_SUCCESS && amd[0] == 1) {
+    if (ask(device, DEVICE_TOPOLOGY_AMD, sizeof amd, amd, NULL) == CL_SUCCESS && amd[0] == 1) {
         snprintf(text, bytes, "pci:0000:%02x:%02x.%x", amd[21], amd[22], amd[23]);
         return true;
     }
     return false;
 }
 
-static bool uuid_text(cl_device_id id, char *text, size_t bytes) {
+static bool uuid_text(clt_found_device *device, char *text, size_t bytes) {
     unsigned char uuid[16], any = 0;
-    if (clGetDeviceInfo(id, DEVICE_UUID_KHR, sizeof uuid, uuid, NULL) != CL_SUCCESS) return false;
+    if (ask(device, DEVICE_UUID_KHR, sizeof uuid, uuid, NULL) != CL_SUCCESS) return false;
     size_t length = (size_t)snprintf(text, bytes, "uuid:");
     for (int i = 0; i < 16; i++) {
         any |= uuid[i];
@@ -100,8 +112,8 @@ static void slug(const char *text, char *out, size_t bytes) {
 
 static void make_id(clt_found_device *device) {
     char platform[48], name[72];
-    if (pci_address(device->id, device->info.id, sizeof device->info.id)) return;
-    if (uuid_text(device->id, device->info.id, sizeof device->info.id)) return;
+    if (pci_address(device, device->info.id, sizeof device->info.id)) return;
+    if (uuid_text(device, device->info.id, sizeof device->info.id)) return;
     slug(device->info.platform, platform, sizeof platform);
     slug(device->info.name, name, sizeof name);
     snprintf(device->info.id, sizeof device->info.id, "%s/%s", platform, name);
@@ -123,11 +135,13 @@ static void describe_unusable(clt_found_device *device) {
     clt_device_info *info = &device->info;
     int major = 0, minor = 0;
     sscanf(info->cl_version, "OpenCL %d.%d", &major, &minor);
-    if (!query_number(device->id, CL_DEVICE_AVAILABLE))
+    bool available = query_number(device, CL_DEVICE_AVAILABLE), little = query_number(device, CL_DEVICE_ENDIAN_LITTLE);
+    if (info->unusable[0]) return;
+    if (!available)
         snprintf(info->unusable, sizeof info->unusable, "the driver says it is not available");
     else if (major * 10 + minor < 12)
         snprintf(info->unusable, sizeof info->unusable, "it has OpenCL %d.%d; 1.2 is needed", major, minor);
-    else if (!query_number(device->id, CL_DEVICE_ENDIAN_LITTLE))
+    else if (!little)
         snprintf(info->unusable, sizeof info->unusable, "it is big-endian");
     else if (!info->has_compiler)
         snprintf(info->unusable, sizeof info->unusable, "its driver has no compiler");
@@ -135,21 +149,20 @@ static void describe_unusable(clt_found_device *device) {
 
 static void describe(clt_found_device *device, const char *platform) {
     clt_device_info *info = &device->info;
-    cl_device_id id = device->id;
     snprintf(info->platform, sizeof info->platform, "%s", platform);
-    query_text(id, CL_DEVICE_NAME, info->name, sizeof info->name);
-    query_text(id, CL_DEVICE_VENDOR, info->vendor, sizeof info->vendor);
-    query_text(id, CL_DRIVER_VERSION, info->driver, sizeof info->driver);
-    query_text(id, CL_DEVICE_VERSION, info->cl_version, sizeof info->cl_version);
-    info->type = type_of(query_number(id, CL_DEVICE_TYPE));
-    info->compute_units = (uint32_t)query_number(id, CL_DEVICE_MAX_COMPUTE_UNITS);
-    info->clock_mhz = (uint32_t)query_number(id, CL_DEVICE_MAX_CLOCK_FREQUENCY);
-    info->memory_bytes = query_number(id, CL_DEVICE_GLOBAL_MEM_SIZE);
-    info->max_buffer_bytes = query_number(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
-    info->local_memory_bytes = query_number(id, CL_DEVICE_LOCAL_MEM_SIZE);
-    info->max_work_group_size = query_number(id, CL_DEVICE_MAX_WORK_GROUP_SIZE);
-    info->unified_memory = query_number(id, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
-    info->has_compiler = query_number(id, CL_DEVICE_COMPILER_AVAILABLE) != 0;
+    query_text(device, CL_DEVICE_NAME, info->name, sizeof info->name);
+    query_text(device, CL_DEVICE_VENDOR, info->vendor, sizeof info->vendor);
+    query_text(device, CL_DRIVER_VERSION, info->driver, sizeof info->driver);
+    query_text(device, CL_DEVICE_VERSION, info->cl_version, sizeof info->cl_version);
+    info->type = type_of(query_number(device, CL_DEVICE_TYPE));
+    info->compute_units = (uint32_t)query_number(device, CL_DEVICE_MAX_COMPUTE_UNITS);
+    info->clock_mhz = (uint32_t)query_number(device, CL_DEVICE_MAX_CLOCK_FREQUENCY);
+    info->memory_bytes = query_number(device, CL_DEVICE_GLOBAL_MEM_SIZE);
+    info->max_buffer_bytes = query_number(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+    info->local_memory_bytes = query_number(device, CL_DEVICE_LOCAL_MEM_SIZE);
+    info->max_work_group_size = query_number(device, CL_DEVICE_MAX_WORK_GROUP_SIZE);
+    info->unified_memory = query_number(device, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
+    info->has_compiler = query_number(device, CL_DEVICE_COMPILER_AVAILABLE) != 0;
     make_id(device);
     describe_unusable(device);
 }
@@ -161,22 +174,29 @@ static clt_status find_on_platform(cl_platform_id platform, clt_found_device **f
     enum { MOST = 256 };
     cl_device_id ids[MOST] = {0};
     cl_uint n = 0;
-    char name[256] = "";
-    if (clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name, name, NULL) != CL_SUCCESS) name[0] = 0;
+    char name[256] = "", text[64];
+    cl_int unnamed = clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name, name, NULL);
+    name[unnamed == CL_SUCCESS ? sizeof name - 1 : 0] = 0;
     /* A platform without devices, or one that is broken, does not hide the others. */
-    if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MOST, ids, &n) != CL_SUCCESS) return CLT_OK;
-    name[sizeof name - 1] = 0;
+    cl_int error = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MOST, ids, &n);
+    if (error != CL_SUCCESS && error != CL_DEVICE_NOT_FOUND)
+        clt_log_message(CLT_LOG_WARNING, "platform %s: its devices cannot be listed: %s", name,
+                        clt_cl_error_name(error, text));
+    if (error != CL_SUCCESS) return CLT_OK;
     for (cl_uint i = 0; i < n && i < MOST; i++) {
         if (!ids[i]) continue;
         CLT_TRY(clt_grow(found, capacity, *count, sizeof **found));
         clt_found_device *device = &(*found)[(*count)++];
         *device = (clt_found_device){.platform = platform, .id = ids[i]};
+        if (clt_cl_is_broken(unnamed))
+            snprintf(device->info.unusable, sizeof device->info.unusable, "the driver failed when it was asked for its name (%s)",
+                     clt_cl_error_name(unnamed, text));
         describe(device, name);
     }
     return CLT_OK;
 }
 
-clt_status clt_devices_find(clt_found_device **found, size_t *count) {
+static clt_status find_all(clt_found_device **found, size_t *count) {
     enum { MOST = 64 };
     cl_platform_id platforms[MOST];
     cl_uint n = 0;
@@ -206,6 +226,16 @@ clt_status clt_devices_find(clt_found_device **found, size_t *count) {
         clt_fail(CLT_E_NO_DEVICE, "%u OpenCL platforms are installed, but none has a device", (unsigned)n);
     number_equal_ids(*found, *count);
     return CLT_OK;
+}
+
+/* Loaders and drivers begin with the first question, and not all of them bear that two threads ask it at once. */
+static clt_mutex finding = PTHREAD_MUTEX_INITIALIZER;
+
+clt_status clt_devices_find(clt_found_device **found, size_t *count) {
+    clt_mutex_lock(&finding);
+    clt_status status = find_all(found, count);
+    clt_mutex_unlock(&finding);
+    return status;
 }
 
 clt_status clt_device_enumerate(clt_device_info **infos, size_t *count) {

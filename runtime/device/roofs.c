@@ -187,7 +187,8 @@ static clt_status measure_copy(const probe *p, double *bytes) {
     CLT_TRY_GOTO(clt_kernel_create(p->device, &p->module, "probe_copy", &c.copy));
     CLT_TRY_GOTO(clt_memory_create(p->device, floats * sizeof(float), &c.x));
     CLT_TRY_GOTO(clt_memory_create(p->device, floats * sizeof(float), &c.y));
-    c.group = CLT_MIN((size_t)GROUP, clt_kernel_work_group_limit(c.copy));
+    CLT_TRY_GOTO(clt_kernel_work_group_limit(c.copy, &c.group));
+    c.group = CLT_MIN((size_t)GROUP, c.group);
     status = run_copy(p, &c, floats, bytes);
 fail:
     clt_memory_destroy(c.x);

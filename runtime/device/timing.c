@@ -40,10 +40,11 @@ clt_status clt_device_time_start(clt_device *device) {
     return CLT_OK;
 }
 
-static double event_seconds(cl_event event, cl_profiling_info info) {
+static cl_int event_seconds(cl_event event, cl_profiling_info info, double *seconds) {
     cl_ulong nanoseconds = 0;
-    clGetEventProfilingInfo(event, info, sizeof nanoseconds, &nanoseconds, NULL);
-    return 1e-9 * (double)nanoseconds;
+    cl_int error = clGetEventProfilingInfo(event, info, sizeof nanoseconds, &nanoseconds, NULL);
+    *seconds = 1e-9 * (double)nanoseconds;
+    return error;
 }
 
 static clt_status collect(clt_device *device) {
@@ -51,9 +52,11 @@ static clt_status collect(clt_device *device) {
     clt_status status = clt_device_finish(device);
     for (size_t i = 0; i < timer->n_pending; i++) {
         clt_timed_launch *launch = &timer->launches[timer->pending[i].launch];
-        launch->start_seconds = event_seconds(timer->pending[i].event, CL_PROFILING_COMMAND_START);
-        launch->end_seconds = event_seconds(timer->pending[i].event, CL_PROFILING_COMMAND_END);
-        clReleaseEvent(timer->pending[i].event);
+        cl_event event = timer->pending[i].event;
+        cl_int error = event_seconds(event, CL_PROFILING_COMMAND_START, &launch->start_seconds);
+        if (error == CL_SUCCESS) error = event_seconds(event, CL_PROFILING_COMMAND_END, &launch->end_seconds);
+        if (error != CL_SUCCESS && status == CLT_OK) status = clt_cl_fail(device, "asking when a kernel ran", error);
+        clReleaseEvent(event);
     }
     timer->n_pending = 0;
     return status;

@@ -288,7 +288,7 @@ static clt_status bind_argument(clt_plan *plan, const clt_argument *argument, si
 /* A kernel may allow smaller groups than its device does. Kernels take any size: those that work
  * by group return from groups past the last. */
 static void shrink_groups(bound_launch *launch, size_t limit) {
-    while (launch->local[0] > CLT_MAX(limit, 1)) launch->local[0] = (launch->local[0] + 1) / 2;
+    while (launch->local[0] > limit) launch->local[0] = (launch->local[0] + 1) / 2;
     launch->global[0] = (launch->global[0] + launch->local[0] - 1) / launch->local[0] * launch->local[0];
 }
 
@@ -303,7 +303,10 @@ static clt_status bind_launch(clt_plan *plan, clt_lowering *l, size_t index) {
     memcpy(bound->global, launch->global, sizeof bound->global);
     memcpy(bound->local, launch->local, sizeof bound->local);
     for (int i = 0; i < launch->n_arguments; i++) CLT_TRY(bind_argument(plan, &launch->arguments[i], index, i));
-    if (!launch->fixed_group) shrink_groups(bound, clt_kernel_work_group_limit(kernel));
+    if (launch->fixed_group) return CLT_OK;
+    size_t limit;
+    CLT_TRY(clt_kernel_work_group_limit(kernel, &limit));
+    shrink_groups(bound, limit);
     return CLT_OK;
 }
 

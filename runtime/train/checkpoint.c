@@ -379,9 +379,13 @@ static clt_status restore(clt_trainer *t, clt_loader *loader, clt_safetensors *f
     if (!*values) return clt_fail_memory(list->n * sizeof **values);
     CLT_TRY(read_values(file, list, *values));
     if (p.has_loader) CLT_TRY(clt_loader_set_position(loader, p.loader));
+    clt_trouble before = t->trouble;
+    t->trouble = CLT_TROUBLE_TORN; /* until all is written */
     CLT_TRY(write_values(list, *values));
     *restored = p;
-    return p.whole ? restore_run(t, &p, clt_safetensors_metadata(file, choices_key)) : CLT_OK;
+    if (p.whole) CLT_TRY(restore_run(t, &p, clt_safetensors_metadata(file, choices_key)));
+    t->trouble = p.whole && !t->options.comm ? CLT_TROUBLE_NONE : before;
+    return CLT_OK;
 }
 
 static clt_status load_file(clt_trainer *t, clt_loader *loader, const char *path, position *restored) {

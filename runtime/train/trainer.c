@@ -217,10 +217,9 @@ static clt_status check_trouble(const clt_trainer *t) {
                                                             : " half-way: only a checkpoint can be gone on from");
 }
 
-/* Others wait for this rank's gradients: from here on an error is theirs too. */
+/* Some launches of the step are done, others not. Other ranks wait for this rank's gradients: an error is theirs too. */
 static clt_status fail_step(clt_trainer *t, clt_status status) {
-    if (!t->options.comm) return status;
-    t->trouble = t->options.recoverable ? CLT_TROUBLE_STOPPED : CLT_TROUBLE_TORN;
+    t->trouble = t->options.comm && t->options.recoverable ? CLT_TROUBLE_STOPPED : CLT_TROUBLE_TORN;
     t->in_step = true;
     return status;
 }

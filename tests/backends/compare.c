@@ -121,7 +121,8 @@ static void launch_kernel(clt_lowering *l, clt_launch *launch, const bound *b) {
         else
             assert_ok(clt_kernel_set_memory(kernel, i, memory_of(b, argument)));
     }
-    size_t limit = clt_kernel_work_group_limit(kernel), local = launch->local[0];
+    size_t limit, local = launch->local[0];
+    assert_ok(clt_kernel_work_group_limit(kernel, &limit));
     while (!launch->fixed_group && local > limit) local = (local + 1) / 2;
     size_t global = (launch->global[0] + local - 1) / local * local;
     assert_ok(clt_kernel_enqueue(kernel, 1, &global, &local));

@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "runtime/base/file.h"
@@ -233,6 +234,28 @@ static void test_names_that_only_look_stale(void **state) {
     }
 }
 
+/* In a container each start of a program may have the same PID: what an earlier one left is not this one's, and is removed
+ * once nobody can be writing it any more. */
+static void test_stale_temporaries_of_the_own_pid(void **state) {
+    (void)state;
+    char host[65] = "", name[200];
+    gethostname(host, sizeof host - 1);
+    const char *path = support_path("own");
+    snprintf(name, sizeof name, "own.%s.%ld.0.tmp", host, (long)getpid());
+    support_write(support_path(name), "half", 4);
+    assert_ok(clt_file_write(path, "new", 3));
+    assert_int_equal(temporaries(), 1); /* it may be of one that lives in another container */
+    const struct timespec old[2] = {{.tv_sec = time(NULL) - 4000}, {.tv_sec = time(NULL) - 4000}};
+    assert_int_equal(utimensat(AT_FDCWD, support_path(name), old, 0), 0);
+    clt_file_writer *living;
+    assert_ok(clt_file_writer_open(&living, path));
+    assert_int_equal(temporaries(), 1); /* the living one's */
+    assert_ok(clt_file_write(path, "newer", 5));
+    assert_int_equal(temporaries(), 1);
+    clt_file_writer_abort(living);
+    assert_file_is(path, "newer");
+}
+
 /* A write that the system refuses half-way: the error says so, the old file stays whole and no
  * temporary is left. The limit on file sizes stands in for a disk that is full. */
 static void test_full_disk(void **state) {
@@ -400,6 +423,7 @@ int main(void) {
         cmocka_unit_test(test_places_that_cannot_be_written),
         cmocka_unit_test(test_stale_temporaries),
         cmocka_unit_test(test_names_that_only_look_stale),
+        cmocka_unit_test(test_stale_temporaries_of_the_own_pid),
         cmocka_unit_test(test_full_disk),
         cmocka_unit_test(test_order_of_syncs),
         cmocka_unit_test(test_disk_errors),

@@ -191,6 +191,12 @@ static void show_progress(const work *w) {
     message_transient(line);
 }
 
+/* A driver that writes over its child's memory may make it say anything. */
+static void take_begin(work *w, const json_t *told) {
+    json_int_t at = json_integer_value(told);
+    if (json_is_integer(told) && at >= 0 && at < w->b->n_rows) w->begun = (int)at;
+}
+
 static bool take_line(const char *text, void *user) {
     work *w = user;
     json_t *told = json_loads(text, 0, NULL);
@@ -204,7 +210,7 @@ static bool take_line(const char *text, void *user) {
         w->b->cache_bytes = (uint64_t)json_integer_value(json_object_get(told, "cache"));
         w->roofs_known = true;
     }
-    if (json_object_get(told, "begin")) w->begun = (int)json_integer_value(json_object_get(told, "begin"));
+    take_begin(w, json_object_get(told, "begin"));
     if (json_object_get(told, "done")) take_row(w, (int)json_integer_value(json_object_get(told, "done")), told);
     show_progress(w);
     json_decref(told);

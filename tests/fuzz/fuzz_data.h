@@ -1,0 +1,26 @@
+/* What every data set that a reader makes must be. */
+#ifndef CLT_TESTS_FUZZ_DATA_H
+#define CLT_TESTS_FUZZ_DATA_H
+
+#include <cltrain/data.h>
+
+#include "tests/fuzz/fuzz.h"
+
+/* Reads all of it once, and frees it; nothing where there was an error. */
+static inline void fuzz_dataset(clt_status status, clt_dataset *const *made) {
+    if (status < 0) return;
+    static volatile unsigned char sink; /* each byte is read */
+    clt_dataset *dataset = *made;
+    FUZZ_CHECK(clt_dataset_samples(dataset) > 0 && clt_dataset_fields(dataset) == 2);
+    for (int f = 0; f < 2; f++) {
+        clt_array array = clt_dataset_array(dataset, f);
+        const unsigned char *bytes = array.data;
+        size_t n = sizeof(float);
+        FUZZ_CHECK(array.shape.dims[0] == clt_dataset_samples(dataset));
+        for (int i = 0; i < array.shape.rank; i++) n *= (size_t)array.shape.dims[i];
+        for (size_t i = 0; i < n; i++) sink = bytes[i];
+    }
+    clt_dataset_destroy(dataset);
+}
+
+#endif

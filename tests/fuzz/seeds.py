@@ -1,0 +1,284 @@
+"""First inputs of the fuzzers: right ones, and right ones that are cut or changed a little.
+
+    seeds.py FOLDER        writes FOLDER/NAME/*
+"""
+import gzip
+import json
+import os
+import struct
+import sys
+
+OUT = sys.argv[1]
+
+
+def write(name, *inputs):
+    folder = os.path.join(OUT, name)
+    os.makedirs(folder, exist_ok=True)
+    for number, content in enumerate(inputs):
+        if isinstance(content, str):
+            content = content.encode()
+        with open(os.path.join(folder, f"seed-{number:02}"), "wb") as file:
+            file.write(content)
+
+
+def piece(content):
+    return struct.pack("<H", len(content)) + content
+
+
+# ---- safetensors ----
+
+def safetensors(header, data=b""):
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+DTYPES = {"F32": 4, "F16": 2, "BF16": 2, "F64": 8, "I32": 4, "I64": 8, "U8": 1, "I8": 1, "I16": 2, "U16": 2, "U32": 4,
+          "U64": 8, "BOOL": 1}
+every, at = {"__metadata__": {"format": "pt", "cltrain.format": "cltrain/1"}}, 0
+for dtype, width in DTYPES.items():
+    every[dtype] = {"dtype": dtype, "shape": [2, 1], "data_offsets": [at, at + 2 * width]}
+    at += 2 * width
+
+
+def entry(**changes):
+    return {"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8], **changes}}
+
+
+eight = bytes(range(8))
+write("safetensors",
+      safetensors(every, bytes(range(at))),
+      safetensors({**entry(), "z": {"dtype": "U8", "shape": [], "data_offsets": [8, 9]},
+                   "empty": {"dtype": "F32", "shape": [0, 3], "data_offsets": [8, 8]}}, eight + b"9"),
+      safetensors(entry(shape=[3]), eight), safetensors(entry(shape=[-1]), eight), safetensors(entry(shape=2), eight),
+      safetensors(entry(shape=[1 << 62, 1 << 62]), eight), safetensors(entry(shape=[1] * 9), eight),
+      safetensors(entry(dtype="F8"), eight), safetensors(entry(dtype=7), eight), safetensors({"a": 1}, eight),
+      safetensors(entry(data_offsets=[0, 9]), eight), safetensors(entry(data_offsets=[4, 0]), eight),
+      safetensors(entry(data_offsets=[0]), eight), safetensors(entry(data_offsets="x"), eight),
+      safetensors({**entry(), "b": {"dtype": "U8", "shape": [4], "data_offsets": [2, 6]}}, eight),
+      safetensors({"b": {"dtype": "U8", "shape": [4], "data_offsets": [4, 8]}}, eight),
+      safetensors(entry(), eight + b"more"), safetensors({"__metadata__": [], **entry()}, eight),
+      safetensors({"__metadata__": {"a": 1}, **entry()}, eight), safetensors(b'{"a":1,"a":2}'), safetensors(b"[]"),
+      safetensors(b'{"a"'), struct.pack("<Q", 1 << 62) + b"{}", struct.pack("<Q", 100) + b"{}", b"short", safetensors(b""))
+
+# ---- data ----
+
+
+def npy(header, data, version=(1, 0), length=None):
+    text = header.encode() + b"\n"
+    head = b"\x93NUMPY" + bytes(version)
+    length = len(text) if length is None else length
+    return head + (struct.pack("<H", length) if version[0] == 1 else struct.pack("<I", length & 0xffffffff)) + text + data
+
+
+def array(descr, shape, data, order="False", **more):
+    return npy(f"{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}", data, **more)
+
+
+x2 = array("<f4", "(2, 2)", struct.pack("<4f", 1, 2, 3, 4))
+y2 = array("<i8", "(2,)", struct.pack("<2q", 0, 1))
+
+
+def two(x, y, packed=0):
+    return bytes([packed]) + piece(x) + y
+
+
+write("npy", two(x2, y2), two(x2, y2, 3), two(array("<f8", "(2,)", bytes(16)), array("<f4", "(2, 1)", bytes(8))),
+      two(array("|u1", "(2, 3)", bytes(6), version=(2, 0)), array("|u1", "(2,)", b"\1\0", version=(3, 0))),
+      two(array("<i4", "(2, 1, 1, 1)", bytes(8)), array("<i4", "(2,)", bytes(8))),
+      two(array("<i8", "(2, 1)", bytes(16)), array("<f8", "(2,)", bytes(16))),
+      two(array("<i4", "(2, 1)", bytes(8)), array("<i4", "(2,)", b"\xff" * 8)),
+      two(array(">f4", "(2, 2)", bytes(16)), y2), two(array("<c8", "(2, 2)", bytes(16)), y2),
+      two(array("<f4", "(2, 2)", bytes(16), order="True"), y2), two(array("<f4", "(0, 2)", b""), y2),
+      two(array("<f4", "()", bytes(4)), y2), two(array("<f4", "(2, 2, 2, 2, 2, 2, 2, 2, 2)", b""), y2),
+      two(array("<f4", "(99999999999999999999,)", b""), y2), two(array("<f4", "(4611686018427387904, 4)", b""), y2),
+      two(array("<f4", "(3, 2)", bytes(24)), y2), two(x2[:-3], y2), two(x2 + b"more", y2), two(x2, y2[:-3]),
+      two(npy("{'descr': \"<f4\", 'shape': (2, 2), 'fortran_order': False}", bytes(16)), y2),
+      two(npy("{'descr': [('a', '<f4')], 'shape': (2,)}", b""), y2), two(npy("{'shape' (2,)}", b""), y2),
+      two(npy("{'descr': '<f4', 'descr': '<f4'}", b""), y2), two(npy("{'other': 3}", b""), y2),
+      two(npy("{'shape': (2)}", b""), y2), two(npy("{'shape': (2 3)}", b""), y2), two(npy("{}", b""), y2),
+      two(npy("{'fortran_order': Maybe}", b""), y2), two(npy("no", b""), y2), two(npy("{'descr': '" + "x" * 40, b""), y2),
+      two(npy("{}", b"", (9, 0)), y2), two(npy("{}", b"", (2, 0), 1 << 31), y2), two(b"no numpy", y2), two(b"", b""),
+      two(gzip.compress(x2)[:-9], y2), two(x2, array("<f4", "(2, 2, 2)", bytes(32))))
+
+
+def idx(dims, data, kind=8):
+    return struct.pack(">I", kind << 8 | len(dims)) + b"".join(struct.pack(">I", d) for d in dims) + data
+
+
+images, labels = idx([2, 2, 2], bytes(range(8))), idx([2], b"\0\1")
+packed = gzip.compress(images)
+write("idx", two(images, labels), two(images, labels, 3), two(packed, labels), two(packed[:20], labels),
+      two(packed + packed, labels), two(packed + b"x", labels), two(packed + b"\x1f", labels),
+      two(packed[:14] + bytes(8) + packed[22:], labels), two(images[:-1], labels), two(images + b"x", labels),
+      two(images, labels + b"x"), two(idx([3, 2, 2], bytes(12)), labels), two(idx([0, 2, 2], b""), labels),
+      two(idx([0xffffffff] * 3, b""), labels), two(idx([0x10000, 0x10000, 1], b""), idx([0x10000], b""), 3),
+      two(labels, labels), two(images, images), two(idx([2, 2, 2], bytes(8), 13), labels), two(images[:7], labels),
+      two(idx([60000, 28, 28], b""), idx([60000], b"")), two(idx([2, 1000, 1000], b"")[:16], labels, 1), two(b"", b""),
+      two(idx([2, 2, 2], b""), labels, 1), two(gzip.compress(images)[:-8] + bytes(8), labels))
+record = b"\3" + bytes(3072)
+write("cifar10", b"\x08\3", b"\x09\3", b"\x12\1\2", b"\x18\1\2\3" + record, b"\x0a\1" + record, b"\x04" + record,
+      b"\x04" + record[:-1], b"\x05" + record + b"\2", b"\x04\x0a" + bytes(3072), b"\x00", b"\x04")
+write("csv", "\0\0\n1,2,0\n3,4,1\n", "\0\0\na,b,class\n1,2,0\n3,4,1\n", "\1\0\n1,2\n", "\2\0\n1,2\n3,4\n", "\4\0b\na,b\n1.5,-2e3\n",
+      "\x08\0b\na,b\n1,2\n", "\x20\1-1\nskipped\n1;2\r\n3;4\r\n", "\x40\0\n1\t2\n", "\x60\0\n1|2\n", "\x80\0\n1 2\n", "\xa0\0\n1\n",
+      "\0\0\n\"1\",\"2\"\n\"3\",4\n", "\0\0\n\"a\"\"b\",c\n1,2\n", "\0\0\n\"a\nb\",c\n1,2\n", "\0\0\n\"open", "\0\0\n\"a\"b,c\n", "\0\0\na\"b,c\n1,2\n",
+      "\0\0\n1,2\n\n\n", "\0\0\n1,2\n\n3,4\n", "\0\0\n1,2\n3\n", "\0\0\n1,2\n3,4,5\n", "\0\0\n1,nan\n", "\0\0\n1,\n", "\0\0\nx,y\n1,z\n",
+      "\0\0\n1,1.5\n", "\0\0\n1,-1\n", "\0\0\n1,1e40\n", "\0\0\n1e-400,1\n", "\0\0x\na,b\n1,2\n", "\0\0-9\n1,2\n", "\0\0\n", "\0\0\n1\n2\n", "\0\0\na,b\n",
+      b"\0\0\n\xef\xbb\xbf1,2\n", b"\0\0\n1,2\0\n", "\3\0\n1,2\n", "\0\0\n1\r2\r", "\0\0\n 1 ,\t2\n", "\0\0\n0x10,1\n", "\0\0\n+1,1\n", "\0\0\n1e5,9e9\n",
+      "\x08\3\n1,2\n1,2\n1,2\n4,5\n", "\0\0\n1,2,", "\0\0\n1_0,2\n", "\4\0\n1,inf\n", "\0\0\n" + "1," * 70 + "0\n")
+
+# ---- texts ----
+problems = ["matmul 8x4 16x4^T -> 8x16", "matmul 8x4^T 8x16 -> 4x16", "matmul 2x8x4 2x4x16 -> 2x8x16", "conv2d k3 s1 p1 d1 g1 2x3x8x8 4x3x3x3 -> 2x4x8x8",
+            "conv2d k3 s1,2 p1 d1 g1 2x3x8x8:nhwc 4x3x3x3 -> 2x4x8x4:nhwc",
+            "conv2d_grad_input k3 s1 p1 d1 g1 2x4x8x8 4x3x3x3 -> 2x3x8x8", "conv2d_grad_weight k3 s1 p1 d1 g1 2x3x8x8 2x4x8x8 -> 4x3x3x3",
+            "max_pool2d k2 s2 p0 2x3x8x8 -> 2x3x4x4", "max_pool2d_grad k2 s2 p0 2x3x8x8 2x3x4x4 -> 2x3x8x8", "reduce r0 a3 8x4x2 -> 2", "reduce r1 a1 8x4 -> 4",
+            "batch_norm_grad_stats 2x3x8x8 2x3 2x3x8x8 -> 2x3", "batch_norm_grad_input 2x3x8x8 2x3 3 2x3 2x3x8x8 -> 2x3x8x8",
+            "sgd 100 100 16 scalar 100 -> 100", "adam 100 100 16 scalar 100 100 -> 100", "sgd 100 100 8 scalar -> 100", "adam 100 100 8 scalar 100 100 -> 100", "matmul 8x4 16x4^T", "-> 8x4",
+            "matmul 8x4:i32 4x4 -> 8x4", "matmul -> -> 8x4", "nothing 8x4 -> 8x4", "matmul 99999999999x4 4x4 -> 8x4",
+            "matmul 65536x65536 4x4 -> 8x4", "reduce rx 8 -> 8", "conv2d k 8x4 -> 8", "matmul k1 k1 k1 k1 k1 k1 k1 k1 k1 8x4 -> 8",
+            "matmul 1 1 1 1 1 1 1 1 1 -> 1", "matmul 8x4 4x16 -> 8x16 8x16", "matmul 8x4 k3 4x16 -> 8x16", "w" * 70 + " 1 -> 1", "max_pool2d 8x4^T -> 8"]
+write("problem", *(a + "\n" + problems[(i * 7 + 1) % len(problems)] + "\n" for i, a in enumerate(problems)),
+      "matmul 8x4 16x4^T -> 8x16\nmatmul 16x4 16x4^T -> 16x16\n")
+verdict = {"problem": problems[0], "row": "native", "parameters": {"block": 12}, "us": 413.2, "default_us": 520.1, "nmse": 2e-14, "tried": 7,
+           "effort": "full"}
+header = {"cltrain-tune": 1, "library": "0.1.0+abc", "device": "x", "platform": "Portable", "driver": "1", "id": "0", "type": "cpu",
+          "vector_width": 16}
+lines = [json.dumps(header), json.dumps(verdict), json.dumps({**verdict, "effort": "kept"}), json.dumps({**verdict, "failed": "it crashed"}),
+         json.dumps({**verdict, "row": "", "us": -1}), json.dumps({**verdict, "parameters": {"a": 1 << 40}}), json.dumps({**verdict, "effort": "x"}),
+         json.dumps({**verdict, "parameters": {f"p{i}": i for i in range(20)}}), json.dumps({**verdict, "parameters": 3}), "[]", "no JSON", ""]
+write("verdicts", "\0" + "\n".join(lines) + "\n", "\1" + "\n".join(lines[1:]) + "\n", "\1", "\0", "\0" + lines[0] + "\n" + lines[1],
+      "\1" + lines[3] + "\n" + lines[3] + "\n" + lines[1] + "\n" + lines[2] + "\n", "\0" + json.dumps({**header, "type": "gpu"}) + "\n",
+      "\1" + json.dumps({**verdict, "failed": 3}) + "\n" + json.dumps({**verdict, "parameters": {"x" * 80: 1}}) + "\n")
+write("programs", b"\1\0\0payload", b"\1\0\1payload", b"\1\x0a\1payload", b"\1\x2d\1payload", b"\1\x50\1payload", b"\1\0\0", b"CLTBIN1\0short", b"\0" * 90)
+write("roofs", "1.234567e+11 2.345678e+10 3\n", "1e11 2e10 0\n", "-1 2 3", "nan inf 3", "1e30 1 1", "x", "", "1 2 99999999999999", "1e11 2e10 3 " * 9)
+write("capabilities", "0\n", "1\n", "2\n", "1", "", "11\n", "1\n" * 40)
+
+# ---- the network ----
+
+
+def frame(kind, type=1, length=0, ticket=0, slot=1, offset=0, total=0, magic=0xc17a):
+    return struct.pack("<HHIIIQQQ", magic, kind, type, length, ticket, slot, offset, total)
+
+
+eager = frame(1, 1, 64, 0, 1, 0, 64) + bytes(64)
+control = [eager, frame(2, 1, 0, 1, 8, 0, 17384), frame(3, 1, 0, 0, 2, 0, 17384), frame(4, 1, 0, 0, 0, 0, 128), frame(5), frame(6, 5, 4, 0, 1) + b"dead",
+           frame(6, 5, 4, 0, 0) + b"gone", frame(6, 5, 4, 0, 99) + b"none", frame(7), frame(8), frame(9), frame(10), frame(1, 1, 20000, 0, 1, 0, 20000),
+           frame(1, 1, 64, 0, 50, 0, 64) + bytes(64), frame(1, 1, 64, 0, 1, 0, 65) + bytes(64), frame(1, 2, 64, 0, 1, 0, 64) + bytes(64),
+           frame(2, 1, 0, 1, 7, 0, 64), frame(2, 1, 0, 1, 99, 0, 64), frame(2, 2, 0, 1, 8, 0, 17384), frame(3, 2, 0, 0, 2, 0, 17384),
+           frame(4, 1, 0, 0, 0, 0, 1 << 40), frame(8) + frame(8), frame(7) + eager, frame(1, magic=7), eager[:30]]
+
+
+def meet(how, *streams):
+    return bytes([how | 1]) + b"".join(map(piece, streams[:2])) + (streams[2] if len(streams) > 2 else b"")
+
+
+large = frame(9, 1, 17384, 1, 2, 0, 17384) + bytes(17384)
+half = frame(9, 1, 16384, 1, 2, 0, 17384) + bytes(16384) + frame(9, 1, 1000, 1, 2, 16384, 17384) + bytes(1000)
+wrong = [frame(9, 1, 0, 1, 2), frame(9, 1, 1 << 20, 1, 2), frame(9, 1, 16, 9, 2, 0, 17384) + bytes(16), frame(9, 1, 16, 1, 9, 0, 17384) + bytes(16),
+         frame(9, 1, 16, 1, 2, 17380, 17384) + bytes(16), frame(9, 1, 17, 1, 2, 0, 17384) + bytes(17), frame(9, 1, 16, 1, 2, 16, 17384) + bytes(16),
+         frame(9, 2, 16, 1, 2, 0, 17384) + bytes(16), frame(9, 1, 16, 1, 2, 0, 99999) + bytes(16), frame(1, 1, 16), frame(9, magic=0)]
+
+
+def hello(version=1, size=3, source=2, to=1, channel=0, channels=1, generation=0, job=b"0" * 32):
+    return b"CLTRAIN\n" + struct.pack("<6Iq", version, size, source, to, channel, channels, generation) + job
+
+
+write("transport", *(meet(how, c, b"") for c in control for how in (0x3e,)), meet(0x02, eager, b""), meet(0x22, eager, b""), meet(0x60, eager + control[-3], b""),
+      meet(0x08, eager, large), meet(0x08, b"", half), meet(0x10, b"", half.replace(struct.pack("<Q", 2), struct.pack("<Q", 3))), meet(0x88, b"", half[:16424], half[16424:]),
+      meet(0x48, b"", half[:5000]), meet(0x98, frame(7), half), *(meet(0x08, b"", w) for w in wrong), meet(0x04, control[1], b""), meet(0xc4, control[1], b""),
+      meet(0x0e, frame(2, 1, 0, 1, 8, 0, 17384) + frame(4, 0, 0, 0, 0, 0, 128), b""), b"".join([b"\x3f", piece(eager * 20), piece(b"")]),
+      b"\0" + hello(), b"\2", b"\2\x08\2", b"\2\x0c\7", b"\2\x10\0", b"\2\x14\0", b"\2\x18\1", b"\2\x18\7", b"\2\x1c\7", b"\2\x20\1", b"\2\x28\1", b"\x06", b"\0GET / HTTP/1.1\r\n",
+      b"\0CLTRAIN", b"\x80" + hello(channels=2, channel=1), b"\x82\x18\1", b"\x82\x18\2", b"\0CLTREPLY" + struct.pack("<Q", 3), b"\0" + frame(9))
+
+
+def head(code, key=0, value=0, milliseconds=0, magic=0x31537443):
+    return struct.pack("<IHHII", magic, code, key, value, milliseconds)
+
+
+put, look = head(2, 3, 5) + b"keyvalue1", head(4, 3) + b"key"
+write("tcp_server", piece(put) + look, piece(head(3, 3, 5) + b"keyvalue2") + head(3, 3, 5) + b"keyvalue3", piece(head(5, 3, 0, 1000) + b"key") + put, piece(head(6, 3) + b"key") + look,
+      piece(head(1)) + head(1), piece(head(4, 3) + b"key" + b"more") + head(9), piece(head(2, 9999)) + head(2, 3, 99999), piece(head(1, magic=0)) + head(2, 3, 5) + b"ke",
+      piece(head(5, 3, 0, 0) + b"key") + head(1)[:7], piece(b"") + b"", piece(head(5, 3, 0, 0xffffffff) + b"key") + head(0), piece(put) + head(3, 3, 0) + b"key", piece(look) + look)
+write("tcp_store", b"\0" + head(1), b"\1" + head(1, 0, 5) + b"value", b"\3" + head(2), b"\1" + head(3), b"\0" + head(1, 0, 5) + b"value", b"\1" + head(1, 3) + b"key",
+      b"\1" + head(4), b"\1" + head(1, 0, 5000), b"\1" + head(1, 0, 4096) + bytes(4096), b"\1" + head(1, 0, 9) + b"short", b"\1", b"\1" + head(1) * 3, b"\1HTTP/1.1 400 Bad")
+write("redis", b"\0+OK\r\n", b"\0:7\r\n", b"\0$6\r\n=value\r\n", b"\0$-1\r\n", b"\0-ERR no\r\n", b"\0-NOAUTH x\r\n", b"\0-LOADING x\r\n", b"\0-WRONGPASS \x1b\r\n", b"\0*3\r\n:1\r\n:2\r\n:3\r\n",
+      b"\0$99999999\r\n", b"\0$5\r\nab", b"\0+OK\r\n+OK\r\n", b"\0HTTP/1.1\r\n", b"\1$6\r\n=value\r\n", b"\1$0\r\n\r\n", b"\1$5\r\nvalue\r\n", b"\1:3\r\n", b"\1$4099\r\n=" + bytes(4098) + b"\r\n",
+      b"\1-ERR\r\n", b"\2host", b"\2host:1/3", b"\2user:pass%20word@host:1", b"\2:p@[::1]:6379/0", b"\2u@h", b"\2h/x", b"\2h/1234567890", b"\2u:%zz@h", b"\2%00:p@h", b"\2", b"\2:1", b"\2" + b"h" * 400,
+      b"\0$9000\r\n" + bytes(9000) + b"\r\n", b"\0:99999999999999999999\r\n", b"\0$x\r\n", b"\0-ERR invalid password\r\n")
+names = [line.strip().strip(",").split('"')[1::2] for line in open(os.path.join(os.path.dirname(__file__), "fuzz_environment.c")) if line.startswith('    "')]
+names = [n for group in names for n in group]
+
+
+def launch(**variables):
+    return "".join(chr(ord("0") + names.index(n)) + v + "\n" for n, v in variables.items())
+
+
+slurm = {"SLURM_STEP_ID": "0", "SLURM_PROCID": "1", "SLURM_NTASKS": "4", "SLURM_JOB_ID": "7", "SLURM_STEP_NODELIST": "n[01-04,7],m3"}
+comm = {"CLTRAIN_COMM_STORE": "tcp://h:1", "CLTRAIN_COMM_TOKEN": "x" * 20}
+torch = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
+write("environment", launch(**torch), launch(**torch, TORCHELASTIC_RUN_ID="job", TORCHELASTIC_RESTART_COUNT="3", TORCHELASTIC_USE_AGENT_STORE="True", LOCAL_RANK="1"),
+      launch(**{**torch, "MASTER_PORT": "65535"}, TORCHELASTIC_USE_AGENT_STORE="True"), launch(RANK="2", WORLD_SIZE="2"), launch(RANK="x", WORLD_SIZE="99999"), launch(RANK="1"),
+      launch(RANK="0", WORLD_SIZE="2", MASTER_ADDR="h" * 400), launch(RANK="0", WORLD_SIZE="2", MASTER_ADDR="::1"), launch(RANK="0", WORLD_SIZE="2", TORCHELASTIC_RUN_ID="j" * 90, TORCHELASTIC_RESTART_COUNT="1"),
+      launch(OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="2", OMPI_COMM_WORLD_LOCAL_RANK="0", OMPI_COMM_WORLD_LOCAL_SIZE="2", PMIX_NAMESPACE="a"),
+      launch(OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="2", OMPI_MCA_ess_base_jobid="9"), launch(PMI_RANK="1", PMI_SIZE="2", PMI_JOBID="k", MPI_LOCALNRANKS="2", MPI_LOCALRANKID="1"),
+      launch(**slurm), launch(**slurm, PMI_RANK="0", PMI_SIZE="2"), launch(**slurm, SLURM_PTY_PORT="1"), launch(**{**slurm, "SLURM_STEP_ID": "4294967291"}),
+      launch(**{**slurm, "SLURM_STEP_NODELIST": "n[1-"}, SLURM_RESTART_COUNT="2", SLURM_LOCALID="0"), launch(**{**slurm, "SLURM_STEP_NODELIST": "n]"}), launch(JOB_COMPLETION_INDEX="0", WORLD_SIZE="2", MASTER_ADDR="m"),
+      launch(**torch, **comm), launch(**torch, **comm, CLTRAIN_COMM_SECURITY="none", CLTRAIN_COMM_CHANNELS="4", CLTRAIN_COMM_ALGORITHMS="ring", CLTRAIN_COMM_PORTS="1-2", CLTRAIN_COMM_JOB="j", CLTRAIN_COMM_INTERFACE="lo"),
+      launch(**torch, **comm, CLTRAIN_COMM_GENERATION="3", CLTRAIN_COMM_STORE_SERVED="1", CLTRAIN_COMM_SECURITY="auth"), launch(**torch, **comm, CLTRAIN_COMM_SECURITY="x"), launch(**torch, **comm, CLTRAIN_COMM_CHANNELS="99"),
+      launch(**torch, CLTRAIN_COMM_STORE="tcp://h:1", CLTRAIN_COMM_CERTIFICATE="c", CLTRAIN_COMM_KEY="k", CLTRAIN_COMM_AUTHORITY="a"), launch(**torch, CLTRAIN_COMM_STORE="file:///x"), "0\nn[a]\n0n[1,]\n0[[\n0n m\n0a,b\n0[1-2]x\n0" + "n" * 80,
+      launch(**torch, **comm, CLTRAIN_COMM_ALGORITHMS="ring,none"))
+write("membership", "\x03\1\2\n4:0\n4:0\n4:0\n1\n4:f\n", "\x03\0\n\n", "\x03\1\n\n\n\n0\n4:7\n", "\x03\1\n0\n4:d\n", "\x03\1\n0\n4:g\n", "\x03\1\n9\n\n4:f\n", "\x03\1\nx\n\nx\n\n4:2\n", "\x07\2\1\0\3\n2\n8:00\n8:00\n8:00\n8:04\n8:00\n8:00\n8:00\n\n",
+      "\x02\1\0\2\n1\n\n\n\n", "\0\0\n\n", "\x3f\5\n5\n" + "64:0000000000000000\n" * 64 + "\n", "\x03\1\n1\n4:2\n4:4\n4:1\n4:8\n", "\x03\1\n1\n4:e\n4:e\n4:e\n4:e\n")
+
+# ---- tools ----
+specs = ["digits", "digits:x", "idx:/d", "idx:", "cifar10:/d", "csv:f.csv", "csv:f,label=y,skip=2,header=1,regression=0,separator=;", "csv:f,separator=tab", "csv:f,separator=xx", "csv:f,skip=-1",
+         "csv:f,header=2", "csv:", "npy:x,y", "npy:x", "synthetic:3x32x32,classes=4,n=100", "synthetic:0x3", "synthetic:1x1x1x1x1x1x1x1x1", "synthetic-regression:100x4,noise=0.5", "synthetic-regression:4",
+         "csv:f,label=", "nothing:", "synthetic:3,n=x", "csv:" + "p" * 4200, "synthetic-regression:9x9,noise=-1", "csv:f,label=" + "l" * 300, "csv:f,regression=1", "csv:f,unknown=1"]
+compress = ["f16", "int8", "topk,ratio=0.1,values=f32", "topk,ratio=2", "topk,values=x", "powersgd,rank=4", "powersgd,rank=0", "onebit,x=1", "topk,ratio", "x" * 200, "1e400", "1e-60", "3x4x5", "mlp:256,128", "-5", "999", "nan", "mlp:", "topk,ratio=1e-60"]
+words = [["convnet", "--data", "digits", "-e", "3", "--lr=0.1", "-v", "-v", "--json"], ["mlp:64,32", "-d", "csv:f,label=y", "--optimizer", "sgd", "--momentum", "0.9", "--nesterov", "--seed", "5"],
+         ["--help"], ["-V"], ["--list-devices"], ["convnet", "--data"], ["convnet", "--dat", "x"], ["convnet", "x"], ["--epochs", "-1"], ["--lr", "0"], ["--lr", "1e60"], ["--momentum", "1"], ["--optimizer", "x"],
+         ["--json=1"], ["--profile", "x"], ["--profile=f", "-q", "-v", "convnet", "-d", "digits"], ["--save-every", "3", "linear", "-d", "digits"], ["--steps", "1", "--stop-after", "1", "linear", "-d", "digits"], ["--", "-x"], ["-z"], ["linear", "-d", "synthetic-regression:9x9", "--compress", "topk,ratio=0.5"], ["resnet18"], ["transformer", "-d", "digits"]]
+write("options", *(s + "\n" for s in specs + compress), *("cltrain-train\n" + "\n".join(w) + "\n" for w in words))
+write("shapes", "convnet\n# shapes\nforward 1 " + problems[0] + "\n\n  update 2 " + problems[13] + "\r\n", "mlp,x\nforward 1 " + problems[0], "convnet\nforward x y\n", "\nother 1 " + problems[0] + "\n", "\nforward 0 x\n",
+      "convnet\nforward 1 " + "x" * 600 + "\n", "convnet\nforward 1 nothing\n", "convnet,\nforward 1 " + problems[0] + "\nforward 1 " + problems[0] + "\n", "convnet\nforward 1 " + "x" * 400 + "\n",
+      "convnet\n" + "".join(f"forward 1 matmul {i}x4 16x4^T -> {i}x16\n" for i in range(1, 70)))
+
+
+def bench(*results, **changes):
+    return json.dumps({"schema": "cltrain-probe/1", "kind": "bench", "complete": True, "host": {"cpu": "c"}, "devices": [{"id": "d", "name": "n", "platform": "p", "driver": "1"}],
+                       "results": list(results), **changes}).encode()
+
+
+def result(key, us, status="ok", passes=4, **more):
+    return {"key": key, "kind": "limit" if key.startswith("limit") else "op", "status": status, "reason": None,
+            "samples_us": [[us * (1 + 0.01 * i + 0.003 * p) for i in range(3)] for p in range(passes)], **more}
+
+
+plain = [result("limit copy", 10), result("limit fma", 5), result("limit read", 7), *(result(f"op {i}", 3 + i) for i in range(3))]
+slower = [*plain[:3], *(result(f"op {i}", 9 + 3 * i) for i in range(3)), result("op new", 3)]
+broken = [*plain[:3], result("op 0", 3, "crashed"), result("op 1", 3, "timeout", 0, reason="no time was left"), result("op 2", 5, passes=2)]
+
+
+def pair(a, b, how=0):
+    return bytes([how]) + piece(a) + b
+
+
+write("compare", pair(bench(*plain), bench(*slower)), pair(bench(*slower), bench(*plain), 2), pair(bench(*plain), bench(*broken), 4), pair(bench(*broken), bench(*plain), 2), pair(bench(*plain), b"", 1),
+      pair(bench(*plain), bench(*plain, schema="x")), pair(bench(*plain), bench(*plain, kind="list")), pair(bench(*plain), bench(*plain, complete=False)), pair(bench(*plain), bench()),
+      pair(bench(*plain), bench(*plain, devices=[])), pair(bench(*plain), bench(*plain, devices=[{"id": "e"}])), pair(bench(*plain), bench(*plain, host={"cpu": "e"})), pair(bench(*plain), bench(*plain)[:200]),
+      pair(bench(*plain), bench(plain[0], plain[0])), pair(bench(*plain), bench({"key": ""})), pair(bench(*plain), bench({**plain[0], "samples_us": [[-1]]})), pair(bench(*plain), bench({**plain[0], "samples_us": 3})),
+      pair(bench(*plain), bench({**plain[0], "samples_us": [[1] * 300]})), pair(bench(*plain), bench({**plain[0], "samples_us": [[1]] * 70})), pair(b"{", b""), pair(bench(*plain), bench({**plain[0], "samples_us": [[1e308, 1e-308]] * 4}), 2))
+device = {"id": "d", "name": "n", "vendor": "v", "platform": "p", "driver": "1", "cl_version": "OpenCL 3.0 x", "unusable": "", "compute_units": 2, "clock_mhz": 1000, "memory_bytes": 1 << 30,
+          "max_buffer_bytes": 1 << 28, "local_memory_bytes": 1 << 16, "max_work_group_size": 4096, "type": "cpu", "unified_memory": True, "has_compiler": True}
+
+
+def told(how, *objects):
+    return bytes([how]) + "".join((o if isinstance(o, str) else json.dumps(o)) + "\n" for o in objects).encode()
+
+
+write("survey", told(8, {"device": device}, {"listed": True}, {"begin": 0, "what": "opening it"}, {"probed": 0, "status": "ok", "reason": None, "capabilities": {}}), told(10, {"device": device}, {"device": device}, {"listed": True}, {"begin": 0, "what": "x"}),
+      told(2, {"none": "nothing"}), told(9, {"device": {}}, {"device": {**device, "memory_bytes": -1}}, {"device": {**device, "cl_version": "x", "clock_mhz": 1 << 40, "compute_units": 0, "name": ""}}, {"probed": 7}, {"begin": 9}),
+      told(3, "no JSON", "[]", "3", {"device": device}, {"listed": 1}, {"device": device}), told(11, {"listed": 1}, {"begin": -1}), told(8, {"begin": "x", "what": 3}, {"probed": "x"}, {"none": 3}),
+      told(12, {"device": device}, {"listed": 1}, {"probed": 0, "status": 3}, {"begin": 1 << 40}))
+write("bench", told(0, {"opened": 1}, {"roofs": {"fma": 1e11, "copy": 1e10}, "cache": 1 << 20}, {"begin": 0}, {"done": 0, "status": "ok", "us": [1, 2, 3], "amount": 1e9, "flops": 1e6, "bytes": 1e5, "nmse": 0, "nmse_after": 0, "problem": "x", "backend": "native", "parameters": ""}, {"finished": 1}),
+      told(8, {"opened": 1}, {"begin": 1}), told(16, {"begin": 99}), told(16, {"begin": -5}, {"done": -1}, {"done": 99}), told(9, {"closed": "no device"}), told(1, {"done": 0, "us": [1] * 9, "status": "x" * 99}, "no JSON", "[]", {"roofs": 3}),
+      told(24, {"begin": 2147483648}), told(33, {"opened": 1}, {"done": 0, "us": "x", "amount": "x", "reason": 3}))
