@@ -69,7 +69,7 @@ static clt_status new_network(clt_network **out, clt_job *job, clt_transport *tr
 static clt_status join(clt_comm **comm, clt_job *job, int rank, int size, int shrinks) {
     const clt_settings *s = &job->settings;
     clt_transport *transport;
-    clt_network *network;
+    clt_network *network = NULL;
     CLT_TRY(clt_transport_create(&transport,
                                  &(clt_transport_options){.rank = rank, .size = size,
                                                           .job = s->job, .network = s->network, .ports = s->ports,

@@ -47,6 +47,7 @@ void clt_f32_to_f16_portable(uint16_t *restrict to, const float *restrict from, 
 }
 
 #if defined __x86_64__ && defined __GNUC__
+#include <cpuid.h>
 #include <immintrin.h>
 
 __attribute__((target("avx,f16c"))) static void widen_f16c(float *to, const uint16_t *from, size_t count) {
@@ -65,7 +66,8 @@ __attribute__((target("avx,f16c"))) static void narrow_f16c(uint16_t *to, const 
 }
 
 static bool has_f16c(void) {
-    return __builtin_cpu_supports("avx") && __builtin_cpu_supports("f16c");
+    unsigned a, b, c = 0, d; /* not every compiler's __builtin_cpu_supports knows it */
+    return __builtin_cpu_supports("avx") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
 }
 
 void clt_f16_to_f32(float *to, const uint16_t *from, size_t count) {

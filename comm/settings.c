@@ -31,7 +31,7 @@ static clt_status whole_number(const char *name, int64_t low, int64_t high, int6
     if (!text) return CLT_OK;
     size_t digits = strspn(text, "0123456789");
     int64_t number = 0;
-    bool fits = text[digits] == 0 && digits <= 18;
+    bool fits = digits <= 18 && text[digits] == 0;
     for (size_t i = 0; fits && i < digits; i++) number = 10 * number + (text[i] - '0');
     if (!fits || number < low || number > high)
         return clt_fail(CLT_E_INVALID, "%s is '%.64s': expected a whole number from %lld to %lld", name, text,

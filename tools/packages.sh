@@ -9,6 +9,9 @@ librandom123-dev libssl-dev libhiredis-dev"
 check_packages="$build_packages libcmocka-dev mesa-opencl-icd oclgrind python3 python3-numpy
 python3-jsonschema python3-torch redis-server openmpi-bin iproute2 nftables"
 
+# What lint.sh looks with.
+lint_packages="$build_packages cppcheck clang-tidy"
+
 # PyTorch's side of bench.sh; the BLAS that Debian's PyTorch finds by itself is a slow one.
 bench_packages="$build_packages libcmocka-dev python3 python3-numpy"
 bench_torch_packages="python3-torch libopenblas0-pthread"

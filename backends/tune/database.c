@@ -54,7 +54,7 @@ static void file_name(const clt_device *device, clt_text *text) {
     library_id(library);
     device_id(device, hash);
     clt_hash_add(hash, library, strlen(library));
-    for (int i = 0; name[i] && i < 48; i++) {
+    for (int i = 0; i < 48 && name[i]; i++) {
         char c = name[i];
         bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
         clt_text_add_bytes(text, plain ? &c : "-", 1);

@@ -25,7 +25,7 @@ static clt_status read_number(const char *name, int64_t low, int64_t high, int64
     if (!text) return clt_fail(CLT_E_INVALID, "%s is not set", name);
     int64_t number = 0;
     size_t digits = strspn(text, "0123456789");
-    bool fits = text[digits] == 0 && digits <= 18;
+    bool fits = digits <= 18 && text[digits] == 0;
     for (size_t i = 0; fits && i < digits; i++) number = number * 10 + (text[i] - '0');
     if (!fits || number < low || number > high)
         return clt_fail(CLT_E_INVALID, "%s is '%.64s': expected a whole number from %lld to %lld", name, text, (long long)low,

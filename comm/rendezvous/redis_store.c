@@ -278,7 +278,7 @@ static clt_status put(redis_store *s, const char *key, const void *value, size_t
     if (once) add(&c, "NX", 2);
     redisReply *reply;
     CLT_TRY(ask(s, &c, &reply, deadline));
-    freeReplyObject(reply);
+    freeReplyObject(reply); /* NOLINT(clang-analyzer-core.CallAndMessage) */
     return CLT_OK;
 }
 
@@ -295,7 +295,7 @@ static clt_status redis_look(void *store, const char *key, void *value, size_t *
     redisReply *reply;
     CLT_TRY(ask(s, &c, &reply, CLT_MAX(deadline, clt_seconds() + 0.5)));
     clt_status status = CLT_OK;
-    if (reply->type == REDIS_REPLY_STRING && reply->len == 0) {
+    if (reply->type == REDIS_REPLY_STRING && reply->len == 0) { /* NOLINT(clang-analyzer-core.NullDereference) */
         status = CLT_END;
     } else if (reply->type != REDIS_REPLY_STRING || reply->str[0] != MARK || reply->len > 1 + CLT_RENDEZVOUS_VALUE_BYTES) {
         status = clt_fail(CLT_E_FORMAT, "the store redis://%s: '%s' is no value of ours", s->where, name);

@@ -34,7 +34,7 @@ const char *clt_error_detail(void) {
     return detail;
 }
 
-clt_status clt_fail(clt_status status, const char *format, ...) {
+clt_status (clt_fail)(clt_status status, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(detail, sizeof detail, format, arguments);
@@ -42,7 +42,7 @@ clt_status clt_fail(clt_status status, const char *format, ...) {
     return status;
 }
 
-clt_status clt_fail_context(clt_status status, const char *format, ...) {
+clt_status (clt_fail_context)(clt_status status, const char *format, ...) {
     char rest[DETAIL_BYTES];
     memcpy(rest, detail, sizeof rest);
     va_list arguments;
@@ -54,11 +54,11 @@ clt_status clt_fail_context(clt_status status, const char *format, ...) {
     return status;
 }
 
-clt_status clt_fail_memory(size_t bytes) {
+clt_status (clt_fail_memory)(size_t bytes) {
     return clt_fail(CLT_E_NO_MEMORY, "%zu bytes of host memory could not be allocated", bytes);
 }
 
-clt_status clt_fail_again(clt_status status, const char *text) {
+clt_status (clt_fail_again)(clt_status status, const char *text) {
     if (text != detail) snprintf(detail, sizeof detail, "%s", text);
     return status;
 }

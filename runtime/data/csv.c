@@ -33,7 +33,7 @@ static const char *first_field(const table *t, size_t column) {
 /* What stood in the file, short and printable. */
 static const char *show(const char *field, char shown[SHOWN_BYTES + 4]) {
     size_t i = 0;
-    for (; field[i] && i < SHOWN_BYTES; i++)
+    for (; i < SHOWN_BYTES && field[i]; i++)
         shown[i] = (unsigned char)field[i] < 32 || field[i] == 127 ? '?' : field[i];
     strcpy(shown + i, field[i] ? "..." : "");
     return shown;

@@ -159,7 +159,7 @@ static clt_status fail_shares(int64_t sum, int64_t batch) {
 static clt_status find_part(int64_t batch, int rank, int ranks, const int64_t *shares, int64_t *first, int64_t *last) {
     int64_t sum = 0;
     if (ranks == 0) ranks = 1;
-    if (ranks < 0 || rank < 0 || rank >= ranks)
+    if (rank < 0 || rank >= ranks)
         return clt_fail(CLT_E_INVALID, "a loader of rank %d among %d", rank, ranks);
     if (ranks > 1 && batch > INT32_MAX)
         return clt_fail(CLT_E_INVALID, "a batch of %lld is too large to be shared", (long long)batch);

@@ -24,6 +24,7 @@ clt_status clt_rows_reserve(clt_rows *rows, size_t more) {
 
 clt_status clt_rows_finish(clt_rows *rows, clt_shape sample, clt_dtype truth, int classes,
                            clt_dataset **dataset) {
+    const clt_shape index = {0}, value = CLT_SHAPE(1);
     clt_dataset *d = NULL;
     clt_status status;
     CLT_TRY_GOTO(clt_dataset_new(&d, (int64_t)rows->rows));
@@ -32,7 +33,7 @@ clt_status clt_rows_finish(clt_rows *rows, clt_shape sample, clt_dtype truth, in
     rows->x = NULL;
     CLT_TRY_GOTO(clt_dataset_add(d, CLT_F32, sample, x));
     rows->y.label = NULL;
-    CLT_TRY_GOTO(clt_dataset_add(d, truth, truth == CLT_I32 ? (clt_shape){0} : CLT_SHAPE(1), y));
+    CLT_TRY_GOTO(clt_dataset_add(d, truth, truth == CLT_I32 ? index : value, y));
     CLT_TRY_GOTO(clt_dataset_count_classes(d));
     if (classes) d->classes = classes;
     *dataset = d;

@@ -61,12 +61,13 @@ static void draw_samples(drawing *d) {
 /* Fields, model and samples of either kind; `models` x elements + extra values make the model. */
 static clt_status make(clt_dataset **dataset, clt_shape sample, clt_dtype truth, drawing *d,
                        size_t models, size_t extra) {
+    const clt_shape index = {0}, value = CLT_SHAPE(1);
     clt_dataset *made = NULL;
     float *model = NULL;
     clt_status status;
     CLT_TRY_GOTO(clt_dataset_new(&made, d->samples));
     CLT_TRY_GOTO(clt_dataset_add(made, CLT_F32, sample, NULL));
-    CLT_TRY_GOTO(clt_dataset_add(made, truth, truth == CLT_I32 ? (clt_shape){0} : CLT_SHAPE(1), NULL));
+    CLT_TRY_GOTO(clt_dataset_add(made, truth, truth == CLT_I32 ? index : value, NULL));
     d->elements = made->fields[0].sample_bytes / sizeof(float);
     size_t values = SIZE_MAX, bytes = SIZE_MAX;
     if (clt_mul_size(models, d->elements, &values) &&

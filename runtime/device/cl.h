@@ -83,6 +83,9 @@ const char *clt_cl_error_name(cl_int error, char text[64]);
 /* Fails with the device, what was tried and the error's name; device and host memory errors
  * get their own status. */
 clt_status clt_cl_fail(const clt_device *device, const char *what, cl_int error);
+#ifdef __clang_analyzer__ /* as in base.h */
+#define clt_cl_fail(device, what, error) (clt_cl_fail(device, what, error), CLT_E_DEVICE)
+#endif
 
 #define CLT_TRY_CL(device, what, expression)                                     \
     do {                                                                         \
@@ -110,6 +113,9 @@ clt_status clt_devices_select(const clt_found_device *found, size_t count, const
 clt_status clt_memory_wrap(clt_device *device, cl_mem memory, size_t bytes, bool is_slice, clt_memory **wrapped);
 /* Fails with how much was asked for and what there is. */
 clt_status clt_memory_fail(const clt_device *device, size_t bytes, cl_int error);
+#ifdef __clang_analyzer__
+#define clt_memory_fail(device, bytes, error) (clt_memory_fail(device, bytes, error), CLT_E_DEVICE_MEMORY)
+#endif
 
 /* A buffer of just that size, a multiple of the alignment, and its end; without the pool. */
 clt_status clt_memory_allocate(clt_device *device, size_t bytes, clt_memory **buffer);

@@ -34,7 +34,7 @@ const char *clt_cl_error_name(cl_int error, char text[64]) {
     return text;
 }
 
-clt_status clt_cl_fail(const clt_device *device, const char *what, cl_int error) {
+clt_status (clt_cl_fail)(const clt_device *device, const char *what, cl_int error) {
     char text[64];
     clt_status status = CLT_E_DEVICE;
     if (error == CL_MEM_OBJECT_ALLOCATION_FAILURE || error == CL_OUT_OF_RESOURCES) status = CLT_E_DEVICE_MEMORY;

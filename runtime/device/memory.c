@@ -40,7 +40,7 @@ clt_status clt_memory_wrap(clt_device *device, cl_mem memory, size_t bytes, bool
     return CLT_OK;
 }
 
-clt_status clt_memory_fail(const clt_device *device, size_t bytes, cl_int error) {
+clt_status (clt_memory_fail)(const clt_device *device, size_t bytes, cl_int error) {
     char text[64];
     return clt_fail(CLT_E_DEVICE_MEMORY,
                     "%s: a buffer of %zu bytes cannot be had (%s); the device has %llu bytes, %llu of them "

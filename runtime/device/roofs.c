@@ -237,7 +237,7 @@ static int recall(const char *path, clt_roofs *roofs) {
 }
 
 static clt_status measure_again(clt_device *device, const char *path, int count, clt_roofs *roofs) {
-    clt_roofs now;
+    clt_roofs now = {0};
     char line[64];
     CLT_TRY(clt_device_measure_roofs(device, &now));
     roofs->fma_flops = CLT_MAX(roofs->fma_flops, now.fma_flops);

@@ -388,17 +388,16 @@ fail:
     return status;
 }
 
-clt_status clt_bench_duel(clt_bench *b, const clt_choice *choice_a, const clt_choice *choice_b, double seconds,
-                          double *ratio) {
+clt_status clt_bench_duel(clt_bench *bench, const clt_choice *a, const clt_choice *b, double seconds, double *ratio) {
     trial t[2] = {{0}, {0}};
-    const clt_choice *choices[2] = {choice_a, choice_b};
+    const clt_choice *choices[2] = {a, b};
     double us[2], least[2] = {INFINITY, INFINITY}, ratios[MOST_DUELS];
     int times, rounds;
     clt_status status;
     for (int i = 0; i < 2; i++) {
-        CLT_TRY_GOTO(build(b->node, NULL, false, &t[i]));
-        CLT_TRY_GOTO(compile(b, choices[i], &t[i]));
-        CLT_TRY_GOTO(feed(b, &t[i], NULL));
+        CLT_TRY_GOTO(build(bench->node, NULL, false, &t[i]));
+        CLT_TRY_GOTO(compile(bench, choices[i], &t[i]));
+        CLT_TRY_GOTO(feed(bench, &t[i], NULL));
         CLT_TRY_GOTO(run_for(&t[i], 1, &us[i]));
     }
     divide_time(us[0] + us[1], seconds, MOST_DUELS, &times, &rounds);

@@ -428,7 +428,10 @@ static clt_status compile(clt_plan *plan, const clt_plan_options *options, clt_l
 
 static clt_status make(clt_plan **plan, const clt_plan_options *options) {
     for (int i = 0; i < options->n_targets; i++)
-        if (!clt_tensor_valid(options->targets[i])) return clt_graph_status(options->graph);
+        if (!clt_tensor_valid(options->targets[i])) {
+            clt_status status = clt_graph_status(options->graph);
+            return status < 0 ? status : clt_fail(CLT_E_INVALID, "what is to be computed is NULL");
+        }
     CLT_TRY(clt_graph_status(options->graph));
     clt_plan *p = clt_calloc(1, sizeof *p);
     if (!p) return clt_fail_memory(sizeof *p);

@@ -116,8 +116,9 @@ static void place_in_place(const storage *s, bool training, int *last) {
         if (!clt_code_of(node, training, &code)) continue;
         for (int k = 0; k < node->n_inputs && !node->storage; k++) {
             if (!may_overwrite(s, node, &code, k, last)) continue;
-            node->storage = (clt_tensor *)(uintptr_t)clt_storage_of(node->inputs[k]);
-            last[node->storage->index] = CLT_MAX(last[i], (int)i);
+            const clt_tensor *root = clt_storage_of(node->inputs[k]);
+            node->storage = (clt_tensor *)(uintptr_t)root;
+            last[root->index] = CLT_MAX(last[i], (int)i);
         }
     }
 }

@@ -52,7 +52,7 @@ static clt_status items_add(item_list *list, clt_text *name, item new_item) {
         return status;
     }
     new_item.name = name->data;
-    list->items[list->n++] = new_item;
+    list->items[list->n++] = new_item; /* NOLINT(clang-analyzer-core.NullDereference): clt_grow has made them */
     return CLT_OK;
 }
 
@@ -411,7 +411,7 @@ static clt_status share_choices(clt_trainer *t, const position *p) {
     CLT_TRY_GOTO(clt_parallel_tell(comm, &bytes, sizeof bytes));
     char *text = bytes <= INT32_MAX ? clt_alloc(bytes) : NULL;
     status = clt_parallel_agree(comm, text ? CLT_OK : clt_fail_memory((size_t)bytes));
-    if (status == CLT_OK) {
+    if (status == CLT_OK && text) {
         if (teller) memcpy(text, clt_text_data(&choices), bytes);
         status = clt_parallel_tell(comm, text, (size_t)bytes);
         text[bytes - 1] = 0;

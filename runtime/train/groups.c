@@ -46,7 +46,7 @@ static clt_status open_group(clt_trainer *t, int n_variables) {
 static clt_status add_to_groups(clt_trainer *t, clt_variable *variable, int n_variables) {
     int64_t elements = (clt_shape_elements(&variable->shape) + CLT_PACK_ALIGN - 1) / CLT_PACK_ALIGN * CLT_PACK_ALIGN;
     int last = t->n_groups - 1;
-    if (last < 0 || t->groups[last].elements + elements > limit_of(t, last)) CLT_TRY(open_group(t, n_variables));
+    if (last < 0 || t->groups[last].elements + elements > limit_of(t, last)) CLT_TRY(open_group(t, n_variables)); /* NOLINT(clang-analyzer-core.NullDereference) */
     clt_group *group = &t->groups[t->n_groups - 1];
     group->variables[group->n] = variable;
     group->offsets[group->n++] = group->elements;

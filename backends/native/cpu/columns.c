@@ -155,7 +155,7 @@ bool clt_cpu_reduce_supports(const clt_tensor *node, const clt_device *device) {
 
 void clt_cpu_reduce(clt_lowering *l, const clt_tensor *node) {
     const clt_reduce_attributes *at = node->attributes;
-    matrices m;
+    matrices m = {0};
     as_matrices(node->inputs[0], at->axes, &m);
     int partial = m.chunks > 1 ? clt_cpu_scratch(l, m.count * m.chunks * m.columns) : -1;
     if (m.chunks > 1) {

@@ -186,7 +186,7 @@ void clt_cpu_conv2d(clt_lowering *l, const clt_tensor *node) {
 bool clt_cpu_conv2d_grad_input_supports(const clt_tensor *node, const clt_device *device) {
     const clt_conv2d_attributes *at = node->attributes;
     const clt_shape *weight = &node->inputs[0]->shape, *dy = &node->inputs[1]->shape;
-    clt_cpu_axis h[CLT_CPU_MOST_STRIDE], w[CLT_CPU_MOST_STRIDE];
+    clt_cpu_axis h[CLT_CPU_MOST_STRIDE] = {{0}}, w[CLT_CPU_MOST_STRIDE] = {{0}};
     if (!clt_cpu_fits(device) || at->stride_h > CLT_CPU_MOST_STRIDE ||
         at->stride_w > CLT_CPU_MOST_STRIDE)
         return false;
@@ -204,7 +204,7 @@ void clt_cpu_conv2d_grad_input(clt_lowering *l, const clt_tensor *node) {
     const clt_tensor *weight = node->inputs[0], *dy = node->inputs[1];
     int64_t channels = weight->shape.dims[0] / at->groups, results = weight->shape.dims[1];
     int64_t filter = weight->shape.dims[2] * weight->shape.dims[3];
-    clt_cpu_axis h[CLT_CPU_MOST_STRIDE], w[CLT_CPU_MOST_STRIDE];
+    clt_cpu_axis h[CLT_CPU_MOST_STRIDE] = {{0}}, w[CLT_CPU_MOST_STRIDE] = {{0}};
     grad_input_axes(at, &node->shape, h, w);
     packed_image image = image_of(dy->shape.dims[0], at->groups, channels, &h[0], &w[0]);
     weight_strides strides = {channels * results * filter, filter, results * filter};

@@ -40,7 +40,7 @@ enum { MOST_OPERANDS = 64 };
 
 /* Whether some row serves the node this way. Layouts are tried on and taken off again. */
 static bool serves(clt_pass *pass, clt_tensor *node, way w) {
-    clt_layout before[MOST_OPERANDS];
+    clt_layout before[MOST_OPERANDS] = {0};
     int n = node->n_inputs;
     if (n > MOST_OPERANDS) return w.operands == CONTIGUOUS;
     for (int k = 0; k < n; k++) before[k] = node->inputs[k]->layout;
