@@ -7,6 +7,7 @@
 const exemption exemptions[] = {
     {"batch_norm_moments", "only with several ranks"},
     {"batch_norm_combine", "only with several ranks"},
+    {"hyper_scale", "only with several ranks"},
     {"all_reduce", "only with several ranks"},
     {"reduce_scatter", "only with several ranks"},
     {"all_gather", "only with several ranks"},
