@@ -103,6 +103,10 @@ write("model4", dict(base, kind="model", devices=bench["devices"], status="ok", 
                     predicted={"step_us": 31415.9, "error": 0.071}, measured={"step_us": 30000.0}))
 write("model5", dict(base, kind="model", devices=bench["devices"], status="crashed", reason="it ended by signal 11", model={"text": "resnet18 9x3x32x32"},
                     predicted=None, measured=None, memory=None, largest_batch=None))
+write("recommend", dict(base, kind="recommend", devices=bench["devices"], model={"text": "mlp:32 16x8"}, together={"ranks": 2, "step_us": 500.0, "gain": 1.4},
+                        ranking=[{"rank": 1, "device": bench["devices"][0]["id"], "status": "ok", "batch": 16, "step_us": 700.0, "samples_per_second": 22857.0,
+                                  "error": 0.1, "largest_batch": 4096, "share": 10, "reasons": ["the fastest " + hack, 7]},
+                                 {"rank": 2, "device": "elsewhere", "status": "timeout", "batch": None, "step_us": None, "share": 0, "reasons": None}, 8]))
 text = json.dumps(bench)
 open(f"{sys.argv[2]}/half.json", "w").write(text[:len(text) // 2])
 open(f"{sys.argv[2]}/nan.json", "w").write(text.replace('"flops": ', '"flops": NaN, "x": ', 1))

@@ -72,6 +72,8 @@ page "$folder/stopped.html" "points=$ok" "contains=stopped before its end"
 report 0 models a list model0 model1 model4 model5
 page "$folder/models.html" "points=$ok" "contains=Predicted step times" "contains=convnet 48x3x32x32" "contains=31.42" "contains=4096" \
      "contains=it ended by signal 11"
+report 0 recommend recommend
+page "$folder/recommend.html" points=0 "contains=Devices for a model" "contains=the fastest <script>" "contains=1.40 times as fast"
 report 0 two a elsewhere
 page "$folder/two.html" "points=$((2 * ok))" "contains=Another"
 
@@ -116,6 +118,6 @@ fi
 ls "$folder" | grep -q '\.part$' && fail "a temporary file was left"
 
 "$python" "$sources/tests/tools/check_page.py" "$browser" <"$folder/pages" >"$out" 2>"$err" || fail "pages as they are drawn"
-says "17 pages looked at"
+says "18 pages looked at"
 tail -n 1 "$out"
 finish

@@ -33,9 +33,9 @@ enum { ROWS = sizeof rows / sizeof rows[0] };
 static void print_help(void) {
     printf("Usage: " PROGRAM " report FILE.json... [options]\n"
            "\n"
-           "Makes a page of HTML of files that 'list --json', 'bench --json', 'verify --json', 'compare --json' and\n"
-           "'model --json' wrote: one file, without scripts, and with nothing from elsewhere. Two benches of one\n"
-           "device are compared, the second with the first. Nothing is measured.\n");
+           "Makes a page of HTML of files that list, bench, compare, verify, model and recommend wrote with --json: one\n"
+           "file, without scripts, and with nothing from elsewhere. Two benches of one device are compared, the second\n"
+           "with the first. Nothing is measured.\n");
     option_print(rows, ROWS, stdout);
     printf("\nExit status: 0 done; 1 the page cannot be written; 2 a file is no document of " PROGRAM ", or is cut\n"
            "short, or two benches cannot be compared, or the command line makes no sense.\n");
@@ -69,7 +69,7 @@ int report_load(json_t **document, const char *path) {
 static int check(const json_t *document, const char *path) {
     static const struct {
         const char *kind, *list;
-    } known[] = {{"list", "devices"}, {"bench", "results"}, {"compare", "rows"}, {"verify", "verify"}, {"model", "model"}};
+    } known[] = {{"list", "devices"}, {"bench", "results"}, {"compare", "rows"}, {"verify", "verify"}, {"model", "model"}, {"recommend", "ranking"}};
     char why[96];
     const char *kind = page_json_text(document, "kind");
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {

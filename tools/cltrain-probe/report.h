@@ -29,7 +29,10 @@ void report_mark(FILE *page, int family, double x, double y, double radius);
 
 /* report_other.c: `a` and `b`, the benches compared, may be NULL. */
 void report_comparison(FILE *page, const json_t *comparison, const json_t *a, const json_t *b);
-void report_models(FILE *page, const json_t *const *documents, int n);
 void report_verify(FILE *page, const json_t *verify);
+
+/* report_models.c */
+void report_models(FILE *page, const json_t *const *documents, int n);
+void report_recommend(FILE *page, const json_t *recommend);
 
 #endif

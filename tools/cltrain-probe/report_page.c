@@ -38,7 +38,7 @@ static void head(FILE *page, const pages *p) {
     snprintf(title, sizeof title, "%.180s%scltrain-probe", name, name[0] ? ": " : "");
     page_begin(page, title);
     fputs("<header>\n<h1>", page);
-    page_text(page, name[0] && !is_kind(first, "list") ? name : "OpenCL devices");
+    page_text(page, name[0] && json_array_size(json_object_get(first, "devices")) == 1 ? name : "OpenCL devices");
     fputs("</h1>\n<p class=\"soft\">", page);
     page_text(page, page_json_text(first, "kind"));
     if (page_json_text(first, "mode")[0]) fputs(", ", page), page_text(page, page_json_text(first, "mode"));
@@ -125,6 +125,7 @@ int report_write(FILE *page, const json_t *const *documents, int n) {
         report_comparison(page, document, i == 0 ? bench : NULL, i == 0 ? nth(&p, "bench", 1) : NULL);
     benches(page, &p);
     report_models(page, documents, n);
+    for (int i = 0; (document = nth(&p, "recommend", i)); i++) report_recommend(page, document);
     for (int i = 0; (document = nth(&p, "verify", i)); i++) report_verify(page, document);
     page_end(page, bench ? bench : documents[0]);
     return fflush(page) || ferror(page) ? run_error("the page cannot be written") : 0;
