@@ -43,6 +43,15 @@ cmp -s "$out" "$folder/a.html" || fail "the page of a file is not that of its be
 "$program" list --json >"$folder/list.json" 2>/dev/null
 ls "$folder" | grep -q '\.part$' && fail "a temporary file was left"
 
+# Drivers that misbehave, and a device that is gone once the measuring begins.
+mkdir "$folder/vendors"
+for fault in crash nonsense late wrong; do echo "$build/libfake_icd_$fault.so" >"$folder/vendors/$fault.icd"; done
+OCL_ICD_VENDORS="$folder/vendors" "$program" list --json >"$folder/faults.json" 2>/dev/null
+report 0 faults faults
+page "$folder/faults.html" points=0 "contains=garb????" "contains=signal 6" "contains=absurd"
+CLTRAIN_PROBE_TEST_CRASH=" " expect 1 "nothing could be measured" bench --shapes "$folder/small.txt" --seconds 20 --passes 1 --html "$folder/gone.html"
+page "$folder/gone.html" points=0 "contains=5 crashed" "contains=ended by signal 6"
+
 "$python" "$sources/tests/tools/make_pages.py" "$a" "$folder" || exit 1
 
 # ---- pages ----
@@ -118,6 +127,6 @@ fi
 ls "$folder" | grep -q '\.part$' && fail "a temporary file was left"
 
 "$python" "$sources/tests/tools/check_page.py" "$browser" <"$folder/pages" >"$out" 2>"$err" || fail "pages as they are drawn"
-says "18 pages looked at"
+says "20 pages looked at"
 tail -n 1 "$out"
 finish
