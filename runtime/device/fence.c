@@ -27,7 +27,8 @@ clt_status clt_device_fence(clt_device *device) {
     if (!device) return clt_fail(CLT_E_INVALID, "clt_device_fence: no device");
     if (device->fenced) return CLT_OK;
     clt_device_trim(device);
-    if (device->bytes) return clt_fail(CLT_E_STATE, "%s: buffers made before cannot be fenced", device->info.name);
+    if (device->bytes)
+        return clt_fail(CLT_E_STATE, "%s: buffers made before cannot be fenced", device->info.name);
     device->fenced = true;
     return CLT_OK;
 }
@@ -58,7 +59,8 @@ clt_status clt_fence_create(clt_device *device, size_t bytes, clt_memory **memor
     if (bytes > device->info.max_buffer_bytes || all > device->info.max_buffer_bytes)
         return clt_memory_fail(device, all, CL_INVALID_BUFFER_SIZE);
     CLT_TRY(clt_memory_allocate(device, all, &whole));
-    clt_status status = clt_grow(&device->fences, &device->fences_capacity, device->n_fences, sizeof *device->fences);
+    clt_status status =
+        clt_grow(&device->fences, &device->fences_capacity, device->n_fences, sizeof *device->fences);
     if (status == CLT_OK) status = write_guards(whole, guard, guard + bytes);
     if (status == CLT_OK) status = clt_memory_slice(whole, guard, bytes, memory);
     if (status < 0) {
@@ -77,7 +79,8 @@ void clt_memory_name(clt_memory *memory, const char *name) {
 
 clt_status clt_memory_poison(clt_memory *memory, unsigned char byte) {
     CLT_TRY_CL(memory->device, "filling a buffer",
-               clEnqueueFillBuffer(memory->device->queue, memory->memory, &byte, 1, 0, memory->bytes, 0, NULL, NULL));
+               clEnqueueFillBuffer(memory->device->queue, memory->memory, &byte, 1, 0, memory->bytes, 0,
+                                   NULL, NULL));
     return CLT_OK;
 }
 
@@ -86,12 +89,14 @@ clt_status clt_memory_poison(clt_memory *memory, unsigned char byte) {
 /* Keeps the first trespass: later ones are often its consequence. */
 static void note(clt_device *device, const clt_memory *memory, bool before, size_t distance, size_t n) {
     if (device->trespass[0]) return;
-    snprintf(device->trespass, sizeof device->trespass, "written outside of %s, which has %zu bytes: %zu bytes changed, the first of them %zu %s",
-             memory->label, memory->bytes, n, distance, before ? "bytes before its begin" : "bytes behind its end");
+    snprintf(device->trespass, sizeof device->trespass,
+             "written outside of %s, which has %zu bytes: %zu bytes changed, the first of them %zu %s",
+             memory->label, memory->bytes, n, distance,
+             before ? "bytes before its begin" : "bytes behind its end");
 }
 
-static void look_at(clt_device *device, const clt_memory *memory, bool before, const unsigned char *bytes, size_t n,
-                    size_t place) {
+static void look_at(clt_device *device, const clt_memory *memory, bool before,
+                    const unsigned char *bytes, size_t n, size_t place) {
     size_t first = n, count = 0;
     for (size_t i = 0; i < n; i++) {
         if (bytes[i] == guard_pattern[(place + i) % sizeof guard_pattern]) continue;
@@ -129,7 +134,8 @@ void clt_fence_destroy(clt_memory *memory) {
 }
 
 clt_status clt_device_fence_check(clt_device *device) {
-    if (!device || !device->fenced) return clt_fail(CLT_E_STATE, "clt_device_fence_check: the device is not fenced");
+    if (!device || !device->fenced)
+        return clt_fail(CLT_E_STATE, "clt_device_fence_check: the device is not fenced");
     for (size_t i = 0; i < device->n_fences; i++) CLT_TRY(check(device->fences[i]));
     if (!device->trespass[0]) return CLT_OK;
     clt_status status = clt_fail(CLT_E_DEVICE, "%s: %s", device->info.name, device->trespass);

@@ -118,12 +118,14 @@ static clt_status make(clt_trial *t, clt_tensor *y, const clt_trial_options *opt
     return status < 0 ? status : clear_seed(t);
 }
 
-clt_status clt_trial_create(clt_trial **trial, clt_device *device, clt_tensor *y, const clt_trial_options *options) {
+clt_status clt_trial_create(clt_trial **trial, clt_device *device, clt_tensor *y,
+                            const clt_trial_options *options) {
     clt_trial_options none = {.n_wrt = 0};
     if (!trial || !device || !y) return clt_fail(CLT_E_INVALID, "clt_trial_create: trial, device or y is NULL");
     *trial = NULL;
     CLT_TRY(clt_graph_status(y->graph));
-    if (options && options->n_wrt < 0) return clt_fail(CLT_E_INVALID, "clt_trial_create: n_wrt is %d", options->n_wrt);
+    if (options && options->n_wrt < 0)
+        return clt_fail(CLT_E_INVALID, "clt_trial_create: n_wrt is %d", options->n_wrt);
     clt_trial *t = clt_calloc(1, sizeof *t);
     if (!t) return clt_fail_memory(sizeof *t);
     t->device = device;
@@ -197,7 +199,8 @@ clt_status clt_trial_gradient(clt_trial *t, const char *name, float *values, siz
     return clt_fail(CLT_E_NOT_FOUND, "the gradient of \"%s\" was not asked for", name);
 }
 
-clt_status clt_trial_rows(const clt_trial *t, bool (*visit)(const char *op, const char *backend, void *user), void *user) {
+clt_status clt_trial_rows(const clt_trial *t,
+                          bool (*visit)(const char *op, const char *backend, void *user), void *user) {
     if (!t || !visit) return clt_fail(CLT_E_INVALID, "clt_trial_rows: trial or visit is NULL");
     for (size_t i = 0; i < t->ops.n; i++) {
         const clt_tensor *node = t->ops.items[i].node;

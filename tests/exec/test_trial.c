@@ -29,7 +29,8 @@ static int close_device(void **state) {
 /* y = (a b) w, so that dw = seed a b, da = seed b w. */
 static clt_tensor *build(clt_graph **graph) {
     assert_ok(clt_graph_create(graph));
-    clt_tensor *a = clt_input(*graph, "a", CLT_F32, CLT_SHAPE(5)), *b = clt_input(*graph, "b", CLT_F32, CLT_SHAPE(5));
+    clt_tensor *a = clt_input(*graph, "a", CLT_F32, CLT_SHAPE(5)),
+               *b = clt_input(*graph, "b", CLT_F32, CLT_SHAPE(5));
     clt_tensor *w = clt_parameter(*graph, "w", CLT_SHAPE(5), (clt_init){0});
     return clt_mul(clt_mul(a, b), w);
 }
@@ -37,7 +38,8 @@ static clt_tensor *build(clt_graph **graph) {
 static void values_and_gradients(void **state) {
     (void)state;
     const char *wrt[] = {"w", "a"};
-    float a[5] = {1, 2, 3, 4, 5}, b[5] = {2, 3, 4, 5, 6}, w[5] = {-1, 1, -1, 1, -1}, seed[5] = {1, 1, 1, 10, 10}, got[5];
+    float a[5] = {1, 2, 3, 4, 5}, b[5] = {2, 3, 4, 5, 6}, w[5] = {-1, 1, -1, 1, -1},
+          seed[5] = {1, 1, 1, 10, 10}, got[5];
     clt_graph *graph;
     clt_trial *trial;
     clt_tensor *y = build(&graph);
@@ -76,14 +78,16 @@ static void rows(void **state) {
     clt_trial *trial;
     int n = 0;
     clt_tensor *y = build(&graph);
-    assert_status(clt_trial_create(&trial, device, y, &(clt_trial_options){.backend = "clfft"}), CLT_E_UNSUPPORTED);
+    assert_status(clt_trial_create(&trial, device, y, &(clt_trial_options){.backend = "clfft"}),
+                  CLT_E_UNSUPPORTED);
     assert_detail("clfft");
     assert_null(trial);
     assert_ok(clt_trial_create(&trial, device, y, NULL));
     assert_ok(clt_trial_rows(trial, count, &n));
     assert_true(n >= 1);
     clt_trial_destroy(trial);
-    assert_status(clt_trial_create(&trial, device, y, &(clt_trial_options){.wrt = (const char *[]){"v"}, .n_wrt = 1}),
+    assert_status(clt_trial_create(&trial, device, y,
+                                   &(clt_trial_options){.wrt = (const char *[]){"v"}, .n_wrt = 1}),
                   CLT_E_NOT_FOUND);
     clt_graph_destroy(graph);
 }
@@ -125,7 +129,8 @@ static void kernel_writes(void **state) {
 
 int main(void) {
     const struct CMUnitTest plain[] = {cmocka_unit_test(values_and_gradients), cmocka_unit_test(rows)};
-    const struct CMUnitTest fenced[] = {cmocka_unit_test(values_and_gradients), cmocka_unit_test(kernel_writes)};
+    const struct CMUnitTest fenced[] = {cmocka_unit_test(values_and_gradients),
+                                        cmocka_unit_test(kernel_writes)};
     int failed = cmocka_run_group_tests_name("plain", plain, open_device, close_device);
     return failed + cmocka_run_group_tests_name("fenced", fenced, open_fenced, close_device);
 }

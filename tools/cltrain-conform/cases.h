@@ -10,9 +10,10 @@
 /* The operands of a case. */
 #define X(...) (operand[]){__VA_ARGS__}, (int)(sizeof((operand[]){__VA_ARGS__}) / sizeof(operand))
 
-#define BUILD(name, expression)                                                                                  \
-    static clt_tensor *build_##name(clt_graph *graph, clt_tensor *const *x, int n, const attributes *at) {       \
-        return (void)graph, (void)n, (void)at, (expression);                                                     \
+#define BUILD(name, expression)                                                                         \
+    static clt_tensor *build_##name(clt_graph *graph, clt_tensor *const *x, int n,                      \
+                                    const attributes *at) {                                             \
+        return (void)graph, (void)n, (void)at, (expression);                                            \
     }
 
 #endif

@@ -9,11 +9,26 @@ BUILD(linear, clt_linear_with(x[0], "w", (clt_linear_options){.out_features = at
 BUILD(conv2d, clt_conv2d_with(x[0], "w", at->conv))
 BUILD(conv2d_op, clt_conv2d_op(x[0], x[1], n == 3 ? x[2] : NULL, at->conv))
 
-static const operation matmul = {.name = "matmul", .builders = "clt_matmul_with", .build = build_matmul, .reference = reference_matmul};
-static const operation plain = {.name = "matmul", .builders = "clt_matmul", .build = build_matmul_plain, .reference = reference_matmul};
-static const operation linear = {.name = "linear", .builders = "clt_linear_with", .build = build_linear, .reference = reference_linear};
-static const operation conv2d = {.name = "conv2d", .builders = "clt_conv2d_with", .build = build_conv2d, .reference = reference_conv2d};
-static const operation conv2d_op = {.name = "conv2d", .builders = "clt_conv2d_op", .build = build_conv2d_op, .reference = reference_conv2d};
+static const operation matmul = {.name = "matmul",
+                                 .builders = "clt_matmul_with",
+                                 .build = build_matmul,
+                                 .reference = reference_matmul};
+static const operation plain = {.name = "matmul",
+                                .builders = "clt_matmul",
+                                .build = build_matmul_plain,
+                                .reference = reference_matmul};
+static const operation linear = {.name = "linear",
+                                 .builders = "clt_linear_with",
+                                 .build = build_linear,
+                                 .reference = reference_linear};
+static const operation conv2d = {.name = "conv2d",
+                                 .builders = "clt_conv2d_with",
+                                 .build = build_conv2d,
+                                 .reference = reference_conv2d};
+static const operation conv2d_op = {.name = "conv2d",
+                                    .builders = "clt_conv2d_op",
+                                    .build = build_conv2d_op,
+                                    .reference = reference_conv2d};
 
 static void add_matmul(case_list *list, bool full, int m, int k, int n, bool ta, bool tb) {
     operand x[2] = {F(m, k), F(k, n)};
@@ -52,11 +67,14 @@ static void add_linear(case_list *list, bool full, clt_shape in, int out, bool n
     c->full = full;
 }
 
-static void add_conv(case_list *list, const operation *op, bool full, const char *variant, clt_shape image, clt_conv2d_options o) {
-    int groups = o.groups ? o.groups : 1, kh = o.kernel_h ? o.kernel_h : o.kernel, kw = o.kernel_w ? o.kernel_w : o.kernel;
+static void add_conv(case_list *list, const operation *op, bool full, const char *variant,
+                     clt_shape image, clt_conv2d_options o) {
+    int groups = o.groups ? o.groups : 1, kh = o.kernel_h ? o.kernel_h : o.kernel,
+        kw = o.kernel_w ? o.kernel_w : o.kernel;
     bool layer = op == &conv2d;
     operand x[3] = {{.shape = image},
-                    {.variable = layer ? "w.weight" : NULL, .shape = SHAPE(o.out_channels, image.dims[1] / groups, kh, kw)},
+                    {.variable = layer ? "w.weight" : NULL,
+                     .shape = SHAPE(o.out_channels, image.dims[1] / groups, kh, kw)},
                     {.variable = layer ? "w.bias" : NULL, .shape = SHAPE(o.out_channels)}};
     test_case *c = case_add(list, op, variant, x, o.no_bias ? 2 : 3);
     c->at.conv = o;
@@ -76,8 +94,8 @@ static void add_convs(case_list *list) {
     CONV(false, "wide", SHAPE(2, 16, 12, 10), 24, .kernel = 3, .padding = 1);
     CONV(true, "one-pixel", SHAPE(1, 1, 1, 1), 1, .kernel = 3, .padding = 1);
     CONV(true, "whole", SHAPE(3, 2, 4, 5), 7, .kernel_h = 4, .kernel_w = 5);
-    CONV(true, "uneven", SHAPE(2, 3, 10, 7), 5, .kernel_h = 3, .kernel_w = 1, .stride_h = 1, .stride_w = 2, .padding_h = 2,
-         .padding_w = 0, .dilation_h = 2);
+    CONV(true, "uneven", SHAPE(2, 3, 10, 7), 5, .kernel_h = 3, .kernel_w = 1, .stride_h = 1,
+         .stride_w = 2, .padding_h = 2, .padding_w = 0, .dilation_h = 2);
     CONV(true, "groups-2", SHAPE(2, 4, 7, 7), 10, .kernel = 3, .stride = 2, .padding = 1, .groups = 2);
     CONV(true, "k2-s3", SHAPE(2, 3, 8, 8), 5, .kernel = 2, .stride = 3);
     CONV(true, "k7-s2-p3", SHAPE(1, 3, 17, 19), 13, .kernel = 7, .stride = 2, .padding = 3);
@@ -85,7 +103,8 @@ static void add_convs(case_list *list) {
     CONV(true, "k1-wide", SHAPE(2, 37, 6, 7), 41, .kernel = 1);
     CONV(true, "k1-s2", SHAPE(2, 8, 7, 9), 16, .kernel = 1, .stride = 2, .no_bias = true);
     CONV(true, "large-filter", SHAPE(1, 2, 20, 21), 2, .kernel = 11, .padding = 5);
-    add_conv(list, &conv2d_op, false, "op-k3", (clt_shape)SHAPE(2, 3, 6, 5), (clt_conv2d_options){4, .kernel = 3});
+    add_conv(list, &conv2d_op, false, "op-k3", (clt_shape)SHAPE(2, 3, 6, 5),
+             (clt_conv2d_options){4, .kernel = 3});
     add_conv(list, &conv2d_op, true, "op-s2", (clt_shape)SHAPE(1, 5, 7, 7),
              (clt_conv2d_options){3, .kernel = 3, .stride = 2, .padding = 1, .no_bias = true});
 }

@@ -25,8 +25,11 @@ BUILD(silu, clt_silu(x[0]))
 BUILD(cast, clt_cast(x[0], at->dtype))
 
 /* Errors in units of the last place are what OpenCL 1.2 allows for the function (7.4), one more for what is done around it. */
-#define OP(word, most_ulp) \
-    {.name = #word, .builders = "clt_" #word, .build = build_##word, .reference = reference_##word, .ulp = most_ulp}
+#define OP(word, most_ulp)                                                                              \
+    {                                                                                                   \
+        .name = #word, .builders = "clt_" #word, .build = build_##word, .reference = reference_##word,  \
+        .ulp = most_ulp                                                                                 \
+    }
 
 typedef struct function {
     operation op;
@@ -59,8 +62,12 @@ static const function functions[] = {
 
 /* A square is a form of its own. */
 static const function square = {OP(pow_scalar, 1), {{0}}, 1, {2}};
-static const operation cast = {.name = "cast", .builders = "clt_cast", .build = build_cast, .reference = reference_cast,
-                               .no_gradient = true, .ulp = 1};
+static const operation cast = {.name = "cast",
+                               .builders = "clt_cast",
+                               .build = build_cast,
+                               .reference = reference_cast,
+                               .no_gradient = true,
+                               .ulp = 1};
 
 static test_case *add_function(case_list *list, const function *f, const char *variant, const clt_shape *a,
                                const clt_shape *b) {
@@ -73,7 +80,8 @@ static test_case *add_function(case_list *list, const function *f, const char *v
     return c;
 }
 
-static void add_cast(case_list *list, clt_dtype from, clt_dtype to, double low, double high, const clt_shape *shape) {
+static void add_cast(case_list *list, clt_dtype from, clt_dtype to, double low, double high,
+                     const clt_shape *shape) {
     operand x = {.dtype = from, .shape = *shape, .low = low, .high = high, .constant = true};
     char variant[16];
     snprintf(variant, sizeof variant, "%s-to-%s", clt_dtype_name(from), clt_dtype_name(to));
@@ -83,7 +91,9 @@ static void add_cast(case_list *list, clt_dtype from, clt_dtype to, double low, 
 
 void cases_pointwise(case_list *list) {
     static const clt_shape same[] = {SHAPE(1), SHAPE(2, 3, 5, 7, 11)};
-    static const clt_shape wide[][2] = {{SHAPE(5, 7), SHAPE(7)}, {SHAPE(5, 1), SHAPE(1, 7)}, {SHAPE(1), SHAPE(3, 257)},
+    static const clt_shape wide[][2] = {{SHAPE(5, 7), SHAPE(7)},
+                                        {SHAPE(5, 1), SHAPE(1, 7)},
+                                        {SHAPE(1), SHAPE(3, 257)},
                                         {SHAPE(2, 3, 1, 5), SHAPE(3, 4, 1)}};
     static const clt_shape group = SHAPE(1031), large = SHAPE(3, 21863);
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
@@ -92,7 +102,8 @@ void cases_pointwise(case_list *list) {
         for (int k = 0; k < 2; k++) add_function(list, f, "", &same[k], &same[k])->full = k != 0 || f->n == 1;
         test_case *c = add_function(list, f, "", &large, &large);
         c->full = c->large = true;
-        for (int k = 0; f->n == 2 && k < 4; k++) add_function(list, f, "", &wide[k][0], &wide[k][1])->full = k < 3 && i > 0;
+        for (int k = 0; f->n == 2 && k < 4; k++)
+            add_function(list, f, "", &wide[k][0], &wide[k][1])->full = k < 3 && i > 0;
     }
     add_function(list, &square, "square", &group, &group);
     add_cast(list, CLT_F32, CLT_I32, -4e9, 4e9, &group);

@@ -24,19 +24,39 @@ static const char user_source[] =
     "                       global const float *dy, global float *dx, int count, float s) {\n"
     "    int i = get_global_id(0);\n    if (i < count) dx[i] = dy[i] * (s * a[i] + 2.0f * b[i]);\n}\n";
 
-static const clt_user_op user_op = {.name = "conform", .source = user_source, .n_inputs = 2, .forward = "forward",
+static const clt_user_op user_op = {.name = "conform",
+                                    .source = user_source,
+                                    .n_inputs = 2,
+                                    .forward = "forward",
                                     .backward = {"backward_a", "backward_b"}};
 BUILD(user, clt_apply(&user_op, x, at->s, 1))
 
-#define OP(word) {.name = #word, .builders = "clt_" #word, .build = build_##word, .reference = reference_##word, .ulp = 1}
-static const operation reshape = OP(reshape), permute = OP(permute), concat = OP(concat), slice = OP(slice), pad = OP(pad),
-                       expand = OP(expand), embedding = OP(embedding);
-static const operation flatten = {.name = "flatten", .builders = "clt_flatten", .build = build_flatten, .reference = reference_reshape, .ulp = 1};
-static const operation transpose = {.name = "transpose", .builders = "clt_transpose", .build = build_transpose, .reference = reference_permute, .ulp = 1};
-static const operation dropout = {.name = "dropout", .builders = "clt_dropout", .build = build_dropout, .reference = reference_dropout};
-static const operation user = {.name = "user", .builders = "clt_apply", .build = build_user, .reference = reference_user};
+#define OP(word)                                                                                        \
+    {                                                                                                   \
+        .name = #word, .builders = "clt_" #word, .build = build_##word, .reference = reference_##word,  \
+        .ulp = 1                                                                                        \
+    }
+static const operation reshape = OP(reshape), permute = OP(permute), concat = OP(concat),
+                       slice = OP(slice), pad = OP(pad), expand = OP(expand), embedding = OP(embedding);
+static const operation flatten = {.name = "flatten",
+                                  .builders = "clt_flatten",
+                                  .build = build_flatten,
+                                  .reference = reference_reshape,
+                                  .ulp = 1};
+static const operation transpose = {.name = "transpose",
+                                    .builders = "clt_transpose",
+                                    .build = build_transpose,
+                                    .reference = reference_permute,
+                                    .ulp = 1};
+static const operation dropout = {.name = "dropout",
+                                  .builders = "clt_dropout",
+                                  .build = build_dropout,
+                                  .reference = reference_dropout};
+static const operation user = {
+    .name = "user", .builders = "clt_apply", .build = build_user, .reference = reference_user};
 
-static test_case *add_permute(case_list *list, const operation *op, const char *variant, clt_shape shape, const int *order, int axis) {
+static test_case *add_permute(case_list *list, const operation *op, const char *variant, clt_shape shape,
+                              const int *order, int axis) {
     operand x = {.shape = shape};
     test_case *c = case_add(list, op, variant, &x, 1);
     c->at.axis = axis;
@@ -51,14 +71,16 @@ static test_case *add_shaped(case_list *list, const operation *op, clt_shape fro
     return c;
 }
 
-static test_case *add_slice(case_list *list, const char *variant, clt_shape shape, int axis, int first, int last, int step) {
+static test_case *add_slice(case_list *list, const char *variant, clt_shape shape, int axis, int first,
+                            int last, int step) {
     operand x = {.shape = shape};
     test_case *c = case_add(list, &slice, variant, &x, 1);
     c->at.axis = axis, c->at.first = first, c->at.last = last, c->at.step = step;
     return c;
 }
 
-static test_case *add_pad(case_list *list, const char *variant, clt_shape shape, const int64_t *before, const int64_t *after) {
+static test_case *add_pad(case_list *list, const char *variant, clt_shape shape, const int64_t *before,
+                          const int64_t *after) {
     operand x = {.shape = shape};
     test_case *c = case_add(list, &pad, variant, &x, 1);
     memcpy(c->at.before, before, (size_t)shape.rank * sizeof *before);
@@ -67,7 +89,8 @@ static test_case *add_pad(case_list *list, const char *variant, clt_shape shape,
     return c;
 }
 
-static test_case *add_embedding(case_list *list, const char *variant, clt_shape indices, int count, int width, double low, double high) {
+static test_case *add_embedding(case_list *list, const char *variant, clt_shape indices, int count,
+                                int width, double low, double high) {
     operand x[] = {{.dtype = CLT_I32, .shape = indices, .low = low, .high = high},
                    {.variable = "w.weight", .shape = SHAPE(count, width)}};
     test_case *c = case_add(list, &embedding, variant, x, 2);
@@ -82,7 +105,8 @@ static void add_moves(case_list *list) {
     add_shaped(list, &expand, (clt_shape)SHAPE(3, 1, 7), (clt_shape)SHAPE(2, 3, 5, 7));
     add_shaped(list, &expand, (clt_shape)SHAPE(1), (clt_shape)SHAPE(1031))->full = true;
     add_permute(list, &permute, "nhwc", (clt_shape)SHAPE(2, 3, 5, 7), (int[]){0, 2, 3, 1}, 0);
-    add_permute(list, &permute, "reverse", (clt_shape)SHAPE(2, 3, 1, 5, 7), (int[]){4, 3, 2, 1, 0}, 0)->full = true;
+    add_permute(list, &permute, "reverse", (clt_shape)SHAPE(2, 3, 1, 5, 7), (int[]){4, 3, 2, 1, 0}, 0)
+        ->full = true;
     add_permute(list, &transpose, "", (clt_shape)SHAPE(37, 29), (int[]){1, 0}, 0);
     add_permute(list, &transpose, "", (clt_shape)SHAPE(2, 129, 7), (int[]){0, 2, 1}, 1)->full = true;
     case_add(list, &concat, "axis-1", X(F(3, 2, 5), F(3, 1, 5), F(3, 7, 5)))->at.axis = 1;
@@ -93,7 +117,9 @@ static void add_moves(case_list *list) {
     add_slice(list, "one", (clt_shape)SHAPE(7, 3), 0, -1, 7, 1)->full = true;
     add_slice(list, "long", (clt_shape)SHAPE(1031), 0, 3, 1029, 2)->full = true;
     add_pad(list, "", (clt_shape)SHAPE(3, 5), (int64_t[]){1, 0}, (int64_t[]){0, 2});
-    add_pad(list, "image", (clt_shape)SHAPE(2, 3, 7, 5), (int64_t[]){0, 0, 1, 2}, (int64_t[]){0, 0, 3, 0})->full = true;
+    add_pad(list, "image", (clt_shape)SHAPE(2, 3, 7, 5), (int64_t[]){0, 0, 1, 2},
+            (int64_t[]){0, 0, 3, 0})
+        ->full = true;
 }
 
 void cases_shape(case_list *list) {

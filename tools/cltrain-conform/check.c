@@ -14,7 +14,9 @@ static void compare_series(json_t *result, const json_t *first, const char *wher
         if (fabs(a - b) <= 1e-3 * fmax(0.1, fabs(b))) continue;
         json_object_set_new(result, "status", json_string("failed"));
         json_object_set_new(result, "value", json_string("failed"));
-        json_object_set_new(result, "reason", json_sprintf("the loss of step %d is %.9g, %.9g on %s", (int)i + 1, a, b, where));
+        json_object_set_new(
+            result, "reason",
+            json_sprintf("the loss of step %d is %.9g, %.9g on %s", (int)i + 1, a, b, where));
         return;
     }
 }
@@ -30,7 +32,8 @@ void conform_compare(conform *c) {
                 if (first) compare_series(result, first, where);
                 else {
                     first = json_object_get(result, "series");
-                    snprintf(where, sizeof where, "%s (%s)", c->columns[i].device->info.name, c->columns[i].rows[r].name);
+                    snprintf(where, sizeof where, "%s (%s)", c->columns[i].device->info.name,
+                             c->columns[i].rows[r].name);
                 }
             }
     }
@@ -72,7 +75,8 @@ void conform_cover(conform *c) {
         const device_column *column = &c->columns[i];
         json_t *all = json_array();
         for (size_t k = 0; strcmp(column->status, "ok") == 0 && k < json_array_size(column->table); k++)
-            cover_one(c, column, all, json_string_value(json_object_get(json_array_get(column->table, k), "op")));
+            cover_one(c, column, all,
+                      json_string_value(json_object_get(json_array_get(column->table, k), "op")));
         json_array_append_new(c->coverage, all);
     }
 }

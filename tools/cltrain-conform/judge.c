@@ -31,8 +31,8 @@ void result_say(case_result *r, verdict *which, verdict v, const char *format, .
 
 void result_error(case_result *r, verdict *which, clt_status status, const char *doing) {
     bool skip = status == CLT_E_UNSUPPORTED;
-    result_say(r, skip ? &r->supported : which, skip ? SKIPPED : FAILED, "%s%s%s", skip ? "" : doing, skip ? "" : ": ",
-               clt_error_detail());
+    result_say(r, skip ? &r->supported : which, skip ? SKIPPED : FAILED, "%s%s%s", skip ? "" : doing,
+               skip ? "" : ": ", clt_error_detail());
 }
 
 /* ---- comparing ---- */
@@ -74,11 +74,12 @@ static comparison compare(const array *got, const array *want, const int64_t *pl
     return c;
 }
 
-void judge(case_result *r, verdict *which, const char *what, const array *got, const array *want, const int64_t *places,
-           int64_t n, const bounds *b) {
+void judge(case_result *r, verdict *which, const char *what, const array *got, const array *want,
+           const int64_t *places, int64_t n, const bounds *b) {
     comparison c = compare(got, want, places, n);
     double floor = b->floor > 0 ? b->floor : 1e-3, tolerance = b->tolerance > 0 ? b->tolerance : 2e-5;
-    double scale = fmax(c.scale, floor), nmse = c.error_squared / fmax(c.want_squared, floor * floor * (double)n);
+    double scale = fmax(c.scale, floor),
+           nmse = c.error_squared / fmax(c.want_squared, floor * floor * (double)n);
     double most = b->nmse > 0 ? b->nmse : 1e-7;
     if (!isfinite(nmse)) nmse = HUGE_VAL;
     if (isfinite(nmse)) r->nmse = fmax(r->nmse, nmse);
@@ -86,10 +87,13 @@ void judge(case_result *r, verdict *which, const char *what, const array *got, c
     if (*which == NOT_ASKED) *which = PASSED;
     double value = got->at[c.worst], wanted = want->at[c.worst];
     if (!(c.worst_error <= tolerance * scale) || !(nmse <= most))
-        result_say(r, which, FAILED, "%s: element %lld is %.9g, not %.9g (error %.3g, allowed %.3g; NMSE %.3g, allowed %.3g)", what,
-                   (long long)c.worst, value, wanted, c.worst_error, tolerance * scale, nmse, most);
+        result_say(
+            r, which, FAILED,
+            "%s: element %lld is %.9g, not %.9g (error %.3g, allowed %.3g; NMSE %.3g, allowed %.3g)",
+            what, (long long)c.worst, value, wanted, c.worst_error, tolerance * scale, nmse, most);
     else if (b->ulp > 0 && !(c.ulp <= b->ulp))
-        result_say(r, which, FAILED, "%s: off by %.3g units of the last place, allowed are %.3g", what, c.ulp, b->ulp);
+        result_say(r, which, FAILED, "%s: off by %.3g units of the last place, allowed are %.3g", what,
+                   c.ulp, b->ulp);
 }
 
 /* What the simulator has written since: its first words. */
@@ -100,7 +104,8 @@ static bool read_log(bench *b, char words[200]) {
     if (fseek(file, b->log_read, SEEK_SET) == 0) {
         for (int c; (c = fgetc(file)) != EOF;) {
             bool space = c <= ' ';
-            if (used < 199 && !(space && (used == 0 || words[used - 1] == ' '))) words[used++] = space ? ' ' : (char)c;
+            if (used < 199 && !(space && (used == 0 || words[used - 1] == ' ')))
+                words[used++] = space ? ' ' : (char)c;
         }
         b->log_read = ftell(file);
     }

@@ -33,7 +33,8 @@ static int below(network *w, int limit) {
     return (int)random_below(&w->random, limit);
 }
 
-static void add_variable(network *w, const char *layer, const char *part, clt_shape shape, double low, double high, bool trained) {
+static void add_variable(network *w, const char *layer, const char *part, clt_shape shape, double low,
+                         double high, bool trained) {
     if (w->n == MOST_NAMES) return;
     variable *v = &w->all[w->n++];
     *v = (variable){.shape = shape, .low = low, .high = high, .trained = trained};
@@ -51,7 +52,8 @@ static clt_tensor *conv(network *w, clt_tensor *h, int out, int kernel, int stri
     double most = sqrt(3.0 / (double)(in * kernel * kernel));
     add_variable(w, name, "weight", (clt_shape)SHAPE(out, in, kernel, kernel), -most, most, true);
     add_variable(w, name, "bias", (clt_shape)SHAPE(out), -0.2, 0.2, true);
-    return clt_conv2d_with(h, name, (clt_conv2d_options){out, .kernel = kernel, .stride = stride, .padding = kernel / 2});
+    return clt_conv2d_with(
+        h, name, (clt_conv2d_options){out, .kernel = kernel, .stride = stride, .padding = kernel / 2});
 }
 
 static clt_tensor *linear(network *w, clt_tensor *h, int out) {
@@ -141,11 +143,14 @@ static clt_status draw_network(network *w, int number) {
     bool image = number % 3 != 2;
     w->classes += below(w, 9);
     int samples = 3 + below(w, 4);
-    clt_shape shape = image ? (clt_shape)SHAPE(samples, 1 + below(w, 4), 6 + below(w, 7), 6 + below(w, 7)) : (clt_shape)SHAPE(samples, 3 + below(w, 30));
+    clt_shape shape = image
+                          ? (clt_shape)SHAPE(samples, 1 + below(w, 4), 6 + below(w, 7), 6 + below(w, 7))
+                          : (clt_shape)SHAPE(samples, 3 + below(w, 30));
     add_variable(w, "x", "", shape, -2, 2, true);
     w->x = w->h = clt_input(w->graph, "x", CLT_F32, shape);
     w->label = clt_input(w->graph, "label", CLT_I32, CLT_SHAPE(samples));
-    for (int layers = 2 + below(w, 4); layers > 0; layers--) w->h = image ? image_layer(w, w->h) : vector_layer(w, w->h);
+    for (int layers = 2 + below(w, 4); layers > 0; layers--)
+        w->h = image ? image_layer(w, w->h) : vector_layer(w, w->h);
     if (image) w->h = below(w, 2) ? clt_flatten(w->h) : clt_flatten(clt_global_avg_pool2d(w->h));
     w->loss = clt_cross_entropy(linear(w, w->h, w->classes), w->label);
     return clt_graph_status(w->graph);
@@ -191,7 +196,8 @@ static clt_status read_answer(const network *w, clt_trial *trial, answer *a) {
     return status;
 }
 
-static clt_status run_network(const network *w, bench *b, bool plain, case_result *r, answer *first, answer *again) {
+static clt_status run_network(const network *w, bench *b, bool plain, case_result *r, answer *first,
+                              answer *again) {
     const char *wrt[MOST_NAMES];
     clt_trial_options options = {.wrt = wrt, .backend = plain ? NULL : b->backend};
     clt_trial *trial = NULL;
@@ -210,7 +216,8 @@ static clt_status run_network(const network *w, bench *b, bool plain, case_resul
     return status;
 }
 
-static void compare_gradient(const network *w, int i, const answer *got, const answer *want, bool rounding, case_result *r) {
+static void compare_gradient(const network *w, int i, const answer *got, const answer *want,
+                             bool rounding, case_result *r) {
     array a = {.at = NULL}, b = {.at = NULL};
     char what[80];
     array_resize(&a, w->all[i].shape), array_resize(&b, w->all[i].shape);
@@ -218,20 +225,26 @@ static void compare_gradient(const network *w, int i, const answer *got, const a
         a.at[k] = (double)got->gradients[i][k], b.at[k] = (double)want->gradients[i][k];
     snprintf(what, sizeof what, "the gradient of %s", w->all[i].name);
     /* Roundings in another order go through all layers. */
-    judge(r, &r->gradient, what, &a, &b, NULL, array_count(&a), &(bounds){.tolerance = rounding ? 0.1 : 1e-3, .floor = 1e-4, .nmse = rounding ? 1e-3 : 1e-6});
+    judge(r, &r->gradient, what, &a, &b, NULL, array_count(&a),
+          &(bounds){.tolerance = rounding ? 0.1 : 1e-3, .floor = 1e-4, .nmse = rounding ? 1e-3 : 1e-6});
     array_free(&a), array_free(&b);
 }
 
-static void compare_answers(const network *w, const answer *got, const answer *again, const answer *want, bool rounding, case_result *r) {
+static void compare_answers(const network *w, const answer *got, const answer *again, const answer *want,
+                            bool rounding, case_result *r) {
     r->value = r->repeat = PASSED;
     if (!(fabs(got->loss - want->loss) <= (rounding ? 1e-2 : 1e-5) * fmax(1, fabs(want->loss))))
-        result_say(r, &r->value, FAILED, "the loss is %.9g, %.9g by the reference rows without passes", got->loss, want->loss);
-    if (got->loss != again->loss) result_say(r, &r->repeat, FAILED, "the second run gave other bits for the loss");
+        result_say(r, &r->value, FAILED, "the loss is %.9g, %.9g by the reference rows without passes",
+                   got->loss, want->loss);
+    if (got->loss != again->loss)
+        result_say(r, &r->repeat, FAILED, "the second run gave other bits for the loss");
     for (int i = 0; i < w->n; i++) {
         if (!w->all[i].trained) continue;
         compare_gradient(w, i, got, want, rounding, r);
-        if (memcmp(got->gradients[i], again->gradients[i], (size_t)clt_shape_elements(&w->all[i].shape) * sizeof(float)))
-            result_say(r, &r->repeat, FAILED, "the second run gave other bits for the gradient of %s", w->all[i].name);
+        if (memcmp(got->gradients[i], again->gradients[i],
+                   (size_t)clt_shape_elements(&w->all[i].shape) * sizeof(float)))
+            result_say(r, &r->repeat, FAILED, "the second run gave other bits for the gradient of %s",
+                       w->all[i].name);
     }
 }
 

@@ -22,7 +22,8 @@ double reference_matmul(const array *x, int n, array *y, const attributes *at, b
     const int64_t *da = a->shape.dims + a->shape.rank - 2, *db = b->shape.dims + b->shape.rank - 2;
     bool ta = at->matmul.transpose_a, tb = at->matmul.transpose_b;
     int64_t rows = da[ta], depth = da[!ta], columns = db[!tb], index[CLT_MAX_RANK] = {0}, place = 0;
-    clt_shape batch_a = batch_of(&a->shape), batch_b = batch_of(&b->shape), batch = shape_broadcast(&batch_a, &batch_b);
+    clt_shape batch_a = batch_of(&a->shape), batch_b = batch_of(&b->shape),
+              batch = shape_broadcast(&batch_a, &batch_b);
     clt_shape shape = batch;
     shape.dims[shape.rank++] = rows;
     shape.dims[shape.rank++] = columns;
@@ -83,8 +84,9 @@ static double one_pixel(const array *x, const array *w, const filter *f, const i
                 int64_t row = y[2] * f->stride[0] - f->padding[0] + i * f->dilation[0];
                 int64_t column = y[3] * f->stride[1] - f->padding[1] + j * f->dilation[1];
                 if (row < 0 || row >= in[2] || column < 0 || column >= in[3]) continue;
-                int64_t from[] = {y[0], group * k[1] + c, row, column}, weight[] = {y[1], c, i, j};
-                sum += x->at[index_place(&x->shape, from)] * w->at[index_place(&w->shape, weight)];
+                int64_t from = ((y[0] * in[1] + group * k[1] + c) * in[2] + row) * in[3] + column;
+                int64_t weight = ((y[1] * k[1] + c) * k[2] + i) * k[3] + j;
+                sum += x->at[from] * w->at[weight];
             }
     return sum;
 }

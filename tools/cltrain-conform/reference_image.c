@@ -26,7 +26,8 @@ static pooled pool_one(const array *x, const window *w, const int64_t *y) {
     pooled p = {-INFINITY, 0, 0};
     for (int64_t i = 0; i < w->size[0]; i++)
         for (int64_t j = 0; j < w->size[1]; j++) {
-            int64_t row = y[2] * w->stride[0] - w->padding[0] + i, column = y[3] * w->stride[1] - w->padding[1] + j;
+            int64_t row = y[2] * w->stride[0] - w->padding[0] + i,
+                    column = y[3] * w->stride[1] - w->padding[1] + j;
             if (row < 0 || row >= x->shape.dims[2] || column < 0 || column >= x->shape.dims[3]) continue;
             double value = x->at[index_place(&x->shape, (int64_t[]){y[0], y[1], row, column})];
             p.most = fmax(p.most, value);
@@ -40,7 +41,8 @@ static double pool(const array *x, array *y, const attributes *at, bool maximum)
     window w = window_of(&at->pool);
     clt_shape shape = x->shape;
     int64_t index[CLT_MAX_RANK] = {0}, place = 0;
-    for (int d = 0; d < 2; d++) shape.dims[2 + d] = (x->shape.dims[2 + d] + 2 * w.padding[d] - w.size[d]) / w.stride[d] + 1;
+    for (int d = 0; d < 2; d++)
+        shape.dims[2 + d] = (x->shape.dims[2 + d] + 2 * w.padding[d] - w.size[d]) / w.stride[d] + 1;
     array_resize(y, shape);
     do {
         pooled p = pool_one(x, &w, index);
@@ -136,7 +138,8 @@ double reference_layer_norm(const array *x, int n, array *y, const attributes *a
         for (int64_t i = 0; i < width; i++) mean += from[i] / (double)width;
         for (int64_t i = 0; i < width; i++) variance += (from[i] - mean) * (from[i] - mean) / (double)width;
         double scale = 1 / sqrt(variance + eps_of(at));
-        for (int64_t i = 0; i < width; i++) y->at[r * width + i] = (from[i] - mean) * scale * x[1].at[i] + x[2].at[i];
+        for (int64_t i = 0; i < width; i++)
+            y->at[r * width + i] = (from[i] - mean) * scale * x[1].at[i] + x[2].at[i];
     }
     return 6.0 * (double)array_count(x);
 }

@@ -20,8 +20,12 @@ static double f_sqrt(double a, double b, double s, double t) { return (void)b, (
 static double f_clip(double a, double b, double s, double t) { return (void)b, fmin(fmax(a, s), t); }
 static double f_relu(double a, double b, double s, double t) { return (void)b, (void)s, (void)t, fmax(a, 0); }
 static double f_tanh(double a, double b, double s, double t) { return (void)b, (void)s, (void)t, tanh(a); }
-static double f_sigmoid(double a, double b, double s, double t) { return (void)b, (void)s, (void)t, 1 / (1 + exp(-a)); }
-static double f_silu(double a, double b, double s, double t) { return (void)b, (void)s, (void)t, a / (1 + exp(-a)); }
+static double f_sigmoid(double a, double b, double s, double t) {
+    return (void)b, (void)s, (void)t, 1 / (1 + exp(-a));
+}
+static double f_silu(double a, double b, double s, double t) {
+    return (void)b, (void)s, (void)t, a / (1 + exp(-a));
+}
 static double f_gelu(double a, double b, double s, double t) {
     return (void)b, (void)s, (void)t, 0.5 * a * erfc(-a * sqrt(0.5));
 }

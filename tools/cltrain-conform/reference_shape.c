@@ -33,7 +33,8 @@ double reference_concat(const array *x, int n, array *y, const attributes *at, b
         int64_t from[CLT_MAX_RANK];
         int which = 0;
         memcpy(from, index, sizeof from);
-        while (from[at->axis] >= x[which].shape.dims[at->axis]) from[at->axis] -= x[which++].shape.dims[at->axis];
+        while (from[at->axis] >= x[which].shape.dims[at->axis])
+            from[at->axis] -= x[which++].shape.dims[at->axis];
         y->at[place++] = x[which].at[index_place(&x[which].shape, from)];
     } while (index_next(&shape, index));
     return 8.0 * (double)place;
@@ -43,7 +44,8 @@ double reference_slice(const array *x, int n, array *y, const attributes *at, bo
     (void)n, (void)evaluation;
     clt_shape shape = x->shape;
     int64_t index[CLT_MAX_RANK] = {0}, place = 0, size = x->shape.dims[at->axis];
-    int64_t first = at->first < 0 ? at->first + size : at->first, last = at->last < 0 ? at->last + size : at->last;
+    int64_t first = at->first < 0 ? at->first + size : at->first,
+            last = at->last < 0 ? at->last + size : at->last;
     shape.dims[at->axis] = (last - first + at->step - 1) / at->step;
     array_resize(y, shape);
     do {
@@ -102,8 +104,8 @@ double reference_embedding(const array *x, int n, array *y, const attributes *at
 static void philox(uint32_t counter[4], uint32_t k0, uint32_t k1) {
     for (int round = 0; round < 10; round++) {
         uint64_t a = (uint64_t)0xD2511F53u * counter[0], b = (uint64_t)0xCD9E8D57u * counter[2];
-        uint32_t next[4] = {(uint32_t)(b >> 32) ^ counter[1] ^ k0, (uint32_t)b, (uint32_t)(a >> 32) ^ counter[3] ^ k1,
-                            (uint32_t)a};
+        uint32_t next[4] = {(uint32_t)(b >> 32) ^ counter[1] ^ k0, (uint32_t)b,
+                            (uint32_t)(a >> 32) ^ counter[3] ^ k1, (uint32_t)a};
         memcpy(counter, next, sizeof next);
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;

@@ -48,7 +48,8 @@ typedef struct task {
 } task;
 
 static bool tell_row(const clt_row_info *row, void *user) {
-    document_line(user, json_pack("{s:s, s:s, s:s}", "op", row->op, "backend", row->backend, "missing", row->missing));
+    document_line(user, json_pack("{s:s, s:s, s:s}", "op", row->op, "backend", row->backend, "missing",
+                                  row->missing));
     return true;
 }
 
@@ -183,12 +184,13 @@ static json_t *number_or_null(double value) {
 }
 
 static json_t *result_json(const case_result *r, double seconds) {
-    return json_pack("{s:s, s:o, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:f, s:o, s:o}", "status",
-                     verdict_name(result_verdict(r)), "reason", r->reason[0] ? document_text(r->reason) : json_null(),
-                     "supported", verdict_name(r->supported), "value", verdict_name(r->value), "gradient",
-                     verdict_name(r->gradient), "repeat", verdict_name(r->repeat), "memory", verdict_name(r->memory),
-                     "nmse", number_or_null(r->nmse), "ulp", number_or_null(r->ulp), "seconds", seconds, "served",
-                     r->served ? r->served : json_array(), "series", r->series ? r->series : json_null());
+    return json_pack(
+        "{s:s, s:o, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:f, s:o, s:o}", "status",
+        verdict_name(result_verdict(r)), "reason", r->reason[0] ? document_text(r->reason) : json_null(),
+        "supported", verdict_name(r->supported), "value", verdict_name(r->value), "gradient",
+        verdict_name(r->gradient), "repeat", verdict_name(r->repeat), "memory", verdict_name(r->memory),
+        "nmse", number_or_null(r->nmse), "ulp", number_or_null(r->ulp), "seconds", seconds, "served",
+        r->served ? r->served : json_array(), "series", r->series ? r->series : json_null());
 }
 
 static const char **other_devices(const task *t) {
@@ -201,8 +203,13 @@ static const char **other_devices(const task *t) {
 static int run_cases(FILE *lines, void *user) {
     const task *t = user;
     const row_choice *r = &t->column->rows[t->row];
-    bench b = {.row = r->name, .backend = r->backend ? r->name : NULL, .full = t->c->options->full, .folder = t->c->folder,
-               .who = t->column->who, .others = other_devices(t), .rounding = r->precision != NULL};
+    bench b = {.row = r->name,
+               .backend = r->backend ? r->name : NULL,
+               .full = t->c->options->full,
+               .folder = t->c->folder,
+               .who = t->column->who,
+               .others = other_devices(t),
+               .rounding = r->precision != NULL};
     set_environment(r);
     set_simulator(t->c, &b);
     clt_status status = survey_open(&t->c->survey, t->column->device, &b.device);
@@ -230,8 +237,8 @@ static int run_cases(FILE *lines, void *user) {
 static void show_progress(const task *t, int which) {
     char line[200];
     if (!isatty(STDERR_FILENO)) return;
-    snprintf(line, sizeof line, "%.40s, %s: %d of %d: %.100s", t->column->device->info.name, t->column->rows[t->row].name, which + 1,
-             t->c->cases.n, t->c->cases.items[which].id);
+    snprintf(line, sizeof line, "%.40s, %s: %d of %d: %.100s", t->column->device->info.name,
+             t->column->rows[t->row].name, which + 1, t->c->cases.n, t->c->cases.items[which].id);
     message_transient(line);
 }
 
@@ -272,15 +279,19 @@ static bool judge_end(task *t, const child_end *end) {
     const char *status = end->outcome == CHILD_TIMEOUT ? "timeout" : "crashed";
     if (!in_case || end->outcome == CHILD_DONE) {
         if (t->told) return false; /* it died when all was told: the driver's own end */
-        snprintf(t->column->status, sizeof t->column->status, "%s", end->outcome == CHILD_DONE ? "unsupported" : status);
-        if (!t->column->reason[0]) snprintf(t->column->reason, sizeof t->column->reason, "%s: %.300s", t->row < 0 ? "asking for its rows" : "opening it", end->reason);
+        snprintf(t->column->status, sizeof t->column->status, "%s",
+                 end->outcome == CHILD_DONE ? "unsupported" : status);
+        if (!t->column->reason[0])
+            snprintf(t->column->reason, sizeof t->column->reason, "%s: %.300s",
+                     t->row < 0 ? "asking for its rows" : "opening it", end->reason);
         return false;
     }
     keep_end(t, t->begun, status, end->reason);
     t->next = t->begun + 1;
     if (++t->deaths < MOST_DEATHS) return true;
     for (int i = t->next; i < t->c->cases.n; i++)
-        if (t->c->selected[i] && t->c->cases.items[i].handed == t->handed && belongs(t->c, &t->c->cases.items[i], &t->column->rows[t->row]))
+        if (t->c->selected[i] && t->c->cases.items[i].handed == t->handed &&
+            belongs(t->c, &t->c->cases.items[i], &t->column->rows[t->row]))
             keep_end(t, i, "skipped", "the device died in too many cases before");
     return false;
 }
@@ -326,7 +337,8 @@ static int run_all(conform *c, bool handed) {
         for (int r = 0; r < c->columns[i].n_rows; r++) {
             bool any = false;
             for (int k = 0; k < c->cases.n; k++)
-                any |= c->selected[k] && c->cases.items[k].handed == handed && belongs(c, &c->cases.items[k], &c->columns[i].rows[r]);
+                any |= c->selected[k] && c->cases.items[k].handed == handed &&
+                       belongs(c, &c->cases.items[k], &c->columns[i].rows[r]);
             if (any) tasks[n++] = (task){.c = c, .column = &c->columns[i], .row = r, .handed = handed};
         }
     int code = run_tasks(c, tasks, n, (child_job){.run = run_cases, .line = take_case});

@@ -103,7 +103,8 @@ static clt_status build(work *w) {
     clt_status status = clt_graph_create(&w->graph);
     if (status < 0) return status;
     for (int i = 0; i < w->c->n; i++)
-        if (!w->c->x[i].variable) inputs[n++] = clt_input(w->graph, w->names[i], w->c->x[i].dtype, w->c->x[i].shape);
+        if (!w->c->x[i].variable)
+            inputs[n++] = clt_input(w->graph, w->names[i], w->c->x[i].dtype, w->c->x[i].shape);
     w->result = w->c->operation->build(w->graph, inputs, n, &w->c->at);
     w->shape = clt_tensor_shape(w->result);
     w->dtype = clt_tensor_dtype(w->result);
@@ -154,7 +155,8 @@ static clt_status get_all(work *w, outcome *o) {
 
 static clt_status run_once(work *w, outcome *o) {
     clt_status status = CLT_OK;
-    for (int i = 0; i < w->c->n && status == CLT_OK; i++) status = set(w, w->names[i], &w->x[i], w->c->x[i].dtype);
+    for (int i = 0; i < w->c->n && status == CLT_OK; i++)
+        status = set(w, w->names[i], &w->x[i], w->c->x[i].dtype);
     if (status == CLT_OK && w->seed.at) status = set(w, NULL, &w->seed, CLT_F32);
     if (status == CLT_OK) status = clt_trial_run(w->trial);
     return status == CLT_OK ? get_all(w, o) : status;
@@ -188,10 +190,13 @@ static void judge_values(work *w) {
     judge(w->r, &w->r->value, "the result", &got, &w->y, NULL, array_count(&w->y), &b);
     for (int i = 0; i < w->c->n; i++) {
         if (!is_buffer(w->c, i)) continue;
-        if (w->c->evaluation) array_resize(&want, w->x[i].shape), memcpy(want.at, w->x[i].at, (size_t)array_count(&want) * sizeof *want.at);
+        if (w->c->evaluation)
+            array_resize(&want, w->x[i].shape),
+                memcpy(want.at, w->x[i].at, (size_t)array_count(&want) * sizeof *want.at);
         else op->buffer_after(w->x, i, &want, &w->c->at);
         from_device(w->first.buffers[i], CLT_F32, w->x[i].shape, &got);
-        judge(w->r, &w->r->value, w->names[i], &got, &want, NULL, array_count(&want), &(bounds){.tolerance = op->tolerance});
+        judge(w->r, &w->r->value, w->names[i], &got, &want, NULL, array_count(&want),
+              &(bounds){.tolerance = op->tolerance});
     }
     array_free(&got);
     array_free(&want);
@@ -199,7 +204,7 @@ static void judge_values(work *w) {
 
 /* Which elements of an operand are moved: all, if that takes little, else first and last ones and others. */
 static int64_t choose_places(const work *w, int64_t count, int64_t **places) {
-    const double most_work = w->b->full ? 6e8 : 1e8;
+    const double most_work = w->b->full ? 2e8 : 5e7;
     int64_t n = (int64_t)(most_work / (2 * w->reference_work + 100));
     random_stream random = random_of(w->c->id);
     n = n < 24 ? 24 : n;
@@ -241,7 +246,8 @@ static void judge_gradient(work *w, int input) {
     int64_t n = choose_places(w, count, &places);
     array_resize(&want, got.shape);
     for (int64_t k = 0; k < n; k++) want.at[places[k]] = difference(w, input, places[k], &above, &below);
-    judge(w->r, &w->r->gradient, what, &got, &want, places, n, w->b->rounding ? &rounded : &(bounds){.tolerance = w->c->operation->tolerance});
+    judge(w->r, &w->r->gradient, what, &got, &want, places, n,
+          w->b->rounding ? &rounded : &(bounds){.tolerance = w->c->operation->tolerance});
     free(places);
     array_free(&got), array_free(&want), array_free(&above), array_free(&below);
 }
@@ -251,13 +257,15 @@ static bool same(const void *a, const void *b, size_t bytes) {
 }
 
 static void judge_repeat(work *w, int run) {
-    bool equal = same(w->first.y, w->again.y, (size_t)clt_shape_elements(&w->shape) * clt_dtype_bytes(w->dtype));
+    bool equal =
+        same(w->first.y, w->again.y, (size_t)clt_shape_elements(&w->shape) * clt_dtype_bytes(w->dtype));
     if (w->r->repeat == NOT_ASKED) w->r->repeat = PASSED;
     if (!equal) result_say(w->r, &w->r->repeat, FAILED, "run %d gave other bits for the result", run);
     for (int i = 0; i < w->c->n; i++) {
         size_t bytes = (size_t)array_count(&w->x[i]) * sizeof(float);
         if (!same(w->first.gradients[i], w->again.gradients[i], bytes))
-            result_say(w->r, &w->r->repeat, FAILED, "run %d gave other bits for the gradient of operand %d", run, i);
+            result_say(w->r, &w->r->repeat, FAILED,
+                       "run %d gave other bits for the gradient of operand %d", run, i);
         if (!same(w->first.buffers[i], w->again.buffers[i], bytes))
             result_say(w->r, &w->r->repeat, FAILED, "run %d gave other bits for %s", run, w->names[i]);
     }

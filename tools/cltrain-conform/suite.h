@@ -153,8 +153,8 @@ typedef struct bounds {
     double tolerance, floor, nmse, ulp; /* 0: the usual ones; ulp 0: not looked at */
 } bounds;
 /* Notes what was measured; says what is wrong. places: those that are compared, NULL: all n. */
-void judge(case_result *r, verdict *which, const char *what, const array *got, const array *want, const int64_t *places,
-           int64_t n, const bounds *bounds);
+void judge(case_result *r, verdict *which, const char *what, const array *got, const array *want,
+           const int64_t *places, int64_t n, const bounds *bounds);
 /* Says so if something was written outside of buffers since, or if Oclgrind found a race or an access that is none. */
 void judge_fences(bench *b, case_result *r);
 /* Adds what serves the trial, or the training step, to r->served. */

@@ -97,16 +97,21 @@ static void run_train(const test_case *c, bench *b, case_result *r) {
         clt_status status = open_run(&t, c->context, b);
         if (status == CLT_OK) r->supported = PASSED;
         else result_error(r, &r->supported, status, "compiling");
-        if (status == CLT_OK && (status = train(&t, losses[k], STEPS)) < 0) result_error(r, &r->value, status, "training");
+        if (status == CLT_OK && (status = train(&t, losses[k], STEPS)) < 0)
+            result_error(r, &r->value, status, "training");
         judge_fences(b, r);
         close_run(&t);
     }
     if (r->reason[0]) return;
     r->value = r->repeat = PASSED;
     for (int i = 0; i < STEPS; i++)
-        if (!isfinite(losses[0][i])) result_say(r, &r->value, FAILED, "the loss of step %d is %g", i + 1, losses[0][i]);
-    if (!(losses[0][STEPS - 1] < losses[0][0])) result_say(r, &r->value, FAILED, "the loss did not fall: %.6g, then %.6g", losses[0][0], losses[0][STEPS - 1]);
-    if (memcmp(losses[0], losses[1], sizeof losses[0])) result_say(r, &r->repeat, FAILED, "the second run gave other losses");
+        if (!isfinite(losses[0][i]))
+            result_say(r, &r->value, FAILED, "the loss of step %d is %g", i + 1, losses[0][i]);
+    if (!(losses[0][STEPS - 1] < losses[0][0]))
+        result_say(r, &r->value, FAILED, "the loss did not fall: %.6g, then %.6g", losses[0][0],
+                   losses[0][STEPS - 1]);
+    if (memcmp(losses[0], losses[1], sizeof losses[0]))
+        result_say(r, &r->repeat, FAILED, "the second run gave other losses");
     keep_series(r, losses[0], STEPS);
 }
 
@@ -147,7 +152,8 @@ static void run_resume(const test_case *c, bench *b, case_result *r) {
     r->value = PASSED;
     for (int i = STOP; i < STEPS; i++)
         if (whole[i] != resumed[i - STOP])
-            result_say(r, &r->value, FAILED, "the loss of step %d is %.9g after resuming, %.9g without", i + 1, resumed[i - STOP], whole[i]);
+            result_say(r, &r->value, FAILED, "the loss of step %d is %.9g after resuming, %.9g without",
+                       i + 1, resumed[i - STOP], whole[i]);
 }
 
 /* ---- taken up from another device ---- */
@@ -182,7 +188,8 @@ static void take_up(const model *m, bench *b, const char *who, case_result *r) {
     if (r->value == NOT_ASKED) r->value = PASSED;
     for (int i = 0; i < STEPS - STOP; i++)
         if (!(fabs(got[i] - wanted[i]) <= 1e-3 * fmax(0.1, fabs(wanted[i]))))
-            result_say(r, &r->value, FAILED, "from %s: the loss of step %d is %.9g, %.9g there", who, STOP + i + 1, got[i], wanted[i]);
+            result_say(r, &r->value, FAILED, "from %s: the loss of step %d is %.9g, %.9g there", who,
+                       STOP + i + 1, got[i], wanted[i]);
 }
 
 static void run_handover(const test_case *c, bench *b, case_result *r) {

@@ -16,16 +16,24 @@ typedef struct recipe {
 static const recipe recipes[] = {
     {"sgd", {.lr = 0.1f}, false},
     {"sgd-momentum", {.lr = 0.1f, .momentum = 0.9f}, false},
-    {"sgd-nesterov-decay", {.lr = 0.1f, .momentum = 0.8f, .nesterov = true, .weight_decay = 0.05f}, false},
+    {"sgd-nesterov-decay",
+     {.lr = 0.1f, .momentum = 0.8f, .nesterov = true, .weight_decay = 0.05f},
+     false},
     {"adam", {.optimizer = CLT_ADAM, .lr = 0.05f}, false},
-    {"adam-decay", {.optimizer = CLT_ADAM, .lr = 0.05f, .weight_decay = 0.1f, .beta1 = 0.7f, .beta2 = 0.9f}, true},
+    {"adam-decay",
+     {.optimizer = CLT_ADAM, .lr = 0.05f, .weight_decay = 0.1f, .beta1 = 0.7f, .beta2 = 0.9f},
+     true},
     {"adamw", {.optimizer = CLT_ADAMW, .lr = 0.05f, .weight_decay = 0.1f}, false},
     {"clip-value", {.lr = 0.1f, .clip_value = 0.7f}, true},
     {"clip-norm", {.lr = 0.1f, .clip_norm = 1.5f}, false},
     {"clip-norm-adam", {.optimizer = CLT_ADAM, .lr = 0.05f, .clip_norm = 0.5f}, true},
     {"accumulate", {.lr = 0.1f, .accumulate = 3}, false},
-    {"step-schedule", {.lr = 0.2f, .schedule = CLT_SCHEDULE_STEP, .decay_steps = 2, .decay_factor = 0.5f}, true},
-    {"warmup-cosine", {.lr = 0.2f, .schedule = CLT_SCHEDULE_COSINE, .warmup_steps = 2, .total_steps = 6, .min_lr = 0.01f}, true},
+    {"step-schedule",
+     {.lr = 0.2f, .schedule = CLT_SCHEDULE_STEP, .decay_steps = 2, .decay_factor = 0.5f},
+     true},
+    {"warmup-cosine",
+     {.lr = 0.2f, .schedule = CLT_SCHEDULE_COSINE, .warmup_steps = 2, .total_steps = 6, .min_lr = 0.01f},
+     true},
 };
 
 enum { UPDATES = 6 };
@@ -46,7 +54,8 @@ static double or_else(float value, double standard) {
 static double rate(const clt_train_options *o, int step) {
     double lr = (double)o->lr, least = (double)o->min_lr;
     if (step < o->warmup_steps) return lr * (step + 1) / (double)o->warmup_steps;
-    if (o->schedule == CLT_SCHEDULE_STEP) return lr * pow(or_else(o->decay_factor, 0.1), (double)(step / o->decay_steps));
+    if (o->schedule == CLT_SCHEDULE_STEP)
+        return lr * pow(or_else(o->decay_factor, 0.1), (double)(step / o->decay_steps));
     if (o->schedule != CLT_SCHEDULE_COSINE) return lr;
     double part = (double)(step - o->warmup_steps) / (double)(o->total_steps - o->warmup_steps);
     return least + (lr - least) * 0.5 * (1 + cos(acos(-1) * part));
@@ -71,7 +80,8 @@ static void sgd(host *h, int i, int step, double lr) {
 }
 
 static void adam(host *h, int i, int step, double lr) {
-    double b1 = or_else(h->o->beta1, (double)0.9f), b2 = or_else(h->o->beta2, (double)0.999f), decay = (double)h->o->weight_decay;
+    double b1 = or_else(h->o->beta1, (double)0.9f), b2 = or_else(h->o->beta2, (double)0.999f),
+           decay = (double)h->o->weight_decay;
     double g = h->g[i], eps = or_else(h->o->eps, (double)1e-8f);
     if (h->o->optimizer == CLT_ADAMW) h->p[i] *= 1 - lr * decay;
     else g += decay * h->p[i];
@@ -92,7 +102,8 @@ static void update(host *h, int step) {
 
 /* ---- on the device ---- */
 
-static clt_status make_trainer(bench *b, int n, const clt_train_options *o, clt_graph **graph, clt_trainer **trainer, case_result *r) {
+static clt_status make_trainer(bench *b, int n, const clt_train_options *o, clt_graph **graph,
+                               clt_trainer **trainer, case_result *r) {
     clt_status status = clt_graph_create(graph);
     if (status < 0) return status;
     clt_tensor *x = clt_input(*graph, "x", CLT_F32, CLT_SHAPE(1, n));
@@ -102,7 +113,8 @@ static clt_status make_trainer(bench *b, int n, const clt_train_options *o, clt_
     return clt_trainer_create(trainer, b->device, loss, o);
 }
 
-static void step_both(host *h, clt_trainer *trainer, random_stream *random, float *x, int step, clt_status *status) {
+static void step_both(host *h, clt_trainer *trainer, random_stream *random, float *x, int step,
+                      clt_status *status) {
     int micro = h->o->accumulate > 1 ? h->o->accumulate : 1;
     for (int i = 0; i < h->n; i++) h->g[i] = 0;
     for (int k = 0; k < micro && *status == CLT_OK; k++) {
@@ -118,10 +130,12 @@ static void step_both(host *h, clt_trainer *trainer, random_stream *random, floa
 
 static clt_status train(const test_case *c, bench *b, host *h, clt_trainer *trainer, float *values) {
     random_stream random = random_of(c->id);
-    for (int i = 0; i < h->n; i++) values[i] = (float)(2 * random_uniform(&random) - 1), h->p[i] = (double)values[i];
+    for (int i = 0; i < h->n; i++)
+        values[i] = (float)(2 * random_uniform(&random) - 1), h->p[i] = (double)values[i];
     clt_status status = clt_trainer_set(trainer, "p", values, (size_t)h->n);
     (void)b;
-    for (int step = 0; step < UPDATES && status == CLT_OK; step++) step_both(h, trainer, &random, values, step, &status);
+    for (int step = 0; step < UPDATES && status == CLT_OK; step++)
+        step_both(h, trainer, &random, values, step, &status);
     return status == CLT_OK ? clt_trainer_get(trainer, "p", values, (size_t)h->n) : status;
 }
 
@@ -152,7 +166,8 @@ static void run_update(const test_case *c, bench *b, case_result *r) {
         if (status == CLT_OK) status = train(c, b, &h, trainer, values);
         if (status < 0) result_error(r, &r->value, status, "training");
         else if (run == 0) judge_update(r, &h, values), memcpy(first, values, (size_t)n * sizeof *first);
-        else if (memcmp(first, values, (size_t)n * sizeof *first)) result_say(r, &r->repeat, FAILED, "the second run gave other bits");
+        else if (memcmp(first, values, (size_t)n * sizeof *first))
+            result_say(r, &r->repeat, FAILED, "the second run gave other bits");
         else r->repeat = PASSED;
         judge_fences(b, r);
         clt_trainer_destroy(trainer);
@@ -167,7 +182,8 @@ enum { ROWS = 37, CLASSES = 5 };
 
 static void expect(case_result *r, const char *what, double got, double want) {
     if (r->value == NOT_ASKED) r->value = PASSED;
-    if (!(fabs(got - want) <= 1e-5 * fmax(1, fabs(want)))) result_say(r, &r->value, FAILED, "%s is %.9g, not %.9g", what, got, want);
+    if (!(fabs(got - want) <= 1e-5 * fmax(1, fabs(want))))
+        result_say(r, &r->value, FAILED, "%s is %.9g, not %.9g", what, got, want);
 }
 
 /* What the losses, hits and squares of two evaluations should be; logits are x w, w a matrix of ones on its diagonal. */
@@ -193,7 +209,8 @@ static void run_metrics(const test_case *c, bench *b, case_result *r) {
     clt_trainer *trainer = NULL;
     clt_metrics m = {0};
     clt_status status = clt_graph_create(&graph);
-    clt_tensor *in = clt_input(graph, "x", CLT_F32, CLT_SHAPE(ROWS, CLASSES)), *truth = clt_input(graph, "y", CLT_I32, CLT_SHAPE(ROWS));
+    clt_tensor *in = clt_input(graph, "x", CLT_F32, CLT_SHAPE(ROWS, CLASSES)),
+               *truth = clt_input(graph, "y", CLT_I32, CLT_SHAPE(ROWS));
     clt_tensor *logits = clt_linear(in, "w", CLASSES, .no_bias = true);
     clt_train_options o = {.lr = 0.1f, .output = logits};
     clt_batch batch = {.samples = ROWS, .n_fields = 2,
