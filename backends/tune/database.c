@@ -29,7 +29,10 @@ clt_tune_mode clt_tune_get_mode(void) {
 /* The library's version and the text of its kernels: what was measured holds for those alone. */
 static void library_id(char id[64]) {
     char hash[CLT_HASH_TEXT] = "";
-    for (const clt_kernel_source *s = clt_kernel_sources; s->path; s++) clt_hash_add(hash, s->text, strlen(s->text));
+    for (const clt_kernel_source *s = clt_kernel_sources; s->path; s++) {
+        const char *text = clt_kernel_source_find(s->path);
+        clt_hash_add(hash, text, strlen(text));
+    }
     hash[12] = 0;
     snprintf(id, 64, "%s+%s", clt_version(), hash);
 }

@@ -106,6 +106,17 @@ CLT_API clt_status clt_check_memory(clt_device *device, uint64_t most_bytes, uin
  * the host's. Adds to *report. */
 CLT_API clt_status clt_check_arithmetic(clt_device *device, uint32_t seed, clt_check_report *report);
 
+/* ---- does it stay where it belongs ---- */
+
+/* For tests of devices and kernels: from now on each buffer that is made on the device lies between guard bytes, nothing shares
+ * memory, and what a training or evaluation step computes is overwritten before it with values that show in a result:
+ * NaN in one run, huge ones in the next. Slower, and takes more memory. CLT_E_STATE once there are buffers on the device. */
+CLT_API clt_status clt_device_fence(clt_device *device);
+
+/* Waits for the device. CLT_E_DEVICE if something was written outside of a buffer since the last call, also of one that is
+ * freed by now; the detail says what it held and where. CLT_E_STATE if the device is not fenced. */
+CLT_API clt_status clt_device_fence_check(clt_device *device);
+
 CLT_END_DECLS
 
 #endif

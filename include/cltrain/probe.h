@@ -108,6 +108,40 @@ CLT_API clt_status clt_measure_problem(clt_device *device, const char *problem, 
 /* CLT_OK if the text is such a problem, without a device; else as above. */
 CLT_API clt_status clt_problem_check(const char *problem);
 
+/* ---- a graph, tried ----
+ *
+ * Any tensor of a graph and the gradients of what it depends on, computed on a device from given values: what a test of a device
+ * compares with what it should be. Rows and passes are those that a trainer would use, as CLTRAIN_BACKENDS and CLTRAIN_PASSES
+ * say; nothing is tuned. All functions block, and belong to the device's thread. */
+
+typedef struct clt_trial clt_trial;
+
+typedef struct clt_trial_options {
+    const char *const *wrt; /* inputs and parameters, by their names, whose gradients are wanted */
+    int n_wrt;
+    bool evaluation;        /* else as in training */
+    const char *backend;    /* if set: this one must serve some of it, else CLT_E_UNSUPPORTED, and the detail says why not */
+} clt_trial_options;
+
+/* Compiles y [any shape], and the gradients of sum(y x seed). y's graph must outlive the trial, and stays as it is. Errors: what the
+ * graph holds; CLT_E_NOT_FOUND for a name; CLT_E_UNSUPPORTED, CLT_E_BUILD, CLT_E_DEVICE_MEMORY. `options` may be NULL. */
+CLT_API clt_status clt_trial_create(clt_trial **trial, clt_device *device, clt_tensor *y,
+                                    const clt_trial_options *options);
+CLT_API void clt_trial_destroy(clt_trial *trial); /* NULL is fine */
+
+/* Values of an input, parameter or buffer by its name, or of the seed, f32 in y's shape (NULL; until set, zeros). Variables begin as
+ * zeros. CLT_E_NOT_FOUND, CLT_E_SHAPE if that are not its bytes. */
+CLT_API clt_status clt_trial_set(clt_trial *trial, const char *name, const void *values, size_t bytes);
+CLT_API clt_status clt_trial_run(clt_trial *trial);
+/* y (NULL) or a parameter or buffer after the run. */
+CLT_API clt_status clt_trial_get(clt_trial *trial, const char *name, void *values, size_t bytes);
+/* The gradient of an input or parameter; zeros where y does not depend on it. */
+CLT_API clt_status clt_trial_gradient(clt_trial *trial, const char *name, float *values, size_t count);
+
+/* Calls visit for what is launched in a run, an op and the backend that serves it, each pair once or more; false ends it. */
+CLT_API clt_status clt_trial_rows(const clt_trial *trial, bool (*visit)(const char *op, const char *backend, void *user),
+                                  void *user);
+
 /* ---- tuning ---- */
 
 typedef struct clt_tune_result {

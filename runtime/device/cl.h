@@ -16,6 +16,8 @@ struct clt_memory {
     bool is_slice;
     struct clt_memory *parent; /* of a slice: what it was cut from, no slice itself; and where */
     size_t offset;
+    bool fenced;     /* lies between guards in `parent`, which is its own (fence.c) */
+    char label[96];  /* of what is fenced */
 };
 
 /* A built program and the modules in it. */
@@ -52,6 +54,12 @@ struct clt_device {
     clt_memory **pool;
     size_t n_pool, pool_capacity;
     uint64_t bytes, peak_bytes;
+
+    /* what is fenced, and the first write outside of it that was seen */
+    bool fenced;
+    clt_memory **fences;
+    size_t n_fences, fences_capacity;
+    char trespass[320];
 
     /* programs; `saver` reads them while it runs */
     clt_program **programs;
@@ -111,6 +119,15 @@ clt_status clt_memory_fail(const clt_device *device, size_t bytes, cl_int error)
 #ifdef __clang_analyzer__
 #define clt_memory_fail(device, bytes, error) (clt_memory_fail(device, bytes, error), CLT_E_DEVICE_MEMORY)
 #endif
+
+/* A buffer of just that size, a multiple of the alignment, and its end; without the pool. */
+clt_status clt_memory_allocate(clt_device *device, size_t bytes, clt_memory **buffer);
+void clt_memory_free(clt_memory *buffer);
+
+/* ---- fence.c: on a fenced device ---- */
+
+clt_status clt_fence_create(clt_device *device, size_t bytes, clt_memory **memory);
+void clt_fence_destroy(clt_memory *memory);
 
 /* ---- timing.c: in a device with a timer ---- */
 

@@ -103,6 +103,7 @@ void clt_device_close(clt_device *device) {
     clt_device_free_programs(device);
     clt_device_trim(device);
     clt_free(device->pool);
+    clt_free(device->fences);
     if (device->mapping_queue) clReleaseCommandQueue(device->mapping_queue);
     if (device->queue) clReleaseCommandQueue(device->queue);
     if (device->context) clReleaseContext(device->context);

@@ -50,6 +50,12 @@ clt_status clt_memory_slice(clt_memory *parent, size_t offset, size_t bytes, clt
 /* Gives the memory back to the pool (a slice only itself). NULL is fine. */
 void clt_memory_destroy(clt_memory *buffer);
 
+/* On a fenced device (<cltrain/measure.h>): a name for messages, and what stands for undefined contents. Elsewhere the
+ * name is nobody's concern. */
+bool clt_device_fenced(const clt_device *device);
+void clt_memory_name(clt_memory *memory, const char *name);
+clt_status clt_memory_poison(clt_memory *memory, unsigned char byte);
+
 /* Really frees what the pool holds for reuse. */
 void clt_device_trim(clt_device *device);
 

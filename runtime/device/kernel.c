@@ -11,12 +11,6 @@ struct clt_kernel {
     clt_memory *arguments[CLT_CALL_MAX_ARGUMENTS];
 };
 
-const char *clt_kernel_source_find(const char *path) {
-    for (const clt_kernel_source *source = clt_kernel_sources; source->path; source++)
-        if (!strcmp(source->path, path)) return source->text;
-    return NULL;
-}
-
 static clt_status fail_kernel(const clt_kernel *kernel, const char *what, cl_int error) {
     return clt_fail_context(clt_cl_fail(kernel->device, what, error), "kernel %s: ", kernel->name);
 }

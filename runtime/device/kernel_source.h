@@ -11,7 +11,8 @@ typedef struct clt_kernel_source {
 
 extern const clt_kernel_source clt_kernel_sources[]; /* ended by a NULL path */
 
-/* NULL if there is none of that path. */
+/* NULL if there is none of that path. With CLTRAIN_KERNEL_FOLDER in the environment a file of that path there takes the
+ * place of the embedded one: for tests of the tests, that break a kernel and want to see it found. */
 const char *clt_kernel_source_find(const char *path);
 
 #endif

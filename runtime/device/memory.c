@@ -17,14 +17,14 @@ static clt_memory *pool_take(clt_device *device, size_t bytes) {
     return buffer;
 }
 
-static void memory_free(clt_memory *buffer) {
+void clt_memory_free(clt_memory *buffer) {
     clReleaseMemObject(buffer->memory);
     if (!buffer->is_slice) buffer->device->bytes -= buffer->bytes;
     clt_free(buffer);
 }
 
 void clt_device_trim(clt_device *device) {
-    while (device->n_pool > 0) memory_free(device->pool[--device->n_pool]);
+    while (device->n_pool > 0) clt_memory_free(device->pool[--device->n_pool]);
 }
 
 /* ---- buffers ---- */
@@ -50,10 +50,7 @@ clt_status (clt_memory_fail)(const clt_device *device, size_t bytes, cl_int erro
                     (unsigned long long)device->info.max_buffer_bytes);
 }
 
-clt_status clt_memory_create(clt_device *device, size_t bytes, clt_memory **buffer) {
-    bytes = (CLT_MAX(bytes, 1) + device->alignment - 1) / device->alignment * device->alignment;
-    if (bytes > device->info.max_buffer_bytes) return clt_memory_fail(device, bytes, CL_INVALID_BUFFER_SIZE);
-    if ((*buffer = pool_take(device, bytes))) return CLT_OK;
+clt_status clt_memory_allocate(clt_device *device, size_t bytes, clt_memory **buffer) {
     cl_int error;
     cl_mem memory = clCreateBuffer(device->context, CL_MEM_READ_WRITE, bytes, NULL, &error);
     if (error != CL_SUCCESS) {
@@ -65,6 +62,14 @@ clt_status clt_memory_create(clt_device *device, size_t bytes, clt_memory **buff
     device->bytes += bytes;
     device->peak_bytes = CLT_MAX(device->peak_bytes, device->bytes);
     return CLT_OK;
+}
+
+clt_status clt_memory_create(clt_device *device, size_t bytes, clt_memory **buffer) {
+    if (device->fenced) return clt_fence_create(device, bytes, buffer);
+    bytes = (CLT_MAX(bytes, 1) + device->alignment - 1) / device->alignment * device->alignment;
+    if (bytes > device->info.max_buffer_bytes) return clt_memory_fail(device, bytes, CL_INVALID_BUFFER_SIZE);
+    if ((*buffer = pool_take(device, bytes))) return CLT_OK;
+    return clt_memory_allocate(device, bytes, buffer);
 }
 
 clt_status clt_memory_slice(clt_memory *parent, size_t offset, size_t bytes, clt_memory **slice) {
@@ -85,11 +90,12 @@ clt_status clt_memory_slice(clt_memory *parent, size_t offset, size_t bytes, clt
 void clt_memory_destroy(clt_memory *buffer) {
     if (!buffer) return;
     clt_device *device = buffer->device;
-    if (!buffer->is_slice &&
+    if (buffer->fenced) clt_fence_destroy(buffer);
+    else if (!buffer->is_slice &&
         clt_grow(&device->pool, &device->pool_capacity, device->n_pool, sizeof *device->pool) == CLT_OK)
         device->pool[device->n_pool++] = buffer;
     else
-        memory_free(buffer);
+        clt_memory_free(buffer);
 }
 
 clt_status clt_memory_write(clt_memory *buffer, size_t offset, const void *source, size_t bytes) {

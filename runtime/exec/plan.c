@@ -1,5 +1,6 @@
 #include "runtime/exec/plan.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "backends/backend.h"
@@ -48,6 +49,7 @@ struct clt_plan {
     clt_memory **memory;  /* by node; borrowed from slices, the store or inputs */
     clt_memory **slabs;
     size_t n_slabs;
+    bool *poisoned; /* on a fenced device, by slab: overwritten before each run; else NULL */
     clt_memory **slices;  /* owned */
     size_t n_slices, slices_capacity;
     clt_memory **scratch; /* by scratch index; borrowed from slices */
@@ -176,6 +178,37 @@ static clt_status bind_blocks(clt_plan *plan, const clt_lowering *l, const clt_b
     return CLT_OK;
 }
 
+/* On a fenced device: each block for itself, and what it is. */
+static clt_status apart(clt_block *blocks, size_t n, size_t **slab_bytes, size_t *n_slabs) {
+    *slab_bytes = clt_calloc(n + 1, sizeof **slab_bytes);
+    if (!*slab_bytes) return clt_fail_memory(n * sizeof **slab_bytes);
+    for (size_t i = 0; i < n; i++) {
+        blocks[i].slab = i;
+        blocks[i].offset = 0;
+        (*slab_bytes)[i] = blocks[i].bytes;
+    }
+    *n_slabs = n;
+    return CLT_OK;
+}
+
+static void name_slab(clt_plan *plan, size_t slab, const char *what, const clt_tensor *node) {
+    char label[64], name[96];
+    snprintf(name, sizeof name, "%s %s", what, clt_tensor_label(node, label));
+    clt_memory_name(plan->slabs[slab], name);
+    plan->poisoned[slab] = node->part != CLT_PART_ONCE;
+}
+
+static clt_status watch_blocks(clt_plan *plan, const clt_lowering *l, const clt_block *blocks, size_t n_blocks,
+                               const int *block_of) {
+    plan->poisoned = clt_calloc(n_blocks + 1, sizeof *plan->poisoned);
+    if (!plan->poisoned) return clt_fail_memory(n_blocks);
+    for (size_t i = 0; i < plan->graph->n_nodes; i++)
+        if (block_of[i] >= 0) name_slab(plan, blocks[block_of[i]].slab, "the result of", plan->graph->nodes[i]);
+    for (size_t s = 0; s < l->n_scratch; s++)
+        name_slab(plan, blocks[n_blocks - l->n_scratch + s].slab, "scratch of", l->scratch[s].node);
+    return CLT_OK;
+}
+
 /* `sketch`: it is only found out how much it is. */
 static clt_status place_activations(clt_plan *plan, const clt_lowering *l, bool sketch) {
     clt_block *blocks = NULL;
@@ -188,7 +221,9 @@ static clt_status place_activations(clt_plan *plan, const clt_lowering *l, bool 
     }
     CLT_TRY_GOTO(make_blocks(plan, l, &blocks, &n_blocks, block_of));
     for (size_t i = 0; i < n_blocks; i++) plan->facts.sum_bytes += blocks[i].bytes;
-    CLT_TRY_GOTO(clt_memory_plan(blocks, n_blocks, clt_device_alignment(plan->device),
+    bool fenced = clt_device_fenced(plan->device);
+    if (fenced) CLT_TRY_GOTO(apart(blocks, n_blocks, &slab_bytes, &n_slabs));
+    else CLT_TRY_GOTO(clt_memory_plan(blocks, n_blocks, clt_device_alignment(plan->device),
                                  (size_t)clt_device_get_info(plan->device)->max_buffer_bytes, &slab_bytes, &n_slabs));
     for (size_t i = 0; i < n_slabs; i++) {
         plan->facts.planned_bytes += slab_bytes[i];
@@ -196,6 +231,7 @@ static clt_status place_activations(clt_plan *plan, const clt_lowering *l, bool 
     }
     if (sketch) goto fail;
     CLT_TRY_GOTO(make_slabs(plan, slab_bytes, n_slabs));
+    if (fenced) CLT_TRY_GOTO(watch_blocks(plan, l, blocks, n_blocks, block_of));
     status = bind_blocks(plan, l, blocks, n_blocks, block_of);
 fail:
     clt_free(block_of);
@@ -540,6 +576,7 @@ void clt_plan_destroy(clt_plan *plan) {
     clt_free(plan->items);
     clt_free(plan->slices);
     clt_free(plan->slabs);
+    clt_free(plan->poisoned);
     clt_free(plan->scratch);
     clt_free(plan->inputs);
     clt_free(plan->memory);
@@ -597,8 +634,17 @@ clt_status clt_plan_set(clt_plan *plan, const clt_tensor *given, const void *dat
     return clt_kernel_enqueue(plan->set_kernel, 1, &one, &one);
 }
 
+/* What is not written again shows: as NaN, and in the next run as a huge number (or -1, and one near the largest). */
+static clt_status poison(clt_plan *plan) {
+    unsigned char byte = plan->runs % 2 ? 0x7e : 0xff;
+    for (size_t i = 0; i < plan->n_slabs; i++)
+        if (plan->poisoned[i]) CLT_TRY(clt_memory_poison(plan->slabs[i], byte));
+    return CLT_OK;
+}
+
 clt_status clt_plan_run(clt_plan *plan, clt_plan_part part) {
     clt_profile *profile = clt_device_profile(plan->device);
+    if (plan->poisoned && part & CLT_PLAN_FIRST) CLT_TRY(poison(plan));
     clt_profile_begin_run(profile);
     CLT_TRY(enqueue_all(plan, profile, part & CLT_PLAN_FIRST ? plan->n_once : plan->boundary,
                         part & CLT_PLAN_SECOND ? plan->n_launches : plan->boundary, part));

@@ -67,6 +67,7 @@ static clt_status make_memory(clt_store *store, entry *e) {
         return clt_memory_slice(parent->memory, e->offset_bytes, e->bytes, &e->memory);
     }
     CLT_TRY(clt_memory_create(store->device, e->bytes, &e->memory));
+    clt_memory_name(e->memory, e->name ? e->name : e->variable->name);
     return clt_memory_zero(e->memory);
 }
 

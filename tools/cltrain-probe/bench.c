@@ -9,13 +9,14 @@
 
 #include "tools/survey/child.h"
 #include "command.h"
+#include "report.h"
 #include "tools/survey/document.h"
 #include "tools/common/message.h"
 
 typedef struct bench_options {
     shared_options shared;
     bool quick, full;
-    const char *json, *csv, *models, *shapes;
+    const char *json, *csv, *html, *models, *shapes;
     double seconds, timeout;
     int64_t passes;
 } bench_options;
@@ -40,6 +41,7 @@ static const option_row rows[] = {
     {OPTION_HEADING, .help = "Output:"},
     {OPTION_TEXT, 0, "json", "FILE", offsetof(bench_options, json), .help = "all of it, for compare; -: on stdout"},
     {OPTION_TEXT, 0, "csv", "FILE", offsetof(bench_options, csv), .help = "the table; -: on stdout"},
+    {OPTION_TEXT, 0, "html", "FILE", offsetof(bench_options, html), .help = "a page with the roofline; -: on stdout"},
     {OPTION_COUNTER, 'v', "verbose", NULL, SHARED_AT(verbose), .help = "what the library does, on stderr; twice: all of it"},
     {OPTION_FLAG, 'h', "help", NULL, SHARED_AT(help), .help = "this text"},
 };
@@ -52,8 +54,8 @@ static void print_help(void) {
            "ops of training at the shapes of models (default: all it knows). Each op is compared with the\n"
            "reference before it is timed, and again afterwards. All rows are measured in %d passes, each row in\n"
            "processes that may crash or hang. An op's time is held against the roof, the least it could take by\n"
-           "the device's multiply-adds or memory; one that is faster is 'suspect'. Without --json - or --csv -,\n"
-           "a table is printed.\n",
+           "the device's multiply-adds or memory; one that is faster is 'suspect'. A table is printed,\n"
+           "where stdout has nothing else.\n",
            BENCH_PASSES);
     option_print(rows, ROWS, stdout);
     printf("\nExit status: 0 done; 1 it failed, or a result was wrong; 2 the command line makes no sense;\n130 Ctrl-C.\n");
@@ -102,18 +104,32 @@ static int any_wrong(const bench *b) {
     return ok ? 0 : run_error("nothing could be measured: %s", b->rows[0].reason);
 }
 
-static int report(bench *b, const bench_options *o, output *json, output *csv) {
-    int code = 0;
+/* Where it goes: NULL files are not wanted. */
+typedef struct bench_files {
+    output json, csv, html;
+} bench_files;
+
+static int open_files(bench_files *f, const bench_options *o) {
+    int code = output_open(&f->json, o->json);
+    if (!code) code = output_open(&f->csv, o->csv);
+    return code ? code : output_open(&f->html, o->html);
+}
+
+static int write_files(const bench *b, bench_files *f) {
+    json_t *document = bench_json(b);
+    int code = f->json.file ? document_write(document, f->json.file) : 0;
+    if (!code && f->html.file) code = report_write(f->html.file, (const json_t *const[]){document}, 1);
+    json_decref(document);
+    if (!code && f->csv.file) code = bench_write_csv(b, f->csv.file);
+    if (!code) code = output_commit(&f->json);
+    if (!code) code = output_commit(&f->csv);
+    return code ? code : output_commit(&f->html);
+}
+
+static int report(bench *b, const bench_options *o, bench_files *f) {
     bench_place(b);
-    if (o->json) {
-        json_t *document = bench_json(b);
-        code = document_write(document, json->file);
-        json_decref(document);
-        if (!code) code = output_commit(json);
-    }
-    if (o->csv && !code) code = bench_write_csv(b, csv->file);
-    if (o->csv && !code) code = output_commit(csv);
-    if (!is_dash(o->json) && !is_dash(o->csv)) {
+    int code = write_files(b, f);
+    if (!code && !is_dash(o->json) && !is_dash(o->csv) && !is_dash(o->html)) {
         bench_print(b, stdout);
         if (fflush(stdout) || ferror(stdout)) code = run_error("stdout cannot be written");
     }
@@ -121,16 +137,16 @@ static int report(bench *b, const bench_options *o, output *json, output *csv) {
 }
 
 static int run_on_device(bench *b, const bench_options *o) {
-    output json = {.file = NULL}, csv = {.file = NULL};
-    int code = output_open(&json, o->json);
-    if (!code) code = output_open(&csv, o->csv);
+    bench_files files = {.json.file = NULL};
+    int code = open_files(&files, o);
     if (!code) {
         message_line("Measuring %s, for about %.0f s", b->device->info.name, b->seconds);
         bench_measure(b);
-        code = report(b, o, &json, &csv);
+        code = report(b, o, &files);
     }
-    output_abort(&json);
-    output_abort(&csv);
+    output_abort(&files.json);
+    output_abort(&files.csv);
+    output_abort(&files.html);
     if (!code && child_caught()) return EXIT_SIGNAL + child_caught();
     return code ? code : any_wrong(b);
 }
@@ -147,7 +163,7 @@ int run_bench(int argc, char **argv) {
     }
     if (o.quick && o.full) return usage_error("--quick or --full, not both");
     if (o.passes > BENCH_PASSES) return usage_error("--passes: at most %d", BENCH_PASSES);
-    if (is_dash(o.json) && is_dash(o.csv)) return usage_error("stdout is for one of --json and --csv");
+    if (is_dash(o.json) + is_dash(o.csv) + is_dash(o.html) > 1) return usage_error("stdout is for one of --json, --csv and --html");
     message_start(o.shared.verbose);
     child_show_errors(o.shared.verbose > 0);
     bench b = {.s = &s, .full = o.full, .passes = (int)o.passes, .timeout = o.timeout, .seconds = o.seconds > 0 ? o.seconds : o.full ? 400 : 45};

@@ -23,6 +23,7 @@ int run_list(int argc, char **argv);
 int run_bench(int argc, char **argv);
 int run_shapes(int argc, char **argv);
 int run_compare(int argc, char **argv);
+int run_report(int argc, char **argv);
 int run_verify(int argc, char **argv);
 int run_model(int argc, char **argv);
 int run_recommend(int argc, char **argv);

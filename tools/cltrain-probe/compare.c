@@ -1,30 +1,21 @@
-/*
- * cltrain-probe compare: two benches, offline.
- *
- * A row counts as changed only if all of these say so, in the same direction: the medians, and the 10th percentiles (what
- * else a machine is at only adds time), differ by more than a threshold; the ranks of all samples differ by more than
- * chance, over all rows; and no pass of the one is like any pass of the other, by the best sample of each. The threshold is
- * as high as the passes of one bench differ among themselves: what a busy machine does to one row, it does not
- * do to that row alone. A machine's clock moves all rows alike: what the device's limits and the ops have in common is the machine's, and is taken out.
- */
-#include <jansson.h>
+/* cltrain-probe compare: two benches, offline. */
+#include "compare.h"
+
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "command.h"
-#include "tools/survey/document.h"
-#include "statistics.h"
+#include "report.h"
 #include "tools/common/message.h"
-
-enum { EXIT_WORSE = 1, EXIT_NOT_COMPARABLE = 2, MOST_SAMPLES = 256, MOST_PASSES = 64 };
+#include "tools/survey/document.h"
 
 typedef struct compare_options {
     shared_options shared;
     const char *files[2];
     int n_files;
     double threshold; /* percent */
+    const char *html;
 } compare_options;
 
 static const option_row rows[] = {
@@ -33,6 +24,7 @@ static const option_row rows[] = {
      .help = "smaller changes are none (default 5)"},
     {OPTION_HEADING, .help = "Output:"},
     {OPTION_FLAG, 0, "json", NULL, SHARED_AT(json), .help = "one JSON object on stdout"},
+    {OPTION_TEXT, 0, "html", "FILE", offsetof(compare_options, html), .help = "both benches and their comparison as a page as well"},
     {OPTION_FLAG, 'h', "help", NULL, SHARED_AT(help), .help = "this text"},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
@@ -48,267 +40,17 @@ static void print_help(void) {
            "device, a file that is cut short), or the command line makes no sense.\n");
 }
 
-/* ---- rows of both ---- */
-
-typedef struct side {
-    const json_t *row; /* NULL: it is not there */
-    bool ok;
-    double us[MOST_SAMPLES], passes[MOST_PASSES]; /* all samples; the best of each pass */
-    int n, n_passes;
-    double p10, p50;
-} side;
-
-typedef enum change { SAME, FASTER, SLOWER, BROKEN, APPEARED, GONE, MENDED, NEITHER, UNTOLD } change;
-enum { LEAST_PASSES = 3 }; /* of either bench, to tell a change */
-static const char *const change_names[] = {"same", "faster", "slower", "broken", "appeared", "gone", "mended", "neither", "untold"};
-
-typedef struct pair {
-    const char *key;
-    bool is_limit;
-    side sides[2];
-    double ratio; /* of b's time to a's, without the machine's part; 0: there is none */
-    double p;     /* of the rank test */
-    change change;
-} pair;
-
-typedef struct comparison {
-    json_t *documents[2];
-    pair *pairs;
-    int n;
-    int both; /* rows that are ok in both */
-    double threshold; /* of the logarithm of a ratio: what is asked for, or the noise if that is more */
-    double noise;     /* the logarithm of how much passes of one bench differ, in the median row */
-    double drift;     /* of the machine: logarithm of b's time to a's */
-} comparison;
+/* ---- telling ---- */
 
 static const char *text_of(const json_t *object, const char *key) {
     const char *text = json_string_value(json_object_get(object, key));
     return text ? text : "";
 }
 
-/* False where samples are not what a bench writes. */
-static bool read_side(side *s, const json_t *row) {
-    size_t p, i;
-    const json_t *pass, *sample, *passes = json_object_get(row, "samples_us");
-    *s = (side){.row = row, .ok = strcmp(text_of(row, "status"), "ok") == 0};
-    if (!json_is_array(passes)) return false;
-    json_array_foreach(passes, p, pass) {
-        int first = s->n;
-        if (!json_is_array(pass) || s->n_passes == MOST_PASSES) return false;
-        json_array_foreach(pass, i, sample) {
-            double us = json_number_value(sample);
-            if (!json_is_number(sample) || !(us > 0) || s->n == MOST_SAMPLES) return false;
-            s->us[s->n++] = us;
-        }
-        if (s->n == first) continue;
-        double best = s->us[first];
-        for (int k = first + 1; k < s->n; k++) best = s->us[k] < best ? s->us[k] : best;
-        s->passes[s->n_passes++] = best;
-    }
-    statistics_sort(s->us, s->n);
-    s->p10 = statistics_quantile(s->us, s->n, 0.1);
-    s->p50 = statistics_quantile(s->us, s->n, 0.5);
-    return !s->ok || s->n > 0;
-}
-
-static pair *find_pair(comparison *c, const char *key) {
-    for (int i = 0; i < c->n; i++)
-        if (strcmp(c->pairs[i].key, key) == 0) return &c->pairs[i];
-    return NULL;
-}
-
-static int not_comparable(const char *path, const char *why) {
-    run_error("%s: %s", path, why);
-    return EXIT_NOT_COMPARABLE;
-}
-
-static int read_rows(comparison *c, int which, const char *path) {
-    size_t i;
-    const json_t *row, *results = json_object_get(c->documents[which], "results");
-    pair *pairs = realloc(c->pairs, ((size_t)c->n + json_array_size(results) + 1) * sizeof *pairs);
-    if (!pairs) return not_comparable(path, "there is no memory for it");
-    c->pairs = pairs;
-    json_array_foreach(results, i, row) {
-        const char *key = text_of(row, "key");
-        if (!key[0]) return not_comparable(path, "a result has no key");
-        pair *p = find_pair(c, key);
-        if (p && p->sides[which].row) return not_comparable(path, "a result stands there twice");
-        if (!p) {
-            p = &c->pairs[c->n++];
-            *p = (pair){.key = key, .is_limit = strcmp(text_of(row, "kind"), "limit") == 0, .p = 1};
-        }
-        if (!read_side(&p->sides[which], row)) return not_comparable(path, "samples of a result are damaged");
-    }
-    return 0;
-}
-
-/* ---- whole documents ---- */
-
-static int check_document(const json_t *d, const char *path) {
-    char why[256];
-    const char *schema = text_of(d, "schema");
-    if (strcmp(schema, PROGRAM "/1") != 0) {
-        snprintf(why, sizeof why, "its schema is '%.60s', not " PROGRAM "/1", schema);
-        return not_comparable(path, why);
-    }
-    if (strcmp(text_of(d, "kind"), "bench") != 0) return not_comparable(path, "it is no bench");
-    if (!json_is_true(json_object_get(d, "complete"))) return not_comparable(path, "the bench was cut short");
-    if (!json_is_array(json_object_get(d, "results")) || json_array_size(json_object_get(d, "results")) == 0)
-        return not_comparable(path, "it has no results");
-    if (json_array_size(json_object_get(d, "devices")) != 1) return not_comparable(path, "it names no device");
-    return 0;
-}
-
-static int load(comparison *c, int which, const char *path) {
-    json_error_t error;
-    char why[JSON_ERROR_TEXT_LENGTH + 64];
-    c->documents[which] = json_load_file(path, 0, &error);
-    if (!c->documents[which]) {
-        snprintf(why, sizeof why, "%s (line %d): it is cut short, or no JSON", error.text, error.line);
-        return not_comparable(path, error.line < 0 ? error.text : why);
-    }
-    int code = check_document(c->documents[which], path);
-    return code ? code : read_rows(c, which, path);
-}
-
-static const json_t *device_of(const comparison *c, int which) {
-    return json_array_get(json_object_get(c->documents[which], "devices"), 0);
-}
-
-static int check_devices(const comparison *c) {
-    static const char *const same[] = {"id", "name", "platform"}, *const told[] = {"driver"};
-    const json_t *a = device_of(c, 0), *b = device_of(c, 1);
-    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
-        if (strcmp(text_of(a, same[i]), text_of(b, same[i])) == 0) continue;
-        run_error("not comparable: the device's %s is '%s' and '%s'", same[i], text_of(a, same[i]), text_of(b, same[i]));
-        return EXIT_NOT_COMPARABLE;
-    }
-    for (size_t i = 0; i < sizeof told / sizeof told[0]; i++)
-        if (strcmp(text_of(a, told[i]), text_of(b, told[i])) != 0)
-            warning("the device's %s is '%s' and '%s'", told[i], text_of(a, told[i]), text_of(b, told[i]));
-    const char *cpu_a = text_of(json_object_get(c->documents[0], "host"), "cpu");
-    const char *cpu_b = text_of(json_object_get(c->documents[1], "host"), "cpu");
-    if (strcmp(cpu_a, cpu_b) != 0) warning("the host is '%s' and '%s'", cpu_a, cpu_b);
-    return 0;
-}
-
-/* ---- judging ---- */
-
-static bool is_compared(const pair *p) {
-    return p->sides[0].ok && p->sides[1].ok;
-}
-
-/* The median logarithm of the ratio of the 10th percentiles; *count: of how many rows. */
-static double shift_of(const comparison *c, bool limits, int *count) {
-    double logs[MOST_SAMPLES];
-    *count = 0;
-    for (int i = 0; i < c->n && *count < MOST_SAMPLES; i++) {
-        const pair *p = &c->pairs[i];
-        /* Builds and transfers are no sign of how fast the device is. */
-        bool counts = !p->is_limit || !(strstr(p->key, "build") || strstr(p->key, "load"));
-        if (is_compared(p) && p->is_limit == limits && counts) logs[(*count)++] = log(p->sides[1].p10 / p->sides[0].p10);
-    }
-    return *count ? statistics_median(logs, *count) : 0;
-}
-
-/* The limits are not touched by how good the kernels of ops are: where they moved with the ops, the machine did it. */
-static void find_drift(comparison *c) {
-    int n_limits, n_ops;
-    double limits = shift_of(c, true, &n_limits), ops = shift_of(c, false, &n_ops);
-    c->drift = n_limits >= 3 ? limits : 0;
-    if (n_ops >= 3 && fabs(ops - c->drift) < 2 * c->threshold) c->drift = ops;
-}
-
-static double nearest_to_none(double a, double b) {
-    if (a > 0 && b > 0) return a < b ? a : b;
-    if (a < 0 && b < 0) return a > b ? a : b;
-    return 0;
-}
-
-static void range_of(const side *s, double factor, double *least, double *most) {
-    *least = INFINITY, *most = 0;
-    for (int i = 0; i < s->n_passes; i++) {
-        double us = s->passes[i] / factor;
-        *least = us < *least ? us : *least;
-        *most = us > *most ? us : *most;
-    }
-}
-
-/* Whether the passes of both lie apart, by more than those of either differ. `shift` is the logarithm of what is to be told. */
-static bool lie_apart(const side *a, const side *b, double factor, double shift) {
-    double least[2], most[2];
-    range_of(a, 1, &least[0], &most[0]);
-    range_of(b, factor, &least[1], &most[1]);
-    for (int s = 0; s < 2; s++)
-        if (log(most[s] / least[s]) > fabs(shift)) return false;
-    return least[0] > most[1] || least[1] > most[0];
-}
-
-/* Of the bench whose passes differ more. */
-static double noise_of(const comparison *c) {
-    double noise = 0, logs[MOST_SAMPLES];
-    for (int which = 0; which < 2; which++) {
-        int n = 0;
-        for (int i = 0; i < c->n && n < MOST_SAMPLES; i++) {
-            double least, most;
-            const side *s = &c->pairs[i].sides[which];
-            if (!s->row || s->n_passes < LEAST_PASSES) continue;
-            range_of(s, 1, &least, &most);
-            logs[n++] = log(most / least);
-        }
-        double middle = n ? statistics_median(logs, n) : 0;
-        noise = middle > noise ? middle : noise;
-    }
-    return noise;
-}
-
-static void judge_both(const comparison *c, pair *p) {
-    const double error_rate = 0.01; /* of all rows together */
-    const side *a = &p->sides[0], *b = &p->sides[1];
-    double factor = exp(c->drift), scaled[MOST_SAMPLES];
-    for (int i = 0; i < b->n; i++) scaled[i] = b->us[i] / factor;
-    p->p = statistics_rank_test(a->us, a->n, scaled, b->n);
-    double shift = nearest_to_none(log(b->p50 / a->p50) - c->drift, log(b->p10 / a->p10) - c->drift);
-    p->ratio = b->p50 / factor / a->p50;
-    bool enough = a->n_passes >= LEAST_PASSES && b->n_passes >= LEAST_PASSES;
-    bool real = enough && fabs(shift) > c->threshold && p->p * c->both < error_rate && lie_apart(a, b, factor, shift);
-    p->change = !enough ? UNTOLD : !real ? SAME : shift > 0 ? SLOWER : FASTER;
-}
-
-static bool had_no_time(const side *s) {
-    return strcmp(text_of(s->row, "status"), "timeout") == 0 && strstr(text_of(s->row, "reason"), "no time was left");
-}
-
-static void judge(comparison *c) {
-    for (int i = 0; i < c->n; i++) c->both += is_compared(&c->pairs[i]);
-    c->noise = noise_of(c);
-    c->threshold = c->noise > c->threshold ? c->noise : c->threshold;
-    find_drift(c);
-    for (int i = 0; i < c->n; i++) {
-        pair *p = &c->pairs[i];
-        const side *a = &p->sides[0], *b = &p->sides[1];
-        if (is_compared(p)) judge_both(c, p);
-        else if (!a->row) p->change = APPEARED;
-        else if (!b->row) p->change = GONE;
-        else p->change = a->ok ? BROKEN : b->ok ? MENDED : NEITHER;
-        /* That a run had no time left is no fault of the build. */
-        if (p->change == BROKEN && had_no_time(b)) p->change = GONE;
-        if (p->change == MENDED && had_no_time(a)) p->change = APPEARED;
-    }
-}
-
-/* ---- telling ---- */
-
-static int count_of(const comparison *c, change what) {
-    int n = 0;
-    for (int i = 0; i < c->n; i++) n += c->pairs[i].change == what;
-    return n;
-}
-
 static void print_pair(const pair *p) {
     const side *a = &p->sides[0], *b = &p->sides[1];
     printf("%-9s %-84s", change_names[p->change], p->key);
-    if (is_compared(p)) printf(" %12.2f %12.2f %+7.1f %%", a->p50, b->p50, 100 * (p->ratio - 1));
+    if (comparison_has_both(p)) printf(" %12.2f %12.2f %+7.1f %%", a->p50, b->p50, 100 * (p->ratio - 1));
     else if (a->row && b->row) printf(" %s -> %s: %s", text_of(a->row, "status"), text_of(b->row, "status"), text_of(b->row, "reason"));
     else printf(" %s", text_of(a->row ? a->row : b->row, "status"));
     printf("\n");
@@ -325,9 +67,9 @@ static void print_text(const comparison *c) {
             print_pair(&c->pairs[i]);
         }
     printf("%s%d rows in both: %d the same, %d faster, %d slower, %d broken, %d mended; %d appeared, %d gone", any ? "\n" : "",
-           c->both, count_of(c, SAME), count_of(c, FASTER), count_of(c, SLOWER), count_of(c, BROKEN), count_of(c, MENDED),
-           count_of(c, APPEARED), count_of(c, GONE));
-    if (count_of(c, UNTOLD)) printf("; %d in fewer than %d passes: nothing can be told", count_of(c, UNTOLD), LEAST_PASSES);
+           c->both, comparison_count(c, SAME), comparison_count(c, FASTER), comparison_count(c, SLOWER), comparison_count(c, BROKEN), comparison_count(c, MENDED),
+           comparison_count(c, APPEARED), comparison_count(c, GONE));
+    if (comparison_count(c, UNTOLD)) printf("; %d in fewer than %d passes: nothing can be told", comparison_count(c, UNTOLD), LEAST_PASSES);
     printf("\n");
     printf("Changes below %.1f %% are none: the same row differed by %.1f %% between passes of one bench.\n",
            100 * expm1(c->threshold), 100 * expm1(c->noise));
@@ -336,24 +78,8 @@ static void print_text(const comparison *c) {
                c->drift > 0 ? "slower" : "faster");
 }
 
-static json_t *pair_json(const pair *p) {
-    json_t *o = json_pack("{s:s, s:s}", "key", p->key, "change", change_names[p->change]);
-    if (!is_compared(p)) return o;
-    json_t *more = json_pack("{s:f, s:f, s:f, s:f}", "a_p50_us", p->sides[0].p50, "b_p50_us", p->sides[1].p50, "time_ratio",
-                             p->ratio, "p_value", p->p);
-    json_object_update(o, more);
-    json_decref(more);
-    return o;
-}
-
-static int print_json(const comparison *c, const char *verdict) {
-    json_t *document = document_new("compare"), *list = json_array();
-    for (int i = 0; i < c->n; i++) json_array_append_new(list, pair_json(&c->pairs[i]));
-    json_t *more = json_pack("{s:s, s:f, s:f, s:f, s:i, s:o}", "verdict", verdict, "machine_time_ratio", exp(c->drift), "noise", expm1(c->noise),
-                             "threshold", expm1(c->threshold), "compared", c->both,
-                             "rows", list);
-    json_object_update(document, more);
-    json_decref(more);
+static int print_json(const comparison *c) {
+    json_t *document = comparison_json(c);
     int code = document_write(document, NULL);
     json_decref(document);
     return code;
@@ -361,22 +87,36 @@ static int print_json(const comparison *c, const char *verdict) {
 
 /* ---- running ---- */
 
-static int compare(comparison *c, const compare_options *o) {
-    for (int i = 0; i < 2; i++) {
-        int code = load(c, i, o->files[i]);
-        if (code) return code;
-    }
-    int code = check_devices(c);
+static int write_page(const comparison *c, FILE *file) {
+    json_t *document = comparison_json(c);
+    int code = report_write(file, (const json_t *const[]){document, c->documents[0], c->documents[1]}, 3);
+    json_decref(document);
+    return code;
+}
+
+static int tell(const comparison *c, const compare_options *o) {
+    output page;
+    int code = output_open(&page, o->html);
+    if (!code && o->html) code = write_page(c, page.file);
+    if (!code) code = output_commit(&page);
+    output_abort(&page);
     if (code) return code;
-    judge(c);
-    bool worse = count_of(c, SLOWER) + count_of(c, BROKEN) > 0, better = count_of(c, FASTER) + count_of(c, MENDED) > 0;
-    if (c->both == 0 && !worse) return not_comparable(o->files[1], "no row is there in both");
-    if (c->both > 0 && count_of(c, UNTOLD) == c->both && !worse)
-        return not_comparable(o->files[1], "no row was measured in 3 passes of both: give bench more --seconds");
-    if (o->shared.json) code = print_json(c, worse ? "worse" : better ? "better" : "same");
+    if (o->shared.json) code = print_json(c);
     else print_text(c);
     if (fflush(stdout) || ferror(stdout)) code = run_error("stdout cannot be written");
-    return code ? code : worse ? EXIT_WORSE : 0;
+    return code ? code : strcmp(comparison_verdict(c), "worse") == 0 ? EXIT_WORSE : 0;
+}
+
+static int compare(const compare_options *o) {
+    json_t *documents[2] = {NULL, NULL};
+    comparison c = {.n = 0};
+    int code = 0;
+    for (int i = 0; i < 2 && !code; i++) code = report_load(&documents[i], o->files[i]);
+    if (!code) code = comparison_make(&c, (const json_t *const[]){documents[0], documents[1]}, o->files, o->threshold);
+    if (!code) code = tell(&c, o);
+    comparison_free(&c);
+    for (int i = 0; i < 2; i++) json_decref(documents[i]);
+    return code;
 }
 
 static int take_file(void *into, const char *text) {
@@ -395,9 +135,6 @@ int run_compare(int argc, char **argv) {
         return fflush(stdout) ? run_error("stdout cannot be written") : 0;
     }
     if (o.n_files != 2) return usage_error("two files of 'bench --json' expected");
-    comparison c = {.threshold = log1p(o.threshold / 100)};
-    code = compare(&c, &o);
-    for (int i = 0; i < 2; i++) json_decref(c.documents[i]);
-    free(c.pairs);
-    return code;
+    if (o.html && strcmp(o.html, "-") == 0) return usage_error("--html: a file expected; stdout has the comparison");
+    return compare(&o);
 }

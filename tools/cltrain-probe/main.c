@@ -14,6 +14,7 @@ static const command commands[] = {
     {"list", "drivers and devices, what they can do, and why not; also without a command", run_list},
     {"bench", "measures a device: its limits, and training ops at the shapes of models", run_bench},
     {"compare", "what became faster or slower between two benches", run_compare},
+    {"report", "a page of HTML of what other commands wrote", run_report},
     {"verify", "whether a device's memory and arithmetic hold", run_verify},
     {"model", "predicts a model's training step on a device: its time, its memory, the largest batch", run_model},
     {"recommend", "which device for a model, and how to share a batch among several", run_recommend},

@@ -1,0 +1,144 @@
+/*
+ * Memory under watch: on a fenced device each buffer lies between guard bytes, which nobody may touch, and what is
+ * undefined holds values that show in a result.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <cltrain/measure.h>
+
+#include "runtime/device/cl.h"
+
+/* On either side; the alignment at least, for what lies between them is a sub-buffer. */
+enum { LEAST_GUARD = 4096 };
+
+/* Bytes of float NaNs wherever they are read as such, and different ones from those that values are filled with. */
+static const unsigned char guard_pattern[4] = {0xa5, 0x5a, 0xff, 0x7f};
+
+static size_t guard_bytes(const clt_device *device) {
+    return (LEAST_GUARD + device->alignment - 1) / device->alignment * device->alignment;
+}
+
+static void fill_pattern(unsigned char *bytes, size_t n, size_t place) {
+    for (size_t i = 0; i < n; i++) bytes[i] = guard_pattern[(place + i) % sizeof guard_pattern];
+}
+
+clt_status clt_device_fence(clt_device *device) {
+    if (!device) return clt_fail(CLT_E_INVALID, "clt_device_fence: no device");
+    if (device->fenced) return CLT_OK;
+    clt_device_trim(device);
+    if (device->bytes)
+        return clt_fail(CLT_E_STATE, "%s: buffers made before cannot be fenced", device->info.name);
+    device->fenced = true;
+    return CLT_OK;
+}
+
+bool clt_device_fenced(const clt_device *device) {
+    return device->fenced;
+}
+
+/* ---- buffers ---- */
+
+static clt_status write_guards(clt_memory *whole, size_t front, size_t end) {
+    unsigned char *bytes = clt_alloc(whole->bytes - end + front);
+    if (!bytes) return clt_fail_memory(whole->bytes);
+    fill_pattern(bytes, front, 0);
+    clt_status status = clt_memory_write(whole, 0, bytes, front);
+    fill_pattern(bytes, whole->bytes - end, end);
+    if (status == CLT_OK) status = clt_memory_write(whole, end, bytes, whole->bytes - end);
+    clt_free(bytes);
+    return status;
+}
+
+/* Whole buffers are not from the pool: what an earlier user left in them would hide what is not written. */
+clt_status clt_fence_create(clt_device *device, size_t bytes, clt_memory **memory) {
+    size_t guard = guard_bytes(device), all;
+    clt_memory *whole;
+    bytes = CLT_MAX(bytes, 1);
+    all = (bytes + device->alignment - 1) / device->alignment * device->alignment + 2 * guard;
+    if (bytes > device->info.max_buffer_bytes || all > device->info.max_buffer_bytes)
+        return clt_memory_fail(device, all, CL_INVALID_BUFFER_SIZE);
+    CLT_TRY(clt_memory_allocate(device, all, &whole));
+    clt_status status =
+        clt_grow(&device->fences, &device->fences_capacity, device->n_fences, sizeof *device->fences);
+    if (status == CLT_OK) status = write_guards(whole, guard, guard + bytes);
+    if (status == CLT_OK) status = clt_memory_slice(whole, guard, bytes, memory);
+    if (status < 0) {
+        clt_memory_free(whole);
+        return status;
+    }
+    (*memory)->fenced = true;
+    snprintf((*memory)->label, sizeof (*memory)->label, "a buffer");
+    device->fences[device->n_fences++] = *memory;
+    return clt_memory_poison(*memory, 0xff);
+}
+
+void clt_memory_name(clt_memory *memory, const char *name) {
+    if (memory->fenced) snprintf(memory->label, sizeof memory->label, "%s", name);
+}
+
+clt_status clt_memory_poison(clt_memory *memory, unsigned char byte) {
+    CLT_TRY_CL(memory->device, "filling a buffer",
+               clEnqueueFillBuffer(memory->device->queue, memory->memory, &byte, 1, 0, memory->bytes, 0,
+                                   NULL, NULL));
+    return CLT_OK;
+}
+
+/* ---- looking at them ---- */
+
+/* Keeps the first trespass: later ones are often its consequence. */
+static void note(clt_device *device, const clt_memory *memory, bool before, size_t distance, size_t n) {
+    if (device->trespass[0]) return;
+    snprintf(device->trespass, sizeof device->trespass,
+             "written outside of %s, which has %zu bytes: %zu bytes changed, the first of them %zu %s",
+             memory->label, memory->bytes, n, distance,
+             before ? "bytes before its begin" : "bytes behind its end");
+}
+
+static void look_at(clt_device *device, const clt_memory *memory, bool before,
+                    const unsigned char *bytes, size_t n, size_t place) {
+    size_t first = n, count = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (bytes[i] == guard_pattern[(place + i) % sizeof guard_pattern]) continue;
+        if (first == n) first = i;
+        count++;
+    }
+    if (count) note(device, memory, before, before ? n - first : first, count);
+}
+
+static clt_status check(clt_memory *memory) {
+    clt_memory *whole = memory->parent;
+    size_t end = memory->offset + memory->bytes, behind = whole->bytes - end;
+    size_t most = CLT_MAX(memory->offset, behind);
+    unsigned char *bytes = clt_alloc(most);
+    if (!bytes) return clt_fail_memory(most);
+    clt_status status = clt_memory_read(whole, 0, bytes, memory->offset);
+    if (status == CLT_OK) look_at(memory->device, memory, true, bytes, memory->offset, 0);
+    if (status == CLT_OK) status = clt_memory_read(whole, end, bytes, behind);
+    if (status == CLT_OK) look_at(memory->device, memory, false, bytes, behind, end);
+    clt_free(bytes);
+    return status;
+}
+
+void clt_fence_destroy(clt_memory *memory) {
+    clt_device *device = memory->device;
+    clt_memory *whole = memory->parent;
+    check(memory); /* an error here is one of the device, which tells it again */
+    for (size_t i = 0; i < device->n_fences; i++)
+        if (device->fences[i] == memory) {
+            device->fences[i] = device->fences[--device->n_fences];
+            break;
+        }
+    clt_memory_free(memory);
+    clt_memory_free(whole);
+}
+
+clt_status clt_device_fence_check(clt_device *device) {
+    if (!device || !device->fenced)
+        return clt_fail(CLT_E_STATE, "clt_device_fence_check: the device is not fenced");
+    for (size_t i = 0; i < device->n_fences; i++) CLT_TRY(check(device->fences[i]));
+    if (!device->trespass[0]) return CLT_OK;
+    clt_status status = clt_fail(CLT_E_DEVICE, "%s: %s", device->info.name, device->trespass);
+    device->trespass[0] = 0;
+    return status;
+}

@@ -1,0 +1,41 @@
+#!/bin/sh
+# cltrain-conform --html: pages as a browser draws them, of runs where all is well, and where kernels are wrong.
+# Arguments: PROGRAM SOURCES BUILD [PYTHON3].
+program=$1
+sources=$2
+python=${4-}
+name=conform-html
+. "$(dirname "$0")/common.sh"
+
+browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome)
+[ -n "$python" ] && [ -n "$browser" ] || { echo "Python or Chromium is missing: skipped"; exit 77; }
+tab=$(printf '\t')
+
+expect 0 "" --ops softmax --html "$folder/well.html"
+says "passed"
+echo "$folder/well.html${tab}contains=Conformance of OpenCL devices${tab}contains=Failures None.${tab}contains=softmax" >"$folder/pages"
+
+# A gradient that is wrong: a failure, with the line that runs it again.
+mkdir -p "$folder/cl/reference"
+sed 's/y\[i\] \* (dy\[i\] - total)/y[i] * dy[i]/' "$sources/cl/reference/softmax.cl" >"$folder/cl/reference/softmax.cl"
+CLTRAIN_KERNEL_FOLDER="$folder/cl" CLTRAIN_BACKENDS='<b>&"' expect 1 "" --ops softmax --json "$folder/wrong.json" --html "$folder/wrong.html"
+reason=$("$python" -c '
+import json, sys
+o = json.load(open(sys.argv[1]))
+bad = [r for c in o["cases"] for r in c["results"] if r["status"] == "failed"]
+assert bad and all(r["rerun"] for r in bad) and o["counts"]["failed"] == len(bad)
+print(bad[0]["reason"])' "$folder/wrong.json" 2>"$err") || fail "no case failed"
+echo "$folder/wrong.html${tab}contains=failed${tab}contains=$reason${tab}contains=--case 'softmax/${tab}contains=CLTRAIN_BACKENDS=<b>&\"" >>"$folder/pages"
+first=$(grep -n 'id="failures"' "$folder/wrong.html" | cut -d: -f1)
+[ "$first" -lt "$(grep -n 'id="devices"' "$folder/wrong.html" | cut -d: -f1)" ] || fail "failures do not come first"
+
+expect 0 "" --ops softmax --html -
+grep -q '^<!DOCTYPE html>' "$out" && [ "$(grep -c '</html>' "$out")" -eq 1 ] || fail "stdout is no page"
+refuse "stdout is for one" --json - --html - --ops softmax
+expect 1 "/nonexistent/a.html cannot be written" --ops softmax --html /nonexistent/a.html
+ls "$folder" | grep -q '\.part$' && fail "a temporary file was left"
+
+"$python" "$sources/tests/tools/check_page.py" "$browser" <"$folder/pages" >"$out" 2>"$err" || fail "pages as they are drawn"
+says "2 pages looked at"
+[ "$failures" -eq 0 ] || { echo "$failures failures"; exit 1; }
+echo "all well"

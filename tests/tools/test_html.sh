@@ -1,0 +1,132 @@
+#!/bin/sh
+# cltrain-probe report, bench --html, compare --html: pages as a browser draws them, and files that are none.
+. "$(dirname "$0")/probe_common.sh"
+
+browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome)
+[ -n "$python" ] && [ -n "$browser" ] || { echo "Python or Chromium is missing: skipped"; exit 77; }
+
+# page FILE WANTED...: to be looked at, at the end, as check_page.py has it.
+page() {
+    printf '%s' "$1" >>"$folder/pages"
+    shift
+    [ $# -eq 0 ] || printf '\t%s' "$@" >>"$folder/pages"
+    echo >>"$folder/pages"
+}
+
+# report CODE NAME FILE...: a page of some of the documents that were made.
+report() {
+    code=$1 html=$folder/$2.html
+    shift 2
+    files=
+    for file; do files="$files $folder/$file.json"; done
+    # shellcheck disable=SC2086
+    expect "$code" "" report $files --html "$html"
+}
+
+# ---- a real bench ----
+
+cat >"$folder/small.txt" <<'END'
+forward          1 matmul 64x80 96x80^T -> 64x96
+weight-gradient  2 matmul 64x96^T 64x80 -> 96x80
+forward          1 conv2d k3 s1 p1 d1 g1 4x16x12x12 32x16x3x3 -> 4x32x12x12
+forward          1 reduce r0 ad 8x32x8x8 -> 32
+update           1 adam 5000 5000 8 scalar 5000 5000 -> 5000
+END
+a=$folder/a.json
+expect 0 "Measuring" bench --shapes "$folder/small.txt" --seconds 40 --passes 1 --json "$a" --html "$folder/a.html"
+ok=$("$python" -c 'import json, sys; print(sum(r["kind"] == "op" and r["status"] in ("ok", "suspect") for r in json.load(open(sys.argv[1]))["results"]))' "$a")
+[ "$ok" -ge 4 ] || fail "only $ok ops were measured"
+device=$("$python" -c 'import json, sys; print(json.load(open(sys.argv[1]))["devices"][0]["name"])' "$a")
+page "$folder/a.html" "points=$ok" "contains=$device" "contains=Arithmetic intensity, flop/byte" "contains=matmul 64x80 96x80^T -> 64x96"
+expect 0 "" report "$a"
+cmp -s "$out" "$folder/a.html" || fail "the page of a file is not that of its bench"
+"$program" list --json >"$folder/list.json" 2>/dev/null
+ls "$folder" | grep -q '\.part$' && fail "a temporary file was left"
+
+# Drivers that misbehave, and a device that is gone once the measuring begins.
+mkdir "$folder/vendors"
+for fault in crash nonsense late wrong; do echo "$build/libfake_icd_$fault.so" >"$folder/vendors/$fault.icd"; done
+OCL_ICD_VENDORS="$folder/vendors" "$program" list --json >"$folder/faults.json" 2>/dev/null
+report 0 faults faults
+page "$folder/faults.html" points=0 "contains=garb????" "contains=signal 6" "contains=absurd"
+CLTRAIN_PROBE_TEST_CRASH=" " expect 1 "nothing could be measured" bench --shapes "$folder/small.txt" --seconds 20 --passes 1 --html "$folder/gone.html"
+page "$folder/gone.html" points=0 "contains=5 crashed" "contains=ended by signal 6"
+
+"$python" "$sources/tests/tools/make_pages.py" "$a" "$folder" || exit 1
+
+# ---- pages ----
+
+report 0 devices list
+page "$folder/devices.html" points=0 "contains=$device"
+report 0 many many
+page "$folder/many.html" points=500
+report 0 none none
+page "$folder/none.html" points=0 "contains=No op was timed"
+report 0 limits limits
+page "$folder/limits.html" points=0 "contains=No op was measured"
+report 0 failed failed
+page "$folder/failed.html" points=0 "contains=5 crashed" "contains=signal 11"
+report 0 markup markup model2
+page "$folder/markup.html" "contains=<script>window.hacked=1</script>GPU" "contains=<img src=x onerror=window.hacked=1>&amp;</td></svg></style>"
+report 0 numbers numbers model3
+page "$folder/numbers.html" "contains=no place on such axes"
+report 0 types types
+page "$folder/types.html" points=0
+report 0 long long
+page "$folder/long.html" "points=$ok"
+report 0 one one
+page "$folder/one.html" points=1
+report 0 stopped stopped
+page "$folder/stopped.html" "points=$ok" "contains=stopped before its end"
+report 0 models a list model0 model1 model4 model5
+page "$folder/models.html" "points=$ok" "contains=Predicted step times" "contains=convnet 48x3x32x32" "contains=31.42" "contains=4096" \
+     "contains=it ended by signal 11"
+report 0 recommend recommend
+page "$folder/recommend.html" points=0 "contains=Devices for a model" "contains=the fastest <script>" "contains=1.40 times as fast"
+report 0 two a elsewhere
+page "$folder/two.html" "points=$((2 * ok))" "contains=Another"
+
+# ---- comparisons ----
+
+cp "$folder/steady.json" "$folder/b.json"
+expect 0 "" compare "$folder/steady.json" "$folder/b.json" --html "$folder/same.html"
+says "0 faster, 0 slower"
+page "$folder/same.html" "points=$((2 * ok))" "contains=B is same"
+expect 1 "" compare "$folder/steady.json" "$folder/slow.json" --html "$folder/slow.html"
+page "$folder/slow.html" "contains=B is worse" "contains=Comparison of B with A"
+report 0 slower steady slow
+grep -q "B is <span class=\"badge bad\">worse" "$folder/slower.html" || fail "a report of two benches does not compare them"
+expect 0 "" compare --json "$folder/steady.json" "$folder/b.json"
+cp "$out" "$folder/compared.json"
+report 0 compared compared
+page "$folder/compared.html" points=0 "contains=B is same"
+
+# ---- what is none: 2, a reason, no page ----
+
+for bad in "schema its schema is 'cltrain-probe/2'" "kind its kind is 'poem'" "noresults it has no results" "half cut short, or no JSON" \
+           "nan cut short, or no JSON" "bytes cut short, or no JSON" "deep cut short, or no JSON" "nowhere nowhere.json"; do
+    refuse "${bad#* }" report "$a" "$folder/${bad%% *}.json" --html "$folder/bad.html"
+    [ -e "$folder/bad.html" ] && fail "a page was written of ${bad%% *}"
+done
+refuse "cut short" report "$a" "$folder/stopped.json" --html "$folder/bad.html"
+refuse "files that other commands wrote" report
+refuse "unknown option '--frobnicate'" report "$a" --frobnicate
+refuse "stdout is for one of" bench --json - --html -
+refuse "a file expected" compare "$a" "$a" --html -
+expect 1 "/nonexistent/a.html cannot be written" report "$a" --html /nonexistent/a.html
+expect 1 "/nonexistent/a.html cannot be written" compare "$folder/steady.json" "$folder/b.json" --html /nonexistent/a.html
+expect 1 "/nonexistent/a.html cannot be written" bench --models none --html /nonexistent/a.html
+mkdir "$folder/drivers"
+OCL_ICD_VENDORS="$folder/drivers" expect 1 "" bench --html "$folder/bad.html"
+[ -s "$err" ] || fail "no platform, and no word of it"
+[ -e "$folder/bad.html" ] && fail "a page was written without a device"
+if [ -w /dev/full ]; then
+    "$program" report "$a" >/dev/full 2>"$err"
+    [ $? -eq 1 ] || fail "a full disk is no error"
+fi
+ls "$folder" | grep -q '\.part$' && fail "a temporary file was left"
+
+"$python" "$sources/tests/tools/check_page.py" "$browser" <"$folder/pages" >"$out" 2>"$err" || fail "pages as they are drawn"
+says "20 pages looked at"
+tail -n 1 "$out"
+finish

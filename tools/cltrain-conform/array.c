@@ -1,0 +1,81 @@
+#include "tools/cltrain-conform/array.h"
+
+#include <stdlib.h>
+
+void array_resize(array *a, clt_shape shape) {
+    size_t count = (size_t)clt_shape_elements(&shape);
+    if (count > a->capacity) {
+        free(a->at);
+        a->at = malloc(count * sizeof *a->at);
+        if (!a->at) exit(3);
+        a->capacity = count;
+    }
+    a->shape = shape;
+}
+
+void array_free(array *a) {
+    free(a->at);
+    *a = (array){.at = NULL};
+}
+
+int64_t array_count(const array *a) {
+    return clt_shape_elements(&a->shape);
+}
+
+clt_shape shape_of(int rank, const int64_t *dims) {
+    clt_shape shape = {.rank = rank};
+    for (int d = 0; d < rank; d++) shape.dims[d] = dims[d];
+    return shape;
+}
+
+bool index_next(const clt_shape *shape, int64_t index[CLT_MAX_RANK]) {
+    for (int d = shape->rank - 1; d >= 0; d--) {
+        if (++index[d] < shape->dims[d]) return true;
+        index[d] = 0;
+    }
+    return false;
+}
+
+int64_t index_place(const clt_shape *shape, const int64_t *index) {
+    int64_t place = 0;
+    for (int d = 0; d < shape->rank; d++) place = place * shape->dims[d] + index[d];
+    return place;
+}
+
+clt_shape shape_broadcast(const clt_shape *a, const clt_shape *b) {
+    clt_shape result = a->rank >= b->rank ? *a : *b;
+    const clt_shape *other = a->rank >= b->rank ? b : a;
+    for (int back = 1; back <= other->rank; back++) {
+        int64_t size = other->dims[other->rank - back];
+        if (size != 1) result.dims[result.rank - back] = size;
+    }
+    return result;
+}
+
+double array_broadcast_at(const array *a, const clt_shape *result, const int64_t *index) {
+    int64_t own[CLT_MAX_RANK];
+    int lead = result->rank - a->shape.rank;
+    for (int d = 0; d < a->shape.rank; d++) own[d] = a->shape.dims[d] == 1 ? 0 : index[lead + d];
+    return a->at[index_place(&a->shape, own)];
+}
+
+random_stream random_of(const char *text) {
+    random_stream r = {0xcbf29ce484222325u}; /* FNV-1a */
+    for (const char *c = text; *c; c++) r.state = (r.state ^ (unsigned char)*c) * 0x100000001b3u;
+    return r;
+}
+
+uint64_t random_bits(random_stream *r) {
+    uint64_t z = r->state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+double random_uniform(random_stream *r) {
+    return (double)(random_bits(r) >> 11) * 0x1p-53;
+}
+
+int64_t random_below(random_stream *r, int64_t limit) {
+    return (int64_t)(random_bits(r) % (uint64_t)limit);
+}

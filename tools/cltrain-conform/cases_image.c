@@ -1,0 +1,101 @@
+/* Pooling and normalization. */
+#include "tools/cltrain-conform/cases.h"
+
+BUILD(max_pool2d, clt_max_pool2d_with(x[0], at->pool))
+BUILD(avg_pool2d, clt_avg_pool2d_with(x[0], at->pool))
+BUILD(global_avg_pool2d, clt_global_avg_pool2d(x[0]))
+BUILD(batch_norm, clt_batch_norm_with(x[0], "w", at->norm))
+BUILD(layer_norm, clt_layer_norm_with(x[0], "w", at->axis, at->norm))
+
+static const operation max_pool = {.name = "max_pool2d",
+                                   .builders = "clt_max_pool2d_with",
+                                   .build = build_max_pool2d,
+                                   .reference = reference_max_pool2d,
+                                   .ulp = 1};
+static const operation avg_pool = {.name = "avg_pool2d",
+                                   .builders = "clt_avg_pool2d_with",
+                                   .build = build_avg_pool2d,
+                                   .reference = reference_avg_pool2d};
+static const operation global_pool = {.name = "global_avg_pool2d",
+                                      .builders = "clt_global_avg_pool2d",
+                                      .build = build_global_avg_pool2d,
+                                      .reference = reference_global_avg_pool2d};
+static const operation batch_norm = {.name = "batch_norm",
+                                     .builders = "clt_batch_norm_with",
+                                     .build = build_batch_norm,
+                                     .reference = reference_batch_norm,
+                                     .buffer_after = reference_batch_norm_buffers,
+                                     .tolerance = 1e-4};
+static const operation layer_norm = {.name = "layer_norm",
+                                     .builders = "clt_layer_norm_with",
+                                     .build = build_layer_norm,
+                                     .reference = reference_layer_norm,
+                                     .tolerance = 1e-4};
+
+static void add_pools(case_list *list, bool full, const char *variant, clt_shape image, clt_pool2d_options o) {
+    operand x = {.shape = image, .distinct = true};
+    test_case *c = case_add(list, &max_pool, variant, &x, 1);
+    c->at.pool = o;
+    c->full = full;
+    c = case_add(list, &avg_pool, variant, &x, 1);
+    c->at.pool = o;
+    c->full = full;
+    o.exclude_padding = true;
+    if (!o.padding && !o.padding_h) return;
+    c = case_add(list, &avg_pool, "inside", &x, 1);
+    c->at.pool = o;
+    c->full = full;
+}
+
+#define POOL(full, variant, image, ...) \
+    add_pools(list, full, variant, (clt_shape)image, (clt_pool2d_options){__VA_ARGS__})
+
+static void add_norm(case_list *list, bool full, const char *variant, bool evaluation, clt_shape shape,
+                     clt_norm_options o) {
+    int64_t c = shape.dims[1];
+    operand x[] = {
+        {.shape = shape, .low = -1, .high = 3},
+        {.variable = "w.weight", .shape = SHAPE(c)},
+        {.variable = "w.bias", .shape = SHAPE(c)},
+        {.variable = "w.running_mean", .shape = SHAPE(c), .constant = true},
+        {.variable = "w.running_var", .shape = SHAPE(c), .low = 0.5, .high = 2, .constant = true}};
+    test_case *made = case_add(list, &batch_norm, variant, x, 5);
+    made->at.norm = o;
+    made->evaluation = evaluation;
+    made->full = full;
+}
+
+static void add_layer_norm(case_list *list, bool full, clt_shape shape, int dims) {
+    operand x[] = {{.shape = shape, .low = -1, .high = 3}, {.variable = "w.weight"}, {.variable = "w.bias"}};
+    x[1].shape = x[2].shape = shape_of(dims, shape.dims + shape.rank - dims);
+    test_case *c = case_add(list, &layer_norm, dims == 1 ? "" : "dims-2", x, 3);
+    c->at.axis = dims;
+    c->full = full;
+}
+
+void cases_image(case_list *list) {
+    POOL(false, "k2", SHAPE(2, 3, 7, 9), .kernel = 2);
+    POOL(false, "k3-s2-p1", SHAPE(2, 5, 8, 7), .kernel = 3, .stride = 2, .padding = 1);
+    POOL(true, "k1", SHAPE(1, 1, 1, 1), .kernel = 1);
+    POOL(true, "k3-s1", SHAPE(1, 16, 6, 5), .kernel = 3, .stride = 1);
+    POOL(true, "uneven", SHAPE(2, 3, 11, 8), .kernel_h = 4, .kernel_w = 2, .stride_h = 3, .stride_w = 1,
+         .padding_h = 1);
+    POOL(true, "whole", SHAPE(3, 17, 4, 5), .kernel_h = 4, .kernel_w = 5);
+    POOL(true, "large", SHAPE(3, 13, 23, 19), .kernel = 2);
+    case_add(list, &global_pool, "", X(F(2, 3, 5, 7)));
+    case_add(list, &global_pool, "", X(F(1, 17, 1, 1)))->full = true;
+    case_add(list, &global_pool, "", X(F(3, 5, 19, 17)))->full = true;
+    add_norm(list, false, "", false, (clt_shape)SHAPE(4, 3, 5, 7), (clt_norm_options){0});
+    add_norm(list, false, "evaluation", true, (clt_shape)SHAPE(4, 3, 5, 7), (clt_norm_options){0});
+    add_norm(list, false, "", false, (clt_shape)SHAPE(37, 5), (clt_norm_options){0});
+    add_norm(list, true, "eps-momentum", false, (clt_shape)SHAPE(3, 1, 4, 1),
+             (clt_norm_options){.eps = 1e-3f, .momentum = 0.3f});
+    add_norm(list, true, "", false, (clt_shape)SHAPE(8, 33, 9, 7), (clt_norm_options){0});
+    add_norm(list, true, "", false, (clt_shape)SHAPE(2, 3, 257), (clt_norm_options){0});
+    add_norm(list, true, "evaluation", true, (clt_shape)SHAPE(1, 19, 1, 1), (clt_norm_options){0});
+    add_layer_norm(list, false, (clt_shape)SHAPE(4, 7), 1);
+    add_layer_norm(list, false, (clt_shape)SHAPE(2, 3, 4, 5), 2);
+    add_layer_norm(list, true, (clt_shape)SHAPE(3, 1031), 1);
+    add_layer_norm(list, true, (clt_shape)SHAPE(131, 3), 1);
+    add_layer_norm(list, true, (clt_shape)SHAPE(1, 2), 1);
+}

@@ -1,0 +1,76 @@
+/* Reductions, softmax and losses. */
+#include "tools/cltrain-conform/cases.h"
+
+BUILD(sum, clt_sum(x[0], at->reduce))
+BUILD(mean, clt_mean(x[0], at->reduce))
+BUILD(max, clt_max(x[0], at->reduce))
+BUILD(softmax, clt_softmax(x[0], at->axis))
+BUILD(log_softmax, clt_log_softmax(x[0], at->axis))
+BUILD(cross_entropy, clt_cross_entropy(x[0], x[1]))
+BUILD(bce_with_logits, clt_bce_with_logits(x[0], x[1]))
+BUILD(mse_loss, clt_mse_loss(x[0], x[1]))
+
+#define OP(word) {.name = #word, .builders = "clt_" #word, .build = build_##word, .reference = reference_##word}
+static const operation sum = OP(sum), mean = OP(mean), max = OP(max), softmax = OP(softmax),
+                       log_softmax = OP(log_softmax), cross_entropy = OP(cross_entropy),
+                       bce = OP(bce_with_logits), mse = OP(mse_loss);
+
+static void add_reductions(case_list *list, bool full, const char *variant, clt_shape shape,
+                           clt_reduce_options o) {
+    const operation *ops[] = {&sum, &mean, &max};
+    for (int i = 0; i < 3; i++) {
+        operand x = {.shape = shape, .distinct = i == 2};
+        test_case *c = case_add(list, ops[i], variant, &x, 1);
+        c->at.reduce = o;
+        c->full = full;
+        c->large = clt_shape_elements(&shape) > 20000;
+    }
+}
+
+static void add_softmax(case_list *list, bool full, const char *variant, clt_shape shape, int axis) {
+    const operation *ops[] = {&softmax, &log_softmax};
+    for (int i = 0; i < 2; i++) {
+        operand x = {.shape = shape, .low = -5, .high = 5};
+        test_case *c = case_add(list, ops[i], variant, &x, 1);
+        c->at.axis = axis;
+        c->full = full;
+    }
+}
+
+static void add_cross_entropy(case_list *list, bool full, int rows, int classes) {
+    operand x[] = {{.shape = SHAPE(rows, classes), .low = -5, .high = 5},
+                   {.dtype = CLT_I32, .shape = SHAPE(rows), .low = 0, .high = classes}};
+    case_add(list, &cross_entropy, "", x, 2)->full = full;
+}
+
+static void add_pairs(case_list *list, bool full, clt_shape shape) {
+    operand x[] = {{.shape = shape, .low = -6, .high = 6}, {.shape = shape, .low = 0, .high = 1}};
+    case_add(list, &bce, "", x, 2)->full = full;
+    case_add(list, &mse, "", x, 2)->full = full;
+}
+
+void cases_reduce(case_list *list) {
+    add_reductions(list, false, "all", (clt_shape)SHAPE(1031), CLT_ALL_AXES);
+    add_reductions(list, false, "rows", (clt_shape)SHAPE(7, 13), CLT_AXES(1));
+    add_reductions(list, false, "columns", (clt_shape)SHAPE(37, 5), CLT_AXES(0));
+    add_reductions(list, true, "one", (clt_shape)SHAPE(1, 1), CLT_AXES(0));
+    add_reductions(list, true, "ends", (clt_shape)SHAPE(3, 5, 7), CLT_AXES(0, -1));
+    add_reductions(list, true, "channels", (clt_shape)SHAPE(2, 19, 4, 5), CLT_AXES(0, 2, 3));
+    add_reductions(list, true, "keep", (clt_shape)SHAPE(3, 17, 7),
+                   (clt_reduce_options){.axes = {1}, .n_axes = 1, .keep_dims = true});
+    add_reductions(list, true, "long-columns", (clt_shape)SHAPE(301, 67), CLT_AXES(0));
+    add_reductions(list, true, "all", (clt_shape)SHAPE(65539), CLT_ALL_AXES);
+    add_softmax(list, false, "rows", (clt_shape)SHAPE(5, 7), -1);
+    add_softmax(list, false, "middle", (clt_shape)SHAPE(2, 11, 3), 1);
+    add_softmax(list, true, "columns", (clt_shape)SHAPE(13, 5), 0);
+    add_softmax(list, true, "one", (clt_shape)SHAPE(3, 1), 1);
+    add_softmax(list, true, "long", (clt_shape)SHAPE(3, 1031), 1);
+    add_softmax(list, true, "many", (clt_shape)SHAPE(517, 3), 1);
+    add_cross_entropy(list, false, 33, 10);
+    add_cross_entropy(list, true, 1, 1);
+    add_cross_entropy(list, true, 3, 1031);
+    add_cross_entropy(list, true, 517, 2);
+    add_pairs(list, false, (clt_shape)SHAPE(1031));
+    add_pairs(list, true, (clt_shape)SHAPE(1));
+    add_pairs(list, true, (clt_shape)SHAPE(5, 3, 7));
+}

@@ -1,0 +1,77 @@
+/*
+ * A run of the suite: devices, the rows of each, and what became of every case. In the parent; nothing of OpenCL is called here.
+ */
+#ifndef CONFORM_CONFORM_H
+#define CONFORM_CONFORM_H
+
+#include "tools/cltrain-conform/suite.h"
+#include "tools/survey/survey.h"
+
+typedef struct conform_options {
+    const char *device, *ops, *dtype, *one, *json, *junit, *html;
+    bool all, quick, full, list, help, version;
+    double timeout;
+    int64_t jobs;
+    int verbose;
+} conform_options;
+
+enum { MOST_ROWS = 12 };
+
+/* With what the library has to serve the cases. */
+typedef struct row_choice {
+    char name[32];
+    char backends[64]; /* CLTRAIN_BACKENDS */
+    const char *passes, *class_, *precision; /* of the environment; NULL: as it is */
+    bool backend;      /* it is one that has to serve some of a case */
+} row_choice;
+
+typedef struct device_column {
+    const survey_device *device;
+    char who[32];                  /* in names of files */
+    char status[16], reason[400];  /* "ok", or why the device gave no results */
+    json_t *table;                 /* [{"op", "backend", "missing"}, …] */
+    row_choice rows[MOST_ROWS];
+    int n_rows;
+    json_t *left_out;              /* [{"row", "reason"}, …] */
+    json_t **results;              /* by case and row; NULL: not run */
+    double seconds;
+} device_column;
+
+typedef struct conform {
+    const conform_options *options;
+    survey survey;
+    case_list cases;
+    bool *selected; /* by case */
+    int n_selected;
+    const char *only_row; /* of --case ID@ROW */
+    device_column *columns;
+    int n_columns;
+    char folder[64];
+    json_t *coverage; /* by device: [{"op", "status", "reason"}, …] */
+    double started;
+} conform;
+
+enum { N_STATUS = 5 };
+extern const char *const status_names[N_STATUS]; /* passed, skipped, failed, crashed, timeout */
+
+double conform_now(void);
+json_t **result_at(const conform *c, const device_column *column, int which, int row);
+int status_of(const json_t *result); /* index in status_names */
+
+/* run.c: asks the devices for their rows, runs what is selected. Returns 0 or an exit code. */
+int conform_run(conform *c);
+/* check.c: what is seen only when all is there: losses of devices beside one another, ops without a case. */
+void conform_compare(conform *c);
+void conform_cover(conform *c);
+/* The line that runs this case alone. */
+void rerun_line(const conform *c, const device_column *column, const test_case *one, const row_choice *row, char line[1024]);
+
+/* report.c */
+void report_count(const conform *c, const device_column *column, int counts[N_STATUS]);
+int report_text(const conform *c);
+json_t *report_document(const conform *c); /* as docs/cltrain-conform.schema.json has it */
+int report_junit(const conform *c, FILE *file);
+/* page.c */
+int report_html(const json_t *document, FILE *page);
+
+#endif

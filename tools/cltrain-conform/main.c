@@ -1,0 +1,255 @@
+/*
+ * cltrain-conform: does the library compute on these devices what it should? One list of cases, on any driver, by its user.
+ */
+#include <fnmatch.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <dirent.h>
+
+#include "tools/cltrain-conform/conform.h"
+#include "tools/common/message.h"
+#include "tools/common/option_parser.h"
+#include "tools/survey/child.h"
+#include "tools/survey/document.h"
+
+#define PROGRAM "cltrain-conform"
+const char program_name[] = PROGRAM;
+
+#define AT(field) offsetof(conform_options, field)
+static const option_row rows[] = {
+    {OPTION_HEADING, .help = "Devices:"},
+    {OPTION_TEXT, 0, "device", "NAME", AT(device),
+     .help = "index, cpu, gpu, accelerator, pci:..., uuid:..., or a part of\nits name, vendor or platform (default: $CLTRAIN_DEVICE, else\nthe fastest class present)"},
+    {OPTION_FLAG, 0, "all", NULL, AT(all), .help = "all devices, a column each; and what one leaves others take up"},
+    {OPTION_WHOLE, 0, "jobs", "N", AT(jobs), .low = 1, .help = "children at once (default 1)"},
+    {OPTION_POSITIVE, 0, "timeout", "SECONDS", AT(timeout), .help = "what says nothing for longer has hung (default 120)"},
+    {OPTION_HEADING, .help = "Cases:"},
+    {OPTION_FLAG, 0, "quick", NULL, AT(quick), .help = "each op at a few shapes (the default)"},
+    {OPTION_FLAG, 0, "full", NULL, AT(full), .help = "all shapes, and each backend for itself"},
+    {OPTION_TEXT, 0, "ops", "PATTERN", AT(ops), .help = "those whose op or id matches, as file names do: 'conv*'"},
+    {OPTION_TEXT, 0, "dtype", "TYPE", AT(dtype), .help = "those whose first operand is of that type: f32, i32, u8"},
+    {OPTION_TEXT, 0, "case", "ID[@ROW]", AT(one), .help = "one case, or those that match; in one row"},
+    {OPTION_FLAG, 0, "list", NULL, AT(list), .help = "prints the cases, one a line: id, op, type, effort, builders"},
+    {OPTION_HEADING, .help = "Output:"},
+    {OPTION_TEXT, 0, "json", "FILE", AT(json), .help = "all of it (docs/cltrain-conform.schema.json); '-' is stdout"},
+    {OPTION_TEXT, 0, "junit", "FILE", AT(junit), .help = "the same for CI servers"},
+    {OPTION_TEXT, 0, "html", "FILE", AT(html), .help = "the same as a page; '-' is stdout"},
+    {OPTION_COUNTER, 'v', "verbose", NULL, AT(verbose), .help = "what the library does, on stderr; twice: all of it"},
+    {OPTION_FLAG, 'V', "version", NULL, AT(version), .help = "the version"},
+    {OPTION_FLAG, 'h', "help", NULL, AT(help), .help = "this text"},
+};
+enum { ROWS = sizeof rows / sizeof rows[0] };
+
+static void print_help(void) {
+    printf("Usage: " PROGRAM " [options]\n\n"
+           "Runs the library's ops, optimizers, small networks and whole trainings on a device, and says of each: is it\n"
+           "supported, is the value right (against double precision on the host), is the gradient right (against\n"
+           "differences), are the bits the same in another run, and is nothing written where it does not belong.\n");
+    option_print(rows, ROWS, stdout);
+    printf("\nExit status: 0 all that is supported is right; 1 something is not, or it failed; 2 the command line\nmakes no sense; 130 Ctrl-C.\n");
+}
+
+static int refuse_word(void *into, const char *text) {
+    (void)into;
+    return usage_error("'%s' is no option", text);
+}
+
+/* ---- which cases ---- */
+
+static bool matches(const char *pattern, const test_case *one) {
+    return fnmatch(pattern, one->op, 0) == 0 || fnmatch(pattern, one->id, 0) == 0;
+}
+
+static bool wanted(const conform_options *o, const char *one_id, const test_case *one) {
+    if (one_id) return strcmp(one->id, one_id) == 0 || fnmatch(one_id, one->id, 0) == 0;
+    if (one->full && !o->full) return false;
+    if (o->ops && !matches(o->ops, one)) return false;
+    return !o->dtype || strcmp(o->dtype, clt_dtype_name(one->dtype)) == 0;
+}
+
+/* A simulator takes minutes for what a device does in a blink. */
+static bool too_large(const test_case *one) {
+    return one->large && getenv("CLTRAIN_CONFORM_SMALL");
+}
+
+static int select_cases(conform *c) {
+    static char id[CASE_ID];
+    const char *one = NULL;
+    if (!cases_make(&c->cases)) return run_error("no memory");
+    if (c->options->one) {
+        const char *at = strrchr(c->options->one, '@');
+        size_t length = at ? (size_t)(at - c->options->one) : strlen(c->options->one);
+        if (length >= sizeof id) return usage_error("--case: no id is that long");
+        snprintf(id, sizeof id, "%.*s", (int)length, c->options->one);
+        one = id;
+        c->only_row = at ? at + 1 : NULL;
+    }
+    c->selected = calloc((size_t)c->cases.n, sizeof *c->selected);
+    if (!c->selected) return run_error("no memory");
+    for (int i = 0; i < c->cases.n; i++) {
+        c->selected[i] = wanted(c->options, one, &c->cases.items[i]) && !too_large(&c->cases.items[i]);
+        c->n_selected += c->selected[i];
+    }
+    return c->n_selected ? 0 : usage_error("no case is meant by that: '" PROGRAM " --list --full' has them all");
+}
+
+static int print_list(const conform *c) {
+    for (int i = 0; i < c->cases.n; i++) {
+        const test_case *one = &c->cases.items[i];
+        if (!c->selected[i]) continue;
+        printf("%s\t%s\t%s\t%s\t%s\n", one->id, one->op, clt_dtype_name(one->dtype), one->full ? "full" : "quick", one->operation ? one->operation->builders : "-");
+    }
+    return fflush(stdout) || ferror(stdout) ? run_error("stdout cannot be written") : 0;
+}
+
+/* ---- which devices ---- */
+
+static int add_column(conform *c, const survey_device *device) {
+    device_column *column = &c->columns[c->n_columns];
+    *column = (struct device_column){.device = device, .table = json_array(), .left_out = json_array()};
+    snprintf(column->who, sizeof column->who, "device-%d", c->n_columns);
+    snprintf(column->status, sizeof column->status, "%s", device->status);
+    snprintf(column->reason, sizeof column->reason, "%s", device->reason);
+    column->results = calloc((size_t)c->cases.n * MOST_ROWS, sizeof *column->results);
+    c->n_columns++;
+    return column->results && column->table ? 0 : run_error("no memory");
+}
+
+static int choose_devices(conform *c) {
+    const survey_device *chosen;
+    int code = survey_run(&c->survey, false, c->options->timeout < 30 ? c->options->timeout : 30);
+    if (!code) code = survey_require_devices(&c->survey);
+    if (code) return code;
+    c->columns = calloc((size_t)c->survey.n_devices, sizeof *c->columns);
+    if (!c->columns) return run_error("no memory");
+    if (c->options->all) {
+        for (int i = 0; i < c->survey.n_devices && !code; i++) code = add_column(c, &c->survey.devices[i]);
+        return code;
+    }
+    code = survey_choose(&c->survey, c->options->device, &chosen);
+    return code ? code : add_column(c, chosen);
+}
+
+/* ---- files of the run ---- */
+
+static int make_folder(conform *c) {
+    const char *base = getenv("TMPDIR");
+    if ((size_t)snprintf(c->folder, sizeof c->folder, "%s/cltrain-conform-XXXXXX", base && base[0] ? base : "/tmp") >= sizeof c->folder)
+        snprintf(c->folder, sizeof c->folder, "/tmp/cltrain-conform-XXXXXX");
+    if (mkdtemp(c->folder)) return 0;
+    c->folder[0] = 0;
+    return run_error("no folder for checkpoints can be made below %s", base && base[0] ? base : "/tmp");
+}
+
+static void remove_folder(const conform *c) {
+    char path[400];
+    DIR *folder = c->folder[0] ? opendir(c->folder) : NULL;
+    for (const struct dirent *entry; folder && (entry = readdir(folder));) {
+        if (entry->d_name[0] == '.') continue;
+        snprintf(path, sizeof path, "%s/%s", c->folder, entry->d_name);
+        unlink(path);
+    }
+    if (folder) closedir(folder);
+    if (c->folder[0]) rmdir(c->folder);
+}
+
+/* ---- all of it ---- */
+
+static int verdict_code(const conform *c) {
+    int bad = 0, counts[N_STATUS];
+    for (int i = 0; i < c->n_columns; i++) {
+        report_count(c, &c->columns[i], counts);
+        bad += counts[2] + counts[3] + counts[4];
+        bad += strcmp(c->columns[i].status, "ok") != 0 && strcmp(c->columns[i].status, "unsupported") != 0;
+    }
+    return bad ? EXIT_FAILED : 0;
+}
+
+typedef struct conform_files {
+    output json, junit, html;
+} conform_files;
+
+static int open_files(conform_files *f, const conform_options *o) {
+    int code = output_open(&f->json, o->json);
+    if (!code) code = output_open(&f->junit, o->junit);
+    return code ? code : output_open(&f->html, o->html);
+}
+
+static int write_files(const conform *c, conform_files *f) {
+    json_t *document = report_document(c);
+    int code = f->json.file ? document_write(document, f->json.file) : 0;
+    if (!code && f->html.file) code = report_html(document, f->html.file);
+    json_decref(document);
+    if (!code && f->junit.file) code = report_junit(c, f->junit.file);
+    return code;
+}
+
+static int run_and_report(conform *c, conform_files *f) {
+    const conform_options *o = c->options;
+    int code = conform_run(c);
+    if (code) return code;
+    conform_compare(c);
+    if (!o->one && !o->ops && !o->dtype) conform_cover(c);
+    code = write_files(c, f);
+    if (!code && f->json.file != stdout && f->junit.file != stdout && f->html.file != stdout) code = report_text(c);
+    if (!code) code = output_commit(&f->json);
+    if (!code) code = output_commit(&f->junit);
+    if (!code) code = output_commit(&f->html);
+    return code ? code : verdict_code(c);
+}
+
+static void free_all(conform *c) {
+    for (int i = 0; i < c->n_columns; i++) {
+        device_column *column = &c->columns[i];
+        for (int k = 0; column->results && k < c->cases.n * MOST_ROWS; k++) json_decref(column->results[k]);
+        json_decref(column->table);
+        json_decref(column->left_out);
+        free(column->results);
+    }
+    free(c->columns);
+    free(c->selected);
+    free(c->cases.items);
+    json_decref(c->coverage);
+    survey_free(&c->survey);
+}
+
+static int run(conform *c) {
+    conform_files files = {.json.file = NULL};
+    int code = select_cases(c);
+    if (code) return code;
+    if (c->options->list) return print_list(c);
+    code = open_files(&files, c->options);
+    if (!code) code = choose_devices(c);
+    if (!code) code = make_folder(c);
+    if (!code) code = run_and_report(c, &files);
+    remove_folder(c);
+    output_abort(&files.json), output_abort(&files.junit), output_abort(&files.html);
+    return code;
+}
+
+static bool is_dash(const char *path) {
+    return path && strcmp(path, "-") == 0;
+}
+
+int main(int argc, char **argv) {
+    conform_options o = {.timeout = 120, .jobs = 1};
+    conform c = {.options = &o, .started = conform_now(), .coverage = json_array()};
+    int code = option_parse(rows, ROWS, argc - 1, argv + 1, &o, refuse_word);
+    if (code) return code;
+    if (o.help) print_help();
+    if (o.version) printf(PROGRAM " %s\n", clt_version());
+    if (o.help || o.version) return fflush(stdout) ? run_error("stdout cannot be written") : 0;
+    if (o.quick && o.full) return usage_error("--quick or --full, not both");
+    if (o.all && o.device) return usage_error("--all or --device, not both");
+    if (o.jobs > 8) return usage_error("--jobs: at most 8");
+    if (is_dash(o.json) + is_dash(o.junit) + is_dash(o.html) > 1) return usage_error("stdout is for one of --json, --junit and --html");
+    message_start(o.verbose);
+    child_show_errors(o.verbose > 0);
+    child_catch_signals();
+    code = run(&c);
+    free_all(&c);
+    return code;
+}

@@ -1,0 +1,29 @@
+/*
+ * The ops' definitions in double precision: straightforward loops over what <cltrain/ops.h> says. Each gives y
+ * its shape and values, and returns about how many operations that took.
+ */
+#ifndef CONFORM_REFERENCE_H
+#define CONFORM_REFERENCE_H
+
+#include "tools/cltrain-conform/suite.h"
+
+#define POINTWISE(DO)                                                                                   \
+    DO(add)                                                                                             \
+    DO(sub) DO(mul) DO(div) DO(pow) DO(add_scalar) DO(mul_scalar) DO(pow_scalar) DO(neg) DO(abs)        \
+        DO(exp) DO(log) DO(sqrt) DO(clip) DO(relu) DO(tanh) DO(sigmoid) DO(silu) DO(gelu)
+#define OTHERS(DO)                                                                                      \
+    DO(cast)                                                                                            \
+    DO(matmul) DO(linear) DO(conv2d) DO(max_pool2d) DO(avg_pool2d) DO(global_avg_pool2d) DO(batch_norm) \
+        DO(layer_norm) DO(sum) DO(mean) DO(max) DO(softmax) DO(log_softmax) DO(cross_entropy)           \
+            DO(bce_with_logits) DO(mse_loss) DO(reshape) DO(permute) DO(concat) DO(slice) DO(pad)       \
+                DO(expand) DO(dropout) DO(embedding) DO(user)
+
+#define DECLARE(name)                                                                                   \
+    double reference_##name(const array *x, int n, array *y, const attributes *at, bool evaluation);
+POINTWISE(DECLARE)
+OTHERS(DECLARE)
+#undef DECLARE
+
+void reference_batch_norm_buffers(const array *x, int i, array *after, const attributes *at);
+
+#endif

@@ -1,0 +1,108 @@
+#include "tools/cltrain-conform/reference.h"
+
+/* ---- matrix products ---- */
+
+/* Batch dimensions of an operand of rank 2 or more. */
+static clt_shape batch_of(const clt_shape *shape) {
+    return shape_of(shape->rank - 2, shape->dims);
+}
+
+/* Where the matrix of a batch index begins. */
+static int64_t matrix_place(const array *a, const clt_shape *batch, const int64_t *index) {
+    int rank = a->shape.rank - 2;
+    int64_t place = 0;
+    for (int d = 0; d < rank; d++)
+        place = place * a->shape.dims[d] + (a->shape.dims[d] == 1 ? 0 : index[batch->rank - rank + d]);
+    return place * a->shape.dims[rank] * a->shape.dims[rank + 1];
+}
+
+double reference_matmul(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    (void)n, (void)evaluation;
+    const array *a = &x[0], *b = &x[1];
+    const int64_t *da = a->shape.dims + a->shape.rank - 2, *db = b->shape.dims + b->shape.rank - 2;
+    bool ta = at->matmul.transpose_a, tb = at->matmul.transpose_b;
+    int64_t rows = da[ta], depth = da[!ta], columns = db[!tb], index[CLT_MAX_RANK] = {0}, place = 0;
+    clt_shape batch_a = batch_of(&a->shape), batch_b = batch_of(&b->shape),
+              batch = shape_broadcast(&batch_a, &batch_b);
+    clt_shape shape = batch;
+    shape.dims[shape.rank++] = rows;
+    shape.dims[shape.rank++] = columns;
+    array_resize(y, shape);
+    do {
+        const double *pa = a->at + matrix_place(a, &batch, index), *pb = b->at + matrix_place(b, &batch, index);
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t j = 0; j < columns; j++) {
+                double sum = 0;
+                for (int64_t k = 0; k < depth; k++)
+                    sum += pa[ta ? k * rows + i : i * depth + k] * pb[tb ? j * depth + k : k * columns + j];
+                y->at[place++] = sum;
+            }
+    } while (index_next(&batch, index));
+    return (double)place * (double)depth;
+}
+
+/* x, weight [out, in], bias [out] if there are three. */
+double reference_linear(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    (void)at, (void)evaluation;
+    int64_t in = x[1].shape.dims[1], out = x[1].shape.dims[0], rows = array_count(&x[0]) / in;
+    clt_shape shape = x[0].shape;
+    shape.dims[shape.rank - 1] = out;
+    array_resize(y, shape);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < out; j++) {
+            double sum = n == 3 ? x[2].at[j] : 0;
+            for (int64_t k = 0; k < in; k++) sum += x[0].at[i * in + k] * x[1].at[j * in + k];
+            y->at[i * out + j] = sum;
+        }
+    return (double)(rows * out) * (double)in;
+}
+
+/* ---- convolution ---- */
+
+typedef struct filter {
+    int64_t stride[2], padding[2], dilation[2], groups;
+} filter;
+
+static int64_t either(int own, int both, int standard) {
+    return own ? own : both ? both : standard;
+}
+
+static filter filter_of(const clt_conv2d_options *o) {
+    return (filter){{either(o->stride_h, o->stride, 1), either(o->stride_w, o->stride, 1)},
+                    {either(o->padding_h, o->padding, 0), either(o->padding_w, o->padding, 0)},
+                    {either(o->dilation_h, o->dilation, 1), either(o->dilation_w, o->dilation, 1)},
+                    o->groups ? o->groups : 1};
+}
+
+static double one_pixel(const array *x, const array *w, const filter *f, const int64_t *y) {
+    const int64_t *in = x->shape.dims, *k = w->shape.dims;
+    int64_t group = y[1] / (k[0] / f->groups);
+    double sum = 0;
+    for (int64_t c = 0; c < k[1]; c++)
+        for (int64_t i = 0; i < k[2]; i++)
+            for (int64_t j = 0; j < k[3]; j++) {
+                int64_t row = y[2] * f->stride[0] - f->padding[0] + i * f->dilation[0];
+                int64_t column = y[3] * f->stride[1] - f->padding[1] + j * f->dilation[1];
+                if (row < 0 || row >= in[2] || column < 0 || column >= in[3]) continue;
+                int64_t from = ((y[0] * in[1] + group * k[1] + c) * in[2] + row) * in[3] + column;
+                int64_t weight = ((y[1] * k[1] + c) * k[2] + i) * k[3] + j;
+                sum += x->at[from] * w->at[weight];
+            }
+    return sum;
+}
+
+/* x, weight [out, in / groups, kh, kw], bias [out] if there are three. */
+double reference_conv2d(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    (void)evaluation;
+    filter f = filter_of(&at->conv);
+    const int64_t *k = x[1].shape.dims;
+    clt_shape shape = {4, {x[0].shape.dims[0], k[0]}};
+    for (int d = 0; d < 2; d++)
+        shape.dims[2 + d] =
+            (x[0].shape.dims[2 + d] + 2 * f.padding[d] - f.dilation[d] * (k[2 + d] - 1) - 1) / f.stride[d] + 1;
+    array_resize(y, shape);
+    int64_t index[CLT_MAX_RANK] = {0}, place = 0;
+    do y->at[place++] = one_pixel(&x[0], &x[1], &f, index) + (n == 3 ? x[2].at[index[1]] : 0);
+    while (index_next(&shape, index));
+    return 3.0 * (double)place * (double)(k[1] * k[2] * k[3]);
+}

@@ -1,0 +1,327 @@
+/* What came of it: as text, as JSON, as JUnit's XML. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/cltrain-conform/conform.h"
+#include "tools/common/message.h"
+#include "tools/survey/document.h"
+
+extern char **environ;
+
+/* ---- counts ---- */
+
+void report_count(const conform *c, const device_column *column, int counts[N_STATUS]) {
+    memset(counts, 0, N_STATUS * sizeof *counts);
+    for (int k = 0; k < c->cases.n; k++)
+        for (int r = 0; r < column->n_rows; r++) {
+            const json_t *result = *result_at(c, column, k, r);
+            if (result) counts[status_of(result)]++;
+        }
+    const json_t *coverage = json_array_get(c->coverage, (size_t)(column - c->columns));
+    for (size_t i = 0; i < json_array_size(coverage); i++) counts[status_of(json_array_get(coverage, i))]++;
+}
+
+/* ---- the line that runs a case again ---- */
+
+static bool matters(const char *variable) {
+    static const char *const prefixes[] = {"CLTRAIN_", "POCL_WORK", "OCLGRIND_", "OCL_ICD_", "OPENCL_VENDOR", "RUSTICL_", "LP_"};
+    if (strncmp(variable, "CLTRAIN_DEVICE=", 15) == 0) return false;
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
+        if (strncmp(variable, prefixes[i], strlen(prefixes[i])) == 0) return true;
+    return false;
+}
+
+static void add_quoted(char line[1024], const char *text) {
+    size_t used = strlen(line);
+    for (; *text && used + 6 < 1024; text++) {
+        if (*text == '\'') used += (size_t)snprintf(line + used, 1024 - used, "'\\''");
+        else line[used++] = *text;
+    }
+    line[used] = 0;
+}
+
+void rerun_line(const conform *c, const device_column *column, const test_case *one, const row_choice *row, char line[1024]) {
+    line[0] = 0;
+    for (char **variable = environ; *variable; variable++) {
+        size_t name = strcspn(*variable, "="), used = strlen(line);
+        if (!matters(*variable) || used + strlen(*variable) > 512) continue;
+        snprintf(line + used, 1024 - used, "%.*s='", (int)name, *variable);
+        add_quoted(line, *variable + name + ((*variable)[name] == '='));
+        snprintf(line + strlen(line), 1024 - strlen(line), "' ");
+    }
+    size_t used = strlen(line);
+    if (one->handed) used += (size_t)snprintf(line + used, 1024 - used, "%s --all --case '", program_name);
+    else {
+        used += (size_t)snprintf(line + used, 1024 - used, "%s --device '", program_name);
+        add_quoted(line, column->device->info.id);
+        snprintf(line + strlen(line), 1024 - strlen(line), "' --case '");
+    }
+    /* What is taken up must have been left. */
+    used = strlen(line);
+    if (one->handed) snprintf(line + used, 1024 - used, "*/%s'", strchr(one->id, '/') + 1);
+    else snprintf(line + used, 1024 - used, "%s@%s'", one->id, row->name);
+    if (c->options->full) snprintf(line + strlen(line), 1024 - strlen(line), " --full");
+}
+
+/* ---- text ---- */
+
+static bool is_failure(int status) {
+    return status >= 2;
+}
+
+static void print_failures(const conform *c, const device_column *column) {
+    char line[1024];
+    for (int k = 0; k < c->cases.n; k++)
+        for (int r = 0; r < column->n_rows; r++) {
+            const json_t *result = *result_at(c, column, k, r);
+            if (!result || !is_failure(status_of(result))) continue;
+            rerun_line(c, column, &c->cases.items[k], &column->rows[r], line);
+            printf("%s: %s@%s on %s\n    %s\n    %s\n", status_names[status_of(result)], c->cases.items[k].id,
+                   column->rows[r].name, column->device->info.name, json_string_value(json_object_get(result, "reason")), line);
+        }
+    const json_t *coverage = json_array_get(c->coverage, (size_t)(column - c->columns));
+    for (size_t i = 0; i < json_array_size(coverage); i++) {
+        const json_t *one = json_array_get(coverage, i);
+        if (is_failure(status_of(one)))
+            printf("failed: coverage/%s\n    %s\n", json_string_value(json_object_get(one, "op")), json_string_value(json_object_get(one, "reason")));
+    }
+}
+
+/* Each reason once, with its count. */
+static void print_skips(const conform *c, const device_column *column) {
+    json_t *reasons = json_object();
+    const char *reason;
+    json_t *count;
+    for (int k = 0; k < c->cases.n; k++)
+        for (int r = 0; r < column->n_rows; r++) {
+            const json_t *result = *result_at(c, column, k, r);
+            if (!result || status_of(result) != 1) continue;
+            reason = json_string_value(json_object_get(result, "reason"));
+            json_object_set_new(reasons, reason, json_integer(json_integer_value(json_object_get(reasons, reason)) + 1));
+        }
+    const json_t *coverage = json_array_get(c->coverage, (size_t)(column - c->columns));
+    for (size_t i = 0; i < json_array_size(coverage); i++) {
+        const json_t *one = json_array_get(coverage, i);
+        if (status_of(one) == 1)
+            json_object_set_new(reasons, json_string_value(json_object_get(one, "reason")),
+                                json_integer(json_integer_value(json_object_get(reasons, json_string_value(json_object_get(one, "reason")))) + 1));
+    }
+    json_object_foreach(reasons, reason, count) printf("  %6d skipped: %s\n", (int)json_integer_value(count), reason);
+    for (size_t i = 0; i < json_array_size(column->left_out); i++) {
+        const json_t *one = json_array_get(column->left_out, i);
+        printf("  row %s is left out: %s\n", json_string_value(json_object_get(one, "row")), json_string_value(json_object_get(one, "reason")));
+    }
+    json_decref(reasons);
+}
+
+static void op_counts(const conform *c, const device_column *column, const char *op, int counts[N_STATUS]) {
+    memset(counts, 0, N_STATUS * sizeof *counts);
+    for (int k = 0; k < c->cases.n; k++)
+        for (int r = 0; r < column->n_rows && strcmp(c->cases.items[k].op, op) == 0; r++) {
+            const json_t *result = *result_at(c, column, k, r);
+            if (result) counts[status_of(result)]++;
+        }
+}
+
+static void print_cell(const int counts[N_STATUS]) {
+    char cell[64];
+    int bad = counts[2] + counts[3] + counts[4];
+    if (counts[0] + counts[1] + bad == 0) snprintf(cell, sizeof cell, "-");
+    else if (bad) snprintf(cell, sizeof cell, "%d, %d FAILED", counts[0], bad);
+    else if (counts[1]) snprintf(cell, sizeof cell, "%d, %d skipped", counts[0], counts[1]);
+    else snprintf(cell, sizeof cell, "%d", counts[0]);
+    printf(" %-22s", cell);
+}
+
+static void print_table(const conform *c) {
+    int counts[N_STATUS];
+    printf("%-20s", "passed");
+    for (int i = 0; i < c->n_columns; i++) printf(" %-22.21s", c->columns[i].device->info.platform);
+    printf("\n");
+    const char *last = "";
+    for (int k = 0; k < c->cases.n; k++) {
+        const char *op = c->cases.items[k].op;
+        bool seen = false;
+        for (int j = 0; j < k; j++) seen |= strcmp(c->cases.items[j].op, op) == 0;
+        if (seen || strcmp(op, last) == 0) continue;
+        bool any = false;
+        for (int i = 0; i < c->n_columns; i++) {
+            op_counts(c, &c->columns[i], op, counts);
+            any |= counts[0] + counts[1] + counts[2] + counts[3] + counts[4] > 0;
+        }
+        if (!any) continue;
+        printf("%-20s", last = op);
+        for (int i = 0; i < c->n_columns; i++) op_counts(c, &c->columns[i], op, counts), print_cell(counts);
+        printf("\n");
+    }
+}
+
+int report_text(const conform *c) {
+    print_table(c);
+    printf("\n");
+    for (int i = 0; i < c->n_columns; i++) {
+        const device_column *column = &c->columns[i];
+        const clt_device_info *info = &column->device->info;
+        int counts[N_STATUS];
+        print_failures(c, column);
+        report_count(c, column, counts);
+        printf("%s (%s) [%s], driver %s: ", info->name, info->platform, info->id, info->driver);
+        if (strcmp(column->status, "ok") != 0) printf("%s: %s\n", column->status, column->reason);
+        else printf("%d passed, %d skipped, %d failed, %d crashed, %d timed out\n", counts[0], counts[1], counts[2], counts[3], counts[4]);
+        print_skips(c, column);
+    }
+    return fflush(stdout) || ferror(stdout) ? run_error("stdout cannot be written") : 0;
+}
+
+/* ---- JSON ---- */
+
+static json_t *counts_json(const int counts[N_STATUS]) {
+    json_t *o = json_object();
+    for (int i = 0; i < N_STATUS; i++) json_object_set_new(o, status_names[i], json_integer(counts[i]));
+    return o;
+}
+
+static json_t *device_json(const conform *c, const device_column *column) {
+    json_t *o = document_device(&column->device->info), *rows = json_array();
+    int counts[N_STATUS];
+    report_count(c, column, counts);
+    for (int r = 0; r < column->n_rows; r++) json_array_append_new(rows, json_string(column->rows[r].name));
+    json_object_del(o, "unusable");
+    json_object_set_new(o, "icd", document_text(c->survey.drivers[column->device->driver].name));
+    json_object_set_new(o, "status", json_string(column->status));
+    json_object_set_new(o, "reason", column->reason[0] ? document_text(column->reason) : json_null());
+    json_object_set_new(o, "rows", rows);
+    json_object_set(o, "rows_left_out", column->left_out);
+    json_object_set_new(o, "counts", counts_json(counts));
+    json_object_set(o, "coverage", json_array_get(c->coverage, (size_t)(column - c->columns)) ? json_array_get(c->coverage, (size_t)(column - c->columns)) : NULL);
+    if (!json_object_get(o, "coverage")) json_object_set_new(o, "coverage", json_array());
+    return o;
+}
+
+static json_t *case_json(const conform *c, int which) {
+    const test_case *one = &c->cases.items[which];
+    json_t *results = json_array();
+    char line[1024];
+    for (int i = 0; i < c->n_columns; i++)
+        for (int r = 0; r < c->columns[i].n_rows; r++) {
+            const json_t *result = *result_at(c, &c->columns[i], which, r);
+            if (!result) continue;
+            json_t *copy = json_pack("{s:i, s:s}", "device", i, "row", c->columns[i].rows[r].name);
+            json_object_update(copy, (json_t *)(uintptr_t)result);
+            rerun_line(c, &c->columns[i], one, &c->columns[i].rows[r], line);
+            if (is_failure(status_of(result))) json_object_set_new(copy, "rerun", document_text(line));
+            json_array_append_new(results, copy);
+        }
+    return json_pack("{s:s, s:s, s:s, s:b, s:o}", "id", one->id, "op", one->op, "dtype", clt_dtype_name(one->dtype), "full", one->full, "results", results);
+}
+
+static json_t *environment_json(void) {
+    json_t *o = json_object();
+    for (char **variable = environ; *variable; variable++) {
+        char name[128];
+        size_t length = strcspn(*variable, "=");
+        if (!matters(*variable) || length >= sizeof name) continue;
+        snprintf(name, sizeof name, "%.*s", (int)length, *variable);
+        /* What tells of the machine's folders, or is a secret, stays out. */
+        if (strstr(name, "TOKEN") || strchr(*variable + length, '/')) continue;
+        json_object_set_new(o, name, document_text(*variable + length + 1));
+    }
+    return o;
+}
+
+json_t *report_document(const conform *c) {
+    json_t *document = document_new("conform"), *devices = json_array(), *cases = json_array();
+    int total[N_STATUS] = {0}, counts[N_STATUS];
+    for (int i = 0; i < c->n_columns; i++) {
+        json_array_append_new(devices, device_json(c, &c->columns[i]));
+        report_count(c, &c->columns[i], counts);
+        for (int k = 0; k < N_STATUS; k++) total[k] += counts[k];
+    }
+    for (int k = 0; k < c->cases.n; k++)
+        if (c->selected[k]) json_array_append_new(cases, case_json(c, k));
+    json_object_set_new(document, "effort", json_string(c->options->full ? "full" : "quick"));
+    json_object_set_new(document, "environment", environment_json());
+    json_object_set_new(document, "seconds", json_real(conform_now() - c->started));
+    json_object_set_new(document, "counts", counts_json(total));
+    json_object_set_new(document, "devices", devices);
+    json_object_set_new(document, "cases", cases);
+    return document;
+}
+
+/* ---- JUnit ---- */
+
+static void print_xml(FILE *file, const char *text) {
+    for (; text && *text; text++) {
+        switch (*text) {
+        case '<': fputs("&lt;", file); break;
+        case '>': fputs("&gt;", file); break;
+        case '&': fputs("&amp;", file); break;
+        case '"': fputs("&quot;", file); break;
+        default: fputc((unsigned char)*text < ' ' ? ' ' : *text, file);
+        }
+    }
+}
+
+static void print_junit_case(const conform *c, const device_column *column, int which, int r, FILE *file) {
+    const json_t *result = *result_at(c, column, which, r);
+    const char *reason = json_string_value(json_object_get(result, "reason"));
+    int status = status_of(result);
+    char line[1024];
+    fprintf(file, "    <testcase classname=\"%s\" name=\"", c->cases.items[which].op);
+    print_xml(file, c->cases.items[which].id);
+    fprintf(file, "\" time=\"%.3f\">", json_number_value(json_object_get(result, "seconds")));
+    if (status) {
+        fprintf(file, status == 1 ? "<skipped message=\"" : is_failure(status) && status > 2 ? "<error message=\"" : "<failure message=\"");
+        print_xml(file, reason);
+        fprintf(file, "\">");
+        rerun_line(c, column, &c->cases.items[which], &column->rows[r], line);
+        if (status > 1) print_xml(file, line);
+        fprintf(file, status == 1 ? "</skipped>" : status > 2 ? "</error>" : "</failure>");
+    }
+    fprintf(file, "</testcase>\n");
+}
+
+static void print_suite(const conform *c, const device_column *column, int r, FILE *file) {
+    int counts[N_STATUS] = {0}, all = 0;
+    for (int k = 0; k < c->cases.n; k++)
+        if (*result_at(c, column, k, r)) counts[status_of(*result_at(c, column, k, r))]++, all++;
+    fprintf(file, "  <testsuite name=\"");
+    print_xml(file, column->device->info.id);
+    fprintf(file, " %s\" tests=\"%d\" failures=\"%d\" errors=\"%d\" skipped=\"%d\">\n", column->rows[r].name, all, counts[2], counts[3] + counts[4], counts[1]);
+    for (int k = 0; k < c->cases.n; k++)
+        if (*result_at(c, column, k, r)) print_junit_case(c, column, k, r, file);
+    fprintf(file, "  </testsuite>\n");
+}
+
+static void print_coverage(const conform *c, const device_column *column, FILE *file) {
+    const json_t *all = json_array_get(c->coverage, (size_t)(column - c->columns));
+    int counts[N_STATUS] = {0};
+    for (size_t i = 0; i < json_array_size(all); i++) counts[status_of(json_array_get(all, i))]++;
+    if (!json_array_size(all)) return;
+    fprintf(file, "  <testsuite name=\"");
+    print_xml(file, column->device->info.id);
+    fprintf(file, " coverage\" tests=\"%d\" failures=\"%d\" errors=\"0\" skipped=\"%d\">\n", (int)json_array_size(all), counts[2], counts[1]);
+    for (size_t i = 0; i < json_array_size(all); i++) {
+        const json_t *one = json_array_get(all, i);
+        const char *words[] = {"", "skipped", "failure"};
+        fprintf(file, "    <testcase classname=\"coverage\" name=\"%s\">", json_string_value(json_object_get(one, "op")));
+        if (status_of(one)) {
+            fprintf(file, "<%s message=\"", words[status_of(one)]);
+            print_xml(file, json_string_value(json_object_get(one, "reason")));
+            fprintf(file, "\"/>");
+        }
+        fprintf(file, "</testcase>\n");
+    }
+    fprintf(file, "  </testsuite>\n");
+}
+
+int report_junit(const conform *c, FILE *file) {
+    fprintf(file, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"%s\">\n", program_name);
+    for (int i = 0; i < c->n_columns; i++) {
+        for (int r = 0; r < c->columns[i].n_rows; r++) print_suite(c, &c->columns[i], r, file);
+        print_coverage(c, &c->columns[i], file);
+    }
+    fprintf(file, "</testsuites>\n");
+    return fflush(file) || ferror(file) ? run_error("the JUnit file cannot be written") : 0;
+}

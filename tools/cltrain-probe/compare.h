@@ -1,0 +1,55 @@
+/*
+ * Two benches, compared.
+ */
+#ifndef CLTRAIN_PROBE_COMPARE_H
+#define CLTRAIN_PROBE_COMPARE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+enum { EXIT_WORSE = 1, EXIT_NOT_COMPARABLE = 2, MOST_SAMPLES = 256, MOST_PASSES = 64 };
+enum { LEAST_PASSES = 3 }; /* of either bench, to tell a change */
+
+typedef struct side {
+    const json_t *row; /* NULL: it is not there */
+    bool ok;
+    double us[MOST_SAMPLES], passes[MOST_PASSES]; /* all samples; the best of each pass */
+    int n, n_passes;
+    double p10, p50;
+} side;
+
+typedef enum change { SAME, FASTER, SLOWER, BROKEN, APPEARED, GONE, MENDED, NEITHER, UNTOLD } change;
+extern const char *const change_names[];
+
+typedef struct pair {
+    const char *key;
+    bool is_limit;
+    side sides[2];
+    double ratio; /* of b's time to a's, without the machine's part; 0: there is none */
+    double p;     /* of the rank test */
+    change change;
+} pair;
+
+typedef struct comparison {
+    const json_t *documents[2]; /* the caller's */
+    pair *pairs;
+    int n;
+    int both; /* rows that are ok in both */
+    double threshold; /* of the logarithm of a ratio: what is asked for, or the noise if that is more */
+    double noise;     /* the logarithm of how much passes of one bench differ, in the median row */
+    double drift;     /* of the machine: logarithm of b's time to a's */
+} comparison;
+
+/* compare_judge.c: `percent` is the least change that counts. Returns 0, or EXIT_NOT_COMPARABLE after a message; to be freed
+ * in any case, and while the documents live. */
+int comparison_make(comparison *c, const json_t *const documents[2], const char *const paths[2], double percent);
+void comparison_free(comparison *c);
+/* "worse", "better" or "same" */
+const char *comparison_verdict(const comparison *c);
+/* A document of kind "compare". */
+json_t *comparison_json(const comparison *c);
+
+bool comparison_has_both(const pair *p); /* ok on both sides */
+int comparison_count(const comparison *c, change what);
+
+#endif

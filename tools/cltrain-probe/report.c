@@ -1,0 +1,155 @@
+/* cltrain-probe report: documents that other commands wrote, as a page of HTML; offline. */
+#include "report.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "command.h"
+#include "compare.h"
+#include "tools/common/message.h"
+#include "tools/survey/document.h"
+#include "tools/survey/page.h"
+
+enum { MOST_FILES = 32 };
+#define MOST_FILE_BYTES (256LL << 20)
+
+typedef struct report_options {
+    shared_options shared;
+    const char *files[MOST_FILES];
+    int n;
+    const char *html;
+    double threshold;
+} report_options;
+
+static const option_row rows[] = {
+    {OPTION_HEADING, .help = "Output:"},
+    {OPTION_TEXT, 0, "html", "FILE", offsetof(report_options, html), .help = "the page; -: on stdout (default)"},
+    {OPTION_POSITIVE, 0, "threshold", "PERCENT", offsetof(report_options, threshold),
+     .help = "of two benches: smaller changes are none (default 5)"},
+    {OPTION_FLAG, 'h', "help", NULL, SHARED_AT(help), .help = "this text"},
+};
+enum { ROWS = sizeof rows / sizeof rows[0] };
+
+static void print_help(void) {
+    printf("Usage: " PROGRAM " report FILE.json... [options]\n"
+           "\n"
+           "Makes a page of HTML of files that list, bench, compare, verify, model and recommend wrote with --json: one\n"
+           "file, without scripts, and with nothing from elsewhere. Two benches of one device are compared, the second\n"
+           "with the first. Nothing is measured.\n");
+    option_print(rows, ROWS, stdout);
+    printf("\nExit status: 0 done; 1 the page cannot be written; 2 a file is no document of " PROGRAM ", or is cut\n"
+           "short, or two benches cannot be compared, or the command line makes no sense.\n");
+}
+
+/* ---- reading ---- */
+
+static int refuse_file(const char *path, const char *why) {
+    run_error("%s: %s", path, why);
+    return EXIT_USAGE;
+}
+
+int report_load(json_t **document, const char *path) {
+    json_error_t error;
+    struct stat info;
+    char why[JSON_ERROR_TEXT_LENGTH + 64];
+    *document = NULL;
+    if (stat(path, &info) == 0 && info.st_size > MOST_FILE_BYTES) return refuse_file(path, "it is larger than 256 MiB");
+    *document = json_load_file(path, 0, &error);
+    if (!*document) {
+        snprintf(why, sizeof why, "%s (line %d): it is cut short, or no JSON", error.text, error.line);
+        return refuse_file(path, error.line < 0 ? error.text : why);
+    }
+    const char *schema = page_json_text(*document, "schema");
+    if (strcmp(schema, PROGRAM "/1") == 0) return 0;
+    snprintf(why, sizeof why, "its schema is '%.60s', not " PROGRAM "/1", schema);
+    return refuse_file(path, why);
+}
+
+/* What a page of that kind is made of is there. */
+static int check(const json_t *document, const char *path) {
+    static const struct {
+        const char *kind, *list;
+    } known[] = {{"list", "devices"}, {"bench", "results"}, {"compare", "rows"}, {"verify", "verify"}, {"model", "model"}, {"recommend", "ranking"}};
+    char why[96];
+    const char *kind = page_json_text(document, "kind");
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (strcmp(kind, known[i].kind) != 0) continue;
+        if (json_object_get(document, known[i].list)) return 0;
+        snprintf(why, sizeof why, "it has no %s", known[i].list);
+        return refuse_file(path, why);
+    }
+    snprintf(why, sizeof why, "its kind is '%.40s', of which there is no page", kind);
+    return refuse_file(path, why);
+}
+
+/* ---- running ---- */
+
+typedef struct loaded {
+    json_t *documents[MOST_FILES + 1]; /* and what is found by comparing */
+    int n;
+} loaded;
+
+static int load_all(loaded *l, const report_options *o) {
+    for (int i = 0; i < o->n; i++) {
+        int code = report_load(&l->documents[i], o->files[i]);
+        l->n += l->documents[i] != NULL;
+        if (!code) code = check(l->documents[i], o->files[i]);
+        if (code) return code;
+    }
+    return 0;
+}
+
+static const char *device_id(const json_t *document) {
+    return page_json_text(json_array_get(json_object_get(document, "devices"), 0), "id");
+}
+
+/* Two benches of one device are compared; benches of several stand one below another. */
+static int compare_benches(loaded *l, const report_options *o) {
+    int benches = 0, code;
+    const json_t *both[2];
+    const char *paths[2];
+    for (int i = 0; i < l->n; i++) {
+        if (strcmp(page_json_text(l->documents[i], "kind"), "bench") != 0) continue;
+        if (benches < 2) both[benches] = l->documents[i], paths[benches] = o->files[i];
+        benches++;
+    }
+    if (benches != 2 || strcmp(device_id(both[0]), device_id(both[1])) != 0) return 0;
+    comparison c;
+    code = comparison_make(&c, both, paths, o->threshold);
+    if (!code) l->documents[l->n++] = comparison_json(&c);
+    comparison_free(&c);
+    return code;
+}
+
+static int write_page(const loaded *l, const char *path) {
+    output page;
+    int code = output_open(&page, path);
+    if (!code) code = report_write(page.file, (const json_t *const *)l->documents, l->n);
+    if (!code) code = output_commit(&page);
+    output_abort(&page);
+    return code;
+}
+
+static int take_file(void *into, const char *text) {
+    report_options *o = into;
+    if (o->n == MOST_FILES) return usage_error("at most %d files; '%s' is one more", MOST_FILES, text);
+    o->files[o->n++] = text;
+    return 0;
+}
+
+int run_report(int argc, char **argv) {
+    report_options o = {.shared = shared_options_unset(), .threshold = 5, .html = "-"};
+    loaded l = {.n = 0};
+    int code = option_parse(rows, ROWS, argc, argv, &o, take_file);
+    if (code) return code;
+    if (o.shared.help) {
+        print_help();
+        return fflush(stdout) ? run_error("stdout cannot be written") : 0;
+    }
+    if (o.n == 0) return usage_error("files that other commands wrote with --json expected");
+    code = load_all(&l, &o);
+    if (!code) code = compare_benches(&l, &o);
+    if (!code) code = write_page(&l, o.html);
+    for (int i = 0; i < l.n; i++) json_decref(l.documents[i]);
+    return code;
+}

@@ -1,0 +1,98 @@
+#!/bin/sh
+# devices.sh [--quick | --full] FOLDER    runs cltrain-conform on the drivers that are here, a JSON file each into FOLDER
+# devices.sh --page FILE.json...          prints docs/devices.md from such files, of whichever machines
+#
+# Drivers: PoCL with each of its work-group methods, Mesa's rusticl on llvmpipe, Oclgrind, and whatever else is installed.
+# CLTRAIN_CONFORM is the program (default: build/bin/cltrain-conform). What is there already is not run again.
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+conform=${CLTRAIN_CONFORM:-$root/build/bin/cltrain-conform}
+
+page() {
+    python3 - "$@" <<'END'
+import json, sys
+
+rows = []
+for path in sys.argv[1:]:
+    o = json.load(open(path, encoding="utf-8"))
+    if o.get("schema") != "cltrain-conform/1":
+        sys.exit(f"{path} is no document of cltrain-conform/1")
+    variables = {k: v for k, v in o["environment"].items() if k in ("POCL_WORK_GROUP_METHOD", "OCLGRIND_DATA_RACES", "CLTRAIN_CONFORM_SMALL")}
+    for i, d in enumerate(o["devices"]):
+        results = [r for c in o["cases"] for r in c["results"] if r["device"] == i]
+        rows.append((d, o, variables, results))
+print("# Devices that the portability suite has run on\n")
+print("Made by `sh tools/devices.sh` from the JSON of `cltrain-conform`. Each case runs in several rows: the reference kernels, what")
+print("serves by default, the kernels of the other class of devices, and in full runs each backend for itself. Cases that are skipped say why.\n")
+print("| Platform and device | Driver | Date | Commit | Run | Settings | Passed | Skipped | Failed |")
+print("|---|---|---|---|---|---|---|---|---|")
+for d, o, variables, results in rows:
+    c = d["counts"]
+    bad = c["failed"] + c["crashed"] + c["timeout"]
+    settings = ", ".join(f"`{k}={v}`" for k, v in sorted(variables.items())) or "-"
+    if d["status"] != "ok":
+        print(f"| {d['platform']}: {d['name']} | {d['driver']} | {o['time_utc'][:10]} | {o['tool']['commit']} | - | {settings} | {d['status']}: {d['reason']} | | |")
+        continue
+    print(f"| {d['platform']}: {d['name']} | {d['driver']} | {o['time_utc'][:10]} | {o['tool']['commit']} | {o['effort']} | {settings} | {c['passed']} | {c['skipped']} | {bad} |")
+print("\n## Why cases were skipped\n")
+for d, o, variables, results in rows:
+    if d["status"] != "ok":
+        continue
+    reasons = {}
+    for r in results + d["coverage"]:
+        if r["status"] == "skipped":
+            reasons[r["reason"]] = reasons.get(r["reason"], 0) + 1
+    settings = ", ".join(f"{k}={v}" for k, v in sorted(variables.items()))
+    print(f"**{d['platform']}{' (' + settings + ')' if settings else ''}**: rows {', '.join(d['rows'])}.\n")
+    for reason, count in sorted(reasons.items(), key=lambda x: (-x[1], x[0])):
+        print(f"* {count}: {reason}")
+    for left in d["rows_left_out"]:
+        print(f"* row {left['row']} is left out: {left['reason']}")
+    print()
+END
+}
+
+# run NAME VARIABLE=VALUE...: one driver, alone.
+run() {
+    name=$1
+    shift
+    [ -f "$folder/$name.json" ] && return
+    echo "$name" >&2
+    env "$@" "$conform" $effort --all --timeout 600 --json "$folder/$name.json" >"$folder/$name.txt" || {
+        code=$?
+        [ -f "$folder/$name.json" ] || exit $code
+        failed=1
+        cat "$folder/$name.txt"
+    }
+}
+
+[ $# -gt 0 ] || { sed -n '2,7s/^# //p' "$0"; exit 2; }
+if [ "$1" = --page ]; then
+    shift
+    page "$@"
+    exit
+fi
+effort=--quick
+case $1 in --quick | --full) effort=$1; shift ;; esac
+folder=${1:?a folder for the JSON files}
+mkdir -p "$folder"
+failed=0
+for icd in "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"/*.icd; do
+    name=$(basename "$icd" .icd)
+    case $name in
+    pocl)
+        run pocl-loopvec OCL_ICD_VENDORS="$icd" POCL_WORK_GROUP_METHOD=loopvec
+        run pocl-cbs OCL_ICD_VENDORS="$icd" POCL_WORK_GROUP_METHOD=cbs
+        ;;
+    rusticl) run rusticl OCL_ICD_VENDORS="$icd" RUSTICL_ENABLE=llvmpipe ;;
+    mesa) ;; # clover has no device that is not rusticl's too
+    *) run "$name" OCL_ICD_VENDORS="$icd" ;;
+    esac
+done
+for library in /usr/lib/oclgrind/liboclgrind-rt-icd.so; do
+    [ -f "$library" ] || continue
+    mkdir -p "$folder/oclgrind"
+    echo "$library" >"$folder/oclgrind/oclgrind.icd"
+    run oclgrind OCL_ICD_VENDORS="$folder/oclgrind/oclgrind.icd" CLTRAIN_CONFORM_SMALL=1
+done
+exit $failed
