@@ -181,6 +181,18 @@ void clt_device_time_tag(clt_device *device, int64_t tag);
 struct clt_profile *clt_device_profile(const clt_device *device);
 void clt_device_set_profile(clt_device *device, struct clt_profile *profile);
 
+/* ---- whose launches these are, for messages (lost.c) ---- */
+
+enum { CLT_ORIGIN_TEXT = 192 };
+/* Puts what an origin stands for into words. */
+typedef void clt_describe(const void *origin, char text[CLT_ORIGIN_TEXT]);
+/* The launches from now on are this one's (NULL: nobody's), which must live until they are finished. */
+void clt_device_set_origin(clt_device *device, const void *origin);
+void clt_device_describe_by(clt_device *device, clt_describe *describe);
+
+/* An error, or a wait that came to no end, has shown that nothing can be done on it any more: all calls fail with CLT_E_DEVICE_LOST. */
+bool clt_device_is_lost(const clt_device *device);
+
 /* ---- the queue (device.c) ---- */
 
 /* Hands what is enqueued to the driver. */

@@ -33,11 +33,3 @@ const char *clt_cl_error_name(cl_int error, char text[64]) {
     snprintf(text, 64, "OpenCL error %d", (int)error);
     return text;
 }
-
-clt_status clt_cl_fail(const clt_device *device, const char *what, cl_int error) {
-    char text[64];
-    clt_status status = CLT_E_DEVICE;
-    if (error == CL_MEM_OBJECT_ALLOCATION_FAILURE || error == CL_OUT_OF_RESOURCES) status = CLT_E_DEVICE_MEMORY;
-    if (error == CL_OUT_OF_HOST_MEMORY) status = CLT_E_NO_MEMORY;
-    return clt_fail(status, "%s: %s: %s", device->info.name, what, clt_cl_error_name(error, text));
-}

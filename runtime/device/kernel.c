@@ -26,6 +26,7 @@ clt_status clt_kernel_create(clt_device *device, const clt_module *module, const
     clt_hash_text(module->text, strlen(module->text), hash);
     const clt_program *program = clt_device_find_program(device, hash, name);
     if (!program) return clt_fail(CLT_E_STATE, "%s of module %s was not built", name, module->label);
+    if (device->lost) return clt_device_fail_lost(device);
     clt_kernel *k = clt_calloc(1, sizeof *k);
     if (!k) return clt_fail_memory(sizeof *k);
     cl_int error;
@@ -58,7 +59,7 @@ clt_status clt_kernel_from_call(clt_device *device, const clt_call *call, const 
 
 void clt_kernel_destroy(clt_kernel *kernel) {
     if (!kernel) return;
-    if (kernel->kernel) clReleaseKernel(kernel->kernel);
+    if (kernel->kernel) CLT_RELEASE(kernel->device, clReleaseKernel(kernel->kernel));
     if (kernel->call.release) kernel->call.release(kernel->call.state);
     clt_free(kernel);
 }
@@ -92,17 +93,21 @@ clt_status clt_kernel_enqueue(clt_kernel *kernel, int dims, const size_t *global
     clt_device *device = kernel->device;
     cl_event event;
     cl_int error;
+    bool noted = device->timer || device->watch;
+    if (device->lost) return clt_device_fail_lost(device);
     if (device->timer) CLT_TRY(clt_timer_reserve(device));
     if (kernel->call.run) {
         clt_status status = kernel->call.run(device, kernel->arguments, kernel->call.state);
         if (status < 0) return clt_fail_context(status, "%s: ", kernel->name);
         /* What a library enqueues has no event of ours: its time shows between the launches. */
-        error = device->timer ? clEnqueueMarkerWithWaitList(device->queue, 0, NULL, &event) : CL_SUCCESS;
+        error = noted ? clEnqueueMarkerWithWaitList(device->queue, 0, NULL, &event) : CL_SUCCESS;
     } else {
         error = clEnqueueNDRangeKernel(device->queue, kernel->kernel, (cl_uint)dims, NULL, global, local, 0, NULL,
-                                       device->timer ? &event : NULL);
+                                       noted ? &event : NULL);
     }
     if (error != CL_SUCCESS) return fail_kernel(kernel, "launching it", error);
+    if (device->timer && device->watch) clRetainEvent(event);
     if (device->timer) clt_timer_add(device, kernel->name, event);
+    if (device->watch) clt_watch_add(device, kernel->name, event);
     return CLT_OK;
 }

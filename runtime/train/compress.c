@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* What is kept of each group from step to step, and what serves within one. */
 static const char *const state_names[] = {"residual", "factor", "left", "vectors"};
@@ -63,6 +64,10 @@ clt_tensor *clt_exchange_gradient(const clt_gradient_exchange *x) {
     default:
         return clt_graph_fail(x->flat->graph, clt_fail(CLT_E_INVALID, "gradients are not compressed"));
     }
+}
+
+bool clt_compress_keeps(const char *name) {
+    return !strncmp(name, "compression.residual.", 21) || !strncmp(name, "compression.factor.", 19);
 }
 
 clt_status clt_compress_reset(clt_trainer *t) {
