@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/device/cl.h"
@@ -17,8 +18,10 @@ const char *clt_kernel_source_find(const char *path) {
     return NULL;
 }
 
-static clt_status fail_kernel(const clt_kernel *kernel, const char *what, cl_int error) {
-    return clt_fail_context(clt_cl_fail(kernel->device, what, error), "kernel %s: ", kernel->name);
+static clt_status fail_kernel(clt_kernel *kernel, const char *what, cl_int error) {
+    char words[128];
+    snprintf(words, sizeof words, "kernel %s: %s", kernel->name, what);
+    return clt_cl_fail(kernel->device, words, error);
 }
 
 clt_status clt_kernel_create(clt_device *device, const clt_module *module, const char *name, clt_kernel **kernel) {

@@ -57,6 +57,7 @@ struct clt_plan {
     clt_exchanges exchanges;
     clt_kernel *set_kernel;
     int runs;
+    bool updates; /* the last run came to launch an update of parameters */
     clt_plan_facts facts;
 };
 
@@ -135,6 +136,23 @@ static clt_status make_slice(clt_plan *plan, clt_memory *parent, size_t offset, 
     return CLT_OK;
 }
 
+/* Of a slab (-1: any) that cannot be had: says what is the largest in it. */
+static clt_status fail_slab(const clt_plan *plan, const clt_lowering *l, const clt_block *blocks, size_t n_blocks,
+                            const int *block_of, int slab, clt_status status) {
+    size_t most = n_blocks, first_scratch = n_blocks - l->n_scratch;
+    const clt_tensor *node = NULL;
+    char label[64], shape[CLT_SHAPE_TEXT];
+    for (size_t i = 0; i < n_blocks; i++)
+        if ((slab < 0 || blocks[i].slab == slab) && (most == n_blocks || blocks[i].bytes > blocks[most].bytes)) most = i;
+    for (size_t i = 0; i < plan->graph->n_nodes; i++)
+        if (block_of[i] == (int)most) node = plan->graph->nodes[i];
+    if (!node && most < n_blocks) node = l->scratch[most - first_scratch].node;
+    if (!node) return status;
+    return clt_fail_context(status, "%s %s%s, of %zu bytes%s: ", clt_tensor_label(node, label),
+                            clt_shape_text(&node->shape, shape), most < first_scratch ? "" : " (while it is computed)",
+                            blocks[most].bytes, slab < 0 ? "" : ", the largest of what is to lie there");
+}
+
 static clt_status make_slabs(clt_plan *plan, const size_t *slab_bytes, size_t n_slabs) {
     plan->slabs = clt_calloc(n_slabs + 1, sizeof *plan->slabs);
     if (!plan->slabs) return clt_fail_memory((n_slabs + 1) * sizeof *plan->slabs);
@@ -173,9 +191,13 @@ static clt_status place_activations(clt_plan *plan, const clt_lowering *l) {
     }
     CLT_TRY_GOTO(make_blocks(plan, l, &blocks, &n_blocks, block_of));
     for (size_t i = 0; i < n_blocks; i++) plan->facts.sum_bytes += blocks[i].bytes;
-    CLT_TRY_GOTO(clt_memory_plan(blocks, n_blocks, clt_device_alignment(plan->device),
-                                 (size_t)clt_device_get_info(plan->device)->max_buffer_bytes, &slab_bytes, &n_slabs));
-    CLT_TRY_GOTO(make_slabs(plan, slab_bytes, n_slabs));
+    status = clt_memory_plan(blocks, n_blocks, clt_device_alignment(plan->device),
+                             (size_t)clt_device_get_info(plan->device)->max_buffer_bytes, &slab_bytes, &n_slabs);
+    if (status == CLT_E_DEVICE_MEMORY) fail_slab(plan, l, blocks, n_blocks, block_of, -1, status);
+    if (status < 0) goto fail;
+    status = make_slabs(plan, slab_bytes, n_slabs);
+    if (status == CLT_E_DEVICE_MEMORY) fail_slab(plan, l, blocks, n_blocks, block_of, (int)plan->n_slabs, status);
+    if (status < 0) goto fail;
     status = bind_blocks(plan, l, blocks, n_blocks, block_of);
 fail:
     clt_free(block_of);
@@ -322,8 +344,10 @@ static void describe(const void *origin, char text[CLT_ORIGIN_TEXT]) {
 }
 
 /* What one launch does is said in its error. */
-static clt_status launch_one(const clt_plan *plan, const bound_launch *launch) {
+static clt_status launch_one(clt_plan *plan, const bound_launch *launch) {
     char text[CLT_ORIGIN_TEXT];
+    const clt_op *op = launch->origin.node->op;
+    plan->updates |= op == &clt_op_sgd || op == &clt_op_adam;
     clt_device_set_origin(plan->device, &launch->origin);
     clt_status status = clt_kernel_enqueue(launch->kernel, launch->dims, launch->global, launch->local);
     if (status >= 0 || status == CLT_E_DEVICE_LOST) return status;
@@ -494,6 +518,10 @@ clt_plan_facts clt_plan_get_facts(const clt_plan *plan) {
     return facts;
 }
 
+bool clt_plan_has_updated(const clt_plan *plan) {
+    return plan->updates;
+}
+
 /* ---- running ---- */
 
 static clt_status rebind(clt_plan *plan, plan_input *input) {
@@ -538,6 +566,7 @@ clt_status clt_plan_set(clt_plan *plan, const clt_tensor *given, const void *dat
 clt_status clt_plan_run(clt_plan *plan, clt_plan_part part) {
     clt_profile *profile = clt_device_profile(plan->device);
     clt_profile_begin_run(profile);
+    plan->updates = false;
     CLT_TRY(abandon(plan, enqueue(plan, profile, part & CLT_PLAN_FIRST ? plan->n_once : plan->boundary,
                                   part & CLT_PLAN_SECOND ? plan->n_launches : plan->boundary, part)));
     clt_profile_end_run(profile);

@@ -67,6 +67,8 @@ clt_status clt_plan_set(clt_plan *plan, const clt_tensor *state, const void *dat
 typedef enum clt_plan_part { CLT_PLAN_FIRST = 1, CLT_PLAN_SECOND = 2, CLT_PLAN_ALL = 3 } clt_plan_part;
 /* Enqueues the launches. With exchanges it waits for the other ranks (exec/exchange.h); their failure is its error. */
 clt_status clt_plan_run(clt_plan *plan, clt_plan_part part);
+/* After a run that failed: whether parameters may have been updated. */
+bool clt_plan_has_updated(const clt_plan *plan);
 /* The plan's own node for one of the graph that was given; NULL if it has no part in the plan. */
 const clt_tensor *clt_plan_copy(const clt_plan *plan, const clt_tensor *given);
 /* Runs all of it slowly, and shows each tensor as soon as it is there: inputs, variables and states first (row: NULL), then ops in their order,

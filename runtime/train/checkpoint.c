@@ -187,6 +187,7 @@ fail:
 
 /* What must not become a file. */
 static clt_status check_whole(const clt_trainer *t) {
+    if (clt_device_is_lost(t->device)) return clt_device_finish(t->device);
     if (t->trouble == CLT_TROUBLE_TORN || t->taking_over)
         return clt_fail(CLT_E_STATE, "a step has failed half-way: the parameters are of no step, and are not saved");
     return CLT_OK;
@@ -369,6 +370,7 @@ static clt_status restore_run(clt_trainer *t, const position *p, const char *cho
     t->micro = (int)p->micro;
     t->micro_samples = 0;
     t->options.seed = p->seed;
+    if (!t->options.comm) t->trouble = CLT_TROUBLE_NONE;
     CLT_TRY(clt_nonfinite_restore(t, p->skipped));
     return restore_choices(t, choices);
 }

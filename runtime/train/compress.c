@@ -67,7 +67,11 @@ clt_tensor *clt_exchange_gradient(const clt_gradient_exchange *x) {
 }
 
 bool clt_compress_keeps(const char *name) {
-    return !strncmp(name, "compression.residual.", 21) || !strncmp(name, "compression.factor.", 19);
+    /* Of flat gradients what lies between parts, which is decoded like them, but packed never. */
+    static const char *const kept[] = {"compression.residual.", "compression.factor.", "gradients."};
+    for (size_t i = 0; i < CLT_COUNT_OF(kept); i++)
+        if (!strncmp(name, kept[i], strlen(kept[i]))) return true;
+    return false;
 }
 
 clt_status clt_compress_reset(clt_trainer *t) {

@@ -407,6 +407,11 @@ static clt_status new_step(clt_trainer *t, clt_purpose purpose, int64_t batch, c
     return status;
 }
 
+static clt_status fail_plan(clt_status status, clt_purpose purpose, int64_t batch) {
+    static const char *const words[] = {"training", "evaluation", "prediction", "a search"};
+    return clt_fail_context(status, "%s with %lld samples: ", words[purpose], (long long)batch);
+}
+
 clt_status clt_trainer_plan(clt_trainer *t, clt_purpose purpose, int64_t batch, clt_tensor *predicted, clt_step **step) {
     for (size_t i = 0; i < t->n_plans; i++) {
         clt_step *s = t->plans[i];
@@ -416,7 +421,9 @@ clt_status clt_trainer_plan(clt_trainer *t, clt_purpose purpose, int64_t batch, 
         }
     }
     CLT_TRY(clt_grow(&t->plans, &t->plans_capacity, t->n_plans, sizeof *t->plans));
-    CLT_TRY(new_step(t, purpose, batch, predicted, NULL, step));
+    clt_status status = new_step(t, purpose, batch, predicted, NULL, step);
+    if (status == CLT_E_DEVICE_MEMORY) return fail_plan(status, purpose, batch);
+    CLT_TRY(status);
     t->plans[t->n_plans++] = *step;
     return CLT_OK;
 }

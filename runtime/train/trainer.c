@@ -221,6 +221,7 @@ clt_status clt_trainer_check_batch(const clt_trainer *t, const clt_batch *batch)
 }
 
 static clt_status check_trouble(const clt_trainer *t) {
+    if (clt_device_is_lost(t->device)) return clt_device_finish(t->device);
     CLT_TRY(clt_nonfinite_known(t));
     if (t->trouble == CLT_TROUBLE_NONE) return CLT_OK;
     return clt_fail(CLT_E_STATE, "a step has failed%s", t->trouble == CLT_TROUBLE_STOPPED
@@ -228,9 +229,12 @@ static clt_status check_trouble(const clt_trainer *t) {
                                                             : " half-way: only a checkpoint can be gone on from");
 }
 
-/* Others wait for this rank's gradients: from here on an error is theirs too. */
-static clt_status fail_step(clt_trainer *t, clt_status status) {
-    if (!t->options.comm) return status;
+/* Others wait for this rank's gradients: from here on an error is theirs too. Alone, what was not updated can be gone on from. */
+static clt_status fail_step(clt_trainer *t, const clt_step *step, clt_status status) {
+    if (!t->options.comm) {
+        if (clt_plan_has_updated(step->plan)) t->trouble = CLT_TROUBLE_TORN;
+        return status;
+    }
     t->trouble = t->options.recoverable ? CLT_TROUBLE_STOPPED : CLT_TROUBLE_TORN;
     t->in_step = true;
     return status;
@@ -244,7 +248,7 @@ clt_status clt_trainer_step(clt_trainer *t, const clt_batch *batch) {
     CLT_TRY(prepare_step(t, batch, &step));
     bool update = t->micro + 1 == t->options.accumulate;
     clt_status status = clt_plan_run(step->plan, update ? CLT_PLAN_ALL : CLT_PLAN_FIRST);
-    if (status < 0) return fail_step(t, status);
+    if (status < 0) return fail_step(t, step, status);
     CLT_TRY(clt_nonfinite_after_step(t, batch, update));
     t->micro = update ? 0 : t->micro + 1;
     t->micro_samples = update ? 0 : t->micro_samples + batch->samples;
