@@ -281,10 +281,35 @@ static void large_gradients_are_finite(void **state) {
     model m = {0};
     clt_metrics metrics;
     assert_ok(build(&m, device, (clt_train_options){.lr = 1e-30f, .on_nonfinite = CLT_NONFINITE_SKIP}));
-    assert_ok(step(&m, 0, 1e19f)); /* its loss is infinite */
+    assert_ok(step(&m, 0, 1e25f)); /* its loss is infinite */
     assert_ok(clt_trainer_train_metrics(m.trainer, &metrics, true));
     assert_int_equal(metrics.skipped, 0);
     destroy(&m);
+}
+
+/* Infinity alone, with no NaN beside it, which clipping would make finite. */
+static void infinity_is_found_before_it_is_clipped(void **state) {
+    (void)state;
+    const clt_train_options clipped[] = {{.clip_value = 0.1f}, {.clip_value = 0.1f, .clip_norm = 0.2f}};
+    for (size_t c = 0; c < CLT_COUNT_OF(clipped); c++) {
+        clt_graph *graph;
+        clt_trainer *trainer;
+        clt_metrics metrics;
+        clt_train_options options = clipped[c];
+        float x[6] = {1, 2, 3, 4, 5, 6}, t[2] = {0, INFINITY};
+        options.on_nonfinite = CLT_NONFINITE_SKIP;
+        assert_ok(clt_graph_create(&graph));
+        clt_tensor *in = clt_input(graph, "x", CLT_F32, CLT_SHAPE(2, 3)), *truth = clt_input(graph, "t", CLT_F32, CLT_SHAPE(2, 1));
+        clt_tensor *loss = clt_mse_loss(clt_linear(in, "fc", 1, .no_bias = true), truth);
+        assert_ok(clt_trainer_create(&trainer, device, loss, &options));
+        clt_batch batch = {.samples = 2, .n_fields = 2,
+                           .fields = {{CLT_F32, CLT_SHAPE(2, 3), x}, {CLT_F32, CLT_SHAPE(2, 1), t}}};
+        assert_ok(clt_trainer_step(trainer, &batch));
+        assert_ok(clt_trainer_train_metrics(trainer, &metrics, true));
+        assert_int_equal(metrics.skipped, 1);
+        clt_trainer_destroy(trainer);
+        clt_graph_destroy(graph);
+    }
 }
 
 static void options_are_checked(void **state) {
@@ -521,13 +546,14 @@ static void ranks_stop_alike(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(infinity_is_found_before_it_is_clipped),
+        cmocka_unit_test(large_gradients_are_finite),
         cmocka_unit_test(skipped_steps_change_nothing),
         cmocka_unit_test(running_statistics_stay_finite),
         cmocka_unit_test(micro_batches_are_skipped_together),
         cmocka_unit_test(checkpoints_count_what_was_skipped),
         cmocka_unit_test(training_stops_before_the_update),
         cmocka_unit_test(ignored_they_reach_the_parameters),
-        cmocka_unit_test(large_gradients_are_finite),
         cmocka_unit_test(options_are_checked),
         cmocka_unit_test(what_made_it_is_named),
         cmocka_unit_test(nothing_is_named_where_all_is_finite),
