@@ -8,6 +8,7 @@ void clt_reference_metric_add(clt_lowering *l, const clt_tensor *node) {
     clt_launch_tensor(l, node->inputs[0]);
     clt_launch_tensor(l, node->inputs[1]);
     clt_launch_float(l, at->weight);
+    clt_launch_int(l, at->finite);
 }
 
 void clt_reference_metric_correct(clt_lowering *l, const clt_tensor *node) {

@@ -1,3 +1,5 @@
+#include <math.h>
+
 #include "backends/reference/reference.h"
 
 static const char path[] = "reference/optimizer.cl";
@@ -45,7 +47,35 @@ void clt_reference_hyper_scale(clt_lowering *l, const clt_tensor *node) {
     for (int i = 0; i < node->n_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
 }
 
+static void launch_total(clt_lowering *l, const clt_tensor *node, int partials, int64_t chunks) {
+    clt_launch_begin(l, path, "ref_norm_total", CLT_REFERENCE_GROUP, CLT_REFERENCE_GROUP);
+    clt_launch_scratch(l, partials);
+    clt_launch_tensor(l, node);
+    clt_launch_int(l, chunks);
+}
+
+/* Without clip_norm: a plain pass over the gradients' bits, where a work-item is a thread. */
+static void check_finite(clt_lowering *l, const clt_tensor *node) {
+    const clt_tensor *grads = node->inputs[0];
+    int64_t count = clt_tensor_elements(grads), chunks = (count + CHUNK - 1) / CHUNK;
+    int partials = chunks > 1 ? clt_lower_scratch(l, (size_t)chunks * sizeof(float)) : 0;
+    clt_launch_begin(l, path, "ref_finite", chunks, 1);
+    clt_launch_tensor(l, grads);
+    if (chunks > 1) clt_launch_scratch(l, partials);
+    else clt_launch_tensor(l, node);
+    clt_launch_int(l, count);
+    clt_launch_int(l, chunks);
+    clt_launch_int(l, CHUNK);
+    if (chunks > 1) launch_total(l, node, partials, chunks);
+}
+
 void clt_reference_norm_squared(clt_lowering *l, const clt_tensor *node) {
+    const clt_clip_attributes *at = node->attributes;
+    bool only_checks = isinf(at->clip_norm);
+    if (only_checks && clt_device_get_class(l->device) == CLT_CLASS_CPU) {
+        check_finite(l, node);
+        return;
+    }
     const clt_tensor *grads = node->inputs[0];
     int64_t count = clt_tensor_elements(grads), chunks = (count + CHUNK - 1) / CHUNK;
     int partials = clt_lower_scratch(l, (size_t)chunks * sizeof(float));
@@ -56,12 +86,10 @@ void clt_reference_norm_squared(clt_lowering *l, const clt_tensor *node) {
     clt_launch_int(l, count);
     clt_launch_int(l, chunks);
     clt_launch_int(l, CHUNK);
-    launch_clip(l, node->attributes);
+    launch_clip(l, at);
+    clt_launch_int(l, only_checks ? 2 : at->guarded);
 
-    clt_launch_begin(l, path, "ref_norm_total", CLT_REFERENCE_GROUP, CLT_REFERENCE_GROUP);
-    clt_launch_scratch(l, partials);
-    clt_launch_tensor(l, node);
-    clt_launch_int(l, chunks);
+    launch_total(l, node, partials, chunks);
 }
 
 void clt_reference_clip_scale(clt_lowering *l, const clt_tensor *node) {
@@ -70,6 +98,21 @@ void clt_reference_clip_scale(clt_lowering *l, const clt_tensor *node) {
     clt_launch_tensor(l, node->inputs[0]);
     clt_launch_tensor(l, node);
     clt_launch_float(l, at->clip_norm);
+}
+
+void clt_reference_guard(clt_lowering *l, const clt_tensor *node) {
+    const clt_guard_attributes *at = node->attributes;
+    clt_launch_begin(l, path, "ref_guard", 1, 1);
+    for (int i = 0; i < node->n_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
+    clt_launch_tensor(l, node);
+    clt_launch_float(l, at->clip_norm);
+    clt_launch_float(l, at->log_beta1);
+    clt_launch_float(l, at->log_beta2);
+    clt_launch_int(l, at->stops);
+}
+
+void clt_reference_clear_if_skipped(clt_lowering *l, const clt_tensor *node) {
+    begin_flat(l, node, "ref_clear_if_skipped");
 }
 
 void clt_reference_sgd(clt_lowering *l, const clt_tensor *node) {

@@ -44,6 +44,7 @@ clt_lower_function clt_reference_log_softmax, clt_reference_log_softmax_grad;
 clt_lower_function clt_reference_cross_entropy, clt_reference_cross_entropy_grad;
 clt_lower_function clt_reference_user, clt_reference_user_grad;
 clt_lower_function clt_reference_pack, clt_reference_accumulate;
+clt_lower_function clt_reference_guard, clt_reference_clear_if_skipped;
 clt_lower_function clt_reference_hyper_scale, clt_reference_norm_squared, clt_reference_clip_scale;
 clt_lower_function clt_reference_sgd, clt_reference_adam;
 clt_lower_function clt_reference_narrow, clt_reference_widen;

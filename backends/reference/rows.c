@@ -60,6 +60,8 @@ const clt_backend_row clt_reference_rows[] = {
     ROW(hyper_scale, hyper_scale),
     ROW(norm_squared, norm_squared),
     ROW(clip_scale, clip_scale),
+    ROW(guard, guard),
+    ROW(clear_if_skipped, clear_if_skipped),
     ROW(sgd, sgd),
     ROW(adam, adam),
     ROW(narrow, narrow),

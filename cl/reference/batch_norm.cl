@@ -59,7 +59,8 @@ kernel void ref_batch_norm_squares(global const float *x, global const float *su
 
 /*
  * stats[0, c] = mean, stats[1, c] = 1 / sqrt(var + eps) with var = squares / M, M = N inner. The running
- * statistics move towards mean and the variance of the population, squares / (M - 1).
+ * statistics move towards mean and the variance of the population, squares / (M - 1), unless these are not finite: one batch
+ * with NaN in it must not spoil them for good.
  */
 kernel void ref_batch_norm_stats(global const float *sums, global const float *squares,
                                  global float *running_mean, global float *running_var,
@@ -71,6 +72,7 @@ kernel void ref_batch_norm_stats(global const float *sums, global const float *s
     float total = batch_norm_total(squares, c, size.s1, chunks);
     stats[c] = mean;
     stats[size.s1 + c] = 1.0f / sqrt(total / count + eps);
+    if (!isfinite(mean) || !isfinite(total)) return;
     running_mean[c] += momentum * (mean - running_mean[c]);
     running_var[c] += momentum * (total / (count - 1) - running_var[c]);
 }
@@ -105,6 +107,7 @@ kernel void ref_batch_norm_combine(global const float *moments, global const flo
     }
     stats[c] = mean;
     stats[channels + c] = 1.0f / sqrt(squares / count + eps);
+    if (!isfinite(mean) || !isfinite(squares)) return;
     running_mean[c] += momentum * (mean - running_mean[c]);
     running_var[c] += momentum * (squares / (count - 1) - running_var[c]);
 }

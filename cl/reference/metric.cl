@@ -3,9 +3,13 @@
  */
 
 /* state [2] is a sum and its compensation (Kahan, "Further remarks on reducing truncation errors", 1965):
- * state[0] += weight value[0]. One work-item. */
-kernel void ref_metric_add(global float *state, global const float *value, float weight) {
+ * state[0] += weight value[0]. With `finite`, state[2] += weight instead for a value that is not. One work-item. */
+kernel void ref_metric_add(global float *state, global const float *value, float weight, int finite) {
     if (get_global_id(0) > 0) return;
+    if (finite && !isfinite(value[0])) {
+        state[2] += weight;
+        return;
+    }
     float sum = state[0], term = weight * value[0] - state[1];
     float next = sum + term;
     state[1] = (next - sum) - term;

@@ -9,6 +9,7 @@
 #define OPTIMIZER_KEEP 3  /* 0 in the first micro-batch of an update */
 #define OPTIMIZER_FIRST 4 /* 1 in the first update */
 #define OPTIMIZER_SCALE 5 /* of gradients, beside grad_scale */
+#define OPTIMIZER_STEP 6  /* the bits of an int: which update this is */
 
 /* The gradient scaled and clipped to +-limit, which may be infinite. NaN stays. */
 static float optimizer_clip(float g, float scale, float limit) {
@@ -29,18 +30,37 @@ kernel void ref_hyper_scale(global float *hyper, global const float *samples) {
     if (get_global_id(0) == 0) hyper[OPTIMIZER_SCALE] = samples[0] > 0 ? 1 / samples[0] : 0;
 }
 
-/* partial[c] = sum of the squares of the clipped gradients in chunk c of `length`. One work-group a chunk. */
+/* By its bits, whatever a compiler takes floats for. */
+static int optimizer_not_finite(float x) {
+    return (as_int(x) & 0x7f800000) == 0x7f800000;
+}
+
+/* partial[c] = 0 if the gradients in chunk c of `length` are finite, else NaN. One work-item a chunk. */
+CLT_ITEM void ref_finite_item(int c, global const float *grads, global float *partial, int count, int chunks, int length) {
+    int most = 0;
+    if (c >= chunks) return;
+    for (int k = c * length; k < min((c + 1) * length, count); k++) most = max(most, as_int(grads[k]) & 0x7fffffff);
+    partial[c] = most >= 0x7f800000 ? NAN : 0;
+}
+kernel void ref_finite(global const float *grads, global float *partial, int count, int chunks, int length) {
+    ref_finite_item(get_global_id(0), grads, partial, count, chunks, length);
+}
+
+/* partial[c] = sum of the squares of the clipped gradients in chunk c of `length`; if they are guarded, NaN where one is not
+ * finite before it is clipped, and with guarded = 2 zero else. One work-group a chunk. */
 kernel void ref_norm_squared(global const float *grads, global const float *hyper, global float *partial, int count,
-                             int chunks, int length, float grad_scale, float clip_value) {
+                             int chunks, int length, float grad_scale, float clip_value, int guarded) {
     local float scratch[CLT_GROUP];
     int chunk = get_group_id(0), start = chunk * length;
     if (chunk >= chunks) return;
     float sum = 0, scale = grad_scale * hyper[OPTIMIZER_SCALE];
+    int broken = 0;
     for (int k = get_local_id(0); k < min(length, count - start); k += get_local_size(0)) {
         float g = optimizer_clip(grads[start + k], scale, clip_value);
         sum += g * g;
+        broken |= optimizer_not_finite(grads[start + k]);
     }
-    sum = clt_group_sum(sum, scratch);
+    sum = clt_group_sum(guarded && broken ? NAN : guarded == 2 ? 0 : sum, scratch);
     if (get_local_id(0) == 0) partial[chunk] = sum;
 }
 
@@ -62,11 +82,39 @@ kernel void ref_clip_scale(global const float *squared, global float *factor, fl
     factor[0] = isfinite(squared[0]) ? min(1.0f, ratio) : NAN;
 }
 
-/* torch.optim.SGD without momentum: g += weight_decay p; p -= lr g. */
+/* The factor as ref_clip_scale; but where the norm is not finite, or once it was and `stops`, it is -1: the update is left out, and
+ * written down in record (runtime/ops/ops.h). Bias corrections are those of the updates that were made. One work-item. */
+kernel void ref_guard(global const float *squared, global int *record, global float *hyper, global float *factor,
+                      float clip_norm, float log_beta1, float log_beta2, int stops) {
+    if (get_global_id(0) > 0) return;
+    int step = as_int(hyper[OPTIMIZER_STEP]), made = step - record[0];
+    factor[0] = -1;
+    if (stops && record[1]) return;
+    if (optimizer_not_finite(squared[0])) {
+        record[0]++;
+        if (!record[1]) record[1] = step;
+        record[2] = step;
+        return;
+    }
+    factor[0] = isinf(clip_norm) ? 1.0f : min(1.0f, clip_norm / (sqrt(squared[0]) + 1e-6f));
+    if (made == step) return; /* the host's are exact */
+    hyper[OPTIMIZER_BIAS1] = -expm1(made * log_beta1);
+    hyper[OPTIMIZER_BIAS2] = sqrt(-expm1(made * log_beta2));
+}
+
+/* state = 0 if the update is left out: what came of gradients that are not finite does not stay. */
+kernel void ref_clear_if_skipped(global float *state, global const float *factor, int count) {
+    int i = get_global_id(0);
+    if (i < count && factor[0] < 0) state[i] = 0;
+}
+
+/* Updates do nothing where the factor is negative.
+ *
+ * torch.optim.SGD without momentum: g += weight_decay p; p -= lr g. */
 kernel void ref_sgd(global float *params, global const float *grads, global const float *hyper,
                     global const float *factor, int count, float grad_scale, float clip_value, float weight_decay) {
     int i = get_global_id(0);
-    if (i >= count) return;
+    if (i >= count || factor[0] < 0) return;
     float p = params[i], g = optimizer_clip(grads[i], grad_scale * hyper[OPTIMIZER_SCALE], clip_value) * factor[0];
     if (weight_decay != 0) g += weight_decay * p;
     params[i] = p - hyper[OPTIMIZER_LR] * g;
@@ -78,7 +126,7 @@ kernel void ref_sgd_momentum(global float *params, global const float *grads, gl
                              global const float *factor, global float *buffer, int count, float grad_scale,
                              float clip_value, float weight_decay, float momentum, int nesterov) {
     int i = get_global_id(0);
-    if (i >= count) return;
+    if (i >= count || factor[0] < 0) return;
     float p = params[i], g = optimizer_clip(grads[i], grad_scale * hyper[OPTIMIZER_SCALE], clip_value) * factor[0];
     if (weight_decay != 0) g += weight_decay * p;
     float b = hyper[OPTIMIZER_FIRST] == 1 ? g : momentum * buffer[i] + g;
@@ -96,7 +144,7 @@ kernel void ref_adam(global float *params, global const float *grads, global con
                      float grad_scale, float clip_value, float weight_decay, float beta1, float rest1, float beta2,
                      float rest2, float eps, int decoupled) {
     int i = get_global_id(0);
-    if (i >= count) return;
+    if (i >= count || factor[0] < 0) return;
     float lr = hyper[OPTIMIZER_LR];
     float p = params[i], g = optimizer_clip(grads[i], grad_scale * hyper[OPTIMIZER_SCALE], clip_value) * factor[0];
     if (weight_decay != 0) {

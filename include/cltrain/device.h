@@ -79,6 +79,15 @@ CLT_API clt_status clt_device_open(clt_device **device, const char *selector);
  * program that ends without this may have to build its kernels anew in the next run. NULL is fine. */
 CLT_API void clt_device_close(clt_device *device);
 
+/* For a device that may hang: waits for it return CLT_E_DEVICE_LOST when no kernel has finished for so many seconds, and say
+ * which launch did not. 0: they wait for as long as it takes, the default, or CLTRAIN_DEVICE_TIMEOUT in the environment. A
+ * time must be longer than any single kernel takes: that is minutes on a simulator. With a timeout each launch costs an event.
+ *
+ * Once a device is lost, by this or by an error of the driver that says so, all calls on it and what was made on it fail at
+ * once with CLT_E_DEVICE_LOST and the words that tell why; destroying and closing work as always, and do not wait. What a
+ * device that hangs had is left to the driver. */
+CLT_API clt_status clt_device_set_timeout(clt_device *device, double seconds);
+
 /* Facts of an open device; valid as long as it is open. */
 CLT_API const clt_device_info *clt_device_get_info(const clt_device *device);
 

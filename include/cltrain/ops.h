@@ -130,7 +130,7 @@ typedef struct clt_norm_options {
 /* x [N, C, ...], over all but dimension 1; Ioffe, Szegedy 2015. Makes
  * parameters NAME.weight (ones) and NAME.bias (zeros) and buffers
  * NAME.running_mean and NAME.running_var, each [C]. In training: statistics of
- * the batch, and the running ones move toward them (with the unbiased variance).
+ * the batch, and the running ones move toward them (with the unbiased variance), unless those are NaN or infinite.
  * In evaluation: the running ones. */
 CLT_API clt_tensor *clt_batch_norm_with(clt_tensor *x, const char *name, clt_norm_options options);
 #define clt_batch_norm(x, name) clt_batch_norm_with((x), (name), (clt_norm_options){0})

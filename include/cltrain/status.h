@@ -40,7 +40,9 @@ CLT_BEGIN_DECLS
     X(CLT_E_DENIED, -19, "the other end could not prove that it belongs here")   \
     X(CLT_E_PEER, -20, "another rank was lost or failed")                        \
     X(CLT_E_ABORTED, -21, "aborted")                                             \
-    X(CLT_E_FENCED, -22, "the group went on without this rank")
+    X(CLT_E_FENCED, -22, "the group went on without this rank")                  \
+    X(CLT_E_DEVICE_LOST, -23, "a device was lost, or hangs")                     \
+    X(CLT_E_NONFINITE, -24, "gradients are NaN or infinite")
 
 typedef enum clt_status {
 #define CLT_STATUS_ENUM_(name, value, message) name = value,

@@ -54,6 +54,14 @@ typedef struct clt_compress_options {
     int rank;        /* powersgd: columns of a factor; default 1, at most CLT_COMPRESS_MAX_RANK */
 } clt_compress_options;
 
+/* What becomes of an update whose gradients hold NaN or infinity, or whose norm does with clip_norm. It is found on the
+ * device, before anything is updated, without waiting. With several ranks all do the same. */
+typedef enum clt_nonfinite {
+    CLT_NONFINITE_IGNORE = 0, /* it is made, as PyTorch's optimizers do: parameters become NaN, and the loss tells */
+    CLT_NONFINITE_SKIP,       /* it is left out, and training goes on: as PyTorch's GradScaler does */
+    CLT_NONFINITE_STOP        /* it and all after it are left out: see clt_trainer_wait */
+} clt_nonfinite;
+
 /* Zero means the default in every field. */
 typedef struct clt_train_options {
     clt_optimizer optimizer;
@@ -73,6 +81,14 @@ typedef struct clt_train_options {
 
     float clip_value; /* gradients clipped to [-v, v]; 0: not */
     float clip_norm;  /* gradients scaled so that their global 2-norm is at most this; 0: not */
+
+    /* When an update is left out, parameters and optimizer state stay as they are, bit by bit; compression's residuals begin
+     * anew. The learning rate's schedule counts it, Adam's bias correction does not. Batch norm's running statistics take no
+     * values that are not finite, whatever is set here. */
+    clt_nonfinite on_nonfinite;
+    /* Waits for each step; of one that is left out, the step is repeated op by op, and what made the first value that is not finite is
+     * named: in the error of clt_trainer_step with CLT_NONFINITE_STOP, in a warning with CLT_NONFINITE_SKIP. Slow. */
+    bool locate_nonfinite;
 
     int accumulate; /* micro-batches per update, their gradients averaged; default 1 */
     uint64_t seed;  /* of initial values and dropout */
@@ -111,9 +127,9 @@ CLT_API void clt_trainer_destroy(clt_trainer *trainer);
  * dimension 0 must agree. A batch of another size than the graph's inputs gets a
  * plan of its own on first use (the last batch of an epoch). With accumulate =
  * k, parameters change on every k-th call. Errors: CLT_E_SHAPE, CLT_E_DTYPE,
- * CLT_E_RANGE (a label that is no class, with its place), CLT_E_DEVICE. After a
- * step that failed half-way steps and clt_checkpoint_save give CLT_E_STATE, until
- * a checkpoint is loaded. */
+ * CLT_E_RANGE (a label that is no class, with its place), CLT_E_DEVICE, CLT_E_DEVICE_LOST; CLT_E_DEVICE_MEMORY for a plan
+ * that does not fit, which says what does not: nothing has changed then, and other batches and calls go on. After a
+ * step that failed half-way steps and clt_checkpoint_save give CLT_E_STATE, until a checkpoint is loaded. */
 CLT_API clt_status clt_trainer_step(clt_trainer *trainer, const clt_batch *batch);
 
 /* As a step, but in evaluation mode and without change: only the metrics count it. */
@@ -125,6 +141,7 @@ typedef struct clt_metrics {
     double loss;     /* mean over samples */
     double accuracy; /* fraction; NaN where the output and truth are not of a classifier */
     double mse;      /* mean over samples and outputs; NaN unless the output has the truth's shape, f32 */
+    int64_t skipped; /* updates left out by CLT_NONFINITE_SKIP. Losses that are not finite are in no mean then */
 } clt_metrics;
 
 /* Waits for the device and reads the metrics; `reset` starts anew. Training and
@@ -139,7 +156,27 @@ CLT_API clt_status clt_trainer_eval_metrics(clt_trainer *trainer, clt_metrics *m
 CLT_API clt_status clt_trainer_predict(clt_trainer *trainer, clt_tensor *tensor,
                                        const clt_batch *batch, float *result, size_t result_count);
 
-/* Waits until everything queued is done, and returns what went wrong in it. */
+/* What made a value that is not finite. */
+typedef struct clt_nonfinite_origin {
+    int64_t step;     /* which update, from 1 */
+    bool found;       /* else all that this rank computes, up to the gradients, is finite */
+    char op[64];      /* "log"; "input", "parameter" or "buffer" for what was there before */
+    char tensor[64];  /* "log #7", or the name of an input, parameter or buffer */
+    char backend[32]; /* whose kernels computed it; "" for what was there before */
+    bool in_backward;
+    int64_t element, count; /* the first such element, and how many there are */
+    float value;            /* of that element */
+    char words[640];        /* all that in a sentence, with shapes and operands */
+} clt_nonfinite_origin;
+
+/* Computes forward and backward of a training step on `batch`, with the parameters as they are, op by op, and names the first
+ * tensor that holds NaN or infinity. Nothing changes but batch norm's running statistics. Needs memory of its own for the time,
+ * and is slow. Ops are not fused, so that each is told by itself. Ranks call it together. */
+CLT_API clt_status clt_trainer_locate_nonfinite(clt_trainer *trainer, const clt_batch *batch, clt_nonfinite_origin *origin);
+
+/* Waits until everything queued is done, and returns what went wrong in it. CLT_E_NONFINITE: with CLT_NONFINITE_STOP
+ * gradients were not finite; the detail says in which update. Parameters and optimizer state are those before it, and may be
+ * read. Steps, training metrics and clt_checkpoint_save give the same error, until clt_checkpoint_load has brought another state. */
 CLT_API clt_status clt_trainer_wait(clt_trainer *trainer);
 
 CLT_API int64_t clt_trainer_steps(const clt_trainer *trainer); /* updates done */

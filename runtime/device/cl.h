@@ -36,6 +36,7 @@ typedef struct clt_program {
 } clt_program;
 
 typedef struct clt_timer clt_timer; /* timing.c */
+typedef struct clt_watch clt_watch; /* watch.c */
 
 struct clt_device {
     clt_device_info info;
@@ -47,6 +48,12 @@ struct clt_device {
     size_t alignment;
     int vector_width; /* of floats */
     clt_timer *timer; /* while launches are timed */
+    clt_watch *watch; /* with a timeout */
+    const void *origin; /* of what is launched next; see clt_device_set_origin */
+    clt_describe *describe;
+    bool lost;  /* nothing is asked of it any more */
+    bool hangs; /* nor released: that might wait for ever */
+    char lost_words[640];
     struct clt_profile *profile;
     char identity[CLT_HASH_TEXT]; /* device, driver and platform: part of every cache key */
 
@@ -83,18 +90,63 @@ const char *clt_cl_error_name(cl_int error, char text[64]);
 /* Whether a question failed because the driver did, and not because it does not know the thing. */
 bool clt_cl_is_broken(cl_int error);
 
-/* Fails with the device, what was tried and the error's name; device and host memory errors
- * get their own status. */
-clt_status clt_cl_fail(const clt_device *device, const char *what, cl_int error);
+/* ---- lost.c ---- */
+
+/* Fails with the device, what was tried and the error's name; device and host memory errors get their own status, and
+ * errors that say that the device is gone mark it as lost. */
+clt_status clt_cl_fail(clt_device *device, const char *what, cl_int error);
+/* The same without a mark: on threads that build. */
+clt_status clt_cl_fail_build(const clt_device *device, const char *what, cl_int error);
+/* The same for a wait, or a command that has failed: whatever the error, work that was accepted is lost. */
+clt_status clt_cl_fail_wait(clt_device *device, const char *what, cl_int error);
+/* Marks it, unless it is already. */
+clt_status clt_device_lose(clt_device *device, bool hangs, const char *why);
+/* Fails as when it was lost. */
+clt_status clt_device_fail_lost(const clt_device *device);
 #ifdef __clang_analyzer__ /* as in base.h */
 #define clt_cl_fail(device, what, error) (clt_cl_fail(device, what, error), CLT_E_DEVICE)
+#define clt_cl_fail_build(device, what, error) (clt_cl_fail_build(device, what, error), CLT_E_DEVICE)
+#define clt_cl_fail_wait(device, what, error) (clt_cl_fail_wait(device, what, error), CLT_E_DEVICE_LOST)
+#define clt_device_lose(device, hangs, why) (clt_device_lose(device, hangs, why), CLT_E_DEVICE_LOST)
+#define clt_device_fail_lost(device) (clt_device_fail_lost(device), CLT_E_DEVICE_LOST)
 #endif
 
 #define CLT_TRY_CL(device, what, expression)                                     \
     do {                                                                         \
+        if ((device)->lost) return clt_device_fail_lost(device);                 \
         cl_int cl_error_ = (expression);                                         \
         if (cl_error_ != CL_SUCCESS) return clt_cl_fail(device, what, cl_error_); \
     } while (0)
+
+/* Objects of a device that hangs are left to the driver. */
+#define CLT_RELEASE(device, expression)     \
+    do {                                    \
+        if (!(device)->hangs) (expression); \
+    } while (0)
+
+/* ---- watch.c: whatever waits for the device waits here ---- */
+
+/* A launch under way. */
+typedef struct clt_watched {
+    cl_event event; /* NULL: there is none */
+    const void *origin;
+    char kernel[64];
+} clt_watched;
+
+/* Both return an error when no launch has finished for as long as the device's timeout. */
+clt_status clt_cl_wait_event(clt_device *device, cl_event event, const char *what);
+clt_status clt_cl_wait_queue(clt_device *device, cl_command_queue queue, const char *what);
+/* Before a call that blocks by itself. */
+clt_status clt_cl_before_blocking(clt_device *device, const char *what);
+/* Maps memory from its beginning on, by the queue for mapping, and waits. */
+clt_status clt_cl_map(clt_device *device, cl_mem memory, cl_map_flags flags, size_t bytes, const char *what, void **host);
+
+/* In a device with a timeout: takes over the launch's event. `kernel` has 64 bytes. */
+void clt_watch_add(clt_device *device, const char *kernel, cl_event event);
+/* The last launch that finished and the first that did not; false if nothing is known. */
+bool clt_watch_find(clt_device *device, clt_watched *done, clt_watched *stuck);
+clt_status clt_watch_from_environment(clt_device *device);
+void clt_watch_free(clt_device *device);
 
 /* ---- platform.c: what there is ---- */
 

@@ -26,7 +26,7 @@ static clt_status identify(clt_device *device) {
 }
 
 /* What a driver does not know is as good as the least; one that fails is not to be believed. */
-static clt_status ask_number(const clt_device *device, cl_device_info what, cl_uint *number) {
+static clt_status ask_number(clt_device *device, cl_device_info what, cl_uint *number) {
     *number = 0;
     cl_int error = clGetDeviceInfo(device->id, what, sizeof *number, number, NULL);
     return clt_cl_is_broken(error) ? clt_cl_fail(device, "asking what it can do", error) : CLT_OK;
@@ -55,6 +55,7 @@ static clt_status open_found(const clt_found_device *found, clt_device **device)
     d->id = found->id;
     for (int i = 0; i < CLT_CAP_COUNT_; i++) d->capabilities[i] = -1;
     status = set_up(d);
+    if (status == CLT_OK) status = clt_watch_from_environment(d);
     if (status < 0) {
         clt_device_close(d);
         return status;
@@ -95,18 +96,27 @@ void *clt_device_kept(const clt_device *device) {
     return device->kept;
 }
 
+static void close_queues(clt_device *device) {
+    if (device->mapping_queue) clReleaseCommandQueue(device->mapping_queue);
+    if (device->queue) clReleaseCommandQueue(device->queue);
+    if (device->context) clReleaseContext(device->context);
+}
+
 void clt_device_close(clt_device *device) {
     if (!device) return;
     if (device->timer) clt_device_time_stop(device, NULL, NULL);
     clt_device_keep(device, NULL, NULL);
-    if (device->queue) clFinish(device->queue);
+    if (device->queue) clt_cl_wait_queue(device, device->queue, "closing it");
+    clt_watch_free(device);
     clt_device_free_programs(device);
     clt_device_trim(device);
     clt_free(device->pool);
     clt_free(device->fences);
-    if (device->mapping_queue) clReleaseCommandQueue(device->mapping_queue);
-    if (device->queue) clReleaseCommandQueue(device->queue);
-    if (device->context) clReleaseContext(device->context);
+    if (device->hangs)
+        clt_log_message(CLT_LOG_WARNING, "%s hangs: its memory, programs and queues are left to the driver, since releasing "
+                                         "them might never end", device->info.name);
+    else
+        close_queues(device);
     clt_mutex_destroy(&device->mutex);
     clt_free(device);
 }
@@ -150,12 +160,19 @@ void clt_device_set_profile(clt_device *device, struct clt_profile *profile) {
     device->profile = profile;
 }
 
+void clt_device_set_origin(clt_device *device, const void *origin) {
+    device->origin = origin;
+}
+
+void clt_device_describe_by(clt_device *device, clt_describe *describe) {
+    device->describe = describe;
+}
+
 clt_status clt_device_flush(clt_device *device) {
     CLT_TRY_CL(device, "flushing the queue", clFlush(device->queue));
     return CLT_OK;
 }
 
 clt_status clt_device_finish(clt_device *device) {
-    CLT_TRY_CL(device, "waiting for the queue", clFinish(device->queue));
-    return CLT_OK;
+    return clt_cl_wait_queue(device, device->queue, "waiting for the queue");
 }

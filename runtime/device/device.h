@@ -147,7 +147,7 @@ void clt_kernel_destroy(clt_kernel *kernel);
 clt_status clt_kernel_set_memory(clt_kernel *kernel, int index, const clt_memory *buffer);
 clt_status clt_kernel_set_value(clt_kernel *kernel, int index, const void *value, size_t bytes);
 /* Largest work-group that this kernel can have on its device, 1 at least. */
-clt_status clt_kernel_work_group_limit(const clt_kernel *kernel, size_t *limit);
+clt_status clt_kernel_work_group_limit(clt_kernel *kernel, size_t *limit);
 
 /* Work of a library, in a kernel's place: `run` enqueues it on the device's queue, on the memories that
  * were set as arguments (values cannot be). */
@@ -188,6 +188,18 @@ void clt_device_time_tag(clt_device *device, int64_t tag);
 /* Who watches the device's launches (runtime/exec/profile.c); NULL: nobody. */
 struct clt_profile *clt_device_profile(const clt_device *device);
 void clt_device_set_profile(clt_device *device, struct clt_profile *profile);
+
+/* ---- whose launches these are, for messages (lost.c) ---- */
+
+enum { CLT_ORIGIN_TEXT = 192 };
+/* Puts what an origin stands for into words. */
+typedef void clt_describe(const void *origin, char text[CLT_ORIGIN_TEXT]);
+/* The launches from now on are this one's (NULL: nobody's), which must live until they are finished. */
+void clt_device_set_origin(clt_device *device, const void *origin);
+void clt_device_describe_by(clt_device *device, clt_describe *describe);
+
+/* An error, or a wait that came to no end, has shown that nothing can be done on it any more: all calls fail with CLT_E_DEVICE_LOST. */
+bool clt_device_is_lost(const clt_device *device);
 
 /* ---- the queue (device.c) ---- */
 

@@ -37,11 +37,3 @@ const char *clt_cl_error_name(cl_int error, char text[64]) {
 bool clt_cl_is_broken(cl_int error) {
     return error == CL_OUT_OF_RESOURCES || error == CL_OUT_OF_HOST_MEMORY;
 }
-
-clt_status (clt_cl_fail)(const clt_device *device, const char *what, cl_int error) {
-    char text[64];
-    clt_status status = CLT_E_DEVICE;
-    if (error == CL_MEM_OBJECT_ALLOCATION_FAILURE || error == CL_OUT_OF_RESOURCES) status = CLT_E_DEVICE_MEMORY;
-    if (error == CL_OUT_OF_HOST_MEMORY) status = CLT_E_NO_MEMORY;
-    return clt_fail(status, "%s: %s: %s", device->info.name, what, clt_cl_error_name(error, text));
-}

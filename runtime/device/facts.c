@@ -21,7 +21,7 @@ static const char source[] =
 enum { ITEMS = 128 };
 
 /* What the driver does not know is 0; *status where it fails. */
-static uint32_t number_of(const clt_device *device, cl_device_info what, clt_status *status) {
+static uint32_t number_of(clt_device *device, cl_device_info what, clt_status *status) {
     cl_uint value = 0;
     cl_int error = clGetDeviceInfo(device->id, what, sizeof value, &value, NULL);
     if (clt_cl_is_broken(error)) *status = clt_cl_fail(device, "asking for a fact", error);
@@ -42,7 +42,7 @@ uint64_t clt_device_cache_bytes(const clt_device *device) {
 }
 
 /* What it tells without running anything. */
-static clt_status ask_all(const clt_device *device, clt_device_facts *facts) {
+static clt_status ask_all(clt_device *device, clt_device_facts *facts) {
     clt_status status = CLT_OK;
     *facts = (clt_device_facts){
         .vector_width_f16 = number_of(device, CL_DEVICE_NATIVE_VECTOR_WIDTH_HALF, &status),

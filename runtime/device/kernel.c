@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/device/cl.h"
@@ -11,8 +12,10 @@ struct clt_kernel {
     clt_memory *arguments[CLT_CALL_MAX_ARGUMENTS];
 };
 
-static clt_status fail_kernel(const clt_kernel *kernel, const char *what, cl_int error) {
-    return clt_fail_context(clt_cl_fail(kernel->device, what, error), "kernel %s: ", kernel->name);
+static clt_status fail_kernel(clt_kernel *kernel, const char *what, cl_int error) {
+    char words[128];
+    snprintf(words, sizeof words, "kernel %s: %s", kernel->name, what);
+    return clt_cl_fail(kernel->device, words, error);
 }
 
 clt_status clt_kernel_create(clt_device *device, const clt_module *module, const char *name, clt_kernel **kernel) {
@@ -20,6 +23,7 @@ clt_status clt_kernel_create(clt_device *device, const clt_module *module, const
     clt_hash_text(module->text, strlen(module->text), hash);
     const clt_program *program = clt_device_find_program(device, hash, name);
     if (!program) return clt_fail(CLT_E_STATE, "%s of module %s was not built", name, module->label);
+    if (device->lost) return clt_device_fail_lost(device);
     clt_kernel *k = clt_calloc(1, sizeof *k);
     if (!k) return clt_fail_memory(sizeof *k);
     cl_int error;
@@ -52,7 +56,7 @@ clt_status clt_kernel_from_call(clt_device *device, const clt_call *call, const 
 
 void clt_kernel_destroy(clt_kernel *kernel) {
     if (!kernel) return;
-    if (kernel->kernel) clReleaseKernel(kernel->kernel);
+    if (kernel->kernel) CLT_RELEASE(kernel->device, clReleaseKernel(kernel->kernel));
     if (kernel->call.release) kernel->call.release(kernel->call.state);
     clt_free(kernel);
 }
@@ -73,7 +77,7 @@ clt_status clt_kernel_set_value(clt_kernel *kernel, int index, const void *value
     return error == CL_SUCCESS ? CLT_OK : fail_kernel(kernel, "setting an argument", error);
 }
 
-clt_status clt_kernel_work_group_limit(const clt_kernel *kernel, size_t *limit) {
+clt_status clt_kernel_work_group_limit(clt_kernel *kernel, size_t *limit) {
     *limit = 1;
     if (kernel->call.run) return CLT_OK;
     cl_int error = clGetKernelWorkGroupInfo(kernel->kernel, kernel->device->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof *limit,
@@ -86,17 +90,21 @@ clt_status clt_kernel_enqueue(clt_kernel *kernel, int dims, const size_t *global
     clt_device *device = kernel->device;
     cl_event event;
     cl_int error;
+    bool noted = device->timer || device->watch;
+    if (device->lost) return clt_device_fail_lost(device);
     if (device->timer) CLT_TRY(clt_timer_reserve(device));
     if (kernel->call.run) {
         clt_status status = kernel->call.run(device, kernel->arguments, kernel->call.state);
         if (status < 0) return clt_fail_context(status, "%s: ", kernel->name);
         /* What a library enqueues has no event of ours: its time shows between the launches. */
-        error = device->timer ? clEnqueueMarkerWithWaitList(device->queue, 0, NULL, &event) : CL_SUCCESS;
+        error = noted ? clEnqueueMarkerWithWaitList(device->queue, 0, NULL, &event) : CL_SUCCESS;
     } else {
         error = clEnqueueNDRangeKernel(device->queue, kernel->kernel, (cl_uint)dims, NULL, global, local, 0, NULL,
-                                       device->timer ? &event : NULL);
+                                       noted ? &event : NULL);
     }
     if (error != CL_SUCCESS) return fail_kernel(kernel, "launching it", error);
+    if (device->timer && device->watch) clRetainEvent(event);
     if (device->timer) clt_timer_add(device, kernel->name, event);
+    if (device->watch) clt_watch_add(device, kernel->name, event);
     return CLT_OK;
 }

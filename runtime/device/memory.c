@@ -18,7 +18,7 @@ static clt_memory *pool_take(clt_device *device, size_t bytes) {
 }
 
 void clt_memory_free(clt_memory *buffer) {
-    clReleaseMemObject(buffer->memory);
+    CLT_RELEASE(buffer->device, clReleaseMemObject(buffer->memory));
     if (!buffer->is_slice) buffer->device->bytes -= buffer->bytes;
     clt_free(buffer);
 }
@@ -65,6 +65,7 @@ clt_status clt_memory_allocate(clt_device *device, size_t bytes, clt_memory **bu
 }
 
 clt_status clt_memory_create(clt_device *device, size_t bytes, clt_memory **buffer) {
+    if (device->lost) return clt_device_fail_lost(device);
     if (device->fenced) return clt_fence_create(device, bytes, buffer);
     bytes = (CLT_MAX(bytes, 1) + device->alignment - 1) / device->alignment * device->alignment;
     if (bytes > device->info.max_buffer_bytes) return clt_memory_fail(device, bytes, CL_INVALID_BUFFER_SIZE);
@@ -79,6 +80,7 @@ clt_status clt_memory_slice(clt_memory *parent, size_t offset, size_t bytes, clt
         parent = parent->parent;
     }
     cl_buffer_region region = {offset, CLT_MAX(bytes, 1)};
+    if (parent->device->lost) return clt_device_fail_lost(parent->device);
     cl_mem memory = clCreateSubBuffer(parent->memory, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &error);
     if (error != CL_SUCCESS) return clt_cl_fail(parent->device, "making a sub-buffer", error);
     CLT_TRY(clt_memory_wrap(parent->device, memory, bytes, true, slice));
@@ -99,6 +101,7 @@ void clt_memory_destroy(clt_memory *buffer) {
 }
 
 clt_status clt_memory_write(clt_memory *buffer, size_t offset, const void *source, size_t bytes) {
+    CLT_TRY(clt_cl_before_blocking(buffer->device, "writing a buffer"));
     CLT_TRY_CL(buffer->device, "writing a buffer",
                clEnqueueWriteBuffer(buffer->device->queue, buffer->memory, CL_TRUE, offset, bytes, source, 0,
                                     NULL, NULL));
@@ -106,10 +109,12 @@ clt_status clt_memory_write(clt_memory *buffer, size_t offset, const void *sourc
 }
 
 clt_status clt_memory_read(clt_memory *buffer, size_t offset, void *destination, size_t bytes) {
-    CLT_TRY_CL(buffer->device, "reading a buffer",
-               clEnqueueReadBuffer(buffer->device->queue, buffer->memory, CL_TRUE, offset, bytes, destination, 0,
-                                   NULL, NULL));
-    return CLT_OK;
+    clt_device *device = buffer->device;
+    CLT_TRY(clt_cl_before_blocking(device, "reading a buffer"));
+    if (device->lost) return clt_device_fail_lost(device);
+    cl_int error = clEnqueueReadBuffer(device->queue, buffer->memory, CL_TRUE, offset, bytes, destination, 0, NULL, NULL);
+    if (error == CL_OUT_OF_RESOURCES) return clt_cl_fail_wait(device, "reading a buffer", error); /* a launch before it */
+    return error == CL_SUCCESS ? CLT_OK : clt_cl_fail(device, "reading a buffer", error);
 }
 
 clt_status clt_memory_zero(clt_memory *buffer) {

@@ -147,17 +147,17 @@ void clt_device_settle_programs(clt_device *device) {
 
 /* ---- building ---- */
 
-static void program_free(clt_program *program) {
+static void program_free(clt_device *device, clt_program *program) {
     if (!program) return;
-    if (program->program) clReleaseProgram(program->program);
+    if (program->program) CLT_RELEASE(device, clReleaseProgram(program->program));
     clt_free(program->parts);
     clt_free(program);
 }
 
 void clt_device_free_programs(clt_device *device) {
     join_saver(device);
-    if (!device->for_trials) save_all(device);
-    for (size_t i = 0; i < device->n_programs; i++) program_free(device->programs[i]);
+    if (!device->for_trials && !device->lost) save_all(device);
+    for (size_t i = 0; i < device->n_programs; i++) program_free(device, device->programs[i]);
     clt_free(device->programs);
 }
 
@@ -179,7 +179,7 @@ static clt_status fail_build(clt_device *device, cl_program program, const char 
 static clt_status build_source(clt_device *device, const char *source, const char *label, cl_program *program) {
     cl_int error;
     cl_program p = clCreateProgramWithSource(device->context, 1, &source, NULL, &error);
-    if (error != CL_SUCCESS) return clt_cl_fail(device, "making a program", error);
+    if (error != CL_SUCCESS) return clt_cl_fail_build(device, "making a program", error);
     error = clBuildProgram(p, 1, &device->id, build_options, NULL, NULL);
     if (error == CL_SUCCESS) {
         *program = p;
@@ -187,7 +187,7 @@ static clt_status build_source(clt_device *device, const char *source, const cha
     }
     clt_status status = error == CL_BUILD_PROGRAM_FAILURE || error == CL_INVALID_BUILD_OPTIONS
                             ? fail_build(device, p, label)
-                            : clt_cl_fail(device, "building a program", error);
+                            : clt_cl_fail_build(device, "building a program", error);
     clReleaseProgram(p);
     return status;
 }
@@ -373,7 +373,7 @@ static clt_status build(clt_device *device, const request *r) {
                             n_jobs, clt_seconds() - start, device->counts.built, device->counts.loaded);
     }
     for (int i = 0; i < most; i++) {
-        program_free(jobs[i].program);
+        program_free(device, jobs[i].program);
         clt_text_free(&jobs[i].source);
     }
     clt_free(jobs);

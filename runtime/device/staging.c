@@ -34,9 +34,7 @@ static clt_status make_slot(clt_staging *staging, staging_slot *slot) {
     /* Counted like a slice: the pool has nothing to do with it. */
     CLT_TRY(clt_memory_wrap(device, memory, staging->bytes, true, &slot->memory));
     if (staging->shared) return CLT_OK;
-    slot->host = clEnqueueMapBuffer(device->mapping_queue, memory, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0,
-                                    staging->bytes, 0, NULL, NULL, &error);
-    return error == CL_SUCCESS ? CLT_OK : clt_cl_fail(device, "mapping a staging buffer", error);
+    return clt_cl_map(device, memory, CL_MAP_READ | CL_MAP_WRITE, staging->bytes, "mapping a staging buffer", &slot->host);
 }
 
 static bool is_shared(const clt_device *device, size_t bytes) {
@@ -65,21 +63,22 @@ clt_status clt_staging_create(clt_device *device, size_t bytes, int slots, clt_s
 
 static clt_status wait_for_slot(clt_staging *staging, staging_slot *slot) {
     if (!slot->busy) return CLT_OK;
-    cl_int error = clWaitForEvents(1, &slot->busy);
-    clReleaseEvent(slot->busy);
+    clt_status status = clt_cl_wait_event(staging->device, slot->busy, "waiting for an input's last use");
+    CLT_RELEASE(staging->device, clReleaseEvent(slot->busy));
     slot->busy = NULL;
-    return error == CL_SUCCESS ? CLT_OK : clt_cl_fail(staging->device, "waiting for an input's last use", error);
+    return status;
 }
 
 void clt_staging_destroy(clt_staging *staging) {
     if (!staging) return;
-    cl_command_queue queue = staging->device->mapping_queue;
+    clt_device *device = staging->device;
+    cl_command_queue queue = device->mapping_queue;
     for (int i = 0; i < staging->n_slots; i++) {
         staging_slot *slot = &staging->slots[i];
         wait_for_slot(staging, slot);
-        if (slot->host) clEnqueueUnmapMemObject(queue, slot->memory->memory, slot->host, 0, NULL, NULL);
+        if (slot->host && !device->lost) clEnqueueUnmapMemObject(queue, slot->memory->memory, slot->host, 0, NULL, NULL);
     }
-    clFinish(queue);
+    clt_cl_wait_queue(device, queue, "unmapping inputs");
     for (int i = 0; i < staging->n_slots; i++) clt_memory_destroy(staging->slots[i].memory);
     clt_memory_destroy(staging->target);
     clt_free(staging);
@@ -93,15 +92,12 @@ clt_memory *clt_staging_memory(const clt_staging *staging) {
 
 static clt_status fill_shared(clt_staging *staging, staging_slot *slot, const void *source, size_t bytes) {
     clt_device *device = staging->device;
-    cl_int error;
-    void *host = clEnqueueMapBuffer(device->mapping_queue, slot->memory->memory, CL_TRUE,
-                                    CL_MAP_WRITE_INVALIDATE_REGION, 0, bytes, 0, NULL, NULL, &error);
-    if (error != CL_SUCCESS) return clt_cl_fail(device, "mapping an input", error);
+    void *host;
+    CLT_TRY(clt_cl_map(device, slot->memory->memory, CL_MAP_WRITE_INVALIDATE_REGION, bytes, "mapping an input", &host));
     memcpy(host, source, bytes);
     CLT_TRY_CL(device, "unmapping an input",
                clEnqueueUnmapMemObject(device->mapping_queue, slot->memory->memory, host, 0, NULL, NULL));
-    CLT_TRY_CL(device, "unmapping an input", clFinish(device->mapping_queue));
-    return CLT_OK;
+    return clt_cl_wait_queue(device, device->mapping_queue, "unmapping an input");
 }
 
 clt_status clt_staging_feed(clt_staging *staging, const void *source, size_t bytes) {
@@ -121,7 +117,7 @@ clt_status clt_staging_feed(clt_staging *staging, const void *source, size_t byt
 clt_status clt_staging_used(clt_staging *staging) {
     staging_slot *slot = &staging->slots[staging->current];
     if (!staging->shared) return CLT_OK; /* the transfer's own event tells */
-    if (slot->busy) clReleaseEvent(slot->busy); /* used again: the later use counts */
+    if (slot->busy) CLT_RELEASE(staging->device, clReleaseEvent(slot->busy)); /* used again: the later use counts */
     slot->busy = NULL;
     CLT_TRY_CL(staging->device, "marking an input's use",
                clEnqueueMarkerWithWaitList(staging->device->queue, 0, NULL, &slot->busy));

@@ -52,11 +52,12 @@ static clt_status collect(clt_device *device) {
     clt_status status = clt_device_finish(device);
     for (size_t i = 0; i < timer->n_pending; i++) {
         clt_timed_launch *launch = &timer->launches[timer->pending[i].launch];
+        if (device->hangs) continue;
         cl_event event = timer->pending[i].event;
         cl_int error = event_seconds(event, CL_PROFILING_COMMAND_START, &launch->start_seconds);
         if (error == CL_SUCCESS) error = event_seconds(event, CL_PROFILING_COMMAND_END, &launch->end_seconds);
         if (error != CL_SUCCESS && status == CLT_OK) status = clt_cl_fail(device, "asking when a kernel ran", error);
-        clReleaseEvent(event);
+        CLT_RELEASE(device, clReleaseEvent(event));
     }
     timer->n_pending = 0;
     return status;
@@ -85,7 +86,7 @@ clt_status clt_device_time_stop(clt_device *device, clt_timed_launch **launches,
     clt_timer *timer = device->timer;
     if (!timer) return clt_fail(CLT_E_STATE, "%s: its launches are not timed", device->info.name);
     clt_status status = collect(device);
-    clReleaseCommandQueue(device->queue);
+    CLT_RELEASE(device, clReleaseCommandQueue(device->queue));
     device->queue = timer->plain;
     device->timer = NULL;
     if (launches && status == CLT_OK) {

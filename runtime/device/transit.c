@@ -23,9 +23,7 @@ static clt_status make_pinned(clt_transit *t) {
     if (error != CL_SUCCESS) return clt_memory_fail(device, t->bytes, error);
     /* Counted like a slice: the pool has nothing to do with it. */
     CLT_TRY(clt_memory_wrap(device, memory, t->bytes, true, &t->pinned));
-    t->host = clEnqueueMapBuffer(device->mapping_queue, memory, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, t->bytes, 0,
-                                 NULL, NULL, &error);
-    return error == CL_SUCCESS ? CLT_OK : clt_cl_fail(device, "mapping pinned memory", error);
+    return clt_cl_map(device, memory, CL_MAP_READ | CL_MAP_WRITE, t->bytes, "mapping pinned memory", &t->host);
 }
 
 clt_status clt_transit_create(clt_device *device, clt_memory *memory, size_t bytes, clt_transit **transit) {
@@ -39,8 +37,8 @@ clt_status clt_transit_create(clt_device *device, clt_memory *memory, size_t byt
     return status;
 }
 
-static void release(cl_event *event) {
-    if (*event) clReleaseEvent(*event);
+static void release(clt_device *device, cl_event *event) {
+    if (*event) CLT_RELEASE(device, clReleaseEvent(*event));
     *event = NULL;
 }
 
@@ -48,13 +46,14 @@ void clt_transit_destroy(clt_transit *t) {
     if (!t) return;
     void *host;
     if (t->there && clt_transit_wait(t, &host) == CLT_OK) clt_transit_end(t, 0, 0);
-    clFinish(t->device->mapping_queue);
-    clFinish(t->device->queue);
-    release(&t->there);
-    release(&t->back);
-    if (t->pinned && t->host) {
-        clEnqueueUnmapMemObject(t->device->mapping_queue, t->pinned->memory, t->host, 0, NULL, NULL);
-        clFinish(t->device->mapping_queue);
+    clt_device *device = t->device;
+    clt_cl_wait_queue(device, device->mapping_queue, "ending transfers");
+    clt_cl_wait_queue(device, device->queue, "ending transfers");
+    release(device, &t->there);
+    release(device, &t->back);
+    if (t->pinned && t->host && !device->lost) {
+        clEnqueueUnmapMemObject(device->mapping_queue, t->pinned->memory, t->host, 0, NULL, NULL);
+        clt_cl_wait_queue(device, device->mapping_queue, "unmapping pinned memory");
     }
     clt_memory_destroy(t->pinned);
     clt_free(t);
@@ -64,6 +63,7 @@ void clt_transit_destroy(clt_transit *t) {
 
 static clt_status begin_map(clt_transit *t, size_t offset, size_t bytes) {
     cl_int error;
+    if (t->device->lost) return clt_device_fail_lost(t->device);
     char *host = clEnqueueMapBuffer(t->device->queue, t->memory->memory, CL_FALSE, CL_MAP_READ | CL_MAP_WRITE, 0, t->bytes,
                                     0, NULL, &t->there, &error);
     (void)offset;
@@ -98,7 +98,7 @@ static clt_status begin_copy(clt_transit *t, size_t offset, size_t bytes) {
 static clt_status end_copy(clt_transit *t, size_t offset, size_t bytes) {
     clt_device *device = t->device;
     if (!bytes) return CLT_OK;
-    release(&t->back);
+    release(device, &t->back);
     CLT_TRY_CL(device, "writing memory from the host",
                clEnqueueWriteBuffer(device->mapping_queue, t->memory->memory, CL_FALSE, offset, bytes,
                                     (char *)t->host + offset, 0, NULL, &t->back));
@@ -117,14 +117,14 @@ clt_status clt_transit_begin(clt_transit *t, size_t offset, size_t bytes) {
 
 clt_status clt_transit_wait(clt_transit *t, void **host) {
     if (!t->there) return clt_fail(CLT_E_STATE, "no memory is on its way to the host");
-    clFlush(t->device->queue);
-    CLT_TRY_CL(t->device, "waiting for memory", clWaitForEvents(1, &t->there));
+    if (!t->device->lost) clFlush(t->device->queue);
+    CLT_TRY(clt_cl_wait_event(t->device, t->there, "waiting for memory"));
     *host = t->host;
     return CLT_OK;
 }
 
 clt_status clt_transit_end(clt_transit *t, size_t offset, size_t bytes) {
     if (!t->there) return CLT_OK;
-    release(&t->there);
+    release(t->device, &t->there);
     return t->maps ? end_map(t) : end_copy(t, offset, bytes);
 }

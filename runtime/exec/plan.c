@@ -63,6 +63,7 @@ struct clt_plan {
     clt_kernel *set_kernel;
     double *watch; /* of launches that are waited for one by one; else NULL */
     int runs;
+    bool updates; /* the last run came to launch what writes something that outlives it */
     clt_plan_facts facts;
 };
 
@@ -152,6 +153,23 @@ static clt_status make_slice(clt_plan *plan, clt_memory *parent, size_t offset, 
     return CLT_OK;
 }
 
+/* Of a slab (-1: any) that cannot be had: says what is the largest in it. */
+static clt_status fail_slab(const clt_plan *plan, const clt_lowering *l, const clt_block *blocks, size_t n_blocks,
+                            const int *block_of, int slab, clt_status status) {
+    size_t most = n_blocks, first_scratch = n_blocks - l->n_scratch;
+    const clt_tensor *node = NULL;
+    char label[64], shape[CLT_SHAPE_TEXT];
+    for (size_t i = 0; i < n_blocks; i++)
+        if ((slab < 0 || blocks[i].slab == slab) && (most == n_blocks || blocks[i].bytes > blocks[most].bytes)) most = i;
+    for (size_t i = 0; i < plan->graph->n_nodes; i++)
+        if (block_of[i] == (int)most) node = plan->graph->nodes[i];
+    if (!node && most < n_blocks) node = l->scratch[most - first_scratch].node;
+    if (!node) return status;
+    return clt_fail_context(status, "%s %s%s, of %zu bytes%s: ", clt_tensor_label(node, label),
+                            clt_shape_text(&node->shape, shape), most < first_scratch ? "" : " (while it is computed)",
+                            blocks[most].bytes, slab < 0 ? "" : ", the largest of what is to lie there");
+}
+
 static clt_status make_slabs(clt_plan *plan, const size_t *slab_bytes, size_t n_slabs) {
     plan->slabs = clt_calloc(n_slabs + 1, sizeof *plan->slabs);
     if (!plan->slabs) return clt_fail_memory((n_slabs + 1) * sizeof *plan->slabs);
@@ -222,15 +240,19 @@ static clt_status place_activations(clt_plan *plan, const clt_lowering *l, bool 
     CLT_TRY_GOTO(make_blocks(plan, l, &blocks, &n_blocks, block_of));
     for (size_t i = 0; i < n_blocks; i++) plan->facts.sum_bytes += blocks[i].bytes;
     bool fenced = clt_device_fenced(plan->device);
-    if (fenced) CLT_TRY_GOTO(apart(blocks, n_blocks, &slab_bytes, &n_slabs));
-    else CLT_TRY_GOTO(clt_memory_plan(blocks, n_blocks, clt_device_alignment(plan->device),
-                                 (size_t)clt_device_get_info(plan->device)->max_buffer_bytes, &slab_bytes, &n_slabs));
+    status = fenced ? apart(blocks, n_blocks, &slab_bytes, &n_slabs)
+                    : clt_memory_plan(blocks, n_blocks, clt_device_alignment(plan->device),
+                                      (size_t)clt_device_get_info(plan->device)->max_buffer_bytes, &slab_bytes, &n_slabs);
+    if (status == CLT_E_DEVICE_MEMORY) fail_slab(plan, l, blocks, n_blocks, block_of, -1, status);
+    if (status < 0) goto fail;
     for (size_t i = 0; i < n_slabs; i++) {
         plan->facts.planned_bytes += slab_bytes[i];
         plan->facts.largest_bytes = CLT_MAX(plan->facts.largest_bytes, slab_bytes[i]);
     }
     if (sketch) goto fail;
-    CLT_TRY_GOTO(make_slabs(plan, slab_bytes, n_slabs));
+    status = make_slabs(plan, slab_bytes, n_slabs);
+    if (status == CLT_E_DEVICE_MEMORY) fail_slab(plan, l, blocks, n_blocks, block_of, (int)plan->n_slabs, status);
+    if (status < 0) goto fail;
     if (fenced) CLT_TRY_GOTO(watch_blocks(plan, l, blocks, n_blocks, block_of));
     status = bind_blocks(plan, l, blocks, n_blocks, block_of);
 fail:
@@ -397,7 +419,25 @@ static clt_status build_kernels(clt_plan *plan, const clt_plan_options *options,
     return bind_exchanges(plan, options);
 }
 
-/* ---- compiling ---- */
+/* ---- enqueueing ---- */
+
+/* "conv2d #12 by native" */
+static void describe(const void *origin, char text[CLT_ORIGIN_TEXT]) {
+    const clt_launch_origin *o = origin;
+    char label[64];
+    snprintf(text, CLT_ORIGIN_TEXT, "%s by %s", clt_tensor_label(o->node, label), o->row);
+}
+
+/* What one launch does is said in its error. */
+static clt_status launch_one(clt_plan *plan, const bound_launch *launch) {
+    char text[CLT_ORIGIN_TEXT];
+    plan->updates |= launch->origin.node->op->writes != 0;
+    clt_device_set_origin(plan->device, &launch->origin);
+    clt_status status = clt_kernel_enqueue(launch->kernel, launch->dims, launch->global, launch->local);
+    if (status >= 0 || status == CLT_E_DEVICE_LOST) return status;
+    describe(&launch->origin, text);
+    return clt_fail_context(status, "%s: ", text);
+}
 
 /* By reading a value: there are drivers whose finish alone does not wait. */
 static clt_status wait_for_launch(clt_plan *plan, size_t i) {
@@ -408,32 +448,43 @@ static clt_status wait_for_launch(clt_plan *plan, size_t i) {
 }
 
 static clt_status launch_watched(clt_plan *plan, size_t i) {
-    bound_launch *launch = &plan->launches[i];
     double start = clt_seconds();
-    CLT_TRY(clt_kernel_enqueue(launch->kernel, launch->dims, launch->global, launch->local));
+    CLT_TRY(launch_one(plan, &plan->launches[i]));
     CLT_TRY(wait_for_launch(plan, i));
     plan->watch[i - plan->n_once] = clt_seconds() - start;
     return CLT_OK;
 }
 
-static clt_status enqueue(clt_plan *plan, clt_profile *profile, size_t begin, size_t end, clt_plan_part part) {
+static clt_status enqueue_range(clt_plan *plan, clt_profile *profile, size_t first, size_t begin, size_t end,
+                                clt_plan_part part) {
     /* Of no part: what is run once exchanges nothing. */
     int first_part = part & CLT_PLAN_FIRST ? CLT_PART_FIRST : CLT_PART_SECOND;
     int last_part = part & CLT_PLAN_SECOND ? CLT_PART_SECOND : CLT_PART_FIRST;
     for (size_t i = begin; i < end; i++) {
         bound_launch *launch = &plan->launches[i];
         if (launch->exchanges) CLT_TRY(clt_exchanges_step(&plan->exchanges, i, first_part, last_part));
-        CLT_TRY(clt_profile_next(profile, &launch->origin, i > begin ? &plan->launches[i - 1].origin : NULL));
-        if (plan->watch) CLT_TRY(launch_watched(plan, i));
-        else CLT_TRY(clt_kernel_enqueue(launch->kernel, launch->dims, launch->global, launch->local));
+        CLT_TRY(clt_profile_next(profile, &launch->origin, i > first ? &plan->launches[i - 1].origin : NULL));
+        CLT_TRY(plan->watch ? launch_watched(plan, i) : launch_one(plan, launch));
     }
+    return CLT_OK;
+}
+
+static clt_status end_range(clt_plan *plan, size_t end, clt_plan_part part) {
+    int first_part = part & CLT_PLAN_FIRST ? CLT_PART_FIRST : CLT_PART_SECOND;
+    int last_part = part & CLT_PLAN_SECOND ? CLT_PART_SECOND : CLT_PART_FIRST;
     CLT_TRY(clt_exchanges_step(&plan->exchanges, end, first_part, last_part));
     return clt_exchanges_finish(&plan->exchanges);
 }
 
-/* As enqueue; what it has begun is ended on an error. */
-static clt_status enqueue_all(clt_plan *plan, clt_profile *profile, size_t begin, size_t end, clt_plan_part part) {
-    clt_status status = enqueue(plan, profile, begin, end, part);
+static clt_status enqueue(clt_plan *plan, clt_profile *profile, size_t begin, size_t end, clt_plan_part part) {
+    clt_status status = enqueue_range(plan, profile, begin, begin, end, part);
+    if (status >= 0) status = end_range(plan, end, part);
+    clt_device_set_origin(plan->device, NULL);
+    return status;
+}
+
+/* After an error: what was begun is ended. */
+static clt_status abandon(clt_plan *plan, clt_status status) {
     if (status >= 0 || !plan->exchanges.n) return status;
     clt_text detail = {0};
     clt_text_add(&detail, "%s", clt_error_detail());
@@ -442,6 +493,8 @@ static clt_status enqueue_all(clt_plan *plan, clt_profile *profile, size_t begin
     clt_text_free(&detail);
     return status;
 }
+
+/* ---- compiling ---- */
 
 /* The copy that the passes may change. */
 static clt_status copy_graph(clt_plan *plan, const clt_plan_options *options) {
@@ -455,7 +508,8 @@ static clt_status copy_graph(clt_plan *plan, const clt_plan_options *options) {
 /* What is to be computed, and where its memory is: all that is known before rows are chosen. */
 static clt_status prepare(clt_plan *plan, const clt_plan_options *options) {
     CLT_TRY(copy_graph(plan, options));
-    if (!options->forced) CLT_TRY(clt_passes_run(plan->graph, plan->device, options->training));
+    if (options->unfused) CLT_TRY(clt_passes_run_unfused(plan->graph, plan->device, options->training));
+    else if (!options->forced) CLT_TRY(clt_passes_run(plan->graph, plan->device, options->training));
     size_t n = plan->graph->n_nodes;
     plan->marks = clt_calloc(n, sizeof *plan->marks);
     plan->memory = clt_calloc(n, sizeof *plan->memory);
@@ -505,6 +559,7 @@ static clt_status make(clt_plan **plan, const clt_plan_options *options) {
     clt_plan *p = clt_calloc(1, sizeof *p);
     if (!p) return clt_fail_memory(sizeof *p);
     p->device = options->device;
+    clt_device_describe_by(p->device, describe);
     p->store = options->store;
     p->exchanges.comm = options->comm;
     p->given = options->graph;
@@ -592,6 +647,10 @@ clt_plan_facts clt_plan_get_facts(const clt_plan *plan) {
     return facts;
 }
 
+bool clt_plan_has_updated(const clt_plan *plan) {
+    return plan->updates;
+}
+
 /* ---- running ---- */
 
 static clt_status rebind(clt_plan *plan, plan_input *input) {
@@ -602,14 +661,13 @@ static clt_status rebind(clt_plan *plan, plan_input *input) {
     return CLT_OK;
 }
 
-/* The plan's own node for one of the given graph; NULL if it has no part in the plan. */
-static const clt_tensor *copy_of(const clt_plan *plan, const clt_tensor *tensor) {
+const clt_tensor *clt_plan_copy(const clt_plan *plan, const clt_tensor *tensor) {
     const clt_tensor *copy = tensor->graph == plan->given ? plan->copies[tensor->index] : NULL;
     return copy && plan->marks[copy->index] ? copy : NULL;
 }
 
 clt_status clt_plan_feed(clt_plan *plan, const clt_tensor *given, const void *data) {
-    const clt_tensor *tensor = copy_of(plan, given);
+    const clt_tensor *tensor = clt_plan_copy(plan, given);
     for (size_t i = 0; i < plan->n_inputs; i++) {
         plan_input *input = &plan->inputs[i];
         if (input->tensor != tensor) continue;
@@ -620,7 +678,7 @@ clt_status clt_plan_feed(clt_plan *plan, const clt_tensor *given, const void *da
 }
 
 clt_status clt_plan_set(clt_plan *plan, const clt_tensor *given, const void *data, size_t bytes) {
-    const clt_tensor *state = copy_of(plan, given);
+    const clt_tensor *state = clt_plan_copy(plan, given);
     uint32_t words[16] = {0};
     int32_t count = (int32_t)(bytes / sizeof words[0]);
     size_t one = 1;
@@ -646,8 +704,9 @@ clt_status clt_plan_run(clt_plan *plan, clt_plan_part part) {
     clt_profile *profile = clt_device_profile(plan->device);
     if (plan->poisoned && part & CLT_PLAN_FIRST) CLT_TRY(poison(plan));
     clt_profile_begin_run(profile);
-    CLT_TRY(enqueue_all(plan, profile, part & CLT_PLAN_FIRST ? plan->n_once : plan->boundary,
-                        part & CLT_PLAN_SECOND ? plan->n_launches : plan->boundary, part));
+    plan->updates = false;
+    CLT_TRY(abandon(plan, enqueue(plan, profile, part & CLT_PLAN_FIRST ? plan->n_once : plan->boundary,
+                                  part & CLT_PLAN_SECOND ? plan->n_launches : plan->boundary, part)));
     clt_profile_end_run(profile);
     for (size_t i = 0; i < plan->n_inputs; i++) CLT_TRY(clt_staging_used(plan->inputs[i].staging));
     /* By the third run the first is done, for inputs have two slots: its kernels are compiled whole. */
@@ -655,8 +714,40 @@ clt_status clt_plan_run(clt_plan *plan, clt_plan_part part) {
     return clt_device_flush(plan->device);
 }
 
+static clt_status look_at_leaves(clt_plan *plan, clt_plan_look *look, void *user) {
+    for (size_t i = 0; i < plan->graph->n_nodes; i++) {
+        const clt_tensor *node = plan->graph->nodes[i];
+        clt_memory *memory = plan->memory[i];
+        if (!plan->marks[i] || node->kind == CLT_NODE_OP) continue;
+        for (size_t k = 0; k < plan->n_inputs; k++)
+            if (plan->inputs[k].tensor == node) memory = plan->inputs[k].bound;
+        CLT_TRY(look(user, node, memory, NULL));
+    }
+    return CLT_OK;
+}
+
+/* Other ranks run it to the end too, so that what `look` says is kept until then. */
+static clt_status run_slowly(clt_plan *plan, clt_plan_look *look, void *user, clt_status *seen) {
+    for (size_t i = plan->n_once, end; i < plan->n_launches; i = end) {
+        const clt_launch_origin *origin = &plan->launches[i].origin;
+        for (end = i + 1; end < plan->n_launches && plan->launches[end].origin.node == origin->node;) end++;
+        CLT_TRY(enqueue_range(plan, NULL, i, i, end, CLT_PLAN_ALL));
+        clt_device_set_origin(plan->device, NULL);
+        CLT_TRY(clt_device_finish(plan->device));
+        if (*seen >= 0) *seen = look(user, origin->node, plan->memory[origin->node->index], origin->row);
+    }
+    return end_range(plan, plan->n_launches, CLT_PLAN_ALL);
+}
+
+clt_status clt_plan_run_slowly(clt_plan *plan, clt_plan_look *look, void *user) {
+    clt_status seen = look_at_leaves(plan, look, user);
+    CLT_TRY(abandon(plan, run_slowly(plan, look, user, &seen)));
+    for (size_t i = 0; i < plan->n_inputs; i++) CLT_TRY(clt_staging_used(plan->inputs[i].staging));
+    return seen;
+}
+
 clt_status clt_plan_write(clt_plan *plan, const clt_tensor *given, const void *data, size_t bytes) {
-    const clt_tensor *tensor = copy_of(plan, given);
+    const clt_tensor *tensor = clt_plan_copy(plan, given);
     if (!tensor || tensor->kind != CLT_NODE_OP || bytes != clt_tensor_bytes(tensor))
         return clt_fail(CLT_E_INVALID, "%s is not written in this plan", clt_node_name(given));
     return clt_memory_write(plan->memory[tensor->index], 0, data, bytes);
@@ -664,14 +755,14 @@ clt_status clt_plan_write(clt_plan *plan, const clt_tensor *given, const void *d
 
 clt_status clt_plan_wait(clt_plan *plan, const clt_tensor *given) {
     unsigned char value[8];
-    const clt_tensor *tensor = copy_of(plan, given);
+    const clt_tensor *tensor = clt_plan_copy(plan, given);
     if (!tensor) return clt_fail(CLT_E_INVALID, "%s is not in this plan", clt_node_name(given));
     CLT_TRY(clt_device_finish(plan->device));
     return clt_memory_read(plan->memory[tensor->index], 0, value, clt_dtype_bytes(tensor->dtype));
 }
 
 clt_status clt_plan_read(clt_plan *plan, const clt_tensor *given, void *data, size_t bytes) {
-    const clt_tensor *tensor = copy_of(plan, given);
+    const clt_tensor *tensor = clt_plan_copy(plan, given);
     if (!tensor || bytes != clt_tensor_bytes(given)) {
         char label[64];
         return clt_fail(CLT_E_INVALID, "%s of %zu bytes is not read as %zu bytes from this plan",

@@ -51,7 +51,8 @@ typedef struct clt_plan_options {
     /* What was exchanged is used only when all exchanges of a run have succeeded, not as soon as each has: so that a run
      * that fails has changed nothing. */
     bool all_or_nothing;
-    const clt_choice *forced; /* for trials: how to lower every node; else NULL */
+    bool unfused; /* each op stays by itself */
+    const struct clt_choice *forced; /* for trials: how to lower every node; else NULL */
 } clt_plan_options;
 
 clt_status clt_plan_compile(clt_plan **plan, const clt_plan_options *options);
@@ -85,6 +86,14 @@ clt_status clt_plan_set(clt_plan *plan, const clt_tensor *state, const void *dat
 typedef enum clt_plan_part { CLT_PLAN_FIRST = 1, CLT_PLAN_SECOND = 2, CLT_PLAN_ALL = 3 } clt_plan_part;
 /* Enqueues the launches. With exchanges it waits for the other ranks (exec/exchange.h); their failure is its error. */
 clt_status clt_plan_run(clt_plan *plan, clt_plan_part part);
+/* After a run that failed: whether something may have been written that outlives a run. */
+bool clt_plan_has_updated(const clt_plan *plan);
+/* The plan's own node for one of the graph that was given; NULL if it has no part in the plan. */
+const clt_tensor *clt_plan_copy(const clt_plan *plan, const clt_tensor *given);
+/* Runs all of it slowly, and shows each tensor as soon as it is there: inputs, variables and states first (row: NULL), then ops in their order,
+ * with the name of the row that computed each. An error of `look` ends it only when all has run, for other ranks run it too. */
+typedef clt_status clt_plan_look(void *user, const clt_tensor *node, clt_memory *memory, const char *row);
+clt_status clt_plan_run_slowly(clt_plan *plan, clt_plan_look *look, void *user);
 /* Sets a target's memory from the host: what was there before a run. */
 clt_status clt_plan_write(clt_plan *plan, const clt_tensor *tensor, const void *data, size_t bytes);
 /* Waits until a target is computed, and reads a value of it: there are drivers whose finish alone does not wait. */

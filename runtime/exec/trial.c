@@ -107,8 +107,8 @@ static clt_status clear_seed(clt_trial *t) {
 }
 
 static clt_status make(clt_trial *t, clt_tensor *y, const clt_trial_options *options) {
-    clt_tensor **targets;
-    int n;
+    clt_tensor **targets = NULL;
+    int n = 0;
     CLT_TRY(copy_graph(t, y));
     CLT_TRY(differentiate(t, options));
     CLT_TRY(clt_store_create(t->device, &t->store));

@@ -9,7 +9,10 @@ static clt_status infer(clt_tensor *node) {
 
 static clt_status infer_add(clt_tensor *node) {
     CLT_TRY(clt_check_dtype(node, 1, CLT_F32));
+    const clt_metric_attributes *at = node->attributes;
     char text[CLT_SHAPE_TEXT];
+    if (clt_tensor_elements(node->inputs[0]) < 2 + at->finite)
+        return clt_fail(CLT_E_SHAPE, "the state %s has too few elements", clt_shape_text(&node->inputs[0]->shape, text));
     if (clt_tensor_elements(node->inputs[1]) != 1)
         return clt_fail(CLT_E_SHAPE, "value %s is no scalar", clt_shape_text(&node->inputs[1]->shape, text));
     return infer(node);
@@ -42,7 +45,12 @@ const clt_op clt_op_metric_correct = {
 };
 
 clt_tensor *clt_metric_add(clt_tensor *state, clt_tensor *value, float weight) {
-    clt_metric_attributes at = {weight};
+    clt_metric_attributes at = {.weight = weight};
+    return clt_node(NULL, &clt_op_metric_add, &at, (clt_tensor *[]){state, value}, 2);
+}
+
+clt_tensor *clt_metric_add_finite(clt_tensor *state, clt_tensor *value, float weight) {
+    clt_metric_attributes at = {.weight = weight, .finite = true};
     return clt_node(NULL, &clt_op_metric_add, &at, (clt_tensor *[]){state, value}, 2);
 }
 

@@ -288,6 +288,7 @@ enum {
     CLT_HYPER_KEEP,  /* 0 in the first micro-batch of an update, else 1 */
     CLT_HYPER_FIRST, /* 1 in the first update: momentum starts as the gradient */
     CLT_HYPER_SCALE, /* gradients are multiplied by this too: 1, unless clt_hyper_scale sets it */
+    CLT_HYPER_STEP,  /* the bits of an int32: which update this is, from 1 */
     CLT_HYPER_COUNT = 8
 };
 
@@ -298,19 +299,40 @@ clt_tensor *clt_hyper_scale(clt_tensor *hyper, clt_tensor *samples);
 typedef struct clt_clip_attributes {
     float grad_scale; /* gradients are multiplied by this first: 1/accumulate */
     float clip_value; /* then clipped to +- this; infinity: not */
-    float clip_norm;  /* then the global norm is brought to at most this */
+    float clip_norm;  /* then the global norm is brought to at most this; infinity: not */
+    bool guarded;     /* NaN or infinity in the gradients as they are makes the norm NaN; without clip_norm it is 0 else */
 } clt_clip_attributes;
 extern const clt_op clt_op_norm_squared; /* flat gradients, hyper -> scalar, after scales and clip_value */
 extern const clt_op clt_op_clip_scale;   /* the norm squared -> the factor, scalar */
-/* `parts`: they are the own parts of sums over all ranks, whose norms are added up. */
-clt_tensor *clt_clip_scale(clt_tensor *const *grads, int n, clt_tensor *hyper, bool parts, clt_clip_attributes attributes);
+
+/* What is known of updates that were left out, i32 [CLT_RECORD_COUNT], zero at first. */
+enum {
+    CLT_RECORD_SKIPPED, /* how many */
+    CLT_RECORD_FIRST,   /* which update was the first, from 1; 0: none. Whoever reads it may set it to 0 */
+    CLT_RECORD_LAST,    /* which was the last */
+    CLT_RECORD_COUNT = 4
+};
+typedef struct clt_guard_attributes {
+    float clip_norm;
+    float log_beta1, log_beta2; /* of Adam: its bias corrections are those of the updates that were made */
+    bool stops;                 /* after the first that is left out, all are */
+} clt_guard_attributes;
+/* The norm squared, record, hyper -> the factor; negative: the update is left out. Sets record, and hyper's bias corrections. */
+extern const clt_op clt_op_guard;
+/* `parts`: they are the own parts of sums over all ranks, whose norms are added up. `record` (may be NULL, then `guard` is
+ * not looked at): updates whose gradients are not finite are left out. */
+clt_tensor *clt_clip_scale(clt_tensor *const *grads, int n, clt_tensor *hyper, bool parts, clt_clip_attributes attributes,
+                           clt_tensor *record, clt_guard_attributes guard);
+/* state = 0 where the factor says that the update is left out, in place. */
+extern const clt_op clt_op_clear_if_skipped; /* state, factor */
+clt_tensor *clt_clear_if_skipped(clt_tensor *state, clt_tensor *factor);
 
 typedef struct clt_update_attributes {
     clt_clip_attributes clip;
     float momentum, beta1, beta2, eps, weight_decay;
     bool nesterov, decoupled;
 } clt_update_attributes;
-/* params, grads, hyper, factor (a scalar), then the state: SGD none or momentum; Adam m, v. */
+/* params, grads, hyper, factor (a scalar; negative: nothing changes), then the state: SGD none or momentum; Adam m, v. */
 extern const clt_op clt_op_sgd;
 extern const clt_op clt_op_adam;
 clt_tensor *clt_update(const clt_op *op, clt_update_attributes attributes, clt_tensor *params,
@@ -341,10 +363,12 @@ bool clt_is_exchange(const clt_tensor *node);
 
 typedef struct clt_metric_attributes {
     float weight;
+    bool finite; /* a value that is not is left out, and its weight added up apart */
 } clt_metric_attributes;
-/* state [2] (sum and Kahan compensation) += weight x value */
+/* state [2] (sum and Kahan compensation) += weight x value; with `finite` [3], the last of which is the weight left out */
 extern const clt_op clt_op_metric_add;
 clt_tensor *clt_metric_add(clt_tensor *state, clt_tensor *value, float weight);
+clt_tensor *clt_metric_add_finite(clt_tensor *state, clt_tensor *value, float weight);
 /* state i32 [1] += number of rows whose largest logit is the target's */
 extern const clt_op clt_op_metric_correct;
 clt_tensor *clt_metric_correct(clt_tensor *state, clt_tensor *logits, clt_tensor *target);

@@ -92,14 +92,29 @@ const clt_op clt_op_norm_squared = {
 const clt_op clt_op_clip_scale = {
     .name = "clip_scale", .attributes_bytes = sizeof(clt_clip_attributes), .infer = infer_scalar};
 
-clt_tensor *clt_clip_scale(clt_tensor *const *grads, int n, clt_tensor *hyper, bool parts, clt_clip_attributes attributes) {
-    if (isinf(attributes.clip_norm)) return clt_fill(grads[0]->graph, (clt_shape){0}, 1.0f);
+/* hyper is written too: its place among the nodes is before the updates that read it. */
+const clt_op clt_op_guard = {.name = "guard",
+                             .attributes_bytes = sizeof(clt_guard_attributes),
+                             .infer = infer_scalar,
+                             .writes = 1u << 1 | 1u << 2};
+const clt_op clt_op_clear_if_skipped = {.name = "clear_if_skipped", .infer = infer_first, .is_view = true, .writes = 1};
+
+clt_tensor *clt_clear_if_skipped(clt_tensor *state, clt_tensor *factor) {
+    return clt_node(NULL, &clt_op_clear_if_skipped, NULL, (clt_tensor *[]){state, factor}, 2);
+}
+
+clt_tensor *clt_clip_scale(clt_tensor *const *grads, int n, clt_tensor *hyper, bool parts, clt_clip_attributes attributes,
+                           clt_tensor *record, clt_guard_attributes guard) {
+    attributes.guarded = record != NULL;
+    if (!record && isinf(attributes.clip_norm)) return clt_fill(grads[0]->graph, (clt_shape){0}, 1.0f);
     clt_tensor *total = NULL;
     for (int i = 0; i < n; i++) {
         clt_tensor *squared = clt_node(NULL, &clt_op_norm_squared, &attributes, (clt_tensor *[]){grads[i], hyper}, 2);
         total = total ? clt_add(total, squared) : squared;
     }
     if (parts) total = clt_all_reduce(total, CLT_REDUCE_SUM);
+    guard.clip_norm = attributes.clip_norm;
+    if (record) return clt_node(NULL, &clt_op_guard, &guard, (clt_tensor *[]){total, record, hyper}, 3);
     return clt_node(NULL, &clt_op_clip_scale, &attributes, &total, 1);
 }
 

@@ -115,7 +115,7 @@ static clt_status add_optimizer_state(clt_trainer *t, int micro, item_list *list
 
 /* ---- saving ---- */
 
-enum { METADATA_PAIRS = 11, METADATA_TEXT = 32 };
+enum { METADATA_PAIRS = 12, METADATA_TEXT = 32 };
 
 typedef struct metadata {
     clt_safetensors_pair pairs[METADATA_PAIRS];
@@ -137,12 +137,13 @@ static void add_number(metadata *m, const char *key, uint64_t value) {
     add_text(m, key, text);
 }
 
-static void fill_metadata(const clt_trainer *t, const clt_loader *loader, metadata *m) {
+static void fill_metadata(const clt_trainer *t, const clt_loader *loader, int64_t skipped, metadata *m) {
     add_text(m, "cltrain.format", format_name);
     add_text(m, "cltrain.optimizer", optimizer_names[t->options.optimizer]);
     add_number(m, "cltrain.steps", (uint64_t)t->steps);
     add_number(m, "cltrain.accumulate", (uint64_t)t->options.accumulate);
     add_number(m, "cltrain.micro", (uint64_t)t->micro);
+    if (skipped) add_number(m, "cltrain.skipped", (uint64_t)skipped);
     add_number(m, "cltrain.seed", t->options.seed);
     if (!loader) return;
     clt_loader_position position = clt_loader_get_position(loader);
@@ -186,6 +187,7 @@ fail:
 
 /* What must not become a file. */
 static clt_status check_whole(const clt_trainer *t) {
+    if (clt_device_is_lost(t->device)) return clt_device_finish(t->device);
     if (t->trouble == CLT_TROUBLE_TORN || t->taking_over)
         return clt_fail(CLT_E_STATE, "a step has failed half-way: the parameters are of no step, and are not saved");
     return CLT_OK;
@@ -198,7 +200,9 @@ static clt_status save(clt_trainer *t, const clt_loader *loader, const char *pat
     clt_status status = add_variables(t, true, &list);
     if (status == CLT_OK) status = add_optimizer_state(t, t->micro, &list);
     if (status == CLT_OK) status = clt_tune_run_write(&t->run, t->device, &choices);
-    fill_metadata(t, loader, &m);
+    int64_t skipped = 0;
+    if (status == CLT_OK) status = clt_nonfinite_skipped(t, &skipped);
+    fill_metadata(t, loader, skipped, &m);
     m.pairs[m.n++] = (clt_safetensors_pair){choices_key, clt_text_data(&choices)};
     if (status == CLT_OK) status = write_file(path, &list, &m);
     if (status == CLT_OK) clt_log_message(CLT_LOG_INFO, "checkpoint of step %lld in %s", (long long)t->steps, path);
@@ -211,6 +215,7 @@ clt_status clt_checkpoint_save(clt_trainer *t, const clt_loader *loader, const c
     bool parts = t && clt_trainer_parts(t) > 1;
     if (!t || (!path && !parts)) return clt_fail(CLT_E_INVALID, "clt_checkpoint_save: trainer or path is NULL");
     CLT_TRY(check_whole(t));
+    CLT_TRY(clt_nonfinite_check(t));
     if (t->options.comm && t->micro > 0)
         return clt_fail(CLT_E_STATE, "between the micro-batches of an update each rank has sums of its own: nothing is saved");
     clt_status status = parts ? clt_parts_gather(t) : CLT_OK;
@@ -235,7 +240,7 @@ clt_status clt_weights_save(clt_trainer *t, const char *path) {
 
 typedef struct position {
     bool whole; /* else weights alone */
-    int64_t steps, accumulate, micro;
+    int64_t steps, accumulate, micro, skipped;
     uint64_t seed;
     bool has_loader;
     clt_loader_position loader;
@@ -291,12 +296,14 @@ static clt_status read_position(const clt_trainer *t, const clt_loader *loader, 
     CLT_TRY(read_signed(file, path, "cltrain.steps", &p->steps));
     CLT_TRY(read_signed(file, path, "cltrain.accumulate", &p->accumulate));
     CLT_TRY(read_signed(file, path, "cltrain.micro", &p->micro));
+    if (clt_safetensors_metadata(file, "cltrain.skipped")) CLT_TRY(read_signed(file, path, "cltrain.skipped", &p->skipped));
     CLT_TRY(read_number(file, path, "cltrain.seed", UINT64_MAX, &p->seed));
     if (p->accumulate != t->options.accumulate)
         return clt_fail(CLT_E_MISMATCH, "%s was trained with %lld micro-batches an update, not %d", path,
                         (long long)p->accumulate, t->options.accumulate);
     if (p->steps > INT64_MAX / 2 / p->accumulate)
         return clt_fail(CLT_E_FORMAT, "%s: cltrain.steps is out of range", path);
+    if (p->skipped > p->steps) return clt_fail(CLT_E_FORMAT, "%s: cltrain.skipped is out of range", path);
     if (p->micro >= p->accumulate) return clt_fail(CLT_E_FORMAT, "%s: cltrain.micro is out of range", path);
     return read_loader_position(file, path, loader, p);
 }
@@ -364,6 +371,8 @@ static clt_status restore_run(clt_trainer *t, const position *p, const char *cho
     t->micro = (int)p->micro;
     t->micro_samples = 0;
     t->options.seed = p->seed;
+    if (!t->options.comm) t->trouble = CLT_TROUBLE_NONE;
+    CLT_TRY(clt_nonfinite_restore(t, p->skipped));
     return restore_choices(t, choices);
 }
 

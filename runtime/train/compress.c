@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* What is kept of each group from step to step, and what serves within one. */
 static const char *const state_names[] = {"residual", "factor", "left", "vectors"};
@@ -63,6 +64,14 @@ clt_tensor *clt_exchange_gradient(const clt_gradient_exchange *x) {
     default:
         return clt_graph_fail(x->flat->graph, clt_fail(CLT_E_INVALID, "gradients are not compressed"));
     }
+}
+
+bool clt_compress_keeps(const char *name) {
+    /* Of flat gradients what lies between parts, which is decoded like them, but packed never. */
+    static const char *const kept[] = {"compression.residual.", "compression.factor.", "gradients."};
+    for (size_t i = 0; i < CLT_COUNT_OF(kept); i++)
+        if (!strncmp(name, kept[i], strlen(kept[i]))) return true;
+    return false;
 }
 
 clt_status clt_compress_reset(clt_trainer *t) {

@@ -28,6 +28,9 @@ clt_status clt_compress_resolve(clt_compress_options *options);
 /* Forgets residuals and factors: after a checkpoint was loaded, or when ranks were lost. Called by all ranks. */
 clt_status clt_compress_reset(clt_trainer *trainer);
 
+/* Whether a state of that name keeps something of one step for the next. */
+bool clt_compress_keeps(const char *state_name);
+
 /* compress_measure.c: with compression and several ranks, what it does to the bytes and the time of an exchange, once; and says so in
  * the log. Called by all ranks. */
 clt_status clt_compress_measure(clt_trainer *trainer);

@@ -59,6 +59,10 @@ clt_status clt_train_options_resolve(const clt_train_options *given, clt_train_o
         return clt_fail(CLT_E_INVALID, "options shard_optimizer and compress exclude each other");
     if (o.shard_optimizer && o.recoverable)
         return clt_fail(CLT_E_INVALID, "options shard_optimizer and recoverable exclude each other");
+    if ((unsigned)o.on_nonfinite > CLT_NONFINITE_STOP)
+        return fail_option("on_nonfinite", o.on_nonfinite, "one of clt_nonfinite");
+    if (o.locate_nonfinite && o.on_nonfinite == CLT_NONFINITE_IGNORE)
+        return clt_fail(CLT_E_INVALID, "option locate_nonfinite goes with on_nonfinite skip or stop, which keep the parameters");
     if (o.nesterov && o.momentum == 0) return fail_option("momentum", 0, "above 0 with nesterov");
     CLT_TRY(check_numbers(&o));
     CLT_TRY(check_schedule(&o));

@@ -114,7 +114,9 @@ clt_status clt_parallel_agree(clt_comm *comm, clt_status status) {
     X("option bucket_bytes", o->bucket_bytes)                                                                          \
     X("option sync_batch_norm", o->sync_batch_norm)                                                                    \
     X("option shard_optimizer", o->shard_optimizer)                                                                    \
-    X("option recoverable", o->recoverable)
+    X("option recoverable", o->recoverable)                                                                            \
+    X("option on_nonfinite", o->on_nonfinite)                                                                          \
+    X("option locate_nonfinite", o->locate_nonfinite)
 
 #define COUNT_FACT(words, value) +1
 #define FACT_WORDS(words, value) words,
@@ -265,6 +267,13 @@ static clt_status share_others(clt_trainer *t, int root) {
     return CLT_OK;
 }
 
+static clt_status share_record(clt_trainer *t, int root) {
+    size_t bytes;
+    clt_memory *memory = clt_store_find_state(t->store, clt_record_name, &bytes);
+    CLT_TRY(clt_comm_broadcast(t->options.comm, &t->skipped_before, sizeof t->skipped_before, CLT_U8, root, NULL));
+    return memory ? share_memory(t->options.comm, memory, bytes, root) : CLT_OK;
+}
+
 clt_status clt_parallel_share(clt_trainer *t, int root) {
     const char *names[CLT_MAX_OPTIMIZER_STATES];
     int n_states = clt_optimizer_states(&t->options, names);
@@ -276,6 +285,7 @@ clt_status clt_parallel_share(clt_trainer *t, int root) {
         for (int s = 0; whole && s < n_states; s++) CLT_TRY(share_state(t, names[s], g, root));
     }
     CLT_TRY(share_others(t, root));
+    CLT_TRY(share_record(t, root));
     CLT_TRY(clt_comm_broadcast(t->options.comm, &steps, sizeof steps, CLT_U8, root, NULL));
     t->steps = steps;
     return CLT_OK;
@@ -332,6 +342,7 @@ static clt_status place_loader(clt_comm *comm, clt_loader *loader, const standin
 static clt_status forget_metrics(clt_trainer *t) {
     const char *const names[] = {clt_train_metric_names.loss, clt_train_metric_names.correct, clt_train_metric_names.mse};
     t->train_samples = 0;
+    CLT_TRY(clt_nonfinite_skipped(t, &t->skipped_reported));
     for (size_t i = 0; i < CLT_COUNT_OF(names); i++) {
         size_t bytes;
         clt_memory *memory = clt_store_find_state(t->store, names[i], &bytes);

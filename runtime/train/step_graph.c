@@ -51,25 +51,29 @@ static bool is_regression(const clt_tensor *output, const clt_tensor *truth) {
     return output->dtype == CLT_F32 && truth->dtype == CLT_F32 && clt_shape_equal(&output->shape, &truth->shape);
 }
 
-static clt_status add_metrics(clt_step *step, const clt_metric_names *names, clt_tensor *loss, clt_tensor *output,
-                              clt_tensor *truth, target_list *targets) {
+/* With updates that are left out, losses that are not finite are too. */
+static clt_tensor *add_mean(const clt_trainer *t, clt_step *step, const char *name, clt_tensor *value) {
+    clt_tensor *sum = clt_state(step->graph, name, CLT_F32, CLT_SHAPE(CLT_MEAN_COUNT));
+    bool finite = t->options.on_nonfinite == CLT_NONFINITE_SKIP && step->purpose == CLT_PURPOSE_TRAIN;
+    return (finite ? clt_metric_add_finite : clt_metric_add)(sum, value, (float)step->batch);
+}
+
+static clt_status add_metrics(const clt_trainer *t, clt_step *step, const clt_metric_names *names, clt_tensor *loss,
+                              clt_tensor *output, clt_tensor *truth, target_list *targets) {
     clt_graph *g = step->graph;
-    float samples = (float)step->batch;
-    clt_tensor *value = clt_reshape(loss, (clt_shape){0});
-    CLT_TRY(add_target(targets, clt_metric_add(clt_state(g, names->loss, CLT_F32, CLT_SHAPE(2)), value, samples)));
+    CLT_TRY(add_target(targets, add_mean(t, step, names->loss, clt_reshape(loss, (clt_shape){0}))));
     if (!output || !truth) return CLT_OK;
     if (is_classifier(output, truth))
         return add_target(targets, clt_metric_correct(clt_state(g, names->correct, CLT_I32, CLT_SHAPE(1)), output, truth));
     if (is_regression(output, truth))
-        return add_target(targets, clt_metric_add(clt_state(g, names->mse, CLT_F32, CLT_SHAPE(2)),
-                                                  clt_mse_loss(output, truth), samples));
+        return add_target(targets, add_mean(t, step, names->mse, clt_mse_loss(output, truth)));
     return CLT_OK;
 }
 
 /* ---- backward and update ---- */
 
 /* Whether steps of this trainer exchange something within forward and backward. */
-static bool synchronizes(const clt_trainer *t) {
+bool clt_trainer_synchronizes(const clt_trainer *t) {
     if (!t->options.comm || !t->options.sync_batch_norm || clt_comm_size(t->options.comm) == 1) return false;
     for (size_t i = 0; i < t->graph->n_nodes; i++)
         if (t->graph->nodes[i]->op == &clt_op_batch_norm_stats) return true;
@@ -167,13 +171,36 @@ static clt_tensor *update_group(clt_trainer *t, clt_step *step, int i, clt_tenso
     return parts > 1 ? clt_all_gather_in_place(all, updated, part, parts) : updated;
 }
 
+static bool guards(const clt_trainer *t) {
+    return t->options.on_nonfinite != CLT_NONFINITE_IGNORE;
+}
+
+static clt_guard_attributes guard_attributes(const clt_train_options *o) {
+    return (clt_guard_attributes){.log_beta1 = (float)log((double)o->beta1),
+                                  .log_beta2 = (float)log((double)o->beta2),
+                                  .stops = o->on_nonfinite == CLT_NONFINITE_STOP};
+}
+
+/* What compression keeps of an update that is left out would come again with the next. */
+static clt_status add_clearing(clt_step *step, clt_tensor *factor, target_list *targets) {
+    clt_graph *g = step->graph;
+    for (size_t i = 0, n = g->n_nodes; i < n; i++) {
+        clt_tensor *state = g->nodes[i];
+        if (state->kind == CLT_NODE_STATE && clt_compress_keeps(state->name))
+            CLT_TRY(add_target(targets, clt_clear_if_skipped(state, factor)));
+    }
+    return clt_graph_status(g);
+}
+
 static clt_status add_update(clt_trainer *t, clt_step *step, clt_tensor **flat_grads, target_list *targets) {
     clt_clip_attributes clip = update_attributes(&t->options).clip;
     clt_tensor *hyper = t->options.comm ? exchange(t, step, flat_grads) : step->hyper;
-    clt_tensor *factor = clt_clip_scale(flat_grads, t->n_groups, hyper, clt_trainer_parts(t) > 1, clip);
+    clt_tensor *record = guards(t) ? clt_state(step->graph, clt_record_name, CLT_I32, CLT_SHAPE(CLT_RECORD_COUNT)) : NULL;
+    clt_tensor *factor =
+        clt_clip_scale(flat_grads, t->n_groups, hyper, clt_trainer_parts(t) > 1, clip, record, guard_attributes(&t->options));
     for (int i = 0; i < t->n_groups; i++)
         CLT_TRY(add_target(targets, update_group(t, step, i, flat_grads[i], hyper, factor)));
-    return CLT_OK;
+    return record && t->options.comm && t->options.compress.method ? add_clearing(step, factor, targets) : CLT_OK;
 }
 
 /* Sums over micro-batches; the nodes after them are the second part of the plan. */
@@ -204,11 +231,29 @@ static clt_status add_rest(clt_trainer *t, clt_step *step, clt_tensor **flat_gra
     return add_update(t, step, flat_grads, targets);
 }
 
+/* The loss is a mean: times its samples it is a sum, which is what ranks can add up. */
+static clt_tensor *add_seed(const clt_trainer *t, const clt_step *step, const clt_tensor *loss) {
+    return clt_fill(step->graph, loss->shape, t->options.comm ? (float)step->batch : 1.0f);
+}
+
+/* The gradients alone, each by itself. */
+static clt_status add_gradients(clt_trainer *t, clt_step *step, clt_tensor *loss, clt_tensor *const *params, int n,
+                                clt_tensor **grads, target_list *targets) {
+    clt_tensor *seed = add_seed(t, step, loss);
+    step->result = loss;
+    CLT_TRY(add_target(targets, loss));
+    CLT_TRY(clt_graph_status(step->graph));
+    CLT_TRY(clt_gradients(loss, seed, params, n, grads));
+    for (int i = 0; i < n; i++)
+        if (grads[i]) CLT_TRY(add_target(targets, grads[i]));
+    return CLT_OK;
+}
+
 static clt_status add_backward(clt_trainer *t, clt_step *step, clt_tensor *loss, clt_tensor *const *params, int n,
                                clt_tensor **grads, clt_tensor **boundary, target_list *targets) {
     clt_graph *g = step->graph;
-    /* The loss is a mean: times its samples it is a sum, which is what ranks can add up. */
-    clt_tensor *seed = clt_fill(g, loss->shape, t->options.comm ? (float)step->batch : 1.0f);
+    if (step->purpose == CLT_PURPOSE_LOCATE) return add_gradients(t, step, loss, params, n, grads, targets);
+    clt_tensor *seed = add_seed(t, step, loss);
     add_hyper(t, step);
     CLT_TRY(clt_graph_status(g));
     CLT_TRY(clt_gradients(loss, seed, params, n, grads));
@@ -248,7 +293,7 @@ static clt_status synchronize(clt_trainer *t, clt_step *step) {
 static clt_status add_training(clt_trainer *t, clt_step *step, clt_tensor *loss, clt_tensor **boundary,
                                target_list *targets) {
     clt_graph *g = step->graph;
-    if (synchronizes(t)) CLT_TRY(synchronize(t, step));
+    if (clt_trainer_synchronizes(t)) CLT_TRY(synchronize(t, step));
     size_t most = g->n_nodes;
     clt_tensor **params = clt_calloc(most, sizeof *params), **grads = clt_calloc(most, sizeof *grads);
     clt_status status = params && grads ? CLT_OK : clt_fail_memory(most * sizeof *params);
@@ -290,9 +335,10 @@ static clt_status fill_step(clt_trainer *t, clt_step *step, clt_tensor *const *m
     }
     bool training = step->purpose == CLT_PURPOSE_TRAIN;
     clt_tensor *loss = map[t->loss->index];
+    if (step->purpose == CLT_PURPOSE_LOCATE) return add_training(t, step, loss, boundary, targets);
     clt_tensor *output = t->options.output ? map[t->options.output->index] : NULL;
     clt_tensor *truth = t->n_inputs ? step->inputs[t->n_inputs - 1] : NULL;
-    CLT_TRY(add_metrics(step, training ? &clt_train_metric_names : &clt_eval_metric_names, loss, output, truth, targets));
+    CLT_TRY(add_metrics(t, step, training ? &clt_train_metric_names : &clt_eval_metric_names, loss, output, truth, targets));
     return training ? add_training(t, step, loss, boundary, targets) : CLT_OK;
 }
 
@@ -314,7 +360,7 @@ static clt_status compile_step(clt_trainer *t, clt_step *step, clt_tensor *predi
     clt_status status;
     /* Without samples there is no forward, but where others wait for something within: then it is one of a sample that
      * counts for nothing. */
-    if (step->batch == 0 && !synchronizes(t)) CLT_TRY_GOTO(clt_graph_create(&step->graph));
+    if (step->batch == 0 && !clt_trainer_synchronizes(t)) CLT_TRY_GOTO(clt_graph_create(&step->graph));
     else CLT_TRY_GOTO(clt_graph_clone(t->graph, roots, n_roots, CLT_MAX(step->batch, 1), &step->graph, &map));
     CLT_TRY_GOTO(fill_step(t, step, map, &boundary, &targets));
     clt_plan_options options = {
@@ -323,7 +369,8 @@ static clt_status compile_step(clt_trainer *t, clt_step *step, clt_tensor *predi
         .graph = step->graph,
         .targets = targets.items,
         .n_targets = (int)targets.n,
-        .training = step->purpose == CLT_PURPOSE_TRAIN,
+        .training = step->purpose == CLT_PURPOSE_TRAIN || step->purpose == CLT_PURPOSE_LOCATE,
+        .unfused = step->purpose == CLT_PURPOSE_LOCATE,
         .boundary = boundary,
         .run = &t->run,
         .comm = t->options.comm,
@@ -370,6 +417,11 @@ static clt_status new_step(clt_trainer *t, clt_purpose purpose, int64_t batch, c
     return status;
 }
 
+static clt_status fail_plan(clt_status status, clt_purpose purpose, int64_t batch) {
+    static const char *const words[] = {"training", "evaluation", "prediction", "a search"};
+    return clt_fail_context(status, "%s with %lld samples: ", words[purpose], (long long)batch);
+}
+
 clt_status clt_trainer_plan(clt_trainer *t, clt_purpose purpose, int64_t batch, clt_tensor *predicted, clt_step **step) {
     for (size_t i = 0; i < t->n_plans; i++) {
         clt_step *s = t->plans[i];
@@ -379,9 +431,15 @@ clt_status clt_trainer_plan(clt_trainer *t, clt_purpose purpose, int64_t batch, 
         }
     }
     CLT_TRY(clt_grow(&t->plans, &t->plans_capacity, t->n_plans, sizeof *t->plans));
-    CLT_TRY(new_step(t, purpose, batch, predicted, (outcome){.sketch = false}, step));
+    clt_status status = new_step(t, purpose, batch, predicted, (outcome){.sketch = false}, step);
+    if (status == CLT_E_DEVICE_MEMORY) return fail_plan(status, purpose, batch);
+    CLT_TRY(status);
     t->plans[t->n_plans++] = *step;
     return CLT_OK;
+}
+
+clt_status clt_trainer_new_step(clt_trainer *t, clt_purpose purpose, int64_t batch, clt_step **step) {
+    return new_step(t, purpose, batch, NULL, (outcome){.sketch = false}, step);
 }
 
 clt_status clt_trainer_problems(clt_trainer *t, int64_t batch, clt_problem_list *problems, clt_step **step) {

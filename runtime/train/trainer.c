@@ -168,13 +168,15 @@ static clt_status feed(const clt_trainer *t, const clt_step *step, const clt_bat
 
 static clt_status set_hyper(const clt_trainer *t, const clt_step *step) {
     const clt_train_options *o = &t->options;
-    double update = (double)t->steps + 1;
+    double update = (double)(t->steps + 1 - t->skipped_before);
     float hyper[CLT_HYPER_COUNT] = {0};
     hyper[CLT_HYPER_LR] = clt_schedule_lr(o, t->steps);
     hyper[CLT_HYPER_BIAS1] = (float)(1 - pow(o->beta1, update));
     hyper[CLT_HYPER_BIAS2] = (float)sqrt(1 - pow(o->beta2, update));
     hyper[CLT_HYPER_KEEP] = t->micro > 0 ? 1.0f : 0.0f;
     hyper[CLT_HYPER_FIRST] = t->steps == 0 ? 1.0f : 0.0f;
+    int32_t number = (int32_t)CLT_MIN(t->steps + 1, INT32_MAX);
+    memcpy(&hyper[CLT_HYPER_STEP], &number, sizeof number);
     hyper[CLT_HYPER_SCALE] = 1.0f; /* until the samples of all ranks are known, where there are several */
     return clt_plan_set(step->plan, step->hyper, hyper, sizeof hyper);
 }
@@ -199,10 +201,14 @@ static clt_status set_samples(const clt_trainer *t, const clt_step *step, const 
 
 static clt_status prepare_step(clt_trainer *t, const clt_batch *batch, clt_step **step) {
     CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_TRAIN, batch->samples, NULL, step));
-    CLT_TRY(feed(t, *step, batch));
-    CLT_TRY(set_hyper(t, *step));
-    CLT_TRY(set_rng(t, *step));
-    return set_samples(t, *step, batch);
+    return clt_trainer_feed(t, *step, batch);
+}
+
+clt_status clt_trainer_feed(clt_trainer *t, const clt_step *step, const clt_batch *batch) {
+    CLT_TRY(feed(t, step, batch));
+    if (step->hyper) CLT_TRY(set_hyper(t, step));
+    CLT_TRY(set_rng(t, step));
+    return set_samples(t, step, batch);
 }
 
 /* Whether a rank may be without samples in a step. */
@@ -210,16 +216,27 @@ static bool is_empty(const clt_trainer *t, const clt_batch *batch) {
     return t->options.comm && batch && batch->samples == 0;
 }
 
+clt_status clt_trainer_check_batch(const clt_trainer *t, const clt_batch *batch) {
+    return is_empty(t, batch) ? CLT_OK : check_batch(t, batch, NULL);
+}
+
 static clt_status check_trouble(const clt_trainer *t) {
+    if (clt_device_is_lost(t->device)) return clt_device_finish(t->device);
+    CLT_TRY(clt_nonfinite_known(t));
     if (t->trouble == CLT_TROUBLE_NONE) return CLT_OK;
     return clt_fail(CLT_E_STATE, "a step has failed%s", t->trouble == CLT_TROUBLE_STOPPED
                                                             ? "; clt_trainer_recover goes on"
                                                             : " half-way: only a checkpoint can be gone on from");
 }
 
-/* Some launches of the step are done, others not. Other ranks wait for this rank's gradients: an error is theirs too. */
-static clt_status fail_step(clt_trainer *t, clt_status status) {
-    t->trouble = t->options.comm && t->options.recoverable ? CLT_TROUBLE_STOPPED : CLT_TROUBLE_TORN;
+/* Some launches of the step are done, others not. Other ranks wait for this rank's gradients: an error is theirs too. Alone, a step
+ * that has written nothing which outlives it can be tried again. */
+static clt_status fail_step(clt_trainer *t, const clt_step *step, clt_status status) {
+    if (!t->options.comm) {
+        if (clt_plan_has_updated(step->plan)) t->trouble = CLT_TROUBLE_TORN;
+        return status;
+    }
+    t->trouble = t->options.recoverable ? CLT_TROUBLE_STOPPED : CLT_TROUBLE_TORN;
     t->in_step = true;
     return status;
 }
@@ -228,11 +245,12 @@ clt_status clt_trainer_step(clt_trainer *t, const clt_batch *batch) {
     clt_step *step;
     if (!t) return clt_fail(CLT_E_INVALID, "clt_trainer_step: trainer is NULL");
     CLT_TRY(check_trouble(t));
-    if (!is_empty(t, batch)) CLT_TRY(check_batch(t, batch, NULL));
+    CLT_TRY(clt_trainer_check_batch(t, batch));
     CLT_TRY(prepare_step(t, batch, &step));
     bool update = t->micro + 1 == t->options.accumulate;
     clt_status status = clt_plan_run(step->plan, update ? CLT_PLAN_ALL : CLT_PLAN_FIRST);
-    if (status < 0) return fail_step(t, status);
+    if (status < 0) return fail_step(t, step, status);
+    CLT_TRY(clt_nonfinite_after_step(t, batch, update));
     t->micro = update ? 0 : t->micro + 1;
     t->micro_samples = update ? 0 : t->micro_samples + batch->samples;
     t->steps += update;
@@ -283,7 +301,8 @@ clt_status clt_trainer_predict(clt_trainer *t, clt_tensor *tensor, const clt_bat
 
 clt_status clt_trainer_wait(clt_trainer *t) {
     if (!t) return clt_fail(CLT_E_INVALID, "clt_trainer_wait: trainer is NULL");
-    return clt_device_finish(t->device);
+    CLT_TRY(clt_device_finish(t->device));
+    return clt_nonfinite_check(t);
 }
 
 int64_t clt_trainer_steps(const clt_trainer *t) {
@@ -310,13 +329,14 @@ double clt_trainer_waited_seconds(const clt_trainer *t) {
 /* ---- metrics ---- */
 
 /* state: sum and compensation of a Kahan sum */
-static clt_status read_sum(clt_store *store, const char *name, bool reset, double *sum) {
-    float state[2];
+static clt_status read_sum(clt_store *store, const char *name, bool reset, double *sum, double *left_out) {
+    float state[CLT_MEAN_COUNT];
     size_t bytes;
     clt_memory *memory = clt_store_find_state(store, name, &bytes);
     if (!memory) return CLT_OK;
     CLT_TRY(clt_memory_read(memory, 0, state, sizeof state));
-    *sum = (double)state[0] - (double)state[1];
+    *sum = (double)state[CLT_MEAN_SUM] - (double)state[CLT_MEAN_COMPENSATION];
+    *left_out = (double)state[CLT_MEAN_LEFT_OUT];
     return reset ? clt_memory_zero(memory) : CLT_OK;
 }
 
@@ -338,29 +358,35 @@ static double has(const clt_store *store, const char *name) {
 
 static clt_status read_metrics(clt_trainer *t, const clt_metric_names *names, int64_t *samples, clt_metrics *metrics,
                                bool reset) {
-    enum { SAMPLES, LOSS, CORRECT, MSE, HAS_LOSS, HAS_CORRECT, HAS_MSE, SUMS };
+    enum { SAMPLES, LOSS, NO_LOSS, CORRECT, MSE, NO_MSE, HAS_LOSS, HAS_CORRECT, HAS_MSE, SUMS };
     double sums[SUMS] = {[SAMPLES] = (double)*samples,
                          [HAS_LOSS] = has(t->store, names->loss),
                          [HAS_CORRECT] = has(t->store, names->correct),
                          [HAS_MSE] = has(t->store, names->mse)};
-    CLT_TRY(read_sum(t->store, names->loss, reset, &sums[LOSS]));
+    CLT_TRY(read_sum(t->store, names->loss, reset, &sums[LOSS], &sums[NO_LOSS]));
     CLT_TRY(read_count(t->store, names->correct, reset, &sums[CORRECT]));
-    CLT_TRY(read_sum(t->store, names->mse, reset, &sums[MSE]));
+    CLT_TRY(read_sum(t->store, names->mse, reset, &sums[MSE], &sums[NO_MSE]));
     if (reset) *samples = 0;
     CLT_TRY(clt_parallel_sum(t->options.comm, sums, SUMS));
     double n = sums[SAMPLES];
     *metrics = (clt_metrics){
         .samples = (int64_t)n,
-        .loss = n > 0 && sums[HAS_LOSS] > 0 ? sums[LOSS] / n : NAN,
+        .loss = n > sums[NO_LOSS] && sums[HAS_LOSS] > 0 ? sums[LOSS] / (n - sums[NO_LOSS]) : NAN,
         .accuracy = n > 0 && sums[HAS_CORRECT] > 0 ? sums[CORRECT] / n : NAN,
-        .mse = n > 0 && sums[HAS_MSE] > 0 ? sums[MSE] / n : NAN,
+        .mse = n > sums[NO_MSE] && sums[HAS_MSE] > 0 ? sums[MSE] / (n - sums[NO_MSE]) : NAN,
     };
     return CLT_OK;
 }
 
 clt_status clt_trainer_train_metrics(clt_trainer *t, clt_metrics *metrics, bool reset) {
     if (!t || !metrics) return clt_fail(CLT_E_INVALID, "clt_trainer_train_metrics: an argument is NULL");
-    return read_metrics(t, &clt_train_metric_names, &t->train_samples, metrics, reset);
+    int64_t skipped;
+    CLT_TRY(clt_nonfinite_check(t));
+    CLT_TRY(clt_nonfinite_skipped(t, &skipped));
+    CLT_TRY(read_metrics(t, &clt_train_metric_names, &t->train_samples, metrics, reset));
+    metrics->skipped = skipped - t->skipped_reported;
+    if (reset) t->skipped_reported = skipped;
+    return CLT_OK;
 }
 
 clt_status clt_trainer_eval_metrics(clt_trainer *t, clt_metrics *metrics, bool reset) {

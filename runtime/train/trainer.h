@@ -15,7 +15,12 @@
 #include "runtime/ops/ops.h"
 
 /* What a plan is for. */
-typedef enum clt_purpose { CLT_PURPOSE_TRAIN, CLT_PURPOSE_EVALUATE, CLT_PURPOSE_PREDICT } clt_purpose;
+typedef enum clt_purpose {
+    CLT_PURPOSE_TRAIN,
+    CLT_PURPOSE_EVALUATE,
+    CLT_PURPOSE_PREDICT,
+    CLT_PURPOSE_LOCATE /* forward and backward of training, up to the gradients, with nothing fused */
+} clt_purpose;
 
 /* A graph made from the user's, compiled. */
 typedef struct clt_step {
@@ -37,6 +42,9 @@ typedef struct clt_group {
 } clt_group;
 
 enum { CLT_MAX_OPTIMIZER_STATES = 2 };
+
+/* A mean's sum: what is added up, its compensation, and the weight of what was left out for it is not finite. */
+enum { CLT_MEAN_SUM, CLT_MEAN_COMPENSATION, CLT_MEAN_LEFT_OUT, CLT_MEAN_COUNT };
 
 /* The sums of one kind of step, in memory of the store. */
 typedef struct clt_metric_names {
@@ -72,6 +80,11 @@ struct clt_trainer {
     int micro;     /* micro-batches since the last update */
     int64_t micro_samples; /* of this rank, since the last update */
     int64_t train_samples, eval_samples; /* of this rank, since the last reset */
+
+    int64_t skipped_before; /* updates left out that only the host knows of: with CLT_NONFINITE_IGNORE */
+    int64_t skipped_reported; /* of the device's count, in metrics that were reset */
+    int64_t stopped_at; /* the update whose gradients were found not finite with CLT_NONFINITE_STOP; 0: none */
+    int64_t located_at; /* the last update for which locate_nonfinite has told what it was */
 
     float **wholes; /* parts.c: by state and group; NULL: no checkpoint is being made or read */
 
@@ -119,6 +132,10 @@ void clt_parts_drop(clt_trainer *trainer);
 clt_status clt_trainer_plan(clt_trainer *trainer, clt_purpose purpose, int64_t batch, clt_tensor *predicted,
                             clt_step **step);
 void clt_step_destroy(clt_step *step);
+/* A step that is no one of the trainer's plans. */
+clt_status clt_trainer_new_step(clt_trainer *trainer, clt_purpose purpose, int64_t batch, clt_step **step);
+/* Whether steps exchange something within forward and backward. */
+bool clt_trainer_synchronizes(const clt_trainer *trainer);
 /* Destroys all plans: they are made anew on their next use. */
 void clt_trainer_drop_plans(clt_trainer *trainer);
 /* The problems of the training step (tune.h), for which nothing is built; *step owns their nodes. */
@@ -128,6 +145,24 @@ clt_status clt_trainer_sketch_step(clt_trainer *trainer, int64_t batch, clt_step
 /* A trainer of which nothing is on the device yet: for questions. */
 clt_status clt_trainer_sketch(clt_trainer **trainer, clt_device *device, clt_tensor *loss,
                               const clt_train_options *options);
+
+/* trainer.c: checks a training batch, and hands it with all that is set before a run to a step. */
+clt_status clt_trainer_check_batch(const clt_trainer *trainer, const clt_batch *batch);
+clt_status clt_trainer_feed(clt_trainer *trainer, const clt_step *step, const clt_batch *batch);
+
+/* ---- nonfinite.c: updates whose gradients are not finite ---- */
+
+extern const char clt_record_name[]; /* of the state on the device: see CLT_RECORD_… */
+/* With CLT_NONFINITE_STOP, waits: CLT_E_NONFINITE if there was one since. */
+clt_status clt_nonfinite_check(clt_trainer *trainer);
+/* The same of what is known, without waiting. */
+clt_status clt_nonfinite_known(const clt_trainer *trainer);
+/* Updates left out in all; waits. */
+clt_status clt_nonfinite_skipped(clt_trainer *trainer, int64_t *skipped);
+/* A checkpoint was loaded in which so many had been left out. */
+clt_status clt_nonfinite_restore(clt_trainer *trainer, int64_t skipped);
+/* With locate_nonfinite, after a step on `batch`, before it is counted. */
+clt_status clt_nonfinite_after_step(clt_trainer *trainer, const clt_batch *batch, bool updated);
 
 /* ---- parallel.c: what the ranks of options.comm do together. All of these are called by all ranks; without a communicator
  * they do nothing ---- */

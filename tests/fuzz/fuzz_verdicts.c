@@ -37,7 +37,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (own) FUZZ_CHECK(clt_tune_run_write(&run, &device, &text) == CLT_OK); /* a header that fits */
     clt_text_add_bytes(&text, (const char *)input.data, input.size);
     clt_text_add_bytes(&text, "", 1);
-    bool taken = clt_tune_run_read(&run, &device, text.data);
+    bool taken;
+    FUZZ_CHECK(clt_tune_run_read(&run, &device, text.data, &taken) == CLT_OK);
     FUZZ_CHECK(!own || taken);
     check_again(&run.choices);
     read_file(&device, fuzz_file("verdicts.jsonl", (fuzz_input){(uint8_t *)text.data, text.length}, false), &list);

@@ -121,8 +121,21 @@ echo "this is no checkpoint" >"$folder/garbage"
 expect 1 "garbage" logistic --data digits --epochs 1 --resume "$folder/garbage"
 expect 1 "diverged" mlp --data digits --optimizer sgd --lr 1e30 --epochs 2 --save "$folder/diverged"
 [ -e "$folder/diverged" ] && fail "a run that diverged was saved"
+diverging="mlp --data digits --optimizer sgd --lr 1e30 --epochs"
+expect 1 "gradients are NaN or infinite; parameters" $diverging 1
+expect 1 "loss is" $diverging 1 --on-nonfinite ignore
+expect 1 "The first such value: " $diverging 1 --locate-nan
+grep -qE "(forward|backward), by [a-z]+: [0-9]+ of [0-9]+ values" "$err" || fail "--locate-nan names no op"
+expect 1 "loss is" $diverging 2 --on-nonfinite skip
+refuse "--locate-nan and --on-nonfinite ignore" $diverging 1 --locate-nan --on-nonfinite ignore
+refuse "--on-nonfinite" $diverging 1 --on-nonfinite maybe
 
 # ---- runs ----
+
+expect 0 "steps skipped" $diverging 1 --on-nonfinite skip --json --log "$folder/skips"
+json "$out" '0 < o["skipped_steps"] < o["steps"] and o["train_loss"] > 0'
+tail -n 1 "$folder/skips" >"$folder/skips.end"
+json "$folder/skips.end" 'o["skipped_steps"] > 0'
 
 expect 0 "epoch 2/2" logistic --data digits --epochs 2 --seed 1 --json --log "$folder/log" \
     --save "$folder/two" --export "$folder/weights"

@@ -8,6 +8,9 @@
 static const char *const optimizers[] = {"sgd", "adam", "adamw", NULL};
 static const char *const schedules[] = {"constant", "step", "cosine", NULL};
 
+/* In the order of clt_nonfinite. */
+static const char *const nonfinite[] = {"ignore", "skip", "stop", NULL};
+
 static const char *const failures[] = {"stop", "shrink", NULL}; /* in the order of ON_FAILURE_… */
 
 const option_row option_rows[] = {
@@ -81,6 +84,12 @@ const option_row option_rows[] = {
      .help = "largest 2-norm of all gradients together"},
     {OPTION_NOT_NEGATIVE, 0, "clip-value", "X", AT(clip_value),
      .help = "largest gradient of a value"},
+    {OPTION_CHOICE, 0, "on-nonfinite", "NAME", AT(on_nonfinite), .choices = nonfinite,
+     .help = "when gradients are NaN or infinite: stop before the update, skip\n"
+             "it and go on, or ignore that (default stop)"},
+    {OPTION_FLAG, 0, "locate-nan", NULL, AT(locate_nan),
+     .help = "name the op that made the first value that is not finite; slow,\n"
+             "for each step is waited for"},
 
     {OPTION_HEADING, .help = "Device:"},
     {OPTION_TEXT, 0, "device", "NAME", AT(device),

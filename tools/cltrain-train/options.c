@@ -21,6 +21,8 @@ static int check(options *given) {
         return usage_error("--quiet and --verbose exclude each other");
     if (given->save_every != OPTION_UNSET && !given->save)
         return usage_error("--save-every needs --save FILE");
+    if (given->locate_nan && given->on_nonfinite == CLT_NONFINITE_IGNORE)
+        return usage_error("--locate-nan and --on-nonfinite ignore exclude each other");
     if (given->stop_after != OPTION_UNSET && given->steps != OPTION_UNSET)
         return usage_error("--stop-after and --steps exclude each other");
     int code = given->compress ? compress_spec_parse(&given->compress_options, given->compress) : 0;
@@ -36,6 +38,7 @@ int options_parse(options *into, int argc, char **argv) {
         .accumulate = OPTION_UNSET,
         .optimizer = OPTION_UNSET,
         .on_failure = OPTION_UNSET,
+        .on_nonfinite = CLT_NONFINITE_STOP,
         .bucket_mb = NAN,
         .schedule = OPTION_UNSET,
         .warmup = OPTION_UNSET,

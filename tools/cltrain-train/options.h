@@ -50,6 +50,8 @@ typedef struct options {
     int64_t warmup, decay_steps;
     double decay_factor, min_lr;
     double clip_norm, clip_value;
+    int on_nonfinite; /* clt_nonfinite */
+    bool locate_nan;
 
     const char *device;
     const char *save, *resume, *export_to, *log, *profile;

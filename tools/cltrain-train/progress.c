@@ -88,15 +88,16 @@ static void show_bar(const char *place, const char *figures, double fraction) {
     message_transient(line);
 }
 
-void progress_show(progress *p, int64_t epoch, int64_t step, double loss, double samples_per_second) {
-    char place[64], figures[160], left[32];
+void progress_show(progress *p, int64_t epoch, int64_t step, int64_t skipped, double loss, double samples_per_second) {
+    char place[64], figures[160], left[32], without[48] = "";
     double now = now_seconds(), fraction = fraction_done(p, step);
     p->next_look = now + p->interval;
     if (message_quiet() || (!p->terminal && now < p->next_line)) return;
     p->next_line = now + LINE_SECONDS;
     place_text(p, epoch, step, place, sizeof place);
     progress_time_text(seconds_left(p, step, now), left, sizeof left);
-    snprintf(figures, sizeof figures, " loss %.4f  %.*f samples/s  %s left", loss,
+    if (skipped) snprintf(without, sizeof without, ", %lld skipped", (long long)skipped);
+    snprintf(figures, sizeof figures, " loss %.4f%s  %.*f samples/s  %s left", loss, without,
              samples_per_second < 100, samples_per_second, left);
     if (p->terminal) show_bar(place, figures, fraction);
     else message_line("%s %3.0f%% %s", place, floor(100 * fraction), figures);
@@ -114,7 +115,7 @@ static void metrics_text(const char *part, const clt_metrics *metrics, bool clas
 }
 
 void progress_epoch(const progress *p, const report *r) {
-    char place[64], train[96], test[96], rate[48] = "";
+    char place[64], train[96], test[96], rate[48] = "", skipped[48] = "";
     if (p->epochs) place_text(p, r->epochs, r->steps, place, sizeof place);
     else snprintf(place, sizeof place, "epoch %lld, step %lld/%lld", (long long)r->epochs,
                   (long long)r->steps, (long long)p->total_steps);
@@ -123,5 +124,6 @@ void progress_epoch(const progress *p, const report *r) {
     if (isfinite(r->samples_per_second))
         snprintf(rate, sizeof rate, "  %.*f samples/s", r->samples_per_second < 100,
                  r->samples_per_second);
-    message_line("%s%s%s%s", place, train, test, rate);
+    if (r->skipped) snprintf(skipped, sizeof skipped, "  %lld steps skipped", (long long)r->skipped);
+    message_line("%s%s%s%s%s", place, train, test, skipped, rate);
 }

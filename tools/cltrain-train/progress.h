@@ -28,7 +28,7 @@ void progress_settle(progress *progress, int64_t step);
 bool progress_due(const progress *progress);
 
 /* Shows a look and sets the time of the next. */
-void progress_show(progress *progress, int64_t epoch, int64_t step, double loss,
+void progress_show(progress *progress, int64_t epoch, int64_t step, int64_t skipped, double loss,
                    double samples_per_second);
 
 /* An epoch's line, which stays. */

@@ -210,6 +210,8 @@ clt_train_options recipe_train_options(const options *given, int64_t train_sampl
         .warmup_steps = given->warmup,
         .clip_norm = (float)given->clip_norm,
         .clip_value = (float)given->clip_value,
+        .on_nonfinite = (clt_nonfinite)given->on_nonfinite,
+        .locate_nonfinite = given->locate_nan,
         .accumulate = (int)given->accumulate,
         .seed = (uint64_t)given->seed,
         .output = output,

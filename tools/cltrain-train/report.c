@@ -17,7 +17,7 @@ struct run_log {
 };
 
 clt_metrics report_no_metrics(void) {
-    return (clt_metrics){0, NAN, NAN, NAN};
+    return (clt_metrics){.loss = NAN, .accuracy = NAN, .mse = NAN};
 }
 
 /* ---- JSON ---- */
@@ -112,6 +112,7 @@ static void set_setup(json_t *object, const report *r) {
 static void set_outcome(json_t *object, const report *r) {
     set_whole(object, "epochs", r->epochs);
     set_whole(object, "steps", r->steps);
+    set_whole(object, "skipped_steps", r->skipped);
     set_metrics(object, "train", &r->train, r->classification);
     set_metrics(object, "test", &r->test, r->classification);
     set_real(object, "samples_per_second", r->samples_per_second);
@@ -175,12 +176,13 @@ void run_log_start(run_log *log, const report *r) {
     write_event(log, object);
 }
 
-void run_log_progress(run_log *log, int64_t step, double lr, const clt_metrics *train, double rate) {
+void run_log_progress(run_log *log, int64_t step, int64_t skipped, double lr, const clt_metrics *train, double rate) {
     if (!log) return;
     json_t *object = new_event("progress");
     set_whole(object, "step", step);
     set_real(object, "lr", lr);
     set_real(object, "train_loss", train->loss);
+    set_whole(object, "skipped_steps", skipped);
     set_real(object, "samples_per_second", rate);
     write_event(log, object);
 }
@@ -190,6 +192,7 @@ void run_log_epoch(run_log *log, const report *r, double lr) {
     json_t *object = new_event("epoch");
     set_whole(object, "epoch", r->epochs);
     set_whole(object, "step", r->steps);
+    set_whole(object, "skipped_steps", r->skipped);
     set_real(object, "lr", lr);
     set_metrics(object, "train", &r->train, r->classification);
     set_metrics(object, "test", &r->test, r->classification);
@@ -228,6 +231,7 @@ bool report_print_text(const report *r, FILE *file) {
     fprintf(file, "  %-12s %lld epoch%s, %lld step%s%s", "trained", (long long)r->epochs,
             PLURAL(r->epochs), (long long)r->steps, PLURAL(r->steps),
             r->signal ? ", interrupted" : "");
+    if (r->skipped) fprintf(file, ", %lld of them left out: gradients not finite", (long long)r->skipped);
     if (isfinite(r->samples_per_second))
         fprintf(file, "; %.*f samples/s", r->samples_per_second < 100, r->samples_per_second);
     if (isfinite(r->first_step_seconds))

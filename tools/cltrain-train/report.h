@@ -21,6 +21,7 @@ typedef struct report {
     bool standardized;
     int64_t parameters, train_samples, test_samples;
     int64_t epochs, steps; /* done, those before --resume among them */
+    int64_t skipped; /* steps of this run that were left out: their gradients were not finite */
     clt_metrics train;     /* of the last epoch, or of its part that was run */
     clt_metrics test;
     double samples_per_second; /* training after the first step, without tests and saving */
@@ -49,7 +50,7 @@ typedef struct run_log run_log;
 run_log *run_log_open(const char *path, bool append);
 /* All of these: NULL is fine. */
 void run_log_start(run_log *log, const report *report);
-void run_log_progress(run_log *log, int64_t step, double lr, const clt_metrics *train,
+void run_log_progress(run_log *log, int64_t step, int64_t skipped, double lr, const clt_metrics *train,
                       double samples_per_second);
 void run_log_epoch(run_log *log, const report *report, double lr);
 void run_log_end(run_log *log, const report *report);

@@ -15,6 +15,8 @@
 /* Not an exit code: a rank was lost, and the others are to go on. */
 enum { RUN_LOST_ONE = -1 };
 
+#define DIVERGED "Training diverged; a smaller --lr, --clip-norm 1 or a --warmup may help"
+
 typedef struct run {
     const options *options;
     const data_parts *data;
@@ -28,6 +30,7 @@ typedef struct run {
     double created;       /* when making the trainer began */
     int64_t limit_epochs; /* INT64_MAX where --steps rules */
     int64_t used_batches; /* of an epoch: a multiple of --accumulate */
+    int64_t skipped;      /* steps, in metrics that were reset */
     bool resumed;         /* from a checkpoint */
     bool stepped;         /* a step was done in this run */
     bool unsaved;         /* something happened since the last save */
@@ -48,6 +51,9 @@ typedef struct run {
 /* Says what went wrong; or, if a rank was lost and the others may go on, nothing yet. */
 static int failed(run *r, clt_status status, const char *doing) {
     if (r->options->on_failure == ON_FAILURE_SHRINK && ranks_lost_one(r->group, status)) return RUN_LOST_ONE;
+    if (status == CLT_E_NONFINITE)
+        return run_error("%s: %s. " DIVERGED "%s", doing, clt_error_detail(),
+                         r->options->locate_nan ? "" : "; --locate-nan tells what made them");
     return library_error(status, doing);
 }
 
@@ -145,11 +151,12 @@ static void set_limits(run *r) {
 static int read_train_metrics(run *r, clt_metrics *metrics, bool reset) {
     clt_status status = clt_trainer_train_metrics(r->trainer, metrics, reset);
     if (status < 0) return failed(r, status, "training");
+    r->report->skipped = r->skipped + metrics->skipped;
+    if (reset) r->skipped = r->report->skipped;
     if (metrics->samples == 0) *metrics = report_no_metrics();
-    else if (!isfinite(metrics->loss))
-        return run_error("the loss is %f at step %lld: training diverged; a smaller --lr, "
-                         "--clip-norm 1 or a --warmup may help", metrics->loss,
-                         (long long)r->report->steps);
+    /* With steps that are skipped, there may be none that is not for a while; but not for an epoch. */
+    else if (!isfinite(metrics->loss) && (reset || !metrics->skipped))
+        return run_error("the loss is %f at step %lld. " DIVERGED, metrics->loss, (long long)r->report->steps);
     return 0;
 }
 
@@ -235,8 +242,8 @@ static int look(run *r) {
     int code = read_train_metrics(r, &metrics, false);
     if (code) return code;
     double rate = stopwatch_rate(&r->watch);
-    progress_show(&r->progress, r->report->epochs + 1, r->report->steps, metrics.loss, rate);
-    run_log_progress(r->log, r->report->steps, clt_trainer_lr(r->trainer), &metrics, rate);
+    progress_show(&r->progress, r->report->epochs + 1, r->report->steps, r->report->skipped, metrics.loss, rate);
+    run_log_progress(r->log, r->report->steps, r->report->skipped, clt_trainer_lr(r->trainer), &metrics, rate);
     return 0;
 }
 

@@ -132,6 +132,7 @@ CLT_ITEM void cpu_columns_stats_item(int item, global const float *moments, glob
         float mean = all.x, squares = all.y, count = all.z;
         stats[c] = mean;
         stats[shape.s2 + c] = 1.0f / sqrt(squares / count + eps);
+        if (!isfinite(mean) || !isfinite(squares)) continue;
         running_mean[c] += momentum * (mean - running_mean[c]);
         running_var[c] += momentum * (squares / (count - 1) - running_var[c]);
     }

@@ -50,6 +50,10 @@ static clt_status run(clt_pass_function *function, clt_graph *graph, clt_device 
     return status;
 }
 
+clt_status clt_passes_run_unfused(clt_graph *graph, clt_device *device, bool training) {
+    return clt_list_allows(getenv("CLTRAIN_PASSES"), "layout") ? run(clt_pass_layout, graph, device, training) : CLT_OK;
+}
+
 clt_status clt_passes_run(clt_graph *graph, clt_device *device, bool training) {
     static const struct {
         const char *name;

@@ -10,6 +10,8 @@
 /* All of them, in their order: early exchanges, common subexpressions, layouts, fusion, constants. CLTRAIN_PASSES in the environment names those
  * to run, separated by commas, or with "-" before the name those not to run. */
 clt_status clt_passes_run(clt_graph *graph, clt_device *device, bool training);
+/* Layouts alone. */
+clt_status clt_passes_run_unfused(clt_graph *graph, clt_device *device, bool training);
 
 /* What passes have in common: the graph, and facts of its nodes as they were at the pass's beginning. */
 typedef struct clt_pass {

@@ -1,0 +1,221 @@
+/*
+ * Waits with a deadline, which OpenCL 1.2 does not know. With a timeout (CLTRAIN_DEVICE_TIMEOUT, clt_device_set_timeout)
+ * each launch leaves its event here, and whoever waits is woken by a callback, or gives up when no launch has finished for
+ * that long. The events then tell which launch hangs. Without a timeout waits are the driver's own.
+ *
+ * A wait that gave up leaves its event and its waiter to the driver, which may call back at any later time.
+ */
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/device/cl.h"
+
+enum { MOST_WATCHED = 2048 }; /* launches; hosts run ahead of a device by two steps or so */
+
+struct clt_watch {
+    double timeout_seconds;
+    clt_watched launches[MOST_WATCHED]; /* number n lies at n % MOST_WATCHED */
+    size_t n, done;                     /* launches so far, and those of them known to be finished */
+};
+
+/* ---- launches ---- */
+
+static clt_watched *launch_at(clt_watch *watch, size_t number) {
+    return &watch->launches[number % MOST_WATCHED];
+}
+
+void clt_watch_add(clt_device *device, const char *kernel, cl_event event) {
+    clt_watch *watch = device->watch;
+    clt_watched *launch = launch_at(watch, watch->n);
+    if (launch->event) clReleaseEvent(launch->event);
+    launch->event = event;
+    launch->origin = device->origin;
+    memcpy(launch->kernel, kernel, sizeof launch->kernel);
+    watch->n++;
+    if (watch->n - watch->done > MOST_WATCHED) watch->done = watch->n - MOST_WATCHED;
+}
+
+static void forget(clt_device *device) {
+    clt_watch *watch = device->watch;
+    for (size_t i = 0; i < MOST_WATCHED && i < watch->n; i++) {
+        if (watch->launches[i].event && !device->hangs) clReleaseEvent(watch->launches[i].event);
+        watch->launches[i].event = NULL;
+    }
+    watch->n = watch->done = 0;
+}
+
+static cl_int status_of(cl_event event) {
+    cl_int status = CL_QUEUED;
+    cl_int error = clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL);
+    return error == CL_SUCCESS ? status : error;
+}
+
+/* Launches finish in their order. One that failed does not count as finished. */
+static size_t finished(clt_watch *watch) {
+    while (watch->done < watch->n && status_of(launch_at(watch, watch->done)->event) == CL_COMPLETE) watch->done++;
+    return watch->done;
+}
+
+bool clt_watch_find(clt_device *device, clt_watched *done, clt_watched *stuck) {
+    clt_watch *watch = device->watch;
+    if (!watch || !watch->n) return false;
+    size_t at = finished(watch);
+    *done = at > 0 && at + MOST_WATCHED > watch->n ? *launch_at(watch, at - 1) : (clt_watched){0};
+    *stuck = at < watch->n ? *launch_at(watch, at) : (clt_watched){0};
+    return true;
+}
+
+/* ---- waiting ---- */
+
+/* Shared by who waits and the driver; the last of them frees it. */
+typedef struct waiter {
+    clt_mutex mutex;
+    clt_condition condition;
+    atomic_int users;
+    bool done;
+} waiter;
+
+static void leave(waiter *w) {
+    if (atomic_fetch_sub(&w->users, 1) > 1) return;
+    clt_condition_destroy(&w->condition);
+    clt_mutex_destroy(&w->mutex);
+    clt_free(w);
+}
+
+static void CL_CALLBACK wake(cl_event event, cl_int status, void *argument) {
+    waiter *w = argument;
+    (void)event;
+    (void)status;
+    clt_mutex_lock(&w->mutex);
+    w->done = true;
+    clt_condition_wake_all(&w->condition);
+    clt_mutex_unlock(&w->mutex);
+    leave(w);
+}
+
+static clt_status make_waiter(waiter **made) {
+    waiter *w = clt_calloc(1, sizeof *w);
+    if (!w) return clt_fail_memory(sizeof *w);
+    atomic_init(&w->users, 1);
+    clt_status status = clt_mutex_init(&w->mutex);
+    if (status == CLT_OK) {
+        status = clt_condition_init(&w->condition);
+        if (status < 0) clt_mutex_destroy(&w->mutex);
+    }
+    if (status < 0) clt_free(w);
+    else *made = w;
+    return status;
+}
+
+/* Whether the event came before the deadline. It is also asked for, since not all drivers call back. */
+static bool wait_here(clt_watch *watch, waiter *w, cl_event event) {
+    double pause = fmin(0.05, watch->timeout_seconds / 8), progress = clt_seconds();
+    size_t before = watch->done;
+    for (;;) {
+        clt_mutex_lock(&w->mutex);
+        double until = clt_seconds() + pause;
+        while (!w->done && clt_seconds() < until) clt_condition_wait_until(&w->condition, &w->mutex, until);
+        bool done = w->done;
+        clt_mutex_unlock(&w->mutex);
+        if (done || status_of(event) <= CL_COMPLETE) return true;
+        size_t now = finished(watch);
+        if (now != before) progress = clt_seconds();
+        before = now;
+        if (clt_seconds() - progress >= watch->timeout_seconds) return false;
+    }
+}
+
+static clt_status wait_watched(clt_device *device, cl_event event, const char *what) {
+    waiter *w = NULL;
+    char why[160];
+    CLT_TRY(make_waiter(&w));
+    atomic_fetch_add(&w->users, 1);
+    if (clSetEventCallback(event, CL_COMPLETE, wake, w) != CL_SUCCESS) atomic_fetch_sub(&w->users, 1);
+    bool done = wait_here(device->watch, w, event);
+    leave(w);
+    cl_int status = done ? status_of(event) : CL_COMPLETE;
+    if (status < 0) return clt_cl_fail_wait(device, what, status);
+    if (done) return CLT_OK;
+    snprintf(why, sizeof why, "%s: no launch has finished for %g s", what, device->watch->timeout_seconds);
+    return clt_device_lose(device, true, why);
+}
+
+clt_status clt_cl_wait_event(clt_device *device, cl_event event, const char *what) {
+    if (device->lost) return clt_device_fail_lost(device);
+    if (device->watch) return wait_watched(device, event, what);
+    cl_int error = clWaitForEvents(1, &event);
+    return error == CL_SUCCESS ? CLT_OK : clt_cl_fail_wait(device, what, error);
+}
+
+/* The queue is empty after this, so that what blocks by itself does not wait for launches. */
+static clt_status reach_end(clt_device *device, cl_command_queue queue, const char *what) {
+    cl_event end;
+    CLT_TRY_CL(device, what, clEnqueueMarkerWithWaitList(queue, 0, NULL, &end));
+    cl_int error = clFlush(queue);
+    clt_status status = error == CL_SUCCESS ? wait_watched(device, end, what) : clt_cl_fail(device, what, error);
+    CLT_RELEASE(device, clReleaseEvent(end));
+    return status;
+}
+
+clt_status clt_cl_wait_queue(clt_device *device, cl_command_queue queue, const char *what) {
+    if (device->lost) return clt_device_fail_lost(device);
+    if (device->watch) CLT_TRY(reach_end(device, queue, what));
+    cl_int error = clFinish(queue);
+    if (error != CL_SUCCESS) return clt_cl_fail_wait(device, what, error);
+    if (device->watch && queue == device->queue) forget(device);
+    return CLT_OK;
+}
+
+clt_status clt_cl_before_blocking(clt_device *device, const char *what) {
+    return device->watch ? clt_cl_wait_queue(device, device->queue, what) : CLT_OK;
+}
+
+clt_status clt_cl_map(clt_device *device, cl_mem memory, cl_map_flags flags, size_t bytes, const char *what, void **host) {
+    cl_event mapped;
+    cl_int error;
+    if (device->lost) return clt_device_fail_lost(device);
+    *host = clEnqueueMapBuffer(device->mapping_queue, memory, device->watch ? CL_FALSE : CL_TRUE, flags, 0, bytes, 0, NULL,
+                               device->watch ? &mapped : NULL, &error);
+    if (error != CL_SUCCESS) return clt_cl_fail(device, what, error);
+    if (!device->watch) return CLT_OK;
+    clFlush(device->mapping_queue);
+    clt_status status = wait_watched(device, mapped, what);
+    CLT_RELEASE(device, clReleaseEvent(mapped));
+    return status;
+}
+
+/* ---- the timeout ---- */
+
+void clt_watch_free(clt_device *device) {
+    if (!device->watch) return;
+    forget(device);
+    clt_free(device->watch);
+    device->watch = NULL;
+}
+
+clt_status clt_device_set_timeout(clt_device *device, double seconds) {
+    if (!device || !(seconds >= 0 && seconds < INFINITY))
+        return clt_fail(CLT_E_INVALID, "clt_device_set_timeout: device is NULL or %g is no number of seconds", seconds);
+    CLT_TRY(clt_device_finish(device));
+    if (seconds == 0) {
+        clt_watch_free(device);
+        return CLT_OK;
+    }
+    if (!device->watch && !(device->watch = clt_calloc(1, sizeof *device->watch)))
+        return clt_fail_memory(sizeof *device->watch);
+    device->watch->timeout_seconds = seconds;
+    return CLT_OK;
+}
+
+clt_status clt_watch_from_environment(clt_device *device) {
+    const char *text = getenv("CLTRAIN_DEVICE_TIMEOUT");
+    char *end;
+    if (!text || !*text) return CLT_OK;
+    double seconds = strtod(text, &end);
+    if (end == text || *end || !(seconds >= 0 && seconds < INFINITY))
+        return clt_fail(CLT_E_INVALID, "CLTRAIN_DEVICE_TIMEOUT=%s is no number of seconds", text);
+    return clt_device_set_timeout(device, seconds);
+}
