@@ -45,9 +45,10 @@ double reference_max(const array *x, int n, array *y, const attributes *at, bool
 /* ---- softmax ---- */
 
 static double log_sum_exp(const double *v, int64_t n, int64_t stride) {
-    double most = v[0], sum = 0;
+    double most = v[0], sum;
     for (int64_t i = 1; i < n; i++) most = fmax(most, v[i * stride]);
-    for (int64_t i = 0; i < n; i++) sum += exp(v[i * stride] - most);
+    sum = exp(v[0] - most);
+    for (int64_t i = 1; i < n; i++) sum += exp(v[i * stride] - most);
     return most + log(sum);
 }
 

@@ -92,7 +92,6 @@ static void print_failures(const conform *c, const device_column *column) {
 static void print_skips(const conform *c, const device_column *column) {
     json_t *reasons = json_object();
     const char *reason;
-    json_t *count;
     for (int k = 0; k < c->cases.n; k++)
         for (int r = 0; r < column->n_rows; r++) {
             const json_t *result = *result_at(c, column, k, r);
@@ -107,7 +106,8 @@ static void print_skips(const conform *c, const device_column *column) {
             json_object_set_new(reasons, json_string_value(json_object_get(one, "reason")),
                                 json_integer(json_integer_value(json_object_get(reasons, json_string_value(json_object_get(one, "reason")))) + 1));
     }
-    json_object_foreach(reasons, reason, count) printf("  %6d skipped: %s\n", (int)json_integer_value(count), reason);
+    for (void *at = json_object_iter(reasons); at; at = json_object_iter_next(reasons, at))
+        printf("  %6d skipped: %s\n", (int)json_integer_value(json_object_iter_value(at)), json_object_iter_key(at));
     for (size_t i = 0; i < json_array_size(column->left_out); i++) {
         const json_t *one = json_array_get(column->left_out, i);
         printf("  row %s is left out: %s\n", json_string_value(json_object_get(one, "row")), json_string_value(json_object_get(one, "reason")));

@@ -195,8 +195,8 @@ static void judge_values(work *w) {
                 memcpy(want.at, w->x[i].at, (size_t)array_count(&want) * sizeof *want.at);
         else op->buffer_after(w->x, i, &want, &w->c->at);
         from_device(w->first.buffers[i], CLT_F32, w->x[i].shape, &got);
-        judge(w->r, &w->r->value, w->names[i], &got, &want, NULL, array_count(&want),
-              &(bounds){.tolerance = op->tolerance});
+        bounds after = {.tolerance = op->tolerance};
+        judge(w->r, &w->r->value, w->names[i], &got, &want, NULL, array_count(&want), &after);
     }
     array_free(&got);
     array_free(&want);
@@ -246,8 +246,8 @@ static void judge_gradient(work *w, int input) {
     int64_t n = choose_places(w, count, &places);
     array_resize(&want, got.shape);
     for (int64_t k = 0; k < n; k++) want.at[places[k]] = difference(w, input, places[k], &above, &below);
-    judge(w->r, &w->r->gradient, what, &got, &want, places, n,
-          w->b->rounding ? &rounded : &(bounds){.tolerance = w->c->operation->tolerance});
+    bounds usual = {.tolerance = w->c->operation->tolerance};
+    judge(w->r, &w->r->gradient, what, &got, &want, places, n, w->b->rounding ? &rounded : &usual);
     free(places);
     array_free(&got), array_free(&want), array_free(&above), array_free(&below);
 }
