@@ -43,7 +43,8 @@ static bool is_shared(const clt_device *device, size_t bytes) {
 
 /* Where the host's memory is the device's, the slots are in it too. */
 size_t clt_staging_bytes(const clt_device *device, size_t bytes, int slots) {
-    return bytes * (size_t)((device->info.unified_memory ? slots : 0) + !is_shared(device, bytes));
+    size_t target = (bytes + device->alignment - 1) / device->alignment * device->alignment;
+    return (device->info.unified_memory ? bytes * (size_t)slots : 0) + (is_shared(device, bytes) ? 0 : target);
 }
 
 clt_status clt_staging_create(clt_device *device, size_t bytes, int slots, clt_staging **staging) {

@@ -180,7 +180,9 @@ static void memory(void **state) {
         assert_ok(clt_trainer_wait(trainer));
         /* Slots of inputs that the host fills are not among the device's own bytes. */
         uint64_t there = clt_device_bytes(own);
-        assert_true(there <= need.total && there >= need.activations + need.states);
+        if (there > need.total || there < need.activations + need.states)
+            fail_msg("%llu bytes are there; %llu activations, %llu states, %llu inputs were told", (unsigned long long)there,
+                     (unsigned long long)need.activations, (unsigned long long)need.states, (unsigned long long)need.inputs);
         assert_true(need.total == need.activations + need.states + need.inputs && need.largest <= need.total);
         clt_trainer_destroy(trainer);
         clt_device_close(own);
