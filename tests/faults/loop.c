@@ -1,7 +1,7 @@
 /*
  * Runs every scenario with the Nth OpenCL call, or allocation, failing: once and for ever, N = 1 until nothing is left to
  * fail. Each time there must come back an error with words, or what comes back without a fault; nothing may be left
- * over; and the same device must then do the same work with the same bits.
+ * over; and the same device must then do the same work with the same bits, or say that it is lost, and do it opened anew.
  *
  *     loop SHIM [--kind calls|memory] [--scenario NAME] [--points P] [--seed S] [--nth N] [--once|--for-ever] [--call clName]
  *
@@ -20,6 +20,7 @@
 
 #include "runtime/base/base.h"
 #include "runtime/base/thread.h"
+#include "runtime/device/device.h"
 #include "tests/faults/allocations.h"
 #include "tests/faults/scenarios.h"
 #include "tests/faults/shim.h"
@@ -40,7 +41,7 @@ static struct {
 
 static const shim_control *shim;
 static char folder[400], now[256];
-static long n_runs, n_injected, n_errors, n_harmless, n_failures;
+static long n_runs, n_injected, n_errors, n_harmless, n_lost, n_failures;
 
 /* ---- what hangs or crashes says where ---- */
 
@@ -133,10 +134,21 @@ static void check_outcome(const scenario *s, clt_status status, const char *deta
     n_harmless += status >= 0 && hit;
 }
 
-static void check_usable(const scenario *s, clt_device *device, const digest *wanted) {
+/* A device that is lost says so in all that is asked of it, until it is opened anew. */
+static void open_anew(const scenario *s, clt_device **device) {
+    digest d = {0};
+    clt_status status = s->run(*device, &d);
+    if (status != CLT_E_DEVICE_LOST) complain("a lost device that does not say so", clt_status_name(status));
+    clt_device_close(*device);
+    if (clt_device_open(device, NULL) < 0) complain("no device", clt_error_detail());
+    n_lost++;
+}
+
+static void check_usable(const scenario *s, clt_device **device, const digest *wanted) {
     digest d = {0};
     deadline = clt_seconds() + DEADLINE_SECONDS;
-    clt_status status = s->run(device, &d);
+    if (*device && clt_device_is_lost(*device)) open_anew(s, device);
+    clt_status status = s->run(*device, &d);
     if (status < 0) complain("not usable afterwards", clt_error_detail());
     else if (!same(&d, wanted)) complain("other bits afterwards", d.words);
 }
@@ -170,7 +182,7 @@ static bool run_once(const scenario *s, const fault *f, const digest *wanted) {
     if (lost) clt_device_close(device);
     disarm();
     check_outcome(s, status, detail, hit, &d, wanted);
-    if (!lost && hit) check_usable(s, device, wanted);
+    if (!lost && hit) check_usable(s, &device, wanted);
     if (!lost) clt_device_close(device);
     check_leaks(held);
     deadline = 0;
@@ -292,7 +304,7 @@ int main(int argc, char **argv) {
                 run_loop(&scenarios[i], (fault){.memory = memory, .call = options.call});
     }
     remove_tree(folder);
-    printf("scenarios %ld, runs %ld, injected %ld, errors %ld, harmless %ld, crashes 0, hangs 0, failures %ld (seed %ld)\n",
-           scenarios_run, n_runs, n_injected, n_errors, n_harmless, n_failures, options.seed);
+    printf("scenarios %ld, runs %ld, injected %ld, errors %ld, harmless %ld, devices lost and opened anew %ld, crashes 0, hangs 0, failures %ld (seed %ld)\n",
+           scenarios_run, n_runs, n_injected, n_errors, n_harmless, n_lost, n_failures, options.seed);
     return n_failures || !scenarios_run;
 }

@@ -1,4 +1,4 @@
-/* Two benches that cltrain-probe compares; what it writes goes nowhere. */
+/* Two benches that cltrain-probe compares, and the page of them; what it says goes nowhere. */
 #include "tests/fuzz/fuzz.h"
 
 #include <stdio.h>
@@ -23,7 +23,7 @@ static void silence(void) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static char json[] = "--json", threshold[] = "--threshold=7.5";
+    static char json[] = "--json", threshold[] = "--threshold=7.5", page[640];
     fuzz_input input = {data, size};
     char paths[2][512];
     int n = 2;
@@ -32,9 +32,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint8_t how = fuzz_byte(&input);
     snprintf(paths[0], sizeof paths[0], "%s", fuzz_file("a.json", fuzz_piece(&input), false));
     snprintf(paths[1], sizeof paths[1], "%s", how & 1 ? paths[0] : fuzz_file("b.json", input, false));
-    char *words[5] = {paths[0], paths[1]};
+    char *words[6] = {paths[0], paths[1]};
     if (how & 2) words[n++] = json;
     if (how & 4) words[n++] = threshold;
+    snprintf(page, sizeof page, "--html=%s", fuzz_file("page.html", (fuzz_input){(const uint8_t *)"", 0}, false));
+    if (how & 8) words[n++] = page;
     int code = run_compare(n, words);
     FUZZ_CHECK(code >= 0 && code <= 2);
     if (how & 1) FUZZ_CHECK(code != 1); /* with itself, nothing became worse */
