@@ -207,7 +207,7 @@ static int2 unit_element_c(int lane, int i) {
 #endif
 }
 
-CLT_TOGETHER void unit_multiply(const uint *a, const uint *b, float *c, int lane, local float *exchange) {
+static void unit_multiply(const uint *a, const uint *b, float *c, int lane, local float *exchange) {
     const int in_word_b = UNIT_K / UNIT_WORDS, in_word = UNIT == UNIT_DPAS16 ? 1 : in_word_b;
     local float *all_a = exchange, *all_b = exchange + UNIT_M * UNIT_K;
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -263,7 +263,7 @@ CLT_TOGETHER void unit_multiply(const uint *a, const uint *b, float *c, int lane
 #define UNIT_UNPACK8(c, v) \
     c[0] = v.s0, c[1] = v.s1, c[2] = v.s2, c[3] = v.s3, c[4] = v.s4, c[5] = v.s5, c[6] = v.s6, c[7] = v.s7
 
-CLT_TOGETHER void unit_multiply(const uint *a, const uint *b, float *c, int lane, local float *exchange) {
+static void unit_multiply(const uint *a, const uint *b, float *c, int lane, local float *exchange) {
 #if UNIT == UNIT_MMA
     __asm__ volatile(UNIT_PTX " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])

@@ -1,6 +1,7 @@
 #include "tests/bench/host_peak.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 
 #include "runtime/base/base.h"
 #include "runtime/base/thread.h"
@@ -120,5 +121,35 @@ double host_peak(int threads) {
         for (int i = 0; i < threads; i++)
             if (j.sums[i] != (double)CHAINS * (ROUNDS + (CHAINS - 1) / 2.0)) return 0;
     }
+    return best;
+}
+
+/* ---- STREAM's copy ---- */
+
+typedef struct copy_job {
+    const float *a;
+    float *c;
+    size_t n;
+    int threads;
+} copy_job;
+
+static void copy(void *argument, int i) {
+    const copy_job *j = argument;
+    size_t end = j->n * (size_t)(i + 1) / (size_t)j->threads;
+    for (size_t k = j->n * (size_t)i / (size_t)j->threads; k < end; k++) j->c[k] = j->a[k];
+}
+
+double host_copy(int threads, size_t bytes) {
+    double best = 0;
+    float *a = calloc(bytes, 1), *c = malloc(bytes);
+    copy_job j = {a, c, bytes / sizeof *a, CLT_MIN(CLT_MAX(threads, 1), MOST_THREADS)};
+    for (size_t k = 0; a && c && k < j.n; k++) a[k] = c[k] = (float)(k % 97);
+    for (int try = 0; a && c && try < 8; try++) {
+        double start = clt_seconds();
+        clt_parallel_for(j.threads, j.threads, copy, &j);
+        best = CLT_MAX(best, 2.0 * (double)bytes / (clt_seconds() - start));
+    }
+    free(a);
+    free(c);
     return best;
 }

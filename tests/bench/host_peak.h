@@ -1,12 +1,18 @@
 /*
- * The multiply-add peak of the host's processors, by a loop written with the processor's own vector
- * instructions: what the kernel that measures a CPU device's roof is held against.
+ * What the host's processors do at most, by loops of the host's own: what the kernels that measure a CPU device's roofs are
+ * held against. The multiply-add peak by the processor's own vector instructions; a copy as STREAM's (McCalpin 1995).
  */
 #ifndef CLT_TESTS_BENCH_HOST_PEAK_H
 #define CLT_TESTS_BENCH_HOST_PEAK_H
 
+#include <stddef.h>
+
 /* Single precision operations a second on so many threads, best of several tries; 0: no loop for this
  * processor, or its result was wrong. */
 double host_peak(int threads);
+
+/* Bytes a second that c[i] = a[i] reads and writes together, on so many threads and `bytes` of each array, best of several
+ * tries; 0: no memory. */
+double host_copy(int threads, size_t bytes);
 
 #endif

@@ -40,12 +40,13 @@ static void peak_is_the_hosts(void **state) {
     const clt_device_info *info = clt_device_get_info(device);
     assert_ok(clt_device_measure_roofs(device, &roofs));
     double host = host_peak((int)info->compute_units);
-    print_message("%.1f GFLOP/s (host loop %.1f), %.2f GB/s\n", 1e-9 * roofs.fma_flops, 1e-9 * host,
-                  1e-9 * roofs.copy_bytes);
+    double copied = host_copy((int)info->compute_units, (size_t)128 << 20);
+    print_message("%.1f GFLOP/s (host loop %.1f), %.2f GB/s (host loop %.2f)\n", 1e-9 * roofs.fma_flops, 1e-9 * host,
+                  1e-9 * roofs.copy_bytes, 1e-9 * copied);
     assert_true(roofs.fma_flops > 1e3 && roofs.copy_bytes > 1e3);
     if (info->type != CLT_DEVICE_CPU || !clt_text_contains(info->platform, "Portable") || host == 0) return;
     assert_true(roofs.fma_flops > 0.4 * host && roofs.fma_flops < 1.7 * host);
-    assert_true(roofs.copy_bytes > 1e9 && roofs.copy_bytes < 2e12);
+    assert_true(copied > 0 && roofs.copy_bytes > 0.3 * copied && roofs.copy_bytes < 3 * copied);
 }
 
 static void remembered(void **state) {

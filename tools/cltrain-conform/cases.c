@@ -13,6 +13,7 @@ const exemption exemptions[] = {
     {"all_gather", "only with several ranks"},
     {"all_gather_in_place", "only with several ranks"},
     {"part", "only with several ranks"},
+    {"clear_if_skipped", "compression of what several ranks exchange"},
     {"narrow", "compression of what several ranks exchange"},
     {"widen", "compression of what several ranks exchange"},
     {"int8_encode", "compression of what several ranks exchange"},

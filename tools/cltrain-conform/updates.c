@@ -28,6 +28,8 @@ static const recipe recipes[] = {
     {"clip-norm", {.lr = 0.1f, .clip_norm = 1.5f}, false},
     {"clip-norm-adam", {.optimizer = CLT_ADAM, .lr = 0.05f, .clip_norm = 0.5f}, true},
     {"accumulate", {.lr = 0.1f, .accumulate = 3}, false},
+    {"skip-nonfinite", {.lr = 0.1f, .momentum = 0.9f, .on_nonfinite = CLT_NONFINITE_SKIP}, false},
+    {"skip-nonfinite-adam", {.optimizer = CLT_ADAM, .lr = 0.05f, .on_nonfinite = CLT_NONFINITE_SKIP}, true},
     {"step-schedule",
      {.lr = 0.2f, .schedule = CLT_SCHEDULE_STEP, .decay_steps = 2, .decay_factor = 0.5f},
      true},
@@ -36,13 +38,13 @@ static const recipe recipes[] = {
      true},
 };
 
-enum { UPDATES = 6 };
+enum { UPDATES = 6, STEP_SKIPPED = 3 /* of those that skip: its gradient holds an infinity */ };
 
 /* ---- the same in double precision ---- */
 
 typedef struct host {
     const clt_train_options *o;
-    int n;
+    int n, made; /* updates so far */
     double *p, *m, *v, *g;
 } host;
 
@@ -70,16 +72,16 @@ static void clip(host *h) {
         for (int i = 0; i < h->n; i++) h->g[i] *= (double)h->o->clip_norm / norm;
 }
 
-static void sgd(host *h, int i, int step, double lr) {
+static void sgd(host *h, int i, int made, double lr) {
     double momentum = (double)h->o->momentum, g = h->g[i] + (double)h->o->weight_decay * h->p[i];
     if (momentum > 0) {
-        h->m[i] = step ? momentum * h->m[i] + g : g;
+        h->m[i] = made ? momentum * h->m[i] + g : g;
         g = h->o->nesterov ? g + momentum * h->m[i] : h->m[i];
     }
     h->p[i] -= lr * g;
 }
 
-static void adam(host *h, int i, int step, double lr) {
+static void adam(host *h, int i, int made, double lr) {
     double b1 = or_else(h->o->beta1, (double)0.9f), b2 = or_else(h->o->beta2, (double)0.999f),
            decay = (double)h->o->weight_decay;
     double g = h->g[i], eps = or_else(h->o->eps, (double)1e-8f);
@@ -87,7 +89,7 @@ static void adam(host *h, int i, int step, double lr) {
     else g += decay * h->p[i];
     h->m[i] = b1 * h->m[i] + (1 - b1) * g;
     h->v[i] = b2 * h->v[i] + (1 - b2) * g * g;
-    double m = h->m[i] / (1 - pow(b1, step + 1)), v = h->v[i] / (1 - pow(b2, step + 1));
+    double m = h->m[i] / (1 - pow(b1, made + 1)), v = h->v[i] / (1 - pow(b2, made + 1));
     h->p[i] -= lr * m / (sqrt(v) + eps);
 }
 
@@ -95,9 +97,10 @@ static void update(host *h, int step) {
     double lr = rate(h->o, step);
     clip(h);
     for (int i = 0; i < h->n; i++) {
-        if (h->o->optimizer == CLT_SGD) sgd(h, i, step, lr);
-        else adam(h, i, step, lr);
+        if (h->o->optimizer == CLT_SGD) sgd(h, i, h->made, lr);
+        else adam(h, i, h->made, lr);
     }
+    h->made++;
 }
 
 /* ---- on the device ---- */
@@ -116,16 +119,18 @@ static clt_status make_trainer(bench *b, int n, const clt_train_options *o, clt_
 static void step_both(host *h, clt_trainer *trainer, random_stream *random, float *x, int step,
                       clt_status *status) {
     int micro = h->o->accumulate > 1 ? h->o->accumulate : 1;
+    bool skipped = h->o->on_nonfinite == CLT_NONFINITE_SKIP && step == STEP_SKIPPED;
     for (int i = 0; i < h->n; i++) h->g[i] = 0;
     for (int k = 0; k < micro && *status == CLT_OK; k++) {
         for (int i = 0; i < h->n; i++) {
             x[i] = (float)(4 * random_uniform(random) - 2);
             h->g[i] += (double)x[i] / micro;
         }
+        if (skipped) x[h->n / 2] = INFINITY;
         clt_batch batch = {.samples = 1, .n_fields = 1, .fields = {{CLT_F32, CLT_SHAPE(1, h->n), x}}};
         *status = clt_trainer_step(trainer, &batch);
     }
-    update(h, step);
+    if (!skipped) update(h, step);
 }
 
 static clt_status train(const test_case *c, bench *b, host *h, clt_trainer *trainer, float *values) {
@@ -159,6 +164,7 @@ static void run_update(const test_case *c, bench *b, case_result *r) {
         clt_graph *graph = NULL;
         clt_trainer *trainer = NULL;
         memset(memory, 0, 4 * (size_t)n * sizeof *memory);
+        h.made = 0;
         h.p = memory, h.m = memory + n, h.v = memory + 2 * n, h.g = memory + 3 * n;
         clt_status status = make_trainer(b, n, h.o, &graph, &trainer, r);
         if (status == CLT_OK) r->supported = PASSED;

@@ -1,0 +1,231 @@
+/* Where the tensors of a plan lie. */
+#include "runtime/exec/plan_parts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/exec/memory_plan.h"
+#include "runtime/exec/storage.h"
+
+/* ---- memory ---- */
+
+static bool has_own_block(const clt_tensor *node) {
+    return node->kind == CLT_NODE_OP && !node->storage;
+}
+
+/* One block a tensor with memory of its own, then one a scratch. block_of[node] is its index or -1. */
+static clt_status make_blocks(const clt_plan *plan, const clt_lowering *l, clt_block **blocks, size_t *n_blocks,
+                              int *block_of) {
+    const clt_graph *graph = plan->graph;
+    clt_block *b = clt_calloc(graph->n_nodes + l->n_scratch, sizeof *b);
+    if (!b) return clt_fail_memory((graph->n_nodes + l->n_scratch) * sizeof *b);
+    size_t n = 0;
+    for (size_t i = 0; i < graph->n_nodes; i++) block_of[i] = -1;
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const clt_tensor *node = graph->nodes[i];
+        if (!plan->marks[i]) continue;
+        if (has_own_block(node)) {
+            block_of[i] = (int)n;
+            b[n++] = (clt_block){.bytes = clt_tensor_bytes(node), .first = (int)i, .last = (int)i};
+        }
+        const clt_tensor *root = clt_storage_of(node);
+        if (node->part == CLT_PART_ONCE && block_of[i] >= 0) b[block_of[i]].first = 0;
+        if ((node->kept || node->part == CLT_PART_ONCE) && block_of[root->index] >= 0)
+            b[block_of[root->index]].last = (int)graph->n_nodes;
+        for (int k = 0; k < node->n_inputs; k++) {
+            int used = block_of[clt_storage_of(node->inputs[k])->index];
+            if (used >= 0) b[used].last = CLT_MAX(b[used].last, (int)i);
+        }
+    }
+    for (size_t s = 0; s < l->n_scratch; s++) {
+        int at = l->scratch[s].node->index;
+        b[n++] = (clt_block){.bytes = l->scratch[s].bytes, .first = at, .last = at};
+    }
+    *blocks = b;
+    *n_blocks = n;
+    return CLT_OK;
+}
+
+static clt_status make_slice(clt_plan *plan, clt_memory *parent, size_t offset, size_t bytes, clt_memory **slice) {
+    CLT_TRY(clt_grow(&plan->slices, &plan->slices_capacity, plan->n_slices, sizeof *plan->slices));
+    CLT_TRY(clt_memory_slice(parent, offset, bytes, slice));
+    plan->slices[plan->n_slices++] = *slice;
+    return CLT_OK;
+}
+
+/* Of a slab (-1: any) that cannot be had: says what is the largest in it. */
+static clt_status fail_slab(const clt_plan *plan, const clt_lowering *l, const clt_block *blocks, size_t n_blocks,
+                            const int *block_of, int slab, clt_status status) {
+    size_t most = n_blocks, first_scratch = n_blocks - l->n_scratch;
+    const clt_tensor *node = NULL;
+    char label[64], shape[CLT_SHAPE_TEXT];
+    for (size_t i = 0; i < n_blocks; i++)
+        if ((slab < 0 || blocks[i].slab == slab) && (most == n_blocks || blocks[i].bytes > blocks[most].bytes)) most = i;
+    for (size_t i = 0; i < plan->graph->n_nodes; i++)
+        if (block_of[i] == (int)most) node = plan->graph->nodes[i];
+    if (!node && most < n_blocks) node = l->scratch[most - first_scratch].node;
+    if (!node) return status;
+    return clt_fail_context(status, "%s %s%s, of %zu bytes%s: ", clt_tensor_label(node, label),
+                            clt_shape_text(&node->shape, shape), most < first_scratch ? "" : " (while it is computed)",
+                            blocks[most].bytes, slab < 0 ? "" : ", the largest of what is to lie there");
+}
+
+static clt_status make_slabs(clt_plan *plan, const size_t *slab_bytes, size_t n_slabs) {
+    plan->slabs = clt_calloc(n_slabs + 1, sizeof *plan->slabs);
+    if (!plan->slabs) return clt_fail_memory((n_slabs + 1) * sizeof *plan->slabs);
+    for (size_t i = 0; i < n_slabs; i++) {
+        CLT_TRY(clt_memory_create(plan->device, slab_bytes[i], &plan->slabs[i]));
+        plan->n_slabs = i + 1;
+    }
+    return CLT_OK;
+}
+
+static clt_status bind_blocks(clt_plan *plan, const clt_lowering *l, const clt_block *blocks, size_t n_blocks,
+                              const int *block_of) {
+    for (size_t i = 0; i < plan->graph->n_nodes; i++) {
+        if (block_of[i] < 0) continue;
+        const clt_block *block = &blocks[block_of[i]];
+        CLT_TRY(make_slice(plan, plan->slabs[block->slab], block->offset, block->bytes, &plan->memory[i]));
+    }
+    plan->scratch = clt_calloc(l->n_scratch + 1, sizeof *plan->scratch);
+    if (!plan->scratch) return clt_fail_memory((l->n_scratch + 1) * sizeof *plan->scratch);
+    for (size_t s = 0; s < l->n_scratch; s++) {
+        const clt_block *block = &blocks[n_blocks - l->n_scratch + s];
+        CLT_TRY(make_slice(plan, plan->slabs[block->slab], block->offset, block->bytes, &plan->scratch[s]));
+    }
+    return CLT_OK;
+}
+
+/* On a fenced device: each block for itself, and what it is. */
+static clt_status apart(clt_block *blocks, size_t n, size_t **slab_bytes, size_t *n_slabs) {
+    *slab_bytes = clt_calloc(n + 1, sizeof **slab_bytes);
+    if (!*slab_bytes) return clt_fail_memory(n * sizeof **slab_bytes);
+    for (size_t i = 0; i < n; i++) {
+        blocks[i].slab = i;
+        blocks[i].offset = 0;
+        (*slab_bytes)[i] = blocks[i].bytes;
+    }
+    *n_slabs = n;
+    return CLT_OK;
+}
+
+static void name_slab(clt_plan *plan, size_t slab, const char *what, const clt_tensor *node) {
+    char label[64], name[96];
+    snprintf(name, sizeof name, "%s %s", what, clt_tensor_label(node, label));
+    clt_memory_name(plan->slabs[slab], name);
+    plan->poisoned[slab] = node->part != CLT_PART_ONCE;
+}
+
+static clt_status watch_blocks(clt_plan *plan, const clt_lowering *l, const clt_block *blocks, size_t n_blocks,
+                               const int *block_of) {
+    plan->poisoned = clt_calloc(n_blocks + 1, sizeof *plan->poisoned);
+    if (!plan->poisoned) return clt_fail_memory(n_blocks);
+    for (size_t i = 0; i < plan->graph->n_nodes; i++)
+        if (block_of[i] >= 0) name_slab(plan, blocks[block_of[i]].slab, "the result of", plan->graph->nodes[i]);
+    for (size_t s = 0; s < l->n_scratch; s++)
+        name_slab(plan, blocks[n_blocks - l->n_scratch + s].slab, "scratch of", l->scratch[s].node);
+    return CLT_OK;
+}
+
+/* `sketch`: it is only found out how much it is. */
+clt_status clt_plan_place(clt_plan *plan, const clt_lowering *l, bool sketch) {
+    clt_block *blocks = NULL;
+    size_t *slab_bytes = NULL, n_blocks = 0, n_slabs = 0;
+    int *block_of = clt_alloc(plan->graph->n_nodes * sizeof *block_of);
+    clt_status status = CLT_OK;
+    if (!block_of) {
+        status = clt_fail_memory(plan->graph->n_nodes * sizeof *block_of);
+        goto fail;
+    }
+    CLT_TRY_GOTO(make_blocks(plan, l, &blocks, &n_blocks, block_of));
+    for (size_t i = 0; i < n_blocks; i++) plan->facts.sum_bytes += blocks[i].bytes;
+    bool fenced = clt_device_fenced(plan->device);
+    status = fenced ? apart(blocks, n_blocks, &slab_bytes, &n_slabs)
+                    : clt_memory_plan(blocks, n_blocks, clt_device_alignment(plan->device),
+                                      (size_t)clt_device_get_info(plan->device)->max_buffer_bytes, &slab_bytes, &n_slabs);
+    if (status == CLT_E_DEVICE_MEMORY) fail_slab(plan, l, blocks, n_blocks, block_of, -1, status);
+    if (status < 0) goto fail;
+    for (size_t i = 0; i < n_slabs; i++) {
+        plan->facts.planned_bytes += slab_bytes[i];
+        plan->facts.largest_bytes = CLT_MAX(plan->facts.largest_bytes, slab_bytes[i]);
+    }
+    if (sketch) goto fail;
+    status = make_slabs(plan, slab_bytes, n_slabs);
+    if (status == CLT_E_DEVICE_MEMORY) fail_slab(plan, l, blocks, n_blocks, block_of, (int)plan->n_slabs, status);
+    if (status < 0) goto fail;
+    if (fenced) CLT_TRY_GOTO(watch_blocks(plan, l, blocks, n_blocks, block_of));
+    status = bind_blocks(plan, l, blocks, n_blocks, block_of);
+fail:
+    clt_free(block_of);
+    clt_free(blocks);
+    clt_free(slab_bytes);
+    return status;
+}
+
+static clt_status bind_input(clt_plan *plan, const clt_tensor *node, clt_memory **memory) {
+    plan_input *input = &plan->inputs[plan->n_inputs];
+    CLT_TRY(clt_staging_create(plan->device, clt_tensor_bytes(node), INPUT_SLOTS, &input->staging));
+    plan->n_inputs++;
+    plan->facts.input_bytes += clt_tensor_bytes(node);
+    input->tensor = node;
+    input->bound = *memory = clt_staging_memory(input->staging);
+    return CLT_OK;
+}
+
+static clt_status bind_leaf(clt_plan *plan, const clt_tensor *node) {
+    clt_memory **memory = &plan->memory[node->index];
+    switch (node->kind) {
+    case CLT_NODE_VARIABLE:
+        return clt_store_variable(plan->store, node->variable, memory);
+    case CLT_NODE_STATE:
+        return clt_store_state(plan->store, node->name, clt_tensor_bytes(node), memory);
+    default:
+        return bind_input(plan, node, memory);
+    }
+}
+
+/* Leaves first, then what lies in another tensor's memory. */
+clt_status clt_plan_bind_leaves(clt_plan *plan) {
+    clt_graph *graph = plan->graph;
+    plan->inputs = clt_calloc(graph->n_nodes, sizeof *plan->inputs);
+    if (!plan->inputs) return clt_fail_memory(graph->n_nodes * sizeof *plan->inputs);
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        if (plan->marks[i] && graph->nodes[i]->kind != CLT_NODE_OP) CLT_TRY(bind_leaf(plan, graph->nodes[i]));
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const clt_tensor *node = graph->nodes[i];
+        if (!plan->marks[i] || !node->storage) continue;
+        clt_memory *parent = plan->memory[node->storage->index];
+        if (node->storage_offset == 0 && clt_tensor_elements(node) == clt_tensor_elements(node->storage))
+            plan->memory[i] = parent;
+        else
+            CLT_TRY(make_slice(plan, parent, (size_t)node->storage_offset * clt_dtype_bytes(node->dtype),
+                               clt_tensor_bytes(node), &plan->memory[i]));
+    }
+    return CLT_OK;
+}
+
+/* ---- what they would take ---- */
+
+static clt_status expect_input(clt_plan *plan, const clt_tensor *node) {
+    size_t bytes = clt_tensor_bytes(node);
+    const clt_device_info *info = clt_device_get_info(plan->device);
+    if (bytes > info->max_buffer_bytes)
+        return clt_fail(CLT_E_DEVICE_MEMORY, "input \"%s\" of %zu bytes is larger than the device's largest buffer, %llu bytes",
+                        node->name, bytes, (unsigned long long)info->max_buffer_bytes);
+    plan->facts.input_bytes += bytes;
+    plan->facts.input_memory += clt_staging_bytes(plan->device, bytes, INPUT_SLOTS);
+    plan->facts.largest_bytes = CLT_MAX(plan->facts.largest_bytes, bytes);
+    return CLT_OK;
+}
+
+static clt_status expect_leaf(clt_plan *plan, const clt_tensor *node) {
+    if (node->kind == CLT_NODE_VARIABLE) return clt_store_expect_variable(plan->store, node->variable);
+    if (node->kind == CLT_NODE_STATE) return clt_store_expect_state(plan->store, node->name, clt_tensor_bytes(node));
+    return expect_input(plan, node);
+}
+
+clt_status clt_plan_expect_leaves(clt_plan *plan) {
+    for (size_t i = 0; i < plan->graph->n_nodes; i++)
+        if (plan->marks[i] && plan->graph->nodes[i]->kind != CLT_NODE_OP) CLT_TRY(expect_leaf(plan, plan->graph->nodes[i]));
+    return CLT_OK;
+}

@@ -1,0 +1,84 @@
+/*
+ * Inside of a plan, for the files that make one: plan.c compiles, plan_memory.c places memory, plan_run.c runs.
+ */
+#ifndef CLT_EXEC_PLAN_PARTS_H
+#define CLT_EXEC_PLAN_PARTS_H
+
+#include "backends/backend.h"
+#include "runtime/exec/exchange.h"
+#include "runtime/exec/plan.h"
+#include "runtime/exec/profile.h"
+
+/* ---- structures ---- */
+
+enum { INPUT_SLOTS = 2 };
+
+/* An argument of a launch that reads an input. */
+typedef struct input_use {
+    size_t launch;
+    int argument;
+} input_use;
+
+typedef struct plan_input {
+    const clt_tensor *tensor;
+    clt_staging *staging;
+    clt_memory *bound; /* what the uses are set to */
+    input_use *uses;
+    size_t n_uses, uses_capacity;
+} plan_input;
+
+/* A launch with everything bound. */
+typedef struct bound_launch {
+    clt_kernel *kernel;
+    int dims;
+    size_t global[3], local[3];
+    clt_launch_origin origin;
+    bool exchanges; /* some begin or finish before it */
+} bound_launch;
+
+struct clt_plan {
+    clt_device *device;
+    clt_store *store;
+    clt_graph *graph;     /* a copy of the one that was given: passes change it */
+    const clt_graph *given;
+    clt_tensor **copies;  /* by node of the given graph; NULL: not in this plan */
+    bool *marks;          /* by node: part of this plan */
+    clt_memory **memory;  /* by node; borrowed from slices, the store or inputs */
+    clt_memory **slabs;
+    size_t n_slabs;
+    bool *poisoned; /* on a fenced device, by slab: overwritten before each run; else NULL */
+    clt_memory **slices;  /* owned */
+    size_t n_slices, slices_capacity;
+    clt_memory **scratch; /* by scratch index; borrowed from slices */
+    plan_input *inputs;
+    size_t n_inputs;
+    bound_launch *launches;
+    clt_plan_item *items;
+    size_t n_items;
+    size_t n_launches, n_once, boundary; /* those run when it is made, and the second part's first */
+    clt_exchanges exchanges;
+    clt_kernel *set_kernel;
+    double *watch; /* of launches that are waited for one by one; else NULL */
+    int runs;
+    bool updates; /* the last run came to launch what writes something that outlives it */
+    clt_plan_facts facts;
+};
+
+/* ---- plan_memory.c ---- */
+
+/* Places activations and scratch, and makes their memory; `sketch`: it is only found out how much it is. */
+clt_status clt_plan_place(clt_plan *plan, const clt_lowering *lowering, bool sketch);
+/* Memory of inputs, variables and states. */
+clt_status clt_plan_bind_leaves(clt_plan *plan);
+/* What they would take. */
+clt_status clt_plan_expect_leaves(clt_plan *plan);
+
+/* ---- plan_run.c ---- */
+
+/* Enqueues launches [begin, end) of a part, with the exchanges between them. On an error what was begun is ended. */
+clt_status clt_plan_enqueue(clt_plan *plan, clt_profile *profile, size_t begin, size_t end, clt_plan_part part);
+
+/* "conv2d #12 by native": of a clt_launch_origin. */
+void clt_plan_describe(const void *origin, char text[CLT_ORIGIN_TEXT]);
+
+#endif
