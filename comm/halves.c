@@ -1,5 +1,6 @@
 #include "comm/halves.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 static inline uint32_t bits_of(float value) {
@@ -65,9 +66,17 @@ __attribute__((target("avx,f16c"))) static void narrow_f16c(uint16_t *to, const 
     for (; i < count; i++) to[i] = (uint16_t)_cvtss_sh(from[i], _MM_FROUND_TO_NEAREST_INT);
 }
 
-static bool has_f16c(void) {
+static bool ask_f16c(void) {
     unsigned a, b, c = 0, d; /* not every compiler's __builtin_cpu_supports knows it */
     return __builtin_cpu_supports("avx") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+
+/* Asked once: where a hypervisor answers, the instruction takes many microseconds. */
+static bool has_f16c(void) {
+    static atomic_int known; /* 1: no, 2: yes */
+    if (!atomic_load_explicit(&known, memory_order_relaxed))
+        atomic_store_explicit(&known, ask_f16c() ? 2 : 1, memory_order_relaxed);
+    return atomic_load_explicit(&known, memory_order_relaxed) == 2;
 }
 
 void clt_f16_to_f32(float *to, const uint16_t *from, size_t count) {
