@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what is missing, builds, and runs the tests: each once, under AddressSanitizer and UndefinedBehaviorSanitizer, or
-# as users build it where numbers, speed or other programs are what it is about.
+# Installs what is missing, builds, and runs the tests: each once, under AddressSanitizer and UndefinedBehaviorSanitizer where
+# files, the network, drivers and faults are what it is about, and as users build it else.
 #
 #   sh tools/check.sh [--quick | --gates | --long]
 #       --quick  all of them as users build it, without the sanitizers
@@ -22,7 +22,7 @@ case ${1-} in
 esac
 
 # Labels are the folders of tests/.
-plain='backends|bench|conform|gates|hosts|package|parity|system|tools'
+plain='backends|bench|conform|exec|gates|graph|hosts|ops|package|parity|system|tools|train'
 threads='base|comm|data'
 result=0
 summary=

@@ -88,7 +88,7 @@ clt_status clt_kernel_work_group_limit(clt_kernel *kernel, size_t *limit) {
 
 clt_status clt_kernel_enqueue(clt_kernel *kernel, int dims, const size_t *global, const size_t *local) {
     clt_device *device = kernel->device;
-    cl_event event;
+    cl_event event = NULL;
     cl_int error;
     bool noted = device->timer || device->watch;
     if (device->lost) return clt_device_fail_lost(device);

@@ -230,7 +230,7 @@ static void note_step(session *s, double seconds) {
 /* Adds the steps to the record that is being made. */
 static clt_status add_steps(clt_times *times, session *s, const clt_plan *plan, const clt_timed_launch *launches, size_t n,
                             int steps, double wall_seconds) {
-    size_t all = (size_t)steps + 1, own = clt_plan_get_facts(plan).launches, each = n / all;
+    size_t all = (size_t)CLT_MAX(steps, 0) + 1, own = clt_plan_get_facts(plan).launches, each = n / all;
     if (n % all || each < own || own == 0) return distrust(times, s, "their number is not that of the steps'");
     double told = launches[n - 1].end_seconds - launches[0].start_seconds;
     if (!(told > 0.05 * wall_seconds && told < 2 * wall_seconds)) return distrust(times, s, "together they are not what the clock says");

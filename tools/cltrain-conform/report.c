@@ -51,9 +51,9 @@ void rerun_line(const conform *c, const device_column *column, const test_case *
         snprintf(line + strlen(line), 1024 - strlen(line), "' ");
     }
     size_t used = strlen(line);
-    if (one->handed) used += (size_t)snprintf(line + used, 1024 - used, "%s --all --case '", program_name);
+    if (one->handed) snprintf(line + used, 1024 - used, "%s --all --case '", program_name);
     else {
-        used += (size_t)snprintf(line + used, 1024 - used, "%s --device '", program_name);
+        snprintf(line + used, 1024 - used, "%s --device '", program_name);
         add_quoted(line, column->device->info.id);
         snprintf(line + strlen(line), 1024 - strlen(line), "' --case '");
     }

@@ -68,7 +68,7 @@ static clt_status open_run(run *t, const model *m, bench *b) {
 
 static clt_status train(run *t, double *losses, int n) {
     clt_batch batch;
-    clt_metrics m;
+    clt_metrics m = {0};
     for (int i = 0; i < n; i++) {
         clt_status status = clt_loader_next(t->loader, &batch);
         if (status == CLT_OK) status = clt_trainer_step(t->trainer, &batch);
@@ -91,7 +91,7 @@ static void keep_series(case_result *r, const double *losses, int n) {
 }
 
 static void run_train(const test_case *c, bench *b, case_result *r) {
-    double losses[2][STEPS];
+    double losses[2][STEPS] = {{0}};
     for (int k = 0; k < 2 && !r->reason[0]; k++) {
         run t;
         clt_status status = open_run(&t, c->context, b);
@@ -110,7 +110,7 @@ static void run_train(const test_case *c, bench *b, case_result *r) {
     if (!(losses[0][STEPS - 1] < losses[0][0]))
         result_say(r, &r->value, FAILED, "the loss did not fall: %.6g, then %.6g", losses[0][0],
                    losses[0][STEPS - 1]);
-    if (memcmp(losses[0], losses[1], sizeof losses[0]))
+    if (memcmp(losses[0], losses[1], sizeof losses[0])) /* NOLINT: the bits are meant */
         result_say(r, &r->repeat, FAILED, "the second run gave other losses");
     keep_series(r, losses[0], STEPS);
 }
@@ -132,7 +132,7 @@ static void run_resume(const test_case *c, bench *b, case_result *r) {
     const model *m = c->context;
     run t;
     char path[4096];
-    double whole[STEPS], resumed[STEPS];
+    double whole[STEPS] = {0}, resumed[STEPS] = {0};
     file_of(path, b, b->who, m, "safetensors");
     clt_status status = open_run(&t, m, b);
     if (status == CLT_OK) r->supported = PASSED;
@@ -171,7 +171,7 @@ static bool read_losses(const bench *b, const char *who, const model *m, double 
 static void take_up(const model *m, bench *b, const char *who, case_result *r) {
     run t;
     char path[4096];
-    double wanted[STEPS], got[STEPS];
+    double wanted[STEPS] = {0}, got[STEPS] = {0};
     if (!read_losses(b, who, m, wanted)) {
         result_say(r, &r->supported, SKIPPED, "%s left no checkpoint", who);
         return;

@@ -158,7 +158,7 @@ static void run_update(const test_case *c, bench *b, case_result *r) {
     int n = c->number;
     host h = {.o = &of->options, .n = n};
     double *memory = calloc(4 * (size_t)n, sizeof *memory);
-    float *first = malloc((size_t)n * sizeof *first), *values = malloc((size_t)n * sizeof *values);
+    float *first = calloc((size_t)n, sizeof *first), *values = calloc((size_t)n, sizeof *values);
     if (!memory || !first || !values) exit(3);
     for (int run = 0; run < 2 && r->reason[0] == 0; run++) {
         clt_graph *graph = NULL;
