@@ -224,12 +224,12 @@ static clt_tensor *first_input(const clt_graph *graph) {
 }
 
 static void set_variables(clt_store *store, const clt_graph *graph) {
-    ref_random random = {5};
+    random_stream random = {5};
     for (size_t i = 0; i < graph->n_nodes; i++) {
         const clt_tensor *node = graph->nodes[i];
         if (node->kind != CLT_NODE_VARIABLE) continue;
         float values[256];
-        for (int64_t k = 0; k < clt_tensor_elements(node); k++) values[k] = (float)ref_random_uniform(&random) - 0.5f;
+        for (int64_t k = 0; k < clt_tensor_elements(node); k++) values[k] = (float)random_uniform(&random) - 0.5f;
         op_variable_write(store, node, values);
     }
 }
@@ -259,8 +259,8 @@ static void smaller_batch_gives_the_same_rows(void **state) {
     model whole = {.graph = new_graph()}, part = {0};
     clt_store *store;
     float x[240], y[18], dx[240], part_y[12], part_dx[160];
-    ref_random random = {8};
-    for (int i = 0; i < 240; i++) x[i] = (float)ref_random_uniform(&random) - 0.5f;
+    random_stream random = {8};
+    for (int i = 0; i < 240; i++) x[i] = (float)random_uniform(&random) - 0.5f;
     whole.y = build_model(whole.graph);
     part.y = clone_of(whole.y, 4, &part.graph);
     whole.x = first_input(whole.graph);

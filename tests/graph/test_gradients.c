@@ -14,10 +14,10 @@ static clt_tensor *build_diamond(clt_graph *graph, clt_tensor *const *inputs, co
     return clt_add(clt_mul(clt_exp(x), clt_tanh(x)), x);
 }
 
-static void reference_diamond(const ref_array *inputs, ref_array *y, const void *context) {
+static void reference_diamond(const array *inputs, array *y, const void *context) {
     (void)context;
-    ref_resize(y, inputs[0].shape);
-    for (int64_t i = 0; i < ref_count(y); i++) {
+    array_resize(y, inputs[0].shape);
+    for (int64_t i = 0; i < array_count(y); i++) {
         double x = inputs[0].values[i];
         y->values[i] = exp(x) * tanh(x) + x;
     }
@@ -32,10 +32,10 @@ static clt_tensor *build_shared(clt_graph *graph, clt_tensor *const *inputs, con
     return clt_add(clt_mul(h, h), clt_sum(h, rows));
 }
 
-static void reference_shared(const ref_array *inputs, ref_array *y, const void *context) {
+static void reference_shared(const array *inputs, array *y, const void *context) {
     (void)context;
     int64_t m = inputs[0].shape.dims[0], k = inputs[0].shape.dims[1], n = inputs[1].shape.dims[1];
-    ref_resize(y, CLT_SHAPE(m, n));
+    array_resize(y, CLT_SHAPE(m, n));
     for (int64_t i = 0; i < m; i++) {
         double row = 0;
         for (int64_t j = 0; j < n; j++) {
@@ -56,10 +56,10 @@ static clt_tensor *build_ladder(clt_graph *graph, clt_tensor *const *inputs, con
     return clt_tanh(x);
 }
 
-static void reference_ladder(const ref_array *inputs, ref_array *y, const void *context) {
+static void reference_ladder(const array *inputs, array *y, const void *context) {
     (void)context;
-    ref_resize(y, inputs[0].shape);
-    for (int64_t i = 0; i < ref_count(y); i++) y->values[i] = tanh(inputs[0].values[i]);
+    array_resize(y, inputs[0].shape);
+    for (int64_t i = 0; i < array_count(y); i++) y->values[i] = tanh(inputs[0].values[i]);
 }
 
 /* One parameter in two layers, the second on the first's result through a view and a slice. */
@@ -78,12 +78,12 @@ static void multiply(const double *a, const double *b, int m, double *y) {
 }
 
 /* x is [2, 2, 3] and so is h, whose rows 0 and 2 of four are taken. */
-static void reference_tied(const ref_array *inputs, ref_array *y, const void *context) {
+static void reference_tied(const array *inputs, array *y, const void *context) {
     (void)context;
     double h[12], rows[6];
     multiply(inputs[0].values, inputs[1].values, 4, h);
     for (int i = 0; i < 6; i++) rows[i] = tanh(h[i < 3 ? i : i + 3]);
-    ref_resize(y, CLT_SHAPE(2, 3));
+    array_resize(y, CLT_SHAPE(2, 3));
     multiply(rows, inputs[1].values, 2, y->values);
 }
 

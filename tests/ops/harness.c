@@ -16,36 +16,6 @@ clt_device *op_device(void) {
 /* Largest mean of squared errors, relative to the mean square of what is wanted. */
 static const double largest_nmse = 1e-7;
 
-typedef struct comparison {
-    double error_squared, want_squared, scale;
-    int64_t worst;
-    double worst_error; /* infinite where one is not a number and the other is, or so with infinity */
-} comparison;
-
-static double error_of(double got, double want) {
-    if (isnan(want)) return isnan(got) ? 0 : INFINITY;
-    if (isinf(want) || !isfinite(got)) return got == want ? 0 : INFINITY;
-    return fabs(got - want);
-}
-
-/* Over the elements at `places`, or all if that is NULL. */
-static comparison compare(const ref_array *got, const ref_array *want, const int64_t *places, int64_t n) {
-    comparison result = {.worst_error = -1};
-    for (int64_t k = 0; k < n; k++) {
-        int64_t i = places ? places[k] : k;
-        double error = error_of(got->values[i], want->values[i]);
-        if (error > result.worst_error) {
-            result.worst_error = error;
-            result.worst = i;
-        }
-        result.error_squared += error * error;
-        if (!isfinite(want->values[i])) continue;
-        result.want_squared += want->values[i] * want->values[i];
-        result.scale = fmax(result.scale, fabs(want->values[i]));
-    }
-    return result;
-}
-
 static void print_operands(const op_case *spec) {
     for (int i = 0; i < spec->n_inputs; i++) {
         char text[CLT_SHAPE_TEXT];
@@ -55,9 +25,9 @@ static void print_operands(const op_case *spec) {
     }
 }
 
-static void judge(const op_case *spec, const char *what, const ref_array *got, const ref_array *want,
+static void judge(const op_case *spec, const char *what, const array *got, const array *want,
                   const int64_t *places, int64_t n) {
-    comparison c = compare(got, want, places, n);
+    comparison c = array_compare(got, want, places, n);
     double floor = spec->floor > 0 ? spec->floor : 1e-3;
     double tolerance = spec->tolerance > 0 ? spec->tolerance : 2e-5;
     double scale = fmax(c.scale, floor);
@@ -75,12 +45,12 @@ static void judge(const op_case *spec, const char *what, const ref_array *got, c
     fail();
 }
 
-void op_compare(const op_case *spec, const char *what, const ref_array *got, const ref_array *want) {
+void op_compare(const op_case *spec, const char *what, const array *got, const array *want) {
     char a[CLT_SHAPE_TEXT], b[CLT_SHAPE_TEXT];
     if (!clt_shape_equal(&got->shape, &want->shape))
         fail_msg("%s: %s has the shape %s, wanted %s", spec->name, what, clt_shape_text(&got->shape, a),
                  clt_shape_text(&want->shape, b));
-    judge(spec, what, got, want, NULL, ref_count(want));
+    judge(spec, what, got, want, NULL, array_count(want));
 }
 
 /* ---- differences ---- */
@@ -88,16 +58,16 @@ void op_compare(const op_case *spec, const char *what, const ref_array *got, con
 /* Which elements of an operand are moved: all, or a random choice. */
 static int64_t choose_places(const op_case *spec, int64_t count, int64_t **places) {
     int64_t samples = spec->samples ? spec->samples : 200, n = count < samples ? count : samples;
-    ref_random random = {(uint64_t)count};
+    random_stream random = {(uint64_t)count};
     *places = malloc((size_t)n * sizeof **places);
     assert_non_null(*places);
-    for (int64_t i = 0; i < n; i++) (*places)[i] = n == count ? i : ref_random_below(&random, count);
+    for (int64_t i = 0; i < n; i++) (*places)[i] = n == count ? i : random_below(&random, count);
     return n;
 }
 
 /* (sum(f(x + eps) seed) - sum(f(x - eps) seed)) / (2 eps), summed element by element: those
  * that do not depend on x then cancel exactly. */
-static double difference(op_run *run, int input, int64_t place, ref_array *above, ref_array *below) {
+static double difference(op_run *run, int input, int64_t place, array *above, array *below) {
     const op_case *spec = run->spec;
     const double eps = 1e-5;
     double *value = &run->values[input].values[place], kept = *value;
@@ -107,13 +77,13 @@ static double difference(op_run *run, int input, int64_t place, ref_array *above
     spec->reference(run->values, below, spec->context);
     *value = kept;
     long double sum = 0;
-    for (int64_t i = 0; i < ref_count(above); i++)
+    for (int64_t i = 0; i < array_count(above); i++)
         sum += ((long double)above->values[i] - below->values[i]) * run->seed_values.values[i];
     return (double)(sum / (2 * eps));
 }
 
-static void check_finite(const op_case *spec, const char *what, const ref_array *values) {
-    for (int64_t i = 0; i < ref_count(values); i++) {
+static void check_finite(const op_case *spec, const char *what, const array *values) {
+    for (int64_t i = 0; i < array_count(values); i++) {
         if (isfinite(values->values[i])) continue;
         print_error("%s: %s: element %lld is %g\n", spec->name, what, (long long)i, values->values[i]);
         print_operands(spec);
@@ -122,21 +92,21 @@ static void check_finite(const op_case *spec, const char *what, const ref_array 
 }
 
 static void check_gradient(op_run *run, int input) {
-    ref_array got = {0}, want = {0}, above = {0}, below = {0};
+    array got = {0}, want = {0}, above = {0}, below = {0};
     int64_t *places;
     char what[64];
     snprintf(what, sizeof what, "gradient of operand %d", input);
     op_read(run, run->grads[input], run->inputs[input], &got);
     check_finite(run->spec, what, &got);
-    ref_resize(&want, got.shape);
-    int64_t n = choose_places(run->spec, ref_count(&got), &places);
+    array_resize(&want, got.shape);
+    int64_t n = choose_places(run->spec, array_count(&got), &places);
     for (int64_t k = 0; k < n; k++) want.values[places[k]] = difference(run, input, places[k], &above, &below);
     judge(run->spec, what, &got, &want, places, n);
     free(places);
-    ref_free(&got);
-    ref_free(&want);
-    ref_free(&above);
-    ref_free(&below);
+    array_free(&got);
+    array_free(&want);
+    array_free(&above);
+    array_free(&below);
 }
 
 /* ---- tests ---- */
@@ -144,7 +114,7 @@ static void check_gradient(op_run *run, int input) {
 void op_check(void **state) {
     const op_case *spec = *state;
     op_run run;
-    ref_array got = {0}, want = {0};
+    array got = {0}, want = {0};
     op_open(&run, spec);
     op_step(&run);
     spec->reference(run.values, &want, spec->context);
@@ -152,20 +122,20 @@ void op_check(void **state) {
     op_compare(spec, "the result", &got, &want);
     for (int i = 0; i < spec->n_inputs; i++)
         if (op_wants_gradient(spec, i)) check_gradient(&run, i);
-    ref_free(&got);
-    ref_free(&want);
+    array_free(&got);
+    array_free(&want);
     op_close(&run);
 }
 
 static void expect_values(op_run *run, const char *what, const clt_tensor *tensor, const clt_tensor *like,
                           const double *values) {
-    ref_array got = {0}, want = {0};
+    array got = {0}, want = {0};
     op_read(run, tensor, like, &got);
-    ref_resize(&want, got.shape);
-    memcpy(want.values, values, (size_t)ref_count(&want) * sizeof *values);
+    array_resize(&want, got.shape);
+    memcpy(want.values, values, (size_t)array_count(&want) * sizeof *values);
     op_compare(run->spec, what, &got, &want);
-    ref_free(&got);
-    ref_free(&want);
+    array_free(&got);
+    array_free(&want);
 }
 
 void op_expect(const op_case *spec, const double *y, const double *const *grads) {

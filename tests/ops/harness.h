@@ -40,7 +40,7 @@ typedef struct op_case {
     /* `inputs` are those of the graph. */
     clt_tensor *(*build)(clt_graph *graph, clt_tensor *const *inputs, const void *context);
     /* Gives y its shape and its values. All operands are there. */
-    void (*reference)(const ref_array *inputs, ref_array *y, const void *context);
+    void (*reference)(const array *inputs, array *y, const void *context);
     const void *context;
     const float *seed; /* these, instead of random ones */
     bool evaluation;   /* else training */
@@ -60,7 +60,7 @@ typedef struct op_run {
     clt_tensor *inputs[OP_MAX_INPUTS]; /* variables too */
     clt_tensor *y, *seed;
     clt_tensor *grads[OP_MAX_INPUTS]; /* NULL: not asked for, or zero everywhere */
-    ref_array values[OP_MAX_INPUTS], seed_values;
+    array values[OP_MAX_INPUTS], seed_values;
 } op_run;
 
 /* Draws, builds, compiles and feeds. Fails the test on any error. */
@@ -69,7 +69,7 @@ void op_step(op_run *run);
 void op_close(op_run *run);
 bool op_wants_gradient(const op_case *spec, int input);
 /* What a target holds, or NULL's zeros in the shape of `like`. */
-void op_read(op_run *run, const clt_tensor *tensor, const clt_tensor *like, ref_array *values);
+void op_read(op_run *run, const clt_tensor *tensor, const clt_tensor *like, array *values);
 
 /* The device of the program's tests, opened by op_main. */
 clt_device *op_device(void);
@@ -87,7 +87,7 @@ void op_check(void **state);
 void op_expect(const op_case *spec, const double *y, const double *const *grads);
 
 /* Fails the test unless `got` is `want` within the case's tolerance. NaN is wanted where `want` has it. */
-void op_compare(const op_case *spec, const char *what, const ref_array *got, const ref_array *want);
+void op_compare(const op_case *spec, const char *what, const array *got, const array *want);
 
 /* A main(): tests of the cases, each under its name, and further tests. */
 int op_main(const char *group, const op_case *cases, size_t n_cases, const struct CMUnitTest *tests,

@@ -9,8 +9,8 @@
 /* ---- operands ---- */
 
 /* A number of the case's own, from its name (FNV-1a), so that other cases do not move its values. */
-static ref_random random_of(const op_case *spec) {
-    ref_random random = {0xcbf29ce484222325u};
+static random_stream stream_of(const op_case *spec) {
+    random_stream random = {0xcbf29ce484222325u};
     for (const char *c = spec->name; *c; c++) random.state = (random.state ^ (unsigned char)*c) * 0x100000001b3u;
     return random;
 }
@@ -21,38 +21,38 @@ static bool near_kink(const op_input *input, double value) {
     return false;
 }
 
-static double draw_one(const op_input *input, ref_random *random) {
+static double draw_one(const op_input *input, random_stream *random) {
     double low = input->low, high = input->high;
     if (low == 0 && high == 0) low = -2, high = 2;
-    if (input->dtype != CLT_F32) return low + (double)ref_random_below(random, (int64_t)(high - low));
+    if (input->dtype != CLT_F32) return low + (double)random_below(random, (int64_t)(high - low));
     double value;
-    do value = low + (high - low) * ref_random_uniform(random);
+    do value = low + (high - low) * random_uniform(random);
     while (near_kink(input, value));
     return (float)value;
 }
 
-static void draw_distinct(const op_input *input, ref_random *random, ref_array *values) {
-    int64_t n = ref_count(values);
+static void draw_distinct(const op_input *input, random_stream *random, array *values) {
+    int64_t n = array_count(values);
     double low = input->low, high = input->high;
     if (low == 0 && high == 0) low = -2, high = 2;
     for (int64_t i = 0; i < n; i++) {
-        int64_t j = ref_random_below(random, i + 1);
+        int64_t j = random_below(random, i + 1);
         values->values[i] = values->values[j];
         values->values[j] = (float)(low + (high - low) * (double)i / (double)n);
     }
 }
 
-static void draw(const op_input *input, ref_random *random, ref_array *values) {
-    ref_resize(values, input->shape);
-    int64_t n = ref_count(values);
+static void draw(const op_input *input, random_stream *random, array *values) {
+    array_resize(values, input->shape);
+    int64_t n = array_count(values);
     if (input->distinct) draw_distinct(input, random, values);
     else
         for (int64_t i = 0; i < n; i++)
             values->values[i] = input->values ? input->values[i] : draw_one(input, random);
 }
 
-static void *to_device_type(const ref_array *values, clt_dtype dtype) {
-    int64_t n = ref_count(values);
+static void *to_device_type(const array *values, clt_dtype dtype) {
+    int64_t n = array_count(values);
     void *bytes = malloc((size_t)n * clt_dtype_bytes(dtype));
     assert_non_null(bytes);
     for (int64_t i = 0; i < n; i++) {
@@ -130,7 +130,7 @@ static void compile(op_run *run) {
 
 /* ---- values ---- */
 
-static void feed(op_run *run, const clt_tensor *tensor, const ref_array *values) {
+static void feed(op_run *run, const clt_tensor *tensor, const array *values) {
     void *bytes = to_device_type(values, tensor->dtype);
     if (tensor->kind == CLT_NODE_VARIABLE) op_variable_write(run->store, tensor, bytes);
     else assert_ok(clt_plan_feed(run->plan, tensor, bytes));
@@ -139,7 +139,7 @@ static void feed(op_run *run, const clt_tensor *tensor, const ref_array *values)
 
 void op_open(op_run *run, const op_case *spec) {
     *run = (op_run){.spec = spec};
-    ref_random random = random_of(spec);
+    random_stream random = stream_of(spec);
     for (int i = 0; i < spec->n_inputs; i++) draw(&spec->inputs[i], &random, &run->values[i]);
     build(run);
     differentiate(run);
@@ -155,9 +155,9 @@ void op_step(op_run *run) {
     assert_ok(clt_plan_run(run->plan, CLT_PLAN_ALL));
 }
 
-void op_read(op_run *run, const clt_tensor *tensor, const clt_tensor *like, ref_array *values) {
-    ref_resize(values, like->shape);
-    int64_t n = ref_count(values);
+void op_read(op_run *run, const clt_tensor *tensor, const clt_tensor *like, array *values) {
+    array_resize(values, like->shape);
+    int64_t n = array_count(values);
     for (int64_t i = 0; i < n; i++) values->values[i] = 0;
     if (!tensor) return;
     assert_true(clt_shape_equal(&tensor->shape, &like->shape));
@@ -173,8 +173,8 @@ void op_close(op_run *run) {
     clt_plan_destroy(run->plan);
     clt_store_destroy(run->store);
     clt_graph_destroy(run->graph);
-    for (int i = 0; i < OP_MAX_INPUTS; i++) ref_free(&run->values[i]);
-    ref_free(&run->seed_values);
+    for (int i = 0; i < OP_MAX_INPUTS; i++) array_free(&run->values[i]);
+    array_free(&run->seed_values);
 }
 
 void op_variable_write(clt_store *store, const clt_tensor *variable, const float *values) {

@@ -11,13 +11,13 @@ static int64_t channel_of(const clt_shape *shape, int64_t i) {
 }
 
 /* Mean and biased variance of a channel; its number of elements is returned. */
-static int64_t moments(const ref_array *x, int64_t channel, double *mean, double *variance) {
+static int64_t moments(const array *x, int64_t channel, double *mean, double *variance) {
     long double sum = 0, squares = 0;
     int64_t n = 0;
-    for (int64_t i = 0; i < ref_count(x); i++)
+    for (int64_t i = 0; i < array_count(x); i++)
         if (channel_of(&x->shape, i) == channel) sum += x->values[i], n++;
     *mean = (double)(sum / n);
-    for (int64_t i = 0; i < ref_count(x); i++)
+    for (int64_t i = 0; i < array_count(x); i++)
         if (channel_of(&x->shape, i) == channel)
             squares += ((long double)x->values[i] - *mean) * ((long double)x->values[i] - *mean);
     *variance = (double)(squares / n);
@@ -25,15 +25,15 @@ static int64_t moments(const ref_array *x, int64_t channel, double *mean, double
 }
 
 /* Operands: x, weight, bias. */
-static void reference_training(const ref_array *inputs, ref_array *y, const void *context) {
+static void reference_training(const array *inputs, array *y, const void *context) {
     const clt_norm_options *options = context;
     double eps = options->eps > 0 ? options->eps : 1e-5f;
-    const ref_array *x = &inputs[0];
-    ref_resize(y, x->shape);
+    const array *x = &inputs[0];
+    array_resize(y, x->shape);
     for (int64_t c = 0; c < x->shape.dims[1]; c++) {
         double mean, variance;
         moments(x, c, &mean, &variance);
-        for (int64_t i = 0; i < ref_count(x); i++)
+        for (int64_t i = 0; i < array_count(x); i++)
             if (channel_of(&x->shape, i) == c)
                 y->values[i] = (x->values[i] - mean) / sqrt(variance + eps) * inputs[1].values[c] +
                                inputs[2].values[c];
@@ -41,11 +41,11 @@ static void reference_training(const ref_array *inputs, ref_array *y, const void
 }
 
 /* Operands: x, weight, bias, running mean, running variance. */
-static void reference_evaluation(const ref_array *inputs, ref_array *y, const void *context) {
+static void reference_evaluation(const array *inputs, array *y, const void *context) {
     const clt_norm_options *options = context;
     double eps = options->eps > 0 ? options->eps : 1e-5f;
-    ref_resize(y, inputs[0].shape);
-    for (int64_t i = 0; i < ref_count(y); i++) {
+    array_resize(y, inputs[0].shape);
+    for (int64_t i = 0; i < array_count(y); i++) {
         int64_t c = channel_of(&y->shape, i);
         y->values[i] = (inputs[0].values[i] - inputs[3].values[c]) / sqrt(inputs[4].values[c] + eps) *
                            inputs[1].values[c] +
@@ -107,7 +107,7 @@ typedef struct running {
 } running;
 
 /* One step by the definition: toward the batch's mean and unbiased variance. */
-static void move(running *r, const ref_array *x, double momentum) {
+static void move(running *r, const array *x, double momentum) {
     for (int64_t c = 0; c < 3; c++) {
         double mean, variance;
         int64_t n = moments(x, c, &mean, &variance);

@@ -40,15 +40,15 @@ static clt_tensor *build(clt_graph *graph, clt_tensor *const *inputs, const void
     return ((const binary *)context)->build(inputs[0], inputs[1]);
 }
 
-static void reference(const ref_array *inputs, ref_array *y, const void *context) {
+static void reference(const array *inputs, array *y, const void *context) {
     const binary *op = context;
-    clt_shape shape = ref_broadcast_shape(&inputs[0].shape, &inputs[1].shape);
-    ref_resize(y, shape);
+    clt_shape shape = shape_broadcast(&inputs[0].shape, &inputs[1].shape);
+    array_resize(y, shape);
     int64_t index[CLT_MAX_RANK] = {0}, i = 0;
     do
-        y->values[i++] = op->value(ref_broadcast_at(&inputs[0], &shape, index),
-                                   ref_broadcast_at(&inputs[1], &shape, index));
-    while (ref_next(&shape, index));
+        y->values[i++] = op->value(array_broadcast_at(&inputs[0], &shape, index),
+                                   array_broadcast_at(&inputs[1], &shape, index));
+    while (index_next(&shape, index));
 }
 
 /* ---- cases: the product with every pair of shapes, other ops with every fourth ---- */

@@ -18,31 +18,31 @@ static clt_tensor *build_repeated(clt_graph *graph, clt_tensor *const *inputs, c
     return clt_concat(again, 3, ((const joint *)context)->axis);
 }
 
-static void join(const ref_array *const *parts, const joint *j, ref_array *y) {
+static void join(const array *const *parts, const joint *j, array *y) {
     clt_shape shape = parts[0]->shape;
     int axis = j->axis < 0 ? j->axis + shape.rank : j->axis;
     for (int k = 1; k < j->count; k++) shape.dims[axis] += parts[k]->shape.dims[axis];
-    ref_resize(y, shape);
+    array_resize(y, shape);
     int64_t first = 0;
     for (int k = 0; k < j->count; k++) {
         int64_t index[CLT_MAX_RANK] = {0}, at = 0;
         do {
             int64_t place[CLT_MAX_RANK];
             for (int d = 0; d < shape.rank; d++) place[d] = index[d] + (d == axis ? first : 0);
-            y->values[ref_offset(&shape, place)] = parts[k]->values[at++];
-        } while (ref_next(&parts[k]->shape, index));
+            y->values[index_place(&shape, place)] = parts[k]->values[at++];
+        } while (index_next(&parts[k]->shape, index));
         first += parts[k]->shape.dims[axis];
     }
 }
 
-static void reference(const ref_array *inputs, ref_array *y, const void *context) {
-    const ref_array *parts[OP_MAX_INPUTS];
+static void reference(const array *inputs, array *y, const void *context) {
+    const array *parts[OP_MAX_INPUTS];
     for (int k = 0; k < OP_MAX_INPUTS; k++) parts[k] = &inputs[k];
     join(parts, context, y);
 }
 
-static void reference_repeated(const ref_array *inputs, ref_array *y, const void *context) {
-    join((const ref_array *[]){inputs, inputs, inputs}, context, y);
+static void reference_repeated(const array *inputs, array *y, const void *context) {
+    join((const array *[]){inputs, inputs, inputs}, context, y);
 }
 
 #define JOIN(label, at, a, b, c)                                        \

@@ -5,16 +5,16 @@
 
 /* y[n, o, i, j] = bias[o] + sum over c, p, q of
  *     weight[o, c, p, q] x[n, group(o) C/groups + c, i stride + p dilation - padding, ...] */
-static void reference(const ref_array *inputs, ref_array *y, const void *context) {
+static void reference(const array *inputs, array *y, const void *context) {
     const clt_conv2d_options *o = context;
-    const ref_array *x = &inputs[0], *weight = &inputs[1];
+    const array *x = &inputs[0], *weight = &inputs[1];
     int64_t channels = weight->shape.dims[1], kh = weight->shape.dims[2], kw = weight->shape.dims[3];
     int64_t span_h = o->dilation_h * (kh - 1) + 1, span_w = o->dilation_w * (kw - 1) + 1;
     clt_shape shape = x->shape;
     shape.dims[1] = weight->shape.dims[0];
     shape.dims[2] = (x->shape.dims[2] + 2 * o->padding_h - span_h) / o->stride_h + 1;
     shape.dims[3] = (x->shape.dims[3] + 2 * o->padding_w - span_w) / o->stride_w + 1;
-    ref_resize(y, shape);
+    array_resize(y, shape);
     int64_t index[CLT_MAX_RANK] = {0}, at = 0;
     do {
         int64_t n = index[0], out = index[1], top = index[2] * o->stride_h - o->padding_h,
@@ -27,7 +27,7 @@ static void reference(const ref_array *inputs, ref_array *y, const void *context
                     sum += ref_at4(weight, out, c, p, q) *
                            ref_pixel(x, n, first + c, top + p * o->dilation_h, left + q * o->dilation_w, 0);
         y->values[at++] = sum;
-    } while (ref_next(&shape, index));
+    } while (index_next(&shape, index));
 }
 
 static clt_tensor *build_op(clt_graph *graph, clt_tensor *const *inputs, const void *context) {

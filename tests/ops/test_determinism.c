@@ -56,7 +56,7 @@ static void close_network(network *n) {
 }
 
 static void fill(network *n) {
-    ref_random random = {11};
+    random_stream random = {11};
     for (size_t k = 0; k < n->graph->n_nodes; k++) {
         const clt_tensor *node = n->graph->nodes[k];
         if (node->kind != CLT_NODE_INPUT && node->kind != CLT_NODE_VARIABLE) continue;
@@ -64,8 +64,8 @@ static void fill(network *n) {
         float *values = malloc((size_t)count * sizeof *values);
         assert_non_null(values);
         for (int64_t i = 0; i < count; i++) {
-            if (node->dtype == CLT_I32) ((int32_t *)(void *)values)[i] = (int32_t)ref_random_below(&random, 5);
-            else values[i] = (float)(2 * ref_random_uniform(&random) - 1);
+            if (node->dtype == CLT_I32) ((int32_t *)(void *)values)[i] = (int32_t)random_below(&random, 5);
+            else values[i] = (float)(2 * random_uniform(&random) - 1);
         }
         if (node->kind == CLT_NODE_VARIABLE) op_variable_write(n->store, node, values);
         else assert_ok(clt_plan_feed(n->plan, node, values));

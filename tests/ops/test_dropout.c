@@ -190,10 +190,10 @@ static void values_are_scaled_and_gradients_masked(void **state) {
     fixture f;
     open_fixture(&f, CLT_SHAPE(13, 79), &p, 1, true);
     float *x = new_values(&f), *seed = new_values(&f);
-    ref_random random = {3};
+    random_stream random = {3};
     for (int64_t i = 0; i < f.count; i++) {
-        x[i] = (float)(ref_random_uniform(&random) - 0.5);
-        seed[i] = (float)(ref_random_uniform(&random) - 0.5);
+        x[i] = (float)(random_uniform(&random) - 0.5);
+        seed[i] = (float)(random_uniform(&random) - 0.5);
     }
     assert_ok(clt_plan_feed(f.plan, f.x, x));
     assert_ok(clt_plan_feed(f.plan, f.seed, seed));

@@ -9,12 +9,12 @@ static clt_tensor *build(clt_graph *graph, clt_tensor *const *inputs, const void
     return clt_embedding(inputs[0], "table", size[0], size[1]);
 }
 
-static void reference(const ref_array *inputs, ref_array *y, const void *context) {
+static void reference(const array *inputs, array *y, const void *context) {
     const int64_t *size = context;
     clt_shape shape = inputs[0].shape;
     shape.dims[shape.rank++] = size[1];
-    ref_resize(y, shape);
-    for (int64_t i = 0; i < ref_count(y); i++)
+    array_resize(y, shape);
+    for (int64_t i = 0; i < array_count(y); i++)
         y->values[i] = inputs[1].values[(int64_t)inputs[0].values[i / size[1]] * size[1] + i % size[1]];
 }
 

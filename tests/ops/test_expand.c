@@ -6,12 +6,12 @@ static clt_tensor *build(clt_graph *graph, clt_tensor *const *inputs, const void
     return clt_expand(inputs[0], *(const clt_shape *)context);
 }
 
-static void reference(const ref_array *inputs, ref_array *y, const void *context) {
+static void reference(const array *inputs, array *y, const void *context) {
     const clt_shape *shape = context;
-    ref_resize(y, *shape);
+    array_resize(y, *shape);
     int64_t index[CLT_MAX_RANK] = {0}, at = 0;
-    do y->values[at++] = ref_broadcast_at(&inputs[0], shape, index);
-    while (ref_next(shape, index));
+    do y->values[at++] = array_broadcast_at(&inputs[0], shape, index);
+    while (index_next(shape, index));
 }
 
 #define EXPAND(label, size, ...)            \

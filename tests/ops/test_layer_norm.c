@@ -20,12 +20,12 @@ static clt_tensor *build_plain(clt_graph *graph, clt_tensor *const *inputs, cons
 }
 
 /* Operands: x, weight, bias; the last two have the shape of what is normalized. */
-static void reference(const ref_array *inputs, ref_array *y, const void *context) {
+static void reference(const array *inputs, array *y, const void *context) {
     const norm *n = context;
     double eps = n->options.eps > 0 ? n->options.eps : 1e-5f;
-    int64_t length = ref_count(&inputs[1]);
-    ref_resize(y, inputs[0].shape);
-    for (int64_t first = 0; first < ref_count(y); first += length) {
+    int64_t length = array_count(&inputs[1]);
+    array_resize(y, inputs[0].shape);
+    for (int64_t first = 0; first < array_count(y); first += length) {
         const double *row = inputs[0].values + first;
         long double mean = 0, variance = 0;
         for (int64_t i = 0; i < length; i++) mean += row[i] / (long double)length;

@@ -10,15 +10,15 @@ static clt_tensor *build_cross_entropy(clt_graph *graph, clt_tensor *const *inpu
     return clt_cross_entropy(inputs[0], inputs[1]);
 }
 
-static void cross_entropy(const ref_array *inputs, ref_array *y, const void *context) {
+static void cross_entropy(const array *inputs, array *y, const void *context) {
     (void)context;
     int64_t n = inputs[0].shape.dims[0], classes = inputs[0].shape.dims[1];
     double sum = 0;
     for (int64_t i = 0; i < n; i++) {
         const double *row = inputs[0].values + i * classes;
-        sum += ref_log_sum_exp(row, classes, 1) - row[(int64_t)inputs[1].values[i]];
+        sum += log_sum_exp(row, classes, 1) - row[(int64_t)inputs[1].values[i]];
     }
-    ref_resize(y, (clt_shape){0});
+    array_resize(y, (clt_shape){0});
     y->values[0] = sum / (double)n;
 }
 
@@ -32,15 +32,15 @@ static double minus_log_sigmoid(double a) {
     return a < 0 ? (double)(-a + log1pl(expl(a))) : (double)log1pl(expl(-a));
 }
 
-static void bce(const ref_array *inputs, ref_array *y, const void *context) {
+static void bce(const array *inputs, array *y, const void *context) {
     (void)context;
     double sum = 0;
-    for (int64_t i = 0; i < ref_count(&inputs[0]); i++) {
+    for (int64_t i = 0; i < array_count(&inputs[0]); i++) {
         double logit = inputs[0].values[i], target = inputs[1].values[i];
         sum += target * minus_log_sigmoid(logit) + (1 - target) * minus_log_sigmoid(-logit);
     }
-    ref_resize(y, (clt_shape){0});
-    y->values[0] = sum / (double)ref_count(&inputs[0]);
+    array_resize(y, (clt_shape){0});
+    y->values[0] = sum / (double)array_count(&inputs[0]);
 }
 
 static clt_tensor *build_mse(clt_graph *graph, clt_tensor *const *inputs, const void *context) {
@@ -48,13 +48,13 @@ static clt_tensor *build_mse(clt_graph *graph, clt_tensor *const *inputs, const 
     return clt_mse_loss(inputs[0], inputs[1]);
 }
 
-static void mse(const ref_array *inputs, ref_array *y, const void *context) {
+static void mse(const array *inputs, array *y, const void *context) {
     (void)context;
     double sum = 0;
-    for (int64_t i = 0; i < ref_count(&inputs[0]); i++)
+    for (int64_t i = 0; i < array_count(&inputs[0]); i++)
         sum += pow(inputs[0].values[i] - inputs[1].values[i], 2);
-    ref_resize(y, (clt_shape){0});
-    y->values[0] = sum / (double)ref_count(&inputs[0]);
+    array_resize(y, (clt_shape){0});
+    y->values[0] = sum / (double)array_count(&inputs[0]);
 }
 
 /* ---- cases ---- */

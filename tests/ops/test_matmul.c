@@ -6,7 +6,7 @@
 /* ---- the definition ---- */
 
 /* Element (i, j) of the matrix at `batch`, an index over the result's leading dimensions. */
-static double element(const ref_array *x, const clt_shape *result, const int64_t *batch, bool transposed,
+static double element(const array *x, const clt_shape *result, const int64_t *batch, bool transposed,
                       int64_t i, int64_t j) {
     clt_shape stretched = {.rank = result->rank};
     int64_t index[CLT_MAX_RANK];
@@ -17,18 +17,18 @@ static double element(const ref_array *x, const clt_shape *result, const int64_t
     index[result->rank - 2] = transposed ? j : i;
     index[result->rank - 1] = transposed ? i : j;
     /* The last two dimensions are x's own: nothing stretches there, unless they are 1 and so is the index. */
-    return ref_broadcast_at(x, &stretched, index);
+    return array_broadcast_at(x, &stretched, index);
 }
 
-static void multiply(const ref_array *a, const ref_array *b, bool ta, bool tb, ref_array *y) {
+static void multiply(const array *a, const array *b, bool ta, bool tb, array *y) {
     clt_shape batch_a = a->shape, batch_b = b->shape;
     batch_a.rank -= 2;
     batch_b.rank -= 2;
-    clt_shape shape = ref_broadcast_shape(&batch_a, &batch_b);
+    clt_shape shape = shape_broadcast(&batch_a, &batch_b);
     int64_t inner = a->shape.dims[a->shape.rank - (ta ? 2 : 1)];
     shape.dims[shape.rank++] = a->shape.dims[a->shape.rank - (ta ? 1 : 2)];
     shape.dims[shape.rank++] = b->shape.dims[b->shape.rank - (tb ? 2 : 1)];
-    ref_resize(y, shape);
+    array_resize(y, shape);
     int64_t index[CLT_MAX_RANK] = {0}, at = 0;
     do {
         int64_t i = index[shape.rank - 2], j = index[shape.rank - 1];
@@ -36,7 +36,7 @@ static void multiply(const ref_array *a, const ref_array *b, bool ta, bool tb, r
         for (int64_t k = 0; k < inner; k++)
             sum += element(a, &shape, index, ta, i, k) * element(b, &shape, index, tb, k, j);
         y->values[at++] = sum;
-    } while (ref_next(&shape, index));
+    } while (index_next(&shape, index));
 }
 
 /* ---- matmul ---- */
@@ -48,7 +48,7 @@ static clt_tensor *build(clt_graph *graph, clt_tensor *const *inputs, const void
     return clt_matmul_with(inputs[0], inputs[1], *options);
 }
 
-static void reference(const ref_array *inputs, ref_array *y, const void *context) {
+static void reference(const array *inputs, array *y, const void *context) {
     const clt_matmul_options *options = context;
     multiply(&inputs[0], &inputs[1], options->transpose_a, options->transpose_b, y);
 }
@@ -115,13 +115,13 @@ static clt_tensor *build_linear_no_bias(clt_graph *graph, clt_tensor *const *inp
 }
 
 /* y[..., o] = sum over i of x[..., i] weight[o, i], and bias[o] */
-static void reference_linear(const ref_array *inputs, ref_array *y, const void *context) {
+static void reference_linear(const array *inputs, array *y, const void *context) {
     bool with_bias = context != NULL;
     clt_shape shape = inputs[0].shape;
     int64_t in = shape.dims[shape.rank - 1], out = inputs[1].shape.dims[0];
     shape.dims[shape.rank - 1] = out;
-    ref_resize(y, shape);
-    for (int64_t i = 0; i < ref_count(y); i++) {
+    array_resize(y, shape);
+    for (int64_t i = 0; i < array_count(y); i++) {
         int64_t row = i / out, o = i % out;
         double sum = with_bias ? inputs[2].values[o] : 0;
         for (int64_t k = 0; k < in; k++) sum += inputs[0].values[row * in + k] * inputs[1].values[o * in + k];

@@ -12,12 +12,12 @@ static clt_tensor *build(clt_graph *graph, clt_tensor *const *inputs, const void
     return clt_pad(inputs[0], b->before, b->after, b->value);
 }
 
-static void reference(const ref_array *inputs, ref_array *y, const void *context) {
+static void reference(const array *inputs, array *y, const void *context) {
     const border *b = context;
-    const ref_array *x = &inputs[0];
+    const array *x = &inputs[0];
     clt_shape shape = x->shape;
     for (int d = 0; d < shape.rank; d++) shape.dims[d] += b->before[d] + b->after[d];
-    ref_resize(y, shape);
+    array_resize(y, shape);
     int64_t index[CLT_MAX_RANK] = {0}, at = 0;
     do {
         int64_t source[CLT_MAX_RANK];
@@ -26,8 +26,8 @@ static void reference(const ref_array *inputs, ref_array *y, const void *context
             source[d] = index[d] - b->before[d];
             inside &= source[d] >= 0 && source[d] < x->shape.dims[d];
         }
-        y->values[at++] = inside ? x->values[ref_offset(&x->shape, source)] : b->value;
-    } while (ref_next(&shape, index));
+        y->values[at++] = inside ? x->values[index_place(&x->shape, source)] : b->value;
+    } while (index_next(&shape, index));
 }
 
 #define PAD(label, size, ...)               \

@@ -23,16 +23,16 @@ static int source_of(const permutation *p, int d) {
     return p->order[d] < 0 ? p->order[d] + p->rank : p->order[d];
 }
 
-static void reference(const ref_array *inputs, ref_array *y, const void *context) {
+static void reference(const array *inputs, array *y, const void *context) {
     const permutation *p = context;
     clt_shape shape = {.rank = p->rank};
     for (int d = 0; d < p->rank; d++) shape.dims[d] = inputs[0].shape.dims[source_of(p, d)];
-    ref_resize(y, shape);
+    array_resize(y, shape);
     int64_t index[CLT_MAX_RANK] = {0}, source[CLT_MAX_RANK] = {0}, at = 0;
     do {
         for (int d = 0; d < p->rank; d++) source[source_of(p, d)] = index[d];
-        y->values[at++] = inputs[0].values[ref_offset(&inputs[0].shape, source)];
-    } while (ref_next(&shape, index));
+        y->values[at++] = inputs[0].values[index_place(&inputs[0].shape, source)];
+    } while (index_next(&shape, index));
 }
 
 /* ---- cases ---- */

@@ -17,10 +17,10 @@ static clt_tensor *build_unary(clt_graph *graph, clt_tensor *const *inputs, cons
     return u->build(inputs[0], u->s);
 }
 
-static void reference_unary(const ref_array *inputs, ref_array *y, const void *context) {
+static void reference_unary(const array *inputs, array *y, const void *context) {
     const unary *u = context;
-    ref_resize(y, inputs[0].shape);
-    for (int64_t i = 0; i < ref_count(y); i++) y->values[i] = u->value(inputs[0].values[i], u->s);
+    array_resize(y, inputs[0].shape);
+    for (int64_t i = 0; i < array_count(y); i++) y->values[i] = u->value(inputs[0].values[i], u->s);
 }
 
 /* OP(name, formula): the builder's and the formula's functions, and the pair. */

@@ -16,7 +16,7 @@ static clt_tensor *build(clt_graph *graph, clt_tensor *const *inputs, const void
     return p->average ? clt_avg_pool2d_with(inputs[0], p->o) : clt_max_pool2d_with(inputs[0], p->o);
 }
 
-static double window(const ref_array *x, const pool *p, const int64_t *index) {
+static double window(const array *x, const pool *p, const int64_t *index) {
     int64_t top = index[2] * p->o.stride_h - p->o.padding_h, left = index[3] * p->o.stride_w - p->o.padding_w;
     double most = -INFINITY, sum = 0;
     int inside = 0;
@@ -32,15 +32,15 @@ static double window(const ref_array *x, const pool *p, const int64_t *index) {
     return sum / (p->o.exclude_padding ? inside : p->o.kernel_h * p->o.kernel_w);
 }
 
-static void reference(const ref_array *inputs, ref_array *y, const void *context) {
+static void reference(const array *inputs, array *y, const void *context) {
     const pool *p = context;
     clt_shape shape = inputs[0].shape;
     shape.dims[2] = (shape.dims[2] + 2 * p->o.padding_h - p->o.kernel_h) / p->o.stride_h + 1;
     shape.dims[3] = (shape.dims[3] + 2 * p->o.padding_w - p->o.kernel_w) / p->o.stride_w + 1;
-    ref_resize(y, shape);
+    array_resize(y, shape);
     int64_t index[CLT_MAX_RANK] = {0}, i = 0;
     do y->values[i++] = window(&inputs[0], p, index);
-    while (ref_next(&shape, index));
+    while (index_next(&shape, index));
 }
 
 /* ---- cases: each as maximum, average, and average without the padding ---- */
@@ -112,13 +112,13 @@ static clt_tensor *build_global(clt_graph *graph, clt_tensor *const *inputs, con
     return clt_global_avg_pool2d(inputs[0]);
 }
 
-static void reference_global(const ref_array *inputs, ref_array *y, const void *context) {
+static void reference_global(const array *inputs, array *y, const void *context) {
     (void)context;
     clt_shape shape = inputs[0].shape;
     int64_t pixels = shape.dims[2] * shape.dims[3];
     shape.dims[2] = shape.dims[3] = 1;
-    ref_resize(y, shape);
-    for (int64_t i = 0; i < ref_count(y); i++) {
+    array_resize(y, shape);
+    for (int64_t i = 0; i < array_count(y); i++) {
         double sum = 0;
         for (int64_t k = 0; k < pixels; k++) sum += inputs[0].values[i * pixels + k];
         y->values[i] = sum / (double)pixels;

@@ -34,7 +34,7 @@ static int64_t place_of(const reduce *r, const clt_shape *x, const int64_t *inde
     return place;
 }
 
-static clt_shape shape_of(const reduce *r, const clt_shape *x) {
+static clt_shape reduced_shape(const reduce *r, const clt_shape *x) {
     clt_shape shape = {0};
     for (int d = 0; d < x->rank; d++) {
         if (!reduced(r, x->rank, d)) shape.dims[shape.rank++] = x->dims[d];
@@ -43,17 +43,17 @@ static clt_shape shape_of(const reduce *r, const clt_shape *x) {
     return shape;
 }
 
-static void reference(const ref_array *inputs, ref_array *y, const void *context) {
+static void reference(const array *inputs, array *y, const void *context) {
     const reduce *r = context;
-    const ref_array *x = &inputs[0];
-    ref_resize(y, shape_of(r, &x->shape));
-    double share = (double)ref_count(y) / (double)ref_count(x);
-    for (int64_t i = 0; i < ref_count(y); i++) y->values[i] = r->kind == MAXIMUM ? -INFINITY : 0;
+    const array *x = &inputs[0];
+    array_resize(y, reduced_shape(r, &x->shape));
+    double share = (double)array_count(y) / (double)array_count(x);
+    for (int64_t i = 0; i < array_count(y); i++) y->values[i] = r->kind == MAXIMUM ? -INFINITY : 0;
     int64_t index[CLT_MAX_RANK] = {0}, at = 0;
     do {
         double *place = &y->values[place_of(r, &x->shape, index)], value = x->values[at++];
         *place = r->kind == MAXIMUM ? fmax(*place, value) : *place + (r->kind == MEAN ? value * share : value);
-    } while (ref_next(&x->shape, index));
+    } while (index_next(&x->shape, index));
 }
 
 /* ---- cases: each subset of the axes of a tensor of rank 4, with and without keep_dims ---- */
@@ -126,9 +126,9 @@ static clt_tensor *build_scalar(clt_graph *graph, clt_tensor *const *inputs, con
     return clt_mean(clt_sum(clt_max(inputs[0], CLT_ALL_AXES), CLT_ALL_AXES), CLT_ALL_AXES);
 }
 
-static void reference_scalar(const ref_array *inputs, ref_array *y, const void *context) {
+static void reference_scalar(const array *inputs, array *y, const void *context) {
     (void)context;
-    ref_resize(y, inputs[0].shape);
+    array_resize(y, inputs[0].shape);
     y->values[0] = inputs[0].values[0];
 }
 

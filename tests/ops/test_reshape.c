@@ -17,20 +17,20 @@ static clt_tensor *build_flatten(clt_graph *graph, clt_tensor *const *inputs, co
     return clt_flatten(inputs[0]);
 }
 
-static void reference(const ref_array *inputs, ref_array *y, const void *context) {
+static void reference(const array *inputs, array *y, const void *context) {
     clt_shape shape = *(const clt_shape *)context;
     int64_t known = 1;
     for (int d = 0; d < shape.rank; d++)
         if (shape.dims[d] != -1) known *= shape.dims[d];
     for (int d = 0; d < shape.rank; d++)
-        if (shape.dims[d] == -1) shape.dims[d] = ref_count(&inputs[0]) / known;
-    ref_resize(y, shape);
-    for (int64_t i = 0; i < ref_count(y); i++) y->values[i] = inputs[0].values[i];
+        if (shape.dims[d] == -1) shape.dims[d] = array_count(&inputs[0]) / known;
+    array_resize(y, shape);
+    for (int64_t i = 0; i < array_count(y); i++) y->values[i] = inputs[0].values[i];
 }
 
-static void reference_between(const ref_array *inputs, ref_array *y, const void *context) {
+static void reference_between(const array *inputs, array *y, const void *context) {
     reference(inputs, y, context);
-    for (int64_t i = 0; i < ref_count(y); i++) y->values[i] *= -y->values[i];
+    for (int64_t i = 0; i < array_count(y); i++) y->values[i] *= -y->values[i];
 }
 
 #define RESHAPE(label, size, builder, definition, ...) \

@@ -12,7 +12,7 @@ static clt_tensor *build(clt_graph *graph, clt_tensor *const *inputs, const void
     return clt_slice(inputs[0], s->axis, s->start, s->stop, s->step);
 }
 
-static void reference(const ref_array *inputs, ref_array *y, const void *context) {
+static void reference(const array *inputs, array *y, const void *context) {
     const slice *s = context;
     clt_shape shape = inputs[0].shape;
     int axis = s->axis < 0 ? s->axis + shape.rank : s->axis;
@@ -20,13 +20,13 @@ static void reference(const ref_array *inputs, ref_array *y, const void *context
     int64_t stop = s->stop < 0 ? s->stop + size : s->stop, count = 0;
     for (int64_t i = start; i < size; i++) count += i < stop && (i - start) % s->step == 0;
     shape.dims[axis] = count;
-    ref_resize(y, shape);
+    array_resize(y, shape);
     int64_t index[CLT_MAX_RANK] = {0}, at = 0;
     do {
         int64_t place[CLT_MAX_RANK];
         for (int d = 0; d < shape.rank; d++) place[d] = d == axis ? start + index[d] * s->step : index[d];
-        y->values[at++] = inputs[0].values[ref_offset(&inputs[0].shape, place)];
-    } while (ref_next(&shape, index));
+        y->values[at++] = inputs[0].values[index_place(&inputs[0].shape, place)];
+    } while (index_next(&shape, index));
 }
 
 #define SLICE(label, size, ...)             \

@@ -16,21 +16,21 @@ static clt_tensor *build(clt_graph *graph, clt_tensor *const *inputs, const void
 
 /* A line of n elements along the axis, from its first. */
 static void line(const double *x, double *y, int64_t n, int64_t stride, bool logarithm) {
-    double total = ref_log_sum_exp(x, n, stride);
+    double total = log_sum_exp(x, n, stride);
     for (int64_t i = 0; i < n; i++) y[i * stride] = logarithm ? x[i * stride] - total : exp(x[i * stride] - total);
 }
 
-static void reference(const ref_array *inputs, ref_array *y, const void *context) {
+static void reference(const array *inputs, array *y, const void *context) {
     const softmax *s = context;
-    const ref_array *x = &inputs[0];
+    const array *x = &inputs[0];
     int axis = s->axis < 0 ? s->axis + x->shape.rank : s->axis;
     int64_t stride = 1, index[CLT_MAX_RANK] = {0}, at = 0;
     for (int d = axis + 1; d < x->shape.rank; d++) stride *= x->shape.dims[d];
-    ref_resize(y, x->shape);
+    array_resize(y, x->shape);
     do {
         if (index[axis] == 0) line(x->values + at, y->values + at, x->shape.dims[axis], stride, s->log);
         at++;
-    } while (ref_next(&x->shape, index));
+    } while (index_next(&x->shape, index));
 }
 
 /* ---- cases: each as softmax and as log_softmax ---- */
@@ -108,7 +108,7 @@ static void rows_sum_to_one(void **state) {
                           .context = &(softmax){1, false},
                           .no_gradient = true};
     op_run run;
-    ref_array y = {0};
+    array y = {0};
     op_open(&run, &spec);
     op_step(&run);
     op_read(&run, run.y, run.y, &y);
@@ -121,7 +121,7 @@ static void rows_sum_to_one(void **state) {
         }
         assert_true(fabs(sum - 1) < 1e-5);
     }
-    ref_free(&y);
+    array_free(&y);
     op_close(&run);
 }
 

@@ -41,10 +41,10 @@ static clt_tensor *build_cubic(clt_graph *graph, clt_tensor *const *inputs, cons
     return clt_apply(&cubic, inputs, scalars, 2);
 }
 
-static void reference_cubic(const ref_array *inputs, ref_array *y, const void *context) {
+static void reference_cubic(const array *inputs, array *y, const void *context) {
     (void)context;
-    ref_resize(y, inputs[0].shape);
-    for (int64_t i = 0; i < ref_count(y); i++)
+    array_resize(y, inputs[0].shape);
+    for (int64_t i = 0; i < array_count(y); i++)
         y->values[i] = 1.5 * inputs[0].values[i] * inputs[0].values[i] * inputs[1].values[i] - 0.25;
 }
 
@@ -56,9 +56,9 @@ static clt_tensor *build_twice(clt_graph *graph, clt_tensor *const *inputs, cons
     return clt_apply(&cubic, (clt_tensor *[]){clt_tanh(inner), inputs[1]}, other, 2);
 }
 
-static void reference_twice(const ref_array *inputs, ref_array *y, const void *context) {
+static void reference_twice(const array *inputs, array *y, const void *context) {
     reference_cubic(inputs, y, context);
-    for (int64_t i = 0; i < ref_count(y); i++) {
+    for (int64_t i = 0; i < array_count(y); i++) {
         double a = tanh(y->values[i]);
         y->values[i] = 0.5 * a * a * inputs[1].values[i] + 2;
     }
@@ -98,12 +98,12 @@ static clt_tensor *build_pairs(clt_graph *graph, clt_tensor *const *inputs, cons
     return clt_apply(&pairs, inputs, NULL, 0);
 }
 
-static void reference_pairs(const ref_array *inputs, ref_array *y, const void *context) {
+static void reference_pairs(const array *inputs, array *y, const void *context) {
     (void)context;
     clt_shape shape = inputs[0].shape;
     shape.dims[1] /= 2;
-    ref_resize(y, shape);
-    for (int64_t i = 0; i < ref_count(y); i++)
+    array_resize(y, shape);
+    for (int64_t i = 0; i < array_count(y); i++)
         y->values[i] = inputs[0].values[2 * i] + 3 * inputs[0].values[2 * i + 1];
 }
 

@@ -1,21 +1,22 @@
 #include "tools/cltrain-conform/array.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 void array_resize(array *a, clt_shape shape) {
     size_t count = (size_t)clt_shape_elements(&shape);
     if (count > a->capacity) {
-        free(a->at);
-        a->at = malloc(count * sizeof *a->at);
-        if (!a->at) exit(3);
+        free(a->values);
+        a->values = malloc(count * sizeof *a->values);
+        if (!a->values) exit(3);
         a->capacity = count;
     }
     a->shape = shape;
 }
 
 void array_free(array *a) {
-    free(a->at);
-    *a = (array){.at = NULL};
+    free(a->values);
+    *a = (array){.values = NULL};
 }
 
 int64_t array_count(const array *a) {
@@ -56,8 +57,51 @@ double array_broadcast_at(const array *a, const clt_shape *result, const int64_t
     int64_t own[CLT_MAX_RANK];
     int lead = result->rank - a->shape.rank;
     for (int d = 0; d < a->shape.rank; d++) own[d] = a->shape.dims[d] == 1 ? 0 : index[lead + d];
-    return a->at[index_place(&a->shape, own)];
+    return a->values[index_place(&a->shape, own)];
 }
+
+double log_sum_exp(const double *values, int64_t n, int64_t stride) {
+    double most = values[0];
+    for (int64_t i = 1; i < n; i++) most = fmax(most, values[i * stride]);
+    long double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += expl((long double)values[i * stride] - most);
+    return (double)(most + logl(sum));
+}
+
+/* ---- comparing ---- */
+
+static double error_of(double got, double want) {
+    if (isnan(want)) return isnan(got) ? 0 : INFINITY;
+    if (isinf(want) || !isfinite(got)) return got == want ? 0 : INFINITY;
+    return fabs(got - want);
+}
+
+/* The distance of f32 values about there; below the normal ones it does not get smaller. */
+static double ulp_at(double value) {
+    int exponent;
+    frexp(value, &exponent);
+    return ldexp(1, (exponent < -125 ? -125 : exponent) - 24);
+}
+
+comparison array_compare(const array *got, const array *want, const int64_t *places, int64_t n) {
+    comparison c = {.worst_error = -1};
+    for (int64_t k = 0; k < n; k++) {
+        int64_t i = places ? places[k] : k;
+        double error = error_of(got->values[i], want->values[i]);
+        if (error > c.worst_error) {
+            c.worst_error = error;
+            c.worst = i;
+        }
+        c.error_squared += error * error;
+        if (!isfinite(want->values[i])) continue;
+        c.want_squared += want->values[i] * want->values[i];
+        c.scale = fmax(c.scale, fabs(want->values[i]));
+        c.ulp = fmax(c.ulp, error / ulp_at(want->values[i]));
+    }
+    return c;
+}
+
+/* ---- random numbers ---- */
 
 random_stream random_of(const char *text) {
     random_stream r = {0xcbf29ce484222325u}; /* FNV-1a */

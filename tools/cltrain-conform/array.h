@@ -1,5 +1,6 @@
 /*
- * Arrays of doubles, with which is computed what a device should give: plainly, from each op's definition.
+ * Arrays of doubles, with which is computed what a device should give: plainly, from each op's definition. The suite and the tests
+ * of the ops both do.
  */
 #ifndef CONFORM_ARRAY_H
 #define CONFORM_ARRAY_H
@@ -12,11 +13,12 @@
 
 typedef struct array {
     clt_shape shape;
-    double *at; /* row-major */
+    double *values; /* row-major */
     size_t capacity;
 } array;
 
-/* Gives the array another shape; what it holds is undefined then. Begins with {0}. Ends the process without memory: it is a child. */
+/* Gives the array another shape; what it holds is undefined then. Begins with {0}. Without memory the
+ * process ends. */
 void array_resize(array *a, clt_shape shape);
 void array_free(array *a);
 int64_t array_count(const array *a);
@@ -29,6 +31,20 @@ int64_t index_place(const clt_shape *shape, const int64_t *index);
 /* NumPy's broadcasting. */
 clt_shape shape_broadcast(const clt_shape *a, const clt_shape *b);
 double array_broadcast_at(const array *a, const clt_shape *result, const int64_t *index);
+
+/* log(sum(exp(values[i * stride]))) of n values, without overflow. */
+double log_sum_exp(const double *values, int64_t n, int64_t stride);
+
+/* What a device gave beside what it should have. */
+typedef struct comparison {
+    double error_squared, want_squared; /* summed, of what is finite */
+    double scale;                       /* the largest that is wanted */
+    double ulp;                         /* the largest error in units of the last place of f32 */
+    int64_t worst;
+    double worst_error; /* infinite where one is not a number and the other is, or so with infinity */
+} comparison;
+/* Over the n elements at `places`, or the first n if that is NULL. */
+comparison array_compare(const array *got, const array *want, const int64_t *places, int64_t n);
 
 /* Random numbers: splitmix64 (Steele, Lea, Flood 2014). */
 typedef struct random_stream {

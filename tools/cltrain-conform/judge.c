@@ -37,46 +37,9 @@ void result_error(case_result *r, verdict *which, clt_status status, const char 
 
 /* ---- comparing ---- */
 
-typedef struct comparison {
-    double error_squared, want_squared, scale, ulp;
-    int64_t worst;
-    double worst_error; /* infinite where one is not a number and the other is, or so with infinity */
-} comparison;
-
-static double error_of(double got, double want) {
-    if (isnan(want)) return isnan(got) ? 0 : INFINITY;
-    if (isinf(want) || !isfinite(got)) return got == want ? 0 : INFINITY;
-    return fabs(got - want);
-}
-
-/* The distance of f32 values about there; below the normal ones it does not get smaller. */
-static double ulp_at(double value) {
-    int exponent;
-    frexp(value, &exponent);
-    return ldexp(1, (exponent < -125 ? -125 : exponent) - 24);
-}
-
-static comparison compare(const array *got, const array *want, const int64_t *places, int64_t n) {
-    comparison c = {.worst_error = -1};
-    for (int64_t k = 0; k < n; k++) {
-        int64_t i = places ? places[k] : k;
-        double error = error_of(got->at[i], want->at[i]);
-        if (error > c.worst_error) {
-            c.worst_error = error;
-            c.worst = i;
-        }
-        if (!isfinite(want->at[i])) continue;
-        c.error_squared += error * error;
-        c.want_squared += want->at[i] * want->at[i];
-        c.scale = fmax(c.scale, fabs(want->at[i]));
-        c.ulp = fmax(c.ulp, error / ulp_at(want->at[i]));
-    }
-    return c;
-}
-
 void judge(case_result *r, verdict *which, const char *what, const array *got, const array *want,
            const int64_t *places, int64_t n, const bounds *b) {
-    comparison c = compare(got, want, places, n);
+    comparison c = array_compare(got, want, places, n);
     double floor = b->floor > 0 ? b->floor : 1e-3, tolerance = b->tolerance > 0 ? b->tolerance : 2e-5;
     double scale = fmax(c.scale, floor),
            nmse = c.error_squared / fmax(c.want_squared, floor * floor * (double)n);
@@ -85,7 +48,7 @@ void judge(case_result *r, verdict *which, const char *what, const array *got, c
     if (isfinite(nmse)) r->nmse = fmax(r->nmse, nmse);
     if (b->ulp > 0 && isfinite(c.ulp)) r->ulp = fmax(r->ulp, c.ulp);
     if (*which == NOT_ASKED) *which = PASSED;
-    double value = got->at[c.worst], wanted = want->at[c.worst];
+    double value = got->values[c.worst], wanted = want->values[c.worst];
     if (!(c.worst_error <= tolerance * scale) || !(nmse <= most))
         result_say(
             r, which, FAILED,

@@ -218,11 +218,11 @@ static clt_status run_network(const network *w, bench *b, bool plain, case_resul
 
 static void compare_gradient(const network *w, int i, const answer *got, const answer *want,
                              bool rounding, case_result *r) {
-    array a = {.at = NULL}, b = {.at = NULL};
+    array a = {.values = NULL}, b = {.values = NULL};
     char what[80];
     array_resize(&a, w->all[i].shape), array_resize(&b, w->all[i].shape);
     for (int64_t k = 0; k < array_count(&a); k++)
-        a.at[k] = (double)got->gradients[i][k], b.at[k] = (double)want->gradients[i][k];
+        a.values[k] = (double)got->gradients[i][k], b.values[k] = (double)want->gradients[i][k];
     snprintf(what, sizeof what, "the gradient of %s", w->all[i].name);
     /* Roundings in another order go through all layers. */
     bounds most = {.tolerance = 1e-3, .floor = 1e-4, .nmse = 1e-6};

@@ -29,13 +29,13 @@ double reference_matmul(const array *x, int n, array *y, const attributes *at, b
     shape.dims[shape.rank++] = columns;
     array_resize(y, shape);
     do {
-        const double *pa = a->at + matrix_place(a, &batch, index), *pb = b->at + matrix_place(b, &batch, index);
+        const double *pa = a->values + matrix_place(a, &batch, index), *pb = b->values + matrix_place(b, &batch, index);
         for (int64_t i = 0; i < rows; i++)
             for (int64_t j = 0; j < columns; j++) {
                 double sum = 0;
                 for (int64_t k = 0; k < depth; k++)
                     sum += pa[ta ? k * rows + i : i * depth + k] * pb[tb ? j * depth + k : k * columns + j];
-                y->at[place++] = sum;
+                y->values[place++] = sum;
             }
     } while (index_next(&batch, index));
     return (double)place * (double)depth;
@@ -50,9 +50,9 @@ double reference_linear(const array *x, int n, array *y, const attributes *at, b
     array_resize(y, shape);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < out; j++) {
-            double sum = n == 3 ? x[2].at[j] : 0;
-            for (int64_t k = 0; k < in; k++) sum += x[0].at[i * in + k] * x[1].at[j * in + k];
-            y->at[i * out + j] = sum;
+            double sum = n == 3 ? x[2].values[j] : 0;
+            for (int64_t k = 0; k < in; k++) sum += x[0].values[i * in + k] * x[1].values[j * in + k];
+            y->values[i * out + j] = sum;
         }
     return (double)(rows * out) * (double)in;
 }
@@ -86,7 +86,7 @@ static double one_pixel(const array *x, const array *w, const filter *f, const i
                 if (row < 0 || row >= in[2] || column < 0 || column >= in[3]) continue;
                 int64_t from = ((y[0] * in[1] + group * k[1] + c) * in[2] + row) * in[3] + column;
                 int64_t weight = ((y[1] * k[1] + c) * k[2] + i) * k[3] + j;
-                sum += x->at[from] * w->at[weight];
+                sum += x->values[from] * w->values[weight];
             }
     return sum;
 }
@@ -102,7 +102,7 @@ double reference_conv2d(const array *x, int n, array *y, const attributes *at, b
             (x[0].shape.dims[2 + d] + 2 * f.padding[d] - f.dilation[d] * (k[2 + d] - 1) - 1) / f.stride[d] + 1;
     array_resize(y, shape);
     int64_t index[CLT_MAX_RANK] = {0}, place = 0;
-    do y->at[place++] = one_pixel(&x[0], &x[1], &f, index) + (n == 3 ? x[2].at[index[1]] : 0);
+    do y->values[place++] = one_pixel(&x[0], &x[1], &f, index) + (n == 3 ? x[2].values[index[1]] : 0);
     while (index_next(&shape, index));
     return 3.0 * (double)place * (double)(k[1] * k[2] * k[3]);
 }

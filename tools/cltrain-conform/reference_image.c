@@ -29,7 +29,7 @@ static pooled pool_one(const array *x, const window *w, const int64_t *y) {
             int64_t row = y[2] * w->stride[0] - w->padding[0] + i,
                     column = y[3] * w->stride[1] - w->padding[1] + j;
             if (row < 0 || row >= x->shape.dims[2] || column < 0 || column >= x->shape.dims[3]) continue;
-            double value = x->at[index_place(&x->shape, (int64_t[]){y[0], y[1], row, column})];
+            double value = x->values[index_place(&x->shape, (int64_t[]){y[0], y[1], row, column})];
             p.most = fmax(p.most, value);
             p.sum += value;
             p.inside++;
@@ -47,7 +47,7 @@ static double pool(const array *x, array *y, const attributes *at, bool maximum)
     do {
         pooled p = pool_one(x, &w, index);
         int64_t divisor = at->pool.exclude_padding ? p.inside : w.size[0] * w.size[1];
-        y->at[place++] = maximum ? p.most : p.sum / (double)divisor;
+        y->values[place++] = maximum ? p.most : p.sum / (double)divisor;
     } while (index_next(&shape, index));
     return 3.0 * (double)place * (double)(w.size[0] * w.size[1]);
 }
@@ -66,8 +66,8 @@ double reference_global_avg_pool2d(const array *x, int n, array *y, const attrib
     array_resize(y, (clt_shape){4, {x->shape.dims[0], x->shape.dims[1], 1, 1}});
     for (int64_t p = 0; p < planes; p++) {
         double sum = 0;
-        for (int64_t i = 0; i < pixels; i++) sum += x->at[p * pixels + i];
-        y->at[p] = sum / (double)pixels;
+        for (int64_t i = 0; i < pixels; i++) sum += x->values[p * pixels + i];
+        y->values[p] = sum / (double)pixels;
     }
     return (double)array_count(x);
 }
@@ -91,7 +91,7 @@ static moments moments_of_channel(const array *x, int64_t c) {
         double sum = 0;
         for (int64_t s = 0; s < samples; s++)
             for (int64_t i = 0; i < rest; i++) {
-                double v = x->at[(s * channels + c) * rest + i] - m.mean;
+                double v = x->values[(s * channels + c) * rest + i] - m.mean;
                 sum += pass ? v * v : v;
             }
         if (pass) m.variance = sum / (double)m.n;
@@ -106,12 +106,12 @@ double reference_batch_norm(const array *x, int n, array *y, const attributes *a
     int64_t channels = x->shape.dims[1], rest = array_count(x) / channels / x->shape.dims[0];
     array_resize(y, x->shape);
     for (int64_t c = 0; c < channels; c++) {
-        moments m = evaluation ? (moments){x[3].at[c], x[4].at[c], 0} : moments_of_channel(x, c);
-        double scale = x[1].at[c] / sqrt(m.variance + eps_of(at));
+        moments m = evaluation ? (moments){x[3].values[c], x[4].values[c], 0} : moments_of_channel(x, c);
+        double scale = x[1].values[c] / sqrt(m.variance + eps_of(at));
         for (int64_t s = 0; s < x->shape.dims[0]; s++)
             for (int64_t i = 0; i < rest; i++) {
                 int64_t place = (s * channels + c) * rest + i;
-                y->at[place] = (x->at[place] - m.mean) * scale + x[2].at[c];
+                y->values[place] = (x->values[place] - m.mean) * scale + x[2].values[c];
             }
     }
     return 6.0 * (double)array_count(x);
@@ -123,7 +123,7 @@ void reference_batch_norm_buffers(const array *x, int i, array *after, const att
     for (int64_t c = 0; c < array_count(after); c++) {
         moments m = moments_of_channel(x, c);
         double unbiased = m.variance * (double)m.n / (double)(m.n > 1 ? m.n - 1 : 1);
-        after->at[c] = (1 - momentum) * x[i].at[c] + momentum * (i == 3 ? m.mean : unbiased);
+        after->values[c] = (1 - momentum) * x[i].values[c] + momentum * (i == 3 ? m.mean : unbiased);
     }
 }
 
@@ -133,13 +133,13 @@ double reference_layer_norm(const array *x, int n, array *y, const attributes *a
     int64_t width = array_count(&x[1]), rows = array_count(x) / width;
     array_resize(y, x->shape);
     for (int64_t r = 0; r < rows; r++) {
-        const double *from = x->at + r * width;
+        const double *from = x->values + r * width;
         double mean = 0, variance = 0;
         for (int64_t i = 0; i < width; i++) mean += from[i] / (double)width;
         for (int64_t i = 0; i < width; i++) variance += (from[i] - mean) * (from[i] - mean) / (double)width;
         double scale = 1 / sqrt(variance + eps_of(at));
         for (int64_t i = 0; i < width; i++)
-            y->at[r * width + i] = (from[i] - mean) * scale * x[1].at[i] + x[2].at[i];
+            y->values[r * width + i] = (from[i] - mean) * scale * x[1].values[i] + x[2].values[i];
     }
     return 6.0 * (double)array_count(x);
 }

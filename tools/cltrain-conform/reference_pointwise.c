@@ -35,7 +35,7 @@ static double apply(function f, const array *x, int n, array *y, const attribute
     array_resize(y, n == 2 ? shape_broadcast(&x[0].shape, &x[1].shape) : x[0].shape);
     do {
         double b = n == 2 ? array_broadcast_at(&x[1], &y->shape, index) : 0;
-        y->at[place++] = f(array_broadcast_at(&x[0], &y->shape, index), b, (double)at->s[0], (double)at->s[1]);
+        y->values[place++] = f(array_broadcast_at(&x[0], &y->shape, index), b, (double)at->s[0], (double)at->s[1]);
     } while (index_next(&y->shape, index));
     return 4.0 * (double)place;
 }
@@ -54,6 +54,6 @@ static double cast_to(double value, clt_dtype dtype) {
 double reference_cast(const array *x, int n, array *y, const attributes *at, bool evaluation) {
     (void)n, (void)evaluation;
     array_resize(y, x[0].shape);
-    for (int64_t i = 0; i < array_count(y); i++) y->at[i] = cast_to(x[0].at[i], at->dtype);
+    for (int64_t i = 0; i < array_count(y); i++) y->values[i] = cast_to(x[0].values[i], at->dtype);
     return (double)array_count(y);
 }

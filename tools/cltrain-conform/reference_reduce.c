@@ -20,15 +20,15 @@ static double reduce(const array *x, array *y, const attributes *at, reduction k
         if (!reduced || at->reduce.keep_dims) result.dims[result.rank++] = kept.dims[d];
     }
     array_resize(y, result);
-    for (int64_t i = 0; i < array_count(y); i++) y->at[i] = kind == MAX ? -INFINITY : 0;
+    for (int64_t i = 0; i < array_count(y); i++) y->values[i] = kind == MAX ? -INFINITY : 0;
     int64_t index[CLT_MAX_RANK] = {0}, own[CLT_MAX_RANK], place = 0;
     do {
         for (int d = 0; d < kept.rank; d++) own[d] = kept.dims[d] == 1 ? 0 : index[d];
-        double *to = &y->at[index_place(&kept, own)], value = x->at[place++];
+        double *to = &y->values[index_place(&kept, own)], value = x->values[place++];
         *to = kind == MAX ? fmax(*to, value) : *to + value;
     } while (index_next(&x->shape, index));
     double each = (double)array_count(x) / (double)array_count(y);
-    for (int64_t i = 0; kind == MEAN && i < array_count(y); i++) y->at[i] /= each;
+    for (int64_t i = 0; kind == MEAN && i < array_count(y); i++) y->values[i] /= each;
     return 8.0 * (double)place;
 }
 
@@ -44,14 +44,6 @@ double reference_max(const array *x, int n, array *y, const attributes *at, bool
 
 /* ---- softmax ---- */
 
-static double log_sum_exp(const double *v, int64_t n, int64_t stride) {
-    double most = v[0], sum;
-    for (int64_t i = 1; i < n; i++) most = fmax(most, v[i * stride]);
-    sum = exp(v[0] - most);
-    for (int64_t i = 1; i < n; i++) sum += exp(v[i * stride] - most);
-    return most + log(sum);
-}
-
 static double softmax(const array *x, array *y, const attributes *at, bool logarithm) {
     int axis = at->axis < 0 ? at->axis + x->shape.rank : at->axis;
     int64_t n = x->shape.dims[axis], inner = 1;
@@ -59,10 +51,10 @@ static double softmax(const array *x, array *y, const attributes *at, bool logar
     array_resize(y, x->shape);
     for (int64_t row = 0; row < array_count(x) / n; row++) {
         int64_t first = row / inner * n * inner + row % inner;
-        double total = log_sum_exp(x->at + first, n, inner);
+        double total = log_sum_exp(x->values + first, n, inner);
         for (int64_t i = 0; i < n; i++) {
-            double value = x->at[first + i * inner] - total;
-            y->at[first + i * inner] = logarithm ? value : exp(value);
+            double value = x->values[first + i * inner] - total;
+            y->values[first + i * inner] = logarithm ? value : exp(value);
         }
     }
     return 30.0 * (double)array_count(x);
@@ -82,10 +74,10 @@ double reference_cross_entropy(const array *x, int n, array *y, const attributes
     (void)n, (void)at, (void)evaluation;
     int64_t rows = x[0].shape.dims[0], classes = x[0].shape.dims[1];
     array_resize(y, (clt_shape){.rank = 0});
-    y->at[0] = 0;
+    y->values[0] = 0;
     for (int64_t r = 0; r < rows; r++) {
-        const double *logits = x[0].at + r * classes;
-        y->at[0] += (log_sum_exp(logits, classes, 1) - logits[(int64_t)x[1].at[r]]) / (double)rows;
+        const double *logits = x[0].values + r * classes;
+        y->values[0] += (log_sum_exp(logits, classes, 1) - logits[(int64_t)x[1].values[r]]) / (double)rows;
     }
     return 30.0 * (double)array_count(x);
 }
@@ -94,10 +86,10 @@ double reference_bce_with_logits(const array *x, int n, array *y, const attribut
     (void)n, (void)at, (void)evaluation;
     int64_t count = array_count(x);
     array_resize(y, (clt_shape){.rank = 0});
-    y->at[0] = 0;
+    y->values[0] = 0;
     for (int64_t i = 0; i < count; i++) {
-        double a = x[0].at[i], p = 1 / (1 + exp(-a));
-        y->at[0] -= (x[1].at[i] * log(p) + (1 - x[1].at[i]) * log(1 - p)) / (double)count;
+        double a = x[0].values[i], p = 1 / (1 + exp(-a));
+        y->values[0] -= (x[1].values[i] * log(p) + (1 - x[1].values[i]) * log(1 - p)) / (double)count;
     }
     return 60.0 * (double)count;
 }
@@ -106,10 +98,10 @@ double reference_mse_loss(const array *x, int n, array *y, const attributes *at,
     (void)n, (void)at, (void)evaluation;
     int64_t count = array_count(x);
     array_resize(y, (clt_shape){.rank = 0});
-    y->at[0] = 0;
+    y->values[0] = 0;
     for (int64_t i = 0; i < count; i++) {
-        double d = x[0].at[i] - x[1].at[i];
-        y->at[0] += d * d / (double)count;
+        double d = x[0].values[i] - x[1].values[i];
+        y->values[0] += d * d / (double)count;
     }
     return 4.0 * (double)count;
 }

@@ -6,7 +6,7 @@
 double reference_reshape(const array *x, int n, array *y, const attributes *at, bool evaluation) {
     (void)n, (void)evaluation;
     array_resize(y, at->shape);
-    memcpy(y->at, x->at, (size_t)array_count(y) * sizeof *y->at);
+    memcpy(y->values, x->values, (size_t)array_count(y) * sizeof *y->values);
     return (double)array_count(y);
 }
 
@@ -18,7 +18,7 @@ double reference_permute(const array *x, int n, array *y, const attributes *at, 
     array_resize(y, shape);
     do {
         for (int d = 0; d < shape.rank; d++) from[at->order[d]] = index[d];
-        y->at[place++] = x->at[index_place(&x->shape, from)];
+        y->values[place++] = x->values[index_place(&x->shape, from)];
     } while (index_next(&shape, index));
     return 8.0 * (double)place;
 }
@@ -35,7 +35,7 @@ double reference_concat(const array *x, int n, array *y, const attributes *at, b
         memcpy(from, index, sizeof from);
         while (from[at->axis] >= x[which].shape.dims[at->axis])
             from[at->axis] -= x[which++].shape.dims[at->axis];
-        y->at[place++] = x[which].at[index_place(&x[which].shape, from)];
+        y->values[place++] = x[which].values[index_place(&x[which].shape, from)];
     } while (index_next(&shape, index));
     return 8.0 * (double)place;
 }
@@ -52,7 +52,7 @@ double reference_slice(const array *x, int n, array *y, const attributes *at, bo
         int64_t from[CLT_MAX_RANK];
         memcpy(from, index, sizeof from);
         from[at->axis] = first + index[at->axis] * at->step;
-        y->at[place++] = x->at[index_place(&x->shape, from)];
+        y->values[place++] = x->values[index_place(&x->shape, from)];
     } while (index_next(&shape, index));
     return 8.0 * (double)place;
 }
@@ -70,7 +70,7 @@ double reference_pad(const array *x, int n, array *y, const attributes *at, bool
             from[d] = index[d] - at->before[d];
             inside &= from[d] >= 0 && from[d] < x->shape.dims[d];
         }
-        y->at[place++] = inside ? x->at[index_place(&x->shape, from)] : (double)at->s[0];
+        y->values[place++] = inside ? x->values[index_place(&x->shape, from)] : (double)at->s[0];
     } while (index_next(&shape, index));
     return 8.0 * (double)place;
 }
@@ -79,7 +79,7 @@ double reference_expand(const array *x, int n, array *y, const attributes *at, b
     (void)n, (void)evaluation;
     int64_t index[CLT_MAX_RANK] = {0}, place = 0;
     array_resize(y, at->shape);
-    do y->at[place++] = array_broadcast_at(x, &y->shape, index);
+    do y->values[place++] = array_broadcast_at(x, &y->shape, index);
     while (index_next(&y->shape, index));
     return 8.0 * (double)place;
 }
@@ -92,9 +92,9 @@ double reference_embedding(const array *x, int n, array *y, const attributes *at
     shape.dims[shape.rank++] = width;
     array_resize(y, shape);
     for (int64_t i = 0; i < count; i++) {
-        int64_t row = (int64_t)x[0].at[i];
+        int64_t row = (int64_t)x[0].values[i];
         bool inside = row >= 0 && row < x[1].shape.dims[0];
-        for (int64_t k = 0; k < width; k++) y->at[i * width + k] = inside ? x[1].at[row * width + k] : NAN;
+        for (int64_t k = 0; k < width; k++) y->values[i * width + k] = inside ? x[1].values[row * width + k] : NAN;
     }
     return (double)array_count(y);
 }
@@ -121,7 +121,7 @@ double reference_dropout(const array *x, int n, array *y, const attributes *at, 
         uint32_t counter[4] = {(uint32_t)(i / 4)};
         philox(counter, 0, 0);
         bool kept = (double)counter[i % 4] >= p * 4294967296.0;
-        y->at[i] = kept ? x->at[i] / (1 - p) : 0;
+        y->values[i] = kept ? x->values[i] / (1 - p) : 0;
     }
     return 40.0 * (double)array_count(y);
 }
@@ -131,6 +131,6 @@ double reference_user(const array *x, int n, array *y, const attributes *at, boo
     (void)n, (void)evaluation;
     array_resize(y, x->shape);
     for (int64_t i = 0; i < array_count(y); i++)
-        y->at[i] = (double)at->s[0] * x[0].at[i] * x[1].at[i] + x[1].at[i] * x[1].at[i];
+        y->values[i] = (double)at->s[0] * x[0].values[i] * x[1].values[i] + x[1].values[i] * x[1].values[i];
     return 4.0 * (double)array_count(y);
 }

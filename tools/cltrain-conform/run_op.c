@@ -48,12 +48,12 @@ static void draw(const operand *o, random_stream *random, array *a) {
     int64_t n = array_count(a);
     for (int64_t i = 0; i < n; i++) {
         if (!o->distinct) {
-            a->at[i] = draw_one(o, random);
+            a->values[i] = draw_one(o, random);
             continue;
         }
         int64_t j = random_below(random, i + 1);
-        a->at[i] = a->at[j];
-        a->at[j] = (double)(float)(4 * (double)i / (double)n - 2);
+        a->values[i] = a->values[j];
+        a->values[j] = (double)(float)(4 * (double)i / (double)n - 2);
     }
 }
 
@@ -63,9 +63,9 @@ static void *to_device(const array *a, clt_dtype dtype, size_t *bytes) {
     void *to = malloc(*bytes);
     if (!to) exit(3);
     for (int64_t i = 0; i < n; i++) {
-        if (dtype == CLT_F32) ((float *)to)[i] = (float)a->at[i];
-        else if (dtype == CLT_I32) ((int32_t *)to)[i] = (int32_t)a->at[i];
-        else ((uint8_t *)to)[i] = (uint8_t)a->at[i];
+        if (dtype == CLT_F32) ((float *)to)[i] = (float)a->values[i];
+        else if (dtype == CLT_I32) ((int32_t *)to)[i] = (int32_t)a->values[i];
+        else ((uint8_t *)to)[i] = (uint8_t)a->values[i];
     }
     return to;
 }
@@ -73,7 +73,7 @@ static void *to_device(const array *a, clt_dtype dtype, size_t *bytes) {
 static void from_device(const void *from, clt_dtype dtype, clt_shape shape, array *a) {
     array_resize(a, shape);
     for (int64_t i = 0; i < array_count(a); i++)
-        a->at[i] = dtype == CLT_F32   ? (double)((const float *)from)[i]
+        a->values[i] = dtype == CLT_F32   ? (double)((const float *)from)[i]
                    : dtype == CLT_I32 ? (double)((const int32_t *)from)[i]
                                       : (double)((const uint8_t *)from)[i];
 }
@@ -157,7 +157,7 @@ static clt_status run_once(work *w, outcome *o) {
     clt_status status = CLT_OK;
     for (int i = 0; i < w->c->n && status == CLT_OK; i++)
         status = set(w, w->names[i], &w->x[i], w->c->x[i].dtype);
-    if (status == CLT_OK && w->seed.at) status = set(w, NULL, &w->seed, CLT_F32);
+    if (status == CLT_OK && w->seed.values) status = set(w, NULL, &w->seed, CLT_F32);
     if (status == CLT_OK) status = clt_trial_run(w->trial);
     return status == CLT_OK ? get_all(w, o) : status;
 }
@@ -180,7 +180,7 @@ static void judge_values(work *w) {
     const operation *op = w->c->operation;
     bounds b = {.tolerance = op->tolerance, .ulp = op->ulp};
     if (w->b->rounding) b = rounded;
-    array got = {.at = NULL}, want = {.at = NULL};
+    array got = {.values = NULL}, want = {.values = NULL};
     w->reference_work = op->reference(w->x, w->c->n, &w->y, &w->c->at, w->c->evaluation);
     if (clt_shape_elements(&w->shape) != array_count(&w->y) || w->shape.rank != w->y.shape.rank) {
         result_say(w->r, &w->r->value, FAILED, "the result has another shape than it should have");
@@ -192,7 +192,7 @@ static void judge_values(work *w) {
         if (!is_buffer(w->c, i)) continue;
         if (w->c->evaluation)
             array_resize(&want, w->x[i].shape),
-                memcpy(want.at, w->x[i].at, (size_t)array_count(&want) * sizeof *want.at);
+                memcpy(want.values, w->x[i].values, (size_t)array_count(&want) * sizeof *want.values);
         else op->buffer_after(w->x, i, &want, &w->c->at);
         from_device(w->first.buffers[i], CLT_F32, w->x[i].shape, &got);
         bounds after = {.tolerance = op->tolerance};
@@ -221,31 +221,31 @@ static int64_t choose_places(const work *w, int64_t count, int64_t **places) {
 static double difference(work *w, int input, int64_t place, array *above, array *below) {
     const double eps = 1e-5;
     const test_case *c = w->c;
-    double *value = &w->x[input].at[place], kept = *value;
+    double *value = &w->x[input].values[place], kept = *value;
     *value = kept + eps;
     c->operation->reference(w->x, c->n, above, &c->at, c->evaluation);
     *value = kept - eps;
     c->operation->reference(w->x, c->n, below, &c->at, c->evaluation);
     *value = kept;
     double sum = 0;
-    for (int64_t i = 0; i < array_count(above); i++) sum += (above->at[i] - below->at[i]) * w->seed.at[i];
+    for (int64_t i = 0; i < array_count(above); i++) sum += (above->values[i] - below->values[i]) * w->seed.values[i];
     return sum / (2 * eps);
 }
 
 static void judge_gradient(work *w, int input) {
-    array got = {.at = NULL}, want = {.at = NULL}, above = {.at = NULL}, below = {.at = NULL};
+    array got = {.values = NULL}, want = {.values = NULL}, above = {.values = NULL}, below = {.values = NULL};
     int64_t *places, count = array_count(&w->x[input]);
     char what[64];
     snprintf(what, sizeof what, "the gradient of operand %d", input);
     from_device(w->first.gradients[input], CLT_F32, w->x[input].shape, &got);
     for (int64_t i = 0; i < count; i++)
-        if (!isfinite(got.at[i])) {
-            result_say(w->r, &w->r->gradient, FAILED, "%s: element %lld is %g", what, (long long)i, got.at[i]);
+        if (!isfinite(got.values[i])) {
+            result_say(w->r, &w->r->gradient, FAILED, "%s: element %lld is %g", what, (long long)i, got.values[i]);
             break;
         }
     int64_t n = choose_places(w, count, &places);
     array_resize(&want, got.shape);
-    for (int64_t k = 0; k < n; k++) want.at[places[k]] = difference(w, input, places[k], &above, &below);
+    for (int64_t k = 0; k < n; k++) want.values[places[k]] = difference(w, input, places[k], &above, &below);
     bounds usual = {.tolerance = w->c->operation->tolerance};
     judge(w->r, &w->r->gradient, what, &got, &want, places, n, w->b->rounding ? &rounded : &usual);
     free(places);

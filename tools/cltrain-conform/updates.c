@@ -145,10 +145,10 @@ static clt_status train(const test_case *c, bench *b, host *h, clt_trainer *trai
 }
 
 static void judge_update(case_result *r, host *h, const float *values) {
-    array got = {.at = NULL}, want = {.at = NULL};
+    array got = {.values = NULL}, want = {.values = NULL};
     clt_shape shape = {1, {h->n}};
     array_resize(&got, shape), array_resize(&want, shape);
-    for (int i = 0; i < h->n; i++) got.at[i] = (double)values[i], want.at[i] = h->p[i];
+    for (int i = 0; i < h->n; i++) got.values[i] = (double)values[i], want.values[i] = h->p[i];
     judge(r, &r->value, "the parameters", &got, &want, NULL, h->n, &(bounds){.nmse = 1e-10});
     array_free(&got), array_free(&want);
 }
