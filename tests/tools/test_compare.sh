@@ -8,19 +8,22 @@
 cat >"$folder/make.py" <<'END'
 import copy, json, random, sys
 
-def bench(seed, drift=1.0, slow=(), slow_by=1.1, noise=0.01):
+# bursts: the part of passes that something else on the machine makes up to twice as long. restless: rows that never settle.
+def bench(seed, drift=1.0, slow=(), slow_by=1.1, noise=0.01, passes=5, bursts=0.0, restless=()):
     rng = random.Random(seed)
     rows = []
     for i in range(90):
         limit = i < 12
         key = f"limit l{i}" if limit else f"op matmul {i}x8 8x8 -> {i}x8"
         base = 10.0 * 1.05 ** i * drift * (slow_by if i in slow else 1)
-        passes = []
-        for p in range(5):
+        all_passes = []
+        for p in range(passes):
             own = base * (1 + abs(rng.gauss(0, noise)))
-            passes.append([own * (1 + abs(rng.gauss(0, noise / 2))) for s in range(3)])
+            own *= 1 + rng.random() if rng.random() < bursts else 1
+            own *= 1 + 0.5 * rng.random() if i in restless else 1
+            all_passes.append([own * (1 + abs(rng.gauss(0, noise / 2))) for s in range(3)])
         rows.append({"device": "d", "key": key, "kind": "limit" if limit else "op", "status": "ok", "reason": None,
-                     "samples_us": passes})
+                     "samples_us": all_passes})
     return {"schema": "cltrain-probe/1", "kind": "bench", "complete": True, "host": {"cpu": "c"},
             "devices": [{"id": "d", "name": "n", "platform": "p", "driver": "1"}], "results": rows}
 
@@ -38,6 +41,9 @@ write("fast", bench(33, slow=(60,), slow_by=0.85))
 write("all_ops", bench(34, slow=range(12, 90), slow_by=1.2))
 for seed in range(40, 50):
     write(f"noisy{seed}", bench(seed, noise=0.08))
+for seed in range(60, 70):
+    write(f"bursts{seed}", bench(seed, passes=10, bursts=0.2, restless=range(20, 40)))
+write("bursts_slow", bench(70, passes=10, bursts=0.2, restless=range(20, 40), slow=(60, 75), slow_by=1.15))
 def change(name, function):
     d = copy.deepcopy(a)
     function(d)
@@ -81,6 +87,14 @@ for seed in 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21; do
     compare 0 "90 the same, 0 faster, 0 slower" "same$seed"
 done
 for seed in 40 41 42 43 44 45 46 47 48 49; do compare 0 "0 faster, 0 slower" "noisy$seed"; done
+for seed in 61 62 63 64 65 66 67 68 69; do
+    expect 0 "" compare "$folder/bursts60.json" "$folder/bursts$seed.json"
+    says "90 the same, 0 faster, 0 slower"
+done
+expect 1 "" compare "$folder/bursts60.json" "$folder/bursts_slow.json"
+says "88 the same, 0 faster, 2 slower"
+says "slower    op matmul 60x8"
+says "rows that differed more from pass to pass"
 compare 0 "90 the same, 0 faster, 0 slower" drift
 says "% slower in B, which is taken out"
 compare 1 "89 the same, 0 faster, 1 slower" slow

@@ -34,7 +34,9 @@ static const option_row rows[] = {
     {OPTION_POSITIVE, 0, "seconds", "SECONDS", offsetof(bench_options, seconds),
      .help = "for all of it, about (default 45; with --full 400)"},
     {OPTION_WHOLE, 0, "passes", "N", offsetof(bench_options, passes), .low = 1,
-     .help = "1 to 5 (default): compare needs 3 of each"},
+     .help = "1 to 5: compare needs 3 (default: 5, and up to 16 of rows\n"
+             "whose best three differ by more than 3 %, while there is\n"
+             "time)"},
     {OPTION_POSITIVE, 0, "timeout", "SECONDS", offsetof(bench_options, timeout),
      .help = "what says nothing for longer has hung (default 60)"},
     DEVICE_ROWS,
@@ -152,7 +154,7 @@ static int run_on_device(bench *b, const bench_options *o) {
 }
 
 int run_bench(int argc, char **argv) {
-    bench_options o = {.shared = shared_options_unset(), .timeout = 60, .passes = BENCH_PASSES};
+    bench_options o = {.shared = shared_options_unset(), .timeout = 60};
     shape_list shapes = {.n = 0};
     survey s;
     int code = option_parse(rows, ROWS, argc, argv, &o, refuse_word);
@@ -166,7 +168,9 @@ int run_bench(int argc, char **argv) {
     if (is_dash(o.json) + is_dash(o.csv) + is_dash(o.html) > 1) return usage_error("stdout is for one of --json, --csv and --html");
     message_start(o.shared.verbose);
     child_show_errors(o.shared.verbose > 0);
-    bench b = {.s = &s, .full = o.full, .passes = (int)o.passes, .timeout = o.timeout, .seconds = o.seconds > 0 ? o.seconds : o.full ? 400 : 45};
+    bench b = {.s = &s, .full = o.full, .timeout = o.timeout, .seconds = o.seconds > 0 ? o.seconds : o.full ? 400 : 45};
+    b.passes = o.passes ? (int)o.passes : BENCH_PASSES;
+    b.most_passes = o.passes ? (int)o.passes : BENCH_MOST_PASSES;
     code = read_shapes(&o, &shapes);
     if (!code) code = make_rows(&b, &shapes);
     shapes_free(&shapes);

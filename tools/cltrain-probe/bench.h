@@ -12,7 +12,12 @@
 #include "shapes.h"
 #include "tools/survey/survey.h"
 
-enum { BENCH_PASSES = 5, BENCH_SAMPLES = 3 }; /* of a row: in each pass */
+enum {
+    BENCH_PASSES = 5,       /* of all rows */
+    BENCH_MOST_PASSES = 16, /* of rows that did not settle before, while there is time */
+    BENCH_SAMPLES = 12      /* of a row: in each pass, 2 ms each or one run */
+};
+#define BENCH_SETTLED 0.03 /* the three best passes of a row differ by no more than this part */
 
 #define BENCH_LIMIT_AMOUNT 1e9 /* operations or bytes: what times of limits that are rates are of */
 
@@ -21,8 +26,8 @@ typedef struct bench_row {
     clt_limit limit;
     shape_line shape;
     char status[16], reason[400];
-    double us[BENCH_PASSES][BENCH_SAMPLES];
-    int n[BENCH_PASSES];
+    double us[BENCH_MOST_PASSES][BENCH_SAMPLES];
+    int n[BENCH_MOST_PASSES];
     double amount; /* of a limit: what its times are of; 0: the time itself is meant */
     char problem[CLT_PROBLEM_TEXT], backend[32], parameters[256];
     double flops, bytes, nmse, nmse_after; /* -1: not known */
@@ -37,7 +42,7 @@ typedef struct bench {
     bench_row *rows;
     int n_rows;
     bool full, complete;
-    int passes;
+    int passes, most_passes; /* of all rows; of those that did not settle */
     double seconds, timeout;
     clt_roofs known;      /* what was ever reached on this device */
     uint64_t cache_bytes; /* what fits need not come from memory */

@@ -8,7 +8,7 @@
 #include "statistics.h"
 #include "tools/common/message.h"
 
-enum { MOST = BENCH_PASSES * BENCH_SAMPLES };
+enum { MOST = BENCH_MOST_PASSES * BENCH_SAMPLES };
 
 void bench_key(const bench_row *row, char key[400]) {
     if (row->is_limit) snprintf(key, 400, "limit %s", clt_limit_name(row->limit));
@@ -18,7 +18,7 @@ void bench_key(const bench_row *row, char key[400]) {
 /* All samples, sorted. */
 static int samples_of(const bench_row *row, double us[MOST]) {
     int n = 0;
-    for (int p = 0; p < BENCH_PASSES; p++)
+    for (int p = 0; p < BENCH_MOST_PASSES; p++)
         for (int i = 0; i < row->n[p]; i++) us[n++] = row->us[p][i];
     statistics_sort(us, n);
     return n;
@@ -90,7 +90,7 @@ static json_t *times_json(const bench_row *row) {
 
 static json_t *passes_json(const bench_row *row) {
     json_t *passes = json_array();
-    for (int p = 0; p < BENCH_PASSES; p++) {
+    for (int p = 0; p < BENCH_MOST_PASSES; p++) {
         if (row->n[p] == 0) continue;
         json_t *samples = json_array();
         for (int i = 0; i < row->n[p]; i++) json_array_append_new(samples, json_real(row->us[p][i]));

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "bench.h"
+#include "statistics.h"
 #include "tools/survey/child.h"
 #include "tools/survey/document.h"
 #include "tools/common/message.h"
@@ -24,7 +25,6 @@ typedef struct work {
     bench *b;
     int pass, at; /* number of the row in this pass */
     int begun;    /* -1: none */
-    int done;     /* in all passes together */
     bool opened, finished, roofs_known;
     char opening[400]; /* why the device could not be opened */
 } work;
@@ -35,6 +35,26 @@ static int row_at(const work *w, int at) {
 
 static bool is_ok(const bench_row *row) {
     return strcmp(row->status, "ok") == 0;
+}
+
+/* Whether the row is known well enough: later passes leave it out. */
+static bool is_settled(const bench_row *row) {
+    double best[BENCH_MOST_PASSES];
+    int n = 0;
+    for (int p = 0; p < BENCH_MOST_PASSES; p++) {
+        if (row->n[p] == 0) continue;
+        best[n] = row->us[p][0];
+        for (int i = 1; i < row->n[p]; i++) best[n] = row->us[p][i] < best[n] ? row->us[p][i] : best[n];
+        n++;
+    }
+    statistics_sort(best, n);
+    return n >= 3 && best[2] <= best[0] * (1 + BENCH_SETTLED);
+}
+
+/* Builds take long and never settle: they have no further passes. */
+static bool has_to_run(const work *w, const bench_row *row) {
+    if (!is_ok(row) || w->pass < w->b->passes) return is_ok(row);
+    return !(row->is_limit && row->limit >= CLT_LIMIT_BUILD_COLD) && !is_settled(row);
 }
 
 static double time_left(const bench *b) {
@@ -132,7 +152,7 @@ static int in_child(FILE *lines, void *user) {
     document_line(lines, json_pack("{s:b}", "opened", 1));
     if (!w->roofs_known) tell_roofs(device, lines);
     for (int at = w->at; at < w->b->n_rows; at++) {
-        if (!is_ok(&w->b->rows[row_at(w, at)])) continue;
+        if (!has_to_run(w, &w->b->rows[row_at(w, at)])) continue;
         /* What the first pass finds no time for has none; later ones leave off where they are. */
         if (time_left(w->b) < 0) break;
         measure_row(w, at, device, lines);
@@ -176,18 +196,18 @@ static void take_row(work *w, int at, const json_t *told) {
     copy_number(told, "nmse", &row->nmse);
     copy_number(told, "nmse_after", &row->nmse_after);
     w->at = at + 1;
-    w->done++;
 }
 
 static void show_progress(const work *w) {
     enum { WIDTH = 30 };
     char key[400], bar[WIDTH + 1], line[256];
-    int all = w->b->n_rows * w->b->passes, filled = all ? w->done * WIDTH / all : 0;
+    double share = (bench_now() - w->b->start) / w->b->seconds;
+    int filled = share < 1 ? (int)(share * WIDTH) : WIDTH;
     if (!isatty(STDERR_FILENO) || w->begun < 0 || w->begun >= w->b->n_rows) return;
     bench_key(&w->b->rows[row_at(w, w->begun)], key);
     for (int i = 0; i < WIDTH; i++) bar[i] = i < filled ? '#' : '.';
     bar[WIDTH] = 0;
-    snprintf(line, sizeof line, "[%s] pass %d of %d: %.40s", bar, w->pass + 1, w->b->passes, key);
+    snprintf(line, sizeof line, "[%s] pass %d: %.40s", bar, w->pass + 1, key);
     message_transient(line);
 }
 
@@ -221,7 +241,7 @@ static void give_up(bench *b, const char *status, const char *reason) {
     for (int i = 0; i < b->n_rows; i++) {
         bench_row *row = &b->rows[i];
         bool any = false;
-        for (int p = 0; p < BENCH_PASSES; p++) any |= row->n[p] > 0;
+        for (int p = 0; p < BENCH_MOST_PASSES; p++) any |= row->n[p] > 0;
         if (any || !is_ok(row)) continue;
         snprintf(row->status, sizeof row->status, "%s", status);
         snprintf(row->reason, sizeof row->reason, "%s", reason);
@@ -261,10 +281,16 @@ static void run_pass(work *w) {
     } while (judge_end(w, &end));
 }
 
+static int rows_to_run(const work *w) {
+    int n = 0;
+    for (int i = 0; i < w->b->n_rows; i++) n += has_to_run(w, &w->b->rows[i]);
+    return n;
+}
+
 void bench_measure(bench *b) {
     work w = {.b = b};
     b->start = bench_now();
-    for (w.pass = 0; w.pass < b->passes && !child_caught(); w.pass++) {
+    for (w.pass = 0; w.pass < b->most_passes && rows_to_run(&w) > 0 && !child_caught(); w.pass++) {
         double begin = bench_now();
         run_pass(&w);
         /* A pass that is cut short would weigh some rows more than others. */

@@ -50,10 +50,23 @@ static const char *text_of(const json_t *object, const char *key) {
 static void print_pair(const pair *p) {
     const side *a = &p->sides[0], *b = &p->sides[1];
     printf("%-9s %-84s", change_names[p->change], p->key);
-    if (comparison_has_both(p)) printf(" %12.2f %12.2f %+7.1f %%", a->p50, b->p50, 100 * (p->ratio - 1));
+    if (comparison_has_both(p)) printf(" %12.2f %12.2f %+7.1f %%", a->time, b->time, 100 * (p->ratio - 1));
     else if (a->row && b->row) printf(" %s -> %s: %s", text_of(a->row, "status"), text_of(b->row, "status"), text_of(b->row, "reason"));
     else printf(" %s", text_of(a->row ? a->row : b->row, "status"));
     printf("\n");
+}
+
+static void print_thresholds(const comparison *c) {
+    int noisy = 0;
+    double most = 0;
+    for (int i = 0; i < c->n; i++) {
+        if (!comparison_has_both(&c->pairs[i])) continue;
+        noisy += c->pairs[i].threshold > c->threshold;
+        most = c->pairs[i].threshold > most ? c->pairs[i].threshold : most;
+    }
+    printf("Changes below %.1f %% are none", 100 * expm1(c->threshold));
+    if (noisy) printf("; in %d row%s that differed more from pass to pass, up to %.1f %%", noisy, noisy == 1 ? "" : "s", 100 * expm1(most));
+    printf(".\n");
 }
 
 static void print_text(const comparison *c) {
@@ -62,7 +75,7 @@ static void print_text(const comparison *c) {
     for (size_t k = 0; k < sizeof order / sizeof order[0]; k++)
         for (int i = 0; i < c->n; i++) {
             if (c->pairs[i].change != order[k]) continue;
-            if (!any) printf("%-9s %-84s %12s %12s %9s\n", "change", "row", "A median us", "B median us", "time");
+            if (!any) printf("%-9s %-84s %12s %12s %9s\n", "change", "row", "A us", "B us", "time");
             any = true;
             print_pair(&c->pairs[i]);
         }
@@ -71,8 +84,7 @@ static void print_text(const comparison *c) {
            comparison_count(c, APPEARED), comparison_count(c, GONE));
     if (comparison_count(c, UNTOLD)) printf("; %d in fewer than %d passes: nothing can be told", comparison_count(c, UNTOLD), LEAST_PASSES);
     printf("\n");
-    printf("Changes below %.1f %% are none: the same row differed by %.1f %% between passes of one bench.\n",
-           100 * expm1(c->threshold), 100 * expm1(c->noise));
+    print_thresholds(c);
     if (fabs(c->drift) > 0.01)
         printf("The machine as a whole was %.1f %% %s in B, which is taken out.\n", 100 * fabs(exp(c->drift) - 1),
                c->drift > 0 ? "slower" : "faster");

@@ -13,9 +13,11 @@ enum { LEAST_PASSES = 3 }; /* of either bench, to tell a change */
 typedef struct side {
     const json_t *row; /* NULL: it is not there */
     bool ok;
-    double us[MOST_SAMPLES], passes[MOST_PASSES]; /* all samples; the best of each pass */
+    double us[MOST_SAMPLES];      /* those of the best passes first, as many as there is room for */
+    double passes[LEAST_PASSES]; /* the best sample of each of the best passes */
     int n, n_passes;
-    double p10, p50;
+    double time;   /* the middle one of the best passes */
+    double spread; /* the logarithm of how far its passes lie above the best one */
 } side;
 
 typedef enum change { SAME, FASTER, SLOWER, BROKEN, APPEARED, GONE, MENDED, NEITHER, UNTOLD } change;
@@ -27,6 +29,7 @@ typedef struct pair {
     side sides[2];
     double ratio; /* of b's time to a's, without the machine's part; 0: there is none */
     double p;     /* of the rank test */
+    double threshold; /* this row's */
     change change;
 } pair;
 
@@ -36,8 +39,9 @@ typedef struct comparison {
     int n;
     int both; /* rows that are ok in both */
     double threshold; /* of the logarithm of a ratio: what is asked for, or the noise if that is more */
-    double noise;     /* the logarithm of how much passes of one bench differ, in the median row */
+    double noise;     /* the logarithm of how much the best passes of one bench differ, in the median row, or the limits of both */
     double drift;     /* of the machine: logarithm of b's time to a's */
+    double limits_drift; /* the same from the device's limits alone */
 } comparison;
 
 /* compare_judge.c: `percent` is the least change that counts. Returns 0, or EXIT_NOT_COMPARABLE after a message; to be freed

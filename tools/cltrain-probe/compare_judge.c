@@ -1,11 +1,13 @@
 /*
  * Benches compared row by row.
  *
- * A row counts as changed only if all of these say so, in the same direction: the medians, and the 10th percentiles (what
- * else a machine is at only adds time), differ by more than a threshold; the ranks of all samples differ by more than
- * chance, over all rows; and no pass of the one is like any pass of the other, by the best sample of each. The threshold is
- * as high as the passes of one bench differ among themselves: what a busy machine does to one row, it does not
- * do to that row alone. A machine's clock moves all rows alike: what the device's limits and the ops have in common is the machine's, and is taken out.
+ * What else a machine is at only adds time: of each row the three best passes are looked at, by the best sample of each; a
+ * row's time is the middle one of them. A row counts as changed only if all of these say so: its time differs by more than a
+ * threshold; the ranks of the samples differ by more than chance, over all rows; and none of these passes of the one is like any
+ * of the other. The threshold is three times what they differ by in the median row of one bench; for a row whose own passes
+ * differ more, its own. A machine's clock moves all rows alike: what the device's limits and the ops have in common is the
+ * machine's, and is taken out; a row has to have changed beside either. Where the limits moved apart from each other, the
+ * machine was another one to some rows than to others, and the threshold is above that, too.
  */
 #include "compare.h"
 
@@ -27,28 +29,59 @@ static const char *text_of(const json_t *object, const char *key) {
 
 /* ---- rows of both ---- */
 
+typedef struct pass_samples {
+    double us[MOST_SAMPLES / LEAST_PASSES], best;
+    int n;
+} pass_samples;
+
+static bool read_pass(pass_samples *pass, const json_t *list) {
+    size_t i;
+    const json_t *sample;
+    *pass = (pass_samples){.best = INFINITY};
+    if (!json_is_array(list) || json_array_size(list) > MOST_SAMPLES / LEAST_PASSES) return false;
+    json_array_foreach(list, i, sample) {
+        double us = json_number_value(sample);
+        if (!json_is_number(sample) || !(us > 1e-9 && us < 1e15)) return false;
+        pass->us[pass->n++] = us;
+        pass->best = us < pass->best ? us : pass->best;
+    }
+    return true;
+}
+
+static int by_best(const void *a, const void *b) {
+    double x = ((const pass_samples *)a)->best, y = ((const pass_samples *)b)->best;
+    return (x > y) - (x < y);
+}
+
+/* How far sorted passes are above the best of them: as many of another bench may all be there. */
+static double spread_of(const side *s, const pass_samples *passes) {
+    double middle = log(passes[s->n_passes / 2].best / passes[0].best), most = log(passes[3 * s->n_passes / 4].best / passes[0].best);
+    return 1.5 * middle > most ? 1.5 * middle : most;
+}
+
+static void keep_best(side *s, pass_samples *passes) {
+    if (s->n_passes == 0) return;
+    qsort(passes, (size_t)s->n_passes, sizeof *passes, by_best);
+    s->time = passes[s->n_passes < LEAST_PASSES ? 0 : LEAST_PASSES / 2].best;
+    s->spread = spread_of(s, passes);
+    for (int p = 0; p < s->n_passes; p++)
+        for (int i = 0; i < passes[p].n && s->n < MOST_SAMPLES; i++) s->us[s->n++] = passes[p].us[i];
+    s->n_passes = s->n_passes < LEAST_PASSES ? s->n_passes : LEAST_PASSES;
+    for (int p = 0; p < s->n_passes; p++) s->passes[p] = passes[p].best;
+}
+
 /* False where samples are not what a bench writes. */
 static bool read_side(side *s, const json_t *row) {
-    size_t p, i;
-    const json_t *pass, *sample, *passes = json_object_get(row, "samples_us");
+    pass_samples passes[MOST_PASSES];
+    size_t p;
+    const json_t *pass, *list = json_object_get(row, "samples_us");
     *s = (side){.row = row, .ok = strcmp(text_of(row, "status"), "ok") == 0};
-    if (!json_is_array(passes)) return false;
-    json_array_foreach(passes, p, pass) {
-        int first = s->n;
-        if (!json_is_array(pass) || s->n_passes == MOST_PASSES) return false;
-        json_array_foreach(pass, i, sample) {
-            double us = json_number_value(sample);
-            if (!json_is_number(sample) || !(us > 1e-9 && us < 1e15) || s->n == MOST_SAMPLES) return false;
-            s->us[s->n++] = us;
-        }
-        if (s->n == first) continue;
-        double best = s->us[first];
-        for (int k = first + 1; k < s->n; k++) best = s->us[k] < best ? s->us[k] : best;
-        s->passes[s->n_passes++] = best;
+    if (!json_is_array(list)) return false;
+    json_array_foreach(list, p, pass) {
+        if (s->n_passes == MOST_PASSES || !read_pass(&passes[s->n_passes], pass)) return false;
+        s->n_passes += passes[s->n_passes].n > 0;
     }
-    statistics_sort(s->us, s->n);
-    s->p10 = statistics_quantile(s->us, s->n, 0.1);
-    s->p50 = statistics_quantile(s->us, s->n, 0.5);
+    keep_best(s, passes);
     return !s->ok || s->n > 0;
 }
 
@@ -121,25 +154,41 @@ bool comparison_has_both(const pair *p) {
     return p->sides[0].ok && p->sides[1].ok;
 }
 
-/* The median logarithm of the ratio of the 10th percentiles; *count: of how many rows. */
-static double shift_of(const comparison *c, bool limits, int *count) {
-    double logs[MOST_SAMPLES];
-    *count = 0;
-    for (int i = 0; i < c->n && *count < MOST_SAMPLES; i++) {
+/* The logarithms of the ratios of times: of the limits, or of the ops. Returns how many. */
+static int shifts_of(const comparison *c, bool limits, double logs[MOST_SAMPLES]) {
+    int n = 0;
+    for (int i = 0; i < c->n && n < MOST_SAMPLES; i++) {
         const pair *p = &c->pairs[i];
         /* Builds and transfers are no sign of how fast the device is. */
         bool counts = !p->is_limit || !(strstr(p->key, "build") || strstr(p->key, "load"));
-        if (comparison_has_both(p) && p->is_limit == limits && counts) logs[(*count)++] = log(p->sides[1].p10 / p->sides[0].p10);
+        if (comparison_has_both(p) && p->is_limit == limits && counts) logs[n++] = log(p->sides[1].time / p->sides[0].time);
     }
+    return n;
+}
+
+static double shift_of(const comparison *c, bool limits, int *count) {
+    double logs[MOST_SAMPLES];
+    *count = shifts_of(c, limits, logs);
     return *count ? statistics_median(logs, *count) : 0;
+}
+
+/* By how much the limits moved apart: two standard deviations, from the median deviation, which a few rows do not move. */
+static double scatter_of(const comparison *c) {
+    const double deviations = 2 * 1.4826;
+    double logs[MOST_SAMPLES];
+    int n = shifts_of(c, true, logs);
+    if (n < 5) return 0;
+    double middle = statistics_median(logs, n);
+    for (int i = 0; i < n; i++) logs[i] = fabs(logs[i] - middle);
+    return deviations * statistics_median(logs, n);
 }
 
 /* The limits are not touched by how good the kernels of ops are: where they moved with the ops, the machine did it. */
 static void find_drift(comparison *c) {
     int n_limits, n_ops;
     double limits = shift_of(c, true, &n_limits), ops = shift_of(c, false, &n_ops);
-    c->drift = n_limits >= 3 ? limits : 0;
-    if (n_ops >= 3 && fabs(ops - c->drift) < 2 * c->threshold) c->drift = ops;
+    c->limits_drift = n_limits >= 3 ? limits : 0;
+    c->drift = n_ops >= 3 && fabs(ops - c->limits_drift) < 2 * c->threshold ? ops : c->limits_drift;
 }
 
 static double nearest_to_none(double a, double b) {
@@ -167,7 +216,7 @@ static bool lie_apart(const side *a, const side *b, double factor, double shift)
     return least[0] > most[1] || least[1] > most[0];
 }
 
-/* Of the bench whose passes differ more. */
+/* What the best passes differ by in the median row, of the bench where that is more. */
 static double noise_of(const comparison *c) {
     double noise = 0, logs[MOST_SAMPLES];
     for (int which = 0; which < 2; which++) {
@@ -185,16 +234,22 @@ static double noise_of(const comparison *c) {
     return noise;
 }
 
+static double own_threshold(const comparison *c, const pair *p) {
+    double spread = p->sides[0].spread > p->sides[1].spread ? p->sides[0].spread : p->sides[1].spread;
+    return spread > c->threshold ? spread : c->threshold;
+}
+
 static void judge_both(const comparison *c, pair *p) {
     const double error_rate = 0.01; /* of all rows together */
     const side *a = &p->sides[0], *b = &p->sides[1];
     double factor = exp(c->drift), scaled[MOST_SAMPLES];
     for (int i = 0; i < b->n; i++) scaled[i] = b->us[i] / factor;
     p->p = statistics_rank_test(a->us, a->n, scaled, b->n);
-    double shift = nearest_to_none(log(b->p50 / a->p50) - c->drift, log(b->p10 / a->p10) - c->drift);
-    p->ratio = b->p50 / factor / a->p50;
+    double shift = nearest_to_none(log(b->time / a->time) - c->drift, log(b->time / a->time) - c->limits_drift);
+    p->ratio = b->time / factor / a->time;
+    p->threshold = own_threshold(c, p);
     bool enough = a->n_passes >= LEAST_PASSES && b->n_passes >= LEAST_PASSES;
-    bool real = enough && fabs(shift) > c->threshold && p->p * c->both < error_rate && lie_apart(a, b, factor, shift);
+    bool real = enough && fabs(shift) > p->threshold && p->p * c->both < error_rate && lie_apart(a, b, factor, shift);
     p->change = !enough ? UNTOLD : !real ? SAME : shift > 0 ? SLOWER : FASTER;
 }
 
@@ -204,7 +259,8 @@ static bool had_no_time(const side *s) {
 
 static void judge(comparison *c) {
     for (int i = 0; i < c->n; i++) c->both += comparison_has_both(&c->pairs[i]);
-    c->noise = noise_of(c);
+    double noise = 3 * noise_of(c), scatter = scatter_of(c);
+    c->noise = noise > scatter ? noise : scatter;
     c->threshold = c->noise > c->threshold ? c->noise : c->threshold;
     find_drift(c);
     for (int i = 0; i < c->n; i++) {
@@ -256,8 +312,8 @@ void comparison_free(comparison *c) {
 static json_t *pair_json(const pair *p) {
     json_t *o = json_pack("{s:s, s:s}", "key", p->key, "change", change_names[p->change]);
     if (!comparison_has_both(p)) return o;
-    json_t *more = json_pack("{s:f, s:f, s:f, s:f}", "a_p50_us", p->sides[0].p50, "b_p50_us", p->sides[1].p50, "time_ratio",
-                             p->ratio, "p_value", p->p);
+    json_t *more = json_pack("{s:f, s:f, s:f, s:f, s:f}", "a_us", p->sides[0].time, "b_us", p->sides[1].time, "time_ratio",
+                             p->ratio, "p_value", p->p, "threshold", expm1(p->threshold));
     json_object_update(o, more);
     json_decref(more);
     return o;

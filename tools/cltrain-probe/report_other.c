@@ -31,7 +31,7 @@ static void tell_statuses(FILE *page, const char *key, const json_t *a, const js
 
 static void change_row(FILE *page, const json_t *row, const json_t *a, const json_t *b) {
     const char *key = page_json_text(row, "key");
-    double old = page_json_number(row, "a_p50_us"), new = page_json_number(row, "b_p50_us");
+    double old = page_json_number(row, "a_us"), new = page_json_number(row, "b_us");
     double percent = 100 * (page_json_number(row, "time_ratio") - 1);
     if (fabs(percent) < 0.05) percent = 0;
     page_row(page);
@@ -80,9 +80,7 @@ static void summary(FILE *page, const json_t *comparison) {
     }
     fputs(".</p>\n<p class=\"note\">Changes below ", page);
     page_number(page, 100 * page_json_number(comparison, "threshold"), 1);
-    fputs(" % are none: the same row differed by ", page);
-    page_number(page, 100 * page_json_number(comparison, "noise"), 1);
-    fputs(" % between passes of one bench. Of limits that are rates, the times are those of 10<sup>9</sup> operations or bytes.", page);
+    fputs(" % are none, and larger ones in rows that differed more from pass to pass. Of limits that are rates, the times are those of 10<sup>9</sup> operations or bytes.", page);
     if (fabs(machine) > 1) {
         fputs(" The machine as a whole was ", page);
         page_number(page, fabs(machine), 1);
