@@ -77,6 +77,26 @@ says "it said nothing for 40 s"
 says "2 passed, 0 skipped, 0 failed, 0 crashed, 1 timed out"
 unset CLTRAIN_KERNEL_FOLDER
 
+# ---- told to stop: what was found by then is told and written ----
+
+"$program" --json "$folder/stopped.json" --html "$folder/stopped.html" >"$out" 2>"$err" &
+child=$!
+sleep 8
+kill -s INT "$child"
+wait "$child"
+got=$?
+[ $got -eq 130 ] || fail "SIGINT gave exit code $got, not 130"
+says "stopped before the end"
+grep -q "Stopped before the end" "$folder/stopped.html" || fail "the page does not say that it was stopped"
+if [ -n "$python" ]; then
+    "$python" "$sources/tests/tools/validate.py" "$sources/docs/cltrain-conform.schema.json" "$folder/stopped.json" >"$out" 2>&1 || fail "not of the schema"
+    "$python" -c '
+import json, sys
+o = json.load(open(sys.argv[1], encoding="utf-8"))
+assert o["complete"] is False and 0 < o["counts"]["passed"], o["counts"]
+assert any(not c["results"] for c in o["cases"]), "all was run"' "$folder/stopped.json" >"$out" 2>&1 || fail "what was found is not written"
+fi
+
 # ---- drivers that misbehave are columns with a reason ----
 
 mkdir "$folder/vendors"

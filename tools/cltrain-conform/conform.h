@@ -49,6 +49,7 @@ typedef struct conform {
     char folder[64];
     json_t *coverage; /* by device: [{"op", "status", "reason"}, …] */
     double started;
+    bool complete; /* nobody told it to stop */
 } conform;
 
 enum { N_STATUS = 5 };
@@ -58,7 +59,8 @@ double conform_now(void);
 json_t **result_at(const conform *c, const device_column *column, int which, int row);
 int status_of(const json_t *result); /* index in status_names */
 
-/* run.c: asks the devices for their rows, runs what is selected. Returns 0 or an exit code. */
+/* run.c: asks the devices for their rows, runs what is selected. Returns 0 or an exit code; 0 and c->complete unset when told
+ * to stop. */
 int conform_run(conform *c);
 /* check.c: what is seen only when all is there: losses of devices beside one another, ops without a case. */
 void conform_compare(conform *c);

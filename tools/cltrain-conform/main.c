@@ -49,7 +49,7 @@ static void print_help(void) {
            "supported, is the value right (against double precision on the host), is the gradient right (against\n"
            "differences), are the bits the same in another run, and is nothing written where it does not belong.\n");
     option_print(rows, ROWS, stdout);
-    printf("\nExit status: 0 all that is supported is right; 1 something is not, or it failed; 2 the command line\nmakes no sense; 130 Ctrl-C.\n");
+    printf("\nExit status: 0 all that is supported is right; 1 something is not, or it failed; 2 the command line\nmakes no sense; 130 Ctrl-C:\nwhat was found by then is told and written.\n");
 }
 
 static int refuse_word(void *into, const char *text) {
@@ -191,13 +191,14 @@ static int run_and_report(conform *c, conform_files *f) {
     const conform_options *o = c->options;
     int code = conform_run(c);
     if (code) return code;
-    conform_compare(c);
-    if (!o->one && !o->ops && !o->dtype) conform_cover(c);
+    if (c->complete) conform_compare(c);
+    if (c->complete && !o->one && !o->ops && !o->dtype) conform_cover(c);
     code = write_files(c, f);
     if (!code && f->json.file != stdout && f->junit.file != stdout && f->html.file != stdout) code = report_text(c);
     if (!code) code = output_commit(&f->json);
     if (!code) code = output_commit(&f->junit);
     if (!code) code = output_commit(&f->html);
+    if (!code && !c->complete) code = EXIT_SIGNAL + child_caught();
     return code ? code : verdict_code(c);
 }
 

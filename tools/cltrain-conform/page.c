@@ -258,6 +258,7 @@ static void head(FILE *page, const json_t *document) {
     fputs(" s; <span class=\"together\">", page);
     page_text(page, page_json_text(document, "time_utc"));
     fputs("</span></p>\n<p>", page);
+    if (!json_is_true(json_object_get(document, "complete"))) fputs("<strong>Stopped before the end.</strong> ", page);
     for (int i = 0; i < N_STATUS; i++) {
         double n = page_json_number(counts, told[i]);
         if (i && !(n > 0)) continue;

@@ -171,6 +171,7 @@ int report_text(const conform *c) {
         else printf("%d passed, %d skipped, %d failed, %d crashed, %d timed out\n", counts[0], counts[1], counts[2], counts[3], counts[4]);
         print_skips(c, column);
     }
+    if (!c->complete) printf("stopped before the end: cases that are not counted were not run\n");
     return fflush(stdout) || ferror(stdout) ? run_error("stdout cannot be written") : 0;
 }
 
@@ -241,6 +242,7 @@ json_t *report_document(const conform *c) {
     for (int k = 0; k < c->cases.n; k++)
         if (c->selected[k]) json_array_append_new(cases, case_json(c, k));
     json_object_set_new(document, "effort", json_string(c->options->full ? "full" : "quick"));
+    json_object_set_new(document, "complete", json_boolean(c->complete));
     json_object_set_new(document, "environment", environment_json());
     json_object_set_new(document, "seconds", json_real(conform_now() - c->started));
     json_object_set_new(document, "counts", counts_json(total));

@@ -312,8 +312,7 @@ static int run_tasks(conform *c, task *tasks, int n, child_job job) {
         for (int i = 0; i < n; i++)
             if (judge_end(&tasks[i], &ends[i])) tasks[left++] = tasks[i];
         free(jobs), free(ends);
-        if (child_caught()) return EXIT_SIGNAL + child_caught();
-        n = left;
+        n = child_caught() ? 0 : left;
     }
     return 0;
 }
@@ -348,8 +347,9 @@ static int run_all(conform *c, bool handed) {
 
 int conform_run(conform *c) {
     int code = ask_all(c);
-    if (!code) code = run_all(c, false);
-    if (!code) code = run_all(c, true);
+    if (!code && !child_caught()) code = run_all(c, false);
+    if (!code && !child_caught()) code = run_all(c, true);
+    c->complete = !child_caught();
     message_wipe();
     return code;
 }
