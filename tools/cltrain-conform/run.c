@@ -248,6 +248,18 @@ static void keep(const task *t, int which, json_t *result) {
     *place = result;
 }
 
+/* A line a row: a full run on a simulator takes hours. */
+static void tell_row_done(const task *t) {
+    int counts[N_STATUS] = {0};
+    for (int i = 0; i < t->c->cases.n; i++) {
+        const json_t *result = *result_at(t->c, t->column, i, t->row);
+        if (result && t->c->cases.items[i].handed == t->handed) counts[status_of(result)]++;
+    }
+    message_line("%s, %s%s: %d passed, %d skipped, %d failed, after %.0f s", t->column->device->info.name, t->column->rows[t->row].name,
+                 t->handed ? ", handed over" : "", counts[0], counts[1], counts[2] + counts[3] + counts[4],
+                 conform_now() - t->c->started);
+}
+
 static bool take_case(const char *text, void *user) {
     task *t = user;
     json_t *told = json_loads(text, 0, NULL);
@@ -259,7 +271,7 @@ static bool take_case(const char *text, void *user) {
         else keep(t, which, json_incref(json_object_get(told, "result"))), t->next = which + 1;
     }
     if (error) snprintf(t->column->reason, sizeof t->column->reason, "%s", error);
-    if (json_object_get(told, "done")) t->told = true;
+    if (json_object_get(told, "done")) t->told = true, tell_row_done(t);
     json_decref(told);
     return true;
 }
