@@ -21,9 +21,9 @@ case ${1-} in
     ;;
 esac
 
-# Labels are the folders of tests/.
-plain='backends|bench|conform|exec|gates|graph|hosts|ops|package|parity|system|tools|train'
-threads='base|comm|data'
+# Folders of tests/, which are their labels, too.
+sanitized='base;comm;data;device;faults;files;fuzz'
+threads='base;comm;data'
 result=0
 summary=
 
@@ -40,6 +40,11 @@ build() {
     configure "$folder" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCLTRAIN_TESTS=ON -DCLTRAIN_TOOLS=ON \
         -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DCLTRAIN_TEST_CACHE="$root/build/tests/cache" "$@"
     cmake --build "$folder"
+}
+
+# labels ROOMS: a regular expression.
+labels() {
+    echo "$1" | tr ';' '|'
 }
 
 # run NAME FOLDER ARGUMENT...: tests chosen by these arguments of ctest. One that fails fails the script, but not before the end.
@@ -84,17 +89,18 @@ need_packages $check_packages
 for stage in $stages; do
     case $stage in
     plain | all | all-long | lint | memory) build "$root/build" -DCLTRAIN_SANITIZE= ;;
-    sanitized*) build "$root/build-asan" -DCLTRAIN_SANITIZE=address,undefined ;;
-    threads) build "$root/build-tsan" -DCLTRAIN_SANITIZE=thread ;;
+    sanitized) build "$root/build-asan" -DCLTRAIN_SANITIZE=address,undefined -DCLTRAIN_TEST_ROOMS="$sanitized" ;;
+    sanitized-long) build "$root/build-asan" -DCLTRAIN_SANITIZE=address,undefined -DCLTRAIN_TEST_ROOMS= ;;
+    threads) build "$root/build-tsan" -DCLTRAIN_SANITIZE=thread -DCLTRAIN_TEST_ROOMS="$threads" ;;
     coverage) build "$root/build-coverage" -DCLTRAIN_SANITIZE= -DCMAKE_C_FLAGS=--coverage -DCMAKE_CXX_FLAGS=--coverage ;;
     esac
     case $stage in
-    plain) run "tests" "$root/build" -L "^($plain)\$" -LE '^long$' ;;
+    plain) run "tests" "$root/build" -LE "^(long|$(labels "$sanitized"))\$" ;;
     all) run "tests" "$root/build" -LE '^long$' ;;
     all-long) run "tests" "$root/build" ;;
-    sanitized) run "tests under ASan and UBSan" "$root/build-asan" -LE "^(long|$plain)\$" ;;
+    sanitized) run "tests under ASan and UBSan" "$root/build-asan" -LE '^long$' ;;
     sanitized-long) run "tests under ASan and UBSan" "$root/build-asan" -LE '^(long|parity)$' ;;
-    threads) run "tests under TSan" "$root/build-tsan" -L "^($threads)\$" -LE '^long$' ;;
+    threads) run "tests under TSan" "$root/build-tsan" -LE '^long$' ;;
     lint) gate "cppcheck and clang-tidy" sh "$root/tools/lint.sh" "$root/build" ;;
     memory)
         need_packages valgrind
