@@ -53,7 +53,7 @@ static clt_status wait_for(const redis_store *s, short events, double deadline) 
 static clt_status open_socket(redis_store *s, double deadline) {
     struct sockaddr_storage address;
     socklen_t bytes;
-    CLT_TRY(clt_resolve(s->where, &address, &bytes));
+    CLT_TRY(clt_resolve(s->where, deadline, &address, &bytes));
     s->socket = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (s->socket < 0) return clt_fail(CLT_E_SYSTEM, "no socket: %s", strerror(errno));
     int one = 1, error = 0;

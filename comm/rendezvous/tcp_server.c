@@ -315,7 +315,8 @@ static void warn_of_another_address(const clt_tcp_server *s, const char *host_an
     struct sockaddr_storage told, served;
     socklen_t told_bytes, served_bytes;
     char a[NI_MAXHOST], b[NI_MAXHOST];
-    if (clt_resolve(host_and_port, &told, &told_bytes) < 0 || clt_resolve(s->address, &served, &served_bytes) < 0) return;
+    double deadline = clt_seconds() + CLT_LOOK_UP_SECONDS;
+    if (clt_resolve(host_and_port, deadline, &told, &told_bytes) < 0 || clt_resolve(s->address, deadline, &served, &served_bytes) < 0) return;
     if (getnameinfo((struct sockaddr *)&told, told_bytes, a, sizeof a, NULL, 0, NI_NUMERICHOST)) return;
     if (getnameinfo((struct sockaddr *)&served, served_bytes, b, sizeof b, NULL, 0, NI_NUMERICHOST)) return;
     if (strcmp(a, b))
@@ -330,7 +331,7 @@ static clt_status own_address(const char *host_and_port, char text[NI_MAXHOST]) 
     socklen_t bytes;
     const char *colon = strrchr(host_and_port, ':');
     snprintf(host, sizeof host, "%.*s:1", colon ? (int)CLT_MIN(colon - host_and_port, 280) : 0, host_and_port);
-    CLT_TRY(clt_resolve(host, &address, &bytes));
+    CLT_TRY(clt_resolve(host, clt_seconds() + CLT_LOOK_UP_SECONDS, &address, &bytes));
     int error = getnameinfo((struct sockaddr *)&address, bytes, text, NI_MAXHOST, NULL, 0, NI_NUMERICHOST);
     if (error) return clt_fail(CLT_E_NETWORK, "%s: %s", host, gai_strerror(error));
     /* Debian and others name the own host a loopback address, at which nobody else reaches it. */

@@ -64,7 +64,7 @@ static clt_status exchange(tcp_store *s, const request *q, double deadline) {
 static clt_status connect_once(tcp_store *s, double deadline) {
     struct sockaddr_storage address;
     socklen_t bytes;
-    CLT_TRY(clt_resolve(s->where, &address, &bytes));
+    CLT_TRY(clt_resolve(s->where, deadline, &address, &bytes));
     CLT_TRY(clt_socket_connect(&s->socket, s->security, (struct sockaddr *)&address, bytes, deadline));
     return exchange(s, &(request){.code = CLT_TCP_HELLO, .key = ""}, deadline);
 }

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BACKLOG = 1024, HOST_BYTES = 256, ANY_PORT_OF_ROUTE = 9 };
+enum { BACKLOG = 1024, ANY_PORT_OF_ROUTE = 9 };
 
 void clt_address_text(const struct sockaddr *address, socklen_t bytes, char text[64]) {
     char host[NI_MAXHOST], port[NI_MAXSERV];
@@ -33,7 +33,7 @@ static bool is_port(const char *text) {
 }
 
 /* HOST, HOST:PORT, [HOST]:PORT, or an IPv6 address alone, which has no port. */
-static clt_status split(const char *text, char host[HOST_BYTES], const char **port) {
+static clt_status split(const char *text, char host[CLT_HOST_BYTES], const char **port) {
     const char *colon = strrchr(text, ':'), *start = text, *end = colon ? colon : text + strlen(text);
     *port = colon ? colon + 1 : NULL;
     if (text[0] == '[') {
@@ -47,7 +47,7 @@ static clt_status split(const char *text, char host[HOST_BYTES], const char **po
         *port = NULL;
     }
     size_t length = (size_t)(end - start);
-    if (length == 0 || length >= HOST_BYTES) return clt_fail(CLT_E_INVALID, "%.200s: no address", text);
+    if (length == 0 || length >= CLT_HOST_BYTES) return clt_fail(CLT_E_INVALID, "%.200s: no address", text);
     if (*port && !is_port(*port))
         return clt_fail(CLT_E_INVALID, "%.200s: no port between 1 and 65535", text);
     memcpy(host, start, length);
@@ -55,26 +55,12 @@ static clt_status split(const char *text, char host[HOST_BYTES], const char **po
     return CLT_OK;
 }
 
-static clt_status look_up(const char *host, const char *port, struct sockaddr_storage *address,
-                          socklen_t *bytes) {
-    struct addrinfo hints = {.ai_family = AF_UNSPEC,
-                             .ai_socktype = SOCK_STREAM,
-                             .ai_flags = AI_NUMERICSERV},
-                    *found;
-    int error = getaddrinfo(host, port, &hints, &found);
-    if (error) return clt_fail(CLT_E_NETWORK, "host %s: %s", host, gai_strerror(error));
-    memcpy(address, found->ai_addr, found->ai_addrlen);
-    *bytes = found->ai_addrlen;
-    freeaddrinfo(found);
-    return CLT_OK;
-}
-
-clt_status clt_resolve(const char *host_and_port, struct sockaddr_storage *address, socklen_t *bytes) {
-    char host[HOST_BYTES];
+clt_status clt_resolve(const char *host_and_port, double deadline, struct sockaddr_storage *address, socklen_t *bytes) {
+    char host[CLT_HOST_BYTES];
     const char *port;
     CLT_TRY(split(host_and_port, host, &port));
     if (!port) return clt_fail(CLT_E_INVALID, "%.200s: no port after the host", host_and_port);
-    return look_up(host, port, address, bytes);
+    return clt_look_up(host, port, deadline, address, bytes);
 }
 
 static void set_port(struct sockaddr_storage *address, unsigned port) {
@@ -86,11 +72,11 @@ static void set_port(struct sockaddr_storage *address, unsigned port) {
 /* Which address of this host packets to another leave from: a datagram socket is told so without
  * sending one. */
 static clt_status address_towards(const char *towards, struct sockaddr_storage *own, socklen_t *bytes) {
-    char host[HOST_BYTES];
+    char host[CLT_HOST_BYTES];
     const char *port;
     struct sockaddr_storage other;
     CLT_TRY(split(towards, host, &port));
-    CLT_TRY(look_up(host, port, &other, bytes));
+    CLT_TRY(clt_look_up(host, port, clt_seconds() + CLT_LOOK_UP_SECONDS, &other, bytes));
     if (!port) set_port(&other, ANY_PORT_OF_ROUTE);
     int probe = socket(other.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (probe < 0) return clt_fail(CLT_E_SYSTEM, "no socket: %s", strerror(errno));

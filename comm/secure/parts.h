@@ -9,7 +9,7 @@
 #include "comm/secure/secure.h"
 #include "runtime/base/thread.h"
 
-enum { CLT_PSK_BYTES = 32 };
+enum { CLT_PSK_BYTES = 32, CLT_HOST_BYTES = 256 };
 
 struct clt_security {
     clt_comm_security level;
@@ -28,6 +28,10 @@ struct clt_security {
 
 /* "192.0.2.7:41523" or "[::1]:80"; "?" for what is no such address. */
 void clt_address_text(const struct sockaddr *address, socklen_t bytes, char text[64]);
+
+/* look_up.c: an address of a host, by name or in numbers, with the port (NULL: 0), until the deadline. CLT_E_NETWORK and
+ * CLT_E_TIMEOUT name the host. */
+clt_status clt_look_up(const char *host, const char *port, double deadline, struct sockaddr_storage *address, socklen_t *bytes);
 
 /* TLS over a clt_socket (bio.c): plain calls of send and recv that raise no signal. */
 BIO_METHOD *clt_bio_method(void);

@@ -75,9 +75,11 @@ void clt_socket_destroy(clt_socket *socket);
  * that routes to `towards`, HOST or HOST:PORT; if that is NULL too, loopback) and the first free port
  * of "LOW-HIGH" (NULL: any). *text: "ADDRESS:PORT" to be reached at. CLT_E_INVALID names the interface
  * or port range that there is none of. */
+#define CLT_LOOK_UP_SECONDS 30 /* for a name in `towards` */
 clt_status clt_listen(const char *network, const char *towards, const char *ports, int *descriptor, char text[64]);
 
-/* "HOST:PORT" ("[::1]:80" for IPv6) to an address; names are resolved. CLT_E_NETWORK names the host. */
-clt_status clt_resolve(const char *host_and_port, struct sockaddr_storage *address, socklen_t *bytes);
+/* "HOST:PORT" ("[::1]:80" for IPv6) to an address; names are looked up until the deadline (clt_seconds). CLT_E_NETWORK and
+ * CLT_E_TIMEOUT name the host. */
+clt_status clt_resolve(const char *host_and_port, double deadline, struct sockaddr_storage *address, socklen_t *bytes);
 
 #endif

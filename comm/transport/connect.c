@@ -53,7 +53,7 @@ static clt_status read_address(connector *c, int rank, struct sockaddr_storage *
     if (length == 0 || length >= 64 || memchr(value, '\0', length))
         return clt_fail(CLT_E_FORMAT, "%s: no address in the store", key);
     value[length] = '\0';
-    return clt_resolve(value, address, bytes);
+    return clt_resolve(value, c->deadline, address, bytes);
 }
 
 static clt_status greet(connector *c, clt_socket *socket, int rank, int channel, double deadline) {

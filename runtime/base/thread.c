@@ -24,6 +24,10 @@ void clt_thread_join(clt_thread thread) {
     pthread_join(thread, NULL);
 }
 
+void clt_thread_detach(clt_thread thread) {
+    pthread_detach(thread);
+}
+
 clt_status clt_mutex_init(clt_mutex *mutex) {
     int error = pthread_mutex_init(mutex, NULL);
     if (error) return clt_fail(CLT_E_SYSTEM, "a mutex could not be made: %s", strerror(error));

@@ -15,6 +15,8 @@ typedef pthread_cond_t clt_condition;
 /* The thread runs with all signals blocked but those of faults: they belong to the program's own threads. */
 clt_status clt_thread_start(clt_thread *thread, void *(*run)(void *), void *argument);
 void clt_thread_join(clt_thread thread);
+/* Nobody waits for it; what it uses is its own. */
+void clt_thread_detach(clt_thread thread);
 
 clt_status clt_mutex_init(clt_mutex *mutex);
 void clt_mutex_destroy(clt_mutex *mutex);

@@ -224,7 +224,7 @@ int main(int count, char **arguments) {
     memset(out, 0, bytes), memset(in, 0, bytes);
     snprintf(url, sizeof url, "%s", ranks_new_store());
     must(clt_listen(NULL, NULL, NULL, &listener, text));
-    must(clt_resolve(text, &address, &length));
+    must(clt_resolve(text, clt_seconds() + 30, &address, &length));
     pid_t child = fork();
     rank_group group = {.size = 2, .level = level, .channels = 1};
     rank_thread rank = {.group = &group, .size = 2, .rank = child == 0};

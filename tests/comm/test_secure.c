@@ -63,7 +63,7 @@ static void start(ends *e, const clt_security *security, const char *network) {
 static clt_status finish(ends *e, const clt_security *security, clt_socket **connecting) {
     struct sockaddr_storage address;
     socklen_t bytes;
-    assert_ok(clt_resolve(e->text, &address, &bytes));
+    assert_ok(clt_resolve(e->text, clt_seconds() + 30, &address, &bytes));
     clt_status status =
         clt_socket_connect(connecting, security, (struct sockaddr *)&address, bytes, clt_seconds() + 10);
     clt_thread_join(e->thread);
@@ -80,7 +80,7 @@ static void stop(ends *e, clt_socket *connecting) {
 static int connect_raw(const char *text) {
     struct sockaddr_storage address;
     socklen_t bytes;
-    assert_ok(clt_resolve(text, &address, &bytes));
+    assert_ok(clt_resolve(text, clt_seconds() + 30, &address, &bytes));
     int s = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(connect(s, (struct sockaddr *)&address, bytes), 0);
     return s;
@@ -283,7 +283,7 @@ static void test_deadline(void **state) {
     socklen_t bytes;
     clt_socket *connecting;
     assert_ok(clt_listen(NULL, NULL, NULL, &listener, text));
-    assert_ok(clt_resolve(text, &address, &bytes));
+    assert_ok(clt_resolve(text, clt_seconds() + 30, &address, &bytes));
     double before = clt_seconds(); /* nobody accepts */
     assert_status(
         clt_socket_connect(&connecting, security, (struct sockaddr *)&address, bytes, before + 0.3),
@@ -558,18 +558,18 @@ static void test_resolve(void **state) {
     (void)state;
     struct sockaddr_storage address;
     socklen_t bytes;
-    assert_ok(clt_resolve("127.0.0.1:80", &address, &bytes));
+    assert_ok(clt_resolve("127.0.0.1:80", clt_seconds() + 30, &address, &bytes));
     assert_int_equal(address.ss_family, AF_INET);
     assert_int_equal(ntohs(((struct sockaddr_in *)&address)->sin_port), 80);
-    assert_ok(clt_resolve("[::1]:65535", &address, &bytes));
+    assert_ok(clt_resolve("[::1]:65535", clt_seconds() + 30, &address, &bytes));
     assert_int_equal(address.ss_family, AF_INET6);
-    assert_ok(clt_resolve("localhost:1", &address, &bytes));
-    assert_status(clt_resolve("no.such.host.invalid:1", &address, &bytes), CLT_E_NETWORK);
+    assert_ok(clt_resolve("localhost:1", clt_seconds() + 30, &address, &bytes));
+    assert_status(clt_resolve("no.such.host.invalid:1", clt_seconds() + 30, &address, &bytes), CLT_E_NETWORK);
     assert_detail("no.such.host.invalid");
     static const char *wrong[] = {"",       ":",          "host", "host:",   ":80",
                                   "host:0", "host:70000", "[::1", "[::1]80", "::1"};
     for (size_t i = 0; i < CLT_COUNT_OF(wrong); i++)
-        assert_true(clt_resolve(wrong[i], &address, &bytes) < 0);
+        assert_true(clt_resolve(wrong[i], clt_seconds() + 30, &address, &bytes) < 0);
 }
 
 int main(void) {

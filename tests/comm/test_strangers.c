@@ -100,7 +100,7 @@ static void read_address(const char *url, char address[CLT_RENDEZVOUS_VALUE_BYTE
 static int connect_raw(const char *text) {
     struct sockaddr_storage address;
     socklen_t bytes;
-    if (clt_resolve(text, &address, &bytes) < 0) _exit(1);
+    if (clt_resolve(text, clt_seconds() + 30, &address, &bytes) < 0) _exit(1);
     int s = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (connect(s, (struct sockaddr *)&address, bytes) == 0) return s;
     close(s);
@@ -132,7 +132,7 @@ static void try_wrong_token(const char *address, const clt_security *wrong) {
     struct sockaddr_storage where;
     socklen_t bytes;
     clt_socket *socket;
-    clt_resolve(address, &where, &bytes);
+    clt_resolve(address, clt_seconds() + 30, &where, &bytes);
     if (clt_socket_connect(&socket, wrong, (struct sockaddr *)&where, bytes, clt_seconds() + 5) ==
         CLT_OK)
         _exit(2);
@@ -214,7 +214,7 @@ static int say_hello(const char *address, const clt_security *security, const cl
     clt_socket *socket;
     unsigned char text[CLT_HELLO_BYTES];
     double deadline = clt_seconds() + 10;
-    assert_ok(clt_resolve(address, &where, &bytes));
+    assert_ok(clt_resolve(address, clt_seconds() + 30, &where, &bytes));
     assert_ok(clt_socket_connect(&socket, security, (struct sockaddr *)&where, bytes, deadline));
     clt_hello_encode(hello, text);
     assert_ok(clt_socket_write_all(socket, text, sizeof text, deadline));

@@ -280,7 +280,7 @@ static clt_status introduce(outlaw *o, int channel, const char *address) {
     struct sockaddr_storage where;
     socklen_t bytes;
     double deadline = clt_seconds() + 10;
-    CLT_TRY(clt_resolve(address, &where, &bytes));
+    CLT_TRY(clt_resolve(address, clt_seconds() + 30, &where, &bytes));
     CLT_TRY(clt_socket_connect(&o->sockets[channel], o->security, (struct sockaddr *)&where, bytes,
                                deadline));
     clt_hello hello = {.version = CLT_PROTOCOL_VERSION,
