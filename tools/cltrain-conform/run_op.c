@@ -246,7 +246,7 @@ static void judge_gradient(work *w, int input) {
     int64_t n = choose_places(w, count, &places);
     array_resize(&want, got.shape);
     for (int64_t k = 0; k < n; k++) want.values[places[k]] = difference(w, input, places[k], &above, &below);
-    bounds usual = {.tolerance = w->c->operation->tolerance};
+    bounds usual = {.tolerance = w->c->operation->tolerance, .floor = w->c->operation->floor};
     judge(w->r, &w->r->gradient, what, &got, &want, places, n, w->b->rounding ? &rounded : &usual);
     free(places);
     array_free(&got), array_free(&want), array_free(&above), array_free(&below);

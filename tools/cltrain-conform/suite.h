@@ -55,6 +55,7 @@ typedef struct operation {
     bool no_gradient;
     double ulp;       /* largest error allowed in units of the last place; 0: that is not the measure */
     double tolerance; /* largest error relative to the largest value; 0: 2e-5 */
+    double floor;     /* gradients are judged as if the largest value were this at least; 0: 1e-3 */
 } operation;
 
 /* ---- cases ---- */
