@@ -309,7 +309,7 @@ void clt_epilogue_define(clt_text *text, const clt_tensor *node) {
     add_epilogue_list(text, &code, false);
     clt_text_add(text, "\nstatic float clt_epilogue(float value_, int index_, int channel_ CLT_EPILOGUE_PARAMETERS) {\n");
     add_epilogue_function(text, node, &code);
-    clt_text_add(text, "#define CLT_EPILOGUE(value, index, channel) clt_epilogue(value, index, channel "
+    clt_text_add(text, "#define CLT_EPILOGUE(value, index, ch) clt_epilogue(value, index, ch "
                        "CLT_EPILOGUE_ARGUMENTS)\n");
 }
 

@@ -116,18 +116,18 @@ static int cpu_conv2d_store(const float *values, int columns, global float *y, i
     return done;
 }
 
-/* Results leave here: values[i, j] is y's element to[i] + (channel + j) step, of the channel `channel` + j;
+/* Results leave here: values[i, j] is y's element to[i] + (ch + j) step, of the channel `ch` + j;
  * i < there, j < columns. */
-static void cpu_conv2d_put(global float *y, const int *to, int there, int channel, int columns, int step,
+static void cpu_conv2d_put(global float *y, const int *to, int there, int ch, int columns, int step,
                            float *values CLT_EPILOGUE_PARAMETERS) {
     int done = 0;
 #ifdef CLT_HAS_EPILOGUE
     for (int i = 0; i < there; i++)
         for (int j = 0; j < columns; j++)
             values[i * CPU_COLUMNS + j] =
-                CLT_EPILOGUE(values[i * CPU_COLUMNS + j], to[i] + (channel + j) * step, channel + j);
+                CLT_EPILOGUE(values[i * CPU_COLUMNS + j], to[i] + (ch + j) * step, ch + j);
 #endif
-    y += channel * step;
+    y += ch * step;
     if (step == 1 && columns == CPU_COLUMNS) {
         for (int i = 0; i < there; i++) {
             cpu_store(cpu_load(2 * i, values), 0, y + to[i]);

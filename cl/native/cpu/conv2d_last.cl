@@ -28,8 +28,8 @@ static void cpu_conv2d_last_transpose(global const float *from, int step, int th
                 vload8(0, from + (j + i) * step + first);
             cpu_transpose(r);
             _Pragma("unroll") for (int i = 0; i < 8; i++) {
-                int channel = (first + i) / taps, tap = (first + i) % taps;
-                vstore8(r[i], 0, to + (tap * count + channel) * CPU_COLUMNS + j);
+                int ch = (first + i) / taps, tap = (first + i) % taps;
+                vstore8(r[i], 0, to + (tap * count + ch) * CPU_COLUMNS + j);
             }
         }
     for (int q = 0; q < run; q++)
@@ -87,10 +87,10 @@ kernel void cpu_conv2d_last_weight(global const float *weight, global float *to,
 }
 
 /* Results leave here: `value` is y's elements `at` and after, `count` of them if not the whole vector, of
- * the channels from `channel` on. */
-static void cpu_conv2d_last_put(global float *y, int at, int channel, int count,
+ * the channels from `ch` on. */
+static void cpu_conv2d_last_put(global float *y, int at, int ch, int count,
                                 cpu_vector value CLT_EPILOGUE_PARAMETERS) {
-    value = cpu_epilogue(value, at, channel, count CLT_EPILOGUE_ARGUMENTS);
+    value = cpu_epilogue(value, at, ch, count CLT_EPILOGUE_ARGUMENTS);
     if (count >= CPU_WIDTH) {
         cpu_store(value, 0, y + at);
         return;
@@ -163,11 +163,11 @@ CLT_ITEM void cpu_conv2d_last_item(int item, global const float *x, global const
             }
     }
 
-    int column = panel * CPU_COLUMNS, columns = result.s4 - column, channel = group * result.s4 + column;
+    int column = panel * CPU_COLUMNS, columns = result.s4 - column, ch = group * result.s4 + column;
     _Pragma("unroll") for (int i = 0; i < CPU_ROWS; i++) {
         if (i >= there) continue;
-        cpu_conv2d_last_put(y, to[i] + channel, channel, columns, sum[i][0] CLT_EPILOGUE_ARGUMENTS);
-        cpu_conv2d_last_put(y, to[i] + channel + CPU_WIDTH, channel + CPU_WIDTH, columns - CPU_WIDTH,
+        cpu_conv2d_last_put(y, to[i] + ch, ch, columns, sum[i][0] CLT_EPILOGUE_ARGUMENTS);
+        cpu_conv2d_last_put(y, to[i] + ch + CPU_WIDTH, ch + CPU_WIDTH, columns - CPU_WIDTH,
                             sum[i][1] CLT_EPILOGUE_ARGUMENTS);
     }
 }
@@ -440,8 +440,8 @@ CLT_ITEM void cpu_conv2d_last_unpack_item(int item, global float *partial, globa
             int start = min(at, run - 8);
             float8 r[8];
             _Pragma("unroll") for (int i = 0; i < 8; i++) {
-                int channel = (start + i) / taps, tap = (start + i) % taps;
-                r[i] = vload8(0, partial + (tap * inside + channel) * CPU_COLUMNS + j);
+                int ch = (start + i) / taps, tap = (start + i) % taps;
+                r[i] = vload8(0, partial + (tap * inside + ch) * CPU_COLUMNS + j);
             }
             cpu_transpose(r);
             _Pragma("unroll") for (int i = 0; i < 8; i++)

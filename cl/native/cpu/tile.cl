@@ -17,22 +17,22 @@
 #define CPU_COLUMNS      (2 * CPU_WIDTH)
 
 /* What is done to results before they are stored, where the host says something (backends/codegen.h): `value` is
- * elements `at` and after of the result, of channels `channel` and after; `there` of them exist. */
+ * elements `at` and after of the result, of channels `ch` and after; `there` of them exist. */
 #ifdef CLT_HAS_EPILOGUE
-static cpu_vector cpu_epilogue(cpu_vector value, int at, int channel, int there CLT_EPILOGUE_PARAMETERS) {
+static cpu_vector cpu_epilogue(cpu_vector value, int at, int ch, int there CLT_EPILOGUE_PARAMETERS) {
     float values[CPU_WIDTH];
     cpu_store(value, 0, values);
     if (there >= CPU_WIDTH)
-        for (int j = 0; j < CPU_WIDTH; j++) values[j] = CLT_EPILOGUE(values[j], at + j, channel + j);
+        for (int j = 0; j < CPU_WIDTH; j++) values[j] = CLT_EPILOGUE(values[j], at + j, ch + j);
     else
-        for (int j = 0; j < there; j++) values[j] = CLT_EPILOGUE(values[j], at + j, channel + j);
+        for (int j = 0; j < there; j++) values[j] = CLT_EPILOGUE(values[j], at + j, ch + j);
     return cpu_load(0, values);
 }
 #else
 #define CLT_EPILOGUE_PARAMETERS
 #define CLT_EPILOGUE_ARGUMENTS
-#define CLT_EPILOGUE(value, index, channel)      (value)
-#define cpu_epilogue(value, at, channel, there) (value)
+#define CLT_EPILOGUE(value, index, ch)      (value)
+#define cpu_epilogue(value, at, ch, there) (value)
 #endif
 
 /* Results of a matrix product leave here: c[at], c[at + 1] .. of columns `column` ..; `there` of them exist, at least

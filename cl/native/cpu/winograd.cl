@@ -226,10 +226,10 @@ kernel void cpu_winograd_product(global const float *v, global const float *u, g
 }
 
 /* Results leave here: `value` is y's elements `at` and after, `count` of them if not the whole vector, of
- * the channels from `channel` on. */
-static void cpu_winograd_put(global float *y, int at, int channel, int count,
+ * the channels from `ch` on. */
+static void cpu_winograd_put(global float *y, int at, int ch, int count,
                              cpu_vector value CLT_EPILOGUE_PARAMETERS) {
-    value = cpu_epilogue(value, at, channel, count CLT_EPILOGUE_ARGUMENTS);
+    value = cpu_epilogue(value, at, ch, count CLT_EPILOGUE_ARGUMENTS);
     if (count >= CPU_WIDTH) {
         ((global cpu_unaligned *)(y + at))->vector = value;
         return;
