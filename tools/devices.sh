@@ -1,9 +1,11 @@
 #!/bin/sh
-# devices.sh [--quick | --full] FOLDER    runs cltrain-conform on the drivers that are here, a JSON file each into FOLDER
-# devices.sh --page FILE.json...          prints docs/devices.md from such files, of whichever machines
+# devices.sh [--quick | --full] [--intel] FOLDER    runs cltrain-conform on the drivers that are here, a JSON file each into FOLDER
+# devices.sh --page FILE.json...                    prints docs/devices.md from such files, of whichever machines
 #
-# Drivers: PoCL with each of its work-group methods, Mesa's rusticl on llvmpipe, Oclgrind, and whatever else is installed.
-# CLTRAIN_CONFORM is the program (default: build/bin/cltrain-conform). What is there already is not run again.
+# Drivers: PoCL with each of its work-group methods, Mesa's rusticl on llvmpipe, Oclgrind, and whatever else is installed;
+# with --intel also Intel's runtime for CPUs and its emulator of FPGAs, which are fetched from PyPI into FOLDER (1.5 GB).
+# Then those of one checkpoint: what one device leaves, the others take up. CLTRAIN_CONFORM is the program (default:
+# build/bin/cltrain-conform). What is there already is not run again.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 conform=${CLTRAIN_CONFORM:-$root/build/bin/cltrain-conform}
@@ -54,7 +56,8 @@ for d, o, variables, results in rows:
 END
 }
 
-# run NAME VARIABLE=VALUE...: one driver, alone.
+# run NAME VARIABLE=VALUE...: one driver, alone; of all ops, or those of $ops.
+ops=
 run() {
     name=$1
     shift
@@ -63,7 +66,7 @@ run() {
     # Binaries are made with the driver's settings, and do not tell which: each run has caches of its own.
     mkdir -p "$folder/cache/$name/pocl"
     env "$@" XDG_CACHE_HOME="$folder/cache/$name" POCL_CACHE_DIR="$folder/cache/$name/pocl" "$conform" \
-        "$effort" --all --timeout 600 --json "$folder/$name.json" >"$folder/$name.txt" || {
+        "$effort" --all --timeout 600 ${ops:+--ops "$ops"} --json "$folder/$name.json" >"$folder/$name.txt" || {
         code=$?
         [ -f "$folder/$name.json" ] || exit $code
         failed=1
@@ -71,16 +74,29 @@ run() {
     }
 }
 
-[ $# -gt 0 ] || { sed -n '2,7s/^# //p' "$0"; exit 2; }
+# intel NAME LIBRARY PACKAGE...: a driver from PyPI.
+intel() {
+    name=$1 library=$2
+    shift 2
+    [ -f "$folder/$name.json" ] && return
+    python3 -m venv "$folder/$name"
+    "$folder/$name/bin/pip" install --quiet "$@"
+    mkdir -p "$folder/$name/vendors"
+    echo "$folder/$name/lib/$library" >"$folder/$name/vendors/$name.icd"
+    run "$name" OCL_ICD_VENDORS="$folder/$name/vendors"
+}
+
+[ $# -gt 0 ] || { sed -n '2,9s/^# //p' "$0"; exit 2; }
 if [ "$1" = --page ]; then
     shift
     page "$@"
     exit
 fi
-effort=--quick
+effort=--quick with_intel=
 case $1 in --quick | --full) effort=$1; shift ;; esac
-folder=${1:?a folder for the JSON files}
-mkdir -p "$folder"
+case $1 in --intel) with_intel=1; shift ;; esac
+mkdir -p "${1:?a folder for the JSON files}"
+folder=$(cd "$1" && pwd)
 failed=0
 for icd in "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"/*.icd; do
     name=$(basename "$icd" .icd)
@@ -95,10 +111,23 @@ for icd in "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"/*.icd; do
     *) run "$name" OCL_ICD_VENDORS="$icd" ;;
     esac
 done
+if [ "$with_intel" ]; then
+    intel intel-cpu libintelocl.so intel-opencl-rt intel-cmplr-lib-rt
+    # The last version that has the emulator.
+    intel intel-fpga-emulator libintelocl_emu.so intel-opencl-rt==2023.2.4 intel-cmplr-lib-rt==2023.2.4 tbb==2021.10.0
+fi
 library=/usr/lib/oclgrind/liboclgrind-rt-icd.so
 if [ -f "$library" ]; then
     mkdir -p "$folder/oclgrind"
     echo "$library" >"$folder/oclgrind/oclgrind.icd"
     run oclgrind OCL_ICD_VENDORS="$folder/oclgrind/oclgrind.icd" CLTRAIN_CONFORM_SMALL=1
 fi
+
+# train, resume and handover: all of them at once.
+mkdir -p "$folder/together"
+for icd in "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"/*.icd "$folder"/intel-*/vendors/*.icd; do
+    case $icd in */mesa.icd | */\**) ;; *) cp "$icd" "$folder/together" ;; esac
+done
+ops="[hrt][aer][ans][diu]*"
+run together OCL_ICD_VENDORS="$folder/together" RUSTICL_ENABLE=llvmpipe
 exit $failed
