@@ -14,6 +14,7 @@
 
 /* The number of the file's form: what has another is not read. */
 #define FORMAT 1
+static const char KIND[] = "cltrain-tune";
 #define LARGEST_FILE ((size_t)8 << 20)
 
 clt_tune_mode clt_tune_get_mode(void) {
@@ -62,13 +63,13 @@ void clt_tune_file_name(const clt_device *device, clt_text *text) {
 /* ---- header ---- */
 
 /* Driver texts need not be UTF-8: what JSON does not take is left out, for the device's hash tells all. */
-clt_status clt_tune_write_header(const clt_device *device, clt_text *text) {
+clt_status clt_tune_write_header(const clt_device *device, const char *kind, clt_text *text) {
     const clt_device_info *info = clt_device_get_info(device);
     char library[64], id[CLT_HASH_TEXT];
     json_t *header = json_object();
     library_id(library);
     device_id(device, id);
-    json_object_set_new(header, "cltrain-tune", json_integer(FORMAT));
+    json_object_set_new(header, kind, json_integer(FORMAT));
     json_object_set_new(header, "library", json_string(library));
     json_object_set_new(header, "device", json_string(info->name));
     json_object_set_new(header, "platform", json_string(info->platform));
@@ -77,11 +78,11 @@ clt_status clt_tune_write_header(const clt_device *device, clt_text *text) {
     return clt_tune_write_line(header, text);
 }
 
-static json_t *read_header(const char *text, size_t length) {
+static json_t *read_header(const char *kind, const char *text, size_t length) {
     json_error_t error;
     const char *stop = length ? memchr(text, '\n', length) : NULL;
     json_t *header = stop ? json_loadb(text, (size_t)(stop - text), JSON_REJECT_DUPLICATES, &error) : NULL;
-    if (json_integer_value(json_object_get(header, "cltrain-tune")) == FORMAT) return header;
+    if (json_integer_value(json_object_get(header, kind)) == FORMAT) return header;
     json_decref(header);
     return NULL;
 }
@@ -91,10 +92,16 @@ static bool holds(const json_t *header, const char *name, const char *wanted) {
     return text && !strcmp(text, wanted);
 }
 
+bool clt_tune_has_header(const char *kind, const char *text, size_t length) {
+    json_t *header = read_header(kind, text, length);
+    json_decref(header);
+    return header != NULL;
+}
+
 /* Made for this device; and, where that is asked, by this very library. */
-bool clt_tune_header_fits(const clt_device *device, const char *text, size_t length, bool any_library) {
+bool clt_tune_header_fits(const clt_device *device, const char *kind, const char *text, size_t length, bool any_library) {
     char library[64], id[CLT_HASH_TEXT];
-    json_t *header = read_header(text, length);
+    json_t *header = read_header(kind, text, length);
     library_id(library);
     device_id(device, id);
     bool fits = header && holds(header, "id", id) && (any_library || holds(header, "library", library));
@@ -111,7 +118,7 @@ static clt_status read_file(const clt_device *device, const char *path, clt_verd
     if (!path) return CLT_OK;
     clt_status status = clt_file_read(path, LARGEST_FILE, &bytes, &length);
     if (status < 0) return status == CLT_E_NO_MEMORY ? status : CLT_OK;
-    if (clt_tune_header_fits(device, bytes, length, false)) status = clt_verdicts_read(list, bytes, length);
+    if (clt_tune_header_fits(device, KIND, bytes, length, false)) status = clt_verdicts_read(list, bytes, length);
     clt_free(bytes);
     return status;
 }
@@ -128,7 +135,7 @@ clt_status clt_tune_store(clt_device *device) {
     if (!db || !db->path) return clt_fail(CLT_E_IO, "there is no folder for the verdicts of tuning");
     clt_status status = merge(&all, &db->measured);
     if (status == CLT_OK) status = read_file(device, db->path, &all); /* equals: those on the disk win */
-    if (status == CLT_OK) status = clt_tune_write_header(device, &text);
+    if (status == CLT_OK) status = clt_tune_write_header(device, KIND, &text);
     if (status == CLT_OK) status = clt_verdicts_write(&all, &text);
     if (status == CLT_OK) status = clt_file_write(db->path, text.data, text.length);
     clt_text_free(&text);
@@ -157,7 +164,7 @@ static bool is_of_class(const clt_device *device, const json_t *header) {
 clt_status clt_tune_read_shipped(const clt_device *device, const struct clt_shipped_verdicts *files,
                                  clt_verdicts *list) {
     for (const clt_shipped_verdicts *s = files; s->bytes; s++) {
-        json_t *header = read_header((const char *)s->bytes, s->length);
+        json_t *header = read_header(KIND, (const char *)s->bytes, s->length);
         bool fits = header && is_of_class(device, header);
         json_decref(header);
         if (fits) CLT_TRY(clt_verdicts_read(list, (const char *)s->bytes, s->length));
@@ -212,14 +219,14 @@ clt_status clt_tune_ready(clt_device *device) {
 /* ---- the choices of a run ---- */
 
 clt_status clt_tune_run_write(const clt_tune_run *run, const clt_device *device, clt_text *text) {
-    CLT_TRY(clt_tune_write_header(device, text));
+    CLT_TRY(clt_tune_write_header(device, KIND, text));
     return clt_verdicts_write(&run->choices, text);
 }
 
 clt_status clt_tune_run_read(clt_tune_run *run, const clt_device *device, const char *text, bool *taken) {
     clt_verdicts list = {0};
     size_t length = strlen(text);
-    *taken = clt_tune_header_fits(device, text, length, true);
+    *taken = clt_tune_header_fits(device, KIND, text, length, true);
     if (!*taken) return CLT_OK;
     clt_status status = clt_verdicts_read(&list, text, length);
     if (status < 0) {

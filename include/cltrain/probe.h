@@ -187,7 +187,8 @@ CLT_API clt_status clt_tune_model(clt_device *device, clt_tensor *loss, const cl
 typedef struct clt_times clt_times;
 
 /* Reads what is known. `path`: a file in the place of the device's own, which need not exist; NULL: that. What of a file makes no
- * sense is skipped; one of another device or version is as good as none. */
+ * sense is skipped. CLT_E_FORMAT, CLT_E_INVALID: the file at `path` is something else, or of another device or version: it is left
+ * as it is. */
 CLT_API clt_status clt_times_open(clt_times **times, clt_device *device, const char *path);
 /* Writes it, with what others have written meanwhile. CLT_E_IO. */
 CLT_API clt_status clt_times_save(clt_times *times);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/base/file.h"
 #include "runtime/exec/times.h"
@@ -30,12 +31,14 @@ typedef struct session {
 struct clt_times {
     clt_device *device;
     char *path;
+    bool named; /* by the caller: a file of something else is not to be written over */
     clt_timings table;
     session *sessions;
     size_t n_sessions, sessions_capacity;
 };
 
 static const double most_file_bytes = 8 << 20;
+static const char kind[] = "cltrain-times"; /* of file */
 
 /* ---- the problems of a step ---- */
 
@@ -97,13 +100,22 @@ static char *usual_path(const clt_device *device) {
     return NULL;
 }
 
+static clt_status refuse(const clt_times *times, const void *bytes, size_t length) {
+    if (!times->named || length == 0) return CLT_OK;
+    if (clt_tune_has_header(kind, bytes, length))
+        return clt_fail(CLT_E_INVALID, "%s: times of another device, driver or version of the library; name another file", times->path);
+    return clt_fail(CLT_E_FORMAT, "%s: no file of times; it is left as it is", times->path);
+}
+
 /* What is there already stays: `into` is newer than the file. */
 static clt_status read_file(const clt_times *times, clt_timings *into) {
     void *bytes = NULL;
     size_t length;
-    clt_status status = CLT_OK;
-    if (!times->path || clt_file_read(times->path, (size_t)most_file_bytes, &bytes, &length) < 0) return CLT_OK;
-    if (clt_tune_header_fits(times->device, bytes, length, false)) status = clt_timings_read(into, bytes, length);
+    if (!times->path) return CLT_OK;
+    clt_status status = clt_file_read(times->path, (size_t)most_file_bytes, &bytes, &length);
+    if (status < 0) return times->named && access(times->path, F_OK) == 0 ? status : CLT_OK;
+    if (clt_tune_header_fits(times->device, kind, bytes, length, false)) status = clt_timings_read(into, bytes, length);
+    else status = refuse(times, bytes, length);
     clt_free(bytes);
     return status;
 }
@@ -113,6 +125,7 @@ clt_status clt_times_open(clt_times **times, clt_device *device, const char *pat
     clt_times *t = clt_calloc(1, sizeof *t);
     if (!t) return clt_fail_memory(sizeof *t);
     t->device = device;
+    t->named = path != NULL;
     t->path = path ? clt_strdup(path) : usual_path(device);
     clt_status status = path && !t->path ? clt_fail_memory(strlen(path)) : read_file(t, &t->table);
     if (status < 0) clt_times_close(t);
@@ -145,7 +158,7 @@ clt_status clt_times_save(clt_times *times) {
     if (!times->path) return clt_fail(CLT_E_IO, "there is no folder for times of problems");
     clt_status status = read_file(times, &all);
     for (size_t i = 0; i < times->table.n && status == CLT_OK; i++) status = clt_timings_put(&all, &times->table.items[i]);
-    if (status == CLT_OK) status = clt_tune_write_header(times->device, &text);
+    if (status == CLT_OK) status = clt_tune_write_header(times->device, kind, &text);
     if (status == CLT_OK) status = clt_timings_write(&all, &text);
     if (status == CLT_OK) status = clt_file_write(times->path, text.data, text.length);
     clt_text_free(&text);

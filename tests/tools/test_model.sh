@@ -37,13 +37,23 @@ says "matmul 64x40"
 expect 0 "" model mlp:24,12 --sample 40 --batch 32 --offline --times "$times" --json
 json "$out" 'o["predicted"]["sources"]["measured"] > 0.1 and 0 < o["predicted"]["sources"]["nearest"] + o["predicted"]["sources"]["roof"] + o["predicted"]["sources"]["batch"] < 0.9'
 
-# A file that was cut off, or is none, is as good as less of it.
+# A file that was cut off is as good as less of it.
 head -c 700 "$times" >"$folder/cut.jsonl"
 expect 0 "" model $small --batch 32 --offline --times "$folder/cut.jsonl" --json
 json "$out" 'o["status"] == "ok" and o["predicted"]["sources"]["measured"] < 0.9'
-head -c 3000 /dev/urandom >"$folder/cut.jsonl"
-expect 0 "" model $small --batch 32 --offline --times "$folder/cut.jsonl" --json
+: >"$folder/none.jsonl"
+expect 0 "" model $small --batch 32 --offline --times "$folder/none.jsonl" --json
 json "$out" 'o["predicted"]["sources"]["roof"] > 0.999'
+# One of something else, or of another device, is left as it is.
+head -c 3000 /dev/urandom >"$folder/other"
+sed '1s/"id": "[0-9a-f]*"/"id": "0"/' "$times" >"$folder/device.jsonl"
+sed '1s/cltrain-times/cltrain-tune/' "$times" >"$folder/tune.jsonl"
+for file in other device.jsonl tune.jsonl; do
+    cp "$folder/$file" "$folder/kept"
+    expect 1 "$folder/$file: " model $small --batch 32 --seconds 0.1 --refresh --times "$folder/$file"
+    cmp -s "$folder/$file" "$folder/kept" || fail "$file was written over"
+done
+grep -q "times of another device" "$err" && fail "a file of verdicts is taken for one of times"
 
 # ---- what cannot be ----
 
