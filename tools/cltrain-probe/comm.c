@@ -1,6 +1,7 @@
 /*
  * cltrain-probe comm: how fast ranks reduce over the network, beside what TCP itself does.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@
 #include "tools/common/message.h"
 #include "tools/common/numbers.h"
 
-enum { MOST_SIZES = 64, MOST_CHILDREN = 64, MOST_GROUPS = 16 };
+enum { MOST_SIZES = 64, MOST_CHILDREN = 64, MOST_GROUPS = 16, MOST_PATH = 4096 };
 
 typedef struct comm_options {
     shared_options shared;
@@ -198,11 +199,18 @@ static int wait_for(const pid_t *children, int n) {
     return code;
 }
 
+/* The folder as the address of a store: there %41 is an A. */
+static void store_address(const char *folder, char *address, size_t bytes) {
+    size_t used = (size_t)snprintf(address, bytes, "file://");
+    for (const char *at = folder; *at && used + 4 < bytes; at++)
+        used += (size_t)snprintf(address + used, bytes - used, *at == '%' ? "%%25" : "%c", *at);
+}
+
 static int start_children(rank_run *run, int n, char *folder) {
-    char token[65], store[4200];
+    char token[65], store[MOST_PATH * 3 + 8];
     pid_t children[MOST_CHILDREN];
     int started = 0, code = make_token(token);
-    snprintf(store, sizeof store, "file://%s", folder);
+    store_address(folder, store, sizeof store);
     run->base = (clt_comm_options){.size = n, .store = store, .token = token, .job = "probe", .network = "127.0.0.1",
                                    .connect_seconds = 60};
     fflush(NULL);
@@ -219,16 +227,21 @@ static int start_children(rank_run *run, int n, char *folder) {
     return code ? code : waited;
 }
 
-static void remove_folder(const char *folder) {
-    char line[4300];
-    snprintf(line, sizeof line, "rm -rf '%s'", folder);
-    if (system(line)) warning("%s could not be removed", folder);
+/* The folder of a store has files alone. */
+static void remove_folder(const char *path) {
+    DIR *folder = opendir(path);
+    for (const struct dirent *entry; folder && (entry = readdir(folder));)
+        if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..")) unlinkat(dirfd(folder), entry->d_name, 0);
+    if (folder) closedir(folder);
+    if (rmdir(path)) warning("%s could not be removed: %s", path, strerror(errno));
 }
 
 static int run_children(rank_run *run, int n) {
-    char folder[4096];
+    char folder[MOST_PATH];
     const char *base = getenv("TMPDIR");
-    snprintf(folder, sizeof folder, "%s/cltrain-probe-XXXXXX", base && base[0] ? base : "/tmp");
+    if (!base || !base[0]) base = "/tmp";
+    if ((size_t)snprintf(folder, sizeof folder, "%s/cltrain-probe-XXXXXX", base) >= sizeof folder)
+        return run_error("the path of TMPDIR is too long: %s", base);
     if (!mkdtemp(folder)) return run_error("no temporary folder %s: %s", folder, strerror(errno));
     int code = start_children(run, n, folder);
     remove_folder(folder);
