@@ -23,4 +23,80 @@ done
 # shellcheck disable=SC2086
 TMPDIR="$folder/nowhere" expect 1 "no temporary folder $folder/nowhere" $quick
 
+# ---- told to stop, or killed: neither ranks nor folders stay ----
+
+# alive PID...: those that are, and not only waited for.
+alive() {
+    for process in "$@"; do
+        state=$(sed -n 's/^State:[[:space:]]*//p' "/proc/$process/status" 2>/dev/null)
+        case $state in "" | Z*) ;; *) echo "$process" ;; esac
+    done
+}
+
+# begin: $pid measures for a minute, with $children.
+begin() {
+    : >"$out"
+    TMPDIR="$folder/stopped" "$program" comm -n 2 --sizes "$sizes" --seconds 60 >"$out" 2>"$err" </dev/null &
+    pid=$!
+    for _ in $(seq 300); do
+        grep -q samples "$out" && break
+        sleep 0.1
+    done
+    children=$(cat "/proc/$pid/task/$pid/children")
+    # shellcheck disable=SC2086
+    set -- $children
+    [ $# -ge 2 ] || fail "it has no ranks"
+}
+
+# ended WHEN: within 20 s.
+ended() {
+    for _ in $(seq 200); do
+        # shellcheck disable=SC2086
+        [ -z "$(alive $pid $children)" ] && [ -z "$(ls -A "$folder/stopped")" ] && break
+        sleep 0.1
+    done
+    # shellcheck disable=SC2086
+    left=$(alive $pid $children)
+    [ -z "$left" ] || fail "$1: processes $left still run"
+    # shellcheck disable=SC2086
+    [ -z "$left" ] || kill -KILL $left
+    empty "$folder/stopped"
+    rm -rf "$folder/stopped"/*
+}
+
+mkdir "$folder/stopped"
+sizes=4$(printf ",16M%.0s" $(seq 60))
+if [ -r "/proc/self/task/$$/children" ] || [ -r "/proc/$$/task/$$/children" ]; then
+    for signal in TERM:143 KILL:137; do
+        begin
+        kill "-${signal%:*}" "$pid"
+        ended "SIG${signal%:*}"
+        wait "$pid" 2>"$folder/shell"
+        got=$?
+        [ "$got" -eq "${signal#*:}" ] || fail "SIG${signal%:*} gave $got"
+        [ -s "$err" ] && fail "SIG${signal%:*}: it says something"
+    done
+    # A rank that does not listen.
+    begin
+    # shellcheck disable=SC2086
+    set -- $children
+    shift $(($# - 2))
+    kill -STOP "$1" "$2"
+    kill -TERM "$pid"
+    ended "SIGTERM with ranks that stand still"
+    # Shells start what runs in the background deaf for SIGINT.
+    if [ -n "$python" ]; then
+        TMPDIR="$folder/stopped" "$python" -c '
+import signal, subprocess, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+p = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE)
+while b"samples" not in p.stdout.readline(): pass
+p.send_signal(signal.SIGINT)
+sys.exit(p.wait(20) != 130)' "$program" comm -n 2 --sizes "$sizes" --seconds 60 >"$out" 2>"$err" || fail "SIGINT does not give 130"
+        empty "$folder/stopped"
+    fi
+else
+    echo "no /proc/PID/task/PID/children here: stopping is not tried"
+fi
+
 finish

@@ -1,21 +1,18 @@
 /*
  * cltrain-probe comm: how fast ranks reduce over the network, beside what TCP itself does.
  */
-#include <dirent.h>
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "command.h"
+#include "comm_children.h"
 #include "comm_measure.h"
 #include "tools/common/message.h"
 #include "tools/common/numbers.h"
 
-enum { MOST_SIZES = 64, MOST_CHILDREN = 64, MOST_GROUPS = 16, MOST_PATH = 4096 };
+enum { MOST_SIZES = 64, MOST_GROUPS = 16 };
 
 typedef struct comm_options {
     shared_options shared;
@@ -53,7 +50,7 @@ static void print_help(void) {
            "once on one thread a process. Bandwidths are nccl-tests': algbw is bytes by time, busbw what that takes\n"
            "of each link, 2 (n - 1) / n times as much. Times are medians; the slowest rank's count.\n");
     option_print(rows, ROWS, stdout);
-    printf("\nExit status: 0 done; 1 it failed, or a result was wrong; 2 the command line makes no sense.\n");
+    printf("\nExit status: 0 done; 1 it failed, or a result was wrong; 2 the command line makes no sense;\n130 Ctrl-C.\n");
 }
 
 /* ---- sizes ---- */
@@ -187,65 +184,18 @@ static int make_token(char token[65]) {
     return 0;
 }
 
-/* All must do well; the first that does not takes the others along by their connections to it. */
-static int wait_for(const pid_t *children, int n) {
-    int code = 0;
-    for (int i = 0; i < n; i++) {
-        int status;
-        while (waitpid(children[i], &status, 0) < 0 && errno == EINTR) {}
-        if (WIFSIGNALED(status)) code = run_error("rank %d was ended by signal %d", i, WTERMSIG(status));
-        else if (WEXITSTATUS(status) && !code) code = WEXITSTATUS(status);
-    }
-    return code;
-}
-
-/* The folder as the address of a store: there %41 is an A. */
-static void store_address(const char *folder, char *address, size_t bytes) {
-    size_t used = (size_t)snprintf(address, bytes, "file://");
-    for (const char *at = folder; *at && used + 4 < bytes; at++)
-        used += (size_t)snprintf(address + used, bytes - used, *at == '%' ? "%%25" : "%c", *at);
-}
-
-static int start_children(rank_run *run, int n, char *folder) {
-    char token[65], store[MOST_PATH * 3 + 8];
-    pid_t children[MOST_CHILDREN];
-    int started = 0, code = make_token(token);
-    store_address(folder, store, sizeof store);
-    run->base = (clt_comm_options){.size = n, .store = store, .token = token, .job = "probe", .network = "127.0.0.1",
-                                   .connect_seconds = 60};
-    fflush(NULL);
-    for (; started < n && !code; started++) {
-        run->base.rank = started;
-        pid_t child = children[started] = fork();
-        if (child == 0) exit(run_rank(run));
-        if (child < 0) {
-            code = run_error("a process could not be started: %s", strerror(errno));
-            break;
-        }
-    }
-    int waited = wait_for(children, started);
-    return code ? code : waited;
-}
-
-/* The folder of a store has files alone. */
-static void remove_folder(const char *path) {
-    DIR *folder = opendir(path);
-    for (const struct dirent *entry; folder && (entry = readdir(folder));)
-        if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..")) unlinkat(dirfd(folder), entry->d_name, 0);
-    if (folder) closedir(folder);
-    if (rmdir(path)) warning("%s could not be removed: %s", path, strerror(errno));
+static int run_child(int rank, const char *store, void *user) {
+    rank_run *run = user;
+    run->base.rank = rank;
+    run->base.store = store;
+    return run_rank(run);
 }
 
 static int run_children(rank_run *run, int n) {
-    char folder[MOST_PATH];
-    const char *base = getenv("TMPDIR");
-    if (!base || !base[0]) base = "/tmp";
-    if ((size_t)snprintf(folder, sizeof folder, "%s/cltrain-probe-XXXXXX", base) >= sizeof folder)
-        return run_error("the path of TMPDIR is too long: %s", base);
-    if (!mkdtemp(folder)) return run_error("no temporary folder %s: %s", folder, strerror(errno));
-    int code = start_children(run, n, folder);
-    remove_folder(folder);
-    return code;
+    char token[65];
+    int code = make_token(token);
+    run->base = (clt_comm_options){.size = n, .token = token, .job = "probe", .network = "127.0.0.1", .connect_seconds = 60};
+    return code ? code : comm_children_run(n, run_child, run);
 }
 
 /* ---- the command line ---- */
@@ -275,7 +225,7 @@ static int run_with(const comm_options *options, char *algorithms) {
     run.n_sizes = read_sizes(options->sizes, run.sizes);
     if (run.n_sizes <= 0)
         return usage_error("--sizes '%s': expected multiples of 4 with K, M or G behind them, such as 4,64K,16M", options->sizes);
-    if (options->ranks > MOST_CHILDREN) return usage_error("--ranks: %d at most", MOST_CHILDREN);
+    if (options->ranks > COMM_MOST_CHILDREN) return usage_error("--ranks: %d at most", COMM_MOST_CHILDREN);
     int code = split_algorithms(&run, algorithms);
     if (code) return code;
     const char *wish = getenv("CLTRAIN_COMM_SECURITY");
