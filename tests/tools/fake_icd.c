@@ -5,6 +5,7 @@
  *     FAKE_HANG       never answers when it is asked for devices
  *     FAKE_NONSENSE   has two devices: one of absurd sizes, one whose names are garbage
  *     FAKE_LATE       has three devices, the second of which crashes when a context is made on it
+ *     FAKE_STALL      has one device, and never comes back from making a context on it
  *     FAKE_WRONG      has one device that builds and runs everything and computes nothing
  */
 #include <CL/cl_icd.h>
@@ -136,6 +137,9 @@ static cl_context CL_API_CALL create_context(const cl_context_properties *proper
     (void)properties, (void)n, (void)notify, (void)user, (void)ids;
 #ifdef FAKE_LATE
     if (((object *)ids[0])->number == 1) abort();
+#endif
+#ifdef FAKE_STALL
+    for (;;) pause();
 #endif
 #ifdef FAKE_WRONG
     return (cl_context)make(error);

@@ -24,7 +24,7 @@ assert eval(sys.argv[2]), o' "$out" "$1" 2>"$err" || fail "JSON: $1"
 
 # ---- the command line ----
 
-for command in "" list bench compare verify shapes tune backends; do
+for command in "" list bench compare verify shapes tune backends comm; do
     # shellcheck disable=SC2086
     "$program" $command --help >"$out" 2>"$err" || fail "$command --help gave $?"
     says "Usage: cltrain-probe"
@@ -49,8 +49,8 @@ refuse "--sample '3x': expected sizes" tune --sample 3x
 refuse "convnet needs images" tune --model convnet --sample 784
 refuse "does not fit" backends --model convnet --sample 1x1x1
 refuse "unknown option '--frobnicate'" backends --frobnicate
-expect 1 "opening a device" tune --device no-such-device
-expect 1 "opening a device" backends --device no-such-device
+expect 1 "matches none" tune --device no-such-device
+expect 1 "matches none" backends --device no-such-device
 refuse "no such op" backends --op conv3d
 refuse "expected list, bench, compare, report, verify, model, recommend, shapes, tune, backends or comm" tuna
 

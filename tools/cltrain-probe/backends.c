@@ -6,11 +6,14 @@
 #include <string.h>
 
 #include "command.h"
+#include "on_device.h"
 #include "tools/common/message.h"
+#include "tools/survey/document.h"
 
 typedef struct backends_options {
     shared_options shared;
     const char *op;
+    double timeout;
 } backends_options;
 
 static const option_row rows[] = {
@@ -18,6 +21,7 @@ static const option_row rows[] = {
     {OPTION_HEADING, .help = "What is shown:"},
     {OPTION_TEXT, 0, "op", "NAME", offsetof(backends_options, op), .help = "that op alone: conv2d"},
     DEVICE_ROWS,
+    TIMEOUT_ROW(offsetof(backends_options, timeout), "a driver that says nothing for longer has hung (default 60)"),
     OUTPUT_ROWS,
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
@@ -30,75 +34,36 @@ static void print_help(void) {
            "measured on this device, shipped with the library, taken from the nearest problem, the default, or\n"
            "the only one that fits.\n");
     option_print(rows, ROWS, stdout);
-    printf("\nExit status: 0 done; 1 it failed; 2 the command line makes no sense.\n");
+    printf("\nExit status: 0 done; 1 it failed; 2 the command line makes no sense; 130 Ctrl-C.\n");
 }
 
 typedef struct listing {
     const backends_options *options;
-    const clt_device_info *info;
-    json_t *rows, *problems;
-    char op[64]; /* the last one printed */
-    int n;
-    bool begun;
+    const probe_model *model;
+    json_t *rows, *problems; /* as the child tells them, and as they are in the document */
+    bool no_such_op;
 } listing;
 
 static bool is_shown(const listing *l, const char *op) {
     return !l->options->op || strcmp(l->options->op, op) == 0;
 }
 
-/* ---- rows ---- */
+/* ---- in the child ---- */
 
-static void print_row(listing *l, const clt_row_info *r) {
-    bool again = strcmp(l->op, r->op) == 0;
-    const clt_device_info *info = l->info;
-    if (!l->begun) printf("%s (%s, driver %s)\n\n", info->name, info->platform, info->driver);
-    if (!l->begun) printf("%-24s %-14s %s\n", "op", "backend", "needs");
-    l->begun = true;
-    snprintf(l->op, sizeof l->op, "%s", r->op);
-    printf("%-24s %-14s %s", again ? "" : r->op, r->backend, r->needs[0] ? r->needs : "-");
-    if (r->missing[0]) printf("; missing here: %s", r->missing);
-    if (r->masked) printf("; masked by CLTRAIN_BACKENDS");
-    if (r->parameters[0]) printf("; parameters %s", r->parameters);
-    printf("\n");
-}
+typedef struct telling {
+    const listing *l;
+    FILE *lines;
+    int n;
+} telling;
 
 static bool visit_row(const clt_row_info *r, void *user) {
-    listing *l = user;
-    if (!is_shown(l, r->op)) return true;
-    l->n++;
-    if (!l->options->shared.json) {
-        print_row(l, r);
-        return true;
-    }
-    json_array_append_new(l->rows, json_pack("{s:s, s:s, s:s, s:s, s:s, s:b}", "op", r->op, "backend", r->backend,
-                                             "needs", r->needs, "missing", r->missing, "parameters", r->parameters,
-                                             "masked", r->masked));
+    telling *t = user;
+    if (!is_shown(t->l, r->op)) return true;
+    t->n++;
+    document_line(t->lines, json_pack("{s:{s:s, s:s, s:s, s:s, s:s, s:b}}", "row", "op", r->op, "backend", r->backend,
+                                      "needs", r->needs, "missing", r->missing, "parameters", r->parameters, "masked",
+                                      r->masked));
     return true;
-}
-
-/* ---- problems ---- */
-
-/* Each reason once, with all rows that have it: "not reference, native: the layout of a tensor". */
-static void print_refusal(const clt_problem_info *p, int first) {
-    const char *why = p->rows[first].refusal;
-    if (!why) return;
-    for (int i = 0; i < first; i++)
-        if (p->rows[i].refusal && strcmp(p->rows[i].refusal, why) == 0) return;
-    printf("; not ");
-    for (int i = first; i < p->n_rows; i++)
-        if (p->rows[i].refusal && strcmp(p->rows[i].refusal, why) == 0)
-            printf("%s%s", i == first ? "" : ", ", p->rows[i].backend);
-    printf(": %s", why);
-}
-
-static void print_problem(listing *l, const clt_problem_info *p) {
-    if (!l->begun) printf("%-76s %5s  %-10s %s\n", "problem", "count", "served by", "why");
-    l->begun = true;
-    printf("%-76s %5d  %-10s %s", p->problem, p->count, p->backend[0] ? p->backend : "-", p->why);
-    if (p->from[0]) printf(" of %s", p->from);
-    if (p->parameters[0]) printf("; %s", p->parameters);
-    for (int i = 0; i < p->n_rows; i++) print_refusal(p, i);
-    printf("\n");
 }
 
 static json_t *problem_json(const clt_problem_info *p) {
@@ -112,48 +77,117 @@ static json_t *problem_json(const clt_problem_info *p) {
 }
 
 static bool visit_problem(const clt_problem_info *p, void *user) {
-    listing *l = user;
-    if (!is_shown(l, p->op)) return true;
-    if (l->options->shared.json) json_array_append_new(l->problems, problem_json(p));
-    else print_problem(l, p);
+    telling *t = user;
+    if (is_shown(t->l, p->op)) document_line(t->lines, json_pack("{s:o}", "problem", problem_json(p)));
     return true;
+}
+
+static clt_status ask(FILE *lines, clt_device *device, bool *wrong, void *user) {
+    telling t = {.l = user, .lines = lines};
+    (void)wrong;
+    clt_train_options training = {.output = t.l->model->output};
+    clt_status status = clt_probe_rows(device, visit_row, &t);
+    if (status < 0) return status;
+    if (t.n == 0) document_line(lines, json_pack("{s:b}", "no such op", 1));
+    return t.n ? clt_probe_problems(device, t.l->model->loss, &training, visit_problem, &t) : CLT_OK;
+}
+
+/* ---- in the parent ---- */
+
+static void take(const json_t *told, void *user) {
+    listing *l = user;
+    json_t *row = json_object_get(told, "row"), *problem = json_object_get(told, "problem");
+    if (json_is_object(row)) json_array_append(l->rows, row);
+    if (json_is_object(problem)) json_array_append(l->problems, problem);
+    l->no_such_op |= json_is_true(json_object_get(told, "no such op"));
+}
+
+static void print_rows(const listing *l) {
+    const char *last = "";
+    size_t i;
+    json_t *r;
+    printf("%-24s %-14s %s\n", "op", "backend", "needs");
+    json_array_foreach(l->rows, i, r) {
+        const char *op = told_text(r, "op"), *needs = told_text(r, "needs");
+        printf("%-24s %-14s %s", strcmp(last, op) ? op : "", told_text(r, "backend"), needs[0] ? needs : "-");
+        if (told_text(r, "missing")[0]) printf("; missing here: %s", told_text(r, "missing"));
+        if (json_is_true(json_object_get(r, "masked"))) printf("; masked by CLTRAIN_BACKENDS");
+        if (told_text(r, "parameters")[0]) printf("; parameters %s", told_text(r, "parameters"));
+        printf("\n");
+        last = op;
+    }
+}
+
+/* Each reason once, with all rows that have it: "not reference, native: the layout of a tensor". */
+static void print_refusal(const json_t *candidates, size_t first) {
+    const char *why = told_text(json_array_get(candidates, first), "refusal");
+    if (!why[0]) return;
+    for (size_t i = 0; i < first; i++)
+        if (strcmp(told_text(json_array_get(candidates, i), "refusal"), why) == 0) return;
+    printf("; not ");
+    for (size_t i = first; i < json_array_size(candidates); i++)
+        if (strcmp(told_text(json_array_get(candidates, i), "refusal"), why) == 0)
+            printf("%s%s", i == first ? "" : ", ", told_text(json_array_get(candidates, i), "backend"));
+    printf(": %s", why);
+}
+
+static void print_problem(const json_t *p) {
+    const char *backend = told_text(p, "backend");
+    const json_t *candidates = json_object_get(p, "rows");
+    printf("%-76s %5d  %-10s %s", told_text(p, "problem"), told_whole(p, "count"), backend[0] ? backend : "-",
+           told_text(p, "why"));
+    if (told_text(p, "from")[0]) printf(" of %s", told_text(p, "from"));
+    if (told_text(p, "parameters")[0]) printf("; %s", told_text(p, "parameters"));
+    for (size_t i = 0; i < json_array_size(candidates); i++) print_refusal(candidates, i);
+    printf("\n");
+}
+
+static int print_text(const listing *l, const clt_device_info *info) {
+    size_t i;
+    json_t *p;
+    printf("%s (%s, driver %s)\n\n", info->name, info->platform, info->driver);
+    print_rows(l);
+    printf("\n%s\n\n", l->model->text);
+    if (json_array_size(l->problems)) printf("%-76s %5s  %-10s %s\n", "problem", "count", "served by", "why");
+    json_array_foreach(l->problems, i, p) print_problem(p);
+    return fflush(stdout) || ferror(stdout) ? run_error("stdout cannot be written") : 0;
+}
+
+static int print_json(const listing *l, const on_device *o) {
+    json_t *document = on_device_document(o, "backends");
+    json_object_set_new(document, "model", json_string(l->model->text));
+    json_object_set(document, "rows", l->rows);
+    json_object_set(document, "problems", l->problems);
+    int code = document_write(document, NULL);
+    json_decref(document);
+    return code;
 }
 
 /* ---- running ---- */
 
-static int list(listing *l, clt_device *device, const probe_model *model) {
-    l->info = clt_device_get_info(device);
-    clt_train_options training = {.output = model->output};
-    clt_status status = clt_probe_rows(device, visit_row, l);
-    if (status < 0) return library_error(status, "reading the table");
-    if (l->n == 0) return usage_error("--op '%s': no such op", l->options->op);
-    l->begun = false;
-    if (!l->options->shared.json) printf("\n%s\n\n", model->text);
-    status = clt_probe_problems(device, model->loss, &training, visit_problem, l);
-    return status < 0 ? library_error(status, "looking at the model") : 0;
+static int show(const listing *l, const on_device *o) {
+    int code = on_device_verdict(o, 0);
+    if (code) return code;
+    if (l->no_such_op) return usage_error("--op '%s': no such op", l->options->op);
+    return l->options->shared.json ? print_json(l, o) : print_text(l, &o->device->info);
 }
 
 static int list_on_device(const backends_options *options, const probe_model *model) {
-    clt_device *device;
-    clt_status status = clt_device_open(&device, options->shared.device);
-    if (status < 0) return library_error(status, "opening a device");
-    listing l = {.options = options, .rows = json_array(), .problems = json_array()};
-    int code = list(&l, device, model);
-    if (!code && options->shared.json) {
-        json_t *object = json_pack("{s:s, s:s, s:O, s:O}", "device", clt_device_get_info(device)->name, "model",
-                                   model->text, "rows", l.rows, "problems", l.problems);
-        json_dumpf(object, stdout, JSON_INDENT(2));
-        putchar('\n');
-        json_decref(object);
+    listing l = {.options = options, .model = model, .rows = json_array(), .problems = json_array()};
+    on_device o = {.ask = ask, .take = take, .user = &l};
+    int code = on_device_choose(&o, &options->shared, options->timeout);
+    if (!code) {
+        on_device_ask(&o);
+        code = show(&l, &o);
     }
+    on_device_free(&o);
     json_decref(l.rows);
     json_decref(l.problems);
-    clt_device_close(device);
     return code;
 }
 
 int run_backends(int argc, char **argv) {
-    backends_options options = {.shared = shared_options_unset()};
+    backends_options options = {.shared = shared_options_unset(), .timeout = 60};
     probe_model model;
     int code = option_parse(rows, ROWS, argc, argv, &options, refuse_word);
     if (code) return code;
@@ -166,5 +200,5 @@ int run_backends(int argc, char **argv) {
     if (code) return code;
     code = list_on_device(&options, &model);
     probe_model_free(&model);
-    return fflush(stdout) && !code ? run_error("stdout cannot be written") : code;
+    return code;
 }

@@ -2,17 +2,18 @@
  * cltrain-probe tune: a table on stdout that grows as problems are done, and a summary.
  */
 #include <jansson.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "command.h"
+#include "on_device.h"
 #include "tools/common/message.h"
+#include "tools/survey/document.h"
 
 typedef struct tune_options {
     shared_options shared;
-    double budget;
+    double budget, timeout;
 } tune_options;
 
 static const option_row rows[] = {
@@ -20,6 +21,8 @@ static const option_row rows[] = {
     {OPTION_HEADING, .help = "Tuning:"},
     {OPTION_POSITIVE, 0, "budget", "SECONDS", offsetof(tune_options, budget),
      .help = "for all models together (default 60)"},
+    TIMEOUT_ROW(offsetof(tune_options, timeout), "a driver that says nothing for the budget and so much longer\n"
+                                                 "has hung (default 120)"),
     DEVICE_ROWS,
     OUTPUT_ROWS,
 };
@@ -40,53 +43,27 @@ static void print_help(void) {
 
 typedef struct tuning {
     const tune_options *options;
+    on_device device;
     json_t *problems; /* for --json */
     bool begun;       /* the table has its head */
+    double start, took;
     int measured, known, left, failed, better;
     double without_us, best_us; /* of all nodes of what has both */
 } tuning;
-
-static volatile sig_atomic_t caught;
-
-static void note_signal(int number) {
-    caught = number;
-}
 
 static bool is(const char *text, const char *word) {
     return strcmp(text, word) == 0;
 }
 
-static void count(tuning *t, const clt_tune_result *r) {
-    if (is(r->outcome, "measured")) t->measured++;
-    else if (is(r->outcome, "known")) t->known++;
-    else if (is(r->outcome, "no time left")) t->left++;
-    else t->failed++;
-    t->better += !is(r->without, r->best);
-    if (r->without_us <= 0 || r->best_us <= 0) return;
-    t->without_us += r->count * r->without_us;
-    t->best_us += r->count * r->best_us;
+static double now_seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static void print_row(tuning *t, const clt_tune_result *r) {
-    char time[64] = "", error[32] = "";
-    if (!t->begun)
-        printf("%-76s %10s %10s %6s %8s %5s  %s\n", "problem", "default us", "best us", "gain", "error", "tried",
-               "served by");
-    t->begun = true;
-    if (r->best_us > 0) {
-        if (r->without_us > 0)
-            snprintf(time, sizeof time, "%10.1f %10.1f %5.2fx", r->without_us, r->best_us, r->without_us / r->best_us);
-        else snprintf(time, sizeof time, "%10s %10.1f %6s", "fails", r->best_us, "");
-        snprintf(error, sizeof error, "%8.1e", r->nmse);
-    }
-    printf("%-76s %28s %8s %5d  %s", r->problem, time, error, r->tried, r->best);
-    if (!is(r->outcome, "measured")) printf(" (%s)", r->outcome);
-    if (r->failed) printf(" (%d failed)", r->failed);
-    printf("\n");
-    fflush(stdout);
-}
+/* ---- in the child ---- */
 
-static void keep_row(tuning *t, const clt_tune_result *r) {
+static bool tell(const clt_tune_result *r, void *user) {
     json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:i}", "problem", r->problem, "outcome", r->outcome,
                             "default", r->without, "best", r->best, "count", r->count, "tried", r->tried, "failed",
                             r->failed);
@@ -97,88 +74,160 @@ static void keep_row(tuning *t, const clt_tune_result *r) {
     }
     if (r->without_us > 0 && r->best_us > 0)
         json_object_set_new(row, "gain", json_real(r->without_us / r->best_us));
-    json_array_append_new(t->problems, row);
+    document_line(user, json_pack("{s:o}", "row", row));
+    return true;
 }
 
-static bool report(const clt_tune_result *r, void *user) {
-    tuning *t = user;
-    count(t, r);
-    if (t->options->shared.json) keep_row(t, r);
-    else print_row(t, r);
-    return !caught;
-}
-
-/* ---- running ---- */
-
-static double now_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static int tune_model(tuning *t, clt_device *device, const char *name, double seconds) {
+static clt_status tune_model(FILE *lines, clt_device *device, const shared_options *options, const char *name,
+                             double seconds) {
     probe_model model;
-    int code = probe_model_build(&model, &t->options->shared, name);
-    if (code) return code;
-    message_line("Tuning %s on %s, for %.0f s at most", model.text, clt_device_get_info(device)->name, seconds);
+    char doing[160];
+    if (probe_model_build(&model, options, name)) return CLT_E_INVALID;
+    snprintf(doing, sizeof doing, "tuning %s", model.text);
+    document_line(lines, json_pack("{s:s, s:s, s:f}", "while", doing, "model", model.text, "seconds", seconds));
     clt_train_options training = {.output = model.output};
-    clt_tune_options how = {.budget_seconds = seconds, .report = report, .user = t};
+    clt_tune_options how = {.budget_seconds = seconds, .report = tell, .user = lines};
     clt_status status = clt_tune_model(device, model.loss, &training, &how);
     probe_model_free(&model);
-    return status < 0 ? library_error(status, "tuning") : 0;
+    return status;
 }
 
-static int tune_all(tuning *t, clt_device *device) {
+/* NULL behind the last one. */
+static const char *model_at(const shared_options *options, int i) {
     static const char *const usual[] = {"mlp:1024,1024", "convnet", "resnet18"};
-    const char *const *names = t->options->shared.model ? &t->options->shared.model : usual;
-    int n = t->options->shared.model ? 1 : 3;
+    if (options->model) return i == 0 ? options->model : NULL;
+    return i < 3 ? usual[i] : NULL;
+}
+
+static clt_status ask(FILE *lines, clt_device *device, bool *wrong, void *user) {
+    const tuning *t = user;
+    const shared_options *shared = &t->options->shared;
+    int n = shared->model ? 1 : 3;
+    clt_device_facts facts;
+    document_line(lines, json_pack("{s:s}", "while", "running a small kernel"));
+    clt_status status = clt_device_get_facts(device, &facts, wrong);
     double end = now_seconds() + t->options->budget;
-    for (int i = 0; i < n && !caught; i++) {
+    for (int i = 0; i < n && status == CLT_OK; i++) {
         /* What one model leaves is the next one's; the least is time to tell what is known. */
         double left = (end - now_seconds()) / (n - i);
-        int code = tune_model(t, device, names[i], left > 1e-3 ? left : 1e-3);
+        status = tune_model(lines, device, shared, model_at(shared, i), left > 1e-3 ? left : 1e-3);
+    }
+    return status;
+}
+
+/* ---- in the parent ---- */
+
+static void count(tuning *t, const json_t *r) {
+    const char *outcome = told_text(r, "outcome");
+    double without_us = told_number(r, "default_us"), best_us = told_number(r, "best_us");
+    if (is(outcome, "measured")) t->measured++;
+    else if (is(outcome, "known")) t->known++;
+    else if (is(outcome, "no time left")) t->left++;
+    else t->failed++;
+    t->better += !is(told_text(r, "default"), told_text(r, "best"));
+    if (without_us <= 0 || best_us <= 0) return;
+    t->without_us += told_whole(r, "count") * without_us;
+    t->best_us += told_whole(r, "count") * best_us;
+}
+
+static void print_row(tuning *t, const json_t *r) {
+    char time[64] = "", error[32] = "";
+    double without_us = told_number(r, "default_us"), best_us = told_number(r, "best_us");
+    if (!t->begun)
+        printf("%-76s %10s %10s %6s %8s %5s  %s\n", "problem", "default us", "best us", "gain", "error", "tried",
+               "served by");
+    t->begun = true;
+    if (best_us > 0) {
+        if (without_us > 0)
+            snprintf(time, sizeof time, "%10.1f %10.1f %5.2fx", without_us, best_us, without_us / best_us);
+        else snprintf(time, sizeof time, "%10s %10.1f %6s", "fails", best_us, "");
+        snprintf(error, sizeof error, "%8.1e", told_number(r, "nmse"));
+    }
+    printf("%-76s %28s %8s %5d  %s", told_text(r, "problem"), time, error, told_whole(r, "tried"), told_text(r, "best"));
+    if (!is(told_text(r, "outcome"), "measured")) printf(" (%s)", told_text(r, "outcome"));
+    if (told_whole(r, "failed")) printf(" (%d failed)", told_whole(r, "failed"));
+    printf("\n");
+    fflush(stdout);
+}
+
+static void take(const json_t *told, void *user) {
+    tuning *t = user;
+    json_t *row = json_object_get(told, "row");
+    double seconds = told_number(told, "seconds");
+    if (told_text(told, "model")[0]) {
+        message_line("Tuning %s on %s, for %.0f s at most", told_text(told, "model"), t->device.device->info.name, seconds);
+        /* A problem may take all of it without a word. */
+        if (seconds > 0 && seconds <= t->options->budget) t->device.silence_seconds = t->options->timeout + seconds;
+    }
+    if (!json_is_object(row)) return;
+    count(t, row);
+    if (t->options->shared.json) json_array_append(t->problems, row);
+    else print_row(t, row);
+}
+
+static int problems_of(const tuning *t) {
+    return t->measured + t->known + t->left + t->failed;
+}
+
+static int print_json(const tuning *t, double gain) {
+    json_t *document = on_device_document(&t->device, "tune");
+    json_t *more = json_pack("{s:b, s:f, s:O, s:i, s:i, s:i, s:i, s:i, s:f}", "complete", t->device.finished, "seconds",
+                             t->took, "problems", t->problems, "measured", t->measured, "known", t->known, "no_time_left",
+                             t->left, "not_measurable", t->failed, "better", t->better, "gain", gain);
+    json_object_update(document, more);
+    json_decref(more);
+    int code = document_write(document, NULL);
+    json_decref(document);
+    return code;
+}
+
+static int print_end(const tuning *t) {
+    double gain = t->best_us > 0 ? t->without_us / t->best_us : 1;
+    if (t->options->shared.json) return print_json(t, gain);
+    printf("%d problem%s: %d measured, %d known before, %d without time, %d not measurable; %d better than the "
+           "default; all together %.2fx\n",
+           problems_of(t), PLURAL(problems_of(t)), t->measured, t->known, t->left, t->failed, t->better, gain);
+    return fflush(stdout) || ferror(stdout) ? run_error("stdout cannot be written") : 0;
+}
+
+/* A device on which nothing can be measured is not tuned. */
+static void judge(tuning *t) {
+    on_device *o = &t->device;
+    if (!is(o->status, "ok") || t->failed == 0 || t->measured + t->known > 0) return;
+    snprintf(o->status, sizeof o->status, "unsupported");
+    snprintf(o->reason, sizeof o->reason, "no problem could be measured: of %d none gave a right result", t->failed);
+}
+
+static int tune_on_device(const tune_options *options) {
+    tuning t = {.options = options, .device = {.ask = ask, .take = take}, .problems = json_array()};
+    t.device.user = &t;
+    int code = on_device_choose(&t.device, &options->shared, options->timeout);
+    if (!code) {
+        t.start = now_seconds();
+        on_device_ask(&t.device);
+        t.took = now_seconds() - t.start;
+        judge(&t);
+        code = on_device_verdict(&t.device, print_end(&t));
+    }
+    json_decref(t.problems);
+    on_device_free(&t.device);
+    return code;
+}
+
+/* What makes no sense is refused before a device is looked for. */
+static int check_models(const tune_options *options) {
+    const char *name;
+    for (int i = 0; (name = model_at(&options->shared, i)); i++) {
+        probe_model model;
+        int code = probe_model_build(&model, &options->shared, name);
         if (code) return code;
+        probe_model_free(&model);
     }
     return 0;
 }
 
-static int print_end(const tuning *t, const clt_device_info *device) {
-    double gain = t->best_us > 0 ? t->without_us / t->best_us : 1;
-    if (t->options->shared.json) {
-        json_t *object = json_pack("{s:s, s:s, s:O, s:i, s:i, s:i, s:i, s:i, s:f}", "device", device->name, "driver",
-                                   device->driver, "problems", t->problems, "measured", t->measured, "known", t->known,
-                                   "no_time_left", t->left, "not_measurable", t->failed, "better", t->better, "gain",
-                                   gain);
-        json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
-        putchar('\n');
-        json_decref(object);
-    } else {
-        printf("%d problem%s: %d measured, %d known before, %d without time, %d not measurable; %d better than the "
-               "default; all together %.2fx\n",
-               t->measured + t->known + t->left + t->failed, PLURAL(t->measured + t->known + t->left + t->failed),
-               t->measured, t->known, t->left, t->failed, t->better, gain);
-    }
-    return fflush(stdout) || ferror(stdout) ? run_error("stdout cannot be written") : 0;
-}
-
-static int tune_on_device(const tune_options *options) {
-    clt_device *device;
-    clt_status status = clt_device_open(&device, options->shared.device);
-    if (status < 0) return library_error(status, "opening a device");
-    tuning t = {.options = options, .problems = json_array()};
-    struct sigaction action = {.sa_handler = note_signal, .sa_flags = SA_RESETHAND | SA_RESTART};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    int code = tune_all(&t, device);
-    if (!code) code = print_end(&t, clt_device_get_info(device));
-    json_decref(t.problems);
-    clt_device_close(device);
-    return !code && caught ? EXIT_SIGNAL + caught : code;
-}
-
 int run_tune(int argc, char **argv) {
-    tune_options options = {.shared = shared_options_unset(), .budget = 60};
-    probe_model model;
+    tune_options options = {.shared = shared_options_unset(), .budget = 60, .timeout = 120};
     int code = option_parse(rows, ROWS, argc, argv, &options, refuse_word);
     if (code) return code;
     if (options.shared.help) {
@@ -186,9 +235,6 @@ int run_tune(int argc, char **argv) {
         return fflush(stdout) ? run_error("stdout cannot be written") : 0;
     }
     message_start(options.shared.verbose);
-    /* What makes no sense is refused before a device is opened. */
-    code = probe_model_build(&model, &options.shared, options.shared.model ? options.shared.model : "convnet");
-    if (code) return code;
-    probe_model_free(&model);
-    return tune_on_device(&options);
+    code = check_models(&options);
+    return code ? code : tune_on_device(&options);
 }
