@@ -23,6 +23,21 @@ done
 # shellcheck disable=SC2086
 TMPDIR="$folder/nowhere" expect 1 "no temporary folder $folder/nowhere" $quick
 
+# ---- JSON ----
+
+# shellcheck disable=SC2086
+for security in tls none; do
+    expect 0 "" $quick --json --security $security --algorithms direct,ring
+    cp "$out" "$folder/$security.json"
+    if [ -n "$python" ]; then
+        "$python" "$sources/tests/tools/validate.py" "$sources/docs/cltrain-comm.schema.json" "$folder/$security.json" >"$err" 2>&1 ||
+            fail "not of the schema"
+    fi
+    json "$folder/$security.json" 'o["ranks"] == 2 and o["security"] == "'"$security"'" and len(o["rows"]) == 4'
+    json "$folder/$security.json" '[r["bytes"] for r in o["rows"]] == [4, 4, 65536, 65536]'
+    json "$folder/$security.json" 'all(abs(r["busbw_gbs"] - r["algbw_gbs"]) < 1e-9 for r in o["rows"])'
+done
+
 # ---- told to stop, or killed: neither ranks nor folders stay ----
 
 # alive PID...: those that are, and not only waited for.
