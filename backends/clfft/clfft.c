@@ -110,7 +110,10 @@ typedef struct transform {
     clfftDirection direction;
 } transform;
 
+/* Some drivers do not build some of the kernels that clFFT writes; it notices when it wants to run them. */
 static clt_status fail(const char *what, clfftStatus code) {
+    if (code == CLFFT_INVALID_PROGRAM || code == CLFFT_INVALID_PROGRAM_EXECUTABLE || code == CLFFT_BUILD_PROGRAM_FAILURE)
+        return clt_fail(CLT_E_UNSUPPORTED, "clFFT's kernels for these lengths do not build on this device (error %d)", (int)code);
     return clt_fail(CLT_E_DEVICE, "clFFT's error %d in %s", (int)code, what);
 }
 

@@ -17,7 +17,7 @@ valid() {
 json() {
     [ -z "$python" ] && return
     "$python" -c '
-import json, sys
+import json, statistics, sys
 o = json.load(open(sys.argv[1], encoding="utf-8"))
 devices = {d["name"]: d for d in o.get("devices", [])}
 drivers = {d["icd"]: d for d in o.get("drivers", [])}

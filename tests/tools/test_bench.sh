@@ -38,6 +38,22 @@ cp "$out" "$folder/b.json"
 valid "$folder/b.json"
 json "$folder/b.json" 'len(o["results"]) == 15'
 
+# The medians are those of the samples, the fractions those of the roof.
+json "$a" 'all(abs(statistics.median(u for p in r["samples_us"] for u in p) / r["time_us"]["p50"] - 1) < 1e-6 and r["time_us"]["p10"] <= r["time_us"]["p50"] <= r["time_us"]["p90"] and (r["time_us"]["p10"] < r["time_us"]["p90"] or r["time_us"]["count"] < 2) for r in o["results"] if r["time_us"])'
+json "$a" 'all(abs(r["roof"]["fraction"] * r["time_us"]["p50"] / r["roof"]["least_us"] - 1) < 1e-6 for r in o["results"] if "roof" in r)'
+json "$a" 'results["op adam 5000 5000 8 scalar 5000 5000 -> 5000"]["roof"]["bound"] != "compute"'
+json "$a" 'all(abs(r["flops_per_second"] * r["time_us"]["p50"] / 1e6 / r["flops"] - 1) < 1e-6 for r in o["results"] if r["key"].startswith("op matmul"))'
+
+# ---- what cannot be is no number to quote ----
+
+CLTRAIN_PROBE_TEST_SLOW="limit=0.000001" expect 1 "nothing could be measured" bench --models none --seconds 60 --passes 1 --json "$folder/fast.json"
+valid "$folder/fast.json"
+for limit in fma_f32 copy read local launch_waited upload_pinned; do
+    json "$folder/fast.json" "results[\"limit $limit\"][\"status\"] == \"suspect\" and \"very\" in results[\"limit $limit\"][\"reason\"]"
+done
+CLTRAIN_PROBE_TEST_SLOW="op =0.0001" expect 0 "" bench --shapes "$folder/small.txt" --seconds 60 --passes 1 --json "$folder/fast.json"
+json "$folder/fast.json" 'all(r["status"] == "suspect" and "times as fast as the measured roof allows" in r["reason"] for r in o["results"] if r["kind"] == "op")'
+
 # ---- rows that end their process ----
 
 CLTRAIN_PROBE_TEST_CRASH="op conv2d" expect 0 "" bench --shapes "$folder/small.txt" --seconds 120 --passes 1 --json "$folder/c.json"
@@ -51,6 +67,22 @@ json "$folder/d.json" 'results["limit triad"]["status"] == "timeout" and "10 s" 
 json "$folder/d.json" 'results["limit read"]["status"] == "ok"'
 expect 1 "" compare "$a" "$folder/c.json"
 says "broken    op conv2d"
+
+# A device that is gone in the middle: told, and no bench to compare with.
+mkdir -p "$folder/vendors"
+cp "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}/pocl.icd" "$folder/vendors"
+OCL_ICD_VENDORS="$folder/vendors" "$program" bench --models none --seconds 120 --json "$folder/gone.json" >"$out" 2>"$err" &
+child=$!
+sleep 2
+rm "$folder/vendors/pocl.icd"
+wait "$child"
+got=$?
+[ $got -eq 1 ] || fail "a device that vanishes gave exit code $got, not 1"
+grep -q "the device was lost" "$err" || fail "no word of the device that vanished"
+valid "$folder/gone.json"
+json "$folder/gone.json" 'not o["complete"] and o["devices"][0]["status"] == "unsupported" and o["devices"][0]["reason"]'
+json "$folder/gone.json" 'results["limit fma_f32"]["status"] == "ok"'
+expect 2 "cut short" compare "$a" "$folder/gone.json"
 
 # Told to stop: what was measured is written, as a bench that was cut short.
 "$program" bench --full --seconds 300 --json "$folder/e.json" >"$out" 2>"$err" &

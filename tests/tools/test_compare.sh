@@ -44,11 +44,32 @@ for seed in range(40, 50):
 for seed in range(60, 70):
     write(f"bursts{seed}", bench(seed, passes=10, bursts=0.2, restless=range(20, 40)))
 write("bursts_slow", bench(70, passes=10, bursts=0.2, restless=range(20, 40), slow=(60, 75), slow_by=1.15))
+# Part of the ops slower, or part of the limits, and the rest as it was: no part of that is the machine's.
+write("part", bench(80, slow=range(40, 75), slow_by=1.09))
+write("limits", bench(81, slow=range(0, 7), slow_by=1.5))
+# The limits moved apart: nothing below that is told.
+apart = bench(82, slow=(50,), slow_by=1.15)
+for i in range(12):
+    apart["results"][i]["samples_us"] = [[us * (1.1 if i % 2 else 0.9) for us in p] for p in apart["results"][i]["samples_us"]]
+write("apart", apart)
+# One row, for what no other guard catches: with these passes in the one and the other.
+def pair(name, passes_a, passes_b):
+    for which, passes in (("a", passes_a), ("b", passes_b)):
+        d = copy.deepcopy(a)
+        d["results"][40]["samples_us"] = passes
+        write(f"{name}_{which}", d)
+pair("ranks", [[10.0, 20.0, 20.1]] * 5, [[11.5, 20.0, 20.1]] * 5) # the best samples differ, all together do not
+pair("overlap", [[10.0 + 0.001 * i for i in range(3)]] * 2 + [[10.5, 10.501, 10.502]] * 3,
+     [[10.5, 10.51, 10.52]] + [[10.9 + 0.001 * i for i in range(3)]] * 4) # the best passes overlap
+pair("chance", [[10.0, 10.9, 11.5]] * 5, [[11.0, 11.3, 11.6]] * 5) # what is rare in one row is not in 90
+pair("clear", [[10.0, 10.1, 10.2]] * 5, [[11.0, 11.1, 11.2]] * 5)
 def change(name, function):
     d = copy.deepcopy(a)
     function(d)
     write(name, d)
 change("broken", lambda d: d["results"][40].update(status="wrong", reason="it is wrong", samples_us=[]))
+change("suspect", lambda d: d["results"][40].update(status="suspect", reason="above the roof"))
+change("late", lambda d: d["results"][40].update(status="timeout", reason="no time was left for it", samples_us=[]))
 change("less", lambda d: d["results"].pop(40))
 change("schema", lambda d: d.update(schema="cltrain-probe/2"))
 change("kind", lambda d: d.update(kind="list"))
@@ -102,6 +123,18 @@ says "slower    op matmul 50x8"
 compare 1 "89 the same, 0 faster, 1 slower" drift_slow
 compare 0 "89 the same, 1 faster, 0 slower" fast
 compare 1 "12 the same, 0 faster, 78 slower" all_ops
+compare 1 "55 the same, 0 faster, 35 slower" part
+compare 1 "83 the same, 0 faster, 7 slower" limits
+compare 0 "90 the same, 0 faster, 0 slower" apart
+for name in ranks overlap chance; do
+    expect 0 "" compare "$folder/${name}_a.json" "$folder/${name}_b.json"
+    says "90 the same, 0 faster, 0 slower"
+done
+expect 1 "" compare "$folder/clear_a.json" "$folder/clear_b.json"
+says "89 the same, 0 faster, 1 slower"
+compare 0 "0 broken" suspect
+says "1 of which nothing can be told"
+compare 0 "1 gone" late
 compare 1 "1 broken" broken
 says "ok -> wrong: it is wrong"
 compare 0 "1 gone" less
@@ -127,7 +160,7 @@ refuse "stands there twice" compare "$a" "$folder/twice.json"
 refuse "a result has no key" compare "$a" "$folder/nokey.json"
 refuse "no row was measured in 3 passes" compare "$a" "$folder/onepass.json"
 expect 0 "" compare "$a" "$folder/some.json"
-says "1 in fewer than 3 passes"
+says "1 of which nothing can be told, in fewer than 3 passes"
 refuse "no row is there in both" compare "$a" "$folder/others.json"
 for bad in text negative many; do refuse "samples of a result are damaged" compare "$a" "$folder/$bad.json"; done
 refuse "cut short, or no JSON" compare "$a" "$folder/half.json"

@@ -246,7 +246,9 @@ static void judge_gradient(work *w, int input) {
     int64_t n = choose_places(w, count, &places);
     array_resize(&want, got.shape);
     for (int64_t k = 0; k < n; k++) want.values[places[k]] = difference(w, input, places[k], &above, &below);
-    bounds usual = {.tolerance = w->c->operation->tolerance, .floor = w->c->operation->floor};
+    /* As many terms as there are results to an element are summed; their sum may be far less than they are. */
+    double terms = (double)array_count(&w->y) / (double)(count > 0 ? count : 1);
+    bounds usual = {.tolerance = w->c->operation->tolerance, .floor = fmax(w->c->operation->floor, 1e-3 * fmax(terms, 1))};
     judge(w->r, &w->r->gradient, what, &got, &want, places, n, w->b->rounding ? &rounded : &usual);
     free(places);
     array_free(&got), array_free(&want), array_free(&above), array_free(&below);

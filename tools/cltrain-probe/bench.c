@@ -102,6 +102,7 @@ static int any_wrong(const bench *b) {
         wrong += strcmp(b->rows[i].status, "wrong") == 0;
         ok += strcmp(b->rows[i].status, "ok") == 0;
     }
+    if (b->lost[0]) return run_error("the device was lost in the middle of it: %s", b->why_lost);
     if (wrong) return run_error("%d result%s wrong", wrong, wrong == 1 ? " was" : "s were");
     return ok ? 0 : run_error("nothing could be measured: %s", b->rows[0].reason);
 }

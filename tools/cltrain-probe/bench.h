@@ -48,6 +48,8 @@ typedef struct bench {
     uint64_t cache_bytes; /* what fits need not come from memory */
     double start;         /* of the run */
     double took;
+    char lost[16], why_lost[400]; /* status and reason, where the device could not be opened any more; "" otherwise */
+    uint32_t vector_width; /* of f32, as the device tells it; 0: not known */
 } bench;
 
 /* bench_run.c: measures all rows in child processes. */

@@ -136,8 +136,8 @@ static void tell_roofs(clt_device *device, FILE *lines) {
     bool wrong;
     clt_device_roofs(device, &roofs);
     clt_device_get_facts(device, &facts, &wrong);
-    document_line(lines, json_pack("{s:{s:f, s:f}, s:I}", "roofs", "fma", roofs.fma_flops, "copy", roofs.copy_bytes,
-                                   "cache", (json_int_t)facts.cache_bytes));
+    document_line(lines, json_pack("{s:{s:f, s:f}, s:I, s:i}", "roofs", "fma", roofs.fma_flops, "copy", roofs.copy_bytes,
+                                   "cache", (json_int_t)facts.cache_bytes, "vector_width", (int)facts.vector_width_f32));
 }
 
 static int in_child(FILE *lines, void *user) {
@@ -228,6 +228,7 @@ static bool take_line(const char *text, void *user) {
         copy_number(roofs, "fma", &w->b->known.fma_flops);
         copy_number(roofs, "copy", &w->b->known.copy_bytes);
         w->b->cache_bytes = (uint64_t)json_integer_value(json_object_get(told, "cache"));
+        w->b->vector_width = (uint32_t)json_integer_value(json_object_get(told, "vector_width"));
         w->roofs_known = true;
     }
     take_begin(w, json_object_get(told, "begin"));
@@ -237,6 +238,7 @@ static bool take_line(const char *text, void *user) {
     return true;
 }
 
+/* The device cannot be opened, or not any more: rows that have nothing get that for a reason. */
 static void give_up(bench *b, const char *status, const char *reason) {
     for (int i = 0; i < b->n_rows; i++) {
         bench_row *row = &b->rows[i];
@@ -248,18 +250,24 @@ static void give_up(bench *b, const char *status, const char *reason) {
     }
 }
 
+static void lose(bench *b, const char *status, const char *reason) {
+    snprintf(b->lost, sizeof b->lost, "%s", status);
+    snprintf(b->why_lost, sizeof b->why_lost, "%s", reason);
+    give_up(b, status, reason);
+}
+
 /* True if another child has to go on in this pass. */
 static bool judge_end(work *w, const child_end *end) {
     bench *b = w->b;
     if (w->finished || end->outcome == CHILD_STOPPED) return false;
     if (w->opening[0]) {
-        give_up(b, "unsupported", w->opening);
+        lose(b, "unsupported", w->opening);
         return false;
     }
     if (w->begun < w->at) { /* not while a row was measured */
         char reason[400];
         snprintf(reason, sizeof reason, "opening the device: %s", end->reason);
-        if (w->begun < 0) give_up(b, child_status(end), reason);
+        lose(b, child_status(end), reason);
         return false;
     }
     bench_row *row = &b->rows[row_at(w, w->begun)];
@@ -290,7 +298,7 @@ static int rows_to_run(const work *w) {
 void bench_measure(bench *b) {
     work w = {.b = b};
     b->start = bench_now();
-    for (w.pass = 0; w.pass < b->most_passes && rows_to_run(&w) > 0 && !child_caught(); w.pass++) {
+    for (w.pass = 0; w.pass < b->most_passes && rows_to_run(&w) > 0 && !child_caught() && !b->lost[0]; w.pass++) {
         double begin = bench_now();
         run_pass(&w);
         /* A pass that is cut short would weigh some rows more than others. */
@@ -298,6 +306,6 @@ void bench_measure(bench *b) {
     }
     message_wipe();
     b->took = bench_now() - b->start;
-    b->complete = !child_caught();
+    b->complete = !child_caught() && !b->lost[0];
     give_up(b, "timeout", "no time was left for it");
 }

@@ -82,7 +82,7 @@ static void print_text(const comparison *c) {
     printf("%s%d rows in both: %d the same, %d faster, %d slower, %d broken, %d mended; %d appeared, %d gone", any ? "\n" : "",
            c->both, comparison_count(c, SAME), comparison_count(c, FASTER), comparison_count(c, SLOWER), comparison_count(c, BROKEN), comparison_count(c, MENDED),
            comparison_count(c, APPEARED), comparison_count(c, GONE));
-    if (comparison_count(c, UNTOLD)) printf("; %d in fewer than %d passes: nothing can be told", comparison_count(c, UNTOLD), LEAST_PASSES);
+    if (comparison_count(c, UNTOLD)) printf("; %d of which nothing can be told, in fewer than %d passes or suspect", comparison_count(c, UNTOLD), LEAST_PASSES);
     printf("\n");
     print_thresholds(c);
     if (fabs(c->drift) > 0.01)

@@ -41,7 +41,6 @@ typedef struct comparison {
     double threshold; /* of the logarithm of a ratio: what is asked for, or the noise if that is more */
     double noise;     /* the logarithm of how much the best passes of one bench differ, in the median row, or the limits of both */
     double drift;     /* of the machine: logarithm of b's time to a's */
-    double limits_drift; /* the same from the device's limits alone */
 } comparison;
 
 /* compare_judge.c: `percent` is the least change that counts. Returns 0, or EXIT_NOT_COMPARABLE after a message; to be freed

@@ -5,9 +5,9 @@
  * row's time is the middle one of them. A row counts as changed only if all of these say so: its time differs by more than a
  * threshold; the ranks of the samples differ by more than chance, over all rows; and none of these passes of the one is like any
  * of the other. The threshold is three times what they differ by in the median row of one bench; for a row whose own passes
- * differ more, its own. A machine's clock moves all rows alike: what the device's limits and the ops have in common is the
- * machine's, and is taken out; a row has to have changed beside either. Where the limits moved apart from each other, the
- * machine was another one to some rows than to others, and the threshold is above that, too.
+ * differ more, its own. A machine's clock moves all rows alike: where the device's limits and the ops moved alike, that is the
+ * machine's, and is taken out. Where the limits moved apart from each other, the machine was another one to some rows than to
+ * others, and the threshold is above that, too.
  */
 #include "compare.h"
 
@@ -183,18 +183,12 @@ static double scatter_of(const comparison *c) {
     return deviations * statistics_median(logs, n);
 }
 
-/* The limits are not touched by how good the kernels of ops are: where they moved with the ops, the machine did it. */
+/* The limits are not touched by how good the kernels of ops are: where they moved with the ops, as far and no further, the
+ * machine did it. Where they did not, nothing is taken to be the machine's: it may be the build that is slower all over. */
 static void find_drift(comparison *c) {
     int n_limits, n_ops;
     double limits = shift_of(c, true, &n_limits), ops = shift_of(c, false, &n_ops);
-    c->limits_drift = n_limits >= 3 ? limits : 0;
-    c->drift = n_ops >= 3 && fabs(ops - c->limits_drift) < 2 * c->threshold ? ops : c->limits_drift;
-}
-
-static double nearest_to_none(double a, double b) {
-    if (a > 0 && b > 0) return a < b ? a : b;
-    if (a < 0 && b < 0) return a > b ? a : b;
-    return 0;
+    c->drift = n_limits >= 3 && n_ops >= 3 && fabs(ops - limits) < 0.5 * c->threshold ? ops : 0;
 }
 
 static void range_of(const side *s, double factor, double *least, double *most) {
@@ -245,7 +239,7 @@ static void judge_both(const comparison *c, pair *p) {
     double factor = exp(c->drift), scaled[MOST_SAMPLES];
     for (int i = 0; i < b->n; i++) scaled[i] = b->us[i] / factor;
     p->p = statistics_rank_test(a->us, a->n, scaled, b->n);
-    double shift = nearest_to_none(log(b->time / a->time) - c->drift, log(b->time / a->time) - c->limits_drift);
+    double shift = log(b->time / a->time) - c->drift;
     p->ratio = b->time / factor / a->time;
     p->threshold = own_threshold(c, p);
     bool enough = a->n_passes >= LEAST_PASSES && b->n_passes >= LEAST_PASSES;
@@ -255,6 +249,10 @@ static void judge_both(const comparison *c, pair *p) {
 
 static bool had_no_time(const side *s) {
     return strcmp(text_of(s->row, "status"), "timeout") == 0 && strstr(text_of(s->row, "reason"), "no time was left");
+}
+
+static bool is_suspect(const side *s) {
+    return strcmp(text_of(s->row, "status"), "suspect") == 0;
 }
 
 static void judge(comparison *c) {
@@ -270,9 +268,10 @@ static void judge(comparison *c) {
         else if (!a->row) p->change = APPEARED;
         else if (!b->row) p->change = GONE;
         else p->change = a->ok ? BROKEN : b->ok ? MENDED : NEITHER;
-        /* That a run had no time left is no fault of the build. */
+        /* That a run had no time left, or was disturbed so much that a row cannot be believed, is no fault of the build. */
         if (p->change == BROKEN && had_no_time(b)) p->change = GONE;
         if (p->change == MENDED && had_no_time(a)) p->change = APPEARED;
+        if ((p->change == BROKEN && is_suspect(b)) || (p->change == MENDED && is_suspect(a))) p->change = UNTOLD;
     }
 }
 
@@ -297,7 +296,7 @@ int comparison_make(comparison *c, const json_t *const documents[2], const char 
     judge(c);
     bool worse = strcmp(comparison_verdict(c), "worse") == 0;
     if (c->both == 0 && !worse) return not_comparable(paths[1], "no row is there in both");
-    if (c->both > 0 && comparison_count(c, UNTOLD) == c->both && !worse)
+    if (c->both > 0 && comparison_count(c, SAME) + comparison_count(c, FASTER) == 0 && !worse)
         return not_comparable(paths[1], "no row was measured in 3 passes of both: give bench more --seconds");
     return 0;
 }
