@@ -1,6 +1,5 @@
 #include "tools/survey/document.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -145,43 +144,6 @@ bool document_read_device(const json_t *o, clt_device_info *info) {
     info->unified_memory = json_is_true(json_object_get(o, "unified_memory"));
     info->has_compiler = json_is_true(json_object_get(o, "has_compiler"));
     return all && type;
-}
-
-/* ---- files ---- */
-
-int output_open(output *o, const char *path) {
-    *o = (output){.file = NULL};
-    if (!path) return 0;
-    if (strcmp(path, "-") == 0) {
-        o->file = stdout;
-        return 0;
-    }
-    if ((size_t)snprintf(o->path, sizeof o->path, "%s", path) >= sizeof o->path)
-        return run_error("the path is too long: %s", path);
-    snprintf(o->temporary, sizeof o->temporary, "%s.%ld.part", path, (long)getpid());
-    o->file = fopen(o->temporary, "w");
-    if (o->file) return 0;
-    return run_error("%s cannot be written: %s", path, strerror(errno));
-}
-
-void output_abort(output *o) {
-    if (!o->file || o->file == stdout) return;
-    fclose(o->file);
-    unlink(o->temporary);
-    o->file = NULL;
-}
-
-int output_commit(output *o) {
-    if (!o->file) return 0;
-    bool bad = fflush(o->file) || ferror(o->file);
-    if (o->file == stdout) return bad ? run_error("stdout cannot be written") : 0;
-    bad |= fsync(fileno(o->file)) != 0;
-    bad |= fclose(o->file) != 0;
-    o->file = NULL;
-    if (!bad && rename(o->temporary, o->path) == 0) return 0;
-    int error = errno;
-    unlink(o->temporary);
-    return run_error("%s cannot be written: %s", o->path, strerror(error));
 }
 
 int document_write(const json_t *document, FILE *file) {

@@ -10,6 +10,8 @@
 
 #include <cltrain/cltrain.h>
 
+#include "tools/survey/output.h"
+
 /* {"schema": "PROGRAM/1", "kind", "tool", "host", "time_utc"}; NULL without memory. */
 json_t *document_new(const char *kind);
 
@@ -29,17 +31,6 @@ bool document_read_device(const json_t *object, clt_device_info *info);
 const char *document_type_name(clt_device_type type);
 
 /* ---- files ---- */
-
-/* A file that is written when all is done: a run that fails leaves the old one as it was. */
-typedef struct output {
-    char path[4096], temporary[4160];
-    FILE *file;
-} output;
-
-/* Begins the file beside its place, so that what cannot be written fails before the work. "-": stdout. Returns 0 or EXIT_FAILED. */
-int output_open(output *o, const char *path);
-int output_commit(output *o);
-void output_abort(output *o);
 
 /* To the file (NULL: stdout), indented. Returns 0 or EXIT_FAILED. */
 int document_write(const json_t *document, FILE *file);
