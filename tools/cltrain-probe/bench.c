@@ -12,6 +12,7 @@
 #include "report.h"
 #include "tools/survey/document.h"
 #include "tools/common/message.h"
+#include "tools/common/text.h"
 
 typedef struct bench_options {
     shared_options shared;
@@ -125,7 +126,16 @@ static int write_files(const bench *b, bench_files *f) {
     return code ? code : output_commit(&f->html);
 }
 
+/* Children whose memory drivers write over may say anything. */
+static void clean_texts(bench *b) {
+    for (bench_row *row = b->rows; row < b->rows + b->n_rows; row++) {
+        char *const texts[] = {row->status, row->reason, row->problem, row->backend, row->parameters};
+        for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) text_clean(texts[i], "");
+    }
+}
+
 static int report(bench *b, const bench_options *o, bench_files *f) {
+    clean_texts(b);
     bench_place(b);
     int code = write_files(b, f);
     if (!code && !output_is_stdout(o->json) && !output_is_stdout(o->csv) && !output_is_stdout(o->html)) {

@@ -270,6 +270,7 @@ static int in_child(FILE *lines, void *user) {
 static bool take_line(const char *text, void *user) {
     forecast *f = user;
     json_t *told = json_loads(text, 0, NULL);
+    document_clean(told); /* a driver that writes over its child's memory may make it say anything */
     const char *doing = json_string_value(json_object_get(told, "begin")), *word = json_string_value(json_object_get(told, "status"));
     const char *reason = json_string_value(json_object_get(told, "reason"));
     if (doing) snprintf(f->doing, sizeof f->doing, "%s", doing);

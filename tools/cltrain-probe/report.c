@@ -59,6 +59,7 @@ int report_load(json_t **document, const char *path) {
         snprintf(why, sizeof why, "%s (line %d): it is cut short, or no JSON", error.text, error.line);
         return refuse_file(path, error.line < 0 ? error.text : why);
     }
+    document_clean(*document);
     const char *schema = page_json_text(*document, "schema");
     if (strcmp(schema, PROGRAM "/1") == 0) return 0;
     snprintf(why, sizeof why, "its schema is '%.60s', not " PROGRAM "/1", schema);

@@ -15,10 +15,13 @@
 /* {"schema": "PROGRAM/1", "kind", "tool", "host", "time_utc"}; NULL without memory. */
 json_t *document_new(const char *kind);
 
-/* A string for JSON, whatever a driver gives: what is no printable UTF-8 becomes '?'. */
+/* A string for JSON, whatever a driver gives: what may not be shown (tools/common/text.h) becomes '?'. */
 json_t *document_text(const char *text);
 /* True if nothing had to be replaced. */
 bool document_text_clean(const char *text);
+
+/* Of a document from elsewhere: all its strings become such. Names of members stay. */
+void document_clean(json_t *document);
 
 /* One line, as children write them; takes the object over. */
 void document_line(FILE *lines, json_t *object);

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "tools/common/message.h"
+#include "tools/common/text.h"
 
 enum { MOST_DRIVERS = 64 };
 
@@ -36,6 +37,7 @@ static int read_folder(const char *folder, driver *drivers) {
         if (!ends_with_icd(entry->d_name)) continue;
         driver *d = &drivers[n++];
         snprintf(d->name, sizeof d->name, "%s", entry->d_name);
+        text_clean(d->name, "");
         snprintf(d->vendors, sizeof d->vendors, "%s/%s", folder, entry->d_name);
         read_library(d);
     }
@@ -48,6 +50,7 @@ static int read_folder(const char *folder, driver *drivers) {
 static int single(const char *value, driver *d) {
     const char *slash = strrchr(value, '/');
     snprintf(d->name, sizeof d->name, "%s", slash ? slash + 1 : value);
+    text_clean(d->name, "");
     snprintf(d->vendors, sizeof d->vendors, "%s", value);
     if (ends_with_icd(value)) read_library(d);
     else snprintf(d->library, sizeof d->library, "%.500s", value);

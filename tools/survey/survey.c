@@ -171,6 +171,7 @@ static void take_probed(task *t, json_t *told) {
 static bool take_line(const char *text, void *user) {
     task *t = user;
     json_t *told = json_loads(text, 0, NULL);
+    document_clean(told);
     if (json_object_get(told, "device")) take_device(t, json_object_get(told, "device"));
     if (json_object_get(told, "listed")) t->listed = true;
     if (json_object_get(told, "none"))
