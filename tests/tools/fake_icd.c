@@ -6,6 +6,7 @@
  *     FAKE_NONSENSE   has two devices: one of absurd sizes, one whose names are garbage
  *     FAKE_LATE       has three devices, the second of which crashes when a context is made on it
  *     FAKE_WRONG      has one device that builds and runs everything and computes nothing
+ *     FAKE_EMPTY      has no device
  */
 #include <CL/cl_icd.h>
 
@@ -65,6 +66,9 @@ static cl_int CL_API_CALL get_device_ids(cl_platform_id id, cl_device_type type,
 #ifdef FAKE_CRASH
     fprintf(stderr, "fake driver: about to dereference nothing\n");
     raise(SIGSEGV);
+#endif
+#ifdef FAKE_EMPTY
+    return CL_DEVICE_NOT_FOUND;
 #endif
 #ifdef FAKE_HANG
     for (;;) pause();

@@ -1,11 +1,15 @@
+#define _GNU_SOURCE /* O_CLOEXEC */
 #include "tools/survey/drivers.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tools/common/message.h"
 #include "tools/common/text.h"
@@ -17,11 +21,19 @@ static bool ends_with_icd(const char *name) {
     return length > 4 && strcmp(name + length - 4, ".icd") == 0;
 }
 
-/* The first line of the file. */
+/* The first line of the file. What is no regular file, such as a FIFO, may keep a reader waiting for ever, the loader too. */
 static void read_library(driver *d) {
-    FILE *file = fopen(d->vendors, "r");
-    if (file && !fgets(d->library, sizeof d->library, file)) d->library[0] = 0;
-    if (file) fclose(file);
+    struct stat facts;
+    int file = open(d->vendors, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (file < 0) {
+        snprintf(d->problem, sizeof d->problem, "it cannot be read: %s", strerror(errno));
+        return;
+    }
+    bool regular = fstat(file, &facts) == 0 && S_ISREG(facts.st_mode);
+    ssize_t length = regular ? read(file, d->library, sizeof d->library - 1) : 0;
+    close(file);
+    if (!regular) snprintf(d->problem, sizeof d->problem, "it is no regular file");
+    d->library[length > 0 ? length : 0] = 0;
     d->library[strcspn(d->library, "\r\n")] = 0;
 }
 
