@@ -53,6 +53,7 @@ int report_load(json_t **document, const char *path) {
     struct stat info;
     char why[JSON_ERROR_TEXT_LENGTH + 64];
     *document = NULL;
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return refuse_file(path, "it is a directory");
     if (stat(path, &info) == 0 && info.st_size > MOST_FILE_BYTES) return refuse_file(path, "it is larger than 256 MiB");
     *document = json_load_file(path, 0, &error);
     if (!*document) {
