@@ -223,7 +223,8 @@ static clt_status find_all(clt_found_device **found, size_t *count) {
         }
     }
     if (*count == 0)
-        clt_fail(CLT_E_NO_DEVICE, "%u OpenCL platforms are installed, but none has a device", (unsigned)n);
+        clt_fail(CLT_E_NO_DEVICE, n == 1 ? "%u OpenCL platform is installed, but it has no device"
+                                         : "%u OpenCL platforms are installed, but none has a device", (unsigned)n);
     number_equal_ids(*found, *count);
     return CLT_OK;
 }

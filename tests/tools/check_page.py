@@ -94,6 +94,7 @@ SCRIPT = r"""
   for (const e of document.querySelectorAll("h1, h2, h3, p, dt, dd, td, th, small, .unit, .badge, footer, caption, li"))
     if (shown(e) && contrast(e, getComputedStyle(e).color) < 4.5) say("too pale, " + contrast(e, getComputedStyle(e).color).toFixed(1), e);
   for (const e of document.querySelectorAll("svg text")) if (shown(e) && contrast(e, getComputedStyle(e).fill) < 4.5) say("too pale", e);
+  for (const e of document.querySelectorAll(".suspect .mark")) if (getComputedStyle(e).fill === getComputedStyle(e).color) say("a suspect mark is not hollow", e);
   for (const e of document.querySelectorAll("svg .point")) if (shown(e) && contrast(e, getComputedStyle(e).color) < 3) say("a mark is too pale", e);
 
   // ---- nothing of others ----

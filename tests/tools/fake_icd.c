@@ -7,6 +7,7 @@
  *     FAKE_LATE       has three devices, the second of which crashes when a context is made on it
  *     FAKE_STALL      has one device, and never comes back from making a context on it
  *     FAKE_WRONG      has one device that builds and runs everything and computes nothing
+ *     FAKE_EMPTY      has no device
  */
 #include <CL/cl_icd.h>
 
@@ -66,6 +67,9 @@ static cl_int CL_API_CALL get_device_ids(cl_platform_id id, cl_device_type type,
 #ifdef FAKE_CRASH
     fprintf(stderr, "fake driver: about to dereference nothing\n");
     raise(SIGSEGV);
+#endif
+#ifdef FAKE_EMPTY
+    return CL_DEVICE_NOT_FOUND;
 #endif
 #ifdef FAKE_HANG
     for (;;) pause();

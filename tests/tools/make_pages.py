@@ -39,7 +39,8 @@ def limits(document):
 
 
 rng = random.Random(1)
-change("many", lambda d: d.update(results=limits(d) + [op(i, rng) for i in range(500)]))
+change("many", lambda d: d.update(results=limits(d) + [op(i, rng) for i in range(500 - 9)] +
+                                  [dict(op(i, rng), status="suspect", reason="too fast") for i in range(500 - 9, 500)]))
 change("none", lambda d: d.update(results=[]))
 change("limits", lambda d: d.update(results=limits(d)))
 bad = ["wrong", "crashed", "timeout", "build-failed", "unsupported"]
@@ -97,7 +98,9 @@ change("schema", lambda d: d.update(schema="cltrain-probe/2"))
 change("kind", lambda d: d.update(kind="poem"))
 change("noresults", lambda d: d.pop("results"))
 for i, (model, measured) in enumerate([("mlp", 1234.5), ("convnet", None), (hack, "x"), ("huge", 1e300)]):
-    write(f"model{i}", dict(base, kind="model", model=model, batch=64, predicted_us=1300.0 * 10 ** i, measured_us=measured, error_band_fraction=0.1))
+    write(f"model{i}", dict(base, kind="model", model={"text": model, "batch": 64}, predicted={"step_us": 1300.0 * 10 ** i, "error": 0.1},
+                            measured={"step_us": measured} if measured else None))
+write("model6", dict(base, kind="model", model="none", batch=64, predicted_us=7654321.0, measured_us=7654321.0, error_band_fraction=0.1))
 write("model4", dict(base, kind="model", devices=bench["devices"], status="ok", reason=None, largest_batch=4096, memory={"total_bytes": 3 << 20},
                     model={"name": "convnet", "text": "convnet 48x3x32x32", "sample": "3x32x32", "classes": 10, "batch": 48},
                     predicted={"step_us": 31415.9, "error": 0.071}, measured={"step_us": 30000.0}))

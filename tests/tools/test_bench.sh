@@ -54,6 +54,12 @@ done
 CLTRAIN_PROBE_TEST_SLOW="op =0.0001" expect 0 "" bench --shapes "$folder/small.txt" --seconds 60 --passes 1 --json "$folder/fast.json"
 json "$folder/fast.json" 'all(r["status"] == "suspect" and "times as fast as the measured roof allows" in r["reason"] for r in o["results"] if r["kind"] == "op")'
 
+# Rates of what does next to nothing have digits, too.
+echo "forward 1 matmul 1x1 1x1^T -> 1x1" >"$folder/tiny.txt"
+expect 0 "" bench --shapes "$folder/tiny.txt" --seconds 30 --passes 1
+grep -q "matmul 1x1 1x1^T -> 1x1 .*%" "$out" || fail "no row of a tiny op"
+grep -q ' 0\.00*\( \|$\)' "$out" && fail "a rate is printed as nothing"
+
 # ---- rows that end their process ----
 
 CLTRAIN_PROBE_TEST_CRASH="op conv2d" expect 0 "" bench --shapes "$folder/small.txt" --seconds 120 --passes 1 --json "$folder/c.json"

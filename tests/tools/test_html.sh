@@ -99,7 +99,13 @@ grep -q "B is <span class=\"badge bad\">worse" "$folder/slower.html" || fail "a 
 expect 0 "" compare --json "$folder/steady.json" "$folder/b.json"
 cp "$out" "$folder/compared.json"
 report 0 compared compared
+grep -q "median" "$folder/compared.html" && fail "times that are compared are called medians"
+grep -q "the best sample of the middle one of its three best passes" "$folder/compared.html" || fail "the page does not say what times are compared"
+expect 0 "" report "$folder/model6.json"
+grep -q "7,\?654" "$out" && fail "times that no command writes are read"
 page "$folder/compared.html" points=0 "contains=B is same"
+
+mkdir "$folder/drivers"
 
 # ---- what is none: 2, a reason, no page ----
 
@@ -110,13 +116,13 @@ for bad in "schema its schema is 'cltrain-probe/2'" "kind its kind is 'poem'" "n
 done
 refuse "cut short" report "$a" "$folder/stopped.json" --html "$folder/bad.html"
 refuse "files that other commands wrote" report
+refuse "$folder/drivers: it is a directory" report "$a" "$folder/drivers"
 refuse "unknown option '--frobnicate'" report "$a" --frobnicate
 refuse "stdout is for one of" bench --json - --html -
 refuse "a file expected" compare "$a" "$a" --html -
 expect 1 "/nonexistent/a.html cannot be written" report "$a" --html /nonexistent/a.html
 expect 1 "/nonexistent/a.html cannot be written" compare "$folder/steady.json" "$folder/b.json" --html /nonexistent/a.html
 expect 1 "/nonexistent/a.html cannot be written" bench --models none --html /nonexistent/a.html
-mkdir "$folder/drivers"
 OCL_ICD_VENDORS="$folder/drivers" expect 1 "" bench --html "$folder/bad.html"
 [ -s "$err" ] || fail "no platform, and no word of it"
 [ -e "$folder/bad.html" ] && fail "a page was written without a device"

@@ -25,7 +25,9 @@ ok=$(grep -c '^[^ ].*: ok$' "$out")
 for fault in crash load hang nonsense late wrong; do
     echo "$build/libfake_icd_$fault.so" >"$vendors/$fault.icd"
 done
+echo "$build/libfake_icd_empty.so" >"$vendors/empty.icd"
 echo "/nonexistent/libOpenCL.so" >"$vendors/missing.icd"
+mkfifo "$vendors/fifo.icd" # nobody writes: who reads it waits for ever
 expect 0 "" list --json --timeout 8
 cp "$out" "$folder/faults.json"
 valid "$folder/faults.json"
@@ -33,7 +35,12 @@ json "$folder/faults.json" 'drivers["crash.icd"]["status"] == "crashed" and "sig
 json "$folder/faults.json" '"about to dereference nothing" in drivers["crash.icd"]["reason"]'
 json "$folder/faults.json" 'drivers["load.icd"]["status"] == "crashed" and "signal 6" in drivers["load.icd"]["reason"]'
 json "$folder/faults.json" 'drivers["hang.icd"]["status"] == "timeout" and "8 s" in drivers["hang.icd"]["reason"]'
-json "$folder/faults.json" 'drivers["missing.icd"]["status"] == "unsupported" and drivers["missing.icd"]["reason"]'
+json "$folder/faults.json" 'drivers["missing.icd"]["status"] == "unsupported"'
+json "$folder/faults.json" '"its library cannot be loaded: /nonexistent/libOpenCL.so" in drivers["missing.icd"]["reason"]'
+json "$folder/faults.json" 'drivers["fifo.icd"]["status"] == "unsupported" and drivers["fifo.icd"]["reason"] == "it is no regular file"'
+json "$folder/faults.json" 'drivers["empty.icd"]["reason"] == "1 OpenCL platform is installed, but it has no device"'
+# Each driver's own time, not that of the one that hangs.
+json "$folder/faults.json" 'drivers["hang.icd"]["seconds"] >= 8 and all(0 < drivers[n + ".icd"]["seconds"] < 6 for n in ("missing", "empty", "load"))'
 json "$folder/faults.json" 'devices["absurd"]["status"] == "suspect" and "bytes of memory" in devices["absurd"]["reason"]'
 json "$folder/faults.json" '[d for d in o["devices"] if d["name"].startswith("garb")][0]["status"] == "suspect"'
 json "$folder/faults.json" 'devices["second"]["status"] == "crashed" and "signal 6" in devices["second"]["reason"]'

@@ -55,6 +55,23 @@ for file in other device.jsonl tune.jsonl; do
 done
 grep -q "times of another device" "$err" && fail "a file of verdicts is taken for one of times"
 
+# ---- no place for times: the device is not at fault ----
+
+for place in "HOME= XDG_CACHE_HOME=" "XDG_CACHE_HOME=$folder/none.jsonl"; do
+    env $place "$program" model $small --batch 8 --seconds 0.1 --json >"$out" 2>"$err" || fail "without a place for times ($place): $?"
+    grep -q "warning: the times cannot be kept: " "$err" || fail "no warning that times cannot be kept ($place)"
+    valid "$out"
+    json "$out" 'o["status"] == "ok" and o["reason"] is None and o["predicted"]["sources"]["measured"] > 0.999'
+done
+env HOME= XDG_CACHE_HOME= "$program" recommend $small --batch 8 --seconds 0.1 --json >"$out" 2>"$err" || fail "recommend without a place for times: $?"
+[ "$(grep -c "warning: the times cannot be kept" "$err")" -eq 1 ] || fail "recommend does not warn once"
+json "$out" 'any(c["status"] == "ok" for c in o["ranking"])'
+# A file that was named is an error, after what was found.
+expect 1 "--times: $folder/no/such/folder/t.jsonl: " model $small --batch 8 --seconds 0.1 --times "$folder/no/such/folder/t.jsonl" --json
+json "$out" 'o["status"] == "ok" and o["predicted"]["sources"]["measured"] > 0.999'
+expect 1 "--times: $folder/cache: " model $small --batch 8 --seconds 0.1 --times "$folder/cache" --json
+[ -s "$out" ] && fail "a folder as a file of times is a status of the device"
+
 # ---- what cannot be ----
 
 expect 1 "the largest batch is" model $small --batch 50000000 --times "$times" --json
@@ -98,7 +115,21 @@ mkdir "$folder/icds"
 for fault in hang crash; do echo "$build/libfake_icd_$fault.so" >"$folder/icds/$fault.icd"; done
 for icd in ${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}/pocl.icd; do [ -e "$icd" ] && cp "$icd" "$folder/icds/"; done
 OCL_ICD_VENDORS="$folder/icds" expect 0 "" recommend $small --batch 48 --seconds 0.1 --timeout 4
-says "One device: cltrain-train mlp:24"
+# The command that it prints runs as it is.
+bin=$(dirname "$program")
+# runs: what was printed of it, with a step in place of the whole run.
+runs() {
+    line=$(grep "^  $1 " "$out")
+    [ -n "$line" ] || fail "no line that begins with $1"
+    says "is made up: put your own --data there"
+    PATH="$bin:$PATH" sh -c "$line --steps 1" >"$folder/run" 2>&1 || fail "'$line' gave $?: $(tail -n 3 "$folder/run")"
+}
+OCL_ICD_VENDORS="$folder/icds" expect 0 "" recommend $small --batch 48 --offline --timeout 4
+runs cltrain-train
+expect 0 "" recommend linear --data 5x4 --batch 48 --offline
+runs cltrain-train
+expect 0 "" recommend logistic --sample 40 --classes 3 --offline
+grep -q "synthetic:40,classes=3" "$out" || fail "the made up data are others than were asked for"
 # One processor under two drivers: the second is left out, unless it is taken as another processor.
 mkdir "$folder/twice"
 for icd in ${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}/pocl.icd; do
@@ -115,6 +146,9 @@ if [ -e "$folder/twice/b.icd" ]; then
     json "$out" 'all(128 <= c["share"] <= 384 for c in o["ranking"]) and o["together"]["gain"] > 1.2'
     CLTRAIN_PROBE_TEST_APART=1 OCL_ICD_VENDORS="$folder/twice" expect 0 "" recommend $wide --offline
     says "cltrain-run -n 2 --devices"
+    # A loader that sees both drivers sees one platform: both ranks take the first device.
+    sed -i 's/#2//' "$out"
+    runs cltrain-run
 fi
 CLTRAIN_PROBE_TEST_CRASH="timing launches" expect 1 "no device can train" recommend $small --batch 48 --seconds 0.1 --json
 cp "$out" "$folder/f.json"

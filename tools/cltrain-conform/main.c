@@ -231,10 +231,6 @@ static int run(conform *c) {
     return code;
 }
 
-static bool is_dash(const char *path) {
-    return path && strcmp(path, "-") == 0;
-}
-
 int main(int argc, char **argv) {
     conform_options o = {.timeout = 120, .jobs = 1};
     conform c = {.options = &o, .started = conform_now(), .coverage = json_array()};
@@ -246,7 +242,10 @@ int main(int argc, char **argv) {
     if (o.quick && o.full) return usage_error("--quick or --full, not both");
     if (o.all && o.device) return usage_error("--all or --device, not both");
     if (o.jobs > 8) return usage_error("--jobs: at most 8");
-    if (is_dash(o.json) + is_dash(o.junit) + is_dash(o.html) > 1) return usage_error("stdout is for one of --json, --junit and --html");
+    if (output_is_stdout(o.json) + output_is_stdout(o.junit) + output_is_stdout(o.html) > 1)
+        return usage_error("stdout is for one of --json, --junit and --html");
+    code = output_check_distinct((const char *const[]){"--json", "--junit", "--html"}, (const char *const[]){o.json, o.junit, o.html}, 3);
+    if (code) return code;
     message_start(o.verbose);
     child_show_errors(o.verbose > 0);
     child_catch_signals();

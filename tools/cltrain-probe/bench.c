@@ -12,6 +12,7 @@
 #include "report.h"
 #include "tools/survey/document.h"
 #include "tools/common/message.h"
+#include "tools/common/text.h"
 
 typedef struct bench_options {
     shared_options shared;
@@ -92,10 +93,6 @@ static int read_shapes(const bench_options *o, shape_list *shapes) {
 
 /* ---- running ---- */
 
-static bool is_dash(const char *path) {
-    return path && strcmp(path, "-") == 0;
-}
-
 static int any_wrong(const bench *b) {
     int wrong = 0, ok = 0;
     for (int i = 0; i < b->n_rows; i++) {
@@ -129,10 +126,19 @@ static int write_files(const bench *b, bench_files *f) {
     return code ? code : output_commit(&f->html);
 }
 
+/* Children whose memory drivers write over may say anything. */
+static void clean_texts(bench *b) {
+    for (bench_row *row = b->rows; row < b->rows + b->n_rows; row++) {
+        char *const texts[] = {row->status, row->reason, row->problem, row->backend, row->parameters};
+        for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) text_clean(texts[i], "");
+    }
+}
+
 static int report(bench *b, const bench_options *o, bench_files *f) {
+    clean_texts(b);
     bench_place(b);
     int code = write_files(b, f);
-    if (!code && !is_dash(o->json) && !is_dash(o->csv) && !is_dash(o->html)) {
+    if (!code && !output_is_stdout(o->json) && !output_is_stdout(o->csv) && !output_is_stdout(o->html)) {
         bench_print(b, stdout);
         if (fflush(stdout) || ferror(stdout)) code = run_error("stdout cannot be written");
     }
@@ -166,7 +172,10 @@ int run_bench(int argc, char **argv) {
     }
     if (o.quick && o.full) return usage_error("--quick or --full, not both");
     if (o.passes > BENCH_PASSES) return usage_error("--passes: at most %d", BENCH_PASSES);
-    if (is_dash(o.json) + is_dash(o.csv) + is_dash(o.html) > 1) return usage_error("stdout is for one of --json, --csv and --html");
+    if (output_is_stdout(o.json) + output_is_stdout(o.csv) + output_is_stdout(o.html) > 1)
+        return usage_error("stdout is for one of --json, --csv and --html");
+    code = output_check_distinct((const char *const[]){"--json", "--csv", "--html"}, (const char *const[]){o.json, o.csv, o.html}, 3);
+    if (code) return code;
     message_start(o.shared.verbose);
     child_show_errors(o.shared.verbose > 0);
     bench b = {.s = &s, .full = o.full, .timeout = o.timeout, .seconds = o.seconds > 0 ? o.seconds : o.full ? 400 : 45};

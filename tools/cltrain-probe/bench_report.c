@@ -236,6 +236,12 @@ int bench_write_csv(const bench *b, FILE *file) {
 
 /* ---- text ---- */
 
+/* What two decimals would leave nothing of has two digits. */
+static const char *amount_text(double value, char text[32]) {
+    snprintf(text, 32, value > 0 && value < 0.1 ? "%.2g" : "%.2f", value);
+    return text;
+}
+
 static void print_limit(const bench_row *row, FILE *file) {
     double us[MOST];
     int n = samples_of(row, us);
@@ -246,21 +252,23 @@ static void print_limit(const bench_row *row, FILE *file) {
     }
     double p10 = statistics_quantile(us, n, 0.1), p50 = statistics_quantile(us, n, 0.5), p90 = statistics_quantile(us, n, 0.9);
     const char *unit = clt_limit_unit(row->limit);
-    if (unit[0] == 's') fprintf(file, "%10.2f us      (%.2f to %.2f)\n", p50, p10, p90);
-    else
-        fprintf(file, "%10.2f %-7s (%.2f to %.2f)\n", 1e-3 * row->amount / p50, unit[0] == 'f' ? "GFLOP/s" : "GB/s",
-                1e-3 * row->amount / p90, 1e-3 * row->amount / p10);
+    char middle[32], low[32], high[32];
+    bool time = unit[0] == 's';
+    fprintf(file, "%10s %-7s (%s to %s)\n", amount_text(time ? p50 : 1e-3 * row->amount / p50, middle),
+            time ? "us" : unit[0] == 'f' ? "GFLOP/s" : "GB/s", amount_text(time ? p10 : 1e-3 * row->amount / p90, low),
+            amount_text(time ? p90 : 1e-3 * row->amount / p10, high));
 }
 
 static void print_op(const bench_row *row, FILE *file) {
     double us[MOST];
+    char flops[32], bytes[32];
     int n = samples_of(row, us);
     const char *problem = row->problem[0] ? row->problem : row->shape.problem;
     fprintf(file, "%-76s %-12s", problem, row->status);
     if (n)
-        fprintf(file, " %11.1f %5.0f%% %9.1f %8.2f", statistics_quantile(us, n, 0.5),
+        fprintf(file, " %11.1f %5.0f%% %9s %8s", statistics_quantile(us, n, 0.5),
                 100 * (statistics_quantile(us, n, 0.9) - statistics_quantile(us, n, 0.1)) / statistics_quantile(us, n, 0.5),
-                1e-9 * rate(row, row->flops), 1e-9 * rate(row, row->bytes));
+                amount_text(1e-9 * rate(row, row->flops), flops), amount_text(1e-9 * rate(row, row->bytes), bytes));
     if (row->bound) fprintf(file, " %5.0f%% of %-8s", 100 * row->fraction, row->bound);
     if (n) fprintf(file, " %s", row->backend);
     if (row->reason[0]) fprintf(file, "  %s", row->reason);

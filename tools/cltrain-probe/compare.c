@@ -147,6 +147,6 @@ int run_compare(int argc, char **argv) {
         return fflush(stdout) ? run_error("stdout cannot be written") : 0;
     }
     if (o.n_files != 2) return usage_error("two files of 'bench --json' expected");
-    if (o.html && strcmp(o.html, "-") == 0) return usage_error("--html: a file expected; stdout has the comparison");
+    if (output_is_stdout(o.html)) return usage_error("--html: a file expected; stdout has the comparison");
     return compare(&o);
 }

@@ -121,6 +121,20 @@ static clt_status do_round(measuring *m, double moment) {
     return CLT_OK;
 }
 
+/* The device is not at fault where they cannot be kept, and the prediction stands. */
+static void save_times(measuring *m) {
+    begin(m->lines, "saving times", m->q->batch);
+    if (clt_times_save(m->times) < 0) document_line(m->lines, json_pack("{s:o}", "times_unsaved", document_text(clt_error_detail())));
+}
+
+/* Nor where a file that was named holds something else. */
+static clt_status open_times(measuring *m) {
+    clt_status status = clt_times_open(&m->times, m->device, m->q->times);
+    if (status < 0 && m->q->times)
+        document_line(m->lines, json_pack("{s:o}", "times_refused", document_text(clt_error_detail())));
+    return status;
+}
+
 /* Each round is short, so that there are several. */
 static clt_status do_rounds(measuring *m) {
     const double moment = 0.12;
@@ -135,8 +149,8 @@ static clt_status do_rounds(measuring *m) {
         clt_status status = do_round(m, moment);
         if (status < 0) return status;
     }
-    begin(m->lines, "saving times", m->q->batch);
-    return clt_times_save(m->times);
+    save_times(m);
+    return CLT_OK;
 }
 
 /* ---- what is told ---- */
@@ -241,7 +255,7 @@ static clt_status tell_prediction(measuring *m) {
 static clt_status answer(measuring *m) {
     bool fits;
     clt_status status = tell_memory(m->q, m->device, m->lines, &fits);
-    if (status == CLT_OK) status = clt_times_open(&m->times, m->device, m->q->times);
+    if (status == CLT_OK) status = open_times(m);
     if (status == CLT_OK) status = choose_batches(m, fits);
     if (status == CLT_OK && m->n) status = do_rounds(m);
     if (status == CLT_OK && fits) status = tell_prediction(m);
@@ -270,6 +284,7 @@ static int in_child(FILE *lines, void *user) {
 static bool take_line(const char *text, void *user) {
     forecast *f = user;
     json_t *told = json_loads(text, 0, NULL);
+    document_clean(told); /* a driver that writes over its child's memory may make it say anything */
     const char *doing = json_string_value(json_object_get(told, "begin")), *word = json_string_value(json_object_get(told, "status"));
     const char *reason = json_string_value(json_object_get(told, "reason"));
     if (doing) snprintf(f->doing, sizeof f->doing, "%s", doing);
@@ -315,6 +330,14 @@ void forecast_ask(const forecast_question *question, forecast *f) {
 void forecast_free(forecast *f) {
     json_decref(f->told);
     f->told = NULL;
+}
+
+const char *forecast_times_unsaved(const forecast *f) {
+    return json_string_value(json_object_get(f->told, "times_unsaved"));
+}
+
+const char *forecast_times_refused(const forecast *f) {
+    return json_string_value(json_object_get(f->told, "times_refused"));
 }
 
 double forecast_number(const json_t *object, const char *member, const char *name) {

@@ -175,13 +175,23 @@ static int print_text(const forecast *f, bool problems) {
 
 /* ---- running ---- */
 
+static int tell(const model_options *o, const forecast *f) {
+    const char *refused = forecast_times_refused(f), *unsaved = forecast_times_unsaved(f);
+    if (refused) return run_error("--times: %s", refused);
+    int code = o->shared.json ? print_json(f) : print_text(f, o->problems);
+    if (code) return code;
+    if (child_caught()) return EXIT_SIGNAL + child_caught();
+    if (strcmp(f->status, "ok")) return run_error("%s: %s: %s", f->question->device->info.name, f->status, f->reason);
+    if (unsaved && o->times) return run_error("--times: %s", unsaved);
+    if (unsaved) warning("the times cannot be kept: %s", unsaved);
+    return 0;
+}
+
 static int run_on_device(const model_options *o, const forecast_question *q) {
     forecast f;
     message_line("Predicting %s on %s", q->model->text, q->device->info.name);
     forecast_ask(q, &f);
-    int code = o->shared.json ? print_json(&f) : print_text(&f, o->problems);
-    if (!code && child_caught()) code = EXIT_SIGNAL + child_caught();
-    else if (!code && strcmp(f.status, "ok")) code = run_error("%s: %s: %s", q->device->info.name, f.status, f.reason);
+    int code = tell(o, &f);
     forecast_free(&f);
     return code;
 }

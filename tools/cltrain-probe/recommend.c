@@ -45,7 +45,8 @@ static void print_help(void) {
            "and says which of them should train together, and with how much of a batch each, so that all take the same\n"
            "time: what 'cltrain-run --devices' and 'cltrain-train --shares' take. Devices of one processor take\n"
            "each other's time: only the best of them is among those. The exchange of gradients is not in the times;\n"
-           "'" PROGRAM " comm' measures it.\n");
+           "'" PROGRAM " comm' measures it. The command that is printed trains on data that are made up, of such\n"
+           "samples: put your own there.\n");
     option_print(rows, ROWS, stdout);
     printf("\nExit status: 0 done; 1 it failed, or no device can train the model; 2 the command line makes no sense;\n130 Ctrl-C.\n");
 }
@@ -280,6 +281,19 @@ static json_t *reasons_of(const recommendation *r, const candidate *c) {
 
 /* ---- output ---- */
 
+/* Data that the trainer makes up, of such samples: commands run as they stand. */
+static void made_up_data(const recommendation *r, char data[320]) {
+    const shared_options *o = &r->options->shared;
+    const clt_shape *x = &r->model.shape;
+    long long classes = o->classes == OPTION_UNSET ? 10 : (long long)o->classes, features = 1;
+    long long samples = 2 * r->batch > 4096 ? 2 * (long long)r->batch : 4096;
+    for (int i = 1; i < x->rank; i++) features *= (long long)x->dims[i];
+    if (strcmp(o->model, "linear") == 0) snprintf(data, 320, "synthetic-regression:%lldx%lld", samples, features);
+    else
+        snprintf(data, 320, "synthetic:%.200s,classes=%lld,n=%lld", o->sample ? o->sample : "3x32x32", classes < 2 ? 2 : classes,
+                 samples);
+}
+
 /* As the launcher and the trainer take them; false if they do not go into a list. */
 static bool make_lists(const recommendation *r, char devices[4096], char shares[1024]) {
     bool plain = true;
@@ -340,21 +354,29 @@ static void print_candidate(const recommendation *r, const candidate *c, int ran
     json_decref(reasons);
 }
 
-static void print_together(const recommendation *r) {
-    char devices[4096], shares[1024];
-    if (r->sharing == 0) return;
-    bool plain = make_lists(r, devices, shares);
-    if (r->sharing == 1 && plain) {
-        printf("\nOne device: cltrain-train %s --device '%s' --batch %s\n", r->options->shared.model, devices, shares);
-        return;
-    }
+static void print_alone(const recommendation *r, const char *device, const char *data) {
+    printf("\nOne device:\n  cltrain-train %s --data %s --device '%s' --batch %lld\n", r->options->shared.model, data, device,
+           (long long)r->batch);
+}
+
+static void print_sharing(const recommendation *r, const char *devices, const char *shares, const char *data) {
     printf("\nTogether: %.3f ms a step, without the exchange of gradients", 1e-3 * r->together_us);
     if (r->best_us > 0) printf("; %.2f times as fast as the best alone", r->best_us / r->together_us);
-    printf("\n");
-    if (plain)
-        printf("  cltrain-run -n %d --devices '%s' -- cltrain-train %s --shares %s\n", r->sharing, devices, r->options->shared.model,
-               shares);
-    else printf("  an id with a comma in it does not go into a list: choose other names of the devices\n");
+    printf("\n  cltrain-run -n %d --devices '%s' -- cltrain-train %s --data %s --shares %s\n", r->sharing, devices,
+           r->options->shared.model, data, shares);
+}
+
+static void print_together(const recommendation *r) {
+    char devices[4096], shares[1024], data[320];
+    if (r->sharing == 0) return;
+    if (!make_lists(r, devices, shares)) {
+        printf("\nAn id with a comma in it does not go into a list: choose other names of the devices\n");
+        return;
+    }
+    made_up_data(r, data);
+    if (r->sharing == 1) print_alone(r, devices, data);
+    else print_sharing(r, devices, shares, data);
+    printf("  (%s is made up: put your own --data there)\n", data);
 }
 
 static int print_text(const recommendation *r) {
@@ -373,6 +395,15 @@ static int take_model(void *into, const char *text) {
     return 0;
 }
 
+static void warn_of_times(const recommendation *r) {
+    for (int i = 0; i < r->n; i++) {
+        const char *unsaved = forecast_times_unsaved(&r->candidates[i].f);
+        if (!unsaved) continue;
+        warning("the times cannot be kept: %s", unsaved);
+        return;
+    }
+}
+
 /* One after the other: devices of one machine would take each other's time. */
 static int recommend(recommendation *r) {
     int code = survey_require_devices(&r->s);
@@ -385,6 +416,7 @@ static int recommend(recommendation *r) {
     }
     if (child_caught()) return EXIT_SIGNAL + child_caught();
     qsort(r->candidates, (size_t)r->n, sizeof *r->candidates, faster_first);
+    warn_of_times(r);
     find_likes(r);
     find_best_alone(r);
     code = share_batch(r);

@@ -53,12 +53,14 @@ int report_load(json_t **document, const char *path) {
     struct stat info;
     char why[JSON_ERROR_TEXT_LENGTH + 64];
     *document = NULL;
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return refuse_file(path, "it is a directory");
     if (stat(path, &info) == 0 && info.st_size > MOST_FILE_BYTES) return refuse_file(path, "it is larger than 256 MiB");
     *document = json_load_file(path, 0, &error);
     if (!*document) {
         snprintf(why, sizeof why, "%s (line %d): it is cut short, or no JSON", error.text, error.line);
         return refuse_file(path, error.line < 0 ? error.text : why);
     }
+    document_clean(*document);
     const char *schema = page_json_text(*document, "schema");
     if (strcmp(schema, PROGRAM "/1") == 0) return 0;
     snprintf(why, sizeof why, "its schema is '%.60s', not " PROGRAM "/1", schema);

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Reads a document of this tool's schema. Returns 0, or 2 after a message. */
+/* Reads a document of this tool's schema; its strings may be shown. Returns 0, or 2 after a message. */
 int report_load(json_t **document, const char *path);
 
 /* Writes the page of some documents, of any kinds, in this order of kinds: devices, comparison, benches, models,

@@ -1,5 +1,4 @@
 /* On a page: steps of models as they are predicted, and devices ranked for a model. */
-#include <math.h>
 #include <string.h>
 
 #include "report.h"
@@ -12,21 +11,15 @@ typedef struct model_view {
     double batch, predicted_us, measured_us, error, memory_bytes, largest; /* NAN: not known */
 } model_view;
 
-static double either(double a, double b) {
-    return isnan(a) ? b : a;
-}
-
-/* Times may also stand in the document itself. */
 static model_view read_model(const json_t *d) {
     const json_t *model = json_object_get(d, "model"), *predicted = json_object_get(d, "predicted");
-    const char *name = json_is_string(model) ? json_string_value(model) : page_json_text(model, "text");
     return (model_view){
-        .name = name, .device = page_json_text(json_array_get(json_object_get(d, "devices"), 0), "name"),
+        .name = page_json_text(model, "text"), .device = page_json_text(json_array_get(json_object_get(d, "devices"), 0), "name"),
         .status = page_json_text(d, "status"), .reason = page_json_text(d, "reason"),
-        .batch = either(page_json_number(model, "batch"), page_json_number(d, "batch")),
-        .predicted_us = either(page_json_number(predicted, "step_us"), page_json_number(d, "predicted_us")),
-        .measured_us = either(page_json_number(json_object_get(d, "measured"), "step_us"), page_json_number(d, "measured_us")),
-        .error = either(page_json_number(predicted, "error"), page_json_number(d, "error_band_fraction")),
+        .batch = page_json_number(model, "batch"),
+        .predicted_us = page_json_number(predicted, "step_us"),
+        .measured_us = page_json_number(json_object_get(d, "measured"), "step_us"),
+        .error = page_json_number(predicted, "error"),
         .memory_bytes = page_json_number(json_object_get(d, "memory"), "total_bytes"),
         .largest = page_json_number(d, "largest_batch")};
 }

@@ -80,7 +80,8 @@ static void summary(FILE *page, const json_t *comparison) {
     }
     fputs(".</p>\n<p class=\"note\">Changes below ", page);
     page_number(page, 100 * page_json_number(comparison, "threshold"), 1);
-    fputs(" % are none, and larger ones in rows that differed more from pass to pass. Of limits that are rates, the times are those of 10<sup>9</sup> operations or bytes.", page);
+    fputs(" % are none, and larger ones in rows that differed more from pass to pass. A row\xe2\x80\x99s time is the best sample of "
+          "the middle one of its three best passes. Of limits that are rates, the times are those of 10<sup>9</sup> operations or bytes.", page);
     if (fabs(machine) > 1) {
         fputs(" The machine as a whole was ", page);
         page_number(page, fabs(machine), 1);
@@ -91,7 +92,7 @@ static void summary(FILE *page, const json_t *comparison) {
 
 void report_comparison(FILE *page, const json_t *comparison, const json_t *a, const json_t *b) {
     static const page_column columns[] = {
-        {"Change", NULL, false}, {"Row", NULL, false}, {"A", "median \xc2\xb5s", true}, {"B", "median \xc2\xb5s", true}, {"Time", "%", true}};
+        {"Change", NULL, false}, {"Row", NULL, false}, {"A", "\xc2\xb5s", true}, {"B", "\xc2\xb5s", true}, {"Time", "%", true}};
     page_section(page, "comparison", "Comparison of B with A");
     summary(page, comparison);
     page_table(page, NULL, columns, sizeof columns / sizeof columns[0]);

@@ -117,6 +117,7 @@ static bool take_line(const char *text, void *user) {
     verification *v = user;
     char line[160];
     json_t *told = json_loads(text, 0, NULL);
+    document_clean(told);
     const char *finished = json_string_value(json_object_get(told, "finished"));
     const char *reason = json_string_value(json_object_get(told, "reason"));
     if (json_object_get(told, "rounds")) {

@@ -3,7 +3,10 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "tools/common/text.h"
 
 static int verbosity;
 /* A transient line stands on the terminal. Messages of the library come from its threads too. */
@@ -20,6 +23,7 @@ static void print_format(const char *kind, const char *format, va_list arguments
     char text[4096], prefix[64] = "";
     if (kind) snprintf(prefix, sizeof prefix, "%s: %s", program_name, kind);
     vsnprintf(text, sizeof text, format, arguments);
+    text_clean(text, "\n\t"); /* what a driver, a file or another rank said may be in it */
     print_line(prefix, text);
 }
 
@@ -62,9 +66,12 @@ void message_line(const char *format, ...) {
 }
 
 void message_transient(const char *text) {
+    char clean[1024];
     if (verbosity < 0) return;
+    snprintf(clean, sizeof clean, "%s", text);
+    text_clean(clean, "");
     atomic_store(&line_open, true);
-    fprintf(stderr, "\r\033[K%s", text);
+    fprintf(stderr, "\r\033[K%s", clean);
     fflush(stderr);
 }
 
@@ -76,7 +83,11 @@ void message_wipe(void) {
 static void print_log(clt_log_level level, const char *text, void *user) {
     (void)user;
     static const char *const prefixes[] = {"error: ", "warning: ", "", "debug: "};
-    print_line(level <= CLT_LOG_DEBUG ? prefixes[level] : "", text);
+    char *clean = strdup(text);
+    if (!clean) return;
+    text_clean(clean, "\n\t");
+    print_line(level <= CLT_LOG_DEBUG ? prefixes[level] : "", clean);
+    free(clean);
 }
 
 void message_start(int wanted) {

@@ -25,7 +25,7 @@ typedef struct child {
     size_t length, total;
     char tail[TAIL];   /* of what it wrote to stderr */
     size_t tail_length;
-    double heard; /* when it last said something */
+    double began, heard; /* heard: when it last said something */
     bool killed;
 } child;
 
@@ -95,7 +95,8 @@ static void fail_start(child *c, const char *what) {
 
 static bool start(child *c, const child_job *job, child_end *end) {
     int lines[2], errors[2];
-    *c = (child){.job = job, .end = end, .lines = -1, .errors = -1, .heard = now_seconds()};
+    *c = (child){.job = job, .end = end, .lines = -1, .errors = -1, .began = now_seconds()};
+    c->heard = c->began;
     *end = (child_end){.outcome = CHILD_DONE};
     c->text = malloc(MOST_LINE + 1);
     if (!c->text || pipe(lines) < 0) {
@@ -164,6 +165,7 @@ static void finish(child *c) {
     wait_for(c, &status);
     kill(-c->pid, SIGKILL); /* what it may have started */
     child_end *e = c->end;
+    e->seconds = now_seconds() - c->began;
     if (!c->killed && WIFSIGNALED(status)) {
         e->outcome = CHILD_CRASHED;
         snprintf(e->reason, sizeof e->reason, "ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));

@@ -30,6 +30,7 @@ typedef struct child_end {
     child_outcome outcome;
     int code;         /* CHILD_FAILED */
     char reason[320]; /* in words; "" for CHILD_DONE */
+    double seconds;   /* from its start to its end */
 } child_end;
 
 /* Runs them, so many at once, and waits for all. What they write to stdout and stderr is kept from the terminal; its last line

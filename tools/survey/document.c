@@ -1,6 +1,5 @@
 #include "tools/survey/document.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -9,43 +8,47 @@
 
 #include "cltrain_commit.h"
 #include "tools/common/message.h"
+#include "tools/common/text.h"
 
 /* ---- text ---- */
 
-/* Bytes of the UTF-8 letter at `text`, 0 if there is none that may be shown. */
-static size_t letter_bytes(const unsigned char *text) {
-    if (text[0] < 0x80) return text[0] >= ' ' && text[0] != 0x7f;
-    size_t n = text[0] >= 0xf0 && text[0] < 0xf5 ? 4 : text[0] >= 0xe0 ? 3 : text[0] >= 0xc2 ? 2 : 0;
-    if (text[0] >= 0xf5 || n == 0) return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((text[i] & 0xc0) != 0x80) return 0;
-    unsigned second = text[1];
-    bool bad = (text[0] == 0xe0 && second < 0xa0) || (text[0] == 0xed && second > 0x9f) ||
-               (text[0] == 0xf0 && second < 0x90) || (text[0] == 0xf4 && second > 0x8f) ||
-               (text[0] == 0xc2 && second < 0xa0);
-    return bad ? 0 : n;
-}
-
 bool document_text_clean(const char *text) {
     for (size_t n; *text; text += n)
-        if ((n = letter_bytes((const unsigned char *)text)) == 0) return false;
+        if ((n = text_letter_bytes(text)) == 0) return false;
     return true;
 }
 
 json_t *document_text(const char *text) {
-    size_t length = strlen(text), used = 0;
-    char *clean = malloc(length + 1);
+    char *clean = strdup(text);
     if (!clean) return NULL;
-    while (*text) {
-        size_t n = letter_bytes((const unsigned char *)text);
-        if (n) memcpy(clean + used, text, n);
-        else clean[used] = '?';
-        used += n ? n : 1;
-        text += n ? n : 1;
-    }
-    json_t *string = json_stringn(clean, used);
+    text_clean(clean, "");
+    json_t *string = json_string(clean);
     free(clean);
     return string;
+}
+
+static void clean_string(json_t *string) {
+    size_t length = json_string_length(string);
+    char *clean = malloc(length + 1);
+    if (!clean) {
+        json_string_set(string, "?");
+        return;
+    }
+    memcpy(clean, json_string_value(string), length);
+    clean[length] = 0;
+    for (char *end; (end = memchr(clean, 0, length));) *end = '?';
+    text_clean(clean, "");
+    json_string_set(string, clean);
+    free(clean);
+}
+
+void document_clean(json_t *value) {
+    size_t i;
+    const char *key;
+    json_t *member;
+    json_array_foreach(value, i, member) document_clean(member);
+    json_object_foreach(value, key, member) document_clean(member);
+    if (json_is_string(value)) clean_string(value);
 }
 
 void document_line(FILE *lines, json_t *object) {
@@ -145,43 +148,6 @@ bool document_read_device(const json_t *o, clt_device_info *info) {
     info->unified_memory = json_is_true(json_object_get(o, "unified_memory"));
     info->has_compiler = json_is_true(json_object_get(o, "has_compiler"));
     return all && type;
-}
-
-/* ---- files ---- */
-
-int output_open(output *o, const char *path) {
-    *o = (output){.file = NULL};
-    if (!path) return 0;
-    if (strcmp(path, "-") == 0) {
-        o->file = stdout;
-        return 0;
-    }
-    if ((size_t)snprintf(o->path, sizeof o->path, "%s", path) >= sizeof o->path)
-        return run_error("the path is too long: %s", path);
-    snprintf(o->temporary, sizeof o->temporary, "%s.%ld.part", path, (long)getpid());
-    o->file = fopen(o->temporary, "w");
-    if (o->file) return 0;
-    return run_error("%s cannot be written: %s", path, strerror(errno));
-}
-
-void output_abort(output *o) {
-    if (!o->file || o->file == stdout) return;
-    fclose(o->file);
-    unlink(o->temporary);
-    o->file = NULL;
-}
-
-int output_commit(output *o) {
-    if (!o->file) return 0;
-    bool bad = fflush(o->file) || ferror(o->file);
-    if (o->file == stdout) return bad ? run_error("stdout cannot be written") : 0;
-    bad |= fsync(fileno(o->file)) != 0;
-    bad |= fclose(o->file) != 0;
-    o->file = NULL;
-    if (!bad && rename(o->temporary, o->path) == 0) return 0;
-    int error = errno;
-    unlink(o->temporary);
-    return run_error("%s cannot be written: %s", o->path, strerror(error));
 }
 
 int document_write(const json_t *document, FILE *file) {

@@ -10,13 +10,18 @@
 
 #include <cltrain/cltrain.h>
 
+#include "tools/survey/output.h"
+
 /* {"schema": "PROGRAM/1", "kind", "tool", "host", "time_utc"}; NULL without memory. */
 json_t *document_new(const char *kind);
 
-/* A string for JSON, whatever a driver gives: what is no printable UTF-8 becomes '?'. */
+/* A string for JSON, whatever a driver gives: what may not be shown (tools/common/text.h) becomes '?'. */
 json_t *document_text(const char *text);
 /* True if nothing had to be replaced. */
 bool document_text_clean(const char *text);
+
+/* Of a document from elsewhere: all its strings become such. Names of members stay. */
+void document_clean(json_t *document);
 
 /* One line, as children write them; takes the object over. */
 void document_line(FILE *lines, json_t *object);
@@ -29,17 +34,6 @@ bool document_read_device(const json_t *object, clt_device_info *info);
 const char *document_type_name(clt_device_type type);
 
 /* ---- files ---- */
-
-/* A file that is written when all is done: a run that fails leaves the old one as it was. */
-typedef struct output {
-    char path[4096], temporary[4160];
-    FILE *file;
-} output;
-
-/* Begins the file beside its place, so that what cannot be written fails before the work. "-": stdout. Returns 0 or EXIT_FAILED. */
-int output_open(output *o, const char *path);
-int output_commit(output *o);
-void output_abort(output *o);
 
 /* To the file (NULL: stdout), indented. Returns 0 or EXIT_FAILED. */
 int document_write(const json_t *document, FILE *file);

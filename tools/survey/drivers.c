@@ -1,13 +1,18 @@
+#define _GNU_SOURCE /* O_CLOEXEC */
 #include "tools/survey/drivers.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tools/common/message.h"
+#include "tools/common/text.h"
 
 enum { MOST_DRIVERS = 64 };
 
@@ -16,11 +21,19 @@ static bool ends_with_icd(const char *name) {
     return length > 4 && strcmp(name + length - 4, ".icd") == 0;
 }
 
-/* The first line of the file. */
+/* The first line of the file. What is no regular file, such as a FIFO, may keep a reader waiting for ever, the loader too. */
 static void read_library(driver *d) {
-    FILE *file = fopen(d->vendors, "r");
-    if (file && !fgets(d->library, sizeof d->library, file)) d->library[0] = 0;
-    if (file) fclose(file);
+    struct stat facts;
+    int file = open(d->vendors, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (file < 0) {
+        snprintf(d->problem, sizeof d->problem, "it cannot be read: %s", strerror(errno));
+        return;
+    }
+    bool regular = fstat(file, &facts) == 0 && S_ISREG(facts.st_mode);
+    ssize_t length = regular ? read(file, d->library, sizeof d->library - 1) : 0;
+    close(file);
+    if (!regular) snprintf(d->problem, sizeof d->problem, "it is no regular file");
+    d->library[length > 0 ? length : 0] = 0;
     d->library[strcspn(d->library, "\r\n")] = 0;
 }
 
@@ -36,6 +49,7 @@ static int read_folder(const char *folder, driver *drivers) {
         if (!ends_with_icd(entry->d_name)) continue;
         driver *d = &drivers[n++];
         snprintf(d->name, sizeof d->name, "%s", entry->d_name);
+        text_clean(d->name, "");
         snprintf(d->vendors, sizeof d->vendors, "%s/%s", folder, entry->d_name);
         read_library(d);
     }
@@ -48,6 +62,7 @@ static int read_folder(const char *folder, driver *drivers) {
 static int single(const char *value, driver *d) {
     const char *slash = strrchr(value, '/');
     snprintf(d->name, sizeof d->name, "%s", slash ? slash + 1 : value);
+    text_clean(d->name, "");
     snprintf(d->vendors, sizeof d->vendors, "%s", value);
     if (ends_with_icd(value)) read_library(d);
     else snprintf(d->library, sizeof d->library, "%.500s", value);

@@ -7,6 +7,7 @@
 typedef struct driver {
     char name[256];     /* "pocl.icd" */
     char library[512];  /* what the file names; "" if it is not known */
+    char problem[160];  /* why the loader is not to be asked for it; "": it may */
     char vendors[4352]; /* what OCL_ICD_VENDORS has to be for it alone; "": the environment stays as it is */
 } driver;
 

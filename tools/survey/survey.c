@@ -1,9 +1,9 @@
 #include "tools/survey/survey.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "tools/survey/child.h"
 #include "tools/survey/document.h"
@@ -18,7 +18,6 @@ typedef struct task {
     int driver;
     bool probe;
     int first; /* device to begin to probe with: those before were begun by a child that died */
-    double start;
     int begun;      /* device that is being probed, as the parent knows; -1: none yet */
     char what[64];  /* and what of it */
     bool listed;    /* all devices are told */
@@ -113,6 +112,18 @@ static void probe_device(FILE *lines, int i, const clt_device_info *info) {
     clt_device_close(device);
 }
 
+/* Of a driver that the loader says nothing of. */
+static json_t *why_none(const driver *d) {
+    char reason[512];
+    const char *detail = clt_error_detail();
+    void *library = d->library[0] ? dlopen(d->library, RTLD_NOW | RTLD_LOCAL) : NULL;
+    const char *error = d->library[0] && !library ? dlerror() : NULL;
+    if (library) dlclose(library);
+    if (!error) return document_text(detail);
+    snprintf(reason, sizeof reason, "its library cannot be loaded: %s", error);
+    return document_text(reason);
+}
+
 static int in_child(FILE *lines, void *user) {
     const task *t = user;
     clt_device_info *infos;
@@ -121,7 +132,7 @@ static int in_child(FILE *lines, void *user) {
     unsetenv("CLTRAIN_DEVICE");
     clt_status status = clt_device_enumerate(&infos, &count);
     if (status < 0 || count == 0) {
-        document_line(lines, json_pack("{s:o}", "none", document_text(clt_error_detail())));
+        document_line(lines, json_pack("{s:o}", "none", why_none(&t->s->drivers[t->driver])));
         return 0;
     }
     for (size_t i = 0; i < count; i++) document_line(lines, json_pack("{s:o}", "device", document_device(&infos[i])));
@@ -171,6 +182,7 @@ static void take_probed(task *t, json_t *told) {
 static bool take_line(const char *text, void *user) {
     task *t = user;
     json_t *told = json_loads(text, 0, NULL);
+    document_clean(told);
     if (json_object_get(told, "device")) take_device(t, json_object_get(told, "device"));
     if (json_object_get(told, "listed")) t->listed = true;
     if (json_object_get(told, "none"))
@@ -185,16 +197,10 @@ static bool take_line(const char *text, void *user) {
     return true;
 }
 
-static double now_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* True if a child has to go on behind the device with which this one ended. */
 static bool judge_end(task *t, const child_end *end) {
     survey_driver *row = &t->s->driver_rows[t->driver];
-    row->seconds += now_seconds() - t->start;
+    row->seconds += end->seconds;
     if (end->outcome == CHILD_DONE) return false;
     if (!t->listed || !t->probe) {
         char reason[400];
@@ -221,12 +227,11 @@ static void ask_drivers(survey *s, task *tasks, double seconds) {
     child_end ends[64];
     bool *waiting = calloc((size_t)s->n_drivers + 1, sizeof *waiting);
     int which[64], n = s->n_drivers;
-    for (int i = 0; waiting && i < n; i++) waiting[i] = true;
+    for (int i = 0; waiting && i < n; i++) waiting[i] = !s->drivers[i].problem[0];
     while (waiting && n > 0) {
         n = 0;
         for (int i = 0; i < s->n_drivers; i++) {
             if (!waiting[i]) continue;
-            tasks[i].start = now_seconds();
             which[n] = i;
             jobs[n++] = (child_job){.run = in_child, .line = take_line, .user = &tasks[i], .silence_seconds = seconds};
         }
@@ -268,7 +273,8 @@ int survey_run(survey *s, bool probe, double seconds) {
     }
     for (int i = 0; i < n; i++) {
         tasks[i] = (task){.s = s, .driver = i, .probe = probe, .begun = -1};
-        set_status(s->driver_rows[i].status, s->driver_rows[i].reason, "ok", "");
+        const char *problem = s->drivers[i].problem;
+        set_status(s->driver_rows[i].status, s->driver_rows[i].reason, problem[0] ? "unsupported" : "ok", problem);
     }
     ask_drivers(s, tasks, seconds);
     free(tasks);

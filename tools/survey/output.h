@@ -1,0 +1,30 @@
+/*
+ * Files that a run writes at its end.
+ */
+#ifndef CLTRAIN_SURVEY_OUTPUT_H
+#define CLTRAIN_SURVEY_OUTPUT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/* A file that is written when all is done: a run that fails leaves the old one as it was. What is no regular file (a device, a
+ * FIFO) is written as it is. */
+typedef struct output {
+    char path[4096], temporary[4160]; /* temporary: "" where it is written in its place */
+    FILE *file;
+} output;
+
+/* Begins the file beside its place, so that what cannot be written fails before the work; through a link, beside what the link
+ * names. "-", and what stdout is: stdout. NULL: none. Returns 0 or EXIT_FAILED. */
+int output_open(output *o, const char *path);
+int output_commit(output *o);
+void output_abort(output *o);
+
+/* "-", or a name of the file that stdout is. False for NULL. */
+bool output_is_stdout(const char *path);
+
+/* Refuses paths of one run, any of them NULL, that are the same file; `options` are what they were given with. Returns 0 or
+ * EXIT_USAGE. */
+int output_check_distinct(const char *const *options, const char *const *paths, int n);
+
+#endif
