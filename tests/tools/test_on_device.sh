@@ -18,20 +18,6 @@ silent() {
     grep -q "not for stdout" "$out" && fail "what a driver prints is on stdout"
 }
 
-# ---- the manual has all options ----
-
-page=$sources/docs/man/cltrain-probe.1
-for command in tune backends shapes comm; do
-    sed 's/\\-/-/g' "$page" | awk -v own=".B $command" '
-        /^\.SH/ { shown = /OPTIONS OF SEVERAL/; commands = /^\.SH COMMANDS/ }
-        commands && /^\.B [a-z]+$/ { shown = $0 == own }
-        shown' >"$folder/page"
-    "$program" $command --help >"$out" 2>"$err"
-    for option in $(grep -oE '^ +(-[a-z], )?--[a-z]+' "$out" | grep -oE -- '--[a-z]+'); do
-        grep -qE -- "$option( |$)" "$folder/page" || [ "$option" = --json ] || fail "the manual's $command lacks $option"
-    done
-done
-
 # ---- drivers that misbehave ----
 
 own=${OCL_ICD_VENDORS-}

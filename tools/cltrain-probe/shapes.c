@@ -15,7 +15,7 @@ enum { MOST_LINES = 4096, MOST_FILE = 1 << 20 };
 
 /* ---- reading ---- */
 
-static int add_line(shape_list *list, const shape_line *line) {
+int shapes_add_line(shape_list *list, const shape_line *line) {
     for (int i = 0; i < list->n; i++)
         if (!strcmp(list->lines[i].problem, line->problem) && !strcmp(list->lines[i].model, line->model)) return 0;
     if (list->n == MOST_LINES) return usage_error("more than %d problems", MOST_LINES);
@@ -45,7 +45,7 @@ static int read_line(shape_list *list, const char *model, const char *text, cons
     if ((size_t)snprintf(line.problem, sizeof line.problem, "%s", text + at) >= sizeof line.problem)
         return usage_error("%s, line %d is too long", source, number);
     if (clt_problem_check(line.problem) < 0) return usage_error("%s, line %d: %s", source, number, clt_error_detail());
-    return add_line(list, &line);
+    return shapes_add_line(list, &line);
 }
 
 int shapes_add(shape_list *list, const char *model, const char *text, const char *source) {

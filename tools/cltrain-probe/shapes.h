@@ -28,6 +28,8 @@ typedef struct shape_list {
     int n;
 } shape_list;
 
+/* Adds a problem, once for a model. 0 or an exit code after a message. */
+int shapes_add_line(shape_list *list, const shape_line *line);
 /* Adds the problems of a text, each once for a model. `model` names it; `source` for messages. 0 or EXIT_USAGE. */
 int shapes_add(shape_list *list, const char *model, const char *text, const char *source);
 /* The same of a file, EXIT_FAILED if it cannot be read. */

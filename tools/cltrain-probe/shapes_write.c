@@ -6,6 +6,7 @@
 
 #include "command.h"
 #include "on_device.h"
+#include "shapes.h"
 #include "tools/common/message.h"
 #include "tools/survey/document.h"
 
@@ -86,7 +87,7 @@ static void take(const json_t *told, void *user) {
     if (line.count < 1 || w->code) return;
     snprintf(line.problem, sizeof line.problem, "%s", told_text(told, "problem"));
     snprintf(line.phase, sizeof line.phase, "%s", phase_of(line.problem));
-    if (clt_problem_check(line.problem) >= 0) w->code = add_line(&w->list, &line);
+    if (clt_problem_check(line.problem) >= 0) w->code = shapes_add_line(&w->list, &line);
 }
 
 static int write_list(const writing *w) {
