@@ -24,23 +24,25 @@ for path in sys.argv[1:]:
     variables = {k: v for k, v in o["environment"].items() if k in ("POCL_WORK_GROUP_METHOD", "OCLGRIND_DATA_RACES", "CLTRAIN_CONFORM_SMALL")}
     for i, d in enumerate(o["devices"]):
         results = [r for c in o["cases"] for r in c["results"] if r["device"] == i]
-        rows.append((d, o, variables, results))
+        ops = sorted({c["op"] for c in o["cases"]})
+        run = o["effort"] if len(ops) > 4 else ", ".join(ops) + ", beside the others"
+        rows.append((d, o, variables, results, run))
 print("# Devices that the portability suite has run on\n")
 print("Made by `sh tools/devices.sh` from the JSON of `cltrain-conform`. Each case runs in several rows: the reference kernels, what")
 print("serves by default, the kernels of the other class of devices, and in full runs each backend for itself. Cases that are skipped say why.\n")
 print("| Platform and device | Driver | Date | Commit | Run | Settings | Passed | Skipped | Failed |")
 print("|---|---|---|---|---|---|---|---|---|")
-for d, o, variables, results in rows:
+for d, o, variables, results, run in rows:
     c = d["counts"]
     bad = c["failed"] + c["crashed"] + c["timeout"]
     settings = ", ".join(f"`{k}={v}`" for k, v in sorted(variables.items())) or "-"
     if d["status"] != "ok":
         print(f"| {d['platform']}: {d['name']} | {d['driver']} | {o['time_utc'][:10]} | {o['tool']['commit']} | - | {settings} | {d['status']}: {d['reason']} | | |")
         continue
-    print(f"| {d['platform']}: {d['name']} | {d['driver']} | {o['time_utc'][:10]} | {o['tool']['commit']} | {o['effort']} | {settings} | {c['passed']} | {c['skipped']} | {bad} |")
+    print(f"| {d['platform']}: {d['name']} | {d['driver']} | {o['time_utc'][:10]} | {o['tool']['commit']} | {run} | {settings} | {c['passed']} | {c['skipped']} | {bad} |")
 print("\n## Why cases were skipped\n")
-for d, o, variables, results in rows:
-    if d["status"] != "ok":
+for d, o, variables, results, run in rows:
+    if d["status"] != "ok" or not any(r["status"] == "skipped" for r in results):
         continue
     reasons = {}
     for r in results + d["coverage"]:
