@@ -256,18 +256,22 @@ static void kept(void **state) {
 
     size_t length = read_whole(path, bytes, sizeof bytes);
     size_t all = count_in(path);
+    size_t header = (size_t)(strchr(bytes, '\n') - bytes) + 1;
     for (size_t n = 0; n < length; n += 97) {
         support_write(cut, bytes, n);
-        assert_true(count_in(cut) < all);
+        if (n > 0 && n < header) assert_status(clt_times_open(&times, device, cut), CLT_E_FORMAT);
+        else assert_true(count_in(cut) < all);
     }
-    /* Of another device, or no such file at all. */
+    /* Of another device, or no such file at all: it may be of worth to someone, and is not taken, so that it is not written over. */
     char *id = strstr(bytes, "\"id\": \"");
     assert_non_null(id);
     id[7] = id[7] == '0' ? '1' : '0';
     support_write(cut, bytes, length);
-    assert_int_equal(count_in(cut), 0);
+    assert_status(clt_times_open(&times, device, cut), CLT_E_INVALID);
+    assert_detail("cut.jsonl: times of another device");
     support_write(cut, "\0\0\0\xff{}\n\n[", 9);
-    assert_int_equal(count_in(cut), 0);
+    assert_status(clt_times_open(&times, device, cut), CLT_E_FORMAT);
+    assert_detail("cut.jsonl: no file of times");
 }
 
 static void not_writable(void **state) {
