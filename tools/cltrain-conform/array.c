@@ -63,8 +63,8 @@ double array_broadcast_at(const array *a, const clt_shape *result, const int64_t
 double log_sum_exp(const double *values, int64_t n, int64_t stride) {
     double most = values[0];
     for (int64_t i = 1; i < n; i++) most = fmax(most, values[i * stride]);
-    long double sum = 0;
-    for (int64_t i = 0; i < n; i++) sum += expl((long double)values[i * stride] - most);
+    long double sum = expl((long double)values[0] - most);
+    for (int64_t i = 1; i < n; i++) sum += expl((long double)values[i * stride] - most);
     return (double)(most + logl(sum));
 }
 
