@@ -55,7 +55,6 @@ typedef struct conform {
 enum { N_STATUS = 5 };
 extern const char *const status_names[N_STATUS]; /* passed, skipped, failed, crashed, timeout */
 
-double conform_now(void);
 json_t **result_at(const conform *c, const device_column *column, int which, int row);
 int status_of(const json_t *result); /* index in status_names */
 

@@ -10,6 +10,7 @@
 #include <dirent.h>
 
 #include "tools/cltrain-conform/conform.h"
+#include "tools/common/clock.h"
 #include "tools/common/message.h"
 #include "tools/common/option_parser.h"
 #include "tools/survey/child.h"
@@ -233,7 +234,7 @@ static int run(conform *c) {
 
 int main(int argc, char **argv) {
     conform_options o = {.timeout = 120, .jobs = 1};
-    conform c = {.options = &o, .started = conform_now(), .coverage = json_array()};
+    conform c = {.options = &o, .started = now_seconds(), .coverage = json_array()};
     int code = option_parse(rows, ROWS, argc - 1, argv + 1, &o, refuse_word);
     if (code) return code;
     if (o.help) print_help();

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tools/cltrain-conform/conform.h"
+#include "tools/common/clock.h"
 #include "tools/common/message.h"
 #include "tools/survey/document.h"
 
@@ -244,7 +245,7 @@ json_t *report_document(const conform *c) {
     json_object_set_new(document, "effort", json_string(c->options->full ? "full" : "quick"));
     json_object_set_new(document, "complete", json_boolean(c->complete));
     json_object_set_new(document, "environment", environment_json());
-    json_object_set_new(document, "seconds", json_real(conform_now() - c->started));
+    json_object_set_new(document, "seconds", json_real(now_seconds() - c->started));
     json_object_set_new(document, "counts", counts_json(total));
     json_object_set_new(document, "devices", devices);
     json_object_set_new(document, "cases", cases);

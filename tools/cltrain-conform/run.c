@@ -2,10 +2,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "tools/cltrain-conform/conform.h"
+#include "tools/common/clock.h"
 #include "tools/common/message.h"
 #include "tools/survey/child.h"
 #include "tools/survey/document.h"
@@ -14,12 +14,6 @@
 enum { MOST_DEATHS = 25 };
 
 const char *const status_names[N_STATUS] = {"passed", "skipped", "failed", "crashed", "timeout"};
-
-double conform_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 json_t **result_at(const conform *c, const device_column *column, int which, int row) {
     (void)c;
@@ -222,10 +216,10 @@ static int run_cases(FILE *lines, void *user) {
         const test_case *one = &t->c->cases.items[i];
         if (!t->c->selected[i] || one->handed != t->handed || !belongs(t->c, one, r)) continue;
         case_result result;
-        double start = conform_now();
+        double start = now_seconds();
         document_line(lines, json_pack("{s:i}", "begin", i));
         case_run(one, &b, &result);
-        json_t *end = result_json(&result, conform_now() - start);
+        json_t *end = result_json(&result, now_seconds() - start);
         document_line(lines, json_pack("{s:i, s:o}", "end", i, "result", end));
     }
     document_line(lines, json_pack("{s:b}", "done", 1));
@@ -257,7 +251,7 @@ static void tell_row_done(const task *t) {
     }
     message_line("%s, %s%s: %d passed, %d skipped, %d failed, after %.0f s", t->column->device->info.name, t->column->rows[t->row].name,
                  t->handed ? ", handed over" : "", counts[0], counts[1], counts[2] + counts[3] + counts[4],
-                 conform_now() - t->c->started);
+                 now_seconds() - t->c->started);
 }
 
 static bool take_case(const char *text, void *user) {
@@ -267,7 +261,7 @@ static bool take_case(const char *text, void *user) {
     int which = (int)json_integer_value(begin ? begin : end);
     const char *error = json_string_value(json_object_get(told, "error"));
     if ((begin || end) && which >= 0 && which < t->c->cases.n) {
-        if (begin) show_progress(t, t->begun = which), t->begun_at = conform_now();
+        if (begin) show_progress(t, t->begun = which), t->begun_at = now_seconds();
         else keep(t, which, json_incref(json_object_get(told, "result"))), t->next = which + 1;
     }
     if (error) snprintf(t->column->reason, sizeof t->column->reason, "%s", error);
@@ -278,7 +272,7 @@ static bool take_case(const char *text, void *user) {
 
 static void keep_end(const task *t, int which, const char *status, const char *reason) {
     case_result r = {.nmse = -1, .ulp = -1, .supported = strcmp(status, "skipped") ? FAILED : SKIPPED};
-    json_t *made = result_json(&r, conform_now() - t->begun_at);
+    json_t *made = result_json(&r, now_seconds() - t->begun_at);
     json_object_set_new(made, "status", json_string(status));
     json_object_set_new(made, "reason", document_text(reason));
     keep(t, which, made);

@@ -68,6 +68,4 @@ void bench_print(const bench *b, FILE *file);
 /* "limit copy", "op matmul …": what a row is called, in all documents. */
 void bench_key(const bench_row *row, char key[400]);
 
-double bench_now(void);
-
 #endif

@@ -5,20 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "bench.h"
 #include "statistics.h"
+#include "tools/common/clock.h"
 #include "tools/survey/child.h"
 #include "tools/survey/document.h"
 #include "tools/common/message.h"
-
-double bench_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /* What is to be done in one pass, from a row on; backwards in every second pass. */
 typedef struct work {
@@ -58,7 +52,7 @@ static bool has_to_run(const work *w, const bench_row *row) {
 }
 
 static double time_left(const bench *b) {
-    return b->start + b->seconds - bench_now();
+    return b->start + b->seconds - now_seconds();
 }
 
 /* ---- in the child ---- */
@@ -201,7 +195,7 @@ static void take_row(work *w, int at, const json_t *told) {
 static void show_progress(const work *w) {
     enum { WIDTH = 30 };
     char key[400], bar[WIDTH + 1], line[256];
-    double share = (bench_now() - w->b->start) / w->b->seconds;
+    double share = (now_seconds() - w->b->start) / w->b->seconds;
     int filled = share < 1 ? (int)(share * WIDTH) : WIDTH;
     if (!isatty(STDERR_FILENO) || w->begun < 0 || w->begun >= w->b->n_rows) return;
     bench_key(&w->b->rows[row_at(w, w->begun)], key);
@@ -297,15 +291,15 @@ static int rows_to_run(const work *w) {
 
 void bench_measure(bench *b) {
     work w = {.b = b};
-    b->start = bench_now();
+    b->start = now_seconds();
     for (w.pass = 0; w.pass < b->most_passes && rows_to_run(&w) > 0 && !child_caught() && !b->lost[0]; w.pass++) {
-        double begin = bench_now();
+        double begin = now_seconds();
         run_pass(&w);
         /* A pass that is cut short would weigh some rows more than others. */
-        if (w.pass > 0 && time_left(b) < 0.5 * (bench_now() - begin)) break;
+        if (w.pass > 0 && time_left(b) < 0.5 * (now_seconds() - begin)) break;
     }
     message_wipe();
-    b->took = bench_now() - b->start;
+    b->took = now_seconds() - b->start;
     b->complete = !child_caught() && !b->lost[0];
     give_up(b, "timeout", "no time was left for it");
 }

@@ -10,12 +10,12 @@
 #include <string.h>
 #include <sys/types.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <sys/prctl.h>
 #endif
 
+#include "tools/common/clock.h"
 #include "tools/common/message.h"
 #include "tools/survey/child.h"
 
@@ -30,12 +30,6 @@ typedef struct family {
     pid_t ranks[COMM_MOST_CHILDREN]; /* 0: it has ended */
     int n;
 } family;
-
-static double now_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /* ---- the folder ---- */
 

@@ -3,17 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "tools/common/clock.h"
 #include "tools/common/message.h"
 
 enum { MOST_SAMPLES = 101, LEAST_SAMPLES = 5, MOST_REPEATS = 1000 };
-
-static double now_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /* Small whole numbers, whose sums are exact. */
 static int check(clt_comm *comm, float *data, size_t count) {

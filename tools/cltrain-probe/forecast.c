@@ -8,6 +8,7 @@
 
 #include "bench.h"
 #include "statistics.h"
+#include "tools/common/clock.h"
 #include "tools/common/message.h"
 #include "tools/survey/child.h"
 #include "tools/survey/document.h"
@@ -53,13 +54,13 @@ static clt_status make_batch(runner *r, const shared_options *options, int64_t s
 }
 
 static clt_status run_steps(runner *r, int steps, double *seconds) {
-    double start = bench_now();
+    double start = now_seconds();
     clt_metrics metrics;
     clt_status status = CLT_OK;
     for (int i = 0; i < steps && status == CLT_OK; i++) status = clt_trainer_step(r->trainer, &r->batch);
     /* By reading something: there are drivers whose finish alone does not wait. */
     if (status == CLT_OK) status = clt_trainer_train_metrics(r->trainer, &metrics, false);
-    *seconds = (bench_now() - start) / steps;
+    *seconds = (now_seconds() - start) / steps;
     return status;
 }
 
@@ -139,13 +140,13 @@ static clt_status open_times(measuring *m) {
 static clt_status do_rounds(measuring *m) {
     const double moment = 0.12;
     const int least = 5;
-    double end = bench_now() + m->q->seconds;
+    double end = now_seconds() + m->q->seconds;
     for (int i = 0; i < m->n; i++) {
         begin(m->lines, "preparing the model", m->batches[i]);
         clt_status status = make_runner(&m->runners[i], m->q, m->device, m->batches[i]);
         if (status < 0) return status;
     }
-    for (int round = 0; round < FORECAST_ROUNDS && (round < least || bench_now() < end); round++) {
+    for (int round = 0; round < FORECAST_ROUNDS && (round < least || now_seconds() < end); round++) {
         clt_status status = do_round(m, moment);
         if (status < 0) return status;
     }

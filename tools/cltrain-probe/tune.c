@@ -4,10 +4,10 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "command.h"
 #include "on_device.h"
+#include "tools/common/clock.h"
 #include "tools/common/message.h"
 #include "tools/survey/document.h"
 
@@ -53,12 +53,6 @@ typedef struct tuning {
 
 static bool is(const char *text, const char *word) {
     return strcmp(text, word) == 0;
-}
-
-static double now_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 /* ---- in the child ---- */

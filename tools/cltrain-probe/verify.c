@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "bench.h"
+#include "tools/common/clock.h"
 #include "tools/survey/child.h"
 #include "command.h"
 #include "tools/survey/document.h"
@@ -93,7 +94,7 @@ static int in_child(FILE *lines, void *user) {
     clt_device *device = NULL;
     double end = v->start + 60 * v->options->minutes;
     clt_status status = survey_open(v->s, v->device, &device);
-    for (int round = 0; status == CLT_OK && (round == 0 || bench_now() < end); round++) {
+    for (int round = 0; status == CLT_OK && (round == 0 || now_seconds() < end); round++) {
         uint32_t seed = 2654435761u * (uint32_t)(round + 1);
         status = clt_check_arithmetic(device, seed, &report);
         if (status == CLT_OK) tell(lines, &report, round);
@@ -190,11 +191,11 @@ static int verify(verification *v) {
     child_end end;
     child_job job = {.run = in_child, .line = take_line, .user = v, .silence_seconds = v->options->timeout};
     v->most_bytes = most_bytes(v->options, &v->device->info);
-    v->start = bench_now();
+    v->start = now_seconds();
     message_line("Verifying %s with up to %.0f MiB", v->device->info.name, (double)v->most_bytes / (1 << 20));
     child_run(&job, 1, 1, &end);
     message_wipe();
-    v->took = bench_now() - v->start;
+    v->took = now_seconds() - v->start;
     judge(v, &end);
     int code = v->options->shared.json ? print_json(v) : print_text(v);
     if (!code && child_caught()) return EXIT_SIGNAL + child_caught();

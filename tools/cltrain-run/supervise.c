@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "ranks.h"
+#include "tools/common/clock.h"
 #include "tools/common/message.h"
 
 enum { IDLE_MS = 1000 };
@@ -70,18 +70,12 @@ typedef struct start {
     struct pollfd *polled;
 } start;
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static void stop(start *s, int number) {
     ranks_signal(&s->r, number);
     ranks_signal(&s->r, SIGCONT); /* one that was stopped shall hear it */
     if (s->stopping) return;
     s->stopping = true;
-    s->kill_at = now() + s->j->options->grace_seconds;
+    s->kill_at = now_seconds() + s->j->options->grace_seconds;
 }
 
 static void decide(start *s, end_kind kind, int status, int rank) {
@@ -98,7 +92,7 @@ static void describe_end(const rank_process *p) {
 
 static void note_end(start *s, const rank_process *p) {
     if (!s->late) s->last_status = p->status;
-    if (p->status == 0 && !s->late_at) s->late_at = now() + s->j->options->late_seconds;
+    if (p->status == 0 && !s->late_at) s->late_at = now_seconds() + s->j->options->late_seconds;
     if (p->status == 0) return;
     if (!s->stopping || !s->first_status) describe_end(p);
     if (!s->first_status) {
@@ -151,7 +145,7 @@ static void take_news(start *s) {
 
 /* Ranks of a job end together. With "continue" one may be hung, and the others have gone on without it: it would never end. */
 static bool is_late(const start *s) {
-    return s->j->options->on_failure == ON_FAILURE_CONTINUE && s->late_at && now() >= s->late_at;
+    return s->j->options->on_failure == ON_FAILURE_CONTINUE && s->late_at && now_seconds() >= s->late_at;
 }
 
 static void give_up_late(start *s) {
@@ -163,7 +157,7 @@ static void give_up_late(start *s) {
 }
 
 static int milliseconds_to_wait(const start *s) {
-    double left = s->kill_at - now();
+    double left = s->kill_at - now_seconds();
     if (!s->stopping || s->killed) return IDLE_MS;
     return left <= 0 ? 0 : left > 1 ? IDLE_MS : (int)(left * 1000) + 1;
 }
@@ -191,7 +185,7 @@ static void wait_and_act(start *s) {
     if (p[1].revents) take_news(s);
     if (output_is_broken() && !s->interrupted) interrupt(s, SIGPIPE);
     give_up_late(s);
-    if (s->stopping && !s->killed && now() >= s->kill_at) {
+    if (s->stopping && !s->killed && now_seconds() >= s->kill_at) {
         if (s->r.living) message_line(PROGRAM ": %d rank%s did not end by themselves: killed", s->r.living, PLURAL(s->r.living));
         ranks_signal(&s->r, SIGKILL);
         s->killed = true;
@@ -219,7 +213,7 @@ static void await_ranks(start *s) {
 /* The other hosts' ranks may still be at work. */
 static void await_others(start *s) {
     if (s->end.kind == END_NONE) agree_done(s->j, local_status(s));
-    if (!s->late_at) s->late_at = now() + s->j->options->late_seconds;
+    if (!s->late_at) s->late_at = now_seconds() + s->j->options->late_seconds;
     while (s->end.kind == END_NONE && !is_late(s)) wait_and_act(s);
     if (s->end.kind != END_NONE) return;
     message_line(PROGRAM ": another host said nothing %g s after the ranks here ended (--late)", s->j->options->late_seconds);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/common/clock.h"
 #include "tools/common/message.h"
 #include "system.h"
 

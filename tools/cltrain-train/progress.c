@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/common/clock.h"
 #include "tools/common/message.h"
 #include "system.h"
 

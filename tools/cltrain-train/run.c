@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/common/clock.h"
 #include "tools/common/message.h"
 #include "balance.h"
 #include "progress.h"

@@ -4,6 +4,8 @@
 
 #include "system.h"
 
+#include "tools/common/clock.h"
+
 void stopwatch_go(stopwatch *watch) {
     if (watch->running) return;
     watch->running = true;

@@ -1,13 +1,10 @@
 /*
- * What the program needs of the operating system: clock, terminal, signals.
+ * What the program needs of the operating system: terminal, signals.
  */
 #ifndef CLTRAIN_TRAIN_SYSTEM_H
 #define CLTRAIN_TRAIN_SYSTEM_H
 
 #include <stdbool.h>
-
-/* Seconds of a clock that never goes back. */
-double now_seconds(void);
 
 /* Is stderr a terminal that can overwrite a line? */
 bool terminal_present(void);

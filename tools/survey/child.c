@@ -1,3 +1,4 @@
+#include "tools/common/clock.h"
 #include "tools/survey/child.h"
 
 #include <errno.h>
@@ -8,7 +9,6 @@
 #include <string.h>
 #include <sys/types.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <sys/prctl.h>
@@ -58,12 +58,6 @@ const char *child_status(const child_end *end) {
     case CHILD_NONSENSE: return "suspect";
     default: return "crashed";
     }
-}
-
-static double now_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 /* ---- in the child ---- */
