@@ -79,13 +79,7 @@ unset CLTRAIN_KERNEL_FOLDER
 
 # ---- told to stop: what was found by then is told and written ----
 
-"$program" --json "$folder/stopped.json" --html "$folder/stopped.html" >"$out" 2>"$err" &
-child=$!
-sleep 8
-kill -s INT "$child"
-wait "$child"
-got=$?
-[ $got -eq 130 ] || fail "SIGINT gave exit code $got, not 130"
+interrupt 8 --json "$folder/stopped.json" --html "$folder/stopped.html"
 says "stopped before the end"
 grep -q "Stopped before the end" "$folder/stopped.html" || fail "the page does not say that it was stopped"
 if [ -n "$python" ]; then

@@ -32,6 +32,19 @@ refuse() {
     [ -s "$out" ] && fail "'$*' printed on stdout"
 }
 
+# interrupt SECONDS ARGUMENT...: Ctrl-C after so long.
+interrupt() {
+    seconds=$1
+    shift
+    "$program" "$@" >"$out" 2>"$err" </dev/null &
+    child=$!
+    sleep "$seconds"
+    kill -s INT "$child"
+    wait "$child"
+    got=$?
+    [ "$got" -eq 130 ] || fail "'$*' gave exit code $got after SIGINT, not 130"
+}
+
 # says WORDS: in what was printed last.
 says() {
     grep -qF -- "$1" "$out" || fail "stdout does not say '$1'"

@@ -91,13 +91,7 @@ json "$folder/gone.json" 'results["limit fma_f32"]["status"] == "ok"'
 expect 2 "cut short" compare "$a" "$folder/gone.json"
 
 # Told to stop: what was measured is written, as a bench that was cut short.
-"$program" bench --full --seconds 300 --json "$folder/e.json" >"$out" 2>"$err" &
-child=$!
-sleep 4
-kill -s INT "$child"
-wait "$child"
-got=$?
-[ $got -eq 130 ] || fail "SIGINT gave exit code $got, not 130"
+interrupt 4 bench --full --seconds 300 --json "$folder/e.json"
 valid "$folder/e.json"
 json "$folder/e.json" 'not o["complete"]'
 expect 2 "cut short" compare "$a" "$folder/e.json"

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <dirent.h>
 
 #include "tools/cltrain-conform/conform.h"
 #include "tools/common/clock.h"
+#include "tools/common/folder.h"
 #include "tools/common/message.h"
 #include "tools/common/option_parser.h"
 #include "tools/survey/child.h"
@@ -145,18 +145,6 @@ static int make_folder(conform *c) {
     return run_error("no folder for checkpoints can be made below %s", base && base[0] ? base : "/tmp");
 }
 
-static void remove_folder(const conform *c) {
-    char path[400];
-    DIR *folder = c->folder[0] ? opendir(c->folder) : NULL;
-    for (const struct dirent *entry; folder && (entry = readdir(folder));) {
-        if (entry->d_name[0] == '.') continue;
-        snprintf(path, sizeof path, "%s/%s", c->folder, entry->d_name);
-        unlink(path);
-    }
-    if (folder) closedir(folder);
-    if (c->folder[0]) rmdir(c->folder);
-}
-
 /* ---- all of it ---- */
 
 static int verdict_code(const conform *c) {
@@ -227,7 +215,7 @@ static int run(conform *c) {
     if (!code) code = choose_devices(c);
     if (!code) code = make_folder(c);
     if (!code) code = run_and_report(c, &files);
-    remove_folder(c);
+    if (c->folder[0]) folder_remove(c->folder);
     output_abort(&files.json), output_abort(&files.junit), output_abort(&files.html);
     return code;
 }

@@ -6,6 +6,7 @@
 
 #include "tools/cltrain-conform/conform.h"
 #include "tools/common/message.h"
+#include "tools/survey/document.h"
 #include "tools/survey/page.h"
 
 static bool is_bad(const json_t *result) {
@@ -18,7 +19,7 @@ static const json_t *device_at(const json_t *document, const json_t *result) {
 
 /* "name (platform)": one machine may have a device through several drivers. */
 static void device_name(const json_t *device, char name[160]) {
-    snprintf(name, 160, "%.90s (%.60s)", page_json_text(device, "name"), page_json_text(device, "platform"));
+    snprintf(name, 160, "%.90s (%.60s)", document_string(device, "name"), document_string(device, "platform"));
 }
 
 /* ---- devices ---- */
@@ -34,7 +35,7 @@ static void device_rows(FILE *page, const json_t *document) {
         device_name(device, name);
         page_row(page);
         page_cell_text(page, name);
-        page_cell_badge(page, page_json_text(device, "status"));
+        page_cell_badge(page, document_string(device, "status"));
         for (int s = 0; s < N_STATUS; s++) page_cell_number(page, page_json_number(json_object_get(device, "counts"), status_names[s]), 0);
         page_row_end(page);
     }
@@ -64,13 +65,13 @@ static void failure(FILE *page, const char *id, const char *row, const json_t *r
     char name[160];
     device_name(device, name);
     page_row(page);
-    page_cell_badge(page, page_json_text(result, "status"));
+    page_cell_badge(page, document_string(result, "status"));
     fputs("<td class=\"wide\">", page);
     page_code(page, id);
     fputs("<small class=\"why\">", page);
-    page_text(page, page_json_text(result, "reason"));
+    page_text(page, document_string(result, "reason"));
     fputs("</small><small>", page);
-    page_code(page, page_json_text(result, "rerun"));
+    page_code(page, document_string(result, "rerun"));
     fputs("</small></td>", page);
     page_cell_text(page, row);
     page_cell_text(page, name);
@@ -86,7 +87,7 @@ static int coverage_failures(FILE *page, const json_t *document, int n) {
         json_array_foreach(json_object_get(device, "coverage"), k, one) {
             if (!is_bad(one)) continue;
             if (n++ == 0) begin_failures(page);
-            snprintf(id, sizeof id, "coverage/%.140s", page_json_text(one, "op"));
+            snprintf(id, sizeof id, "coverage/%.140s", document_string(one, "op"));
             failure(page, id, "", one, device);
         }
     return n;
@@ -101,7 +102,7 @@ static void failures(FILE *page, const json_t *document) {
         json_array_foreach(json_object_get(one, "results"), k, result) {
             if (!is_bad(result)) continue;
             if (n++ == 0) begin_failures(page);
-            failure(page, page_json_text(one, "id"), page_json_text(result, "row"), result, device_at(document, result));
+            failure(page, document_string(one, "id"), document_string(result, "row"), result, device_at(document, result));
         }
     n = coverage_failures(page, document, n);
     if (n) page_table_end(page);
@@ -138,7 +139,7 @@ static bool count_ops(op_list *list, const json_t *document) {
                       .n_devices = (int)json_array_size(json_object_get(document, "devices"))};
     if (!list->rows) return false;
     json_array_foreach(cases, i, one) {
-        op_row *row = find_op(list, page_json_text(one, "op"));
+        op_row *row = find_op(list, document_string(one, "op"));
         if (!row) return false;
         json_array_foreach(json_object_get(one, "results"), k, result) {
             json_int_t device = json_integer_value(json_object_get(result, "device"));
@@ -195,7 +196,7 @@ static bool ops(FILE *page, const json_t *document) {
 /* ---- skips ---- */
 
 static void add_skip(json_t *reasons, const json_t *result) {
-    const char *reason = page_json_text(result, "reason");
+    const char *reason = document_string(result, "reason");
     if (status_of(result) != 1) return;
     json_object_set_new(reasons, reason, json_integer(json_integer_value(json_object_get(reasons, reason)) + 1));
 }
@@ -236,8 +237,8 @@ static void skips(FILE *page, const json_t *document) {
         page_table(page, name, columns, sizeof columns / sizeof columns[0]);
         json_object_foreach(reasons, reason, count) skip_row(page, (double)json_integer_value(count), "", reason);
         json_array_foreach(json_object_get(device, "rows_left_out"), k, left) {
-            snprintf(what, sizeof what, "row %.60s is left out: ", page_json_text(left, "row"));
-            skip_row(page, NAN, what, page_json_text(left, "reason"));
+            snprintf(what, sizeof what, "row %.60s is left out: ", document_string(left, "row"));
+            skip_row(page, NAN, what, document_string(left, "reason"));
         }
         page_table_end(page);
         json_decref(reasons);
@@ -252,11 +253,11 @@ static void head(FILE *page, const json_t *document) {
     static const char *const told[N_STATUS] = {"passed", "skipped", "failed", "crashed", "timeout"};
     page_begin(page, "Conformance of OpenCL devices: cltrain-conform");
     fputs("<header>\n<h1>Conformance of OpenCL devices</h1>\n<p class=\"soft\">", page);
-    page_text(page, page_json_text(document, "effort"));
+    page_text(page, document_string(document, "effort"));
     fputs(", ", page);
     page_number(page, page_json_number(document, "seconds"), 0);
     fputs(" s; <span class=\"together\">", page);
-    page_text(page, page_json_text(document, "time_utc"));
+    page_text(page, document_string(document, "time_utc"));
     fputs("</span></p>\n<p>", page);
     if (!json_is_true(json_object_get(document, "complete"))) fputs("<strong>Stopped before the end.</strong> ", page);
     for (int i = 0; i < N_STATUS; i++) {

@@ -12,6 +12,11 @@ extern char **environ;
 
 /* ---- counts ---- */
 
+/* Ops that no case covers, and those that some do; NULL if the device was not asked. */
+static json_t *coverage_of(const conform *c, const device_column *column) {
+    return json_array_get(c->coverage, (size_t)(column - c->columns));
+}
+
 void report_count(const conform *c, const device_column *column, int counts[N_STATUS]) {
     memset(counts, 0, N_STATUS * sizeof *counts);
     for (int k = 0; k < c->cases.n; k++)
@@ -19,7 +24,7 @@ void report_count(const conform *c, const device_column *column, int counts[N_ST
             const json_t *result = *result_at(c, column, k, r);
             if (result) counts[status_of(result)]++;
         }
-    const json_t *coverage = json_array_get(c->coverage, (size_t)(column - c->columns));
+    const json_t *coverage = coverage_of(c, column);
     for (size_t i = 0; i < json_array_size(coverage); i++) counts[status_of(json_array_get(coverage, i))]++;
 }
 
@@ -81,7 +86,7 @@ static void print_failures(const conform *c, const device_column *column) {
             printf("%s: %s@%s on %s\n    %s\n    %s\n", status_names[status_of(result)], c->cases.items[k].id,
                    column->rows[r].name, column->device->info.name, json_string_value(json_object_get(result, "reason")), line);
         }
-    const json_t *coverage = json_array_get(c->coverage, (size_t)(column - c->columns));
+    const json_t *coverage = coverage_of(c, column);
     for (size_t i = 0; i < json_array_size(coverage); i++) {
         const json_t *one = json_array_get(coverage, i);
         if (is_failure(status_of(one)))
@@ -100,7 +105,7 @@ static void print_skips(const conform *c, const device_column *column) {
             reason = json_string_value(json_object_get(result, "reason"));
             json_object_set_new(reasons, reason, json_integer(json_integer_value(json_object_get(reasons, reason)) + 1));
         }
-    const json_t *coverage = json_array_get(c->coverage, (size_t)(column - c->columns));
+    const json_t *coverage = coverage_of(c, column);
     for (size_t i = 0; i < json_array_size(coverage); i++) {
         const json_t *one = json_array_get(coverage, i);
         if (status_of(one) == 1)
@@ -185,19 +190,14 @@ static json_t *counts_json(const int counts[N_STATUS]) {
 }
 
 static json_t *device_json(const conform *c, const device_column *column) {
-    json_t *o = document_device(&column->device->info), *rows = json_array();
+    json_t *o = survey_device_json(&c->survey, column->device, column->status, column->reason), *rows = json_array();
     int counts[N_STATUS];
     report_count(c, column, counts);
     for (int r = 0; r < column->n_rows; r++) json_array_append_new(rows, json_string(column->rows[r].name));
-    json_object_del(o, "unusable");
-    json_object_set_new(o, "icd", document_text(c->survey.drivers[column->device->driver].name));
-    json_object_set_new(o, "status", json_string(column->status));
-    json_object_set_new(o, "reason", column->reason[0] ? document_text(column->reason) : json_null());
     json_object_set_new(o, "rows", rows);
     json_object_set(o, "rows_left_out", column->left_out);
     json_object_set_new(o, "counts", counts_json(counts));
-    json_object_set(o, "coverage", json_array_get(c->coverage, (size_t)(column - c->columns)) ? json_array_get(c->coverage, (size_t)(column - c->columns)) : NULL);
-    if (!json_object_get(o, "coverage")) json_object_set_new(o, "coverage", json_array());
+    json_object_set_new(o, "coverage", coverage_of(c, column) ? json_incref(coverage_of(c, column)) : json_array());
     return o;
 }
 
@@ -298,7 +298,7 @@ static void print_suite(const conform *c, const device_column *column, int r, FI
 }
 
 static void print_coverage(const conform *c, const device_column *column, FILE *file) {
-    const json_t *all = json_array_get(c->coverage, (size_t)(column - c->columns));
+    const json_t *all = coverage_of(c, column);
     int counts[N_STATUS] = {0};
     for (size_t i = 0; i < json_array_size(all); i++) counts[status_of(json_array_get(all, i))]++;
     if (!json_array_size(all)) return;

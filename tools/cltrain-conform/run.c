@@ -302,7 +302,7 @@ static bool judge_end(task *t, const child_end *end) {
     return false;
 }
 
-static int run_tasks(conform *c, task *tasks, int n, child_job job) {
+static void run_tasks(conform *c, task *tasks, int n, child_job job) {
     while (n > 0) {
         child_job *jobs = calloc((size_t)n, sizeof *jobs);
         child_end *ends = calloc((size_t)n, sizeof *ends);
@@ -320,18 +320,17 @@ static int run_tasks(conform *c, task *tasks, int n, child_job job) {
         free(jobs), free(ends);
         n = child_caught() ? 0 : left;
     }
-    return 0;
 }
 
 static int ask_all(conform *c) {
     task *tasks = calloc((size_t)c->n_columns, sizeof *tasks);
     if (!tasks) return run_error("no memory");
     for (int i = 0; i < c->n_columns; i++) tasks[i] = (task){.c = c, .column = &c->columns[i], .row = -1};
-    int code = run_tasks(c, tasks, c->n_columns, (child_job){.run = ask_rows, .line = take_row});
+    run_tasks(c, tasks, c->n_columns, (child_job){.run = ask_rows, .line = take_row});
     free(tasks);
-    for (int i = 0; i < c->n_columns && !code; i++)
+    for (int i = 0; i < c->n_columns; i++)
         if (strcmp(c->columns[i].status, "ok") == 0) make_rows(&c->columns[i], c->options->full || c->only_row);
-    return code;
+    return 0;
 }
 
 static int run_all(conform *c, bool handed) {
@@ -346,9 +345,9 @@ static int run_all(conform *c, bool handed) {
                        belongs(c, &c->cases.items[k], &c->columns[i].rows[r]);
             if (any) tasks[n++] = (task){.c = c, .column = &c->columns[i], .row = r, .handed = handed};
         }
-    int code = run_tasks(c, tasks, n, (child_job){.run = run_cases, .line = take_case});
+    run_tasks(c, tasks, n, (child_job){.run = run_cases, .line = take_case});
     free(tasks);
-    return code;
+    return 0;
 }
 
 int conform_run(conform *c) {

@@ -108,11 +108,11 @@ static void print_rows(const listing *l) {
     json_t *r;
     printf("%-24s %-14s %s\n", "op", "backend", "needs");
     json_array_foreach(l->rows, i, r) {
-        const char *op = told_text(r, "op"), *needs = told_text(r, "needs");
-        printf("%-24s %-14s %s", strcmp(last, op) ? op : "", told_text(r, "backend"), needs[0] ? needs : "-");
-        if (told_text(r, "missing")[0]) printf("; missing here: %s", told_text(r, "missing"));
+        const char *op = document_string(r, "op"), *needs = document_string(r, "needs");
+        printf("%-24s %-14s %s", strcmp(last, op) ? op : "", document_string(r, "backend"), needs[0] ? needs : "-");
+        if (document_string(r, "missing")[0]) printf("; missing here: %s", document_string(r, "missing"));
         if (json_is_true(json_object_get(r, "masked"))) printf("; masked by CLTRAIN_BACKENDS");
-        if (told_text(r, "parameters")[0]) printf("; parameters %s", told_text(r, "parameters"));
+        if (document_string(r, "parameters")[0]) printf("; parameters %s", document_string(r, "parameters"));
         printf("\n");
         last = op;
     }
@@ -120,24 +120,24 @@ static void print_rows(const listing *l) {
 
 /* Each reason once, with all rows that have it: "not reference, native: the layout of a tensor". */
 static void print_refusal(const json_t *candidates, size_t first) {
-    const char *why = told_text(json_array_get(candidates, first), "refusal");
+    const char *why = document_string(json_array_get(candidates, first), "refusal");
     if (!why[0]) return;
     for (size_t i = 0; i < first; i++)
-        if (strcmp(told_text(json_array_get(candidates, i), "refusal"), why) == 0) return;
+        if (strcmp(document_string(json_array_get(candidates, i), "refusal"), why) == 0) return;
     printf("; not ");
     for (size_t i = first; i < json_array_size(candidates); i++)
-        if (strcmp(told_text(json_array_get(candidates, i), "refusal"), why) == 0)
-            printf("%s%s", i == first ? "" : ", ", told_text(json_array_get(candidates, i), "backend"));
+        if (strcmp(document_string(json_array_get(candidates, i), "refusal"), why) == 0)
+            printf("%s%s", i == first ? "" : ", ", document_string(json_array_get(candidates, i), "backend"));
     printf(": %s", why);
 }
 
 static void print_problem(const json_t *p) {
-    const char *backend = told_text(p, "backend");
+    const char *backend = document_string(p, "backend");
     const json_t *candidates = json_object_get(p, "rows");
-    printf("%-76s %5d  %-10s %s", told_text(p, "problem"), told_whole(p, "count"), backend[0] ? backend : "-",
-           told_text(p, "why"));
-    if (told_text(p, "from")[0]) printf(" of %s", told_text(p, "from"));
-    if (told_text(p, "parameters")[0]) printf("; %s", told_text(p, "parameters"));
+    printf("%-76s %5d  %-10s %s", document_string(p, "problem"), told_whole(p, "count"), backend[0] ? backend : "-",
+           document_string(p, "why"));
+    if (document_string(p, "from")[0]) printf(" of %s", document_string(p, "from"));
+    if (document_string(p, "parameters")[0]) printf("; %s", document_string(p, "parameters"));
     for (size_t i = 0; i < json_array_size(candidates); i++) print_refusal(candidates, i);
     printf("\n");
 }

@@ -1,6 +1,5 @@
 #include "comm_children.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -16,6 +15,7 @@
 #endif
 
 #include "tools/common/clock.h"
+#include "tools/common/folder.h"
 #include "tools/common/message.h"
 #include "tools/survey/child.h"
 
@@ -50,13 +50,8 @@ static int make_folder(family *f) {
     return 0;
 }
 
-/* The folder of a store has files alone. */
-static void remove_folder(const char *path) {
-    DIR *folder = opendir(path);
-    for (const struct dirent *entry; folder && (entry = readdir(folder));)
-        if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..")) unlinkat(dirfd(folder), entry->d_name, 0);
-    if (folder) closedir(folder);
-    if (rmdir(path)) warning("%s could not be removed: %s", path, strerror(errno));
+static void remove_folder(const family *f) {
+    if (!folder_remove(f->folder)) warning("%s could not be removed: %s", f->folder, strerror(errno));
 }
 
 /* A process that waits until all who hold the pipe are gone, however they went: ranks write to the folder to their end. It holds
@@ -70,7 +65,7 @@ _Noreturn static void clean_up(const family *f, int alive) {
     close(STDIN_FILENO), close(STDOUT_FILENO);
     do got = read(alive, &byte, 1);
     while (got < 0 && errno == EINTR);
-    remove_folder(f->folder);
+    remove_folder(f);
     _exit(0);
 }
 
@@ -90,7 +85,7 @@ static int start_cleaner(family *f) {
 
 static void end_cleaner(const family *f) {
     if (f->alive >= 0) close(f->alive);
-    if (f->cleaner <= 0) remove_folder(f->folder);
+    if (f->cleaner <= 0) remove_folder(f);
     else while (waitpid(f->cleaner, NULL, 0) < 0 && errno == EINTR) {}
 }
 

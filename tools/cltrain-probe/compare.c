@@ -42,17 +42,12 @@ static void print_help(void) {
 
 /* ---- telling ---- */
 
-static const char *text_of(const json_t *object, const char *key) {
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
 static void print_pair(const pair *p) {
     const side *a = &p->sides[0], *b = &p->sides[1];
     printf("%-9s %-84s", change_names[p->change], p->key);
     if (comparison_has_both(p)) printf(" %12.2f %12.2f %+7.1f %%", a->time, b->time, 100 * (p->ratio - 1));
-    else if (a->row && b->row) printf(" %s -> %s: %s", text_of(a->row, "status"), text_of(b->row, "status"), text_of(b->row, "reason"));
-    else printf(" %s", text_of(a->row ? a->row : b->row, "status"));
+    else if (a->row && b->row) printf(" %s -> %s: %s", document_string(a->row, "status"), document_string(b->row, "status"), document_string(b->row, "reason"));
+    else printf(" %s", document_string(a->row ? a->row : b->row, "status"));
     printf("\n");
 }
 

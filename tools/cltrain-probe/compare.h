@@ -39,7 +39,8 @@ typedef struct comparison {
     int n;
     int both; /* rows that are ok in both */
     double threshold; /* of the logarithm of a ratio: what is asked for, or the noise if that is more */
-    double noise;     /* the logarithm of how much the best passes of one bench differ, in the median row, or the limits of both */
+    double noise;     /* of logarithms: three times how far the best passes of one bench lie apart, in the median row; or how far
+                       * the limits of both scatter, if that is more */
     double drift;     /* of the machine: logarithm of b's time to a's */
 } comparison;
 

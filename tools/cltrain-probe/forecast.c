@@ -352,12 +352,3 @@ json_t *forecast_model_json(const shared_options *options, const probe_model *mo
                      options->sample ? options->sample : "3x32x32", "classes",
                      (json_int_t)(options->classes == OPTION_UNSET ? 10 : options->classes), "batch", (json_int_t)batch);
 }
-
-json_t *forecast_device_json(const survey *s, const survey_device *d) {
-    json_t *o = document_device(&d->info);
-    json_object_del(o, "unusable");
-    json_object_set_new(o, "icd", document_text(s->drivers[d->driver].name));
-    json_object_set_new(o, "status", json_string(d->status));
-    json_object_set_new(o, "reason", d->reason[0] ? document_text(d->reason) : json_null());
-    return o;
-}

@@ -54,6 +54,5 @@ double forecast_number(const json_t *object, const char *member, const char *nam
 /* Common parts of documents. */
 json_t *forecast_model_json(const shared_options *options, const probe_model *model, int64_t batch);
 /* The devices of a survey, or one of them, as documents have them. */
-json_t *forecast_device_json(const survey *s, const survey_device *d);
 
 #endif

@@ -60,11 +60,7 @@ static json_t *drivers_json(const survey *s) {
 }
 
 static json_t *device_json(const survey *s, const survey_device *d) {
-    json_t *o = document_device(&d->info);
-    json_object_del(o, "unusable");
-    json_object_set_new(o, "icd", document_text(s->drivers[d->driver].name));
-    json_object_set_new(o, "status", json_string(d->status));
-    json_object_set_new(o, "reason", reason_json(d->reason));
+    json_t *o = survey_device_json(s, d, d->status, d->reason);
     if (d->probed) json_object_update(o, d->probed);
     return o;
 }

@@ -31,11 +31,6 @@ static int in_child(FILE *lines, void *user) {
 
 /* ---- in the parent ---- */
 
-const char *told_text(const json_t *told, const char *key) {
-    const char *text = json_string_value(json_object_get(told, key));
-    return text ? text : "";
-}
-
 int told_whole(const json_t *told, const char *key) {
     json_int_t value = json_integer_value(json_object_get(told, key));
     return value < 0 ? 0 : value > INT_MAX ? INT_MAX : (int)value;
@@ -48,12 +43,12 @@ double told_number(const json_t *told, const char *key) {
 static bool take_line(const char *text, void *user) {
     answer *a = user;
     json_t *told = json_loads(text, 0, NULL);
-    const char *finished = told_text(told, "finished"), *doing = told_text(told, "while");
+    const char *finished = document_string(told, "finished"), *doing = document_string(told, "while");
     if (doing[0]) snprintf(a->doing, sizeof a->doing, "%s", doing);
     if (finished[0]) {
         a->o->finished = true;
         snprintf(a->o->status, sizeof a->o->status, "%s", finished);
-        snprintf(a->o->reason, sizeof a->o->reason, "%s", told_text(told, "reason"));
+        snprintf(a->o->reason, sizeof a->o->reason, "%s", document_string(told, "reason"));
     } else if (json_is_object(told)) {
         a->o->take(told, a->o->user);
     }
@@ -91,12 +86,8 @@ int on_device_verdict(const on_device *o, int code) {
 }
 
 json_t *on_device_document(const on_device *o, const char *kind) {
-    json_t *document = document_new(kind), *device = document_device(&o->device->info), *list = json_array();
-    json_object_del(device, "unusable");
-    json_object_set_new(device, "icd", document_text(o->s.drivers[o->device->driver].name));
-    json_object_set_new(device, "status", json_string(o->status));
-    json_object_set_new(device, "reason", o->reason[0] ? document_text(o->reason) : json_null());
-    json_array_append_new(list, device);
+    json_t *document = document_new(kind), *list = json_array();
+    json_array_append_new(list, survey_device_json(&o->s, o->device, o->status, o->reason));
     json_object_set_new(document, "devices", list);
     return document;
 }

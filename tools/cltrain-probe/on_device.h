@@ -37,8 +37,7 @@ int on_device_verdict(const on_device *o, int code);
 json_t *on_device_document(const on_device *o, const char *kind);
 void on_device_free(on_device *o);
 
-/* A string of what a child told; "" if there is none. */
-const char *told_text(const json_t *told, const char *key);
+/* A number of what a child told; 0 if there is none. */
 int told_whole(const json_t *told, const char *key);
 double told_number(const json_t *told, const char *key);
 

@@ -101,7 +101,7 @@ static double off_by(const forecast *f) {
 
 static int print_json(const forecast *f) {
     const forecast_question *q = f->question;
-    json_t *document = document_new("model"), *device = forecast_device_json(q->s, q->device);
+    json_t *document = document_new("model"), *device = survey_device_json(q->s, q->device, q->device->status, q->device->reason);
     double off = off_by(f);
     json_t *more = json_pack("{s:[o], s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "devices", device, "model",
                              forecast_model_json(q->options, q->model, q->batch), "status", f->status, "reason",

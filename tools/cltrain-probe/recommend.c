@@ -333,7 +333,8 @@ static json_t *candidate_json(const recommendation *r, const candidate *c, int r
 static int print_json(const recommendation *r) {
     json_t *document = document_new("recommend"), *devices = json_array(), *ranking = json_array();
     for (int i = 0; i < r->n; i++) {
-        json_array_append_new(devices, forecast_device_json(&r->s, r->candidates[i].device));
+        const survey_device *device = r->candidates[i].device;
+        json_array_append_new(devices, survey_device_json(&r->s, device, device->status, device->reason));
         json_array_append_new(ranking, candidate_json(r, &r->candidates[i], i + 1));
     }
     json_object_set_new(document, "devices", devices);

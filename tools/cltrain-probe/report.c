@@ -61,7 +61,7 @@ int report_load(json_t **document, const char *path) {
         return refuse_file(path, error.line < 0 ? error.text : why);
     }
     document_clean(*document);
-    const char *schema = page_json_text(*document, "schema");
+    const char *schema = document_string(*document, "schema");
     if (strcmp(schema, PROGRAM "/1") == 0) return 0;
     snprintf(why, sizeof why, "its schema is '%.60s', not " PROGRAM "/1", schema);
     return refuse_file(path, why);
@@ -73,7 +73,7 @@ static int check(const json_t *document, const char *path) {
         const char *kind, *list;
     } known[] = {{"list", "devices"}, {"bench", "results"}, {"compare", "rows"}, {"verify", "verify"}, {"model", "model"}, {"recommend", "ranking"}};
     char why[96];
-    const char *kind = page_json_text(document, "kind");
+    const char *kind = document_string(document, "kind");
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (strcmp(kind, known[i].kind) != 0) continue;
         if (json_object_get(document, known[i].list)) return 0;
@@ -102,7 +102,7 @@ static int load_all(loaded *l, const report_options *o) {
 }
 
 static const char *device_id(const json_t *document) {
-    return page_json_text(json_array_get(json_object_get(document, "devices"), 0), "id");
+    return document_string(json_array_get(json_object_get(document, "devices"), 0), "id");
 }
 
 /* Two benches of one device are compared; benches of several stand one below another. */
@@ -111,7 +111,7 @@ static int compare_benches(loaded *l, const report_options *o) {
     const json_t *both[2];
     const char *paths[2];
     for (int i = 0; i < l->n; i++) {
-        if (strcmp(page_json_text(l->documents[i], "kind"), "bench") != 0) continue;
+        if (strcmp(document_string(l->documents[i], "kind"), "bench") != 0) continue;
         if (benches < 2) both[benches] = l->documents[i], paths[benches] = o->files[i];
         benches++;
     }

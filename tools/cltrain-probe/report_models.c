@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "report.h"
+#include "tools/survey/document.h"
 #include "tools/survey/page.h"
 
 /* ---- models ---- */
@@ -14,8 +15,8 @@ typedef struct model_view {
 static model_view read_model(const json_t *d) {
     const json_t *model = json_object_get(d, "model"), *predicted = json_object_get(d, "predicted");
     return (model_view){
-        .name = page_json_text(model, "text"), .device = page_json_text(json_array_get(json_object_get(d, "devices"), 0), "name"),
-        .status = page_json_text(d, "status"), .reason = page_json_text(d, "reason"),
+        .name = document_string(model, "text"), .device = document_string(json_array_get(json_object_get(d, "devices"), 0), "name"),
+        .status = document_string(d, "status"), .reason = document_string(d, "reason"),
         .batch = page_json_number(model, "batch"),
         .predicted_us = page_json_number(predicted, "step_us"),
         .measured_us = page_json_number(json_object_get(d, "measured"), "step_us"),
@@ -50,7 +51,7 @@ void report_models(FILE *page, const json_t *const *documents, int n) {
                                           {"Off by", "%", true}, {"Memory", "MiB", true}, {"Largest batch", NULL, true}};
     bool any = false;
     for (int i = 0; i < n; i++) {
-        if (strcmp(page_json_text(documents[i], "kind"), "model") != 0) continue;
+        if (strcmp(document_string(documents[i], "kind"), "model") != 0) continue;
         if (!any) {
             page_section(page, "models", "Predicted step times");
             page_table(page, NULL, columns, sizeof columns / sizeof columns[0]);
@@ -70,7 +71,7 @@ static const char *name_of(const json_t *document, const char *id) {
     size_t i;
     const json_t *device;
     json_array_foreach(json_object_get(document, "devices"), i, device) {
-        if (strcmp(page_json_text(device, "id"), id) == 0) return page_json_text(device, "name");
+        if (strcmp(document_string(device, "id"), id) == 0) return document_string(device, "name");
     }
     return id;
 }
@@ -81,7 +82,7 @@ static void candidate_row(FILE *page, const json_t *document, const json_t *c) {
     page_row(page);
     page_cell_number(page, page_json_number(c, "rank"), 0);
     fputs("<td class=\"wide\">", page);
-    page_text(page, name_of(document, page_json_text(c, "device")));
+    page_text(page, name_of(document, document_string(c, "device")));
     json_array_foreach(json_object_get(c, "reasons"), i, reason) {
         if (!json_is_string(reason)) continue;
         fputs("<small>", page);
@@ -89,7 +90,7 @@ static void candidate_row(FILE *page, const json_t *document, const json_t *c) {
         fputs("</small>", page);
     }
     fputs("</td>", page);
-    page_cell_badge(page, page_json_text(c, "status"));
+    page_cell_badge(page, document_string(c, "status"));
     page_cell_number(page, page_json_number(c, "batch"), 0);
     page_cell_number(page, 1e-3 * page_json_number(c, "step_us"), 2);
     page_cell_number(page, 100 * page_json_number(c, "error"), 1);
@@ -106,7 +107,7 @@ void report_recommend(FILE *page, const json_t *recommend) {
     const json_t *c, *together = json_object_get(recommend, "together");
     page_section(page, "recommend", "Devices for a model");
     fputs("<p>", page);
-    page_code(page, page_json_text(json_object_get(recommend, "model"), "text"));
+    page_code(page, document_string(json_object_get(recommend, "model"), "text"));
     fputs("</p>\n", page);
     page_table(page, NULL, columns, sizeof columns / sizeof columns[0]);
     json_array_foreach(json_object_get(recommend, "ranking"), i, c) candidate_row(page, recommend, c);

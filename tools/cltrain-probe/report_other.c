@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "report.h"
+#include "tools/survey/document.h"
 #include "tools/survey/page.h"
 
 /* ---- a comparison ---- */
@@ -11,7 +12,7 @@ static const json_t *find_row(const json_t *bench, const char *key) {
     size_t i;
     const json_t *row;
     json_array_foreach(json_object_get(bench, "results"), i, row) {
-        if (strcmp(page_json_text(row, "key"), key) == 0) return row;
+        if (strcmp(document_string(row, "key"), key) == 0) return row;
     }
     return NULL;
 }
@@ -19,23 +20,23 @@ static const json_t *find_row(const json_t *bench, const char *key) {
 /* "ok → crashed: why", where both benches are at hand. */
 static void tell_statuses(FILE *page, const char *key, const json_t *a, const json_t *b) {
     const json_t *old = find_row(a, key), *new = find_row(b, key);
-    const char *reason = page_json_text(new ? new : old, "reason");
+    const char *reason = document_string(new ? new : old, "reason");
     if (!old && !new) return;
     fputs("<small class=\"why\">", page);
-    page_text(page, old ? page_json_text(old, "status") : "not there");
+    page_text(page, old ? document_string(old, "status") : "not there");
     fputs(" \xe2\x86\x92 ", page);
-    page_text(page, new ? page_json_text(new, "status") : "not there");
+    page_text(page, new ? document_string(new, "status") : "not there");
     if (reason[0]) fputs(": ", page), page_text(page, reason);
     fputs("</small>", page);
 }
 
 static void change_row(FILE *page, const json_t *row, const json_t *a, const json_t *b) {
-    const char *key = page_json_text(row, "key");
+    const char *key = document_string(row, "key");
     double old = page_json_number(row, "a_us"), new = page_json_number(row, "b_us");
     double percent = 100 * (page_json_number(row, "time_ratio") - 1);
     if (fabs(percent) < 0.05) percent = 0;
     page_row(page);
-    page_cell_badge(page, page_json_text(row, "change"));
+    page_cell_badge(page, document_string(row, "change"));
     fputs("<td class=\"wide\">", page);
     page_code(page, key);
     if (isnan(percent)) tell_statuses(page, key, a, b);
@@ -55,7 +56,7 @@ static int change_rows(FILE *page, const json_t *rows, const char *change, const
     const json_t *row;
     int n = 0;
     json_array_foreach(rows, i, row) {
-        if (strcmp(page_json_text(row, "change"), change) != 0) continue;
+        if (strcmp(document_string(row, "change"), change) != 0) continue;
         if (page) change_row(page, row, a, b);
         n++;
     }
@@ -70,7 +71,7 @@ static void summary(FILE *page, const json_t *comparison) {
     const json_t *rows = json_object_get(comparison, "rows");
     double machine = 100 * (page_json_number(comparison, "machine_time_ratio") - 1);
     fputs("<p>B is ", page);
-    page_badge(page, page_json_text(comparison, "verdict"));
+    page_badge(page, document_string(comparison, "verdict"));
     fputs(": of ", page);
     page_number(page, page_json_number(comparison, "compared"), 0);
     fputs(" rows in both", page);
@@ -107,7 +108,7 @@ void report_verify(FILE *page, const json_t *verify) {
     const json_t *found = json_object_get(verify, "verify");
     double errors = page_json_number(found, "errors");
     page_section(page, "verify", "Memory and arithmetic");
-    page_card(page, page_json_text(json_array_get(json_object_get(verify, "devices"), 0), "name"), errors == 0 ? "ok" : "wrong");
+    page_card(page, document_string(json_array_get(json_object_get(verify, "devices"), 0), "name"), errors == 0 ? "ok" : "wrong");
     page_fact_number(page, "errors", errors, "");
     page_fact_number(page, "rounds", page_json_number(found, "rounds"), "");
     page_fact_bytes(page, "checked", page_json_number(found, "checked_bytes"));

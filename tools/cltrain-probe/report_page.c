@@ -4,6 +4,7 @@
 
 #include "report.h"
 #include "tools/common/message.h"
+#include "tools/survey/document.h"
 #include "tools/survey/page.h"
 
 typedef struct pages {
@@ -12,7 +13,7 @@ typedef struct pages {
 } pages;
 
 static bool is_kind(const json_t *document, const char *kind) {
-    return strcmp(page_json_text(document, "kind"), kind) == 0;
+    return strcmp(document_string(document, "kind"), kind) == 0;
 }
 
 /* The one of a kind after some others; NULL: there is none. */
@@ -33,27 +34,27 @@ static int count(const pages *p, const char *kind) {
 static void head(FILE *page, const pages *p) {
     const json_t *bench = nth(p, "bench", 0), *first = bench ? bench : p->documents[0];
     const json_t *device = json_array_get(json_object_get(first, "devices"), 0);
-    const char *name = page_json_text(device, "name");
+    const char *name = document_string(device, "name");
     char title[256];
     snprintf(title, sizeof title, "%.180s%scltrain-probe", name, name[0] ? ": " : "");
     page_begin(page, title);
     fputs("<header>\n<h1>", page);
     page_text(page, name[0] && json_array_size(json_object_get(first, "devices")) == 1 ? name : "OpenCL devices");
     fputs("</h1>\n<p class=\"soft\">", page);
-    page_text(page, page_json_text(first, "kind"));
-    if (page_json_text(first, "mode")[0]) fputs(", ", page), page_text(page, page_json_text(first, "mode"));
+    page_text(page, document_string(first, "kind"));
+    if (document_string(first, "mode")[0]) fputs(", ", page), page_text(page, document_string(first, "mode"));
     if (json_is_number(json_object_get(first, "seconds")))
         fputs(", ", page), page_number(page, page_json_number(first, "seconds"), 0), fputs(" s", page);
     fputs("; <span class=\"together\">", page);
-    page_text(page, page_json_text(first, "time_utc"));
+    page_text(page, document_string(first, "time_utc"));
     fputs("</span></p>\n</header>\n", page);
 }
 
 /* ---- devices and drivers ---- */
 
 static bool is_same_device(const json_t *a, const json_t *b) {
-    const char *id = page_json_text(a, "id");
-    return id[0] && strcmp(id, page_json_text(b, "id")) == 0 && strcmp(page_json_text(a, "driver"), page_json_text(b, "driver")) == 0;
+    const char *id = document_string(a, "id");
+    return id[0] && strcmp(id, document_string(b, "id")) == 0 && strcmp(document_string(a, "driver"), document_string(b, "driver")) == 0;
 }
 
 /* Of all documents from `first` on up to `end`, the one that tells most of a device; NULL: none has it. */
@@ -74,10 +75,10 @@ static void driver_cards(FILE *page, const json_t *document) {
     size_t i;
     const json_t *driver;
     json_array_foreach(json_object_get(document, "drivers"), i, driver) {
-        if (strcmp(page_json_text(driver, "status"), "ok") == 0) continue;
-        page_card(page, page_json_text(driver, "icd"), page_json_text(driver, "status"));
-        page_fact(page, "reason", page_json_text(driver, "reason"));
-        page_fact(page, "library", page_json_text(driver, "library"));
+        if (strcmp(document_string(driver, "status"), "ok") == 0) continue;
+        page_card(page, document_string(driver, "icd"), document_string(driver, "status"));
+        page_fact(page, "reason", document_string(driver, "reason"));
+        page_fact(page, "library", document_string(driver, "library"));
         page_card_end(page);
     }
 }
@@ -106,7 +107,7 @@ static void benches(FILE *page, const pages *p) {
     int n = count(p, "bench");
     for (int i = 0; (bench = nth(p, "bench", i)); i++) {
         char ids[24] = "", name[300] = "";
-        const char *device = page_json_text(json_array_get(json_object_get(bench, "devices"), 0), "name");
+        const char *device = document_string(json_array_get(json_object_get(bench, "devices"), 0), "name");
         if (n > 1) {
             snprintf(ids, sizeof ids, "bench%d-", i + 1);
             if (n == 2 && nth(p, "compare", 0)) snprintf(name, sizeof name, "%c", 'A' + i);

@@ -8,6 +8,7 @@
 
 #include "report.h"
 #include "report_labels.h"
+#include "tools/survey/document.h"
 #include "tools/survey/page.h"
 
 /* ---- families ---- */
@@ -71,12 +72,12 @@ static double larger(double a, double b) {
 }
 
 static void read_op(roofline *r, const json_t *row, int number) {
-    const char *status = page_json_text(row, "status"), *bound = page_json_text(json_object_get(row, "roof"), "bound");
+    const char *status = document_string(row, "status"), *bound = document_string(json_object_get(row, "roof"), "bound");
     double flops = page_json_number(row, "flops"), bytes = page_json_number(row, "bytes");
     double us = page_json_number(json_object_get(row, "time_us"), "p50");
     bool suspect = strcmp(status, "suspect") == 0;
     if (strcmp(status, "ok") != 0 && !suspect) return;
-    point p = {.row = row, .number = number, .family = report_family(page_json_text(row, "problem")), .suspect = suspect};
+    point p = {.row = row, .number = number, .family = report_family(document_string(row, "problem")), .suspect = suspect};
     p.x = flops / bytes, p.y = 1e-3 * flops / us;
     p.us = us * fmax(1, page_json_number(row, "count"));
     if (on_scale(p.x) && on_scale(p.y)) r->points[r->n++] = p;
@@ -99,8 +100,8 @@ static double best_rate(const json_t *row) {
 
 static void read_limit(roofline *r, const json_t *row) {
     static const char *const memory[] = {"limit copy", "limit triad", "limit read"};
-    const char *key = page_json_text(row, "key");
-    if (strcmp(page_json_text(row, "status"), "ok") != 0) return;
+    const char *key = document_string(row, "key");
+    if (strcmp(document_string(row, "status"), "ok") != 0) return;
     if (strcmp(key, "limit fma_f32") == 0) r->gflops = larger(r->gflops, best_rate(row));
     for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++)
         if (strcmp(key, memory[i]) == 0) r->gbytes = larger(r->gbytes, best_rate(row));
@@ -120,7 +121,7 @@ static bool read_bench(roofline *r, const json_t *bench) {
     *r = (roofline){.points = calloc(json_array_size(results) + 1, sizeof *r->points)};
     if (!r->points) return false;
     json_array_foreach(results, i, row) {
-        if (strcmp(page_json_text(row, "kind"), "op") == 0) read_op(r, row, ++number);
+        if (strcmp(document_string(row, "kind"), "op") == 0) read_op(r, row, ++number);
         else read_limit(r, row);
     }
     qsort(r->points, (size_t)r->n, sizeof *r->points, by_time);
@@ -330,7 +331,7 @@ static int name_roofs(FILE *page, const chart *c, label_map *map, const roofline
 
 static void draw_point(FILE *page, const chart *c, const point *p) {
     fprintf(page, "<g class=\"point f%d%s\"><title>%d: ", p->family, p->suspect ? " suspect" : "", p->number);
-    page_text(page, page_json_text(p->row, "problem"));
+    page_text(page, document_string(p->row, "problem"));
     fprintf(page, ": %.4g GFLOP/s at %.4g flop/byte%s</title>", p->y, p->x, p->suspect ? ", suspect" : "");
     report_mark(page, p->family, place_x(c, p->x), place_y(c, p->y), c->radius);
     fputs("</g>\n", page);

@@ -85,7 +85,7 @@ static void take(const json_t *told, void *user) {
     writing *w = user;
     shape_line line = {.count = told_whole(told, "count")};
     if (line.count < 1 || w->code) return;
-    snprintf(line.problem, sizeof line.problem, "%s", told_text(told, "problem"));
+    snprintf(line.problem, sizeof line.problem, "%s", document_string(told, "problem"));
     snprintf(line.phase, sizeof line.phase, "%s", phase_of(line.problem));
     if (clt_problem_check(line.problem) >= 0) w->code = shapes_add_line(&w->list, &line);
 }

@@ -96,7 +96,8 @@ static const char *model_at(const shared_options *options, int i) {
 static clt_status ask(FILE *lines, clt_device *device, bool *wrong, void *user) {
     const tuning *t = user;
     const shared_options *shared = &t->options->shared;
-    int n = shared->model ? 1 : 3;
+    int n = 0;
+    while (model_at(shared, n)) n++;
     clt_device_facts facts;
     document_line(lines, json_pack("{s:s}", "while", "running a small kernel"));
     clt_status status = clt_device_get_facts(device, &facts, wrong);
@@ -112,13 +113,13 @@ static clt_status ask(FILE *lines, clt_device *device, bool *wrong, void *user) 
 /* ---- in the parent ---- */
 
 static void count(tuning *t, const json_t *r) {
-    const char *outcome = told_text(r, "outcome");
+    const char *outcome = document_string(r, "outcome");
     double without_us = told_number(r, "default_us"), best_us = told_number(r, "best_us");
     if (is(outcome, "measured")) t->measured++;
     else if (is(outcome, "known")) t->known++;
     else if (is(outcome, "no time left")) t->left++;
     else t->failed++;
-    t->better += !is(told_text(r, "default"), told_text(r, "best"));
+    t->better += !is(document_string(r, "default"), document_string(r, "best"));
     if (without_us <= 0 || best_us <= 0) return;
     t->without_us += told_whole(r, "count") * without_us;
     t->best_us += told_whole(r, "count") * best_us;
@@ -137,8 +138,8 @@ static void print_row(tuning *t, const json_t *r) {
         else snprintf(time, sizeof time, "%10s %10.1f %6s", "fails", best_us, "");
         snprintf(error, sizeof error, "%8.1e", told_number(r, "nmse"));
     }
-    printf("%-76s %28s %8s %5d  %s", told_text(r, "problem"), time, error, told_whole(r, "tried"), told_text(r, "best"));
-    if (!is(told_text(r, "outcome"), "measured")) printf(" (%s)", told_text(r, "outcome"));
+    printf("%-76s %28s %8s %5d  %s", document_string(r, "problem"), time, error, told_whole(r, "tried"), document_string(r, "best"));
+    if (!is(document_string(r, "outcome"), "measured")) printf(" (%s)", document_string(r, "outcome"));
     if (told_whole(r, "failed")) printf(" (%d failed)", told_whole(r, "failed"));
     printf("\n");
     fflush(stdout);
@@ -148,8 +149,8 @@ static void take(const json_t *told, void *user) {
     tuning *t = user;
     json_t *row = json_object_get(told, "row");
     double seconds = told_number(told, "seconds");
-    if (told_text(told, "model")[0]) {
-        message_line("Tuning %s on %s, for %.0f s at most", told_text(told, "model"), t->device.device->info.name, seconds);
+    if (document_string(told, "model")[0]) {
+        message_line("Tuning %s on %s, for %.0f s at most", document_string(told, "model"), t->device.device->info.name, seconds);
         /* A problem may take all of it without a word. */
         if (seconds > 0 && seconds <= t->options->budget) t->device.silence_seconds = t->options->timeout + seconds;
     }

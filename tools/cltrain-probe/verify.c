@@ -154,11 +154,7 @@ static void judge(verification *v, const child_end *end) {
 
 static int print_json(const verification *v) {
     const clt_check_report *r = &v->report;
-    json_t *document = document_new("verify"), *device = document_device(&v->device->info);
-    json_object_del(device, "unusable");
-    json_object_set_new(device, "icd", document_text(v->s->drivers[v->device->driver].name));
-    json_object_set_new(device, "status", json_string(v->status));
-    json_object_set_new(device, "reason", v->reason[0] ? document_text(v->reason) : json_null());
+    json_t *document = document_new("verify"), *device = survey_device_json(v->s, v->device, v->status, v->reason);
     json_t *more = json_pack("{s:[o], s:f, s:{s:i, s:I, s:I, s:I, s:I, s:I}}", "devices", device, "seconds", v->took, "verify",
                              "rounds", v->rounds, "checked_bytes", (json_int_t)r->checked_bytes, "largest_buffer_bytes",
                              (json_int_t)r->largest_bytes, "held_bytes", (json_int_t)r->together_bytes, "values",

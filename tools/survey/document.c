@@ -27,6 +27,11 @@ json_t *document_text(const char *text) {
     return string;
 }
 
+const char *document_string(const json_t *object, const char *key) {
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
 static void clean_string(json_t *string) {
     size_t length = json_string_length(string);
     char *clean = malloc(length + 1);

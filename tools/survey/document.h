@@ -20,6 +20,9 @@ json_t *document_text(const char *text);
 /* True if nothing had to be replaced. */
 bool document_text_clean(const char *text);
 
+/* A member that is a string; "" if there is none. */
+const char *document_string(const json_t *object, const char *key);
+
 /* Of a document from elsewhere: all its strings become such. Names of members stay. */
 void document_clean(json_t *document);
 

@@ -46,6 +46,15 @@ static void find_nonsense(const clt_device_info *i, char reason[256]) {
         snprintf(reason, 256, "it claims %llu bytes of memory", (unsigned long long)i->memory_bytes);
 }
 
+json_t *survey_device_json(const survey *s, const survey_device *which, const char *status, const char *reason) {
+    json_t *o = document_device(&which->info);
+    json_object_del(o, "unusable");
+    json_object_set_new(o, "icd", document_text(s->drivers[which->driver].name));
+    json_object_set_new(o, "status", json_string(status));
+    json_object_set_new(o, "reason", reason[0] ? document_text(reason) : json_null());
+    return o;
+}
+
 const char *survey_error_status(clt_status status, bool wrong) {
     if (wrong) return "wrong";
     switch (status) {

@@ -43,6 +43,9 @@ int survey_choose(const survey *s, const char *selector, const survey_device **c
 /* In a child: opens the device through its driver alone. */
 clt_status survey_open(const survey *s, const survey_device *which, clt_device **device);
 
+/* The device as documents have it: its facts, driver, status and reason ("": none). */
+json_t *survey_device_json(const survey *s, const survey_device *which, const char *status, const char *reason);
+
 /* The status of a row for an error of the library. */
 const char *survey_error_status(clt_status status, bool wrong);
 
