@@ -22,11 +22,6 @@
 
 const char *const change_names[] = {"same", "faster", "slower", "broken", "appeared", "gone", "mended", "neither", "untold"};
 
-static const char *text_of(const json_t *object, const char *key) {
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
 /* ---- rows of both ---- */
 
 typedef struct pass_samples {
@@ -75,7 +70,7 @@ static bool read_side(side *s, const json_t *row) {
     pass_samples passes[MOST_PASSES];
     size_t p;
     const json_t *pass, *list = json_object_get(row, "samples_us");
-    *s = (side){.row = row, .ok = strcmp(text_of(row, "status"), "ok") == 0};
+    *s = (side){.row = row, .ok = strcmp(document_string(row, "status"), "ok") == 0};
     if (!json_is_array(list)) return false;
     json_array_foreach(list, p, pass) {
         if (s->n_passes == MOST_PASSES || !read_pass(&passes[s->n_passes], pass)) return false;
@@ -103,13 +98,13 @@ static int read_rows(comparison *c, int which, const char *path) {
     if (!pairs) return not_comparable(path, "there is no memory for it");
     c->pairs = pairs;
     json_array_foreach(results, i, row) {
-        const char *key = text_of(row, "key");
+        const char *key = document_string(row, "key");
         if (!key[0]) return not_comparable(path, "a result has no key");
         pair *p = find_pair(c, key);
         if (p && p->sides[which].row) return not_comparable(path, "a result stands there twice");
         if (!p) {
             p = &c->pairs[c->n++];
-            *p = (pair){.key = key, .is_limit = strcmp(text_of(row, "kind"), "limit") == 0, .p = 1};
+            *p = (pair){.key = key, .is_limit = strcmp(document_string(row, "kind"), "limit") == 0, .p = 1};
         }
         if (!read_side(&p->sides[which], row)) return not_comparable(path, "samples of a result are damaged");
     }
@@ -119,7 +114,7 @@ static int read_rows(comparison *c, int which, const char *path) {
 /* ---- whole documents ---- */
 
 static int check_document(const json_t *d, const char *path) {
-    if (strcmp(text_of(d, "kind"), "bench") != 0) return not_comparable(path, "it is no bench");
+    if (strcmp(document_string(d, "kind"), "bench") != 0) return not_comparable(path, "it is no bench");
     if (!json_is_true(json_object_get(d, "complete"))) return not_comparable(path, "the bench was cut short");
     if (!json_is_array(json_object_get(d, "results")) || json_array_size(json_object_get(d, "results")) == 0)
         return not_comparable(path, "it has no results");
@@ -135,15 +130,15 @@ static int check_devices(const comparison *c) {
     static const char *const same[] = {"id", "name", "platform"}, *const told[] = {"driver"};
     const json_t *a = device_of(c, 0), *b = device_of(c, 1);
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
-        if (strcmp(text_of(a, same[i]), text_of(b, same[i])) == 0) continue;
-        run_error("not comparable: the device's %s is '%s' and '%s'", same[i], text_of(a, same[i]), text_of(b, same[i]));
+        if (strcmp(document_string(a, same[i]), document_string(b, same[i])) == 0) continue;
+        run_error("not comparable: the device's %s is '%s' and '%s'", same[i], document_string(a, same[i]), document_string(b, same[i]));
         return EXIT_NOT_COMPARABLE;
     }
     for (size_t i = 0; i < sizeof told / sizeof told[0]; i++)
-        if (strcmp(text_of(a, told[i]), text_of(b, told[i])) != 0)
-            warning("the device's %s is '%s' and '%s'", told[i], text_of(a, told[i]), text_of(b, told[i]));
-    const char *cpu_a = text_of(json_object_get(c->documents[0], "host"), "cpu");
-    const char *cpu_b = text_of(json_object_get(c->documents[1], "host"), "cpu");
+        if (strcmp(document_string(a, told[i]), document_string(b, told[i])) != 0)
+            warning("the device's %s is '%s' and '%s'", told[i], document_string(a, told[i]), document_string(b, told[i]));
+    const char *cpu_a = document_string(json_object_get(c->documents[0], "host"), "cpu");
+    const char *cpu_b = document_string(json_object_get(c->documents[1], "host"), "cpu");
     if (strcmp(cpu_a, cpu_b) != 0) warning("the host is '%s' and '%s'", cpu_a, cpu_b);
     return 0;
 }
@@ -154,14 +149,21 @@ bool comparison_has_both(const pair *p) {
     return p->sides[0].ok && p->sides[1].ok;
 }
 
+/* Builds and transfers are no sign of how fast the device is. */
+static bool is_of_host(const pair *p) {
+    return p->is_limit && (strstr(p->key, "build") || strstr(p->key, "load"));
+}
+
+static bool is_build(const pair *p) {
+    return p->is_limit && strstr(p->key, "build");
+}
+
 /* The logarithms of the ratios of times: of the limits, or of the ops. Returns how many. */
 static int shifts_of(const comparison *c, bool limits, double logs[MOST_SAMPLES]) {
     int n = 0;
     for (int i = 0; i < c->n && n < MOST_SAMPLES; i++) {
         const pair *p = &c->pairs[i];
-        /* Builds and transfers are no sign of how fast the device is. */
-        bool counts = !p->is_limit || !(strstr(p->key, "build") || strstr(p->key, "load"));
-        if (comparison_has_both(p) && p->is_limit == limits && counts) logs[n++] = log(p->sides[1].time / p->sides[0].time);
+        if (comparison_has_both(p) && p->is_limit == limits && !is_of_host(p)) logs[n++] = log(p->sides[1].time / p->sides[0].time);
     }
     return n;
 }
@@ -228,18 +230,20 @@ static double noise_of(const comparison *c) {
     return noise;
 }
 
+/* Builds are not repeated until they settle, as other rows are: their best passes may all three have met a busy disk or compiler. */
 static double own_threshold(const comparison *c, const pair *p) {
     double spread = p->sides[0].spread > p->sides[1].spread ? p->sides[0].spread : p->sides[1].spread;
-    return spread > c->threshold ? spread : c->threshold;
+    double least = is_build(p) ? 2 * c->threshold : c->threshold;
+    return spread > least ? spread : least;
 }
 
 static void judge_both(const comparison *c, pair *p) {
     const double error_rate = 0.01; /* of all rows together */
     const side *a = &p->sides[0], *b = &p->sides[1];
-    double factor = exp(c->drift), scaled[MOST_SAMPLES];
+    double drift = is_of_host(p) ? 0 : c->drift, factor = exp(drift), scaled[MOST_SAMPLES];
     for (int i = 0; i < b->n; i++) scaled[i] = b->us[i] / factor;
     p->p = statistics_rank_test(a->us, a->n, scaled, b->n);
-    double shift = log(b->time / a->time) - c->drift;
+    double shift = log(b->time / a->time) - drift;
     p->ratio = b->time / factor / a->time;
     p->threshold = own_threshold(c, p);
     bool enough = a->n_passes >= LEAST_PASSES && b->n_passes >= LEAST_PASSES;
@@ -248,11 +252,11 @@ static void judge_both(const comparison *c, pair *p) {
 }
 
 static bool had_no_time(const side *s) {
-    return strcmp(text_of(s->row, "status"), "timeout") == 0 && strstr(text_of(s->row, "reason"), "no time was left");
+    return strcmp(document_string(s->row, "status"), "timeout") == 0 && strstr(document_string(s->row, "reason"), "no time was left");
 }
 
 static bool is_suspect(const side *s) {
-    return strcmp(text_of(s->row, "status"), "suspect") == 0;
+    return strcmp(document_string(s->row, "status"), "suspect") == 0;
 }
 
 static void judge(comparison *c) {
