@@ -85,6 +85,8 @@ typedef struct clt_problem_options {
                             * large problems that is done for a part. 0 means 1e8 */
     bool exact_layouts;    /* tensors without ":nhwc" lie in the order of their dimensions; else they lie as a plan would lay
                             * activations, unless one of them says ":nhwc" */
+    const char *backend;   /* if set: a row of this one serves it ("native"), else CLT_E_UNSUPPORTED, and the detail says why not.
+                            * What would serve it in a run has the parameters that it would have there, others their defaults */
 } clt_problem_options;
 
 enum { CLT_PROBLEM_TEXT = 320 };

@@ -12,6 +12,28 @@
 #include "runtime/exec/plan.h"
 #include "runtime/exec/problem_text.h"
 
+/* ---- what serves it ---- */
+
+/* What does in a run, or, where another backend is asked for, the last of its rows that fits: those on demand only if no other does. */
+static clt_choice choose(const clt_tensor *node, clt_device *device, const char *backend) {
+    clt_choice choice = clt_tune_choose(node, device, NULL), named = {.row = NULL};
+    if (!backend || (choice.row && !strcmp(choice.row->name, backend))) return choice;
+    for (const clt_backend_row *row = NULL; (row = clt_backend_next(node->op, row));) {
+        if (strcmp(row->name, backend) != 0 || !clt_backend_fits(row, node, device)) continue;
+        if (!named.row || named.row->on_demand || !row->on_demand) named.row = row;
+    }
+    if (named.row) clt_backend_defaults(named.row, node, device, named.parameters);
+    return named;
+}
+
+static clt_status no_choice(const clt_tensor *node, clt_device *device, const char *backend, const char *problem) {
+    for (const clt_backend_row *row = NULL; backend && (row = clt_backend_next(node->op, row));)
+        if (strcmp(row->name, backend) == 0)
+            return clt_fail(CLT_E_UNSUPPORTED, "%s: %s", backend, clt_backend_refusal(row, node, device));
+    if (backend) return clt_fail(CLT_E_UNSUPPORTED, "%s has no row for %s", backend, node->op->name);
+    return clt_fail(CLT_E_UNSUPPORTED, "no row of the backend table serves %s here", problem);
+}
+
 /* ---- layouts, as a plan would choose them for activations ---- */
 
 static bool is_activation(const clt_tensor *node, int input) {
@@ -27,15 +49,15 @@ static void lay(clt_tensor *node, clt_layout operands, clt_layout result) {
     node->layout = result;
 }
 
-static void choose_layouts(clt_tensor *node, clt_device *device) {
+static void choose_layouts(clt_tensor *node, clt_device *device, const char *backend) {
     static const clt_layout last = CLT_LAYOUT_CHANNELS_LAST, plain = CLT_LAYOUT_CONTIGUOUS;
     bool free_result = node->shape.rank == 4 && node->op != &clt_op_conv2d_grad_weight, any = free_result;
     for (int i = 0; i < node->n_inputs; i++) any |= is_activation(node, i);
     if (!any) return;
     if (free_result) lay(node, last, last);
-    if (free_result && clt_backend_choose(node, device).row) return;
+    if (free_result && choose(node, device, backend).row) return;
     lay(node, last, plain);
-    if (!free_result && clt_backend_choose(node, device).row) return;
+    if (!free_result && choose(node, device, backend).row) return;
     lay(node, plain, plain);
 }
 
@@ -190,10 +212,10 @@ static clt_status measure(clt_device *device, clt_graph *graph, const char *text
     clt_tensor *node;
     bool marked;
     CLT_TRY(clt_problem_parse(text, graph, &node, &marked));
-    if (!marked && !options->exact_layouts) choose_layouts(node, device);
+    if (!marked && !options->exact_layouts) choose_layouts(node, device, options->backend);
     clt_tune_words(node, m->problem);
-    clt_choice choice = clt_tune_choose(node, device, NULL);
-    if (!choice.row) return clt_fail(CLT_E_UNSUPPORTED, "no row of the backend table serves %s here", m->problem);
+    clt_choice choice = choose(node, device, options->backend);
+    if (!choice.row) return no_choice(node, device, options->backend, m->problem);
     clt_backend_row_id(choice.row, m->backend);
     clt_choice_text(&choice, m->parameters);
     clt_cost cost = clt_node_cost(node);

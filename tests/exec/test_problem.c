@@ -94,8 +94,28 @@ static void layouts(void **state) {
     assert_true(status == CLT_OK || status == CLT_E_UNSUPPORTED);
 }
 
+/* Any backend that can serves on request; what cannot says why. */
+static void backends(void **state) {
+    (void)state;
+    static const char *const problems[] = {"matmul 64x80 96x80^T -> 64x96", "conv2d k3 s1 p1 d1 g1 4x16x12x12 32x16x3x3 -> 4x32x12x12",
+                                           "adam 300 300 8 scalar 300 300 -> 300"};
+    for (size_t i = 0; i < sizeof problems / sizeof problems[0]; i++) {
+        clt_problem_measurement m;
+        clt_problem_options options = {.measure = {.seconds = 1e-3, .most_samples = 1}, .backend = "reference"};
+        assert_ok(clt_measure_problem(device, problems[i], &options, &m));
+        assert_string_equal(m.backend, "reference");
+        options.backend = "no-such-one";
+        assert_int_equal(clt_measure_problem(device, problems[i], &options, &m), CLT_E_UNSUPPORTED);
+        assert_non_null(strstr(clt_error_detail(), "no-such-one has no row for"));
+        options.backend = "native"; /* its rows are for some devices, and for some problems */
+        clt_status status = clt_measure_problem(device, problems[i], &options, &m);
+        assert_true(status == CLT_OK ? !strncmp(m.backend, "native", 6) : status == CLT_E_UNSUPPORTED && strstr(clt_error_detail(), "native"));
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(nonsense), cmocka_unit_test(measured), cmocka_unit_test(layouts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(nonsense), cmocka_unit_test(measured), cmocka_unit_test(layouts),
+                                       cmocka_unit_test(backends)};
     assert_ok(clt_device_open(&device, NULL));
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     clt_device_close(device);

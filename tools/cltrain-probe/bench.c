@@ -25,7 +25,7 @@ typedef struct bench_options {
 static const option_row rows[] = {
     {OPTION_HEADING, .help = "What is measured:"},
     {OPTION_FLAG, 0, "quick", NULL, offsetof(bench_options, quick), .help = "in less than a minute on most devices (default)"},
-    {OPTION_FLAG, 0, "full", NULL, offsetof(bench_options, full), .help = "for some minutes"},
+    {OPTION_FLAG, 0, "full", NULL, offsetof(bench_options, full), .help = "for some minutes, and each op by all backends that can"},
     {OPTION_TEXT, 0, "models", "NAMES", offsetof(bench_options, models),
      .help = "ops at the shapes of these models alone: mlp,convnet; none:\n"
              "the device's limits alone"},
@@ -192,5 +192,6 @@ int run_bench(int argc, char **argv) {
         survey_free(&s);
     }
     free(b.rows);
+    json_decref(b.table);
     return code;
 }

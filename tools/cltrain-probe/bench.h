@@ -25,6 +25,7 @@ typedef struct bench_row {
     bool is_limit;
     clt_limit limit;
     shape_line shape;
+    char asked[32]; /* the backend to serve it, beside the row with what does in a run; "" for that one */
     char status[16], reason[400];
     double us[BENCH_MOST_PASSES][BENCH_SAMPLES];
     int n[BENCH_MOST_PASSES];
@@ -41,6 +42,7 @@ typedef struct bench {
     const survey_device *device;
     bench_row *rows;
     int n_rows;
+    json_t *table; /* of backends, as the device told it: [{"op", "backend"}, …]; NULL: not known */
     bool full, complete;
     int passes, most_passes; /* of all rows; of those that did not settle */
     double seconds, timeout;
@@ -57,6 +59,11 @@ void bench_measure(bench *b);
 
 /* For the tests: ends or hangs if the environment says so of such a row. */
 void bench_misbehave(const char *key);
+
+/* bench_others.c: appends rows for the other backends of each op, once it is known what serves it. EXIT_FAILED after a message. */
+int bench_add_others(bench *b);
+/* For the child: what bench_add_others goes by. */
+json_t *bench_table_json(clt_device *device);
 
 /* bench_report.c */
 

@@ -12,7 +12,7 @@ enum { MOST = BENCH_MOST_PASSES * BENCH_SAMPLES };
 
 void bench_key(const bench_row *row, char key[400]) {
     if (row->is_limit) snprintf(key, 400, "limit %s", clt_limit_name(row->limit));
-    else snprintf(key, 400, "op %s", row->shape.problem);
+    else snprintf(key, 400, "op %s%s%s", row->shape.problem, row->asked[0] ? " by " : "", row->asked);
 }
 
 /* All samples, sorted. */
@@ -30,13 +30,18 @@ static bool is_ok(const bench_row *row) {
 
 /* ---- the roof ---- */
 
-/* The best of a limit: a second, or in microseconds where it is a time; 0: not known. */
-static double best_of(const bench *b, clt_limit limit) {
+/* The best sample of a row: its amount a second, or the microseconds of what is a time; 0: there is none. */
+static double best_sample(const bench_row *row) {
     double us[MOST];
+    if (samples_of(row, us) == 0) return 0;
+    return row->amount > 0 ? 1e6 * row->amount / us[0] : us[0];
+}
+
+/* Of a limit; 0: not known. */
+static double best_of(const bench *b, clt_limit limit) {
     for (int i = 0; i < b->n_rows; i++) {
         const bench_row *row = &b->rows[i];
-        if (!row->is_limit || row->limit != limit || !is_ok(row) || samples_of(row, us) == 0) continue;
-        return row->amount > 0 ? 1e6 * row->amount / us[0] : us[0];
+        if (row->is_limit && row->limit == limit && is_ok(row) && best_sample(row) > 0) return best_sample(row);
     }
     return 0;
 }
@@ -92,14 +97,14 @@ static double theoretical(const bench *b, clt_limit limit) {
     case CLT_LIMIT_DOWNLOAD_PAGEABLE: return 4e12;
     case CLT_LIMIT_LAUNCH_PIPELINED:
     case CLT_LIMIT_LAUNCH_WAITED: return 0.01;
-    default: return 1; /* a build */
+    default: return 10; /* a build */
     }
 }
 
 static void doubt_limit(const bench *b, bench_row *row) {
-    double us[MOST];
-    if (!row->is_limit || !is_ok(row) || samples_of(row, us) == 0) return;
-    double most = theoretical(b, row->limit), best = row->amount > 0 ? 1e6 * row->amount / us[0] : us[0];
+    double best = best_sample(row);
+    if (!row->is_limit || !is_ok(row) || best <= 0) return;
+    double most = theoretical(b, row->limit);
     if (row->amount > 0 ? best <= most : best >= most) return;
     snprintf(row->status, sizeof row->status, "suspect");
     if (row->amount > 0) snprintf(row->reason, sizeof row->reason, "%.3g a second, where such a device has %.3g at the very most", best, most);
@@ -169,6 +174,20 @@ static void add_op(const bench_row *row, json_t *o) {
                                                  "fraction", row->fraction));
 }
 
+/* What other backends make of it: [] where they were not measured. */
+static json_t *others_json(const bench *b, const bench_row *row) {
+    json_t *others = json_array();
+    for (int i = 0; i < b->n_rows; i++) {
+        const bench_row *other = &b->rows[i];
+        if (!other->asked[0] || strcmp(other->shape.problem, row->shape.problem) != 0) continue;
+        json_array_append_new(others, json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "backend", other->asked, "status", other->status,
+                                                "reason", other->reason[0] ? document_text(other->reason) : json_null(),
+                                                "row", document_text(other->backend), "parameters",
+                                                document_text(other->parameters), "time_us", times_json(other)));
+    }
+    return others;
+}
+
 static json_t *row_json(const bench *b, const bench_row *row) {
     char key[400];
     bench_key(row, key);
@@ -178,16 +197,15 @@ static json_t *row_json(const bench *b, const bench_row *row) {
                           "samples_us", passes_json(row));
     add_rates(row, o);
     if (!row->is_limit) add_op(row, o);
+    if (!row->is_limit && !row->asked[0]) json_object_set_new(o, "other_backends", others_json(b, row));
     return o;
 }
 
 json_t *bench_json(const bench *b) {
-    json_t *document = document_new("bench"), *results = json_array(), *device = document_device(&b->device->info);
-    for (int i = 0; i < b->n_rows; i++) json_array_append_new(results, row_json(b, &b->rows[i]));
-    json_object_del(device, "unusable");
-    json_object_set_new(device, "icd", document_text(b->s->drivers[b->device->driver].name));
-    json_object_set_new(device, "status", json_string(b->lost[0] ? b->lost : "ok"));
-    json_object_set_new(device, "reason", b->lost[0] ? document_text(b->why_lost) : json_null());
+    json_t *document = document_new("bench"), *results = json_array();
+    json_t *device = survey_device_json(b->s, b->device, b->lost[0] ? b->lost : "ok", b->lost[0] ? b->why_lost : "");
+    for (int i = 0; i < b->n_rows; i++)
+        if (!b->rows[i].asked[0]) json_array_append_new(results, row_json(b, &b->rows[i]));
     json_t *more = json_pack("{s:s, s:b, s:f, s:[o], s:o}", "mode", b->full ? "full" : "quick", "complete", b->complete,
                              "seconds", b->took, "devices", device, "results", results);
     json_object_update(document, more);
@@ -275,6 +293,21 @@ static void print_op(const bench_row *row, FILE *file) {
     fprintf(file, "\n");
 }
 
+/* "    clblast 3021.5 us, reference 15890.2 us, clfft unsupported" */
+static void print_others(const bench *b, const bench_row *row, FILE *file) {
+    int n_printed = 0;
+    for (int i = 0; i < b->n_rows; i++) {
+        const bench_row *other = &b->rows[i];
+        double us[MOST];
+        if (!other->asked[0] || strcmp(other->shape.problem, row->shape.problem) != 0) continue;
+        int n = samples_of(other, us);
+        fprintf(file, "%s%s ", n_printed++ ? ", " : "    ", other->asked);
+        if (n && is_ok(other)) fprintf(file, "%.1f us", statistics_quantile(us, n, 0.5));
+        else fprintf(file, "%s", other->status);
+    }
+    if (n_printed) fprintf(file, "\n");
+}
+
 void bench_print(const bench *b, FILE *file) {
     const clt_device_info *i = &b->device->info;
     const char *model = "";
@@ -283,11 +316,12 @@ void bench_print(const bench *b, FILE *file) {
         if (b->rows[k].is_limit) print_limit(&b->rows[k], file);
     for (int k = 0; k < b->n_rows; k++) {
         const bench_row *row = &b->rows[k];
-        if (row->is_limit) continue;
+        if (row->is_limit || row->asked[0]) continue;
         if (strcmp(model, row->shape.model) != 0)
             fprintf(file, "\n%-76s %-12s %11s %6s %9s %8s %s\n", row->shape.model, "status", "median us", "spread", "GFLOP/s",
                     "GB/s", "roof");
         model = row->shape.model;
         print_op(row, file);
+        print_others(b, row, file);
     }
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "bench.h"
+#include "compare.h"
 #include "statistics.h"
 #include "tools/common/clock.h"
 #include "tools/survey/child.h"
@@ -19,6 +20,7 @@ typedef struct work {
     bench *b;
     int pass, at; /* number of the row in this pass */
     int begun;    /* -1: none */
+    bool others; /* the rows of other backends are run, and no others */
     bool opened, finished, roofs_known;
     char opening[400]; /* why the device could not be opened */
 } work;
@@ -42,11 +44,12 @@ static bool is_settled(const bench_row *row) {
         n++;
     }
     statistics_sort(best, n);
-    return n >= 3 && best[2] <= best[0] * (1 + BENCH_SETTLED);
+    return n >= LEAST_PASSES && best[LEAST_PASSES - 1] <= best[0] * (1 + BENCH_SETTLED);
 }
 
 /* Builds take long and never settle: they have no further passes. */
 static bool has_to_run(const work *w, const bench_row *row) {
+    if (w->others || row->asked[0]) return w->others && row->asked[0] && is_ok(row);
     if (!is_ok(row) || w->pass < w->b->passes) return is_ok(row);
     return !(row->is_limit && row->limit >= CLT_LIMIT_BUILD_COLD) && !is_settled(row);
 }
@@ -79,11 +82,22 @@ static json_t *measure_limit(const bench_row *row, clt_device *device, const clt
     return told;
 }
 
+/* Some backends serve no device of this class unless they are named. What the user lets be used stays as it is. */
+static bool name_backend(const bench_row *row) {
+    char list[64];
+    if (!row->asked[0] || getenv("CLTRAIN_BACKENDS")) return false;
+    snprintf(list, sizeof list, "reference,%s", row->asked);
+    return setenv("CLTRAIN_BACKENDS", list, 1) == 0;
+}
+
 static json_t *measure_op(const work *w, const bench_row *row, clt_device *device, const clt_measure_options *options) {
     clt_problem_measurement m;
     /* Later passes look at less: it is the same kernel on the same values. */
-    clt_problem_options how = {.measure = *options, .reference_work = w->b->full ? 4e8 : w->pass ? 2e7 : 1e8};
+    clt_problem_options how = {.measure = *options, .reference_work = w->b->full ? 4e8 : w->pass ? 2e7 : 1e8,
+                               .backend = row->asked[0] ? row->asked : NULL};
+    bool named = name_backend(row);
     clt_status status = clt_measure_problem(device, row->shape.problem, &how, &m);
+    if (named) unsetenv("CLTRAIN_BACKENDS");
     json_t *told = error_json(status, m.time.wrong);
     if (status == CLT_OK) json_object_set_new(told, "us", samples_json(&m.time));
     json_t *more = json_pack("{s:o, s:o, s:o, s:f, s:f, s:f, s:f}", "problem", document_text(m.problem), "backend",
@@ -114,7 +128,8 @@ static void slow_down(const char *key, json_t *us) {
 static void measure_row(const work *w, int at, clt_device *device, FILE *lines) {
     const bench_row *row = &w->b->rows[row_at(w, at)];
     char key[400];
-    clt_measure_options options = {.seconds = w->b->full ? 0.5 : row->is_limit ? 0.1 : 0.06, .most_samples = BENCH_SAMPLES};
+    double seconds = row->is_limit || row->asked[0] ? 0.1 : 0.06;
+    clt_measure_options options = {.seconds = w->b->full && !row->asked[0] ? 0.5 : seconds, .most_samples = BENCH_SAMPLES};
     bench_key(row, key);
     document_line(lines, json_pack("{s:i}", "begin", at));
     bench_misbehave(key);
@@ -132,6 +147,7 @@ static void tell_roofs(clt_device *device, FILE *lines) {
     clt_device_get_facts(device, &facts, &wrong);
     document_line(lines, json_pack("{s:{s:f, s:f}, s:I, s:i}", "roofs", "fma", roofs.fma_flops, "copy", roofs.copy_bytes,
                                    "cache", (json_int_t)facts.cache_bytes, "vector_width", (int)facts.vector_width_f32));
+    document_line(lines, json_pack("{s:o}", "table", bench_table_json(device)));
 }
 
 static int in_child(FILE *lines, void *user) {
@@ -225,6 +241,10 @@ static bool take_line(const char *text, void *user) {
         w->b->vector_width = (uint32_t)json_integer_value(json_object_get(told, "vector_width"));
         w->roofs_known = true;
     }
+    if (json_object_get(told, "table")) {
+        json_decref(w->b->table);
+        w->b->table = json_incref(json_object_get(told, "table"));
+    }
     take_begin(w, json_object_get(told, "begin"));
     if (json_object_get(told, "done")) take_row(w, (int)json_integer_value(json_object_get(told, "done")), told);
     show_progress(w);
@@ -232,7 +252,7 @@ static bool take_line(const char *text, void *user) {
     return true;
 }
 
-/* The device cannot be opened, or not any more: rows that have nothing get that for a reason. */
+/* The device cannot be opened, or not any more, or there is no time left: rows that have nothing get that for a reason. */
 static void give_up(bench *b, const char *status, const char *reason) {
     for (int i = 0; i < b->n_rows; i++) {
         bench_row *row = &b->rows[i];
@@ -283,6 +303,14 @@ static void run_pass(work *w) {
     } while (judge_end(w, &end));
 }
 
+/* Once: they are there to be chosen from, not to be compared with another bench. */
+static void run_others(work *w) {
+    if (child_caught() || w->b->lost[0] || bench_add_others(w->b)) return;
+    w->others = true;
+    run_pass(w);
+    w->others = false;
+}
+
 static int rows_to_run(const work *w) {
     int n = 0;
     for (int i = 0; i < w->b->n_rows; i++) n += has_to_run(w, &w->b->rows[i]);
@@ -295,6 +323,7 @@ void bench_measure(bench *b) {
     for (w.pass = 0; w.pass < b->most_passes && rows_to_run(&w) > 0 && !child_caught() && !b->lost[0]; w.pass++) {
         double begin = now_seconds();
         run_pass(&w);
+        if (b->full && w.pass == (b->passes < LEAST_PASSES ? b->passes : LEAST_PASSES) - 1) run_others(&w);
         /* A pass that is cut short would weigh some rows more than others. */
         if (w.pass > 0 && time_left(b) < 0.5 * (now_seconds() - begin)) break;
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "report.h"
+#include "tools/survey/document.h"
 #include "tools/survey/page.h"
 
 /* ---- limits ---- */
@@ -30,7 +31,7 @@ static const json_t *find_limit(const json_t *bench, const char *name) {
     char key[64];
     snprintf(key, sizeof key, "limit %s", name);
     json_array_foreach(json_object_get(bench, "results"), i, row) {
-        if (strcmp(page_json_text(row, "key"), key) == 0) return row;
+        if (strcmp(document_string(row, "key"), key) == 0) return row;
     }
     return NULL;
 }
@@ -45,16 +46,16 @@ static void limit_row(FILE *page, const json_t *row, const char *name, bool rate
     fputs("<td class=\"nowrap\">", page);
     page_text(page, words);
     fputs("</td>", page);
-    if (strcmp(page_json_text(row, "status"), "ok") == 0) {
+    if (strcmp(document_string(row, "status"), "ok") == 0) {
         for (int i = 0; i < 3; i++) {
             double us = page_json_number(times, (rate ? of_rates : of_times)[i]), value = rate ? 1e6 / us : us;
             page_cell_number(page, value, value < 100 ? 2 : 0);
         }
     } else {
         fputs("<td colspan=\"3\">", page);
-        page_badge(page, page_json_text(row, "status"));
+        page_badge(page, document_string(row, "status"));
         fputs(" ", page);
-        page_text(page, page_json_text(row, "reason"));
+        page_text(page, document_string(row, "reason"));
         fputs("</td>", page);
     }
     page_row_end(page);
@@ -84,7 +85,7 @@ typedef struct op_table {
 
 /* "native#2" is a row of native. */
 static void backend_of(const json_t *row, char name[BACKEND_NAME]) {
-    const char *text = page_json_text(row, "backend");
+    const char *text = document_string(row, "backend");
     snprintf(name, BACKEND_NAME, "%.*s", (int)strcspn(text, "#"), text);
 }
 
@@ -94,16 +95,21 @@ static int find_backend(const op_table *t, const char *name) {
     return -1;
 }
 
+static void add_backend(op_table *t, const json_t *row) {
+    char name[BACKEND_NAME];
+    backend_of(row, name);
+    if (name[0] && find_backend(t, name) < 0 && t->n < MOST_BACKENDS) memcpy(t->backends[t->n++], name, sizeof name);
+}
+
 /* Past the most there may be, ops stand in no column, and have their backend below their name all the same. */
 static void find_backends(op_table *t, const json_t *results) {
     size_t i;
     const json_t *row;
     *t = (op_table){.n = 0};
     json_array_foreach(results, i, row) {
-        char name[BACKEND_NAME];
-        backend_of(row, name);
-        if (!name[0] || find_backend(t, name) >= 0 || t->n == MOST_BACKENDS) continue;
-        memcpy(t->backends[t->n++], name, sizeof name);
+        const json_t *others = json_object_get(row, "other_backends");
+        add_backend(t, row);
+        for (size_t k = 0; k < json_array_size(others); k++) add_backend(t, json_array_get(others, k));
     }
 }
 
@@ -121,25 +127,39 @@ static void begin_ops(FILE *page, const op_table *t) {
 
 static void op_name(FILE *page, const json_t *row) {
     double count = page_json_number(row, "count");
-    const char *problem = page_json_text(row, "problem"), *parameters = page_json_text(row, "parameters");
+    const char *problem = document_string(row, "problem"), *parameters = document_string(row, "parameters");
     fputs("<td class=\"wide\">", page);
-    page_code(page, problem[0] ? problem : page_json_text(row, "key"));
+    page_code(page, problem[0] ? problem : document_string(row, "key"));
     fputs("<small>", page);
-    page_text(page, page_json_text(row, "phase"));
+    page_text(page, document_string(row, "phase"));
     if (count > 1) fputs(", \xc3\x97", page), page_number(page, count, 0);
-    if (strchr(page_json_text(row, "backend"), '#') || parameters[0]) {
+    if (strchr(document_string(row, "backend"), '#') || parameters[0]) {
         fputs("; ", page);
-        page_text(page, page_json_text(row, "backend"));
+        page_text(page, document_string(row, "backend"));
         fputs(parameters[0] ? " " : "", page);
         page_text(page, parameters);
     }
     fputs("</small>", page);
-    if (page_json_text(row, "reason")[0]) {
+    if (document_string(row, "reason")[0]) {
         fputs("<small class=\"why\">", page);
-        page_text(page, page_json_text(row, "reason"));
+        page_text(page, document_string(row, "reason"));
         fputs("</small>", page);
     }
     fputs("</td>", page);
+}
+
+/* What a backend makes of an op that another one serves in a run. */
+static void other_cell(FILE *page, const json_t *row, const char *backend) {
+    const json_t *others = json_object_get(row, "other_backends");
+    for (size_t i = 0; i < json_array_size(others); i++) {
+        const json_t *other = json_array_get(others, i);
+        if (strcmp(document_string(other, "backend"), backend) != 0) continue;
+        double p50 = page_json_number(json_object_get(other, "time_us"), "p50");
+        if (strcmp(document_string(other, "status"), "ok") == 0) page_cell_number(page, p50, 1);
+        else page_cell_note(page, document_string(other, "status"), document_string(other, "reason"));
+        return;
+    }
+    page_cell_text(page, "");
 }
 
 static void op_row(FILE *page, const op_table *t, const json_t *row, int number) {
@@ -150,16 +170,16 @@ static void op_row(FILE *page, const op_table *t, const json_t *row, int number)
     page_row(page);
     page_cell_number(page, number, 0);
     op_name(page, row);
-    page_cell_badge(page, page_json_text(row, "status"));
+    page_cell_badge(page, document_string(row, "status"));
     for (int i = 0; i < t->n; i++) {
-        if (strcmp(t->backends[i], backend) == 0) page_cell_number(page, p50, 1);
-        else page_cell_text(page, "");
+        if (strcmp(t->backends[i], backend) == 0) page_cell_strong(page, p50, 1);
+        else other_cell(page, row, t->backends[i]);
     }
     page_cell_number(page, 100 * (page_json_number(times, "p90") - page_json_number(times, "p10")) / p50, 0);
     page_cell_number(page, 1e-3 * page_json_number(row, "flops") / p50, 1);
     page_cell_number(page, 1e-3 * page_json_number(row, "bytes") / p50, 2);
     page_cell_number(page, 100 * page_json_number(roof, "fraction"), 0);
-    page_cell_text(page, page_json_text(roof, "bound"));
+    page_cell_text(page, document_string(roof, "bound"));
     page_row_end(page);
 }
 
@@ -177,11 +197,11 @@ static void op_rows(FILE *page, const json_t *results) {
     int number = 0;
     find_backends(&table, results);
     json_array_foreach(results, i, row) {
-        if (strcmp(page_json_text(row, "kind"), "op") != 0) continue;
+        if (strcmp(document_string(row, "kind"), "op") != 0) continue;
         if (number == 0) begin_ops(page, &table);
-        if (strcmp(model, page_json_text(row, "model")) != 0)
-            model_row(page, page_json_text(row, "model"), FIXED_BEFORE + table.n + FIXED_BEHIND);
-        model = page_json_text(row, "model");
+        if (strcmp(model, document_string(row, "model")) != 0)
+            model_row(page, document_string(row, "model"), FIXED_BEFORE + table.n + FIXED_BEHIND);
+        model = document_string(row, "model");
         op_row(page, &table, row, ++number);
     }
     if (number) page_table_end(page);
@@ -198,7 +218,7 @@ static void counts(FILE *page, const json_t *results) {
     for (k = 0; k < sizeof statuses / sizeof statuses[0]; k++) {
         int n = 0;
         json_array_foreach(results, i, row)
-            n += strcmp(page_json_text(row, "kind"), "op") == 0 && strcmp(page_json_text(row, "status"), statuses[k]) == 0;
+            n += strcmp(document_string(row, "kind"), "op") == 0 && strcmp(document_string(row, "status"), statuses[k]) == 0;
         if (n == 0) continue;
         fprintf(page, "%s%d ", any ? ", " : "", n);
         page_badge(page, statuses[k]);

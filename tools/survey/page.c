@@ -42,11 +42,6 @@ void page_code(FILE *page, const char *text) {
     json_decref(clean);
 }
 
-const char *page_json_text(const json_t *object, const char *key) {
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
 double page_json_number(const json_t *object, const char *key) {
     const json_t *value = json_object_get(object, key);
     return json_is_number(value) ? json_number_value(value) : NAN;
@@ -99,9 +94,9 @@ void page_begin(FILE *page, const char *title) {
 
 void page_end(FILE *page, const json_t *document) {
     const json_t *tool = json_object_get(document, "tool"), *host = json_object_get(document, "host");
-    const char *const parts[] = {page_json_text(tool, "name"), page_json_text(tool, "version"), page_json_text(tool, "commit"),
-                                 page_json_text(document, "time_utc"), page_json_text(host, "cpu"), page_json_text(host, "os"),
-                                 page_json_text(host, "kernel"), page_json_text(host, "machine")};
+    const char *const parts[] = {document_string(tool, "name"), document_string(tool, "version"), document_string(tool, "commit"),
+                                 document_string(document, "time_utc"), document_string(host, "cpu"), document_string(host, "os"),
+                                 document_string(host, "kernel"), document_string(host, "machine")};
     static const char *const before[] = {"", " ", ", commit ", "; ", "; ", "; ", " ", " "};
     fputs("<footer>", page);
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
@@ -200,6 +195,20 @@ void page_cell_badge(FILE *page, const char *word) {
     fputs("</td>", page);
 }
 
+void page_cell_strong(FILE *page, double value, int decimals) {
+    fputs("<td class=\"number\"><strong>", page);
+    page_number(page, value, decimals);
+    fputs("</strong></td>", page);
+}
+
+void page_cell_note(FILE *page, const char *word, const char *why) {
+    fputs("<td class=\"number\"><small title=\"", page);
+    page_text(page, why);
+    fputs("\">", page);
+    page_text(page, word);
+    fputs("</small></td>", page);
+}
+
 /* ---- cards ---- */
 
 void page_card(FILE *page, const char *heading, const char *status) {
@@ -268,14 +277,14 @@ static void memory_fact(FILE *page, const json_t *device) {
 
 void page_device(FILE *page, const json_t *device) {
     const json_t *facts = json_object_get(device, "facts"), *can = json_object_get(device, "capabilities");
-    page_card(page, page_json_text(device, "name"), page_json_text(device, "status"));
-    page_fact(page, "reason", page_json_text(device, "reason"));
-    page_fact(page, "id", page_json_text(device, "id"));
-    page_fact(page, "class", page_json_text(device, "type"));
-    page_fact(page, "vendor", page_json_text(device, "vendor"));
-    page_fact(page, "platform", page_json_text(device, "platform"));
-    page_fact(page, "driver", page_json_text(device, "driver"));
-    page_fact(page, "version", page_json_text(device, "cl_version"));
+    page_card(page, document_string(device, "name"), document_string(device, "status"));
+    page_fact(page, "reason", document_string(device, "reason"));
+    page_fact(page, "id", document_string(device, "id"));
+    page_fact(page, "class", document_string(device, "type"));
+    page_fact(page, "vendor", document_string(device, "vendor"));
+    page_fact(page, "platform", document_string(device, "platform"));
+    page_fact(page, "driver", document_string(device, "driver"));
+    page_fact(page, "version", document_string(device, "cl_version"));
     page_fact_number(page, "compute units", page_json_number(device, "compute_units"), "");
     page_fact_number(page, "clock", page_json_number(device, "clock_mhz"), "MHz");
     memory_fact(page, device);

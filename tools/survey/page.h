@@ -35,8 +35,6 @@ void page_number(FILE *page, double value, int decimals);
 void page_bytes(FILE *page, double bytes);
 /* NAN where it is no number. */
 double page_json_number(const json_t *object, const char *key);
-/* "" where it is no text. */
-const char *page_json_text(const json_t *object, const char *key);
 
 /* ---- tables: in a box of their own, which scrolls ---- */
 
@@ -53,6 +51,10 @@ void page_row_end(FILE *page);
 void page_cell_text(FILE *page, const char *text);
 void page_cell_number(FILE *page, double value, int decimals);
 void page_cell_badge(FILE *page, const char *word);
+/* The number of those in a row that counts. */
+void page_cell_strong(FILE *page, double value, int decimals);
+/* A status in small letters, and why, to be seen when it is pointed at. */
+void page_cell_note(FILE *page, const char *word, const char *why);
 
 /* ---- cards: what a thing is, in pairs ---- */
 
