@@ -8,6 +8,7 @@
  * and renamed; one that does not fit or does not load is rebuilt in silence.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/file.h"
@@ -26,6 +27,12 @@ typedef struct cache_header {
 } cache_header;
 
 /* ---- the cache on disk ---- */
+
+/* Some drivers compile every kernel once more for a binary, PoCL among them: lost work where nothing is left of the cache. */
+static bool cache_is_off(void) {
+    const char *wish = getenv("CLTRAIN_PROGRAM_CACHE");
+    return wish && !strcmp(wish, "off");
+}
 
 static clt_status cache_path(const char *key, clt_text *path) {
     CLT_TRY(clt_file_cache_folder("programs", path));
@@ -66,6 +73,7 @@ static cl_program cache_load(clt_device *device, const char *key) {
     void *bytes = NULL;
     size_t length, payload;
     cl_program program = NULL;
+    if (cache_is_off()) return NULL;
     if (cache_path(key, &path) == CLT_OK && clt_file_read(path.data, LIMIT, &bytes, &length) == CLT_OK) {
         const unsigned char *binary = cache_payload(bytes, length, key, &payload);
         if (binary) program = load_binary(device, binary, payload);
@@ -98,6 +106,7 @@ fail:
 
 static void save_program(clt_program *program) {
     size_t bytes = 0;
+    if (cache_is_off()) return;
     if (clGetProgramInfo(program->program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) != CL_SUCCESS ||
         bytes == 0)
         return;

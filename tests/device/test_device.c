@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "runtime/device/cl.h"
 
@@ -207,6 +209,33 @@ static void kernels_that_nobody_wants(void **state) {
     clt_kernel_destroy(kernel);
 }
 
+/* ---- the cache of programs ---- */
+
+/* Of a program that an earlier device built: is it there, or built again? */
+static clt_build_counts counts_of_another(const clt_module *module) {
+    clt_device *device;
+    assert_ok(clt_device_open(&device, NULL));
+    assert_ok(clt_device_build(device, module, 1));
+    clt_build_counts counts = clt_device_build_counts(device);
+    clt_device_close(device);
+    return counts;
+}
+
+static void programs_are_kept_unless_told_not_to(void **state) {
+    (void)state;
+    char text[128];
+    clt_module module = {text, true, "kept.cl"};
+    snprintf(text, sizeof text, "kernel void kept_%lx_%d(global float *x) { x[0] = 7; }\n", (unsigned long)time(NULL), (int)getpid());
+    assert_int_equal(setenv("CLTRAIN_PROGRAM_CACHE", "off", 1), 0);
+    assert_int_equal(counts_of_another(&module).built, 1); /* and not written */
+    assert_int_equal(unsetenv("CLTRAIN_PROGRAM_CACHE"), 0);
+    assert_int_equal(counts_of_another(&module).built, 1); /* written now */
+    assert_int_equal(counts_of_another(&module).loaded, 1);
+    assert_int_equal(setenv("CLTRAIN_PROGRAM_CACHE", "off", 1), 0);
+    assert_int_equal(counts_of_another(&module).loaded, 0); /* not read */
+    assert_int_equal(unsetenv("CLTRAIN_PROGRAM_CACHE"), 0);
+}
+
 /* ---- feeding, as on a device that shares memory and as on one that does not ---- */
 
 static void feed_both_ways(clt_device *device, bool shared) {
@@ -245,6 +274,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(slices_lie_in_their_parent, open_device, close_device),
         cmocka_unit_test_setup_teardown(a_kernel_that_does_not_build, open_device, close_device),
         cmocka_unit_test_setup_teardown(kernels_that_nobody_wants, open_device, close_device),
+        cmocka_unit_test(programs_are_kept_unless_told_not_to),
         cmocka_unit_test_setup_teardown(feeding, open_device, close_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
