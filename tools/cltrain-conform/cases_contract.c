@@ -7,6 +7,7 @@ BUILD(matmul, clt_matmul_with(x[0], x[1], at->matmul))
 BUILD(matmul_plain, clt_matmul(x[0], x[1]))
 BUILD(linear, clt_linear_with(x[0], "w", (clt_linear_options){.out_features = at->first, .no_bias = at->flag}))
 BUILD(conv2d, clt_conv2d_with(x[0], "w", at->conv))
+BUILD(conv2d_inside, clt_neg(clt_conv2d_with(clt_neg(x[0]), "w", at->conv)))
 BUILD(conv2d_op, clt_conv2d_op(x[0], x[1], n == 3 ? x[2] : NULL, at->conv))
 
 static const operation matmul = {.name = "matmul",
@@ -25,6 +26,11 @@ static const operation conv2d = {.name = "conv2d",
                                  .builders = "clt_conv2d_with",
                                  .build = build_conv2d,
                                  .reference = reference_conv2d};
+/* Between other ops a plan lays images as a convolution's rows want them; without bias, it is the same convolution. */
+static const operation conv2d_inside = {.name = "conv2d",
+                                        .builders = "clt_conv2d_with",
+                                        .build = build_conv2d_inside,
+                                        .reference = reference_conv2d};
 static const operation conv2d_op = {.name = "conv2d",
                                     .builders = "clt_conv2d_op",
                                     .build = build_conv2d_op,
@@ -71,7 +77,7 @@ static void add_conv(case_list *list, const operation *op, bool full, const char
                      clt_shape image, clt_conv2d_options o) {
     int groups = o.groups ? o.groups : 1, kh = o.kernel_h ? o.kernel_h : o.kernel,
         kw = o.kernel_w ? o.kernel_w : o.kernel;
-    bool layer = op == &conv2d;
+    bool layer = op != &conv2d_op;
     operand x[3] = {{.shape = image},
                     {.variable = layer ? "w.weight" : NULL,
                      .shape = SHAPE(o.out_channels, image.dims[1] / groups, kh, kw)},
@@ -84,6 +90,8 @@ static void add_conv(case_list *list, const operation *op, bool full, const char
 
 #define CONV(full, variant, image, ...) \
     add_conv(list, &conv2d, full, variant, (clt_shape)image, (clt_conv2d_options){__VA_ARGS__})
+#define CONV_INSIDE(full, variant, image, ...) \
+    add_conv(list, &conv2d_inside, full, variant, (clt_shape)image, (clt_conv2d_options){__VA_ARGS__, .no_bias = true})
 
 static void add_convs(case_list *list) {
     CONV(false, "k3-p1", SHAPE(2, 3, 9, 7), 4, .kernel = 3, .padding = 1);
@@ -99,7 +107,14 @@ static void add_convs(case_list *list) {
     CONV(true, "groups-2", SHAPE(2, 4, 7, 7), 10, .kernel = 3, .stride = 2, .padding = 1, .groups = 2);
     CONV(true, "k2-s3", SHAPE(2, 3, 8, 8), 5, .kernel = 2, .stride = 3);
     CONV(true, "k7-s2-p3", SHAPE(1, 3, 17, 19), 13, .kernel = 7, .stride = 2, .padding = 3);
-    CONV(true, "winograd", SHAPE(2, 32, 17, 15), 40, .kernel = 3, .padding = 1, .no_bias = true);
+    CONV(true, "k3-many", SHAPE(2, 32, 17, 15), 40, .kernel = 3, .padding = 1, .no_bias = true);
+    /* Winograd's tiles of 4 x 4, whole and cut off at each edge, in one chunk and in several. */
+    CONV_INSIDE(false, "inside", SHAPE(2, 16, 12, 10), 24, .kernel = 3, .padding = 1);
+    CONV_INSIDE(true, "inside-p0", SHAPE(1, 5, 6, 11), 7, .kernel = 3);
+    CONV_INSIDE(true, "inside-p2", SHAPE(3, 3, 7, 5), 19, .kernel = 3, .padding = 2);
+    CONV_INSIDE(true, "inside-chunks", SHAPE(1, 18, 65, 63), 33, .kernel = 3, .padding = 1);
+    CONV_INSIDE(true, "inside-k1", SHAPE(2, 13, 6, 7), 9, .kernel = 1);
+    CONV_INSIDE(true, "inside-s2", SHAPE(2, 6, 9, 7), 11, .kernel = 3, .stride = 2, .padding = 1);
     CONV(true, "k1-wide", SHAPE(2, 37, 6, 7), 41, .kernel = 1);
     CONV(true, "k1-s2", SHAPE(2, 8, 7, 9), 16, .kernel = 1, .stride = 2, .no_bias = true);
     CONV(true, "large-filter", SHAPE(1, 2, 20, 21), 2, .kernel = 11, .padding = 5);

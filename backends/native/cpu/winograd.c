@@ -88,6 +88,7 @@ static const double least_work = 5e7;
 
 bool clt_winograd_wins(const clt_shape *y, const clt_winograd_tiles *t, int64_t channels,
                        int64_t results) {
+    if (clt_backend_is_named("winograd")) return true;
     double pixels = (double)y->dims[0] * (double)y->dims[2] * (double)y->dims[3], tiles = (double)t->all;
     double pairs = (double)channels * (double)results,
            launches = 3 * (double)clt_cpu_divide_up(t->all, t->chunk);
