@@ -34,6 +34,7 @@ for security in tls none; do
             fail "not of the schema"
     fi
     json "$folder/$security.json" 'o["ranks"] == 2 and o["security"] == "'"$security"'" and len(o["rows"]) == 4'
+    json "$folder/$security.json" 'o["kind"] == "comm" and o["schema"] == "cltrain-comm/1" and o["tool"]["name"] == "cltrain-probe"'
     json "$folder/$security.json" '[r["bytes"] for r in o["rows"]] == [4, 4, 65536, 65536]'
     json "$folder/$security.json" 'all(abs(r["busbw_gbs"] - r["algbw_gbs"]) < 1e-9 for r in o["rows"])'
 done

@@ -115,6 +115,33 @@ mkdir "$folder/icds"
 for fault in hang crash; do echo "$build/libfake_icd_$fault.so" >"$folder/icds/$fault.icd"; done
 for icd in ${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}/pocl.icd; do [ -e "$icd" ] && cp "$icd" "$folder/icds/"; done
 OCL_ICD_VENDORS="$folder/icds" expect 0 "" recommend $small --batch 48 --seconds 0.1 --timeout 4
+# Devices that claim what none has, or compute nonsense, are not believed.
+mkdir "$folder/false"
+for fault in wrong nonsense; do echo "$build/libfake_icd_$fault.so" >"$folder/false/$fault.icd"; done
+OCL_ICD_VENDORS="$folder/false" expect 1 "no device can train" recommend $small --batch 48 --seconds 0.1 --json
+valid "$out"
+json "$out" 'sorted(c["status"] for c in o["ranking"]) == ["suspect", "suspect", "wrong"] and "computed something else" in str(o["ranking"])'
+OCL_ICD_VENDORS="$folder/false" expect 1 "computed something else" model $small --seconds 0.1
+# Nor are steps that take less than a device can.
+expect 0 "" model mlp:512 --sample 512 --batch 256 --seconds 0.2 --times "$folder/fast.jsonl" --json
+"$python" -c '
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+for row in lines[1:]: row.update(us=row["us"] / 1000, gap_us=0.0)
+open(sys.argv[1], "w").write("".join(json.dumps(line) + "\n" for line in lines))' "$folder/fast.jsonl"
+expect 1 "is anything computed at all" model mlp:512 --sample 512 --batch 256 --offline --times "$folder/fast.jsonl"
+says "suspect"
+# Ctrl-C while drivers are asked.
+mkdir "$folder/hangs"
+echo "$build/libfake_icd_hang.so" >"$folder/hangs/hang.icd"
+OCL_ICD_VENDORS="$folder/hangs"
+export OCL_ICD_VENDORS
+for command in "model $small" "recommend $small" "bench --models none" verify backends; do
+    # shellcheck disable=SC2086
+    interrupt 1 $command
+    [ -s "$err" ] && fail "$command: a reason that is none, after Ctrl-C"
+done
+unset OCL_ICD_VENDORS
 # The command that it prints runs as it is.
 bin=$(dirname "$program")
 # runs: what was printed of it, with a step in place of the whole run.

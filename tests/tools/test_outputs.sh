@@ -86,5 +86,16 @@ probe=$program program=$conform
 refuse "$same" --ops neg --json "$folder/x" --junit "$folder/self/x"
 program=$probe
 
+# ---- a file that may not grow: an error, and nothing half-written ----
+
+(
+    ulimit -f 1
+    exec "$program" $report "$folder/grown.html"
+) >"$out" 2>"$err"
+got=$?
+[ $got -eq 1 ] || fail "a file that may not grow gave $got, not 1"
+grep -q "cannot be written" "$err" || fail "a file that may not grow: no reason"
+[ -e "$folder/grown.html" ] && fail "a page that is cut short was kept"
+
 no_leftovers
 finish

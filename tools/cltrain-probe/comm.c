@@ -11,8 +11,9 @@
 #include "comm_measure.h"
 #include "tools/common/message.h"
 #include "tools/common/numbers.h"
+#include "tools/survey/document.h"
 
-enum { MOST_SIZES = 64, MOST_GROUPS = 16 };
+enum { MOST_SIZES = 64, MOST_GROUPS = 16, MOST_CHANNELS = 16 };
 
 typedef struct comm_options {
     shared_options shared;
@@ -32,7 +33,7 @@ static const option_row rows[] = {
     {OPTION_CHOICE, 0, "security", "LEVEL", offsetof(comm_options, security), .choices = securities,
      .help = "tls, auth or none (default: $CLTRAIN_COMM_SECURITY, or tls)"},
     {OPTION_WHOLE, 0, "channels", "N", offsetof(comm_options, channels), .low = 1,
-     .help = "connections a pair for large messages (default 1)"},
+     .help = "connections a pair for large messages, 1 to 16 (default 1)"},
     {OPTION_HEADING, .help = "Measuring:"},
     {OPTION_TEXT, 0, "sizes", "LIST", offsetof(comm_options, sizes),
      .help = "bytes, as 4,64K,16M (default 4,1K,16K,64K,256K,1M,4M,16M,64M,256M)"},
@@ -139,6 +140,9 @@ static int tell_all(rank_run *run) {
                                clt_comm_size(run->groups[0]), "security", run->security, "operation", "all_reduce", "dtype",
                                "f32", "rows", run->rows);
     run->rows = NULL;
+    json_t *where = document_new("comm"); /* tool, host and time */
+    json_object_update_missing(object, where);
+    json_decref(where);
     int failed = !object || json_dumpf(object, stdout, JSON_INDENT(1)) || puts("") < 0 || fflush(stdout);
     json_decref(object);
     return failed ? run_error("stdout cannot be written") : 0;
@@ -254,6 +258,7 @@ int run_comm(int argc, char **argv) {
     int code = option_parse(rows, ROWS, argc, argv, &options, refuse_word);
     if (code) return code;
     if (options.shared.help) return print_help(), fflush(stdout) ? run_error("stdout cannot be written") : 0;
+    if (options.channels > MOST_CHANNELS) return usage_error("--channels: at most %d", MOST_CHANNELS);
     message_start(options.shared.verbose);
     code = set_environment(&options);
     if (code) return code;

@@ -141,6 +141,7 @@ int run_compare(int argc, char **argv) {
         print_help();
         return fflush(stdout) ? run_error("stdout cannot be written") : 0;
     }
+    message_start(0);
     if (o.n_files != 2) return usage_error("two files of 'bench --json' expected");
     if (output_is_stdout(o.html)) return usage_error("--html: a file expected; stdout has the comparison");
     return compare(&o);

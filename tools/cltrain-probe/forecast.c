@@ -253,9 +253,13 @@ static clt_status tell_prediction(measuring *m) {
     return status;
 }
 
-static clt_status answer(measuring *m) {
+/* `wrong`: it computes something else than it should. */
+static clt_status answer(measuring *m, bool *wrong) {
     bool fits;
-    clt_status status = tell_memory(m->q, m->device, m->lines, &fits);
+    clt_device_facts facts;
+    begin(m->lines, "running a small kernel", m->q->batch);
+    clt_status status = clt_device_get_facts(m->device, &facts, wrong);
+    if (status == CLT_OK) status = tell_memory(m->q, m->device, m->lines, &fits);
     if (status == CLT_OK) status = open_times(m);
     if (status == CLT_OK) status = choose_batches(m, fits);
     if (status == CLT_OK && m->n) status = do_rounds(m);
@@ -272,8 +276,9 @@ static int in_child(FILE *lines, void *user) {
     m->q = f->question, m->lines = lines, m->run = -1;
     begin(lines, "opening the device", f->question->batch);
     clt_status status = survey_open(f->question->s, f->question->device, &m->device);
-    if (status == CLT_OK) status = answer(m);
-    document_line(lines, json_pack("{s:b, s:s, s:o}", "finished", 1, "status", survey_error_status(status, false), "reason",
+    bool wrong = false;
+    if (status == CLT_OK) status = answer(m, &wrong);
+    document_line(lines, json_pack("{s:b, s:s, s:o}", "finished", 1, "status", survey_error_status(status, wrong), "reason",
                                    status < 0 ? document_text(clt_error_detail()) : json_null()));
     clt_device_close(m->device);
     free(m);
@@ -310,6 +315,21 @@ static bool does_not_fit(const forecast *f) {
            json_integer_value(json_object_get(f->told, "largest_batch")) < f->question->batch;
 }
 
+/* Roofs count arithmetic directly: Winograd's F(4x4, 3x3) does a quarter of it, and what stays in caches is not bound by memory. */
+static void doubt(forecast *f) {
+    const double most = 5;
+    static const char *const members[] = {"predicted", "measured"};
+    double roof_us = forecast_number(f->told, "predicted", "roof_us");
+    for (int i = 0; i < 2; i++) {
+        double us = forecast_number(f->told, members[i], "step_us");
+        if (!(us > 0 && us * most < roof_us)) continue;
+        snprintf(f->status, sizeof f->status, "suspect");
+        snprintf(f->reason, sizeof f->reason, "a step is %s as %.3g us, where the device's roofs want %.3g: is anything computed at all?",
+                 members[i], us, roof_us);
+        return;
+    }
+}
+
 void forecast_ask(const forecast_question *question, forecast *f) {
     child_end end;
     *f = (forecast){.question = question, .told = json_object()};
@@ -321,6 +341,7 @@ void forecast_ask(const forecast_question *question, forecast *f) {
         snprintf(f->reason, sizeof f->reason, "%.60s: %.320s", f->doing[0] ? f->doing : "starting",
                  end.reason[0] ? end.reason : "it ended without a word");
     }
+    if (strcmp(f->status, "ok") == 0) doubt(f);
     if (strcmp(f->status, "ok") || !does_not_fit(f)) return;
     const char *why = json_string_value(json_object_get(f->told, "largest_reason"));
     snprintf(f->status, sizeof f->status, "unsupported");

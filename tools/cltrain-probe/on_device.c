@@ -63,7 +63,6 @@ int on_device_choose(on_device *o, const shared_options *options, double timeout
     child_show_errors(options->verbose > 0);
     child_catch_signals();
     int code = survey_run(&o->s, false, timeout < longest_survey ? timeout : longest_survey);
-    if (!code && child_caught()) return EXIT_SIGNAL + child_caught();
     return code ? code : survey_choose(&o->s, options->device, &o->device);
 }
 

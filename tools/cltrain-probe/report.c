@@ -148,6 +148,7 @@ int run_report(int argc, char **argv) {
         print_help();
         return fflush(stdout) ? run_error("stdout cannot be written") : 0;
     }
+    message_start(0);
     if (o.n == 0) return usage_error("files that other commands wrote with --json expected");
     code = load_all(&l, &o);
     if (!code) code = compare_benches(&l, &o);

@@ -1,5 +1,6 @@
 #include "tools/common/message.h"
 
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -93,6 +94,7 @@ static void print_log(clt_log_level level, const char *text, void *user) {
 void message_start(int wanted) {
     static const clt_log_level levels[] = {CLT_LOG_ERROR, CLT_LOG_WARNING, CLT_LOG_INFO,
                                            CLT_LOG_DEBUG};
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is a failed write, not the end of the program */
     verbosity = wanted < -1 ? -1 : wanted > 2 ? 2 : wanted;
     clt_log_set(print_log, levels[verbosity + 1], NULL);
 }

@@ -171,7 +171,10 @@ static void take_device(task *t, const json_t *told) {
     if (!document_read_device(told, &d->info)) return;
     d->driver = t->driver;
     d->index = s->driver_rows[t->driver].n_devices++;
-    set_status(d->status, d->reason, d->info.unusable[0] ? "unsupported" : "ok", d->info.unusable);
+    char nonsense[256];
+    find_nonsense(&d->info, nonsense);
+    if (nonsense[0]) set_status(d->status, d->reason, "suspect", nonsense);
+    else set_status(d->status, d->reason, d->info.unusable[0] ? "unsupported" : "ok", d->info.unusable);
     s->n_devices++;
 }
 
@@ -289,7 +292,10 @@ int survey_run(survey *s, bool probe, double seconds) {
     free(tasks);
     if (s->n_devices) qsort(s->devices, (size_t)s->n_devices, sizeof *s->devices, by_driver);
     number_equal_ids(s);
-    return 0;
+    /* What was found by then is worth telling only where that is all that was asked. */
+    if (probe || !child_caught()) return 0;
+    survey_free(s);
+    return EXIT_SIGNAL + child_caught();
 }
 
 void survey_free(survey *s) {

@@ -33,7 +33,8 @@ typedef struct survey {
 } survey;
 
 /* `probe`: each device is opened too, and its capabilities found; `seconds`: how long a driver may say nothing.
- * Returns 0 or EXIT_FAILED after a message; a driver that fails is a row. */
+ * Returns 0 or EXIT_FAILED after a message; a driver that fails is a row. Stopped by a signal without `probe`: EXIT_SIGNAL and its
+ * number, and nothing of s is left. */
 int survey_run(survey *s, bool probe, double seconds);
 void survey_free(survey *s);
 
