@@ -40,7 +40,7 @@ int64_t clt_winograd_count(const clt_winograd_tiles *tiles, int64_t first);
 bool clt_winograd_applies(const clt_tensor *node, const clt_device *device, const clt_tensor *x,
                           const clt_tensor *weight, const clt_tensor *y);
 
-/* True if it should take less time than the direct sum, for an image as y. */
+/* True if it should take less time than the direct sum, for an image as y, or if CLTRAIN_BACKENDS names it. */
 bool clt_winograd_wins(const clt_shape *y, const clt_winograd_tiles *tiles, int64_t channels,
                        int64_t results);
 
