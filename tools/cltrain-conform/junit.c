@@ -74,9 +74,9 @@ static void print_coverage(const conform *c, const device_column *column, FILE *
 
 /* ---- devices and drivers that gave no cases ---- */
 
-static void print_status_case(FILE *file, const char *name, const char *status, const char *reason) {
+static void print_status_case(FILE *file, const char *what, const char *name, const char *status, const char *reason) {
     const char *tag = report_is_bad(status) ? "error" : "skipped";
-    fprintf(file, "    <testcase classname=\"device\" name=\"");
+    fprintf(file, "    <testcase classname=\"%s\" name=\"", what);
     print_xml(file, name);
     fprintf(file, "\">");
     if (strcmp(status, "ok") != 0) {
@@ -92,7 +92,7 @@ static void print_status_suite(FILE *file, const char *name, const char *status,
     fprintf(file, "  <testsuite name=\"");
     print_xml(file, name);
     fprintf(file, " status\" tests=\"1\" failures=\"0\" errors=\"%d\" skipped=\"%d\">\n", bad, !bad);
-    print_status_case(file, name, status, reason);
+    print_status_case(file, "device", name, status, reason);
     fprintf(file, "  </testsuite>\n");
 }
 
@@ -113,7 +113,7 @@ static void print_drivers(const survey *s, FILE *file) {
     }
     fprintf(file, "  <testsuite name=\"drivers\" tests=\"%d\" failures=\"0\" errors=\"%d\" skipped=\"%d\">\n", s->n_drivers, bad, lacking);
     for (int i = 0; i < s->n_drivers; i++)
-        print_status_case(file, s->drivers[i].name, s->driver_rows[i].status, s->driver_rows[i].reason);
+        print_status_case(file, "driver", s->drivers[i].name, s->driver_rows[i].status, s->driver_rows[i].reason);
     fprintf(file, "  </testsuite>\n");
 }
 
