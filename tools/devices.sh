@@ -14,7 +14,9 @@ page() {
     python3 - "$@" <<'END'
 import json, sys
 
+STATUSES = ("passed", "skipped", "failed", "crashed", "timeout")
 rows = []
+drivers = []
 for path in sys.argv[1:]:
     o = json.load(open(path, encoding="utf-8"))
     if o.get("schema") != "cltrain-conform/1":
@@ -22,6 +24,7 @@ for path in sys.argv[1:]:
     if o.get("complete") is False:
         sys.exit(f"{path}: the run was stopped before its end")
     variables = {k: v for k, v in o["environment"].items() if k in ("POCL_WORK_GROUP_METHOD", "OCLGRIND_DATA_RACES", "CLTRAIN_CONFORM_SMALL")}
+    drivers += [(r, o) for r in o.get("drivers", []) if o.get("all") and r["status"] not in ("ok", "unsupported")]
     for i, d in enumerate(o["devices"]):
         results = [r for c in o["cases"] for r in c["results"] if r["device"] == i]
         ops = sorted({c["op"] for c in o["cases"]})
@@ -29,25 +32,34 @@ for path in sys.argv[1:]:
         rows.append((d, o, variables, results, run))
 print("# Devices that the portability suite has run on\n")
 print("Made by `sh tools/devices.sh` from the JSON of `cltrain-conform`. Each case runs in several rows: the reference kernels, what")
-print("serves by default, the kernels of the other class of devices, and in full runs each backend for itself. Cases that are skipped say why.\n")
-print("| Platform and device | Driver | Date | Commit | Run | Settings | Passed | Skipped | Failed |")
-print("|---|---|---|---|---|---|---|---|---|")
+print("serves by default, the kernels of the other class of devices, and in full runs each backend for itself. Cases that are skipped say why.")
+print("Passed, skipped and failed are results of cases; the last column has the library's ops: launched by some case, not asked for, without a case.\n")
+print("| Platform and device | Driver | Date | Commit | Run | Settings | Passed | Skipped | Failed | Ops |")
+print("|---|---|---|---|---|---|---|---|---|---|")
 for d, o, variables, results, run in rows:
-    c = d["counts"]
+    # Counted here: files of before counted ops and cases together.
+    c = {s: sum(r["status"] == s for r in results) for s in STATUSES}
+    ops = ", ".join(str(sum(r["status"] == s for r in d["coverage"])) for s in STATUSES[:3]) if d["coverage"] else "-"
     bad = c["failed"] + c["crashed"] + c["timeout"]
     settings = ", ".join(f"`{k}={v}`" for k, v in sorted(variables.items())) or "-"
     if d["status"] != "ok":
-        print(f"| {d['platform']}: {d['name']} | {d['driver']} | {o['time_utc'][:10]} | {o['tool']['commit']} | - | {settings} | {d['status']}: {d['reason']} | | |")
+        print(f"| {d['platform']}: {d['name']} | {d['driver']} | {o['time_utc'][:10]} | {o['tool']['commit']} | - | {settings} | {d['status']}: {d['reason']} | | {bad or ''} | |")
         continue
-    print(f"| {d['platform']}: {d['name']} | {d['driver']} | {o['time_utc'][:10]} | {o['tool']['commit']} | {run} | {settings} | {c['passed']} | {c['skipped']} | {bad} |")
+    print(f"| {d['platform']}: {d['name']} | {d['driver']} | {o['time_utc'][:10]} | {o['tool']['commit']} | {run} | {settings} | {c['passed']} | {c['skipped']} | {bad} | {ops} |")
+for r, o in drivers:
+    print(f"| {r['icd']} | - | {o['time_utc'][:10]} | {o['tool']['commit']} | - | - | {r['status']}: {r['reason']} | | | |")
 print("\n## Why cases were skipped\n")
 for d, o, variables, results, run in rows:
     if d["status"] != "ok" or not any(r["status"] == "skipped" for r in results):
         continue
     reasons = {}
-    for r in results + d["coverage"]:
+    for r in results:
         if r["status"] == "skipped":
             reasons[r["reason"]] = reasons.get(r["reason"], 0) + 1
+    for r in d["coverage"]:
+        if r["status"] == "skipped":
+            reason = "ops of the library that no case launches: " + r["reason"]
+            reasons[reason] = reasons.get(reason, 0) + 1
     settings = ", ".join(f"{k}={v}" for k, v in sorted(variables.items()))
     print(f"**{d['platform']}{' (' + settings + ')' if settings else ''}**: rows {', '.join(d['rows'])}.\n")
     for reason, count in sorted(reasons.items(), key=lambda x: (-x[1], x[0])):

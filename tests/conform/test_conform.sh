@@ -15,6 +15,8 @@ refuse "'list' is no option" list
 refuse "--ops" --ops
 refuse "no case is meant" --ops no-such-op
 refuse "no case is meant" --case no/such/case
+refuse "--case or --ops" --case neg/1031 --ops softmax
+refuse "--case or --dtype" --case neg/1031 --dtype i32
 refuse "stdout is for one" --json - --junit -
 expect 1 "cannot be written" --json "$folder/none/there.json" --ops neg
 expect 1 "none" --device "no such device" --ops neg
@@ -24,6 +26,13 @@ grep -q . "$sources/docs/man/cltrain-conform.1" || fail "there is no man page"
 for option in device all jobs timeout quick full ops dtype case list json junit html verbose version help; do
     grep -q -- "\\\\-\\\\-$option" "$sources/docs/man/cltrain-conform.1" || fail "the man page does not tell of --$option"
 done
+
+# look NAME EXPRESSION: it holds of the document o in NAME.json and the suites in NAME.xml.
+look() {
+    [ -n "$python" ] || return
+    "$python" "$sources/tests/tools/validate.py" "$sources/docs/cltrain-conform.schema.json" "$folder/$1.json" >"$out" 2>&1 || fail "$1: not of the schema"
+    "$python" "$sources/tests/conform/look.py" "$folder/$1" "$2" >"$out" 2>&1 || fail "$1: $2"
+}
 
 # ---- the list: whole, and each case once ----
 
@@ -51,6 +60,36 @@ assert all(r["served"] and r["nmse"] < 1e-10 for r in results), results
 assert o["counts"]["passed"] == len(results) == int(sum(int(s.get("tests")) for s in tree.parse(sys.argv[1] + "/a.xml").getroot()))
 END
 fi
+
+# ---- a row that is asked for by name, and is not there ----
+
+refuse "has no row 'nosuchrow'; it has reference, default" --case neg/1031@nosuchrow
+expect 1 "no case that is meant is run in the row 'reference'" --case 'resume/*@reference'
+left=
+[ -z "$python" ] || left=$("$python" -c '
+import json, sys
+for r in json.load(open(sys.argv[1], encoding="utf-8"))["devices"][0]["rows_left_out"]:
+    if r["reason"] != "with --full": print(r["row"] + " " + r["reason"])' "$folder/a.json" | head -n 1)
+if [ -n "$left" ]; then
+    expect 1 "the row '${left%% *}' is left out on" --case "neg/1031@${left%% *}"
+    grep -qF -- "${left#* }" "$err" || fail "why '${left%% *}' is left out is not told"
+    [ -s "$out" ] && fail "a row that is left out gives results"
+fi
+
+# ---- what is too large for a simulator is skipped, and told ----
+
+export CLTRAIN_CONFORM_SMALL=1
+expect 0 "" --case 'neg/*' --json "$folder/small.json" --junit "$folder/small.xml"
+says "2 skipped: large: CLTRAIN_CONFORM_SMALL is set"
+look small 'len(results) == 2 * len(o["cases"]) == len(tests) and counts["skipped"] == 2'
+look small '{r["reason"] for r in results if r["status"] == "skipped"} == {"large: CLTRAIN_CONFORM_SMALL is set"}'
+look small 'sum(t.find("skipped") is not None for t in tests) == 2'
+for value in 0 ""; do
+    export CLTRAIN_CONFORM_SMALL="$value"
+    expect 0 "" --case 'neg/3x21863@default'
+    says "1 passed, 0 skipped"
+done
+unset CLTRAIN_CONFORM_SMALL
 
 # ---- a kernel that is wrong: failed, and the line that runs it again does so ----
 
@@ -91,15 +130,119 @@ assert o["complete"] is False and 0 < o["counts"]["passed"], o["counts"]
 assert any(not c["results"] for c in o["cases"]), "all was run"' "$folder/stopped.json" >"$out" 2>&1 || fail "what was found is not written"
 fi
 
-# ---- drivers that misbehave are columns with a reason ----
+# ---- devices that cannot be opened, and processes that end early ----
 
-mkdir "$folder/vendors"
-cp /etc/OpenCL/vendors/pocl.icd "$folder/vendors" 2>/dev/null
-for fault in crash nonsense; do
-    [ -f "$build/../tools/libfake_icd_$fault.so" ] && echo "$build/../tools/libfake_icd_$fault.so" >"$folder/vendors/$fault.icd"
-done
-OCL_ICD_VENDORS="$folder/vendors" "$program" --all --case 'neg/1031@default' --timeout 30 >"$out" 2>"$err"
-says "1 passed, 0 skipped, 0 failed"
+# shim CODE NAME VARIABLE=VALUE...: a run of some cases on a driver of which calls fail.
+shim() {
+    want=$1 label=$2
+    shift 2
+    env OCL_ICD_VENDORS="$folder/shim" SHIM_DRIVER="$pocl" SHIM_NTH=1 SHIM_FOREVER=1 "$@" "$program" --case 'neg/[12]*' --timeout 10 \
+        --json "$folder/$label.json" --junit "$folder/$label.xml" >"$out" 2>"$err"
+    got=$?
+    [ "$got" -eq "$want" ] || fail "$label gave exit code $got, not $want"
+}
+
+pocl=$(cat /etc/OpenCL/vendors/pocl.icd 2>/dev/null)
+mkdir "$folder/shim"
+echo "$build/../faults/shim_icd.so" >"$folder/shim/shim.icd"
+if [ -n "$pocl" ] && [ -f "$build/../faults/shim_icd.so" ]; then
+    shim 0 sound SHIM_ONLY=clCreateContext SHIM_WHEN=NO_SUCH_VARIABLE=1
+    look sound 'devices[0]["status"] == "ok" and counts["passed"] == len(tests) == 6 and not bad'
+
+    shim 1 context SHIM_ONLY=clCreateContext
+    says "crashed: asking for its rows: "
+    look context '[d["status"] for d in devices] == ["crashed"] and "making a context" in devices[0]["reason"]'
+    look context 'list(bad) == [devices[0]["id"]] and "making a context" in bad[devices[0]["id"]]'
+    shim 1 queue SHIM_ONLY=clCreateCommandQueue
+    look queue 'devices[0]["status"] == "crashed" and "queue" in devices[0]["reason"] and list(bad) == [devices[0]["id"]]'
+    shim 1 hang SHIM_ONLY=clCreateContext SHIM_DEED=hang
+    look hang 'devices[0]["status"] == "timeout" and "10 s" in devices[0]["reason"] and "10 s" in bad[devices[0]["id"]]'
+    shim 1 leave SHIM_ONLY=clCreateContext SHIM_DEED=exit
+    look leave 'devices[0]["status"] == "crashed" and "exit code 0" in devices[0]["reason"] and "exit code 0" in bad[devices[0]["id"]]'
+
+    # One row alone: its cases are all there, and the others stand.
+    for deed in fail exit crash; do
+        shim 1 "row-$deed" SHIM_ONLY=clCreateContext SHIM_WHEN=CLTRAIN_PASSES=none SHIM_DEED=$deed
+        says "crashed: opening it for the row reference: "
+        says "3 passed, 0 skipped"
+        look "row-$deed" 'len(rows["reference"]) == len(rows["default"]) == len(o["cases"]) == 3'
+        look "row-$deed" '{r["status"] for r in rows["default"]} == {"passed"} and devices[0]["status"] == "crashed"'
+        look "row-$deed" 'all("could not be opened: " in r["reason"] and len(r["reason"]) > 40 for r in rows["reference"])'
+        look "row-$deed" 'len(bad) == 4 and len(tests) == 7'
+    done
+    look row-fail '{r["status"] for r in rows["reference"]} == {"failed"} and "making a context" in rows["reference"][0]["reason"]'
+    look row-exit '{r["status"] for r in rows["reference"]} == {"crashed"} and "exit code 0" in rows["reference"][0]["reason"]'
+    look row-crash '{r["status"] for r in rows["reference"]} == {"crashed"} and "signal 6" in rows["reference"][0]["reason"]'
+
+    # In the first launch of each process: every case, for itself.
+    shim 1 launch SHIM_ONLY=clEnqueueNDRangeKernel SHIM_DEED=exit
+    look launch 'counts["crashed"] == len(results) == 6 == len(tests) and all("exit code 0" in r["reason"] for r in results)'
+else
+    echo "PoCL or the shim is missing: devices that cannot be opened are not tested"
+fi
+
+# ---- drivers that misbehave ----
+
+# vendors FOLDER FAULT...: PoCL, and drivers with these faults.
+vendors() {
+    to=$folder/$1
+    mkdir "$to"
+    shift
+    cp /etc/OpenCL/vendors/pocl.icd "$to"
+    for fault; do echo "$build/../tools/libfake_icd_$fault.so" >"$to/$fault.icd"; done
+}
+
+# faulty CODE NAME ARGUMENT...: a run with the drivers of vendors NAME.
+faulty() {
+    want=$1 label=$2
+    shift 2
+    OCL_ICD_VENDORS="$folder/$label" "$program" "$@" --json "$folder/$label.json" --junit "$folder/$label.xml" --html "$folder/$label.html" >"$out" 2>"$err"
+    got=$?
+    [ "$got" -eq "$want" ] || fail "'$*' with the drivers $label gave exit code $got, not $want"
+}
+
+if [ -n "$pocl" ] && [ -f "$build/../tools/libfake_icd_crash.so" ]; then
+    vendors faults crash hang nonsense late stall wrong empty
+    echo "/nonexistent/libOpenCL.so" >"$folder/faults/missing.icd"
+    faulty 1 faults --all --case 'neg/1031@default' --timeout 8
+    says "1 passed, 0 skipped, 0 failed"
+    says "driver crash.icd: crashed: while it was loaded and asked for devices: ended by signal 11"
+    says "driver hang.icd: timeout: while it was loaded and asked for devices: it said nothing for 8 s"
+    says "driver missing.icd: unsupported: its library cannot be loaded"
+    look faults '{n[:-4]: d["status"] for n, d in drivers.items() if d["status"] != "ok"} == {"crash": "crashed", "hang": "timeout", "empty": "unsupported", "missing": "unsupported"}'
+    look faults '{t.get("name"): bool(t.findall("error")) for t in tests if t.get("classname") == "driver"} == {n: n in ("crash.icd", "hang.icd") for n in drivers}'
+    look faults '"signal 11" in bad["crash.icd"] and "8 s" in bad["hang.icd"] and o["all"]'
+    look faults '[d["status"] for d in devices if d["icd"] == "late.icd"] == ["crashed"] * 3'
+    look faults '[d["reason"].split(": ", 1)[1][:23] for d in devices if d["icd"] == "late.icd"] == ["first: making a context", "ended by signal 6 (Abor", "third: making a context"]'
+    look faults '[d["status"] for d in devices if d["icd"] == "nonsense.icd"] == ["crashed", "unsupported"]'
+    look faults '[d["status"] for d in devices if d["icd"] == "stall.icd"] == ["timeout"]'
+    look faults '{r["status"] for r in results if devices[r["device"]]["icd"] == "wrong.icd"} <= {"failed", "crashed"}'
+    look faults '[r["status"] for r in results if devices[r["device"]]["icd"] == "pocl.icd"] == ["passed"]'
+    look faults 'all(d["id"] in bad for d in devices if d["status"] in ("crashed", "timeout"))'
+    look faults 'all(any(s.get("name").startswith(d["id"] + " ") for s in suites) for d in devices)'
+    for words in "driver crash.icd" "driver hang.icd" "making a context"; do
+        grep -qF "$words" "$folder/faults.html" || fail "the page does not tell of $words"
+    done
+
+    # Each driver alone is enough; without --all it was not asked for. What is only missing is no failure.
+    vendors crash crash
+    faulty 1 crash --all --case 'neg/1031@default'
+    look crash 'list(bad) == ["crash.icd"] and counts["passed"] == 1 and "signal 11" in drivers["crash.icd"]["reason"]'
+    faulty 0 crash --case 'neg/1031@default'
+    look crash 'not bad and drivers["crash.icd"]["status"] == "crashed" and not o["all"]'
+    grep -q "driver crash.icd" "$folder/crash.html" && fail "a driver that nobody asked for is a failure on the page"
+    vendors lacking empty
+    faulty 0 lacking --all --case 'neg/1031@default'
+    look lacking 'not bad and drivers["empty.icd"]["status"] == "unsupported" and counts["passed"] == 1'
+
+    # No device at all: the files are written, and say why.
+    vendors alone crash
+    rm "$folder/alone/pocl.icd"
+    faulty 1 alone --all --case 'neg/1031@default'
+    look alone 'devices == [] and list(bad) == ["crash.icd"]'
+else
+    echo "PoCL or the drivers that misbehave are missing: they are not tested"
+fi
 
 [ "$failures" -eq 0 ] || { echo "$failures failures"; exit 1; }
 echo "all well"

@@ -10,7 +10,9 @@
  * is lost does not run on).
  *
  * In the environment: SHIM_DRIVER, the real driver's library (libpocl.so.2); and for programs that do not know of the
- * shim: SHIM_NTH, SHIM_FOREVER=1, SHIM_ONLY=clName as in shim.h, SHIM_REPORT=FILE, which gets the counts at exit.
+ * shim: SHIM_NTH, SHIM_FOREVER=1, SHIM_ONLY=clName as in shim.h, SHIM_REPORT=FILE, which gets the counts at exit;
+ * SHIM_WHEN=NAME=VALUE, only in processes where that variable is so when the driver is loaded; SHIM_DEED=exit, crash or hang:
+ * the call does that, rather than fail.
  */
 #define _GNU_SOURCE
 #include <CL/cl_icd.h>
@@ -93,6 +95,16 @@ EXPORT const shim_control *shim_get_control(void) {
     return &control;
 }
 
+/* What drivers do at worst; of the environment. */
+static void do_deed(void) {
+    const char *deed = getenv("SHIM_DEED");
+    if (!deed) return;
+    if (!strcmp(deed, "exit")) _exit(0);
+    if (!strcmp(deed, "crash")) abort(); /* PoCL catches SIGSEGV */
+    if (!strcmp(deed, "hang"))
+        for (;;) pause();
+}
+
 /* Counts a call; 0: it goes on to the driver. Else the code it fails with, one of the two by turns. */
 static cl_int strike(const char *name, cl_int code, cl_int other) {
     cl_int error = CL_SUCCESS;
@@ -102,6 +114,7 @@ static cl_int strike(const char *name, cl_int code, cl_int other) {
         if (state.nth && (n == state.nth || (state.for_ever && n > state.nth))) {
             if (!state.hits++) snprintf(state.first, sizeof state.first, "%s", name);
             error = n % 2 ? code : other;
+            do_deed();
         }
     }
     pthread_mutex_unlock(&mutex);
@@ -365,7 +378,17 @@ EXPORT void *CL_API_CALL clGetExtensionFunctionAddress(const char *name) {
 
 /* ---- for programs that do not know of it ---- */
 
+static bool is_meant(const char *when) {
+    const char *equals = when ? strchr(when, '=') : NULL;
+    char name[64];
+    if (!equals) return !when;
+    snprintf(name, sizeof name, "%.*s", (int)(equals - when), when);
+    const char *value = getenv(name);
+    return value && !strcmp(value, equals + 1);
+}
+
 __attribute__((constructor)) static void read_environment(void) {
+    if (!is_meant(getenv("SHIM_WHEN"))) return;
     const char *nth = getenv("SHIM_NTH"), *for_ever = getenv("SHIM_FOREVER");
     if (nth || getenv("SHIM_REPORT")) arm(getenv("SHIM_ONLY"), nth ? atol(nth) : 0, for_ever && atoi(for_ever));
 }

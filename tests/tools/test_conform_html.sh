@@ -29,6 +29,17 @@ echo "$folder/wrong.html${tab}contains=failed${tab}contains=$reason${tab}contain
 first=$(grep -n 'id="failures"' "$folder/wrong.html" | cut -d: -f1)
 [ "$first" -lt "$(grep -n 'id="devices"' "$folder/wrong.html" | cut -d: -f1)" ] || fail "failures do not come first"
 
+# A driver that crashes and a device that cannot be opened are failures too, and stand there first.
+wanted=2
+if [ -f /etc/OpenCL/vendors/pocl.icd ]; then
+    wanted=3
+    mkdir "$folder/vendors"
+    cp /etc/OpenCL/vendors/pocl.icd "$folder/vendors"
+    for fault in crash late; do echo "$3/libfake_icd_$fault.so" >"$folder/vendors/$fault.icd"; done
+    OCL_ICD_VENDORS="$folder/vendors" expect 1 "" --all --case neg/1031@default --html "$folder/drivers.html"
+    echo "$folder/drivers.html${tab}contains=Failures Status${tab}contains=driver crash.icd while it was loaded and asked for devices${tab}contains=asking for its rows: first: making a context${tab}contains=Drivers Driver Status" >>"$folder/pages"
+fi
+
 expect 0 "" --ops softmax --html -
 grep -q '^<!DOCTYPE html>' "$out" && [ "$(grep -c '</html>' "$out")" -eq 1 ] || fail "stdout is no page"
 refuse "stdout is for one" --json - --html - --ops softmax
@@ -36,6 +47,6 @@ expect 1 "/nonexistent/a.html cannot be written" --ops softmax --html /nonexiste
 ls "$folder" | grep -q '\.part$' && fail "a temporary file was left"
 
 "$python" "$sources/tests/tools/check_page.py" "$browser" <"$folder/pages" >"$out" 2>"$err" || fail "pages as they are drawn"
-says "2 pages looked at"
+says "$wanted pages looked at"
 [ "$failures" -eq 0 ] || { echo "$failures failures"; exit 1; }
 echo "all well"

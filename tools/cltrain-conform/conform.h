@@ -46,6 +46,7 @@ typedef struct conform {
     const char *only_row; /* of --case ID@ROW */
     device_column *columns;
     int n_columns;
+    bool small;           /* CLTRAIN_CONFORM_SMALL: what is too much for a simulator is skipped */
     char folder[64];
     json_t *coverage; /* by device: [{"op", "status", "reason"}, …] */
     double started;
@@ -61,16 +62,27 @@ int status_of(const json_t *result); /* index in status_names */
 /* run.c: asks the devices for their rows, runs what is selected. Returns 0 or an exit code; 0 and c->complete unset when told
  * to stop. */
 int conform_run(conform *c);
+/* rows.c: adds the rows of a device whose table is known. */
+void rows_make(device_column *column, bool full);
+bool row_runs(const conform *c, const test_case *one, const row_choice *r);
+/* 0 if a case is run in the row that was asked for by name, or none was; else an exit code after a message. */
+int rows_require(const conform *c);
 /* check.c: what is seen only when all is there: losses of devices beside one another, ops without a case. */
 void conform_compare(conform *c);
 void conform_cover(conform *c);
 /* The line that runs this case alone. */
 void rerun_line(const conform *c, const device_column *column, const test_case *one, const row_choice *row, char line[1024]);
 
-/* report.c */
+/* report.c: cases, and apart from them the library's ops, of each whether a case launched it. */
 void report_count(const conform *c, const device_column *column, int counts[N_STATUS]);
+void report_count_coverage(const conform *c, const device_column *column, int counts[N_STATUS]);
+/* [{"op", "status", "reason"}, …]; NULL if it was not looked at. */
+json_t *report_coverage(const conform *c, const device_column *column);
+/* A driver or device that failed, not one that lacks something. */
+bool report_is_bad(const char *status);
 int report_text(const conform *c);
 json_t *report_document(const conform *c); /* as docs/cltrain-conform.schema.json has it */
+/* junit.c */
 int report_junit(const conform *c, FILE *file);
 /* page.c */
 int report_html(const json_t *document, FILE *page);

@@ -50,7 +50,7 @@ static void print_help(void) {
            "supported, is the value right (against double precision on the host), is the gradient right (against\n"
            "differences), are the bits the same in another run, and is nothing written where it does not belong.\n");
     option_print(rows, ROWS, stdout);
-    printf("\nExit status: 0 all that is supported is right; 1 something is not, or it failed; 2 the command line\nmakes no sense; 130 Ctrl-C:\nwhat was found by then is told and written.\n");
+    printf("\nExit status: 0 all that is supported is right; 1 something is not, a device or\n(with --all) a driver failed, or nothing was run; 2 the command line\nmakes no sense; 130 Ctrl-C:\nwhat was found by then is told and written.\n");
 }
 
 static int refuse_word(void *into, const char *text) {
@@ -72,8 +72,9 @@ static bool wanted(const conform_options *o, const char *one_id, const test_case
 }
 
 /* A simulator takes minutes for what a device does in a blink. */
-static bool too_large(const test_case *one) {
-    return one->large && getenv("CLTRAIN_CONFORM_SMALL");
+static bool small_is_set(void) {
+    const char *value = getenv("CLTRAIN_CONFORM_SMALL");
+    return value && value[0] && strcmp(value, "0") != 0;
 }
 
 static int select_cases(conform *c) {
@@ -90,8 +91,9 @@ static int select_cases(conform *c) {
     }
     c->selected = calloc((size_t)c->cases.n, sizeof *c->selected);
     if (!c->selected) return run_error("no memory");
+    c->small = small_is_set();
     for (int i = 0; i < c->cases.n; i++) {
-        c->selected[i] = wanted(c->options, one, &c->cases.items[i]) && !too_large(&c->cases.items[i]);
+        c->selected[i] = wanted(c->options, one, &c->cases.items[i]);
         c->n_selected += c->selected[i];
     }
     return c->n_selected ? 0 : usage_error("no case is meant by that: '" PROGRAM " --list --full' has them all");
@@ -122,9 +124,10 @@ static int add_column(conform *c, const survey_device *device) {
 static int choose_devices(conform *c) {
     const survey_device *chosen;
     int code = survey_run(&c->survey, false, c->options->timeout < 30 ? c->options->timeout : 30);
-    if (!code) code = survey_require_devices(&c->survey);
+    /* With all of them asked for, drivers without a device are told as those with one are. */
+    if (!code && !(c->options->all && c->survey.n_drivers)) code = survey_require_devices(&c->survey);
     if (code) return code;
-    c->columns = calloc((size_t)c->survey.n_devices, sizeof *c->columns);
+    c->columns = calloc((size_t)c->survey.n_devices + 1, sizeof *c->columns);
     if (!c->columns) return run_error("no memory");
     if (c->options->all) {
         for (int i = 0; i < c->survey.n_devices && !code; i++) code = add_column(c, &c->survey.devices[i]);
@@ -147,13 +150,26 @@ static int make_folder(conform *c) {
 
 /* ---- all of it ---- */
 
+static int sum_bad(const int counts[N_STATUS]) {
+    return counts[2] + counts[3] + counts[4];
+}
+
+static int bad_drivers(const survey *s) {
+    int bad = 0;
+    for (int i = 0; i < s->n_drivers; i++) bad += report_is_bad(s->driver_rows[i].status);
+    return bad;
+}
+
 static int verdict_code(const conform *c) {
-    int bad = 0, counts[N_STATUS];
+    int bad = c->options->all ? bad_drivers(&c->survey) : 0, results = 0, counts[N_STATUS];
     for (int i = 0; i < c->n_columns; i++) {
         report_count(c, &c->columns[i], counts);
-        bad += counts[2] + counts[3] + counts[4];
-        bad += strcmp(c->columns[i].status, "ok") != 0 && strcmp(c->columns[i].status, "unsupported") != 0;
+        for (int k = 0; k < N_STATUS; k++) results += counts[k];
+        bad += sum_bad(counts) + report_is_bad(c->columns[i].status);
+        report_count_coverage(c, &c->columns[i], counts);
+        bad += sum_bad(counts);
     }
+    if (!results) return run_error("no case was run: see the reasons");
     return bad ? EXIT_FAILED : 0;
 }
 
@@ -230,6 +246,7 @@ int main(int argc, char **argv) {
     if (o.help || o.version) return fflush(stdout) ? run_error("stdout cannot be written") : 0;
     if (o.quick && o.full) return usage_error("--quick or --full, not both");
     if (o.all && o.device) return usage_error("--all or --device, not both");
+    if (o.one && (o.ops || o.dtype)) return usage_error("--case or %s, not both", o.ops ? "--ops" : "--dtype");
     if (o.jobs > 8) return usage_error("--jobs: at most 8");
     if (output_is_stdout(o.json) + output_is_stdout(o.junit) + output_is_stdout(o.html) > 1)
         return usage_error("stdout is for one of --json, --junit and --html");

@@ -53,6 +53,27 @@ static void devices(FILE *page, const json_t *document) {
     page_section_end(page);
 }
 
+/* ---- drivers ---- */
+
+static void drivers(FILE *page, const json_t *document) {
+    static const page_column columns[] = {{"Driver", NULL, false}, {"Status", NULL, false}, {"Devices", NULL, true}, {"Why", NULL, false}};
+    size_t i;
+    const json_t *one, *all = json_object_get(document, "drivers");
+    if (json_array_size(all) == 0) return;
+    page_section(page, "drivers", "Drivers");
+    page_table(page, NULL, columns, sizeof columns / sizeof columns[0]);
+    json_array_foreach(all, i, one) {
+        page_row(page);
+        page_cell_text(page, document_string(one, "icd"));
+        page_cell_badge(page, document_string(one, "status"));
+        page_cell_number(page, page_json_number(one, "devices"), 0);
+        page_cell_text(page, document_string(one, "reason"));
+        page_row_end(page);
+    }
+    page_table_end(page);
+    page_section_end(page);
+}
+
 /* ---- failures ---- */
 
 static void begin_failures(FILE *page) {
@@ -78,6 +99,41 @@ static void failure(FILE *page, const char *id, const char *row, const json_t *r
     page_row_end(page);
 }
 
+/* A driver or device, with why it gave no results. */
+static void status_failure(FILE *page, const char *what, const json_t *one, const char *device) {
+    page_row(page);
+    page_cell_badge(page, document_string(one, "status"));
+    fputs("<td class=\"wide\">", page);
+    page_code(page, what);
+    fputs("<small class=\"why\">", page);
+    page_text(page, document_string(one, "reason"));
+    fputs("</small></td>", page);
+    page_cell_text(page, "");
+    page_cell_text(page, device);
+    page_row_end(page);
+}
+
+/* Drivers are a failure where all of them were asked for. Returns how many rows the table has then. */
+static int status_failures(FILE *page, const json_t *document, int n) {
+    bool all = json_is_true(json_object_get(document, "all"));
+    size_t i;
+    const json_t *one;
+    char text[300];
+    json_array_foreach(json_object_get(document, "devices"), i, one) {
+        if (!report_is_bad(document_string(one, "status"))) continue;
+        if (n++ == 0) begin_failures(page);
+        device_name(one, text);
+        status_failure(page, "device", one, text);
+    }
+    json_array_foreach(json_object_get(document, "drivers"), i, one) {
+        if (!all || !report_is_bad(document_string(one, "status"))) continue;
+        if (n++ == 0) begin_failures(page);
+        snprintf(text, sizeof text, "driver %.280s", document_string(one, "icd"));
+        status_failure(page, text, one, "");
+    }
+    return n;
+}
+
 /* Ops that no case launched. Returns how many rows the table has then. */
 static int coverage_failures(FILE *page, const json_t *document, int n) {
     size_t i, k;
@@ -96,8 +152,8 @@ static int coverage_failures(FILE *page, const json_t *document, int n) {
 static void failures(FILE *page, const json_t *document) {
     size_t i, k;
     const json_t *one, *result;
-    int n = 0;
     page_section(page, "failures", "Failures");
+    int n = status_failures(page, document, 0);
     json_array_foreach(json_object_get(document, "cases"), i, one)
         json_array_foreach(json_object_get(one, "results"), k, result) {
             if (!is_bad(result)) continue;
@@ -202,7 +258,7 @@ static void add_skip(json_t *reasons, const json_t *result) {
 }
 
 /* Each reason once, with its count. */
-static json_t *skips_of(const json_t *document, size_t which, const json_t *device) {
+static json_t *skips_of(const json_t *document, size_t which) {
     size_t i, k;
     const json_t *one, *result;
     json_t *reasons = json_object();
@@ -210,7 +266,15 @@ static json_t *skips_of(const json_t *document, size_t which, const json_t *devi
         json_array_foreach(json_object_get(one, "results"), k, result) {
             if ((size_t)json_integer_value(json_object_get(result, "device")) == which) add_skip(reasons, result);
         }
-    json_array_foreach(json_object_get(device, "coverage"), k, result) add_skip(reasons, result);
+    return reasons;
+}
+
+/* Of the library's ops, which are no cases. */
+static json_t *uncovered(const json_t *device) {
+    size_t i;
+    const json_t *one;
+    json_t *reasons = json_object();
+    json_array_foreach(json_object_get(device, "coverage"), i, one) add_skip(reasons, one);
     return reasons;
 }
 
@@ -232,16 +296,18 @@ static void skips(FILE *page, const json_t *document) {
     json_array_foreach(json_object_get(document, "devices"), i, device) {
         char name[160], what[96];
         const char *reason;
-        json_t *reasons = skips_of(document, i, device), *count;
+        json_t *reasons = skips_of(document, i), *ops_of = uncovered(device), *count;
         device_name(device, name);
         page_table(page, name, columns, sizeof columns / sizeof columns[0]);
         json_object_foreach(reasons, reason, count) skip_row(page, (double)json_integer_value(count), "", reason);
+        json_object_foreach(ops_of, reason, count)
+            skip_row(page, (double)json_integer_value(count), "ops of the library that no case launches: ", reason);
         json_array_foreach(json_object_get(device, "rows_left_out"), k, left) {
             snprintf(what, sizeof what, "row %.60s is left out: ", document_string(left, "row"));
             skip_row(page, NAN, what, document_string(left, "reason"));
         }
         page_table_end(page);
-        json_decref(reasons);
+        json_decref(reasons), json_decref(ops_of);
     }
     page_section_end(page);
 }
@@ -290,6 +356,7 @@ int report_html(const json_t *document, FILE *page) {
     head(page, document);
     failures(page, document);
     devices(page, document);
+    drivers(page, document);
     bool done = ops(page, document);
     skips(page, document);
     environment(page, document);

@@ -12,8 +12,7 @@ extern char **environ;
 
 /* ---- counts ---- */
 
-/* Ops that no case covers, and those that some do; NULL if the device was not asked. */
-static json_t *coverage_of(const conform *c, const device_column *column) {
+json_t *report_coverage(const conform *c, const device_column *column) {
     return json_array_get(c->coverage, (size_t)(column - c->columns));
 }
 
@@ -24,8 +23,16 @@ void report_count(const conform *c, const device_column *column, int counts[N_ST
             const json_t *result = *result_at(c, column, k, r);
             if (result) counts[status_of(result)]++;
         }
-    const json_t *coverage = coverage_of(c, column);
+}
+
+void report_count_coverage(const conform *c, const device_column *column, int counts[N_STATUS]) {
+    const json_t *coverage = report_coverage(c, column);
+    memset(counts, 0, N_STATUS * sizeof *counts);
     for (size_t i = 0; i < json_array_size(coverage); i++) counts[status_of(json_array_get(coverage, i))]++;
+}
+
+bool report_is_bad(const char *status) {
+    return strcmp(status, "ok") != 0 && strcmp(status, "unsupported") != 0;
 }
 
 /* ---- the line that runs a case again ---- */
@@ -86,7 +93,7 @@ static void print_failures(const conform *c, const device_column *column) {
             printf("%s: %s@%s on %s\n    %s\n    %s\n", status_names[status_of(result)], c->cases.items[k].id,
                    column->rows[r].name, column->device->info.name, json_string_value(json_object_get(result, "reason")), line);
         }
-    const json_t *coverage = coverage_of(c, column);
+    const json_t *coverage = report_coverage(c, column);
     for (size_t i = 0; i < json_array_size(coverage); i++) {
         const json_t *one = json_array_get(coverage, i);
         if (is_failure(status_of(one)))
@@ -105,13 +112,6 @@ static void print_skips(const conform *c, const device_column *column) {
             reason = json_string_value(json_object_get(result, "reason"));
             json_object_set_new(reasons, reason, json_integer(json_integer_value(json_object_get(reasons, reason)) + 1));
         }
-    const json_t *coverage = coverage_of(c, column);
-    for (size_t i = 0; i < json_array_size(coverage); i++) {
-        const json_t *one = json_array_get(coverage, i);
-        if (status_of(one) == 1)
-            json_object_set_new(reasons, json_string_value(json_object_get(one, "reason")),
-                                json_integer(json_integer_value(json_object_get(reasons, json_string_value(json_object_get(one, "reason")))) + 1));
-    }
     for (void *at = json_object_iter(reasons); at; at = json_object_iter_next(reasons, at))
         printf("  %6d skipped: %s\n", (int)json_integer_value(json_object_iter_value(at)), json_object_iter_key(at));
     for (size_t i = 0; i < json_array_size(column->left_out); i++) {
@@ -163,20 +163,38 @@ static void print_table(const conform *c) {
     }
 }
 
-int report_text(const conform *c) {
-    print_table(c);
-    printf("\n");
-    for (int i = 0; i < c->n_columns; i++) {
-        const device_column *column = &c->columns[i];
-        const clt_device_info *info = &column->device->info;
-        int counts[N_STATUS];
-        print_failures(c, column);
-        report_count(c, column, counts);
-        printf("%s (%s) [%s], driver %s: ", info->name, info->platform, info->id, info->driver);
-        if (strcmp(column->status, "ok") != 0) printf("%s: %s\n", column->status, column->reason);
-        else printf("%d passed, %d skipped, %d failed, %d crashed, %d timed out\n", counts[0], counts[1], counts[2], counts[3], counts[4]);
-        print_skips(c, column);
+static void print_device(const conform *c, const device_column *column) {
+    const clt_device_info *info = &column->device->info;
+    int counts[N_STATUS], all = 0;
+    report_count(c, column, counts);
+    for (int i = 0; i < N_STATUS; i++) all += counts[i];
+    printf("%s (%s) [%s], driver %s: ", info->name, info->platform, info->id, info->driver);
+    if (strcmp(column->status, "ok") != 0) printf("%s: %s%s", column->status, column->reason, all ? "; " : "\n");
+    if (all || strcmp(column->status, "ok") == 0)
+        printf("%d passed, %d skipped, %d failed, %d crashed, %d timed out\n", counts[0], counts[1], counts[2], counts[3], counts[4]);
+    print_skips(c, column);
+    report_count_coverage(c, column, counts);
+    if (counts[0] + counts[1] + counts[2])
+        printf("  of the library's ops: %d launched by a case, %d not asked for, %d without a case\n", counts[0], counts[1], counts[2]);
+}
+
+static void print_drivers(const conform *c) {
+    for (int i = 0; c->options->all && i < c->survey.n_drivers; i++) {
+        const survey_driver *row = &c->survey.driver_rows[i];
+        json_t *name = document_text(c->survey.drivers[i].name), *reason = document_text(row->reason);
+        if (strcmp(row->status, "ok") != 0)
+            printf("driver %s: %s: %s\n", json_string_value(name), row->status, json_string_value(reason));
+        json_decref(name), json_decref(reason);
     }
+}
+
+int report_text(const conform *c) {
+    if (c->n_columns) print_table(c), printf("\n");
+    for (int i = 0; i < c->n_columns; i++) {
+        print_failures(c, &c->columns[i]);
+        print_device(c, &c->columns[i]);
+    }
+    print_drivers(c);
     if (!c->complete) printf("stopped before the end: cases that are not counted were not run\n");
     return fflush(stdout) || ferror(stdout) ? run_error("stdout cannot be written") : 0;
 }
@@ -197,7 +215,9 @@ static json_t *device_json(const conform *c, const device_column *column) {
     json_object_set_new(o, "rows", rows);
     json_object_set(o, "rows_left_out", column->left_out);
     json_object_set_new(o, "counts", counts_json(counts));
-    json_object_set_new(o, "coverage", coverage_of(c, column) ? json_incref(coverage_of(c, column)) : json_array());
+    report_count_coverage(c, column, counts);
+    json_object_set_new(o, "coverage_counts", counts_json(counts));
+    json_object_set_new(o, "coverage", report_coverage(c, column) ? json_incref(report_coverage(c, column)) : json_array());
     return o;
 }
 
@@ -243,88 +263,13 @@ json_t *report_document(const conform *c) {
     for (int k = 0; k < c->cases.n; k++)
         if (c->selected[k]) json_array_append_new(cases, case_json(c, k));
     json_object_set_new(document, "effort", json_string(c->options->full ? "full" : "quick"));
+    json_object_set_new(document, "all", json_boolean(c->options->all));
     json_object_set_new(document, "complete", json_boolean(c->complete));
     json_object_set_new(document, "environment", environment_json());
     json_object_set_new(document, "seconds", json_real(now_seconds() - c->started));
     json_object_set_new(document, "counts", counts_json(total));
+    json_object_set_new(document, "drivers", survey_drivers_json(&c->survey));
     json_object_set_new(document, "devices", devices);
     json_object_set_new(document, "cases", cases);
     return document;
-}
-
-/* ---- JUnit ---- */
-
-static void print_xml(FILE *file, const char *text) {
-    for (; text && *text; text++) {
-        switch (*text) {
-        case '<': fputs("&lt;", file); break;
-        case '>': fputs("&gt;", file); break;
-        case '&': fputs("&amp;", file); break;
-        case '"': fputs("&quot;", file); break;
-        default: fputc((unsigned char)*text < ' ' ? ' ' : *text, file);
-        }
-    }
-}
-
-static void print_junit_case(const conform *c, const device_column *column, int which, int r, FILE *file) {
-    const json_t *result = *result_at(c, column, which, r);
-    const char *reason = json_string_value(json_object_get(result, "reason"));
-    int status = status_of(result);
-    char line[1024];
-    fprintf(file, "    <testcase classname=\"%s\" name=\"", c->cases.items[which].op);
-    print_xml(file, c->cases.items[which].id);
-    fprintf(file, "\" time=\"%.3f\">", json_number_value(json_object_get(result, "seconds")));
-    if (status) {
-        fprintf(file, status == 1 ? "<skipped message=\"" : is_failure(status) && status > 2 ? "<error message=\"" : "<failure message=\"");
-        print_xml(file, reason);
-        fprintf(file, "\">");
-        rerun_line(c, column, &c->cases.items[which], &column->rows[r], line);
-        if (status > 1) print_xml(file, line);
-        fprintf(file, status == 1 ? "</skipped>" : status > 2 ? "</error>" : "</failure>");
-    }
-    fprintf(file, "</testcase>\n");
-}
-
-static void print_suite(const conform *c, const device_column *column, int r, FILE *file) {
-    int counts[N_STATUS] = {0}, all = 0;
-    for (int k = 0; k < c->cases.n; k++)
-        if (*result_at(c, column, k, r)) counts[status_of(*result_at(c, column, k, r))]++, all++;
-    fprintf(file, "  <testsuite name=\"");
-    print_xml(file, column->device->info.id);
-    fprintf(file, " %s\" tests=\"%d\" failures=\"%d\" errors=\"%d\" skipped=\"%d\">\n", column->rows[r].name, all, counts[2], counts[3] + counts[4], counts[1]);
-    for (int k = 0; k < c->cases.n; k++)
-        if (*result_at(c, column, k, r)) print_junit_case(c, column, k, r, file);
-    fprintf(file, "  </testsuite>\n");
-}
-
-static void print_coverage(const conform *c, const device_column *column, FILE *file) {
-    const json_t *all = coverage_of(c, column);
-    int counts[N_STATUS] = {0};
-    for (size_t i = 0; i < json_array_size(all); i++) counts[status_of(json_array_get(all, i))]++;
-    if (!json_array_size(all)) return;
-    fprintf(file, "  <testsuite name=\"");
-    print_xml(file, column->device->info.id);
-    fprintf(file, " coverage\" tests=\"%d\" failures=\"%d\" errors=\"0\" skipped=\"%d\">\n", (int)json_array_size(all), counts[2], counts[1]);
-    for (size_t i = 0; i < json_array_size(all); i++) {
-        const json_t *one = json_array_get(all, i);
-        const char *words[] = {"", "skipped", "failure"};
-        fprintf(file, "    <testcase classname=\"coverage\" name=\"%s\">", json_string_value(json_object_get(one, "op")));
-        if (status_of(one)) {
-            fprintf(file, "<%s message=\"", words[status_of(one)]);
-            print_xml(file, json_string_value(json_object_get(one, "reason")));
-            fprintf(file, "\"/>");
-        }
-        fprintf(file, "</testcase>\n");
-    }
-    fprintf(file, "  </testsuite>\n");
-}
-
-int report_junit(const conform *c, FILE *file) {
-    fprintf(file, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"%s\">\n", program_name);
-    for (int i = 0; i < c->n_columns; i++) {
-        for (int r = 0; r < c->columns[i].n_rows; r++) print_suite(c, &c->columns[i], r, file);
-        print_coverage(c, &c->columns[i], file);
-    }
-    fprintf(file, "</testsuites>\n");
-    return fflush(file) || ferror(file) ? run_error("the JUnit file cannot be written") : 0;
 }

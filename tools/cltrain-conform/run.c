@@ -35,11 +35,30 @@ typedef struct task {
     int row;      /* -1: asks for the rows */
     bool handed;  /* the cases that take up what others left */
     int next;     /* case to begin with */
-    int begun;    /* -1: none */
+    int begun;    /* -1: none, by this child */
     double begun_at;
     int deaths;
-    bool told;
+    bool told;    /* all there was */
+    char error[400], error_status[16]; /* why it could not begin, as this child told */
 } task;
+
+/* A device that is listed as usable and cannot be opened is no device that lacks something. */
+static const char *error_status(clt_status status) {
+    const char *word = survey_error_status(status, false);
+    return strcmp(word, "unsupported") == 0 ? "crashed" : word;
+}
+
+static void tell_error(FILE *lines, clt_status status) {
+    const char *detail = clt_error_detail();
+    document_line(lines, json_pack("{s:o, s:s}", "error", document_text(detail[0] ? detail : clt_status_message(status)),
+                                   "status", error_status(status)));
+}
+
+static void take_error(task *t, const json_t *told) {
+    if (!json_object_get(told, "error")) return;
+    snprintf(t->error, sizeof t->error, "%s", document_string(told, "error"));
+    snprintf(t->error_status, sizeof t->error_status, "%s", document_string(told, "status"));
+}
 
 static bool tell_row(const clt_row_info *row, void *user) {
     document_line(user, json_pack("{s:s, s:s, s:s}", "op", row->op, "backend", row->backend, "missing",
@@ -52,7 +71,7 @@ static int ask_rows(FILE *lines, void *user) {
     clt_device *device = NULL;
     clt_status status = survey_open(&t->c->survey, t->column->device, &device);
     if (status == CLT_OK) status = clt_probe_rows(device, tell_row, lines);
-    if (status < 0) document_line(lines, json_pack("{s:o}", "error", document_text(clt_error_detail())));
+    if (status < 0) tell_error(lines, status);
     else document_line(lines, json_pack("{s:b}", "listed", 1));
     clt_device_close(device);
     return 0;
@@ -62,96 +81,13 @@ static bool take_row(const char *text, void *user) {
     task *t = user;
     json_t *told = json_loads(text, 0, NULL);
     if (json_object_get(told, "op")) json_array_append(t->column->table, told);
-    const char *error = json_string_value(json_object_get(told, "error"));
-    if (error) snprintf(t->column->reason, sizeof t->column->reason, "%s", error);
+    take_error(t, told);
     if (json_object_get(told, "listed")) t->told = true;
     json_decref(told);
     return true;
 }
 
-static row_choice *add_row(device_column *column, const char *name) {
-    row_choice *r = &column->rows[column->n_rows < MOST_ROWS ? column->n_rows++ : MOST_ROWS - 1];
-    *r = (row_choice){.backend = false};
-    snprintf(r->name, sizeof r->name, "%s", name);
-    return r;
-}
-
-static bool has_row(const device_column *column, const char *name) {
-    for (int i = 0; i < column->n_rows; i++)
-        if (strcmp(column->rows[i].name, name) == 0) return true;
-    return false;
-}
-
-/* What a backend's rows lack, each thing once; "" if one of them lacks nothing. */
-static void missing_of(const device_column *column, const char *backend, char missing[200]) {
-    missing[0] = 0;
-    for (size_t i = 0; i < json_array_size(column->table); i++) {
-        const json_t *one = json_array_get(column->table, i);
-        const char *lacks = json_string_value(json_object_get(one, "missing"));
-        if (strncmp(json_string_value(json_object_get(one, "backend")), backend, strlen(backend))) continue;
-        size_t used = strlen(missing);
-        if (!strstr(missing, lacks)) snprintf(missing + used, 200 - used, "%s%s", used ? ", " : "", lacks);
-        if (lacks[0]) continue;
-        missing[0] = 0;
-        return;
-    }
-}
-
-static void leave_out(device_column *column, const char *name, const char *format, const char *what) {
-    json_t *one = json_pack("{s:s}", "row", name);
-    json_object_set_new(one, "reason", json_sprintf(format, what));
-    for (size_t i = 0; i < json_array_size(column->left_out); i++)
-        if (json_equal(json_array_get(column->left_out, i), one)) {
-            json_decref(one);
-            return;
-        }
-    json_array_append_new(column->left_out, one);
-}
-
-static void add_backend(device_column *column, const char *backend, bool full) {
-    char missing[200];
-    missing_of(column, backend, missing);
-    if (missing[0]) {
-        leave_out(column, backend, "the device has none of %s", missing);
-        return;
-    }
-    if (!full) {
-        leave_out(column, backend, "with --full%s", "");
-        return;
-    }
-    row_choice *r = add_row(column, backend);
-    r->backend = true;
-    snprintf(r->backends, sizeof r->backends, "reference,%s", backend);
-    if (strcmp(backend, "matrix") == 0) r->precision = "f16";
-}
-
-static void make_rows(device_column *column, bool full) {
-    row_choice *r = add_row(column, "reference");
-    snprintf(r->backends, sizeof r->backends, "reference");
-    r->passes = "none";
-    add_row(column, "default");
-    bool cpu = column->device->info.type == CLT_DEVICE_CPU;
-    add_row(column, cpu ? "gpu-class" : "cpu-class")->class_ = cpu ? "gpu" : "cpu";
-    for (size_t i = 0; i < json_array_size(column->table); i++) {
-        const char *backend = json_string_value(json_object_get(json_array_get(column->table, i), "backend"));
-        char name[32];
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(backend, "#"), backend);
-        if (!has_row(column, name)) add_backend(column, name, full);
-    }
-}
-
 /* ---- cases, in the child ---- */
-
-/* What is no case of a single op needs fewer rows. */
-static bool belongs(const conform *c, const test_case *one, const row_choice *r) {
-    if (c->only_row && strcmp(c->only_row, r->name) != 0) return false;
-    bool always = strcmp(r->name, "default") == 0;
-    if (one->handed) return always;
-    if (r->class_ && !c->options->full && !c->only_row && !one->classes) return false;
-    if (one->operation || strcmp(one->op, "network") == 0) return true;
-    if (strcmp(one->op, "resume") == 0) return always;
-    return always || strcmp(r->name, "reference") == 0 || (one->compared && r->class_);
-}
 
 static void set_environment(const row_choice *r) {
     const char *backends = getenv("CLTRAIN_BACKENDS"), *passes = getenv("CLTRAIN_PASSES");
@@ -194,6 +130,17 @@ static const char **other_devices(const task *t) {
     return others;
 }
 
+static bool is_large(const conform *c, int which) {
+    return c->small && c->cases.items[which].large;
+}
+
+/* A case that the task's children run. */
+static bool is_of(const task *t, int which) {
+    const test_case *one = &t->c->cases.items[which];
+    return t->c->selected[which] && !is_large(t->c, which) && one->handed == t->handed &&
+           row_runs(t->c, one, &t->column->rows[t->row]);
+}
+
 static int run_cases(FILE *lines, void *user) {
     const task *t = user;
     const row_choice *r = &t->column->rows[t->row];
@@ -209,12 +156,12 @@ static int run_cases(FILE *lines, void *user) {
     clt_status status = survey_open(&t->c->survey, t->column->device, &b.device);
     if (status == CLT_OK) status = clt_device_fence(b.device);
     if (status < 0) {
-        document_line(lines, json_pack("{s:o}", "error", document_text(clt_error_detail())));
+        tell_error(lines, status);
         return 0;
     }
     for (int i = t->next; i < t->c->cases.n; i++) {
         const test_case *one = &t->c->cases.items[i];
-        if (!t->c->selected[i] || one->handed != t->handed || !belongs(t->c, one, r)) continue;
+        if (!is_of(t, i)) continue;
         case_result result;
         double start = now_seconds();
         document_line(lines, json_pack("{s:i}", "begin", i));
@@ -259,46 +206,65 @@ static bool take_case(const char *text, void *user) {
     json_t *told = json_loads(text, 0, NULL);
     json_t *begin = json_object_get(told, "begin"), *end = json_object_get(told, "end");
     int which = (int)json_integer_value(begin ? begin : end);
-    const char *error = json_string_value(json_object_get(told, "error"));
     if ((begin || end) && which >= 0 && which < t->c->cases.n) {
         if (begin) show_progress(t, t->begun = which), t->begun_at = now_seconds();
         else keep(t, which, json_incref(json_object_get(told, "result"))), t->next = which + 1;
     }
-    if (error) snprintf(t->column->reason, sizeof t->column->reason, "%s", error);
+    take_error(t, told);
     if (json_object_get(told, "done")) t->told = true, tell_row_done(t);
     json_decref(told);
     return true;
 }
 
-static void keep_end(const task *t, int which, const char *status, const char *reason) {
-    case_result r = {.nmse = -1, .ulp = -1, .supported = strcmp(status, "skipped") ? FAILED : SKIPPED};
-    json_t *made = result_json(&r, now_seconds() - t->begun_at);
+static void keep_end(const task *t, int which, verdict supported, const char *status, const char *reason, double seconds) {
+    case_result r = {.nmse = -1, .ulp = -1, .supported = supported};
+    json_t *made = result_json(&r, seconds);
     json_object_set_new(made, "status", json_string(status));
     json_object_set_new(made, "reason", document_text(reason));
     keep(t, which, made);
 }
 
+static void keep_rest(const task *t, verdict supported, const char *status, const char *reason) {
+    for (int i = t->next; i < t->c->cases.n; i++)
+        if (is_of(t, i)) keep_end(t, i, supported, status, reason, 0);
+}
+
+/* The first is what the others come from. */
+static void set_column(device_column *column, const char *status, const char *doing, const char *reason) {
+    if (strcmp(column->status, "ok") != 0) return;
+    snprintf(column->status, sizeof column->status, "%s", status);
+    snprintf(column->reason, sizeof column->reason, "%s: %.340s", doing, reason);
+}
+
+/* It ended before the first of its cases: all of them are told, none vanishes. */
+static void judge_unbegun(task *t, const char *status, const char *reason) {
+    char doing[48], text[480];
+    if (t->row < 0) {
+        set_column(t->column, status, "asking for its rows", reason);
+        return;
+    }
+    snprintf(doing, sizeof doing, "opening it for the row %.20s", t->column->rows[t->row].name);
+    set_column(t->column, status, doing, reason);
+    snprintf(text, sizeof text, "the device could not be opened: %s", reason);
+    keep_rest(t, NOT_ASKED, t->error[0] ? "failed" : status, text);
+}
+
 /* True if a child has to go on behind the case with which this one ended. */
 static bool judge_end(task *t, const child_end *end) {
-    if (end->outcome == CHILD_STOPPED || (t->told && end->outcome != CHILD_CRASHED)) return false;
-    bool in_case = t->begun >= t->next;
     const char *status = end->outcome == CHILD_TIMEOUT ? "timeout" : "crashed";
-    if (!in_case || end->outcome == CHILD_DONE) {
-        if (t->told) return false; /* it died when all was told: the driver's own end */
-        snprintf(t->column->status, sizeof t->column->status, "%s",
-                 end->outcome == CHILD_DONE ? "unsupported" : status);
-        if (!t->column->reason[0])
-            snprintf(t->column->reason, sizeof t->column->reason, "%s: %.300s",
-                     t->row < 0 ? "asking for its rows" : "opening it", end->reason);
+    const char *reason = end->reason[0] ? end->reason : "the process was ended, with exit code 0, before it had told all";
+    /* What it did when all was told is the driver's own end. */
+    if (end->outcome == CHILD_STOPPED || t->told) return false;
+    if (t->begun < 0) {
+        judge_unbegun(t, t->error[0] ? t->error_status : status, t->error[0] ? t->error : reason);
         return false;
     }
-    keep_end(t, t->begun, status, end->reason);
-    t->next = t->begun + 1;
+    if (t->begun >= t->next) {
+        keep_end(t, t->begun, FAILED, status, reason, now_seconds() - t->begun_at);
+        t->next = t->begun + 1;
+    } else set_column(t->column, status, "between two cases", reason);
     if (++t->deaths < MOST_DEATHS) return true;
-    for (int i = t->next; i < t->c->cases.n; i++)
-        if (t->c->selected[i] && t->c->cases.items[i].handed == t->handed &&
-            belongs(t->c, &t->c->cases.items[i], &t->column->rows[t->row]))
-            keep_end(t, i, "skipped", "the device died in too many cases before");
+    keep_rest(t, SKIPPED, "skipped", "the device died in too many cases before");
     return false;
 }
 
@@ -313,6 +279,7 @@ static void run_tasks(conform *c, task *tasks, int n, child_job job) {
             jobs[i].user = &tasks[i];
             jobs[i].silence_seconds = c->options->timeout;
             tasks[i].begun = -1;
+            tasks[i].error[0] = 0;
         }
         child_run(jobs, n, (int)c->options->jobs, ends);
         for (int i = 0; i < n; i++)
@@ -323,27 +290,40 @@ static void run_tasks(conform *c, task *tasks, int n, child_job job) {
 }
 
 static int ask_all(conform *c) {
-    task *tasks = calloc((size_t)c->n_columns, sizeof *tasks);
+    task *tasks = calloc((size_t)c->n_columns + 1, sizeof *tasks);
+    int n = 0;
     if (!tasks) return run_error("no memory");
-    for (int i = 0; i < c->n_columns; i++) tasks[i] = (task){.c = c, .column = &c->columns[i], .row = -1};
-    run_tasks(c, tasks, c->n_columns, (child_job){.run = ask_rows, .line = take_row});
-    free(tasks);
     for (int i = 0; i < c->n_columns; i++)
-        if (strcmp(c->columns[i].status, "ok") == 0) make_rows(&c->columns[i], c->options->full || c->only_row);
-    return 0;
+        if (strcmp(c->columns[i].status, "ok") == 0) tasks[n++] = (task){.c = c, .column = &c->columns[i], .row = -1};
+    run_tasks(c, tasks, n, (child_job){.run = ask_rows, .line = take_row});
+    free(tasks);
+    if (child_caught()) return 0;
+    for (int i = 0; i < c->n_columns; i++)
+        if (strcmp(c->columns[i].status, "ok") == 0) rows_make(&c->columns[i], c->options->full || c->only_row);
+    return rows_require(c);
+}
+
+/* Returns whether there is a case for a child. */
+static bool prepare(const task *t) {
+    bool any = false;
+    for (int k = 0; k < t->c->cases.n; k++) {
+        const test_case *one = &t->c->cases.items[k];
+        any |= is_of(t, k);
+        if (t->c->selected[k] && is_large(t->c, k) && one->handed == t->handed &&
+            row_runs(t->c, one, &t->column->rows[t->row]))
+            keep_end(t, k, NOT_ASKED, "skipped", "large: CLTRAIN_CONFORM_SMALL is set", 0);
+    }
+    return any;
 }
 
 static int run_all(conform *c, bool handed) {
-    task *tasks = calloc((size_t)c->n_columns * MOST_ROWS, sizeof *tasks);
+    task *tasks = calloc((size_t)c->n_columns * MOST_ROWS + 1, sizeof *tasks);
     int n = 0;
     if (!tasks) return run_error("no memory");
     for (int i = 0; i < c->n_columns; i++)
         for (int r = 0; r < c->columns[i].n_rows; r++) {
-            bool any = false;
-            for (int k = 0; k < c->cases.n; k++)
-                any |= c->selected[k] && c->cases.items[k].handed == handed &&
-                       belongs(c, &c->cases.items[k], &c->columns[i].rows[r]);
-            if (any) tasks[n++] = (task){.c = c, .column = &c->columns[i], .row = r, .handed = handed};
+            tasks[n] = (task){.c = c, .column = &c->columns[i], .row = r, .handed = handed};
+            if (prepare(&tasks[n])) n++;
         }
     run_tasks(c, tasks, n, (child_job){.run = run_cases, .line = take_case});
     free(tasks);

@@ -43,22 +43,6 @@ static void print_help(void) {
 
 /* ---- JSON ---- */
 
-static json_t *reason_json(const char *reason) {
-    return reason[0] ? document_text(reason) : json_null();
-}
-
-static json_t *drivers_json(const survey *s) {
-    json_t *list = json_array();
-    for (int i = 0; i < s->n_drivers; i++) {
-        const survey_driver *r = &s->driver_rows[i];
-        json_array_append_new(list, json_pack("{s:o, s:o, s:s, s:o, s:i, s:f}", "icd", document_text(s->drivers[i].name),
-                                              "library", document_text(s->drivers[i].library), "status", r->status,
-                                              "reason", reason_json(r->reason), "devices", r->n_devices, "seconds",
-                                              r->seconds));
-    }
-    return list;
-}
-
 static json_t *device_json(const survey *s, const survey_device *d) {
     json_t *o = survey_device_json(s, d, d->status, d->reason);
     if (d->probed) json_object_update(o, d->probed);
@@ -68,7 +52,7 @@ static json_t *device_json(const survey *s, const survey_device *d) {
 static int print_json(const survey *s) {
     json_t *document = document_new("list"), *devices = json_array();
     for (int i = 0; i < s->n_devices; i++) json_array_append_new(devices, device_json(s, &s->devices[i]));
-    json_object_set_new(document, "drivers", drivers_json(s));
+    json_object_set_new(document, "drivers", survey_drivers_json(s));
     json_object_set_new(document, "devices", devices);
     int code = document_write(document, NULL);
     json_decref(document);

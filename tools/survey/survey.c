@@ -55,6 +55,18 @@ json_t *survey_device_json(const survey *s, const survey_device *which, const ch
     return o;
 }
 
+json_t *survey_drivers_json(const survey *s) {
+    json_t *list = json_array();
+    for (int i = 0; i < s->n_drivers; i++) {
+        const survey_driver *r = &s->driver_rows[i];
+        json_array_append_new(list, json_pack("{s:o, s:o, s:s, s:o, s:i, s:f}", "icd", document_text(s->drivers[i].name),
+                                              "library", document_text(s->drivers[i].library), "status", r->status,
+                                              "reason", r->reason[0] ? document_text(r->reason) : json_null(), "devices", r->n_devices, "seconds",
+                                              r->seconds));
+    }
+    return list;
+}
+
 const char *survey_error_status(clt_status status, bool wrong) {
     if (wrong) return "wrong";
     switch (status) {

@@ -47,6 +47,9 @@ clt_status survey_open(const survey *s, const survey_device *which, clt_device *
 /* The device as documents have it: its facts, driver, status and reason ("": none). */
 json_t *survey_device_json(const survey *s, const survey_device *which, const char *status, const char *reason);
 
+/* All drivers: [{"icd", "library", "status", "reason", "devices", "seconds"}, …] */
+json_t *survey_drivers_json(const survey *s);
+
 /* The status of a row for an error of the library. */
 const char *survey_error_status(clt_status status, bool wrong);
 
