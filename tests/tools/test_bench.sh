@@ -47,10 +47,11 @@ json "$a" 'results["op adam 5000 5000 8 scalar 5000 5000 -> 5000"]["roof"]["boun
 json "$a" 'all(abs(r["flops_per_second"] * r["time_us"]["p50"] / 1e6 / r["flops"] - 1) < 1e-6 for r in o["results"] if r["key"].startswith("op matmul") and r["status"] == "ok")'
 grep -q "had no time" "$folder/a.err" && fail "ops had no time in a bench that had"
 
-# What fits the cache is not held against the roof of memory, and nothing else is without one.
-if [ -n "$python" ]; then
+# bounds JSON CSV: what fits the cache is not held against the roof of memory, and nothing else is without one.
+bounds() {
+    [ -n "$python" ] || return
     "$program" list --json >"$folder/list.json" 2>"$err"
-    "$python" - "$a" "$folder/a.csv" "$folder/list.json" >"$out" 2>"$err" <<'END' || fail "bounds"
+    "$python" - "$1" "$2" "$folder/list.json" >"$out" 2>"$err" <<'END' || fail "bounds"
 import csv, json, sys
 bench, devices = json.load(open(sys.argv[1])), json.load(open(sys.argv[3]))["devices"]
 cache = [d["facts"]["cache_bytes"] for d in devices if d["id"] == bench["devices"][0]["id"]][0]
@@ -58,16 +59,16 @@ told = {row["key"]: row for row in csv.DictReader(open(sys.argv[2]))}
 ops = [r for r in bench["results"] if r["kind"] == "op" and r["status"] == "ok"]
 assert ops
 for r in ops:
-    roof = r["roof"]
+    roof, row = r["roof"], told[r["key"]]
     assert roof["bound"] != ("memory" if r["bytes"] <= cache else "cache"), (r["key"], roof, cache)
     if roof["bound"] == "cache": assert roof == {"bound": "cache"}, roof
     if roof["bound"] == "memory": assert roof["fraction"] <= 1.2501, roof
-    row = told[r["key"]]
     assert row["bound"] == roof["bound"] and (row["fraction"] == "") == (roof["bound"] == "cache"), row
 END
-    adam=$("$python" -c 'import json, sys; print([r.get("roof", {}).get("bound") for r in json.load(open(sys.argv[1]))["results"] if r["key"].startswith("op adam")][0])' "$a")
-    [ "$adam" != cache ] || grep -q '^adam 5000 .* ok .* -  *cache ' "$folder/a.txt" || fail "the table does not say that a cache bounds"
-fi
+}
+bounds "$a" "$folder/a.csv"
+adam=$([ -z "$python" ] || "$python" -c 'import json, sys; print([r.get("roof", {}).get("bound") for r in json.load(open(sys.argv[1]))["results"] if r["key"].startswith("op adam")][0])' "$a")
+[ "$adam" != cache ] || grep -q '^adam 5000 .* ok .* -  *cache ' "$folder/a.txt" || fail "the table does not say that a cache bounds"
 
 # ---- what cannot be is no number to quote ----
 
@@ -104,9 +105,11 @@ json "$folder/short.json" "sum(r['kind'] == 'op' and r['reason'] == 'no time was
 
 # Rates of what does next to nothing have digits, too.
 echo "forward 1 matmul 1x1 1x1^T -> 1x1" >"$folder/tiny.txt"
-expect 0 "" bench --shapes "$folder/tiny.txt" --seconds 30 --passes 1
+echo "update 1 adam 12000000 12000000 8 scalar 12000000 12000000 -> 12000000" >>"$folder/tiny.txt" # from memory
+expect 0 "" bench --shapes "$folder/tiny.txt" --seconds 30 --passes 1 --json "$folder/tiny.json" --csv "$folder/tiny.csv"
 grep -q "matmul 1x1 1x1^T -> 1x1 .*%" "$out" || fail "no row of a tiny op"
 grep -q ' 0\.00*\( \|$\)' "$out" && fail "a rate is printed as nothing"
+bounds "$folder/tiny.json" "$folder/tiny.csv"
 
 # ---- rows that end their process ----
 

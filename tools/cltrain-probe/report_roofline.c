@@ -197,7 +197,8 @@ static void ticks(FILE *page, const chart *c, bool vertical) {
     for (int decade = (int)floor(low); decade <= (int)ceil(high); decade++)
         for (int digit = 1; digit < 10; digit += digit == 1 ? 1 : digit == 2 ? 3 : 9) {
             double at = decade + log10(digit);
-            if (at < low || at > high || (digit > 1 && per_decade < 130)) continue;
+            /* "10000" and "20000" stand 0.3 decades apart. */
+            if (at < low || at > high || (digit > 1 && per_decade < (vertical ? 160 : 130))) continue;
             tick(page, c, vertical, digit, decade, digit > 1 || decade % every == 0);
         }
 }
