@@ -110,6 +110,7 @@ for stage in $stages; do
         need_packages gcovr
         run "tests with coverage" "$root/build-coverage" -LE '^(long|parity|bench|package)$'
         gate "coverage" coverage
+        gate "coverage of the parsers by kept inputs" sh "$root/tests/fuzz/coverage.sh" "$root/build-coverage-fuzz"
         note "$(tail -n 4 "$root/build-coverage/coverage.txt" | grep lines)" "of the library and the tools"
         ;;
     esac

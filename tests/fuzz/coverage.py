@@ -2,7 +2,7 @@
 
     coverage.py ROOT BUILD
 
-A parser is a file, or functions of a file whose rest does something else.
+A parser of which less than 90 % is reached is an error. A parser is a file, or functions of a file whose rest does something else.
 """
 import json
 import os
@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 ROOT, BUILD = sys.argv[1:3]
+LEAST = 90  # percent
 PARSERS = {
     "safetensors": ["runtime/train/safetensors.c"],
     "NPY": ["runtime/data/npy.c", "runtime/data/npy_header.c"],
@@ -39,7 +40,7 @@ PARSERS = {
                 "describe_value,distance", "tools/common/numbers.c", "tools/cltrain-train/options.c", "tools/cltrain-train/data_spec.c",
                 "tools/cltrain-train/compress_spec.c"],
     "shapes": ["tools/cltrain-probe/shapes.c:add_line,is_phase,read_line,shapes_add,shapes_add_file,is_listed,check_names,shapes_add_embedded"],
-    "compare": ["tools/cltrain-probe/compare.c"],
+    "compare": ["tools/cltrain-probe/compare.c", "tools/cltrain-probe/compare_read.c"],
     "survey": ["tools/survey/survey.c:take_device,take_probed,take_line,judge_end,device_of,set_status,find_nonsense,number_equal_ids",
                "tools/survey/document.c:document_read_device,read_text"],
     "bench": ["tools/cltrain-probe/bench_run.c:take_line,take_begin,take_row,take_samples,copy_text,copy_number,judge_end,give_up"],
@@ -72,7 +73,7 @@ def main():
         for line in file["lines"]:
             if not line.get("gcovr/noncode"):
                 lines[line["line_number"]] = lines.get(line["line_number"], 0) + line["count"]
-    total = [0, 0]
+    total, poor = [0, 0], []
     for name, files in PARSERS.items():
         count, missed = [0, 0], []
         for entry in files:
@@ -86,8 +87,12 @@ def main():
                     missed.append(f"{os.path.basename(path)}:{number}")
         total = [a + b for a, b in zip(total, count)]
         share = 100 * count[0] / count[1] if count[1] else 0
+        if share < LEAST:
+            poor.append(f"{name} ({share:.1f} %)")
         print(f"{name:20} {count[0]:5} of {count[1]:5} lines {share:6.1f} %" + (f"  without {' '.join(missed[:12])}" if missed else ""))
     print(f"{'all':20} {total[0]:5} of {total[1]:5} lines {100 * total[0] / max(1, total[1]):6.1f} %")
+    if poor:
+        sys.exit(f"kept inputs reach less than {LEAST} % of: " + ", ".join(poor))
 
 
 main()

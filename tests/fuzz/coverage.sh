@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints which share of the lines of each parser its kept inputs reach.
+# Prints which share of the lines of each parser its kept inputs reach; fails where that is below 90 %.
 #
 #   sh tests/fuzz/coverage.sh BUILD
 #

@@ -258,6 +258,26 @@ slower = [*plain[:3], *(result(f"op {i}", 9 + 3 * i) for i in range(3)), result(
 broken = [*plain[:3], result("op 0", 3, "crashed"), result("op 1", 3, "timeout", 0, reason="no time was left"), result("op 2", 5, passes=2)]
 
 
+drifted = [result(r["key"], 1.3 * r["samples_us"][0][0]) for r in plain]
+tripled = [result(r["key"], 3 * r["samples_us"][0][0]) for r in plain]
+suspects = [*plain[:1], *({**r, "status": "suspect", "reason": "above the roof"} for r in plain[1:])]
+
+
+def times(us, count=12):
+    return {"p10": 0.9 * us, "p50": us, "p90": 1.2 * us, "count": count}
+
+
+def measured(key, us, count=12, **more):
+    return result(key, us, time_us=times(us, count), model="m", phase="forward", count=2, problem=key[3:] + " 4x4 4x4 -> 4x4", backend="native#2", parameters="A=1", flops=2e6, bytes=4e6,
+                  check={"nmse": 1e-9, "nmse_after": 1e-9, "limit": 1e-7}, other_backends=[{"backend": "reference", "status": "ok", "reason": None, "row": "reference", "time_us": times(2 * us)},
+                                                                                        {"backend": "clblast", "status": "crashed", "reason": "signal 6", "time_us": None}], **more)
+
+
+whole = [{**result("limit copy", 1e5), "time_us": times(1e5)}, {**result("limit fma_f32", 1e4), "time_us": times(1e4, 2)}, result("limit launch_waited", 9, "suspect", reason="x"),
+         measured("op matmul", 30, roof={"bound": "compute", "least_us": 20.0, "fraction": 0.6}), measured("op conv2d", 9, 1, roof={"bound": "cache"}),
+         measured("op adam", 20, roof={"bound": "memory", "least_us": 100.0, "fraction": 5.0}), measured("op reduce", -1, -7, roof={"bound": 7})]
+
+
 def pair(a, b, how=0):
     return bytes([how]) + piece(a) + b
 
@@ -266,7 +286,10 @@ write("compare", pair(bench(*plain), bench(*slower)), pair(bench(*slower), bench
       pair(bench(*plain), bench(*plain, schema="x")), pair(bench(*plain), bench(*plain, kind="list")), pair(bench(*plain), bench(*plain, complete=False)), pair(bench(*plain), bench()),
       pair(bench(*plain), bench(*plain, devices=[])), pair(bench(*plain), bench(*plain, devices=[{"id": "e"}])), pair(bench(*plain), bench(*plain, host={"cpu": "e"})), pair(bench(*plain), bench(*plain)[:200]),
       pair(bench(*plain), bench(plain[0], plain[0])), pair(bench(*plain), bench({"key": ""})), pair(bench(*plain), bench({**plain[0], "samples_us": [[-1]]})), pair(bench(*plain), bench({**plain[0], "samples_us": 3})),
-      pair(bench(*plain), bench({**plain[0], "samples_us": [[1] * 300]})), pair(bench(*plain), bench({**plain[0], "samples_us": [[1]] * 70})), pair(b"{", b""), pair(bench(*plain), bench({**plain[0], "samples_us": [[1e308, 1e-308]] * 4}), 2))
+      pair(bench(*plain), bench({**plain[0], "samples_us": [[1] * 300]})), pair(bench(*plain), bench({**plain[0], "samples_us": [[1]] * 70})), pair(b"{", b""), pair(bench(*plain), bench({**plain[0], "samples_us": [[1e308, 1e-308]] * 4}), 2),
+      pair(bench(*plain), bench(*drifted)), pair(bench(*plain), bench(*tripled)), pair(bench(*plain), bench(*suspects)), pair(bench(*suspects), bench(*plain)),
+      pair(bench(*whole[:6]), bench(*whole[:6]), 8), pair(bench(*plain), bench(*slower, whole[3], whole[4], whole[5]), 8), pair(bench(*whole), b"", 9),
+      pair(bench(*plain), bench({**plain[0], "time_us": times(30)})), pair(bench(*plain), bench({**plain[0], "check": {"nmse": 1, "limit": 1e-7}})))
 device = {"id": "d", "name": "n", "vendor": "v", "platform": "p", "driver": "1", "cl_version": "OpenCL 3.0 x", "unusable": "", "compute_units": 2, "clock_mhz": 1000, "memory_bytes": 1 << 30,
           "max_buffer_bytes": 1 << 28, "local_memory_bytes": 1 << 16, "max_work_group_size": 4096, "type": "cpu", "unified_memory": True, "has_compiler": True}
 

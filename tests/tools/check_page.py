@@ -70,7 +70,9 @@ SCRIPT = r"""
     if (marks.length && !(at_x && at_y)) say("an axis has no two ticks", svg);
     for (const m of marks) {
       const r = m.getBoundingClientRect(), told = m.querySelector("title").textContent.match(/: ([^ ]+) GFLOP\/s at ([^ ,]+) flop\/byte/);
-      if (at_x && at_y && Math.hypot((r.left + r.right) / 2 - at_x(Number(told[2])), (r.top + r.bottom) / 2 - at_y(Number(told[1]))) > 6) say("a point is not where the axes have it", m);
+      if (!told && !m.matches(".suspect")) say("a point has no figures", m);
+      if (told && m.matches(".suspect")) say("a suspect point has figures", m);
+      if (told && at_x && at_y && Math.hypot((r.left + r.right) / 2 - at_x(Number(told[2])), (r.top + r.bottom) / 2 - at_y(Number(told[1]))) > 6) say("a point is not where the axes have it", m);
       if (!(r.left >= frame.left - 1 && r.right <= frame.right + 1 && r.top >= frame.top - 1 && r.bottom <= frame.bottom + 1)) say("outside of the drawing", m);
     }
   }

@@ -79,6 +79,29 @@ change("types", lambda d: d.update(results=[7, None, "x", [], {}, {"kind": "op"}
                                    devices=[3, {"name": 7}], host=[], tool="x", time_utc=4, mode={}, seconds="x"))
 change("long", lambda d: d["devices"][0].update(name="N" * 20000, driver="d" * 5000))
 change("stopped", lambda d: d.update(complete=False))
+
+
+def told(d):
+    """What has no figures, or not all: each op is named for why."""
+    def row(name, p10=90.0, p50=100.0, p90=120.0, count=15, bound="memory", fraction=0.5, status="ok", flops=2e6, bytes_=4e6, **more):
+        samples = [[p50 * (1 + 0.01 * i) for i in range(count)]] if p50 > 0 and count > 0 else [[100.0]]
+        return dict(op(0, random.Random(2)), key="op " + name, problem=name, status=status, reason="it is so" if status != "ok" else None, samples_us=samples,
+                    time_us={"p10": p10, "p50": p50, "p90": p90, "count": count}, roof=dict({"bound": bound}, **({"fraction": fraction, "least_us": 50.0} if fraction else {})),
+                    model="m", backend="native", parameters="", flops=flops, bytes=bytes_, **more)
+    odd = {"p10": -5, "p50": 0, "p90": 1e308, "count": -7}
+    d["results"] = [dict(limits(d)[0], key="limit copy", status="ok", reason=None, samples_us=[[1e5] * 4], time_us={"p10": 9e4, "p50": 1e5, "p90": 1.25e5, "count": 4}),
+                    dict(limits(d)[0], key="limit read", status="ok", reason=None, samples_us=[[1e5] * 2], time_us={"p10": 9e4, "p50": 1e5, "p90": 1.25e5, "count": 2}),
+                    dict(limits(d)[0], key="limit triad", status="ok", reason=None, samples_us=[[-1.0]], time_us=odd),
+                    row("whole"), row("cached", bound="cache", fraction=None), row("old_cached", fraction=5.53), row("near", fraction=1.1),
+                    row("winograd", bound="compute", fraction=2.5), row("launched", bound="launch", fraction=1.5),
+                    row("suspect", fraction=13.0, status="suspect"), row("suspect_wrong", fraction=0.7, status="wrong"),
+                    row("single", p10=100.0, p90=100.0, count=1), row("double", count=2), row("three", count=3),
+                    row("odd", p10=-5, p50=0, p90=1e308, count=-7), row("odd_p10", p10=-5), row("odd_p50", p50=0), row("odd_p90", p90=1e308), row("odd_count", count=-7),
+                    row("turned", p10=120.0, p90=90.0), row("odd_amounts", flops=-2e6, bytes_=1e300), row("odd_fraction", fraction=-3),
+                    dict(row("odd_other"), other_backends=[{"backend": "reference", "status": "ok", "reason": None, "row": "reference", "parameters": "", "time_us": odd}])]
+
+
+change("told", told)
 change("one", lambda d: d.update(results=limits(d) + [op(7, rng)]))
 
 

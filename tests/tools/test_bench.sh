@@ -16,6 +16,8 @@ END
 expect 0 "Measuring" bench --shapes "$folder/small.txt" --seconds 120 --passes 3 --json "$folder/a.json" --csv "$folder/a.csv"
 says "copy                 ok"
 says "small"
+cp "$out" "$folder/a.txt"
+cp "$err" "$folder/a.err"
 grep -q "matmul 64x80 96x80^T -> 64x96 .* ok " "$out" || fail "no matmul in the table"
 valid "$folder/a.json"
 a=$folder/a.json
@@ -24,7 +26,7 @@ json "$a" 'all(results["limit " + k]["status"] == "ok" for k in ("fma_f32", "cop
 json "$a" 'all(results["limit " + k]["status"] == "ok" for k in ("launch_pipelined", "launch_waited", "build_cold"))'
 json "$a" 'all(results["limit " + k]["bytes_per_second"] > 1e6 for k in ("upload_pinned", "download_pageable"))'
 json "$a" 'all(r["status"] in ("ok", "unsupported", "suspect") for r in o["results"])'
-json "$a" 'all(r["roof"]["fraction"] > 0 and r["check"]["nmse"] <= 1e-7 for r in o["results"] if r["kind"] == "op" and r["status"] == "ok")'
+json "$a" 'all((r["roof"].get("fraction", 0) > 0) == (r["roof"]["bound"] != "cache") and r["check"]["nmse"] <= 1e-7 for r in o["results"] if r["kind"] == "op" and r["status"] == "ok")'
 json "$a" 'all(sum(map(len, r["samples_us"])) == r["time_us"]["count"] for r in o["results"] if r["status"] == "ok")'
 json "$a" 'all(abs(r["flops_per_second"] * r["time_us"]["p50"] / 1e15 - 1) < 1e-6 for r in o["results"] if r["key"].startswith("limit fma") and r["status"] == "ok")'
 json "$a" 'results["op matmul 64x96^T 64x80 -> 96x80"]["count"] == 2'
@@ -40,9 +42,33 @@ json "$folder/b.json" 'len(o["results"]) == 15'
 
 # The medians are those of the samples, the fractions those of the roof.
 json "$a" 'all(abs(statistics.median(u for p in r["samples_us"] for u in p) / r["time_us"]["p50"] - 1) < 1e-6 and r["time_us"]["p10"] <= r["time_us"]["p50"] <= r["time_us"]["p90"] and (r["time_us"]["p10"] < r["time_us"]["p90"] or r["time_us"]["count"] < 2) for r in o["results"] if r["time_us"])'
-json "$a" 'all(abs(r["roof"]["fraction"] * r["time_us"]["p50"] / r["roof"]["least_us"] - 1) < 1e-6 for r in o["results"] if "roof" in r)'
+json "$a" 'all(abs(r["roof"]["fraction"] * r["time_us"]["p50"] / r["roof"]["least_us"] - 1) < 1e-6 for r in o["results"] if "fraction" in r.get("roof", {}))'
 json "$a" 'results["op adam 5000 5000 8 scalar 5000 5000 -> 5000"]["roof"]["bound"] != "compute"'
-json "$a" 'all(abs(r["flops_per_second"] * r["time_us"]["p50"] / 1e6 / r["flops"] - 1) < 1e-6 for r in o["results"] if r["key"].startswith("op matmul"))'
+json "$a" 'all(abs(r["flops_per_second"] * r["time_us"]["p50"] / 1e6 / r["flops"] - 1) < 1e-6 for r in o["results"] if r["key"].startswith("op matmul") and r["status"] == "ok")'
+grep -q "had no time" "$folder/a.err" && fail "ops had no time in a bench that had"
+
+# bounds JSON CSV: what fits the cache is not held against the roof of memory, and nothing else is without one.
+bounds() {
+    [ -n "$python" ] || return
+    "$program" list --json >"$folder/list.json" 2>"$err"
+    "$python" - "$1" "$2" "$folder/list.json" >"$out" 2>"$err" <<'END' || fail "bounds"
+import csv, json, sys
+bench, devices = json.load(open(sys.argv[1])), json.load(open(sys.argv[3]))["devices"]
+cache = [d["facts"]["cache_bytes"] for d in devices if d["id"] == bench["devices"][0]["id"]][0]
+told = {row["key"]: row for row in csv.DictReader(open(sys.argv[2]))}
+ops = [r for r in bench["results"] if r["kind"] == "op" and r["status"] == "ok"]
+assert ops
+for r in ops:
+    roof, row = r["roof"], told[r["key"]]
+    assert roof["bound"] != ("memory" if r["bytes"] <= cache else "cache"), (r["key"], roof, cache)
+    if roof["bound"] == "cache": assert roof == {"bound": "cache"}, roof
+    if roof["bound"] == "memory": assert roof["fraction"] <= 1.2501, roof
+    assert row["bound"] == roof["bound"] and (row["fraction"] == "") == (roof["bound"] == "cache"), row
+END
+}
+bounds "$a" "$folder/a.csv"
+adam=$([ -z "$python" ] || "$python" -c 'import json, sys; print([r.get("roof", {}).get("bound") for r in json.load(open(sys.argv[1]))["results"] if r["key"].startswith("op adam")][0])' "$a")
+[ "$adam" != cache ] || grep -q '^adam 5000 .* ok .* -  *cache ' "$folder/a.txt" || fail "the table does not say that a cache bounds"
 
 # ---- what cannot be is no number to quote ----
 
@@ -51,14 +77,39 @@ valid "$folder/fast.json"
 for limit in fma_f32 copy read local launch_waited upload_pinned; do
     json "$folder/fast.json" "results[\"limit $limit\"][\"status\"] == \"suspect\" and \"very\" in results[\"limit $limit\"][\"reason\"]"
 done
-CLTRAIN_PROBE_TEST_SLOW="op =0.0001" expect 0 "" bench --shapes "$folder/small.txt" --seconds 60 --passes 1 --json "$folder/fast.json"
+CLTRAIN_PROBE_TEST_SLOW="op =0.0001" expect 0 "" bench --shapes "$folder/small.txt" --seconds 60 --passes 1 --json "$folder/fast.json" --csv "$folder/fast.csv"
+valid "$folder/fast.json"
+grep -q '^matmul 64x80 96x80^T -> 64x96  *suspect  *[0-9.]* .* - *- [a-z]' "$out" || fail "a suspect op has rates in the table"
+grep -q '% of ' "$out" && fail "a suspect op has a part of the roof"
+[ "$(grep -c '^"op .*,suspect,[^,]*,[^,]*,[^,]*,[0-9]*,,,,,"' "$folder/fast.csv")" -eq 4 ] || fail "a suspect op has rates in the CSV"
+json "$folder/fast.json" 'not any(k in r for r in o["results"] for k in ("flops_per_second", "bytes_per_second") if r["kind"] == "op")'
+json "$folder/fast.json" 'not any("fraction" in r.get("roof", {}) for r in o["results"])'
 json "$folder/fast.json" 'all(r["status"] == "suspect" and "times as fast as the measured roof allows" in r["reason"] for r in o["results"] if r["kind"] == "op")'
+
+# One sample, or two, have no spread.
+for few in 1 2; do
+    CLTRAIN_PROBE_TEST_SAMPLES=$few expect 0 "" bench --shapes "$folder/small.txt" --seconds 60 --passes 1
+    words="$few sample"
+    [ $few -eq 1 ] || words=${words}s
+    grep -q "^launch_waited  *ok .*($words)" "$out" || fail "a limit of $words has a spread"
+    [ "$(grep -c "^[a-z].* -> .*[0-9]  *$words " "$out")" -ge 2 ] || fail "no op of $words"
+    grep -q '^[a-z].* -> .*[0-9]%  *[0-9-]' "$out" && fail "an op of $words has a spread"
+done
+
+# Ops that had no time: said at the end.
+"$program" bench --shapes "$folder/small.txt" --seconds 0.3 --passes 1 --json "$folder/short.json" >"$out" 2>"$err" </dev/null
+[ $? -le 1 ] || fail "a bench without time"
+grep -q "^[1-4] of 4 ops had no time: give it more --seconds" "$err" || fail "no word of ops that had no time"
+n=$(sed -n 's/ of 4 ops had no time.*//p' "$err")
+json "$folder/short.json" "sum(r['kind'] == 'op' and r['reason'] == 'no time was left for it' for r in o['results']) == ${n:-0}"
 
 # Rates of what does next to nothing have digits, too.
 echo "forward 1 matmul 1x1 1x1^T -> 1x1" >"$folder/tiny.txt"
-expect 0 "" bench --shapes "$folder/tiny.txt" --seconds 30 --passes 1
+echo "update 1 adam 12000000 12000000 8 scalar 12000000 12000000 -> 12000000" >>"$folder/tiny.txt" # from memory
+expect 0 "" bench --shapes "$folder/tiny.txt" --seconds 30 --passes 1 --json "$folder/tiny.json" --csv "$folder/tiny.csv"
 grep -q "matmul 1x1 1x1^T -> 1x1 .*%" "$out" || fail "no row of a tiny op"
 grep -q ' 0\.00*\( \|$\)' "$out" && fail "a rate is printed as nothing"
+bounds "$folder/tiny.json" "$folder/tiny.csv"
 
 # ---- rows that end their process ----
 

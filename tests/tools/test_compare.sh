@@ -82,6 +82,50 @@ change("broken", lambda d: d["results"][40].update(status="wrong", reason="it is
 change("suspect", lambda d: d["results"][40].update(status="suspect", reason="above the roof"))
 change("late", lambda d: d["results"][40].update(status="timeout", reason="no time was left for it", samples_us=[]))
 change("less", lambda d: d["results"].pop(40))
+# Nothing can be told: of most rows, or of all ops. What is broken stands out all the same.
+def suspect(d, first, last):
+    for r in d["results"][first:last]:
+        r.update(status="suspect", reason="above the roof")
+change("suspects", lambda d: suspect(d, 12, 89))
+change("all_suspect", lambda d: suspect(d, 0, 90))
+def all_but_broken(d):
+    suspect(d, 12, 89)
+    d["results"][40].update(status="crashed", reason="signal 11", samples_us=[])
+change("suspects_broken", all_but_broken)
+change("half", lambda d: d.update(results=d["results"][:45]))
+change("fewer", lambda d: d.update(results=d["results"][:44]))
+change("missing", lambda d: d.update(results=d["results"][:15]))
+few = copy.deepcopy(a)
+few["results"] = few["results"][:20]
+write("few", few)
+few = copy.deepcopy(few)
+suspect(few, 12, 20)
+write("few_suspect", few)
+# All rows by a factor, and what they say of themselves with them.
+def times(d, by, told_by=None):
+    for r in d["results"]:
+        r["samples_us"] = [[us * by for us in p] for p in r["samples_us"]]
+        us = sorted(us for p in r["samples_us"] for us in p)
+        middle = us[len(us) // 2] * (told_by or by) / by
+        r["time_us"] = {"p10": 0.9 * middle, "p50": middle, "p90": 1.1 * middle, "count": len(us)}
+for by in (0.51, 1.96, 2.1, 0.47, 3, 1e-6):
+    change(f"times{by:g}", lambda d: times(d, by))
+change("contradicts", lambda d: times(d, 1e-6, 1))
+def one(d, i, by):
+    us = d["results"][i]["samples_us"][2][0] * by
+    d["results"][i]["time_us"] = {"p10": us, "p50": us, "p90": us, "count": 15}
+change("median_high", lambda d: one(d, 40, 2.2))
+change("median_low", lambda d: one(d, 40, 0.4))
+change("median_near", lambda d: one(d, 40, 1.8))
+def error(d, **errors):
+    d["results"][40]["check"] = {"nmse": 1e-9, "nmse_after": 1e-9, "limit": 1e-7, **errors}
+change("error", lambda d: error(d, nmse=0.3))
+change("error_after", lambda d: error(d, nmse_after=0.3))
+change("no_error", lambda d: error(d))
+def wrong(d):
+    error(d, nmse=0.3)
+    d["results"][40].update(status="wrong", reason="it is wrong")
+change("wrong", wrong)
 change("schema", lambda d: d.update(schema="cltrain-probe/2"))
 change("kind", lambda d: d.update(kind="list"))
 change("cut", lambda d: d.update(complete=False))
@@ -100,7 +144,7 @@ change("nokey", lambda d: d["results"][3].pop("key"))
 change("noresults", lambda d: d.update(results=7))
 change("others", lambda d: [r.update(key="op " + str(i)) for i, r in enumerate(d["results"])])
 text = json.dumps(a)
-open(f"{sys.argv[1]}/half.json", "w").write(text[:len(text) // 2])
+open(f"{sys.argv[1]}/cut_off.json", "w").write(text[:len(text) // 2])
 open(f"{sys.argv[1]}/list.json", "w").write("[1, 2]")
 open(f"{sys.argv[1]}/empty.json", "w").write("")
 END
@@ -161,6 +205,37 @@ says "1 appeared"
 expect 0 "" compare "$folder/broken.json" "$a"
 says "1 mended"
 expect 0 "" compare --threshold 20 "$a" "$folder/slow.json"
+
+# Half of the rows have to be there, and some of the ops.
+compare 0 "45 the same" half
+refuse "of 90 rows that are ok in the first bench, 44 can be told of" compare "$a" "$folder/fewer.json"
+refuse "of 90 rows that are ok in the first bench, 15 can be told of" compare "$a" "$folder/missing.json"
+refuse "of 90 rows that are ok in the first bench, 13 can be told of" compare "$a" "$folder/suspects.json"
+refuse "of 90 rows that are ok in the first bench, 0 can be told of" compare "$a" "$folder/all_suspect.json"
+refuse "of 8 ops that are ok in the first bench, none can be told of" compare "$folder/few.json" "$folder/few_suspect.json"
+compare 1 "1 broken" suspects_broken
+expect 0 "" compare "$folder/missing.json" "$a"
+says "75 appeared"
+
+# The machine's is no more than a factor of two.
+compare 0 "90 the same, 0 faster, 0 slower" times0.51
+compare 0 "90 the same, 0 faster, 0 slower" times1.96
+compare 1 "0 the same, 0 faster, 90 slower" times2.1
+compare 1 "0 the same, 0 faster, 90 slower" times3
+for by in 0.47 1e-06; do compare 0 "0 the same, 90 faster, 0 slower" "times$by"; done
+
+# Rows that contradict themselves, in either file.
+refuse "a result is damaged: its samples and its median contradict each other: 'limit l0'" compare "$a" "$folder/contradicts.json"
+for name in median_high median_low; do
+    refuse "contradict each other: 'op matmul 40x8" compare "$a" "$folder/$name.json"
+    refuse "$folder/$name.json: a result is damaged" compare "$folder/$name.json" "$a"
+done
+compare 0 "90 the same" median_near
+for name in error error_after; do
+    refuse "it is ok, with an error above its limit: 'op matmul 40x8" compare "$a" "$folder/$name.json"
+done
+compare 0 "90 the same" no_error
+compare 1 "1 broken" wrong
 expect 1 "" compare --json "$a" "$folder/slow.json"
 cp "$out" "$folder/compared.json"
 valid "$folder/compared.json"
@@ -181,7 +256,7 @@ expect 0 "" compare "$a" "$folder/some.json"
 says "1 of which nothing can be told, in fewer than 3 passes"
 refuse "no row is there in both" compare "$a" "$folder/others.json"
 for bad in text negative many; do refuse "samples of a result are damaged" compare "$a" "$folder/$bad.json"; done
-refuse "cut short, or no JSON" compare "$a" "$folder/half.json"
+refuse "cut short, or no JSON" compare "$a" "$folder/cut_off.json"
 refuse "cut short, or no JSON" compare "$folder/empty.json" "$a"
 refuse "its schema is ''" compare "$a" "$folder/list.json"
 refuse "nowhere.json" compare "$a" "$folder/nowhere.json"

@@ -103,6 +103,41 @@ page "$folder/recommend.html" points=0 "contains=Devices for a model" "contains=
 report 0 two a elsewhere
 page "$folder/two.html" "points=$((2 * ok))" "contains=Another"
 
+# What no bench writes, what is suspect, and what has no roof or no spread: a dash. The cells behind the status are the median by
+# native and by the reference, spread, speed, traffic, part of the roof, and bound.
+report 0 told told
+page "$folder/told.html" points=16 "contains=hollow: suspect (1)" "contains=2 samples"
+"$python" - "$folder/told.html" >"$out" 2>"$err" <<'END' || fail "cells of the tables"
+import html, re, sys
+dash = "\u2013"
+rows = {}
+for row in re.findall(r"<tr>(.*?)</tr>", open(sys.argv[1], encoding="utf-8").read(), re.S):
+    cells = [html.unescape(re.sub(r"<[^>]*>", "", re.sub(r"(class=\"code\".*?)<small.*", r"\1", c))).strip() for c in re.findall(r"<td[^>]*>(.*?)</td>", row, re.S)]
+    if cells: rows[cells[1] if cells[0].isdigit() else cells[0]] = cells[3:] if cells[0].isdigit() else cells[1:]
+def has(name, *wanted):
+    assert rows[name] == list(wanted), (name, rows[name], wanted)
+full = ["100.0", "", "30", "20.0", "40.00"]
+none = [dash, "", dash, dash, dash]
+has("whole", *full, "50", "memory")
+has("cached", *full, dash, "cache")
+has("old_cached", *full, dash, "cache")
+has("near", *full, "110", "memory")
+has("winograd", *full, "250", "compute")
+has("launched", *full, "150", "launch")
+has("suspect", "100.0", "", "30", dash, dash, dash, "memory")
+has("suspect_wrong", "100.0", "", "30", dash, dash, dash, "memory")
+has("single", "100.0", "", "1 sample", "20.0", "40.00", "50", "memory")
+has("double", "100.0", "", "2 samples", "20.0", "40.00", "50", "memory")
+has("three", *full, "50", "memory")
+for name in ("odd", "odd_p10", "odd_p50", "odd_p90", "odd_count", "turned"): has(name, *none, "50", "memory")
+has("odd_amounts", "100.0", "", "30", dash, dash, "50", "memory")
+has("odd_fraction", *full, dash, "memory")
+has("odd_other", "100.0", dash, "30", "20.0", "40.00", "50", "memory")
+has("copy", "10.00", "8.00", "11.11")
+has("read", "10.00", dash, dash)
+has("triad", dash, dash, dash)
+END
+
 # ---- comparisons ----
 
 cp "$folder/steady.json" "$folder/b.json"
@@ -150,6 +185,6 @@ fi
 ls "$folder" | grep -q '\.part$' && fail "a temporary file was left"
 
 "$python" "$sources/tests/tools/check_page.py" "$browser" <"$folder/pages" >"$out" 2>"$err" || fail "pages as they are drawn"
-says "20 pages looked at"
+says "21 pages looked at"
 tail -n 1 "$out"
 finish

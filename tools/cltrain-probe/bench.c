@@ -57,8 +57,8 @@ static void print_help(void) {
            "ops of training at the shapes of models (default: all it knows). Each op is compared with the\n"
            "reference before it is timed, and again afterwards. All rows are measured in %d passes, each row in\n"
            "processes that may crash or hang. An op's time is held against the roof, the least it could take by\n"
-           "the device's multiply-adds or memory; one that is faster is 'suspect'. A table is printed,\n"
-           "where stdout has nothing else.\n",
+           "the device's multiply-adds or memory; one that is faster is 'suspect', and no number to quote. What fits\n"
+           "the device's cache is held against no roof of memory. A table is printed, where stdout has nothing else.\n",
            BENCH_PASSES);
     option_print(rows, ROWS, stdout);
     printf("\nExit status: 0 done; 1 it failed, or a result was wrong; 2 the command line makes no sense;\n130 Ctrl-C.\n");
@@ -92,6 +92,17 @@ static int read_shapes(const bench_options *o, shape_list *shapes) {
 }
 
 /* ---- running ---- */
+
+/* A table that is half empty looks like one that is done. */
+static void tell_no_time(const bench *b) {
+    int without = 0, ops = 0;
+    for (int i = 0; i < b->n_rows; i++) {
+        if (b->rows[i].is_limit || b->rows[i].asked[0]) continue;
+        ops++;
+        without += strcmp(b->rows[i].reason, BENCH_NO_TIME) == 0;
+    }
+    if (without && b->complete) message_line("%d of %d ops had no time: give it more --seconds", without, ops);
+}
 
 static int any_wrong(const bench *b) {
     int wrong = 0, ok = 0;
@@ -152,6 +163,7 @@ static int run_on_device(bench *b, const bench_options *o) {
         message_line("Measuring %s, for about %.0f s", b->device->info.name, b->seconds);
         bench_measure(b);
         code = report(b, o, &files);
+        tell_no_time(b);
     }
     output_abort(&files.json);
     output_abort(&files.csv);

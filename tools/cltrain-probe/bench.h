@@ -19,6 +19,8 @@ enum {
 };
 #define BENCH_SETTLED 0.03 /* the three best passes of a row differ by no more than this part */
 
+#define BENCH_NO_TIME "no time was left for it" /* the reason of rows that did not come to their turn */
+
 #define BENCH_LIMIT_AMOUNT 1e9 /* operations or bytes: what times of limits that are rates are of */
 
 typedef struct bench_row {
@@ -33,8 +35,8 @@ typedef struct bench_row {
     char problem[CLT_PROBLEM_TEXT], backend[32], parameters[256];
     double flops, bytes, nmse, nmse_after; /* -1: not known */
     /* placed on the roof */
-    const char *bound; /* "compute", "memory", "launch"; NULL: not placed */
-    double roof_us, fraction;
+    const char *bound; /* "compute", "memory", "cache", "launch"; NULL: not placed */
+    double roof_us, fraction; /* 0: not known, as of a cache */
 } bench_row;
 
 typedef struct bench {

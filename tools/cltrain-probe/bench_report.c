@@ -28,6 +28,11 @@ static bool is_ok(const bench_row *row) {
     return strcmp(row->status, "ok") == 0;
 }
 
+/* Of the roof; what is suspect has none that may be told. */
+static bool has_fraction(const bench_row *row) {
+    return is_ok(row) && row->bound && row->fraction > 0;
+}
+
 /* ---- the roof ---- */
 
 /* The best sample of a row: its amount a second, or the microseconds of what is a time; 0: there is none. */
@@ -68,6 +73,8 @@ static void place(const bench *b, bench_row *row, double flops, double bytes, do
     row->roof_us = larger(compute_us, memory_us);
     row->bound = compute_us >= memory_us ? "compute" : "memory";
     if (launch_us > row->roof_us) row->bound = "launch", row->roof_us = launch_us;
+    /* No cache was measured: what works from one has no roof to be held against. */
+    if (cached && strcmp(row->bound, "memory") == 0) row->bound = "cache", row->roof_us = 0;
     row->fraction = row->roof_us / statistics_quantile(us, n, 0.5);
     double allowed_us = larger(compute_us / savings(row), memory_us / (cached ? most_of_cache : 1));
     if (bound_us <= 0 || allowed_us <= margin * statistics_quantile(us, n, 0.5)) return;
@@ -149,6 +156,7 @@ static double rate(const bench_row *row, double amount) {
 }
 
 static void add_rates(const bench_row *row, json_t *o) {
+    if (!is_ok(row)) return;
     bool flops = row->is_limit ? strcmp(clt_limit_unit(row->limit), "flops") == 0 : row->flops > 0;
     bool bytes = row->is_limit ? strcmp(clt_limit_unit(row->limit), "bytes") == 0 : row->bytes > 0;
     double f = rate(row, row->is_limit ? row->amount : row->flops), y = rate(row, row->is_limit ? row->amount : row->bytes);
@@ -160,6 +168,13 @@ static json_t *nmse_json(double nmse) {
     return nmse >= 0 ? json_real(nmse) : json_null();
 }
 
+static json_t *roof_json(const bench_row *row) {
+    json_t *roof = json_pack("{s:s}", "bound", row->bound);
+    if (row->roof_us > 0) json_object_set_new(roof, "least_us", json_real(row->roof_us));
+    if (has_fraction(row)) json_object_set_new(roof, "fraction", json_real(row->fraction));
+    return roof;
+}
+
 static void add_op(const bench_row *row, json_t *o) {
     json_t *more = json_pack("{s:s, s:s, s:i, s:o, s:o, s:o, s:f, s:f, s:{s:o, s:o, s:f}}", "model", row->shape.model,
                              "phase", row->shape.phase, "count", row->shape.count, "problem",
@@ -169,9 +184,7 @@ static void add_op(const bench_row *row, json_t *o) {
                              nmse_json(row->nmse_after), "limit", 1e-7);
     json_object_update(o, more);
     json_decref(more);
-    if (row->bound)
-        json_object_set_new(o, "roof", json_pack("{s:s, s:f, s:f}", "bound", row->bound, "least_us", row->roof_us,
-                                                 "fraction", row->fraction));
+    if (row->bound) json_object_set_new(o, "roof", roof_json(row));
 }
 
 /* What other backends make of it: [] where they were not measured. */
@@ -243,8 +256,9 @@ int bench_write_csv(const bench *b, FILE *file) {
         for (int k = 0; k < 2; k++)
             if (json_object_get(o, rates[k])) fprintf(file, "%.6g,", json_number_value(json_object_get(o, rates[k])));
             else fprintf(file, ",");
-        if (row->bound) fprintf(file, "%s,%.4f,", row->bound, row->fraction);
-        else fprintf(file, ",,");
+        fprintf(file, "%s,", is_ok(row) && row->bound ? row->bound : "");
+        if (has_fraction(row)) fprintf(file, "%.4f", row->fraction);
+        fputc(',', file);
         write_field(file, row->backend, ",");
         write_field(file, row->reason, "\n");
         json_decref(o);
@@ -260,6 +274,9 @@ static const char *amount_text(double value, char text[32]) {
     return text;
 }
 
+/* Quantiles of one or two samples say nothing of how far more of them would lie apart. */
+enum { LEAST_FOR_SPREAD = 3 };
+
 static void print_limit(const bench_row *row, FILE *file) {
     double us[MOST];
     int n = samples_of(row, us);
@@ -272,23 +289,44 @@ static void print_limit(const bench_row *row, FILE *file) {
     const char *unit = clt_limit_unit(row->limit);
     char middle[32], low[32], high[32];
     bool time = unit[0] == 's';
-    fprintf(file, "%10s %-7s (%s to %s)\n", amount_text(time ? p50 : 1e-3 * row->amount / p50, middle),
-            time ? "us" : unit[0] == 'f' ? "GFLOP/s" : "GB/s", amount_text(time ? p10 : 1e-3 * row->amount / p90, low),
-            amount_text(time ? p90 : 1e-3 * row->amount / p10, high));
+    fprintf(file, "%10s %-7s ", amount_text(time ? p50 : 1e-3 * row->amount / p50, middle),
+            time ? "us" : unit[0] == 'f' ? "GFLOP/s" : "GB/s");
+    if (n < LEAST_FOR_SPREAD) fprintf(file, "(%d sample%s)\n", n, PLURAL(n));
+    else fprintf(file, "(%s to %s)\n", amount_text(time ? p10 : 1e-3 * row->amount / p90, low),
+                 amount_text(time ? p90 : 1e-3 * row->amount / p10, high));
+}
+
+static void print_times(const double *us, int n, FILE *file) {
+    double p50 = statistics_quantile(us, n, 0.5);
+    char samples[32];
+    snprintf(samples, sizeof samples, "%d sample%s", n, PLURAL(n));
+    fprintf(file, " %11.1f ", p50);
+    if (n < LEAST_FOR_SPREAD) fprintf(file, "%9s", samples);
+    else fprintf(file, "%8.0f%%", 100 * (statistics_quantile(us, n, 0.9) - statistics_quantile(us, n, 0.1)) / p50);
+}
+
+/* GFLOP/s, GB/s, and what part of the roof that is. */
+static void print_rates(const bench_row *row, FILE *file) {
+    char flops[32], bytes[32];
+    if (!is_ok(row)) {
+        fprintf(file, " %9s %8s", "-", "-");
+        return;
+    }
+    fprintf(file, " %9s %8s", amount_text(1e-9 * rate(row, row->flops), flops), amount_text(1e-9 * rate(row, row->bytes), bytes));
+    if (has_fraction(row)) fprintf(file, " %5.0f%% of %-8s", 100 * row->fraction, row->bound);
+    else if (row->bound) fprintf(file, " %6s    %-8s", "-", row->bound);
 }
 
 static void print_op(const bench_row *row, FILE *file) {
     double us[MOST];
-    char flops[32], bytes[32];
     int n = samples_of(row, us);
     const char *problem = row->problem[0] ? row->problem : row->shape.problem;
     fprintf(file, "%-76s %-12s", problem, row->status);
-    if (n)
-        fprintf(file, " %11.1f %5.0f%% %9s %8s", statistics_quantile(us, n, 0.5),
-                100 * (statistics_quantile(us, n, 0.9) - statistics_quantile(us, n, 0.1)) / statistics_quantile(us, n, 0.5),
-                amount_text(1e-9 * rate(row, row->flops), flops), amount_text(1e-9 * rate(row, row->bytes), bytes));
-    if (row->bound) fprintf(file, " %5.0f%% of %-8s", 100 * row->fraction, row->bound);
-    if (n) fprintf(file, " %s", row->backend);
+    if (n) {
+        print_times(us, n, file);
+        print_rates(row, file);
+        fprintf(file, " %s", row->backend);
+    }
     if (row->reason[0]) fprintf(file, "  %s", row->reason);
     fprintf(file, "\n");
 }
@@ -318,7 +356,7 @@ void bench_print(const bench *b, FILE *file) {
         const bench_row *row = &b->rows[k];
         if (row->is_limit || row->asked[0]) continue;
         if (strcmp(model, row->shape.model) != 0)
-            fprintf(file, "\n%-76s %-12s %11s %6s %9s %8s %s\n", row->shape.model, "status", "median us", "spread", "GFLOP/s",
+            fprintf(file, "\n%-76s %-12s %11s %9s %9s %8s %s\n", row->shape.model, "status", "median us", "spread", "GFLOP/s",
                     "GB/s", "roof");
         model = row->shape.model;
         print_op(row, file);

@@ -7,6 +7,8 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include <cltrain/cltrain.h>
+
 enum { EXIT_WORSE = 1, EXIT_NOT_COMPARABLE = 2, MOST_SAMPLES = 256, MOST_PASSES = 64 };
 enum { LEAST_PASSES = 3 }; /* of either bench, to tell a change */
 
@@ -43,6 +45,11 @@ typedef struct comparison {
                        * the limits of both scatter, if that is more */
     double drift;     /* of the machine: logarithm of b's time to a's */
 } comparison;
+
+/* compare_read.c: makes pairs of the documents' rows. */
+int comparison_read(comparison *c, const char *const paths[2]);
+/* "PATH: why"; returns EXIT_NOT_COMPARABLE. */
+int comparison_refuse(const char *path, const char *format, ...) CLT_PRINTF(2, 3);
 
 /* compare_judge.c: `percent` is the least change that counts. Returns 0, or EXIT_NOT_COMPARABLE after a message; to be freed
  * in any case, and while the documents live. */

@@ -12,136 +12,13 @@
 #include "compare.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "statistics.h"
-#include "tools/common/message.h"
 #include "tools/survey/document.h"
 
 const char *const change_names[] = {"same", "faster", "slower", "broken", "appeared", "gone", "mended", "neither", "untold"};
-
-/* ---- rows of both ---- */
-
-typedef struct pass_samples {
-    double us[MOST_SAMPLES / LEAST_PASSES], best;
-    int n;
-} pass_samples;
-
-static bool read_pass(pass_samples *pass, const json_t *list) {
-    size_t i;
-    const json_t *sample;
-    *pass = (pass_samples){.best = INFINITY};
-    if (!json_is_array(list) || json_array_size(list) > MOST_SAMPLES / LEAST_PASSES) return false;
-    json_array_foreach(list, i, sample) {
-        double us = json_number_value(sample);
-        if (!json_is_number(sample) || !(us > 1e-9 && us < 1e15)) return false;
-        pass->us[pass->n++] = us;
-        pass->best = us < pass->best ? us : pass->best;
-    }
-    return true;
-}
-
-static int by_best(const void *a, const void *b) {
-    double x = ((const pass_samples *)a)->best, y = ((const pass_samples *)b)->best;
-    return (x > y) - (x < y);
-}
-
-/* How far sorted passes are above the best of them: as many of another bench may all be there. */
-static double spread_of(const side *s, const pass_samples *passes) {
-    double middle = log(passes[s->n_passes / 2].best / passes[0].best), most = log(passes[3 * s->n_passes / 4].best / passes[0].best);
-    return 1.5 * middle > most ? 1.5 * middle : most;
-}
-
-static void keep_best(side *s, pass_samples *passes) {
-    if (s->n_passes == 0) return;
-    qsort(passes, (size_t)s->n_passes, sizeof *passes, by_best);
-    s->time = passes[s->n_passes < LEAST_PASSES ? 0 : LEAST_PASSES / 2].best;
-    s->spread = spread_of(s, passes);
-    for (int p = 0; p < s->n_passes; p++)
-        for (int i = 0; i < passes[p].n && s->n < MOST_SAMPLES; i++) s->us[s->n++] = passes[p].us[i];
-    s->n_passes = s->n_passes < LEAST_PASSES ? s->n_passes : LEAST_PASSES;
-    for (int p = 0; p < s->n_passes; p++) s->passes[p] = passes[p].best;
-}
-
-/* False where samples are not what a bench writes. */
-static bool read_side(side *s, const json_t *row) {
-    pass_samples passes[MOST_PASSES];
-    size_t p;
-    const json_t *pass, *list = json_object_get(row, "samples_us");
-    *s = (side){.row = row, .ok = strcmp(document_string(row, "status"), "ok") == 0};
-    if (!json_is_array(list)) return false;
-    json_array_foreach(list, p, pass) {
-        if (s->n_passes == MOST_PASSES || !read_pass(&passes[s->n_passes], pass)) return false;
-        s->n_passes += passes[s->n_passes].n > 0;
-    }
-    keep_best(s, passes);
-    return !s->ok || s->n > 0;
-}
-
-static pair *find_pair(comparison *c, const char *key) {
-    for (int i = 0; i < c->n; i++)
-        if (strcmp(c->pairs[i].key, key) == 0) return &c->pairs[i];
-    return NULL;
-}
-
-static int not_comparable(const char *path, const char *why) {
-    run_error("%s: %s", path, why);
-    return EXIT_NOT_COMPARABLE;
-}
-
-static int read_rows(comparison *c, int which, const char *path) {
-    size_t i;
-    const json_t *row, *results = json_object_get(c->documents[which], "results");
-    pair *pairs = realloc(c->pairs, ((size_t)c->n + json_array_size(results) + 1) * sizeof *pairs);
-    if (!pairs) return not_comparable(path, "there is no memory for it");
-    c->pairs = pairs;
-    json_array_foreach(results, i, row) {
-        const char *key = document_string(row, "key");
-        if (!key[0]) return not_comparable(path, "a result has no key");
-        pair *p = find_pair(c, key);
-        if (p && p->sides[which].row) return not_comparable(path, "a result stands there twice");
-        if (!p) {
-            p = &c->pairs[c->n++];
-            *p = (pair){.key = key, .is_limit = strcmp(document_string(row, "kind"), "limit") == 0, .p = 1};
-        }
-        if (!read_side(&p->sides[which], row)) return not_comparable(path, "samples of a result are damaged");
-    }
-    return 0;
-}
-
-/* ---- whole documents ---- */
-
-static int check_document(const json_t *d, const char *path) {
-    if (strcmp(document_string(d, "kind"), "bench") != 0) return not_comparable(path, "it is no bench");
-    if (!json_is_true(json_object_get(d, "complete"))) return not_comparable(path, "the bench was cut short");
-    if (!json_is_array(json_object_get(d, "results")) || json_array_size(json_object_get(d, "results")) == 0)
-        return not_comparable(path, "it has no results");
-    if (json_array_size(json_object_get(d, "devices")) != 1) return not_comparable(path, "it names no device");
-    return 0;
-}
-
-static const json_t *device_of(const comparison *c, int which) {
-    return json_array_get(json_object_get(c->documents[which], "devices"), 0);
-}
-
-static int check_devices(const comparison *c) {
-    static const char *const same[] = {"id", "name", "platform"}, *const told[] = {"driver"};
-    const json_t *a = device_of(c, 0), *b = device_of(c, 1);
-    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
-        if (strcmp(document_string(a, same[i]), document_string(b, same[i])) == 0) continue;
-        run_error("not comparable: the device's %s is '%s' and '%s'", same[i], document_string(a, same[i]), document_string(b, same[i]));
-        return EXIT_NOT_COMPARABLE;
-    }
-    for (size_t i = 0; i < sizeof told / sizeof told[0]; i++)
-        if (strcmp(document_string(a, told[i]), document_string(b, told[i])) != 0)
-            warning("the device's %s is '%s' and '%s'", told[i], document_string(a, told[i]), document_string(b, told[i]));
-    const char *cpu_a = document_string(json_object_get(c->documents[0], "host"), "cpu");
-    const char *cpu_b = document_string(json_object_get(c->documents[1], "host"), "cpu");
-    if (strcmp(cpu_a, cpu_b) != 0) warning("the host is '%s' and '%s'", cpu_a, cpu_b);
-    return 0;
-}
 
 /* ---- judging ---- */
 
@@ -186,11 +63,14 @@ static double scatter_of(const comparison *c) {
 }
 
 /* The limits are not touched by how good the kernels of ops are: where they moved with the ops, as far and no further, the
- * machine did it. Where they did not, nothing is taken to be the machine's: it may be the build that is slower all over. */
+ * machine did it. Where they did not, nothing is taken to be the machine's: it may be the build that is slower all over. Nor is more
+ * than a factor of two: clocks do not differ so much, but units of damaged files do, and machines that are called the same. */
 static void find_drift(comparison *c) {
+    const double most = log(2) + 1e-9;
     int n_limits, n_ops;
     double limits = shift_of(c, true, &n_limits), ops = shift_of(c, false, &n_ops);
-    c->drift = n_limits >= 3 && n_ops >= 3 && fabs(ops - limits) < 0.5 * c->threshold ? ops : 0;
+    bool together = n_limits >= 3 && n_ops >= 3 && fabs(ops - limits) < 0.5 * c->threshold;
+    c->drift = together && fabs(ops) <= most ? ops : 0;
 }
 
 static void range_of(const side *s, double factor, double *least, double *most) {
@@ -290,19 +170,45 @@ const char *comparison_verdict(const comparison *c) {
     return comparison_count(c, FASTER) + comparison_count(c, MENDED) > 0 ? "better" : "same";
 }
 
+/* Rows that were ok in A, and those of them of which it can be told what became of them in B. */
+static int count_told(const comparison *c, bool limits_too, int *of) {
+    int told = 0;
+    *of = 0;
+    for (int i = 0; i < c->n; i++) {
+        const pair *p = &c->pairs[i];
+        if (!p->sides[0].ok || (p->is_limit && !limits_too)) continue;
+        *of += 1;
+        told += comparison_has_both(p) && p->change != UNTOLD;
+    }
+    return told;
+}
+
+static bool any_in_both(const comparison *c) {
+    for (int i = 0; i < c->n; i++)
+        if (c->pairs[i].sides[0].row && c->pairs[i].sides[1].row) return true;
+    return false;
+}
+
+/* "The same" is said of what was seen. What is broken is worse, however little else can be told. */
+static int check_told(const comparison *c, const char *path) {
+    int of, told = count_told(c, true, &of), of_ops, told_ops = count_told(c, false, &of_ops);
+    if (comparison_count(c, BROKEN) > 0) return 0;
+    if (!any_in_both(c)) return comparison_refuse(path, "no row is there in both");
+    if (c->both > 0 && told == 0)
+        return comparison_refuse(path, "no row was measured in %d passes of both: give bench more --seconds", LEAST_PASSES);
+    if (told == 0 || 2 * told < of)
+        return comparison_refuse(path, "not comparable: of %d rows that are ok in the first bench, %d can be told of", of, told);
+    if (of_ops > 0 && told_ops == 0)
+        return comparison_refuse(path, "not comparable: of %d ops that are ok in the first bench, none can be told of", of_ops);
+    return 0;
+}
+
 int comparison_make(comparison *c, const json_t *const documents[2], const char *const paths[2], double percent) {
     *c = (comparison){.documents = {documents[0], documents[1]}, .threshold = log1p(percent / 100)};
-    int code = 0;
-    for (int i = 0; i < 2 && !code; i++) code = check_document(documents[i], paths[i]);
-    for (int i = 0; i < 2 && !code; i++) code = read_rows(c, i, paths[i]);
-    if (!code) code = check_devices(c);
+    int code = comparison_read(c, paths);
     if (code) return code;
     judge(c);
-    bool worse = strcmp(comparison_verdict(c), "worse") == 0;
-    if (c->both == 0 && !worse) return not_comparable(paths[1], "no row is there in both");
-    if (c->both > 0 && comparison_count(c, SAME) + comparison_count(c, FASTER) == 0 && !worse)
-        return not_comparable(paths[1], "no row was measured in 3 passes of both: give bench more --seconds");
-    return 0;
+    return check_told(c, paths[1]);
 }
 
 void comparison_free(comparison *c) {

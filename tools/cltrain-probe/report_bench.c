@@ -7,6 +7,50 @@
 #include "tools/survey/document.h"
 #include "tools/survey/page.h"
 
+/* ---- numbers that a bench writes: what is none becomes a dash ---- */
+
+typedef struct op_times {
+    double p10, p50, p90; /* NAN where they are not what a bench writes */
+    bool few;             /* too few samples to tell a spread */
+    double count;         /* of the samples; NAN: not told */
+} op_times;
+
+static bool is_time(double us) {
+    return us > 1e-9 && us < 1e15;
+}
+
+static op_times read_times(const json_t *row) {
+    const json_t *times = json_object_get(row, "time_us");
+    op_times t = {.p10 = page_json_number(times, "p10"), .p50 = page_json_number(times, "p50"), .p90 = page_json_number(times, "p90"),
+                  .count = page_json_number(times, "count")};
+    bool right = is_time(t.p10) && is_time(t.p90) && t.p10 <= t.p50 && t.p50 <= t.p90 && !(t.count < 1);
+    if (!right) return (op_times){.p10 = NAN, .p50 = NAN, .p90 = NAN, .count = NAN};
+    t.few = t.count < 3;
+    return t;
+}
+
+/* Operations or bytes of an op. */
+static double read_amount(const json_t *row, const char *key) {
+    double amount = page_json_number(row, key);
+    return amount >= 0 && amount < 1e18 ? amount : NAN;
+}
+
+static bool is_ok(const json_t *row) {
+    return strcmp(document_string(row, "status"), "ok") == 0;
+}
+
+/* The roof of memory is none to what works from a cache. Files of older versions have it so placed: but for a cache, what is so much
+ * faster than memory would be suspect there. */
+static const char *read_bound(const json_t *row, double *fraction) {
+    const double margin = 1.25, most = 1000; /* algorithms may save so much of the arithmetic that is counted */
+    const json_t *roof = json_object_get(row, "roof");
+    const char *bound = document_string(roof, "bound");
+    *fraction = page_json_number(roof, "fraction");
+    bool cached = strcmp(bound, "cache") == 0 || (strcmp(bound, "memory") == 0 && *fraction > margin && is_ok(row));
+    if (cached || !is_ok(row) || !(*fraction > 0 && *fraction < most)) *fraction = NAN;
+    return cached ? "cache" : bound;
+}
+
 /* ---- limits ---- */
 
 typedef struct limit_group {
@@ -36,9 +80,16 @@ static const json_t *find_limit(const json_t *bench, const char *name) {
     return NULL;
 }
 
+static void limit_numbers(FILE *page, const json_t *row, bool rate) {
+    op_times t = read_times(row);
+    const double us[3] = {t.p50, t.few ? NAN : rate ? t.p90 : t.p10, t.few ? NAN : rate ? t.p10 : t.p90};
+    for (int i = 0; i < 3; i++) {
+        double value = rate ? 1e6 / us[i] : us[i];
+        page_cell_number(page, value, value < 100 ? 2 : 0);
+    }
+}
+
 static void limit_row(FILE *page, const json_t *row, const char *name, bool rate) {
-    const json_t *times = json_object_get(row, "time_us");
-    static const char *const of_times[] = {"p50", "p10", "p90"}, *const of_rates[] = {"p50", "p90", "p10"};
     char words[64];
     snprintf(words, sizeof words, "%s", name);
     for (char *c = words; *c; c++) *c = *c == '_' ? ' ' : *c;
@@ -46,11 +97,8 @@ static void limit_row(FILE *page, const json_t *row, const char *name, bool rate
     fputs("<td class=\"nowrap\">", page);
     page_text(page, words);
     fputs("</td>", page);
-    if (strcmp(document_string(row, "status"), "ok") == 0) {
-        for (int i = 0; i < 3; i++) {
-            double us = page_json_number(times, (rate ? of_rates : of_times)[i]), value = rate ? 1e6 / us : us;
-            page_cell_number(page, value, value < 100 ? 2 : 0);
-        }
+    if (is_ok(row)) {
+        limit_numbers(page, row, rate);
     } else {
         fputs("<td colspan=\"3\">", page);
         page_badge(page, document_string(row, "status"));
@@ -154,17 +202,33 @@ static void other_cell(FILE *page, const json_t *row, const char *backend) {
     for (size_t i = 0; i < json_array_size(others); i++) {
         const json_t *other = json_array_get(others, i);
         if (strcmp(document_string(other, "backend"), backend) != 0) continue;
-        double p50 = page_json_number(json_object_get(other, "time_us"), "p50");
-        if (strcmp(document_string(other, "status"), "ok") == 0) page_cell_number(page, p50, 1);
+        if (is_ok(other)) page_cell_number(page, read_times(other).p50, 1);
         else page_cell_note(page, document_string(other, "status"), document_string(other, "reason"));
         return;
     }
     page_cell_text(page, "");
 }
 
+static void spread_cell(FILE *page, const op_times *t) {
+    char samples[32];
+    snprintf(samples, sizeof samples, "%.0f sample%s", t->count, t->count > 1 ? "s" : "");
+    if (t->few) page_cell_note(page, samples, "too few to tell a spread");
+    else page_cell_number(page, 100 * (t->p90 - t->p10) / t->p50, 0);
+}
+
+/* What is suspect is no number to quote. */
+static void rate_cells(FILE *page, const json_t *row, double us) {
+    double fraction;
+    const char *bound = read_bound(row, &fraction);
+    if (!is_ok(row)) us = NAN;
+    page_cell_number(page, 1e-3 * read_amount(row, "flops") / us, 1);
+    page_cell_number(page, 1e-3 * read_amount(row, "bytes") / us, 2);
+    page_cell_number(page, 100 * fraction, 0);
+    page_cell_text(page, bound);
+}
+
 static void op_row(FILE *page, const op_table *t, const json_t *row, int number) {
-    const json_t *times = json_object_get(row, "time_us"), *roof = json_object_get(row, "roof");
-    double p50 = page_json_number(times, "p50");
+    op_times times = read_times(row);
     char backend[BACKEND_NAME];
     backend_of(row, backend);
     page_row(page);
@@ -172,14 +236,11 @@ static void op_row(FILE *page, const op_table *t, const json_t *row, int number)
     op_name(page, row);
     page_cell_badge(page, document_string(row, "status"));
     for (int i = 0; i < t->n; i++) {
-        if (strcmp(t->backends[i], backend) == 0) page_cell_strong(page, p50, 1);
+        if (strcmp(t->backends[i], backend) == 0) page_cell_strong(page, times.p50, 1);
         else other_cell(page, row, t->backends[i]);
     }
-    page_cell_number(page, 100 * (page_json_number(times, "p90") - page_json_number(times, "p10")) / p50, 0);
-    page_cell_number(page, 1e-3 * page_json_number(row, "flops") / p50, 1);
-    page_cell_number(page, 1e-3 * page_json_number(row, "bytes") / p50, 2);
-    page_cell_number(page, 100 * page_json_number(roof, "fraction"), 0);
-    page_cell_text(page, document_string(roof, "bound"));
+    spread_cell(page, &times);
+    rate_cells(page, row, times.p50);
     page_row_end(page);
 }
 

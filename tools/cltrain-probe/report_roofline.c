@@ -197,7 +197,8 @@ static void ticks(FILE *page, const chart *c, bool vertical) {
     for (int decade = (int)floor(low); decade <= (int)ceil(high); decade++)
         for (int digit = 1; digit < 10; digit += digit == 1 ? 1 : digit == 2 ? 3 : 9) {
             double at = decade + log10(digit);
-            if (at < low || at > high || (digit > 1 && per_decade < 130)) continue;
+            /* "10000" and "20000" stand 0.3 decades apart. */
+            if (at < low || at > high || (digit > 1 && per_decade < (vertical ? 160 : 130))) continue;
             tick(page, c, vertical, digit, decade, digit > 1 || decade % every == 0);
         }
 }
@@ -332,7 +333,8 @@ static int name_roofs(FILE *page, const chart *c, label_map *map, const roofline
 static void draw_point(FILE *page, const chart *c, const point *p) {
     fprintf(page, "<g class=\"point f%d%s\"><title>%d: ", p->family, p->suspect ? " suspect" : "", p->number);
     page_text(page, document_string(p->row, "problem"));
-    fprintf(page, ": %.4g GFLOP/s at %.4g flop/byte%s</title>", p->y, p->x, p->suspect ? ", suspect" : "");
+    if (p->suspect) fputs(": suspect</title>", page);
+    else fprintf(page, ": %.4g GFLOP/s at %.4g flop/byte</title>", p->y, p->x);
     report_mark(page, p->family, place_x(c, p->x), place_y(c, p->y), c->radius);
     fputs("</g>\n", page);
 }
@@ -400,7 +402,7 @@ static void legend(FILE *page, const roofline *r) {
 static void notes(FILE *page, const roofline *r) {
     fputs("<p class=\"note\">Numbers are those of the table of ops. The lines are the most that this device\xe2\x80\x99s memory and "
           "arithmetic were measured to do. Above them lies what works from a cache, or what needs fewer operations than are "
-          "counted (Winograd, Fourier). Where points crowd, those that take longest are numbered.", page);
+          "counted (Winograd, Fourier); what a cache bounds has no roof here, since none was measured. Where points crowd, those that take longest are numbered.", page);
     if (r->left_out) fprintf(page, " %d timed op%s no place on such axes.", r->left_out, r->left_out == 1 ? " has" : "s have");
     fputs("</p>\n", page);
 }
