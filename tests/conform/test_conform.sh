@@ -214,11 +214,11 @@ if [ -n "$pocl" ] && [ -f "$build/../tools/libfake_icd_crash.so" ]; then
     look faults '"signal 11" in bad["crash.icd"] and "8 s" in bad["hang.icd"] and o["all"]'
     look faults '[d["status"] for d in devices if d["icd"] == "late.icd"] == ["crashed"] * 3'
     look faults '[d["reason"].split(": ", 1)[1][:23] for d in devices if d["icd"] == "late.icd"] == ["first: making a context", "ended by signal 6 (Abor", "third: making a context"]'
-    look faults '[d["status"] for d in devices if d["icd"] == "nonsense.icd"] == ["crashed", "unsupported"]'
+    look faults '[d["status"] for d in devices if d["icd"] == "nonsense.icd"] == ["suspect", "suspect"]'
     look faults '[d["status"] for d in devices if d["icd"] == "stall.icd"] == ["timeout"]'
     look faults '{r["status"] for r in results if devices[r["device"]]["icd"] == "wrong.icd"} <= {"failed", "crashed"}'
     look faults '[r["status"] for r in results if devices[r["device"]]["icd"] == "pocl.icd"] == ["passed"]'
-    look faults 'all(d["id"] in bad for d in devices if d["status"] in ("crashed", "timeout"))'
+    look faults 'all(d["id"] in bad for d in devices if d["status"] in ("crashed", "timeout", "suspect"))'
     look faults 'all(any(s.get("name").startswith(d["id"] + " ") for s in suites) for d in devices)'
     for words in "driver crash.icd" "driver hang.icd" "making a context"; do
         grep -qF "$words" "$folder/faults.html" || fail "the page does not tell of $words"
