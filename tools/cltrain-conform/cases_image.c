@@ -4,6 +4,14 @@
 #include <math.h>
 
 BUILD(max_pool2d, clt_max_pool2d_with(x[0], at->pool))
+
+static clt_tensor *last_conv(clt_tensor *x, clt_tensor *weight, const attributes *at) {
+    return clt_conv2d_op(x, weight, NULL, at->conv);
+}
+BUILD(max_pool2d_last,
+      last_conv(clt_max_pool2d_with(clt_conv2d_op(x[0], x[1], NULL, at->conv), at->pool), x[2], at))
+BUILD(avg_pool2d_last,
+      last_conv(clt_avg_pool2d_with(clt_conv2d_op(x[0], x[1], NULL, at->conv), at->pool), x[2], at))
 BUILD(avg_pool2d, clt_avg_pool2d_with(x[0], at->pool))
 BUILD(global_avg_pool2d, clt_global_avg_pool2d(x[0]))
 BUILD(batch_norm, clt_batch_norm_with(x[0], "w", at->norm))
@@ -25,6 +33,14 @@ static const operation avg_pool = {.name = "avg_pool2d",
                                    .builders = "clt_avg_pool2d_with",
                                    .build = build_avg_pool2d,
                                    .reference = reference_avg_pool2d};
+static const operation max_pool_last = {.name = "max_pool2d",
+                                        .builders = "clt_max_pool2d_with clt_conv2d_op",
+                                        .build = build_max_pool2d_last,
+                                        .reference = reference_max_pool2d_last};
+static const operation avg_pool_last = {.name = "avg_pool2d",
+                                        .builders = "clt_avg_pool2d_with clt_conv2d_op",
+                                        .build = build_avg_pool2d_last,
+                                        .reference = reference_avg_pool2d_last};
 static const operation global_pool = {.name = "global_avg_pool2d",
                                       .builders = "clt_global_avg_pool2d",
                                       .build = build_global_avg_pool2d,
@@ -85,6 +101,19 @@ static void add_pools(case_list *list, bool full, const char *variant, clt_shape
 #define POOL(full, variant, image, ...) \
     add_pools(list, full, variant, (clt_shape)image, (clt_pool2d_options){__VA_ARGS__})
 
+/* Between convolutions images may lie channels-last, for which there are other kernels. */
+static void add_last_pools(case_list *list) {
+    const operation *ops[] = {&max_pool_last, &avg_pool_last};
+    for (int i = 0; i < 2; i++) {
+        test_case *c = case_add(list, ops[i], "between-convs", X(F(2, 16, 9, 7), F(19, 16, 3, 3), F(17, 19, 3, 3)));
+        c->at.conv = (clt_conv2d_options){.padding = 1, .no_bias = true};
+        c->at.pool = (clt_pool2d_options){.kernel = 3, .stride = 2, .padding = 1};
+        c->classes = true;
+        c->full = true;
+    }
+}
+
+/* One channel lies channels-last as well. */
 static void add_ties(case_list *list, const char *variant, clt_shape image, clt_pool2d_options o, int n_special) {
     operand x = {.shape = image, .whole = true, .special = {NAN, NAN, INFINITY, -INFINITY}, .n_special = n_special};
     test_case *c = case_add(list, &max_pool_ties, variant, &x, 1);
@@ -138,8 +167,10 @@ void cases_image(case_list *list) {
          .padding_h = 1);
     POOL(true, "whole", SHAPE(3, 17, 4, 5), .kernel_h = 4, .kernel_w = 5);
     POOL(true, "large", SHAPE(3, 13, 23, 19), .kernel = 2);
-    add_ties(list, "equal", (clt_shape)SHAPE(2, 5, 8, 7), (clt_pool2d_options){.kernel = 3, .stride = 2, .padding = 1}, 0);
-    add_ties(list, "not-finite", (clt_shape)SHAPE(2, 3, 7, 9), (clt_pool2d_options){.kernel = 3, .stride = 2}, 4);
+    POOL(false, "plane", SHAPE(3, 1, 8, 7), .kernel = 3, .stride = 2, .padding = 1);
+    add_last_pools(list);
+    add_ties(list, "equal", (clt_shape)SHAPE(5, 1, 8, 7), (clt_pool2d_options){.kernel = 3, .stride = 2, .padding = 1}, 0);
+    add_ties(list, "not-finite", (clt_shape)SHAPE(5, 1, 7, 9), (clt_pool2d_options){.kernel = 3, .stride = 2}, 4);
     case_add(list, &global_pool, "", X(F(2, 3, 5, 7)));
     case_add(list, &global_pool, "", X(F(1, 17, 1, 1)))->full = true;
     case_add(list, &global_pool, "", X(F(3, 5, 19, 17)))->full = true;

@@ -13,7 +13,7 @@
         DO(exp) DO(log) DO(sqrt) DO(clip) DO(relu) DO(tanh) DO(sigmoid) DO(silu) DO(gelu)
 #define OTHERS(DO)                                                                                      \
     DO(cast)                                                                                            \
-    DO(matmul) DO(linear) DO(conv2d) DO(max_pool2d) DO(avg_pool2d) DO(global_avg_pool2d) DO(batch_norm) \
+    DO(matmul) DO(linear) DO(conv2d) DO(max_pool2d) DO(avg_pool2d) DO(max_pool2d_last) DO(avg_pool2d_last) DO(global_avg_pool2d) DO(batch_norm) \
         DO(layer_norm) DO(sum) DO(mean) DO(max) DO(softmax) DO(log_softmax) DO(cross_entropy)           \
             DO(bce_with_logits) DO(mse_loss) DO(reshape) DO(permute) DO(concat) DO(slice) DO(pad)       \
                 DO(expand) DO(dropout) DO(dropout_twice) DO(embedding) DO(user)

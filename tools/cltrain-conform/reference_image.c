@@ -72,6 +72,24 @@ double reference_avg_pool2d(const array *x, int n, array *y, const attributes *a
     return (void)n, (void)evaluation, pool(x, y, at, false);
 }
 
+/* Of the convolution of x by x[1]; then that by x[2]. */
+static double pool_last(const array *x, array *y, const attributes *at, bool maximum) {
+    array image = {.values = NULL}, both[2] = {{.values = NULL}, x[2]};
+    double work = reference_conv2d(x, 2, &image, at, false);
+    work += pool(&image, &both[0], at, maximum);
+    work += reference_conv2d(both, 2, y, at, false);
+    array_free(&image), array_free(&both[0]);
+    return work;
+}
+
+double reference_max_pool2d_last(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    return (void)n, (void)evaluation, pool_last(x, y, at, true);
+}
+
+double reference_avg_pool2d_last(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    return (void)n, (void)evaluation, pool_last(x, y, at, false);
+}
+
 double reference_global_avg_pool2d(const array *x, int n, array *y, const attributes *at, bool evaluation) {
     (void)n, (void)at, (void)evaluation;
     int64_t planes = x->shape.dims[0] * x->shape.dims[1], pixels = array_count(x) / planes;
