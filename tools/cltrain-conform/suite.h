@@ -108,6 +108,7 @@ void cases_image(case_list *list);
 void cases_reduce(case_list *list);
 void cases_shape(case_list *list);
 void cases_update(case_list *list);
+void cases_metrics(case_list *list);
 void cases_network(case_list *list);
 void cases_train(case_list *list);
 
