@@ -45,7 +45,7 @@ if [ -n "$python" ]; then
 import json, sys, xml.etree.ElementTree as tree
 o = json.load(open(sys.argv[1] + "/a.json", encoding="utf-8"))
 results = [r for c in o["cases"] for r in c["results"]]
-assert len(o["cases"]) == 3 and {r["row"] for r in results} == {"reference", "default"}, results
+assert len(o["cases"]) == 4 and {r["row"] for r in results} == {"reference", "default"}, results
 assert all(r[q] == "passed" for r in results for q in ("supported", "value", "gradient", "repeat", "memory")), results
 assert all(r["served"] and r["nmse"] < 1e-10 for r in results), results
 assert o["counts"]["passed"] == len(results) == int(sum(int(s.get("tests")) for s in tree.parse(sys.argv[1] + "/a.xml").getroot()))
