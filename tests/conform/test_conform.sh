@@ -79,7 +79,7 @@ unset CLTRAIN_KERNEL_FOLDER
 
 # ---- told to stop: what was found by then is told and written ----
 
-interrupt 8 --json "$folder/stopped.json" --html "$folder/stopped.html"
+interrupt 8 --full --json "$folder/stopped.json" --html "$folder/stopped.html"
 says "stopped before the end"
 grep -q "Stopped before the end" "$folder/stopped.html" || fail "the page does not say that it was stopped"
 if [ -n "$python" ]; then
