@@ -54,7 +54,7 @@ if [ -n "$python" ]; then
 import json, sys, xml.etree.ElementTree as tree
 o = json.load(open(sys.argv[1] + "/a.json", encoding="utf-8"))
 results = [r for c in o["cases"] for r in c["results"]]
-assert len(o["cases"]) == 2 and {r["row"] for r in results} == {"reference", "default"}, results
+assert len(o["cases"]) == 4 and {r["row"] for r in results} == {"reference", "default"}, results
 assert all(r[q] == "passed" for r in results for q in ("supported", "value", "gradient", "repeat", "memory")), results
 assert all(r["served"] and r["nmse"] < 1e-10 for r in results), results
 assert o["counts"]["passed"] == len(results) == int(sum(int(s.get("tests")) for s in tree.parse(sys.argv[1] + "/a.xml").getroot()))
@@ -118,7 +118,7 @@ unset CLTRAIN_KERNEL_FOLDER
 
 # ---- told to stop: what was found by then is told and written ----
 
-interrupt 8 --json "$folder/stopped.json" --html "$folder/stopped.html"
+interrupt 8 --full --json "$folder/stopped.json" --html "$folder/stopped.html"
 says "stopped before the end"
 grep -q "Stopped before the end" "$folder/stopped.html" || fail "the page does not say that it was stopped"
 if [ -n "$python" ]; then

@@ -59,6 +59,7 @@ static void add_matmuls(case_list *list) {
     add_matmul(list, true, 131, 13, 1, false, true);
     add_matmul(list, true, 127, 67, 131, true, true);
     add_matmul(list, true, 96, 300, 100, false, true);
+    add_matmul(list, false, 8, 1100, 9, false, false); /* a long sum, and few of them: cut into parts */
     case_add(list, &plain, "batch", X(F(3, 5, 7), F(3, 7, 4)));
     case_add(list, &plain, "broadcast", X(F(2, 1, 5, 7), F(3, 7, 4)))->full = true;
     case_add(list, &plain, "broadcast", X(F(5, 7), F(4, 7, 3)))->full = true;

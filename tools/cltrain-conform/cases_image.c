@@ -1,7 +1,17 @@
 /* Pooling and normalization. */
 #include "tools/cltrain-conform/cases.h"
 
+#include <math.h>
+
 BUILD(max_pool2d, clt_max_pool2d_with(x[0], at->pool))
+
+static clt_tensor *last_conv(clt_tensor *x, clt_tensor *weight, const attributes *at) {
+    return clt_conv2d_op(x, weight, NULL, at->conv);
+}
+BUILD(max_pool2d_last,
+      last_conv(clt_max_pool2d_with(clt_conv2d_op(x[0], x[1], NULL, at->conv), at->pool), x[2], at))
+BUILD(avg_pool2d_last,
+      last_conv(clt_avg_pool2d_with(clt_conv2d_op(x[0], x[1], NULL, at->conv), at->pool), x[2], at))
 BUILD(avg_pool2d, clt_avg_pool2d_with(x[0], at->pool))
 BUILD(global_avg_pool2d, clt_global_avg_pool2d(x[0]))
 BUILD(batch_norm, clt_batch_norm_with(x[0], "w", at->norm))
@@ -12,10 +22,25 @@ static const operation max_pool = {.name = "max_pool2d",
                                    .build = build_max_pool2d,
                                    .reference = reference_max_pool2d,
                                    .ulp = 1};
+/* The gradient goes to the first of equals. */
+static const operation max_pool_ties = {.name = "max_pool2d",
+                                        .builders = "clt_max_pool2d_with",
+                                        .build = build_max_pool2d,
+                                        .reference = reference_max_pool2d,
+                                        .gradient = reference_max_pool2d_gradient,
+                                        .ulp = 1};
 static const operation avg_pool = {.name = "avg_pool2d",
                                    .builders = "clt_avg_pool2d_with",
                                    .build = build_avg_pool2d,
                                    .reference = reference_avg_pool2d};
+static const operation max_pool_last = {.name = "max_pool2d",
+                                        .builders = "clt_max_pool2d_with clt_conv2d_op",
+                                        .build = build_max_pool2d_last,
+                                        .reference = reference_max_pool2d_last};
+static const operation avg_pool_last = {.name = "avg_pool2d",
+                                        .builders = "clt_avg_pool2d_with clt_conv2d_op",
+                                        .build = build_avg_pool2d_last,
+                                        .reference = reference_avg_pool2d_last};
 static const operation global_pool = {.name = "global_avg_pool2d",
                                       .builders = "clt_global_avg_pool2d",
                                       .build = build_global_avg_pool2d,
@@ -28,12 +53,35 @@ static const operation batch_norm = {.name = "batch_norm",
                                      .buffer_after = reference_batch_norm_buffers,
                                      .tolerance = 1e-4,
                                      .floor = 1e-2};
+/* NaN in a channel: its running statistics stay as they are. */
+static const operation batch_norm_nan = {.name = "batch_norm",
+                                         .builders = "clt_batch_norm_with",
+                                         .build = build_batch_norm,
+                                         .reference = reference_batch_norm,
+                                         .buffer_after = reference_batch_norm_buffers,
+                                         .no_gradient = true,
+                                         .tolerance = 1e-4};
+/* A mean of 1000 is known to some 1e-4 when it is summed in single precision, and so is what lies about it; but the mean of
+ * squares to 0.1. */
+static const operation batch_norm_mean = {.name = "batch_norm",
+                                          .builders = "clt_batch_norm_with",
+                                          .build = build_batch_norm,
+                                          .reference = reference_batch_norm,
+                                          .buffer_after = reference_batch_norm_buffers,
+                                          .tolerance = 1e-3,
+                                          .floor = 1e-1};
 static const operation layer_norm = {.name = "layer_norm",
                                      .builders = "clt_layer_norm_with",
                                      .build = build_layer_norm,
                                      .reference = reference_layer_norm,
                                      .tolerance = 1e-4,
                                      .floor = 1e-2};
+static const operation layer_norm_mean = {.name = "layer_norm",
+                                          .builders = "clt_layer_norm_with",
+                                          .build = build_layer_norm,
+                                          .reference = reference_layer_norm,
+                                          .tolerance = 1e-3,
+                                          .floor = 1e-1};
 
 static void add_pools(case_list *list, bool full, const char *variant, clt_shape image, clt_pool2d_options o) {
     operand x = {.shape = image, .distinct = true};
@@ -53,8 +101,27 @@ static void add_pools(case_list *list, bool full, const char *variant, clt_shape
 #define POOL(full, variant, image, ...) \
     add_pools(list, full, variant, (clt_shape)image, (clt_pool2d_options){__VA_ARGS__})
 
-static void add_norm(case_list *list, bool full, const char *variant, bool evaluation, clt_shape shape,
-                     clt_norm_options o) {
+/* Between convolutions images may lie channels-last, for which there are other kernels. */
+static void add_last_pools(case_list *list) {
+    const operation *ops[] = {&max_pool_last, &avg_pool_last};
+    for (int i = 0; i < 2; i++) {
+        test_case *c = case_add(list, ops[i], "between-convs", X(F(2, 16, 9, 7), F(19, 16, 3, 3), F(17, 19, 3, 3)));
+        c->at.conv = (clt_conv2d_options){.padding = 1, .no_bias = true};
+        c->at.pool = (clt_pool2d_options){.kernel = 3, .stride = 2, .padding = 1};
+        c->classes = true;
+        c->full = true;
+    }
+}
+
+/* One channel lies channels-last as well. */
+static void add_ties(case_list *list, const char *variant, clt_shape image, clt_pool2d_options o, int n_special) {
+    operand x = {.shape = image, .whole = true, .special = {NAN, NAN, INFINITY, -INFINITY}, .n_special = n_special};
+    test_case *c = case_add(list, &max_pool_ties, variant, &x, 1);
+    c->at.pool = o;
+}
+
+static test_case *add_norm(case_list *list, bool full, const char *variant, bool evaluation, clt_shape shape,
+                           clt_norm_options o) {
     int64_t c = shape.dims[1];
     operand x[] = {
         {.shape = shape, .low = -1, .high = 3},
@@ -66,14 +133,29 @@ static void add_norm(case_list *list, bool full, const char *variant, bool evalu
     made->at.norm = o;
     made->evaluation = evaluation;
     made->full = full;
+    return made;
 }
 
-static void add_layer_norm(case_list *list, bool full, clt_shape shape, int dims) {
+static test_case *add_layer_norm(case_list *list, bool full, const char *variant, clt_shape shape, int dims) {
     operand x[] = {{.shape = shape, .low = -1, .high = 3}, {.variable = "w.weight"}, {.variable = "w.bias"}};
     x[1].shape = x[2].shape = shape_of(dims, shape.dims + shape.rank - dims);
-    test_case *c = case_add(list, &layer_norm, dims == 1 ? "" : "dims-2", x, 3);
+    test_case *c = case_add(list, &layer_norm, variant, x, 3);
     c->at.axis = dims;
     c->full = full;
+    return c;
+}
+
+static void add_hard_norms(case_list *list) {
+    clt_shape shape = SHAPE(4, 3, 5, 7);
+    test_case *c = add_norm(list, false, "mean-1000", false, shape, (clt_norm_options){0});
+    c->operation = &batch_norm_mean;
+    c->x[0].low = 999, c->x[0].high = 1001;
+    c = add_layer_norm(list, false, "mean-1000", (clt_shape)SHAPE(5, 67), 1);
+    c->operation = &layer_norm_mean;
+    c->x[0].low = 999, c->x[0].high = 1001;
+    c = add_norm(list, false, "not-finite", false, shape, (clt_norm_options){0});
+    c->operation = &batch_norm_nan;
+    c->x[0].special[0] = NAN, c->x[0].n_special = 1;
 }
 
 void cases_image(case_list *list) {
@@ -85,6 +167,10 @@ void cases_image(case_list *list) {
          .padding_h = 1);
     POOL(true, "whole", SHAPE(3, 17, 4, 5), .kernel_h = 4, .kernel_w = 5);
     POOL(true, "large", SHAPE(3, 13, 23, 19), .kernel = 2);
+    POOL(false, "plane", SHAPE(3, 1, 8, 7), .kernel = 3, .stride = 2, .padding = 1);
+    add_last_pools(list);
+    add_ties(list, "equal", (clt_shape)SHAPE(5, 1, 8, 7), (clt_pool2d_options){.kernel = 3, .stride = 2, .padding = 1}, 0);
+    add_ties(list, "not-finite", (clt_shape)SHAPE(5, 1, 7, 9), (clt_pool2d_options){.kernel = 3, .stride = 2}, 4);
     case_add(list, &global_pool, "", X(F(2, 3, 5, 7)));
     case_add(list, &global_pool, "", X(F(1, 17, 1, 1)))->full = true;
     case_add(list, &global_pool, "", X(F(3, 5, 19, 17)))->full = true;
@@ -96,9 +182,10 @@ void cases_image(case_list *list) {
     add_norm(list, true, "", false, (clt_shape)SHAPE(8, 33, 9, 7), (clt_norm_options){0});
     add_norm(list, true, "", false, (clt_shape)SHAPE(2, 3, 257), (clt_norm_options){0});
     add_norm(list, true, "evaluation", true, (clt_shape)SHAPE(1, 19, 1, 1), (clt_norm_options){0});
-    add_layer_norm(list, false, (clt_shape)SHAPE(4, 7), 1);
-    add_layer_norm(list, false, (clt_shape)SHAPE(2, 3, 4, 5), 2);
-    add_layer_norm(list, true, (clt_shape)SHAPE(3, 1031), 1);
-    add_layer_norm(list, true, (clt_shape)SHAPE(131, 3), 1);
-    add_layer_norm(list, true, (clt_shape)SHAPE(1, 2), 1);
+    add_layer_norm(list, false, "", (clt_shape)SHAPE(4, 7), 1);
+    add_layer_norm(list, false, "dims-2", (clt_shape)SHAPE(2, 3, 4, 5), 2);
+    add_layer_norm(list, true, "", (clt_shape)SHAPE(3, 1031), 1);
+    add_layer_norm(list, true, "", (clt_shape)SHAPE(131, 3), 1);
+    add_layer_norm(list, true, "", (clt_shape)SHAPE(1, 2), 1);
+    add_hard_norms(list);
 }

@@ -1,6 +1,8 @@
 /* Reductions, softmax and losses. */
 #include "tools/cltrain-conform/cases.h"
 
+#include <math.h>
+
 BUILD(sum, clt_sum(x[0], at->reduce))
 BUILD(mean, clt_mean(x[0], at->reduce))
 BUILD(max, clt_max(x[0], at->reduce))
@@ -43,6 +45,37 @@ static void add_cross_entropy(case_list *list, bool full, int rows, int classes)
     case_add(list, &cross_entropy, "", x, 2)->full = full;
 }
 
+/* Where exp overflows, and where it is nothing, unless the largest is subtracted before. */
+static void add_offset(case_list *list, bool full, const char *variant, int rows, int classes, double low) {
+    const operation *ops[] = {&softmax, &log_softmax};
+    operand x[] = {{.shape = SHAPE(rows, classes), .low = low, .high = low + 10},
+                   {.dtype = CLT_I32, .shape = SHAPE(rows), .low = 0, .high = classes}};
+    for (int i = 0; i < 2; i++) {
+        test_case *c = case_add(list, ops[i], variant, x, 1);
+        c->at.axis = 1;
+        c->full = full;
+    }
+    case_add(list, &cross_entropy, variant, x, 2)->full = full;
+}
+
+/* What is not finite: NaN goes through a maximum, a masked logit has no probability, and what is no class no loss. */
+static void add_not_finite(case_list *list) {
+    const operation *ops[] = {&softmax, &log_softmax};
+    operand x = {.shape = SHAPE(7, 13), .special = {NAN, INFINITY, -INFINITY}, .n_special = 3, .constant = true};
+    case_add(list, &max, "not-finite", &x, 1)->at.reduce = CLT_AXES(1);
+    x.shape = (clt_shape)SHAPE(1031);
+    case_add(list, &max, "not-finite", &x, 1)->full = true;
+    operand masked = {.shape = SHAPE(3, 301), .special = {-INFINITY, -INFINITY}, .n_special = 2, .constant = true};
+    for (int i = 0; i < 2; i++) {
+        test_case *c = case_add(list, ops[i], "masked", &masked, 1);
+        c->at.axis = 1;
+        c->full = true;
+    }
+    operand rows[] = {{.shape = SHAPE(33, 10), .low = -5, .high = 5, .constant = true},
+                      {.dtype = CLT_I32, .shape = SHAPE(33), .low = -2, .high = 12}};
+    case_add(list, &cross_entropy, "no-class", rows, 2);
+}
+
 static void add_pairs(case_list *list, bool full, clt_shape shape) {
     operand x[] = {{.shape = shape, .low = -6, .high = 6}, {.shape = shape, .low = 0, .high = 1}};
     case_add(list, &bce, "", x, 2)->full = full;
@@ -70,6 +103,11 @@ void cases_reduce(case_list *list) {
     add_cross_entropy(list, true, 1, 1);
     add_cross_entropy(list, true, 3, 1031);
     add_cross_entropy(list, true, 517, 2);
+    add_offset(list, false, "large", 5, 7, 95);
+    add_offset(list, false, "small", 3, 301, -115);
+    add_offset(list, true, "small", 5, 7, -115);
+    add_offset(list, true, "large", 3, 301, 95);
+    add_not_finite(list);
     add_pairs(list, false, (clt_shape)SHAPE(1031));
     add_pairs(list, true, (clt_shape)SHAPE(1));
     add_pairs(list, true, (clt_shape)SHAPE(5, 3, 7));

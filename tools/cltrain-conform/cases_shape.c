@@ -12,6 +12,7 @@ BUILD(slice, clt_slice(x[0], at->axis, at->first, at->last, at->step))
 BUILD(pad, clt_pad(x[0], at->before, at->after, at->s[0]))
 BUILD(expand, clt_expand(x[0], at->shape))
 BUILD(dropout, clt_dropout(x[0], at->s[0]))
+BUILD(dropout_twice, clt_dropout(clt_dropout(x[0], at->s[0]), at->s[0]))
 BUILD(embedding, clt_embedding(x[0], "w", at->first, at->last))
 
 static const char user_source[] =
@@ -52,6 +53,10 @@ static const operation dropout = {.name = "dropout",
                                   .builders = "clt_dropout",
                                   .build = build_dropout,
                                   .reference = reference_dropout};
+static const operation dropout_twice = {.name = "dropout",
+                                        .builders = "clt_dropout",
+                                        .build = build_dropout_twice,
+                                        .reference = reference_dropout_twice};
 static const operation user = {
     .name = "user", .builders = "clt_apply", .build = build_user, .reference = reference_user};
 
@@ -98,6 +103,13 @@ static test_case *add_embedding(case_list *list, const char *variant, clt_shape 
     return c;
 }
 
+/* Elements of one byte have kernels of their own. */
+static void add_bytes(case_list *list, clt_shape shape, const int *order) {
+    test_case *c = add_permute(list, &permute, "u8", shape, order, 0);
+    c->dtype = c->x[0].dtype = CLT_U8;
+    c->x[0].low = 0, c->x[0].high = 256;
+}
+
 static void add_moves(case_list *list) {
     add_shaped(list, &reshape, (clt_shape)SHAPE(6, 35), (clt_shape)SHAPE(2, 3, 5, 7));
     add_shaped(list, &reshape, (clt_shape)SHAPE(1), (clt_shape)SHAPE(1, 1, 1))->full = true;
@@ -107,6 +119,9 @@ static void add_moves(case_list *list) {
     add_permute(list, &permute, "nhwc", (clt_shape)SHAPE(2, 3, 5, 7), (int[]){0, 2, 3, 1}, 0);
     add_permute(list, &permute, "reverse", (clt_shape)SHAPE(2, 3, 1, 5, 7), (int[]){4, 3, 2, 1, 0}, 0)
         ->full = true;
+    add_permute(list, &permute, "reverse", (clt_shape)SHAPE(2, 3, 2, 5, 3), (int[]){4, 3, 2, 1, 0}, 0);
+    add_bytes(list, (clt_shape)SHAPE(2, 3, 5), (int[]){2, 1, 0});
+    add_bytes(list, (clt_shape)SHAPE(2, 3, 2, 5, 3), (int[]){4, 3, 2, 1, 0});
     add_permute(list, &transpose, "", (clt_shape)SHAPE(37, 29), (int[]){1, 0}, 0);
     add_permute(list, &transpose, "", (clt_shape)SHAPE(2, 129, 7), (int[]){0, 2, 1}, 1)->full = true;
     case_add(list, &concat, "axis-1", X(F(3, 2, 5), F(3, 1, 5), F(3, 7, 5)))->at.axis = 1;
@@ -114,6 +129,9 @@ static void add_moves(case_list *list) {
     c->full = true;
     add_slice(list, "", (clt_shape)SHAPE(5, 11), 1, 2, 9, 1);
     add_slice(list, "step-3", (clt_shape)SHAPE(4, 17, 3), 1, 1, -2, 3);
+    test_case *bytes = add_slice(list, "u8", (clt_shape)SHAPE(1031), 0, 3, 1029, 2);
+    bytes->dtype = bytes->x[0].dtype = CLT_U8;
+    bytes->x[0].low = 0, bytes->x[0].high = 256;
     add_slice(list, "one", (clt_shape)SHAPE(7, 3), 0, -1, 7, 1)->full = true;
     add_slice(list, "long", (clt_shape)SHAPE(1031), 0, 3, 1029, 2)->full = true;
     add_pad(list, "", (clt_shape)SHAPE(3, 5), (int64_t[]){1, 0}, (int64_t[]){0, 2});
@@ -136,6 +154,7 @@ void cases_shape(case_list *list) {
         c->evaluation = i % 2;
         c->full = i > 1;
     }
+    case_add(list, &dropout_twice, "twice", X(F(7, 29)))->at.s[0] = 0.5f;
     case_add(list, &user, "", X(F(1031), F(1031)))->at.s[0] = 0.5f;
     case_add(list, &user, "", X(F(1), F(1)))->full = true;
 }

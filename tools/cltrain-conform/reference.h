@@ -13,10 +13,10 @@
         DO(exp) DO(log) DO(sqrt) DO(clip) DO(relu) DO(tanh) DO(sigmoid) DO(silu) DO(gelu)
 #define OTHERS(DO)                                                                                      \
     DO(cast)                                                                                            \
-    DO(matmul) DO(linear) DO(conv2d) DO(max_pool2d) DO(avg_pool2d) DO(global_avg_pool2d) DO(batch_norm) \
+    DO(matmul) DO(linear) DO(conv2d) DO(max_pool2d) DO(avg_pool2d) DO(max_pool2d_last) DO(avg_pool2d_last) DO(global_avg_pool2d) DO(batch_norm) \
         DO(layer_norm) DO(sum) DO(mean) DO(max) DO(softmax) DO(log_softmax) DO(cross_entropy)           \
             DO(bce_with_logits) DO(mse_loss) DO(reshape) DO(permute) DO(concat) DO(slice) DO(pad)       \
-                DO(expand) DO(dropout) DO(embedding) DO(user)
+                DO(expand) DO(dropout) DO(dropout_twice) DO(embedding) DO(user)
 
 #define DECLARE(name)                                                                                   \
     double reference_##name(const array *x, int n, array *y, const attributes *at, bool evaluation);
@@ -24,6 +24,10 @@ POINTWISE(DECLARE)
 OTHERS(DECLARE)
 #undef DECLARE
 
+void reference_max_pool2d_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at);
 void reference_batch_norm_buffers(const array *x, int i, array *after, const attributes *at);
+
+/* Whether element i is kept by the dropout that is number `site` of its graph. */
+bool reference_dropout_keeps(int64_t i, int site, uint64_t step, uint64_t seed, double p);
 
 #endif

@@ -19,18 +19,20 @@ static window window_of(const clt_pool2d_options *o) {
 
 typedef struct pooled {
     double most, sum;
-    int64_t inside;
+    int64_t inside, place; /* of the first that is the most */
 } pooled;
 
 static pooled pool_one(const array *x, const window *w, const int64_t *y) {
-    pooled p = {-INFINITY, 0, 0};
+    pooled p = {-INFINITY, 0, 0, 0};
     for (int64_t i = 0; i < w->size[0]; i++)
         for (int64_t j = 0; j < w->size[1]; j++) {
             int64_t row = y[2] * w->stride[0] - w->padding[0] + i,
                     column = y[3] * w->stride[1] - w->padding[1] + j;
             if (row < 0 || row >= x->shape.dims[2] || column < 0 || column >= x->shape.dims[3]) continue;
-            double value = x->values[index_place(&x->shape, (int64_t[]){y[0], y[1], row, column})];
-            p.most = fmax(p.most, value);
+            int64_t place = index_place(&x->shape, (int64_t[]){y[0], y[1], row, column});
+            double value = x->values[place];
+            /* NaN is larger than any number. */
+            if (p.inside == 0 || value > p.most || (isnan(value) && !isnan(p.most))) p.most = value, p.place = place;
             p.sum += value;
             p.inside++;
         }
@@ -56,8 +58,36 @@ double reference_max_pool2d(const array *x, int n, array *y, const attributes *a
     return (void)n, (void)evaluation, pool(x, y, at, true);
 }
 
+void reference_max_pool2d_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at) {
+    (void)i;
+    window w = window_of(&at->pool);
+    int64_t index[CLT_MAX_RANK] = {0}, place = 0;
+    array_resize(dx, x->shape);
+    for (int64_t k = 0; k < array_count(dx); k++) dx->values[k] = 0;
+    do dx->values[pool_one(x, &w, index).place] += dy->values[place++];
+    while (index_next(&dy->shape, index));
+}
+
 double reference_avg_pool2d(const array *x, int n, array *y, const attributes *at, bool evaluation) {
     return (void)n, (void)evaluation, pool(x, y, at, false);
+}
+
+/* Of the convolution of x by x[1]; then that by x[2]. */
+static double pool_last(const array *x, array *y, const attributes *at, bool maximum) {
+    array image = {.values = NULL}, both[2] = {{.values = NULL}, x[2]};
+    double work = reference_conv2d(x, 2, &image, at, false);
+    work += pool(&image, &both[0], at, maximum);
+    work += reference_conv2d(both, 2, y, at, false);
+    array_free(&image), array_free(&both[0]);
+    return work;
+}
+
+double reference_max_pool2d_last(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    return (void)n, (void)evaluation, pool_last(x, y, at, true);
+}
+
+double reference_avg_pool2d_last(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    return (void)n, (void)evaluation, pool_last(x, y, at, false);
 }
 
 double reference_global_avg_pool2d(const array *x, int n, array *y, const attributes *at, bool evaluation) {
@@ -122,6 +152,8 @@ void reference_batch_norm_buffers(const array *x, int i, array *after, const att
     array_resize(after, x[i].shape);
     for (int64_t c = 0; c < array_count(after); c++) {
         moments m = moments_of_channel(x, c);
+        after->values[c] = x[i].values[c];
+        if (!isfinite(m.mean) || !isfinite(m.variance)) continue;
         double unbiased = m.variance * (double)m.n / (double)(m.n > 1 ? m.n - 1 : 1);
         after->values[c] = (1 - momentum) * x[i].values[c] + momentum * (i == 3 ? m.mean : unbiased);
     }

@@ -12,6 +12,11 @@ static bool is_reduced(const clt_reduce_options *o, int rank, int d) {
 
 typedef enum reduction { SUM, MEAN, MAX } reduction;
 
+/* NaN is larger than any number. */
+static double larger(double a, double b) {
+    return isnan(a) || a > b ? a : b;
+}
+
 static double reduce(const array *x, array *y, const attributes *at, reduction kind) {
     clt_shape kept = x->shape, result = {.rank = 0};
     for (int d = 0; d < x->shape.rank; d++) {
@@ -25,7 +30,7 @@ static double reduce(const array *x, array *y, const attributes *at, reduction k
     do {
         for (int d = 0; d < kept.rank; d++) own[d] = kept.dims[d] == 1 ? 0 : index[d];
         double *to = &y->values[index_place(&kept, own)], value = x->values[place++];
-        *to = kind == MAX ? fmax(*to, value) : *to + value;
+        *to = kind == MAX ? larger(*to, value) : *to + value;
     } while (index_next(&x->shape, index));
     double each = (double)array_count(x) / (double)array_count(y);
     for (int64_t i = 0; kind == MEAN && i < array_count(y); i++) y->values[i] /= each;
@@ -77,7 +82,9 @@ double reference_cross_entropy(const array *x, int n, array *y, const attributes
     y->values[0] = 0;
     for (int64_t r = 0; r < rows; r++) {
         const double *logits = x[0].values + r * classes;
-        y->values[0] += (log_sum_exp(logits, classes, 1) - logits[(int64_t)x[1].values[r]]) / (double)rows;
+        double target = x[1].values[r];
+        double own = target >= 0 && target < (double)classes ? logits[(int64_t)target] : NAN;
+        y->values[0] += (log_sum_exp(logits, classes, 1) - own) / (double)rows;
     }
     return 30.0 * (double)array_count(x);
 }

@@ -112,18 +112,29 @@ static void philox(uint32_t counter[4], uint32_t k0, uint32_t k1) {
     }
 }
 
-/* The first site of a graph, seed and step 0. */
-double reference_dropout(const array *x, int n, array *y, const attributes *at, bool evaluation) {
-    (void)n;
+bool reference_dropout_keeps(int64_t i, int site, uint64_t step, uint64_t seed, double p) {
+    uint32_t counter[4] = {(uint32_t)(i / 4), (uint32_t)site, (uint32_t)step, (uint32_t)(step >> 32)};
+    philox(counter, (uint32_t)seed, (uint32_t)(seed >> 32));
+    return (double)counter[i % 4] >= p * 4294967296.0;
+}
+
+/* Site after site of a graph, with seed and step 0. */
+static double drop_out(const array *x, array *y, const attributes *at, bool evaluation, int sites) {
     array_resize(y, x->shape);
     double p = evaluation ? 0 : (double)at->s[0];
     for (int64_t i = 0; i < array_count(y); i++) {
-        uint32_t counter[4] = {(uint32_t)(i / 4)};
-        philox(counter, 0, 0);
-        bool kept = (double)counter[i % 4] >= p * 4294967296.0;
-        y->values[i] = kept ? x->values[i] / (1 - p) : 0;
+        y->values[i] = x->values[i];
+        for (int site = 0; site < sites; site++)
+            y->values[i] = reference_dropout_keeps(i, site, 0, 0, p) ? y->values[i] / (1 - p) : 0;
     }
-    return 40.0 * (double)array_count(y);
+    return 40.0 * sites * (double)array_count(y);
+}
+
+double reference_dropout(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    return (void)n, drop_out(x, y, at, evaluation, 1);
+}
+double reference_dropout_twice(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    return (void)n, drop_out(x, y, at, evaluation, 2);
 }
 
 /* y = s0 a b + b^2, by kernels of the caller's. */

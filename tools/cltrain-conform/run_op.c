@@ -37,7 +37,7 @@ static bool near_kink(const operand *o, double value) {
 static double draw_one(const operand *o, random_stream *random) {
     double low = o->low, high = o->high, value;
     if (low == 0 && high == 0) low = -2, high = 2;
-    if (o->dtype != CLT_F32) return floor(low + (high - low) * random_uniform(random));
+    if (o->dtype != CLT_F32 || o->whole) return floor(low + (high - low) * random_uniform(random));
     do value = (double)(float)(low + (high - low) * random_uniform(random));
     while (near_kink(o, value));
     return value;
@@ -55,6 +55,7 @@ static void draw(const operand *o, random_stream *random, array *a) {
         a->values[i] = a->values[j];
         a->values[j] = (double)(float)(4 * (double)i / (double)n - 2);
     }
+    for (int k = 0; k < o->n_special; k++) a->values[random_below(random, n)] = o->special[k];
 }
 
 static void *to_device(const array *a, clt_dtype dtype, size_t *bytes) {
@@ -245,7 +246,9 @@ static void judge_gradient(work *w, int input) {
         }
     int64_t n = choose_places(w, count, &places);
     array_resize(&want, got.shape);
-    for (int64_t k = 0; k < n; k++) want.values[places[k]] = difference(w, input, places[k], &above, &below);
+    if (w->c->operation->gradient) w->c->operation->gradient(w->x, input, &w->seed, &want, &w->c->at);
+    else
+        for (int64_t k = 0; k < n; k++) want.values[places[k]] = difference(w, input, places[k], &above, &below);
     /* As many terms as there are results to an element are summed; their sum may be far less than they are. */
     double terms = (double)array_count(&w->y) / (double)(count > 0 ? count : 1);
     bounds usual = {.tolerance = w->c->operation->tolerance, .floor = fmax(w->c->operation->floor, 1e-3 * fmax(terms, 1))};

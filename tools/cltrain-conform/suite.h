@@ -26,6 +26,9 @@ typedef struct operand {
     double kinks[3];  /* no value comes near the first n_kinks of these, where there is no derivative */
     int n_kinks;
     bool distinct;    /* a shuffled ramp: no two are near each other */
+    bool whole;       /* whole numbers: many are equal */
+    double special[4]; /* the first n_special of these, NaN or infinity, each take the place of one value */
+    int n_special;
     bool constant;    /* no gradient is asked for; so for integers */
 } operand;
 
@@ -52,6 +55,8 @@ typedef struct operation {
     double (*reference)(const array *x, int n, array *y, const attributes *at, bool evaluation);
     /* What a buffer (operand i) is after a step in training; NULL: buffers stay as they are. */
     void (*buffer_after)(const array *x, int i, array *after, const attributes *at);
+    /* The gradient by operand i where the result has no derivative, but what is to come out is told; NULL: differences. */
+    void (*gradient)(const array *x, int i, const array *dy, array *dx, const attributes *at);
     bool no_gradient;
     double ulp;       /* largest error allowed in units of the last place; 0: that is not the measure */
     double tolerance; /* largest error relative to the largest value; 0: 2e-5 */
@@ -103,6 +108,7 @@ void cases_image(case_list *list);
 void cases_reduce(case_list *list);
 void cases_shape(case_list *list);
 void cases_update(case_list *list);
+void cases_metrics(case_list *list);
 void cases_network(case_list *list);
 void cases_train(case_list *list);
 

@@ -1,17 +1,11 @@
 /* Optimizers: parameters after some steps of a trainer, against the same steps in double precision. The loss is sum(x p), so that the
- * gradient is x. And what a trainer counts: loss, accuracy, squared error. */
+ * gradient is x. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/cltrain-conform/cases.h"
-
-typedef struct recipe {
-    const char *name;
-    clt_train_options options;
-    bool full;
-} recipe;
+#include "tools/cltrain-conform/updates.h"
 
 static const recipe recipes[] = {
     {"sgd", {.lr = 0.1f}, false},
@@ -28,8 +22,38 @@ static const recipe recipes[] = {
     {"clip-norm", {.lr = 0.1f, .clip_norm = 1.5f}, false},
     {"clip-norm-adam", {.optimizer = CLT_ADAM, .lr = 0.05f, .clip_norm = 0.5f}, true},
     {"accumulate", {.lr = 0.1f, .accumulate = 3}, false},
-    {"skip-nonfinite", {.lr = 0.1f, .momentum = 0.9f, .on_nonfinite = CLT_NONFINITE_SKIP}, false},
-    {"skip-nonfinite-adam", {.optimizer = CLT_ADAM, .lr = 0.05f, .on_nonfinite = CLT_NONFINITE_SKIP}, true},
+    {"skip-nonfinite", {.lr = 0.1f, .momentum = 0.9f, .on_nonfinite = CLT_NONFINITE_SKIP}, false, .broken = INFINITY},
+    {"skip-nonfinite-last",
+     {.lr = 0.1f, .on_nonfinite = CLT_NONFINITE_SKIP},
+     false,
+     .broken = NAN,
+     .size = 4 * 256 /* no filling */},
+    {"skip-nonfinite-adam", {.optimizer = CLT_ADAM, .lr = 0.05f, .on_nonfinite = CLT_NONFINITE_SKIP}, true, .broken = NAN},
+    {"skip-nonfinite-clip",
+     {.lr = 0.1f, .clip_value = 0.7f, .clip_norm = 1.5f, .on_nonfinite = CLT_NONFINITE_SKIP},
+     true,
+     .broken = INFINITY},
+    {"skip-nonfinite-accumulate",
+     {.lr = 0.1f, .accumulate = 3, .on_nonfinite = CLT_NONFINITE_SKIP},
+     false,
+     .broken = NAN},
+    {"stop-nonfinite", {.lr = 0.1f, .on_nonfinite = CLT_NONFINITE_STOP}, false, .broken = INFINITY},
+    {"clip-value-nonfinite", {.lr = 0.1f, .clip_value = 0.7f}, true, .broken = NAN},
+    {"clip-norm-nonfinite", {.lr = 0.1f, .clip_norm = 1.5f}, true, .broken = INFINITY},
+    {"dropout", {.lr = 0.1f, .accumulate = 2, .seed = 0x123456789abc}, false, .dropout = 0.5f},
+    {"compress-f16", {.lr = 0.1f, .compress = {.method = CLT_COMPRESS_F16}}, false},
+    {"compress-bf16", {.lr = 0.1f, .compress = {.method = CLT_COMPRESS_BF16}}, true},
+    {"compress-int8", {.lr = 0.1f, .compress = {.method = CLT_COMPRESS_INT8}}, false},
+    {"compress-onebit", {.lr = 0.1f, .compress = {.method = CLT_COMPRESS_ONEBIT}}, false, .size = 1031},
+    {"compress-topk",
+     {.lr = 0.1f, .compress = {.method = CLT_COMPRESS_TOPK, .ratio = 0.1f, .f32_values = true}},
+     true,
+     .size = 130 * 256 /* whole blocks, so that the ratio is of these and no filling */},
+    {"compress-powersgd",
+     {.lr = 0.1f, .compress = {.method = CLT_COMPRESS_POWERSGD, .rank = 2}, .on_nonfinite = CLT_NONFINITE_SKIP},
+     true,
+     .size = 33 * 32,
+     .columns = 32},
     {"step-schedule",
      {.lr = 0.2f, .schedule = CLT_SCHEDULE_STEP, .decay_steps = 2, .decay_factor = 0.5f},
      true},
@@ -38,15 +62,10 @@ static const recipe recipes[] = {
      true},
 };
 
-enum { UPDATES = 6, STEP_SKIPPED = 3 /* of those that skip: its gradient holds an infinity */ };
+/* The gradient's last value is broken in one step, and one in the middle in another. */
+enum { UPDATES = 6, BROKEN_LAST = 1, BROKEN_MIDDLE = 3 };
 
 /* ---- the same in double precision ---- */
-
-typedef struct host {
-    const clt_train_options *o;
-    int n, made; /* updates so far */
-    double *p, *m, *v, *g;
-} host;
 
 static double or_else(float value, double standard) {
     return value > 0 ? (double)value : standard;
@@ -65,11 +84,12 @@ static double rate(const clt_train_options *o, int step) {
 
 static void clip(host *h) {
     double norm = 0, most = (double)h->o->clip_value;
-    for (int i = 0; i < h->n && most > 0; i++) h->g[i] = fmin(fmax(h->g[i], -most), most);
+    for (int i = 0; i < h->n && most > 0; i++)
+        h->g[i] = h->g[i] > most ? most : h->g[i] < -most ? -most : h->g[i]; /* NaN stays */
     for (int i = 0; i < h->n; i++) norm += h->g[i] * h->g[i];
     norm = sqrt(norm);
-    if (h->o->clip_norm > 0 && norm > (double)h->o->clip_norm)
-        for (int i = 0; i < h->n; i++) h->g[i] *= (double)h->o->clip_norm / norm;
+    double factor = !isfinite(norm) ? NAN : fmin(1, (double)h->o->clip_norm / norm);
+    for (int i = 0; i < h->n && h->o->clip_norm > 0; i++) h->g[i] *= factor;
 }
 
 static void sgd(host *h, int i, int made, double lr) {
@@ -95,6 +115,7 @@ static void adam(host *h, int i, int made, double lr) {
 
 static void update(host *h, int step) {
     double lr = rate(h->o, step);
+    compress_on_host(h);
     clip(h);
     for (int i = 0; i < h->n; i++) {
         if (h->o->optimizer == CLT_SGD) sgd(h, i, h->made, lr);
@@ -105,40 +126,78 @@ static void update(host *h, int step) {
 
 /* ---- on the device ---- */
 
-static clt_status make_trainer(bench *b, int n, const clt_train_options *o, clt_graph **graph,
-                               clt_trainer **trainer, case_result *r) {
+static clt_shape shape_of_parameter(const host *h, bool batch) {
+    int columns = h->of->columns;
+    clt_shape vector = {batch ? 2 : 1, {batch ? 1 : h->n, h->n}},
+              matrix = {2, {h->n / (columns ? columns : 1), columns}},
+              matrices = {3, {1, matrix.dims[0], columns}};
+    return !columns ? vector : batch ? matrices : matrix;
+}
+
+static clt_status make_trainer(bench *b, const host *h, clt_comm *comm, clt_graph **graph, clt_trainer **trainer,
+                               case_result *r) {
+    clt_train_options o = *h->o;
     clt_status status = clt_graph_create(graph);
     if (status < 0) return status;
-    clt_tensor *x = clt_input(*graph, "x", CLT_F32, CLT_SHAPE(1, n));
-    clt_tensor *p = clt_parameter(*graph, "p", CLT_SHAPE(n), (clt_init){.kind = CLT_INIT_ZEROS});
+    o.comm = comm;
+    clt_tensor *x = clt_input(*graph, "x", CLT_F32, shape_of_parameter(h, true));
+    clt_tensor *p =
+        clt_parameter(*graph, "p", shape_of_parameter(h, false), (clt_init){.kind = CLT_INIT_ZEROS});
+    if (h->of->dropout > 0) x = clt_dropout(x, h->of->dropout);
     clt_tensor *loss = clt_sum(clt_mul(x, p), CLT_ALL_AXES);
-    note_step(b, loss, o, r);
-    return clt_trainer_create(trainer, b->device, loss, o);
+    note_step(b, loss, &o, r);
+    return clt_trainer_create(trainer, b->device, loss, &o);
+}
+
+/* In [-2, 2): multiples of 1/64, which half precision has; or a matrix of rank 2, which two factors give whole. */
+static void draw_gradient(const host *h, random_stream *random, float *x) {
+    double u[2] = {0, 0}, turn = 2 * acos(-1) / (h->of->columns ? h->of->columns : 1);
+    for (int i = 0; i < h->n; i++) x[i] = (float)(floor(256 * random_uniform(random)) / 64 - 2);
+    for (int i = 0; i < h->n && h->of->columns; i++) {
+        int j = i % h->of->columns;
+        for (int k = 0; k < 2 && j == 0; k++) u[k] = 2 * random_uniform(random) - 1;
+        x[i] = (float)(u[0] * cos(turn * j) + u[1] * sin(turn * j));
+    }
+}
+
+/* What becomes of the gradient behind dropout. */
+static double dropped(const host *h, double g, int i, int batch) {
+    double p = (double)h->of->dropout;
+    if (p == 0) return g;
+    return reference_dropout_keeps(i, 0, (uint64_t)batch, h->o->seed, p) ? g / (1 - p) : 0;
 }
 
 static void step_both(host *h, clt_trainer *trainer, random_stream *random, float *x, int step,
                       clt_status *status) {
     int micro = h->o->accumulate > 1 ? h->o->accumulate : 1;
-    bool skipped = h->o->on_nonfinite == CLT_NONFINITE_SKIP && step == STEP_SKIPPED;
+    bool broken = h->of->broken != 0 && (step == BROKEN_LAST || step == BROKEN_MIDDLE);
+    bool stopped = h->o->on_nonfinite == CLT_NONFINITE_STOP && step >= BROKEN_LAST;
     for (int i = 0; i < h->n; i++) h->g[i] = 0;
     for (int k = 0; k < micro && *status == CLT_OK; k++) {
-        for (int i = 0; i < h->n; i++) {
-            x[i] = (float)(4 * random_uniform(random) - 2);
-            h->g[i] += (double)x[i] / micro;
-        }
-        if (skipped) x[h->n / 2] = INFINITY;
-        clt_batch batch = {.samples = 1, .n_fields = 1, .fields = {{CLT_F32, CLT_SHAPE(1, h->n), x}}};
+        draw_gradient(h, random, x);
+        if (broken && k == 0) x[step == BROKEN_LAST ? h->n - 1 : h->n / 2] = h->of->broken;
+        for (int i = 0; i < h->n; i++) h->g[i] += dropped(h, (double)x[i], i, step * micro + k) / micro;
+        clt_batch batch = {.samples = 1, .n_fields = 1, .fields = {{CLT_F32, shape_of_parameter(h, true), x}}};
         *status = clt_trainer_step(trainer, &batch);
+        if (stopped && *status == CLT_E_NONFINITE) *status = CLT_OK; /* it may have been noticed already */
     }
-    if (!skipped) update(h, step);
+    if (!stopped && !(broken && h->o->on_nonfinite == CLT_NONFINITE_SKIP)) update(h, step);
 }
 
-static clt_status train(const test_case *c, bench *b, host *h, clt_trainer *trainer, float *values) {
+/* Whether it was told at which update it stopped, if it should have. */
+static void judge_stop(const host *h, clt_trainer *trainer, case_result *r) {
+    if (h->o->on_nonfinite != CLT_NONFINITE_STOP) return;
+    clt_status status = clt_trainer_wait(trainer);
+    if (status != CLT_E_NONFINITE || !strstr(clt_error_detail(), "update 2:"))
+        result_say(r, &r->value, FAILED, "training should have stopped at update 2: %s",
+                   status < 0 ? clt_error_detail() : "it did not");
+}
+
+static clt_status train(const test_case *c, host *h, clt_trainer *trainer, float *values) {
     random_stream random = random_of(c->id);
     for (int i = 0; i < h->n; i++)
         values[i] = (float)(2 * random_uniform(&random) - 1), h->p[i] = (double)values[i];
     clt_status status = clt_trainer_set(trainer, "p", values, (size_t)h->n);
-    (void)b;
     for (int step = 0; step < UPDATES && status == CLT_OK; step++)
         step_both(h, trainer, &random, values, step, &status);
     return status == CLT_OK ? clt_trainer_get(trainer, "p", values, (size_t)h->n) : status;
@@ -149,108 +208,65 @@ static void judge_update(case_result *r, host *h, const float *values) {
     clt_shape shape = {1, {h->n}};
     array_resize(&got, shape), array_resize(&want, shape);
     for (int i = 0; i < h->n; i++) got.values[i] = (double)values[i], want.values[i] = h->p[i];
-    judge(r, &r->value, "the parameters", &got, &want, NULL, h->n, &(bounds){.nmse = 1e-10});
+    bounds exact = {.nmse = 1e-10}, rough = {.tolerance = compress_slack(h), .floor = 1, .nmse = 1e-6};
+    judge(r, &r->value, "the parameters", &got, &want, NULL, h->n, rough.tolerance > 0 ? &rough : &exact);
     array_free(&got), array_free(&want);
 }
 
-static void run_update(const test_case *c, bench *b, case_result *r) {
-    const recipe *of = c->context;
-    int n = c->number;
-    host h = {.o = &of->options, .n = n};
-    double *memory = calloc(4 * (size_t)n, sizeof *memory);
-    float *first = calloc((size_t)n, sizeof *first), *values = calloc((size_t)n, sizeof *values);
-    if (!memory || !first || !values) exit(3);
-    for (int run = 0; run < 2 && r->reason[0] == 0; run++) {
-        clt_graph *graph = NULL;
-        clt_trainer *trainer = NULL;
-        memset(memory, 0, 4 * (size_t)n * sizeof *memory);
-        h.made = 0;
-        h.p = memory, h.m = memory + n, h.v = memory + 2 * n, h.g = memory + 3 * n;
-        clt_status status = make_trainer(b, n, h.o, &graph, &trainer, r);
-        if (status == CLT_OK) r->supported = PASSED;
-        else result_error(r, &r->supported, status, "compiling");
-        if (status == CLT_OK) status = train(c, b, &h, trainer, values);
-        if (status < 0) result_error(r, &r->value, status, "training");
-        else if (run == 0) judge_update(r, &h, values), memcpy(first, values, (size_t)n * sizeof *first);
-        else if (memcmp(first, values, (size_t)n * sizeof *first))
-            result_say(r, &r->repeat, FAILED, "the second run gave other bits");
-        else r->repeat = PASSED;
-        judge_fences(b, r);
-        clt_trainer_destroy(trainer);
-        clt_graph_destroy(graph);
-    }
-    free(memory), free(first), free(values);
-}
-
-/* ---- metrics ---- */
-
-enum { ROWS = 37, CLASSES = 5 };
-
-static void expect(case_result *r, const char *what, double got, double want) {
-    if (r->value == NOT_ASKED) r->value = PASSED;
-    if (!(fabs(got - want) <= 1e-5 * fmax(1, fabs(want))))
-        result_say(r, &r->value, FAILED, "%s is %.9g, not %.9g", what, got, want);
-}
-
-/* What the losses, hits and squares of two evaluations should be; logits are x w, w a matrix of ones on its diagonal. */
-static void run_metrics(const test_case *c, bench *b, case_result *r) {
-    float x[ROWS * CLASSES], w[CLASSES * CLASSES] = {0};
-    int32_t label[ROWS];
-    double loss = 0, hits = 0;
-    random_stream random = random_of(c->id);
-    for (int i = 0; i < ROWS; i++) {
-        double sum = 0, most = -10;
-        int best = 0;
-        label[i] = (int32_t)random_below(&random, CLASSES);
-        for (int k = 0; k < CLASSES; k++) {
-            double v = (double)(x[i * CLASSES + k] = (float)(4 * random_uniform(&random) - 2));
-            sum += exp(v);
-            if (v > most) most = v, best = k;
-        }
-        loss += (log(sum) - (double)x[i * CLASSES + label[i]]) / ROWS;
-        hits += best == label[i];
-    }
-    for (int k = 0; k < CLASSES; k++) w[k * CLASSES + k] = 1;
+static void run_once(const test_case *c, bench *b, host *h, float *values, case_result *r) {
     clt_graph *graph = NULL;
     clt_trainer *trainer = NULL;
-    clt_metrics m = {0};
-    clt_status status = clt_graph_create(&graph);
-    clt_tensor *in = clt_input(graph, "x", CLT_F32, CLT_SHAPE(ROWS, CLASSES)),
-               *truth = clt_input(graph, "y", CLT_I32, CLT_SHAPE(ROWS));
-    clt_tensor *logits = clt_linear(in, "w", CLASSES, .no_bias = true);
-    clt_train_options o = {.lr = 0.1f, .output = logits};
-    clt_batch batch = {.samples = ROWS, .n_fields = 2,
-                       .fields = {{CLT_F32, CLT_SHAPE(ROWS, CLASSES), x}, {CLT_I32, CLT_SHAPE(ROWS), label}}};
-    clt_tensor *cost = clt_cross_entropy(logits, truth);
-    note_step(b, cost, &o, r);
-    if (status == CLT_OK) status = clt_trainer_create(&trainer, b->device, cost, &o);
+    clt_comm *comm = NULL;
+    clt_status status = h->o->compress.method ? clt_comm_create_self(&comm) : CLT_OK;
+    if (status == CLT_OK) status = make_trainer(b, h, comm, &graph, &trainer, r);
     if (status == CLT_OK) r->supported = PASSED;
     else result_error(r, &r->supported, status, "compiling");
-    if (status == CLT_OK) status = clt_trainer_set(trainer, "w.weight", w, CLASSES * CLASSES);
-    for (int i = 0; i < 2 && status == CLT_OK; i++) status = clt_trainer_evaluate(trainer, &batch);
-    if (status == CLT_OK) status = clt_trainer_eval_metrics(trainer, &m, true);
-    if (status < 0) result_error(r, &r->value, status, "evaluating");
-    else {
-        expect(r, "the loss", m.loss, loss);
-        expect(r, "the accuracy", m.accuracy, hits / ROWS);
-        expect(r, "the count of samples", (double)m.samples, 2 * ROWS);
+    if (status == CLT_OK) {
+        status = train(c, h, trainer, values);
+        if (status < 0) result_error(r, &r->value, status, "training");
+        else judge_stop(h, trainer, r);
     }
     judge_fences(b, r);
     clt_trainer_destroy(trainer);
     clt_graph_destroy(graph);
+    clt_comm_destroy(comm);
+}
+
+static void run_update(const test_case *c, bench *b, case_result *r) {
+    const recipe *of = c->context;
+    size_t n = (size_t)c->number;
+    double *memory = malloc(5 * n * sizeof *memory);
+    float *first = calloc(n, sizeof *first), *values = calloc(n, sizeof *values);
+    if (!memory || !first || !values) exit(3);
+    for (int run = 0; run < 2 && r->reason[0] == 0; run++) {
+        host h = {.of = of, .o = &of->options, .n = c->number, .p = memory, .m = memory + n, .v = memory + 2 * n,
+                  .g = memory + 3 * n, .residual = memory + 4 * n};
+        memset(memory, 0, 5 * n * sizeof *memory);
+        run_once(c, b, &h, values, r);
+        if (r->reason[0]) break;
+        if (run == 0) judge_update(r, &h, values), memcpy(first, values, n * sizeof *first);
+        else if (memcmp(first, values, n * sizeof *first))
+            result_say(r, &r->repeat, FAILED, "the second run gave other bits");
+        else r->repeat = PASSED;
+    }
+    free(memory), free(first), free(values);
+}
+
+static void add_update(case_list *list, const recipe *of, int number, bool full) {
+    char variant[64];
+    snprintf(variant, sizeof variant, "%s/%d", of->name, number);
+    test_case *c = case_add_run(list, "update", variant, run_update);
+    c->context = of;
+    c->number = number;
+    c->full = full;
+    c->large = number > 65536;
 }
 
 void cases_update(case_list *list) {
     static const int sizes[] = {1031, 1, 65539};
-    for (size_t i = 0; i < sizeof recipes / sizeof recipes[0]; i++)
-        for (int k = 0; k < 3; k++) {
-            char variant[64];
-            snprintf(variant, sizeof variant, "%s/%d", recipes[i].name, sizes[k]);
-            test_case *c = case_add_run(list, "update", variant, run_update);
-            c->context = &recipes[i];
-            c->number = sizes[k];
-            c->full = recipes[i].full || k > 0;
-            c->large = k == 2;
-        }
-    case_add_run(list, "metrics", "classes", run_metrics);
+    for (size_t i = 0; i < sizeof recipes / sizeof recipes[0]; i++) {
+        const recipe *of = &recipes[i];
+        if (of->size) add_update(list, of, of->size, of->full);
+        for (int k = 0; k < 3 && !of->size; k++) add_update(list, of, sizes[k], of->full || k > 0);
+    }
 }

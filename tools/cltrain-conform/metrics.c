@@ -1,0 +1,110 @@
+/* What a trainer counts: loss and accuracy. */
+#include <math.h>
+
+#include "tools/cltrain-conform/cases.h"
+
+enum { ROWS = 37, CLASSES = 5 };
+
+static void expect(case_result *r, const char *what, double got, double want) {
+    if (r->value == NOT_ASKED) r->value = PASSED;
+    if (!(fabs(got - want) <= 1e-5 * fmax(1, fabs(want))))
+        result_say(r, &r->value, FAILED, "%s is %.9g, not %.9g", what, got, want);
+}
+
+/* NaN is no largest of its row: with the first of a row that was right, or whose label is 0, that row is wrong. */
+static void judge_nan(clt_trainer *trainer, const clt_batch *batch, float *x, int32_t *label, double accuracy,
+                      case_result *r) {
+    clt_metrics m = {0};
+    double was = 0;
+    for (int k = 1; k < CLASSES; k++) was = x[k] > x[(int)was] ? k : was;
+    if ((int)was == label[0]) accuracy -= 1.0 / ROWS;
+    x[0] = NAN;
+    label[0] = 0;
+    clt_status status = clt_trainer_evaluate(trainer, batch);
+    if (status == CLT_OK) status = clt_trainer_eval_metrics(trainer, &m, true);
+    if (status < 0) result_error(r, &r->value, status, "evaluating");
+    else expect(r, "the accuracy with NaN in a row", m.accuracy, accuracy);
+}
+
+/* What the losses, hits and squares of two evaluations should be; logits are x w, w a matrix of ones on its diagonal. */
+static void run_metrics(const test_case *c, bench *b, case_result *r) {
+    float x[ROWS * CLASSES], w[CLASSES * CLASSES] = {0};
+    int32_t label[ROWS];
+    double loss = 0, hits = 0;
+    random_stream random = random_of(c->id);
+    for (int i = 0; i < ROWS; i++) {
+        double sum = 0, most = -10;
+        int best = 0;
+        label[i] = (int32_t)random_below(&random, CLASSES);
+        for (int k = 0; k < CLASSES; k++) {
+            double v = (double)(x[i * CLASSES + k] = (float)(4 * random_uniform(&random) - 2));
+            sum += exp(v);
+            if (v > most) most = v, best = k;
+        }
+        loss += (log(sum) - (double)x[i * CLASSES + label[i]]) / ROWS;
+        hits += best == label[i];
+    }
+    for (int k = 0; k < CLASSES; k++) w[k * CLASSES + k] = 1;
+    clt_graph *graph = NULL;
+    clt_trainer *trainer = NULL;
+    clt_metrics m = {0};
+    clt_status status = clt_graph_create(&graph);
+    clt_tensor *in = clt_input(graph, "x", CLT_F32, CLT_SHAPE(ROWS, CLASSES)),
+               *truth = clt_input(graph, "y", CLT_I32, CLT_SHAPE(ROWS));
+    clt_tensor *logits = clt_linear(in, "w", CLASSES, .no_bias = true);
+    clt_train_options o = {.lr = 0.1f, .output = logits};
+    clt_batch batch = {.samples = ROWS, .n_fields = 2,
+                       .fields = {{CLT_F32, CLT_SHAPE(ROWS, CLASSES), x}, {CLT_I32, CLT_SHAPE(ROWS), label}}};
+    clt_tensor *cost = clt_cross_entropy(logits, truth);
+    note_step(b, cost, &o, r);
+    if (status == CLT_OK) status = clt_trainer_create(&trainer, b->device, cost, &o);
+    if (status == CLT_OK) r->supported = PASSED;
+    else result_error(r, &r->supported, status, "compiling");
+    if (status == CLT_OK) status = clt_trainer_set(trainer, "w.weight", w, CLASSES * CLASSES);
+    for (int i = 0; i < 2 && status == CLT_OK; i++) status = clt_trainer_evaluate(trainer, &batch);
+    if (status == CLT_OK) status = clt_trainer_eval_metrics(trainer, &m, true);
+    if (status < 0) result_error(r, &r->value, status, "evaluating");
+    else {
+        expect(r, "the loss", m.loss, loss);
+        expect(r, "the accuracy", m.accuracy, hits / ROWS);
+        expect(r, "the count of samples", (double)m.samples, 2 * ROWS);
+        judge_nan(trainer, &batch, x, label, hits / ROWS, r);
+    }
+    judge_fences(b, r);
+    clt_trainer_destroy(trainer);
+    clt_graph_destroy(graph);
+}
+
+/* A loss of 2^24 and then, 64 times, of 1: each by itself is less than the sum can tell. */
+static void run_long_sum(const test_case *c, bench *b, case_result *r) {
+    enum { ADDED = 64 };
+    const float large = 16777216;
+    clt_graph *graph = NULL;
+    clt_trainer *trainer = NULL;
+    clt_metrics m = {0};
+    clt_status status = clt_graph_create(&graph);
+    (void)c;
+    clt_tensor *x = clt_input(graph, "x", CLT_F32, CLT_SHAPE(1, 1));
+    clt_tensor *p = clt_parameter(graph, "p", CLT_SHAPE(1), (clt_init){.kind = CLT_INIT_ZEROS});
+    clt_tensor *loss = clt_sum(clt_mul(x, p), CLT_ALL_AXES);
+    note_step(b, loss, &(clt_train_options){.lr = 0.1f}, r);
+    if (status == CLT_OK) status = clt_trainer_create(&trainer, b->device, loss, &(clt_train_options){.lr = 0.1f});
+    if (status == CLT_OK) r->supported = PASSED;
+    else result_error(r, &r->supported, status, "compiling");
+    if (status == CLT_OK) status = clt_trainer_set(trainer, "p", &(float){1}, 1);
+    for (int i = 0; i <= ADDED && status == CLT_OK; i++)
+        status = clt_trainer_evaluate(
+            trainer, &(clt_batch){.samples = 1, .n_fields = 1,
+                                  .fields = {{CLT_F32, CLT_SHAPE(1, 1), &(float){i ? 1 : large}}}});
+    if (status == CLT_OK) status = clt_trainer_eval_metrics(trainer, &m, true);
+    if (status < 0) result_error(r, &r->value, status, "evaluating");
+    else expect(r, "what was added to 2^24", m.loss * (ADDED + 1) - (double)large, ADDED);
+    judge_fences(b, r);
+    clt_trainer_destroy(trainer);
+    clt_graph_destroy(graph);
+}
+
+void cases_metrics(case_list *list) {
+    case_add_run(list, "metrics", "classes", run_metrics);
+    case_add_run(list, "metrics", "long-sum", run_long_sum);
+}

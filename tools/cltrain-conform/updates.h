@@ -1,0 +1,29 @@
+/* An optimizer's steps in double precision, with what is done to gradients before. */
+#ifndef CONFORM_UPDATES_H
+#define CONFORM_UPDATES_H
+
+#include "tools/cltrain-conform/cases.h"
+
+typedef struct recipe {
+    const char *name;
+    clt_train_options options;
+    bool full;
+    float broken;  /* NaN or infinity in the gradients of the steps BROKEN; 0: none */
+    float dropout; /* of what the gradient is */
+    int size;      /* of the parameter; 0: some sizes */
+    int columns;   /* of the parameter, which is a matrix then; 0: a vector */
+} recipe;
+
+typedef struct host {
+    const recipe *of;
+    const clt_train_options *o;
+    int n, made; /* updates so far */
+    double *p, *m, *v, *g, *residual;
+} host;
+
+/* The gradient as it arrives where ranks exchange it compressed, here with one rank; the residual is what does not. */
+void compress_on_host(host *h);
+/* How far parameters may be off by what is not computed above: the last step's residual. 0: they may not. */
+double compress_slack(const host *h);
+
+#endif
