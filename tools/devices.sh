@@ -86,6 +86,7 @@ run() {
         failed=1
         cat "$folder/$name.txt"
     }
+    grep ', driver .* passed,' "$folder/$name.txt" >&2 || true
 }
 
 # intel NAME LIBRARY PACKAGE...: a driver from PyPI.
