@@ -82,7 +82,8 @@ CLT_API clt_status clt_probe_problems(clt_device *device, clt_tensor *loss, cons
 typedef struct clt_problem_options {
     clt_measure_options measure;
     double reference_work; /* operations that the reference may take to compute what the result is compared with: of
-                            * large problems that is done for a part. 0 means 1e8 */
+                            * large problems that is a sum of all images or rows, each with a sign, which tells of all of them,
+                            * and some by themselves. 0 means 1e8 */
     bool exact_layouts;    /* tensors without ":nhwc" lie in the order of their dimensions; else they lie as a plan would lay
                             * activations, unless one of them says ":nhwc" */
     const char *backend;   /* if set: a row of this one serves it ("native"), else CLT_E_UNSUPPORTED, and the detail says why not.

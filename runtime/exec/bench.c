@@ -10,10 +10,13 @@
 
 enum { MOST_INPUTS = 8, MOST_ROUNDS = 9, MOST_DUELS = 25, MOST_SAMPLES = 64 };
 
-/* Parts of a problem that give parts of its result: places along an axis of one operand and of the result. */
+/* Parts of a problem that give parts of its result: places along an axis of one operand and of the result. The problem is linear
+ * in that operand: of a sum of all places, each with a sign, the result is the same sum of the results. So one part more tells
+ * whether all the others are right (Freivalds, "Probabilistic machines can use less running time", 1977). */
+enum { SUM_OF_ALL = -1 };
 typedef struct sample {
     int input, axis, result_axis;
-    int64_t places[MOST_SAMPLES];
+    int64_t places[MOST_SAMPLES]; /* or SUM_OF_ALL */
     int64_t n; /* 0: the whole */
 } sample;
 
@@ -110,14 +113,31 @@ static void transpose(const float *from, float *to, int64_t n, int64_t rows, int
             for (int64_t c = 0; c < columns; c++) to[c * rows + r] = from[r * columns + c];
 }
 
+static void add_signed(const float *from, float *to, int64_t places, int64_t inner) {
+    enum { BLOCK = 512 }; /* what is read together */
+    double sums[BLOCK];
+    for (int64_t begin = 0; begin < inner; begin += BLOCK) {
+        int64_t n = CLT_MIN(inner - begin, (int64_t)BLOCK);
+        uint32_t bits = 1;
+        memset(sums, 0, sizeof sums);
+        for (int64_t p = 0; p < places; p++, bits = bits * 1664525u + 1013904223u)
+            for (int64_t i = 0; i < n; i++)
+                sums[i] += bits >> 31 ? -(double)from[p * inner + begin + i] : (double)from[p * inner + begin + i];
+        for (int64_t i = 0; i < n; i++) to[begin + i] = (float)sums[i];
+    }
+}
+
 /* The parts of a tensor along an axis, one behind the other. */
 static void gather(const float *from, float *to, const clt_shape *shape, int axis, const sample *part) {
     int64_t inner = 1, outer = 1;
     for (int d = 0; d < axis; d++) outer *= shape->dims[d];
     for (int d = axis + 1; d < shape->rank; d++) inner *= shape->dims[d];
     for (int64_t o = 0; o < outer; o++)
-        for (int64_t k = 0; k < part->n; k++, to += inner)
-            memcpy(to, from + (o * shape->dims[axis] + part->places[k]) * inner, (size_t)inner * sizeof *to);
+        for (int64_t k = 0; k < part->n; k++, to += inner) {
+            const float *all = from + o * shape->dims[axis] * inner;
+            if (part->places[k] == SUM_OF_ALL) add_signed(all, to, shape->dims[axis], inner);
+            else memcpy(to, all + part->places[k] * inner, (size_t)inner * sizeof *to);
+        }
 }
 
 static clt_status feed_one(clt_bench *b, const trial *t, const sample *part, int i) {
@@ -203,7 +223,7 @@ static sample axes_of(const clt_tensor *node) {
     return (sample){.n = 0};
 }
 
-/* As many places as the work allows, from the first to the last: edges of tiles are at the end. */
+/* The sum of all, and as many places as the work allows, from the last to the first: edges of tiles are at the end. */
 static sample choose_part(const clt_tensor *node, double work, double sample_work) {
     sample part = axes_of(node);
     if (part.n == 0) return part;
@@ -212,8 +232,9 @@ static sample choose_part(const clt_tensor *node, double work, double sample_wor
     int64_t n = (int64_t)CLT_MIN(fraction * (double)length, MOST_SAMPLES);
     part.n = CLT_MAX(n, CLT_MIN(length, 1));
     if (fraction >= 1 || part.n >= length) return (sample){.n = 0};
-    for (int64_t i = 0; i < part.n; i++)
-        part.places[i] = part.n == 1 ? length - 1 : i * (length - 1) / (part.n - 1);
+    part.places[0] = SUM_OF_ALL;
+    for (int64_t i = 1; i < part.n; i++)
+        part.places[i] = part.n == 2 ? length - 1 : (i - 1) * (length - 1) / (part.n - 2);
     return part;
 }
 

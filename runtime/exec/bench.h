@@ -10,8 +10,8 @@
 
 typedef struct clt_bench clt_bench;
 
-/* A problem like that of `node`. The reference's result is computed on the way: of parts of it only, images or
- * rows from all over, where the whole is more work than `sample_work` operations. CLT_E_UNSUPPORTED if the
+/* A problem like that of `node`. The reference's result is computed on the way: of parts of it only, where the whole is more
+ * work than `sample_work` operations: of a sum of all images or rows, and of some from all over. CLT_E_UNSUPPORTED if the
  * reference does not serve the problem, or even the smallest part is much more work. */
 clt_status clt_bench_create(clt_bench **bench, clt_device *device, const clt_tensor *node, double work,
                             double sample_work);

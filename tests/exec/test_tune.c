@@ -505,6 +505,23 @@ static void parts_are_compared(void **state) {
     clt_device_close(trial);
 }
 
+/* The first candidate has none before it to be held against: a sum of all parts tells what no single one does. */
+static void a_hole_between_the_parts_is_seen(void **state) {
+    (void)state;
+    clt_tensor *node = product(64, 50, 40);
+    use_rows(bad_ones);
+    clt_choice hole = {.row = clt_backend_next(&clt_op_matmul, NULL)};
+    while (strcmp(hole.row->name, "hole")) hole.row = clt_backend_next(&clt_op_matmul, hole.row);
+    for (int parts = 1; parts <= 4; parts++) {
+        clt_bench *bench;
+        clt_bench_result found;
+        assert_ok(clt_bench_create(&bench, device, node, 64, parts));
+        assert_ok(clt_bench_run(bench, &hole, 0.01, 1e9, &found));
+        assert_false(found.nmse <= CLT_BENCH_MOST_NMSE);
+        clt_bench_destroy(bench);
+    }
+}
+
 /* Rows that are right are found right: in all directions, with parts, and in channels-last layouts. */
 static void convolutions_are_compared_with_the_reference(void **state) {
     (void)state;
@@ -543,6 +560,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test_setup_teardown(little_work_is_left_as_it_is, set_up, tear_down),
         cmocka_unit_test_setup_teardown(without_a_place_for_verdicts_nothing_is_tuned, set_up, tear_down),
         cmocka_unit_test_setup_teardown(parts_are_compared, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_hole_between_the_parts_is_seen, set_up, tear_down),
         cmocka_unit_test_setup_teardown(convolutions_are_compared_with_the_reference, set_up, tear_down),
     };
     if (argc > 1 && !strcmp(argv[1], "die")) return tune_and_die();

@@ -304,7 +304,7 @@ int main(int argc, char **argv) {
                 run_loop(&scenarios[i], (fault){.memory = memory, .call = options.call});
     }
     remove_tree(folder);
-    printf("scenarios %ld, runs %ld, injected %ld, errors %ld, harmless %ld, devices lost and opened anew %ld, crashes 0, hangs 0, failures %ld (seed %ld)\n",
+    printf("scenarios %ld, runs %ld, injected %ld, errors %ld, harmless %ld, devices lost and opened anew %ld, failures %ld (seed %ld)\n",
            scenarios_run, n_runs, n_injected, n_errors, n_harmless, n_lost, n_failures, options.seed);
     return n_failures || !scenarios_run;
 }

@@ -37,8 +37,8 @@ static void print_help(void) {
            "what the whole machine gained or lost between the two is taken out, up to a factor of 2, and told.\n");
     option_print(rows, ROWS, stdout);
     printf("\nExit status: 0 the same or better; 1 something is slower or broken; 2 not comparable (another schema or\n"
-           "device, a file that is cut short or damaged, or nothing can be told of more than half of A's rows), or the\n"
-           "command line makes no sense.\n");
+           "device, a file that is cut short or damaged, or nothing can be told of more than half of A's rows), or\n"
+           "the command line makes no sense.\n");
 }
 
 /* ---- telling ---- */

@@ -136,17 +136,19 @@ static clt_status open_times(measuring *m) {
     return status;
 }
 
-/* Each round is short, so that there are several. */
+/* Each round is short, so that there are several; on what is far slower than that, a simulator perhaps, fewer. */
 static clt_status do_rounds(measuring *m) {
     const double moment = 0.12;
     const int least = 5;
+    const double most = 4; /* times the seconds, for the least */
     double end = now_seconds() + m->q->seconds;
     for (int i = 0; i < m->n; i++) {
         begin(m->lines, "preparing the model", m->batches[i]);
         clt_status status = make_runner(&m->runners[i], m->q, m->device, m->batches[i]);
         if (status < 0) return status;
     }
-    for (int round = 0; round < FORECAST_ROUNDS && (round < least || now_seconds() < end); round++) {
+    double last = now_seconds() + most * m->q->seconds;
+    for (int round = 0; round < FORECAST_ROUNDS && (round == 0 || now_seconds() < (round < least ? last : end)); round++) {
         clt_status status = do_round(m, moment);
         if (status < 0) return status;
     }
@@ -255,7 +257,7 @@ static clt_status tell_prediction(measuring *m) {
 
 /* `wrong`: it computes something else than it should. */
 static clt_status answer(measuring *m, bool *wrong) {
-    bool fits;
+    bool fits = false;
     clt_device_facts facts;
     begin(m->lines, "running a small kernel", m->q->batch);
     clt_status status = clt_device_get_facts(m->device, &facts, wrong);
