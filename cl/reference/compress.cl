@@ -177,8 +177,9 @@ kernel void ref_onebit_encode(global const float *x, global float *residual, glo
         compress_store(v, residual, start + k, n);
         largest = max(largest, as_uint16(v) & 0x7fffffff);
         int16 below = v < 0;
-        positive += fmax(v, 0.0f);
-        negative += fmin(v, 0.0f);
+        /* Not fmax and fmin: of vectors, Oclgrind's are wrong. */
+        positive += select(v, (float16)0.0f, below);
+        negative += select((float16)0.0f, v, below);
         negatives -= below;
         last = max(last, select((int16)-1, lane + k, v != 0));
         signs[k / 16] = compress_sum_int(below & ((int16)(1) << lane));

@@ -92,10 +92,11 @@ static void run_long_sum(const test_case *c, bench *b, case_result *r) {
     if (status == CLT_OK) r->supported = PASSED;
     else result_error(r, &r->supported, status, "compiling");
     if (status == CLT_OK) status = clt_trainer_set(trainer, "p", &(float){1}, 1);
-    for (int i = 0; i <= ADDED && status == CLT_OK; i++)
-        status = clt_trainer_evaluate(
-            trainer, &(clt_batch){.samples = 1, .n_fields = 1,
-                                  .fields = {{CLT_F32, CLT_SHAPE(1, 1), &(float){i ? 1 : large}}}});
+    for (int i = 0; i <= ADDED && status == CLT_OK; i++) {
+        float value = i ? 1 : large;
+        clt_batch batch = {.samples = 1, .n_fields = 1, .fields = {{CLT_F32, CLT_SHAPE(1, 1), &value}}};
+        status = clt_trainer_evaluate(trainer, &batch);
+    }
     if (status == CLT_OK) status = clt_trainer_eval_metrics(trainer, &m, true);
     if (status < 0) result_error(r, &r->value, status, "evaluating");
     else expect(r, "what was added to 2^24", m.loss * (ADDED + 1) - (double)large, ADDED);
