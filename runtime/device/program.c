@@ -106,7 +106,6 @@ fail:
 
 static void save_program(clt_program *program) {
     size_t bytes = 0;
-    if (cache_is_off()) return;
     if (clGetProgramInfo(program->program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) != CL_SUCCESS ||
         bytes == 0)
         return;
@@ -227,7 +226,7 @@ static void run_job(void *argument, int i) {
     program->program = cache_load(job->device, program->key);
     job->loaded = program->program != NULL;
     if (!job->loaded) job->status = build_source(job->device, job->source.data, job->label, &program->program);
-    program->saved = job->loaded;
+    program->saved = job->loaded || cache_is_off();
     if (job->status < 0) snprintf(job->error, sizeof job->error, "%s", clt_error_detail());
 }
 
