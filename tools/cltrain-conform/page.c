@@ -82,33 +82,22 @@ static void begin_failures(FILE *page) {
     page_table(page, NULL, columns, sizeof columns / sizeof columns[0]);
 }
 
-static void failure(FILE *page, const char *id, const char *row, const json_t *result, const json_t *device) {
-    char name[160];
-    device_name(device, name);
+static void failure(FILE *page, const char *id, const char *row, const json_t *result, const char *device) {
+    const char *rerun = document_string(result, "rerun");
     page_row(page);
     page_cell_badge(page, document_string(result, "status"));
     fputs("<td class=\"wide\">", page);
     page_code(page, id);
     fputs("<small class=\"why\">", page);
     page_text(page, document_string(result, "reason"));
-    fputs("</small><small>", page);
-    page_code(page, document_string(result, "rerun"));
-    fputs("</small></td>", page);
+    fputs("</small>", page);
+    if (rerun[0]) {
+        fputs("<small>", page);
+        page_code(page, rerun);
+        fputs("</small>", page);
+    }
+    fputs("</td>", page);
     page_cell_text(page, row);
-    page_cell_text(page, name);
-    page_row_end(page);
-}
-
-/* A driver or device, with why it gave no results. */
-static void status_failure(FILE *page, const char *what, const json_t *one, const char *device) {
-    page_row(page);
-    page_cell_badge(page, document_string(one, "status"));
-    fputs("<td class=\"wide\">", page);
-    page_code(page, what);
-    fputs("<small class=\"why\">", page);
-    page_text(page, document_string(one, "reason"));
-    fputs("</small></td>", page);
-    page_cell_text(page, "");
     page_cell_text(page, device);
     page_row_end(page);
 }
@@ -123,13 +112,13 @@ static int status_failures(FILE *page, const json_t *document, int n) {
         if (!report_is_bad(document_string(one, "status"))) continue;
         if (n++ == 0) begin_failures(page);
         device_name(one, text);
-        status_failure(page, "device", one, text);
+        failure(page, "device", "", one, text);
     }
     json_array_foreach(json_object_get(document, "drivers"), i, one) {
         if (!all || !report_is_bad(document_string(one, "status"))) continue;
         if (n++ == 0) begin_failures(page);
         snprintf(text, sizeof text, "driver %.280s", document_string(one, "icd"));
-        status_failure(page, text, one, "");
+        failure(page, text, "", one, "");
     }
     return n;
 }
@@ -138,19 +127,21 @@ static int status_failures(FILE *page, const json_t *document, int n) {
 static int coverage_failures(FILE *page, const json_t *document, int n) {
     size_t i, k;
     const json_t *device, *one;
-    char id[160];
+    char name[160], id[160];
     json_array_foreach(json_object_get(document, "devices"), i, device)
         json_array_foreach(json_object_get(device, "coverage"), k, one) {
             if (!is_bad(one)) continue;
             if (n++ == 0) begin_failures(page);
             snprintf(id, sizeof id, "coverage/%.140s", document_string(one, "op"));
-            failure(page, id, "", one, device);
+            device_name(device, name);
+            failure(page, id, "", one, name);
         }
     return n;
 }
 
 static void failures(FILE *page, const json_t *document) {
     size_t i, k;
+    char name[160];
     const json_t *one, *result;
     page_section(page, "failures", "Failures");
     int n = status_failures(page, document, 0);
@@ -158,7 +149,8 @@ static void failures(FILE *page, const json_t *document) {
         json_array_foreach(json_object_get(one, "results"), k, result) {
             if (!is_bad(result)) continue;
             if (n++ == 0) begin_failures(page);
-            failure(page, document_string(one, "id"), document_string(result, "row"), result, device_at(document, result));
+            device_name(device_at(document, result), name);
+            failure(page, document_string(one, "id"), document_string(result, "row"), result, name);
         }
     n = coverage_failures(page, document, n);
     if (n) page_table_end(page);

@@ -1,4 +1,3 @@
-#include "tools/common/clock.h"
 #include "tools/survey/child.h"
 
 #include <errno.h>
@@ -13,6 +12,8 @@
 #ifdef __linux__
 #include <sys/prctl.h>
 #endif
+
+#include "tools/common/clock.h"
 
 enum { MOST_AT_ONCE = 8, MOST_LINE = 1 << 20, MOST_BYTES = 1 << 26, TAIL = 512 };
 
