@@ -93,10 +93,10 @@ static const char *read_side(side *s, const json_t *row) {
     return NULL;
 }
 
-static pair *find_pair(comparison *c, const char *key) {
-    for (int i = 0; i < c->n; i++)
-        if (strcmp(c->pairs[i].key, key) == 0) return &c->pairs[i];
-    return NULL;
+/* places: of keys among the pairs. */
+static pair *find_pair(comparison *c, const json_t *places, const char *key) {
+    const json_t *place = json_object_get(places, key);
+    return place ? &c->pairs[json_integer_value(place)] : NULL;
 }
 
 int comparison_refuse(const char *path, const char *format, ...) {
@@ -109,7 +109,7 @@ int comparison_refuse(const char *path, const char *format, ...) {
     return EXIT_NOT_COMPARABLE;
 }
 
-static int read_rows(comparison *c, int which, const char *path) {
+static int read_rows(comparison *c, json_t *places, int which, const char *path) {
     size_t i;
     const json_t *row, *results = json_object_get(c->documents[which], "results");
     pair *pairs = realloc(c->pairs, ((size_t)c->n + json_array_size(results) + 1) * sizeof *pairs);
@@ -118,9 +118,10 @@ static int read_rows(comparison *c, int which, const char *path) {
     json_array_foreach(results, i, row) {
         const char *key = document_string(row, "key");
         if (!key[0]) return comparison_refuse(path, "a result has no key");
-        pair *p = find_pair(c, key);
+        pair *p = find_pair(c, places, key);
         if (p && p->sides[which].row) return comparison_refuse(path, "a result stands there twice");
         if (!p) {
+            if (json_object_set_new(places, key, json_integer(c->n)) < 0) return comparison_refuse(path, "there is no memory for it");
             p = &c->pairs[c->n++];
             *p = (pair){.key = key, .is_limit = strcmp(document_string(row, "kind"), "limit") == 0, .p = 1};
         }
@@ -164,7 +165,9 @@ static int check_devices(const comparison *c) {
 
 int comparison_read(comparison *c, const char *const paths[2]) {
     int code = 0;
+    json_t *places = json_object();
     for (int i = 0; i < 2 && !code; i++) code = check_document(c->documents[i], paths[i]);
-    for (int i = 0; i < 2 && !code; i++) code = read_rows(c, i, paths[i]);
+    for (int i = 0; i < 2 && !code; i++) code = read_rows(c, places, i, paths[i]);
+    json_decref(places);
     return code ? code : check_devices(c);
 }
