@@ -5,7 +5,7 @@
  *
  *     loop SHIM [--kind calls|memory] [--scenario NAME] [--points P] [--seed S] [--nth N] [--once|--for-ever] [--call clName]
  *
- * --points: of each loop only so many N, evenly spread from where the seed says; 0: all, but of slow scenarios some.
+ * --points: of each loop only so many N, evenly spread from where the seed says; 0: all, but of a slow scenario some if it is not named.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -225,8 +225,9 @@ static void run_loop(const scenario *s, fault f) {
     for (int mode = 1; mode <= 2; mode++) {
         if (!(options.modes & mode)) continue;
         f.for_ever = mode == 2;
-        long points = s->slow ? CLT_MIN(options.points > 0 ? options.points / 2 : SLOW_POINTS, SLOW_POINTS) : options.points;
-        long step = points > 0 || s->slow ? CLT_MAX(1, total / CLT_MAX(points, 1)) : 1;
+        bool sampled = s->slow && !options.scenario;
+        long points = sampled ? CLT_MIN(options.points > 0 ? options.points / 2 : SLOW_POINTS, SLOW_POINTS) : options.points;
+        long step = points > 0 || sampled ? CLT_MAX(1, total / CLT_MAX(points, 1)) : 1;
         long first = options.nth ? options.nth : 1 + (options.seed * 7 + mode) % step;
         long most = s->timed ? 2 * total : total + 1; /* others end by themselves */
         for (f.nth = first; f.nth <= most; f.nth += step)

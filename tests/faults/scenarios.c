@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <cltrain/probe.h>
+
 #include "runtime/base/thread.h"
 #include "tests/comm/threads.h"
 
@@ -348,13 +350,81 @@ done:
     return status;
 }
 
-/* ---- two ranks, threads with a device each ---- */
+/* ---- what is not finite ---- */
 
-enum { RANKS = 2 };
+/* The origin of what is not finite, named; then the weight as it was, and training goes on. */
+static clt_status run_nonfinite(clt_device *device, digest *d) {
+    model m = {0};
+    const clt_train_options options = {.optimizer = CLT_ADAM, .on_nonfinite = CLT_NONFINITE_SKIP, .seed = 5};
+    float weight[12], spoiled[12];
+    clt_nonfinite_origin origin = {0};
+    clt_batch batch;
+    clt_status status;
+    TRY(model_create(&m, device, mlp, options, (clt_loader_options){0}));
+    TRY(train(&m, 1));
+    TRY(clt_loader_next(m.loader, &batch));
+    TRY(clt_trainer_get(m.trainer, "fc1.bias", weight, 12));
+    memcpy(spoiled, weight, sizeof spoiled);
+    spoiled[7] = NAN;
+    TRY(clt_trainer_set(m.trainer, "fc1.bias", spoiled, 12));
+    TRY(clt_trainer_locate_nonfinite(m.trainer, &batch, &origin));
+    add_text(d, origin.words);
+    TRY(clt_trainer_step(m.trainer, &batch)); /* is skipped */
+    TRY(clt_trainer_set(m.trainer, "fc1.bias", weight, 12));
+    TRY(train(&m, 2));
+    TRY(add_mlp(d, &m));
+done:
+    model_destroy(&m);
+    return status;
+}
+
+/* ---- a device that is watched ---- */
+
+static clt_status run_watched(clt_device *device, digest *d) {
+    clt_status status = clt_device_set_timeout(device, 60);
+    if (status == CLT_OK) status = run_mlp(device, d);
+    clt_status ended = clt_device_set_timeout(device, 0);
+    return status < 0 ? status : ended;
+}
+
+/* ---- predicting ---- */
+
+static clt_status run_predict(clt_device *device, digest *d) {
+    model m = {0};
+    clt_times *times = NULL;
+    clt_prediction p;
+    clt_step_memory memory;
+    clt_batch batch;
+    int64_t largest;
+    char reason[256], path[512];
+    clt_status status;
+    path_of(path, "times.jsonl");
+    remove(path);
+    TRY(model_create(&m, device, mlp, saved, (clt_loader_options){0}));
+    TRY(clt_loader_next(m.loader, &batch));
+    TRY(clt_times_open(&times, device, path));
+    TRY(clt_times_measure(times, m.trainer, &batch, 1));
+    TRY(clt_times_save(times));
+    TRY(clt_predict_step(times, m.loss, &saved, BATCH, NULL, NULL, &p));
+    add(d, &p.launches, sizeof p.launches);
+    TRY(clt_predict_memory(device, m.loss, &saved, 3 * BATCH, &memory));
+    add(d, &memory.total, sizeof memory.total);
+    TRY(clt_largest_batch(device, m.loss, &saved, 1 << 20, &largest, reason));
+    add(d, &largest, sizeof largest);
+done:
+    clt_times_close(times);
+    model_destroy(&m);
+    return status;
+}
+
+/* ---- ranks, threads with a device each ---- */
+
+enum { RANKS = 2, MOST_RANKS = 3 };
 
 typedef struct rank_thread {
-    int rank;
+    int rank, ranks;
     bool network;
+    bool lose_one; /* rank 1 dies before its third step, and the others go on */
     clt_comm *comm;
     digest digest;
     clt_status status;
@@ -363,19 +433,40 @@ typedef struct rank_thread {
 } rank_thread;
 
 static clt_status join(rank_thread *r) {
-    const clt_comm_options options = {.rank = r->rank, .size = RANKS, .store = r->store, .job = "faults", .network = "127.0.0.1",
+    const clt_comm_options options = {.rank = r->rank, .size = r->ranks, .store = r->store, .job = "faults", .network = "127.0.0.1",
                                       .security = CLT_SECURITY_NONE, .connect_seconds = 3, .timeout_seconds = 20,
                                       .heartbeat_seconds = 5};
     return r->network ? clt_comm_create(&r->comm, &options) : CLT_OK;
 }
 
+static clt_status go_on_without(rank_thread *r, model *m) {
+    clt_comm *survivors;
+    clt_status status = clt_comm_shrink(r->comm, &survivors);
+    if (status < 0) return status;
+    status = clt_trainer_recover(m->trainer, m->loader, survivors);
+    clt_comm_destroy(r->comm);
+    r->comm = survivors;
+    return status;
+}
+
+static clt_status train_on(rank_thread *r, model *m) {
+    if (!r->lose_one) return train(m, 3);
+    clt_status status = train(m, 2);
+    if (status < 0) return status;
+    if (r->rank == 1) return clt_test_group_lose(r->comm), CLT_END;
+    status = train(m, 1);
+    if (status == CLT_E_PEER) status = go_on_without(r, m);
+    return status == CLT_OK ? train(m, 2) : status;
+}
+
 static clt_status train_together(rank_thread *r, clt_device *device) {
     model m = {0};
-    clt_train_options options = {.optimizer = CLT_ADAM, .clip_norm = 0.5f, .seed = 5, .comm = r->comm, .bucket_bytes = 512};
+    clt_train_options options = {.optimizer = CLT_ADAM, .clip_norm = 0.5f, .seed = 5, .comm = r->comm, .bucket_bytes = 512,
+                                 .recoverable = r->lose_one};
     clt_metrics metrics;
-    clt_loader_options loading = {.batch = BATCH * RANKS, .rank = r->rank, .ranks = RANKS};
+    clt_loader_options loading = {.batch = BATCH * r->ranks, .rank = r->rank, .ranks = r->ranks};
     clt_status status = model_create(&m, device, mlp, options, loading);
-    if (status == CLT_OK) status = train(&m, 3);
+    if (status == CLT_OK) status = train_on(r, &m);
     if (status == CLT_OK) status = clt_trainer_train_metrics(m.trainer, &metrics, true);
     if (status == CLT_OK) status = add_mlp(&r->digest, &m);
     model_destroy(&m);
@@ -389,46 +480,61 @@ static void *run_rank(void *argument) {
     if (r->status == CLT_OK) r->status = clt_device_open(&device, NULL);
     if (r->status == CLT_OK) r->status = train_together(r, device);
     if (r->status < 0) snprintf(r->detail, sizeof r->detail, "%s", clt_error_detail());
+    if (r->status < 0 && r->lose_one && r->comm) clt_test_group_lose(r->comm); /* nobody waits for it */
     clt_comm_destroy(r->comm);
     clt_device_close(device);
     return NULL;
 }
 
 static clt_status run_threads(rank_thread *ranks, digest *d) {
-    clt_thread threads[RANKS];
-    int started = 0;
+    clt_thread threads[MOST_RANKS];
+    int started = 0, n = ranks[0].ranks;
     clt_status status = CLT_OK;
-    for (; started < RANKS && status == CLT_OK; started += status == CLT_OK)
+    for (; started < n && status == CLT_OK; started += status == CLT_OK)
         status = clt_thread_start(&threads[started], run_rank, &ranks[started]);
+    for (int i = started; i < n; i++) {
+        if (ranks[i].lose_one) clt_test_group_lose(ranks[i].comm);
+        clt_comm_destroy(ranks[i].comm);
+    }
     for (int i = 0; i < started; i++) clt_thread_join(threads[i]);
-    for (int i = started; i < RANKS; i++) clt_comm_destroy(ranks[i].comm);
     for (int i = 0; i < started && status == CLT_OK; i++) {
-        status = ranks[i].status;
+        status = CLT_MIN(ranks[i].status, CLT_OK);
         if (status < 0) clt_fail_again(status, ranks[i].detail);
     }
-    if (status == CLT_OK && ranks[0].digest.hash != ranks[1].digest.hash)
+    if (status == CLT_OK && ranks[0].digest.hash != ranks[n - 1].digest.hash)
         snprintf(d->words, sizeof d->words, "the ranks' bits differ");
     d->hash = ranks[0].digest.hash;
     return status;
 }
 
-static clt_status run_ranks(clt_device *device, digest *d) {
-    rank_thread ranks[RANKS] = {{.rank = 0}, {.rank = 1}};
-    clt_comm *comms[RANKS];
-    (void)device;
-    clt_status status = clt_test_group(comms, RANKS, 20);
+static clt_status run_group(int n, bool lose_one, digest *d) {
+    rank_thread ranks[MOST_RANKS];
+    clt_comm *comms[MOST_RANKS];
+    clt_status status = clt_test_group(comms, n, 20);
     if (status < 0) return status;
-    for (int i = 0; i < RANKS; i++) ranks[i].comm = comms[i];
+    for (int i = 0; i < n; i++) ranks[i] = (rank_thread){.rank = i, .ranks = n, .lose_one = lose_one, .comm = comms[i]};
     return run_threads(ranks, d);
+}
+
+static clt_status run_ranks(clt_device *device, digest *d) {
+    (void)device;
+    return run_group(RANKS, false, d);
+}
+
+static clt_status run_recover(clt_device *device, digest *d) {
+    (void)device;
+    return run_group(MOST_RANKS, true, d);
 }
 
 static clt_status run_network(clt_device *device, digest *d) {
     static int number;
-    rank_thread ranks[RANKS] = {{.rank = 0, .network = true}, {.rank = 1, .network = true}};
+    rank_thread ranks[RANKS];
     (void)device;
     number++;
-    for (int i = 0; i < RANKS; i++)
+    for (int i = 0; i < RANKS; i++) {
+        ranks[i] = (rank_thread){.rank = i, .ranks = RANKS, .network = true};
         snprintf(ranks[i].store, sizeof ranks[i].store, "file://%s/store%d", scenario_folder, number);
+    }
     return run_threads(ranks, d);
 }
 
@@ -469,7 +575,7 @@ done:
 
 const scenario scenarios[] = {
     {"open", .opens = true, .run = run_open},
-    {"capabilities", .slow = true, .cold = true, .mute = true, .run = run_capabilities},
+    {"capabilities", .cold = true, .mute = true, .run = run_capabilities},
     {"mlp", .run = run_mlp},
     {"convnet", .run = run_convnet},
     {"again", .run = run_again},
@@ -481,7 +587,11 @@ const scenario scenarios[] = {
     {"checks", .run = run_checks},
     {"problem", .timed = true, .run = run_problem},
     {"tune", .slow = true, .cold = true, .timed = true, .run = run_tune},
+    {"nonfinite", .run = run_nonfinite},
+    {"watched", .timed = true, .run = run_watched},
+    {"predict", .timed = true, .run = run_predict},
     {"ranks", .opens = true, .timed = true, .run = run_ranks},
+    {"recover", .opens = true, .timed = true, .run = run_recover},
     {"network", .opens = true, .timed = true, .run = run_network},
     {"data", .run = run_data},
 };

@@ -211,6 +211,9 @@ CALL(clGetEventInfo, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY,
 CALL(clGetEventProfilingInfo, CL_PROFILING_INFO_NOT_AVAILABLE, CL_OUT_OF_RESOURCES,
      (cl_event e, cl_profiling_info what, size_t room, void *to, size_t *needed), (e, what, room, to, needed))
 
+CALL(clSetEventCallback, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY,
+     (cl_event e, cl_int when, void(CL_CALLBACK *notify)(cl_event, cl_int, void *), void *user), (e, when, notify, user))
+
 MAKE(cl_context, clCreateContext, CONTEXT, CL_DEVICE_NOT_AVAILABLE, CL_OUT_OF_RESOURCES,
      (const cl_context_properties *p, cl_uint n, const cl_device_id *ids,
       void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *user, cl_int *errcode),
@@ -316,7 +319,7 @@ static void *CL_API_CALL shim_clEnqueueMapBuffer(cl_command_queue q, cl_mem m, c
     X(clReleaseEvent) X(clBuildProgram) X(clSetKernelArg) X(clFinish) X(clFlush) X(clWaitForEvents)                    \
     X(clEnqueueNDRangeKernel) X(clEnqueueReadBuffer) X(clEnqueueWriteBuffer) X(clEnqueueCopyBuffer)                    \
     X(clEnqueueFillBuffer) X(clEnqueueMarkerWithWaitList) X(clEnqueueBarrierWithWaitList) X(clEnqueueUnmapMemObject)   \
-    X(clEnqueueMapBuffer)
+    X(clEnqueueMapBuffer) X(clSetEventCallback)
 
 /* Tables may lie in memory that is read-only once it is relocated. */
 static bool patch(cl_icd_dispatch *table) {
