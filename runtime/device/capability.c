@@ -125,40 +125,52 @@ static bool may_have(const clt_device *device, const capability_test *test) {
     return false;
 }
 
-static bool run_test(clt_device *device, const capability_test *test) {
+typedef enum outcome { PASSED, FAILED, REFUSED } outcome; /* REFUSED: by a compiler that says why */
+
+static bool compiler_says_why(const clt_device *device, cl_program program) {
+    char *log = clt_program_log(device, program);
+    bool says = log && strstr(log, "error:");
+    clt_free(log);
+    return says;
+}
+
+static outcome run_test(clt_device *device, const capability_test *test) {
     cl_int error;
     clt_text text = {0};
     test_text(test, &text);
-    if (text.status < 0) return false;
+    if (text.status < 0) return FAILED;
     const char *source = clt_text_data(&text);
     cl_program program = clCreateProgramWithSource(device->context, 1, &source, NULL, &error);
     clt_text_free(&text);
-    if (error != CL_SUCCESS) return false;
+    if (error != CL_SUCCESS) return FAILED;
     float y[1] = {0}, x = 2.5f;
     size_t global = test->group ? test->group : 64, local = global;
-    bool passed = false;
+    outcome came = FAILED;
     cl_kernel kernel = NULL;
     cl_mem memory = clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, sizeof y, y, &error);
-    if (error == CL_SUCCESS && clBuildProgram(program, 1, &device->id, "", NULL, NULL) == CL_SUCCESS)
-        kernel = clCreateKernel(program, "test", &error);
+    if (error == CL_SUCCESS) error = clBuildProgram(program, 1, &device->id, "", NULL, NULL);
+    if (error == CL_SUCCESS) kernel = clCreateKernel(program, "test", &error);
+    else if (error == CL_BUILD_PROGRAM_FAILURE && compiler_says_why(device, program)) came = REFUSED;
     if (kernel && clSetKernelArg(kernel, 0, sizeof memory, &memory) == CL_SUCCESS &&
         clSetKernelArg(kernel, 1, sizeof x, &x) == CL_SUCCESS &&
         clEnqueueNDRangeKernel(device->queue, kernel, 1, NULL, &global, &local, 0, NULL, NULL) == CL_SUCCESS &&
         clEnqueueReadBuffer(device->queue, memory, CL_TRUE, 0, sizeof y, y, 0, NULL, NULL) == CL_SUCCESS)
-        passed = y[0] == test->wanted;
+        came = y[0] == test->wanted ? PASSED : FAILED;
     if (kernel) clReleaseKernel(kernel);
     if (memory) clReleaseMemObject(memory);
     clReleaseProgram(program);
-    return passed;
+    return came;
 }
 
 /* 0 or 1; -1 where nothing runs on the device at present, so that nothing is known. What fails once is tried again: a
- * verdict stands for as long as the driver does, and other rows serve with it than without. */
+ * verdict stands for as long as the driver does, and other rows serve with it than without. What does not compile never will. */
 static int experiment(clt_device *device, const capability_test *test) {
     static const capability_test plain = {
         "plain", "kernel void test(global float *y, float x) { if (get_global_id(0) == 0) y[0] = x + 1.0f; }\n", 3.5f};
-    if (run_test(device, test) || run_test(device, test)) return 1; /* NOLINT(misc-redundant-expression): tried twice */
-    return run_test(device, &plain) ? 0 : -1;
+    outcome came = run_test(device, test);
+    if (came == FAILED) came = run_test(device, test);
+    if (came == FAILED && run_test(device, &plain) != PASSED) return -1;
+    return came == PASSED;
 }
 
 /* ---- memory of verdicts: one line "name 0|1" a file ---- */

@@ -191,6 +191,8 @@ void clt_timer_add(clt_device *device, const char *kernel, cl_event event);
 /* ---- program.c ---- */
 
 void clt_device_free_programs(clt_device *device);
+/* What the compiler said; to be freed. NULL: no memory. */
+char *clt_program_log(const clt_device *device, cl_program program);
 /* The program that a module was built into; NULL if it was not. */
 const clt_program *clt_device_find_program(const clt_device *device, const char *module_hash, const char *kernel);
 

@@ -169,12 +169,17 @@ void clt_device_free_programs(clt_device *device) {
     clt_free(device->programs);
 }
 
-static clt_status fail_build(clt_device *device, cl_program program, const char *label) {
-    enum { TAIL = 2500 };
+char *clt_program_log(const clt_device *device, cl_program program) {
     size_t bytes = 0;
     clGetProgramBuildInfo(program, device->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes);
     char *log = clt_calloc(bytes + 1, 1);
     if (log) clGetProgramBuildInfo(program, device->id, CL_PROGRAM_BUILD_LOG, bytes, log, NULL);
+    return log;
+}
+
+static clt_status fail_build(clt_device *device, cl_program program, const char *label) {
+    enum { TAIL = 2500 };
+    char *log = clt_program_log(device, program);
     size_t length = log ? strlen(log) : 0;
     clt_status status =
         clt_fail(CLT_E_BUILD, "%s (driver %s) does not build %s with %s; build log%s:\n%s", device->info.name,
