@@ -303,7 +303,8 @@ static void add_epilogue_list(clt_text *text, const clt_code *code, bool types) 
 void clt_epilogue_define(clt_text *text, const clt_tensor *node) {
     clt_code code;
     epilogue_code(node, node->epilogue, node->inputs + clt_own_inputs(node), &code);
-    clt_text_add(text, "#define CLT_HAS_EPILOGUE\n#define CLT_EPILOGUE_PARAMETERS ");
+    clt_text_add(text, "#undef CLT_EPILOGUE_PARAMETERS\n#undef CLT_EPILOGUE_ARGUMENTS\n#undef CLT_EPILOGUE\n"
+                       "#define CLT_HAS_EPILOGUE\n#define CLT_EPILOGUE_PARAMETERS ");
     add_epilogue_list(text, &code, true);
     clt_text_add(text, "\n#define CLT_EPILOGUE_ARGUMENTS ");
     add_epilogue_list(text, &code, false);

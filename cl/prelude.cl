@@ -9,6 +9,12 @@
 /* Most work-items in a group of a kernel that uses the helpers below. The device may give fewer. */
 #define CLT_GROUP 64
 
+/* What is done to a result before it is stored; the host defines something else where a node has an epilogue, in front of a
+ * program of its own (backends/codegen.h). */
+#define CLT_EPILOGUE_PARAMETERS
+#define CLT_EPILOGUE_ARGUMENTS
+#define CLT_EPILOGUE(value, index, ch) (value)
+
 /* 1 / samples: the factor that makes a mean of a sum over so many; 1 for none at all. */
 static float clt_share(global const float *samples) {
     return samples[0] > 0 ? 1 / samples[0] : 1.0f;

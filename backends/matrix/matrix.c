@@ -105,7 +105,7 @@ bool clt_matrix_supports(const clt_tensor *node, const clt_device *device, const
 
 static void kernel_text(clt_text *text, const clt_device *device, const clt_gpu_contraction *x, const matrix_tile *t,
                         const clt_matrix_unit *unit, bool emulated) {
-    static const char *const parts[] = {"prelude.cl", "matrix/unit.cl", "native/gpu/shared.cl", "matrix/layout.cl"};
+    static const char *const parts[] = {"matrix/unit.cl", "native/gpu/shared.cl", "matrix/layout.cl"};
     clt_text_add(text, "#define UNIT %s\n#define UNIT_FORMAT %s\n#define UNIT_EMULATED %d\n", unit->name, unit->format,
                  emulated);
     clt_gpu_group_text(text, device, t->warps_m * t->warps_n * unit->lanes);
@@ -125,6 +125,7 @@ static void contract(clt_lowering *l, const clt_gpu_contraction *x, const clt_te
     clt_gpu_cut cut = clt_gpu_cut_of(x, t.m, t.n, steps_of(unit), t.splits);
     int parts = clt_gpu_parts(l, x, &cut);
     clt_text text = {0};
+    clt_gpu_result_text(&text, y, cut.splits == 1);
     kernel_text(&text, l->device, x, &t, unit, emulated);
     if (text.status < 0) clt_lower_fail(l, text.status);
     else clt_launch_begin_text(l, "matrix/contract.cl", text.data, true, "matrix_contract", cut.groups * items,

@@ -30,15 +30,16 @@ UNIT_FUNCTIONS(9)
 UNIT_FUNCTIONS(10)
 UNIT_FUNCTIONS(11)
 
-#define ROW(suffix, index, capability)                                                                  \
+#define ROW(suffix, index, capability, ...)                                                             \
     {                                                                                                   \
         .op = &clt_op_##suffix, .name = "matrix", .requires = 1u << capability,                         \
         .supports = supports_##index, .lower = lower_##index, .tunables = clt_matrix_tunables,          \
-        .defaults = defaults_##index, .valid = valid_##index                                            \
+        .defaults = defaults_##index, .valid = valid_##index, __VA_ARGS__                               \
     }
 #define ROWS(index, capability)                                                                         \
-    ROW(matmul, index, capability), ROW(conv2d, index, capability),                                     \
-        ROW(conv2d_grad_input, index, capability), ROW(conv2d_grad_weight, index, capability)
+    ROW(matmul, index, capability, .epilogue = true), ROW(conv2d, index, capability, .epilogue = true), \
+        ROW(conv2d_grad_input, index, capability, .epilogue = true),                                    \
+        ROW(conv2d_grad_weight, index, capability, )
 
 /* In the order of clt_matrix_units. */
 const clt_backend_row clt_matrix_rows[] = {

@@ -10,11 +10,11 @@
 #define LAYOUT_ROW(op_suffix, function, ...) ROW(op_suffix, "native", true, function, __VA_ARGS__)
 #define WINOGRAD_ROW(op_suffix, ...) \
     ROW(op_suffix, "winograd", true, op_suffix##_winograd, .tunables = winograd_tunables, __VA_ARGS__)
-#define GPU_ROW(op_suffix)                                                                              \
+#define GPU_ROW(op_suffix, ...)                                                                            \
     {                                                                                                   \
         .op = &clt_op_##op_suffix, .name = "native", .requires = 1u << CLT_CAP_GROUPS,                  \
         .supports = clt_gpu_supports, .lower = clt_gpu_lower, .tunables = clt_gpu_tunables,             \
-        .defaults = clt_gpu_defaults, .valid = clt_gpu_valid                                            \
+        .defaults = clt_gpu_defaults, .valid = clt_gpu_valid, __VA_ARGS__                               \
     }
 
 /* How much of a convolution lies between its transforms and its products at a time. */
@@ -47,9 +47,9 @@ const clt_backend_row clt_native_rows[] = {
     WINOGRAD_ROW(conv2d, .epilogue = true),
     WINOGRAD_ROW(conv2d_grad_input, .epilogue = true),
     WINOGRAD_ROW(conv2d_grad_weight, ),
-    GPU_ROW(matmul),
-    GPU_ROW(conv2d),
-    GPU_ROW(conv2d_grad_input),
-    GPU_ROW(conv2d_grad_weight),
+    GPU_ROW(matmul, .epilogue = true),
+    GPU_ROW(conv2d, .epilogue = true),
+    GPU_ROW(conv2d_grad_input, .epilogue = true),
+    GPU_ROW(conv2d_grad_weight, ),
     {0},
 };

@@ -27,7 +27,7 @@
 kernel GPU_FIXED_GROUP UNIT_ATTRIBUTE void
 matrix_contract(global const float *a, global const float *b, global float *c, int4 size, int2 cut,
                 int8 batch, int8 a_batch, int8 b_batch, int4 result, int8 columns, int8 a_rows,
-                int8 a_steps, int2 a_bounds, int8 b_rows, int8 b_steps, int2 b_bounds) {
+                int8 a_steps, int2 a_bounds, int8 b_rows, int8 b_steps, int2 b_bounds CLT_EPILOGUE_PARAMETERS) {
     local uint4 a_tiles[2 * GPU_M * MATRIX_PITCH / 4], b_tiles[2 * GPU_N * MATRIX_PITCH / 4];
     local int4 a_table[2 * GPU_K], b_table[2 * GPU_K];
     local float exchange[WARPS_M * WARPS_N * UNIT_EXCHANGE];
@@ -86,13 +86,15 @@ matrix_contract(global const float *a, global const float *b, global float *c, i
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 
-    c += which * result.s1 + split * result.s2;
+    int start = which * result.s1 + split * result.s2;
     GPU_UNROLL for (int j = 0; j < WARP_N; j++) GPU_UNROLL for (int r = 0; r < UNIT_C; r++) {
         int2 at = unit_c(lane, r);
         int m = tile.s0 * GPU_M + m0 + at.s0, n = tile.s1 * GPU_N + n0 + j * UNIT_N + at.s1;
         if (n >= size.s1) continue;
-        global float *to = c + gpu_place(n, columns, result.s3).s0;
-        GPU_UNROLL for (int i = 0; i < WARP_M; i++) if (m + i * UNIT_M < size.s0)
-            to[(m + i * UNIT_M) * result.s0] = sum[i][j][r];
+        int column = start + gpu_place(n, columns, result.s3).s0;
+        GPU_UNROLL for (int i = 0; i < WARP_M; i++) if (m + i * UNIT_M < size.s0) {
+            int row = m + i * UNIT_M, to = column + row * result.s0;
+            c[to] = CLT_EPILOGUE(sum[i][j][r], to, GPU_CHANNEL(which * size.s0 + row, n));
+        }
     }
 }

@@ -79,12 +79,12 @@ static void products(void **state) {
 /* Several sub-groups in a group, vector loads, splits, batches, what is chosen by the shape. */
 static void cuts(void **state) {
     (void)state;
-    static const int cut[CLT_MAX_TUNABLES] = {64, 32, 2, 1, 4, 3};
+    static const int large[CLT_MAX_TUNABLES] = {64, 32, 2, 1, 4, 3}, small[CLT_MAX_TUNABLES] = {32, 32, 2, 2, 4, 3};
     clt_random random;
     clt_random_init(&random, 3, 0);
     for (int i = 0; i < clt_matrix_n_units; i++) {
         if (skipped(i) || (!all && i != 0)) continue;
-        check_exact(compare_matmul(68, 36, 200, false, true), cut);
+        check_exact(compare_matmul(68, 36, 200, false, true), clt_matrix_can(device, &clt_matrix_units[i], large) ? large : small);
         if (all) check_exact(compare_matmul(68, 36, 200, false, true), NULL);
         for (int k = 0; all && k < 5; k++) check_exact(compare_batched(&random, 20, 35, 50), tile);
         if (all) check_exact(compare_matmul(200, 150, 300, true, true), NULL);
@@ -102,6 +102,22 @@ static void convolutions(void **state) {
         for (size_t k = 0; k < CLT_COUNT_OF(windows); k++)
             for (int direction = 0; direction < 3; direction += all ? 1 : 2)
                 check_exact(compare_convolution(&windows[k], direction), tile);
+    }
+}
+
+/* Results are finished where they are stored, by the sum of parts too; in several tiles, groups, and phases of a stride. */
+static void epilogues(void **state) {
+    (void)state;
+    static const int cut[CLT_MAX_TUNABLES] = {32, 32, 2, 2, 4, 3};
+    static const compare_window window = {2, 5, 8, 9, 11, 3, 2, 2, 3, 1, 0, 1, 2, 2};
+    for (int i = 0; i < clt_matrix_n_units; i++) {
+        if (skipped(i) || (!all && i != 0)) continue;
+        compare_test tests[] = {compare_matmul(68, 36, 200, false, true), compare_matmul(33, 35, 70, false, false),
+                                compare_convolution(&window, 0), compare_convolution(&window, 1)};
+        for (size_t k = 0; k < CLT_COUNT_OF(tests); k++) {
+            tests[k].finished = true;
+            check_exact(tests[k], k == 0 ? cut : tile);
+        }
     }
 }
 
@@ -216,7 +232,8 @@ static void rows_are_in_order(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_test_passes), cmocka_unit_test(products),       cmocka_unit_test(cuts),
-        cmocka_unit_test(convolutions),    cmocka_unit_test(rounding),       cmocka_unit_test(others_say_no),
+        cmocka_unit_test(convolutions),
+        cmocka_unit_test(epilogues),    cmocka_unit_test(rounding),       cmocka_unit_test(others_say_no),
         cmocka_unit_test(off_by_default),  cmocka_unit_test(rows_are_in_order),
     };
     all = argc > 1 && !strcmp(argv[1], "all");

@@ -217,6 +217,57 @@ static void reductions_compute_what_they_reduce(void **state) {
     clt_graph_destroy(g);
 }
 
+/* ---- epilogues ---- */
+
+/* A channel's bias, a scalar, an operand of the result's own shape: all that a contraction can do to its results. */
+static clt_tensor *finished(clt_tensor *y, int channel_dims) {
+    clt_graph *g = y->graph;
+    clt_shape bias = {.rank = channel_dims, .dims = {1, 1, 1, 1}};
+    bias.dims[0] = y->shape.dims[y->op == &clt_op_matmul ? y->shape.rank - 1 : 1];
+    y = clt_relu(clt_add(y, clt_input(g, "bias", CLT_F32, bias)));
+    y = clt_mul(y, clt_input(g, "same", CLT_F32, y->shape));
+    return clt_sub(clt_mul_scalar(y, 0.75f), clt_input(g, "scalar", CLT_F32, CLT_SHAPE(1)));
+}
+
+/* m, n, k, batch; products whose sum is split are added up by a launch more, which finishes them. */
+static void products_finish_their_results(void **state) {
+    (void)state;
+    static const struct { int64_t m, n, k, batch; size_t launches; } cases[] = {
+        {48, 36, 40, 1, 1}, {47, 35, 41, 1, 1}, {20, 24, 2600, 1, 2}, {19, 23, 40, 3, 1}, {11, 9, 1200, 2, 2},
+    };
+    setenv("CLTRAIN_CLASS", "gpu", 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        clt_graph *g = new_graph();
+        clt_tensor *a = clt_input(g, "a", CLT_F32, CLT_SHAPE(cases[i].batch, cases[i].m, cases[i].k));
+        clt_tensor *b = clt_input(g, "b", CLT_F32, CLT_SHAPE(cases[i].batch, cases[i].k, cases[i].n));
+        clt_tensor *y = finished(clt_matmul(a, b), 1);
+        outcome o = check(g, &y, 1, 1e-5);
+        assert_int_equal(o.facts.launches, cases[i].launches);
+        free(o.values);
+        clt_graph_destroy(g);
+    }
+    unsetenv("CLTRAIN_CLASS");
+}
+
+static void convolutions_finish_their_results(void **state) {
+    (void)state;
+    static const struct { int64_t images, channels, height, width; int results, stride, groups; size_t launches; } cases[] = {
+        {2, 8, 9, 7, 12, 1, 1, 1}, {2, 8, 8, 8, 12, 2, 1, 1}, {3, 6, 10, 9, 10, 2, 2, 1}, {1, 96, 6, 6, 8, 1, 1, 2},
+    };
+    setenv("CLTRAIN_CLASS", "gpu", 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        clt_graph *g = new_graph();
+        clt_tensor *x = clt_input(g, "x", CLT_F32, CLT_SHAPE(cases[i].images, cases[i].channels, cases[i].height, cases[i].width));
+        clt_tensor *y = finished(clt_conv2d(x, "conv", cases[i].results, .kernel = 3, .padding = 1, .stride = cases[i].stride,
+                                            .groups = cases[i].groups, .no_bias = true), 3);
+        outcome o = check(g, &y, 1, 1e-5);
+        assert_int_equal(o.facts.launches, cases[i].launches);
+        free(o.values);
+        clt_graph_destroy(g);
+    }
+    unsetenv("CLTRAIN_CLASS");
+}
+
 /* ---- common subexpressions ---- */
 
 static void the_same_is_computed_once(void **state) {
@@ -351,6 +402,8 @@ int main(void) {
         cmocka_unit_test(long_chains_are_cut),
         cmocka_unit_test(random_graphs),
         cmocka_unit_test(reductions_compute_what_they_reduce),
+        cmocka_unit_test(products_finish_their_results),
+        cmocka_unit_test(convolutions_finish_their_results),
         cmocka_unit_test(the_same_is_computed_once),
         cmocka_unit_test(constants_are_computed_once),
         cmocka_unit_test(constants_go_into_what_reads_them),

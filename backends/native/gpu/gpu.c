@@ -1,5 +1,6 @@
 #include "backends/native/gpu/gpu.h"
 
+#include "backends/codegen.h"
 #include "runtime/device/kernel_source.h"
 
 static int64_t divide_up(int64_t a, int64_t b) {
@@ -133,9 +134,15 @@ void clt_gpu_group_text(clt_text *text, const clt_device *device, int items) {
                  tells ? "__attribute__((reqd_work_group_size(GPU_ITEMS, 1, 1)))" : "");
 }
 
-static void kernel_text(clt_text *text, const clt_device *device, const clt_gpu_contraction *x,
-                        const clt_gpu_tile *t, bool by_four) {
-    static const char *const parts[] = {"prelude.cl", "native/gpu/shared.cl", "native/gpu/layout.cl"};
+void clt_gpu_result_text(clt_text *text, const clt_tensor *y, bool finishes) {
+    clt_text_add(text, "%s", clt_kernel_source_find("prelude.cl"));
+    clt_text_add(text, "#define GPU_CHANNEL(row, column) (%s)\n", y->op == &clt_op_matmul ? "column" : "row");
+    if (y->epilogue && finishes) clt_epilogue_define(text, y);
+}
+
+static void kernel_text(clt_text *text, const clt_device *device, const clt_gpu_contraction *x, const clt_gpu_tile *t,
+                        bool by_four) {
+    static const char *const parts[] = {"native/gpu/shared.cl", "native/gpu/layout.cl"};
     clt_gpu_group_text(text, device, clt_gpu_items(t));
     clt_text_add(text, "#define GPU_M %d\n#define GPU_N %d\n#define GPU_K %d\n", t->m, t->n, t->k);
     clt_text_add(text, "#define GPU_ITEM_M %d\n#define GPU_ITEM_N %d\n#define GPU_RESULT_VECTOR %d\n", t->item_m,
@@ -172,14 +179,29 @@ int clt_gpu_parts(clt_lowering *l, const clt_gpu_contraction *x, const clt_gpu_c
     return clt_lower_scratch(l, (size_t)(cut->splits * x->batch * x->m * x->n) * sizeof(float));
 }
 
+static void begin_sum(clt_lowering *l, const clt_tensor *y, int64_t count) {
+    static const char path[] = "native/gpu/sum.cl", kernel[] = "gpu_contract_sum";
+    clt_text text = {0};
+    if (!y->epilogue) {
+        clt_launch_begin(l, path, kernel, count, 64);
+        return;
+    }
+    clt_gpu_result_text(&text, y, true);
+    clt_text_add(&text, "%s", clt_kernel_source_find(path));
+    if (text.status < 0) clt_lower_fail(l, text.status);
+    else clt_launch_begin_text(l, path, text.data, true, kernel, count, 64);
+    clt_text_free(&text);
+}
+
 static void launch_sum(clt_lowering *l, const clt_gpu_contraction *x, const clt_tensor *y, int parts,
                        int64_t splits) {
-    clt_launch_begin(l, "native/gpu/sum.cl", "gpu_contract_sum", x->m * x->n * x->batch, 64);
+    begin_sum(l, y, x->m * x->n * x->batch);
     clt_launch_scratch(l, parts);
     clt_launch_tensor(l, y);
     clt_launch_ints(l, (int64_t[]){x->m, x->n, x->batch, splits}, 4, 4);
     clt_launch_ints(l, (int64_t[]){x->row_step, x->batch_step, x->pitch}, 3, 4);
     launch_place(l, &x->columns);
+    clt_launch_epilogue(l, y);
 }
 
 void clt_gpu_arguments(clt_lowering *l, const clt_gpu_contraction *x, const clt_tensor *y, const clt_gpu_cut *cut,
@@ -202,6 +224,7 @@ void clt_gpu_arguments(clt_lowering *l, const clt_gpu_contraction *x, const clt_
     launch_operand(l, &x->a);
     launch_operand(l, &x->b);
     if (parted) launch_sum(l, x, y, parts, cut->splits);
+    else clt_launch_epilogue(l, y);
 }
 
 void clt_gpu_contract(clt_lowering *l, const clt_gpu_contraction *x, const clt_tensor *y) {
@@ -209,6 +232,7 @@ void clt_gpu_contract(clt_lowering *l, const clt_gpu_contraction *x, const clt_t
     clt_gpu_cut cut = clt_gpu_cut_of(x, t.m, t.n, t.k, t.splits);
     int items = clt_gpu_items(&t), parts = clt_gpu_parts(l, x, &cut);
     clt_text text = {0};
+    clt_gpu_result_text(&text, y, cut.splits == 1);
     kernel_text(&text, l->device, x, &t, cut.splits > 1 ? x->n % 4 == 0 : x->result_by_four);
     if (text.status < 0) clt_lower_fail(l, text.status);
     else clt_launch_begin_text(l, "native/gpu/contract.cl", text.data, true, "gpu_contract", cut.groups * items,

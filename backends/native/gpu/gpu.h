@@ -63,6 +63,9 @@ int64_t clt_gpu_splits(const clt_gpu_contraction *x, int tile_m, int tile_n, int
 bool clt_gpu_fits(const clt_device *device);
 /* Defines GPU_ITEMS and GPU_FIXED_GROUP. */
 void clt_gpu_group_text(clt_text *text, const clt_device *device, int items);
+/* What stands in front of all kernels: the prelude, and how results of y are stored: with its epilogue, if this kernel finishes them
+ * and no sum of parts does. */
+void clt_gpu_result_text(clt_text *text, const clt_tensor *y, bool finishes);
 /* Text of operand.cl for one side, with what it needs in front. `fours`: slots may be four rows. */
 void clt_gpu_side_text(clt_text *text, const char *side, const clt_gpu_operand *operand, int tile,
                        int vector, bool fours);

@@ -29,9 +29,6 @@ static cpu_vector cpu_epilogue(cpu_vector value, int at, int ch, int there CLT_E
     return cpu_load(0, values);
 }
 #else
-#define CLT_EPILOGUE_PARAMETERS
-#define CLT_EPILOGUE_ARGUMENTS
-#define CLT_EPILOGUE(value, index, ch)      (value)
 #define cpu_epilogue(value, at, ch, there) (value)
 #endif
 

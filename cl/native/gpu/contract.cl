@@ -34,14 +34,20 @@ static int2 gpu_lane(int item) {
 #endif
 }
 
-/* Four columns from n on. */
-static void gpu_put(global float *row, int n, int columns, int8 place, int pitch, float4 value) {
-#if GPU_RESULT_VECTOR
-    if (n < columns) *(global float4 *)(row + gpu_place(n, place, pitch).s0) = value;
-#else
+/* Four columns from n on; the row begins at element `start`. */
+static void gpu_put(global float *c, int start, int row, int n, int columns, int8 place, int pitch,
+                    float4 value CLT_EPILOGUE_PARAMETERS) {
     float four[4] = {value.s0, value.s1, value.s2, value.s3};
-    GPU_UNROLL for (int j = 0; j < 4; j++) if (n + j < columns)
-        row[gpu_place(n + j, place, pitch).s0] = four[j];
+#if GPU_RESULT_VECTOR
+    if (n >= columns) return;
+    int at = start + gpu_place(n, place, pitch).s0;
+    GPU_UNROLL for (int j = 0; j < 4; j++) four[j] = CLT_EPILOGUE(four[j], at + j, GPU_CHANNEL(row, n + j));
+    *(global float4 *)(c + at) = (float4)(four[0], four[1], four[2], four[3]);
+#else
+    GPU_UNROLL for (int j = 0; j < 4; j++) if (n + j < columns) {
+        int at = start + gpu_place(n + j, place, pitch).s0;
+        c[at] = CLT_EPILOGUE(four[j], at, GPU_CHANNEL(row, n + j));
+    }
 #endif
 }
 
@@ -55,7 +61,7 @@ static void gpu_put(global float *row, int n, int columns, int8 place, int pitch
 kernel GPU_FIXED_GROUP void
 gpu_contract(global const float *a, global const float *b, global float *c, int4 size, int2 cut,
              int8 batch, int8 a_batch, int8 b_batch, int4 result, int8 columns, int8 a_rows, int8 a_steps,
-             int2 a_bounds, int8 b_rows, int8 b_steps, int2 b_bounds) {
+             int2 a_bounds, int8 b_rows, int8 b_steps, int2 b_bounds CLT_EPILOGUE_PARAMETERS) {
     local float4 a_tiles[2 * GPU_K * GPU_PITCH(GPU_M) / 4], b_tiles[2 * GPU_K * GPU_PITCH(GPU_N) / 4];
     local int4 a_table[2 * GPU_K], b_table[2 * GPU_K];
     int item = get_local_id(0);
@@ -118,12 +124,12 @@ gpu_contract(global const float *a, global const float *b, global float *c, int4
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 
-    c += which * result.s1 + split * result.s2;
+    int start = which * result.s1 + split * result.s2;
     GPU_UNROLL for (int i = 0; i < GPU_ITEM_M; i++) {
         int m = tile.s0 * GPU_M + (i / 4 * GPU_LANES_M + lane.s0) * 4 + i % 4;
         if (m >= size.s0) continue;
         GPU_UNROLL for (int j = 0; j < GPU_ITEM_N / 4; j++) gpu_put(
-            c + m * result.s0, tile.s1 * GPU_N + (j * GPU_LANES_N + lane.s1) * 4, size.s1, columns,
-            result.s3, sum[i][j]);
+            c, start + m * result.s0, which * size.s0 + m, tile.s1 * GPU_N + (j * GPU_LANES_N + lane.s1) * 4,
+            size.s1, columns, result.s3, sum[i][j] CLT_EPILOGUE_ARGUMENTS);
     }
 }

@@ -1,7 +1,8 @@
 /*
  * What the contractions for GPU-class devices share. In front of this text, a program of its own,
- * stand GPU_M, GPU_N, GPU_K (the work-group's tile), GPU_ITEMS (its work-items) and GPU_FIXED_GROUP
- * (the attribute that says so to the compiler, or nothing).
+ * stand GPU_M, GPU_N, GPU_K (the work-group's tile), GPU_ITEMS (its work-items), GPU_FIXED_GROUP
+ * (the attribute that says so to the compiler, or nothing) and GPU_CHANNEL(row, column), the channel of a
+ * result, for epilogues: its row counts on through the batch.
  */
 #ifndef GPU_UNROLL
 #define GPU_UNROLL _Pragma("unroll")
