@@ -85,7 +85,8 @@ static clt_status write_whole(file_store *s, int file, const char *name, const v
     while (bytes > 0) {
         ssize_t n = write(file, next, bytes);
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return fail_file(s, name, "cannot be written");
+        if (n == 0) errno = EIO; /* nor would the next call move anything */
+        if (n <= 0) return fail_file(s, name, "cannot be written");
         next += n;
         bytes -= (size_t)n;
     }

@@ -193,7 +193,8 @@ clt_status clt_file_writer_write(clt_file_writer *writer, const void *bytes, siz
     while (length > 0) {
         ssize_t n = write(writer->file, next, length);
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return fail_io("cannot be written", writer->temporary);
+        if (n == 0) errno = EIO; /* nor would the next call move anything */
+        if (n <= 0) return fail_io("cannot be written", writer->temporary);
         next += n;
         length -= (size_t)n;
     }

@@ -101,7 +101,7 @@ static clt_status read_by_host(const check *c, int k, uint32_t seed, uint32_t fl
 static bool take(check *c, uint64_t bytes) {
     cl_int error;
     cl_mem memory = clCreateBuffer(c->device->context, CL_MEM_READ_WRITE, (size_t)bytes, NULL, &error);
-    if (error != CL_SUCCESS) return false;
+    if (clt_cl_made(memory, error) != CL_SUCCESS) return false;
     c->buffers[c->n] = memory;
     c->words[c->n] = bytes / sizeof(uint32_t);
     if (write_pattern(c, c->n, 0, 0) == CLT_OK && clt_device_finish(c->device) == CLT_OK) {

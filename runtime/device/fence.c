@@ -53,7 +53,7 @@ static clt_status write_guards(clt_memory *whole, size_t front, size_t end) {
 /* Whole buffers are not from the pool: what an earlier user left in them would hide what is not written. */
 clt_status clt_fence_create(clt_device *device, size_t bytes, clt_memory **memory) {
     size_t guard = guard_bytes(device), all;
-    clt_memory *whole;
+    clt_memory *whole, *inside = NULL;
     bytes = CLT_MAX(bytes, 1);
     all = (bytes + device->alignment - 1) / device->alignment * device->alignment + 2 * guard;
     if (bytes > device->info.max_buffer_bytes || all > device->info.max_buffer_bytes)
@@ -62,15 +62,17 @@ clt_status clt_fence_create(clt_device *device, size_t bytes, clt_memory **memor
     clt_status status =
         clt_grow(&device->fences, &device->fences_capacity, device->n_fences, sizeof *device->fences);
     if (status == CLT_OK) status = write_guards(whole, guard, guard + bytes);
-    if (status == CLT_OK) status = clt_memory_slice(whole, guard, bytes, memory);
+    if (status == CLT_OK) status = clt_memory_slice(whole, guard, bytes, &inside);
+    if (status == CLT_OK) status = clt_memory_poison(inside, 0xff);
     if (status < 0) {
+        if (inside) clt_memory_free(inside);
         clt_memory_free(whole);
         return status;
     }
-    (*memory)->fenced = true;
-    snprintf((*memory)->label, sizeof (*memory)->label, "a buffer");
-    device->fences[device->n_fences++] = *memory;
-    return clt_memory_poison(*memory, 0xff);
+    inside->fenced = true;
+    snprintf(inside->label, sizeof inside->label, "a buffer");
+    device->fences[device->n_fences++] = *memory = inside;
+    return CLT_OK;
 }
 
 void clt_memory_name(clt_memory *memory, const char *name) {
@@ -123,7 +125,8 @@ static clt_status check(clt_memory *memory) {
 void clt_fence_destroy(clt_memory *memory) {
     clt_device *device = memory->device;
     clt_memory *whole = memory->parent;
-    check(memory); /* an error here is one of the device, which tells it again */
+    if (check(memory) < 0 && !device->trespass[0])
+        snprintf(device->trespass, sizeof device->trespass, "%s was not looked at: %.200s", memory->label, clt_error_detail());
     for (size_t i = 0; i < device->n_fences; i++)
         if (device->fences[i] == memory) {
             device->fences[i] = device->fences[--device->n_fences];

@@ -57,6 +57,7 @@ clt_status clt_memory_allocate(clt_device *device, size_t bytes, clt_memory **bu
         clt_device_trim(device);
         memory = clCreateBuffer(device->context, CL_MEM_READ_WRITE, bytes, NULL, &error);
     }
+    error = clt_cl_made(memory, error);
     if (error != CL_SUCCESS) return clt_memory_fail(device, bytes, error);
     CLT_TRY(clt_memory_wrap(device, memory, bytes, false, buffer));
     device->bytes += bytes;
@@ -82,6 +83,7 @@ clt_status clt_memory_slice(clt_memory *parent, size_t offset, size_t bytes, clt
     cl_buffer_region region = {offset, CLT_MAX(bytes, 1)};
     if (parent->device->lost) return clt_device_fail_lost(parent->device);
     cl_mem memory = clCreateSubBuffer(parent->memory, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &error);
+    error = clt_cl_made(memory, error);
     if (error != CL_SUCCESS) return clt_cl_fail(parent->device, "making a sub-buffer", error);
     CLT_TRY(clt_memory_wrap(parent->device, memory, bytes, true, slice));
     (*slice)->parent = parent;

@@ -30,6 +30,7 @@ static clt_status make_slot(clt_staging *staging, staging_slot *slot) {
     cl_int error;
     cl_mem memory =
         clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, staging->bytes, NULL, &error);
+    error = clt_cl_made(memory, error);
     if (error != CL_SUCCESS) return clt_memory_fail(device, staging->bytes, error);
     /* Counted like a slice: the pool has nothing to do with it. */
     CLT_TRY(clt_memory_wrap(device, memory, staging->bytes, true, &slot->memory));

@@ -36,15 +36,18 @@ static clt_status open_transfer(transfer *t) {
     t->check = clt_alloc(t->bytes);
     if (!t->check) return clt_fail_memory(t->bytes);
     t->memory = clCreateBuffer(d->context, CL_MEM_READ_WRITE, t->bytes, NULL, &error);
+    error = clt_cl_made(t->memory, error);
     if (error != CL_SUCCESS) return clt_memory_fail(d, t->bytes, error);
     if (!t->pinned) {
         t->host = clt_alloc(t->bytes);
         return t->host ? CLT_OK : clt_fail_memory(t->bytes);
     }
     t->host_memory = clCreateBuffer(d->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, t->bytes, NULL, &error);
+    error = clt_cl_made(t->host_memory, error);
     if (error != CL_SUCCESS) return clt_memory_fail(d, t->bytes, error);
     t->host = clEnqueueMapBuffer(d->queue, t->host_memory, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, t->bytes, 0, NULL,
                                  NULL, &error);
+    error = clt_cl_made(t->host, error);
     return error == CL_SUCCESS ? CLT_OK : clt_cl_fail(d, "mapping host memory", error);
 }
 

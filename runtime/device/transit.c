@@ -66,6 +66,7 @@ static clt_status begin_map(clt_transit *t, size_t offset, size_t bytes) {
     if (t->device->lost) return clt_device_fail_lost(t->device);
     char *host = clEnqueueMapBuffer(t->device->queue, t->memory->memory, CL_FALSE, CL_MAP_READ | CL_MAP_WRITE, 0, t->bytes,
                                     0, NULL, &t->there, &error);
+    error = clt_cl_made(host, error);
     (void)offset;
     (void)bytes;
     if (error != CL_SUCCESS) return clt_cl_fail(t->device, "mapping memory for the host", error);

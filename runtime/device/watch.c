@@ -162,11 +162,14 @@ static clt_status reach_end(clt_device *device, cl_command_queue queue, const ch
 
 clt_status clt_cl_wait_queue(clt_device *device, cl_command_queue queue, const char *what) {
     if (device->lost) return clt_device_fail_lost(device);
-    if (device->watch) CLT_TRY(reach_end(device, queue, what));
+    if (device->watch) {
+        /* Queues are in order: with their end all is done, and clFinish might wait for ever. */
+        CLT_TRY(reach_end(device, queue, what));
+        if (queue == device->queue) forget(device);
+        return CLT_OK;
+    }
     cl_int error = clFinish(queue);
-    if (error != CL_SUCCESS) return clt_cl_fail_wait(device, what, error);
-    if (device->watch && queue == device->queue) forget(device);
-    return CLT_OK;
+    return error == CL_SUCCESS ? CLT_OK : clt_cl_fail_wait(device, what, error);
 }
 
 clt_status clt_cl_before_blocking(clt_device *device, const char *what) {
@@ -179,6 +182,7 @@ clt_status clt_cl_map(clt_device *device, cl_mem memory, cl_map_flags flags, siz
     if (device->lost) return clt_device_fail_lost(device);
     *host = clEnqueueMapBuffer(device->mapping_queue, memory, device->watch ? CL_FALSE : CL_TRUE, flags, 0, bytes, 0, NULL,
                                device->watch ? &mapped : NULL, &error);
+    error = clt_cl_made(*host, error);
     if (error != CL_SUCCESS) return clt_cl_fail(device, what, error);
     if (!device->watch) return CLT_OK;
     clFlush(device->mapping_queue);

@@ -60,7 +60,7 @@ int layer_open_files(void) {
 static bool is_hit(bool moves_bytes) {
     pthread_mutex_lock(&lock);
     bool hit = false;
-    if (counting && (armed.error || moves_bytes || !armed.nth)) {
+    if (counting && (armed.error > 0 || moves_bytes || !armed.nth)) {
         calls++;
         hit = armed.nth && (calls == armed.nth || (armed.for_ever && calls > armed.nth));
         hits += hit;
@@ -75,10 +75,11 @@ static bool fails(void) {
     return true;
 }
 
-/* How many bytes a read or write may move: all, some, or -1 with an error. */
-static ssize_t allowance(size_t bytes) {
-    if (!is_hit(true)) return (ssize_t)bytes;
-    if (armed.error == 0) return (ssize_t)(bytes > 1 ? bytes / 2 : bytes);
+/* How many bytes a read or write may move: all, some, none, or -1 with an error. That none is read means the end of the file. */
+static ssize_t allowance(size_t bytes, bool writes) {
+    if (!is_hit(writes || armed.error != LAYER_NOTHING)) return (ssize_t)bytes;
+    if (armed.error == LAYER_NOTHING) return 0;
+    if (armed.error == LAYER_SHORT) return (ssize_t)(bytes > 1 ? bytes / 2 : bytes);
     errno = armed.error;
     return -1;
 }
@@ -193,7 +194,7 @@ int __wrap_close(int file) {
 ssize_t __real_read(int, void *, size_t);
 ssize_t __wrap_read(int, void *, size_t);
 ssize_t __wrap_read(int file, void *bytes, size_t length) {
-    ssize_t most = is_ours(file) ? allowance(length) : (ssize_t)length;
+    ssize_t most = is_ours(file) ? allowance(length, false) : (ssize_t)length;
     return most < 0 ? -1 : __real_read(file, bytes, (size_t)most);
 }
 
@@ -201,7 +202,7 @@ ssize_t __real_write(int, const void *, size_t);
 ssize_t __wrap_write(int, const void *, size_t);
 ssize_t __wrap_write(int file, const void *bytes, size_t length) {
     if (!is_ours(file)) return __real_write(file, bytes, length);
-    ssize_t most = allowance(length);
+    ssize_t most = allowance(length, true);
     if (most < 0) return -1;
     ssize_t done = __real_write(file, bytes, (size_t)most);
     if (done > 0 && numbers[file])
@@ -353,7 +354,7 @@ static size_t fail_read(FILE *file) {
 }
 
 size_t __wrap_fread(void *bytes, size_t size, size_t count, FILE *file) {
-    ssize_t most = allowance(size * count);
+    ssize_t most = allowance(size * count, false);
     if (most < 0) return fail_read(file);
     /* fread itself repeats short reads: one that gives less has met the end. */
     return __real_fread(bytes, size, count, file);

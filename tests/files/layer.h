@@ -10,9 +10,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+enum { LAYER_SHORT = 0, LAYER_NOTHING = -1 };
+
 typedef struct fault {
-    int error;    /* errno of the call that fails; 0: reads and writes move less than they were asked to */
-    int nth;      /* from 1 */
+    int error;     /* errno of the call that fails; or reads and writes move less than they were asked to; or writes, nothing */
+    int nth;       /* from 1 */
     bool for_ever; /* that one and all behind it, else that one alone */
 } fault;
 

@@ -92,13 +92,13 @@ static void run_faults(const scenario *s, int error, bool for_ever) {
 }
 
 static void run_scenario(const scenario *s) {
-    static const int errors[] = {EIO, ENOSPC, EINTR, 0};
+    static const int errors[] = {EIO, ENOSPC, EINTR, LAYER_SHORT, LAYER_NOTHING};
     int calls, hits;
     injected = runs = 0;
     run_once(s, &(fault){0}, &calls, &hits);
     assert_true(calls > 0);
     for (size_t i = 0; i < (s->slow ? 1 : CLT_COUNT_OF(errors)); i++) {
-        run_faults(s, errors[i], false);
+        if (errors[i] != LAYER_NOTHING) run_faults(s, errors[i], false);
         /* A call that is interrupted for ever is repeated for ever: no system does that. */
         if (errors[i] != EINTR && !s->very_slow) run_faults(s, errors[i], true);
     }

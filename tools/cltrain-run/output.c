@@ -24,7 +24,7 @@ static void write_all(int to, const char *bytes, size_t n) {
             poll(&(struct pollfd){to, POLLOUT, 0}, 1, 1000);
             continue;
         }
-        if (done < 0) {
+        if (done <= 0) {
             broken |= errno == EPIPE && to == 1;
             return;
         }
