@@ -86,13 +86,17 @@ static bool take_number(const json_t *object, const char *name, double least, do
     return json_is_number(value) && *into >= least && *into <= most;
 }
 
+static bool take_whole(const json_t *object, const char *name, double *into) {
+    return json_is_integer(json_object_get(object, name)) && take_number(object, name, 0, into);
+}
+
 static bool take_timing(const json_t *object, clt_timing *t) {
     *t = (clt_timing){.us = 0};
     return take_text(object, "problem", t->problem, sizeof t->problem, false) &&
            take_text(object, "row", t->row, sizeof t->row, true) && take_number(object, "us", 0, &t->us) &&
            take_number(object, "gap_us", -1e12, &t->gap_us) && take_number(object, "spread", 0, &t->spread) &&
-           take_number(object, "flops", 0, &t->flops) && take_number(object, "bytes", 0, &t->bytes) &&
-           take_number(object, "launches", 0, &t->launches);
+           take_whole(object, "flops", &t->flops) && take_whole(object, "bytes", &t->bytes) &&
+           take_whole(object, "launches", &t->launches);
 }
 
 clt_status clt_timings_read(clt_timings *list, const char *text, size_t length) {

@@ -22,6 +22,7 @@ PARSERS = {
     "problems": ["runtime/exec/problem_text.c", "backends/tune/key.c:clt_tune_distance,clt_tune_key_valid"],
     "verdicts": ["backends/tune/file.c", "backends/tune/database.c:read_header,holds,header_fits,is_of_class,clt_tune_read_shipped,"
                  "clt_tune_run_read,read_file"],
+    "times": ["runtime/exec/times.c:take_text,take_number,take_whole,take_timing,clt_timings_read,clt_timings_put,drop"],
     "program cache": ["runtime/device/program.c:cache_payload"],
     "roofs": ["runtime/device/roofs.c:recall"],
     "capabilities": ["runtime/device/capability.c:recall"],
