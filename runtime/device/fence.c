@@ -97,36 +97,34 @@ static void note(clt_device *device, const clt_memory *memory, bool before, size
              before ? "bytes before its begin" : "bytes behind its end");
 }
 
-static void look_at(clt_device *device, const clt_memory *memory, bool before,
-                    const unsigned char *bytes, size_t n, size_t place) {
-    size_t first = n, count = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (bytes[i] == guard_pattern[(place + i) % sizeof guard_pattern]) continue;
-        if (first == n) first = i;
-        count++;
+/* The guard in front of what is inside, or behind it, piece by piece: nothing is allocated that could fail. */
+static clt_status check_guard(const clt_memory *memory, bool before) {
+    unsigned char bytes[LEAST_GUARD];
+    clt_memory *whole = memory->parent;
+    size_t begin = before ? 0 : memory->offset + memory->bytes, end = before ? memory->offset : whole->bytes;
+    size_t first = end, count = 0;
+    for (size_t at = begin, n; at < end; at += n) {
+        n = CLT_MIN(end - at, sizeof bytes);
+        CLT_TRY(clt_memory_read(whole, at, bytes, n));
+        for (size_t i = 0; i < n; i++) {
+            if (bytes[i] == guard_pattern[(at + i) % sizeof guard_pattern]) continue;
+            first = CLT_MIN(first, at + i);
+            count++;
+        }
     }
-    if (count) note(device, memory, before, before ? n - first : first, count);
+    if (count) note(memory->device, memory, before, before ? end - first : first - begin, count);
+    return CLT_OK;
 }
 
-static clt_status check(clt_memory *memory) {
-    clt_memory *whole = memory->parent;
-    size_t end = memory->offset + memory->bytes, behind = whole->bytes - end;
-    size_t most = CLT_MAX(memory->offset, behind);
-    unsigned char *bytes = clt_alloc(most);
-    if (!bytes) return clt_fail_memory(most);
-    clt_status status = clt_memory_read(whole, 0, bytes, memory->offset);
-    if (status == CLT_OK) look_at(memory->device, memory, true, bytes, memory->offset, 0);
-    if (status == CLT_OK) status = clt_memory_read(whole, end, bytes, behind);
-    if (status == CLT_OK) look_at(memory->device, memory, false, bytes, behind, end);
-    clt_free(bytes);
-    return status;
+static clt_status check(const clt_memory *memory) {
+    CLT_TRY(check_guard(memory, true));
+    return check_guard(memory, false);
 }
 
 void clt_fence_destroy(clt_memory *memory) {
     clt_device *device = memory->device;
     clt_memory *whole = memory->parent;
-    if (check(memory) < 0 && !device->trespass[0])
-        snprintf(device->trespass, sizeof device->trespass, "%s was not looked at: %.200s", memory->label, clt_error_detail());
+    check(memory); /* an error here is one of the device, which tells it again */
     for (size_t i = 0; i < device->n_fences; i++)
         if (device->fences[i] == memory) {
             device->fences[i] = device->fences[--device->n_fences];

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <cltrain/measure.h>
 #include <cltrain/probe.h>
 
 #include "runtime/base/thread.h"
@@ -322,6 +323,39 @@ done:
     return status;
 }
 
+/* ---- one function of a graph, on a device whose buffers are fenced ---- */
+
+static clt_status run_trial(clt_device *device, digest *d) {
+    clt_graph *g = NULL;
+    clt_trial *trial = NULL;
+    const char *const wrt[] = {"x", "fc.weight"};
+    const clt_trial_options options = {.wrt = wrt, .n_wrt = 2};
+    float x[BATCH * 6], weight[6 * CLASSES], seed[BATCH * CLASSES], y[BATCH * CLASSES];
+    clt_status status;
+    for (int i = 0; i < BATCH * 6; i++) x[i] = 0.1f * (float)(i % 11) - 0.5f;
+    for (int i = 0; i < 6 * CLASSES; i++) weight[i] = 0.2f * (float)(i % 7) - 0.6f;
+    for (int i = 0; i < BATCH * CLASSES; i++) seed[i] = 0.3f * (float)(i % 5);
+    TRY(clt_device_fence(device));
+    TRY(clt_graph_create(&g));
+    clt_tensor *in = clt_input(g, "x", CLT_F32, CLT_SHAPE(BATCH, 6));
+    TRY(clt_trial_create(&trial, device, clt_softmax(clt_linear(in, "fc", CLASSES), 1), &options));
+    TRY(clt_trial_set(trial, "x", x, sizeof x));
+    TRY(clt_trial_set(trial, "fc.weight", weight, sizeof weight));
+    TRY(clt_trial_set(trial, NULL, seed, sizeof seed));
+    TRY(clt_trial_run(trial));
+    TRY(clt_trial_get(trial, NULL, y, sizeof y));
+    add(d, y, sizeof y);
+    TRY(clt_trial_gradient(trial, "x", x, BATCH * 6));
+    TRY(clt_trial_gradient(trial, "fc.weight", weight, 6 * CLASSES));
+    add(d, x, sizeof x);
+    add(d, weight, sizeof weight);
+    TRY(clt_device_fence_check(device));
+done:
+    clt_trial_destroy(trial);
+    clt_graph_destroy(g);
+    return status;
+}
+
 /* ---- tuning ---- */
 
 static clt_status run_problem(clt_device *device, digest *d) {
@@ -589,6 +623,7 @@ const scenario scenarios[] = {
     {"tune", .slow = true, .cold = true, .timed = true, .run = run_tune},
     {"nonfinite", .run = run_nonfinite},
     {"watched", .timed = true, .run = run_watched},
+    {"trial", .run = run_trial},
     {"predict", .timed = true, .run = run_predict},
     {"ranks", .opens = true, .timed = true, .run = run_ranks},
     {"recover", .opens = true, .timed = true, .run = run_recover},
