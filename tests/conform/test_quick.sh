@@ -30,7 +30,7 @@ print("| %d | %d | 0 | %d, %d, 0 |" % (c["passed"], c["skipped"], p["passed"], p
     sh "$sources/tools/devices.sh" --page "$folder/quick.json" >"$out" 2>"$err" || fail "no page of devices"
     says "$numbers"
     # Which method stands for one that this PoCL does not have is told where it was asked for.
-    grep -q cbs "$out" && fail "a method that nobody asked for is told"
+    [ -z "${POCL_WORK_GROUP_METHOD-}" ] && grep -q cbs "$out" && fail "a method that nobody asked for is told"
     "$python" -c '
 import json, sys
 o = json.load(open(sys.argv[1], encoding="utf-8"))
