@@ -33,7 +33,17 @@ for path in sys.argv[1:]:
 print("# Devices that the portability suite has run on\n")
 print("Made by `sh tools/devices.sh` from the JSON of `cltrain-conform`. Each case runs in several rows: the reference kernels, what")
 print("serves by default, the kernels of the other class of devices, and in full runs each backend for itself. Cases that are skipped say why.")
-print("Passed, skipped and failed are results of cases; the last column has the library's ops: launched by some case, not asked for, without a case.\n")
+print("Passed, skipped and failed are results of cases; the last column has the library's ops: launched by some case, not asked for, without a case.")
+if any(not d["coverage"] for d, *_ in rows if d["status"] == "ok"):
+    print("A dash there: runs of some ops alone, and those of before ops were counted apart.")
+methods = sorted({v["POCL_WORK_GROUP_METHOD"] for _, _, v, _, _ in rows if "POCL_WORK_GROUP_METHOD" in v})
+if "workitemloops" in methods and "cbs" not in methods:
+    print("PoCL makes work-groups of work-items by one of several methods. `cbs` is there only in builds of PoCL that were made with it, which")
+    print("Debian's PoCL 3.1 is not; a method that is unknown is taken for `auto`, with a warning alone. `workitemloops` stands in its place here.")
+small = any("CLTRAIN_CONFORM_SMALL" in v for _, _, v, _, _ in rows)
+if small:
+    print("With `CLTRAIN_CONFORM_SMALL` cases that take a simulator minutes are skipped, and say so.")
+print()
 print("| Platform and device | Driver | Date | Commit | Run | Settings | Passed | Skipped | Failed | Ops |")
 print("|---|---|---|---|---|---|---|---|---|---|")
 for d, o, variables, results, run in rows:

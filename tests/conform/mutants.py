@@ -11,7 +11,8 @@ import sys
 import tempfile
 
 POCL = "/etc/OpenCL/vendors/pocl.icd"
-QUICK = ["conv-last-tap", "sum-no-barrier", "softmax-gradient-factor", "dropout-tail", "dropout-past-end", "nesterov"]
+QUICK = ["conv-last-tap", "sum-no-barrier", "softmax-gradient-factor", "dropout-tail", "dropout-past-end", "nesterov",
+         "bn-join", "convlast-lot", "metric-rows", "gpu-operand-split"]
 
 
 def read_list(path):

@@ -61,6 +61,43 @@ assert o["counts"]["passed"] == len(results) == int(sum(int(s.get("tests")) for 
 END
 fi
 
+# ---- an output that cannot be written costs none of the others ----
+
+# whole NAME...: these are there, and not cut off; what cannot be read as such is empty.
+whole() {
+    for file; do
+        case $file in
+        *.json) tail -c 3 "$folder/$file" 2>/dev/null | grep -q '}' ;;
+        *.xml) tail -n 1 "$folder/$file" 2>/dev/null | grep -q '</testsuites>' ;;
+        *.html) tail -n 1 "$folder/$file" 2>/dev/null | grep -q '</html>' ;;
+        esac || fail "$file is not written"
+        rm -f "$folder/$file"
+    done
+}
+if [ -c /dev/full ]; then
+    expect 1 "cannot be written" --case 'neg/1031@default' --json /dev/full --junit "$folder/j.xml" --html "$folder/h.html"
+    says "1 passed, 0 skipped"
+    whole j.xml h.html
+    expect 1 "cannot be written" --case 'neg/1031@default' --json "$folder/p.json" --junit "$folder/j.xml" --html /dev/full
+    says "1 passed, 0 skipped"
+    whole p.json j.xml
+    expect 1 "cannot be written" --case 'neg/1031@default' --json "$folder/p.json" --junit /dev/full --html "$folder/h.html"
+    says "1 passed, 0 skipped"
+    whole p.json h.html
+    "$program" --case 'neg/1031@default' --json "$folder/p.json" --junit "$folder/j.xml" --html "$folder/h.html" >/dev/full 2>"$err"
+    [ $? -eq 1 ] || fail "stdout that cannot be written is no error"
+    whole p.json j.xml h.html
+    "$program" --case 'neg/1031@default' --json - --junit "$folder/j.xml" >/dev/full 2>"$err"
+    [ $? -eq 1 ] || fail "JSON on a stdout that cannot be written is no error"
+    whole j.xml
+fi
+{
+    "$program" --case 'neg/1031@default' --json "$folder/p.json" 2>"$err"
+    echo $? >"$folder/code"
+} | true
+[ "$(cat "$folder/code")" -eq 1 ] || fail "a reader that is gone gives exit code $(cat "$folder/code"), not 1"
+whole p.json
+
 # ---- a row that is asked for by name, and is not there ----
 
 refuse "has no row 'nosuchrow'; it has reference, default" --case neg/1031@nosuchrow

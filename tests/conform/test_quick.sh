@@ -29,6 +29,15 @@ print("| %d | %d | 0 | %d, %d, 0 |" % (c["passed"], c["skipped"], p["passed"], p
         fail "the text counts otherwise"
     sh "$sources/tools/devices.sh" --page "$folder/quick.json" >"$out" 2>"$err" || fail "no page of devices"
     says "$numbers"
+    # Which method stands for one that this PoCL does not have is told where it was asked for.
+    [ -z "${POCL_WORK_GROUP_METHOD-}" ] && grep -q cbs "$out" && fail "a method that nobody asked for is told"
+    "$python" -c '
+import json, sys
+o = json.load(open(sys.argv[1], encoding="utf-8"))
+o["environment"]["POCL_WORK_GROUP_METHOD"] = "workitemloops"
+json.dump(o, open(sys.argv[2], "w", encoding="utf-8"))' "$folder/quick.json" "$folder/loops.json" 2>"$err" &&
+        sh "$sources/tools/devices.sh" --page "$folder/loops.json" >"$out" 2>"$err" || fail "no page of devices"
+    says "\`workitemloops\` stands in its place"
 fi
 [ "$failures" -eq 0 ] || { echo "$failures failures"; exit 1; }
 echo "all well"

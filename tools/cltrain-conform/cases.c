@@ -84,6 +84,7 @@ bool cases_make(case_list *list) {
     cases_pointwise(list);
     int first = list->n;
     cases_contract(list);
+    cases_blocks(list);
     cases_image(list);
     for (int i = first; i < list->n; i++) list->items[i].classes = true;
     cases_reduce(list);

@@ -101,12 +101,13 @@ static void add_pools(case_list *list, bool full, const char *variant, clt_shape
 #define POOL(full, variant, image, ...) \
     add_pools(list, full, variant, (clt_shape)image, (clt_pool2d_options){__VA_ARGS__})
 
-/* Between convolutions images may lie channels-last, for which there are other kernels. */
+/* Between convolutions images may lie channels-last, for which there are other kernels: loops over 64 channels. */
 static void add_last_pools(case_list *list) {
     const operation *ops[] = {&max_pool_last, &avg_pool_last};
-    for (int i = 0; i < 2; i++) {
-        test_case *c = case_add(list, ops[i], "between-convs", X(F(2, 16, 9, 7), F(19, 16, 3, 3), F(17, 19, 3, 3)));
-        c->at.conv = (clt_conv2d_options){.padding = 1, .no_bias = true};
+    for (int i = 0; i < 4; i++) {
+        test_case *c = i < 2 ? case_add(list, ops[i], "between-convs", X(F(2, 16, 9, 7), F(19, 16, 3, 3), F(17, 19, 3, 3)))
+                             : case_add(list, ops[i - 2], "between-convs", X(F(1, 8, 5, 4), F(67, 8, 1, 1), F(9, 67, 1, 1)));
+        c->at.conv = (clt_conv2d_options){.padding = i < 2, .no_bias = true};
         c->at.pool = (clt_pool2d_options){.kernel = 3, .stride = 2, .padding = 1};
         c->classes = true;
         c->full = true;

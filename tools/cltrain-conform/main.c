@@ -183,26 +183,37 @@ static int open_files(conform_files *f, const conform_options *o) {
     return code ? code : output_open(&f->html, o->html);
 }
 
+static bool any_is_stdout(const conform_files *f) {
+    return f->json.file == stdout || f->junit.file == stdout || f->html.file == stdout;
+}
+
+/* A file that could not be written whole stays as it was; the first error is kept. */
+static void finish_file(output *o, int written, int *code) {
+    int result = written ? written : output_commit(o);
+    if (!*code) *code = result;
+}
+
+/* Each by itself: what becomes of one is nothing to the others. */
 static int write_files(const conform *c, conform_files *f) {
     json_t *document = report_document(c);
-    int code = f->json.file ? document_write(document, f->json.file) : 0;
-    if (!code && f->html.file) code = report_html(document, f->html.file);
+    int code = 0;
+    if (f->json.file) finish_file(&f->json, document_write(document, f->json.file), &code);
+    if (f->html.file) finish_file(&f->html, report_html(document, f->html.file), &code);
+    if (f->junit.file) finish_file(&f->junit, report_junit(c, f->junit.file), &code);
     json_decref(document);
-    if (!code && f->junit.file) code = report_junit(c, f->junit.file);
     return code;
 }
 
 static int run_and_report(conform *c, conform_files *f) {
     const conform_options *o = c->options;
+    bool has_text = !any_is_stdout(f);
     int code = conform_run(c);
     if (code) return code;
     if (c->complete) conform_compare(c);
     if (c->complete && !o->one && !o->ops && !o->dtype) conform_cover(c);
     code = write_files(c, f);
-    if (!code && f->json.file != stdout && f->junit.file != stdout && f->html.file != stdout) code = report_text(c);
-    if (!code) code = output_commit(&f->json);
-    if (!code) code = output_commit(&f->junit);
-    if (!code) code = output_commit(&f->html);
+    int printed = has_text ? report_text(c) : 0;
+    if (!code) code = printed;
     if (!code && !c->complete) code = EXIT_SIGNAL + child_caught();
     return code ? code : verdict_code(c);
 }

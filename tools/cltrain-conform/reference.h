@@ -14,6 +14,7 @@
 #define OTHERS(DO)                                                                                      \
     DO(cast)                                                                                            \
     DO(matmul) DO(linear) DO(conv2d) DO(max_pool2d) DO(avg_pool2d) DO(max_pool2d_last) DO(avg_pool2d_last) DO(global_avg_pool2d) DO(batch_norm) \
+        DO(batch_norm_conv) DO(matmul_add)                                                              \
         DO(layer_norm) DO(sum) DO(mean) DO(max) DO(softmax) DO(log_softmax) DO(cross_entropy)           \
             DO(bce_with_logits) DO(mse_loss) DO(reshape) DO(permute) DO(concat) DO(slice) DO(pad)       \
                 DO(expand) DO(dropout) DO(dropout_twice) DO(embedding) DO(user)
@@ -25,6 +26,11 @@ OTHERS(DECLARE)
 #undef DECLARE
 
 void reference_max_pool2d_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at);
+/* Sums of products: what each operand gets of dy, element by element. */
+void reference_matmul_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at);
+void reference_matmul_add_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at);
+void reference_conv2d_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at);
+void reference_batch_norm_conv_buffers(const array *x, int i, array *after, const attributes *at);
 void reference_batch_norm_buffers(const array *x, int i, array *after, const attributes *at);
 
 /* Whether element i is kept by the dropout that is number `site` of its graph. */

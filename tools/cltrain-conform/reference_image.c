@@ -159,6 +159,29 @@ void reference_batch_norm_buffers(const array *x, int i, array *after, const att
     }
 }
 
+/* The same of the convolution of x by x[1], whose other operands follow. */
+static double norm_operands(const array *x, array *image, array operands[5], const attributes *at) {
+    double work = reference_conv2d(x, 2, image, at, false);
+    operands[0] = *image;
+    for (int i = 1; i < 5; i++) operands[i] = x[i + 1];
+    return work;
+}
+
+double reference_batch_norm_conv(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    array image = {.values = NULL}, operands[5];
+    double work = norm_operands(x, &image, operands, at);
+    work += reference_batch_norm(operands, n - 1, y, at, evaluation);
+    array_free(&image);
+    return work;
+}
+
+void reference_batch_norm_conv_buffers(const array *x, int i, array *after, const attributes *at) {
+    array image = {.values = NULL}, operands[5];
+    norm_operands(x, &image, operands, at);
+    reference_batch_norm_buffers(operands, i - 1, after, at);
+    array_free(&image);
+}
+
 /* x, weight, bias, over the dimensions of the weight. */
 double reference_layer_norm(const array *x, int n, array *y, const attributes *at, bool evaluation) {
     (void)n, (void)evaluation;

@@ -235,7 +235,7 @@ static double difference(work *w, int input, int64_t place, array *above, array 
 
 static void judge_gradient(work *w, int input) {
     array got = {.values = NULL}, want = {.values = NULL}, above = {.values = NULL}, below = {.values = NULL};
-    int64_t *places, count = array_count(&w->x[input]);
+    int64_t *places = NULL, count = array_count(&w->x[input]);
     char what[64];
     snprintf(what, sizeof what, "the gradient of operand %d", input);
     from_device(w->first.gradients[input], CLT_F32, w->x[input].shape, &got);
@@ -244,11 +244,13 @@ static void judge_gradient(work *w, int input) {
             result_say(w->r, &w->r->gradient, FAILED, "%s: element %lld is %g", what, (long long)i, got.values[i]);
             break;
         }
-    int64_t n = choose_places(w, count, &places);
+    int64_t n = count;
     array_resize(&want, got.shape);
     if (w->c->operation->gradient) w->c->operation->gradient(w->x, input, &w->seed, &want, &w->c->at);
-    else
+    else {
+        n = choose_places(w, count, &places);
         for (int64_t k = 0; k < n; k++) want.values[places[k]] = difference(w, input, places[k], &above, &below);
+    }
     /* As many terms as there are results to an element are summed; their sum may be far less than they are. */
     double terms = (double)array_count(&w->y) / (double)(count > 0 ? count : 1);
     bounds usual = {.tolerance = w->c->operation->tolerance, .floor = fmax(w->c->operation->floor, 1e-3 * fmax(terms, 1))};

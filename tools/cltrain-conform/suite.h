@@ -55,7 +55,8 @@ typedef struct operation {
     double (*reference)(const array *x, int n, array *y, const attributes *at, bool evaluation);
     /* What a buffer (operand i) is after a step in training; NULL: buffers stay as they are. */
     void (*buffer_after)(const array *x, int i, array *after, const attributes *at);
-    /* The gradient by operand i where the result has no derivative, but what is to come out is told; NULL: differences. */
+    /* All of the gradient by operand i, where the result has no derivative but what is to come out is told, or differences would
+     * take too long to look at more than some elements; NULL: differences. */
     void (*gradient)(const array *x, int i, const array *dy, array *dx, const attributes *at);
     bool no_gradient;
     double ulp;       /* largest error allowed in units of the last place; 0: that is not the measure */
@@ -104,6 +105,7 @@ test_case *case_add_run(case_list *list, const char *op, const char *variant,
 
 void cases_pointwise(case_list *list);
 void cases_contract(case_list *list);
+void cases_blocks(case_list *list);
 void cases_image(case_list *list);
 void cases_reduce(case_list *list);
 void cases_shape(case_list *list);

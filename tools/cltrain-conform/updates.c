@@ -20,6 +20,7 @@ static const recipe recipes[] = {
     {"adamw", {.optimizer = CLT_ADAMW, .lr = 0.05f, .weight_decay = 0.1f}, false},
     {"clip-value", {.lr = 0.1f, .clip_value = 0.7f}, true},
     {"clip-norm", {.lr = 0.1f, .clip_norm = 1.5f}, false},
+    {"clip-norm-chunks", {.lr = 0.1f, .clip_norm = 300}, true, .size = 65 * 4096 + 1 /* more chunks than a work-group has items */},
     {"clip-norm-adam", {.optimizer = CLT_ADAM, .lr = 0.05f, .clip_norm = 0.5f}, true},
     {"accumulate", {.lr = 0.1f, .accumulate = 3}, false},
     {"skip-nonfinite", {.lr = 0.1f, .momentum = 0.9f, .on_nonfinite = CLT_NONFINITE_SKIP}, false, .broken = INFINITY},
