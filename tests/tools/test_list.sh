@@ -53,6 +53,29 @@ says "hang.icd: timeout"
 grep -q "not for stdout" "$out" && ! grep "not for stdout" "$out" | grep -q reason && fail "what a driver prints is on stdout"
 LC_ALL=C grep -q "$(printf '\033')" "$out" && fail "a driver's escape sequences reach the terminal"
 
+# One that ends the process as if all were well, before all was told, is no better than one that crashes.
+mkdir "$folder/ends"
+export OCL_ICD_VENDORS="$folder/ends"
+silent="exit code 0, before it had told all"
+echo "$build/libfake_icd_leave.so" >"$folder/ends/leave.icd"
+expect 1 "no OpenCL device" list --json
+valid "$out"
+json "$out" "drivers['leave.icd']['status'] == 'crashed' and '$silent' in drivers['leave.icd']['reason']"
+expect 1 "leave.icd: crashed" verify --memory 4
+rm "$folder/ends/leave.icd"
+echo "$build/libfake_icd_exit.so" >"$folder/ends/exit.icd"
+expect 1 "no OpenCL device can be used" list --json
+valid "$out"
+json "$out" "devices['first']['status'] == 'crashed' and 'opening it' in devices['first']['reason'] and '$silent' in devices['first']['reason']"
+for command in "verify --memory 4" "model mlp:24 --sample 40" "bench --models none" "tune --model mlp:24 --sample 40" \
+               "backends --model mlp:24 --sample 40" "shapes --model mlp:24 --sample 40"; do
+    # shellcheck disable=SC2086
+    expect 1 "$silent" $command
+done
+expect 1 "no device can train" recommend mlp:24 --sample 40 --json
+json "$out" "all(c['status'] == 'crashed' and '$silent' in str(c['reasons']) for c in o['ranking'])"
+export OCL_ICD_VENDORS="$vendors"
+
 # A device that is no good is not chosen, and says why.
 expect 1 "cannot be used" bench --device absurd --models none --timeout 4
 expect 1 "not c9e85737" verify --device 'fake/first#2' --memory 4 --timeout 4

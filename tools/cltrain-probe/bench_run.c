@@ -293,7 +293,7 @@ static bool judge_end(work *w, const child_end *end) {
     }
     bench_row *row = &b->rows[row_at(w, w->begun)];
     snprintf(row->status, sizeof row->status, "%s", child_status(end));
-    snprintf(row->reason, sizeof row->reason, "%s", end->reason[0] ? end->reason : "it ended without a word");
+    snprintf(row->reason, sizeof row->reason, "%s", end->reason);
     w->at = w->begun + 1;
     return w->at < b->n_rows;
 }

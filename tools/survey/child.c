@@ -28,7 +28,11 @@ typedef struct child {
     size_t tail_length;
     double began, heard; /* heard: when it last said something */
     bool killed;
+    bool told_all; /* its run() came to an end, and all that it said is here */
 } child;
+
+/* The last line of a child: one that ends without it was ended by a driver, whatever its exit code says. */
+static const char last_line[] = ".";
 
 static bool show_errors;
 static volatile sig_atomic_t caught;
@@ -77,7 +81,7 @@ _Noreturn static void be_child(const child_job *job, int lines, int errors) {
     dup2(STDERR_FILENO, STDOUT_FILENO); /* drivers print: stdout is the program's alone */
     FILE *file = fdopen(lines, "w");
     int code = file ? job->run(file, job->user) : 1;
-    if (file) fflush(file);
+    if (file) fprintf(file, "%s\n", last_line), fflush(file);
     _exit(code); /* what drivers do at exit is not asked for */
 }
 
@@ -168,6 +172,9 @@ static void finish(child *c) {
         e->outcome = CHILD_FAILED;
         e->code = WEXITSTATUS(status);
         snprintf(e->reason, sizeof e->reason, "ended with exit code %d", e->code);
+    } else if (!c->killed && !c->told_all) {
+        e->outcome = CHILD_FAILED;
+        snprintf(e->reason, sizeof e->reason, "the process was ended, with exit code 0, before it had told all");
     }
     const char *words = last_words(c);
     size_t used = strlen(e->reason);
@@ -184,7 +191,8 @@ static void take_lines(child *c) {
     c->text[c->length] = 0;
     while (!c->killed && (end = memchr(begin, '\n', c->length - (size_t)(begin - c->text)))) {
         *end = 0;
-        if (!c->job->line(begin, c->job->user)) kill_child(c, CHILD_STOPPED, "stopped");
+        if (strcmp(begin, last_line) == 0) c->told_all = true;
+        else if (!c->job->line(begin, c->job->user)) kill_child(c, CHILD_STOPPED, "stopped");
         begin = end + 1;
     }
     c->length -= (size_t)(begin - c->text);

@@ -18,6 +18,7 @@ typedef struct task {
     int driver;
     bool probe;
     int first; /* device to begin to probe with: those before were begun by a child that died */
+    int started;    /* `first` when the child began */
     int begun;      /* device that is being probed, as the parent knows; -1: none yet */
     char what[64];  /* and what of it */
     bool listed;    /* all devices are told */
@@ -221,28 +222,47 @@ static bool take_line(const char *text, void *user) {
     return true;
 }
 
-/* True if a child has to go on behind the device with which this one ended. */
-static bool judge_end(task *t, const child_end *end) {
-    survey_driver *row = &t->s->driver_rows[t->driver];
-    row->seconds += end->seconds;
-    if (end->outcome == CHILD_DONE) return false;
-    if (!t->listed || !t->probe) {
-        char reason[400];
-        snprintf(reason, sizeof reason, "while it was loaded and asked for devices: %s", end->reason);
-        set_status(row->status, row->reason, child_status(end), reason);
-        return false;
+/* Devices whose turn never came: none of them is "ok" for want of being asked. */
+static void leave_rest(const task *t, const char *status, const char *reason) {
+    for (int i = t->first; i < t->s->driver_rows[t->driver].n_devices; i++) {
+        survey_device *d = device_of(t->s, t->driver, i);
+        if (d && strcmp(d->status, "ok") == 0) set_status(d->status, d->reason, status, reason);
     }
+}
+
+/* The device that was being probed, or the driver. */
+static void blame(task *t, const child_end *end) {
+    survey_driver *row = &t->s->driver_rows[t->driver];
     survey_device *d = device_of(t->s, t->driver, t->begun);
-    /* What came after the last device was told is the driver's own end. */
+    /* What came after a device was told is the driver's own end. */
     if (!d || t->begun < t->first) {
         set_status(row->status, row->reason, child_status(end), end->reason);
-        return false;
+        return;
     }
     char reason[400];
     snprintf(reason, sizeof reason, "%s: %.320s", t->what, end->reason);
     set_status(d->status, d->reason, child_status(end), reason);
     t->first = d->index + 1;
-    return t->first < row->n_devices && end->outcome != CHILD_STOPPED;
+}
+
+/* True if a child has to go on behind the device with which this one ended. */
+static bool judge_end(task *t, const child_end *end) {
+    survey_driver *row = &t->s->driver_rows[t->driver];
+    row->seconds += end->seconds;
+    if (end->outcome == CHILD_DONE) {
+        if (t->probe) leave_rest(t, "unsupported", "it is not there any more");
+        return false;
+    }
+    if (!t->listed || !t->probe) {
+        char reason[400];
+        snprintf(reason, sizeof reason, "while it was loaded and asked for devices: %.340s", end->reason);
+        set_status(row->status, row->reason, child_status(end), reason);
+        return false;
+    }
+    blame(t, end);
+    if (t->first > t->started && t->first < row->n_devices && end->outcome != CHILD_STOPPED) return true;
+    leave_rest(t, child_status(end), end->reason);
+    return false;
 }
 
 /* Rounds: drivers whose child died over a device are asked again for those behind it. */
@@ -257,6 +277,8 @@ static void ask_drivers(survey *s, task *tasks, double seconds) {
         for (int i = 0; i < s->n_drivers; i++) {
             if (!waiting[i]) continue;
             which[n] = i;
+            tasks[i].begun = -1;
+            tasks[i].started = tasks[i].first;
             jobs[n++] = (child_job){.run = in_child, .line = take_line, .user = &tasks[i], .silence_seconds = seconds};
         }
         child_run(jobs, n, 4, ends);
