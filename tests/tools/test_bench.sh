@@ -70,6 +70,15 @@ bounds "$a" "$folder/a.csv"
 adam=$([ -z "$python" ] || "$python" -c 'import json, sys; print([r.get("roof", {}).get("bound") for r in json.load(open(sys.argv[1]))["results"] if r["key"].startswith("op adam")][0])' "$a")
 [ "$adam" != cache ] || grep -q '^adam 5000 .* ok .* -  *cache ' "$folder/a.txt" || fail "the table does not say that a cache bounds"
 
+# What takes the reference long, and cannot be cut into parts, is measured in every pass or in none.
+echo "backward 5 batch_norm_grad_input 64x64x32x32 2x64 64 2x64 64x64x32x32 -> 64x64x32x32" >"$folder/whole.txt"
+for passes in 1 3; do
+    expect 0 "" bench --shapes "$folder/whole.txt" --seconds 120 --passes $passes --json "$folder/whole$passes.json"
+    json "$folder/whole$passes.json" "[(r['status'], len(r['samples_us'])) for r in o['results'] if r['kind'] == 'op'] == [('ok', $passes)]"
+done
+"$program" compare "$folder/whole1.json" "$folder/whole3.json" >"$out" 2>"$err"
+grep -q "^broken" "$out" && fail "a row of one pass is broken in a bench of three"
+
 # ---- what cannot be is no number to quote ----
 
 CLTRAIN_PROBE_TEST_SLOW="limit=0.000001" expect 1 "nothing could be measured" bench --models none --seconds 60 --passes 1 --json "$folder/fast.json"

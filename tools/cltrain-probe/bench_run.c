@@ -90,13 +90,23 @@ static bool name_backend(const bench_row *row) {
     return setenv("CLTRAIN_BACKENDS", list, 1) == 0;
 }
 
+/* The reference's share: later passes look at less, as it is the same kernel on the same values. What cannot be cut so small is
+ * looked at as in the first pass: a row is measured in all passes, or refused in all. */
+static clt_status measure_problem(const work *w, const bench_row *row, clt_device *device, const clt_measure_options *options,
+                                  clt_problem_measurement *m) {
+    const double first = w->b->full ? 4e8 : 1e8, later = w->b->full ? 4e8 : 2e7;
+    clt_problem_options how = {.measure = *options, .reference_work = w->pass ? later : first,
+                               .backend = row->asked[0] ? row->asked : NULL};
+    clt_status status = clt_measure_problem(device, row->shape.problem, &how, m);
+    if (status != CLT_E_UNSUPPORTED || how.reference_work >= first) return status;
+    how.reference_work = first;
+    return clt_measure_problem(device, row->shape.problem, &how, m);
+}
+
 static json_t *measure_op(const work *w, const bench_row *row, clt_device *device, const clt_measure_options *options) {
     clt_problem_measurement m;
-    /* Later passes look at less: it is the same kernel on the same values. */
-    clt_problem_options how = {.measure = *options, .reference_work = w->b->full ? 4e8 : w->pass ? 2e7 : 1e8,
-                               .backend = row->asked[0] ? row->asked : NULL};
     bool named = name_backend(row);
-    clt_status status = clt_measure_problem(device, row->shape.problem, &how, &m);
+    clt_status status = measure_problem(w, row, device, options, &m);
     if (named) unsetenv("CLTRAIN_BACKENDS");
     json_t *told = error_json(status, m.time.wrong);
     if (status == CLT_OK) json_object_set_new(told, "us", samples_json(&m.time));
@@ -198,9 +208,18 @@ static void take_samples(const work *w, bench_row *row, const json_t *us) {
         row->us[w->pass][row->n[w->pass]++] = json_number_value(json_array_get(us, i));
 }
 
+static bool has_samples(const bench_row *row) {
+    for (int p = 0; p < BENCH_MOST_PASSES; p++)
+        if (row->n[p] > 0) return true;
+    return false;
+}
+
+/* A later pass that does not serve what an earlier one has measured takes nothing back; one that finds it wrong does. */
 static void take_row(work *w, int at, const json_t *told) {
     if (at < 0 || at >= w->b->n_rows) return;
     bench_row *row = &w->b->rows[row_at(w, at)];
+    w->at = at + 1;
+    if (has_samples(row) && strcmp(document_string(told, "status"), "unsupported") == 0) return;
     copy_text(told, "status", row->status, sizeof row->status);
     copy_text(told, "reason", row->reason, sizeof row->reason);
     take_samples(w, row, json_object_get(told, "us"));
@@ -212,7 +231,6 @@ static void take_row(work *w, int at, const json_t *told) {
     copy_number(told, "bytes", &row->bytes);
     copy_number(told, "nmse", &row->nmse);
     copy_number(told, "nmse_after", &row->nmse_after);
-    w->at = at + 1;
 }
 
 static void show_progress(const work *w) {
@@ -263,9 +281,7 @@ static bool take_line(const char *text, void *user) {
 static void give_up(bench *b, const char *status, const char *reason) {
     for (int i = 0; i < b->n_rows; i++) {
         bench_row *row = &b->rows[i];
-        bool any = false;
-        for (int p = 0; p < BENCH_MOST_PASSES; p++) any |= row->n[p] > 0;
-        if (any || !is_ok(row)) continue;
+        if (has_samples(row) || !is_ok(row)) continue;
         snprintf(row->status, sizeof row->status, "%s", status);
         snprintf(row->reason, sizeof row->reason, "%s", reason);
     }
