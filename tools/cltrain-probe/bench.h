@@ -47,7 +47,10 @@ typedef struct bench {
     json_t *table; /* of backends, as the device told it: [{"op", "backend"}, …]; NULL: not known */
     bool full, complete;
     int passes, most_passes; /* of all rows; of those that did not settle */
-    double seconds, timeout;
+    double seconds;
+    double timeout, opening_timeout; /* of silence: in a row, and before the first one */
+    int hangs;
+    double lost_seconds; /* in hangs: added to `seconds` */
     clt_roofs known;      /* what was ever reached on this device */
     uint64_t cache_bytes; /* what fits need not come from memory */
     double start;         /* of the run */

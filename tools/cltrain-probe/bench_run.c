@@ -18,6 +18,7 @@
 /* What is to be done in one pass, from a row on; backwards in every second pass. */
 typedef struct work {
     bench *b;
+    child_job job;
     int pass, at; /* number of the row in this pass */
     int begun;    /* -1: none */
     bool others; /* the rows of other backends are run, and no others */
@@ -55,7 +56,7 @@ static bool has_to_run(const work *w, const bench_row *row) {
 }
 
 static double time_left(const bench *b) {
-    return b->start + b->seconds - now_seconds();
+    return b->start + b->seconds + b->lost_seconds - now_seconds();
 }
 
 /* ---- in the child ---- */
@@ -249,7 +250,9 @@ static void show_progress(const work *w) {
 /* A driver that writes over its child's memory may make it say anything. */
 static void take_begin(work *w, const json_t *told) {
     json_int_t at = json_integer_value(told);
-    if (json_is_integer(told) && at >= 0 && at < w->b->n_rows) w->begun = (int)at;
+    if (!json_is_integer(told) || at < 0 || at >= w->b->n_rows) return;
+    w->begun = (int)at;
+    w->job.silence_seconds = w->b->timeout;
 }
 
 static bool take_line(const char *text, void *user) {
@@ -293,6 +296,12 @@ static void lose(bench *b, const char *status, const char *reason) {
     give_up(b, status, reason);
 }
 
+/* What a hang took is not taken from the other rows: of the first hangs, so that there is an end to it. */
+static void forgive(bench *b, const child_end *end) {
+    const int most_hangs = 2;
+    if (end->outcome == CHILD_TIMEOUT && b->hangs++ < most_hangs) b->lost_seconds += b->timeout;
+}
+
 /* True if another child has to go on in this pass. */
 static bool judge_end(work *w, const child_end *end) {
     bench *b = w->b;
@@ -310,6 +319,7 @@ static bool judge_end(work *w, const child_end *end) {
     bench_row *row = &b->rows[row_at(w, w->begun)];
     snprintf(row->status, sizeof row->status, "%s", child_status(end));
     snprintf(row->reason, sizeof row->reason, "%s", end->reason);
+    forgive(b, end);
     w->at = w->begun + 1;
     return w->at < b->n_rows;
 }
@@ -319,10 +329,11 @@ static void run_pass(work *w) {
     w->at = 0;
     w->begun = -1;
     do {
-        child_job job = {.run = in_child, .line = take_line, .user = w, .silence_seconds = w->b->timeout};
+        /* Until the first row: devices are slow to open where everything has to be compiled. */
+        w->job = (child_job){.run = in_child, .line = take_line, .user = w, .silence_seconds = w->b->opening_timeout};
         w->opened = w->finished = false;
         w->opening[0] = 0;
-        child_run(&job, 1, 1, &end);
+        child_run(&w->job, 1, 1, &end);
     } while (judge_end(w, &end));
 }
 
