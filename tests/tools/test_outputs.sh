@@ -97,5 +97,20 @@ got=$?
 grep -q "cannot be written" "$err" || fail "a file that may not grow: no reason"
 [ -e "$folder/grown.html" ] && fail "a page that is cut short was kept"
 
+# ---- a terminal that hangs up: what was found is kept, and nothing half-written ----
+
+signal="HUP 129"
+interrupt 4 bench --models none --seconds 300 --json "$folder/hangup.json"
+json "$folder/hangup.json" 'not o["complete"] and o["kind"] == "bench"'
+# Unless it is to be outlived.
+(
+    trap '' HUP
+    signal="HUP 0"
+    interrupt 1 bench --models none --passes 1 --seconds 3 --json "$folder/nohup.json"
+    exit "$failures"
+)
+failures=$?
+json "$folder/nohup.json" 'o["complete"]'
+
 no_leftovers
 finish

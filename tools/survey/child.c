@@ -46,9 +46,11 @@ static void note_signal(int number) {
 }
 
 void child_catch_signals(void) {
-    struct sigaction action = {.sa_handler = note_signal, .sa_flags = SA_RESETHAND};
+    struct sigaction action = {.sa_handler = note_signal, .sa_flags = SA_RESETHAND}, hangup;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    /* What nohup started outlives its terminal. */
+    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, NULL);
 }
 
 int child_caught(void) {
@@ -68,7 +70,7 @@ const char *child_status(const child_end *end) {
 /* ---- in the child ---- */
 
 _Noreturn static void be_child(const child_job *job, int lines, int errors) {
-    static const int reset[] = {SIGINT, SIGTERM, SIGPIPE, SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL};
+    static const int reset[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL};
     for (size_t i = 0; i < sizeof reset / sizeof reset[0]; i++) signal(reset[i], SIG_DFL);
     setpgid(0, 0);
 #ifdef __linux__
