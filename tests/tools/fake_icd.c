@@ -10,6 +10,7 @@
  *     FAKE_EMPTY      has no device
  *     FAKE_EXIT       has one device, and ends the process, with exit code 0, when a context is made on it
  *     FAKE_LEAVE      ends the process so when it is asked for devices
+ *     FAKE_HELPER     has one device, and leaves a process of its own behind, which holds all files open for a while
  */
 #include <CL/cl_icd.h>
 
@@ -235,7 +236,19 @@ static cl_int CL_API_CALL finish(cl_command_queue q) {
     return CL_SUCCESS;
 }
 
+#ifdef FAKE_HELPER
+static void start_helper(void) {
+    if (fork() != 0) return;
+    setsid();
+    sleep(20);
+    _exit(0);
+}
+#endif
+
 __attribute__((constructor)) static void fill_table(void) {
+#ifdef FAKE_HELPER
+    start_helper();
+#endif
 #ifdef FAKE_LOAD
     abort();
 #endif

@@ -20,6 +20,17 @@ says "largest buffer"
 [ -s "$err" ] && fail "list says something on stderr"
 ok=$(grep -c '^[^ ].*: ok$' "$out")
 
+# ---- started without what every program has open ----
+
+for closed in "<&-" "<&- 2>&-" "<&- >&-" "<&- >&- 2>&-"; do
+    eval '"$program" bench --models none --passes 1 --seconds 0.2 --json "$folder/closed.json" >"$out" 2>"$err"' "$closed"
+    json "$folder/closed.json" 'results["limit fma_f32"]["status"] == "ok" and o["devices"][0]["status"] == "ok"'
+done
+"$program" list --json <&- >"$out" 2>&- || fail "list without stdin and stderr gave $?"
+json "$out" 'any(d["status"] == "ok" for d in o["devices"])'
+"$program" list >&- 2>"$err" && fail "what cannot be written was written"
+grep -q "stdout cannot be written" "$err" || fail "no word of a closed stdout"
+
 # ---- and those that misbehave ----
 
 for fault in crash load hang nonsense late wrong; do
@@ -74,6 +85,12 @@ for command in "verify --memory 4" "model mlp:24 --sample 40" "bench --models no
 done
 expect 1 "no device can train" recommend mlp:24 --sample 40 --json
 json "$out" "all(c['status'] == 'crashed' and '$silent' in str(c['reasons']) for c in o['ranking'])"
+
+# One that leaves a process behind, which holds the pipe open, has told all.
+rm "$folder/ends/exit.icd"
+echo "$build/libfake_icd_helper.so" >"$folder/ends/helper.icd"
+expect 1 "no OpenCL device can be used" list --timeout 8 --json
+json "$out" 'drivers["helper.icd"]["status"] == "ok" and drivers["helper.icd"]["seconds"] < 8 and devices["first"]["status"] == "unsupported"'
 export OCL_ICD_VENDORS="$vendors"
 
 # A device that is no good is not chosen, and says why.

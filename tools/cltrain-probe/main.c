@@ -7,6 +7,7 @@
 
 #include "command.h"
 #include "tools/common/message.h"
+#include "tools/common/streams.h"
 
 const char program_name[] = PROGRAM;
 
@@ -42,6 +43,7 @@ static int run_option(const char *text) {
 }
 
 int main(int argc, char **argv) {
+    streams_keep();
     if (argc < 2) return run_list(0, argv);
     if (argv[1][0] == '-') return run_option(argv[1]);
     for (size_t i = 0; i < COMMANDS; i++)

@@ -234,9 +234,28 @@ static void hear_errors(child *c) {
     c->tail_length += (size_t)got;
 }
 
-/* A child is over when the pipe of its lines is closed: what a driver started may hold stderr open. */
-static bool is_over(const child *c) {
-    return c->lines < 0;
+static bool is_readable(int file) {
+    return file >= 0 && poll(&(struct pollfd){.fd = file, .events = POLLIN}, 1, 0) > 0;
+}
+
+/* It stays to be waited for. */
+static bool has_ended(const child *c) {
+    siginfo_t facts = {0};
+    return waitid(P_PID, (id_t)c->pid, &facts, WEXITED | WNOHANG | WNOWAIT) == 0 && facts.si_pid == c->pid;
+}
+
+/* A child is over when the pipe of its lines is closed, or when it has ended: what a driver started may hold pipes open, and
+ * write to them on and on. */
+static bool is_over(child *c) {
+    if (c->lines < 0) return true;
+    if (!has_ended(c)) return false;
+    while (!c->killed && is_readable(c->lines)) hear_lines(c);
+    return true;
+}
+
+static void hear_last_errors(child *c) {
+    const int most = 256;
+    for (int i = 0; i < most && is_readable(c->errors); i++) hear_errors(c);
 }
 
 static void watch(child *children, int n) {
@@ -257,7 +276,7 @@ static void watch(child *children, int n) {
         snprintf(reason, sizeof reason, "it said nothing for %.3g s", c->job->silence_seconds);
         if (now - c->heard > c->job->silence_seconds) kill_child(c, CHILD_TIMEOUT, reason);
         if (c->killed || is_over(c)) {
-            while (c->errors >= 0 && poll(&(struct pollfd){.fd = c->errors, .events = POLLIN}, 1, 0) > 0) hear_errors(c);
+            hear_last_errors(c);
             finish(c);
         }
     }
