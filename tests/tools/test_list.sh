@@ -14,6 +14,9 @@ cp "$out" "$folder/plain.json"
 valid "$folder/plain.json"
 json "$folder/plain.json" 'o["kind"] == "list" and any(d["status"] == "ok" for d in o["devices"])'
 json "$folder/plain.json" 'all(d["capabilities"]["bf16_storage"] for d in o["devices"] if d["status"] == "ok")'
+expect 0 "" --json
+valid "$out"
+json "$out" 'o["kind"] == "list" and any(d["status"] == "ok" for d in o["devices"])'
 "$program" >"$out" 2>"$err" || fail "without a command it gave $?"
 says ": ok"
 says "largest buffer"
