@@ -31,6 +31,8 @@ expect 0 "" model $small --batch 64 --at 128 --seconds 0.2 --times "$times" --js
 json "$out" 'o["measured_at"] == [128] and o["predicted"]["sources"]["batches"] > 0.5'
 expect 0 "" model $small --batch 64 --offline --times "$times" --problems
 says "% batches"
+says "ms if each op ran at the device's roofs, directly computed" # no bound: Winograd's algorithm does less
+grep -q "at least" "$out" && fail "a bound that is none"
 says "largest batch"
 says "matmul 64x40"
 # Another model takes what coincides from it.
