@@ -304,7 +304,7 @@ int bench_write_csv(const bench *b, FILE *file) {
         write_field(file, row->reason, "\n");
         json_decref(o);
     }
-    return fflush(file) || ferror(file) ? run_error("the CSV cannot be written") : 0;
+    return fflush(file) || ferror(file) ? output_failed(file) : 0;
 }
 
 /* ---- text ---- */
