@@ -225,7 +225,7 @@ static void add_op(const bench_row *row, json_t *o) {
                              nmse_json(row->nmse_after), "limit", 1e-7);
     json_object_update(o, more);
     json_decref(more);
-    if (row->bound) json_object_set_new(o, "roof", roof_json(row));
+    if (row->bound || is_ok(row)) json_object_set_new(o, "roof", row->bound ? roof_json(row) : json_null());
 }
 
 /* What other backends make of it: [] where they were not measured. */

@@ -134,6 +134,13 @@ static void probe_device(FILE *lines, int i, const clt_device_info *info) {
     clt_device_close(device);
 }
 
+/* Mesa's driver is there for whoever asks for its devices by name. */
+static bool is_shut_rusticl(const driver *d) {
+    const char *enabled = getenv("RUSTICL_ENABLE");
+    bool named = strstr(d->name, "rusticl") || strstr(d->library, "Rusticl") || strstr(d->library, "rusticl");
+    return named && (!enabled || !enabled[0]);
+}
+
 /* Of a driver that the loader says nothing of. */
 static json_t *why_none(const driver *d) {
     char reason[512];
@@ -141,6 +148,10 @@ static json_t *why_none(const driver *d) {
     void *library = d->library[0] ? dlopen(d->library, RTLD_NOW | RTLD_LOCAL) : NULL;
     const char *error = d->library[0] && !library ? dlerror() : NULL;
     if (library) dlclose(library);
+    if (!error && is_shut_rusticl(d)) {
+        snprintf(reason, sizeof reason, "%.250s; Mesa's rusticl shows devices only with RUSTICL_ENABLE=radeonsi, iris, llvmpipe or others", detail);
+        return document_text(reason);
+    }
     if (!error) return document_text(detail);
     snprintf(reason, sizeof reason, "its library cannot be loaded: %s", error);
     return document_text(reason);
