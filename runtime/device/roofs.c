@@ -224,14 +224,25 @@ static clt_status roofs_path(const clt_device *device, clt_text *path) {
     return path->status;
 }
 
-/* How often they were measured; 0: nothing is known. */
-static int recall(const char *path, clt_roofs *roofs) {
+/* No device of today reaches more, generously: clocks are told without boost, if at all; two vector units with multiply-adds, or 256
+ * lanes of a GPU's unit. And none has less than the least, a simulator neither. */
+static bool plausible(const clt_device *device, const clt_roofs *roofs) {
+    const double least = 1e3;
+    bool cpu = device->info.type == CLT_DEVICE_CPU;
+    double clock = 2e6 * CLT_MAX(device->info.clock_mhz, 2500u), units = CLT_MAX(device->info.compute_units, 1u);
+    double lanes = cpu ? 2 * CLT_MAX(device->vector_width, 4) : 256;
+    double most_flops = 2 * lanes * clock * units, most_bytes = cpu ? 4e12 : 4e13;
+    return roofs->fma_flops >= least && roofs->fma_flops <= most_flops && roofs->copy_bytes >= least && roofs->copy_bytes <= most_bytes;
+}
+
+/* How often they were measured; 0: nothing is known, or what no device can. */
+static int recall(const clt_device *device, const char *path, clt_roofs *roofs) {
     void *bytes = NULL;
     size_t length;
     int count = 0;
     bool known = clt_file_read(path, 64, &bytes, &length) == CLT_OK &&
                  sscanf(bytes, "%lf %lf %d", &roofs->fma_flops, &roofs->copy_bytes, &count) == 3 && count > 0 &&
-                 roofs->fma_flops > 0 && roofs->fma_flops < 1e18 && roofs->copy_bytes > 0 && roofs->copy_bytes < 1e18;
+                 plausible(device, roofs);
     clt_free(bytes);
     if (!known) *roofs = (clt_roofs){0};
     return known ? count : 0;
@@ -253,7 +264,7 @@ clt_status clt_device_roofs(clt_device *device, clt_roofs *roofs) {
     if (!device || !roofs) return clt_fail(CLT_E_INVALID, "clt_device_roofs: an argument is NULL");
     *roofs = (clt_roofs){0};
     bool cached = roofs_path(device, &path) == CLT_OK;
-    int count = cached ? recall(path.data, roofs) : 0;
+    int count = cached ? recall(device, path.data, roofs) : 0;
     clt_status status =
         count < MEASUREMENTS ? measure_again(device, cached ? path.data : NULL, count, roofs) : CLT_OK;
     clt_text_free(&path);

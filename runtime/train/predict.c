@@ -556,6 +556,7 @@ static bool is_of_size(clt_status status, int64_t batch) {
 }
 
 static clt_status try_batch(fitting *f, int64_t batch) {
+    const double mebibyte = 1 << 20;
     clt_step_memory memory = {.total = 0};
     clt_status status = clt_predict_memory(f->device, f->loss, f->options, batch, &memory);
     if (status == CLT_OK && memory.total <= f->most_bytes) {
@@ -568,8 +569,8 @@ static clt_status try_batch(fitting *f, int64_t batch) {
     f->bad = batch;
     f->bad_bytes = (double)memory.total;
     if (status == CLT_OK)
-        snprintf(f->reason, 256, "a batch of %lld takes %.4g MB of %.4g", (long long)batch, 1e-6 * f->bad_bytes,
-                 1e-6 * (double)f->most_bytes);
+        snprintf(f->reason, 256, "a batch of %lld takes %.1f MiB of %.1f", (long long)batch, f->bad_bytes / mebibyte,
+                 (double)f->most_bytes / mebibyte);
     else
         snprintf(f->reason, 256, "a batch of %lld: %.200s", (long long)batch, clt_error_detail());
     return CLT_OK;
@@ -608,5 +609,7 @@ clt_status clt_largest_batch(clt_device *device, clt_tensor *loss, const clt_tra
         CLT_TRY(try_batch(&f, stuck ? f.good + (f.bad - f.good) / 2 : next_batch(&f)));
     }
     *batch = f.good;
+    size_t used = strlen(reason);
+    if (f.bad > f.good + 1) snprintf(reason + used, 256 - used, "; between the two was not looked");
     return CLT_OK;
 }

@@ -60,9 +60,9 @@ static void remembered(void **state) {
     assert_ok(clt_file_write(path, "2e9 3e9 3\n", 10));
     assert_ok(clt_device_roofs(device, &second));
     assert_true(second.fma_flops == 2e9 && second.copy_bytes == 3e9);
-    assert_ok(clt_file_write(path, "2e2 3e17 2\n", 11));
+    assert_ok(clt_file_write(path, "2e5 3e12 2\n", 11));
     assert_ok(clt_device_roofs(device, &first));
-    assert_true(first.fma_flops > 2e2 && first.copy_bytes == 3e17);
+    assert_true(first.fma_flops > 2e5 && first.copy_bytes == 3e12);
     assert_ok(clt_device_roofs(device, &second));
     assert_true(second.fma_flops == first.fma_flops || second.fma_flops / first.fma_flops - 1 < 1e-6);
 }
@@ -70,14 +70,15 @@ static void remembered(void **state) {
 static void garbage_is_measured_anew(void **state) {
     (void)state;
     static const char *const garbage[] = {"",           "1e9 1e9",   "-1 5 3",   "nan nan 3",
-                                          "1e300 1 3\n", "\xff\xfe\n", "0 0 3\n", "1e9 1e9 0\n"};
+                                          "1e300 1 3\n", "\xff\xfe\n", "0 0 3\n", "1e9 1e9 0\n",
+                                          "9e17 1e9 3\n", "1e9 9e17 3\n", "1 1e9 3\n", "1e9 1 3\n"};
     clt_roofs roofs;
     const char *path = roofs_file();
     assert_non_null(path);
     for (size_t i = 0; i < CLT_COUNT_OF(garbage); i++) {
         assert_ok(clt_file_write(path, garbage[i], strlen(garbage[i])));
         assert_ok(clt_device_roofs(device, &roofs));
-        assert_true(roofs.fma_flops > 1e3 && roofs.fma_flops < 1e18 && roofs.copy_bytes > 1e3 && roofs.copy_bytes < 1e18);
+        assert_true(roofs.fma_flops > 1e3 && roofs.fma_flops < 8e17 && roofs.copy_bytes > 1e3 && roofs.copy_bytes < 8e17);
     }
     assert_status(clt_device_roofs(NULL, &roofs), CLT_E_INVALID);
     assert_status(clt_device_roofs(device, NULL), CLT_E_INVALID);

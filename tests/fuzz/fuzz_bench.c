@@ -9,7 +9,8 @@ enum { ROWS_HERE = 3 };
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_input input = {data, size};
     child_end end = {.reason = "it ended"};
-    bench b = {.n_rows = ROWS_HERE, .passes = BENCH_PASSES};
+    static const survey_device device = {.info = {.type = CLT_DEVICE_CPU, .compute_units = 2, .clock_mhz = 3000}};
+    bench b = {.n_rows = ROWS_HERE, .passes = BENCH_PASSES, .device = &device};
     fuzz_begin(size);
     b.rows = calloc(ROWS_HERE, sizeof *b.rows);
     uint8_t how = fuzz_byte(&input);

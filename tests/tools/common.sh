@@ -32,17 +32,18 @@ refuse() {
     [ -s "$out" ] && fail "'$*' printed on stdout"
 }
 
-# interrupt SECONDS ARGUMENT...: Ctrl-C after so long.
+# interrupt SECONDS ARGUMENT...: Ctrl-C after so long, or another signal by its name and exit code in $signal.
+signal="INT 130"
 interrupt() {
     seconds=$1
     shift
     "$program" "$@" >"$out" 2>"$err" </dev/null &
     child=$!
     sleep "$seconds"
-    kill -s INT "$child"
+    kill -s "${signal% *}" "$child"
     wait "$child"
     got=$?
-    [ "$got" -eq 130 ] || fail "'$*' gave exit code $got after SIGINT, not 130"
+    [ "$got" -eq "${signal#* }" ] || fail "'$*' gave exit code $got after SIG$signal"
 }
 
 # says WORDS: in what was printed last.

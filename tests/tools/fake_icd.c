@@ -8,6 +8,9 @@
  *     FAKE_STALL      has one device, and never comes back from making a context on it
  *     FAKE_WRONG      has one device that builds and runs everything and computes nothing
  *     FAKE_EMPTY      has no device
+ *     FAKE_EXIT       has one device, and ends the process, with exit code 0, when a context is made on it
+ *     FAKE_LEAVE      ends the process so when it is asked for devices
+ *     FAKE_HELPER     has one device, and leaves a process of its own behind, which holds all files open for a while
  */
 #include <CL/cl_icd.h>
 
@@ -67,6 +70,9 @@ static cl_int CL_API_CALL get_device_ids(cl_platform_id id, cl_device_type type,
 #ifdef FAKE_CRASH
     fprintf(stderr, "fake driver: about to dereference nothing\n");
     raise(SIGSEGV);
+#endif
+#ifdef FAKE_LEAVE
+    exit(0);
 #endif
 #ifdef FAKE_EMPTY
     return CL_DEVICE_NOT_FOUND;
@@ -144,6 +150,9 @@ static cl_context CL_API_CALL create_context(const cl_context_properties *proper
 #endif
 #ifdef FAKE_STALL
     for (;;) pause();
+#endif
+#ifdef FAKE_EXIT
+    exit(0);
 #endif
 #ifdef FAKE_WRONG
     return (cl_context)make(error);
@@ -227,7 +236,19 @@ static cl_int CL_API_CALL finish(cl_command_queue q) {
     return CL_SUCCESS;
 }
 
+#ifdef FAKE_HELPER
+static void start_helper(void) {
+    if (fork() != 0) return;
+    setsid();
+    sleep(20);
+    _exit(0);
+}
+#endif
+
 __attribute__((constructor)) static void fill_table(void) {
+#ifdef FAKE_HELPER
+    start_helper();
+#endif
 #ifdef FAKE_LOAD
     abort();
 #endif

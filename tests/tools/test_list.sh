@@ -14,11 +14,27 @@ cp "$out" "$folder/plain.json"
 valid "$folder/plain.json"
 json "$folder/plain.json" 'o["kind"] == "list" and any(d["status"] == "ok" for d in o["devices"])'
 json "$folder/plain.json" 'all(d["capabilities"]["bf16_storage"] for d in o["devices"] if d["status"] == "ok")'
+expect 0 "" --json
+valid "$out"
+json "$out" 'o["kind"] == "list" and any(d["status"] == "ok" for d in o["devices"])'
 "$program" >"$out" 2>"$err" || fail "without a command it gave $?"
 says ": ok"
 says "largest buffer"
 [ -s "$err" ] && fail "list says something on stderr"
+grep -q "sub-groups of 0\|cache  *0 bytes" "$out" && fail "sizes that are not known are told as nothing"
 ok=$(grep -c '^[^ ].*: ok$' "$out")
+
+# ---- started without what every program has open ----
+
+for closed in "<&-" "<&- 2>&-" "<&- >&-" "<&- >&- 2>&-"; do
+    eval '"$program" bench --models none --passes 1 --seconds 0.2 --json "$folder/closed.json" >"$out" 2>"$err"' "$closed"
+    json "$folder/closed.json" 'o["devices"][0]["status"] == "ok" and not any(r["status"] == "crashed" for r in o["results"])'
+    rm -f "$folder/closed.json"
+done
+"$program" list --json <&- >"$out" 2>&- || fail "list without stdin and stderr gave $?"
+json "$out" 'any(d["status"] == "ok" for d in o["devices"])'
+"$program" list >&- 2>"$err" && fail "what cannot be written was written"
+grep -q "stdout cannot be written" "$err" || fail "no word of a closed stdout"
 
 # ---- and those that misbehave ----
 
@@ -52,6 +68,42 @@ json "$folder/faults.json" 'len({d["id"] for d in o["devices"]}) == len(o["devic
 says "hang.icd: timeout"
 grep -q "not for stdout" "$out" && ! grep "not for stdout" "$out" | grep -q reason && fail "what a driver prints is on stdout"
 LC_ALL=C grep -q "$(printf '\033')" "$out" && fail "a driver's escape sequences reach the terminal"
+
+# One that ends the process as if all were well, before all was told, is no better than one that crashes.
+mkdir "$folder/ends"
+export OCL_ICD_VENDORS="$folder/ends"
+silent="exit code 0, before it had told all"
+echo "$build/libfake_icd_leave.so" >"$folder/ends/leave.icd"
+expect 1 "no OpenCL device" list --json
+valid "$out"
+json "$out" "drivers['leave.icd']['status'] == 'crashed' and '$silent' in drivers['leave.icd']['reason']"
+expect 1 "leave.icd: crashed" verify --memory 4
+rm "$folder/ends/leave.icd"
+echo "$build/libfake_icd_exit.so" >"$folder/ends/exit.icd"
+expect 1 "no OpenCL device can be used" list --json
+valid "$out"
+json "$out" "devices['first']['status'] == 'crashed' and 'opening it' in devices['first']['reason'] and '$silent' in devices['first']['reason']"
+for command in "verify --memory 4" "model mlp:24 --sample 40" "bench --models none" "tune --model mlp:24 --sample 40" \
+               "backends --model mlp:24 --sample 40" "shapes --model mlp:24 --sample 40"; do
+    # shellcheck disable=SC2086
+    expect 1 "$silent" $command
+done
+expect 1 "no device can train" recommend mlp:24 --sample 40 --json
+json "$out" "all(c['status'] == 'crashed' and '$silent' in str(c['reasons']) for c in o['ranking'])"
+
+# One that leaves a process behind, which holds the pipe open, has told all.
+rm "$folder/ends/exit.icd"
+echo "$build/libfake_icd_helper.so" >"$folder/ends/helper.icd"
+expect 1 "no OpenCL device can be used" list --timeout 8 --json
+json "$out" 'drivers["helper.icd"]["status"] == "ok" and drivers["helper.icd"]["seconds"] < 8 and devices["first"]["status"] == "unsupported"'
+# Mesa's driver has devices for who asks for them.
+rm "$folder/ends/helper.icd"
+echo "$build/libfake_icd_empty.so" >"$folder/ends/rusticl.icd"
+RUSTICL_ENABLE="" expect 1 "no OpenCL device" list
+says "it has no device; Mesa's rusticl shows devices only with RUSTICL_ENABLE="
+RUSTICL_ENABLE=llvmpipe expect 1 "no OpenCL device" list
+grep -q "RUSTICL_ENABLE" "$out" && fail "what is set already is asked for"
+export OCL_ICD_VENDORS="$vendors"
 
 # A device that is no good is not chosen, and says why.
 expect 1 "cannot be used" bench --device absurd --models none --timeout 4

@@ -31,8 +31,13 @@ expect 0 "" model $small --batch 64 --at 128 --seconds 0.2 --times "$times" --js
 json "$out" 'o["measured_at"] == [128] and o["predicted"]["sources"]["batches"] > 0.5'
 expect 0 "" model $small --batch 64 --offline --times "$times" --problems
 says "% batches"
+says "ms if each op ran at the device's roofs, directly computed" # no bound: Winograd's algorithm does less
+grep -q "at least" "$out" && fail "a bound that is none"
 says "largest batch"
 says "matmul 64x40"
+# One unit of memory; and where samples between the largest batch and the smallest that does not fit were left out, it says so.
+expect 0 "" model convnet --batch 8 --offline --times "$times" --json
+json "$out" '" MiB of " in o["largest_reason"] and ("between the two was not looked" in o["largest_reason"]) == (int(o["largest_reason"].split()[3]) > o["largest_batch"] + 1)'
 # Another model takes what coincides from it.
 expect 0 "" model mlp:24,12 --sample 40 --batch 32 --offline --times "$times" --json
 json "$out" 'o["predicted"]["sources"]["measured"] > 0.1 and 0 < o["predicted"]["sources"]["nearest"] + o["predicted"]["sources"]["roof"] + o["predicted"]["sources"]["batch"] < 0.9'

@@ -23,6 +23,13 @@ expect 0 "" $report "$folder/old.html"
 grep -q '</html>' "$folder/old.html" || fail "an old page stays"
 [ "$(cat "$folder/kept.html")" = old ] || fail "a file is written over, not replaced"
 
+# With the mode of the old one.
+for mode in 600 640 664; do
+    chmod $mode "$folder/old.html"
+    expect 0 "" $report "$folder/old.html"
+    [ "$(stat -c %a "$folder/old.html")" = $mode ] || fail "a file of mode $mode becomes $(stat -c %a "$folder/old.html")"
+done
+
 # Through links: the file is replaced, the links stay.
 mkdir "$folder/far"
 echo old >"$folder/far/page.html"
@@ -94,8 +101,23 @@ program=$probe
 ) >"$out" 2>"$err"
 got=$?
 [ $got -eq 1 ] || fail "a file that may not grow gave $got, not 1"
-grep -q "cannot be written" "$err" || fail "a file that may not grow: no reason"
+grep -qF "$folder/grown.html cannot be written: File too large" "$err" || fail "a file that may not grow: no reason"
 [ -e "$folder/grown.html" ] && fail "a page that is cut short was kept"
+
+# ---- a terminal that hangs up: what was found is kept, and nothing half-written ----
+
+signal="HUP 129"
+interrupt 4 bench --models none --seconds 300 --json "$folder/hangup.json"
+json "$folder/hangup.json" 'not o["complete"] and o["kind"] == "bench"'
+# Unless it is to be outlived.
+(
+    trap '' HUP
+    signal="HUP 0"
+    interrupt 1 bench --models none --passes 1 --seconds 3 --json "$folder/nohup.json"
+    exit "$failures"
+)
+failures=$?
+json "$folder/nohup.json" 'o["complete"]'
 
 no_leftovers
 finish

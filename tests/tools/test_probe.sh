@@ -37,7 +37,8 @@ done
 grep -Eq '^cltrain-probe [0-9]+\.[0-9]+\.[0-9]+$' "$out" || fail "--version"
 
 refuse "unknown command 'tuna'" tuna
-refuse "unknown option '--model' before a command" --model convnet
+refuse "unknown option '--model'" --model convnet
+refuse "unexpected word 'bench'" --json bench
 refuse "did you mean --budget?" tune --budge 3
 refuse "--budget '0': expected a number above 0" tune --budget 0
 refuse "--budget '1e308': expected at most" tune --budget 1e308

@@ -203,6 +203,7 @@ static void largest(void **state) {
     assert_ok(clt_predict_memory(device, m.loss, &m.options, batch + batch / 64 + 1, &next));
     assert_true(at.total <= most && next.total > most);
     assert_non_null(strstr(reason, "takes"));
+    assert_non_null(strstr(reason, " MiB of 3.8"));
     assert_ok(clt_largest_batch(device, m.loss, &m.options, 100, &batch, reason));
     assert_int_equal(batch, 0);
     /* The largest buffer ends it, if nothing else does. */

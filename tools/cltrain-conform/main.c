@@ -13,6 +13,7 @@
 #include "tools/common/folder.h"
 #include "tools/common/message.h"
 #include "tools/common/option_parser.h"
+#include "tools/common/streams.h"
 #include "tools/survey/child.h"
 #include "tools/survey/document.h"
 
@@ -248,6 +249,7 @@ static int run(conform *c) {
 }
 
 int main(int argc, char **argv) {
+    streams_keep();
     conform_options o = {.timeout = 120, .jobs = 1};
     conform c = {.options = &o, .started = now_seconds(), .coverage = json_array()};
     int code = option_parse(rows, ROWS, argc - 1, argv + 1, &o, refuse_word);

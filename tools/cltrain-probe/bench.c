@@ -39,7 +39,7 @@ static const option_row rows[] = {
              "whose best three differ by more than 3 %, while there is\n"
              "time)"},
     {OPTION_POSITIVE, 0, "timeout", "SECONDS", offsetof(bench_options, timeout),
-     .help = "what says nothing for longer has hung (default 60)"},
+     .help = "what says nothing for longer has hung (default: a quarter of\n--seconds, of at least 10 and at most 60; 60 for the opening)"},
     DEVICE_ROWS,
     {OPTION_HEADING, .help = "Output:"},
     {OPTION_TEXT, 0, "json", "FILE", offsetof(bench_options, json), .help = "all of it, for compare; -: on stdout"},
@@ -172,8 +172,16 @@ static int run_on_device(bench *b, const bench_options *o) {
     return code ? code : any_wrong(b);
 }
 
+enum { USUAL_TIMEOUT = 60 };
+
+/* One row that hangs is to cost a part of the time, not all. */
+static double row_timeout(double seconds) {
+    const double least = 10;
+    return seconds / 4 < least ? least : seconds / 4 > USUAL_TIMEOUT ? USUAL_TIMEOUT : seconds / 4;
+}
+
 int run_bench(int argc, char **argv) {
-    bench_options o = {.shared = shared_options_unset(), .timeout = 60};
+    bench_options o = {.shared = shared_options_unset(), .timeout = 0};
     shape_list shapes = {.n = 0};
     survey s;
     int code = option_parse(rows, ROWS, argc, argv, &o, refuse_word);
@@ -190,7 +198,9 @@ int run_bench(int argc, char **argv) {
     if (code) return code;
     message_start(o.shared.verbose);
     child_show_errors(o.shared.verbose > 0);
-    bench b = {.s = &s, .full = o.full, .timeout = o.timeout, .seconds = o.seconds > 0 ? o.seconds : o.full ? 400 : 45};
+    bench b = {.s = &s, .full = o.full, .seconds = o.seconds > 0 ? o.seconds : o.full ? 400 : 45};
+    b.timeout = o.timeout > 0 ? o.timeout : row_timeout(b.seconds);
+    b.opening_timeout = o.timeout > 0 ? o.timeout : USUAL_TIMEOUT;
     b.passes = o.passes ? (int)o.passes : BENCH_PASSES;
     b.most_passes = o.passes ? (int)o.passes : BENCH_MOST_PASSES;
     code = read_shapes(&o, &shapes);
@@ -198,7 +208,7 @@ int run_bench(int argc, char **argv) {
     shapes_free(&shapes);
     if (!code) {
         child_catch_signals();
-        code = survey_run(&s, false, o.timeout < 30 ? o.timeout : 30);
+        code = survey_run(&s, false, b.opening_timeout < 30 ? b.opening_timeout : 30);
         if (!code) code = survey_choose(&s, o.shared.device, &b.device);
         if (!code) code = run_on_device(&b, &o);
         survey_free(&s);

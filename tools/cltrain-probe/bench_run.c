@@ -18,6 +18,7 @@
 /* What is to be done in one pass, from a row on; backwards in every second pass. */
 typedef struct work {
     bench *b;
+    child_job job;
     int pass, at; /* number of the row in this pass */
     int begun;    /* -1: none */
     bool others; /* the rows of other backends are run, and no others */
@@ -55,7 +56,7 @@ static bool has_to_run(const work *w, const bench_row *row) {
 }
 
 static double time_left(const bench *b) {
-    return b->start + b->seconds - now_seconds();
+    return b->start + b->seconds + b->lost_seconds - now_seconds();
 }
 
 /* ---- in the child ---- */
@@ -90,13 +91,23 @@ static bool name_backend(const bench_row *row) {
     return setenv("CLTRAIN_BACKENDS", list, 1) == 0;
 }
 
+/* The reference's share: later passes look at less, as it is the same kernel on the same values. What cannot be cut so small is
+ * looked at as in the first pass: a row is measured in all passes, or refused in all. */
+static clt_status measure_problem(const work *w, const bench_row *row, clt_device *device, const clt_measure_options *options,
+                                  clt_problem_measurement *m) {
+    const double first = w->b->full ? 4e8 : 1e8, later = w->b->full ? 4e8 : 2e7;
+    clt_problem_options how = {.measure = *options, .reference_work = w->pass ? later : first,
+                               .backend = row->asked[0] ? row->asked : NULL};
+    clt_status status = clt_measure_problem(device, row->shape.problem, &how, m);
+    if (status != CLT_E_UNSUPPORTED || how.reference_work >= first) return status;
+    how.reference_work = first;
+    return clt_measure_problem(device, row->shape.problem, &how, m);
+}
+
 static json_t *measure_op(const work *w, const bench_row *row, clt_device *device, const clt_measure_options *options) {
     clt_problem_measurement m;
-    /* Later passes look at less: it is the same kernel on the same values. */
-    clt_problem_options how = {.measure = *options, .reference_work = w->b->full ? 4e8 : w->pass ? 2e7 : 1e8,
-                               .backend = row->asked[0] ? row->asked : NULL};
     bool named = name_backend(row);
-    clt_status status = clt_measure_problem(device, row->shape.problem, &how, &m);
+    clt_status status = measure_problem(w, row, device, options, &m);
     if (named) unsetenv("CLTRAIN_BACKENDS");
     json_t *told = error_json(status, m.time.wrong);
     if (status == CLT_OK) json_object_set_new(told, "us", samples_json(&m.time));
@@ -198,9 +209,18 @@ static void take_samples(const work *w, bench_row *row, const json_t *us) {
         row->us[w->pass][row->n[w->pass]++] = json_number_value(json_array_get(us, i));
 }
 
+static bool has_samples(const bench_row *row) {
+    for (int p = 0; p < BENCH_MOST_PASSES; p++)
+        if (row->n[p] > 0) return true;
+    return false;
+}
+
+/* A later pass that does not serve what an earlier one has measured takes nothing back; one that finds it wrong does. */
 static void take_row(work *w, int at, const json_t *told) {
     if (at < 0 || at >= w->b->n_rows) return;
     bench_row *row = &w->b->rows[row_at(w, at)];
+    w->at = at + 1;
+    if (has_samples(row) && strcmp(document_string(told, "status"), "unsupported") == 0) return;
     copy_text(told, "status", row->status, sizeof row->status);
     copy_text(told, "reason", row->reason, sizeof row->reason);
     take_samples(w, row, json_object_get(told, "us"));
@@ -212,7 +232,6 @@ static void take_row(work *w, int at, const json_t *told) {
     copy_number(told, "bytes", &row->bytes);
     copy_number(told, "nmse", &row->nmse);
     copy_number(told, "nmse_after", &row->nmse_after);
-    w->at = at + 1;
 }
 
 static void show_progress(const work *w) {
@@ -231,7 +250,9 @@ static void show_progress(const work *w) {
 /* A driver that writes over its child's memory may make it say anything. */
 static void take_begin(work *w, const json_t *told) {
     json_int_t at = json_integer_value(told);
-    if (json_is_integer(told) && at >= 0 && at < w->b->n_rows) w->begun = (int)at;
+    if (!json_is_integer(told) || at < 0 || at >= w->b->n_rows) return;
+    w->begun = (int)at;
+    w->job.silence_seconds = w->b->timeout;
 }
 
 static bool take_line(const char *text, void *user) {
@@ -263,9 +284,7 @@ static bool take_line(const char *text, void *user) {
 static void give_up(bench *b, const char *status, const char *reason) {
     for (int i = 0; i < b->n_rows; i++) {
         bench_row *row = &b->rows[i];
-        bool any = false;
-        for (int p = 0; p < BENCH_MOST_PASSES; p++) any |= row->n[p] > 0;
-        if (any || !is_ok(row)) continue;
+        if (has_samples(row) || !is_ok(row)) continue;
         snprintf(row->status, sizeof row->status, "%s", status);
         snprintf(row->reason, sizeof row->reason, "%s", reason);
     }
@@ -275,6 +294,12 @@ static void lose(bench *b, const char *status, const char *reason) {
     snprintf(b->lost, sizeof b->lost, "%s", status);
     snprintf(b->why_lost, sizeof b->why_lost, "%s", reason);
     give_up(b, status, reason);
+}
+
+/* What a hang took is not taken from the other rows: of the first hangs, so that there is an end to it. */
+static void forgive(bench *b, const child_end *end) {
+    const int most_hangs = 2;
+    if (end->outcome == CHILD_TIMEOUT && b->hangs++ < most_hangs) b->lost_seconds += b->timeout;
 }
 
 /* True if another child has to go on in this pass. */
@@ -293,7 +318,8 @@ static bool judge_end(work *w, const child_end *end) {
     }
     bench_row *row = &b->rows[row_at(w, w->begun)];
     snprintf(row->status, sizeof row->status, "%s", child_status(end));
-    snprintf(row->reason, sizeof row->reason, "%s", end->reason[0] ? end->reason : "it ended without a word");
+    snprintf(row->reason, sizeof row->reason, "%s", end->reason);
+    forgive(b, end);
     w->at = w->begun + 1;
     return w->at < b->n_rows;
 }
@@ -303,10 +329,11 @@ static void run_pass(work *w) {
     w->at = 0;
     w->begun = -1;
     do {
-        child_job job = {.run = in_child, .line = take_line, .user = w, .silence_seconds = w->b->timeout};
+        /* Until the first row: devices are slow to open where everything has to be compiled. */
+        w->job = (child_job){.run = in_child, .line = take_line, .user = w, .silence_seconds = w->b->opening_timeout};
         w->opened = w->finished = false;
         w->opening[0] = 0;
-        child_run(&job, 1, 1, &end);
+        child_run(&w->job, 1, 1, &end);
     } while (judge_end(w, &end));
 }
 

@@ -62,6 +62,7 @@ _Noreturn static void clean_up(const family *f, int alive) {
     setsid();
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
     close(STDIN_FILENO), close(STDOUT_FILENO);
     do got = read(alive, &byte, 1);
     while (got < 0 && errno == EINTR);
@@ -94,6 +95,7 @@ static void end_cleaner(const family *f) {
 _Noreturn static void be_rank(const family *f, int rank, pid_t program) {
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
+    signal(SIGHUP, SIG_DFL);
 #ifdef __linux__
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 #endif

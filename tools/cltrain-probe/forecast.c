@@ -340,8 +340,7 @@ void forecast_ask(const forecast_question *question, forecast *f) {
     message_wipe();
     if (!f->finished) {
         snprintf(f->status, sizeof f->status, "%s", child_status(&end));
-        snprintf(f->reason, sizeof f->reason, "%.60s: %.320s", f->doing[0] ? f->doing : "starting",
-                 end.reason[0] ? end.reason : "it ended without a word");
+        snprintf(f->reason, sizeof f->reason, "%.60s: %.320s", f->doing[0] ? f->doing : "starting", end.reason);
     }
     if (strcmp(f->status, "ok") == 0) doubt(f);
     if (strcmp(f->status, "ok") || !does_not_fit(f)) return;

@@ -94,10 +94,14 @@ static int number(const json_t *object, const char *key) {
 
 static void print_facts(const json_t *facts) {
     if (!facts) return;
-    printf("  %-15s%d halves, %d floats, %d doubles; sub-groups of %d; work-groups of multiples of %d\n", "vectors",
-           number(facts, "vector_width_f16"), number(facts, "vector_width_f32"), number(facts, "vector_width_f64"),
-           number(facts, "sub_group_size"), number(facts, "work_group_multiple"));
-    print_size("cache", (uint64_t)json_integer_value(json_object_get(facts, "cache_bytes")));
+    int sub_group = number(facts, "sub_group_size");
+    uint64_t cache = (uint64_t)json_integer_value(json_object_get(facts, "cache_bytes"));
+    printf("  %-15s%d halves, %d floats, %d doubles; ", "vectors", number(facts, "vector_width_f16"),
+           number(facts, "vector_width_f32"), number(facts, "vector_width_f64"));
+    if (sub_group > 0) printf("sub-groups of %d; ", sub_group);
+    printf("work-groups of multiples of %d\n", number(facts, "work_group_multiple"));
+    if (cache > 0) print_size("cache", cache);
+    else print_text("cache", "not told");
 }
 
 static void print_device(const survey *s, const survey_device *d) {

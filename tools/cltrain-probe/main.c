@@ -7,6 +7,7 @@
 
 #include "command.h"
 #include "tools/common/message.h"
+#include "tools/common/streams.h"
 
 const char program_name[] = PROGRAM;
 
@@ -27,23 +28,28 @@ static const command commands[] = {
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 static void print_help(void) {
-    printf("Usage: " PROGRAM " [COMMAND [options]]\n\nCommands:\n");
+    printf("Usage: " PROGRAM " [COMMAND] [options]\n\nCommands:\n");
     for (size_t i = 0; i < COMMANDS; i++)
         printf("  %-12s%s\n", commands[i].name, commands[i].summary);
     printf("\n'" PROGRAM " COMMAND --help' has the options of each.\n"
            "\nExit status: 0 done; 1 it failed; 2 the command line makes no sense.\n");
 }
 
-static int run_option(const char *text) {
-    if (strcmp(text, "--help") == 0 || strcmp(text, "-h") == 0) print_help();
-    else if (strcmp(text, "--version") == 0 || strcmp(text, "-V") == 0) printf(PROGRAM " %s\n", clt_version());
-    else return usage_error("unknown option '%s' before a command", text);
+static bool is_either(const char *text, const char *a, const char *b) {
+    return strcmp(text, a) == 0 || strcmp(text, b) == 0;
+}
+
+/* Without a command: options of list, or of the program. */
+static int run_without_command(int argc, char **argv) {
+    if (argc > 1 && is_either(argv[1], "--help", "-h")) print_help();
+    else if (argc > 1 && is_either(argv[1], "--version", "-V")) printf(PROGRAM " %s\n", clt_version());
+    else return run_list(argc - 1, argv + 1);
     return fflush(stdout) ? run_error("stdout cannot be written") : 0;
 }
 
 int main(int argc, char **argv) {
-    if (argc < 2) return run_list(0, argv);
-    if (argv[1][0] == '-') return run_option(argv[1]);
+    streams_keep();
+    if (argc < 2 || argv[1][0] == '-') return run_without_command(argc, argv);
     for (size_t i = 0; i < COMMANDS; i++)
         if (strcmp(commands[i].name, argv[1]) == 0) return commands[i].run(argc - 2, argv + 2);
     char names[512] = "";

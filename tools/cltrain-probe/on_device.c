@@ -73,8 +73,7 @@ void on_device_ask(on_device *o) {
     child_run(&a.job, 1, 1, &end);
     if (o->finished) return;
     snprintf(o->status, sizeof o->status, "%s", child_status(&end));
-    snprintf(o->reason, sizeof o->reason, "%s: %s", a.doing[0] ? a.doing : "beginning",
-             end.reason[0] ? end.reason : "it ended without a word");
+    snprintf(o->reason, sizeof o->reason, "%s: %s", a.doing[0] ? a.doing : "beginning", end.reason);
 }
 
 int on_device_verdict(const on_device *o, int code) {

@@ -133,7 +133,7 @@ static void print_step(const json_t *predicted) {
     printf("  %-16s%.3f ms", "step", 1e-3 * us);
     if (json_is_number(error)) printf(" ± %.1f %%", 100 * json_number_value(error));
     else printf(", by how much it may be off is not known");
-    printf("; %.0f samples/s; at least %.3f ms by the device's roofs\n",
+    printf("; %.0f samples/s; %.3f ms if each op ran at the device's roofs, directly computed\n",
            json_number_value(json_object_get(predicted, "samples_per_second")),
            1e-3 * json_number_value(json_object_get(predicted, "roof_us")));
     printf("  %-16s", "taken from");

@@ -262,7 +262,7 @@ static void add_speed(const recommendation *r, const candidate *c, json_t *reaso
     double roof = forecast_number(c->f.told, "predicted", "roof_us") / c->step_us, reference = reference_share(c);
     if (c == &r->candidates[0]) add_reason(reasons, "the fastest: %.0f samples a second", own);
     else add_reason(reasons, "%.0f samples a second, %.3g of the fastest", own, own / best);
-    add_reason(reasons, "%.0f %% of what its roofs allow", 100 * roof);
+    add_reason(reasons, "%.0f %% of what it would do if each op, directly computed, ran at its roofs", 100 * roof);
     if (reference > 0.3) add_reason(reasons, "%.0f %% of its time is in portable reference kernels", 100 * reference);
 }
 

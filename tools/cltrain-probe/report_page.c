@@ -129,5 +129,5 @@ int report_write(FILE *page, const json_t *const *documents, int n) {
     for (int i = 0; (document = nth(&p, "recommend", i)); i++) report_recommend(page, document);
     for (int i = 0; (document = nth(&p, "verify", i)); i++) report_verify(page, document);
     page_end(page, bench ? bench : documents[0]);
-    return fflush(page) || ferror(page) ? run_error("the page cannot be written") : 0;
+    return fflush(page) || ferror(page) ? output_failed(page) : 0;
 }

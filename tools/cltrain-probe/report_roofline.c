@@ -71,9 +71,15 @@ static double larger(double a, double b) {
     return b > a && on_scale(b) ? b : a;
 }
 
+/* What an algorithm does of the arithmetic that is counted, where that is told. */
+static double done_flops(const json_t *row) {
+    double flops = page_json_number(json_object_get(row, "roof"), "flops");
+    return flops > 0 ? flops : page_json_number(row, "flops");
+}
+
 static void read_op(roofline *r, const json_t *row, int number) {
     const char *status = document_string(row, "status"), *bound = document_string(json_object_get(row, "roof"), "bound");
-    double flops = page_json_number(row, "flops"), bytes = page_json_number(row, "bytes");
+    double flops = done_flops(row), bytes = page_json_number(row, "bytes");
     double us = page_json_number(json_object_get(row, "time_us"), "p50");
     bool suspect = strcmp(status, "suspect") == 0;
     if (strcmp(status, "ok") != 0 && !suspect) return;
@@ -401,8 +407,8 @@ static void legend(FILE *page, const roofline *r) {
 
 static void notes(FILE *page, const roofline *r) {
     fputs("<p class=\"note\">Numbers are those of the table of ops. The lines are the most that this device\xe2\x80\x99s memory and "
-          "arithmetic were measured to do. Above them lies what works from a cache, or what needs fewer operations than are "
-          "counted (Winograd, Fourier); what a cache bounds has no roof here, since none was measured. Where points crowd, those that take longest are numbered.", page);
+          "arithmetic were measured to do. Above them lies what works from a cache, or what needs nobody knows how many "
+          "fewer operations than are counted (Fourier); Winograd\xe2\x80\x99s are those that it does; what a cache bounds has no roof here, since none was measured. Where points crowd, those that take longest are numbered.", page);
     if (r->left_out) fprintf(page, " %d timed op%s no place on such axes.", r->left_out, r->left_out == 1 ? " has" : "s have");
     fputs("</p>\n", page);
 }

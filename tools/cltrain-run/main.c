@@ -9,6 +9,7 @@
 #include "guard.h"
 #include "supervise.h"
 #include "tools/common/message.h"
+#include "tools/common/streams.h"
 
 const char program_name[] = PROGRAM;
 
@@ -36,6 +37,7 @@ static int run(const run_options *options) {
 }
 
 int main(int argc, char **argv) {
+    streams_keep();
     run_options options;
     int code = options_read(&options, argc - 1, argv + 1);
     if (code) return code;

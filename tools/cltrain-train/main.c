@@ -10,6 +10,7 @@
 #include "data_spec.h"
 #include "devices.h"
 #include "tools/common/message.h"
+#include "tools/common/streams.h"
 #include "options.h"
 #include "recipe.h"
 #include "report.h"
@@ -90,6 +91,7 @@ static int train(options *given) {
 }
 
 int main(int argc, char **argv) {
+    streams_keep();
     options given;
     int code = options_parse(&given, argc, argv);
     if (code) return code;

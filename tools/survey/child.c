@@ -28,7 +28,11 @@ typedef struct child {
     size_t tail_length;
     double began, heard; /* heard: when it last said something */
     bool killed;
+    bool told_all; /* its run() came to an end, and all that it said is here */
 } child;
+
+/* The last line of a child: one that ends without it was ended by a driver, whatever its exit code says. */
+static const char last_line[] = ".";
 
 static bool show_errors;
 static volatile sig_atomic_t caught;
@@ -42,9 +46,11 @@ static void note_signal(int number) {
 }
 
 void child_catch_signals(void) {
-    struct sigaction action = {.sa_handler = note_signal, .sa_flags = SA_RESETHAND};
+    struct sigaction action = {.sa_handler = note_signal, .sa_flags = SA_RESETHAND}, hangup;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    /* What nohup started outlives its terminal. */
+    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, NULL);
 }
 
 int child_caught(void) {
@@ -64,7 +70,7 @@ const char *child_status(const child_end *end) {
 /* ---- in the child ---- */
 
 _Noreturn static void be_child(const child_job *job, int lines, int errors) {
-    static const int reset[] = {SIGINT, SIGTERM, SIGPIPE, SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL};
+    static const int reset[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL};
     for (size_t i = 0; i < sizeof reset / sizeof reset[0]; i++) signal(reset[i], SIG_DFL);
     setpgid(0, 0);
 #ifdef __linux__
@@ -77,7 +83,7 @@ _Noreturn static void be_child(const child_job *job, int lines, int errors) {
     dup2(STDERR_FILENO, STDOUT_FILENO); /* drivers print: stdout is the program's alone */
     FILE *file = fdopen(lines, "w");
     int code = file ? job->run(file, job->user) : 1;
-    if (file) fflush(file);
+    if (file) fprintf(file, "%s\n", last_line), fflush(file);
     _exit(code); /* what drivers do at exit is not asked for */
 }
 
@@ -168,6 +174,9 @@ static void finish(child *c) {
         e->outcome = CHILD_FAILED;
         e->code = WEXITSTATUS(status);
         snprintf(e->reason, sizeof e->reason, "ended with exit code %d", e->code);
+    } else if (!c->killed && !c->told_all) {
+        e->outcome = CHILD_FAILED;
+        snprintf(e->reason, sizeof e->reason, "the process was ended, with exit code 0, before it had told all");
     }
     const char *words = last_words(c);
     size_t used = strlen(e->reason);
@@ -184,7 +193,8 @@ static void take_lines(child *c) {
     c->text[c->length] = 0;
     while (!c->killed && (end = memchr(begin, '\n', c->length - (size_t)(begin - c->text)))) {
         *end = 0;
-        if (!c->job->line(begin, c->job->user)) kill_child(c, CHILD_STOPPED, "stopped");
+        if (strcmp(begin, last_line) == 0) c->told_all = true;
+        else if (!c->job->line(begin, c->job->user)) kill_child(c, CHILD_STOPPED, "stopped");
         begin = end + 1;
     }
     c->length -= (size_t)(begin - c->text);
@@ -224,9 +234,28 @@ static void hear_errors(child *c) {
     c->tail_length += (size_t)got;
 }
 
-/* A child is over when the pipe of its lines is closed: what a driver started may hold stderr open. */
-static bool is_over(const child *c) {
-    return c->lines < 0;
+static bool is_readable(int file) {
+    return file >= 0 && poll(&(struct pollfd){.fd = file, .events = POLLIN}, 1, 0) > 0;
+}
+
+/* It stays to be waited for. */
+static bool has_ended(const child *c) {
+    siginfo_t facts = {0};
+    return waitid(P_PID, (id_t)c->pid, &facts, WEXITED | WNOHANG | WNOWAIT) == 0 && facts.si_pid == c->pid;
+}
+
+/* A child is over when the pipe of its lines is closed, or when it has ended: what a driver started may hold pipes open, and
+ * write to them on and on. */
+static bool is_over(child *c) {
+    if (c->lines < 0) return true;
+    if (!has_ended(c)) return false;
+    while (!c->killed && is_readable(c->lines)) hear_lines(c);
+    return true;
+}
+
+static void hear_last_errors(child *c) {
+    const int most = 256;
+    for (int i = 0; i < most && is_readable(c->errors); i++) hear_errors(c);
 }
 
 static void watch(child *children, int n) {
@@ -247,7 +276,7 @@ static void watch(child *children, int n) {
         snprintf(reason, sizeof reason, "it said nothing for %.3g s", c->job->silence_seconds);
         if (now - c->heard > c->job->silence_seconds) kill_child(c, CHILD_TIMEOUT, reason);
         if (c->killed || is_over(c)) {
-            while (c->errors >= 0 && poll(&(struct pollfd){.fd = c->errors, .events = POLLIN}, 1, 0) > 0) hear_errors(c);
+            hear_last_errors(c);
             finish(c);
         }
     }

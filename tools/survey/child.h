@@ -18,8 +18,8 @@ typedef struct child_job {
 } child_job;
 
 typedef enum child_outcome {
-    CHILD_DONE,    /* it returned 0 */
-    CHILD_FAILED,  /* it returned something else, or could not be started */
+    CHILD_DONE,    /* run() returned 0 */
+    CHILD_FAILED,  /* it returned something else, or never: a driver ended the process; or it could not be started */
     CHILD_CRASHED, /* a signal ended it */
     CHILD_TIMEOUT, /* it said nothing for too long, and was killed */
     CHILD_STOPPED, /* line() returned false, or the program was told to stop */

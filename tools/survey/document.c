@@ -160,5 +160,5 @@ int document_write(const json_t *document, FILE *file) {
     int bad = json_dumpf(document, to, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     bad |= fputc('\n', to) == EOF;
     bad |= fflush(to) || ferror(to);
-    return bad ? run_error("%s cannot be written", file ? "the file" : "stdout") : 0;
+    return bad ? output_failed(to) : 0;
 }

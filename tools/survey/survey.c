@@ -18,6 +18,7 @@ typedef struct task {
     int driver;
     bool probe;
     int first; /* device to begin to probe with: those before were begun by a child that died */
+    int started;    /* `first` when the child began */
     int begun;      /* device that is being probed, as the parent knows; -1: none yet */
     char what[64];  /* and what of it */
     bool listed;    /* all devices are told */
@@ -133,6 +134,13 @@ static void probe_device(FILE *lines, int i, const clt_device_info *info) {
     clt_device_close(device);
 }
 
+/* Mesa's driver is there for whoever asks for its devices by name. */
+static bool is_shut_rusticl(const driver *d) {
+    const char *enabled = getenv("RUSTICL_ENABLE");
+    bool named = strstr(d->name, "rusticl") || strstr(d->library, "Rusticl") || strstr(d->library, "rusticl");
+    return named && (!enabled || !enabled[0]);
+}
+
 /* Of a driver that the loader says nothing of. */
 static json_t *why_none(const driver *d) {
     char reason[512];
@@ -140,6 +148,10 @@ static json_t *why_none(const driver *d) {
     void *library = d->library[0] ? dlopen(d->library, RTLD_NOW | RTLD_LOCAL) : NULL;
     const char *error = d->library[0] && !library ? dlerror() : NULL;
     if (library) dlclose(library);
+    if (!error && is_shut_rusticl(d)) {
+        snprintf(reason, sizeof reason, "%.250s; Mesa's rusticl shows devices only with RUSTICL_ENABLE=radeonsi, iris, llvmpipe or others", detail);
+        return document_text(reason);
+    }
     if (!error) return document_text(detail);
     snprintf(reason, sizeof reason, "its library cannot be loaded: %s", error);
     return document_text(reason);
@@ -221,28 +233,47 @@ static bool take_line(const char *text, void *user) {
     return true;
 }
 
-/* True if a child has to go on behind the device with which this one ended. */
-static bool judge_end(task *t, const child_end *end) {
-    survey_driver *row = &t->s->driver_rows[t->driver];
-    row->seconds += end->seconds;
-    if (end->outcome == CHILD_DONE) return false;
-    if (!t->listed || !t->probe) {
-        char reason[400];
-        snprintf(reason, sizeof reason, "while it was loaded and asked for devices: %s", end->reason);
-        set_status(row->status, row->reason, child_status(end), reason);
-        return false;
+/* Devices whose turn never came: none of them is "ok" for want of being asked. */
+static void leave_rest(const task *t, const char *status, const char *reason) {
+    for (int i = t->first; i < t->s->driver_rows[t->driver].n_devices; i++) {
+        survey_device *d = device_of(t->s, t->driver, i);
+        if (d && strcmp(d->status, "ok") == 0) set_status(d->status, d->reason, status, reason);
     }
+}
+
+/* The device that was being probed, or the driver. */
+static void blame(task *t, const child_end *end) {
+    survey_driver *row = &t->s->driver_rows[t->driver];
     survey_device *d = device_of(t->s, t->driver, t->begun);
-    /* What came after the last device was told is the driver's own end. */
+    /* What came after a device was told is the driver's own end. */
     if (!d || t->begun < t->first) {
         set_status(row->status, row->reason, child_status(end), end->reason);
-        return false;
+        return;
     }
     char reason[400];
     snprintf(reason, sizeof reason, "%s: %.320s", t->what, end->reason);
     set_status(d->status, d->reason, child_status(end), reason);
     t->first = d->index + 1;
-    return t->first < row->n_devices && end->outcome != CHILD_STOPPED;
+}
+
+/* True if a child has to go on behind the device with which this one ended. */
+static bool judge_end(task *t, const child_end *end) {
+    survey_driver *row = &t->s->driver_rows[t->driver];
+    row->seconds += end->seconds;
+    if (end->outcome == CHILD_DONE) {
+        if (t->probe) leave_rest(t, "unsupported", "it is not there any more");
+        return false;
+    }
+    if (!t->listed || !t->probe) {
+        char reason[400];
+        snprintf(reason, sizeof reason, "while it was loaded and asked for devices: %.340s", end->reason);
+        set_status(row->status, row->reason, child_status(end), reason);
+        return false;
+    }
+    blame(t, end);
+    if (t->first > t->started && t->first < row->n_devices && end->outcome != CHILD_STOPPED) return true;
+    leave_rest(t, child_status(end), end->reason);
+    return false;
 }
 
 /* Rounds: drivers whose child died over a device are asked again for those behind it. */
@@ -257,6 +288,8 @@ static void ask_drivers(survey *s, task *tasks, double seconds) {
         for (int i = 0; i < s->n_drivers; i++) {
             if (!waiting[i]) continue;
             which[n] = i;
+            tasks[i].begun = -1;
+            tasks[i].started = tasks[i].first;
             jobs[n++] = (child_job){.run = in_child, .line = take_line, .user = &tasks[i], .silence_seconds = seconds};
         }
         child_run(jobs, n, 4, ends);
