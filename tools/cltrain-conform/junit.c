@@ -4,6 +4,7 @@
 
 #include "tools/cltrain-conform/conform.h"
 #include "tools/common/message.h"
+#include "tools/survey/output.h"
 
 static void print_xml(FILE *file, const char *text) {
     for (; text && *text; text++) {
@@ -123,5 +124,5 @@ int report_junit(const conform *c, FILE *file) {
     if (c->options->all && c->survey.n_drivers) print_drivers(&c->survey, file);
     if (!c->complete) print_status_suite(file, program_name, "timeout", "stopped before the end: cases that are not here were not run");
     fprintf(file, "</testsuites>\n");
-    return fflush(file) || ferror(file) ? run_error("the JUnit file cannot be written") : 0;
+    return fflush(file) || ferror(file) ? output_failed(file) : 0;
 }

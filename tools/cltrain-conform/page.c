@@ -7,6 +7,7 @@
 #include "tools/cltrain-conform/conform.h"
 #include "tools/common/message.h"
 #include "tools/survey/document.h"
+#include "tools/survey/output.h"
 #include "tools/survey/page.h"
 
 static bool is_bad(const json_t *result) {
@@ -354,5 +355,5 @@ int report_html(const json_t *document, FILE *page) {
     environment(page, document);
     page_end(page, document);
     if (!done) return run_error("no memory");
-    return fflush(page) || ferror(page) ? run_error("the page cannot be written") : 0;
+    return fflush(page) || ferror(page) ? output_failed(page) : 0;
 }
