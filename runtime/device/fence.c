@@ -64,15 +64,15 @@ clt_status clt_fence_create(clt_device *device, size_t bytes, clt_memory **memor
     if (status == CLT_OK) status = write_guards(whole, guard, guard + bytes);
     if (status == CLT_OK) status = clt_memory_slice(whole, guard, bytes, &inside);
     if (status == CLT_OK) status = clt_memory_poison(inside, 0xff);
-    if (status < 0) {
-        if (inside) clt_memory_free(inside);
-        clt_memory_free(whole);
-        return status;
+    if (status == CLT_OK && inside) {
+        inside->fenced = true;
+        snprintf(inside->label, sizeof inside->label, "a buffer");
+        device->fences[device->n_fences++] = *memory = inside;
+        return CLT_OK;
     }
-    inside->fenced = true;
-    snprintf(inside->label, sizeof inside->label, "a buffer");
-    device->fences[device->n_fences++] = *memory = inside;
-    return CLT_OK;
+    if (inside) clt_memory_free(inside);
+    clt_memory_free(whole);
+    return status;
 }
 
 void clt_memory_name(clt_memory *memory, const char *name) {
