@@ -16,4 +16,8 @@
         return (void)graph, (void)n, (void)at, (expression);                                            \
     }
 
+/* Operations of which more than one table has cases. */
+extern const operation operation_sum;                              /* cases_reduce.c */
+extern const operation operation_batch_norm, operation_layer_norm; /* cases_image.c */
+
 #endif

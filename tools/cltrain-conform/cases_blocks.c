@@ -8,10 +8,7 @@ BUILD(matmul, clt_matmul_with(x[0], x[1], at->matmul))
 BUILD(matmul_add, clt_add(clt_matmul_with(x[0], x[1], at->matmul), x[2]))
 BUILD(conv2d, clt_conv2d_with(x[0], "w", at->conv))
 BUILD(conv2d_inside, clt_neg(clt_conv2d_with(clt_neg(x[0]), "w", at->conv)))
-BUILD(batch_norm, clt_batch_norm_with(x[0], "w", at->norm))
 BUILD(batch_norm_conv, clt_neg(clt_neg(clt_batch_norm_with(clt_conv2d_op(x[0], x[1], NULL, at->conv), "w", at->norm))))
-BUILD(layer_norm, clt_layer_norm_with(x[0], "w", at->axis, at->norm))
-BUILD(sum, clt_sum(x[0], at->reduce))
 
 static const operation matmul = {.name = "matmul",
                                  .builders = "clt_matmul_with",
@@ -33,13 +30,6 @@ static const operation conv2d_inside = {.name = "conv2d",
                                         .build = build_conv2d_inside,
                                         .reference = reference_conv2d,
                                         .gradient = reference_conv2d_gradient};
-static const operation batch_norm = {.name = "batch_norm",
-                                     .builders = "clt_batch_norm_with",
-                                     .build = build_batch_norm,
-                                     .reference = reference_batch_norm,
-                                     .buffer_after = reference_batch_norm_buffers,
-                                     .tolerance = 1e-4,
-                                     .floor = 1e-2};
 /* Behind a convolution images lie channels-last. */
 static const operation batch_norm_conv = {.name = "batch_norm",
                                           .builders = "clt_batch_norm_with clt_conv2d_op",
@@ -48,13 +38,6 @@ static const operation batch_norm_conv = {.name = "batch_norm",
                                           .buffer_after = reference_batch_norm_conv_buffers,
                                           .tolerance = 1e-4,
                                           .floor = 1e-2};
-static const operation layer_norm = {.name = "layer_norm",
-                                     .builders = "clt_layer_norm_with",
-                                     .build = build_layer_norm,
-                                     .reference = reference_layer_norm,
-                                     .tolerance = 1e-4,
-                                     .floor = 1e-2};
-static const operation sum = {.name = "sum", .builders = "clt_sum", .build = build_sum, .reference = reference_sum};
 
 /* More products than these take a simulator minutes. */
 static const double most_for_simulators = 2e5;
@@ -137,7 +120,7 @@ static void norm_operands(operand *x, int64_t channels) {
 static void add_norm(case_list *list, bool full, int rows, int channels) {
     operand x[5] = {{.shape = SHAPE(rows, channels), .low = -1, .high = 3}};
     norm_operands(x + 1, channels);
-    test_case *c = case_add(list, &batch_norm, "chunks", x, 5);
+    test_case *c = case_add(list, &operation_batch_norm, "chunks", x, 5);
     c->full = full;
     c->large = rows * channels > 10000;
 }
@@ -156,14 +139,14 @@ static void add_norms(case_list *list) {
     operand x[] = {{.shape = SHAPE(3, 8200), .low = -1, .high = 3},
                    {.variable = "w.weight", .shape = SHAPE(8200)},
                    {.variable = "w.bias", .shape = SHAPE(8200)}};
-    test_case *c = case_add(list, &layer_norm, "chunks", x, 3); /* 16384 items: two rows in a chunk */
+    test_case *c = case_add(list, &operation_layer_norm, "chunks", x, 3); /* 16384 items: two rows in a chunk */
     c->at.axis = 1;
     c->full = c->large = true;
 }
 
 static void add_sum(case_list *list, bool full, const char *variant, clt_shape shape, clt_reduce_options o) {
     operand x = {.shape = shape};
-    test_case *c = case_add(list, &sum, variant, &x, 1);
+    test_case *c = case_add(list, &operation_sum, variant, &x, 1);
     c->at.reduce = o;
     c->full = full;
     c->large = clt_shape_elements(&shape) > 20000;

@@ -46,13 +46,13 @@ static const operation global_pool = {.name = "global_avg_pool2d",
                                       .build = build_global_avg_pool2d,
                                       .reference = reference_global_avg_pool2d};
 /* Gradients of norms are what is left when terms about 1 cancel: all of them, with two values to a mean. */
-static const operation batch_norm = {.name = "batch_norm",
-                                     .builders = "clt_batch_norm_with",
-                                     .build = build_batch_norm,
-                                     .reference = reference_batch_norm,
-                                     .buffer_after = reference_batch_norm_buffers,
-                                     .tolerance = 1e-4,
-                                     .floor = 1e-2};
+const operation operation_batch_norm = {.name = "batch_norm",
+                                        .builders = "clt_batch_norm_with",
+                                        .build = build_batch_norm,
+                                        .reference = reference_batch_norm,
+                                        .buffer_after = reference_batch_norm_buffers,
+                                        .tolerance = 1e-4,
+                                        .floor = 1e-2};
 /* NaN in a channel: its running statistics stay as they are. */
 static const operation batch_norm_nan = {.name = "batch_norm",
                                          .builders = "clt_batch_norm_with",
@@ -70,12 +70,12 @@ static const operation batch_norm_mean = {.name = "batch_norm",
                                           .buffer_after = reference_batch_norm_buffers,
                                           .tolerance = 1e-3,
                                           .floor = 1e-1};
-static const operation layer_norm = {.name = "layer_norm",
-                                     .builders = "clt_layer_norm_with",
-                                     .build = build_layer_norm,
-                                     .reference = reference_layer_norm,
-                                     .tolerance = 1e-4,
-                                     .floor = 1e-2};
+const operation operation_layer_norm = {.name = "layer_norm",
+                                        .builders = "clt_layer_norm_with",
+                                        .build = build_layer_norm,
+                                        .reference = reference_layer_norm,
+                                        .tolerance = 1e-4,
+                                        .floor = 1e-2};
 static const operation layer_norm_mean = {.name = "layer_norm",
                                           .builders = "clt_layer_norm_with",
                                           .build = build_layer_norm,
@@ -130,7 +130,7 @@ static test_case *add_norm(case_list *list, bool full, const char *variant, bool
         {.variable = "w.bias", .shape = SHAPE(c)},
         {.variable = "w.running_mean", .shape = SHAPE(c), .constant = true},
         {.variable = "w.running_var", .shape = SHAPE(c), .low = 0.5, .high = 2, .constant = true}};
-    test_case *made = case_add(list, &batch_norm, variant, x, 5);
+    test_case *made = case_add(list, &operation_batch_norm, variant, x, 5);
     made->at.norm = o;
     made->evaluation = evaluation;
     made->full = full;
@@ -140,7 +140,7 @@ static test_case *add_norm(case_list *list, bool full, const char *variant, bool
 static test_case *add_layer_norm(case_list *list, bool full, const char *variant, clt_shape shape, int dims) {
     operand x[] = {{.shape = shape, .low = -1, .high = 3}, {.variable = "w.weight"}, {.variable = "w.bias"}};
     x[1].shape = x[2].shape = shape_of(dims, shape.dims + shape.rank - dims);
-    test_case *c = case_add(list, &layer_norm, variant, x, 3);
+    test_case *c = case_add(list, &operation_layer_norm, variant, x, 3);
     c->at.axis = dims;
     c->full = full;
     return c;
