@@ -1,16 +1,7 @@
 #include "backends/reference/reference.h"
 
-/* The trailing dimensions that form a row. */
-static int64_t row_length(const clt_tensor *node) {
-    const clt_norm_attributes *at = node->attributes;
-    const clt_shape *x = &node->inputs[0]->shape;
-    int64_t length = 1;
-    for (int i = x->rank - at->dims; i < x->rank; i++) length *= x->dims[i];
-    return length;
-}
-
 static int64_t row_count(const clt_tensor *node) {
-    return clt_tensor_elements(node->inputs[0]) / row_length(node);
+    return clt_tensor_elements(node->inputs[0]) / clt_layer_norm_length(node);
 }
 
 /* A kernel with all inputs, its result, and the size. */
@@ -18,7 +9,7 @@ static void begin(clt_lowering *l, const char *kernel, const clt_tensor *node, i
     clt_launch_begin(l, "reference/layer_norm.cl", kernel, items, CLT_REFERENCE_GROUP);
     for (int i = 0; i < node->n_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
     clt_launch_tensor(l, node);
-    clt_launch_ints(l, (int64_t[]){row_count(node), row_length(node)}, 2, 2);
+    clt_launch_ints(l, (int64_t[]){row_count(node), clt_layer_norm_length(node)}, 2, 2);
 }
 
 void clt_reference_layer_norm_stats(clt_lowering *l, const clt_tensor *node) {
@@ -39,7 +30,7 @@ void clt_reference_layer_norm_grad_input(clt_lowering *l, const clt_tensor *node
  * rows are cut into chunks. Their number depends on shapes alone, for the same bits in each run. */
 void clt_reference_layer_norm_grad_weight(clt_lowering *l, const clt_tensor *node) {
     enum { ENOUGH_ITEMS = 16384, MOST_ROWS = 8192 };
-    int64_t rows = row_count(node), length = row_length(node);
+    int64_t rows = row_count(node), length = clt_layer_norm_length(node);
     int64_t chunks = CLT_MIN(rows, (ENOUGH_ITEMS + length - 1) / length);
     int64_t chunk_rows = CLT_MIN(MOST_ROWS, (rows + chunks - 1) / chunks);
     chunks = (rows + chunk_rows - 1) / chunk_rows;

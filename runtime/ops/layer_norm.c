@@ -6,7 +6,7 @@
 #include "runtime/ops/ops.h"
 #include "runtime/ops/layer.h"
 
-static int64_t row_length(const clt_tensor *node) {
+int64_t clt_layer_norm_length(const clt_tensor *node) {
     const clt_norm_attributes *at = node->attributes;
     const clt_shape *x = &node->inputs[0]->shape;
     int64_t length = 1;
@@ -16,7 +16,7 @@ static int64_t row_length(const clt_tensor *node) {
 
 static clt_status infer_stats(clt_tensor *node) {
     CLT_TRY(clt_check_dtype(node, 0, CLT_F32));
-    node->shape = CLT_SHAPE(2, clt_tensor_elements(node->inputs[0]) / row_length(node));
+    node->shape = CLT_SHAPE(2, clt_tensor_elements(node->inputs[0]) / clt_layer_norm_length(node));
     node->dtype = CLT_F32;
     return CLT_OK;
 }
@@ -28,7 +28,7 @@ static clt_status infer_like_input(clt_tensor *node) {
 }
 
 static clt_status infer_grad_weight(clt_tensor *node) {
-    node->shape = CLT_SHAPE(2, row_length(node));
+    node->shape = CLT_SHAPE(2, clt_layer_norm_length(node));
     node->dtype = CLT_F32;
     return CLT_OK;
 }
@@ -56,7 +56,7 @@ static bool form(const clt_tensor *node, bool training, clt_form *f) {
     *f = (clt_form){.name = "layer_norm", .expression = "(a - m) * r * w + b"};
     clt_form_read(f, 'a', 0, CLT_READ_BROADCAST, 0);
     clt_form_read(f, 'm', 1, CLT_READ_ROW, 0);
-    clt_form_read(f, 'r', 1, CLT_READ_ROW, clt_tensor_elements(node) / row_length(node));
+    clt_form_read(f, 'r', 1, CLT_READ_ROW, clt_tensor_elements(node) / clt_layer_norm_length(node));
     clt_form_read(f, 'w', 2, CLT_READ_BROADCAST, 0);
     clt_form_read(f, 'b', 3, CLT_READ_BROADCAST, 0);
     f->operands[1].dims = f->operands[2].dims = at->dims;

@@ -152,6 +152,8 @@ extern const clt_op clt_op_layer_norm_stats;       /* x -> statistics */
 extern const clt_op clt_op_layer_norm;             /* x, statistics, weight, bias -> y */
 extern const clt_op clt_op_layer_norm_grad_input;  /* x, statistics, weight, dy -> dx */
 extern const clt_op clt_op_layer_norm_grad_weight; /* x, statistics, dy -> [2, D]: sum dy, sum dy xhat */
+/* D: elements of the trailing dimensions that form a row of such a node's x. */
+int64_t clt_layer_norm_length(const clt_tensor *node);
 
 /* ---- reduce.c ---- */
 

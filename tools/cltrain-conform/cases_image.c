@@ -185,6 +185,8 @@ void cases_image(case_list *list) {
     add_norm(list, true, "evaluation", true, (clt_shape)SHAPE(1, 19, 1, 1), (clt_norm_options){0});
     add_layer_norm(list, false, "", (clt_shape)SHAPE(4, 7), 1);
     add_layer_norm(list, false, "dims-2", (clt_shape)SHAPE(2, 3, 4, 5), 2);
+    add_layer_norm(list, false, "", (clt_shape)SHAPE(131, 37), 1); /* 4096 elements of an item */
+    add_layer_norm(list, true, "", (clt_shape)SHAPE(451, 37), 1);  /* 442 rows of a chunk */
     add_layer_norm(list, true, "", (clt_shape)SHAPE(3, 1031), 1);
     add_layer_norm(list, true, "", (clt_shape)SHAPE(131, 3), 1);
     add_layer_norm(list, true, "", (clt_shape)SHAPE(1, 2), 1);

@@ -96,11 +96,13 @@ void cases_reduce(case_list *list) {
     add_reductions(list, true, "all", (clt_shape)SHAPE(65539), CLT_ALL_AXES);
     add_softmax(list, false, "rows", (clt_shape)SHAPE(5, 7), -1);
     add_softmax(list, false, "middle", (clt_shape)SHAPE(2, 11, 3), 1);
+    add_softmax(list, false, "rows", (clt_shape)SHAPE(131, 37), -1); /* 4096 elements of an item */
     add_softmax(list, true, "columns", (clt_shape)SHAPE(13, 5), 0);
     add_softmax(list, true, "one", (clt_shape)SHAPE(3, 1), 1);
     add_softmax(list, true, "long", (clt_shape)SHAPE(3, 1031), 1);
     add_softmax(list, true, "many", (clt_shape)SHAPE(517, 3), 1);
     add_cross_entropy(list, false, 33, 10);
+    add_cross_entropy(list, false, 131, 37);
     add_cross_entropy(list, true, 1, 1);
     add_cross_entropy(list, true, 3, 1031);
     add_cross_entropy(list, true, 517, 2);

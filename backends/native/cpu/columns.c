@@ -1,4 +1,4 @@
-/* Sums down columns: batch normalization and reductions of channels-last images and of batches of features. */
+/* Sums down columns: normalizations and reductions of channels-last images and of batches of features. */
 #include "backends/native/cpu/cpu.h"
 #include "backends/reference/reference.h"
 
@@ -113,6 +113,30 @@ void clt_cpu_batch_norm_grad_stats(clt_lowering *l, const clt_tensor *node) {
     clt_launch_tensor(l, node->inputs[1]);
     clt_launch_tensor(l, node);
     launch_shape(l, &m);
+}
+
+/* ---- layer normalization ---- */
+
+bool clt_cpu_layer_norm_grad_weight_supports(const clt_tensor *node, const clt_device *device) {
+    (void)node;
+    return clt_cpu_fits(device);
+}
+
+void clt_cpu_layer_norm_grad_weight(clt_lowering *l, const clt_tensor *node) {
+    int64_t n = clt_layer_norm_length(node);
+    matrices m = matrices_of(1, clt_tensor_elements(node->inputs[0]) / n, n);
+    int partial = clt_cpu_scratch(l, m.chunks * 2 * n);
+    begin_chunks(l, "cpu_columns_layer_norm", &m, node->inputs[0]);
+    clt_launch_tensor(l, node->inputs[1]);
+    clt_launch_tensor(l, node->inputs[2]);
+    end_chunks(l, &m, partial);
+    matrices parts = matrices_of(1, m.chunks, 2 * n); /* each chunk's two sums are a row */
+    clt_launch_begin(l, path, "cpu_columns_total", items_of(&parts, 1), 1);
+    clt_launch_scratch(l, partial);
+    clt_launch_tensor(l, node);
+    parts.chunks = m.chunks;
+    launch_shape(l, &parts);
+    clt_launch_float(l, 1);
 }
 
 /* ---- reductions ---- */

@@ -41,7 +41,12 @@ CLT_CPU_DECLARE(pointwise);             /* pointwise.c: all that has a form */
 CLT_CPU_DECLARE(batch_norm_stats);      /* columns.c */
 CLT_CPU_DECLARE(batch_norm_moments);
 CLT_CPU_DECLARE(batch_norm_grad_stats);
+CLT_CPU_DECLARE(layer_norm_grad_weight);
 CLT_CPU_DECLARE(reduce);
+CLT_CPU_DECLARE(softmax);               /* along.c: both forms, and the gradients */
+CLT_CPU_DECLARE(cross_entropy);         /* and its gradient */
+CLT_CPU_DECLARE(layer_norm_stats);
+CLT_CPU_DECLARE(layer_norm_grad_input);
 CLT_CPU_DECLARE(max_pool2d);            /* pool2d.c */
 CLT_CPU_DECLARE(max_pool2d_grad);
 CLT_CPU_DECLARE(avg_pool2d);

@@ -187,3 +187,31 @@ kernel void cpu_columns_gradient_total(global const float *partial, global const
                                        global float *sums, int4 shape) {
     cpu_columns_gradient_total_item(get_global_id(0), partial, stats, sums, shape);
 }
+
+/* ---- layer normalization; the matrices are one, and stats are of its rows ---- */
+
+/* partial[chunk, 0, c] = sum over the chunk's rows of dy, partial[chunk, 1, c] = that of dy (x - mean) istd */
+CLT_ITEM void cpu_columns_layer_norm_item(int item, global const float *x, global const float *stats,
+                                          global const float *dy, global float *partial, int4 shape, int rows) {
+    cpu_columns p = cpu_columns_of(item, shape, rows);
+    float sum[CPU_COLUMNS_MOST], product[CPU_COLUMNS_MOST];
+    if (p.matrix >= shape.s0) return;
+    for (int c = 0; c < p.count; c++) sum[c] = product[c] = 0;
+    for (int r = p.first; r < p.last; r++) {
+        global const float *x_row = x + r * shape.s2 + p.column, *dy_row = dy + r * shape.s2 + p.column;
+        float mean = stats[r], istd = stats[shape.s1 + r];
+        for (int c = 0; c < p.count; c++) {
+            sum[c] += dy_row[c];
+            product[c] += dy_row[c] * ((x_row[c] - mean) * istd);
+        }
+    }
+    global float *to = partial + p.chunk * 2 * shape.s2 + p.column;
+    for (int c = 0; c < p.count; c++) {
+        to[c] = sum[c];
+        to[shape.s2 + c] = product[c];
+    }
+}
+kernel void cpu_columns_layer_norm(global const float *x, global const float *stats, global const float *dy,
+                                   global float *partial, int4 shape, int rows) {
+    cpu_columns_layer_norm_item(get_global_id(0), x, stats, dy, partial, shape, rows);
+}
