@@ -23,6 +23,7 @@ struct bench_case {
 /* Each makes a case from what is asked for; it has run once. */
 clt_status bench_gemm(clt_device *device, const json_t *asked, bench_case **made);  /* case_op.c */
 clt_status bench_conv(clt_device *device, const json_t *asked, bench_case **made);
+clt_status bench_rows(clt_device *device, const json_t *asked, bench_case **made);  /* case_rows.c */
 clt_status bench_adamw(clt_device *device, const json_t *asked, bench_case **made); /* case_update.c */
 clt_status bench_train(clt_device *device, const json_t *asked, bench_case **made); /* case_train.c */
 

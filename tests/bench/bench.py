@@ -139,7 +139,7 @@ class Bench:
             row.update({key: case[key] for key in ("network", "direction", "kernel") if key in case})
             self.add(row)
         if case.get("against_copy"):
-            self.add(report.row("adamw/of-copy", case["unit"], rates, [roof["bytes"] * 1e-9 for roof in roofs],
+            self.add(report.row(case["against_copy"], case["unit"], rates, [roof["bytes"] * 1e-9 for roof in roofs],
                                 reference="copy kernel on the device"))
 
     def peak(self):

@@ -71,6 +71,21 @@ def convs(quick):
                     yield conv(network, batch, layer, direction)
 
 
+# Along rows, as in transformers and of 1,000 classes; more than caches hold. Name: rows, columns, and how many matrices of
+# them have to be moved at least, forward and for the gradients.
+ROWS = {"softmax": (49152, 256, 2, 3), "layer_norm": (16384, 768, 2, 3), "cross_entropy": (16384, 1000, 1, 2)}
+
+
+def rows():
+    for name, (count, columns, forward, gradient) in ROWS.items():
+        for phase, tensors in (("forward", forward), ("gradient", gradient)):
+            case = f"rows/{name}-{count}x{columns}/{phase}"
+            yield {"name": case, "group": "rows", "unit": "GB/s", "work": tensors * count * columns * 4e-9,
+                   "against_copy": case + "/of-copy",
+                   "request": {"kind": "rows", "op": name, "rows": count, "columns": columns,
+                               "gradient": phase == "gradient"}}
+
+
 def trainings():
     for name, model in MODELS.items():
         steps = name == "tiny"
@@ -85,15 +100,15 @@ def adamw(quick):
     elements = ADAMW_QUICK_ELEMENTS if quick else ADAMW_ELEMENTS
     return {"name": f"adamw/{elements / 1e6:g}M", "group": "adamw", "unit": "GB/s",
             "work": elements * ADAMW_BYTES * 1e-9, "request": {"kind": "adamw", "elements": elements},
-            "against_copy": True}
+            "against_copy": "adamw/of-copy"}
 
 
 def timed(quick):
     """The cases that are a work for a time, in the order of their running."""
-    return [*gemms(quick), *convs(quick), *trainings(), adamw(quick)]
+    return [*gemms(quick), *convs(quick), *([] if quick else rows()), *trainings(), adamw(quick)]
 
 
-GROUPS = ["peak", "gemm", "conv", *MODELS, "adamw", "first_step", "memory"]
+GROUPS = ["peak", "gemm", "conv", "rows", *MODELS, "adamw", "first_step", "memory"]
 
 # Rows that have to reach something: which member, and how much.
 TARGETS = [

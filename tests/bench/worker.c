@@ -75,7 +75,7 @@ static clt_status prepare(worker *w, const json_t *asked, json_t *answer) {
     static const struct {
         const char *kind;
         clt_status (*make)(clt_device *device, const json_t *asked, bench_case **made);
-    } kinds[] = {{"gemm", bench_gemm}, {"conv", bench_conv}, {"adamw", bench_adamw}, {"train", bench_train}};
+    } kinds[] = {{"gemm", bench_gemm}, {"conv", bench_conv}, {"rows", bench_rows}, {"adamw", bench_adamw}, {"train", bench_train}};
     const char *kind = bench_text(asked, "kind", "");
     double cpu;
     drop_case(w);

@@ -106,6 +106,40 @@ def conv(asked):
     return run, {"check": check(run()), "channels_last_seconds": best_of(other)}
 
 
+def rows(asked):
+    """softmax, layer_norm or cross_entropy of a matrix, or its gradients."""
+    count, columns, aten = asked["rows"], asked["columns"], torch.ops.aten
+    x, row = values([count, columns], 1), [columns]
+    if asked["op"] == "softmax":
+        if not asked.get("gradient"):
+            run = lambda: functional.softmax(x, 1)
+        else:
+            dy = values([count, columns], 2)
+            run = lambda: aten._softmax_backward_data(dy, x, 1, torch.float32)
+    elif asked["op"] == "layer_norm":
+        weight = values(row, 2)
+        if not asked.get("gradient"):
+            bias = values(row, 3)
+            run = lambda: functional.layer_norm(x, row, weight, bias)
+        else:
+            dy, stats = values([count, columns], 3), values([2, count, 1], 4)
+            run = lambda: aten.native_layer_norm_backward(dy, x, row, stats[0], stats[1], weight, row_zeros, [True] * 3)
+            row_zeros = torch.zeros(row, device=DEVICE)
+    else:
+        labels = torch.arange(count, device=DEVICE) * 7 % columns
+        if not asked.get("gradient"):
+            run = lambda: functional.cross_entropy(x, labels, reduction="none")
+        else:  # as its backward does: of the log-softmax that its forward keeps
+            dlosses, logs = values([count], 3), functional.log_softmax(x, 1)
+            one = torch.ones((), device=DEVICE)
+
+            def run():
+                d = aten.nll_loss_backward(dlosses, logs, labels, None, 0, -100, one)
+                return aten._log_softmax_backward_data(d, logs, 1, torch.float32)
+    y = run()
+    return run, {"check": check(y[0] if isinstance(y, tuple) else y)}
+
+
 def adamw(asked):
     parameter = torch.zeros(asked["elements"], device=DEVICE, requires_grad=True)
     parameter.grad = values([1 << 20], 1).repeat(-(-asked["elements"] // (1 << 20)))[:asked["elements"]]
@@ -194,7 +228,7 @@ def describe():
 
 
 class Worker:
-    kinds = {"gemm": gemm, "conv": conv, "adamw": adamw, "train": train}
+    kinds = {"gemm": gemm, "conv": conv, "rows": rows, "adamw": adamw, "train": train}
 
     def __init__(self):
         self.run = None
