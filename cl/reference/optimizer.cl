@@ -108,30 +108,37 @@ kernel void ref_clear_if_skipped(global float *state, global const float *factor
     if (i < count && factor[0] < 0) state[i] = 0;
 }
 
-/* Updates do nothing where the factor is negative.
+/*
+ * Updates leave all as it is where the factor is negative. What is the same for all elements is computed before the first
+ * of them is read, and nothing is stored by a branch: so compilers that make loops of work-items have vectors in them.
  *
- * torch.optim.SGD without momentum: g += weight_decay p; p -= lr g. */
+ * torch.optim.SGD without momentum: g += weight_decay p; p -= lr g.
+ */
 kernel void ref_sgd(global float *params, global const float *grads, global const float *hyper,
-                    global const float *factor, int count, float grad_scale, float clip_value, float weight_decay) {
-    int i = get_global_id(0);
-    if (i >= count || factor[0] < 0) return;
-    float p = params[i], g = optimizer_clip(grads[i], grad_scale * hyper[OPTIMIZER_SCALE], clip_value) * factor[0];
+                    global const float *factor, int count, float grad_scale, float clip_value,
+                    float weight_decay) {
+    int i = get_global_id(0), leaves = factor[0] < 0;
+    float lr = hyper[OPTIMIZER_LR], scale = grad_scale * hyper[OPTIMIZER_SCALE], clip = factor[0];
+    if (i >= count) return;
+    float p = params[i], g = optimizer_clip(grads[i], scale, clip_value) * clip;
     if (weight_decay != 0) g += weight_decay * p;
-    params[i] = p - hyper[OPTIMIZER_LR] * g;
+    params[i] = leaves ? p : p - lr * g;
 }
 
 /* torch.optim.SGD with momentum, without dampening: b = momentum b + g, at first b = g;
  * p -= lr b, or lr (g + momentum b) in Nesterov's form. */
-kernel void ref_sgd_momentum(global float *params, global const float *grads, global const float *hyper,
-                             global const float *factor, global float *buffer, int count, float grad_scale,
-                             float clip_value, float weight_decay, float momentum, int nesterov) {
-    int i = get_global_id(0);
-    if (i >= count || factor[0] < 0) return;
-    float p = params[i], g = optimizer_clip(grads[i], grad_scale * hyper[OPTIMIZER_SCALE], clip_value) * factor[0];
+kernel void ref_sgd_momentum(global float *params, global const float *grads,
+                             global const float *hyper, global const float *factor,
+                             global float *buffer, int count, float grad_scale, float clip_value,
+                             float weight_decay, float momentum, int nesterov) {
+    int i = get_global_id(0), leaves = factor[0] < 0, first = hyper[OPTIMIZER_FIRST] == 1;
+    float lr = hyper[OPTIMIZER_LR], scale = grad_scale * hyper[OPTIMIZER_SCALE], clip = factor[0];
+    if (i >= count) return;
+    float p = params[i], old = buffer[i], g = optimizer_clip(grads[i], scale, clip_value) * clip;
     if (weight_decay != 0) g += weight_decay * p;
-    float b = hyper[OPTIMIZER_FIRST] == 1 ? g : momentum * buffer[i] + g;
-    buffer[i] = b;
-    params[i] = p - hyper[OPTIMIZER_LR] * (nesterov ? g + momentum * b : b);
+    float b = first ? g : momentum * old + g;
+    buffer[i] = leaves ? old : b;
+    params[i] = leaves ? p : p - lr * (nesterov ? g + momentum * b : b);
 }
 
 /* torch.optim.Adam (Kingma, Ba 2015), where weight decay is added to the gradient, and AdamW (Loshchilov,
@@ -139,21 +146,24 @@ kernel void ref_sgd_momentum(global float *params, global const float *grads, gl
  *     m = beta1 m + (1 - beta1) g,   v = beta2 v + (1 - beta2) g^2,
  *     p -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + eps).
  * rest1 and rest2 are 1 - beta1 and 1 - beta2, rounded once. */
-kernel void ref_adam(global float *params, global const float *grads, global const float *hyper,
-                     global const float *factor, global float *moment1, global float *moment2, int count,
-                     float grad_scale, float clip_value, float weight_decay, float beta1, float rest1, float beta2,
-                     float rest2, float eps, int decoupled) {
-    int i = get_global_id(0);
-    if (i >= count || factor[0] < 0) return;
-    float lr = hyper[OPTIMIZER_LR];
-    float p = params[i], g = optimizer_clip(grads[i], grad_scale * hyper[OPTIMIZER_SCALE], clip_value) * factor[0];
+kernel void ref_adam(global float *params, global const float *grads,
+                     global const float *hyper, global const float *factor,
+                     global float *moment1, global float *moment2, int count, float grad_scale,
+                     float clip_value, float weight_decay, float beta1, float rest1, float beta2, float rest2,
+                     float eps, int decoupled) {
+    int i = get_global_id(0), leaves = factor[0] < 0;
+    float lr = hyper[OPTIMIZER_LR], scale = grad_scale * hyper[OPTIMIZER_SCALE], clip = factor[0];
+    float rate = lr / hyper[OPTIMIZER_BIAS1], correction = 1 / hyper[OPTIMIZER_BIAS2];
+    if (i >= count) return;
+    float old = params[i], old1 = moment1[i], old2 = moment2[i], p = old;
+    float g = optimizer_clip(grads[i], scale, clip_value) * clip;
     if (weight_decay != 0) {
         if (decoupled) p *= 1 - lr * weight_decay;
         else g += weight_decay * p;
     }
-    float m = beta1 * moment1[i] + rest1 * g;
-    float v = beta2 * moment2[i] + rest2 * g * g;
-    moment1[i] = m;
-    moment2[i] = v;
-    params[i] = p - lr / hyper[OPTIMIZER_BIAS1] * m / (sqrt(v) / hyper[OPTIMIZER_BIAS2] + eps);
+    float m = beta1 * old1 + rest1 * g;
+    float v = beta2 * old2 + rest2 * g * g;
+    moment1[i] = leaves ? old1 : m;
+    moment2[i] = leaves ? old2 : v;
+    params[i] = leaves ? old : p - rate * m / (sqrt(v) * correction + eps);
 }
