@@ -172,6 +172,34 @@ json "$folder/d.json" '3 <= sum("2 s" in r["reason"] for r in o["results"]) <= 5
 expect 1 "" compare "$a" "$folder/c.json"
 says "broken    op conv2d"
 
+# ---- a driver that says that it launched something, and did not ----
+
+# Of launches that repeat each other the first alone leaves the right result, and the times of all are of nothing: those of a kernel
+# that was launched since somebody waited are dropped, or one in two of them.
+pocl=$(cat "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}/pocl.icd" 2>/dev/null)
+if [ -n "$pocl" ] && [ -f "$build/../faults/shim_icd.so" ]; then
+    mkdir "$folder/shim"
+    echo "$build/../faults/shim_icd.so" >"$folder/shim/shim.icd"
+    grep -v conv2d "$folder/small.txt" >"$folder/dropped.txt"
+    dropping() {
+        SHIM_DROP=$1 OCL_ICD_VENDORS="$folder/shim" SHIM_DRIVER="$pocl" "$program" bench --shapes "$folder/dropped.txt" --seconds 60 \
+            --passes "$2" --json "$folder/dropped.json" >"$out" 2>"$err"
+        got=$?
+        valid "$folder/dropped.json"
+        ops='[r for r in o["results"] if r["kind"] == "op"]'
+    }
+    dropping "" 1 # the driver is fine where it drops nothing
+    [ $got -eq 0 ] || fail "a bench through the shim gave exit code $got"
+    json "$folder/dropped.json" "{r['status'] for r in $ops} <= {'ok', 'suspect'} and len($ops) == 3"
+    for drop in repeats 2; do
+        dropping $drop $([ $drop = repeats ] && echo 1 || echo 3) # one in two may be the other one, time and again
+        [ $got -eq 1 ] || fail "a bench of launches that are dropped ($drop) gave exit code $got, not 1"
+        json "$folder/dropped.json" "{r['status'] for r in $ops} == {'wrong'} and not any(r['time_us'] for r in $ops)"
+        json "$folder/dropped.json" "all('did not run' in r['reason'] for r in $ops if 'matmul' in r['key'])"
+        json "$folder/dropped.json" "not any(k in r for r in $ops for k in ('flops_per_second', 'bytes_per_second'))"
+    done
+fi
+
 # A device that is gone in the middle: told, and no bench to compare with.
 mkdir -p "$folder/vendors"
 cp "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}/pocl.icd" "$folder/vendors"
