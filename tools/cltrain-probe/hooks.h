@@ -15,6 +15,8 @@
 
 #include <jansson.h>
 
+/* Whether there is any of them: what is measured is not to be believed. */
+bool hook_any(void);
 /* crash, hang: of the row of that name. */
 void hook_row(const char *name);
 /* slow, samples: the row's samples, an array of numbers, or NULL. */
