@@ -123,21 +123,6 @@ json "$folder/fast.json" 'not any(k in r for r in o["results"] for k in ("flops_
 json "$folder/fast.json" 'not any("fraction" in r.get("roof", {}) for r in o["results"])'
 json "$folder/fast.json" 'all(r["status"] == "suspect" and ("times as fast as the measured roof allows" in r["reason"] or "at the very most" in r["reason"]) for r in o["results"] if r["kind"] == "op")'
 
-# What works from a cache is held against what caches move: a few times what local memory does is suspect, about as much is not.
-key="op adam 5000 5000 8 scalar 5000 5000 -> 5000"
-cached() {
-    factor=$([ -z "$python" ] || "$python" -c '
-import json, sys
-r = {r["key"]: r for r in json.load(open(sys.argv[1]))["results"]}
-local = max(r["limit local"]["bytes_per_second"], r["limit copy"]["bytes_per_second"])
-op = r[sys.argv[2]]
-print(1e6 * op["bytes"] / (float(sys.argv[3]) * local) / op["time_us"]["p50"])' "$a" "$key" "$1")
-    CLTRAIN_PROBE_TEST="slow=$factor op adam" expect 0 "" bench --shapes "$folder/small.txt" --seconds 60 --passes 2 --json "$folder/fast.json"
-    json "$folder/fast.json" "results['$key']['status'] == '$2'"
-}
-cached 12 suspect
-cached 0.7 ok
-
 # What no device can do is suspect, whatever its roofs were measured as.
 CLTRAIN_PROBE_TEST="slow=0.0000001 op " expect 0 "" bench --shapes "$folder/small.txt" --seconds 60 --passes 1 --json "$folder/fast.json"
 json "$folder/fast.json" 'all(r["status"] == "suspect" and "at the very most" in r["reason"] for r in o["results"] if r["kind"] == "op")'
