@@ -73,13 +73,13 @@ kernel void limit_local(global LIMIT_SCALAR *y, int rounds) {
     int lanes = get_local_size(0), lane = get_local_id(0);
     for (int i = lane; i < 256; i += lanes) kept[i] = (limit_vector)((LIMIT_SCALAR)(i & 7));
     barrier(CLK_LOCAL_MEM_FENCE);
-    limit_vector a = (limit_vector)(0), b = a, c = a, d = a;
+    limit_vector a = (limit_vector)(0), b = a, c = a, d = a, e = a, f = a, g = a, h = a; /* sums that wait for none of the others */
     for (int r = 0; r < rounds; r++) {
         int at = lane + r;
         a += kept[at & 255], b += kept[(at + 32) & 255], c += kept[(at + 64) & 255], d += kept[(at + 96) & 255];
-        a += kept[(at + 128) & 255], b += kept[(at + 160) & 255], c += kept[(at + 192) & 255], d += kept[(at + 224) & 255];
+        e += kept[(at + 128) & 255], f += kept[(at + 160) & 255], g += kept[(at + 192) & 255], h += kept[(at + 224) & 255];
     }
-    limit_store(a + b + c + d, get_global_id(0), y);
+    limit_store(((a + b) + (c + d)) + ((e + f) + (g + h)), get_global_id(0), y);
 }
 
 /* One work-item. */

@@ -239,8 +239,10 @@ typedef struct clt_step_memory {
 typedef struct clt_prediction {
     int64_t batch;
     double seconds;
-    /* By how much it may be off, as a part: of each source what its estimates of known problems are off by when those
-     * are left out, of what was measured how steps differ, weighed by their shares. NAN: nothing can be held against it. */
+    /* By how much it may be off, as a part of it, in nine cases of ten, for a run of steps about as long as those that were
+     * timed, on a machine as it was then: of its launches that were measured by how they were seen to differ, what is common to
+     * them added up and what is each one's own added as squares; of the others by what estimates of their source are off by for
+     * known problems when those are left out, all to the same side. NAN: nothing can be held against it. */
     double error;
     double shares[CLT_TIMES_SOURCES_]; /* of the seconds */
     double roof_seconds;               /* the least it could take */

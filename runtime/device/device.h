@@ -64,6 +64,9 @@ clt_status clt_memory_write(clt_memory *buffer, size_t offset, const void *sourc
 clt_status clt_memory_read(clt_memory *buffer, size_t offset, void *destination, size_t bytes);
 /* Enqueue: all bytes zero. */
 clt_status clt_memory_zero(clt_memory *buffer);
+/* Enqueue: words of 4 bytes, and a copy to the begin of another buffer; neither is looked at more closely. */
+clt_status clt_memory_fill(clt_memory *buffer, size_t offset, size_t bytes, uint32_t word);
+clt_status clt_memory_copy(clt_memory *from, size_t offset, clt_memory *to, size_t bytes);
 
 /* ---- feeding (staging.c) ---- */
 

@@ -130,6 +130,18 @@ clt_status clt_memory_zero(clt_memory *buffer) {
     return CLT_OK;
 }
 
+clt_status clt_memory_fill(clt_memory *buffer, size_t offset, size_t bytes, uint32_t word) {
+    CLT_TRY_CL(buffer->device, "filling a buffer",
+               clEnqueueFillBuffer(buffer->device->queue, buffer->memory, &word, sizeof word, offset, bytes, 0, NULL, NULL));
+    return CLT_OK;
+}
+
+clt_status clt_memory_copy(clt_memory *from, size_t offset, clt_memory *to, size_t bytes) {
+    CLT_TRY_CL(from->device, "copying a buffer",
+               clEnqueueCopyBuffer(from->device->queue, from->memory, to->memory, offset, 0, bytes, 0, NULL, NULL));
+    return CLT_OK;
+}
+
 void *clt_memory_handle(const clt_memory *memory) {
     return memory->memory;
 }

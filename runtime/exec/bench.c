@@ -7,6 +7,7 @@
 
 #include "runtime/base/random.h"
 #include "runtime/exec/plan.h"
+#include "runtime/exec/witness.h"
 
 enum { MOST_INPUTS = 8, MOST_ROUNDS = 9, MOST_DUELS = 25, MOST_SAMPLES = 64 };
 
@@ -380,15 +381,56 @@ fail:
     return status;
 }
 
+/* ---- samples, of which some are looked at while they run ---- */
+
+typedef struct sampling {
+    const trial *t;
+    clt_witness witness;
+    int calls;
+} sampling;
+
+/* What the witness does is outside of the time where the run is the first or the last. */
+static clt_status run_looked_at(sampling *s, int times, double *us) {
+    int seen = clt_witness_choose(&s->witness, times);
+    if (seen == 0) {
+        CLT_TRY(clt_witness_before(&s->witness));
+        CLT_TRY(clt_plan_wait(s->t->plan, s->t->result));
+    }
+    double start = clt_seconds();
+    for (int i = 0; i < times; i++) {
+        if (i == seen && i > 0) CLT_TRY(clt_witness_before(&s->witness));
+        CLT_TRY(clt_plan_run(s->t->plan, CLT_PLAN_ALL));
+        if (i == seen && i < times - 1) CLT_TRY(clt_witness_after(&s->witness));
+    }
+    CLT_TRY(clt_plan_wait(s->t->plan, s->t->result));
+    *us = 1e6 * (clt_seconds() - start) / times;
+    if (seen == times - 1) CLT_TRY(clt_witness_after(&s->witness));
+    return clt_witness_judge(&s->witness);
+}
+
+/* Single runs all, of samples of many every third: the median is then of those that nothing was enqueued between. */
 static clt_status sample_run(void *user, int times, double *seconds) {
-    CLT_TRY(run_for(user, times, seconds));
+    enum { EVERY = 3 };
+    sampling *s = user;
+    bool look = times == 1 || s->calls % EVERY == 0;
+    s->calls++;
+    CLT_TRY(look ? run_looked_at(s, times, seconds) : run_for(s->t, times, seconds));
     *seconds *= 1e-6;
     return CLT_OK;
+}
+
+static clt_status check_sampled(const clt_bench *b, const sampling *s, clt_measurement *m) {
+    if (s->witness.missing == 0) return CLT_OK;
+    m->wrong = true;
+    m->n = 0;
+    return clt_fail(CLT_E_DEVICE, "%s: %s was launched and did not run, in %d of %d timed runs that were looked at",
+                    clt_device_get_info(b->device)->name, clt_node_name(b->node), s->witness.missing, s->witness.looked);
 }
 
 clt_status clt_bench_sample(clt_bench *b, const clt_choice *choice, const clt_measure_options *options,
                             clt_measurement *measurement, double *nmse, double *nmse_after) {
     trial t = {0};
+    sampling s = {.t = &t};
     clt_status status;
     double first_us;
     float *got = clt_alloc((size_t)clt_tensor_elements(b->node) * sizeof *got);
@@ -400,10 +442,13 @@ clt_status clt_bench_sample(clt_bench *b, const clt_choice *choice, const clt_me
     if (!(*nmse <= CLT_BENCH_MOST_NMSE)) goto fail;
     clt_device_settle_programs(b->device); /* what is saved beside them disturbs the times */
     CLT_TRY_GOTO(feed(b, &t, NULL)); /* so that timed runs that do nothing leave NaN */
-    CLT_TRY_GOTO(clt_sample(sample_run, &t, options, measurement));
+    CLT_TRY_GOTO(clt_witness_init(&s.witness, b->device, t.plan, t.result));
+    CLT_TRY_GOTO(clt_sample(sample_run, &s, options, measurement));
     CLT_TRY_GOTO(read_result(b, &t, got));
-    status = compare(b, got, nmse_after);
+    CLT_TRY_GOTO(compare(b, got, nmse_after));
+    status = check_sampled(b, &s, measurement);
 fail:
+    clt_witness_free(&s.witness);
     clt_free(got);
     trial_free(&t);
     return status;

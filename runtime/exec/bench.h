@@ -33,7 +33,8 @@ clt_status clt_bench_run(clt_bench *bench, const clt_choice *choice, double seco
                          clt_bench_result *result);
 
 /* The same, with samples of its time; what the timed runs left is compared too. Where *nmse or *nmse_after is above
- * CLT_BENCH_MOST_NMSE, or no number, the samples are worth nothing. */
+ * CLT_BENCH_MOST_NMSE, or no number, the samples are worth nothing. Of runs among the timed ones, at random places, it is seen
+ * whether they ran (witness.h): CLT_E_DEVICE, and measurement->wrong, if one did not. */
 clt_status clt_bench_sample(clt_bench *bench, const clt_choice *choice, const clt_measure_options *options,
                             clt_measurement *measurement, double *nmse, double *nmse_after);
 

@@ -185,37 +185,3 @@ clt_estimate clt_timings_estimate(const clt_timings *list, const clt_timing *wan
     if (first <= CLT_TIMES_NEAREST && from_nearest(list, wanted, except, roofs, &e)) return e;
     return from_roof(list, wanted, except, roofs);
 }
-
-/* ---- errors ---- */
-
-/* The error of the source over all items that it can tell of; NAN: of none. */
-static double try_source(const clt_timings *list, const clt_roofs *roofs, clt_times_source source, size_t stride) {
-    double error = 0, all = 0;
-    for (size_t i = 0; i < list->n; i += stride) {
-        const clt_timing *t = &list->items[i];
-        clt_estimate e = clt_timings_estimate(list, t, roofs, source, t);
-        if (e.source != source || t->launches == 0) continue;
-        error += fabs(e.us - time_of(t));
-        all += time_of(t);
-    }
-    return all > 0 ? error / all : NAN;
-}
-
-static double measured_error(const clt_timings *list) {
-    double error = 0, all = 0;
-    for (size_t i = 0; i < list->n; i++) {
-        error += list->items[i].spread * time_of(&list->items[i]);
-        all += time_of(&list->items[i]);
-    }
-    return all > 0 ? error / all : NAN;
-}
-
-void clt_timings_errors(const clt_timings *list, const clt_roofs *roofs, double errors[CLT_TIMES_SOURCES_]) {
-    enum { MOST_TRIED = 300 }; /* each is held against all others */
-    size_t stride = list->n / MOST_TRIED + 1;
-    errors[CLT_TIMES_MEASURED] = measured_error(list);
-    for (int s = CLT_TIMES_BATCHES; s < CLT_TIMES_SOURCES_; s++)
-        errors[s] = list->n > 1 ? try_source(list, roofs, (clt_times_source)s, stride) : NAN;
-    for (int s = CLT_TIMES_SOURCES_ - 2; s >= CLT_TIMES_BATCHES; s--)
-        if (isnan(errors[s])) errors[s] = errors[s + 1];
-}

@@ -96,6 +96,8 @@ typedef clt_status clt_plan_look(void *user, const clt_tensor *node, clt_memory 
 clt_status clt_plan_run_slowly(clt_plan *plan, clt_plan_look *look, void *user);
 /* Sets a target's memory from the host: what was there before a run. */
 clt_status clt_plan_write(clt_plan *plan, const clt_tensor *tensor, const void *data, size_t bytes);
+/* That of a target, while the plan lives; NULL: none is computed there. */
+clt_memory *clt_plan_memory(clt_plan *plan, const clt_tensor *tensor);
 /* Waits until a target is computed, and reads a value of it: there are drivers whose finish alone does not wait. */
 clt_status clt_plan_wait(clt_plan *plan, const clt_tensor *tensor);
 /* Waits and copies a target to the host. */

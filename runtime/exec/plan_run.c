@@ -183,6 +183,11 @@ clt_status clt_plan_write(clt_plan *plan, const clt_tensor *given, const void *d
     return clt_memory_write(plan->memory[tensor->index], 0, data, bytes);
 }
 
+clt_memory *clt_plan_memory(clt_plan *plan, const clt_tensor *given) {
+    const clt_tensor *tensor = clt_plan_copy(plan, given);
+    return tensor && tensor->kind == CLT_NODE_OP ? plan->memory[tensor->index] : NULL;
+}
+
 clt_status clt_plan_wait(clt_plan *plan, const clt_tensor *given) {
     unsigned char value[8];
     const clt_tensor *tensor = clt_plan_copy(plan, given);

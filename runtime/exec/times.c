@@ -63,9 +63,9 @@ clt_status clt_timings_put(clt_timings *list, const clt_timing *timing) {
 clt_status clt_timings_write(const clt_timings *list, clt_text *text) {
     for (size_t i = 0; i < list->n; i++) {
         const clt_timing *t = &list->items[i];
-        json_t *object = json_pack("{s:s, s:s, s:f, s:f, s:f, s:I, s:I, s:I}", "problem", t->problem, "row", t->row, "us", t->us,
-                                   "gap_us", t->gap_us, "spread", t->spread, "flops", (json_int_t)t->flops, "bytes",
-                                   (json_int_t)t->bytes, "launches", (json_int_t)t->launches);
+        json_t *object = json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I}", "problem", t->problem, "row", t->row, "us",
+                                   t->us, "gap_us", t->gap_us, "spread", t->spread, "own", t->own, "degrees", t->degrees, "flops",
+                                   (json_int_t)t->flops, "bytes", (json_int_t)t->bytes, "launches", (json_int_t)t->launches);
         CLT_TRY(clt_tune_write_line(object, text));
     }
     return text->status;
@@ -95,6 +95,7 @@ static bool take_timing(const json_t *object, clt_timing *t) {
     return take_text(object, "problem", t->problem, sizeof t->problem, false) &&
            take_text(object, "row", t->row, sizeof t->row, true) && take_number(object, "us", 0, &t->us) &&
            take_number(object, "gap_us", -1e12, &t->gap_us) && take_number(object, "spread", 0, &t->spread) &&
+           take_number(object, "own", 0, &t->own) && take_number(object, "degrees", 1, &t->degrees) &&
            take_whole(object, "flops", &t->flops) && take_whole(object, "bytes", &t->bytes) &&
            take_whole(object, "launches", &t->launches);
 }

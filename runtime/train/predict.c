@@ -340,58 +340,15 @@ static clt_status watch_steps(session *s, clt_plan *plan, clt_trainer *trainer, 
 
 /* ---- what steps come to ---- */
 
-typedef struct total {
-    double us;
-    size_t record;
-} total;
-
-static int by_time(const void *a, const void *b) {
-    double x = ((const total *)a)->us, y = ((const total *)b)->us;
-    return x < y ? -1 : x > y;
-}
-
-/* The records from the first to the third quartile, by what they took as a whole: a disturbed one is left out whole, not
- * launch by launch, whose medians would not add up to a step's. */
-static void settle_part(const session *s, const total *totals, size_t begin, size_t end, double spread, size_t i, clt_timing *timing) {
-    double us = 0, gap_us = 0, runs = (double)(end - begin) * s->parts.counts[i];
-    for (size_t k = begin; k < end; k++) {
-        const double *r = s->records + 2 * (totals[k].record * s->parts.n + i);
-        us += r[0];
-        gap_us += r[1];
-    }
-    *timing = s->parts.items[i];
-    /* Between steps there may be less than nothing, where the next begins before the last one's end. */
-    timing->us = CLT_MAX(us / runs, 0);
-    timing->gap_us = gap_us / runs + CLT_MIN(us / runs, 0);
-    timing->spread = spread;
-}
-
-/* Of too few records there is no telling how they differ: single steps differ more. */
-static double step_spread(const session *s) {
-    double mean = s->sum_us / CLT_MAX(s->steps, 1), square = s->sum_square / CLT_MAX(s->steps, 1);
-    return s->steps < 2 || mean <= 0 ? 1 : sqrt(CLT_MAX(square / (mean * mean) - 1, 0));
-}
-
 static clt_status settle(clt_times *times, const session *s) {
-    size_t n = s->n_records;
-    if (n == 0) return CLT_OK;
-    total *totals = clt_calloc(n, sizeof *totals);
-    clt_status status = CLT_OK;
-    if (!totals) return clt_fail_memory(n * sizeof *totals);
-    for (size_t k = 0; k < n; k++) {
-        totals[k].record = k;
-        for (size_t i = 0; i < 2 * s->parts.n; i++) totals[k].us += s->records[2 * k * s->parts.n + i];
-    }
-    qsort(totals, n, sizeof *totals, by_time);
-    size_t begin = n / 4, end = n - n / 4;
-    double spread = n >= 4 ? (totals[end - 1].us - totals[begin].us) / CLT_MAX(totals[n / 2].us, 1e-3) / 2 : step_spread(s);
-    for (size_t i = 0; i < s->parts.n && status == CLT_OK; i++) {
-        clt_timing timing;
-        settle_part(s, totals, begin, end, spread, i, &timing);
-        status = clt_timings_put(&times->table, &timing);
-    }
-    clt_free(totals);
-    return status;
+    return clt_timings_settle(&times->table, &(clt_records){.parts = s->parts.items,
+                                                            .counts = s->parts.counts,
+                                                            .n_parts = s->parts.n,
+                                                            .us = s->records,
+                                                            .n = s->n_records,
+                                                            .steps = s->steps,
+                                                            .sum_us = s->sum_us,
+                                                            .sum_square = s->sum_square});
 }
 
 static clt_status check_measurable(const clt_times *times, const clt_trainer *trainer, const clt_batch *batch, int steps) {
@@ -453,39 +410,40 @@ static void add_up(const clt_predicted_problem *problem, const clt_timing *part,
     sum->launches += (int64_t)part->launches * problem->count;
 }
 
-static clt_predicted_problem predict_part(const clt_times *times, const clt_timing *part, int count, const clt_roofs *roofs) {
-    clt_estimate e = clt_timings_estimate(&times->table, part, roofs, CLT_TIMES_MEASURED, NULL);
-    bool other = e.from && e.source != CLT_TIMES_MEASURED, feed = part->launches == 0;
+static clt_predicted_problem predict_part(const clt_estimate *e, const clt_timing *part, int count, const clt_roofs *roofs) {
+    bool other = e->from && e->source != CLT_TIMES_MEASURED, feed = part->launches == 0;
     double roof = CLT_MAX(part->flops / roofs->fma_flops, part->bytes / roofs->copy_bytes);
-    return (clt_predicted_problem){part->problem, part->row, count, 1e-6 * e.us, feed ? 0 : roof, e.source,
-                                   other ? e.from->problem : ""};
+    return (clt_predicted_problem){part->problem, part->row, count, 1e-6 * e->us, feed ? 0 : roof, e->source,
+                                   other ? e->from->problem : ""};
 }
 
-static void find_error(const clt_times *times, const clt_roofs *roofs, clt_prediction *p) {
-    double errors[CLT_TIMES_SOURCES_];
-    clt_timings_errors(&times->table, roofs, errors);
-    p->error = 0;
-    for (int s = 0; s < CLT_TIMES_SOURCES_; s++) {
-        if (p->seconds > 0) p->shares[s] /= p->seconds;
-        if (p->shares[s] > 0) p->error += p->shares[s] * errors[s];
+static void sum_parts(const clt_times *times, const parts *p, const clt_roofs *roofs, clt_estimate *estimates,
+                      clt_predicted_problem *problems, clt_prediction *prediction) {
+    for (size_t i = 0; i < p->n; i++) {
+        estimates[i] = clt_timings_estimate(&times->table, &p->items[i], roofs, CLT_TIMES_MEASURED, NULL);
+        problems[i] = predict_part(&estimates[i], &p->items[i], p->counts[i], roofs);
+        add_up(&problems[i], &p->items[i], prediction);
     }
+    for (int s = 0; s < CLT_TIMES_SOURCES_; s++)
+        if (prediction->seconds > 0) prediction->shares[s] /= prediction->seconds;
+    prediction->error = clt_timings_band(&times->table, roofs, estimates, p->counts, p->n);
 }
 
 static clt_status predict_parts(const clt_times *times, const parts *p, const clt_roofs *roofs,
                                 bool (*visit)(const clt_predicted_problem *problem, void *user), void *user,
                                 clt_prediction *prediction) {
     clt_predicted_problem *problems = clt_calloc(p->n, sizeof *problems);
-    if (!problems) return clt_fail_memory(p->n * sizeof *problems);
-    for (size_t i = 0; i < p->n; i++) {
-        problems[i] = predict_part(times, &p->items[i], p->counts[i], roofs);
-        add_up(&problems[i], &p->items[i], prediction);
+    clt_estimate *estimates = clt_calloc(p->n, sizeof *estimates);
+    clt_status status = problems && estimates ? CLT_OK : clt_fail_memory(p->n * sizeof *problems);
+    if (status == CLT_OK) {
+        sum_parts(times, p, roofs, estimates, problems, prediction);
+        qsort(problems, p->n, sizeof *problems, most_time_first);
     }
-    find_error(times, roofs, prediction);
-    qsort(problems, p->n, sizeof *problems, most_time_first);
-    for (size_t i = 0; visit && i < p->n; i++)
+    for (size_t i = 0; status == CLT_OK && visit && i < p->n; i++)
         if (!visit(&problems[i], user)) break;
+    clt_free(estimates);
     clt_free(problems);
-    return CLT_OK;
+    return status;
 }
 
 /* A trainer and step of which nothing is on the device. Both are to be destroyed, also on error. */

@@ -108,20 +108,29 @@ static void run(void *argument, int i) {
     j->sums[i] = j->loop(1.0f, ROUNDS);
 }
 
-double host_peak(int threads) {
+static double best_of(const double *rates, int n) {
+    double best = 0;
+    for (int i = 0; i < n; i++) best = CLT_MAX(best, rates[i]);
+    return best;
+}
+
+void host_peak_tries(int threads, double *rates, int n) {
     int width;
     job j = {.loop = choose(&width)};
-    double best = 0;
     threads = CLT_MIN(CLT_MAX(threads, 1), MOST_THREADS);
-    for (int try = 0; j.loop && try < 6; try++) {
+    for (int try = 0; try < n; try++) {
         double start = clt_seconds();
-        clt_parallel_for(threads, threads, run, &j);
-        double rate = 2.0 * CHAINS * ROUNDS * width * threads / (clt_seconds() - start);
-        best = CLT_MAX(best, rate);
+        if (j.loop) clt_parallel_for(threads, threads, run, &j);
+        rates[try] = j.loop ? 2.0 * CHAINS * ROUNDS * width * threads / (clt_seconds() - start) : 0;
         for (int i = 0; i < threads; i++)
-            if (j.sums[i] != (double)CHAINS * (ROUNDS + (CHAINS - 1) / 2.0)) return 0;
+            if (j.sums[i] != (double)CHAINS * (ROUNDS + (CHAINS - 1) / 2.0)) rates[try] = 0;
     }
-    return best;
+}
+
+double host_peak(int threads) {
+    double rates[6];
+    host_peak_tries(threads, rates, (int)CLT_COUNT_OF(rates));
+    return best_of(rates, (int)CLT_COUNT_OF(rates));
 }
 
 /* ---- STREAM's copy ---- */
@@ -139,17 +148,21 @@ static void copy(void *argument, int i) {
     for (size_t k = j->n * (size_t)i / (size_t)j->threads; k < end; k++) j->c[k] = j->a[k];
 }
 
-double host_copy(int threads, size_t bytes) {
-    double best = 0;
+void host_copy_tries(int threads, size_t bytes, double *rates, int n) {
     float *a = calloc(bytes, 1), *c = malloc(bytes);
     copy_job j = {a, c, bytes / sizeof *a, CLT_MIN(CLT_MAX(threads, 1), MOST_THREADS)};
     for (size_t k = 0; a && c && k < j.n; k++) a[k] = c[k] = (float)(k % 97);
-    for (int try = 0; a && c && try < 8; try++) {
+    for (int try = 0; try < n; try++) {
         double start = clt_seconds();
-        clt_parallel_for(j.threads, j.threads, copy, &j);
-        best = CLT_MAX(best, 2.0 * (double)bytes / (clt_seconds() - start));
+        if (a && c) clt_parallel_for(j.threads, j.threads, copy, &j);
+        rates[try] = a && c ? 2.0 * (double)bytes / (clt_seconds() - start) : 0;
     }
     free(a);
     free(c);
-    return best;
+}
+
+double host_copy(int threads, size_t bytes) {
+    double rates[8];
+    host_copy_tries(threads, bytes, rates, (int)CLT_COUNT_OF(rates));
+    return best_of(rates, (int)CLT_COUNT_OF(rates));
 }

@@ -7,12 +7,16 @@
 
 #include <stddef.h>
 
-/* Single precision operations a second on so many threads, best of several tries; 0: no loop for this
+/* Single precision operations a second on so many threads, of each of n tries; 0: no loop for this
  * processor, or its result was wrong. */
+void host_peak_tries(int threads, double *rates, int n);
+/* The best of several. */
 double host_peak(int threads);
 
-/* Bytes a second that c[i] = a[i] reads and writes together, on so many threads and `bytes` of each array, best of several
- * tries; 0: no memory. */
+/* Bytes a second that c[i] = a[i] reads and writes together, on so many threads and `bytes` of each array, of each of n tries;
+ * 0: no memory. */
+void host_copy_tries(int threads, size_t bytes, double *rates, int n);
+/* The best of several. */
 double host_copy(int threads, size_t bytes);
 
 #endif

@@ -12,7 +12,8 @@
  * In the environment: SHIM_DRIVER, the real driver's library (libpocl.so.2); and for programs that do not know of the
  * shim: SHIM_NTH, SHIM_FOREVER=1, SHIM_ONLY=clName as in shim.h, SHIM_REPORT=FILE, which gets the counts at exit;
  * SHIM_WHEN=NAME=VALUE, only in processes where that variable is so when the driver is loaded; SHIM_DEED=exit, crash, hang or
- * null: the call does that, rather than fail; null: it says that all is well, and makes nothing.
+ * null: the call does that, rather than fail; null: it says that all is well, and makes nothing. SHIM_DROP=repeats, or N: launches of
+ * a kernel that was launched since somebody last waited, or one in N of these, are not done and said to be.
  */
 #define _GNU_SOURCE
 #include <CL/cl_icd.h>
@@ -264,15 +265,50 @@ CALL(clBuildProgram, CL_BUILD_PROGRAM_FAILURE, CL_OUT_OF_RESOURCES,
 CALL(clSetKernelArg, CL_OUT_OF_RESOURCES, CL_INVALID_ARG_VALUE,
      (cl_kernel k, cl_uint i, size_t bytes, const void *value), (k, i, bytes, value))
 
-DONE(clFinish, CL_OUT_OF_RESOURCES, CL_INVALID_COMMAND_QUEUE, (cl_command_queue q), (q))
 DONE(clFlush, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY, (cl_command_queue q), (q))
 DONE(clWaitForEvents, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, CL_OUT_OF_RESOURCES,
      (cl_uint n, const cl_event *events), (n, events))
 
-ENQUEUE(clEnqueueNDRangeKernel, CL_OUT_OF_RESOURCES, CL_MEM_OBJECT_ALLOCATION_FAILURE,
-        (cl_command_queue q, cl_kernel k, cl_uint dims, const size_t *offset, const size_t *global, const size_t *local,
-         WAITS),
-        (q, k, dims, offset, global, local, n, wait, event))
+/* ---- launches that are dropped ---- */
+
+enum { MOST_LAUNCHED = 64 };
+static cl_kernel launched[MOST_LAUNCHED]; /* since somebody waited */
+static int n_launched, n_repeated;
+
+static void somebody_waits(void) {
+    pthread_mutex_lock(&mutex);
+    n_launched = 0;
+    pthread_mutex_unlock(&mutex);
+}
+
+static bool is_dropped(cl_kernel kernel) {
+    const char *drop = getenv("SHIM_DROP");
+    if (!drop || !*drop) return false;
+    int every = atoi(drop), i = 0;
+    pthread_mutex_lock(&mutex);
+    while (i < n_launched && launched[i] != kernel) i++;
+    bool dropped = i < n_launched && (every == 0 || ++n_repeated % every == 0);
+    if (i == n_launched && n_launched < MOST_LAUNCHED) launched[n_launched++] = kernel;
+    pthread_mutex_unlock(&mutex);
+    return dropped;
+}
+
+static cl_int CL_API_CALL shim_clEnqueueNDRangeKernel(cl_command_queue q, cl_kernel k, cl_uint dims, const size_t *offset,
+                                                      const size_t *global, const size_t *local, WAITS) {
+    cl_int error = strike("clEnqueueNDRangeKernel", CL_OUT_OF_RESOURCES, CL_MEM_OBJECT_ALLOCATION_FAILURE);
+    if (error) return error;
+    if (is_dropped(k)) error = event ? real.clEnqueueMarkerWithWaitList(q, n, wait, event) : CL_SUCCESS;
+    else error = real.clEnqueueNDRangeKernel(q, k, dims, offset, global, local, n, wait, event);
+    if (event && error == CL_SUCCESS) count(EVENT, 1);
+    return error;
+}
+
+static cl_int CL_API_CALL shim_clFinish(cl_command_queue q) {
+    cl_int error = strike("clFinish", CL_OUT_OF_RESOURCES, CL_INVALID_COMMAND_QUEUE), done = real.clFinish(q);
+    somebody_waits();
+    return error ? error : done;
+}
+
 ENQUEUE(clEnqueueReadBuffer, CL_OUT_OF_RESOURCES, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
         (cl_command_queue q, cl_mem m, cl_bool block, size_t offset, size_t bytes, void *to, WAITS),
         (q, m, block, offset, bytes, to, n, wait, event))

@@ -148,11 +148,11 @@ lines = [json.dumps(header), json.dumps(verdict), json.dumps({**verdict, "effort
 write("verdicts", "\0" + "\n".join(lines) + "\n", "\1" + "\n".join(lines[1:]) + "\n", "\1", "\0", "\0" + lines[0] + "\n" + lines[1],
       "\1" + lines[3] + "\n" + lines[3] + "\n" + lines[1] + "\n" + lines[2] + "\n", "\0" + json.dumps({**header, "type": "gpu"}) + "\n",
       "\1" + json.dumps({**verdict, "failed": 3}) + "\n" + json.dumps({**verdict, "parameters": {"x" * 80: 1}}) + "\n")
-timing = {"problem": "matmul 32x80 40x80^T -> 32x40", "row": "native block=12", "us": 12.5, "gap_us": -0.25, "spread": 0.01, "flops": 204800,
-          "bytes": 28160, "launches": 1}
+timing = {"problem": "matmul 32x80 40x80^T -> 32x40", "row": "native block=12", "us": 12.5, "gap_us": -0.25, "spread": 0.01, "own": 0.02,
+          "degrees": 5, "flops": 204800, "bytes": 28160, "launches": 1}
 larger = {**timing, "problem": "matmul 64x80 40x80^T -> 64x40", "us": 24.0, "flops": 409600, "bytes": 43520}
 timings = [timing, larger, timing, {**timing, "row": "", "problem": "feed 4096"}, {**timing, "us": -1}, {**timing, "us": 1e300}, {**timing, "bytes": 1.5},
-           {**timing, "launches": 0}, {**timing, "launches": "x"}, {**timing, "problem": ""}, {**timing, "problem": "w" * 3000}, {**timing, "row": "r" * 200},
+           {**timing, "own": -1}, {**timing, "degrees": 0}, {**timing, "spread": 1e15, "own": 1e15}, {**timing, "launches": 0}, {**timing, "launches": "x"}, {**timing, "problem": ""}, {**timing, "problem": "w" * 3000}, {**timing, "row": "r" * 200},
            {**timing, "problem": "conv2d k3 s1 p1 d1 g1 2x3x8x8 4x3x3x3 -> 2x4x8x8 then:relu:2", "us": 3.0}, {**timing, "row": "reference"}, [], 3]
 told_times = [json.dumps(t) for t in timings]
 write("times", "\n".join(told_times) + "\n", told_times[0] + "\n" + told_times[1] + "\n", told_times[0], "\n".join(told_times[1:4]) + "\n" + told_times[0][:40],

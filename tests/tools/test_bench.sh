@@ -95,7 +95,7 @@ json "$folder/winograd.json" '[r["backend"] for r in o["results"] if r["kind"] =
 json "$folder/winograd.json" 'all(abs(4 * r["roof"]["flops"] / r["flops"] - 1) < 1e-6 and r["roof"].get("fraction", 0) <= 1.2501 for r in o["results"] if r["kind"] == "op")'
 json "$folder/winograd.json" 'all(abs(r["flops_per_second"] * r["time_us"]["p50"] / 1e6 / r["flops"] - 1) < 1e-6 for r in o["results"] if r["kind"] == "op" and r["status"] == "ok")'
 # More than that is nothing.
-CLTRAIN_TUNE=off CLTRAIN_BACKENDS=reference,winograd CLTRAIN_PROBE_TEST_SLOW="op =0.05" expect 0 "" bench --shapes "$folder/winograd.txt" --seconds 60 --passes 3 --json "$folder/winograd.json"
+CLTRAIN_TUNE=off CLTRAIN_BACKENDS=reference,winograd CLTRAIN_PROBE_TEST="slow=0.05 op " expect 0 "" bench --shapes "$folder/winograd.txt" --seconds 60 --passes 3 --json "$folder/winograd.json"
 json "$folder/winograd.json" '[r["status"] for r in o["results"] if r["kind"] == "op"] == ["suspect", "suspect"]'
 
 # What takes the reference long, and cannot be cut into parts, is measured in every pass or in none.
@@ -109,12 +109,12 @@ grep -q "^broken" "$out" && fail "a row of one pass is broken in a bench of thre
 
 # ---- what cannot be is no number to quote ----
 
-CLTRAIN_PROBE_TEST_SLOW="limit=0.000001" expect 1 "nothing could be measured" bench --models none --seconds 60 --passes 1 --json "$folder/fast.json"
+CLTRAIN_PROBE_TEST="slow=0.000001 limit" expect 1 "nothing could be measured" bench --models none --seconds 60 --passes 1 --json "$folder/fast.json"
 valid "$folder/fast.json"
 for limit in fma_f32 copy read local launch_waited upload_pinned; do
     json "$folder/fast.json" "results[\"limit $limit\"][\"status\"] == \"suspect\" and \"very\" in results[\"limit $limit\"][\"reason\"]"
 done
-CLTRAIN_PROBE_TEST_SLOW="op =0.0001" expect 0 "" bench --shapes "$folder/small.txt" --seconds 60 --passes 1 --json "$folder/fast.json" --csv "$folder/fast.csv"
+CLTRAIN_PROBE_TEST="slow=0.0001 op " expect 0 "" bench --shapes "$folder/small.txt" --seconds 60 --passes 1 --json "$folder/fast.json" --csv "$folder/fast.csv"
 valid "$folder/fast.json"
 grep -q '^matmul 64x80 96x80^T -> 64x96  *suspect  *[0-9.]* .* - *- [a-z]' "$out" || fail "a suspect op has rates in the table"
 grep -q '% of ' "$out" && fail "a suspect op has a part of the roof"
@@ -124,12 +124,12 @@ json "$folder/fast.json" 'not any("fraction" in r.get("roof", {}) for r in o["re
 json "$folder/fast.json" 'all(r["status"] == "suspect" and ("times as fast as the measured roof allows" in r["reason"] or "at the very most" in r["reason"]) for r in o["results"] if r["kind"] == "op")'
 
 # What no device can do is suspect, whatever its roofs were measured as.
-CLTRAIN_PROBE_TEST_SLOW="op =0.0000001" expect 0 "" bench --shapes "$folder/small.txt" --seconds 60 --passes 1 --json "$folder/fast.json"
+CLTRAIN_PROBE_TEST="slow=0.0000001 op " expect 0 "" bench --shapes "$folder/small.txt" --seconds 60 --passes 1 --json "$folder/fast.json"
 json "$folder/fast.json" 'all(r["status"] == "suspect" and "at the very most" in r["reason"] for r in o["results"] if r["kind"] == "op")'
 
 # One sample, or two, have no spread.
 for few in 1 2; do
-    CLTRAIN_PROBE_TEST_SAMPLES=$few expect 0 "" bench --shapes "$folder/small.txt" --seconds 60 --passes 1
+    CLTRAIN_PROBE_TEST=samples=$few expect 0 "" bench --shapes "$folder/small.txt" --seconds 60 --passes 1
     words="$few sample"
     [ $few -eq 1 ] || words=${words}s
     grep -q "^launch_waited  *ok .*($words)" "$out" || fail "a limit of $words has a spread"
@@ -154,23 +154,51 @@ bounds "$folder/tiny.json" "$folder/tiny.csv"
 
 # ---- rows that end their process ----
 
-CLTRAIN_PROBE_TEST_CRASH="op conv2d" expect 0 "" bench --shapes "$folder/small.txt" --seconds 120 --passes 1 --json "$folder/c.json"
+CLTRAIN_PROBE_TEST="crash op conv2d" expect 0 "not to be believed" bench --shapes "$folder/small.txt" --seconds 120 --passes 1 --json "$folder/c.json"
 valid "$folder/c.json"
 key='[r for r in o["results"] if r["key"].startswith("op conv2d")][0]'
 json "$folder/c.json" "$key[\"status\"] == \"crashed\" and \"signal 6\" in $key[\"reason\"]"
 json "$folder/c.json" 'results["op matmul 64x80 96x80^T -> 64x96"]["status"] in ("ok", "suspect")'
 json "$folder/c.json" 'results["op adam 5000 5000 8 scalar 5000 5000 -> 5000"]["status"] in ("ok", "suspect")'
-CLTRAIN_PROBE_TEST_HANG="limit triad" expect 0 "" bench --models none --seconds 120 --passes 1 --timeout 10 --json "$folder/d.json"
+CLTRAIN_PROBE_TEST="hang limit triad" expect 0 "" bench --models none --seconds 120 --passes 1 --timeout 10 --json "$folder/d.json"
 json "$folder/d.json" 'results["limit triad"]["status"] == "timeout" and "10 s" in results["limit triad"]["reason"]'
 json "$folder/d.json" 'results["limit read"]["status"] == "ok"'
 # A hang takes a part of the time, and not that of the others; many do.
-CLTRAIN_PROBE_TEST_HANG="limit triad" expect 0 "" bench --models none --seconds 8 --passes 1 --json "$folder/d.json"
+CLTRAIN_PROBE_TEST="hang limit triad" expect 0 "" bench --models none --seconds 8 --passes 1 --json "$folder/d.json"
 json "$folder/d.json" 'results["limit triad"]["status"] == "timeout" and "10 s" in results["limit triad"]["reason"]'
 json "$folder/d.json" 'o["complete"] and [r["key"] for r in o["results"] if r["status"] not in ("ok", "unsupported")] == ["limit triad"]'
-CLTRAIN_PROBE_TEST_HANG="limit" expect 1 "" bench --models none --seconds 3 --timeout 2 --json "$folder/d.json"
+CLTRAIN_PROBE_TEST="hang limit" expect 1 "" bench --models none --seconds 3 --timeout 2 --json "$folder/d.json"
 json "$folder/d.json" '3 <= sum("2 s" in r["reason"] for r in o["results"]) <= 5 and sum(r["reason"] == "no time was left for it" for r in o["results"]) >= 10'
 expect 1 "" compare "$a" "$folder/c.json"
 says "broken    op conv2d"
+
+# ---- a driver that says that it launched something, and did not ----
+
+# Of launches that repeat each other the first alone leaves the right result, and the times of all are of nothing: those of a kernel
+# that was launched since somebody waited are dropped, or one in two of them.
+pocl=$(cat "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}/pocl.icd" 2>/dev/null)
+if [ -n "$pocl" ] && [ -f "$build/../faults/shim_icd.so" ]; then
+    mkdir "$folder/shim"
+    echo "$build/../faults/shim_icd.so" >"$folder/shim/shim.icd"
+    grep -v conv2d "$folder/small.txt" >"$folder/dropped.txt"
+    dropping() {
+        SHIM_DROP=$1 OCL_ICD_VENDORS="$folder/shim" SHIM_DRIVER="$pocl" "$program" bench --shapes "$folder/dropped.txt" --seconds 60 \
+            --passes "$2" --json "$folder/dropped.json" >"$out" 2>"$err"
+        got=$?
+        valid "$folder/dropped.json"
+        ops='[r for r in o["results"] if r["kind"] == "op"]'
+    }
+    dropping "" 1 # the driver is fine where it drops nothing
+    [ $got -eq 0 ] || fail "a bench through the shim gave exit code $got"
+    json "$folder/dropped.json" "{r['status'] for r in $ops} <= {'ok', 'suspect'} and len($ops) == 3"
+    for drop in repeats 2; do
+        dropping $drop $([ $drop = repeats ] && echo 1 || echo 3) # one in two may be the other one, time and again
+        [ $got -eq 1 ] || fail "a bench of launches that are dropped ($drop) gave exit code $got, not 1"
+        json "$folder/dropped.json" "{r['status'] for r in $ops} == {'wrong'} and not any(r['time_us'] for r in $ops)"
+        json "$folder/dropped.json" "all('did not run' in r['reason'] for r in $ops if 'matmul' in r['key'])"
+        json "$folder/dropped.json" "not any(k in r for r in $ops for k in ('flops_per_second', 'bytes_per_second'))"
+    done
+fi
 
 # A device that is gone in the middle: told, and no bench to compare with.
 mkdir -p "$folder/vendors"

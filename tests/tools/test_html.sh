@@ -33,7 +33,7 @@ forward          1 reduce r0 ad 8x32x8x8 -> 32
 update           1 adam 5000 5000 8 scalar 5000 5000 -> 5000
 END
 a=$folder/a.json
-CLTRAIN_PROBE_TEST_CRASH="64x80 -> 96x80 by reference" expect 0 "Measuring" bench --full --shapes "$folder/small.txt" --seconds 60 --passes 1 --json "$a" --html "$folder/a.html"
+CLTRAIN_PROBE_TEST="crash 64x80 -> 96x80 by reference" expect 0 "Measuring" bench --full --shapes "$folder/small.txt" --seconds 60 --passes 1 --json "$a" --html "$folder/a.html"
 valid "$a"
 # By other backends, too: what crashes there costs nothing else.
 "$python" - "$a" >"$out" 2>"$err" <<'END' || fail "the other backends' rows"
@@ -66,7 +66,7 @@ for fault in crash nonsense late wrong; do echo "$build/libfake_icd_$fault.so" >
 OCL_ICD_VENDORS="$folder/vendors" "$program" list --json >"$folder/faults.json" 2>/dev/null
 report 0 faults faults
 page "$folder/faults.html" points=0 "contains=garb????" "contains=signal 6" "contains=absurd"
-CLTRAIN_PROBE_TEST_CRASH=" " expect 1 "nothing could be measured" bench --shapes "$folder/small.txt" --seconds 20 --passes 1 --html "$folder/gone.html"
+CLTRAIN_PROBE_TEST="crash  " expect 1 "nothing could be measured" bench --shapes "$folder/small.txt" --seconds 20 --passes 1 --html "$folder/gone.html"
 page "$folder/gone.html" points=0 "contains=5 crashed" "contains=ended by signal 6"
 
 "$python" "$sources/tests/tools/make_pages.py" "$a" "$folder" || exit 1

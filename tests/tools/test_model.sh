@@ -84,11 +84,11 @@ cp "$out" "$folder/c.json"
 valid "$folder/c.json"
 json "$folder/c.json" 'o["status"] == "unsupported" and o["predicted"] is None and 0 < o["largest_batch"] < 50000000'
 expect 1 "cannot be" model $small --batch 32 --seconds 0.1 --refresh --times "$folder/no/such/folder/t.jsonl"
-CLTRAIN_PROBE_TEST_CRASH="timing launches" expect 1 "signal 6" model $small --batch 16 --seconds 0.1 --times "$times" --json
+CLTRAIN_PROBE_TEST="crash timing launches" expect 1 "signal 6" model $small --batch 16 --seconds 0.1 --times "$times" --json
 cp "$out" "$folder/d.json"
 valid "$folder/d.json"
 json "$folder/d.json" 'o["status"] == "crashed" and "timing launches at batch 16" in o["reason"] and o["memory"]["total_bytes"] > 0'
-CLTRAIN_PROBE_TEST_HANG="preparing" expect 1 "3 s" model $small --batch 16 --seconds 0.1 --timeout 3 --times "$times" --json
+CLTRAIN_PROBE_TEST="hang preparing" expect 1 "3 s" model $small --batch 16 --seconds 0.1 --timeout 3 --times "$times" --json
 json "$out" 'o["status"] == "timeout"'
 expect 1 "matches none" model $small --device no-such-device
 refuse "no model given" model
@@ -172,17 +172,17 @@ if [ -e "$folder/twice/b.icd" ]; then
     OCL_ICD_VENDORS="$folder/twice" expect 0 "" recommend $wide --seconds 0.2 --json
     valid "$out"
     json "$out" 'o["together"]["ranks"] == 1 and o["together"]["shares"] == "512" and "the same processor as" in str(o["ranking"][1]["reasons"])'
-    CLTRAIN_PROBE_TEST_APART=1 OCL_ICD_VENDORS="$folder/twice" expect 0 "" recommend $wide --offline --json
+    CLTRAIN_PROBE_TEST=apart OCL_ICD_VENDORS="$folder/twice" expect 0 "" recommend $wide --offline --json
     valid "$out"
     json "$out" 'o["together"]["ranks"] == 2 and o["together"]["devices"].count(",") == 1 and sum(map(int, o["together"]["shares"].split(","))) == 512'
     json "$out" 'all(128 <= c["share"] <= 384 for c in o["ranking"]) and o["together"]["gain"] > 1.2'
-    CLTRAIN_PROBE_TEST_APART=1 OCL_ICD_VENDORS="$folder/twice" expect 0 "" recommend $wide --offline
+    CLTRAIN_PROBE_TEST=apart OCL_ICD_VENDORS="$folder/twice" expect 0 "" recommend $wide --offline
     says "cltrain-run -n 2 --devices"
     # A loader that sees both drivers sees one platform: both ranks take the first device.
     sed -i 's/#2//' "$out"
     runs cltrain-run
 fi
-CLTRAIN_PROBE_TEST_CRASH="timing launches" expect 1 "no device can train" recommend $small --batch 48 --seconds 0.1 --json
+CLTRAIN_PROBE_TEST="crash timing launches" expect 1 "no device can train" recommend $small --batch 48 --seconds 0.1 --json
 cp "$out" "$folder/f.json"
 valid "$folder/f.json"
 json "$folder/f.json" 'o["together"] is None and all(c["status"] != "ok" and c["reasons"] for c in o["ranking"])'

@@ -63,9 +63,6 @@ typedef struct bench {
 /* bench_run.c: measures all rows in child processes. */
 void bench_measure(bench *b);
 
-/* For the tests: ends or hangs if the environment says so of such a row. */
-void bench_misbehave(const char *key);
-
 /* bench_others.c: appends rows for the other backends of each op, once it is known what serves it. EXIT_FAILED after a message. */
 int bench_add_others(bench *b);
 /* For the child: what bench_add_others goes by. */

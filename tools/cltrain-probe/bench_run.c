@@ -9,6 +9,7 @@
 
 #include "bench.h"
 #include "compare.h"
+#include "hooks.h"
 #include "statistics.h"
 #include "tools/common/clock.h"
 #include "tools/survey/child.h"
@@ -119,29 +120,6 @@ static json_t *measure_op(const work *w, const bench_row *row, clt_device *devic
     return told;
 }
 
-/* For the tests: this row does not end well. */
-void bench_misbehave(const char *key) {
-    const char *crash = getenv("CLTRAIN_PROBE_TEST_CRASH"), *hang = getenv("CLTRAIN_PROBE_TEST_HANG");
-    if (crash && strstr(key, crash)) abort();
-    while (hang && strstr(key, hang)) pause();
-}
-
-/* For the tests: "reduce=1.1" has rows of that text take so much longer. */
-static void slow_down(const char *key, json_t *us) {
-    const char *slow = getenv("CLTRAIN_PROBE_TEST_SLOW"), *factor = slow ? strrchr(slow, '=') : NULL;
-    char text[400];
-    if (!factor) return;
-    snprintf(text, sizeof text, "%.*s", (int)(factor - slow), slow);
-    for (size_t i = 0; strstr(key, text) && i < json_array_size(us); i++)
-        json_array_set_new(us, i, json_real(json_number_value(json_array_get(us, i)) * strtod(factor + 1, NULL)));
-}
-
-/* For the tests: rows have no more samples than so many in a pass. */
-static void leave_few(json_t *us) {
-    const char *few = getenv("CLTRAIN_PROBE_TEST_SAMPLES");
-    while (few && json_array_size(us) > strtoul(few, NULL, 10)) json_array_remove(us, json_array_size(us) - 1);
-}
-
 static void measure_row(const work *w, int at, clt_device *device, FILE *lines) {
     const bench_row *row = &w->b->rows[row_at(w, at)];
     char key[400];
@@ -149,10 +127,9 @@ static void measure_row(const work *w, int at, clt_device *device, FILE *lines) 
     clt_measure_options options = {.seconds = w->b->full && !row->asked[0] ? 0.5 : seconds, .most_samples = BENCH_SAMPLES};
     bench_key(row, key);
     document_line(lines, json_pack("{s:i}", "begin", at));
-    bench_misbehave(key);
+    hook_row(key);
     json_t *told = row->is_limit ? measure_limit(row, device, &options) : measure_op(w, row, device, &options);
-    slow_down(key, json_object_get(told, "us"));
-    leave_few(json_object_get(told, "us"));
+    hook_samples(key, json_object_get(told, "us"));
     json_object_set_new(told, "done", json_integer(at));
     document_line(lines, told);
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench.h"
+#include "hooks.h"
 #include "statistics.h"
 #include "tools/common/clock.h"
 #include "tools/common/message.h"
@@ -28,7 +28,7 @@ static void begin(FILE *lines, const char *what, int64_t batch) {
     char text[64];
     snprintf(text, sizeof text, "%s at batch %lld", what, (long long)batch);
     document_line(lines, json_pack("{s:s}", "begin", text));
-    bench_misbehave(text);
+    hook_row(text);
 }
 
 static void free_runner(runner *r) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "hooks.h"
 #include "tools/common/message.h"
 #include "tools/common/streams.h"
 
@@ -49,6 +50,7 @@ static int run_without_command(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     streams_keep();
+    if (hook_any()) warning("CLTRAIN_PROBE_TEST is set, for tests of this program: what is measured is not to be believed");
     if (argc < 2 || argv[1][0] == '-') return run_without_command(argc, argv);
     for (size_t i = 0; i < COMMANDS; i++)
         if (strcmp(commands[i].name, argv[1]) == 0) return commands[i].run(argc - 2, argv + 2);

@@ -55,8 +55,9 @@ static void print_help(void) {
            "  batch      scaled from one other batch size, by arithmetic and bytes\n"
            "  nearest    scaled likewise from the nearest problem of the kind\n"
            "  roof       by the device's roofs, and how near known problems come to theirs\n"
-           "The output says how much of the time is which. The error that is told is what estimates of each kind are\n"
-           "off by for problems that are known, when those are left out; of 'measured', how steps differed.\n"
+           "The output says how much of the time is which, and by how much it may be off in nine cases of ten: of what is\n"
+           "measured by how this step's launches were seen to differ, of the others by what estimates of their kind are\n"
+           "off by for problems that are known, when those are left out.\n"
            "Times are kept, for each device, driver and version.\n");
     option_print(rows, ROWS, stdout);
     printf("\nExit status: 0 done; 1 it failed, or the model does not fit; 2 the command line makes no sense; 130 Ctrl-C.\n");

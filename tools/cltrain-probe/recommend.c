@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "forecast.h"
+#include "hooks.h"
 #include "tools/common/message.h"
 #include "tools/common/shares.h"
 #include "tools/survey/child.h"
@@ -151,9 +152,8 @@ static bool same_id(const char *a, const char *b) {
     return tells && length == strcspn(b, "#") && strncmp(a, b, length) == 0;
 }
 
-/* For the tests: one processor under two drivers may be taken as two. */
 static bool same_processor(const clt_device_info *a, const clt_device_info *b) {
-    if (getenv("CLTRAIN_PROBE_TEST_APART")) return false;
+    if (hook_apart()) return false;
     return same_id(a->id, b->id) || (a->type == CLT_DEVICE_CPU && b->type == CLT_DEVICE_CPU);
 }
 
