@@ -142,18 +142,11 @@ static void leave_few(json_t *us) {
     while (few && json_array_size(us) > strtoul(few, NULL, 10)) json_array_remove(us, json_array_size(us) - 1);
 }
 
-/* For the tests: rows are measured for so long, where their times are not what is asked. */
-static double row_seconds(double seconds) {
-    const char *wish = getenv("CLTRAIN_PROBE_TEST_ROW_SECONDS");
-    return wish ? strtod(wish, NULL) : seconds;
-}
-
 static void measure_row(const work *w, int at, clt_device *device, FILE *lines) {
     const bench_row *row = &w->b->rows[row_at(w, at)];
     char key[400];
     double seconds = row->is_limit || row->asked[0] ? 0.1 : 0.06;
-    clt_measure_options options = {.seconds = row_seconds(w->b->full && !row->asked[0] ? 0.5 : seconds),
-                                   .most_samples = BENCH_SAMPLES};
+    clt_measure_options options = {.seconds = w->b->full && !row->asked[0] ? 0.5 : seconds, .most_samples = BENCH_SAMPLES};
     bench_key(row, key);
     document_line(lines, json_pack("{s:i}", "begin", at));
     bench_misbehave(key);
