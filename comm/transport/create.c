@@ -141,6 +141,7 @@ clt_status clt_transport_create(clt_transport **out, const clt_transport_options
     t->describe = options->describe;
     t->listener = t->waker = -1;
     clt_status status = make(t, options);
+    t->made = status == CLT_OK;
     if (status == CLT_OK && t->size > 1) status = come_together(t, options);
     if (status == CLT_OK) {
         *out = t;
@@ -148,7 +149,7 @@ clt_status clt_transport_create(clt_transport **out, const clt_transport_options
     }
     char detail[CLT_REASON_BYTES];
     snprintf(detail, sizeof detail, "%s", clt_error_detail());
-    if (t->peers) clt_transport_fail(t, status, detail); /* those who are there need not wait */
+    if (t->made) clt_transport_fail(t, status, detail); /* those who are there need not wait */
     clt_transport_destroy(t);
     return clt_fail_again(status, detail);
 }
@@ -211,7 +212,7 @@ static void free_peer(clt_transport *t, clt_peer *peer) {
 
 void clt_transport_destroy(clt_transport *t) {
     if (!t) return;
-    if (t->peers) part(t);
+    if (t->made) part(t);
     clt_strangers_drop_all(t);
     for (int r = 0; t->peers && r < t->size; r++) free_peer(t, &t->peers[r]);
     if (t->listener >= 0) close(t->listener);

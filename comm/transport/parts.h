@@ -106,6 +106,7 @@ struct clt_transport {
     double deaf_until;   /* no descriptor was left to accept with */
     clt_stranger *strangers;
     int n_strangers, most_strangers;
+    bool made;     /* its memory is all there: what parting and failing look at */
     bool complete; /* all are connected: strangers are turned away */
     bool released; /* the first barrier is over */
 

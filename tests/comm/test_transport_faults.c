@@ -5,11 +5,14 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <cltrain/allocator.h>
 
 #include "comm/transport/parts.h"
 #include "tests/comm/ranks.h"
@@ -413,10 +416,57 @@ static void test_rules(void **state) {
                1, 1);
 }
 
+/* ---- an allocation that fails while ranks come together ---- */
+
+static atomic_long requests, held;
+static long fails; /* number of the request that does, from 0 */
+
+static void *allocate(size_t bytes, void *user) {
+    (void)user;
+    if (requests++ == fails) return NULL;
+    held++;
+    return malloc(bytes);
+}
+
+static void *reallocate(void *memory, size_t bytes, void *user) {
+    (void)user;
+    if (requests++ == fails) return NULL;
+    held += memory == NULL;
+    return realloc(memory, bytes);
+}
+
+static void release(void *memory, void *user) {
+    (void)user;
+    held -= memory != NULL;
+    free(memory);
+}
+
+/* Nobody else comes: what is made so far is freed, whatever of it is missing. */
+static void test_memory(void **state) {
+    (void)state;
+    static const clt_allocator failing = {allocate, reallocate, release, NULL};
+    const rank_group group = {.size = 2, .channels = 1, .level = CLT_SECURITY_NONE, .connect_seconds = 0.1};
+    long met = 0;
+    for (fails = 0; fails < 40; fails++) { /* from about the thirtieth on it looks for the others, over and over */
+        rank_thread self = {.group = &group, .rank = 0, .size = 2};
+        snprintf(self.url, sizeof self.url, "%s", ranks_new_store());
+        requests = held = 0;
+        assert_ok(clt_allocator_set(&failing));
+        clt_status status = rank_open(&self);
+        rank_close(&self);
+        assert_ok(clt_allocator_set(NULL));
+        assert_true(status < 0);
+        assert_int_equal(held, 0);
+        met += requests > fails;
+    }
+    assert_true(met > 15);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_killed),  cmocka_unit_test(test_stopped), cmocka_unit_test(test_leaving),
         cmocka_unit_test(test_failing), cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,11 +22,33 @@ typedef struct scenario {
     bool opens; /* devices of its own: `device` is NULL */
     bool cold;  /* its programs are not in the cache, but built */
     bool mute;  /* gives no error back: what came out under a fault may differ, but not afterwards */
+    bool apart; /* most of it asks nothing of the device: of one that is lost, too, it may tell what it did before */
+    bool dear;  /* many kernels are compiled for it: not among those of which a few points are tried */
     bool slow;  /* a run takes seconds: of its N only some are tried */
     /* Calls depend on the clock: their number, and which is the Nth. */
     bool timed;
     clt_status (*run)(clt_device *device, digest *d);
 } scenario;
+
+/* Those of the other files. */
+clt_status run_ranks(clt_device *device, digest *d);
+clt_status run_recover(clt_device *device, digest *d);
+clt_status run_network(clt_device *device, digest *d);
+clt_status run_shard(clt_device *device, digest *d);
+clt_status run_f16(clt_device *device, digest *d);
+clt_status run_bf16(clt_device *device, digest *d);
+clt_status run_int8(clt_device *device, digest *d);
+clt_status run_onebit(clt_device *device, digest *d);
+clt_status run_topk(clt_device *device, digest *d);
+clt_status run_powersgd(clt_device *device, digest *d);
+clt_status run_self(clt_device *device, digest *d);
+clt_status run_collectives(clt_device *device, digest *d);
+clt_status run_wire(clt_device *device, digest *d);
+clt_status run_store(clt_device *device, digest *d);
+clt_status run_ops(clt_device *device, digest *d);
+clt_status run_rows(clt_device *device, digest *d);
+clt_status run_data(clt_device *device, digest *d);
+clt_status run_readers(clt_device *device, digest *d);
 
 extern const scenario scenarios[];
 extern const size_t n_scenarios;

@@ -89,13 +89,13 @@ for problem in "conv2d k3 s1 p1 d1 g1 16x128x16x16 128x128x3x3 -> 16x128x16x16" 
                "conv2d_grad_weight k3 s1 p1 d1 g1 16x128x16x16 16x128x16x16 -> 128x128x3x3"; do
     echo "forward 1 $problem"
 done >"$folder/winograd.txt"
-CLTRAIN_TUNE=off CLTRAIN_BACKENDS=reference,winograd expect 0 "" bench --shapes "$folder/winograd.txt" --seconds 60 --passes 3 --json "$folder/winograd.json"
+CLTRAIN_TUNE=off CLTRAIN_BACKENDS=reference,winograd expect 0 "" bench --shapes "$folder/winograd.txt" --seconds 60 --passes 1 --json "$folder/winograd.json"
 valid "$folder/winograd.json"
 json "$folder/winograd.json" '[r["backend"] for r in o["results"] if r["kind"] == "op"] == ["winograd", "winograd"]'
 json "$folder/winograd.json" 'all(abs(4 * r["roof"]["flops"] / r["flops"] - 1) < 1e-6 and r["roof"].get("fraction", 0) <= 1.2501 for r in o["results"] if r["kind"] == "op")'
 json "$folder/winograd.json" 'all(abs(r["flops_per_second"] * r["time_us"]["p50"] / 1e6 / r["flops"] - 1) < 1e-6 for r in o["results"] if r["kind"] == "op" and r["status"] == "ok")'
 # More than that is nothing.
-CLTRAIN_TUNE=off CLTRAIN_BACKENDS=reference,winograd CLTRAIN_PROBE_TEST="slow=0.05 op " expect 0 "" bench --shapes "$folder/winograd.txt" --seconds 60 --passes 3 --json "$folder/winograd.json"
+CLTRAIN_TUNE=off CLTRAIN_BACKENDS=reference,winograd CLTRAIN_PROBE_TEST="slow=0.05 op " expect 0 "" bench --shapes "$folder/winograd.txt" --seconds 60 --passes 1 --json "$folder/winograd.json"
 json "$folder/winograd.json" '[r["status"] for r in o["results"] if r["kind"] == "op"] == ["suspect", "suspect"]'
 
 # What takes the reference long, and cannot be cut into parts, is measured in every pass or in none.
@@ -160,8 +160,8 @@ key='[r for r in o["results"] if r["key"].startswith("op conv2d")][0]'
 json "$folder/c.json" "$key[\"status\"] == \"crashed\" and \"signal 6\" in $key[\"reason\"]"
 json "$folder/c.json" 'results["op matmul 64x80 96x80^T -> 64x96"]["status"] in ("ok", "suspect")'
 json "$folder/c.json" 'results["op adam 5000 5000 8 scalar 5000 5000 -> 5000"]["status"] in ("ok", "suspect")'
-CLTRAIN_PROBE_TEST="hang limit triad" expect 0 "" bench --models none --seconds 120 --passes 1 --timeout 10 --json "$folder/d.json"
-json "$folder/d.json" 'results["limit triad"]["status"] == "timeout" and "10 s" in results["limit triad"]["reason"]'
+CLTRAIN_PROBE_TEST="hang limit triad" expect 0 "" bench --models none --seconds 120 --passes 1 --timeout 5 --json "$folder/d.json"
+json "$folder/d.json" 'results["limit triad"]["status"] == "timeout" and "5 s" in results["limit triad"]["reason"]'
 json "$folder/d.json" 'results["limit read"]["status"] == "ok"'
 # A hang takes a part of the time, and not that of the others; many do.
 CLTRAIN_PROBE_TEST="hang limit triad" expect 0 "" bench --models none --seconds 8 --passes 1 --json "$folder/d.json"

@@ -14,6 +14,7 @@
 enum { MOST_RANKS = 3, BATCH = 64, HIDDEN = 128, EPOCHS = 50, MOST_VALUES = 1 << 15 };
 
 static clt_dataset *parts[2]; /* to train on, to test on */
+static clt_device *devices[MOST_RANKS]; /* of the ranks: what is compiled for one job is there for the next */
 
 static int open_all(void **state) {
     (void)state;
@@ -21,11 +22,13 @@ static int open_all(void **state) {
     assert_ok(clt_dataset_digits(&digits));
     assert_ok(clt_dataset_split(digits, (double[]){0.7, 0.3}, 2, 1, parts));
     clt_dataset_destroy(digits);
+    for (int i = 0; i < MOST_RANKS; i++) assert_ok(clt_device_open(&devices[i], NULL));
     return 0;
 }
 
 static int close_all(void **state) {
     (void)state;
+    for (int i = 0; i < MOST_RANKS; i++) clt_device_close(devices[i]);
     for (int i = 0; i < 2; i++) clt_dataset_destroy(parts[i]);
     return 0;
 }
@@ -107,7 +110,6 @@ static clt_status keep_values(rank *r) {
 }
 
 static clt_status run(rank *r) {
-    CLT_TRY(clt_device_open(&r->device, NULL));
     CLT_TRY(build(r));
     CLT_TRY(clt_loader_create(&r->loader, parts[0],
                               &(clt_loader_options){.batch = BATCH, .shuffle = true, .rank = r->index, .ranks = r->size}));
@@ -130,7 +132,6 @@ static void *run_rank(void *argument) {
     clt_trainer_destroy(r->trainer);
     clt_loader_destroy(r->loader);
     clt_graph_destroy(r->graph);
-    clt_device_close(r->device);
     clt_comm_destroy(r->comm);
     return NULL;
 }
@@ -140,7 +141,7 @@ static void run_group(rank *ranks, int n, job wanted) {
     clt_thread threads[MOST_RANKS];
     assert_ok(clt_test_group(comms, n, 60));
     for (int i = 0; i < n; i++) {
-        ranks[i] = (rank){.comm = comms[i], .index = i, .size = n, .job = wanted};
+        ranks[i] = (rank){.comm = comms[i], .index = i, .size = n, .job = wanted, .device = devices[i]};
         assert_ok(clt_thread_start(&threads[i], run_rank, &ranks[i]));
     }
     for (int i = 0; i < n; i++) clt_thread_join(threads[i]);

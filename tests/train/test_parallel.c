@@ -18,6 +18,7 @@ enum { MOST_RANKS = 4, SAMPLES = 203, D = 7, HIDDEN = 20, CLASSES = 4, BATCH = 2
 static float features[SAMPLES][D];
 static int32_t labels[SAMPLES];
 static clt_device *device; /* of the process that is alone */
+static clt_device *devices[MOST_RANKS]; /* of the ranks, one after the other: what is compiled for one case is there for the next */
 static clt_dataset *data;
 
 static int open_all(void **state) {
@@ -31,12 +32,14 @@ static int open_all(void **state) {
     clt_array fields[] = {{CLT_F32, CLT_SHAPE(SAMPLES, D), features}, {CLT_I32, CLT_SHAPE(SAMPLES), labels}};
     assert_ok(clt_dataset_from_arrays(&data, fields, 2));
     assert_ok(clt_device_open(&device, NULL));
+    for (int i = 0; i < MOST_RANKS; i++) assert_ok(clt_device_open(&devices[i], NULL));
     return 0;
 }
 
 static int close_all(void **state) {
     (void)state;
     clt_dataset_destroy(data);
+    for (int i = 0; i < MOST_RANKS; i++) clt_device_close(devices[i]);
     clt_device_close(device);
     return 0;
 }
@@ -122,11 +125,10 @@ static void tear_down(rank *r) {
 
 static void *run_rank(void *argument) {
     rank *r = argument;
-    r->status = clt_device_open(&r->device, NULL);
-    if (r->status == CLT_OK) r->status = r->run(r);
+    r->device = devices[r->index];
+    r->status = r->run(r);
     snprintf(r->detail, sizeof r->detail, "%s", clt_error_detail());
     tear_down(r);
-    clt_device_close(r->device);
     /* As a process that ends: others do not wait for what it never does. */
     clt_comm_destroy(r->comm);
     return NULL;
