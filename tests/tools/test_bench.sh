@@ -102,7 +102,7 @@ json "$folder/winograd.json" '[r["status"] for r in o["results"] if r["kind"] ==
 echo "backward 5 batch_norm_grad_input 64x64x32x32 2x64 64 2x64 64x64x32x32 -> 64x64x32x32" >"$folder/whole.txt"
 for passes in 1 3; do
     expect 0 "" bench --shapes "$folder/whole.txt" --seconds 120 --passes $passes --json "$folder/whole$passes.json"
-    json "$folder/whole$passes.json" "[(r['status'], len(r['samples_us'])) for r in o['results'] if r['kind'] == 'op'] == [('ok', $passes)]"
+    json "$folder/whole$passes.json" "[len(r['samples_us']) for r in o['results'] if r['kind'] == 'op' and r['status'] in ('ok', 'suspect')] == [$passes]"
 done
 "$program" compare "$folder/whole1.json" "$folder/whole3.json" >"$out" 2>"$err"
 grep -q "^broken" "$out" && fail "a row of one pass is broken in a bench of three"
