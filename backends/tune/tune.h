@@ -61,6 +61,7 @@ typedef struct clt_verdict {
     double nmse;            /* against the reference */
 } clt_verdict;
 
+enum { CLT_VERDICTS_MOST = 4096 }; /* a list is gone over for each one that is put into it */
 typedef struct clt_verdicts {
     clt_verdict *items;
     size_t n, capacity;
@@ -71,7 +72,8 @@ void clt_verdicts_free(clt_verdicts *list);
 const clt_verdict *clt_verdicts_find(const clt_verdicts *list, const char *problem);
 /* True if this candidate is known to fail; a `choice` of the problem. */
 bool clt_verdicts_failed(const clt_verdicts *list, const char *problem, const clt_choice *choice);
-/* Adds it, in the place of one on the same thing that was made with no more effort. */
+/* Adds it, in the place of one on the same thing that was made with no more effort. A list that is full forgets a quarter, those
+ * that have been in it for longest. */
 clt_status clt_verdicts_put(clt_verdicts *list, const clt_verdict *verdict);
 
 /* A verdict that names this choice, without figures. */

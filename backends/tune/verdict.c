@@ -41,12 +41,18 @@ static bool replaces(const clt_verdict *a, const clt_verdict *b) {
     return !a->failed[0] || same_candidate(a, b);
 }
 
+static void forget_oldest(clt_verdicts *list, size_t count) {
+    list->n -= count;
+    memmove(list->items, list->items + count, list->n * sizeof *list->items);
+}
+
 clt_status clt_verdicts_put(clt_verdicts *list, const clt_verdict *verdict) {
     for (size_t i = 0; i < list->n; i++) {
         if (!replaces(&list->items[i], verdict)) continue;
         if (list->items[i].effort <= verdict->effort) list->items[i] = *verdict;
         return CLT_OK;
     }
+    if (list->n >= CLT_VERDICTS_MOST) forget_oldest(list, CLT_VERDICTS_MOST / 4);
     CLT_TRY(clt_grow(&list->items, &list->capacity, list->n, sizeof *list->items));
     list->items[list->n++] = *verdict;
     return CLT_OK;

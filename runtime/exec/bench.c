@@ -243,9 +243,9 @@ static double part_fraction(const clt_bench *b) {
     return b->part.n ? (double)b->part.n / (double)b->node->shape.dims[b->part.result_axis] : 1;
 }
 
-/* Twice if that is not long: the first run may compile something. */
-static clt_status run_reference(clt_bench *b, const clt_choice *choice) {
-    const double short_us = 100e3;
+/* Twice if that is not long: the first run may compile something, and what is little work is long for that alone. */
+static clt_status run_reference(clt_bench *b, const clt_choice *choice, double work) {
+    const double short_us = 100e3, little_work = 1e7;
     const sample *part = b->part.n ? &b->part : NULL;
     trial t = {0};
     clt_status status;
@@ -253,7 +253,7 @@ static clt_status run_reference(clt_bench *b, const clt_choice *choice) {
     CLT_TRY_GOTO(compile(b, choice, &t));
     CLT_TRY_GOTO(feed(b, &t, part));
     CLT_TRY_GOTO(run_for(&t, 1, &b->reference_us));
-    if (b->reference_us < short_us) CLT_TRY_GOTO(run_for(&t, 1, &b->reference_us));
+    if (b->reference_us < short_us || work < little_work) CLT_TRY_GOTO(run_for(&t, 1, &b->reference_us));
     b->reference_us /= part_fraction(b);
     status = read_result(b, &t, b->wanted);
 fail:
@@ -297,7 +297,7 @@ clt_status clt_bench_create(clt_bench **bench, clt_device *device, const clt_ten
         status = clt_fail(CLT_E_UNSUPPORTED, "even a part of it takes the reference too long");
     if (status == CLT_OK) status = make_values(b);
     if (status == CLT_OK) status = clt_store_create(device, &b->store);
-    if (status == CLT_OK) status = run_reference(b, &reference);
+    if (status == CLT_OK) status = run_reference(b, &reference, work * part_fraction(b));
     if (status < 0) clt_bench_destroy(b);
     else *bench = b;
     return status;

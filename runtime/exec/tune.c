@@ -287,9 +287,10 @@ static clt_status measure_rate(search *s) {
         clt_tensor *y = clt_matmul(clt_input(graph, "a", CLT_F32, CLT_SHAPE(size, depth)),
                                    clt_input(graph, "b", CLT_F32, CLT_SHAPE(depth, size)));
         clt_status status = clt_graph_status(graph);
-        if (status == CLT_OK) status = clt_bench_create(&bench, s->trial, y, 1, INFINITY);
+        double work = 2 * (double)(size * size * depth);
+        if (status == CLT_OK) status = clt_bench_create(&bench, s->trial, y, work, INFINITY);
         if (status == CLT_OK) us = clt_bench_reference_us(bench);
-        s->reference_rate = 2e6 * (double)(size * size * depth) / CLT_MAX(us, 1);
+        s->reference_rate = 1e6 * work / CLT_MAX(us, 1);
         clt_bench_destroy(bench);
         clt_graph_destroy(graph);
         CLT_TRY(status);
@@ -299,17 +300,18 @@ static clt_status measure_rate(search *s) {
 
 static clt_status tune_one(search *s, double end, double work_left) {
     const clt_problem *p = s->problem;
-    double now = clt_seconds(), share = work_left > 0 ? p->work * p->count / work_left : 1;
+    double share = work_left > 0 ? p->work * p->count / work_left : 1;
     const clt_verdict *verdict = known(s);
     s->result.state = CLT_TUNED_NO_BUDGET;
-    s->deadline = now + CLT_MAX(0, end - now) * CLT_MIN(1, share);
     if (verdict) {
         set_known(s, verdict);
         return CLT_OK;
     }
-    if (now + s->longest >= end) return CLT_OK;
+    if (clt_seconds() + s->longest >= end) return CLT_OK;
     CLT_TRY(open_trial(s));
     if (s->reference_rate == 0) CLT_TRY(measure_rate(s));
+    double now = clt_seconds();
+    s->deadline = now + CLT_MAX(0, end - now) * CLT_MIN(1, share);
     return measure(s);
 }
 
