@@ -39,7 +39,8 @@ static int optimizer_not_finite(float x) {
 CLT_ITEM void ref_finite_item(int c, global const float *grads, global float *partial, int count, int chunks, int length) {
     int most = 0;
     if (c >= chunks) return;
-    for (int k = c * length; k < min((c + 1) * length, count); k++) most = max(most, as_int(grads[k]) & 0x7fffffff);
+    grads += c * length;
+    for (int k = 0; k < min(length, count - c * length); k++) most = max(most, as_int(grads[k]) & 0x7fffffff);
     partial[c] = most >= 0x7f800000 ? NAN : 0;
 }
 kernel void ref_finite(global const float *grads, global float *partial, int count, int chunks, int length) {

@@ -58,6 +58,10 @@ refuse "takes nothing after it" convnet:3 --data digits
 refuse "did you mean --epochs?" convnet --data digits --epoch 3
 refuse "unknown option '--frobnicate'" convnet --data digits --frobnicate
 refuse "unknown option '-x'" convnet --data digits -x
+refuse "unknown option '-vx'" convnet --data digits -vx
+refuse "unknown option '-vb'" convnet --data digits -vb 3
+"$program" linear --data synthetic-regression:64x3 --steps 1 -vv >"$out" 2>"$err" || fail "-vv gave $?"
+grep -q "^debug: " "$err" || fail "-vv is not -v -v"
 refuse "--epochs '3.5': expected a whole number" convnet --data digits --epochs 3.5
 refuse "--epochs '-1': expected a whole number" convnet --data digits --epochs -1
 refuse "--epochs ' 3': expected a whole number" convnet --data digits --epochs ' 3'

@@ -117,6 +117,21 @@ static int refuse_option(const table *all, const char *text) {
     return usage_error("unknown option '%s'", text);
 }
 
+static bool takes_value(const option_row *row) {
+    return row->kind != OPTION_FLAG && row->kind != OPTION_COUNTER;
+}
+
+/* "-vv": options of one letter, without values, in one argument. False: it is not that. */
+static bool parse_letters(const table *all, void *into, const char *text) {
+    if (text[1] == '-' || !text[2]) return false;
+    for (const char *c = text + 1; *c; c++) {
+        const option_row *row = find_letter(all, *c);
+        if (!row || takes_value(row)) return false;
+    }
+    for (const char *c = text + 1; *c; c++) read_value(find_letter(all, *c), NULL, into);
+    return true;
+}
+
 /* One option at argv[*i]; moves *i onto a value that is an argument of its own. */
 static int parse_option(const table *all, void *into, int argc, char **argv, int *i) {
     const char *text = argv[*i];
@@ -127,9 +142,9 @@ static int parse_option(const table *all, void *into, int argc, char **argv, int
                                           : NULL;
     const char *value = text[length] == '=' ? text + length + 1 : NULL;
     char expected[128];
-    if (!row) return refuse_option(all, text);
+    if (!row) return parse_letters(all, into, text) ? 0 : refuse_option(all, text);
     describe_value(row, expected, sizeof expected);
-    if (row->kind == OPTION_FLAG || row->kind == OPTION_COUNTER) {
+    if (!takes_value(row)) {
         if (value) return usage_error("--%s takes no value, but has '%s'", row->name, value);
     } else if (!value && row->kind == OPTION_OPTIONAL) {
         value = row->standard;
