@@ -32,6 +32,7 @@ typedef struct clt_network {
     char *algorithms; /* names that may be chosen; NULL: all */
     clt_job *job;     /* what it came from: see create.c */
     int shrinks;      /* before it */
+    int server;       /* the rank that serves the store; -1: none of these */
 
     /* Of the operation under way. */
     uint32_t type; /* of its transfers */

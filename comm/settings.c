@@ -79,7 +79,8 @@ static clt_status take_store(clt_settings *s, const clt_comm_options *o, const c
     int64_t served = 0;
     CLT_TRY(whole_number("CLTRAIN_COMM_STORE_SERVED", 0, 1, &served));
     bool named_here = o->store && o->store[0];
-    s->serve = s->rank == 0 && s->store && strncmp(s->store, "tcp://", 6) == 0 && (named_here || !served);
+    s->rank_serves = s->store && strncmp(s->store, "tcp://", 6) == 0 && (named_here || !served);
+    s->serve = s->rank == 0 && s->rank_serves;
     CLT_TRY(take_text(&s->job, o->job, "CLTRAIN_COMM_JOB"));
     return s->job || !launch->job[0] ? CLT_OK : take_text(&s->job, launch->job, "");
 }

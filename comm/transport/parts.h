@@ -27,6 +27,9 @@ enum {
     CLT_NOTICE_LIMIT = 4096        /* of ready notices a peer whose sends are not there yet */
 };
 
+/* While ranks come together: so often is looked at what else is going on. */
+#define CLT_LOOK_SECONDS 0.05
+
 /* A small message that nobody has asked for yet. */
 typedef struct clt_early {
     struct clt_early *next;
@@ -81,6 +84,7 @@ typedef struct clt_peer {
     size_t n_notices, notice_capacity;
     uint32_t tickets; /* given out */
     bool goodbye, arrived; /* arrived: at the first barrier */
+    bool closed;           /* without a good-bye */
     double heard, spoke;   /* when something came from it, went to it */
     double broken_since;   /* when a data connection ended without a word; 0: none has */
     char broken[200];
@@ -127,6 +131,8 @@ clt_status clt_transport_connect(clt_transport *t, const clt_transport_options *
 /* The store's key for a rank's address. */
 void clt_transport_address_key(char key[CLT_RENDEZVOUS_KEY_BYTES], int64_t generation, int rank);
 void clt_transport_pause(double seconds);
+/* CLT_E_PEER if a rank that is to come is lost. */
+clt_status clt_transport_check_lost(const clt_transport_options *options);
 
 /* ---- strangers.c ---- */
 
