@@ -83,6 +83,8 @@ typedef struct clt_peer {
     clt_frame *notices; /* ready notices whose sends are not there yet */
     size_t n_notices, notice_capacity;
     uint32_t tickets; /* given out */
+    size_t n_ready;   /* large receives that it was told of, and that have not ended */
+    bool holds_back;  /* there are more, that it will be told of */
     bool goodbye, arrived; /* arrived: at the first barrier */
     bool closed;           /* without a good-bye */
     double heard, spoke;   /* when something came from it, went to it */
