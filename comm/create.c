@@ -97,7 +97,8 @@ static clt_status join(clt_comm **comm, clt_job *job, const place *p, survivors 
                                                           .channels = s->channels, .connect_seconds = s->connect_seconds,
                                                           .heartbeat_seconds = s->heartbeat_seconds,
                                                           .find_lost = before ? find_lost : NULL, .context = before,
-                                                          .describe = clt_algorithm_describe}));
+                                                          .describe = clt_algorithm_describe,
+                                                          .describe_slot = clt_network_describe_slot}));
     CLT_TRY(new_network(&network, job, transport, p));
     return clt_comm_open(comm, &(clt_comm_setup){.engine = &clt_network_engine, .state = network, .rank = p->rank, .size = p->size,
                                                  .generation = generation, .timeout_seconds = s->timeout_seconds,

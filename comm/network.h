@@ -52,6 +52,9 @@ typedef struct clt_network {
 /* Memory for count * bytes at least, whose content is undefined. Until the next call. */
 clt_status clt_network_scratch(clt_network *network, size_t count, size_t bytes, void **scratch);
 
+/* What a slot of the transport is, for errors: "operation 3", "message 0 of tag 7". */
+void clt_network_describe_slot(uint64_t slot, char *text, size_t text_bytes);
+
 /* create.c: of the engine. */
 clt_status clt_network_shrink(void *network, clt_comm **survivors);
 void clt_network_leave_job(clt_network *network);

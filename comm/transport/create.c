@@ -151,6 +151,7 @@ clt_status clt_transport_create(clt_transport **out, const clt_transport_options
     t->security = options->security;
     t->heartbeat_seconds = options->heartbeat_seconds;
     t->describe = options->describe;
+    t->describe_slot = options->describe_slot;
     t->listener = t->waker = -1;
     clt_status status = make(t, options);
     if (status == CLT_OK && t->size > 1) status = come_together(t, options);

@@ -65,11 +65,12 @@ static void describe(const clt_transport *t, uint32_t type, uint64_t bytes, char
 
 static void fail_difference(clt_transport *t, uint64_t slot, int from, int to, uint64_t sent, uint32_t sent_type,
                             uint64_t expected, uint32_t expected_type) {
-    char text[CLT_REASON_BYTES], there[200], here[200];
+    char text[CLT_REASON_BYTES], what[100], there[200], here[200];
+    if (t->describe_slot) t->describe_slot(slot, what, sizeof what);
+    else snprintf(what, sizeof what, "message %" PRIu64, slot);
     describe(t, sent_type, sent, there);
     describe(t, expected_type, expected, here);
-    snprintf(text, sizeof text, "message %" PRIu64 " from rank %d to rank %d: sent is %s, expected %s", slot, from, to,
-             there, here);
+    snprintf(text, sizeof text, "%s from rank %d to rank %d: sent is %s, expected %s", what, from, to, there, here);
     clt_transport_end(t, CLT_E_MISMATCH, text, text, -1);
 }
 

@@ -106,6 +106,7 @@ struct clt_transport {
     const clt_security *security;
     double heartbeat_seconds;
     void (*describe)(uint32_t type, size_t bytes, char *text, size_t text_bytes);
+    void (*describe_slot)(uint64_t slot, char *text, size_t text_bytes);
     clt_peer *peers; /* one a rank */
 
     int listener, waker; /* -1: none */

@@ -44,6 +44,8 @@ typedef struct clt_transport_options {
     void *context;
     /* What a transfer's type and size mean, for errors about two that differ. NULL: told as numbers. */
     void (*describe)(uint32_t type, size_t bytes, char *text, size_t text_bytes);
+    /* Likewise what a slot is. NULL: "message SLOT". */
+    void (*describe_slot)(uint64_t slot, char *text, size_t text_bytes);
 } clt_transport_options;
 
 /* Listens, publishes its address, connects to all and waits for all. CLT_E_PEER if one of them is lost meanwhile. */

@@ -103,6 +103,7 @@ static void tell_both(clt_comm *comm, void *argument) {
     (void)argument;
     CHECK(call_large_counts(comm, clt_comm_rank(comm) == 1) == CLT_E_MISMATCH);
     CHECK(strstr(clt_error_detail(), clt_comm_rank(comm) == 1 ? "all_reduce sum of 99999 f32" : "all_reduce sum of 100000 f32"));
+    CHECK(!strstr(clt_error_detail(), "message 1"));
 }
 
 static void test_what_differs_is_told(void **state) {
@@ -115,6 +116,7 @@ static void message_sizes(clt_comm *comm, void *argument) {
     clt_status status = clt_comm_rank(comm) == 0 ? clt_comm_send(comm, data, MANY, CLT_F32, 1, 1, NULL)
                                                  : clt_comm_receive(comm, data, 7, CLT_I32, 0, 1, NULL);
     CHECK(status == CLT_E_MISMATCH && strstr(clt_error_detail(), "7 i32") && strstr(clt_error_detail(), "100000 f32"));
+    CHECK(strstr(clt_error_detail(), "message 0 of tag 1 from rank 0 to rank 1"));
 }
 
 static void test_messages_that_differ(void **state) {
