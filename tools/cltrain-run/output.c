@@ -175,15 +175,21 @@ void outputs_look(void) {
 }
 
 static void finish(sink *s) {
-    double begun = 0;
+    double begun = now_seconds();
     if (!s->started) return;
     pthread_mutex_lock(&s->lock);
     s->closing = true;
     pthread_cond_signal(&s->some);
     pthread_mutex_unlock(&s->lock);
-    while (pthread_tryjoin_np(s->thread, NULL) == EBUSY)
-        if (!wait_on(&begun)) return;
     s->started = false;
+    while (pthread_tryjoin_np(s->thread, NULL) == EBUSY) {
+        if (!hurried) begun = now_seconds();
+        if (now_seconds() - begun > hurried_seconds) {
+            pthread_detach(s->thread); /* it waits for who reads, until the program ends */
+            return;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    }
 }
 
 bool outputs_end(void) {
@@ -191,7 +197,7 @@ bool outputs_end(void) {
     outputs_look();
     finish(sink_of(2));
     message_through(NULL);
-    if (!given_up) outputs_look();
+    outputs_look();
     return !lost;
 }
 
