@@ -50,8 +50,24 @@ static clt_status open_job(clt_job **out, clt_settings *settings) {
     return status;
 }
 
+/* Where a process is in a group. */
+typedef struct place {
+    int rank, size;
+    int shrinks; /* before the group */
+    int server;  /* the rank that serves the store; -1: none of the group */
+} place;
+
+/* Survivors of a network's group. */
+typedef struct survivors {
+    clt_network *network;
+    place p;                     /* among them */
+    int members[CLT_MOST_RANKS]; /* each one's rank in the network's group */
+} survivors;
+
+static int find_lost(void *survivors);
+
 /* The network takes hold of the transport. */
-static clt_status new_network(clt_network **out, clt_job *job, clt_transport *transport, int rank, int size, int shrinks) {
+static clt_status new_network(clt_network **out, clt_job *job, clt_transport *transport, const place *p) {
     clt_network *network = *out = clt_calloc(1, sizeof *network);
     char *algorithms = job->settings.algorithms ? clt_strdup(job->settings.algorithms) : NULL;
     if (!network || (job->settings.algorithms && !algorithms)) {
@@ -61,28 +77,31 @@ static clt_status new_network(clt_network **out, clt_job *job, clt_transport *tr
         return clt_fail_memory(sizeof *network);
     }
     atomic_fetch_add(&job->references, 1);
-    *network = (clt_network){.transport = transport, .rank = rank, .size = size, .job = job, .shrinks = shrinks,
-                             .algorithms = algorithms, .timeout_seconds = job->settings.timeout_seconds};
+    *network = (clt_network){.transport = transport, .rank = p->rank, .size = p->size, .job = job, .shrinks = p->shrinks,
+                             .server = p->server, .algorithms = algorithms, .timeout_seconds = job->settings.timeout_seconds};
     return CLT_OK;
 }
 
-static clt_status join(clt_comm **comm, clt_job *job, int rank, int size, int shrinks) {
+/* `before`: the network whose survivors join; NULL: there is none. */
+static clt_status join(clt_comm **comm, clt_job *job, const place *p, survivors *before) {
     const clt_settings *s = &job->settings;
     clt_transport *transport;
     clt_network *network = NULL;
+    int64_t generation = wire_generation(s->generation, p->shrinks);
+    if (p->size == 1) return clt_comm_open_self(comm, generation);
     CLT_TRY(clt_transport_create(&transport,
-                                 &(clt_transport_options){.rank = rank, .size = size,
+                                 &(clt_transport_options){.rank = p->rank, .size = p->size,
                                                           .job = s->job, .network = s->network, .ports = s->ports,
-                                                          .towards = s->towards,
-                                                          .generation = wire_generation(s->generation, shrinks),
+                                                          .towards = s->towards, .generation = generation,
                                                           .rendezvous = job->rendezvous, .security = job->security,
                                                           .channels = s->channels, .connect_seconds = s->connect_seconds,
                                                           .heartbeat_seconds = s->heartbeat_seconds,
-                                                          .describe = clt_algorithm_describe}));
-    CLT_TRY(new_network(&network, job, transport, rank, size, shrinks));
-    return clt_comm_open(comm, &(clt_comm_setup){.engine = &clt_network_engine, .state = network, .rank = rank, .size = size,
-                                                 .generation = s->generation + shrinks,
-                                                 .timeout_seconds = s->timeout_seconds,
+                                                          .find_lost = before ? find_lost : NULL, .context = before,
+                                                          .describe = clt_algorithm_describe,
+                                                          .describe_slot = clt_network_describe_slot}));
+    CLT_TRY(new_network(&network, job, transport, p));
+    return clt_comm_open(comm, &(clt_comm_setup){.engine = &clt_network_engine, .state = network, .rank = p->rank, .size = p->size,
+                                                 .generation = generation, .timeout_seconds = s->timeout_seconds,
                                                  .idle_seconds = s->heartbeat_seconds / 8});
 }
 
@@ -93,12 +112,13 @@ clt_status clt_comm_create(clt_comm **comm, const clt_comm_options *options) {
     *comm = NULL;
     CLT_TRY(clt_settings_resolve(&settings, options));
     if (settings.size == 1) {
-        int64_t generation = settings.generation;
+        int64_t generation = wire_generation(settings.generation, 0);
         clt_settings_free(&settings);
         return clt_comm_open_self(comm, generation);
     }
     CLT_TRY(open_job(&job, &settings));
-    clt_status status = join(comm, job, job->settings.rank, job->settings.size, 0);
+    const place first = {.rank = job->settings.rank, .size = job->settings.size, .server = job->settings.rank_serves ? 0 : -1};
+    clt_status status = join(comm, job, &first, NULL);
     release_job(job);
     return status;
 }
@@ -107,25 +127,79 @@ void clt_network_leave_job(clt_network *network) {
     release_job(network->job);
 }
 
-/* ---- survivors ---- */
+/* ---- going on with who is left ----
+ *
+ * In rounds, each a generation of its own: the survivors agree on a list, and those in it join. If one of them is lost meanwhile the round was
+ * in vain, and who is left of the list agrees anew. Who had joined before that happened finds the group ended at its first operation, calls
+ * clt_comm_shrink, and so comes to the same round.
+ */
 
-static clt_status agree(clt_network *network, int *members, int *n) {
-    const clt_settings *s = &network->job->settings;
-    bool lost[CLT_MOST_RANKS];
-    for (int r = 0; r < network->size; r++) lost[r] = clt_transport_is_lost(network->transport, r);
-    double grace = s->connect_seconds, deadline = clt_seconds() + 2 * s->connect_seconds;
-    return clt_membership_agree(network->job->rendezvous, wire_generation(s->generation, network->shrinks + 1), network->rank,
-                                network->size, lost, grace, deadline, members, n);
+static clt_status watch(void *context, bool unreachable, clt_presence *ranks) {
+    const survivors *s = context;
+    const clt_transport *old = s->network->transport;
+    clt_transport_progress(s->network->transport, 0); /* its own end is known */
+    for (int i = 0; i < s->p.size; i++) ranks[i] = clt_transport_presence(old, s->members[i]);
+    if (!s->network->job->settings.rank_serves || s->p.server == s->p.rank) return CLT_OK;
+    clt_presence server = s->p.server < 0 ? CLT_LEFT : ranks[s->p.server];
+    if (server == CLT_PRESENT || (server != CLT_CLOSED && !unreachable)) return CLT_OK;
+    return clt_fail(CLT_E_NETWORK, "the store %s was served by the job's rank 0, which is gone: those who are left cannot agree who goes on "
+                                   "(a store that cltrain-run serves, file:// and redis:// outlive ranks)",
+                    clt_rendezvous_url(s->network->job->rendezvous));
 }
 
-clt_status clt_network_shrink(void *state, clt_comm **survivors) {
+static int find_lost(void *context) {
+    const survivors *s = context;
+    clt_transport_progress(s->network->transport, 0);
+    for (int i = 0; i < s->p.size; i++)
+        if (clt_transport_presence(s->network->transport, s->members[i]) >= CLT_SILENT) return i;
+    return -1;
+}
+
+/* Those of the list take the place of those who came to this round. */
+static void take_members(survivors *s, const int *members, int n) {
+    place next = {.rank = -1, .size = n, .shrinks = s->p.shrinks + 1, .server = -1};
+    for (int i = 0; i < n; i++) {
+        if (members[i] == s->p.rank) next.rank = i;
+        if (members[i] == s->p.server) next.server = i;
+        s->members[i] = s->members[members[i]]; /* in rising order: what is overwritten was read before */
+    }
+    s->p = next;
+}
+
+static clt_status agree(survivors *s) {
+    const clt_settings *settings = &s->network->job->settings;
+    int members[CLT_MOST_RANKS], n = 0;
+    if (s->p.shrinks + 1 >= SHRINKS) return clt_fail(CLT_E_UNSUPPORTED, "a group can shrink %d times", SHRINKS - 1);
+    const clt_membership m = {.generation = wire_generation(settings->generation, s->p.shrinks + 1),
+                              .rank = s->p.rank, .size = s->p.size, .grace_seconds = settings->connect_seconds,
+                              .deadline = clt_seconds() + 2 * settings->connect_seconds, .watch = watch, .context = s};
+    CLT_TRY(clt_membership_agree(s->network->job->rendezvous, &m, members, &n));
+    take_members(s, members, n);
+    return CLT_OK;
+}
+
+static void tell_members(const survivors *s) {
+    clt_text text = {0};
+    int left_out = 0;
+    for (int r = 0, i = 0; r < s->network->size; r++) {
+        if (i < s->p.size && s->members[i] == r) i++;
+        else clt_text_add(&text, "%s %d", left_out++ ? "," : ", without", r);
+    }
+    clt_log_message(CLT_LOG_WARNING, "rank %d: %d of %d ranks go on%s", s->network->rank, s->p.size, s->network->size,
+                    clt_text_data(&text));
+    clt_text_free(&text);
+}
+
+clt_status clt_network_shrink(void *state, clt_comm **out) {
     clt_network *network = state;
-    int members[CLT_MOST_RANKS], n = 0, rank = -1;
-    if (network->shrinks + 1 >= SHRINKS) return clt_fail(CLT_E_UNSUPPORTED, "a group can shrink %d times", SHRINKS - 1);
-    CLT_TRY(agree(network, members, &n));
-    for (int i = 0; i < n; i++)
-        if (members[i] == network->rank) rank = i;
-    if (rank < 0) return clt_fail(CLT_E_FENCED, "rank %d is not among those who go on", network->rank);
-    if (n == 1) return clt_comm_open_self(survivors, network->job->settings.generation + network->shrinks + 1);
-    return join(survivors, network->job, rank, n, network->shrinks + 1);
+    survivors s = {.network = network,
+                   .p = {.rank = network->rank, .size = network->size, .shrinks = network->shrinks, .server = network->server}};
+    for (int r = 0; r < network->size; r++) s.members[r] = r;
+    for (int round = 0;; round++) {
+        CLT_TRY(agree(&s));
+        clt_status status = join(out, network->job, &s.p, &s);
+        if (status == CLT_OK) tell_members(&s);
+        /* Each round in vain has one rank fewer, or is that one's last. */
+        if ((status != CLT_E_PEER && status != CLT_E_TIMEOUT) || round >= network->size) return status;
+    }
 }

@@ -1,5 +1,8 @@
 #include "comm/network.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "comm/algorithms/algorithms.h"
 
 enum { SLOT_MESSAGE = 2 };
@@ -55,6 +58,14 @@ static clt_status message_slot(clt_network *network, const clt_operation *o, uin
     counter->key = key;
     *slot = (uint64_t)SLOT_MESSAGE << 60 | (uint64_t)o->tag << 28 | (counter->count++ & 0xfffffff);
     return CLT_OK;
+}
+
+void clt_network_describe_slot(uint64_t slot, char *text, size_t text_bytes) {
+    uint64_t number = clt_flight_number(slot);
+    if (slot >> 60 == SLOT_MESSAGE)
+        snprintf(text, text_bytes, "message %" PRIu64 " of tag %" PRIu64, slot & 0xfffffff, slot >> 28 & 0xffffffff);
+    else if (number != UINT64_MAX) snprintf(text, text_bytes, "operation %" PRIu64, number);
+    else snprintf(text, text_bytes, "an operation");
 }
 
 static clt_status post(void *state, clt_operation *o) {

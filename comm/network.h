@@ -32,6 +32,7 @@ typedef struct clt_network {
     char *algorithms; /* names that may be chosen; NULL: all */
     clt_job *job;     /* what it came from: see create.c */
     int shrinks;      /* before it */
+    int server;       /* the rank that serves the store; -1: none of these */
 
     /* Of the operation under way. */
     uint32_t type; /* of its transfers */
@@ -50,6 +51,9 @@ typedef struct clt_network {
 
 /* Memory for count * bytes at least, whose content is undefined. Until the next call. */
 clt_status clt_network_scratch(clt_network *network, size_t count, size_t bytes, void **scratch);
+
+/* What a slot of the transport is, for errors: "operation 3", "message 0 of tag 7". */
+void clt_network_describe_slot(uint64_t slot, char *text, size_t text_bytes);
 
 /* create.c: of the engine. */
 clt_status clt_network_shrink(void *network, clt_comm **survivors);

@@ -79,7 +79,8 @@ static clt_status take_store(clt_settings *s, const clt_comm_options *o, const c
     int64_t served = 0;
     CLT_TRY(whole_number("CLTRAIN_COMM_STORE_SERVED", 0, 1, &served));
     bool named_here = o->store && o->store[0];
-    s->serve = s->rank == 0 && s->store && strncmp(s->store, "tcp://", 6) == 0 && (named_here || !served);
+    s->rank_serves = s->store && strncmp(s->store, "tcp://", 6) == 0 && (named_here || !served);
+    s->serve = s->rank == 0 && s->rank_serves;
     CLT_TRY(take_text(&s->job, o->job, "CLTRAIN_COMM_JOB"));
     return s->job || !launch->job[0] ? CLT_OK : take_text(&s->job, launch->job, "");
 }
@@ -138,9 +139,26 @@ static clt_status take_security(clt_settings *s, const clt_comm_options *o) {
     return take_text(&s->authority, o->authority, "CLTRAIN_COMM_AUTHORITY");
 }
 
-static clt_status take_seconds(double *into, const char *name, double option, double standard, double least) {
-    *into = option == 0 ? standard : option;
+/* "2" or "0.5", whatever the locale; else -1. */
+static double decimal(const char *text) {
+    double value = 0, place = 1;
+    size_t whole = strspn(text, "0123456789"), part = text[whole] == '.' ? strspn(text + whole + 1, "0123456789") : 0;
+    size_t length = whole + (part ? 1 + part : 0);
+    if (whole + part == 0 || whole > 9 || text[length]) return -1;
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] == '.') continue;
+        if (i > whole) value += (place /= 10) * (text[i] - '0');
+        else value = 10 * value + (text[i] - '0');
+    }
+    return value;
+}
+
+static clt_status take_seconds(double *into, const char *name, const char *in_environment, double option, double standard,
+                               double least) {
+    const char *text = option == 0 ? variable(in_environment) : NULL;
+    *into = text ? decimal(text) : option == 0 ? standard : option;
     if (isfinite(*into) && *into >= least && *into <= 1e8) return CLT_OK;
+    if (text) return clt_fail(CLT_E_INVALID, "%s is '%.64s': expected %g seconds or more", in_environment, text, least);
     return clt_fail(CLT_E_INVALID, "%s is %g: expected %g or more", name, option, least);
 }
 
@@ -154,9 +172,9 @@ static clt_status take_rest(clt_settings *s, const clt_comm_options *o) {
     s->channels = o->channels ? o->channels : (int)channels;
     if (s->channels < 1 || s->channels > MOST_CHANNELS)
         return clt_fail(CLT_E_INVALID, "channels is %d: expected 1 to %d", s->channels, MOST_CHANNELS);
-    CLT_TRY(take_seconds(&s->connect_seconds, "connect_seconds", o->connect_seconds, 120, 1e-3));
-    CLT_TRY(take_seconds(&s->timeout_seconds, "timeout_seconds", o->timeout_seconds, 300, 1e-3));
-    return take_seconds(&s->heartbeat_seconds, "heartbeat_seconds", o->heartbeat_seconds, 5, 0.2);
+    CLT_TRY(take_seconds(&s->connect_seconds, "connect_seconds", "CLTRAIN_COMM_CONNECT_SECONDS", o->connect_seconds, 120, 1e-3));
+    CLT_TRY(take_seconds(&s->timeout_seconds, "timeout_seconds", "CLTRAIN_COMM_TIMEOUT_SECONDS", o->timeout_seconds, 300, 1e-3));
+    return take_seconds(&s->heartbeat_seconds, "heartbeat_seconds", "CLTRAIN_COMM_HEARTBEAT_SECONDS", o->heartbeat_seconds, 5, 0.2);
 }
 
 static clt_status resolve(clt_settings *s, const clt_comm_options *o) {

@@ -12,7 +12,8 @@
 typedef struct clt_settings {
     int rank, size;
     int64_t generation;
-    bool serve; /* this rank serves the tcp store */
+    bool serve;       /* this rank serves the tcp store */
+    bool rank_serves; /* rank 0 does */
     char *store, *towards, *token, *job, *network, *ports, *algorithms, *certificate, *key, *authority;
     clt_comm_security security;
     int channels;

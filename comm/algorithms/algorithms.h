@@ -71,6 +71,8 @@ typedef struct clt_flight {
 
 /* Of a collective's transfers; `part` below 65536. */
 uint64_t clt_flight_slot(const clt_operation *operation, unsigned part);
+/* The collective, counted from 0, that a slot is of; UINT64_MAX: of none. */
+uint64_t clt_flight_number(uint64_t slot);
 
 /* For so many transfers. One flight at a time a network. */
 void clt_flight_begin(clt_flight *flight, clt_network *network, const clt_operation *operation, int transfers);

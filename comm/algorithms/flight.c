@@ -10,6 +10,10 @@ uint64_t clt_flight_slot(const clt_operation *o, unsigned part) {
     return (uint64_t)SLOT_COLLECTIVE << 60 | (o->number & 0xfffffffffff) << 16 | (part & 0xffff);
 }
 
+uint64_t clt_flight_number(uint64_t slot) {
+    return slot >> 60 == SLOT_COLLECTIVE ? slot >> 16 & 0xfffffffffff : UINT64_MAX;
+}
+
 static clt_status reserve(clt_network *network, int n) {
     if (n <= network->n_transfers) return CLT_OK;
     size_t bytes = (size_t)n * sizeof *network->transfers;

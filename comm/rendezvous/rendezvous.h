@@ -47,13 +47,30 @@ clt_status clt_rendezvous_remove(clt_rendezvous *rendezvous, const char *key, do
 
 /* ---- who belongs to a generation (membership.c) ---- */
 
-/* The survivors of a group of `size` ranks agree on who is in the next generation. Each calls it with its rank and the ranks that it knows
- * to be lost. One of them, the first to say so in the store, waits until all others have come, or `grace_seconds` after which
- * those not there are left out, and writes the list once and for all; if it dies before that, another does. Of two ranks that came
- * and of which one takes the other for lost, the one with more such quarrels is left out. members[size]: old ranks in rising order.
- * CLT_E_FENCED if this rank is not among them. */
-clt_status clt_membership_agree(clt_rendezvous *rendezvous, int64_t generation, int rank, int size, const bool *lost,
-                                double grace_seconds, double deadline, int *members, int *n_members);
+/* What a rank knows of another. From CLT_SILENT on it takes it for lost. */
+typedef enum clt_presence {
+    CLT_PRESENT = 0,
+    CLT_LEFT,   /* it said good-bye */
+    CLT_SILENT, /* it says nothing, or others say that it is lost: this rank itself may be cut off */
+    CLT_CLOSED  /* its connection was closed without a word: its process has ended */
+} clt_presence;
+
+typedef struct clt_membership {
+    int64_t generation;
+    int rank, size; /* in the group that ended */
+    double grace_seconds, deadline;
+    /* Called first, and every 50 ms or so while it lasts: ranks[size] receives what is known of each by now. An error ends the
+     * agreement. unreachable: the store could not be reached for a while. */
+    clt_status (*watch)(void *context, bool unreachable, clt_presence *ranks);
+    void *context;
+} clt_membership;
+
+/* The survivors of a group agree on who is in the next generation. One of them, the first to say so in the store, waits until all others
+ * that are not lost have come, or `grace_seconds` after which those not there are left out, and writes the list once and for all; if it is lost
+ * before that, another does. Of two ranks that came and of which one took the other for lost when it did, the one with more such
+ * quarrels is left out. Who dies after it came may be in the list: the group is formed in vain then, and who is in it agrees on another
+ * generation. members[size]: old ranks in rising order. CLT_E_FENCED if this rank is not among them. */
+clt_status clt_membership_agree(clt_rendezvous *rendezvous, const clt_membership *membership, int *members, int *n_members);
 
 /* ---- what launchers tell (environment.c) ---- */
 

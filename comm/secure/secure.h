@@ -63,6 +63,8 @@ clt_status clt_socket_read_all(clt_socket *socket, void *data, size_t bytes, dou
 int clt_socket_descriptor(const clt_socket *socket);
 short clt_socket_events(const clt_socket *socket, bool reading, bool writing);
 bool clt_socket_pending(const clt_socket *socket);
+/* Whether a connection that failed was closed, or reset, by the other host; not: nothing was heard any more. */
+bool clt_socket_was_closed(const clt_socket *socket);
 /* "192.0.2.7:41523", of the other end. Lives with the socket. */
 const char *clt_socket_peer(const clt_socket *socket);
 

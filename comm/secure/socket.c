@@ -208,6 +208,10 @@ short clt_socket_events(const clt_socket *socket, bool reading, bool writing) {
     return (short)((reading ? POLLIN : 0) | (writing || unsent ? POLLOUT : 0));
 }
 
+bool clt_socket_was_closed(const clt_socket *socket) {
+    return socket->ended || socket->error == ECONNRESET || socket->error == EPIPE;
+}
+
 bool clt_socket_pending(const clt_socket *socket) {
     return socket->more;
 }

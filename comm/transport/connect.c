@@ -46,7 +46,9 @@ static clt_status read_address(connector *c, int rank, struct sockaddr_storage *
     char key[CLT_RENDEZVOUS_KEY_BYTES], value[CLT_RENDEZVOUS_VALUE_BYTES + 1];
     size_t length = 0;
     clt_transport_address_key(key, c->transport->generation, rank);
-    clt_status status = clt_rendezvous_look(c->options->rendezvous, key, value, &length, c->deadline);
+    /* For no longer than one attempt: this thread is waited for when the ranks are not to meet any more. */
+    double deadline = CLT_MIN(c->deadline, clt_seconds() + ATTEMPT_SECONDS);
+    clt_status status = clt_rendezvous_look(c->options->rendezvous, key, value, &length, deadline);
     if (status == CLT_END)
         return clt_fail(CLT_E_NOT_FOUND, "it has not written its address into the store");
     CLT_TRY(status);
@@ -179,13 +181,22 @@ static clt_status fail_missing(const clt_transport *t, const clt_transport_optio
     return status;
 }
 
+clt_status clt_transport_check_lost(const clt_transport_options *options) {
+    int lost = options->find_lost ? options->find_lost(options->context) : -1;
+    return lost < 0 ? CLT_OK : clt_fail(CLT_E_PEER, "rank %d was lost while ranks 0 to %d met", lost, options->size - 1);
+}
+
 static clt_status meet(clt_transport *t, const clt_transport_options *options, connector *c) {
+    clt_status status = CLT_OK;
     CLT_TRY(clt_thread_start(&c->thread, connect_all, c));
-    while (clt_seconds() < c->deadline && (!atomic_load(&c->finished) || count_missing(t, t->rank + 1)))
-        let_in(t, CLT_MIN(0.1, CLT_MAX(c->deadline - clt_seconds(), 0)));
+    while (status == CLT_OK && clt_seconds() < c->deadline && (!atomic_load(&c->finished) || count_missing(t, t->rank + 1))) {
+        let_in(t, CLT_MIN(CLT_LOOK_SECONDS, CLT_MAX(c->deadline - clt_seconds(), 0)));
+        status = clt_transport_check_lost(options);
+    }
     atomic_store(&c->stop, true);
     clt_thread_join(c->thread);
     adopt(t, c);
+    CLT_TRY(status);
     return count_missing(t, 0) ? fail_missing(t, options, c) : CLT_OK;
 }
 

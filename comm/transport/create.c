@@ -16,6 +16,7 @@
 
 #define GREETING_SECONDS 1.0
 #define PARTING_SECONDS  2.0
+#define PUBLISH_SECONDS  2.0 /* an attempt */
 
 enum { MOST_RANKS = 65536, MOST_CHANNELS = 16, STRANGERS = 64 };
 
@@ -36,20 +37,21 @@ static void remove_addresses(const clt_transport *t, clt_rendezvous *rendezvous)
     }
 }
 
-static clt_status reach_barrier(clt_transport *t, clt_rendezvous *rendezvous, double deadline) {
+static clt_status reach_barrier(clt_transport *t, const clt_transport_options *o, double deadline) {
     const clt_frame here = {.kind = CLT_FRAME_BARRIER};
     if (t->rank != 0) clt_control_send(t, &t->peers[0], &here, NULL);
     /* What ends the group after the barrier, if only just, is for who uses it to meet. */
     while (!(t->rank == 0 ? all_arrived(t) : t->released)) {
         CLT_TRY(clt_transport_state(t));
+        CLT_TRY(clt_transport_check_lost(o));
         double left = deadline - clt_seconds();
         if (left <= 0)
             return clt_fail(CLT_E_TIMEOUT, "rank %d of %d: not all ranks found each other in time",
                             t->rank, t->size);
-        clt_transport_poll(t, left);
+        clt_transport_poll(t, CLT_MIN(left, CLT_LOOK_SECONDS));
     }
     /* Before the others go on: from then on they take this rank's silence for its loss. */
-    if (t->rank == 0) remove_addresses(t, rendezvous);
+    if (t->rank == 0) remove_addresses(t, o->rendezvous);
     for (int r = 1; t->rank == 0 && r < t->size; r++) clt_control_send(t, &t->peers[r], &here, NULL);
     double now = clt_seconds();
     for (int r = 0; r < t->size; r++) t->peers[r].heard = now;
@@ -108,12 +110,22 @@ static void be_patient(const clt_transport *t, const clt_socket *socket) {
                sizeof milliseconds);
 }
 
+static clt_status publish(const clt_transport *t, const clt_transport_options *o, const char *address, double deadline) {
+    char key[CLT_RENDEZVOUS_KEY_BYTES];
+    clt_transport_address_key(key, t->generation, t->rank);
+    for (;;) {
+        double soon = CLT_MIN(deadline, clt_seconds() + PUBLISH_SECONDS);
+        clt_status status = clt_rendezvous_set(o->rendezvous, key, address, strlen(address), soon);
+        if (status != CLT_E_NETWORK || clt_seconds() >= deadline) return status;
+        CLT_TRY(clt_transport_check_lost(o));
+    }
+}
+
 static clt_status come_together(clt_transport *t, const clt_transport_options *o) {
     double deadline = clt_seconds() + o->connect_seconds;
-    char text[64], key[CLT_RENDEZVOUS_KEY_BYTES];
+    char text[64];
     CLT_TRY(clt_listen(o->network, o->towards, o->ports, &t->listener, text));
-    clt_transport_address_key(key, t->generation, t->rank);
-    CLT_TRY(clt_rendezvous_set(o->rendezvous, key, text, strlen(text), deadline));
+    CLT_TRY(publish(t, o, text, deadline));
     CLT_TRY(clt_transport_connect(t, o, deadline));
     double now = clt_seconds();
     for (int r = 0; r < t->size; r++) {
@@ -122,7 +134,7 @@ static clt_status come_together(clt_transport *t, const clt_transport_options *o
         be_patient(t, t->peers[r].control.socket);
         for (int c = 0; c < t->channels; c++) be_patient(t, t->peers[r].links[c].socket);
     }
-    CLT_TRY(reach_barrier(t, o->rendezvous, deadline));
+    CLT_TRY(reach_barrier(t, o, deadline));
     t->complete = true;
     return CLT_OK;
 }
@@ -139,6 +151,7 @@ clt_status clt_transport_create(clt_transport **out, const clt_transport_options
     t->security = options->security;
     t->heartbeat_seconds = options->heartbeat_seconds;
     t->describe = options->describe;
+    t->describe_slot = options->describe_slot;
     t->listener = t->waker = -1;
     clt_status status = make(t, options);
     t->made = status == CLT_OK;

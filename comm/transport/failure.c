@@ -75,6 +75,7 @@ void clt_transport_told(clt_transport *t, clt_peer *peer, const clt_frame *frame
 
 void clt_control_ended(clt_transport *t, clt_peer *peer, const char *why) {
     peer->control.ended = true;
+    peer->closed = !peer->goodbye && clt_socket_was_closed(peer->control.socket);
     if (peer->goodbye) clt_peer_check_left(t, peer);
     else clt_transport_lose(t, peer->rank, why);
 }
@@ -102,6 +103,13 @@ void clt_peer_check_left(clt_transport *t, clt_peer *peer) {
 
 clt_status clt_transport_state(const clt_transport *t) {
     return t->status < 0 ? clt_fail_again(t->status, t->detail) : CLT_OK;
+}
+
+clt_presence clt_transport_presence(const clt_transport *t, int rank) {
+    const clt_peer *peer = &t->peers[rank];
+    if (peer->closed) return CLT_CLOSED;
+    if (t->lost[rank]) return CLT_SILENT;
+    return peer->goodbye ? CLT_LEFT : CLT_PRESENT;
 }
 
 bool clt_transport_is_lost(const clt_transport *t, int rank) {

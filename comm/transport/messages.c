@@ -27,10 +27,33 @@ clt_transfer *clt_transfers_find(const clt_transfers *list, uint64_t slot) {
     return one;
 }
 
+/* Tells the sender that a large message may come. */
+static void say_ready(clt_transport *t, clt_peer *peer, clt_transfer *transfer) {
+    transfer->announced = true;
+    transfer->ticket = ++peer->tickets;
+    peer->n_ready++;
+    clt_control_send(t, peer,
+                     &(clt_frame){.kind = CLT_FRAME_READY, .type = transfer->type, .ticket = transfer->ticket,
+                                  .slot = transfer->slot, .total = transfer->bytes},
+                     NULL);
+}
+
+/* Those whose turn to say so has come, many at once. Whoever sends another first offers it: see clt_message_offered. */
+static void say_next_ready(clt_transport *t, clt_peer *peer) {
+    if (!peer->holds_back || peer->n_ready > CLT_NOTICE_LIMIT / 2 || t->status < 0) return;
+    clt_transfer *one = peer->receives.first;
+    for (; one && peer->n_ready < CLT_NOTICE_LIMIT; one = one->next)
+        if (!one->announced && one->bytes > CLT_EAGER_BYTES) say_ready(t, peer, one);
+    peer->holds_back = one != NULL;
+}
+
 void clt_transfer_end(clt_transport *t, clt_peer *peer, clt_transfer *transfer, bool sending) {
     take_out(sending ? &peer->sends : &peer->receives, transfer);
     transfer->active = false;
     t->ended_transfers++;
+    if (sending || !transfer->announced) return;
+    peer->n_ready--;
+    say_next_ready(t, peer);
 }
 
 /* ---- receiving ---- */
@@ -42,11 +65,12 @@ static void describe(const clt_transport *t, uint32_t type, uint64_t bytes, char
 
 static void fail_difference(clt_transport *t, uint64_t slot, int from, int to, uint64_t sent, uint32_t sent_type,
                             uint64_t expected, uint32_t expected_type) {
-    char text[CLT_REASON_BYTES], there[200], here[200];
+    char text[CLT_REASON_BYTES], what[100], there[200], here[200];
+    if (t->describe_slot) t->describe_slot(slot, what, sizeof what);
+    else snprintf(what, sizeof what, "message %" PRIu64, slot);
     describe(t, sent_type, sent, there);
     describe(t, expected_type, expected, here);
-    snprintf(text, sizeof text, "message %" PRIu64 " from rank %d to rank %d: sent is %s, expected %s", slot, from, to,
-             there, here);
+    snprintf(text, sizeof text, "%s from rank %d to rank %d: sent is %s, expected %s", what, from, to, there, here);
     clt_transport_end(t, CLT_E_MISMATCH, text, text, -1);
 }
 
@@ -140,7 +164,9 @@ static bool take_early(clt_transport *t, clt_peer *peer, clt_transfer *transfer)
 
 void clt_message_offered(clt_transport *t, clt_peer *peer, const clt_frame *frame) {
     clt_transfer *transfer = clt_transfers_find(&peer->receives, frame->slot);
-    if (t->status == CLT_OK && transfer) clt_transfer_agrees(t, peer, transfer, frame, true);
+    if (t->status < 0 || !transfer || !clt_transfer_agrees(t, peer, transfer, frame, true)) return;
+    /* It was held back, behind others that may wait for this one. */
+    if (!transfer->announced && transfer->bytes > CLT_EAGER_BYTES) say_ready(t, peer, transfer);
 }
 
 static clt_status check_post(clt_transport *t, const clt_transfer *transfer) {
@@ -160,16 +186,8 @@ clt_status clt_transport_receive(clt_transport *t, clt_transfer *transfer) {
     transfer->active = true;
     clt_transfers_add(&peer->receives, transfer);
     if (first && take_early(t, peer, transfer)) return clt_transport_state(t);
-    if (transfer->bytes > CLT_EAGER_BYTES) {
-        transfer->announced = true;
-        transfer->ticket = ++peer->tickets;
-        clt_frame frame = {.kind = CLT_FRAME_READY,
-                           .type = transfer->type,
-                           .ticket = transfer->ticket,
-                           .slot = transfer->slot,
-                           .total = transfer->bytes};
-        clt_control_send(t, peer, &frame, NULL);
-    }
+    if (transfer->bytes > CLT_EAGER_BYTES && peer->n_ready < CLT_NOTICE_LIMIT && !peer->holds_back) say_ready(t, peer, transfer);
+    else if (transfer->bytes > CLT_EAGER_BYTES) peer->holds_back = true;
     clt_peer_check_left(t, peer);
     return clt_transport_state(t);
 }

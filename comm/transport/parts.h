@@ -27,6 +27,9 @@ enum {
     CLT_NOTICE_LIMIT = 4096        /* of ready notices a peer whose sends are not there yet */
 };
 
+/* While ranks come together: so often is looked at what else is going on. */
+#define CLT_LOOK_SECONDS 0.05
+
 /* A small message that nobody has asked for yet. */
 typedef struct clt_early {
     struct clt_early *next;
@@ -80,7 +83,10 @@ typedef struct clt_peer {
     clt_frame *notices; /* ready notices whose sends are not there yet */
     size_t n_notices, notice_capacity;
     uint32_t tickets; /* given out */
+    size_t n_ready;   /* large receives that it was told of, and that have not ended */
+    bool holds_back;  /* there are more, that it will be told of */
     bool goodbye, arrived; /* arrived: at the first barrier */
+    bool closed;           /* without a good-bye */
     double heard, spoke;   /* when something came from it, went to it */
     double broken_since;   /* when a data connection ended without a word; 0: none has */
     char broken[200];
@@ -100,6 +106,7 @@ struct clt_transport {
     const clt_security *security;
     double heartbeat_seconds;
     void (*describe)(uint32_t type, size_t bytes, char *text, size_t text_bytes);
+    void (*describe_slot)(uint64_t slot, char *text, size_t text_bytes);
     clt_peer *peers; /* one a rank */
 
     int listener, waker; /* -1: none */
@@ -128,6 +135,8 @@ clt_status clt_transport_connect(clt_transport *t, const clt_transport_options *
 /* The store's key for a rank's address. */
 void clt_transport_address_key(char key[CLT_RENDEZVOUS_KEY_BYTES], int64_t generation, int rank);
 void clt_transport_pause(double seconds);
+/* CLT_E_PEER if a rank that is to come is lost. */
+clt_status clt_transport_check_lost(const clt_transport_options *options);
 
 /* ---- strangers.c ---- */
 

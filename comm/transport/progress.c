@@ -15,7 +15,7 @@ enum { MOST_ROUNDS = 16 };   /* of about a frame each way: then the caller has i
 /* ---- timers ---- */
 
 static void check_peer(clt_transport *t, clt_peer *peer, double now) {
-    if (peer->control.ended) return;
+    if (peer->control.ended || t->lost[peer->rank]) return;
     if (peer->broken_since > 0 && !peer->goodbye && now - peer->broken_since > BROKEN_SECONDS) {
         clt_transport_lose(t, peer->rank, peer->broken);
         return;
@@ -38,7 +38,8 @@ static void run_timers(clt_transport *t, double now) {
     t->next_timers = now + step;
     if (offers) t->next_offers = now + OFFER_SECONDS;
     clt_strangers_expire(t, now);
-    for (int r = 0; r < t->size && t->status == CLT_OK; r++) {
+    /* After the end, too: the survivors want to know who is left. */
+    for (int r = 0; r < t->size; r++) {
         if (r == t->rank) continue;
         check_peer(t, &t->peers[r], now);
         if (offers) clt_messages_offer(t, &t->peers[r]);

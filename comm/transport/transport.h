@@ -39,11 +39,16 @@ typedef struct clt_transport_options {
     const char *towards;          /* HOST or HOST:PORT that the default network routes to; NULL: this host */
     int channels;
     double connect_seconds, heartbeat_seconds;
+    /* While ranks come together: one that is known, from elsewhere, to be lost; -1: none is. NULL: nobody knows. */
+    int (*find_lost)(void *context);
+    void *context;
     /* What a transfer's type and size mean, for errors about two that differ. NULL: told as numbers. */
     void (*describe)(uint32_t type, size_t bytes, char *text, size_t text_bytes);
+    /* Likewise what a slot is. NULL: "message SLOT". */
+    void (*describe_slot)(uint64_t slot, char *text, size_t text_bytes);
 } clt_transport_options;
 
-/* Listens, publishes its address, connects to all and waits for all. */
+/* Listens, publishes its address, connects to all and waits for all. CLT_E_PEER if one of them is lost meanwhile. */
 clt_status clt_transport_create(clt_transport **transport, const clt_transport_options *options);
 /* Says good-bye to those that are there, closes and frees. Transfers under way are forgotten. NULL is
  * fine. */
@@ -95,6 +100,8 @@ void clt_transport_fail(clt_transport *transport, clt_status status, const char 
 /* CLT_OK while the group stands, else its error, with the detail set on this thread. */
 clt_status clt_transport_state(const clt_transport *transport);
 bool clt_transport_is_lost(const clt_transport *transport, int rank);
+/* What progress has seen of a rank so far, also after the end: connections stay, and ranks beat, until the transport is destroyed. */
+clt_presence clt_transport_presence(const clt_transport *transport, int rank);
 
 typedef struct clt_transport_counts {
     uint64_t bytes_sent, bytes_received;

@@ -54,9 +54,9 @@ typedef struct clt_comm_options {
                                                   CLTRAIN_COMM_CERTIFICATE, _KEY, _AUTHORITY */
     int channels;           /* connections a pair for large messages; CLTRAIN_COMM_CHANNELS; default 1 */
     const char *algorithms; /* algorithms to choose from, or with "-" before the name not to: CLTRAIN_COMM_ALGORITHMS */
-    double connect_seconds;   /* to find and connect all ranks; default 120 */
-    double timeout_seconds;   /* for an operation, from its turn on; default 300 */
-    double heartbeat_seconds; /* a rank silent for so long is lost; default 5, at least 0.2 */
+    double connect_seconds;   /* to find and connect all ranks; CLTRAIN_COMM_CONNECT_SECONDS; default 120 */
+    double timeout_seconds;   /* for an operation, from its turn on; CLTRAIN_COMM_TIMEOUT_SECONDS; default 300 */
+    double heartbeat_seconds; /* a rank silent for so long is lost; CLTRAIN_COMM_HEARTBEAT_SECONDS; default 5, at least 0.2 */
     int64_t generation;     /* of the group: 0, or what the launcher counts; CLTRAIN_COMM_GENERATION */
 } clt_comm_options;
 
@@ -72,6 +72,7 @@ CLT_API void clt_comm_destroy(clt_comm *comm);
 
 CLT_API int clt_comm_rank(const clt_comm *comm);
 CLT_API int clt_comm_size(const clt_comm *comm);
+/* No two groups of a job have the same: 1000 times what the launcher counts, and one more for each round of a shrink. */
 CLT_API int64_t clt_comm_generation(const clt_comm *comm);
 
 /* ---- operations -------------------------------------------------------------
@@ -100,7 +101,8 @@ CLT_API clt_status clt_comm_all_gather(clt_comm *comm, void *data, const size_t 
 /* data: given on rank `root`, filled in on the others. */
 CLT_API clt_status clt_comm_broadcast(clt_comm *comm, void *data, size_t count, clt_dtype dtype, int root, clt_work **work);
 
-/* From one rank to another. Messages between two ranks with the same tag arrive in order; sizes must agree. */
+/* From one rank to another. Messages between two ranks with the same tag arrive in order; sizes must agree. Any number may be under
+ * way; each tag that was ever used with a rank keeps some 50 bytes until the communicator is destroyed. */
 CLT_API clt_status clt_comm_send(clt_comm *comm, const void *data, size_t count, clt_dtype dtype, int to, uint32_t tag,
                                  clt_work **work);
 CLT_API clt_status clt_comm_receive(clt_comm *comm, void *data, size_t count, clt_dtype dtype, int from, uint32_t tag,
@@ -132,8 +134,10 @@ CLT_API clt_status clt_comm_state(const clt_comm *comm);
 CLT_API bool clt_comm_is_lost(const clt_comm *comm, int rank);
 
 /* Called by all survivors of a group that ended (or by all of one that stands, to leave the lost out): a new group of
- * those who call within the connect time, in the old order, with the next generation's number. One survivor, chosen through the
- * store, says who belongs to it; who comes later, or was cut off, gets CLT_E_FENCED, and cannot join by itself. The old
+ * those who call within the connect time, in the old order, with a higher generation. One survivor, chosen through the
+ * store, says who belongs to it; who comes later, or was cut off, gets CLT_E_FENCED, and cannot join by itself. Who dies meanwhile is seen
+ * as in an operation, and left out in a further round; or the new group ends at its first operation, and this is called again, with it.
+ * The store must outlive the dead: CLT_E_NETWORK says so at once if it was tcp:// and served by rank 0, which is lost. The old
  * communicator is still to be destroyed. */
 CLT_API clt_status clt_comm_shrink(clt_comm *comm, clt_comm **survivors);
 

@@ -13,7 +13,7 @@ static void run_rank(const support_job *job, int rank, const char *store, const 
     clt_comm_options options = job->options ? *job->options : (clt_comm_options){.security = CLT_SECURITY_NONE};
     options.rank = rank;
     options.size = job->ranks;
-    options.store = store;
+    if (!options.store) options.store = store;
     options.job = name;
     options.token = "a token for tests alone";
     if (!options.network) options.network = "127.0.0.1";
@@ -35,7 +35,7 @@ static int result_of(const support_job *job, pid_t *child, int rank) {
     pid_t ended = waitpid(*child, &status, WNOHANG);
     if (ended == 0) return -1;
     *child = 0;
-    if (rank == job->killed) return WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    if (rank == job->killed || (job->killed_too && rank == job->killed_too)) return WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) == 0);
     if (WIFSIGNALED(status)) fprintf(stderr, "rank %d was ended by signal %d\n", rank, WTERMSIG(status));
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }

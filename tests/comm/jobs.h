@@ -19,13 +19,14 @@
         }                                                                                                 \
     } while (0)
 
-/* Options that all ranks have; rank, size, store, token and job are filled in. NULL: loopback without security. */
+/* Options that all ranks have; rank, size, token and job are filled in, and a folder for the store if none is named. NULL: loopback without security. */
 typedef struct support_job {
     int ranks;
     const clt_comm_options *options;
     void (*body)(clt_comm *comm, void *argument);
     void *argument;
     int killed;      /* a rank that ends itself by a signal, or sleeps until it is killed; -1: none. Zero would be rank 0 */
+    int killed_too;  /* another; 0: none */
     double seconds;  /* all must be over by then; 0: 60 */
 } support_job;
 

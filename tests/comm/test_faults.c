@@ -2,8 +2,10 @@
 #define _GNU_SOURCE /* kill, raise */
 #include "tests/support.h"
 
+#include <netinet/in.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #include "runtime/base/base.h"
@@ -101,6 +103,7 @@ static void tell_both(clt_comm *comm, void *argument) {
     (void)argument;
     CHECK(call_large_counts(comm, clt_comm_rank(comm) == 1) == CLT_E_MISMATCH);
     CHECK(strstr(clt_error_detail(), clt_comm_rank(comm) == 1 ? "all_reduce sum of 99999 f32" : "all_reduce sum of 100000 f32"));
+    CHECK(!strstr(clt_error_detail(), "message 1"));
 }
 
 static void test_what_differs_is_told(void **state) {
@@ -113,6 +116,7 @@ static void message_sizes(clt_comm *comm, void *argument) {
     clt_status status = clt_comm_rank(comm) == 0 ? clt_comm_send(comm, data, MANY, CLT_F32, 1, 1, NULL)
                                                  : clt_comm_receive(comm, data, 7, CLT_I32, 0, 1, NULL);
     CHECK(status == CLT_E_MISMATCH && strstr(clt_error_detail(), "7 i32") && strstr(clt_error_detail(), "100000 f32"));
+    CHECK(strstr(clt_error_detail(), "message 0 of tag 1 from rank 0 to rank 1"));
 }
 
 static void test_messages_that_differ(void **state) {
@@ -260,6 +264,104 @@ static void test_silence_and_fencing(void **state) {
     run(3, rank_0_stops, NULL, &options, -1);
 }
 
+/* ---- more than one ---- */
+
+static void *die_soon(void *seconds) {
+    nap(*(double *)seconds);
+    raise(SIGKILL);
+    return NULL;
+}
+
+/* Goes on until a group of so many stands: others may be lost meanwhile. `comm` is still to be destroyed. */
+static clt_status shrink_to(clt_comm *comm, int size) {
+    clt_comm *group = comm, *rest = NULL;
+    clt_status status;
+    for (;;) {
+        float sum = 1;
+        CLT_TRY_GOTO(clt_comm_shrink(group, &rest));
+        if (group != comm) clt_comm_destroy(group);
+        group = rest;
+        status = clt_comm_all_reduce(group, &sum, 1, CLT_F32, CLT_REDUCE_SUM, NULL);
+        if (status == CLT_OK && sum == (float)size) break;
+    }
+fail:
+    if (group != comm) clt_comm_destroy(group);
+    return status;
+}
+
+/* Rank 1 dies, and rank 3 so long after it has heard of that: at once, or while all come together anew. */
+static void two_die(clt_comm *comm, void *argument) {
+    clt_thread thread;
+    clt_status status = CLT_OK;
+    for (int i = 0; status == CLT_OK; i++) {
+        if (clt_comm_rank(comm) == 1 && i == 20) raise(SIGKILL);
+        status = clt_comm_all_reduce(comm, data, 9, CLT_F32, CLT_REDUCE_MAX, NULL);
+    }
+    CHECK(status == CLT_E_PEER);
+    if (clt_comm_rank(comm) == 3) CHECK(clt_thread_start(&thread, die_soon, argument) == CLT_OK);
+    double begin = clt_seconds();
+    status = shrink_to(comm, 2);
+    CHECK(status == CLT_OK);
+    CHECK(clt_seconds() - begin < 15); /* far from the 120 s in which ranks may connect */
+}
+
+static void test_second_death(void **state) {
+    (void)state;
+    double after[] = {0, 0.003, 0.006, 0.01, 0.015, 0.025, 0.05};
+    for (size_t i = 0; i < CLT_COUNT_OF(after); i++)
+        support_run_job(&(support_job){.ranks = 4, .options = &(clt_comm_options){.security = CLT_SECURITY_TLS}, .body = two_die,
+                                       .argument = &after[i], .killed = 1, .killed_too = 3, .seconds = 30});
+}
+
+/* One dies while another hangs, which is known only when the group has ended. */
+static void one_dies_one_hangs(clt_comm *comm, void *argument) {
+    (void)argument;
+    CHECK(clt_comm_barrier(comm, NULL) == CLT_OK);
+    if (clt_comm_rank(comm) == 1) raise(SIGKILL);
+    if (clt_comm_rank(comm) == 2) raise(SIGSTOP);
+    CHECK(clt_comm_barrier(comm, NULL) == CLT_E_PEER);
+    double begin = clt_seconds();
+    CHECK(shrink_to(comm, 2) == CLT_OK);
+    CHECK(clt_seconds() - begin < 15);
+}
+
+static void test_death_and_silence(void **state) {
+    (void)state;
+    clt_comm_options options = {.security = CLT_SECURITY_NONE, .heartbeat_seconds = 0.5};
+    support_run_job(&(support_job){.ranks = 4, .options = &options, .body = one_dies_one_hangs, .killed = 2, .killed_too = 1,
+                                   .seconds = 30});
+}
+
+/* Rank 0 serves the store and dies: the others are told at once that they cannot go on, and why. */
+static void server_dies(clt_comm *comm, void *argument) {
+    clt_comm *rest;
+    (void)argument;
+    CHECK(clt_comm_barrier(comm, NULL) == CLT_OK);
+    if (clt_comm_rank(comm) == 0) raise(SIGKILL);
+    CHECK(clt_comm_barrier(comm, NULL) == CLT_E_PEER);
+    double begin = clt_seconds();
+    CHECK(clt_comm_shrink(comm, &rest) == CLT_E_NETWORK && strstr(clt_error_detail(), "was served by the job's rank 0"));
+    CHECK(clt_seconds() - begin < 15);
+}
+
+/* A port that was free just now. */
+static int free_port(void) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof address;
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, bytes), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &bytes), 0);
+    close(listener);
+    return ntohs(address.sin_port);
+}
+
+static void test_store_dies(void **state) {
+    (void)state;
+    char url[64];
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", free_port());
+    run(3, server_dies, NULL, &(clt_comm_options){.security = CLT_SECURITY_TLS, .store = url}, 0);
+}
+
 /* While nobody calls anything the beats go on, and a loss is noticed. */
 static void idle_ranks(clt_comm *comm, void *argument) {
     (void)argument;
@@ -287,6 +389,9 @@ int main(void) {
         cmocka_unit_test(test_abort),
         cmocka_unit_test(test_death),
         cmocka_unit_test(test_silence_and_fencing),
+        cmocka_unit_test(test_second_death),
+        cmocka_unit_test(test_death_and_silence),
+        cmocka_unit_test(test_store_dies),
         cmocka_unit_test(test_idle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

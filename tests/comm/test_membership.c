@@ -13,8 +13,9 @@ enum { MOST = 8 };
 typedef struct survivor {
     int rank, size;
     int64_t generation;
-    bool lost[MOST];
-    double grace, late; /* seconds */
+    bool lost[MOST];             /* silent from the beginning */
+    clt_presence soon[MOST];     /* what is known `after` so many seconds */
+    double after, begun, grace, late;
     clt_status status;
     int members[MOST], n_members;
     clt_thread thread;
@@ -34,9 +35,21 @@ static void put(const char *key, const char *value) {
     clt_rendezvous_close(rendezvous);
 }
 
+static clt_status watch(void *context, bool unreachable, clt_presence *ranks) {
+    const survivor *s = context;
+    (void)unreachable;
+    for (int r = 0; r < s->size; r++) {
+        ranks[r] = s->lost[r] ? CLT_SILENT : CLT_PRESENT;
+        if (clt_seconds() >= s->begun + s->after && s->soon[r]) ranks[r] = s->soon[r];
+    }
+    return CLT_OK;
+}
+
 static void agree(survivor *s, clt_rendezvous *rendezvous) {
-    s->status = clt_membership_agree(rendezvous, s->generation, s->rank, s->size, s->lost, s->grace, clt_seconds() + 20, s->members,
-                                     &s->n_members);
+    s->begun = clt_seconds();
+    const clt_membership m = {.generation = s->generation, .rank = s->rank, .size = s->size, .grace_seconds = s->grace,
+                              .deadline = s->begun + 20, .watch = watch, .context = s};
+    s->status = clt_membership_agree(rendezvous, &m, s->members, &s->n_members);
 }
 
 static char store_url[8300];
@@ -77,6 +90,48 @@ static void test_all_come(void **state) {
     run_all(all, 3);
     assert_true(clt_seconds() - begin < 10);
     for (int i = 0; i < 3; i++) assert_members(&all[i], "0 1 3 ");
+}
+
+/* One that is not known to be lost at first is found to be so, or to have left, while it is waited for. */
+static void test_lost_meanwhile(void **state) {
+    (void)state;
+    static const clt_presence ways[] = {CLT_CLOSED, CLT_SILENT, CLT_LEFT};
+    for (int i = 0; i < 3; i++) {
+        survivor all[3];
+        for (int r = 0; r < 3; r++)
+            all[r] = (survivor){.rank = r, .size = 4, .generation = 50 + i, .soon = {[3] = ways[i]}, .after = 0.3, .grace = 19};
+        double begin = clt_seconds();
+        run_all(all, 3);
+        assert_true(clt_seconds() - begin < 15);
+        for (int r = 0; r < 3; r++) assert_members(&all[r], "0 1 2 ");
+    }
+}
+
+/* So is the one that decides. It had come: the group is formed in vain, rather than without somebody who lives. */
+static void test_chief_dies_meanwhile(void **state) {
+    (void)state;
+    put("members/53/chief/0", "0");
+    put("members/53/here/0", "3:0");
+    survivor all[] = {{.rank = 1, .size = 3, .generation = 53, .soon = {CLT_CLOSED}, .after = 0.3, .grace = 19},
+                      {.rank = 2, .size = 3, .generation = 53, .soon = {CLT_CLOSED}, .after = 0.3, .grace = 19}};
+    double begin = clt_seconds();
+    run_all(all, 2);
+    assert_true(clt_seconds() - begin < 15);
+    for (int i = 0; i < 2; i++) assert_members(&all[i], "0 1 2 ");
+}
+
+/* When most are lost, and their connections were closed, nobody doubts it for long. */
+static void test_most_are_dead(void **state) {
+    (void)state;
+    survivor all[2];
+    for (int i = 0; i < 2; i++) {
+        all[i] = (survivor){.rank = 5 * i, .size = 6, .generation = 54, .grace = 19, .late = 0.2 * i};
+        for (int r = 1; r < 5; r++) all[i].soon[r] = CLT_CLOSED;
+    }
+    double begin = clt_seconds();
+    run_all(all, 2);
+    assert_true(clt_seconds() - begin < 8);
+    for (int i = 0; i < 2; i++) assert_members(&all[i], "0 5 ");
 }
 
 static void test_again_and_again(void **state) {
@@ -187,6 +242,7 @@ static void test_garbage_in_the_store(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_come),   cmocka_unit_test(test_again_and_again), cmocka_unit_test(test_late_rank_is_fenced),
+        cmocka_unit_test(test_lost_meanwhile), cmocka_unit_test(test_chief_dies_meanwhile), cmocka_unit_test(test_most_are_dead),
         cmocka_unit_test(test_dead_chief), cmocka_unit_test(test_cut_off_rank_comes_first),
         cmocka_unit_test(test_quarrel),    cmocka_unit_test(test_one_rank),        cmocka_unit_test(test_garbage_in_the_store)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,7 @@ static const char *const variables[] = {
     "SLURM_PROCID", "JOB_COMPLETION_INDEX", "CLTRAIN_COMM_STORE", "CLTRAIN_COMM_STORE_SERVED", "CLTRAIN_COMM_TOKEN",
     "CLTRAIN_COMM_TOKEN_FILE", "CLTRAIN_COMM_JOB", "CLTRAIN_COMM_INTERFACE", "CLTRAIN_COMM_PORTS",
     "CLTRAIN_COMM_SECURITY", "CLTRAIN_COMM_CHANNELS", "CLTRAIN_COMM_ALGORITHMS", "CLTRAIN_COMM_GENERATION",
+    "CLTRAIN_COMM_CONNECT_SECONDS", "CLTRAIN_COMM_TIMEOUT_SECONDS", "CLTRAIN_COMM_HEARTBEAT_SECONDS",
 };
 
 static int clear(void **state) {
@@ -63,6 +64,15 @@ static void test_environment(void **state) {
     assert_string_equal(s.towards, "192.0.2.9:6380");
     assert_string_equal(s.token, "another secret, nearer");
     clt_settings_free(&s);
+    set("CLTRAIN_COMM_CONNECT_SECONDS", "30");
+    set("CLTRAIN_COMM_TIMEOUT_SECONDS", "90.25");
+    set("CLTRAIN_COMM_HEARTBEAT_SECONDS", ".5");
+    assert_ok(clt_settings_resolve(&s, &(clt_comm_options){.timeout_seconds = 7}));
+    assert_true(s.connect_seconds == 30 && s.timeout_seconds == 7 && s.heartbeat_seconds == 0.5);
+    clt_settings_free(&s);
+    assert_ok(clt_settings_resolve(&s, NULL));
+    assert_true(s.timeout_seconds == 90.25);
+    clt_settings_free(&s);
     set("CLTRAIN_COMM_STORE", "tcp://192.0.2.5:1000");
     assert_ok(clt_settings_resolve(&s, NULL)); /* the launcher serves it */
     assert_false(s.serve);
@@ -94,6 +104,10 @@ static void test_refusals(void **state) {
     set("CLTRAIN_COMM_SECURITY", "tls");
     set("CLTRAIN_COMM_CHANNELS", "2x"), refuse(&o, "CLTRAIN_COMM_CHANNELS is '2x'");
     set("CLTRAIN_COMM_CHANNELS", "2");
+    static const char *const no_seconds[] = {"0.1", "-1", "1e3", "5s", ".", "5.", "nan", "99999999999"};
+    for (size_t i = 0; i < sizeof no_seconds / sizeof *no_seconds; i++)
+        set("CLTRAIN_COMM_HEARTBEAT_SECONDS", no_seconds[i]), refuse(&o, "CLTRAIN_COMM_HEARTBEAT_SECONDS is '");
+    set("CLTRAIN_COMM_HEARTBEAT_SECONDS", "");
     set("CLTRAIN_COMM_GENERATION", "99999999999999999999"), refuse(&o, "CLTRAIN_COMM_GENERATION");
     unsetenv("CLTRAIN_COMM_GENERATION");
     clt_settings s;

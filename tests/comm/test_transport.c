@@ -384,13 +384,40 @@ static void test_misuse(void **state) {
     clt_transport_destroy(NULL);
 }
 
+/* ---- more large receives at once than a sender is told of; it begins with the one that was posted last ---- */
+
+static void many_receives(rank_thread *self) {
+    enum { MANY = 9000, BYTES = CLT_EAGER_BYTES + 16 };
+    clt_transfer *all = calloc(MANY, sizeof *all);
+    char *data = calloc(1, BYTES);
+    CHECK(self, all && data);
+    bool receives = self->rank == 0;
+    for (int i = 0; i < MANY; i++)
+        all[i] = (clt_transfer){.peer = 1 - self->rank, .slot = (uint64_t)i, .bytes = BYTES, .ready = receives ? 0 : BYTES, .data = data};
+    for (int i = 0; receives && i < MANY; i++) CHECK(self, clt_transport_receive(self->transport, &all[i]) == CLT_OK);
+    CHECK(self, rank_gather(self, 1) == CLT_OK);
+    if (!receives) {
+        CHECK(self, clt_transport_send(self->transport, &all[MANY - 1]) == CLT_OK);
+        CHECK(self, rank_finish(self, &all[MANY - 1], 1) == CLT_OK);
+    }
+    for (int i = 0; !receives && i < MANY - 1; i++) CHECK(self, clt_transport_send(self->transport, &all[i]) == CLT_OK);
+    CHECK(self, rank_finish(self, all, MANY) == CLT_OK);
+    free(all);
+    free(data);
+}
+
+static void test_many_receives(void **state) {
+    (void)state;
+    ranks_run(&(rank_group){.size = 2, .level = CLT_SECURITY_NONE, .body = many_receives});
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_everybody), cmocka_unit_test(test_unasked),
         cmocka_unit_test(test_slots),     cmocka_unit_test(test_differences),
         cmocka_unit_test(test_stream),    cmocka_unit_test(test_half_way),
         cmocka_unit_test(test_wake),      cmocka_unit_test(test_sleep),
-        cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_misuse),    cmocka_unit_test(test_many_receives),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

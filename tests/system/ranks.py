@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -148,6 +149,63 @@ def shrink():
         check(got["steps"] == wanted["steps"], f"{got['steps']} steps, not {wanted['steps']}")
         check(os.path.exists(path("model")), "no checkpoint")
         compare(f"without rank {victim}", got, wanted, 1e-4)
+
+
+def early():
+    """A rank ends before its first step: as one whose device is not there, or killed. The others begin without it."""
+    options = ("--epochs", 2, *SGD)
+    wanted = together(2, *options, "--batch", 24)
+    arguments = command(3, ("--on-failure", "continue"), (*options, "--batch", 16))
+    at = arguments.index(TRAIN)
+    no_device = f'[ "$RANK" = 1 ] && export CLTRAIN_DEVICE=there-is-none; exec {TRAIN} "$@"'
+    end(begin(arguments[:at] + ["sh", "-c", no_device, "sh"] + arguments[at + 1:]))
+    check("there-is-none" in said("err"), f"rank 1 had a device:\n{said('err')}")
+    got = report()
+    check(got["ranks"] == 2 and got["ranks_lost"] == 1 and got["steps"] == wanted["steps"], f"2 are left: {got}")
+    compare("without a rank that had no device", got, wanted, 1e-5)
+    process = begin(arguments, RANKS_TEST=FOLDER)
+    wait_for("on each of 3 ranks", process)
+    os.kill(ranks_of(process.pid)[1], signal.SIGKILL)
+    end(process)
+    got = report()
+    check(got["ranks"] == 2 and got["ranks_lost"] == 1 and got["steps"] == wanted["steps"], f"2 are left: {got}")
+
+
+def twice():
+    """A second rank is killed while the others go on without the first."""
+    for seconds in (0, 0.02):
+        process = begin(command(4, ("--on-failure", "continue"), ("--epochs", 8, "--batch", 16, *SGD)), RANKS_TEST=FOLDER)
+        wait_for("epoch 3/", process)
+        ranks, since = ranks_of(process.pid), time.monotonic()
+        os.kill(ranks[1], signal.SIGKILL)
+        time.sleep(seconds)
+        os.kill(ranks[3], signal.SIGKILL)
+        end(process)
+        check(time.monotonic() - since < 60, "they waited for the dead")
+        got = report()
+        check(got["ranks"] == 2 and got["ranks_lost"] == 2, f"2 are left: {got}")
+
+
+def store_dies():
+    """Rank 0 serves the store, as without cltrain-run, and is killed: the others end at once, and say why."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    place = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "CLTRAIN_COMM_TOKEN": "a token for tests alone"}
+    words = (TRAIN, "convnet", "--data", "digits", "--batch", 16, "--epochs", 1000, "--on-failure", "shrink")
+    first = begin(words, RANK="0", **place)
+    second = subprocess.Popen([*map(str, words)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                              env={**os.environ, "RANK": "1", **place})
+    try:
+        wait_for("epoch 1/", first)
+        first.kill()
+        text = second.communicate(timeout=60)[1]
+        check(second.returncode == 1 and "was served by the job's rank 0" in text, f"exit {second.returncode}:\n{text}")
+    finally:
+        first.kill()
+        second.kill()
+        first.wait()
+        second.wait()
 
 
 def another_runs_file():

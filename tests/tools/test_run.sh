@@ -109,10 +109,19 @@ says "[rank 2] 2/3 2/3 A stop 0 0"
 says "64 characters"
 [ "$(grep -c ' tcp://127.0.0.1:[1-9][0-9]* run-[0-9a-f]* 1$' "$out")" -eq 3 ] || fail "the store's address"
 [ "$(grep ' tcp://' "$out" | cut -d ' ' -f 5- | sort -u | wc -l)" -eq 1 ] || fail "ranks are told different stores"
-printf 'a secret of the file\nsecond line\n' >"$folder/token"
+printf 'a secret of the file \t\n\n' >"$folder/token"
 CLTRAIN_COMM_TOKEN_FILE=$folder/token expect 0 -n 2 --job name --security auth --on-failure continue -- \
     sh -c 'echo "<$CLTRAIN_COMM_TOKEN> $CLTRAIN_COMM_JOB $CLTRAIN_COMM_SECURITY $CLTRAIN_RUN_ON_FAILURE"'
 says "[rank 1] <a secret of the file> name auth continue"
+printf 'a secret of\ntwo lines\n' >"$folder/token"
+CLTRAIN_COMM_TOKEN_FILE=$folder/token expect 0 -- sh -c 'echo "<$CLTRAIN_COMM_TOKEN>"'
+[ "$(cat "$out")" = "<a secret of
+two lines>" ] || fail "a token of two lines"
+printf 'a secret with\0a zero byte' >"$folder/token"
+CLTRAIN_COMM_TOKEN_FILE=$folder/token expect 1 -- true
+complains "holds a zero byte"
+CLTRAIN_COMM_TOKEN=$(head -c 5000 /dev/zero | tr '\0' a) expect 0 -n 2 -- sh -c 'echo "${#CLTRAIN_COMM_TOKEN}"'
+says "[rank 1] 5000"
 echo input | expect 0 -n 2 -- sh -c '[ "$RANK" = 0 ] && sleep 0.3; echo "<$(cat)>"' # the shell's pipe runs expect apart: looked at below
 says "[rank 0] <input>"
 says "[rank 1] <>"
@@ -141,6 +150,37 @@ complains "/dev/null/x"
 } | head -n 1 >"$out"
 [ "$(cat "$folder/status")" -eq 141 ] || fail "nobody reads: exit code $(cat "$folder/status")"
 await gone "$folder/pipe" || fail "ranks live on when nobody reads them"
+
+# Nobody can write there: it is said, and no success.
+timeout -k 5 60 "$program" -n 2 -- echo hi >/dev/full 2>"$err"
+code=$?
+[ $code -eq 1 ] || fail "a full disk on stdout: exit code $code"
+complains "stdout cannot be written: No space left on device"
+mkdir "$folder/full" && ln -s /dev/full "$folder/full/rank-1.log"
+expect 1 -n 2 --log-dir "$folder/full" -- echo hi
+complains "a log in --log-dir cannot be written: No space left on device"
+says "[rank 1] hi"
+# Nobody reads for a while: signals, deaths and deadlines are attended to all the same.
+mkfifo "$folder/pause"
+sleep 1000 <"$folder/pause" &
+reader=$!
+chatter='echo $$ >>"$D/chatter"; [ "$RANK" = 0 ] || trap "" TERM; while :; do echo "a line that nobody reads"; done'
+timeout -k 5 60 "$program" -n 2 --grace 0.5 -- sh -c "$chatter" >"$folder/pause" 2>"$err" &
+waited=$!
+await lines_are "$folder/chatter" 2 || fail "ranks whose output nobody reads did not start"
+sleep 1
+kill -TERM "$(tr -d ' ' <"/proc/$waited/task/$waited/children")"
+tries=0
+while kill -0 $waited 2>/dev/null && [ $tries -lt 200 ]; do sleep 0.1; tries=$((tries + 1)); done
+[ $tries -lt 200 ] || fail "a launcher whose output nobody reads does not end on SIGTERM"
+kill $reader
+wait $waited
+code=$?
+[ $code -eq 137 ] || [ $code -eq 143 ] || fail "a launcher whose output nobody reads gave $code"
+gone "$folder/chatter" || fail "ranks whose output nobody reads live on"
+# And nothing is lost when it is read later.
+timeout -k 5 60 "$program" -n 2 -- sh -c 'head -c 3000000 /dev/zero | tr "\0" "\n"' 2>"$err" | { sleep 1; wc -l; } >"$out"
+[ "$(cat "$out")" -eq 6000000 ] || fail "a reader that is slow has got $(cat "$out") lines"
 
 # ---- exit codes, and failing ranks ----
 
@@ -266,6 +306,18 @@ complains "rank 1, on another host, ended with status 6"
 FAILING=1 hosts 0 0 -n 1 --master "127.0.0.1:$(port)" --max-restarts 1 -- sh -c "$restarted"
 says "[rank 0] start 1 1 run+1"
 hosts 0 0 -n 1 --master "127.0.0.1:$(port)" --on-failure continue -- sh -c '[ "$RANK" = 1 ] && exit 7; sleep 1'
+# A second launcher with the same number leaves those that are there alone.
+address=127.0.0.1:$(port)
+rm -f "$folder/twice"
+hosts 0 0 -n 1 --master "$address" -- sh -c 'echo $$ >>"$D/twice"; sleep 3; echo "went through"' &
+both=$!
+await lines_are "$folder/twice" 2 || fail "two hosts did not start"
+timeout -k 5 60 "$program" --nnodes 2 --node-rank 1 --master "$address" -- echo intruder >"$folder/intruder" 2>&1
+code=$?
+wait $both
+[ $code -eq 1 ] || fail "a second launcher of host 1 gave $code"
+grep -q "another launcher is host 1 of job 'run' already" "$folder/intruder" || fail "it was not told why: $(cat "$folder/intruder")"
+[ "$(cat "$out.0" "$out.1" | grep -c 'went through')" -eq 2 ] || fail "a second launcher ended the job: $(cat "$err.0" "$err.1")"
 expect 1 --nnodes 2 --master "127.0.0.1:$(port)" --connect 0.5 -- true
 complains "host 1 did not come within 0.5 s"
 expect 1 --nnodes 2 --node-rank 1 --master "127.0.0.1:$(port)" --connect 0.5 -- true

@@ -32,23 +32,34 @@ static int get_count(const job *j, int node, int *count) {
     if (status < 0) return library_error(status, "waiting for the other hosts");
     char *end;
     long n = strtol(text, &end, 10);
-    if (n < 1 || n > 4096 || *end || end == text) return run_error("host %d says that it has '%.40s' ranks", node, text);
+    if (n < 1 || n > 4096 || (*end && *end != ' ') || end == text) return run_error("host %d says that it has '%.40s' ranks", node, text);
     *count = (int)n;
     return 0;
+}
+
+/* "RANKS WHO": a host comes once, however often it was started; who comes second goes, and leaves the others alone. */
+static int come(const job *j) {
+    char key[KEY_BYTES], text[64], stands[CLT_STORE_TEXT_BYTES];
+    name_key(j, "ranks", (int)j->options->node_rank, key);
+    snprintf(text, sizeof text, "%lld %s", (long long)j->options->ranks, j->self);
+    clt_status status = clt_store_set_once(j->store, key, text, stands, j->options->connect_seconds);
+    if (status < 0) return library_error(status, "waiting for the other hosts");
+    if (!strcmp(text, stands)) return 0;
+    return run_error("another launcher is host %lld of job '%s' already: give each host its --node-rank, and each start its --job, "
+                     "in a store that several share",
+                     (long long)j->options->node_rank, j->name);
 }
 
 int agree_begin(job *j) {
     j->first_rank = 0;
     j->world = (int)j->options->ranks;
     if (j->options->nodes == 1) return 0;
-    char key[KEY_BYTES], text[32];
-    name_key(j, "ranks", (int)j->options->node_rank, key);
-    snprintf(text, sizeof text, "%lld", (long long)j->options->ranks);
-    clt_status status = clt_store_set(j->store, key, text, j->options->connect_seconds);
-    if (status < 0) return library_error(status, "waiting for the other hosts");
+    int code = come(j);
+    if (code) return code;
     j->world = 0;
     for (int node = 0; node < j->options->nodes; node++) {
-        int count, code = get_count(j, node, &count);
+        int count;
+        code = get_count(j, node, &count);
         if (code) return code;
         if (node < j->options->node_rank) j->first_rank += count;
         j->world += count;

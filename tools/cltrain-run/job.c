@@ -1,7 +1,8 @@
-#define _GNU_SOURCE /* environ, getrandom */
+#define _GNU_SOURCE /* environ, getrandom, vasprintf */
 #include "job.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdarg.h>
@@ -16,7 +17,7 @@
 #include "tools/common/message.h"
 #include "tools/common/option_parser.h"
 
-enum { DEFAULT_PORT = 29500, LEAST_TOKEN = 16, MOST_TOKEN = 4096, MOST_VARIABLES = 24 };
+enum { DEFAULT_PORT = 29500, LEAST_TOKEN = 16, MOST_TOKEN_FILE = 65536, MOST_VARIABLES = 24 };
 
 static const char *variable(const char *name) {
     const char *text = getenv(name);
@@ -33,19 +34,22 @@ static bool make_secret(char *text, size_t bytes) {
 
 /* ---- the token ---- */
 
-/* One line; what stands behind it does not count. */
+/* All of it, without the white space at its end: as ranks read it that others start. */
 static int read_token_file(job *j, const char *path) {
     FILE *file = fopen(path, "r");
-    j->file_token = calloc(1, MOST_TOKEN + 1);
+    j->file_token = calloc(1, MOST_TOKEN_FILE + 2);
     if (!file || !j->file_token) {
         int code = run_error("CLTRAIN_COMM_TOKEN_FILE %s: %s", path, strerror(errno));
         if (file) fclose(file);
         return code;
     }
-    size_t length = fread(j->file_token, 1, MOST_TOKEN, file);
+    size_t length = fread(j->file_token, 1, MOST_TOKEN_FILE + 1, file);
+    bool failed = ferror(file);
     fclose(file);
-    j->file_token[length] = 0;
-    j->file_token[strcspn(j->file_token, "\r\n")] = 0;
+    if (failed) return run_error("CLTRAIN_COMM_TOKEN_FILE %s cannot be read", path);
+    if (length > MOST_TOKEN_FILE) return run_error("CLTRAIN_COMM_TOKEN_FILE %s has more than %d bytes", path, MOST_TOKEN_FILE);
+    while (length > 0 && isspace((unsigned char)j->file_token[length - 1])) j->file_token[--length] = 0;
+    if (strlen(j->file_token) != length) return run_error("CLTRAIN_COMM_TOKEN_FILE %s holds a zero byte", path);
     j->token = j->file_token;
     return 0;
 }
@@ -169,6 +173,7 @@ int job_begin(job *j, const run_options *options) {
     j->store_options.authority = variable("CLTRAIN_COMM_AUTHORITY");
     if (j->store_options.security == CLT_SECURITY_DEFAULT)
         return usage_error("CLTRAIN_COMM_SECURITY '%s': expected tls, auth or none", variable("CLTRAIN_COMM_SECURITY"));
+    if (!make_secret(j->self, sizeof j->self / 2)) return run_error("no random numbers: %s", strerror(errno));
     int code = find_addresses(j);
     if (!code) code = find_token(j);
     if (!code) code = find_name(j);
@@ -191,14 +196,13 @@ typedef struct variables {
 
 static void add(variables *v, const char *format, ...) CLT_PRINTF(2, 3);
 static void add(variables *v, const char *format, ...) {
-    char text[MOST_TOKEN + 64];
+    char *text = NULL;
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    bool made = vasprintf(&text, format, arguments) >= 0;
     va_end(arguments);
-    v->all[v->n] = strdup(text);
-    v->failed |= !v->all[v->n];
-    v->n++;
+    v->all[v->n++] = made ? text : NULL;
+    v->failed |= !made;
 }
 
 /* The local rank's of "A,B,…", in turn. */
@@ -257,7 +261,7 @@ char **job_environment(const job *j, int local_rank) {
     for (size_t i = 0; all && i < own; i++)
         if (!is_replaced(&v, environ[i])) all[n++] = strdup(environ[i]);
     for (int i = 0; i < v.n; i++) {
-        if (all && strchr(v.all[i], '=')) all[n++] = v.all[i];
+        if (all && v.all[i] && strchr(v.all[i], '=')) all[n++] = v.all[i];
         else free(v.all[i]);
     }
     return all;

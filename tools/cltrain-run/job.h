@@ -15,6 +15,7 @@ typedef struct job {
     double started;                 /* seconds since 1970 */
     char name[NAME_BYTES];          /* CLTRAIN_COMM_JOB of the first start */
     char made_token[TOKEN_BYTES];   /* "" if one was given */
+    char self[17];                  /* no other launcher's */
     char *file_token;               /* read from CLTRAIN_COMM_TOKEN_FILE */
     const char *token;              /* NULL: none is needed */
     char url[ADDRESS_BYTES + 8];    /* the store's, as the ranks are told; "" if it is options->store */

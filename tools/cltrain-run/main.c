@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "guard.h"
+#include "output.h"
 #include "supervise.h"
 #include "tools/common/message.h"
 #include "tools/common/streams.h"
@@ -28,12 +29,13 @@ static int run(const run_options *options) {
     message_start(options->quiet ? -1 : 0);
     if (!guard_start()) return run_error("a process could not be started: %s", strerror(errno));
     int code = supervise_prepare();
+    if (!code) code = outputs_begin();
     if (code) return code;
     job j;
     code = job_begin(&j, options);
     if (!code) code = run_starts(&j);
     job_end(&j);
-    return code;
+    return outputs_end() || code ? code : EXIT_FAILED;
 }
 
 int main(int argc, char **argv) {

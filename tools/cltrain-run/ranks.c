@@ -228,7 +228,7 @@ static void kill_strays(void) {
 /* What still is in the pipe. */
 static void drain(output *o) {
     struct pollfd one = {o->from, POLLIN, 0};
-    while (o->from >= 0 && poll(&one, 1, DRAIN_MS) > 0 && output_move(o)) continue;
+    while (o->from >= 0 && output_await_room(o) && poll(&one, 1, DRAIN_MS) > 0 && output_move(o)) continue;
     output_end(o);
 }
 

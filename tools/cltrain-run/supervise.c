@@ -15,7 +15,7 @@
 #include "tools/common/clock.h"
 #include "tools/common/message.h"
 
-enum { IDLE_MS = 1000 };
+enum { IDLE_MS = 1000, FIRST_OUTPUT = 3 };
 
 /* ---- signals: each is a byte in a pipe ---- */
 
@@ -25,6 +25,7 @@ static void note_signal(int number) {
     int error = errno;
     unsigned char byte = (unsigned char)number;
     if (write(signals[1], &byte, 1) < 0) errno = 0; /* full: enough is known */
+    if (number != SIGCHLD && number != SIGUSR1 && number != SIGUSR2) outputs_hurry();
     errno = error;
 }
 
@@ -169,21 +170,24 @@ static void move_output(output *o, const struct pollfd *polled) {
 /* Once, whatever comes first. */
 static void wait_and_act(start *s) {
     struct pollfd *p = s->polled;
-    nfds_t n = 2;
+    nfds_t n = FIRST_OUTPUT;
     p[0] = (struct pollfd){signals[0], POLLIN, 0};
     p[1] = (struct pollfd){s->news, POLLIN, 0};
+    p[2] = (struct pollfd){outputs_room(), POLLIN, 0};
     for (int i = 0; i < s->r.n; i++) {
-        p[n++] = (struct pollfd){s->r.all[i].out.from, POLLIN, 0};
-        p[n++] = (struct pollfd){s->r.all[i].err.from, POLLIN, 0};
+        p[n++] = (struct pollfd){output_source(&s->r.all[i].out), POLLIN, 0};
+        p[n++] = (struct pollfd){output_source(&s->r.all[i].err), POLLIN, 0};
     }
     if (poll(p, n, milliseconds_to_wait(s)) < 0) return; /* a signal: it is in the pipe */
     for (int i = 0; i < s->r.n; i++) {
-        move_output(&s->r.all[i].out, &p[2 + 2 * i]);
-        move_output(&s->r.all[i].err, &p[3 + 2 * i]);
+        move_output(&s->r.all[i].out, &p[FIRST_OUTPUT + 2 * i]);
+        move_output(&s->r.all[i].err, &p[FIRST_OUTPUT + 2 * i + 1]);
     }
     if (p[0].revents) take_signals(s);
     if (p[1].revents) take_news(s);
-    if (output_is_broken() && !s->interrupted) interrupt(s, SIGPIPE);
+    if (p[2].revents) outputs_take_room();
+    outputs_look();
+    if (outputs_are_broken() && !s->interrupted) interrupt(s, SIGPIPE);
     give_up_late(s);
     if (s->stopping && !s->killed && now_seconds() >= s->kill_at) {
         if (s->r.living) message_line(PROGRAM ": %d rank%s did not end by themselves: killed", s->r.living, PLURAL(s->r.living));
@@ -224,7 +228,7 @@ static end_of_start conclude(const start *s) {
     end_of_start end = s->end;
     if (s->j->options->nodes == 1 && end.kind == END_NONE) end = (end_of_start){END_DONE, local_status(s), s->first_rank};
     /* Asked to end, and all did so well: then it is well. */
-    if (s->interrupted && end.kind == END_STOPPED) end.status = output_is_broken() ? EXIT_SIGNAL + SIGPIPE : s->first_status;
+    if (s->interrupted && end.kind == END_STOPPED) end.status = outputs_are_broken() ? EXIT_SIGNAL + SIGPIPE : s->first_status;
     if (end.kind == END_DONE && end.status) end.kind = END_FAILED; /* with "continue": nobody was left */
     if (s->interrupted && end.kind == END_FAILED) end.kind = END_STOPPED;
     return end;
@@ -233,7 +237,7 @@ static end_of_start conclude(const start *s) {
 end_of_start supervise(const job *j) {
     start s = {.j = j, .news = -1, .first_rank = -1, .end.rank = -1};
     take_over_signals();
-    s.polled = calloc(2 + 2 * (size_t)j->options->ranks, sizeof *s.polled);
+    s.polled = calloc(FIRST_OUTPUT + 2 * (size_t)j->options->ranks, sizeof *s.polled);
     int code = s.polled ? agree_listen(j, &s.news) : run_error("no memory for %d ranks", (int)j->options->ranks);
     if (code) {
         s.end = (end_of_start){END_STOPPED, code, -1};

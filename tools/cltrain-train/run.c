@@ -21,6 +21,7 @@ enum { RUN_LOST_ONE = -1 };
 typedef struct run {
     const options *options;
     const data_parts *data;
+    const task *made;
     clt_device *device;
     clt_trainer *trainer;
     clt_loader *train, *test;
@@ -32,6 +33,7 @@ typedef struct run {
     int64_t limit_epochs; /* INT64_MAX where --steps rules */
     int64_t used_batches; /* of an epoch: a multiple of --accumulate */
     int64_t skipped;      /* steps, in metrics that were reset */
+    bool ready;           /* to train: prepared on all ranks */
     bool resumed;         /* from a checkpoint */
     bool stepped;         /* a step was done in this run */
     bool unsaved;         /* something happened since the last save */
@@ -83,15 +85,15 @@ static int make_loaders(run *r) {
     return status < 0 ? library_error(status, "reading the data") : 0;
 }
 
-static int make_trainer(run *r, const task *made) {
+static int make_trainer(run *r) {
     clt_train_options wanted =
-        recipe_train_options(r->options, clt_dataset_samples(r->data->train), made->output);
+        recipe_train_options(r->options, clt_dataset_samples(r->data->train), r->made->output);
     wanted.comm = r->group->comm;
     r->created = now_seconds();
-    clt_status status = clt_trainer_create(&r->trainer, r->device, made->loss, &wanted);
+    clt_status status = clt_trainer_create(&r->trainer, r->device, r->made->loss, &wanted);
     if (status >= 0 && r->group->size > 1 && wanted.compress.method)
         status = clt_trainer_compress_report(r->trainer, &r->report->compress);
-    return status < 0 ? library_error(status, "making the trainer") : 0;
+    return status < 0 ? failed(r, status, "making the trainer") : 0;
 }
 
 /* After a restart by the launcher the run goes on from its own file, if it came to write one: an older one is another run's.
@@ -102,7 +104,7 @@ static int find_checkpoint(run *r, const char **path) {
     int32_t own = o->save && started > 0 && ranks_lead(r->group) && file_written_since(o->save, started);
     clt_status status = ranks_max(r->group, &own, 1);
     *path = own ? o->save : o->resume;
-    return status < 0 ? library_error(status, "resuming") : 0;
+    return status < 0 ? failed(r, status, "resuming") : 0;
 }
 
 static int resume(run *r) {
@@ -110,7 +112,7 @@ static int resume(run *r) {
     int code = find_checkpoint(r, &path);
     if (code || !path) return code;
     clt_status status = clt_checkpoint_load(r->trainer, r->train, path);
-    if (status < 0) return library_error(status, "--resume");
+    if (status < 0) return failed(r, status, "--resume");
     r->resumed = true;
     /* Another seed holds out other samples: the test would see what was trained on. */
     uint64_t seed = clt_loader_get_position(r->train).seed;
@@ -144,6 +146,33 @@ static void set_limits(run *r) {
     progress_start(&r->progress, r->report->steps,
                    by_steps ? o->steps : r->limit_epochs * epoch_steps,
                    by_steps ? 0 : r->limit_epochs, r->log != NULL);
+}
+
+static int prepare(run *r) {
+    int code = make_loaders(r);
+    if (!code) code = make_trainer(r);
+    if (!code) code = resume(r);
+    if (!code) code = agree(r, open_log(r));
+    if (code) return code;
+    set_limits(r);
+    signals_catch();
+    r->ready = true;
+    return 0;
+}
+
+static void dismantle(run *r) {
+    clt_trainer_destroy(r->trainer);
+    clt_loader_destroy(r->test);
+    clt_loader_destroy(r->train);
+    r->trainer = NULL;
+    r->test = r->train = NULL;
+}
+
+static int prepare_anew(run *r) {
+    dismantle(r);
+    r->ready = r->resumed = r->stepped = false;
+    r->report->steps = r->report->epochs = r->ended_epochs = r->agree_at = 0;
+    return prepare(r);
 }
 
 /* ---- checkpoints and tests ---- */
@@ -183,7 +212,7 @@ static int test(run *r) {
     r->report->test = report_no_metrics();
     while (!signal_caught(r) && (status = clt_loader_next(r->test, &batch)) != CLT_END) {
         if (status >= 0) status = clt_trainer_evaluate(r->trainer, &batch);
-        if (status < 0) return library_error(status, "testing");
+        if (status < 0) return failed(r, status, "testing");
     }
     if (signal_caught(r)) return 0;
     status = clt_trainer_eval_metrics(r->trainer, &r->report->test, true);
@@ -380,11 +409,10 @@ static int finish(run *r) {
 /* ---- ranks that are lost ---- */
 
 /* All that those who are left must agree on. */
-static int go_on_together(run *r, int64_t own_share) {
+static int go_on_training(run *r) {
     clt_metrics none;
     int32_t ended = -(int32_t)r->ended_epochs; /* the least of all */
     clt_status status = clt_trainer_recover(r->trainer, r->train, r->group->comm);
-    if (status >= 0) status = share_what_is_left(r, own_share);
     if (status >= 0) status = ranks_max(r->group, &ended, 1);
     if (status >= 0) status = clt_trainer_eval_metrics(r->trainer, &none, true);
     if (status < 0) return failed(r, status, "going on without a lost rank");
@@ -398,12 +426,21 @@ static int go_on_together(run *r, int64_t own_share) {
     return code ? code : open_log(r);
 }
 
+/* While one of them was not ready nobody has come through a step: then all begin anew. */
+static int go_on_together(run *r, int64_t own_share) {
+    int32_t unready = !r->ready;
+    clt_status status = share_what_is_left(r, own_share);
+    if (status >= 0) status = ranks_max(r->group, &unready, 1);
+    if (status < 0) return failed(r, status, "going on without a lost rank");
+    return unready ? prepare_anew(r) : go_on_training(r);
+}
+
 /* Another one may be lost meanwhile. */
 static int go_on(run *r) {
     int code = RUN_LOST_ONE;
     int64_t own_share = r->options->each_share[r->group->rank];
     stopwatch_stop(&r->watch);
-    for (int left = r->group->size; code == RUN_LOST_ONE && left > 0; left--) {
+    while (code == RUN_LOST_ONE) {
         char reason[512];
         bool led = ranks_lead(r->group);
         snprintf(reason, sizeof reason, "%s", clt_error_detail());
@@ -417,36 +454,27 @@ static int go_on(run *r) {
     return code;
 }
 
+static int train_to_the_end(run *r) {
+    int code = train(r);
+    return code ? code : finish(r);
+}
+
 static int run_all(run *r) {
-    int code;
-    do {
-        code = train(r);
-        if (!code) code = finish(r);
+    for (int code = prepare(r);; code = go_on(r)) {
+        if (!code) code = train_to_the_end(r);
         if (code != RUN_LOST_ONE) return code;
-        code = go_on(r);
-    } while (!code);
-    return code;
+    }
 }
 
 int run_training(report *result, const options *given, const data_parts *data, const task *made,
                  clt_device *device, ranks *group) {
-    run r = {.options = given, .data = data, .device = device, .report = result, .unsaved = true,
+    run r = {.options = given, .data = data, .made = made, .device = device, .report = result, .unsaved = true,
              .tested_at = -1, .group = group};
     double start = now_seconds();
-    int code = make_loaders(&r);
-    if (!code) code = make_trainer(&r, made);
-    if (!code) code = resume(&r);
-    if (!code) code = agree(&r, open_log(&r));
-    if (!code) {
-        set_limits(&r);
-        signals_catch();
-        code = run_all(&r);
-        result->total_seconds = now_seconds() - start;
-        if (code != EXIT_FAILED) run_log_end(r.log, result);
-    }
+    int code = run_all(&r);
+    result->total_seconds = now_seconds() - start;
+    if (r.ready && code != EXIT_FAILED) run_log_end(r.log, result);
     run_log_close(r.log);
-    clt_trainer_destroy(r.trainer);
-    clt_loader_destroy(r.test);
-    clt_loader_destroy(r.train);
+    dismantle(&r);
     return code;
 }

@@ -12,11 +12,25 @@
 static int verbosity;
 /* A transient line stands on the terminal. Messages of the library come from its threads too. */
 static atomic_bool line_open;
+static void (*_Atomic elsewhere)(const char *);
 
 /* One write each, so that lines of several threads do not mix. */
 static void print_line(const char *prefix, const char *text) {
     const char *erase = atomic_exchange(&line_open, false) ? "\r\033[K" : "";
-    fprintf(stderr, "%s%s%s\n", erase, prefix, text);
+    void (*through)(const char *) = atomic_load(&elsewhere);
+    size_t bytes = strlen(erase) + strlen(prefix) + strlen(text) + 2;
+    char *whole = through ? malloc(bytes) : NULL;
+    if (whole) {
+        snprintf(whole, bytes, "%s%s%s\n", erase, prefix, text);
+        through(whole);
+        free(whole);
+    } else {
+        fprintf(stderr, "%s%s%s\n", erase, prefix, text);
+    }
+}
+
+void message_through(void (*write)(const char *)) {
+    atomic_store(&elsewhere, write);
 }
 
 /* `kind` NULL: a plain line; else the program's name and the kind go before it. */

@@ -41,6 +41,9 @@ void message_transient(const char *text);
 /* Wipes it away, if one stands there: before stdout is written to. */
 void message_wipe(void);
 
+/* Lines are handed to `write`, by any thread, in stderr's place; NULL: not any more. */
+void message_through(void (*write)(const char *text));
+
 /* verbosity -1: errors alone; 0: progress and warnings; 1: what the library tells; 2: all of it. */
 void message_start(int verbosity);
 bool message_quiet(void);
