@@ -8,6 +8,8 @@
         .supports = clt_cpu_##function##_supports, .lower = clt_cpu_##function, __VA_ARGS__             \
     }
 #define LAYOUT_ROW(op_suffix, function, ...) ROW(op_suffix, "native", true, function, __VA_ARGS__)
+#define TILE_ROWS                                                                                         \
+    .tunables = clt_cpu_conv2d_last_tunables, .defaults = clt_cpu_conv2d_last_defaults, .valid = clt_cpu_conv2d_last_valid
 #define WINOGRAD_ROW(op_suffix, ...) \
     ROW(op_suffix, "winograd", true, op_suffix##_winograd, .tunables = winograd_tunables, __VA_ARGS__)
 #define GPU_ROW(op_suffix, ...)                                                                            \
@@ -50,8 +52,8 @@ const clt_backend_row clt_native_rows[] = {
     LAYOUT_ROW(conv2d, conv2d, .epilogue = true),
     LAYOUT_ROW(conv2d_grad_input, conv2d_grad_input, .epilogue = true),
     LAYOUT_ROW(conv2d_grad_weight, conv2d_grad_weight, ),
-    LAYOUT_ROW(conv2d, conv2d_last, .epilogue = true),
-    LAYOUT_ROW(conv2d_grad_input, conv2d_grad_input_last, .epilogue = true),
+    LAYOUT_ROW(conv2d, conv2d_last, .epilogue = true, TILE_ROWS),
+    LAYOUT_ROW(conv2d_grad_input, conv2d_grad_input_last, .epilogue = true, TILE_ROWS),
     LAYOUT_ROW(conv2d_grad_weight, conv2d_grad_weight_last, ),
     WINOGRAD_ROW(conv2d, .epilogue = true),
     WINOGRAD_ROW(conv2d_grad_input, .epilogue = true),

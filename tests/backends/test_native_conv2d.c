@@ -119,9 +119,19 @@ static clt_choice last_row(const clt_tensor *node, const char *backend) {
     return choice;
 }
 
+static int tile_rows; /* of the direct rows; 0: their default */
+
+static clt_choice tiled_row(const clt_tensor *node) {
+    clt_choice choice = {.parameters = {tile_rows}};
+    for (const clt_backend_row *row = NULL; (row = clt_backend_next(node->op, row));)
+        if (row->tunables == clt_cpu_conv2d_last_tunables) choice.row = row;
+    assert_non_null(choice.row);
+    return choice;
+}
+
 static clt_plan *compiled(built *g, clt_store *store, const char *backend) {
     clt_plan *plan;
-    clt_choice winograd = last_row(g->y, "winograd");
+    clt_choice forced = tile_rows ? tiled_row(g->y) : last_row(g->y, "winograd");
     setenv("CLTRAIN_BACKENDS", backend, 1);
     setenv("CLTRAIN_PASSES", "none", 1); /* layouts are as they were set */
     assert_ok(clt_plan_compile(&plan, &(clt_plan_options){.device = device,
@@ -130,7 +140,7 @@ static clt_plan *compiled(built *g, clt_store *store, const char *backend) {
                                                           .targets = &g->y,
                                                           .n_targets = 1,
                                                           .training = true,
-                                                          .forced = strcmp(backend, "winograd") ? NULL : &winograd}));
+                                                          .forced = tile_rows || !strcmp(backend, "winograd") ? &forced : NULL}));
     unsetenv("CLTRAIN_BACKENDS");
     return plan;
 }
@@ -322,6 +332,28 @@ static void direct_at_random(void **state) {
     }
 }
 
+/* Whole tiles and what is left of them; in one program with the other tiles. */
+static void direct_tiles(void **state) {
+    (void)state;
+    static const window windows[] = {
+        {2, 16, 8, 8, 32, 3, 3, 1, 1, 1, 1, 1, 1, 1},
+        {3, 17, 9, 7, 33, 3, 3, 2, 1, 1, 1, 1, 1, 1},
+        {1, 40, 1, 5, 31, 1, 1, 1, 1, 0, 0, 1, 1, 1},
+        {2, 9, 6, 7, 5, 3, 2, 2, 2, 2, 1, 1, 2, 2},
+    };
+    const clt_tunable *tunable = clt_cpu_conv2d_last_tunables;
+    int tried = 0;
+    for (int k = 0; k < tunable->n; k++) {
+        if (!clt_cpu_conv2d_last_valid(NULL, device, &tunable->values[k])) continue;
+        tile_rows = tunable->values[k];
+        for (size_t i = 0; i < CLT_COUNT_OF(windows); i++)
+            for (int d = FORWARD; d <= GRAD_INPUT; d++) check(&windows[i], (direction)d, LAST, "native", DIRECT);
+        tried++;
+    }
+    tile_rows = 0;
+    assert_true(tried >= 2);
+}
+
 /* ---- Winograd ---- */
 
 static const double WINOGRAD = 1e-10;
@@ -446,6 +478,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(direct_sizes),
         cmocka_unit_test(direct_at_random),
+        cmocka_unit_test(direct_tiles),
         cmocka_unit_test(winograd_sizes),
         cmocka_unit_test(winograd_at_random),
         cmocka_unit_test(winograd_with_many_channels),

@@ -19,6 +19,21 @@ enum {
 /* Fewer channels than these are better packed together with their neighbours, where that can be. */
 enum { LEAST_CHANNELS = 8 };
 
+/* ---- the tile ---- */
+
+const clt_tunable clt_cpu_conv2d_last_tunables[] = {{"tile_rows", 4, {12, 8, 6, 3}}, {0}};
+
+void clt_cpu_conv2d_last_defaults(const clt_tensor *node, const clt_device *device, int *parameters) {
+    (void)node;
+    parameters[0] = clt_cpu_tile_of(device).rows;
+}
+
+/* More rows than the default are more sums than there are registers. */
+bool clt_cpu_conv2d_last_valid(const clt_tensor *node, const clt_device *device, const int *parameters) {
+    (void)node;
+    return parameters[0] <= clt_cpu_tile_of(device).rows;
+}
+
 /* ---- what is supported ---- */
 
 /* Elements of the packed weights for a sum over `channels`; see the kernels. */
@@ -89,13 +104,13 @@ static void launch_window(clt_lowering *l, const clt_cpu_axis *h, const clt_cpu_
 }
 
 static void launch_pass(clt_lowering *l, const pass *p) {
-    clt_cpu_tile tile = clt_cpu_tile_of(l->device);
-    int weight = launch_weight(l, p);
+    int64_t columns = clt_cpu_tile_of(l->device).columns;
+    int weight = launch_weight(l, p), rows = l->parameters[0];
     const int64_t *x = p->x->shape.dims, *y = p->y->shape.dims;
     int64_t pixels = x[0] * p->h.result * p->w.result,
-            panels = clt_cpu_divide_up(p->results, tile.columns);
-    int64_t runs = clt_cpu_divide_up(clt_cpu_divide_up(pixels, tile.rows), TILES), row = y[3] * y[1];
-    clt_cpu_begin_last(l, "", source, "cpu_conv2d_last", p->groups * panels * runs * TILES);
+            panels = clt_cpu_divide_up(p->results, columns);
+    int64_t runs = clt_cpu_divide_up(clt_cpu_divide_up(pixels, rows), TILES), row = y[3] * y[1];
+    clt_cpu_begin_last_rows(l, rows, source, "cpu_conv2d_last", p->groups * panels * runs * TILES);
     clt_launch_tensor(l, p->x);
     clt_launch_scratch(l, weight);
     clt_launch_tensor(l, p->y);

@@ -33,11 +33,12 @@ static void add_whole(clt_text *text, const char *more) {
     clt_text_add_bytes(text, more, strlen(more));
 }
 
-/* `epilogue`: text in front of all, or NULL. It makes the same names mean something else, so the module is a
- * program of its own. */
-static void begin(clt_lowering *l, const char *epilogue, const char *defines, const char *path, const char *kernel,
+/* `epilogue`: text in front of all, or NULL. That, and other rows in a tile than the device's, makes the same names mean something
+ * else, so the module is a program of its own. */
+static void begin(clt_lowering *l, int rows, const char *epilogue, const char *defines, const char *path, const char *kernel,
                   int64_t count) {
     clt_cpu_tile tile = clt_cpu_tile_of(l->device);
+    bool isolated = epilogue || rows != tile.rows;
     const char *shared = clt_kernel_source_find("native/cpu/tile.cl"), *own = clt_kernel_source_find(path);
     clt_text text = {0};
     if (!shared || !own) {
@@ -45,30 +46,39 @@ static void begin(clt_lowering *l, const char *epilogue, const char *defines, co
         return;
     }
     /* Programs of many modules have the prelude anyway. */
-    if (epilogue) add_whole(&text, clt_kernel_source_find("prelude.cl")), add_whole(&text, epilogue);
-    clt_text_add(&text, "#define CPU_WIDTH %d\n#define CPU_ROWS %d\n", tile.width, tile.rows);
+    if (isolated) add_whole(&text, clt_kernel_source_find("prelude.cl"));
+    if (epilogue) add_whole(&text, epilogue);
+    clt_text_add(&text, "#define CPU_WIDTH %d\n#define CPU_ROWS %d\n", tile.width, rows);
     add_whole(&text, shared);
     add_whole(&text, defines);
     add_whole(&text, own);
     if (text.status < 0) clt_lower_fail(l, text.status);
     else
         clt_launch_begin_module(
-            l, &(clt_module){.text = text.data, .isolated = epilogue, .label = path, .separable = true}, kernel, count, 1);
+            l, &(clt_module){.text = text.data, .isolated = isolated, .label = path, .separable = true}, kernel, count, 1);
     clt_text_free(&text);
 }
 
 void clt_cpu_begin_defined(clt_lowering *l, const char *defines, const char *path, const char *kernel,
                            int64_t count) {
-    begin(l, NULL, defines, path, kernel, count);
+    begin(l, clt_cpu_tile_of(l->device).rows, NULL, defines, path, kernel, count);
+}
+
+static void begin_last(clt_lowering *l, int rows, const char *defines, const char *path, const char *kernel, int64_t count) {
+    clt_text epilogue = {0};
+    if (l->node->epilogue) clt_epilogue_define(&epilogue, l->node);
+    if (epilogue.status < 0) clt_lower_fail(l, epilogue.status);
+    else begin(l, rows, epilogue.data, defines, path, kernel, count);
+    clt_text_free(&epilogue);
 }
 
 void clt_cpu_begin_last(clt_lowering *l, const char *defines, const char *path, const char *kernel,
                         int64_t count) {
-    clt_text epilogue = {0};
-    if (l->node->epilogue) clt_epilogue_define(&epilogue, l->node);
-    if (epilogue.status < 0) clt_lower_fail(l, epilogue.status);
-    else begin(l, epilogue.data, defines, path, kernel, count);
-    clt_text_free(&epilogue);
+    begin_last(l, clt_cpu_tile_of(l->device).rows, defines, path, kernel, count);
+}
+
+void clt_cpu_begin_last_rows(clt_lowering *l, int rows, const char *path, const char *kernel, int64_t count) {
+    begin_last(l, rows, "", path, kernel, count);
 }
 
 int clt_cpu_scratch(clt_lowering *l, int64_t count) {

@@ -21,6 +21,8 @@ void clt_cpu_begin(clt_lowering *l, const char *path, const char *kernel, int64_
 /* The same for the kernel that stores the results of the node that is lowered, with its epilogue; whose arguments
  * clt_launch_epilogue appends when the kernel's own have been given. */
 void clt_cpu_begin_last(clt_lowering *l, const char *defines, const char *path, const char *kernel, int64_t count);
+/* The same with so many rows in the register tile, whatever is the device's. */
+void clt_cpu_begin_last_rows(clt_lowering *l, int rows, const char *path, const char *kernel, int64_t count);
 /* The same with more lines in front of the text itself: a variant of it, whose names must differ. */
 void clt_cpu_begin_defined(clt_lowering *l, const char *defines, const char *path, const char *kernel,
                            int64_t count);
@@ -59,6 +61,9 @@ CLT_CPU_DECLARE(conv2d);                /* conv2d.c: contiguous */
 CLT_CPU_DECLARE(conv2d_grad_input);
 CLT_CPU_DECLARE(conv2d_grad_weight);
 CLT_CPU_DECLARE(conv2d_last);           /* conv2d_last.c: channels-last */
+extern const clt_tunable clt_cpu_conv2d_last_tunables[]; /* but for the weight's gradient */
+void clt_cpu_conv2d_last_defaults(const clt_tensor *node, const clt_device *device, int *parameters);
+bool clt_cpu_conv2d_last_valid(const clt_tensor *node, const clt_device *device, const int *parameters);
 CLT_CPU_DECLARE(conv2d_grad_input_last);
 CLT_CPU_DECLARE(conv2d_grad_weight_last);
 CLT_CPU_DECLARE(conv2d_winograd);       /* winograd.c */
