@@ -81,7 +81,7 @@ static double measured_band(const clt_estimate *e, const int *counts, size_t n, 
 }
 
 double clt_timings_band(const clt_timings *list, const clt_roofs *roofs, const clt_estimate *e, const int *counts, size_t n) {
-    double total = 0, shares[CLT_TIMES_SOURCES_] = {0}, errors[CLT_TIMES_SOURCES_];
+    double total = 0, shares[CLT_TIMES_SOURCES_] = {0}, errors[CLT_TIMES_SOURCES_] = {0};
     for (size_t i = 0; i < n; i++) total += e[i].us * counts[i], shares[e[i].source] += e[i].us * counts[i];
     if (!(total > 0)) return NAN;
     double band = measured_band(e, counts, n, total);

@@ -128,7 +128,7 @@ static bool parse_letters(const table *all, void *into, const char *text) {
         const option_row *row = find_letter(all, *c);
         if (!row || takes_value(row)) return false;
     }
-    for (const char *c = text + 1; *c; c++) read_value(find_letter(all, *c), NULL, into);
+    for (const char *c = text + 1; *c; c++) read_value(find_letter(all, *c), "", into);
     return true;
 }
 
