@@ -23,6 +23,16 @@ static cpu_columns cpu_columns_of(int item, int4 shape, int rows) {
     return p;
 }
 
+/* to[chunk, 0, c] = first[c], to[chunk, 1, c] = second[c] for the item's columns; the matrices are one. */
+static void cpu_columns_keep_two(const cpu_columns *p, const float *first, const float *second, global float *to,
+                                 int columns) {
+    to += p->chunk * 2 * columns + p->column;
+    for (int c = 0; c < p->count; c++) {
+        to[c] = first[c];
+        to[columns + c] = second[c];
+    }
+}
+
 /* partial[a, chunk, c] = sum over the chunk's rows of x[a, r, c] */
 CLT_ITEM void cpu_columns_sum_item(int item, global const float *x, global float *partial, int4 shape,
                                    int rows) {
@@ -80,11 +90,7 @@ CLT_ITEM void cpu_columns_moments_item(int item, global const float *x, global f
             float deviation = x[r * shape.s2 + c] - mean[c];
             squares[c] += deviation * deviation;
         }
-    global float *to = moments + p.chunk * 2 * shape.s2 + p.column;
-    for (int c = 0; c < p.count; c++) {
-        to[c] = mean[c];
-        to[shape.s2 + c] = squares[c];
-    }
+    cpu_columns_keep_two(&p, mean, squares, moments, shape.s2);
 }
 kernel void cpu_columns_moments(global const float *x, global float *moments, int4 shape, int rows) {
     cpu_columns_moments_item(get_global_id(0), x, moments, shape, rows);
@@ -158,11 +164,7 @@ CLT_ITEM void cpu_columns_gradient_item(int item, global const float *x, global 
             product[c] += dy_row[c] * (x_row[c] - stats[p.column + c]);
         }
     }
-    global float *to = partial + p.chunk * 2 * shape.s2 + p.column;
-    for (int c = 0; c < p.count; c++) {
-        to[c] = sum[c];
-        to[shape.s2 + c] = product[c];
-    }
+    cpu_columns_keep_two(&p, sum, product, partial, shape.s2);
 }
 kernel void cpu_columns_gradient(global const float *x, global const float *stats, global const float *dy,
                                  global float *partial, int4 shape, int rows) {
@@ -205,11 +207,7 @@ CLT_ITEM void cpu_columns_layer_norm_item(int item, global const float *x, globa
             product[c] += dy_row[c] * ((x_row[c] - mean) * istd);
         }
     }
-    global float *to = partial + p.chunk * 2 * shape.s2 + p.column;
-    for (int c = 0; c < p.count; c++) {
-        to[c] = sum[c];
-        to[shape.s2 + c] = product[c];
-    }
+    cpu_columns_keep_two(&p, sum, product, partial, shape.s2);
 }
 kernel void cpu_columns_layer_norm(global const float *x, global const float *stats, global const float *dy,
                                    global float *partial, int4 shape, int rows) {
