@@ -152,13 +152,13 @@ void outputs_take_room(void) {
     while (read(room[0], bytes, sizeof bytes) > 0) continue;
 }
 
-/* A moment, unless it has been waited for long enough since `begun`, which is 0 at first. */
-static bool wait_on(double *begun) {
+/* Whether what was asked to end has waited for long enough since `begun`, which is 0 at first; else a moment passes. */
+static bool waited_enough(double *begun) {
     double now = now_seconds();
     if (*begun == 0 || !hurried) *begun = now;
-    given_up |= hurried && now - *begun > hurried_seconds;
-    if (!given_up) nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
-    return !given_up;
+    if (now - *begun > hurried_seconds) return true;
+    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    return false;
 }
 
 bool outputs_are_broken(void) {
@@ -175,21 +175,18 @@ void outputs_look(void) {
 }
 
 static void finish(sink *s) {
-    double begun = now_seconds();
+    double begun = 0;
     if (!s->started) return;
     pthread_mutex_lock(&s->lock);
     s->closing = true;
     pthread_cond_signal(&s->some);
     pthread_mutex_unlock(&s->lock);
     s->started = false;
-    while (pthread_tryjoin_np(s->thread, NULL) == EBUSY) {
-        if (!hurried) begun = now_seconds();
-        if (now_seconds() - begun > hurried_seconds) {
+    while (pthread_tryjoin_np(s->thread, NULL) == EBUSY)
+        if (waited_enough(&begun)) {
             pthread_detach(s->thread); /* it waits for who reads, until the program ends */
             return;
         }
-        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
-    }
 }
 
 bool outputs_end(void) {
@@ -253,8 +250,10 @@ int output_source(const output *o) {
 
 bool output_await_room(const output *o) {
     double begun = 0;
-    while (!has_room(o->to))
-        if (!wait_on(&begun)) return false;
+    while (!has_room(o->to)) {
+        given_up = given_up || waited_enough(&begun);
+        if (given_up) return false;
+    }
     return true;
 }
 
