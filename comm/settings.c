@@ -9,6 +9,7 @@
 #include "comm/algorithms/algorithms.h"
 #include "comm/rendezvous/rendezvous.h"
 #include "runtime/base/file.h"
+#include "runtime/base/number.h"
 
 enum { MOST_CHANNELS = 16, TOKEN_FILE_BYTES = 65536 };
 
@@ -139,18 +140,12 @@ static clt_status take_security(clt_settings *s, const clt_comm_options *o) {
     return take_text(&s->authority, o->authority, "CLTRAIN_COMM_AUTHORITY");
 }
 
-/* "2" or "0.5", whatever the locale; else -1. */
+/* "2" or "0.5": digits, and a point before others of them; else -1. */
 static double decimal(const char *text) {
-    double value = 0, place = 1;
-    size_t whole = strspn(text, "0123456789"), part = text[whole] == '.' ? strspn(text + whole + 1, "0123456789") : 0;
-    size_t length = whole + (part ? 1 + part : 0);
-    if (whole + part == 0 || whole > 9 || text[length]) return -1;
-    for (size_t i = 0; i < length; i++) {
-        if (text[i] == '.') continue;
-        if (i > whole) value += (place /= 10) * (text[i] - '0');
-        else value = 10 * value + (text[i] - '0');
-    }
-    return value;
+    double value;
+    size_t length = strspn(text, "0123456789.");
+    bool plain = length > 0 && !text[length] && text[length - 1] != '.' && strcspn(text, ".") <= 9;
+    return plain && clt_number_parse(text, &value) ? value : -1;
 }
 
 static clt_status take_seconds(double *into, const char *name, const char *in_environment, double option, double standard,

@@ -1,4 +1,4 @@
-#include "runtime/data/number.h"
+#include "runtime/base/number.h"
 
 #include <locale.h>
 #include <stdint.h>

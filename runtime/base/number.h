@@ -1,8 +1,8 @@
 /*
  * Numbers in text, whatever the process's locale.
  */
-#ifndef CLT_DATA_NUMBER_H
-#define CLT_DATA_NUMBER_H
+#ifndef CLT_BASE_NUMBER_H
+#define CLT_BASE_NUMBER_H
 
 #include <stdbool.h>
 

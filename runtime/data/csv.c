@@ -1,9 +1,9 @@
 /*
  * A table of numbers as a data set.
  */
+#include "runtime/base/number.h"
 #include "runtime/data/csv_reader.h"
 #include "runtime/data/data.h"
-#include "runtime/data/number.h"
 
 #include <float.h>
 #include <math.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "runtime/base/random.h"
-#include "runtime/data/number.h"
+#include "runtime/base/number.h"
 
 static void reads_numbers(void **state) {
     static const struct {

@@ -18,7 +18,7 @@ PARSERS = {
     "IDX": ["runtime/data/idx.c"],
     "gzip": ["runtime/data/source.c"],
     "CIFAR-10": ["runtime/data/cifar10.c", "runtime/data/records.c"],
-    "CSV": ["runtime/data/csv.c", "runtime/data/csv_reader.c", "runtime/data/number.c"],
+    "CSV": ["runtime/data/csv.c", "runtime/data/csv_reader.c", "runtime/base/number.c"],
     "problems": ["runtime/exec/problem_text.c", "backends/tune/key.c:clt_tune_distance,clt_tune_key_valid"],
     "verdicts": ["backends/tune/file.c", "backends/tune/database.c:read_header,holds,header_fits,is_of_class,clt_tune_read_shipped,"
                  "clt_tune_run_read,read_file"],

@@ -1,7 +1,7 @@
 /* A table, with options as the first two bytes have it and the label of the first line. */
 #include "tests/fuzz/fuzz_data.h"
 
-#include "runtime/data/number.h"
+#include "runtime/base/number.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static const char separators[] = {0, ';', '\t', '|', ' ', '"', '.', ','};
