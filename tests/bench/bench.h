@@ -9,6 +9,7 @@
 
 #include "runtime/base/base.h"
 #include "runtime/device/device.h"
+#include "runtime/exec/plan.h"
 
 /* A case that is ready. */
 typedef struct bench_case bench_case;
@@ -26,6 +27,9 @@ clt_status bench_conv(clt_device *device, const json_t *asked, bench_case **made
 clt_status bench_rows(clt_device *device, const json_t *asked, bench_case **made);  /* case_rows.c */
 clt_status bench_adamw(clt_device *device, const json_t *asked, bench_case **made); /* case_update.c */
 clt_status bench_train(clt_device *device, const json_t *asked, bench_case **made); /* case_train.c */
+
+/* "check" of a result: the sum of its values' sizes, and that of the values with other weights each, in their logical order. */
+clt_status bench_sums(clt_plan *plan, const clt_tensor *result, json_t *answer); /* case_op.c */
 
 /* A member of what is asked for. */
 int64_t bench_whole(const json_t *asked, const char *key, int64_t standard);

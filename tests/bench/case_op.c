@@ -38,25 +38,28 @@ static size_t place_of(const clt_tensor *t, size_t i) {
     return (n * pixels + i % pixels) * channels + c;
 }
 
-/* Sums of the values' sizes, and of the values with other weights each, in their logical order. */
-static clt_status facts(bench_case *self, json_t *answer) {
-    op_case *c = (op_case *)self;
-    size_t n = (size_t)clt_tensor_elements(c->y);
+clt_status bench_sums(clt_plan *plan, const clt_tensor *result, json_t *answer) {
+    size_t n = (size_t)clt_tensor_elements(result);
     float *y = clt_alloc(n * sizeof *y), *weights = clt_alloc(n * sizeof *weights);
-    clt_status status = y && weights ? clt_plan_read(c->plan, c->y, y, n * sizeof *y) : clt_fail_memory(n * sizeof *y);
+    clt_status status = y && weights ? clt_plan_read(plan, result, y, n * sizeof *y) : clt_fail_memory(n * sizeof *y);
     double sizes = 0, weighted = 0;
     if (status == CLT_OK) bench_values(weights, n, 9);
     for (size_t i = 0; status == CLT_OK && i < n; i++) {
-        double value = (double)y[place_of(c->y, i)];
+        double value = (double)y[place_of(result, i)];
         sizes += fabs(value);
         weighted += value * (double)weights[i];
     }
     clt_free(y);
     clt_free(weights);
     json_object_set_new(answer, "check", json_pack("[f, f]", sizes, weighted));
+    return status;
+}
+
+static clt_status facts(bench_case *self, json_t *answer) {
+    op_case *c = (op_case *)self;
     json_object_set_new(answer, "layout", json_string(c->layout));
     json_object_set_new(answer, "row", json_string(c->row));
-    return status;
+    return bench_sums(c->plan, c->y, answer);
 }
 
 static clt_status feed(op_case *c, int input) {

@@ -1,5 +1,4 @@
 /* What goes along rows: softmax, layer normalization, cross-entropy; forward, or their gradients. */
-#include <math.h>
 #include <string.h>
 
 #include "runtime/exec/plan.h"
@@ -33,22 +32,9 @@ static clt_status run_case(bench_case *self, int repetitions) {
     return CLT_OK;
 }
 
-/* The sums of the first result's sizes, and of its values with other weights each. */
 static clt_status facts(bench_case *self, json_t *answer) {
     rows_case *c = (rows_case *)self;
-    size_t n = (size_t)clt_tensor_elements(c->targets[0]);
-    float *y = clt_alloc(n * sizeof *y), *weights = clt_alloc(n * sizeof *weights);
-    clt_status status = y && weights ? clt_plan_read(c->plan, c->targets[0], y, n * sizeof *y) : clt_fail_memory(n * sizeof *y);
-    double sizes = 0, weighted = 0;
-    if (status == CLT_OK) bench_values(weights, n, 9);
-    for (size_t i = 0; status == CLT_OK && i < n; i++) {
-        sizes += fabs((double)y[i]);
-        weighted += (double)y[i] * (double)weights[i];
-    }
-    clt_free(y);
-    clt_free(weights);
-    json_object_set_new(answer, "check", json_pack("[f, f]", sizes, weighted));
-    return status;
+    return bench_sums(c->plan, c->targets[0], answer);
 }
 
 /* ---- graphs ---- */

@@ -106,38 +106,40 @@ def conv(asked):
     return run, {"check": check(run()), "channels_last_seconds": best_of(other)}
 
 
-def rows(asked):
-    """softmax, layer_norm or cross_entropy of a matrix, or its gradients."""
-    count, columns, aten = asked["rows"], asked["columns"], torch.ops.aten
-    x, row = values([count, columns], 1), [columns]
-    if asked["op"] == "softmax":
-        if not asked.get("gradient"):
-            run = lambda: functional.softmax(x, 1)
-        else:
-            dy = values([count, columns], 2)
-            run = lambda: aten._softmax_backward_data(dy, x, 1, torch.float32)
-    elif asked["op"] == "layer_norm":
-        weight = values(row, 2)
-        if not asked.get("gradient"):
-            bias = values(row, 3)
-            run = lambda: functional.layer_norm(x, row, weight, bias)
-        else:
-            dy, stats = values([count, columns], 3), values([2, count, 1], 4)
-            run = lambda: aten.native_layer_norm_backward(dy, x, row, stats[0], stats[1], weight, row_zeros, [True] * 3)
-            row_zeros = torch.zeros(row, device=DEVICE)
-    else:
-        labels = torch.arange(count, device=DEVICE) * 7 % columns
-        if not asked.get("gradient"):
-            run = lambda: functional.cross_entropy(x, labels, reduction="none")
-        else:  # as its backward does: of the log-softmax that its forward keeps
-            dlosses, logs = values([count], 3), functional.log_softmax(x, 1)
-            one = torch.ones((), device=DEVICE)
+def softmax(x, gradient):
+    if not gradient:
+        return lambda: functional.softmax(x, 1)
+    dy = values(x.shape, 2)
+    return lambda: torch.ops.aten._softmax_backward_data(dy, x, 1, torch.float32)
 
-            def run():
-                d = aten.nll_loss_backward(dlosses, logs, labels, None, 0, -100, one)
-                return aten._log_softmax_backward_data(d, logs, 1, torch.float32)
-    y = run()
-    return run, {"check": check(y[0] if isinstance(y, tuple) else y)}
+
+def layer_norm(x, gradient):
+    """The gradient is of all three: input, weight and bias, from statistics that are given."""
+    row, weight = x.shape[1:], values(x.shape[1:], 2)
+    if not gradient:
+        bias = values(row, 3)
+        return lambda: functional.layer_norm(x, row, weight, bias)
+    dy, (mean, istd), bias = values(x.shape, 3), values([2, len(x), 1], 4), torch.zeros(row, device=DEVICE)
+    return lambda: torch.ops.aten.native_layer_norm_backward(dy, x, row, mean, istd, weight, bias, [True] * 3)[0]
+
+
+def cross_entropy(x, gradient):
+    """The gradient is of the log-softmax that the forward pass keeps, as its backward has it."""
+    labels = torch.arange(len(x), device=DEVICE) * 7 % x.shape[1]
+    if not gradient:
+        return lambda: functional.cross_entropy(x, labels, reduction="none")
+    dlosses, logs, one = values([len(x)], 3), functional.log_softmax(x, 1), torch.ones((), device=DEVICE)
+
+    def run():
+        d = torch.ops.aten.nll_loss_backward(dlosses, logs, labels, None, 0, -100, one)
+        return torch.ops.aten._log_softmax_backward_data(d, logs, 1, torch.float32)
+    return run
+
+
+def rows(asked):
+    ops = {"softmax": softmax, "layer_norm": layer_norm, "cross_entropy": cross_entropy}
+    run = ops[asked["op"]](values([asked["rows"], asked["columns"]], 1), asked.get("gradient"))
+    return run, {"check": check(run())}
 
 
 def adamw(asked):
