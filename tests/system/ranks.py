@@ -129,6 +129,21 @@ def same_loss():
         compare(f"{what}, unequal shares", got, wanted, 1e-5)
 
 
+def resnet18():
+    """2 ranks whose batch norm is over the samples of both are one process with them all: after ten steps, and after each of three, so that
+    it is seen whether they part. Gradients of ranks that norm by themselves are other ones."""
+    words = ["resnet18", "--data", "digits", "--seed", 1, "--optimizer", "sgd", "--lr", 0.01]
+    for steps in (1, 3, 10):
+        end(begin([TRAIN, *words, "--steps", steps, "--batch", 32, "--json", "-q"]))
+        wanted = report()
+        ranks = [RUN, "-n", 2, "--", TRAIN, *words, "--steps", steps, "--batch", 16, "--json"]
+        end(begin([*ranks, "--sync-batch-norm"]))
+        compare(f"resnet18, {steps} steps", report(), wanted, 1e-4)
+    end(begin(ranks))
+    apart = abs(report()["train_loss"] / wanted["train_loss"] - 1)
+    check(apart > 1e-3, f"batch norm of each rank by itself gives the same loss, within {apart:.1e}")
+
+
 def kill_one(rank, launcher, *arguments):
     """Kills a rank in the fourth epoch; gives what the others come to."""
     process = begin(command(3, launcher, arguments), RANKS_TEST=FOLDER)
