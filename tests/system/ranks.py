@@ -130,16 +130,16 @@ def same_loss():
 
 
 def resnet18():
-    """2 ranks whose batch norm is over the samples of both are one process with them all: after ten steps, and after each of three, so that
-    it is seen whether they part. Gradients of ranks that norm by themselves are other ones."""
-    words = ["resnet18", "--data", "digits", "--seed", 1, "--optimizer", "sgd", "--lr", 0.01]
-    for steps in (1, 3, 10):
-        end(begin([TRAIN, *words, "--steps", steps, "--batch", 32, "--json", "-q"]))
-        wanted = report()
-        ranks = [RUN, "-n", 2, "--", TRAIN, *words, "--steps", steps, "--batch", 16, "--json"]
-        end(begin([*ranks, "--sync-batch-norm"]))
-        compare(f"resnet18, {steps} steps", report(), wanted, 1e-4)
-    end(begin(ranks))
+    """2 ranks whose batch norm is over the samples of both are one process with them all. Winograd's sums, which the larger batch alone
+    would get, are rounded more coarsely than others. Gradients of ranks that norm by themselves are other ones."""
+    words = ["resnet18", "--data", "digits", "--seed", 1, "--optimizer", "sgd", "--lr", 0.01, "--steps", 10]
+    own = {"CLTRAIN_BACKENDS": "-winograd"}
+    ranks = [RUN, "-n", 2, "--", TRAIN, *words, "--batch", 16, "--json"]
+    end(begin([TRAIN, *words, "--batch", 32, "--json", "-q"], **own))
+    wanted = report()
+    end(begin([*ranks, "--sync-batch-norm"], **own))
+    compare("resnet18, 10 steps", report(), wanted, 1e-4)
+    end(begin(ranks, **own))
     apart = abs(report()["train_loss"] / wanted["train_loss"] - 1)
     check(apart > 1e-3, f"batch norm of each rank by itself gives the same loss, within {apart:.1e}")
 

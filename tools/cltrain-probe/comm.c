@@ -38,7 +38,8 @@ static const option_row rows[] = {
     {OPTION_TEXT, 0, "sizes", "LIST", offsetof(comm_options, sizes),
      .help = "bytes, as 4,64K,16M (default 4,1K,16K,64K,256K,1M,4M,16M,64M,256M)"},
     {OPTION_TEXT, 0, "algorithms", "LIST", offsetof(comm_options, algorithms),
-     .help = "each is measured for itself (default: what is chosen)"},
+     .help = "each is measured for itself, as ring,direct (default: what is\n"
+             "chosen; one that there is not: the error names them)"},
     {OPTION_POSITIVE, 0, "seconds", "SECONDS", offsetof(comm_options, seconds), .help = "for a row (default 1)"},
     OUTPUT_ROWS,
 };
