@@ -129,6 +129,8 @@ typedef struct clt_backend_row {
     bool any_layout;
     /* Serves only where a tuner's verdict or CLTRAIN_BACKENDS names it, never by default. */
     bool on_demand;
+    /* The part of the op's arithmetic, as clt_node_cost counts it, that the algorithm does; 0: all of it; NAN: not known. */
+    double arithmetic;
     bool epilogue; /* applies the node's epilogue (backends/codegen.h); else serves none with one */
     /* NULL: any node of the op on any device. No side effects. */
     bool (*supports)(const clt_tensor *node, const clt_device *device);
@@ -154,6 +156,9 @@ extern const clt_backend_row clt_native_rows[];
 extern const clt_backend_row clt_matrix_rows[];
 extern const clt_backend_row clt_clblast_rows[]; /* empty if the library was built without */
 extern const clt_backend_row clt_clfft_rows[];
+
+/* What is left of a node's arithmetic with this row; 0: not known. */
+double clt_backend_flops(const clt_backend_row *row, double flops);
 
 /* True if the row can serve the node on this device and CLTRAIN_BACKENDS in the environment does not
  * mask it (names to use, or "-name" not to use). */

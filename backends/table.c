@@ -1,3 +1,4 @@
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,6 +39,11 @@ bool clt_backend_is_named(const char *name) {
     for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',')
         if (strcspn(at, ",") == length && !strncmp(at, name, length)) return true;
     return false;
+}
+
+double clt_backend_flops(const clt_backend_row *row, double flops) {
+    if (isnan(row->arithmetic)) return 0;
+    return row->arithmetic > 0 ? row->arithmetic * flops : flops;
 }
 
 const clt_backend_row *clt_backend_next(const clt_op *op, const clt_backend_row *row) {

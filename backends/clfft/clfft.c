@@ -13,6 +13,7 @@
 
 #ifdef CLT_WITH_CLFFT
 #include <clFFT.h>
+#include <math.h>
 
 #include "runtime/base/thread.h"
 
@@ -245,7 +246,7 @@ static void lower(clt_lowering *l, const clt_tensor *node) {
 }
 
 #define ROW(suffix) \
-    {.op = &clt_op_##suffix, .name = "clfft", .on_demand = true, .supports = supports, .lower = lower}
+    {.op = &clt_op_##suffix, .name = "clfft", .on_demand = true, .arithmetic = NAN, .supports = supports, .lower = lower}
 
 const clt_backend_row clt_clfft_rows[] = {ROW(conv2d), ROW(conv2d_grad_input), ROW(conv2d_grad_weight), {0}};
 #else

@@ -10,8 +10,9 @@
 #define LAYOUT_ROW(op_suffix, function, ...) ROW(op_suffix, "native", true, function, __VA_ARGS__)
 #define TILE_ROWS                                                                                         \
     .tunables = clt_cpu_conv2d_last_tunables, .defaults = clt_cpu_conv2d_last_defaults, .valid = clt_cpu_conv2d_last_valid
-#define WINOGRAD_ROW(op_suffix, ...) \
-    ROW(op_suffix, "winograd", true, op_suffix##_winograd, .tunables = winograd_tunables, __VA_ARGS__)
+/* F(4x4, 3x3) multiplies 36 pairs where the direct sum multiplies 16 x 9. */
+#define WINOGRAD_ROW(op_suffix, ...)                                                                  \
+    ROW(op_suffix, "winograd", true, op_suffix##_winograd, .tunables = winograd_tunables, .arithmetic = 36.0 / (16 * 9), __VA_ARGS__)
 #define GPU_ROW(op_suffix, ...)                                                                            \
     {                                                                                                   \
         .op = &clt_op_##op_suffix, .name = "native", .requires = 1u << CLT_CAP_GROUPS,                  \

@@ -96,7 +96,8 @@ typedef struct clt_problem_measurement {
     clt_measurement time;           /* amount: 0 */
     char problem[CLT_PROBLEM_TEXT]; /* with the layouts that were used */
     char backend[32], parameters[256]; /* that served it; "" if none did */
-    double flops, bytes; /* of one run: arithmetic, and the least that must be moved */
+    double flops, bytes; /* of one run: arithmetic, as it is defined, and the least that must be moved */
+    double done_flops;   /* the arithmetic that the backend's algorithm does: Winograd's less; 0: not known */
     double nmse;         /* of the result of a first run: squared error over the square of the right one; -1: not known */
     double nmse_after;   /* of the result that the timed runs left */
 } clt_problem_measurement;
@@ -213,10 +214,11 @@ typedef enum clt_times_source {
     CLT_TIMES_BATCHES,      /* interpolated between, or beyond, two other batch sizes */
     CLT_TIMES_BATCH,        /* scaled from one other batch size, by arithmetic and bytes */
     CLT_TIMES_NEAREST,      /* scaled likewise from the nearest problem of the kind */
-    CLT_TIMES_ROOF,         /* by the device's roofs, and how near known problems come to theirs */
+    CLT_TIMES_ROOF,         /* by the device's roofs, and how near known problems of the op come to theirs */
+    CLT_TIMES_OTHERS,       /* likewise, with those of all other ops: none of this one is known */
     CLT_TIMES_SOURCES_
 } clt_times_source;
-CLT_API const char *clt_times_source_name(clt_times_source source); /* "measured", "batches", "batch", "nearest", "roof" */
+CLT_API const char *clt_times_source_name(clt_times_source source); /* "measured", "batches", "batch", "nearest", "roof", "others" */
 
 typedef struct clt_predicted_problem {
     const char *problem, *row; /* row: "" for what lies between two steps */

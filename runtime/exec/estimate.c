@@ -136,13 +136,13 @@ static bool same_op(const clt_timing *a, const clt_timing *b) {
     return strcspn(b->problem, " ") == length && !strncmp(a->problem, b->problem, length);
 }
 
-/* What is known, of the same op or of all, against its roofs. 0: nothing is. */
+/* What is known, of the same op or of the others, against its roofs. 0: nothing is. */
 static double slowness(const clt_timings *list, const clt_timing *wanted, const clt_timing *except, const clt_roofs *roofs,
-                       bool any_op) {
+                       bool of_others) {
     double us = 0, roof = 0;
     for (size_t i = 0; i < list->n; i++) {
         const clt_timing *t = &list->items[i];
-        if (t == except || t->launches == 0 || (!any_op && !same_op(t, wanted))) continue;
+        if (t == except || t->launches == 0 || same_op(t, wanted) == of_others) continue;
         us += t->us;
         roof += roof_us(t, roofs);
     }
@@ -159,11 +159,16 @@ static double mean_gap_us(const clt_timings *list, const clt_timing *except) {
     return launches > 0 ? CLT_MAX(gap / launches, 0) : 0;
 }
 
-static clt_estimate from_roof(const clt_timings *list, const clt_timing *wanted, const clt_timing *except, const clt_roofs *roofs) {
-    double times = slowness(list, wanted, except, roofs, false);
-    if (times == 0) times = slowness(list, wanted, except, roofs, true);
+static clt_estimate from_roof(const clt_timings *list, const clt_timing *wanted, const clt_timing *except, const clt_roofs *roofs,
+                              clt_times_source first) {
+    clt_times_source source = CLT_TIMES_ROOF;
+    double times = first <= CLT_TIMES_ROOF ? slowness(list, wanted, except, roofs, false) : 0;
+    if (times == 0) {
+        source = CLT_TIMES_OTHERS;
+        times = slowness(list, wanted, except, roofs, true);
+    }
     if (times == 0) times = 1;
-    return (clt_estimate){CLT_TIMES_ROOF, times * roof_us(wanted, roofs) + wanted->launches * mean_gap_us(list, except), NULL};
+    return (clt_estimate){source, times * roof_us(wanted, roofs) + wanted->launches * mean_gap_us(list, except), NULL};
 }
 
 static bool from_itself(const clt_timings *list, const clt_timing *wanted, const clt_timing *except, clt_estimate *e) {
@@ -183,5 +188,5 @@ clt_estimate clt_timings_estimate(const clt_timings *list, const clt_timing *wan
     if (wanted->launches == 0 && wanted->row[0]) return (clt_estimate){.source = CLT_TIMES_MEASURED}; /* it does nothing */
     if (first <= CLT_TIMES_BATCH && from_batches(list, wanted, except, roofs, first, &e)) return e;
     if (first <= CLT_TIMES_NEAREST && from_nearest(list, wanted, except, roofs, &e)) return e;
-    return from_roof(list, wanted, except, roofs);
+    return from_roof(list, wanted, except, roofs, first);
 }

@@ -224,6 +224,7 @@ static clt_status measure(clt_device *device, clt_graph *graph, const char *text
     clt_choice_text(&choice, m->parameters);
     clt_cost cost = clt_node_cost(node);
     m->flops = cost.flops;
+    m->done_flops = clt_backend_flops(choice.row, cost.flops);
     m->bytes = cost.bytes;
     CLT_TRY(node->op->writes ? measure_update(device, graph, node, &choice, options, m)
                              : measure_node(device, node, &choice, options, m));

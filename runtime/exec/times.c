@@ -22,7 +22,7 @@ void clt_timing_of(const clt_plan_item *item, clt_timing *t) {
     char parameters[CLT_TUNE_PARAMETERS], id[CLT_TUNE_NAME];
     const clt_tensor *node = item->node;
     clt_cost cost = clt_node_cost(node);
-    *t = (clt_timing){.flops = cost.flops, .bytes = cost.bytes, .launches = (double)item->launches};
+    *t = (clt_timing){.flops = clt_backend_flops(item->choice.row, cost.flops), .bytes = cost.bytes, .launches = (double)item->launches};
     clt_tune_words(node, t->problem);
     if (node->op == &clt_op_fused) append(t->problem, "chain", node->attributes);
     if (node->epilogue) append(t->problem, "then", node->epilogue);

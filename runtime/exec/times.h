@@ -23,7 +23,7 @@ typedef struct clt_timing {
     /* How far from `us` it may be another time, as standard deviations and as parts: with the whole step, as a machine that
      * is slower for a while makes it, and of one run by itself; and how many degrees of freedom they were taken with. */
     double spread, own, degrees;
-    double flops, bytes, launches;
+    double flops, bytes, launches; /* arithmetic that the row's algorithm does; 0: none, or it is not known */
 } clt_timing;
 
 /* The oldest first. */

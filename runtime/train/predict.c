@@ -381,7 +381,7 @@ clt_status clt_times_measure(clt_times *times, clt_trainer *trainer, const clt_b
 
 /* ---- predicting ---- */
 
-static const char *const source_names[] = {"measured", "batches", "batch", "nearest", "roof"};
+static const char *const source_names[] = {"measured", "batches", "batch", "nearest", "roof", "others"};
 
 const char *clt_times_source_name(clt_times_source source) {
     return source >= 0 && source < CLT_TIMES_SOURCES_ ? source_names[source] : "?";

@@ -34,8 +34,8 @@ typedef struct bench_row {
     double amount; /* of a limit: what its times are of; 0: the time itself is meant */
     char problem[CLT_PROBLEM_TEXT], backend[32], parameters[256];
     double flops, bytes, nmse, nmse_after; /* -1: not known */
-    /* placed on the roof */
     double done_flops; /* of `flops`, those that the algorithm does; 0: not known */
+    /* placed on the roof */
     const char *bound; /* "compute", "memory", "cache", "launch"; NULL: not placed */
     double roof_us, fraction; /* 0: not known, as of a cache */
 } bench_row;

@@ -51,13 +51,6 @@ static double best_of(const bench *b, clt_limit limit) {
     return 0;
 }
 
-/* The part of the arithmetic that is counted, the direct sum's, which an algorithm does: Winograd's F(4x4, 3x3) multiplies 36
- * pairs where that multiplies 16 x 9 (backends/native/cpu/winograd); of Fourier's nothing is known. */
-static double done_part(const bench_row *row) {
-    if (strncmp(row->backend, "winograd", 8) == 0) return 36.0 / (16 * 9);
-    return strncmp(row->backend, "clfft", 5) == 0 ? 0 : 1;
-}
-
 static double larger(double a, double b) {
     return a > b ? a : b;
 }
@@ -115,22 +108,23 @@ static double most_of_cache(const bench *b) {
 }
 
 /* The least that arithmetic and memory take. What works from a cache has no roof of memory to be held against, but a rate that
- * the caches do not have. */
+ * the caches do not have; of what is larger than the cache a part may still be there from the run before, never more than
+ * fits. */
 static void place(const bench *b, bench_row *row, const roofs *roof) {
     double us[MOST];
     int n = samples_of(row, us);
     if (!is_ok(row) || n == 0 || row->is_limit || roof->flops <= 0 || roof->bytes <= 0) return;
-    row->done_flops = done_part(row) * row->flops;
     double median_us = statistics_quantile(us, n, 0.5);
     double compute_us = 1e6 * row->done_flops / roof->flops, memory_us = 1e6 * row->bytes / roof->bytes;
-    bool cached = row->bytes <= (double)b->cache_bytes;
+    double uncached_us = 1e6 * larger(row->bytes - (double)b->cache_bytes, 0) / roof->bytes;
+    bool cached = uncached_us == 0 || memory_us > margin * median_us;
     row->roof_us = larger(compute_us, memory_us);
     row->bound = compute_us >= memory_us ? "compute" : "memory";
     /* A launch of it that costs less than empty ones do is bound by something else. */
     if (roof->launch_us > row->roof_us && roof->launch_us <= margin * median_us) row->bound = "launch", row->roof_us = roof->launch_us;
     if (cached && strcmp(row->bound, "memory") == 0) row->bound = "cache", row->roof_us = 0;
     row->fraction = row->roof_us / median_us;
-    double allowed_us = larger(compute_us, cached ? 1e6 * row->bytes / roof->cache : memory_us);
+    double allowed_us = larger(larger(compute_us, uncached_us), 1e6 * row->bytes / roof->cache);
     if (allowed_us > margin * median_us) {
         snprintf(row->status, sizeof row->status, "suspect");
         snprintf(row->reason, sizeof row->reason, "%.2f times as fast as the measured roof allows", allowed_us / median_us);
@@ -143,7 +137,7 @@ static void doubt_rates(const bench *b, bench_row *row) {
     int n = samples_of(row, us);
     bool timed = is_ok(row) || strcmp(row->status, "suspect") == 0;
     if (!timed || n == 0 || row->is_limit) return;
-    double median_us = statistics_quantile(us, n, 0.5), flops = 1e6 * done_part(row) * row->flops / median_us;
+    double median_us = statistics_quantile(us, n, 0.5), flops = 1e6 * row->done_flops / median_us;
     double bytes = 1e6 * row->bytes / median_us, most_flops = theoretical(b, CLT_LIMIT_FMA_F32);
     double most_bytes = larger(theoretical(b, CLT_LIMIT_READ), row->bytes <= (double)b->cache_bytes ? theoretical(b, CLT_LIMIT_LOCAL) : 0);
     if (flops > most_flops) doubt_op(row, flops, most_flops, "operations");

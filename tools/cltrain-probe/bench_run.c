@@ -112,9 +112,9 @@ static json_t *measure_op(const work *w, const bench_row *row, clt_device *devic
     if (named) unsetenv("CLTRAIN_BACKENDS");
     json_t *told = error_json(status, m.time.wrong);
     if (status == CLT_OK) json_object_set_new(told, "us", samples_json(&m.time));
-    json_t *more = json_pack("{s:o, s:o, s:o, s:f, s:f, s:f, s:f}", "problem", document_text(m.problem), "backend",
+    json_t *more = json_pack("{s:o, s:o, s:o, s:f, s:f, s:f, s:f, s:f}", "problem", document_text(m.problem), "backend",
                              document_text(m.backend), "parameters", document_text(m.parameters), "flops", m.flops,
-                             "bytes", m.bytes, "nmse", m.nmse, "nmse_after", m.nmse_after);
+                             "done_flops", m.done_flops, "bytes", m.bytes, "nmse", m.nmse, "nmse_after", m.nmse_after);
     json_object_update(told, more);
     json_decref(more);
     return told;
@@ -206,6 +206,7 @@ static void take_row(work *w, int at, const json_t *told) {
     copy_text(told, "backend", row->backend, sizeof row->backend);
     copy_text(told, "parameters", row->parameters, sizeof row->parameters);
     copy_number(told, "flops", &row->flops);
+    copy_number(told, "done_flops", &row->done_flops);
     copy_number(told, "bytes", &row->bytes);
     copy_number(told, "nmse", &row->nmse);
     copy_number(told, "nmse_after", &row->nmse_after);

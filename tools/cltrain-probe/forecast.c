@@ -219,9 +219,9 @@ static clt_status tell_memory(const forecast_question *q, clt_device *device, FI
     return *fits ? status : CLT_OK;
 }
 
-/* What is already known in full is not measured again. */
+/* What is already known in full, and not from a moment when the machine was busy, is not measured again. */
 static clt_status choose_batches(measuring *m, bool fits) {
-    const double enough = 0.98;
+    const double enough = 0.98, most_error = 0.2;
     clt_prediction p;
     for (int i = 0; i < m->q->n_at; i++) add_batch(m, m->q->at[i], true);
     if (!fits || m->q->offline) return CLT_OK;
@@ -229,7 +229,8 @@ static clt_status choose_batches(measuring *m, bool fits) {
         begin(m->lines, "measuring the roofs", m->q->batch);
         clt_status status = predict(m->q, m->times, m->q->batch, NULL, &p);
         if (status < 0) return status;
-        if (m->q->refresh || p.shares[CLT_TIMES_MEASURED] < enough) add_batch(m, m->q->batch, true);
+        bool known = p.shares[CLT_TIMES_MEASURED] >= enough && p.error <= most_error;
+        if (m->q->refresh || m->q->run || !known) add_batch(m, m->q->batch, true);
     }
     if (m->q->run) add_batch(m, m->q->batch, false);
     for (int i = 0; i < m->n; i++)
@@ -317,7 +318,7 @@ static bool does_not_fit(const forecast *f) {
            json_integer_value(json_object_get(f->told, "largest_batch")) < f->question->batch;
 }
 
-/* Roofs count arithmetic directly: Winograd's F(4x4, 3x3) does a quarter of it, and what stays in caches is not bound by memory. */
+/* What stays in caches is not bound by memory. */
 static void doubt(forecast *f) {
     const double most = 5;
     static const char *const members[] = {"predicted", "measured"};

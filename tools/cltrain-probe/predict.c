@@ -28,7 +28,7 @@ static const option_row rows[] = {
     {OPTION_TEXT, 0, "at", "N,N,...", offsetof(model_options, at),
      .help = "problems at these batches, whatever is known (default: at\n--batch, where not all is known)"},
     {OPTION_FLAG, 0, "refresh", NULL, offsetof(model_options, refresh), .help = "what is known is measured again"},
-    {OPTION_FLAG, 0, "offline", NULL, offsetof(model_options, offline), .help = "nothing: what is known has to do"},
+    {OPTION_FLAG, 0, "offline", NULL, offsetof(model_options, offline), .help = "nothing but roofs that are not known: what is known has to do"},
     {OPTION_FLAG, 0, "measure", NULL, offsetof(model_options, measure),
      .help = "also runs training steps as they are, by turns with the rest,\nand prints them beside the prediction"},
     {OPTION_POSITIVE, 0, "seconds", "SECONDS", offsetof(model_options, seconds), .help = "for all that, about (default 4)"},
@@ -132,9 +132,10 @@ static void print_step(const json_t *predicted) {
     json_t *value, *error = json_object_get(predicted, "error");
     double us = json_number_value(json_object_get(predicted, "step_us"));
     printf("  %-16s%.3f ms", "step", 1e-3 * us);
-    if (json_is_number(error)) printf(" ± %.1f %%", 100 * json_number_value(error));
+    if (json_is_number(error) && json_number_value(error) < 1) printf(" ± %.1f %%", 100 * json_number_value(error));
+    else if (json_is_number(error)) printf(", or %.1f times as long", 1 + json_number_value(error));
     else printf(", by how much it may be off is not known");
-    printf("; %.0f samples/s; %.3f ms if each op ran at the device's roofs, directly computed\n",
+    printf("; %.0f samples/s; %.3f ms if each op ran at the device's roofs\n",
            json_number_value(json_object_get(predicted, "samples_per_second")),
            1e-3 * json_number_value(json_object_get(predicted, "roof_us")));
     printf("  %-16s", "taken from");
