@@ -195,7 +195,12 @@ static void errors_of_the_nearest(void **state) {
     put(&list, make("softmax a1 7x7x7 -> 7x7x7", 300));
     put(&list, make("relu 9 -> 9", 5000));
     clt_timings_errors(&list, &roofs, e);
-    assert_true(e[CLT_TIMES_ROOF] > 0.5);
+    assert_true(e[CLT_TIMES_OTHERS] > 0.5);
+    assert_true(e[CLT_TIMES_ROOF] == e[CLT_TIMES_OTHERS]); /* each op is known once */
+    clt_timings_free(&list);
+    put(&list, make("relu 9 -> 9", 10));
+    clt_timings_errors(&list, &roofs, e);
+    assert_true(isnan(e[CLT_TIMES_OTHERS])); /* of one op alone nothing follows for others */
     clt_timings_free(&list);
 }
 

@@ -76,6 +76,7 @@ static void measured(void **state) {
                       m.nmse, m.nmse_after);
         assert_ok(status);
         assert_true(m.time.n >= 1 && m.time.n <= 3 && !m.time.wrong);
+        assert_true(m.done_flops <= m.flops && (m.done_flops == m.flops || !strncmp(m.backend, "winograd", 8)));
         assert_true(m.bytes > 0 && m.nmse >= 0 && m.nmse_after >= 0 && m.backend[0]);
     }
 }

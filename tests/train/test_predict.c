@@ -99,7 +99,7 @@ static void known_and_between(void **state) {
     assert_ok(clt_times_open(&times, device, support_path("known.jsonl")));
     assert_int_equal(clt_times_count(times), 0);
     clt_prediction p = predict(times, 24);
-    assert_true(p.shares[CLT_TIMES_ROOF] == 1 && isnan(p.error) && p.seconds > 0);
+    assert_true(p.shares[CLT_TIMES_OTHERS] == 1 && isnan(p.error) && p.seconds > 0);
     measure(times, 8, 6);
     p = predict(times, 8);
     assert_true(p.shares[CLT_TIMES_MEASURED] == 1 && p.error >= 0 && p.launches > 5 && p.flops > 0);
