@@ -5,8 +5,8 @@
  *
  *     loop SHIM [--kind calls|memory] [--scenario NAME] [--points P] [--seed S] [--nth N] [--from N] [--to N] [--once|--for-ever] [--call clName]
  *
- * --points: of each loop only so many N, evenly spread from where the seed says, and no scenario that is dear, if it is not named; 0: all, but of a slow
- * scenario some if it is not named.
+ * --points: of each loop only so many N, evenly spread from where the seed says, half of them where a run is slow or compiles anew,
+ * and no scenario that is dear, if it is not named; 0: all, but of a slow scenario some if it is not named.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -228,8 +228,8 @@ static void run_loop(const scenario *s, fault f) {
     for (int mode = 1; mode <= 2; mode++) {
         if (!(options.modes & mode)) continue;
         f.for_ever = mode == 2;
-        bool sampled = s->slow && !options.scenario;
-        long points = sampled ? CLT_MIN(options.points > 0 ? options.points / 2 : SLOW_POINTS, SLOW_POINTS) : options.points;
+        bool sampled = (s->slow || (s->cold && options.points > 0)) && !options.scenario;
+        long points = sampled ? CLT_MIN(options.points > 0 ? CLT_MAX(options.points / 2, 1) : SLOW_POINTS, SLOW_POINTS) : options.points;
         long step = points > 0 || sampled ? CLT_MAX(1, total / CLT_MAX(points, 1)) : 1;
         long first = options.nth ? options.nth : CLT_MAX(options.from, 1) + (options.seed * 7 + mode) % step;
         long most = options.to ? options.to : s->timed ? 2 * total : total + 1; /* others end by themselves */

@@ -11,9 +11,18 @@ forward          1 conv2d k3 s1 p1 d1 g1 4x16x12x12 32x16x3x3 -> 4x32x12x12
 update           1 adam 5000 5000 8 scalar 5000 5000 -> 5000
 END
 
+# Most of a bench's time goes to the device's limits: where ops are what is looked at, the others but two have no rows.
+ops="only fma_f32|launch_waited|op "
+
+# Some hang, which takes time and no processor: they do so meanwhile.
+hang() {
+    CLTRAIN_PROBE_TEST=$2 "$program" bench --models none --passes 1 $3 --json "$folder/$1.json" >"$folder/$1.out" 2>&1 </dev/null &
+    echo $! >"$folder/$1.pid"
+}
+
 # ---- a bench ----
 
-expect 0 "Measuring" bench --shapes "$folder/small.txt" --seconds 120 --passes 3 --json "$folder/a.json" --csv "$folder/a.csv"
+expect 0 "Measuring" bench --shapes "$folder/small.txt" --seconds 120 --passes 1 --json "$folder/a.json" --csv "$folder/a.csv"
 says "copy                 ok"
 says "small"
 cp "$out" "$folder/a.txt"
@@ -27,18 +36,26 @@ json "$a" 'all(results["limit " + k]["status"] == "ok" for k in ("launch_pipelin
 json "$a" 'all(results["limit " + k]["bytes_per_second"] > 1e6 for k in ("upload_pinned", "download_pageable"))'
 json "$a" 'all(r["status"] in ("ok", "unsupported", "suspect") for r in o["results"])'
 json "$a" 'all((r["roof"].get("fraction", 0) > 0) == (r["roof"]["bound"] != "cache") and r["check"]["nmse"] <= 1e-7 for r in o["results"] if r["kind"] == "op" and r["status"] == "ok")'
-json "$a" 'all(sum(map(len, r["samples_us"])) == r["time_us"]["count"] for r in o["results"] if r["status"] == "ok")'
 json "$a" 'all(abs(r["flops_per_second"] * r["time_us"]["p50"] / 1e15 - 1) < 1e-6 for r in o["results"] if r["key"].startswith("limit fma") and r["status"] == "ok")'
 json "$a" 'results["op matmul 64x96^T 64x80 -> 96x80"]["count"] == 2'
 [ "$(wc -l <"$folder/a.csv")" -eq 20 ] || fail "the CSV has another number of rows"
 head -n 1 "$folder/a.csv" | grep -q '^key,model,phase,count,status,p10_us' || fail "the CSV's head"
 ls "$folder" | grep -q '\.part$' && fail "a temporary file was left"
-expect 0 "" compare "$a" "$a"
+# In several passes, of limits and of ops.
+several=$folder/several.json
+CLTRAIN_PROBE_TEST="only fma_f32|launch|op " expect 0 "" bench --shapes "$folder/small.txt" --seconds 120 --passes 3 --json "$several"
+valid "$several"
+json "$several" 'len(o["results"]) == 7 and all(len(r["samples_us"]) == 3 for r in o["results"] if r["status"] == "ok")'
+expect 0 "" compare "$several" "$several"
 
-expect 0 "" bench --models none --seconds 60 --passes 1 --json -
+CLTRAIN_PROBE_TEST="only ch" expect 0 "" bench --models none --seconds 60 --passes 1 --json - # launches, cached builds; batch norm
 cp "$out" "$folder/b.json"
 valid "$folder/b.json"
-json "$folder/b.json" 'len(o["results"]) == 15'
+json "$folder/b.json" 'len(o["results"]) == 3 and all(r["kind"] == "limit" for r in o["results"])'
+
+hang one "only triad|launch;hang limit triad" "--seconds 120 --timeout 5"
+hang part "only triad|launch_waited;hang limit triad" "--seconds 9"
+hang many "hang limit" "--seconds 5 --timeout 2"
 
 # The schema wants the roof of what is ok, and the part of it.
 if [ -n "$python" ]; then
@@ -54,7 +71,10 @@ json.dump(o, open(sys.argv[3], "w"))' "$a" "$lack" "$folder/lacking.json" || fai
 fi
 
 # The medians are those of the samples, the fractions those of the roof.
-json "$a" 'all(abs(statistics.median(u for p in r["samples_us"] for u in p) / r["time_us"]["p50"] - 1) < 1e-6 and r["time_us"]["p10"] <= r["time_us"]["p50"] <= r["time_us"]["p90"] and (r["time_us"]["p10"] < r["time_us"]["p90"] or r["time_us"]["count"] < 2) for r in o["results"] if r["time_us"])'
+for one in "$a" "$several"; do
+    json "$one" 'all(sum(map(len, r["samples_us"])) == r["time_us"]["count"] for r in o["results"] if r["status"] == "ok")'
+    json "$one" 'all(abs(statistics.median(u for p in r["samples_us"] for u in p) / r["time_us"]["p50"] - 1) < 1e-6 and r["time_us"]["p10"] <= r["time_us"]["p50"] <= r["time_us"]["p90"] and (r["time_us"]["p10"] < r["time_us"]["p90"] or r["time_us"]["count"] < 2) for r in o["results"] if r["time_us"])'
+done
 json "$a" 'all(abs(r["roof"]["fraction"] * r["time_us"]["p50"] / r["roof"]["least_us"] - 1) < 1e-6 for r in o["results"] if "fraction" in r.get("roof", {}))'
 json "$a" 'results["op adam 5000 5000 8 scalar 5000 5000 -> 5000"]["roof"]["bound"] != "compute"'
 json "$a" 'all(abs(r["flops_per_second"] * r["time_us"]["p50"] / 1e6 / r["flops"] - 1) < 1e-6 for r in o["results"] if r["key"].startswith("op matmul") and r["status"] == "ok")'
@@ -90,19 +110,19 @@ for problem in "conv2d k3 s1 p1 d1 g1 16x128x16x16 128x128x3x3 -> 16x128x16x16" 
                "conv2d_grad_weight k3 s1 p1 d1 g1 16x128x16x16 16x128x16x16 -> 128x128x3x3"; do
     echo "forward 1 $problem"
 done >"$folder/winograd.txt"
-CLTRAIN_TUNE=off CLTRAIN_BACKENDS=reference,winograd expect 0 "" bench --shapes "$folder/winograd.txt" --seconds 60 --passes 1 --json "$folder/winograd.json"
+CLTRAIN_PROBE_TEST=$ops CLTRAIN_TUNE=off CLTRAIN_BACKENDS=reference,winograd expect 0 "" bench --shapes "$folder/winograd.txt" --seconds 60 --passes 1 --json "$folder/winograd.json"
 valid "$folder/winograd.json"
 json "$folder/winograd.json" '[r["backend"] for r in o["results"] if r["kind"] == "op"] == ["winograd", "winograd"]'
 json "$folder/winograd.json" 'all(abs(4 * r["roof"]["flops"] / r["flops"] - 1) < 1e-6 and r["roof"].get("fraction", 0) <= 1.2501 for r in o["results"] if r["kind"] == "op")'
 json "$folder/winograd.json" 'all(abs(r["flops_per_second"] * r["time_us"]["p50"] / 1e6 / r["flops"] - 1) < 1e-6 for r in o["results"] if r["kind"] == "op" and r["status"] == "ok")'
 # More than that is nothing.
-CLTRAIN_TUNE=off CLTRAIN_BACKENDS=reference,winograd CLTRAIN_PROBE_TEST="slow=0.05 op " expect 0 "" bench --shapes "$folder/winograd.txt" --seconds 60 --passes 1 --json "$folder/winograd.json"
+CLTRAIN_TUNE=off CLTRAIN_BACKENDS=reference,winograd CLTRAIN_PROBE_TEST="$ops;slow=0.02 op " expect 0 "" bench --shapes "$folder/winograd.txt" --seconds 60 --passes 1 --json "$folder/winograd.json"
 json "$folder/winograd.json" '[r["status"] for r in o["results"] if r["kind"] == "op"] == ["suspect", "suspect"]'
 
 # What takes the reference long, and cannot be cut into parts, is measured in every pass or in none.
 echo "backward 5 batch_norm_grad_input 64x64x32x32 2x64 64 2x64 64x64x32x32 -> 64x64x32x32" >"$folder/whole.txt"
 for passes in 1 3; do
-    expect 0 "" bench --shapes "$folder/whole.txt" --seconds 120 --passes $passes --json "$folder/whole$passes.json"
+    CLTRAIN_PROBE_TEST=$ops expect 0 "" bench --shapes "$folder/whole.txt" --seconds 120 --passes $passes --json "$folder/whole$passes.json"
     json "$folder/whole$passes.json" "[len(r['samples_us']) for r in o['results'] if r['kind'] == 'op' and r['status'] in ('ok', 'suspect')] == [$passes]"
 done
 "$program" compare "$folder/whole1.json" "$folder/whole3.json" >"$out" 2>"$err"
@@ -110,12 +130,12 @@ grep -q "^broken" "$out" && fail "a row of one pass is broken in a bench of thre
 
 # ---- what cannot be is no number to quote ----
 
-CLTRAIN_PROBE_TEST="slow=0.000001 limit" expect 1 "nothing could be measured" bench --models none --seconds 60 --passes 1 --json "$folder/fast.json"
+CLTRAIN_PROBE_TEST="only fma_f32|copy|read|local|launch_waited|upload_pinned;slow=0.000001 limit" expect 1 "nothing could be measured" bench --models none --seconds 60 --passes 1 --json "$folder/fast.json"
 valid "$folder/fast.json"
 for limit in fma_f32 copy read local launch_waited upload_pinned; do
     json "$folder/fast.json" "results[\"limit $limit\"][\"status\"] == \"suspect\" and \"very\" in results[\"limit $limit\"][\"reason\"]"
 done
-CLTRAIN_PROBE_TEST="slow=0.0001 op " expect 0 "" bench --shapes "$folder/small.txt" --seconds 60 --passes 1 --json "$folder/fast.json" --csv "$folder/fast.csv"
+CLTRAIN_PROBE_TEST="$ops;slow=0.0001 op " expect 0 "" bench --shapes "$folder/small.txt" --seconds 60 --passes 1 --json "$folder/fast.json" --csv "$folder/fast.csv"
 valid "$folder/fast.json"
 grep -q '^matmul 64x80 96x80^T -> 64x96  *suspect  *[0-9.]* .* - *- [a-z]' "$out" || fail "a suspect op has rates in the table"
 grep -q '% of ' "$out" && fail "a suspect op has a part of the roof"
@@ -125,12 +145,12 @@ json "$folder/fast.json" 'not any("fraction" in r.get("roof", {}) for r in o["re
 json "$folder/fast.json" 'all(r["status"] == "suspect" and ("times as fast as the measured roof allows" in r["reason"] or "at the very most" in r["reason"]) for r in o["results"] if r["kind"] == "op")'
 
 # What no device can do is suspect, whatever its roofs were measured as.
-CLTRAIN_PROBE_TEST="slow=0.0000001 op " expect 0 "" bench --shapes "$folder/small.txt" --seconds 60 --passes 1 --json "$folder/fast.json"
+CLTRAIN_PROBE_TEST="$ops;slow=0.0000001 op " expect 0 "" bench --shapes "$folder/small.txt" --seconds 60 --passes 1 --json "$folder/fast.json"
 json "$folder/fast.json" 'all(r["status"] == "suspect" and "at the very most" in r["reason"] for r in o["results"] if r["kind"] == "op")'
 
 # One sample, or two, have no spread.
 for few in 1 2; do
-    CLTRAIN_PROBE_TEST=samples=$few expect 0 "" bench --shapes "$folder/small.txt" --seconds 60 --passes 1
+    CLTRAIN_PROBE_TEST="$ops;samples=$few" expect 0 "" bench --shapes "$folder/small.txt" --seconds 60 --passes 1
     words="$few sample"
     [ $few -eq 1 ] || words=${words}s
     grep -q "^launch_waited  *ok .*($words)" "$out" || fail "a limit of $words has a spread"
@@ -148,29 +168,31 @@ json "$folder/short.json" "sum(r['kind'] == 'op' and r['reason'] == 'no time was
 # Rates of what does next to nothing have digits, too.
 echo "forward 1 matmul 1x1 1x1^T -> 1x1" >"$folder/tiny.txt"
 echo "update 1 adam 12000000 12000000 8 scalar 12000000 12000000 -> 12000000" >>"$folder/tiny.txt" # from memory
-expect 0 "" bench --shapes "$folder/tiny.txt" --seconds 30 --passes 1 --json "$folder/tiny.json" --csv "$folder/tiny.csv"
+CLTRAIN_PROBE_TEST=$ops expect 0 "" bench --shapes "$folder/tiny.txt" --seconds 30 --passes 1 --json "$folder/tiny.json" --csv "$folder/tiny.csv"
 grep -q "matmul 1x1 1x1^T -> 1x1 .*%" "$out" || fail "no row of a tiny op"
 grep -q ' 0\.00*\( \|$\)' "$out" && fail "a rate is printed as nothing"
 bounds "$folder/tiny.json" "$folder/tiny.csv"
 
 # ---- rows that end their process ----
 
-CLTRAIN_PROBE_TEST="crash op conv2d" expect 0 "not to be believed" bench --shapes "$folder/small.txt" --seconds 120 --passes 1 --json "$folder/c.json"
+CLTRAIN_PROBE_TEST="$ops;crash op conv2d" expect 0 "not to be believed" bench --shapes "$folder/small.txt" --seconds 120 --passes 1 --json "$folder/c.json"
 valid "$folder/c.json"
 key='[r for r in o["results"] if r["key"].startswith("op conv2d")][0]'
 json "$folder/c.json" "$key[\"status\"] == \"crashed\" and \"signal 6\" in $key[\"reason\"]"
 json "$folder/c.json" 'results["op matmul 64x80 96x80^T -> 64x96"]["status"] in ("ok", "suspect")'
 json "$folder/c.json" 'results["op adam 5000 5000 8 scalar 5000 5000 -> 5000"]["status"] in ("ok", "suspect")'
-CLTRAIN_PROBE_TEST="hang limit triad" expect 0 "" bench --models none --seconds 120 --passes 1 --timeout 5 --json "$folder/d.json"
-json "$folder/d.json" 'results["limit triad"]["status"] == "timeout" and "5 s" in results["limit triad"]["reason"]'
-json "$folder/d.json" 'results["limit read"]["status"] == "ok"'
+for hang in one part many; do
+    wait "$(cat "$folder/$hang.pid")"
+    echo $? >"$folder/$hang.code"
+done
+[ "$(cat "$folder/one.code") $(cat "$folder/part.code") $(cat "$folder/many.code")" = "0 0 1" ] || fail "exit codes of benches that hang"
+json "$folder/one.json" 'results["limit triad"]["status"] == "timeout" and "5 s" in results["limit triad"]["reason"]'
+json "$folder/one.json" 'results["limit launch_waited"]["status"] == "ok"'
 # A hang takes a part of the time, and not that of the others; many do.
-CLTRAIN_PROBE_TEST="hang limit triad" expect 0 "" bench --models none --seconds 8 --passes 1 --json "$folder/d.json"
-json "$folder/d.json" 'results["limit triad"]["status"] == "timeout" and "10 s" in results["limit triad"]["reason"]'
-json "$folder/d.json" 'o["complete"] and [r["key"] for r in o["results"] if r["status"] not in ("ok", "unsupported")] == ["limit triad"]'
-CLTRAIN_PROBE_TEST="hang limit" expect 1 "" bench --models none --seconds 3 --timeout 2 --json "$folder/d.json"
-json "$folder/d.json" '3 <= sum("2 s" in r["reason"] for r in o["results"]) <= 5 and sum(r["reason"] == "no time was left for it" for r in o["results"]) >= 10'
-expect 1 "" compare "$a" "$folder/c.json"
+json "$folder/part.json" 'results["limit triad"]["status"] == "timeout" and "10 s" in results["limit triad"]["reason"]'
+json "$folder/part.json" 'o["complete"] and [r["key"] for r in o["results"] if r["status"] not in ("ok", "unsupported")] == ["limit triad"]'
+json "$folder/many.json" '3 <= sum("2 s" in r["reason"] for r in o["results"]) <= 6 and sum(r["reason"] == "no time was left for it" for r in o["results"]) >= 9'
+expect 1 "" compare "$several" "$folder/c.json"
 says "broken    op conv2d"
 
 # ---- a driver that says that it launched something, and did not ----
@@ -183,7 +205,7 @@ if [ -n "$pocl" ] && [ -f "$build/../faults/shim_icd.so" ]; then
     echo "$build/../faults/shim_icd.so" >"$folder/shim/shim.icd"
     grep -v conv2d "$folder/small.txt" >"$folder/dropped.txt"
     dropping() {
-        SHIM_DROP=$1 OCL_ICD_VENDORS="$folder/shim" SHIM_DRIVER="$pocl" "$program" bench --shapes "$folder/dropped.txt" --seconds 60 \
+        CLTRAIN_PROBE_TEST=$ops SHIM_DROP=$1 OCL_ICD_VENDORS="$folder/shim" SHIM_DRIVER="$pocl" "$program" bench --shapes "$folder/dropped.txt" --seconds 60 \
             --passes "$2" --json "$folder/dropped.json" >"$out" 2>"$err"
         got=$?
         valid "$folder/dropped.json"
@@ -204,7 +226,7 @@ fi
 # A device that is gone in the middle: told, and no bench to compare with.
 mkdir -p "$folder/vendors"
 cp "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}/pocl.icd" "$folder/vendors"
-OCL_ICD_VENDORS="$folder/vendors" "$program" bench --models none --seconds 120 --json "$folder/gone.json" >"$out" 2>"$err" &
+CLTRAIN_PROBE_TEST="only fma|launch|load" OCL_ICD_VENDORS="$folder/vendors" "$program" bench --models none --seconds 120 --json "$folder/gone.json" >"$out" 2>"$err" &
 child=$!
 sleep 2
 rm "$folder/vendors/pocl.icd"
@@ -215,13 +237,13 @@ grep -q "the device was lost" "$err" || fail "no word of the device that vanishe
 valid "$folder/gone.json"
 json "$folder/gone.json" 'not o["complete"] and o["devices"][0]["status"] == "unsupported" and o["devices"][0]["reason"]'
 json "$folder/gone.json" 'results["limit fma_f32"]["status"] == "ok"'
-expect 2 "cut short" compare "$a" "$folder/gone.json"
+expect 2 "cut short" compare "$several" "$folder/gone.json"
 
 # Told to stop: what was measured is written, as a bench that was cut short.
-interrupt 4 bench --full --seconds 300 --json "$folder/e.json"
+CLTRAIN_PROBE_TEST="only launch" interrupt 2 bench --full --seconds 300 --json "$folder/e.json"
 valid "$folder/e.json"
 json "$folder/e.json" 'not o["complete"]'
-expect 2 "cut short" compare "$a" "$folder/e.json"
+expect 2 "cut short" compare "$several" "$folder/e.json"
 
 # ---- bad input ----
 
@@ -252,7 +274,7 @@ says "forward          1 matmul 64x80 96x80^T -> 64x96"
 says "weight-gradient  1 matmul 64x96^T 64x80 -> 96x80"
 grep -q '^update .* sgd ' "$out" || fail "no update among the shapes"
 cp "$out" "$folder/mlp.txt"
-expect 0 "" bench --shapes "$folder/mlp.txt" --seconds 60 --passes 1 --csv -
+CLTRAIN_PROBE_TEST=$ops expect 0 "" bench --shapes "$folder/mlp.txt" --seconds 60 --passes 1 --csv -
 says '"op matmul 64x80 96x80^T -> 64x96",mlp,forward,1,'
 for file in "$sources"/tools/cltrain-probe/shapes/*.txt; do
     grep -q '^forward' "$file" && grep -q '^data-gradient' "$file" && grep -q '^weight-gradient' "$file" &&

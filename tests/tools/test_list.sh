@@ -27,7 +27,7 @@ ok=$(grep -c '^[^ ].*: ok$' "$out")
 # ---- started without what every program has open ----
 
 for closed in "<&-" "<&- 2>&-" "<&- >&-" "<&- >&- 2>&-"; do
-    eval '"$program" bench --models none --passes 1 --seconds 0.2 --json "$folder/closed.json" >"$out" 2>"$err"' "$closed"
+    eval 'CLTRAIN_PROBE_TEST="only launch" "$program" bench --models none --passes 1 --seconds 0.2 --json "$folder/closed.json" >"$out" 2>"$err"' "$closed"
     json "$folder/closed.json" 'o["devices"][0]["status"] == "ok" and not any(r["status"] == "crashed" for r in o["results"])'
     rm -f "$folder/closed.json"
 done

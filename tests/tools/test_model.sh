@@ -31,9 +31,9 @@ expect 0 "" model $small --batch 32 --times "$folder/quiet.jsonl" --json
 json "$out" 'o["measured_at"] == [] and o["predicted"]["sources"]["measured"] > 0.999 and o["predicted"]["error"] < 0.2'
 expect 0 "" model $small --batch 32 --offline --times "$folder/busy.jsonl"
 says "times as long"
-expect 0 "" model $small --batch 32 --seconds 0.2 --times "$folder/busy.jsonl" --json
+expect 0 "" model $small --batch 32 --seconds 0.02 --times "$folder/busy.jsonl" --json
 json "$out" 'o["measured_at"] == [32] and o["predicted"]["sources"]["measured"] > 0.999'
-expect 0 "" model $small --batch 64 --at 128 --seconds 0.2 --times "$times" --json
+expect 0 "" model $small --batch 64 --at 128 --seconds 0.02 --times "$times" --json
 json "$out" 'o["measured_at"] == [128] and o["predicted"]["sources"]["batches"] > 0.5'
 expect 0 "" model $small --batch 64 --offline --times "$times" --problems
 says "% batches"
@@ -61,7 +61,7 @@ sed '1s/"id": "[0-9a-f]*"/"id": "0"/' "$times" >"$folder/device.jsonl"
 sed '1s/cltrain-times/cltrain-tune/' "$times" >"$folder/tune.jsonl"
 for file in other device.jsonl tune.jsonl; do
     cp "$folder/$file" "$folder/kept"
-    expect 1 "$folder/$file: " model $small --batch 32 --seconds 0.1 --refresh --times "$folder/$file"
+    expect 1 "$folder/$file: " model $small --batch 32 --seconds 0.02 --refresh --times "$folder/$file"
     cmp -s "$folder/$file" "$folder/kept" || fail "$file was written over"
 done
 grep -q "times of another device" "$err" && fail "a file of verdicts is taken for one of times"
@@ -69,18 +69,18 @@ grep -q "times of another device" "$err" && fail "a file of verdicts is taken fo
 # ---- no place for times: the device is not at fault ----
 
 for place in "HOME= XDG_CACHE_HOME=" "XDG_CACHE_HOME=$folder/none.jsonl"; do
-    env $place "$program" model $small --batch 8 --seconds 0.1 --json >"$out" 2>"$err" || fail "without a place for times ($place): $?"
+    env $place "$program" model $small --batch 8 --seconds 0.02 --json >"$out" 2>"$err" || fail "without a place for times ($place): $?"
     grep -q "warning: the times cannot be kept: " "$err" || fail "no warning that times cannot be kept ($place)"
     valid "$out"
     json "$out" 'o["status"] == "ok" and o["reason"] is None and o["predicted"]["sources"]["measured"] > 0.999'
 done
-env HOME= XDG_CACHE_HOME= "$program" recommend $small --batch 8 --seconds 0.1 --json >"$out" 2>"$err" || fail "recommend without a place for times: $?"
+env HOME= XDG_CACHE_HOME= "$program" recommend $small --batch 8 --seconds 0.02 --json >"$out" 2>"$err" || fail "recommend without a place for times: $?"
 [ "$(grep -c "warning: the times cannot be kept" "$err")" -eq 1 ] || fail "recommend does not warn once"
 json "$out" 'any(c["status"] == "ok" for c in o["ranking"])'
 # A file that was named is an error, after what was found.
-expect 1 "--times: $folder/no/such/folder/t.jsonl: " model $small --batch 8 --seconds 0.1 --times "$folder/no/such/folder/t.jsonl" --json
+expect 1 "--times: $folder/no/such/folder/t.jsonl: " model $small --batch 8 --seconds 0.02 --times "$folder/no/such/folder/t.jsonl" --json
 json "$out" 'o["status"] == "ok" and o["predicted"]["sources"]["measured"] > 0.999'
-expect 1 "--times: $folder/cache: " model $small --batch 8 --seconds 0.1 --times "$folder/cache" --json
+expect 1 "--times: $folder/cache: " model $small --batch 8 --seconds 0.02 --times "$folder/cache" --json
 [ -s "$out" ] && fail "a folder as a file of times is a status of the device"
 
 # ---- what cannot be ----
@@ -89,12 +89,12 @@ expect 1 "the largest batch is" model $small --batch 50000000 --times "$times" -
 cp "$out" "$folder/c.json"
 valid "$folder/c.json"
 json "$folder/c.json" 'o["status"] == "unsupported" and o["predicted"] is None and 0 < o["largest_batch"] < 50000000'
-expect 1 "cannot be" model $small --batch 32 --seconds 0.1 --refresh --times "$folder/no/such/folder/t.jsonl"
-CLTRAIN_PROBE_TEST="crash timing launches" expect 1 "signal 6" model $small --batch 16 --seconds 0.1 --times "$times" --json
+expect 1 "cannot be" model $small --batch 32 --seconds 0.02 --refresh --times "$folder/no/such/folder/t.jsonl"
+CLTRAIN_PROBE_TEST="crash timing launches" expect 1 "signal 6" model $small --batch 16 --seconds 0.02 --times "$times" --json
 cp "$out" "$folder/d.json"
 valid "$folder/d.json"
 json "$folder/d.json" 'o["status"] == "crashed" and "timing launches at batch 16" in o["reason"] and o["memory"]["total_bytes"] > 0'
-CLTRAIN_PROBE_TEST="hang preparing" expect 1 "3 s" model $small --batch 16 --seconds 0.1 --timeout 3 --times "$times" --json
+CLTRAIN_PROBE_TEST="hang preparing" expect 1 "3 s" model $small --batch 16 --seconds 0.02 --timeout 3 --times "$times" --json
 json "$out" 'o["status"] == "timeout"'
 expect 1 "matches none" model $small --device no-such-device
 refuse "no model given" model
@@ -125,16 +125,16 @@ json "$folder/e.json" '"the fastest" in o["ranking"][0]["reasons"][0] and o["ran
 mkdir "$folder/icds"
 for fault in hang crash; do echo "$build/libfake_icd_$fault.so" >"$folder/icds/$fault.icd"; done
 for icd in ${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}/pocl.icd; do [ -e "$icd" ] && cp "$icd" "$folder/icds/"; done
-OCL_ICD_VENDORS="$folder/icds" expect 0 "" recommend $small --batch 48 --seconds 0.1 --timeout 4
+OCL_ICD_VENDORS="$folder/icds" expect 0 "" recommend $small --batch 48 --seconds 0.02 --timeout 4
 # Devices that claim what none has, or compute nonsense, are not believed.
 mkdir "$folder/false"
 for fault in wrong nonsense; do echo "$build/libfake_icd_$fault.so" >"$folder/false/$fault.icd"; done
-OCL_ICD_VENDORS="$folder/false" expect 1 "no device can train" recommend $small --batch 48 --seconds 0.1 --json
+OCL_ICD_VENDORS="$folder/false" expect 1 "no device can train" recommend $small --batch 48 --seconds 0.02 --json
 valid "$out"
 json "$out" 'sorted(c["status"] for c in o["ranking"]) == ["suspect", "suspect", "wrong"] and "computed something else" in str(o["ranking"])'
-OCL_ICD_VENDORS="$folder/false" expect 1 "computed something else" model $small --seconds 0.1
+OCL_ICD_VENDORS="$folder/false" expect 1 "computed something else" model $small --seconds 0.02
 # Nor are steps that take less than a device can.
-expect 0 "" model mlp:512 --sample 512 --batch 256 --seconds 0.2 --times "$folder/fast.jsonl" --json
+expect 0 "" model mlp:512 --sample 512 --batch 256 --seconds 0.02 --times "$folder/fast.jsonl" --json
 "$python" -c '
 import json, sys
 lines = [json.loads(line) for line in open(sys.argv[1])]
@@ -175,7 +175,7 @@ for icd in ${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}/pocl.icd; do
 done
 if [ -e "$folder/twice/b.icd" ]; then
     wide="mlp:256 --sample 512 --batch 512"
-    OCL_ICD_VENDORS="$folder/twice" expect 0 "" recommend $wide --seconds 0.2 --json
+    OCL_ICD_VENDORS="$folder/twice" expect 0 "" recommend $wide --seconds 0.02 --json
     valid "$out"
     json "$out" 'o["together"]["ranks"] == 1 and o["together"]["shares"] == "512" and "the same processor as" in str(o["ranking"][1]["reasons"])'
     CLTRAIN_PROBE_TEST=apart OCL_ICD_VENDORS="$folder/twice" expect 0 "" recommend $wide --offline --json
@@ -188,7 +188,7 @@ if [ -e "$folder/twice/b.icd" ]; then
     sed -i 's/#2//' "$out"
     runs cltrain-run
 fi
-CLTRAIN_PROBE_TEST="crash timing launches" expect 1 "no device can train" recommend $small --batch 48 --seconds 0.1 --json
+CLTRAIN_PROBE_TEST="crash timing launches" expect 1 "no device can train" recommend $small --batch 48 --seconds 0.02 --json
 cp "$out" "$folder/f.json"
 valid "$folder/f.json"
 json "$folder/f.json" 'o["together"] is None and all(c["status"] != "ok" and c["reasons"] for c in o["ranking"])'

@@ -9,6 +9,7 @@
 
 #include "tools/survey/child.h"
 #include "command.h"
+#include "hooks.h"
 #include "report.h"
 #include "tools/survey/document.h"
 #include "tools/common/message.h"
@@ -72,15 +73,21 @@ static bool has_problem(const bench *b, const char *problem) {
     return false;
 }
 
+static void add_row(bench *b, bench_row row) {
+    char key[400];
+    bench_key(&row, key);
+    if (hook_has_row(key)) b->rows[b->n_rows++] = row;
+}
+
 /* What several models share is measured once. */
 static int make_rows(bench *b, const shape_list *shapes) {
     b->rows = calloc((size_t)(CLT_LIMIT_COUNT_ + shapes->n), sizeof *b->rows);
     if (!b->rows) return run_error("no memory");
     for (int i = 0; i < CLT_LIMIT_COUNT_; i++)
-        b->rows[b->n_rows++] = (bench_row){.is_limit = true, .limit = (clt_limit)i, .status = "ok"};
+        add_row(b, (bench_row){.is_limit = true, .limit = (clt_limit)i, .status = "ok"});
     for (int i = 0; i < shapes->n; i++)
         if (!has_problem(b, shapes->lines[i].problem))
-            b->rows[b->n_rows++] = (bench_row){.shape = shapes->lines[i], .status = "ok", .nmse = -1, .nmse_after = -1};
+            add_row(b, (bench_row){.shape = shapes->lines[i], .status = "ok", .nmse = -1, .nmse_after = -1});
     return 0;
 }
 

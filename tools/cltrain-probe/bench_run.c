@@ -128,6 +128,7 @@ static void measure_row(const work *w, int at, clt_device *device, FILE *lines) 
     bench_key(row, key);
     document_line(lines, json_pack("{s:i}", "begin", at));
     hook_row(key);
+    hook_measure(&options);
     json_t *told = row->is_limit ? measure_limit(row, device, &options) : measure_op(w, row, device, &options);
     hook_samples(key, json_object_get(told, "us"));
     json_object_set_new(told, "done", json_integer(at));

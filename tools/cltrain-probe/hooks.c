@@ -1,24 +1,45 @@
 #include "hooks.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* What follows the word where that is what is asked for; else NULL. */
-static const char *asked(const char *word) {
-    const char *text = getenv("CLTRAIN_PROBE_TEST");
+enum { MOST_TEXT = 120 };
+
+/* Whether one of the hooks, with `;` between them, begins with the word; `text` becomes what follows in it. */
+static bool asked(const char *word, char text[MOST_TEXT]) {
+    const char *hook = getenv("CLTRAIN_PROBE_TEST");
     size_t length = strlen(word);
-    return text && strncmp(text, word, length) == 0 ? text + length : NULL;
+    for (; hook; hook = strchr(hook, ';') ? strchr(hook, ';') + 1 : NULL) {
+        if (strncmp(hook, word, length) != 0) continue;
+        snprintf(text, MOST_TEXT, "%.*s", (int)strcspn(hook + length, ";"), hook + length);
+        return true;
+    }
+    return false;
 }
 
 bool hook_any(void) {
-    return asked("") != NULL;
+    return getenv("CLTRAIN_PROBE_TEST") != NULL;
+}
+
+bool hook_has_row(const char *name) {
+    char text[MOST_TEXT], *rest = NULL;
+    if (!asked("only ", text)) return true;
+    for (const char *one = strtok_r(text, "|", &rest); one; one = strtok_r(NULL, "|", &rest))
+        if (strstr(name, one)) return true;
+    return false;
 }
 
 void hook_row(const char *name) {
-    const char *crash = asked("crash "), *hang = asked("hang ");
-    if (crash && strstr(name, crash)) abort();
-    while (hang && strstr(name, hang)) pause();
+    char text[MOST_TEXT];
+    if (asked("crash ", text) && strstr(name, text)) abort();
+    while (asked("hang ", text) && strstr(name, text)) pause();
+}
+
+void hook_measure(clt_measure_options *options) {
+    char text[MOST_TEXT];
+    if (asked("samples=", text)) options->most_samples = atoi(text);
 }
 
 static void slow_down(json_t *us, double factor) {
@@ -27,13 +48,13 @@ static void slow_down(json_t *us, double factor) {
 }
 
 void hook_samples(const char *name, json_t *us) {
-    char *text = NULL;
-    const char *slow = asked("slow="), *few = asked("samples=");
-    double factor = slow ? strtod(slow, &text) : 1;
-    if (slow && *text == ' ' && strstr(name, text + 1)) slow_down(us, factor);
-    while (few && json_array_size(us) > strtoul(few, NULL, 10)) json_array_remove(us, json_array_size(us) - 1);
+    char text[MOST_TEXT], *of;
+    if (!asked("slow=", text)) return;
+    double factor = strtod(text, &of);
+    if (*of == ' ' && strstr(name, of + 1)) slow_down(us, factor);
 }
 
 bool hook_apart(void) {
-    return asked("apart") != NULL;
+    char text[MOST_TEXT];
+    return asked("apart", text);
 }
