@@ -9,6 +9,7 @@
 
 #include "tools/survey/child.h"
 #include "command.h"
+#include "compare.h"
 #include "report.h"
 #include "tools/survey/document.h"
 #include "tools/common/message.h"
@@ -104,6 +105,26 @@ static void tell_no_time(const bench *b) {
     if (without && b->complete) message_line("%d of %d ops had no time: give it more --seconds", without, ops);
 }
 
+static int passes_of(const bench_row *row) {
+    int n = 0;
+    for (int p = 0; p < BENCH_MOST_PASSES; p++) n += row->n[p] > 0;
+    return n;
+}
+
+/* A file that compare is going to refuse, or to tell little of, looks like any other. */
+static void tell_few_passes(const bench *b) {
+    int few = 0, ok = 0;
+    for (const bench_row *row = b->rows; row < b->rows + b->n_rows; row++) {
+        if (row->asked[0] || strcmp(row->status, "ok") != 0) continue;
+        ok++;
+        few += passes_of(row) < LEAST_PASSES;
+    }
+    if (few == 0 || !b->complete) return;
+    message_line("compare can tell nothing of %d of the %d rows that are ok, measured in fewer than %d passes: %s", few, ok, LEAST_PASSES,
+                 b->passes < LEAST_PASSES ? "give it more --passes"
+                                          : "give it more --seconds, or run it once more if kernels had to be compiled");
+}
+
 static int any_wrong(const bench *b) {
     int wrong = 0, ok = 0;
     for (int i = 0; i < b->n_rows; i++) {
@@ -164,6 +185,7 @@ static int run_on_device(bench *b, const bench_options *o) {
         bench_measure(b);
         code = report(b, o, &files);
         tell_no_time(b);
+        if (o->json) tell_few_passes(b);
     }
     output_abort(&files.json);
     output_abort(&files.csv);
