@@ -233,6 +233,16 @@ valid "$folder/e.json"
 json "$folder/e.json" 'not o["complete"]'
 expect 2 "cut short" compare "$a" "$folder/e.json"
 
+# ---- progress: one line of a terminal, however narrow that is ----
+
+if [ -n "$python" ]; then
+    for columns in 60 0; do # the line is 80 letters and more where there is room
+        least=$((columns ? columns - 1 : 79))
+        "$python" "$sources/tests/tools/narrow.py" $columns $least "$program" bench --shapes "$folder/small.txt" --passes 1 --seconds 60 >"$out" 2>"$err" ||
+            fail "progress on a terminal of $columns columns"
+    done
+fi
+
 # ---- bad input ----
 
 refuse "unknown option '--frobnicate'" bench --frobnicate

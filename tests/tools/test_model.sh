@@ -42,6 +42,10 @@ json "$out" '" MiB of " in o["largest_reason"] and ("between the two was not loo
 expect 0 "" model mlp:24,12 --sample 40 --batch 32 --offline --times "$times" --json
 json "$out" 'o["predicted"]["sources"]["measured"] > 0.1 and 0 < o["predicted"]["sources"]["nearest"] + o["predicted"]["sources"]["roof"] + o["predicted"]["sources"]["batch"] < 0.9'
 
+# Progress is one line of a terminal.
+[ -z "$python" ] || "$python" "$sources/tests/tools/narrow.py" 30 29 "$program" model $small --batch 32 --offline --times "$times" >"$out" 2>"$err" ||
+    fail "progress on a terminal of 30 columns"
+
 # A file that was cut off is as good as less of it.
 head -c 700 "$times" >"$folder/cut.jsonl"
 expect 0 "" model $small --batch 32 --offline --times "$folder/cut.jsonl" --json

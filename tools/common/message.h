@@ -36,8 +36,10 @@ void warning(const char *format, ...) CLT_PRINTF(1, 2);
 /* A plain line, unless the program was told to be quiet. */
 void message_line(const char *format, ...) CLT_PRINTF(1, 2);
 
-/* A line that the next one overwrites, for terminals. */
+/* A line that the next one overwrites, for terminals; as much of it as fits one line there. */
 void message_transient(const char *text);
+/* Of the terminal that stderr is; 80 where it does not say. */
+int message_columns(void);
 /* Wipes it away, if one stands there: before stdout is written to. */
 void message_wipe(void);
 
