@@ -15,6 +15,7 @@ for temporary in "it's here" "a'; touch stained; '" 'percent %41 and %' 'two  wo
     # shellcheck disable=SC2086
     (cd "$folder" && TMPDIR="$folder/tmp/$temporary" "$program" $quick >"$out" 2>"$err") || fail "in '$temporary' it gave $?"
     says "samples"
+    grep -q ' 0\.0*\( \|$\)' "$out" && fail "a bandwidth is printed as nothing"
     [ -s "$err" ] && fail "it says something on stderr"
     empty "$folder/tmp/$temporary"
     [ -e "$folder/stained" ] && fail "a name of a folder was run as a command"

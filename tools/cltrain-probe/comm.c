@@ -11,6 +11,7 @@
 #include "command.h"
 #include "comm_children.h"
 #include "comm_measure.h"
+#include "statistics.h"
 #include "tools/common/message.h"
 #include "tools/common/numbers.h"
 #include "tools/survey/document.h"
@@ -117,9 +118,11 @@ static void tell_row(rank_run *run, const comm_row *row, int n) {
                                         "security", run->security));
         return;
     }
+    char texts[4][32];
     errno = 0;
-    printf("%-18s %12zu %12.1f %10.3f %10.3f %10.3f %8.2f %8d\n", row->algorithm, row->bytes, row->seconds * 1e6, algbw,
-           algbw * share, raw, algbw * share / raw, row->samples);
+    printf("%-18s %12zu %12.1f %10s %10s %10s %8s %8d\n", row->algorithm, row->bytes, row->seconds * 1e6,
+           statistics_text(algbw, texts[0]), statistics_text(algbw * share, texts[1]), statistics_text(raw, texts[2]),
+           statistics_text(algbw * share / raw, texts[3]), row->samples);
     if (fflush(stdout) || ferror(stdout)) run->write_error = errno ? errno : EIO;
 }
 
