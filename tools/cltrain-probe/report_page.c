@@ -124,6 +124,7 @@ int report_write(FILE *page, const json_t *const *documents, int n) {
     cards(page, &p);
     for (int i = 0; (document = nth(&p, "compare", i)); i++)
         report_comparison(page, document, i == 0 ? bench : NULL, i == 0 ? nth(&p, "bench", 1) : NULL);
+    if ((document = nth(&p, "no comparison", 0))) report_no_comparison(page, "Comparison", document);
     benches(page, &p);
     report_models(page, documents, n);
     for (int i = 0; (document = nth(&p, "recommend", i)); i++) report_recommend(page, document);
