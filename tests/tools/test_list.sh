@@ -103,6 +103,28 @@ RUSTICL_ENABLE="" expect 1 "no OpenCL device" list
 says "it has no device; Mesa's rusticl shows devices only with RUSTICL_ENABLE="
 RUSTICL_ENABLE=llvmpipe expect 1 "no OpenCL device" list
 grep -q "RUSTICL_ENABLE" "$out" && fail "what is set already is asked for"
+# PoCL has none where it cannot make its cache.
+mv "$folder/ends/rusticl.icd" "$folder/ends/pocl.icd"
+: >"$folder/file"
+cannot="it has no device; PoCL cannot write its cache, $(printf '%.20s' "$folder")"
+POCL_CACHE_DIR="$folder/file/a/b" expect 1 "$cannot" bench --models none
+POCL_CACHE_DIR="" XDG_CACHE_HOME="$folder/file" expect 1 "$cannot" bench --models none
+POCL_CACHE_DIR="" XDG_CACHE_HOME="" HOME="$folder/file" expect 1 "no OpenCL device" list
+says "$cannot"
+POCL_CACHE_DIR="$folder/not/yet" HOME="$folder/file" expect 1 "no OpenCL device" list
+grep -q "PoCL" "$out" && fail "a cache that PoCL can make is taken for one that it cannot"
+# As such a user meets it: there is no folder, or it is another user's.
+if [ "$(id -u)" -eq 0 ] && [ -e "$vendors/pocl.icd" ] && setpriv --reuid=65534 --clear-groups test -x "$program" 2>/dev/null; then
+    cp "$vendors/pocl.icd" "$folder/ends"
+    chmod 755 "$folder" "$folder/ends"
+    mkdir -m 755 "$folder/home"
+    for cache in none "$folder/home"; do
+        env -u XDG_CACHE_HOME -u POCL_CACHE_DIR HOME="$folder/home" $([ $cache = none ] || echo POCL_CACHE_DIR="$cache") \
+            setpriv --reuid=65534 --clear-groups "$program" list >"$out" 2>"$err" && fail "PoCL without a cache has a device that works"
+        says "PoCL cannot write its cache, $(printf '%.20s' "$folder")"
+        says "(Permission denied)"
+    done
+fi
 export OCL_ICD_VENDORS="$vendors"
 
 # A device that is no good is not chosen, and says why.

@@ -105,7 +105,14 @@ static clt_status ask(FILE *lines, int i, clt_device *device, json_t *found, boo
     return status;
 }
 
-static void probe_device(FILE *lines, int i, const clt_device_info *info) {
+static json_t *with_hint(const char *detail, const driver *d) {
+    char reason[512], hint[256];
+    bool any = driver_hint(d, hint);
+    snprintf(reason, sizeof reason, "%.140s%s%s", detail, any ? "; " : "", any ? hint : "");
+    return document_text(any ? reason : detail);
+}
+
+static void probe_device(FILE *lines, int i, const clt_device_info *info, const driver *d) {
     char reason[256], selector[16];
     bool wrong = false;
     json_t *found = json_object();
@@ -128,17 +135,11 @@ static void probe_device(FILE *lines, int i, const clt_device_info *info) {
     }
     json_object_set_new(found, "probed", json_integer(i));
     json_object_set_new(found, "status", json_string(verdict));
-    json_object_set_new(found, "reason", reason[0] ? document_text(reason) : json_null());
+    json_t *told = status == CLT_E_BUILD ? with_hint(reason, d) : reason[0] ? document_text(reason) : json_null();
+    json_object_set_new(found, "reason", told);
     tell_begin(lines, i, "closing it");
     document_line(lines, found);
     clt_device_close(device);
-}
-
-/* Mesa's driver is there for whoever asks for its devices by name. */
-static bool is_shut_rusticl(const driver *d) {
-    const char *enabled = getenv("RUSTICL_ENABLE");
-    bool named = strstr(d->name, "rusticl") || strstr(d->library, "Rusticl") || strstr(d->library, "rusticl");
-    return named && (!enabled || !enabled[0]);
 }
 
 /* Of a driver that the loader says nothing of. */
@@ -148,11 +149,7 @@ static json_t *why_none(const driver *d) {
     void *library = d->library[0] ? dlopen(d->library, RTLD_NOW | RTLD_LOCAL) : NULL;
     const char *error = d->library[0] && !library ? dlerror() : NULL;
     if (library) dlclose(library);
-    if (!error && is_shut_rusticl(d)) {
-        snprintf(reason, sizeof reason, "%.250s; Mesa's rusticl shows devices only with RUSTICL_ENABLE=radeonsi, iris, llvmpipe or others", detail);
-        return document_text(reason);
-    }
-    if (!error) return document_text(detail);
+    if (!error) return with_hint(detail, d);
     snprintf(reason, sizeof reason, "its library cannot be loaded: %s", error);
     return document_text(reason);
 }
@@ -170,7 +167,7 @@ static int in_child(FILE *lines, void *user) {
     }
     for (size_t i = 0; i < count; i++) document_line(lines, json_pack("{s:o}", "device", document_device(&infos[i])));
     document_line(lines, json_pack("{s:b}", "listed", 1));
-    for (size_t i = (size_t)t->first; t->probe && i < count; i++) probe_device(lines, (int)i, &infos[i]);
+    for (size_t i = (size_t)t->first; t->probe && i < count; i++) probe_device(lines, (int)i, &infos[i], &t->s->drivers[t->driver]);
     clt_device_infos_free(infos);
     return 0;
 }
