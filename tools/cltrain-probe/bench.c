@@ -181,7 +181,7 @@ static int run_on_device(bench *b, const bench_options *o) {
     bench_files files = {.json.file = NULL};
     int code = open_files(&files, o);
     if (!code) {
-        message_line("Measuring %s, for about %.0f s", b->device->info.name, b->seconds);
+        message_line("Measuring %s, for about %.3g s", b->device->info.name, b->seconds);
         bench_measure(b);
         code = report(b, o, &files);
         tell_no_time(b);

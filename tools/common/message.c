@@ -12,6 +12,7 @@
 #include "tools/common/text.h"
 
 static int verbosity;
+static const char *command; /* NULL: none */
 /* A transient line stands on the terminal. Messages of the library come from its threads too. */
 static atomic_bool line_open;
 static void (*_Atomic elsewhere)(const char *);
@@ -44,13 +45,17 @@ static void print_format(const char *kind, const char *format, va_list arguments
     print_line(prefix, text);
 }
 
+void message_command(const char *name) {
+    command = name;
+}
+
 int (usage_error)(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     print_format("", format, arguments);
     va_end(arguments);
     char hint[128];
-    snprintf(hint, sizeof hint, "Try '%s --help'.", program_name);
+    snprintf(hint, sizeof hint, "Try '%s%s%s --help'.", program_name, command ? " " : "", command ? command : "");
     print_line("", hint);
     return EXIT_USAGE;
 }

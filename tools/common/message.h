@@ -15,6 +15,9 @@ extern const char program_name[];
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 /* + the signal */ };
 
+/* The command of a program that has several, for where its help is; lives as long as the program. NULL: none. */
+void message_command(const char *name);
+
 /* "PROGRAM: …" and where help is; returns EXIT_USAGE. */
 int usage_error(const char *format, ...) CLT_PRINTF(1, 2);
 
