@@ -14,6 +14,10 @@ cp "$out" "$folder/plain.json"
 valid "$folder/plain.json"
 json "$folder/plain.json" 'o["kind"] == "list" and any(d["status"] == "ok" for d in o["devices"])'
 json "$folder/plain.json" 'all(d["capabilities"]["bf16_storage"] for d in o["devices"] if d["status"] == "ok")'
+json "$folder/plain.json" 'all(set(d["lacks"]) == {c for c, has in d["capabilities"].items() if not has} for d in o["devices"] if d["status"] == "ok")'
+json "$folder/plain.json" 'all("trial kernel" in why or "not tried" in why for d in o["devices"] for why in d.get("lacks", {}).values())'
+CLTRAIN_CAPS_OFF=groups expect 0 "" list -v
+says "  cannot         groups: masked by CLTRAIN_CAPS_OFF"
 expect 0 "" --json
 valid "$out"
 json "$out" 'o["kind"] == "list" and any(d["status"] == "ok" for d in o["devices"])'
@@ -62,6 +66,7 @@ json "$folder/faults.json" '[d for d in o["devices"] if d["name"].startswith("ga
 json "$folder/faults.json" 'devices["second"]["status"] == "crashed" and "signal 6" in devices["second"]["reason"]'
 json "$folder/faults.json" '[d["status"] for d in o["devices"] if d["icd"] == "late.icd"] == ["unsupported", "crashed", "unsupported"]'
 json "$folder/faults.json" '[d["status"] for d in o["devices"] if d["icd"] == "wrong.icd"] == ["wrong"]'
+json "$folder/faults.json" '"no kernel runs on the device at present" in [d for d in o["devices"] if d["icd"] == "wrong.icd"][0]["lacks"].values()'
 json "$folder/faults.json" 'len({d["id"] for d in o["devices"]}) == len(o["devices"])'
 "$program" list --timeout 8 >"$out" 2>"$err" || fail "list gave $?"
 [ "$(grep -c '^[^ ].*: ok$' "$out")" -eq "$ok" ] || fail "a driver that misbehaves hides others"

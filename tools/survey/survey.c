@@ -92,13 +92,16 @@ static json_t *facts_json(const clt_device_facts *f) {
 
 static clt_status ask(FILE *lines, int i, clt_device *device, json_t *found, bool *wrong) {
     clt_device_facts facts;
-    json_t *capabilities = json_object();
+    json_t *capabilities = json_object(), *lacks = json_object();
     for (int c = 0; c < CLT_CAP_COUNT_; c++) {
         const char *name = clt_capability_name((clt_capability)c);
         tell_begin(lines, i, name);
-        json_object_set_new(capabilities, name, json_boolean(clt_device_has(device, (clt_capability)c)));
+        const char *why = clt_device_lacks(device, (clt_capability)c);
+        json_object_set_new(capabilities, name, json_boolean(!why));
+        if (why) json_object_set_new(lacks, name, document_text(why));
     }
     json_object_set_new(found, "capabilities", capabilities);
+    json_object_set_new(found, "lacks", lacks);
     tell_begin(lines, i, "running a small kernel");
     clt_status status = clt_device_get_facts(device, &facts, wrong);
     if (status == CLT_OK) json_object_set_new(found, "facts", facts_json(&facts));
