@@ -91,6 +91,8 @@ report 0 types types
 page "$folder/types.html" points=0
 report 0 long long
 page "$folder/long.html" "points=$ok"
+grep -q "NNNN…</h1>" "$folder/long.html" || fail "a name that is too long has no ellipsis"
+grep -q "N\{500\}\|d\{500\}" "$folder/long.html" && fail "a name fills the page"
 report 0 one one
 page "$folder/one.html" points=1
 report 0 stopped stopped

@@ -71,6 +71,7 @@ json "$folder/faults.json" 'len({d["id"] for d in o["devices"]}) == len(o["devic
 "$program" list --timeout 8 >"$out" 2>"$err" || fail "list gave $?"
 [ "$(grep -c '^[^ ].*: ok$' "$out")" -eq "$ok" ] || fail "a driver that misbehaves hides others"
 says "hang.icd: timeout"
+grep -q "^  vendor  *v\{200,252\}\.\.\.$" "$out" || fail "an endless name is not cut"
 grep -q "not for stdout" "$out" && ! grep "not for stdout" "$out" | grep -q reason && fail "what a driver prints is on stdout"
 LC_ALL=C grep -q "$(printf '\033')" "$out" && fail "a driver's escape sequences reach the terminal"
 

@@ -39,7 +39,7 @@ static void head(FILE *page, const pages *p) {
     snprintf(title, sizeof title, "%.180s%scltrain-probe", name, name[0] ? ": " : "");
     page_begin(page, title);
     fputs("<header>\n<h1>", page);
-    page_text(page, name[0] && json_array_size(json_object_get(first, "devices")) == 1 ? name : "OpenCL devices");
+    page_short(page, name[0] && json_array_size(json_object_get(first, "devices")) == 1 ? name : "OpenCL devices");
     fputs("</h1>\n<p class=\"soft\">", page);
     page_text(page, document_string(first, "kind"));
     if (document_string(first, "mode")[0]) fputs(", ", page), page_text(page, document_string(first, "mode"));
