@@ -149,9 +149,11 @@ static int open_files(bench_files *f, const bench_options *o) {
 
 static int write_files(const bench *b, bench_files *f) {
     json_t *document = bench_json(b);
+    json_t *written = document_as_written(document); /* so that the page is that of the file */
     int code = f->json.file ? document_write(document, f->json.file) : 0;
-    if (!code && f->html.file) code = report_write(f->html.file, (const json_t *const[]){document}, 1);
+    if (!code && f->html.file) code = written ? report_write(f->html.file, (const json_t *const[]){written}, 1) : run_error("no memory");
     json_decref(document);
+    json_decref(written);
     if (!code && f->csv.file) code = bench_write_csv(b, f->csv.file);
     if (!code) code = output_commit(&f->json);
     if (!code) code = output_commit(&f->csv);
