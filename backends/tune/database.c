@@ -111,6 +111,19 @@ bool clt_tune_header_fits(const clt_device *device, const char *kind, const char
 
 /* ---- the file ---- */
 
+static clt_status find_path(const clt_device *device, char **found) {
+    clt_text path = {0};
+    clt_status status = clt_file_cache_folder("tune", &path);
+    if (status == CLT_OK) {
+        clt_text_add(&path, "/");
+        clt_tune_file_name(device, &path);
+        status = path.status;
+    }
+    if (status == CLT_OK) *found = path.data;
+    else clt_text_free(&path);
+    return status;
+}
+
 /* A file that is not there or does not fit adds nothing. */
 static clt_status read_file(const clt_device *device, const char *path, clt_verdicts *list) {
     void *bytes = NULL;
@@ -132,7 +145,8 @@ clt_status clt_tune_store(clt_device *device) {
     clt_tune_database *db = clt_tune_database_of(device);
     clt_verdicts all = {0};
     clt_text text = {0};
-    if (!db || !db->path) return clt_fail(CLT_E_IO, "there is no folder for the verdicts of tuning");
+    if (!db) return clt_fail(CLT_E_NO_MEMORY, "there is no host memory for the verdicts of tuning");
+    if (!db->path) CLT_TRY(find_path(device, &db->path));
     clt_status status = merge(&all, &db->measured);
     if (status == CLT_OK) status = read_file(device, db->path, &all); /* equals: those on the disk win */
     if (status == CLT_OK) status = clt_tune_write_header(device, KIND, &text);
@@ -182,26 +196,13 @@ static void release(void *kept) {
     clt_free(db);
 }
 
-/* *found is NULL where there is no place for the file. */
-static clt_status find_path(const clt_device *device, char **found) {
-    clt_text path = {0};
-    clt_status status = clt_file_cache_folder("tune", &path);
-    if (status == CLT_OK) {
-        clt_text_add(&path, "/");
-        clt_tune_file_name(device, &path);
-        status = path.status;
-    }
-    *found = status == CLT_OK ? path.data : NULL;
-    if (status < 0) clt_text_free(&path);
-    return status == CLT_E_NO_MEMORY ? status : CLT_OK;
-}
-
 clt_tune_database *clt_tune_database_of(clt_device *device) {
     clt_tune_database *db = clt_device_kept(device);
     if (db) return db;
     db = clt_calloc(1, sizeof *db);
     if (!db) return NULL;
     clt_status status = find_path(device, &db->path);
+    if (status != CLT_E_NO_MEMORY) status = CLT_OK; /* where there is no place for it, storing says why */
     if (status == CLT_OK) status = clt_tune_read_shipped(device, clt_shipped, &db->shipped);
     if (status == CLT_OK) status = read_file(device, db->path, &db->measured);
     if (status < 0) {

@@ -121,6 +121,8 @@ CLT_API const char *clt_capability_name(clt_capability capability);
 /* True if the device passes the test of that capability and it is not masked.
  * The first question may take a kernel build. */
 CLT_API bool clt_device_has(clt_device *device, clt_capability capability);
+/* Why the device has it not, in words of the library's that stay; NULL where it has it. */
+CLT_API const char *clt_device_lacks(clt_device *device, clt_capability capability);
 
 /* What a device can do at most, measured: single precision operations a second of multiply-adds from
  * registers (two each), and bytes a second of a copy between buffers larger than its caches, those read

@@ -191,7 +191,7 @@ CLT_API clt_status clt_tune_model(clt_device *device, clt_tensor *loss, const cl
 typedef struct clt_times clt_times;
 
 /* Reads what is known. `path`: a file in the place of the device's own, which need not exist; NULL: that. What of a file makes no
- * sense is skipped. CLT_E_FORMAT, CLT_E_INVALID: the file at `path` is something else, or of another device or version: it is left
+ * sense is skipped: clt_times_skipped. CLT_E_FORMAT, CLT_E_INVALID: the file at `path` is something else, or of another device or version: it is left
  * as it is. */
 CLT_API clt_status clt_times_open(clt_times **times, clt_device *device, const char *path);
 /* Writes it, with what others have written meanwhile. CLT_E_IO. */
@@ -200,6 +200,8 @@ CLT_API clt_status clt_times_save(clt_times *times);
 CLT_API void clt_times_close(clt_times *times);
 /* How many times of problems it holds. */
 CLT_API size_t clt_times_count(const clt_times *times);
+/* Lines of the file that were skipped: cut off, damaged, or of what no time is. */
+CLT_API size_t clt_times_skipped(const clt_times *times);
 
 /* Does so many training steps, and a few before them, and takes the times of their launches; the trainer learns from them
  * as from any. Called again with the same model, device and batch, it adds to what it has: of the calls the middle half counts, and

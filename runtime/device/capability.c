@@ -125,7 +125,8 @@ static bool may_have(const clt_device *device, const capability_test *test) {
     return false;
 }
 
-typedef enum outcome { PASSED, FAILED, REFUSED } outcome; /* REFUSED: by a compiler that says why */
+/* What is known, as in the file: never renumbered. LACKS: as older versions of this library wrote it, without why. */
+typedef enum verdict { UNKNOWN = -1, LACKS = 0, HAS = 1, NOT_BUILT = 2, NOT_RUN = 3, WRONG = 4, LAST_VERDICT = WRONG } verdict;
 
 static bool compiler_says_why(const clt_device *device, cl_program program) {
     char *log = clt_program_log(device, program);
@@ -134,46 +135,51 @@ static bool compiler_says_why(const clt_device *device, cl_program program) {
     return says;
 }
 
-static outcome run_test(clt_device *device, const capability_test *test) {
+/* *refused: by a compiler that says why. */
+static verdict run_test(clt_device *device, const capability_test *test, bool *refused) {
     cl_int error;
     clt_text text = {0};
     test_text(test, &text);
-    if (text.status < 0) return FAILED;
+    if (text.status < 0) return NOT_RUN;
     const char *source = clt_text_data(&text);
     cl_program program = clCreateProgramWithSource(device->context, 1, &source, NULL, &error);
     clt_text_free(&text);
-    if (error != CL_SUCCESS) return FAILED;
+    if (error != CL_SUCCESS) return NOT_BUILT;
     float y[1] = {0}, x = 2.5f;
     size_t global = test->group ? test->group : 64, local = global;
-    outcome came = FAILED;
+    verdict came = NOT_RUN;
     cl_kernel kernel = NULL;
     cl_mem memory = clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, sizeof y, y, &error);
-    if (error == CL_SUCCESS) error = clBuildProgram(program, 1, &device->id, "", NULL, NULL);
-    if (error == CL_SUCCESS) kernel = clCreateKernel(program, "test", &error);
-    else if (error == CL_BUILD_PROGRAM_FAILURE && compiler_says_why(device, program)) came = REFUSED;
+    if (error == CL_SUCCESS) {
+        error = clBuildProgram(program, 1, &device->id, "", NULL, NULL);
+        *refused = error == CL_BUILD_PROGRAM_FAILURE && compiler_says_why(device, program);
+        if (error == CL_SUCCESS) kernel = clCreateKernel(program, "test", &error);
+        if (error != CL_SUCCESS) came = NOT_BUILT;
+    }
     if (kernel && clSetKernelArg(kernel, 0, sizeof memory, &memory) == CL_SUCCESS &&
         clSetKernelArg(kernel, 1, sizeof x, &x) == CL_SUCCESS &&
         clEnqueueNDRangeKernel(device->queue, kernel, 1, NULL, &global, &local, 0, NULL, NULL) == CL_SUCCESS &&
         clEnqueueReadBuffer(device->queue, memory, CL_TRUE, 0, sizeof y, y, 0, NULL, NULL) == CL_SUCCESS)
-        came = y[0] == test->wanted ? PASSED : FAILED;
+        came = y[0] == test->wanted ? HAS : WRONG;
     if (kernel) clReleaseKernel(kernel);
     if (memory) clReleaseMemObject(memory);
     clReleaseProgram(program);
     return came;
 }
 
-/* 0 or 1; -1 where nothing runs on the device at present, so that nothing is known. What fails once is tried again: a
- * verdict stands for as long as the driver does, and other rows serve with it than without. What does not compile never will. */
-static int experiment(clt_device *device, const capability_test *test) {
+/* UNKNOWN where nothing runs on the device at present. What fails once is tried again: a verdict stands for as long as the driver
+ * does, and other rows serve with it than without. What does not compile never will. */
+static verdict experiment(clt_device *device, const capability_test *test) {
     static const capability_test plain = {
         "plain", "kernel void test(global float *y, float x) { if (get_global_id(0) == 0) y[0] = x + 1.0f; }\n", 3.5f};
-    outcome came = run_test(device, test);
-    if (came == FAILED) came = run_test(device, test);
-    if (came == FAILED && run_test(device, &plain) != PASSED) return -1;
-    return came == PASSED;
+    bool refused = false, any;
+    verdict came = run_test(device, test, &refused);
+    if (came != HAS && !refused) came = run_test(device, test, &refused);
+    if (came != HAS && !refused && run_test(device, &plain, &any) != HAS) return UNKNOWN;
+    return came;
 }
 
-/* ---- memory of verdicts: one line "name 0|1" a file ---- */
+/* ---- memory of verdicts: a digit a file ---- */
 
 static clt_status verdict_path(const clt_device *device, const capability_test *test, clt_text *path) {
     char key[CLT_HASH_TEXT] = "";
@@ -189,35 +195,53 @@ static clt_status verdict_path(const clt_device *device, const capability_test *
     return path->status;
 }
 
-static int recall(const clt_device *device, const capability_test *test) {
+static verdict recall(const clt_device *device, const capability_test *test) {
     clt_text path = {0};
     void *bytes = NULL;
     size_t length;
-    int verdict = -1;
+    verdict known = UNKNOWN;
     if (verdict_path(device, test, &path) == CLT_OK && clt_file_read(path.data, 64, &bytes, &length) == CLT_OK) {
-        if (length == 2 && !memcmp(bytes, "0\n", 2)) verdict = 0;
-        if (length == 2 && !memcmp(bytes, "1\n", 2)) verdict = 1;
+        const char *text = bytes;
+        if (length == 2 && text[0] >= '0' && text[0] <= '0' + LAST_VERDICT && text[1] == '\n') known = (verdict)(text[0] - '0');
     }
     clt_free(bytes);
     clt_text_free(&path);
-    return verdict;
+    return known;
 }
 
-static void remember(const clt_device *device, const capability_test *test, int verdict) {
+static void remember(const clt_device *device, const capability_test *test, verdict known) {
     clt_text path = {0};
-    if (verdict_path(device, test, &path) == CLT_OK) clt_file_write(path.data, verdict ? "1\n" : "0\n", 2);
+    const char text[] = {(char)('0' + known), '\n'};
+    if (verdict_path(device, test, &path) == CLT_OK) clt_file_write(path.data, text, sizeof text);
     clt_text_free(&path);
 }
 
-bool clt_device_has(clt_device *device, clt_capability capability) {
-    if (!device || (unsigned)capability >= CLT_CAP_COUNT_) return false;
+static verdict find_out(clt_device *device, clt_capability capability) {
     const capability_test *test = &tests[capability];
     int *known = &device->capabilities[capability];
-    if (masked(test->name) || !may_have(device, test)) return false;
-    if (*known < 0) *known = recall(device, test);
-    if (*known < 0) {
+    if (*known == UNKNOWN) *known = recall(device, test);
+    if (*known == UNKNOWN) {
         *known = experiment(device, test);
-        if (*known >= 0) remember(device, test, *known);
+        if (*known != UNKNOWN) remember(device, test, (verdict)*known);
     }
-    return *known == 1;
+    return (verdict)*known;
+}
+
+const char *clt_device_lacks(clt_device *device, clt_capability capability) {
+    if (!device || (unsigned)capability >= CLT_CAP_COUNT_) return "there is no such device, or capability";
+    const capability_test *test = &tests[capability];
+    if (masked(test->name)) return "masked by CLTRAIN_CAPS_OFF";
+    if (!may_have(device, test)) return "not tried: only GPUs of another vendor have it";
+    switch (find_out(device, capability)) {
+    case HAS: return NULL;
+    case NOT_BUILT: return "its trial kernel does not build";
+    case NOT_RUN: return "its trial kernel does not run";
+    case WRONG: return "its trial kernel gave a wrong result";
+    case LACKS: return "its trial kernel failed";
+    default: return "no kernel runs on the device at present";
+    }
+}
+
+bool clt_device_has(clt_device *device, clt_capability capability) {
+    return clt_device_lacks(device, capability) == NULL;
 }

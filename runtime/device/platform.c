@@ -40,7 +40,7 @@ static void query_text(clt_found_device *device, cl_device_info what, char *text
     if (whole && ask(device, what, needed, whole, NULL) == CL_SUCCESS) {
         const char *start = whole;
         while (*start == ' ') start++; /* some CPUs' names begin with blanks */
-        snprintf(text, bytes, "%s", start);
+        if ((size_t)snprintf(text, bytes, "%s", start) >= bytes && bytes > 4) memcpy(text + bytes - 4, "...", 4);
         for (size_t n = strlen(text); n > 0 && text[n - 1] == ' '; n--) text[n - 1] = 0;
     }
     clt_free(whole);

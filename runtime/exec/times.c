@@ -86,6 +86,12 @@ static bool take_number(const json_t *object, const char *name, double least, do
     return json_is_number(value) && *into >= least && *into <= most;
 }
 
+/* In microseconds: three hours are no time of a problem. */
+static bool take_time(const json_t *object, const char *name, double *into) {
+    const double most_us = 1e10;
+    return take_number(object, name, 0, into) && *into <= most_us;
+}
+
 static bool take_whole(const json_t *object, const char *name, double *into) {
     return json_is_integer(json_object_get(object, name)) && take_number(object, name, 0, into);
 }
@@ -93,7 +99,7 @@ static bool take_whole(const json_t *object, const char *name, double *into) {
 static bool take_timing(const json_t *object, clt_timing *t) {
     *t = (clt_timing){.us = 0};
     return take_text(object, "problem", t->problem, sizeof t->problem, false) &&
-           take_text(object, "row", t->row, sizeof t->row, true) && take_number(object, "us", 0, &t->us) &&
+           take_text(object, "row", t->row, sizeof t->row, true) && take_time(object, "us", &t->us) &&
            take_number(object, "gap_us", -1e12, &t->gap_us) && take_number(object, "spread", 0, &t->spread) &&
            take_number(object, "own", 0, &t->own) && take_number(object, "degrees", 1, &t->degrees) &&
            take_whole(object, "flops", &t->flops) && take_whole(object, "bytes", &t->bytes) &&
@@ -104,13 +110,14 @@ clt_status clt_timings_read(clt_timings *list, const char *text, size_t length) 
     size_t lines = 0;
     for (const char *line = text, *end = text + length; line < end && lines < CLT_TIMES_MOST; lines++) {
         const char *stop = memchr(line, '\n', (size_t)(end - line));
-        if (!stop) break; /* a last line without its end was cut off */
+        if (!stop) return list->skipped++, CLT_OK; /* a last line without its end was cut off */
         json_error_t error;
         clt_timing timing;
         json_t *object = json_loadb(line, (size_t)(stop - line), JSON_REJECT_DUPLICATES, &error);
         bool taken = json_is_object(object) && take_timing(object, &timing);
         json_decref(object);
         if (taken) CLT_TRY(clt_timings_put(list, &timing));
+        else list->skipped++;
         line = stop + 1;
     }
     return CLT_OK;

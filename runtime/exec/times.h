@@ -30,6 +30,7 @@ typedef struct clt_timing {
 typedef struct clt_timings {
     clt_timing *items;
     size_t n, capacity;
+    size_t skipped; /* lines that were read and make no sense */
 } clt_timings;
 
 void clt_timings_free(clt_timings *list);
@@ -40,7 +41,7 @@ bool clt_timing_same(const clt_timing *a, const clt_timing *b);
 /* In the place of one of the same problem and row; the oldest of too many is dropped. */
 clt_status clt_timings_put(clt_timings *list, const clt_timing *timing);
 
-/* JSON, one object a line; what is none, or makes no sense, is skipped. */
+/* JSON, one object a line; what is none, or makes no sense, is skipped, and counted. */
 clt_status clt_timings_write(const clt_timings *list, clt_text *text);
 clt_status clt_timings_read(clt_timings *list, const char *text, size_t length);
 

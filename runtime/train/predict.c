@@ -87,7 +87,7 @@ static clt_status make_parts(const clt_plan *plan, parts *p) {
 
 /* ---- opening, saving ---- */
 
-static char *usual_path(const clt_device *device) {
+static clt_status usual_path(const clt_device *device, char **found) {
     clt_text path = {0};
     clt_status status = clt_file_cache_folder("times", &path);
     if (status == CLT_OK) {
@@ -95,9 +95,9 @@ static char *usual_path(const clt_device *device) {
         clt_tune_file_name(device, &path);
         status = path.status;
     }
-    if (status == CLT_OK) return path.data;
-    clt_text_free(&path);
-    return NULL;
+    if (status == CLT_OK) *found = path.data;
+    else clt_text_free(&path);
+    return status;
 }
 
 static clt_status refuse(const clt_times *times, const void *bytes, size_t length) {
@@ -107,6 +107,12 @@ static clt_status refuse(const clt_times *times, const void *bytes, size_t lengt
     return clt_fail(CLT_E_FORMAT, "%s: no file of times; it is left as it is", times->path);
 }
 
+/* The lines behind the header. */
+static clt_status read_lines(clt_timings *into, const char *text, size_t length) {
+    const char *end = memchr(text, '\n', length);
+    return end ? clt_timings_read(into, end + 1, length - (size_t)(end + 1 - text)) : CLT_OK;
+}
+
 /* What is there already stays: `into` is newer than the file. */
 static clt_status read_file(const clt_times *times, clt_timings *into) {
     void *bytes = NULL;
@@ -114,7 +120,7 @@ static clt_status read_file(const clt_times *times, clt_timings *into) {
     if (!times->path) return CLT_OK;
     clt_status status = clt_file_read(times->path, (size_t)most_file_bytes, &bytes, &length);
     if (status < 0) return times->named && access(times->path, F_OK) == 0 ? status : CLT_OK;
-    if (clt_tune_header_fits(times->device, kind, bytes, length, false)) status = clt_timings_read(into, bytes, length);
+    if (clt_tune_header_fits(times->device, kind, bytes, length, false)) status = read_lines(into, bytes, length);
     else status = refuse(times, bytes, length);
     clt_free(bytes);
     return status;
@@ -126,8 +132,11 @@ clt_status clt_times_open(clt_times **times, clt_device *device, const char *pat
     if (!t) return clt_fail_memory(sizeof *t);
     t->device = device;
     t->named = path != NULL;
-    t->path = path ? clt_strdup(path) : usual_path(device);
-    clt_status status = path && !t->path ? clt_fail_memory(strlen(path)) : read_file(t, &t->table);
+    t->path = path ? clt_strdup(path) : NULL;
+    clt_status status = path && !t->path ? clt_fail_memory(strlen(path)) : CLT_OK;
+    /* Without a place for them times are taken all the same: saving says why there is none. */
+    if (!path && usual_path(device, &t->path) == CLT_E_NO_MEMORY) status = CLT_E_NO_MEMORY;
+    if (status == CLT_OK) status = read_file(t, &t->table);
     if (status < 0) clt_times_close(t);
     else *times = t;
     return status;
@@ -151,11 +160,15 @@ size_t clt_times_count(const clt_times *times) {
     return times ? times->table.n : 0;
 }
 
+size_t clt_times_skipped(const clt_times *times) {
+    return times ? times->table.skipped : 0;
+}
+
 clt_status clt_times_save(clt_times *times) {
     clt_timings all = {0};
     clt_text text = {0};
     if (!times) return clt_fail(CLT_E_INVALID, "clt_times_save: times is NULL");
-    if (!times->path) return clt_fail(CLT_E_IO, "there is no folder for times of problems");
+    if (!times->path) CLT_TRY(usual_path(times->device, &times->path));
     clt_status status = read_file(times, &all);
     for (size_t i = 0; i < times->table.n && status == CLT_OK; i++) status = clt_timings_put(&all, &times->table.items[i]);
     if (status == CLT_OK) status = clt_tune_write_header(times->device, kind, &text);

@@ -118,6 +118,7 @@ static void capabilities(void **state) {
     clt_device *device = *state;
     setenv("CLTRAIN_CAPS_OFF", "fp16,fp64", 1);
     assert_false(clt_device_has(device, CLT_CAP_FP64));
+    assert_string_equal(clt_device_lacks(device, CLT_CAP_FP64), "masked by CLTRAIN_CAPS_OFF");
     setenv("CLTRAIN_CAPS_OFF", "fp16", 1);
     bool has = clt_device_has(device, CLT_CAP_FP64);
     unsetenv("CLTRAIN_CAPS_OFF");
@@ -126,6 +127,11 @@ static void capabilities(void **state) {
     clt_device *again; /* the verdict is remembered, and is the same */
     assert_ok(clt_device_open(&again, clt_device_get_info(device)->id));
     assert_int_equal(clt_device_has(again, CLT_CAP_FP64), has);
+    for (int c = 0; c < CLT_CAP_COUNT_; c++) { /* and so is why */
+        const char *why = clt_device_lacks(device, (clt_capability)c), *later = clt_device_lacks(again, (clt_capability)c);
+        assert_int_equal(!why, clt_device_has(device, (clt_capability)c));
+        assert_true(why == later || (why && later && !strcmp(why, later)));
+    }
     clt_device_close(again);
 }
 

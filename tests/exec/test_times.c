@@ -210,7 +210,7 @@ static void hostile_text(void **state) {
         "{\"problem\":\"\",\"row\":\"r\",\"us\":1,\"gap_us\":0,\"spread\":0,\"own\":0,\"degrees\":1,\"flops\":1,\"bytes\":1,\"launches\":1}",
         "{\"problem\":\"a\\u0001\",\"row\":\"r\",\"us\":1,\"gap_us\":0,\"spread\":0,\"own\":0,\"degrees\":1,\"flops\":1,\"bytes\":1,\"launches\":1}",
         "{\"problem\":\"a\",\"row\":\"r\",\"us\":-1,\"gap_us\":0,\"spread\":0,\"own\":0,\"degrees\":1,\"flops\":1,\"bytes\":1,\"launches\":1}",
-        "{\"problem\":\"a\",\"row\":\"r\",\"us\":1e300,\"gap_us\":0,\"spread\":0,\"own\":0,\"degrees\":1,\"flops\":1,\"bytes\":1,\"launches\":1}",
+        "{\"problem\":\"a\",\"row\":\"r\",\"us\":1e11,\"gap_us\":0,\"spread\":0,\"own\":0,\"degrees\":1,\"flops\":1,\"bytes\":1,\"launches\":1}",
         "{\"problem\":\"a\",\"row\":\"r\",\"us\":\"1\",\"gap_us\":0,\"spread\":0,\"own\":0,\"degrees\":1,\"flops\":1,\"bytes\":1,\"launches\":1}",
         "{\"problem\":\"a\",\"row\":\"r\",\"us\":1,\"gap_us\":0,\"spread\":0,\"own\":0,\"degrees\":1,\"flops\":1,\"bytes\":1}",
         "{\"problem\":\"a\",\"row\":\"r\",\"us\":1,\"gap_us\":0,\"spread\":0,\"flops\":1,\"bytes\":1,\"launches\":1}",
@@ -224,6 +224,7 @@ static void hostile_text(void **state) {
         snprintf(line, sizeof line, "%s\n", lines[i]);
         assert_ok(clt_timings_read(&list, line, strlen(line)));
         if (list.n) fail_msg("taken: %s", lines[i]);
+        assert_int_equal(list.skipped, i + 1);
     }
     clt_text text = {0};
     clt_text_add(&text, "{\"problem\":\"%0400d\",\"row\":\"r\",\"us\":1,\"gap_us\":0,\"spread\":0,\"own\":0,\"degrees\":1,\"flops\":1,\"bytes\":1,\"launches\":1}\n", 0);

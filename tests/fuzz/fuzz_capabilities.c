@@ -13,8 +13,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         FUZZ_CHECK(verdict_path(&device, &tests[CLT_CAP_FP16], &path) == CLT_OK);
     }
     FUZZ_CHECK(clt_file_write(path.data, data, size) == CLT_OK);
-    int verdict = recall(&device, &tests[CLT_CAP_FP16]);
-    bool right = size == 2 && (data[0] == '0' || data[0] == '1') && data[1] == '\n';
-    FUZZ_CHECK(verdict == (right ? data[0] - '0' : -1));
+    verdict known = recall(&device, &tests[CLT_CAP_FP16]);
+    bool right = size == 2 && data[0] >= '0' && data[0] <= '4' && data[1] == '\n';
+    FUZZ_CHECK(known == (right ? data[0] - '0' : -1));
     return 0;
 }

@@ -77,6 +77,12 @@ SCRIPT = r"""
     }
   }
 
+  // ---- what scrolls sideways shows that it does ----
+  for (const box of document.querySelectorAll(".box")) {
+    const attached = getComputedStyle(box).backgroundAttachment;
+    if (!matchMedia("print").matches && box.scrollWidth > box.clientWidth + 1 && !(attached.includes("local") && attached.includes("scroll"))) say("no sign that it scrolls", box);
+  }
+
   // ---- heads that stay, numbers that stand one below another ----
   for (const box of document.querySelectorAll(".box")) {
     if (matchMedia("print").matches || box.scrollHeight <= box.clientHeight + 60) continue;

@@ -3,7 +3,7 @@
  *     FAKE_CRASH      crashes when it is asked for devices
  *     FAKE_LOAD       crashes while it is loaded
  *     FAKE_HANG       never answers when it is asked for devices
- *     FAKE_NONSENSE   has two devices: one of absurd sizes, one whose names are garbage
+ *     FAKE_NONSENSE   has two devices: one of absurd sizes and an endless vendor, one whose names are garbage
  *     FAKE_LATE       has three devices, the second of which crashes when a context is made on it
  *     FAKE_STALL      has one device, and never comes back from making a context on it
  *     FAKE_WRONG      has one device that builds and runs everything and computes nothing
@@ -105,6 +105,9 @@ static cl_int CL_API_CALL get_device_info(cl_device_id id, cl_device_info what, 
     const cl_device_type type = CL_DEVICE_TYPE_GPU;
     int garbage = DEVICES == 2 && ((object *)id)->number == 1;
 #ifdef FAKE_NONSENSE
+    static char endless[100000];
+    memset(endless, 'v', sizeof endless - 1);
+    if (!garbage && what == CL_DEVICE_VENDOR) return give_text(endless, room, to, needed);
     if (!garbage && (what == CL_DEVICE_GLOBAL_MEM_SIZE || what == CL_DEVICE_MAX_MEM_ALLOC_SIZE))
         return give(&absurd_bytes, sizeof absurd_bytes, room, to, needed);
 #endif

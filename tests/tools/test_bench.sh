@@ -78,7 +78,7 @@ done
 json "$a" 'all(abs(r["roof"]["fraction"] * r["time_us"]["p50"] / r["roof"]["least_us"] - 1) < 1e-6 for r in o["results"] if "fraction" in r.get("roof", {}))'
 json "$a" 'results["op adam 5000 5000 8 scalar 5000 5000 -> 5000"]["roof"]["bound"] != "compute"'
 json "$a" 'all(abs(r["flops_per_second"] * r["time_us"]["p50"] / 1e6 / r["flops"] - 1) < 1e-6 for r in o["results"] if r["key"].startswith("op matmul") and r["status"] == "ok")'
-grep -q "had no time" "$folder/a.err" && fail "ops had no time in a bench that had"
+grep -q "had no time\|fewer than" "$folder/a.err" && fail "ops had no time in a bench that had"
 
 # bounds JSON CSV: what fits the cache is not held against the roof of memory, and nothing else is without one.
 bounds() {
@@ -161,9 +161,21 @@ done
 # Ops that had no time: said at the end.
 "$program" bench --shapes "$folder/small.txt" --seconds 0.3 --passes 1 --json "$folder/short.json" >"$out" 2>"$err" </dev/null
 [ $? -le 1 ] || fail "a bench without time"
+grep -q "^Measuring .*, for about 0.3 s$" "$err" || fail "so little time is told as none"
 grep -q "^[1-4] of 4 ops had no time: give it more --seconds" "$err" || fail "no word of ops that had no time"
+grep -q "measured in fewer than 3 passes: give it more --passes$" "$err" || fail "no word of passes that were asked for and are too few"
 n=$(sed -n 's/ of 4 ops had no time.*//p' "$err")
 json "$folder/short.json" "sum(r['kind'] == 'op' and r['reason'] == 'no time was left for it' for r in o['results']) == ${n:-0}"
+
+# Too few passes to be compared, here for want of time: said where there is a file to compare.
+for seconds in 3 6 12; do # it is short of three passes, and long enough for a row
+    "$program" bench --models none --seconds $seconds --json "$folder/short.json" >"$out" 2>"$err" && break
+done
+n=$(sed -n 's/^compare can tell nothing of \([0-9]*\) of the \1 rows that are ok, measured in fewer than 3 passes: give it more --seconds, or run.*/\1/p' "$err")
+json "$folder/short.json" "sum(r['status'] == 'ok' for r in o['results']) == ${n:-0} > 0"
+refuse "no row was measured in 3 passes of both" compare "$folder/short.json" "$folder/short.json"
+"$program" bench --models none --seconds 3 >"$out" 2>"$err"
+grep -q "compare can tell" "$err" && fail "a bench that left no file is not good enough to compare"
 
 # Rates of what does next to nothing have digits, too.
 echo "forward 1 matmul 1x1 1x1^T -> 1x1" >"$folder/tiny.txt"
@@ -244,6 +256,16 @@ CLTRAIN_PROBE_TEST="only launch" interrupt 2 bench --full --seconds 300 --json "
 valid "$folder/e.json"
 json "$folder/e.json" 'not o["complete"]'
 expect 2 "cut short" compare "$several" "$folder/e.json"
+
+# ---- progress: one line of a terminal, however narrow that is ----
+
+if [ -n "$python" ]; then
+    for columns in 60 0; do # the line is 80 letters and more where there is room
+        least=$((columns ? columns - 1 : 79))
+        "$python" "$sources/tests/tools/narrow.py" $columns $least "$program" bench --shapes "$folder/small.txt" --passes 1 --seconds 60 >"$out" 2>"$err" ||
+            fail "progress on a terminal of $columns columns"
+    done
+fi
 
 # ---- bad input ----
 

@@ -15,6 +15,7 @@ for temporary in "it's here" "a'; touch stained; '" 'percent %41 and %' 'two  wo
     # shellcheck disable=SC2086
     (cd "$folder" && TMPDIR="$folder/tmp/$temporary" "$program" $quick >"$out" 2>"$err") || fail "in '$temporary' it gave $?"
     says "samples"
+    grep -q ' 0\.0*\( \|$\)' "$out" && fail "a bandwidth is printed as nothing"
     [ -s "$err" ] && fail "it says something on stderr"
     empty "$folder/tmp/$temporary"
     [ -e "$folder/stained" ] && fail "a name of a folder was run as a command"
@@ -38,6 +39,28 @@ for security in tls none; do
     json "$folder/$security.json" '[r["bytes"] for r in o["rows"]] == [4, 4, 65536, 65536]'
     json "$folder/$security.json" 'all(abs(r["busbw_gbs"] - r["algbw_gbs"]) < 1e-9 for r in o["rows"])'
 done
+
+# ---- nobody takes what it says ----
+
+mkdir "$folder/unread"
+# shellcheck disable=SC2086
+for format in "" --json; do
+    TMPDIR="$folder/unread" "$program" $quick $format >&- 2>"$err" && fail "a closed stdout is no error"
+    [ "$(cat "$err")" = "cltrain-probe: stdout cannot be written" ] || fail "a closed stdout: what it says"
+    [ -w /dev/full ] || continue
+    TMPDIR="$folder/unread" "$program" $quick $format >/dev/full 2>"$err"
+    [ $? -eq 1 ] || fail "a full disk is no error"
+    [ "$(cat "$err")" = "cltrain-probe: stdout cannot be written" ] || fail "a full disk: what it says"
+done
+# A reader that has seen enough ends it, as it ends other programs: at once, all of it, and without a word.
+{
+    TMPDIR="$folder/unread" timeout 60 "$program" comm -n 3 --sizes "4,$(printf '64K,%.0s' $(seq 60))4" --seconds 1 2>"$err"
+    echo $? >"$folder/status"
+} | head -n 1 >"$out"
+says "3 ranks"
+[ "$(cat "$folder/status")" -eq 141 ] || fail "a reader that leaves gives $(cat "$folder/status"), not 141"
+[ -s "$err" ] && fail "a reader that leaves: it says something"
+empty "$folder/unread"
 
 # ---- told to stop, or killed: neither ranks nor folders stay ----
 

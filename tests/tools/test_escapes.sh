@@ -32,7 +32,7 @@ def change(name, function):
     write(name, document)
 change("a", lambda d: None)
 def broken(d):
-    d["results"][3] = row(d["results"][3]["key"], 1, "crashed" + evil, "because " + evil)
+    d["results"][3] = row(d["results"][3]["key"], 1, "crashed" + evil, "because\n" + evil) # ends of lines are spaces
     d["results"][4] = row(d["results"][4]["key"], 300.0)
     d["results"].append(row("op new" + evil, 5.0))
     d["devices"][0]["driver"] = "2" + evil

@@ -92,6 +92,8 @@ report 0 types types
 page "$folder/types.html" points=0
 report 0 long long
 page "$folder/long.html" "points=$ok"
+grep -q "NNNN…</h1>" "$folder/long.html" || fail "a name that is too long has no ellipsis"
+grep -q "N\{500\}\|d\{500\}" "$folder/long.html" && fail "a name fills the page"
 report 0 one one
 page "$folder/one.html" points=1
 report 0 stopped stopped
@@ -158,6 +160,17 @@ expect 0 "" report "$folder/model6.json"
 grep -q "7,\?654" "$out" && fail "times that no command writes are read"
 page "$folder/compared.html" points=0 "contains=B is same"
 
+# Where there is none the page has the benches, and why.
+report 0 refused a stopped
+page "$folder/refused.html" "points=$((2 * ok))" "contains=Comparison of B with A" "contains=There is none: B: the bench was cut short."
+grep -q "warning: no comparison: B: the bench was cut short" "$err" || fail "no word on stderr of a comparison that is none"
+report 0 untold steady steady_once
+grep -q "There is none: B: no row was measured in 3 passes of both" "$folder/untold.html" || fail "too few passes: no reason on the page"
+report 0 three steady b slow
+grep -q "There is none: a comparison is of two benches, and these are more" "$folder/three.html" || fail "three benches, and no word of why they are not compared"
+[ "$(grep -c "<h2>Roofline" "$folder/three.html")" -eq 3 ] || fail "not all of three benches"
+grep -q "There is none: the two benches are of different devices" "$folder/two.html" || fail "two devices, and no word of why they are not compared"
+
 mkdir "$folder/drivers"
 
 # ---- what is none: 2, a reason, no page ----
@@ -167,7 +180,6 @@ for bad in "schema its schema is 'cltrain-probe/2'" "kind its kind is 'poem'" "n
     refuse "${bad#* }" report "$a" "$folder/${bad%% *}.json" --html "$folder/bad.html"
     [ -e "$folder/bad.html" ] && fail "a page was written of ${bad%% *}"
 done
-refuse "cut short" report "$a" "$folder/stopped.json" --html "$folder/bad.html"
 refuse "files that other commands wrote" report
 refuse "$folder/drivers: it is a directory" report "$a" "$folder/drivers"
 refuse "unknown option '--frobnicate'" report "$a" --frobnicate
@@ -186,6 +198,6 @@ fi
 ls "$folder" | grep -q '\.part$' && fail "a temporary file was left"
 
 "$python" "$sources/tests/tools/check_page.py" "$browser" <"$folder/pages" >"$out" 2>"$err" || fail "pages as they are drawn"
-says "21 pages looked at"
+says "22 pages looked at"
 tail -n 1 "$out"
 finish

@@ -14,6 +14,10 @@ cp "$out" "$folder/plain.json"
 valid "$folder/plain.json"
 json "$folder/plain.json" 'o["kind"] == "list" and any(d["status"] == "ok" for d in o["devices"])'
 json "$folder/plain.json" 'all(d["capabilities"]["bf16_storage"] for d in o["devices"] if d["status"] == "ok")'
+json "$folder/plain.json" 'all(set(d["lacks"]) == {c for c, has in d["capabilities"].items() if not has} for d in o["devices"] if d["status"] == "ok")'
+json "$folder/plain.json" 'all("trial kernel" in why or "not tried" in why for d in o["devices"] for why in d.get("lacks", {}).values())'
+CLTRAIN_CAPS_OFF=groups expect 0 "" list -v
+says "  cannot         groups: masked by CLTRAIN_CAPS_OFF"
 expect 0 "" --json
 valid "$out"
 json "$out" 'o["kind"] == "list" and any(d["status"] == "ok" for d in o["devices"])'
@@ -62,10 +66,12 @@ json "$folder/faults.json" '[d for d in o["devices"] if d["name"].startswith("ga
 json "$folder/faults.json" 'devices["second"]["status"] == "crashed" and "signal 6" in devices["second"]["reason"]'
 json "$folder/faults.json" '[d["status"] for d in o["devices"] if d["icd"] == "late.icd"] == ["unsupported", "crashed", "unsupported"]'
 json "$folder/faults.json" '[d["status"] for d in o["devices"] if d["icd"] == "wrong.icd"] == ["wrong"]'
+json "$folder/faults.json" '"no kernel runs on the device at present" in [d for d in o["devices"] if d["icd"] == "wrong.icd"][0]["lacks"].values()'
 json "$folder/faults.json" 'len({d["id"] for d in o["devices"]}) == len(o["devices"])'
 "$program" list --timeout 8 >"$out" 2>"$err" || fail "list gave $?"
 [ "$(grep -c '^[^ ].*: ok$' "$out")" -eq "$ok" ] || fail "a driver that misbehaves hides others"
 says "hang.icd: timeout"
+grep -q "^  vendor  *v\{200,252\}\.\.\.$" "$out" || fail "an endless name is not cut"
 grep -q "not for stdout" "$out" && ! grep "not for stdout" "$out" | grep -q reason && fail "what a driver prints is on stdout"
 LC_ALL=C grep -q "$(printf '\033')" "$out" && fail "a driver's escape sequences reach the terminal"
 
@@ -103,6 +109,28 @@ RUSTICL_ENABLE="" expect 1 "no OpenCL device" list
 says "it has no device; Mesa's rusticl shows devices only with RUSTICL_ENABLE="
 RUSTICL_ENABLE=llvmpipe expect 1 "no OpenCL device" list
 grep -q "RUSTICL_ENABLE" "$out" && fail "what is set already is asked for"
+# PoCL has none where it cannot make its cache.
+mv "$folder/ends/rusticl.icd" "$folder/ends/pocl.icd"
+: >"$folder/file"
+cannot="it has no device; PoCL cannot write its cache, $(printf '%.20s' "$folder")"
+POCL_CACHE_DIR="$folder/file/a/b" expect 1 "$cannot" bench --models none
+POCL_CACHE_DIR="" XDG_CACHE_HOME="$folder/file" expect 1 "$cannot" bench --models none
+POCL_CACHE_DIR="" XDG_CACHE_HOME="" HOME="$folder/file" expect 1 "no OpenCL device" list
+says "$cannot"
+POCL_CACHE_DIR="$folder/not/yet" HOME="$folder/file" expect 1 "no OpenCL device" list
+grep -q "PoCL" "$out" && fail "a cache that PoCL can make is taken for one that it cannot"
+# As such a user meets it: there is no folder, or it is another user's.
+if [ "$(id -u)" -eq 0 ] && [ -e "$vendors/pocl.icd" ] && setpriv --reuid=65534 --clear-groups test -x "$program" 2>/dev/null; then
+    cp "$vendors/pocl.icd" "$folder/ends"
+    chmod 755 "$folder" "$folder/ends"
+    mkdir -m 755 "$folder/home"
+    for cache in none "$folder/home"; do
+        env -u XDG_CACHE_HOME -u POCL_CACHE_DIR HOME="$folder/home" $([ $cache = none ] || echo POCL_CACHE_DIR="$cache") \
+            setpriv --reuid=65534 --clear-groups "$program" list >"$out" 2>"$err" && fail "PoCL without a cache has a device that works"
+        says "PoCL cannot write its cache, $(printf '%.20s' "$folder")"
+        says "(Permission denied)"
+    done
+fi
 export OCL_ICD_VENDORS="$vendors"
 
 # A device that is no good is not chosen, and says why.

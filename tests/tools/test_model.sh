@@ -48,10 +48,19 @@ json "$out" '" MiB of " in o["largest_reason"] and ("between the two was not loo
 expect 0 "" model mlp:24,12 --sample 40 --batch 32 --offline --times "$times" --json
 json "$out" 'o["predicted"]["sources"]["measured"] > 0.1 and 0 < o["predicted"]["sources"]["nearest"] + sum(o["predicted"]["sources"][s] for s in ("roof", "others", "batch")) < 0.9'
 
+# Progress is one line of a terminal.
+[ -z "$python" ] || "$python" "$sources/tests/tools/narrow.py" 30 29 "$program" model $small --batch 32 --offline --times "$times" >"$out" 2>"$err" ||
+    fail "progress on a terminal of 30 columns"
+
 # A file that was cut off is as good as less of it.
 head -c 700 "$times" >"$folder/cut.jsonl"
-expect 0 "" model $small --batch 32 --offline --times "$folder/cut.jsonl" --json
+expect 0 "warning: 1 line of $folder/cut.jsonl is no times, and was left out" model $small --batch 32 --offline --times "$folder/cut.jsonl" --json
 json "$out" 'o["status"] == "ok" and o["predicted"]["sources"]["measured"] < 0.9'
+# So are times that are none.
+sed -e '2s/"us": */&-/' -e '3s/"us": [^,]*/"us": 1e14/' "$times" >"$folder/odd.jsonl"
+expect 0 "warning: 2 lines of $folder/odd.jsonl are no times, and were left out" model $small --batch 32 --offline --times "$folder/odd.jsonl" --json
+expect 0 "" model $small --batch 32 --offline --times "$times" --json
+grep -q "left out" "$err" && fail "lines of a whole file are left out"
 : >"$folder/none.jsonl"
 expect 0 "" model $small --batch 32 --offline --times "$folder/none.jsonl" --json
 json "$out" 'o["predicted"]["sources"]["others"] > 0.999'
@@ -69,8 +78,10 @@ grep -q "times of another device" "$err" && fail "a file of verdicts is taken fo
 # ---- no place for times: the device is not at fault ----
 
 for place in "HOME= XDG_CACHE_HOME=" "XDG_CACHE_HOME=$folder/none.jsonl"; do
+    why="neither XDG_CACHE_HOME nor HOME names a folder"
+    [ "$place" = "HOME= XDG_CACHE_HOME=" ] || why="$folder/none.jsonl/cltrain: the folder cannot be made: "
     env $place "$program" model $small --batch 8 --seconds 0.02 --json >"$out" 2>"$err" || fail "without a place for times ($place): $?"
-    grep -q "warning: the times cannot be kept: " "$err" || fail "no warning that times cannot be kept ($place)"
+    grep -q "warning: the times cannot be kept: $why" "$err" || fail "no warning that times cannot be kept ($place)"
     valid "$out"
     json "$out" 'o["status"] == "ok" and o["reason"] is None and o["predicted"]["sources"]["measured"] > 0.999'
 done

@@ -77,6 +77,13 @@ if [ -n "$own" ]; then export OCL_ICD_VENDORS="$own"; else unset OCL_ICD_VENDORS
     json "$folder/tune.json" 'o["kind"] == "tune" and o["complete"] and o["seconds"] > 0'
     json "$folder/tune.json" 'len(o["problems"]) == o["measured"] + o["known"] + o["no_time_left"] + o["not_measurable"]'
 
+    # Where nothing can be kept the device is not at fault.
+    : >"$folder/file"
+    XDG_CACHE_HOME="$folder/file" expect 1 "not tuned, since nothing could be kept: $folder/file/cltrain: the folder cannot be made" tune $small --budget 2 --json
+    valid "$out"
+    json "$out" 'not o["complete"] and o["devices"][0]["status"] == "ok" and o["problems"] == []'
+    XDG_CACHE_HOME="" HOME="" expect 1 "nothing could be kept: neither XDG_CACHE_HOME nor HOME names a folder" tune $small --budget 2
+
     # Told to stop: what is known is told.
     if [ -n "$python" ]; then
         "$python" -c '

@@ -38,6 +38,9 @@ grep -Eq '^cltrain-probe [0-9]+\.[0-9]+\.[0-9]+$' "$out" || fail "--version"
 
 refuse "unknown command 'tuna'" tuna
 refuse "unknown option '--model'" --model convnet
+refuse "Try 'cltrain-probe list --help'." --model convnet
+refuse "Try 'cltrain-probe bench --help'." bench --frobnicate
+refuse "Try 'cltrain-probe --help'." tuna
 refuse "unexpected word 'bench'" --json bench
 refuse "did you mean --budget?" tune --budge 3
 refuse "--budget '0': expected a number above 0" tune --budget 0
@@ -112,7 +115,7 @@ shape="--model mlp:96 --sample 80 --batch 64"
             [ $? -eq 1 ] || fail "a full disk is no error"
         fi
     fi
-    XDG_CACHE_HOME=/dev/null expect 1 "no folder for the verdicts" tune --budget 5 $shape
+    XDG_CACHE_HOME=/dev/null expect 1 "nothing could be kept: /dev/null/cltrain: the folder cannot be made" tune --budget 5 $shape
 }
 
 [ "$failures" -eq 0 ] || { echo "$failures failures"; exit 1; }

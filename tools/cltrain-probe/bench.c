@@ -9,6 +9,7 @@
 
 #include "tools/survey/child.h"
 #include "command.h"
+#include "compare.h"
 #include "hooks.h"
 #include "report.h"
 #include "tools/survey/document.h"
@@ -111,6 +112,26 @@ static void tell_no_time(const bench *b) {
     if (without && b->complete) message_line("%d of %d ops had no time: give it more --seconds", without, ops);
 }
 
+static int passes_of(const bench_row *row) {
+    int n = 0;
+    for (int p = 0; p < BENCH_MOST_PASSES; p++) n += row->n[p] > 0;
+    return n;
+}
+
+/* A file that compare is going to refuse, or to tell little of, looks like any other. */
+static void tell_few_passes(const bench *b) {
+    int few = 0, ok = 0;
+    for (const bench_row *row = b->rows; row < b->rows + b->n_rows; row++) {
+        if (row->asked[0] || strcmp(row->status, "ok") != 0) continue;
+        ok++;
+        few += passes_of(row) < LEAST_PASSES;
+    }
+    if (few == 0 || !b->complete) return;
+    message_line("compare can tell nothing of %d of the %d rows that are ok, measured in fewer than %d passes: %s", few, ok, LEAST_PASSES,
+                 b->passes < LEAST_PASSES ? "give it more --passes"
+                                          : "give it more --seconds, or run it once more if kernels had to be compiled");
+}
+
 static int any_wrong(const bench *b) {
     int wrong = 0, ok = 0;
     for (int i = 0; i < b->n_rows; i++) {
@@ -135,9 +156,11 @@ static int open_files(bench_files *f, const bench_options *o) {
 
 static int write_files(const bench *b, bench_files *f) {
     json_t *document = bench_json(b);
+    json_t *written = document_as_written(document); /* so that the page is that of the file */
     int code = f->json.file ? document_write(document, f->json.file) : 0;
-    if (!code && f->html.file) code = report_write(f->html.file, (const json_t *const[]){document}, 1);
+    if (!code && f->html.file) code = written ? report_write(f->html.file, (const json_t *const[]){written}, 1) : run_error("no memory");
     json_decref(document);
+    json_decref(written);
     if (!code && f->csv.file) code = bench_write_csv(b, f->csv.file);
     if (!code) code = output_commit(&f->json);
     if (!code) code = output_commit(&f->csv);
@@ -167,10 +190,11 @@ static int run_on_device(bench *b, const bench_options *o) {
     bench_files files = {.json.file = NULL};
     int code = open_files(&files, o);
     if (!code) {
-        message_line("Measuring %s, for about %.0f s", b->device->info.name, b->seconds);
+        message_line("Measuring %s, for about %.3g s", b->device->info.name, b->seconds);
         bench_measure(b);
         code = report(b, o, &files);
         tell_no_time(b);
+        if (o->json) tell_few_passes(b);
     }
     output_abort(&files.json);
     output_abort(&files.csv);

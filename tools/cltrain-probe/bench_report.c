@@ -315,12 +315,6 @@ int bench_write_csv(const bench *b, FILE *file) {
 
 /* ---- text ---- */
 
-/* What two decimals would leave nothing of has two digits. */
-static const char *amount_text(double value, char text[32]) {
-    snprintf(text, 32, value > 0 && value < 0.1 ? "%.2g" : "%.2f", value);
-    return text;
-}
-
 /* Quantiles of one or two samples say nothing of how far more of them would lie apart. */
 enum { LEAST_FOR_SPREAD = 3 };
 
@@ -336,11 +330,11 @@ static void print_limit(const bench_row *row, FILE *file) {
     const char *unit = clt_limit_unit(row->limit);
     char middle[32], low[32], high[32];
     bool time = unit[0] == 's';
-    fprintf(file, "%10s %-7s ", amount_text(time ? p50 : 1e-3 * row->amount / p50, middle),
+    fprintf(file, "%10s %-7s ", statistics_text(time ? p50 : 1e-3 * row->amount / p50, middle),
             time ? "us" : unit[0] == 'f' ? "GFLOP/s" : "GB/s");
     if (n < LEAST_FOR_SPREAD) fprintf(file, "(%d sample%s)\n", n, PLURAL(n));
-    else fprintf(file, "(%s to %s)\n", amount_text(time ? p10 : 1e-3 * row->amount / p90, low),
-                 amount_text(time ? p90 : 1e-3 * row->amount / p10, high));
+    else fprintf(file, "(%s to %s)\n", statistics_text(time ? p10 : 1e-3 * row->amount / p90, low),
+                 statistics_text(time ? p90 : 1e-3 * row->amount / p10, high));
 }
 
 static void print_times(const double *us, int n, FILE *file) {
@@ -359,7 +353,7 @@ static void print_rates(const bench_row *row, FILE *file) {
         fprintf(file, " %9s %8s", "-", "-");
         return;
     }
-    fprintf(file, " %9s %8s", amount_text(1e-9 * rate(row, row->flops), flops), amount_text(1e-9 * rate(row, row->bytes), bytes));
+    fprintf(file, " %9s %8s", statistics_text(1e-9 * rate(row, row->flops), flops), statistics_text(1e-9 * rate(row, row->bytes), bytes));
     if (has_fraction(row)) fprintf(file, " %5.0f%% of %-8s", 100 * row->fraction, row->bound);
     else if (row->bound) fprintf(file, " %6s    %-8s", "-", row->bound);
 }

@@ -1,7 +1,9 @@
 /*
  * cltrain-probe comm: how fast ranks reduce over the network, beside what TCP itself does.
  */
+#include <errno.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +11,7 @@
 #include "command.h"
 #include "comm_children.h"
 #include "comm_measure.h"
+#include "statistics.h"
 #include "tools/common/message.h"
 #include "tools/common/numbers.h"
 #include "tools/survey/document.h"
@@ -97,6 +100,7 @@ typedef struct rank_run {
     int n_groups;
     json_t *rows;
     const char *security;
+    int write_error; /* errno of stdout; 0: all was written. Of rank 0, and on others of it */
 } rank_run;
 
 static double gigabytes(double bytes, double seconds) {
@@ -114,9 +118,20 @@ static void tell_row(rank_run *run, const comm_row *row, int n) {
                                         "security", run->security));
         return;
     }
-    printf("%-18s %12zu %12.1f %10.3f %10.3f %10.3f %8.2f %8d\n", row->algorithm, row->bytes, row->seconds * 1e6, algbw,
-           algbw * share, raw, algbw * share / raw, row->samples);
-    fflush(stdout);
+    char texts[4][32];
+    errno = 0;
+    printf("%-18s %12zu %12.1f %10s %10s %10s %8s %8d\n", row->algorithm, row->bytes, row->seconds * 1e6,
+           statistics_text(algbw, texts[0]), statistics_text(algbw * share, texts[1]), statistics_text(raw, texts[2]),
+           statistics_text(algbw * share / raw, texts[3]), row->samples);
+    if (fflush(stdout) || ferror(stdout)) run->write_error = errno ? errno : EIO;
+}
+
+/* Nobody reads on what rank 0 writes: all ranks end here, and none finds out by a connection that is gone. */
+static int agree_written(rank_run *run) {
+    float error = (float)run->write_error;
+    clt_status status = clt_comm_all_reduce(run->groups[0], &error, 1, CLT_F32, CLT_REDUCE_MAX, NULL);
+    run->write_error = (int)error;
+    return status < 0 ? library_error(status, "all-reduce") : 0;
 }
 
 static int measure_rows(rank_run *run, raw_ring *ring) {
@@ -126,17 +141,19 @@ static int measure_rows(rank_run *run, raw_ring *ring) {
         printf("%d ranks, security %s\n%-18s %12s %12s %10s %10s %10s %8s %8s\n", clt_comm_size(first), run->security,
                "algorithm", "bytes", "latency us", "algbw GB/s", "busbw GB/s", "TCP GB/s", "of TCP", "samples");
     for (int i = 0; i < run->n_sizes; i++)
-        for (int g = 0; g < run->n_groups; g++) {
+        for (int g = 0; g < run->n_groups && !run->write_error; g++) {
             comm_row row;
             int code = measure_all_reduce(&row, run->groups[g], ring, run->sizes[i], run->options->seconds);
             if (code) return code;
             if (tells) tell_row(run, &row, clt_comm_size(first));
+            code = agree_written(run);
+            if (code) return code;
         }
     return 0;
 }
 
-static int tell_all(rank_run *run) {
-    if (!run->rows) return 0;
+static void tell_all(rank_run *run) {
+    if (!run->rows) return;
     json_t *object = json_pack("{s:s, s:i, s:s, s:s, s:s, s:o}", "schema", "cltrain-comm/1", "ranks",
                                clt_comm_size(run->groups[0]), "security", run->security, "operation", "all_reduce", "dtype",
                                "f32", "rows", run->rows);
@@ -144,9 +161,16 @@ static int tell_all(rank_run *run) {
     json_t *where = document_new("comm"); /* tool, host and time */
     json_object_update_missing(object, where);
     json_decref(where);
-    int failed = !object || json_dumpf(object, stdout, JSON_INDENT(1)) || puts("") < 0 || fflush(stdout);
+    errno = 0;
+    if (!object || json_dumpf(object, stdout, JSON_INDENT(1)) || puts("") < 0 || fflush(stdout)) run->write_error = errno ? errno : EIO;
     json_decref(object);
-    return failed ? run_error("stdout cannot be written") : 0;
+}
+
+/* Of rank 0, once the others do not need it any more: a reader that has seen enough ends it as it ends other programs. */
+static int judge_writing(const rank_run *run, void (*on_pipe)(int)) {
+    signal(SIGPIPE, on_pipe);
+    if (run->write_error == EPIPE) raise(SIGPIPE);
+    return run->write_error ? run_error("stdout cannot be written") : 0;
 }
 
 /* A communicator for each algorithm. */
@@ -165,16 +189,18 @@ static int open_groups(rank_run *run) {
 
 static int run_rank(rank_run *run) {
     raw_ring *ring = NULL;
+    void (*on_pipe)(int) = signal(SIGPIPE, SIG_IGN);
     int code = open_groups(run);
+    bool tells = !code && clt_comm_rank(run->groups[0]) == 0;
     if (!code && clt_comm_size(run->groups[0]) == 1) code = run_error("a job of one rank has no network to measure");
-    if (!code && run->options->shared.json && clt_comm_rank(run->groups[0]) == 0) run->rows = json_array();
+    if (!code && run->options->shared.json && tells) run->rows = json_array();
     if (!code) code = raw_ring_open(&ring, run->groups[0]);
     if (!code) code = measure_rows(run, ring);
-    if (!code) code = tell_all(run);
+    if (!code) tell_all(run);
     raw_ring_close(ring);
     json_decref(run->rows);
     for (int g = 0; g < run->n_groups; g++) clt_comm_destroy(run->groups[g]);
-    return code;
+    return code || !tells ? code : judge_writing(run, on_pipe);
 }
 
 /* ---- ranks as children ---- */

@@ -121,6 +121,7 @@ static void kill_all(const family *f, int number) {
 
 static int judge_end(int rank, int status) {
     if (child_caught()) return 0; /* it was told to */
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE) return EXIT_SIGNAL + SIGPIPE; /* whoever read its table has seen enough */
     if (WIFSIGNALED(status)) return run_error("rank %d was ended by signal %d", rank, WTERMSIG(status));
     return WEXITSTATUS(status);
 }

@@ -120,7 +120,9 @@ static int compare(const compare_options *o) {
     comparison c = {.n = 0};
     int code = 0;
     for (int i = 0; i < 2 && !code; i++) code = report_load(&documents[i], o->files[i]);
-    if (!code) code = comparison_make(&c, (const json_t *const[]){documents[0], documents[1]}, o->files, o->threshold);
+    if (!code) code = comparison_make(&c, (const json_t *const[]){documents[0], documents[1]}, o->threshold);
+    if (c.why[0] && c.refused >= 0) run_error("%s: %s", o->files[c.refused], c.why);
+    else if (c.why[0]) run_error("%s", c.why);
     if (!code) code = tell(&c, o);
     comparison_free(&c);
     for (int i = 0; i < 2; i++) json_decref(documents[i]);

@@ -44,16 +44,18 @@ typedef struct comparison {
     double noise;     /* of logarithms: three times how far the best passes of one bench lie apart, in the median row; or how far
                        * the limits of both scatter, if that is more */
     double drift;     /* of the machine: logarithm of b's time to a's */
+    int refused;      /* which of the documents is why there is none, 0 or 1; -1: both are */
+    char why[400];    /* there is none; "" where there is */
 } comparison;
 
 /* compare_read.c: makes pairs of the documents' rows. */
-int comparison_read(comparison *c, const char *const paths[2]);
-/* "PATH: why"; returns EXIT_NOT_COMPARABLE. */
-int comparison_refuse(const char *path, const char *format, ...) CLT_PRINTF(2, 3);
+int comparison_read(comparison *c);
+/* Keeps which and why; returns EXIT_NOT_COMPARABLE. */
+int comparison_refuse(comparison *c, int which, const char *format, ...) CLT_PRINTF(3, 4);
 
-/* compare_judge.c: `percent` is the least change that counts. Returns 0, or EXIT_NOT_COMPARABLE after a message; to be freed
- * in any case, and while the documents live. */
-int comparison_make(comparison *c, const json_t *const documents[2], const char *const paths[2], double percent);
+/* compare_judge.c: `percent` is the least change that counts. Returns 0, or EXIT_NOT_COMPARABLE with why; to be freed in any
+ * case, and while the documents live. */
+int comparison_make(comparison *c, const json_t *const documents[2], double percent);
 void comparison_free(comparison *c);
 /* "worse", "better" or "same" */
 const char *comparison_verdict(const comparison *c);

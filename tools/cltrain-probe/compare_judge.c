@@ -190,25 +190,25 @@ static bool any_in_both(const comparison *c) {
 }
 
 /* "The same" is said of what was seen. What is broken is worse, however little else can be told. */
-static int check_told(const comparison *c, const char *path) {
+static int check_told(comparison *c) {
     int of, told = count_told(c, true, &of), of_ops, told_ops = count_told(c, false, &of_ops);
     if (comparison_count(c, BROKEN) > 0) return 0;
-    if (!any_in_both(c)) return comparison_refuse(path, "no row is there in both");
+    if (!any_in_both(c)) return comparison_refuse(c, 1, "no row is there in both");
     if (c->both > 0 && told == 0)
-        return comparison_refuse(path, "no row was measured in %d passes of both: give bench more --seconds", LEAST_PASSES);
+        return comparison_refuse(c, 1, "no row was measured in %d passes of both: give bench more --seconds", LEAST_PASSES);
     if (told == 0 || 2 * told < of)
-        return comparison_refuse(path, "not comparable: of %d rows that are ok in the first bench, %d can be told of", of, told);
+        return comparison_refuse(c, 1, "not comparable: of %d rows that are ok in the first bench, %d can be told of", of, told);
     if (of_ops > 0 && told_ops == 0)
-        return comparison_refuse(path, "not comparable: of %d ops that are ok in the first bench, none can be told of", of_ops);
+        return comparison_refuse(c, 1, "not comparable: of %d ops that are ok in the first bench, none can be told of", of_ops);
     return 0;
 }
 
-int comparison_make(comparison *c, const json_t *const documents[2], const char *const paths[2], double percent) {
+int comparison_make(comparison *c, const json_t *const documents[2], double percent) {
     *c = (comparison){.documents = {documents[0], documents[1]}, .threshold = log1p(percent / 100)};
-    int code = comparison_read(c, paths);
+    int code = comparison_read(c);
     if (code) return code;
     judge(c);
-    return check_told(c, paths[1]);
+    return check_told(c);
 }
 
 void comparison_free(comparison *c) {

@@ -99,46 +99,46 @@ static pair *find_pair(comparison *c, const json_t *places, const char *key) {
     return place ? &c->pairs[json_integer_value(place)] : NULL;
 }
 
-int comparison_refuse(const char *path, const char *format, ...) {
-    char why[400];
+int comparison_refuse(comparison *c, int which, const char *format, ...) {
     va_list values;
     va_start(values, format);
-    vsnprintf(why, sizeof why, format, values);
+    c->refused = which;
+    vsnprintf(c->why, sizeof c->why, format, values);
     va_end(values);
-    run_error("%s: %s", path, why);
     return EXIT_NOT_COMPARABLE;
 }
 
-static int read_rows(comparison *c, json_t *places, int which, const char *path) {
+static int read_rows(comparison *c, json_t *places, int which) {
     size_t i;
     const json_t *row, *results = json_object_get(c->documents[which], "results");
     pair *pairs = realloc(c->pairs, ((size_t)c->n + json_array_size(results) + 1) * sizeof *pairs);
-    if (!pairs) return comparison_refuse(path, "there is no memory for it");
+    if (!pairs) return comparison_refuse(c, which, "there is no memory for it");
     c->pairs = pairs;
     json_array_foreach(results, i, row) {
         const char *key = document_string(row, "key");
-        if (!key[0]) return comparison_refuse(path, "a result has no key");
+        if (!key[0]) return comparison_refuse(c, which, "a result has no key");
         pair *p = find_pair(c, places, key);
-        if (p && p->sides[which].row) return comparison_refuse(path, "a result stands there twice");
+        if (p && p->sides[which].row) return comparison_refuse(c, which, "a result stands there twice");
         if (!p) {
-            if (json_object_set_new(places, key, json_integer(c->n)) < 0) return comparison_refuse(path, "there is no memory for it");
+            if (json_object_set_new(places, key, json_integer(c->n)) < 0) return comparison_refuse(c, which, "there is no memory for it");
             p = &c->pairs[c->n++];
             *p = (pair){.key = key, .is_limit = strcmp(document_string(row, "kind"), "limit") == 0, .p = 1};
         }
         const char *why = read_side(&p->sides[which], row);
-        if (why) return comparison_refuse(path, "%s: '%.200s'", why, key);
+        if (why) return comparison_refuse(c, which, "%s: '%.200s'", why, key);
     }
     return 0;
 }
 
 /* ---- whole documents ---- */
 
-static int check_document(const json_t *d, const char *path) {
-    if (strcmp(document_string(d, "kind"), "bench") != 0) return comparison_refuse(path, "it is no bench");
-    if (!json_is_true(json_object_get(d, "complete"))) return comparison_refuse(path, "the bench was cut short");
+static int check_document(comparison *c, int which) {
+    const json_t *d = c->documents[which];
+    if (strcmp(document_string(d, "kind"), "bench") != 0) return comparison_refuse(c, which, "it is no bench");
+    if (!json_is_true(json_object_get(d, "complete"))) return comparison_refuse(c, which, "the bench was cut short");
     if (!json_is_array(json_object_get(d, "results")) || json_array_size(json_object_get(d, "results")) == 0)
-        return comparison_refuse(path, "it has no results");
-    if (json_array_size(json_object_get(d, "devices")) != 1) return comparison_refuse(path, "it names no device");
+        return comparison_refuse(c, which, "it has no results");
+    if (json_array_size(json_object_get(d, "devices")) != 1) return comparison_refuse(c, which, "it names no device");
     return 0;
 }
 
@@ -146,13 +146,13 @@ static const json_t *device_of(const comparison *c, int which) {
     return json_array_get(json_object_get(c->documents[which], "devices"), 0);
 }
 
-static int check_devices(const comparison *c) {
+static int check_devices(comparison *c) {
     static const char *const same[] = {"id", "name", "platform"}, *const told[] = {"driver"};
     const json_t *a = device_of(c, 0), *b = device_of(c, 1);
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
         if (strcmp(document_string(a, same[i]), document_string(b, same[i])) == 0) continue;
-        run_error("not comparable: the device's %s is '%s' and '%s'", same[i], document_string(a, same[i]), document_string(b, same[i]));
-        return EXIT_NOT_COMPARABLE;
+        return comparison_refuse(c, -1, "not comparable: the device's %s is '%.120s' and '%.120s'", same[i], document_string(a, same[i]),
+                                 document_string(b, same[i]));
     }
     for (size_t i = 0; i < sizeof told / sizeof told[0]; i++)
         if (strcmp(document_string(a, told[i]), document_string(b, told[i])) != 0)
@@ -163,11 +163,11 @@ static int check_devices(const comparison *c) {
     return 0;
 }
 
-int comparison_read(comparison *c, const char *const paths[2]) {
+int comparison_read(comparison *c) {
     int code = 0;
     json_t *places = json_object();
-    for (int i = 0; i < 2 && !code; i++) code = check_document(c->documents[i], paths[i]);
-    for (int i = 0; i < 2 && !code; i++) code = read_rows(c, places, i, paths[i]);
+    for (int i = 0; i < 2 && !code; i++) code = check_document(c, i);
+    for (int i = 0; i < 2 && !code; i++) code = read_rows(c, places, i);
     json_decref(places);
     return code ? code : check_devices(c);
 }

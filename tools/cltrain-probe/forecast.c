@@ -133,6 +133,8 @@ static clt_status open_times(measuring *m) {
     clt_status status = clt_times_open(&m->times, m->device, m->q->times);
     if (status < 0 && m->q->times)
         document_line(m->lines, json_pack("{s:o}", "times_refused", document_text(clt_error_detail())));
+    if (status == CLT_OK && clt_times_skipped(m->times))
+        document_line(m->lines, json_pack("{s:I}", "times_skipped", (json_int_t)clt_times_skipped(m->times)));
     return status;
 }
 
@@ -362,6 +364,10 @@ const char *forecast_times_unsaved(const forecast *f) {
 
 const char *forecast_times_refused(const forecast *f) {
     return json_string_value(json_object_get(f->told, "times_refused"));
+}
+
+long long forecast_times_skipped(const forecast *f) {
+    return json_integer_value(json_object_get(f->told, "times_skipped"));
 }
 
 double forecast_number(const json_t *object, const char *member, const char *name) {

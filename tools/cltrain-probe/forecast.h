@@ -47,6 +47,8 @@ void forecast_free(forecast *f);
 /* Why times could not be kept, or their file could not be used, which is no fault of the device; NULL: nothing is wrong. */
 const char *forecast_times_unsaved(const forecast *f);
 const char *forecast_times_refused(const forecast *f);
+/* Lines of the file that make no sense, and were left out. */
+long long forecast_times_skipped(const forecast *f);
 
 /* A member of a member: 0, or NULL, if it is not there. */
 double forecast_number(const json_t *object, const char *member, const char *name);

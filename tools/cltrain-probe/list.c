@@ -75,7 +75,14 @@ static void print_text(const char *name, const char *text) {
     json_decref(clean);
 }
 
-static void print_capabilities(const json_t *probed) {
+/* One a line, with why. */
+static void print_lacks(const json_t *lacks) {
+    const char *name;
+    json_t *why;
+    json_object_foreach((json_t *)lacks, name, why) printf("  %-15s%s: %s\n", "cannot", name, json_string_value(why));
+}
+
+static void print_capabilities(const json_t *probed, bool reasons) {
     const char *name;
     json_t *has;
     char yes[512] = "", no[512] = "";
@@ -85,7 +92,8 @@ static void print_capabilities(const json_t *probed) {
         snprintf(to + used, sizeof yes - used, "%s%s", used ? " " : "", name);
     }
     if (json_object_get(probed, "capabilities")) printf("  %-15s%s\n", "can", yes[0] ? yes : "nothing beyond OpenCL 1.2");
-    if (no[0]) printf("  %-15s%s\n", "cannot", no);
+    if (reasons) print_lacks(json_object_get(probed, "lacks"));
+    else if (no[0]) printf("  %-15s%s\n", "cannot", no);
 }
 
 static int number(const json_t *object, const char *key) {
@@ -104,7 +112,7 @@ static void print_facts(const json_t *facts) {
     else print_text("cache", "not told");
 }
 
-static void print_device(const survey *s, const survey_device *d) {
+static void print_device(const survey *s, const survey_device *d, bool verbose) {
     const clt_device_info *i = &d->info;
     char units[96];
     json_t *id = document_text(i->id);
@@ -125,12 +133,12 @@ static void print_device(const survey *s, const survey_device *d) {
     print_size("largest buffer", i->max_buffer_bytes);
     print_size("local memory", i->local_memory_bytes);
     print_facts(json_object_get(d->probed, "facts"));
-    print_capabilities(d->probed);
+    print_capabilities(d->probed, verbose);
     printf("\n");
 }
 
-static int print_all(const survey *s) {
-    for (int i = 0; i < s->n_devices; i++) print_device(s, &s->devices[i]);
+static int print_all(const survey *s, bool verbose) {
+    for (int i = 0; i < s->n_devices; i++) print_device(s, &s->devices[i], verbose);
     for (int i = 0; i < s->n_drivers; i++) {
         const survey_driver *r = &s->driver_rows[i];
         if (strcmp(r->status, "ok") == 0) continue;
@@ -165,7 +173,7 @@ int run_list(int argc, char **argv) {
     code = survey_run(&s, true, options.timeout);
     if (code) return code;
     if (options.shared.json) code = print_json(&s);
-    else code = print_all(&s);
+    else code = print_all(&s, options.shared.verbose > 0);
     if (!code && child_caught()) code = EXIT_SIGNAL + child_caught();
     if (!code) code = survey_require_devices(&s);
     if (!code && !any_usable(&s)) code = run_error("no OpenCL device can be used: see the reasons");

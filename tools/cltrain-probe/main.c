@@ -12,7 +12,7 @@
 
 const char program_name[] = PROGRAM;
 
-static const command commands[] = {
+static const command commands[] = { /* the first one is done without a name, too */
     {"list", "drivers and devices, what they can do, and why not; also without a command", run_list},
     {"bench", "measures a device: its limits, and training ops at the shapes of models", run_bench},
     {"compare", "what became faster or slower between two benches", run_compare},
@@ -40,11 +40,16 @@ static bool is_either(const char *text, const char *a, const char *b) {
     return strcmp(text, a) == 0 || strcmp(text, b) == 0;
 }
 
+static int run_command(const command *c, int argc, char **argv) {
+    message_command(c->name);
+    return c->run(argc, argv);
+}
+
 /* Without a command: options of list, or of the program. */
 static int run_without_command(int argc, char **argv) {
     if (argc > 1 && is_either(argv[1], "--help", "-h")) print_help();
     else if (argc > 1 && is_either(argv[1], "--version", "-V")) printf(PROGRAM " %s\n", clt_version());
-    else return run_list(argc - 1, argv + 1);
+    else return run_command(&commands[0], argc - 1, argv + 1);
     return fflush(stdout) ? run_error("stdout cannot be written") : 0;
 }
 
@@ -53,7 +58,7 @@ int main(int argc, char **argv) {
     if (hook_any()) warning("CLTRAIN_PROBE_TEST is set, for tests of this program: what is measured is not to be believed");
     if (argc < 2 || argv[1][0] == '-') return run_without_command(argc, argv);
     for (size_t i = 0; i < COMMANDS; i++)
-        if (strcmp(commands[i].name, argv[1]) == 0) return commands[i].run(argc - 2, argv + 2);
+        if (strcmp(commands[i].name, argv[1]) == 0) return run_command(&commands[i], argc - 2, argv + 2);
     char names[512] = "";
     for (size_t i = 0; i < COMMANDS; i++) {
         size_t used = strlen(names);

@@ -179,7 +179,11 @@ static int print_text(const forecast *f, bool problems) {
 
 static int tell(const model_options *o, const forecast *f) {
     const char *refused = forecast_times_refused(f), *unsaved = forecast_times_unsaved(f);
+    long long skipped = forecast_times_skipped(f);
     if (refused) return run_error("--times: %s", refused);
+    if (skipped > 0)
+        warning("%lld line%s of %s %s no times, and %s left out: cut off or damaged", skipped, PLURAL(skipped),
+                o->times ? o->times : "the times that are kept", skipped == 1 ? "is" : "are", skipped == 1 ? "was" : "were");
     int code = o->shared.json ? print_json(f) : print_text(f, o->problems);
     if (code) return code;
     if (child_caught()) return EXIT_SIGNAL + child_caught();

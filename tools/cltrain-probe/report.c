@@ -35,10 +35,10 @@ static void print_help(void) {
            "\n"
            "Makes a page of HTML of files that list, bench, compare, verify, model and recommend wrote with --json: one\n"
            "file, without scripts, and with nothing from elsewhere. Two benches of one device are compared, the second\n"
-           "with the first. Nothing is measured.\n");
+           "with the first; the page says why where they cannot be. Nothing is measured.\n");
     option_print(rows, ROWS, stdout);
     printf("\nExit status: 0 done; 1 the page cannot be written; 2 a file is no document of " PROGRAM ", or is cut\n"
-           "short, or two benches cannot be compared, or the command line makes no sense.\n");
+           "short, or the command line makes no sense.\n");
 }
 
 /* ---- reading ---- */
@@ -105,22 +105,41 @@ static const char *device_id(const json_t *document) {
     return document_string(json_array_get(json_object_get(document, "devices"), 0), "id");
 }
 
+/* What stands on the page in the place of a comparison. */
+static json_t *no_comparison(const char *kind, const char *why) {
+    warning("no comparison: %s", why);
+    return json_pack("{s:s, s:o}", "kind", kind, "why", document_text(why));
+}
+
+static json_t *compare_two(const json_t *const both[2], double threshold) {
+    comparison c;
+    char why[sizeof c.why + 8];
+    json_t *found;
+    if (comparison_make(&c, both, threshold) == 0) {
+        found = comparison_json(&c);
+    } else {
+        snprintf(why, sizeof why, "%s%s", c.refused == 0 ? "A: " : c.refused == 1 ? "B: " : "", c.why);
+        found = no_comparison("compare", why);
+    }
+    comparison_free(&c);
+    return found;
+}
+
 /* Two benches of one device are compared; benches of several stand one below another. */
-static int compare_benches(loaded *l, const report_options *o) {
-    int benches = 0, code;
+static void compare_benches(loaded *l, const report_options *o) {
+    int benches = 0;
     const json_t *both[2];
-    const char *paths[2];
     for (int i = 0; i < l->n; i++) {
         if (strcmp(document_string(l->documents[i], "kind"), "bench") != 0) continue;
-        if (benches < 2) both[benches] = l->documents[i], paths[benches] = o->files[i];
+        if (benches < 2) both[benches] = l->documents[i];
         benches++;
     }
-    if (benches != 2 || strcmp(device_id(both[0]), device_id(both[1])) != 0) return 0;
-    comparison c;
-    code = comparison_make(&c, both, paths, o->threshold);
-    if (!code) l->documents[l->n++] = comparison_json(&c);
-    comparison_free(&c);
-    return code;
+    json_t *found = NULL;
+    if (benches > 2) found = no_comparison("no comparison", "a comparison is of two benches, and these are more");
+    else if (benches == 2 && strcmp(device_id(both[0]), device_id(both[1])) != 0)
+        found = no_comparison("no comparison", "the two benches are of different devices");
+    else if (benches == 2) found = compare_two(both, o->threshold);
+    if (found) l->documents[l->n++] = found;
 }
 
 static int write_page(const loaded *l, const char *path) {
@@ -151,7 +170,7 @@ int run_report(int argc, char **argv) {
     message_start(0);
     if (o.n == 0) return usage_error("files that other commands wrote with --json expected");
     code = load_all(&l, &o);
-    if (!code) code = compare_benches(&l, &o);
+    if (!code) compare_benches(&l, &o);
     if (!code) code = write_page(&l, o.html);
     for (int i = 0; i < l.n; i++) json_decref(l.documents[i]);
     return code;

@@ -27,8 +27,9 @@ int report_family(const char *problem);
 /* A mark around (x, y). */
 void report_mark(FILE *page, int family, double x, double y, double radius);
 
-/* report_other.c: `a` and `b`, the benches compared, may be NULL. */
+/* report_other.c: `a` and `b`, the benches compared, may be NULL. One that could not be made has a "why". */
 void report_comparison(FILE *page, const json_t *comparison, const json_t *a, const json_t *b);
+void report_no_comparison(FILE *page, const char *heading, const json_t *comparison);
 void report_verify(FILE *page, const json_t *verify);
 
 /* report_models.c */

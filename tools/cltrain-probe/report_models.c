@@ -82,7 +82,7 @@ static void candidate_row(FILE *page, const json_t *document, const json_t *c) {
     page_row(page);
     page_cell_number(page, page_json_number(c, "rank"), 0);
     fputs("<td class=\"wide\">", page);
-    page_text(page, name_of(document, document_string(c, "device")));
+    page_short(page, name_of(document, document_string(c, "device")));
     json_array_foreach(json_object_get(c, "reasons"), i, reason) {
         if (!json_is_string(reason)) continue;
         fputs("<small>", page);

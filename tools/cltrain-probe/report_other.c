@@ -91,10 +91,23 @@ static void summary(FILE *page, const json_t *comparison) {
     fputs("</p>\n", page);
 }
 
+void report_no_comparison(FILE *page, const char *heading, const json_t *comparison) {
+    page_section(page, "comparison", heading);
+    fputs("<p>There is none: ", page);
+    page_text(page, document_string(comparison, "why"));
+    fputs(".</p>\n", page);
+    page_section_end(page);
+}
+
 void report_comparison(FILE *page, const json_t *comparison, const json_t *a, const json_t *b) {
     static const page_column columns[] = {
         {"Change", NULL, false}, {"Row", NULL, false}, {"A", "\xc2\xb5s", true}, {"B", "\xc2\xb5s", true}, {"Time", "%", true}};
-    page_section(page, "comparison", "Comparison of B with A");
+    const char *heading = "Comparison of B with A";
+    if (document_string(comparison, "why")[0]) {
+        report_no_comparison(page, heading, comparison);
+        return;
+    }
+    page_section(page, "comparison", heading);
     summary(page, comparison);
     page_table(page, NULL, columns, sizeof columns / sizeof columns[0]);
     for (int i = 0; i < CHANGES; i++) change_rows(page, json_object_get(comparison, "rows"), changes[i], a, b);

@@ -39,7 +39,7 @@ static void head(FILE *page, const pages *p) {
     snprintf(title, sizeof title, "%.180s%scltrain-probe", name, name[0] ? ": " : "");
     page_begin(page, title);
     fputs("<header>\n<h1>", page);
-    page_text(page, name[0] && json_array_size(json_object_get(first, "devices")) == 1 ? name : "OpenCL devices");
+    page_short(page, name[0] && json_array_size(json_object_get(first, "devices")) == 1 ? name : "OpenCL devices");
     fputs("</h1>\n<p class=\"soft\">", page);
     page_text(page, document_string(first, "kind"));
     if (document_string(first, "mode")[0]) fputs(", ", page), page_text(page, document_string(first, "mode"));
@@ -124,6 +124,7 @@ int report_write(FILE *page, const json_t *const *documents, int n) {
     cards(page, &p);
     for (int i = 0; (document = nth(&p, "compare", i)); i++)
         report_comparison(page, document, i == 0 ? bench : NULL, i == 0 ? nth(&p, "bench", 1) : NULL);
+    if ((document = nth(&p, "no comparison", 0))) report_no_comparison(page, "Comparison", document);
     benches(page, &p);
     report_models(page, documents, n);
     for (int i = 0; (document = nth(&p, "recommend", i)); i++) report_recommend(page, document);

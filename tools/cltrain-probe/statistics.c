@@ -1,6 +1,7 @@
 #include "statistics.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,4 +50,9 @@ double statistics_rank_test(const double *a, int n_a, const double *b, int n_b) 
     double distance = fabs(u - pairs / 2) - 0.5;
     if (variance <= 0 || distance <= 0) return 1;
     return erfc(distance / sqrt(2 * variance));
+}
+
+const char *statistics_text(double value, char text[32]) {
+    snprintf(text, 32, value > 0 && value < 0.1 ? "%.2g" : "%.2f", value);
+    return text;
 }

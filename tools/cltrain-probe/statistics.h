@@ -15,4 +15,7 @@ double statistics_median(const double *values, int n);
  * samples of one distribution differ as much. 1 where either has fewer than 4. At most 256 each. */
 double statistics_rank_test(const double *a, int n_a, const double *b, int n_b);
 
+/* With two decimals, or, where those would leave nothing of it, two digits. */
+const char *statistics_text(double value, char text[32]);
+
 #endif

@@ -49,6 +49,7 @@ typedef struct tuning {
     double start, took;
     int measured, known, left, failed, better;
     double without_us, best_us; /* of all nodes of what has both */
+    char unkept[400];           /* why verdicts cannot be stored; "": they can */
 } tuning;
 
 static bool is(const char *text, const char *word) {
@@ -83,6 +84,8 @@ static clt_status tune_model(FILE *lines, clt_device *device, const shared_optio
     clt_tune_options how = {.budget_seconds = seconds, .report = tell, .user = lines};
     clt_status status = clt_tune_model(device, model.loss, &training, &how);
     probe_model_free(&model);
+    /* The device is not at fault. */
+    if (status == CLT_E_IO) document_line(lines, json_pack("{s:o}", "unkept", document_text(clt_error_detail())));
     return status;
 }
 
@@ -107,7 +110,7 @@ static clt_status ask(FILE *lines, clt_device *device, bool *wrong, void *user) 
         double left = (end - now_seconds()) / (n - i);
         status = tune_model(lines, device, shared, model_at(shared, i), left > 1e-3 ? left : 1e-3);
     }
-    return status;
+    return status == CLT_E_IO ? CLT_OK : status;
 }
 
 /* ---- in the parent ---- */
@@ -150,10 +153,11 @@ static void take(const json_t *told, void *user) {
     json_t *row = json_object_get(told, "row");
     double seconds = told_number(told, "seconds");
     if (document_string(told, "model")[0]) {
-        message_line("Tuning %s on %s, for %.0f s at most", document_string(told, "model"), t->device.device->info.name, seconds);
+        message_line("Tuning %s on %s, for %.3g s at most", document_string(told, "model"), t->device.device->info.name, seconds);
         /* A problem may take all of it without a word. */
         if (seconds > 0 && seconds <= t->options->budget) t->device.silence_seconds = t->options->timeout + seconds;
     }
+    if (document_string(told, "unkept")[0]) snprintf(t->unkept, sizeof t->unkept, "%s", document_string(told, "unkept"));
     if (!json_is_object(row)) return;
     count(t, row);
     if (t->options->shared.json) json_array_append(t->problems, row);
@@ -166,7 +170,7 @@ static int problems_of(const tuning *t) {
 
 static int print_json(const tuning *t, double gain) {
     json_t *document = on_device_document(&t->device, "tune");
-    json_t *more = json_pack("{s:b, s:f, s:O, s:i, s:i, s:i, s:i, s:i, s:f}", "complete", t->device.finished, "seconds",
+    json_t *more = json_pack("{s:b, s:f, s:O, s:i, s:i, s:i, s:i, s:i, s:f}", "complete", t->device.finished && !t->unkept[0], "seconds",
                              t->took, "problems", t->problems, "measured", t->measured, "known", t->known, "no_time_left",
                              t->left, "not_measurable", t->failed, "better", t->better, "gain", gain);
     json_object_update(document, more);
@@ -203,6 +207,7 @@ static int tune_on_device(const tune_options *options) {
         t.took = now_seconds() - t.start;
         judge(&t);
         code = on_device_verdict(&t.device, print_end(&t));
+        if (!code && t.unkept[0]) code = run_error("not tuned, since nothing could be kept: %s", t.unkept);
     }
     json_decref(t.problems);
     on_device_free(&t.device);

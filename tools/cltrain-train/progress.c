@@ -76,8 +76,7 @@ static void draw_bar(char *text, int width, double fraction) {
 /* The bar takes what the figures leave of the line; on a narrow terminal there is none. */
 static void show_bar(const char *place, const char *figures, double fraction) {
     char line[512], bar[BAR_MAX + 1];
-    int columns = terminal_columns();
-    int room = columns - 1 - (int)strlen(place) - (int)strlen(figures) - 9;
+    int room = message_columns() - 1 - (int)strlen(place) - (int)strlen(figures) - 9;
     int width = room > BAR_MAX ? BAR_MAX : room;
     if (width >= BAR_MIN) {
         draw_bar(bar, width, fraction);
@@ -85,7 +84,6 @@ static void show_bar(const char *place, const char *figures, double fraction) {
     } else {
         snprintf(line, sizeof line, "%s %3.0f%% %s", place, floor(100 * fraction), figures);
     }
-    if (columns <= (int)strlen(line)) line[columns - 1] = '\0';
     message_transient(line);
 }
 

@@ -3,19 +3,12 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 bool terminal_present(void) {
     const char *kind = getenv("TERM");
     return isatty(STDERR_FILENO) && !(kind && strcmp(kind, "dumb") == 0);
-}
-
-int terminal_columns(void) {
-    struct winsize size;
-    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
-    return size.ws_col;
 }
 
 static volatile sig_atomic_t caught;

@@ -8,8 +8,6 @@
 
 /* Is stderr a terminal that can overwrite a line? */
 bool terminal_present(void);
-/* Its width; 80 where it does not tell. */
-int terminal_columns(void);
 
 /* From now on the first SIGINT or SIGTERM is only noted; another one of the same kills as usual. */
 void signals_catch(void);

@@ -6,10 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "tools/common/text.h"
 
 static int verbosity;
+static const char *command; /* NULL: none */
 /* A transient line stands on the terminal. Messages of the library come from its threads too. */
 static atomic_bool line_open;
 static void (*_Atomic elsewhere)(const char *);
@@ -42,13 +45,17 @@ static void print_format(const char *kind, const char *format, va_list arguments
     print_line(prefix, text);
 }
 
+void message_command(const char *name) {
+    command = name;
+}
+
 int (usage_error)(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     print_format("", format, arguments);
     va_end(arguments);
     char hint[128];
-    snprintf(hint, sizeof hint, "Try '%s --help'.", program_name);
+    snprintf(hint, sizeof hint, "Try '%s%s%s --help'.", program_name, command ? " " : "", command ? command : "");
     print_line("", hint);
     return EXIT_USAGE;
 }
@@ -80,11 +87,29 @@ void message_line(const char *format, ...) {
     va_end(arguments);
 }
 
+int message_columns(void) {
+    struct winsize size = {.ws_col = 0};
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+/* Cuts clean text behind the last letter that fits. Letters of three bytes and more count as wide, as many of them are. */
+static void cut_to(char *text, int columns) {
+    size_t bytes;
+    for (; *text; text += bytes) {
+        bytes = text_letter_bytes(text);
+        columns -= bytes > 2 ? 2 : 1;
+        if (columns < 0) break;
+    }
+    *text = '\0';
+}
+
+/* What is wiped is one line: of one that wraps the first part would stay. */
 void message_transient(const char *text) {
     char clean[1024];
     if (verbosity < 0) return;
     snprintf(clean, sizeof clean, "%s", text);
     text_clean(clean, "");
+    cut_to(clean, message_columns() - 1); /* in the last column terminals wait to wrap */
     atomic_store(&line_open, true);
     fprintf(stderr, "\r\033[K%s", clean);
     fflush(stderr);

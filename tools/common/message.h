@@ -15,6 +15,9 @@ extern const char program_name[];
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 /* + the signal */ };
 
+/* The command of a program that has several, for where its help is; lives as long as the program. NULL: none. */
+void message_command(const char *name);
+
 /* "PROGRAM: …" and where help is; returns EXIT_USAGE. */
 int usage_error(const char *format, ...) CLT_PRINTF(1, 2);
 
@@ -36,8 +39,10 @@ void warning(const char *format, ...) CLT_PRINTF(1, 2);
 /* A plain line, unless the program was told to be quiet. */
 void message_line(const char *format, ...) CLT_PRINTF(1, 2);
 
-/* A line that the next one overwrites, for terminals. */
+/* A line that the next one overwrites, for terminals; as much of it as fits one line there. */
 void message_transient(const char *text);
+/* Of the terminal that stderr is; 80 where it does not say. */
+int message_columns(void);
 /* Wipes it away, if one stands there: before stdout is written to. */
 void message_wipe(void);
 

@@ -28,7 +28,7 @@ void text_clean(char *text, const char *spaces) {
     for (size_t n; *text; text += n) {
         n = text_letter_bytes(text);
         if (n > 0) continue;
-        if (!strchr(spaces, *text)) *text = '?';
+        if (!strchr(spaces, *text)) *text = strchr("\n\t", *text) ? ' ' : '?';
         n = 1;
     }
 }

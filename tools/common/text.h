@@ -10,7 +10,8 @@
  * change the direction or end the line of what is beside them. */
 size_t text_letter_bytes(const char *text);
 
-/* In place: each byte of what may not be shown becomes '?'; those of `spaces` ("\n\t") stay. */
+/* In place: each byte of what may not be shown becomes '?', but for ends of lines and tabs, which become spaces; those of `spaces`
+ * ("\n\t") stay. */
 void text_clean(char *text, const char *spaces);
 
 #endif

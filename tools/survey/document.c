@@ -10,6 +10,8 @@
 #include "tools/common/message.h"
 #include "tools/common/text.h"
 
+enum { DIGITS = 9 }; /* of numbers that are no whole ones */
+
 /* ---- text ---- */
 
 bool document_text_clean(const char *text) {
@@ -57,7 +59,7 @@ void document_clean(json_t *value) {
 }
 
 void document_line(FILE *lines, json_t *object) {
-    json_dumpf(object, lines, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    json_dumpf(object, lines, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS));
     fputc('\n', lines);
     fflush(lines);
     json_decref(object);
@@ -155,9 +157,16 @@ bool document_read_device(const json_t *o, clt_device_info *info) {
     return all && type;
 }
 
+json_t *document_as_written(const json_t *document) {
+    char *text = json_dumps(document, JSON_REAL_PRECISION(DIGITS));
+    json_t *again = text ? json_loads(text, 0, NULL) : NULL;
+    free(text);
+    return again;
+}
+
 int document_write(const json_t *document, FILE *file) {
     FILE *to = file ? file : stdout;
-    int bad = json_dumpf(document, to, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    int bad = json_dumpf(document, to, JSON_INDENT(2) | JSON_REAL_PRECISION(DIGITS));
     bad |= fputc('\n', to) == EOF;
     bad |= fflush(to) || ferror(to);
     return bad ? output_failed(to) : 0;

@@ -38,6 +38,8 @@ const char *document_type_name(clt_device_type type);
 
 /* ---- files ---- */
 
+/* As it would be read back: with as many digits as a file has. NULL without memory. */
+json_t *document_as_written(const json_t *document);
 /* To the file (NULL: stdout), indented. Returns 0 or EXIT_FAILED. */
 int document_write(const json_t *document, FILE *file);
 

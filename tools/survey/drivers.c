@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,4 +93,50 @@ void driver_isolate(const driver *d) {
     unsetenv("OPENCL_VENDOR_PATH");
     if (d->library[0]) setenv("OCL_ICD_FILENAMES", d->library, 1);
     else unsetenv("OCL_ICD_FILENAMES");
+}
+
+/* ---- what keeps devices away ---- */
+
+/* Mesa's driver is there for whoever asks for its devices by name. */
+static bool is_shut_rusticl(const driver *d) {
+    const char *enabled = getenv("RUSTICL_ENABLE");
+    bool named = strstr(d->name, "rusticl") || strstr(d->library, "Rusticl") || strstr(d->library, "rusticl");
+    return named && (!enabled || !enabled[0]);
+}
+
+/* Of PoCL's kernels, by the names that it looks at, in its order. */
+static void find_pocl_cache(char folder[4096]) {
+    static const struct {
+        const char *variable, *below;
+    } places[] = {{"POCL_CACHE_DIR", ""}, {"XDG_CACHE_HOME", "/pocl/kcache"}, {"HOME", "/.cache/pocl/kcache"}};
+    snprintf(folder, 4096, "/tmp/pocl/kcache");
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        const char *value = getenv(places[i].variable);
+        if (!value || !value[0]) continue;
+        snprintf(folder, 4096, "%s%s", value, places[i].below);
+        return;
+    }
+}
+
+/* Whether the folder can be written in, or the nearest one above it that is there; errno: why not. */
+static bool may_write(const char *folder) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s", folder);
+    for (char *slash; access(path, F_OK) && errno == ENOENT && (slash = strrchr(path, '/'));) slash[slash == path] = 0;
+    return access(path, W_OK | X_OK) == 0;
+}
+
+bool driver_hint(const driver *d, char hint[256]) {
+    char folder[4096];
+    if (is_shut_rusticl(d)) {
+        snprintf(hint, 256, "Mesa's rusticl shows devices only with RUSTICL_ENABLE=radeonsi, iris, llvmpipe or others");
+        return true;
+    }
+    if (!strstr(d->name, "pocl") && !strstr(d->library, "pocl")) return false;
+    find_pocl_cache(folder);
+    if (may_write(folder)) return false;
+    const char *why = strerror(errno);
+    snprintf(hint, 256, "PoCL cannot write its cache, %.96s (%.40s): POCL_CACHE_DIR, XDG_CACHE_HOME or HOME should name a folder where it can",
+             folder, why);
+    return true;
 }

@@ -4,6 +4,8 @@
 #ifndef CLTRAIN_SURVEY_DRIVERS_H
 #define CLTRAIN_SURVEY_DRIVERS_H
 
+#include <stdbool.h>
+
 typedef struct driver {
     char name[256];     /* "pocl.icd" */
     char library[512];  /* what the file names; "" if it is not known */
@@ -18,5 +20,9 @@ int drivers_find(driver **drivers, char where[4096]);
 
 /* In a child: from now on the loader sees this one alone. */
 void driver_isolate(const driver *driver);
+
+/* What of the environment keeps this driver's devices away, where none is there, or nothing can be built. False: nothing that is
+ * known of. */
+bool driver_hint(const driver *driver, char hint[256]);
 
 #endif

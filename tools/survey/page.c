@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "tools/common/text.h"
 #include "tools/survey/document.h"
 
 extern const unsigned char page_style[]; /* page.css */
@@ -26,6 +27,16 @@ static void escape(FILE *page, const char *text, size_t length) {
 void page_text(FILE *page, const char *text) {
     json_t *clean = document_text(text);
     if (clean) escape(page, json_string_value(clean), json_string_length(clean));
+    json_decref(clean);
+}
+
+void page_short(FILE *page, const char *text) {
+    const size_t most = 400; /* letters: no reason has more */
+    json_t *clean = document_text(text);
+    const char *begin = clean ? json_string_value(clean) : "", *end = begin;
+    for (size_t n = 0; *end && n < most; n++) end += text_letter_bytes(end);
+    escape(page, begin, (size_t)(end - begin));
+    if (*end) fputs("\xe2\x80\xa6", page);
     json_decref(clean);
 }
 
@@ -213,7 +224,7 @@ void page_cell_note(FILE *page, const char *word, const char *why) {
 
 void page_card(FILE *page, const char *heading, const char *status) {
     fputs("<div class=\"card\"><h3>", page);
-    page_text(page, heading);
+    page_short(page, heading);
     if (status && status[0]) {
         fputc(' ', page);
         page_badge(page, status);
@@ -234,7 +245,7 @@ static void begin_fact(FILE *page, const char *name) {
 void page_fact(FILE *page, const char *name, const char *text) {
     if (!text[0]) return;
     begin_fact(page, name);
-    page_text(page, text);
+    page_short(page, text);
     fputs("</dd></div>\n", page);
 }
 

@@ -12,6 +12,9 @@
 /* Escaped for elements and quoted attributes; what is no printable UTF-8 becomes '?'. */
 void page_text(FILE *page, const char *text);
 
+/* So much of it as a name or a reason has; an ellipsis behind it where there is more. */
+void page_short(FILE *page, const char *text);
+
 /* As code, where "->" is not torn apart. */
 void page_code(FILE *page, const char *text);
 

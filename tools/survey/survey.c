@@ -92,20 +92,30 @@ static json_t *facts_json(const clt_device_facts *f) {
 
 static clt_status ask(FILE *lines, int i, clt_device *device, json_t *found, bool *wrong) {
     clt_device_facts facts;
-    json_t *capabilities = json_object();
+    json_t *capabilities = json_object(), *lacks = json_object();
     for (int c = 0; c < CLT_CAP_COUNT_; c++) {
         const char *name = clt_capability_name((clt_capability)c);
         tell_begin(lines, i, name);
-        json_object_set_new(capabilities, name, json_boolean(clt_device_has(device, (clt_capability)c)));
+        const char *why = clt_device_lacks(device, (clt_capability)c);
+        json_object_set_new(capabilities, name, json_boolean(!why));
+        if (why) json_object_set_new(lacks, name, document_text(why));
     }
     json_object_set_new(found, "capabilities", capabilities);
+    json_object_set_new(found, "lacks", lacks);
     tell_begin(lines, i, "running a small kernel");
     clt_status status = clt_device_get_facts(device, &facts, wrong);
     if (status == CLT_OK) json_object_set_new(found, "facts", facts_json(&facts));
     return status;
 }
 
-static void probe_device(FILE *lines, int i, const clt_device_info *info) {
+static json_t *with_hint(const char *detail, const driver *d) {
+    char reason[512], hint[256];
+    bool any = driver_hint(d, hint);
+    snprintf(reason, sizeof reason, "%.140s%s%s", detail, any ? "; " : "", any ? hint : "");
+    return document_text(any ? reason : detail);
+}
+
+static void probe_device(FILE *lines, int i, const clt_device_info *info, const driver *d) {
     char reason[256], selector[16];
     bool wrong = false;
     json_t *found = json_object();
@@ -128,17 +138,11 @@ static void probe_device(FILE *lines, int i, const clt_device_info *info) {
     }
     json_object_set_new(found, "probed", json_integer(i));
     json_object_set_new(found, "status", json_string(verdict));
-    json_object_set_new(found, "reason", reason[0] ? document_text(reason) : json_null());
+    json_t *told = status == CLT_E_BUILD ? with_hint(reason, d) : reason[0] ? document_text(reason) : json_null();
+    json_object_set_new(found, "reason", told);
     tell_begin(lines, i, "closing it");
     document_line(lines, found);
     clt_device_close(device);
-}
-
-/* Mesa's driver is there for whoever asks for its devices by name. */
-static bool is_shut_rusticl(const driver *d) {
-    const char *enabled = getenv("RUSTICL_ENABLE");
-    bool named = strstr(d->name, "rusticl") || strstr(d->library, "Rusticl") || strstr(d->library, "rusticl");
-    return named && (!enabled || !enabled[0]);
 }
 
 /* Of a driver that the loader says nothing of. */
@@ -148,11 +152,7 @@ static json_t *why_none(const driver *d) {
     void *library = d->library[0] ? dlopen(d->library, RTLD_NOW | RTLD_LOCAL) : NULL;
     const char *error = d->library[0] && !library ? dlerror() : NULL;
     if (library) dlclose(library);
-    if (!error && is_shut_rusticl(d)) {
-        snprintf(reason, sizeof reason, "%.250s; Mesa's rusticl shows devices only with RUSTICL_ENABLE=radeonsi, iris, llvmpipe or others", detail);
-        return document_text(reason);
-    }
-    if (!error) return document_text(detail);
+    if (!error) return with_hint(detail, d);
     snprintf(reason, sizeof reason, "its library cannot be loaded: %s", error);
     return document_text(reason);
 }
@@ -170,7 +170,7 @@ static int in_child(FILE *lines, void *user) {
     }
     for (size_t i = 0; i < count; i++) document_line(lines, json_pack("{s:o}", "device", document_device(&infos[i])));
     document_line(lines, json_pack("{s:b}", "listed", 1));
-    for (size_t i = (size_t)t->first; t->probe && i < count; i++) probe_device(lines, (int)i, &infos[i]);
+    for (size_t i = (size_t)t->first; t->probe && i < count; i++) probe_device(lines, (int)i, &infos[i], &t->s->drivers[t->driver]);
     clt_device_infos_free(infos);
     return 0;
 }
