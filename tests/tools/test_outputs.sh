@@ -107,13 +107,13 @@ grep -qF "$folder/grown.html cannot be written: File too large" "$err" || fail "
 # ---- a terminal that hangs up: what was found is kept, and nothing half-written ----
 
 signal="HUP 129"
-CLTRAIN_PROBE_TEST="only launch" interrupt 2 bench --models none --full --seconds 300 --json "$folder/hangup.json"
+CLTRAIN_PROBE_TEST="only launch;hang launch_waited" interrupt 2 bench --models none --full --seconds 300 --json "$folder/hangup.json"
 json "$folder/hangup.json" 'not o["complete"] and o["kind"] == "bench"'
 # Unless it is to be outlived.
 (
     trap '' HUP
     signal="HUP 0"
-    CLTRAIN_PROBE_TEST="only launch" interrupt 1 bench --models none --full --passes 3 --seconds 60 --json "$folder/nohup.json"
+    CLTRAIN_PROBE_TEST="only fma|launch" interrupt 1 bench --models none --full --passes 3 --seconds 60 --json "$folder/nohup.json"
     exit "$failures"
 )
 failures=$?
