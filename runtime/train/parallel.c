@@ -309,16 +309,15 @@ static int newest(const standing *all, int size) {
     return best;
 }
 
-/* Parameters and optimizer state of one step are the same on all ranks: most often nobody has to take over anything. */
+/* Parameters and optimizer state of one step are the same on all ranks: most often nobody has to take over anything. Who does has no
+ * whole state before stand_as. */
 static clt_status catch_up(clt_trainer *t, const standing *all, int root) {
     bool same = true;
     for (int r = 0; r < clt_comm_size(t->options.comm); r++)
         same &= all[r].whole && all[r].steps == all[root].steps;
     if (same) return CLT_OK;
     t->taking_over = clt_comm_rank(t->options.comm) != root;
-    CLT_TRY(clt_parallel_share(t, root));
-    t->taking_over = false;
-    return CLT_OK;
+    return clt_parallel_share(t, root);
 }
 
 /* Batches back, over the beginnings of epochs. */
@@ -336,6 +335,17 @@ static clt_status place_loader(clt_comm *comm, clt_loader *loader, const standin
     go_back(&position, from->unused, clt_loader_batches(loader));
     CLT_TRY(clt_loader_set_shares(loader, clt_comm_rank(comm), clt_comm_size(comm), NULL));
     return clt_loader_set_position(loader, position);
+}
+
+/* The loader goes to the batch after the state's last, and no batch is unused any more: both or neither, for what this rank
+ * tells of itself must be right also when another one is lost now, and all this is done again. */
+static clt_status stand_as(clt_trainer *t, clt_loader *loader, const standing *from) {
+    CLT_TRY(place_loader(t->options.comm, loader, from));
+    t->micro = 0;
+    t->micro_samples = 0;
+    t->in_step = false;
+    t->taking_over = false;
+    return CLT_OK;
 }
 
 /* Sums of batches that some have lost mean nothing. */
@@ -357,7 +367,7 @@ static clt_status rejoin_from(clt_trainer *t, clt_loader *loader, const standing
     if (root < 0) return clt_fail(CLT_E_STATE, "no rank that is left has a whole state");
     CLT_TRY(catch_up(t, all, root));
     CLT_TRY(clt_compress_reset(t)); /* the step that failed has changed them, here more and there less */
-    return clt_parallel_agree(comm, place_loader(comm, loader, &all[root]));
+    return clt_parallel_agree(comm, stand_as(t, loader, &all[root]));
 }
 
 static clt_status rejoin(clt_trainer *t, clt_loader *loader) {
@@ -380,9 +390,6 @@ clt_status clt_trainer_recover(clt_trainer *t, clt_loader *loader, clt_comm *sur
     t->trouble = CLT_TROUBLE_STOPPED;
     CLT_TRY(rejoin(t, loader));
     CLT_TRY(forget_metrics(t));
-    t->micro = 0;
-    t->micro_samples = 0;
-    t->in_step = false;
     t->trouble = CLT_TROUBLE_NONE;
     clt_log_message(CLT_LOG_INFO, "going on from step %lld with %d ranks", (long long)t->steps, clt_comm_size(survivors));
     return CLT_OK;

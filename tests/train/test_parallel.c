@@ -67,6 +67,7 @@ struct rank {
     float values[MOST_VALUES]; /* of all parameters and buffers */
     int n_values;
     clt_metrics metrics;
+    clt_loader_position position; /* of the loader at the end */
 };
 
 /* What makes buckets hard: two biases whose gradients are one tensor; a product whose factors' gradients are made in another
@@ -526,6 +527,7 @@ static void loading_reaches_buffers_of_all_ranks(void **state) {
 typedef struct fault {
     int victim, at; /* it dies before step `at` */
     int accumulate;
+    int second, collectives; /* if above 0: this rank dies after so many collectives of the recovery */
     clt_train_options options;
 } fault;
 
@@ -535,12 +537,23 @@ static clt_train_options fault_options(const fault *f) {
     return options;
 }
 
-static clt_status go_on(rank *r) {
+static clt_status train_through(rank *r);
+
+static clt_status go_on_once(rank *r, const fault *f) {
     clt_comm *survivors;
     CLT_TRY(clt_comm_shrink(r->comm, &survivors));
+    if (f && f->second > 0 && f->second == r->index) clt_test_group_lose_after(survivors, f->collectives);
     clt_status status = clt_trainer_recover(r->trainer, r->loader, survivors);
     clt_comm_destroy(r->comm);
     r->comm = survivors;
+    return status;
+}
+
+/* CLT_E_PEER: it was this rank that was lost meanwhile. */
+static clt_status go_on(rank *r) {
+    const fault *f = r->run == train_through ? r->argument : NULL;
+    clt_status status = go_on_once(r, f);
+    if (status == CLT_E_PEER && f && f->second > 0 && f->second != r->index) status = go_on_once(r, NULL);
     return status;
 }
 
@@ -565,12 +578,15 @@ static clt_status train_through(rank *r) {
             snprintf(name, sizeof name, "rank %d", f->victim);
             if (!strstr(clt_error_detail(), name)) return clt_fail(CLT_E_INVALID, "who died? %s", clt_error_detail());
             if (clt_trainer_step(r->trainer, &batch) != CLT_E_STATE) return clt_fail(CLT_E_INVALID, "a step after the failed one");
-            CLT_TRY(go_on(r));
-            if (clt_comm_size(r->comm) != r->size - 1) return clt_fail(CLT_E_INVALID, "%d survivors", clt_comm_size(r->comm));
+            status = go_on(r);
+            if (status == CLT_E_PEER && r->index == f->second) return CLT_OK;
+            CLT_TRY(status);
+            if (clt_comm_size(r->comm) != r->size - 1 - (f->second > 0)) return clt_fail(CLT_E_INVALID, "%d survivors", clt_comm_size(r->comm));
             continue;
         }
         CLT_TRY(status);
     }
+    r->position = clt_loader_get_position(r->loader);
     return keep_values(r);
 }
 
@@ -589,6 +605,28 @@ static void survivors_go_on(void **state) {
         for (int r = 0, k = 0; r < 3; r++)
             if (r != faults[c].victim) left[k++] = ranks[r];
         assert_values(left, 2, &alone, "survivors");
+    }
+}
+
+/* A second one dies in the recovery from the first's death: before each tells where it stands, or before all agree at the end. What
+ * was taken back from the loader then is not taken back again. */
+static void survivors_go_on_after_a_death_in_the_recovery(void **state) {
+    (void)state;
+    static rank alone, ranks[4];
+    for (int c = 0; c < 4; c++) {
+        fault f = {.victim = 1, .at = c < 2 ? 10 : 11, .accumulate = c < 2 ? 0 : 3, .second = 3, .collectives = c % 2};
+        rank left[2];
+        run_alone(&alone, train_through, &f);
+        memset(ranks, 0, sizeof ranks);
+        run_group(ranks, 4, train_through, &f);
+        assert_all_ok(ranks, 4, "second death");
+        left[0] = ranks[0];
+        left[1] = ranks[2];
+        assert_values(left, 2, &alone, "survivors of two deaths");
+        for (int r = 0; r < 2; r++) {
+            assert_int_equal(left[r].position.epoch, alone.position.epoch);
+            assert_int_equal(left[r].position.batch, alone.position.batch);
+        }
     }
 }
 
@@ -693,6 +731,7 @@ int main(void) {
         cmocka_unit_test(any_number_of_ranks_goes_on_from_a_checkpoint),
         cmocka_unit_test(loading_reaches_buffers_of_all_ranks),
         cmocka_unit_test(survivors_go_on),
+        cmocka_unit_test(survivors_go_on_after_a_death_in_the_recovery),
         cmocka_unit_test(survivors_take_the_newest_state),
         cmocka_unit_test(a_recoverable_step_that_fails_changes_nothing),
         cmocka_unit_test(nothing_half_done_is_saved),
