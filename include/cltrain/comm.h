@@ -127,6 +127,10 @@ CLT_API bool clt_work_done(const clt_work *work);
 /* Ends the group on all ranks: operations under way and to come end with CLT_E_ABORTED and the reason. Any thread. */
 CLT_API void clt_comm_abort(clt_comm *comm, const char *reason);
 
+/* The same because this rank has failed: for the others, and for its own operations, the end is what such an error in an operation is.
+ * They get CLT_E_PEER (CLT_E_MISMATCH if that is `status`), with the rank and the reason; its own end with `status`. */
+CLT_API void clt_comm_fail(clt_comm *comm, clt_status status, const char *reason);
+
 /* CLT_OK while the group stands; else what ended it, with clt_error_detail(). */
 CLT_API clt_status clt_comm_state(const clt_comm *comm);
 

@@ -692,6 +692,67 @@ static void a_recoverable_step_that_fails_changes_nothing(void **state) {
     assert_memory_equal(ranks[0].values, ranks[1].values, (size_t)ranks[1].n_values * sizeof(float));
 }
 
+/* ---- a rank that fails before it has anything to exchange ---- */
+
+typedef struct bad_batch {
+    clt_status status;
+    const char *words;
+    int accumulate, at; /* step `at` has it */
+    bool recoverable;
+} bad_batch;
+
+static clt_status spoil(const bad_batch *bad, clt_batch *batch, int32_t *spoilt) {
+    memcpy(spoilt, batch->fields[1].data, (size_t)batch->samples * sizeof *spoilt);
+    spoilt[2] = CLASSES;
+    if (bad->status == CLT_E_RANGE) batch->fields[1].data = spoilt;
+    if (bad->status == CLT_E_SHAPE) batch->fields[0].shape.dims[1]--;
+    if (bad->status == CLT_E_INVALID) batch->fields[0].data = NULL;
+    return bad->status;
+}
+
+/* The second rank's batch is no good, once. All go on, also that one. */
+static clt_status train_past(rank *r) {
+    const bad_batch *bad = r->argument;
+    int32_t spoilt[BATCH];
+    bool seen = false;
+    clt_loader_options options = {.batch = BATCH, .shuffle = true, .drop_last = true, .seed = 5, .rank = r->index,
+                                  .ranks = r->size};
+    CLT_TRY(clt_loader_create(&r->loader, data, &options));
+    CLT_TRY(build(r, 8, (clt_train_options){.lr = 0.1f, .accumulate = bad->accumulate, .recoverable = bad->recoverable}));
+    for (int calls = 0; clt_trainer_steps(r->trainer) < 6; calls++) {
+        clt_batch batch;
+        clt_status status = clt_loader_next(r->loader, &batch), wanted = CLT_E_PEER;
+        CLT_TRY(status);
+        if (status == CLT_END) continue;
+        if (r->index == 1 && calls == bad->at) wanted = spoil(bad, &batch, spoilt);
+        status = clt_trainer_step(r->trainer, &batch);
+        if (status == CLT_OK) continue;
+        if (seen || !r->comm || status != wanted || !strstr(clt_error_detail(), bad->words))
+            return clt_fail(CLT_E_INVALID, "%s: %s", clt_status_name(status), clt_error_detail());
+        if (wanted == CLT_E_PEER && !strstr(clt_error_detail(), "rank 1: ")) return clt_fail(CLT_E_INVALID, "who? %s", clt_error_detail());
+        seen = true;
+        if (!bad->recoverable) return CLT_OK;
+        CLT_TRY(go_on(r));
+    }
+    if (r->comm && !seen) return clt_fail(CLT_E_INVALID, "nobody saw the bad batch");
+    return keep_values(r);
+}
+
+static void a_rank_that_cannot_begin_a_step_ends_that_of_all(void **state) {
+    (void)state;
+    static const bad_batch cases[] = {{CLT_E_RANGE, "sample 2 of the batch", 1, 2, true},
+                                      {CLT_E_SHAPE, "field 0 of the batch is", 3, 4, true},
+                                      {CLT_E_INVALID, "has no data", 2, 0, false}};
+    static rank alone, ranks[3];
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        run_alone(&alone, train_past, &cases[c]);
+        memset(ranks, 0, sizeof ranks);
+        run_group(ranks, 3, train_past, &cases[c]);
+        assert_all_ok(ranks, 3, cases[c].words);
+        if (cases[c].recoverable) assert_values(ranks, 3, &alone, cases[c].words);
+    }
+}
+
 /* Not recoverable: nothing half-written is saved. */
 static clt_status fail_for_good(rank *r) {
     clt_batch batch = batch_of(0, 6);
@@ -734,6 +795,7 @@ int main(void) {
         cmocka_unit_test(survivors_go_on_after_a_death_in_the_recovery),
         cmocka_unit_test(survivors_take_the_newest_state),
         cmocka_unit_test(a_recoverable_step_that_fails_changes_nothing),
+        cmocka_unit_test(a_rank_that_cannot_begin_a_step_ends_that_of_all),
         cmocka_unit_test(nothing_half_done_is_saved),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
