@@ -288,6 +288,55 @@ def refusals():
     check("exclude" in said("err"), said("err"))
 
 
+def each_its_own(options, *own, expect=0, launcher=(), **environment):
+    """Rank i also has the options own[i]."""
+    words = " ".join(f"{i}) set -- \"$@\" {' '.join(map(str, o))};;" for i, o in enumerate(own))
+    arguments = command(len(own), launcher, options)
+    at = arguments.index(TRAIN)
+    script = f'case "$RANK" in {words} esac; exec {TRAIN} "$@"'
+    end(begin(arguments[:at] + ["sh", "-c", script, "sh"] + arguments[at + 1:], CLTRAIN_COMM_TIMEOUT_SECONDS="60", **environment), expect)
+
+
+def own_batches():
+    """--batch is a rank's own: ranks with 8 and 24 samples are one process with 32."""
+    wanted = alone("--epochs", 2, "--batch", 32, *SGD)
+    each_its_own(("--epochs", 2, *SGD), ("--batch", 8), ("--batch", 24))
+    got = report()
+    check(got["shares"] == [8, 24] and got["batch"] == 32 and got["steps"] == wanted["steps"], f"{got}")
+    compare("own batches", got, wanted, 1e-5)
+
+
+def differing():
+    """What ranks must have alike is compared before the first step, and the error says what differs, between whom, and how."""
+    plain = ("--batch", 16, "--epochs", 1)
+    cases = (((), ("--shares", "8,24"), ("--shares", "24,8"), "rank 1 and rank 0 differ in --shares: 24,8 and 8,24"),
+             ((), ("--shares", "8,24"), ("--batch", 24), "rank 1 and rank 0 differ in --shares: none and 8,24"),
+             (("--batch", 16), ("--epochs", 3), ("--epochs", 4), "rank 1 and rank 0 differ in --epochs: 4 and 3"),
+             (plain, ("--steps", 20), (), "differ in --steps: none and 20"),
+             (plain, ("--stop-after", 1), (), "differ in --stop-after: none and 1"),
+             (plain, (), ("--balance",), "differ in --balance: given and not given"),
+             (plain, ("--save", path("model"), "--save-every", 3), ("--save", path("model"), "--save-every", 2), "differ in --save-every: 2 and 3"),
+             (plain, ("--resume", path("none")), (), "differ in --resume: not given and given"),
+             (plain, (), ("--on-failure", "shrink"), "differ in --on-failure: shrink and stop"),
+             (plain, ("--lr", 0.5), ("--lr", 0.25), "differ in --lr: 0.25 and 0.5"),
+             (plain, (), ("--data", "synthetic:1x8x8,classes=10,n=500"), "differ in --data: training samples: 400 and 1438"),
+             (plain, (), ("--data", "synthetic:1x8x8,classes=10,n=1797"), "differ in --data: labels"),
+             (plain, (), ("--seed", 2), "differ in --data: labels"))
+    for options, *own, words in cases:
+        each_its_own(options, *own, expect=2)
+        check(words in said("err"), f"{own}: no \"{words}\" in\n{said('err')}")
+    check(not os.path.exists(path("model")), "a run that was refused has saved")
+    for name, factor in (("0", 1), ("1", 1.01)):
+        with open(path(name + ".csv"), "w") as file:
+            file.writelines(f"{i % 7},{factor * (i % 5)},{i % 3}\n" for i in range(100))
+    logistic = [RUN, "-n", 2, "--", "sh", "-c", f'exec {TRAIN} logistic --no-standardize --data csv:{FOLDER}/$RANK.csv']
+    end(begin(logistic), 2)
+    check("the samples have other values" in said("err"), f"other samples:\n{said('err')}")
+    # Defaults are what they are; --save may name another file where nobody writes.
+    each_its_own(("--batch", 16), ("--epochs", 10, "--stop-after", 1, "--save", path("model")), ("--stop-after", 1, "--save", path("else")))
+    check(os.path.exists(path("model")) and not os.path.exists(path("else")), "rank 0 saves")
+
+
 def main():
     global TRAIN, RUN, FOLDER
     TRAIN, RUN = map(os.path.abspath, sys.argv[1:3])
