@@ -82,47 +82,51 @@ clt_status clt_parallel_agree(clt_comm *comm, clt_status status) {
 
 /* ---- the same graph and options on all ranks ---- */
 
-/* What is compared one by one. X(words for people, value) */
+/* What is compared one by one. X(words for people, how it is written, value) */
 #define FACTS(X)                                                                                                       \
-    X("the number of tensors of the graph", t->graph->n_nodes)                                                         \
-    X("the loss", t->loss->index)                                                                                      \
-    X("the number of parameters", t->graph->n_variables)                                                               \
-    X("the number of buckets", t->n_groups)                                                                            \
-    X("option optimizer", o->optimizer)                                                                                \
-    X("option lr", bits(o->lr))                                                                                        \
-    X("option momentum", bits(o->momentum))                                                                            \
-    X("option nesterov", o->nesterov)                                                                                  \
-    X("option beta1", bits(o->beta1))                                                                                  \
-    X("option beta2", bits(o->beta2))                                                                                  \
-    X("option eps", bits(o->eps))                                                                                      \
-    X("option weight_decay", bits(o->weight_decay))                                                                    \
-    X("option schedule", o->schedule)                                                                                  \
-    X("option warmup_steps", o->warmup_steps)                                                                          \
-    X("option total_steps", o->total_steps)                                                                            \
-    X("option decay_steps", o->decay_steps)                                                                            \
-    X("option decay_factor", bits(o->decay_factor))                                                                    \
-    X("option min_lr", bits(o->min_lr))                                                                                \
-    X("option clip_value", bits(o->clip_value))                                                                        \
-    X("option clip_norm", bits(o->clip_norm))                                                                          \
-    X("option accumulate", o->accumulate)                                                                              \
-    X("option seed", o->seed)                                                                                          \
-    X("option output", o->output ? o->output->index : -1)                                                              \
-    X("option compress.method", o->compress.method)                                                                    \
-    X("option compress.ratio", bits(o->compress.ratio))                                                                \
-    X("option compress.f32_values", o->compress.f32_values)                                                            \
-    X("option compress.rank", o->compress.rank)                                                                        \
-    X("option bucket_bytes", o->bucket_bytes)                                                                          \
-    X("option sync_batch_norm", o->sync_batch_norm)                                                                    \
-    X("option shard_optimizer", o->shard_optimizer)                                                                    \
-    X("option recoverable", o->recoverable)                                                                            \
-    X("option on_nonfinite", o->on_nonfinite)                                                                          \
-    X("option locate_nonfinite", o->locate_nonfinite)
+    X("the number of tensors of the graph", WHOLE, t->graph->n_nodes)                                                  \
+    X("the loss", WHOLE, t->loss->index)                                                                               \
+    X("the number of parameters", WHOLE, t->graph->n_variables)                                                        \
+    X("the number of buckets", WHOLE, t->n_groups)                                                                     \
+    X("option optimizer", WHOLE, o->optimizer)                                                                         \
+    X("option lr", REAL, bits(o->lr))                                                                                  \
+    X("option momentum", REAL, bits(o->momentum))                                                                      \
+    X("option nesterov", WHOLE, o->nesterov)                                                                           \
+    X("option beta1", REAL, bits(o->beta1))                                                                            \
+    X("option beta2", REAL, bits(o->beta2))                                                                            \
+    X("option eps", REAL, bits(o->eps))                                                                                \
+    X("option weight_decay", REAL, bits(o->weight_decay))                                                              \
+    X("option schedule", WHOLE, o->schedule)                                                                           \
+    X("option warmup_steps", WHOLE, o->warmup_steps)                                                                   \
+    X("option total_steps", WHOLE, o->total_steps)                                                                     \
+    X("option decay_steps", WHOLE, o->decay_steps)                                                                     \
+    X("option decay_factor", REAL, bits(o->decay_factor))                                                              \
+    X("option min_lr", REAL, bits(o->min_lr))                                                                          \
+    X("option clip_value", REAL, bits(o->clip_value))                                                                  \
+    X("option clip_norm", REAL, bits(o->clip_norm))                                                                    \
+    X("option accumulate", WHOLE, o->accumulate)                                                                       \
+    X("option seed", WHOLE, o->seed)                                                                                   \
+    X("option output", WHOLE, o->output ? o->output->index : -1)                                                       \
+    X("option compress.method", WHOLE, o->compress.method)                                                             \
+    X("option compress.ratio", REAL, bits(o->compress.ratio))                                                          \
+    X("option compress.f32_values", WHOLE, o->compress.f32_values)                                                     \
+    X("option compress.rank", WHOLE, o->compress.rank)                                                                 \
+    X("option bucket_bytes", WHOLE, o->bucket_bytes)                                                                   \
+    X("option sync_batch_norm", WHOLE, o->sync_batch_norm)                                                             \
+    X("option shard_optimizer", WHOLE, o->shard_optimizer)                                                             \
+    X("option recoverable", WHOLE, o->recoverable)                                                                     \
+    X("option on_nonfinite", WHOLE, o->on_nonfinite)                                                                   \
+    X("option locate_nonfinite", WHOLE, o->locate_nonfinite)
 
-#define COUNT_FACT(words, value) +1
-#define FACT_WORDS(words, value) words,
-#define FACT_VALUE(words, value) (uint64_t)(value),
+#define COUNT_FACT(words, kind, value) +1
+#define FACT_WORDS(words, kind, value) {words, kind},
+#define FACT_VALUE(words, kind, value) (uint64_t)(value),
 enum { N_FACTS = 0 FACTS(COUNT_FACT) };
-static const char *const fact_words[N_FACTS] = {FACTS(FACT_WORDS)};
+enum { WHOLE, REAL };
+static const struct {
+    const char *words;
+    int kind;
+} fact_rows[N_FACTS] = {FACTS(FACT_WORDS)};
 
 typedef struct summary {
     verdict verdict;
@@ -200,13 +204,28 @@ static clt_status name_tensor(const clt_trainer *t) {
     return status;
 }
 
+static const char *fact_text(int fact, uint64_t value, char text[32]) {
+    uint32_t word = (uint32_t)value;
+    float real;
+    memcpy(&real, &word, sizeof real);
+    if (fact_rows[fact].kind == REAL) snprintf(text, 32, "%.7g", (double)real);
+    else snprintf(text, 32, "%lld", (long long)value);
+    return text;
+}
+
+static clt_status fail_fact(int rank, int fact, uint64_t its, uint64_t of_rank_0) {
+    char one[32], other[32];
+    return clt_fail(CLT_E_MISMATCH, "rank %d and rank 0 differ in %s: %s and %s", rank, fact_rows[fact].words, fact_text(fact, its, one),
+                    fact_text(fact, of_rank_0, other));
+}
+
 static clt_status compare(const clt_trainer *t, const summary *all) {
     clt_comm *comm = t->options.comm;
     CLT_TRY(judge(comm, &all->verdict, sizeof *all));
     for (int r = 1; r < clt_comm_size(comm); r++)
         for (int i = 0; i < N_FACTS; i++)
             if (all[r].facts[i] != all[0].facts[i])
-                return clt_fail(CLT_E_MISMATCH, "rank %d and rank 0 differ in %s", r, fact_words[i]);
+                return fail_fact(r, i, all[r].facts[i], all[0].facts[i]);
     for (int r = 1; r < clt_comm_size(comm); r++)
         if (strcmp(all[r].graph, all[0].graph)) return name_tensor(t);
     return CLT_OK;

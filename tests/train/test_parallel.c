@@ -415,9 +415,9 @@ static clt_status disagree(rank *r) {
 static void other_graphs_and_options_are_refused(void **state) {
     (void)state;
     static const odd_one odd[] = {
-        {.options = {.lr = 0.5f}, .words = "rank 1 and rank 0 differ in option lr"},
-        {.options = {.seed = 1}, .words = "seed"},
-        {.options = {.accumulate = 2}, .words = "accumulate"},
+        {.options = {.lr = 0.5f}, .words = "rank 1 and rank 0 differ in option lr: 0.5 and 0.01"},
+        {.options = {.seed = 1}, .words = "option seed: 1 and 0"},
+        {.options = {.accumulate = 2}, .words = "option accumulate: 2 and 1"},
         {.options = {.recoverable = true}, .words = "recoverable"},
         {.options = {.bucket_bytes = 512}, .words = "number of buckets"},
         {.hidden = HIDDEN + 1, .words = "different graphs: the first tensor that differs is here \"fc1.weight\""},
