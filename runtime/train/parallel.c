@@ -274,6 +274,10 @@ static bool is_grouped(const clt_trainer *t, const clt_variable *variable) {
     return false;
 }
 
+static size_t bytes_of(const clt_variable *v) {
+    return (size_t)clt_shape_elements(&v->shape) * sizeof(float);
+}
+
 /* Buffers, and parameters that the loss does not reach. */
 static clt_status share_others(clt_trainer *t, int root) {
     for (size_t i = 0; i < t->graph->n_variables; i++) {
@@ -281,8 +285,31 @@ static clt_status share_others(clt_trainer *t, int root) {
         clt_memory *memory;
         if (is_grouped(t, v)) continue;
         CLT_TRY(clt_store_variable(t->store, v, &memory));
-        CLT_TRY(share_memory(t->options.comm, memory, (size_t)clt_shape_elements(&v->shape) * sizeof(float), root));
+        CLT_TRY(share_memory(t->options.comm, memory, bytes_of(v), root));
     }
+    return CLT_OK;
+}
+
+/* Between the buffers and their copies: `back` brings them back. */
+static clt_status copy_buffers(clt_trainer *t, bool back) {
+    for (size_t i = 0; i < t->graph->n_variables; i++) {
+        const clt_variable *v = t->graph->variables[i];
+        clt_memory *memory, *copy;
+        char name[64];
+        if (v->trained) continue;
+        snprintf(name, sizeof name, "kept buffer.%zu", i);
+        CLT_TRY(clt_store_variable(t->store, v, &memory));
+        CLT_TRY(clt_store_state(t->store, name, bytes_of(v), &copy));
+        CLT_TRY(back ? clt_memory_copy(copy, 0, memory, bytes_of(v)) : clt_memory_copy(memory, 0, copy, bytes_of(v)));
+    }
+    return CLT_OK;
+}
+
+clt_status clt_parallel_keep_buffers(clt_trainer *t) {
+    if (!t->options.comm || !t->options.recoverable || t->micro > 0) return CLT_OK;
+    t->kept_for = 0;
+    CLT_TRY(copy_buffers(t, false));
+    t->kept_for = t->steps + 1;
     return CLT_OK;
 }
 
@@ -307,6 +334,7 @@ clt_status clt_parallel_share(clt_trainer *t, int root) {
     CLT_TRY(share_record(t, root));
     CLT_TRY(clt_comm_broadcast(t->options.comm, &steps, sizeof steps, CLT_U8, root, NULL));
     t->steps = steps;
+    t->kept_for = 0;
     return CLT_OK;
 }
 
@@ -328,13 +356,13 @@ static int newest(const standing *all, int size) {
     return best;
 }
 
-/* Parameters and optimizer state of one step are the same on all ranks: most often nobody has to take over anything. Who does has no
- * whole state before stand_as. */
+/* Parameters and optimizer state of one step are the same on all ranks: most often nobody has to take them over. Who does has no whole
+ * state before stand_as. Buffers are, where batch norm is of each rank by itself, any rank's as well as another's. */
 static clt_status catch_up(clt_trainer *t, const standing *all, int root) {
     bool same = true;
     for (int r = 0; r < clt_comm_size(t->options.comm); r++)
         same &= all[r].whole && all[r].steps == all[root].steps;
-    if (same) return CLT_OK;
+    if (same) return share_others(t, root);
     t->taking_over = clt_comm_rank(t->options.comm) != root;
     return clt_parallel_share(t, root);
 }
@@ -364,7 +392,14 @@ static clt_status stand_as(clt_trainer *t, clt_loader *loader, const standing *f
     t->micro_samples = 0;
     t->in_step = false;
     t->taking_over = false;
+    t->kept_for = 0;
     return CLT_OK;
+}
+
+/* What the batches of an update that is none have done to them. */
+static clt_status restore_buffers(clt_trainer *t) {
+    bool changed = t->micro > 0 || t->in_step;
+    return changed && t->kept_for == t->steps + 1 ? copy_buffers(t, true) : CLT_OK;
 }
 
 /* Sums of batches that some have lost mean nothing. */
@@ -407,6 +442,7 @@ clt_status clt_trainer_recover(clt_trainer *t, clt_loader *loader, clt_comm *sur
     clt_trainer_drop_plans(t); /* they speak to the old group */
     t->options.comm = survivors;
     t->trouble = CLT_TROUBLE_STOPPED;
+    CLT_TRY(restore_buffers(t));
     CLT_TRY(rejoin(t, loader));
     CLT_TRY(forget_metrics(t));
     t->trouble = CLT_TROUBLE_NONE;

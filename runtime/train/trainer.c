@@ -228,7 +228,8 @@ static clt_status prepare_step(clt_trainer *t, const clt_batch *batch, clt_step 
     CLT_TRY(check_trouble(t));
     CLT_TRY(clt_trainer_check_batch(t, batch));
     CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_TRAIN, batch->samples, NULL, step));
-    return clt_trainer_feed(t, *step, batch);
+    CLT_TRY(clt_trainer_feed(t, *step, batch));
+    return clt_parallel_keep_buffers(t);
 }
 
 /* Other ranks wait for what this one does not do: an error is theirs too. But for what all find alike, after which a checkpoint

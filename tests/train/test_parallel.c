@@ -527,13 +527,15 @@ static void loading_reaches_buffers_of_all_ranks(void **state) {
 typedef struct fault {
     int victim, at; /* it dies before step `at` */
     int accumulate;
+    bool normalized; /* batch norm over all ranks, whose running statistics are buffers */
     int second, collectives; /* if above 0: this rank dies after so many collectives of the recovery */
     clt_train_options options;
 } fault;
 
 static clt_train_options fault_options(const fault *f) {
     clt_train_options options = {.optimizer = CLT_SGD, .lr = 0.1f, .momentum = 0.9f, .bucket_bytes = 1024,
-                                 .accumulate = f->accumulate, .recoverable = true};
+                                 .accumulate = f->accumulate, .recoverable = true,
+                                 .sync_batch_norm = f->normalized};
     return options;
 }
 
@@ -563,6 +565,7 @@ static clt_status train_through(rank *r) {
     clt_loader_options options = {.batch = BATCH, .shuffle = true, .drop_last = true, .seed = 5, .rank = r->index,
                                   .ranks = r->size};
     CLT_TRY(clt_loader_create(&r->loader, data, &options));
+    r->normalized = f->normalized;
     CLT_TRY(build(r, 6, fault_options(f)));
     for (int calls = 0; clt_trainer_steps(r->trainer) < 20; calls++) {
         clt_status status = clt_loader_next(r->loader, &batch);
@@ -590,11 +593,13 @@ static clt_status train_through(rank *r) {
     return keep_values(r);
 }
 
-/* The survivors end with the parameters of one process that saw all batches. */
+/* The survivors end with the parameters and buffers of one process that saw all batches. */
 static void survivors_go_on(void **state) {
     (void)state;
     static const fault faults[] = {{.victim = 1, .at = 4}, {.victim = 0, .at = 10}, {.victim = 2, .at = 0},
-                                   {.victim = 2, .at = 13, .accumulate = 3}};
+                                   {.victim = 2, .at = 13, .accumulate = 3},
+                                   {.victim = 1, .at = 6, .normalized = true},
+                                   {.victim = 0, .at = 8, .accumulate = 3, .normalized = true}};
     static rank alone, ranks[3];
     for (size_t c = 0; c < sizeof faults / sizeof *faults; c++) {
         rank left[2];
