@@ -599,7 +599,7 @@ static void survivors_go_on(void **state) {
     static const fault faults[] = {{.victim = 1, .at = 4}, {.victim = 0, .at = 10}, {.victim = 2, .at = 0},
                                    {.victim = 2, .at = 13, .accumulate = 3},
                                    {.victim = 1, .at = 6, .normalized = true},
-                                   {.victim = 0, .at = 8, .accumulate = 3, .normalized = true}};
+                                   {.victim = 0, .at = 56, .accumulate = 3, .normalized = true}};
     static rank alone, ranks[3];
     for (size_t c = 0; c < sizeof faults / sizeof *faults; c++) {
         rank left[2];
