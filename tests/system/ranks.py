@@ -337,6 +337,19 @@ def differing():
     check(os.path.exists(path("model")) and not os.path.exists(path("else")), "rank 0 saves")
 
 
+def before_meeting():
+    """A rank dies before it has come to the others, which do not wait for it: they end, and name it. Nobody is there to go on with."""
+    for victim in (2, 0):
+        arguments = command(3, ("--on-failure", "continue"), ("--epochs", 1))
+        at = arguments.index(TRAIN)
+        script = f'[ "$RANK" = {victim} ] && {{ sleep 1; kill -9 $$; }}; exec {TRAIN} "$@"'
+        since = time.monotonic()
+        end(begin(arguments[:at] + ["sh", "-c", script, "sh"] + arguments[at + 1:]), 128 + signal.SIGKILL)
+        seconds = time.monotonic() - since
+        check(seconds < 60, f"they waited for it: {seconds:.0f} s")
+        check(f"rank {victim} ended with status 137 before ranks 0 to 2 had met" in said("err"), f"nobody named it:\n{said('err')}")
+
+
 def main():
     global TRAIN, RUN, FOLDER
     TRAIN, RUN = map(os.path.abspath, sys.argv[1:3])
