@@ -6,6 +6,7 @@ Exit status 77: what the case needs is not on this machine.
 """
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -348,6 +349,50 @@ def before_meeting():
         seconds = time.monotonic() - since
         check(seconds < 60, f"they waited for it: {seconds:.0f} s")
         check(f"rank {victim} ended with status 137 before ranks 0 to 2 had met" in said("err"), f"nobody named it:\n{said('err')}")
+
+
+def train_and_kill(rng, launcher, words, seconds):
+    """Kills a random rank at a random moment of a run that lasts so long; gives the rank, or None if the run was over by then."""
+    process = begin([RUN, "-n", 3, *launcher, "--", TRAIN, *words], RANKS_TEST=FOLDER)
+    victim, moment = rng.randrange(3), rng.uniform(0, seconds)
+    wait_for("on each of 3 ranks", process)
+    time.sleep(moment)
+    try:
+        os.kill(ranks_of(process.pid)[victim], signal.SIGKILL)
+    except (KeyError, ProcessLookupError):
+        victim = None
+    end(process)
+    return victim, moment
+
+
+def deaths():
+    """30 trainings in which a random rank is killed at a random moment: those who are left go on, or all start again, and each
+    ends after the right number of steps with the loss of a run that was never disturbed."""
+    seed = int(os.environ.get("CLTRAIN_TEST_SEED", random.randrange(1 << 30)))
+    turns = int(os.environ.get("CLTRAIN_TEST_TURNS", 30))
+    print("CLTRAIN_TEST_SEED =", seed)
+    rng = random.Random(seed)
+    words = ["mlp:32", "--data", "digits", "--seed", 1, "--batch", 8, "--epochs", 20, *SGD, "--json", "--save", path("model")]
+    process = begin([RUN, "-n", 3, "--", TRAIN, *words])
+    wait_for("on each of 3 ranks", process)
+    since = time.monotonic()
+    end(process)
+    seconds, wanted, killed = time.monotonic() - since, report(), 0
+    print(f"a run that is not disturbed: {seconds:.2f} s of training, {wanted['steps']} steps")
+    for turn in range(turns):
+        goes_on = turn % 2 == 0
+        if os.path.exists(path("model")):
+            os.remove(path("model"))
+        victim, moment = train_and_kill(rng, ("--on-failure", "continue") if goes_on else ("--max-restarts", 1), words, seconds)
+        got, what = report(), f"turn {turn}: rank {victim} killed after {moment:.3f} s, {'going on' if goes_on else 'restarted'}"
+        check(got["steps"] == wanted["steps"], f"{what}: {got['steps']} steps, not {wanted['steps']}")
+        difference = abs(got["test_loss"] / wanted["test_loss"] - 1)
+        print(f"{what}: {got['ranks']} ranks at the end, test loss {difference:.1e} apart", flush=True)
+        check(difference <= 1e-4, f"{what}: test loss {got['test_loss']}, not {wanted['test_loss']}:\n{said('err')}")
+        if victim is not None and got["ranks_lost" if goes_on else "ranks"] == (1 if goes_on else 3):
+            check(f"rank {victim} " in said("err"), f"{what}: nobody named it:\n{said('err')}")
+            killed += 1
+    check(killed >= turns // 2, f"only {killed} were killed while they trained")
 
 
 def main():
