@@ -152,7 +152,7 @@ static int shares_of_batches(options *given, const recipe *model, int64_t train_
         return usage_error("%d ranks are more than the %lld training samples", ranks, (long long)train_samples);
     for (int r = 0; r < ranks; r++) {
         int64_t batch = given->each_batch[r];
-        whole_default(&batch, choose_part(model, train_samples, ranks));
+        if (batch < 1) batch = choose_part(model, train_samples, ranks); /* not given */
         if (batch > train_samples / ranks) batch = train_samples / ranks;
         given->each_share[r] = batch;
         given->whole_batch += batch;
