@@ -405,14 +405,21 @@ void clt_comm_destroy(clt_comm *comm) {
     release(comm);
 }
 
-void clt_comm_abort(clt_comm *comm, const char *reason) {
-    if (!comm) return;
+static void end_here(clt_comm *comm, clt_status status, const char *reason) {
     clt_mutex_lock(&comm->mutex);
-    note_end(comm, CLT_E_ABORTED, reason && *reason ? reason : "aborted");
+    note_end(comm, status, reason);
     if (comm->driving) comm->engine->wake(comm->state);
     else if (!comm->told) settle(comm);
     clt_condition_wake_all(&comm->changed);
     clt_mutex_unlock(&comm->mutex);
+}
+
+void clt_comm_abort(clt_comm *comm, const char *reason) {
+    if (comm) end_here(comm, CLT_E_ABORTED, reason && *reason ? reason : "aborted");
+}
+
+void clt_comm_fail(clt_comm *comm, clt_status status, const char *reason) {
+    if (comm) end_here(comm, status < 0 ? status : CLT_E_STATE, reason && *reason ? reason : clt_status_name(status));
 }
 
 clt_status clt_comm_shrink(clt_comm *comm, clt_comm **survivors) {

@@ -28,6 +28,7 @@ struct clt_gloo_rows {
     clt_gloo_calls calls;
     stream *streams;
     size_t n_streams, capacity;
+    clt_status failed; /* what beginning a message came to, which Gloo is told of as an exception */
 };
 
 static stream *find_stream(clt_gloo_rows *rows, int peer, bool sends, uint64_t slot) {
@@ -48,7 +49,7 @@ static clt_transfer *new_message(clt_gloo_rows *rows, int peer, bool sends, uint
     stream *s = find_stream(rows, peer, sends, slot);
     clt_transfer *t = s ? clt_calloc(1, sizeof *t) : NULL;
     if (!t) {
-        clt_fail_memory(sizeof *t);
+        rows->failed = clt_fail_memory(sizeof *t);
         return NULL;
     }
     t->peer = peer;
@@ -60,22 +61,23 @@ static clt_transfer *new_message(clt_gloo_rows *rows, int peer, bool sends, uint
     return t;
 }
 
-static clt_transfer *begun(clt_transfer *t, clt_status status) {
+static clt_transfer *begun(clt_gloo_rows *rows, clt_transfer *t, clt_status status) {
     if (status == CLT_OK) return t;
     clt_free(t);
+    rows->failed = status;
     return NULL;
 }
 
 static void *begin_send(void *context, int to, uint64_t slot, const void *data, size_t bytes) {
     clt_gloo_rows *rows = context;
     clt_transfer *t = new_message(rows, to, true, slot, (void *)data, bytes);
-    return t ? begun(t, clt_transport_send(rows->network->transport, t)) : NULL;
+    return t ? begun(rows, t, clt_transport_send(rows->network->transport, t)) : NULL;
 }
 
 static void *begin_receive(void *context, int from, uint64_t slot, void *data, size_t bytes) {
     clt_gloo_rows *rows = context;
     clt_transfer *t = new_message(rows, from, false, slot, data, bytes);
-    return t ? begun(t, clt_transport_receive(rows->network->transport, t)) : NULL;
+    return t ? begun(rows, t, clt_transport_receive(rows->network->transport, t)) : NULL;
 }
 
 static void give_up(void *context, void *message) {
@@ -117,17 +119,19 @@ static clt_status begin(clt_network *network, clt_operation *o) {
     if (!rows->gloo) return clt_fail(CLT_E_NO_MEMORY, "Gloo's context could not be made");
     rows->operation = o;
     rows->n_streams = 0;
+    rows->failed = CLT_OK;
     return CLT_OK;
 }
 
-static clt_status end(clt_status status, const char *words) {
+static clt_status end(const clt_network *network, clt_status status, const char *words) {
+    if (status < 0 && network->gloo->failed < 0) return network->gloo->failed;
     return words[0] ? clt_fail(status, "Gloo: %s", words) : status;
 }
 
 static clt_status all_reduce(clt_network *network, clt_operation *o, clt_gloo_algorithm algorithm) {
     char words[CLT_GLOO_WORDS] = "";
     CLT_TRY(begin(network, o));
-    return end(clt_gloo_all_reduce(network->gloo->gloo, o->data, o->count, clt_dtype_bytes(o->dtype), algorithm, words), words);
+    return end(network, clt_gloo_all_reduce(network->gloo->gloo, o->data, o->count, clt_dtype_bytes(o->dtype), algorithm, words), words);
 }
 
 clt_status clt_gloo_row_ring(clt_network *network, clt_operation *o) {
@@ -141,19 +145,19 @@ clt_status clt_gloo_row_bcube(clt_network *network, clt_operation *o) {
 clt_status clt_gloo_row_all_gather(clt_network *network, clt_operation *o) {
     char words[CLT_GLOO_WORDS] = "";
     CLT_TRY(begin(network, o));
-    return end(clt_gloo_all_gather(network->gloo->gloo, o->data, o->counts, clt_dtype_bytes(o->dtype), words), words);
+    return end(network, clt_gloo_all_gather(network->gloo->gloo, o->data, o->counts, clt_dtype_bytes(o->dtype), words), words);
 }
 
 clt_status clt_gloo_row_broadcast(clt_network *network, clt_operation *o) {
     char words[CLT_GLOO_WORDS] = "";
     CLT_TRY(begin(network, o));
-    return end(clt_gloo_broadcast(network->gloo->gloo, o->data, o->count * clt_dtype_bytes(o->dtype), o->peer, words), words);
+    return end(network, clt_gloo_broadcast(network->gloo->gloo, o->data, o->count * clt_dtype_bytes(o->dtype), o->peer, words), words);
 }
 
 clt_status clt_gloo_row_barrier(clt_network *network, clt_operation *o) {
     char words[CLT_GLOO_WORDS] = "";
     CLT_TRY(begin(network, o));
-    return end(clt_gloo_barrier(network->gloo->gloo, words), words);
+    return end(network, clt_gloo_barrier(network->gloo->gloo, words), words);
 }
 
 void clt_gloo_rows_destroy(clt_gloo_rows *rows) {

@@ -18,6 +18,7 @@
 #define ATTEMPT_SECONDS       3.0 /* to connect to an address, which may be of a run before */
 #define FIRST_PAUSE_SECONDS   0.002
 #define LONGEST_PAUSE_SECONDS 0.1
+#define LOST_SECONDS          0.5
 
 void clt_transport_pause(double seconds) {
     struct timespec time = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
@@ -33,6 +34,9 @@ typedef struct connector {
     clt_socket **sockets; /* 1 + channels for each lower rank */
     bool *connected;
     atomic_bool stop, finished;
+    atomic_int lost; /* 1 + a rank that will not come; 0: none is known of */
+    int lost_status; /* what it ended with; set before */
+    double look_at;  /* when to ask for such a one next */
     char last[400]; /* why the last attempt failed */
     clt_thread thread;
 } connector;
@@ -102,6 +106,29 @@ static clt_status connect_rank(connector *c, int rank) {
     return status;
 }
 
+/* ---- ranks that end before they come ---- */
+
+/* What a launcher has written: "RANK STATUS". By one thread at a time, the one that uses the rendezvous. Survivors of a group know better. */
+static void look_for_lost(connector *c) {
+    char key[CLT_RENDEZVOUS_KEY_BYTES], value[CLT_RENDEZVOUS_VALUE_BYTES + 1];
+    size_t length = 0;
+    int rank, used = 0;
+    double now = clt_seconds();
+    if (c->options->find_lost || now < c->look_at || atomic_load(&c->lost)) return;
+    c->look_at = now + LOST_SECONDS;
+    snprintf(key, sizeof key, "lost/%" PRId64, c->transport->generation);
+    if (clt_rendezvous_look(c->options->rendezvous, key, value, &length, now + LOST_SECONDS) != CLT_OK) return;
+    value[CLT_MIN(length, CLT_RENDEZVOUS_VALUE_BYTES)] = '\0';
+    if (sscanf(value, "%9d %9d%n", &rank, &c->lost_status, &used) != 2 || value[used]) return;
+    if (rank >= 0 && rank < c->transport->size && rank != c->transport->rank) atomic_store(&c->lost, 1 + rank);
+}
+
+static clt_status check_lost(const connector *c) {
+    int lost = atomic_load(&c->lost) - 1;
+    if (lost < 0) return clt_transport_check_lost(c->options);
+    return clt_fail(CLT_E_PEER, "rank %d ended with status %d before ranks 0 to %d had met", lost, c->lost_status, c->transport->size - 1);
+}
+
 static void *connect_all(void *argument) {
     connector *c = argument;
     int missing = c->transport->rank;
@@ -114,7 +141,10 @@ static void *connect_all(void *argument) {
             missing -= status == CLT_OK;
             if (status < 0) snprintf(c->last, sizeof c->last, "rank %d: %s", rank, clt_error_detail());
         }
-        if (missing > 0) clt_transport_pause(pause);
+        if (missing > 0) {
+            look_for_lost(c);
+            clt_transport_pause(pause);
+        }
         pause = CLT_MIN(2 * pause, LONGEST_PAUSE_SECONDS);
     }
     atomic_store(&c->finished, true);
@@ -191,7 +221,8 @@ static clt_status meet(clt_transport *t, const clt_transport_options *options, c
     CLT_TRY(clt_thread_start(&c->thread, connect_all, c));
     while (status == CLT_OK && clt_seconds() < c->deadline && (!atomic_load(&c->finished) || count_missing(t, t->rank + 1))) {
         let_in(t, CLT_MIN(CLT_LOOK_SECONDS, CLT_MAX(c->deadline - clt_seconds(), 0)));
-        status = clt_transport_check_lost(options);
+        if (atomic_load(&c->finished)) look_for_lost(c);
+        status = check_lost(c);
     }
     atomic_store(&c->stop, true);
     clt_thread_join(c->thread);
@@ -202,7 +233,7 @@ static clt_status meet(clt_transport *t, const clt_transport_options *options, c
 
 clt_status clt_transport_connect(clt_transport *t, const clt_transport_options *options,
                                  double deadline) {
-    connector c = {.transport = t, .options = options, .deadline = deadline};
+    connector c = {.transport = t, .options = options, .deadline = deadline, .look_at = clt_seconds() + LOST_SECONDS};
     size_t lower = (size_t)t->rank + 1;
     c.sockets = clt_calloc(lower * (size_t)(1 + t->channels), sizeof *c.sockets);
     c.connected = clt_calloc(lower, sizeof *c.connected);

@@ -61,7 +61,8 @@ typedef struct clt_comm_options {
 } clt_comm_options;
 
 /* Joins the job and returns when all ranks are connected. NULL options: all from the environment. Errors:
- * CLT_E_INVALID names the option or variable; CLT_E_NETWORK the address; CLT_E_TIMEOUT the ranks that did not come. */
+ * CLT_E_INVALID names the option or variable; CLT_E_NETWORK the address; CLT_E_TIMEOUT the ranks that did not come;
+ * CLT_E_PEER one of which the launcher says that it has ended. */
 CLT_API clt_status clt_comm_create(clt_comm **comm, const clt_comm_options *options);
 
 /* A job of one rank, whose collectives copy. */
@@ -127,6 +128,10 @@ CLT_API bool clt_work_done(const clt_work *work);
 /* Ends the group on all ranks: operations under way and to come end with CLT_E_ABORTED and the reason. Any thread. */
 CLT_API void clt_comm_abort(clt_comm *comm, const char *reason);
 
+/* The same because this rank has failed: for the others, and for its own operations, the end is what such an error in an operation is.
+ * They get CLT_E_PEER (CLT_E_MISMATCH if that is `status`), with the rank and the reason; its own end with `status`. */
+CLT_API void clt_comm_fail(clt_comm *comm, clt_status status, const char *reason);
+
 /* CLT_OK while the group stands; else what ended it, with clt_error_detail(). */
 CLT_API clt_status clt_comm_state(const clt_comm *comm);
 
@@ -172,6 +177,8 @@ CLT_API void clt_store_close(clt_store *store);
 /* For the ranks: as it was given, with the port in place of 0. */
 CLT_API const char *clt_store_url(const clt_store *store);
 
+/* A rank that ends before all have met is waited for, unless who started it writes "RANK STATUS" to the key "lost/GENERATION" of the ranks'
+ * job (the generation as clt_comm_generation has it): clt_comm_create of the others then ends with CLT_E_PEER within a second or so. */
 CLT_API clt_status clt_store_set(clt_store *store, const char *key, const char *value, double seconds);
 /* Sets what is not set yet; *stands: the value that stands, of whoever was first. */
 CLT_API clt_status clt_store_set_once(clt_store *store, const char *key, const char *value, char stands[CLT_STORE_TEXT_BYTES],

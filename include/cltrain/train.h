@@ -204,12 +204,14 @@ CLT_API clt_status clt_trainer_set(clt_trainer *trainer, const char *name, const
  * 0's are those of one process). Metrics are sums over all ranks, read by all at once. With `accumulate`, nothing is
  * exchanged between updates, and samples weigh the same in all micro-batches.
  *
- * When a rank is lost or fails, the step of every other returns CLT_E_PEER, whose detail names it. */
+ * When a rank is lost or fails, the step of every other returns CLT_E_PEER, whose detail names it. So a step that cannot begin on one
+ * rank (a label that is no class, a plan that does not fit) ends the group too; that rank gets the error itself, and may go on with
+ * the others as after a loss. But for CLT_E_NONFINITE, which all get, and after which the group stands. */
 
 /* After such an error, with options.recoverable: goes on with the ranks that are left, by clt_comm_shrink. They agree on the
  * newest state that one of them has whole, which all take over: parameters, buffers, optimizer state, count of steps. `loader`
  * (may be NULL) is set to the batch after that state's last, and its batches are cut into equal shares for those who are
- * left. Training metrics start anew. The old communicator is not used any more. CLT_E_STATE: not recoverable. On other errors,
+ * left. Buffers are those before the update that failed: its batches count once. Training metrics start anew. The old communicator is not used any more. CLT_E_STATE: not recoverable. On other errors,
  * such as another rank's death, it may be called again. */
 CLT_API clt_status clt_trainer_recover(clt_trainer *trainer, clt_loader *loader, clt_comm *survivors);
 

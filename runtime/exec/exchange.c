@@ -23,7 +23,7 @@ bool clt_exchange_touches(const clt_exchange *e, const clt_tensor *node) {
 }
 
 void clt_exchanges_free(clt_exchanges *exchanges) {
-    clt_exchanges_abandon(exchanges, "the plan is gone");
+    clt_exchanges_abandon(exchanges, CLT_E_STATE, "the plan is gone");
     for (size_t i = 0; i < exchanges->n; i++) {
         clt_transit_destroy(exchanges->items[i].transit);
         clt_free(exchanges->items[i].counts);
@@ -143,10 +143,10 @@ void clt_exchanges_join(clt_exchanges *x) {
         if (x->items[i].finish >= last) x->items[i].finish = first;
 }
 
-void clt_exchanges_abandon(clt_exchanges *x, const char *reason) {
+void clt_exchanges_abandon(clt_exchanges *x, clt_status status, const char *reason) {
     void *host;
     for (size_t i = 0; i < x->n; i++)
-        if (x->items[i].begun) clt_comm_abort(x->comm, reason);
+        if (x->items[i].begun) clt_comm_fail(x->comm, status, reason);
     for (size_t i = 0; i < x->n; i++) {
         clt_exchange *e = &x->items[i];
         if (e->work) clt_work_wait(e->work);

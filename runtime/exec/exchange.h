@@ -43,7 +43,7 @@ clt_status clt_exchanges_step(clt_exchanges *exchanges, size_t index, int first_
 /* At the end of a run. */
 clt_status clt_exchanges_finish(clt_exchanges *exchanges);
 /* After an error: ends what is under way, here and, for they wait for this rank, on the others. The memory is the device's again. */
-void clt_exchanges_abandon(clt_exchanges *exchanges, const char *reason);
+void clt_exchanges_abandon(clt_exchanges *exchanges, clt_status status, const char *reason);
 void clt_exchanges_free(clt_exchanges *exchanges);
 
 #endif

@@ -75,7 +75,7 @@ static clt_status abandon(clt_plan *plan, clt_status status) {
     if (status >= 0 || !plan->exchanges.n) return status;
     clt_text detail = {0};
     clt_text_add(&detail, "%s", clt_error_detail());
-    clt_exchanges_abandon(&plan->exchanges, clt_text_data(&detail));
+    clt_exchanges_abandon(&plan->exchanges, status, clt_text_data(&detail));
     clt_fail_again(status, clt_text_data(&detail));
     clt_text_free(&detail);
     return status;

@@ -82,47 +82,51 @@ clt_status clt_parallel_agree(clt_comm *comm, clt_status status) {
 
 /* ---- the same graph and options on all ranks ---- */
 
-/* What is compared one by one. X(words for people, value) */
+/* What is compared one by one. X(words for people, how it is written, value) */
 #define FACTS(X)                                                                                                       \
-    X("the number of tensors of the graph", t->graph->n_nodes)                                                         \
-    X("the loss", t->loss->index)                                                                                      \
-    X("the number of parameters", t->graph->n_variables)                                                               \
-    X("the number of buckets", t->n_groups)                                                                            \
-    X("option optimizer", o->optimizer)                                                                                \
-    X("option lr", bits(o->lr))                                                                                        \
-    X("option momentum", bits(o->momentum))                                                                            \
-    X("option nesterov", o->nesterov)                                                                                  \
-    X("option beta1", bits(o->beta1))                                                                                  \
-    X("option beta2", bits(o->beta2))                                                                                  \
-    X("option eps", bits(o->eps))                                                                                      \
-    X("option weight_decay", bits(o->weight_decay))                                                                    \
-    X("option schedule", o->schedule)                                                                                  \
-    X("option warmup_steps", o->warmup_steps)                                                                          \
-    X("option total_steps", o->total_steps)                                                                            \
-    X("option decay_steps", o->decay_steps)                                                                            \
-    X("option decay_factor", bits(o->decay_factor))                                                                    \
-    X("option min_lr", bits(o->min_lr))                                                                                \
-    X("option clip_value", bits(o->clip_value))                                                                        \
-    X("option clip_norm", bits(o->clip_norm))                                                                          \
-    X("option accumulate", o->accumulate)                                                                              \
-    X("option seed", o->seed)                                                                                          \
-    X("option output", o->output ? o->output->index : -1)                                                              \
-    X("option compress.method", o->compress.method)                                                                    \
-    X("option compress.ratio", bits(o->compress.ratio))                                                                \
-    X("option compress.f32_values", o->compress.f32_values)                                                            \
-    X("option compress.rank", o->compress.rank)                                                                        \
-    X("option bucket_bytes", o->bucket_bytes)                                                                          \
-    X("option sync_batch_norm", o->sync_batch_norm)                                                                    \
-    X("option shard_optimizer", o->shard_optimizer)                                                                    \
-    X("option recoverable", o->recoverable)                                                                            \
-    X("option on_nonfinite", o->on_nonfinite)                                                                          \
-    X("option locate_nonfinite", o->locate_nonfinite)
+    X("the number of tensors of the graph", WHOLE, t->graph->n_nodes)                                                  \
+    X("the loss", WHOLE, t->loss->index)                                                                               \
+    X("the number of parameters", WHOLE, t->graph->n_variables)                                                        \
+    X("the number of buckets", WHOLE, t->n_groups)                                                                     \
+    X("option optimizer", WHOLE, o->optimizer)                                                                         \
+    X("option lr", REAL, bits(o->lr))                                                                                  \
+    X("option momentum", REAL, bits(o->momentum))                                                                      \
+    X("option nesterov", WHOLE, o->nesterov)                                                                           \
+    X("option beta1", REAL, bits(o->beta1))                                                                            \
+    X("option beta2", REAL, bits(o->beta2))                                                                            \
+    X("option eps", REAL, bits(o->eps))                                                                                \
+    X("option weight_decay", REAL, bits(o->weight_decay))                                                              \
+    X("option schedule", WHOLE, o->schedule)                                                                           \
+    X("option warmup_steps", WHOLE, o->warmup_steps)                                                                   \
+    X("option total_steps", WHOLE, o->total_steps)                                                                     \
+    X("option decay_steps", WHOLE, o->decay_steps)                                                                     \
+    X("option decay_factor", REAL, bits(o->decay_factor))                                                              \
+    X("option min_lr", REAL, bits(o->min_lr))                                                                          \
+    X("option clip_value", REAL, bits(o->clip_value))                                                                  \
+    X("option clip_norm", REAL, bits(o->clip_norm))                                                                    \
+    X("option accumulate", WHOLE, o->accumulate)                                                                       \
+    X("option seed", WHOLE, o->seed)                                                                                   \
+    X("option output", WHOLE, o->output ? o->output->index : -1)                                                       \
+    X("option compress.method", WHOLE, o->compress.method)                                                             \
+    X("option compress.ratio", REAL, bits(o->compress.ratio))                                                          \
+    X("option compress.f32_values", WHOLE, o->compress.f32_values)                                                     \
+    X("option compress.rank", WHOLE, o->compress.rank)                                                                 \
+    X("option bucket_bytes", WHOLE, o->bucket_bytes)                                                                   \
+    X("option sync_batch_norm", WHOLE, o->sync_batch_norm)                                                             \
+    X("option shard_optimizer", WHOLE, o->shard_optimizer)                                                             \
+    X("option recoverable", WHOLE, o->recoverable)                                                                     \
+    X("option on_nonfinite", WHOLE, o->on_nonfinite)                                                                   \
+    X("option locate_nonfinite", WHOLE, o->locate_nonfinite)
 
-#define COUNT_FACT(words, value) +1
-#define FACT_WORDS(words, value) words,
-#define FACT_VALUE(words, value) (uint64_t)(value),
+#define COUNT_FACT(words, kind, value) +1
+#define FACT_WORDS(words, kind, value) {words, kind},
+#define FACT_VALUE(words, kind, value) (uint64_t)(value),
 enum { N_FACTS = 0 FACTS(COUNT_FACT) };
-static const char *const fact_words[N_FACTS] = {FACTS(FACT_WORDS)};
+enum { WHOLE, REAL };
+static const struct {
+    const char *words;
+    int kind;
+} fact_rows[N_FACTS] = {FACTS(FACT_WORDS)};
 
 typedef struct summary {
     verdict verdict;
@@ -200,13 +204,28 @@ static clt_status name_tensor(const clt_trainer *t) {
     return status;
 }
 
+static const char *fact_text(int fact, uint64_t value, char text[32]) {
+    uint32_t word = (uint32_t)value;
+    float real;
+    memcpy(&real, &word, sizeof real);
+    if (fact_rows[fact].kind == REAL) snprintf(text, 32, "%.7g", (double)real);
+    else snprintf(text, 32, "%lld", (long long)value);
+    return text;
+}
+
+static clt_status fail_fact(int rank, int fact, uint64_t its, uint64_t of_rank_0) {
+    char one[32], other[32];
+    return clt_fail(CLT_E_MISMATCH, "rank %d and rank 0 differ in %s: %s and %s", rank, fact_rows[fact].words, fact_text(fact, its, one),
+                    fact_text(fact, of_rank_0, other));
+}
+
 static clt_status compare(const clt_trainer *t, const summary *all) {
     clt_comm *comm = t->options.comm;
     CLT_TRY(judge(comm, &all->verdict, sizeof *all));
     for (int r = 1; r < clt_comm_size(comm); r++)
         for (int i = 0; i < N_FACTS; i++)
             if (all[r].facts[i] != all[0].facts[i])
-                return clt_fail(CLT_E_MISMATCH, "rank %d and rank 0 differ in %s", r, fact_words[i]);
+                return fail_fact(r, i, all[r].facts[i], all[0].facts[i]);
     for (int r = 1; r < clt_comm_size(comm); r++)
         if (strcmp(all[r].graph, all[0].graph)) return name_tensor(t);
     return CLT_OK;
@@ -255,6 +274,10 @@ static bool is_grouped(const clt_trainer *t, const clt_variable *variable) {
     return false;
 }
 
+static size_t bytes_of(const clt_variable *v) {
+    return (size_t)clt_shape_elements(&v->shape) * sizeof(float);
+}
+
 /* Buffers, and parameters that the loss does not reach. */
 static clt_status share_others(clt_trainer *t, int root) {
     for (size_t i = 0; i < t->graph->n_variables; i++) {
@@ -262,8 +285,31 @@ static clt_status share_others(clt_trainer *t, int root) {
         clt_memory *memory;
         if (is_grouped(t, v)) continue;
         CLT_TRY(clt_store_variable(t->store, v, &memory));
-        CLT_TRY(share_memory(t->options.comm, memory, (size_t)clt_shape_elements(&v->shape) * sizeof(float), root));
+        CLT_TRY(share_memory(t->options.comm, memory, bytes_of(v), root));
     }
+    return CLT_OK;
+}
+
+/* Between the buffers and their copies: `back` brings them back. */
+static clt_status copy_buffers(clt_trainer *t, bool back) {
+    for (size_t i = 0; i < t->graph->n_variables; i++) {
+        const clt_variable *v = t->graph->variables[i];
+        clt_memory *memory, *copy;
+        char name[64];
+        if (v->trained) continue;
+        snprintf(name, sizeof name, "kept buffer.%zu", i);
+        CLT_TRY(clt_store_variable(t->store, v, &memory));
+        CLT_TRY(clt_store_state(t->store, name, bytes_of(v), &copy));
+        CLT_TRY(back ? clt_memory_copy(copy, 0, memory, bytes_of(v)) : clt_memory_copy(memory, 0, copy, bytes_of(v)));
+    }
+    return CLT_OK;
+}
+
+clt_status clt_parallel_keep_buffers(clt_trainer *t) {
+    if (!t->options.comm || !t->options.recoverable || t->micro > 0) return CLT_OK;
+    t->kept_for = 0;
+    CLT_TRY(copy_buffers(t, false));
+    t->kept_for = t->steps + 1;
     return CLT_OK;
 }
 
@@ -288,6 +334,7 @@ clt_status clt_parallel_share(clt_trainer *t, int root) {
     CLT_TRY(share_record(t, root));
     CLT_TRY(clt_comm_broadcast(t->options.comm, &steps, sizeof steps, CLT_U8, root, NULL));
     t->steps = steps;
+    t->kept_for = 0;
     return CLT_OK;
 }
 
@@ -309,16 +356,15 @@ static int newest(const standing *all, int size) {
     return best;
 }
 
-/* Parameters and optimizer state of one step are the same on all ranks: most often nobody has to take over anything. */
+/* Parameters and optimizer state of one step are the same on all ranks: most often nobody has to take them over. Who does has no whole
+ * state before stand_as. Buffers are, where batch norm is of each rank by itself, any rank's as well as another's. */
 static clt_status catch_up(clt_trainer *t, const standing *all, int root) {
     bool same = true;
     for (int r = 0; r < clt_comm_size(t->options.comm); r++)
         same &= all[r].whole && all[r].steps == all[root].steps;
-    if (same) return CLT_OK;
+    if (same) return share_others(t, root);
     t->taking_over = clt_comm_rank(t->options.comm) != root;
-    CLT_TRY(clt_parallel_share(t, root));
-    t->taking_over = false;
-    return CLT_OK;
+    return clt_parallel_share(t, root);
 }
 
 /* Batches back, over the beginnings of epochs. */
@@ -336,6 +382,24 @@ static clt_status place_loader(clt_comm *comm, clt_loader *loader, const standin
     go_back(&position, from->unused, clt_loader_batches(loader));
     CLT_TRY(clt_loader_set_shares(loader, clt_comm_rank(comm), clt_comm_size(comm), NULL));
     return clt_loader_set_position(loader, position);
+}
+
+/* The loader goes to the batch after the state's last, and no batch is unused any more: both or neither, for what this rank
+ * tells of itself must be right also when another one is lost now, and all this is done again. */
+static clt_status stand_as(clt_trainer *t, clt_loader *loader, const standing *from) {
+    CLT_TRY(place_loader(t->options.comm, loader, from));
+    t->micro = 0;
+    t->micro_samples = 0;
+    t->in_step = false;
+    t->taking_over = false;
+    t->kept_for = 0;
+    return CLT_OK;
+}
+
+/* What the batches of an update that is none have done to them. */
+static clt_status restore_buffers(clt_trainer *t) {
+    bool changed = t->micro > 0 || t->in_step;
+    return changed && t->kept_for == t->steps + 1 ? copy_buffers(t, true) : CLT_OK;
 }
 
 /* Sums of batches that some have lost mean nothing. */
@@ -357,7 +421,7 @@ static clt_status rejoin_from(clt_trainer *t, clt_loader *loader, const standing
     if (root < 0) return clt_fail(CLT_E_STATE, "no rank that is left has a whole state");
     CLT_TRY(catch_up(t, all, root));
     CLT_TRY(clt_compress_reset(t)); /* the step that failed has changed them, here more and there less */
-    return clt_parallel_agree(comm, place_loader(comm, loader, &all[root]));
+    return clt_parallel_agree(comm, stand_as(t, loader, &all[root]));
 }
 
 static clt_status rejoin(clt_trainer *t, clt_loader *loader) {
@@ -378,11 +442,9 @@ clt_status clt_trainer_recover(clt_trainer *t, clt_loader *loader, clt_comm *sur
     clt_trainer_drop_plans(t); /* they speak to the old group */
     t->options.comm = survivors;
     t->trouble = CLT_TROUBLE_STOPPED;
+    CLT_TRY(restore_buffers(t));
     CLT_TRY(rejoin(t, loader));
     CLT_TRY(forget_metrics(t));
-    t->micro = 0;
-    t->micro_samples = 0;
-    t->in_step = false;
     t->trouble = CLT_TROUBLE_NONE;
     clt_log_message(CLT_LOG_INFO, "going on from step %lld with %d ranks", (long long)t->steps, clt_comm_size(survivors));
     return CLT_OK;

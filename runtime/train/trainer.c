@@ -199,11 +199,6 @@ static clt_status set_samples(const clt_trainer *t, const clt_step *step, const 
     return step->samples ? clt_plan_set(step->plan, step->samples, &samples, sizeof samples) : CLT_OK;
 }
 
-static clt_status prepare_step(clt_trainer *t, const clt_batch *batch, clt_step **step) {
-    CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_TRAIN, batch->samples, NULL, step));
-    return clt_trainer_feed(t, *step, batch);
-}
-
 clt_status clt_trainer_feed(clt_trainer *t, const clt_step *step, const clt_batch *batch) {
     CLT_TRY(feed(t, step, batch));
     if (step->hyper) CLT_TRY(set_hyper(t, step));
@@ -229,8 +224,40 @@ static clt_status check_trouble(const clt_trainer *t) {
                                                             : " half-way: only a checkpoint can be gone on from");
 }
 
-/* Some launches of the step are done, others not. Other ranks wait for this rank's gradients: an error is theirs too. Alone, a step
- * that has written nothing which outlives it can be tried again. */
+static clt_status prepare_step(clt_trainer *t, const clt_batch *batch, clt_step **step) {
+    CLT_TRY(check_trouble(t));
+    CLT_TRY(clt_trainer_check_batch(t, batch));
+    CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_TRAIN, batch->samples, NULL, step));
+    CLT_TRY(clt_trainer_feed(t, *step, batch));
+    return clt_parallel_keep_buffers(t);
+}
+
+/* Other ranks wait for what this one does not do: an error is theirs too. But for what all find alike, after which a checkpoint
+ * may be loaded: gradients that are not finite, and calls after that. */
+static bool concerns_all(const clt_trainer *t, clt_status status) {
+    const clt_comm *comm = t->options.comm;
+    return comm && clt_comm_size(comm) > 1 && status != CLT_E_NONFINITE && status != CLT_E_STATE;
+}
+
+static clt_status tell_all(const clt_trainer *t, clt_status status) {
+    if (!concerns_all(t, status)) return status;
+    clt_text detail = {0};
+    clt_text_add(&detail, "%s", clt_error_detail());
+    clt_comm_fail(t->options.comm, status, clt_text_data(&detail));
+    clt_fail_again(status, clt_text_data(&detail));
+    clt_text_free(&detail);
+    return status;
+}
+
+/* Nothing of the step is done; but its batch is taken, and the group has ended. */
+static clt_status fail_before_step(clt_trainer *t, clt_status status) {
+    if (!concerns_all(t, status)) return status;
+    if (t->options.recoverable) t->trouble = CLT_TROUBLE_STOPPED;
+    t->in_step = true;
+    return tell_all(t, status);
+}
+
+/* Some launches of the step are done, others not. Alone, a step that has written nothing which outlives it can be tried again. */
 static clt_status fail_step(clt_trainer *t, const clt_step *step, clt_status status) {
     if (!t->options.comm) {
         if (clt_plan_has_updated(step->plan)) t->trouble = CLT_TROUBLE_TORN;
@@ -238,19 +265,19 @@ static clt_status fail_step(clt_trainer *t, const clt_step *step, clt_status sta
     }
     t->trouble = t->options.recoverable ? CLT_TROUBLE_STOPPED : CLT_TROUBLE_TORN;
     t->in_step = true;
-    return status;
+    return tell_all(t, status);
 }
 
 clt_status clt_trainer_step(clt_trainer *t, const clt_batch *batch) {
     clt_step *step;
     if (!t) return clt_fail(CLT_E_INVALID, "clt_trainer_step: trainer is NULL");
-    CLT_TRY(check_trouble(t));
-    CLT_TRY(clt_trainer_check_batch(t, batch));
-    CLT_TRY(prepare_step(t, batch, &step));
+    clt_status status = prepare_step(t, batch, &step);
+    if (status < 0) return fail_before_step(t, status);
     bool update = t->micro + 1 == t->options.accumulate;
-    clt_status status = clt_plan_run(step->plan, update ? CLT_PLAN_ALL : CLT_PLAN_FIRST);
+    status = clt_plan_run(step->plan, update ? CLT_PLAN_ALL : CLT_PLAN_FIRST);
     if (status < 0) return fail_step(t, step, status);
-    CLT_TRY(clt_nonfinite_after_step(t, batch, update));
+    status = clt_nonfinite_after_step(t, batch, update);
+    if (status < 0) return tell_all(t, status);
     t->micro = update ? 0 : t->micro + 1;
     t->micro_samples = update ? 0 : t->micro_samples + batch->samples;
     t->steps += update;

@@ -91,6 +91,7 @@ struct clt_trainer {
     /* With a communicator. */
     clt_trouble trouble;
     bool in_step; /* it failed within a step, whose batch is in no update */
+    int64_t kept_for; /* with `recoverable`: the update, from 1, before which the buffers were kept; 0: none */
     bool taking_over; /* the state is being replaced by another rank's: it is no whole one */
     double waited_seconds; /* for other ranks, in plans that are gone */
     clt_compress_report compress_report; /* zeros: nothing was measured */
@@ -174,6 +175,8 @@ clt_status clt_parallel_check(clt_trainer *trainer, clt_status status);
 clt_status clt_parallel_agree(clt_comm *comm, clt_status status);
 /* Parameters, buffers, optimizer state and the counts of steps become those of rank `root`. */
 clt_status clt_parallel_share(clt_trainer *trainer, int root);
+/* With `recoverable`: keeps the buffers as they are before an update's first batch, for a step that fails has changed some. */
+clt_status clt_parallel_keep_buffers(clt_trainer *trainer);
 /* Bytes of rank 0 to all. */
 clt_status clt_parallel_tell(clt_comm *comm, void *data, size_t bytes);
 /* all: `bytes` of each rank, one after the other, of which the own are given. */

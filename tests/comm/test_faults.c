@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "comm/algorithms/algorithms.h"
 #include "runtime/base/base.h"
 #include "runtime/base/thread.h"
 #include "tests/comm/jobs.h"
@@ -97,6 +98,27 @@ static void test_calls_that_differ(void **state) {
         for (int n = 2; n <= 4; n += 2)
             if (!(calls[i] == call_small_kinds && n == 2)) /* which needs a rank 2 */
                 run(n, differ, (void *)&calls[i], &open_job, -1);
+}
+
+/* Rank 0 comes when the others' messages are there: what differs is found when its own begins, not while it waits. */
+static void differ_late(clt_comm *comm, void *argument) {
+    clt_status status = clt_comm_barrier(comm, NULL);
+    if (clt_comm_rank(comm) == 0) nap(0.03);
+    if (status == CLT_OK) status = (*(clt_status(**)(clt_comm *, bool))argument)(comm, clt_comm_rank(comm) == 1);
+    if (status == CLT_OK) status = clt_comm_barrier(comm, NULL);
+    CHECK(status == CLT_E_MISMATCH);
+    CHECK(strstr(clt_error_detail(), "rank 1"));
+}
+
+static void test_calls_of_gloo_that_differ(void **state) {
+    (void)state;
+    static const char *const lists[] = {"gloo_ring", "gloo"};
+    if (clt_algorithm_check_list("gloo_ring") < 0) skip(); /* built without */
+    for (size_t k = 0; k < CLT_COUNT_OF(lists); k++) {
+        const clt_comm_options options = {.security = CLT_SECURITY_NONE, .algorithms = lists[k]};
+        for (size_t i = 0; i < CLT_COUNT_OF(calls); i++)
+            if (calls[i] != call_small_kinds) run(2, differ_late, (void *)&calls[i], &options, -1);
+    }
 }
 
 static void tell_both(clt_comm *comm, void *argument) {
@@ -382,6 +404,7 @@ static void test_idle(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_calls_that_differ),
+        cmocka_unit_test(test_calls_of_gloo_that_differ),
         cmocka_unit_test(test_what_differs_is_told),
         cmocka_unit_test(test_messages_that_differ),
         cmocka_unit_test(test_timeouts),

@@ -42,6 +42,8 @@ typedef struct member {
     group *group;
     int rank;
     bool woken;
+    bool mortal; /* it is lost after so many more collectives */
+    int life;
 } member;
 
 /* ---- failing ---- */
@@ -128,8 +130,17 @@ static void compute(const group *g, const clt_operation *o, void *result, size_t
     if (o->kind == CLT_OP_ALL_GATHER) gather(g, o, result);
 }
 
+static void lose(member *m) {
+    char text[64];
+    snprintf(text, sizeof text, "rank %d was lost", m->rank);
+    m->group->lost[m->rank] = true;
+    end_group(m->group, CLT_E_PEER, text);
+    clt_condition_wake_all(&m->group->changed);
+}
+
 static clt_status exchange(member *m, clt_operation *o, void *result, size_t bytes) {
     group *g = m->group;
+    if (m->mortal && m->life-- == 0) lose(m);
     CLT_TRY(state_of(g));
     g->operations[m->rank] = o;
     CLT_TRY(meet(m, o));
@@ -349,12 +360,16 @@ clt_status clt_test_group(clt_comm **comms, int n, double timeout_seconds) {
 
 void clt_test_group_lose(clt_comm *comm) {
     member *m = clt_comm_engine_state(comm);
-    char text[64];
-    snprintf(text, sizeof text, "rank %d was lost", m->rank);
     clt_mutex_lock(&m->group->mutex);
-    m->group->lost[m->rank] = true;
-    end_group(m->group, CLT_E_PEER, text);
-    clt_condition_wake_all(&m->group->changed);
+    lose(m);
+    clt_mutex_unlock(&m->group->mutex);
+}
+
+void clt_test_group_lose_after(clt_comm *comm, int collectives) {
+    member *m = clt_comm_engine_state(comm);
+    clt_mutex_lock(&m->group->mutex);
+    m->mortal = true;
+    m->life = collectives;
     clt_mutex_unlock(&m->group->mutex);
 }
 

@@ -14,4 +14,7 @@ clt_status clt_test_group(clt_comm **comms, int n, double timeout_seconds);
  * destroyed. clt_comm_shrink gives the others a group without it. */
 void clt_test_group_lose(clt_comm *comm);
 
+/* The same, as soon as the rank begins another collective after so many. */
+void clt_test_group_lose_after(clt_comm *comm, int collectives);
+
 #endif

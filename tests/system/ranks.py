@@ -6,6 +6,7 @@ Exit status 77: what the case needs is not on this machine.
 """
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -286,6 +287,112 @@ def refusals():
         check(words in said("err"), f"--shares {shares}: no \"{words}\" in\n{said('err')}")
     end(begin(command(2, (), ("--shares", "8,8", "--batch", 16))), 2)
     check("exclude" in said("err"), said("err"))
+
+
+def each_its_own(options, *own, expect=0, launcher=(), **environment):
+    """Rank i also has the options own[i]."""
+    words = " ".join(f"{i}) set -- \"$@\" {' '.join(map(str, o))};;" for i, o in enumerate(own))
+    arguments = command(len(own), launcher, options)
+    at = arguments.index(TRAIN)
+    script = f'case "$RANK" in {words} esac; exec {TRAIN} "$@"'
+    end(begin(arguments[:at] + ["sh", "-c", script, "sh"] + arguments[at + 1:], CLTRAIN_COMM_TIMEOUT_SECONDS="60", **environment), expect)
+
+
+def own_batches():
+    """--batch is a rank's own: ranks with 8 and 24 samples are one process with 32."""
+    wanted = alone("--epochs", 2, "--batch", 32, *SGD)
+    each_its_own(("--epochs", 2, *SGD), ("--batch", 8), ("--batch", 24))
+    got = report()
+    check(got["shares"] == [8, 24] and got["batch"] == 32 and got["steps"] == wanted["steps"], f"{got}")
+    compare("own batches", got, wanted, 1e-5)
+
+
+def differing():
+    """What ranks must have alike is compared before the first step, and the error says what differs, between whom, and how."""
+    plain = ("--batch", 16, "--epochs", 1)
+    cases = (((), ("--shares", "8,24"), ("--shares", "24,8"), "rank 1 and rank 0 differ in --shares: 24,8 and 8,24"),
+             ((), ("--shares", "8,24"), ("--batch", 24), "rank 1 and rank 0 differ in --shares: none and 8,24"),
+             (("--batch", 16), ("--epochs", 3), ("--epochs", 4), "rank 1 and rank 0 differ in --epochs: 4 and 3"),
+             (plain, ("--steps", 20), (), "differ in --steps: none and 20"),
+             (plain, ("--stop-after", 1), (), "differ in --stop-after: none and 1"),
+             (plain, (), ("--balance",), "differ in --balance: given and not given"),
+             (plain, ("--save", path("model"), "--save-every", 3), ("--save", path("model"), "--save-every", 2), "differ in --save-every: 2 and 3"),
+             (plain, ("--resume", path("none")), (), "differ in --resume: not given and given"),
+             (plain, (), ("--on-failure", "shrink"), "differ in --on-failure: shrink and stop"),
+             (plain, ("--lr", 0.5), ("--lr", 0.25), "differ in --lr: 0.25 and 0.5"),
+             (plain, (), ("--data", "synthetic:1x8x8,classes=10,n=500"), "differ in --data: training samples: 400 and 1438"),
+             (plain, (), ("--data", "synthetic:1x8x8,classes=10,n=1797"), "differ in --data: labels"),
+             (plain, (), ("--seed", 2), "differ in --data: labels"))
+    for options, *own, words in cases:
+        each_its_own(options, *own, expect=2)
+        check(words in said("err"), f"{own}: no \"{words}\" in\n{said('err')}")
+    check(not os.path.exists(path("model")), "a run that was refused has saved")
+    for name, factor in (("0", 1), ("1", 1.01)):
+        with open(path(name + ".csv"), "w") as file:
+            file.writelines(f"{i % 7},{factor * (i % 5)},{i % 3}\n" for i in range(100))
+    logistic = [RUN, "-n", 2, "--", "sh", "-c", f'exec {TRAIN} logistic --no-standardize --data csv:{FOLDER}/$RANK.csv']
+    end(begin(logistic), 2)
+    check("the samples have other values" in said("err"), f"other samples:\n{said('err')}")
+    # Defaults are what they are; --save may name another file where nobody writes.
+    each_its_own(("--batch", 16), ("--epochs", 10, "--stop-after", 1, "--save", path("model")), ("--stop-after", 1, "--save", path("else")))
+    check(os.path.exists(path("model")) and not os.path.exists(path("else")), "rank 0 saves")
+
+
+def before_meeting():
+    """A rank dies before it has come to the others, which do not wait for it: they end, and name it. Nobody is there to go on with."""
+    for victim in (2, 0):
+        arguments = command(3, ("--on-failure", "continue"), ("--epochs", 1))
+        at = arguments.index(TRAIN)
+        script = f'[ "$RANK" = {victim} ] && {{ sleep 1; kill -9 $$; }}; exec {TRAIN} "$@"'
+        since = time.monotonic()
+        end(begin(arguments[:at] + ["sh", "-c", script, "sh"] + arguments[at + 1:]), 128 + signal.SIGKILL)
+        seconds = time.monotonic() - since
+        check(seconds < 60, f"they waited for it: {seconds:.0f} s")
+        check(f"rank {victim} ended with status 137 before ranks 0 to 2 had met" in said("err"), f"nobody named it:\n{said('err')}")
+
+
+def train_and_kill(rng, launcher, words, seconds):
+    """Kills a random rank at a random moment of a run that lasts so long; gives the rank, or None if the run was over by then."""
+    process = begin([RUN, "-n", 3, *launcher, "--", TRAIN, *words], RANKS_TEST=FOLDER)
+    victim, moment = rng.randrange(3), rng.uniform(0, seconds)
+    wait_for("on each of 3 ranks", process)
+    time.sleep(moment)
+    try:
+        os.kill(ranks_of(process.pid)[victim], signal.SIGKILL)
+    except (KeyError, ProcessLookupError):
+        victim = None
+    end(process)
+    return victim, moment
+
+
+def deaths():
+    """30 trainings in which a random rank is killed at a random moment: those who are left go on, or all start again, and each
+    ends after the right number of steps with the loss of a run that was never disturbed."""
+    seed = int(os.environ.get("CLTRAIN_TEST_SEED", random.randrange(1 << 30)))
+    turns = int(os.environ.get("CLTRAIN_TEST_TURNS", 30))
+    print("CLTRAIN_TEST_SEED =", seed)
+    rng = random.Random(seed)
+    words = ["mlp:32", "--data", "digits", "--seed", 1, "--batch", 8, "--epochs", 20, *SGD, "--json", "--save", path("model")]
+    process = begin([RUN, "-n", 3, "--", TRAIN, *words])
+    wait_for("on each of 3 ranks", process)
+    since = time.monotonic()
+    end(process)
+    seconds, wanted, killed = time.monotonic() - since, report(), 0
+    print(f"a run that is not disturbed: {seconds:.2f} s of training, {wanted['steps']} steps")
+    for turn in range(turns):
+        goes_on = turn % 2 == 0
+        if os.path.exists(path("model")):
+            os.remove(path("model"))
+        victim, moment = train_and_kill(rng, ("--on-failure", "continue") if goes_on else ("--max-restarts", 1), words, seconds)
+        got, what = report(), f"turn {turn}: rank {victim} killed after {moment:.3f} s, {'going on' if goes_on else 'restarted'}"
+        check(got["steps"] == wanted["steps"], f"{what}: {got['steps']} steps, not {wanted['steps']}")
+        difference = abs(got["test_loss"] / wanted["test_loss"] - 1)
+        print(f"{what}: {got['ranks']} ranks at the end, test loss {difference:.1e} apart", flush=True)
+        check(difference <= 1e-4, f"{what}: test loss {got['test_loss']}, not {wanted['test_loss']}:\n{said('err')}")
+        if victim is not None and got["ranks_lost" if goes_on else "ranks"] == (1 if goes_on else 3):
+            check(f"rank {victim} " in said("err"), f"{what}: nobody named it:\n{said('err')}")
+            killed += 1
+    check(killed >= turns // 2, f"only {killed} were killed while they trained")
 
 
 def main():

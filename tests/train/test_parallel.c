@@ -67,6 +67,7 @@ struct rank {
     float values[MOST_VALUES]; /* of all parameters and buffers */
     int n_values;
     clt_metrics metrics;
+    clt_loader_position position; /* of the loader at the end */
 };
 
 /* What makes buckets hard: two biases whose gradients are one tensor; a product whose factors' gradients are made in another
@@ -414,9 +415,9 @@ static clt_status disagree(rank *r) {
 static void other_graphs_and_options_are_refused(void **state) {
     (void)state;
     static const odd_one odd[] = {
-        {.options = {.lr = 0.5f}, .words = "rank 1 and rank 0 differ in option lr"},
-        {.options = {.seed = 1}, .words = "seed"},
-        {.options = {.accumulate = 2}, .words = "accumulate"},
+        {.options = {.lr = 0.5f}, .words = "rank 1 and rank 0 differ in option lr: 0.5 and 0.01"},
+        {.options = {.seed = 1}, .words = "option seed: 1 and 0"},
+        {.options = {.accumulate = 2}, .words = "option accumulate: 2 and 1"},
         {.options = {.recoverable = true}, .words = "recoverable"},
         {.options = {.bucket_bytes = 512}, .words = "number of buckets"},
         {.hidden = HIDDEN + 1, .words = "different graphs: the first tensor that differs is here \"fc1.weight\""},
@@ -526,21 +527,35 @@ static void loading_reaches_buffers_of_all_ranks(void **state) {
 typedef struct fault {
     int victim, at; /* it dies before step `at` */
     int accumulate;
+    bool normalized; /* batch norm over all ranks, whose running statistics are buffers */
+    int second, collectives; /* if above 0: this rank dies after so many collectives of the recovery */
     clt_train_options options;
 } fault;
 
 static clt_train_options fault_options(const fault *f) {
     clt_train_options options = {.optimizer = CLT_SGD, .lr = 0.1f, .momentum = 0.9f, .bucket_bytes = 1024,
-                                 .accumulate = f->accumulate, .recoverable = true};
+                                 .accumulate = f->accumulate, .recoverable = true,
+                                 .sync_batch_norm = f->normalized};
     return options;
 }
 
-static clt_status go_on(rank *r) {
+static clt_status train_through(rank *r);
+
+static clt_status go_on_once(rank *r, const fault *f) {
     clt_comm *survivors;
     CLT_TRY(clt_comm_shrink(r->comm, &survivors));
+    if (f && f->second > 0 && f->second == r->index) clt_test_group_lose_after(survivors, f->collectives);
     clt_status status = clt_trainer_recover(r->trainer, r->loader, survivors);
     clt_comm_destroy(r->comm);
     r->comm = survivors;
+    return status;
+}
+
+/* CLT_E_PEER: it was this rank that was lost meanwhile. */
+static clt_status go_on(rank *r) {
+    const fault *f = r->run == train_through ? r->argument : NULL;
+    clt_status status = go_on_once(r, f);
+    if (status == CLT_E_PEER && f && f->second > 0 && f->second != r->index) status = go_on_once(r, NULL);
     return status;
 }
 
@@ -550,6 +565,7 @@ static clt_status train_through(rank *r) {
     clt_loader_options options = {.batch = BATCH, .shuffle = true, .drop_last = true, .seed = 5, .rank = r->index,
                                   .ranks = r->size};
     CLT_TRY(clt_loader_create(&r->loader, data, &options));
+    r->normalized = f->normalized;
     CLT_TRY(build(r, 6, fault_options(f)));
     for (int calls = 0; clt_trainer_steps(r->trainer) < 20; calls++) {
         clt_status status = clt_loader_next(r->loader, &batch);
@@ -565,20 +581,25 @@ static clt_status train_through(rank *r) {
             snprintf(name, sizeof name, "rank %d", f->victim);
             if (!strstr(clt_error_detail(), name)) return clt_fail(CLT_E_INVALID, "who died? %s", clt_error_detail());
             if (clt_trainer_step(r->trainer, &batch) != CLT_E_STATE) return clt_fail(CLT_E_INVALID, "a step after the failed one");
-            CLT_TRY(go_on(r));
-            if (clt_comm_size(r->comm) != r->size - 1) return clt_fail(CLT_E_INVALID, "%d survivors", clt_comm_size(r->comm));
+            status = go_on(r);
+            if (status == CLT_E_PEER && r->index == f->second) return CLT_OK;
+            CLT_TRY(status);
+            if (clt_comm_size(r->comm) != r->size - 1 - (f->second > 0)) return clt_fail(CLT_E_INVALID, "%d survivors", clt_comm_size(r->comm));
             continue;
         }
         CLT_TRY(status);
     }
+    r->position = clt_loader_get_position(r->loader);
     return keep_values(r);
 }
 
-/* The survivors end with the parameters of one process that saw all batches. */
+/* The survivors end with the parameters and buffers of one process that saw all batches. */
 static void survivors_go_on(void **state) {
     (void)state;
     static const fault faults[] = {{.victim = 1, .at = 4}, {.victim = 0, .at = 10}, {.victim = 2, .at = 0},
-                                   {.victim = 2, .at = 13, .accumulate = 3}};
+                                   {.victim = 2, .at = 13, .accumulate = 3},
+                                   {.victim = 1, .at = 6, .normalized = true},
+                                   {.victim = 0, .at = 56, .accumulate = 3, .normalized = true}};
     static rank alone, ranks[3];
     for (size_t c = 0; c < sizeof faults / sizeof *faults; c++) {
         rank left[2];
@@ -589,6 +610,28 @@ static void survivors_go_on(void **state) {
         for (int r = 0, k = 0; r < 3; r++)
             if (r != faults[c].victim) left[k++] = ranks[r];
         assert_values(left, 2, &alone, "survivors");
+    }
+}
+
+/* A second one dies in the recovery from the first's death: before each tells where it stands, or before all agree at the end. What
+ * was taken back from the loader then is not taken back again. */
+static void survivors_go_on_after_a_death_in_the_recovery(void **state) {
+    (void)state;
+    static rank alone, ranks[4];
+    for (int c = 0; c < 4; c++) {
+        fault f = {.victim = 1, .at = c < 2 ? 10 : 11, .accumulate = c < 2 ? 0 : 3, .second = 3, .collectives = c % 2};
+        rank left[2];
+        run_alone(&alone, train_through, &f);
+        memset(ranks, 0, sizeof ranks);
+        run_group(ranks, 4, train_through, &f);
+        assert_all_ok(ranks, 4, "second death");
+        left[0] = ranks[0];
+        left[1] = ranks[2];
+        assert_values(left, 2, &alone, "survivors of two deaths");
+        for (int r = 0; r < 2; r++) {
+            assert_int_equal(left[r].position.epoch, alone.position.epoch);
+            assert_int_equal(left[r].position.batch, alone.position.batch);
+        }
     }
 }
 
@@ -654,6 +697,67 @@ static void a_recoverable_step_that_fails_changes_nothing(void **state) {
     assert_memory_equal(ranks[0].values, ranks[1].values, (size_t)ranks[1].n_values * sizeof(float));
 }
 
+/* ---- a rank that fails before it has anything to exchange ---- */
+
+typedef struct bad_batch {
+    clt_status status;
+    const char *words;
+    int accumulate, at; /* step `at` has it */
+    bool recoverable;
+} bad_batch;
+
+static clt_status spoil(const bad_batch *bad, clt_batch *batch, int32_t *spoilt) {
+    memcpy(spoilt, batch->fields[1].data, (size_t)batch->samples * sizeof *spoilt);
+    spoilt[2] = CLASSES;
+    if (bad->status == CLT_E_RANGE) batch->fields[1].data = spoilt;
+    if (bad->status == CLT_E_SHAPE) batch->fields[0].shape.dims[1]--;
+    if (bad->status == CLT_E_INVALID) batch->fields[0].data = NULL;
+    return bad->status;
+}
+
+/* The second rank's batch is no good, once. All go on, also that one. */
+static clt_status train_past(rank *r) {
+    const bad_batch *bad = r->argument;
+    int32_t spoilt[BATCH];
+    bool seen = false;
+    clt_loader_options options = {.batch = BATCH, .shuffle = true, .drop_last = true, .seed = 5, .rank = r->index,
+                                  .ranks = r->size};
+    CLT_TRY(clt_loader_create(&r->loader, data, &options));
+    CLT_TRY(build(r, 8, (clt_train_options){.lr = 0.1f, .accumulate = bad->accumulate, .recoverable = bad->recoverable}));
+    for (int calls = 0; clt_trainer_steps(r->trainer) < 6; calls++) {
+        clt_batch batch;
+        clt_status status = clt_loader_next(r->loader, &batch), wanted = CLT_E_PEER;
+        CLT_TRY(status);
+        if (status == CLT_END) continue;
+        if (r->index == 1 && calls == bad->at) wanted = spoil(bad, &batch, spoilt);
+        status = clt_trainer_step(r->trainer, &batch);
+        if (status == CLT_OK) continue;
+        if (seen || !r->comm || status != wanted || !strstr(clt_error_detail(), bad->words))
+            return clt_fail(CLT_E_INVALID, "%s: %s", clt_status_name(status), clt_error_detail());
+        if (wanted == CLT_E_PEER && !strstr(clt_error_detail(), "rank 1: ")) return clt_fail(CLT_E_INVALID, "who? %s", clt_error_detail());
+        seen = true;
+        if (!bad->recoverable) return CLT_OK;
+        CLT_TRY(go_on(r));
+    }
+    if (r->comm && !seen) return clt_fail(CLT_E_INVALID, "nobody saw the bad batch");
+    return keep_values(r);
+}
+
+static void a_rank_that_cannot_begin_a_step_ends_that_of_all(void **state) {
+    (void)state;
+    static const bad_batch cases[] = {{CLT_E_RANGE, "sample 2 of the batch", 1, 2, true},
+                                      {CLT_E_SHAPE, "field 0 of the batch is", 3, 4, true},
+                                      {CLT_E_INVALID, "has no data", 2, 0, false}};
+    static rank alone, ranks[3];
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        run_alone(&alone, train_past, &cases[c]);
+        memset(ranks, 0, sizeof ranks);
+        run_group(ranks, 3, train_past, &cases[c]);
+        assert_all_ok(ranks, 3, cases[c].words);
+        if (cases[c].recoverable) assert_values(ranks, 3, &alone, cases[c].words);
+    }
+}
+
 /* Not recoverable: nothing half-written is saved. */
 static clt_status fail_for_good(rank *r) {
     clt_batch batch = batch_of(0, 6);
@@ -693,8 +797,10 @@ int main(void) {
         cmocka_unit_test(any_number_of_ranks_goes_on_from_a_checkpoint),
         cmocka_unit_test(loading_reaches_buffers_of_all_ranks),
         cmocka_unit_test(survivors_go_on),
+        cmocka_unit_test(survivors_go_on_after_a_death_in_the_recovery),
         cmocka_unit_test(survivors_take_the_newest_state),
         cmocka_unit_test(a_recoverable_step_that_fails_changes_nothing),
+        cmocka_unit_test(a_rank_that_cannot_begin_a_step_ends_that_of_all),
         cmocka_unit_test(nothing_half_done_is_saved),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);

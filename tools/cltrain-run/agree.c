@@ -14,7 +14,7 @@
 #include "tools/common/message.h"
 
 enum { KEY_BYTES = 64 };
-static const double tell_seconds = 10, listen_seconds = 2;
+static const double tell_seconds = 10, listen_seconds = 2, lost_seconds = 1;
 
 static void name_key(const job *j, const char *what, int number, char key[KEY_BYTES]) {
     if (number < 0) snprintf(key, KEY_BYTES, "%lld/%s", (long long)j->restarts, what);
@@ -105,6 +105,22 @@ void agree_done(const job *j, int status) {
         result = clt_store_get(j->store, key, text, 0);
     }
     if (result == CLT_OK) agree_tell(j, &(end_of_start){END_DONE, status, -1});
+}
+
+/* Below the ranks' own name, see comm.h. Who waits does not wait longer than without it: whether it was written does not matter to us. */
+void agree_lost(const job *j, int rank, int status) {
+    enum { GENERATIONS = 1000 };
+    char name[NAME_BYTES], key[KEY_BYTES], text[64], stands[CLT_STORE_TEXT_BYTES];
+    clt_comm_options options = j->store_options;
+    clt_store *store;
+    job_name_of_start(j, name);
+    options.job = name;
+    options.connect_seconds = lost_seconds;
+    snprintf(key, sizeof key, "lost/%lld", (long long)j->restarts * GENERATIONS);
+    snprintf(text, sizeof text, "%d %d", rank, status);
+    if (clt_store_open(&store, &options, false) < 0) return;
+    clt_store_set_once(store, key, text, stands, lost_seconds);
+    clt_store_close(store);
 }
 
 /* ---- listening ---- */

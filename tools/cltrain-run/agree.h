@@ -25,6 +25,9 @@ int agree_listen(const job *j, int *descriptor);
 end_of_start agree_news(void);
 void agree_listen_end(void);
 
+/* Says to ranks of all hosts that one has ended: those that wait for it to come need not. */
+void agree_lost(const job *j, int rank, int status);
+
 /* Says how it ended; *end becomes what stands. */
 void agree_tell(const job *j, end_of_start *end);
 /* Says that this host's ranks have all ended, with that status; the last host of all ends the start. */

@@ -136,6 +136,11 @@ static int find_addresses(job *j) {
     return 0;
 }
 
+void job_name_of_start(const job *j, char name[NAME_BYTES]) {
+    if (j->restarts) snprintf(name, NAME_BYTES, "%.*s+%d", NAME_BYTES - 16, j->name, (int)j->restarts);
+    else snprintf(name, NAME_BYTES, "%s", j->name);
+}
+
 const char *job_url(const job *j) {
     if (j->url[0]) return j->url;
     return j->options->store ? j->options->store : "";
@@ -228,13 +233,13 @@ static void add_place(const job *j, variables *v, int local_rank) {
 }
 
 static void add_comm(const job *j, variables *v) {
+    char name[NAME_BYTES];
     add(v, "CLTRAIN_COMM_STORE=%s", job_url(j));
     /* Rank 0 need not. */
     add(v, strncmp(job_url(j), "tcp://", 6) ? "CLTRAIN_COMM_STORE_SERVED" : "CLTRAIN_COMM_STORE_SERVED=1");
     if (j->token) add(v, "CLTRAIN_COMM_TOKEN=%s", j->token);
-    /* A restart meets in a place of its own: nothing that the former start left in the store is taken for its own. */
-    if (j->restarts) add(v, "CLTRAIN_COMM_JOB=%s+%d", j->name, (int)j->restarts);
-    else add(v, "CLTRAIN_COMM_JOB=%s", j->name);
+    job_name_of_start(j, name);
+    add(v, "CLTRAIN_COMM_JOB=%s", name);
     add(v, "CLTRAIN_COMM_GENERATION=%d", (int)j->restarts);
     add(v, "CLTRAIN_RESTART_COUNT=%d", (int)j->restarts);
     add(v, "CLTRAIN_RUN_STARTED=%.3f", j->started);

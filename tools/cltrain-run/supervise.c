@@ -100,7 +100,11 @@ static void note_end(start *s, const rank_process *p) {
         s->first_status = p->status;
         s->first_rank = p->rank;
     }
-    if (s->stopping || s->j->options->on_failure == ON_FAILURE_CONTINUE) return;
+    if (s->stopping) return;
+    if (s->j->options->on_failure == ON_FAILURE_CONTINUE) {
+        if (s->r.living) agree_lost(s->j, p->rank, p->status);
+        return;
+    }
     decide(s, END_FAILED, p->status, p->rank);
     stop(s, SIGTERM);
 }

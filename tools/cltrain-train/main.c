@@ -7,6 +7,7 @@
 
 #include <cltrain/cltrain.h>
 
+#include "agreement.h"
 #include "data_spec.h"
 #include "devices.h"
 #include "tools/common/message.h"
@@ -53,7 +54,7 @@ static int train_on(const options *given, const data_parts *data, const task *ma
     result.profile.wanted = given->profile != NULL && ranks_lead(group);
     announce(&result);
     int code = run_training(&result, given, data, made, device, group);
-    if (code != EXIT_FAILED && ranks_lead(group)) {
+    if (code != EXIT_FAILED && code != EXIT_USAGE && ranks_lead(group)) {
         int printed = print_report(&result);
         if (!printed) printed = profiler_report(&result.profile, given->profile, given->json ? stderr : stdout);
         if (!code) code = printed;
@@ -68,6 +69,7 @@ static int train_in(options *given, ranks *group) {
     clt_device *device = NULL;
     int code = data_open(&data, &given->data_spec, task_wants_regression(given),
                          !given->no_standardize, given->seed);
+    if (!code) code = agreement_begin(given, &data, group);
     if (!code) code = recipe_complete(given, clt_dataset_samples(data.train), group->rank, group->size);
     if (!code) code = task_build(&made, given, &data);
     if (!code) {
@@ -78,6 +80,7 @@ static int train_in(options *given, ranks *group) {
     task_free(&made);
     clt_device_close(device);
     data_close(&data);
+    free(given->each_batch);
     free(given->each_share);
     return code;
 }

@@ -1,5 +1,8 @@
 #include "options.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "tools/common/message.h"
 #include "option_table.h"
 
@@ -11,8 +14,15 @@ static int take_model(void *given, const char *text) {
     return 0;
 }
 
+static void complete_on_failure(options *given) {
+    const char *told = getenv("CLTRAIN_RUN_ON_FAILURE");
+    if (given->on_failure == OPTION_UNSET)
+        given->on_failure = told && strcmp(told, "continue") == 0 ? ON_FAILURE_SHRINK : ON_FAILURE_STOP;
+}
+
 static int check(options *given) {
     char problem[512];
+    complete_on_failure(given);
     if (!given->model) return usage_error("no MODEL given: expected " MODEL_EXPECTED);
     if (!model_parse(&given->model_spec, given->model, problem, sizeof problem))
         return usage_error("%s", problem);
@@ -23,6 +33,7 @@ static int check(options *given) {
         return usage_error("--save-every needs --save FILE");
     if (given->locate_nan && given->on_nonfinite == CLT_NONFINITE_IGNORE)
         return usage_error("--locate-nan and --on-nonfinite ignore exclude each other");
+    if (given->shares && given->batch != OPTION_UNSET) return usage_error("--shares and --batch exclude each other");
     if (given->stop_after != OPTION_UNSET && given->steps != OPTION_UNSET)
         return usage_error("--stop-after and --steps exclude each other");
     int code = given->compress ? compress_spec_parse(&given->compress_options, given->compress) : 0;

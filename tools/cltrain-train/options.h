@@ -31,9 +31,10 @@ typedef struct options {
     int64_t epochs, steps, stop_after, batch, accumulate;
     int64_t seed;
 
-    /* Several ranks: see recipe_complete. */
+    /* Several ranks: see agreement_begin and recipe_complete. */
     int ranks;             /* of the job; 1: this process alone */
     const char *shares;    /* as given */
+    int64_t *each_batch;   /* --batch of each rank, or OPTION_UNSET */
     int64_t *each_share;   /* of a full batch, one a rank; `batch` is the own one */
     int64_t whole_batch;   /* their sum */
     bool balance;

@@ -51,14 +51,18 @@ clt_status ranks_max(const ranks *r, int32_t *values, int n) {
     return r->comm ? clt_comm_all_reduce(r->comm, values, (size_t)n, CLT_I32, CLT_REDUCE_MAX, NULL) : CLT_OK;
 }
 
-clt_status ranks_tell(const ranks *r, double *values) {
+clt_status ranks_gather(const ranks *r, void *all, size_t bytes) {
     if (!r->comm) return CLT_OK;
     size_t *counts = malloc((size_t)r->size * sizeof *counts);
     if (!counts) return CLT_E_NO_MEMORY;
-    for (int i = 0; i < r->size; i++) counts[i] = sizeof *values;
-    clt_status status = clt_comm_all_gather(r->comm, values, counts, CLT_U8, NULL);
+    for (int i = 0; i < r->size; i++) counts[i] = bytes;
+    clt_status status = clt_comm_all_gather(r->comm, all, counts, CLT_U8, NULL);
     free(counts);
     return status;
+}
+
+clt_status ranks_tell(const ranks *r, double *values) {
+    return ranks_gather(r, values, sizeof *values);
 }
 
 bool ranks_lost_one(const ranks *r, clt_status status) {

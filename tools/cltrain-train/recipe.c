@@ -146,28 +146,27 @@ static int read_shares(options *given, int64_t train_samples, int ranks) {
     return 0;
 }
 
-/* One batch at least must be full. */
-static int equal_shares(options *given, const recipe *model, int64_t train_samples, int ranks) {
-    whole_default(&given->batch, choose_part(model, train_samples, ranks));
-    if (given->batch > train_samples / ranks) given->batch = train_samples / ranks;
-    if (given->batch == 0)
+/* Each rank's own --batch. One whole batch at least must be full. */
+static int shares_of_batches(options *given, const recipe *model, int64_t train_samples, int ranks) {
+    if (train_samples < ranks)
         return usage_error("%d ranks are more than the %lld training samples", ranks, (long long)train_samples);
-    given->whole_batch = given->batch * ranks;
-    for (int r = 0; r < ranks; r++) given->each_share[r] = given->batch;
+    for (int r = 0; r < ranks; r++) {
+        int64_t batch = given->each_batch[r];
+        if (batch < 1) batch = choose_part(model, train_samples, ranks); /* not given */
+        if (batch > train_samples / ranks) batch = train_samples / ranks;
+        given->each_share[r] = batch;
+        given->whole_batch += batch;
+    }
     return 0;
 }
 
 static int complete_batch(options *given, const recipe *model, int64_t train_samples, int ranks) {
-    const char *told = getenv("CLTRAIN_RUN_ON_FAILURE");
     given->ranks = ranks;
     given->whole_batch = 0;
     given->each_share = calloc((size_t)ranks, sizeof *given->each_share);
     if (!given->each_share) return run_error("no memory for the shares of %d ranks", ranks);
-    if (given->on_failure == OPTION_UNSET)
-        given->on_failure = told && strcmp(told, "continue") == 0 ? ON_FAILURE_SHRINK : ON_FAILURE_STOP;
     real_default(&given->bucket_mb, 0);
-    if (given->shares && given->batch != OPTION_UNSET) return usage_error("--shares and --batch exclude each other");
-    return given->shares ? read_shares(given, train_samples, ranks) : equal_shares(given, model, train_samples, ranks);
+    return given->shares ? read_shares(given, train_samples, ranks) : shares_of_batches(given, model, train_samples, ranks);
 }
 
 int recipe_complete(options *given, int64_t train_samples, int rank, int ranks) {

@@ -11,7 +11,7 @@
 
 #include "options.h"
 
-/* Fills in every option of training that was not given, for rank `rank` of so many. Returns 0, or EXIT_USAGE after
+/* Fills in every option of training that was not given, for rank `rank` of so many, whose batches are in options->each_batch. Returns 0, or EXIT_USAGE after
  * saying which options do not go together. */
 int recipe_complete(options *options, int64_t train_samples, int rank, int ranks);
 

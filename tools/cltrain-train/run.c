@@ -7,6 +7,7 @@
 
 #include "tools/common/clock.h"
 #include "tools/common/message.h"
+#include "agreement.h"
 #include "balance.h"
 #include "progress.h"
 #include "recipe.h"
@@ -148,8 +149,16 @@ static void set_limits(run *r) {
                    by_steps ? 0 : r->limit_epochs, r->log != NULL);
 }
 
+/* What differs was said. */
+static int check_options(run *r) {
+    clt_status status = agreement_check(r->options, r->group);
+    if (status == CLT_E_MISMATCH && r->group->comm && clt_comm_state(r->group->comm) >= 0) return EXIT_USAGE;
+    return status < 0 ? failed(r, status, "meeting the other ranks") : 0;
+}
+
 static int prepare(run *r) {
-    int code = make_loaders(r);
+    int code = check_options(r);
+    if (!code) code = make_loaders(r);
     if (!code) code = make_trainer(r);
     if (!code) code = resume(r);
     if (!code) code = agree(r, open_log(r));

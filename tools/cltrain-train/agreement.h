@@ -1,0 +1,19 @@
+/*
+ * Whether the ranks of a job train the same: each reads a command line and data of its own.
+ */
+#ifndef CLTRAIN_TRAIN_AGREEMENT_H
+#define CLTRAIN_TRAIN_AGREEMENT_H
+
+#include "data_spec.h"
+#include "options.h"
+#include "ranks.h"
+
+/* Before anything depends on them: all have the same data and --shares, and options->each_batch becomes every rank's own --batch. Ranks
+ * that are lost meanwhile are left out, where options->on_failure allows. Returns 0; EXIT_USAGE after saying what two ranks differ in;
+ * EXIT_FAILED. */
+int agreement_begin(options *options, const data_parts *data, ranks *group);
+
+/* All options that must be the same are. They must be complete. CLT_E_MISMATCH was said already. */
+clt_status agreement_check(const options *options, const ranks *group);
+
+#endif
