@@ -61,9 +61,17 @@ static clt_transfer *new_message(clt_gloo_rows *rows, int peer, bool sends, uint
     return t;
 }
 
+static void give_up(void *context, void *message) {
+    clt_gloo_rows *rows = context;
+    clt_transfer *t = message;
+    if (t->active) clt_transport_cancel(rows->network->transport, t);
+    clt_free(t);
+}
+
+/* What fails at once may be among those under way all the same. */
 static clt_transfer *begun(clt_gloo_rows *rows, clt_transfer *t, clt_status status) {
     if (status == CLT_OK) return t;
-    clt_free(t);
+    give_up(rows, t);
     rows->failed = status;
     return NULL;
 }
@@ -78,13 +86,6 @@ static void *begin_receive(void *context, int from, uint64_t slot, void *data, s
     clt_gloo_rows *rows = context;
     clt_transfer *t = new_message(rows, from, false, slot, data, bytes);
     return t ? begun(rows, t, clt_transport_receive(rows->network->transport, t)) : NULL;
-}
-
-static void give_up(void *context, void *message) {
-    clt_gloo_rows *rows = context;
-    clt_transfer *t = message;
-    if (t->active) clt_transport_cancel(rows->network->transport, t);
-    clt_free(t);
 }
 
 static clt_status wait_for(void *context, void *message) {
