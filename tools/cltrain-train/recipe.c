@@ -150,13 +150,14 @@ static int read_shares(options *given, int64_t train_samples, int ranks) {
 static int shares_of_batches(options *given, const recipe *model, int64_t train_samples, int ranks) {
     if (train_samples < ranks)
         return usage_error("%d ranks are more than the %lld training samples", ranks, (long long)train_samples);
-    for (int r = 0; r < ranks; r++) {
+    int r = 0;
+    do {
         int64_t batch = given->each_batch[r];
         if (batch < 1) batch = choose_part(model, train_samples, ranks); /* not given */
         if (batch > train_samples / ranks) batch = train_samples / ranks;
         given->each_share[r] = batch;
         given->whole_batch += batch;
-    }
+    } while (++r < ranks);
     return 0;
 }
 
