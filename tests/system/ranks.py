@@ -63,8 +63,9 @@ def end(process, expect=0):
 
 
 def report():
+    """The last one: a rank that is killed when others are done has all begun again."""
     text = "".join(re.sub(r"^\[rank \d+\] ", "", line) for line in open(path("out")))
-    return json.loads(text)
+    return json.loads(text[text.rfind("\n{\n") + 1:])
 
 
 def alone(*arguments, **environment):
@@ -351,18 +352,21 @@ def before_meeting():
         check(f"rank {victim} ended with status 137 before ranks 0 to 2 had met" in said("err"), f"nobody named it:\n{said('err')}")
 
 
-def train_and_kill(rng, launcher, words, seconds):
-    """Kills a random rank at a random moment of a run that lasts so long; gives the rank, or None if the run was over by then."""
+EPOCHS = 20
+
+
+def train_and_kill(rng, launcher, words):
+    """Kills a random rank at a random moment, in or before a random epoch; gives the rank, or None if the run was over by then."""
     process = begin([RUN, "-n", 3, *launcher, "--", TRAIN, *words], RANKS_TEST=FOLDER)
-    victim, moment = rng.randrange(3), rng.uniform(0, seconds)
-    wait_for("on each of 3 ranks", process)
+    victim, epoch, moment = rng.randrange(3), rng.randrange(EPOCHS), rng.uniform(0, 0.2)
+    wait_for(f"epoch {epoch}/" if epoch else "on each of 3 ranks", process)
     time.sleep(moment)
     try:
         os.kill(ranks_of(process.pid)[victim], signal.SIGKILL)
     except (KeyError, ProcessLookupError):
         victim = None
     end(process)
-    return victim, moment
+    return victim, f"{moment:.3f} s after epoch {epoch}"
 
 
 def deaths():
@@ -372,19 +376,15 @@ def deaths():
     turns = int(os.environ.get("CLTRAIN_TEST_TURNS", 30))
     print("CLTRAIN_TEST_SEED =", seed)
     rng = random.Random(seed)
-    words = ["mlp:32", "--data", "digits", "--seed", 1, "--batch", 8, "--epochs", 20, *SGD, "--json", "--save", path("model")]
-    process = begin([RUN, "-n", 3, "--", TRAIN, *words])
-    wait_for("on each of 3 ranks", process)
-    since = time.monotonic()
-    end(process)
-    seconds, wanted, killed = time.monotonic() - since, report(), 0
-    print(f"a run that is not disturbed: {seconds:.2f} s of training, {wanted['steps']} steps")
+    words = ["mlp:32", "--data", "digits", "--seed", 1, "--batch", 8, "--epochs", EPOCHS, *SGD, "--json", "--save", path("model")]
+    end(begin([RUN, "-n", 3, "--", TRAIN, *words]))
+    wanted, killed = report(), 0
     for turn in range(turns):
         goes_on = turn % 2 == 0
         if os.path.exists(path("model")):
             os.remove(path("model"))
-        victim, moment = train_and_kill(rng, ("--on-failure", "continue") if goes_on else ("--max-restarts", 1), words, seconds)
-        got, what = report(), f"turn {turn}: rank {victim} killed after {moment:.3f} s, {'going on' if goes_on else 'restarted'}"
+        victim, moment = train_and_kill(rng, ("--on-failure", "continue") if goes_on else ("--max-restarts", 1), words)
+        got, what = report(), f"turn {turn}: rank {victim} killed {moment}, {'going on' if goes_on else 'restarted'}"
         check(got["steps"] == wanted["steps"], f"{what}: {got['steps']} steps, not {wanted['steps']}")
         difference = abs(got["test_loss"] / wanted["test_loss"] - 1)
         print(f"{what}: {got['ranks']} ranks at the end, test loss {difference:.1e} apart", flush=True)
