@@ -46,7 +46,7 @@ static void device_id(const clt_device *device, char id[CLT_HASH_TEXT]) {
 }
 
 /* "cpu-znver4-0123456789abcdef.jsonl": readable, and different for all that makes a difference. */
-void clt_tune_file_name(const clt_device *device, clt_text *text) {
+static void add_file_name(const clt_device *device, clt_text *text) {
     char library[64], hash[CLT_HASH_TEXT];
     const char *name = clt_device_get_info(device)->name;
     library_id(library);
@@ -111,12 +111,12 @@ bool clt_tune_header_fits(const clt_device *device, const char *kind, const char
 
 /* ---- the file ---- */
 
-static clt_status find_path(const clt_device *device, char **found) {
+clt_status clt_tune_find_path(const clt_device *device, const char *folder, char **found) {
     clt_text path = {0};
-    clt_status status = clt_file_cache_folder("tune", &path);
+    clt_status status = clt_file_cache_folder(folder, &path);
     if (status == CLT_OK) {
         clt_text_add(&path, "/");
-        clt_tune_file_name(device, &path);
+        add_file_name(device, &path);
         status = path.status;
     }
     if (status == CLT_OK) *found = path.data;
@@ -146,7 +146,7 @@ clt_status clt_tune_store(clt_device *device) {
     clt_verdicts all = {0};
     clt_text text = {0};
     if (!db) return clt_fail(CLT_E_NO_MEMORY, "there is no host memory for the verdicts of tuning");
-    if (!db->path) CLT_TRY(find_path(device, &db->path));
+    if (!db->path) CLT_TRY(clt_tune_find_path(device, "tune", &db->path));
     clt_status status = merge(&all, &db->measured);
     if (status == CLT_OK) status = read_file(device, db->path, &all); /* equals: those on the disk win */
     if (status == CLT_OK) status = clt_tune_write_header(device, KIND, &text);
@@ -201,7 +201,7 @@ clt_tune_database *clt_tune_database_of(clt_device *device) {
     if (db) return db;
     db = clt_calloc(1, sizeof *db);
     if (!db) return NULL;
-    clt_status status = find_path(device, &db->path);
+    clt_status status = clt_tune_find_path(device, "tune", &db->path);
     if (status != CLT_E_NO_MEMORY) status = CLT_OK; /* where there is no place for it, storing says why */
     if (status == CLT_OK) status = clt_tune_read_shipped(device, clt_shipped, &db->shipped);
     if (status == CLT_OK) status = read_file(device, db->path, &db->measured);

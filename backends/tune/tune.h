@@ -121,10 +121,10 @@ clt_status clt_tune_read_shipped(const clt_device *device, const struct clt_ship
  * one that was made with no more effort, so that programs that tune at once agree. */
 clt_status clt_tune_store(clt_device *device);
 
-/* What names a file of things measured on a device by this version of the library; its first line, which begins with the
- * kind of the file; whether a text begins with a line of that kind; and with one of this device, and this library where that is
+/* Where a file of things measured on a device by this version of the library lies, in a folder of the cache (*path: to be freed); its first
+ * line, which begins with the kind of the file; whether a text begins with a line of that kind; and with one of this device, and this library where that is
  * asked. */
-void clt_tune_file_name(const clt_device *device, clt_text *text);
+clt_status clt_tune_find_path(const clt_device *device, const char *folder, char **path);
 clt_status clt_tune_write_header(const clt_device *device, const char *kind, clt_text *text);
 bool clt_tune_has_header(const char *kind, const char *text, size_t length);
 bool clt_tune_header_fits(const clt_device *device, const char *kind, const char *text, size_t length, bool any_library);

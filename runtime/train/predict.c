@@ -87,19 +87,6 @@ static clt_status make_parts(const clt_plan *plan, parts *p) {
 
 /* ---- opening, saving ---- */
 
-static clt_status usual_path(const clt_device *device, char **found) {
-    clt_text path = {0};
-    clt_status status = clt_file_cache_folder("times", &path);
-    if (status == CLT_OK) {
-        clt_text_add(&path, "/");
-        clt_tune_file_name(device, &path);
-        status = path.status;
-    }
-    if (status == CLT_OK) *found = path.data;
-    else clt_text_free(&path);
-    return status;
-}
-
 static clt_status refuse(const clt_times *times, const void *bytes, size_t length) {
     if (!times->named || length == 0) return CLT_OK;
     if (clt_tune_has_header(kind, bytes, length))
@@ -135,7 +122,7 @@ clt_status clt_times_open(clt_times **times, clt_device *device, const char *pat
     t->path = path ? clt_strdup(path) : NULL;
     clt_status status = path && !t->path ? clt_fail_memory(strlen(path)) : CLT_OK;
     /* Without a place for them times are taken all the same: saving says why there is none. */
-    if (!path && usual_path(device, &t->path) == CLT_E_NO_MEMORY) status = CLT_E_NO_MEMORY;
+    if (!path && clt_tune_find_path(device, "times", &t->path) == CLT_E_NO_MEMORY) status = CLT_E_NO_MEMORY;
     if (status == CLT_OK) status = read_file(t, &t->table);
     if (status < 0) clt_times_close(t);
     else *times = t;
@@ -168,7 +155,7 @@ clt_status clt_times_save(clt_times *times) {
     clt_timings all = {0};
     clt_text text = {0};
     if (!times) return clt_fail(CLT_E_INVALID, "clt_times_save: times is NULL");
-    if (!times->path) CLT_TRY(usual_path(times->device, &times->path));
+    if (!times->path) CLT_TRY(clt_tune_find_path(times->device, "times", &times->path));
     clt_status status = read_file(times, &all);
     for (size_t i = 0; i < times->table.n && status == CLT_OK; i++) status = clt_timings_put(&all, &times->table.items[i]);
     if (status == CLT_OK) status = clt_tune_write_header(times->device, kind, &text);
