@@ -112,19 +112,13 @@ static void tell_no_time(const bench *b) {
     if (without && b->complete) message_line("%d of %d ops had no time: give it more --seconds", without, ops);
 }
 
-static int passes_of(const bench_row *row) {
-    int n = 0;
-    for (int p = 0; p < BENCH_MOST_PASSES; p++) n += row->n[p] > 0;
-    return n;
-}
-
 /* A file that compare is going to refuse, or to tell little of, looks like any other. */
 static void tell_few_passes(const bench *b) {
     int few = 0, ok = 0;
     for (const bench_row *row = b->rows; row < b->rows + b->n_rows; row++) {
         if (row->asked[0] || strcmp(row->status, "ok") != 0) continue;
         ok++;
-        few += passes_of(row) < LEAST_PASSES;
+        few += bench_passes(row) < LEAST_PASSES;
     }
     if (few == 0 || !b->complete) return;
     message_line("compare can tell nothing of %d of the %d rows that are ok, measured in fewer than %d passes: %s", few, ok, LEAST_PASSES,

@@ -62,6 +62,8 @@ typedef struct bench {
 
 /* bench_run.c: measures all rows in child processes. */
 void bench_measure(bench *b);
+/* In how many passes the row has samples. */
+int bench_passes(const bench_row *row);
 
 /* bench_others.c: appends rows for the other backends of each op, once it is known what serves it. EXIT_FAILED after a message. */
 int bench_add_others(bench *b);

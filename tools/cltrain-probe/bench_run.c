@@ -187,10 +187,10 @@ static void take_samples(const work *w, bench_row *row, const json_t *us) {
         row->us[w->pass][row->n[w->pass]++] = json_number_value(json_array_get(us, i));
 }
 
-static bool has_samples(const bench_row *row) {
-    for (int p = 0; p < BENCH_MOST_PASSES; p++)
-        if (row->n[p] > 0) return true;
-    return false;
+int bench_passes(const bench_row *row) {
+    int n = 0;
+    for (int p = 0; p < BENCH_MOST_PASSES; p++) n += row->n[p] > 0;
+    return n;
 }
 
 /* A later pass that does not serve what an earlier one has measured takes nothing back; one that finds it wrong does. */
@@ -198,7 +198,7 @@ static void take_row(work *w, int at, const json_t *told) {
     if (at < 0 || at >= w->b->n_rows) return;
     bench_row *row = &w->b->rows[row_at(w, at)];
     w->at = at + 1;
-    if (has_samples(row) && strcmp(document_string(told, "status"), "unsupported") == 0) return;
+    if (bench_passes(row) > 0 && strcmp(document_string(told, "status"), "unsupported") == 0) return;
     copy_text(told, "status", row->status, sizeof row->status);
     copy_text(told, "reason", row->reason, sizeof row->reason);
     take_samples(w, row, json_object_get(told, "us"));
@@ -263,7 +263,7 @@ static bool take_line(const char *text, void *user) {
 static void give_up(bench *b, const char *status, const char *reason) {
     for (int i = 0; i < b->n_rows; i++) {
         bench_row *row = &b->rows[i];
-        if (has_samples(row) || !is_ok(row)) continue;
+        if (bench_passes(row) > 0 || !is_ok(row)) continue;
         snprintf(row->status, sizeof row->status, "%s", status);
         snprintf(row->reason, sizeof row->reason, "%s", reason);
     }
