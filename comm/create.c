@@ -13,11 +13,9 @@ struct clt_job {
     clt_rendezvous *rendezvous;
 };
 
-enum { SHRINKS = 1000 };
-
 /* Generations as they are told apart on the wire and in the store: those of the launcher, and the shrinks within each. */
 static int64_t wire_generation(int64_t launched, int shrinks) {
-    return launched * SHRINKS + shrinks;
+    return launched * CLT_COMM_GENERATIONS + shrinks;
 }
 
 static void release_job(clt_job *job) {
@@ -169,7 +167,7 @@ static void take_members(survivors *s, const int *members, int n) {
 static clt_status agree(survivors *s) {
     const clt_settings *settings = &s->network->job->settings;
     int members[CLT_MOST_RANKS], n = 0;
-    if (s->p.shrinks + 1 >= SHRINKS) return clt_fail(CLT_E_UNSUPPORTED, "a group can shrink %d times", SHRINKS - 1);
+    if (s->p.shrinks + 1 >= CLT_COMM_GENERATIONS) return clt_fail(CLT_E_UNSUPPORTED, "a group can shrink %d times", CLT_COMM_GENERATIONS - 1);
     const clt_membership m = {.generation = wire_generation(settings->generation, s->p.shrinks + 1),
                               .rank = s->p.rank, .size = s->p.size, .grace_seconds = settings->connect_seconds,
                               .deadline = clt_seconds() + 2 * settings->connect_seconds, .watch = watch, .context = s};

@@ -73,7 +73,8 @@ CLT_API void clt_comm_destroy(clt_comm *comm);
 
 CLT_API int clt_comm_rank(const clt_comm *comm);
 CLT_API int clt_comm_size(const clt_comm *comm);
-/* No two groups of a job have the same: 1000 times what the launcher counts, and one more for each round of a shrink. */
+/* No two groups of a job have the same: CLT_COMM_GENERATIONS times what the launcher counts, and one more for each round of a shrink. */
+enum { CLT_COMM_GENERATIONS = 1000 };
 CLT_API int64_t clt_comm_generation(const clt_comm *comm);
 
 /* ---- operations -------------------------------------------------------------

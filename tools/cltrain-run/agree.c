@@ -109,14 +109,13 @@ void agree_done(const job *j, int status) {
 
 /* Below the ranks' own name, see comm.h. Who waits does not wait longer than without it: whether it was written does not matter to us. */
 void agree_lost(const job *j, int rank, int status) {
-    enum { GENERATIONS = 1000 };
     char name[NAME_BYTES], key[KEY_BYTES], text[64], stands[CLT_STORE_TEXT_BYTES];
     clt_comm_options options = j->store_options;
     clt_store *store;
     job_name_of_start(j, name);
     options.job = name;
     options.connect_seconds = lost_seconds;
-    snprintf(key, sizeof key, "lost/%lld", (long long)j->restarts * GENERATIONS);
+    snprintf(key, sizeof key, "lost/%lld", (long long)j->restarts * CLT_COMM_GENERATIONS);
     snprintf(text, sizeof text, "%d %d", rank, status);
     if (clt_store_open(&store, &options, false) < 0) return;
     clt_store_set_once(store, key, text, stands, lost_seconds);
