@@ -80,8 +80,9 @@ CLT_API clt_status clt_device_open(clt_device **device, const char *selector);
 CLT_API void clt_device_close(clt_device *device);
 
 /* For a device that may hang: waits for it return CLT_E_DEVICE_LOST when no kernel has finished for so many seconds, and say
- * which launch did not. 0: they wait for as long as it takes, the default, or CLTRAIN_DEVICE_TIMEOUT in the environment. A
- * time must be longer than any single kernel takes: that is minutes on a simulator. With a timeout each launch costs an event.
+ * which launch did not. They do so too when a launch failed after the driver had taken it: its event tells, and without a
+ * timeout nobody asks for it. 0: they wait for as long as it takes, the default, or CLTRAIN_DEVICE_TIMEOUT in the environment.
+ * A time must be longer than any single kernel takes: that is minutes on a simulator. With a timeout each launch costs an event.
  *
  * Once a device is lost, by this or by an error of the driver that says so, all calls on it and what was made on it fail at
  * once with CLT_E_DEVICE_LOST and the words that tell why; destroying and closing work as always, and do not wait. What a

@@ -135,10 +135,10 @@ clt_status clt_device_fail_lost(const clt_device *device);
 typedef struct clt_watched {
     cl_event event; /* NULL: there is none */
     const void *origin;
-    char kernel[64];
+    char kernel[64]; /* or the call of OpenCL, of what is none */
 } clt_watched;
 
-/* Both return an error when no launch has finished for as long as the device's timeout. */
+/* With a timeout both return an error when no launch has finished for that long, or one has failed. */
 clt_status clt_cl_wait_event(clt_device *device, cl_event event, const char *what);
 clt_status clt_cl_wait_queue(clt_device *device, cl_command_queue queue, const char *what);
 /* Before a call that blocks by itself. */
@@ -146,8 +146,8 @@ clt_status clt_cl_before_blocking(clt_device *device, const char *what);
 /* Maps memory from its beginning on, by the queue for mapping, and waits. */
 clt_status clt_cl_map(clt_device *device, cl_mem memory, cl_map_flags flags, size_t bytes, const char *what, void **host);
 
-/* In a device with a timeout: takes over the launch's event. `kernel` has 64 bytes. */
-void clt_watch_add(clt_device *device, const char *kernel, cl_event event);
+/* In a device with a timeout: takes over the event of a launch, by its kernel's name or the call's. An error: one long before it failed. */
+clt_status clt_watch_add(clt_device *device, const char *name, cl_event event);
 /* The last launch that finished and the first that did not; false if nothing is known. */
 bool clt_watch_find(clt_device *device, clt_watched *done, clt_watched *stuck);
 clt_status clt_watch_from_environment(clt_device *device);

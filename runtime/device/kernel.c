@@ -105,6 +105,5 @@ clt_status clt_kernel_enqueue(clt_kernel *kernel, int dims, const size_t *global
     if (error != CL_SUCCESS) return fail_kernel(kernel, "launching it", error);
     if (device->timer && device->watch) clRetainEvent(event);
     if (device->timer) clt_timer_add(device, kernel->name, event);
-    if (device->watch) clt_watch_add(device, kernel->name, event);
-    return CLT_OK;
+    return device->watch ? clt_watch_add(device, kernel->name, event) : CLT_OK;
 }

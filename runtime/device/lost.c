@@ -22,7 +22,7 @@ clt_status (clt_device_fail_lost)(const clt_device *device) {
 static void name_launch(const clt_device *device, const void *origin, const char *kernel, char *text, size_t bytes) {
     char op[CLT_ORIGIN_TEXT] = "";
     if (origin && device->describe) device->describe(origin, op);
-    snprintf(text, bytes, op[0] ? "%s, kernel %s" : "%skernel %s", op, kernel);
+    snprintf(text, bytes, "%s%s%s%s", op, op[0] ? ", " : "", strncmp(kernel, "clEnqueue", 9) ? "kernel " : "", kernel);
 }
 
 static void add_launches(clt_device *device, clt_text *words) {

@@ -119,27 +119,32 @@ clt_status clt_memory_read(clt_memory *buffer, size_t offset, void *destination,
     return error == CL_SUCCESS ? CLT_OK : clt_cl_fail(device, "reading a buffer", error);
 }
 
+/* ---- what is only launched, and nobody waits for by itself: its event is watched as a kernel's ---- */
+
+clt_status clt_memory_fill(clt_memory *buffer, size_t offset, size_t bytes, uint32_t word) {
+    clt_device *device = buffer->device;
+    cl_event event;
+    CLT_TRY_CL(device, "filling a buffer",
+               clEnqueueFillBuffer(device->queue, buffer->memory, &word, sizeof word, offset, bytes, 0, NULL,
+                                   device->watch ? &event : NULL));
+    return device->watch ? clt_watch_add(device, "clEnqueueFillBuffer", event) : CLT_OK;
+}
+
 clt_status clt_memory_zero(clt_memory *buffer) {
     /* In pieces: some drivers fill wrongly past 4 GiB. */
     const size_t piece = (size_t)1 << 28;
-    const cl_uint zero = 0;
     for (size_t done = 0; done < buffer->bytes; done += piece)
-        CLT_TRY_CL(buffer->device, "clearing a buffer",
-                   clEnqueueFillBuffer(buffer->device->queue, buffer->memory, &zero, sizeof zero, done,
-                                       CLT_MIN(piece, buffer->bytes - done), 0, NULL, NULL));
-    return CLT_OK;
-}
-
-clt_status clt_memory_fill(clt_memory *buffer, size_t offset, size_t bytes, uint32_t word) {
-    CLT_TRY_CL(buffer->device, "filling a buffer",
-               clEnqueueFillBuffer(buffer->device->queue, buffer->memory, &word, sizeof word, offset, bytes, 0, NULL, NULL));
+        CLT_TRY(clt_memory_fill(buffer, done, CLT_MIN(piece, buffer->bytes - done), 0));
     return CLT_OK;
 }
 
 clt_status clt_memory_copy(clt_memory *from, size_t offset, clt_memory *to, size_t bytes) {
-    CLT_TRY_CL(from->device, "copying a buffer",
-               clEnqueueCopyBuffer(from->device->queue, from->memory, to->memory, offset, 0, bytes, 0, NULL, NULL));
-    return CLT_OK;
+    clt_device *device = from->device;
+    cl_event event;
+    CLT_TRY_CL(device, "copying a buffer",
+               clEnqueueCopyBuffer(device->queue, from->memory, to->memory, offset, 0, bytes, 0, NULL,
+                                   device->watch ? &event : NULL));
+    return device->watch ? clt_watch_add(device, "clEnqueueCopyBuffer", event) : CLT_OK;
 }
 
 void *clt_memory_handle(const clt_memory *memory) {

@@ -1,7 +1,8 @@
 /*
  * Waits with a deadline, which OpenCL 1.2 does not know. With a timeout (CLTRAIN_DEVICE_TIMEOUT, clt_device_set_timeout)
  * each launch leaves its event here, and whoever waits is woken by a callback, or gives up when no launch has finished for
- * that long. The events then tell which launch hangs. Without a timeout waits are the driver's own.
+ * that long. The events then tell which launch hangs, and of launches that failed after the driver had taken them, which it
+ * need not tell otherwise. Without a timeout waits are the driver's own.
  *
  * A wait that gave up leaves its event and its waiter to the driver, which may call back at any later time.
  */
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/number.h"
 #include "runtime/device/cl.h"
 
 enum { MOST_WATCHED = 2048 }; /* launches; hosts run ahead of a device by two steps or so */
@@ -25,17 +27,6 @@ struct clt_watch {
 
 static clt_watched *launch_at(clt_watch *watch, size_t number) {
     return &watch->launches[number % MOST_WATCHED];
-}
-
-void clt_watch_add(clt_device *device, const char *kernel, cl_event event) {
-    clt_watch *watch = device->watch;
-    clt_watched *launch = launch_at(watch, watch->n);
-    if (launch->event) clReleaseEvent(launch->event);
-    launch->event = event;
-    launch->origin = device->origin;
-    memcpy(launch->kernel, kernel, sizeof launch->kernel);
-    watch->n++;
-    if (watch->n - watch->done > MOST_WATCHED) watch->done = watch->n - MOST_WATCHED;
 }
 
 static void forget(clt_device *device) {
@@ -53,16 +44,40 @@ static cl_int status_of(cl_event event) {
     return error == CL_SUCCESS ? status : error;
 }
 
-/* Launches finish in their order. One that failed does not count as finished. */
-static size_t finished(clt_watch *watch) {
-    while (watch->done < watch->n && status_of(launch_at(watch, watch->done)->event) == CL_COMPLETE) watch->done++;
-    return watch->done;
+/* Launches finish in their order: counts those that did, and gives the status of the first that did not; below 0: it failed. */
+static cl_int count_finished(clt_watch *watch) {
+    cl_int status = CL_COMPLETE;
+    while (watch->done < watch->n && (status = status_of(launch_at(watch, watch->done)->event)) == CL_COMPLETE) watch->done++;
+    return status;
+}
+
+/* A launch that the driver took may fail later, which its event alone tells: waits for what comes after it need not. */
+static clt_status check_launches(clt_device *device, const char *what) {
+    cl_int status = count_finished(device->watch);
+    return status < 0 ? clt_cl_fail_wait(device, what, status) : CLT_OK;
+}
+
+clt_status clt_watch_add(clt_device *device, const char *name, cl_event event) {
+    clt_watch *watch = device->watch;
+    clt_watched *launch = launch_at(watch, watch->n);
+    clt_status status = CLT_OK;
+    if (watch->n - watch->done == MOST_WATCHED) {
+        status = check_launches(device, "launching");
+        if (watch->n - watch->done == MOST_WATCHED) watch->done++; /* nobody asks for it any more */
+    }
+    if (launch->event) clReleaseEvent(launch->event);
+    launch->event = event;
+    launch->origin = device->origin;
+    snprintf(launch->kernel, sizeof launch->kernel, "%s", name);
+    watch->n++;
+    return status;
 }
 
 bool clt_watch_find(clt_device *device, clt_watched *done, clt_watched *stuck) {
     clt_watch *watch = device->watch;
     if (!watch || !watch->n) return false;
-    size_t at = finished(watch);
+    count_finished(watch);
+    size_t at = watch->done;
     *done = at > 0 && at + MOST_WATCHED > watch->n ? *launch_at(watch, at - 1) : (clt_watched){0};
     *stuck = at < watch->n ? *launch_at(watch, at) : (clt_watched){0};
     return true;
@@ -110,7 +125,7 @@ static clt_status make_waiter(waiter **made) {
     return status;
 }
 
-/* Whether the event came before the deadline. It is also asked for, since not all drivers call back. */
+/* Whether the event came before the deadline, or a launch failed. It is also asked for, since not all drivers call back. */
 static bool wait_here(clt_watch *watch, waiter *w, cl_event event) {
     double pause = fmin(0.05, watch->timeout_seconds / 8), progress = clt_seconds();
     size_t before = watch->done;
@@ -120,15 +135,14 @@ static bool wait_here(clt_watch *watch, waiter *w, cl_event event) {
         while (!w->done && clt_seconds() < until) clt_condition_wait_until(&w->condition, &w->mutex, until);
         bool done = w->done;
         clt_mutex_unlock(&w->mutex);
-        if (done || status_of(event) <= CL_COMPLETE) return true;
-        size_t now = finished(watch);
-        if (now != before) progress = clt_seconds();
-        before = now;
+        if (done || status_of(event) <= CL_COMPLETE || count_finished(watch) < 0) return true;
+        if (watch->done != before) progress = clt_seconds();
+        before = watch->done;
         if (clt_seconds() - progress >= watch->timeout_seconds) return false;
     }
 }
 
-static clt_status wait_watched(clt_device *device, cl_event event, const char *what) {
+static clt_status wait_for_call(clt_device *device, cl_event event, const char *what) {
     waiter *w = NULL;
     char why[160];
     CLT_TRY(make_waiter(&w));
@@ -136,11 +150,15 @@ static clt_status wait_watched(clt_device *device, cl_event event, const char *w
     if (clSetEventCallback(event, CL_COMPLETE, wake, w) != CL_SUCCESS) atomic_fetch_sub(&w->users, 1);
     bool done = wait_here(device->watch, w, event);
     leave(w);
-    cl_int status = done ? status_of(event) : CL_COMPLETE;
-    if (status < 0) return clt_cl_fail_wait(device, what, status);
     if (done) return CLT_OK;
     snprintf(why, sizeof why, "%s: no launch has finished for %g s", what, device->watch->timeout_seconds);
     return clt_device_lose(device, true, why);
+}
+
+static clt_status wait_watched(clt_device *device, cl_event event, const char *what) {
+    if (status_of(event) > CL_COMPLETE) CLT_TRY(wait_for_call(device, event, what));
+    cl_int status = status_of(event);
+    return status < 0 ? clt_cl_fail_wait(device, what, status) : check_launches(device, what);
 }
 
 clt_status clt_cl_wait_event(clt_device *device, cl_event event, const char *what) {
@@ -216,10 +234,9 @@ clt_status clt_device_set_timeout(clt_device *device, double seconds) {
 
 clt_status clt_watch_from_environment(clt_device *device) {
     const char *text = getenv("CLTRAIN_DEVICE_TIMEOUT");
-    char *end;
+    double seconds;
     if (!text || !*text) return CLT_OK;
-    double seconds = strtod(text, &end);
-    if (end == text || *end || !(seconds >= 0 && seconds < INFINITY))
+    if (!clt_number_parse(text, &seconds) || !(seconds >= 0 && seconds < INFINITY))
         return clt_fail(CLT_E_INVALID, "CLTRAIN_DEVICE_TIMEOUT=%s is no number of seconds", text);
     return clt_device_set_timeout(device, seconds);
 }

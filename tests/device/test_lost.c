@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@
 
 /* ---- faults ---- */
 
-typedef enum call { ENQUEUE, FINISH, WAIT, CREATE, READ, CALLS } call;
+typedef enum call { ENQUEUE, FINISH, WAIT, CREATE, READ, LATER, CALLS } call;
 static cl_int fault[CALLS]; /* what the call gives; 0: the driver's own answer */
 static int after[CALLS];    /* so many calls later */
 static int made[CALLS];
@@ -37,9 +38,22 @@ static cl_int faulty(call c) {
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
+/* An event of what the driver took, and which failed later. */
+static cl_int fail_later(cl_command_queue queue, cl_int error, cl_event *event) {
+    cl_context context;
+    clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL);
+    if (!event) return CL_SUCCESS;
+    *event = clCreateUserEvent(context, NULL);
+    return clSetUserEventStatus(*event, error);
+}
+
 cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dims, const size_t *offset,
                               const size_t *global, const size_t *local, cl_uint n, const cl_event *list, cl_event *event) {
-    cl_int error = faulty(ENQUEUE);
+    cl_int later = faulty(LATER), error = faulty(ENQUEUE);
+    if (later) {
+        after[LATER] = INT_MAX; /* this one alone */
+        return fail_later(queue, later, event);
+    }
     return error ? error : REAL(clEnqueueNDRangeKernel)(queue, kernel, dims, offset, global, local, n, list, event);
 }
 
@@ -244,6 +258,35 @@ static void a_lost_device_says_so_from_then_on(void **state) {
     }
 }
 
+/* A launch that the driver took may fail while nobody waits for it: what waits next tells which it was, however many followed. */
+static void a_launch_that_fails_later_is_named(void **state) {
+    enum { STEPS = 700 }; /* of more launches than are kept */
+    static const int launches[] = {0, 1, 7, 40};
+    (void)state;
+    for (size_t i = 0; i < 2 * CLT_COUNT_OF(launches); i++) {
+        model m;
+        no_faults(NULL);
+        make(&m, false);
+        assert_ok(clt_device_set_timeout(m.device, 120));
+        assert_ok(step(&m, BATCH));
+        assert_ok(clt_trainer_wait(m.trainer));
+        fault[LATER] = CL_OUT_OF_RESOURCES;
+        after[LATER] = launches[i / 2];
+        int steps = i % 2 ? STEPS : 12;
+        clt_status status = CLT_OK;
+        for (int k = 0; k < steps && status >= 0; k++) status = step(&m, BATCH);
+        if (status >= 0) status = clt_trainer_wait(m.trainer);
+        fault[LATER] = 0;
+        assert_int_equal(status, CLT_E_DEVICE_LOST);
+        assert_detail("was lost: ");
+        assert_detail("CL_OUT_OF_RESOURCES");
+        assert_detail("the first that did not: ");
+        assert_detail("kernel ");
+        assert_all_refuse(&m);
+        destroy(&m);
+    }
+}
+
 /* ---- hangs: in a process of its own, for the kernel goes on for ever ---- */
 
 static void say_and_end(const char *words, int code) {
@@ -345,6 +388,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test_setup(a_plan_that_does_not_fit_changes_nothing, no_faults),
         cmocka_unit_test_setup(a_launch_that_finds_no_memory, no_faults),
         cmocka_unit_test_setup(a_lost_device_says_so_from_then_on, no_faults),
+        cmocka_unit_test_setup(a_launch_that_fails_later_is_named, no_faults),
         cmocka_unit_test_setup(a_kernel_that_hangs_is_named, no_faults),
         cmocka_unit_test_setup(a_timeout_leaves_healthy_devices_alone, no_faults),
     };
