@@ -63,6 +63,15 @@ static int train_on(const options *given, const data_parts *data, const task *ma
     return code;
 }
 
+/* A kernel that never ends would hold the run, and all other ranks, for ever. */
+static clt_status open_device(clt_device **device, const char *selector) {
+    enum { TIMEOUT_SECONDS = 600 };
+    const char *chosen = getenv("CLTRAIN_DEVICE_TIMEOUT");
+    clt_status status = clt_device_open(device, selector);
+    if (status == CLT_OK && !(chosen && *chosen)) status = clt_device_set_timeout(*device, TIMEOUT_SECONDS);
+    return status;
+}
+
 static int train_in(options *given, ranks *group) {
     data_parts data = {0};
     task made = {0};
@@ -73,7 +82,7 @@ static int train_in(options *given, ranks *group) {
     if (!code) code = recipe_complete(given, clt_dataset_samples(data.train), group->rank, group->size);
     if (!code) code = task_build(&made, given, &data);
     if (!code) {
-        clt_status status = clt_device_open(&device, given->device);
+        clt_status status = open_device(&device, given->device);
         code = status < 0 ? library_error(status, "opening a device") : 0;
     }
     if (!code) code = train_on(given, &data, &made, device, group);
