@@ -11,8 +11,9 @@
  *
  * In the environment: SHIM_DRIVER, the real driver's library (libpocl.so.2); and for programs that do not know of the
  * shim: SHIM_NTH, SHIM_FOREVER=1, SHIM_ONLY=clName as in shim.h, SHIM_REPORT=FILE, which gets the counts at exit;
- * SHIM_WHEN=NAME=VALUE, only in processes where that variable is so when the driver is loaded; SHIM_DEED=exit, crash, hang or
- * null: the call does that, rather than fail; null: it says that all is well, and makes nothing. SHIM_DROP=repeats, or N: launches of
+ * SHIM_WHEN=NAME=VALUE, only in processes where that variable is so when the driver is loaded; SHIM_DEED=exit, crash, hang, null
+ * or later: the call does that, rather than fail; null: it says that all is well, and makes nothing; later: the launch is taken, and
+ * its event alone tells that it failed. SHIM_DROP=repeats, or N: launches of
  * a kernel that was launched since somebody last waited, or one in N of these, are not done and said to be.
  */
 #define _GNU_SOURCE
@@ -104,6 +105,11 @@ static void do_deed(void) {
     if (!strcmp(deed, "crash")) abort(); /* PoCL catches SIGSEGV */
     if (!strcmp(deed, "hang"))
         for (;;) pause();
+}
+
+static bool fails_later(void) {
+    const char *deed = getenv("SHIM_DEED");
+    return deed && !strcmp(deed, "later");
 }
 
 /* What a call that makes something says when it makes nothing. */
@@ -293,10 +299,19 @@ static bool is_dropped(cl_kernel kernel) {
     return dropped;
 }
 
+static cl_int fail_later(cl_command_queue q, cl_int error, cl_event *event) {
+    cl_context context;
+    if (!event) return CL_SUCCESS;
+    real.clGetCommandQueueInfo(q, CL_QUEUE_CONTEXT, sizeof context, &context, NULL);
+    *event = real.clCreateUserEvent(context, NULL);
+    count(EVENT, 1);
+    return real.clSetUserEventStatus(*event, error);
+}
+
 static cl_int CL_API_CALL shim_clEnqueueNDRangeKernel(cl_command_queue q, cl_kernel k, cl_uint dims, const size_t *offset,
                                                       const size_t *global, const size_t *local, WAITS) {
     cl_int error = strike("clEnqueueNDRangeKernel", CL_OUT_OF_RESOURCES, CL_MEM_OBJECT_ALLOCATION_FAILURE);
-    if (error) return error;
+    if (error) return fails_later() ? fail_later(q, error, event) : error;
     if (is_dropped(k)) error = event ? real.clEnqueueMarkerWithWaitList(q, n, wait, event) : CL_SUCCESS;
     else error = real.clEnqueueNDRangeKernel(q, k, dims, offset, global, local, n, wait, event);
     if (event && error == CL_SUCCESS) count(EVENT, 1);
@@ -374,6 +389,8 @@ static bool patch(cl_icd_dispatch *table) {
     table->name = shim_##name;
     EACH(PATCH)
 #undef PATCH
+    real.clCreateUserEvent = table->clCreateUserEvent; /* called here alone */
+    real.clSetUserEventStatus = table->clSetUserEventStatus;
     return true;
 }
 
