@@ -27,7 +27,7 @@ typedef struct operand {
     int n_kinks;
     bool distinct;    /* a shuffled ramp: no two are near each other */
     bool whole;       /* whole numbers: many are equal */
-    double special[4]; /* the first n_special of these, NaN or infinity, each take the place of one value */
+    double special[4]; /* the first n_special of these, such as NaN, each take the place of one value */
     int n_special;
     bool constant;    /* no gradient is asked for; so for integers */
 } operand;
