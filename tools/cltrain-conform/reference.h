@@ -27,6 +27,7 @@ OTHERS(DECLARE)
 
 void reference_max_pool2d_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at);
 void reference_cross_entropy_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at);
+void reference_embedding_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at);
 /* Sums of products: what each operand gets of dy, element by element. */
 void reference_matmul_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at);
 void reference_matmul_add_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at);
