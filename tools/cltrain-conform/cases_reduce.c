@@ -100,6 +100,14 @@ static void add_pairs(case_list *list, bool full, clt_shape shape) {
     case_add(list, &mse, "", x, 2)->full = full;
 }
 
+/* Where exp overflows, of either sign. */
+static void add_far_pairs(case_list *list) {
+    static const double logit[] = {-500, -200, -100, -89, -20, -5, 0, 5, 20, 89, 100, 200, 500},
+                        target[] = {0, 1, 0.25, 0.5, 1, 0, 1, 0, 0.75, 1, 0};
+    operand x[] = {{.shape = SHAPE(143), .values = logit, .n_values = 13}, {.shape = SHAPE(143), .values = target, .n_values = 11}};
+    case_add(list, &bce, "far", x, 2);
+}
+
 void cases_reduce(case_list *list) {
     add_reductions(list, false, "all", (clt_shape)SHAPE(1031), CLT_ALL_AXES);
     add_reductions(list, false, "rows", (clt_shape)SHAPE(7, 13), CLT_AXES(1));
@@ -131,6 +139,7 @@ void cases_reduce(case_list *list) {
     add_no_class(list, true, 3, 301);
     add_not_finite(list);
     add_pairs(list, false, (clt_shape)SHAPE(1031));
+    add_far_pairs(list);
     add_pairs(list, true, (clt_shape)SHAPE(1));
     add_pairs(list, true, (clt_shape)SHAPE(5, 3, 7));
 }

@@ -102,14 +102,18 @@ void reference_cross_entropy_gradient(const array *x, int i, const array *dy, ar
     }
 }
 
+static double minus_log_sigmoid(double a) {
+    return fmax(-a, 0) + log1p(exp(-fabs(a)));
+}
+
 double reference_bce_with_logits(const array *x, int n, array *y, const attributes *at, bool evaluation) {
     (void)n, (void)at, (void)evaluation;
     int64_t count = array_count(x);
     array_resize(y, (clt_shape){.rank = 0});
     y->values[0] = 0;
     for (int64_t i = 0; i < count; i++) {
-        double a = x[0].values[i], p = 1 / (1 + exp(-a));
-        y->values[0] -= (x[1].values[i] * log(p) + (1 - x[1].values[i]) * log(1 - p)) / (double)count;
+        double a = x[0].values[i], b = x[1].values[i];
+        y->values[0] += (b * minus_log_sigmoid(a) + (1 - b) * minus_log_sigmoid(-a)) / (double)count;
     }
     return 60.0 * (double)count;
 }

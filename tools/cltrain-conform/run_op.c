@@ -47,8 +47,8 @@ static void draw(const operand *o, random_stream *random, array *a) {
     array_resize(a, o->shape);
     int64_t n = array_count(a);
     for (int64_t i = 0; i < n; i++) {
-        if (!o->distinct) {
-            a->values[i] = draw_one(o, random);
+        if (o->values || !o->distinct) {
+            a->values[i] = o->values ? (double)(float)o->values[i % o->n_values] : draw_one(o, random);
             continue;
         }
         int64_t j = random_below(random, i + 1);
