@@ -12,7 +12,8 @@ import tempfile
 
 POCL = "/etc/OpenCL/vendors/pocl.icd"
 QUICK = ["conv-last-tap", "sum-no-barrier", "softmax-gradient-factor", "dropout-tail", "dropout-past-end", "nesterov",
-         "bn-join", "convlast-lot", "metric-rows", "gpu-operand-split"]
+         "bn-join", "convlast-lot", "metric-rows", "gpu-operand-split", "cross-entropy-past", "embedding-past",
+         "sigmoid-overflow", "metric-skipped"]
 
 
 def read_list(path):

@@ -86,6 +86,16 @@ static void add_not_finite(case_list *list) {
     case_add(list, &max, "not-finite", &x, 1)->at.reduce = CLT_AXES(1);
     x.shape = (clt_shape)SHAPE(1031);
     case_add(list, &max, "not-finite", &x, 1)->full = true;
+    static const double least[] = {-INFINITY};
+    operand nothing = {.values = least, .n_values = 1, .constant = true};
+    nothing.shape = (clt_shape)SHAPE(7, 13);
+    case_add(list, &max, "all-masked", &nothing, 1)->at.reduce = CLT_AXES(1);
+    nothing.shape = (clt_shape)SHAPE(37, 5);
+    test_case *columns = case_add(list, &max, "all-masked", &nothing, 1);
+    columns->at.reduce = CLT_AXES(0);
+    columns->full = true;
+    nothing.shape = (clt_shape)SHAPE(1031);
+    case_add(list, &max, "all-masked", &nothing, 1)->full = true;
     operand masked = {.shape = SHAPE(3, 301), .special = {-INFINITY, -INFINITY}, .n_special = 2, .constant = true};
     for (int i = 0; i < 2; i++) {
         test_case *c = case_add(list, ops[i], "masked", &masked, 1);
