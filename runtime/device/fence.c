@@ -12,8 +12,9 @@
 /* On either side; the alignment at least, for what lies between them is a sub-buffer. */
 enum { LEAST_GUARD = 4096 };
 
-/* Bytes of float NaNs wherever they are read as such, and different ones from those that values are filled with. */
-static const unsigned char guard_pattern[4] = {0xa5, 0x5a, 0xff, 0x7f};
+/* Where floats are read of it NaN and 8e37 by turns: which of the two is wanted, the other shows. Different ones from those that
+ * values are filled with. */
+static const unsigned char guard_pattern[8] = {0xa5, 0x5a, 0xff, 0x7f, 0x5a, 0xa5, 0x73, 0x7e};
 
 static size_t guard_bytes(const clt_device *device) {
     return (LEAST_GUARD + device->alignment - 1) / device->alignment * device->alignment;

@@ -1,7 +1,7 @@
 """mutants.py CONFORM SOURCES LIST [all | NAME...]: breaks a kernel, and wants cltrain-conform to see it.
 
 Without names some are tried, those that take little. A kernel is broken in a copy, which the library reads in the place of its
-own (CLTRAIN_KERNEL_FOLDER): nothing is rebuilt. First each case runs with the kernels as they are, and must pass.
+own (CLTRAIN_KERNEL_FOLDER), and a formula of a pointwise op in a copy of what holds it: nothing is rebuilt. First each case runs with the kernels as they are, and must pass.
 """
 import json
 import os
@@ -12,7 +12,8 @@ import tempfile
 
 POCL = "/etc/OpenCL/vendors/pocl.icd"
 QUICK = ["conv-last-tap", "sum-no-barrier", "softmax-gradient-factor", "dropout-tail", "dropout-past-end", "nesterov",
-         "bn-join", "convlast-lot", "metric-rows", "gpu-operand-split"]
+         "bn-join", "convlast-lot", "metric-rows", "gpu-operand-split", "cross-entropy-past", "embedding-past",
+         "sigmoid-overflow", "metric-skipped"]
 
 
 def read_list(path):
@@ -67,6 +68,29 @@ def mutate(sources, folder, mutant):
     return {"CLTRAIN_KERNEL_FOLDER": str(folder / mutant["name"])}
 
 
+def holds(program):
+    """The program, and the library if it is linked with a shared one."""
+    listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
+    return [program] + [line.split()[2] for line in listed.splitlines() if "libcltrain.so" in line and "/" in line]
+
+
+def mutate_formula(conform, folder, mutant):
+    """A program whose formula is another one, no longer than the library's, and how it is run."""
+    old, new = (b"\0" + mutant[k].encode().ljust(len(mutant["old"])) + b"\0" for k in ("old", "new"))
+    if len(new) > len(old):
+        sys.exit(f"{mutant['name']}: longer than what it takes the place of")
+    for path in map(pathlib.Path, holds(conform)):
+        content = path.read_bytes()
+        if content.count(old) != 1:
+            continue
+        copy = folder / mutant["name"] / path.name
+        copy.parent.mkdir()
+        copy.write_bytes(content.replace(old, new))
+        copy.chmod(0o755)
+        return str(copy) if path.samefile(conform) else conform, {"LD_LIBRARY_PATH": str(copy.parent)}
+    sys.exit(f"{mutant['name']}: there is no such formula any more: {mutant['old']!r}")
+
+
 def main():
     conform, sources, path = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
     names = sys.argv[4:] or QUICK
@@ -93,7 +117,9 @@ def main():
                     missed.append(m["name"])
                     print(f"{m['name']:24} the kernels as they are do not pass: {results[0][3]}")
                     continue
-            code, results = run(conform, m["case"], folder / "out.json", {**environment, **mutate(sources, folder, m)})
+            program, changes = (mutate_formula(conform, folder, m) if m["file"] == "formula" else
+                                (conform, mutate(sources, folder, m)))
+            code, results = run(program, m["case"], folder / "out.json", {**environment, **changes})
             caught = [(i, q, reason) for i, _, r, reason in results for q in m["by"].split() if r[q] == "failed"]
             if not caught or code != 1:
                 missed.append(m["name"])

@@ -63,6 +63,10 @@ static void add_matmuls(case_list *list) {
     case_add(list, &plain, "batch", X(F(3, 5, 7), F(3, 7, 4)));
     case_add(list, &plain, "broadcast", X(F(2, 1, 5, 7), F(3, 7, 4)))->full = true;
     case_add(list, &plain, "broadcast", X(F(5, 7), F(4, 7, 3)))->full = true;
+    /* Each dimension of a batch has its own place and stride: all six that there may be. */
+    case_add(list, &plain, "broadcast", X(F(2, 3, 1, 2, 5, 7), F(3, 2, 1, 7, 4)));
+    case_add(list, &plain, "broadcast", X(F(2, 1, 2, 1, 2, 3, 2, 3), F(2, 2, 1, 2, 1, 3, 3, 2)))->full = true;
+    case_add(list, &plain, "batch", X(F(2, 2, 1, 3, 2, 2, 2, 3), F(2, 2, 1, 3, 2, 2, 3, 1)))->full = true;
 }
 
 static void add_linear(case_list *list, bool full, clt_shape in, int out, bool no_bias) {

@@ -154,6 +154,21 @@ static void add_hard_norms(case_list *list) {
     c = add_layer_norm(list, false, "mean-1000", (clt_shape)SHAPE(5, 67), 1);
     c->operation = &layer_norm_mean;
     c->x[0].low = 999, c->x[0].high = 1001;
+    /* Variances about eps, and of what is the same everywhere. */
+    c = add_norm(list, false, "evaluation-small-variance", true, shape, (clt_norm_options){0});
+    c->x[4].low = 1e-6, c->x[4].high = 3e-5;
+    c = add_norm(list, false, "small-variance", false, shape, (clt_norm_options){0});
+    c->x[0].low = 0, c->x[0].high = 0.01;
+    c = add_layer_norm(list, false, "small-variance", (clt_shape)SHAPE(131, 37), 1);
+    c->x[0].low = 0, c->x[0].high = 0.01;
+    c = add_norm(list, true, "small-variance", false, (clt_shape)SHAPE(37, 5), (clt_norm_options){0});
+    c->x[0].low = 0, c->x[0].high = 0.01;
+    c = add_layer_norm(list, true, "small-variance", (clt_shape)SHAPE(4, 7), 1);
+    c->x[0].low = 0, c->x[0].high = 0.01;
+    c = add_norm(list, true, "constant", false, shape, (clt_norm_options){0});
+    c->x[0].low = 1, c->x[0].high = 2, c->x[0].whole = true;
+    c = add_layer_norm(list, true, "constant", (clt_shape)SHAPE(131, 37), 1);
+    c->x[0].low = 1, c->x[0].high = 2, c->x[0].whole = true;
     c = add_norm(list, false, "not-finite", false, shape, (clt_norm_options){0});
     c->operation = &batch_norm_nan;
     c->x[0].special[0] = NAN, c->x[0].n_special = 1;

@@ -17,6 +17,12 @@ const operation operation_sum = OP(sum);
 static const operation mean = OP(mean), max = OP(max), softmax = OP(softmax),
                        log_softmax = OP(log_softmax), cross_entropy = OP(cross_entropy),
                        bce = OP(bce_with_logits), mse = OP(mse_loss);
+/* One NaN hides all others in a mean, and in its differences; the gradient tells rows apart. */
+static const operation cross_entropy_no_class = {.name = "cross_entropy",
+                                                 .builders = "clt_cross_entropy",
+                                                 .build = build_cross_entropy,
+                                                 .reference = reference_cross_entropy,
+                                                 .gradient = reference_cross_entropy_gradient};
 
 static void add_reductions(case_list *list, bool full, const char *variant, clt_shape shape,
                            clt_reduce_options o) {
@@ -59,28 +65,57 @@ static void add_offset(case_list *list, bool full, const char *variant, int rows
     case_add(list, &cross_entropy, variant, x, 2)->full = full;
 }
 
-/* What is not finite: NaN goes through a maximum, a masked logit has no probability, and what is no class no loss. */
+/* One target of many that is no class: the one next to the classes on either side. */
+static void add_no_class(case_list *list, bool full, int rows, int classes) {
+    for (int i = 0; i < 2; i++) {
+        operand x[] = {{.shape = SHAPE(rows, classes), .low = -5, .high = 5},
+                       {.dtype = CLT_I32,
+                        .shape = SHAPE(rows),
+                        .low = 0,
+                        .high = classes,
+                        .special = {i ? -1 : classes},
+                        .n_special = 1}};
+        case_add(list, &cross_entropy_no_class, i ? "no-class-below" : "no-class-above", x, 2)->full = full;
+    }
+}
+
+/* What is not finite: NaN goes through a maximum, and a masked logit has no probability. */
 static void add_not_finite(case_list *list) {
     const operation *ops[] = {&softmax, &log_softmax};
     operand x = {.shape = SHAPE(7, 13), .special = {NAN, INFINITY, -INFINITY}, .n_special = 3, .constant = true};
     case_add(list, &max, "not-finite", &x, 1)->at.reduce = CLT_AXES(1);
     x.shape = (clt_shape)SHAPE(1031);
     case_add(list, &max, "not-finite", &x, 1)->full = true;
+    static const double least[] = {-INFINITY};
+    operand nothing = {.values = least, .n_values = 1, .constant = true};
+    nothing.shape = (clt_shape)SHAPE(7, 13);
+    case_add(list, &max, "all-masked", &nothing, 1)->at.reduce = CLT_AXES(1);
+    nothing.shape = (clt_shape)SHAPE(37, 5);
+    test_case *columns = case_add(list, &max, "all-masked", &nothing, 1);
+    columns->at.reduce = CLT_AXES(0);
+    columns->full = true;
+    nothing.shape = (clt_shape)SHAPE(1031);
+    case_add(list, &max, "all-masked", &nothing, 1)->full = true;
     operand masked = {.shape = SHAPE(3, 301), .special = {-INFINITY, -INFINITY}, .n_special = 2, .constant = true};
     for (int i = 0; i < 2; i++) {
         test_case *c = case_add(list, ops[i], "masked", &masked, 1);
         c->at.axis = 1;
         c->full = true;
     }
-    operand rows[] = {{.shape = SHAPE(33, 10), .low = -5, .high = 5, .constant = true},
-                      {.dtype = CLT_I32, .shape = SHAPE(33), .low = -2, .high = 12}};
-    case_add(list, &cross_entropy, "no-class", rows, 2);
 }
 
 static void add_pairs(case_list *list, bool full, clt_shape shape) {
     operand x[] = {{.shape = shape, .low = -6, .high = 6}, {.shape = shape, .low = 0, .high = 1}};
     case_add(list, &bce, "", x, 2)->full = full;
     case_add(list, &mse, "", x, 2)->full = full;
+}
+
+/* Where exp overflows, of either sign. */
+static void add_far_pairs(case_list *list) {
+    static const double logit[] = {-500, -200, -100, -89, -20, -5, 0, 5, 20, 89, 100, 200, 500},
+                        target[] = {0, 1, 0.25, 0.5, 1, 0, 1, 0, 0.75, 1, 0};
+    operand x[] = {{.shape = SHAPE(143), .values = logit, .n_values = 13}, {.shape = SHAPE(143), .values = target, .n_values = 11}};
+    case_add(list, &bce, "far", x, 2);
 }
 
 void cases_reduce(case_list *list) {
@@ -110,8 +145,11 @@ void cases_reduce(case_list *list) {
     add_offset(list, false, "small", 3, 301, -115);
     add_offset(list, true, "small", 5, 7, -115);
     add_offset(list, true, "large", 3, 301, 95);
+    add_no_class(list, false, 131, 37); /* the least that the native kernels take */
+    add_no_class(list, true, 3, 301);
     add_not_finite(list);
     add_pairs(list, false, (clt_shape)SHAPE(1031));
+    add_far_pairs(list);
     add_pairs(list, true, (clt_shape)SHAPE(1));
     add_pairs(list, true, (clt_shape)SHAPE(5, 3, 7));
 }

@@ -26,6 +26,20 @@ static void judge_nan(clt_trainer *trainer, const clt_batch *batch, float *x, in
     else expect(r, "the accuracy with NaN in a row", m.accuracy, accuracy);
 }
 
+/* Of equals the first is the largest. */
+static void judge_ties(clt_trainer *trainer, const clt_batch *batch, float *x, const int32_t *label, case_result *r) {
+    clt_metrics m = {0};
+    double hits = 0;
+    for (int i = 0; i < ROWS; i++) {
+        for (int k = 0; k < CLASSES; k++) x[i * CLASSES + k] = k > 0 ? 1 : 0;
+        hits += label[i] == 1;
+    }
+    clt_status status = clt_trainer_evaluate(trainer, batch);
+    if (status == CLT_OK) status = clt_trainer_eval_metrics(trainer, &m, true);
+    if (status < 0) result_error(r, &r->value, status, "evaluating");
+    else expect(r, "the accuracy of rows with equals", m.accuracy, hits / ROWS);
+}
+
 /* What the losses, hits and squares of two evaluations should be; logits are x w, w a matrix of ones on its diagonal. */
 static void run_metrics(const test_case *c, bench *b, case_result *r) {
     float x[ROWS * CLASSES], w[CLASSES * CLASSES] = {0};
@@ -69,6 +83,7 @@ static void run_metrics(const test_case *c, bench *b, case_result *r) {
         expect(r, "the accuracy", m.accuracy, hits / ROWS);
         expect(r, "the count of samples", (double)m.samples, 2 * ROWS);
         judge_nan(trainer, &batch, x, label, hits / ROWS, r);
+        judge_ties(trainer, &batch, x, label, r);
     }
     judge_fences(b, r);
     clt_trainer_destroy(trainer);
@@ -105,7 +120,41 @@ static void run_long_sum(const test_case *c, bench *b, case_result *r) {
     clt_graph_destroy(graph);
 }
 
+/* Samples of a step that is left out are in no mean. */
+static void run_skipped(const test_case *c, bench *b, case_result *r) {
+    enum { SAMPLES = 4, STEPS = 3 };
+    clt_graph *graph = NULL;
+    clt_trainer *trainer = NULL;
+    clt_metrics m = {0};
+    clt_train_options o = {.lr = 1e-30f, .on_nonfinite = CLT_NONFINITE_SKIP};
+    clt_status status = clt_graph_create(&graph);
+    (void)c;
+    clt_tensor *x = clt_input(graph, "x", CLT_F32, CLT_SHAPE(SAMPLES, 1));
+    clt_tensor *p = clt_parameter(graph, "p", CLT_SHAPE(1), (clt_init){.kind = CLT_INIT_ZEROS});
+    clt_tensor *loss = clt_mean(clt_mul(x, p), CLT_ALL_AXES);
+    note_step(b, loss, &o, r);
+    if (status == CLT_OK) status = clt_trainer_create(&trainer, b->device, loss, &o);
+    if (status == CLT_OK) r->supported = PASSED;
+    else result_error(r, &r->supported, status, "compiling");
+    if (status == CLT_OK) status = clt_trainer_set(trainer, "p", &(float){1}, 1);
+    for (int i = 0; i < STEPS && status == CLT_OK; i++) {
+        float values[SAMPLES] = {1, 2, 3, i == 1 ? NAN : (float)i};
+        clt_batch batch = {.samples = SAMPLES, .n_fields = 1, .fields = {{CLT_F32, CLT_SHAPE(SAMPLES, 1), values}}};
+        status = clt_trainer_step(trainer, &batch);
+    }
+    if (status == CLT_OK) status = clt_trainer_train_metrics(trainer, &m, true);
+    if (status < 0) result_error(r, &r->value, status, "training");
+    else {
+        expect(r, "the loss of the steps that were made", m.loss, 1.75);
+        expect(r, "the count of updates left out", (double)m.skipped, 1);
+    }
+    judge_fences(b, r);
+    clt_trainer_destroy(trainer);
+    clt_graph_destroy(graph);
+}
+
 void cases_metrics(case_list *list) {
     case_add_run(list, "metrics", "classes", run_metrics);
     case_add_run(list, "metrics", "long-sum", run_long_sum);
+    case_add_run(list, "metrics", "skipped", run_skipped);
 }

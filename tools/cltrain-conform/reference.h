@@ -26,6 +26,13 @@ OTHERS(DECLARE)
 #undef DECLARE
 
 void reference_max_pool2d_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at);
+#define WITH_KINKS(DO) DO(relu) DO(abs) DO(clip) DO(pow) DO(pow_scalar)
+#define DECLARE(name) \
+    void reference_##name##_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at);
+WITH_KINKS(DECLARE)
+#undef DECLARE
+void reference_cross_entropy_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at);
+void reference_embedding_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at);
 /* Sums of products: what each operand gets of dy, element by element. */
 void reference_matmul_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at);
 void reference_matmul_add_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at);

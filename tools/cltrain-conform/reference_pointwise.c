@@ -1,5 +1,6 @@
 #include "tools/cltrain-conform/reference.h"
 
+#include <float.h>
 #include <math.h>
 
 typedef double (*function)(double a, double b, double s0, double s1);
@@ -17,8 +18,8 @@ static double f_abs(double a, double b, double s, double t) { return (void)b, (v
 static double f_exp(double a, double b, double s, double t) { return (void)b, (void)s, (void)t, exp(a); }
 static double f_log(double a, double b, double s, double t) { return (void)b, (void)s, (void)t, log(a); }
 static double f_sqrt(double a, double b, double s, double t) { return (void)b, (void)s, (void)t, sqrt(a); }
-static double f_clip(double a, double b, double s, double t) { return (void)b, fmin(fmax(a, s), t); }
-static double f_relu(double a, double b, double s, double t) { return (void)b, (void)s, (void)t, fmax(a, 0); }
+static double f_clip(double a, double b, double s, double t) { return (void)b, a < s ? s : a > t ? t : a; }
+static double f_relu(double a, double b, double s, double t) { return (void)b, (void)s, (void)t, a < 0 ? 0 : a; }
 static double f_tanh(double a, double b, double s, double t) { return (void)b, (void)s, (void)t, tanh(a); }
 static double f_sigmoid(double a, double b, double s, double t) {
     return (void)b, (void)s, (void)t, 1 / (1 + exp(-a));
@@ -30,12 +31,18 @@ static double f_gelu(double a, double b, double s, double t) {
     return (void)b, (void)s, (void)t, 0.5 * a * erfc(-a * sqrt(0.5));
 }
 
+/* What f32 does not reach is infinite. */
+static double in_range(double value) {
+    return fabs(value) > (double)FLT_MAX ? copysign(INFINITY, value) : value;
+}
+
 static double apply(function f, const array *x, int n, array *y, const attributes *at) {
     int64_t index[CLT_MAX_RANK] = {0}, place = 0;
     array_resize(y, n == 2 ? shape_broadcast(&x[0].shape, &x[1].shape) : x[0].shape);
     do {
         double b = n == 2 ? array_broadcast_at(&x[1], &y->shape, index) : 0;
-        y->values[place++] = f(array_broadcast_at(&x[0], &y->shape, index), b, (double)at->s[0], (double)at->s[1]);
+        double a = array_broadcast_at(&x[0], &y->shape, index);
+        y->values[place++] = in_range(f(a, b, (double)at->s[0], (double)at->s[1]));
     } while (index_next(&y->shape, index));
     return 4.0 * (double)place;
 }
@@ -45,6 +52,45 @@ static double apply(function f, const array *x, int n, array *y, const attribute
         return (void)evaluation, apply(f_##name, x, n, y, at);                                              \
     }
 POINTWISE(DEFINE)
+
+/* ---- gradients where there is no derivative, as PyTorch has them; operands have one shape ---- */
+
+static double slope_relu(double a, double b, const attributes *at) { return (void)b, (void)at, a > 0; }
+static double slope_abs(double a, double b, const attributes *at) { return (void)b, (void)at, (a > 0) - (a < 0); }
+static double slope_clip(double a, double b, const attributes *at) {
+    return (void)b, a >= (double)at->s[0] && a <= (double)at->s[1];
+}
+static double slope_base(double a, double b, const attributes *at) {
+    return (void)at, b == 0 ? 0 : b * pow(a, b - 1);
+}
+static double slope_exponent(double a, double b, const attributes *at) {
+    return (void)at, a == 0 && b >= 0 ? 0 : pow(a, b) * log(a);
+}
+static double slope_power(double a, double b, const attributes *at) {
+    return (void)b, slope_base(a, (double)at->s[0], at);
+}
+
+static void chain(double (*slope)(double a, double b, const attributes *at), const array *x, bool two, const array *dy,
+                  array *dx, const attributes *at) {
+    for (int64_t k = 0; k < array_count(x); k++)
+        dx->values[k] = dy->values[k] * slope(x[0].values[k], two ? x[1].values[k] : 0, at);
+}
+
+void reference_relu_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at) {
+    (void)i, chain(slope_relu, x, false, dy, dx, at);
+}
+void reference_abs_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at) {
+    (void)i, chain(slope_abs, x, false, dy, dx, at);
+}
+void reference_clip_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at) {
+    (void)i, chain(slope_clip, x, false, dy, dx, at);
+}
+void reference_pow_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at) {
+    chain(i ? slope_exponent : slope_base, x, true, dy, dx, at);
+}
+void reference_pow_scalar_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at) {
+    (void)i, chain(slope_power, x, false, dy, dx, at);
+}
 
 static double cast_to(double value, clt_dtype dtype) {
     double low = dtype == CLT_I32 ? INT32_MIN : 0, high = dtype == CLT_I32 ? INT32_MAX : UINT8_MAX;

@@ -89,14 +89,31 @@ double reference_cross_entropy(const array *x, int n, array *y, const attributes
     return 30.0 * (double)array_count(x);
 }
 
+/* Of the logits; NaN for a row whose target is no class. */
+void reference_cross_entropy_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at) {
+    (void)i, (void)at;
+    int64_t rows = x[0].shape.dims[0], classes = x[0].shape.dims[1];
+    for (int64_t r = 0; r < rows; r++) {
+        const double *logits = x[0].values + r * classes;
+        double target = x[1].values[r], total = log_sum_exp(logits, classes, 1);
+        double factor = target >= 0 && target < (double)classes ? dy->values[0] / (double)rows : NAN;
+        for (int64_t c = 0; c < classes; c++)
+            dx->values[r * classes + c] = factor * (exp(logits[c] - total) - (target == (double)c));
+    }
+}
+
+static double minus_log_sigmoid(double a) {
+    return fmax(-a, 0) + log1p(exp(-fabs(a)));
+}
+
 double reference_bce_with_logits(const array *x, int n, array *y, const attributes *at, bool evaluation) {
     (void)n, (void)at, (void)evaluation;
     int64_t count = array_count(x);
     array_resize(y, (clt_shape){.rank = 0});
     y->values[0] = 0;
     for (int64_t i = 0; i < count; i++) {
-        double a = x[0].values[i], p = 1 / (1 + exp(-a));
-        y->values[0] -= (x[1].values[i] * log(p) + (1 - x[1].values[i]) * log(1 - p)) / (double)count;
+        double a = x[0].values[i], b = x[1].values[i];
+        y->values[0] += (b * minus_log_sigmoid(a) + (1 - b) * minus_log_sigmoid(-a)) / (double)count;
     }
     return 60.0 * (double)count;
 }

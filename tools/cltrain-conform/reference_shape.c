@@ -99,6 +99,18 @@ double reference_embedding(const array *x, int n, array *y, const attributes *at
     return (double)array_count(y);
 }
 
+/* Of the table. */
+void reference_embedding_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at) {
+    (void)i, (void)at;
+    int64_t rows = x[1].shape.dims[0], width = x[1].shape.dims[1];
+    for (int64_t k = 0; k < rows * width; k++) dx->values[k] = 0;
+    for (int64_t p = 0; p < array_count(x); p++) {
+        int64_t row = (int64_t)x[0].values[p];
+        for (int64_t k = 0; k < width && row >= 0 && row < rows; k++)
+            dx->values[row * width + k] += dy->values[p * width + k];
+    }
+}
+
 /* ---- dropout: Philox4x32-10 (Salmon et al. 2011) ---- */
 
 static void philox(uint32_t counter[4], uint32_t k0, uint32_t k1) {

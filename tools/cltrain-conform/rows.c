@@ -85,7 +85,7 @@ bool row_runs(const conform *c, const test_case *one, const row_choice *r) {
     if (r->class_ && !c->options->full && !c->only_row && !one->classes) return false;
     if (one->operation || strcmp(one->op, "network") == 0) return true;
     if (strcmp(one->op, "resume") == 0) return always;
-    return always || strcmp(r->name, "reference") == 0 || (one->compared && r->class_);
+    return always || strcmp(r->name, "reference") == 0 || ((one->compared || one->classes) && r->class_);
 }
 
 /* ---- a row that was asked for by name ---- */

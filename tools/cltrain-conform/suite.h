@@ -27,8 +27,10 @@ typedef struct operand {
     int n_kinks;
     bool distinct;    /* a shuffled ramp: no two are near each other */
     bool whole;       /* whole numbers: many are equal */
-    double special[4]; /* the first n_special of these, NaN or infinity, each take the place of one value */
+    double special[4]; /* the first n_special of these, such as NaN, each take the place of one value */
     int n_special;
+    const double *values; /* these n_values, again and again, in the place of any that are drawn; NULL: none */
+    int n_values;
     bool constant;    /* no gradient is asked for; so for integers */
 } operand;
 

@@ -38,6 +38,35 @@ static const recipe recipes[] = {
      {.lr = 0.1f, .accumulate = 3, .on_nonfinite = CLT_NONFINITE_SKIP},
      false,
      .broken = NAN},
+    /* The squares overflow, and nobody asked for them. */
+    {"skip-nonfinite-large",
+     {.lr = 0.1f, .on_nonfinite = CLT_NONFINITE_SKIP},
+     true,
+     .broken = INFINITY,
+     .size = 1031,
+     .large = 0x1p80f,
+     .classes = true},
+    {"skip-nonfinite-onebit",
+     {.lr = 0.1f, .compress = {.method = CLT_COMPRESS_ONEBIT}, .on_nonfinite = CLT_NONFINITE_SKIP},
+     true,
+     .broken = NAN,
+     .size = 1031},
+    {"skip-nonfinite-topk",
+     {.lr = 0.1f, .compress = {.method = CLT_COMPRESS_TOPK, .ratio = 0.1f}, .on_nonfinite = CLT_NONFINITE_SKIP},
+     true,
+     .broken = NAN,
+     .size = 4 * 256},
+    {"skip-nonfinite-powersgd",
+     {.lr = 0.1f, .compress = {.method = CLT_COMPRESS_POWERSGD, .rank = 2}, .on_nonfinite = CLT_NONFINITE_SKIP},
+     true,
+     .broken = NAN,
+     .size = 33 * 32,
+     .columns = 32},
+    {"stop-nonfinite-locate",
+     {.lr = 0.1f, .on_nonfinite = CLT_NONFINITE_STOP, .locate_nonfinite = true},
+     true,
+     .broken = INFINITY,
+     .size = 1031},
     {"stop-nonfinite", {.lr = 0.1f, .on_nonfinite = CLT_NONFINITE_STOP}, false, .broken = INFINITY},
     {"clip-value-nonfinite", {.lr = 0.1f, .clip_value = 0.7f}, true, .broken = NAN},
     {"clip-norm-nonfinite", {.lr = 0.1f, .clip_norm = 1.5f}, true, .broken = INFINITY},
@@ -161,6 +190,14 @@ static void draw_gradient(const host *h, random_stream *random, float *x) {
     }
 }
 
+/* A NaN of ones alone: who rounds its bits up makes zero of it. */
+static float broken_value(const host *h) {
+    const uint32_t ones = 0x7fffffff;
+    float value = h->of->broken;
+    if (isnan(value)) memcpy(&value, &ones, sizeof value);
+    return value;
+}
+
 /* What becomes of the gradient behind dropout. */
 static double dropped(const host *h, double g, int i, int batch) {
     double p = (double)h->of->dropout;
@@ -176,13 +213,17 @@ static void step_both(host *h, clt_trainer *trainer, random_stream *random, floa
     for (int i = 0; i < h->n; i++) h->g[i] = 0;
     for (int k = 0; k < micro && *status == CLT_OK; k++) {
         draw_gradient(h, random, x);
-        if (broken && k == 0) x[step == BROKEN_LAST ? h->n - 1 : h->n / 2] = h->of->broken;
+        for (int i = 0; i < h->n && h->of->large > 0; i++) x[i] *= h->of->large;
+        if (broken && k == 0) x[step == BROKEN_LAST ? h->n - 1 : h->n / 2] = broken_value(h);
         for (int i = 0; i < h->n; i++) h->g[i] += dropped(h, (double)x[i], i, step * micro + k) / micro;
         clt_batch batch = {.samples = 1, .n_fields = 1, .fields = {{CLT_F32, shape_of_parameter(h, true), x}}};
         *status = clt_trainer_step(trainer, &batch);
+        if (*status == CLT_E_NONFINITE && strstr(clt_error_detail(), "The first such value")) h->located = true;
         if (stopped && *status == CLT_E_NONFINITE) *status = CLT_OK; /* it may have been noticed already */
     }
-    if (!stopped && !(broken && h->o->on_nonfinite == CLT_NONFINITE_SKIP)) update(h, step);
+    bool skipped = broken && h->o->on_nonfinite == CLT_NONFINITE_SKIP;
+    if (!stopped && !skipped) update(h, step);
+    for (int i = 0; i < h->n && skipped; i++) h->residual[i] = 0;
 }
 
 /* Whether it was told at which update it stopped, if it should have. */
@@ -192,6 +233,8 @@ static void judge_stop(const host *h, clt_trainer *trainer, case_result *r) {
     if (status != CLT_E_NONFINITE || !strstr(clt_error_detail(), "update 2:"))
         result_say(r, &r->value, FAILED, "training should have stopped at update 2: %s",
                    status < 0 ? clt_error_detail() : "it did not");
+    if (h->o->locate_nonfinite && !h->located)
+        result_say(r, &r->value, FAILED, "the step did not tell what made the first value that is not finite");
 }
 
 static clt_status train(const test_case *c, host *h, clt_trainer *trainer, float *values) {
@@ -261,6 +304,7 @@ static void add_update(case_list *list, const recipe *of, int number, bool full)
     c->number = number;
     c->full = full;
     c->large = number > 65536;
+    c->classes = of->classes;
 }
 
 void cases_update(case_list *list) {

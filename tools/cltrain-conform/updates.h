@@ -12,6 +12,8 @@ typedef struct recipe {
     float dropout; /* of what the gradient is */
     int size;      /* of the parameter; 0: some sizes */
     int columns;   /* of the parameter, which is a matrix then; 0: a vector */
+    float large;   /* gradients are so many times larger; 0: not */
+    bool classes;  /* CPUs and GPUs have kernels of their own for it */
 } recipe;
 
 typedef struct host {
@@ -19,6 +21,7 @@ typedef struct host {
     const clt_train_options *o;
     int n, made; /* updates so far */
     double *p, *m, *v, *g, *residual;
+    bool located; /* what was not finite was named */
 } host;
 
 /* The gradient as it arrives where ranks exchange it compressed, here with one rank; the residual is what does not. */

@@ -46,8 +46,9 @@ static void topk(host *h) {
     for (int i = 0; i < h->n; i++) {
         bool equal = fabs(h->g[i]) == least && equals > 0, arrives = fabs(h->g[i]) > least || equal;
         equals -= equal;
-        h->residual[i] = arrives ? 0 : h->g[i];
-        if (!arrives) h->g[i] = 0;
+        double sent = !arrives ? 0 : h->o->compress.f32_values ? h->g[i] : bf16(h->g[i]);
+        h->residual[i] = h->g[i] - sent;
+        h->g[i] = sent;
     }
     free(sorted);
 }
