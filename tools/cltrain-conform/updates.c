@@ -303,7 +303,7 @@ static void add_update(case_list *list, const recipe *of, int number, bool full)
     c->context = of;
     c->number = number;
     c->full = full;
-    c->large = number > 65536;
+    c->large = number > 32768;
     c->classes = of->classes;
 }
 
