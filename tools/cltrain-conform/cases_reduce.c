@@ -114,7 +114,8 @@ static void add_pairs(case_list *list, bool full, clt_shape shape) {
 static void add_far_pairs(case_list *list) {
     static const double logit[] = {-500, -200, -100, -89, -20, -5, 0, 5, 20, 89, 100, 200, 500},
                         target[] = {0, 1, 0.25, 0.5, 1, 0, 1, 0, 0.75, 1, 0};
-    operand x[] = {{.shape = SHAPE(143), .values = logit, .n_values = 13}, {.shape = SHAPE(143), .values = target, .n_values = 11}};
+    operand x[] = {{.shape = SHAPE(143), .values = logit, .n_values = 13},
+                   {.shape = SHAPE(143), .values = target, .n_values = 11}};
     case_add(list, &bce, "far", x, 2);
 }
 
