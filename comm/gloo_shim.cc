@@ -24,10 +24,14 @@ namespace {
 using std::chrono::milliseconds;
 
 // A call failed: what it said is in clt_error_detail().
-struct failure : std::exception {
-    explicit failure(clt_status s) : status(s) {}
+class failure final : public std::exception {
+  public:
+    explicit failure(clt_status status) : status_(status) {}
     const char *what() const noexcept override { return "a message failed"; }
-    clt_status status;
+    clt_status status() const noexcept { return status_; }
+
+  private:
+    clt_status status_;
 };
 
 // The messages of a buffer that are under way, oldest first: Gloo waits for as many as it began.
@@ -147,7 +151,7 @@ clt_status guard(char *words, F f) noexcept {
         f();
         return CLT_OK;
     } catch (const failure &e) {
-        return e.status;
+        return e.status();
     } catch (const std::bad_alloc &) {
         std::snprintf(words, CLT_GLOO_WORDS, "out of memory");
         return CLT_E_NO_MEMORY;

@@ -18,5 +18,13 @@ cppcheck -j2 --quiet --error-exitcode=1 --enable=warning,performance,portability
     -I. -Iinclude -I"$build/include" -I"$build/tools" runtime backends comm tools || exit 1
 
 echo "== clang-tidy"
-find runtime backends comm tools -name '*.c' | sort | xargs -P2 -n8 clang-tidy -p "$build" --quiet 2>/dev/null
+# It counts what it suppresses on stderr: that is shown where something is wrong. The one file of C++ is built where Gloo is.
+words=$(mktemp)
+trap 'rm -f "$words"' EXIT
+shim=
+if grep -q comm/gloo_shim.cc "$build/compile_commands.json"; then shim=comm/gloo_shim.cc; fi
+{ find runtime backends comm tools -name '*.c'; echo "$shim"; } | sort | xargs -P2 -n8 clang-tidy -p "$build" --quiet 2>"$words" || {
+    cat "$words" >&2
+    exit 1
+}
 echo "no findings"

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/base/number.h"
+
 enum { BACKLOG = 1024, ANY_PORT_OF_ROUTE = 9 };
 
 void clt_address_text(const struct sockaddr *address, socklen_t bytes, char text[64]) {
@@ -24,12 +26,16 @@ void clt_address_text(const struct sockaddr *address, socklen_t bytes, char text
     snprintf(text, 64, address->sa_family == AF_INET6 ? "[%.50s]:%.6s" : "%.50s:%.6s", host, port);
 }
 
+static bool read_port(const char *text, unsigned *port) {
+    uint64_t number;
+    if (!clt_number_whole(text, 65535, &number) || number == 0) return false;
+    *port = (unsigned)number;
+    return true;
+}
+
 static bool is_port(const char *text) {
-    size_t length = strlen(text);
-    if (length < 1 || length > 5 || strspn(text, "0123456789") != length) return false;
-    unsigned port = 0;
-    for (; *text; text++) port = port * 10 + (unsigned)(*text - '0');
-    return port >= 1 && port <= 65535;
+    unsigned port;
+    return read_port(text, &port);
 }
 
 /* HOST, HOST:PORT, [HOST]:PORT, or an IPv6 address alone, which has no port. */
@@ -156,11 +162,10 @@ static clt_status read_ports(const char *ports, unsigned *low, unsigned *high) {
     const char *dash = strchr(ports, '-'), *last = dash ? dash + 1 : ports;
     size_t length = dash ? (size_t)(dash - ports) : strlen(ports);
     if (length < sizeof first) memcpy(first, ports, length);
-    if (!is_port(first) || !is_port(last))
+    if (!read_port(first, low) || !read_port(last, high))
         return clt_fail(CLT_E_INVALID, "ports %.50s: neither a port nor a range such as 29600-29699",
                         ports);
-    sscanf(first, "%u", low), sscanf(last, "%u", high);
-    if (*low > *high) return clt_fail(CLT_E_INVALID, "ports %s: the range is empty", ports);
+    if (*low > *high) return clt_fail(CLT_E_INVALID, "ports %.50s: the range is empty", ports);
     return CLT_OK;
 }
 

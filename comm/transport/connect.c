@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/base/number.h"
 #include "runtime/base/thread.h"
 
 #define ATTEMPT_SECONDS       3.0 /* to connect to an address, which may be of a run before */
@@ -108,19 +109,33 @@ static clt_status connect_rank(connector *c, int rank) {
 
 /* ---- ranks that end before they come ---- */
 
-/* What a launcher has written: "RANK STATUS". By one thread at a time, the one that uses the rendezvous. Survivors of a group know better. */
+/* "RANK STATUS", of one of `size` ranks; text is cut up. */
+static bool read_lost(char *text, int size, int *rank, int *status) {
+    uint64_t who, code;
+    char *space = strchr(text, ' ');
+    if (!space) return false;
+    *space = '\0';
+    bool negative = space[1] == '-';
+    if (!clt_number_whole(text, (uint64_t)size - 1, &who) || !clt_number_whole(space + 1 + negative, INT32_MAX, &code)) return false;
+    *rank = (int)who;
+    *status = negative ? -(int)code : (int)code;
+    return true;
+}
+
+/* What a launcher has written. By one thread at a time, the one that uses the rendezvous. Survivors of a group know better. */
 static void look_for_lost(connector *c) {
     char key[CLT_RENDEZVOUS_KEY_BYTES], value[CLT_RENDEZVOUS_VALUE_BYTES + 1];
     size_t length = 0;
-    int rank, used = 0;
+    int rank, status;
     double now = clt_seconds();
     if (c->options->find_lost || now < c->look_at || atomic_load(&c->lost)) return;
     c->look_at = now + LOST_SECONDS;
     snprintf(key, sizeof key, "lost/%" PRId64, c->transport->generation);
     if (clt_rendezvous_look(c->options->rendezvous, key, value, &length, now + LOST_SECONDS) != CLT_OK) return;
     value[CLT_MIN(length, CLT_RENDEZVOUS_VALUE_BYTES)] = '\0';
-    if (sscanf(value, "%9d %9d%n", &rank, &c->lost_status, &used) != 2 || value[used]) return;
-    if (rank >= 0 && rank < c->transport->size && rank != c->transport->rank) atomic_store(&c->lost, 1 + rank);
+    if (strlen(value) != length || !read_lost(value, c->transport->size, &rank, &status) || rank == c->transport->rank) return;
+    c->lost_status = status;
+    atomic_store(&c->lost, 1 + rank);
 }
 
 static clt_status check_lost(const connector *c) {

@@ -83,6 +83,8 @@ struct clt_file_writer {
     int file;
     char *path;
     char *temporary;
+    bool replaces; /* a file that is there, of these permissions */
+    mode_t mode;
 };
 
 static void writer_free(clt_file_writer *writer) {
@@ -94,14 +96,16 @@ static void writer_free(clt_file_writer *writer) {
 
 /* A symbolic link is followed, so that the file it names is replaced, not the link. What is no regular
  * file (a device, a FIFO, a folder, a link to nothing) is never replaced by one. */
-static clt_status resolve_target(const char *path, char **resolved) {
+static clt_status resolve_target(clt_file_writer *w, const char *path) {
     struct stat facts;
-    if (stat(path, &facts) == 0 ? !S_ISREG(facts.st_mode) : lstat(path, &facts) == 0)
+    w->replaces = stat(path, &facts) == 0;
+    if (w->replaces ? !S_ISREG(facts.st_mode) : lstat(path, &facts) == 0)
         return clt_fail(CLT_E_IO, "%s: not a regular file, so it is not replaced", path);
+    w->mode = w->replaces ? facts.st_mode & 0777 : 0666;
     char *real = realpath(path, NULL);
-    *resolved = clt_strdup(real ? real : path);
+    w->path = clt_strdup(real ? real : path);
     free(real);
-    return *resolved ? CLT_OK : clt_fail_memory(strlen(path));
+    return w->path ? CLT_OK : clt_fail_memory(strlen(path));
 }
 
 /* Temporaries are PATH.HOST.PID.NUMBER.tmp, so that one whose writer was killed can be told from one that is being
@@ -159,17 +163,24 @@ static void remove_stale_temporaries(const char *path, const char *host) {
     clt_text_free(&prefix);
 }
 
-/* Under a name that nobody has taken. */
+/* Under a name that nobody has taken, and open to nobody who could not open what it replaces. */
 static clt_status open_temporary(clt_file_writer *w, const char *host) {
     enum { TRIES = 16 };
     for (int i = 0; i < TRIES; i++) {
         CLT_TRY(name_temporary(w->path, host, &w->temporary));
         if (i == 0) remove_stale_temporaries(w->path, host);
-        w->file = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+        w->file = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, w->mode);
         if (w->file >= 0) return CLT_OK;
         if (errno != EEXIST) break;
     }
     return fail_io("a temporary file beside it cannot be made", w->path);
+}
+
+/* What is replaced keeps its permissions: the umask may have taken some. Where a file system gives the same to all, nothing is asked of it. */
+static clt_status keep_mode(const clt_file_writer *w) {
+    struct stat own;
+    if (!w->replaces || (fstat(w->file, &own) == 0 && (own.st_mode & 0777) == w->mode)) return CLT_OK;
+    return fchmod(w->file, w->mode) ? fail_io("its permissions cannot be kept", w->path) : CLT_OK;
 }
 
 clt_status clt_file_writer_open(clt_file_writer **writer, const char *path) {
@@ -179,11 +190,13 @@ clt_status clt_file_writer_open(clt_file_writer **writer, const char *path) {
     if (!w) return clt_fail_memory(sizeof *w);
     w->file = -1;
     clt_status status;
-    CLT_TRY_GOTO(resolve_target(path, &w->path));
+    CLT_TRY_GOTO(resolve_target(w, path));
     CLT_TRY_GOTO(open_temporary(w, host));
+    CLT_TRY_GOTO(keep_mode(w));
     *writer = w;
     return CLT_OK;
 fail:
+    if (w->file >= 0) unlink(w->temporary);
     writer_free(w);
     return status;
 }

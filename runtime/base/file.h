@@ -14,7 +14,7 @@ clt_status clt_file_read(const char *path, size_t limit_bytes, void **bytes, siz
 /* Size of a regular file. */
 clt_status clt_file_size(const char *path, uint64_t *bytes);
 
-/* A file being written beside its final name. Until commit, the old file is untouched. */
+/* A file being written beside its final name. Until commit, the old file is untouched; the new one has its permissions. */
 typedef struct clt_file_writer clt_file_writer;
 clt_status clt_file_writer_open(clt_file_writer **writer, const char *path);
 clt_status clt_file_writer_write(clt_file_writer *writer, const void *bytes, size_t length);

@@ -1,7 +1,6 @@
 #include "runtime/base/number.h"
 
 #include <locale.h>
-#include <stdint.h>
 #include <stdlib.h>
 
 typedef struct decimal {
@@ -88,5 +87,18 @@ bool clt_number_parse(const char *text, double *value) {
     const char *end = scan(text, &d);
     if (!end || *skip_blanks(end)) return false;
     if (!convert_exactly(&d, value)) *value = convert_any(text);
+    return true;
+}
+
+bool clt_number_whole(const char *text, uint64_t most, uint64_t *value) {
+    uint64_t number = 0;
+    if (!*text) return false;
+    for (; is_digit(*text); text++) {
+        uint64_t digit = (uint64_t)(*text - '0');
+        if (digit > most || number > (most - digit) / 10) return false;
+        number = number * 10 + digit;
+    }
+    if (*text) return false;
+    *value = number;
     return true;
 }

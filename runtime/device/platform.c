@@ -134,7 +134,7 @@ static void number_equal_ids(clt_found_device *found, size_t count) {
 static void describe_unusable(clt_found_device *device) {
     clt_device_info *info = &device->info;
     int major = 0, minor = 0;
-    sscanf(info->cl_version, "OpenCL %d.%d", &major, &minor);
+    sscanf(info->cl_version, "OpenCL %4d.%4d", &major, &minor);
     bool available = query_number(device, CL_DEVICE_AVAILABLE), little = query_number(device, CL_DEVICE_ENDIAN_LITTLE);
     if (info->unusable[0]) return;
     if (!available)

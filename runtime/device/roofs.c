@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/number.h"
 #include "runtime/device/cl.h"
 #include "runtime/device/kernel_source.h"
 
@@ -235,26 +236,42 @@ static bool plausible(const clt_device *device, const clt_roofs *roofs) {
     return roofs->fma_flops >= least && roofs->fma_flops <= most_flops && roofs->copy_bytes >= least && roofs->copy_bytes <= most_bytes;
 }
 
+/* The text before the next blank or the end of the line, cut off; *text goes behind it. */
+static char *take_word(char **text) {
+    char *word = *text;
+    *text += strcspn(word, " \n");
+    if (**text) *(*text)++ = '\0';
+    return word;
+}
+
+/* "FLOPS BYTES COUNT". */
+static int parse(char *text, clt_roofs *roofs) {
+    uint64_t count;
+    const char *flops = take_word(&text), *bytes = take_word(&text), *times = take_word(&text);
+    bool known = clt_number_parse(flops, &roofs->fma_flops) && clt_number_parse(bytes, &roofs->copy_bytes) &&
+                 clt_number_whole(times, 1000, &count) && !*text;
+    return known ? (int)count : 0;
+}
+
 /* How often they were measured; 0: nothing is known, or what no device can. */
 static int recall(const clt_device *device, const char *path, clt_roofs *roofs) {
     void *bytes = NULL;
     size_t length;
-    int count = 0;
-    bool known = clt_file_read(path, 64, &bytes, &length) == CLT_OK &&
-                 sscanf(bytes, "%lf %lf %d", &roofs->fma_flops, &roofs->copy_bytes, &count) == 3 && count > 0 &&
-                 plausible(device, roofs);
+    int count = clt_file_read(path, 64, &bytes, &length) == CLT_OK ? parse(bytes, roofs) : 0;
     clt_free(bytes);
-    if (!known) *roofs = (clt_roofs){0};
-    return known ? count : 0;
+    if (count > 0 && plausible(device, roofs)) return count;
+    *roofs = (clt_roofs){0};
+    return 0;
 }
 
 static clt_status measure_again(clt_device *device, const char *path, int count, clt_roofs *roofs) {
     clt_roofs now = {0};
-    char line[64];
+    char line[128];
     CLT_TRY(clt_device_measure_roofs(device, &now));
     roofs->fma_flops = CLT_MAX(roofs->fma_flops, now.fma_flops);
     roofs->copy_bytes = CLT_MAX(roofs->copy_bytes, now.copy_bytes);
-    int length = snprintf(line, sizeof line, "%.6e %.6e %d\n", roofs->fma_flops, roofs->copy_bytes, count + 1);
+    /* Whole numbers are the same in every locale. */
+    int length = snprintf(line, sizeof line, "%.0f %.0f %d\n", roofs->fma_flops, roofs->copy_bytes, count + 1);
     if (path) clt_file_write(path, line, (size_t)length); /* a cache that cannot be written is none */
     return CLT_OK;
 }

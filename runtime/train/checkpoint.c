@@ -4,18 +4,14 @@
  *     conv1.weight …                            parameters and buffers
  *     bn1.num_batches_tracked                   what PyTorch's batch norm looks for
  *     cltrain.optimizer.exp_avg.conv1.weight …  optimizer state, a part a parameter
- *     __metadata__                              the rest, as text: see fill_metadata
+ *     __metadata__                              the rest, as text: see position.h
  */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/train/compress.h"
+#include "runtime/train/position.h"
 #include "runtime/train/safetensors.h"
 
-static const char format_name[] = "cltrain/1";
 static const char state_prefix[] = "cltrain.optimizer.";
 static const char mean_suffix[] = ".running_mean";
 static const char choices_key[] = "cltrain.choices"; /* of the rows that serve the run: see clt_tune_run */
@@ -115,42 +111,19 @@ static clt_status add_optimizer_state(clt_trainer *t, int micro, item_list *list
 
 /* ---- saving ---- */
 
-enum { METADATA_PAIRS = 12, METADATA_TEXT = 32 };
-
-typedef struct metadata {
-    clt_safetensors_pair pairs[METADATA_PAIRS];
-    char texts[METADATA_PAIRS][METADATA_TEXT];
-    size_t n;
-} metadata;
-
-static const char *const optimizer_names[] = {"sgd", "adam", "adamw"};
-
-static void add_text(metadata *m, const char *key, const char *value) {
-    snprintf(m->texts[m->n], METADATA_TEXT, "%s", value);
-    m->pairs[m->n] = (clt_safetensors_pair){key, m->texts[m->n]};
-    m->n++;
-}
-
-static void add_number(metadata *m, const char *key, uint64_t value) {
-    char text[METADATA_TEXT];
-    snprintf(text, sizeof text, "%" PRIu64, value);
-    add_text(m, key, text);
-}
-
-static void fill_metadata(const clt_trainer *t, const clt_loader *loader, int64_t skipped, metadata *m) {
-    add_text(m, "cltrain.format", format_name);
-    add_text(m, "cltrain.optimizer", optimizer_names[t->options.optimizer]);
-    add_number(m, "cltrain.steps", (uint64_t)t->steps);
-    add_number(m, "cltrain.accumulate", (uint64_t)t->options.accumulate);
-    add_number(m, "cltrain.micro", (uint64_t)t->micro);
-    if (skipped) add_number(m, "cltrain.skipped", (uint64_t)skipped);
-    add_number(m, "cltrain.seed", t->options.seed);
-    if (!loader) return;
-    clt_loader_position position = clt_loader_get_position(loader);
-    add_number(m, "cltrain.loader.seed", position.seed);
-    add_number(m, "cltrain.loader.epoch", (uint64_t)position.epoch);
-    add_number(m, "cltrain.loader.batch", (uint64_t)position.batch);
-    add_number(m, "cltrain.loader.batches", (uint64_t)clt_loader_batches(loader));
+static clt_run_position position_of(const clt_trainer *t, const clt_loader *loader, int64_t skipped) {
+    clt_run_position p = {.whole = true,
+                          .optimizer = t->options.optimizer,
+                          .steps = t->steps,
+                          .accumulate = t->options.accumulate,
+                          .micro = t->micro,
+                          .skipped = skipped,
+                          .seed = t->options.seed,
+                          .has_loader = loader != NULL};
+    if (!loader) return p;
+    p.loader = clt_loader_get_position(loader);
+    p.loader_batches = clt_loader_batches(loader);
+    return p;
 }
 
 static clt_status write_item(clt_safetensors_writer *writer, const item *it) {
@@ -164,7 +137,7 @@ static clt_status write_item(clt_safetensors_writer *writer, const item *it) {
     return status;
 }
 
-static clt_status write_file(const char *path, const item_list *list, const metadata *m) {
+static clt_status write_file(const char *path, const item_list *list, const clt_safetensors_pair *pairs, size_t n_pairs) {
     clt_safetensors_writer *writer = NULL;
     clt_safetensors_entry *entries = clt_calloc(list->n, sizeof *entries);
     clt_status status;
@@ -175,7 +148,7 @@ static clt_status write_file(const char *path, const item_list *list, const meta
             .dtype = list->items[i].memory || list->items[i].host ? CLT_SAFETENSORS_F32 : CLT_SAFETENSORS_I64,
             .shape = list->items[i].shape,
         };
-    CLT_TRY_GOTO(clt_safetensors_writer_open(&writer, path, entries, list->n, m->pairs, m->n));
+    CLT_TRY_GOTO(clt_safetensors_writer_open(&writer, path, entries, list->n, pairs, n_pairs));
     for (size_t i = 0; i < list->n; i++) CLT_TRY_GOTO(write_item(writer, &list->items[i]));
     clt_free(entries);
     return clt_safetensors_writer_commit(writer);
@@ -195,16 +168,18 @@ static clt_status check_whole(const clt_trainer *t) {
 
 static clt_status save(clt_trainer *t, const clt_loader *loader, const char *path) {
     item_list list = {0};
-    metadata m = {.n = 0};
+    clt_position_texts texts = {0};
+    clt_safetensors_pair pairs[CLT_POSITION_PAIRS + 1];
     clt_text choices = {0};
     clt_status status = add_variables(t, true, &list);
     if (status == CLT_OK) status = add_optimizer_state(t, t->micro, &list);
     if (status == CLT_OK) status = clt_tune_run_write(&t->run, t->device, &choices);
     int64_t skipped = 0;
     if (status == CLT_OK) status = clt_nonfinite_skipped(t, &skipped);
-    fill_metadata(t, loader, skipped, &m);
-    m.pairs[m.n++] = (clt_safetensors_pair){choices_key, clt_text_data(&choices)};
-    if (status == CLT_OK) status = write_file(path, &list, &m);
+    clt_run_position position = position_of(t, loader, skipped);
+    size_t n_pairs = clt_run_position_write(&position, pairs, &texts);
+    pairs[n_pairs++] = (clt_safetensors_pair){choices_key, clt_text_data(&choices)};
+    if (status == CLT_OK) status = write_file(path, &list, pairs, n_pairs);
     if (status == CLT_OK) clt_log_message(CLT_LOG_INFO, "checkpoint of step %lld in %s", (long long)t->steps, path);
     clt_text_free(&choices);
     items_free(&list);
@@ -228,84 +203,30 @@ clt_status clt_weights_save(clt_trainer *t, const char *path) {
     if (!t || !path) return clt_fail(CLT_E_INVALID, "clt_weights_save: trainer or path is NULL");
     CLT_TRY(check_whole(t));
     item_list list = {0};
-    metadata m = {.n = 0};
-    add_text(&m, "format", "pt"); /* what PyTorch's own writer puts there */
+    const clt_safetensors_pair format = {"format", "pt"}; /* what PyTorch's own writer puts there */
     clt_status status = add_variables(t, true, &list);
-    if (status == CLT_OK) status = write_file(path, &list, &m);
+    if (status == CLT_OK) status = write_file(path, &list, &format, 1);
     items_free(&list);
     return status;
 }
 
 /* ---- loading ---- */
 
-typedef struct position {
-    bool whole; /* else weights alone */
-    int64_t steps, accumulate, micro, skipped;
-    uint64_t seed;
-    bool has_loader;
-    clt_loader_position loader;
-} position;
-
-static clt_status read_number(const clt_safetensors *file, const char *path, const char *key, uint64_t limit,
-                              uint64_t *value) {
-    const char *text = clt_safetensors_metadata(file, key);
-    char *end = NULL;
-    errno = 0;
-    if (text && text[0] >= '0' && text[0] <= '9') *value = strtoull(text, &end, 10);
-    if (!end || *end || errno || *value > limit)
-        return clt_fail(CLT_E_FORMAT, "%s: metadata \"%s\" is %s, no number up to %" PRIu64, path, key,
-                        text ? text : "missing", limit);
-    return CLT_OK;
-}
-
-static clt_status read_signed(const clt_safetensors *file, const char *path, const char *key, int64_t *value) {
-    uint64_t number;
-    CLT_TRY(read_number(file, path, key, INT64_MAX / 2, &number));
-    *value = (int64_t)number;
-    return CLT_OK;
-}
-
-/* A position counts batches, so it means something only among as many as there were. */
-static clt_status read_loader_position(const clt_safetensors *file, const char *path, const clt_loader *loader,
-                                       position *p) {
-    int64_t batches;
-    p->has_loader = loader && (clt_safetensors_metadata(file, "cltrain.loader.seed") ||
-                               clt_safetensors_metadata(file, "cltrain.loader.epoch"));
-    if (!p->has_loader) return CLT_OK;
-    CLT_TRY(read_signed(file, path, "cltrain.loader.batches", &batches));
-    if (batches != clt_loader_batches(loader))
-        return clt_fail(CLT_E_MISMATCH, "%s was trained with %lld batches an epoch, not %lld", path, (long long)batches,
-                        (long long)clt_loader_batches(loader));
-    CLT_TRY(read_number(file, path, "cltrain.loader.seed", UINT64_MAX, &p->loader.seed));
-    CLT_TRY(read_signed(file, path, "cltrain.loader.epoch", &p->loader.epoch));
-    return read_signed(file, path, "cltrain.loader.batch", &p->loader.batch);
-}
-
-static clt_status read_position(const clt_trainer *t, const clt_loader *loader, const clt_safetensors *file,
-                                const char *path, position *p) {
-    const char *format = clt_safetensors_metadata(file, "cltrain.format");
-    const char *optimizer = clt_safetensors_metadata(file, "cltrain.optimizer");
-    *p = (position){0};
-    if (!format) return CLT_OK;
-    if (strcmp(format, format_name))
-        return clt_fail(CLT_E_FORMAT, "%s: format \"%s\" is not known to this version", path, format);
-    p->whole = true;
-    if (!optimizer || strcmp(optimizer, optimizer_names[t->options.optimizer]))
-        return clt_fail(CLT_E_MISMATCH, "%s was trained with optimizer %s, not %s", path, optimizer ? optimizer : "?",
-                        optimizer_names[t->options.optimizer]);
-    CLT_TRY(read_signed(file, path, "cltrain.steps", &p->steps));
-    CLT_TRY(read_signed(file, path, "cltrain.accumulate", &p->accumulate));
-    CLT_TRY(read_signed(file, path, "cltrain.micro", &p->micro));
-    if (clt_safetensors_metadata(file, "cltrain.skipped")) CLT_TRY(read_signed(file, path, "cltrain.skipped", &p->skipped));
-    CLT_TRY(read_number(file, path, "cltrain.seed", UINT64_MAX, &p->seed));
+/* Loader positions count batches, so they mean something only among as many as there were. */
+static clt_status check_position(const clt_trainer *t, const clt_loader *loader, const char *path, const clt_run_position *p) {
+    if (!p->whole) return CLT_OK;
+    if (p->optimizer != t->options.optimizer)
+        return clt_fail(CLT_E_MISMATCH, "%s was trained with optimizer %s, not %s", path, clt_run_position_optimizer(p->optimizer),
+                        clt_run_position_optimizer(t->options.optimizer));
     if (p->accumulate != t->options.accumulate)
         return clt_fail(CLT_E_MISMATCH, "%s was trained with %lld micro-batches an update, not %d", path,
                         (long long)p->accumulate, t->options.accumulate);
-    if (p->steps > INT64_MAX / 2 / p->accumulate)
-        return clt_fail(CLT_E_FORMAT, "%s: cltrain.steps is out of range", path);
-    if (p->skipped > p->steps) return clt_fail(CLT_E_FORMAT, "%s: cltrain.skipped is out of range", path);
-    if (p->micro >= p->accumulate) return clt_fail(CLT_E_FORMAT, "%s: cltrain.micro is out of range", path);
-    return read_loader_position(file, path, loader, p);
+    if (t->options.comm && p->micro > 0)
+        return clt_fail(CLT_E_MISMATCH, "%s was saved by one process between two updates: several cannot go on from it", path);
+    if (loader && p->has_loader && p->loader_batches != clt_loader_batches(loader))
+        return clt_fail(CLT_E_MISMATCH, "%s was trained with %lld batches an epoch, not %lld", path, (long long)p->loader_batches,
+                        (long long)clt_loader_batches(loader));
+    return CLT_OK;
 }
 
 static clt_status check_item(const clt_safetensors *file, const char *path, const item *it) {
@@ -366,7 +287,7 @@ static clt_status restore_choices(clt_trainer *t, const char *kept) {
     return status;
 }
 
-static clt_status restore_run(clt_trainer *t, const position *p, const char *choices) {
+static clt_status restore_run(clt_trainer *t, const clt_run_position *p, const char *choices) {
     t->steps = p->steps;
     t->micro = (int)p->micro;
     t->micro_samples = 0;
@@ -377,18 +298,17 @@ static clt_status restore_run(clt_trainer *t, const position *p, const char *cho
 }
 
 static clt_status restore(clt_trainer *t, clt_loader *loader, clt_safetensors *file, const char *path, item_list *list,
-                          void ***values, position *restored) {
-    position p;
-    CLT_TRY(read_position(t, loader, file, path, &p));
-    if (t->options.comm && p.micro > 0)
-        return clt_fail(CLT_E_MISMATCH, "%s was saved by one process between two updates: several cannot go on from it", path);
+                          void ***values, clt_run_position *restored) {
+    clt_run_position p;
+    CLT_TRY(clt_run_position_read(&p, file, path));
+    CLT_TRY(check_position(t, loader, path, &p));
     CLT_TRY(add_variables(t, false, list));
     if (p.whole) CLT_TRY(add_optimizer_state(t, (int)p.micro, list));
     CLT_TRY(check_file(file, path, list));
     *values = clt_calloc(list->n, sizeof **values);
     if (!*values) return clt_fail_memory(list->n * sizeof **values);
     CLT_TRY(read_values(file, list, *values));
-    if (p.has_loader) CLT_TRY(clt_loader_set_position(loader, p.loader));
+    if (loader && p.has_loader) CLT_TRY(clt_loader_set_position(loader, p.loader));
     clt_trouble before = t->trouble;
     t->trouble = CLT_TROUBLE_TORN; /* until all is written */
     CLT_TRY(write_values(list, *values));
@@ -398,7 +318,7 @@ static clt_status restore(clt_trainer *t, clt_loader *loader, clt_safetensors *f
     return CLT_OK;
 }
 
-static clt_status load_file(clt_trainer *t, clt_loader *loader, const char *path, position *restored) {
+static clt_status load_file(clt_trainer *t, clt_loader *loader, const char *path, clt_run_position *restored) {
     clt_safetensors *file;
     item_list list = {0};
     void **values = NULL;
@@ -415,7 +335,7 @@ static clt_status load_file(clt_trainer *t, clt_loader *loader, const char *path
 /* ---- several ranks: rank 0 has read the file ---- */
 
 /* The rows that serve rank 0's run: whoever has its device goes on with them too. */
-static clt_status share_choices(clt_trainer *t, const position *p) {
+static clt_status share_choices(clt_trainer *t, const clt_run_position *p) {
     clt_text choices = {0};
     clt_comm *comm = t->options.comm;
     bool teller = clt_comm_rank(comm) == 0;
@@ -437,7 +357,7 @@ fail:
     return status;
 }
 
-static clt_status share_loaded(clt_trainer *t, clt_loader *loader, position *p) {
+static clt_status share_loaded(clt_trainer *t, clt_loader *loader, clt_run_position *p) {
     clt_comm *comm = t->options.comm;
     bool teller = clt_comm_rank(comm) == 0;
     CLT_TRY(clt_parallel_tell(comm, p, sizeof *p));
@@ -454,7 +374,7 @@ static clt_status share_loaded(clt_trainer *t, clt_loader *loader, position *p) 
 }
 
 clt_status clt_checkpoint_load(clt_trainer *t, clt_loader *loader, const char *path) {
-    position p = {0};
+    clt_run_position p = {0};
     if (!t || !path) return clt_fail(CLT_E_INVALID, "clt_checkpoint_load: trainer or path is NULL");
     clt_comm *comm = t->options.comm;
     if (!comm) return load_file(t, loader, path, &p);

@@ -151,6 +151,48 @@ static void test_link_is_followed(void **state) {
     assert_true(S_ISLNK(facts.st_mode));
 }
 
+static unsigned mode_of(const char *path) {
+    struct stat facts;
+    assert_int_equal(stat(path, &facts), 0);
+    return (unsigned)facts.st_mode & 07777;
+}
+
+static mode_t wider; /* what files were open to before they were told not to be */
+
+/* Called by the library in place of the C library's. */
+int fchmod(int file, mode_t mode) {
+    struct stat facts;
+    char path[64];
+    if (fstat(file, &facts)) return -1;
+    wider |= facts.st_mode & 0777 & ~mode;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    return chmod(path, mode);
+}
+
+/* What is private stays so, also while it is being written; the umask takes nothing from what was there. */
+static void permissions_are_kept(void **state) {
+    (void)state;
+    static const mode_t modes[] = {0600, 0640, 0666, 0444};
+    const char *path = support_path("permissions"), *link = support_path("link to permissions");
+    mode_t umask_before = umask(022);
+    support_write(path, "old", 3);
+    assert_int_equal(symlink(path, link), 0);
+    for (size_t i = 0; i < CLT_COUNT_OF(modes); i++) {
+        assert_int_equal(chmod(path, modes[i]), 0);
+        assert_ok(clt_file_write(i % 2 ? link : path, "new", 3));
+        assert_int_equal(mode_of(path), modes[i]);
+    }
+    assert_int_equal(chmod(path, 0600), 0);
+    umask(0);
+    wider = 0;
+    assert_ok(clt_file_write(path, "new", 3));
+    assert_int_equal(wider, 0);
+    umask(027);
+    assert_ok(clt_file_write(support_path("of the umask"), "new", 3));
+    assert_int_equal(mode_of(support_path("of the umask")), 0640);
+    umask(umask_before);
+}
+
 static void test_relative_path(void **state) {
     (void)state;
     char before[4096];
@@ -419,6 +461,7 @@ int main(void) {
         cmocka_unit_test(test_old_file_until_commit),
         cmocka_unit_test(test_two_writers),
         cmocka_unit_test(test_link_is_followed),
+        cmocka_unit_test(permissions_are_kept),
         cmocka_unit_test(test_relative_path),
         cmocka_unit_test(test_places_that_cannot_be_written),
         cmocka_unit_test(test_stale_temporaries),

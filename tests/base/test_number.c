@@ -121,12 +121,33 @@ static void ignores_the_locale(void **state) {
     (void)state;
 }
 
+static void whole_numbers(void **state) {
+    static const struct {
+        const char *text;
+        uint64_t most, value;
+    } good[] = {{"0", 0, 0}, {"7", 7, 7}, {"007", 10, 7}, {"99", 100, 99}, {"100", 100, 100}, {"4294967295", UINT32_MAX, UINT32_MAX},
+                {"18446744073709551615", UINT64_MAX, UINT64_MAX}},
+      bad[] = {{"", 9, 0}, {"1", 0, 0}, {"8", 7, 0}, {"101", 100, 0}, {"1000", 100, 0}, {"+1", 9, 0}, {"-1", 9, 0}, {" 1", 9, 0}, {"1 ", 9, 0},
+               {"1.", 9, 0}, {"1e1", 99, 0}, {"0x1", 9, 0}, {"18446744073709551616", UINT64_MAX, 0}, {"99999999999999999999", UINT64_MAX, 0},
+               {"184467440737095516150", UINT64_MAX, 0}};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        uint64_t value = 77;
+        if (!clt_number_whole(good[i].text, good[i].most, &value) || value != good[i].value) fail_msg("\"%s\" is not read", good[i].text);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        uint64_t value = 77;
+        if (clt_number_whole(bad[i].text, bad[i].most, &value) || value != 77) fail_msg("\"%s\" is taken", bad[i].text);
+    }
+    (void)state;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_numbers),
         cmocka_unit_test(refuses_the_rest),
         cmocka_unit_test(rounds_correctly),
         cmocka_unit_test(ignores_the_locale),
+        cmocka_unit_test(whole_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

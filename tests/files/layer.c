@@ -277,6 +277,12 @@ int __wrap_mkdir(const char *path, mode_t mode) {
     return fails() ? -1 : __real_mkdir(path, mode);
 }
 
+int __real_fchmod(int, mode_t);
+int __wrap_fchmod(int, mode_t);
+int __wrap_fchmod(int file, mode_t mode) {
+    return fails() ? -1 : __real_fchmod(file, mode);
+}
+
 char *__real_realpath(const char *, char *);
 char *__wrap_realpath(const char *, char *);
 char *__wrap_realpath(const char *path, char *resolved) {

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cltrain/cltrain.h>
@@ -236,8 +237,11 @@ static void loading_a_checkpoint(void **state) {
 
 /* ---- files as such ---- */
 
+/* It has permissions that the umask would take away. */
 static void prepare_plain(void) {
+    umask(022);
     support_write(support_path("plain"), old_content.bytes, old_content.length);
+    assert_int_equal(chmod(support_path("plain"), 0666), 0);
 }
 
 static clt_status write_plain(void) {
@@ -245,8 +249,11 @@ static clt_status write_plain(void) {
 }
 
 static void check_plain(clt_status status, bool hit) {
+    struct stat facts;
     (void)hit;
     check_file(support_path("plain"), support_folder(), status);
+    assert_int_equal(stat(support_path("plain"), &facts), 0);
+    assert_int_equal(facts.st_mode & 0777, 0666);
 }
 
 static clt_status read_plain(void) {

@@ -14,6 +14,7 @@ ROOT, BUILD = sys.argv[1:3]
 LEAST = 90  # percent
 PARSERS = {
     "safetensors": ["runtime/train/safetensors.c"],
+    "checkpoint": ["runtime/train/position.c"],
     "NPY": ["runtime/data/npy.c", "runtime/data/npy_header.c"],
     "IDX": ["runtime/data/idx.c"],
     "gzip": ["runtime/data/source.c"],
@@ -24,7 +25,7 @@ PARSERS = {
                  "clt_tune_run_read,read_file"],
     "times": ["runtime/exec/times.c:take_text,take_number,take_whole,take_timing,clt_timings_read,clt_timings_put,drop"],
     "program cache": ["runtime/device/program.c:cache_payload"],
-    "roofs": ["runtime/device/roofs.c:recall"],
+    "roofs": ["runtime/device/roofs.c:recall,parse,take_word,plausible"],
     "capabilities": ["runtime/device/capability.c:recall"],
     "frames, hello": ["comm/transport/frame.c", "comm/transport/strangers.c:judge,introduce,clt_strangers_advance,place_of,send_answer"],
     "control connection": ["comm/transport/control.c:act,reach_barrier,most_payload,understand,clt_control_read",
@@ -37,6 +38,9 @@ PARSERS = {
     "redis": ["comm/rendezvous/redis_store.c:feed,read_reply,fail_reply,redis_look,read_url,read_login,read_host", "comm/rendezvous/url.c"],
     "environment": ["comm/rendezvous/environment.c", "comm/rendezvous/nodelist.c", "comm/settings.c"],
     "membership": ["comm/rendezvous/membership.c"],
+    "addresses": ["comm/secure/address.c:clt_address_text,read_port,is_port,split,clt_resolve,set_port,address_towards,worth,address_of_interface,"
+                  "is_unspecified,find_own_address,read_ports", "comm/transport/connect.c:read_address,read_lost,look_for_lost,check_lost"],
+    "launchers": ["tools/cltrain-run/agree.c:take_number,get_count,come,agree_begin,read_end,agree_tell,agree_done,await_news"],
     "options": ["tools/common/option_parser.c:option_parse,parse_option,refuse_option,read_value,read_choice,read_real,find_long,find_letter,"
                 "describe_value,distance", "tools/common/numbers.c", "tools/cltrain-train/options.c", "tools/cltrain-train/data_spec.c",
                 "tools/cltrain-train/compress_spec.c"],

@@ -60,6 +60,18 @@ write("safetensors",
       safetensors({"__metadata__": {"a": 1}, **entry()}, eight), safetensors(b'{"a":1,"a":2}'), safetensors(b"[]"),
       safetensors(b'{"a"'), struct.pack("<Q", 1 << 62) + b"{}", struct.pack("<Q", 100) + b"{}", b"short", safetensors(b""))
 
+
+
+def checkpoint(format="cltrain/1", optimizer="adam", steps=7, accumulate=2, micro=1, skipped=None, seed=1, loader_seed=3, epoch=1, batch=2, batches=5):
+    entries = [format, optimizer, steps, accumulate, micro, skipped, seed, loader_seed, epoch, batch, batches]
+    return "".join(f"{chr(ord('a') + i)}{value}\n" for i, value in enumerate(entries) if value is not None)
+
+
+write("checkpoint", checkpoint(), checkpoint(loader_seed=None, epoch=None, batch=None, batches=None, skipped=7), checkpoint(format=None), checkpoint(format="cltrain/2"),
+      checkpoint(optimizer="x"), checkpoint(optimizer=None), checkpoint(steps=1 << 48), checkpoint(steps=(1 << 47) - 1), checkpoint(steps=-1), checkpoint(accumulate=0), checkpoint(accumulate=1 << 31),
+      checkpoint(micro=2), checkpoint(skipped=8), checkpoint(seed=(1 << 64) - 1), checkpoint(seed=1 << 64), checkpoint(seed=""), checkpoint(seed=None), checkpoint(batch=6), checkpoint(batches="1e3"),
+      checkpoint(epoch=1 << 48), checkpoint(steps="7 "), checkpoint(loader_seed=None), checkpoint(micro="+1"))
+
 # ---- data ----
 
 
@@ -158,7 +170,7 @@ told_times = [json.dumps(t) for t in timings]
 write("times", "\n".join(told_times) + "\n", told_times[0] + "\n" + told_times[1] + "\n", told_times[0], "\n".join(told_times[1:4]) + "\n" + told_times[0][:40],
       "no JSON\n\n{}\n", '{"problem": "a", "problem": "b"}\n', "", "\0\n", *(t + "\n" + told_times[1] + "\n" for t in told_times[3:]))
 write("programs", b"\1\0\0payload", b"\1\0\1payload", b"\1\x0a\1payload", b"\1\x2d\1payload", b"\1\x50\1payload", b"\1\0\0", b"CLTBIN1\0short", b"\0" * 90)
-write("roofs", "1.234567e+11 2.345678e+10 3\n", "1e11 2e10 0\n", "-1 2 3", "nan inf 3", "1e30 1 1", "x", "", "1 2 99999999999999", "1e11 2e10 3 " * 9)
+write("roofs", "123456700000 23456780000 3\n", "123456700000 23456780000 3\nx", "123456700000 23456780000 1001\n", "123456700000  23456780000 3", "123,4 23456780000 3", "1.234567e+11 2.345678e+10 3\n", "1e11 2e10 0\n", "-1 2 3", "nan inf 3", "1e30 1 1", "x", "", "1 2 99999999999999", "1e11 2e10 3 " * 9)
 write("capabilities", "0\n", "1\n", "2\n", "1", "", "11\n", "1\n" * 40)
 
 # ---- the network ----
@@ -238,7 +250,15 @@ write("environment", launch(**torch), launch(**torch, TORCHELASTIC_RUN_ID="job",
 write("membership", "\x03\1\2\n4:0\n4:0\n4:0\n1\n4:f\n", "\x03\0\n\n", "\x03\1\n\n\n\n0\n4:7\n", "\x03\1\n0\n4:d\n", "\x03\1\n0\n4:g\n", "\x03\1\n9\n\n4:f\n", "\x03\1\nx\n\nx\n\n4:2\n", "\x07\2\1\0\3\n2\n8:00\n8:00\n8:00\n8:04\n8:00\n8:00\n8:00\n\n",
       "\x02\1\0\2\n1\n\n\n\n", "\0\0\n\n", "\x3f\5\n5\n" + "64:0000000000000000\n" * 64 + "\n", "\x03\1\n1\n4:2\n4:4\n4:1\n4:8\n", "\x03\1\n1\n4:e\n4:e\n4:e\n4:e\n")
 
+write("addresses", "\x00127.0.0.1:80", "\0[::1]:65535", "\0h", "\0h:0", "\0h:65536", "\0h:1x", "\0[h", "\0[]:1", "\0[a]b", "\0::1", "\0:1", "\0" + "h" * 62 + ":1", "\0" + "h" * 70, "\0a\0b:1", "\0",
+      "\x000 137", "\x00299 -9", "\x00300 1", "\x001 1", "\0+2 1", "\x002 1 ", "\x002  1", "\x002 --1", "\x002 1\0", "\x002", "\x002 99999999999", "\x002 2147483648",
+      "\x0129600-29699\n127.0.0.1\n", "\x0180\nlo\n", "\x01\n::1\n", "\x019-8\n0.0.0.0\n", "\x010\n::\n", "\x01123456-7\nnone\n", "\x011-\n\nhost", "\x01-1\n\nhost:9", "\x01+1\n\n[h]:1", "\x01\n\nh:x",
+      "\x01\nfe80::1%lo\n", "\x01" + "\n\n" + "h" * 300)
+
 # ---- tools ----
+write("launchers", "\x01\n2 0123456789abcdef\n3 x\n\ndone 0 -1\n", "\x05\n4096 a\n1 b\nfailed 137 3\n\n\nstopped 0 0\n", "\x01\n4097 x\n", "\x01\n2\n", "\x01\n+2 x\n", "\x01\n 2 x\n", "\x01\n0 x\n", "\x012 other\n",
+      "\x01\n2 a\n2 b\ndone 256 -1\n", "\x01\n2 a\n2 b\n\n\nfailed -1 0\n", "\x02\n1 a\n1 b\n1 c\n\n\n\n\n\n\n", "\0failed 1 99999999999\nlost 0 0\ndone 1 2 3\ndone  1 2\nfailed 1 -2\nstopped 1 2147483647\ndone\ndone 1",
+      "\x11\n2 a\n2 b\n", "\x01", "\x01\n" + "9" * 20 + " x\n")
 specs = ["digits", "digits:x", "idx:/d", "idx:", "cifar10:/d", "csv:f.csv", "csv:f,label=y,skip=2,header=1,regression=0,separator=;", "csv:f,separator=tab", "csv:f,separator=xx", "csv:f,skip=-1",
          "csv:f,header=2", "csv:", "npy:x,y", "npy:x", "synthetic:3x32x32,classes=4,n=100", "synthetic:0x3", "synthetic:1x1x1x1x1x1x1x1x1", "synthetic-regression:100x4,noise=0.5", "synthetic-regression:4",
          "csv:f,label=", "nothing:", "synthetic:3,n=x", "csv:" + "p" * 4200, "synthetic-regression:9x9,noise=-1", "csv:f,label=" + "l" * 300, "csv:f,regression=1", "csv:f,unknown=1"]

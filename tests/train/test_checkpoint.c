@@ -186,7 +186,8 @@ static void hostile_metadata_is_refused(void **state) {
     static const char *const bad[][2] = {{"cltrain.steps", "4611686018427387903"}, {"cltrain.steps", "-1"},
                                          {"cltrain.steps", "1e3"}, {"cltrain.micro", "4"},
                                          {"cltrain.seed", "18446744073709551616"}, {"cltrain.loader.seed", "1"},
-                                         {"cltrain.format", "cltrain/99"}};
+                                         {"cltrain.format", "cltrain/99"}, {"cltrain.steps", "70368744177664"},
+                                         {"cltrain.steps", "+3"}, {"cltrain.accumulate", "0"}, {"cltrain.skipped", "4"}, {"cltrain.optimizer", "rprop"}};
     model m = make(HIDDEN, (clt_train_options){.optimizer = CLT_SGD, .accumulate = 4});
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         clt_safetensors_pair pairs[7] = {{"cltrain.format", "cltrain/1"}, {"cltrain.optimizer", "sgd"},

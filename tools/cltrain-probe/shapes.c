@@ -39,7 +39,7 @@ static int read_line(shape_list *list, const char *model, const char *text, cons
     shape_line line = {.count = 0};
     int at = 0;
     snprintf(line.model, sizeof line.model, "%s", model);
-    if (sscanf(text, "%23s %d %n", line.phase, &line.count, &at) < 2 || !is_phase(line.phase) || line.count < 1)
+    if (sscanf(text, "%23s %9d %n", line.phase, &line.count, &at) < 2 || !is_phase(line.phase) || line.count < 1)
         return usage_error("%s, line %d: expected PHASE COUNT PROBLEM, as in forward 1 matmul 8x4 16x4^T -> 8x16", source,
                            number);
     if ((size_t)snprintf(line.problem, sizeof line.problem, "%s", text + at) >= sizeof line.problem)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "tools/common/message.h"
+#include "tools/common/numbers.h"
 
 enum { KEY_BYTES = 64 };
 static const double tell_seconds = 10, listen_seconds = 2, lost_seconds = 1;
@@ -19,6 +20,20 @@ static const double tell_seconds = 10, listen_seconds = 2, lost_seconds = 1;
 static void name_key(const job *j, const char *what, int number, char key[KEY_BYTES]) {
     if (number < 0) snprintf(key, KEY_BYTES, "%lld/%s", (long long)j->restarts, what);
     else snprintf(key, KEY_BYTES, "%lld/%s/%d", (long long)j->restarts, what, number);
+}
+
+/* The number before the next `after`: as it is written, without blanks or a plus. What is behind, or NULL. */
+static const char *take_number(const char *text, char after, int64_t low, int64_t high, int *value) {
+    char digits[12];
+    int64_t number;
+    const char *end = strchr(text, after);
+    size_t length = end ? (size_t)(end - text) : 0;
+    if (length == 0 || length >= sizeof digits || text[0] == '+') return NULL;
+    memcpy(digits, text, length);
+    digits[length] = '\0';
+    if (!number_whole(digits, low, high, &number)) return NULL;
+    *value = (int)number;
+    return end + (after != '\0');
 }
 
 /* ---- the beginning ---- */
@@ -30,10 +45,7 @@ static int get_count(const job *j, int node, int *count) {
     if (status == CLT_E_TIMEOUT)
         return run_error("host %d did not come within %g s (--connect)", node, j->options->connect_seconds);
     if (status < 0) return library_error(status, "waiting for the other hosts");
-    char *end;
-    long n = strtol(text, &end, 10);
-    if (n < 1 || n > 4096 || (*end && *end != ' ') || end == text) return run_error("host %d says that it has '%.40s' ranks", node, text);
-    *count = (int)n;
+    if (!take_number(text, ' ', 1, 4096, count)) return run_error("host %d says that it has '%.40s' ranks", node, text);
     return 0;
 }
 
@@ -71,14 +83,15 @@ int agree_begin(job *j) {
 
 static const char *const kind_names[] = {[END_DONE] = "done", [END_FAILED] = "failed", [END_STOPPED] = "stopped"};
 
+/* "KIND STATUS RANK" */
 static bool read_end(const char *text, end_of_start *end) {
-    char word[16];
-    int status, rank, used = 0;
-    if (sscanf(text, "%15s %d %d%n", word, &status, &rank, &used) != 3 || text[used]) return false;
-    if (status < 0 || status > 255 || rank < -1) return false;
     for (end_kind kind = END_DONE; kind <= END_STOPPED; kind++) {
-        if (strcmp(word, kind_names[kind])) continue;
-        *end = (end_of_start){kind, status, rank};
+        size_t length = strlen(kind_names[kind]);
+        if (strncmp(text, kind_names[kind], length) != 0 || text[length] != ' ') continue;
+        end_of_start e = {.kind = kind};
+        const char *rank = take_number(text + length + 1, ' ', 0, 255, &e.status);
+        if (!rank || !take_number(rank, '\0', -1, INT32_MAX, &e.rank)) return false;
+        *end = e;
         return true;
     }
     return false;

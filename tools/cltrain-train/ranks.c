@@ -3,14 +3,17 @@
 #include <stdlib.h>
 
 #include "tools/common/message.h"
+#include "tools/common/numbers.h"
 
 static int verbosity_of(const options *given) {
     return given->quiet ? -1 : given->verbose;
 }
 
 static double was_restarted(void) {
-    const char *count = getenv("CLTRAIN_RESTART_COUNT"), *started = getenv("CLTRAIN_RUN_STARTED");
-    return count && started && atoi(count) > 0 ? atof(started) : 0;
+    const char *count = getenv("CLTRAIN_RESTART_COUNT"), *text = getenv("CLTRAIN_RUN_STARTED");
+    int64_t restarts;
+    double started;
+    return count && text && number_whole(count, 1, INT32_MAX, &restarts) && number_real(text, &started) ? started : 0;
 }
 
 static void take_place(ranks *r, clt_comm *comm) {

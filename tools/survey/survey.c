@@ -32,7 +32,7 @@ static void find_nonsense(const clt_device_info *i, char reason[256]) {
     for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++)
         if (!document_text_clean(texts[k])) snprintf(reason, 256, "one of its names is no text");
     if (!i->name[0]) snprintf(reason, 256, "it has no name");
-    if (sscanf(i->cl_version, "OpenCL %d.%d", &major, &minor) != 2)
+    if (sscanf(i->cl_version, "OpenCL %4d.%4d", &major, &minor) != 2)
         snprintf(reason, 256, "its version does not begin with \"OpenCL\" and a number");
     if (i->compute_units == 0 || i->compute_units > 1u << 20)
         snprintf(reason, 256, "it claims %u compute units", i->compute_units);
