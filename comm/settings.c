@@ -27,20 +27,6 @@ static clt_status take_text(char **into, const char *option, const char *name) {
     return *into ? CLT_OK : clt_fail_memory(strlen(text) + 1);
 }
 
-static clt_status whole_number(const char *name, int64_t low, int64_t high, int64_t *value) {
-    const char *text = variable(name);
-    if (!text) return CLT_OK;
-    size_t digits = strspn(text, "0123456789");
-    int64_t number = 0;
-    bool fits = digits <= 18 && text[digits] == 0;
-    for (size_t i = 0; fits && i < digits; i++) number = 10 * number + (text[i] - '0');
-    if (!fits || number < low || number > high)
-        return clt_fail(CLT_E_INVALID, "%s is '%.64s': expected a whole number from %lld to %lld", name, text,
-                        (long long)low, (long long)high);
-    *value = number;
-    return CLT_OK;
-}
-
 /* ---- one matter each ---- */
 
 static clt_status take_place(clt_settings *s, const clt_comm_options *o, clt_launch_environment *launch) {
@@ -57,7 +43,7 @@ static clt_status take_place(clt_settings *s, const clt_comm_options *o, clt_lau
         return clt_fail(CLT_E_INVALID, "size is %d: expected 1 to %d ranks", s->size, CLT_MOST_RANKS);
     if (s->rank < 0 || s->rank >= s->size)
         return clt_fail(CLT_E_INVALID, "rank is %d: expected 0 to %d", s->rank, s->size - 1);
-    CLT_TRY(whole_number("CLTRAIN_COMM_GENERATION", 0, INT32_MAX, &s->generation));
+    CLT_TRY(clt_environment_number("CLTRAIN_COMM_GENERATION", 0, INT32_MAX, &s->generation));
     if (o->generation) s->generation = o->generation;
     if (s->generation < 0 || s->generation > INT32_MAX)
         return clt_fail(CLT_E_INVALID, "generation is %lld: expected 0 to %d", (long long)s->generation, INT32_MAX);
@@ -78,7 +64,7 @@ static clt_status take_store(clt_settings *s, const clt_comm_options *o, const c
     }
     /* cltrain-run serves the store that it names, and says so. */
     int64_t served = 0;
-    CLT_TRY(whole_number("CLTRAIN_COMM_STORE_SERVED", 0, 1, &served));
+    CLT_TRY(clt_environment_number("CLTRAIN_COMM_STORE_SERVED", 0, 1, &served));
     bool named_here = o->store && o->store[0];
     s->rank_serves = s->store && strncmp(s->store, "tcp://", 6) == 0 && (named_here || !served);
     s->serve = s->rank == 0 && s->rank_serves;
@@ -163,7 +149,7 @@ static clt_status take_rest(clt_settings *s, const clt_comm_options *o) {
     CLT_TRY(take_text(&s->ports, o->ports, "CLTRAIN_COMM_PORTS"));
     CLT_TRY(take_text(&s->algorithms, o->algorithms, "CLTRAIN_COMM_ALGORITHMS"));
     CLT_TRY(clt_algorithm_check_list(s->algorithms));
-    CLT_TRY(whole_number("CLTRAIN_COMM_CHANNELS", 1, MOST_CHANNELS, &channels));
+    CLT_TRY(clt_environment_number("CLTRAIN_COMM_CHANNELS", 1, MOST_CHANNELS, &channels));
     s->channels = o->channels ? o->channels : (int)channels;
     if (s->channels < 1 || s->channels > MOST_CHANNELS)
         return clt_fail(CLT_E_INVALID, "channels is %d: expected 1 to %d", s->channels, MOST_CHANNELS);

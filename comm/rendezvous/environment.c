@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "comm/rendezvous/nodelist.h"
+#include "runtime/base/number.h"
 
 enum { DEFAULT_PORT = 29500, FIRST_DERIVED_PORT = 20000, DERIVED_PORTS = 10000 };
 
@@ -20,22 +21,20 @@ static const char *variable(const char *name) {
     return text && text[0] ? text : NULL;
 }
 
-static clt_status read_number(const char *name, int64_t low, int64_t high, int64_t *value) {
+clt_status clt_environment_number(const char *name, int64_t low, int64_t high, int64_t *value) {
     const char *text = variable(name);
-    if (!text) return clt_fail(CLT_E_INVALID, "%s is not set", name);
-    int64_t number = 0;
-    size_t digits = strspn(text, "0123456789");
-    bool fits = digits <= 18 && text[digits] == 0;
-    for (size_t i = 0; fits && i < digits; i++) number = number * 10 + (text[i] - '0');
-    if (!fits || number < low || number > high)
+    uint64_t number;
+    if (!text) return CLT_OK;
+    if (!clt_number_whole(text, (uint64_t)high, &number) || (int64_t)number < low)
         return clt_fail(CLT_E_INVALID, "%s is '%.64s': expected a whole number from %lld to %lld", name, text, (long long)low,
                         (long long)high);
-    *value = number;
+    *value = (int64_t)number;
     return CLT_OK;
 }
 
-static clt_status read_optional(const char *name, int64_t low, int64_t high, int64_t *value) {
-    return variable(name) ? read_number(name, low, high, value) : CLT_OK;
+static clt_status read_number(const char *name, int64_t low, int64_t high, int64_t *value) {
+    if (!variable(name)) return clt_fail(CLT_E_INVALID, "%s is not set", name);
+    return clt_environment_number(name, low, high, value);
 }
 
 /* Rank and size, and the local rank where it is told (NULL, or not set: 0). `names` and `because` of errors: the variable that says who started us. */
@@ -45,7 +44,7 @@ static clt_status read_place(environment *e, const char *rank, const char *size,
         return clt_fail(CLT_E_INVALID, "%s is set, but %s is not", because, variable(size) ? rank : size);
     CLT_TRY(read_number(size, 1, CLT_RENDEZVOUS_RANKS, &n));
     CLT_TRY(read_number(rank, 0, n - 1, &r));
-    if (local) CLT_TRY(read_optional(local, 0, n - 1, &l));
+    if (local) CLT_TRY(clt_environment_number(local, 0, n - 1, &l));
     e->rank = (int)r;
     e->size = (int)n;
     e->local_rank = (int)l;
@@ -65,7 +64,7 @@ static clt_status read_master(environment *e, const char *host, int64_t port) {
         host = variable("MASTER_ADDR");
         port = DEFAULT_PORT;
     }
-    CLT_TRY(read_optional("MASTER_PORT", 1, 65535, &port));
+    CLT_TRY(clt_environment_number("MASTER_PORT", 1, 65535, &port));
     return host ? set_master(e, host, port) : CLT_OK;
 }
 
@@ -93,7 +92,7 @@ static clt_status read_torchrun(environment *e) {
     if (!variable("RANK")) return CLT_END;
     e->launcher = "torchrun";
     CLT_TRY(read_place(e, "RANK", "WORLD_SIZE", "LOCAL_RANK", "RANK"));
-    CLT_TRY(read_optional("TORCHELASTIC_RESTART_COUNT", 0, 1000000, &e->generation));
+    CLT_TRY(clt_environment_number("TORCHELASTIC_RESTART_COUNT", 0, 1000000, &e->generation));
     const char *id = variable("TORCHELASTIC_RUN_ID");
     if (id && strcmp(id, "none")) set_job(e, "torchrun-", id);
     CLT_TRY(read_master(e, NULL, DEFAULT_PORT));
@@ -101,14 +100,14 @@ static clt_status read_torchrun(environment *e) {
     const char *agent = variable("TORCHELASTIC_USE_AGENT_STORE"), *address = variable("MASTER_ADDR");
     if (!agent || strcmp(agent, "True") || !address) return CLT_OK;
     int64_t port = DEFAULT_PORT;
-    CLT_TRY(read_optional("MASTER_PORT", 1, 65535, &port));
+    CLT_TRY(clt_environment_number("MASTER_PORT", 1, 65535, &port));
     return set_master(e, address, port < 65535 ? port + 1 : port - 1);
 }
 
 /* Where all ranks are on one host that host is the master, at a port of the job's own. */
 static clt_status read_master_of_one_host(environment *e, const char *local_size) {
     int64_t local = 0;
-    CLT_TRY(read_optional(local_size, 1, CLT_RENDEZVOUS_RANKS, &local));
+    CLT_TRY(clt_environment_number(local_size, 1, CLT_RENDEZVOUS_RANKS, &local));
     bool one_host = local == e->size && e->job[0];
     return read_master(e, one_host ? "127.0.0.1" : NULL, one_host ? derived_port(e->job) : DEFAULT_PORT);
 }
@@ -153,8 +152,8 @@ static clt_status read_slurm(environment *e) {
     CLT_TRY(read_place(e, "SLURM_PROCID", size, "SLURM_LOCALID", "SLURM_PROCID"));
     int64_t job = 0, step;
     CLT_TRY(read_number("SLURM_STEP_ID", 0, UINT32_MAX, &step));
-    CLT_TRY(read_optional("SLURM_JOB_ID", 0, INT64_MAX / 2, &job));
-    CLT_TRY(read_optional("SLURM_RESTART_COUNT", 0, 1000000, &e->generation));
+    CLT_TRY(clt_environment_number("SLURM_JOB_ID", 0, INT64_MAX / 2, &job));
+    CLT_TRY(clt_environment_number("SLURM_RESTART_COUNT", 0, 1000000, &e->generation));
     char name[64], node[256];
     snprintf(name, sizeof name, "%lld.%lld", (long long)job, (long long)step);
     set_job(e, "slurm-", name);
