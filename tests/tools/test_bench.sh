@@ -41,9 +41,9 @@ json "$a" 'results["op matmul 64x96^T 64x80 -> 96x80"]["count"] == 2'
 [ "$(wc -l <"$folder/a.csv")" -eq 20 ] || fail "the CSV has another number of rows"
 head -n 1 "$folder/a.csv" | grep -q '^key,model,phase,count,status,p10_us' || fail "the CSV's head"
 ls "$folder" | grep -q '\.part$' && fail "a temporary file was left"
-# In several passes, of limits and of ops.
+# In several passes, of limits and of ops: so slow that none is above a roof, which a busy machine may show too low.
 several=$folder/several.json
-CLTRAIN_PROBE_TEST="only fma_f32|launch|op " expect 0 "" bench --shapes "$folder/small.txt" --seconds 120 --passes 3 --json "$several"
+CLTRAIN_PROBE_TEST="only fma_f32|launch|op ;slow=4 op " expect 0 "" bench --shapes "$folder/small.txt" --seconds 120 --passes 3 --json "$several"
 grep -q "compare can tell" "$err" && fail "three passes are not good enough to compare"
 valid "$several"
 json "$several" 'len(o["results"]) == 7 and all(len(r["samples_us"]) == 3 for r in o["results"] if r["status"] == "ok")'

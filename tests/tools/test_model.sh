@@ -33,8 +33,9 @@ expect 0 "" model $small --batch 32 --offline --times "$folder/busy.jsonl"
 says "times as long"
 expect 0 "" model $small --batch 32 --seconds 0.02 --times "$folder/busy.jsonl" --json
 json "$out" 'o["measured_at"] == [32] and o["predicted"]["sources"]["measured"] > 0.999'
+cp "$folder/quiet.jsonl" "$times" # of a busy machine they would be measured again
 expect 0 "" model $small --batch 64 --at 128 --seconds 0.02 --times "$times" --json
-json "$out" 'o["measured_at"] == [128] and o["predicted"]["sources"]["batches"] > 0.5'
+json "$out" 'o["measured_at"] == [128] and 2 * sum(p["source"] == "batches" for p in o["predicted"]["problems"]) > len(o["predicted"]["problems"])'
 expect 0 "" model $small --batch 64 --offline --times "$times" --problems
 says "% batches"
 says "ms if each op ran at the device's roofs"
