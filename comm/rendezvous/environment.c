@@ -21,10 +21,8 @@ static const char *variable(const char *name) {
     return text && text[0] ? text : NULL;
 }
 
-clt_status clt_environment_number(const char *name, int64_t low, int64_t high, int64_t *value) {
-    const char *text = variable(name);
+static clt_status parse_number(const char *name, const char *text, int64_t low, int64_t high, int64_t *value) {
     uint64_t number;
-    if (!text) return CLT_OK;
     if (!clt_number_whole(text, (uint64_t)high, &number) || (int64_t)number < low)
         return clt_fail(CLT_E_INVALID, "%s is '%.64s': expected a whole number from %lld to %lld", name, text, (long long)low,
                         (long long)high);
@@ -33,8 +31,13 @@ clt_status clt_environment_number(const char *name, int64_t low, int64_t high, i
 }
 
 static clt_status read_number(const char *name, int64_t low, int64_t high, int64_t *value) {
-    if (!variable(name)) return clt_fail(CLT_E_INVALID, "%s is not set", name);
-    return clt_environment_number(name, low, high, value);
+    const char *text = variable(name);
+    return text ? parse_number(name, text, low, high, value) : clt_fail(CLT_E_INVALID, "%s is not set", name);
+}
+
+clt_status clt_environment_number(const char *name, int64_t low, int64_t high, int64_t *value) {
+    const char *text = variable(name);
+    return text ? parse_number(name, text, low, high, value) : CLT_OK;
 }
 
 /* Rank and size, and the local rank where it is told (NULL, or not set: 0). `names` and `because` of errors: the variable that says who started us. */
