@@ -193,7 +193,7 @@ int bench_passes(const bench_row *row) {
     return n;
 }
 
-/* A later pass that does not serve what an earlier one has measured takes nothing back; one that finds it wrong does. */
+/* A later pass that does not serve what an earlier one has measured takes nothing back; one that finds it wrong takes all times back. */
 static void take_row(work *w, int at, const json_t *told) {
     if (at < 0 || at >= w->b->n_rows) return;
     bench_row *row = &w->b->rows[row_at(w, at)];
@@ -202,6 +202,7 @@ static void take_row(work *w, int at, const json_t *told) {
     copy_text(told, "status", row->status, sizeof row->status);
     copy_text(told, "reason", row->reason, sizeof row->reason);
     take_samples(w, row, json_object_get(told, "us"));
+    if (strcmp(row->status, "wrong") == 0) memset(row->n, 0, sizeof row->n);
     copy_number(told, "amount", &row->amount);
     copy_text(told, "problem", row->problem, sizeof row->problem);
     copy_text(told, "backend", row->backend, sizeof row->backend);
