@@ -52,7 +52,7 @@ run() {
     name=$1 folder=$2
     shift 2
     echo "== $name"
-    ctest --test-dir "$folder" --output-on-failure -j2 "$@" </dev/null | tee "$folder/check.log"
+    ctest --test-dir "$folder" --output-on-failure -j3 "$@" </dev/null | tee "$folder/check.log"
     line=$(grep 'tests passed' "$folder/check.log" || echo "ctest did not finish")
     case $line in "100% tests passed"*) ;; *) result=1 ;; esac
     note "$name" "$line"
