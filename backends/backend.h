@@ -174,6 +174,8 @@ const clt_backend_row *clt_backend_next(const clt_op *op, const clt_backend_row 
 const char *clt_backend_refusal(const clt_backend_row *row, const clt_tensor *node, clt_device *device);
 /* True if CLTRAIN_BACKENDS leaves the row in use. */
 bool clt_backend_allowed(const clt_backend_row *row);
+/* CLT_E_INVALID where a word of CLTRAIN_BACKENDS or CLTRAIN_MATMUL_PRECISION is none that there is. */
+clt_status clt_backend_check_environment(void);
 /* A row's default parameters for a node. */
 void clt_backend_defaults(const clt_backend_row *row, const clt_tensor *node, const clt_device *device,
                           int *parameters);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/matrix/matrix.h"
 #include "backends/tune/tune.h"
 
 /* In order of precedence, least first. A new backend is one folder and one line here. */
@@ -34,11 +35,7 @@ bool clt_backend_fits(const clt_backend_row *row, const clt_tensor *node, clt_de
 }
 
 bool clt_backend_is_named(const char *name) {
-    const char *list = getenv("CLTRAIN_BACKENDS");
-    size_t length = strlen(name);
-    for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',')
-        if (strcspn(at, ",") == length && !strncmp(at, name, length)) return true;
-    return false;
+    return clt_list_names(getenv("CLTRAIN_BACKENDS"), name);
 }
 
 double clt_backend_flops(const clt_backend_row *row, double flops) {
@@ -54,6 +51,22 @@ const clt_backend_row *clt_backend_next(const clt_op *op, const clt_backend_row 
             past |= r == row;
         }
     return NULL;
+}
+
+static bool is_one_of(const char *name, const char *const *names, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+
+clt_status clt_backend_check_environment(void) {
+    enum { MOST = 32 };
+    const char *names[MOST], *list = getenv("CLTRAIN_BACKENDS");
+    size_t n = 0;
+    for (const clt_backend_row *r = list ? clt_backend_next(NULL, NULL) : NULL; r && n < MOST; r = clt_backend_next(NULL, r))
+        if (!is_one_of(r->name, names, n)) names[n++] = r->name;
+    CLT_TRY(clt_list_check("CLTRAIN_BACKENDS", list, true, names, n));
+    return clt_matrix_check_precision();
 }
 
 void clt_backend_defaults(const clt_backend_row *row, const clt_tensor *node, const clt_device *device,

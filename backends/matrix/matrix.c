@@ -76,6 +76,11 @@ void clt_matrix_guess(const clt_gpu_contraction *x, const clt_matrix_unit *unit,
 
 /* ---- rows ---- */
 
+clt_status clt_matrix_check_precision(void) {
+    static const char *const precisions[] = {"f32", "tf32", "bf16", "f16"};
+    return clt_choice_check("CLTRAIN_MATMUL_PRECISION", getenv("CLTRAIN_MATMUL_PRECISION"), precisions, CLT_COUNT_OF(precisions));
+}
+
 static bool is_wanted(const char *precision) {
     const char *wanted = getenv("CLTRAIN_MATMUL_PRECISION");
     return wanted && !strcmp(wanted, precision);

@@ -20,6 +20,9 @@ typedef struct clt_matrix_unit {
 extern const clt_matrix_unit clt_matrix_units[];
 extern const int clt_matrix_n_units;
 
+/* CLT_E_INVALID where CLTRAIN_MATMUL_PRECISION is no precision. */
+clt_status clt_matrix_check_precision(void);
+
 /* tile_m, tile_n, warps_m, warps_n, vector, splits */
 extern const clt_tunable clt_matrix_tunables[];
 

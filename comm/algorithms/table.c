@@ -87,32 +87,10 @@ const clt_algorithm *clt_algorithm_choose(const clt_network *network, const clt_
     return row ? row : choose(network, operation, NULL);
 }
 
-static bool is_known(const char *name, size_t length) {
-    for (size_t i = 0; i < CLT_COUNT_OF(rows); i++)
-        if (strlen(rows[i].name) == length && memcmp(rows[i].name, name, length) == 0) return true;
-    return false;
-}
-
-static clt_status refuse_unknown(const char *name, size_t length) {
-    char names[200] = "";
-    for (size_t i = 0; i < CLT_COUNT_OF(rows); i++) {
-        bool told = false;
-        for (size_t k = 0; k < i; k++) told |= strcmp(rows[k].name, rows[i].name) == 0;
-        size_t used = strlen(names);
-        if (!told) snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", rows[i].name);
-    }
-    return clt_fail(CLT_E_INVALID, "algorithms: there is no \"%.*s\": there are %s", (int)CLT_MIN(length, 64), name, names);
-}
-
 clt_status clt_algorithm_check_list(const char *list) {
-    while (list && *list) {
-        size_t length = strcspn(list, ",");
-        const char *name = *list == '-' ? list + 1 : list;
-        size_t name_length = length - (size_t)(name - list);
-        if (!is_known(name, name_length)) return refuse_unknown(name, name_length);
-        list += length + (list[length] == ',');
-    }
-    return CLT_OK;
+    const char *names[CLT_COUNT_OF(rows)];
+    for (size_t i = 0; i < CLT_COUNT_OF(rows); i++) names[i] = rows[i].name;
+    return clt_list_check("algorithms", list, true, names, CLT_COUNT_OF(rows));
 }
 
 /* ---- types ----

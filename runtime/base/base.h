@@ -90,6 +90,13 @@ bool clt_text_contains(const char *text, const char *fragment);
 /* Whether a list from the environment, names separated by commas, allows one: with a "-" before it, a name
  * is left out; if any has none, only those are allowed. NULL allows all. */
 bool clt_list_allows(const char *list, const char *name);
+/* Whether the name is there, and with no "-". */
+bool clt_list_names(const char *list, const char *name);
+/* CLT_E_INVALID, with `what` and the names there are, where the list has a word that is none of the n, or, with `minus`, one
+ * of them with a "-" before it. */
+clt_status clt_list_check(const char *what, const char *list, bool minus, const char *const *names, size_t n);
+/* The same of a text that is to be one of the names, or empty, or NULL. */
+clt_status clt_choice_check(const char *what, const char *text, const char *const *names, size_t n);
 
 /* 128 bits as 32 hex digits and a NUL: XXH3 of what was added. */
 #define CLT_HASH_TEXT 33

@@ -77,6 +77,42 @@ bool clt_list_allows(const char *list, const char *name) {
     return listed || !only;
 }
 
+bool clt_list_names(const char *list, const char *name) {
+    size_t length = strlen(name);
+    while (list && *list) {
+        size_t span = strcspn(list, ",");
+        if (span == length && !strncmp(list, name, length)) return true;
+        list += span + (list[span] == ',');
+    }
+    return false;
+}
+
+static clt_status check_word(const char *what, const char *word, size_t length, const char *const *names, size_t n) {
+    char all[400] = "";
+    for (size_t i = 0; i < n; i++)
+        if (strlen(names[i]) == length && !memcmp(names[i], word, length)) return CLT_OK;
+    for (size_t i = 0; i < n; i++) {
+        bool told = false;
+        size_t used = strlen(all);
+        for (size_t k = 0; k < i; k++) told |= strcmp(names[k], names[i]) == 0;
+        if (!told) snprintf(all + used, sizeof all - used, "%s%s", used ? ", " : "", names[i]);
+    }
+    return clt_fail(CLT_E_INVALID, "%s: there is no \"%.*s\": there are %s", what, (int)CLT_MIN(length, 64), word, all);
+}
+
+clt_status clt_choice_check(const char *what, const char *text, const char *const *names, size_t n) {
+    return text && *text ? check_word(what, text, strlen(text), names, n) : CLT_OK;
+}
+
+clt_status clt_list_check(const char *what, const char *list, bool minus, const char *const *names, size_t n) {
+    while (list && *list) {
+        size_t length = strcspn(list, ","), skip = minus && list[0] == '-';
+        if (length > 0) CLT_TRY(check_word(what, list + skip, length - skip, names, n));
+        list += length + (list[length] == ',');
+    }
+    return CLT_OK;
+}
+
 void clt_hash_text(const void *bytes, size_t length, char out[CLT_HASH_TEXT]) {
     XXH128_hash_t hash = XXH3_128bits(bytes, length);
     snprintf(out, CLT_HASH_TEXT, "%016llx%016llx", (unsigned long long)hash.high64,

@@ -96,11 +96,13 @@ const char *clt_capability_name(clt_capability capability) {
 /* ---- masking ---- */
 
 static bool masked(const char *name) {
-    const char *list = getenv("CLTRAIN_CAPS_OFF");
-    size_t length = strlen(name);
-    for (const char *at = list; at && *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ','))
-        if (strcspn(at, ",") == length && !strncmp(at, name, length)) return true;
-    return false;
+    return clt_list_names(getenv("CLTRAIN_CAPS_OFF"), name);
+}
+
+clt_status clt_capability_check_masked(void) {
+    const char *names[CLT_CAP_COUNT_];
+    for (int i = 0; i < CLT_CAP_COUNT_; i++) names[i] = tests[i].name;
+    return clt_list_check("CLTRAIN_CAPS_OFF", getenv("CLTRAIN_CAPS_OFF"), false, names, CLT_CAP_COUNT_);
 }
 
 /* ---- the experiment ---- */

@@ -153,6 +153,9 @@ bool clt_watch_find(clt_device *device, clt_watched *done, clt_watched *stuck);
 clt_status clt_watch_from_environment(clt_device *device);
 void clt_watch_free(clt_device *device);
 
+/* CLT_E_INVALID where CLTRAIN_CAPS_OFF has a word that is no capability. (capability.c) */
+clt_status clt_capability_check_masked(void);
+
 /* ---- platform.c: what there is ---- */
 
 typedef struct clt_found_device {

@@ -42,6 +42,12 @@ static clt_status set_up(clt_device *device) {
     return open_queue(device);
 }
 
+static clt_status check_environment(void) {
+    static const char *const classes[] = {"cpu", "gpu"};
+    CLT_TRY(clt_choice_check("CLTRAIN_CLASS", getenv("CLTRAIN_CLASS"), classes, CLT_COUNT_OF(classes)));
+    return clt_capability_check_masked();
+}
+
 static clt_status open_found(const clt_found_device *found, clt_device **device) {
     clt_device *d = clt_calloc(1, sizeof *d);
     if (!d) return clt_fail_memory(sizeof *d);
@@ -69,6 +75,7 @@ clt_status clt_device_open(clt_device **device, const char *selector) {
     clt_found_device *found;
     size_t count, chosen = 0;
     char reason[256];
+    CLT_TRY(check_environment());
     CLT_TRY(clt_devices_find(&found, &count));
     clt_status status = clt_devices_select(found, count, selector, &chosen, reason);
     if (status == CLT_OK) status = open_found(&found[chosen], device);

@@ -149,6 +149,7 @@ static clt_status copy_graph(clt_plan *plan, const clt_plan_options *options) {
 
 /* What is to be computed, and where its memory is: all that is known before rows are chosen. */
 static clt_status prepare(clt_plan *plan, const clt_plan_options *options) {
+    CLT_TRY(clt_backend_check_environment());
     CLT_TRY(copy_graph(plan, options));
     if (options->unfused) CLT_TRY(clt_passes_run_unfused(plan->graph, plan->device, options->training));
     else if (!options->forced) CLT_TRY(clt_passes_run(plan->graph, plan->device, options->training));

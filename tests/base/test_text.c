@@ -71,6 +71,31 @@ static void test_contains(void **state) {
     assert_false(clt_text_contains("pocl", "mesa"));
 }
 
+static void test_lists(void **state) {
+    static const char *const names[] = {"ring", "tree", "ring", "red"};
+    static const char *const fine[] = {NULL, "", "ring", "-ring", "ring,tree", ",ring,,-red,", "-tree,red"};
+    static const char *const bad[][2] = {{"rin", "\"rin\""}, {"rings", "\"rings\""}, {"ring,-trees", "\"trees\""}, {"--ring", "\"-ring\""},
+                                         {"-", "\"\""}, {"ring, tree", "\" tree\""}, {"RING", "\"RING\""}};
+    (void)state;
+    assert_true(clt_list_allows(NULL, "ring") && clt_list_allows("", "ring") && clt_list_allows("-tree", "ring"));
+    assert_false(clt_list_allows("tree", "ring") || clt_list_allows("-ring", "ring") || clt_list_allows("ring,-ring", "ring"));
+    assert_true(clt_list_names("tree,ring", "ring") && clt_list_names("ring,tree", "ring"));
+    assert_false(clt_list_names(NULL, "ring") || clt_list_names("-ring", "ring") || clt_list_names("rings,rin,", "ring"));
+    for (size_t i = 0; i < CLT_COUNT_OF(fine); i++) assert_ok(clt_list_check("WHAT", fine[i], true, names, CLT_COUNT_OF(names)));
+    for (size_t i = 0; i < CLT_COUNT_OF(bad); i++) {
+        assert_int_equal(clt_list_check("WHAT", bad[i][0], true, names, CLT_COUNT_OF(names)), CLT_E_INVALID);
+        assert_non_null(strstr(clt_error_detail(), bad[i][1]));
+        assert_non_null(strstr(clt_error_detail(), "WHAT: there is no "));
+        assert_non_null(strstr(clt_error_detail(), ": there are ring, tree, red"));
+    }
+    assert_int_equal(clt_list_check("WHAT", "ring,-red", false, names, CLT_COUNT_OF(names)), CLT_E_INVALID);
+    assert_ok(clt_choice_check("WHAT", NULL, names, CLT_COUNT_OF(names)));
+    assert_ok(clt_choice_check("WHAT", "", names, CLT_COUNT_OF(names)));
+    assert_ok(clt_choice_check("WHAT", "red", names, CLT_COUNT_OF(names)));
+    assert_int_equal(clt_choice_check("WHAT", "red,ring", names, CLT_COUNT_OF(names)), CLT_E_INVALID);
+    assert_int_equal(clt_choice_check("WHAT", "-red", names, CLT_COUNT_OF(names)), CLT_E_INVALID);
+}
+
 static void test_hash(void **state) {
     (void)state;
     char a[CLT_HASH_TEXT], b[CLT_HASH_TEXT];
@@ -113,6 +138,7 @@ int main(void) {
         cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_first_failure_sticks),
         cmocka_unit_test(test_contains),
+        cmocka_unit_test(test_lists),
         cmocka_unit_test(test_hash),
         cmocka_unit_test(test_hash_of_pieces),
     };

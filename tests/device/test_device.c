@@ -269,10 +269,24 @@ static void feeding(void **state) {
     device->info.unified_memory = own;
 }
 
+static void misspelt_names_are_refused(void **state) {
+    static const char *const all[][2] = {{"CLTRAIN_CAPS_OFF", "fp16,half"}, {"CLTRAIN_CAPS_OFF", "-fp16"}, {"CLTRAIN_CLASS", "GPU"}};
+    (void)state;
+    for (size_t i = 0; i < CLT_COUNT_OF(all); i++) {
+        clt_device *device = NULL;
+        setenv(all[i][0], all[i][1], 1);
+        assert_status(clt_device_open(&device, NULL), CLT_E_INVALID);
+        assert_detail(all[i][0]);
+        unsetenv(all[i][0]);
+        assert_null(device);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(selectors),
         cmocka_unit_test(unusable_devices),
+        cmocka_unit_test(misspelt_names_are_refused),
         cmocka_unit_test_setup_teardown(enumeration, open_device, close_device),
         cmocka_unit_test_setup_teardown(capabilities, open_device, close_device),
         cmocka_unit_test_setup_teardown(memory_is_pooled, open_device, close_device),

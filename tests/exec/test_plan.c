@@ -163,6 +163,28 @@ static void packing_copies_nothing(void **state) {
     clt_plan_destroy(plan);
 }
 
+static void misspelt_names_are_refused(void **state) {
+    static const struct {
+        const char *name, *right, *wrong, *word;
+    } all[] = {{"CLTRAIN_BACKENDS", "-winograd", "-winograt", "\"winograt\""},
+               {"CLTRAIN_PASSES", "-fuse,-cse", "-fuse,fusion", "\"fusion\""},
+               {"CLTRAIN_MATMUL_PRECISION", "f32", "fp16", "\"fp16\""}};
+    fixture *f = *state;
+    clt_plan *plan;
+    clt_tensor *y = clt_neg(f->x);
+    clt_plan_options options = {f->device, f->store, f->graph, &y, 1, true, NULL};
+    for (size_t i = 0; i < CLT_COUNT_OF(all); i++) {
+        setenv(all[i].name, all[i].right, 1);
+        assert_ok(clt_plan_compile(&plan, &options));
+        clt_plan_destroy(plan);
+        setenv(all[i].name, all[i].wrong, 1);
+        assert_status(clt_plan_compile(&plan, &options), CLT_E_INVALID);
+        assert_detail(all[i].name);
+        assert_detail(all[i].word);
+        unsetenv(all[i].name);
+    }
+}
+
 static void errors_of_the_graph_come_back(void **state) {
     fixture *f = *state;
     clt_plan *plan;
@@ -180,6 +202,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(one_feed_serves_many_runs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(parts_run_apart, set_up, tear_down),
         cmocka_unit_test_setup_teardown(packing_copies_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(misspelt_names_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(errors_of_the_graph_come_back, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -423,7 +423,7 @@ static void modes_and_masks(void **state) {
     assert_null(verdict_on(node));
     assert_string_equal(run.choices.items[0].row, "slow");
     setenv("CLTRAIN_TUNE", "quick", 1);
-    setenv("CLTRAIN_BACKENDS", "-none", 1);
+    setenv("CLTRAIN_BACKENDS", "-clfft", 1);
     compile(&run, node);
     assert_null(verdict_on(node));
     unsetenv("CLTRAIN_BACKENDS");

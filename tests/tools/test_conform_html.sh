@@ -18,14 +18,14 @@ echo "$folder/well.html${tab}contains=Conformance of OpenCL devices${tab}contain
 # A gradient that is wrong: a failure, with the line that runs it again.
 mkdir -p "$folder/cl/reference"
 sed 's/y\[i\] \* (dy\[i\] - total)/y[i] * dy[i]/' "$sources/cl/reference/softmax.cl" >"$folder/cl/reference/softmax.cl"
-CLTRAIN_KERNEL_FOLDER="$folder/cl" CLTRAIN_BACKENDS='<b>&"' expect 1 "" --ops softmax --json "$folder/wrong.json" --html "$folder/wrong.html"
+CLTRAIN_KERNEL_FOLDER="$folder/cl" CLTRAIN_CONFORM_NOTE='<b>&"' expect 1 "" --ops softmax --json "$folder/wrong.json" --html "$folder/wrong.html"
 reason=$("$python" -c '
 import json, sys
 o = json.load(open(sys.argv[1]))
 bad = [r for c in o["cases"] for r in c["results"] if r["status"] == "failed"]
 assert bad and all(r["rerun"] for r in bad) and o["counts"]["failed"] == len(bad)
 print(bad[0]["reason"])' "$folder/wrong.json" 2>"$err") || fail "no case failed"
-echo "$folder/wrong.html${tab}contains=failed${tab}contains=$reason${tab}contains=--case 'softmax/${tab}contains=CLTRAIN_BACKENDS=<b>&\"" >>"$folder/pages"
+echo "$folder/wrong.html${tab}contains=failed${tab}contains=$reason${tab}contains=--case 'softmax/${tab}contains=CLTRAIN_CONFORM_NOTE=<b>&\"" >>"$folder/pages"
 first=$(grep -n 'id="failures"' "$folder/wrong.html" | cut -d: -f1)
 [ "$first" -lt "$(grep -n 'id="devices"' "$folder/wrong.html" | cut -d: -f1)" ] || fail "failures do not come first"
 

@@ -63,7 +63,9 @@ clt_status clt_passes_run(clt_graph *graph, clt_device *device, bool training) {
                 {"layout", clt_pass_layout},
                 {"fuse", clt_pass_fuse},
                 {"hoist", clt_pass_hoist}};
-    const char *list = getenv("CLTRAIN_PASSES");
+    const char *list = getenv("CLTRAIN_PASSES"), *names[CLT_COUNT_OF(passes) + 1] = {"none"};
+    for (size_t i = 0; i < CLT_COUNT_OF(passes); i++) names[i + 1] = passes[i].name;
+    CLT_TRY(clt_list_check("CLTRAIN_PASSES", list, true, names, CLT_COUNT_OF(names)));
     for (size_t i = 0; i < CLT_COUNT_OF(passes); i++)
         if (clt_list_allows(list, passes[i].name)) CLT_TRY(run(passes[i].function, graph, device, training));
     return CLT_OK;
