@@ -113,9 +113,13 @@ static void meet_peer(fuzz_input input, uint8_t how) {
     peer->links[0].socket = connect_to(b, first);
     if (t->channels == 2) peer->links[1].socket = connect_to(b, input);
     t->peers[0].control.ended = true;
+    /* One that has been here for long: of what it may send unasked little is left, and it is soon told of more. */
+    peer->taken = CLT_EAGER_LIMIT / 4 - 100;
+    peer->early_bytes = CLT_EAGER_LIMIT - CLT_EAGER_LIMIT / 4 - 100;
     if (how & 2) post(b, &b->sent, 3, 7, SMALL, true);
     if (how & 4) post(b, &b->sent_large, 4, 8, LARGE, true);
     if (how & 8) post(b, &b->large, 1, 2, LARGE, false);
+    if (how & 2) peer->holds_back = true, peer->n_ready += CLT_NOTICE_LIMIT / 2; /* many are waited for */
     if (how & 16) post(b, &b->added, 2, 3, LARGE, false);
     if (how & 32) clt_control_read(t, peer); /* small messages come before they are asked for */
     post(b, &b->small, 0, 1, SMALL, false);
