@@ -143,6 +143,20 @@ unset CLTRAIN_KERNEL_FOLDER
 PATH="$(dirname "$program"):$PATH" sh -c "$again" >"$out" 2>"$err" && fail "the line does not give the failure again"
 says "failed: softmax/rows/5x7@reference"
 
+# Seen by comparison alone: no row is right before the others, and the line runs all that were compared.
+mkdir -p "$folder/norm/reference"
+sed 's/1\.0f \/ sqrt(/1.02f \/ sqrt(/' "$sources/cl/reference/layer_norm.cl" >"$folder/norm/reference/layer_norm.cl"
+cmp -s "$sources/cl/reference/layer_norm.cl" "$folder/norm/reference/layer_norm.cl" && fail "layer_norm.cl has no 1.0f / sqrt("
+export CLTRAIN_KERNEL_FOLDER="$folder/norm"
+"$program" --case 'train/mlp' >"$out" 2>"$err" && fail "rows that differ pass"
+says "the loss of step 1 is"
+says "one of them is wrong"
+again=$(grep -- "--case 'train/mlp'" "$out" | head -n 1)
+unset CLTRAIN_KERNEL_FOLDER
+[ -n "$again" ] || fail "no line that runs what differs again"
+PATH="$(dirname "$program"):$PATH" sh -c "$again" >"$out" 2>"$err" && fail "the line does not give the difference again"
+says "one of them is wrong"
+
 # A kernel that never ends costs its case alone; so does what kills the process.
 sed 's/if (row >= rows) return;/volatile int forever = 1; while (forever) { }/' "$sources/cl/reference/softmax.cl" >"$folder/cl/reference/softmax.cl"
 export CLTRAIN_KERNEL_FOLDER="$folder/cl"

@@ -109,6 +109,13 @@ static void add_convs(case_list *list) {
     CONV(true, "whole", SHAPE(3, 2, 4, 5), 7, .kernel_h = 4, .kernel_w = 5);
     CONV(true, "uneven", SHAPE(2, 3, 10, 7), 5, .kernel_h = 3, .kernel_w = 1, .stride_h = 1,
          .stride_w = 2, .padding_h = 2, .padding_w = 0, .dilation_h = 2);
+    CONV(true, "uneven-2", SHAPE(2, 4, 13, 17), 6, .kernel_h = 3, .kernel_w = 2, .stride_h = 2,
+         .stride_w = 3, .padding_h = 1, .padding_w = 2, .dilation_h = 2, .dilation_w = 3, .groups = 2);
+    CONV(true, "uneven-3", SHAPE(1, 3, 16, 11), 5, .kernel_h = 2, .kernel_w = 3, .stride_h = 3,
+         .stride_w = 2, .padding_h = 2, .padding_w = 3, .dilation_h = 1, .dilation_w = 2);
+    CONV(true, "uneven-wide", SHAPE(2, 32, 11, 13), 40, .kernel_h = 3, .kernel_w = 2, .stride_h = 1,
+         .stride_w = 2, .padding_h = 2, .padding_w = 1, .dilation_h = 1, .dilation_w = 3, .no_bias = true);
+    CONV(true, "s4-d2", SHAPE(1, 3, 15, 14), 5, .kernel = 3, .stride = 4, .padding = 2, .dilation = 2);
     CONV(true, "groups-2", SHAPE(2, 4, 7, 7), 10, .kernel = 3, .stride = 2, .padding = 1, .groups = 2);
     CONV(true, "k2-s3", SHAPE(2, 3, 8, 8), 5, .kernel = 2, .stride = 3);
     CONV(true, "k7-s2-p3", SHAPE(1, 3, 17, 19), 13, .kernel = 7, .stride = 2, .padding = 3);

@@ -64,15 +64,17 @@ void rerun_line(const conform *c, const device_column *column, const test_case *
         snprintf(line + strlen(line), 1024 - strlen(line), "' ");
     }
     size_t used = strlen(line);
-    if (one->handed) snprintf(line + used, 1024 - used, "%s --all --case '", program_name);
+    bool others = one->handed || (one->compared && c->n_columns > 1);
+    if (others) snprintf(line + used, 1024 - used, "%s --all --case '", program_name);
     else {
         snprintf(line + used, 1024 - used, "%s --device '", program_name);
         add_quoted(line, column->device->info.id);
         snprintf(line + strlen(line), 1024 - strlen(line), "' --case '");
     }
-    /* What is taken up must have been left. */
+    /* What is taken up must have been left, and what differs from others is nothing alone. */
     used = strlen(line);
     if (one->handed) snprintf(line + used, 1024 - used, "*/%s'", strchr(one->id, '/') + 1);
+    else if (one->compared) snprintf(line + used, 1024 - used, "%s'", one->id);
     else snprintf(line + used, 1024 - used, "%s@%s'", one->id, row->name);
     if (c->options->full) snprintf(line + strlen(line), 1024 - strlen(line), " --full");
 }

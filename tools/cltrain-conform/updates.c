@@ -7,6 +7,13 @@
 
 #include "tools/cltrain-conform/updates.h"
 
+/* eps is large, or Adam's steps would be as long whatever gradients are scaled by. */
+#define ALL_OPTIONS(which, of_momentum, in_front)                                                                          \
+    {                                                                                                                      \
+        .optimizer = which, .lr = 0.1f, .momentum = of_momentum, .nesterov = in_front, .weight_decay = 0.05f,              \
+        .clip_value = 0.9f, .clip_norm = 10, .accumulate = 2, .eps = 0.25f                                                 \
+    }
+
 static const recipe recipes[] = {
     {"sgd", {.lr = 0.1f}, false},
     {"sgd-momentum", {.lr = 0.1f, .momentum = 0.9f}, false},
@@ -23,6 +30,12 @@ static const recipe recipes[] = {
     {"clip-norm-chunks", {.lr = 0.1f, .clip_norm = 300}, true, .size = 65 * 4096 + 1 /* more chunks than a work-group has items */},
     {"clip-norm-adam", {.optimizer = CLT_ADAM, .lr = 0.05f, .clip_norm = 0.5f}, true},
     {"accumulate", {.lr = 0.1f, .accumulate = 3}, false},
+    /* All that is done to gradients, each of which changes something in all of these. */
+    {"all-sgd", ALL_OPTIONS(CLT_SGD, 0, false), false},
+    {"all-momentum", ALL_OPTIONS(CLT_SGD, 0.9f, false), false},
+    {"all-nesterov", ALL_OPTIONS(CLT_SGD, 0.8f, true), true},
+    {"all-adam", ALL_OPTIONS(CLT_ADAM, 0, false), false},
+    {"all-adamw", ALL_OPTIONS(CLT_ADAMW, 0, false), true},
     {"skip-nonfinite", {.lr = 0.1f, .momentum = 0.9f, .on_nonfinite = CLT_NONFINITE_SKIP}, false, .broken = INFINITY},
     {"skip-nonfinite-last",
      {.lr = 0.1f, .on_nonfinite = CLT_NONFINITE_SKIP},
@@ -71,14 +84,27 @@ static const recipe recipes[] = {
     {"clip-value-nonfinite", {.lr = 0.1f, .clip_value = 0.7f}, true, .broken = NAN},
     {"clip-norm-nonfinite", {.lr = 0.1f, .clip_norm = 1.5f}, true, .broken = INFINITY},
     {"dropout", {.lr = 0.1f, .accumulate = 2, .seed = 0x123456789abc}, false, .dropout = 0.5f},
-    {"compress-f16", {.lr = 0.1f, .compress = {.method = CLT_COMPRESS_F16}}, false},
-    {"compress-bf16", {.lr = 0.1f, .compress = {.method = CLT_COMPRESS_BF16}}, true},
-    {"compress-int8", {.lr = 0.1f, .compress = {.method = CLT_COMPRESS_INT8}}, false},
-    {"compress-onebit", {.lr = 0.1f, .compress = {.method = CLT_COMPRESS_ONEBIT}}, false, .size = 1031},
+    {"compress-f16", {.lr = 0.1f, .compress = {.method = CLT_COMPRESS_F16}}, false, .samples = 4, .parts = 4096},
+    {"compress-bf16", {.lr = 0.1f, .compress = {.method = CLT_COMPRESS_BF16}}, true, .samples = 4, .parts = 4096},
+    {"compress-int8", {.lr = 0.05f, .compress = {.method = CLT_COMPRESS_INT8}}, false, .samples = 4},
+    {"compress-onebit", {.lr = 0.1f, .compress = {.method = CLT_COMPRESS_ONEBIT}}, false, .size = 1031, .samples = 4},
     {"compress-topk",
      {.lr = 0.1f, .compress = {.method = CLT_COMPRESS_TOPK, .ratio = 0.1f, .f32_values = true}},
      true,
      .size = 130 * 256 /* whole blocks, so that the ratio is of these and no filling */},
+    {"compress-topk-bf16",
+     {.lr = 0.1f, .compress = {.method = CLT_COMPRESS_TOPK, .ratio = 0.1f}},
+     true,
+     .size = 4 * 256,
+     .samples = 4,
+     .parts = 4096},
+    {"compress-powersgd-rest", /* of a matrix that two factors do not give whole */
+     {.lr = 0.1f, .compress = {.method = CLT_COMPRESS_POWERSGD, .rank = 2}},
+     true,
+     .size = 33 * 32,
+     .columns = 32,
+     .samples = 4,
+     .parts = 4096},
     {"compress-powersgd",
      {.lr = 0.1f, .compress = {.method = CLT_COMPRESS_POWERSGD, .rank = 2}, .on_nonfinite = CLT_NONFINITE_SKIP},
      true,
@@ -156,11 +182,15 @@ static void update(host *h, int step) {
 
 /* ---- on the device ---- */
 
+static int samples_of(const recipe *of) {
+    return of->samples ? of->samples : 1;
+}
+
 static clt_shape shape_of_parameter(const host *h, bool batch) {
-    int columns = h->of->columns;
-    clt_shape vector = {batch ? 2 : 1, {batch ? 1 : h->n, h->n}},
+    int columns = h->of->columns, samples = samples_of(h->of);
+    clt_shape vector = {batch ? 2 : 1, {batch ? samples : h->n, h->n}},
               matrix = {2, {h->n / (columns ? columns : 1), columns}},
-              matrices = {3, {1, matrix.dims[0], columns}};
+              matrices = {3, {samples, matrix.dims[0], columns}};
     return !columns ? vector : batch ? matrices : matrix;
 }
 
@@ -179,11 +209,13 @@ static clt_status make_trainer(bench *b, const host *h, clt_comm *comm, clt_grap
     return clt_trainer_create(trainer, b->device, loss, &o);
 }
 
-/* In [-2, 2): multiples of 1/64, which half precision has; or a matrix of rank 2, which two factors give whole. */
+/* A sample's, in [-2, 2): multiples of 1/64, which half precision has, or of what is finer; or a matrix of rank 2, which two
+ * factors give whole. */
 static void draw_gradient(const host *h, random_stream *random, float *x) {
     double u[2] = {0, 0}, turn = 2 * acos(-1) / (h->of->columns ? h->of->columns : 1);
-    for (int i = 0; i < h->n; i++) x[i] = (float)(floor(256 * random_uniform(random)) / 64 - 2);
-    for (int i = 0; i < h->n && h->of->columns; i++) {
+    int parts = h->of->parts ? h->of->parts : 64;
+    for (int i = 0; i < h->n; i++) x[i] = (float)(floor(4 * parts * random_uniform(random)) / parts - 2);
+    for (int i = 0; i < h->n && h->of->columns && !h->of->parts; i++) {
         int j = i % h->of->columns;
         for (int k = 0; k < 2 && j == 0; k++) u[k] = 2 * random_uniform(random) - 1;
         x[i] = (float)(u[0] * cos(turn * j) + u[1] * sin(turn * j));
@@ -207,16 +239,16 @@ static double dropped(const host *h, double g, int i, int batch) {
 
 static void step_both(host *h, clt_trainer *trainer, random_stream *random, float *x, int step,
                       clt_status *status) {
-    int micro = h->o->accumulate > 1 ? h->o->accumulate : 1;
+    int micro = h->o->accumulate > 1 ? h->o->accumulate : 1, samples = samples_of(h->of);
     bool broken = h->of->broken != 0 && (step == BROKEN_LAST || step == BROKEN_MIDDLE);
     bool stopped = h->o->on_nonfinite == CLT_NONFINITE_STOP && step >= BROKEN_LAST;
     for (int i = 0; i < h->n; i++) h->g[i] = 0;
     for (int k = 0; k < micro && *status == CLT_OK; k++) {
-        draw_gradient(h, random, x);
+        for (int s = 0; s < samples; s++) draw_gradient(h, random, x + (size_t)s * (size_t)h->n);
         for (int i = 0; i < h->n && h->of->large > 0; i++) x[i] *= h->of->large;
         if (broken && k == 0) x[step == BROKEN_LAST ? h->n - 1 : h->n / 2] = broken_value(h);
-        for (int i = 0; i < h->n; i++) h->g[i] += dropped(h, (double)x[i], i, step * micro + k) / micro;
-        clt_batch batch = {.samples = 1, .n_fields = 1, .fields = {{CLT_F32, shape_of_parameter(h, true), x}}};
+        for (int i = 0; i < samples * h->n; i++) h->g[i % h->n] += dropped(h, (double)x[i], i, step * micro + k) / micro;
+        clt_batch batch = {.samples = samples, .n_fields = 1, .fields = {{CLT_F32, shape_of_parameter(h, true), x}}};
         *status = clt_trainer_step(trainer, &batch);
         if (*status == CLT_E_NONFINITE && strstr(clt_error_detail(), "The first such value")) h->located = true;
         if (stopped && *status == CLT_E_NONFINITE) *status = CLT_OK; /* it may have been noticed already */
@@ -279,13 +311,13 @@ static void run_once(const test_case *c, bench *b, host *h, float *values, case_
 static void run_update(const test_case *c, bench *b, case_result *r) {
     const recipe *of = c->context;
     size_t n = (size_t)c->number;
-    double *memory = malloc(5 * n * sizeof *memory);
-    float *first = calloc(n, sizeof *first), *values = calloc(n, sizeof *values);
+    double *memory = malloc(6 * n * sizeof *memory);
+    float *first = calloc(n, sizeof *first), *values = calloc(n * (size_t)samples_of(of), sizeof *values);
     if (!memory || !first || !values) exit(3);
     for (int run = 0; run < 2 && r->reason[0] == 0; run++) {
         host h = {.of = of, .o = &of->options, .n = c->number, .p = memory, .m = memory + n, .v = memory + 2 * n,
-                  .g = memory + 3 * n, .residual = memory + 4 * n};
-        memset(memory, 0, 5 * n * sizeof *memory);
+                  .g = memory + 3 * n, .residual = memory + 4 * n, .factor = memory + 5 * n};
+        memset(memory, 0, 6 * n * sizeof *memory);
         run_once(c, b, &h, values, r);
         if (r->reason[0]) break;
         if (run == 0) judge_update(r, &h, values), memcpy(first, values, n * sizeof *first);

@@ -14,6 +14,8 @@ typedef struct recipe {
     int columns;   /* of the parameter, which is a matrix then; 0: a vector */
     float large;   /* gradients are so many times larger; 0: not */
     bool classes;  /* CPUs and GPUs have kernels of their own for it */
+    int samples;   /* whose gradients are added up; 0: one */
+    int parts;     /* gradients are multiples of 1/parts; 0: 1/64, or a matrix of rank 2 */
 } recipe;
 
 typedef struct host {
@@ -21,6 +23,7 @@ typedef struct host {
     const clt_train_options *o;
     int n, made; /* updates so far */
     double *p, *m, *v, *g, *residual;
+    double *factor; /* PowerSGD's right one, of the step before: columns x rank; 0: there is none yet */
     bool located; /* what was not finite was named */
 } host;
 
