@@ -63,6 +63,16 @@ kernel void ref_conv2d(global const float *x, global const float *weight, global
     }
 }
 
+/* The greatest that divides both. */
+static int conv2d_divisor(int a, int b) {
+    while (b) {
+        int rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
 /*
  * The taps k through which position `at` of the image reached the result: those with
  * at + padding - k dilation = o stride for an o in 0 .. count-1. They are
@@ -75,8 +85,7 @@ static int4 conv2d_taps(int at, int stride, int padding, int dilation, int taps,
     while (first < taps && reach - first * dilation >= 0 &&
            ((reach - first * dilation) % stride || (reach - first * dilation) / stride >= count))
         first++;
-    int step = 1; /* the least that changes o by a whole number */
-    while (step * dilation % stride) step++;
+    int step = stride / conv2d_divisor(stride, dilation); /* the least that changes o by a whole number */
     int end = min(taps, reach / dilation + 1);
     return (int4)(first, end, (reach - first * dilation) / stride, step);
 }

@@ -72,6 +72,10 @@ CLT_API clt_tensor *clt_linear_with(clt_tensor *x, const char *name, clt_linear_
 #define clt_linear(x, name, ...) \
     clt_linear_with((x), (name), (clt_linear_options){.out_features = __VA_ARGS__})
 
+/* Kernel, stride, padding and dilation of convolutions and pooling are CLT_MAX_WINDOW at most, and images 2^30
+ * pixels high or wide: what is larger is CLT_E_SHAPE. */
+#define CLT_MAX_WINDOW 32767
+
 typedef struct clt_conv2d_options {
     int64_t out_channels;          /* required */
     int kernel;                    /* required unless kernel_h and kernel_w are given */

@@ -21,6 +21,22 @@ clt_status clt_check_rank(const clt_tensor *node, int input, int least, int most
                     clt_tensor_label(x, label), clt_shape_text(&x->shape, text), least, most);
 }
 
+/* Kernels compute places in the padded image with 32 bits, tiles of some of them beyond its end. */
+clt_status clt_check_sides(const clt_tensor *node) {
+    const int64_t most = (int64_t)1 << 30;
+    const clt_tensor *x = node->inputs[0];
+    char label[64], text[CLT_SHAPE_TEXT];
+    if (x->shape.dims[2] <= most && x->shape.dims[3] <= most) return CLT_OK;
+    return clt_fail(CLT_E_SHAPE, "operand 0, %s %s, is more than 2^30 pixels high or wide", clt_tensor_label(x, label),
+                    clt_shape_text(&x->shape, text));
+}
+
+bool clt_windows_fit(const int *values, int n) {
+    for (int i = 0; i < n; i++)
+        if (values[i] > CLT_MAX_WINDOW) return false;
+    return true;
+}
+
 const char *clt_pair_text(const clt_tensor *a, const clt_tensor *b, char text[CLT_PAIR_TEXT]) {
     char label_a[64], label_b[64], shape_a[CLT_SHAPE_TEXT], shape_b[CLT_SHAPE_TEXT];
     snprintf(text, CLT_PAIR_TEXT, "%s %s and %s %s", clt_tensor_label(a, label_a),

@@ -16,6 +16,12 @@ static clt_status check_attributes(const clt_conv2d_attributes *at) {
                         "kernel %dx%d, stride %dx%d, padding %dx%d, dilation %dx%d, groups %d make no sense",
                         at->kernel_h, at->kernel_w, at->stride_h, at->stride_w, at->padding_h, at->padding_w,
                         at->dilation_h, at->dilation_w, at->groups);
+    const int sizes[] = {at->kernel_h,  at->kernel_w,  at->stride_h,   at->stride_w,
+                         at->padding_h, at->padding_w, at->dilation_h, at->dilation_w};
+    if (!clt_windows_fit(sizes, CLT_COUNT_OF(sizes)))
+        return clt_fail(CLT_E_SHAPE, "kernel %dx%d, stride %dx%d, padding %dx%d, dilation %dx%d: more than %d",
+                        at->kernel_h, at->kernel_w, at->stride_h, at->stride_w, at->padding_h, at->padding_w,
+                        at->dilation_h, at->dilation_w, CLT_MAX_WINDOW);
     return CLT_OK;
 }
 
@@ -26,6 +32,7 @@ static clt_status infer(clt_tensor *node) {
         CLT_TRY(clt_check_dtype(node, i, CLT_F32));
         CLT_TRY(clt_check_rank(node, i, 4, 4));
     }
+    CLT_TRY(clt_check_sides(node));
     const clt_shape *x = &node->inputs[0]->shape, *w = &node->inputs[1]->shape;
     char text[CLT_PAIR_TEXT];
     if (x->dims[1] != w->dims[1] * at->groups || w->dims[0] % at->groups || w->dims[2] != at->kernel_h ||

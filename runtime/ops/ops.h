@@ -449,6 +449,10 @@ clt_cost clt_node_cost(const clt_tensor *node);
 
 clt_status clt_check_dtype(const clt_tensor *node, int input, clt_dtype dtype);
 clt_status clt_check_rank(const clt_tensor *node, int input, int least, int most);
+/* Input 0 is no larger than what kernels with windows can count the pixels of. */
+clt_status clt_check_sides(const clt_tensor *node);
+/* Whether all are CLT_MAX_WINDOW at most. */
+bool clt_windows_fit(const int *values, int n);
 /* "operands \"x\" [2, 3] and matmul #4 [4, 5]": for messages. */
 #define CLT_PAIR_TEXT 512
 const char *clt_pair_text(const clt_tensor *a, const clt_tensor *b, char text[CLT_PAIR_TEXT]);

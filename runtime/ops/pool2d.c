@@ -2,16 +2,25 @@
 
 /* ---- rules ---- */
 
-static clt_status infer(clt_tensor *node) {
-    const clt_pool2d_attributes *at = node->attributes;
-    CLT_TRY(clt_check_dtype(node, 0, CLT_F32));
-    CLT_TRY(clt_check_rank(node, 0, 4, 4));
-    const clt_shape *x = &node->inputs[0]->shape;
-    char text[CLT_SHAPE_TEXT];
+static clt_status check_attributes(const clt_pool2d_attributes *at) {
     if (at->kernel_h < 1 || at->kernel_w < 1 || at->stride_h < 1 || at->stride_w < 1 || at->padding_h < 0 ||
         at->padding_w < 0 || at->padding_h > at->kernel_h / 2 || at->padding_w > at->kernel_w / 2)
         return clt_fail(CLT_E_INVALID, "kernel %dx%d, stride %dx%d, padding %dx%d make no sense", at->kernel_h,
                         at->kernel_w, at->stride_h, at->stride_w, at->padding_h, at->padding_w);
+    if (!clt_windows_fit((int[]){at->kernel_h, at->kernel_w, at->stride_h, at->stride_w}, 4))
+        return clt_fail(CLT_E_SHAPE, "kernel %dx%d, stride %dx%d: more than %d", at->kernel_h, at->kernel_w,
+                        at->stride_h, at->stride_w, CLT_MAX_WINDOW);
+    return CLT_OK;
+}
+
+static clt_status infer(clt_tensor *node) {
+    const clt_pool2d_attributes *at = node->attributes;
+    CLT_TRY(clt_check_dtype(node, 0, CLT_F32));
+    CLT_TRY(clt_check_rank(node, 0, 4, 4));
+    CLT_TRY(clt_check_sides(node));
+    CLT_TRY(check_attributes(at));
+    const clt_shape *x = &node->inputs[0]->shape;
+    char text[CLT_SHAPE_TEXT];
     int64_t h = x->dims[2] + 2 * (int64_t)at->padding_h - at->kernel_h;
     int64_t w = x->dims[3] + 2 * (int64_t)at->padding_w - at->kernel_w;
     if (h < 0 || w < 0)

@@ -66,7 +66,17 @@ BUILDER(pool_rank, clt_max_pool2d(matrix(g), .kernel = 2))
 BUILDER(pool_large, clt_avg_pool2d(image(g), .kernel = 9))
 BUILDER(pool_padding, clt_max_pool2d(image(g), .kernel = 2, .padding = 2))
 BUILDER(pool_huge, clt_max_pool2d(image(g), .kernel = 2, .padding = INT32_MAX))
-BUILDER(conv_huge, clt_conv2d(image(g), "conv1", 4, .kernel = 2, .dilation = INT32_MAX))
+BUILDER(conv_huge, clt_conv2d(image(g), "conv1", 4, .kernel = 2, .dilation = 32767))
+BUILDER(conv_kernel_limit, clt_conv2d(image(g), "conv1", 4, .kernel_h = 32768, .kernel_w = 1, .padding_h = 32767))
+BUILDER(conv_stride_limit, clt_conv2d(image(g), "conv1", 4, .kernel = 1, .stride = 70000, .padding = 7))
+BUILDER(conv_padding_limit, clt_conv2d(image(g), "conv1", 4, .kernel = 1, .stride = 32767, .padding_w = 32768))
+BUILDER(conv_dilation_limit, clt_conv2d(image(g), "conv1", 4, .kernel = 1, .dilation = 32768))
+BUILDER(conv_op_limit, clt_conv2d_op(image(g), clt_parameter(g, "w", CLT_SHAPE(4, 3, 1, 32768), (clt_init){0}), NULL,
+                                     (clt_conv2d_options){.padding_w = 32767}))
+BUILDER(conv_side_limit, clt_conv2d(clt_input(g, "line", CLT_F32, CLT_SHAPE(1, 1, 1, (1 << 30) + 1)), "conv1", 1, .kernel = 1))
+BUILDER(pool_kernel_limit, clt_avg_pool2d(image(g), .kernel = 65536, .padding = 32767))
+BUILDER(pool_stride_limit, clt_max_pool2d(image(g), .kernel = 2, .stride_h = 32768))
+BUILDER(pool_side_limit, clt_max_pool2d(clt_input(g, "line", CLT_F32, CLT_SHAPE(1, 1, (1 << 30) + 1, 1)), .kernel = 1))
 BUILDER(pool_no_kernel, clt_max_pool2d(image(g), .stride = 2))
 BUILDER(global_pool, clt_global_avg_pool2d(matrix(g)))
 BUILDER(batch_norm, clt_batch_norm(labels(g), "bn1"))
@@ -154,6 +164,15 @@ static const struct {
     WRONG(pool_padding, CLT_E_INVALID, "max_pool2d", "padding 2x2"),
     WRONG(pool_huge, CLT_E_INVALID, "max_pool2d", "padding 2147483647x2147483647"),
     WRONG(conv_huge, CLT_E_SHAPE, "conv2d", "[2, 3, 8, 6]", "[4, 3, 2, 2]"),
+    WRONG(conv_kernel_limit, CLT_E_SHAPE, "conv2d \"conv1\"", "kernel 32768x1", "32767"),
+    WRONG(conv_stride_limit, CLT_E_SHAPE, "conv2d \"conv1\"", "stride 70000x70000", "32767"),
+    WRONG(conv_padding_limit, CLT_E_SHAPE, "conv2d \"conv1\"", "padding 0x32768", "32767"),
+    WRONG(conv_dilation_limit, CLT_E_SHAPE, "conv2d \"conv1\"", "dilation 32768x32768", "32767"),
+    WRONG(conv_op_limit, CLT_E_SHAPE, "conv2d", "kernel 1x32768", "32767"),
+    WRONG(conv_side_limit, CLT_E_SHAPE, "conv2d", "\"line\" [1, 1, 1, 1073741825]", "2^30"),
+    WRONG(pool_kernel_limit, CLT_E_SHAPE, "avg_pool2d", "kernel 65536x65536", "32767"),
+    WRONG(pool_stride_limit, CLT_E_SHAPE, "max_pool2d", "stride 32768x2", "32767"),
+    WRONG(pool_side_limit, CLT_E_SHAPE, "max_pool2d", "\"line\" [1, 1, 1073741825, 1]", "2^30"),
     WRONG(pool_no_kernel, CLT_E_INVALID, "max_pool2d", "kernel 0x0"),
     WRONG(global_pool, CLT_E_SHAPE, "global_avg_pool2d", "[2, 3]"),
     WRONG(batch_norm, CLT_E_SHAPE, "batch_norm \"bn1\"", "[4]"),

@@ -73,6 +73,8 @@ static const size sizes[] = {
     {"1x3, padding 0x1", 2, 2, 5, 6, 3, 1, 3, 1, 1, 0, 1, 1, 1, 1, false},
     {"3x1, stride 2x1", 2, 2, 7, 5, 3, 3, 1, 2, 1, 1, 0, 1, 1, 1, false},
     {"2x4, stride 1x3, padding 1x2, dilation 2x1", 1, 3, 7, 9, 2, 2, 4, 1, 3, 1, 2, 2, 1, 1, false},
+    {"stride and padding as large as they may be", 1, 2, 8, 6, 3, 1, 1, 32767, 32767, 32767, 32767, 1, 1, 1, false},
+    {"stride and dilation as large as they may be", 1, 2, 4, 3, 3, 2, 2, 32767, 32767, 32766, 32766, 32766, 32767, 1, false},
     {"as large as the image", 2, 3, 4, 6, 5, 4, 6, 1, 1, 0, 0, 1, 1, 1, false},
     {"as large as the padded image", 1, 2, 3, 3, 2, 5, 5, 1, 1, 1, 1, 1, 1, 1, false},
     {"many channels to sum, a large kernel", 1, 220, 17, 17, 2, 17, 17, 1, 1, 0, 0, 1, 1, 1, false},

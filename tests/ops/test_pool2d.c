@@ -20,9 +20,8 @@ static double window(const array *x, const pool *p, const int64_t *index) {
     int64_t top = index[2] * p->o.stride_h - p->o.padding_h, left = index[3] * p->o.stride_w - p->o.padding_w;
     double most = -INFINITY, sum = 0;
     int inside = 0;
-    for (int64_t h = top; h < top + p->o.kernel_h; h++)
-        for (int64_t w = left; w < left + p->o.kernel_w; w++) {
-            if (h < 0 || h >= x->shape.dims[2] || w < 0 || w >= x->shape.dims[3]) continue;
+    for (int64_t h = CLT_MAX(top, 0); h < CLT_MIN(top + p->o.kernel_h, x->shape.dims[2]); h++)
+        for (int64_t w = CLT_MAX(left, 0); w < CLT_MIN(left + p->o.kernel_w, x->shape.dims[3]); w++) {
             double pixel = ref_at4(x, index[0], index[1], h, w);
             most = fmax(most, pixel);
             sum += pixel;
@@ -63,6 +62,7 @@ static const size sizes[] = {
     {NAMES("1x1 stride 2 skips pixels"), 1, 2, 5, 5, 1, 1, 2, 2, 0, 0},
     {NAMES("2x2 stride 3 skips pixels"), 1, 2, 8, 7, 2, 2, 3, 3, 0, 0},
     {NAMES("as large as the image"), 3, 2, 5, 4, 5, 4, 1, 1, 0, 0},
+    {NAMES("as large as it may be"), 1, 2, 3, 4, 32767, 32767, 32767, 32767, 16383, 16383},
     {NAMES("4x4 padding 2 on one pixel"), 1, 1, 1, 1, 4, 4, 1, 1, 2, 2},
 };
 
