@@ -128,7 +128,7 @@ typedef struct clt_trial_options {
 } clt_trial_options;
 
 /* Compiles y [any shape], and the gradients of sum(y x seed). y's graph must outlive the trial, and stays as it is. Errors: what the
- * graph holds; CLT_E_NOT_FOUND for a name; CLT_E_UNSUPPORTED, CLT_E_BUILD, CLT_E_DEVICE_MEMORY. `options` may be NULL. */
+ * graph holds; CLT_E_INVALID, CLT_E_NOT_FOUND for a name; CLT_E_UNSUPPORTED, CLT_E_BUILD, CLT_E_DEVICE_MEMORY. `options` may be NULL. */
 CLT_API clt_status clt_trial_create(clt_trial **trial, clt_device *device, clt_tensor *y,
                                     const clt_trial_options *options);
 CLT_API void clt_trial_destroy(clt_trial *trial); /* NULL is fine */

@@ -118,14 +118,21 @@ static clt_status make(clt_trial *t, clt_tensor *y, const clt_trial_options *opt
     return status < 0 ? status : clear_seed(t);
 }
 
+static clt_status check_options(const clt_trial_options *o) {
+    if (o->n_wrt < 0) return clt_fail(CLT_E_INVALID, "clt_trial_create: n_wrt is %d", o->n_wrt);
+    if (o->n_wrt > 0 && !o->wrt) return clt_fail(CLT_E_INVALID, "clt_trial_create: wrt is NULL, and n_wrt is %d", o->n_wrt);
+    for (int i = 0; i < o->n_wrt; i++)
+        if (!o->wrt[i]) return clt_fail(CLT_E_INVALID, "clt_trial_create: wrt[%d] is NULL", i);
+    return CLT_OK;
+}
+
 clt_status clt_trial_create(clt_trial **trial, clt_device *device, clt_tensor *y,
                             const clt_trial_options *options) {
     clt_trial_options none = {.n_wrt = 0};
     if (!trial || !device || !y) return clt_fail(CLT_E_INVALID, "clt_trial_create: trial, device or y is NULL");
     *trial = NULL;
     CLT_TRY(clt_graph_status(y->graph));
-    if (options && options->n_wrt < 0)
-        return clt_fail(CLT_E_INVALID, "clt_trial_create: n_wrt is %d", options->n_wrt);
+    CLT_TRY(check_options(options ? options : &none));
     clt_trial *t = clt_calloc(1, sizeof *t);
     if (!t) return clt_fail_memory(sizeof *t);
     t->device = device;

@@ -89,6 +89,13 @@ static void rows(void **state) {
     assert_status(clt_trial_create(&trial, device, y,
                                    &(clt_trial_options){.wrt = (const char *[]){"v"}, .n_wrt = 1}),
                   CLT_E_NOT_FOUND);
+    assert_status(clt_trial_create(&trial, device, y, &(clt_trial_options){.n_wrt = 2}), CLT_E_INVALID);
+    assert_detail("clt_trial_create: wrt is NULL");
+    assert_status(clt_trial_create(&trial, device, y,
+                                   &(clt_trial_options){.wrt = (const char *[]){"w", NULL}, .n_wrt = 2}),
+                  CLT_E_INVALID);
+    assert_detail("clt_trial_create: wrt[1] is NULL");
+    assert_null(trial);
     clt_graph_destroy(graph);
 }
 
