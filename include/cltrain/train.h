@@ -184,7 +184,7 @@ CLT_API float clt_trainer_lr(const clt_trainer *trainer);      /* of the next up
 CLT_API clt_status clt_trainer_set_lr(clt_trainer *trainer, float lr); /* the base of the schedule */
 
 /* Copies a parameter's or buffer's values by name; waits for the device.
- * `count` must be its number of elements. CLT_E_NOT_FOUND, CLT_E_SHAPE. */
+ * `count` must be its number of elements. CLT_E_INVALID, CLT_E_NOT_FOUND, CLT_E_SHAPE. */
 CLT_API clt_status clt_trainer_get(clt_trainer *trainer, const char *name, float *values, size_t count);
 CLT_API clt_status clt_trainer_set(clt_trainer *trainer, const char *name, const float *values,
                                    size_t count);

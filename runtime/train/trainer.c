@@ -424,8 +424,8 @@ clt_status clt_trainer_eval_metrics(clt_trainer *t, clt_metrics *metrics, bool r
 /* ---- values by name ---- */
 
 static clt_status find_values(clt_trainer *t, const char *name, size_t count, clt_memory **memory) {
-    const clt_variable *v = t && name ? clt_graph_find_variable(t->graph, name) : NULL;
-    if (!v) return clt_fail(CLT_E_NOT_FOUND, "no parameter or buffer is named \"%s\"", name ? name : "");
+    const clt_variable *v = clt_graph_find_variable(t->graph, name);
+    if (!v) return clt_fail(CLT_E_NOT_FOUND, "no parameter or buffer is named \"%s\"", name);
     if ((size_t)clt_shape_elements(&v->shape) != count) {
         char text[CLT_SHAPE_TEXT];
         return clt_fail(CLT_E_SHAPE, "\"%s\" is %s, not %zu values", name, clt_shape_text(&v->shape, text), count);
@@ -435,12 +435,14 @@ static clt_status find_values(clt_trainer *t, const char *name, size_t count, cl
 
 clt_status clt_trainer_get(clt_trainer *t, const char *name, float *values, size_t count) {
     clt_memory *memory;
+    if (!t || !name || !values) return clt_fail(CLT_E_INVALID, "clt_trainer_get: trainer, name or values is NULL");
     CLT_TRY(find_values(t, name, count, &memory));
     return clt_memory_read(memory, 0, values, count * sizeof *values);
 }
 
 clt_status clt_trainer_set(clt_trainer *t, const char *name, const float *values, size_t count) {
     clt_memory *memory;
+    if (!t || !name || !values) return clt_fail(CLT_E_INVALID, "clt_trainer_set: trainer, name or values is NULL");
     CLT_TRY(find_values(t, name, count, &memory));
     return clt_memory_write(memory, 0, values, count * sizeof *values);
 }

@@ -382,6 +382,12 @@ static void bad_batches(void **state) {
     float w[D];
     assert_status(clt_trainer_get(m.trainer, "fc.weight", w, 2), CLT_E_SHAPE);
     assert_status(clt_trainer_get(m.trainer, "nothing", w, 2), CLT_E_NOT_FOUND);
+    assert_status(clt_trainer_get(m.trainer, "fc.weight", NULL, D), CLT_E_INVALID);
+    assert_detail("clt_trainer_get: trainer, name or values is NULL");
+    assert_status(clt_trainer_set(m.trainer, "fc.weight", NULL, D), CLT_E_INVALID);
+    assert_detail("clt_trainer_set: trainer, name or values is NULL");
+    assert_status(clt_trainer_get(m.trainer, NULL, w, D), CLT_E_INVALID);
+    assert_status(clt_trainer_set(NULL, "fc.weight", w, D), CLT_E_INVALID);
     destroy(&m);
 }
 
