@@ -17,7 +17,13 @@ static clt_status fail_io(const char *what, const char *path) {
     return clt_fail(CLT_E_IO, "%s: %s: %s", path, what, strerror(errno));
 }
 
+/* Nothing else that is said of it would name it. */
+static clt_status check_path(const char *path) {
+    return path[0] ? CLT_OK : clt_fail(CLT_E_IO, "a file's path is empty");
+}
+
 static clt_status open_regular(const char *path, int *file, uint64_t *bytes) {
+    CLT_TRY(check_path(path));
     *file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a FIFO must not block: it is refused below */
     if (*file < 0) return fail_io("cannot be opened", path);
     struct stat facts;
@@ -185,6 +191,7 @@ static clt_status keep_mode(const clt_file_writer *w) {
 
 clt_status clt_file_writer_open(clt_file_writer **writer, const char *path) {
     char host[65] = "";
+    CLT_TRY(check_path(path));
     gethostname(host, sizeof host - 1);
     clt_file_writer *w = clt_calloc(1, sizeof *w);
     if (!w) return clt_fail_memory(sizeof *w);
@@ -274,6 +281,7 @@ clt_status clt_file_write(const char *path, const void *bytes, size_t length) {
 
 clt_status clt_file_make_folder(const char *path) {
     clt_text part = {0};
+    if (!path[0]) return clt_fail(CLT_E_IO, "a folder's path is empty");
     clt_text_add(&part, "%s", path);
     clt_status status = part.status;
     for (char *c = status == CLT_OK ? part.data + 1 : NULL; c; c++) {

@@ -74,6 +74,10 @@ static void test_read_of_what_cannot_be_read(void **state) {
     assert_status(clt_file_read(support_folder(), 10, &bytes, &length), CLT_E_IO);
     assert_detail("regular file");
     assert_status(clt_file_size("/dev/zero", &size), CLT_E_IO);
+    assert_status(clt_file_size("", &size), CLT_E_IO);
+    assert_detail("path is empty");
+    assert_status(clt_file_read("", 10, &bytes, &length), CLT_E_IO);
+    assert_detail("path is empty");
 }
 
 /* The size is met before memory is taken: a file of 1 TiB (with no blocks) asks for none. */
@@ -209,6 +213,7 @@ static void test_places_that_cannot_be_written(void **state) {
     assert_status(clt_file_write(support_path("no/such/folder"), "x", 1), CLT_E_IO);
     assert_detail("no/such/folder");
     assert_status(clt_file_write("", "x", 1), CLT_E_IO);
+    assert_detail("path is empty");
     const char *folder = support_path("folder");
     assert_int_equal(mkdir(folder, 0777), 0);
     assert_status(clt_file_write(folder, "x", 1), CLT_E_IO);
@@ -397,6 +402,8 @@ static void test_make_folder(void **state) {
     assert_status(clt_file_make_folder(support_path("a/b/c/file/below")), CLT_E_IO);
     assert_detail("a/b/c/file");
     assert_status(clt_file_make_folder("/proc/cltrain"), CLT_E_IO);
+    assert_status(clt_file_make_folder(""), CLT_E_IO);
+    assert_detail("path is empty");
 }
 
 static void set_or_unset(const char *name, const char *value) {

@@ -242,6 +242,10 @@ static void a_full_disk_keeps_the_old_file(void **state) {
     assert_same_files(path, copy);
     assert_status(clt_checkpoint_save(m.trainer, m.loader, support_path("no/such/folder")), CLT_E_IO);
     assert_detail("no/such/folder");
+    assert_status(clt_checkpoint_save(m.trainer, m.loader, ""), CLT_E_IO);
+    assert_detail("path is empty");
+    assert_status(clt_checkpoint_load(m.trainer, m.loader, ""), CLT_E_IO);
+    assert_detail("path is empty");
     destroy(&m);
 }
 
