@@ -102,6 +102,21 @@ rm "$folder/ends/exit.icd"
 echo "$build/libfake_icd_helper.so" >"$folder/ends/helper.icd"
 expect 1 "no OpenCL device can be used" list --timeout 8 --json
 json "$out" 'drivers["helper.icd"]["status"] == "ok" and drivers["helper.icd"]["seconds"] < 8 and devices["first"]["status"] == "unsupported"'
+# One that cannot be killed is given up, and the others stand. It ends with the program at the latest.
+mkdir "$folder/stuck"
+cp /etc/OpenCL/vendors/*.icd "$folder/stuck" 2>/dev/null
+echo "$build/libfake_icd_hang.so" >"$folder/stuck/hang.icd"
+timeout -k 5 120 env LD_PRELOAD="$build/libunkillable.so" ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" \
+    OCL_ICD_VENDORS="$folder/stuck" "$program" list --timeout 8 --json >"$out" 2>"$err" </dev/null || fail "list gave $?"
+valid "$out"
+json "$out" 'drivers["hang.icd"]["status"] == "timeout" and "8 s" in drivers["hang.icd"]["reason"]'
+json "$out" '"cannot be killed" in drivers["hang.icd"]["reason"] and 8 <= drivers["hang.icd"]["seconds"] < 60'
+json "$out" 'any(d["status"] == "ok" for d in o["devices"])'
+pid=$(sed -n 's/.*process \([0-9]*\) cannot be killed.*/\1/p' "$out" | head -n 1)
+[ -n "$pid" ] || fail "the process that cannot be killed is not named"
+sleep 1
+[ -z "$pid" ] || ! grep -q "^State:[[:space:]]*[^Z]" "/proc/$pid/status" 2>/dev/null || fail "process $pid is left"
+
 # Mesa's driver has devices for who asks for them.
 rm "$folder/ends/helper.icd"
 echo "$build/libfake_icd_empty.so" >"$folder/ends/rusticl.icd"

@@ -147,16 +147,31 @@ static const char *last_words(child *c) {
     return line;
 }
 
-/* One that hangs behind its last line, or in the driver's own end, is not waited for long. */
-static void wait_for(child *c, int *status) {
-    const double patience = 2;
-    double end = now_seconds() + patience;
+/* False: time is up. */
+static bool await_end(const child *c, int *status, double seconds) {
+    double end = now_seconds() + seconds;
     for (;;) {
-        pid_t got = waitpid(c->pid, status, c->killed ? 0 : WNOHANG);
-        if (got == c->pid || (got < 0 && errno != EINTR)) return;
-        if (!c->killed && now_seconds() > end) kill_child(c, CHILD_TIMEOUT, "it did not end");
-        else poll(NULL, 0, 2);
+        pid_t got = waitpid(c->pid, status, WNOHANG);
+        if (got == c->pid || (got < 0 && errno != EINTR)) return true;
+        if (now_seconds() > end) return false;
+        poll(NULL, 0, 2);
     }
+}
+
+/* A driver that hangs in the kernel: its process ends when the kernel lets it. */
+static void give_up(child *c) {
+    char *reason = c->end->reason;
+    size_t used = strlen(reason);
+    c->end->outcome = CHILD_TIMEOUT;
+    snprintf(reason + used, sizeof c->end->reason - used, "; process %ld cannot be killed", (long)c->pid);
+}
+
+/* One that hangs behind its last line, or in the driver's own end, is not waited for long, nor is one that was killed. */
+static void wait_for(child *c, int *status) {
+    const double patience = 2, patience_killed = 5;
+    if (!c->killed && await_end(c, status, patience)) return;
+    kill_child(c, CHILD_TIMEOUT, "it did not end");
+    if (!await_end(c, status, patience_killed)) give_up(c);
 }
 
 static void finish(child *c) {

@@ -33,7 +33,7 @@ typedef struct child_end {
     double seconds;   /* from its start to its end */
 } child_end;
 
-/* Runs them, so many at once, and waits for all. What they write to stdout and stderr is kept from the terminal; its last line
+/* Runs them, so many at once, and waits for all but those that SIGKILL does not end within 5 s. What they write to stdout and stderr is kept from the terminal; its last line
  * is part of the reason. */
 void child_run(const child_job *jobs, int n, int at_once, child_end *ends);
 
