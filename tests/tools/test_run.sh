@@ -2,10 +2,11 @@
 # cltrain-run: what ranks are told, their output, exit codes, signals, restarts, and that nothing is left behind. The ranks are small shell
 # programs.
 #
-#     test_run.sh PROGRAM
+#     test_run.sh PROGRAM BUILD
 set -u
 
 program=$1
+build=$2
 folder=$(mktemp -d "${TMPDIR:-/tmp}/cltrain-run-XXXXXX") || exit 1
 trap 'rm -rf "$folder"' EXIT
 export D="$folder"
@@ -249,6 +250,17 @@ wait $waited 2>/dev/null
 code=$?
 [ $code -eq 137 ] || fail "ranks that do not end: exit code $code"
 gone "$folder/pids" || fail "a rank that did not end was left"
+# One that cannot be killed is left, and ends with the launcher at the latest.
+rm -f "$folder/pids"
+timeout -k 5 120 env LD_PRELOAD="$build/libunkillable.so" ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" \
+    "$program" -n 2 --grace 0.5 -- sh -c 'trap "" TERM
+        [ "$RANK" = 1 ] && echo $$ >"$D/pids"
+        while [ "$RANK" = 1 ] || ! [ -s "$D/pids" ]; do sleep 0.1; done
+        exit 5' >"$out" 2>"$err"
+code=$?
+[ $code -eq 5 ] || fail "a rank that cannot be killed: exit code $code"
+complains "rank 1 (process $(cat "$folder/pids")) cannot be killed"
+gone "$folder/pids" || fail "a rank that could not be killed outlives the launcher"
 # Stopped ones are ended too.
 run_and "$folder/pids" 2 -n 2 --grace 60 -- sh -c 'echo $$ >>"$D/pids"; while :; do sleep 0.1; done'
 kill -STOP "$(tail -n 1 "$folder/pids")"

@@ -174,15 +174,28 @@ static rank_process *find_rank(ranks *r, pid_t pid) {
     return NULL;
 }
 
-/* What the rank left in its group goes before its number does: that may be given to others. */
+static void note_end(ranks *r, rank_process *p, int status) {
+    p->ended = true;
+    p->status = status;
+    r->living--;
+}
+
+/* One that has ended. What it left in its group goes before its number does: that may be given to others. */
 static void bury(ranks *r, rank_process *p) {
     int status = 0;
     kill(-p->pid, SIGKILL);
     while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR) continue;
     guard_remove(p->pid);
-    p->ended = true;
-    p->status = status_of(status);
-    r->living--;
+    note_end(r, p, status_of(status));
+}
+
+rank_process *ranks_give_up(ranks *r) {
+    for (int i = 0; i < r->n; i++) {
+        if (r->all[i].ended) continue;
+        note_end(r, &r->all[i], EXIT_SIGNAL + SIGKILL);
+        return &r->all[i];
+    }
+    return NULL;
 }
 
 rank_process *ranks_reap(ranks *r) {
@@ -233,8 +246,6 @@ static void drain(output *o) {
 }
 
 void ranks_end(ranks *r) {
-    for (int i = 0; i < r->n; i++)
-        if (!r->all[i].ended) bury(r, &r->all[i]);
     kill_strays();
     for (int i = 0; i < r->n; i++) {
         drain(&r->all[i].out);

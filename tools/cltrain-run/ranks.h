@@ -29,7 +29,9 @@ int ranks_start(ranks *r, const job *j);
 void ranks_signal(const ranks *r, int signal);
 /* Takes note of the processes that ended: the next rank that did, or NULL. */
 rank_process *ranks_reap(ranks *r);
-/* Kills what is left of them, also what left its group, writes out what they wrote, and frees. */
+/* Takes the next one that lives, after SIGKILL, for ended by it, or NULL: where a driver hangs in the kernel, it ends nobody. */
+rank_process *ranks_give_up(ranks *r);
+/* When none lives. Kills what is left of them, also what left its group, writes out what they wrote, and frees. */
 void ranks_end(ranks *r);
 
 #endif

@@ -66,7 +66,7 @@ typedef struct start {
     int first_status, first_rank; /* of the first rank here that failed; 0: none */
     int last_status;     /* of the one that ended last */
     bool stopping, killed, interrupted;
-    double kill_at, late_at; /* late_at: 0 until a rank has ended well */
+    double kill_at, give_up_at, late_at; /* late_at: 0 until a rank has ended well */
     bool late;               /* those left are taken for hung */
     struct pollfd *polled;
 } start;
@@ -113,11 +113,25 @@ static void reap(start *s) {
     for (rank_process *p; (p = ranks_reap(&s->r));) note_end(s, p);
 }
 
+static void kill_all(start *s) {
+    const double patience = 5;
+    ranks_signal(&s->r, SIGKILL);
+    if (!s->killed) s->give_up_at = now_seconds() + patience;
+    s->killed = true;
+}
+
+static void give_up_killed(start *s) {
+    if (!s->killed || now_seconds() < s->give_up_at) return;
+    for (rank_process *p; (p = ranks_give_up(&s->r));) {
+        message_line(PROGRAM ": rank %d (process %ld) cannot be killed: it is left", p->rank, (long)p->pid);
+        note_end(s, p);
+    }
+}
+
 /* The second time it is meant. */
 static void interrupt(start *s, int number) {
     if (s->interrupted) {
-        ranks_signal(&s->r, SIGKILL);
-        s->killed = true;
+        kill_all(s);
         return;
     }
     s->interrupted = true;
@@ -195,9 +209,9 @@ static void wait_and_act(start *s) {
     give_up_late(s);
     if (s->stopping && !s->killed && now_seconds() >= s->kill_at) {
         if (s->r.living) message_line(PROGRAM ": %d rank%s did not end by themselves: killed", s->r.living, PLURAL(s->r.living));
-        ranks_signal(&s->r, SIGKILL);
-        s->killed = true;
+        kill_all(s);
     }
+    give_up_killed(s);
 }
 
 /* ---- the whole ---- */
