@@ -26,7 +26,7 @@ static int by_size(const void *a, const void *b) {
 }
 
 static double middle(const runs *all, size_t step) {
-    double losses[MOST_RUNS];
+    double losses[MOST_RUNS] = {0};
     for (int i = 0; i < all->n; i++) losses[i] = loss_of(all, i, step);
     qsort(losses, (size_t)all->n, sizeof *losses, by_size);
     return (losses[(all->n - 1) / 2] + losses[all->n / 2]) / 2;
