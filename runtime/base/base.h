@@ -17,6 +17,16 @@
 #define CLT_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define CLT_MAX(a, b) ((a) > (b) ? (a) : (b))
 
+/* The greatest that divides both: Euclid's algorithm. */
+static inline int64_t clt_greatest_divisor(int64_t a, int64_t b) {
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
 /* ---- errors (error.c) ---- */
 
 /* Keeps the detail for clt_error_detail() and returns `status`. Allocates nothing. */

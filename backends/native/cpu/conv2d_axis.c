@@ -16,18 +16,9 @@ static clt_cpu_axis forward_axis(int64_t result, int taps, int stride, int paddi
     };
 }
 
-static int64_t greatest_common_divisor(int64_t a, int64_t b) {
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 clt_cpu_axis clt_cpu_phase_axis(int64_t size, int phase, int taps, int stride, int padding,
                                 int dilation) {
-    int64_t tap_stride = stride / greatest_common_divisor(stride, dilation), first = 0;
+    int64_t tap_stride = stride / clt_greatest_divisor(stride, dilation), first = 0;
     while (first < taps && first < tap_stride && (phase + padding - first * dilation) % stride) first++;
     bool any = first < taps && first < tap_stride;
     return (clt_cpu_axis){

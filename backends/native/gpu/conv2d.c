@@ -86,17 +86,8 @@ typedef struct phase {
     int64_t result, taps, first, stride, step, origin;
 } phase;
 
-static int64_t greatest_common_divisor(int64_t a, int64_t b) {
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 static phase phase_of(int64_t size, int which, int taps, int stride, int padding, int dilation) {
-    int64_t tap_stride = stride / greatest_common_divisor(stride, dilation), first = 0;
+    int64_t tap_stride = stride / clt_greatest_divisor(stride, dilation), first = 0;
     int64_t most = CLT_MIN(taps, tap_stride);
     while (first < most && (which + padding - first * dilation) % stride) first++;
     bool any = first < most;
