@@ -25,6 +25,7 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+/* Of an even number it lies between two, which differ by twice what either is away from it. */
 static double middle(const runs *all, size_t step) {
     double losses[MOST_RUNS] = {0};
     for (int i = 0; i < all->n; i++) losses[i] = loss_of(all, i, step);
@@ -41,7 +42,7 @@ static int furthest(const runs *all, int from, size_t step) {
 }
 
 static bool judge_step(const runs *all, int which, size_t step) {
-    double loss = loss_of(all, which, step), believed = middle(all, step), part = all->n == 2 ? 0.5 : 1;
+    double loss = loss_of(all, which, step), believed = middle(all, step), part = all->n % 2 ? 1 : 0.5;
     if (fabs(loss - believed) <= 1e-3 * part * fmax(0.1, fabs(believed))) return true;
     int other = furthest(all, which, step);
     json_object_set_new(all->results[which], "status", json_string("failed"));

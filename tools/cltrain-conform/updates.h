@@ -27,6 +27,7 @@ typedef struct host {
     bool located; /* what was not finite was named */
 } host;
 
+int samples_of(const recipe *of);
 /* The gradient as it arrives where ranks exchange it compressed, here with one rank; the residual is what does not. */
 void compress_on_host(host *h);
 /* How far parameters may be off by what is not computed above: the last step's residual. 0: they may not. */

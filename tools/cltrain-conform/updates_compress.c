@@ -116,6 +116,6 @@ void compress_on_host(host *h) {
 
 /* Half of 1/127 of the largest, whose scale may be rounded up by 1/128; a sample's gradients are below 2. */
 double compress_slack(const host *h) {
-    double largest = 2.1 * (h->of->samples ? h->of->samples : 1);
+    double largest = 2.1 * samples_of(h->of);
     return h->o->compress.method == CLT_COMPRESS_INT8 ? (double)h->o->lr * largest / 127 / 2 * (1 + 1.0 / 128) : 0;
 }
