@@ -50,3 +50,20 @@ interrupt() {
 says() {
     grep -qF -- "$1" "$out" || fail "stdout does not say '$1'"
 }
+
+# await WORDS...: until the command holds, 60 s at most.
+await() {
+    tries=0
+    until "$@"; do
+        tries=$((tries + 1))
+        [ $tries -gt 600 ] && return 1
+        sleep 0.1
+    done
+}
+
+# gone PID...: none of them lives, but for the wait for its end.
+gone() {
+    for process in "$@"; do
+        if kill -0 "$process" 2>/dev/null && ! grep -q '^State:.Z' "/proc/$process/status" 2>/dev/null; then return 1; fi
+    done
+}

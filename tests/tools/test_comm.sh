@@ -64,41 +64,29 @@ empty "$folder/unread"
 
 # ---- told to stop, or killed: neither ranks nor folders stay ----
 
-# alive PID...: those that are, and not only waited for.
-alive() {
-    for process in "$@"; do
-        state=$(sed -n 's/^State:[[:space:]]*//p' "/proc/$process/status" 2>/dev/null)
-        case $state in "" | Z*) ;; *) echo "$process" ;; esac
-    done
-}
-
 # begin: $pid measures for a minute, with $children.
 begin() {
     : >"$out"
     TMPDIR="$folder/stopped" "$program" comm -n 2 --sizes "$sizes" --seconds 60 >"$out" 2>"$err" </dev/null &
     pid=$!
-    for _ in $(seq 300); do
-        grep -q samples "$out" && break
-        sleep 0.1
-    done
+    await grep -q samples "$out"
     children=$(cat "/proc/$pid/task/$pid/children")
     # shellcheck disable=SC2086
     set -- $children
     [ $# -ge 2 ] || fail "it has no ranks"
 }
 
-# ended WHEN: within 20 s.
+# all_gone: neither processes nor what they wrote.
+all_gone() {
+    # shellcheck disable=SC2086
+    gone $pid $children && [ -z "$(ls -A "$folder/stopped")" ]
+}
+
+# ended WHEN: in time.
 ended() {
-    for _ in $(seq 200); do
-        # shellcheck disable=SC2086
-        [ -z "$(alive $pid $children)" ] && [ -z "$(ls -A "$folder/stopped")" ] && break
-        sleep 0.1
-    done
+    await all_gone || fail "$1: some of the processes $pid $children still run, or their files stay"
     # shellcheck disable=SC2086
-    left=$(alive $pid $children)
-    [ -z "$left" ] || fail "$1: processes $left still run"
-    # shellcheck disable=SC2086
-    [ -z "$left" ] || kill -KILL $left
+    gone $pid $children || kill -KILL $pid $children
     empty "$folder/stopped"
     rm -rf "$folder/stopped"/*
 }

@@ -114,8 +114,7 @@ json "$out" '"cannot be killed" in drivers["hang.icd"]["reason"] and 8 <= driver
 json "$out" 'any(d["status"] == "ok" for d in o["devices"])'
 pid=$(sed -n 's/.*process \([0-9]*\) cannot be killed.*/\1/p' "$out" | head -n 1)
 [ -n "$pid" ] || fail "the process that cannot be killed is not named"
-sleep 1
-[ -z "$pid" ] || ! grep -q "^State:[[:space:]]*[^Z]" "/proc/$pid/status" 2>/dev/null || fail "process $pid is left"
+await gone "$pid" || fail "process $pid is left"
 
 # Mesa's driver has devices for who asks for them.
 rm "$folder/ends/helper.icd"

@@ -3,25 +3,13 @@
 # programs.
 #
 #     test_run.sh PROGRAM BUILD
-set -u
-
 program=$1
 build=$2
-folder=$(mktemp -d "${TMPDIR:-/tmp}/cltrain-run-XXXXXX") || exit 1
-trap 'rm -rf "$folder"' EXIT
+name=run
+. "$(dirname "$0")/common.sh"
 export D="$folder"
 unset CLTRAIN_COMM_TOKEN CLTRAIN_COMM_TOKEN_FILE CLTRAIN_COMM_SECURITY CLTRAIN_COMM_JOB CLTRAIN_COMM_STORE CLTRAIN_COMM_INTERFACE
-failures=0
-out=$folder/out
-err=$folder/err
 code=0
-
-fail() {
-    failures=$((failures + 1))
-    echo "FAILED: $1"
-    sed 's/^/    stdout: /' "$out" | head -n 20
-    sed 's/^/    stderr: /' "$err" | head -n 20
-}
 
 # expect CODE ARGUMENT...: that exit code, for a run that takes no more than two minutes.
 expect() {
@@ -30,10 +18,6 @@ expect() {
     timeout -k 5 120 "$program" "$@" >"$out" 2>"$err"
     code=$?
     [ "$code" -eq "$wanted" ] || fail "'$*' gave exit code $code, not $wanted"
-}
-
-says() {
-    grep -qF -- "$1" "$out" || fail "stdout does not say '$1'"
 }
 
 complains() {
@@ -49,21 +33,10 @@ refuse() {
     [ -s "$out" ] && fail "'$*' printed on stdout"
 }
 
-# await WORDS...: until the command holds, 60 s at most.
-await() {
-    tries=0
-    until "$@"; do
-        tries=$((tries + 1))
-        [ $tries -gt 600 ] && return 1
-        sleep 0.1
-    done
-}
-
-# gone FILE: no process of those whose numbers are in it is alive.
-gone() {
-    for pid in $(cat "$1"); do
-        if kill -0 "$pid" 2>/dev/null && ! grep -q '^State:.Z' "/proc/$pid/status" 2>/dev/null; then return 1; fi
-    done
+# gone_of FILE: no process of those whose numbers are in it is alive.
+gone_of() {
+    # shellcheck disable=SC2046
+    gone $(cat "$1")
 }
 
 lines_are() {
@@ -150,7 +123,7 @@ complains "/dev/null/x"
     echo $? >"$folder/status"
 } | head -n 1 >"$out"
 [ "$(cat "$folder/status")" -eq 141 ] || fail "nobody reads: exit code $(cat "$folder/status")"
-await gone "$folder/pipe" || fail "ranks live on when nobody reads them"
+await gone_of "$folder/pipe" || fail "ranks live on when nobody reads them"
 
 # Nobody can write there: it is said, and no success.
 timeout -k 5 60 "$program" -n 2 -- echo hi >/dev/full 2>"$err"
@@ -178,7 +151,7 @@ kill $reader
 wait $waited
 code=$?
 [ $code -eq 137 ] || [ $code -eq 143 ] || fail "a launcher whose output nobody reads gave $code"
-gone "$folder/chatter" || fail "ranks whose output nobody reads live on"
+gone_of "$folder/chatter" || fail "ranks whose output nobody reads live on"
 # And nothing is lost when it is read later.
 timeout -k 5 60 "$program" -n 2 -- sh -c 'head -c 3000000 /dev/zero | tr "\0" "\n"' 2>"$err" | { sleep 1; wc -l; } >"$out"
 [ "$(cat "$out")" -eq 6000000 ] || fail "a reader that is slow has got $(cat "$out") lines"
@@ -242,14 +215,14 @@ for pair in INT:130 TERM:143 HUP:129; do
     code=$?
     [ $code -eq "${pair#*:}" ] || fail "SIG$signal gave exit code $code"
     [ "$(grep -c "got $signal" "$out")" -eq 2 ] || fail "SIG$signal was not forwarded"
-    gone "$folder/pids" || fail "SIG$signal left a rank"
+    gone_of "$folder/pids" || fail "SIG$signal left a rank"
 done
 run_and "$folder/pids" 2 -n 2 --grace 0.5 -- sh -c 'trap "" TERM; echo $$ >>"$D/pids"; while :; do sleep 0.1; done'
 kill "$launcher"
 wait $waited 2>/dev/null
 code=$?
 [ $code -eq 137 ] || fail "ranks that do not end: exit code $code"
-gone "$folder/pids" || fail "a rank that did not end was left"
+gone_of "$folder/pids" || fail "a rank that did not end was left"
 # One that cannot be killed is left, and ends with the launcher at the latest.
 rm -f "$folder/pids"
 timeout -k 5 120 env LD_PRELOAD="$build/libunkillable.so" ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" \
@@ -260,7 +233,7 @@ timeout -k 5 120 env LD_PRELOAD="$build/libunkillable.so" ASAN_OPTIONS="${ASAN_O
 code=$?
 [ $code -eq 5 ] || fail "a rank that cannot be killed: exit code $code"
 complains "rank 1 (process $(cat "$folder/pids")) cannot be killed"
-gone "$folder/pids" || fail "a rank that could not be killed outlives the launcher"
+await gone_of "$folder/pids" || fail "a rank that could not be killed outlives the launcher"
 # Stopped ones are ended too.
 run_and "$folder/pids" 2 -n 2 --grace 60 -- sh -c 'echo $$ >>"$D/pids"; while :; do sleep 0.1; done'
 kill -STOP "$(tail -n 1 "$folder/pids")"
@@ -278,15 +251,15 @@ children='echo $$ >>"$D/pids"; sleep 1000 & echo $! >>"$D/pids"
 run_and "$folder/pids" 8 -n 2 -- sh -c "$children wait"
 kill -9 "$(head -n 1 "$folder/pids")"
 wait $waited 2>/dev/null
-gone "$folder/pids" || fail "a rank's children were left"
+gone_of "$folder/pids" || fail "a rank's children were left"
 run_and "$folder/pids" 8 -n 2 -- sh -c "$children sleep 0.5"
 wait $waited 2>/dev/null
-gone "$folder/pids" || fail "children of ranks that ended well were left"
+gone_of "$folder/pids" || fail "children of ranks that ended well were left"
 # The launcher itself is killed: what is in the ranks' groups ends.
 run_and "$folder/pids" 4 -n 2 -- sh -c 'echo $$ >>"$D/pids"; sleep 1000 & echo $! >>"$D/pids"; trap "" TERM INT HUP; while :; do sleep 1; done'
 kill -9 "$launcher"
 wait $waited 2>/dev/null
-await gone "$folder/pids" || fail "a launcher that was killed left ranks"
+await gone_of "$folder/pids" || fail "a launcher that was killed left ranks"
 
 # ---- several hosts ----
 
@@ -346,7 +319,7 @@ wait $waited 2>/dev/null
 wait $other
 code=$?
 [ $code -eq 1 ] || fail "the other host's exit code is $code"
-gone "$folder/other" || fail "the other host's ranks were left"
+gone_of "$folder/other" || fail "the other host's ranks were left"
 
 [ "$failures" -eq 0 ] || { echo "$failures failures"; exit 1; }
 echo "all well"
