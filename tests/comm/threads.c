@@ -404,6 +404,7 @@ static clt_status shrink(void *state, clt_comm **survivors) {
         else if (clt_seconds() >= deadline) status = clt_fail(CLT_E_TIMEOUT, "not all survivors came");
         else clt_condition_wait_until(&g->changed, &g->mutex, deadline);
     }
+    if (status < 0) g->shrinking[m->rank] = false; /* nobody takes its place in a group that others make */
     *survivors = g->survivors[m->rank];
     if (status == CLT_OK && !*survivors) status = clt_fail(CLT_E_FENCED, "rank %d is not in the new group", m->rank);
     clt_mutex_unlock(&g->mutex);
