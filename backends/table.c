@@ -66,6 +66,7 @@ clt_status clt_backend_check_environment(void) {
     for (const clt_backend_row *r = list ? clt_backend_next(NULL, NULL) : NULL; r && n < MOST; r = clt_backend_next(NULL, r))
         if (!is_one_of(r->name, names, n)) names[n++] = r->name;
     CLT_TRY(clt_list_check("CLTRAIN_BACKENDS", list, true, names, n));
+    CLT_TRY(clt_tune_check_mode());
     return clt_matrix_check_precision();
 }
 

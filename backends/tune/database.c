@@ -17,12 +17,15 @@
 static const char KIND[] = "cltrain-tune";
 #define LARGEST_FILE ((size_t)8 << 20)
 
+clt_status clt_tune_check_mode(void) {
+    static const char *const modes[] = {"off", "quick", "full"};
+    return clt_choice_check("CLTRAIN_TUNE", getenv("CLTRAIN_TUNE"), modes, CLT_COUNT_OF(modes));
+}
+
 clt_tune_mode clt_tune_get_mode(void) {
     const char *text = getenv("CLTRAIN_TUNE");
     if (!text || !text[0] || !strcmp(text, "quick")) return CLT_TUNE_MODE_QUICK;
-    if (!strcmp(text, "full")) return CLT_TUNE_MODE_FULL;
-    if (strcmp(text, "off")) clt_log_message(CLT_LOG_WARNING, "CLTRAIN_TUNE=%s is none of off, quick and full: off", text);
-    return CLT_TUNE_MODE_OFF;
+    return strcmp(text, "full") ? CLT_TUNE_MODE_OFF : CLT_TUNE_MODE_FULL;
 }
 
 /* ---- identity ---- */

@@ -132,6 +132,7 @@ bool clt_tune_header_fits(const clt_device *device, const char *kind, const char
 /* CLTRAIN_TUNE. */
 typedef enum clt_tune_mode { CLT_TUNE_MODE_OFF, CLT_TUNE_MODE_QUICK, CLT_TUNE_MODE_FULL } clt_tune_mode;
 clt_tune_mode clt_tune_get_mode(void);
+clt_status clt_tune_check_mode(void); /* CLT_E_INVALID: it says none of these */
 
 /* ---- choosing (choose.c) ---- */
 

@@ -43,8 +43,9 @@ static clt_status set_up(clt_device *device) {
 }
 
 static clt_status check_environment(void) {
-    static const char *const classes[] = {"cpu", "gpu"};
+    static const char *const classes[] = {"cpu", "gpu"}, *const switches[] = {"on", "off"};
     CLT_TRY(clt_choice_check("CLTRAIN_CLASS", getenv("CLTRAIN_CLASS"), classes, CLT_COUNT_OF(classes)));
+    CLT_TRY(clt_choice_check("CLTRAIN_PROGRAM_CACHE", getenv("CLTRAIN_PROGRAM_CACHE"), switches, CLT_COUNT_OF(switches)));
     return clt_capability_check_masked();
 }
 

@@ -270,7 +270,8 @@ static void feeding(void **state) {
 }
 
 static void misspelt_names_are_refused(void **state) {
-    static const char *const all[][2] = {{"CLTRAIN_CAPS_OFF", "fp16,half"}, {"CLTRAIN_CAPS_OFF", "-fp16"}, {"CLTRAIN_CLASS", "GPU"}};
+    static const char *const all[][2] = {{"CLTRAIN_CAPS_OFF", "fp16,half"}, {"CLTRAIN_CAPS_OFF", "-fp16"}, {"CLTRAIN_CLASS", "GPU"},
+                                          {"CLTRAIN_PROGRAM_CACHE", "of"}};
     (void)state;
     for (size_t i = 0; i < CLT_COUNT_OF(all); i++) {
         clt_device *device = NULL;

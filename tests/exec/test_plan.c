@@ -168,7 +168,8 @@ static void misspelt_names_are_refused(void **state) {
         const char *name, *right, *wrong, *word;
     } all[] = {{"CLTRAIN_BACKENDS", "-winograd", "-winograt", "\"winograt\""},
                {"CLTRAIN_PASSES", "-fuse,-cse", "-fuse,fusion", "\"fusion\""},
-               {"CLTRAIN_MATMUL_PRECISION", "f32", "fp16", "\"fp16\""}};
+               {"CLTRAIN_MATMUL_PRECISION", "f32", "fp16", "\"fp16\""},
+               {"CLTRAIN_TUNE", "off", "none", "\"none\""}};
     fixture *f = *state;
     clt_plan *plan;
     clt_tensor *y = clt_neg(f->x);
