@@ -335,10 +335,20 @@ static void test_second_death(void **state) {
                                        .argument = &after[i], .killed = 1, .killed_too = 3, .seconds = 30});
 }
 
+/* A barrier that all ranks have behind them when it returns on the doomed one: they tell it. */
+static void meet_before_death(clt_comm *comm, int doomed) {
+    int32_t word = 0;
+    int rank = clt_comm_rank(comm);
+    CHECK(clt_comm_barrier(comm, NULL) == CLT_OK);
+    if (rank != doomed) CHECK(clt_comm_send(comm, &word, 1, CLT_I32, doomed, 0, NULL) == CLT_OK);
+    for (int r = 0; rank == doomed && r < clt_comm_size(comm); r++)
+        if (r != doomed) CHECK(clt_comm_receive(comm, &word, 1, CLT_I32, r, 0, NULL) == CLT_OK);
+}
+
 /* One dies while another hangs, which is known only when the group has ended. */
 static void one_dies_one_hangs(clt_comm *comm, void *argument) {
     (void)argument;
-    CHECK(clt_comm_barrier(comm, NULL) == CLT_OK);
+    meet_before_death(comm, 1);
     if (clt_comm_rank(comm) == 1) raise(SIGKILL);
     if (clt_comm_rank(comm) == 2) raise(SIGSTOP);
     CHECK(clt_comm_barrier(comm, NULL) == CLT_E_PEER);
@@ -358,7 +368,7 @@ static void test_death_and_silence(void **state) {
 static void server_dies(clt_comm *comm, void *argument) {
     clt_comm *rest;
     (void)argument;
-    CHECK(clt_comm_barrier(comm, NULL) == CLT_OK);
+    meet_before_death(comm, 0);
     if (clt_comm_rank(comm) == 0) raise(SIGKILL);
     CHECK(clt_comm_barrier(comm, NULL) == CLT_E_PEER);
     double begin = clt_seconds();
@@ -389,8 +399,8 @@ static void idle_ranks(clt_comm *comm, void *argument) {
     (void)argument;
     nap(1.5);
     CHECK(clt_comm_state(comm) == CLT_OK);
-    CHECK(clt_comm_barrier(comm, NULL) == CLT_OK);
-    if (clt_comm_rank(comm) == 1) nap(0.3), raise(SIGKILL); /* when the other is done too */
+    meet_before_death(comm, 1);
+    if (clt_comm_rank(comm) == 1) raise(SIGKILL);
     double until = clt_seconds() + 10;
     while (clt_comm_state(comm) == CLT_OK && clt_seconds() < until) nap(0.01);
     CHECK(clt_comm_state(comm) == CLT_E_PEER && clt_comm_is_lost(comm, 1));
