@@ -58,7 +58,7 @@ head -c 700 "$times" >"$folder/cut.jsonl"
 expect 0 "warning: 1 line of $folder/cut.jsonl is no times, and was left out" model $small --batch 32 --offline --times "$folder/cut.jsonl" --json
 json "$out" 'o["status"] == "ok" and o["predicted"]["sources"]["measured"] < 0.9'
 # So are times that are none.
-sed -e '2s/"us": */&-/' -e '3s/"us": [^,]*/"us": 1e14/' "$times" >"$folder/odd.jsonl"
+sed -e '2s/"us": [^,]*/"us": -1/' -e '3s/"us": [^,]*/"us": 1e14/' "$times" >"$folder/odd.jsonl"
 expect 0 "warning: 2 lines of $folder/odd.jsonl are no times, and were left out" model $small --batch 32 --offline --times "$folder/odd.jsonl" --json
 expect 0 "" model $small --batch 32 --offline --times "$times" --json
 grep -q "left out" "$err" && fail "lines of a whole file are left out"
