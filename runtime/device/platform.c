@@ -145,6 +145,12 @@ static void describe_unusable(clt_found_device *device) {
         snprintf(info->unusable, sizeof info->unusable, "it is big-endian");
     else if (!info->has_compiler)
         snprintf(info->unusable, sizeof info->unusable, "its driver has no compiler");
+    else if (info->compute_units == 0 || info->max_work_group_size == 0)
+        snprintf(info->unusable, sizeof info->unusable, "it claims %u compute units and work-groups of %llu", (unsigned)info->compute_units,
+                 (unsigned long long)info->max_work_group_size);
+    else if (info->memory_bytes == 0 || info->max_buffer_bytes == 0)
+        snprintf(info->unusable, sizeof info->unusable, "it claims %llu bytes of memory, %llu in a buffer",
+                 (unsigned long long)info->memory_bytes, (unsigned long long)info->max_buffer_bytes);
 }
 
 static void describe(clt_found_device *device, const char *platform) {

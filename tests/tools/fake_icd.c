@@ -4,6 +4,7 @@
  *     FAKE_LOAD       crashes while it is loaded
  *     FAKE_HANG       never answers when it is asked for devices
  *     FAKE_NONSENSE   has two devices: one of absurd sizes and an endless vendor, one whose names are garbage
+ *     FAKE_HOLLOW     has three devices: one without compute units, one with work-groups of nothing, one without room for buffers
  *     FAKE_LATE       has three devices, the second of which crashes when a context is made on it
  *     FAKE_STALL      has one device, and never comes back from making a context on it
  *     FAKE_WRONG      has one device that builds and runs everything and computes nothing
@@ -34,7 +35,7 @@ static object devices[3] = {{&table, 0, {0}}, {&table, 1, {0}}, {&table, 2, {0}}
 
 #if defined FAKE_NONSENSE
 enum { DEVICES = 2 };
-#elif defined FAKE_LATE
+#elif defined FAKE_LATE || defined FAKE_HOLLOW
 enum { DEVICES = 3 };
 #else
 enum { DEVICES = 1 };
@@ -104,6 +105,12 @@ static cl_int CL_API_CALL get_device_info(cl_device_id id, cl_device_info what, 
     const size_t group = 256;
     const cl_device_type type = CL_DEVICE_TYPE_GPU;
     int garbage = DEVICES == 2 && ((object *)id)->number == 1;
+#ifdef FAKE_HOLLOW
+    static const cl_device_info empty[] = {CL_DEVICE_MAX_COMPUTE_UNITS, CL_DEVICE_MAX_WORK_GROUP_SIZE, CL_DEVICE_MAX_MEM_ALLOC_SIZE};
+    const cl_ulong nothing = 0;
+    if (what == empty[((object *)id)->number])
+        return give(&nothing, what == CL_DEVICE_MAX_COMPUTE_UNITS ? sizeof(cl_uint) : sizeof nothing, room, to, needed);
+#endif
 #ifdef FAKE_NONSENSE
     static char endless[100000];
     memset(endless, 'v', sizeof endless - 1);

@@ -97,6 +97,14 @@ done
 expect 1 "no device can train" recommend mlp:24 --sample 40 --json
 json "$out" "all(c['status'] == 'crashed' and '$silent' in str(c['reasons']) for c in o['ranking'])"
 
+# Devices that claim to be nothing are not opened.
+echo "$build/libfake_icd_hollow.so" >"$folder/ends/exit.icd"
+expect 1 "no OpenCL device can be used" list --json
+json "$out" '[d["status"] for d in o["devices"]] == ["unsupported"] * 3'
+json "$out" 'devices["first"]["reason"] == "it claims 0 compute units and work-groups of 256" and "work-groups of 0" in devices["second"]["reason"]'
+json "$out" 'devices["third"]["reason"].endswith("of memory, 0 in a buffer")'
+expect 1 "it claims 4 compute units and work-groups of 0" tune --model mlp:24 --sample 40 --device 1
+
 # One that leaves a process behind, which holds the pipe open, has told all.
 rm "$folder/ends/exit.icd"
 echo "$build/libfake_icd_helper.so" >"$folder/ends/helper.icd"

@@ -24,7 +24,7 @@ typedef struct task {
     bool listed;    /* all devices are told */
 } task;
 
-/* What no device is. "" for what may be one. */
+/* What no device is, of those that the library would open. "" for what may be one. */
 static void find_nonsense(const clt_device_info *i, char reason[256]) {
     int major, minor;
     const char *texts[] = {i->name, i->vendor, i->driver, i->cl_version, i->platform};
@@ -34,16 +34,16 @@ static void find_nonsense(const clt_device_info *i, char reason[256]) {
     if (!i->name[0]) snprintf(reason, 256, "it has no name");
     if (sscanf(i->cl_version, "OpenCL %4d.%4d", &major, &minor) != 2)
         snprintf(reason, 256, "its version does not begin with \"OpenCL\" and a number");
-    if (i->compute_units == 0 || i->compute_units > 1u << 20)
+    if (i->compute_units > 1u << 20)
         snprintf(reason, 256, "it claims %u compute units", i->compute_units);
     if (i->clock_mhz > 100000) snprintf(reason, 256, "it claims a clock of %u MHz", i->clock_mhz);
     /* Intel's emulator of FPGAs has 2^26. */
-    if (i->max_work_group_size == 0 || i->max_work_group_size > 1u << 30)
+    if (i->max_work_group_size > 1u << 30)
         snprintf(reason, 256, "it claims work-groups of %llu", (unsigned long long)i->max_work_group_size);
-    if (i->max_buffer_bytes == 0 || i->max_buffer_bytes > i->memory_bytes)
+    if (i->max_buffer_bytes > i->memory_bytes)
         snprintf(reason, 256, "it claims buffers of %llu bytes in a memory of %llu",
                  (unsigned long long)i->max_buffer_bytes, (unsigned long long)i->memory_bytes);
-    if (i->memory_bytes == 0 || i->memory_bytes > (uint64_t)1 << 50)
+    if (i->memory_bytes > (uint64_t)1 << 50)
         snprintf(reason, 256, "it claims %llu bytes of memory", (unsigned long long)i->memory_bytes);
 }
 
