@@ -46,15 +46,15 @@ struct clt_comm {
 };
 
 int clt_comm_rank(const clt_comm *comm) {
-    return comm->rank;
+    return comm ? comm->rank : 0;
 }
 
 int clt_comm_size(const clt_comm *comm) {
-    return comm->size;
+    return comm ? comm->size : 1;
 }
 
 int64_t clt_comm_generation(const clt_comm *comm) {
-    return comm->generation;
+    return comm ? comm->generation : 0;
 }
 
 void *clt_comm_engine_state(const clt_comm *comm) {
@@ -419,7 +419,8 @@ void clt_comm_abort(clt_comm *comm, const char *reason) {
 }
 
 void clt_comm_fail(clt_comm *comm, clt_status status, const char *reason) {
-    if (comm) end_here(comm, status < 0 ? status : CLT_E_STATE, reason && *reason ? reason : clt_status_name(status));
+    clt_status why = status < 0 ? status : CLT_E_STATE;
+    if (comm) end_here(comm, why, reason && *reason ? reason : clt_status_name(why));
 }
 
 clt_status clt_comm_shrink(clt_comm *comm, clt_comm **survivors) {
@@ -461,6 +462,7 @@ bool clt_comm_is_lost(const clt_comm *comm, int rank) {
 
 clt_comm_stats clt_comm_get_stats(const clt_comm *comm) {
     clt_comm *c = (clt_comm *)comm;
+    if (!c) return (clt_comm_stats){0};
     clt_mutex_lock(&c->mutex);
     clt_comm_stats stats = c->stats;
     clt_mutex_unlock(&c->mutex);
@@ -468,5 +470,5 @@ clt_comm_stats clt_comm_get_stats(const clt_comm *comm) {
 }
 
 const char *clt_comm_algorithm(const clt_comm *comm, size_t bytes) {
-    return comm->engine->algorithm(comm->state, bytes);
+    return comm ? comm->engine->algorithm(comm->state, bytes) : "none";
 }

@@ -11,6 +11,7 @@ struct clt_store {
 static const double connect_default = 120;
 
 clt_status clt_store_open(clt_store **store, const clt_comm_options *options, bool serve) {
+    if (!store || !options) return clt_fail(CLT_E_INVALID, "clt_store_open: store or options is NULL");
     clt_store *s = clt_calloc(1, sizeof *s);
     if (!s) return clt_fail_memory(sizeof *s);
     clt_comm_security level = options->security == CLT_SECURITY_DEFAULT ? CLT_SECURITY_TLS : options->security;
@@ -38,10 +39,11 @@ void clt_store_close(clt_store *store) {
 }
 
 const char *clt_store_url(const clt_store *store) {
-    return clt_rendezvous_url(store->rendezvous);
+    return store ? clt_rendezvous_url(store->rendezvous) : NULL;
 }
 
 clt_status clt_store_set(clt_store *store, const char *key, const char *value, double seconds) {
+    if (!store || !key || !value) return clt_fail(CLT_E_INVALID, "clt_store_set: store, key or value is NULL");
     return clt_rendezvous_set(store->rendezvous, key, value, strlen(value), clt_seconds() + seconds);
 }
 
@@ -54,12 +56,14 @@ static clt_status end_text(const char *key, char value[CLT_STORE_TEXT_BYTES], si
 
 clt_status clt_store_set_once(clt_store *store, const char *key, const char *value, char stands[CLT_STORE_TEXT_BYTES], double seconds) {
     size_t bytes;
+    if (!store || !key || !value || !stands) return clt_fail(CLT_E_INVALID, "clt_store_set_once: an argument is NULL");
     CLT_TRY(clt_rendezvous_set_once(store->rendezvous, key, value, strlen(value), stands, &bytes, clt_seconds() + seconds));
     return end_text(key, stands, bytes);
 }
 
 clt_status clt_store_get(clt_store *store, const char *key, char value[CLT_STORE_TEXT_BYTES], double seconds) {
     size_t bytes;
+    if (!store || !key || !value) return clt_fail(CLT_E_INVALID, "clt_store_get: store, key or value is NULL");
     CLT_TRY(clt_rendezvous_get(store->rendezvous, key, value, &bytes, clt_seconds() + seconds));
     return end_text(key, value, bytes);
 }

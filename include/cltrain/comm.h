@@ -71,6 +71,7 @@ CLT_API clt_status clt_comm_create_self(clt_comm **comm);
 /* Says good-bye: others are not told of a failure. Operations under way end with CLT_E_ABORTED. NULL is fine. */
 CLT_API void clt_comm_destroy(clt_comm *comm);
 
+/* NULL stands for a process without a group, in these as in what is asked of wires below: rank 0 of 1, generation 0. */
 CLT_API int clt_comm_rank(const clt_comm *comm);
 CLT_API int clt_comm_size(const clt_comm *comm);
 /* No two groups of a job have the same: CLT_COMM_GENERATIONS times what the launcher counts, and one more for each round of a shrink. */
@@ -156,7 +157,7 @@ typedef struct clt_comm_stats {
 } clt_comm_stats;
 CLT_API clt_comm_stats clt_comm_get_stats(const clt_comm *comm);
 
-/* What an all-reduce of so many bytes would use: "ring", "halving_doubling", "gloo_ring" …; static storage. */
+/* What an all-reduce of so many bytes would use: "ring", "halving_doubling", "gloo_ring" …, "none" without a group; static storage. */
 CLT_API const char *clt_comm_algorithm(const clt_comm *comm, size_t bytes);
 
 /* ---- for launchers ----------------------------------------------------------
@@ -175,7 +176,7 @@ enum { CLT_STORE_TEXT_BYTES = 4096 }; /* with the NUL */
 CLT_API clt_status clt_store_open(clt_store **store, const clt_comm_options *options, bool serve);
 /* What is served waits up to two seconds until nobody is connected. NULL is fine. */
 CLT_API void clt_store_close(clt_store *store);
-/* For the ranks: as it was given, with the port in place of 0. */
+/* For the ranks: as it was given, with the port in place of 0. NULL for NULL. */
 CLT_API const char *clt_store_url(const clt_store *store);
 
 /* A rank that ends before all have met is waited for, unless who started it writes "RANK STATUS" to the key "lost/GENERATION" of the ranks'

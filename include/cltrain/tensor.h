@@ -46,7 +46,7 @@ typedef struct clt_shape {
     ((clt_shape){(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),       \
                  {__VA_ARGS__}})
 
-/* Product of the dimensions: 1 for rank 0; -1 if a dimension is negative, the
+/* Product of the dimensions: 1 for rank 0; -1 for NULL, or if a dimension is negative, the
  * rank is out of range or the product does not fit. */
 CLT_API int64_t clt_shape_elements(const clt_shape *shape);
 

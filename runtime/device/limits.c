@@ -385,6 +385,9 @@ clt_status clt_measure_limit(clt_device *device, clt_limit limit, const clt_meas
                              clt_measurement *measurement) {
     if (!device || !measurement || (unsigned)limit >= CLT_LIMIT_COUNT_)
         return clt_fail(CLT_E_INVALID, "clt_measure_limit: an argument makes no sense");
+    if (options && !(options->seconds >= 0 && options->most_samples >= 0 && options->spread >= 0))
+        return clt_fail(CLT_E_INVALID, "clt_measure_limit: %g seconds, %d samples, a spread of %g", options->seconds,
+                        options->most_samples, options->spread);
     *measurement = (clt_measurement){0};
     bench b = {.device = device, .m = measurement};
     clt_status status = measure(&b, device, limit, options);

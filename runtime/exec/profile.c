@@ -184,7 +184,7 @@ void clt_profile_destroy(clt_profile *profile) {
 }
 
 const clt_profile_row *clt_profile_rows(const clt_profile *profile, size_t *count) {
-    *count = profile ? profile->n_rows : 0;
+    if (count) *count = profile ? profile->n_rows : 0;
     return profile ? profile->rows : NULL;
 }
 

@@ -26,7 +26,7 @@ size_t clt_dtype_bytes(clt_dtype dtype) {
 }
 
 int64_t clt_shape_elements(const clt_shape *shape) {
-    if (shape->rank < 0 || shape->rank > CLT_MAX_RANK) return -1;
+    if (!shape || shape->rank < 0 || shape->rank > CLT_MAX_RANK) return -1;
     int64_t product = 1;
     for (int i = 0; i < shape->rank; i++) {
         if (shape->dims[i] < 0) return -1;

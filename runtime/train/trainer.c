@@ -68,7 +68,7 @@ static clt_status set_up(clt_trainer *t) {
 
 clt_status clt_trainer_sketch(clt_trainer **trainer, clt_device *device, clt_tensor *loss,
                               const clt_train_options *options) {
-    if (!trainer || !device) return clt_fail(CLT_E_INVALID, "clt_trainer_create: trainer or device is NULL");
+    if (!device) return clt_fail(CLT_E_INVALID, "device is NULL");
     CLT_TRY(check_tensors(loss, options ? options->output : NULL));
     clt_trainer *t = clt_calloc(1, sizeof *t);
     if (!t) return clt_fail_memory(sizeof *t);
@@ -86,6 +86,7 @@ clt_status clt_trainer_sketch(clt_trainer **trainer, clt_device *device, clt_ten
 clt_status clt_trainer_create(clt_trainer **trainer, clt_device *device, clt_tensor *loss,
                               const clt_train_options *options) {
     clt_trainer *t;
+    if (!trainer) return clt_fail(CLT_E_INVALID, "clt_trainer_create: trainer is NULL");
     CLT_TRY(clt_trainer_sketch(&t, device, loss, options));
     clt_status status = clt_parallel_check(t, set_up(t));
     if (status == CLT_OK) status = clt_parallel_share(t, 0);

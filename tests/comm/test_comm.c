@@ -95,6 +95,43 @@ static void test_arguments(void **state) {
     clt_comm_destroy(comm);
 }
 
+static void test_nothing(void **state) {
+    (void)state;
+    clt_store *store = NULL;
+    clt_comm_options options = {.store = "tcp://127.0.0.1:0", .job = "nothing", .security = CLT_SECURITY_NONE};
+    char value[CLT_STORE_TEXT_BYTES];
+    assert_int_equal(clt_comm_rank(NULL), 0);
+    assert_int_equal(clt_comm_size(NULL), 1);
+    assert_int_equal(clt_comm_generation(NULL), 0);
+    assert_int_equal(clt_comm_get_stats(NULL).operations, 0);
+    assert_string_equal(clt_comm_algorithm(NULL, 4), "none");
+    assert_null(clt_store_url(NULL));
+    assert_status(clt_store_open(NULL, &options, true), CLT_E_INVALID);
+    assert_status(clt_store_open(&store, NULL, true), CLT_E_INVALID);
+    assert_ok(clt_store_open(&store, &options, true));
+    assert_status(clt_store_set(NULL, "a", "b", 1), CLT_E_INVALID);
+    assert_status(clt_store_set(store, NULL, "b", 1), CLT_E_INVALID);
+    assert_status(clt_store_set(store, "a", NULL, 1), CLT_E_INVALID);
+    assert_status(clt_store_set_once(NULL, "a", "b", value, 1), CLT_E_INVALID);
+    assert_status(clt_store_set_once(store, NULL, "b", value, 1), CLT_E_INVALID);
+    assert_status(clt_store_set_once(store, "a", NULL, value, 1), CLT_E_INVALID);
+    assert_status(clt_store_set_once(store, "a", "b", NULL, 1), CLT_E_INVALID);
+    assert_status(clt_store_get(NULL, "a", value, 0), CLT_E_INVALID);
+    assert_status(clt_store_get(store, NULL, value, 0), CLT_E_INVALID);
+    assert_status(clt_store_get(store, "a", NULL, 0), CLT_E_INVALID);
+    clt_store_close(store);
+}
+
+static void test_failures_have_names(void **state) {
+    (void)state;
+    clt_comm *comm;
+    assert_ok(clt_comm_create_self(&comm));
+    clt_comm_fail(comm, (clt_status)77, NULL);
+    assert_status(clt_comm_state(comm), CLT_E_STATE);
+    assert_detail("CLT_E_STATE");
+    clt_comm_destroy(comm);
+}
+
 /* ---- operations between threads ---- */
 
 static void all_operations(clt_comm *comm, int r) {
@@ -321,6 +358,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_rank),
         cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_failures_have_names),
         cmocka_unit_test(test_operations),
         cmocka_unit_test(test_works_in_order),
         cmocka_unit_test(test_messages),

@@ -1,6 +1,7 @@
 /* Limits, facts and checks of a device: plausible, and consistent with one another. */
 #include "tests/support.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -74,6 +75,9 @@ static void arguments(void **state) {
     clt_measurement m;
     assert_int_equal(clt_measure_limit(device, CLT_LIMIT_COUNT_, NULL, &m), CLT_E_INVALID);
     assert_int_equal(clt_measure_limit(NULL, CLT_LIMIT_COPY, NULL, &m), CLT_E_INVALID);
+    const clt_measure_options wrong[] = {{.seconds = NAN}, {.seconds = -1}, {.most_samples = -1}, {.spread = NAN}};
+    for (size_t i = 0; i < CLT_COUNT_OF(wrong); i++)
+        assert_int_equal(clt_measure_limit(device, CLT_LIMIT_COPY, &wrong[i], &m), CLT_E_INVALID);
     assert_int_equal(clt_check_memory(device, 1 << 20, 1, NULL), CLT_E_INVALID);
     assert_string_equal(clt_limit_name(CLT_LIMIT_COUNT_), "?");
 }

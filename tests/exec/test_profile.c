@@ -97,6 +97,7 @@ static void counts(void **state) {
     assert_ok(clt_profile_start(&profile, f->device));
     run(f, RUNS);
     clt_profile_rows(profile, &count);
+    assert_ptr_equal(clt_profile_rows(profile, NULL), clt_profile_rows(profile, &count));
     assert_int_equal(count, 0);
     assert_status(clt_profile_save_trace(profile, support_path("early.json")), CLT_E_STATE);
     assert_ok(clt_profile_stop(profile));

@@ -404,6 +404,10 @@ static void bad_options(void **state) {
     clt_tensor *loss = clt_mean(clt_linear(x, "fc", 1), CLT_ALL_AXES);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_status(clt_trainer_create(&trainer, device, loss, &bad[i]), CLT_E_INVALID);
+    assert_status(clt_trainer_create(NULL, device, loss, NULL), CLT_E_INVALID);
+    assert_detail("trainer is NULL");
+    assert_status(clt_trainer_create(&trainer, NULL, loss, NULL), CLT_E_INVALID);
+    assert_detail("device is NULL");
     assert_status(clt_trainer_create(&trainer, device, x, NULL), CLT_E_SHAPE);
     assert_status(clt_trainer_create(&trainer, device, clt_mean(x, CLT_ALL_AXES), NULL), CLT_E_INVALID);
     assert_detail("does not depend on any parameter");
