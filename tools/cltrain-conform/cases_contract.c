@@ -126,6 +126,11 @@ static void add_convs(case_list *list) {
     CONV_INSIDE(true, "inside-p2", SHAPE(3, 3, 7, 5), 19, .kernel = 3, .padding = 2);
     CONV_INSIDE(true, "inside-k1", SHAPE(2, 13, 6, 7), 9, .kernel = 1);
     CONV_INSIDE(true, "inside-s2", SHAPE(2, 6, 9, 7), 11, .kernel = 3, .stride = 2, .padding = 1);
+    CONV_INSIDE(true, "inside-uneven", SHAPE(2, 9, 7, 11), 13, .kernel_h = 3, .kernel_w = 2, .stride_h = 1,
+                .stride_w = 2, .padding_h = 1, .padding_w = 2, .dilation_h = 1, .dilation_w = 3);
+    CONV_INSIDE(true, "inside-k1-uneven", SHAPE(2, 13, 9, 7), 11, .kernel = 1, .stride_h = 2, .stride_w = 3,
+                .padding_h = 1, .padding_w = 2);
+    CONV_INSIDE(true, "inside-k1-groups", SHAPE(2, 22, 5, 4), 18, .kernel = 1, .groups = 2);
     CONV(true, "k1-wide", SHAPE(2, 37, 6, 7), 41, .kernel = 1);
     CONV(true, "k1-s2", SHAPE(2, 8, 7, 9), 16, .kernel = 1, .stride = 2, .no_bias = true);
     CONV(true, "large-filter", SHAPE(1, 2, 20, 21), 2, .kernel = 11, .padding = 5);

@@ -102,16 +102,26 @@ static void add_pools(case_list *list, bool full, const char *variant, clt_shape
     add_pools(list, full, variant, (clt_shape)image, (clt_pool2d_options){__VA_ARGS__})
 
 /* Between convolutions images may lie channels-last, for which there are other kernels: loops over 64 channels. */
+static void add_last_pool(case_list *list, const operation *op, const char *variant, const operand *x, int n,
+                          clt_pool2d_options o) {
+    test_case *c = case_add(list, op, variant, x, n);
+    c->at.conv = (clt_conv2d_options){.padding = x[1].shape.dims[2] / 2, .no_bias = true};
+    c->at.pool = o;
+    c->classes = true;
+    c->full = true;
+}
+
 static void add_last_pools(case_list *list) {
+    clt_pool2d_options even = {.kernel = 3, .stride = 2, .padding = 1},
+                       uneven = {.kernel_h = 3, .kernel_w = 4, .stride_h = 2, .stride_w = 3, .padding_h = 1, .padding_w = 2};
     const operation *ops[] = {&max_pool_last, &avg_pool_last};
-    for (int i = 0; i < 4; i++) {
-        test_case *c = i < 2 ? case_add(list, ops[i], "between-convs", X(F(2, 16, 9, 7), F(19, 16, 3, 3), F(17, 19, 3, 3)))
-                             : case_add(list, ops[i - 2], "between-convs", X(F(1, 8, 5, 4), F(67, 8, 1, 1), F(9, 67, 1, 1)));
-        c->at.conv = (clt_conv2d_options){.padding = i < 2, .no_bias = true};
-        c->at.pool = (clt_pool2d_options){.kernel = 3, .stride = 2, .padding = 1};
-        c->classes = true;
-        c->full = true;
+    for (int i = 0; i < 2; i++) {
+        add_last_pool(list, ops[i], "between-convs", X(F(2, 16, 9, 7), F(19, 16, 3, 3), F(17, 19, 3, 3)), even);
+        add_last_pool(list, ops[i], "between-convs", X(F(1, 8, 5, 4), F(67, 8, 1, 1), F(9, 67, 1, 1)), even);
+        add_last_pool(list, ops[i], "uneven-between-convs", X(F(2, 8, 9, 7), F(11, 8, 1, 1), F(9, 11, 1, 1)), uneven);
     }
+    uneven.exclude_padding = true;
+    add_last_pool(list, &avg_pool_last, "inside-between-convs", X(F(2, 8, 9, 7), F(11, 8, 1, 1), F(9, 11, 1, 1)), uneven);
 }
 
 /* One channel lies channels-last as well. */
