@@ -104,6 +104,15 @@ static void add_not_finite(case_list *list) {
     }
 }
 
+/* Rows whose largest is the first, the last, or at either side of where a chunk ends: no other is near it. */
+static void add_largest(case_list *list, bool full, double *values, int n, const int place[4]) {
+    operand x = {.shape = SHAPE(4, n), .values = values, .n_values = 4 * n};
+    for (int row = 0; row < 4; row++) values[row * n + place[row]] = 1;
+    test_case *c = case_add(list, &max, "at-ends", &x, 1);
+    c->at.reduce = CLT_AXES(1);
+    c->full = full;
+}
+
 static void add_pairs(case_list *list, bool full, clt_shape shape) {
     operand x[] = {{.shape = shape, .low = -6, .high = 6}, {.shape = shape, .low = 0, .high = 1}};
     case_add(list, &bce, "", x, 2)->full = full;
@@ -130,6 +139,12 @@ void cases_reduce(case_list *list) {
                    (clt_reduce_options){.axes = {1}, .n_axes = 1, .keep_dims = true});
     add_reductions(list, true, "long-columns", (clt_shape)SHAPE(301, 67), CLT_AXES(0));
     add_reductions(list, true, "all", (clt_shape)SHAPE(65539), CLT_ALL_AXES);
+    /* All four dimensions that what is kept and what is reduced may each have: by work-groups (from 64 elements on), and by items. */
+    add_reductions(list, false, "even-axes", (clt_shape)SHAPE(3, 2, 2, 3, 4, 2, 3, 2), CLT_AXES(0, 2, 4, 6));
+    add_reductions(list, true, "odd-axes", (clt_shape)SHAPE(3, 2, 2, 3, 4, 2, 3, 2), CLT_AXES(1, 3, 5, 7));
+    static double few[4 * 13], many[4 * 4099];
+    add_largest(list, false, few, 13, (int[]){0, 12, 3, 4});
+    add_largest(list, true, many, 4099, (int[]){0, 4098, 4095, 4096}); /* 4096 elements of a chunk */
     add_softmax(list, false, "rows", (clt_shape)SHAPE(5, 7), -1);
     add_softmax(list, false, "middle", (clt_shape)SHAPE(2, 11, 3), 1);
     add_softmax(list, false, "rows", (clt_shape)SHAPE(131, 37), -1); /* 4096 elements of an item */

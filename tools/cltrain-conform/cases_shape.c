@@ -76,9 +76,9 @@ static test_case *add_permute(case_list *list, const operation *op, const char *
     return c;
 }
 
-static test_case *add_shaped(case_list *list, const operation *op, clt_shape from, clt_shape to) {
+static test_case *add_shaped(case_list *list, const operation *op, const char *variant, clt_shape from, clt_shape to) {
     operand x = {.shape = from};
-    test_case *c = case_add(list, op, "", &x, 1);
+    test_case *c = case_add(list, op, variant, &x, 1);
     c->at.shape = to;
     return c;
 }
@@ -110,25 +110,38 @@ static test_case *add_embedding(case_list *list, const char *variant, clt_shape 
     return c;
 }
 
-/* Elements of one byte have kernels of their own. */
-static void add_bytes(case_list *list, clt_shape shape, const int *order) {
-    test_case *c = add_permute(list, &permute, "u8", shape, order, 0);
-    c->dtype = c->x[0].dtype = CLT_U8;
-    c->x[0].low = 0, c->x[0].high = 256;
+/* Elements of one byte have kernels of their own: of one dimension, of up to four, and of more. */
+static void of_bytes(test_case *c) {
+    c->dtype = CLT_U8;
+    for (int i = 0; i < c->n; i++) {
+        c->x[i].dtype = CLT_U8;
+        c->x[i].low = 0, c->x[i].high = 256;
+    }
+}
+
+static void add_bytes(case_list *list) {
+    of_bytes(add_permute(list, &permute, "u8", (clt_shape)SHAPE(2, 3, 5), (int[]){2, 1, 0}, 0));
+    of_bytes(add_permute(list, &permute, "u8", (clt_shape)SHAPE(2, 3, 2, 5, 3), (int[]){4, 3, 2, 1, 0}, 0));
+    of_bytes(case_add(list, &concat, "u8", X(F(5), F(37), F(1))));
+    test_case *c = case_add(list, &concat, "u8", X(F(3, 2, 5), F(3, 1, 5), F(3, 7, 5)));
+    c->at.axis = 1;
+    of_bytes(c);
+    of_bytes(add_slice(list, "u8", (clt_shape)SHAPE(1031), 0, 3, 1029, 2));
+    of_bytes(add_slice(list, "u8", (clt_shape)SHAPE(4, 17, 3), 1, 1, -2, 3));
+    of_bytes(add_shaped(list, &expand, "u8", (clt_shape)SHAPE(3, 1, 7), (clt_shape)SHAPE(2, 3, 5, 7)));
+    of_bytes(add_shaped(list, &expand, "u8", (clt_shape)SHAPE(1, 3, 1, 2, 1), (clt_shape)SHAPE(2, 3, 5, 2, 7)));
 }
 
 static void add_moves(case_list *list) {
-    add_shaped(list, &reshape, (clt_shape)SHAPE(6, 35), (clt_shape)SHAPE(2, 3, 5, 7));
-    add_shaped(list, &reshape, (clt_shape)SHAPE(1), (clt_shape)SHAPE(1, 1, 1))->full = true;
-    add_shaped(list, &flatten, (clt_shape)SHAPE(3, 2, 5), (clt_shape)SHAPE(3, 10));
-    add_shaped(list, &expand, (clt_shape)SHAPE(3, 1, 7), (clt_shape)SHAPE(2, 3, 5, 7));
-    add_shaped(list, &expand, (clt_shape)SHAPE(1), (clt_shape)SHAPE(1031))->full = true;
+    add_shaped(list, &reshape, "", (clt_shape)SHAPE(6, 35), (clt_shape)SHAPE(2, 3, 5, 7));
+    add_shaped(list, &reshape, "", (clt_shape)SHAPE(1), (clt_shape)SHAPE(1, 1, 1))->full = true;
+    add_shaped(list, &flatten, "", (clt_shape)SHAPE(3, 2, 5), (clt_shape)SHAPE(3, 10));
+    add_shaped(list, &expand, "", (clt_shape)SHAPE(3, 1, 7), (clt_shape)SHAPE(2, 3, 5, 7));
+    add_shaped(list, &expand, "", (clt_shape)SHAPE(1), (clt_shape)SHAPE(1031))->full = true;
     add_permute(list, &permute, "nhwc", (clt_shape)SHAPE(2, 3, 5, 7), (int[]){0, 2, 3, 1}, 0);
     add_permute(list, &permute, "reverse", (clt_shape)SHAPE(2, 3, 1, 5, 7), (int[]){4, 3, 2, 1, 0}, 0)
         ->full = true;
     add_permute(list, &permute, "reverse", (clt_shape)SHAPE(2, 3, 2, 5, 3), (int[]){4, 3, 2, 1, 0}, 0);
-    add_bytes(list, (clt_shape)SHAPE(2, 3, 5), (int[]){2, 1, 0});
-    add_bytes(list, (clt_shape)SHAPE(2, 3, 2, 5, 3), (int[]){4, 3, 2, 1, 0});
     add_permute(list, &transpose, "", (clt_shape)SHAPE(37, 29), (int[]){1, 0}, 0);
     add_permute(list, &transpose, "", (clt_shape)SHAPE(2, 129, 7), (int[]){0, 2, 1}, 1)->full = true;
     case_add(list, &concat, "axis-1", X(F(3, 2, 5), F(3, 1, 5), F(3, 7, 5)))->at.axis = 1;
@@ -136,15 +149,14 @@ static void add_moves(case_list *list) {
     c->full = true;
     add_slice(list, "", (clt_shape)SHAPE(5, 11), 1, 2, 9, 1);
     add_slice(list, "step-3", (clt_shape)SHAPE(4, 17, 3), 1, 1, -2, 3);
-    test_case *bytes = add_slice(list, "u8", (clt_shape)SHAPE(1031), 0, 3, 1029, 2);
-    bytes->dtype = bytes->x[0].dtype = CLT_U8;
-    bytes->x[0].low = 0, bytes->x[0].high = 256;
     add_slice(list, "one", (clt_shape)SHAPE(7, 3), 0, -1, 7, 1)->full = true;
     add_slice(list, "long", (clt_shape)SHAPE(1031), 0, 3, 1029, 2)->full = true;
     add_pad(list, "", (clt_shape)SHAPE(3, 5), (int64_t[]){1, 0}, (int64_t[]){0, 2});
     add_pad(list, "image", (clt_shape)SHAPE(2, 3, 7, 5), (int64_t[]){0, 0, 1, 2},
             (int64_t[]){0, 0, 3, 0})
         ->full = true;
+    add_pad(list, "all-sides", (clt_shape)SHAPE(2, 3, 2, 3, 2), (int64_t[]){1, 0, 2, 0, 1}, (int64_t[]){0, 1, 0, 2, 1});
+    add_bytes(list);
 }
 
 void cases_shape(case_list *list) {
