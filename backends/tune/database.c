@@ -1,7 +1,6 @@
 /* The file of a device, and what is shipped. */
 #include "backends/tune/tune.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 
 #include "backends/tune/shipped.h"
 #include "runtime/base/file.h"
+#include "runtime/base/json.h"
 #include "runtime/device/kernel_source.h"
 
 /* The number of the file's form: what has another is not read. */
@@ -66,19 +66,30 @@ static void add_file_name(const clt_device *device, clt_text *text) {
 /* ---- header ---- */
 
 /* Driver texts need not be UTF-8: what JSON does not take is left out, for the device's hash tells all. */
-clt_status clt_tune_write_header(const clt_device *device, const char *kind, clt_text *text) {
+static clt_status set_driver_text(json_t *header, const char *key, const char *text) {
+    clt_status status = clt_json_set_text(header, key, text);
+    return status == CLT_E_INVALID ? CLT_OK : status;
+}
+
+static clt_status set_header(json_t *header, const clt_device *device, const char *kind) {
     const clt_device_info *info = clt_device_get_info(device);
     char library[64], id[CLT_HASH_TEXT];
-    json_t *header = json_object();
     library_id(library);
     device_id(device, id);
-    json_object_set_new(header, kind, json_integer(FORMAT));
-    json_object_set_new(header, "library", json_string(library));
-    json_object_set_new(header, "device", json_string(info->name));
-    json_object_set_new(header, "platform", json_string(info->platform));
-    json_object_set_new(header, "driver", json_string(info->driver));
-    json_object_set_new(header, "id", json_string(id));
-    return clt_tune_write_line(header, text);
+    CLT_TRY(clt_json_set(header, kind, json_integer(FORMAT)));
+    CLT_TRY(clt_json_set_text(header, "library", library));
+    CLT_TRY(set_driver_text(header, "device", info->name));
+    CLT_TRY(set_driver_text(header, "platform", info->platform));
+    CLT_TRY(set_driver_text(header, "driver", info->driver));
+    return clt_json_set_text(header, "id", id);
+}
+
+clt_status clt_tune_write_header(const clt_device *device, const char *kind, clt_text *text) {
+    json_t *header = json_object();
+    clt_status status = set_header(header, device, kind);
+    if (status == CLT_OK) return clt_tune_write_line(header, text);
+    json_decref(header);
+    return status;
 }
 
 static json_t *read_header(const char *kind, const char *text, size_t length) {

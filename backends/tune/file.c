@@ -7,50 +7,58 @@
  */
 #include "backends/tune/tune.h"
 
-#include <jansson.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/json.h"
+
 static const char *const efforts[] = {"kept", "quick", "full"};
 
 /* ---- writing ---- */
 
-static int append(const char *bytes, size_t length, void *text) {
-    clt_text_add_bytes(text, bytes, length);
-    return ((clt_text *)text)->status < 0 ? -1 : 0;
-}
-
 clt_status clt_tune_write_line(json_t *object, clt_text *text) {
-    if (!object || json_dump_callback(object, append, text, JSON_REAL_PRECISION(4) | JSON_ENSURE_ASCII) < 0)
-        text->status = text->status < 0 ? text->status : CLT_E_NO_MEMORY;
+    clt_status status = clt_json_dump(object, JSON_REAL_PRECISION(4) | JSON_ENSURE_ASCII, text);
     json_decref(object);
     clt_text_add(text, "\n");
-    return text->status < 0 ? clt_fail_memory(text->length) : CLT_OK;
+    return status < 0 ? status : text->status;
 }
 
-static void set_real(json_t *object, const char *name, double value) {
-    if (isfinite(value)) json_object_set_new(object, name, json_real(value));
+static clt_status set_real(json_t *object, const char *name, double value) {
+    return isfinite(value) ? clt_json_set(object, name, json_real(value)) : CLT_OK;
+}
+
+static clt_status set_parameters(json_t *object, const clt_verdict *v) {
+    json_t *parameters = json_object();
+    CLT_TRY(clt_json_set(object, "parameters", parameters));
+    for (int i = 0; i < v->n_parameters; i++)
+        CLT_TRY(clt_json_set(parameters, v->parameters[i].name, json_integer(v->parameters[i].value)));
+    return CLT_OK;
+}
+
+static clt_status set_times(json_t *object, const clt_verdict *v) {
+    CLT_TRY(set_real(object, "us", v->us));
+    CLT_TRY(set_real(object, "default_us", v->default_us));
+    return set_real(object, "nmse", v->nmse);
+}
+
+static clt_status set_verdict(json_t *object, const clt_verdict *v) {
+    CLT_TRY(clt_json_set_text(object, "problem", v->problem));
+    CLT_TRY(clt_json_set_text(object, "row", v->row));
+    if (v->n_parameters) CLT_TRY(set_parameters(object, v));
+    if (v->failed[0]) CLT_TRY(clt_json_set_text(object, "failed", v->failed));
+    if (v->us > 0) CLT_TRY(set_times(object, v));
+    if (v->tried) CLT_TRY(clt_json_set(object, "tried", json_integer(v->tried)));
+    return clt_json_set_text(object, "effort", efforts[v->effort]);
 }
 
 static clt_status write_verdict(const clt_verdict *v, clt_text *text) {
-    json_t *object = json_object(), *parameters = json_object();
-    for (int i = 0; i < v->n_parameters; i++)
-        json_object_set_new(parameters, v->parameters[i].name, json_integer(v->parameters[i].value));
-    json_object_set_new(object, "problem", json_string(v->problem));
-    json_object_set_new(object, "row", json_string(v->row));
-    if (v->n_parameters) json_object_set(object, "parameters", parameters);
-    json_decref(parameters);
-    if (v->failed[0]) json_object_set_new(object, "failed", json_string(v->failed));
-    if (v->us > 0) {
-        set_real(object, "us", v->us);
-        set_real(object, "default_us", v->default_us);
-        set_real(object, "nmse", v->nmse);
-    }
-    if (v->tried) json_object_set_new(object, "tried", json_integer(v->tried));
-    json_object_set_new(object, "effort", json_string(efforts[v->effort]));
-    return clt_tune_write_line(object, text);
+    json_t *object = json_object();
+    clt_status status = set_verdict(object, v);
+    if (status == CLT_OK) return clt_tune_write_line(object, text);
+    json_decref(object);
+    return status;
 }
 
 clt_status clt_verdicts_write(const clt_verdicts *list, clt_text *text) {

@@ -1,7 +1,7 @@
-#include <jansson.h>
 #include <string.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/json.h"
 #include "runtime/train/safetensors.h"
 
 struct clt_safetensors_writer {
@@ -14,30 +14,20 @@ struct clt_safetensors_writer {
     uint64_t done; /* its bytes that are written */
 };
 
-/* A JSON string, or NULL and `status` set. */
-static json_t *new_string(const char *text, clt_status *status) {
-    json_error_t error;
-    json_t *string = json_pack_ex(&error, 0, "s", text);
-    if (string) return string;
-    if (json_error_code(&error) == json_error_out_of_memory) *status = clt_fail_memory(strlen(text));
-    else *status = clt_fail(CLT_E_INVALID, "\"%.120s\" is not UTF-8", text);
-    return NULL;
-}
-
 static clt_status check_key(const json_t *object, const char *key) {
     if (json_object_get(object, key))
         return clt_fail(CLT_E_INVALID, "the name \"%.120s\" is there twice", key);
-    clt_status status = CLT_OK;
-    json_decref(new_string(key, &status));
-    return status;
+    json_t *string;
+    CLT_TRY(clt_json_string(&string, key));
+    json_decref(string);
+    return CLT_OK;
 }
 
 /* Puts a new value into `object` and takes it over, also on error. */
 static clt_status put(json_t *object, const char *key, json_t *value) {
-    if (!value) return clt_fail_memory(strlen(key));
     clt_status status = check_key(object, key);
-    if (status < 0) json_decref(value);
-    else if (json_object_set_new(object, key, value)) status = clt_fail_memory(strlen(key));
+    if (status == CLT_OK) return clt_json_set(object, key, value);
+    json_decref(value);
     return status;
 }
 
@@ -46,9 +36,9 @@ static clt_status add_metadata(json_t *header, const clt_safetensors_pair *pairs
     json_t *metadata = json_object();
     CLT_TRY(put(header, "__metadata__", metadata));
     for (size_t i = 0; i < count; i++) {
-        clt_status status = CLT_OK;
-        json_t *value = new_string(pairs[i].value, &status);
-        if (!value) return clt_fail_context(status, "metadata \"%.120s\": ", pairs[i].key);
+        json_t *value;
+        clt_status status = clt_json_string(&value, pairs[i].value);
+        if (status < 0) return clt_fail_context(status, "metadata \"%.120s\": ", pairs[i].key);
         CLT_TRY(put(metadata, pairs[i].key, value));
     }
     return CLT_OK;
@@ -85,19 +75,11 @@ static clt_status add_entries(clt_safetensors_writer *writer, json_t *header,
     return CLT_OK;
 }
 
-static int append_text(const char *bytes, size_t length, void *text) {
-    clt_text_add_bytes(text, bytes, length);
-    return ((clt_text *)text)->status < 0 ? -1 : 0;
-}
-
 /* Length, JSON, and spaces up to a multiple of 8: the data is aligned when the file is mapped. */
 static clt_status write_header(clt_safetensors_writer *writer, const json_t *header) {
     clt_text text = {0};
     clt_status status = CLT_OK;
-    if (json_dump_callback(header, append_text, &text, JSON_COMPACT)) {
-        status = text.status < 0 ? text.status : clt_fail_memory(0);
-        goto fail;
-    }
+    CLT_TRY_GOTO(clt_json_dump(header, JSON_COMPACT, &text));
     while (text.status == CLT_OK && text.length % 8) clt_text_add(&text, " ");
     CLT_TRY_GOTO(text.status);
     if (text.length > CLT_SAFETENSORS_MAX_HEADER_BYTES) {

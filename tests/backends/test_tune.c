@@ -15,6 +15,7 @@
 #include "backends/tune/shipped.h"
 #include "backends/tune/tune.h"
 #include "runtime/base/file.h"
+#include "runtime/device/cl.h"
 
 /* ---- rows of the test: for matrix products, and never run ---- */
 
@@ -507,6 +508,17 @@ static void two_processes_do_not_spoil_the_file(void **state) {
     clt_free(text);
 }
 
+static void driver_texts_that_are_no_json_are_left_out(void **state) {
+    (void)state;
+    static const clt_device odd = {.info = {.name = "Ger\xe4t", .platform = "Portable"}};
+    clt_text text = {0};
+    assert_ok(clt_tune_write_header(&odd, "cltrain-tune", &text));
+    assert_null(strstr(text.data, "\"device\""));
+    assert_non_null(strstr(text.data, "\"platform\": \"Portable\""));
+    assert_true(clt_tune_header_fits(&odd, "cltrain-tune", text.data, text.length, false));
+    clt_text_free(&text);
+}
+
 /* ---- runs ---- */
 
 static void a_run_keeps_its_choices(void **state) {
@@ -560,6 +572,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test_setup_teardown(a_folder_in_the_place_of_the_file, set_up, tear_down),
         cmocka_unit_test_setup_teardown(more_effort_wins_and_the_disk_among_equals, set_up, tear_down),
         cmocka_unit_test_setup_teardown(two_processes_do_not_spoil_the_file, set_up, tear_down),
+        cmocka_unit_test(driver_texts_that_are_no_json_are_left_out),
         cmocka_unit_test_setup_teardown(a_run_keeps_its_choices, set_up, tear_down),
     };
     if (argc > 1) return store_many(argv[1]);
