@@ -78,25 +78,23 @@ clt_choice clt_tune_choose_untuned(const clt_tensor *node, clt_device *device) {
 
 /* ---- in a run ---- */
 
-static clt_choice first_choice(clt_tune_run *run, const char *key, const clt_tensor *node, clt_device *device) {
+static clt_status first_choice(clt_tune_run *run, const char *key, const clt_tensor *node, clt_device *device, clt_choice *choice) {
     clt_verdict verdict;
-    clt_choice choice = clt_tune_choose(node, device, NULL);
-    clt_verdict_of(key, &choice, &verdict);
+    *choice = clt_tune_choose(node, device, NULL);
+    clt_verdict_of(key, choice, &verdict);
     verdict.effort = CLT_TUNE_QUICK;
-    /* Without memory the choice is not kept; what needs more of it next will say so. */
-    (void)clt_verdicts_put(&run->choices, &verdict);
-    return choice;
+    return clt_verdicts_put(&run->choices, &verdict);
 }
 
-clt_choice clt_tune_run_choose(clt_tune_run *run, const clt_tensor *node, clt_device *device) {
+clt_status clt_tune_run_choose(clt_tune_run *run, const clt_tensor *node, clt_device *device, clt_choice *choice) {
     char key[CLT_TUNE_KEY];
     int candidates;
-    clt_choice choice = plain_choice(node, device, &candidates);
-    if (candidates < 2 || !clt_tune_key(node, key)) return choice;
-    if (!run->begun) return first_choice(run, key, node, device);
+    *choice = plain_choice(node, device, &candidates);
+    if (candidates < 2 || !clt_tune_key(node, key)) return CLT_OK;
+    if (!run->begun) return first_choice(run, key, node, device, choice);
     const clt_tune_database *db = clt_tune_database_of(device);
     const clt_verdicts none = {0};
     const clt_verdict *from;
-    ask(&run->choices, db ? &db->shipped : &none, key, node, device, &choice, &from);
-    return choice;
+    ask(&run->choices, db ? &db->shipped : &none, key, node, device, choice, &from);
+    return CLT_OK;
 }

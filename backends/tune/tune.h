@@ -166,7 +166,8 @@ typedef struct clt_tune_run {
     bool begun;
 } clt_tune_run;
 
-clt_choice clt_tune_run_choose(clt_tune_run *run, const clt_tensor *node, clt_device *device);
+/* CLT_E_NO_MEMORY: a choice that a run does not know could not be resumed from its checkpoint. */
+clt_status clt_tune_run_choose(clt_tune_run *run, const clt_tensor *node, clt_device *device, clt_choice *choice);
 /* As text for a checkpoint, with the device's identity; and back. What was written on another device, or is no such text,
  * changes nothing: *taken is false then. */
 clt_status clt_tune_run_write(const clt_tune_run *run, const clt_device *device, clt_text *text);

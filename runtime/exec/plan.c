@@ -9,16 +9,18 @@
 
 /* ---- lowering ---- */
 
-static clt_choice choose(const clt_plan_options *options, const clt_tensor *node) {
-    clt_choice choice = {0};
-    if (options->forced) return *options->forced;
-    if (options->run) choice = clt_tune_run_choose(options->run, node, options->device);
-    return choice.row ? choice : clt_backend_choose(node, options->device);
+static clt_status choose(const clt_plan_options *options, const clt_tensor *node, clt_choice *choice) {
+    *choice = options->forced ? *options->forced : (clt_choice){0};
+    if (options->forced) return CLT_OK;
+    if (options->run) CLT_TRY(clt_tune_run_choose(options->run, node, options->device, choice));
+    if (!choice->row) *choice = clt_backend_choose(node, options->device);
+    return CLT_OK;
 }
 
 static clt_status lower_node(clt_plan *plan, clt_lowering *l, const clt_plan_options *options, const clt_tensor *node) {
-    clt_choice choice = choose(options, node);
+    clt_choice choice;
     size_t before = l->n_launches;
+    CLT_TRY(choose(options, node, &choice));
     CLT_TRY(choice.row ? clt_backend_lower_with(l, node, &choice) : clt_backend_lower(l, node));
     plan->items[plan->n_items++] = (clt_plan_item){node, choice, l->n_launches - before};
     return CLT_OK;

@@ -521,24 +521,30 @@ static void driver_texts_that_are_no_json_are_left_out(void **state) {
 
 /* ---- runs ---- */
 
+static clt_choice run_choice(clt_tune_run *run, const clt_tensor *node) {
+    clt_choice choice;
+    assert_ok(clt_tune_run_choose(run, node, device, &choice));
+    return choice;
+}
+
 static void a_run_keeps_its_choices(void **state) {
     (void)state;
     clt_tune_run run = {.begun = false}, resumed = {.begun = false};
     clt_tensor *node = product(64, 64, 64), *near = product(64, 64, 80);
     clt_text text = {0};
     learn(node, "tiled", 4, 8);
-    assert_string_equal(clt_tune_run_choose(&run, node, device).row->name, "tiled");
+    assert_string_equal(run_choice(&run, node).row->name, "tiled");
     run.begun = true;
     learn(node, "plain", 0, 0);
     learn(near, "plain", 0, 0);
-    assert_int_equal(clt_tune_run_choose(&run, node, device).parameters[0], 4);
-    assert_int_equal(clt_tune_run_choose(&run, near, device).parameters[0], 4); /* its own nearest, not what was learnt since */
+    assert_int_equal(run_choice(&run, node).parameters[0], 4);
+    assert_int_equal(run_choice(&run, near).parameters[0], 4); /* its own nearest, not what was learnt since */
     assert_ok(clt_tune_run_write(&run, device, &text));
     bool taken = false;
     assert_ok(clt_tune_run_read(&resumed, device, text.data, &taken));
     assert_true(taken);
-    assert_int_equal(clt_tune_run_choose(&resumed, node, device).parameters[0], 4);
-    assert_int_equal(clt_tune_run_choose(&resumed, near, device).parameters[0], 4);
+    assert_int_equal(run_choice(&resumed, node).parameters[0], 4);
+    assert_int_equal(run_choice(&resumed, near).parameters[0], 4);
     char *id = strstr(text.data, "\"id\": \"");
     assert_non_null(id);
     id[7] = id[7] == 'x' ? 'y' : 'x';
@@ -547,7 +553,7 @@ static void a_run_keeps_its_choices(void **state) {
         assert_ok(clt_tune_run_read(&resumed, device, others[i], &taken));
         assert_false(taken);
     }
-    assert_int_equal(clt_tune_run_choose(&resumed, node, device).parameters[0], 4);
+    assert_int_equal(run_choice(&resumed, node).parameters[0], 4);
     clt_tune_run_free(&run);
     clt_tune_run_free(&resumed);
     clt_text_free(&text);
