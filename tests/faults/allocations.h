@@ -1,5 +1,6 @@
 /*
- * The library's allocator, counted, with single requests that fail.
+ * The library's allocator and jansson's, counted, with single requests that fail; but for those of jansson's parser, which
+ * are neither counted nor fail.
  */
 #ifndef CLT_TESTS_FAULTS_ALLOCATIONS_H
 #define CLT_TESTS_FAULTS_ALLOCATIONS_H

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/base.h"
+
 void digest_add(digest *d, const void *bytes, size_t n) {
     const unsigned char *at = bytes;
     if (!d->hash) d->hash = 14695981039346656037u;
@@ -11,6 +13,22 @@ void digest_add(digest *d, const void *bytes, size_t n) {
 
 void digest_add_text(digest *d, const char *text) {
     digest_add(d, text, strlen(text) + 1);
+}
+
+static clt_status add_bytes(digest *d, const char *path, int end) {
+    FILE *file = fopen(path, "rb");
+    if (!file) return clt_fail(CLT_E_IO, "the test cannot read %s", path);
+    for (int byte; (byte = getc(file)) != EOF && byte != end;) digest_add(d, &(char){(char)byte}, 1);
+    fclose(file);
+    return CLT_OK;
+}
+
+clt_status digest_add_file(digest *d, const char *path) {
+    return add_bytes(d, path, EOF);
+}
+
+clt_status digest_add_first_line(digest *d, const char *path) {
+    return add_bytes(d, path, '\n');
 }
 
 void scenario_path(char path[512], const char *name) {

@@ -15,6 +15,10 @@
 void digest_add(digest *d, const void *bytes, size_t n);
 void digest_add_text(digest *d, const char *text);
 
+/* What a file holds, or its first line. */
+clt_status digest_add_file(digest *d, const char *path);
+clt_status digest_add_first_line(digest *d, const char *path);
+
 /* A file in the scenarios' folder. */
 void scenario_path(char path[512], const char *name);
 

@@ -124,6 +124,7 @@ static clt_status resume(clt_device *device, const char *path, digest *d) {
     if (status == CLT_OK) status = clt_checkpoint_load(m.trainer, m.loader, path);
     if (status == CLT_OK) status = model_train(&m, 2);
     if (status == CLT_OK) status = clt_weights_save(m.trainer, weights);
+    if (status == CLT_OK) status = digest_add_file(d, weights);
     if (status == CLT_OK) status = digest_add_mlp(d, &m);
     model_destroy(&m);
     return status;
@@ -134,6 +135,7 @@ static clt_status run_checkpoint(clt_device *device, digest *d) {
     scenario_path(path, "checkpoint.safetensors");
     remove(path);
     clt_status status = save(device, path);
+    if (status == CLT_OK) status = digest_add_file(d, path);
     return status == CLT_OK ? resume(device, path, d) : status;
 }
 
@@ -142,6 +144,7 @@ static clt_status run_overwrite(clt_device *device, digest *d) {
     char path[512];
     scenario_path(path, "overwritten.safetensors");
     clt_status status = save(device, path);
+    if (status == CLT_OK) status = digest_add_file(d, path);
     if (status == CLT_OK) status = resume(device, path, d);
     return status;
 }
@@ -346,6 +349,7 @@ static clt_status run_predict(clt_device *device, digest *d) {
     TRY(clt_times_open(&times, device, path));
     TRY(clt_times_measure(times, m.trainer, &batch, 1));
     TRY(clt_times_save(times));
+    TRY(digest_add_first_line(d, path)); /* the others hold what was timed */
     if (!clt_times_count(times)) snprintf(d->words, sizeof d->words, "nothing was timed");
     TRY(clt_predict_step(times, m.loss, &saved, BATCH, NULL, NULL, &p));
     digest_add(d, &p.launches, sizeof p.launches);
