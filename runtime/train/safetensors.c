@@ -192,6 +192,8 @@ static clt_status parse_header(clt_safetensors *file, const char *text, size_t l
     if (length == 0 || text[0] != '{')
         return clt_fail(CLT_E_FORMAT, "%s: no safetensors file: its header does not begin with '{'",
                         file->path);
+    clt_status bounded = clt_safetensors_check_bounds(text, length);
+    if (bounded < 0) return clt_fail_context(bounded, "%s: ", file->path);
     json_error_t error;
     file->header = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
     if (!file->header && json_error_code(&error) == json_error_out_of_memory)

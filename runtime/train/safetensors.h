@@ -20,6 +20,8 @@
 
 /* A longer header is refused, as by the format's own library. */
 #define CLT_SAFETENSORS_MAX_HEADER_BYTES 100000000u
+/* So is one with more JSON values, of which a tensor of two dimensions is eight: parsed, they would take gigabytes. */
+#define CLT_SAFETENSORS_MOST_VALUES 2000000u
 
 /* X(name in the file, bytes per element) */
 #define CLT_SAFETENSORS_DTYPE_MAP(X)                                              \
@@ -94,7 +96,11 @@ clt_status clt_safetensors_writer_commit(clt_safetensors_writer *writer);
 void clt_safetensors_writer_abort(clt_safetensors_writer *writer);
 
 /* Bytes of a tensor, overflow-checked: false if the dtype or shape is none or the product does
- * not fit. For the two halves of this format. */
+ * not fit. This and the next are for the two halves of this format. */
 bool clt_safetensors_tensor_bytes(clt_safetensors_dtype dtype, const clt_shape *shape, uint64_t *bytes);
+
+/* Bounds the memory that parsing a header takes, and takes none: CLT_E_FORMAT, without the file's name, if the text nests deeper
+ * than an object of objects of arrays, or has more than the most values. Text that is no JSON may pass. */
+clt_status clt_safetensors_check_bounds(const char *text, size_t length);
 
 #endif

@@ -87,6 +87,10 @@ static clt_status write_header(clt_safetensors_writer *writer, const json_t *hea
                           CLT_SAFETENSORS_MAX_HEADER_BYTES);
         goto fail;
     }
+    if (clt_safetensors_check_bounds(text.data, text.length) < 0) {
+        status = CLT_E_RANGE; /* for want of room, in the words of the reader */
+        goto fail;
+    }
     unsigned char prefix[8];
     for (int i = 0; i < 8; i++) prefix[i] = (unsigned char)((uint64_t)text.length >> (8 * i));
     CLT_TRY_GOTO(clt_file_writer_write(writer->file, prefix, sizeof prefix));

@@ -58,6 +58,7 @@ write("safetensors",
       safetensors({"b": {"dtype": "U8", "shape": [4], "data_offsets": [4, 8]}}, eight),
       safetensors(entry(), eight + b"more"), safetensors({"__metadata__": [], **entry()}, eight),
       safetensors({"__metadata__": {"a": 1}, **entry()}, eight), safetensors(b'{"a":1,"a":2}'), safetensors(b"[]"),
+      safetensors(b'{"a":[{},{}]}'), safetensors(b'{"a":{"b":{}}}'), safetensors(entry(shape=[[2]]), eight), safetensors({**entry(more=["[{", "\\\""]), "[{\"\\": entry(dtype="U8", shape=[0], data_offsets=[0, 0])["a"]}, eight),
       safetensors(b'{"a"'), struct.pack("<Q", 1 << 62) + b"{}", struct.pack("<Q", 100) + b"{}", b"short", safetensors(b""))
 
 

@@ -105,8 +105,80 @@ static void test_refuses_headers(void **state) {
     refuse("{" TENSOR("a", "U8", "[1]", "[0,1]") "," TENSOR("a", "U8", "[1]", "[1,2]") "}", 2,
            "not valid JSON: duplicate object key");
     refuse("{\"a\":1}", 0, "not described by a JSON object");
-    refuse("{\"__metadata__\":[]}", 0, "__metadata__ is not a JSON object");
+    refuse("{\"__metadata__\":\"pt\"}", 0, "__metadata__ is not a JSON object");
     refuse("{\"__metadata__\":{\"step\":3}}", 0, "\"step\" is not a string");
+}
+
+/* Before a parser takes memory for it: the end of each, which is no JSON, is not met. */
+static void test_refuses_what_cannot_be(void **state) {
+    (void)state;
+    refuse("{\"a\":[{},{},{},{", 0, "an array where there can be none, at byte 5");
+    refuse("{\"__metadata__\":[", 0, "an array where there can be none, at byte 16");
+    refuse("{\"a\":{\"b\":{", 0, "an object where there can be none, at byte 10");
+    refuse("{\"a\":{\"data_offsets\":{", 0, "an object where there can be none, at byte 21");
+    refuse("{\"a\":{\"shape\":[{", 0, "an object where there can be none, at byte 15");
+    refuse("{\"a\":{\"shape\":[[", 0, "an array where there can be none, at byte 15");
+    refuse("{\"a\":{\"shape\":[1,2],\"b\":\"]}\",\"c\":[]},\"d\":[", 0,
+           "an array where there can be none, at byte 41");
+    refuse("{\"\\\\\":[", 0, "an array where there can be none, at byte 6");
+    refuse("{\"__metadata__\":{\"a\":[]}}", 0, "\"a\" is not a string");
+    refuse("{\"a", 0, "not valid JSON");
+    refuse("{\"a\\", 0, "not valid JSON");
+    refuse("}}]]{\"a\":{\"b\":{}}}", 0, "does not begin with '{'");
+    refuse("{}]]}}{\"a\":1}", 0, "not valid JSON");
+}
+
+static void test_refuses_deep_nesting(void **state) {
+    (void)state;
+    static char deep[60000];
+    memset(deep, '[', sizeof deep - 1);
+    memcpy(deep, "{\"a\":{\"shape\":", 14);
+    refuse(deep, 0, "an array where there can be none, at byte 15");
+    for (size_t i = 0; i + 5 < sizeof deep; i += 5) memcpy(deep + i, "{\"a\":", 5);
+    refuse(deep, 0, "an object where there can be none, at byte 10");
+}
+
+/* Brackets, commas, quotes and escapes in texts are none. */
+static void test_reads_brackets_in_texts(void **state) {
+    (void)state;
+    clt_safetensors *file;
+    assert_ok(
+        clt_safetensors_open(&file, raw_file("{\"__metadata__\":{\"[{,\":\"[[[{{{\\\"]\",\"\\\\\":\"\"},"
+                                             "\"{\\\"[\\\\\":{\"dtype\":\"U8\",\"[[\":\"\\\\\\\"{{{{\","
+                                             "\"shape\":[1],\"data_offsets\":[0,1]},"
+                                             "\"\\u005b[\":{\"dtype\":\"U8\",\"more\":[\"[\",\"{\"],"
+                                             "\"shape\":[1],\"data_offsets\":[1,2]}}",
+                                             2)));
+    assert_int_equal(clt_safetensors_count(file), 2);
+    assert_non_null(clt_safetensors_find(file, "{\"[\\"));
+    assert_non_null(clt_safetensors_find(file, "[["));
+    assert_string_equal(clt_safetensors_metadata(file, "[{,"), "[[[{{{\"]");
+    assert_string_equal(clt_safetensors_metadata(file, "\\"), "");
+    clt_safetensors_close(file);
+}
+
+/* So many values as a header may have, of one shape; and one more. */
+static void test_refuses_too_many_values(void **state) {
+    (void)state;
+    static const char begin[] = "{\"a\":{\"shape\":[0", end[] = "],\"dtype\":\"U8\"}}";
+    const char *path = support_path("values.safetensors");
+    size_t commas = CLT_SAFETENSORS_MOST_VALUES - 4,
+           length = sizeof begin - 1 + 2 * commas + sizeof end - 1;
+    unsigned char *bytes = malloc(8 + length + 2), *at = bytes + 8;
+    assert_non_null(bytes);
+    memcpy(at, begin, sizeof begin - 1);
+    at += sizeof begin - 1;
+    for (size_t i = 0; i <= commas; i++, at += 2) memcpy(at, ",0", 2);
+    memcpy(at - 2, end, sizeof end - 1);
+    put_length(bytes, length);
+    support_write(path, bytes, 8 + length);
+    refuse_path(path, "1999997 dimensions");
+    memcpy(at - 2, ",0", 2);
+    memcpy(at, end, sizeof end - 1);
+    put_length(bytes, length + 2);
+    support_write(path, bytes, 8 + length + 2);
+    refuse_path(path, "more than 2000000 values");
+    free(bytes);
 }
 
 static void test_refuses_dtypes_and_shapes(void **state) {
@@ -132,7 +204,7 @@ static void test_refuses_offsets(void **state) {
     refuse("{" TENSOR("a", "F32", "[1]", "[0]") "}", 4, "data_offsets");
     refuse("{" TENSOR("a", "F32", "[1]", "[0,4,4]") "}", 4, "data_offsets");
     refuse("{" TENSOR("a", "F32", "[1]", "[0,4.0]") "}", 4, "data_offsets");
-    refuse("{" TENSOR("a", "F32", "[1]", "{}") "}", 4, "data_offsets");
+    refuse("{" TENSOR("a", "F32", "[1]", "\"[0,4]\"") "}", 4, "data_offsets");
     refuse("{" TENSOR("a", "F32", "[1]", "[-4,0]") "}", 4, "[-4, 0)");
     refuse("{" TENSOR("a", "F32", "[1]", "[4,0]") "}", 4, "[4, 0)");
     refuse("{" TENSOR("a", "F32", "[1]", "[0,4]") "}", 3, "[0, 4) are not inside the 3");
@@ -380,6 +452,35 @@ static void test_writer_refuses(void **state) {
     assert_detail("no/such/folder/x");
 }
 
+/* No file is written that could not be read. */
+static void test_writer_refuses_too_many_values(void **state) {
+    (void)state;
+    const char *path = support_path("many.safetensors");
+    const clt_safetensors_entry entry = {"", CLT_SAFETENSORS_U8, {CLT_MAX_RANK, {0}}, 0, 0};
+    size_t n = CLT_SAFETENSORS_MOST_VALUES /
+               (CLT_MAX_RANK + 6); /* an object, a text, two arrays and what is in them */
+    clt_safetensors_entry *many = malloc((n + 1) * sizeof *many);
+    char(*names)[16] = malloc((n + 1) * sizeof *names);
+    clt_safetensors_writer *writer = NULL;
+    assert_true(many && names);
+    for (size_t i = 0; i <= n; i++) {
+        snprintf(names[i], sizeof names[i], "%zu", i);
+        many[i] = entry;
+        many[i].name = names[i];
+    }
+    assert_status(clt_safetensors_writer_open(&writer, path, many, n + 1, NULL, 0), CLT_E_RANGE);
+    assert_detail("more than 2000000 values");
+    assert_detail(path);
+    assert_ok(clt_safetensors_writer_open(&writer, path, many, n, NULL, 0));
+    assert_ok(clt_safetensors_writer_commit(writer));
+    clt_safetensors *file;
+    assert_ok(clt_safetensors_open(&file, path));
+    assert_int_equal(clt_safetensors_count(file), n);
+    clt_safetensors_close(file);
+    free(names);
+    free(many);
+}
+
 static void test_writer_counts(void **state) {
     (void)state;
     const char *path = support_path("counted.safetensors");
@@ -497,6 +598,10 @@ int main(void) {
         cmocka_unit_test(test_reads_what_others_write),
         cmocka_unit_test(test_empty_file_of_tensors),
         cmocka_unit_test(test_refuses_headers),
+        cmocka_unit_test(test_refuses_what_cannot_be),
+        cmocka_unit_test(test_refuses_deep_nesting),
+        cmocka_unit_test(test_reads_brackets_in_texts),
+        cmocka_unit_test(test_refuses_too_many_values),
         cmocka_unit_test(test_refuses_dtypes_and_shapes),
         cmocka_unit_test(test_refuses_offsets),
         cmocka_unit_test(test_refuses_overlaps_and_holes),
@@ -508,6 +613,7 @@ int main(void) {
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_bytes_are_fixed),
         cmocka_unit_test(test_writer_refuses),
+        cmocka_unit_test(test_writer_refuses_too_many_values),
         cmocka_unit_test(test_writer_counts),
         cmocka_unit_test(test_python_reads_it),
         cmocka_unit_test(test_out_of_memory),
