@@ -55,13 +55,20 @@ static const unsigned char *cache_payload(const void *bytes, size_t length, cons
     return start;
 }
 
+/* False where a driver says that it built a program, and has lost the kernels: PoCL does when it cannot read what its own
+ * compiler left in its cache. */
+static bool has_kernels(cl_program program) {
+    size_t kernels = 0;
+    return clGetProgramInfo(program, CL_PROGRAM_NUM_KERNELS, sizeof kernels, &kernels, NULL) != CL_SUCCESS || kernels > 0;
+}
+
 static cl_program load_binary(clt_device *device, const unsigned char *binary, size_t bytes) {
     cl_int status = CL_SUCCESS, error;
     cl_program program =
         clCreateProgramWithBinary(device->context, 1, &device->id, &bytes, &binary, &status, &error);
     if (error != CL_SUCCESS) return NULL;
     if (status == CL_SUCCESS &&
-        clBuildProgram(program, 1, &device->id, build_options, NULL, NULL) == CL_SUCCESS)
+        clBuildProgram(program, 1, &device->id, build_options, NULL, NULL) == CL_SUCCESS && has_kernels(program))
         return program;
     clReleaseProgram(program);
     return NULL;
@@ -189,16 +196,22 @@ static clt_status fail_build(clt_device *device, cl_program program, const char 
     return status;
 }
 
+static clt_status fail_hollow(clt_device *device, const char *label) {
+    return clt_fail(CLT_E_BUILD, "%s (driver %s) builds %s with %s and has no kernel then; if it has a cache of its own, empty that",
+                    device->info.name, device->info.driver, label, build_options);
+}
+
 static clt_status build_source(clt_device *device, const char *source, const char *label, cl_program *program) {
     cl_int error;
     cl_program p = clCreateProgramWithSource(device->context, 1, &source, NULL, &error);
     if (error != CL_SUCCESS) return clt_cl_fail_build(device, "making a program", error);
     error = clBuildProgram(p, 1, &device->id, build_options, NULL, NULL);
-    if (error == CL_SUCCESS) {
+    if (error == CL_SUCCESS && has_kernels(p)) {
         *program = p;
         return CLT_OK;
     }
-    clt_status status = error == CL_BUILD_PROGRAM_FAILURE || error == CL_INVALID_BUILD_OPTIONS
+    clt_status status = error == CL_SUCCESS ? fail_hollow(device, label)
+                        : error == CL_BUILD_PROGRAM_FAILURE || error == CL_INVALID_BUILD_OPTIONS
                             ? fail_build(device, p, label)
                             : clt_cl_fail_build(device, "building a program", error);
     clReleaseProgram(p);

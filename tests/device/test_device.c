@@ -242,6 +242,63 @@ static void programs_are_kept_unless_told_not_to(void **state) {
     assert_int_equal(unsetenv("CLTRAIN_PROGRAM_CACHE"), 0);
 }
 
+/* As the library's, in front of a binary; see runtime/device/program.c. */
+typedef struct cache_header {
+    char magic[8], key[CLT_HASH_TEXT], payload_hash[CLT_HASH_TEXT];
+    uint64_t payload_bytes;
+} cache_header;
+
+static unsigned char *binary_of(const clt_device *device, const char *source, size_t *bytes) {
+    cl_int error;
+    cl_program program = clCreateProgramWithSource(device->context, 1, &source, NULL, &error);
+    assert_int_equal(error, CL_SUCCESS);
+    assert_int_equal(clBuildProgram(program, 1, &device->id, "-cl-std=CL1.2", NULL, NULL), CL_SUCCESS);
+    assert_int_equal(clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof *bytes, bytes, NULL), CL_SUCCESS);
+    unsigned char *binary = malloc(*bytes);
+    assert_int_equal(clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL), CL_SUCCESS);
+    clReleaseProgram(program);
+    return binary;
+}
+
+/* What a driver left that lost the kernels: the file is whole, and the driver takes it. */
+static void write_hollow(const clt_device *device, const char *key) {
+    cache_header header = {.magic = "CLTBIN1"};
+    size_t bytes;
+    unsigned char *binary = binary_of(device, "float hollow(float x) { return x + 1; }\n", &bytes);
+    clt_text path = {0};
+    assert_ok(clt_file_cache_folder("programs", &path));
+    clt_text_add(&path, "/%s.clbin", key);
+    memcpy(header.key, key, sizeof header.key);
+    clt_hash_text(binary, bytes, header.payload_hash);
+    header.payload_bytes = bytes;
+    FILE *file = fopen(path.data, "r+b"); /* the library's own is there */
+    assert_non_null(file);
+    assert_int_equal(ftruncate(fileno(file), 0), 0);
+    assert_int_equal(fwrite(&header, sizeof header, 1, file), 1);
+    assert_int_equal(fwrite(binary, 1, bytes, file), bytes);
+    assert_int_equal(fclose(file), 0);
+    clt_text_free(&path);
+    free(binary);
+}
+
+static void programs_without_kernels_are_none(void **state) {
+    char text[128], key[CLT_HASH_TEXT];
+    clt_module module = {text, true, "whole.cl"}, none = {"float hollow(float x) { return x - 1; }\n", true, "hollow.cl"};
+    clt_device *device = *state;
+    clt_kernel *kernel;
+    snprintf(text, sizeof text, "kernel void whole_%lx_%d(global float *x) { x[0] = 7; }\n", (unsigned long)time(NULL), (int)getpid());
+    assert_ok(clt_device_build(device, &module, 1));
+    memcpy(key, device->programs[device->n_programs - 1]->key, sizeof key);
+    clt_device_settle_programs(device);
+    assert_int_equal(counts_of_another(&module).loaded, 1);
+    write_hollow(device, key);
+    assert_int_equal(counts_of_another(&module).built, 1);
+    assert_int_equal(counts_of_another(&module).loaded, 1); /* the file was mended */
+    assert_status(clt_device_build(device, &none, 1), CLT_E_BUILD);
+    assert_detail("hollow.cl");
+    assert_status(clt_kernel_create(device, &none, "hollow", &kernel), CLT_E_STATE);
+}
+
 /* ---- feeding, as on a device that shares memory and as on one that does not ---- */
 
 static void feed_both_ways(clt_device *device, bool shared) {
@@ -296,6 +353,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_kernel_that_does_not_build, open_device, close_device),
         cmocka_unit_test_setup_teardown(kernels_that_nobody_wants, open_device, close_device),
         cmocka_unit_test(programs_are_kept_unless_told_not_to),
+        cmocka_unit_test_setup_teardown(programs_without_kernels_are_none, open_device, close_device),
         cmocka_unit_test_setup_teardown(feeding, open_device, close_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
