@@ -16,14 +16,12 @@ kernel void ref_metric_add(global float *state, global const float *value, float
     state[0] = next;
 }
 
-/* Whether the largest of x [classes], the first of equals, is that at t. NaN is never right. */
+/* Whether the largest of x [classes], the first of equals, is that at t; no NaN is larger than anything, nor smaller. */
 static int metric_is_right(global const float *x, int t, int classes) {
-    int largest = 0;
-    for (int c = 0; c < classes; c++) {
-        if (isnan(x[c])) return 0;
-        if (x[c] > x[largest]) largest = c;
-    }
-    return largest == t;
+    int right = t >= 0 && t < classes;
+    float wanted = right ? x[t] : 0;
+    for (int c = 0; c < classes; c++) right &= c < t ? wanted > x[c] : wanted >= x[c];
+    return right;
 }
 
 /* state[0] += the rows of x (rows, classes) whose largest is the target's. One work-group. */
