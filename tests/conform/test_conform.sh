@@ -13,6 +13,8 @@ refuse "--quick or --full" --quick --full
 refuse "--all or --device" --all --device pocl
 refuse "'list' is no option" list
 refuse "--ops" --ops
+refuse "--list or --json" --list --json x.json
+refuse "--list or --html" --list --html x.html
 refuse "no case is meant" --ops no-such-op
 refuse "no case is meant" --case no/such/case
 refuse "--case or --ops" --case neg/1031 --ops softmax
@@ -143,6 +145,25 @@ unset CLTRAIN_KERNEL_FOLDER
 PATH="$(dirname "$program"):$PATH" sh -c "$again" >"$out" 2>"$err" && fail "the line does not give the failure again"
 says "failed: softmax/rows/5x7@reference"
 
+# Several devices of one driver: told apart, and the line runs on the one that failed.
+pocl_icd=/etc/OpenCL/vendors/pocl.icd
+if [ -f "$pocl_icd" ]; then
+    export CLTRAIN_KERNEL_FOLDER="$folder/cl" OCL_ICD_VENDORS="$pocl_icd" POCL_DEVICES="basic pthread" CLTRAIN_COMM_TOKEN="a secret"
+    # CLTRAIN_ comes first, and leaves no room for all of it.
+    CLTRAIN_CONFORM_NOTE=$(head -c 3000 /dev/zero | tr '\0' x) "$program" --all --case 'softmax/rows/5x7@reference' >"$out" 2>"$err"
+    [ $? -eq 1 ] || fail "a wrong gradient passes on two devices"
+    says " 0: basic-"
+    says " 1: pthread-"
+    says "failed: softmax/rows/5x7@reference on 0: basic-"
+    says "# with CLTRAIN_CONFORM_NOTE as it was"
+    grep -q "a secret" "$out" && fail "the line tells a secret"
+    again=$(grep -- "--device 'portable-computing-language/basic" "$out")
+    unset CLTRAIN_KERNEL_FOLDER POCL_DEVICES CLTRAIN_COMM_TOKEN
+    PATH="$(dirname "$program"):$PATH" sh -c "$again" >"$out" 2>"$err" && fail "the line does not give the failure of that device again"
+    says "failed: softmax/rows/5x7@reference on basic-"
+    unset OCL_ICD_VENDORS
+fi
+
 # Seen by comparison alone: no row is right before the others, and the line runs all that were compared.
 mkdir -p "$folder/norm/reference"
 sed 's/1\.0f \/ sqrt(/1.02f \/ sqrt(/' "$sources/cl/reference/layer_norm.cl" >"$folder/norm/reference/layer_norm.cl"
@@ -228,6 +249,10 @@ if [ -n "$pocl" ] && [ -f "$build/../faults/shim_icd.so" ]; then
     # In the first launch of each process: every case, for itself.
     shim 1 launch SHIM_ONLY=clEnqueueNDRangeKernel SHIM_DEED=exit
     look launch 'counts["crashed"] == len(results) == 6 == len(tests) and all("exit code 0" in r["reason"] for r in results)'
+
+    # Binaries of 2 GiB, as the driver says, are not kept.
+    shim 0 huge SHIM_ONLY=clGetProgramInfo SHIM_DEED=huge CLTRAIN_PROGRAM_CACHE= XDG_CACHE_HOME="$folder/huge-cache"
+    [ "$(du -sm "$folder/huge-cache" | cut -f1)" -lt 64 ] || fail "the cache of programs is full of what a driver did not write"
 else
     echo "PoCL or the shim is missing: devices that cannot be opened are not tested"
 fi

@@ -71,7 +71,8 @@ int rows_require(const conform *c);
 void conform_compare(conform *c);
 void conform_cover(conform *c);
 /* The line that runs this case alone. */
-void rerun_line(const conform *c, const device_column *column, const test_case *one, const row_choice *row, char line[1024]);
+enum { RERUN_LINE = 4096 };
+void rerun_line(const conform *c, const device_column *column, const test_case *one, const row_choice *row, char line[RERUN_LINE]);
 
 /* report.c: cases, and apart from them the library's ops, of each whether a case launched it. */
 void report_count(const conform *c, const device_column *column, int counts[N_STATUS]);

@@ -22,7 +22,7 @@ static void print_junit_case(const conform *c, const device_column *column, int 
     const json_t *result = *result_at(c, column, which, r);
     const char *reason = json_string_value(json_object_get(result, "reason"));
     int status = status_of(result);
-    char line[1024];
+    char line[RERUN_LINE];
     fprintf(file, "    <testcase classname=\"%s\" name=\"", c->cases.items[which].op);
     print_xml(file, c->cases.items[which].id);
     fprintf(file, "\" time=\"%.3f\">", json_number_value(json_object_get(result, "seconds")));

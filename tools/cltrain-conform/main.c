@@ -26,7 +26,7 @@ static const option_row rows[] = {
     {OPTION_TEXT, 0, "device", "NAME", AT(device),
      .help = "index, cpu, gpu, accelerator, pci:..., uuid:..., or a part of\nits name, vendor or platform (default: $CLTRAIN_DEVICE, else\nthe fastest class present)"},
     {OPTION_FLAG, 0, "all", NULL, AT(all), .help = "all devices, a column each; and what one leaves others take up"},
-    {OPTION_WHOLE, 0, "jobs", "N", AT(jobs), .low = 1, .help = "children at once (default 1)"},
+    {OPTION_WHOLE, 0, "jobs", "N", AT(jobs), .low = 1, .help = "children at once (default 1, at most 8)"},
     {OPTION_POSITIVE, 0, "timeout", "SECONDS", AT(timeout), .help = "what says nothing for longer has hung (default 120)"},
     {OPTION_HEADING, .help = "Cases:"},
     {OPTION_FLAG, 0, "quick", NULL, AT(quick), .help = "each op at a few shapes (the default)"},
@@ -260,6 +260,8 @@ int main(int argc, char **argv) {
     if (o.quick && o.full) return usage_error("--quick or --full, not both");
     if (o.all && o.device) return usage_error("--all or --device, not both");
     if (o.one && (o.ops || o.dtype)) return usage_error("--case or %s, not both", o.ops ? "--ops" : "--dtype");
+    if (o.list && (o.json || o.junit || o.html))
+        return usage_error("--list or %s, not both", o.json ? "--json" : o.junit ? "--junit" : "--html");
     if (o.jobs > 8) return usage_error("--jobs: at most 8");
     if (output_is_stdout(o.json) + output_is_stdout(o.junit) + output_is_stdout(o.html) > 1)
         return usage_error("stdout is for one of --json, --junit and --html");

@@ -14,13 +14,11 @@ static bool is_bad(const json_t *result) {
     return status_of(result) >= 2;
 }
 
-static const json_t *device_at(const json_t *document, const json_t *result) {
-    return json_array_get(json_object_get(document, "devices"), (size_t)json_integer_value(json_object_get(result, "device")));
-}
-
-/* "name (platform)": one machine may have a device through several drivers. */
-static void device_name(const json_t *device, char name[160]) {
-    snprintf(name, 160, "%.90s (%.60s)", document_string(device, "name"), document_string(device, "platform"));
+/* "1: name (platform)", as the text has it: a machine may have two of a name, or one through several drivers. */
+static void device_name(const json_t *document, size_t i, char name[160]) {
+    const json_t *devices = json_object_get(document, "devices"), *device = json_array_get(devices, i);
+    int length = json_array_size(devices) > 1 ? snprintf(name, 160, "%zu: ", i) : 0;
+    snprintf(name + length, 160 - (size_t)length, "%.90s (%.44s)", document_string(device, "name"), document_string(device, "platform"));
 }
 
 /* ---- devices ---- */
@@ -33,7 +31,7 @@ static void device_rows(FILE *page, const json_t *document) {
     page_table(page, NULL, columns, sizeof columns / sizeof columns[0]);
     json_array_foreach(json_object_get(document, "devices"), i, device) {
         char name[160];
-        device_name(device, name);
+        device_name(document, i, name);
         page_row(page);
         page_cell_text(page, name);
         page_cell_badge(page, document_string(device, "status"));
@@ -112,7 +110,7 @@ static int status_failures(FILE *page, const json_t *document, int n) {
     json_array_foreach(json_object_get(document, "devices"), i, one) {
         if (!report_is_bad(document_string(one, "status"))) continue;
         if (n++ == 0) begin_failures(page);
-        device_name(one, text);
+        device_name(document, i, text);
         failure(page, "device", "", one, text);
     }
     json_array_foreach(json_object_get(document, "drivers"), i, one) {
@@ -134,7 +132,7 @@ static int coverage_failures(FILE *page, const json_t *document, int n) {
             if (!is_bad(one)) continue;
             if (n++ == 0) begin_failures(page);
             snprintf(id, sizeof id, "coverage/%.140s", document_string(one, "op"));
-            device_name(device, name);
+            device_name(document, i, name);
             failure(page, id, "", one, name);
         }
     return n;
@@ -150,7 +148,7 @@ static void failures(FILE *page, const json_t *document) {
         json_array_foreach(json_object_get(one, "results"), k, result) {
             if (!is_bad(result)) continue;
             if (n++ == 0) begin_failures(page);
-            device_name(device_at(document, result), name);
+            device_name(document, (size_t)json_integer_value(json_object_get(result, "device")), name);
             failure(page, document_string(one, "id"), document_string(result, "row"), result, name);
         }
     n = coverage_failures(page, document, n);
@@ -215,7 +213,7 @@ static bool op_table(FILE *page, const json_t *document, const op_list *list) {
     if (names && columns) {
         columns[0] = (page_column){"Op", NULL, false};
         json_array_foreach(json_object_get(document, "devices"), i, device) {
-            device_name(device, names[i]);
+            device_name(document, i, names[i]);
             columns[i + 1] = (page_column){names[i], "passed", true};
         }
         page_table(page, NULL, columns, list->n_devices + 1);
@@ -290,7 +288,7 @@ static void skips(FILE *page, const json_t *document) {
         char name[160], what[96];
         const char *reason;
         json_t *reasons = skips_of(document, i), *ops_of = uncovered(device), *count;
-        device_name(device, name);
+        device_name(document, i, name);
         page_table(page, name, columns, sizeof columns / sizeof columns[0]);
         json_object_foreach(reasons, reason, count) skip_row(page, (double)json_integer_value(count), "", reason);
         json_object_foreach(ops_of, reason, count)

@@ -38,62 +38,84 @@ bool report_is_bad(const char *status) {
 /* ---- the line that runs a case again ---- */
 
 static bool matters(const char *variable) {
-    static const char *const prefixes[] = {"CLTRAIN_", "POCL_WORK", "OCLGRIND_", "OCL_ICD_", "OPENCL_VENDOR", "RUSTICL_", "LP_"};
-    if (strncmp(variable, "CLTRAIN_DEVICE=", 15) == 0) return false;
+    static const char *const prefixes[] = {"CLTRAIN_", "POCL_", "OCLGRIND_", "OCL_ICD_", "OPENCL_VENDOR", "RUSTICL_", "LP_",
+                                           "CUDA_VISIBLE_", "ROCR_VISIBLE_", "HIP_VISIBLE_", "GPU_DEVICE_", "ZE_AFFINITY_",
+                                           "CL_CONFIG_"};
+    static const char *const others[] = {"CLTRAIN_DEVICE=", "CLTRAIN_COMM_TOKEN=", "POCL_CACHE_DIR="};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (strncmp(variable, others[i], strlen(others[i])) == 0) return false;
     for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
         if (strncmp(variable, prefixes[i], strlen(prefixes[i])) == 0) return true;
     return false;
 }
 
-static void add_quoted(char line[1024], const char *text) {
+static void add_quoted(char line[RERUN_LINE], const char *text) {
     size_t used = strlen(line);
-    for (; *text && used + 6 < 1024; text++) {
-        if (*text == '\'') used += (size_t)snprintf(line + used, 1024 - used, "'\\''");
+    for (; *text && used + 6 < RERUN_LINE; text++) {
+        if (*text == '\'') used += (size_t)snprintf(line + used, RERUN_LINE - used, "'\\''");
         else line[used++] = *text;
     }
     line[used] = 0;
 }
 
-void rerun_line(const conform *c, const device_column *column, const test_case *one, const row_choice *row, char line[1024]) {
+void rerun_line(const conform *c, const device_column *column, const test_case *one, const row_choice *row, char line[RERUN_LINE]) {
+    const char *left_out = NULL; /* a variable for which there is no room */
     line[0] = 0;
     for (char **variable = environ; *variable; variable++) {
         size_t name = strcspn(*variable, "="), used = strlen(line);
-        if (!matters(*variable) || used + strlen(*variable) > 512) continue;
-        snprintf(line + used, 1024 - used, "%.*s='", (int)name, *variable);
+        if (!matters(*variable)) continue;
+        if (used + 2 * strlen(*variable) > RERUN_LINE / 2) {
+            left_out = *variable;
+            continue;
+        }
+        snprintf(line + used, RERUN_LINE - used, "%.*s='", (int)name, *variable);
         add_quoted(line, *variable + name + ((*variable)[name] == '='));
-        snprintf(line + strlen(line), 1024 - strlen(line), "' ");
+        snprintf(line + strlen(line), RERUN_LINE - strlen(line), "' ");
     }
     size_t used = strlen(line);
     bool others = one->handed || (one->compared && c->n_columns > 1);
-    if (others) snprintf(line + used, 1024 - used, "%s --all --case '", program_name);
+    if (others) snprintf(line + used, RERUN_LINE - used, "%s --all --case '", program_name);
     else {
-        snprintf(line + used, 1024 - used, "%s --device '", program_name);
+        snprintf(line + used, RERUN_LINE - used, "%s --device '", program_name);
         add_quoted(line, column->device->info.id);
-        snprintf(line + strlen(line), 1024 - strlen(line), "' --case '");
+        snprintf(line + strlen(line), RERUN_LINE - strlen(line), "' --case '");
     }
     /* What is taken up must have been left, and what differs from others is nothing alone. */
     used = strlen(line);
-    if (one->handed) snprintf(line + used, 1024 - used, "*/%s'", strchr(one->id, '/') + 1);
-    else if (one->compared) snprintf(line + used, 1024 - used, "%s'", one->id);
-    else snprintf(line + used, 1024 - used, "%s@%s'", one->id, row->name);
-    if (c->options->full) snprintf(line + strlen(line), 1024 - strlen(line), " --full");
+    if (one->handed) snprintf(line + used, RERUN_LINE - used, "*/%s'", strchr(one->id, '/') + 1);
+    else if (one->compared) snprintf(line + used, RERUN_LINE - used, "%s'", one->id);
+    else snprintf(line + used, RERUN_LINE - used, "%s@%s'", one->id, row->name);
+    if (c->options->full) snprintf(line + strlen(line), RERUN_LINE - strlen(line), " --full");
+    if (left_out)
+        snprintf(line + strlen(line), RERUN_LINE - strlen(line), " # with %.*s as it was, which is too long to be told",
+                 (int)strcspn(left_out, "="), left_out);
 }
 
 /* ---- text ---- */
+
+enum { COLUMN_NAME = 300 };
+
+/* Two devices may have one name. */
+static void name_column(const conform *c, const device_column *column, char name[COLUMN_NAME]) {
+    const char *own = column->device->info.name;
+    if (c->n_columns > 1) snprintf(name, COLUMN_NAME, "%d: %s", (int)(column - c->columns), own);
+    else snprintf(name, COLUMN_NAME, "%s", own);
+}
 
 static bool is_failure(int status) {
     return status >= 2;
 }
 
 static void print_failures(const conform *c, const device_column *column) {
-    char line[1024];
+    char line[RERUN_LINE], name[COLUMN_NAME];
+    name_column(c, column, name);
     for (int k = 0; k < c->cases.n; k++)
         for (int r = 0; r < column->n_rows; r++) {
             const json_t *result = *result_at(c, column, k, r);
             if (!result || !is_failure(status_of(result))) continue;
             rerun_line(c, column, &c->cases.items[k], &column->rows[r], line);
             printf("%s: %s@%s on %s\n    %s\n    %s\n", status_names[status_of(result)], c->cases.items[k].id,
-                   column->rows[r].name, column->device->info.name, json_string_value(json_object_get(result, "reason")), line);
+                   column->rows[r].name, name, json_string_value(json_object_get(result, "reason")), line);
         }
     const json_t *coverage = report_coverage(c, column);
     for (size_t i = 0; i < json_array_size(coverage); i++) {
@@ -143,9 +165,15 @@ static void print_cell(const int counts[N_STATUS]) {
 }
 
 static void print_table(const conform *c) {
+    char name[COLUMN_NAME];
     int counts[N_STATUS];
     printf("%-20s", "passed");
     for (int i = 0; i < c->n_columns; i++) printf(" %-22.21s", c->columns[i].device->info.platform);
+    printf("\n%-20s", "");
+    for (int i = 0; i < c->n_columns; i++) {
+        name_column(c, &c->columns[i], name);
+        printf(" %-22.21s", name);
+    }
     printf("\n");
     const char *last = "";
     for (int k = 0; k < c->cases.n; k++) {
@@ -168,9 +196,11 @@ static void print_table(const conform *c) {
 static void print_device(const conform *c, const device_column *column) {
     const clt_device_info *info = &column->device->info;
     int counts[N_STATUS], all = 0;
+    char name[COLUMN_NAME];
     report_count(c, column, counts);
     for (int i = 0; i < N_STATUS; i++) all += counts[i];
-    printf("%s (%s) [%s], driver %s: ", info->name, info->platform, info->id, info->driver);
+    name_column(c, column, name);
+    printf("%s (%s) [%s], driver %s: ", name, info->platform, info->id, info->driver);
     if (strcmp(column->status, "ok") != 0) printf("%s: %s%s", column->status, column->reason, all ? "; " : "\n");
     if (all || strcmp(column->status, "ok") == 0)
         printf("%d passed, %d skipped, %d failed, %d crashed, %d timed out\n", counts[0], counts[1], counts[2], counts[3], counts[4]);
@@ -226,7 +256,7 @@ static json_t *device_json(const conform *c, const device_column *column) {
 static json_t *case_json(const conform *c, int which) {
     const test_case *one = &c->cases.items[which];
     json_t *results = json_array();
-    char line[1024];
+    char line[RERUN_LINE];
     for (int i = 0; i < c->n_columns; i++)
         for (int r = 0; r < c->columns[i].n_rows; r++) {
             const json_t *result = *result_at(c, &c->columns[i], which, r);
