@@ -92,13 +92,18 @@ bool clt_cl_is_broken(cl_int error);
 
 /* ---- lost.c ---- */
 
-/* Fails with the device, what was tried and the error's name; device and host memory errors get their own status, and
- * errors that say that the device is gone mark it as lost. */
 /* A driver may say that it made something, and give nothing. */
 static inline cl_int clt_cl_made(const void *object, cl_int error) {
     return error == CL_SUCCESS && !object ? CL_OUT_OF_HOST_MEMORY : error;
 }
 
+/* The same for the event of what was enqueued, NULL until then; `event` is NULL if none was asked for. */
+static inline cl_int clt_cl_with_event(const cl_event *event, cl_int error) {
+    return error == CL_SUCCESS && event && !*event ? CL_INVALID_EVENT : error;
+}
+
+/* Fails with the device, what was tried and the error's name; device and host memory errors get their own status, and
+ * errors that say that the device is gone mark it as lost. */
 clt_status clt_cl_fail(clt_device *device, const char *what, cl_int error);
 /* The same without a mark: on threads that build. */
 clt_status clt_cl_fail_build(const clt_device *device, const char *what, cl_int error);

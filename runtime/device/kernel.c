@@ -88,20 +88,19 @@ clt_status clt_kernel_work_group_limit(clt_kernel *kernel, size_t *limit) {
 
 clt_status clt_kernel_enqueue(clt_kernel *kernel, int dims, const size_t *global, const size_t *local) {
     clt_device *device = kernel->device;
-    cl_event event = NULL;
+    cl_event event = NULL, *wanted = device->timer || device->watch ? &event : NULL;
     cl_int error;
-    bool noted = device->timer || device->watch;
     if (device->lost) return clt_device_fail_lost(device);
     if (device->timer) CLT_TRY(clt_timer_reserve(device));
     if (kernel->call.run) {
         clt_status status = kernel->call.run(device, kernel->arguments, kernel->call.state);
         if (status < 0) return clt_fail_context(status, "%s: ", kernel->name);
         /* What a library enqueues has no event of ours: its time shows between the launches. */
-        error = noted ? clEnqueueMarkerWithWaitList(device->queue, 0, NULL, &event) : CL_SUCCESS;
+        error = wanted ? clEnqueueMarkerWithWaitList(device->queue, 0, NULL, wanted) : CL_SUCCESS;
     } else {
-        error = clEnqueueNDRangeKernel(device->queue, kernel->kernel, (cl_uint)dims, NULL, global, local, 0, NULL,
-                                       noted ? &event : NULL);
+        error = clEnqueueNDRangeKernel(device->queue, kernel->kernel, (cl_uint)dims, NULL, global, local, 0, NULL, wanted);
     }
+    error = clt_cl_with_event(wanted, error);
     if (error != CL_SUCCESS) return fail_kernel(kernel, "launching it", error);
     if (device->timer && device->watch) clRetainEvent(event);
     if (device->timer) clt_timer_add(device, kernel->name, event);

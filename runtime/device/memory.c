@@ -123,10 +123,10 @@ clt_status clt_memory_read(clt_memory *buffer, size_t offset, void *destination,
 
 clt_status clt_memory_fill(clt_memory *buffer, size_t offset, size_t bytes, uint32_t word) {
     clt_device *device = buffer->device;
-    cl_event event;
+    cl_event event = NULL, *wanted = device->watch ? &event : NULL;
     CLT_TRY_CL(device, "filling a buffer",
-               clEnqueueFillBuffer(device->queue, buffer->memory, &word, sizeof word, offset, bytes, 0, NULL,
-                                   device->watch ? &event : NULL));
+               clt_cl_with_event(wanted, clEnqueueFillBuffer(device->queue, buffer->memory, &word, sizeof word, offset, bytes,
+                                                             0, NULL, wanted)));
     return device->watch ? clt_watch_add(device, "clEnqueueFillBuffer", event) : CLT_OK;
 }
 
@@ -140,10 +140,10 @@ clt_status clt_memory_zero(clt_memory *buffer) {
 
 clt_status clt_memory_copy(clt_memory *from, size_t offset, clt_memory *to, size_t bytes) {
     clt_device *device = from->device;
-    cl_event event;
+    cl_event event = NULL, *wanted = device->watch ? &event : NULL;
     CLT_TRY_CL(device, "copying a buffer",
-               clEnqueueCopyBuffer(device->queue, from->memory, to->memory, offset, 0, bytes, 0, NULL,
-                                   device->watch ? &event : NULL));
+               clt_cl_with_event(wanted, clEnqueueCopyBuffer(device->queue, from->memory, to->memory, offset, 0, bytes, 0, NULL,
+                                                             wanted)));
     return device->watch ? clt_watch_add(device, "clEnqueueCopyBuffer", event) : CLT_OK;
 }
 

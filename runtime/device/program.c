@@ -19,6 +19,9 @@ static const char build_options[] = "-cl-std=CL1.2";
 static const char cache_magic[8] = "CLTBIN1";
 static const char prelude_path[] = "prelude.cl";
 
+/* What a driver says that it has, and nobody believes. */
+enum { MOST_BINARY = 1 << 28, MOST_LOG = 1 << 24 };
+
 typedef struct cache_header {
     char magic[8];
     char key[CLT_HASH_TEXT];
@@ -75,13 +78,12 @@ static cl_program load_binary(clt_device *device, const unsigned char *binary, s
 }
 
 static cl_program cache_load(clt_device *device, const char *key) {
-    enum { LIMIT = 1 << 30 };
     clt_text path = {0};
     void *bytes = NULL;
     size_t length, payload;
     cl_program program = NULL;
     if (cache_is_off()) return NULL;
-    if (cache_path(key, &path) == CLT_OK && clt_file_read(path.data, LIMIT, &bytes, &length) == CLT_OK) {
+    if (cache_path(key, &path) == CLT_OK && clt_file_read(path.data, sizeof(cache_header) + MOST_BINARY, &bytes, &length) == CLT_OK) {
         const unsigned char *binary = cache_payload(bytes, length, key, &payload);
         if (binary) program = load_binary(device, binary, payload);
         if (!program) clt_log_message(CLT_LOG_DEBUG, "cache file %s does not load; building anew", path.data);
@@ -114,9 +116,9 @@ fail:
 static void save_program(clt_program *program) {
     size_t bytes = 0;
     if (clGetProgramInfo(program->program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) != CL_SUCCESS ||
-        bytes == 0)
+        bytes == 0 || bytes > MOST_BINARY)
         return;
-    unsigned char *binary = clt_alloc(bytes);
+    unsigned char *binary = clt_calloc(bytes, 1);
     if (binary && clGetProgramInfo(program->program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) == CL_SUCCESS &&
         cache_store(program->key, binary, bytes) < 0)
         clt_log_message(CLT_LOG_DEBUG, "a program's binary is not cached: %s", clt_error_detail());
@@ -179,6 +181,7 @@ void clt_device_free_programs(clt_device *device) {
 char *clt_program_log(const clt_device *device, cl_program program) {
     size_t bytes = 0;
     clGetProgramBuildInfo(program, device->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes);
+    bytes = CLT_MIN(bytes, MOST_LOG);
     char *log = clt_calloc(bytes + 1, 1);
     if (log) clGetProgramBuildInfo(program, device->id, CL_PROGRAM_BUILD_LOG, bytes, log, NULL);
     return log;

@@ -111,8 +111,8 @@ clt_status clt_staging_feed(clt_staging *staging, const void *source, size_t byt
     if (staging->shared) return fill_shared(staging, slot, source, bytes);
     memcpy(slot->host, source, bytes);
     CLT_TRY_CL(device, "feeding an input",
-               clEnqueueWriteBuffer(device->queue, staging->target->memory, CL_FALSE, 0, bytes, slot->host, 0, NULL,
-                                    &slot->busy));
+               clt_cl_with_event(&slot->busy, clEnqueueWriteBuffer(device->queue, staging->target->memory, CL_FALSE, 0, bytes,
+                                                                   slot->host, 0, NULL, &slot->busy)));
     return CLT_OK;
 }
 
@@ -122,6 +122,6 @@ clt_status clt_staging_used(clt_staging *staging) {
     if (slot->busy) CLT_RELEASE(staging->device, clReleaseEvent(slot->busy)); /* used again: the later use counts */
     slot->busy = NULL;
     CLT_TRY_CL(staging->device, "marking an input's use",
-               clEnqueueMarkerWithWaitList(staging->device->queue, 0, NULL, &slot->busy));
+               clt_cl_with_event(&slot->busy, clEnqueueMarkerWithWaitList(staging->device->queue, 0, NULL, &slot->busy)));
     return CLT_OK;
 }

@@ -66,7 +66,7 @@ static clt_status begin_map(clt_transit *t, size_t offset, size_t bytes) {
     if (t->device->lost) return clt_device_fail_lost(t->device);
     char *host = clEnqueueMapBuffer(t->device->queue, t->memory->memory, CL_FALSE, CL_MAP_READ | CL_MAP_WRITE, 0, t->bytes,
                                     0, NULL, &t->there, &error);
-    error = clt_cl_made(host, error);
+    error = clt_cl_with_event(&t->there, clt_cl_made(host, error));
     (void)offset;
     (void)bytes;
     if (error != CL_SUCCESS) return clt_cl_fail(t->device, "mapping memory for the host", error);
@@ -85,11 +85,13 @@ static clt_status end_map(clt_transit *t) {
 
 static clt_status begin_copy(clt_transit *t, size_t offset, size_t bytes) {
     clt_device *device = t->device;
-    cl_event computed;
-    CLT_TRY_CL(device, "marking what is computed", clEnqueueMarkerWithWaitList(device->queue, 0, NULL, &computed));
+    cl_event computed = NULL;
+    CLT_TRY_CL(device, "marking what is computed",
+               clt_cl_with_event(&computed, clEnqueueMarkerWithWaitList(device->queue, 0, NULL, &computed)));
     clFlush(device->queue);
     cl_int error = clEnqueueReadBuffer(device->mapping_queue, t->memory->memory, CL_FALSE, offset, bytes,
                                        (char *)t->host + offset, 1, &computed, &t->there);
+    error = clt_cl_with_event(&t->there, error);
     clReleaseEvent(computed);
     if (error != CL_SUCCESS) return clt_cl_fail(device, "reading memory for the host", error);
     clFlush(device->mapping_queue);
@@ -101,8 +103,8 @@ static clt_status end_copy(clt_transit *t, size_t offset, size_t bytes) {
     if (!bytes) return CLT_OK;
     release(device, &t->back);
     CLT_TRY_CL(device, "writing memory from the host",
-               clEnqueueWriteBuffer(device->mapping_queue, t->memory->memory, CL_FALSE, offset, bytes,
-                                    (char *)t->host + offset, 0, NULL, &t->back));
+               clt_cl_with_event(&t->back, clEnqueueWriteBuffer(device->mapping_queue, t->memory->memory, CL_FALSE, offset, bytes,
+                                                                (char *)t->host + offset, 0, NULL, &t->back)));
     clFlush(device->mapping_queue);
     CLT_TRY_CL(device, "ordering kernels behind a transfer",
                clEnqueueBarrierWithWaitList(device->queue, 1, &t->back, NULL));

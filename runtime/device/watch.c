@@ -125,7 +125,8 @@ static clt_status make_waiter(waiter **made) {
     return status;
 }
 
-/* Whether the event came before the deadline, or a launch failed. It is also asked for, since not all drivers call back. */
+/* Whether the event came before the deadline, or a launch failed. The event alone tells: some drivers never call back, and one
+ * that calls too early does not call again. */
 static bool wait_here(clt_watch *watch, waiter *w, cl_event event) {
     double pause = fmin(0.05, watch->timeout_seconds / 8), progress = clt_seconds();
     size_t before = watch->done;
@@ -133,9 +134,10 @@ static bool wait_here(clt_watch *watch, waiter *w, cl_event event) {
         clt_mutex_lock(&w->mutex);
         double until = clt_seconds() + pause;
         while (!w->done && clt_seconds() < until) clt_condition_wait_until(&w->condition, &w->mutex, until);
-        bool done = w->done;
+        if (w->done) pause = fmin(pause, 0.001);
+        w->done = false;
         clt_mutex_unlock(&w->mutex);
-        if (done || status_of(event) <= CL_COMPLETE || count_finished(watch) < 0) return true;
+        if (status_of(event) <= CL_COMPLETE || count_finished(watch) < 0) return true;
         if (watch->done != before) progress = clt_seconds();
         before = watch->done;
         if (clt_seconds() - progress >= watch->timeout_seconds) return false;
@@ -170,8 +172,8 @@ clt_status clt_cl_wait_event(clt_device *device, cl_event event, const char *wha
 
 /* The queue is empty after this, so that what blocks by itself does not wait for launches. */
 static clt_status reach_end(clt_device *device, cl_command_queue queue, const char *what) {
-    cl_event end;
-    CLT_TRY_CL(device, what, clEnqueueMarkerWithWaitList(queue, 0, NULL, &end));
+    cl_event end = NULL;
+    CLT_TRY_CL(device, what, clt_cl_with_event(&end, clEnqueueMarkerWithWaitList(queue, 0, NULL, &end)));
     cl_int error = clFlush(queue);
     clt_status status = error == CL_SUCCESS ? wait_watched(device, end, what) : clt_cl_fail(device, what, error);
     CLT_RELEASE(device, clReleaseEvent(end));
@@ -195,14 +197,13 @@ clt_status clt_cl_before_blocking(clt_device *device, const char *what) {
 }
 
 clt_status clt_cl_map(clt_device *device, cl_mem memory, cl_map_flags flags, size_t bytes, const char *what, void **host) {
-    cl_event mapped;
+    cl_event mapped = NULL, *wanted = device->watch ? &mapped : NULL;
     cl_int error;
     if (device->lost) return clt_device_fail_lost(device);
-    *host = clEnqueueMapBuffer(device->mapping_queue, memory, device->watch ? CL_FALSE : CL_TRUE, flags, 0, bytes, 0, NULL,
-                               device->watch ? &mapped : NULL, &error);
-    error = clt_cl_made(*host, error);
+    *host = clEnqueueMapBuffer(device->mapping_queue, memory, !wanted, flags, 0, bytes, 0, NULL, wanted, &error);
+    error = clt_cl_with_event(wanted, clt_cl_made(*host, error));
     if (error != CL_SUCCESS) return clt_cl_fail(device, what, error);
-    if (!device->watch) return CLT_OK;
+    if (!wanted) return CLT_OK;
     clFlush(device->mapping_queue);
     clt_status status = wait_watched(device, mapped, what);
     CLT_RELEASE(device, clReleaseEvent(mapped));

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/base/file.h"
 #include "runtime/device/cl.h"
 
 /* ---- selection, on devices made up for it ---- */

@@ -11,10 +11,11 @@
  *
  * In the environment: SHIM_DRIVER, the real driver's library (libpocl.so.2); and for programs that do not know of the
  * shim: SHIM_NTH, SHIM_FOREVER=1, SHIM_ONLY=clName as in shim.h, SHIM_REPORT=FILE, which gets the counts at exit;
- * SHIM_WHEN=NAME=VALUE, only in processes where that variable is so when the driver is loaded; SHIM_DEED=exit, crash, hang, null
- * or later: the call does that, rather than fail; null: it says that all is well, and makes nothing; later: the launch is taken, and
- * its event alone tells that it failed. SHIM_DROP=repeats, or N: launches of
- * a kernel that was launched since somebody last waited, or one in N of these, are not done and said to be.
+ * SHIM_WHEN=NAME=VALUE, only in processes where that variable is so when the driver is loaded; SHIM_DEED=exit, crash, hang, null,
+ * later, early or huge: the call does that, rather than fail; null: it says that all is well, and makes nothing, of what is
+ * enqueued no event; later: the launch is taken, and its event alone tells that it failed; early: it calls back at once, and not
+ * again; huge: it says that a build failed and its log has SIZE_MAX bytes, and a binary as many as nobody has. SHIM_DROP=repeats, or N:
+ * launches of a kernel that was launched since somebody last waited, or one in N of these, are not done and said to be.
  */
 #define _GNU_SOURCE
 #include <CL/cl_icd.h>
@@ -107,15 +108,14 @@ static void do_deed(void) {
         for (;;) pause();
 }
 
-static bool fails_later(void) {
+static bool deed_is(const char *name) {
     const char *deed = getenv("SHIM_DEED");
-    return deed && !strcmp(deed, "later");
+    return deed && !strcmp(deed, name);
 }
 
 /* What a call that makes something says when it makes nothing. */
 static cl_int without_object(cl_int error) {
-    const char *deed = getenv("SHIM_DEED");
-    return deed && !strcmp(deed, "null") ? CL_SUCCESS : error;
+    return deed_is("null") ? CL_SUCCESS : error;
 }
 
 /* Counts a call; 0: it goes on to the driver. Else the code it fails with, one of the two by turns. */
@@ -189,7 +189,8 @@ static cl_icd_dispatch real; /* the driver's own functions */
 #define ENQUEUE(name, code, other, parameters, arguments)         \
     static cl_int CL_API_CALL shim_##name parameters {            \
         cl_int error_ = strike(#name, code, other);               \
-        if (error_) return error_;                                \
+        if (error_ && !deed_is("null")) return error_;            \
+        if (error_) event = NULL;                                 \
         error_ = real.name arguments;                             \
         if (event && error_ == CL_SUCCESS) count(EVENT, 1);       \
         return error_;                                            \
@@ -209,11 +210,27 @@ CALL(clGetCommandQueueInfo, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY,
      (cl_command_queue q, cl_command_queue_info what, size_t room, void *to, size_t *needed), (q, what, room, to, needed))
 CALL(clGetMemObjectInfo, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY,
      (cl_mem m, cl_mem_info what, size_t room, void *to, size_t *needed), (m, what, room, to, needed))
-CALL(clGetProgramInfo, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY,
-     (cl_program p, cl_program_info what, size_t room, void *to, size_t *needed), (p, what, room, to, needed))
-CALL(clGetProgramBuildInfo, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY,
-     (cl_program p, cl_device_id d, cl_program_build_info what, size_t room, void *to, size_t *needed),
-     (p, d, what, room, to, needed))
+
+static cl_int CL_API_CALL shim_clGetProgramInfo(cl_program p, cl_program_info what, size_t room, void *to, size_t *needed) {
+    cl_int error = strike("clGetProgramInfo", CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY);
+    if (!error || !deed_is("huge")) return error ? error : real.clGetProgramInfo(p, what, room, to, needed);
+    error = real.clGetProgramInfo(p, what, room, to, needed);
+    if (what == CL_PROGRAM_BINARY_SIZES && to) *(size_t *)to = (size_t)1 << 31;
+    return error;
+}
+
+static cl_int CL_API_CALL shim_clGetProgramBuildInfo(cl_program p, cl_device_id d, cl_program_build_info what, size_t room,
+                                                     void *to, size_t *needed) {
+    cl_int error = strike("clGetProgramBuildInfo", CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY);
+    if (error && !deed_is("huge")) return error;
+    if (what == CL_PROGRAM_BUILD_LOG && deed_is("huge")) {
+        if (needed) *needed = SIZE_MAX;
+        if (to) memset(to, 'x', room);
+        return CL_SUCCESS;
+    }
+    return real.clGetProgramBuildInfo(p, d, what, room, to, needed);
+}
+
 CALL(clGetKernelInfo, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY,
      (cl_kernel k, cl_kernel_info what, size_t room, void *to, size_t *needed), (k, what, room, to, needed))
 CALL(clGetKernelWorkGroupInfo, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY,
@@ -224,8 +241,14 @@ CALL(clGetEventInfo, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY,
 CALL(clGetEventProfilingInfo, CL_PROFILING_INFO_NOT_AVAILABLE, CL_OUT_OF_RESOURCES,
      (cl_event e, cl_profiling_info what, size_t room, void *to, size_t *needed), (e, what, room, to, needed))
 
-CALL(clSetEventCallback, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY,
-     (cl_event e, cl_int when, void(CL_CALLBACK *notify)(cl_event, cl_int, void *), void *user), (e, when, notify, user))
+static cl_int CL_API_CALL shim_clSetEventCallback(cl_event e, cl_int when,
+                                                  void(CL_CALLBACK *notify)(cl_event, cl_int, void *), void *user) {
+    cl_int error = strike("clSetEventCallback", CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY);
+    if (!error) return real.clSetEventCallback(e, when, notify, user);
+    if (!deed_is("early")) return error;
+    notify(e, CL_COMPLETE, user);
+    return CL_SUCCESS;
+}
 
 MAKE(cl_context, clCreateContext, CONTEXT, CL_DEVICE_NOT_AVAILABLE, CL_OUT_OF_RESOURCES,
      (const cl_context_properties *p, cl_uint n, const cl_device_id *ids,
@@ -311,7 +334,8 @@ static cl_int fail_later(cl_command_queue q, cl_int error, cl_event *event) {
 static cl_int CL_API_CALL shim_clEnqueueNDRangeKernel(cl_command_queue q, cl_kernel k, cl_uint dims, const size_t *offset,
                                                       const size_t *global, const size_t *local, WAITS) {
     cl_int error = strike("clEnqueueNDRangeKernel", CL_OUT_OF_RESOURCES, CL_MEM_OBJECT_ALLOCATION_FAILURE);
-    if (error) return fails_later() ? fail_later(q, error, event) : error;
+    if (error && !deed_is("null")) return deed_is("later") ? fail_later(q, error, event) : error;
+    if (error) event = NULL;
     if (is_dropped(k)) error = event ? real.clEnqueueMarkerWithWaitList(q, n, wait, event) : CL_SUCCESS;
     else error = real.clEnqueueNDRangeKernel(q, k, dims, offset, global, local, n, wait, event);
     if (event && error == CL_SUCCESS) count(EVENT, 1);
