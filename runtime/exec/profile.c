@@ -136,6 +136,24 @@ static int by_seconds(const void *a, const void *b) {
     return (x->seconds < y->seconds) - (x->seconds > y->seconds);
 }
 
+/* Drivers tell times that cannot be: shares of a step would be made of them. */
+static clt_status check_times(const clt_profile *p) {
+    const clt_device_info *info = clt_device_get_info(p->device);
+    double all = 0;
+    for (size_t i = 0; i < p->n_launches; i++) {
+        const clt_timed_launch *launch = &p->launches[i];
+        double seconds = launch->end_seconds - launch->start_seconds;
+        if (seconds < 0)
+            return clt_fail(CLT_E_DEVICE, "no profile: %s (driver %s) says that %s ended %g s before it began", info->name,
+                            info->driver, launch->kernel, -seconds);
+        all += seconds;
+    }
+    if (p->n_launches && !(all > 0 && all < 2 * p->totals.wall_seconds))
+        return clt_fail(CLT_E_DEVICE, "no profile: %s (driver %s) says that launches took %g s, of %g s by the clock", info->name,
+                        info->driver, all, p->totals.wall_seconds);
+    return CLT_OK;
+}
+
 static clt_status sum_up(clt_profile *p) {
     const clt_roofs *roofs = &p->totals.roofs;
     p->rows = clt_calloc(p->n_items, sizeof *p->rows);
@@ -169,6 +187,7 @@ clt_status clt_profile_stop(clt_profile *profile) {
     profile->totals.wall_seconds = clt_seconds() - profile->start_seconds;
     CLT_TRY(clt_device_time_stop(profile->device, &profile->launches, &profile->n_launches));
     CLT_TRY(finished);
+    CLT_TRY(check_times(profile));
     CLT_TRY(clt_device_roofs(profile->device, &profile->totals.roofs));
     return sum_up(profile);
 }
