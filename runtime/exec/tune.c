@@ -60,12 +60,17 @@ static clt_status note_failure(search *s, const clt_choice *choice, const char *
     return clt_tune_store(s->device);
 }
 
+/* After these the trial device is not tried any further. */
+static bool breaks(clt_status error) {
+    return error == CLT_E_DEVICE || error == CLT_E_DEVICE_LOST;
+}
+
 /* What the machine lacks just now is no failure of the candidate. */
 static clt_status judge_error(search *s, const clt_choice *choice, clt_status error) {
     char why[CLT_TUNE_WHY];
     clt_log_message(CLT_LOG_DEBUG, "tuning %s: %s", s->problem->key, clt_error_detail());
     if (error == CLT_E_NO_MEMORY || error == CLT_E_DEVICE_MEMORY) return CLT_OK;
-    s->broken |= error == CLT_E_DEVICE;
+    s->broken |= breaks(error);
     snprintf(why, sizeof why, "%s", clt_status_message(error));
     return note_failure(s, choice, why);
 }
@@ -259,7 +264,7 @@ static clt_status measure(search *s) {
     clt_status status = clt_bench_create(&s->bench, s->trial, s->problem->node, s->problem->work, sample_work);
     if (status < 0) {
         clt_log_message(CLT_LOG_DEBUG, "tuning %s: %s", s->problem->key, clt_error_detail());
-        s->broken |= status == CLT_E_DEVICE;
+        s->broken |= breaks(status);
         s->result.state = CLT_TUNED_FAILED;
         return CLT_OK;
     }

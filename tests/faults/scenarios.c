@@ -376,7 +376,7 @@ const scenario scenarios[] = {
     {"limits", .slow = true, .timed = true, .run = run_limits},
     {"checks", .run = run_checks},
     {"problem", .timed = true, .run = run_problem},
-    {"tune", .slow = true, .cold = true, .timed = true, .run = run_tune},
+    {"tune", .tries = true, .slow = true, .cold = true, .timed = true, .run = run_tune},
     {"nonfinite", .run = run_nonfinite},
     {"watched", .timed = true, .run = run_watched},
     {"trial", .run = run_trial},

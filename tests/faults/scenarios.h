@@ -24,6 +24,7 @@ typedef struct scenario {
     bool mute;  /* gives no error back: what came out under a fault may differ, but not afterwards */
     bool apart; /* most of it asks nothing of the device: of one that is lost, too, it may tell what it did before */
     bool dear;  /* many kernels are compiled for it: not among those of which a few points are tried */
+    bool tries; /* on a device that is opened for that: where it is lost, a candidate is, and nothing of the caller's */
     bool slow;  /* a run takes seconds: of its N only some are tried */
     /* Calls depend on the clock: their number, and which is the Nth. */
     bool timed;
