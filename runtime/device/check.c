@@ -159,8 +159,9 @@ clt_status clt_check_memory(clt_device *device, uint64_t most_bytes, uint32_t se
     if (status == CLT_OK) status = take_all(&c, most_bytes);
     if (status == CLT_OK) status = check_all(&c, seed, 0);
     if (status == CLT_OK) status = check_all(&c, seed, 0xffffffffu);
-    clFinish(device->queue);
-    for (int k = 0; k < c.n; k++) clReleaseMemObject(c.buffers[k]);
+    clt_status ended = clt_device_finish(device);
+    if (status == CLT_OK) status = ended;
+    for (int k = 0; k < c.n; k++) CLT_RELEASE(device, clReleaseMemObject(c.buffers[k]));
     clt_memory_destroy(c.found);
     clt_kernel_destroy(c.write);
     clt_kernel_destroy(c.read);

@@ -73,7 +73,8 @@ const char *survey_error_status(clt_status status, bool wrong) {
     switch (status) {
     case CLT_OK: return "ok";
     case CLT_E_BUILD: return "build-failed";
-    case CLT_E_DEVICE: return "crashed";
+    case CLT_E_DEVICE:
+    case CLT_E_DEVICE_LOST: return "crashed";
     case CLT_E_TIMEOUT: return "timeout";
     default: return "unsupported";
     }
