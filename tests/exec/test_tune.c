@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "runtime/base/thread.h"
+#include "runtime/device/cl.h"
 #include "runtime/exec/bench.h"
 #include "runtime/exec/plan.h"
 #include "runtime/exec/tune.h"
@@ -84,6 +85,16 @@ static void lower_broken(clt_lowering *l, const clt_tensor *node) {
     clt_launch_begin_text(l, "broken", "kernel void test_broken( {", true, "test_broken", 1, 1);
 }
 
+static clt_status lose_device(clt_device *on, clt_memory *const *arguments, void *state) {
+    (void)arguments, (void)state;
+    return clt_device_lose(on, false, "as a test has it");
+}
+
+static void lower_loses(clt_lowering *l, const clt_tensor *node) {
+    clt_launch_begin_call(l, "loses", &(clt_call){.run = lose_device});
+    clt_launch_tensor(l, node);
+}
+
 static bool not_two_and_two(const clt_tensor *node, const clt_device *device, const int *parameters) {
     (void)node, (void)device;
     return parameters[0] != 2 || parameters[1] != 2;
@@ -100,6 +111,7 @@ static const clt_backend_row bad_ones[] = {
     ROW("broken", lower_broken), ROW("slow", lower_slow),     {0},
 };
 static const clt_backend_row bad_default[] = {ROW("fast", lower_fast), ROW("wrong", lower_wrong), {0}};
+static const clt_backend_row lost_and_slow[] = {ROW("loses", lower_loses), ROW("slow", lower_slow), {0}};
 static const clt_backend_row with_tunables[] = {TUNABLE, {0}};
 
 /* ---- fixture ---- */
@@ -222,6 +234,21 @@ static void what_fails_never_wins(void **state) {
     assert_int_equal(again.items[0].state, CLT_TUNED_MEASURED);
     assert_int_equal(again.items[0].failed, 0);
     assert_string_equal(again.items[0].best.row->name, "reference");
+}
+
+/* The device that candidates are tried on is opened anew for the next problem, and is not the caller's. */
+static void a_lost_trial_device_costs_one_problem_alone(void **state) {
+    (void)state;
+    reports r = {.n = 0};
+    clt_tensor *nodes[] = {product(96, 200, 96), product(80, 200, 96), product(64, 200, 96)};
+    use_rows(lost_and_slow);
+    assert_ok(tune(nodes, 3, 30, &r));
+    assert_int_equal(r.n, 3);
+    for (size_t i = 0; i < r.n; i++) {
+        assert_int_equal(r.items[i].state, CLT_TUNED_MEASURED);
+        assert_true(noted_as_failed(r.items[i].problem->node, "loses"));
+    }
+    assert_false(clt_device_is_lost(device));
 }
 
 /* Where what the library would choose is wrong on the device, anything that is right displaces it. */
@@ -549,6 +576,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test_setup_teardown(the_faster_row_wins, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_fails_never_wins, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_wrong_default_is_displaced, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_lost_trial_device_costs_one_problem_alone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(parameters_are_searched, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_change_without_a_clear_gain, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_budget_is_kept, set_up, tear_down),
