@@ -103,6 +103,14 @@ static void add_convs(case_list *list) {
     CONV_INSIDE(true, "inside-groups", SHAPE(1, 54, 5, 4), 70, .kernel = 3, .padding = 1, .groups = 2);
     CONV(true, "blocks", SHAPE(1, 36, 5, 4), 38, .kernel = 3, .padding = 1, .groups = 2); /* 16 channels that lie together */
     CONV(true, "splits", SHAPE(2, 3, 33, 32), 5, .kernel = 3, .padding = 1);            /* 1024 pixels, in runs of 256 */
+    /* A sum in splits meets a stride's phases, groups, a part of a block, and one tap. */
+    CONV(true, "splits-s2", SHAPE(1, 3, 7, 6), 300, .kernel = 3, .stride = 2, .padding = 1);
+    CONV(true, "splits-s2", SHAPE(2, 3, 65, 63), 5, .kernel = 3, .stride = 2, .padding = 1);
+    CONV(true, "splits-groups", SHAPE(2, 6, 33, 32), 10, .kernel = 3, .padding = 1, .groups = 2);
+    CONV(true, "splits-k1", SHAPE(2, 3, 33, 32), 5, .kernel = 1);
+    CONV_INSIDE(true, "inside-splits-s2", SHAPE(4, 140, 33, 32), 10, .kernel = 3, .stride = 2, .padding = 1);
+    CONV_INSIDE(true, "inside-splits-groups", SHAPE(2, 12, 33, 32), 10, .kernel = 3, .padding = 1, .groups = 2);
+    CONV_INSIDE(true, "inside-splits-k1", SHAPE(4, 37, 33, 32), 21, .kernel = 1);
     CONV(true, "s4", SHAPE(2, 9, 13, 10), 11, .kernel = 5, .stride = 4, .padding = 1);  /* 16 phases, and more */
     CONV(true, "s5", SHAPE(2, 9, 13, 11), 11, .kernel = 6, .stride = 5, .padding = 1);
     CONV(true, "groups", SHAPE(2, 6, 5, 4), 10, .kernel = 3, .padding = 1, .groups = 2);

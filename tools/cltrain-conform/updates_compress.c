@@ -114,8 +114,9 @@ void compress_on_host(host *h) {
         onebit(h->g + i, h->residual + i, h->n - i < BLOCK ? h->n - i : BLOCK);
 }
 
-/* Half of 1/127 of the largest, whose scale may be rounded up by 1/128; a sample's gradients are below 2. */
+/* Half of 1/127 of the largest, whose scale may be rounded up by 1/128; a sample's gradients are below 2. What was not sent yet
+ * is lost with each update that is left out, of which there are two. */
 double compress_slack(const host *h) {
-    double largest = 2.1 * samples_of(h->of);
-    return h->o->compress.method == CLT_COMPRESS_INT8 ? (double)h->o->lr * largest / 127 / 2 * (1 + 1.0 / 128) : 0;
+    double largest = 2.1 * samples_of(h->of), unsent = h->of->broken != 0 ? 3 : 1;
+    return h->o->compress.method == CLT_COMPRESS_INT8 ? unsent * (double)h->o->lr * largest / 127 / 2 * (1 + 1.0 / 128) : 0;
 }
