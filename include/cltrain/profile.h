@@ -31,7 +31,8 @@ typedef struct clt_profile clt_profile;
 CLT_API clt_status clt_profile_start(clt_profile **profile, clt_device *device);
 
 /* Waits for the device, ends the timing and sums up; measures the device's roofs if they are not known
- * (clt_device_roofs). A second call does nothing. */
+ * (clt_device_roofs). A second call does nothing. Errors: CLT_E_DEVICE, also where the driver's times cannot be (a launch that
+ * ended before it began, all of them 0 s, or more than the clock has), CLT_E_DEVICE_LOST, CLT_E_NO_MEMORY. */
 CLT_API clt_status clt_profile_stop(clt_profile *profile);
 
 /* Stops it if need be. Before clt_device_close. NULL is fine. */

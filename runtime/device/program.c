@@ -200,7 +200,7 @@ static clt_status fail_build(clt_device *device, cl_program program, const char 
 }
 
 static clt_status fail_hollow(clt_device *device, const char *label) {
-    return clt_fail(CLT_E_BUILD, "%s (driver %s) builds %s with %s and has no kernel then; if it has a cache of its own, empty that",
+    return clt_fail(CLT_E_BUILD, "%s (driver %s) builds %s with %s, and no kernel is in it; if the driver has a cache of its own, empty that",
                     device->info.name, device->info.driver, label, build_options);
 }
 
