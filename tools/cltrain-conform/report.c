@@ -41,7 +41,9 @@ static bool matters(const char *variable) {
     static const char *const prefixes[] = {"CLTRAIN_", "POCL_", "OCLGRIND_", "OCL_ICD_", "OPENCL_VENDOR", "RUSTICL_", "LP_",
                                            "CUDA_VISIBLE_", "ROCR_VISIBLE_", "HIP_VISIBLE_", "GPU_DEVICE_", "ZE_AFFINITY_",
                                            "CL_CONFIG_"};
-    static const char *const others[] = {"CLTRAIN_DEVICE=", "CLTRAIN_COMM_TOKEN=", "POCL_CACHE_DIR="};
+    static const char *const others[] = {"CLTRAIN_DEVICE=", "POCL_CACHE_DIR="};
+    const char *secret = strstr(variable, "TOKEN");
+    if (secret && secret < variable + strcspn(variable, "=")) return false;
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (strncmp(variable, others[i], strlen(others[i])) == 0) return false;
     for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
@@ -277,8 +279,7 @@ static json_t *environment_json(void) {
         size_t length = strcspn(*variable, "=");
         if (!matters(*variable) || length >= sizeof name) continue;
         snprintf(name, sizeof name, "%.*s", (int)length, *variable);
-        /* What tells of the machine's folders, or is a secret, stays out. */
-        if (strstr(name, "TOKEN") || strchr(*variable + length, '/')) continue;
+        if (strchr(*variable + length, '/')) continue; /* what tells of the machine's folders stays out */
         json_object_set_new(o, name, document_text(*variable + length + 1));
     }
     return o;
