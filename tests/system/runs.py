@@ -9,6 +9,7 @@ import json
 import math
 import os
 import random
+import re
 import shutil
 import signal
 import struct
@@ -160,21 +161,22 @@ def second_start():
     own = {"XDG_CACHE_HOME": path("cache"), "POCL_CACHE_DIR": path("pocl")}
     os.makedirs(path("pocl"))
     run_it = ("convnet", "--data", "digits", "--steps", 5, "--seed", 1, "-v", "-v")
-    _, first = run(*run_it, **own)
+    report, first = run(*run_it, **own)
     check(", 0 from the cache" in first, f"the first run should have built all:\n{first}")
     _, second = run(*run_it, **own)
     check("so far 0 built" in second, f"the second run does not say what it built:\n{second}")
     lines = [line for line in second.splitlines() if "so far" in line]
     check(all("so far 0 built" in line for line in lines), "the second run built programs:\n" + "\n".join(lines))
     # PoCL's own cache taken away each time: the binaries hold the kernels all the same. The best of
-    # three, for other programs may take the processors.
-    seconds = []
+    # three, for other programs may take the processors, against the one that built.
+    kept = []
     for _ in range(3):
         shutil.rmtree(path("pocl"))
         os.makedirs(path("pocl"))
-        seconds.append(train(*run_it[:-2], **own)["first_step_seconds"])
-    print("first steps with the library's cache alone:", " ".join(f"{s:.3f} s" for s in seconds))
-    check(min(seconds) < 0.5, "the second start is slow")
+        kept.append(train(*run_it[:-2], **own)["first_step_seconds"])
+    built = float(re.search(r"first step after ([0-9.]+) s", report)[1])
+    print(f"first step {built:.2f} s; with the library's cache alone:", " ".join(f"{s:.3f} s" for s in kept))
+    check(min(kept) < built / 4, "the second start is slow")
 
 
 def kill():
