@@ -4,10 +4,10 @@
  * that long. The events then tell which launch hangs, and of launches that failed after the driver had taken them, which it
  * need not tell otherwise. Without a timeout waits are the driver's own.
  *
- * A wait that gave up leaves its event and its waiter to the driver, which may call back at any later time.
+ * A wait that gave up leaves its event to the driver, which may call back at any later time.
  */
 #include <math.h>
-#include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,44 +85,45 @@ bool clt_watch_find(clt_device *device, clt_watched *done, clt_watched *stuck) {
 
 /* ---- waiting ---- */
 
-/* Shared by who waits and the driver; the last of them frees it. */
+/* Who waits, while it does. Calls of the driver name its ticket: one that comes too late, or twice, finds nobody. */
 typedef struct waiter {
-    clt_mutex mutex;
+    struct waiter *next;
+    uintptr_t ticket;
+    bool called;
     clt_condition condition;
-    atomic_int users;
-    bool done;
 } waiter;
 
-static void leave(waiter *w) {
-    if (atomic_fetch_sub(&w->users, 1) > 1) return;
-    clt_condition_destroy(&w->condition);
-    clt_mutex_destroy(&w->mutex);
-    clt_free(w);
+static clt_mutex waiting = PTHREAD_MUTEX_INITIALIZER;
+static waiter *waiters;
+
+static void enter(waiter *w) {
+    static uintptr_t tickets;
+    clt_mutex_lock(&waiting);
+    w->ticket = ++tickets;
+    w->next = waiters;
+    waiters = w;
+    clt_mutex_unlock(&waiting);
 }
 
-static void CL_CALLBACK wake(cl_event event, cl_int status, void *argument) {
-    waiter *w = argument;
+static void leave(waiter *w) {
+    clt_mutex_lock(&waiting);
+    waiter **at = &waiters;
+    while (*at != w) at = &(*at)->next;
+    *at = w->next;
+    clt_mutex_unlock(&waiting);
+}
+
+static void CL_CALLBACK wake(cl_event event, cl_int status, void *ticket) {
     (void)event;
     (void)status;
-    clt_mutex_lock(&w->mutex);
-    w->done = true;
-    clt_condition_wake_all(&w->condition);
-    clt_mutex_unlock(&w->mutex);
-    leave(w);
-}
-
-static clt_status make_waiter(waiter **made) {
-    waiter *w = clt_calloc(1, sizeof *w);
-    if (!w) return clt_fail_memory(sizeof *w);
-    atomic_init(&w->users, 1);
-    clt_status status = clt_mutex_init(&w->mutex);
-    if (status == CLT_OK) {
-        status = clt_condition_init(&w->condition);
-        if (status < 0) clt_mutex_destroy(&w->mutex);
+    clt_mutex_lock(&waiting);
+    waiter *w = waiters;
+    while (w && w->ticket != (uintptr_t)ticket) w = w->next;
+    if (w) {
+        w->called = true;
+        clt_condition_wake_all(&w->condition);
     }
-    if (status < 0) clt_free(w);
-    else *made = w;
-    return status;
+    clt_mutex_unlock(&waiting);
 }
 
 /* Whether the event came before the deadline, or a launch failed. The event alone tells: some drivers never call back, and one
@@ -131,12 +132,12 @@ static bool wait_here(clt_watch *watch, waiter *w, cl_event event) {
     double pause = fmin(0.05, watch->timeout_seconds / 8), progress = clt_seconds();
     size_t before = watch->done;
     for (;;) {
-        clt_mutex_lock(&w->mutex);
+        clt_mutex_lock(&waiting);
         double until = clt_seconds() + pause;
-        while (!w->done && clt_seconds() < until) clt_condition_wait_until(&w->condition, &w->mutex, until);
-        if (w->done) pause = fmin(pause, 0.001);
-        w->done = false;
-        clt_mutex_unlock(&w->mutex);
+        while (!w->called && clt_seconds() < until) clt_condition_wait_until(&w->condition, &waiting, until);
+        if (w->called) pause = fmin(pause, 0.001);
+        w->called = false;
+        clt_mutex_unlock(&waiting);
         if (status_of(event) <= CL_COMPLETE || count_finished(watch) < 0) return true;
         if (watch->done != before) progress = clt_seconds();
         before = watch->done;
@@ -145,13 +146,14 @@ static bool wait_here(clt_watch *watch, waiter *w, cl_event event) {
 }
 
 static clt_status wait_for_call(clt_device *device, cl_event event, const char *what) {
-    waiter *w = NULL;
+    waiter w = {0};
     char why[160];
-    CLT_TRY(make_waiter(&w));
-    atomic_fetch_add(&w->users, 1);
-    if (clSetEventCallback(event, CL_COMPLETE, wake, w) != CL_SUCCESS) atomic_fetch_sub(&w->users, 1);
-    bool done = wait_here(device->watch, w, event);
-    leave(w);
+    CLT_TRY(clt_condition_init(&w.condition));
+    enter(&w);
+    clSetEventCallback(event, CL_COMPLETE, wake, (void *)w.ticket); /* one that fails is one that never calls */
+    bool done = wait_here(device->watch, &w, event);
+    leave(&w);
+    clt_condition_destroy(&w.condition);
     if (done) return CLT_OK;
     snprintf(why, sizeof why, "%s: no launch has finished for %g s", what, device->watch->timeout_seconds);
     return clt_device_lose(device, true, why);

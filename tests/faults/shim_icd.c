@@ -18,6 +18,7 @@
  *     null                 it says that all is well, and makes nothing; of what is enqueued no event
  *     later                the launch is taken, and its event alone tells that it failed
  *     early                it calls back at once, and not again
+ *     twice                it calls back twice
  *     timeless, backward   all times of launches are 0, or what is later is less
  *     huge                 a build fails and its log has SIZE_MAX bytes; a binary has 2 GiB
  */
@@ -255,6 +256,10 @@ static cl_int CL_API_CALL shim_clSetEventCallback(cl_event e, cl_int when,
                                                   void(CL_CALLBACK *notify)(cl_event, cl_int, void *), void *user) {
     cl_int error = strike("clSetEventCallback", CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY);
     if (!error) return real.clSetEventCallback(e, when, notify, user);
+    if (deed_is("twice")) {
+        real.clSetEventCallback(e, when, notify, user);
+        return real.clSetEventCallback(e, when, notify, user);
+    }
     if (!deed_is("early")) return error;
     notify(e, CL_COMPLETE, user);
     return CL_SUCCESS;
