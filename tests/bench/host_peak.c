@@ -108,12 +108,6 @@ static void run(void *argument, int i) {
     j->sums[i] = j->loop(1.0f, ROUNDS);
 }
 
-static double best_of(const double *rates, int n) {
-    double best = 0;
-    for (int i = 0; i < n; i++) best = CLT_MAX(best, rates[i]);
-    return best;
-}
-
 void host_peak_tries(int threads, double *rates, int n) {
     int width;
     job j = {.loop = choose(&width)};
@@ -128,9 +122,10 @@ void host_peak_tries(int threads, double *rates, int n) {
 }
 
 double host_peak(int threads) {
-    double rates[6];
+    double rates[6], best = 0;
     host_peak_tries(threads, rates, (int)CLT_COUNT_OF(rates));
-    return best_of(rates, (int)CLT_COUNT_OF(rates));
+    for (size_t i = 0; i < CLT_COUNT_OF(rates); i++) best = CLT_MAX(best, rates[i]);
+    return best;
 }
 
 /* ---- STREAM's copy ---- */
@@ -159,10 +154,4 @@ void host_copy_tries(int threads, size_t bytes, double *rates, int n) {
     }
     free(a);
     free(c);
-}
-
-double host_copy(int threads, size_t bytes) {
-    double rates[8];
-    host_copy_tries(threads, bytes, rates, (int)CLT_COUNT_OF(rates));
-    return best_of(rates, (int)CLT_COUNT_OF(rates));
 }

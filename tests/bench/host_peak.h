@@ -16,7 +16,5 @@ double host_peak(int threads);
 /* Bytes a second that c[i] = a[i] reads and writes together, on so many threads and `bytes` of each array, of each of n tries;
  * 0: no memory. */
 void host_copy_tries(int threads, size_t bytes, double *rates, int n);
-/* The best of several. */
-double host_copy(int threads, size_t bytes);
 
 #endif
