@@ -325,5 +325,6 @@ int main(int argc, char **argv) {
     remove_tree(folder);
     printf("scenarios %ld, runs %ld, injected %ld, errors %ld, harmless %ld, devices lost and opened anew %ld, failures %ld (seed %ld)\n",
            scenarios_run, n_runs, n_injected, n_errors, n_harmless, n_lost, n_failures, options.seed);
-    return n_failures || !scenarios_run;
+    if (options.call && !n_injected) printf("%s was called in none of them\n", options.call);
+    return n_failures || !scenarios_run || (options.call && !n_injected);
 }
