@@ -21,7 +21,7 @@ PARSERS = {
     "CIFAR-10": ["runtime/data/cifar10.c", "runtime/data/records.c"],
     "CSV": ["runtime/data/csv.c", "runtime/data/csv_reader.c", "runtime/base/number.c"],
     "problems": ["runtime/exec/problem_text.c", "backends/tune/key.c:clt_tune_distance,clt_tune_key_valid"],
-    "verdicts": ["backends/tune/file.c", "backends/tune/database.c:read_header,holds,header_fits,is_of_class,clt_tune_read_shipped,"
+    "verdicts": ["backends/tune/file.c", "backends/tune/database.c:read_header,holds,clt_tune_header_fits,is_of_class,clt_tune_read_shipped,"
                  "clt_tune_run_read,read_file"],
     "times": ["runtime/exec/times.c:take_text,take_number,take_whole,take_timing,clt_timings_read,clt_timings_put,drop"],
     "program cache": ["runtime/device/program.c:cache_payload"],
@@ -44,7 +44,7 @@ PARSERS = {
     "options": ["tools/common/option_parser.c:option_parse,parse_option,refuse_option,read_value,read_choice,read_real,find_long,find_letter,"
                 "describe_value,distance", "tools/common/numbers.c", "tools/cltrain-train/options.c", "tools/cltrain-train/data_spec.c",
                 "tools/cltrain-train/compress_spec.c"],
-    "shapes": ["tools/cltrain-probe/shapes.c:add_line,is_phase,read_line,shapes_add,shapes_add_file,is_listed,check_names,shapes_add_embedded"],
+    "shapes": ["tools/cltrain-probe/shapes.c:shapes_add_line,is_phase,read_line,shapes_add,shapes_add_file,is_listed,check_names,shapes_add_embedded"],
     "compare": ["tools/cltrain-probe/compare.c", "tools/cltrain-probe/compare_read.c"],
     "survey": ["tools/survey/survey.c:take_device,take_probed,take_line,judge_end,device_of,set_status,find_nonsense,number_equal_ids",
                "tools/survey/document.c:document_read_device,read_text"],
@@ -54,16 +54,19 @@ PARSERS = {
 
 def lines_of_functions(path, names):
     """The lines of functions that begin at the margin and end with a brace there."""
-    wanted, inside = set(), False
+    wanted, found, inside = set(), set(), False
     with open(path) as file:
         for number, line in enumerate(file, 1):
             begin = re.match(r"[a-z].*?\b(\w+)\(", line)
             if not inside and begin and begin.group(1) in names:
                 inside = True
+                found.add(begin.group(1))
             if inside:
                 wanted.add(number)
             if line.startswith("}") or (inside and line.rstrip().endswith(";") and line[0] not in " \t"):
                 inside = False
+    if set(names) - found:
+        sys.exit(f"{path} has no {', '.join(sorted(set(names) - found))}")
     return wanted
 
 
