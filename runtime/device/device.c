@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "runtime/device/cl.h"
+#include "runtime/device/kernel_source.h"
 
 static clt_status open_queue(clt_device *device) {
     cl_int error;
@@ -46,6 +47,7 @@ static clt_status check_environment(void) {
     static const char *const classes[] = {"cpu", "gpu"}, *const switches[] = {"on", "off"};
     CLT_TRY(clt_choice_check("CLTRAIN_CLASS", getenv("CLTRAIN_CLASS"), classes, CLT_COUNT_OF(classes)));
     CLT_TRY(clt_choice_check("CLTRAIN_PROGRAM_CACHE", getenv("CLTRAIN_PROGRAM_CACHE"), switches, CLT_COUNT_OF(switches)));
+    CLT_TRY(clt_kernel_source_check());
     return clt_capability_check_masked();
 }
 

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "runtime/base/file.h"
 #include "runtime/base/thread.h"
@@ -14,18 +16,19 @@ typedef struct replacement {
     struct replacement *next;
 } replacement;
 
+enum { MOST_BYTES = 1 << 20, MOST_PATH = 4096 };
+
 static clt_mutex mutex = PTHREAD_MUTEX_INITIALIZER;
 static replacement *replacements;
 
 static replacement *read_replacement(const char *folder, const clt_kernel_source *source) {
-    const size_t most_bytes = (size_t)1 << 20;
-    char path[4096];
+    char path[MOST_PATH];
     void *bytes = NULL;
     size_t length;
     replacement *r = clt_calloc(1, sizeof *r);
     if (!r) return NULL;
     if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, source->path) < sizeof path &&
-        clt_file_read(path, most_bytes, &bytes, &length) == CLT_OK) {
+        clt_file_read(path, MOST_BYTES, &bytes, &length) == CLT_OK) {
         r->text = bytes;
         clt_log_message(CLT_LOG_WARNING, "CLTRAIN_KERNEL_FOLDER: kernels of %s are those of %s", source->path, path);
     }
@@ -33,9 +36,31 @@ static replacement *read_replacement(const char *folder, const clt_kernel_source
     return replacements = r;
 }
 
-static const char *replaced(const clt_kernel_source *source) {
+/* NULL: none is named. */
+static const char *folder_named(void) {
     const char *folder = getenv("CLTRAIN_KERNEL_FOLDER");
-    if (!folder || !folder[0]) return source->text;
+    return folder && folder[0] ? folder : NULL;
+}
+
+clt_status clt_kernel_source_check(void) {
+    const char *folder = folder_named();
+    struct stat facts;
+    char path[MOST_PATH];
+    if (!folder) return CLT_OK;
+    if (stat(folder, &facts) < 0 || !S_ISDIR(facts.st_mode))
+        return clt_fail(CLT_E_INVALID, "CLTRAIN_KERNEL_FOLDER: %s is no folder", folder);
+    for (const clt_kernel_source *source = clt_kernel_sources; source->path; source++) {
+        if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, source->path) >= sizeof path)
+            return clt_fail(CLT_E_INVALID, "CLTRAIN_KERNEL_FOLDER: %s is too long", folder);
+        if (stat(path, &facts) == 0 && (access(path, R_OK) < 0 || !S_ISREG(facts.st_mode) || facts.st_size > MOST_BYTES))
+            return clt_fail(CLT_E_INVALID, "CLTRAIN_KERNEL_FOLDER: %s is no file of at most %d bytes that can be read", path, MOST_BYTES);
+    }
+    return CLT_OK;
+}
+
+static const char *replaced(const clt_kernel_source *source) {
+    const char *folder = folder_named();
+    if (!folder) return source->text;
     clt_mutex_lock(&mutex);
     const replacement *r = replacements;
     while (r && r->source != source) r = r->next;

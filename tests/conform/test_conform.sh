@@ -178,6 +178,41 @@ unset CLTRAIN_KERNEL_FOLDER
 PATH="$(dirname "$program"):$PATH" sh -c "$again" >"$out" 2>"$err" && fail "the line does not give the difference again"
 says "one of them is wrong"
 
+# Losses that are not numbers are nothing to hold others against, which are held against each other.
+mkdir -p "$folder/nan/reference" "$folder/nan/native/gpu"
+sed 's/ c\[at\] = .*/ c[at] = NAN;/' "$sources/cl/reference/matmul.cl" >"$folder/nan/reference/matmul.cl"
+sed 's/= left\[i\]\.s0 \* right\[j\]/= 1.05f * left[i].s0 * right[j]/' "$sources/cl/native/gpu/contract.cl" >"$folder/nan/native/gpu/contract.cl"
+for file in reference/matmul.cl native/gpu/contract.cl; do
+    cmp -s "$sources/cl/$file" "$folder/nan/$file" && fail "$file is not broken"
+done
+CLTRAIN_KERNEL_FOLDER="$folder/nan" "$program" --full --case 'train/mlp' >"$out" 2>"$err" && fail "losses that are NaN pass"
+says "failed: train/mlp@reference"
+says "failed: train/mlp@gpu-class"
+
+# What is said to replace kernels does, or is an error; reports tell that there was something, and no secret.
+mkdir -p "$folder/large/reference"
+head -c 1100000 /dev/zero | tr '\0' ' ' >"$folder/large/reference/softmax.cl"
+for broken in /nonexistent "$folder/large"; do
+    CLTRAIN_KERNEL_FOLDER="$broken" "$program" --case 'neg/1031@reference' >"$out" 2>"$err" && fail "kernels of $broken are taken without a word"
+    says "CLTRAIN_KERNEL_FOLDER: $broken"
+done
+odd=$(printf 'a\377\001\357\277\277')
+CLTRAIN_KERNEL_FOLDER="$folder/cl" CLTRAIN_COMM_STORE="redis://user:hunter2@host:1/0" CLTRAIN_CONFORM_ODD="$odd" \
+    "$program" --case 'softmax/rows/5x7@reference' --json "$folder/odd.json" --junit "$folder/odd.xml" --html "$folder/odd.html" >"$out" 2>"$err"
+says "failed: softmax/rows/5x7@reference"
+grep -q hunter2 "$out" "$folder/odd.json" "$folder/odd.xml" "$folder/odd.html" && fail "a password is told"
+if [ -n "$python" ]; then
+    "$python" -c '
+import json, sys, xml.etree.ElementTree
+xml.etree.ElementTree.parse(sys.argv[1])
+assert json.load(open(sys.argv[2]))["environment"]["CLTRAIN_KERNEL_FOLDER"] == "(a path)"' "$folder/odd.xml" "$folder/odd.json" 2>"$out" || fail "reports of odd variables"
+fi
+
+# What a file held before is not what Oclgrind found.
+echo "precious words" >"$folder/victim"
+OCLGRIND_LOG="$folder/victim" "$program" --case 'sum/all/1031@reference' >"$out" 2>"$err" || fail "another log is taken for Oclgrind's"
+[ "$(cat "$folder/victim")" = "precious words" ] || fail "another log is written to"
+
 # A kernel that never ends costs its case alone; so does what kills the process.
 sed 's/if (row >= rows) return;/volatile int forever = 1; while (forever) { }/' "$sources/cl/reference/softmax.cl" >"$folder/cl/reference/softmax.cl"
 export CLTRAIN_KERNEL_FOLDER="$folder/cl"
