@@ -4,6 +4,7 @@
 
 #include "tools/cltrain-conform/conform.h"
 #include "tools/common/message.h"
+#include "tools/common/text.h"
 #include "tools/survey/output.h"
 
 static void print_xml(FILE *file, const char *text) {
@@ -31,6 +32,7 @@ static void print_junit_case(const conform *c, const device_column *column, int 
         print_xml(file, reason);
         fprintf(file, "\">");
         rerun_line(c, column, &c->cases.items[which], &column->rows[r], line);
+        text_clean(line, "");
         if (status > 1) print_xml(file, line);
         fprintf(file, status == 1 ? "</skipped>" : status > 2 ? "</error>" : "</failure>");
     }

@@ -37,13 +37,18 @@ bool report_is_bad(const char *status) {
 
 /* ---- the line that runs a case again ---- */
 
+/* A token, or a password in the address of a store: "redis://user:password@host". */
+static bool is_secret(const char *variable) {
+    const char *value = variable + strcspn(variable, "="), *token = strstr(variable, "TOKEN"), *host = strstr(value, "://");
+    return (token && token < value) || (host && strchr(host, '@'));
+}
+
 static bool matters(const char *variable) {
     static const char *const prefixes[] = {"CLTRAIN_", "POCL_", "OCLGRIND_", "OCL_ICD_", "OPENCL_VENDOR", "RUSTICL_", "LP_",
                                            "CUDA_VISIBLE_", "ROCR_VISIBLE_", "HIP_VISIBLE_", "GPU_DEVICE_", "ZE_AFFINITY_",
                                            "CL_CONFIG_"};
     static const char *const others[] = {"CLTRAIN_DEVICE=", "POCL_CACHE_DIR="};
-    const char *secret = strstr(variable, "TOKEN");
-    if (secret && secret < variable + strcspn(variable, "=")) return false;
+    if (is_secret(variable)) return false;
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (strncmp(variable, others[i], strlen(others[i])) == 0) return false;
     for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
@@ -279,8 +284,8 @@ static json_t *environment_json(void) {
         size_t length = strcspn(*variable, "=");
         if (!matters(*variable) || length >= sizeof name) continue;
         snprintf(name, sizeof name, "%.*s", (int)length, *variable);
-        if (strchr(*variable + length, '/')) continue; /* what tells of the machine's folders stays out */
-        json_object_set_new(o, name, document_text(*variable + length + 1));
+        bool path = strchr(*variable + length, '/'); /* what tells of the machine's folders stays out */
+        json_object_set_new(o, name, path ? json_string("(a path)") : document_text(*variable + length + 1));
     }
     return o;
 }

@@ -99,11 +99,9 @@ static void set_environment(const row_choice *r) {
     if (r->precision) setenv("CLTRAIN_MATMUL_PRECISION", r->precision, 1);
 }
 
-/* Oclgrind looks for races too, and what it finds counts. */
+/* Oclgrind looks for races too, and what it finds counts. Each child has a log of its own. */
 static void set_simulator(const conform *c, bench *b) {
-    const char *log = getenv("OCLGRIND_LOG");
-    if (log && strlen(log) < sizeof b->log) snprintf(b->log, sizeof b->log, "%s", log);
-    else snprintf(b->log, sizeof b->log, "%s/oclgrind-%ld.log", c->folder, (long)getpid());
+    snprintf(b->log, sizeof b->log, "%s/oclgrind-%ld.log", c->folder, (long)getpid());
     setenv("OCLGRIND_LOG", b->log, 1);
     setenv("OCLGRIND_DATA_RACES", "1", 0);
     setenv("OCLGRIND_UNIFORM_WRITES", "1", 0);

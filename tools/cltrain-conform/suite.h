@@ -130,7 +130,7 @@ typedef struct bench {
     const char *backend; /* that has to serve some of a case; NULL: whichever does */
     bool full;
     bool rounding;      /* operands of contractions may be rounded to half precision */
-    char log[128];      /* where Oclgrind writes what it finds; and how much of it was read */
+    char log[4096];     /* where Oclgrind writes what it finds; and how much of it was read */
     long log_read;
     const char *folder; /* for files */
     const char *who;    /* the device in file names */

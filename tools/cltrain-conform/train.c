@@ -85,7 +85,10 @@ static void file_of(char path[4096], const bench *b, const char *who, const mode
 
 /* ---- the same losses everywhere ---- */
 
+/* For others to be held against: nothing is held against losses of which one is not finite. */
 static void keep_series(case_result *r, const double *losses, int n) {
+    for (int i = 0; i < n; i++)
+        if (!isfinite(losses[i])) return;
     r->series = json_array();
     for (int i = 0; i < n; i++) json_array_append_new(r->series, json_real(losses[i]));
 }

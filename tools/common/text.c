@@ -20,8 +20,8 @@ size_t text_letter_bytes(const char *text) {
         if ((c[i] & 0xc0) != 0x80) return 0;
         letter = letter << 6 | (c[i] & 0x3f);
     }
-    bool surrogate = letter >= 0xd800 && letter <= 0xdfff;
-    return letter < least[n] || letter > 0x10ffff || surrogate || turns_text(letter) ? 0 : n;
+    bool surrogate = letter >= 0xd800 && letter <= 0xdfff, none = (letter & 0xfffe) == 0xfffe; /* XML has no U+FFFF */
+    return letter < least[n] || letter > 0x10ffff || surrogate || none || turns_text(letter) ? 0 : n;
 }
 
 void text_clean(char *text, const char *spaces) {
