@@ -132,7 +132,8 @@ CLT_API void clt_trainer_destroy(clt_trainer *trainer);
  * step that failed half-way steps and clt_checkpoint_save give CLT_E_STATE, until a checkpoint is loaded. */
 CLT_API clt_status clt_trainer_step(clt_trainer *trainer, const clt_batch *batch);
 
-/* As a step, but in evaluation mode and without change: only the metrics count it. */
+/* As a step, but in evaluation mode and without change: only the metrics count it. After an evaluation that failed half-way
+ * evaluations and clt_trainer_eval_metrics give CLT_E_STATE, the latter with `reset` once more, which begins anew. */
 CLT_API clt_status clt_trainer_evaluate(clt_trainer *trainer, const clt_batch *batch);
 
 /* Sums over the batches since the last reset. */
@@ -145,7 +146,7 @@ typedef struct clt_metrics {
 } clt_metrics;
 
 /* Waits for the device and reads the metrics; `reset` starts anew. Training and
- * evaluation steps are counted apart. */
+ * evaluation steps are counted apart. A reset that failed half-way: CLT_E_STATE until, and once more with, another. */
 CLT_API clt_status clt_trainer_train_metrics(clt_trainer *trainer, clt_metrics *metrics, bool reset);
 CLT_API clt_status clt_trainer_eval_metrics(clt_trainer *trainer, clt_metrics *metrics, bool reset);
 

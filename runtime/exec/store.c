@@ -66,9 +66,13 @@ static clt_status make_memory(clt_store *store, entry *e) {
         CLT_TRY(make_memory(store, parent));
         return clt_memory_slice(parent->memory, e->offset_bytes, e->bytes, &e->memory);
     }
-    CLT_TRY(clt_memory_create(store->device, e->bytes, &e->memory));
-    clt_memory_name(e->memory, e->name ? e->name : e->variable->name);
-    return clt_memory_zero(e->memory);
+    clt_memory *memory;
+    CLT_TRY(clt_memory_create(store->device, e->bytes, &memory));
+    clt_memory_name(memory, e->name ? e->name : e->variable->name);
+    clt_status status = clt_memory_zero(memory);
+    if (status < 0) clt_memory_destroy(memory);
+    else e->memory = memory;
+    return status;
 }
 
 static clt_status state_index(clt_store *store, const char *name, size_t bytes, int *index) {

@@ -278,6 +278,7 @@ clt_status clt_trainer_step(clt_trainer *t, const clt_batch *batch) {
     status = clt_plan_run(step->plan, update ? CLT_PLAN_ALL : CLT_PLAN_FIRST);
     if (status < 0) return fail_step(t, step, status);
     status = clt_nonfinite_after_step(t, batch, update);
+    if (status < 0 && status != CLT_E_NONFINITE) t->trouble = CLT_TROUBLE_TORN; /* it is done, and nobody has counted it */
     if (status < 0) return tell_all(t, status);
     t->micro = update ? 0 : t->micro + 1;
     t->micro_samples = update ? 0 : t->micro_samples + batch->samples;
@@ -286,16 +287,22 @@ clt_status clt_trainer_step(clt_trainer *t, const clt_batch *batch) {
     return CLT_OK;
 }
 
+static clt_status check_sums(bool torn) {
+    return torn ? clt_fail(CLT_E_STATE, "a call that failed has left these metrics half-way: reading them with reset begins anew") : CLT_OK;
+}
+
 clt_status clt_trainer_evaluate(clt_trainer *t, const clt_batch *batch) {
     clt_step *step;
     if (!t) return clt_fail(CLT_E_INVALID, "clt_trainer_evaluate: trainer is NULL");
+    CLT_TRY(check_sums(t->eval_torn));
     if (is_empty(t, batch)) return CLT_OK;
     CLT_TRY(check_batch(t, batch, NULL));
     CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_EVALUATE, batch->samples, NULL, &step));
     CLT_TRY(feed(t, step, batch));
-    CLT_TRY(clt_plan_run(step->plan, CLT_PLAN_ALL));
-    t->eval_samples += batch->samples;
-    return CLT_OK;
+    clt_status status = clt_plan_run(step->plan, CLT_PLAN_ALL);
+    if (status < 0) t->eval_torn = clt_plan_has_updated(step->plan);
+    else t->eval_samples += batch->samples;
+    return status;
 }
 
 static clt_status inputs_of(const clt_trainer *t, clt_tensor *tensor, bool needed[CLT_MAX_FIELDS]) {
@@ -357,7 +364,7 @@ double clt_trainer_waited_seconds(const clt_trainer *t) {
 /* ---- metrics ---- */
 
 /* state: sum and compensation of a Kahan sum */
-static clt_status read_sum(clt_store *store, const char *name, bool reset, double *sum, double *left_out) {
+static clt_status read_sum(clt_store *store, const char *name, double *sum, double *left_out) {
     float state[CLT_MEAN_COUNT];
     size_t bytes;
     clt_memory *memory = clt_store_find_state(store, name, &bytes);
@@ -365,17 +372,31 @@ static clt_status read_sum(clt_store *store, const char *name, bool reset, doubl
     CLT_TRY(clt_memory_read(memory, 0, state, sizeof state));
     *sum = (double)state[CLT_MEAN_SUM] - (double)state[CLT_MEAN_COMPENSATION];
     *left_out = (double)state[CLT_MEAN_LEFT_OUT];
-    return reset ? clt_memory_zero(memory) : CLT_OK;
+    return CLT_OK;
 }
 
-static clt_status read_count(clt_store *store, const char *name, bool reset, double *count) {
+static clt_status read_count(clt_store *store, const char *name, double *count) {
     int32_t state;
     size_t bytes;
     clt_memory *memory = clt_store_find_state(store, name, &bytes);
     if (!memory) return CLT_OK;
     CLT_TRY(clt_memory_read(memory, 0, &state, sizeof state));
     *count = (double)state;
-    return reset ? clt_memory_zero(memory) : CLT_OK;
+    return CLT_OK;
+}
+
+/* All of them, or they are torn. */
+static clt_status reset_sums(clt_store *store, const clt_metric_names *names, int64_t *samples, bool *torn) {
+    const char *const all[] = {names->loss, names->correct, names->mse};
+    *torn = true;
+    for (size_t i = 0; i < CLT_COUNT_OF(all); i++) {
+        size_t bytes;
+        clt_memory *memory = clt_store_find_state(store, all[i], &bytes);
+        if (memory) CLT_TRY(clt_memory_zero(memory));
+    }
+    *samples = 0;
+    *torn = false;
+    return CLT_OK;
 }
 
 /* Which metrics there are: a rank that had no samples yet has no memory of them, but others may. */
@@ -384,17 +405,21 @@ static double has(const clt_store *store, const char *name) {
     return clt_store_find_state(store, name, &bytes) ? 1 : 0;
 }
 
-static clt_status read_metrics(clt_trainer *t, const clt_metric_names *names, int64_t *samples, clt_metrics *metrics,
+static clt_status read_metrics(clt_trainer *t, const clt_metric_names *names, int64_t *samples, bool *torn, clt_metrics *metrics,
                                bool reset) {
     enum { SAMPLES, LOSS, NO_LOSS, CORRECT, MSE, NO_MSE, HAS_LOSS, HAS_CORRECT, HAS_MSE, SUMS };
     double sums[SUMS] = {[SAMPLES] = (double)*samples,
                          [HAS_LOSS] = has(t->store, names->loss),
                          [HAS_CORRECT] = has(t->store, names->correct),
                          [HAS_MSE] = has(t->store, names->mse)};
-    CLT_TRY(read_sum(t->store, names->loss, reset, &sums[LOSS], &sums[NO_LOSS]));
-    CLT_TRY(read_count(t->store, names->correct, reset, &sums[CORRECT]));
-    CLT_TRY(read_sum(t->store, names->mse, reset, &sums[MSE], &sums[NO_MSE]));
-    if (reset) *samples = 0;
+    clt_status whole = check_sums(*torn);
+    if (whole == CLT_OK) {
+        CLT_TRY(read_sum(t->store, names->loss, &sums[LOSS], &sums[NO_LOSS]));
+        CLT_TRY(read_count(t->store, names->correct, &sums[CORRECT]));
+        CLT_TRY(read_sum(t->store, names->mse, &sums[MSE], &sums[NO_MSE]));
+    }
+    if (reset) CLT_TRY(reset_sums(t->store, names, samples, torn));
+    if (whole < 0) return check_sums(true);
     CLT_TRY(clt_parallel_sum(t->options.comm, sums, SUMS));
     double n = sums[SAMPLES];
     *metrics = (clt_metrics){
@@ -411,7 +436,7 @@ clt_status clt_trainer_train_metrics(clt_trainer *t, clt_metrics *metrics, bool 
     int64_t skipped;
     CLT_TRY(clt_nonfinite_check(t));
     CLT_TRY(clt_nonfinite_skipped(t, &skipped));
-    CLT_TRY(read_metrics(t, &clt_train_metric_names, &t->train_samples, metrics, reset));
+    CLT_TRY(read_metrics(t, &clt_train_metric_names, &t->train_samples, &t->train_torn, metrics, reset));
     metrics->skipped = skipped - t->skipped_reported;
     if (reset) t->skipped_reported = skipped;
     return CLT_OK;
@@ -419,7 +444,7 @@ clt_status clt_trainer_train_metrics(clt_trainer *t, clt_metrics *metrics, bool 
 
 clt_status clt_trainer_eval_metrics(clt_trainer *t, clt_metrics *metrics, bool reset) {
     if (!t || !metrics) return clt_fail(CLT_E_INVALID, "clt_trainer_eval_metrics: an argument is NULL");
-    return read_metrics(t, &clt_eval_metric_names, &t->eval_samples, metrics, reset);
+    return read_metrics(t, &clt_eval_metric_names, &t->eval_samples, &t->eval_torn, metrics, reset);
 }
 
 /* ---- values by name ---- */

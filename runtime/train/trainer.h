@@ -80,6 +80,7 @@ struct clt_trainer {
     int micro;     /* micro-batches since the last update */
     int64_t micro_samples; /* of this rank, since the last update */
     int64_t train_samples, eval_samples; /* of this rank, since the last reset */
+    bool train_torn, eval_torn; /* a call that failed has left their sums half-way: they are to be reset */
 
     int64_t skipped_before; /* updates left out that only the host knows of: with CLT_NONFINITE_IGNORE */
     int64_t skipped_reported; /* of the device's count, in metrics that were reset */
