@@ -148,6 +148,8 @@ static verdict run_test(clt_device *device, const capability_test *test, bool *r
     clt_text_free(&text);
     if (error != CL_SUCCESS) return NOT_BUILT;
     float y[1] = {0}, x = 2.5f;
+    char what[96];
+    snprintf(what, sizeof what, "trying out %s, which CLTRAIN_CAPS_OFF=%s leaves out", test->name, test->name);
     size_t global = test->group ? test->group : 64, local = global;
     verdict came = NOT_RUN;
     cl_kernel kernel = NULL;
@@ -161,11 +163,12 @@ static verdict run_test(clt_device *device, const capability_test *test, bool *r
     if (kernel && clSetKernelArg(kernel, 0, sizeof memory, &memory) == CL_SUCCESS &&
         clSetKernelArg(kernel, 1, sizeof x, &x) == CL_SUCCESS &&
         clEnqueueNDRangeKernel(device->queue, kernel, 1, NULL, &global, &local, 0, NULL, NULL) == CL_SUCCESS &&
+        clt_cl_before_blocking(device, what) == CLT_OK &&
         clEnqueueReadBuffer(device->queue, memory, CL_TRUE, 0, sizeof y, y, 0, NULL, NULL) == CL_SUCCESS)
         came = y[0] == test->wanted ? HAS : WRONG;
-    if (kernel) clReleaseKernel(kernel);
-    if (memory) clReleaseMemObject(memory);
-    clReleaseProgram(program);
+    if (kernel) CLT_RELEASE(device, clReleaseKernel(kernel));
+    if (memory) CLT_RELEASE(device, clReleaseMemObject(memory));
+    CLT_RELEASE(device, clReleaseProgram(program));
     return came;
 }
 

@@ -156,6 +156,8 @@ clt_status clt_watch_add(clt_device *device, const char *name, cl_event event);
 /* The last launch that finished and the first that did not; false if nothing is known. */
 bool clt_watch_find(clt_device *device, clt_watched *done, clt_watched *stuck);
 clt_status clt_watch_from_environment(clt_device *device);
+/* With the timeout of another, or none. */
+clt_status clt_watch_as(clt_device *device, const clt_device *other);
 void clt_watch_free(clt_device *device);
 
 /* CLT_E_INVALID where CLTRAIN_CAPS_OFF has a word that is no capability. (capability.c) */

@@ -93,7 +93,9 @@ clt_status clt_device_open_again(const clt_device *device, clt_device **again) {
     clt_found_device found = {.info = device->info, .platform = device->platform, .id = device->id};
     CLT_TRY(open_found(&found, again));
     (*again)->for_trials = true;
-    return CLT_OK;
+    clt_status status = clt_watch_as(*again, device);
+    if (status < 0) clt_device_close(*again);
+    return status;
 }
 
 void clt_device_keep(clt_device *device, void *kept, void (*release)(void *kept)) {

@@ -235,6 +235,10 @@ clt_status clt_device_set_timeout(clt_device *device, double seconds) {
     return CLT_OK;
 }
 
+clt_status clt_watch_as(clt_device *device, const clt_device *other) {
+    return clt_device_set_timeout(device, other->watch ? other->watch->timeout_seconds : 0);
+}
+
 clt_status clt_watch_from_environment(clt_device *device) {
     const char *text = getenv("CLTRAIN_DEVICE_TIMEOUT");
     double seconds;

@@ -29,6 +29,7 @@ typedef enum call { ENQUEUE, FINISH, WAIT, CREATE, READ, LATER, CALLS } call;
 static cl_int fault[CALLS]; /* what the call gives; 0: the driver's own answer */
 static int after[CALLS];    /* so many calls later */
 static int made[CALLS];
+static const char *hanging; /* launches of this kernel never end; NULL: none */
 
 static cl_int faulty(call c) {
     made[c]++;
@@ -47,6 +48,19 @@ static cl_int fail_later(cl_command_queue queue, cl_int error, cl_event *event) 
     return clSetUserEventStatus(*event, error);
 }
 
+static bool is_hanging(cl_kernel kernel) {
+    char name[64] = "";
+    if (hanging) clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, sizeof name, name, NULL);
+    return hanging && !strcmp(name, hanging);
+}
+
+/* They wait for an event that nobody sets. */
+static cl_event never(cl_command_queue queue) {
+    cl_context context;
+    clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL);
+    return clCreateUserEvent(context, NULL);
+}
+
 cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dims, const size_t *offset,
                               const size_t *global, const size_t *local, cl_uint n, const cl_event *list, cl_event *event) {
     cl_int later = faulty(LATER), error = faulty(ENQUEUE);
@@ -54,6 +68,8 @@ cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint 
         after[LATER] = INT_MAX; /* this one alone */
         return fail_later(queue, later, event);
     }
+    cl_event ever = is_hanging(kernel) ? never(queue) : NULL;
+    if (ever) list = &ever, n = 1;
     return error ? error : REAL(clEnqueueNDRangeKernel)(queue, kernel, dims, offset, global, local, n, list, event);
 }
 
@@ -317,9 +333,23 @@ static void hang(void) {
     say_and_end("destroyed", 0);
 }
 
+/* A kernel that is tried on a device for trials, which has the timeout that the program set. */
+static void hang_trial(void) {
+    clt_device *device, *trial;
+    setenv("XDG_CACHE_HOME", support_folder(), 1);
+    if (clt_device_open(&device, NULL) < 0 || clt_device_set_timeout(device, 2) < 0 || clt_device_open_again(device, &trial) < 0)
+        say_and_end(clt_error_detail(), 2);
+    hanging = "test";
+    bool has = clt_device_has(trial, CLT_CAP_FP64);
+    clt_status status = clt_device_finish(trial);
+    printf("%d, %s: %s\n", has, clt_status_name(status), clt_error_detail());
+    clt_device_close(trial);
+    say_and_end("closed", 0);
+}
+
 /* What the program printed when it was started again as one that hangs. */
-static void run_hanging(char *out, size_t bytes, int *code) {
-    char *arguments[] = {"/proc/self/exe", "hang", NULL};
+static void run_hanging(char *how, char *out, size_t bytes, int *code) {
+    char *arguments[] = {"/proc/self/exe", how, NULL};
     int pipes[2];
     pid_t child;
     size_t n = 0;
@@ -329,9 +359,7 @@ static void run_hanging(char *out, size_t bytes, int *code) {
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, pipes[1], 1);
     posix_spawn_file_actions_addclose(&actions, pipes[0]);
-    setenv("CLTRAIN_DEVICE_TIMEOUT", "2", 1);
     assert_int_equal(posix_spawn(&child, "/proc/self/exe", &actions, NULL, arguments, environ), 0);
-    unsetenv("CLTRAIN_DEVICE_TIMEOUT");
     posix_spawn_file_actions_destroy(&actions);
     close(pipes[1]);
     for (ssize_t got; n + 1 < bytes && (got = read(pipes[0], out + n, bytes - n - 1)) != 0;)
@@ -344,17 +372,25 @@ static void run_hanging(char *out, size_t bytes, int *code) {
     *code = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-static void a_kernel_that_hangs_is_named(void **state) {
-    (void)state;
+static void assert_hangs(char *how, const char *const *wanted) {
     char out[8192];
     int code;
-    run_hanging(out, sizeof out, &code);
-    const char *const wanted[] = {"CLT_E_DEVICE_LOST after ", " hangs: ",       "no launch has finished for 2 s",
-                                  "the first that did not: spin", "the last launch that finished: ", "then CLT_E_DEVICE_LOST",
-                                  "are left to the driver",       "destroyed"};
-    for (size_t i = 0; i < CLT_COUNT_OF(wanted); i++)
-        if (!strstr(out, wanted[i])) fail_msg("exit code %d, and no word of \"%s\":\n%s", code, wanted[i], out);
+    run_hanging(how, out, sizeof out, &code);
+    for (; *wanted; wanted++)
+        if (!strstr(out, *wanted)) fail_msg("exit code %d, and no word of \"%s\":\n%s", code, *wanted, out);
     assert_int_equal(code, 0);
+}
+
+static void a_kernel_that_hangs_is_named(void **state) {
+    (void)state;
+    assert_hangs("hang", (const char *const[]){"CLT_E_DEVICE_LOST after ", " hangs: ", "no launch has finished for 2 s",
+                                               "the first that did not: spin", "the last launch that finished: ",
+                                               "then CLT_E_DEVICE_LOST", "are left to the driver", "destroyed", NULL});
+}
+
+static void a_trial_that_hangs_is_named(void **state) {
+    (void)state;
+    assert_hangs("trial", (const char *const[]){"0, CLT_E_DEVICE_LOST: ", " hangs: trying out fp64", "for 2 s", "closed", NULL});
 }
 
 static void a_timeout_leaves_healthy_devices_alone(void **state) {
@@ -382,7 +418,12 @@ static void a_timeout_leaves_healthy_devices_alone(void **state) {
 int main(int argc, char **argv) {
     if (argc > 1 && !strcmp(argv[1], "hang")) {
         alarm(120); /* if nothing else ends it */
+        setenv("CLTRAIN_DEVICE_TIMEOUT", "2", 1);
         hang();
+    }
+    if (argc > 1 && !strcmp(argv[1], "trial")) {
+        alarm(60);
+        hang_trial();
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_plan_that_does_not_fit_changes_nothing, no_faults),
@@ -390,6 +431,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test_setup(a_lost_device_says_so_from_then_on, no_faults),
         cmocka_unit_test_setup(a_launch_that_fails_later_is_named, no_faults),
         cmocka_unit_test_setup(a_kernel_that_hangs_is_named, no_faults),
+        cmocka_unit_test_setup(a_trial_that_hangs_is_named, no_faults),
         cmocka_unit_test_setup(a_timeout_leaves_healthy_devices_alone, no_faults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
