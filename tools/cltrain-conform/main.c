@@ -10,6 +10,7 @@
 
 #include "tools/cltrain-conform/conform.h"
 #include "tools/common/clock.h"
+#include "tools/common/files.h"
 #include "tools/common/folder.h"
 #include "tools/common/message.h"
 #include "tools/common/option_parser.h"
@@ -265,7 +266,8 @@ int main(int argc, char **argv) {
     if (o.jobs > 8) return usage_error("--jobs: at most 8");
     if (output_is_stdout(o.json) + output_is_stdout(o.junit) + output_is_stdout(o.html) > 1)
         return usage_error("stdout is for one of --json, --junit and --html");
-    code = output_check_distinct((const char *const[]){"--json", "--junit", "--html"}, (const char *const[]){o.json, o.junit, o.html}, 3);
+    code = file_check_distinct((const file_use[]){{"--json", o.json, FILE_OR_STDOUT}, {"--junit", o.junit, FILE_OR_STDOUT},
+                                                  {"--html", o.html, FILE_OR_STDOUT}}, 3);
     if (code) return code;
     message_start(o.verbose);
     child_show_errors(o.verbose > 0);

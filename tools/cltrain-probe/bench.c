@@ -13,6 +13,7 @@
 #include "hooks.h"
 #include "report.h"
 #include "tools/survey/document.h"
+#include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/text.h"
 
@@ -219,7 +220,8 @@ int run_bench(int argc, char **argv) {
     if (o.passes > BENCH_PASSES) return usage_error("--passes: at most %d", BENCH_PASSES);
     if (output_is_stdout(o.json) + output_is_stdout(o.csv) + output_is_stdout(o.html) > 1)
         return usage_error("stdout is for one of --json, --csv and --html");
-    code = output_check_distinct((const char *const[]){"--json", "--csv", "--html"}, (const char *const[]){o.json, o.csv, o.html}, 3);
+    code = file_check_distinct((const file_use[]){{"--json", o.json, FILE_OR_STDOUT}, {"--csv", o.csv, FILE_OR_STDOUT},
+                                                  {"--html", o.html, FILE_OR_STDOUT}}, 3);
     if (code) return code;
     message_start(o.shared.verbose);
     child_show_errors(o.shared.verbose > 0);

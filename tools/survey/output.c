@@ -3,12 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/common/files.h"
 #include "tools/common/message.h"
 
 static int cannot_be_written(const char *path, const char *why) {
@@ -41,66 +41,19 @@ int output_failed(const FILE *file) {
 
 /* ---- which file ---- */
 
-static bool same_file(const struct stat *a, const struct stat *b) {
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
-}
-
-/* Several may write there: nothing is lost that would be kept. */
-static bool is_null_device(const struct stat *facts) {
-    struct stat nothing;
-    return S_ISCHR(facts->st_mode) && stat("/dev/null", &nothing) == 0 && facts->st_rdev == nothing.st_rdev;
-}
-
 bool output_is_stdout(const char *path) {
     struct stat facts, own;
     if (!path) return false;
     if (strcmp(path, "-") == 0) return true;
-    return stat(path, &facts) == 0 && fstat(STDOUT_FILENO, &own) == 0 && same_file(&facts, &own) && !is_null_device(&facts);
-}
-
-/* That of the file, or of the folder that it will be in. */
-static bool examine(const char *path, struct stat *facts, const char **name) {
-    char folder[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    *name = NULL;
-    if (stat(path, facts) == 0) return true;
-    *name = slash ? slash + 1 : path;
-    size_t length = slash ? (size_t)(slash - path) + 1 : 1;
-    if (length >= sizeof folder) return false;
-    memcpy(folder, slash ? path : ".", length);
-    folder[length] = 0;
-    return stat(folder, facts) == 0;
-}
-
-static bool same_target(const char *a, const char *b) {
-    struct stat of_a, of_b;
-    const char *name_a, *name_b;
-    if (strcmp(a, b) == 0) return examine(a, &of_a, &name_a) ? !is_null_device(&of_a) : true;
-    if (!examine(a, &of_a, &name_a) || !examine(b, &of_b, &name_b) || !same_file(&of_a, &of_b)) return false;
-    return name_a && name_b ? strcmp(name_a, name_b) == 0 : !name_a && !name_b && !is_null_device(&of_a);
-}
-
-int output_check_distinct(const char *const *options, const char *const *paths, int n) {
-    for (int i = 0; i < n; i++)
-        for (int k = 0; k < i; k++)
-            if (paths[i] && paths[k] && strcmp(paths[i], "-") != 0 && strcmp(paths[k], "-") != 0 && same_target(paths[i], paths[k]))
-                return usage_error("%s %s and %s %s are the same file", options[k], paths[k], options[i], paths[i]);
-    return 0;
+    return stat(path, &facts) == 0 && fstat(STDOUT_FILENO, &own) == 0 && file_same(&facts, &own) && !file_is_null_device(&facts);
 }
 
 /* ---- opening ---- */
 
-/* A FIFO that nobody reads would be waited for for ever. */
 static int open_in_place(output *o) {
-    int file = open(o->path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (file < 0) return cannot_be_written(o->path, errno == ENXIO ? "nobody reads what is written there" : strerror(errno));
-    int flags = fcntl(file, F_GETFL);
-    if (flags < 0 || fcntl(file, F_SETFL, flags & ~O_NONBLOCK) < 0 || !(o->file = fdopen(file, "w"))) {
-        int error = errno;
-        close(file);
-        return cannot_be_written(o->path, strerror(error));
-    }
-    return 0;
+    const char *why;
+    o->file = file_open_in_place(o->path, 0, &why);
+    return o->file ? 0 : cannot_be_written(o->path, why);
 }
 
 /* `old`: the file that is to be replaced, whose mode is kept; NULL: there is none. */

@@ -28,8 +28,4 @@ int output_failed(const FILE *file);
 /* "-", or a name of the file that stdout is. False for NULL. */
 bool output_is_stdout(const char *path);
 
-/* Refuses paths of one run, any of them NULL, that are the same file; `options` are what they were given with. Returns 0 or
- * EXIT_USAGE. */
-int output_check_distinct(const char *const *options, const char *const *paths, int n);
-
 #endif

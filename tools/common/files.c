@@ -1,0 +1,74 @@
+#define _GNU_SOURCE /* O_CLOEXEC */
+#include "tools/common/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/common/message.h"
+
+bool file_same(const struct stat *a, const struct stat *b) {
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+bool file_is_null_device(const struct stat *facts) {
+    struct stat nothing;
+    return S_ISCHR(facts->st_mode) && stat("/dev/null", &nothing) == 0 && facts->st_rdev == nothing.st_rdev;
+}
+
+/* That the file is in, or will be; the name follows it in `path`. NULL: it is too long. */
+static const char *split(const char *path, char folder[PATH_MAX]) {
+    const char *slash = strrchr(path, '/');
+    size_t length = slash ? (size_t)(slash - path) + 1 : 1;
+    if (length >= PATH_MAX) return NULL;
+    memcpy(folder, slash ? path : ".", length);
+    folder[length] = 0;
+    return slash ? slash + 1 : path;
+}
+
+/* ---- the same file ---- */
+
+/* That of the file, or of the folder that it will be in. */
+static bool examine(const char *path, struct stat *facts, const char **name) {
+    char folder[PATH_MAX];
+    *name = NULL;
+    if (stat(path, facts) == 0) return true;
+    *name = split(path, folder);
+    return *name && stat(folder, facts) == 0;
+}
+
+static bool same_target(const char *a, const char *b) {
+    struct stat of_a, of_b;
+    const char *name_a, *name_b;
+    if (strcmp(a, b) == 0) return examine(a, &of_a, &name_a) ? !file_is_null_device(&of_a) : true;
+    if (!examine(a, &of_a, &name_a) || !examine(b, &of_b, &name_b) || !file_same(&of_a, &of_b)) return false;
+    return name_a && name_b ? strcmp(name_a, name_b) == 0 : !name_a && !name_b && !file_is_null_device(&of_a);
+}
+
+static bool is_file(const file_use *use) {
+    return use->path && !(use->role == FILE_OR_STDOUT && strcmp(use->path, "-") == 0);
+}
+
+int file_check_distinct(const file_use *files, int n) {
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < i; k++) {
+            const file_use *a = &files[k], *b = &files[i];
+            if (!is_file(a) || !is_file(b) || (a->role == FILE_READ && b->role == FILE_READ) || !same_target(a->path, b->path)) continue;
+            return usage_error("%s %s and %s %s are the same file", a->option, a->path, b->option, b->path);
+        }
+    return 0;
+}
+
+/* ---- what can be written ---- */
+
+FILE *file_open_in_place(const char *path, int flags, const char **why) {
+    int file = open(path, flags | O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
+    int now = file < 0 ? -1 : fcntl(file, F_GETFL);
+    FILE *opened = now < 0 || fcntl(file, F_SETFL, now & ~O_NONBLOCK) < 0 ? NULL : fdopen(file, flags & O_APPEND ? "a" : "w");
+    if (opened) return opened;
+    *why = file < 0 && errno == ENXIO ? "nobody reads what is written there" : strerror(errno);
+    if (file >= 0) close(file);
+    return NULL;
+}

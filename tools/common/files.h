@@ -1,0 +1,34 @@
+/*
+ * Files that options name: which are the same, and what can be written.
+ */
+#ifndef CLTRAIN_TOOLS_FILES_H
+#define CLTRAIN_TOOLS_FILES_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+typedef enum file_role {
+    FILE_READ,
+    FILE_WRITTEN,
+    FILE_OR_STDOUT /* written; -: stdout */
+} file_role;
+
+typedef struct file_use {
+    const char *option, *path; /* path: NULL: not given */
+    file_role role;
+} file_use;
+
+bool file_same(const struct stat *a, const struct stat *b);
+
+/* Several may write there: nothing is lost that would be kept. */
+bool file_is_null_device(const struct stat *facts);
+
+/* Refuses a file that is written, and read or written for another option as well. Returns 0 or EXIT_USAGE. */
+int file_check_distinct(const file_use *files, int n);
+
+/* Opens it for writing in its place, with O_CREAT, O_APPEND and O_TRUNC in `flags` as wanted. A FIFO that nobody reads would be
+ * waited for for ever: it is refused. NULL and *why on failure. */
+FILE *file_open_in_place(const char *path, int flags, const char **why);
+
+#endif
