@@ -89,6 +89,16 @@ refuse "$same" bench --models none --json "$folder/x" --html "$folder/self/x"
 refuse "$same" bench --models none --csv "$folder/new.html" --html "$folder/alias.html"
 refuse "stdout is for one of" bench --models none --json "$out" --csv -
 [ -e "$folder/x" ] && fail "a file was begun"
+# Nor is what is read written over.
+cp "$folder/list.json" "$folder/list.before"
+for html in "$folder/list.json" "$folder/self/list.json"; do
+    refuse "FILE $folder/list.json and --html $html $same" report "$folder/new.html" "$folder/list.json" --html "$html"
+    refuse "A $folder/list.json and --html $html $same" compare "$folder/list.json" "$folder/new.html" --html "$html"
+    refuse "B $folder/list.json and --html $html $same" compare "$folder/new.html" "$folder/list.json" --html "$html"
+    refuse "$same" bench --models none --shapes "$folder/list.json" --json "$html"
+done
+cmp -s "$folder/list.json" "$folder/list.before" || fail "a document was written over"
+expect 0 "" report "$folder/list.json" "$folder/list.json" --html "$folder/new.html"
 probe=$program program=$conform
 refuse "$same" --ops neg --json "$folder/x" --junit "$folder/self/x"
 program=$probe

@@ -221,7 +221,7 @@ int run_bench(int argc, char **argv) {
     if (output_is_stdout(o.json) + output_is_stdout(o.csv) + output_is_stdout(o.html) > 1)
         return usage_error("stdout is for one of --json, --csv and --html");
     code = file_check_distinct((const file_use[]){{"--json", o.json, FILE_OR_STDOUT}, {"--csv", o.csv, FILE_OR_STDOUT},
-                                                  {"--html", o.html, FILE_OR_STDOUT}}, 3);
+                                                  {"--html", o.html, FILE_OR_STDOUT}, {"--shapes", o.shapes, FILE_READ}}, 4);
     if (code) return code;
     message_start(o.shared.verbose);
     child_show_errors(o.shared.verbose > 0);

@@ -7,6 +7,7 @@
 
 #include "command.h"
 #include "report.h"
+#include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/survey/document.h"
 
@@ -147,5 +148,7 @@ int run_compare(int argc, char **argv) {
     message_start(0);
     if (o.n_files != 2) return usage_error("two files of 'bench --json' expected");
     if (output_is_stdout(o.html)) return usage_error("--html: a file expected; stdout has the comparison");
+    code = file_check_distinct((const file_use[]){{"A", o.files[0], FILE_READ}, {"B", o.files[1], FILE_READ}, {"--html", o.html, FILE_WRITTEN}}, 3);
+    if (code) return code;
     return compare(&o);
 }

@@ -6,6 +6,7 @@
 
 #include "command.h"
 #include "compare.h"
+#include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/survey/document.h"
 #include "tools/survey/page.h"
@@ -158,6 +159,13 @@ static int take_file(void *into, const char *text) {
     return 0;
 }
 
+static int check_distinct(const report_options *o) {
+    file_use files[MOST_FILES + 1];
+    for (int i = 0; i < o->n; i++) files[i] = (file_use){"FILE", o->files[i], FILE_READ};
+    files[o->n] = (file_use){"--html", o->html, FILE_OR_STDOUT};
+    return file_check_distinct(files, o->n + 1);
+}
+
 int run_report(int argc, char **argv) {
     report_options o = {.shared = shared_options_unset(), .threshold = 5, .html = "-"};
     loaded l = {.n = 0};
@@ -169,7 +177,8 @@ int run_report(int argc, char **argv) {
     }
     message_start(0);
     if (o.n == 0) return usage_error("files that other commands wrote with --json expected");
-    code = load_all(&l, &o);
+    code = check_distinct(&o);
+    if (!code) code = load_all(&l, &o);
     if (!code) compare_benches(&l, &o);
     if (!code) code = write_page(&l, o.html);
     for (int i = 0; i < l.n; i++) json_decref(l.documents[i]);
