@@ -152,6 +152,53 @@ tail -n 1 "$folder/log" >"$folder/end"
 json "$folder/end" 'o["event"] == "end" and o["epochs"] == 2'
 [ "$(wc -l <"$folder/log")" -ge 4 ] || fail "--log has fewer lines than start, two epochs and end"
 
+# ---- one file for two options: refused before anything is written; but a checkpoint goes on in its own ----
+
+shared="$folder/shared"
+mkdir "$shared"
+ln -s . "$shared/self"
+for i in 1 2 3 4 5 6 7 8 9 10; do echo "$i,1,$((i % 2))"; done >"$shared/y.csv"
+for file in two.st train-images-idx3-ubyte t10k-labels-idx1-ubyte.gz data_batch_2.bin test_batch.bin x.npy y.npy; do
+    cp "$folder/two" "$shared/$file"
+done
+ln -s two.st "$shared/link.st"
+cp -a "$shared" "$folder/shared.before"
+
+# twice OPTION FILE OPTION FILE ARGUMENT...: refused in these words.
+twice() {
+    words="$1 $2 and $3 $4 are the same file"
+    shift 4
+    refuse "$words" logistic --epochs 3 --seed 1 "$@"
+}
+
+for option in log export profile; do
+    for path in two.st self/two.st link.st; do
+        twice --$option "$shared/$path" --resume "$shared/two.st" --data digits "--$option=$shared/$path" --resume "$shared/two.st"
+    done
+done
+for option in log save export profile; do
+    twice --$option "$shared/self/y.csv" --data "$shared/y.csv" --data "csv:$shared/y.csv,label=2" "--$option=$shared/self/y.csv"
+    for file in x y; do
+        twice --$option "$shared/$file.npy" --data "$shared/$file.npy" --data "npy:$shared/x.npy,$shared/y.npy" "--$option=$shared/$file.npy"
+    done
+    for file in train-images-idx3-ubyte t10k-labels-idx1-ubyte.gz; do
+        twice --$option "$shared/$file" --data "$shared/$file" --data "idx:$shared" "--$option=$shared/$file"
+    done
+    for file in data_batch_2.bin test_batch.bin; do
+        twice --$option "$shared/$file" --data "$shared/$file" --data "cifar10:$shared" "--$option=$shared/$file"
+    done
+done
+for path in new.st two.st; do
+    for other in $path self/$path; do
+        twice --save "$shared/$path" --export "$shared/$other" --data digits --save "$shared/$path" --export "$shared/$other"
+        twice --save "$shared/$path" --log "$shared/$other" --data digits --save "$shared/$path" --log "$shared/$other"
+        twice --log "$shared/$path" --profile "$shared/$other" --data digits --log "$shared/$path" --profile="$shared/$other"
+    done
+done
+twice --save "$shared/two.st" --export "$shared/link.st" --data digits --save "$shared/two.st" --export "$shared/link.st"
+diff -r --no-dereference "$folder/shared.before" "$shared" >"$out" || fail "options that are refused changed a file"
+expect 0 "Resumed" logistic --data digits --epochs 3 --seed 1 --save "$shared/two.st" --resume "$shared/self/two.st" --log /dev/null
+
 # As many epochs in one run as in two, and the same again.
 expect 0 "Resumed" logistic --data digits --epochs 4 --seed 1 --resume "$folder/two" --export "$folder/a"
 expect 0 "epoch 4/4" logistic --data digits --epochs 4 --seed 1 --export "$folder/b"

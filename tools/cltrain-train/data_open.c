@@ -8,6 +8,13 @@
 
 #define TEST_FRACTION 0.2
 
+/* In a folder: those of training first; those of idx may be compressed. */
+static const char *const idx_names[] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
+                                        "t10k-labels-idx1-ubyte"};
+static const char *const cifar10_names[] = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
+                                            "data_batch_5.bin", "test_batch.bin"};
+enum { IDX_FILES = sizeof idx_names / sizeof *idx_names, CIFAR10_FILES = sizeof cifar10_names / sizeof *cifar10_names };
+
 /* FOLDER/NAME, or FOLDER/NAME.gz where `gzip` allows; false if neither can be read. */
 static bool find_file(char path[2 * DATA_PATH_BYTES], const char *folder, const char *name,
                       bool gzip) {
@@ -18,11 +25,9 @@ static bool find_file(char path[2 * DATA_PATH_BYTES], const char *folder, const 
 }
 
 /* *dataset stays NULL if an optional part has neither file. */
-static int open_idx_part(clt_dataset **dataset, const data_spec *spec, const char *part,
+static int open_idx_part(clt_dataset **dataset, const data_spec *spec, const char *const names[2],
                          bool optional) {
-    char images[2 * DATA_PATH_BYTES], labels[2 * DATA_PATH_BYTES], names[2][64];
-    snprintf(names[0], sizeof names[0], "%s-images-idx3-ubyte", part);
-    snprintf(names[1], sizeof names[1], "%s-labels-idx1-ubyte", part);
+    char images[2 * DATA_PATH_BYTES], labels[2 * DATA_PATH_BYTES];
     bool has_images = find_file(images, spec->path, names[0], true);
     bool has_labels = find_file(labels, spec->path, names[1], true);
     if (optional && !has_images && !has_labels) return 0;
@@ -34,26 +39,36 @@ static int open_idx_part(clt_dataset **dataset, const data_spec *spec, const cha
 }
 
 static int open_idx(data_parts *parts, const data_spec *spec) {
-    int code = open_idx_part(&parts->train, spec, "train", false);
-    return code ? code : open_idx_part(&parts->test, spec, "t10k", true);
+    int code = open_idx_part(&parts->train, spec, idx_names, false);
+    return code ? code : open_idx_part(&parts->test, spec, idx_names + 2, true);
 }
 
 static int open_cifar10(data_parts *parts, const data_spec *spec) {
-    char files[5][2 * DATA_PATH_BYTES], test[2 * DATA_PATH_BYTES], name[32];
-    const char *paths[5], *test_path = test;
+    enum { BATCHES = CIFAR10_FILES - 1 };
+    char files[BATCHES][2 * DATA_PATH_BYTES], test[2 * DATA_PATH_BYTES];
+    const char *paths[BATCHES], *test_path = test;
     int found = 0;
-    for (int i = 1; i <= 5; i++) {
-        snprintf(name, sizeof name, "data_batch_%d.bin", i);
-        if (find_file(files[found], spec->path, name, false)) paths[found] = files[found], found++;
-    }
+    for (int i = 0; i < BATCHES; i++)
+        if (find_file(files[found], spec->path, cifar10_names[i], false)) paths[found] = files[found], found++;
     if (!found)
         return run_error(
             "--data %s: none of data_batch_1.bin to data_batch_5.bin can be read in '%s'", spec->text,
             spec->path);
     clt_status status = clt_dataset_cifar10(&parts->train, paths, found);
-    if (status >= 0 && find_file(test, spec->path, "test_batch.bin", false))
+    if (status >= 0 && find_file(test, spec->path, cifar10_names[BATCHES], false))
         status = clt_dataset_cifar10(&parts->test, &test_path, 1);
     return status < 0 ? library_error(status, "--data") : 0;
+}
+
+bool data_spec_file(const data_spec *spec, int i, char path[2 * DATA_PATH_BYTES]) {
+    static const int counts[] = {[DATA_IDX] = 2 * IDX_FILES, [DATA_CIFAR10] = CIFAR10_FILES, [DATA_CSV] = 1, [DATA_NPY] = 2,
+                                 [DATA_SYNTHETIC_REGRESSION] = 0};
+    if (i >= counts[spec->source]) return false;
+    if (spec->source == DATA_IDX)
+        snprintf(path, 2 * DATA_PATH_BYTES, "%s/%s%s", spec->path, idx_names[i / 2], i % 2 ? ".gz" : "");
+    else if (spec->source == DATA_CIFAR10) snprintf(path, 2 * DATA_PATH_BYTES, "%s/%s", spec->path, cifar10_names[i]);
+    else snprintf(path, 2 * DATA_PATH_BYTES, "%s", i ? spec->path_y : spec->path);
+    return true;
 }
 
 static int open_csv(data_parts *parts, const data_spec *spec, bool regression) {

@@ -41,6 +41,9 @@ int data_spec_parse(data_spec *spec, const char *text);
 /* Every form of a SPEC with a line of explanation, for --help. */
 extern const char data_spec_help[];
 
+/* The i-th file that it may name, from 0; false where there are no more. */
+bool data_spec_file(const data_spec *spec, int i, char path[2 * DATA_PATH_BYTES]);
+
 typedef struct data_parts {
     clt_dataset *whole, *train, *test; /* whole is NULL where files bring a test part */
     bool standardized;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "option_table.h"
 
@@ -18,6 +19,21 @@ static void complete_on_failure(options *given) {
     const char *told = getenv("CLTRAIN_RUN_ON_FAILURE");
     if (given->on_failure == OPTION_UNSET)
         given->on_failure = told && strcmp(told, "continue") == 0 ? ON_FAILURE_SHRINK : ON_FAILURE_STOP;
+}
+
+/* --save may go on in the file that --resume begins with. */
+static int check_files(const options *o) {
+    enum { OUTPUTS = 4 };
+    char path[2 * DATA_PATH_BYTES];
+    file_use files[OUTPUTS + 1] = {{"--save", o->save, FILE_WRITTEN}, {"--export", o->export_to, FILE_WRITTEN}, {"--log", o->log, FILE_WRITTEN},
+                                   {"--profile", o->profile, FILE_WRITTEN}, {"--resume", o->resume, FILE_READ}};
+    int code = file_check_distinct(files, OUTPUTS);
+    if (!code) code = file_check_distinct(files + 1, OUTPUTS);
+    for (int i = 0; !code && data_spec_file(&o->data_spec, i, path); i++) {
+        files[OUTPUTS] = (file_use){"--data", path, FILE_READ};
+        code = file_check_distinct(files, OUTPUTS + 1);
+    }
+    return code;
 }
 
 static int check(options *given) {
@@ -37,7 +53,8 @@ static int check(options *given) {
     if (given->stop_after != OPTION_UNSET && given->steps != OPTION_UNSET)
         return usage_error("--stop-after and --steps exclude each other");
     int code = given->compress ? compress_spec_parse(&given->compress_options, given->compress) : 0;
-    return code ? code : data_spec_parse(&given->data_spec, given->data);
+    if (!code) code = data_spec_parse(&given->data_spec, given->data);
+    return code ? code : check_files(given);
 }
 
 int options_parse(options *into, int argc, char **argv) {
