@@ -118,7 +118,18 @@ printf '1,2,0\n3,four,1\n' >"$folder/text.csv"
 expect 1 "line 2" logistic --data "csv:$folder/text.csv"
 printf '1,2,0\n3,4,1\n' >"$folder/two.csv"
 expect 1 "at least 5 are needed" logistic --data "csv:$folder/two.csv"
-expect 1 "nowhere" logistic --data digits --epochs 1 --save "$folder/nowhere/model"
+# Before the first step.
+for option in save export profile; do
+    expect 1 "--$option: $folder/nowhere/model cannot be written: No such file" logistic --data digits --epochs 1 "--$option=$folder/nowhere/model"
+    grep -q "epoch 1/1" "$err" && fail "--$option: what cannot be written is found out after training"
+    expect 1 "--$option: $folder cannot be written: not a regular file" logistic --data digits --epochs 1 "--$option=$folder"
+done
+if [ "$(id -u)" -ne 0 ]; then
+    mkdir "$folder/closed"
+    chmod a-w "$folder/closed"
+    expect 1 "cannot be written: Permission denied" logistic --data digits --epochs 1 --export "$folder/closed/model"
+    grep -q "epoch 1/1" "$err" && fail "a folder that is read-only is found out after training"
+fi
 expect 1 "nowhere" logistic --data digits --epochs 1 --log "$folder/nowhere/log"
 expect 1 "garbage" logistic --data digits --epochs 1 --resume "$folder/garbage"
 echo "this is no checkpoint" >"$folder/garbage"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tools/common/clock.h"
+#include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "agreement.h"
 #include "balance.h"
@@ -136,6 +137,16 @@ static int open_log(run *r) {
     return 0;
 }
 
+/* What is written at the end only is found out now if it cannot be. */
+static int open_outputs(run *r) {
+    const options *o = r->options;
+    if (!ranks_lead(r->group)) return 0;
+    int code = file_check_replaceable("--save", o->save);
+    if (!code) code = file_check_replaceable("--export", o->export_to);
+    if (!code) code = file_check_replaceable("--profile", o->profile);
+    return code ? code : open_log(r);
+}
+
 static void set_limits(run *r) {
     const options *o = r->options;
     int64_t epoch_steps = recipe_epoch_steps(o, clt_dataset_samples(r->data->train));
@@ -161,7 +172,7 @@ static int prepare(run *r) {
     if (!code) code = make_loaders(r);
     if (!code) code = make_trainer(r);
     if (!code) code = resume(r);
-    if (!code) code = agree(r, open_log(r));
+    if (!code) code = agree(r, open_outputs(r));
     if (code) return code;
     set_limits(r);
     signals_catch();

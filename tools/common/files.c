@@ -1,9 +1,10 @@
-#define _GNU_SOURCE /* O_CLOEXEC */
+#define _GNU_SOURCE /* O_CLOEXEC, realpath */
 #include "tools/common/files.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -62,6 +63,25 @@ int file_check_distinct(const file_use *files, int n) {
 }
 
 /* ---- what can be written ---- */
+
+/* A link is followed, so that the file it names is replaced; what is no regular file never is. */
+static const char *why_not_replaceable(const char *path) {
+    struct stat facts;
+    char folder[PATH_MAX];
+    bool there = stat(path, &facts) == 0;
+    if (!path[0]) return "the path is empty";
+    if (there ? !S_ISREG(facts.st_mode) : lstat(path, &facts) == 0) return "not a regular file, so it is not replaced";
+    char *real = realpath(path, NULL);
+    bool fits = split(real ? real : path, folder) != NULL;
+    free(real);
+    if (!fits) return strerror(ENAMETOOLONG);
+    return access(folder, W_OK | X_OK) ? strerror(errno) : NULL;
+}
+
+int file_check_replaceable(const char *option, const char *path) {
+    const char *why = path ? why_not_replaceable(path) : NULL;
+    return why ? run_error("%s: %s cannot be written: %s", option, path, why) : 0;
+}
 
 FILE *file_open_in_place(const char *path, int flags, const char **why) {
     int file = open(path, flags | O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);

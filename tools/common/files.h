@@ -27,6 +27,10 @@ bool file_is_null_device(const struct stat *facts);
 /* Refuses a file that is written, and read or written for another option as well. Returns 0 or EXIT_USAGE. */
 int file_check_distinct(const file_use *files, int n);
 
+/* Whether the library can put a file in that place, or in the place of what is there, as its own savings do. Returns 0, or
+ * EXIT_FAILED after saying why not. NULL: nothing is to be put anywhere. */
+int file_check_replaceable(const char *option, const char *path);
+
 /* Opens it for writing in its place, with O_CREAT, O_APPEND and O_TRUNC in `flags` as wanted. A FIFO that nobody reads would be
  * waited for for ever: it is refused. NULL and *why on failure. */
 FILE *file_open_in_place(const char *path, int flags, const char **why);
