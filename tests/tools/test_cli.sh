@@ -163,6 +163,23 @@ tail -n 1 "$folder/log" >"$folder/end"
 json "$folder/end" 'o["event"] == "end" and o["epochs"] == 2'
 [ "$(wc -l <"$folder/log")" -ge 4 ] || fail "--log has fewer lines than start, two epochs and end"
 
+# A log goes on behind what a run that was killed left of a line.
+printf '{"event":"start"}\n{"event":"prog' >"$folder/torn"
+expect 0 "Resumed" logistic --data digits --epochs 2 --seed 1 --resume "$folder/two" --log "$folder/torn"
+sed -n 2p "$folder/torn" | grep -qx '{"event":"prog' || fail "--log goes on within a torn line"
+sed -n 3p "$folder/torn" | grep -q '^{"event":"start",' || fail "--log does not go on in a line of its own"
+expect 0 "Resumed" logistic --data digits --epochs 2 --seed 1 --resume "$folder/two" --log "$folder/torn"
+grep -q '^$' "$folder/torn" && fail "--log: an empty line behind a whole one"
+
+# Nobody reads it; and where a link leads another file may be.
+mkfifo "$folder/fifo"
+timeout 60 "$program" logistic --data digits --epochs 1 --log "$folder/fifo" >"$out" 2>"$err"
+got=$?
+[ $got -eq 1 ] || fail "a --log that nobody reads gave $got"
+grep -q "nobody reads" "$err" || fail "a --log that nobody reads: no reason"
+ln -s "$folder/unmade" "$folder/dangling"
+expect 1 "it is a link to nothing" logistic --data digits --epochs 1 --log "$folder/dangling" --save "$folder/unmade"
+
 # ---- one file for two options: refused before anything is written; but a checkpoint goes on in its own ----
 
 shared="$folder/shared"

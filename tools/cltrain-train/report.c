@@ -1,10 +1,13 @@
 #include "report.h"
 
+#include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "recipe.h"
 
@@ -140,11 +143,31 @@ bool report_print_json(const report *r, FILE *file) {
 
 /* ---- JSON lines ---- */
 
+/* The last line of a run that was killed. */
+static bool ends_within_line(const char *path) {
+    struct stat facts;
+    FILE *file = stat(path, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size > 0 ? fopen(path, "r") : NULL;
+    bool within = file && fseek(file, -1, SEEK_END) == 0 && fgetc(file) != '\n';
+    if (file) fclose(file);
+    return within;
+}
+
+/* Not through a link to nothing: what it would make there may be another option's file. */
+static FILE *open_log_file(const char *path, bool append, const char **why) {
+    struct stat facts;
+    *why = "it is a link to nothing";
+    if (stat(path, &facts) && lstat(path, &facts) == 0) return NULL;
+    FILE *file = file_open_in_place(path, O_CREAT | (append ? O_APPEND : O_TRUNC), why);
+    if (file && append && ends_within_line(path)) fputc('\n', file);
+    return file;
+}
+
 run_log *run_log_open(const char *path, bool append) {
+    const char *why = "out of memory";
     run_log *log = calloc(1, sizeof *log);
-    FILE *file = log ? fopen(path, append ? "a" : "w") : NULL;
+    FILE *file = log ? open_log_file(path, append, &why) : NULL;
     if (!file) {
-        run_error("--log: '%s' cannot be opened for writing", path);
+        run_error("--log: '%s' cannot be opened for writing: %s", path, why);
         free(log);
         return NULL;
     }
