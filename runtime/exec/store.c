@@ -68,7 +68,7 @@ static clt_status make_memory(clt_store *store, entry *e) {
     }
     clt_memory *memory;
     CLT_TRY(clt_memory_create(store->device, e->bytes, &memory));
-    clt_memory_name(memory, e->name ? e->name : e->variable->name);
+    clt_memory_name(memory, e->variable ? e->variable->name : e->name);
     clt_status status = clt_memory_zero(memory);
     if (status < 0) clt_memory_destroy(memory);
     else e->memory = memory;
