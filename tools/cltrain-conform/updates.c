@@ -237,12 +237,12 @@ static void draw_gradient(const host *h, random_stream *random, float *x) {
     }
 }
 
-/* A NaN of ones alone: who rounds its bits up makes zero of it. */
-static float broken_value(const host *h) {
+/* A NaN of ones alone: who rounds its bits up makes zero of it. Once with each sign. */
+static float broken_value(const host *h, int step) {
     const uint32_t ones = 0x7fffffff;
     float value = h->of->broken;
     if (isnan(value)) memcpy(&value, &ones, sizeof value);
-    return value;
+    return step == BROKEN_LAST ? value : -value;
 }
 
 /* What becomes of the gradient behind dropout. */
@@ -261,7 +261,7 @@ static void step_both(host *h, clt_trainer *trainer, random_stream *random, floa
     for (int k = 0; k < micro && *status == CLT_OK; k++) {
         for (int s = 0; s < samples; s++) draw_gradient(h, random, x + (size_t)s * (size_t)h->n);
         for (int i = 0; i < h->n && h->of->large > 0; i++) x[i] *= h->of->large;
-        if (broken && k == 0) x[step == BROKEN_LAST ? h->n - 1 : h->n / 2] = broken_value(h);
+        if (broken && k == 0) x[step == BROKEN_LAST ? h->n - 1 : h->n / 2] = broken_value(h, step);
         for (int i = 0; i < samples * h->n; i++) h->g[i % h->n] += dropped(h, (double)x[i], i, step * micro + k) / micro;
         clt_batch batch = {.samples = samples, .n_fields = 1, .fields = {{CLT_F32, shape_of_parameter(h, true), x}}};
         *status = clt_trainer_step(trainer, &batch);
