@@ -84,6 +84,8 @@ static clt_status read_by_host(const check *c, int k, uint32_t seed, uint32_t fl
     size_t n = (size_t)CLT_MIN(c->words[k], (uint64_t)most);
     for (int end = 0; end < 2 && status == CLT_OK; end++) {
         uint64_t from = end ? c->words[k] - n : 0;
+        status = clt_cl_before_blocking(c->device, "reading a buffer");
+        if (status < 0) break;
         cl_int error = clEnqueueReadBuffer(c->device->queue, c->buffers[k], CL_TRUE, from * sizeof *got, n * sizeof *got,
                                            got, 0, NULL, NULL);
         if (error != CL_SUCCESS) status = clt_cl_fail(c->device, "reading a buffer", error);

@@ -135,8 +135,9 @@ typedef struct build {
 static clt_status run_program(build *b, cl_program program) {
     cl_int error;
     clt_device *d = b->device;
-    float x = 1, got[64];
+    float x = 1, got[64] = {0};
     cl_int n = 4;
+    const char *what = "running what was built";
     const size_t items = 64;
     CLT_TRY_CL(d, "building", clBuildProgram(program, 1, &d->id, "", NULL, NULL));
     cl_kernel kernel = clCreateKernel(program, "build_probe", &error);
@@ -145,9 +146,11 @@ static clt_status run_program(build *b, cl_program program) {
     if (error == CL_SUCCESS) error = clSetKernelArg(kernel, 1, sizeof x, &x);
     if (error == CL_SUCCESS) error = clSetKernelArg(kernel, 2, sizeof n, &n);
     if (error == CL_SUCCESS) error = clEnqueueNDRangeKernel(d->queue, kernel, 1, NULL, &items, &items, 0, NULL, NULL);
-    if (error == CL_SUCCESS) error = clEnqueueReadBuffer(d->queue, b->y, CL_TRUE, 0, sizeof got, got, 0, NULL, NULL);
-    clReleaseKernel(kernel);
-    if (error != CL_SUCCESS) return clt_cl_fail(d, "running what was built", error);
+    clt_status status = error == CL_SUCCESS ? clt_cl_before_blocking(d, what) : clt_cl_fail(d, what, error);
+    if (status == CLT_OK) error = clEnqueueReadBuffer(d->queue, b->y, CL_TRUE, 0, sizeof got, got, 0, NULL, NULL);
+    CLT_RELEASE(d, clReleaseKernel(kernel));
+    CLT_TRY(status);
+    if (error != CL_SUCCESS) return clt_cl_fail(d, what, error);
     for (int i = 0; i < 64; i++) b->wrong |= got[i] != 6; /* 0 + 1 + 2 + 3 */
     return CLT_OK;
 }
@@ -183,7 +186,7 @@ static clt_status build_once(build *b, bool from_binary) {
     }
     clt_status status = run_program(b, program);
     if (status == CLT_OK && !from_binary && b->cached) status = keep_binary(b, program);
-    clReleaseProgram(program);
+    CLT_RELEASE(b->device, clReleaseProgram(program));
     return status;
 }
 
