@@ -16,26 +16,58 @@ kernel void ref_metric_add(global float *state, global const float *value, float
     state[0] = next;
 }
 
-/* Whether the largest of x [classes], the first of equals, is that at t; no NaN is larger than anything, nor smaller. */
-static int metric_is_right(global const float *x, int t, int classes) {
+/* Whether x[t] is the largest, the first of equals, of every `step`-th of x [classes] from `first` to before `end`; no NaN is
+ * larger than anything, nor smaller. */
+static int metric_is_right(global const float *x, int t, int classes, int first, int end, int step) {
     int right = t >= 0 && t < classes;
     float wanted = right ? x[t] : 0;
-    for (int c = 0; c < classes; c++) right &= c < t ? wanted > x[c] : wanted >= x[c];
+    for (int c = first; c < end; c += step) right &= c < t ? wanted > x[c] : wanted >= x[c];
     return right;
 }
 
-/* state[0] += the rows of x (rows, classes) whose largest is the target's. One work-group. */
-kernel void ref_metric_correct(global int *state, global const float *x, global const int *target, int rows,
-                               int classes) {
-    local int counts[CLT_GROUP];
+/* The sum over the work-group, in its first work-item. */
+CLT_TOGETHER int metric_group_count(int count, local int *counts) {
     int lane = get_local_id(0), lanes = get_local_size(0);
-    if (get_group_id(0) > 0) return;
-    int count = 0;
-    for (int row = lane; row < rows; row += lanes) count += metric_is_right(x + row * classes, target[row], classes);
     counts[lane] = count;
     for (int half_way = CLT_GROUP / 2; half_way > 0; half_way /= 2) {
         barrier(CLK_LOCAL_MEM_FENCE);
         if (lane < half_way && lane + half_way < lanes) counts[lane] += counts[lane + half_way];
     }
-    if (lane == 0) state[0] += counts[0];
+    return counts[0];
+}
+
+/* state[0] += the rows of x (rows, classes), from `start` to before `end`, whose largest is the target's. One work-group. */
+kernel void ref_metric_correct(global int *state, global const float *x, global const int *target, int start, int end,
+                               int classes) {
+    local int counts[CLT_GROUP];
+    int lane = get_local_id(0), lanes = get_local_size(0);
+    if (get_group_id(0) > 0) return;
+    int count = 0;
+    for (int row = start + lane; row < end; row += lanes)
+        count += metric_is_right(x + row * classes, target[row], classes, 0, classes, 1);
+    count = metric_group_count(count, counts);
+    if (lane == 0) state[0] += count;
+}
+
+/* wrong[row] = how many lanes saw a class, from `start` to before `end`, that is larger than the target's; added to what the
+ * launches before found if `start` is not 0. One work-group a row. */
+kernel void ref_metric_wrong(global const float *x, global const int *target, global int *wrong, int rows, int classes,
+                             int start, int end) {
+    local int counts[CLT_GROUP];
+    int row = get_group_id(0), lane = get_local_id(0), lanes = get_local_size(0);
+    if (row >= rows) return;
+    int count = !metric_is_right(x + row * classes, target[row], classes, start + lane, end, lanes);
+    count = metric_group_count(count, counts);
+    if (lane == 0) wrong[row] = start == 0 ? count : wrong[row] + count;
+}
+
+/* state[0] += the rows, from `start` to before `end`, with nothing wrong. One work-group. */
+kernel void ref_metric_count(global int *state, global const int *wrong, int start, int end) {
+    local int counts[CLT_GROUP];
+    int lane = get_local_id(0), lanes = get_local_size(0);
+    if (get_group_id(0) > 0) return;
+    int count = 0;
+    for (int row = start + lane; row < end; row += lanes) count += wrong[row] == 0;
+    count = metric_group_count(count, counts);
+    if (lane == 0) state[0] += count;
 }

@@ -1,5 +1,6 @@
 /* What a trainer counts: loss and accuracy. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "tools/cltrain-conform/cases.h"
 
@@ -153,8 +154,54 @@ static void run_skipped(const test_case *c, bench *b, case_result *r) {
     clt_graph_destroy(graph);
 }
 
+/* Logits x + b, b zero: each second row is right, and in the others the largest class is the one behind the label's. */
+static void run_many(const test_case *c, bench *b, case_result *r) {
+    int rows = (int)c->at.first, classes = (int)c->at.last;
+    float *x = calloc((size_t)rows * (size_t)classes, sizeof *x);
+    int32_t *label = calloc((size_t)rows, sizeof *label);
+    for (int i = 0; i < rows && x && label; i++) {
+        int64_t best = (i * 7919L + classes - 1) % classes;
+        x[i * (int64_t)classes + best] = 1;
+        label[i] = (int32_t)(i % 2 ? (best + classes - 1) % classes : best);
+    }
+    clt_graph *graph = NULL;
+    clt_trainer *trainer = NULL;
+    clt_metrics m = {0};
+    clt_status status = x && label ? clt_graph_create(&graph) : CLT_E_NO_MEMORY;
+    clt_tensor *in = clt_input(graph, "x", CLT_F32, CLT_SHAPE(rows, classes)),
+               *truth = clt_input(graph, "y", CLT_I32, CLT_SHAPE(rows)),
+               *bias = clt_parameter(graph, "b", CLT_SHAPE(classes), (clt_init){.kind = CLT_INIT_ZEROS});
+    clt_tensor *logits = clt_add(in, bias), *cost = clt_cross_entropy(logits, truth);
+    clt_train_options o = {.lr = 0.1f, .output = logits};
+    clt_batch batch = {.samples = rows, .n_fields = 2,
+                       .fields = {{CLT_F32, CLT_SHAPE(rows, classes), x}, {CLT_I32, CLT_SHAPE(rows), label}}};
+    note_step(b, cost, &o, r);
+    if (status == CLT_OK) status = clt_trainer_create(&trainer, b->device, cost, &o);
+    if (status == CLT_OK) r->supported = PASSED;
+    else result_error(r, &r->supported, status, "compiling");
+    if (status == CLT_OK) status = clt_trainer_evaluate(trainer, &batch);
+    if (status == CLT_OK) status = clt_trainer_eval_metrics(trainer, &m, true);
+    if (status < 0) result_error(r, &r->value, status, "evaluating");
+    else expect(r, "the accuracy", m.accuracy, 0.5);
+    judge_fences(b, r);
+    clt_trainer_destroy(trainer);
+    clt_graph_destroy(graph);
+    free(x);
+    free(label);
+}
+
+static void add_many(case_list *list, const char *variant, int rows, int classes) {
+    test_case *c = case_add_run(list, "metrics", variant, run_many);
+    c->at.first = rows, c->at.last = classes;
+    c->full = c->large = true;
+}
+
 void cases_metrics(case_list *list) {
     case_add_run(list, "metrics", "classes", run_metrics);
     case_add_run(list, "metrics", "long-sum", run_long_sum);
     case_add_run(list, "metrics", "skipped", run_skipped);
+    /* More rounds than a work-item may make (see cl/prelude.cl). */
+    add_many(list, "many-rows", 45000, 100);
+    add_many(list, "many", 2048, 2200);
+    add_many(list, "many-classes", 8, 70000);
 }
