@@ -14,14 +14,19 @@ void clt_reference_embedding(clt_lowering *l, const clt_tensor *node) {
     clt_launch_int(l, weight->shape.dims[0]);
 }
 
+/* Long sums are made in parts, a launch each (see cl/prelude.cl). */
 void clt_reference_embedding_grad(clt_lowering *l, const clt_tensor *node) {
+    enum { PART = 8192 };
     const clt_tensor *indices = node->inputs[0], *dy = node->inputs[1];
-    int64_t count = clt_tensor_elements(node);
-    clt_launch_begin(l, path, "ref_embedding_grad", count, CLT_REFERENCE_GROUP);
-    clt_launch_tensor(l, indices);
-    clt_launch_tensor(l, dy);
-    clt_launch_tensor(l, node);
-    clt_launch_int(l, count);
-    clt_launch_int(l, node->shape.dims[1]);
-    clt_launch_int(l, clt_tensor_elements(indices));
+    int64_t count = clt_tensor_elements(node), positions = clt_tensor_elements(indices);
+    for (int64_t start = 0; start < positions; start += PART) {
+        clt_launch_begin(l, path, "ref_embedding_grad", count, CLT_REFERENCE_GROUP);
+        clt_launch_tensor(l, indices);
+        clt_launch_tensor(l, dy);
+        clt_launch_tensor(l, node);
+        clt_launch_int(l, count);
+        clt_launch_int(l, node->shape.dims[1]);
+        clt_launch_int(l, start);
+        clt_launch_int(l, CLT_MIN(start + PART, positions));
+    }
 }

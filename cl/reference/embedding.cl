@@ -11,14 +11,15 @@ kernel void ref_embedding(global const float *weight, global const int *indices,
     y[i] = row >= 0 && row < rows ? weight[row * width + i % width] : NAN;
 }
 
-/* dweight[v, d] = sum of dy[p, d] over the positions p with indices[p] == v, in order. count = rows width. */
+/* dweight[v, d] = sum of dy[p, d] over the positions p, from `start` to before `end`, with indices[p] == v, in order; added to
+ * what the launches before found if `start` is not 0. count = rows width. */
 kernel void ref_embedding_grad(global const int *indices, global const float *dy, global float *dweight, int count,
-                               int width, int positions) {
+                               int width, int start, int end) {
     int i = get_global_id(0);
     if (i >= count) return;
     int row = i / width, d = i % width;
     float sum = 0;
-    for (int p = 0; p < positions; p++)
+    for (int p = start; p < end; p++)
         if (indices[p] == row) sum += dy[p * width + d];
-    dweight[i] = sum;
+    dweight[i] = start == 0 ? sum : dweight[i] + sum;
 }

@@ -164,6 +164,9 @@ void cases_shape(case_list *list) {
     add_embedding(list, "", (clt_shape)SHAPE(37), 11, 5, 0, 11);
     add_embedding(list, "repeated", (clt_shape)SHAPE(3, 129), 2, 7, 0, 2)->full = true;
     add_embedding(list, "one", (clt_shape)SHAPE(1), 1, 1, 0, 1)->full = true;
+    /* More rounds than a work-item may make (see cl/prelude.cl). */
+    test_case *many = add_embedding(list, "many", (clt_shape)SHAPE(70001), 5, 3, 0, 5);
+    many->full = many->large = true;
     test_case *outside = add_embedding(list, "outside", (clt_shape)SHAPE(37), 11, 5, -3, 15);
     outside->operation = &embedding_outside;
     for (int i = 0; i < 4; i++) {
