@@ -43,6 +43,7 @@ static void add_softmax(case_list *list, bool full, const char *variant, clt_sha
         test_case *c = case_add(list, ops[i], variant, &x, 1);
         c->at.axis = axis;
         c->full = full;
+        c->large = clt_shape_elements(&shape) > 20000;
     }
 }
 
@@ -152,6 +153,9 @@ void cases_reduce(case_list *list) {
     add_softmax(list, true, "one", (clt_shape)SHAPE(3, 1), 1);
     add_softmax(list, true, "long", (clt_shape)SHAPE(3, 1031), 1);
     add_softmax(list, true, "many", (clt_shape)SHAPE(517, 3), 1);
+    /* More rounds than a work-item may make (see cl/prelude.cl); 524288 elements of a group. */
+    add_softmax(list, true, "far", (clt_shape)SHAPE(66001, 2), 0);
+    add_softmax(list, true, "chunks", (clt_shape)SHAPE(530001, 2), 0);
     add_cross_entropy(list, false, 33, 10);
     add_cross_entropy(list, false, 131, 37);
     add_cross_entropy(list, true, 1, 1);
