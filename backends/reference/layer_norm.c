@@ -1,20 +1,80 @@
 #include "backends/reference/reference.h"
 
+static const char path[] = "reference/layer_norm.cl";
+
 static int64_t row_count(const clt_tensor *node) {
     return clt_tensor_elements(node->inputs[0]) / clt_layer_norm_length(node);
 }
 
+static void launch_size(clt_lowering *l, const clt_tensor *node) {
+    clt_launch_ints(l, (int64_t[]){row_count(node), clt_layer_norm_length(node)}, 2, 2);
+}
+
 /* A kernel with all inputs, its result, and the size. */
 static void begin(clt_lowering *l, const char *kernel, const clt_tensor *node, int64_t items) {
-    clt_launch_begin(l, "reference/layer_norm.cl", kernel, items, CLT_REFERENCE_GROUP);
+    clt_launch_begin(l, path, kernel, items, CLT_REFERENCE_GROUP);
     for (int i = 0; i < node->n_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
     clt_launch_tensor(l, node);
-    clt_launch_ints(l, (int64_t[]){row_count(node), clt_layer_norm_length(node)}, 2, 2);
+    launch_size(l, node);
+}
+
+/* ---- rows too long for the loops of one work-group (see cl/prelude.cl) are cut into chunks ---- */
+
+enum { MOST_GROUP = 524288, CHUNK = 65536 };
+
+static int64_t chunks_of(const clt_tensor *node) {
+    int64_t length = clt_layer_norm_length(node);
+    return length > MOST_GROUP ? (length + CHUNK - 1) / CHUNK : 1;
+}
+
+/* Of the scratch memory for two sums a chunk, those that the kernel takes: so many of them, behind all inputs. */
+static void begin_parts(clt_lowering *l, const char *kernel, const clt_tensor *node, const int *sums, int n) {
+    clt_launch_begin(l, path, kernel, row_count(node) * chunks_of(node) * CLT_REFERENCE_GROUP, CLT_REFERENCE_GROUP);
+    for (int i = 0; i < node->n_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
+    for (int i = 0; i < n; i++) clt_launch_scratch(l, sums[i]);
+}
+
+static void finish_parts(clt_lowering *l, const clt_tensor *node) {
+    launch_size(l, node);
+    clt_launch_int(l, chunks_of(node));
+    clt_launch_int(l, CHUNK);
+}
+
+static void reserve_sums(clt_lowering *l, const clt_tensor *node, int sums[2]) {
+    for (int i = 0; i < 2; i++)
+        sums[i] = clt_lower_scratch(l, (size_t)(row_count(node) * chunks_of(node)) * sizeof(float));
+}
+
+static void stats_in_parts(clt_lowering *l, const clt_tensor *node) {
+    int sums[2];
+    reserve_sums(l, node, sums);
+    begin_parts(l, "ref_layer_norm_sum_part", node, sums, 1);
+    finish_parts(l, node);
+    begin_parts(l, "ref_layer_norm_squares_part", node, sums, 2);
+    finish_parts(l, node);
+
+    clt_launch_begin(l, path, "ref_layer_norm_join_stats", row_count(node) * CLT_REFERENCE_GROUP, CLT_REFERENCE_GROUP);
+    clt_launch_scratch(l, sums[0]);
+    clt_launch_scratch(l, sums[1]);
+    clt_launch_tensor(l, node);
+    launch_size(l, node);
+    clt_launch_int(l, chunks_of(node));
+}
+
+static void grad_input_in_parts(clt_lowering *l, const clt_tensor *node) {
+    int sums[2];
+    reserve_sums(l, node, sums);
+    begin_parts(l, "ref_layer_norm_grad_sums_part", node, sums, 2);
+    finish_parts(l, node);
+    begin_parts(l, "ref_layer_norm_grad_input_part", node, sums, 2);
+    clt_launch_tensor(l, node);
+    finish_parts(l, node);
 }
 
 void clt_reference_layer_norm_stats(clt_lowering *l, const clt_tensor *node) {
     const clt_norm_attributes *at = node->attributes;
-    begin(l, "ref_layer_norm_stats", node, row_count(node) * CLT_REFERENCE_GROUP);
+    if (chunks_of(node) > 1) stats_in_parts(l, node);
+    else begin(l, "ref_layer_norm_stats", node, row_count(node) * CLT_REFERENCE_GROUP);
     clt_launch_float(l, at->eps);
 }
 
@@ -23,7 +83,8 @@ void clt_reference_layer_norm(clt_lowering *l, const clt_tensor *node) {
 }
 
 void clt_reference_layer_norm_grad_input(clt_lowering *l, const clt_tensor *node) {
-    begin(l, "ref_layer_norm_grad_input", node, row_count(node) * CLT_REFERENCE_GROUP);
+    if (chunks_of(node) > 1) grad_input_in_parts(l, node);
+    else begin(l, "ref_layer_norm_grad_input", node, row_count(node) * CLT_REFERENCE_GROUP);
 }
 
 /* A work-item a column is too few to fill a device, and its loop too long (see cl/prelude.cl): so the
@@ -36,16 +97,14 @@ void clt_reference_layer_norm_grad_weight(clt_lowering *l, const clt_tensor *nod
     chunks = (rows + chunk_rows - 1) / chunk_rows;
     int partial = clt_lower_scratch(l, (size_t)(chunks * 2 * length) * sizeof(float));
 
-    clt_launch_begin(l, "reference/layer_norm.cl", "ref_layer_norm_grad_weight", chunks * length,
-                     CLT_REFERENCE_GROUP);
+    clt_launch_begin(l, path, "ref_layer_norm_grad_weight", chunks * length, CLT_REFERENCE_GROUP);
     for (int i = 0; i < node->n_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
     clt_launch_scratch(l, partial);
     clt_launch_ints(l, (int64_t[]){rows, length}, 2, 2);
     clt_launch_int(l, chunks);
     clt_launch_int(l, chunk_rows);
 
-    clt_launch_begin(l, "reference/layer_norm.cl", "ref_layer_norm_sum_chunks", 2 * length,
-                     CLT_REFERENCE_GROUP);
+    clt_launch_begin(l, path, "ref_layer_norm_sum_chunks", 2 * length, CLT_REFERENCE_GROUP);
     clt_launch_scratch(l, partial);
     clt_launch_tensor(l, node);
     clt_launch_int(l, 2 * length);

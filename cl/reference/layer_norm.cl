@@ -36,6 +36,15 @@ kernel void ref_layer_norm(global const float *x, global const float *stats, glo
     y[at] = (x[at] - stats[r]) * stats[size.s0 + r] * weight[i] + bias[i];
 }
 
+/* dx of a row with the means `sum` of g and `product` of g xhat: every `step`-th element from `first` to before `end`. */
+static void layer_norm_write_grad(global const float *x, global const float *weight, global const float *dy, global float *dx,
+                                  float mean, float istd, float sum, float product, int first, int end, int step) {
+    for (int i = first; i < end; i += step) {
+        float xhat = (x[i] - mean) * istd;
+        dx[i] = istd * (dy[i] * weight[i] - sum - xhat * product);
+    }
+}
+
 /* dx = istd (g - (sum g + xhat sum(g xhat)) / D) with g[r, i] = dy[r, i] weight[i], sums over the row */
 kernel void ref_layer_norm_grad_input(global const float *x, global const float *stats,
                                       global const float *weight, global const float *dy,
@@ -53,10 +62,101 @@ kernel void ref_layer_norm_grad_input(global const float *x, global const float 
     }
     sum = clt_group_sum(sum, scratch) / size.s1;
     product = clt_group_sum(product, scratch) / size.s1;
-    for (int i = lane; i < size.s1; i += lanes) {
-        float xhat = (x[row + i] - mean) * istd;
-        dx[row + i] = istd * (dy[row + i] * weight[i] - sum - xhat * product);
+    layer_norm_write_grad(x + row, weight, dy + row, dx + row, mean, istd, sum, product, lane, size.s1, lanes);
+}
+
+/* Longer rows are cut into `chunks` of `length`, a work-group each, whose sums [rows, chunks] the next kernel adds up. */
+typedef struct layer_norm_chunk {
+    int row, begin, end; /* of the row; from `begin` to before `end` in it */
+} layer_norm_chunk;
+
+static layer_norm_chunk layer_norm_chunk_of(int group, int2 size, int chunks, int length) {
+    int begin = group % chunks * length;
+    return (layer_norm_chunk){group / chunks, begin, begin + min(length, size.s1 - begin)};
+}
+
+/* The mean over a row of which sums [chunks] are the chunks' sums, in every work-item. */
+CLT_TOGETHER float layer_norm_mean(global const float *sums, int2 size, int chunks, local float *scratch) {
+    float sum = 0;
+    for (int i = get_local_id(0); i < chunks; i += get_local_size(0)) sum += sums[i];
+    return clt_group_sum(sum, scratch) / size.s1;
+}
+
+kernel void ref_layer_norm_sum_part(global const float *x, global float *sums, int2 size, int chunks, int length) {
+    local float scratch[CLT_GROUP];
+    int group = get_group_id(0), lane = get_local_id(0), lanes = get_local_size(0);
+    if (group >= size.s0 * chunks) return;
+    layer_norm_chunk at = layer_norm_chunk_of(group, size, chunks, length);
+    float sum = 0;
+    for (int i = at.begin + lane; i < at.end; i += lanes) sum += x[at.row * size.s1 + i];
+    sum = clt_group_sum(sum, scratch);
+    if (lane == 0) sums[group] = sum;
+}
+
+kernel void ref_layer_norm_squares_part(global const float *x, global const float *sums, global float *squares, int2 size,
+                                        int chunks, int length) {
+    local float scratch[CLT_GROUP];
+    int group = get_group_id(0), lane = get_local_id(0), lanes = get_local_size(0);
+    if (group >= size.s0 * chunks) return;
+    layer_norm_chunk at = layer_norm_chunk_of(group, size, chunks, length);
+    float mean = layer_norm_mean(sums + at.row * chunks, size, chunks, scratch), sum = 0;
+    for (int i = at.begin + lane; i < at.end; i += lanes) {
+        float off = x[at.row * size.s1 + i] - mean;
+        sum += off * off;
     }
+    sum = clt_group_sum(sum, scratch);
+    if (lane == 0) squares[group] = sum;
+}
+
+/* As ref_layer_norm_stats */
+kernel void ref_layer_norm_join_stats(global const float *sums, global const float *squares, global float *stats, int2 size,
+                                      int chunks, float eps) {
+    local float scratch[CLT_GROUP];
+    int r = get_group_id(0);
+    if (r >= size.s0) return;
+    float mean = layer_norm_mean(sums + r * chunks, size, chunks, scratch);
+    float var = layer_norm_mean(squares + r * chunks, size, chunks, scratch);
+    if (get_local_id(0) == 0) {
+        stats[r] = mean;
+        stats[size.s0 + r] = 1.0f / sqrt(var + eps);
+    }
+}
+
+/* sums = sum g, products = sum(g xhat) with g as in ref_layer_norm_grad_input */
+kernel void ref_layer_norm_grad_sums_part(global const float *x, global const float *stats, global const float *weight,
+                                          global const float *dy, global float *sums, global float *products, int2 size,
+                                          int chunks, int length) {
+    local float scratch[CLT_GROUP];
+    int group = get_group_id(0), lane = get_local_id(0), lanes = get_local_size(0);
+    if (group >= size.s0 * chunks) return;
+    layer_norm_chunk at = layer_norm_chunk_of(group, size, chunks, length);
+    int row = at.row * size.s1;
+    float mean = stats[at.row], istd = stats[size.s0 + at.row], sum = 0, product = 0;
+    for (int i = at.begin + lane; i < at.end; i += lanes) {
+        float g = dy[row + i] * weight[i];
+        sum += g;
+        product += g * (x[row + i] - mean) * istd;
+    }
+    sum = clt_group_sum(sum, scratch);
+    product = clt_group_sum(product, scratch);
+    if (lane == 0) {
+        sums[group] = sum;
+        products[group] = product;
+    }
+}
+
+/* As ref_layer_norm_grad_input */
+kernel void ref_layer_norm_grad_input_part(global const float *x, global const float *stats, global const float *weight,
+                                           global const float *dy, global const float *sums, global const float *products,
+                                           global float *dx, int2 size, int chunks, int length) {
+    local float scratch[CLT_GROUP];
+    int group = get_group_id(0), lane = get_local_id(0), lanes = get_local_size(0);
+    if (group >= size.s0 * chunks) return;
+    layer_norm_chunk at = layer_norm_chunk_of(group, size, chunks, length);
+    float sum = layer_norm_mean(sums + at.row * chunks, size, chunks, scratch);
+    float product = layer_norm_mean(products + at.row * chunks, size, chunks, scratch);
+    layer_norm_write_grad(x + at.row * size.s1, weight, dy + at.row * size.s1, dx + at.row * size.s1, stats[at.row],
+                          stats[size.s0 + at.row], sum, product, at.begin + lane, at.end, lanes);
 }
 
 /*

@@ -153,6 +153,7 @@ static test_case *add_layer_norm(case_list *list, bool full, const char *variant
     test_case *c = case_add(list, &operation_layer_norm, variant, x, 3);
     c->at.axis = dims;
     c->full = full;
+    c->large = clt_shape_elements(&shape) > 20000;
     return c;
 }
 
@@ -215,5 +216,6 @@ void cases_image(case_list *list) {
     add_layer_norm(list, true, "", (clt_shape)SHAPE(3, 1031), 1);
     add_layer_norm(list, true, "", (clt_shape)SHAPE(131, 3), 1);
     add_layer_norm(list, true, "", (clt_shape)SHAPE(1, 2), 1);
+    add_layer_norm(list, true, "longest", (clt_shape)SHAPE(1, 2200001), 1); /* more rounds than a work-item may make */
     add_hard_norms(list);
 }
