@@ -1,5 +1,7 @@
 #include "backends/reference/reference.h"
 
+static const char path[] = "reference/pool2d.cl";
+
 /* The arguments that all kernels share: sizes of image and result, and the window. */
 static void launch_geometry(clt_lowering *l, const clt_pool2d_attributes *at, const clt_shape *x,
                             const clt_shape *y) {
@@ -11,50 +13,111 @@ static void launch_geometry(clt_lowering *l, const clt_pool2d_attributes *at, co
                     6, 8);
 }
 
+/* Loops are short (see cl/prelude.cl): so many rows of a box of rows and columns, neither more than 32767, are gone over in a
+ * launch, from `row` on. */
+typedef struct parts {
+    int64_t rows, each, row;
+} parts;
+
+static parts parts_of(int64_t rows, int64_t columns) {
+    enum { ROUNDS = 16384 };
+    return (parts){rows, CLT_MAX(1, ROUNDS / columns), 0};
+}
+
+static parts window_parts(const clt_pool2d_attributes *at) {
+    return parts_of(at->kernel_h, at->kernel_w);
+}
+
+/* Of the windows that hold a pixel. */
+static parts pixel_parts(const clt_pool2d_attributes *at, const clt_shape *y) {
+    return parts_of(CLT_MIN(y->dims[2], (at->kernel_h + at->stride_h - 1) / at->stride_h),
+                    CLT_MIN(y->dims[3], (at->kernel_w + at->stride_w - 1) / at->stride_w));
+}
+
+static void launch_part(clt_lowering *l, const parts *p) {
+    clt_launch_ints(l, (int64_t[]){p->row, p->row + p->each}, 2, 2);
+}
+
+static bool next_part(parts *p) {
+    p->row += p->each;
+    return p->row < p->rows;
+}
+
 static void begin(clt_lowering *l, const char *kernel, const clt_tensor *over) {
-    clt_launch_begin(l, "reference/pool2d.cl", kernel, clt_tensor_elements(over), CLT_REFERENCE_GROUP);
+    clt_launch_begin(l, path, kernel, clt_tensor_elements(over), CLT_REFERENCE_GROUP);
+}
+
+/* Where each window's maximum is. Gives the scratch memory. */
+static int launch_places(clt_lowering *l, const clt_pool2d_attributes *at, const clt_tensor *x, const clt_tensor *y) {
+    int best = clt_lower_scratch(l, (size_t)clt_tensor_elements(y) * sizeof(int32_t));
+    parts p = window_parts(at);
+    do {
+        begin(l, "ref_max_pool2d_places", y);
+        clt_launch_tensor(l, x);
+        clt_launch_scratch(l, best);
+        launch_geometry(l, at, &x->shape, &y->shape);
+        launch_part(l, &p);
+    } while (next_part(&p));
+    return best;
 }
 
 void clt_reference_max_pool2d(clt_lowering *l, const clt_tensor *node) {
     const clt_tensor *x = node->inputs[0];
-    begin(l, "ref_max_pool2d", node);
+    parts p = window_parts(node->attributes);
+    if (p.rows <= p.each) {
+        begin(l, "ref_max_pool2d", node);
+        clt_launch_tensor(l, x);
+        clt_launch_tensor(l, node);
+        launch_geometry(l, node->attributes, &x->shape, &node->shape);
+        return;
+    }
+    int best = launch_places(l, node->attributes, x, node);
+    begin(l, "ref_max_pool2d_take", node);
     clt_launch_tensor(l, x);
+    clt_launch_scratch(l, best);
     clt_launch_tensor(l, node);
-    launch_geometry(l, node->attributes, &x->shape, &node->shape);
+    clt_launch_int(l, clt_tensor_elements(node));
 }
 
 /* First where each window's maximum is, then each pixel gathers from the windows that it won. */
 void clt_reference_max_pool2d_grad(clt_lowering *l, const clt_tensor *node) {
     const clt_tensor *x = node->inputs[0], *dy = node->inputs[1];
-    int best = clt_lower_scratch(l, (size_t)clt_tensor_elements(dy) * sizeof(int32_t));
-    begin(l, "ref_max_pool2d_places", dy);
-    clt_launch_tensor(l, x);
-    clt_launch_scratch(l, best);
-    launch_geometry(l, node->attributes, &x->shape, &dy->shape);
-
-    begin(l, "ref_max_pool2d_grad", node);
-    clt_launch_scratch(l, best);
-    clt_launch_tensor(l, dy);
-    clt_launch_tensor(l, node);
-    launch_geometry(l, node->attributes, &x->shape, &dy->shape);
+    int best = launch_places(l, node->attributes, x, dy);
+    parts p = pixel_parts(node->attributes, &dy->shape);
+    do {
+        begin(l, "ref_max_pool2d_grad", node);
+        clt_launch_scratch(l, best);
+        clt_launch_tensor(l, dy);
+        clt_launch_tensor(l, node);
+        launch_geometry(l, node->attributes, &x->shape, &dy->shape);
+        launch_part(l, &p);
+    } while (next_part(&p));
 }
 
 void clt_reference_avg_pool2d(clt_lowering *l, const clt_tensor *node) {
     const clt_pool2d_attributes *at = node->attributes;
     const clt_tensor *x = node->inputs[0];
-    begin(l, "ref_avg_pool2d", node);
-    clt_launch_tensor(l, x);
-    clt_launch_tensor(l, node);
-    launch_geometry(l, at, &x->shape, &node->shape);
-    clt_launch_int(l, at->exclude_padding);
+    parts p = window_parts(at);
+    do {
+        begin(l, "ref_avg_pool2d", node);
+        clt_launch_tensor(l, x);
+        clt_launch_tensor(l, node);
+        launch_geometry(l, at, &x->shape, &node->shape);
+        launch_part(l, &p);
+        clt_launch_int(l, at->exclude_padding);
+    } while (next_part(&p));
 }
 
 void clt_reference_avg_pool2d_grad(clt_lowering *l, const clt_tensor *node) {
     const clt_pool2d_attributes *at = node->attributes;
     const clt_tensor *dy = node->inputs[0];
-    begin(l, "ref_avg_pool2d_grad", node);
-    clt_launch_tensor(l, dy);
-    clt_launch_tensor(l, node);
-    launch_geometry(l, at, &node->shape, &dy->shape);
-    clt_launch_int(l, at->exclude_padding);
+    parts p = pixel_parts(at, &dy->shape);
+    do {
+        begin(l, "ref_avg_pool2d_grad", node);
+        clt_launch_tensor(l, dy);
+        clt_launch_tensor(l, node);
+        launch_geometry(l, at, &node->shape, &dy->shape);
+        launch_part(l, &p);
+        clt_launch_int(l, at->exclude_padding);
+    } while (next_part(&p));
 }

@@ -88,14 +88,17 @@ static void add_pools(case_list *list, bool full, const char *variant, clt_shape
     test_case *c = case_add(list, &max_pool, variant, &x, 1);
     c->at.pool = o;
     c->full = full;
+    c->large = clt_shape_elements(&image) > 20000;
     c = case_add(list, &avg_pool, variant, &x, 1);
     c->at.pool = o;
     c->full = full;
+    c->large = clt_shape_elements(&image) > 20000;
     o.exclude_padding = true;
     if (!o.padding && !o.padding_h) return;
     c = case_add(list, &avg_pool, "inside", &x, 1);
     c->at.pool = o;
     c->full = full;
+    c->large = clt_shape_elements(&image) > 20000;
 }
 
 #define POOL(full, variant, image, ...) \
@@ -195,6 +198,9 @@ void cases_image(case_list *list) {
     POOL(true, "whole", SHAPE(3, 17, 4, 5), .kernel_h = 4, .kernel_w = 5);
     POOL(true, "large", SHAPE(3, 13, 23, 19), .kernel = 2);
     POOL(false, "plane", SHAPE(3, 1, 8, 7), .kernel = 3, .stride = 2, .padding = 1);
+    /* More rounds than a work-item may make (see cl/prelude.cl). */
+    POOL(true, "huge", SHAPE(1, 1, 261, 262), .kernel = 260, .stride = 1);
+    POOL(true, "wide", SHAPE(1, 1, 4, 32768), .kernel_h = 3, .kernel_w = 32767, .stride_h = 1, .stride_w = 1);
     add_last_pools(list);
     add_ties(list, "equal", (clt_shape)SHAPE(5, 1, 8, 7), (clt_pool2d_options){.kernel = 3, .stride = 2, .padding = 1}, 0);
     add_ties(list, "not-finite", (clt_shape)SHAPE(5, 1, 7, 9), (clt_pool2d_options){.kernel = 3, .stride = 2}, 4);
