@@ -201,7 +201,7 @@ static void the_faster_row_wins(void **state) {
     clt_tensor *node = product(96, 200, 96);
     use_rows(fast_and_slow);
     assert_string_equal(clt_backend_choose(node, device).row->name, "slow");
-    assert_ok(tune(&node, 1, 10, &r));
+    assert_ok(tune(&node, 1, 60, &r));
     assert_int_equal(r.n, 1);
     assert_int_equal(r.items[0].state, CLT_TUNED_MEASURED);
     assert_string_equal(r.items[0].without.row->name, "slow");
@@ -216,7 +216,7 @@ static void what_fails_never_wins(void **state) {
     reports r = {.n = 0}, again = {.n = 0};
     clt_tensor *node = product(96, 200, 96);
     use_rows(bad_ones);
-    assert_ok(tune(&node, 1, 20, &r));
+    assert_ok(tune(&node, 1, 60, &r));
     assert_string_equal(r.items[0].best.row->name, "reference");
     assert_int_equal(r.items[0].failed, 5);
     static const char *const names[] = {"wrong", "short", "nothing", "hole", "broken"};
@@ -230,7 +230,7 @@ static void what_fails_never_wins(void **state) {
         i = (size_t)-1;
     }
     assert_int_equal(remove(clt_tune_database_of(device)->path), 0);
-    assert_ok(tune(&node, 1, 20, &again));
+    assert_ok(tune(&node, 1, 60, &again));
     assert_int_equal(again.items[0].state, CLT_TUNED_MEASURED);
     assert_int_equal(again.items[0].failed, 0);
     assert_string_equal(again.items[0].best.row->name, "reference");
@@ -242,7 +242,7 @@ static void a_lost_trial_device_costs_one_problem_alone(void **state) {
     reports r = {.n = 0};
     clt_tensor *nodes[] = {product(96, 200, 96), product(80, 200, 96), product(64, 200, 96)};
     use_rows(lost_and_slow);
-    assert_ok(tune(nodes, 3, 30, &r));
+    assert_ok(tune(nodes, 3, 60, &r));
     assert_int_equal(r.n, 3);
     for (size_t i = 0; i < r.n; i++) {
         assert_int_equal(r.items[i].state, CLT_TUNED_MEASURED);
@@ -260,7 +260,7 @@ static void a_wrong_default_is_displaced(void **state) {
     assert_ok(tune(&node, 1, 1e-9, &r));
     assert_int_equal(r.items[0].state, CLT_TUNED_NO_BUDGET);
     r.n = 0;
-    assert_ok(tune(&node, 1, 10, &r));
+    assert_ok(tune(&node, 1, 60, &r));
     assert_true(r.items[0].without_us == 0 && r.items[0].failed == 1);
     assert_true(strcmp(r.items[0].best.row->name, "wrong") != 0);
     assert_string_not_equal(clt_backend_choose(node, device).row->name, "wrong");
@@ -272,7 +272,7 @@ static void parameters_are_searched(void **state) {
     clt_tensor *node = product(96, 400, 96);
     use_rows(with_tunables);
     setenv("CLTRAIN_BACKENDS", "tunable", 1);
-    assert_ok(tune(&node, 1, 20, &r));
+    assert_ok(tune(&node, 1, 60, &r));
     assert_int_equal(r.items[0].without.parameters[0], 6);
     assert_int_equal(r.items[0].without.parameters[1], 4);
     const clt_choice *best = &r.items[0].best;
@@ -291,7 +291,7 @@ static void no_change_without_a_clear_gain(void **state) {
     clt_tensor *node = product(96, 200, 96);
     use_rows(alike);
     setenv("CLTRAIN_BACKENDS", "slow,other", 1);
-    assert_ok(tune(&node, 1, 10, &r));
+    assert_ok(tune(&node, 1, 60, &r));
     assert_int_equal(r.items[0].tried, 2);
     assert_string_equal(r.items[0].best.row->name, "slow");
 }
@@ -325,11 +325,11 @@ static void verdicts_are_not_made_twice(void **state) {
     clt_tensor *nodes[2] = {product(96, 200, 96), product(64, 200, 64)};
     reports r = {.stop_after = 1}, again = {.n = 0};
     use_rows(fast_and_slow);
-    assert_ok(tune(nodes, 2, 20, &r));
+    assert_ok(tune(nodes, 2, 60, &r));
     assert_int_equal(r.n, 1);
     clt_device_close(device);
     assert_ok(clt_device_open(&device, NULL));
-    assert_ok(tune(nodes, 2, 20, &again));
+    assert_ok(tune(nodes, 2, 60, &again));
     assert_int_equal(again.items[0].state, CLT_TUNED_KNOWN);
     assert_int_equal(again.items[1].state, CLT_TUNED_MEASURED);
     assert_string_equal(again.items[0].best.row->name, r.items[0].best.row->name);
@@ -342,7 +342,7 @@ static int tune_and_die(void) {
     if (clt_device_open(&device, NULL) < 0 || clt_graph_create(&graph) < 0) return 1;
     use_rows(fast_and_slow);
     clt_tensor *nodes[3] = {product(96, 200, 96), product(64, 200, 64), product(48, 200, 48)};
-    return tune(nodes, 3, 20, &r) < 0;
+    return tune(nodes, 3, 60, &r) < 0;
 }
 
 static void a_tuning_that_was_killed_goes_on(void **state) {
@@ -358,7 +358,7 @@ static void a_tuning_that_was_killed_goes_on(void **state) {
     assert_true(WIFSIGNALED(code) && WTERMSIG(code) == SIGKILL);
     use_rows(fast_and_slow);
     clt_tensor *nodes[3] = {product(96, 200, 96), product(64, 200, 64), product(48, 200, 48)};
-    assert_ok(tune(nodes, 3, 20, &r));
+    assert_ok(tune(nodes, 3, 60, &r));
     assert_int_equal(r.n, 3);
     assert_int_equal(r.items[0].state, CLT_TUNED_KNOWN);
     assert_int_equal(r.items[1].state, CLT_TUNED_KNOWN);
