@@ -4,7 +4,7 @@
 
 #include "tools/cltrain-conform/cases.h"
 
-enum { ROWS = 131 /* more than a work-group counts at once */, CLASSES = 5 };
+enum { ROWS = 131 /* more than a work-group counts at once */ };
 
 static void expect(case_result *r, const char *what, double got, double want) {
     if (r->value == NOT_ASKED) r->value = PASSED;
@@ -13,12 +13,12 @@ static void expect(case_result *r, const char *what, double got, double want) {
 }
 
 /* NaN is no largest of its row: with the first of a row that was right, or whose label is 0, that row is wrong. */
-static void judge_nan(clt_trainer *trainer, const clt_batch *batch, float *x, int32_t *label, double accuracy,
+static void judge_nan(clt_trainer *trainer, const clt_batch *batch, int classes, float *x, int32_t *label, double accuracy,
                       case_result *r) {
     clt_metrics m = {0};
-    double was = 0;
-    for (int k = 1; k < CLASSES; k++) was = x[k] > x[(int)was] ? k : was;
-    if ((int)was == label[0]) accuracy -= 1.0 / ROWS;
+    int was = 0;
+    for (int k = 1; k < classes; k++) was = x[k] > x[was] ? k : was;
+    if (was == label[0]) accuracy -= 1.0 / ROWS;
     x[0] = NAN;
     label[0] = 0;
     clt_status status = clt_trainer_evaluate(trainer, batch);
@@ -28,11 +28,11 @@ static void judge_nan(clt_trainer *trainer, const clt_batch *batch, float *x, in
 }
 
 /* Of equals the first is the largest. */
-static void judge_ties(clt_trainer *trainer, const clt_batch *batch, float *x, const int32_t *label, case_result *r) {
+static void judge_ties(clt_trainer *trainer, const clt_batch *batch, int classes, float *x, const int32_t *label, case_result *r) {
     clt_metrics m = {0};
     double hits = 0;
     for (int i = 0; i < ROWS; i++) {
-        for (int k = 0; k < CLASSES; k++) x[i * CLASSES + k] = k > 0 ? 1 : 0;
+        for (int k = 0; k < classes; k++) x[i * classes + k] = k > 0 ? 1 : 0;
         hits += label[i] == 1;
     }
     clt_status status = clt_trainer_evaluate(trainer, batch);
@@ -41,41 +41,48 @@ static void judge_ties(clt_trainer *trainer, const clt_batch *batch, float *x, c
     else expect(r, "the accuracy of rows with equals", m.accuracy, hits / ROWS);
 }
 
-/* What the losses, hits and squares of two evaluations should be; logits are x w, w a matrix of ones on its diagonal. */
-static void run_metrics(const test_case *c, bench *b, case_result *r) {
-    float x[ROWS * CLASSES], w[CLASSES * CLASSES] = {0};
-    int32_t label[ROWS];
-    double loss = 0, hits = 0;
-    random_stream random = random_of(c->id);
-    for (int i = 0; i < ROWS; i++) {
-        double sum = 0, most = -10;
-        int best = 0;
-        label[i] = (int32_t)random_below(&random, CLASSES);
-        for (int k = 0; k < CLASSES; k++) {
-            double v = (double)(x[i * CLASSES + k] = (float)(4 * random_uniform(&random) - 2));
-            sum += exp(v);
-            if (v > most) most = v, best = k;
+/* Labels are the largest of their rows in many, whatever the number of classes; but in each fourth the largest of all classes but the
+ * last, which is larger. Returns the loss. */
+static double draw_rows(random_stream *random, int classes, float *x, int32_t *label, double *hits) {
+    double loss = 0;
+    for (int i = 0; i < ROWS; i++, x += classes) {
+        double sum = 0;
+        int best = 0, before = 0;
+        for (int k = 0; k < classes; k++) {
+            x[k] = i % 4 == 0 && k == classes - 1 ? 2 : (float)(4 * random_uniform(random) - 2);
+            sum += exp((double)x[k]);
+            if (x[k] > x[best]) before = best, best = k;
         }
-        loss += (log(sum) - (double)x[i * CLASSES + label[i]]) / ROWS;
-        hits += best == label[i];
+        label[i] = i % 4 == 0 ? before : random_below(random, 2) ? best : (int32_t)random_below(random, classes);
+        loss += (log(sum) - (double)x[label[i]]) / ROWS;
+        *hits += best == label[i];
     }
-    for (int k = 0; k < CLASSES; k++) w[k * CLASSES + k] = 1;
+    return loss;
+}
+
+/* What the losses and hits of two evaluations should be; logits are x w, w a vector of ones. */
+static void judge_metrics(const test_case *c, bench *b, float *x, float *w, case_result *r) {
+    int32_t label[ROWS];
+    int classes = c->number;
+    random_stream random = random_of(c->id);
+    double hits = 0, loss = draw_rows(&random, classes, x, label, &hits);
+    for (int k = 0; k < classes; k++) w[k] = 1;
     clt_graph *graph = NULL;
     clt_trainer *trainer = NULL;
     clt_metrics m = {0};
     clt_status status = clt_graph_create(&graph);
-    clt_tensor *in = clt_input(graph, "x", CLT_F32, CLT_SHAPE(ROWS, CLASSES)),
+    clt_tensor *in = clt_input(graph, "x", CLT_F32, CLT_SHAPE(ROWS, classes)),
                *truth = clt_input(graph, "y", CLT_I32, CLT_SHAPE(ROWS));
-    clt_tensor *logits = clt_linear(in, "w", CLASSES, .no_bias = true);
+    clt_tensor *logits = clt_mul(in, clt_parameter(graph, "w", CLT_SHAPE(classes), (clt_init){.kind = CLT_INIT_ZEROS}));
     clt_train_options o = {.lr = 0.1f, .output = logits};
     clt_batch batch = {.samples = ROWS, .n_fields = 2,
-                       .fields = {{CLT_F32, CLT_SHAPE(ROWS, CLASSES), x}, {CLT_I32, CLT_SHAPE(ROWS), label}}};
+                       .fields = {{CLT_F32, CLT_SHAPE(ROWS, classes), x}, {CLT_I32, CLT_SHAPE(ROWS), label}}};
     clt_tensor *cost = clt_cross_entropy(logits, truth);
     note_step(b, cost, &o, r);
     if (status == CLT_OK) status = clt_trainer_create(&trainer, b->device, cost, &o);
     if (status == CLT_OK) r->supported = PASSED;
     else result_error(r, &r->supported, status, "compiling");
-    if (status == CLT_OK) status = clt_trainer_set(trainer, "w.weight", w, CLASSES * CLASSES);
+    if (status == CLT_OK) status = clt_trainer_set(trainer, "w", w, (size_t)classes);
     for (int i = 0; i < 2 && status == CLT_OK; i++) status = clt_trainer_evaluate(trainer, &batch);
     if (status == CLT_OK) status = clt_trainer_eval_metrics(trainer, &m, true);
     if (status < 0) result_error(r, &r->value, status, "evaluating");
@@ -83,12 +90,20 @@ static void run_metrics(const test_case *c, bench *b, case_result *r) {
         expect(r, "the loss", m.loss, loss);
         expect(r, "the accuracy", m.accuracy, hits / ROWS);
         expect(r, "the count of samples", (double)m.samples, 2 * ROWS);
-        judge_nan(trainer, &batch, x, label, hits / ROWS, r);
-        judge_ties(trainer, &batch, x, label, r);
+        judge_nan(trainer, &batch, classes, x, label, hits / ROWS, r);
+        judge_ties(trainer, &batch, classes, x, label, r);
     }
     judge_fences(b, r);
     clt_trainer_destroy(trainer);
     clt_graph_destroy(graph);
+}
+
+static void run_metrics(const test_case *c, bench *b, case_result *r) {
+    size_t classes = (size_t)c->number;
+    float *x = calloc(ROWS * classes, sizeof *x), *w = calloc(classes, sizeof *w);
+    if (!x || !w) exit(3);
+    judge_metrics(c, b, x, w, r);
+    free(x), free(w);
 }
 
 /* A loss of 2^24 and then, 64 times, of 1: each by itself is less than the sum can tell. */
@@ -197,7 +212,8 @@ static void add_many(case_list *list, const char *variant, int rows, int classes
 }
 
 void cases_metrics(case_list *list) {
-    case_add_run(list, "metrics", "classes", run_metrics);
+    case_add_run(list, "metrics", "classes", run_metrics)->number = 5;
+    case_add_run(list, "metrics", "classes-259", run_metrics)->number = 259;
     case_add_run(list, "metrics", "long-sum", run_long_sum);
     case_add_run(list, "metrics", "skipped", run_skipped);
     /* More rounds than a work-item may make (see cl/prelude.cl). */
