@@ -1,6 +1,7 @@
 /* What moves values, draws them, or comes from the caller. */
 #include "tools/cltrain-conform/cases.h"
 
+#include <math.h>
 #include <string.h>
 
 BUILD(reshape, clt_neg(clt_reshape(clt_neg(x[0]), at->shape)))
@@ -39,13 +40,13 @@ BUILD(user, clt_apply(&user_op, x, at->s, 1))
     }
 static const operation reshape = OP(reshape), permute = OP(permute), concat = OP(concat),
                        slice = OP(slice), pad = OP(pad), expand = OP(expand), embedding = OP(embedding);
-/* An index that is no row gives NaN, and nothing to the table. */
-static const operation embedding_outside = {.name = "embedding",
-                                            .builders = "clt_embedding",
-                                            .build = build_embedding,
-                                            .reference = reference_embedding,
-                                            .gradient = reference_embedding_gradient,
-                                            .ulp = 1};
+/* An index that is no row gives NaN, and nothing to the table; a gradient that is NaN goes to its row alone. */
+static const operation embedding_nan = {.name = "embedding",
+                                        .builders = "clt_embedding",
+                                        .build = build_embedding,
+                                        .reference = reference_embedding,
+                                        .gradient = reference_embedding_gradient,
+                                        .ulp = 1};
 static const operation flatten = {.name = "flatten",
                                   .builders = "clt_flatten",
                                   .build = build_flatten,
@@ -168,7 +169,11 @@ void cases_shape(case_list *list) {
     test_case *many = add_embedding(list, "many", (clt_shape)SHAPE(70001), 5, 3, 0, 5);
     many->full = many->large = true;
     test_case *outside = add_embedding(list, "outside", (clt_shape)SHAPE(37), 11, 5, -3, 15);
-    outside->operation = &embedding_outside;
+    outside->operation = &embedding_nan;
+    add_embedding(list, "wide", (clt_shape)SHAPE(37), 11, 259, 0, 11)->full = true;
+    test_case *broken = add_embedding(list, "not-finite", (clt_shape)SHAPE(37), 11, 5, 0, 11);
+    broken->operation = &embedding_nan;
+    broken->seed_special = NAN;
     for (int i = 0; i < 4; i++) {
         operand x = {.shape = {2, {i < 2 ? 7 : 1, i < 2 ? 29 : 1031}}};
         test_case *c = case_add(list, &dropout, i % 2 ? "evaluation" : "", &x, 1);

@@ -122,7 +122,7 @@ static clt_status compile(work *w) {
     note_rows(w->trial, w->r);
     if (options.n_wrt == 0) return CLT_OK;
     random_stream random = random_of(w->b->row);
-    operand seed = {.shape = w->shape, .low = -1, .high = 1};
+    operand seed = {.shape = w->shape, .low = -1, .high = 1, .special = {w->c->seed_special}, .n_special = w->c->seed_special != 0};
     draw(&seed, &random, &w->seed);
     return CLT_OK;
 }

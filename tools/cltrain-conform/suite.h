@@ -83,6 +83,7 @@ typedef struct test_case {
     int n;
     attributes at;
     bool evaluation;
+    double seed_special; /* such as NaN, takes the place of one value of the result's gradient; 0: none */
 
     void (*run)(const struct test_case *c, struct bench *b, struct case_result *r);
     const void *context;
