@@ -53,7 +53,7 @@ const operation operation_batch_norm = {.name = "batch_norm",
                                         .buffer_after = reference_batch_norm_buffers,
                                         .tolerance = 1e-4,
                                         .floor = 1e-2};
-/* NaN in a channel: its running statistics stay as they are. */
+/* NaN or infinity in a channel: its running statistics stay as they are. */
 static const operation batch_norm_nan = {.name = "batch_norm",
                                          .builders = "clt_batch_norm_with",
                                          .build = build_batch_norm,
@@ -183,9 +183,11 @@ static void add_hard_norms(case_list *list) {
     c->x[0].low = 1, c->x[0].high = 2, c->x[0].whole = true;
     c = add_layer_norm(list, true, "constant", (clt_shape)SHAPE(131, 37), 1);
     c->x[0].low = 1, c->x[0].high = 2, c->x[0].whole = true;
-    c = add_norm(list, false, "not-finite", false, shape, (clt_norm_options){0});
-    c->operation = &batch_norm_nan;
-    c->x[0].special[0] = NAN, c->x[0].n_special = 1;
+    for (int i = 0; i < 2; i++) {
+        c = add_norm(list, false, i ? "infinite" : "not-finite", false, shape, (clt_norm_options){0});
+        c->operation = &batch_norm_nan;
+        c->x[0].special[0] = i ? INFINITY : NAN, c->x[0].n_special = 1;
+    }
 }
 
 void cases_image(case_list *list) {
