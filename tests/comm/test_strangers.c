@@ -110,7 +110,14 @@ static int connect_raw(const char *text) {
 static struct {
     uint8_t bytes[8000];
     size_t length;
-} recorded;
+} recorded; /* what a member said */
+
+typedef struct attack_order {
+    char address[CLT_RENDEZVOUS_VALUE_BYTES + 1];
+    int tries; /* of everything */
+    size_t length;
+    uint8_t bytes[sizeof recorded.bytes];
+} attack_order;
 
 static void send_bytes(const char *address, const void *bytes, size_t length) {
     int s = connect_raw(address);
@@ -138,26 +145,58 @@ static void try_wrong_token(const char *address, const clt_security *wrong) {
         _exit(2);
 }
 
-/* A process of its own, so that what it holds does not count as the ranks'. Everything `tries` times. */
-static pid_t attack(const char *address, int tries) {
-    pid_t id = fork();
-    if (id) return id;
-    clt_log_set(NULL, CLT_LOG_WARNING, NULL);
+static void carry_out(const attack_order *order) {
+    const char *address = order->address;
     clt_security *wrong;
     if (clt_security_create(&wrong, CLT_SECURITY_TLS, "not the token of ranks", NULL, NULL, NULL) < 0)
         _exit(3);
     uint8_t garbage[400];
-    for (int i = 0; i < tries; i++) {
+    for (int i = 0; i < order->tries; i++) {
         for (size_t k = 0; k < sizeof garbage; k++)
             garbage[k] = (uint8_t)((size_t)(i + 1) * (k + 3) * 2654435761u >> 11);
         send_bytes(address, "", 0);
         send_bytes(address, garbage, 1 + (size_t)i % sizeof garbage);
-        send_bytes(address, recorded.bytes, recorded.length);
-        send_bytes(address, recorded.bytes, (size_t)i % (recorded.length + 1)); /* cut off anywhere */
+        send_bytes(address, order->bytes, order->length);
+        send_bytes(address, order->bytes, (size_t)i % (order->length + 1)); /* cut off anywhere */
         try_wrong_token(address, wrong);
         if (i % 200 == 100) hold_many(address, 200);
     }
     _exit(0);
+}
+
+/* A process of its own, so that what it holds does not count as the ranks'; forked while there are no threads, since what they
+ * hold locked would stay so in it. It waits for its order, and goes if none comes. */
+typedef struct attacker {
+    pid_t id;
+    int orders;
+} attacker;
+
+static attacker be_ready(void) {
+    static attack_order order;
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    attacker a = {fork(), ends[1]};
+    assert_true(a.id >= 0);
+    if (a.id == 0) {
+        close(ends[1]);
+        size_t done = 0;
+        for (ssize_t got = 1; done < sizeof order && got > 0; done += (size_t)CLT_MAX(got, 0))
+            got = read(ends[0], (char *)&order + done, sizeof order - done);
+        if (done < sizeof order) _exit(4);
+        carry_out(&order);
+    }
+    close(ends[0]);
+    return a;
+}
+
+static void send_off(const attacker *a, const char *address, int tries) {
+    static attack_order order;
+    order.tries = tries;
+    order.length = recorded.length;
+    snprintf(order.address, sizeof order.address, "%s", address);
+    memcpy(order.bytes, recorded.bytes, recorded.length);
+    assert_int_equal(write(a->orders, &order, sizeof order), sizeof order);
+    close(a->orders);
 }
 
 static int descriptors(void) {
@@ -246,13 +285,15 @@ static void record_member(const char *address) {
     assert_true(recorded.length > 200);
 }
 
-/* `tries` of each kind by each of two processes at once, while rank 1 begins, if it is given. Returns the most descriptors that were open. */
-static int attack_and_look(const char *address, int tries, rank_thread *begin, const rank_group *group, const char *url) {
+/* `tries` of each kind by each of two processes at once, while rank 1 begins, if it is given. Returns the most descriptors that
+ * were open. */
+static int attack_and_look(const attacker two[2], const char *address, int tries, rank_thread *begin,
+                           const rank_group *group, const char *url) {
     int status = 0, most = 0;
-    pid_t attackers[] = {attack(address, tries), attack(address, tries)};
+    for (int i = 0; i < 2; i++) send_off(&two[i], address, tries);
     if (begin) start_rank(begin, group, 1, url);
     for (int i = 0; i < 2; i++) {
-        while (waitpid(attackers[i], &status, WNOHANG) == 0) {
+        while (waitpid(two[i].id, &status, WNOHANG) == 0) {
             most = CLT_MAX(most, descriptors());
             usleep(2000);
         }
@@ -264,19 +305,21 @@ static int attack_and_look(const char *address, int tries, rank_thread *begin, c
 /* A rank waits for another while it is attacked, and then they find each other and work while they are, without a pause. */
 static void test_attack(void **state) {
     (void)state;
-    rank_group group = {.size = 2, .level = CLT_SECURITY_TLS, .body = work};
+    rank_group group = {.size = 2, .level = CLT_SECURITY_TLS, .connect_seconds = 200, .body = work};
     rank_thread ranks[2];
     char address[CLT_RENDEZVOUS_VALUE_BYTES + 1], url[400];
     snprintf(url, sizeof url, "%s", ranks_new_store());
     assert_ok(clt_mutex_init(&logged.lock));
     clt_log_set(keep_log, CLT_LOG_WARNING, NULL);
     double before = clt_seconds();
+    attacker attackers[4];
+    for (int i = 0; i < 4; i++) attackers[i] = be_ready();
     start_rank(&ranks[0], &group, 0, url);
     read_address(url, address);
     record_member(address); /* which rank 0 takes for rank 1, until it goes */
-    int quiet = descriptors(), most = attack_and_look(address, 500, NULL, NULL, NULL);
+    int quiet = descriptors(), most = attack_and_look(attackers, address, 500, NULL, NULL, NULL);
     assert_int_equal(atomic_load(&working), 0);
-    most = CLT_MAX(most, attack_and_look(address, 1000, &ranks[1], &group, url));
+    most = CLT_MAX(most, attack_and_look(attackers + 2, address, 1000, &ranks[1], &group, url));
     assert_int_equal(atomic_load(&working), 2);
     usleep(1200000); /* so that the log has room for one more */
     send_bytes(address, "", 0);
