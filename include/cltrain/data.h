@@ -65,7 +65,8 @@ CLT_API clt_status clt_dataset_cifar10(clt_dataset **dataset, const char *const 
 
 /* Two .npy files (version 1 to 3, C order, little-endian f4, f8, u1, i4, i8). X
  * [n, ...] becomes f32, [n] as [n, 1], values as they are. Y: integers [n] become labels;
- * floats [n] or [n, k] targets f32 [1] or [k]. CLT_E_UNSUPPORTED for other types and orders. */
+ * floats [n] or [n, k] targets f32 [1] or [k]. CLT_E_UNSUPPORTED for other types and orders,
+ * CLT_E_RANGE for a label below 0 or a number too large for its type here. */
 CLT_API clt_status clt_dataset_npy(clt_dataset **dataset, const char *x_path, const char *y_path);
 
 /* Sample i is f32, of class i % classes: that class's prototype, drawn from N(0, 1) with the

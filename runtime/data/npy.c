@@ -4,6 +4,7 @@
 #include "runtime/data/data.h"
 #include "runtime/data/npy_header.h"
 
+#include <math.h>
 #include <string.h>
 
 static uint32_t little_endian_32(const unsigned char *b) {
@@ -59,13 +60,23 @@ static int64_t item_u1(const unsigned char *from) {
     }
 
 TO_F32(f4_to_f32, item_f4, 4)
-TO_F32(f8_to_f32, item_f8, 8)
 TO_F32(u1_to_f32, item_u1, 1)
 TO_F32(i4_to_f32, item_i4, 4)
 TO_F32(i8_to_f32, item_i8, 8)
 TO_LABEL(u1_to_label, item_u1, 1)
 TO_LABEL(i4_to_label, item_i4, 4)
 TO_LABEL(i8_to_label, item_i8, 8)
+
+/* What is infinite stays so; what would become it is out of range. */
+static size_t f8_to_f32(const unsigned char *from, size_t count, void *to) {
+    float *out = to;
+    for (size_t i = 0; i < count; i++) {
+        double value = item_f8(from + i * 8);
+        out[i] = (float)value;
+        if (isinf(out[i]) && !isinf(value)) return i;
+    }
+    return count;
+}
 
 typedef struct npy_kind {
     size_t bytes;

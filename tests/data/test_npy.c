@@ -1,5 +1,6 @@
 #include "tests/data/files.h"
 
+#include <float.h>
 #include <math.h>
 #include <cltrain/data.h>
 
@@ -79,12 +80,12 @@ static void converts_every_type(void **state) {
 }
 
 static void not_finite_values_stay(void **state) {
-    const double values[] = {NAN, 1e300};
+    const double values[] = {NAN, -INFINITY};
     clt_dataset *d = read_npy(
         write_npy("x.npy", 1, "{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }", values, 16),
         good_y());
     const float *x = clt_dataset_array(d, 0).data;
-    assert_true(isnan(x[0]) && isinf(x[1]));
+    assert_true(isnan(x[0]) && isinf(x[1]) && x[1] < 0);
     assert_int_equal(clt_dataset_shape(d, 0).rank, 1);
     assert_int_equal(clt_dataset_shape(d, 0).dims[0], 1);
     clt_dataset_destroy(d);
@@ -225,6 +226,17 @@ static void checks_labels(void **state) {
     (void)state;
 }
 
+static void refuses_values_too_large_for_f32(void **state) {
+    static const char dict[] = "{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }";
+    static const double large[] = {1e300, -3.5e38};
+    for (int i = 0; i < 2; i++) {
+        const double values[] = {FLT_MAX, large[i]};
+        refuse_pair(write_npy("x.npy", 1, dict, values, 16), good_y(), CLT_E_RANGE, "x.npy: item 1 is out of range");
+        refuse_pair(good_x(), write_npy("t.npy", 1, dict, values, 16), CLT_E_RANGE, "t.npy: item 1 is out of range");
+    }
+    (void)state;
+}
+
 static void refuses_every_truncation(void **state) {
     unsigned char bytes[4096];
     FILE *file = fopen(good_x(), "rb");
@@ -262,6 +274,7 @@ int main(void) {
         cmocka_unit_test(not_finite_values_stay),        cmocka_unit_test(floats_are_targets),
         cmocka_unit_test(refuses_malformed_headers),     cmocka_unit_test(refuses_other_arrays),
         cmocka_unit_test(refuses_hostile_sizes),         cmocka_unit_test(checks_labels),
+        cmocka_unit_test(refuses_values_too_large_for_f32),
         cmocka_unit_test(refuses_every_truncation),      cmocka_unit_test(survives_failing_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
