@@ -304,7 +304,7 @@ def write_npy(name, kind, shape, values):
 write_idx("train", 400, gzip.open, ".gz")
 write_idx("t10k", 90, open, "")
 write_cifar("data_batch_1", 60)
-write_cifar("data_batch_3", 40)
+write_cifar("data_batch_2", 40)
 write_cifar("test_batch", 30)
 xs = [(random.random(), random.random()) for _ in range(500)]
 write_npy("x", "<f4", (500, 2), b"".join(struct.pack("<2f", *x) for x in xs))
@@ -314,6 +314,10 @@ END
     json "$out" 'o["train_samples"] == 400 and o["test_samples"] == 90 and o["test_accuracy"] > 0.95'
     expect 0 "epoch 1/1" logistic --data "cifar10:$folder/cifar" --epochs 1 --json
     json "$out" 'o["train_samples"] == 100 and o["test_samples"] == 30 and o["parameters"] == 30730'
+    cp "$folder/cifar/data_batch_1.bin" "$folder/cifar/data_batch_4.bin"
+    expect 1 "data_batch_3.bin cannot be read" logistic --data "cifar10:$folder/cifar" --epochs 1
+    rm "$folder/cifar/data_batch_1.bin"
+    expect 1 "data_batch_1.bin cannot be read" logistic --data "cifar10:$folder/cifar" --epochs 1
     expect 0 "" linear --data "npy:$folder/x.npy,$folder/y.npy" --epochs 30 --json
     json "$out" 'o["train_samples"] == 400 and o["standardized"] and o["test_mse"] < 1e-3'
     rm "$folder/idx/t10k-labels-idx1-ubyte"

@@ -48,8 +48,13 @@ static int open_cifar10(data_parts *parts, const data_spec *spec) {
     char files[BATCHES][2 * DATA_PATH_BYTES], test[2 * DATA_PATH_BYTES];
     const char *paths[BATCHES], *test_path = test;
     int found = 0;
-    for (int i = 0; i < BATCHES; i++)
-        if (find_file(files[found], spec->path, cifar10_names[i], false)) paths[found] = files[found], found++;
+    for (int i = 0; i < BATCHES; i++) {
+        if (!find_file(files[found], spec->path, cifar10_names[i], false)) continue;
+        if (found < i)
+            return run_error("--data %s: %s cannot be read in '%s', but %s can", spec->text, cifar10_names[found], spec->path,
+                             cifar10_names[i]);
+        paths[found] = files[found], found++;
+    }
     if (!found)
         return run_error(
             "--data %s: none of data_batch_1.bin to data_batch_5.bin can be read in '%s'", spec->text,

@@ -10,7 +10,8 @@
 const char data_spec_help[] =
     "  digits                                 8x8 hand-written digits, 10 classes, built in\n"
     "  idx:DIR                                MNIST's files train-*-ubyte[.gz], t10k-*-ubyte[.gz]\n"
-    "  cifar10:DIR                            data_batch_1.bin ... data_batch_5.bin, test_batch.bin\n"
+    "  cifar10:DIR                            data_batch_1.bin ... data_batch_5.bin, test_batch.bin;\n"
+    "                                         the first of the batches will do, without a gap\n"
     "  csv:FILE[,label=C][,skip=N][,header=0|1][,regression=0|1][,separator=S]\n"
     "                                         a table after N lines; C is the label's column, by name\n"
     "                                         or index from 0 (default: the last); S is a character\n"
