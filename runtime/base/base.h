@@ -94,6 +94,10 @@ void clt_text_add_bytes(clt_text *text, const char *bytes, size_t length);
 const char *clt_text_data(const clt_text *text);
 void clt_text_free(clt_text *text);
 
+/* A text for a message: what is not printable ASCII as \xHH, a long one cut short with "...". Returns `shown`. */
+#define CLT_SHOWN_TEXT 128
+const char *clt_show(const char *text, char shown[CLT_SHOWN_TEXT]);
+
 /* Case-insensitive strstr != NULL, ASCII. */
 bool clt_text_contains(const char *text, const char *fragment);
 

@@ -8,7 +8,15 @@ clt_status clt_json_string(json_t **string, const char *text) {
     *string = json_pack_ex(&error, 0, "s", text);
     if (*string) return CLT_OK;
     if (json_error_code(&error) != json_error_invalid_utf8) return clt_fail_memory(strlen(text));
-    return clt_fail(CLT_E_INVALID, "\"%.120s\" is not UTF-8", text);
+    char shown[CLT_SHOWN_TEXT];
+    return clt_fail(CLT_E_INVALID, "\"%s\" is not UTF-8", clt_show(text, shown));
+}
+
+clt_status clt_json_check_text(const char *text) {
+    json_t *string;
+    CLT_TRY(clt_json_string(&string, text));
+    json_decref(string);
+    return CLT_OK;
 }
 
 clt_status clt_json_set(json_t *object, const char *key, json_t *value) {

@@ -10,6 +10,8 @@
 
 /* A string, *string. CLT_E_INVALID: the text is not UTF-8, which JSON demands. */
 clt_status clt_json_string(json_t **string, const char *text);
+/* The same question, of a text that is to be a key. */
+clt_status clt_json_check_text(const char *text);
 
 /* Puts a new value into an object and takes it over, also on error. NULL, as either: there was no memory for it. */
 clt_status clt_json_set(json_t *object, const char *key, json_t *value);

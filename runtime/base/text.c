@@ -52,6 +52,15 @@ void clt_text_free(clt_text *text) {
     *text = (clt_text){0};
 }
 
+const char *clt_show(const char *text, char shown[CLT_SHOWN_TEXT]) {
+    size_t length = 0;
+    for (; *text && length < CLT_SHOWN_TEXT - 8; text++)
+        length += (size_t)snprintf(shown + length, CLT_SHOWN_TEXT - length, *text >= ' ' && *text <= '~' ? "%c" : "\\x%02x",
+                                   (unsigned char)*text);
+    snprintf(shown + length, CLT_SHOWN_TEXT - length, "%s", *text ? "..." : "");
+    return shown;
+}
+
 bool clt_text_contains(const char *text, const char *fragment) {
     size_t length = strlen(fragment);
     for (; *text || !length; text++) {

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/name.h"
+
 /* ---- nodes ---- */
 
 static void tensor_free(clt_tensor *tensor) {
@@ -227,11 +229,17 @@ static clt_status variable_new(clt_graph *graph, const char *name, clt_shape sha
     return CLT_OK;
 }
 
+static clt_status check_variable(const char *what, const char *name, const clt_shape *shape) {
+    CLT_TRY(check_leaf(what, name, shape));
+    clt_status status = clt_variable_name_check(name);
+    return status < 0 ? clt_fail_context(status, "the name of a %s: ", what) : CLT_OK;
+}
+
 static clt_tensor *add_variable(clt_graph *graph, const char *name, clt_shape shape, clt_init init,
                                 bool trained) {
     if (!graph) return NULL;
     const char *what = trained ? "parameter" : "buffer";
-    clt_status status = check_leaf(what, name, &shape);
+    clt_status status = check_variable(what, name, &shape);
     if (status == CLT_OK && graph->origin)
         status = clt_fail(CLT_E_STATE, "%s \"%s\": a clone shares its origin's variables", what, name);
     if (status == CLT_OK && clt_graph_find_variable(graph, name))

@@ -8,11 +8,11 @@
  */
 #include <string.h>
 
+#include "runtime/base/name.h"
 #include "runtime/train/compress.h"
 #include "runtime/train/position.h"
 #include "runtime/train/safetensors.h"
 
-static const char state_prefix[] = "cltrain.optimizer.";
 static const char mean_suffix[] = ".running_mean";
 static const char choices_key[] = "cltrain.choices"; /* of the rows that serve the run: see clt_tune_run */
 static const char tracked_suffix[] = ".num_batches_tracked";
@@ -88,7 +88,7 @@ static clt_status add_group_state(clt_trainer *t, const char *what, int g, const
     for (int i = 0; i < group->n; i++) {
         const clt_variable *v = group->variables[i];
         clt_text name = {0};
-        clt_text_add(&name, "%s%s.%s", state_prefix, what, v->name);
+        clt_text_add(&name, CLT_STATE_PREFIX "%s.%s", what, v->name);
         CLT_TRY(items_add(list, &name,
                           (item){.shape = v->shape,
                                  .memory = memory,

@@ -2,6 +2,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
+#include "runtime/base/name.h"
 #include "runtime/train/safetensors.h"
 
 struct clt_safetensors_writer {
@@ -14,21 +15,11 @@ struct clt_safetensors_writer {
     uint64_t done; /* its bytes that are written */
 };
 
-static clt_status check_key(const json_t *object, const char *key) {
-    if (json_object_get(object, key))
-        return clt_fail(CLT_E_INVALID, "the name \"%.120s\" is there twice", key);
-    json_t *string;
-    CLT_TRY(clt_json_string(&string, key));
-    json_decref(string);
-    return CLT_OK;
-}
-
-/* Puts a new value into `object` and takes it over, also on error. */
+/* Puts a new value into `object` and takes it over, also on error. The key was found to be UTF-8. */
 static clt_status put(json_t *object, const char *key, json_t *value) {
-    clt_status status = check_key(object, key);
-    if (status == CLT_OK) return clt_json_set(object, key, value);
+    if (!json_object_get(object, key)) return clt_json_set(object, key, value);
     json_decref(value);
-    return status;
+    return clt_fail(CLT_E_INVALID, "the name \"%.120s\" is there twice", key);
 }
 
 static clt_status add_metadata(json_t *header, const clt_safetensors_pair *pairs, size_t count) {
@@ -37,6 +28,7 @@ static clt_status add_metadata(json_t *header, const clt_safetensors_pair *pairs
     CLT_TRY(put(header, "__metadata__", metadata));
     for (size_t i = 0; i < count; i++) {
         json_t *value;
+        CLT_TRY(clt_json_check_text(pairs[i].key));
         clt_status status = clt_json_string(&value, pairs[i].value);
         if (status < 0) return clt_fail_context(status, "metadata \"%.120s\": ", pairs[i].key);
         CLT_TRY(put(metadata, pairs[i].key, value));
@@ -64,8 +56,8 @@ static clt_status add_entries(clt_safetensors_writer *writer, json_t *header,
     uint64_t offset = 0;
     for (size_t i = 0; i < writer->count; i++) {
         const clt_safetensors_entry *entry = &entries[i];
-        if (!strcmp(entry->name, "__metadata__"))
-            return clt_fail(CLT_E_INVALID, "a tensor cannot have the reserved name __metadata__");
+        clt_status status = clt_tensor_name_check(entry->name);
+        if (status < 0) return clt_fail_context(status, "the name of a tensor: ");
         if (!clt_safetensors_tensor_bytes(entry->dtype, &entry->shape, &writer->bytes[i]))
             return clt_fail(CLT_E_INVALID, "tensor \"%.120s\": no such dtype or shape", entry->name);
         CLT_TRY(add_entry(header, entry, writer->bytes[i], &offset));

@@ -113,6 +113,20 @@ static void test_hash(void **state) {
     assert_string_not_equal(a, b);
 }
 
+static void test_show(void **state) {
+    (void)state;
+    char shown[CLT_SHOWN_TEXT], many[CLT_SHOWN_TEXT];
+    assert_string_equal(clt_show("a b~", shown), "a b~");
+    assert_string_equal(clt_show("\xc3\xa4\n\x7f", shown), "\\xc3\\xa4\\x0a\\x7f");
+    for (size_t length = 0; length < sizeof many; length++) {
+        memset(many, '\xff', length);
+        many[length] = '\0';
+        clt_show(many, shown);
+        assert_int_equal(strlen(shown), length <= CLT_SHOWN_TEXT / 4 - 2 ? 4 * length : CLT_SHOWN_TEXT - 5);
+    }
+    assert_string_equal(shown + CLT_SHOWN_TEXT - 8, "...");
+}
+
 /* What is hashed piece by piece is a sequence: where the pieces end counts. */
 static void test_hash_of_pieces(void **state) {
     (void)state;
@@ -141,6 +155,7 @@ int main(void) {
         cmocka_unit_test(test_lists),
         cmocka_unit_test(test_hash),
         cmocka_unit_test(test_hash_of_pieces),
+        cmocka_unit_test(test_show),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

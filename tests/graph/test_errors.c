@@ -129,6 +129,11 @@ BUILDER(twice_input, (matrix(g), matrix(g)))
 BUILDER(twice_parameter, (clt_linear(matrix(g), "fc", 3), clt_linear(other(g), "fc", 3)))
 BUILDER(twice_kinds, (clt_parameter(g, "p", CLT_SHAPE(2), (clt_init){0}),
                       clt_buffer(g, "p", CLT_SHAPE(2), (clt_init){0})))
+BUILDER(name_bytes, clt_parameter(g, "\xff\xfe", CLT_SHAPE(2), (clt_init){0}))
+BUILDER(name_surrogate, clt_buffer(g, "a\xed\xa0\x80", CLT_SHAPE(2), (clt_init){0}))
+BUILDER(name_layer, clt_linear(matrix(g), "\xe4", 3))
+BUILDER(name_metadata, clt_parameter(g, "__metadata__", CLT_SHAPE(2), (clt_init){0}))
+BUILDER(name_state, clt_buffer(g, "cltrain.optimizer.momentum_buffer.w", CLT_SHAPE(2), (clt_init){0}))
 BUILDER(init_kind, clt_parameter(g, "p", CLT_SHAPE(2), ((clt_init){.kind = (clt_init_kind)99})))
 
 static const struct {
@@ -223,6 +228,11 @@ static const struct {
     WRONG(twice_input, CLT_E_INVALID, "input \"matrix\"", "exists"),
     WRONG(twice_parameter, CLT_E_INVALID, "\"fc.weight\"", "exists"),
     WRONG(twice_kinds, CLT_E_INVALID, "\"p\"", "exists"),
+    WRONG(name_bytes, CLT_E_INVALID, "parameter", "\"\\xff\\xfe\" is not UTF-8"),
+    WRONG(name_surrogate, CLT_E_INVALID, "buffer", "\"a\\xed\\xa0\\x80\" is not UTF-8"),
+    WRONG(name_layer, CLT_E_INVALID, "parameter", "\"\\xe4.weight\" is not UTF-8"),
+    WRONG(name_metadata, CLT_E_INVALID, "parameter", "\"__metadata__\" is reserved"),
+    WRONG(name_state, CLT_E_INVALID, "buffer", "\"cltrain.optimizer.momentum_buffer.w\" begins with cltrain.optimizer."),
     WRONG(init_kind, CLT_E_INVALID, "\"p\"", "99"),
 };
 

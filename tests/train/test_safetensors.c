@@ -427,11 +427,16 @@ static void test_writer_refuses(void **state) {
     const clt_safetensors_pair latin = {"k", "\xe4"};
     assert_status(clt_safetensors_writer_open(&writer, path, &entry, 1, &latin, 1), CLT_E_INVALID);
     assert_detail("not UTF-8");
+    const clt_safetensors_pair latin_key = {"\xe4", "v"};
+    assert_status(clt_safetensors_writer_open(&writer, path, &entry, 1, &latin_key, 1), CLT_E_INVALID);
+    assert_detail("\"\\xe4\" is not UTF-8");
 
     entry.name = "__metadata__";
     assert_status(open_with(path, &entry), CLT_E_INVALID);
+    assert_detail("\"__metadata__\" is reserved");
     entry.name = "\xe4";
     assert_status(open_with(path, &entry), CLT_E_INVALID);
+    assert_detail("\"\\xe4\" is not UTF-8");
     entry.name = "a";
     entry.dtype = CLT_SAFETENSORS_DTYPE_COUNT;
     assert_status(open_with(path, &entry), CLT_E_INVALID);

@@ -1,0 +1,16 @@
+#include "runtime/base/name.h"
+
+#include <string.h>
+
+#include "runtime/base/json.h"
+
+clt_status clt_tensor_name_check(const char *name) {
+    if (!strcmp(name, "__metadata__")) return clt_fail(CLT_E_INVALID, "\"%s\" is reserved", name);
+    return clt_json_check_text(name);
+}
+
+clt_status clt_variable_name_check(const char *name) {
+    if (!strncmp(name, CLT_STATE_PREFIX, strlen(CLT_STATE_PREFIX)))
+        return clt_fail(CLT_E_INVALID, "\"%.120s\" begins with " CLT_STATE_PREFIX ", which is reserved", name);
+    return clt_tensor_name_check(name);
+}

@@ -1,0 +1,17 @@
+/*
+ * What tensors may be called, so that every checkpoint can hold them.
+ */
+#ifndef CLT_BASE_NAME_H
+#define CLT_BASE_NAME_H
+
+#include "runtime/base/base.h"
+
+/* What optimizers keep is in checkpoints under this and the variable's name. */
+#define CLT_STATE_PREFIX "cltrain.optimizer."
+
+/* Any tensor of a safetensors file. CLT_E_INVALID: the name is not UTF-8, or "__metadata__". */
+clt_status clt_tensor_name_check(const char *name);
+/* A parameter or buffer: CLT_E_INVALID, too, where it begins as the optimizers' do. */
+clt_status clt_variable_name_check(const char *name);
+
+#endif
