@@ -147,14 +147,22 @@ static clt_status look(void *user, const clt_tensor *node, clt_memory *memory, c
     return s->words.status;
 }
 
+/* What the search does not run, and may have gone wrong in the step. */
+static void describe_rest(search *s) {
+    const clt_train_options *o = &s->trainer->options;
+    clt_text_add(&s->words, "all values of this rank's forward and backward are finite when each op runs by itself; what may not "
+                            "be is what a fused kernel gives");
+    if (o->accumulate > 1) clt_text_add(&s->words, ", the sum over micro-batches");
+    if (o->comm && clt_comm_size(o->comm) > 1) clt_text_add(&s->words, ", the sum over ranks");
+    if (o->clip_norm > 0) clt_text_add(&s->words, ", the norm of all gradients together");
+}
+
 static clt_status search_step(clt_trainer *t, const clt_batch *batch, clt_step *step, clt_nonfinite_origin *origin) {
     search s = {.trainer = t, .loss = clt_plan_copy(step->plan, step->result), .origin = origin};
     if (!s.loss) return clt_fail(CLT_E_STATE, "the plan has no loss");
     clt_status status = clt_trainer_feed(t, step, batch);
     if (status == CLT_OK) status = clt_plan_run_slowly(step->plan, look, &s);
-    if (!origin->found)
-        clt_text_add(&s.words, "all values of this rank's forward and backward are finite: the sums over micro-batches or ranks, "
-                               "or the norm of all gradients together, are not");
+    if (!origin->found) describe_rest(&s);
     snprintf(origin->words, sizeof origin->words, "%s", clt_text_data(&s.words));
     clt_text_free(&s.words);
     return status;

@@ -404,6 +404,8 @@ static void nothing_is_named_where_all_is_finite(void **state) {
     const location fine = {"all is finite", as_it_is, 1, "", "", false};
     assert_ok(locate_one(&fine, &origin, false));
     assert_false(origin.found);
+    assert_non_null(strstr(origin.words, "fused kernel"));
+    assert_null(strstr(origin.words, "micro-batches")); /* which there are none of */
     assert_ok(locate_one(&fine, &origin, true));
 }
 
