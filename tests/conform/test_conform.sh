@@ -22,6 +22,7 @@ refuse "--case or --dtype" --case neg/1031 --dtype i32
 refuse "stdout is for one" --json - --junit -
 expect 1 "cannot be written" --json "$folder/none/there.json" --ops neg
 expect 1 "none" --device "no such device" --ops neg
+(ulimit -n 20; expect 1 "20 files may be open" --ops neg; [ "$failures" -eq 0 ]) || fail "with 20 open files"
 expect 0 "" --help
 says "--junit"
 grep -q . "$sources/docs/man/cltrain-conform.1" || fail "there is no man page"

@@ -268,6 +268,7 @@ int main(int argc, char **argv) {
         return usage_error("stdout is for one of --json, --junit and --html");
     code = file_check_distinct((const file_use[]){{"--json", o.json, FILE_OR_STDOUT}, {"--junit", o.junit, FILE_OR_STDOUT},
                                                   {"--html", o.html, FILE_OR_STDOUT}}, 3);
+    if (!code) code = streams_allow_many();
     if (code) return code;
     message_start(o.verbose);
     child_show_errors(o.verbose > 0);

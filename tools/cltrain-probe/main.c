@@ -55,6 +55,8 @@ static int run_without_command(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     streams_keep();
+    int code = streams_allow_many();
+    if (code) return code;
     if (hook_any()) warning("CLTRAIN_PROBE_TEST is set, for tests of this program: what is measured is not to be believed");
     if (argc < 2 || argv[1][0] == '-') return run_without_command(argc, argv);
     for (size_t i = 0; i < COMMANDS; i++)
