@@ -16,7 +16,10 @@ static float batch_norm_total(global const float *partial, int c, int channels, 
     return sum;
 }
 
-/* sums[chunk, c] = sum over i, and the images n of the chunk, of x[n, c, i] */
+/*
+ * sums[chunk, c] = sum over i, and the images n of the chunk, of x[n, c, i]: what they have more than the first of them, added up, and
+ * the first times their number. Where the mean is large and groups are small, the values themselves would not add up exactly enough.
+ */
 kernel void ref_batch_norm_sum(global const float *x, global float *sums, int4 size, int chunks,
                                int chunk_images) {
     local float scratch[CLT_GROUP];
@@ -24,13 +27,13 @@ kernel void ref_batch_norm_sum(global const float *x, global float *sums, int4 s
     if (group >= chunks * size.s1) return;
     int c = group % size.s1;
     int2 images = batch_norm_images(group / size.s1, chunk_images, size.s0);
-    float sum = 0;
+    float first = x[(images.s0 * size.s1 + c) * size.s2], sum = 0;
     for (int n = images.s0; n < images.s1; n++) {
         int row = (n * size.s1 + c) * size.s2;
-        for (int i = lane; i < size.s2; i += lanes) sum += x[row + i];
+        for (int i = lane; i < size.s2; i += lanes) sum += x[row + i] - first;
     }
     sum = clt_group_sum(sum, scratch);
-    if (lane == 0) sums[group] = sum;
+    if (lane == 0) sums[group] = sum + first * ((images.s1 - images.s0) * size.s2);
 }
 
 /*
