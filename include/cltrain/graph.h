@@ -60,7 +60,7 @@ typedef struct clt_init {
 } clt_init;
 
 /* A trained f32 tensor. Names are unique in a graph, and are the keys of the checkpoint: UTF-8, not "__metadata__",
- * nothing that begins with "cltrain.optimizer."; else CLT_E_INVALID. Of buffers the same is asked. */
+ * nothing that begins with "cltrain.optimizer." or ends with ".num_batches_tracked"; else CLT_E_INVALID. Of buffers the same is asked. */
 CLT_API clt_tensor *clt_parameter(clt_graph *graph, const char *name, clt_shape shape, clt_init init);
 
 /* An f32 tensor that is kept and saved with the parameters but not trained by

@@ -12,5 +12,8 @@ clt_status clt_tensor_name_check(const char *name) {
 clt_status clt_variable_name_check(const char *name) {
     if (!strncmp(name, CLT_STATE_PREFIX, strlen(CLT_STATE_PREFIX)))
         return clt_fail(CLT_E_INVALID, "\"%.120s\" begins with " CLT_STATE_PREFIX ", which is reserved", name);
+    size_t length = strlen(name), suffix = strlen(CLT_TRACKED_SUFFIX);
+    if (length >= suffix && !strcmp(name + length - suffix, CLT_TRACKED_SUFFIX))
+        return clt_fail(CLT_E_INVALID, "\"%.120s\" ends with " CLT_TRACKED_SUFFIX ", which is reserved", name);
     return clt_tensor_name_check(name);
 }

@@ -15,7 +15,6 @@
 
 static const char mean_suffix[] = ".running_mean";
 static const char choices_key[] = "cltrain.choices"; /* of the rows that serve the run: see clt_tune_run */
-static const char tracked_suffix[] = ".num_batches_tracked";
 
 /* ---- what a checkpoint holds ---- */
 
@@ -71,7 +70,7 @@ static clt_status add_variables(clt_trainer *t, bool with_tracked, item_list *li
         CLT_TRY(items_add(list, &name, it));
         if (!with_tracked || v->trained || !ends_with(v->name, mean_suffix)) continue;
         clt_text tracked = {0};
-        clt_text_add(&tracked, "%.*s%s", (int)(strlen(v->name) - strlen(mean_suffix)), v->name, tracked_suffix);
+        clt_text_add(&tracked, "%.*s" CLT_TRACKED_SUFFIX, (int)(strlen(v->name) - strlen(mean_suffix)), v->name);
         CLT_TRY(items_add(list, &tracked,
                           (item){.bytes = sizeof(int64_t), .count = t->steps * t->options.accumulate + t->micro}));
     }
@@ -241,7 +240,7 @@ static clt_status check_item(const clt_safetensors *file, const char *path, cons
 }
 
 static bool is_expected(const item_list *list, const char *name) {
-    if (ends_with(name, tracked_suffix)) return true;
+    if (ends_with(name, CLT_TRACKED_SUFFIX)) return true;
     for (size_t i = 0; i < list->n; i++)
         if (!strcmp(list->items[i].name, name)) return true;
     return false;

@@ -134,6 +134,7 @@ BUILDER(name_surrogate, clt_buffer(g, "a\xed\xa0\x80", CLT_SHAPE(2), (clt_init){
 BUILDER(name_layer, clt_linear(matrix(g), "\xe4", 3))
 BUILDER(name_metadata, clt_parameter(g, "__metadata__", CLT_SHAPE(2), (clt_init){0}))
 BUILDER(name_state, clt_buffer(g, "cltrain.optimizer.momentum_buffer.w", CLT_SHAPE(2), (clt_init){0}))
+BUILDER(name_tracked, clt_parameter(g, "bn.num_batches_tracked", CLT_SHAPE(2), (clt_init){0}))
 BUILDER(init_kind, clt_parameter(g, "p", CLT_SHAPE(2), ((clt_init){.kind = (clt_init_kind)99})))
 
 static const struct {
@@ -233,6 +234,7 @@ static const struct {
     WRONG(name_layer, CLT_E_INVALID, "parameter", "\"\\xe4.weight\" is not UTF-8"),
     WRONG(name_metadata, CLT_E_INVALID, "parameter", "\"__metadata__\" is reserved"),
     WRONG(name_state, CLT_E_INVALID, "buffer", "\"cltrain.optimizer.momentum_buffer.w\" begins with cltrain.optimizer."),
+    WRONG(name_tracked, CLT_E_INVALID, "parameter", "\"bn.num_batches_tracked\" ends with .num_batches_tracked"),
     WRONG(init_kind, CLT_E_INVALID, "\"p\"", "99"),
 };
 
