@@ -188,8 +188,10 @@ static clt_status read_first_as_data(table *t) {
 }
 
 static clt_status read_table(table *t) {
-    for (int i = 0; i < t->options.skip_lines; i++) clt_csv_skip_line(t->reader);
-    if (!clt_csv_more(t->reader)) return clt_fail(CLT_E_FORMAT, "%s: holds no data", t->path);
+    int skipped = 0;
+    while (skipped < t->options.skip_lines && clt_csv_skip_line(t->reader)) skipped++;
+    if (!clt_csv_more(t->reader))
+        return clt_fail(CLT_E_FORMAT, "%s: holds no data%s", t->path, t->options.skip_lines ? " behind what is skipped" : "");
     CLT_TRY(read_first_record(t));
     t->has_header = detect_header(t);
     CLT_TRY(find_label(t));

@@ -73,10 +73,11 @@ bool clt_csv_more(clt_csv_reader *reader) {
     return peek(reader) != END || reader->status < 0;
 }
 
-void clt_csv_skip_line(clt_csv_reader *reader) {
+bool clt_csv_skip_line(clt_csv_reader *reader) {
     int c;
     do c = get(reader);
     while (c != END && c != '\n');
+    return c != END;
 }
 
 /* The text behind the opening quote, up to the closing one. */

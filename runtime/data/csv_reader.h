@@ -25,8 +25,8 @@ void clt_csv_close(clt_csv_reader *reader); /* NULL is fine */
 /* Whether there is another byte; also true if that cannot be read, which clt_csv_field tells. */
 bool clt_csv_more(clt_csv_reader *reader);
 
-/* Passes over the rest of a line. */
-void clt_csv_skip_line(clt_csv_reader *reader);
+/* Passes over the rest of a line. False: the file ended in it, or could not be read on. */
+bool clt_csv_skip_line(clt_csv_reader *reader);
 
 /* Reads the next field; *last if the record ends behind it. CLT_E_FORMAT names file and line. */
 clt_status clt_csv_field(clt_csv_reader *reader, bool *last);
