@@ -127,9 +127,24 @@ static unsigned take_number(void) {
     return atomic_load(&first_number) + atomic_fetch_add(&numbers_taken, 1);
 }
 
-static clt_status name_temporary(const char *path, const char *host, char **name) {
+static const char *name_in_folder(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* PATH.HOST. Of a long name the beginning only, so that the temporary's is no longer than file systems allow. */
+static clt_text temporaries_of(const char *path, const char *host) {
+    enum { LONGEST_NAME = 128 };
+    const char *name = name_in_folder(path);
     clt_text text = {0};
-    clt_text_add(&text, "%s.%s.%ld.%u.tmp", path, host, (long)getpid(), take_number());
+    clt_text_add_bytes(&text, path, (size_t)(name - path) + strnlen(name, LONGEST_NAME));
+    clt_text_add(&text, ".%s.", host);
+    return text;
+}
+
+static clt_status name_temporary(const char *path, const char *host, char **name) {
+    clt_text text = temporaries_of(path, host);
+    clt_text_add(&text, "%ld.%u.tmp", (long)getpid(), take_number());
     clt_free(*name);
     *name = text.data;
     return text.status;
@@ -149,24 +164,24 @@ static bool is_stale(DIR *folder, const char *name, long pid, unsigned number) {
 
 /* Removes what writers of this host that are no more left beside `path`. */
 static void remove_stale_temporaries(const char *path, const char *host) {
-    clt_text folder = {0}, prefix = {0};
-    const char *slash = strrchr(path, '/');
-    if (slash) clt_text_add_bytes(&folder, path, (size_t)(slash - path) + 1);
-    else clt_text_add(&folder, "./");
-    clt_text_add(&prefix, "%s.%s.", slash ? slash + 1 : path, host);
-    DIR *entries = folder.status == CLT_OK && prefix.status == CLT_OK ? opendir(folder.data) : NULL;
+    clt_text folder = {0}, all = temporaries_of(path, host);
+    clt_text_add_bytes(&folder, path, (size_t)(name_in_folder(path) - path));
+    if (folder.length == 0) clt_text_add(&folder, "./");
+    DIR *entries = folder.status == CLT_OK && all.status == CLT_OK ? opendir(folder.data) : NULL;
+    const char *prefix = entries ? name_in_folder(all.data) : "";
+    size_t length = strlen(prefix);
     for (struct dirent *entry; entries && (entry = readdir(entries));) {
         long pid;
         unsigned number;
         int end = 0;
-        if (strncmp(entry->d_name, prefix.data, prefix.length)) continue;
-        if (sscanf(entry->d_name + prefix.length, "%ld.%u.tmp%n", &pid, &number, &end) != 2) continue;
-        if (end == 0 || entry->d_name[prefix.length + (size_t)end]) continue;
+        if (strncmp(entry->d_name, prefix, length)) continue;
+        if (sscanf(entry->d_name + length, "%ld.%u.tmp%n", &pid, &number, &end) != 2) continue;
+        if (end == 0 || entry->d_name[length + (size_t)end]) continue;
         if (is_stale(entries, entry->d_name, pid, number)) unlinkat(dirfd(entries), entry->d_name, 0);
     }
     if (entries) closedir(entries);
     clt_text_free(&folder);
-    clt_text_free(&prefix);
+    clt_text_free(&all);
 }
 
 /* Under a name that nobody has taken, and open to nobody who could not open what it replaces. */

@@ -281,6 +281,21 @@ static void test_names_that_only_look_stale(void **state) {
     }
 }
 
+/* As long as file systems allow: the temporary's name must not be longer, and is found as stale all the same. */
+static void test_longest_name(void **state) {
+    (void)state;
+    char host[65] = "", name[256], stale[256];
+    gethostname(host, sizeof host - 1);
+    memset(name, 'n', 255);
+    name[255] = '\0';
+    snprintf(stale, sizeof stale, "%.128s.%s.999999999.0.tmp", name, host);
+    support_write(support_path(stale), "half", 4);
+    assert_ok(clt_file_write(support_path(name), "old", 3));
+    assert_ok(clt_file_write(support_path(name), "new", 3));
+    assert_file_is(support_path(name), "new");
+    assert_int_equal(temporaries(), 0);
+}
+
 /* In a container each start of a program may have the same PID: what an earlier one left is not this one's, and is removed
  * once nobody can be writing it any more. */
 static void test_stale_temporaries_of_the_own_pid(void **state) {
@@ -473,6 +488,7 @@ int main(void) {
         cmocka_unit_test(test_places_that_cannot_be_written),
         cmocka_unit_test(test_stale_temporaries),
         cmocka_unit_test(test_names_that_only_look_stale),
+        cmocka_unit_test(test_longest_name),
         cmocka_unit_test(test_stale_temporaries_of_the_own_pid),
         cmocka_unit_test(test_full_disk),
         cmocka_unit_test(test_order_of_syncs),
