@@ -85,6 +85,7 @@ bool row_runs(const conform *c, const test_case *one, const row_choice *r) {
     if (r->class_ && !c->options->full && !c->only_row && !one->classes) return false;
     if (one->operation || strcmp(one->op, "network") == 0) return true;
     if (strcmp(one->op, "resume") == 0) return always;
+    if (strcmp(one->op, "ranks") == 0 && !c->options->full && !c->only_row) return always; /* all is built once a rank */
     return always || strcmp(r->name, "reference") == 0 || ((one->compared || one->classes) && r->class_);
 }
 

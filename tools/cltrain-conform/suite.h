@@ -113,6 +113,7 @@ void cases_image(case_list *list);
 void cases_reduce(case_list *list);
 void cases_shape(case_list *list);
 void cases_update(case_list *list);
+void cases_ranks(case_list *list);
 void cases_metrics(case_list *list);
 void cases_network(case_list *list);
 void cases_train(case_list *list);
@@ -120,6 +121,7 @@ void cases_train(case_list *list);
 /* Ops of the library for which there is no case, each with the reason; ended by a NULL. */
 typedef struct exemption {
     const char *op, *reason;
+    const char *skipped; /* only on devices that skip all cases of that name; NULL: on all */
 } exemption;
 extern const exemption exemptions[];
 

@@ -184,9 +184,8 @@ static void adam(host *h, int i, int made, double lr) {
     h->p[i] -= lr * m / (sqrt(v) + eps);
 }
 
-static void update(host *h, int step) {
+void update_on_host(host *h, int step) {
     double lr = rate(h->o, step);
-    compress_on_host(h);
     clip(h);
     for (int i = 0; i < h->n; i++) {
         if (h->o->optimizer == CLT_SGD) sgd(h, i, h->made, lr);
@@ -201,12 +200,14 @@ int samples_of(const recipe *of) {
     return of->samples ? of->samples : 1;
 }
 
-static clt_shape shape_of_parameter(const host *h, bool batch) {
-    int columns = h->of->columns, samples = samples_of(h->of);
-    clt_shape vector = {batch ? 2 : 1, {batch ? samples : h->n, h->n}},
-              matrix = {2, {h->n / (columns ? columns : 1), columns}},
-              matrices = {3, {samples, matrix.dims[0], columns}};
-    return !columns ? vector : batch ? matrices : matrix;
+clt_shape shape_of_parameter(const recipe *of, int n) {
+    if (of->columns) return CLT_SHAPE(n / of->columns, of->columns);
+    return CLT_SHAPE(n);
+}
+
+clt_shape shape_of_batch(const recipe *of, int n, int samples) {
+    clt_shape shape = shape_of_parameter(of, n);
+    return shape.rank == 2 ? CLT_SHAPE(samples, shape.dims[0], shape.dims[1]) : CLT_SHAPE(samples, n);
 }
 
 static clt_status make_trainer(bench *b, const host *h, clt_comm *comm, clt_graph **graph, clt_trainer **trainer,
@@ -215,9 +216,9 @@ static clt_status make_trainer(bench *b, const host *h, clt_comm *comm, clt_grap
     clt_status status = clt_graph_create(graph);
     if (status < 0) return status;
     o.comm = comm;
-    clt_tensor *x = clt_input(*graph, "x", CLT_F32, shape_of_parameter(h, true));
+    clt_tensor *x = clt_input(*graph, "x", CLT_F32, shape_of_batch(h->of, h->n, samples_of(h->of)));
     clt_tensor *p =
-        clt_parameter(*graph, "p", shape_of_parameter(h, false), (clt_init){.kind = CLT_INIT_ZEROS});
+        clt_parameter(*graph, "p", shape_of_parameter(h->of, h->n), (clt_init){.kind = CLT_INIT_ZEROS});
     if (h->of->dropout > 0) x = clt_dropout(x, h->of->dropout);
     clt_tensor *loss = clt_sum(clt_mul(x, p), CLT_ALL_AXES);
     note_step(b, loss, &o, r);
@@ -263,13 +264,13 @@ static void step_both(host *h, clt_trainer *trainer, random_stream *random, floa
         for (int i = 0; i < h->n && h->of->large > 0; i++) x[i] *= h->of->large;
         if (broken && k == 0) x[step == BROKEN_LAST ? h->n - 1 : h->n / 2] = broken_value(h, step);
         for (int i = 0; i < samples * h->n; i++) h->g[i % h->n] += dropped(h, (double)x[i], i, step * micro + k) / micro;
-        clt_batch batch = {.samples = samples, .n_fields = 1, .fields = {{CLT_F32, shape_of_parameter(h, true), x}}};
+        clt_batch batch = {.samples = samples, .n_fields = 1, .fields = {{CLT_F32, shape_of_batch(h->of, h->n, samples), x}}};
         *status = clt_trainer_step(trainer, &batch);
         if (*status == CLT_E_NONFINITE && strstr(clt_error_detail(), "The first such value")) h->located = true;
         if (stopped && *status == CLT_E_NONFINITE) *status = CLT_OK; /* it may have been noticed already */
     }
     bool skipped = broken && h->o->on_nonfinite == CLT_NONFINITE_SKIP;
-    if (!stopped && !skipped) update(h, step);
+    if (!stopped && !skipped) compress_on_host(h), update_on_host(h, step);
     for (int i = 0; i < h->n && skipped; i++) h->residual[i] = 0;
 }
 

@@ -28,7 +28,11 @@ typedef struct host {
 } host;
 
 int samples_of(const recipe *of);
-/* The gradient as it arrives where ranks exchange it compressed, here with one rank; the residual is what does not. */
+clt_shape shape_of_parameter(const recipe *of, int n);
+clt_shape shape_of_batch(const recipe *of, int n, int samples);
+/* An update by the gradient as it arrived. */
+void update_on_host(host *h, int step);
+/* The gradient as it arrives where ranks exchange it compressed, of one rank; the residual is what does not. */
 void compress_on_host(host *h);
 /* How far parameters may be off by what is not computed above: the last step's residual. 0: they may not. */
 double compress_slack(const host *h);
