@@ -133,6 +133,24 @@ static void add_bytes(case_list *list) {
     of_bytes(add_shaped(list, &expand, "u8", (clt_shape)SHAPE(1, 3, 1, 2, 1), (clt_shape)SHAPE(2, 3, 5, 2, 7)));
 }
 
+/* Six to eight dimensions of which no two can be taken for one, and whose sizes are no others' in the same half. */
+static void add_many_dimensions(case_list *list) {
+    const clt_shape eight = SHAPE(2, 3, 2, 3, 2, 4, 3, 2);
+    const int reverse[] = {7, 6, 5, 4, 3, 2, 1, 0};
+    add_permute(list, &permute, "reverse", eight, reverse, 0);
+    of_bytes(add_permute(list, &permute, "u8", eight, reverse, 0));
+    add_permute(list, &permute, "reverse", (clt_shape)SHAPE(2, 3, 2, 4, 3, 2), reverse + 2, 0)->full = true;
+    add_permute(list, &permute, "turn", (clt_shape)SHAPE(3, 2, 4, 2, 3, 2, 5), (int[]){6, 3, 0, 4, 1, 5, 2}, 0)->full = true;
+    add_shaped(list, &expand, "", (clt_shape)SHAPE(1, 3, 1, 4, 1, 3, 1, 2), (clt_shape)SHAPE(2, 3, 2, 4, 3, 3, 2, 2))->full = true;
+    add_shaped(list, &expand, "", (clt_shape)SHAPE(3, 1, 4, 1, 2), (clt_shape)SHAPE(2, 3, 2, 4, 3, 2))->full = true;
+    add_pad(list, "all-sides", (clt_shape)SHAPE(2, 3, 1, 2, 3, 2, 2), (int64_t[]){1, 0, 1, 0, 1, 0, 1}, (int64_t[]){0, 1, 0, 1, 0, 1, 0})
+        ->full = true;
+    add_slice(list, "step-2", (clt_shape)SHAPE(2, 3, 2, 7, 2, 3, 2), 3, 1, 6, 2)->full = true;
+    test_case *c = case_add(list, &concat, "axis-4", X(F(2, 3, 2, 2, 1, 3, 2, 2), F(2, 3, 2, 2, 4, 3, 2, 2)));
+    c->at.axis = 4;
+    c->full = true;
+}
+
 static void add_moves(case_list *list) {
     add_shaped(list, &reshape, "", (clt_shape)SHAPE(6, 35), (clt_shape)SHAPE(2, 3, 5, 7));
     add_shaped(list, &reshape, "", (clt_shape)SHAPE(1), (clt_shape)SHAPE(1, 1, 1))->full = true;
@@ -158,6 +176,7 @@ static void add_moves(case_list *list) {
         ->full = true;
     add_pad(list, "all-sides", (clt_shape)SHAPE(2, 3, 2, 3, 2), (int64_t[]){1, 0, 2, 0, 1}, (int64_t[]){0, 1, 0, 2, 1});
     add_bytes(list);
+    add_many_dimensions(list);
 }
 
 void cases_shape(case_list *list) {
