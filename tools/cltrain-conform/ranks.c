@@ -18,6 +18,7 @@ enum { RANKS = 3, SAMPLES = 4, STEPS = 4, MOST_SAMPLES = 3, MOST_VALUES = 5 };
 static const recipe recipes[] = {
     {"sgd", {.lr = 0.1f}, .full = true, .size = 1031},
     {"shard", {.optimizer = CLT_ADAM, .lr = 0.05f, .clip_norm = 1.5f, .shard_optimizer = true}, .full = true, .size = 1031},
+    {"dropout", {.lr = 0.1f, .seed = 0x123456789abc}, .full = true, .dropout = 0.5f, .size = 1031},
     /* What no other case launches, in one. */
     {"sync-batch-norm", {.lr = 0.02f, .sync_batch_norm = true, .shard_optimizer = true}, .size = 5 * 7, .columns = 7},
     {"f16", {.lr = 0.1f, .compress = {.method = CLT_COMPRESS_F16}}, .full = true, .size = 1031},
@@ -34,9 +35,15 @@ static int batch_of(int rank, int step) {
 }
 
 /* Batches of a step lie one behind the other. */
+static int first_of(int rank, int step) {
+    int first = 0;
+    for (int before = 0; before < rank; before++) first += batch_of(before, step);
+    return first;
+}
+
 static int rank_of(int sample, int step) {
     int rank = 0;
-    for (int first = 0; sample >= (first += batch_of(rank, step)); rank++) {}
+    while (sample >= first_of(rank + 1, step)) rank++;
     return rank;
 }
 
@@ -77,11 +84,20 @@ static void exchange(host ranks[RANKS], host *all) {
     if (!codes) compress_on_host(all);
 }
 
+/* What dropout leaves of element i of a rank's batch: each rank has masks of its own. */
+static double kept(const host *h, double x, int64_t i, int rank, int step) {
+    double p = (double)h->of->dropout;
+    uint64_t count = (uint64_t)step ^ (uint64_t)rank << 48;
+    if (p == 0) return x;
+    return reference_dropout_keeps(i, 0, count, h->o->seed, p) ? x / (1 - p) : 0;
+}
+
 static void update_of_all(host ranks[RANKS], host *all, const float *x, int step) {
-    for (int s = 0; s < SAMPLES; s++) {
-        int rank = rank_of(s, step);
-        for (int i = 0; i < all->n; i++)
-            ranks[rank].g[i] += batch_of(rank, step) * (double)x[s * all->n + i] / SAMPLES;
+    int n = all->n;
+    for (int i = 0; i < SAMPLES * n; i++) {
+        int rank = rank_of(i / n, step);
+        double left = kept(all, (double)x[i], i - first_of(rank, step) * n, rank, step);
+        ranks[rank].g[i % n] += batch_of(rank, step) * left / SAMPLES;
     }
     exchange(ranks, all);
     update_on_host(all, step);
@@ -187,7 +203,7 @@ static clt_tensor *build(const rank *r, clt_graph *graph) {
     const recipe *of = r->of;
     clt_tensor *x = clt_input(graph, "x", CLT_F32, shape_of_batch(of, of->size, MOST_SAMPLES));
     clt_tensor *p = clt_parameter(graph, "p", shape_of_parameter(of, of->size), (clt_init){.kind = CLT_INIT_ZEROS});
-    clt_tensor *y = clt_mul(x, p);
+    clt_tensor *y = clt_mul(of->dropout > 0 ? clt_dropout(x, of->dropout) : x, p);
     if (of->options.sync_batch_norm) y = clt_mul(clt_batch_norm(y, "norm"), x);
     return clt_sum(y, CLT_ALL_AXES);
 }
@@ -197,8 +213,7 @@ static clt_status take_steps(const rank *r, clt_trainer *trainer) {
     const float *x = r->x;
     clt_status status = CLT_OK;
     for (int step = 0; step < STEPS && status == CLT_OK; step++, x += SAMPLES * n) {
-        int samples = batch_of(r->number, step), first = 0;
-        for (int before = 0; before < r->number; before++) first += batch_of(before, step);
+        int samples = batch_of(r->number, step), first = first_of(r->number, step);
         clt_batch batch = {.samples = samples, .n_fields = 1, .fields = {{CLT_F32, shape_of_batch(r->of, n, samples), x + first * n}}};
         status = clt_trainer_step(trainer, &batch);
     }
