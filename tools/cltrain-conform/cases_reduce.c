@@ -66,6 +66,20 @@ static void add_offset(case_list *list, bool full, const char *variant, int rows
     case_add(list, &cross_entropy, variant, x, 2)->full = full;
 }
 
+/* Values that are so far above all others of their rows that exp overflows, unless they are the ones that are subtracted. */
+static void add_peaks(case_list *list, bool full, int rows, int classes) {
+    const operation *ops[] = {&softmax, &log_softmax};
+    operand x[] = {{.shape = SHAPE(rows, classes), .low = -300, .high = -200, .special = {0, 0, 0}, .n_special = 3},
+                   {.dtype = CLT_I32, .shape = SHAPE(rows), .low = 0, .high = classes}};
+    test_case *made[] = {case_add(list, ops[0], "peaks", x, 1), case_add(list, ops[1], "peaks", x, 1),
+                         case_add(list, &cross_entropy, "peaks", x, 2)};
+    for (int i = 0; i < 3; i++) {
+        made[i]->at.axis = i < 2;
+        made[i]->full = full;
+        made[i]->large = rows * classes > 20000;
+    }
+}
+
 /* One target of many that is no class: the one next to the classes on either side. */
 static void add_no_class(case_list *list, bool full, int rows, int classes) {
     for (int i = 0; i < 2; i++) {
@@ -165,6 +179,10 @@ void cases_reduce(case_list *list) {
     add_offset(list, false, "small", 3, 301, -115);
     add_offset(list, true, "small", 5, 7, -115);
     add_offset(list, true, "large", 3, 301, 95);
+    add_peaks(list, false, 7, 13);
+    add_peaks(list, true, 3, 1031);
+    add_peaks(list, true, 131, 37);
+    add_peaks(list, true, 2, 530001);
     add_no_class(list, false, 131, 37); /* the least that the native kernels take */
     add_no_class(list, true, 3, 301);
     add_not_finite(list);
