@@ -103,6 +103,9 @@ static const recipe recipes[] = {
     {"compress-bf16", {.lr = 0.1f, .compress = {.method = CLT_COMPRESS_BF16}}, true, .samples = 4, .parts = 4096},
     {"compress-int8", {.lr = 0.05f, .compress = {.method = CLT_COMPRESS_INT8}}, false, .samples = 4},
     {"compress-onebit", {.lr = 0.1f, .compress = {.method = CLT_COMPRESS_ONEBIT}}, false, .size = 1031, .samples = 4},
+    /* Wires that end with what the last block says: there is nothing to fill up. */
+    {"compress-int8-even", {.lr = 0.05f, .compress = {.method = CLT_COMPRESS_INT8}}, true, .size = 4 * 256},
+    {"compress-onebit-even", {.lr = 0.1f, .compress = {.method = CLT_COMPRESS_ONEBIT}}, true, .size = 4 * 256},
     {"compress-topk",
      {.lr = 0.1f, .compress = {.method = CLT_COMPRESS_TOPK, .ratio = 0.1f, .f32_values = true}},
      true,
