@@ -98,6 +98,8 @@ static void add_convs(case_list *list) {
     CONV_INSIDE(true, "inside", SHAPE(1, 131, 3, 3), 137, .kernel = 3, .padding = 1);
     /* runs of 128 pixels with several blocks of channels, a launch each; 16 tiles of pixels that share a panel */
     CONV_INSIDE(true, "inside", SHAPE(1, 131, 12, 11), 9, .kernel = 3, .padding = 1);
+    /* whole parts of 8 channels, and more than one panel of results, whatever a vector is */
+    CONV_INSIDE(true, "inside-parts", SHAPE(1, 16, 7, 6), 40, .kernel = 3, .padding = 1);
     /* Winograd's tiles in several chunks, 96 of a run; 500 pixels of a split */
     CONV_INSIDE(true, "inside-chunks", SHAPE(1, 18, 65, 63), 33, .kernel = 3, .padding = 1);
     CONV_INSIDE(true, "inside-groups", SHAPE(1, 54, 5, 4), 70, .kernel = 3, .padding = 1, .groups = 2);
