@@ -125,7 +125,8 @@ CLT_API void clt_trainer_destroy(clt_trainer *trainer);
 /* One step on a batch; returns when the work is queued, not when it is done.
  * Fields of the batch are matched with the graph's inputs in order; all but
  * dimension 0 must agree. A batch of another size than the graph's inputs gets a
- * plan of its own on first use (the last batch of an epoch). With accumulate =
+ * plan of its own on first use (the last batch of an epoch); of steps, evaluations and predictions of many sizes the last
+ * 16 keep theirs. With accumulate =
  * k, parameters change on every k-th call. Errors: CLT_E_SHAPE, CLT_E_DTYPE,
  * CLT_E_RANGE (a label that is no class, with its place), CLT_E_DEVICE, CLT_E_DEVICE_LOST; CLT_E_DEVICE_MEMORY for a plan
  * that does not fit, which says what does not: nothing has changed then, and other batches and calls go on. After a

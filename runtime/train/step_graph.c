@@ -422,15 +422,23 @@ static clt_status fail_plan(clt_status status, clt_purpose purpose, int64_t batc
     return clt_fail_context(status, "%s with %lld samples: ", words[purpose], (long long)batch);
 }
 
+static clt_step *take_plan(clt_trainer *t, size_t i) {
+    clt_step *step = t->plans[i];
+    t->n_plans--;
+    memmove(t->plans + i, t->plans + i + 1, (t->n_plans - i) * sizeof *t->plans);
+    return step;
+}
+
 clt_status clt_trainer_plan(clt_trainer *t, clt_purpose purpose, int64_t batch, clt_tensor *predicted, clt_step **step) {
     for (size_t i = 0; i < t->n_plans; i++) {
         clt_step *s = t->plans[i];
         if (s->purpose == purpose && s->batch == batch && s->predicted == predicted) {
-            *step = s;
+            *step = take_plan(t, i);
+            t->plans[t->n_plans++] = *step;
             return CLT_OK;
         }
     }
-    CLT_TRY(clt_grow(&t->plans, &t->plans_capacity, t->n_plans, sizeof *t->plans));
+    if (t->n_plans == CLT_MOST_PLANS) clt_trainer_drop_plan(t, take_plan(t, 0));
     clt_status status = new_step(t, purpose, batch, predicted, (outcome){.sketch = false}, step);
     if (status == CLT_E_DEVICE_MEMORY) return fail_plan(status, purpose, batch);
     CLT_TRY(status);

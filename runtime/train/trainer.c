@@ -96,18 +96,18 @@ clt_status clt_trainer_create(clt_trainer **trainer, clt_device *device, clt_ten
     return status;
 }
 
+void clt_trainer_drop_plan(clt_trainer *trainer, clt_step *step) {
+    trainer->waited_seconds += clt_plan_get_facts(step->plan).waited_seconds;
+    clt_step_destroy(step);
+}
+
 void clt_trainer_drop_plans(clt_trainer *trainer) {
-    for (size_t i = 0; i < trainer->n_plans; i++) {
-        trainer->waited_seconds += clt_plan_get_facts(trainer->plans[i]->plan).waited_seconds;
-        clt_step_destroy(trainer->plans[i]);
-    }
-    trainer->n_plans = 0;
+    while (trainer->n_plans > 0) clt_trainer_drop_plan(trainer, trainer->plans[--trainer->n_plans]);
 }
 
 void clt_trainer_destroy(clt_trainer *trainer) {
     if (!trainer) return;
     clt_trainer_drop_plans(trainer);
-    clt_free(trainer->plans);
     clt_tune_run_free(&trainer->run);
     clt_store_destroy(trainer->store);
     clt_groups_free(trainer->groups, trainer->n_groups);

@@ -58,6 +58,9 @@ typedef enum clt_trouble {
     CLT_TROUBLE_TORN     /* some may have been updated, some not: only a checkpoint helps */
 } clt_trouble;
 
+/* Of batch sizes beyond these, those that were not run for longest are forgotten: a plan has device memory of its own. */
+enum { CLT_MOST_PLANS = 16 };
+
 struct clt_trainer {
     clt_device *device;
     clt_graph *graph;
@@ -72,8 +75,8 @@ struct clt_trainer {
     clt_group *groups;
     int n_groups;
 
-    clt_step **plans;
-    size_t n_plans, plans_capacity;
+    clt_step *plans[CLT_MOST_PLANS]; /* the one that was asked for last is last */
+    size_t n_plans;
     clt_tune_run run; /* which rows serve it: decided with the first plan, and kept in checkpoints */
 
     int64_t steps; /* updates done */
@@ -138,7 +141,8 @@ void clt_step_destroy(clt_step *step);
 clt_status clt_trainer_new_step(clt_trainer *trainer, clt_purpose purpose, int64_t batch, clt_step **step);
 /* Whether steps exchange something within forward and backward. */
 bool clt_trainer_synchronizes(const clt_trainer *trainer);
-/* Destroys all plans: they are made anew on their next use. */
+/* Destroys one that is no longer among the plans, and all of these: they are made anew on their next use. */
+void clt_trainer_drop_plan(clt_trainer *trainer, clt_step *step);
 void clt_trainer_drop_plans(clt_trainer *trainer);
 /* The problems of the training step (tune.h), for which nothing is built; *step owns their nodes. */
 clt_status clt_trainer_problems(clt_trainer *trainer, int64_t batch, clt_problem_list *problems, clt_step **step);

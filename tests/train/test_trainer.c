@@ -8,6 +8,7 @@
 #include <cltrain/cltrain.h>
 
 #include "runtime/base/random.h"
+#include "runtime/train/trainer.h"
 
 /* A linear model y = X w of D features, whose gradient is known: dw = 2/N sum (x.w - t) x. */
 enum { SAMPLES = 11, D = 3 };
@@ -249,6 +250,40 @@ static void an_uneven_last_batch_trains(void **state) {
     destroy(&m);
 }
 
+/* More than keep their plans: those that were not used for longest go, and come back. */
+static void batches_of_many_sizes(void **state) {
+    (void)state;
+    clt_train_options options = {.optimizer = CLT_SGD, .lr = 0.01f, .momentum = 0.9f};
+    model m = make(4, options);
+    state_in_double s = {0};
+    for (int k = 0; k < D; k++) s.w[k] = (double)first_weights[k];
+    for (int step = 1; step <= 2 * SAMPLES; step++) {
+        int count = 1 + (step * 3 - 1) % SAMPLES;
+        clt_batch batch = batch_of(0, count);
+        clt_metrics got;
+        float y[SAMPLES];
+        double g[D];
+        assert_ok(clt_trainer_evaluate(m.trainer, &batch));
+        assert_ok(clt_trainer_eval_metrics(m.trainer, &got, true));
+        assert_float_equal(got.loss, mean_square(s.w, 0, count), 1e-4);
+        assert_ok(clt_trainer_predict(m.trainer, m.prediction, &batch, y, (size_t)count));
+        assert_float_equal(y[0], residual(s.w, 0) + (double)targets[0], 1e-4);
+        gradient(s.w, 0, count, g);
+        update(&s, &options, step, g);
+        assert_ok(clt_trainer_step(m.trainer, &batch));
+        assert_true(m.trainer->n_plans <= CLT_MOST_PLANS);
+        assert_weights(m.trainer, s.w, "sizes", step);
+    }
+    assert_int_equal(m.trainer->n_plans, CLT_MOST_PLANS);
+    clt_step *kept, *again;
+    assert_ok(clt_trainer_plan(m.trainer, CLT_PURPOSE_TRAIN, 2, NULL, &kept));
+    for (int count = 1; count < CLT_MOST_PLANS; count++)
+        if (count != 2) assert_ok(clt_trainer_plan(m.trainer, CLT_PURPOSE_TRAIN, count, NULL, &again));
+    assert_ok(clt_trainer_plan(m.trainer, CLT_PURPOSE_TRAIN, 2, NULL, &again));
+    assert_ptr_equal(again, kept);
+    destroy(&m);
+}
+
 static void prediction(void **state) {
     (void)state;
     model m = make(4, (clt_train_options){0});
@@ -420,7 +455,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(optimizers),     cmocka_unit_test(accumulation),
         cmocka_unit_test(schedules),      cmocka_unit_test(metrics),
-        cmocka_unit_test(an_uneven_last_batch_trains), cmocka_unit_test(prediction),
+        cmocka_unit_test(an_uneven_last_batch_trains), cmocka_unit_test(batches_of_many_sizes),
+        cmocka_unit_test(prediction),
         cmocka_unit_test(dropout_draws_anew),
         cmocka_unit_test(classification), cmocka_unit_test(labels_through_views), cmocka_unit_test(bad_batches),
         cmocka_unit_test(bad_options),
