@@ -55,7 +55,8 @@ void clt_reference_conv2d_grad_input(clt_lowering *l, const clt_tensor *node) {
 }
 
 /* A weight is summed over all pixels, a small one by too few work-items to fill a device: so the rows of
- * pixels are cut into chunks. Their number depends on shapes alone, for the same bits in each run. */
+ * pixels are cut into chunks, and those too long for a loop into parts. Their number depends on shapes alone,
+ * for the same bits in each run. */
 void clt_reference_conv2d_grad_weight(clt_lowering *l, const clt_tensor *node) {
     enum { ENOUGH_ITEMS = 16384 };
     const clt_conv2d_attributes *at = node->attributes;
@@ -65,9 +66,10 @@ void clt_reference_conv2d_grad_weight(clt_lowering *l, const clt_tensor *node) {
     int64_t items = channel_blocks(weight->dims[0] / at->groups, at->groups) * (count / weight->dims[0]);
     int64_t rows = dy->shape.dims[0] * dy->shape.dims[2];
     int64_t chunks = CLT_MIN(rows, (ENOUGH_ITEMS + items - 1) / items);
-    int64_t most_rows = CLT_MAX(1, ROUNDS / (dy->shape.dims[3] + 1));
+    int64_t part = CLT_MIN(dy->shape.dims[3], ROUNDS), parts = (dy->shape.dims[3] + part - 1) / part;
+    int64_t most_rows = CLT_MAX(1, ROUNDS / (part + 1));
     int64_t chunk_rows = CLT_MIN(most_rows, (rows + chunks - 1) / chunks);
-    chunks = (rows + chunk_rows - 1) / chunk_rows;
+    chunks = (rows + chunk_rows - 1) / chunk_rows * parts;
     int partial = chunks > 1 ? clt_lower_scratch(l, (size_t)(chunks * count) * sizeof(float)) : -1;
 
     clt_launch_begin(l, "reference/conv2d.cl", "ref_conv2d_grad_weight", items * chunks,
@@ -77,8 +79,7 @@ void clt_reference_conv2d_grad_weight(clt_lowering *l, const clt_tensor *node) {
     if (chunks > 1) clt_launch_scratch(l, partial);
     else clt_launch_tensor(l, node);
     launch_geometry(l, at, &x->shape, weight, &dy->shape);
-    clt_launch_int(l, chunks);
-    clt_launch_int(l, chunk_rows);
+    clt_launch_ints(l, (int64_t[]){chunks, chunk_rows, parts, part}, 4, 4);
     if (chunks == 1) return;
     clt_launch_begin(l, "reference/conv2d.cl", "ref_conv2d_sum_chunks", count, CLT_REFERENCE_GROUP);
     clt_launch_scratch(l, partial);

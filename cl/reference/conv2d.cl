@@ -136,17 +136,16 @@ kernel void ref_conv2d_grad_input(global const float *weight, global const float
 
 /*
  * partial[chunk, o, c, kh, kw] = sum over ow, and over those rows (n, oh) of the result that are
- * in the chunk, of dy[n, o, oh, ow] x[n, c, h, w]. The N OH rows are cut into `chunks`
- * of `chunk_rows`. A work-item, CONV2D_BLOCK channels o of one (c, kh, kw).
+ * in the chunk, of dy[n, o, oh, ow] x[n, c, h, w]. A work-item, CONV2D_BLOCK channels o of one (c, kh, kw).
+ * cut: chunks, rows in a chunk, chunks that share those rows, pixels that each has of a row.
  */
 kernel void ref_conv2d_grad_weight(global const float *x, global const float *dy, global float *partial,
-                                   int4 image, int4 filter, int4 result, int8 window, int chunks,
-                                   int chunk_rows) {
+                                   int4 image, int4 filter, int4 result, int8 window, int4 cut) {
     int group_channels = filter.s0 / window.s6;
     int group_blocks = (group_channels + CONV2D_BLOCK - 1) / CONV2D_BLOCK;
     int blocks = group_blocks * window.s6, taps = filter.s1 * filter.s2 * filter.s3;
     int i = get_global_id(0);
-    if (i >= chunks * blocks * taps) return;
+    if (i >= cut.s0 * blocks * taps) return;
     int tap = i % taps, block = i / taps % blocks, chunk = i / taps / blocks;
     int kw = tap % filter.s3, kh = tap / filter.s3 % filter.s2, c = tap / filter.s3 / filter.s2;
     int group = block / group_blocks;
@@ -155,19 +154,20 @@ kernel void ref_conv2d_grad_weight(global const float *x, global const float *dy
 
     int h0 = kh * window.s2 - window.s1, w0 = kw * window.s5 - window.s4;
     int2 ow_range = conv2d_range(w0, window.s3, result.s3, image.s3);
+    int first = chunk / cut.s2 * cut.s1, end = min(first + cut.s1, result.s0 * result.s2);
+    int left = max(ow_range.s0, chunk % cut.s2 * cut.s3), right = min(ow_range.s1, (chunk % cut.s2 + 1) * cut.s3);
     int at[CONV2D_BLOCK]; /* where the channel's dy begins within an image's */
     float sum[CONV2D_BLOCK];
     for (int j = 0; j < CONV2D_BLOCK; j++) {
         at[j] = min(o + j, o_end - 1) * result.s2 * result.s3;
         sum[j] = 0;
     }
-    int end = min((chunk + 1) * chunk_rows, result.s0 * result.s2);
-    for (int row = chunk * chunk_rows; row < end; row++) {
+    for (int row = first; row < end; row++) {
         int n = row / result.s2, oh = row % result.s2, h = h0 + oh * window.s0;
         if (h < 0 || h >= image.s2) continue;
         int x_row = ((n * image.s1 + group * filter.s1 + c) * image.s2 + h) * image.s3 + w0;
         int dy_row = (n * result.s1 * result.s2 + oh) * result.s3;
-        for (int ow = ow_range.s0; ow < ow_range.s1; ow++) {
+        for (int ow = left; ow < right; ow++) {
             float value = x[x_row + ow * window.s3];
             for (int j = 0; j < CONV2D_BLOCK; j++) sum[j] += value * dy[at[j] + dy_row + ow];
         }

@@ -65,6 +65,7 @@ static void add_matmuls(case_list *list) {
     add_matmul(list, true, "nt", 590, 20, 290);   /* 24 tiles of a block, 3 blocks that want panels; 8 rows of tiles in a band */
     add_matmul(list, true, "nn", 590, 20, 290);
     add_matmul(list, true, "tn", 300, 20, 35);    /* 256 rows that are packed where they lie far apart */
+    add_matmul(list, true, "nn", 3, 66000, 18);   /* 32768 steps of a split */
     add_matmul_add(list, false, 33, 65, 37);
     add_matmul_add(list, true, 19, 40, 12);       /* four columns at once */
     add_matmul_add(list, false, 8, 1100, 9);      /* in parts, which are finished where they are added up */
@@ -117,6 +118,7 @@ static void add_convs(case_list *list) {
     CONV(true, "s5", SHAPE(2, 9, 13, 11), 11, .kernel = 6, .stride = 5, .padding = 1);
     CONV(true, "groups", SHAPE(2, 6, 5, 4), 10, .kernel = 3, .padding = 1, .groups = 2);
     CONV(true, "groups-split", SHAPE(1, 120, 4, 3), 10, .kernel = 3, .padding = 1, .groups = 2); /* 256 steps of a split */
+    CONV(true, "wide", SHAPE(1, 1, 1, 70001), 2, .kernel = 1); /* more rounds than a work-item may make, for one row of pixels */
     CONV(true, "launches", SHAPE(1, 2, 2, 3), 3, .kernel = 128, .padding = 64); /* 32768 rounds of a launch: one channel */
 }
 
