@@ -3,7 +3,8 @@
  *
  * Loops stay short: all loops of a work-item together make well under 65535 rounds, for there
  * llvmpipe leaves them without a word, and a watchdog may stop a kernel that runs for
- * seconds. Longer sums are split over work-items or launches.
+ * seconds. Longer sums are split over work-items or launches. Kernels of native/cpu may make more: they
+ * serve CPUs that tell of vectors (clt_cpu_fits), and for llvmpipe rusticl tells of none.
  */
 
 /* Most work-items in a group of a kernel that uses the helpers below. The device may give fewer. */
