@@ -54,6 +54,7 @@ static void stats_in_parts(clt_lowering *l, const clt_tensor *node) {
     finish_parts(l, node);
 
     clt_launch_begin(l, path, "ref_layer_norm_join_stats", row_count(node) * CLT_REFERENCE_GROUP, CLT_REFERENCE_GROUP);
+    clt_launch_tensor(l, node->inputs[0]);
     clt_launch_scratch(l, sums[0]);
     clt_launch_scratch(l, sums[1]);
     clt_launch_tensor(l, node);

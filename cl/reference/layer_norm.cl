@@ -5,15 +5,16 @@
  */
 
 /* stats[0, r] = mean over i of x[r, i]; stats[1, r] = 1 / sqrt(var + eps) with var the mean of
- * (x - mean)^2, in a second pass */
+ * (x - mean)^2, in a second pass. The first adds up what x differs by from the row's first, for sums of what is
+ * large would lose what it differs by. */
 kernel void ref_layer_norm_stats(global const float *x, global float *stats, int2 size, float eps) {
     local float scratch[CLT_GROUP];
     int r = get_group_id(0), lane = get_local_id(0), lanes = get_local_size(0);
     if (r >= size.s0) return;
     int row = r * size.s1;
-    float sum = 0;
-    for (int i = lane; i < size.s1; i += lanes) sum += x[row + i];
-    float mean = clt_group_sum(sum, scratch) / size.s1;
+    float first = x[row], sum = 0;
+    for (int i = lane; i < size.s1; i += lanes) sum += x[row + i] - first;
+    float mean = first + clt_group_sum(sum, scratch) / size.s1;
 
     sum = 0;
     for (int i = lane; i < size.s1; i += lanes) {
@@ -87,8 +88,8 @@ kernel void ref_layer_norm_sum_part(global const float *x, global float *sums, i
     int group = get_group_id(0), lane = get_local_id(0), lanes = get_local_size(0);
     if (group >= size.s0 * chunks) return;
     layer_norm_chunk at = layer_norm_chunk_of(group, size, chunks, length);
-    float sum = 0;
-    for (int i = at.begin + lane; i < at.end; i += lanes) sum += x[at.row * size.s1 + i];
+    float first = x[at.row * size.s1], sum = 0;
+    for (int i = at.begin + lane; i < at.end; i += lanes) sum += x[at.row * size.s1 + i] - first;
     sum = clt_group_sum(sum, scratch);
     if (lane == 0) sums[group] = sum;
 }
@@ -99,7 +100,7 @@ kernel void ref_layer_norm_squares_part(global const float *x, global const floa
     int group = get_group_id(0), lane = get_local_id(0), lanes = get_local_size(0);
     if (group >= size.s0 * chunks) return;
     layer_norm_chunk at = layer_norm_chunk_of(group, size, chunks, length);
-    float mean = layer_norm_mean(sums + at.row * chunks, size, chunks, scratch), sum = 0;
+    float mean = x[at.row * size.s1] + layer_norm_mean(sums + at.row * chunks, size, chunks, scratch), sum = 0;
     for (int i = at.begin + lane; i < at.end; i += lanes) {
         float off = x[at.row * size.s1 + i] - mean;
         sum += off * off;
@@ -109,12 +110,12 @@ kernel void ref_layer_norm_squares_part(global const float *x, global const floa
 }
 
 /* As ref_layer_norm_stats */
-kernel void ref_layer_norm_join_stats(global const float *sums, global const float *squares, global float *stats, int2 size,
-                                      int chunks, float eps) {
+kernel void ref_layer_norm_join_stats(global const float *x, global const float *sums, global const float *squares,
+                                      global float *stats, int2 size, int chunks, float eps) {
     local float scratch[CLT_GROUP];
     int r = get_group_id(0);
     if (r >= size.s0) return;
-    float mean = layer_norm_mean(sums + r * chunks, size, chunks, scratch);
+    float mean = x[r * size.s1] + layer_norm_mean(sums + r * chunks, size, chunks, scratch);
     float var = layer_norm_mean(squares + r * chunks, size, chunks, scratch);
     if (get_local_id(0) == 0) {
         stats[r] = mean;

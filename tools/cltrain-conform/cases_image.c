@@ -165,9 +165,11 @@ static void add_hard_norms(case_list *list) {
     test_case *c = add_norm(list, false, "mean-1000", false, shape, (clt_norm_options){0});
     c->operation = &batch_norm_mean;
     c->x[0].low = 999, c->x[0].high = 1001;
-    c = add_layer_norm(list, false, "mean-1000", (clt_shape)SHAPE(5, 67), 1);
-    c->operation = &layer_norm_mean;
-    c->x[0].low = 999, c->x[0].high = 1001;
+    for (int i = 0; i < 2; i++) {
+        c = add_layer_norm(list, i, "mean-1000", i ? (clt_shape)SHAPE(3, 16387) : (clt_shape)SHAPE(5, 67), 1);
+        c->operation = &layer_norm_mean;
+        c->x[0].low = 999, c->x[0].high = 1001;
+    }
     /* Variances about eps, and of what is the same everywhere. */
     c = add_norm(list, false, "evaluation-small-variance", true, shape, (clt_norm_options){0});
     c->x[4].low = 1e-6, c->x[4].high = 3e-5;
