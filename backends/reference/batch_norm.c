@@ -14,17 +14,19 @@ static void launch_size(clt_lowering *l, const clt_tensor *x) {
 }
 
 /* How the images are cut for sums over a channel: few enough in a chunk for its loops to be short (see
- * cl/prelude.cl) and for a device to have enough to do. Depends on the shape alone, for the same bits in
- * each run. */
+ * cl/prelude.cl) and for a device to have enough to do; `parts` chunks share an image whose channels are too
+ * long for one. Depends on the shape alone, for the same bits in each run. */
 typedef struct cut {
-    int64_t chunks, chunk_images;
+    int64_t chunks, chunk_images, parts, part;
 } cut;
 
 static cut cut_of(const clt_tensor *x) {
-    enum { ROUNDS = 512 };
+    enum { ROUNDS = 512, PART = 65536 };
     int64_t images = x->shape.dims[0], inner = values_per_channel(x) / images;
-    cut c = {.chunk_images = CLT_MAX(1, ROUNDS / (1 + inner / CLT_REFERENCE_GROUP))};
-    c.chunks = (images + c.chunk_images - 1) / c.chunk_images;
+    cut c = {.chunk_images = CLT_MAX(1, ROUNDS / (1 + inner / CLT_REFERENCE_GROUP)),
+             .parts = (inner + PART - 1) / PART,
+             .part = CLT_MIN(inner, PART)};
+    c.chunks = (images + c.chunk_images - 1) / c.chunk_images * c.parts;
     return c;
 }
 
@@ -37,11 +39,11 @@ static void begin_sums(clt_lowering *l, const char *kernel, const clt_tensor *x,
 
 static void launch_cut(clt_lowering *l, const clt_tensor *x, const cut *c) {
     launch_size(l, x);
-    clt_launch_int(l, c->chunks);
-    clt_launch_int(l, c->chunk_images);
+    clt_launch_ints(l, (int64_t[]){c->chunks, c->chunk_images, c->parts, c->part}, 4, 4);
 }
 
-/* Sums and sums of squared deviations of the chunks, in scratch memory, and the beginning of the kernel that joins them. */
+/* Sums and sums of squared deviations of the chunks, in scratch memory, and the beginning of the kernel that joins them: x and
+ * these. */
 static void begin_joining(clt_lowering *l, const char *kernel, const clt_tensor *x, const cut *c) {
     size_t bytes = (size_t)(c->chunks * x->shape.dims[1]) * sizeof(float);
     int sums = clt_lower_scratch(l, bytes), squares = clt_lower_scratch(l, bytes);
@@ -56,6 +58,7 @@ static void begin_joining(clt_lowering *l, const char *kernel, const clt_tensor 
     launch_cut(l, x, c);
 
     clt_launch_begin(l, path, kernel, x->shape.dims[1], CLT_REFERENCE_GROUP);
+    clt_launch_tensor(l, x);
     clt_launch_scratch(l, sums);
     clt_launch_scratch(l, squares);
 }

@@ -1,12 +1,13 @@
 /*
  * Batch normalization. x [N, C, inner], statistics [2, C]: mean, then istd = 1 / sqrt(var + eps);
- * xhat = (x - mean) istd. Sums over a channel are made by work-groups, one a chunk of images.
- * size: N, C, inner.
+ * xhat = (x - mean) istd. Sums over a channel are made by work-groups, one a chunk of images, or of one image.
+ * size: N, C, inner. cut: chunks, images in a chunk, chunks that share those images, values that each has of an image.
  */
 
-/* The images of a chunk: from s0 to before s1. */
-static int2 batch_norm_images(int chunk, int chunk_images, int images) {
-    return (int2)(chunk * chunk_images, min((chunk + 1) * chunk_images, images));
+/* The images of a chunk, from s0 to before s1, and what it has of each, from s2 to before s3. */
+static int4 batch_norm_chunk(int chunk, int4 cut, int4 size) {
+    int image = chunk / cut.s2 * cut.s1, start = chunk % cut.s2 * cut.s3;
+    return (int4)(image, min(image + cut.s1, size.s0), start, min(start + cut.s3, size.s2));
 }
 
 /* The sum over the chunks of partial[chunk, c], in their order. */
@@ -16,42 +17,44 @@ static float batch_norm_total(global const float *partial, int c, int channels, 
     return sum;
 }
 
-/*
- * sums[chunk, c] = sum over i, and the images n of the chunk, of x[n, c, i]: what they have more than the first of them, added up, and
- * the first times their number. Where the mean is large and groups are small, the values themselves would not add up exactly enough.
- */
-kernel void ref_batch_norm_sum(global const float *x, global float *sums, int4 size, int chunks,
-                               int chunk_images) {
+/* The mean of a channel. Sums are of what x differs by from the channel's first value: added up one after the other, values that
+ * are large and differ by little would lose what they differ by. */
+static float batch_norm_mean(global const float *x, global const float *sums, int c, int4 size, int chunks) {
+    return x[c * size.s2] + batch_norm_total(sums, c, size.s1, chunks) / ((float)size.s0 * size.s2);
+}
+
+/* sums[chunk, c] = sum over n and i of the chunk of x[n, c, i] - x[0, c, 0] */
+kernel void ref_batch_norm_sum(global const float *x, global float *sums, int4 size, int4 cut) {
     local float scratch[CLT_GROUP];
     int group = get_group_id(0), lane = get_local_id(0), lanes = get_local_size(0);
-    if (group >= chunks * size.s1) return;
+    if (group >= cut.s0 * size.s1) return;
     int c = group % size.s1;
-    int2 images = batch_norm_images(group / size.s1, chunk_images, size.s0);
-    float first = x[(images.s0 * size.s1 + c) * size.s2], sum = 0;
-    for (int n = images.s0; n < images.s1; n++) {
+    int4 own = batch_norm_chunk(group / size.s1, cut, size);
+    float first = x[c * size.s2], sum = 0;
+    for (int n = own.s0; n < own.s1; n++) {
         int row = (n * size.s1 + c) * size.s2;
-        for (int i = lane; i < size.s2; i += lanes) sum += x[row + i] - first;
+        for (int i = own.s2 + lane; i < own.s3; i += lanes) sum += x[row + i] - first;
     }
     sum = clt_group_sum(sum, scratch);
-    if (lane == 0) sums[group] = sum + first * ((images.s1 - images.s0) * size.s2);
+    if (lane == 0) sums[group] = sum;
 }
 
 /*
- * squares[chunk, c] = sum over i, and the images n of the chunk, of (x[n, c, i] - mean[c])^2.
+ * squares[chunk, c] = sum over n and i of the chunk of (x[n, c, i] - mean[c])^2.
  * A pass of its own, for the squares of large values would swallow a small variance.
  */
 kernel void ref_batch_norm_squares(global const float *x, global const float *sums,
-                                   global float *squares, int4 size, int chunks, int chunk_images) {
+                                   global float *squares, int4 size, int4 cut) {
     local float scratch[CLT_GROUP];
     int group = get_group_id(0), lane = get_local_id(0), lanes = get_local_size(0);
-    if (group >= chunks * size.s1) return;
+    if (group >= cut.s0 * size.s1) return;
     int c = group % size.s1;
-    int2 images = batch_norm_images(group / size.s1, chunk_images, size.s0);
-    float mean = batch_norm_total(sums, c, size.s1, chunks) / ((float)size.s0 * size.s2);
+    int4 own = batch_norm_chunk(group / size.s1, cut, size);
+    float mean = batch_norm_mean(x, sums, c, size, cut.s0);
     float sum = 0;
-    for (int n = images.s0; n < images.s1; n++) {
+    for (int n = own.s0; n < own.s1; n++) {
         int row = (n * size.s1 + c) * size.s2;
-        for (int i = lane; i < size.s2; i += lanes) {
+        for (int i = own.s2 + lane; i < own.s3; i += lanes) {
             float deviation = x[row + i] - mean;
             sum += deviation * deviation;
         }
@@ -65,13 +68,13 @@ kernel void ref_batch_norm_squares(global const float *x, global const float *su
  * statistics move towards mean and the variance of the population, squares / (M - 1), unless these are not finite: one batch
  * with NaN in it must not spoil them for good.
  */
-kernel void ref_batch_norm_stats(global const float *sums, global const float *squares,
+kernel void ref_batch_norm_stats(global const float *x, global const float *sums, global const float *squares,
                                  global float *running_mean, global float *running_var,
                                  global float *stats, int4 size, int chunks, float eps, float momentum) {
     int c = get_global_id(0);
     if (c >= size.s1) return;
     float count = (float)size.s0 * size.s2;
-    float mean = batch_norm_total(sums, c, size.s1, chunks) / count;
+    float mean = batch_norm_mean(x, sums, c, size, chunks);
     float total = batch_norm_total(squares, c, size.s1, chunks);
     stats[c] = mean;
     stats[size.s1 + c] = 1.0f / sqrt(total / count + eps);
@@ -81,11 +84,11 @@ kernel void ref_batch_norm_stats(global const float *sums, global const float *s
 }
 
 /* moments[0, c] = mean, moments[1, c] = sum of squared deviations from it */
-kernel void ref_batch_norm_moments(global const float *sums, global const float *squares, global float *moments,
-                                   int4 size, int chunks) {
+kernel void ref_batch_norm_moments(global const float *x, global const float *sums, global const float *squares,
+                                   global float *moments, int4 size, int chunks) {
     int c = get_global_id(0);
     if (c >= size.s1) return;
-    moments[c] = batch_norm_total(sums, c, size.s1, chunks) / ((float)size.s0 * size.s2);
+    moments[c] = batch_norm_mean(x, sums, c, size, chunks);
     moments[size.s1 + c] = batch_norm_total(squares, c, size.s1, chunks);
 }
 
@@ -133,21 +136,21 @@ kernel void ref_batch_norm(global const float *x, global const float *stats, glo
     y[i] = (x[i] - stats[c]) * stats[size.s1 + c] * weight[c] + bias[c];
 }
 
-/* partial[chunk, 0, c] = sum over i, and the images n of the chunk, of dy[n, c, i];
+/* partial[chunk, 0, c] = sum over n and i of the chunk of dy[n, c, i];
  * partial[chunk, 1, c] = the same of dy xhat */
 kernel void ref_batch_norm_grad_stats(global const float *x, global const float *stats,
                                       global const float *dy, global float *partial, int4 size,
-                                      int chunks, int chunk_images) {
+                                      int4 cut) {
     local float scratch[CLT_GROUP];
     int group = get_group_id(0), lane = get_local_id(0), lanes = get_local_size(0);
-    if (group >= chunks * size.s1) return;
+    if (group >= cut.s0 * size.s1) return;
     int c = group % size.s1, chunk = group / size.s1;
-    int2 images = batch_norm_images(chunk, chunk_images, size.s0);
+    int4 own = batch_norm_chunk(chunk, cut, size);
     float mean = stats[c], istd = stats[size.s1 + c];
     float sum = 0, product = 0;
-    for (int n = images.s0; n < images.s1; n++) {
+    for (int n = own.s0; n < own.s1; n++) {
         int row = (n * size.s1 + c) * size.s2;
-        for (int i = lane; i < size.s2; i += lanes) {
+        for (int i = own.s2 + lane; i < own.s3; i += lanes) {
             sum += dy[row + i];
             product += dy[row + i] * (x[row + i] - mean);
         }

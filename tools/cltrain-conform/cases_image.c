@@ -147,6 +147,7 @@ static test_case *add_norm(case_list *list, bool full, const char *variant, bool
     made->at.norm = o;
     made->evaluation = evaluation;
     made->full = full;
+    made->large = clt_shape_elements(&shape) > 20000;
     return made;
 }
 
@@ -163,6 +164,9 @@ static test_case *add_layer_norm(case_list *list, bool full, const char *variant
 static void add_hard_norms(case_list *list) {
     clt_shape shape = SHAPE(4, 3, 5, 7);
     test_case *c = add_norm(list, false, "mean-1000", false, shape, (clt_norm_options){0});
+    c->operation = &batch_norm_mean;
+    c->x[0].low = 999, c->x[0].high = 1001;
+    c = add_norm(list, true, "mean-1000", false, (clt_shape)SHAPE(5003, 3), (clt_norm_options){0}); /* long sums of an item */
     c->operation = &batch_norm_mean;
     c->x[0].low = 999, c->x[0].high = 1001;
     for (int i = 0; i < 2; i++) {
@@ -219,6 +223,7 @@ void cases_image(case_list *list) {
     add_norm(list, true, "", false, (clt_shape)SHAPE(8, 33, 9, 7), (clt_norm_options){0});
     add_norm(list, true, "", false, (clt_shape)SHAPE(2, 3, 257), (clt_norm_options){0});
     add_norm(list, true, "evaluation", true, (clt_shape)SHAPE(1, 19, 1, 1), (clt_norm_options){0});
+    add_norm(list, true, "longest", false, (clt_shape)SHAPE(1, 2, 2053, 2051), (clt_norm_options){0}); /* as for pools */
     add_layer_norm(list, false, "", (clt_shape)SHAPE(4, 7), 1);
     add_layer_norm(list, false, "dims-2", (clt_shape)SHAPE(2, 3, 4, 5), 2);
     add_layer_norm(list, false, "", (clt_shape)SHAPE(131, 37), 1); /* 4096 elements of an item */

@@ -72,7 +72,8 @@ kernel void cpu_columns_total(global const float *partial, global float *y, int4
 
 /*
  * moments[chunk, 0, c] = the chunk's mean, moments[chunk, 1, c] = its sum of squared deviations from that mean: two
- * loops over what is in the cache by then.
+ * loops over what is in the cache by then. The first adds up what rows differ by from the chunk's first, for sums of what is
+ * large would lose what they differ by.
  */
 CLT_ITEM void cpu_columns_moments_item(int item, global const float *x, global float *moments, int4 shape,
                                        int rows) {
@@ -81,10 +82,11 @@ CLT_ITEM void cpu_columns_moments_item(int item, global const float *x, global f
     if (p.matrix >= shape.s0) return;
     for (int c = 0; c < p.count; c++) mean[c] = squares[c] = 0;
     x += p.column;
+    global const float *first = x + p.first * shape.s2;
     for (int r = p.first; r < p.last; r++)
-        for (int c = 0; c < p.count; c++) mean[c] += x[r * shape.s2 + c];
+        for (int c = 0; c < p.count; c++) mean[c] += x[r * shape.s2 + c] - first[c];
     float scale = 1.0f / (p.last - p.first);
-    for (int c = 0; c < p.count; c++) mean[c] *= scale;
+    for (int c = 0; c < p.count; c++) mean[c] = mean[c] * scale + first[c];
     for (int r = p.first; r < p.last; r++)
         for (int c = 0; c < p.count; c++) {
             float deviation = x[r * shape.s2 + c] - mean[c];
