@@ -58,6 +58,12 @@ static void add_matmul_add(case_list *list, bool full, int m, int k, int n) {
     c->large = (double)m * n * k > most_for_simulators;
 }
 
+/* Panels of each matrix of a batch. */
+static void add_matmul_batch(case_list *list, int m, int k, int n) {
+    test_case *c = case_add(list, &matmul, "batch", X(F(3, m, k), F(3, k, n)));
+    c->full = c->large = true;
+}
+
 static void add_matmuls(case_list *list) {
     add_matmul(list, false, "nn", 2, 8200, 3);    /* 8192 steps of a launch */
     add_matmul(list, true, "nn", 11, 1100, 37);   /* splits of 512 steps, 16 vectors that an item adds up */
@@ -66,6 +72,7 @@ static void add_matmuls(case_list *list) {
     add_matmul(list, true, "nn", 590, 20, 290);
     add_matmul(list, true, "tn", 300, 20, 35);    /* 256 rows that are packed where they lie far apart */
     add_matmul(list, true, "nn", 3, 66000, 18);   /* 32768 steps of a split */
+    add_matmul_batch(list, 590, 20, 290);
     add_matmul_add(list, false, 33, 65, 37);
     add_matmul_add(list, true, 19, 40, 12);       /* four columns at once */
     add_matmul_add(list, false, 8, 1100, 9);      /* in parts, which are finished where they are added up */

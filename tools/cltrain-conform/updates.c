@@ -123,6 +123,11 @@ static const recipe recipes[] = {
      .columns = 32,
      .samples = 4,
      .parts = 4096},
+    {"compress-powersgd-long", /* rows and columns that are more than a work-group has lanes */
+     {.lr = 0.1f, .compress = {.method = CLT_COMPRESS_POWERSGD, .rank = 2}},
+     true,
+     .size = 201 * 131,
+     .columns = 131},
     {"compress-powersgd",
      {.lr = 0.1f, .compress = {.method = CLT_COMPRESS_POWERSGD, .rank = 2}, .on_nonfinite = CLT_NONFINITE_SKIP},
      true,
