@@ -58,10 +58,13 @@ static void add_matmul_add(case_list *list, bool full, int m, int k, int n) {
     c->large = (double)m * n * k > most_for_simulators;
 }
 
-/* Panels of each matrix of a batch. */
-static void add_matmul_batch(case_list *list, int m, int k, int n) {
-    test_case *c = case_add(list, &matmul, "batch", X(F(3, m, k), F(3, k, n)));
-    c->full = c->large = true;
+/* The same of each matrix of a batch. */
+static void add_matmul_batch(case_list *list, bool transposed, int m, int k, int n) {
+    operand x[2] = {F(3, transposed ? k : m, transposed ? m : k), F(3, k, n)};
+    test_case *c = case_add(list, &matmul, transposed ? "batch-tn" : "batch", x, 2);
+    c->at.matmul = (clt_matmul_options){transposed, false};
+    c->full = true;
+    c->large = 3.0 * m * n * k > most_for_simulators;
 }
 
 static void add_matmuls(case_list *list) {
@@ -72,7 +75,11 @@ static void add_matmuls(case_list *list) {
     add_matmul(list, true, "nn", 590, 20, 290);
     add_matmul(list, true, "tn", 300, 20, 35);    /* 256 rows that are packed where they lie far apart */
     add_matmul(list, true, "nn", 3, 66000, 18);   /* 32768 steps of a split */
-    add_matmul_batch(list, 590, 20, 290);
+    add_matmul_batch(list, false, 590, 20, 290);
+    add_matmul_batch(list, false, 51, 300, 290);
+    add_matmul_batch(list, true, 300, 20, 35);
+    add_matmul_batch(list, true, 590, 20, 290);
+    add_matmul_batch(list, false, 8, 1100, 9);
     add_matmul_add(list, false, 33, 65, 37);
     add_matmul_add(list, true, 19, 40, 12);       /* four columns at once */
     add_matmul_add(list, false, 8, 1100, 9);      /* in parts, which are finished where they are added up */
