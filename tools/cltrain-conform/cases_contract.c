@@ -61,10 +61,12 @@ static void add_matmuls(case_list *list) {
     add_matmul(list, true, 96, 300, 100, false, true);
     add_matmul(list, false, 8, 1100, 9, false, false); /* a long sum, and few of them: cut into parts */
     case_add(list, &plain, "batch", X(F(3, 5, 7), F(3, 7, 4)));
+    case_add(list, &plain, "batch", X(F(3, 17, 33), F(3, 33, 21))); /* 4096 products, from which on the kernels for GPUs serve */
     case_add(list, &plain, "broadcast", X(F(2, 1, 5, 7), F(3, 7, 4)))->full = true;
     case_add(list, &plain, "broadcast", X(F(5, 7), F(4, 7, 3)))->full = true;
     /* Each dimension of a batch has its own place and stride: all six that there may be. */
     case_add(list, &plain, "broadcast", X(F(2, 3, 1, 2, 5, 7), F(3, 2, 1, 7, 4)));
+    case_add(list, &plain, "broadcast", X(F(2, 3, 1, 2, 9, 17), F(3, 2, 1, 17, 13)))->full = true;
     case_add(list, &plain, "broadcast", X(F(2, 1, 2, 1, 2, 3, 2, 3), F(2, 2, 1, 2, 1, 3, 3, 2)))->full = true;
     case_add(list, &plain, "batch", X(F(2, 2, 1, 3, 2, 2, 2, 3), F(2, 2, 1, 3, 2, 2, 3, 1)))->full = true;
 }
