@@ -115,10 +115,12 @@ clt_tensor *clt_batch_norm_with(clt_tensor *x, const char *name, clt_norm_option
     if (!clt_tensor_valid(x)) return x;
     clt_graph *graph = x->graph;
     char text[CLT_SHAPE_TEXT];
-    if (x->shape.rank < 2 || !(options.eps >= 0) || !(options.momentum >= 0 && options.momentum <= 1))
-        return clt_graph_fail(graph, clt_fail(CLT_E_SHAPE, "batch_norm \"%s\": input %s, eps %g, momentum %g",
-                                              name ? name : "", clt_shape_text(&x->shape, text),
-                                              (double)options.eps, (double)options.momentum));
+    if (x->shape.rank < 2)
+        return clt_graph_fail(graph, clt_fail(CLT_E_SHAPE, "batch_norm \"%s\": input %s is not [N, C, ...]",
+                                              name ? name : "", clt_shape_text(&x->shape, text)));
+    if (!(options.eps >= 0) || !(options.momentum >= 0 && options.momentum <= 1))
+        return clt_graph_fail(graph, clt_fail(CLT_E_INVALID, "batch_norm \"%s\": eps %g is to be 0 or more, momentum %g in [0, 1]",
+                                              name ? name : "", (double)options.eps, (double)options.momentum));
     clt_shape channels = CLT_SHAPE(x->shape.dims[1]);
     clt_init zeros = {0}, ones = {.kind = CLT_INIT_CONSTANT, .value = 1};
     clt_tensor *weight = clt_layer_parameter(graph, name, "weight", channels, ones);

@@ -32,7 +32,7 @@ static clt_status check_numbers(const clt_train_options *o) {
 }
 
 static clt_status check_schedule(const clt_train_options *o) {
-    if ((unsigned)o->schedule > CLT_SCHEDULE_COSINE) return fail_option("schedule", o->schedule, "one of clt_schedule");
+    if ((unsigned)o->schedule > CLT_SCHEDULE_COSINE) return fail_option("schedule", (int)o->schedule, "one of clt_schedule");
     if (o->warmup_steps < 0) return fail_option("warmup_steps", (double)o->warmup_steps, "0 or more");
     if (o->schedule == CLT_SCHEDULE_STEP && o->decay_steps < 1)
         return fail_option("decay_steps", (double)o->decay_steps, "1 or more with the step schedule");
@@ -43,7 +43,7 @@ static clt_status check_schedule(const clt_train_options *o) {
 
 clt_status clt_train_options_resolve(const clt_train_options *given, clt_train_options *resolved) {
     clt_train_options o = given ? *given : (clt_train_options){0};
-    if ((unsigned)o.optimizer > CLT_ADAMW) return fail_option("optimizer", o.optimizer, "one of clt_optimizer");
+    if ((unsigned)o.optimizer > CLT_ADAMW) return fail_option("optimizer", (int)o.optimizer, "one of clt_optimizer");
     o.lr = or_default(o.lr, o.optimizer == CLT_SGD ? 1e-2f : 1e-3f);
     o.beta1 = or_default(o.beta1, 0.9f);
     o.beta2 = or_default(o.beta2, 0.999f);
@@ -60,7 +60,7 @@ clt_status clt_train_options_resolve(const clt_train_options *given, clt_train_o
     if (o.shard_optimizer && o.recoverable)
         return clt_fail(CLT_E_INVALID, "options shard_optimizer and recoverable exclude each other");
     if ((unsigned)o.on_nonfinite > CLT_NONFINITE_STOP)
-        return fail_option("on_nonfinite", o.on_nonfinite, "one of clt_nonfinite");
+        return fail_option("on_nonfinite", (int)o.on_nonfinite, "one of clt_nonfinite");
     if (o.locate_nonfinite && o.on_nonfinite == CLT_NONFINITE_IGNORE)
         return clt_fail(CLT_E_INVALID, "option locate_nonfinite goes with on_nonfinite skip or stop, which keep the parameters");
     if (o.nesterov && o.momentum == 0) return fail_option("momentum", 0, "above 0 with nesterov");
