@@ -108,8 +108,9 @@ static void update_of_all(host ranks[RANKS], host *all, const float *x, int step
 
 static void train_on_host(const recipe *of, const float *x, double *values) {
     size_t n = (size_t)of->size;
-    double *memory = calloc((5 + 2 * RANKS) * n, sizeof *memory), *next = memory + 5 * n;
+    double *memory = calloc((5 + 2 * RANKS) * n, sizeof *memory);
     if (!memory) exit(3);
+    double *next = memory + 5 * n;
     host ranks[RANKS], all = {.of = of, .o = &of->options, .n = of->size, .p = values, .m = memory, .v = memory + n,
                               .g = memory + 2 * n, .residual = memory + 3 * n, .factor = memory + 4 * n};
     for (int r = 0; r < RANKS; r++, next += 2 * n)
@@ -321,11 +322,12 @@ static void run_ranks(const test_case *c, bench *b, case_result *r) {
     char store[4200];
     const recipe *of = c->context;
     int n = count_of(of), inputs = STEPS * SAMPLES * of->size;
-    float *memory = calloc((size_t)((1 + RANKS) * n + inputs), sizeof *memory), *x = memory + (1 + RANKS) * n;
+    float *memory = calloc((size_t)((1 + RANKS) * n + inputs), sizeof *memory);
     double *want = calloc((size_t)n, sizeof *want);
     rank ranks[RANKS];
     random_stream random = random_of(c->id);
     if (!memory || !want) exit(3);
+    float *x = memory + (1 + RANKS) * n;
     for (int i = 0; i < n; i++) want[i] = (double)(memory[i] = (float)(0.5 + random_uniform(&random)));
     for (int i = 0; i < inputs; i++) x[i] = (float)(floor(256 * random_uniform(&random)) / 64 - 2);
     snprintf(store, sizeof store, "file://%s/ranks-%s-%s-%d", b->folder, b->who, b->row, number++);
