@@ -32,14 +32,15 @@ note() {
 "
 }
 
-# build FOLDER ARGUMENT...: with these arguments of CMake. All builds share the kernels that drivers have compiled.
+# build FOLDER TARGET ARGUMENT...: with these arguments of CMake. All builds share the kernels that drivers have compiled. Where no
+# tool is run, what tests are made of is enough: tests/all.
 build() {
-    folder=$1
-    shift
+    folder=$1 target=$2
+    shift 2
     echo "== building in ${folder#"$root"/}"
     configure "$folder" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCLTRAIN_TESTS=ON -DCLTRAIN_TOOLS=ON \
         -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DCLTRAIN_TEST_CACHE="$root/build/tests/cache" "$@"
-    cmake --build "$folder"
+    cmake --build "$folder" --target "$target"
 }
 
 # labels ROOMS: a regular expression.
@@ -52,7 +53,7 @@ run() {
     name=$1 folder=$2
     shift 2
     echo "== $name"
-    ctest --test-dir "$folder" --output-on-failure -j3 "$@" </dev/null | tee "$folder/check.log"
+    ctest --test-dir "$folder" --output-on-failure -j4 "$@" </dev/null | tee "$folder/check.log"
     line=$(grep 'tests passed' "$folder/check.log" || echo "ctest did not finish")
     case $line in "100% tests passed"*) ;; *) result=1 ;; esac
     note "$name" "$line"
@@ -88,11 +89,11 @@ coverage() {
 need_packages $check_packages
 for stage in $stages; do
     case $stage in
-    plain | all | all-long | lint | memory) build "$root/build" -DCLTRAIN_SANITIZE= ;;
-    sanitized) build "$root/build-asan" -DCLTRAIN_SANITIZE=address,undefined -DCLTRAIN_TEST_ROOMS="$sanitized" ;;
-    sanitized-long) build "$root/build-asan" -DCLTRAIN_SANITIZE=address,undefined -DCLTRAIN_TEST_ROOMS= ;;
-    threads) build "$root/build-tsan" -DCLTRAIN_SANITIZE=thread -DCLTRAIN_TEST_ROOMS="$threads" ;;
-    coverage) build "$root/build-coverage" -DCLTRAIN_SANITIZE= -DCMAKE_C_FLAGS=--coverage -DCMAKE_CXX_FLAGS=--coverage ;;
+    plain | all | all-long | lint | memory) build "$root/build" all -DCLTRAIN_SANITIZE= ;;
+    sanitized) build "$root/build-asan" tests/all -DCLTRAIN_SANITIZE=address,undefined -DCLTRAIN_TEST_ROOMS="$sanitized" ;;
+    sanitized-long) build "$root/build-asan" all -DCLTRAIN_SANITIZE=address,undefined -DCLTRAIN_TEST_ROOMS= ;;
+    threads) build "$root/build-tsan" tests/all -DCLTRAIN_SANITIZE=thread -DCLTRAIN_TEST_ROOMS="$threads" ;;
+    coverage) build "$root/build-coverage" all -DCLTRAIN_SANITIZE= -DCMAKE_C_FLAGS=--coverage -DCMAKE_CXX_FLAGS=--coverage ;;
     esac
     case $stage in
     plain) run "tests" "$root/build" -LE "^(long|$(labels "$sanitized"))\$" ;;
