@@ -131,7 +131,7 @@ static int find_addresses(job *j) {
     }
     if (!split_master(o->master, j->master, sizeof j->master - 8, &port))
         return usage_error("--master '%s': expected HOST or HOST:PORT", o->master);
-    snprintf(j->port, sizeof j->port, "%ld", port < 65535 ? port + 1 : port - 1);
+    snprintf(j->port, sizeof j->port, "%hu", (unsigned short)(port < 65535 ? port + 1 : port - 1));
     if (!o->store) snprintf(j->url, sizeof j->url, strchr(j->master, ':') ? "tcp://[%s]:%ld" : "tcp://%s:%ld", j->master, port);
     return 0;
 }
