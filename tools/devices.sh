@@ -112,7 +112,12 @@ intel() {
     run "$name" OCL_ICD_VENDORS="$folder/$name/vendors"
 }
 
-[ $# -gt 0 ] || { sed -n '2,9s/^# //p' "$0"; exit 2; }
+usage() {
+    sed -n '2,9s/^# //p' "$0" >&2
+    exit 2
+}
+
+[ $# -gt 0 ] || usage
 if [ "$1" = --page ]; then
     shift
     page "$@"
@@ -120,8 +125,9 @@ if [ "$1" = --page ]; then
 fi
 effort=--quick with_intel=
 case $1 in --quick | --full) effort=$1; shift ;; esac
-case $1 in --intel) with_intel=1; shift ;; esac
-mkdir -p "${1:?a folder for the JSON files}"
+case ${1-} in --intel) with_intel=1; shift ;; esac
+case ${1:--} in -*) usage ;; esac
+mkdir -p "$1"
 folder=$(cd "$1" && pwd)
 failed=0
 for icd in "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"/*.icd; do
