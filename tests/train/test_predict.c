@@ -61,7 +61,8 @@ static void measure(clt_times *times, int64_t samples, int steps) {
 
 typedef struct sum {
     double seconds, last;
-    int problems, feeds;
+    int problems, feeds, of[CLT_TIMES_SOURCES_]; /* problems of each source */
+    double shares[CLT_TIMES_SOURCES_];           /* their seconds */
     bool sorted;
 } sum;
 
@@ -72,24 +73,32 @@ static bool add(const clt_predicted_problem *p, void *user) {
     s->last = seconds;
     s->seconds += seconds;
     s->problems++;
+    s->of[p->source]++;
+    s->shares[p->source] += seconds;
     s->feeds += strncmp(p->problem, "feed ", 5) == 0;
     assert_true(p->count > 0 && p->seconds >= 0 && p->roof_seconds >= 0);
     return true;
 }
 
-static clt_prediction predict(clt_times *times, int64_t samples) {
+static clt_prediction predict_of(clt_times *times, int64_t samples, int of[CLT_TIMES_SOURCES_]) {
     model m = build(24);
     clt_prediction p;
     sum s = {.sorted = true};
     assert_ok(clt_predict_step(times, m.loss, &m.options, samples, add, &s, &p));
     assert_true(fabs(s.seconds / p.seconds - 1) < 1e-9 && s.sorted);
     assert_int_equal(s.feeds, 1);
-    double shares = 0;
-    for (int i = 0; i < CLT_TIMES_SOURCES_; i++) shares += p.shares[i];
-    assert_true(fabs(shares - 1) < 1e-9);
+    for (int i = 0; i < CLT_TIMES_SOURCES_; i++) {
+        assert_true(fabs(p.shares[i] - s.shares[i] / p.seconds) < 1e-9);
+        of[i] = s.of[i];
+    }
     assert_int_equal(p.batch, samples ? samples : 24);
     clt_graph_destroy(m.graph);
     return p;
+}
+
+static clt_prediction predict(clt_times *times, int64_t samples) {
+    int of[CLT_TIMES_SOURCES_];
+    return predict_of(times, samples, of);
 }
 
 /* ---- time ---- */
@@ -99,16 +108,17 @@ static void known_and_between(void **state) {
     clt_times *times;
     assert_ok(clt_times_open(&times, device, support_path("known.jsonl")));
     assert_int_equal(clt_times_count(times), 0);
+    int of[CLT_TIMES_SOURCES_];
     clt_prediction p = predict(times, 24);
     assert_true(p.shares[CLT_TIMES_OTHERS] == 1 && isnan(p.error) && p.seconds > 0);
     measure(times, 8, 6);
     p = predict(times, 8);
     assert_true(p.shares[CLT_TIMES_MEASURED] == 1 && p.error >= 0 && p.launches > 5 && p.flops > 0);
-    p = predict(times, 32);
-    assert_true(p.shares[CLT_TIMES_BATCH] > 0.3 && p.shares[CLT_TIMES_ROOF] < 0.1);
+    p = predict_of(times, 32, of);
+    assert_true(of[CLT_TIMES_BATCH] > 10 && of[CLT_TIMES_ROOF] + of[CLT_TIMES_OTHERS] == 0);
     measure(times, 64, 6);
-    p = predict(times, 0);
-    assert_true(p.shares[CLT_TIMES_BATCHES] > 0.3 && p.shares[CLT_TIMES_MEASURED] > 0); /* the update is of any batch */
+    p = predict_of(times, 0, of);
+    assert_true(of[CLT_TIMES_BATCHES] > 10 && of[CLT_TIMES_MEASURED] > 0); /* the update is of any batch */
     assert_true(p.error > 0 || isnan(p.error));
     /* Between the two, and not both at once. */
     double low = predict(times, 8).seconds, high = predict(times, 64).seconds;
