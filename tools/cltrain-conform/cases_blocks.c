@@ -133,6 +133,7 @@ static void add_convs(case_list *list) {
     CONV(true, "groups", SHAPE(2, 6, 5, 4), 10, .kernel = 3, .padding = 1, .groups = 2);
     CONV(true, "groups-split", SHAPE(1, 120, 4, 3), 10, .kernel = 3, .padding = 1, .groups = 2); /* 256 steps of a split */
     CONV(true, "wide", SHAPE(1, 1, 1, 70001), 2, .kernel = 1); /* more rounds than a work-item may make, for one row of pixels */
+    CONV(true, "wide", SHAPE(2, 1, 3, 66003), 2, .kernel = 1); /* and for several */
     CONV(true, "launches", SHAPE(1, 2, 2, 3), 3, .kernel = 128, .padding = 64); /* 32768 rounds of a launch: one channel */
 }
 

@@ -224,6 +224,7 @@ void cases_image(case_list *list) {
     add_norm(list, true, "", false, (clt_shape)SHAPE(2, 3, 257), (clt_norm_options){0});
     add_norm(list, true, "evaluation", true, (clt_shape)SHAPE(1, 19, 1, 1), (clt_norm_options){0});
     add_norm(list, true, "longest", false, (clt_shape)SHAPE(1, 2, 2053, 2051), (clt_norm_options){0}); /* as for pools */
+    add_norm(list, true, "parts", false, (clt_shape)SHAPE(3, 3, 257, 307), (clt_norm_options){0});     /* 78899 values of an image */
     add_layer_norm(list, false, "", (clt_shape)SHAPE(4, 7), 1);
     add_layer_norm(list, false, "dims-2", (clt_shape)SHAPE(2, 3, 4, 5), 2);
     add_layer_norm(list, false, "", (clt_shape)SHAPE(131, 37), 1); /* 4096 elements of an item */
@@ -232,5 +233,6 @@ void cases_image(case_list *list) {
     add_layer_norm(list, true, "", (clt_shape)SHAPE(131, 3), 1);
     add_layer_norm(list, true, "", (clt_shape)SHAPE(1, 2), 1);
     add_layer_norm(list, true, "longest", (clt_shape)SHAPE(1, 2200001), 1); /* more rounds than a work-item may make */
+    add_layer_norm(list, true, "parts", (clt_shape)SHAPE(3, 530003), 1);    /* and several rows of several parts */
     add_hard_norms(list);
 }
