@@ -7,6 +7,19 @@ const char *clt_code_type(clt_dtype dtype) {
     return dtype == CLT_I32 ? "int" : dtype == CLT_U8 ? "uchar" : "float";
 }
 
+const char *clt_code_storage_type(clt_dtype dtype) {
+    return dtype == CLT_F16 ? "clt_f16" : dtype == CLT_BF16 ? "clt_bf16" : clt_code_type(dtype);
+}
+
+const char *clt_code_index_type(const clt_code *code) {
+    return code->large ? "long" : "int";
+}
+
+/* Loads and stores are no mere assignments. */
+static bool is_half(clt_dtype dtype) {
+    return dtype == CLT_F16 || dtype == CLT_BF16;
+}
+
 /* ---- how inputs are read ---- */
 
 /* Elements from one to the next in each dimension, in the tensor's own layout. */
@@ -117,6 +130,8 @@ static bool make_loop(const clt_tensor *y, clt_tensor *const *inputs, clt_code *
 static bool make_code(const clt_tensor *y, clt_tensor *const *inputs, clt_code *code) {
     if (!make_loop(y, inputs, code)) return false;
     merge(code);
+    code->large = clt_tensor_is_large(y);
+    for (int k = 0; k < code->n_reads; k++) code->large |= clt_tensor_is_large(inputs[code->reads[k].input]);
     return true;
 }
 
@@ -154,7 +169,7 @@ static bool reads_input(const clt_code *code, int input) {
 
 void clt_code_input_parameters(clt_text *text, const clt_code *code, const clt_tensor *node) {
     for (int i = 0; i < node->n_inputs; i++)
-        if (reads_input(code, i)) clt_text_add(text, "global const %s *x%d, ", clt_code_type(node->inputs[i]->dtype), i);
+        if (reads_input(code, i)) clt_text_add(text, "global const %s *x%d, ", clt_code_storage_type(node->inputs[i]->dtype), i);
 }
 
 void clt_launch_code_inputs(clt_lowering *l, const clt_code *code, const clt_tensor *node) {
@@ -185,10 +200,25 @@ void clt_launch_code_scalars(clt_lowering *l, const clt_fused *fused) {
 void clt_code_loads(clt_text *text, const clt_code *code, const clt_tensor *node, clt_code_index *index) {
     for (int k = 0; k < code->n_reads; k++) {
         int input = code->reads[k].input;
-        clt_text_add(text, "    const %s r%d_ = x%d[", clt_code_type(node->inputs[input]->dtype), k, input);
+        clt_dtype dtype = node->inputs[input]->dtype;
+        clt_text_add(text, "    const %s r%d_ = ", clt_code_type(dtype), k);
+        if (is_half(dtype)) clt_text_add(text, "clt_load_%s(x%d, ", clt_dtype_name(dtype), input);
+        else clt_text_add(text, "x%d[", input);
         index(text, code, k);
-        clt_text_add(text, "];\n");
+        clt_text_add(text, is_half(dtype) ? ");\n" : "];\n");
     }
+}
+
+void clt_code_round(clt_dtype dtype, char value[CLT_CODE_VALUE]) {
+    char plain[CLT_CODE_VALUE];
+    if (!is_half(dtype)) return;
+    snprintf(plain, sizeof plain, "%s", value);
+    snprintf(value, CLT_CODE_VALUE, "clt_round_%s(%.16s)", clt_dtype_name(dtype), plain);
+}
+
+void clt_code_store(clt_text *text, clt_dtype dtype, const char *pointer, const char *index, const char *value) {
+    if (is_half(dtype)) clt_text_add(text, "clt_store_%s(%s, %s, %s);", clt_dtype_name(dtype), pointer, index, value);
+    else clt_text_add(text, "%s[%s] = %s;", pointer, index, value);
 }
 
 static void add_stage(clt_text *text, const clt_code *code, const clt_dtype *read_types, int s) {
@@ -204,15 +234,17 @@ static void add_stage(clt_text *text, const clt_code *code, const clt_dtype *rea
         clt_text_add(text, "        const %s %c = %c%d_;\n", clt_code_type(dtype), operand->letter, read < 0 ? 'v' : 'r',
                      read < 0 ? ~operand->input : read);
     }
-    clt_text_add(text, "        v%d_ = %s;\n    }\n", s, form->expression);
+    bool rounded = is_half(stage->dtype) && s + 1 < code->fused.n_stages; /* as if it had been stored between two kernels */
+    if (rounded) clt_text_add(text, "        v%d_ = clt_round_%s(%s);\n    }\n", s, clt_dtype_name(stage->dtype), form->expression);
+    else clt_text_add(text, "        v%d_ = %s;\n    }\n", s, form->expression);
 }
 
-static void add_stages(clt_text *text, const clt_code *code, const clt_dtype *read_types, char value[16]) {
+static void add_stages(clt_text *text, const clt_code *code, const clt_dtype *read_types, char value[CLT_CODE_VALUE]) {
     for (int s = 0; s < code->fused.n_stages; s++) add_stage(text, code, read_types, s);
-    snprintf(value, 16, "v%d_", code->fused.n_stages - 1);
+    snprintf(value, CLT_CODE_VALUE, "v%d_", code->fused.n_stages - 1);
 }
 
-void clt_code_stages(clt_text *text, const clt_code *code, const clt_tensor *node, char value[16]) {
+void clt_code_stages(clt_text *text, const clt_code *code, const clt_tensor *node, char value[CLT_CODE_VALUE]) {
     clt_dtype types[CLT_CODE_READS];
     for (int k = 0; k < code->n_reads; k++) types[k] = node->inputs[code->reads[k].input]->dtype;
     add_stages(text, code, types, value);
@@ -229,21 +261,22 @@ bool clt_code_begin(clt_lowering *l, const clt_code *code, const char *before, c
     else clt_launch_begin_text(l, "a pointwise kernel", text.data, false, name, count, group);
     clt_text_free(body);
     clt_text_free(&text);
+    if (l->status == CLT_OK) l->launches[l->n_launches - 1].wide = code->large;
     return l->status == CLT_OK;
 }
 
 void clt_launch_code_vector(clt_lowering *l, const clt_code *code, const int64_t *values) {
     int64_t right[CLT_MAX_RANK] = {0};
     for (int d = 0; d < code->rank; d++) right[CLT_MAX_RANK - code->rank + d] = values[d];
-    clt_launch_ints(l, right, CLT_MAX_RANK, CLT_MAX_RANK);
+    clt_launch_indices(l, right, CLT_MAX_RANK, CLT_MAX_RANK);
 }
 
 /* ---- epilogues ---- */
 
 /* The dimension of a contraction's result, as it lies in memory, that its channel is. */
 static int channel_dimension(const clt_tensor *node) {
-    bool rows = node->op == &clt_op_matmul || node->layout == CLT_LAYOUT_CHANNELS_LAST;
-    return rows ? node->shape.rank - 1 : 1;
+    bool last = node->op->epilogue == CLT_EPILOGUE_COLUMNS || node->layout == CLT_LAYOUT_CHANNELS_LAST;
+    return last ? node->shape.rank - 1 : 1;
 }
 
 /* The stages' inputs are NULL for the value itself, then the node's last ones. Dimensions are not merged: the channel is
@@ -273,14 +306,14 @@ bool clt_epilogue_possible(const clt_tensor *node, const clt_fused *fused, clt_t
         if (access_of(&code, k, channel_dimension(node)) == ACCESS_NONE) return false;
     for (int i = 1; i < fused->n_inputs; i++)
         if (others[i - 1]->dtype != CLT_F32) return false;
-    return fused->dtype == CLT_F32;
+    return fused->dtype == CLT_F32 && node->dtype == CLT_F32;
 }
 
 static void add_epilogue_function(clt_text *text, const clt_tensor *node, const clt_code *code) {
     static const char *const places[] = {"", "index_", "0", "channel_"};
     clt_dtype all_floats[CLT_CODE_READS];
     for (int k = 0; k < code->n_reads; k++) all_floats[k] = CLT_F32;
-    char value[16];
+    char value[CLT_CODE_VALUE];
     for (int k = 0; k < code->n_reads; k++) {
         int input = code->reads[k].input;
         access how = access_of(code, k, channel_dimension(node));

@@ -23,6 +23,7 @@ typedef struct clt_code {
     clt_code_read reads[CLT_CODE_READS];
     int n_reads;
     int read_of[CLT_FUSED_STAGES][CLT_FORM_OPERANDS]; /* -1: an earlier stage */
+    bool large; /* places take 64 bits: the result or an input has 2^31 elements or more */
 } clt_code;
 
 /* False if the node has no form, or one that reads too much. */
@@ -31,8 +32,11 @@ bool clt_code_of(const clt_tensor *node, bool training, clt_code *code);
 /* The same of a chain alone, with a contiguous result. */
 bool clt_code_of_chain(const clt_fused *chain, clt_tensor *const *inputs, clt_code *code);
 
-/* "float" … */
+/* Two types of a value: as it is stored, which the accessors of cl/prelude.cl read and write ("half"), and as it is computed with ("float"). */
+const char *clt_code_storage_type(clt_dtype dtype);
 const char *clt_code_type(clt_dtype dtype);
+/* What counts elements: "int" or "long". Vectors of it have their width behind. */
+const char *clt_code_index_type(const clt_code *code);
 
 /* How a read goes through dimension `d` of the loop, counted from the innermost. */
 int64_t clt_code_stride(const clt_code *code, int read, int d);
@@ -48,13 +52,19 @@ void clt_launch_code_scalars(clt_lowering *l, const clt_fused *fused);
 /* "float r0_ = x0[`index`];" for each read; `index` writes the place of a read. */
 typedef void clt_code_index(clt_text *text, const clt_code *code, int read);
 void clt_code_loads(clt_text *text, const clt_code *code, const clt_tensor *node, clt_code_index *index);
-/* The stages, over r0_ …; gives the name of the last value. */
-void clt_code_stages(clt_text *text, const clt_code *code, const clt_tensor *node, char value[16]);
+/* The stages, over r0_ …; gives the last value. Earlier ones are rounded to their storage types, so that fusing nodes changes no bits; the
+ * last is by clt_code_store, or clt_code_round. */
+enum { CLT_CODE_VALUE = 40 };
+void clt_code_stages(clt_text *text, const clt_code *code, const clt_tensor *node, char value[CLT_CODE_VALUE]);
+void clt_code_round(clt_dtype dtype, char value[CLT_CODE_VALUE]);
+
+/* "y_[i_] = v3_;" */
+void clt_code_store(clt_text *text, clt_dtype dtype, const char *pointer, const char *index, const char *value);
 
 /* Begins the launch of a kernel whose text after its name, which is made of that, is `body`; `before` stands in front.
  * Frees `body`. False if it failed. */
 bool clt_code_begin(clt_lowering *l, const clt_code *code, const char *before, clt_text *body, int64_t count, int group);
-/* An int8 of the loop's dimensions, the innermost last. */
+/* A vector of 8 of the index type, of the loop's dimensions, the innermost last. */
 void clt_launch_code_vector(clt_lowering *l, const clt_code *code, const int64_t *values);
 
 /* ---- epilogues ---- */

@@ -42,7 +42,7 @@ static void begin(clt_lowering *l, int module, const char *kernel, int64_t count
     size_t limit = (size_t)clt_device_get_info(l->device)->max_work_group_size;
     size_t local = CLT_MIN((size_t)group, limit ? limit : 1);
     clt_launch *launch = &l->launches[l->n_launches++];
-    *launch = (clt_launch){.node = l->node, .row = l->row, .module = module, .dims = 1};
+    *launch = (clt_launch){.node = l->node, .row = l->row ? l->row->name : NULL, .module = module, .dims = 1};
     snprintf(launch->kernel, sizeof launch->kernel, "%s", kernel);
     launch->local[0] = local;
     launch->global[0] = ((size_t)count + local - 1) / local * local;
@@ -50,7 +50,7 @@ static void begin(clt_lowering *l, int module, const char *kernel, int64_t count
 
 void clt_launch_begin(clt_lowering *l, const char *path, const char *kernel, int64_t count, int group) {
     if (l->status < 0) return;
-    const char *text = clt_kernel_source_find(path);
+    const char *text = clt_kernel_source_find(l->device, path);
     if (!text) {
         clt_lower_fail(l, clt_fail(CLT_E_NOT_FOUND, "no kernel source %s in the library", path));
         return;
@@ -58,6 +58,31 @@ void clt_launch_begin(clt_lowering *l, const char *path, const char *kernel, int
     int module = find_module(l, text);
     if (module < 0) module = add_module(l, &(clt_module){.text = text, .label = path, .separable = true}, NULL);
     if (l->status == CLT_OK) begin(l, module, kernel, count, group);
+}
+
+/* Its kernels have the names that those of f32 have, so it is a program of its own, with the prelude that is made for it. */
+static void begin_own(clt_lowering *l, const char *path, clt_dtype storage, bool wide, const char *kernel, int64_t count, int group) {
+    const char *prelude = clt_kernel_source_find(l->device, "prelude.cl"), *own = clt_kernel_source_find(l->device, path);
+    clt_text text = {0};
+    if (!prelude || !own) {
+        clt_lower_fail(l, clt_fail(CLT_E_NOT_FOUND, "no kernel source %s in the library", own ? "prelude.cl" : path));
+        return;
+    }
+    clt_text_add(&text, "#define CLT_STORAGE %s\n#define CLT_INDEX %s\n", clt_dtype_name(storage), wide ? "long" : "int");
+    clt_text_add_bytes(&text, prelude, strlen(prelude));
+    clt_text_add_bytes(&text, own, strlen(own));
+    clt_module module = {.text = text.data, .isolated = true, .label = path, .separable = true};
+    if (text.status < 0) clt_lower_fail(l, text.status);
+    else clt_launch_begin_module(l, &module, kernel, count, group);
+    if (l->status == CLT_OK) l->launches[l->n_launches - 1].wide = wide;
+    clt_text_free(&text);
+}
+
+void clt_launch_begin_typed(clt_lowering *l, const char *path, clt_dtype storage, const char *kernel, int64_t count, int group) {
+    bool wide = clt_node_is_large(l->node);
+    if (l->status < 0) return;
+    if (storage == CLT_F32 && !wide) clt_launch_begin(l, path, kernel, count, group);
+    else begin_own(l, path, storage, wide, kernel, count, group);
 }
 
 void clt_launch_begin_module(clt_lowering *l, const clt_module *given, const char *kernel, int64_t count, int group) {
@@ -144,6 +169,21 @@ void clt_launch_ints(clt_lowering *l, const int64_t *values, int n, int width) {
 
 void clt_launch_int(clt_lowering *l, int64_t value) {
     clt_launch_ints(l, &value, 1, 1);
+}
+
+void clt_launch_indices(clt_lowering *l, const int64_t *values, int n, int width) {
+    int64_t wide[CLT_MAX_RANK] = {0};
+    if (l->status < 0) return;
+    if (!l->launches[l->n_launches - 1].wide) {
+        clt_launch_ints(l, values, n, width);
+        return;
+    }
+    memcpy(wide, values, (size_t)n * sizeof *wide);
+    launch_value(l, wide, (size_t)width * sizeof *wide);
+}
+
+void clt_launch_index(clt_lowering *l, int64_t value) {
+    clt_launch_indices(l, &value, 1, 1);
 }
 
 void clt_launch_float(clt_lowering *l, float value) {

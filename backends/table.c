@@ -1,13 +1,11 @@
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "backends/matrix/matrix.h"
 #include "backends/tune/tune.h"
 
-/* In order of precedence, least first. A new backend is one folder and one line here. */
-static const clt_backend_row *const tables[] = {clt_reference_rows, clt_native_rows, clt_matrix_rows,
-                                                clt_clblast_rows,   clt_clfft_rows};
+#define TABLE(name) clt_##name##_rows,
+static const clt_backend_row *const tables[] = {CLT_BACKEND_TABLES(TABLE)};
 const clt_backend_row *clt_backend_more_rows;
 
 static bool all_contiguous(const clt_tensor *node) {
@@ -16,15 +14,40 @@ static bool all_contiguous(const clt_tensor *node) {
     return all;
 }
 
-bool clt_backend_allowed(const clt_backend_row *row) {
-    return clt_list_allows(getenv("CLTRAIN_BACKENDS"), row->name);
+bool clt_node_is_large(const clt_tensor *node) {
+    bool large = clt_tensor_is_large(node);
+    for (int i = 0; i < node->n_inputs; i++) large |= clt_tensor_is_large(node->inputs[i]);
+    for (int k = 0; k < node->op->more_outputs; k++) large |= clt_tensor_is_large(node->outputs[k]);
+    return large;
+}
+
+bool clt_backend_allowed(const clt_backend_row *row, const clt_device *device) {
+    return clt_list_allows(clt_device_settings(device)->backends, row->name);
+}
+
+static bool has_type(const clt_backend_row *row, clt_dtype dtype) {
+    return !clt_dtype_is_float(dtype) || (row->types ? row->types : 1u << CLT_F32) >> dtype & 1;
+}
+
+/* Storage types are refused here, for all rows. */
+static bool has_types(const clt_backend_row *row, const clt_tensor *node) {
+    bool all = has_type(row, node->dtype);
+    for (int i = 0; i < node->n_inputs; i++) all &= has_type(row, node->inputs[i]->dtype);
+    for (int k = 0; k < node->op->more_outputs; k++) all &= has_type(row, node->outputs[k]->dtype);
+    return all;
+}
+
+static bool supports(const clt_backend_row *row, const clt_tensor *node, clt_device *device) {
+    return !row->supports || row->supports(&(clt_candidate){row, node, device});
 }
 
 const char *clt_backend_refusal(const clt_backend_row *row, const clt_tensor *node, clt_device *device) {
-    if (!clt_backend_allowed(row)) return "masked by CLTRAIN_BACKENDS";
+    if (!clt_backend_allowed(row, device)) return "masked by CLTRAIN_BACKENDS";
     if (!row->any_layout && !all_contiguous(node)) return "the layout of a tensor";
     if (!row->epilogue && node->epilogue) return "no epilogues";
-    if (row->supports && !row->supports(node, device)) return "does not support this problem here";
+    if (!has_types(row, node)) return "does not serve a storage type of this problem";
+    if (!row->large && clt_node_is_large(node)) return "a tensor of this problem has 2^31 elements or more, and its kernels count to less";
+    if (!supports(row, node, device)) return "does not support this problem here";
     for (int c = 0; c < CLT_CAP_COUNT_; c++) /* last, for they may take a kernel build */
         if (row->requires >> c & 1 && !clt_device_has(device, (clt_capability)c)) return "a capability is missing";
     return NULL;
@@ -34,8 +57,8 @@ bool clt_backend_fits(const clt_backend_row *row, const clt_tensor *node, clt_de
     return !clt_backend_refusal(row, node, device);
 }
 
-bool clt_backend_is_named(const char *name) {
-    return clt_list_names(getenv("CLTRAIN_BACKENDS"), name);
+bool clt_backend_is_named(const clt_device *device, const char *name) {
+    return clt_list_names(clt_device_settings(device)->backends, name);
 }
 
 double clt_backend_flops(const clt_backend_row *row, double flops) {
@@ -53,27 +76,35 @@ const clt_backend_row *clt_backend_next(const clt_op *op, const clt_backend_row 
     return NULL;
 }
 
+const clt_backend_row *clt_backend_oracle(const clt_tensor *node, clt_device *device) {
+    for (const clt_backend_row *row = NULL; (row = clt_backend_next(node->op, row));)
+        if (has_types(row, node) && (row->large || !clt_node_is_large(node)) && supports(row, node, device)) return row;
+    return NULL;
+}
+
 static bool is_one_of(const char *name, const char *const *names, size_t n) {
     for (size_t i = 0; i < n; i++)
         if (strcmp(names[i], name) == 0) return true;
     return false;
 }
 
-clt_status clt_backend_check_environment(void) {
+clt_status clt_backend_check_list(const char *setting, const char *list) {
     enum { MOST = 32 };
-    const char *names[MOST], *list = getenv("CLTRAIN_BACKENDS");
+    const char *names[MOST];
     size_t n = 0;
-    for (const clt_backend_row *r = list ? clt_backend_next(NULL, NULL) : NULL; r && n < MOST; r = clt_backend_next(NULL, r))
+    for (const clt_backend_row *r = list[0] ? clt_backend_next(NULL, NULL) : NULL; r && n < MOST; r = clt_backend_next(NULL, r))
         if (!is_one_of(r->name, names, n)) names[n++] = r->name;
-    CLT_TRY(clt_list_check("CLTRAIN_BACKENDS", list, true, names, n));
-    CLT_TRY(clt_tune_check_mode());
-    return clt_matrix_check_precision();
+    return clt_list_check(setting, list, true, names, n);
 }
 
-void clt_backend_defaults(const clt_backend_row *row, const clt_tensor *node, const clt_device *device,
-                          int *parameters) {
+void clt_backend_defaults(const clt_backend_row *row, const clt_tensor *node, clt_device *device, int *parameters) {
     for (int i = 0; row->tunables && row->tunables[i].name; i++) parameters[i] = row->tunables[i].values[0];
-    if (row->defaults) row->defaults(node, device, parameters);
+    if (row->defaults) row->defaults(&(clt_candidate){row, node, device}, parameters);
+}
+
+bool clt_backend_valid(const clt_choice *choice, const clt_tensor *node, clt_device *device) {
+    const clt_backend_row *row = choice->row;
+    return !row->valid || row->valid(&(clt_candidate){row, node, device}, choice->parameters);
 }
 
 clt_choice clt_backend_choose(const clt_tensor *node, clt_device *device) {
@@ -82,7 +113,7 @@ clt_choice clt_backend_choose(const clt_tensor *node, clt_device *device) {
 
 clt_status clt_backend_lower_with(clt_lowering *l, const clt_tensor *node, const clt_choice *choice) {
     l->node = node;
-    l->row = choice->row->name;
+    l->row = choice->row;
     memcpy(l->parameters, choice->parameters, sizeof l->parameters);
     choice->row->lower(l, node);
     return l->status < 0 ? clt_fail_context(l->status, "%s: ", clt_node_name(node)) : CLT_OK;
@@ -91,7 +122,10 @@ clt_status clt_backend_lower_with(clt_lowering *l, const clt_tensor *node, const
 clt_status clt_backend_lower(clt_lowering *l, const clt_tensor *node) {
     clt_choice choice = clt_backend_choose(node, l->device);
     if (choice.row) return clt_backend_lower_with(l, node, &choice);
-    return clt_fail(CLT_E_UNSUPPORTED, "no backend computes %s on %s%s", clt_node_name(node),
+    const clt_backend_row *first = clt_backend_next(node->op, NULL);
+    return clt_fail(CLT_E_UNSUPPORTED, "no backend computes %s on %s%s%s%s%s%s", clt_node_name(node),
                     clt_device_get_info(l->device)->name,
-                    getenv("CLTRAIN_BACKENDS") ? " with CLTRAIN_BACKENDS as it is set" : "");
+                    clt_device_settings(l->device)->backends[0] ? " with CLTRAIN_BACKENDS as it is set" : "",
+                    first ? "; " : "", first ? first->name : "", first ? ": " : "",
+                    first ? clt_backend_refusal(first, node, l->device) : "");
 }

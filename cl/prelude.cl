@@ -16,6 +16,82 @@
 #define CLT_EPILOGUE_ARGUMENTS
 #define CLT_EPILOGUE(value, index, ch) (value)
 
+/*
+ * Storage types. A tensor of floats is stored as f32, f16 or bf16; what is computed with its elements is float. The type is a token in the
+ * names of the accessors, which work in any address space; `p` need only be aligned to an element:
+ *
+ *     clt_f16                          the type that a kernel's parameter points to
+ *     clt_load_f16(p, i)               element i of p
+ *     clt_store_f16(p, i, x)           the same = x, rounded to the nearest, ties to even; NaN stays NaN
+ *     clt_load_vector_f16(8, p, i)     elements i to i + 7, a float8; so for 2, 4 and 16
+ *     clt_store_vector_f16(8, p, i, x)
+ *     clt_round_f16(x)                 what a load gives after a store
+ *
+ * A kernel that serves all storage types uses the accessors without a token, of the type CLT_STORAGE. What counts elements of tensors is a
+ * CLT_INDEX, and a CLT_INDEX_VECTOR(4). The host defines another type than f32, and long for tensors of 2^31 elements and more, in front of
+ * a program of its own (clt_launch_begin_typed). Halves are read and written by built-in functions, which need no cl_khr_fp16.
+ */
+#ifndef CLT_STORAGE
+#define CLT_STORAGE f32
+#endif
+#ifndef CLT_INDEX
+#define CLT_INDEX int
+#endif
+#define CLT_INDEX_VECTOR(n) CLT_JOIN(CLT_INDEX, n)
+#define CLT_JOIN(a, b) CLT_JOIN_(a, b)
+#define CLT_JOIN_(a, b) a##b
+#define CLT_REAL CLT_JOIN(clt_, CLT_STORAGE)
+#define CLT_LOAD(p, i) CLT_JOIN(clt_load_, CLT_STORAGE)(p, i)
+#define CLT_STORE(p, i, x) CLT_JOIN(clt_store_, CLT_STORAGE)(p, i, x)
+#define CLT_LOAD_VECTOR(n, p, i) CLT_JOIN(clt_load_vector_, CLT_STORAGE)(n, p, i)
+#define CLT_STORE_VECTOR(n, p, i, x) CLT_JOIN(clt_store_vector_, CLT_STORAGE)(n, p, i, x)
+
+#define clt_f32 float
+#define clt_load_f32(p, i) (p)[i]
+#define clt_store_f32(p, i, x) ((p)[i] = (x))
+#define clt_load_vector_f32(n, p, i) vload##n(0, (p) + (i))
+#define clt_store_vector_f32(n, p, i, x) vstore##n(x, 0, (p) + (i))
+#define clt_round_f32(x) (x)
+
+#define clt_f16 half
+#define clt_load_f16(p, i) vload_half(i, p)
+#define clt_store_f16(p, i, x) vstore_half_rte(x, i, p)
+#define clt_load_vector_f16(n, p, i) vload_half##n(0, (p) + (i))
+#define clt_store_vector_f16(n, p, i, x) vstore_half##n##_rte(x, 0, (p) + (i))
+
+#define clt_bf16 ushort
+#define clt_load_bf16(p, i) as_float((uint)(p)[i] << 16)
+#define clt_store_bf16(p, i, x) ((p)[i] = clt_to_bf16(x))
+#define clt_load_vector_bf16(n, p, i) as_float##n(convert_uint##n(vload##n(0, (p) + (i))) << 16)
+#define clt_store_vector_bf16(n, p, i, x) vstore##n(clt_to_bf16_##n(x), 0, (p) + (i))
+#define clt_round_bf16(x) as_float((uint)clt_to_bf16(x) << 16)
+
+/* The upper half of the bits, to the nearest, ties to even; that could make infinity of a NaN, which is guarded. */
+static ushort clt_to_bf16(float x) {
+    uint bits = as_uint(x);
+    return isnan(x) ? bits >> 16 | 0x40 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+
+#define CLT_TO_BF16(n)                                                          \
+    static ushort##n clt_to_bf16_##n(float##n x) {                              \
+        uint##n bits = as_uint##n(x);                                           \
+        uint##n rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;             \
+        return convert_ushort##n(select(rounded, bits >> 16 | 0x40, isnan(x))); \
+    }
+CLT_TO_BF16(2)
+CLT_TO_BF16(4)
+CLT_TO_BF16(8)
+CLT_TO_BF16(16)
+
+/* To 11 digits, or a multiple of 2^-24, the least that f16 has: its last place is that of numbers from 0.5 to 1. */
+static float clt_round_f16(float x) {
+    uint bits = as_uint(x), size = bits & 0x7fffffff, rounded = (size + 0xfff + (size >> 13 & 1)) & ~0x1fffu;
+    if (isnan(x)) return x;
+    if (size < 0x38800000) rounded = as_uint(as_float(size) + 0.5f - 0.5f); /* below 2^-14 */
+    if (rounded > 0x477fe000) rounded = 0x7f800000;                        /* above 65504 */
+    return as_float(rounded | (bits & 0x80000000));
+}
+
 /* 1 / samples: the factor that makes a mean of a sum over so many; 1 for none at all. */
 static float clt_share(global const float *samples) {
     return samples[0] > 0 ? 1 / samples[0] : 1.0f;
@@ -70,9 +146,9 @@ CLT_TOGETHER float clt_group_max(float value, local float *scratch) {
 }
 
 /* Where matrix number `batch` begins; size and stride over the batch's dimensions, s0 outermost. */
-static int clt_batch_offset(int batch, int8 size, int8 stride) {
+static CLT_INDEX clt_batch_offset(CLT_INDEX batch, CLT_INDEX_VECTOR(8) size, CLT_INDEX_VECTOR(8) stride) {
     if (batch == 0) return 0;
-    int offset = batch % size.s7 * stride.s7;
+    CLT_INDEX offset = batch % size.s7 * stride.s7;
     batch /= size.s7;
     offset += batch % size.s6 * stride.s6;
     batch /= size.s6;

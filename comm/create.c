@@ -8,7 +8,7 @@
 /* What the generations of a job share: a group that shrank, and what is left of the one before. */
 struct clt_job {
     atomic_int references;
-    clt_settings settings;
+    clt_comm_settings settings;
     clt_security *security;
     clt_rendezvous *rendezvous;
 };
@@ -22,19 +22,19 @@ static void release_job(clt_job *job) {
     if (!job || atomic_fetch_sub(&job->references, 1) > 1) return;
     clt_rendezvous_close(job->rendezvous);
     clt_security_destroy(job->security);
-    clt_settings_free(&job->settings);
+    clt_comm_settings_free(&job->settings);
     clt_free(job);
 }
 
 /* Takes the settings over. */
-static clt_status open_job(clt_job **out, clt_settings *settings) {
+static clt_status open_job(clt_job **out, clt_comm_settings *settings) {
     *out = NULL;
     clt_job *job = clt_calloc(1, sizeof *job);
     if (!job) {
-        clt_settings_free(settings);
+        clt_comm_settings_free(settings);
         return clt_fail_memory(sizeof *job);
     }
-    const clt_settings *s = &job->settings;
+    const clt_comm_settings *s = &job->settings;
     job->settings = *settings;
     atomic_init(&job->references, 1);
     clt_status status = clt_security_create(&job->security, s->security, s->token, s->certificate, s->key, s->authority);
@@ -82,7 +82,7 @@ static clt_status new_network(clt_network **out, clt_job *job, clt_transport *tr
 
 /* `before`: the network whose survivors join; NULL: there is none. */
 static clt_status join(clt_comm **comm, clt_job *job, const place *p, survivors *before) {
-    const clt_settings *s = &job->settings;
+    const clt_comm_settings *s = &job->settings;
     clt_transport *transport;
     clt_network *network = NULL;
     int64_t generation = wire_generation(s->generation, p->shrinks);
@@ -104,14 +104,14 @@ static clt_status join(clt_comm **comm, clt_job *job, const place *p, survivors 
 }
 
 clt_status clt_comm_create(clt_comm **comm, const clt_comm_options *options) {
-    clt_settings settings;
+    clt_comm_settings settings;
     clt_job *job;
     if (!comm) return clt_fail(CLT_E_INVALID, "clt_comm_create: comm is NULL");
     *comm = NULL;
-    CLT_TRY(clt_settings_resolve(&settings, options));
+    CLT_TRY(clt_comm_settings_resolve(&settings, options));
     if (settings.size == 1) {
         int64_t generation = wire_generation(settings.generation, 0);
-        clt_settings_free(&settings);
+        clt_comm_settings_free(&settings);
         return clt_comm_open_self(comm, generation);
     }
     CLT_TRY(open_job(&job, &settings));
@@ -165,7 +165,7 @@ static void take_members(survivors *s, const int *members, int n) {
 }
 
 static clt_status agree(survivors *s) {
-    const clt_settings *settings = &s->network->job->settings;
+    const clt_comm_settings *settings = &s->network->job->settings;
     int members[CLT_MOST_RANKS], n = 0;
     if (s->p.shrinks + 1 >= CLT_COMM_GENERATIONS) return clt_fail(CLT_E_UNSUPPORTED, "a group can shrink %d times", CLT_COMM_GENERATIONS - 1);
     const clt_membership m = {.generation = wire_generation(settings->generation, s->p.shrinks + 1),

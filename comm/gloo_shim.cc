@@ -211,7 +211,8 @@ clt_status clt_gloo_all_reduce(clt_gloo *gloo, void *data, size_t count, size_t 
     return guard(words, [&] {
         if (element_bytes == 1) all_reduce<uint8_t>(gloo->context, gloo->calls, data, count, kind);
         else if (element_bytes == 2) all_reduce<uint16_t>(gloo->context, gloo->calls, data, count, kind);
-        else all_reduce<uint32_t>(gloo->context, gloo->calls, data, count, kind);
+        else if (element_bytes == 4) all_reduce<uint32_t>(gloo->context, gloo->calls, data, count, kind);
+        else all_reduce<uint64_t>(gloo->context, gloo->calls, data, count, kind);
     });
 }
 
@@ -221,7 +222,8 @@ clt_status clt_gloo_all_gather(clt_gloo *gloo, void *data, const size_t *counts,
         const std::vector<size_t> parts(counts, counts + gloo->context->size);
         if (element_bytes == 1) all_gather<uint8_t>(gloo->context, data, parts);
         else if (element_bytes == 2) all_gather<uint16_t>(gloo->context, data, parts);
-        else all_gather<uint32_t>(gloo->context, data, parts);
+        else if (element_bytes == 4) all_gather<uint32_t>(gloo->context, data, parts);
+        else all_gather<uint64_t>(gloo->context, data, parts);
     });
 }
 

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "comm/halves.h"
+#include "runtime/base/halves.h"
 #include "runtime/base/base.h"
 
 /* One loop a type and reduction: what compilers make vectors of. */
@@ -25,6 +25,9 @@ LOOP(min_f32, float, SMALLER(a, b))
 LOOP(sum_i32, uint32_t, a + b)
 LOOP(max_i32, int32_t, a < b ? b : a)
 LOOP(min_i32, int32_t, b < a ? b : a)
+LOOP(sum_i64, uint64_t, a + b)
+LOOP(max_i64, int64_t, a < b ? b : a)
+LOOP(min_i64, int64_t, b < a ? b : a)
 LOOP(sum_u8, uint8_t, (uint8_t)(a + b))
 LOOP(max_u8, uint8_t, a < b ? b : a)
 LOOP(min_u8, uint8_t, b < a ? b : a)
@@ -35,7 +38,7 @@ static loop *loop_of(clt_dtype dtype, clt_reduction reduction) {
     static loop *const loops[][3] = {
         [CLT_F32] = {sum_f32, max_f32, min_f32},  [CLT_I32] = {sum_i32, max_i32, min_i32},
         [CLT_U8] = {sum_u8, max_u8, min_u8},      [CLT_F16] = {sum_f32, max_f32, min_f32},
-        [CLT_BF16] = {sum_f32, max_f32, min_f32},
+        [CLT_BF16] = {sum_f32, max_f32, min_f32}, [CLT_I64] = {sum_i64, max_i64, min_i64},
     };
     return loops[dtype][reduction];
 }
@@ -43,28 +46,16 @@ static loop *loop_of(clt_dtype dtype, clt_reduction reduction) {
 /* Halves are reduced by blocks that stay in the nearest cache. */
 enum { BLOCK = 1024 };
 
-static void widen(float *to, const void *from, size_t at, size_t n, clt_dtype dtype) {
-    const uint16_t *halves = (const uint16_t *)from + at;
-    if (dtype == CLT_F16) clt_f16_to_f32(to, halves, n);
-    else clt_bf16_to_f32(to, halves, n);
-}
-
-static void narrow(void *to, const float *from, size_t at, size_t n, clt_dtype dtype) {
-    uint16_t *halves = (uint16_t *)to + at;
-    if (dtype == CLT_F16) clt_f32_to_f16(halves, from, n);
-    else clt_f32_to_bf16(halves, from, n);
-}
-
 static void reduce_halves(void *into, const void *const *pieces, int n, size_t count, clt_dtype dtype, loop *f) {
     float result[BLOCK], other[BLOCK];
     for (size_t at = 0; at < count; at += BLOCK) {
         size_t here = CLT_MIN(count - at, (size_t)BLOCK);
-        widen(result, pieces[0], at, here, dtype);
+        clt_float_widen(result, (const uint16_t *)pieces[0] + at, dtype, here);
         for (int i = 1; i < n; i++) {
-            widen(other, pieces[i], at, here, dtype);
+            clt_float_widen(other, (const uint16_t *)pieces[i] + at, dtype, here);
             f(result, result, other, here);
         }
-        narrow(into, result, at, here, dtype);
+        clt_float_narrow((uint16_t *)into + at, result, dtype, here);
     }
 }
 
@@ -85,7 +76,7 @@ void clt_reduce_many(void *into, const void *const *pieces, int n, size_t count,
         reduce_halves(into, pieces, n, count, dtype, f);
         return;
     }
-    float block[BLOCK];
+    _Alignas(8) float block[BLOCK];
     size_t element = clt_dtype_bytes(dtype), most = sizeof block / element;
     for (size_t at = 0; at < count; at += most) {
         size_t here = CLT_MIN(count - at, most), offset = at * element;

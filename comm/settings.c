@@ -2,8 +2,8 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "comm/algorithms/algorithms.h"
@@ -13,23 +13,39 @@
 
 enum { MOST_CHANNELS = 16, TOKEN_FILE_BYTES = 65536 };
 
-/* Empty counts as not set. */
-static const char *variable(const char *name) {
-    const char *text = getenv(name);
-    return text && text[0] ? text : NULL;
+/* ---- texts: the option, else the variable ---- */
+
+#define TEXT(name, field) "CLTRAIN_COMM_" name, offsetof(clt_comm_settings, field), offsetof(clt_comm_options, field)
+static const struct {
+    const char *variable;
+    size_t into, option;
+} texts[] = {
+    {TEXT("STORE", store)},   {TEXT("JOB", job)},     {TEXT("TOKEN", token)},         {TEXT("CERTIFICATE", certificate)},
+    {TEXT("KEY", key)},       {TEXT("PORTS", ports)}, {TEXT("AUTHORITY", authority)}, {TEXT("INTERFACE", network)},
+    {TEXT("ALGORITHMS", algorithms)},
+};
+
+static char **text_in(clt_comm_settings *s, size_t i) {
+    return (void *)((char *)s + texts[i].into);
 }
 
-/* The option, else the variable. */
-static clt_status take_text(char **into, const char *option, const char *name) {
-    const char *text = option && option[0] ? option : variable(name);
-    if (!text) return CLT_OK;
+static clt_status keep(char **into, const char *text) {
     *into = clt_strdup(text);
     return *into ? CLT_OK : clt_fail_memory(strlen(text) + 1);
 }
 
+static clt_status take_texts(clt_comm_settings *s, const clt_comm_options *o) {
+    for (size_t i = 0; i < CLT_COUNT_OF(texts); i++) {
+        const char *option = *(const char *const *)((const char *)o + texts[i].option);
+        const char *text = option && option[0] ? option : clt_environment_text(texts[i].variable);
+        if (text) CLT_TRY(keep(text_in(s, i), text));
+    }
+    return CLT_OK;
+}
+
 /* ---- one matter each ---- */
 
-static clt_status take_place(clt_settings *s, const clt_comm_options *o, clt_launch_environment *launch) {
+static clt_status take_place(clt_comm_settings *s, const clt_comm_options *o, clt_launch_environment *launch) {
     if (o->size == 0) {
         CLT_TRY(clt_launch_environment_read(launch));
         s->rank = launch->rank;
@@ -50,17 +66,15 @@ static clt_status take_place(clt_settings *s, const clt_comm_options *o, clt_lau
     return CLT_OK;
 }
 
-static clt_status take_store(clt_settings *s, const clt_comm_options *o, const clt_launch_environment *launch) {
+static clt_status take_store(clt_comm_settings *s, const clt_comm_options *o, const clt_launch_environment *launch) {
     char url[320];
-    CLT_TRY(take_text(&s->store, o->store, "CLTRAIN_COMM_STORE"));
     if (!s->store && s->size > 1) {
         if (!launch->master[0])
             return clt_fail(CLT_E_INVALID, "no store is known where %d ranks find each other: give one, or set "
                                            "CLTRAIN_COMM_STORE, or MASTER_ADDR and MASTER_PORT",
                             s->size);
         snprintf(url, sizeof url, "tcp://%s", launch->master);
-        s->store = clt_strdup(url);
-        if (!s->store) return clt_fail_memory(sizeof url);
+        CLT_TRY(keep(&s->store, url));
     }
     /* cltrain-run serves the store that it names, and says so. */
     int64_t served = 0;
@@ -68,12 +82,11 @@ static clt_status take_store(clt_settings *s, const clt_comm_options *o, const c
     bool named_here = o->store && o->store[0];
     s->rank_serves = s->store && strncmp(s->store, "tcp://", 6) == 0 && (named_here || !served);
     s->serve = s->rank == 0 && s->rank_serves;
-    CLT_TRY(take_text(&s->job, o->job, "CLTRAIN_COMM_JOB"));
-    return s->job || !launch->job[0] ? CLT_OK : take_text(&s->job, launch->job, "");
+    return s->job || !launch->job[0] ? CLT_OK : keep(&s->job, launch->job);
 }
 
 /* The store's host, or the master. A folder is nowhere. */
-static clt_status take_towards(clt_settings *s, const clt_launch_environment *launch) {
+static clt_status take_towards(clt_comm_settings *s, const clt_launch_environment *launch) {
     const char *host = s->store ? strstr(s->store, "://") : NULL;
     const char *end = host ? host + 3 + strcspn(host + 3, "/") : NULL;
     if (host && strncmp(s->store, "file:", 5) != 0) {
@@ -84,13 +97,12 @@ static clt_status take_towards(clt_settings *s, const clt_launch_environment *la
         end = host + strlen(host);
     }
     if (host == end) return CLT_OK;
-    s->towards = clt_strdup(host);
-    if (!s->towards) return clt_fail_memory(strlen(host) + 1);
+    CLT_TRY(keep(&s->towards, host));
     s->towards[end - host] = 0;
     return CLT_OK;
 }
 
-static clt_status read_token_file(clt_settings *s, const char *path) {
+static clt_status read_token_file(clt_comm_settings *s, const char *path) {
     void *bytes;
     size_t length;
     clt_status status = clt_file_read(path, TOKEN_FILE_BYTES, &bytes, &length);
@@ -105,9 +117,9 @@ static clt_status read_token_file(clt_settings *s, const char *path) {
     return CLT_OK;
 }
 
-static clt_status take_security(clt_settings *s, const clt_comm_options *o) {
+static clt_status take_security(clt_comm_settings *s, const clt_comm_options *o) {
     static const char *const names[] = {[CLT_SECURITY_TLS] = "tls", [CLT_SECURITY_AUTH] = "auth", [CLT_SECURITY_NONE] = "none"};
-    const char *wish = variable("CLTRAIN_COMM_SECURITY");
+    const char *wish = clt_environment_text("CLTRAIN_COMM_SECURITY"), *file = clt_environment_text("CLTRAIN_COMM_TOKEN_FILE");
     s->security = o->security;
     if (o->security < CLT_SECURITY_DEFAULT || o->security > CLT_SECURITY_NONE)
         return clt_fail(CLT_E_INVALID, "security is %d, which is none of its values", (int)o->security);
@@ -118,12 +130,7 @@ static clt_status take_security(clt_settings *s, const clt_comm_options *o) {
         if (s->security == CLT_SECURITY_DEFAULT)
             return clt_fail(CLT_E_INVALID, "CLTRAIN_COMM_SECURITY is '%.64s': expected tls, auth or none", wish);
     }
-    CLT_TRY(take_text(&s->token, o->token, "CLTRAIN_COMM_TOKEN"));
-    const char *file = variable("CLTRAIN_COMM_TOKEN_FILE");
-    if (!s->token && file) CLT_TRY(read_token_file(s, file));
-    CLT_TRY(take_text(&s->certificate, o->certificate, "CLTRAIN_COMM_CERTIFICATE"));
-    CLT_TRY(take_text(&s->key, o->key, "CLTRAIN_COMM_KEY"));
-    return take_text(&s->authority, o->authority, "CLTRAIN_COMM_AUTHORITY");
+    return !s->token && file ? read_token_file(s, file) : CLT_OK;
 }
 
 /* "2" or "0.5": digits, and a point before others of them; else -1. */
@@ -136,18 +143,15 @@ static double decimal(const char *text) {
 
 static clt_status take_seconds(double *into, const char *name, const char *in_environment, double option, double standard,
                                double least) {
-    const char *text = option == 0 ? variable(in_environment) : NULL;
+    const char *text = option == 0 ? clt_environment_text(in_environment) : NULL;
     *into = text ? decimal(text) : option == 0 ? standard : option;
     if (isfinite(*into) && *into >= least && *into <= 1e8) return CLT_OK;
     if (text) return clt_fail(CLT_E_INVALID, "%s is '%.64s': expected %g seconds or more", in_environment, text, least);
     return clt_fail(CLT_E_INVALID, "%s is %g: expected %g or more", name, option, least);
 }
 
-static clt_status take_rest(clt_settings *s, const clt_comm_options *o) {
+static clt_status take_rest(clt_comm_settings *s, const clt_comm_options *o) {
     int64_t channels = 1;
-    CLT_TRY(take_text(&s->network, o->network, "CLTRAIN_COMM_INTERFACE"));
-    CLT_TRY(take_text(&s->ports, o->ports, "CLTRAIN_COMM_PORTS"));
-    CLT_TRY(take_text(&s->algorithms, o->algorithms, "CLTRAIN_COMM_ALGORITHMS"));
     CLT_TRY(clt_algorithm_check_list(s->algorithms));
     CLT_TRY(clt_environment_number("CLTRAIN_COMM_CHANNELS", 1, MOST_CHANNELS, &channels));
     s->channels = o->channels ? o->channels : (int)channels;
@@ -158,28 +162,29 @@ static clt_status take_rest(clt_settings *s, const clt_comm_options *o) {
     return take_seconds(&s->heartbeat_seconds, "heartbeat_seconds", "CLTRAIN_COMM_HEARTBEAT_SECONDS", o->heartbeat_seconds, 5, 0.2);
 }
 
-static clt_status resolve(clt_settings *s, const clt_comm_options *o) {
+static clt_status resolve(clt_comm_settings *s, const clt_comm_options *o) {
     clt_launch_environment launch = {.size = 1};
     CLT_TRY(take_place(s, o, &launch));
+    CLT_TRY(take_texts(s, o));
     CLT_TRY(take_store(s, o, &launch));
     CLT_TRY(take_towards(s, &launch));
     CLT_TRY(take_security(s, o));
     return take_rest(s, o);
 }
 
-clt_status clt_settings_resolve(clt_settings *settings, const clt_comm_options *options) {
-    *settings = (clt_settings){0};
+clt_status clt_comm_settings_resolve(clt_comm_settings *settings, const clt_comm_options *options) {
+    *settings = (clt_comm_settings){0};
     clt_status status = resolve(settings, options ? options : &(clt_comm_options){0});
-    if (status < 0) clt_settings_free(settings);
+    if (status < 0) clt_comm_settings_free(settings);
     return status;
 }
 
-void clt_settings_free(clt_settings *s) {
-    char *texts[] = {s->store, s->towards, s->token, s->job, s->network, s->ports, s->algorithms, s->certificate, s->key, s->authority};
+void clt_comm_settings_free(clt_comm_settings *s) {
     if (s->token) { /* no secret stays in memory that is given back */
         volatile char *secret = s->token;
         while (*secret) *secret++ = 0;
     }
-    for (size_t i = 0; i < CLT_COUNT_OF(texts); i++) clt_free(texts[i]);
-    *s = (clt_settings){0};
+    for (size_t i = 0; i < CLT_COUNT_OF(texts); i++) clt_free(*text_in(s, i));
+    clt_free(s->towards);
+    *s = (clt_comm_settings){0};
 }

@@ -9,7 +9,7 @@
 #include "runtime/base/base.h"
 
 /* Strings are owned; NULL: not given. `towards`: HOST or HOST:PORT, which other ranks are near. */
-typedef struct clt_settings {
+typedef struct clt_comm_settings {
     int rank, size;
     int64_t generation;
     bool serve;       /* this rank serves the tcp store */
@@ -18,10 +18,10 @@ typedef struct clt_settings {
     clt_comm_security security;
     int channels;
     double connect_seconds, timeout_seconds, heartbeat_seconds;
-} clt_settings;
+} clt_comm_settings;
 
 /* CLT_E_INVALID names the option or variable that makes no sense. NULL options: all from the environment. */
-clt_status clt_settings_resolve(clt_settings *settings, const clt_comm_options *options);
-void clt_settings_free(clt_settings *settings);
+clt_status clt_comm_settings_resolve(clt_comm_settings *settings, const clt_comm_options *options);
+void clt_comm_settings_free(clt_comm_settings *settings);
 
 #endif

@@ -22,8 +22,8 @@ case ${1-} in
 esac
 
 # Folders of tests/, which are their labels, too.
-sanitized='base;comm;data;device;faults;files;fuzz'
-threads='base;comm;data'
+sanitized='base;comm;data;device;faults;files;fuzz;text'
+threads='base;comm;data;text'
 result=0
 summary=
 

@@ -1,7 +1,7 @@
 /*
  * Matrix products by CLBlast. Its kernels are tuned for many GPUs, and compiled by itself the first
  * time a program uses them, for seconds. It serves on demand only: if a tuner found it fastest, or
- * CLTRAIN_BACKENDS names it.
+ * the setting `backends` names it.
  *
  * What CLBlast compiled it keeps until the program ends.
  */
@@ -77,13 +77,13 @@ static clt_status run(clt_device *device, clt_memory *const *arguments, void *st
     return clt_fail(CLT_E_DEVICE, "CLBlast's error %d in a product of %zu x %zu x %zu", (int)code, p->m, p->n, p->k);
 }
 
-static bool supports(const clt_tensor *node, const clt_device *device) {
+static bool supports(const clt_candidate *c) {
     /* Below this, its launches cost more than they save. */
     enum { LEAST_PRODUCTS = 4096 };
     product p;
     /* On CPUs it is slow, and slower still to begin: nothing to try there unless told to. */
-    if (clt_device_get_class(device) != CLT_CLASS_GPU && !clt_backend_is_named("clblast")) return false;
-    return product_of(node, &p) && (double)p.m * (double)p.n * (double)p.k * (double)p.batch >= LEAST_PRODUCTS;
+    if (clt_device_get_class(c->device) != CLT_CLASS_GPU && !clt_backend_is_named(c->device, "clblast")) return false;
+    return product_of(c->node, &p) && (double)p.m * (double)p.n * (double)p.k * (double)p.batch >= LEAST_PRODUCTS;
 }
 
 static void lower(clt_lowering *l, const clt_tensor *node) {

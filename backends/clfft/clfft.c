@@ -86,17 +86,17 @@ static int64_t frequencies(const convolution *v) {
     return v->height * (v->width / 2 + 1);
 }
 
-static bool supports(const clt_tensor *node, const clt_device *device) {
+static bool supports(const clt_candidate *c) {
     enum { LEAST_FILTER = 49, MOST_SUM = 32768 /* rounds of a loop: cl/prelude.cl */ };
-    const clt_conv2d_attributes *at = node->attributes;
-    if (clt_device_get_class(device) != CLT_CLASS_GPU && !clt_backend_is_named("clfft")) return false;
+    const clt_conv2d_attributes *at = c->node->attributes;
+    if (clt_device_get_class(c->device) != CLT_CLASS_GPU && !clt_backend_is_named(c->device, "clfft")) return false;
     if (at->kernel_h * at->kernel_w < LEAST_FILTER || at->stride_h > 1 || at->stride_w > 1 || at->dilation_h > 1 ||
         at->dilation_w > 1 || at->groups > 1)
         return false;
-    convolution v = convolution_of(node);
+    convolution v = convolution_of(c->node);
     double most = (double)CLT_MAX(CLT_MAX(v.a.count, v.b.count), v.c.count) * (double)frequencies(&v) * 2;
     return v.k <= MOST_SUM && most < INT32_MAX &&
-           most * sizeof(float) <= (double)clt_device_get_info(device)->max_buffer_bytes;
+           most * sizeof(float) <= (double)clt_device_get_info(c->device)->max_buffer_bytes;
 }
 
 /* ---- transforms ---- */

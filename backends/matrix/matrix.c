@@ -1,6 +1,5 @@
 #include "backends/matrix/matrix.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/device/kernel_source.h"
@@ -76,62 +75,57 @@ void clt_matrix_guess(const clt_gpu_contraction *x, const clt_matrix_unit *unit,
 
 /* ---- rows ---- */
 
-clt_status clt_matrix_check_precision(void) {
-    static const char *const precisions[] = {"f32", "tf32", "bf16", "f16"};
-    return clt_choice_check("CLTRAIN_MATMUL_PRECISION", getenv("CLTRAIN_MATMUL_PRECISION"), precisions, CLT_COUNT_OF(precisions));
-}
-
-static bool is_wanted(const char *precision) {
-    const char *wanted = getenv("CLTRAIN_MATMUL_PRECISION");
-    return wanted && !strcmp(wanted, precision);
-}
-
-bool clt_matrix_valid(const clt_tensor *node, const clt_device *device, const clt_matrix_unit *unit,
-                      const int *parameters) {
+bool clt_matrix_valid(const clt_candidate *c, const int *parameters) {
+    const clt_matrix_unit *unit = c->row->data;
     clt_gpu_contraction x[CLT_GPU_MOST_PHASES];
     matrix_tile t = tile_of(parameters);
-    bool all = clt_matrix_can(device, unit, parameters);
-    int n = all ? clt_gpu_describe(node, x) : 0;
+    bool all = clt_matrix_can(c->device, unit, parameters);
+    int n = all ? clt_gpu_describe(c->node, x) : 0;
     for (int i = 0; i < n; i++) {
         clt_gpu_cut cut = clt_gpu_cut_of(&x[i], t.m, t.n, steps_of(unit), t.splits);
-        all &= clt_gpu_holds(device, &x[i], &cut);
+        all &= clt_gpu_holds(c->device, &x[i], &cut);
     }
     return all;
 }
 
-bool clt_matrix_supports(const clt_tensor *node, const clt_device *device, const clt_matrix_unit *unit) {
-    int parameters[CLT_MAX_TUNABLES];
+void clt_matrix_defaults(const clt_candidate *c, int *parameters) {
     clt_gpu_contraction x[CLT_GPU_MOST_PHASES];
-    if (!is_wanted(unit->precision) || !clt_gpu_supports(node, device)) return false;
-    clt_gpu_describe(node, x);
-    clt_matrix_guess(&x[0], unit, device, parameters);
-    return clt_matrix_valid(node, device, unit, parameters);
+    clt_gpu_describe(c->node, x);
+    clt_matrix_guess(&x[0], c->row->data, c->device, parameters);
+}
+
+bool clt_matrix_supports(const clt_candidate *c) {
+    const clt_matrix_unit *unit = c->row->data;
+    int parameters[CLT_MAX_TUNABLES];
+    if (strcmp(clt_device_settings(c->device)->matmul_precision, unit->precision) || !clt_gpu_supports(c)) return false;
+    clt_matrix_defaults(c, parameters);
+    return clt_matrix_valid(c, parameters);
 }
 
 static void kernel_text(clt_text *text, const clt_device *device, const clt_gpu_contraction *x, const matrix_tile *t,
-                        const clt_matrix_unit *unit, bool emulated) {
+                        const clt_matrix_unit *unit) {
     static const char *const parts[] = {"matrix/unit.cl", "native/gpu/shared.cl", "matrix/layout.cl"};
     clt_text_add(text, "#define UNIT %s\n#define UNIT_FORMAT %s\n#define UNIT_EMULATED %d\n", unit->name, unit->format,
-                 emulated);
+                 unit->emulated);
     clt_gpu_group_text(text, device, t->warps_m * t->warps_n * unit->lanes);
     clt_text_add(text, "#define GPU_M %d\n#define GPU_N %d\n#define GPU_K %d\n", t->m, t->n, steps_of(unit));
     clt_text_add(text, "#define WARPS_M %d\n#define WARPS_N %d\n", t->warps_m, t->warps_n);
-    if (emulated) clt_text_add(text, "#define GPU_UNROLL\n"); /* barriers in each copy: slow to compile */
-    for (size_t i = 0; i < CLT_COUNT_OF(parts); i++) clt_text_add(text, "%s", clt_kernel_source_find(parts[i]));
-    clt_gpu_side_text(text, "a", &x->a, t->m, t->vector, false);
-    clt_gpu_side_text(text, "b", &x->b, t->n, t->vector, false);
-    clt_text_add(text, "%s", clt_kernel_source_find("matrix/contract.cl"));
+    if (unit->emulated) clt_text_add(text, "#define GPU_UNROLL\n"); /* barriers in each copy: slow to compile */
+    for (size_t i = 0; i < CLT_COUNT_OF(parts); i++) clt_text_add(text, "%s", clt_kernel_source_find(device, parts[i]));
+    clt_gpu_side_text(text, device, "a", &x->a, t->m, t->vector, false);
+    clt_gpu_side_text(text, device, "b", &x->b, t->n, t->vector, false);
+    clt_text_add(text, "%s", clt_kernel_source_find(device, "matrix/contract.cl"));
 }
 
-static void contract(clt_lowering *l, const clt_gpu_contraction *x, const clt_tensor *y, const clt_matrix_unit *unit,
-                     bool emulated) {
+static void contract(clt_lowering *l, const clt_gpu_contraction *x, const clt_tensor *y) {
+    const clt_matrix_unit *unit = l->row->data;
     matrix_tile t = tile_of(l->parameters);
     int items = t.warps_m * t.warps_n * unit->lanes;
     clt_gpu_cut cut = clt_gpu_cut_of(x, t.m, t.n, steps_of(unit), t.splits);
     int parts = clt_gpu_parts(l, x, &cut);
     clt_text text = {0};
-    clt_gpu_result_text(&text, y, cut.splits == 1);
-    kernel_text(&text, l->device, x, &t, unit, emulated);
+    clt_gpu_result_text(&text, l->device, y, cut.splits == 1);
+    kernel_text(&text, l->device, x, &t, unit);
     if (text.status < 0) clt_lower_fail(l, text.status);
     else clt_launch_begin_text(l, "matrix/contract.cl", text.data, true, "matrix_contract", cut.groups * items,
                                items);
@@ -140,9 +134,38 @@ static void contract(clt_lowering *l, const clt_gpu_contraction *x, const clt_te
     clt_gpu_arguments(l, x, y, &cut, parts);
 }
 
-void clt_matrix_lower(clt_lowering *l, const clt_tensor *node, const clt_matrix_unit *unit, bool emulated) {
+void clt_matrix_lower(clt_lowering *l, const clt_tensor *node) {
     clt_gpu_contraction x[CLT_GPU_MOST_PHASES];
     int n = clt_gpu_describe(node, x);
     for (int i = 0; i < n; i++)
-        if (x[i].n > 0) contract(l, &x[i], node, unit, emulated);
+        if (x[i].n > 0) contract(l, &x[i], node);
 }
+
+#define ROW(suffix, index, capability, ...)                                                              \
+    {                                                                                                    \
+        .op = &clt_op_##suffix, .name = "matrix", .data = &clt_matrix_units[index],                      \
+        .requires = 1u << capability, .supports = clt_matrix_supports, .lower = clt_matrix_lower,        \
+        .tunables = clt_matrix_tunables, .defaults = clt_matrix_defaults, .valid = clt_matrix_valid,     \
+        __VA_ARGS__                                                                                      \
+    }
+#define ROWS(index, capability)                                                                         \
+    ROW(matmul, index, capability, .epilogue = true), ROW(conv2d, index, capability, .epilogue = true), \
+        ROW(conv2d_grad_input, index, capability, .epilogue = true),                                    \
+        ROW(conv2d_grad_weight, index, capability, )
+
+/* In the order of clt_matrix_units. */
+const clt_backend_row clt_matrix_rows[] = {
+    ROWS(0, CLT_CAP_MMA_TF32),
+    ROWS(1, CLT_CAP_MMA_F16),
+    ROWS(2, CLT_CAP_MMA_BF16),
+    ROWS(3, CLT_CAP_DPAS8_F16),
+    ROWS(4, CLT_CAP_DPAS8_BF16),
+    ROWS(5, CLT_CAP_DPAS16_TF32),
+    ROWS(6, CLT_CAP_DPAS16_F16),
+    ROWS(7, CLT_CAP_DPAS16_BF16),
+    ROWS(8, CLT_CAP_WMMA_F16),
+    ROWS(9, CLT_CAP_WMMA_BF16),
+    ROWS(10, CLT_CAP_MFMA_F16),
+    ROWS(11, CLT_CAP_MFMA_BF16),
+    {0},
+};

@@ -39,7 +39,7 @@ static void launch_over_channels(clt_lowering *l, const char *kernel, const clt_
     }
 }
 
-void clt_reference_conv2d(clt_lowering *l, const clt_tensor *node) {
+static void lower_conv2d(clt_lowering *l, const clt_tensor *node) {
     const clt_conv2d_attributes *at = node->attributes;
     const clt_shape *x = &node->inputs[0]->shape, *weight = &node->inputs[1]->shape, *y = &node->shape;
     int64_t items =
@@ -47,7 +47,7 @@ void clt_reference_conv2d(clt_lowering *l, const clt_tensor *node) {
     launch_over_channels(l, "ref_conv2d", node, x, weight, y, items, weight->dims[1]);
 }
 
-void clt_reference_conv2d_grad_input(clt_lowering *l, const clt_tensor *node) {
+static void lower_conv2d_grad_input(clt_lowering *l, const clt_tensor *node) {
     const clt_conv2d_attributes *at = node->attributes;
     const clt_shape *weight = &node->inputs[0]->shape, *y = &node->inputs[1]->shape, *x = &node->shape;
     int64_t items = x->dims[0] * channel_blocks(weight->dims[1], at->groups) * x->dims[2] * x->dims[3];
@@ -57,7 +57,7 @@ void clt_reference_conv2d_grad_input(clt_lowering *l, const clt_tensor *node) {
 /* A weight is summed over all pixels, a small one by too few work-items to fill a device: so the rows of
  * pixels are cut into chunks, and those too long for a loop into parts. Their number depends on shapes alone,
  * for the same bits in each run. */
-void clt_reference_conv2d_grad_weight(clt_lowering *l, const clt_tensor *node) {
+static void lower_conv2d_grad_weight(clt_lowering *l, const clt_tensor *node) {
     enum { ENOUGH_ITEMS = 16384 };
     const clt_conv2d_attributes *at = node->attributes;
     const clt_tensor *x = node->inputs[0], *dy = node->inputs[1];
@@ -87,3 +87,10 @@ void clt_reference_conv2d_grad_weight(clt_lowering *l, const clt_tensor *node) {
     clt_launch_int(l, count);
     clt_launch_int(l, chunks);
 }
+
+const clt_backend_row clt_reference_conv2d_rows[] = {
+    {CLT_REFERENCE(conv2d), .lower = lower_conv2d},
+    {CLT_REFERENCE(conv2d_grad_input), .lower = lower_conv2d_grad_input},
+    {CLT_REFERENCE(conv2d_grad_weight), .lower = lower_conv2d_grad_weight},
+    {0},
+};

@@ -29,37 +29,33 @@ static clt_copy collapse(const clt_copy *copy) {
 static void launch_vector(clt_lowering *l, const int64_t *values, int rank, int width, int64_t other) {
     int64_t vector[CLT_MAX_RANK];
     for (int i = 0; i < width; i++) vector[i] = i < width - rank ? other : values[i - (width - rank)];
-    clt_launch_ints(l, vector, width, width);
+    clt_launch_indices(l, vector, width, width);
 }
 
 void clt_reference_copy(clt_lowering *l, const clt_tensor *x, const clt_tensor *y, const clt_copy *copy) {
-    size_t bytes = clt_dtype_bytes(y->dtype);
-    if (bytes != 4 && bytes != 1) {
-        clt_lower_fail(l, clt_fail(CLT_E_UNSUPPORTED, "no copy of %s", clt_dtype_name(y->dtype)));
-        return;
-    }
+    clt_dtype stored = y->dtype == CLT_I32 ? CLT_F32 : y->dtype; /* as large */
     clt_copy c = collapse(copy);
     int64_t count = 1;
     for (int d = 0; d < c.rank; d++) count *= c.size[d];
     int width = c.rank <= 1 ? 1 : c.rank <= 4 ? 4 : 8;
     char kernel[32];
-    snprintf(kernel, sizeof kernel, "ref_copy%d_%s", width, bytes == 4 ? "word" : "byte");
-    clt_launch_begin(l, path, kernel, count, CLT_REFERENCE_GROUP);
+    snprintf(kernel, sizeof kernel, "ref_copy%d", width);
+    clt_launch_begin_typed(l, path, stored, kernel, count, CLT_REFERENCE_GROUP);
     clt_launch_tensor(l, x);
     clt_launch_tensor(l, y);
-    clt_launch_int(l, count);
+    clt_launch_index(l, count);
     if (width > 1) launch_vector(l, c.size, c.rank, width, 1);
     launch_vector(l, c.x_stride, c.rank, width, 0);
     launch_vector(l, c.y_stride, c.rank, width, 0);
-    clt_launch_int(l, c.x_offset);
-    clt_launch_int(l, c.y_offset);
+    clt_launch_index(l, c.x_offset);
+    clt_launch_index(l, c.y_offset);
 }
 
 void clt_reference_fill(clt_lowering *l, const clt_tensor *y, float value) {
     int64_t count = clt_tensor_elements(y);
-    clt_launch_begin(l, path, "ref_fill", count, CLT_REFERENCE_GROUP);
+    clt_launch_begin_typed(l, path, y->dtype, "ref_fill", count, CLT_REFERENCE_GROUP);
     clt_launch_tensor(l, y);
-    clt_launch_int(l, count);
+    clt_launch_index(l, count);
     clt_launch_float(l, value);
 }
 
@@ -75,12 +71,12 @@ static clt_copy copy_box(const clt_shape *box, const clt_shape *x, const clt_sha
 }
 
 /* The result has the memory of the operand. */
-void clt_reference_view(clt_lowering *l, const clt_tensor *node) {
+static void lower_view(clt_lowering *l, const clt_tensor *node) {
     (void)l;
     (void)node;
 }
 
-void clt_reference_permute(clt_lowering *l, const clt_tensor *node) {
+static void lower_permute(clt_lowering *l, const clt_tensor *node) {
     const clt_permute_attributes *at = node->attributes;
     const clt_tensor *x = node->inputs[0];
     clt_copy copy = copy_box(&node->shape, &node->shape, &node->shape);
@@ -91,15 +87,15 @@ void clt_reference_permute(clt_lowering *l, const clt_tensor *node) {
 }
 
 /* The own part; the others' come from the other ranks. */
-void clt_reference_all_gather(clt_lowering *l, const clt_tensor *node) {
-    const clt_exchange_attributes *at = node->attributes;
+static void lower_all_gather(clt_lowering *l, const clt_tensor *node) {
+    const clt_collective_attributes *at = node->attributes;
     const clt_tensor *part = node->inputs[0];
     int64_t count = clt_tensor_elements(part);
     clt_copy copy = {.rank = 1, .size = {count}, .x_stride = {1}, .y_stride = {1}, .y_offset = at->rank * count};
     clt_reference_copy(l, part, node, &copy);
 }
 
-void clt_reference_slice(clt_lowering *l, const clt_tensor *node) {
+static void lower_slice(clt_lowering *l, const clt_tensor *node) {
     const clt_slice_attributes *at = node->attributes;
     const clt_tensor *x = node->inputs[0];
     clt_copy copy = copy_box(&node->shape, &x->shape, &node->shape);
@@ -108,7 +104,7 @@ void clt_reference_slice(clt_lowering *l, const clt_tensor *node) {
     clt_reference_copy(l, x, node, &copy);
 }
 
-void clt_reference_slice_grad(clt_lowering *l, const clt_tensor *node) {
+static void lower_slice_grad(clt_lowering *l, const clt_tensor *node) {
     const clt_slice_attributes *at = node->attributes;
     const clt_tensor *dy = node->inputs[0];
     clt_copy copy = copy_box(&dy->shape, &dy->shape, &node->shape);
@@ -118,7 +114,7 @@ void clt_reference_slice_grad(clt_lowering *l, const clt_tensor *node) {
     clt_reference_copy(l, dy, node, &copy);
 }
 
-void clt_reference_concat(clt_lowering *l, const clt_tensor *node) {
+static void lower_concat(clt_lowering *l, const clt_tensor *node) {
     int axis = ((const clt_concat_attributes *)node->attributes)->axis;
     int64_t start = 0;
     for (int i = 0; i < node->n_inputs; i++) {
@@ -130,7 +126,7 @@ void clt_reference_concat(clt_lowering *l, const clt_tensor *node) {
     }
 }
 
-void clt_reference_pad(clt_lowering *l, const clt_tensor *node) {
+static void lower_pad(clt_lowering *l, const clt_tensor *node) {
     const clt_pad_attributes *at = node->attributes;
     const clt_tensor *x = node->inputs[0];
     clt_copy copy = copy_box(&x->shape, &x->shape, &node->shape);
@@ -139,7 +135,7 @@ void clt_reference_pad(clt_lowering *l, const clt_tensor *node) {
     clt_reference_copy(l, x, node, &copy);
 }
 
-void clt_reference_expand(clt_lowering *l, const clt_tensor *node) {
+static void lower_expand(clt_lowering *l, const clt_tensor *node) {
     const clt_tensor *x = node->inputs[0];
     int lead = node->shape.rank - x->shape.rank;
     clt_copy copy = copy_box(&node->shape, &node->shape, &node->shape);
@@ -149,3 +145,21 @@ void clt_reference_expand(clt_lowering *l, const clt_tensor *node) {
         copy.x_stride[d] = d < lead || x->shape.dims[d - lead] == 1 ? 0 : strides[d - lead];
     clt_reference_copy(l, x, node, &copy);
 }
+
+#define ROW(op_suffix, function) {CLT_REFERENCE(op_suffix), .types = CLT_ANY_FLOAT, .large = true, .lower = function}
+const clt_backend_row clt_reference_copy_rows[] = {
+    ROW(reshape, lower_view),
+    ROW(permute, lower_permute),
+    ROW(slice, lower_slice),
+    ROW(slice_grad, lower_slice_grad),
+    ROW(concat, lower_concat),
+    ROW(pad, lower_pad),
+    ROW(expand, lower_expand),
+    ROW(flat_part, lower_view),
+    ROW(all_reduce, lower_view),
+    ROW(reduce_scatter, lower_view),
+    ROW(all_gather, lower_all_gather),
+    ROW(all_gather_in_place, lower_view),
+    ROW(shard, lower_view),
+    {0},
+};

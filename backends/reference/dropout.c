@@ -1,6 +1,6 @@
 #include "backends/reference/reference.h"
 
-void clt_reference_dropout(clt_lowering *l, const clt_tensor *node) {
+static void lower_dropout(clt_lowering *l, const clt_tensor *node) {
     const clt_dropout_attributes *at = node->attributes;
     int64_t count = clt_tensor_elements(node);
     if (!l->training) {
@@ -17,3 +17,8 @@ void clt_reference_dropout(clt_lowering *l, const clt_tensor *node) {
     clt_launch_float(l, at->p);
     clt_launch_float(l, (float)(1 / (1 - (double)at->p)));
 }
+
+const clt_backend_row clt_reference_dropout_rows[] = {
+    {CLT_REFERENCE(dropout), .lower = lower_dropout},
+    {0},
+};

@@ -2,7 +2,7 @@
 
 static const char path[] = "reference/embedding.cl";
 
-void clt_reference_embedding(clt_lowering *l, const clt_tensor *node) {
+static void lower_embedding(clt_lowering *l, const clt_tensor *node) {
     const clt_tensor *weight = node->inputs[0], *indices = node->inputs[1];
     int64_t count = clt_tensor_elements(node);
     clt_launch_begin(l, path, "ref_embedding", count, CLT_REFERENCE_GROUP);
@@ -15,7 +15,7 @@ void clt_reference_embedding(clt_lowering *l, const clt_tensor *node) {
 }
 
 /* Long sums are made in parts, a launch each (see cl/prelude.cl). */
-void clt_reference_embedding_grad(clt_lowering *l, const clt_tensor *node) {
+static void lower_embedding_grad(clt_lowering *l, const clt_tensor *node) {
     enum { PART = 8192 };
     const clt_tensor *indices = node->inputs[0], *dy = node->inputs[1];
     int64_t count = clt_tensor_elements(node), positions = clt_tensor_elements(indices);
@@ -30,3 +30,9 @@ void clt_reference_embedding_grad(clt_lowering *l, const clt_tensor *node) {
         clt_launch_int(l, CLT_MIN(start + PART, positions));
     }
 }
+
+const clt_backend_row clt_reference_embedding_rows[] = {
+    {CLT_REFERENCE(embedding), .lower = lower_embedding},
+    {CLT_REFERENCE(embedding_grad), .lower = lower_embedding_grad},
+    {0},
+};

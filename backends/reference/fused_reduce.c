@@ -2,34 +2,37 @@
 #include "backends/codegen.h"
 #include "backends/reference/reference.h"
 
-bool clt_reference_fused_reduce_supports(const clt_tensor *node, const clt_device *device) {
-    const clt_fused_reduce *at = node->attributes;
+static bool supports(const clt_candidate *c) {
+    const clt_fused_reduce *at = c->node->attributes;
     clt_code code;
-    (void)device;
-    return clt_code_of_chain(&at->chain, node->inputs, &code);
+    return clt_code_of_chain(&at->chain, c->node->inputs, &code);
 }
 
 /* The text after the kernel's name. */
 static void add_kernel(clt_text *text, const clt_code *code, const clt_tensor *node) {
     const clt_fused_reduce *at = node->attributes;
     bool max = at->reduction == CLT_AXES_MAX;
-    char value[16];
+    char value[CLT_CODE_VALUE];
     clt_text_add(text, "(");
     clt_code_input_parameters(text, code, node);
-    clt_text_add(text, "global float *y_, int outputs_, int length_, float scale_");
+    const char *type = clt_code_index_type(code);
+    clt_text_add(text, "global %s *y_, int outputs_, int length_, float scale_", clt_code_storage_type(node->dtype));
     clt_reference_element_parameters(text, code);
-    clt_text_add(text, ") {\n    local float scratch_[CLT_GROUP];\n    int output_ = get_group_id(0);\n"
+    clt_text_add(text, ") {\n    local float scratch_[CLT_GROUP];\n    %s output_ = get_group_id(0);\n"
                        "    if (output_ >= outputs_) return;\n    float all_ = %s;\n"
                        "    for (int step_ = get_local_id(0); step_ < length_; step_ += get_local_size(0)) {\n"
-                       "    const int i_ = output_ * length_ + step_;\n", max ? "-INFINITY" : "0");
+                       "    const %s i_ = output_ * length_ + step_;\n", type, max ? "-INFINITY" : "0", type);
     clt_reference_element_loads(text, code, node);
     clt_code_stages(text, code, node, value);
+    clt_code_round(at->chain.dtype, value);
     clt_text_add(text, max ? "    all_ = clt_max(all_, %s);\n    }\n" : "    all_ += %s;\n    }\n", value);
     clt_text_add(text, "    all_ = clt_group_%s(all_, scratch_);\n"
-                       "    if (get_local_id(0) == 0) y_[output_] = all_ * scale_;\n}\n", max ? "max" : "sum");
+                       "    if (get_local_id(0) == 0) ", max ? "max" : "sum");
+    clt_code_store(text, node->dtype, "y_", "output_", "all_ * scale_");
+    clt_text_add(text, "\n}\n");
 }
 
-void clt_reference_fused_reduce(clt_lowering *l, const clt_tensor *node) {
+static void lower(clt_lowering *l, const clt_tensor *node) {
     const clt_fused_reduce *at = node->attributes;
     int64_t outputs = clt_tensor_elements(node);
     clt_code code;
@@ -44,3 +47,8 @@ void clt_reference_fused_reduce(clt_lowering *l, const clt_tensor *node) {
     clt_launch_float(l, at->reduction == CLT_AXES_MEAN ? (float)(1.0 / (double)at->length) : 1.0f);
     clt_reference_element_arguments(l, &code);
 }
+
+const clt_backend_row clt_reference_fused_reduce_rows[] = {
+    {CLT_REFERENCE(fused_reduce), .types = CLT_ANY_FLOAT, .large = true, .any_layout = true, .supports = supports, .lower = lower},
+    {0},
+};

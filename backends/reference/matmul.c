@@ -28,29 +28,38 @@ static geometry geometry_of(const clt_tensor *node) {
     return g;
 }
 
-/* Products from `start` to before `end` of each sum. */
-static void launch_part(clt_lowering *l, const clt_tensor *node, const geometry *g, int64_t start,
-                        int64_t end) {
+/* Products from `start` to before `end` of each sum. sums: scratch memory; -1: the result's own. */
+static void launch_part(clt_lowering *l, const clt_tensor *node, const geometry *g, int sums, int64_t start, int64_t end) {
     int64_t items = g->batch * ((g->m + MATMUL_ROWS - 1) / MATMUL_ROWS) * g->n;
-    clt_launch_begin(l, "reference/matmul.cl", "ref_matmul", items, CLT_REFERENCE_GROUP);
+    clt_launch_begin_typed(l, "reference/matmul.cl", node->dtype, "ref_matmul", items, CLT_REFERENCE_GROUP);
     clt_launch_tensor(l, node->inputs[0]);
     clt_launch_tensor(l, node->inputs[1]);
+    if (sums >= 0) clt_launch_scratch(l, sums);
+    else clt_launch_tensor(l, node);
     clt_launch_tensor(l, node);
-    clt_launch_ints(l, (int64_t[]){g->m, g->n, g->batch}, 3, 4);
-    clt_launch_ints(l, g->a_step, 2, 2);
-    clt_launch_ints(l, g->b_step, 2, 2);
-    clt_launch_ints(l, g->batch_size, CLT_MAX_RANK, CLT_MAX_RANK);
-    clt_launch_ints(l, g->a_batch, CLT_MAX_RANK, CLT_MAX_RANK);
-    clt_launch_ints(l, g->b_batch, CLT_MAX_RANK, CLT_MAX_RANK);
-    clt_launch_int(l, start);
-    clt_launch_int(l, end);
+    clt_launch_indices(l, (int64_t[]){g->m, g->n, g->batch}, 3, 4);
+    clt_launch_indices(l, g->a_step, 2, 2);
+    clt_launch_indices(l, g->b_step, 2, 2);
+    clt_launch_indices(l, g->batch_size, CLT_MAX_RANK, CLT_MAX_RANK);
+    clt_launch_indices(l, g->a_batch, CLT_MAX_RANK, CLT_MAX_RANK);
+    clt_launch_indices(l, g->b_batch, CLT_MAX_RANK, CLT_MAX_RANK);
+    clt_launch_index(l, start);
+    clt_launch_index(l, end);
+    clt_launch_int(l, end == g->k);
 }
 
 /* Long sums are made in parts, a launch each: loops stay short (see cl/prelude.cl) and the
  * error of adding up in one variable low. */
-void clt_reference_matmul(clt_lowering *l, const clt_tensor *node) {
+static void lower_matmul(clt_lowering *l, const clt_tensor *node) {
     enum { PART = 8192 };
     geometry g = geometry_of(node);
+    bool kept = node->dtype != CLT_F32 && g.k > PART; /* sums are not rounded in between */
+    int sums = kept ? clt_lower_scratch(l, (size_t)clt_tensor_elements(node) * sizeof(float)) : -1;
     for (int64_t start = 0; start < g.k; start += PART)
-        launch_part(l, node, &g, start, CLT_MIN(start + PART, g.k));
+        launch_part(l, node, &g, sums, start, CLT_MIN(start + PART, g.k));
 }
+
+const clt_backend_row clt_reference_matmul_rows[] = {
+    {CLT_REFERENCE(matmul), .types = CLT_ANY_FLOAT, .large = true, .lower = lower_matmul},
+    {0},
+};

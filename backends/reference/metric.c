@@ -5,7 +5,7 @@ static const char path[] = "reference/metric.cl";
 /* Rounds that a work-item makes in one launch (see cl/prelude.cl), and rows or classes that a group reads in as many. */
 enum { ROUNDS = 8192, PART = ROUNDS * CLT_REFERENCE_GROUP };
 
-void clt_reference_metric_add(clt_lowering *l, const clt_tensor *node) {
+static void lower_metric_add(clt_lowering *l, const clt_tensor *node) {
     const clt_metric_attributes *at = node->attributes;
     clt_launch_begin(l, path, "ref_metric_add", 1, 1);
     clt_launch_tensor(l, node->inputs[0]);
@@ -47,10 +47,16 @@ static void correct_by_group(clt_lowering *l, const clt_tensor *node, int64_t ro
     }
 }
 
-void clt_reference_metric_correct(clt_lowering *l, const clt_tensor *node) {
+static void lower_metric_correct(clt_lowering *l, const clt_tensor *node) {
     enum { LONG = 256 };
     int64_t rows = node->inputs[1]->shape.dims[0], classes = node->inputs[1]->shape.dims[1];
     int64_t part = PART / classes / CLT_REFERENCE_GROUP * CLT_REFERENCE_GROUP;
     if (classes < LONG || rows <= part) correct_by_item(l, node, rows, classes, part);
     else correct_by_group(l, node, rows, classes);
 }
+
+const clt_backend_row clt_reference_metric_rows[] = {
+    {CLT_REFERENCE(metric_add), .lower = lower_metric_add},
+    {CLT_REFERENCE(metric_correct), .lower = lower_metric_correct},
+    {0},
+};

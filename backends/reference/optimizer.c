@@ -26,7 +26,7 @@ static bool in_place(const clt_tensor *part, const clt_tensor *flat, int64_t off
     return part->storage == storage && part->storage_offset == flat->storage_offset + offset;
 }
 
-void clt_reference_pack(clt_lowering *l, const clt_tensor *node) {
+static void lower_pack(clt_lowering *l, const clt_tensor *node) {
     const clt_pack_attributes *at = node->attributes;
     const clt_tensor *flat = node->inputs[0];
     for (int i = 0; i < at->n; i++) {
@@ -38,11 +38,11 @@ void clt_reference_pack(clt_lowering *l, const clt_tensor *node) {
     }
 }
 
-void clt_reference_accumulate(clt_lowering *l, const clt_tensor *node) {
+static void lower_accumulate(clt_lowering *l, const clt_tensor *node) {
     begin_flat(l, node, "ref_accumulate");
 }
 
-void clt_reference_hyper_scale(clt_lowering *l, const clt_tensor *node) {
+static void lower_hyper_scale(clt_lowering *l, const clt_tensor *node) {
     clt_launch_begin(l, path, "ref_hyper_scale", 1, 1);
     for (int i = 0; i < node->n_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
 }
@@ -69,7 +69,7 @@ static void check_finite(clt_lowering *l, const clt_tensor *node) {
     if (chunks > 1) launch_total(l, node, partials, chunks);
 }
 
-void clt_reference_norm_squared(clt_lowering *l, const clt_tensor *node) {
+static void lower_norm_squared(clt_lowering *l, const clt_tensor *node) {
     const clt_clip_attributes *at = node->attributes;
     bool only_checks = isinf(at->clip_norm);
     if (only_checks && clt_device_get_class(l->device) == CLT_CLASS_CPU) {
@@ -92,7 +92,7 @@ void clt_reference_norm_squared(clt_lowering *l, const clt_tensor *node) {
     launch_total(l, node, partials, chunks);
 }
 
-void clt_reference_clip_scale(clt_lowering *l, const clt_tensor *node) {
+static void lower_clip_scale(clt_lowering *l, const clt_tensor *node) {
     const clt_clip_attributes *at = node->attributes;
     clt_launch_begin(l, path, "ref_clip_scale", 1, 1);
     clt_launch_tensor(l, node->inputs[0]);
@@ -100,7 +100,7 @@ void clt_reference_clip_scale(clt_lowering *l, const clt_tensor *node) {
     clt_launch_float(l, at->clip_norm);
 }
 
-void clt_reference_guard(clt_lowering *l, const clt_tensor *node) {
+static void lower_guard(clt_lowering *l, const clt_tensor *node) {
     const clt_guard_attributes *at = node->attributes;
     clt_launch_begin(l, path, "ref_guard", 1, 1);
     for (int i = 0; i < node->n_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
@@ -111,11 +111,11 @@ void clt_reference_guard(clt_lowering *l, const clt_tensor *node) {
     clt_launch_int(l, at->stops);
 }
 
-void clt_reference_clear_if_skipped(clt_lowering *l, const clt_tensor *node) {
+static void lower_clear_if_skipped(clt_lowering *l, const clt_tensor *node) {
     begin_flat(l, node, "ref_clear_if_skipped");
 }
 
-void clt_reference_sgd(clt_lowering *l, const clt_tensor *node) {
+static void lower_sgd(clt_lowering *l, const clt_tensor *node) {
     const clt_update_attributes *at = node->attributes;
     bool momentum = node->n_inputs > 4;
     begin_flat(l, node, momentum ? "ref_sgd_momentum" : "ref_sgd");
@@ -126,7 +126,7 @@ void clt_reference_sgd(clt_lowering *l, const clt_tensor *node) {
     clt_launch_int(l, at->nesterov);
 }
 
-void clt_reference_adam(clt_lowering *l, const clt_tensor *node) {
+static void lower_adam(clt_lowering *l, const clt_tensor *node) {
     const clt_update_attributes *at = node->attributes;
     begin_flat(l, node, "ref_adam");
     launch_clip(l, &at->clip);
@@ -138,3 +138,16 @@ void clt_reference_adam(clt_lowering *l, const clt_tensor *node) {
     clt_launch_float(l, at->eps);
     clt_launch_int(l, at->decoupled);
 }
+
+const clt_backend_row clt_reference_optimizer_rows[] = {
+    {CLT_REFERENCE(pack), .lower = lower_pack},
+    {CLT_REFERENCE(accumulate), .lower = lower_accumulate},
+    {CLT_REFERENCE(hyper_scale), .lower = lower_hyper_scale},
+    {CLT_REFERENCE(norm_squared), .lower = lower_norm_squared},
+    {CLT_REFERENCE(clip_scale), .lower = lower_clip_scale},
+    {CLT_REFERENCE(guard), .lower = lower_guard},
+    {CLT_REFERENCE(clear_if_skipped), .lower = lower_clear_if_skipped},
+    {CLT_REFERENCE(sgd), .lower = lower_sgd},
+    {CLT_REFERENCE(adam), .lower = lower_adam},
+    {0},
+};

@@ -61,7 +61,7 @@ static int launch_places(clt_lowering *l, const clt_pool2d_attributes *at, const
     return best;
 }
 
-void clt_reference_max_pool2d(clt_lowering *l, const clt_tensor *node) {
+static void lower_max_pool2d(clt_lowering *l, const clt_tensor *node) {
     const clt_tensor *x = node->inputs[0];
     parts p = window_parts(node->attributes);
     if (p.rows <= p.each) {
@@ -80,7 +80,7 @@ void clt_reference_max_pool2d(clt_lowering *l, const clt_tensor *node) {
 }
 
 /* First where each window's maximum is, then each pixel gathers from the windows that it won. */
-void clt_reference_max_pool2d_grad(clt_lowering *l, const clt_tensor *node) {
+static void lower_max_pool2d_grad(clt_lowering *l, const clt_tensor *node) {
     const clt_tensor *x = node->inputs[0], *dy = node->inputs[1];
     int best = launch_places(l, node->attributes, x, dy);
     parts p = pixel_parts(node->attributes, &dy->shape);
@@ -94,7 +94,7 @@ void clt_reference_max_pool2d_grad(clt_lowering *l, const clt_tensor *node) {
     } while (next_part(&p));
 }
 
-void clt_reference_avg_pool2d(clt_lowering *l, const clt_tensor *node) {
+static void lower_avg_pool2d(clt_lowering *l, const clt_tensor *node) {
     const clt_pool2d_attributes *at = node->attributes;
     const clt_tensor *x = node->inputs[0];
     parts p = window_parts(at);
@@ -108,7 +108,7 @@ void clt_reference_avg_pool2d(clt_lowering *l, const clt_tensor *node) {
     } while (next_part(&p));
 }
 
-void clt_reference_avg_pool2d_grad(clt_lowering *l, const clt_tensor *node) {
+static void lower_avg_pool2d_grad(clt_lowering *l, const clt_tensor *node) {
     const clt_pool2d_attributes *at = node->attributes;
     const clt_tensor *dy = node->inputs[0];
     parts p = pixel_parts(at, &dy->shape);
@@ -121,3 +121,11 @@ void clt_reference_avg_pool2d_grad(clt_lowering *l, const clt_tensor *node) {
         clt_launch_int(l, at->exclude_padding);
     } while (next_part(&p));
 }
+
+const clt_backend_row clt_reference_pool2d_rows[] = {
+    {CLT_REFERENCE(max_pool2d), .lower = lower_max_pool2d},
+    {CLT_REFERENCE(max_pool2d_grad), .lower = lower_max_pool2d_grad},
+    {CLT_REFERENCE(avg_pool2d), .lower = lower_avg_pool2d},
+    {CLT_REFERENCE(avg_pool2d_grad), .lower = lower_avg_pool2d_grad},
+    {0},
+};

@@ -9,17 +9,17 @@ static void begin_flat(clt_lowering *l, const clt_tensor *node, const char *kern
     clt_launch_int(l, n);
 }
 
-void clt_reference_feedback_add(clt_lowering *l, const clt_tensor *node) {
+static void lower_feedback_add(clt_lowering *l, const clt_tensor *node) {
     begin_flat(l, node, "ref_feedback_add");
 }
 
-void clt_reference_feedback_subtract(clt_lowering *l, const clt_tensor *node) {
+static void lower_feedback_subtract(clt_lowering *l, const clt_tensor *node) {
     const clt_feedback_attributes *at = node->attributes;
     begin_flat(l, node, "ref_feedback_subtract");
     clt_launch_float(l, at->scale);
 }
 
-void clt_reference_seed_factor(clt_lowering *l, const clt_tensor *node) {
+static void lower_seed_factor(clt_lowering *l, const clt_tensor *node) {
     const clt_feedback_attributes *at = node->attributes;
     begin_flat(l, node, "ref_seed_factor");
     clt_launch_int(l, at->seed);
@@ -56,7 +56,7 @@ static void take_away(const column *c, int turn) {
 }
 
 /* Launches a column, so that loops stay short. */
-void clt_reference_orthogonalize(clt_lowering *l, const clt_tensor *node) {
+static void lower_orthogonalize(clt_lowering *l, const clt_tensor *node) {
     int64_t rank = node->shape.dims[1];
     column c = {.l = l, .x = node->inputs[0], .y = node, .along = clt_lower_scratch(l, (size_t)rank * sizeof(float))};
     for (; c.index < rank; c.index++) {
@@ -68,3 +68,11 @@ void clt_reference_orthogonalize(clt_lowering *l, const clt_tensor *node) {
         launch_column(&c);
     }
 }
+
+const clt_backend_row clt_reference_powersgd_rows[] = {
+    {CLT_REFERENCE(feedback_add), .lower = lower_feedback_add},
+    {CLT_REFERENCE(feedback_subtract), .lower = lower_feedback_subtract},
+    {CLT_REFERENCE(seed_factor), .lower = lower_seed_factor},
+    {CLT_REFERENCE(orthogonalize), .lower = lower_orthogonalize},
+    {0},
+};

@@ -48,57 +48,56 @@ static void launch_box(clt_lowering *l, const box *b) {
         size[3 - i] = i < b->rank ? b->size[i] : 1;
         stride[3 - i] = i < b->rank ? b->stride[i] : 0;
     }
-    clt_launch_ints(l, size, 4, 4);
-    clt_launch_ints(l, stride, 4, 4);
+    clt_launch_indices(l, size, 4, 4);
+    clt_launch_indices(l, stride, 4, 4);
 }
 
 static void launch_boxes(clt_lowering *l, const box *kept, const box *reduced) {
-    clt_launch_int(l, kept->elements);
+    clt_launch_index(l, kept->elements);
     launch_box(l, kept);
-    clt_launch_int(l, reduced->elements);
+    clt_launch_index(l, reduced->elements);
     launch_box(l, reduced);
 }
 
+static void begin(clt_lowering *l, const clt_tensor *node, const char *kernel, int64_t count) {
+    clt_launch_begin_typed(l, path, node->dtype, kernel, count, CLT_REFERENCE_GROUP);
+}
+
 static void reduce_by_item(clt_lowering *l, const clt_tensor *node, const box *boxes, bool max, float scale) {
-    clt_launch_begin(l, path, max ? "ref_reduce_max_item" : "ref_reduce_sum_item", boxes[0].elements,
-                     CLT_REFERENCE_GROUP);
+    begin(l, node, max ? "ref_reduce_max_item" : "ref_reduce_sum_item", boxes[0].elements);
     clt_launch_tensor(l, node->inputs[0]);
     clt_launch_tensor(l, node);
     launch_boxes(l, &boxes[0], &boxes[1]);
     if (!max) clt_launch_float(l, scale);
 }
 
-static void finish_group(clt_lowering *l, const box *boxes, bool max, int64_t chunks, int64_t length, float scale) {
-    launch_boxes(l, &boxes[0], &boxes[1]);
-    clt_launch_int(l, chunks);
-    clt_launch_int(l, length);
+/* The results of their chunks. */
+static void reduce_parts(clt_lowering *l, const clt_tensor *node, int parts, int64_t chunks, bool max, float scale) {
+    int64_t outputs = clt_tensor_elements(node);
+    begin(l, node, max ? "ref_reduce_max_parts" : "ref_reduce_sum_parts", outputs * CLT_REFERENCE_GROUP);
+    clt_launch_scratch(l, parts);
+    clt_launch_tensor(l, node);
+    clt_launch_index(l, outputs);
+    clt_launch_index(l, chunks);
     if (!max) clt_launch_float(l, scale);
 }
 
 static void reduce_by_group(clt_lowering *l, const clt_tensor *node, const box *boxes, bool max, float scale) {
-    const char *kernel = max ? "ref_reduce_max_group" : "ref_reduce_sum_group";
-    int64_t outputs = boxes[0].elements, n = boxes[1].elements, chunks = (n + CHUNK - 1) / CHUNK;
-    if (chunks == 1 || outputs >= FEW_OUTPUTS) {
-        clt_launch_begin(l, path, kernel, outputs * CLT_REFERENCE_GROUP, CLT_REFERENCE_GROUP);
-        clt_launch_tensor(l, node->inputs[0]);
-        clt_launch_tensor(l, node);
-        finish_group(l, boxes, max, 1, n, scale);
-        return;
-    }
-    int partials = clt_lower_scratch(l, (size_t)(outputs * chunks) * sizeof(float));
-    clt_launch_begin(l, path, kernel, outputs * chunks * CLT_REFERENCE_GROUP, CLT_REFERENCE_GROUP);
+    int64_t outputs = boxes[0].elements, n = boxes[1].elements, chunks = outputs >= FEW_OUTPUTS ? 1 : (n + CHUNK - 1) / CHUNK;
+    int parts = chunks > 1 ? clt_lower_scratch(l, (size_t)(outputs * chunks) * sizeof(float)) : -1;
+    begin(l, node, max ? "ref_reduce_max_group" : "ref_reduce_sum_group", outputs * chunks * CLT_REFERENCE_GROUP);
     clt_launch_tensor(l, node->inputs[0]);
-    clt_launch_scratch(l, partials);
-    finish_group(l, boxes, max, chunks, CHUNK, 1);
-
-    box rows[2] = {{1, {outputs}, {chunks}, outputs}, {1, {chunks}, {1}, chunks}};
-    clt_launch_begin(l, path, kernel, outputs * CLT_REFERENCE_GROUP, CLT_REFERENCE_GROUP);
-    clt_launch_scratch(l, partials);
     clt_launch_tensor(l, node);
-    finish_group(l, rows, max, 1, chunks, scale);
+    if (chunks > 1) clt_launch_scratch(l, parts);
+    else clt_launch_tensor(l, node); /* nothing is written there */
+    launch_boxes(l, &boxes[0], &boxes[1]);
+    clt_launch_index(l, chunks);
+    clt_launch_index(l, chunks > 1 ? CHUNK : n);
+    if (!max) clt_launch_float(l, scale);
+    if (chunks > 1) reduce_parts(l, node, parts, chunks, max, scale);
 }
 
-void clt_reference_reduce(clt_lowering *l, const clt_tensor *node) {
+static void lower_reduce(clt_lowering *l, const clt_tensor *node) {
     const clt_reduce_attributes *at = node->attributes;
     box boxes[2];
     int innermost = split(&node->inputs[0]->shape, at->axes, boxes);
@@ -109,3 +108,8 @@ void clt_reference_reduce(clt_lowering *l, const clt_tensor *node) {
     if (n < SHORT || columns) reduce_by_item(l, node, boxes, max, scale);
     else reduce_by_group(l, node, boxes, max, scale);
 }
+
+const clt_backend_row clt_reference_reduce_rows[] = {
+    {CLT_REFERENCE(reduce), .types = CLT_ANY_FLOAT, .large = true, .lower = lower_reduce},
+    {0},
+};

@@ -1,87 +1,39 @@
-#include <stdio.h>
-
 #include "backends/reference/reference.h"
 
-static const char path[] = "reference/softmax.cl";
+/* What a row's data is. */
+typedef struct form {
+    const char *kernel;
+    bool log;
+} form;
 
-/* Bounds of what a kernel does in one launch: loops are short (see cl/prelude.cl). */
-enum {
-    LONG = 256,                                  /* rows of this many elements are given to a work-group */
-    MOST_ITEM = 8192,                            /* and all of more than this, wherever their elements lie */
-    MOST_GROUP = MOST_ITEM * CLT_REFERENCE_GROUP, /* longer rows are cut into chunks, a work-group each */
-    CHUNK = 65536
-};
-
-typedef struct geometry {
-    int64_t rows, n, inner, chunks;
-} geometry;
-
-static geometry geometry_of(const clt_tensor *node) {
-    int axis = ((const clt_softmax_attributes *)node->attributes)->axis;
-    geometry g = {.n = node->shape.rank ? node->shape.dims[axis] : 1, .inner = 1};
-    for (int d = axis + 1; d < node->shape.rank; d++) g.inner *= node->shape.dims[d];
-    g.rows = clt_tensor_elements(node) / g.n;
-    g.chunks = (g.n + CHUNK - 1) / CHUNK;
-    return g;
+static int64_t length_of(const clt_tensor *node) {
+    return node->shape.rank ? node->shape.dims[((const clt_softmax_attributes *)node->attributes)->axis] : 1;
 }
 
-/* Kernels KERNEL_item and KERNEL_group of (inputs …, node, rows, n, inner, log_form). */
-static void lower_whole(clt_lowering *l, const clt_tensor *node, const char *kernel, const geometry *g, bool log_form) {
-    bool group = (g->n >= LONG && g->inner == 1) || g->n > MOST_ITEM;
-    char name[64];
-    snprintf(name, sizeof name, "%s_%s", kernel, group ? "group" : "item");
-    clt_launch_begin(l, path, name, group ? g->rows * CLT_REFERENCE_GROUP : g->rows, CLT_REFERENCE_GROUP);
+static bool supports(const clt_candidate *c) {
+    return clt_reference_may_loop(c, 3 * length_of(c->node));
+}
+
+static void lower(clt_lowering *l, const clt_tensor *node) {
+    const form *f = l->row->data;
+    int64_t n = length_of(node), rows = clt_tensor_elements(node) / n, inner = 1;
+    for (int d = ((const clt_softmax_attributes *)node->attributes)->axis + 1; d < node->shape.rank; d++)
+        inner *= node->shape.dims[d];
+    clt_launch_begin_typed(l, "reference/softmax.cl", node->dtype, f->kernel, rows, CLT_REFERENCE_GROUP);
     for (int i = 0; i < node->n_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
     clt_launch_tensor(l, node);
-    clt_launch_int(l, g->rows);
-    clt_launch_int(l, g->n);
-    clt_launch_int(l, g->inner);
-    clt_launch_int(l, log_form);
+    clt_launch_index(l, rows);
+    clt_launch_index(l, n);
+    clt_launch_index(l, inner);
+    clt_launch_int(l, f->log);
 }
 
-/* A kernel of (inputs …, partial results …, what it writes, rows, n, inner, chunks, length). What it writes is the node, or of
- * the partial results the last. */
-static void launch_part(clt_lowering *l, const clt_tensor *node, const char *kernel, const geometry *g, const int *partials,
-                        int n, bool last) {
-    clt_launch_begin(l, path, kernel, g->rows * g->chunks * CLT_REFERENCE_GROUP, CLT_REFERENCE_GROUP);
-    for (int i = 0; i < node->n_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
-    for (int i = 0; i < n; i++) clt_launch_scratch(l, partials[i]);
-    if (last) clt_launch_tensor(l, node);
-    clt_launch_int(l, g->rows);
-    clt_launch_int(l, g->n);
-    clt_launch_int(l, g->inner);
-    clt_launch_int(l, g->chunks);
-    clt_launch_int(l, CHUNK);
-}
-
-static void lower(clt_lowering *l, const clt_tensor *node, bool log_form) {
-    geometry g = geometry_of(node);
-    size_t bytes = (size_t)(g.rows * g.chunks) * sizeof(float);
-    if (g.n <= MOST_GROUP) {
-        lower_whole(l, node, "ref_softmax", &g, log_form);
-        return;
-    }
-    int partials[] = {clt_lower_scratch(l, bytes), clt_lower_scratch(l, bytes)};
-    launch_part(l, node, "ref_softmax_max_part", &g, partials, 1, false);
-    launch_part(l, node, "ref_softmax_sum_part", &g, partials, 2, false);
-    launch_part(l, node, "ref_softmax_part", &g, partials, 2, true);
-    clt_launch_int(l, log_form);
-}
-
-static void lower_grad(clt_lowering *l, const clt_tensor *node, bool log_form) {
-    geometry g = geometry_of(node);
-    if (g.n <= MOST_GROUP) {
-        lower_whole(l, node, "ref_softmax_grad", &g, log_form);
-        return;
-    }
-    int dots = clt_lower_scratch(l, (size_t)(g.rows * g.chunks) * sizeof(float));
-    launch_part(l, node, "ref_softmax_dot_part", &g, &dots, 1, false);
-    clt_launch_int(l, log_form);
-    launch_part(l, node, "ref_softmax_grad_part", &g, &dots, 1, true);
-    clt_launch_int(l, log_form);
-}
-
-void clt_reference_softmax(clt_lowering *l, const clt_tensor *node) { lower(l, node, false); }
-void clt_reference_softmax_grad(clt_lowering *l, const clt_tensor *node) { lower_grad(l, node, false); }
-void clt_reference_log_softmax(clt_lowering *l, const clt_tensor *node) { lower(l, node, true); }
-void clt_reference_log_softmax_grad(clt_lowering *l, const clt_tensor *node) { lower_grad(l, node, true); }
+#define ROW(op_suffix, kernel, is_log) \
+    {CLT_REFERENCE(op_suffix), .data = &(const form){kernel, is_log}, .types = CLT_ANY_FLOAT, .large = true, .supports = supports, .lower = lower}
+const clt_backend_row clt_reference_softmax_rows[] = {
+    ROW(softmax, "ref_softmax", false),
+    ROW(softmax_grad, "ref_softmax_grad", false),
+    ROW(log_softmax, "ref_softmax", true),
+    ROW(log_softmax_grad, "ref_softmax_grad", true),
+    {0},
+};

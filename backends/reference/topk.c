@@ -109,7 +109,7 @@ static void code_indices(const topk *s, const clt_topk_wire *wire, int indices) 
     clt_launch_int(s->l, wire->low_bits);
 }
 
-void clt_reference_topk_encode(clt_lowering *l, const clt_tensor *node) {
+static void lower_topk_encode(clt_lowering *l, const clt_tensor *node) {
     const clt_compress_attributes *at = node->attributes;
     topk s = plan_of(l, node);
     clt_topk_wire wire = clt_topk_layout(s.n, s.k, at->bf16);
@@ -144,7 +144,7 @@ static void scatter(clt_lowering *l, const clt_tensor *node, const clt_topk_wire
 }
 
 /* Rank after rank: each one's indices differ, so that a rank is one launch. */
-void clt_reference_topk_decode(clt_lowering *l, const clt_tensor *node) {
+static void lower_topk_decode(clt_lowering *l, const clt_tensor *node) {
     const clt_compress_attributes *at = node->attributes;
     clt_topk_wire wire = clt_topk_layout(clt_tensor_elements(node), at->k, at->bf16);
     int64_t parts = (wire.high_words + WORDS_OF_PART - 1) / WORDS_OF_PART;
@@ -165,3 +165,9 @@ void clt_reference_topk_decode(clt_lowering *l, const clt_tensor *node) {
     clt_reference_fill(l, node->inputs[0], 0.0f);
     for (int rank = 0; rank < at->ranks; rank++) scatter(l, node, &wire, parts, before, rank);
 }
+
+const clt_backend_row clt_reference_topk_rows[] = {
+    {CLT_REFERENCE(topk_encode), .lower = lower_topk_encode},
+    {CLT_REFERENCE(topk_decode), .lower = lower_topk_decode},
+    {0},
+};

@@ -22,12 +22,18 @@ static void lower(clt_lowering *l, const clt_tensor *node, const clt_user_attrib
     for (int i = 0; i < at->n_scalars; i++) clt_launch_float(l, at->scalars[i]);
 }
 
-void clt_reference_user(clt_lowering *l, const clt_tensor *node) {
+static void lower_user(clt_lowering *l, const clt_tensor *node) {
     const clt_user_attributes *at = node->attributes;
     lower(l, node, at, at->definition->forward);
 }
 
-void clt_reference_user_grad(clt_lowering *l, const clt_tensor *node) {
+static void lower_user_grad(clt_lowering *l, const clt_tensor *node) {
     const clt_user_grad_attributes *at = node->attributes;
     lower(l, node, &at->base, at->base.definition->backward[at->input]);
 }
+
+const clt_backend_row clt_reference_user_op_rows[] = {
+    {CLT_REFERENCE(user), .lower = lower_user},
+    {CLT_REFERENCE(user_grad), .lower = lower_user_grad},
+    {0},
+};

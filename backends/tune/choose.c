@@ -8,7 +8,7 @@ static clt_choice plain_choice(const clt_tensor *node, clt_device *device, int *
     clt_choice choice = {0};
     *candidates = 0;
     for (const clt_backend_row *row = NULL; (row = clt_backend_next(node->op, row));) {
-        bool wanted = !row->on_demand || clt_backend_is_named(row->name);
+        bool wanted = !row->on_demand || clt_backend_is_named(device, row->name);
         if (!wanted || !clt_backend_fits(row, node, device)) continue;
         choice.row = row;
         *candidates += 1;
@@ -59,7 +59,7 @@ clt_choice clt_tune_choose(const clt_tensor *node, clt_device *device, clt_reaso
     if (candidates < 2 || !clt_tune_key(node, key)) return choice;
     const clt_tune_database *db = clt_tune_database_of(device);
     if (!db) return choice;
-    const clt_verdicts *measured = clt_tune_get_mode() == CLT_TUNE_MODE_OFF ? NULL : &db->measured;
+    const clt_verdicts *measured = clt_tune_get_mode(device) == CLT_TUNE_MODE_OFF ? NULL : &db->measured;
     const clt_verdict *from;
     clt_why why = ask(measured, &db->shipped, key, node, device, &choice, &from);
     give_reason(reason, why, from);

@@ -2,7 +2,6 @@
 #include "backends/tune/tune.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cltrain/version.h>
@@ -17,24 +16,19 @@
 static const char KIND[] = "cltrain-tune";
 #define LARGEST_FILE ((size_t)8 << 20)
 
-clt_status clt_tune_check_mode(void) {
-    static const char *const modes[] = {"off", "quick", "full"};
-    return clt_choice_check("CLTRAIN_TUNE", getenv("CLTRAIN_TUNE"), modes, CLT_COUNT_OF(modes));
-}
-
-clt_tune_mode clt_tune_get_mode(void) {
-    const char *text = getenv("CLTRAIN_TUNE");
-    if (!text || !text[0] || !strcmp(text, "quick")) return CLT_TUNE_MODE_QUICK;
+clt_tune_mode clt_tune_get_mode(const clt_device *device) {
+    const char *text = clt_device_settings(device)->tune;
+    if (!text[0] || !strcmp(text, "quick")) return CLT_TUNE_MODE_QUICK;
     return strcmp(text, "full") ? CLT_TUNE_MODE_OFF : CLT_TUNE_MODE_FULL;
 }
 
 /* ---- identity ---- */
 
 /* The library's version and the text of its kernels: what was measured holds for those alone. */
-static void library_id(char id[64]) {
+static void library_id(const clt_device *device, char id[64]) {
     char hash[CLT_HASH_TEXT] = "";
     for (const clt_kernel_source *s = clt_kernel_sources; s->path; s++) {
-        const char *text = clt_kernel_source_find(s->path);
+        const char *text = clt_kernel_source_find(device, s->path);
         clt_hash_add(hash, text, strlen(text));
     }
     hash[12] = 0;
@@ -52,7 +46,7 @@ static void device_id(const clt_device *device, char id[CLT_HASH_TEXT]) {
 static void add_file_name(const clt_device *device, clt_text *text) {
     char library[64], hash[CLT_HASH_TEXT];
     const char *name = clt_device_get_info(device)->name;
-    library_id(library);
+    library_id(device, library);
     device_id(device, hash);
     clt_hash_add(hash, library, strlen(library));
     for (int i = 0; i < 48 && name[i]; i++) {
@@ -74,7 +68,7 @@ static clt_status set_driver_text(json_t *header, const char *key, const char *t
 static clt_status set_header(json_t *header, const clt_device *device, const char *kind) {
     const clt_device_info *info = clt_device_get_info(device);
     char library[64], id[CLT_HASH_TEXT];
-    library_id(library);
+    library_id(device, library);
     device_id(device, id);
     CLT_TRY(clt_json_set(header, kind, json_integer(FORMAT)));
     CLT_TRY(clt_json_set_text(header, "library", library));
@@ -116,7 +110,7 @@ bool clt_tune_has_header(const char *kind, const char *text, size_t length) {
 bool clt_tune_header_fits(const clt_device *device, const char *kind, const char *text, size_t length, bool any_library) {
     char library[64], id[CLT_HASH_TEXT];
     json_t *header = read_header(kind, text, length);
-    library_id(library);
+    library_id(device, library);
     device_id(device, id);
     bool fits = header && holds(header, "id", id) && (any_library || holds(header, "library", library));
     json_decref(header);
@@ -127,7 +121,7 @@ bool clt_tune_header_fits(const clt_device *device, const char *kind, const char
 
 clt_status clt_tune_find_path(const clt_device *device, const char *folder, char **found) {
     clt_text path = {0};
-    clt_status status = clt_file_cache_folder(folder, &path);
+    clt_status status = clt_file_cache_folder(clt_device_settings(device)->cache_folder, folder, &path);
     if (status == CLT_OK) {
         clt_text_add(&path, "/");
         add_file_name(device, &path);

@@ -8,7 +8,7 @@
  * holds that does not fit is skipped in silence. Verdicts for some devices are part of
  * the library (shipped/), in the same form.
  *
- * Nothing is measured here: runtime/exec/tune.c does that.
+ * Nothing is measured here: runtime/trial/tune.c does that.
  */
 #ifndef CLT_BACKENDS_TUNE_H
 #define CLT_BACKENDS_TUNE_H
@@ -21,14 +21,21 @@ enum { CLT_TUNE_KEY = 320 };
 
 /* The problem that a node is: "matmul 128x3072 1024x3072^T -> 128x1024",
  * "conv2d k3 s1 p1 d1 g1 64x64x32x32:nhwc 64x64x3x3 -> 64x64x32x32:nhwc".
- * False for an op whose attributes have no words here: it is never tuned. */
+ * False for an op that is never tuned. */
 bool clt_tune_key(const clt_tensor *node, char key[CLT_TUNE_KEY]);
 
 /* The same for any op, cut off where it is too long: for people. */
 void clt_tune_words(const clt_tensor *node, char text[CLT_TUNE_KEY]);
 
+/* Makes the node that a text describes in an empty graph, whose inputs are the node's: f32, or i32 where the text says so, and
+ * states where the op writes them. *marked: some tensor says how it lies. Any op does whose attributes all have words.
+ * CLT_E_FORMAT, CLT_E_SHAPE, CLT_E_INVALID. */
+clt_status clt_problem_parse(const char *text, clt_graph *graph, clt_tensor **node, bool *marked);
+
 /* True if the text could be a key: short enough, and of printable letters. */
 bool clt_tune_key_valid(const char *text);
+
+/* ---- distances (distance.c) ---- */
 
 /* How far two problems are from each other: the Euclidean norm of the logarithms, base 2, of the ratios of
  * their dimensions. INFINITY if anything but those differs. */
@@ -129,10 +136,9 @@ clt_status clt_tune_write_header(const clt_device *device, const char *kind, clt
 bool clt_tune_has_header(const char *kind, const char *text, size_t length);
 bool clt_tune_header_fits(const clt_device *device, const char *kind, const char *text, size_t length, bool any_library);
 
-/* CLTRAIN_TUNE. */
+/* The setting. */
 typedef enum clt_tune_mode { CLT_TUNE_MODE_OFF, CLT_TUNE_MODE_QUICK, CLT_TUNE_MODE_FULL } clt_tune_mode;
-clt_tune_mode clt_tune_get_mode(void);
-clt_status clt_tune_check_mode(void); /* CLT_E_INVALID: it says none of these */
+clt_tune_mode clt_tune_get_mode(const clt_device *device);
 
 /* ---- choosing (choose.c) ---- */
 

@@ -126,7 +126,7 @@ bool clt_verdict_apply(const clt_verdict *verdict, const clt_tensor *node, clt_d
         for (int i = 0; i < verdict->n_parameters; i++)
             if (!set_parameter(&wanted, verdict->parameters[i].name, verdict->parameters[i].value))
                 return false;
-        if (wanted.row->valid && !wanted.row->valid(node, device, wanted.parameters)) return false;
+        if (!clt_backend_valid(&wanted, node, device)) return false;
     }
     *choice = wanted;
     return true;

@@ -1,66 +1,32 @@
 /*
  * Batch normalization. x [N, C, inner], statistics [2, C]: mean, then istd = 1 / sqrt(var + eps);
- * xhat = (x - mean) istd. Sums over a channel are made by work-groups, one a chunk of images, or of one image.
- * size: N, C, inner. cut: chunks, images in a chunk, chunks that share those images, values that each has of an image.
+ * xhat = (x - mean) istd. Sums over a channel are a work-item's.
+ * size: N, C, inner.
  */
 
-/* The images of a chunk, from s0 to before s1, and what it has of each, from s2 to before s3. */
-static int4 batch_norm_chunk(int chunk, int4 cut, int4 size) {
-    int image = chunk / cut.s2 * cut.s1, start = chunk % cut.s2 * cut.s3;
-    return (int4)(image, min(image + cut.s1, size.s0), start, min(start + cut.s3, size.s2));
+/* Where image n of channel c begins. */
+static int batch_norm_image(int n, int c, int4 size) {
+    return (n * size.s1 + c) * size.s2;
 }
 
-/* The sum over the chunks of partial[chunk, c], in their order. */
-static float batch_norm_total(global const float *partial, int c, int channels, int chunks) {
-    float sum = 0;
-    for (int chunk = 0; chunk < chunks; chunk++) sum += partial[chunk * channels + c];
-    return sum;
-}
-
-/* The mean of a channel. Sums are of what x differs by from the channel's first value: added up one after the other, values that
- * are large and differ by little would lose what they differ by. */
-static float batch_norm_mean(global const float *x, global const float *sums, int c, int4 size, int chunks) {
-    return x[c * size.s2] + batch_norm_total(sums, c, size.s1, chunks) / ((float)size.s0 * size.s2);
-}
-
-/* sums[chunk, c] = sum over n and i of the chunk of x[n, c, i] - x[0, c, 0] */
-kernel void ref_batch_norm_sum(global const float *x, global float *sums, int4 size, int4 cut) {
-    local float scratch[CLT_GROUP];
-    int group = get_group_id(0), lane = get_local_id(0), lanes = get_local_size(0);
-    if (group >= cut.s0 * size.s1) return;
-    int c = group % size.s1;
-    int4 own = batch_norm_chunk(group / size.s1, cut, size);
+/* The mean of a channel. What x differs by from the channel's first value is added up: sums of what is large would lose
+ * what it differs by. */
+static float batch_norm_mean(global const float *x, int c, int4 size) {
     float first = x[c * size.s2], sum = 0;
-    for (int n = own.s0; n < own.s1; n++) {
-        int row = (n * size.s1 + c) * size.s2;
-        for (int i = own.s2 + lane; i < own.s3; i += lanes) sum += x[row + i] - first;
-    }
-    sum = clt_group_sum(sum, scratch);
-    if (lane == 0) sums[group] = sum;
+    for (int n = 0; n < size.s0; n++)
+        for (int i = 0; i < size.s2; i++) sum += x[batch_norm_image(n, c, size) + i] - first;
+    return first + sum / ((float)size.s0 * size.s2);
 }
 
-/*
- * squares[chunk, c] = sum over n and i of the chunk of (x[n, c, i] - mean[c])^2.
- * A pass of its own, for the squares of large values would swallow a small variance.
- */
-kernel void ref_batch_norm_squares(global const float *x, global const float *sums,
-                                   global float *squares, int4 size, int4 cut) {
-    local float scratch[CLT_GROUP];
-    int group = get_group_id(0), lane = get_local_id(0), lanes = get_local_size(0);
-    if (group >= cut.s0 * size.s1) return;
-    int c = group % size.s1;
-    int4 own = batch_norm_chunk(group / size.s1, cut, size);
-    float mean = batch_norm_mean(x, sums, c, size, cut.s0);
+/* Its sum of (x - mean)^2. A pass of its own, for the squares of large values would swallow a small variance. */
+static float batch_norm_squares(global const float *x, float mean, int c, int4 size) {
     float sum = 0;
-    for (int n = own.s0; n < own.s1; n++) {
-        int row = (n * size.s1 + c) * size.s2;
-        for (int i = own.s2 + lane; i < own.s3; i += lanes) {
-            float deviation = x[row + i] - mean;
+    for (int n = 0; n < size.s0; n++)
+        for (int i = 0; i < size.s2; i++) {
+            float deviation = x[batch_norm_image(n, c, size) + i] - mean;
             sum += deviation * deviation;
         }
-    }
-    sum = clt_group_sum(sum, scratch);
-    if (lane == 0) squares[group] = sum;
+    return sum;
 }
 
 /*
@@ -68,28 +34,30 @@ kernel void ref_batch_norm_squares(global const float *x, global const float *su
  * statistics move towards mean and the variance of the population, squares / (M - 1), unless these are not finite: one batch
  * with NaN in it must not spoil them for good.
  */
-kernel void ref_batch_norm_stats(global const float *x, global const float *sums, global const float *squares,
-                                 global float *running_mean, global float *running_var,
-                                 global float *stats, int4 size, int chunks, float eps, float momentum) {
+static void batch_norm_keep(float mean, float squares, float count, int c, int channels, global float *running_mean,
+                            global float *running_var, global float *stats, float eps, float momentum) {
+    stats[c] = mean;
+    stats[channels + c] = 1.0f / sqrt(squares / count + eps);
+    if (!isfinite(mean) || !isfinite(squares)) return;
+    running_mean[c] += momentum * (mean - running_mean[c]);
+    running_var[c] += momentum * (squares / (count - 1) - running_var[c]);
+}
+
+kernel void ref_batch_norm_stats(global const float *x, global float *running_mean, global float *running_var,
+                                 global float *stats, int4 size, float eps, float momentum) {
     int c = get_global_id(0);
     if (c >= size.s1) return;
-    float count = (float)size.s0 * size.s2;
-    float mean = batch_norm_mean(x, sums, c, size, chunks);
-    float total = batch_norm_total(squares, c, size.s1, chunks);
-    stats[c] = mean;
-    stats[size.s1 + c] = 1.0f / sqrt(total / count + eps);
-    if (!isfinite(mean) || !isfinite(total)) return;
-    running_mean[c] += momentum * (mean - running_mean[c]);
-    running_var[c] += momentum * (total / (count - 1) - running_var[c]);
+    float mean = batch_norm_mean(x, c, size), squares = batch_norm_squares(x, mean, c, size);
+    batch_norm_keep(mean, squares, (float)size.s0 * size.s2, c, size.s1, running_mean, running_var, stats, eps, momentum);
 }
 
 /* moments[0, c] = mean, moments[1, c] = sum of squared deviations from it */
-kernel void ref_batch_norm_moments(global const float *x, global const float *sums, global const float *squares,
-                                   global float *moments, int4 size, int chunks) {
+kernel void ref_batch_norm_moments(global const float *x, global float *moments, int4 size) {
     int c = get_global_id(0);
     if (c >= size.s1) return;
-    moments[c] = batch_norm_mean(x, sums, c, size, chunks);
-    moments[size.s1 + c] = batch_norm_total(squares, c, size.s1, chunks);
+    float mean = batch_norm_mean(x, c, size);
+    moments[c] = mean;
+    moments[size.s1 + c] = batch_norm_squares(x, mean, c, size);
 }
 
 /*
@@ -111,11 +79,7 @@ kernel void ref_batch_norm_combine(global const float *moments, global const flo
         squares += moments[(rank * 2 + 1) * channels + c] + delta * delta * (count * more / all);
         count = all;
     }
-    stats[c] = mean;
-    stats[channels + c] = 1.0f / sqrt(squares / count + eps);
-    if (!isfinite(mean) || !isfinite(squares)) return;
-    running_mean[c] += momentum * (mean - running_mean[c]);
-    running_var[c] += momentum * (squares / (count - 1) - running_var[c]);
+    batch_norm_keep(mean, squares, count, c, channels, running_mean, running_var, stats, eps, momentum);
 }
 
 /* Evaluation: stats[0, c] = mean[c], stats[1, c] = 1 / sqrt(var[c] + eps) */
@@ -127,59 +91,18 @@ kernel void ref_batch_norm_running_stats(global const float *mean, global const 
     stats[channels + c] = 1.0f / sqrt(var[c] + eps);
 }
 
-/* y[n, c, i] = xhat[n, c, i] weight[c] + bias[c] */
-kernel void ref_batch_norm(global const float *x, global const float *stats, global const float *weight,
-                           global const float *bias, global float *y, int4 size) {
-    int i = get_global_id(0);
-    if (i >= size.s0 * size.s1 * size.s2) return;
-    int c = i / size.s2 % size.s1;
-    y[i] = (x[i] - stats[c]) * stats[size.s1 + c] * weight[c] + bias[c];
-}
-
-/* partial[chunk, 0, c] = sum over n and i of the chunk of dy[n, c, i];
- * partial[chunk, 1, c] = the same of dy xhat */
-kernel void ref_batch_norm_grad_stats(global const float *x, global const float *stats,
-                                      global const float *dy, global float *partial, int4 size,
-                                      int4 cut) {
-    local float scratch[CLT_GROUP];
-    int group = get_group_id(0), lane = get_local_id(0), lanes = get_local_size(0);
-    if (group >= cut.s0 * size.s1) return;
-    int c = group % size.s1, chunk = group / size.s1;
-    int4 own = batch_norm_chunk(chunk, cut, size);
-    float mean = stats[c], istd = stats[size.s1 + c];
+/* sums[0, c] = sum over n and i of dy[n, c, i]; sums[1, c] = the same of dy xhat */
+kernel void ref_batch_norm_grad_sums(global const float *x, global const float *stats, global const float *dy,
+                                      global float *sums, int4 size) {
+    int c = get_global_id(0);
+    if (c >= size.s1) return;
     float sum = 0, product = 0;
-    for (int n = own.s0; n < own.s1; n++) {
-        int row = (n * size.s1 + c) * size.s2;
-        for (int i = own.s2 + lane; i < own.s3; i += lanes) {
-            sum += dy[row + i];
-            product += dy[row + i] * (x[row + i] - mean);
+    for (int n = 0; n < size.s0; n++)
+        for (int i = 0; i < size.s2; i++) {
+            int at = batch_norm_image(n, c, size) + i;
+            sum += dy[at];
+            product += dy[at] * (x[at] - stats[c]);
         }
-    }
-    sum = clt_group_sum(sum, scratch);
-    product = clt_group_sum(product, scratch);
-    if (lane == 0) {
-        partial[chunk * 2 * size.s1 + c] = sum;
-        partial[(chunk * 2 + 1) * size.s1 + c] = product * istd;
-    }
-}
-
-/* sums[i] = sum over the chunks of partial[chunk, i], i in 0 .. count-1 */
-kernel void ref_batch_norm_sum_chunks(global const float *partial, global float *sums, int count,
-                                      int chunks) {
-    int i = get_global_id(0);
-    if (i < count) sums[i] = batch_norm_total(partial, i, count, chunks);
-}
-
-/*
- * dx = weight istd (dy - (sums[0, c] + xhat sums[1, c]) / M) in training. In evaluation the
- * statistics do not depend on x and the second term is none: count is M or infinity.
- */
-kernel void ref_batch_norm_grad_input(global const float *x, global const float *stats,
-                                      global const float *weight, global const float *sums,
-                                      global const float *dy, global float *dx, int4 size, float count) {
-    int i = get_global_id(0);
-    if (i >= size.s0 * size.s1 * size.s2) return;
-    int c = i / size.s2 % size.s1;
-    float istd = stats[size.s1 + c], xhat = (x[i] - stats[c]) * istd;
-    dx[i] = weight[c] * istd * (dy[i] - (sums[c] + xhat * sums[size.s1 + c]) / count);
+    sums[c] = sum;
+    sums[size.s1 + c] = product * stats[size.s1 + c];
 }

@@ -55,62 +55,22 @@ static float compress_sum(float16 v) {
 
 /* ---- casts: a work-item has 16 elements ---- */
 
-/* wire = x / samples, to the nearest half, ties to even; too large for it becomes infinite. */
-kernel void ref_narrow_f16(global const float *x, global const float *samples, global half *wire, int n) {
+/* wire = x / samples, to the nearest value of the wire's type, ties to even; too large for it becomes infinite. */
+kernel void ref_narrow(global const float *x, global const float *samples, global CLT_REAL *wire, int n) {
     int i = (int)get_global_id(0) * 16;
     if (i >= n) return;
     float scale = clt_share(samples);
-    if (i + 16 <= n) vstore_half16_rte(vload16(0, x + i) * scale, 0, wire + i);
+    if (i + 16 <= n) CLT_STORE_VECTOR(16, wire, i, vload16(0, x + i) * scale);
     else
-        for (; i < n; i++) vstore_half_rte(x[i] * scale, i, wire);
+        for (; i < n; i++) CLT_STORE(wire, i, x[i] * scale);
 }
 
-kernel void ref_widen_f16(global float *flat, global const half *wire, int n) {
+kernel void ref_widen(global float *flat, global const CLT_REAL *wire, int n) {
     int i = (int)get_global_id(0) * 16;
     if (i >= n) return;
-    if (i + 16 <= n) vstore16(vload_half16(0, wire + i), 0, flat + i);
+    if (i + 16 <= n) vstore16(CLT_LOAD_VECTOR(16, wire, i), 0, flat + i);
     else
-        for (; i < n; i++) flat[i] = vload_half(i, wire);
-}
-
-/* y = x / samples */
-kernel void ref_narrow_f32(global const float *x, global const float *samples, global float *y, int n) {
-    int i = (int)get_global_id(0) * 16;
-    if (i < n) compress_store(compress_load(x, i, n) * clt_share(samples), y, i, n);
-}
-
-/* The upper half of the bits, to nearest, ties to even; NaN stays NaN. */
-static ushort16 compress_to_bf16(float16 x) {
-    uint16 bits = as_uint16(x);
-    uint16 rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-    return convert_ushort16(select(rounded, bits >> 16 | 0x40, isnan(x)));
-}
-
-kernel void ref_narrow_bf16(global const float *x, global const float *samples, global ushort *wire, int n) {
-    int i = (int)get_global_id(0) * 16;
-    if (i >= n) return;
-    ushort16 y = compress_to_bf16(compress_load(x, i, n) * clt_share(samples));
-    if (i + 16 <= n) {
-        vstore16(y, 0, wire + i);
-        return;
-    }
-    ushort part[16];
-    vstore16(y, 0, part);
-    for (int k = 0; i + k < n; k++) wire[i + k] = part[k];
-}
-
-kernel void ref_widen_bf16(global float *flat, global const ushort *wire, int n) {
-    int i = (int)get_global_id(0) * 16;
-    if (i >= n) return;
-    if (i + 16 <= n) vstore16(as_float16(convert_uint16(vload16(0, wire + i)) << 16), 0, flat + i);
-    else
-        for (; i < n; i++) flat[i] = as_float((uint)wire[i] << 16);
-}
-
-/* One number, to bf16 and back. */
-static float compress_round_bf16(float x) {
-    uint bits = as_uint(x);
-    return isnan(x) ? x : as_float((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u);
+        for (; i < n; i++) flat[i] = CLT_LOAD(wire, i);
 }
 
 /* ---- int8: blocks x 256 codes, then blocks x scale (bf16); filled up to a multiple of 4 bytes ---- */
@@ -186,8 +146,8 @@ kernel void ref_onebit_encode(global const float *x, global float *residual, glo
     }
     int end = (int)compress_max(as_uint16(last + 1)), n_negative = compress_sum_int(negatives);
     bool lost = compress_max(largest) >= COMPRESS_LIMIT;
-    float high = end > n_negative ? compress_round_bf16(compress_sum(positive) / (end - n_negative)) : 0.0f;
-    float low = n_negative ? compress_round_bf16(compress_sum(negative) / n_negative) : 0.0f;
+    float high = end > n_negative ? clt_round_bf16(compress_sum(positive) / (end - n_negative)) : 0.0f;
+    float low = n_negative ? clt_round_bf16(compress_sum(negative) / n_negative) : 0.0f;
     global ushort *means = (global ushort *)(wire + (long)blocks * 32) + 2 * b;
     global uchar *ends = wire + (long)blocks * 36;
     means[0] = lost ? 0x7fc0 : as_uint(high) >> 16;

@@ -144,11 +144,6 @@ kernel void ref_topk_place(global int *places, global const int *chosen, int chu
     }
 }
 
-static float topk_round_bf16(float x) {
-    uint bits = as_uint(x);
-    return isnan(x) || isinf(x) ? x : as_float((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u);
-}
-
 /* indices = those of the k chosen, in their order; values go to the wire and leave the residual. What rounding leaves
  * stays there; of a value that is not finite nothing does. */
 kernel void ref_topk_gather(global float *residual, global int *indices, global int *wire, global const int *places,
@@ -165,7 +160,7 @@ kernel void ref_topk_gather(global float *residual, global int *indices, global 
         for (int e = 0; e < 16 && i + e < end; e++) {
             uint bits = as_uint(part[e]) & 0x7fffffff;
             if (bits < threshold || (bits == threshold && left-- <= 0)) continue;
-            float sent = bf16 ? topk_round_bf16(part[e]) : part[e];
+            float sent = bf16 ? clt_round_bf16(part[e]) : part[e];
             if (bf16) ((global ushort *)(wire + value_place))[place] = as_uint(sent) >> 16;
             else wire[value_place + place] = as_int(sent);
             indices[place++] = i + e;

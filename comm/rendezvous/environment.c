@@ -15,9 +15,8 @@ enum { DEFAULT_PORT = 29500, FIRST_DERIVED_PORT = 20000, DERIVED_PORTS = 10000 }
 
 typedef clt_launch_environment environment;
 
-/* Variables that are empty count as not set. */
-static const char *variable(const char *name) {
-    const char *text = getenv(name);
+const char *clt_environment_text(const char *variable) {
+    const char *text = getenv(variable);
     return text && text[0] ? text : NULL;
 }
 
@@ -31,20 +30,20 @@ static clt_status parse_number(const char *name, const char *text, int64_t low, 
 }
 
 static clt_status read_number(const char *name, int64_t low, int64_t high, int64_t *value) {
-    const char *text = variable(name);
+    const char *text = clt_environment_text(name);
     return text ? parse_number(name, text, low, high, value) : clt_fail(CLT_E_INVALID, "%s is not set", name);
 }
 
 clt_status clt_environment_number(const char *name, int64_t low, int64_t high, int64_t *value) {
-    const char *text = variable(name);
+    const char *text = clt_environment_text(name);
     return text ? parse_number(name, text, low, high, value) : CLT_OK;
 }
 
 /* Rank and size, and the local rank where it is told (NULL, or not set: 0). `names` and `because` of errors: the variable that says who started us. */
 static clt_status read_place(environment *e, const char *rank, const char *size, const char *local, const char *because) {
     int64_t r, n, l = 0;
-    if (!variable(size) || !variable(rank))
-        return clt_fail(CLT_E_INVALID, "%s is set, but %s is not", because, variable(size) ? rank : size);
+    if (!clt_environment_text(size) || !clt_environment_text(rank))
+        return clt_fail(CLT_E_INVALID, "%s is set, but %s is not", because, clt_environment_text(size) ? rank : size);
     CLT_TRY(read_number(size, 1, CLT_RENDEZVOUS_RANKS, &n));
     CLT_TRY(read_number(rank, 0, n - 1, &r));
     if (local) CLT_TRY(clt_environment_number(local, 0, n - 1, &l));
@@ -63,8 +62,8 @@ static clt_status set_master(environment *e, const char *host, int64_t port) {
 
 /* MASTER_ADDR and MASTER_PORT where they are set; else `host` (NULL: not known) and `port`. */
 static clt_status read_master(environment *e, const char *host, int64_t port) {
-    if (variable("MASTER_ADDR")) {
-        host = variable("MASTER_ADDR");
+    if (clt_environment_text("MASTER_ADDR")) {
+        host = clt_environment_text("MASTER_ADDR");
         port = DEFAULT_PORT;
     }
     CLT_TRY(clt_environment_number("MASTER_PORT", 1, 65535, &port));
@@ -92,15 +91,15 @@ static void set_job(environment *e, const char *prefix, const char *name) {
 /* ---- one function a launcher: CLT_END if it is another ---- */
 
 static clt_status read_torchrun(environment *e) {
-    if (!variable("RANK")) return CLT_END;
+    if (!clt_environment_text("RANK")) return CLT_END;
     e->launcher = "torchrun";
     CLT_TRY(read_place(e, "RANK", "WORLD_SIZE", "LOCAL_RANK", "RANK"));
     CLT_TRY(clt_environment_number("TORCHELASTIC_RESTART_COUNT", 0, 1000000, &e->generation));
-    const char *id = variable("TORCHELASTIC_RUN_ID");
+    const char *id = clt_environment_text("TORCHELASTIC_RUN_ID");
     if (id && strcmp(id, "none")) set_job(e, "torchrun-", id);
     CLT_TRY(read_master(e, NULL, DEFAULT_PORT));
     /* The agent's own store is at the master's port then: ours is beside it. */
-    const char *agent = variable("TORCHELASTIC_USE_AGENT_STORE"), *address = variable("MASTER_ADDR");
+    const char *agent = clt_environment_text("TORCHELASTIC_USE_AGENT_STORE"), *address = clt_environment_text("MASTER_ADDR");
     if (!agent || strcmp(agent, "True") || !address) return CLT_OK;
     int64_t port = DEFAULT_PORT;
     CLT_TRY(clt_environment_number("MASTER_PORT", 1, 65535, &port));
@@ -116,19 +115,19 @@ static clt_status read_master_of_one_host(environment *e, const char *local_size
 }
 
 static clt_status read_open_mpi(environment *e) {
-    if (!variable("OMPI_COMM_WORLD_RANK")) return CLT_END;
+    if (!clt_environment_text("OMPI_COMM_WORLD_RANK")) return CLT_END;
     e->launcher = "Open MPI";
     CLT_TRY(read_place(e, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_RANK"));
-    const char *name = variable("PMIX_NAMESPACE");
-    set_job(e, "ompi-", name ? name : variable("OMPI_MCA_ess_base_jobid"));
+    const char *name = clt_environment_text("PMIX_NAMESPACE");
+    set_job(e, "ompi-", name ? name : clt_environment_text("OMPI_MCA_ess_base_jobid"));
     return read_master_of_one_host(e, "OMPI_COMM_WORLD_LOCAL_SIZE");
 }
 
 static clt_status read_pmi(environment *e) {
-    if (!variable("PMI_RANK")) return CLT_END;
+    if (!clt_environment_text("PMI_RANK")) return CLT_END;
     e->launcher = "PMI";
     CLT_TRY(read_place(e, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "PMI_RANK"));
-    set_job(e, "pmi-", variable("PMI_JOBID"));
+    set_job(e, "pmi-", clt_environment_text("PMI_JOBID"));
     return read_master_of_one_host(e, "MPI_LOCALNRANKS");
 }
 
@@ -136,22 +135,22 @@ static clt_status read_pmi(environment *e) {
  * batch scripts and the like have numbers near 2^32; an interactive step has a terminal. */
 static bool is_slurm_task(void) {
     int64_t step;
-    if (!variable("SLURM_STEP_ID") || !variable("SLURM_PROCID") || variable("SLURM_PTY_PORT")) return false;
+    if (!clt_environment_text("SLURM_STEP_ID") || !clt_environment_text("SLURM_PROCID") || clt_environment_text("SLURM_PTY_PORT")) return false;
     return read_number("SLURM_STEP_ID", 0, UINT32_MAX, &step) < 0 || step < 0xfffffff0;
 }
 
 /* Hydra's proxies are tasks of a step too, and what they start inherits their variables: then PMI_RANK tells. Where srun itself speaks PMI, both
  * agree. */
 static bool pmi_differs(void) {
-    const char *pmi = variable("PMI_RANK"), *slurm = variable("SLURM_PROCID");
-    const char *pmi_size = variable("PMI_SIZE"), *size = variable("SLURM_STEP_NUM_TASKS");
+    const char *pmi = clt_environment_text("PMI_RANK"), *slurm = clt_environment_text("SLURM_PROCID");
+    const char *pmi_size = clt_environment_text("PMI_SIZE"), *size = clt_environment_text("SLURM_STEP_NUM_TASKS");
     return pmi && (strcmp(pmi, slurm) || (pmi_size && size && strcmp(pmi_size, size)));
 }
 
 static clt_status read_slurm(environment *e) {
     if (!is_slurm_task() || pmi_differs()) return CLT_END;
     e->launcher = "Slurm";
-    const char *size = variable("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
+    const char *size = clt_environment_text("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
     CLT_TRY(read_place(e, "SLURM_PROCID", size, "SLURM_LOCALID", "SLURM_PROCID"));
     int64_t job = 0, step;
     CLT_TRY(read_number("SLURM_STEP_ID", 0, UINT32_MAX, &step));
@@ -163,7 +162,7 @@ static clt_status read_slurm(environment *e) {
     static const char *const lists[] = {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"};
     const char *list = NULL;
     for (size_t i = 0; !list && i < CLT_COUNT_OF(lists); i++) {
-        list = variable(lists[i]);
+        list = clt_environment_text(lists[i]);
         if (!list) continue;
         clt_status status = clt_nodelist_first(list, node, sizeof node);
         if (status < 0) return clt_fail_context(status, "%s: ", lists[i]);
@@ -172,7 +171,7 @@ static clt_status read_slurm(environment *e) {
 }
 
 static clt_status read_kubernetes(environment *e) {
-    if (!variable("JOB_COMPLETION_INDEX")) return CLT_END;
+    if (!clt_environment_text("JOB_COMPLETION_INDEX")) return CLT_END;
     e->launcher = "Kubernetes";
     CLT_TRY(read_place(e, "JOB_COMPLETION_INDEX", "WORLD_SIZE", "LOCAL_RANK", "JOB_COMPLETION_INDEX"));
     return read_master(e, NULL, DEFAULT_PORT);

@@ -84,6 +84,8 @@ typedef struct clt_launch_environment {
 } clt_launch_environment;
 /* CLT_E_INVALID names the variable that is no number, out of range, or missing beside the others. */
 clt_status clt_launch_environment_read(clt_launch_environment *environment);
+/* NULL: the variable is not set, or empty. */
+const char *clt_environment_text(const char *variable);
 /* A whole number from `low` (not below 0) to `high` in a variable; one that is not set, or empty, leaves *value. CLT_E_INVALID names it. */
 clt_status clt_environment_number(const char *name, int64_t low, int64_t high, int64_t *value);
 

@@ -1,15 +1,22 @@
 /*
  * cltrain: training neural networks on any OpenCL device.
  *
- *     clt_device  devices of every OpenCL platform         cltrain/device.h
- *     clt_graph   the model, its inputs and parameters     cltrain/graph.h, ops.h
- *     clt_dataset, clt_loader   data, batches              cltrain/data.h
- *     clt_trainer               steps, metrics, checkpoints   cltrain/train.h
- *     clt_comm                  the ranks of a job          cltrain/comm.h
- *     clt_profile               where the time goes        cltrain/profile.h
- *     clt_probe, clt_tune       which rows serve, speed    cltrain/probe.h
- *     clt_measure, clt_check    limits of a device          cltrain/measure.h
- *     clt_status                what went wrong            cltrain/status.h
+ *     clt_device                devices of every OpenCL platform     cltrain/device.h
+ *     clt_graph                 the model, its inputs and parameters cltrain/graph.h, ops.h
+ *     clt_model_*               networks that are known by name      cltrain/models.h
+ *     clt_tokenizer             text to token ids and back           cltrain/text.h
+ *     clt_dataset, clt_loader   data, batches                        cltrain/data.h
+ *     clt_trainer               steps, metrics, checkpoints          cltrain/train.h
+ *     clt_comm                  the ranks of a job                   cltrain/comm.h
+ *     clt_status                what went wrong                      cltrain/status.h
+ *
+ * Headers in cltrain/experimental may change in any release:
+ *
+ *     clt_profile               where the time goes                  cltrain/experimental/profile.h
+ *     clt_probe, clt_tune       which kernels serve an op, tuning    cltrain/experimental/probe.h
+ *     clt_trial                 single ops and graphs, tried         cltrain/experimental/trial.h
+ *     clt_times, clt_predict    a step's time and memory, predicted  cltrain/experimental/predict.h
+ *     clt_measure, clt_check    limits of a device                   cltrain/experimental/measure.h
  */
 #ifndef CLTRAIN_H
 #define CLTRAIN_H
@@ -18,14 +25,19 @@
 #include <cltrain/comm.h>
 #include <cltrain/data.h>
 #include <cltrain/device.h>
+#include <cltrain/experimental/measure.h>
+#include <cltrain/experimental/predict.h>
+#include <cltrain/experimental/probe.h>
+#include <cltrain/experimental/profile.h>
+#include <cltrain/experimental/trial.h>
 #include <cltrain/graph.h>
 #include <cltrain/log.h>
-#include <cltrain/measure.h>
+#include <cltrain/models.h>
 #include <cltrain/ops.h>
-#include <cltrain/probe.h>
-#include <cltrain/profile.h>
+#include <cltrain/settings.h>
 #include <cltrain/status.h>
 #include <cltrain/tensor.h>
+#include <cltrain/text.h>
 #include <cltrain/train.h>
 #include <cltrain/version.h>
 

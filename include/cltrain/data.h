@@ -16,6 +16,7 @@
 #include <cltrain/export.h>
 #include <cltrain/status.h>
 #include <cltrain/tensor.h>
+#include <cltrain/text.h>
 
 CLT_BEGIN_DECLS
 
@@ -78,7 +79,27 @@ CLT_API clt_status clt_dataset_synthetic(clt_dataset **dataset, clt_shape sample
 CLT_API clt_status clt_dataset_synthetic_regression(clt_dataset **dataset, int64_t samples,
                                                     int64_t features, float noise, uint64_t seed);
 
-/* The caller's arrays (dimension 0 = samples; f32, i32 or u8), copied. CLT_E_RANGE for a label
+/* Tokens in windows of `context`, for a language model: sample i has x = ids[i context ... (i + 1) context - 1] and y, the same one
+ * place later; i32 [context] both. (count - 1) / context samples; the tokens behind the last are in none. Copied. CLT_E_RANGE for
+ * fewer than context + 1 tokens. */
+CLT_API clt_status clt_dataset_tokens(clt_dataset **dataset, const int32_t *ids, int64_t count, int64_t context);
+
+typedef struct clt_text_options {
+    const clt_tokenizer *tokenizer; /* required, but for files of tokens */
+    int64_t context;                /* tokens of a sample; default 256 */
+    double validation;              /* the last fraction of the tokens, for validation; default 0.1 */
+} clt_text_options;
+
+/* A text file, plain or gzipped, or a file of tokens as llm.c writes them (magic 20240520, version 1, u16 ids), in windows as
+ * clt_dataset_tokens makes. `validation` may be NULL: then all tokens are for training. CLT_E_IO, CLT_E_FORMAT, CLT_E_RANGE for an id that is
+ * not in the tokenizer's vocabulary and for a text that is too short. */
+CLT_API clt_status clt_dataset_text(clt_dataset **train, clt_dataset **validation, const char *path, const clt_text_options *options);
+
+/* The character tokenizer (clt_tokenizer_chars) of a text file, plain or gzipped. */
+CLT_API clt_status clt_tokenizer_chars_of(clt_tokenizer **tokenizer, const char *path);
+
+/* The caller's arrays (dimension 0 = samples; f32, i32, u8, or i64, which becomes i32), copied. CLT_E_RANGE for an i64 value
+ * that does not fit. CLT_E_RANGE for a label
  * (last of several fields, i32 [n]) below 0. */
 CLT_API clt_status clt_dataset_from_arrays(clt_dataset **dataset, const clt_array *fields, int n_fields);
 

@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include <cltrain/export.h>
+#include <cltrain/settings.h>
 #include <cltrain/status.h>
 
 CLT_BEGIN_DECLS
@@ -74,6 +75,9 @@ CLT_API clt_status clt_device_select(const clt_device_info *infos, size_t count,
  * CLT_E_NO_DEVICE (nothing there, nothing matches, or several match),
  * CLT_E_DEVICE. Close it with clt_device_close after everything made on it. */
 CLT_API clt_status clt_device_open(clt_device **device, const char *selector);
+/* The same with settings in C (cltrain/settings.h), which are copied; `settings` may be NULL. CLT_E_INVALID names the setting or variable
+ * that makes no sense, and what was expected. Any thread may call it, while no other changes the environment. */
+CLT_API clt_status clt_device_open_with(clt_device **device, const clt_settings *settings);
 
 /* Waits for work under way, saves what the program cache has not yet, and frees the device. A
  * program that ends without this may have to build its kernels anew in the next run. NULL is fine. */
@@ -81,7 +85,8 @@ CLT_API void clt_device_close(clt_device *device);
 
 /* For a device that may hang: waits for it return CLT_E_DEVICE_LOST when no kernel has finished for so many seconds, and say
  * which launch did not. They do so too when a launch failed after the driver had taken it: its event tells, and without a
- * timeout nobody asks for it. 0: they wait for as long as it takes, the default, or CLTRAIN_DEVICE_TIMEOUT in the environment.
+ * timeout nobody asks for it. 0: they wait for as long as it takes, the default unless
+ * settings.timeout_seconds, or CLTRAIN_DEVICE_TIMEOUT in the environment, names a time.
  * A time must be longer than any single kernel takes: that is minutes on a simulator. With a timeout each launch costs an event.
  *
  * Once a device is lost, by this or by an error of the driver that says so, all calls on it and what was made on it fail at
@@ -94,7 +99,7 @@ CLT_API const clt_device_info *clt_device_get_info(const clt_device *device);
 
 /* What a device can do beyond OpenCL 1.2, found by building and running a small
  * kernel (extension strings lie both ways) and remembered on disk per device and
- * driver. Mask some with CLTRAIN_CAPS_OFF=fp16,subgroups in the environment. */
+ * driver. settings.capabilities_off, or CLTRAIN_CAPS_OFF=fp16,subgroups in the environment, masks some. */
 typedef enum clt_capability {
     CLT_CAP_FP16 = 0,      /* half arithmetic */
     CLT_CAP_FP64 = 1,      /* double arithmetic */
@@ -114,7 +119,8 @@ typedef enum clt_capability {
     CLT_CAP_MFMA_F16 = 14, /* AMD CDNA */
     CLT_CAP_MFMA_BF16 = 15,
     CLT_CAP_BF16_STORAGE = 16, /* values kept as the upper half of a float, rounded to even by the kernel */
-    CLT_CAP_COUNT_ = 17
+    CLT_CAP_LONG_LOOPS = 17,   /* a work-item's loops make more than 65535 rounds */
+    CLT_CAP_COUNT_ = 18
 } clt_capability;
 
 CLT_API const char *clt_capability_name(clt_capability capability);

@@ -16,6 +16,8 @@
 #ifndef CLTRAIN_GRAPH_H
 #define CLTRAIN_GRAPH_H
 
+#include <stdbool.h>
+
 #include <cltrain/export.h>
 #include <cltrain/status.h>
 #include <cltrain/tensor.h>
@@ -62,6 +64,14 @@ typedef struct clt_init {
 /* A trained f32 tensor. Names are unique in a graph, and are the keys of the checkpoint: UTF-8, not "__metadata__",
  * nothing that begins with "cltrain.optimizer." or ends with ".num_batches_tracked"; else CLT_E_INVALID. Of buffers the same is asked. */
 CLT_API clt_tensor *clt_parameter(clt_graph *graph, const char *name, clt_shape shape, clt_init init);
+
+/* Whether training changes the parameter; true unless this says otherwise. Of a parameter alone, before a trainer is
+ * created of the graph; anything else is CLT_E_INVALID. A parameter that is not trained has its values from its
+ * initializer, clt_trainer_set or a checkpoint, and gradients are not computed for it. */
+CLT_API clt_status clt_parameter_set_trained(clt_tensor *parameter, bool trained);
+
+/* The input, parameter or buffer of that name; NULL if the graph has none. */
+CLT_API clt_tensor *clt_graph_find(const clt_graph *graph, const char *name);
 
 /* An f32 tensor that is kept and saved with the parameters but not trained by
  * gradient (running statistics). */

@@ -1,7 +1,9 @@
 /*
  * The ops: builders that add a node to the graph of their operands.
  *
- * Names, shapes and defaults are PyTorch's. All compute in f32 unless said.
+ * Names, shapes and defaults are PyTorch's. All compute in f32. Pointwise ops, matrix products, reductions, softmax,
+ * layer_norm (with weight and bias in f32) and what moves elements also take operands stored as f16 or bf16, and round
+ * their results to that type; pointwise ops of operands of different types give f32.
  * Options are a brace list after the required arguments, in C:
  *
  *     clt_conv2d(x, "conv1", 32, .kernel = 3, .padding = 1)
@@ -43,11 +45,13 @@ CLT_API clt_tensor *clt_clip(clt_tensor *a, float low, float high); /* gradient 
 
 CLT_API clt_tensor *clt_relu(clt_tensor *a); /* gradient 0 at 0 */
 CLT_API clt_tensor *clt_gelu(clt_tensor *a); /* exact, with erf; Hendrycks, Gimpel 2016 */
+CLT_API clt_tensor *clt_gelu_tanh(clt_tensor *a); /* its approximation by tanh, as GPT-2 has it */
 CLT_API clt_tensor *clt_tanh(clt_tensor *a);
 CLT_API clt_tensor *clt_sigmoid(clt_tensor *a);
 CLT_API clt_tensor *clt_silu(clt_tensor *a);
 
-/* Converts between f32, i32 and u8; to an integer: toward zero, saturated. No gradient. */
+/* Converts between f32, f16, bf16, i32 and u8. To f16 and bf16: to the nearest, ties to even, infinite where it is too large; to an
+ * integer: toward zero, saturated. The gradient, between floating-point types alone, is cast back. */
 CLT_API clt_tensor *clt_cast(clt_tensor *a, clt_dtype dtype);
 
 /* ---- contractions -------------------------------------------------------- */
@@ -71,6 +75,10 @@ typedef struct clt_linear_options {
 CLT_API clt_tensor *clt_linear_with(clt_tensor *x, const char *name, clt_linear_options options);
 #define clt_linear(x, name, ...) \
     clt_linear_with((x), (name), (clt_linear_options){.out_features = __VA_ARGS__})
+
+/* Each layer that makes parameters has a form NAME_op on tensors at hand: the same weight may serve several layers, and
+ * its gradient is the sum over its uses. weight [out, in]; bias [out] or NULL. */
+CLT_API clt_tensor *clt_linear_op(clt_tensor *x, clt_tensor *weight, clt_tensor *bias);
 
 /* Kernel, stride, padding and dilation of convolutions and pooling are CLT_MAX_WINDOW at most, and images 2^30
  * pixels high or wide: what is larger is CLT_E_SHAPE. */
@@ -138,6 +146,9 @@ typedef struct clt_norm_options {
  * In evaluation: the running ones. */
 CLT_API clt_tensor *clt_batch_norm_with(clt_tensor *x, const char *name, clt_norm_options options);
 #define clt_batch_norm(x, name) clt_batch_norm_with((x), (name), (clt_norm_options){0})
+/* weight, bias, running_mean and running_var [C]; the running ones are buffers, which training changes. */
+CLT_API clt_tensor *clt_batch_norm_op(clt_tensor *x, clt_tensor *weight, clt_tensor *bias, clt_tensor *running_mean,
+                                      clt_tensor *running_var, clt_norm_options options);
 
 /* Over the last `dims` dimensions (1 at least); Ba, Kiros, Hinton 2016. Makes
  * NAME.weight (ones) and NAME.bias (zeros) of that shape. */
@@ -145,6 +156,21 @@ CLT_API clt_tensor *clt_layer_norm_with(clt_tensor *x, const char *name, int dim
                                         clt_norm_options options);
 #define clt_layer_norm(x, name, dims) \
     clt_layer_norm_with((x), (name), (dims), (clt_norm_options){0})
+/* weight and bias have the shape of the dimensions that are normalized. */
+CLT_API clt_tensor *clt_layer_norm_op(clt_tensor *x, clt_tensor *weight, clt_tensor *bias, clt_norm_options options);
+
+/* ---- attention -------------------------------------------------------------- */
+
+typedef struct clt_attention_options {
+    float scale; /* of the scores; default 1 / sqrt(D) */
+    bool causal; /* query i sees keys 0 ... i alone */
+} clt_attention_options;
+
+/* Scaled dot-product attention; Vaswani et al. 2017. q [N, heads, T, D], k and v [N, key heads, S, D] -> [N, heads, T, D]:
+ * softmax(scale q k^T) v. The number of heads is a multiple of that of key heads, which consecutive heads share (Ainslie et al. 2023). Memory grows
+ * with T + S, not with T S: backward computes the scores again (Dao et al. 2022). */
+CLT_API clt_tensor *clt_attention_with(clt_tensor *q, clt_tensor *k, clt_tensor *v, clt_attention_options options);
+#define clt_attention(q, k, v, ...) clt_attention_with((q), (k), (v), (clt_attention_options){__VA_ARGS__})
 
 /* ---- reductions ------------------------------------------------------------ */
 
@@ -166,19 +192,20 @@ CLT_API clt_tensor *clt_max(clt_tensor *x, clt_reduce_options options); /* equal
 
 /* ---- shapes ---------------------------------------------------------------- */
 
-/* One dimension may be -1: what remains. Dimension 0 given as the batch size of
- * the input follows when the trainer meets a smaller last batch. */
+/* The elements of x in another shape. One dimension may be -1: what remains. A dimension of CLT_BATCH is the batch;
+ * where none is, dimension 0 grows and shrinks with x. */
 CLT_API clt_tensor *clt_reshape(clt_tensor *x, clt_shape shape);
 CLT_API clt_tensor *clt_flatten(clt_tensor *x); /* [N, ...] -> [N, rest] */
 /* Dimension i of the result is dimension order[i] of x; `order` has x's rank. */
 CLT_API clt_tensor *clt_permute(clt_tensor *x, const int *order);
 CLT_API clt_tensor *clt_transpose(clt_tensor *x, int axis_a, int axis_b);
 CLT_API clt_tensor *clt_concat(clt_tensor *const *xs, int count, int axis);
-/* Elements start, start + step … before stop along one axis. Negative bounds count from the end. */
+/* Elements start, start + step … before stop along one axis. Negative bounds count from the end; a stop at the end
+ * or behind it stays the end for every batch size. */
 CLT_API clt_tensor *clt_slice(clt_tensor *x, int axis, int64_t start, int64_t stop, int64_t step);
 /* before[i] and after[i] elements of `value` around dimension i; x's rank each; none negative. */
 CLT_API clt_tensor *clt_pad(clt_tensor *x, const int64_t *before, const int64_t *after, float value);
-/* Stretches dimensions of 1, and adds leading ones. */
+/* Stretches dimensions of 1, and adds leading ones. CLT_BATCH is the batch, -1 the size that x has there. */
 CLT_API clt_tensor *clt_expand(clt_tensor *x, clt_shape shape);
 
 /* ---- regularization, embedding ---------------------------------------------- */
@@ -190,6 +217,8 @@ CLT_API clt_tensor *clt_dropout(clt_tensor *x, float p);
 /* indices i32 [...] -> [..., width]. Makes NAME.weight [count, width], N(0, 1).
  * An index out of range gives NaN. */
 CLT_API clt_tensor *clt_embedding(clt_tensor *indices, const char *name, int64_t count, int64_t width);
+/* weight [count, width]. */
+CLT_API clt_tensor *clt_embedding_op(clt_tensor *indices, clt_tensor *weight);
 
 /* ---- softmax and losses ------------------------------------------------------ */
 

@@ -17,10 +17,10 @@ CLT_BEGIN_DECLS
     X(CLT_I32, 1, "i32", 4)  \
     X(CLT_U8, 2, "u8", 1)    \
     X(CLT_F16, 3, "f16", 2)  \
-    X(CLT_BF16, 4, "bf16", 2)
+    X(CLT_BF16, 4, "bf16", 2) \
+    X(CLT_I64, 5, "i64", 8)
 
-/* f16 and bf16 are storage types that later versions compute with; ops of this
- * version refuse them. */
+/* f16 and bf16 are storage types: what is computed with them is f32. Ops that do not take them refuse them with CLT_E_DTYPE. i64 is a type of the host alone: indices and labels, which are checked and become i32. */
 typedef enum clt_dtype {
 #define CLT_DTYPE_ENUM_(name, value, text, bytes) name = value,
     CLT_DTYPE_MAP(CLT_DTYPE_ENUM_)
@@ -45,6 +45,9 @@ typedef struct clt_shape {
 #define CLT_SHAPE(...)                                                            \
     ((clt_shape){(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),       \
                  {__VA_ARGS__}})
+
+/* In a shape given to an op: the batch size, dimension 0 of the graph's first input, whatever it is when the graph is run. */
+#define CLT_BATCH ((int64_t)-2)
 
 /* Product of the dimensions: 1 for rank 0; -1 for NULL, or if a dimension is negative, the
  * rank is out of range or the product does not fit. */

@@ -105,6 +105,8 @@ typedef struct clt_train_options {
     bool shard_optimizer; /* each rank keeps and updates a part of the optimizer's state, and gets the others' parameters
                              from them (ZeRO-1; Rajbhandari et al. 2020): its memory by the number of ranks, the same
                              bytes on the wire. Not with `recoverable`: the part of a lost rank would be lost */
+    const char *backends, *passes; /* in the place of the device's settings (cltrain/settings.h); copied. NULL: the device's. CLT_E_INVALID
+                                      for a name that there is not */
     bool recoverable;    /* no update before all gradients of a step are exchanged: a step that fails has changed no
                             parameter, and clt_trainer_recover can go on */
 } clt_train_options;
@@ -141,7 +143,7 @@ CLT_API clt_status clt_trainer_evaluate(clt_trainer *trainer, const clt_batch *b
 typedef struct clt_metrics {
     int64_t samples;
     double loss;     /* mean over samples */
-    double accuracy; /* fraction; NaN where the output and truth are not of a classifier */
+    double accuracy; /* fraction of labels (of the tokens of a sequence); NaN unless the output is f32 [..., classes] and the truth i32 [...] */
     double mse;      /* mean over samples and outputs; NaN unless the output has the truth's shape, f32 */
     int64_t skipped; /* updates left out by CLT_NONFINITE_SKIP. Losses that are not finite are in no mean then */
 } clt_metrics;
@@ -218,7 +220,7 @@ CLT_API clt_status clt_trainer_set(clt_trainer *trainer, const char *name, const
 CLT_API clt_status clt_trainer_recover(clt_trainer *trainer, clt_loader *loader, clt_comm *survivors);
 
 /* What options.compress does, measured when the trainer was created, and logged: an information if time is saved, a
- * warning if it is lost. The seconds are of the exchange of all gradients by itself, from compression to decompression; in
+ * warning if it is lost. The seconds are of the all-reduce of all gradients by itself, from compression to decompression; in
  * a step, part of either may be hidden behind backward. CLT_E_STATE: nothing is compressed, or there is one rank. */
 typedef struct clt_compress_report {
     double bytes, bytes_uncompressed;     /* that this rank sends in a step */

@@ -101,7 +101,7 @@ const char *clt_show(const char *text, char shown[CLT_SHOWN_TEXT]);
 /* Case-insensitive strstr != NULL, ASCII. */
 bool clt_text_contains(const char *text, const char *fragment);
 
-/* Whether a list from the environment, names separated by commas, allows one: with a "-" before it, a name
+/* Whether a list of names, separated by commas, allows one: with a "-" before it, a name
  * is left out; if any has none, only those are allowed. NULL allows all. */
 bool clt_list_allows(const char *list, const char *name);
 /* Whether the name is there, and with no "-". */

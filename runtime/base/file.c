@@ -314,11 +314,9 @@ clt_status clt_file_make_folder(const char *path) {
     return status;
 }
 
-clt_status clt_file_cache_folder(const char *name, clt_text *path) {
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if (cache && cache[0] == '/') clt_text_add(path, "%s/cltrain/%s", cache, name);
-    else if (home && home[0] == '/') clt_text_add(path, "%s/.cache/cltrain/%s", home, name);
-    else return clt_fail(CLT_E_IO, "neither XDG_CACHE_HOME nor HOME names a folder");
+clt_status clt_file_cache_folder(const char *cache, const char *name, clt_text *path) {
+    if (!cache[0]) return clt_fail(CLT_E_IO, "neither XDG_CACHE_HOME nor HOME names a folder");
+    clt_text_add(path, "%s/%s", cache, name);
     CLT_TRY(path->status);
     return clt_file_make_folder(path->data);
 }

@@ -29,8 +29,7 @@ clt_status clt_file_write(const char *path, const void *bytes, size_t length);
 /* Makes a folder and its parents; one that exists is fine. */
 clt_status clt_file_make_folder(const char *path);
 
-/* $XDG_CACHE_HOME/cltrain, or ~/.cache/cltrain, with `name` behind it, made if
- * missing. CLT_E_IO where there is no home or the folder cannot be made. */
-clt_status clt_file_cache_folder(const char *name, clt_text *path);
+/* The cache's folder with `name` behind it, made if missing. CLT_E_IO where it is "", since there is no home, or cannot be made. */
+clt_status clt_file_cache_folder(const char *cache, const char *name, clt_text *path);
 
 #endif

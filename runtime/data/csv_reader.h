@@ -4,7 +4,7 @@
 #ifndef CLT_DATA_CSV_READER_H
 #define CLT_DATA_CSV_READER_H
 
-#include "runtime/data/source.h"
+#include "runtime/base/source.h"
 
 typedef struct clt_csv_reader {
     clt_source *source;

@@ -1,5 +1,7 @@
 #include "runtime/data/data.h"
+#include "runtime/base/shape.h"
 
+#include <stdio.h>
 #include <string.h>
 
 clt_status clt_dataset_new(clt_dataset **dataset, int64_t samples) {
@@ -74,8 +76,8 @@ static clt_status check_arrays(const clt_array *fields, int n_fields) {
         return clt_fail(CLT_E_INVALID, "%d fields; a data set has 1 to %d", n_fields, CLT_MAX_FIELDS);
     for (int i = 0; i < n_fields; i++) {
         const clt_array *f = &fields[i];
-        if (f->dtype != CLT_F32 && f->dtype != CLT_I32 && f->dtype != CLT_U8)
-            return clt_fail(CLT_E_DTYPE, "field %d is %s; a data set holds f32, i32 and u8", i,
+        if (f->dtype != CLT_F32 && f->dtype != CLT_I32 && f->dtype != CLT_U8 && f->dtype != CLT_I64)
+            return clt_fail(CLT_E_DTYPE, "field %d is %s; a data set is made of f32, i32, u8 and i64", i,
                             clt_dtype_name(f->dtype));
         if (f->shape.rank < 1 || f->shape.rank > CLT_MAX_RANK || f->shape.dims[0] < 1)
             return clt_fail(CLT_E_SHAPE, "field %d has no dimension of samples", i);
@@ -93,6 +95,17 @@ static clt_shape sample_shape(const clt_shape *all) {
     return sample;
 }
 
+static clt_status add_copy(clt_dataset *d, const clt_array *array, int index) {
+    bool narrow = array->dtype == CLT_I64;
+    char what[32];
+    CLT_TRY(clt_dataset_add(d, narrow ? CLT_I32 : array->dtype, sample_shape(&array->shape), NULL));
+    void *to = d->fields[index].data;
+    snprintf(what, sizeof what, "field %d", index);
+    if (narrow) return clt_narrow_i64(array->data, to, clt_shape_elements(&array->shape), what);
+    memcpy(to, array->data, d->fields[index].sample_bytes * (size_t)d->samples);
+    return CLT_OK;
+}
+
 clt_status clt_dataset_from_arrays(clt_dataset **dataset, const clt_array *fields, int n_fields) {
     if (!dataset) return clt_fail(CLT_E_INVALID, "clt_dataset_from_arrays: dataset is NULL");
     CLT_TRY(check_arrays(fields, n_fields));
@@ -100,8 +113,7 @@ clt_status clt_dataset_from_arrays(clt_dataset **dataset, const clt_array *field
     clt_status status;
     CLT_TRY_GOTO(clt_dataset_new(&d, fields[0].shape.dims[0]));
     for (int i = 0; i < n_fields; i++) {
-        CLT_TRY_GOTO(clt_dataset_add(d, fields[i].dtype, sample_shape(&fields[i].shape), NULL));
-        memcpy(d->fields[i].data, fields[i].data, d->fields[i].sample_bytes * (size_t)d->samples);
+        CLT_TRY_GOTO(add_copy(d, &fields[i], i));
     }
     CLT_TRY_GOTO(clt_dataset_count_classes(d));
     *dataset = d;

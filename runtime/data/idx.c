@@ -3,7 +3,7 @@
  * the bytes. http://yann.lecun.com/exdb/mnist
  */
 #include "runtime/data/data.h"
-#include "runtime/data/source.h"
+#include "runtime/base/source.h"
 
 /* 0x0000TTRR: type 08 is unsigned byte, RR the number of dimensions. */
 enum { MAGIC_UBYTE = 0x0800, MOST_DIMS = 3 };

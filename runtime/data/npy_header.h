@@ -7,7 +7,7 @@
 
 #include <cltrain/tensor.h>
 
-#include "runtime/data/source.h"
+#include "runtime/base/source.h"
 
 typedef enum clt_npy_type { CLT_NPY_F4, CLT_NPY_F8, CLT_NPY_U1, CLT_NPY_I4, CLT_NPY_I8 } clt_npy_type;
 

@@ -5,7 +5,7 @@
 #define CLT_DATA_RECORDS_H
 
 #include "runtime/data/data.h"
-#include "runtime/data/source.h"
+#include "runtime/base/source.h"
 
 enum { CLT_RECORD_MOST_BYTES = 4096 };
 

@@ -5,7 +5,6 @@
  * device and driver.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/file.h"
@@ -87,6 +86,15 @@ static const capability_test tests[CLT_CAP_COUNT_] = {
                               "    if (get_global_id(0) == 0) y[0] = as_float((uint)kept[63 - get_local_id(0)] << 16);\n"
                               "}\n",
                               2.5f},
+    /* What 100000 steps of a linear congruential generator leave. */
+    [CLT_CAP_LONG_LOOPS] = {"long_loops",
+                            "kernel void test(global float *y, float x) {\n"
+                            "    uint state = 1;\n"
+                            "    if (get_global_id(0)) return;\n"
+                            "    for (int i = 0; i < (int)(x * 40000); i++) state = state * 1664525u + 1013904223u;\n"
+                            "    y[0] = (float)(state >> 16);\n"
+                            "}\n",
+                            10591.0f},
 };
 
 const char *clt_capability_name(clt_capability capability) {
@@ -95,24 +103,20 @@ const char *clt_capability_name(clt_capability capability) {
 
 /* ---- masking ---- */
 
-static bool masked(const char *name) {
-    return clt_list_names(getenv("CLTRAIN_CAPS_OFF"), name);
-}
-
-clt_status clt_capability_check_masked(void) {
+clt_status clt_capability_list_check(const char *name, const char *list) {
     const char *names[CLT_CAP_COUNT_];
     for (int i = 0; i < CLT_CAP_COUNT_; i++) names[i] = tests[i].name;
-    return clt_list_check("CLTRAIN_CAPS_OFF", getenv("CLTRAIN_CAPS_OFF"), false, names, CLT_CAP_COUNT_);
+    return clt_list_check(name, list, false, names, CLT_CAP_COUNT_);
 }
 
 /* ---- the experiment ---- */
 
 /* A test's whole text. */
-static void test_text(const capability_test *test, clt_text *text) {
+static void test_text(const clt_device *device, const capability_test *test, clt_text *text) {
     static const char *const parts[] = {"matrix/unit.cl", "matrix/test.cl"};
     clt_text_add(text, "%s", test->source);
     for (size_t i = 0; test->is_unit && i < CLT_COUNT_OF(parts); i++)
-        clt_text_add(text, "%s", clt_kernel_source_find(parts[i]));
+        clt_text_add(text, "%s", clt_kernel_source_find(device, parts[i]));
 }
 
 /* Some drivers print what does not build: a vendor's instructions are tried on its GPUs alone. */
@@ -141,7 +145,7 @@ static bool compiler_says_why(const clt_device *device, cl_program program) {
 static verdict run_test(clt_device *device, const capability_test *test, bool *refused) {
     cl_int error;
     clt_text text = {0};
-    test_text(test, &text);
+    test_text(device, test, &text);
     if (text.status < 0) return NOT_RUN;
     const char *source = clt_text_data(&text);
     cl_program program = clCreateProgramWithSource(device->context, 1, &source, NULL, &error);
@@ -189,13 +193,13 @@ static verdict experiment(clt_device *device, const capability_test *test) {
 static clt_status verdict_path(const clt_device *device, const capability_test *test, clt_text *path) {
     char key[CLT_HASH_TEXT] = "";
     clt_text text = {0};
-    test_text(test, &text);
+    test_text(device, test, &text);
     clt_hash_add(key, device->identity, CLT_HASH_TEXT);
     clt_hash_add(key, clt_text_data(&text), text.length);
     clt_status status = text.status;
     clt_text_free(&text);
     CLT_TRY(status);
-    CLT_TRY(clt_file_cache_folder("capabilities", path));
+    CLT_TRY(clt_file_cache_folder(device->settings.cache_folder, "capabilities", path));
     clt_text_add(path, "/%s-%s", test->name, key);
     return path->status;
 }
@@ -235,7 +239,7 @@ static verdict find_out(clt_device *device, clt_capability capability) {
 const char *clt_device_lacks(clt_device *device, clt_capability capability) {
     if (!device || (unsigned)capability >= CLT_CAP_COUNT_) return "there is no such device, or capability";
     const capability_test *test = &tests[capability];
-    if (masked(test->name)) return "masked by CLTRAIN_CAPS_OFF";
+    if (clt_list_names(device->settings.capabilities_off, test->name)) return "masked by CLTRAIN_CAPS_OFF";
     if (!may_have(device, test)) return "not tried: only GPUs of another vendor have it";
     switch (find_out(device, capability)) {
     case HAS: return NULL;

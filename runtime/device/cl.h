@@ -16,8 +16,8 @@ struct clt_memory {
     bool is_slice;
     struct clt_memory *parent; /* of a slice: what it was cut from, no slice itself; and where */
     size_t offset;
-    bool fenced;     /* lies between guards in `parent`, which is its own (fence.c) */
-    char label[96];  /* of what is fenced */
+    bool redzones_on;     /* lies between guards in `parent`, which is its own (redzone.c) */
+    char label[96];  /* of what has red zones */
 };
 
 /* A built program and the modules in it. */
@@ -39,6 +39,8 @@ typedef struct clt_timer clt_timer; /* timing.c */
 typedef struct clt_watch clt_watch; /* watch.c */
 
 struct clt_device {
+    clt_settings settings; /* in force; see clt_device_override */
+    char *settings_texts;  /* of those that it was opened with */
     clt_device_info info;
     cl_platform_id platform;
     cl_device_id id;
@@ -54,7 +56,7 @@ struct clt_device {
     bool lost;  /* nothing is asked of it any more */
     bool hangs; /* nor released: that might wait for ever */
     char lost_words[640];
-    struct clt_profile *profile;
+    struct clt_observer *observer;
     char identity[CLT_HASH_TEXT]; /* device, driver and platform: part of every cache key */
 
     /* buffer pool */
@@ -62,10 +64,10 @@ struct clt_device {
     size_t n_pool, pool_capacity;
     uint64_t bytes, peak_bytes;
 
-    /* what is fenced, and the first write outside of it that was seen */
-    bool fenced;
-    clt_memory **fences;
-    size_t n_fences, fences_capacity;
+    /* what has red zones, and the first write outside of it that was seen */
+    bool redzones_on;
+    clt_memory **redzones;
+    size_t n_redzones, redzones_capacity;
     char trespass[320];
 
     /* programs; `saver` reads them while it runs */
@@ -155,13 +157,12 @@ clt_status clt_cl_map(clt_device *device, cl_mem memory, cl_map_flags flags, siz
 clt_status clt_watch_add(clt_device *device, const char *name, cl_event event);
 /* The last launch that finished and the first that did not; false if nothing is known. */
 bool clt_watch_find(clt_device *device, clt_watched *done, clt_watched *stuck);
-clt_status clt_watch_from_environment(clt_device *device);
 /* With the timeout of another, or none. */
 clt_status clt_watch_as(clt_device *device, const clt_device *other);
 void clt_watch_free(clt_device *device);
 
-/* CLT_E_INVALID where CLTRAIN_CAPS_OFF has a word that is no capability. (capability.c) */
-clt_status clt_capability_check_masked(void);
+/* CLT_E_INVALID where the list has a word that is no capability. `name`: of the setting, for the message. (capability.c) */
+clt_status clt_capability_list_check(const char *name, const char *list);
 
 /* ---- platform.c: what there is ---- */
 
@@ -173,7 +174,7 @@ typedef struct clt_found_device {
 
 /* All devices of all platforms in their order; released with clt_free. With none, the detail says why. */
 clt_status clt_devices_find(clt_found_device **found, size_t *count);
-/* The one a selector names, as clt_device_open documents; `reason` says why it was chosen. */
+/* The one a selector names, as clt_device_open documents, or with "" the best; `reason` says why it was chosen. */
 clt_status clt_devices_select(const clt_found_device *found, size_t count, const char *selector,
                               size_t *chosen, char reason[256]);
 
@@ -191,10 +192,10 @@ clt_status clt_memory_fail(const clt_device *device, size_t bytes, cl_int error)
 clt_status clt_memory_allocate(clt_device *device, size_t bytes, clt_memory **buffer);
 void clt_memory_free(clt_memory *buffer);
 
-/* ---- fence.c: on a fenced device ---- */
+/* ---- redzone.c: on a device with red zones ---- */
 
-clt_status clt_fence_create(clt_device *device, size_t bytes, clt_memory **memory);
-void clt_fence_destroy(clt_memory *memory);
+clt_status clt_redzone_create(clt_device *device, size_t bytes, clt_memory **memory);
+void clt_redzone_destroy(clt_memory *memory);
 
 /* ---- timing.c: in a device with a timer ---- */
 

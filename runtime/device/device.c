@@ -1,8 +1,8 @@
-#include <stdlib.h>
+#include <math.h>
 #include <string.h>
 
 #include "runtime/device/cl.h"
-#include "runtime/device/kernel_source.h"
+#include "runtime/device/settings.h"
 
 static clt_status open_queue(clt_device *device) {
     cl_int error;
@@ -43,28 +43,23 @@ static clt_status set_up(clt_device *device) {
     return open_queue(device);
 }
 
-static clt_status check_environment(void) {
-    static const char *const classes[] = {"cpu", "gpu"}, *const switches[] = {"on", "off"};
-    CLT_TRY(clt_choice_check("CLTRAIN_CLASS", getenv("CLTRAIN_CLASS"), classes, CLT_COUNT_OF(classes)));
-    CLT_TRY(clt_choice_check("CLTRAIN_PROGRAM_CACHE", getenv("CLTRAIN_PROGRAM_CACHE"), switches, CLT_COUNT_OF(switches)));
-    CLT_TRY(clt_kernel_source_check());
-    return clt_capability_check_masked();
-}
-
-static clt_status open_found(const clt_found_device *found, clt_device **device) {
+/* Takes the texts of the settings over, also on error. */
+static clt_status open_found(const clt_found_device *found, const clt_settings *settings, char *texts, clt_device **device) {
     clt_device *d = clt_calloc(1, sizeof *d);
-    if (!d) return clt_fail_memory(sizeof *d);
-    clt_status status = clt_mutex_init(&d->mutex);
+    clt_status status = d ? clt_mutex_init(&d->mutex) : clt_fail_memory(sizeof *d);
     if (status < 0) {
+        clt_free(texts);
         clt_free(d);
         return status;
     }
+    d->settings = *settings;
+    d->settings_texts = texts;
     d->info = found->info;
     d->platform = found->platform;
     d->id = found->id;
     for (int i = 0; i < CLT_CAP_COUNT_; i++) d->capabilities[i] = -1;
     status = set_up(d);
-    if (status == CLT_OK) status = clt_watch_from_environment(d);
+    if (status == CLT_OK && settings->timeout_seconds < INFINITY) status = clt_device_set_timeout(d, settings->timeout_seconds);
     if (status < 0) {
         clt_device_close(d);
         return status;
@@ -73,25 +68,40 @@ static clt_status open_found(const clt_found_device *found, clt_device **device)
     return CLT_OK;
 }
 
-clt_status clt_device_open(clt_device **device, const char *selector) {
-    if (!device) return clt_fail(CLT_E_INVALID, "clt_device_open: device is NULL");
-    clt_found_device *found;
+static clt_status find_and_open(const clt_settings *settings, char *texts, const char *by, clt_device **device) {
+    clt_found_device *found = NULL;
     size_t count, chosen = 0;
     char reason[256];
-    CLT_TRY(check_environment());
-    CLT_TRY(clt_devices_find(&found, &count));
-    clt_status status = clt_devices_select(found, count, selector, &chosen, reason);
-    if (status == CLT_OK) status = open_found(&found[chosen], device);
+    clt_status status = clt_devices_find(&found, &count);
+    if (status == CLT_OK) status = clt_devices_select(found, count, settings->device, &chosen, reason);
+    if (status < 0) clt_free(texts);
+    else status = open_found(&found[chosen], settings, texts, device);
     if (status == CLT_OK)
-        clt_log_message(CLT_LOG_INFO, "device %s (%s, driver %s) [%s]: %s", found[chosen].info.name,
-                        found[chosen].info.platform, found[chosen].info.driver, found[chosen].info.id, reason);
+        clt_log_message(CLT_LOG_INFO, "device %s (%s, driver %s) [%s]: %s%s", found[chosen].info.name,
+                        found[chosen].info.platform, found[chosen].info.driver, found[chosen].info.id, reason,
+                        settings->device[0] ? by : "");
     clt_free(found);
     return status;
 }
 
+clt_status clt_device_open_with(clt_device **device, const clt_settings *given) {
+    if (!device) return clt_fail(CLT_E_INVALID, "clt_device_open: device is NULL");
+    clt_settings settings;
+    char *texts;
+    CLT_TRY(clt_settings_resolve(given, &settings, &texts));
+    return find_and_open(&settings, texts, given && given->device ? "" : " by CLTRAIN_DEVICE", device);
+}
+
+clt_status clt_device_open(clt_device **device, const char *selector) {
+    return clt_device_open_with(device, &(clt_settings){.device = selector && selector[0] ? selector : NULL});
+}
+
 clt_status clt_device_open_again(const clt_device *device, clt_device **again) {
     clt_found_device found = {.info = device->info, .platform = device->platform, .id = device->id};
-    CLT_TRY(open_found(&found, again));
+    clt_settings settings;
+    char *texts;
+    CLT_TRY(clt_settings_resolve(&device->settings, &settings, &texts));
+    CLT_TRY(open_found(&found, &settings, texts, again));
     (*again)->for_trials = true;
     clt_status status = clt_watch_as(*again, device);
     if (status < 0) clt_device_close(*again);
@@ -123,13 +133,14 @@ void clt_device_close(clt_device *device) {
     clt_device_free_programs(device);
     clt_device_trim(device);
     clt_free(device->pool);
-    clt_free(device->fences);
+    clt_free(device->redzones);
     if (device->hangs)
         clt_log_message(CLT_LOG_WARNING, "%s hangs: its memory, programs and queues are left to the driver, since releasing "
                                          "them might never end", device->info.name);
     else
         close_queues(device);
     clt_mutex_destroy(&device->mutex);
+    clt_free(device->settings_texts);
     clt_free(device);
 }
 
@@ -150,9 +161,9 @@ int clt_device_vector_width(const clt_device *device) {
 }
 
 clt_device_class clt_device_get_class(const clt_device *device) {
-    const char *wanted = getenv("CLTRAIN_CLASS");
-    if (wanted && !strcmp(wanted, "cpu")) return CLT_CLASS_CPU;
-    if (wanted && !strcmp(wanted, "gpu")) return CLT_CLASS_GPU;
+    const char *wanted = device->settings.device_class;
+    if (!strcmp(wanted, "cpu")) return CLT_CLASS_CPU;
+    if (!strcmp(wanted, "gpu")) return CLT_CLASS_GPU;
     return device->info.type == CLT_DEVICE_CPU && device->vector_width > 1 ? CLT_CLASS_CPU : CLT_CLASS_GPU;
 }
 
@@ -164,12 +175,12 @@ size_t clt_device_alignment(const clt_device *device) {
     return device->alignment;
 }
 
-struct clt_profile *clt_device_profile(const clt_device *device) {
-    return device->profile;
+struct clt_observer *clt_device_observer(const clt_device *device) {
+    return device->observer;
 }
 
-void clt_device_set_profile(clt_device *device, struct clt_profile *profile) {
-    device->profile = profile;
+void clt_device_set_observer(clt_device *device, struct clt_observer *observer) {
+    device->observer = observer;
 }
 
 void clt_device_set_origin(clt_device *device, const void *origin) {

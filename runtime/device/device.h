@@ -13,12 +13,17 @@
 
 #include "runtime/base/base.h"
 
+/* The device's settings, as they are in force: no text is NULL. Valid until it is closed. (settings.c) */
+const clt_settings *clt_device_settings(const clt_device *device);
+/* Puts texts that are not NULL in the place of the device's, while a graph is compiled that has its own: they are only borrowed. Returns
+ * those before, by which another call restores them. */
+clt_settings clt_device_override(clt_device *device, const clt_settings *by);
+
 /* How many floats the device's own vectors hold (device.c): 1 where a work-item is a lane. */
 int clt_device_vector_width(const clt_device *device);
 
 /* What a work-item is, which decides what kernels suit the device: a thread with vector registers, or a lane
- * of many that go together. CLTRAIN_CLASS=cpu or gpu in the environment has a device taken as one of
- * that class. */
+ * of many that go together. The setting device_class has a device taken as one of that class. */
 typedef enum clt_device_class { CLT_CLASS_CPU, CLT_CLASS_GPU } clt_device_class;
 clt_device_class clt_device_get_class(const clt_device *device);
 
@@ -50,9 +55,9 @@ clt_status clt_memory_slice(clt_memory *parent, size_t offset, size_t bytes, clt
 /* Gives the memory back to the pool (a slice only itself). NULL is fine. */
 void clt_memory_destroy(clt_memory *buffer);
 
-/* On a fenced device (<cltrain/measure.h>): a name for messages, and what stands for undefined contents. Elsewhere the
+/* On a device with red zones (<cltrain/experimental/measure.h>): a name for messages, and what stands for undefined contents. Elsewhere the
  * name is nobody's concern. */
-bool clt_device_fenced(const clt_device *device);
+bool clt_device_has_redzones(const clt_device *device);
 void clt_memory_name(clt_memory *memory, const char *name);
 clt_status clt_memory_poison(clt_memory *memory, unsigned char byte);
 
@@ -188,9 +193,9 @@ clt_status clt_device_time_stop(clt_device *device, clt_timed_launch **launches,
 /* What the next launches are marked with; nothing where launches are not timed. */
 void clt_device_time_tag(clt_device *device, int64_t tag);
 
-/* Who watches the device's launches (runtime/exec/profile.c); NULL: nobody. */
-struct clt_profile *clt_device_profile(const clt_device *device);
-void clt_device_set_profile(clt_device *device, struct clt_profile *profile);
+/* Who is told of launches (runtime/exec/observer.h); NULL: nobody. */
+struct clt_observer *clt_device_observer(const clt_device *device);
+void clt_device_set_observer(clt_device *device, struct clt_observer *observer);
 
 /* ---- whose launches these are, for messages (lost.c) ---- */
 

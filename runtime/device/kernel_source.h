@@ -4,6 +4,8 @@
 #ifndef CLT_DEVICE_KERNEL_SOURCE_H
 #define CLT_DEVICE_KERNEL_SOURCE_H
 
+#include <cltrain/device.h>
+
 #include "runtime/base/base.h"
 
 typedef struct clt_kernel_source {
@@ -13,11 +15,11 @@ typedef struct clt_kernel_source {
 
 extern const clt_kernel_source clt_kernel_sources[]; /* ended by a NULL path */
 
-/* NULL if there is none of that path. With CLTRAIN_KERNEL_FOLDER in the environment a file of that path there takes the
+/* NULL if there is none of that path. With the setting kernel_folder a file of that path there takes the
  * place of the embedded one: for tests of the tests, that break a kernel and want to see it found. */
-const char *clt_kernel_source_find(const char *path);
+const char *clt_kernel_source_find(const clt_device *device, const char *path);
 
-/* CLT_E_INVALID if that names no folder, or one with a file that cannot take a place. */
-clt_status clt_kernel_source_check(void);
+/* CLT_E_INVALID if it is no folder, or one with a file that cannot take a place. `name`: of the setting, for the message. */
+clt_status clt_kernel_folder_check(const char *name, const char *folder);
 
 #endif

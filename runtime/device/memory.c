@@ -67,7 +67,7 @@ clt_status clt_memory_allocate(clt_device *device, size_t bytes, clt_memory **bu
 
 clt_status clt_memory_create(clt_device *device, size_t bytes, clt_memory **buffer) {
     if (device->lost) return clt_device_fail_lost(device);
-    if (device->fenced) return clt_fence_create(device, bytes, buffer);
+    if (device->redzones_on) return clt_redzone_create(device, bytes, buffer);
     bytes = (CLT_MAX(bytes, 1) + device->alignment - 1) / device->alignment * device->alignment;
     if (bytes > device->info.max_buffer_bytes) return clt_memory_fail(device, bytes, CL_INVALID_BUFFER_SIZE);
     if ((*buffer = pool_take(device, bytes))) return CLT_OK;
@@ -94,7 +94,7 @@ clt_status clt_memory_slice(clt_memory *parent, size_t offset, size_t bytes, clt
 void clt_memory_destroy(clt_memory *buffer) {
     if (!buffer) return;
     clt_device *device = buffer->device;
-    if (buffer->fenced) clt_fence_destroy(buffer);
+    if (buffer->redzones_on) clt_redzone_destroy(buffer);
     else if (!buffer->is_slice &&
         clt_grow(&device->pool, &device->pool_capacity, device->n_pool, sizeof *device->pool) == CLT_OK)
         device->pool[device->n_pool++] = buffer;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/device/cl.h"
+#include "runtime/device/settings.h"
 
 /* Queries of extensions, by number so that any headers do: cl_khr_pci_bus_info,
  * cl_khr_device_uuid, cl_nv_device_attribute_query, cl_amd_device_attribute_query. */
@@ -262,7 +263,7 @@ clt_status clt_device_select(const clt_device_info *infos, size_t count, const c
     clt_found_device *found = clt_calloc(count, sizeof *found);
     if (!found) return clt_fail_memory(count * sizeof *found);
     for (size_t i = 0; i < count; i++) found[i].info = infos[i];
-    clt_status status = clt_devices_select(found, count, selector, chosen, reason);
+    clt_status status = clt_devices_select(found, count, clt_settings_selector(selector), chosen, reason);
     clt_free(found);
     return status;
 }
@@ -345,13 +346,8 @@ static clt_status select_best(const clt_found_device *found, size_t count, size_
 
 clt_status clt_devices_select(const clt_found_device *found, size_t count, const char *selector,
                               size_t *chosen, char reason[256]) {
-    const char *variable = "";
     if (count == 0) return CLT_E_NO_DEVICE; /* the detail is clt_devices_find's */
-    if (!selector || !selector[0]) {
-        selector = getenv("CLTRAIN_DEVICE");
-        variable = " by CLTRAIN_DEVICE";
-    }
-    if (!selector || !selector[0]) {
+    if (!selector[0]) {
         CLT_TRY(select_best(found, count, chosen));
         snprintf(reason, 256, "the fastest class of %zu devices", count);
     } else {
@@ -359,7 +355,7 @@ clt_status clt_devices_select(const clt_found_device *found, size_t count, const
             CLT_TRY(select_index(found, count, selector, chosen));
         else
             CLT_TRY(select_match(found, count, selector, chosen));
-        snprintf(reason, 256, "asked for as \"%.200s\"%s", selector, variable);
+        snprintf(reason, 256, "asked for as \"%.200s\"", selector);
     }
     const clt_device_info *info = &found[*chosen].info;
     if (info->unusable[0])

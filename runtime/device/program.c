@@ -8,7 +8,6 @@
  * and renamed; one that does not fit or does not load is rebuilt in silence.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/file.h"
@@ -32,13 +31,12 @@ typedef struct cache_header {
 /* ---- the cache on disk ---- */
 
 /* Some drivers compile every kernel once more for a binary, PoCL among them: lost work where nothing is left of the cache. */
-static bool cache_is_off(void) {
-    const char *wish = getenv("CLTRAIN_PROGRAM_CACHE");
-    return wish && !strcmp(wish, "off");
+static bool cache_is_off(const clt_device *device) {
+    return !strcmp(device->settings.program_cache, "off");
 }
 
-static clt_status cache_path(const char *key, clt_text *path) {
-    CLT_TRY(clt_file_cache_folder("programs", path));
+static clt_status cache_path(const clt_device *device, const char *key, clt_text *path) {
+    CLT_TRY(clt_file_cache_folder(device->settings.cache_folder, "programs", path));
     clt_text_add(path, "/%s.clbin", key);
     return path->status;
 }
@@ -82,8 +80,8 @@ static cl_program cache_load(clt_device *device, const char *key) {
     void *bytes = NULL;
     size_t length, payload;
     cl_program program = NULL;
-    if (cache_is_off()) return NULL;
-    if (cache_path(key, &path) == CLT_OK && clt_file_read(path.data, sizeof(cache_header) + MOST_BINARY, &bytes, &length) == CLT_OK) {
+    if (cache_is_off(device)) return NULL;
+    if (cache_path(device, key, &path) == CLT_OK && clt_file_read(path.data, sizeof(cache_header) + MOST_BINARY, &bytes, &length) == CLT_OK) {
         const unsigned char *binary = cache_payload(bytes, length, key, &payload);
         if (binary) program = load_binary(device, binary, payload);
         if (!program) clt_log_message(CLT_LOG_DEBUG, "cache file %s does not load; building anew", path.data);
@@ -93,7 +91,7 @@ static cl_program cache_load(clt_device *device, const char *key) {
     return program;
 }
 
-static clt_status cache_store(const char *key, const unsigned char *binary, size_t bytes) {
+static clt_status cache_store(const clt_device *device, const char *key, const unsigned char *binary, size_t bytes) {
     cache_header header = {.payload_bytes = bytes};
     memcpy(header.magic, cache_magic, sizeof cache_magic);
     memcpy(header.key, key, CLT_HASH_TEXT);
@@ -101,7 +99,7 @@ static clt_status cache_store(const char *key, const unsigned char *binary, size
     clt_text path = {0};
     clt_file_writer *writer = NULL;
     clt_status status;
-    CLT_TRY_GOTO(cache_path(key, &path));
+    CLT_TRY_GOTO(cache_path(device, key, &path));
     CLT_TRY_GOTO(clt_file_writer_open(&writer, path.data));
     CLT_TRY_GOTO(clt_file_writer_write(writer, &header, sizeof header));
     CLT_TRY_GOTO(clt_file_writer_write(writer, binary, bytes));
@@ -113,14 +111,14 @@ fail:
     return status;
 }
 
-static void save_program(clt_program *program) {
+static void save_program(const clt_device *device, clt_program *program) {
     size_t bytes = 0;
     if (clGetProgramInfo(program->program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) != CL_SUCCESS ||
         bytes == 0 || bytes > MOST_BINARY)
         return;
     unsigned char *binary = clt_calloc(bytes, 1);
     if (binary && clGetProgramInfo(program->program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) == CL_SUCCESS &&
-        cache_store(program->key, binary, bytes) < 0)
+        cache_store(device, program->key, binary, bytes) < 0)
         clt_log_message(CLT_LOG_DEBUG, "a program's binary is not cached: %s", clt_error_detail());
     clt_free(binary);
 }
@@ -137,7 +135,7 @@ static clt_program *next_unsaved(clt_device *device) {
 
 static void *save_all(void *argument) {
     clt_device *device = argument;
-    for (clt_program *program; (program = next_unsaved(device));) save_program(program);
+    for (clt_program *program; (program = next_unsaved(device));) save_program(device, program);
     return NULL;
 }
 
@@ -247,7 +245,7 @@ static void run_job(void *argument, int i) {
     program->program = cache_load(job->device, program->key);
     job->loaded = program->program != NULL;
     if (!job->loaded) job->status = build_source(job->device, job->source.data, job->label, &program->program);
-    program->saved = job->loaded || cache_is_off();
+    program->saved = job->loaded || cache_is_off(job->device);
     if (job->status < 0) snprintf(job->error, sizeof job->error, "%s", clt_error_detail());
 }
 
@@ -286,7 +284,7 @@ static clt_status job_add(build_job *job, const portion *p) {
     clt_program *program = job->program;
     if (!program) {
         program = job->program = clt_calloc(1, sizeof *program);
-        const char *prelude = clt_kernel_source_find(prelude_path);
+        const char *prelude = clt_kernel_source_find(job->device, prelude_path);
         if (!program) return clt_fail_memory(sizeof *program);
         clt_text_add(&job->source, "%s\n", prelude && !module->isolated ? prelude : "");
         job->label = module->label;
@@ -359,6 +357,7 @@ static clt_status gather(clt_device *device, const request *r, build_job *jobs, 
         for (int j = 0; j < isolated && !seen; j++) seen = jobs[j].program && holds(jobs[j].program, p.hash, "");
         if (seen) continue;
         int target = p.module->isolated ? isolated++ : choose_job(device, jobs);
+        jobs[target].device = device;
         CLT_TRY(job_add(&jobs[target], &p));
     }
     int kept = 0;
@@ -366,8 +365,7 @@ static clt_status gather(clt_device *device, const request *r, build_job *jobs, 
         if (jobs[j].program) {
             build_job job = jobs[j];
             jobs[j] = (build_job){0};
-            jobs[kept] = job;
-            jobs[kept++].device = device;
+            jobs[kept++] = job;
         }
     *n_jobs = kept;
     return CLT_OK;

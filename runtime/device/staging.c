@@ -53,7 +53,7 @@ clt_status clt_staging_create(clt_device *device, size_t bytes, int slots, clt_s
     if (!s) return clt_fail_memory(sizeof *s);
     s->device = device;
     s->bytes = CLT_MAX(bytes, 1);
-    s->shared = is_shared(device, bytes) && !device->fenced;
+    s->shared = is_shared(device, bytes) && !device->redzones_on;
     s->n_slots = CLT_MIN(CLT_MAX(slots, 1), MOST_SLOTS);
     clt_status status = CLT_OK;
     for (int i = 0; i < s->n_slots && status == CLT_OK; i++) status = make_slot(s, &s->slots[i]);

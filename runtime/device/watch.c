@@ -9,10 +9,8 @@
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/number.h"
 #include "runtime/device/cl.h"
 
 enum { MOST_WATCHED = 2048 }; /* launches; hosts run ahead of a device by two steps or so */
@@ -237,13 +235,4 @@ clt_status clt_device_set_timeout(clt_device *device, double seconds) {
 
 clt_status clt_watch_as(clt_device *device, const clt_device *other) {
     return clt_device_set_timeout(device, other->watch ? other->watch->timeout_seconds : 0);
-}
-
-clt_status clt_watch_from_environment(clt_device *device) {
-    const char *text = getenv("CLTRAIN_DEVICE_TIMEOUT");
-    double seconds;
-    if (!text || !*text) return CLT_OK;
-    if (!clt_number_parse(text, &seconds) || !(seconds >= 0 && seconds < INFINITY))
-        return clt_fail(CLT_E_INVALID, "CLTRAIN_DEVICE_TIMEOUT=%s is no number of seconds", text);
-    return clt_device_set_timeout(device, seconds);
 }

@@ -5,7 +5,6 @@
 #include "backends/tune/tune.h"
 #include "runtime/exec/passes/passes.h"
 #include "runtime/exec/storage.h"
-#include "runtime/exec/tune.h"
 
 /* ---- lowering ---- */
 
@@ -26,24 +25,31 @@ static clt_status lower_node(clt_plan *plan, clt_lowering *l, const clt_plan_opt
     return CLT_OK;
 }
 
+/* Segments follow one another; some may have no launches. */
+static void extend_segment(clt_plan *plan, int segment, size_t n_launches, size_t end) {
+    if (segment == CLT_SEGMENT_ONCE) {
+        plan->n_once = end;
+        return;
+    }
+    while (plan->n_segments <= segment) plan->segments[plan->n_segments++] = (plan_segment){n_launches, n_launches};
+    plan->segments[plan->n_segments - 1].end = end;
+}
+
 static clt_status lower(clt_plan *plan, const clt_plan_options *options, clt_lowering *l) {
-    bool second = false;
     l->device = plan->device;
     l->training = options->training;
     plan->items = clt_calloc(plan->graph->n_nodes, sizeof *plan->items);
-    if (!plan->items) return clt_fail_memory(plan->graph->n_nodes * sizeof *plan->items);
+    plan->segments = clt_calloc((size_t)plan->graph->segment + 1, sizeof *plan->segments);
+    if (!plan->items || !plan->segments) return clt_fail_memory(plan->graph->n_nodes * sizeof *plan->items);
     for (size_t i = 0; i < plan->graph->n_nodes; i++) {
         const clt_tensor *node = plan->graph->nodes[i];
+        size_t before = l->n_launches;
         if (!plan->marks[i] || node->kind != CLT_NODE_OP) continue;
-        if (node->part == CLT_PART_SECOND && !second) {
-            plan->boundary = l->n_launches;
-            second = true;
-        }
         CLT_TRY(lower_node(plan, l, options, node));
-        if (clt_is_exchange(node)) CLT_TRY(clt_exchanges_add(&plan->exchanges, node, l->n_launches));
-        if (node->part == CLT_PART_ONCE) plan->n_once = l->n_launches;
+        if (clt_is_collective(node)) CLT_TRY(clt_collectives_add(&plan->collectives, node, l->n_launches));
+        extend_segment(plan, node->segment, before, l->n_launches);
     }
-    if (!second) plan->boundary = l->n_launches;
+    extend_segment(plan, plan->graph->segment, l->n_launches, l->n_launches);
     plan->n_launches = l->n_launches;
     plan->facts.launches = plan->n_launches - plan->n_once;
     return CLT_OK;
@@ -106,23 +112,23 @@ static clt_status build_with_set_kernel(clt_plan *plan, clt_lowering *l) {
     return clt_launch_kernel(l, &l->launches[--l->n_launches], &plan->set_kernel);
 }
 
-/* The first launch that needs the exchange to be finished. */
-static size_t first_use(const clt_plan *plan, const clt_exchange *exchange) {
-    size_t i = exchange->begin;
-    while (i < plan->n_launches && !clt_exchange_touches(exchange, plan->launches[i].origin.node)) i++;
+/* The first launch that needs the collective to be finished. */
+static size_t first_use(const clt_plan *plan, const clt_collective *collective) {
+    size_t i = collective->begin;
+    while (i < plan->n_launches && !clt_collective_touches(collective, plan->launches[i].origin.node)) i++;
     return i;
 }
 
-static clt_status bind_exchanges(clt_plan *plan, const clt_plan_options *options) {
-    clt_exchanges *all = &plan->exchanges;
+static clt_status bind_collectives(clt_plan *plan, const clt_plan_options *options) {
+    clt_collectives *all = &plan->collectives;
     for (size_t i = 0; i < all->n; i++) {
-        clt_exchange *e = &all->items[i];
-        CLT_TRY(clt_exchange_bind(e, plan->device, plan->memory[clt_exchange_whole(e)->index]));
+        clt_collective *e = &all->items[i];
+        CLT_TRY(clt_collective_bind(e, plan->device, plan->memory[clt_collective_whole(e)->index]));
         e->finish = first_use(plan, e);
     }
-    if (options->all_or_nothing) clt_exchanges_join(all);
+    if (options->all_or_nothing) clt_collectives_join(all);
     for (size_t i = 0; i < all->n; i++)
-        plan->launches[all->items[i].begin].exchanges = plan->launches[all->items[i].finish].exchanges = true;
+        plan->launches[all->items[i].begin].collectives = plan->launches[all->items[i].finish].collectives = true;
     return CLT_OK;
 }
 
@@ -135,7 +141,7 @@ static clt_status build_kernels(clt_plan *plan, const clt_plan_options *options,
         clt_status status = bind_launch(plan, l, i);
         if (status < 0) return clt_fail_context(status, "%s: ", clt_node_name(l->launches[i].node));
     }
-    return bind_exchanges(plan, options);
+    return bind_collectives(plan, options);
 }
 
 /* ---- compiling ---- */
@@ -144,14 +150,26 @@ static clt_status build_kernels(clt_plan *plan, const clt_plan_options *options,
 static clt_status copy_graph(clt_plan *plan, const clt_plan_options *options) {
     CLT_TRY(clt_graph_clone(options->graph, options->targets, options->n_targets, 0, &plan->graph, &plan->copies));
     for (int i = 0; i < options->n_targets; i++) plan->copies[options->targets[i]->index]->kept = true;
-    for (size_t i = 0; options->boundary && i < options->graph->n_nodes; i++)
-        if (plan->copies[i] && (int)i >= options->boundary->index) plan->copies[i]->part = CLT_PART_SECOND;
     return CLT_OK;
+}
+
+/* An op writes all of its further results, read or not. */
+static void mark_results(clt_plan *plan) {
+    for (size_t i = 0; i < plan->graph->n_nodes; i++) {
+        const clt_tensor *node = plan->graph->nodes[i];
+        for (int k = 0; plan->marks[i] && node->op && k < node->op->more_outputs; k++) plan->marks[node->outputs[k]->index] = true;
+    }
+}
+
+static clt_status check_names(const clt_plan_options *options) {
+    const clt_settings *s = clt_device_settings(options->device);
+    CLT_TRY(clt_backend_check_list(options->backends ? "options.backends" : "CLTRAIN_BACKENDS", s->backends));
+    return clt_passes_check_list(options->passes ? "options.passes" : "CLTRAIN_PASSES", s->passes);
 }
 
 /* What is to be computed, and where its memory is: all that is known before rows are chosen. */
 static clt_status prepare(clt_plan *plan, const clt_plan_options *options) {
-    CLT_TRY(clt_backend_check_environment());
+    CLT_TRY(check_names(options));
     CLT_TRY(copy_graph(plan, options));
     if (options->unfused) CLT_TRY(clt_passes_run_unfused(plan->graph, plan->device, options->training));
     else if (!options->forced) CLT_TRY(clt_passes_run(plan->graph, plan->device, options->training));
@@ -160,6 +178,7 @@ static clt_status prepare(clt_plan *plan, const clt_plan_options *options) {
     plan->memory = clt_calloc(n, sizeof *plan->memory);
     if (!plan->marks || !plan->memory) return clt_fail_memory(n * sizeof *plan->memory);
     clt_graph_mark_kept(plan->graph, plan->marks);
+    mark_results(plan);
     return clt_storage_assign(plan->graph, plan->marks, options->training);
 }
 
@@ -173,9 +192,9 @@ static clt_status find_problems(const clt_plan *plan, clt_problem_list *problems
 /* Before the first plan of a run, what matters to it is tuned. A run that has begun is left as it is. */
 static clt_status tune(const clt_plan *plan, const clt_plan_options *options) {
     clt_problem_list problems = {0};
-    if (!options->run || options->run->begun) return CLT_OK;
+    if (!options->tune || !options->run || options->run->begun) return CLT_OK;
     clt_status status = find_problems(plan, &problems);
-    if (status == CLT_OK) clt_tune_on_first_use(plan->device, &problems);
+    if (status == CLT_OK) options->tune(plan->device, &problems);
     clt_problems_free(&problems);
     return status;
 }
@@ -187,7 +206,7 @@ static clt_status compile(clt_plan *plan, const clt_plan_options *options, clt_l
     CLT_TRY(clt_plan_place(plan, l, false));
     CLT_TRY(clt_plan_bind_leaves(plan));
     CLT_TRY(build_kernels(plan, options, l));
-    CLT_TRY(clt_plan_enqueue(plan, NULL, 0, plan->n_once, 0));
+    CLT_TRY(clt_plan_enqueue_once(plan));
     clt_log_message(CLT_LOG_DEBUG, "plan: %zu launches, %.3f MB of activations in the place of %.3f", plan->facts.launches,
                     1e-6 * (double)plan->facts.planned_bytes, 1e-6 * (double)plan->facts.sum_bytes);
     return CLT_OK;
@@ -206,21 +225,27 @@ static clt_status make(clt_plan **plan, const clt_plan_options *options) {
     p->device = options->device;
     clt_device_describe_by(p->device, clt_plan_describe);
     p->store = options->store;
-    p->exchanges.comm = options->comm;
+    p->collectives.comm = options->comm;
     p->given = options->graph;
     *plan = p;
     return CLT_OK;
 }
 
+static clt_settings override_settings(const clt_plan_options *options) {
+    return clt_device_override(options->device, &(clt_settings){.backends = options->backends, .passes = options->passes});
+}
+
 clt_status clt_plan_problems(const clt_plan_options *options, clt_problem_list *problems) {
     clt_plan *p;
     CLT_TRY(make(&p, options));
+    clt_settings own = override_settings(options);
     clt_status status = prepare(p, options);
     if (status == CLT_OK) status = find_problems(p, problems);
     if (status == CLT_OK) {
         problems->graph = p->graph;
         p->graph = NULL;
     }
+    clt_device_override(options->device, &own);
     clt_plan_destroy(p);
     return status;
 }
@@ -229,7 +254,9 @@ clt_status clt_plan_compile(clt_plan **plan, const clt_plan_options *options) {
     clt_plan *p;
     CLT_TRY(make(&p, options));
     clt_lowering l = {0};
+    clt_settings own = override_settings(options);
     clt_status status = compile(p, options, &l);
+    clt_device_override(options->device, &own);
     clt_lowering_free(&l);
     if (status < 0) clt_plan_destroy(p);
     else *plan = p;
@@ -240,14 +267,16 @@ void clt_plan_watch(clt_plan *plan, double *seconds) {
     plan->watch = seconds;
 }
 
-clt_status clt_plan_sketch(clt_plan **plan, const clt_plan_options *options) {
+clt_status clt_plan_dry_run(clt_plan **plan, const clt_plan_options *options) {
     clt_plan *p;
     CLT_TRY(make(&p, options));
     clt_lowering l = {0};
+    clt_settings own = override_settings(options);
     clt_status status = prepare(p, options);
     if (status == CLT_OK) status = lower(p, options, &l);
     if (status == CLT_OK) status = clt_plan_place(p, &l, true);
     if (status == CLT_OK) status = clt_plan_expect_leaves(p);
+    clt_device_override(options->device, &own);
     clt_lowering_free(&l);
     p->n_launches = 0; /* there are no kernels of them */
     if (status < 0) clt_plan_destroy(p);
@@ -262,7 +291,7 @@ const clt_plan_item *clt_plan_items(const clt_plan *plan, size_t *count) {
 
 void clt_plan_destroy(clt_plan *plan) {
     if (!plan) return;
-    clt_exchanges_free(&plan->exchanges);
+    clt_collectives_free(&plan->collectives);
     clt_device_finish(plan->device);
     for (size_t i = 0; plan->launches && i < plan->n_launches; i++) clt_kernel_destroy(plan->launches[i].kernel);
     clt_kernel_destroy(plan->set_kernel);
@@ -274,6 +303,7 @@ void clt_plan_destroy(clt_plan *plan) {
     }
     clt_free(plan->launches);
     clt_free(plan->items);
+    clt_free(plan->segments);
     clt_free(plan->slices);
     clt_free(plan->slabs);
     clt_free(plan->poisoned);
@@ -288,7 +318,7 @@ void clt_plan_destroy(clt_plan *plan) {
 
 clt_plan_facts clt_plan_get_facts(const clt_plan *plan) {
     clt_plan_facts facts = plan->facts;
-    facts.waited_seconds = plan->exchanges.waited_seconds;
+    facts.waited_seconds = plan->collectives.waited_seconds;
     return facts;
 }
 

@@ -8,30 +8,30 @@
 
 #include <cltrain/comm.h>
 
-#include "backends/backend.h"
+#include "runtime/exec/problem.h"
 
-/* ---- the store: memory that outlives steps, shared by plans (store.c) ---- */
+/* ---- the store: memory that outlives steps, shared by plans (state_store.c) ---- */
 
 /* Values of variables and states on a device. Variables are found by identity,
  * states by name, so that a graph and its clones meet the same memory. */
-typedef struct clt_store clt_store;
+typedef struct clt_state_store clt_state_store;
 
-clt_status clt_store_create(clt_device *device, clt_store **store);
-void clt_store_destroy(clt_store *store);
+clt_status clt_state_store_create(clt_device *device, clt_state_store **store);
+void clt_state_store_destroy(clt_state_store *store);
 /* The state's buffer, made and zeroed if it is not there. */
-clt_status clt_store_state(clt_store *store, const char *name, size_t bytes, clt_memory **buffer);
+clt_status clt_state_store_get(clt_state_store *store, const char *name, size_t bytes, clt_memory **buffer);
 /* The variable's buffer, likewise. */
-clt_status clt_store_variable(clt_store *store, const clt_variable *variable, clt_memory **buffer);
+clt_status clt_state_store_variable(clt_state_store *store, const clt_variable *variable, clt_memory **buffer);
 /* Puts a variable into a state's memory. Before its buffer is first asked for. */
-clt_status clt_store_place(clt_store *store, const clt_variable *variable, const char *state, size_t state_bytes,
+clt_status clt_state_store_place(clt_state_store *store, const clt_variable *variable, const char *state, size_t state_bytes,
                            size_t offset_bytes);
 /* For questions: the memory that these would take, all told, without taking it. CLT_E_DEVICE_MEMORY if a state is larger than
  * the device's largest buffer. */
-clt_status clt_store_expect_state(clt_store *store, const char *name, size_t bytes);
-clt_status clt_store_expect_variable(clt_store *store, const clt_variable *variable);
-uint64_t clt_store_bytes(const clt_store *store);
+clt_status clt_state_store_expect(clt_state_store *store, const char *name, size_t bytes);
+clt_status clt_state_store_expect_variable(clt_state_store *store, const clt_variable *variable);
+uint64_t clt_state_store_bytes(const clt_state_store *store);
 /* NULL if there is no state of that name. */
-clt_memory *clt_store_find_state(const clt_store *store, const char *name, size_t *bytes);
+clt_memory *clt_state_store_find(const clt_state_store *store, const char *name, size_t *bytes);
 
 /* ---- plans ---- */
 
@@ -39,19 +39,20 @@ typedef struct clt_plan clt_plan;
 
 typedef struct clt_plan_options {
     clt_device *device;
-    clt_store *store;
+    clt_state_store *store;
     const clt_graph *graph; /* lent: its tensors name the plan's, so it must outlive it; stays as it is */
     clt_tensor *const *targets; /* what is computed; their memory stays readable after a run */
     int n_targets;
     bool training;
-    clt_tensor *boundary; /* the first node of the second part; NULL: there is one part only */
-    /* Of a training run: keeps the choices of rows, after tuning on first use. NULL: what is known decides. */
-    struct clt_tune_run *run;
-    clt_comm *comm; /* of exchanges: borrowed, for the plan's life; NULL: there are none */
-    /* What was exchanged is used only when all exchanges of a run have succeeded, not as soon as each has: so that a run
+    clt_tune_run *run; /* of a training run: keeps the choices of rows. NULL: what is known decides */
+    /* Called with the problems of the first plan of such a run, before rows are chosen; NULL: nothing is tuned. */
+    void (*tune)(clt_device *device, clt_problem_list *problems);
+    clt_comm *comm; /* of collectives: borrowed, for the plan's life; NULL: there are none */
+    /* What was exchanged is used only when all collectives of a run have succeeded, not as soon as each has: so that a run
      * that fails has changed nothing. */
     bool all_or_nothing;
     bool unfused; /* each op stays by itself */
+    const char *backends, *passes; /* in the place of the device's settings; NULL: those */
     const struct clt_choice *forced; /* for trials: how to lower every node; else NULL */
 } clt_plan_options;
 
@@ -59,11 +60,10 @@ clt_status clt_plan_compile(clt_plan **plan, const clt_plan_options *options);
 void clt_plan_destroy(clt_plan *plan);
 
 /* The problems of a plan for which there is a choice of rows (tune.h); nothing is built. */
-struct clt_problem_list;
-clt_status clt_plan_problems(const clt_plan_options *options, struct clt_problem_list *problems);
+clt_status clt_plan_problems(const clt_plan_options *options, clt_problem_list *problems);
 
 /* Everything about a plan but its memory and kernels, for questions: it cannot be run. Nothing is tuned for it either. */
-clt_status clt_plan_sketch(clt_plan **plan, const clt_plan_options *options);
+clt_status clt_plan_dry_run(clt_plan **plan, const clt_plan_options *options);
 
 /* A node as it is served. */
 typedef struct clt_plan_item {
@@ -82,10 +82,11 @@ clt_status clt_plan_feed(clt_plan *plan, const clt_tensor *input, const void *da
 /* Sets a small state (at most 64 bytes) by a launch: no transfer, no waiting. */
 clt_status clt_plan_set(clt_plan *plan, const clt_tensor *state, const void *data, size_t bytes);
 
-/* Which part to run. */
-typedef enum clt_plan_part { CLT_PLAN_FIRST = 1, CLT_PLAN_SECOND = 2, CLT_PLAN_ALL = 3 } clt_plan_part;
-/* Enqueues the launches. With exchanges it waits for the other ranks (exec/exchange.h); their failure is its error. */
-clt_status clt_plan_run(clt_plan *plan, clt_plan_part part);
+/* Enqueues the launches of all segments. With collectives it waits for the other ranks (exec/collective.h); their failure is its
+ * error. */
+clt_status clt_plan_run(clt_plan *plan);
+/* The same of these segments, one after the other. */
+clt_status clt_plan_run_segments(clt_plan *plan, const int *segments, int n);
 /* After a run that failed: whether something may have been written that outlives a run. */
 bool clt_plan_has_updated(const clt_plan *plan);
 /* The plan's own node for one of the graph that was given; NULL if it has no part in the plan. */
@@ -110,7 +111,7 @@ typedef struct clt_plan_facts {
     uint64_t input_bytes;   /* what is fed for a run */
     uint64_t input_memory;  /* what its inputs take on the device */
     uint64_t largest_bytes; /* of single buffers for activations and inputs, the largest */
-    double waited_seconds;  /* in all runs, by the host, for exchanges */
+    double waited_seconds;  /* in all runs, by the host, for collectives */
 } clt_plan_facts;
 clt_plan_facts clt_plan_get_facts(const clt_plan *plan);
 

@@ -10,7 +10,7 @@
 /* ---- memory ---- */
 
 static bool has_own_block(const clt_tensor *node) {
-    return node->kind == CLT_NODE_OP && !node->storage;
+    return !clt_tensor_is_leaf(node) && !node->storage && !node->unread;
 }
 
 /* One block a tensor with memory of its own, then one a scratch. block_of[node] is its index or -1. */
@@ -26,11 +26,11 @@ static clt_status make_blocks(const clt_plan *plan, const clt_lowering *l, clt_b
         if (!plan->marks[i]) continue;
         if (has_own_block(node)) {
             block_of[i] = (int)n;
-            b[n++] = (clt_block){.bytes = clt_tensor_bytes(node), .first = (int)i, .last = (int)i};
+            b[n++] = (clt_block){.bytes = clt_tensor_bytes(node), .first = node->kind == CLT_NODE_OUTPUT ? node->inputs[0]->index : (int)i, .last = (int)i};
         }
         const clt_tensor *root = clt_storage_of(node);
-        if (node->part == CLT_PART_ONCE && block_of[i] >= 0) b[block_of[i]].first = 0;
-        if ((node->kept || node->part == CLT_PART_ONCE) && block_of[root->index] >= 0)
+        if (node->segment == CLT_SEGMENT_ONCE && block_of[i] >= 0) b[block_of[i]].first = 0;
+        if ((node->kept || node->segment == CLT_SEGMENT_ONCE) && block_of[root->index] >= 0)
             b[block_of[root->index]].last = (int)graph->n_nodes;
         for (int k = 0; k < node->n_inputs; k++) {
             int used = block_of[clt_storage_of(node->inputs[k])->index];
@@ -96,7 +96,7 @@ static clt_status bind_blocks(clt_plan *plan, const clt_lowering *l, const clt_b
     return CLT_OK;
 }
 
-/* On a fenced device: each block for itself, and what it is. */
+/* On a device with red zones: each block for itself, and what it is. */
 static clt_status apart(clt_block *blocks, size_t n, size_t **slab_bytes, size_t *n_slabs) {
     *slab_bytes = clt_calloc(n + 1, sizeof **slab_bytes);
     if (!*slab_bytes) return clt_fail_memory(n * sizeof **slab_bytes);
@@ -113,7 +113,7 @@ static void name_slab(clt_plan *plan, size_t slab, const char *what, const clt_t
     char label[64], name[96];
     snprintf(name, sizeof name, "%s %s", what, clt_tensor_label(node, label));
     clt_memory_name(plan->slabs[slab], name);
-    plan->poisoned[slab] = node->part != CLT_PART_ONCE;
+    plan->poisoned[slab] = node->segment != CLT_SEGMENT_ONCE;
 }
 
 static clt_status watch_blocks(clt_plan *plan, const clt_lowering *l, const clt_block *blocks, size_t n_blocks,
@@ -127,8 +127,8 @@ static clt_status watch_blocks(clt_plan *plan, const clt_lowering *l, const clt_
     return CLT_OK;
 }
 
-/* `sketch`: it is only found out how much it is. */
-clt_status clt_plan_place(clt_plan *plan, const clt_lowering *l, bool sketch) {
+/* `dry_run`: it is only found out how much it is. */
+clt_status clt_plan_place(clt_plan *plan, const clt_lowering *l, bool dry_run) {
     clt_block *blocks = NULL;
     size_t *slab_bytes = NULL, n_blocks = 0, n_slabs = 0;
     int *block_of = clt_alloc(plan->graph->n_nodes * sizeof *block_of);
@@ -139,8 +139,8 @@ clt_status clt_plan_place(clt_plan *plan, const clt_lowering *l, bool sketch) {
     }
     CLT_TRY_GOTO(make_blocks(plan, l, &blocks, &n_blocks, block_of));
     for (size_t i = 0; i < n_blocks; i++) plan->facts.sum_bytes += blocks[i].bytes;
-    bool fenced = clt_device_fenced(plan->device);
-    status = fenced ? apart(blocks, n_blocks, &slab_bytes, &n_slabs)
+    bool redzones_on = clt_device_has_redzones(plan->device);
+    status = redzones_on ? apart(blocks, n_blocks, &slab_bytes, &n_slabs)
                     : clt_memory_plan(blocks, n_blocks, clt_device_alignment(plan->device),
                                       (size_t)clt_device_get_info(plan->device)->max_buffer_bytes, &slab_bytes, &n_slabs);
     if (status == CLT_E_DEVICE_MEMORY) fail_slab(plan, l, blocks, n_blocks, block_of, -1, status);
@@ -149,11 +149,11 @@ clt_status clt_plan_place(clt_plan *plan, const clt_lowering *l, bool sketch) {
         plan->facts.planned_bytes += slab_bytes[i];
         plan->facts.largest_bytes = CLT_MAX(plan->facts.largest_bytes, slab_bytes[i]);
     }
-    if (sketch) goto fail;
+    if (dry_run) goto fail;
     status = make_slabs(plan, slab_bytes, n_slabs);
     if (status == CLT_E_DEVICE_MEMORY) fail_slab(plan, l, blocks, n_blocks, block_of, (int)plan->n_slabs, status);
     if (status < 0) goto fail;
-    if (fenced) CLT_TRY_GOTO(watch_blocks(plan, l, blocks, n_blocks, block_of));
+    if (redzones_on) CLT_TRY_GOTO(watch_blocks(plan, l, blocks, n_blocks, block_of));
     status = bind_blocks(plan, l, blocks, n_blocks, block_of);
 fail:
     clt_free(block_of);
@@ -176,9 +176,9 @@ static clt_status bind_leaf(clt_plan *plan, const clt_tensor *node) {
     clt_memory **memory = &plan->memory[node->index];
     switch (node->kind) {
     case CLT_NODE_VARIABLE:
-        return clt_store_variable(plan->store, node->variable, memory);
+        return clt_state_store_variable(plan->store, node->variable, memory);
     case CLT_NODE_STATE:
-        return clt_store_state(plan->store, node->name, clt_tensor_bytes(node), memory);
+        return clt_state_store_get(plan->store, node->name, clt_tensor_bytes(node), memory);
     default:
         return bind_input(plan, node, memory);
     }
@@ -190,7 +190,7 @@ clt_status clt_plan_bind_leaves(clt_plan *plan) {
     plan->inputs = clt_calloc(graph->n_nodes, sizeof *plan->inputs);
     if (!plan->inputs) return clt_fail_memory(graph->n_nodes * sizeof *plan->inputs);
     for (size_t i = 0; i < graph->n_nodes; i++)
-        if (plan->marks[i] && graph->nodes[i]->kind != CLT_NODE_OP) CLT_TRY(bind_leaf(plan, graph->nodes[i]));
+        if (plan->marks[i] && clt_tensor_is_leaf(graph->nodes[i])) CLT_TRY(bind_leaf(plan, graph->nodes[i]));
     for (size_t i = 0; i < graph->n_nodes; i++) {
         const clt_tensor *node = graph->nodes[i];
         if (!plan->marks[i] || !node->storage) continue;
@@ -219,13 +219,13 @@ static clt_status expect_input(clt_plan *plan, const clt_tensor *node) {
 }
 
 static clt_status expect_leaf(clt_plan *plan, const clt_tensor *node) {
-    if (node->kind == CLT_NODE_VARIABLE) return clt_store_expect_variable(plan->store, node->variable);
-    if (node->kind == CLT_NODE_STATE) return clt_store_expect_state(plan->store, node->name, clt_tensor_bytes(node));
+    if (node->kind == CLT_NODE_VARIABLE) return clt_state_store_expect_variable(plan->store, node->variable);
+    if (node->kind == CLT_NODE_STATE) return clt_state_store_expect(plan->store, node->name, clt_tensor_bytes(node));
     return expect_input(plan, node);
 }
 
 clt_status clt_plan_expect_leaves(clt_plan *plan) {
     for (size_t i = 0; i < plan->graph->n_nodes; i++)
-        if (plan->marks[i] && plan->graph->nodes[i]->kind != CLT_NODE_OP) CLT_TRY(expect_leaf(plan, plan->graph->nodes[i]));
+        if (plan->marks[i] && clt_tensor_is_leaf(plan->graph->nodes[i])) CLT_TRY(expect_leaf(plan, plan->graph->nodes[i]));
     return CLT_OK;
 }

@@ -5,9 +5,9 @@
 #define CLT_EXEC_PLAN_PARTS_H
 
 #include "backends/backend.h"
-#include "runtime/exec/exchange.h"
+#include "runtime/exec/collective.h"
 #include "runtime/exec/plan.h"
-#include "runtime/exec/profile.h"
+#include "runtime/exec/observer.h"
 
 /* ---- structures ---- */
 
@@ -33,12 +33,17 @@ typedef struct bound_launch {
     int dims;
     size_t global[3], local[3];
     clt_launch_origin origin;
-    bool exchanges; /* some begin or finish before it */
+    bool collectives; /* some begin or finish before it */
 } bound_launch;
+
+/* Launches [begin, end), which runs leave out or repeat together. */
+typedef struct plan_segment {
+    size_t begin, end;
+} plan_segment;
 
 struct clt_plan {
     clt_device *device;
-    clt_store *store;
+    clt_state_store *store;
     clt_graph *graph;     /* a copy of the one that was given: passes change it */
     const clt_graph *given;
     clt_tensor **copies;  /* by node of the given graph; NULL: not in this plan */
@@ -46,7 +51,7 @@ struct clt_plan {
     clt_memory **memory;  /* by node; borrowed from slices, the store or inputs */
     clt_memory **slabs;
     size_t n_slabs;
-    bool *poisoned; /* on a fenced device, by slab: overwritten before each run; else NULL */
+    bool *poisoned; /* on a device with red zones, by slab: overwritten before each run; else NULL */
     clt_memory **slices;  /* owned */
     size_t n_slices, slices_capacity;
     clt_memory **scratch; /* by scratch index; borrowed from slices */
@@ -55,8 +60,10 @@ struct clt_plan {
     bound_launch *launches;
     clt_plan_item *items;
     size_t n_items;
-    size_t n_launches, n_once, boundary; /* those run when it is made, and the second part's first */
-    clt_exchanges exchanges;
+    size_t n_launches, n_once; /* n_once: the first, which are run when it is made */
+    plan_segment *segments;
+    int n_segments;
+    clt_collectives collectives;
     clt_kernel *set_kernel;
     double *watch; /* of launches that are waited for one by one; else NULL */
     int runs;
@@ -66,8 +73,8 @@ struct clt_plan {
 
 /* ---- plan_memory.c ---- */
 
-/* Places activations and scratch, and makes their memory; `sketch`: it is only found out how much it is. */
-clt_status clt_plan_place(clt_plan *plan, const clt_lowering *lowering, bool sketch);
+/* Places activations and scratch, and makes their memory; `dry_run`: it is only found out how much it is. */
+clt_status clt_plan_place(clt_plan *plan, const clt_lowering *lowering, bool dry_run);
 /* Memory of inputs, variables and states. */
 clt_status clt_plan_bind_leaves(clt_plan *plan);
 /* What they would take. */
@@ -75,8 +82,8 @@ clt_status clt_plan_expect_leaves(clt_plan *plan);
 
 /* ---- plan_run.c ---- */
 
-/* Enqueues launches [begin, end) of a part, with the exchanges between them. On an error what was begun is ended. */
-clt_status clt_plan_enqueue(clt_plan *plan, clt_profile *profile, size_t begin, size_t end, clt_plan_part part);
+/* Enqueues what is computed once. */
+clt_status clt_plan_enqueue_once(clt_plan *plan);
 
 /* "conv2d #12 by native": of a clt_launch_origin. */
 void clt_plan_describe(const void *origin, char text[CLT_ORIGIN_TEXT]);

@@ -29,7 +29,7 @@ static clt_status launch_one(clt_plan *plan, const bound_launch *launch) {
 /* By reading a value: there are drivers whose finish alone does not wait. */
 static clt_status wait_for_launch(clt_plan *plan, size_t i) {
     unsigned char value[4];
-    const clt_tensor *node = plan->launches[i].origin.node;
+    const clt_tensor *node = clt_node_result(plan->launches[i].origin.node);
     CLT_TRY(clt_device_finish(plan->device));
     return clt_memory_read(plan->memory[node->index], 0, value, clt_dtype_bytes(node->dtype));
 }
@@ -42,40 +42,43 @@ static clt_status launch_watched(clt_plan *plan, size_t i) {
     return CLT_OK;
 }
 
-static clt_status enqueue_range(clt_plan *plan, clt_profile *profile, size_t first, size_t begin, size_t end,
-                                clt_plan_part part) {
-    /* Of no part: what is run once exchanges nothing. */
-    int first_part = part & CLT_PLAN_FIRST ? CLT_PART_FIRST : CLT_PART_SECOND;
-    int last_part = part & CLT_PLAN_SECOND ? CLT_PART_SECOND : CLT_PART_FIRST;
+/* Launches [begin, end) of a segment. `before`: what was enqueued last; NULL: nothing. */
+static clt_status enqueue_range(clt_plan *plan, clt_observer *observer, const clt_launch_origin **before, size_t begin, size_t end,
+                                int segment) {
     for (size_t i = begin; i < end; i++) {
         bound_launch *launch = &plan->launches[i];
-        if (launch->exchanges) CLT_TRY(clt_exchanges_step(&plan->exchanges, i, first_part, last_part));
-        CLT_TRY(clt_profile_next(profile, &launch->origin, i > first ? &plan->launches[i - 1].origin : NULL));
+        if (launch->collectives) CLT_TRY(clt_collectives_step(&plan->collectives, i, segment));
+        if (observer) CLT_TRY(observer->launch(observer, &launch->origin, *before));
         CLT_TRY(plan->watch ? launch_watched(plan, i) : launch_one(plan, launch));
+        *before = &launch->origin;
     }
     return CLT_OK;
 }
 
-static clt_status end_range(clt_plan *plan, size_t end, clt_plan_part part) {
-    int first_part = part & CLT_PLAN_FIRST ? CLT_PART_FIRST : CLT_PART_SECOND;
-    int last_part = part & CLT_PLAN_SECOND ? CLT_PART_SECOND : CLT_PART_FIRST;
-    CLT_TRY(clt_exchanges_step(&plan->exchanges, end, first_part, last_part));
-    return clt_exchanges_finish(&plan->exchanges);
+/* `segments` NULL: all. */
+static clt_status enqueue_segments(clt_plan *plan, clt_observer *observer, const int *segments, int n) {
+    const clt_launch_origin *before = NULL;
+    for (int k = 0; k < n; k++) {
+        int s = segments ? segments[k] : k;
+        CLT_TRY(enqueue_range(plan, observer, &before, plan->segments[s].begin, plan->segments[s].end, s));
+        CLT_TRY(clt_collectives_step(&plan->collectives, plan->segments[s].end, s));
+    }
+    return clt_collectives_finish(&plan->collectives);
 }
 
-clt_status clt_plan_enqueue(clt_plan *plan, clt_profile *profile, size_t begin, size_t end, clt_plan_part part) {
-    clt_status status = enqueue_range(plan, profile, begin, begin, end, part);
-    if (status >= 0) status = end_range(plan, end, part);
+clt_status clt_plan_enqueue_once(clt_plan *plan) {
+    const clt_launch_origin *before = NULL;
+    clt_status status = enqueue_range(plan, NULL, &before, 0, plan->n_once, CLT_SEGMENT_ONCE);
     clt_device_set_origin(plan->device, NULL);
     return status;
 }
 
 /* After an error: what was begun is ended. */
 static clt_status abandon(clt_plan *plan, clt_status status) {
-    if (status >= 0 || !plan->exchanges.n) return status;
+    if (status >= 0 || !plan->collectives.n) return status;
     clt_text detail = {0};
     clt_text_add(&detail, "%s", clt_error_detail());
-    clt_exchanges_abandon(&plan->exchanges, status, clt_text_data(&detail));
+    clt_collectives_abandon(&plan->collectives, status, clt_text_data(&detail));
     clt_fail_again(status, clt_text_data(&detail));
     clt_text_free(&detail);
     return status;
@@ -130,25 +133,37 @@ static clt_status poison(clt_plan *plan) {
     return CLT_OK;
 }
 
-clt_status clt_plan_run(clt_plan *plan, clt_plan_part part) {
-    clt_profile *profile = clt_device_profile(plan->device);
-    if (plan->poisoned && part & CLT_PLAN_FIRST) CLT_TRY(poison(plan));
-    clt_profile_begin_run(profile);
+static clt_status run(clt_plan *plan, const int *segments, int n) {
+    clt_observer *observer = clt_device_observer(plan->device);
+    if (plan->poisoned && (!segments || segments[0] == 0)) CLT_TRY(poison(plan));
+    if (observer) observer->begin_run(observer);
     plan->updates = false;
-    CLT_TRY(abandon(plan, clt_plan_enqueue(plan, profile, part & CLT_PLAN_FIRST ? plan->n_once : plan->boundary,
-                                  part & CLT_PLAN_SECOND ? plan->n_launches : plan->boundary, part)));
-    clt_profile_end_run(profile);
+    clt_status status = abandon(plan, enqueue_segments(plan, observer, segments, n));
+    clt_device_set_origin(plan->device, NULL);
+    CLT_TRY(status);
+    if (observer) observer->end_run(observer);
     for (size_t i = 0; i < plan->n_inputs; i++) CLT_TRY(clt_staging_used(plan->inputs[i].staging));
     /* By the third run the first is done, for inputs have two slots: its kernels are compiled whole. */
     if (++plan->runs == 3) clt_device_save_programs(plan->device);
     return clt_device_flush(plan->device);
 }
 
+clt_status clt_plan_run_segments(clt_plan *plan, const int *segments, int n) {
+    for (int k = 0; k < n; k++)
+        if (segments[k] < 0 || segments[k] >= plan->n_segments)
+            return clt_fail(CLT_E_INVALID, "segment %d of a plan that has %d", segments[k], plan->n_segments);
+    return n > 0 ? run(plan, segments, n) : CLT_OK;
+}
+
+clt_status clt_plan_run(clt_plan *plan) {
+    return run(plan, NULL, plan->n_segments);
+}
+
 static clt_status look_at_leaves(clt_plan *plan, clt_plan_look *look, void *user) {
     for (size_t i = 0; i < plan->graph->n_nodes; i++) {
         const clt_tensor *node = plan->graph->nodes[i];
         clt_memory *memory = plan->memory[i];
-        if (!plan->marks[i] || node->kind == CLT_NODE_OP) continue;
+        if (!plan->marks[i] || !clt_tensor_is_leaf(node)) continue;
         for (size_t k = 0; k < plan->n_inputs; k++)
             if (plan->inputs[k].tensor == node) memory = plan->inputs[k].bound;
         CLT_TRY(look(user, node, memory, NULL));
@@ -156,17 +171,25 @@ static clt_status look_at_leaves(clt_plan *plan, clt_plan_look *look, void *user
     return CLT_OK;
 }
 
-/* Other ranks run it to the end too, so that what `look` says is kept until then. */
-static clt_status run_slowly(clt_plan *plan, clt_plan_look *look, void *user, clt_status *seen) {
-    for (size_t i = plan->n_once, end; i < plan->n_launches; i = end) {
+/* One node after the other. Other ranks run it to the end too, so that what `look` says is kept until then. */
+static clt_status run_segment_slowly(clt_plan *plan, int segment, clt_plan_look *look, void *user, clt_status *seen) {
+    const clt_launch_origin *before = NULL;
+    size_t segment_end = plan->segments[segment].end;
+    for (size_t i = plan->segments[segment].begin, end; i < segment_end; i = end) {
         const clt_launch_origin *origin = &plan->launches[i].origin;
-        for (end = i + 1; end < plan->n_launches && plan->launches[end].origin.node == origin->node;) end++;
-        CLT_TRY(enqueue_range(plan, NULL, i, i, end, CLT_PLAN_ALL));
+        for (end = i + 1; end < segment_end && plan->launches[end].origin.node == origin->node;) end++;
+        CLT_TRY(enqueue_range(plan, NULL, &before, i, end, segment));
         clt_device_set_origin(plan->device, NULL);
         CLT_TRY(clt_device_finish(plan->device));
-        if (*seen >= 0) *seen = look(user, origin->node, plan->memory[origin->node->index], origin->row);
+        const clt_tensor *result = clt_node_result(origin->node);
+        if (*seen >= 0) *seen = look(user, result, plan->memory[result->index], origin->row);
     }
-    return end_range(plan, plan->n_launches, CLT_PLAN_ALL);
+    return clt_collectives_step(&plan->collectives, segment_end, segment);
+}
+
+static clt_status run_slowly(clt_plan *plan, clt_plan_look *look, void *user, clt_status *seen) {
+    for (int s = 0; s < plan->n_segments; s++) CLT_TRY(run_segment_slowly(plan, s, look, user, seen));
+    return clt_collectives_finish(&plan->collectives);
 }
 
 clt_status clt_plan_run_slowly(clt_plan *plan, clt_plan_look *look, void *user) {
@@ -178,14 +201,14 @@ clt_status clt_plan_run_slowly(clt_plan *plan, clt_plan_look *look, void *user) 
 
 clt_status clt_plan_write(clt_plan *plan, const clt_tensor *given, const void *data, size_t bytes) {
     const clt_tensor *tensor = clt_plan_copy(plan, given);
-    if (!tensor || tensor->kind != CLT_NODE_OP || bytes != clt_tensor_bytes(tensor))
+    if (!tensor || clt_tensor_is_leaf(tensor) || bytes != clt_tensor_bytes(tensor))
         return clt_fail(CLT_E_INVALID, "%s is not written in this plan", clt_node_name(given));
     return clt_memory_write(plan->memory[tensor->index], 0, data, bytes);
 }
 
 clt_memory *clt_plan_memory(clt_plan *plan, const clt_tensor *given) {
     const clt_tensor *tensor = clt_plan_copy(plan, given);
-    return tensor && tensor->kind == CLT_NODE_OP ? plan->memory[tensor->index] : NULL;
+    return tensor && !clt_tensor_is_leaf(tensor) ? plan->memory[tensor->index] : NULL;
 }
 
 clt_status clt_plan_wait(clt_plan *plan, const clt_tensor *given) {

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/exec/tune.h"
+#include "runtime/exec/problem.h"
 
 /* A value read or written takes about as long as so many operations. */
 static double work_of(const clt_tensor *node) {

@@ -25,11 +25,11 @@ static bool lies_in(const clt_tensor *t, const clt_tensor *root) {
     return t != NULL;
 }
 
-/* The place in the graph of the exchange that puts something else where this was packed; the number of nodes if there is
+/* The place in the graph of the collective that puts something else where this was packed; the number of nodes if there is
  * none. */
-static size_t exchange_of(const storage *s, const clt_tensor *pack) {
+static size_t collective_of(const storage *s, const clt_tensor *pack) {
     size_t i = (size_t)pack->index;
-    while (i < s->graph->n_nodes && !(s->marks[i] && clt_is_exchange(s->graph->nodes[i]) && s->graph->nodes[i]->inputs[0] == pack)) i++;
+    while (i < s->graph->n_nodes && !(s->marks[i] && clt_is_collective(s->graph->nodes[i]) && s->graph->nodes[i]->inputs[0] == pack)) i++;
     return i;
 }
 
@@ -47,7 +47,7 @@ static bool is_read_after(const storage *s, const clt_tensor *root, size_t index
  * read when that place becomes the sum of all ranks' gradients. */
 static void place_parts(const storage *s, clt_tensor *pack) {
     const clt_pack_attributes *at = pack->attributes;
-    size_t exchange = exchange_of(s, pack);
+    size_t exchange = collective_of(s, pack);
     for (int i = 0; i < at->n; i++) {
         int64_t offset;
         clt_tensor *part = pack->inputs[i + 1], *root = storage_root(part, &offset);
@@ -100,7 +100,7 @@ static void find_last_uses(const storage *s, int *last) {
  * the input any more. */
 static bool may_overwrite(const storage *s, const clt_tensor *node, const clt_code *code, int k, const int *last) {
     const clt_tensor *root = clt_storage_of(node->inputs[k]);
-    if (root->kind != CLT_NODE_OP || root->storage || root->part != node->part || last[root->index] != node->index ||
+    if (root->kind != CLT_NODE_OP || root->storage || root->segment != node->segment || last[root->index] != node->index ||
         clt_tensor_bytes(root) != clt_tensor_bytes(node))
         return false;
     for (int r = 0; r < code->n_reads; r++)

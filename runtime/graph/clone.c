@@ -23,53 +23,31 @@ static clt_status copy_leaf(clt_graph *clone, const clt_tensor *node, int64_t ba
     return clt_graph_status(clone);
 }
 
-static clt_status copy_op(clt_graph *clone, const clt_tensor *node, clt_tensor *const *map, int64_t batch,
-                          int64_t old_batch, clt_tensor **copy) {
+static clt_status copy_op(clt_graph *clone, const clt_tensor *node, clt_tensor *const *map, clt_tensor **copy) {
     clt_tensor **inputs = clt_alloc((size_t)node->n_inputs * sizeof *inputs);
-    void *attributes = clt_alloc(node->op->attributes_bytes);
-    clt_status status = CLT_OK;
-    if (!inputs || !attributes) {
-        status = clt_fail_memory(node->op->attributes_bytes);
-        goto done;
-    }
+    if (!inputs) return clt_fail_memory((size_t)node->n_inputs * sizeof *inputs);
     for (int i = 0; i < node->n_inputs; i++) inputs[i] = map[node->inputs[i]->index];
-    const void *given = node->attributes;
-    if (given && node->op->rebatch && batch > 0) {
-        /* rebatch edits plain fields; memory that attributes hold is copied by clt_node. */
-        memcpy(attributes, given, node->op->attributes_bytes);
-        clt_tensor scratch = *node;
-        scratch.attributes = attributes;
-        scratch.inputs = inputs;
-        node->op->rebatch(&scratch, batch, old_batch);
-        given = attributes;
-    }
-    *copy = clt_node(clone, node->op, given, inputs, node->n_inputs);
-    status = clt_graph_status(clone);
-done:
+    *copy = clt_node(clone, node->op, node->attributes, inputs, node->n_inputs);
     clt_free(inputs);
-    clt_free(attributes);
-    return status;
-}
-
-static int64_t first_batch(const clt_graph *graph) {
-    for (size_t i = 0; i < graph->n_nodes; i++)
-        if (graph->nodes[i]->kind == CLT_NODE_INPUT && graph->nodes[i]->shape.rank > 0)
-            return graph->nodes[i]->shape.dims[0];
-    return 1;
+    return clt_graph_status(clone);
 }
 
 static clt_status copy_nodes(const clt_graph *graph, const bool *marks, int64_t batch, clt_graph *clone,
                              clt_tensor **map) {
-    int64_t old_batch = first_batch(graph);
-    if (batch == old_batch) batch = 0;
     for (size_t i = 0; i < graph->n_nodes; i++) {
         const clt_tensor *node = graph->nodes[i];
         /* All inputs stay, so that they match the batch's fields in order. */
         bool wanted = marks[i] || node->kind == CLT_NODE_INPUT;
-        if (!wanted || node->kind == CLT_NODE_INVALID) continue;
-        if (node->kind == CLT_NODE_OP) CLT_TRY(copy_op(clone, node, map, batch, old_batch, &map[i]));
+        if (!wanted || node->kind == CLT_NODE_INVALID || node->kind == CLT_NODE_OUTPUT) continue;
+        if (node->kind == CLT_NODE_OP) CLT_TRY(copy_op(clone, node, map, &map[i]));
         else CLT_TRY(copy_leaf(clone, node, batch, &map[i]));
         map[i]->layout = node->layout;
+        map[i]->segment = node->segment;
+        map[i]->unread = node->unread;
+        for (int k = 0; node->op && k < node->op->more_outputs; k++) {
+            clt_tensor *output = map[node->outputs[k]->index] = map[i]->outputs[k];
+            output->segment = node->segment;
+        }
     }
     return CLT_OK;
 }
@@ -90,6 +68,7 @@ clt_status clt_graph_clone(const clt_graph *graph, clt_tensor *const *targets, i
     CLT_TRY_GOTO(copy_nodes(graph, marks, batch, copy, copies));
     if (graph->rng) copy->rng = copies[graph->rng->index];
     copy->n_random_sites = graph->n_random_sites;
+    copy->segment = graph->segment;
     clt_free(marks);
     *clone = copy;
     *map = copies;

@@ -18,7 +18,13 @@ static void tensor_free(clt_tensor *tensor) {
     clt_free(tensor);
 }
 
-/* Gives the node to the graph, which frees it from then on; on error the node is freed. */
+/* Before the graph has it. */
+static void node_free(clt_tensor *node) {
+    for (int k = 0; k < CLT_MORE_OUTPUTS; k++) tensor_free(node->outputs[k]);
+    tensor_free(node);
+}
+
+/* Gives the tensor to the graph, which frees it from then on; on error it is freed. */
 static clt_status graph_adopt(clt_graph *graph, clt_tensor *tensor) {
     clt_status status = clt_grow(&graph->nodes, &graph->nodes_capacity, graph->n_nodes, sizeof *graph->nodes);
     if (status < 0) {
@@ -26,6 +32,7 @@ static clt_status graph_adopt(clt_graph *graph, clt_tensor *tensor) {
         return status;
     }
     tensor->graph = graph;
+    tensor->segment = graph->segment;
     tensor->index = (int)graph->n_nodes;
     graph->nodes[graph->n_nodes++] = tensor;
     return CLT_OK;
@@ -68,6 +75,15 @@ static clt_status copy_attributes(clt_tensor *tensor, const clt_op *op, const vo
     return status;
 }
 
+static clt_status make_outputs(clt_tensor *node) {
+    for (int k = 0; k < node->op->more_outputs; k++) {
+        clt_tensor *output = node->outputs[k] = tensor_new(CLT_NODE_OUTPUT, NULL);
+        if (!output) return clt_fail_memory(sizeof *output);
+        CLT_TRY(copy_inputs(output, &node, 1));
+    }
+    return CLT_OK;
+}
+
 static clt_status node_new(const clt_op *op, const void *attributes, clt_tensor *const *inputs, int n,
                            clt_tensor **node) {
     clt_tensor *tensor = tensor_new(CLT_NODE_OP, NULL);
@@ -75,18 +91,43 @@ static clt_status node_new(const clt_op *op, const void *attributes, clt_tensor 
     tensor->op = op;
     clt_status status = copy_inputs(tensor, inputs, n);
     if (status == CLT_OK && attributes) status = copy_attributes(tensor, op, attributes);
+    if (status == CLT_OK) status = make_outputs(tensor);
     if (status < 0) {
-        tensor_free(tensor);
+        node_free(tensor);
         return status;
     }
     *node = tensor;
     return CLT_OK;
 }
 
+static clt_status check_count(const clt_op *op, int n) {
+    int most = CLT_MAX(op->least_inputs, op->most_inputs);
+    if (!op->least_inputs || (n >= op->least_inputs && n <= most)) return CLT_OK;
+    return clt_fail(CLT_E_INVALID, "it takes %d operands%s, not %d", op->least_inputs, op->most_inputs ? " or more" : "", n);
+}
+
 static clt_status node_infer(clt_tensor *node) {
-    clt_status status = node->op->infer(node);
+    clt_status status = check_count(node->op, node->n_inputs);
+    if (status == CLT_OK && node->attributes) status = clt_attributes_check(node->op->schema, node->attributes);
+    /* A label is made of attributes, which are not to be trusted here. */
+    if (status < 0) return clt_fail_context(status, "%s: ", node->op->name);
+    status = node->op->infer(node);
     if (status == CLT_OK) status = clt_shape_check(&node->shape, "its result");
+    for (int k = 0; status == CLT_OK && k < node->op->more_outputs; k++)
+        status = clt_shape_check(&node->outputs[k]->shape, "a further result");
     return status < 0 ? clt_fail_context(status, "%s: ", clt_node_name(node)) : CLT_OK;
+}
+
+static clt_status adopt_node(clt_graph *graph, clt_tensor *node) {
+    int more = node->op->more_outputs;
+    clt_status status = clt_grow(&graph->nodes, &graph->nodes_capacity, graph->n_nodes + (size_t)more, sizeof *graph->nodes);
+    if (status < 0) {
+        node_free(node);
+        return status;
+    }
+    graph_adopt(graph, node); /* there is room */
+    for (int k = 0; k < more; k++) graph_adopt(graph, node->outputs[k]);
+    return CLT_OK;
 }
 
 clt_tensor *clt_node(clt_graph *graph, const clt_op *op, const void *attributes,
@@ -109,8 +150,8 @@ clt_tensor *clt_node(clt_graph *graph, const clt_op *op, const void *attributes,
     if (status < 0) return clt_graph_fail(graph, status);
     node->graph = graph;
     status = node_infer(node);
-    if (status < 0) tensor_free(node);
-    else status = graph_adopt(graph, node);
+    if (status < 0) node_free(node);
+    else status = adopt_node(graph, node);
     return status < 0 ? clt_graph_fail(graph, status) : node;
 }
 
@@ -126,7 +167,7 @@ clt_status clt_node_become(clt_tensor *node, const clt_op *op, const void *attri
     other->op = kept.op;
     other->attributes = kept.attributes;
     other->inputs = kept.inputs;
-    tensor_free(other);
+    node_free(other);
     return CLT_OK;
 }
 
@@ -179,7 +220,20 @@ int64_t clt_graph_parameter_count(const clt_graph *graph) {
     return count;
 }
 
+void clt_graph_next_segment(clt_graph *graph) {
+    graph->segment++;
+}
+
 /* ---- leaves ---- */
+
+clt_status clt_graph_resolve(const clt_graph *graph, clt_shape *shape) {
+    for (int i = 0; i < shape->rank && i < CLT_MAX_RANK; i++) {
+        if (shape->dims[i] != CLT_BATCH) continue;
+        if (!graph->batch) return clt_fail(CLT_E_SHAPE, "CLT_BATCH in a shape before the graph has an input with dimensions");
+        shape->dims[i] = graph->batch;
+    }
+    return CLT_OK;
+}
 
 static clt_tensor *leaf(clt_graph *graph, clt_tensor_kind kind, const char *name, clt_dtype dtype,
                         clt_shape shape) {
@@ -200,14 +254,16 @@ static clt_status check_leaf(const char *what, const char *name, const clt_shape
 
 clt_tensor *clt_input(clt_graph *graph, const char *name, clt_dtype dtype, clt_shape shape) {
     if (!graph) return NULL;
-    clt_status status = check_leaf("input", name, &shape);
+    clt_status status = clt_graph_resolve(graph, &shape);
+    if (status == CLT_OK) status = check_leaf("input", name, &shape);
     if (status < 0) return clt_graph_fail(graph, status);
-    if (dtype != CLT_F32 && dtype != CLT_I32 && dtype != CLT_U8)
-        return clt_graph_fail(graph, clt_fail(CLT_E_DTYPE, "input \"%s\": %s is not supported; f32, i32 and u8 are",
+    if (!clt_dtype_is_float(dtype) && dtype != CLT_I32 && dtype != CLT_U8)
+        return clt_graph_fail(graph, clt_fail(CLT_E_DTYPE, "input \"%s\": %s is not supported; f32, f16, bf16, i32 and u8 are",
                                               name, clt_dtype_name(dtype)));
     for (size_t i = 0; i < graph->n_nodes; i++)
         if (graph->nodes[i]->kind == CLT_NODE_INPUT && !strcmp(graph->nodes[i]->name, name))
             return clt_graph_fail(graph, clt_fail(CLT_E_INVALID, "input \"%s\" exists already", name));
+    if (!graph->batch && shape.rank > 0) graph->batch = shape.dims[0];
     return leaf(graph, CLT_NODE_INPUT, name, dtype, shape);
 }
 
@@ -220,9 +276,11 @@ static clt_status variable_new(clt_graph *graph, const char *name, clt_shape sha
         clt_free(v);
         return clt_fail_memory(sizeof *v);
     }
+    v->dtype = CLT_F32;
     v->shape = shape;
     v->init = init;
     v->trained = trained;
+    v->is_buffer = !trained;
     v->index = (int)graph->n_variables;
     graph->variables[graph->n_variables++] = v;
     *variable = v;
@@ -230,7 +288,12 @@ static clt_status variable_new(clt_graph *graph, const char *name, clt_shape sha
 }
 
 static clt_status check_variable(const char *what, const char *name, const clt_shape *shape) {
+    char text[CLT_SHAPE_TEXT];
     CLT_TRY(check_leaf(what, name, shape));
+    /* They lie in flat tensors, whose kernels count with 32 bits. */
+    if (clt_shape_elements(shape) > INT32_MAX)
+        return clt_fail(CLT_E_SHAPE, "%s \"%s\": shape %s has more than 2^31 - 1 elements; split it into several", what, name,
+                        clt_shape_text(shape, text));
     clt_status status = clt_variable_name_check(name);
     return status < 0 ? clt_fail_context(status, "the name of a %s: ", what) : CLT_OK;
 }
@@ -249,7 +312,7 @@ static clt_tensor *add_variable(clt_graph *graph, const char *name, clt_shape sh
     clt_variable *variable = NULL;
     if (status == CLT_OK) status = variable_new(graph, name, shape, init, trained, &variable);
     if (status < 0) return clt_graph_fail(graph, status);
-    clt_tensor *tensor = leaf(graph, CLT_NODE_VARIABLE, name, CLT_F32, shape);
+    clt_tensor *tensor = leaf(graph, CLT_NODE_VARIABLE, name, variable ? variable->dtype : CLT_F32, shape);
     if (clt_tensor_valid(tensor)) tensor->variable = variable;
     return tensor;
 }
@@ -267,7 +330,24 @@ clt_tensor *clt_state(clt_graph *graph, const char *name, clt_dtype dtype, clt_s
     return status < 0 ? clt_graph_fail(graph, status) : leaf(graph, CLT_NODE_STATE, name, dtype, shape);
 }
 
+clt_status clt_parameter_set_trained(clt_tensor *parameter, bool trained) {
+    if (!parameter) return clt_fail(CLT_E_INVALID, "clt_parameter_set_trained: parameter is NULL");
+    if (!clt_tensor_valid(parameter)) return clt_graph_status(parameter->graph);
+    if (parameter->kind != CLT_NODE_VARIABLE || parameter->variable->is_buffer)
+        return clt_fail(CLT_E_INVALID, "clt_parameter_set_trained: \"%s\" is not a parameter", clt_tensor_name(parameter));
+    parameter->variable->trained = trained;
+    return CLT_OK;
+}
+
 /* ---- facts ---- */
+
+clt_tensor *clt_graph_find(const clt_graph *graph, const char *name) {
+    for (size_t i = 0; graph && name && i < graph->n_nodes; i++) {
+        clt_tensor *node = graph->nodes[i];
+        if ((node->kind == CLT_NODE_INPUT || node->kind == CLT_NODE_VARIABLE) && !strcmp(node->name, name)) return node;
+    }
+    return NULL;
+}
 
 clt_shape clt_tensor_shape(const clt_tensor *tensor) {
     return tensor ? tensor->shape : (clt_shape){.rank = -1};
@@ -303,6 +383,7 @@ bool clt_tensor_contiguous(const clt_tensor *tensor) {
 }
 
 const char *clt_node_name(const clt_tensor *node) {
+    if (node->kind == CLT_NODE_OUTPUT) node = node->inputs[0];
     if (node->kind != CLT_NODE_OP) return node->name;
     return node->op->label ? node->op->label(node) : node->op->name;
 }
@@ -337,16 +418,24 @@ typedef struct keyed {
     int64_t key;
 } keyed;
 
+/* Further results stay right behind their op. */
+static const clt_tensor *maker_of(const clt_tensor *node) {
+    return node->kind == CLT_NODE_OUTPUT ? node->inputs[0] : node;
+}
+
 static int by_key(const void *left, const void *right) {
     const keyed *a = left, *b = right;
+    int x = maker_of(a->node)->index, y = maker_of(b->node)->index;
     if (a->key != b->key) return a->key < b->key ? -1 : 1;
+    if (x != y) return x < y ? -1 : 1;
+    if (a->node == maker_of(a->node) || b->node == maker_of(b->node)) return a->node == maker_of(a->node) ? -1 : 1;
     return a->node->index < b->node->index ? -1 : a->node->index > b->node->index;
 }
 
 clt_status clt_graph_sort(clt_graph *graph, const int64_t *keys) {
     keyed *list = clt_alloc(graph->n_nodes * sizeof *list);
     if (!list) return clt_fail_memory(graph->n_nodes * sizeof *list);
-    for (size_t i = 0; i < graph->n_nodes; i++) list[i] = (keyed){graph->nodes[i], keys[i]};
+    for (size_t i = 0; i < graph->n_nodes; i++) list[i] = (keyed){graph->nodes[i], keys[maker_of(graph->nodes[i])->index]};
     qsort(list, graph->n_nodes, sizeof *list, by_key);
     for (size_t i = 0; i < graph->n_nodes; i++) graph->nodes[i] = list[i].node;
     for (size_t i = 0; i < graph->n_nodes; i++) graph->nodes[i]->index = (int)i;

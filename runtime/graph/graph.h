@@ -1,6 +1,7 @@
 /*
- * The graph inside: a list of single-output nodes in the order of their making,
- * which is also a valid order of execution. A tensor is the node that makes it.
+ * The graph inside: a list of nodes in the order of their making, which is also a
+ * valid order of execution. A tensor is the node that makes it; further results of
+ * a node are tensors of their own, right behind it (CLT_NODE_OUTPUT).
  *
  * What a node does is its op: a constant description with its shape rule and
  * its gradient rule (runtime/ops/, one file an op). How it is computed on a
@@ -12,6 +13,8 @@
 #include <cltrain/graph.h>
 
 #include "runtime/base/base.h"
+#include "runtime/base/shape.h"
+#include "runtime/graph/attribute.h"
 
 typedef struct clt_op clt_op;
 struct clt_form;
@@ -20,9 +23,11 @@ struct clt_form;
  * by a graph and its clones. Owned by the graph that made it. */
 typedef struct clt_variable {
     char *name;
+    clt_dtype dtype;
     clt_shape shape;
     clt_init init;
-    bool trained; /* a parameter; else a buffer */
+    bool is_buffer; /* else a parameter */
+    bool trained;   /* of a parameter: the optimizer changes it */
     int index;    /* place in clt_graph.variables */
 } clt_variable;
 
@@ -31,8 +36,11 @@ typedef enum clt_tensor_kind {
     CLT_NODE_INPUT,   /* fed by the host each step */
     CLT_NODE_VARIABLE,
     CLT_NODE_STATE, /* memory of a plan's owner, zero at first: optimizer moments, metric sums */
-    CLT_NODE_OP
+    CLT_NODE_OP,
+    CLT_NODE_OUTPUT /* a further result of the op inputs[0] */
 } clt_tensor_kind;
+
+enum { CLT_MORE_OUTPUTS = 2 };
 
 /* How a tensor's elements follow one another in memory. Shapes are always in the logical order,
  * N, C, H, W; the layout is the choice of whoever compiles a plan, and no user sees it. */
@@ -41,12 +49,8 @@ typedef enum clt_layout {
     CLT_LAYOUT_CHANNELS_LAST /* of rank 4 only: N, H, W, C in memory */
 } clt_layout;
 
-/* When a node is computed. */
-typedef enum clt_part {
-    CLT_PART_ONCE = -1, /* when the plan is made */
-    CLT_PART_FIRST = 0, /* in each run; all there is without gradient accumulation */
-    CLT_PART_SECOND = 1 /* in runs that end with an update */
-} clt_part;
+/* The segment of what is computed once, when the plan is made. */
+enum { CLT_SEGMENT_ONCE = -1 };
 
 struct clt_tensor {
     clt_graph *graph;
@@ -61,6 +65,8 @@ struct clt_tensor {
     void *attributes; /* op->attributes_bytes */
     int n_inputs;
     clt_tensor **inputs;
+    clt_tensor *outputs[CLT_MORE_OUTPUTS]; /* further results, op->more_outputs of them */
+    bool unread; /* in a plan, nobody reads the tensor itself, but further results: it has no memory */
 
     /* Where its memory is, if not its own: `storage_offset` elements into `storage`,
      * which is then no such tensor itself. Set for views and packed tensors. */
@@ -69,7 +75,7 @@ struct clt_tensor {
 
     /* What whoever compiles a plan decides. */
     clt_layout layout;
-    int part;                     /* of the plan: a clt_part */
+    int segment;                  /* of the plan, from 0: runs name the segments that they run */
     bool kept;                    /* is read after the run: stays as it is */
     struct clt_fused *epilogue;   /* what is done to each element before it is stored; NULL: nothing. Owned.
                                    * Its operands are the node's last inputs. */
@@ -82,16 +88,39 @@ struct clt_graph {
     size_t n_variables, variables_capacity;
     const clt_graph *origin; /* of a clone; else NULL */
     clt_tensor *rng;         /* state i32 [4] of random ops: seed and step, low and high words; NULL if none */
+    int64_t batch;           /* dimension 0 of the first input that has one; 0: there is none yet */
+    int segment;             /* of the nodes that are made now */
     int n_random_sites;      /* random ops so far: tells their streams apart */
     clt_tensor *invalid;
     clt_status status;
     char *error; /* detail of the first error */
 };
 
-/* How an op is described. */
+/* Operations of a node, and the least bytes it moves. */
+typedef struct clt_cost {
+    double flops, bytes;
+} clt_cost;
+
+/* Where a node is linear: places along an axis of one input give places along an axis of the result, each by itself. */
+typedef struct clt_linear {
+    int input, axis, result_axis;
+} clt_linear;
+
+/* The dimension of a result whose places share a value of an epilogue's operand, such as a bias. */
+typedef enum clt_epilogue_family {
+    CLT_EPILOGUE_NONE,    /* the op takes no epilogue */
+    CLT_EPILOGUE_COLUMNS, /* the last dimension */
+    CLT_EPILOGUE_CHANNELS /* dimension 1 */
+} clt_epilogue_family;
+
+/* How an op is described: what it is called, its attributes, its rules, and its traits, by which the rooms above treat
+ * it. How it is computed on a device is the backend table's (backends/backend.h). */
 struct clt_op {
     const char *name;
     size_t attributes_bytes;
+    const clt_attribute *schema; /* of all fields of the attributes; NULL where there are none */
+    int more_outputs; /* further results, whose shapes and types infer sets; all are computed where one is read */
+    int least_inputs, most_inputs; /* how many it takes; most_inputs 0: just least_inputs. Both 0: its builder alone knows */
 
     /* Sets node->dtype and node->shape from its inputs and attributes, or
      * refuses them with clt_fail. Called again when a clone has another batch size. */
@@ -102,10 +131,6 @@ struct clt_op {
      * everywhere. NULL: the op has no gradient. Errors stick in the graph. */
     void (*gradient)(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_tensor **dx);
 
-    /* Adapts the attributes of a node being copied for another batch size; its inputs are the
-     * copies, its shape is still the original's. NULL if no attribute depends on the batch. */
-    void (*rebatch)(clt_tensor *node, int64_t new_batch, int64_t old_batch);
-
     /* Frees what the attributes hold and copies it, where they hold memory; else NULL. */
     void (*attributes_free)(void *attributes);
     clt_status (*attributes_copy)(void *attributes);
@@ -113,12 +138,29 @@ struct clt_op {
     const char *(*label)(const clt_tensor *node); /* a closer name for messages; may be NULL */
 
     /* Tells how one element of the result is computed from single elements of the operands, so that code
-     * can be generated and fused; false if it cannot be said so. NULL: never. See clt_form in ops/ops.h. */
+     * can be generated and fused; false if it cannot be said so. NULL: never. See clt_form in ops/ops.h. Further results
+     * count as operands, behind the inputs: plans compute those first (exec/passes/split.c). */
     bool (*form)(const clt_tensor *node, bool training, struct clt_form *form);
 
     bool is_view;    /* the output shares the memory of input 0 */
     int64_t (*view_offset)(const clt_tensor *node); /* where a view begins in it, in elements; NULL: at 0 */
     unsigned writes; /* bit i: input i is updated in place */
+    bool is_collective; /* exchanges memory with the other ranks (ops/collective.c) */
+
+    /* Operations for each element of the largest operand or result; or `cost` tells all of it. Neither: not known. */
+    double operations;
+    clt_cost (*cost)(const clt_tensor *node);
+
+    unsigned weights;  /* bit i: input i is a weight, which keeps its layout; all others are activations */
+    bool gives_weight; /* so does the result */
+    bool channels_last; /* of rank 4: activations should be laid channels-last where kernels serve them so */
+    clt_epilogue_family epilogue;
+
+    bool tuned; /* candidates for it are measured (trial/tune.c) */
+    /* The axis along which a part of the problem tells whether the whole is right; false if there is none. NULL: none. */
+    bool (*linear)(const clt_tensor *node, clt_linear *part);
+    /* What the i32 values of an input must be below, if they are indices; else 0. NULL: no input holds any. */
+    int64_t (*index_limit)(const clt_tensor *node, int input);
 };
 
 /* Adds a node. `attributes` is copied. Any input NULL: returns NULL; any invalid: the invalid
@@ -132,6 +174,12 @@ clt_tensor *clt_node(clt_graph *graph, const clt_op *op, const void *attributes,
 clt_status clt_node_become(clt_tensor *node, const clt_op *op, const void *attributes, clt_tensor *const *inputs,
                            int n_inputs);
 
+/* Nodes made from now on are the next segment of a plan: what a run may leave out or repeat. */
+void clt_graph_next_segment(clt_graph *graph);
+
+/* Puts the batch size in place of CLT_BATCH. */
+clt_status clt_graph_resolve(const clt_graph *graph, clt_shape *shape);
+
 /* Keeps clt_error_detail() and `status` as the graph's first error; gives the invalid tensor. */
 clt_tensor *clt_graph_fail(clt_graph *graph, clt_status status);
 
@@ -144,8 +192,27 @@ static inline bool clt_tensor_valid(const clt_tensor *tensor) {
     return tensor && tensor->kind != CLT_NODE_INVALID;
 }
 
+static inline size_t clt_variable_bytes(const clt_variable *variable) {
+    return (size_t)clt_shape_elements(&variable->shape) * clt_dtype_bytes(variable->dtype);
+}
+
+/* An input, a variable or a state: what no op of the graph makes. */
+static inline bool clt_tensor_is_leaf(const clt_tensor *tensor) {
+    return tensor->kind != CLT_NODE_OP && tensor->kind != CLT_NODE_OUTPUT;
+}
+
+/* The first of the node's results that has memory. */
+static inline clt_tensor *clt_node_result(const clt_tensor *node) {
+    return node->unread ? node->outputs[0] : (clt_tensor *)(uintptr_t)node;
+}
+
 static inline int64_t clt_tensor_elements(const clt_tensor *tensor) {
     return clt_shape_elements(&tensor->shape);
+}
+
+/* Whether places in it may not fit an int of a kernel. */
+static inline bool clt_tensor_is_large(const clt_tensor *tensor) {
+    return clt_tensor_elements(tensor) > INT32_MAX;
 }
 
 /* The dimensions as they lie in memory, outermost first. */
@@ -171,23 +238,11 @@ void clt_graph_mark_kept(const clt_graph *graph, bool *marks);
  * them anew. The order must remain one of execution. */
 clt_status clt_graph_sort(clt_graph *graph, const int64_t *keys);
 
-/* ---- shapes (shape.c) ---- */
-
-#define CLT_SHAPE_TEXT 160
-/* "[64, 1, 28, 28]" into `text`, which is returned. */
-const char *clt_shape_text(const clt_shape *shape, char text[CLT_SHAPE_TEXT]);
-bool clt_shape_equal(const clt_shape *a, const clt_shape *b);
-/* The common shape of two under broadcasting, or false. */
-bool clt_shape_broadcast(const clt_shape *a, const clt_shape *b, clt_shape *result);
-/* A rank from -rank..rank-1 to 0..rank-1; -1 if out of range. */
-int clt_shape_axis(const clt_shape *shape, int axis);
-/* Row-major strides in elements. */
-void clt_shape_strides(const clt_shape *shape, int64_t strides[CLT_MAX_RANK]);
-/* Refuses a rank out of range, dimensions below 1, and products that do not fit; `what` names it. */
-clt_status clt_shape_check(const clt_shape *shape, const char *what);
-
 /* The name of what a node does: its op's, or a closer one. */
 const char *clt_node_name(const clt_tensor *node);
+
+/* All that ranks must have alike, in words: "dropout f32 [*, 10] p=0.5 site=0 of #3, #1" (describe.c). */
+void clt_tensor_describe(const clt_tensor *tensor, clt_text *text);
 
 /* "conv2d #12" or the tensor's name: for messages. */
 const char *clt_tensor_label(const clt_tensor *tensor, char text[64]);

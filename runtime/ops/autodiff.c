@@ -44,6 +44,8 @@ static clt_status differentiate(clt_tensor *loss, clt_tensor *seed, clt_tensor *
     grads[loss->index] = seed;
     for (int i = loss->index; i >= 0; i--) {
         clt_tensor *node = graph->nodes[i];
+        if (grads[i] && needed[i] && node->kind == CLT_NODE_OUTPUT)
+            return clt_fail(CLT_E_UNSUPPORTED, "a further result of %s has no gradient", clt_node_name(node));
         if (grads[i] && needed[i] && node->kind == CLT_NODE_OP)
             CLT_TRY(differentiate_node(node, needed, grads));
     }

@@ -10,6 +10,20 @@ clt_status clt_check_dtype(const clt_tensor *node, int input, clt_dtype dtype) {
                     clt_dtype_name(x->dtype), clt_dtype_name(dtype));
 }
 
+clt_status clt_check_float(const clt_tensor *node, int input) {
+    const clt_tensor *x = node->inputs[input];
+    char label[64];
+    if (clt_dtype_is_float(x->dtype)) return CLT_OK;
+    return clt_fail(CLT_E_DTYPE, "operand %d, %s, is %s; it must be f32, f16 or bf16", input, clt_tensor_label(x, label),
+                    clt_dtype_name(x->dtype));
+}
+
+clt_status clt_check_floats(const clt_tensor *node, int n) {
+    CLT_TRY(clt_check_float(node, 0));
+    for (int i = 1; i < n; i++) CLT_TRY(clt_check_dtype(node, i, node->inputs[0]->dtype));
+    return CLT_OK;
+}
+
 clt_status clt_check_rank(const clt_tensor *node, int input, int least, int most) {
     const clt_tensor *x = node->inputs[input];
     char label[64], text[CLT_SHAPE_TEXT];
@@ -29,12 +43,6 @@ clt_status clt_check_sides(const clt_tensor *node) {
     if (x->shape.dims[2] <= most && x->shape.dims[3] <= most) return CLT_OK;
     return clt_fail(CLT_E_SHAPE, "operand 0, %s %s, is more than 2^30 pixels high or wide", clt_tensor_label(x, label),
                     clt_shape_text(&x->shape, text));
-}
-
-bool clt_windows_fit(const int *values, int n) {
-    for (int i = 0; i < n; i++)
-        if (values[i] > CLT_MAX_WINDOW) return false;
-    return true;
 }
 
 const char *clt_pair_text(const clt_tensor *a, const clt_tensor *b, char text[CLT_PAIR_TEXT]) {

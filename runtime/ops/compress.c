@@ -75,9 +75,24 @@ static clt_status infer_widen(clt_tensor *node) {
     return CLT_OK;
 }
 
-const clt_op clt_op_narrow = {
-    .name = "narrow", .attributes_bytes = sizeof(clt_compress_attributes), .infer = infer_narrow};
-const clt_op clt_op_widen = {.name = "widen", .infer = infer_widen, .is_view = true, .writes = 1};
+/* Wires are read, and the flat tensor is written alone. */
+static clt_cost cost_decode(const clt_tensor *node) {
+    const clt_compress_attributes *at = node->attributes;
+    double bytes = clt_tensor_cost_bytes(node) + clt_tensor_cost_bytes(node->inputs[1]);
+    return (clt_cost){(double)clt_tensor_elements(node) * (at ? at->ranks : 1), bytes};
+}
+
+static const clt_attribute schema[] = {
+    CLT_ATTRIBUTE(clt_compress_attributes, dtype, DTYPE),
+    CLT_ATTRIBUTE(clt_compress_attributes, ranks, INT),
+    CLT_ATTRIBUTE(clt_compress_attributes, k, INT64),
+    CLT_ATTRIBUTE(clt_compress_attributes, bf16, BOOL),
+    {0},
+};
+
+#define COMPRESS .attributes_bytes = sizeof(clt_compress_attributes), .schema = schema
+const clt_op clt_op_narrow = {.name = "narrow", COMPRESS, .infer = infer_narrow, .operations = 1};
+const clt_op clt_op_widen = {.name = "widen", .infer = infer_widen, .is_view = true, .writes = 1, .cost = cost_decode};
 
 clt_tensor *clt_narrow(clt_tensor *x, clt_tensor *samples, clt_dtype dtype) {
     clt_compress_attributes at = {.dtype = dtype};
@@ -151,23 +166,16 @@ static clt_status infer_topk_decode(clt_tensor *node) {
     return infer_decode(node, words);
 }
 
-#define ENCODER(what)                                                                                     \
-    const clt_op clt_op_##what##_encode = {.name = #what "_encode",                                       \
-                                           .attributes_bytes = sizeof(clt_compress_attributes),           \
-                                           .infer = infer_##what##_encode,                                \
-                                           .writes = 1u << 1}
-#define DECODER(what)                                                                                     \
-    const clt_op clt_op_##what##_decode = {.name = #what "_decode",                                       \
-                                           .attributes_bytes = sizeof(clt_compress_attributes),           \
-                                           .infer = infer_##what##_decode,                                \
-                                           .is_view = true,                                               \
-                                           .writes = 1}
-ENCODER(int8);
-DECODER(int8);
-ENCODER(onebit);
-DECODER(onebit);
-ENCODER(topk);
-DECODER(topk);
+#define ENCODER(what, each) \
+    {.name = #what "_encode", COMPRESS, .infer = infer_##what##_encode, .writes = 1u << 1, .operations = each}
+#define DECODER(what) \
+    {.name = #what "_decode", COMPRESS, .infer = infer_##what##_decode, .is_view = true, .writes = 1, .cost = cost_decode}
+const clt_op clt_op_int8_encode = ENCODER(int8, 6);
+const clt_op clt_op_int8_decode = DECODER(int8);
+const clt_op clt_op_onebit_encode = ENCODER(onebit, 8);
+const clt_op clt_op_onebit_decode = DECODER(onebit);
+const clt_op clt_op_topk_encode = ENCODER(topk, 5);
+const clt_op clt_op_topk_decode = DECODER(topk);
 
 clt_tensor *clt_encode(const clt_op *op, clt_compress_attributes attributes, clt_tensor *x, clt_tensor *residual,
                        clt_tensor *samples) {

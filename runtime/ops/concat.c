@@ -1,3 +1,5 @@
+#include <limits.h>
+
 #include "runtime/ops/ops.h"
 
 static clt_status infer(clt_tensor *node) {
@@ -30,9 +32,14 @@ static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_t
     }
 }
 
+static const clt_attribute schema[] = {CLT_ATTRIBUTE(clt_concat_attributes, axis, INT, .key = "a", .least = 0, .most = CLT_MAX_RANK - 1), {0}};
+
 const clt_op clt_op_concat = {
     .name = "concat",
     .attributes_bytes = sizeof(clt_concat_attributes),
+    .schema = schema,
+    .least_inputs = 1,
+    .most_inputs = INT_MAX,
     .infer = infer,
     .gradient = gradient,
 };

@@ -1,3 +1,5 @@
+#include <math.h>
+
 #include "runtime/ops/ops.h"
 #include "runtime/ops/layer.h"
 
@@ -9,31 +11,17 @@ static int64_t result_size(int64_t size, int kernel, int stride, int padding, in
     return span < 0 ? 0 : span / stride + 1;
 }
 
-static clt_status check_attributes(const clt_conv2d_attributes *at) {
-    if (at->kernel_h < 1 || at->kernel_w < 1 || at->stride_h < 1 || at->stride_w < 1 || at->padding_h < 0 ||
-        at->padding_w < 0 || at->dilation_h < 1 || at->dilation_w < 1 || at->groups < 1)
-        return clt_fail(CLT_E_INVALID,
-                        "kernel %dx%d, stride %dx%d, padding %dx%d, dilation %dx%d, groups %d make no sense",
-                        at->kernel_h, at->kernel_w, at->stride_h, at->stride_w, at->padding_h, at->padding_w,
-                        at->dilation_h, at->dilation_w, at->groups);
-    const int sizes[] = {at->kernel_h,  at->kernel_w,  at->stride_h,   at->stride_w,
-                         at->padding_h, at->padding_w, at->dilation_h, at->dilation_w};
-    if (!clt_windows_fit(sizes, CLT_COUNT_OF(sizes)))
-        return clt_fail(CLT_E_SHAPE, "kernel %dx%d, stride %dx%d, padding %dx%d, dilation %dx%d: more than %d",
-                        at->kernel_h, at->kernel_w, at->stride_h, at->stride_w, at->padding_h, at->padding_w,
-                        at->dilation_h, at->dilation_w, CLT_MAX_WINDOW);
-    return CLT_OK;
-}
-
-static clt_status infer(clt_tensor *node) {
-    const clt_conv2d_attributes *at = node->attributes;
-    CLT_TRY(check_attributes(at));
+static clt_status check_operands(const clt_tensor *node) {
     for (int i = 0; i < 2; i++) {
         CLT_TRY(clt_check_dtype(node, i, CLT_F32));
         CLT_TRY(clt_check_rank(node, i, 4, 4));
     }
-    CLT_TRY(clt_check_sides(node));
-    const clt_shape *x = &node->inputs[0]->shape, *w = &node->inputs[1]->shape;
+    return CLT_OK;
+}
+
+/* The convolution of x and w. */
+static clt_status convolve(const clt_tensor *node, const clt_shape *x, const clt_shape *w, clt_shape *y) {
+    const clt_conv2d_attributes *at = node->attributes;
     char text[CLT_PAIR_TEXT];
     if (x->dims[1] != w->dims[1] * at->groups || w->dims[0] % at->groups || w->dims[2] != at->kernel_h ||
         w->dims[3] != at->kernel_w)
@@ -44,16 +32,36 @@ static clt_status infer(clt_tensor *node) {
     if (h < 1 || width < 1)
         return clt_fail(CLT_E_SHAPE, "the kernel of %s is larger than the padded image",
                         clt_pair_text(node->inputs[0], node->inputs[1], text));
-    node->shape = CLT_SHAPE(x->dims[0], w->dims[0], h, width);
-    node->dtype = CLT_F32;
+    *y = CLT_SHAPE(x->dims[0], w->dims[0], h, width);
     return CLT_OK;
 }
 
-static clt_status infer_gradient(clt_tensor *node) {
-    const clt_conv2d_attributes *at = node->attributes;
-    node->shape = at->result;
+static clt_status infer(clt_tensor *node) {
+    CLT_TRY(check_operands(node));
+    CLT_TRY(clt_check_sides(node));
     node->dtype = CLT_F32;
-    return CLT_OK;
+    return convolve(node, &node->inputs[0]->shape, &node->inputs[1]->shape, &node->shape);
+}
+
+/* The gradient of x or w, given which of x, w and y the op's operands and result are. */
+static clt_status infer_gradient(clt_tensor *node, const clt_shape *x, const clt_shape *w, const clt_shape *y) {
+    clt_shape found;
+    char text[CLT_PAIR_TEXT];
+    CLT_TRY(check_operands(node));
+    node->shape = ((const clt_conv2d_attributes *)node->attributes)->result;
+    node->dtype = CLT_F32;
+    if (node->shape.rank == 4) CLT_TRY(convolve(node, x, w, &found));
+    if (node->shape.rank == 4 && clt_shape_equal(&found, y)) return CLT_OK;
+    return clt_fail(CLT_E_SHAPE, "%s are not of a convolution whose gradient has this shape",
+                    clt_pair_text(node->inputs[0], node->inputs[1], text));
+}
+
+static clt_status infer_grad_input(clt_tensor *node) {
+    return infer_gradient(node, &node->shape, &node->inputs[0]->shape, &node->inputs[1]->shape);
+}
+
+static clt_status infer_grad_weight(clt_tensor *node) {
+    return infer_gradient(node, &node->inputs[0]->shape, &node->shape, &node->inputs[1]->shape);
 }
 
 static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_tensor **dx) {
@@ -69,22 +77,69 @@ static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_t
     }
 }
 
-const clt_op clt_op_conv2d = {
-    .name = "conv2d",
-    .attributes_bytes = sizeof(clt_conv2d_attributes),
-    .infer = infer,
-    .gradient = gradient,
+/* Each value of the convolution's result is the sum of one filter's products. */
+static clt_cost cost_of(const clt_tensor *node, const clt_tensor *weight, const clt_tensor *y) {
+    double products = (double)clt_tensor_elements(weight) / (double)weight->shape.dims[0];
+    return (clt_cost){2 * (double)clt_tensor_elements(y) * products, clt_node_bytes(node)};
+}
+
+static clt_cost cost(const clt_tensor *node) {
+    return cost_of(node, node->inputs[1], node);
+}
+
+static clt_cost cost_grad_input(const clt_tensor *node) {
+    return cost_of(node, node->inputs[0], node->inputs[1]);
+}
+
+static clt_cost cost_grad_weight(const clt_tensor *node) {
+    return cost_of(node, node, node->inputs[1]);
+}
+
+/* Images, each by itself; of the weight's gradient filters. */
+static bool linear(const clt_tensor *node, clt_linear *part) {
+    (void)node;
+    *part = (clt_linear){0, 0, 0};
+    return true;
+}
+
+static bool linear_grad_input(const clt_tensor *node, clt_linear *part) {
+    (void)node;
+    *part = (clt_linear){1, 0, 0};
+    return true;
+}
+
+static bool linear_grad_weight(const clt_tensor *node, clt_linear *part) {
+    *part = (clt_linear){1, 1, 0};
+    return ((const clt_conv2d_attributes *)node->attributes)->groups == 1;
+}
+
+#define WINDOW(field, letter, ...) CLT_ATTRIBUTE(clt_conv2d_attributes, field, INT, .key = letter, .most = CLT_MAX_WINDOW, __VA_ARGS__)
+static const clt_attribute schema[] = {
+    WINDOW(kernel_h, "k", .usual = 1, .least = 1),
+    WINDOW(kernel_w, "k", .usual = 1, .least = 1),
+    WINDOW(stride_h, "s", .usual = 1, .least = 1),
+    WINDOW(stride_w, "s", .usual = 1, .least = 1),
+    WINDOW(padding_h, "p", .least = 0),
+    WINDOW(padding_w, "p", .least = 0),
+    WINDOW(dilation_h, "d", .usual = 1, .least = 1),
+    WINDOW(dilation_w, "d", .usual = 1, .least = 1),
+    CLT_ATTRIBUTE(clt_conv2d_attributes, groups, INT, .key = "g", .usual = 1, .least = 1, .most = INFINITY),
+    CLT_ATTRIBUTE(clt_conv2d_attributes, result, RESULT),
+    {0},
 };
-const clt_op clt_op_conv2d_grad_input = {
-    .name = "conv2d_grad_input",
-    .attributes_bytes = sizeof(clt_conv2d_attributes),
-    .infer = infer_gradient,
-};
-const clt_op clt_op_conv2d_grad_weight = {
-    .name = "conv2d_grad_weight",
-    .attributes_bytes = sizeof(clt_conv2d_attributes),
-    .infer = infer_gradient,
-};
+
+#define CONV2D(op_name, ...)                                                                                          \
+    {                                                                                                                 \
+        .name = op_name, .attributes_bytes = sizeof(clt_conv2d_attributes), .schema = schema, .channels_last = true, \
+        .least_inputs = 2, .tuned = true, __VA_ARGS__                                                                 \
+    }
+const clt_op clt_op_conv2d = CONV2D("conv2d", .infer = infer, .gradient = gradient, .cost = cost, .weights = 1u << 1,
+                                    .epilogue = CLT_EPILOGUE_CHANNELS, .linear = linear);
+const clt_op clt_op_conv2d_grad_input = CONV2D("conv2d_grad_input", .infer = infer_grad_input, .cost = cost_grad_input,
+                                               .weights = 1u << 0, .epilogue = CLT_EPILOGUE_CHANNELS,
+                                               .linear = linear_grad_input);
+const clt_op clt_op_conv2d_grad_weight = CONV2D("conv2d_grad_weight", .infer = infer_grad_weight, .cost = cost_grad_weight,
+                                                .gives_weight = true, .linear = linear_grad_weight);
 
 /* ---- builders ---- */
 
@@ -122,7 +177,7 @@ clt_tensor *clt_conv2d_with(clt_tensor *x, const char *name, clt_conv2d_options 
     clt_graph *graph = x->graph;
     clt_conv2d_attributes at = attributes_of(&options);
     char text[CLT_SHAPE_TEXT];
-    clt_status status = check_attributes(&at);
+    clt_status status = clt_attributes_check(schema, &at);
     if (status == CLT_OK && (x->shape.rank != 4 || options.out_channels < 1 || x->shape.dims[1] % at.groups))
         status = clt_fail(CLT_E_SHAPE, "input %s to %lld channels in %d groups", clt_shape_text(&x->shape, text),
                           (long long)options.out_channels, at.groups);

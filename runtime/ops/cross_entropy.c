@@ -30,8 +30,19 @@ static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_t
                          (clt_tensor *[]){node->inputs[0], node->inputs[1], dy}, 3);
 }
 
-const clt_op clt_op_cross_entropy = {.name = "cross_entropy", .infer = infer, .gradient = gradient};
-const clt_op clt_op_cross_entropy_grad = {.name = "cross_entropy_grad", .infer = infer_grad};
+/* Targets are classes. */
+static int64_t index_limit(const clt_tensor *node, int input) {
+    return input == 1 ? node->inputs[0]->shape.dims[1] : 0;
+}
+
+const clt_op clt_op_cross_entropy = {.name = "cross_entropy", .least_inputs = 2,
+                                     .infer = infer,
+                                     .gradient = gradient,
+                                     .operations = 4,
+                                     .tuned = true,
+                                     .index_limit = index_limit};
+const clt_op clt_op_cross_entropy_grad = {
+    .name = "cross_entropy_grad", .least_inputs = 3, .infer = infer_grad, .operations = 6, .tuned = true, .index_limit = index_limit};
 
 clt_tensor *clt_cross_entropy(clt_tensor *logits, clt_tensor *target) {
     clt_tensor *losses = clt_node(NULL, &clt_op_cross_entropy, NULL, (clt_tensor *[]){logits, target}, 2);

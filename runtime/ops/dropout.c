@@ -17,18 +17,24 @@ static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_t
         dx[0] = clt_node(NULL, &clt_op_dropout, node->attributes, (clt_tensor *[]){dy, node->inputs[1]}, 2);
 }
 
+static const clt_attribute schema[] = {
+    CLT_ATTRIBUTE(clt_dropout_attributes, p, FLOAT, .usual = 0.5, .least = 0, .most = 1, .below = true),
+    CLT_ATTRIBUTE(clt_dropout_attributes, site, INT),
+    {0},
+};
+
 const clt_op clt_op_dropout = {
-    .name = "dropout",
+    .name = "dropout", .least_inputs = 2,
     .attributes_bytes = sizeof(clt_dropout_attributes),
+    .schema = schema,
     .infer = infer,
     .gradient = gradient,
+    .operations = 1,
 };
 
 clt_tensor *clt_dropout(clt_tensor *x, float p) {
     if (!clt_tensor_valid(x)) return x;
     clt_graph *graph = x->graph;
-    if (!(p >= 0 && p < 1))
-        return clt_graph_fail(graph, clt_fail(CLT_E_INVALID, "dropout: p = %g is outside [0, 1)", (double)p));
     if (!graph->rng) {
         clt_tensor *rng = clt_state(graph, "rng", CLT_I32, CLT_SHAPE(4));
         if (!clt_tensor_valid(rng)) return graph->invalid;

@@ -21,22 +21,56 @@ static const char *label(const clt_tensor *node) {
     return at->stages[at->n_stages - 1].form.name;
 }
 
+static void write_stages(const clt_fused *at, clt_text *text) {
+    for (int s = 0; s < at->n_stages; s++) {
+        const clt_form *form = &at->stages[s].form;
+        clt_text_add(text, "%s = %s, s0 = %.9g, s1 = %.9g, %s of", form->name, form->expression, (double)form->s[0],
+                     (double)form->s[1], clt_dtype_name(at->stages[s].dtype));
+        for (int k = 0; k < form->n_operands; k++) {
+            const clt_form_operand *o = &form->operands[k];
+            clt_text_add(text, " %c:%d:%d:%lld:%d", o->letter, o->input, (int)o->read, (long long)o->offset, o->dims);
+        }
+        clt_text_add(text, "; ");
+    }
+    clt_text_add(text, "%d inputs", at->n_inputs);
+}
+
+static void write_fused(const void *value, clt_text *text) {
+    write_stages(value, text);
+}
+
+static const clt_attribute schema[] = {
+    {.name = "stages", .type = CLT_ATTRIBUTE_OPAQUE, .bytes = offsetof(clt_fused, shape), .write = write_fused},
+    CLT_ATTRIBUTE(clt_fused, shape, RESULT),
+    CLT_ATTRIBUTE(clt_fused, dtype, DTYPE),
+    {0},
+};
+
 const clt_op clt_op_fused = {
-    .name = "fused", .attributes_bytes = sizeof(clt_fused), .infer = infer, .label = label};
+    .name = "fused", .attributes_bytes = sizeof(clt_fused), .schema = schema, .infer = infer, .label = label};
 
 static clt_status infer_reduce(clt_tensor *node) {
-    node->shape = ((const clt_fused_reduce *)node->attributes)->shape;
-    node->dtype = CLT_F32;
+    const clt_fused_reduce *at = node->attributes;
+    node->shape = at->shape;
+    node->dtype = at->chain.dtype;
     return CLT_OK;
 }
 
 static const char *label_reduce(const clt_tensor *node) {
-    static const char *const names[] = {"sum", "mean", "max"};
-    return names[((const clt_fused_reduce *)node->attributes)->reduction];
+    return clt_axes_reductions[((const clt_fused_reduce *)node->attributes)->reduction];
 }
+
+static const clt_attribute reduce_schema[] = {
+    CLT_ATTRIBUTE(clt_fused_reduce, chain, OPAQUE, .write = write_fused),
+    CLT_ATTRIBUTE(clt_fused_reduce, reduction, ENUM, .words = clt_axes_reductions),
+    CLT_ATTRIBUTE(clt_fused_reduce, length, INT64),
+    CLT_ATTRIBUTE(clt_fused_reduce, shape, RESULT),
+    {0},
+};
 
 const clt_op clt_op_fused_reduce = {.name = "fused_reduce",
                                     .attributes_bytes = sizeof(clt_fused_reduce),
+                                    .schema = reduce_schema,
                                     .infer = infer_reduce,
                                     .label = label_reduce};
 
@@ -47,7 +81,7 @@ bool clt_fused_of(const clt_tensor *node, bool training, clt_fused *fused) {
     }
     *fused = (clt_fused){.n_stages = 1, .n_inputs = node->n_inputs, .shape = node->shape, .dtype = node->dtype};
     fused->stages[0].dtype = node->dtype;
-    return node->kind == CLT_NODE_OP && node->n_inputs <= CLT_FUSED_INPUTS && node->op->form &&
+    return node->kind == CLT_NODE_OP && !node->op->more_outputs && node->n_inputs <= CLT_FUSED_INPUTS && node->op->form &&
            node->op->form(node, training, &fused->stages[0].form);
 }
 

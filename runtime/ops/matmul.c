@@ -4,10 +4,8 @@
 
 static clt_status infer(clt_tensor *node) {
     const clt_matmul_attributes *at = node->attributes;
-    for (int i = 0; i < 2; i++) {
-        CLT_TRY(clt_check_dtype(node, i, CLT_F32));
-        CLT_TRY(clt_check_rank(node, i, 2, CLT_MAX_RANK));
-    }
+    CLT_TRY(clt_check_floats(node, 2));
+    for (int i = 0; i < 2; i++) CLT_TRY(clt_check_rank(node, i, 2, CLT_MAX_RANK));
     const clt_shape *a = &node->inputs[0]->shape, *b = &node->inputs[1]->shape;
     int64_t m = a->dims[a->rank - 2], ka = a->dims[a->rank - 1];
     int64_t kb = b->dims[b->rank - 2], n = b->dims[b->rank - 1];
@@ -25,7 +23,7 @@ static clt_status infer(clt_tensor *node) {
     shape.dims[shape.rank++] = m;
     shape.dims[shape.rank++] = n;
     node->shape = shape;
-    node->dtype = CLT_F32;
+    node->dtype = node->inputs[0]->dtype;
     return CLT_OK;
 }
 
@@ -47,11 +45,37 @@ static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_t
     }
 }
 
+/* Two operations a product. */
+static clt_cost cost(const clt_tensor *node) {
+    const clt_matmul_attributes *at = node->attributes;
+    const clt_shape *a = &node->inputs[0]->shape;
+    double depth = (double)a->dims[a->rank - (at->transpose_a ? 2 : 1)];
+    return (clt_cost){2 * (double)clt_tensor_elements(node) * depth, clt_node_bytes(node)};
+}
+
+/* Rows. */
+static bool linear(const clt_tensor *node, clt_linear *part) {
+    const clt_matmul_attributes *at = node->attributes;
+    *part = (clt_linear){0, node->inputs[0]->shape.rank - (at->transpose_a ? 1 : 2), node->shape.rank - 2};
+    return true;
+}
+
+static const clt_attribute schema[] = {
+    CLT_ATTRIBUTE(clt_matmul_attributes, transpose_a, BOOL, .key = "^0"),
+    CLT_ATTRIBUTE(clt_matmul_attributes, transpose_b, BOOL, .key = "^1"),
+    {0},
+};
+
 const clt_op clt_op_matmul = {
-    .name = "matmul",
+    .name = "matmul", .least_inputs = 2,
     .attributes_bytes = sizeof(clt_matmul_attributes),
+    .schema = schema,
     .infer = infer,
     .gradient = gradient,
+    .cost = cost,
+    .epilogue = CLT_EPILOGUE_COLUMNS,
+    .tuned = true,
+    .linear = linear,
 };
 
 /* ---- builders ---- */

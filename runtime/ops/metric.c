@@ -30,9 +30,13 @@ static clt_status infer_correct(clt_tensor *node) {
     return infer(node);
 }
 
+static const clt_attribute schema[] = {
+    CLT_ATTRIBUTE(clt_metric_attributes, weight, FLOAT), CLT_ATTRIBUTE(clt_metric_attributes, finite, BOOL), {0}};
+
 const clt_op clt_op_metric_add = {
     .name = "metric_add",
     .attributes_bytes = sizeof(clt_metric_attributes),
+    .schema = schema,
     .infer = infer_add,
     .is_view = true,
     .writes = 1,
@@ -40,6 +44,7 @@ const clt_op clt_op_metric_add = {
 const clt_op clt_op_metric_correct = {
     .name = "metric_correct",
     .infer = infer_correct,
+    .operations = 1,
     .is_view = true,
     .writes = 1,
 };

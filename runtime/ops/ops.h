@@ -10,6 +10,12 @@
 
 #include "runtime/graph/graph.h"
 
+/* clt_op_matmul, …: what they take and give is told in the list. */
+#define OP(name) extern const clt_op clt_op_##name;
+#include "runtime/ops/list.inc"
+#undef OP
+extern const clt_op *const clt_ops[]; /* all, ended by NULL (list.c) */
+
 /* ---- autodiff.c ---- */
 
 /* Adds the gradients with respect to `wrt` of sum(loss x seed), where `seed` has the shape of
@@ -65,7 +71,6 @@ typedef struct clt_fused {
     clt_shape shape; /* of the result */
     clt_dtype dtype;
 } clt_fused;
-extern const clt_op clt_op_fused;
 
 /* A node's inputs but for those of its epilogue, which come last. */
 int clt_own_inputs(const clt_tensor *node);
@@ -75,7 +80,6 @@ bool clt_fused_of(const clt_tensor *node, bool training, clt_fused *fused);
 
 /* ---- relayout.c ---- */
 
-extern const clt_op clt_op_relayout;
 clt_tensor *clt_relayout(clt_tensor *x, clt_layout layout);
 
 /* ---- pointwise.c: y = f(operands), with broadcasting ---- */
@@ -87,11 +91,11 @@ typedef struct clt_pointwise_attributes {
     const char *operands;
     const struct clt_pointwise_function *function; /* NULL: has no gradient */
     float s[2];
-    clt_dtype dtype; /* of the result */
+    clt_dtype dtype; /* of a cast's result */
     clt_shape shape; /* of a result without operands */
 } clt_pointwise_attributes;
-extern const clt_op clt_op_pointwise;
 
+/* Of floats, f32. */
 clt_tensor *clt_fill(clt_graph *graph, clt_shape shape, float value);
 /* 1 where a == b, else 0. No gradient. */
 clt_tensor *clt_equal(clt_tensor *a, clt_tensor *b);
@@ -101,7 +105,6 @@ clt_tensor *clt_sum_to(clt_tensor *x, const clt_shape *shape);
 /* ---- matmul.c ---- */
 
 typedef clt_matmul_options clt_matmul_attributes;
-extern const clt_op clt_op_matmul; /* a, b */
 
 /* ---- conv2d.c ---- */
 
@@ -109,9 +112,6 @@ typedef struct clt_conv2d_attributes {
     int kernel_h, kernel_w, stride_h, stride_w, padding_h, padding_w, dilation_h, dilation_w, groups;
     clt_shape result; /* of the gradients: the shape of x or of the weight */
 } clt_conv2d_attributes;
-extern const clt_op clt_op_conv2d;             /* x [N,C,H,W], weight [O,C/g,kh,kw] */
-extern const clt_op clt_op_conv2d_grad_input;  /* weight, dy -> dx */
-extern const clt_op clt_op_conv2d_grad_weight; /* x, dy -> dweight */
 
 /* ---- pool2d.c ---- */
 
@@ -120,27 +120,13 @@ typedef struct clt_pool2d_attributes {
     bool exclude_padding;
     clt_shape result; /* of the gradient of the average */
 } clt_pool2d_attributes;
-extern const clt_op clt_op_max_pool2d;      /* x */
-extern const clt_op clt_op_max_pool2d_grad; /* x, dy -> dx */
-extern const clt_op clt_op_avg_pool2d;      /* x */
-extern const clt_op clt_op_avg_pool2d_grad; /* dy -> dx */
 
 /* ---- batch_norm.c: x [N, C, ...]; statistics [2, C] hold mean and 1/sqrt(var + eps) ---- */
 
-typedef struct clt_norm_attributes {
+typedef struct clt_batch_norm_attributes {
     float eps, momentum;
-    int dims;      /* layer norm: how many trailing dimensions */
-    int64_t inner; /* synchronized batch norm: values of a channel in one image */
-} clt_norm_attributes;
-/* x, running_mean, running_var -> statistics; in training those of the batch, moving the running ones. */
-extern const clt_op clt_op_batch_norm_stats;
-/* Synchronized over ranks: x -> [2, C], mean and sum of squared deviations of the own images; and the statistics of all: those
- * of all ranks [size 2 C], images a rank [size], the own part of all images (scalar), running_mean, running_var -> statistics. */
-extern const clt_op clt_op_batch_norm_moments;
-extern const clt_op clt_op_batch_norm_combine;
-extern const clt_op clt_op_batch_norm;            /* x, statistics, weight, bias -> y */
-extern const clt_op clt_op_batch_norm_grad_stats; /* x, statistics, dy -> [2, C]: sum dy, sum dy xhat */
-extern const clt_op clt_op_batch_norm_grad_input; /* x, statistics, weight, grad stats, dy -> dx */
+    int64_t inner; /* synchronized: values of a channel in one image */
+} clt_batch_norm_attributes;
 
 /* Makes all training batch norms of the graph take their statistics over the images of all ranks, of which `images` [size] says how many each
  * has in this step. Before gradients are added. */
@@ -148,22 +134,36 @@ clt_status clt_batch_norms_synchronize(clt_graph *graph, clt_tensor *images, int
 
 /* ---- layer_norm.c: rows of the last dims; statistics [2, rows] ---- */
 
-extern const clt_op clt_op_layer_norm_stats;       /* x -> statistics */
-extern const clt_op clt_op_layer_norm;             /* x, statistics, weight, bias -> y */
-extern const clt_op clt_op_layer_norm_grad_input;  /* x, statistics, weight, dy -> dx */
-extern const clt_op clt_op_layer_norm_grad_weight; /* x, statistics, dy -> [2, D]: sum dy, sum dy xhat */
+typedef struct clt_layer_norm_attributes {
+    float eps;
+    int dims; /* how many trailing dimensions */
+} clt_layer_norm_attributes;
 /* D: elements of the trailing dimensions that form a row of such a node's x. */
 int64_t clt_layer_norm_length(const clt_tensor *node);
+
+/* ---- attention.c ---- */
+
+typedef struct clt_attention_attributes {
+    float scale; /* 0: 1 / sqrt(D) */
+    bool causal;
+} clt_attention_attributes;
+
+/* N; heads of queries and of keys; T queries and S keys of D elements. */
+typedef struct clt_attention_size {
+    int64_t n, heads, key_heads, t, s, d;
+} clt_attention_size;
+clt_attention_size clt_attention_sizes(const clt_tensor *node); /* of any of the three ops */
+float clt_attention_scale(const clt_tensor *node);
 
 /* ---- reduce.c ---- */
 
 typedef enum clt_axes_reduction { CLT_AXES_SUM, CLT_AXES_MEAN, CLT_AXES_MAX } clt_axes_reduction;
+extern const char *const clt_axes_reductions[]; /* their names, ended by NULL */
 typedef struct clt_reduce_attributes {
     clt_axes_reduction reduction;
     unsigned axes; /* bit i: dimension i is reduced */
     bool keep_dims;
 } clt_reduce_attributes;
-extern const clt_op clt_op_reduce; /* x */
 
 /* A reduction of what a chain of forms gives, over the last dimensions: made by the passes of runtime/exec. Inputs are
  * the chain's. */
@@ -173,45 +173,37 @@ typedef struct clt_fused_reduce {
     int64_t length; /* elements of the chain's result for each of this one's */
     clt_shape shape;
 } clt_fused_reduce;
-extern const clt_op clt_op_fused_reduce;
 
 /* ---- reshape.c ---- */
 
 typedef struct clt_reshape_attributes {
-    clt_shape shape; /* as asked for, with at most one -1 */
+    clt_shape shape; /* at most one -1: what remains; CLT_BATCH: the batch */
 } clt_reshape_attributes;
-extern const clt_op clt_op_reshape; /* x; a view */
 
 /* ---- permute.c, slice.c, concat.c, pad.c, expand.c: copies with other strides ---- */
 
 typedef struct clt_permute_attributes {
     int order[CLT_MAX_RANK];
 } clt_permute_attributes;
-extern const clt_op clt_op_permute;
 
 typedef struct clt_slice_attributes {
     int axis;
-    int64_t start, count, step;
-    clt_shape source; /* of the gradient: x's shape */
+    int64_t start, stop, step; /* stop INT64_MAX: to the end */
+    clt_shape result; /* of the gradient: x's shape */
 } clt_slice_attributes;
-extern const clt_op clt_op_slice;
-extern const clt_op clt_op_slice_grad; /* dy -> dx, zero where not sliced */
 
 typedef struct clt_concat_attributes {
     int axis;
 } clt_concat_attributes;
-extern const clt_op clt_op_concat;
 
 typedef struct clt_pad_attributes {
     int64_t before[CLT_MAX_RANK], after[CLT_MAX_RANK];
     float value;
 } clt_pad_attributes;
-extern const clt_op clt_op_pad;
 
 typedef struct clt_expand_attributes {
     clt_shape shape;
 } clt_expand_attributes;
-extern const clt_op clt_op_expand;
 
 /* ---- dropout.c ---- */
 
@@ -219,30 +211,20 @@ typedef struct clt_dropout_attributes {
     float p;
     int site; /* which random op of the graph */
 } clt_dropout_attributes;
-extern const clt_op clt_op_dropout; /* x, rng; on dy the same node is the gradient */
 
 /* ---- embedding.c ---- */
 
 typedef struct clt_embedding_attributes {
-    int64_t count; /* of the gradient: rows of the weight */
+    clt_shape result; /* of the gradient: the shape of the weight */
 } clt_embedding_attributes;
-extern const clt_op clt_op_embedding;      /* weight [count, width], indices */
-extern const clt_op clt_op_embedding_grad; /* indices, dy -> dweight */
 
 /* ---- softmax.c ---- */
 
 typedef struct clt_softmax_attributes {
     int axis;
 } clt_softmax_attributes;
-extern const clt_op clt_op_softmax;          /* x */
-extern const clt_op clt_op_softmax_grad;     /* y, dy -> dx */
-extern const clt_op clt_op_log_softmax;      /* x */
-extern const clt_op clt_op_log_softmax_grad; /* y, dy -> dx */
 
 /* ---- cross_entropy.c ---- */
-
-extern const clt_op clt_op_cross_entropy;      /* logits [N, C], target [N] -> losses [N] */
-extern const clt_op clt_op_cross_entropy_grad; /* logits, target, dlosses [N] -> dlogits */
 
 /* ---- user_op.c ---- */
 
@@ -262,8 +244,6 @@ typedef struct clt_user_grad_attributes {
     clt_user_attributes base;
     int input; /* of which the gradient */
 } clt_user_grad_attributes;
-extern const clt_op clt_op_user;      /* inputs */
-extern const clt_op clt_op_user_grad; /* inputs, y, dy -> dx of one input */
 
 /* ---- optimizer.c: on flat tensors [n] that hold many parameters ---- */
 
@@ -275,11 +255,8 @@ typedef struct clt_pack_attributes {
     int64_t *offsets; /* of each part, in elements */
     int n;
 } clt_pack_attributes;
-extern const clt_op clt_op_pack; /* flat state, parts … -> the flat state, written in place */
 clt_tensor *clt_pack(clt_tensor *flat, clt_tensor *const *parts, const int64_t *offsets, int n);
 
-/* acc = hyper[CLT_HYPER_KEEP] acc + x, in place. */
-extern const clt_op clt_op_accumulate; /* acc, x, hyper */
 clt_tensor *clt_accumulate(clt_tensor *acc, clt_tensor *x, clt_tensor *hyper);
 
 /* What the host sets before a step. */
@@ -294,8 +271,6 @@ enum {
     CLT_HYPER_COUNT = 8
 };
 
-/* hyper with CLT_HYPER_SCALE = 1 / samples, 0 for none, in place: for gradients that are sums over samples. */
-extern const clt_op clt_op_hyper_scale; /* hyper, samples [1] */
 clt_tensor *clt_hyper_scale(clt_tensor *hyper, clt_tensor *samples);
 
 typedef struct clt_clip_attributes {
@@ -304,8 +279,6 @@ typedef struct clt_clip_attributes {
     float clip_norm;  /* then the global norm is brought to at most this; infinity: not */
     bool guarded;     /* NaN or infinity in the gradients as they are makes the norm NaN; without clip_norm it is 0 else */
 } clt_clip_attributes;
-extern const clt_op clt_op_norm_squared; /* flat gradients, hyper -> scalar, after scales and clip_value */
-extern const clt_op clt_op_clip_scale;   /* the norm squared -> the factor, scalar */
 
 /* What is known of updates that were left out, i32 [CLT_RECORD_COUNT], zero at first. */
 enum {
@@ -319,14 +292,10 @@ typedef struct clt_guard_attributes {
     float log_beta1, log_beta2; /* of Adam: its bias corrections are those of the updates that were made */
     bool stops;                 /* after the first that is left out, all are */
 } clt_guard_attributes;
-/* The norm squared, record, hyper -> the factor; negative: the update is left out. Sets record, and hyper's bias corrections. */
-extern const clt_op clt_op_guard;
 /* `parts`: they are the own parts of sums over all ranks, whose norms are added up. `record` (may be NULL, then `guard` is
  * not looked at): updates whose gradients are not finite are left out. */
 clt_tensor *clt_clip_scale(clt_tensor *const *grads, int n, clt_tensor *hyper, bool parts, clt_clip_attributes attributes,
                            clt_tensor *record, clt_guard_attributes guard);
-/* state = 0 where the factor says that the update is left out, in place. */
-extern const clt_op clt_op_clear_if_skipped; /* state, factor */
 clt_tensor *clt_clear_if_skipped(clt_tensor *state, clt_tensor *factor);
 
 typedef struct clt_update_attributes {
@@ -334,32 +303,24 @@ typedef struct clt_update_attributes {
     float momentum, beta1, beta2, eps, weight_decay;
     bool nesterov, decoupled;
 } clt_update_attributes;
-/* params, grads, hyper, factor (a scalar; negative: nothing changes), then the state: SGD none or momentum; Adam m, v. */
-extern const clt_op clt_op_sgd;
-extern const clt_op clt_op_adam;
 clt_tensor *clt_update(const clt_op *op, clt_update_attributes attributes, clt_tensor *params,
                        clt_tensor *grads, clt_tensor *hyper, clt_tensor *factor,
                        clt_tensor *const *states, int n_states);
 
-/* ---- exchange.c: with the other ranks, in place. All ranks have the same exchanges in the same order ---- */
+/* ---- collective.c: with the other ranks, in place. All ranks have the same collectives in the same order ---- */
 
-typedef struct clt_exchange_attributes {
+typedef struct clt_collective_attributes {
     int rank, size; /* whose part of how many; of all_reduce 0, 1 */
     clt_reduction reduction;
-} clt_exchange_attributes;
-extern const clt_op clt_op_all_reduce;          /* x -> the reduction over all ranks, in x's memory */
-extern const clt_op clt_op_reduce_scatter;      /* x [size n] -> the own part [n] of the sum, in x's memory; the rest of x is lost */
-extern const clt_op clt_op_all_gather;          /* x [n] -> all ranks' [size n] */
-extern const clt_op clt_op_all_gather_in_place; /* whole [size n], what computes the own part of it -> whole */
-extern const clt_op clt_op_part;                /* whole [size n] -> the own part [n], a view */
+} clt_collective_attributes;
 
 /* Nobody else may read x, in what all_reduce and reduce_scatter replace. Parts have multiples of CLT_PACK_ALIGN elements. */
 clt_tensor *clt_all_reduce(clt_tensor *x, clt_reduction reduction);
 clt_tensor *clt_reduce_scatter(clt_tensor *x, int rank, int size);
 clt_tensor *clt_all_gather(clt_tensor *x, int rank, int size);
 clt_tensor *clt_all_gather_in_place(clt_tensor *whole, clt_tensor *part, int rank, int size);
-clt_tensor *clt_part_of(clt_tensor *whole, int rank, int size);
-bool clt_is_exchange(const clt_tensor *node);
+clt_tensor *clt_shard_of(clt_tensor *whole, int rank, int size);
+bool clt_is_collective(const clt_tensor *node);
 
 /* ---- metric.c: sums kept on the device ---- */
 
@@ -367,12 +328,8 @@ typedef struct clt_metric_attributes {
     float weight;
     bool finite; /* a value that is not is left out, and its weight added up apart */
 } clt_metric_attributes;
-/* state [2] (sum and Kahan compensation) += weight x value; with `finite` [3], the last of which is the weight left out */
-extern const clt_op clt_op_metric_add;
 clt_tensor *clt_metric_add(clt_tensor *state, clt_tensor *value, float weight);
 clt_tensor *clt_metric_add_finite(clt_tensor *state, clt_tensor *value, float weight);
-/* state i32 [1] += number of rows whose largest logit is the target's */
-extern const clt_op clt_op_metric_correct;
 clt_tensor *clt_metric_correct(clt_tensor *state, clt_tensor *logits, clt_tensor *target);
 
 /* ---- compress.c: flat gradients [n] made small for the wire, and back ----
@@ -389,17 +346,9 @@ typedef struct clt_compress_attributes {
     bool bf16;       /* topk: values are rounded to what fits in 16 bits */
 } clt_compress_attributes;
 
-extern const clt_op clt_op_narrow; /* x, samples -> f16, bf16 or f32 [n] */
-extern const clt_op clt_op_widen;  /* flat, f16 or bf16 [n] -> flat */
 clt_tensor *clt_narrow(clt_tensor *x, clt_tensor *samples, clt_dtype dtype);
 clt_tensor *clt_widen(clt_tensor *flat, clt_tensor *wire);
 
-extern const clt_op clt_op_int8_encode;   /* x, residual, samples -> i32 [words]: a code a value, a scale a block */
-extern const clt_op clt_op_int8_decode;   /* flat, i32 [ranks x words] */
-extern const clt_op clt_op_onebit_encode; /* x, residual, samples -> i32 [words]: a bit a value, two means a block */
-extern const clt_op clt_op_onebit_decode;
-extern const clt_op clt_op_topk_encode;   /* x, residual, samples -> i32 [words]: coded indices, then values */
-extern const clt_op clt_op_topk_decode;   /* flat, i32 [ranks x words] */
 clt_tensor *clt_encode(const clt_op *op, clt_compress_attributes attributes, clt_tensor *x, clt_tensor *residual,
                        clt_tensor *samples);
 clt_tensor *clt_decode(const clt_op *op, clt_compress_attributes attributes, clt_tensor *flat, clt_tensor *wires);
@@ -421,17 +370,12 @@ typedef struct clt_flat_part_attributes {
     int64_t offset; /* in elements, a multiple of CLT_PACK_ALIGN */
     clt_shape shape;
 } clt_flat_part_attributes;
-extern const clt_op clt_op_flat_part; /* flat -> a tensor that lies in it */
 clt_tensor *clt_flat_part(clt_tensor *flat, int64_t offset, clt_shape shape);
 
 typedef struct clt_feedback_attributes {
     float scale;
     int seed;
 } clt_feedback_attributes;
-extern const clt_op clt_op_feedback_add;      /* residual, x, samples: residual += x / samples, in place */
-extern const clt_op clt_op_feedback_subtract; /* x, residual: residual -= scale x, in place; gives x */
-extern const clt_op clt_op_seed_factor;       /* factor: random numbers where it is zero, in place */
-extern const clt_op clt_op_orthogonalize;     /* x [rows, rank] -> the same span, by orthonormal columns */
 clt_tensor *clt_feedback_add(clt_tensor *residual, clt_tensor *x, clt_tensor *samples);
 clt_tensor *clt_feedback_subtract(clt_tensor *x, clt_tensor *residual, float scale);
 clt_tensor *clt_seed_factor(clt_tensor *factor, int seed);
@@ -439,20 +383,20 @@ clt_tensor *clt_orthogonalize(clt_tensor *x);
 
 /* ---- cost.c ---- */
 
-/* Operations of a node, and the least bytes it moves. Operations of an op that is not known to cost.c are 0. */
-typedef struct clt_cost {
-    double flops, bytes;
-} clt_cost;
 clt_cost clt_node_cost(const clt_tensor *node);
+/* What rules of cost are made of: the bytes of a tensor; and those of a node's operands and result, each once. */
+double clt_tensor_cost_bytes(const clt_tensor *tensor);
+double clt_node_bytes(const clt_tensor *node);
 
 /* ---- checks that several ops make (check.c) ---- */
 
 clt_status clt_check_dtype(const clt_tensor *node, int input, clt_dtype dtype);
+/* A floating-point type; operands 0 to n - 1 have one, all the same. */
+clt_status clt_check_float(const clt_tensor *node, int input);
+clt_status clt_check_floats(const clt_tensor *node, int n);
 clt_status clt_check_rank(const clt_tensor *node, int input, int least, int most);
 /* Input 0 is no larger than what kernels with windows can count the pixels of. */
 clt_status clt_check_sides(const clt_tensor *node);
-/* Whether all are CLT_MAX_WINDOW at most. */
-bool clt_windows_fit(const int *values, int n);
 /* "operands \"x\" [2, 3] and matmul #4 [4, 5]": for messages. */
 #define CLT_PAIR_TEXT 512
 const char *clt_pair_text(const clt_tensor *a, const clt_tensor *b, char text[CLT_PAIR_TEXT]);

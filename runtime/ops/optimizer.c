@@ -37,9 +37,28 @@ static clt_status pack_copy(void *attributes) {
     return CLT_OK;
 }
 
+/* Parts that were written where they belong are not copied. */
+static clt_cost pack_cost(const clt_tensor *node) {
+    double bytes = 0;
+    const clt_tensor *flat = node->inputs[0];
+    for (int i = 1; i < node->n_inputs; i++)
+        if (node->inputs[i]->storage != (flat->storage ? flat->storage : flat)) bytes += 2 * clt_tensor_cost_bytes(node->inputs[i]);
+    return (clt_cost){0, bytes};
+}
+
+static void write_offsets(const void *value, clt_text *text) {
+    const clt_pack_attributes *at = value;
+    for (int i = 0; i < at->n; i++) clt_text_add(text, "%s%lld", i ? " " : "", (long long)at->offsets[i]);
+}
+
+static const clt_attribute pack_schema[] = {
+    {.name = "offsets", .type = CLT_ATTRIBUTE_OPAQUE, .bytes = sizeof(clt_pack_attributes), .write = write_offsets}, {0}};
+
 const clt_op clt_op_pack = {
     .name = "pack",
     .attributes_bytes = sizeof(clt_pack_attributes),
+    .schema = pack_schema,
+    .cost = pack_cost,
     .infer = infer_pack,
     .attributes_free = pack_free,
     .attributes_copy = pack_copy,
@@ -67,7 +86,7 @@ static clt_status infer_first(clt_tensor *node) {
 }
 
 const clt_op clt_op_accumulate = {
-    .name = "accumulate", .infer = infer_first, .is_view = true, .writes = 1};
+    .name = "accumulate", .infer = infer_first, .is_view = true, .writes = 1, .operations = 2};
 
 clt_tensor *clt_accumulate(clt_tensor *acc, clt_tensor *x, clt_tensor *hyper) {
     return clt_node(NULL, &clt_op_accumulate, NULL, (clt_tensor *[]){acc, x, hyper}, 3);
@@ -87,14 +106,27 @@ static clt_status infer_scalar(clt_tensor *node) {
     return CLT_OK;
 }
 
-const clt_op clt_op_norm_squared = {
-    .name = "norm_squared", .attributes_bytes = sizeof(clt_clip_attributes), .infer = infer_scalar};
-const clt_op clt_op_clip_scale = {
-    .name = "clip_scale", .attributes_bytes = sizeof(clt_clip_attributes), .infer = infer_scalar};
+#define CLIP_ATTRIBUTES(type, base)                                                                                \
+    CLT_ATTRIBUTE(type, base grad_scale, FLOAT, .usual = 1), CLT_ATTRIBUTE(type, base clip_value, FLOAT, .usual = INFINITY), \
+        CLT_ATTRIBUTE(type, base clip_norm, FLOAT, .usual = INFINITY), CLT_ATTRIBUTE(type, base guarded, BOOL)
+static const clt_attribute clip_schema[] = {CLIP_ATTRIBUTES(clt_clip_attributes, ), {0}};
+
+static const clt_attribute guard_schema[] = {
+    CLT_ATTRIBUTE(clt_guard_attributes, clip_norm, FLOAT, .usual = INFINITY),
+    CLT_ATTRIBUTE(clt_guard_attributes, log_beta1, FLOAT),
+    CLT_ATTRIBUTE(clt_guard_attributes, log_beta2, FLOAT),
+    CLT_ATTRIBUTE(clt_guard_attributes, stops, BOOL),
+    {0},
+};
+
+#define CLIP .attributes_bytes = sizeof(clt_clip_attributes), .schema = clip_schema
+const clt_op clt_op_norm_squared = {.name = "norm_squared", CLIP, .infer = infer_scalar, .operations = 3};
+const clt_op clt_op_clip_scale = {.name = "clip_scale", CLIP, .infer = infer_scalar};
 
 /* hyper is written too: its place among the nodes is before the updates that read it. */
 const clt_op clt_op_guard = {.name = "guard",
                              .attributes_bytes = sizeof(clt_guard_attributes),
+                             .schema = guard_schema,
                              .infer = infer_scalar,
                              .writes = 1u << 1 | 1u << 2};
 const clt_op clt_op_clear_if_skipped = {.name = "clear_if_skipped", .infer = infer_first, .is_view = true, .writes = 1};
@@ -120,16 +152,35 @@ clt_tensor *clt_clip_scale(clt_tensor *const *grads, int n, clt_tensor *hyper, b
 
 /* ---- updates ---- */
 
-const clt_op clt_op_sgd = {.name = "sgd",
-                           .attributes_bytes = sizeof(clt_update_attributes),
-                           .infer = infer_first,
-                           .is_view = true,
-                           .writes = 1u | 1u << 4};
-const clt_op clt_op_adam = {.name = "adam",
-                            .attributes_bytes = sizeof(clt_update_attributes),
-                            .infer = infer_first,
-                            .is_view = true,
-                            .writes = 1u | 1u << 4 | 1u << 5};
+/* params, grads, hyper, factor, states */
+static clt_status infer_update(clt_tensor *node) {
+    char text[CLT_PAIR_TEXT];
+    CLT_TRY(clt_check_rank(node, 0, 1, 1));
+    CLT_TRY(clt_check_rank(node, 3, 0, 0));
+    if (clt_tensor_elements(node->inputs[2]) != CLT_HYPER_COUNT)
+        return clt_fail(CLT_E_SHAPE, "hyper has %lld elements, not %d", (long long)clt_tensor_elements(node->inputs[2]), CLT_HYPER_COUNT);
+    for (int i = 1; i < node->n_inputs; i += i == 1 ? 3 : 1)
+        if (!clt_shape_equal(&node->inputs[i]->shape, &node->inputs[0]->shape))
+            return clt_fail(CLT_E_SHAPE, "%s differ in shape", clt_pair_text(node->inputs[0], node->inputs[i], text));
+    return infer_first(node);
+}
+
+static const clt_attribute update_schema[] = {
+    CLIP_ATTRIBUTES(clt_update_attributes, clip.),
+    CLT_ATTRIBUTE(clt_update_attributes, momentum, FLOAT, .usual = 0.9),
+    CLT_ATTRIBUTE(clt_update_attributes, beta1, FLOAT, .usual = 0.9),
+    CLT_ATTRIBUTE(clt_update_attributes, beta2, FLOAT, .usual = 0.999),
+    CLT_ATTRIBUTE(clt_update_attributes, eps, FLOAT, .usual = 1e-8),
+    CLT_ATTRIBUTE(clt_update_attributes, weight_decay, FLOAT),
+    CLT_ATTRIBUTE(clt_update_attributes, nesterov, BOOL),
+    CLT_ATTRIBUTE(clt_update_attributes, decoupled, BOOL),
+    {0},
+};
+
+#define UPDATE                                                                                                       \
+    .attributes_bytes = sizeof(clt_update_attributes), .schema = update_schema, .infer = infer_update, .is_view = true
+const clt_op clt_op_sgd = {.name = "sgd", UPDATE, .least_inputs = 4, .most_inputs = 5, .writes = 1u | 1u << 4, .operations = 6};
+const clt_op clt_op_adam = {.name = "adam", UPDATE, .least_inputs = 6, .writes = 1u | 1u << 4 | 1u << 5, .operations = 14};
 
 clt_tensor *clt_update(const clt_op *op, clt_update_attributes attributes, clt_tensor *params,
                        clt_tensor *grads, clt_tensor *hyper, clt_tensor *factor,

@@ -4,7 +4,7 @@
 
 static clt_status infer(clt_tensor *node) {
     const clt_pad_attributes *at = node->attributes;
-    CLT_TRY(clt_check_dtype(node, 0, CLT_F32));
+    CLT_TRY(clt_check_float(node, 0));
     clt_shape shape = node->inputs[0]->shape;
     for (int i = 0; i < shape.rank; i++) {
         if (at->before[i] < 0 || at->after[i] < 0 || at->before[i] > INT32_MAX || at->after[i] > INT32_MAX)
@@ -13,7 +13,7 @@ static clt_status infer(clt_tensor *node) {
         shape.dims[i] += at->before[i] + at->after[i];
     }
     node->shape = shape;
-    node->dtype = CLT_F32;
+    node->dtype = node->inputs[0]->dtype;
     return CLT_OK;
 }
 
@@ -26,9 +26,17 @@ static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_t
     if (wanted[0]) dx[0] = crop;
 }
 
+static const clt_attribute schema[] = {
+    CLT_ATTRIBUTE(clt_pad_attributes, before, SIZES),
+    CLT_ATTRIBUTE(clt_pad_attributes, after, SIZES),
+    CLT_ATTRIBUTE(clt_pad_attributes, value, FLOAT),
+    {0},
+};
+
 const clt_op clt_op_pad = {
-    .name = "pad",
+    .name = "pad", .least_inputs = 1,
     .attributes_bytes = sizeof(clt_pad_attributes),
+    .schema = schema,
     .infer = infer,
     .gradient = gradient,
 };

@@ -25,11 +25,15 @@ static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_t
     if (wanted[0]) dx[0] = clt_permute(dy, inverse);
 }
 
+static const clt_attribute schema[] = {CLT_ATTRIBUTE(clt_permute_attributes, order, ORDER, .key = "o"), {0}};
+
 const clt_op clt_op_permute = {
-    .name = "permute",
+    .name = "permute", .least_inputs = 1,
     .attributes_bytes = sizeof(clt_permute_attributes),
+    .schema = schema,
     .infer = infer,
     .gradient = gradient,
+    .tuned = true,
 };
 
 clt_tensor *clt_permute(clt_tensor *x, const int *order) {

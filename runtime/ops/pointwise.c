@@ -3,6 +3,7 @@
  * for each operand, as OpenCL C expressions. The code generator of the backends
  * makes kernels of them, so a new pointwise op is a new row and a builder.
  */
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
@@ -39,6 +40,9 @@ static const function functions[] = {
     {"relu", "a", "a < 0.0f ? 0.0f : a", {"yg"}, {"y <= 0.0f ? 0.0f : g"}},
     {"gelu", "a", "0.5f * a * (1.0f + erf(a * 0.70710678118654752f))", {"ag"},
      {"g * (0.5f * (1.0f + erf(a * 0.70710678118654752f)) + a * exp(-0.5f * a * a) * 0.39894228040143268f)"}},
+    /* 2 sqrt(2 / pi) = 1.5957...; 1 + tanh(u) = 2 / (1 + exp(-2 u)) */
+    {"gelu_tanh", "a", "a / (1.0f + exp(-1.5957691216057308f * a * (1.0f + 0.044715f * a * a)))", {"ag"},
+     {"g / (1.0f + exp(-1.5957691216057308f * a * (1.0f + 0.044715f * a * a))) * (1.0f + a * (1.0f - 1.0f / (1.0f + exp(-1.5957691216057308f * a * (1.0f + 0.044715f * a * a)))) * 1.5957691216057308f * (1.0f + 0.134145f * a * a))"}},
     {"tanh", "a", "tanh(a)", {"yg"}, {"g * (1.0f - y * y)"}},
     {"sigmoid", "a", "1.0f / (1.0f + exp(-a))", {"yg"}, {"g * y * (1.0f - y)"}},
     {"silu", "a", "a / (1.0f + exp(-a))", {"ag"},
@@ -53,12 +57,25 @@ static const function equal_function = {"equal", "ab", "a == b ? 1.0f : 0.0f", {
 
 /* ---- rules ---- */
 
+static bool is_cast(const clt_pointwise_attributes *at) {
+    return !strcmp(at->name, "cast");
+}
+
+/* Operands of different types are promoted to f32, as PyTorch does. */
+static clt_dtype common_dtype(const clt_tensor *node) {
+    clt_dtype dtype = node->n_inputs ? node->inputs[0]->dtype : CLT_F32;
+    for (int i = 1; i < node->n_inputs; i++)
+        if (node->inputs[i]->dtype != dtype) return CLT_F32;
+    return dtype;
+}
+
 static clt_status infer(clt_tensor *node) {
     const clt_pointwise_attributes *at = node->attributes;
     clt_shape shape = at->shape;
+    CLT_TRY(clt_graph_resolve(node->graph, &shape));
     for (int i = 0; i < node->n_inputs; i++) {
         const clt_tensor *x = node->inputs[i];
-        if (strcmp(at->name, "cast")) CLT_TRY(clt_check_dtype(node, i, CLT_F32));
+        if (!is_cast(at)) CLT_TRY(clt_check_float(node, i));
         if (i == 0) shape = x->shape;
         else if (!clt_shape_broadcast(&shape, &x->shape, &shape)) {
             char text[CLT_PAIR_TEXT];
@@ -66,7 +83,7 @@ static clt_status infer(clt_tensor *node) {
         }
     }
     node->shape = shape;
-    node->dtype = at->dtype;
+    node->dtype = is_cast(at) ? at->dtype : common_dtype(node);
     return CLT_OK;
 }
 
@@ -79,34 +96,37 @@ static clt_tensor *operand(clt_tensor *node, clt_tensor *dy, char letter) {
     }
 }
 
-static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_tensor **dx) {
+/* To what has no derivative or a whole-number type there is no gradient. */
+static bool has_gradient(const clt_tensor *node, int i) {
     const clt_pointwise_attributes *at = node->attributes;
-    const function *f = at->function;
-    for (int i = 0; i < node->n_inputs; i++) {
-        if (!wanted[i]) continue;
-        if (!f || !f->grad[i]) {
-            clt_graph_fail(node->graph, clt_fail(CLT_E_UNSUPPORTED, "%s has no gradient", at->name));
-            return;
-        }
-        clt_tensor *inputs[4], *term = dy;
-        int n = 0;
-        for (const char *c = f->grad_operands[i]; *c; c++) inputs[n++] = operand(node, dy, *c);
-        if (strcmp(f->grad[i], "g")) {
-            clt_pointwise_attributes grad = {.name = f->name,
-                                             .expression = f->grad[i],
-                                             .operands = f->grad_operands[i],
-                                             .s = {at->s[0], at->s[1]}};
-            term = clt_node(node->graph, &clt_op_pointwise, &grad, inputs, n);
-        }
-        dx[i] = clt_sum_to(term, &node->inputs[i]->shape);
-    }
+    if (is_cast(at)) return clt_dtype_is_float(node->dtype) && clt_dtype_is_float(node->inputs[0]->dtype);
+    return at->function && at->function->grad[i];
 }
 
-/* Of a fill: its first dimension is the batch's where it was. */
-static void rebatch(clt_tensor *node, int64_t new_batch, int64_t old_batch) {
-    clt_pointwise_attributes *at = node->attributes;
-    if (node->n_inputs == 0 && at->shape.rank > 0 && at->shape.dims[0] == old_batch)
-        at->shape.dims[0] = new_batch;
+/* Of operand i before sums and casts. */
+static clt_tensor *gradient_term(clt_tensor *node, clt_tensor *dy, int i) {
+    const clt_pointwise_attributes *at = node->attributes;
+    if (is_cast(at) || !strcmp(at->function->grad[i], "g")) return dy;
+    clt_pointwise_attributes grad = {.name = at->name,
+                                     .expression = at->function->grad[i],
+                                     .operands = at->function->grad_operands[i],
+                                     .s = {at->s[0], at->s[1]}};
+    clt_tensor *inputs[4];
+    int n = 0;
+    for (const char *c = grad.operands; *c; c++) inputs[n++] = operand(node, dy, *c);
+    return clt_node(node->graph, &clt_op_pointwise, &grad, inputs, n);
+}
+
+static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_tensor **dx) {
+    for (int i = 0; i < node->n_inputs; i++) {
+        if (!wanted[i]) continue;
+        if (!has_gradient(node, i)) {
+            clt_graph_fail(node->graph, clt_fail(CLT_E_UNSUPPORTED, "%s has no gradient", clt_node_name(node)));
+            return;
+        }
+        clt_tensor *x = node->inputs[i];
+        dx[i] = clt_cast(clt_sum_to(gradient_term(node, dy, i), &x->shape), x->dtype);
+    }
 }
 
 static const char *label(const clt_tensor *node) {
@@ -121,12 +141,36 @@ static bool form(const clt_tensor *node, bool training, clt_form *form) {
     return true;
 }
 
+/* Operators and calls in the expression. */
+static clt_cost cost(const clt_tensor *node) {
+    const clt_pointwise_attributes *at = node->attributes;
+    double operations = 0;
+    for (const char *c = at->expression; *c; c++) {
+        bool called = *c == '(' && c > at->expression && (isalnum((unsigned char)c[-1]) || c[-1] == '_');
+        operations += called || strchr("+-*/<>?", *c) != NULL;
+    }
+    return (clt_cost){operations * (double)clt_tensor_elements(node), clt_node_bytes(node)};
+}
+
+static const clt_attribute schema[] = {
+    CLT_ATTRIBUTE(clt_pointwise_attributes, name, TEXT),
+    CLT_ATTRIBUTE(clt_pointwise_attributes, expression, TEXT),
+    CLT_ATTRIBUTE(clt_pointwise_attributes, operands, TEXT),
+    CLT_ATTRIBUTE(clt_pointwise_attributes, function, OPAQUE), /* goes with the name and the expression */
+    CLT_ATTRIBUTE(clt_pointwise_attributes, s[0], FLOAT),
+    CLT_ATTRIBUTE(clt_pointwise_attributes, s[1], FLOAT),
+    CLT_ATTRIBUTE(clt_pointwise_attributes, dtype, DTYPE),
+    CLT_ATTRIBUTE(clt_pointwise_attributes, shape, RESULT),
+    {0},
+};
+
 const clt_op clt_op_pointwise = {
     .name = "pointwise",
     .attributes_bytes = sizeof(clt_pointwise_attributes),
+    .schema = schema,
+    .cost = cost,
     .infer = infer,
     .gradient = gradient,
-    .rebatch = rebatch,
     .label = label,
     .form = form,
 };
@@ -161,6 +205,7 @@ clt_tensor *clt_exp(clt_tensor *a) { return apply_named("exp", a, NULL, 0, 0); }
 clt_tensor *clt_log(clt_tensor *a) { return apply_named("log", a, NULL, 0, 0); }
 clt_tensor *clt_sqrt(clt_tensor *a) { return apply_named("sqrt", a, NULL, 0, 0); }
 clt_tensor *clt_relu(clt_tensor *a) { return apply_named("relu", a, NULL, 0, 0); }
+clt_tensor *clt_gelu_tanh(clt_tensor *a) { return apply_named("gelu_tanh", a, NULL, 0, 0); }
 clt_tensor *clt_gelu(clt_tensor *a) { return apply_named("gelu", a, NULL, 0, 0); }
 clt_tensor *clt_tanh(clt_tensor *a) { return apply_named("tanh", a, NULL, 0, 0); }
 clt_tensor *clt_sigmoid(clt_tensor *a) { return apply_named("sigmoid", a, NULL, 0, 0); }
@@ -179,14 +224,12 @@ clt_tensor *clt_clip(clt_tensor *a, float low, float high) {
 }
 
 clt_tensor *clt_cast(clt_tensor *a, clt_dtype dtype) {
-    static const char *const expressions[] = {"convert_float(a)", "convert_int_sat(a)",
-                                              "convert_uchar_sat(a)"};
+    const char *expression = dtype == CLT_I32 ? "convert_int_sat(a)" : dtype == CLT_U8 ? "convert_uchar_sat(a)" : "convert_float(a)";
     if (!clt_tensor_valid(a) || a->dtype == dtype) return a;
-    if (dtype != CLT_F32 && dtype != CLT_I32 && dtype != CLT_U8)
-        return clt_graph_fail(a->graph, clt_fail(CLT_E_DTYPE, "cast: %s is not supported; f32, i32 and u8 are",
+    if (!clt_dtype_is_float(dtype) && dtype != CLT_I32 && dtype != CLT_U8)
+        return clt_graph_fail(a->graph, clt_fail(CLT_E_DTYPE, "cast: %s is not supported; f32, f16, bf16, i32 and u8 are",
                                                  clt_dtype_name(dtype)));
-    clt_pointwise_attributes at = {
-        .name = "cast", .expression = expressions[dtype], .operands = "a", .dtype = dtype};
+    clt_pointwise_attributes at = {.name = "cast", .expression = expression, .operands = "a", .dtype = dtype};
     return clt_node(NULL, &clt_op_pointwise, &at, &a, 1);
 }
 

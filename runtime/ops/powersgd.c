@@ -20,8 +20,12 @@ static int64_t flat_part_offset(const clt_tensor *node) {
     return ((const clt_flat_part_attributes *)node->attributes)->offset;
 }
 
+static const clt_attribute part_schema[] = {
+    CLT_ATTRIBUTE(clt_flat_part_attributes, offset, INT64), CLT_ATTRIBUTE(clt_flat_part_attributes, shape, RESULT), {0}};
+
 const clt_op clt_op_flat_part = {.name = "flat_part",
                                  .attributes_bytes = sizeof(clt_flat_part_attributes),
+                                 .schema = part_schema,
                                  .infer = infer_flat_part,
                                  .is_view = true,
                                  .view_offset = flat_part_offset};
@@ -47,9 +51,15 @@ static clt_status infer_feedback_add(clt_tensor *node) {
     return infer_feedback(node);
 }
 
-const clt_op clt_op_feedback_add = {.name = "feedback_add", .infer = infer_feedback_add, .is_view = true, .writes = 1};
+static const clt_attribute feedback_schema[] = {
+    CLT_ATTRIBUTE(clt_feedback_attributes, scale, FLOAT), CLT_ATTRIBUTE(clt_feedback_attributes, seed, INT), {0}};
+
+const clt_op clt_op_feedback_add = {
+    .name = "feedback_add", .infer = infer_feedback_add, .is_view = true, .writes = 1, .operations = 1};
 const clt_op clt_op_feedback_subtract = {.name = "feedback_subtract",
                                          .attributes_bytes = sizeof(clt_feedback_attributes),
+                                         .schema = feedback_schema,
+                                         .operations = 2,
                                          .infer = infer_feedback,
                                          .is_view = true,
                                          .writes = 1u << 1};
@@ -77,10 +87,17 @@ static clt_status infer_orthogonalize(clt_tensor *node) {
 
 const clt_op clt_op_seed_factor = {.name = "seed_factor",
                                    .attributes_bytes = sizeof(clt_feedback_attributes),
+                                   .schema = feedback_schema,
                                    .infer = infer_same,
                                    .is_view = true,
                                    .writes = 1};
-const clt_op clt_op_orthogonalize = {.name = "orthogonalize", .infer = infer_orthogonalize};
+/* Both factors' sides are read once for each pair of columns. */
+static clt_cost cost_orthogonalize(const clt_tensor *node) {
+    double rank = (double)node->shape.dims[1];
+    return (clt_cost){2 * (double)clt_tensor_elements(node) * (rank + 1), 2 * clt_tensor_cost_bytes(node)};
+}
+
+const clt_op clt_op_orthogonalize = {.name = "orthogonalize", .infer = infer_orthogonalize, .cost = cost_orthogonalize};
 
 clt_tensor *clt_seed_factor(clt_tensor *factor, int seed) {
     clt_feedback_attributes at = {.seed = seed};

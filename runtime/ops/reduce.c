@@ -4,15 +4,17 @@
 
 static clt_status infer(clt_tensor *node) {
     const clt_reduce_attributes *at = node->attributes;
-    CLT_TRY(clt_check_dtype(node, 0, CLT_F32));
+    CLT_TRY(clt_check_float(node, 0));
     const clt_shape *x = &node->inputs[0]->shape;
     clt_shape shape = {0};
+    if (at->axes >> x->rank)
+        return clt_fail(CLT_E_SHAPE, "%s: an axis is beyond the %d dimensions of the input", clt_node_name(node), x->rank);
     for (int i = 0; i < x->rank; i++) {
         bool reduced = at->axes >> i & 1;
         if (!reduced || at->keep_dims) shape.dims[shape.rank++] = reduced ? 1 : x->dims[i];
     }
     node->shape = shape;
-    node->dtype = CLT_F32;
+    node->dtype = node->inputs[0]->dtype;
     return CLT_OK;
 }
 
@@ -50,34 +52,44 @@ static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_t
     }
 }
 
+const char *const clt_axes_reductions[] = {"sum", "mean", "max", NULL};
+
 static const char *label(const clt_tensor *node) {
-    static const char *const names[] = {"sum", "mean", "max"};
-    return names[((const clt_reduce_attributes *)node->attributes)->reduction];
+    return clt_axes_reductions[((const clt_reduce_attributes *)node->attributes)->reduction];
 }
 
+static const clt_attribute schema[] = {
+    CLT_ATTRIBUTE(clt_reduce_attributes, reduction, ENUM, .key = "r", .words = clt_axes_reductions),
+    CLT_ATTRIBUTE(clt_reduce_attributes, axes, AXES, .key = "a"),
+    CLT_ATTRIBUTE(clt_reduce_attributes, keep_dims, BOOL, .key = "^="),
+    {0},
+};
+
 const clt_op clt_op_reduce = {
-    .name = "reduce",
+    .name = "reduce", .least_inputs = 1,
     .attributes_bytes = sizeof(clt_reduce_attributes),
+    .schema = schema,
     .infer = infer,
     .gradient = gradient,
     .label = label,
+    .operations = 1,
+    .tuned = true,
 };
 
 /* ---- builders ---- */
 
 static clt_tensor *reduce(clt_axes_reduction reduction, clt_tensor *x, const clt_reduce_options *options) {
-    static const char *const names[] = {"sum", "mean", "max"};
     if (!clt_tensor_valid(x)) return x;
     clt_reduce_attributes at = {.reduction = reduction, .keep_dims = options->keep_dims};
     if (options->n_axes < 0 || options->n_axes > CLT_MAX_RANK)
-        return clt_graph_fail(x->graph, clt_fail(CLT_E_INVALID, "%s: %d axes", names[reduction], options->n_axes));
+        return clt_graph_fail(x->graph, clt_fail(CLT_E_INVALID, "%s: %d axes", clt_axes_reductions[reduction], options->n_axes));
     if (options->n_axes == 0) at.axes = (1u << x->shape.rank) - 1;
     for (int i = 0; i < options->n_axes; i++) {
         int axis = clt_shape_axis(&x->shape, options->axes[i]);
         char text[CLT_SHAPE_TEXT];
         if (axis < 0 || at.axes >> axis & 1)
             return clt_graph_fail(x->graph, clt_fail(CLT_E_INVALID, "%s: axis %d of %s is out of range or named twice",
-                                                     names[reduction], options->axes[i],
+                                                     clt_axes_reductions[reduction], options->axes[i],
                                                      clt_shape_text(&x->shape, text)));
         at.axes |= 1u << axis;
     }

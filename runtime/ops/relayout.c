@@ -14,7 +14,7 @@ static bool form(const clt_tensor *node, bool training, clt_form *form) {
     return true;
 }
 
-const clt_op clt_op_relayout = {.name = "relayout", .infer = infer, .form = form};
+const clt_op clt_op_relayout = {.name = "relayout", .least_inputs = 1, .infer = infer, .form = form};
 
 clt_tensor *clt_relayout(clt_tensor *x, clt_layout layout) {
     clt_tensor *y = clt_node(NULL, &clt_op_relayout, NULL, &x, 1);

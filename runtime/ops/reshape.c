@@ -6,6 +6,7 @@ static clt_status infer(clt_tensor *node) {
     clt_shape shape = at->shape;
     int64_t elements = clt_tensor_elements(x), known = 1;
     int open = -1;
+    CLT_TRY(clt_graph_resolve(node->graph, &shape));
     for (int i = 0; i < shape.rank && i < CLT_MAX_RANK; i++) {
         if (shape.dims[i] == -1 && open < 0) open = i;
         else if (shape.dims[i] < 1 || __builtin_mul_overflow(known, shape.dims[i], &known)) known = 0;
@@ -28,26 +29,35 @@ static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_t
     if (wanted[0]) dx[0] = clt_reshape(dy, node->inputs[0]->shape);
 }
 
-/* Where the operand's elements changed, dimension 0 is taken to hold the batch. */
-static void rebatch(clt_tensor *node, int64_t new_batch, int64_t old_batch) {
-    clt_reshape_attributes *at = node->attributes;
-    bool changed = clt_tensor_elements(node->inputs[0]) != clt_tensor_elements(node);
-    if (changed && at->shape.rank > 0 && at->shape.dims[0] > 0 && at->shape.dims[0] % old_batch == 0)
-        at->shape.dims[0] = at->shape.dims[0] / old_batch * new_batch;
-}
+static const clt_attribute schema[] = {CLT_ATTRIBUTE(clt_reshape_attributes, shape, RESULT), {0}};
 
 const clt_op clt_op_reshape = {
-    .name = "reshape",
+    .name = "reshape", .least_inputs = 1,
     .attributes_bytes = sizeof(clt_reshape_attributes),
+    .schema = schema,
     .infer = infer,
     .gradient = gradient,
-    .rebatch = rebatch,
     .is_view = true,
 };
 
+/* Lets dimension 0 follow the batch where the shape does not tell which one does. */
+static clt_shape follow_batch(const clt_tensor *x, clt_shape shape) {
+    int64_t rest = clt_tensor_elements(x);
+    int open = -1;
+    for (int i = 0; i < shape.rank; i++) {
+        if (shape.dims[i] == -1 && open < 0) open = i;
+        else if (shape.dims[i] < 1 || rest % shape.dims[i]) return shape;
+        else rest /= shape.dims[i];
+    }
+    if (shape.rank < 1 || (open < 0 && rest != 1)) return shape;
+    if (open >= 0) shape.dims[open] = rest;
+    shape.dims[0] = -1;
+    return shape;
+}
+
 clt_tensor *clt_reshape(clt_tensor *x, clt_shape shape) {
-    if (clt_tensor_valid(x) && clt_shape_equal(&x->shape, &shape)) return x;
-    clt_reshape_attributes at = {shape};
+    if (!clt_tensor_valid(x) || clt_shape_equal(&x->shape, &shape)) return x;
+    clt_reshape_attributes at = {shape.rank >= 0 && shape.rank <= CLT_MAX_RANK ? follow_batch(x, shape) : shape};
     return clt_node(NULL, &clt_op_reshape, &at, &x, 1);
 }
 

@@ -1,49 +1,58 @@
+#include <math.h>
+
 #include "runtime/ops/ops.h"
 
 static clt_status infer(clt_tensor *node) {
     const clt_slice_attributes *at = node->attributes;
     const clt_tensor *x = node->inputs[0];
+    int64_t size = at->axis < x->shape.rank ? x->shape.dims[at->axis] : 0, stop = CLT_MIN(at->stop, size);
     char text[CLT_SHAPE_TEXT];
-    if (at->axis >= x->shape.rank || at->start < 0 || at->count < 1 || at->step < 1 ||
-        at->start + (at->count - 1) * at->step >= x->shape.dims[at->axis])
-        return clt_fail(CLT_E_SHAPE, "%lld elements from %lld by %lld along axis %d of %s", (long long)at->count,
-                        (long long)at->start, (long long)at->step, at->axis, clt_shape_text(&x->shape, text));
+    if (at->start >= stop)
+        return clt_fail(CLT_E_SHAPE, "axis %d of %s from %lld to %lld by %lld is empty or out of range", at->axis,
+                        clt_shape_text(&x->shape, text), (long long)at->start, (long long)stop, (long long)at->step);
     node->shape = x->shape;
-    node->shape.dims[at->axis] = at->count;
+    node->shape.dims[at->axis] = (stop - at->start - 1) / at->step + 1;
     node->dtype = x->dtype;
     return CLT_OK;
 }
 
 static clt_status infer_grad(clt_tensor *node) {
-    node->shape = ((const clt_slice_attributes *)node->attributes)->source;
-    node->dtype = CLT_F32;
+    node->shape = ((const clt_slice_attributes *)node->attributes)->result;
+    node->dtype = node->inputs[0]->dtype;
     return CLT_OK;
 }
 
 static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_tensor **dx) {
     clt_slice_attributes at = *(const clt_slice_attributes *)node->attributes;
-    at.source = node->inputs[0]->shape;
+    at.result = node->inputs[0]->shape;
     if (wanted[0]) dx[0] = clt_node(NULL, &clt_op_slice_grad, &at, &dy, 1);
 }
 
-/* All of dimension 0, if it was the batch, stays all of it. */
-static void rebatch(clt_tensor *node, int64_t new_batch, int64_t old_batch) {
-    clt_slice_attributes *at = node->attributes;
-    if (at->axis == 0 && at->start == 0 && at->step == 1 && at->count == old_batch &&
-        node->inputs[0]->shape.dims[0] == new_batch)
-        at->count = new_batch;
+static clt_cost cost(const clt_tensor *node) {
+    return (clt_cost){0, 2 * clt_tensor_cost_bytes(node)};
 }
 
+static const clt_attribute schema[] = {
+    CLT_ATTRIBUTE(clt_slice_attributes, axis, INT, .least = 0, .most = CLT_MAX_RANK - 1),
+    CLT_ATTRIBUTE(clt_slice_attributes, start, INT64, .least = 0, .most = INFINITY),
+    CLT_ATTRIBUTE(clt_slice_attributes, stop, INT64, .least = 1, .most = INFINITY),
+    CLT_ATTRIBUTE(clt_slice_attributes, step, INT64, .least = 1, .most = INFINITY),
+    CLT_ATTRIBUTE(clt_slice_attributes, result, RESULT),
+    {0},
+};
+
 const clt_op clt_op_slice = {
-    .name = "slice",
+    .name = "slice", .least_inputs = 1,
     .attributes_bytes = sizeof(clt_slice_attributes),
+    .schema = schema,
     .infer = infer,
     .gradient = gradient,
-    .rebatch = rebatch,
+    .cost = cost,
 };
 const clt_op clt_op_slice_grad = {
-    .name = "slice_grad",
+    .name = "slice_grad", .least_inputs = 1,
     .attributes_bytes = sizeof(clt_slice_attributes),
+    .schema = schema,
     .infer = infer_grad,
 };
 
@@ -54,12 +63,10 @@ clt_tensor *clt_slice(clt_tensor *x, int axis, int64_t start, int64_t stop, int6
     int64_t size = at >= 0 ? x->shape.dims[at] : 0;
     if (start < 0) start += size;
     if (stop < 0) stop += size;
-    stop = CLT_MIN(stop, size);
-    if (at < 0 || step < 1 || start < 0 || start >= stop)
+    if (at < 0 || step < 1 || start < 0 || start >= CLT_MIN(stop, size))
         return clt_graph_fail(x->graph, clt_fail(CLT_E_SHAPE, "slice: axis %d of %s from %lld to %lld by %lld is empty or out of range",
                                                  axis, clt_shape_text(&x->shape, text), (long long)start,
                                                  (long long)stop, (long long)step));
-    int64_t count = (stop - start - 1) / step + 1;
-    clt_slice_attributes attributes = {.axis = at, .start = start, .count = count, .step = count > 1 ? step : 1};
+    clt_slice_attributes attributes = {.axis = at, .start = start, .stop = stop < size ? stop : INT64_MAX, .step = CLT_MIN(step, size)};
     return clt_node(NULL, &clt_op_slice, &attributes, &x, 1);
 }

@@ -5,9 +5,9 @@
 #include "runtime/ops/ops.h"
 
 static clt_status infer(clt_tensor *node) {
-    for (int i = 0; i < node->n_inputs; i++) CLT_TRY(clt_check_dtype(node, i, CLT_F32));
+    CLT_TRY(clt_check_floats(node, node->n_inputs));
     node->shape = node->inputs[0]->shape;
-    node->dtype = CLT_F32;
+    node->dtype = node->inputs[0]->dtype;
     return CLT_OK;
 }
 
@@ -16,15 +16,24 @@ static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_t
     if (wanted[0]) dx[0] = clt_node(NULL, grad, node->attributes, (clt_tensor *[]){node, dy}, 2);
 }
 
-#define SOFTMAX_OP(op_name, gradient_rule)               \
+static const clt_attribute schema[] = {
+    CLT_ATTRIBUTE(clt_softmax_attributes, axis, INT, .key = "a", .least = 0, .most = CLT_MAX_RANK - 1),
+    {0},
+};
+
+#define SOFTMAX_OP(op_name, inputs, gradient_rule, each)        \
     {.name = op_name,                                    \
      .attributes_bytes = sizeof(clt_softmax_attributes), \
+     .schema = schema,                                   \
+     .least_inputs = inputs,                             \
      .infer = infer,                                     \
-     .gradient = gradient_rule}
-const clt_op clt_op_softmax = SOFTMAX_OP("softmax", gradient);
-const clt_op clt_op_softmax_grad = SOFTMAX_OP("softmax_grad", NULL);
-const clt_op clt_op_log_softmax = SOFTMAX_OP("log_softmax", gradient);
-const clt_op clt_op_log_softmax_grad = SOFTMAX_OP("log_softmax_grad", NULL);
+     .gradient = gradient_rule,                          \
+     .operations = each,                                 \
+     .tuned = true}
+const clt_op clt_op_softmax = SOFTMAX_OP("softmax", 1, gradient, 5);
+const clt_op clt_op_softmax_grad = SOFTMAX_OP("softmax_grad", 2, NULL, 4);
+const clt_op clt_op_log_softmax = SOFTMAX_OP("log_softmax", 1, gradient, 5);
+const clt_op clt_op_log_softmax_grad = SOFTMAX_OP("log_softmax_grad", 2, NULL, 4);
 
 static clt_tensor *build(const clt_op *op, clt_tensor *x, int axis) {
     if (!clt_tensor_valid(x)) return x;

@@ -93,9 +93,32 @@ static const char *label(const clt_tensor *node) {
     return ((const clt_user_attributes *)node->attributes)->definition->name;
 }
 
+/* All that the kernels are made of; that the shape rules are the same is the caller's. */
+static void write_definition(const void *value, clt_text *text) {
+    const clt_user_definition *d = *(clt_user_definition *const *)value;
+    if (!d) return;
+    clt_text_add(text, "%s %d %s ", d->name, d->n_inputs, d->forward);
+    for (int i = 0; i < d->n_inputs; i++) clt_text_add(text, "%s ", d->backward[i] ? d->backward[i] : "-");
+    clt_text_add(text, "%s", d->source);
+}
+
+static void write_scalars(const void *value, clt_text *text) {
+    const float *scalars = value;
+    for (int i = 0; i < CLT_USER_OP_MAX_SCALARS; i++) clt_text_add(text, "%.9g ", (double)scalars[i]);
+}
+
+#define USER_ATTRIBUTES(type, base)                                                              \
+    CLT_ATTRIBUTE(type, base definition, OPAQUE, .write = write_definition),                     \
+        CLT_ATTRIBUTE(type, base scalars, OPAQUE, .write = write_scalars),                       \
+        CLT_ATTRIBUTE(type, base n_scalars, INT)
+static const clt_attribute schema[] = {USER_ATTRIBUTES(clt_user_attributes, ), {0}};
+static const clt_attribute grad_schema[] = {
+    USER_ATTRIBUTES(clt_user_grad_attributes, base.), CLT_ATTRIBUTE(clt_user_grad_attributes, input, INT), {0}};
+
 const clt_op clt_op_user = {
     .name = "user_op",
     .attributes_bytes = sizeof(clt_user_attributes),
+    .schema = schema,
     .infer = infer,
     .gradient = gradient,
     .attributes_free = attributes_free,
@@ -105,6 +128,7 @@ const clt_op clt_op_user = {
 const clt_op clt_op_user_grad = {
     .name = "user_op_grad",
     .attributes_bytes = sizeof(clt_user_grad_attributes),
+    .schema = grad_schema,
     .infer = infer_grad,
     .attributes_free = attributes_free,
     .attributes_copy = attributes_copy,

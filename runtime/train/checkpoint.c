@@ -10,6 +10,7 @@
 
 #include "runtime/base/name.h"
 #include "runtime/train/compress.h"
+#include "runtime/train/parallel.h"
 #include "runtime/train/position.h"
 #include "runtime/train/safetensors.h"
 
@@ -51,10 +52,6 @@ static clt_status items_add(item_list *list, clt_text *name, item new_item) {
     return CLT_OK;
 }
 
-static size_t variable_bytes(const clt_variable *v) {
-    return (size_t)clt_shape_elements(&v->shape) * sizeof(float);
-}
-
 static bool ends_with(const char *text, const char *suffix) {
     size_t n = strlen(text), m = strlen(suffix);
     return n >= m && !strcmp(text + n - m, suffix);
@@ -64,11 +61,11 @@ static clt_status add_variables(clt_trainer *t, bool with_tracked, item_list *li
     for (size_t i = 0; i < t->graph->n_variables; i++) {
         const clt_variable *v = t->graph->variables[i];
         clt_text name = {0};
-        item it = {.shape = v->shape, .bytes = variable_bytes(v)};
-        CLT_TRY(clt_store_variable(t->store, v, &it.memory));
+        item it = {.shape = v->shape, .bytes = clt_variable_bytes(v)};
+        CLT_TRY(clt_state_store_variable(t->store, v, &it.memory));
         clt_text_add(&name, "%s", v->name);
         CLT_TRY(items_add(list, &name, it));
-        if (!with_tracked || v->trained || !ends_with(v->name, mean_suffix)) continue;
+        if (!with_tracked || !v->is_buffer || !ends_with(v->name, mean_suffix)) continue;
         clt_text tracked = {0};
         clt_text_add(&tracked, "%.*s" CLT_TRACKED_SUFFIX, (int)(strlen(v->name) - strlen(mean_suffix)), v->name);
         CLT_TRY(items_add(list, &tracked,
@@ -79,21 +76,21 @@ static clt_status add_variables(clt_trainer *t, bool with_tracked, item_list *li
 
 /* `whole`: where the state is if it is cut between ranks; else NULL. */
 static clt_status add_group_state(clt_trainer *t, const char *what, int g, const float *whole, item_list *list) {
-    const clt_group *group = &t->groups[g];
+    const clt_bucket *bucket = &t->buckets[g];
     char flat[64];
     clt_memory *memory = NULL;
     if (!whole)
-        CLT_TRY(clt_store_state(t->store, clt_group_name(what, g, flat), (size_t)group->elements * sizeof(float), &memory));
-    for (int i = 0; i < group->n; i++) {
-        const clt_variable *v = group->variables[i];
+        CLT_TRY(clt_state_store_get(t->store, clt_bucket_name(what, g, flat), (size_t)bucket->elements * sizeof(float), &memory));
+    for (int i = 0; i < bucket->n; i++) {
+        const clt_variable *v = bucket->variables[i];
         clt_text name = {0};
         clt_text_add(&name, CLT_STATE_PREFIX "%s.%s", what, v->name);
         CLT_TRY(items_add(list, &name,
                           (item){.shape = v->shape,
                                  .memory = memory,
-                                 .host = whole ? (float *)(uintptr_t)whole + group->offsets[i] : NULL,
-                                 .offset_bytes = (size_t)group->offsets[i] * sizeof(float),
-                                 .bytes = variable_bytes(v)}));
+                                 .host = whole ? (float *)(uintptr_t)whole + bucket->offsets[i] : NULL,
+                                 .offset_bytes = (size_t)bucket->offsets[i] * sizeof(float),
+                                 .bytes = clt_variable_bytes(v)}));
     }
     return CLT_OK;
 }
@@ -103,8 +100,8 @@ static clt_status add_optimizer_state(clt_trainer *t, int micro, item_list *list
     int n = clt_optimizer_states(&t->options, names);
     if (micro > 0) names[n++] = "accumulated";
     for (int s = 0; s < n; s++)
-        for (int g = 0; g < t->n_groups; g++)
-            CLT_TRY(add_group_state(t, names[s], g, clt_parts_whole(t, s, g), list));
+        for (int g = 0; g < t->n_buckets; g++)
+            CLT_TRY(add_group_state(t, names[s], g, clt_shards_whole(t, s, g), list));
     return CLT_OK;
 }
 
@@ -186,15 +183,15 @@ static clt_status save(clt_trainer *t, const clt_loader *loader, const char *pat
 }
 
 clt_status clt_checkpoint_save(clt_trainer *t, const clt_loader *loader, const char *path) {
-    bool parts = t && clt_trainer_parts(t) > 1;
+    bool parts = t && clt_trainer_shards(t) > 1;
     if (!t || (!path && !parts)) return clt_fail(CLT_E_INVALID, "clt_checkpoint_save: trainer or path is NULL");
     CLT_TRY(check_whole(t));
     CLT_TRY(clt_nonfinite_check(t));
     if (t->options.comm && t->micro > 0)
         return clt_fail(CLT_E_STATE, "between the micro-batches of an update each rank has sums of its own: nothing is saved");
-    clt_status status = parts ? clt_parts_gather(t) : CLT_OK;
+    clt_status status = parts ? clt_shards_gather(t) : CLT_OK;
     if (status == CLT_OK && path) status = save(t, loader, path);
-    clt_parts_drop(t);
+    clt_shards_drop(t);
     return status;
 }
 
@@ -366,7 +363,7 @@ static clt_status share_loaded(clt_trainer *t, clt_loader *loader, clt_run_posit
         clt_log_message(CLT_LOG_INFO, "compression by %s begins anew: what it had kept is in no checkpoint",
                         clt_compression_name(t->options.compress.method));
     if (!p->whole) return CLT_OK;
-    if (clt_trainer_parts(t) > 1) CLT_TRY(clt_parts_hand_out(t, 0));
+    if (clt_trainer_shards(t) > 1) CLT_TRY(clt_shards_hand_out(t, 0));
     CLT_TRY(share_choices(t, p));
     clt_status status = !teller && loader && p->has_loader ? clt_loader_set_position(loader, p->loader) : CLT_OK;
     return clt_parallel_agree(comm, status);
@@ -377,10 +374,10 @@ clt_status clt_checkpoint_load(clt_trainer *t, clt_loader *loader, const char *p
     if (!t || !path) return clt_fail(CLT_E_INVALID, "clt_checkpoint_load: trainer or path is NULL");
     clt_comm *comm = t->options.comm;
     if (!comm) return load_file(t, loader, path, &p);
-    clt_status status = clt_trainer_parts(t) > 1 ? clt_parts_make(t) : CLT_OK;
+    clt_status status = clt_trainer_shards(t) > 1 ? clt_shards_make(t) : CLT_OK;
     if (status == CLT_OK && clt_comm_rank(comm) == 0) status = load_file(t, loader, path, &p);
     status = clt_parallel_agree(comm, status);
     if (status == CLT_OK) status = share_loaded(t, loader, &p);
-    clt_parts_drop(t);
+    clt_shards_drop(t);
     return status;
 }

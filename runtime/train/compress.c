@@ -24,20 +24,20 @@ clt_status clt_compress_resolve(clt_compress_options *o) {
     return CLT_OK;
 }
 
-clt_tensor *clt_compress_state(const clt_gradient_exchange *x, const char *what, int64_t elements) {
+clt_tensor *clt_compress_state(const clt_gradient_reduction *x, const char *what, int64_t elements) {
     char kind[48], name[64];
     snprintf(kind, sizeof kind, "compression.%s", what);
-    return clt_state(x->flat->graph, clt_group_name(kind, x->index, name), CLT_F32, CLT_SHAPE(elements));
+    return clt_state(x->flat->graph, clt_bucket_name(kind, x->index, name), CLT_F32, CLT_SHAPE(elements));
 }
 
 /* The communicator adds halves in f32 and rounds once. */
-static clt_tensor *exchange_cast(const clt_gradient_exchange *x, clt_dtype dtype) {
+static clt_tensor *exchange_cast(const clt_gradient_reduction *x, clt_dtype dtype) {
     clt_tensor *wire = clt_narrow(x->flat, x->samples, dtype);
     return clt_widen(x->flat, clt_all_reduce(wire, CLT_REDUCE_SUM));
 }
 
 /* Codes cannot be added: each rank gets all, and adds what they say, in the order of ranks. */
-static clt_tensor *exchange_code(const clt_gradient_exchange *x, const clt_op *encode, const clt_op *decode) {
+static clt_tensor *exchange_code(const clt_gradient_reduction *x, const clt_op *encode, const clt_op *decode) {
     int64_t n = clt_tensor_elements(x->flat);
     clt_compress_attributes at = {.ranks = x->size, .bf16 = !x->options->f32_values};
     if (encode == &clt_op_topk_encode) at.k = CLT_MAX(1, (int64_t)ceil((double)x->options->ratio * (double)n));
@@ -46,7 +46,7 @@ static clt_tensor *exchange_code(const clt_gradient_exchange *x, const clt_op *e
     return clt_decode(decode, at, x->flat, clt_all_gather(wire, x->rank, x->size));
 }
 
-clt_tensor *clt_exchange_gradient(const clt_gradient_exchange *x) {
+clt_tensor *clt_reduce_gradient(const clt_gradient_reduction *x) {
     if (!clt_tensor_valid(x->flat)) return x->flat;
     switch (x->options->method) {
     case CLT_COMPRESS_F16:
@@ -60,7 +60,7 @@ clt_tensor *clt_exchange_gradient(const clt_gradient_exchange *x) {
     case CLT_COMPRESS_TOPK:
         return exchange_code(x, &clt_op_topk_encode, &clt_op_topk_decode);
     case CLT_COMPRESS_POWERSGD:
-        return clt_powersgd_exchange(x);
+        return clt_powersgd_reduce(x);
     default:
         return clt_graph_fail(x->flat->graph, clt_fail(CLT_E_INVALID, "gradients are not compressed"));
     }
@@ -75,12 +75,12 @@ bool clt_compress_keeps(const char *name) {
 }
 
 clt_status clt_compress_reset(clt_trainer *t) {
-    for (int g = 0; g < t->n_groups; g++)
+    for (int g = 0; g < t->n_buckets; g++)
         for (size_t i = 0; i < CLT_COUNT_OF(state_names); i++) {
             char kind[48], name[64];
             size_t bytes;
             snprintf(kind, sizeof kind, "compression.%s", state_names[i]);
-            clt_memory *memory = clt_store_find_state(t->store, clt_group_name(kind, g, name), &bytes);
+            clt_memory *memory = clt_state_store_find(t->store, clt_bucket_name(kind, g, name), &bytes);
             if (memory) CLT_TRY(clt_memory_zero(memory));
         }
     return CLT_OK;

@@ -1,8 +1,9 @@
 /*
- * What compression does to the exchange of gradients, measured before the first step: all buckets of random numbers are
+ * What compression does to the collective of gradients, measured before the first step: all buckets of random numbers are
  * exchanged as they are and compressed, by plans with nothing else in them.
  */
 #include "runtime/train/compress.h"
+#include "runtime/train/parallel.h"
 
 enum { TURNS = 3 }; /* after one to warm up; the best is taken */
 
@@ -17,39 +18,41 @@ typedef struct trial {
 /* Random numbers in the memory of a group's gradients: zeros would be taken for what has to be filled. */
 static clt_tensor *random_gradient(const trial *r, int g) {
     char name[64];
-    clt_tensor *flat = clt_state(r->graph, clt_group_name("gradients", g, name), CLT_F32, CLT_SHAPE(r->t->groups[g].elements));
+    clt_tensor *flat = clt_state(r->graph, clt_bucket_name("gradients", g, name), CLT_F32, CLT_SHAPE(r->t->buckets[g].elements));
     return clt_seed_factor(flat, g);
 }
 
-static clt_tensor *exchange_group(const trial *r, int g, clt_tensor *samples) {
+static clt_tensor *exchange_bucket(const trial *r, int g, clt_tensor *samples) {
     clt_trainer *t = r->t;
     clt_tensor *flat = random_gradient(r, g);
     if (!r->compressed) return clt_all_reduce(flat, CLT_REDUCE_SUM);
-    clt_gradient_exchange exchange = {.options = &t->options.compress,
+    clt_gradient_reduction exchange = {.options = &t->options.compress,
                                       .rank = clt_comm_rank(t->options.comm),
                                       .size = clt_comm_size(t->options.comm),
-                                      .group = &t->groups[g],
+                                      .bucket = &t->buckets[g],
                                       .index = g,
                                       .flat = flat,
                                       .samples = samples};
-    return clt_exchange_gradient(&exchange);
+    return clt_reduce_gradient(&exchange);
 }
 
 static clt_status open_trial(trial *r) {
     clt_trainer *t = r->t;
     CLT_TRY(clt_graph_create(&r->graph));
-    r->results = clt_calloc((size_t)t->n_groups, sizeof *r->results);
-    if (!r->results) return clt_fail_memory((size_t)t->n_groups * sizeof *r->results);
+    r->results = clt_calloc((size_t)t->n_buckets, sizeof *r->results);
+    if (!r->results) return clt_fail_memory((size_t)t->n_buckets * sizeof *r->results);
     clt_tensor *samples = clt_fill(r->graph, CLT_SHAPE(1), (float)clt_comm_size(t->options.comm));
-    for (int g = 0; g < t->n_groups; g++) r->results[g] = exchange_group(r, g, samples);
+    for (int g = 0; g < t->n_buckets; g++) r->results[g] = exchange_bucket(r, g, samples);
     CLT_TRY(clt_graph_status(r->graph));
     clt_plan_options options = {.device = t->device,
                                 .store = t->store,
                                 .graph = r->graph,
                                 .targets = r->results,
-                                .n_targets = t->n_groups,
+                                .n_targets = t->n_buckets,
                                 .training = true,
-                                .comm = t->options.comm};
+                                .comm = t->options.comm,
+                                .backends = t->options.backends,
+                                .passes = t->options.passes};
     return clt_plan_compile(&r->plan, &options);
 }
 
@@ -66,8 +69,8 @@ static clt_status time_trial(trial *r, double *seconds) {
     for (int turn = 0; turn <= TURNS; turn++) {
         CLT_TRY(clt_comm_barrier(t->options.comm, NULL));
         double since = clt_seconds();
-        CLT_TRY(clt_plan_run(r->plan, CLT_PLAN_ALL));
-        CLT_TRY(clt_plan_wait(r->plan, r->results[t->n_groups - 1]));
+        CLT_TRY(clt_plan_run(r->plan));
+        CLT_TRY(clt_plan_wait(r->plan, r->results[t->n_buckets - 1]));
         if (turn > 0) *seconds = CLT_MIN(*seconds, clt_seconds() - since);
     }
     return CLT_OK;
@@ -78,7 +81,7 @@ static double bytes_sent(const trial *r) {
     double size = clt_comm_size(r->t->options.comm), bytes = 0;
     for (size_t i = 0; i < r->graph->n_nodes; i++) {
         const clt_tensor *node = r->graph->nodes[i];
-        double given = clt_is_exchange(node) ? (double)clt_tensor_elements(node->inputs[0]) : 0;
+        double given = clt_is_collective(node) ? (double)clt_tensor_elements(node->inputs[0]) : 0;
         bytes += given * (double)clt_dtype_bytes(node->dtype) * (node->op == &clt_op_all_reduce ? 2 * (size - 1) / size : size - 1);
     }
     return bytes;
@@ -98,7 +101,7 @@ static void log_report(const clt_trainer *t) {
     double gain = r->seconds_uncompressed - r->seconds;
     if (clt_comm_rank(t->options.comm) > 0) return;
     clt_log_message(gain < 0 ? CLT_LOG_WARNING : CLT_LOG_INFO,
-                    "compression by %s: %.3f MB a step are sent instead of %.3f (%.1f times fewer); an exchange by itself takes "
+                    "compression by %s: %.3f MB a step are sent instead of %.3f (%.1f times fewer); a collective by itself takes "
                     "%.2f ms instead of %.2f: %.2f ms are %s",
                     clt_compression_name(t->options.compress.method), 1e-6 * r->bytes, 1e-6 * r->bytes_uncompressed,
                     r->bytes_uncompressed / r->bytes, 1e3 * r->seconds, 1e3 * r->seconds_uncompressed,
@@ -107,10 +110,10 @@ static void log_report(const clt_trainer *t) {
 
 /* What lies between the parts of a flat gradient has to be zero. */
 static clt_status clear_gradients(clt_trainer *t) {
-    for (int g = 0; g < t->n_groups; g++) {
+    for (int g = 0; g < t->n_buckets; g++) {
         char name[64];
         size_t bytes;
-        clt_memory *memory = clt_store_find_state(t->store, clt_group_name("gradients", g, name), &bytes);
+        clt_memory *memory = clt_state_store_find(t->store, clt_bucket_name("gradients", g, name), &bytes);
         if (memory) CLT_TRY(clt_memory_zero(memory));
     }
     return CLT_OK;

@@ -41,13 +41,13 @@ static void fill(const clt_variable *v, uint64_t seed, float *values, int64_t n)
         values[i] = (float)(value * (normal ? clt_random_normal(&random) : 2 * clt_random_uniform(&random) - 1));
 }
 
-clt_status clt_initialize_variables(const clt_graph *graph, clt_store *store, uint64_t seed) {
+clt_status clt_initialize_variables(const clt_graph *graph, clt_state_store *store, uint64_t seed) {
     for (size_t i = 0; i < graph->n_variables; i++) {
         const clt_variable *v = graph->variables[i];
         int64_t n = clt_shape_elements(&v->shape);
         size_t bytes = (size_t)n * sizeof(float);
         clt_memory *memory;
-        CLT_TRY(clt_store_variable(store, v, &memory));
+        CLT_TRY(clt_state_store_variable(store, v, &memory));
         float *values = clt_alloc(bytes);
         if (!values) return clt_fail_memory(bytes);
         fill(v, seed, values, n);

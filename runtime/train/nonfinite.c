@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "runtime/exec/storage.h"
-#include "runtime/train/trainer.h"
+#include "runtime/train/parallel.h"
 
 const char clt_record_name[] = "nonfinite";
 
@@ -15,7 +15,7 @@ const char clt_record_name[] = "nonfinite";
 
 static clt_status read_record(clt_trainer *t, int32_t record[CLT_RECORD_COUNT]) {
     size_t bytes;
-    clt_memory *memory = clt_store_find_state(t->store, clt_record_name, &bytes);
+    clt_memory *memory = clt_state_store_find(t->store, clt_record_name, &bytes);
     memset(record, 0, CLT_RECORD_COUNT * sizeof *record);
     return memory ? clt_memory_read(memory, 0, record, CLT_RECORD_COUNT * sizeof *record) : CLT_OK;
 }
@@ -47,7 +47,7 @@ clt_status clt_nonfinite_restore(clt_trainer *t, int64_t skipped) {
     bool on_device = t->options.on_nonfinite != CLT_NONFINITE_IGNORE;
     int32_t record[CLT_RECORD_COUNT] = {[CLT_RECORD_SKIPPED] = on_device ? (int32_t)skipped : 0};
     size_t bytes;
-    clt_memory *memory = clt_store_find_state(t->store, clt_record_name, &bytes);
+    clt_memory *memory = clt_state_store_find(t->store, clt_record_name, &bytes);
     t->skipped_before = on_device ? 0 : skipped;
     t->skipped_reported = skipped;
     t->stopped_at = t->located_at = 0;
@@ -97,7 +97,7 @@ static clt_status tally_memory(clt_memory *memory, int64_t elements, tally *t) {
 
 static const char *kind_of(const clt_tensor *node) {
     if (node->kind == CLT_NODE_OP) return clt_node_name(node);
-    if (node->kind == CLT_NODE_VARIABLE) return node->variable->trained ? "parameter" : "buffer";
+    if (node->kind == CLT_NODE_VARIABLE) return node->variable->is_buffer ? "buffer" : "parameter";
     return node->kind == CLT_NODE_INPUT ? "input" : "state";
 }
 
@@ -188,11 +188,11 @@ clt_status clt_trainer_locate_nonfinite(clt_trainer *t, const clt_batch *batch, 
 /* Whether the sums of gradients of the micro-batches so far are finite; all ranks say the same, for they search together. */
 static clt_status check_sums(clt_trainer *t, bool *broken) {
     tally all = {0};
-    for (int g = 0; g < t->n_groups; g++) {
+    for (int g = 0; g < t->n_buckets; g++) {
         char name[64];
         size_t bytes;
-        clt_memory *memory = clt_store_find_state(t->store, clt_group_name("accumulated", g, name), &bytes);
-        if (memory) CLT_TRY(tally_memory(memory, t->groups[g].elements, &all));
+        clt_memory *memory = clt_state_store_find(t->store, clt_bucket_name("accumulated", g, name), &bytes);
+        if (memory) CLT_TRY(tally_memory(memory, t->buckets[g].elements, &all));
     }
     double count = (double)all.count;
     CLT_TRY(clt_parallel_sum(t->options.comm, &count, 1));

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/train/compress.h"
+#include "runtime/train/parallel.h"
 
 /* ---- small exchanges of bytes, which are the same whatever the ranks' processors are: little-endian is all that OpenCL
  * devices of this library have been ---- */
@@ -21,7 +22,7 @@ clt_status clt_parallel_gather(clt_comm *comm, void *all, size_t bytes) {
 }
 
 /* (*all)[r] becomes what rank r has in *own; *all is to be freed, also on an error. */
-static clt_status gather_new(clt_comm *comm, const void *own, size_t bytes, void *all) {
+clt_status clt_parallel_gather_new(clt_comm *comm, const void *own, size_t bytes, void *all) {
     void **made = all;
     *made = clt_calloc((size_t)clt_comm_size(comm), bytes);
     if (!*made) return clt_fail_memory((size_t)clt_comm_size(comm) * bytes);
@@ -36,7 +37,7 @@ clt_status clt_parallel_tell(clt_comm *comm, void *data, size_t bytes) {
 clt_status clt_parallel_sum(clt_comm *comm, double *values, int n) {
     if (!comm) return CLT_OK;
     double *all = NULL;
-    clt_status status = gather_new(comm, values, (size_t)n * sizeof *values, &all);
+    clt_status status = clt_parallel_gather_new(comm, values, (size_t)n * sizeof *values, &all);
     if (status == CLT_OK) {
         memset(values, 0, (size_t)n * sizeof *values);
         for (int i = 0; i < n * clt_comm_size(comm); i++) values[i % n] += all[i];
@@ -47,196 +48,27 @@ clt_status clt_parallel_sum(clt_comm *comm, double *values, int n) {
 
 /* ---- agreement ---- */
 
-enum { WORDS_BYTES = 240 };
-
-typedef struct verdict {
-    int32_t status;
-    char words[WORDS_BYTES];
-} verdict;
-
-static verdict make_verdict(clt_status status) {
-    verdict v = {.status = status};
-    if (status < 0) snprintf(v.words, sizeof v.words, "%s", clt_error_detail());
-    return v;
+clt_parallel_report clt_parallel_make_report(clt_status status) {
+    clt_parallel_report report = {.status = status};
+    if (status < 0) snprintf(report.words, sizeof report.words, "%s", clt_error_detail());
+    return report;
 }
 
-/* The first error of any; the own one, as it was, where there is one. */
-static clt_status judge(clt_comm *comm, const verdict *all, size_t stride) {
-    const verdict *own = (const verdict *)(const void *)((const char *)all + (size_t)clt_comm_rank(comm) * stride);
+clt_status clt_parallel_judge(clt_comm *comm, const clt_parallel_report *all, size_t stride) {
+    const clt_parallel_report *own = (const clt_parallel_report *)(const void *)((const char *)all + (size_t)clt_comm_rank(comm) * stride);
     if (own->status < 0) return clt_fail_again((clt_status)own->status, own->words);
     for (int r = 0; r < clt_comm_size(comm); r++) {
-        const verdict *v = (const verdict *)(const void *)((const char *)all + (size_t)r * stride);
-        if (v->status < 0) return clt_fail(CLT_E_PEER, "rank %d: %.*s", r, WORDS_BYTES - 1, v->words);
+        const clt_parallel_report *v = (const clt_parallel_report *)(const void *)((const char *)all + (size_t)r * stride);
+        if (v->status < 0) return clt_fail(CLT_E_PEER, "rank %d: %.*s", r, CLT_REPORT_WORDS - 1, v->words);
     }
     return CLT_OK;
 }
 
 clt_status clt_parallel_agree(clt_comm *comm, clt_status status) {
     if (!comm) return status;
-    verdict own = make_verdict(status), *all = NULL;
-    status = gather_new(comm, &own, sizeof own, &all);
-    if (status == CLT_OK) status = judge(comm, all, sizeof own);
-    clt_free(all);
-    return status;
-}
-
-/* ---- the same graph and options on all ranks ---- */
-
-/* What is compared one by one. X(words for people, how it is written, value) */
-#define FACTS(X)                                                                                                       \
-    X("the number of tensors of the graph", WHOLE, t->graph->n_nodes)                                                  \
-    X("the loss", WHOLE, t->loss->index)                                                                               \
-    X("the number of parameters", WHOLE, t->graph->n_variables)                                                        \
-    X("the number of buckets", WHOLE, t->n_groups)                                                                     \
-    X("option optimizer", WHOLE, o->optimizer)                                                                         \
-    X("option lr", REAL, bits(o->lr))                                                                                  \
-    X("option momentum", REAL, bits(o->momentum))                                                                      \
-    X("option nesterov", WHOLE, o->nesterov)                                                                           \
-    X("option beta1", REAL, bits(o->beta1))                                                                            \
-    X("option beta2", REAL, bits(o->beta2))                                                                            \
-    X("option eps", REAL, bits(o->eps))                                                                                \
-    X("option weight_decay", REAL, bits(o->weight_decay))                                                              \
-    X("option schedule", WHOLE, o->schedule)                                                                           \
-    X("option warmup_steps", WHOLE, o->warmup_steps)                                                                   \
-    X("option total_steps", WHOLE, o->total_steps)                                                                     \
-    X("option decay_steps", WHOLE, o->decay_steps)                                                                     \
-    X("option decay_factor", REAL, bits(o->decay_factor))                                                              \
-    X("option min_lr", REAL, bits(o->min_lr))                                                                          \
-    X("option clip_value", REAL, bits(o->clip_value))                                                                  \
-    X("option clip_norm", REAL, bits(o->clip_norm))                                                                    \
-    X("option accumulate", WHOLE, o->accumulate)                                                                       \
-    X("option seed", WHOLE, o->seed)                                                                                   \
-    X("option output", WHOLE, o->output ? o->output->index : -1)                                                       \
-    X("option compress.method", WHOLE, o->compress.method)                                                             \
-    X("option compress.ratio", REAL, bits(o->compress.ratio))                                                          \
-    X("option compress.f32_values", WHOLE, o->compress.f32_values)                                                     \
-    X("option compress.rank", WHOLE, o->compress.rank)                                                                 \
-    X("option bucket_bytes", WHOLE, o->bucket_bytes)                                                                   \
-    X("option sync_batch_norm", WHOLE, o->sync_batch_norm)                                                             \
-    X("option shard_optimizer", WHOLE, o->shard_optimizer)                                                             \
-    X("option recoverable", WHOLE, o->recoverable)                                                                     \
-    X("option on_nonfinite", WHOLE, o->on_nonfinite)                                                                   \
-    X("option locate_nonfinite", WHOLE, o->locate_nonfinite)
-
-#define COUNT_FACT(words, kind, value) +1
-#define FACT_WORDS(words, kind, value) {words, kind},
-#define FACT_VALUE(words, kind, value) (uint64_t)(value),
-enum { N_FACTS = 0 FACTS(COUNT_FACT) };
-enum { WHOLE, REAL };
-static const struct {
-    const char *words;
-    int kind;
-} fact_rows[N_FACTS] = {FACTS(FACT_WORDS)};
-
-typedef struct summary {
-    verdict verdict;
-    uint64_t facts[N_FACTS];
-    char graph[CLT_HASH_TEXT]; /* of all tensors */
-} summary;
-
-static uint32_t bits(float value) {
-    uint32_t word;
-    memcpy(&word, &value, sizeof word);
-    return word;
-}
-
-static void hash_text(char hash[CLT_HASH_TEXT], const char *text) {
-    clt_hash_add(hash, text, strlen(text) + 1);
-}
-
-static void hash_whole(char hash[CLT_HASH_TEXT], int64_t number) {
-    clt_hash_add(hash, &number, sizeof number);
-}
-
-/* A variable's shape whole; of others dimension 0 is left out, which may be the batch. */
-static void hash_shape(char hash[CLT_HASH_TEXT], const clt_tensor *node) {
-    hash_whole(hash, node->shape.rank);
-    for (int i = node->kind == CLT_NODE_VARIABLE ? 0 : 1; i < node->shape.rank; i++) hash_whole(hash, node->shape.dims[i]);
-}
-
-/* What a pointwise op computes is its form. */
-static void hash_form(char hash[CLT_HASH_TEXT], const clt_tensor *node) {
-    clt_form form = {0};
-    if (node->kind != CLT_NODE_OP || !node->op->form || !node->op->form(node, true, &form)) return;
-    hash_text(hash, form.expression);
-    hash_whole(hash, bits(form.s[0]));
-    hash_whole(hash, bits(form.s[1]));
-}
-
-static void hash_node(char hash[CLT_HASH_TEXT], const clt_tensor *node) {
-    hash[0] = 0;
-    hash_whole(hash, node->kind);
-    hash_whole(hash, node->dtype);
-    hash_text(hash, node->kind == CLT_NODE_OP ? clt_node_name(node) : node->name ? node->name : "");
-    hash_shape(hash, node);
-    hash_form(hash, node);
-    for (int k = 0; k < node->n_inputs; k++) hash_whole(hash, node->inputs[k]->index);
-}
-
-static void summarize(const clt_trainer *t, summary *s) {
-    const clt_train_options *o = &t->options;
-    const uint64_t facts[N_FACTS] = {FACTS(FACT_VALUE)};
-    memcpy(s->facts, facts, sizeof facts);
-    for (size_t i = 0; i < t->graph->n_nodes; i++) {
-        char hash[CLT_HASH_TEXT];
-        hash_node(hash, t->graph->nodes[i]);
-        hash_text(s->graph, hash);
-    }
-}
-
-/* All ranks have as many tensors, and some differ: finds the first. Called by all. */
-static clt_status name_tensor(const clt_trainer *t) {
-    clt_comm *comm = t->options.comm;
-    size_t n = t->graph->n_nodes;
-    char(*own)[CLT_HASH_TEXT] = clt_calloc(n, sizeof *own), (*all)[CLT_HASH_TEXT] = NULL;
-    clt_status status = own ? CLT_OK : clt_fail_memory(n * sizeof *own);
-    for (size_t i = 0; own && i < n; i++) hash_node(own[i], t->graph->nodes[i]);
-    if (own) status = gather_new(comm, own, n * sizeof *own, &all);
-    for (size_t at = 0; status == CLT_OK && at < n * (size_t)clt_comm_size(comm); at++) {
-        const clt_tensor *node = t->graph->nodes[at % n];
-        char label[64], shape[CLT_SHAPE_TEXT];
-        if (strcmp(all[at], all[at % n]))
-            status = clt_fail(CLT_E_MISMATCH, "rank %d and rank 0 have different graphs: the first tensor that differs is here %s %s",
-                              (int)(at / n), clt_tensor_label(node, label), clt_shape_text(&node->shape, shape));
-    }
-    clt_free(own);
-    clt_free(all);
-    return status;
-}
-
-static const char *fact_text(int fact, uint64_t value, char text[32]) {
-    uint32_t word = (uint32_t)value;
-    float real;
-    memcpy(&real, &word, sizeof real);
-    if (fact_rows[fact].kind == REAL) snprintf(text, 32, "%.7g", (double)real);
-    else snprintf(text, 32, "%lld", (long long)value);
-    return text;
-}
-
-static clt_status fail_fact(int rank, int fact, uint64_t its, uint64_t of_rank_0) {
-    char one[32], other[32];
-    return clt_fail(CLT_E_MISMATCH, "rank %d and rank 0 differ in %s: %s and %s", rank, fact_rows[fact].words, fact_text(fact, its, one),
-                    fact_text(fact, of_rank_0, other));
-}
-
-static clt_status compare(const clt_trainer *t, const summary *all) {
-    clt_comm *comm = t->options.comm;
-    CLT_TRY(judge(comm, &all->verdict, sizeof *all));
-    for (int r = 1; r < clt_comm_size(comm); r++)
-        for (int i = 0; i < N_FACTS; i++)
-            if (all[r].facts[i] != all[0].facts[i])
-                return fail_fact(r, i, all[r].facts[i], all[0].facts[i]);
-    for (int r = 1; r < clt_comm_size(comm); r++)
-        if (strcmp(all[r].graph, all[0].graph)) return name_tensor(t);
-    return CLT_OK;
-}
-
-clt_status clt_parallel_check(clt_trainer *t, clt_status status) {
-    if (!t->options.comm) return status;
-    summary own = {.verdict = make_verdict(status)}, *all = NULL;
-    summarize(t, &own);
-    status = gather_new(t->options.comm, &own, sizeof own, &all);
-    if (status == CLT_OK) status = compare(t, all);
+    clt_parallel_report own = clt_parallel_make_report(status), *all = NULL;
+    status = clt_parallel_gather_new(comm, &own, sizeof own, &all);
+    if (status == CLT_OK) status = clt_parallel_judge(comm, all, sizeof own);
     clt_free(all);
     return status;
 }
@@ -262,20 +94,16 @@ static clt_status share_memory(clt_comm *comm, clt_memory *memory, size_t bytes,
 static clt_status share_state(clt_trainer *t, const char *what, int g, int root) {
     char name[64];
     clt_memory *memory;
-    size_t bytes = (size_t)t->groups[g].elements * sizeof(float);
-    CLT_TRY(clt_store_state(t->store, clt_group_name(what, g, name), bytes, &memory));
+    size_t bytes = (size_t)t->buckets[g].elements * sizeof(float);
+    CLT_TRY(clt_state_store_get(t->store, clt_bucket_name(what, g, name), bytes, &memory));
     return share_memory(t->options.comm, memory, bytes, root);
 }
 
-static bool is_grouped(const clt_trainer *t, const clt_variable *variable) {
-    for (int g = 0; g < t->n_groups; g++)
-        for (int i = 0; i < t->groups[g].n; i++)
-            if (t->groups[g].variables[i] == variable) return true;
+static bool is_in_bucket(const clt_trainer *t, const clt_variable *variable) {
+    for (int g = 0; g < t->n_buckets; g++)
+        for (int i = 0; i < t->buckets[g].n; i++)
+            if (t->buckets[g].variables[i] == variable) return true;
     return false;
-}
-
-static size_t bytes_of(const clt_variable *v) {
-    return (size_t)clt_shape_elements(&v->shape) * sizeof(float);
 }
 
 /* Buffers, and parameters that the loss does not reach. */
@@ -283,9 +111,9 @@ static clt_status share_others(clt_trainer *t, int root) {
     for (size_t i = 0; i < t->graph->n_variables; i++) {
         const clt_variable *v = t->graph->variables[i];
         clt_memory *memory;
-        if (is_grouped(t, v)) continue;
-        CLT_TRY(clt_store_variable(t->store, v, &memory));
-        CLT_TRY(share_memory(t->options.comm, memory, bytes_of(v), root));
+        if (is_in_bucket(t, v)) continue;
+        CLT_TRY(clt_state_store_variable(t->store, v, &memory));
+        CLT_TRY(share_memory(t->options.comm, memory, clt_variable_bytes(v), root));
     }
     return CLT_OK;
 }
@@ -296,11 +124,11 @@ static clt_status copy_buffers(clt_trainer *t, bool back) {
         const clt_variable *v = t->graph->variables[i];
         clt_memory *memory, *copy;
         char name[64];
-        if (v->trained) continue;
+        if (!v->is_buffer) continue;
         snprintf(name, sizeof name, "kept buffer.%zu", i);
-        CLT_TRY(clt_store_variable(t->store, v, &memory));
-        CLT_TRY(clt_store_state(t->store, name, bytes_of(v), &copy));
-        CLT_TRY(back ? clt_memory_copy(copy, 0, memory, bytes_of(v)) : clt_memory_copy(memory, 0, copy, bytes_of(v)));
+        CLT_TRY(clt_state_store_variable(t->store, v, &memory));
+        CLT_TRY(clt_state_store_get(t->store, name, clt_variable_bytes(v), &copy));
+        CLT_TRY(back ? clt_memory_copy(copy, 0, memory, clt_variable_bytes(v)) : clt_memory_copy(memory, 0, copy, clt_variable_bytes(v)));
     }
     return CLT_OK;
 }
@@ -315,7 +143,7 @@ clt_status clt_parallel_keep_buffers(clt_trainer *t) {
 
 static clt_status share_record(clt_trainer *t, int root) {
     size_t bytes;
-    clt_memory *memory = clt_store_find_state(t->store, clt_record_name, &bytes);
+    clt_memory *memory = clt_state_store_find(t->store, clt_record_name, &bytes);
     CLT_TRY(clt_comm_broadcast(t->options.comm, &t->skipped_before, sizeof t->skipped_before, CLT_U8, root, NULL));
     return memory ? share_memory(t->options.comm, memory, bytes, root) : CLT_OK;
 }
@@ -324,9 +152,9 @@ clt_status clt_parallel_share(clt_trainer *t, int root) {
     const char *names[CLT_MAX_OPTIMIZER_STATES];
     int n_states = clt_optimizer_states(&t->options, names);
     int64_t steps = t->steps;
-    bool whole = clt_trainer_parts(t) == 1; /* else each has its own part of it */
+    bool whole = clt_trainer_shards(t) == 1; /* else each has its own part of it */
     if (!t->options.comm) return CLT_OK;
-    for (int g = 0; g < t->n_groups; g++) {
+    for (int g = 0; g < t->n_buckets; g++) {
         CLT_TRY(share_state(t, "parameters", g, root));
         for (int s = 0; whole && s < n_states; s++) CLT_TRY(share_state(t, names[s], g, root));
     }
@@ -409,7 +237,7 @@ static clt_status forget_metrics(clt_trainer *t) {
     CLT_TRY(clt_nonfinite_skipped(t, &t->skipped_reported));
     for (size_t i = 0; i < CLT_COUNT_OF(names); i++) {
         size_t bytes;
-        clt_memory *memory = clt_store_find_state(t->store, names[i], &bytes);
+        clt_memory *memory = clt_state_store_find(t->store, names[i], &bytes);
         if (memory) CLT_TRY(clt_memory_zero(memory));
     }
     return CLT_OK;
@@ -429,7 +257,7 @@ static clt_status rejoin(clt_trainer *t, clt_loader *loader) {
                                  .steps = t->steps,
                                  .unused = t->micro + t->in_step,
                                  .position = clt_loader_get_position(loader)};
-    clt_status status = gather_new(t->options.comm, &own, sizeof own, &all);
+    clt_status status = clt_parallel_gather_new(t->options.comm, &own, sizeof own, &all);
     if (status == CLT_OK) status = rejoin_from(t, loader, all);
     clt_free(all);
     return status;

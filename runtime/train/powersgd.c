@@ -24,7 +24,7 @@ typedef struct part {
 } part;
 
 typedef struct powersgd {
-    const clt_gradient_exchange *x;
+    const clt_gradient_reduction *x;
     part *parts; /* by variable of the group */
     clt_tensor **tensors; /* room for the inputs of a pack */
     int64_t *offsets;
@@ -52,7 +52,7 @@ static part shape_of(const clt_variable *variable, int wanted) {
 static void place_parts(powersgd *s) {
     for (int i = 0; i < s->n; i++) {
         part *p = &s->parts[i];
-        *p = shape_of(s->x->group->variables[i], s->x->options->rank);
+        *p = shape_of(s->x->bucket->variables[i], s->x->options->rank);
         p->left_offset = s->left_elements;
         p->right_offset = s->right_elements;
         p->vector_offset = s->vector_elements;
@@ -78,12 +78,12 @@ static clt_tensor *reduce(powersgd *s, clt_tensor *flat, size_t tensor_field, si
 }
 
 static void reduce_vectors(powersgd *s) {
-    const clt_gradient_exchange *x = s->x;
+    const clt_gradient_reduction *x = s->x;
     if (!s->vector_elements) return;
     for (int i = 0; i < s->n; i++) {
         part *p = &s->parts[i];
         if (p->rank) continue;
-        clt_tensor *own = clt_flat_part(x->flat, x->group->offsets[i], CLT_SHAPE(p->rows * p->columns));
+        clt_tensor *own = clt_flat_part(x->flat, x->bucket->offsets[i], CLT_SHAPE(p->rows * p->columns));
         p->mean = clt_narrow(own, x->samples, CLT_F32);
     }
     clt_tensor *flat = clt_compress_state(x, "vectors", s->vector_elements);
@@ -92,7 +92,7 @@ static void reduce_vectors(powersgd *s) {
 
 /* Factors of the sum of all ranks' matrices. */
 static void reduce_factors(powersgd *s) {
-    const clt_gradient_exchange *x = s->x;
+    const clt_gradient_reduction *x = s->x;
     if (!s->left_elements) return;
     clt_tensor *residual = clt_compress_state(x, "residual", clt_tensor_elements(x->flat));
     clt_tensor *right = clt_compress_state(x, "factor", s->right_elements);
@@ -100,7 +100,7 @@ static void reduce_factors(powersgd *s) {
     for (int i = 0; i < s->n; i++) {
         part *p = &s->parts[i];
         if (!p->rank) continue;
-        int64_t offset = x->group->offsets[i];
+        int64_t offset = x->bucket->offsets[i];
         clt_shape shape = CLT_SHAPE(p->rows, p->columns);
         clt_tensor *factor = clt_flat_part(right, p->right_offset, CLT_SHAPE(p->columns, p->rank));
         p->matrix = clt_feedback_add(clt_flat_part(residual, offset, shape), clt_flat_part(x->flat, offset, shape), x->samples);
@@ -129,11 +129,11 @@ static clt_tensor *finish(powersgd *s) {
         s->tensors[i] = p->rank ? rebuild(s, p)
                                 : clt_flat_part(s->vectors, p->vector_offset, CLT_SHAPE(p->rows * p->columns));
     }
-    return clt_pack(s->x->flat, s->tensors, s->x->group->offsets, s->n);
+    return clt_pack(s->x->flat, s->tensors, s->x->bucket->offsets, s->n);
 }
 
-clt_tensor *clt_powersgd_exchange(const clt_gradient_exchange *x) {
-    powersgd s = {.x = x, .n = x->group->n};
+clt_tensor *clt_powersgd_reduce(const clt_gradient_reduction *x) {
+    powersgd s = {.x = x, .n = x->bucket->n};
     size_t n = (size_t)s.n + 1;
     s.parts = clt_calloc(n, sizeof *s.parts);
     s.tensors = clt_calloc(n, sizeof *s.tensors);

@@ -12,7 +12,7 @@
 const clt_metric_names clt_train_metric_names = {"train.loss", "train.correct", "train.mse"};
 const clt_metric_names clt_eval_metric_names = {"eval.loss", "eval.correct", "eval.mse"};
 
-const char *clt_group_name(const char *what, int group, char text[64]) {
+const char *clt_bucket_name(const char *what, int group, char text[64]) {
     snprintf(text, 64, "%s.%d", what, group);
     return text;
 }
@@ -42,9 +42,20 @@ static clt_status add_target(target_list *list, clt_tensor *target) {
 
 /* ---- metrics ---- */
 
+/* Scores [..., classes] and labels [...]. */
 static bool is_classifier(const clt_tensor *output, const clt_tensor *truth) {
-    return output->dtype == CLT_F32 && truth->dtype == CLT_I32 && output->shape.rank == 2 && truth->shape.rank == 1 &&
-           output->shape.dims[0] == truth->shape.dims[0];
+    clt_shape labels = output->shape;
+    if (output->dtype != CLT_F32 || truth->dtype != CLT_I32 || labels.rank < 2) return false;
+    labels.rank--;
+    return clt_shape_equal(&labels, &truth->shape);
+}
+
+static clt_tensor *count_correct(clt_graph *g, const char *name, clt_tensor *output, clt_tensor *truth) {
+    if (truth->shape.rank > 1) {
+        output = clt_reshape(output, CLT_SHAPE(-1, output->shape.dims[output->shape.rank - 1]));
+        truth = clt_reshape(truth, CLT_SHAPE(-1));
+    }
+    return clt_metric_correct(clt_state(g, name, CLT_I32, CLT_SHAPE(1)), output, truth);
 }
 
 static bool is_regression(const clt_tensor *output, const clt_tensor *truth) {
@@ -63,8 +74,7 @@ static clt_status add_metrics(const clt_trainer *t, clt_step *step, const clt_me
     clt_graph *g = step->graph;
     CLT_TRY(add_target(targets, add_mean(t, step, names->loss, clt_reshape(loss, (clt_shape){0}))));
     if (!output || !truth) return CLT_OK;
-    if (is_classifier(output, truth))
-        return add_target(targets, clt_metric_correct(clt_state(g, names->correct, CLT_I32, CLT_SHAPE(1)), output, truth));
+    if (is_classifier(output, truth)) return add_target(targets, count_correct(g, names->correct, output, truth));
     if (is_regression(output, truth))
         return add_target(targets, add_mean(t, step, names->mse, clt_mse_loss(output, truth)));
     return CLT_OK;
@@ -76,25 +86,25 @@ static clt_status add_metrics(const clt_trainer *t, clt_step *step, const clt_me
 bool clt_trainer_synchronizes(const clt_trainer *t) {
     if (!t->options.comm || !t->options.sync_batch_norm || clt_comm_size(t->options.comm) == 1) return false;
     for (size_t i = 0; i < t->graph->n_nodes; i++)
-        if (t->graph->nodes[i]->op == &clt_op_batch_norm_stats) return true;
+        if (t->graph->nodes[i]->op == &clt_op_batch_norm) return true;
     return false;
 }
 
 static clt_tensor *flat_state(clt_graph *g, const char *what, int group, int64_t elements) {
     char name[64];
-    return clt_state(g, clt_group_name(what, group, name), CLT_F32, CLT_SHAPE(elements));
+    return clt_state(g, clt_bucket_name(what, group, name), CLT_F32, CLT_SHAPE(elements));
 }
 
 /* The gradients of a group in one flat tensor. */
-static clt_tensor *pack_group(clt_graph *g, const clt_group *group, int index, clt_tensor *const *params,
+static clt_tensor *pack_bucket(clt_graph *g, const clt_bucket *bucket, int index, clt_tensor *const *params,
                               clt_tensor *const *grads, int n) {
-    clt_tensor **parts = clt_calloc((size_t)group->n, sizeof *parts);
-    if (!parts) return clt_graph_fail(g, clt_fail_memory((size_t)group->n * sizeof *parts));
-    for (int i = 0; i < group->n; i++)
+    clt_tensor **parts = clt_calloc((size_t)bucket->n, sizeof *parts);
+    if (!parts) return clt_graph_fail(g, clt_fail_memory((size_t)bucket->n * sizeof *parts));
+    for (int i = 0; i < bucket->n; i++)
         for (int k = 0; k < n; k++)
-            if (params[k]->variable == group->variables[i]) parts[i] = grads[k];
-    clt_tensor *flat = flat_state(g, "gradients", index, group->elements);
-    clt_tensor *packed = clt_tensor_valid(flat) ? clt_pack(flat, parts, group->offsets, group->n) : flat;
+            if (params[k]->variable == bucket->variables[i]) parts[i] = grads[k];
+    clt_tensor *flat = flat_state(g, "gradients", index, bucket->elements);
+    clt_tensor *packed = clt_tensor_valid(flat) ? clt_pack(flat, parts, bucket->offsets, bucket->n) : flat;
     clt_free(parts);
     return packed;
 }
@@ -117,7 +127,7 @@ static clt_update_attributes update_attributes(const clt_train_options *o) {
 }
 
 /* The samples of all ranks in this update, where they are not asked for yet. They are known before all else, so that where
- * each batch is an update, this is the first exchange, before backward. */
+ * each batch is an update, this is the first collective, before backward. */
 static clt_tensor *all_samples(clt_step *step) {
     if (!step->all_samples) {
         step->samples = clt_state(step->graph, "samples", CLT_F32, CLT_SHAPE(1));
@@ -128,15 +138,15 @@ static clt_tensor *all_samples(clt_step *step) {
 
 /* The gradients become means over the samples of all ranks. */
 static void exchange_compressed(clt_trainer *t, clt_tensor *samples, clt_tensor **flat_grads) {
-    for (int i = 0; i < t->n_groups; i++) {
-        clt_gradient_exchange exchange = {.options = &t->options.compress,
+    for (int i = 0; i < t->n_buckets; i++) {
+        clt_gradient_reduction exchange = {.options = &t->options.compress,
                                           .rank = clt_comm_rank(t->options.comm),
                                           .size = clt_comm_size(t->options.comm),
-                                          .group = &t->groups[i],
+                                          .bucket = &t->buckets[i],
                                           .index = i,
                                           .flat = flat_grads[i],
                                           .samples = samples};
-        flat_grads[i] = clt_exchange_gradient(&exchange);
+        flat_grads[i] = clt_reduce_gradient(&exchange);
     }
 }
 
@@ -144,28 +154,28 @@ static void exchange_compressed(clt_trainer *t, clt_tensor *samples, clt_tensor 
  * means. What was compressed is a mean already. */
 static clt_tensor *exchange(clt_trainer *t, clt_step *step, clt_tensor **flat_grads) {
     clt_tensor *samples = all_samples(step);
-    int parts = clt_trainer_parts(t), part = parts > 1 ? clt_comm_rank(t->options.comm) : 0;
+    int parts = clt_trainer_shards(t), part = parts > 1 ? clt_comm_rank(t->options.comm) : 0;
     if (t->options.compress.method) {
         exchange_compressed(t, samples, flat_grads);
         return step->hyper;
     }
-    for (int i = 0; i < t->n_groups; i++)
+    for (int i = 0; i < t->n_buckets; i++)
         flat_grads[i] = parts > 1 ? clt_reduce_scatter(flat_grads[i], part, parts)
                                   : clt_all_reduce(flat_grads[i], CLT_REDUCE_SUM);
     return clt_hyper_scale(step->hyper, samples);
 }
 
 /* One group's new parameters. With parts, the own one is updated, and the others' come from their ranks. */
-static clt_tensor *update_group(clt_trainer *t, clt_step *step, int i, clt_tensor *grads, clt_tensor *hyper,
+static clt_tensor *update_bucket(clt_trainer *t, clt_step *step, int i, clt_tensor *grads, clt_tensor *hyper,
                                 clt_tensor *factor) {
     const clt_op *op = t->options.optimizer == CLT_SGD ? &clt_op_sgd : &clt_op_adam;
     const char *names[CLT_MAX_OPTIMIZER_STATES];
     int n_states = clt_optimizer_states(&t->options, names);
-    int parts = clt_trainer_parts(t), part = parts > 1 ? clt_comm_rank(t->options.comm) : 0;
+    int parts = clt_trainer_shards(t), part = parts > 1 ? clt_comm_rank(t->options.comm) : 0;
     clt_tensor *states[CLT_MAX_OPTIMIZER_STATES];
-    for (int s = 0; s < n_states; s++) states[s] = flat_state(step->graph, names[s], i, t->groups[i].elements / parts);
-    clt_tensor *all = flat_state(step->graph, "parameters", i, t->groups[i].elements);
-    clt_tensor *own = parts > 1 ? clt_part_of(all, part, parts) : all;
+    for (int s = 0; s < n_states; s++) states[s] = flat_state(step->graph, names[s], i, t->buckets[i].elements / parts);
+    clt_tensor *all = flat_state(step->graph, "parameters", i, t->buckets[i].elements);
+    clt_tensor *own = parts > 1 ? clt_shard_of(all, part, parts) : all;
     clt_tensor *updated =
         clt_update(op, update_attributes(&t->options), own, grads, hyper, factor, states, n_states);
     return parts > 1 ? clt_all_gather_in_place(all, updated, part, parts) : updated;
@@ -197,23 +207,22 @@ static clt_status add_update(clt_trainer *t, clt_step *step, clt_tensor **flat_g
     clt_tensor *hyper = t->options.comm ? exchange(t, step, flat_grads) : step->hyper;
     clt_tensor *record = guards(t) ? clt_state(step->graph, clt_record_name, CLT_I32, CLT_SHAPE(CLT_RECORD_COUNT)) : NULL;
     clt_tensor *factor =
-        clt_clip_scale(flat_grads, t->n_groups, hyper, clt_trainer_parts(t) > 1, clip, record, guard_attributes(&t->options));
-    for (int i = 0; i < t->n_groups; i++)
-        CLT_TRY(add_target(targets, update_group(t, step, i, flat_grads[i], hyper, factor)));
+        clt_clip_scale(flat_grads, t->n_buckets, hyper, clt_trainer_shards(t) > 1, clip, record, guard_attributes(&t->options));
+    for (int i = 0; i < t->n_buckets; i++)
+        CLT_TRY(add_target(targets, update_bucket(t, step, i, flat_grads[i], hyper, factor)));
     return record && t->options.comm && t->options.compress.method ? add_clearing(step, factor, targets) : CLT_OK;
 }
 
-/* Sums over micro-batches; the nodes after them are the second part of the plan. */
-static clt_status add_accumulation(clt_trainer *t, clt_step *step, clt_tensor **flat_grads, clt_tensor **boundary,
+/* Sums over micro-batches; the nodes after them are the next segment of the plan. */
+static clt_status add_accumulation(clt_trainer *t, clt_step *step, clt_tensor **flat_grads,
                                    target_list *targets) {
     if (t->options.accumulate == 1) return CLT_OK;
-    for (int i = 0; i < t->n_groups; i++) {
-        clt_tensor *sum = flat_state(step->graph, "accumulated", i, t->groups[i].elements);
+    for (int i = 0; i < t->n_buckets; i++) {
+        clt_tensor *sum = flat_state(step->graph, "accumulated", i, t->buckets[i].elements);
         flat_grads[i] = clt_accumulate(sum, flat_grads[i], step->hyper);
         CLT_TRY(add_target(targets, flat_grads[i]));
     }
-    /* The next node made is the first of the update. A state serves as the mark. */
-    *boundary = clt_state(step->graph, "update", CLT_F32, (clt_shape){0});
+    clt_graph_next_segment(step->graph);
     return clt_graph_status(step->graph);
 }
 
@@ -224,10 +233,10 @@ static void add_hyper(clt_trainer *t, clt_step *step) {
 }
 
 /* From the flat gradients of this batch on. */
-static clt_status add_rest(clt_trainer *t, clt_step *step, clt_tensor **flat_grads, clt_tensor **boundary,
+static clt_status add_rest(clt_trainer *t, clt_step *step, clt_tensor **flat_grads,
                            target_list *targets) {
     CLT_TRY(clt_graph_status(step->graph));
-    CLT_TRY(add_accumulation(t, step, flat_grads, boundary, targets));
+    CLT_TRY(add_accumulation(t, step, flat_grads, targets));
     return add_update(t, step, flat_grads, targets);
 }
 
@@ -250,35 +259,35 @@ static clt_status add_gradients(clt_trainer *t, clt_step *step, clt_tensor *loss
 }
 
 static clt_status add_backward(clt_trainer *t, clt_step *step, clt_tensor *loss, clt_tensor *const *params, int n,
-                               clt_tensor **grads, clt_tensor **boundary, target_list *targets) {
+                               clt_tensor **grads, target_list *targets) {
     clt_graph *g = step->graph;
     if (step->purpose == CLT_PURPOSE_LOCATE) return add_gradients(t, step, loss, params, n, grads, targets);
     clt_tensor *seed = add_seed(t, step, loss);
     add_hyper(t, step);
     CLT_TRY(clt_graph_status(g));
     CLT_TRY(clt_gradients(loss, seed, params, n, grads));
-    CLT_TRY(clt_trainer_make_groups(t, params, grads, n));
-    clt_tensor **flat_grads = clt_calloc((size_t)t->n_groups, sizeof *flat_grads);
-    if (!flat_grads) return clt_fail_memory((size_t)t->n_groups * sizeof *flat_grads);
-    for (int i = 0; i < t->n_groups; i++) flat_grads[i] = pack_group(g, &t->groups[i], i, params, grads, n);
-    clt_status status = add_rest(t, step, flat_grads, boundary, targets);
+    CLT_TRY(clt_trainer_make_buckets(t, params, grads, n));
+    clt_tensor **flat_grads = clt_calloc((size_t)t->n_buckets, sizeof *flat_grads);
+    if (!flat_grads) return clt_fail_memory((size_t)t->n_buckets * sizeof *flat_grads);
+    for (int i = 0; i < t->n_buckets; i++) flat_grads[i] = pack_bucket(g, &t->buckets[i], i, params, grads, n);
+    clt_status status = add_rest(t, step, flat_grads, targets);
     clt_free(flat_grads);
     return status;
 }
 
 /* What a rank without samples does in a step: its gradients are zeros, and all the rest is as in any other. */
-static clt_status add_empty(clt_trainer *t, clt_step *step, clt_tensor **boundary, target_list *targets) {
+static clt_status add_empty(clt_trainer *t, clt_step *step, target_list *targets) {
     clt_graph *g = step->graph;
     clt_tensor *zero = clt_state(g, "zero", CLT_F32, CLT_SHAPE(1)); /* never written; no constant, which is computed once */
     add_hyper(t, step);
-    clt_tensor **flat_grads = clt_calloc((size_t)t->n_groups, sizeof *flat_grads);
-    if (!flat_grads) return clt_fail_memory((size_t)t->n_groups * sizeof *flat_grads);
-    for (int i = 0; i < t->n_groups; i++) {
-        clt_tensor *zeros = clt_expand(zero, CLT_SHAPE(t->groups[i].elements));
-        clt_tensor *flat = flat_state(g, "gradients", i, t->groups[i].elements);
+    clt_tensor **flat_grads = clt_calloc((size_t)t->n_buckets, sizeof *flat_grads);
+    if (!flat_grads) return clt_fail_memory((size_t)t->n_buckets * sizeof *flat_grads);
+    for (int i = 0; i < t->n_buckets; i++) {
+        clt_tensor *zeros = clt_expand(zero, CLT_SHAPE(t->buckets[i].elements));
+        clt_tensor *flat = flat_state(g, "gradients", i, t->buckets[i].elements);
         flat_grads[i] = clt_pack(flat, &zeros, (int64_t[]){0}, 1);
     }
-    clt_status status = add_rest(t, step, flat_grads, boundary, targets);
+    clt_status status = add_rest(t, step, flat_grads, targets);
     clt_free(flat_grads);
     return status;
 }
@@ -290,7 +299,7 @@ static clt_status synchronize(clt_trainer *t, clt_step *step) {
     return clt_batch_norms_synchronize(step->graph, clt_all_gather(step->images, rank, size), rank, size);
 }
 
-static clt_status add_training(clt_trainer *t, clt_step *step, clt_tensor *loss, clt_tensor **boundary,
+static clt_status add_training(clt_trainer *t, clt_step *step, clt_tensor *loss,
                                target_list *targets) {
     clt_graph *g = step->graph;
     if (clt_trainer_synchronizes(t)) CLT_TRY(synchronize(t, step));
@@ -300,7 +309,7 @@ static clt_status add_training(clt_trainer *t, clt_step *step, clt_tensor *loss,
     int n = 0;
     for (size_t i = 0; status == CLT_OK && i < most; i++)
         if (g->nodes[i]->kind == CLT_NODE_VARIABLE && g->nodes[i]->variable->trained) params[n++] = g->nodes[i];
-    if (status == CLT_OK) status = add_backward(t, step, loss, params, n, grads, boundary, targets);
+    if (status == CLT_OK) status = add_backward(t, step, loss, params, n, grads, targets);
     clt_free(params);
     clt_free(grads);
     return status;
@@ -324,37 +333,37 @@ static int step_roots(const clt_trainer *t, clt_purpose purpose, clt_tensor *pre
     return t->options.output ? 2 : 1;
 }
 
-static clt_status fill_step(clt_trainer *t, clt_step *step, clt_tensor *const *map, clt_tensor **boundary,
+static clt_status fill_step(clt_trainer *t, clt_step *step, clt_tensor *const *map,
                             target_list *targets) {
-    if (!map) return add_empty(t, step, boundary, targets);
+    if (!map) return add_empty(t, step, targets);
     map_leaves(t, step, map);
-    if (step->batch == 0) return add_training(t, step, map[t->loss->index], boundary, targets);
+    if (step->batch == 0) return add_training(t, step, map[t->loss->index], targets);
     if (step->purpose == CLT_PURPOSE_PREDICT) {
         step->result = map[step->predicted->index];
         return add_target(targets, step->result);
     }
     bool training = step->purpose == CLT_PURPOSE_TRAIN;
     clt_tensor *loss = map[t->loss->index];
-    if (step->purpose == CLT_PURPOSE_LOCATE) return add_training(t, step, loss, boundary, targets);
+    if (step->purpose == CLT_PURPOSE_LOCATE) return add_training(t, step, loss, targets);
     clt_tensor *output = t->options.output ? map[t->options.output->index] : NULL;
     clt_tensor *truth = t->n_inputs ? step->inputs[t->n_inputs - 1] : NULL;
     CLT_TRY(add_metrics(t, step, training ? &clt_train_metric_names : &clt_eval_metric_names, loss, output, truth, targets));
-    return training ? add_training(t, step, loss, boundary, targets) : CLT_OK;
+    return training ? add_training(t, step, loss, targets) : CLT_OK;
 }
 
 /* What becomes of the graph: a plan, a plan for questions alone, or a list of its problems. */
 typedef struct outcome {
-    bool sketch;
+    bool dry_run;
     clt_problem_list *problems;
 } outcome;
 
 static clt_status make_outcome(clt_step *step, const clt_plan_options *options, outcome what) {
     if (what.problems) return clt_plan_problems(options, what.problems);
-    return what.sketch ? clt_plan_sketch(&step->plan, options) : clt_plan_compile(&step->plan, options);
+    return what.dry_run ? clt_plan_dry_run(&step->plan, options) : clt_plan_compile(&step->plan, options);
 }
 
 static clt_status compile_step(clt_trainer *t, clt_step *step, clt_tensor *predicted, outcome what) {
-    clt_tensor *roots[2], **map = NULL, *boundary = NULL;
+    clt_tensor *roots[2], **map = NULL;
     target_list targets = {0};
     int n_roots = step_roots(t, step->purpose, predicted, roots);
     clt_status status;
@@ -362,7 +371,7 @@ static clt_status compile_step(clt_trainer *t, clt_step *step, clt_tensor *predi
      * counts for nothing. */
     if (step->batch == 0 && !clt_trainer_synchronizes(t)) CLT_TRY_GOTO(clt_graph_create(&step->graph));
     else CLT_TRY_GOTO(clt_graph_clone(t->graph, roots, n_roots, CLT_MAX(step->batch, 1), &step->graph, &map));
-    CLT_TRY_GOTO(fill_step(t, step, map, &boundary, &targets));
+    CLT_TRY_GOTO(fill_step(t, step, map, &targets));
     clt_plan_options options = {
         .device = t->device,
         .store = t->store,
@@ -371,10 +380,12 @@ static clt_status compile_step(clt_trainer *t, clt_step *step, clt_tensor *predi
         .n_targets = (int)targets.n,
         .training = step->purpose == CLT_PURPOSE_TRAIN || step->purpose == CLT_PURPOSE_LOCATE,
         .unfused = step->purpose == CLT_PURPOSE_LOCATE,
-        .boundary = boundary,
         .run = &t->run,
+        .tune = clt_tune_on_first_use,
         .comm = t->options.comm,
         .all_or_nothing = t->options.recoverable,
+        .backends = t->options.backends,
+        .passes = t->options.passes,
     };
     status = make_outcome(step, &options, what);
 fail:
@@ -411,7 +422,7 @@ static clt_status new_step(clt_trainer *t, clt_purpose purpose, int64_t batch, c
     s->batch = batch;
     s->predicted = predicted;
     clt_status status = compile_step(t, s, predicted, what);
-    if (status == CLT_OK && !batch && !what.problems && !what.sketch) status = feed_zeros(t, s);
+    if (status == CLT_OK && !batch && !what.problems && !what.dry_run) status = feed_zeros(t, s);
     if (status < 0) clt_step_destroy(s);
     else *step = s;
     return status;
@@ -439,7 +450,7 @@ clt_status clt_trainer_plan(clt_trainer *t, clt_purpose purpose, int64_t batch, 
         }
     }
     if (t->n_plans == CLT_MOST_PLANS) clt_trainer_drop_plan(t, take_plan(t, 0));
-    clt_status status = new_step(t, purpose, batch, predicted, (outcome){.sketch = false}, step);
+    clt_status status = new_step(t, purpose, batch, predicted, (outcome){.dry_run = false}, step);
     if (status == CLT_E_DEVICE_MEMORY) return fail_plan(status, purpose, batch);
     CLT_TRY(status);
     t->plans[t->n_plans++] = *step;
@@ -447,13 +458,13 @@ clt_status clt_trainer_plan(clt_trainer *t, clt_purpose purpose, int64_t batch, 
 }
 
 clt_status clt_trainer_new_step(clt_trainer *t, clt_purpose purpose, int64_t batch, clt_step **step) {
-    return new_step(t, purpose, batch, NULL, (outcome){.sketch = false}, step);
+    return new_step(t, purpose, batch, NULL, (outcome){.dry_run = false}, step);
 }
 
 clt_status clt_trainer_problems(clt_trainer *t, int64_t batch, clt_problem_list *problems, clt_step **step) {
     return new_step(t, CLT_PURPOSE_TRAIN, batch, NULL, (outcome){.problems = problems}, step);
 }
 
-clt_status clt_trainer_sketch_step(clt_trainer *t, int64_t batch, clt_step **step) {
-    return new_step(t, CLT_PURPOSE_TRAIN, batch, NULL, (outcome){.sketch = true}, step);
+clt_status clt_trainer_dry_run_step(clt_trainer *t, int64_t batch, clt_step **step) {
+    return new_step(t, CLT_PURPOSE_TRAIN, batch, NULL, (outcome){.dry_run = true}, step);
 }

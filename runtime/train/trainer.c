@@ -1,4 +1,5 @@
 #include "runtime/train/compress.h"
+#include "runtime/train/parallel.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,11 +20,11 @@ static int64_t limit_of_input(const clt_graph *graph, const clt_tensor *input) {
     int64_t limit = 0;
     for (size_t i = 0; i < graph->n_nodes; i++) {
         const clt_tensor *node = graph->nodes[i];
-        int64_t own = 0;
-        bool looks_up = node->op == &clt_op_cross_entropy || node->op == &clt_op_embedding;
-        if (looks_up && carries_values(node->inputs[1], input))
-            own = node->inputs[0]->shape.dims[node->op == &clt_op_cross_entropy ? 1 : 0];
-        if (own && (!limit || own < limit)) limit = own;
+        for (int k = 0; node->kind == CLT_NODE_OP && node->op->index_limit && k < node->n_inputs; k++) {
+            int64_t own = node->op->index_limit(node, k);
+            bool reaches = own && carries_values(node->inputs[k], input);
+            if (reaches && (!limit || own < limit)) limit = own;
+        }
     }
     return limit;
 }
@@ -66,7 +67,16 @@ static clt_status set_up(clt_trainer *t) {
     return clt_initialize_variables(t->graph, t->store, t->options.seed);
 }
 
-clt_status clt_trainer_sketch(clt_trainer **trainer, clt_device *device, clt_tensor *loss,
+/* The caller's texts need not outlive the call. */
+static clt_status copy_text(const char **option, char **copy) {
+    if (!*option) return CLT_OK;
+    *copy = clt_strdup(*option);
+    if (!*copy) return clt_fail_memory(strlen(*option) + 1);
+    *option = *copy;
+    return CLT_OK;
+}
+
+clt_status clt_trainer_dry_run(clt_trainer **trainer, clt_device *device, clt_tensor *loss,
                               const clt_train_options *options) {
     if (!device) return clt_fail(CLT_E_INVALID, "device is NULL");
     CLT_TRY(check_tensors(loss, options ? options->output : NULL));
@@ -76,7 +86,9 @@ clt_status clt_trainer_sketch(clt_trainer **trainer, clt_device *device, clt_ten
     t->loss = loss;
     t->graph = loss->graph;
     clt_status status = clt_train_options_resolve(options, &t->options);
-    if (status == CLT_OK) status = clt_store_create(t->device, &t->store);
+    if (status == CLT_OK) status = copy_text(&t->options.backends, &t->backends);
+    if (status == CLT_OK) status = copy_text(&t->options.passes, &t->passes);
+    if (status == CLT_OK) status = clt_state_store_create(t->device, &t->store);
     if (status == CLT_OK) status = find_inputs(t);
     if (status < 0) clt_trainer_destroy(t);
     else *trainer = t;
@@ -87,7 +99,7 @@ clt_status clt_trainer_create(clt_trainer **trainer, clt_device *device, clt_ten
                               const clt_train_options *options) {
     clt_trainer *t;
     if (!trainer) return clt_fail(CLT_E_INVALID, "clt_trainer_create: trainer is NULL");
-    CLT_TRY(clt_trainer_sketch(&t, device, loss, options));
+    CLT_TRY(clt_trainer_dry_run(&t, device, loss, options));
     clt_status status = clt_parallel_check(t, set_up(t));
     if (status == CLT_OK) status = clt_parallel_share(t, 0);
     if (status == CLT_OK) status = clt_compress_measure(t);
@@ -109,8 +121,10 @@ void clt_trainer_destroy(clt_trainer *trainer) {
     if (!trainer) return;
     clt_trainer_drop_plans(trainer);
     clt_tune_run_free(&trainer->run);
-    clt_store_destroy(trainer->store);
-    clt_groups_free(trainer->groups, trainer->n_groups);
+    clt_state_store_destroy(trainer->store);
+    clt_buckets_free(trainer->buckets, trainer->n_buckets);
+    clt_free(trainer->backends);
+    clt_free(trainer->passes);
     clt_free(trainer);
 }
 
@@ -123,7 +137,7 @@ static clt_status check_field(const clt_trainer *t, const clt_batch *batch, int 
     char got[CLT_SHAPE_TEXT], text[CLT_SHAPE_TEXT];
     wanted.dims[0] = batch->samples;
     if (!field->data) return clt_fail(CLT_E_INVALID, "field %d of the batch, for input \"%s\", has no data", i, input->name);
-    if (field->dtype != input->dtype)
+    if (field->dtype != input->dtype && !(field->dtype == CLT_I64 && input->dtype == CLT_I32))
         return clt_fail(CLT_E_DTYPE, "field %d of the batch is %s; input \"%s\" is %s", i, clt_dtype_name(field->dtype),
                         input->name, clt_dtype_name(input->dtype));
     if (!clt_shape_equal(&field->shape, &wanted))
@@ -134,13 +148,16 @@ static clt_status check_field(const clt_trainer *t, const clt_batch *batch, int 
 }
 
 static clt_status check_values(const clt_trainer *t, const clt_batch *batch, int i) {
-    const int32_t *values = batch->fields[i].data;
-    int64_t limit = t->input_limits[i], n = clt_shape_elements(&batch->fields[i].shape);
-    int64_t per_sample = n / batch->samples;
-    for (int64_t k = 0; limit && k < n; k++)
-        if (values[k] < 0 || values[k] >= limit)
-            return clt_fail(CLT_E_RANGE, "input \"%s\", sample %lld of the batch: %d is outside [0, %lld)",
-                            t->inputs[i]->name, (long long)(k / per_sample), values[k], (long long)limit);
+    const clt_array *field = &batch->fields[i];
+    bool wide = field->dtype == CLT_I64;
+    int64_t limit = t->input_limits[i], n = clt_shape_elements(&field->shape), per_sample = n / batch->samples;
+    int64_t least = limit ? 0 : INT32_MIN, below = limit ? limit : (int64_t)INT32_MAX + 1;
+    for (int64_t k = 0; (limit || wide) && k < n; k++) {
+        int64_t value = wide ? ((const int64_t *)field->data)[k] : ((const int32_t *)field->data)[k];
+        if (value < least || value >= below)
+            return clt_fail(CLT_E_RANGE, "input \"%s\", sample %lld of the batch: %lld is outside [%lld, %lld)",
+                            t->inputs[i]->name, (long long)(k / per_sample), (long long)value, (long long)least, (long long)below);
+    }
     return CLT_OK;
 }
 
@@ -159,9 +176,21 @@ static clt_status check_batch(const clt_trainer *t, const clt_batch *batch, cons
     return CLT_OK;
 }
 
+/* Labels of i64 have been seen to fit (check_values). */
+static clt_status feed_field(const clt_step *step, int i, const clt_array *field) {
+    int64_t n = clt_shape_elements(&field->shape);
+    if (field->dtype != CLT_I64) return clt_plan_feed(step->plan, step->inputs[i], field->data);
+    int32_t *narrow = clt_alloc((size_t)n * sizeof *narrow);
+    if (!narrow) return clt_fail_memory((size_t)n * sizeof *narrow);
+    clt_status status = clt_narrow_i64(field->data, narrow, n, step->inputs[i]->name);
+    if (status == CLT_OK) status = clt_plan_feed(step->plan, step->inputs[i], narrow);
+    clt_free(narrow);
+    return status;
+}
+
 static clt_status feed(const clt_trainer *t, const clt_step *step, const clt_batch *batch) {
     for (int i = 0; batch->samples > 0 && i < t->n_inputs && i < batch->n_fields; i++)
-        if (batch->fields[i].data) CLT_TRY(clt_plan_feed(step->plan, step->inputs[i], batch->fields[i].data));
+        if (batch->fields[i].data) CLT_TRY(feed_field(step, i, &batch->fields[i]));
     return CLT_OK;
 }
 
@@ -275,7 +304,7 @@ clt_status clt_trainer_step(clt_trainer *t, const clt_batch *batch) {
     clt_status status = prepare_step(t, batch, &step);
     if (status < 0) return fail_before_step(t, status);
     bool update = t->micro + 1 == t->options.accumulate;
-    status = clt_plan_run(step->plan, update ? CLT_PLAN_ALL : CLT_PLAN_FIRST);
+    status = update ? clt_plan_run(step->plan) : clt_plan_run_segments(step->plan, (const int[]){0}, 1);
     if (status < 0) return fail_step(t, step, status);
     status = clt_nonfinite_after_step(t, batch, update);
     if (status < 0 && status != CLT_E_NONFINITE) t->trouble = CLT_TROUBLE_TORN; /* it is done, and nobody has counted it */
@@ -299,7 +328,7 @@ clt_status clt_trainer_evaluate(clt_trainer *t, const clt_batch *batch) {
     CLT_TRY(check_batch(t, batch, NULL));
     CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_EVALUATE, batch->samples, NULL, &step));
     CLT_TRY(feed(t, step, batch));
-    clt_status status = clt_plan_run(step->plan, CLT_PLAN_ALL);
+    clt_status status = clt_plan_run(step->plan);
     if (status < 0) t->eval_torn = clt_plan_has_updated(step->plan);
     else t->eval_samples += batch->samples;
     return status;
@@ -330,7 +359,7 @@ clt_status clt_trainer_predict(clt_trainer *t, clt_tensor *tensor, const clt_bat
                         clt_shape_text(&step->result->shape, text));
     }
     CLT_TRY(feed(t, step, batch));
-    CLT_TRY(clt_plan_run(step->plan, CLT_PLAN_ALL));
+    CLT_TRY(clt_plan_run(step->plan));
     return clt_plan_read(step->plan, step->result, result, result_count * sizeof *result);
 }
 
@@ -364,10 +393,10 @@ double clt_trainer_waited_seconds(const clt_trainer *t) {
 /* ---- metrics ---- */
 
 /* state: sum and compensation of a Kahan sum */
-static clt_status read_sum(clt_store *store, const char *name, double *sum, double *left_out) {
+static clt_status read_sum(clt_state_store *store, const char *name, double *sum, double *left_out) {
     float state[CLT_MEAN_COUNT];
     size_t bytes;
-    clt_memory *memory = clt_store_find_state(store, name, &bytes);
+    clt_memory *memory = clt_state_store_find(store, name, &bytes);
     if (!memory) return CLT_OK;
     CLT_TRY(clt_memory_read(memory, 0, state, sizeof state));
     *sum = (double)state[CLT_MEAN_SUM] - (double)state[CLT_MEAN_COMPENSATION];
@@ -375,10 +404,10 @@ static clt_status read_sum(clt_store *store, const char *name, double *sum, doub
     return CLT_OK;
 }
 
-static clt_status read_count(clt_store *store, const char *name, double *count) {
+static clt_status read_count(clt_state_store *store, const char *name, double *count) {
     int32_t state;
     size_t bytes;
-    clt_memory *memory = clt_store_find_state(store, name, &bytes);
+    clt_memory *memory = clt_state_store_find(store, name, &bytes);
     if (!memory) return CLT_OK;
     CLT_TRY(clt_memory_read(memory, 0, &state, sizeof state));
     *count = (double)state;
@@ -386,12 +415,12 @@ static clt_status read_count(clt_store *store, const char *name, double *count) 
 }
 
 /* All of them, or they are torn. */
-static clt_status reset_sums(clt_store *store, const clt_metric_names *names, int64_t *samples, bool *torn) {
+static clt_status reset_sums(clt_state_store *store, const clt_metric_names *names, int64_t *samples, bool *torn) {
     const char *const all[] = {names->loss, names->correct, names->mse};
     *torn = true;
     for (size_t i = 0; i < CLT_COUNT_OF(all); i++) {
         size_t bytes;
-        clt_memory *memory = clt_store_find_state(store, all[i], &bytes);
+        clt_memory *memory = clt_state_store_find(store, all[i], &bytes);
         if (memory) CLT_TRY(clt_memory_zero(memory));
     }
     *samples = 0;
@@ -400,9 +429,16 @@ static clt_status reset_sums(clt_store *store, const clt_metric_names *names, in
 }
 
 /* Which metrics there are: a rank that had no samples yet has no memory of them, but others may. */
-static double has(const clt_store *store, const char *name) {
+static double has(const clt_state_store *store, const char *name) {
     size_t bytes;
-    return clt_store_find_state(store, name, &bytes) ? 1 : 0;
+    return clt_state_store_find(store, name, &bytes) ? 1 : 0;
+}
+
+/* How many labels a sample has: 1, or the tokens of a sequence. */
+static int64_t labels_of_sample(const clt_trainer *t) {
+    if (!t->n_inputs || !t->inputs[t->n_inputs - 1]->shape.rank) return 1;
+    const clt_tensor *truth = t->inputs[t->n_inputs - 1];
+    return clt_tensor_elements(truth) / truth->shape.dims[0];
 }
 
 static clt_status read_metrics(clt_trainer *t, const clt_metric_names *names, int64_t *samples, bool *torn, clt_metrics *metrics,
@@ -421,11 +457,11 @@ static clt_status read_metrics(clt_trainer *t, const clt_metric_names *names, in
     if (reset) CLT_TRY(reset_sums(t->store, names, samples, torn));
     if (whole < 0) return check_sums(true);
     CLT_TRY(clt_parallel_sum(t->options.comm, sums, SUMS));
-    double n = sums[SAMPLES];
+    double n = sums[SAMPLES], labels = n * (double)labels_of_sample(t);
     *metrics = (clt_metrics){
         .samples = (int64_t)n,
         .loss = n > sums[NO_LOSS] && sums[HAS_LOSS] > 0 ? sums[LOSS] / (n - sums[NO_LOSS]) : NAN,
-        .accuracy = n > 0 && sums[HAS_CORRECT] > 0 ? sums[CORRECT] / n : NAN,
+        .accuracy = n > 0 && sums[HAS_CORRECT] > 0 ? sums[CORRECT] / labels : NAN,
         .mse = n > sums[NO_MSE] && sums[HAS_MSE] > 0 ? sums[MSE] / (n - sums[NO_MSE]) : NAN,
     };
     return CLT_OK;
@@ -456,7 +492,7 @@ static clt_status find_values(clt_trainer *t, const char *name, size_t count, cl
         char text[CLT_SHAPE_TEXT];
         return clt_fail(CLT_E_SHAPE, "\"%s\" is %s, not %zu values", name, clt_shape_text(&v->shape, text), count);
     }
-    return clt_store_variable(t->store, v, memory);
+    return clt_state_store_variable(t->store, v, memory);
 }
 
 clt_status clt_trainer_get(clt_trainer *t, const char *name, float *values, size_t count) {

@@ -11,7 +11,7 @@
 #include <cltrain/train.h>
 
 #include "runtime/exec/plan.h"
-#include "runtime/exec/tune.h"
+#include "runtime/trial/tune.h"
 #include "runtime/ops/ops.h"
 
 /* What a plan is for. */
@@ -34,12 +34,12 @@ typedef struct clt_step {
 } clt_step;
 
 /* Parameters that lie one after the other in flat tensors, with their gradients and state. */
-typedef struct clt_group {
+typedef struct clt_bucket {
     clt_variable **variables;
     int64_t *offsets; /* in elements, multiples of CLT_PACK_ALIGN */
     int n;
     int64_t elements; /* of the flat tensors */
-} clt_group;
+} clt_bucket;
 
 enum { CLT_MAX_OPTIMIZER_STATES = 2 };
 
@@ -66,14 +66,15 @@ struct clt_trainer {
     clt_graph *graph;
     clt_tensor *loss;
     clt_train_options options; /* with the defaults filled in; `comm` is the present group's */
-    clt_store *store;
+    char *backends, *passes;   /* of the options: copies */
+    clt_state_store *store;
 
     clt_tensor *inputs[CLT_MAX_FIELDS]; /* of the user's graph */
     int64_t input_limits[CLT_MAX_FIELDS]; /* i32 values must lie in [0, limit); 0: any */
     int n_inputs;
 
-    clt_group *groups;
-    int n_groups;
+    clt_bucket *buckets;
+    int n_buckets;
 
     clt_step *plans[CLT_MOST_PLANS]; /* the one that was asked for last is last */
     size_t n_plans;
@@ -104,7 +105,7 @@ struct clt_trainer {
 /* Names and number of the optimizer's state tensors: "exp_avg" … */
 int clt_optimizer_states(const clt_train_options *options, const char *names[CLT_MAX_OPTIMIZER_STATES]);
 /* "exp_avg.0": the name in the store of a group's flat tensor. */
-const char *clt_group_name(const char *what, int group, char text[64]);
+const char *clt_bucket_name(const char *what, int group, char text[64]);
 
 /* options.c */
 clt_status clt_train_options_resolve(const clt_train_options *given, clt_train_options *resolved);
@@ -112,26 +113,26 @@ clt_status clt_train_options_resolve(const clt_train_options *given, clt_train_o
 float clt_schedule_lr(const clt_train_options *options, int64_t step);
 
 /* initialize.c: draws the first values of all variables. */
-clt_status clt_initialize_variables(const clt_graph *graph, clt_store *store, uint64_t seed);
+clt_status clt_initialize_variables(const clt_graph *graph, clt_state_store *store, uint64_t seed);
 
 /* groups.c: lays out the parameters that the loss reaches (grads[i] is not NULL). Which these are is a fact of the graph:
  * it is decided with the first plan. */
-clt_status clt_trainer_make_groups(clt_trainer *trainer, clt_tensor *const *params, clt_tensor *const *grads, int n);
-void clt_groups_free(clt_group *groups, int n);
+clt_status clt_trainer_make_buckets(clt_trainer *trainer, clt_tensor *const *params, clt_tensor *const *grads, int n);
+void clt_buckets_free(clt_bucket *buckets, int n);
 
 /* ---- parts.c: with options.shard_optimizer. Collectives, but for the first and the last two ---- */
 
 /* Into how many parts flat tensors are cut, one a rank, each of which is updated by its rank alone; 1: not. */
-int clt_trainer_parts(const clt_trainer *trainer);
+int clt_trainer_shards(const clt_trainer *trainer);
 /* Puts the optimizer's state together in host memory, on all ranks. */
-clt_status clt_parts_gather(clt_trainer *trainer);
+clt_status clt_shards_gather(clt_trainer *trainer);
 /* Each rank's part becomes what it is in the whole of rank `root`. */
-clt_status clt_parts_hand_out(clt_trainer *trainer, int root);
+clt_status clt_shards_hand_out(clt_trainer *trainer, int root);
 /* A state as a whole, between these calls; NULL else. */
-const float *clt_parts_whole(const clt_trainer *trainer, int state, int group);
+const float *clt_shards_whole(const clt_trainer *trainer, int state, int group);
 /* Memory for the whole, zeroed; and its end. */
-clt_status clt_parts_make(clt_trainer *trainer);
-void clt_parts_drop(clt_trainer *trainer);
+clt_status clt_shards_make(clt_trainer *trainer);
+void clt_shards_drop(clt_trainer *trainer);
 
 /* step_graph.c: the plan for a purpose and batch size, from `trainer->plans` or new. */
 clt_status clt_trainer_plan(clt_trainer *trainer, clt_purpose purpose, int64_t batch, clt_tensor *predicted,
@@ -146,10 +147,10 @@ void clt_trainer_drop_plan(clt_trainer *trainer, clt_step *step);
 void clt_trainer_drop_plans(clt_trainer *trainer);
 /* The problems of the training step (tune.h), for which nothing is built; *step owns their nodes. */
 clt_status clt_trainer_problems(clt_trainer *trainer, int64_t batch, clt_problem_list *problems, clt_step **step);
-/* The training step with a plan that is a sketch; the caller destroys it. */
-clt_status clt_trainer_sketch_step(clt_trainer *trainer, int64_t batch, clt_step **step);
+/* The training step with a plan that is a dry run; the caller destroys it. */
+clt_status clt_trainer_dry_run_step(clt_trainer *trainer, int64_t batch, clt_step **step);
 /* A trainer of which nothing is on the device yet: for questions. */
-clt_status clt_trainer_sketch(clt_trainer **trainer, clt_device *device, clt_tensor *loss,
+clt_status clt_trainer_dry_run(clt_trainer **trainer, clt_device *device, clt_tensor *loss,
                               const clt_train_options *options);
 
 /* trainer.c: checks a training batch, and hands it with all that is set before a run to a step. */
@@ -169,25 +170,6 @@ clt_status clt_nonfinite_skipped(clt_trainer *trainer, int64_t *skipped);
 clt_status clt_nonfinite_restore(clt_trainer *trainer, int64_t skipped);
 /* With locate_nonfinite, after a step on `batch`, before it is counted. */
 clt_status clt_nonfinite_after_step(clt_trainer *trainer, const clt_batch *batch, bool updated);
-
-/* ---- parallel.c: what the ranks of options.comm do together. All of these are called by all ranks; without a communicator
- * they do nothing ---- */
-
-/* Called at the end of creation with how it went here: an error anywhere is one everywhere, and graphs and options must be
- * the same on all ranks (CLT_E_MISMATCH says what is not). */
-clt_status clt_parallel_check(clt_trainer *trainer, clt_status status);
-/* The first error of any rank: the own one, or CLT_E_PEER with its words. */
-clt_status clt_parallel_agree(clt_comm *comm, clt_status status);
-/* Parameters, buffers, optimizer state and the counts of steps become those of rank `root`. */
-clt_status clt_parallel_share(clt_trainer *trainer, int root);
-/* With `recoverable`: keeps the buffers as they are before an update's first batch, for a step that fails has changed some. */
-clt_status clt_parallel_keep_buffers(clt_trainer *trainer);
-/* Bytes of rank 0 to all. */
-clt_status clt_parallel_tell(clt_comm *comm, void *data, size_t bytes);
-/* all: `bytes` of each rank, one after the other, of which the own are given. */
-clt_status clt_parallel_gather(clt_comm *comm, void *all, size_t bytes);
-/* Sums of n values over the ranks, added in the order of the ranks. */
-clt_status clt_parallel_sum(clt_comm *comm, double *values, int n);
 
 extern const clt_metric_names clt_train_metric_names, clt_eval_metric_names;
 

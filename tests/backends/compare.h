@@ -25,6 +25,8 @@ const clt_backend_row *compare_row(clt_device *device, const compare_test *test,
 /* The name of the row that is chosen for the test. */
 const char *compare_chosen(clt_device *device, const compare_test *test);
 
+/* Whether the parameters go together for the test. */
+bool compare_valid(clt_device *device, const compare_test *test, const clt_backend_row *row, const int *parameters);
 /* What the row gives, from malloc. parameters: NULL for its defaults. */
 float *compare_run(clt_device *device, const compare_test *test, const clt_backend_row *row, const int *parameters);
 int64_t compare_elements(const compare_test *test);

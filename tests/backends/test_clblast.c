@@ -1,4 +1,3 @@
-#define _POSIX_C_SOURCE 200809L /* setenv */
 /*
  * CLBlast's products against the reference, and that they serve only where they are asked for.
  */
@@ -41,13 +40,13 @@ static void what_is_served(void **state) {
     compare_test uneven = {.op = &clt_op_matmul, .a = CLT_SHAPE(3, 1, 30, 17), .b = CLT_SHAPE(3, 2, 17, 19)};
     assert_string_equal(compare_chosen(device, &whole), "clblast");
     assert_string_not_equal(compare_chosen(device, &uneven), "clblast"); /* a's steps are not even */
-    unsetenv("CLTRAIN_BACKENDS");
+    clt_device_override(device, &(clt_settings){.backends = ""});
     assert_string_not_equal(compare_chosen(device, &whole), "clblast");
-    setenv("CLTRAIN_CLASS", "gpu", 1);
+    clt_device_override(device, &(clt_settings){.device_class = "gpu"});
     assert_string_not_equal(compare_chosen(device, &whole), "clblast"); /* a tuner may choose it, no other */
     compare_row(device, &whole, "clblast");
-    unsetenv("CLTRAIN_CLASS");
-    setenv("CLTRAIN_BACKENDS", "reference,native,clblast", 1);
+    clt_device_override(device, &(clt_settings){.device_class = ""});
+    clt_device_override(device, &(clt_settings){.backends = "reference,native,clblast"});
 }
 
 /* In a plan, whose input lies elsewhere in every other run. */
@@ -55,14 +54,14 @@ static void in_a_plan(void **state) {
     (void)state;
     enum { N = 40 };
     clt_graph *graph;
-    clt_store *store;
+    clt_state_store *store;
     clt_plan *plan;
     float a[N * N], b[N * N], y[N * N];
     assert_ok(clt_graph_create(&graph));
     clt_tensor *inputs[] = {clt_input(graph, "a", CLT_F32, CLT_SHAPE(N, N)),
                             clt_input(graph, "b", CLT_F32, CLT_SHAPE(N, N))};
     clt_tensor *result = clt_matmul(inputs[0], inputs[1]);
-    assert_ok(clt_store_create(device, &store));
+    assert_ok(clt_state_store_create(device, &store));
     assert_ok(clt_plan_compile(&plan, &(clt_plan_options){.device = device,
                                                           .store = store,
                                                           .graph = graph,
@@ -73,7 +72,7 @@ static void in_a_plan(void **state) {
         for (int i = 0; i < N * N; i++) a[i] = (float)((i + round) % 5), b[i] = (float)(i % 3 + round);
         assert_ok(clt_plan_feed(plan, inputs[0], a));
         assert_ok(clt_plan_feed(plan, inputs[1], b));
-        assert_ok(clt_plan_run(plan, CLT_PLAN_ALL));
+        assert_ok(clt_plan_run(plan));
         assert_ok(clt_plan_read(plan, result, y, sizeof y));
         for (int m = 0; m < N; m++)
             for (int n = 0; n < N; n++) {
@@ -83,7 +82,7 @@ static void in_a_plan(void **state) {
             }
     }
     clt_plan_destroy(plan);
-    clt_store_destroy(store);
+    clt_state_store_destroy(store);
     clt_graph_destroy(graph);
 }
 
@@ -100,8 +99,7 @@ int main(void) {
         cmocka_unit_test(in_a_plan),
     };
     if (!is_there()) return print_message("built without CLBlast\n"), 0;
-    setenv("CLTRAIN_BACKENDS", "reference,native,clblast", 1);
-    if (clt_device_open(&device, NULL) < 0) return print_error("no device: %s\n", clt_error_detail()), 1;
+    if (clt_device_open_with(&device, &(clt_settings){.backends = "reference,native,clblast"}) < 0) return print_error("no device: %s\n", clt_error_detail()), 1;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     clt_device_close(device);
     return failed;

@@ -1,4 +1,3 @@
-#define _POSIX_C_SOURCE 200809L /* setenv */
 /*
  * Convolution with large filters by clFFT against the reference, and that it serves only where it is
  * asked for.
@@ -44,21 +43,20 @@ static void what_is_served(void **state) {
     assert_false(serves(w));
     w = window, w.groups = 2;
     assert_false(serves(w));
-    unsetenv("CLTRAIN_BACKENDS");
+    clt_device_override(device, &(clt_settings){.backends = ""});
     assert_false(serves(window));
-    setenv("CLTRAIN_CLASS", "gpu", 1);
+    clt_device_override(device, &(clt_settings){.device_class = "gpu"});
     assert_false(serves(window)); /* a tuner may choose it, no other */
     compare_test test = compare_convolution(&window, 0);
     compare_row(device, &test, "clfft");
-    unsetenv("CLTRAIN_CLASS");
-    setenv("CLTRAIN_BACKENDS", "reference,native,clfft", 1);
+    clt_device_override(device, &(clt_settings){.device_class = ""});
+    clt_device_override(device, &(clt_settings){.backends = "reference,native,clfft"});
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(directions), cmocka_unit_test(what_is_served)};
     if (!clt_clfft_rows[0].op) return print_message("built without clFFT\n"), 0;
-    setenv("CLTRAIN_BACKENDS", "reference,native,clfft", 1);
-    if (clt_device_open(&device, NULL) < 0) return print_error("no device: %s\n", clt_error_detail()), 1;
+    if (clt_device_open_with(&device, &(clt_settings){.backends = "reference,native,clfft"}) < 0) return print_error("no device: %s\n", clt_error_detail()), 1;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     clt_device_close(device);
     return failed;

@@ -1,4 +1,3 @@
-#define _POSIX_C_SOURCE 200809L /* setenv */
 /*
  * The native convolutions for GPU-class devices against the reference rows, whatever the device at hand is:
  * CLTRAIN_CLASS has it taken as one of that class.
@@ -110,8 +109,7 @@ static void rows_give_way(void **state) {
 }
 
 static int open_device(void) {
-    setenv("CLTRAIN_CLASS", "gpu", 1);
-    if (clt_device_open(&device, NULL) < 0) {
+    if (clt_device_open_with(&device, &(clt_settings){.device_class = "gpu"}) < 0) {
         print_error("no device: %s\n", clt_error_detail());
         return -1;
     }

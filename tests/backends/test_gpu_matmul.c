@@ -1,4 +1,3 @@
-#define _POSIX_C_SOURCE 200809L /* setenv */
 /*
  * The native matrix product for GPU-class devices against the reference row, whatever the device at hand is:
  * CLTRAIN_CLASS has it taken as one of that class.
@@ -142,9 +141,9 @@ static void rows_give_way(void **state) {
     compare_test small = compare_matmul(4, 4, 4, false, false), large = compare_matmul(64, 64, 64, false, false);
     assert_string_equal(compare_chosen(device, &small), "reference");
     assert_string_equal(compare_chosen(device, &large), "native");
-    setenv("CLTRAIN_CLASS", "cpu", 1);
+    clt_device_override(device, &(clt_settings){.device_class = "cpu"});
     assert_false(clt_gpu_fits(device));
-    setenv("CLTRAIN_CLASS", "gpu", 1);
+    clt_device_override(device, &(clt_settings){.device_class = "gpu"});
 }
 
 static void tiles_that_do_not_go_together(void **state) {
@@ -161,7 +160,7 @@ static bool valid(int64_t m, int64_t n, int64_t k, int splits) {
     assert_ok(clt_graph_create(&graph));
     clt_tensor *a = clt_input(graph, "a", CLT_F32, CLT_SHAPE(m, k));
     clt_tensor *b = clt_input(graph, "b", CLT_F32, CLT_SHAPE(k, n));
-    bool is = row_of(&clt_op_matmul)->valid(clt_matmul(a, b), device, parameters);
+    bool is = clt_gpu_valid(&(clt_candidate){row_of(&clt_op_matmul), clt_matmul(a, b), device}, parameters);
     clt_graph_destroy(graph);
     return is;
 }
@@ -183,7 +182,7 @@ static void plans_keep_the_group(void **state) {
     (void)state;
     enum { N = 72 };
     clt_graph *graph;
-    clt_store *store;
+    clt_state_store *store;
     clt_plan *plan;
     float a[N * N], b[N * N], y[N * N];
     for (int i = 0; i < N * N; i++) a[i] = (float)(i % 5), b[i] = (float)(i % 3);
@@ -191,7 +190,7 @@ static void plans_keep_the_group(void **state) {
     clt_tensor *inputs[] = {clt_input(graph, "a", CLT_F32, CLT_SHAPE(N, N)),
                             clt_input(graph, "b", CLT_F32, CLT_SHAPE(N, N))};
     clt_tensor *result = clt_matmul(inputs[0], inputs[1]);
-    assert_ok(clt_store_create(device, &store));
+    assert_ok(clt_state_store_create(device, &store));
     assert_ok(clt_plan_compile(&plan, &(clt_plan_options){.device = device,
                                                           .store = store,
                                                           .graph = graph,
@@ -201,7 +200,7 @@ static void plans_keep_the_group(void **state) {
     assert_ok(clt_plan_feed(plan, inputs[0], a));
     assert_ok(clt_plan_feed(plan, inputs[1], b));
     /* Often, for programs are saved from the third run on, while they run. */
-    for (int i = 0; i < (simulated ? 1 : 200); i++) assert_ok(clt_plan_run(plan, CLT_PLAN_ALL));
+    for (int i = 0; i < (simulated ? 1 : 200); i++) assert_ok(clt_plan_run(plan));
     assert_ok(clt_plan_read(plan, result, y, sizeof y));
     for (int m = 0; m < N; m++)
         for (int n = 0; n < N; n++) {
@@ -210,13 +209,12 @@ static void plans_keep_the_group(void **state) {
             assert_true(y[m * N + n] == sum);
         }
     clt_plan_destroy(plan);
-    clt_store_destroy(store);
+    clt_state_store_destroy(store);
     clt_graph_destroy(graph);
 }
 
 static int open_device(void) {
-    setenv("CLTRAIN_CLASS", "gpu", 1);
-    if (clt_device_open(&device, NULL) < 0) {
+    if (clt_device_open_with(&device, &(clt_settings){.device_class = "gpu"}) < 0) {
         print_error("no device: %s\n", clt_error_detail());
         return -1;
     }

@@ -1,4 +1,3 @@
-#define _POSIX_C_SOURCE 200809L /* setenv */
 /*
  * Contractions by matrix units without the hardware: the kernels and the capability's test as they
  * are, the instruction alone emulated. With small integers, which every format holds, results are
@@ -20,28 +19,18 @@ static bool all;       /* with the argument "all": all formats of all units, a p
 /* ---- a row that emulates ---- */
 
 static const clt_matrix_unit *unit;
-
-static void lower(clt_lowering *l, const clt_tensor *node) {
-    clt_matrix_lower(l, node, unit, true);
-}
-
-static bool valid(const clt_tensor *node, const clt_device *on, const int *parameters) {
-    return clt_matrix_valid(node, on, unit, parameters);
-}
-
-static void defaults(const clt_tensor *node, const clt_device *on, int *parameters) {
-    clt_gpu_contraction x[CLT_GPU_MOST_PHASES];
-    clt_gpu_describe(node, x);
-    clt_matrix_guess(&x[0], unit, on, parameters);
-}
+static clt_matrix_unit in_plain_code;
 
 static clt_backend_row row_of(const clt_op *op) {
+    in_plain_code = *unit;
+    in_plain_code.emulated = true;
     return (clt_backend_row){.op = op,
                              .name = unit->name,
-                             .lower = lower,
+                             .data = &in_plain_code,
+                             .lower = clt_matrix_lower,
                              .tunables = clt_matrix_tunables,
-                             .defaults = defaults,
-                             .valid = valid};
+                             .defaults = clt_matrix_defaults,
+                             .valid = clt_matrix_valid};
 }
 
 static void check_exact(compare_test test, const int *parameters) {
@@ -150,8 +139,8 @@ static char *test_text(const clt_matrix_unit *of, int emulated, size_t bytes) {
     char *text = malloc(bytes);
     assert_non_null(text);
     int length = snprintf(text, bytes, "#define UNIT %s\n#define UNIT_FORMAT %s\n#define UNIT_EMULATED %d\n%s%s",
-                          of->name, of->format, emulated, clt_kernel_source_find("matrix/unit.cl"),
-                          clt_kernel_source_find("matrix/test.cl"));
+                          of->name, of->format, emulated, clt_kernel_source_find(device, "matrix/unit.cl"),
+                          clt_kernel_source_find(device, "matrix/test.cl"));
     assert_true(length > 0 && (size_t)length < bytes);
     return text;
 }
@@ -207,16 +196,17 @@ static void off_by_default(void **state) {
     clt_tensor *y = clt_matmul(inputs[0], inputs[1]);
     for (int i = 0; i < clt_matrix_n_units; i++) {
         unit = &clt_matrix_units[i];
-        unsetenv("CLTRAIN_MATMUL_PRECISION");
-        assert_false(clt_matrix_supports(y, device, unit));
-        setenv("CLTRAIN_MATMUL_PRECISION", unit->precision, 1);
-        assert_true(clt_matrix_supports(y, device, unit));
+        clt_candidate candidate = {&(clt_backend_row){.data = unit}, y, device};
+        clt_device_override(device, &(clt_settings){.matmul_precision = ""});
+        assert_false(clt_matrix_supports(&candidate));
+        clt_device_override(device, &(clt_settings){.matmul_precision = unit->precision});
+        assert_true(clt_matrix_supports(&candidate));
         if (!clt_device_has(device, unit->capability))
             assert_string_equal(compare_chosen(device, &test), "native");
-        setenv("CLTRAIN_MATMUL_PRECISION", "f32", 1);
-        assert_false(clt_matrix_supports(y, device, unit));
+        clt_device_override(device, &(clt_settings){.matmul_precision = "f32"});
+        assert_false(clt_matrix_supports(&candidate));
     }
-    unsetenv("CLTRAIN_MATMUL_PRECISION");
+    clt_device_override(device, &(clt_settings){.matmul_precision = ""});
     clt_graph_destroy(graph);
 }
 
@@ -225,7 +215,7 @@ static void rows_are_in_order(void **state) {
     (void)state;
     int n = 0;
     for (const clt_backend_row *row = clt_matrix_rows; row->op; row++, n++)
-        assert_int_equal(row->requires, 1u << clt_matrix_units[n / 4].capability);
+        assert_int_equal(row->requires, 1u << ((const clt_matrix_unit *)row->data)->capability);
     assert_int_equal(n, 4 * clt_matrix_n_units);
 }
 
@@ -237,8 +227,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(off_by_default),  cmocka_unit_test(rows_are_in_order),
     };
     all = argc > 1 && !strcmp(argv[1], "all");
-    setenv("CLTRAIN_CLASS", "gpu", 1);
-    if (clt_device_open(&device, NULL) < 0) return print_error("no device: %s\n", clt_error_detail()), 1;
+    if (clt_device_open_with(&device, &(clt_settings){.device_class = "gpu"}) < 0) return print_error("no device: %s\n", clt_error_detail()), 1;
     simulated = strstr(clt_device_get_info(device)->platform, "Oclgrind") != NULL;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     clt_device_close(device);

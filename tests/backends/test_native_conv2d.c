@@ -1,4 +1,3 @@
-#define _POSIX_C_SOURCE 200809L /* setenv */
 /*
  * Convolutions of the native backend on images in other layouts: against the reference rows or a sum in
  * double precision, and again bit by bit, with scratch memory that held NaN.
@@ -121,41 +120,43 @@ static clt_choice last_row(const clt_tensor *node, const char *backend) {
 
 static int tile_rows; /* of the direct rows; 0: their default */
 
-static clt_choice tiled_row(const clt_tensor *node) {
-    clt_choice choice = {.parameters = {tile_rows}};
-    for (const clt_backend_row *row = NULL; (row = clt_backend_next(node->op, row));)
-        if (row->tunables == clt_cpu_conv2d_last_tunables) choice.row = row;
-    assert_non_null(choice.row);
-    return choice;
+static const clt_backend_row *row_with_tiles(const clt_op *op) {
+    for (const clt_backend_row *row = NULL; (row = clt_backend_next(op, row));)
+        if (row->tunables && !strcmp(row->tunables->name, "tile_rows")) return row;
+    fail_msg("no row has tile_rows");
+    return NULL;
 }
 
-static clt_plan *compiled(built *g, clt_store *store, const char *backend) {
+static clt_choice tiled_row(const clt_tensor *node) {
+    return (clt_choice){.row = row_with_tiles(node->op), .parameters = {tile_rows}};
+}
+
+static clt_plan *compiled(built *g, clt_state_store *store, const char *backend) {
     clt_plan *plan;
     clt_choice forced = tile_rows ? tiled_row(g->y) : last_row(g->y, "winograd");
-    setenv("CLTRAIN_BACKENDS", backend, 1);
-    setenv("CLTRAIN_PASSES", "none", 1); /* layouts are as they were set */
     assert_ok(clt_plan_compile(&plan, &(clt_plan_options){.device = device,
                                                           .store = store,
                                                           .graph = g->graph,
                                                           .targets = &g->y,
                                                           .n_targets = 1,
                                                           .training = true,
+                                                          .backends = backend,
+                                                          .passes = "none", /* layouts are as they were set */
                                                           .forced = tile_rows || !strcmp(backend, "winograd") ? &forced : NULL}));
-    unsetenv("CLTRAIN_BACKENDS");
     return plan;
 }
 
 /* What the backend gives, in logical order; *planned (may be NULL) is the plan's memory. */
 static float *run(const window *v, direction d, layouts layout, const char *backend, uint64_t *planned) {
     built g = build(v, d, layout);
-    clt_store *store;
+    clt_state_store *store;
     clt_random random;
-    assert_ok(clt_store_create(device, &store));
+    assert_ok(clt_state_store_create(device, &store));
     clt_plan *plan = compiled(&g, store, backend);
     clt_random_init(&random, 7, 0);
     feed(plan, g.inputs[0], &random);
     feed(plan, g.inputs[1], &random);
-    assert_ok(clt_plan_run(plan, CLT_PLAN_ALL));
+    assert_ok(clt_plan_run(plan));
     size_t bytes = (size_t)clt_tensor_elements(g.y) * sizeof(float);
     float *y = malloc(bytes);
     assert_non_null(y);
@@ -164,7 +165,7 @@ static float *run(const window *v, direction d, layouts layout, const char *back
     float *logical = permuted(g.y, y, true);
     free(y);
     clt_plan_destroy(plan);
-    clt_store_destroy(store);
+    clt_state_store_destroy(store);
     clt_graph_destroy(g.graph);
     return logical;
 }
@@ -341,10 +342,11 @@ static void direct_tiles(void **state) {
         {1, 40, 1, 5, 31, 1, 1, 1, 1, 0, 0, 1, 1, 1},
         {2, 9, 6, 7, 5, 3, 2, 2, 2, 2, 1, 1, 2, 2},
     };
-    const clt_tunable *tunable = clt_cpu_conv2d_last_tunables;
+    const clt_backend_row *row = row_with_tiles(&clt_op_conv2d);
+    const clt_tunable *tunable = row->tunables;
     int tried = 0;
     for (int k = 0; k < tunable->n; k++) {
-        if (!clt_cpu_conv2d_last_valid(NULL, device, &tunable->values[k])) continue;
+        if (!row->valid(&(clt_candidate){.device = device}, &tunable->values[k])) continue;
         tile_rows = tunable->values[k];
         for (size_t i = 0; i < CLT_COUNT_OF(windows); i++)
             for (int d = FORWARD; d <= GRAD_INPUT; d++) check(&windows[i], (direction)d, LAST, "native", DIRECT);

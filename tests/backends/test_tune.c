@@ -23,14 +23,13 @@ static void lower_nothing(clt_lowering *l, const clt_tensor *node) {
     (void)l, (void)node;
 }
 
-static bool no_odd_pair(const clt_tensor *node, const clt_device *device, const int *parameters) {
-    (void)node, (void)device;
+static bool no_odd_pair(const clt_candidate *c, const int *parameters) {
+    (void)c;
     return parameters[0] != 3 || parameters[1] != 1;
 }
 
-static bool not_for_thin(const clt_tensor *node, const clt_device *device) {
-    (void)device;
-    return node->shape.dims[0] >= 4;
+static bool not_for_thin(const clt_candidate *c) {
+    return c->node->shape.dims[0] >= 4;
 }
 
 static const clt_tunable tunables[] = {{"tile", 3, {2, 3, 4}}, {"splits", 2, {1, 8}}, {0}};
@@ -50,7 +49,7 @@ static int graphs;
 
 /* What is shipped for this device would be in the way. */
 static void open_device(void) {
-    assert_ok(clt_device_open(&device, NULL));
+    assert_ok(clt_device_open_with(&device, &(clt_settings){.backends = "", .tune = "quick"}));
     clt_verdicts_free(&clt_tune_database_of(device)->shipped);
 }
 
@@ -59,8 +58,6 @@ static int set_up(void **state) {
     char name[64];
     snprintf(name, sizeof name, "cache%d", graphs++);
     setenv("XDG_CACHE_HOME", support_path(name), 1);
-    setenv("CLTRAIN_TUNE", "quick", 1);
-    unsetenv("CLTRAIN_BACKENDS");
     clt_backend_more_rows = test_rows;
     open_device();
     assert_ok(clt_graph_create(&graph));
@@ -183,11 +180,11 @@ static void verdicts_that_do_not_apply_are_passed_over(void **state) {
     learn(thin, "tiled", 4, 8);
     check_choice(thin, "plain", 0, 0, CLT_WHY_DEFAULT);
     learn(node, "plain", 0, 0);
-    setenv("CLTRAIN_BACKENDS", "-plain", 1);
+    clt_device_override(device, &(clt_settings){.backends = "-plain"});
     check_choice(node, "tiled#2", 0, 0, CLT_WHY_DEFAULT);
-    setenv("CLTRAIN_BACKENDS", "reference", 1);
+    clt_device_override(device, &(clt_settings){.backends = "reference"});
     check_choice(node, "reference", 0, 0, CLT_WHY_ONLY);
-    unsetenv("CLTRAIN_BACKENDS");
+    clt_device_override(device, &(clt_settings){.backends = ""});
     check_choice(node, "plain", 0, 0, CLT_WHY_MEASURED);
 }
 
@@ -206,7 +203,7 @@ static void off_leaves_out_what_was_measured(void **state) {
     (void)state;
     clt_tensor *node = product(64, 64, 64);
     learn(node, "plain", 0, 0);
-    setenv("CLTRAIN_TUNE", "off", 1);
+    clt_device_override(device, &(clt_settings){.tune = "off"});
     check_choice(node, "tiled#2", 0, 0, CLT_WHY_DEFAULT);
     check_choice(product(65, 64, 64), "tiled#2", 0, 0, CLT_WHY_DEFAULT);
 }
@@ -510,7 +507,7 @@ static void two_processes_do_not_spoil_the_file(void **state) {
 
 static void driver_texts_that_are_no_json_are_left_out(void **state) {
     (void)state;
-    static const clt_device odd = {.info = {.name = "Ger\xe4t", .platform = "Portable"}};
+    static const clt_device odd = {.info = {.name = "Ger\xe4t", .platform = "Portable"}, .settings = {.kernel_folder = ""}};
     clt_text text = {0};
     assert_ok(clt_tune_write_header(&odd, "cltrain-tune", &text));
     assert_null(strstr(text.data, "\"device\""));
@@ -559,6 +556,25 @@ static void a_run_keeps_its_choices(void **state) {
     clt_text_free(&text);
 }
 
+/* Rows too long for the loops of one work-item are for workgroup, which is then what others are compared with. */
+static void long_rows_have_another_oracle(void **state) {
+    (void)state;
+    static const struct {
+        int64_t length;
+        const char *name, *has, *lacks; /* of the input, and the oracle where loops may be long and where not */
+    } rows[] = {{20000, "short", "reference", "reference"},
+                {20001, "long", "reference", "workgroup"},
+                {350000, "longest", "workgroup", "workgroup"}};
+    for (size_t i = 0; i < CLT_COUNT_OF(rows); i++) {
+        clt_tensor *node = clt_softmax(clt_input(graph, rows[i].name, CLT_F32, CLT_SHAPE(2, rows[i].length)), 1);
+        bool has = clt_device_has(device, CLT_CAP_LONG_LOOPS);
+        assert_string_equal(clt_backend_oracle(node, device)->name, has ? rows[i].has : rows[i].lacks);
+        clt_device_override(device, &(clt_settings){.capabilities_off = "long_loops"});
+        assert_string_equal(clt_backend_oracle(node, device)->name, rows[i].lacks);
+        clt_device_override(device, &(clt_settings){.capabilities_off = ""});
+    }
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(problems_are_text, set_up, tear_down),
@@ -580,6 +596,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test_setup_teardown(two_processes_do_not_spoil_the_file, set_up, tear_down),
         cmocka_unit_test(driver_texts_that_are_no_json_are_left_out),
         cmocka_unit_test_setup_teardown(a_run_keeps_its_choices, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(long_rows_have_another_oracle, set_up, tear_down),
     };
     if (argc > 1) return store_many(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);

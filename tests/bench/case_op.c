@@ -10,7 +10,7 @@ typedef struct op_case {
     bench_case base;
     clt_device *device;
     clt_graph *graph;
-    clt_store *store;
+    clt_state_store *store;
     clt_plan *plan;
     clt_tensor *inputs[2], *y;
     const char *layout, *row;
@@ -19,14 +19,14 @@ typedef struct op_case {
 static void close_case(bench_case *self) {
     op_case *c = (op_case *)self;
     clt_plan_destroy(c->plan);
-    clt_store_destroy(c->store);
+    clt_state_store_destroy(c->store);
     clt_graph_destroy(c->graph);
     clt_free(c);
 }
 
 static clt_status run_case(bench_case *self, int repetitions) {
     op_case *c = (op_case *)self;
-    for (int i = 0; i < repetitions; i++) CLT_TRY(clt_plan_run(c->plan, CLT_PLAN_ALL));
+    for (int i = 0; i < repetitions; i++) CLT_TRY(clt_plan_run(c->plan));
     return CLT_OK;
 }
 
@@ -101,7 +101,7 @@ static clt_status compile(op_case *c) {
     CLT_TRY(clt_plan_compile(&c->plan, &options));
     c->row = choice.row->name;
     for (int i = 0; i < 2; i++) CLT_TRY(feed(c, i));
-    CLT_TRY(clt_plan_run(c->plan, CLT_PLAN_ALL));
+    CLT_TRY(clt_plan_run(c->plan));
     return clt_device_finish(c->device);
 }
 
@@ -115,7 +115,7 @@ static clt_status make(clt_device *device, const clt_op *op, const void *attribu
     c->layout = "contiguous";
     clt_status status;
     CLT_TRY_GOTO(clt_graph_create(&c->graph));
-    CLT_TRY_GOTO(clt_store_create(device, &c->store));
+    CLT_TRY_GOTO(clt_state_store_create(device, &c->store));
     c->inputs[0] = clt_input(c->graph, "a", CLT_F32, a);
     c->inputs[1] = clt_input(c->graph, "b", CLT_F32, b);
     c->y = clt_node(NULL, op, attributes, c->inputs, 2);

@@ -11,7 +11,7 @@ typedef struct rows_case {
     bench_case base;
     clt_device *device;
     clt_graph *graph;
-    clt_store *store;
+    clt_state_store *store;
     clt_plan *plan;
     clt_tensor *inputs[MOST_INPUTS], *targets[MOST_TARGETS];
     int n_inputs, n_targets;
@@ -21,14 +21,14 @@ typedef struct rows_case {
 static void close_case(bench_case *self) {
     rows_case *c = (rows_case *)self;
     clt_plan_destroy(c->plan);
-    clt_store_destroy(c->store);
+    clt_state_store_destroy(c->store);
     clt_graph_destroy(c->graph);
     clt_free(c);
 }
 
 static clt_status run_case(bench_case *self, int repetitions) {
     rows_case *c = (rows_case *)self;
-    for (int i = 0; i < repetitions; i++) CLT_TRY(clt_plan_run(c->plan, CLT_PLAN_ALL));
+    for (int i = 0; i < repetitions; i++) CLT_TRY(clt_plan_run(c->plan));
     return CLT_OK;
 }
 
@@ -55,12 +55,10 @@ static void softmax(rows_case *c, bool gradient) {
 /* The gradient is of all three: input, weight and bias, from statistics that are given. */
 static void layer_norm(rows_case *c, bool gradient) {
     clt_shape shape = CLT_SHAPE(c->rows, c->columns), row = CLT_SHAPE(c->columns);
-    clt_norm_attributes at = {.eps = 1e-5f, .dims = 1};
+    clt_layer_norm_attributes at = {.eps = 1e-5f, .dims = 1};
     clt_tensor *x = input(c, "x", shape), *weight = input(c, "weight", row);
     if (!gradient) {
-        clt_tensor *stats = clt_node(NULL, &clt_op_layer_norm_stats, &at, &x, 1);
-        c->targets[c->n_targets++] =
-            clt_node(NULL, &clt_op_layer_norm, &at, (clt_tensor *[]){x, stats, weight, input(c, "bias", row)}, 4);
+        c->targets[c->n_targets++] = clt_layer_norm_op(x, weight, input(c, "bias", row), (clt_norm_options){0});
         return;
     }
     clt_tensor *dy = input(c, "dy", shape), *stats = input(c, "stats", CLT_SHAPE(2, c->rows));
@@ -102,7 +100,7 @@ static clt_status compile(rows_case *c) {
                                 .n_targets = c->n_targets, .training = true};
     CLT_TRY(clt_plan_compile(&c->plan, &options));
     for (int i = 0; i < c->n_inputs; i++) CLT_TRY(feed(c, i));
-    CLT_TRY(clt_plan_run(c->plan, CLT_PLAN_ALL));
+    CLT_TRY(clt_plan_run(c->plan));
     return clt_device_finish(c->device);
 }
 
@@ -119,7 +117,7 @@ clt_status bench_rows(clt_device *device, const json_t *asked, bench_case **made
                      .columns = bench_whole(asked, "columns", 1)};
     clt_status status;
     CLT_TRY_GOTO(clt_graph_create(&c->graph));
-    CLT_TRY_GOTO(clt_store_create(device, &c->store));
+    CLT_TRY_GOTO(clt_state_store_create(device, &c->store));
     for (size_t i = 0; i < CLT_COUNT_OF(ops); i++)
         if (!strcmp(ops[i].name, op)) ops[i].build(c, bench_whole(asked, "gradient", 0) != 0);
     if (!c->n_targets) CLT_TRY_GOTO(clt_fail(CLT_E_INVALID, "no such op of rows: \"%s\"", op));

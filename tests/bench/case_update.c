@@ -9,7 +9,7 @@ typedef struct update_case {
     bench_case base;
     clt_device *device;
     clt_graph *graph;
-    clt_store *store;
+    clt_state_store *store;
     clt_plan *plan;
     clt_tensor *hyper;
     int64_t elements;
@@ -18,7 +18,7 @@ typedef struct update_case {
 static void close_case(bench_case *self) {
     update_case *c = (update_case *)self;
     clt_plan_destroy(c->plan);
-    clt_store_destroy(c->store);
+    clt_state_store_destroy(c->store);
     clt_graph_destroy(c->graph);
     clt_device_trim(c->device);
     clt_free(c);
@@ -26,7 +26,7 @@ static void close_case(bench_case *self) {
 
 static clt_status run_case(bench_case *self, int repetitions) {
     update_case *c = (update_case *)self;
-    for (int i = 0; i < repetitions; i++) CLT_TRY(clt_plan_run(c->plan, CLT_PLAN_ALL));
+    for (int i = 0; i < repetitions; i++) CLT_TRY(clt_plan_run(c->plan));
     return CLT_OK;
 }
 
@@ -35,7 +35,7 @@ static clt_status facts(bench_case *self, json_t *answer) {
     update_case *c = (update_case *)self;
     float first;
     size_t bytes;
-    clt_memory *memory = clt_store_find_state(c->store, "parameters", &bytes);
+    clt_memory *memory = clt_state_store_find(c->store, "parameters", &bytes);
     CLT_TRY(clt_memory_read(memory, 0, &first, sizeof first));
     json_object_set_new(answer, "check", json_pack("[f]", (double)first));
     return CLT_OK;
@@ -43,7 +43,7 @@ static clt_status facts(bench_case *self, json_t *answer) {
 
 static clt_status fill(update_case *c, const char *name, uint32_t stream) {
     size_t bytes;
-    clt_memory *memory = clt_store_find_state(c->store, name, &bytes);
+    clt_memory *memory = clt_state_store_find(c->store, name, &bytes);
     float *values = clt_alloc(PIECE * sizeof *values);
     if (!values) return clt_fail_memory(PIECE * sizeof *values);
     bench_values(values, PIECE, stream);
@@ -73,7 +73,7 @@ static clt_status compile(update_case *c) {
     CLT_TRY(clt_plan_compile(&c->plan, &options));
     CLT_TRY(fill(c, "gradients", 1));
     CLT_TRY(clt_plan_set(c->plan, c->hyper, hyper, sizeof hyper));
-    CLT_TRY(clt_plan_run(c->plan, CLT_PLAN_ALL));
+    CLT_TRY(clt_plan_run(c->plan));
     return clt_device_finish(c->device);
 }
 
@@ -85,7 +85,7 @@ clt_status bench_adamw(clt_device *device, const json_t *asked, bench_case **mad
     c->elements = bench_whole(asked, "elements", 1000000);
     clt_status status;
     CLT_TRY_GOTO(clt_graph_create(&c->graph));
-    CLT_TRY_GOTO(clt_store_create(device, &c->store));
+    CLT_TRY_GOTO(clt_state_store_create(device, &c->store));
     CLT_TRY_GOTO(compile(c));
     *made = &c->base;
     return CLT_OK;

@@ -18,7 +18,7 @@ static const char *roofs_file(void) {
     static char path[8192];
     clt_text folder = {0};
     bool found = false;
-    assert_ok(clt_file_cache_folder("roofs", &folder));
+    assert_ok(clt_file_cache_folder(clt_device_settings(device)->cache_folder, "roofs", &folder));
     DIR *entries = opendir(folder.data);
     assert_non_null(entries);
     for (const struct dirent *entry; (entry = readdir(entries));) {

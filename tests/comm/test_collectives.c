@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "comm/algorithms/algorithms.h"
-#include "comm/halves.h"
+#include "runtime/base/halves.h"
 #include "comm/reduce.h"
 #include "runtime/base/base.h"
 #include "tests/comm/jobs.h"
@@ -28,6 +28,7 @@ static void fill(void *data, size_t count, clt_dtype dtype, int rank) {
         uint32_t bits = mix((uint32_t)i + 7919u * (uint32_t)rank);
         if (dtype == CLT_F32) ((float *)data)[i] = value;
         if (dtype == CLT_I32) ((uint32_t *)data)[i] = bits;
+        if (dtype == CLT_I64) ((uint64_t *)data)[i] = (uint64_t)bits << 31 ^ bits;
         if (dtype == CLT_U8) ((uint8_t *)data)[i] = (uint8_t)bits;
         if (dtype == CLT_F16) clt_f32_to_f16((uint16_t *)data + i, &value, 1);
         if (dtype == CLT_BF16) clt_f32_to_bf16((uint16_t *)data + i, &value, 1);
@@ -170,9 +171,9 @@ static void all_reduces(clt_comm *comm, void *argument) {
     size_t n = (size_t)clt_comm_size(comm);
     const size_t counts[] = {0, 1, 2, n - 1, n, n + 1, 37, 1000, 4097, 40001, 300007};
     for (size_t i = 0; i < CLT_COUNT_OF(counts); i++)
-        for (int dtype = CLT_F32; dtype <= CLT_BF16; dtype++)
+        for (int dtype = CLT_F32; dtype <= CLT_I64; dtype++)
             check_all_reduce(comm, counts[i], (clt_dtype)dtype, CLT_REDUCE_SUM);
-    for (int dtype = CLT_F32; dtype <= CLT_BF16; dtype++)
+    for (int dtype = CLT_F32; dtype <= CLT_I64; dtype++)
         for (size_t i = 0; i < 3; i++) {
             check_all_reduce(comm, (size_t[]){3, 5000, 70001}[i], (clt_dtype)dtype, CLT_REDUCE_MAX);
             check_all_reduce(comm, (size_t[]){3, 5000, 70001}[i], (clt_dtype)dtype, CLT_REDUCE_MIN);
@@ -184,7 +185,7 @@ static void with_parts(clt_comm *comm, void *argument) {
     const size_t counts[][5] = {{0, 0, 0, 0, 0}, {1, 0, 2, 0, 1},          {3, 3, 3, 3, 3},
                                 {0, 0, 0, 0, 9}, {40000, 1, 0, 70001, 33}, {50000, 50001, 49999, 50000, 1}};
     for (size_t i = 0; i < CLT_COUNT_OF(counts); i++)
-        for (int dtype = CLT_F32; dtype <= CLT_BF16; dtype++) {
+        for (int dtype = CLT_F32; dtype <= CLT_I64; dtype++) {
             check_reduce_scatter(comm, counts[i], (clt_dtype)dtype);
             check_all_gather(comm, counts[i], (clt_dtype)dtype);
         }

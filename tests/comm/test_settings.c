@@ -27,11 +27,11 @@ static void set(const char *name, const char *value) {
 
 static void test_nothing_is_a_job_of_one(void **state) {
     (void)state;
-    clt_settings s;
-    assert_ok(clt_settings_resolve(&s, NULL));
+    clt_comm_settings s;
+    assert_ok(clt_comm_settings_resolve(&s, NULL));
     assert_true(s.rank == 0 && s.size == 1 && s.channels == 1 && s.security == CLT_SECURITY_TLS && !s.serve);
     assert_true(s.connect_seconds == 120 && s.timeout_seconds == 300 && s.heartbeat_seconds == 5);
-    clt_settings_free(&s);
+    clt_comm_settings_free(&s);
     clt_comm *comm;
     assert_ok(clt_comm_create(&comm, NULL));
     assert_int_equal(clt_comm_size(comm), 1);
@@ -40,7 +40,7 @@ static void test_nothing_is_a_job_of_one(void **state) {
 
 static void test_environment(void **state) {
     (void)state;
-    clt_settings s;
+    clt_comm_settings s;
     set("RANK", "0");
     set("WORLD_SIZE", "3");
     set("MASTER_ADDR", "192.0.2.1");
@@ -50,38 +50,38 @@ static void test_environment(void **state) {
     set("CLTRAIN_COMM_GENERATION", "7");
     support_write(support_path("token"), "a secret of some length\n", 24);
     set("CLTRAIN_COMM_TOKEN_FILE", support_path("token"));
-    assert_ok(clt_settings_resolve(&s, NULL));
+    assert_ok(clt_comm_settings_resolve(&s, NULL));
     assert_true(s.size == 3 && s.channels == 4 && s.generation == 7 && s.security == CLT_SECURITY_AUTH && s.serve);
     assert_string_equal(s.store, "tcp://192.0.2.1:29511");
     assert_string_equal(s.towards, "192.0.2.1:29511");
     assert_string_equal(s.token, "a secret of some length");
-    clt_settings_free(&s);
+    clt_comm_settings_free(&s);
     set("CLTRAIN_COMM_STORE", "redis://:word@192.0.2.9:6380/2");
     set("CLTRAIN_COMM_STORE_SERVED", "1");
     set("CLTRAIN_COMM_TOKEN", "another secret, nearer");
-    assert_ok(clt_settings_resolve(&s, &(clt_comm_options){.channels = 2, .generation = 9, .security = CLT_SECURITY_NONE}));
+    assert_ok(clt_comm_settings_resolve(&s, &(clt_comm_options){.channels = 2, .generation = 9, .security = CLT_SECURITY_NONE}));
     assert_true(!s.serve && s.channels == 2 && s.generation == 9 && s.security == CLT_SECURITY_NONE);
     assert_string_equal(s.towards, "192.0.2.9:6380");
     assert_string_equal(s.token, "another secret, nearer");
-    clt_settings_free(&s);
+    clt_comm_settings_free(&s);
     set("CLTRAIN_COMM_CONNECT_SECONDS", "30");
     set("CLTRAIN_COMM_TIMEOUT_SECONDS", "90.25");
     set("CLTRAIN_COMM_HEARTBEAT_SECONDS", ".5");
-    assert_ok(clt_settings_resolve(&s, &(clt_comm_options){.timeout_seconds = 7}));
+    assert_ok(clt_comm_settings_resolve(&s, &(clt_comm_options){.timeout_seconds = 7}));
     assert_true(s.connect_seconds == 30 && s.timeout_seconds == 7 && s.heartbeat_seconds == 0.5);
-    clt_settings_free(&s);
-    assert_ok(clt_settings_resolve(&s, NULL));
+    clt_comm_settings_free(&s);
+    assert_ok(clt_comm_settings_resolve(&s, NULL));
     assert_true(s.timeout_seconds == 90.25);
-    clt_settings_free(&s);
+    clt_comm_settings_free(&s);
     set("CLTRAIN_COMM_STORE", "tcp://192.0.2.5:1000");
-    assert_ok(clt_settings_resolve(&s, NULL)); /* the launcher serves it */
+    assert_ok(clt_comm_settings_resolve(&s, NULL)); /* the launcher serves it */
     assert_false(s.serve);
-    clt_settings_free(&s);
+    clt_comm_settings_free(&s);
 }
 
 static void refuse(const clt_comm_options *options, const char *words) {
-    clt_settings s;
-    assert_status(clt_settings_resolve(&s, options), CLT_E_INVALID);
+    clt_comm_settings s;
+    assert_status(clt_comm_settings_resolve(&s, options), CLT_E_INVALID);
     assert_detail(words);
     assert_null(s.store);
 }
@@ -110,9 +110,9 @@ static void test_refusals(void **state) {
     set("CLTRAIN_COMM_HEARTBEAT_SECONDS", "");
     set("CLTRAIN_COMM_GENERATION", "99999999999999999999"), refuse(&o, "CLTRAIN_COMM_GENERATION");
     unsetenv("CLTRAIN_COMM_GENERATION");
-    clt_settings s;
+    clt_comm_settings s;
     set("CLTRAIN_COMM_TOKEN_FILE", "/nowhere/at/all");
-    assert_status(clt_settings_resolve(&s, &o), CLT_E_IO);
+    assert_status(clt_comm_settings_resolve(&s, &o), CLT_E_IO);
     assert_detail("CLTRAIN_COMM_TOKEN_FILE");
     unsetenv("CLTRAIN_COMM_TOKEN_FILE");
     clt_comm *comm = (clt_comm *)&s;

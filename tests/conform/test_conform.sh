@@ -58,8 +58,9 @@ import json, sys, xml.etree.ElementTree as tree
 o = json.load(open(sys.argv[1] + "/a.json", encoding="utf-8"))
 results = [r for c in o["cases"] for r in c["results"]]
 assert len(o["cases"]) >= 4 and {r["row"] for r in results} == {"reference", "default"}, results
-assert all(r[q] == "passed" for r in results for q in ("supported", "value", "gradient", "repeat", "memory")), results
-assert all(r["served"] and r["nmse"] < 1e-10 for r in results), results
+assert all(r[q] == "passed" for r in results for q in ("supported", "value", "repeat", "memory")), results
+assert {r["gradient"] for r in results} <= {"passed", "not-asked"} and sum(r["gradient"] == "passed" for r in results) > 4, results
+assert all(r["served"] and r["nmse"] < (1e-10 if c["dtype"] == "f32" else 1e-4) for c in o["cases"] for r in c["results"]), results
 assert o["counts"]["passed"] == len(results) == int(sum(int(s.get("tests")) for s in tree.parse(sys.argv[1] + "/a.xml").getroot()))
 END
 fi
@@ -141,7 +142,8 @@ unset POCL_MAX_WORK_GROUP_SIZE
 # ---- a kernel that is wrong: failed, and the line that runs it again does so ----
 
 mkdir -p "$folder/cl/reference"
-sed 's/y\[i\] \* (dy\[i\] - total)/y[i] * dy[i]/' "$sources/cl/reference/softmax.cl" >"$folder/cl/reference/softmax.cl"
+sed 's/value \* (g - sum)/value * g/' "$sources/cl/reference/softmax.cl" >"$folder/cl/reference/softmax.cl"
+cmp -s "$sources/cl/reference/softmax.cl" "$folder/cl/reference/softmax.cl" && fail "the kernel was not changed"
 export CLTRAIN_KERNEL_FOLDER="$folder/cl"
 "$program" --case 'softmax/rows/5x7@reference' >"$out" 2>"$err"
 [ $? -eq 1 ] || fail "a wrong gradient passes"
@@ -188,7 +190,7 @@ says "one of them is wrong"
 
 # Losses that are not numbers are nothing to hold others against, which are held against each other.
 mkdir -p "$folder/nan/reference" "$folder/nan/native/gpu"
-sed 's/ c\[at\] = .*/ c[at] = NAN;/' "$sources/cl/reference/matmul.cl" >"$folder/nan/reference/matmul.cl"
+sed 's/CLT_STORE(c, at, .*/c[at] = NAN;/' "$sources/cl/reference/matmul.cl" >"$folder/nan/reference/matmul.cl"
 sed 's/= left\[i\]\.s0 \* right\[j\]/= 1.05f * left[i].s0 * right[j]/' "$sources/cl/native/gpu/contract.cl" >"$folder/nan/native/gpu/contract.cl"
 for file in reference/matmul.cl native/gpu/contract.cl; do
     cmp -s "$sources/cl/$file" "$folder/nan/$file" && fail "$file is not broken"
@@ -277,7 +279,7 @@ if [ -n "$pocl" ] && [ -f "$build/../faults/shim_icd.so" ]; then
 
     # One row alone: its cases are all there, and the others stand.
     for deed in fail exit crash; do
-        shim 1 "row-$deed" SHIM_ONLY=clCreateContext SHIM_WHEN=CLTRAIN_PASSES=none SHIM_DEED=$deed
+        shim 1 "row-$deed" SHIM_ONLY=clCreateContext SHIM_WHEN=CLTRAIN_CONFORM_ROW=reference SHIM_DEED=$deed
         says "crashed: opening it for the row reference: "
         says "3 passed, 0 skipped"
         look "row-$deed" 'len(rows["reference"]) == len(rows["default"]) == len(o["cases"]) == 3'

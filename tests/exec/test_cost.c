@@ -64,7 +64,7 @@ static void others(void **state) {
     expect(clt_reshape(x, CLT_SHAPE(32)), 0, 4 * 32); /* makes no launch */
     expect(clt_max_pool2d(input(CLT_SHAPE(1, 2, 8, 8)), .kernel = 2), 2 * 16 * 4, 4 * (128 + 32));
     clt_tensor *p = input(CLT_SHAPE(1000)), *g = input(CLT_SHAPE(1000)), *hyper = input(CLT_SHAPE(8));
-    clt_tensor *states[2] = {input(CLT_SHAPE(1000)), input(CLT_SHAPE(1000))}, *factor = input(CLT_SHAPE(1));
+    clt_tensor *states[2] = {input(CLT_SHAPE(1000)), input(CLT_SHAPE(1000))}, *factor = input((clt_shape){0});
     clt_update_attributes at = {.beta1 = 0.9f};
     /* Parameters and both moments read and written, gradients read, and nine numbers. */
     expect(clt_update(&clt_op_adam, at, p, g, hyper, factor, states, 2), 14000, 4 * (7 * 1000 + 8 + 1));

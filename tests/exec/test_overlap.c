@@ -25,7 +25,7 @@ static clt_tensor *state(clt_graph *g, const char *what, int i) {
     return clt_state(g, name, CLT_F32, CLT_SHAPE(N));
 }
 
-/* Backward as a chain; then packs of all; then all exchanges, made as the trainer makes them. */
+/* Backward as a chain; then packs of all; then all collectives, made as the trainer makes them. */
 static void build(step *s, clt_tensor *(*exchange)(step *s, clt_tensor *flat, int i)) {
     assert_ok(clt_graph_create(&s->graph));
     clt_tensor *x = clt_input(s->graph, "x", CLT_F32, CLT_SHAPE(N)), *flats[LAYERS];
@@ -56,7 +56,7 @@ static clt_tensor *sum_twice(step *s, clt_tensor *flat, int i) {
     return clt_all_reduce(clt_softmax(s->exchanges[i], 0), CLT_REDUCE_SUM);
 }
 
-/* Each exchange comes before the next gradient is made, and in its turn; what is done with it comes after backward. */
+/* Each collective comes before the next gradient is made, and in its turn; what is done with it comes after backward. */
 static void check_order(const step *s) {
     for (int i = 0; i < LAYERS; i++) {
         if (i + 1 < LAYERS) assert_true(s->exchanges[i]->index < s->gradients[i + 1]->index);

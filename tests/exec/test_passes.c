@@ -1,4 +1,3 @@
-#define _POSIX_C_SOURCE 200809L /* setenv */
 /*
  * The passes: what they leave out, and that what is left computes the same as the plan without them on the
  * reference rows.
@@ -41,7 +40,7 @@ static void feed_all(clt_plan *plan, const clt_graph *graph, clt_random *random)
     }
 }
 
-static void fill_variables(clt_store *store, const clt_graph *graph, clt_random *random) {
+static void fill_variables(clt_state_store *store, const clt_graph *graph, clt_random *random) {
     for (size_t i = 0; i < graph->n_variables; i++) {
         int64_t n = clt_shape_elements(&graph->variables[i]->shape);
         float *values = malloc((size_t)n * sizeof *values);
@@ -50,29 +49,24 @@ static void fill_variables(clt_store *store, const clt_graph *graph, clt_random 
         fill(values, n, random);
         if (strstr(graph->variables[i]->name, "var")) /* variances are above zero */
             for (int64_t k = 0; k < n; k++) values[k] = 1 + 0.5f * values[k];
-        assert_ok(clt_store_variable(store, graph->variables[i], &memory));
+        assert_ok(clt_state_store_variable(store, graph->variables[i], &memory));
         assert_ok(clt_memory_write(memory, 0, values, (size_t)n * sizeof *values));
         free(values);
     }
 }
 
 static outcome run(const clt_graph *graph, clt_tensor *const *targets, int n, const char *passes, const char *backends) {
-    clt_store *store;
+    clt_state_store *store;
     clt_plan *plan;
     clt_random random;
     outcome o = {0};
-    setenv("CLTRAIN_PASSES", passes, 1);
-    if (backends) setenv("CLTRAIN_BACKENDS", backends, 1);
-    assert_ok(clt_store_create(device, &store));
-    clt_plan_options options = {device, store, graph, targets, n, true, NULL};
-    clt_status status = clt_plan_compile(&plan, &options);
-    unsetenv("CLTRAIN_PASSES");
-    unsetenv("CLTRAIN_BACKENDS");
-    assert_ok(status);
+    assert_ok(clt_state_store_create(device, &store));
+    assert_ok(clt_plan_compile(&plan, &(clt_plan_options){.device = device, .store = store, .graph = graph, .targets = targets,
+                                                          .n_targets = n, .training = true, .backends = backends, .passes = passes}));
     clt_random_init(&random, 7, 0);
     fill_variables(store, graph, &random);
     feed_all(plan, graph, &random);
-    assert_ok(clt_plan_run(plan, CLT_PLAN_ALL));
+    assert_ok(clt_plan_run(plan));
     o.facts = clt_plan_get_facts(plan);
     for (int t = 0; t < n; t++) {
         size_t count = (size_t)clt_tensor_elements(targets[t]);
@@ -82,7 +76,7 @@ static outcome run(const clt_graph *graph, clt_tensor *const *targets, int n, co
         o.n += count;
     }
     clt_plan_destroy(plan);
-    clt_store_destroy(store);
+    clt_state_store_destroy(store);
     return o;
 }
 
@@ -127,6 +121,25 @@ static void a_chain_is_one_launch(void **state) {
     assert_int_equal(o.facts.launches, 1); /* relu too, whose readers both end up in the last */
     free(o.values);
     clt_graph_destroy(g);
+}
+
+/* What a chain does not store is rounded as if it had been: fusing changes no bits. */
+static void a_chain_of_halves_is_rounded(void **state) {
+    static const clt_dtype types[] = {CLT_F16, CLT_BF16};
+    (void)state;
+    for (int t = 0; t < 2; t++) {
+        clt_graph *g = new_graph();
+        clt_tensor *a = clt_input(g, "a", CLT_F32, CLT_SHAPE(67, 131)), *b = clt_input(g, "b", CLT_F32, CLT_SHAPE(131));
+        clt_tensor *x = clt_cast(a, types[t]), *z = clt_cast(b, types[t]);
+        clt_tensor *y = clt_relu(clt_mul(clt_add(clt_mul(x, x), z), x));
+        clt_tensor *targets[] = {clt_cast(y, CLT_F32), clt_cast(clt_sum(clt_add(y, z), CLT_AXES(1)), CLT_F32)};
+        outcome plain = run(g, targets, 2, "none", "reference"), fused = run(g, targets, 2, "fuse", "reference");
+        assert_memory_equal(fused.values, plain.values, plain.n * sizeof *plain.values);
+        assert_true(fused.facts.launches < plain.facts.launches);
+        free(plain.values);
+        free(fused.values);
+        clt_graph_destroy(g);
+    }
 }
 
 static void what_is_read_stays(void **state) {
@@ -235,7 +248,7 @@ static void products_finish_their_results(void **state) {
     static const struct { int64_t m, n, k, batch; size_t launches; } cases[] = {
         {48, 36, 40, 1, 1}, {47, 35, 41, 1, 1}, {20, 24, 2600, 1, 2}, {19, 23, 40, 3, 1}, {11, 9, 1200, 2, 2},
     };
-    setenv("CLTRAIN_CLASS", "gpu", 1);
+    clt_device_override(device, &(clt_settings){.device_class = "gpu"});
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         clt_graph *g = new_graph();
         clt_tensor *a = clt_input(g, "a", CLT_F32, CLT_SHAPE(cases[i].batch, cases[i].m, cases[i].k));
@@ -246,7 +259,7 @@ static void products_finish_their_results(void **state) {
         free(o.values);
         clt_graph_destroy(g);
     }
-    unsetenv("CLTRAIN_CLASS");
+    clt_device_override(device, &(clt_settings){.device_class = ""});
 }
 
 static void convolutions_finish_their_results(void **state) {
@@ -254,7 +267,7 @@ static void convolutions_finish_their_results(void **state) {
     static const struct { int64_t images, channels, height, width; int results, stride, groups; size_t launches; } cases[] = {
         {2, 8, 9, 7, 12, 1, 1, 1}, {2, 8, 8, 8, 12, 2, 1, 1}, {3, 6, 10, 9, 10, 2, 2, 1}, {1, 96, 6, 6, 8, 1, 1, 2},
     };
-    setenv("CLTRAIN_CLASS", "gpu", 1);
+    clt_device_override(device, &(clt_settings){.device_class = "gpu"});
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         clt_graph *g = new_graph();
         clt_tensor *x = clt_input(g, "x", CLT_F32, CLT_SHAPE(cases[i].images, cases[i].channels, cases[i].height, cases[i].width));
@@ -265,7 +278,7 @@ static void convolutions_finish_their_results(void **state) {
         free(o.values);
         clt_graph_destroy(g);
     }
-    unsetenv("CLTRAIN_CLASS");
+    clt_device_override(device, &(clt_settings){.device_class = ""});
 }
 
 /* ---- common subexpressions ---- */
@@ -397,6 +410,7 @@ static void perceptrons(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_chain_is_one_launch),
+        cmocka_unit_test(a_chain_of_halves_is_rounded),
         cmocka_unit_test(what_is_read_stays),
         cmocka_unit_test(stretched_values_are_not_fused),
         cmocka_unit_test(long_chains_are_cut),

@@ -12,7 +12,7 @@ enum { BATCH = 5, WIDTH = 12, LAYERS = 24, MOST = 64 };
 typedef struct fixture {
     clt_device *device;
     clt_graph *graph;
-    clt_store *store;
+    clt_state_store *store;
     clt_tensor *x;
     float data[BATCH * WIDTH];
 } fixture;
@@ -22,7 +22,7 @@ static int set_up(void **state) {
     clt_random random;
     assert_ok(clt_device_open(&f->device, NULL));
     assert_ok(clt_graph_create(&f->graph));
-    assert_ok(clt_store_create(f->device, &f->store));
+    assert_ok(clt_state_store_create(f->device, &f->store));
     f->x = clt_input(f->graph, "x", CLT_F32, CLT_SHAPE(BATCH, WIDTH));
     clt_random_init(&random, 3, 0);
     for (int i = 0; i < BATCH * WIDTH; i++) f->data[i] = (float)clt_random_normal(&random);
@@ -32,16 +32,16 @@ static int set_up(void **state) {
 
 static int tear_down(void **state) {
     fixture *f = *state;
-    clt_store_destroy(f->store);
+    clt_state_store_destroy(f->store);
     clt_graph_destroy(f->graph);
     clt_device_close(f->device);
     free(f);
     return 0;
 }
 
-static clt_plan *compile(fixture *f, clt_tensor *const *targets, int n, clt_tensor *boundary) {
+static clt_plan *compile(fixture *f, clt_tensor *const *targets, int n) {
     clt_plan *plan;
-    clt_plan_options options = {f->device, f->store, f->graph, targets, n, true, boundary};
+    clt_plan_options options = {f->device, f->store, f->graph, targets, n, true};
     assert_ok(clt_plan_compile(&plan, &options));
     return plan;
 }
@@ -68,17 +68,17 @@ static void reuse_changes_nothing(void **state) {
             }
             n++;
         }
-        clt_plan *plan = compile(f, &all[n - 1], 1, NULL);
+        clt_plan *plan = compile(f, &all[n - 1], 1);
         clt_plan_facts facts = clt_plan_get_facts(plan);
         assert_ok(clt_plan_feed(plan, f->x, f->data));
-        assert_ok(clt_plan_run(plan, CLT_PLAN_ALL));
+        assert_ok(clt_plan_run(plan));
         assert_ok(clt_plan_read(plan, all[n - 1], reused, sizeof reused));
         clt_plan_destroy(plan);
         assert_true(facts.planned_bytes < facts.sum_bytes);
 
-        plan = compile(f, all + 1, n - 1, NULL);
+        plan = compile(f, all + 1, n - 1);
         assert_ok(clt_plan_feed(plan, f->x, f->data));
-        assert_ok(clt_plan_run(plan, CLT_PLAN_ALL));
+        assert_ok(clt_plan_run(plan));
         assert_ok(clt_plan_read(plan, all[n - 1], apart, sizeof apart));
         clt_plan_destroy(plan);
         assert_memory_equal(reused, apart, sizeof apart);
@@ -90,7 +90,7 @@ static void feeds_do_not_overtake(void **state) {
     fixture *f = *state;
     clt_tensor *sum = clt_state(f->graph, "sum", CLT_F32, CLT_SHAPE(2));
     clt_tensor *total = clt_metric_add(sum, clt_sum(f->x, CLT_ALL_AXES), 1.0f);
-    clt_plan *plan = compile(f, &total, 1, NULL);
+    clt_plan *plan = compile(f, &total, 1);
     float data[BATCH * WIDTH], result[2];
     double wanted = 0;
     for (int k = 1; k <= 200; k++) {
@@ -98,7 +98,7 @@ static void feeds_do_not_overtake(void **state) {
         wanted += BATCH * WIDTH * (k % 17);
         assert_ok(clt_plan_feed(plan, f->x, data));
         memset(data, 0x7f, sizeof data); /* what was fed belongs to the plan */
-        assert_ok(clt_plan_run(plan, CLT_PLAN_ALL));
+        assert_ok(clt_plan_run(plan));
     }
     assert_ok(clt_plan_read(plan, total, result, sizeof result));
     assert_true((double)result[0] == wanted); /* whole numbers below 2^24: exact */
@@ -109,30 +109,31 @@ static void feeds_do_not_overtake(void **state) {
 static void one_feed_serves_many_runs(void **state) {
     fixture *f = *state;
     clt_tensor *y = clt_mul_scalar(f->x, 2.0f);
-    clt_plan *plan = compile(f, &y, 1, NULL);
+    clt_plan *plan = compile(f, &y, 1);
     float result[BATCH * WIDTH];
     assert_ok(clt_plan_feed(plan, f->x, f->data));
     for (int k = 0; k < 5; k++) {
-        assert_ok(clt_plan_run(plan, CLT_PLAN_ALL));
+        assert_ok(clt_plan_run(plan));
         assert_ok(clt_plan_read(plan, y, result, sizeof result));
         for (int i = 0; i < BATCH * WIDTH; i++) assert_true(result[i] == 2 * f->data[i]);
     }
     clt_plan_destroy(plan);
 }
 
-static void parts_run_apart(void **state) {
+static void segments_run_apart(void **state) {
     fixture *f = *state;
     clt_tensor *first = clt_state(f->graph, "first", CLT_F32, CLT_SHAPE(2)), *second = clt_state(f->graph, "second", CLT_F32, CLT_SHAPE(2));
     clt_tensor *one = clt_fill(f->graph, (clt_shape){0}, 1.0f);
     clt_tensor *targets[2] = {clt_metric_add(first, one, 1.0f)};
-    clt_tensor *boundary = clt_state(f->graph, "mark", CLT_F32, (clt_shape){0});
+    clt_graph_next_segment(f->graph);
     targets[1] = clt_metric_add(second, one, 1.0f);
-    clt_plan *plan = compile(f, targets, 2, boundary);
+    clt_plan *plan = compile(f, targets, 2);
     float a[2], b[2];
-    assert_ok(clt_plan_run(plan, CLT_PLAN_FIRST));
-    assert_ok(clt_plan_run(plan, CLT_PLAN_FIRST));
-    assert_ok(clt_plan_run(plan, CLT_PLAN_ALL));
-    assert_ok(clt_plan_run(plan, CLT_PLAN_SECOND));
+    assert_ok(clt_plan_run_segments(plan, (const int[]){0, 0}, 2));
+    assert_ok(clt_plan_run(plan));
+    assert_ok(clt_plan_run_segments(plan, (const int[]){1}, 1));
+    assert_status(clt_plan_run_segments(plan, (const int[]){0, 2}, 2), CLT_E_INVALID);
+    assert_detail("segment 2 of a plan that has 2");
     assert_ok(clt_plan_read(plan, targets[0], a, sizeof a));
     assert_ok(clt_plan_read(plan, targets[1], b, sizeof b));
     assert_true(a[0] == 3 && b[0] == 2);
@@ -144,15 +145,15 @@ static void packing_copies_nothing(void **state) {
     fixture *f = *state;
     clt_tensor *flat = clt_state(f->graph, "flat", CLT_F32, CLT_SHAPE(2 * CLT_PACK_ALIGN));
     clt_tensor *parts[2] = {clt_mul_scalar(f->x, 3.0f), clt_sum(f->x, CLT_ALL_AXES)};
-    clt_plan *plan = compile(f, parts, 2, NULL);
+    clt_plan *plan = compile(f, parts, 2);
     size_t without = clt_plan_get_facts(plan).launches;
     clt_plan_destroy(plan);
     clt_tensor *packed = clt_pack(flat, parts, (int64_t[]){0, CLT_PACK_ALIGN}, 2);
-    plan = compile(f, &packed, 1, NULL);
+    plan = compile(f, &packed, 1);
     assert_int_equal(clt_plan_get_facts(plan).launches, without);
     float result[2 * CLT_PACK_ALIGN], sum = 0;
     assert_ok(clt_plan_feed(plan, f->x, f->data));
-    assert_ok(clt_plan_run(plan, CLT_PLAN_ALL));
+    assert_ok(clt_plan_run(plan));
     assert_ok(clt_plan_read(plan, packed, result, sizeof result));
     for (int i = 0; i < BATCH * WIDTH; i++) {
         assert_true(result[i] == 3 * f->data[i]);
@@ -165,25 +166,32 @@ static void packing_copies_nothing(void **state) {
 
 static void misspelt_names_are_refused(void **state) {
     static const struct {
-        const char *name, *right, *wrong, *word;
-    } all[] = {{"CLTRAIN_BACKENDS", "-winograd", "-winograt", "\"winograt\""},
-               {"CLTRAIN_PASSES", "-fuse,-cse", "-fuse,fusion", "\"fusion\""},
-               {"CLTRAIN_MATMUL_PRECISION", "f32", "fp16", "\"fp16\""},
-               {"CLTRAIN_TUNE", "off", "none", "\"none\""}};
+        clt_settings right, wrong;
+        const char *option, *variable, *word;
+    } all[] = {{{.backends = "-winograd"}, {.backends = "-winograt"}, "options.backends", "CLTRAIN_BACKENDS", "\"winograt\""},
+               {{.passes = "-fuse,-cse"}, {.passes = "-fuse,fusion"}, "options.passes", "CLTRAIN_PASSES", "\"fusion\""}};
     fixture *f = *state;
     clt_plan *plan;
     clt_tensor *y = clt_neg(f->x);
-    clt_plan_options options = {f->device, f->store, f->graph, &y, 1, true, NULL};
     for (size_t i = 0; i < CLT_COUNT_OF(all); i++) {
-        setenv(all[i].name, all[i].right, 1);
+        clt_plan_options options = {f->device, f->store, f->graph, &y, 1, true, NULL};
+        clt_settings own = clt_device_override(f->device, &all[i].right);
         assert_ok(clt_plan_compile(&plan, &options));
         clt_plan_destroy(plan);
-        setenv(all[i].name, all[i].wrong, 1);
+        clt_device_override(f->device, &all[i].wrong);
         assert_status(clt_plan_compile(&plan, &options), CLT_E_INVALID);
-        assert_detail(all[i].name);
+        assert_detail(all[i].variable);
         assert_detail(all[i].word);
-        unsetenv(all[i].name);
+        clt_device_override(f->device, &own);
+        options.backends = all[i].wrong.backends;
+        options.passes = all[i].wrong.passes;
+        assert_status(clt_plan_compile(&plan, &options), CLT_E_INVALID);
+        assert_detail(all[i].option);
+        assert_detail(all[i].word);
     }
+    clt_plan_options plain = {f->device, f->store, f->graph, &y, 1, true, NULL};
+    assert_ok(clt_plan_compile(&plan, &plain)); /* the device's settings are its own again */
+    clt_plan_destroy(plan);
 }
 
 static void errors_of_the_graph_come_back(void **state) {
@@ -201,7 +209,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(reuse_changes_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(feeds_do_not_overtake, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_feed_serves_many_runs, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(parts_run_apart, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(segments_run_apart, set_up, tear_down),
         cmocka_unit_test_setup_teardown(packing_copies_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(misspelt_names_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(errors_of_the_graph_come_back, set_up, tear_down),

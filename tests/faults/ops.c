@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-#include <cltrain/probe.h>
+#include <cltrain/experimental/probe.h>
+#include <cltrain/experimental/trial.h>
 
 #include "runtime/base/base.h"
 

@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <cltrain/measure.h>
-#include <cltrain/probe.h>
+#include <cltrain/experimental/measure.h>
+#include <cltrain/experimental/predict.h>
+#include <cltrain/experimental/probe.h>
+#include <cltrain/experimental/trial.h>
 
 #include "tests/faults/model.h"
 
@@ -267,7 +269,7 @@ done:
     return status;
 }
 
-/* ---- one function of a graph, on a device whose buffers are fenced ---- */
+/* ---- one function of a graph, on a device whose buffers have red zones ---- */
 
 static bool add_served(const char *op, const char *backend, void *user) {
     digest_add_text(user, op);
@@ -285,7 +287,7 @@ static clt_status run_trial(clt_device *device, digest *d) {
     for (int i = 0; i < BATCH * 6; i++) x[i] = 0.1f * (float)(i % 11) - 0.5f;
     for (int i = 0; i < 6 * CLASSES; i++) weight[i] = 0.2f * (float)(i % 7) - 0.6f;
     for (int i = 0; i < BATCH * CLASSES; i++) seed[i] = 0.3f * (float)(i % 5);
-    TRY(clt_device_fence(device));
+    TRY(clt_device_enable_redzones(device));
     TRY(clt_graph_create(&g));
     clt_tensor *in = clt_input(g, "x", CLT_F32, CLT_SHAPE(BATCH, 6));
     TRY(clt_trial_create(&trial, device, clt_softmax(clt_linear(in, "fc", CLASSES), 1), &options));
@@ -300,7 +302,7 @@ static clt_status run_trial(clt_device *device, digest *d) {
     digest_add(d, x, sizeof x);
     digest_add(d, weight, sizeof weight);
     TRY(clt_trial_rows(trial, add_served, d));
-    TRY(clt_device_fence_check(device));
+    TRY(clt_device_check_redzones(device));
 done:
     clt_trial_destroy(trial);
     clt_graph_destroy(g);

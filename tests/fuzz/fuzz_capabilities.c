@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static clt_text path;
     fuzz_begin(size);
     if (!path.data) {
-        setenv("XDG_CACHE_HOME", fuzz_path("cache"), 1);
+        device.settings.cache_folder = fuzz_path("cache");
         FUZZ_CHECK(verdict_path(&device, &tests[CLT_CAP_FP16], &path) == CLT_OK);
     }
     FUZZ_CHECK(clt_file_write(path.data, data, size) == CLT_OK);

@@ -29,10 +29,10 @@ static void check_launch(void) {
 }
 
 static void check_settings(void) {
-    clt_settings s;
-    if (clt_settings_resolve(&s, NULL) == CLT_OK) {
+    clt_comm_settings s;
+    if (clt_comm_settings_resolve(&s, NULL) == CLT_OK) {
         FUZZ_CHECK(s.size >= 1 && s.rank >= 0 && s.rank < s.size && s.channels >= 1);
-        clt_settings_free(&s);
+        clt_comm_settings_free(&s);
     }
 }
 

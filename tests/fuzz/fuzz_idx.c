@@ -1,7 +1,7 @@
 /* MNIST's two files, gzipped or not: by this program, or as the bytes have it. */
 #include "tests/fuzz/fuzz_data.h"
 
-#include "runtime/data/source.h"
+#include "runtime/base/source.h"
 
 /* The same bytes where they lie, as the library reads what is built into it. */
 static void read_memory(fuzz_input bytes, size_t most) {

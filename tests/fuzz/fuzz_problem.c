@@ -6,7 +6,6 @@
 #include <cltrain/cltrain.h>
 
 #include "backends/tune/tune.h"
-#include "runtime/exec/problem_text.h"
 
 /* What was taken is told in the same words. */
 static void check_words(const char *text) {

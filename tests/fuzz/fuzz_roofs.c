@@ -1,5 +1,5 @@
 /* The file of a device's roofs. */
-#include "runtime/device/roofs.c"
+#include "runtime/measure/roofs.c"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

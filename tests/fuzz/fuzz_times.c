@@ -1,7 +1,7 @@
 /* The file of times of problems: as it is read, and what is told of other problems by it. */
 #include <math.h>
 
-#include "runtime/exec/times.h"
+#include "runtime/measure/times.h"
 #include "tests/fuzz/fuzz.h"
 
 /* What is read can be written, and is then read the same. */

@@ -23,7 +23,7 @@ static void check_shipped(const clt_device *device, fuzz_input input) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static clt_device device = {.info = {.name = "a device", .platform = "Portable", .type = CLT_DEVICE_CPU}, .vector_width = 16};
+    static clt_device device = {.info = {.name = "a device", .platform = "Portable", .type = CLT_DEVICE_CPU}, .vector_width = 16, .settings = {.kernel_folder = ""}};
     fuzz_input input = {data, size};
     clt_verdicts list = {0};
     clt_tune_run run = {0};

@@ -144,7 +144,7 @@ problems = ["matmul 8x4 16x4^T -> 8x16", "matmul 8x4^T 8x16 -> 4x16", "matmul 2x
             "conv2d k3 s1,2 p1 d1 g1 2x3x8x8:nhwc 4x3x3x3 -> 2x4x8x4:nhwc",
             "conv2d_grad_input k3 s1 p1 d1 g1 2x4x8x8 4x3x3x3 -> 2x3x8x8", "conv2d_grad_weight k3 s1 p1 d1 g1 2x3x8x8 2x4x8x8 -> 4x3x3x3",
             "max_pool2d k2 s2 p0 2x3x8x8 -> 2x3x4x4", "max_pool2d_grad k2 s2 p0 2x3x8x8 2x3x4x4 -> 2x3x8x8", "reduce r0 a3 8x4x2 -> 2", "reduce r1 a1 8x4 -> 4",
-            "batch_norm_grad_stats 2x3x8x8 2x3 2x3x8x8 -> 2x3", "batch_norm_grad_input 2x3x8x8 2x3 3 2x3 2x3x8x8 -> 2x3x8x8",
+            "batch_norm_grad 2x3x8x8 2x3 3 2x3x8x8 -> - 2x3", "layer_norm n1 4x8 8 8 -> - 2x4",
             "sgd 100 100 16 scalar 100 -> 100", "adam 100 100 16 scalar 100 100 -> 100", "sgd 100 100 8 scalar -> 100", "adam 100 100 8 scalar 100 100 -> 100", "matmul 8x4 16x4^T", "-> 8x4",
             "matmul 8x4:i32 4x4 -> 8x4", "matmul -> -> 8x4", "nothing 8x4 -> 8x4", "matmul 99999999999x4 4x4 -> 8x4",
             "matmul 65536x65536 4x4 -> 8x4", "reduce rx 8 -> 8", "conv2d k 8x4 -> 8", "matmul k1 k1 k1 k1 k1 k1 k1 k1 k1 8x4 -> 8",
@@ -335,3 +335,29 @@ write("survey", told(8, {"device": device}, {"listed": True}, {"begin": 0, "what
 write("bench", told(0, {"opened": 1}, {"roofs": {"fma": 1e11, "copy": 1e10}, "cache": 1 << 20}, {"begin": 0}, {"done": 0, "status": "ok", "us": [1, 2, 3], "amount": 1e9, "flops": 1e6, "bytes": 1e5, "nmse": 0, "nmse_after": 0, "problem": "x", "backend": "native", "parameters": ""}, {"finished": 1}),
       told(8, {"opened": 1}, {"begin": 1}), told(16, {"begin": 99}), told(16, {"begin": -5}, {"done": -1}, {"done": 99}), told(9, {"closed": "no device"}), told(1, {"done": 0, "us": [1] * 9, "status": "x" * 99}, "no JSON", "[]", {"roofs": 3}),
       told(24, {"begin": 2147483648}), told(33, {"opened": 1}, {"done": 0, "us": "x", "amount": "x", "reason": 3}))
+
+# ---- tokenizer.json ----
+
+BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False}
+LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
+          r"|\s+(?!\S)|\s+")
+vocabulary = {chr(c): i for i, c in enumerate([*range(33, 127), *range(0xa1, 0xad), *range(0xae, 0x144)])}
+vocabulary.update({"ab": 300, "abc": 301})
+bpe = {"type": "BPE", "vocab": vocabulary, "merges": ["a b", ["ab", "c"]]}
+
+
+def tokenizer(model=None, **changes):
+    return json.dumps({"model": {**bpe, **(model or {})}, "pre_tokenizer": BYTE_LEVEL, **changes})
+
+
+write("tokenizer",
+      tokenizer(), tokenizer(added_tokens=[{"id": 302, "content": "<x>", "special": True}]),
+      tokenizer(pre_tokenizer={"type": "Sequence", "pretokenizers": [
+          {"type": "Split", "pattern": {"Regex": LLAMA3}, "behavior": "Isolated", "invert": False}, {**BYTE_LEVEL, "use_regex": False}]}),
+      tokenizer({"ignore_merges": True}), tokenizer({"vocab": {"a": 99999999}}), tokenizer({"vocab": {"a": -1}}),
+      tokenizer({"vocab": {"a": 1, "b": 1}}), tokenizer({"merges": ["a"]}), tokenizer({"merges": [["a", "b", "c"]]}), tokenizer({"merges": {}}),
+      tokenizer({"vocab": []}), tokenizer(added_tokens=[{"id": 5, "content": ""}]), tokenizer(added_tokens=[{"id": 5, "content": "<y>"}]),
+      tokenizer(normalizer={"type": "NFC"}), tokenizer(pre_tokenizer={**BYTE_LEVEL, "add_prefix_space": True}),
+      json.dumps({"model": {"type": "WordLevel", "vocab": {"a": 0, "b": 1, " ": 2}, "unk_token": "<unk>"},
+                  "pre_tokenizer": {"type": "Split", "pattern": {"Regex": r"[\s\S]"}, "behavior": "Isolated", "invert": False}}),
+      tokenizer()[:200], "{}", "[]", "")

@@ -10,8 +10,9 @@ for folder; do includes="$includes -I$folder"; done
 
 count=0 bad=0
 for folder; do
-    for header in "$folder"/cltrain/*.h; do
-        name=cltrain/${header##*/}
+    for header in "$folder"/cltrain/*.h "$folder"/cltrain/*/*.h; do
+        [ -e "$header" ] || continue
+        name=${header#"$folder"/}
         # shellcheck disable=SC2086
         printf '#include <%s>\n#include <%s>\nextern int not_empty;\n' "$name" "$name" |
             "$compiler" -x $language -std="$standard" -Wall -Wextra -Wpedantic -Wshadow -Werror $includes \

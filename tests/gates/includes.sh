@@ -1,82 +1,8 @@
 #!/bin/sh
-# includes.sh ROOT: fails on an include that goes against the rooms' order (docs/architecture.md),
-# names file and line. Public headers count as part of their room.
+# includes.sh ROOT: fails on an include that goes against the rooms' order (rooms.txt), names file and line. Public
+# headers count as part of their room.
 set -eu
+gates=$(cd "$(dirname "$0")" && pwd)
 cd "$1"
-
-find runtime backends comm tools \( -name '*.[ch]' -o -name '*.cc' \) 2>/dev/null | sort | xargs awk '
-BEGIN {
-    # room: the rooms it may include.
-    may["base"] = "base"
-    may["device"] = "base device"
-    may["graph"] = "base graph"
-    may["ops"] = "base graph comm ops"
-    may["backends"] = "base device graph ops comm backends"
-    may["exec"] = "base device graph ops backends comm exec"
-    may["data"] = "base data"
-    may["observe"] = "base observe"
-    may["train"] = "base device graph ops exec data observe comm train"
-    may["comm"] = "base comm"
-    may["tools"] = "tools"
-    for (room in may) {
-        n = split(may[room], list, " ")
-        for (i = 1; i <= n; i++) allowed[room, list[i]] = 1
-    }
-    # Public headers that belong to one room; the others are for all.
-    split("device graph ops data train comm", list, " ")
-    for (i in list) owner["cltrain/" list[i] ".h"] = list[i]
-    owner["cltrain/profile.h"] = "exec"
-    owner["cltrain/measure.h"] = "device"
-}
-
-function room_of(path, part) {
-    split(path, part, "/")
-    return part[1] == "runtime" ? part[2] : part[1]
-}
-
-function folder_of(path) {
-    sub(/\/[^\/]*$/, "", path)
-    return path
-}
-
-function refuse(why) {
-    printf "%s:%d: %s: %s\n", FILENAME, FNR, name, why
-    bad++
-}
-
-FNR == 1 {
-    room = room_of(FILENAME)
-    if (!(room in may)) { name = "room " room; refuse("unknown: add it to the table in includes.sh") }
-}
-
-/^[ \t]*#[ \t]*include[ \t]*["<]/ {
-    seen++
-    name = $0
-    sub(/^[^"<]*["<]/, "", name)
-    sub(/[">].*$/, "", name)
-    if (name ~ /^CL\//) {
-        if (room != "device" && room != "backends") refuse("OpenCL is for runtime/device and backends")
-    } else if (name ~ /^cltrain\//) {
-        if (room != "tools" && name == "cltrain/cltrain.h") refuse("the header of everything is for users")
-        if (room != "tools" && (name in owner) && !((room, owner[name]) in allowed))
-            refuse(room " may not include " owner[name])
-    } else if ($0 ~ /"/ && name ~ /\.\./) {
-        refuse("written from the root of the sources, please")
-    } else if (name ~ /^(runtime|backends|comm|tools|tests)\//) {
-        other = room_of(name)
-        if (room == "tools") {
-            if (folder_of(name) != folder_of(FILENAME) && folder_of(name) != "tools/common" && folder_of(name) != "tools/survey")
-                refuse("a tool knows <cltrain/...>, tools/common, tools/survey and its own folder")
-        } else if (!((room, other) in allowed)) {
-            refuse(room " may not include " other)
-        }
-    } else if ($0 ~ /"/ && name ~ /\//) {
-        refuse("neither of this folder nor written from the root")
-    }
-}
-
-END {
-    if (!seen) { print "no includes found: wrong folder?"; exit 1 }
-    if (bad) { print bad " includes against the order of the rooms"; exit 1 }
-    print seen " includes, all in order"
-}'
+find runtime backends comm tools \( -name '*.[ch]' -o -name '*.cc' \) 2>/dev/null | sort |
+    xargs awk -v rooms="$gates/rooms.txt" -f "$gates/rooms.awk" -f "$gates/includes.awk"

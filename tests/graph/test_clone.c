@@ -1,6 +1,7 @@
 /* Copies of a graph, as they are and for another batch size. */
 #include "tests/ops/harness.h"
 
+#include "runtime/base/random.h"
 #include "runtime/ops/ops.h"
 
 #include <math.h>
@@ -58,14 +59,17 @@ static void shapes_follow_the_batch(void **state) {
     assert_follows(clt_reshape(x, CLT_SHAPE(12, 2)), 3 * n, 2);
     assert_follows(clt_reshape(clt_reshape(x, CLT_SHAPE(12, 2)), CLT_SHAPE(4, 3, 2)), n, 3, 2);
     assert_follows(clt_expand(clt_reshape(x, CLT_SHAPE(4, 1, 3, 2)), CLT_SHAPE(4, 5, 3, 2)), n, 5, 3, 2);
-    assert_follows(clt_expand(clt_fill(g, CLT_SHAPE(1, 2), 3), CLT_SHAPE(4, 2)), n, 2);
-    assert_follows(clt_mul(x, clt_fill(g, CLT_SHAPE(4, 1, 1), 3)), n, 3, 2);
+    assert_follows(clt_expand(clt_fill(g, CLT_SHAPE(1, 2), 3), CLT_SHAPE(CLT_BATCH, 2)), n, 2);
+    assert_follows(clt_mul(x, clt_fill(g, CLT_SHAPE(CLT_BATCH, 1, 1), 3)), n, 3, 2);
     assert_follows(clt_linear(x, "fc", 5), n, 3, 5);
     assert_follows(clt_softmax(clt_linear(clt_flatten(x), "fc", 5), 1), n, 5);
     assert_follows(clt_transpose(x, 0, 1), 3, n, 2);
     assert_follows(clt_concat(((clt_tensor *[]){x, x}), 2, 1), n, 6, 2);
     assert_follows(clt_concat(((clt_tensor *[]){x, x}), 2, 0), 2 * n, 3, 2);
     assert_follows(clt_slice(x, 0, 0, 4, 1), n, 3, 2);
+    assert_follows(clt_slice(x, 0, 0, 9, 2), (n + 1) / 2, 3, 2);
+    assert_follows(clt_reshape(clt_transpose(x, 0, 1), CLT_SHAPE(3, CLT_BATCH, 2, 1)), 3, n, 2, 1);
+    assert_follows(clt_expand(clt_fill(g, CLT_SHAPE(4, 1, 2), 3), CLT_SHAPE(4, CLT_BATCH, 2)), 4, n, 2);
     assert_follows(clt_slice(x, 1, 0, 2, 1), n, 2, 2);
     assert_follows(clt_sum(x, CLT_AXES(1)), n, 2);
     assert_follows(clt_sum(x, CLT_AXES(0)), 3, 2);
@@ -223,19 +227,20 @@ static clt_tensor *first_input(const clt_graph *graph) {
     return NULL;
 }
 
-static void set_variables(clt_store *store, const clt_graph *graph) {
-    random_stream random = {5};
+static void set_variables(clt_state_store *store, const clt_graph *graph) {
+    clt_random random;
+    clt_random_init(&random, 5, 0);
     for (size_t i = 0; i < graph->n_nodes; i++) {
         const clt_tensor *node = graph->nodes[i];
         if (node->kind != CLT_NODE_VARIABLE) continue;
         float values[256];
-        for (int64_t k = 0; k < clt_tensor_elements(node); k++) values[k] = (float)random_uniform(&random) - 0.5f;
+        for (int64_t k = 0; k < clt_tensor_elements(node); k++) values[k] = (float)clt_random_uniform(&random) - 0.5f;
         op_variable_write(store, node, values);
     }
 }
 
 /* y and dx, for as many rows of x as the model has. */
-static void run(clt_store *store, const model *m, const float *x, float *y, float *dx) {
+static void run(clt_state_store *store, const model *m, const float *x, float *y, float *dx) {
     static const float seeds[18] = {1, -1, 0.5f, 2, 0, -1, 1, 1, -2, 0.25f, 1, 0, 3, -1, 1, 0, 0, 1};
     clt_tensor *targets[] = {m->y, m->dx};
     clt_plan *plan;
@@ -247,7 +252,7 @@ static void run(clt_store *store, const model *m, const float *x, float *y, floa
                                                           .training = true}));
     assert_ok(clt_plan_feed(plan, m->x, x));
     assert_ok(clt_plan_feed(plan, m->seed, seeds));
-    assert_ok(clt_plan_run(plan, CLT_PLAN_ALL));
+    assert_ok(clt_plan_run(plan));
     assert_ok(clt_plan_read(plan, m->y, y, (size_t)clt_tensor_elements(m->y) * sizeof *y));
     assert_ok(clt_plan_read(plan, m->dx, dx, (size_t)clt_tensor_elements(m->dx) * sizeof *dx));
     clt_plan_destroy(plan);
@@ -257,10 +262,11 @@ static void run(clt_store *store, const model *m, const float *x, float *y, floa
 static void smaller_batch_gives_the_same_rows(void **state) {
     (void)state;
     model whole = {.graph = new_graph()}, part = {0};
-    clt_store *store;
+    clt_state_store *store;
     float x[240], y[18], dx[240], part_y[12], part_dx[160];
-    random_stream random = {8};
-    for (int i = 0; i < 240; i++) x[i] = (float)random_uniform(&random) - 0.5f;
+    clt_random random;
+    clt_random_init(&random, 8, 0);
+    for (int i = 0; i < 240; i++) x[i] = (float)clt_random_uniform(&random) - 0.5f;
     whole.y = build_model(whole.graph);
     part.y = clone_of(whole.y, 4, &part.graph);
     whole.x = first_input(whole.graph);
@@ -268,7 +274,7 @@ static void smaller_batch_gives_the_same_rows(void **state) {
     differentiate(&whole);
     differentiate(&part);
     assert_shape(part.dx, CLT_SHAPE(4, 2, 5, 4));
-    assert_ok(clt_store_create(op_device(), &store));
+    assert_ok(clt_state_store_create(op_device(), &store));
     set_variables(store, whole.graph);
     run(store, &whole, x, y, dx);
     run(store, &part, x, part_y, part_dx);
@@ -279,7 +285,7 @@ static void smaller_batch_gives_the_same_rows(void **state) {
         most = fmax(most, fabs(dx[i]));
     }
     assert_true(most > 1e-3);
-    clt_store_destroy(store);
+    clt_state_store_destroy(store);
     clt_graph_destroy(part.graph);
     clt_graph_destroy(whole.graph);
 }
@@ -295,5 +301,5 @@ int main(void) {
         cmocka_unit_test(dropout_keeps_its_site),
         cmocka_unit_test(smaller_batch_gives_the_same_rows),
     };
-    return op_main("clone", NULL, 0, tests, CLT_COUNT_OF(tests));
+    return op_main("clone", tests, CLT_COUNT_OF(tests));
 }

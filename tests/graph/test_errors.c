@@ -45,7 +45,7 @@ BUILDER(mul, clt_mul(image(g), other(g)))
 BUILDER(add_bytes, clt_add(bytes(g), matrix(g)))
 BUILDER(relu_bytes, clt_relu(bytes(g)))
 BUILDER(clip, clt_clip(matrix(g), 2, 1))
-BUILDER(cast, clt_cast(matrix(g), CLT_F16))
+BUILDER(cast, clt_cast(matrix(g), CLT_I64))
 BUILDER(matmul, clt_matmul(matrix(g), other(g)))
 BUILDER(matmul_turned, clt_matmul_with(matrix(g), other(g), (clt_matmul_options){.transpose_b = true}))
 BUILDER(matmul_rank, clt_matmul(matrix(g), scalar(g)))
@@ -71,6 +71,16 @@ BUILDER(conv_kernel_limit, clt_conv2d(image(g), "conv1", 4, .kernel_h = 32768, .
 BUILDER(conv_stride_limit, clt_conv2d(image(g), "conv1", 4, .kernel = 1, .stride = 70000, .padding = 7))
 BUILDER(conv_padding_limit, clt_conv2d(image(g), "conv1", 4, .kernel = 1, .stride = 32767, .padding_w = 32768))
 BUILDER(conv_dilation_limit, clt_conv2d(image(g), "conv1", 4, .kernel = 1, .dilation = 32768))
+BUILDER(linear_op, clt_linear_op(matrix(g), clt_parameter(g, "w", CLT_SHAPE(5, 4), (clt_init){0}), NULL))
+BUILDER(embedding_op, clt_embedding_op(clt_input(g, "i", CLT_I32, CLT_SHAPE(4)), clt_parameter(g, "w", CLT_SHAPE(5), (clt_init){0})))
+BUILDER(layer_norm_op, clt_layer_norm_op(matrix(g), clt_parameter(g, "w", CLT_SHAPE(4), (clt_init){0}),
+                                         clt_parameter(g, "b", CLT_SHAPE(3), (clt_init){0}), (clt_norm_options){0}))
+static clt_tensor *row(clt_graph *g, const char *name, int64_t size) {
+    return clt_buffer(g, name, CLT_SHAPE(size), (clt_init){0});
+}
+BUILDER(batch_norm_op, clt_batch_norm_op(matrix(g), clt_parameter(g, "w", CLT_SHAPE(3), (clt_init){0}), row(g, "b", 3), clt_parameter(g, "m", CLT_SHAPE(3), (clt_init){0}), row(g, "v", 3), (clt_norm_options){0}))
+BUILDER(batch_norm_weight, clt_batch_norm_op(matrix(g), row(g, "w", 2), row(g, "b", 3), row(g, "m", 3), row(g, "v", 3), (clt_norm_options){0}))
+BUILDER(batch_norm_mean, clt_batch_norm_op(matrix(g), row(g, "w", 3), row(g, "b", 3), row(g, "m", 4), row(g, "v", 3), (clt_norm_options){0}))
 BUILDER(conv_op_limit, clt_conv2d_op(image(g), clt_parameter(g, "w", CLT_SHAPE(4, 3, 1, 32768), (clt_init){0}), NULL,
                                      (clt_conv2d_options){.padding_w = 32767}))
 BUILDER(conv_side_limit, clt_conv2d(clt_input(g, "line", CLT_F32, CLT_SHAPE(1, 1, 1, (1 << 30) + 1)), "conv1", 1, .kernel = 1))
@@ -119,12 +129,13 @@ BUILDER(cross_entropy_rank, clt_cross_entropy(image(g), labels(g)))
 BUILDER(bce, clt_bce_with_logits(matrix(g), other(g)))
 BUILDER(mse, clt_mse_loss(matrix(g), image(g)))
 BUILDER(input_nameless, clt_input(g, "", CLT_F32, CLT_SHAPE(1)))
-BUILDER(input_type, clt_input(g, "half", CLT_F16, CLT_SHAPE(1)))
+BUILDER(input_type, clt_input(g, "wide", CLT_I64, CLT_SHAPE(1)))
 BUILDER(input_zero, clt_input(g, "none", CLT_F32, CLT_SHAPE(3, 0)))
 BUILDER(input_rank, clt_input(g, "deep", CLT_F32, ((clt_shape){.rank = 9})))
-BUILDER(input_large, clt_input(g, "huge", CLT_F32, CLT_SHAPE(65536, 65536)))
-BUILDER(result_large, clt_add(clt_input(g, "a", CLT_F32, CLT_SHAPE(65536, 1)),
-                              clt_input(g, "b", CLT_F32, CLT_SHAPE(1, 65536))))
+BUILDER(input_large, clt_input(g, "huge", CLT_F32, CLT_SHAPE(1 << 20, 1 << 21)))
+BUILDER(parameter_large, clt_parameter(g, "huge", CLT_SHAPE(65536, 65536), (clt_init){0}))
+BUILDER(result_large, clt_add(clt_input(g, "a", CLT_F32, CLT_SHAPE(1 << 20, 1)),
+                              clt_input(g, "b", CLT_F32, CLT_SHAPE(1, 1 << 21))))
 BUILDER(twice_input, (matrix(g), matrix(g)))
 BUILDER(twice_parameter, (clt_linear(matrix(g), "fc", 3), clt_linear(other(g), "fc", 3)))
 BUILDER(twice_kinds, (clt_parameter(g, "p", CLT_SHAPE(2), (clt_init){0}),
@@ -149,7 +160,7 @@ static const struct {
     WRONG(add_bytes, CLT_E_DTYPE, "add", "\"bytes\"", "u8", "f32"),
     WRONG(relu_bytes, CLT_E_DTYPE, "relu", "\"bytes\"", "u8", "f32"),
     WRONG(clip, CLT_E_INVALID, "clip", "2", "1"),
-    WRONG(cast, CLT_E_DTYPE, "cast", "f16"),
+    WRONG(cast, CLT_E_DTYPE, "cast", "i64"),
     WRONG(matmul, CLT_E_SHAPE, "matmul", "\"matrix\" [2, 3]", "\"other\" [4, 5]"),
     WRONG(matmul_turned, CLT_E_SHAPE, "matmul", "\"matrix\" [2, 3]", "\"other\" [4, 5]", "second transposed"),
     WRONG(matmul_rank, CLT_E_SHAPE, "matmul", "\"scalar\" []"),
@@ -162,24 +173,30 @@ static const struct {
     WRONG(conv_groups, CLT_E_SHAPE, "conv2d \"conv1\"", "[2, 3, 8, 6]", "2 groups"),
     WRONG(conv_groups_out, CLT_E_SHAPE, "conv2d", "[2, 3, 8, 6]", "[4, 1, 3, 3]", "3 groups"),
     WRONG(conv_large, CLT_E_SHAPE, "conv2d", "[2, 3, 8, 6]", "[4, 3, 9, 9]"),
-    WRONG(conv_no_kernel, CLT_E_INVALID, "conv2d \"conv1\"", "kernel 0x0"),
-    WRONG(conv_padding, CLT_E_INVALID, "conv2d \"conv1\"", "padding -1x-1"),
+    WRONG(conv_no_kernel, CLT_E_INVALID, "conv2d \"conv1\"", "kernel_h is 0"),
+    WRONG(conv_padding, CLT_E_INVALID, "conv2d \"conv1\"", "padding_h is -1"),
     WRONG(conv_weight, CLT_E_SHAPE, "conv2d", "\"image\" [2, 3, 8, 6]", "\"w\" [4, 5, 3, 3]"),
     WRONG(pool_rank, CLT_E_SHAPE, "max_pool2d", "\"matrix\" [2, 3]"),
     WRONG(pool_large, CLT_E_SHAPE, "avg_pool2d", "9x9", "[2, 3, 8, 6]"),
     WRONG(pool_padding, CLT_E_INVALID, "max_pool2d", "padding 2x2"),
-    WRONG(pool_huge, CLT_E_INVALID, "max_pool2d", "padding 2147483647x2147483647"),
+    WRONG(pool_huge, CLT_E_INVALID, "max_pool2d", "padding_h is 2147483647"),
     WRONG(conv_huge, CLT_E_SHAPE, "conv2d", "[2, 3, 8, 6]", "[4, 3, 2, 2]"),
-    WRONG(conv_kernel_limit, CLT_E_SHAPE, "conv2d \"conv1\"", "kernel 32768x1", "32767"),
-    WRONG(conv_stride_limit, CLT_E_SHAPE, "conv2d \"conv1\"", "stride 70000x70000", "32767"),
-    WRONG(conv_padding_limit, CLT_E_SHAPE, "conv2d \"conv1\"", "padding 0x32768", "32767"),
-    WRONG(conv_dilation_limit, CLT_E_SHAPE, "conv2d \"conv1\"", "dilation 32768x32768", "32767"),
-    WRONG(conv_op_limit, CLT_E_SHAPE, "conv2d", "kernel 1x32768", "32767"),
+    WRONG(conv_kernel_limit, CLT_E_INVALID, "conv2d \"conv1\"", "kernel_h is 32768", "32767"),
+    WRONG(conv_stride_limit, CLT_E_INVALID, "conv2d \"conv1\"", "stride_h is 70000", "32767"),
+    WRONG(conv_padding_limit, CLT_E_INVALID, "conv2d \"conv1\"", "padding_w is 32768", "32767"),
+    WRONG(conv_dilation_limit, CLT_E_INVALID, "conv2d \"conv1\"", "dilation_h is 32768", "32767"),
+    WRONG(conv_op_limit, CLT_E_INVALID, "conv2d", "kernel_w is 32768", "32767"),
+    WRONG(linear_op, CLT_E_SHAPE, "linear", "[2, 3]", "\"w\" [5, 4]"),
+    WRONG(embedding_op, CLT_E_SHAPE, "embedding", "\"w\" [5]"),
+    WRONG(layer_norm_op, CLT_E_SHAPE, "layer_norm", "[2, 3]", "\"w\" [4]"),
+    WRONG(batch_norm_op, CLT_E_INVALID, "batch_norm", "must be buffers"),
+    WRONG(batch_norm_weight, CLT_E_SHAPE, "batch_norm", "\"w\" [2]"),
+    WRONG(batch_norm_mean, CLT_E_SHAPE, "batch_norm", "\"m\" [4]"),
     WRONG(conv_side_limit, CLT_E_SHAPE, "conv2d", "\"line\" [1, 1, 1, 1073741825]", "2^30"),
-    WRONG(pool_kernel_limit, CLT_E_SHAPE, "avg_pool2d", "kernel 65536x65536", "32767"),
-    WRONG(pool_stride_limit, CLT_E_SHAPE, "max_pool2d", "stride 32768x2", "32767"),
+    WRONG(pool_kernel_limit, CLT_E_INVALID, "avg_pool2d", "kernel_h is 65536", "32767"),
+    WRONG(pool_stride_limit, CLT_E_INVALID, "max_pool2d", "stride_h is 32768", "32767"),
     WRONG(pool_side_limit, CLT_E_SHAPE, "max_pool2d", "\"line\" [1, 1, 1073741825, 1]", "2^30"),
-    WRONG(pool_no_kernel, CLT_E_INVALID, "max_pool2d", "kernel 0x0"),
+    WRONG(pool_no_kernel, CLT_E_INVALID, "max_pool2d", "kernel_h is 0"),
     WRONG(global_pool, CLT_E_SHAPE, "global_avg_pool2d", "[2, 3]"),
     WRONG(batch_norm, CLT_E_SHAPE, "batch_norm \"bn1\"", "[4] is not [N, C, ...]"),
     WRONG(batch_norm_momentum, CLT_E_INVALID, "batch_norm \"bn1\"", "momentum 2"),
@@ -221,11 +238,12 @@ static const struct {
     WRONG(bce, CLT_E_SHAPE, "bce_with_logits", "\"matrix\" [2, 3]", "\"other\" [4, 5]"),
     WRONG(mse, CLT_E_SHAPE, "mse_loss", "\"matrix\" [2, 3]", "\"image\" [2, 3, 8, 6]"),
     WRONG(input_nameless, CLT_E_INVALID, "input", "name"),
-    WRONG(input_type, CLT_E_DTYPE, "\"half\"", "f16"),
+    WRONG(input_type, CLT_E_DTYPE, "\"wide\"", "i64"),
     WRONG(input_zero, CLT_E_SHAPE, "\"none\"", "[3, 0]"),
     WRONG(input_rank, CLT_E_SHAPE, "\"deep\"", "9"),
-    WRONG(input_large, CLT_E_SHAPE, "\"huge\"", "[65536, 65536]"),
-    WRONG(result_large, CLT_E_SHAPE, "add", "[65536, 65536]"),
+    WRONG(input_large, CLT_E_SHAPE, "\"huge\"", "[1048576, 2097152]"),
+    WRONG(parameter_large, CLT_E_SHAPE, "\"huge\"", "[65536, 65536]", "2^31 - 1"),
+    WRONG(result_large, CLT_E_SHAPE, "add", "[1048576, 2097152]"),
     WRONG(twice_input, CLT_E_INVALID, "input \"matrix\"", "exists"),
     WRONG(twice_parameter, CLT_E_INVALID, "\"fc.weight\"", "exists"),
     WRONG(twice_kinds, CLT_E_INVALID, "\"p\"", "exists"),
@@ -306,6 +324,11 @@ static void invalid_tensors_are_handed_on(void **state) {
         clt_conv2d(bad, "conv", 2, .kernel = 1),
         clt_conv2d_op(bad, x, NULL, (clt_conv2d_options){0}),
         clt_conv2d_op(x, bad, x, (clt_conv2d_options){0}),
+        clt_linear_op(bad, x, NULL),
+        clt_linear_op(x, bad, x),
+        clt_embedding_op(x, bad),
+        clt_layer_norm_op(x, x, bad, (clt_norm_options){0}),
+        clt_batch_norm_op(x, x, x, bad, x, (clt_norm_options){0}),
         clt_max_pool2d(bad, .kernel = 2),
         clt_avg_pool2d(bad, .kernel = 2),
         clt_global_avg_pool2d(bad),
@@ -365,6 +388,11 @@ static void null_is_handed_on(void **state) {
         clt_conv2d(NULL, "conv", 2, .kernel = 1),
         clt_conv2d_op(NULL, x, x, (clt_conv2d_options){0}),
         clt_conv2d_op(x, NULL, x, (clt_conv2d_options){0}),
+        clt_linear_op(NULL, x, x),
+        clt_linear_op(x, NULL, x),
+        clt_embedding_op(NULL, x),
+        clt_layer_norm_op(x, NULL, x, (clt_norm_options){0}),
+        clt_batch_norm_op(x, x, x, NULL, NULL, (clt_norm_options){0}),
         clt_max_pool2d(NULL, .kernel = 2),
         clt_avg_pool2d(NULL, .kernel = 2),
         clt_global_avg_pool2d(NULL),

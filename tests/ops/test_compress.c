@@ -43,7 +43,7 @@ typedef struct code {
     clt_compress_attributes at;
     int64_t n;
     clt_graph *graph;
-    clt_store *store;
+    clt_state_store *store;
     clt_plan *plan;
     clt_tensor *x, *residual, *samples, *wire, *sent;
     void *wire_bytes;
@@ -58,7 +58,7 @@ static void code_open(code *c, const clt_op *encode, const clt_op *decode, clt_c
     *c = (code){.encode = encode, .decode = decode, .at = at, .n = n};
     c->at.ranks = 1;
     assert_ok(clt_graph_create(&c->graph));
-    assert_ok(clt_store_create(device, &c->store));
+    assert_ok(clt_state_store_create(device, &c->store));
     c->x = clt_input(c->graph, "x", CLT_F32, CLT_SHAPE(n));
     c->residual = clt_state(c->graph, "residual", CLT_F32, CLT_SHAPE(n));
     c->samples = clt_input(c->graph, "samples", CLT_F32, CLT_SHAPE(1));
@@ -84,16 +84,16 @@ static void code_step(code *c, const float *x) {
     size_t bytes = (size_t)c->n * sizeof(float), had;
     memcpy(c->before, c->residual_values, bytes);
     assert_ok(clt_plan_feed(c->plan, c->x, x));
-    assert_ok(clt_plan_run(c->plan, CLT_PLAN_ALL));
+    assert_ok(clt_plan_run(c->plan));
     assert_ok(clt_plan_read(c->plan, c->wire, c->wire_bytes, wire_size(c)));
     assert_ok(clt_plan_read(c->plan, c->sent, c->sent_values, bytes));
-    assert_ok(clt_memory_read(clt_store_find_state(c->store, "residual", &had), 0, c->residual_values, bytes));
+    assert_ok(clt_memory_read(clt_state_store_find(c->store, "residual", &had), 0, c->residual_values, bytes));
     assert_int_equal(had, bytes);
 }
 
 static void code_close(code *c) {
     clt_plan_destroy(c->plan);
-    clt_store_destroy(c->store);
+    clt_state_store_destroy(c->store);
     clt_graph_destroy(c->graph);
     free(c->wire_bytes);
     free(c->sent_values);
@@ -361,7 +361,7 @@ static void ranks_are_added(void **state) {
                                                               .n_targets = 1,
                                                               .training = true}));
         assert_ok(clt_plan_feed(plan, all, wires));
-        assert_ok(clt_plan_run(plan, CLT_PLAN_ALL));
+        assert_ok(clt_plan_run(plan));
         assert_ok(clt_plan_read(plan, y, got, sizeof got));
         for (int i = 0; i < N; i++) assert_true(got[i] == sum[i]);
         clt_plan_destroy(plan);
@@ -435,14 +435,14 @@ static const float special[] = {0.0f,   -0.0f, 1.0f,       65504.0f,  65519.0f, 
 
 static void check_cast(clt_dtype dtype, int64_t n, float samples) {
     clt_graph *g;
-    clt_store *store;
+    clt_state_store *store;
     clt_plan *plan;
     float *x = malloc((size_t)n * sizeof *x), *y = malloc((size_t)n * sizeof *y);
     uint16_t *wire = malloc((size_t)n * sizeof *wire);
     draw(x, n, NORMAL, (uint64_t)n);
     for (size_t i = 0; i < CLT_COUNT_OF(special) && (int64_t)i < n; i++) x[i] = special[i];
     assert_ok(clt_graph_create(&g));
-    assert_ok(clt_store_create(device, &store));
+    assert_ok(clt_state_store_create(device, &store));
     clt_tensor *in = clt_input(g, "x", CLT_F32, CLT_SHAPE(n));
     clt_tensor *narrow = clt_narrow(in, clt_fill(g, CLT_SHAPE(1), samples), dtype);
     clt_tensor *wide = clt_widen(clt_state(g, "flat", CLT_F32, CLT_SHAPE(n)), narrow);
@@ -455,7 +455,7 @@ static void check_cast(clt_dtype dtype, int64_t n, float samples) {
                                                           .n_targets = 2,
                                                           .training = true}));
     assert_ok(clt_plan_feed(plan, in, x));
-    assert_ok(clt_plan_run(plan, CLT_PLAN_ALL));
+    assert_ok(clt_plan_run(plan));
     assert_ok(clt_plan_read(plan, narrow, wire, (size_t)n * sizeof *wire));
     assert_ok(clt_plan_read(plan, wide, y, (size_t)n * sizeof *y));
     for (int64_t i = 0; i < n; i++) {
@@ -469,7 +469,7 @@ static void check_cast(clt_dtype dtype, int64_t n, float samples) {
         assert_true(y[i] == back);
     }
     clt_plan_destroy(plan);
-    clt_store_destroy(store);
+    clt_state_store_destroy(store);
     clt_graph_destroy(g);
     free(x);
     free(y);

@@ -14,13 +14,13 @@ static clt_device *device;
 
 typedef struct fixture {
     clt_graph *graph;
-    clt_store *store;
+    clt_state_store *store;
     clt_plan *plan;
 } fixture;
 
 static void open_graph(fixture *f) {
     assert_ok(clt_graph_create(&f->graph));
-    assert_ok(clt_store_create(device, &f->store));
+    assert_ok(clt_state_store_create(device, &f->store));
 }
 
 static void compile(fixture *f, clt_tensor *const *targets, int n) {
@@ -35,13 +35,13 @@ static void compile(fixture *f, clt_tensor *const *targets, int n) {
 
 static void close_graph(fixture *f) {
     clt_plan_destroy(f->plan);
-    clt_store_destroy(f->store);
+    clt_state_store_destroy(f->store);
     clt_graph_destroy(f->graph);
 }
 
 static void read_state(fixture *f, const char *name, float *values, size_t bytes) {
     size_t had;
-    clt_memory *memory = clt_store_find_state(f->store, name, &had);
+    clt_memory *memory = clt_state_store_find(f->store, name, &had);
     assert_non_null(memory);
     assert_ok(clt_memory_read(memory, 0, values, bytes));
 }
@@ -87,7 +87,7 @@ static void check_orthogonalize(int rows, int rank, double apart) {
     clt_tensor *in = clt_input(f.graph, "x", CLT_F32, CLT_SHAPE(rows, rank)), *out = clt_orthogonalize(in);
     compile(&f, &out, 1);
     assert_ok(clt_plan_feed(f.plan, in, x));
-    assert_ok(clt_plan_run(f.plan, CLT_PLAN_ALL));
+    assert_ok(clt_plan_run(f.plan));
     assert_ok(clt_plan_read(f.plan, out, y, (size_t)(rows * rank) * sizeof *y));
     for (int a = 0; a < rank; a++) {
         bool none = product(y, rows, rank, a, a) == 0;
@@ -134,7 +134,7 @@ static void feedback_changes_its_part(void **state) {
     sent[11] = INFINITY; /* leaves no residual */
     assert_ok(clt_plan_feed(f.plan, in, x));
     assert_ok(clt_plan_feed(f.plan, away, sent));
-    for (int step = 0; step < 2; step++) assert_ok(clt_plan_run(f.plan, CLT_PLAN_ALL));
+    for (int step = 0; step < 2; step++) assert_ok(clt_plan_run(f.plan));
     assert_ok(clt_plan_read(f.plan, targets[0], got, sizeof got));
     read_state(&f, "residual", residual, sizeof residual);
     for (int i = 0; i < N; i++) {
@@ -157,7 +157,7 @@ static void factors_are_seeded_where_zero(void **state) {
         open_graph(&f[i]);
         clt_tensor *factor = clt_seed_factor(clt_state(f[i].graph, "factor", CLT_F32, CLT_SHAPE(N)), 5);
         compile(&f[i], &factor, 1);
-        for (int step = 0; step < 1 + i; step++) assert_ok(clt_plan_run(f[i].plan, CLT_PLAN_ALL));
+        for (int step = 0; step < 1 + i; step++) assert_ok(clt_plan_run(f[i].plan));
     }
     read_state(&f[0], "factor", a, sizeof a);
     read_state(&f[1], "factor", b, sizeof b);

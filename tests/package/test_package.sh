@@ -23,8 +23,8 @@ for file in include/cltrain/cltrain.h include/cltrain/version.h "$LIBDIR/libcltr
     "$LIBDIR/pkgconfig/cltrain.pc" "$LIBDIR/cmake/cltrain/cltrain-config.cmake"; do
     test -e "$prefix/$file" || fail "$file is not installed"
 done
-for header in "$SOURCE"/include/cltrain/*.h; do
-    test -e "$prefix/include/cltrain/${header##*/}" || fail "${header##*/} is not installed"
+for header in "$SOURCE"/include/cltrain/*.h "$SOURCE"/include/cltrain/*/*.h; do
+    test -e "$prefix/${header#"$SOURCE"/}" || fail "${header##*/} is not installed"
 done
 objdump -p "$lib/libcltrain.so" | grep -q "SONAME *libcltrain.so.$SOVERSION\$" || fail "wrong SONAME"
 if grep -rlF -e "$WORK/first" -e "$SOURCE" "$lib/pkgconfig" "$lib/cmake" "$prefix/include"; then

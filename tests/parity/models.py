@@ -105,6 +105,76 @@ class Transformer(nn.Module):
         return self.head(self.norm3(h).mean(1))
 
 
+class Conv1D(nn.Module):
+    """A linear layer whose weight lies [in, out]."""
+
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.weight = nn.Parameter(0.02 * torch.randn(inputs, outputs))
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, x):
+        return x @ self.weight + self.bias
+
+
+class Gpt2Attention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.c_attn = Conv1D(width, 3 * width)
+        self.c_proj = Conv1D(width, width)
+
+    def forward(self, x):
+        n, length, width = x.shape
+        q, k, v = (part.reshape(n, length, self.heads, -1).transpose(1, 2) for part in self.c_attn(x).chunk(3, 2))
+        scores = q @ k.transpose(-1, -2) / math.sqrt(width / self.heads)
+        scores = scores.masked_fill(torch.ones(length, length).triu(1).bool(), -math.inf)
+        return self.c_proj((scores.softmax(-1) @ v).transpose(1, 2).reshape(n, length, width))
+
+
+class Gpt2Mlp(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.c_fc = Conv1D(width, 4 * width)
+        self.c_proj = Conv1D(4 * width, width)
+
+    def forward(self, x):
+        return self.c_proj(functional.gelu(self.c_fc(x), approximate="tanh"))
+
+
+class Gpt2Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.ln_1 = nn.LayerNorm(width)
+        self.attn = Gpt2Attention(width, heads)
+        self.ln_2 = nn.LayerNorm(width)
+        self.mlp = Gpt2Mlp(width)
+
+    def forward(self, x):
+        x = x + self.attn(self.ln_1(x))
+        return x + self.mlp(self.ln_2(x))
+
+
+class Gpt2(nn.Module):
+    """The names of transformers' GPT2LMHeadModel. x holds T + 1 tokens: all but the last are read, all but the first to be predicted."""
+
+    def __init__(self, layers, heads, width, length, vocabulary):
+        super().__init__()
+        self.transformer = nn.ModuleDict({
+            "wte": nn.Embedding(vocabulary, width), "wpe": nn.Embedding(length, width),
+            "h": nn.ModuleList(Gpt2Block(width, heads) for _ in range(layers)), "ln_f": nn.LayerNorm(width)})
+        for part in "wte", "wpe":
+            nn.init.normal_(self.transformer[part].weight, std=0.1)
+
+    def forward(self, x):
+        t = self.transformer
+        tokens = x[:, :-1].long()
+        h = t["wte"](tokens) + t["wpe"].weight[:tokens.shape[1]]
+        for block in t["h"]:
+            h = block(h)
+        return t["ln_f"](h) @ t["wte"].weight.T
+
+
 def build(text, sample_shape, classes):
     name, _, sizes = text.partition(":")
     if name == "mlp":
@@ -115,4 +185,6 @@ def build(text, sample_shape, classes):
         return ResNet18(sample_shape[0], classes)
     if name == "transformer":
         return Transformer(sample_shape[0], classes)
+    if name == "gpt2":
+        return Gpt2(*(int(size) for size in sizes.split("/")), sample_shape[0] - 1, classes)
     raise ValueError(text)

@@ -22,7 +22,7 @@ def change(name, function, of=bench):
 
 
 def op(i, rng, status="ok", reason=None):
-    kind = rng.choice(["matmul", "conv2d", "max_pool2d", "batch_norm_grad_stats", "reduce", "adam", "frobnicate"])
+    kind = rng.choice(["matmul", "conv2d", "max_pool2d", "batch_norm_grad", "reduce", "adam", "frobnicate"])
     flops, bytes_ = 10 ** rng.uniform(3, 11), 10 ** rng.uniform(3, 9)
     us = max(1e-3 * flops / 100, 1e-3 * bytes_ / 20) * 10 ** rng.uniform(0, 1.5)
     samples = [[us * (1 + 0.01 * rng.random()) for _ in range(3)] for _ in range(5)]

@@ -203,7 +203,7 @@ compare 0 "1 gone" less
 expect 0 "" compare "$folder/less.json" "$a"
 says "1 appeared"
 expect 0 "" compare "$folder/broken.json" "$a"
-says "1 mended"
+says "1 fixed"
 expect 0 "" compare --threshold 20 "$a" "$folder/slow.json"
 
 # Half of the rows have to be there, and some of the ops.

@@ -17,7 +17,8 @@ echo "$folder/well.html${tab}contains=Conformance of OpenCL devices${tab}contain
 
 # A gradient that is wrong: a failure, with the line that runs it again.
 mkdir -p "$folder/cl/reference"
-sed 's/y\[i\] \* (dy\[i\] - total)/y[i] * dy[i]/' "$sources/cl/reference/softmax.cl" >"$folder/cl/reference/softmax.cl"
+sed 's/value \* (g - sum)/value * g/' "$sources/cl/reference/softmax.cl" >"$folder/cl/reference/softmax.cl"
+cmp -s "$sources/cl/reference/softmax.cl" "$folder/cl/reference/softmax.cl" && fail "the kernel was not changed"
 CLTRAIN_KERNEL_FOLDER="$folder/cl" CLTRAIN_CONFORM_NOTE='<b>&"' expect 1 "" --ops softmax --json "$folder/wrong.json" --html "$folder/wrong.html"
 reason=$("$python" -c '
 import json, sys

@@ -164,8 +164,8 @@ page "$folder/compared.html" points=0 "contains=B is same"
 report 0 refused a stopped
 page "$folder/refused.html" "points=$((2 * ok))" "contains=Comparison of B with A" "contains=There is none: B: the bench was cut short."
 grep -q "warning: no comparison: B: the bench was cut short" "$err" || fail "no word on stderr of a comparison that is none"
-report 0 untold steady steady_once
-grep -q "There is none: B: no row was measured in 3 passes of both" "$folder/untold.html" || fail "too few passes: no reason on the page"
+report 0 inconclusive steady steady_once
+grep -q "There is none: B: no row was measured in 3 passes of both" "$folder/inconclusive.html" || fail "too few passes: no reason on the page"
 report 0 three steady b slow
 grep -q "There is none: a comparison is of two benches, and these are more" "$folder/three.html" || fail "three benches, and no word of why they are not compared"
 [ "$(grep -c "<h2>Roofline" "$folder/three.html")" -eq 3 ] || fail "not all of three benches"

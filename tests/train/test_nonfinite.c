@@ -80,7 +80,7 @@ static int values_of(model *m, float *values) {
     for (int s = 0; s < states; s++) {
         char name[64];
         size_t bytes;
-        clt_memory *memory = clt_store_find_state(m->trainer->store, clt_group_name(names[s], 0, name), &bytes);
+        clt_memory *memory = clt_state_store_find(m->trainer->store, clt_bucket_name(names[s], 0, name), &bytes);
         assert_non_null(memory);
         assert_true((size_t)n + bytes / sizeof *values <= MOST);
         assert_ok(clt_memory_read(memory, 0, values + n, bytes));

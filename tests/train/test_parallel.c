@@ -53,6 +53,7 @@ struct rank {
     clt_status (*run)(rank *rank);
     const void *argument;
     bool normalized; /* options of the model */
+    float dropout, eps; /* 0: no such layer */
     int hidden;
     const char *first_layer;
 
@@ -90,6 +91,8 @@ static clt_status build(rank *r, int batch, clt_train_options options) {
     clt_tensor *y = clt_input(r->graph, "y", CLT_I32, CLT_SHAPE(batch));
     clt_tensor *h = clt_linear(x, r->first_layer ? r->first_layer : "fc1", r->hidden ? r->hidden : HIDDEN);
     if (r->normalized) h = clt_batch_norm(h, "bn");
+    if (r->dropout > 0) h = clt_dropout(h, r->dropout);
+    if (r->eps > 0) h = clt_layer_norm_with(h, "ln", 1, (clt_norm_options){.eps = r->eps});
     r->output = clt_linear(clt_tanh(h), "fc2", CLASSES);
     r->output = add_biases(r, r->output);
     options.comm = r->comm;
@@ -330,7 +333,7 @@ static void uneven_last_batches(void **state) {
 static clt_status count_operations(rank *r) {
     clt_batch batch = batch_of(0, 4);
     CLT_TRY(build(r, 4, (clt_train_options){.accumulate = 3, .bucket_bytes = 1024}));
-    if (r->trainer->n_groups != 10) return clt_fail(CLT_E_INVALID, "%d buckets", r->trainer->n_groups);
+    if (r->trainer->n_buckets != 10) return clt_fail(CLT_E_INVALID, "%d buckets", r->trainer->n_buckets);
     for (int step = 0; step < 9; step++) {
         uint64_t before = clt_comm_get_stats(r->comm).operations;
         CLT_TRY(clt_trainer_step(r->trainer, &batch));
@@ -356,13 +359,13 @@ static void buckets_are_in_reverse_order_of_use(void **state) {
     assert_ok(clt_comm_create_self(&r.comm));
     assert_ok(build(&r, 4, (clt_train_options){.bucket_bytes = 1024}));
     int at = 0;
-    for (int g = 0; g < r.trainer->n_groups; g++)
-        for (int i = 0; i < r.trainer->groups[g].n; i++, at++) assert_string_equal(r.trainer->groups[g].variables[i]->name, wanted[at]);
+    for (int g = 0; g < r.trainer->n_buckets; g++)
+        for (int i = 0; i < r.trainer->buckets[g].n; i++, at++) assert_string_equal(r.trainer->buckets[g].variables[i]->name, wanted[at]);
     assert_int_equal(at, 10);
-    assert_int_equal(r.trainer->n_groups, 10);
+    assert_int_equal(r.trainer->n_buckets, 10);
     tear_down(&r);
     assert_ok(build(&r, 4, (clt_train_options){0}));
-    assert_int_equal(r.trainer->n_groups, 1);
+    assert_int_equal(r.trainer->n_buckets, 1);
     tear_down(&r);
     clt_comm_destroy(r.comm);
 }
@@ -399,16 +402,21 @@ typedef struct odd_one {
     int hidden;
     const char *first_layer;
     bool normalized;
+    float dropout, eps; /* the others have 0.5 and 1e-5 */
     const char *words;
 } odd_one;
 
 /* The second rank is another one. */
 static clt_status disagree(rank *r) {
     const odd_one *odd = r->argument;
+    r->dropout = odd->dropout > 0 ? 0.5f : 0;
+    r->eps = odd->eps > 0 ? 1e-5f : 0;
     if (r->index != 1) return build(r, 6, (clt_train_options){.optimizer = CLT_SGD});
     r->hidden = odd->hidden;
     r->first_layer = odd->first_layer;
     r->normalized = odd->normalized;
+    r->dropout = odd->dropout;
+    r->eps = odd->eps;
     return build(r, 7, odd->options);
 }
 
@@ -420,9 +428,11 @@ static void other_graphs_and_options_are_refused(void **state) {
         {.options = {.accumulate = 2}, .words = "option accumulate: 2 and 1"},
         {.options = {.recoverable = true}, .words = "recoverable"},
         {.options = {.bucket_bytes = 512}, .words = "number of buckets"},
-        {.hidden = HIDDEN + 1, .words = "different graphs: the first tensor that differs is here \"fc1.weight\""},
+        {.hidden = HIDDEN + 1, .words = "different graphs; the first tensor that differs, \"fc1.weight\", is \"parameter"},
         {.first_layer = "fc0", .words = "the first tensor"},
         {.normalized = true, .words = "number of tensors"},
+        {.dropout = 0.25f, .words = "p=0.25"},
+        {.eps = 1e-6f, .words = "eps=1e-06"},
     };
     static rank ranks[3];
     for (size_t c = 0; c < sizeof odd / sizeof *odd; c++) {
@@ -679,7 +689,7 @@ static clt_status fail_between_buckets(rank *r) {
     if (r->index == 1) {
         float sent[1024] = {0};
         CLT_TRY(clt_comm_all_reduce(r->comm, sent, 1, CLT_F32, CLT_REDUCE_SUM, NULL));
-        CLT_TRY(clt_comm_all_reduce(r->comm, sent, (size_t)r->trainer->groups[0].elements, CLT_F32, CLT_REDUCE_SUM, NULL));
+        CLT_TRY(clt_comm_all_reduce(r->comm, sent, (size_t)r->trainer->buckets[0].elements, CLT_F32, CLT_REDUCE_SUM, NULL));
         nanosleep(&while_others_go_on, NULL);
         clt_test_group_lose(r->comm);
         return CLT_OK;

@@ -393,6 +393,131 @@ static void labels_through_views(void **state) {
 
 /* ---- what is refused ---- */
 
+/* ---- parameters that several ops use, and such as are not trained ---- */
+
+/* y = tanh(x W) W with one W [D, D] for both. */
+static double tied_loss(const double *w) {
+    double sum = 0;
+    for (int i = 0; i < SAMPLES; i++) {
+        double h[D] = {0};
+        for (int k = 0; k < D; k++)
+            for (int j = 0; j < D; j++) h[k] += (double)features[i][j] * w[k * D + j];
+        for (int k = 0; k < D; k++) {
+            double y = -(double)features[i][k];
+            for (int j = 0; j < D; j++) y += tanh(h[j]) * w[k * D + j];
+            sum += y * y;
+        }
+    }
+    return sum / (SAMPLES * D);
+}
+
+static void tied_weights(void **state) {
+    (void)state;
+    clt_graph *graph;
+    clt_trainer *trainer;
+    float w[D * D], after[D * D];
+    double exact[D * D];
+    assert_ok(clt_graph_create(&graph));
+    clt_tensor *x = clt_input(graph, "x", CLT_F32, CLT_SHAPE(SAMPLES, D));
+    clt_tensor *t = clt_input(graph, "t", CLT_F32, CLT_SHAPE(SAMPLES, D));
+    clt_tensor *weight = clt_parameter(graph, "tied", CLT_SHAPE(D, D), (clt_init){.kind = CLT_INIT_NORMAL, .value = 1});
+    clt_tensor *y = clt_linear_op(clt_tanh(clt_linear_op(x, weight, NULL)), weight, NULL);
+    assert_ok(clt_trainer_create(&trainer, device, clt_mse_loss(y, t), &(clt_train_options){.optimizer = CLT_SGD, .lr = 1}));
+    assert_int_equal(clt_graph_parameter_count(graph), D * D);
+    assert_ok(clt_trainer_get(trainer, "tied", w, D * D));
+    clt_array all = {CLT_F32, CLT_SHAPE(SAMPLES, D), features};
+    assert_ok(clt_trainer_step(trainer, &(clt_batch){.samples = SAMPLES, .n_fields = 2, .fields = {all, all}}));
+    assert_ok(clt_trainer_get(trainer, "tied", after, D * D));
+    for (int k = 0; k < D * D; k++) exact[k] = (double)w[k];
+    for (int k = 0; k < D * D; k++) {
+        enum { PARTS = 1 << 20 };
+        exact[k] += 1.0 / PARTS;
+        double more = tied_loss(exact);
+        exact[k] -= 2.0 / PARTS;
+        double gradient = (more - tied_loss(exact)) * PARTS / 2;
+        exact[k] += 1.0 / PARTS;
+        if (!(fabs((double)w[k] - (double)after[k] - gradient) <= 1e-5))
+            fail_msg("w[%d]: the gradient is %g, not %g", k, (double)w[k] - (double)after[k], gradient);
+    }
+    clt_trainer_destroy(trainer);
+    clt_graph_destroy(graph);
+}
+
+static void parameters_that_are_not_trained(void **state) {
+    (void)state;
+    clt_graph *graph;
+    clt_trainer *trainer;
+    float before[2 * D], after[2 * D], bias[2];
+    assert_ok(clt_graph_create(&graph));
+    clt_tensor *x = clt_input(graph, "x", CLT_F32, CLT_SHAPE(4, D)), *t = clt_input(graph, "t", CLT_F32, CLT_SHAPE(4, 1));
+    clt_tensor *loss = clt_mse_loss(clt_linear(clt_batch_norm(clt_linear(x, "body", 2), "bn"), "head", 1), t);
+    assert_status(clt_parameter_set_trained(NULL, false), CLT_E_INVALID);
+    assert_status(clt_parameter_set_trained(x, false), CLT_E_INVALID);
+    assert_detail("\"x\" is not a parameter");
+    assert_status(clt_parameter_set_trained(clt_graph_find(graph, "bn.running_mean"), false), CLT_E_INVALID);
+    assert_null(clt_graph_find(graph, "nothing"));
+    assert_ptr_equal(clt_graph_find(graph, "t"), t);
+    assert_ok(clt_parameter_set_trained(clt_graph_find(graph, "body.weight"), false));
+    assert_int_equal(clt_graph_parameter_count(graph), 2 + 4 + 2 + 1);
+    assert_ok(clt_trainer_create(&trainer, device, loss, &(clt_train_options){.optimizer = CLT_ADAMW, .lr = 0.1f, .weight_decay = 0.1f}));
+    assert_ok(clt_trainer_get(trainer, "body.weight", before, 2 * D));
+    clt_batch batch = batch_of(0, 4);
+    for (int i = 0; i < 3; i++) assert_ok(clt_trainer_step(trainer, &batch));
+    assert_ok(clt_trainer_get(trainer, "body.weight", after, 2 * D));
+    assert_ok(clt_trainer_get(trainer, "body.bias", bias, 2));
+    assert_memory_equal(before, after, sizeof before);
+    assert_ok(clt_trainer_get(trainer, "head.weight", after, 2));
+    clt_trainer_destroy(trainer);
+    /* None is left. */
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        if (graph->nodes[i]->variable && !graph->nodes[i]->variable->is_buffer)
+            assert_ok(clt_parameter_set_trained(graph->nodes[i], false));
+    assert_int_equal(clt_graph_parameter_count(graph), 0);
+    assert_status(clt_trainer_create(&trainer, device, loss, NULL), CLT_E_INVALID);
+    assert_detail("parameter");
+    clt_graph_destroy(graph);
+}
+
+/* Labels of i64 train as those of i32, and are refused where they do not fit. */
+static void wide_labels(void **state) {
+    (void)state;
+    int32_t narrow[SAMPLES];
+    int64_t wide[SAMPLES];
+    float w[2][2 * D];
+    for (int i = 0; i < SAMPLES; i++) wide[i] = narrow[i] = i % 2;
+    for (int k = 0; k < 2; k++) {
+        clt_graph *graph;
+        clt_trainer *trainer;
+        assert_ok(clt_graph_create(&graph));
+        clt_tensor *x = clt_input(graph, "x", CLT_F32, CLT_SHAPE(SAMPLES, D)), *t = clt_input(graph, "t", CLT_I32, CLT_SHAPE(SAMPLES));
+        clt_tensor *loss = clt_cross_entropy(clt_linear(x, "fc", 2, .no_bias = true), t);
+        assert_ok(clt_trainer_create(&trainer, device, loss, NULL));
+        clt_array fields[] = {{CLT_F32, CLT_SHAPE(SAMPLES, D), features},
+                              {k ? CLT_I64 : CLT_I32, CLT_SHAPE(SAMPLES), k ? (const void *)wide : narrow}};
+        clt_batch batch = {.samples = SAMPLES, .n_fields = 2, .fields = {fields[0], fields[1]}};
+        for (int i = 0; i < 3; i++) assert_ok(clt_trainer_step(trainer, &batch));
+        assert_ok(clt_trainer_get(trainer, "fc.weight", w[k], 2 * D));
+        if (k) {
+            wide[3] = (int64_t)1 << 32;
+            assert_status(clt_trainer_step(trainer, &batch), CLT_E_RANGE);
+            assert_detail("sample 3 of the batch: 4294967296 is outside [0, 2)");
+            wide[3] = 1;
+        }
+        clt_trainer_destroy(trainer);
+        clt_graph_destroy(graph);
+    }
+    assert_memory_equal(w[0], w[1], sizeof w[0]);
+    clt_dataset *data;
+    clt_array fields[] = {{CLT_F32, CLT_SHAPE(SAMPLES, D), features}, {CLT_I64, CLT_SHAPE(SAMPLES), wide}};
+    assert_ok(clt_dataset_from_arrays(&data, fields, 2));
+    assert_int_equal(clt_dataset_dtype(data, 1), CLT_I32);
+    assert_int_equal(clt_dataset_classes(data), 2);
+    clt_dataset_destroy(data);
+    wide[5] = -((int64_t)1 << 40);
+    assert_status(clt_dataset_from_arrays(&data, fields, 2), CLT_E_RANGE);
+    assert_detail("field 1: value -1099511627776 (element 5) does not fit in i32");
+}
+
 static void bad_batches(void **state) {
     (void)state;
     model m = make(4, (clt_train_options){0});
@@ -458,6 +583,8 @@ int main(void) {
         cmocka_unit_test(an_uneven_last_batch_trains), cmocka_unit_test(batches_of_many_sizes),
         cmocka_unit_test(prediction),
         cmocka_unit_test(dropout_draws_anew),
+        cmocka_unit_test(tied_weights), cmocka_unit_test(wide_labels),
+        cmocka_unit_test(parameters_that_are_not_trained),
         cmocka_unit_test(classification), cmocka_unit_test(labels_through_views), cmocka_unit_test(bad_batches),
         cmocka_unit_test(bad_options),
     };

@@ -14,6 +14,11 @@ void array_resize(array *a, clt_shape shape) {
     a->shape = shape;
 }
 
+void array_clear(array *a, clt_shape shape) {
+    array_resize(a, shape);
+    for (int64_t i = 0; i < array_count(a); i++) a->values[i] = 0;
+}
+
 void array_free(array *a) {
     free(a->values);
     *a = (array){.values = NULL};
@@ -21,6 +26,50 @@ void array_free(array *a) {
 
 int64_t array_count(const array *a) {
     return clt_shape_elements(&a->shape);
+}
+
+/* ---- 16-bit floats ---- */
+
+typedef struct half_format {
+    int digits, bias; /* behind the point, and of the exponent */
+} half_format;
+
+static half_format format_of(clt_dtype dtype) {
+    return dtype == CLT_F16 ? (half_format){10, 15} : (half_format){7, 127};
+}
+
+double float_roundoff(clt_dtype dtype) {
+    return dtype == CLT_F16 || dtype == CLT_BF16 ? ldexp(1, -format_of(dtype).digits - 1) : 0;
+}
+
+double float_round(double value, clt_dtype dtype) {
+    half_format f = format_of(dtype);
+    int exponent, least = 1 - f.bias;
+    if (float_roundoff(dtype) == 0 || !isfinite(value) || value == 0) return (double)(float)value;
+    frexp(value, &exponent);
+    exponent = exponent - 1 < least ? least : exponent - 1;
+    double nearest = ldexp(nearbyint(ldexp(value, f.digits - exponent)), exponent - f.digits);
+    return fabs(nearest) >= ldexp(2, f.bias) ? copysign(INFINITY, value) : nearest;
+}
+
+uint16_t half_bits(double value, clt_dtype dtype) {
+    half_format f = format_of(dtype);
+    uint16_t sign = signbit(value) ? 0x8000 : 0, infinite = (uint16_t)((2 * f.bias + 1) << f.digits);
+    double rounded = fabs(float_round(value, dtype));
+    int exponent, least = 1 - f.bias;
+    if (isnan(value)) return (uint16_t)(infinite | 1 << (f.digits - 1));
+    if (isinf(rounded)) return sign | infinite;
+    frexp(rounded, &exponent);
+    if (rounded == 0 || exponent - 1 < least) return (uint16_t)(sign | (int)ldexp(rounded, f.digits - least));
+    return (uint16_t)(sign | (exponent - 2 + f.bias) << f.digits) + (uint16_t)ldexp(rounded, f.digits - exponent + 1);
+}
+
+double half_value(uint16_t bits, clt_dtype dtype) {
+    half_format f = format_of(dtype);
+    int exponent = (bits & 0x7fff) >> f.digits, fraction = bits & ((1 << f.digits) - 1);
+    double sign = bits & 0x8000 ? -1 : 1;
+    if (exponent == 2 * f.bias + 1) return fraction ? (double)NAN : sign * (double)INFINITY;
+    return sign * (exponent ? ldexp((1 << f.digits) + fraction, exponent - f.bias - f.digits) : ldexp(fraction, 1 - f.bias - f.digits));
 }
 
 clt_shape shape_of(int rank, const int64_t *dims) {

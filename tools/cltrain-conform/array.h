@@ -20,8 +20,20 @@ typedef struct array {
 /* Gives the array another shape; what it holds is undefined then. Begins with {0}. Without memory the
  * process ends. */
 void array_resize(array *a, clt_shape shape);
+/* The same, and fills it with zeros. */
+void array_clear(array *a, clt_shape shape);
 void array_free(array *a);
 int64_t array_count(const array *a);
+
+/* ---- 16-bit floats, by arithmetic and not by bits, unlike the library ---- */
+
+/* The largest relative error of rounding to a floating-point type: 2^-11 of f16, 2^-8 of bf16, 0 of f32, to which all values are drawn. */
+double float_roundoff(clt_dtype dtype);
+/* The nearest value of the type, ties to even; infinite if it is too large. Of other types the nearest f32. */
+double float_round(double value, clt_dtype dtype);
+/* A value of f16 or bf16 to its bits and back; all NaNs are one. */
+uint16_t half_bits(double value, clt_dtype dtype);
+double half_value(uint16_t bits, clt_dtype dtype);
 
 clt_shape shape_of(int rank, const int64_t *dims);
 /* The next index in row-major order; false behind the last. Begins with zeros. */

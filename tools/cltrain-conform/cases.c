@@ -17,7 +17,7 @@ const exemption exemptions[] = {
     {"feedback_subtract", "with --full", NULL},
     {"seed_factor", "with --full", NULL},
     {"orthogonalize", "with --full", NULL},
-    {"part", "a view: nothing is launched for it; the case of ranks that share an optimizer reads through it", NULL},
+    {"shard", "a view: nothing is launched for it; the case of ranks that share an optimizer reads through it", NULL},
     {"flat_part", "a view: nothing is launched for it; the case of PowerSGD reads through it", NULL},
     {"relayout", "no kernel that served wants channels-last images here", NULL},
     {"reshape", "a view: nothing is launched for it; its cases read through it", NULL},
@@ -79,20 +79,79 @@ test_case *case_add_run(case_list *list, const char *op, const char *variant,
     return c;
 }
 
+/* ---- storage types ---- */
+
+/* Ops that take f16 and bf16; of pointwise ones some, for their kernels are generated alike. */
+static bool takes_halves(const char *op) {
+    static const char *const names[] = {"add", "mul", "relu", "gelu", "tanh", "matmul", "sum", "mean", "max", "softmax", "log_softmax",
+                                        "layer_norm", "permute", "slice", "concat", "pad", "expand"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(op, names[i])) return true;
+    return false;
+}
+
+/* Values that were chosen for f32, and what its rows alone are cut by, say nothing of other types. */
+static bool is_common(const test_case *c) {
+    int64_t elements = 0;
+    bool drawn = c->operation && c->dtype == CLT_F32 && !c->full && !c->large && !c->evaluation && !c->seed_special;
+    for (int i = 0; i < c->n; i++) {
+        drawn &= !c->x[i].values && !c->x[i].n_special && c->x[i].high < 100 && c->x[i].low > -100;
+        elements += clt_shape_elements(&c->x[i].shape);
+    }
+    return drawn && elements >= 8 && elements < 20000;
+}
+
+static void add_stored(case_list *list, int of, clt_dtype dtype, bool full) {
+    char id[CASE_ID];
+    test_case *c = append(list);
+    *c = list->items[of]; /* behind `append`, which may move them */
+    size_t op = strlen(c->op);
+    snprintf(id, sizeof id, "%.*s/%s%s", (int)op, c->id, clt_dtype_name(dtype), c->id + op);
+    memcpy(c->id, id, sizeof id);
+    c->dtype = dtype;
+    c->full = full;
+    for (int i = 0; i < c->n; i++)
+        if (!c->x[i].variable && c->x[i].dtype == CLT_F32) c->x[i].dtype = dtype;
+}
+
+/* The first few cases of each op again, with operands stored as each of the 16-bit types: the first as f16 and the second as bf16, with --full
+ * all of them as both. */
+static void cases_stored(case_list *list) {
+    enum { EACH = 4 };
+    int n = list->n;
+    for (int i = 0; i < n; i++) {
+        int before = 0;
+        if (!strcmp(list->items[i].id, "softmax/long/3x1031")) add_stored(list, i, CLT_BF16, false); /* by work-groups */
+        if (!is_common(&list->items[i]) || !takes_halves(list->items[i].op)) continue;
+        for (int k = 0; k < i; k++) before += is_common(&list->items[k]) && !strcmp(list->items[k].op, list->items[i].op);
+        if (before >= EACH) continue;
+        add_stored(list, i, CLT_F16, before != 0);
+        add_stored(list, i, CLT_BF16, before != 1);
+    }
+}
+
 bool cases_make(case_list *list) {
     *list = (case_list){.n = 0};
     cases_pointwise(list);
     int first = list->n;
-    cases_contract(list);
+    cases_matmul(list);
+    cases_conv2d(list);
     cases_blocks(list);
-    cases_image(list);
+    cases_pool(list);
+    cases_norm(list);
     for (int i = first; i < list->n; i++) list->items[i].classes = true;
     cases_reduce(list);
     cases_shape(list);
+    cases_attention(list);
+    cases_embedding(list);
+    cases_dropout(list);
+    cases_user(list);
+    cases_several(list);
     cases_update(list);
     cases_ranks(list);
     cases_metrics(list);
     cases_network(list);
     cases_train(list);
+    cases_stored(list);
     return list->n > 0;
 }

@@ -1,8 +1,8 @@
-/* What the tables of cases share. */
+/* What the files of cases share. */
 #ifndef CONFORM_CASES_H
 #define CONFORM_CASES_H
 
-#include "tools/cltrain-conform/reference.h"
+#include "tools/cltrain-conform/suite.h"
 
 #define SHAPE(...) {(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}}
 /* An f32 operand of a shape. */
@@ -16,8 +16,22 @@
         return (void)graph, (void)n, (void)at, (expression);                                            \
     }
 
-/* Operations of which more than one table has cases. */
-extern const operation operation_sum;                              /* cases_reduce.c */
-extern const operation operation_batch_norm, operation_layer_norm; /* cases_image.c */
+/* The operation that build_BUILT puts into a graph and reference_DEFINED computes in double precision: straightforward loops over
+ * what <cltrain/ops.h> says. Further members of `operation` follow. */
+#define OPERATION(op, of, built, defined, ...)                                                          \
+    {.name = op, .builders = of, .build = build_##built, .reference = reference_##defined, __VA_ARGS__}
+
+/* Operations of which more than one file has cases. Those that are exact have gradients from sums of products, not differences. */
+extern const operation operation_matmul_exact, operation_matmul_add;             /* ops_matmul.c */
+extern const operation operation_conv2d_exact, operation_conv2d_inside_exact;    /* ops_conv2d.c */
+extern const operation operation_batch_norm, operation_batch_norm_conv, operation_layer_norm; /* ops_norm.c */
+extern const operation operation_sum;                                            /* ops_reduce.c */
+
+/* Definitions of which others are made. */
+double reference_conv2d(const array *x, int n, array *y, const attributes *at, bool evaluation);
+double reference_batch_norm(const array *x, int n, array *y, const attributes *at, bool evaluation);
+void reference_batch_norm_buffers(const array *x, int i, array *after, const attributes *at);
+/* Whether element i is kept by the dropout that is number `site` of its graph. */
+bool reference_dropout_keeps(int64_t i, int site, uint64_t step, uint64_t seed, double p);
 
 #endif

@@ -4,48 +4,13 @@
  */
 #include "tools/cltrain-conform/cases.h"
 
-BUILD(matmul, clt_matmul_with(x[0], x[1], at->matmul))
-BUILD(matmul_add, clt_add(clt_matmul_with(x[0], x[1], at->matmul), x[2]))
-BUILD(conv2d, clt_conv2d_with(x[0], "w", at->conv))
-BUILD(conv2d_inside, clt_neg(clt_conv2d_with(clt_neg(x[0]), "w", at->conv)))
-BUILD(batch_norm_conv, clt_neg(clt_neg(clt_batch_norm_with(clt_conv2d_op(x[0], x[1], NULL, at->conv), "w", at->norm))))
-
-static const operation matmul = {.name = "matmul",
-                                 .builders = "clt_matmul_with",
-                                 .build = build_matmul,
-                                 .reference = reference_matmul,
-                                 .gradient = reference_matmul_gradient};
-static const operation matmul_add = {.name = "matmul",
-                                     .builders = "clt_matmul_with clt_add",
-                                     .build = build_matmul_add,
-                                     .reference = reference_matmul_add,
-                                     .gradient = reference_matmul_add_gradient};
-static const operation conv2d = {.name = "conv2d",
-                                 .builders = "clt_conv2d_with",
-                                 .build = build_conv2d,
-                                 .reference = reference_conv2d,
-                                 .gradient = reference_conv2d_gradient};
-static const operation conv2d_inside = {.name = "conv2d",
-                                        .builders = "clt_conv2d_with",
-                                        .build = build_conv2d_inside,
-                                        .reference = reference_conv2d,
-                                        .gradient = reference_conv2d_gradient};
-/* Behind a convolution images lie channels-last. */
-static const operation batch_norm_conv = {.name = "batch_norm",
-                                          .builders = "clt_batch_norm_with clt_conv2d_op",
-                                          .build = build_batch_norm_conv,
-                                          .reference = reference_batch_norm_conv,
-                                          .buffer_after = reference_batch_norm_conv_buffers,
-                                          .tolerance = 1e-4,
-                                          .floor = 1e-2};
-
 /* More products than these take a simulator minutes. */
 static const double most_for_simulators = 2e5;
 
 static void add_matmul(case_list *list, bool full, const char *variant, int m, int k, int n) {
     bool ta = variant[0] == 't', tb = variant[1] == 't';
     operand x[2] = {F(ta ? k : m, ta ? m : k), F(tb ? n : k, tb ? k : n)};
-    test_case *c = case_add(list, &matmul, variant, x, 2);
+    test_case *c = case_add(list, &operation_matmul_exact, variant, x, 2);
     c->at.matmul = (clt_matmul_options){ta, tb};
     c->full = full;
     c->large = (double)m * n * k > most_for_simulators;
@@ -53,7 +18,7 @@ static void add_matmul(case_list *list, bool full, const char *variant, int m, i
 
 /* What follows a product is done by the kernel that has its last sums. */
 static void add_matmul_add(case_list *list, bool full, int m, int k, int n) {
-    test_case *c = case_add(list, &matmul_add, "add", X(F(m, k), F(k, n), F(m, n)));
+    test_case *c = case_add(list, &operation_matmul_add, "add", X(F(m, k), F(k, n), F(m, n)));
     c->full = full;
     c->large = (double)m * n * k > most_for_simulators;
 }
@@ -61,7 +26,7 @@ static void add_matmul_add(case_list *list, bool full, int m, int k, int n) {
 /* The same of each matrix of a batch. */
 static void add_matmul_batch(case_list *list, bool transposed, int m, int k, int n) {
     operand x[2] = {F(3, transposed ? k : m, transposed ? m : k), F(3, k, n)};
-    test_case *c = case_add(list, &matmul, transposed ? "batch-tn" : "batch", x, 2);
+    test_case *c = case_add(list, &operation_matmul_exact, transposed ? "batch-tn" : "batch", x, 2);
     c->at.matmul = (clt_matmul_options){transposed, false};
     c->full = true;
     c->large = 3.0 * m * n * k > most_for_simulators;
@@ -100,9 +65,9 @@ static void add_conv(case_list *list, const operation *op, bool full, const char
 }
 
 #define CONV(full, variant, image, ...) \
-    add_conv(list, &conv2d, full, variant, (clt_shape)image, (clt_conv2d_options){__VA_ARGS__})
+    add_conv(list, &operation_conv2d_exact, full, variant, (clt_shape)image, (clt_conv2d_options){__VA_ARGS__})
 #define CONV_INSIDE(full, variant, image, ...) \
-    add_conv(list, &conv2d_inside, full, variant, (clt_shape)image, (clt_conv2d_options){__VA_ARGS__, .no_bias = true})
+    add_conv(list, &operation_conv2d_inside_exact, full, variant, (clt_shape)image, (clt_conv2d_options){__VA_ARGS__, .no_bias = true})
 
 static void add_convs(case_list *list) {
     /* 128 channels of a tap's sum, lots of 48, 4 panels of 32 that are used together, 8 to unpack, 16 to pack */
@@ -155,7 +120,7 @@ static void add_norm(case_list *list, bool full, int rows, int channels) {
 static void add_norm_conv(case_list *list, clt_shape image, int channels) {
     operand x[6] = {{.shape = image}, {.shape = SHAPE(channels, image.dims[1], 1, 1)}};
     norm_operands(x + 2, channels);
-    test_case *c = case_add(list, &batch_norm_conv, "chunks-conv", x, 6);
+    test_case *c = case_add(list, &operation_batch_norm_conv, "chunks-conv", x, 6);
     c->full = c->large = true;
 }
 

@@ -20,8 +20,8 @@ enum { MOST_ROWS = 12 };
 /* With what the library has to serve the cases. */
 typedef struct row_choice {
     char name[32];
-    char backends[64]; /* CLTRAIN_BACKENDS */
-    const char *passes, *class_, *precision; /* of the environment; NULL: as it is */
+    char backends[64]; /* "": as the environment says */
+    const char *passes, *class_, *precision; /* NULL: as the environment says */
     bool backend;      /* it is one that has to serve some of a case */
 } row_choice;
 

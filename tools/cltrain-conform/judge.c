@@ -77,9 +77,9 @@ static bool read_log(bench *b, char words[200]) {
     return used > 0;
 }
 
-void judge_fences(bench *b, case_result *r) {
+void judge_redzones(bench *b, case_result *r) {
     char words[200];
-    clt_status status = clt_device_fence_check(b->device);
+    clt_status status = clt_device_check_redzones(b->device);
     if (r->memory == NOT_ASKED) r->memory = PASSED;
     if (status < 0) result_say(r, &r->memory, FAILED, "%s", clt_error_detail());
     if (read_log(b, words)) result_say(r, &r->memory, FAILED, "Oclgrind: %s", words);

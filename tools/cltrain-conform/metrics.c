@@ -93,7 +93,7 @@ static void judge_metrics(const test_case *c, bench *b, float *x, float *w, case
         judge_nan(trainer, &batch, classes, x, label, hits / ROWS, r);
         judge_ties(trainer, &batch, classes, x, label, r);
     }
-    judge_fences(b, r);
+    judge_redzones(b, r);
     clt_trainer_destroy(trainer);
     clt_graph_destroy(graph);
 }
@@ -131,7 +131,7 @@ static void run_long_sum(const test_case *c, bench *b, case_result *r) {
     if (status == CLT_OK) status = clt_trainer_eval_metrics(trainer, &m, true);
     if (status < 0) result_error(r, &r->value, status, "evaluating");
     else expect(r, "what was added to 2^24", m.loss * (ADDED + 1) - (double)large, ADDED);
-    judge_fences(b, r);
+    judge_redzones(b, r);
     clt_trainer_destroy(trainer);
     clt_graph_destroy(graph);
 }
@@ -164,7 +164,7 @@ static void run_skipped(const test_case *c, bench *b, case_result *r) {
         expect(r, "the loss of the steps that were made", m.loss, 1.75);
         expect(r, "the count of updates left out", (double)m.skipped, 1);
     }
-    judge_fences(b, r);
+    judge_redzones(b, r);
     clt_trainer_destroy(trainer);
     clt_graph_destroy(graph);
 }
@@ -198,7 +198,7 @@ static void run_many(const test_case *c, bench *b, case_result *r) {
     if (status == CLT_OK) status = clt_trainer_eval_metrics(trainer, &m, true);
     if (status < 0) result_error(r, &r->value, status, "evaluating");
     else expect(r, "the accuracy", m.accuracy, 0.5);
-    judge_fences(b, r);
+    judge_redzones(b, r);
     clt_trainer_destroy(trainer);
     clt_graph_destroy(graph);
     free(x);

@@ -196,10 +196,17 @@ static clt_status read_answer(const network *w, clt_trial *trial, answer *a) {
     return status;
 }
 
+/* Plain: with the reference rows, without passes. These rows alone are tried with the passes that there are. */
+static clt_trial_options options_of(const bench *b, bool plain) {
+    if (plain) return (clt_trial_options){.backends = "reference", .passes = "none"};
+    return (clt_trial_options){.backend = b->backend, .passes = strcmp(b->row, "reference") == 0 ? "" : NULL};
+}
+
 static clt_status run_network(const network *w, bench *b, bool plain, case_result *r, answer *first,
                               answer *again) {
     const char *wrt[MOST_NAMES];
-    clt_trial_options options = {.wrt = wrt, .backend = plain ? NULL : b->backend};
+    clt_trial_options options = options_of(b, plain);
+    options.wrt = wrt;
     clt_trial *trial = NULL;
     for (int i = 0; i < w->n; i++)
         if (w->all[i].trained) wrt[options.n_wrt++] = w->all[i].name;
@@ -258,40 +265,20 @@ static void compare_answers(const network *w, const answer *got, const answer *a
     }
 }
 
-/* Both variables are in the child's environment since its beginning: to change them moves nothing that others may read. */
-static void set_rows(const char *backends, const char *passes) {
-    setenv("CLTRAIN_BACKENDS", backends, 1);
-    setenv("CLTRAIN_PASSES", passes, 1);
-}
-
-static clt_status run_plain(const network *w, bench *b, case_result *r, answer *want) {
-    char backends[256], passes[256];
-    const char *old_backends = getenv("CLTRAIN_BACKENDS"), *old_passes = getenv("CLTRAIN_PASSES");
-    snprintf(backends, sizeof backends, "%s", old_backends ? old_backends : "");
-    snprintf(passes, sizeof passes, "%s", old_passes ? old_passes : "");
-    set_rows("reference", "none");
-    clt_status status = run_network(w, b, true, r, want, NULL);
-    set_rows(backends, passes);
-    return status;
-}
-
 static void run_case(const test_case *c, bench *b, case_result *r) {
     network w;
     answer got = {0}, again = {0}, want = {0};
     clt_status status = draw_network(&w, c->number);
     if (status < 0) result_say(r, &r->supported, FAILED, "drawing the network: %s", clt_error_detail());
     if (status == CLT_OK) {
-        bool rows_alone = strcmp(b->row, "reference") == 0;
-        if (rows_alone) setenv("CLTRAIN_PASSES", "", 1);
         status = run_network(&w, b, false, r, &got, &again);
-        if (rows_alone) setenv("CLTRAIN_PASSES", "none", 1);
         if (status < 0) result_error(r, &r->supported, status, "running");
         else r->supported = PASSED;
     }
-    if (status == CLT_OK && (status = run_plain(&w, b, r, &want)) < 0)
+    if (status == CLT_OK && (status = run_network(&w, b, true, r, &want, NULL)) < 0)
         result_error(r, &r->value, status, "running with the reference rows");
     if (status == CLT_OK) compare_answers(&w, &got, &again, &want, b->rounding, r);
-    judge_fences(b, r);
+    judge_redzones(b, r);
     for (int i = 0; i < w.n; i++) free(got.gradients[i]), free(again.gradients[i]), free(want.gradients[i]);
     clt_graph_destroy(w.graph);
 }

@@ -178,7 +178,8 @@ static void train_norm_on_host(const recipe *of, const float *x, double *values)
 typedef struct rank {
     int number;
     const recipe *of;
-    const char *store, *device_id;
+    const char *store;
+    clt_settings settings; /* of its device */
     const float *x, *start;
     clt_device *device;
     clt_comm *comm;
@@ -199,8 +200,8 @@ static clt_status meet(rank *r) {
 
 static clt_status open_device(rank *r) {
     r->doing = "opening the device once more";
-    clt_status status = clt_device_open(&r->device, r->device_id);
-    return status == CLT_OK ? clt_device_fence(r->device) : status;
+    clt_status status = clt_device_open_with(&r->device, &r->settings);
+    return status == CLT_OK ? clt_device_enable_redzones(r->device) : status;
 }
 
 static clt_tensor *build(const rank *r, clt_graph *graph) {
@@ -302,7 +303,7 @@ static void run_together(rank ranks[RANKS], bench *b, case_result *r) {
     judge_ends(ranks, r);
     for (int i = 0; i < RANKS; i++) {
         b->device = ranks[i].device;
-        if (b->device) judge_fences(b, r);
+        if (b->device) judge_redzones(b, r);
         clt_device_close(b->device);
     }
     b->device = device;
@@ -331,8 +332,10 @@ static void run_ranks(const test_case *c, bench *b, case_result *r) {
     for (int i = 0; i < n; i++) want[i] = (double)(memory[i] = (float)(0.5 + random_uniform(&random)));
     for (int i = 0; i < inputs; i++) x[i] = (float)(floor(256 * random_uniform(&random)) / 64 - 2);
     snprintf(store, sizeof store, "file://%s/ranks-%s-%s-%d", b->folder, b->who, b->row, number++);
+    clt_settings settings = b->settings;
+    settings.device = clt_device_get_info(b->device)->id;
     for (int i = 0; i < RANKS; i++)
-        ranks[i] = (rank){.number = i, .of = of, .store = store, .device_id = clt_device_get_info(b->device)->id, .x = x, .start = memory,
+        ranks[i] = (rank){.number = i, .of = of, .store = store, .settings = settings, .x = x, .start = memory,
                           .values = memory + (1 + i) * n, .served = i ? NULL : r};
     run_together(ranks, b, r);
     if (of->options.sync_batch_norm) train_norm_on_host(of, x, want);

@@ -58,7 +58,8 @@ static void add_backend(device_column *column, const char *backend, bool full) {
     }
     row_choice *r = add_row(column, backend);
     r->backend = true;
-    snprintf(r->backends, sizeof r->backends, "reference,%s", backend);
+    bool own = strcmp(backend, "workgroup") == 0; /* which serves beside the reference, in the other rows too */
+    snprintf(r->backends, sizeof r->backends, "reference,workgroup%s%s", own ? "" : ",", own ? "" : backend);
     if (strcmp(backend, "matrix") == 0) r->precision = "f16";
 }
 

@@ -34,26 +34,32 @@ static bool near_kink(const operand *o, double value) {
     return false;
 }
 
+static bool is_float(clt_dtype dtype) {
+    return dtype == CLT_F32 || dtype == CLT_F16 || dtype == CLT_BF16;
+}
+
 static double draw_one(const operand *o, random_stream *random) {
     double low = o->low, high = o->high, value;
     if (low == 0 && high == 0) low = -2, high = 2;
-    if (o->dtype != CLT_F32 || o->whole) return floor(low + (high - low) * random_uniform(random));
-    do value = (double)(float)(low + (high - low) * random_uniform(random));
+    if (!is_float(o->dtype) || o->whole) return floor(low + (high - low) * random_uniform(random));
+    do value = float_round(low + (high - low) * random_uniform(random), o->dtype);
     while (near_kink(o, value));
     return value;
 }
 
 static void draw(const operand *o, random_stream *random, array *a) {
+    double low = o->low, high = o->high;
+    if (low == 0 && high == 0) low = -2, high = 2;
     array_resize(a, o->shape);
     int64_t n = array_count(a);
     for (int64_t i = 0; i < n; i++) {
         if (o->values || !o->distinct) {
-            a->values[i] = o->values ? (double)(float)o->values[i % o->n_values] : draw_one(o, random);
+            a->values[i] = o->values ? float_round(o->values[i % o->n_values], o->dtype) : draw_one(o, random);
             continue;
         }
         int64_t j = random_below(random, i + 1);
         a->values[i] = a->values[j];
-        a->values[j] = (double)(float)(4 * (double)i / (double)n - 2);
+        a->values[j] = float_round((high - low) * (double)i / (double)n + low, o->dtype);
     }
     for (int k = 0; k < o->n_special; k++) a->values[random_below(random, n)] = o->special[k];
 }
@@ -66,6 +72,7 @@ static void *to_device(const array *a, clt_dtype dtype, size_t *bytes) {
     for (int64_t i = 0; i < n; i++) {
         if (dtype == CLT_F32) ((float *)to)[i] = (float)a->values[i];
         else if (dtype == CLT_I32) ((int32_t *)to)[i] = (int32_t)a->values[i];
+        else if (is_float(dtype)) ((uint16_t *)to)[i] = half_bits(a->values[i], dtype);
         else ((uint8_t *)to)[i] = (uint8_t)a->values[i];
     }
     return to;
@@ -76,13 +83,14 @@ static void from_device(const void *from, clt_dtype dtype, clt_shape shape, arra
     for (int64_t i = 0; i < array_count(a); i++)
         a->values[i] = dtype == CLT_F32   ? (double)((const float *)from)[i]
                    : dtype == CLT_I32 ? (double)((const int32_t *)from)[i]
+                   : is_float(dtype)  ? half_value(((const uint16_t *)from)[i], dtype)
                                       : (double)((const uint8_t *)from)[i];
 }
 
 /* ---- making ---- */
 
 static bool wants_gradient(const test_case *c, int i) {
-    return !c->operation->no_gradient && !c->x[i].constant && c->x[i].dtype == CLT_F32;
+    return !c->operation->no_gradient && !c->x[i].constant && is_float(c->x[i].dtype);
 }
 
 static bool is_buffer(const test_case *c, int i) {
@@ -122,7 +130,7 @@ static clt_status compile(work *w) {
     note_rows(w->trial, w->r);
     if (options.n_wrt == 0) return CLT_OK;
     random_stream random = random_of(w->b->row);
-    operand seed = {.shape = w->shape, .low = -1, .high = 1, .special = {w->c->seed_special}, .n_special = w->c->seed_special != 0};
+    operand seed = {.dtype = w->dtype, .shape = w->shape, .low = -1, .high = 1, .special = {w->c->seed_special}, .n_special = w->c->seed_special != 0};
     draw(&seed, &random, &w->seed);
     return CLT_OK;
 }
@@ -174,6 +182,16 @@ static void free_outcome(outcome *o) {
 
 /* ---- the questions ---- */
 
+/* Results that are stored with 16 bits, and `times` as many between them and the operands. */
+static void allow_rounding(const work *w, bounds *b, double times) {
+    double roundoff = float_roundoff(w->dtype);
+    for (int i = 0; i < w->c->n; i++) roundoff = fmax(roundoff, float_roundoff(w->c->x[i].dtype));
+    if (roundoff == 0) return;
+    b->tolerance = (b->tolerance > 0 ? b->tolerance : 2e-5) + 1.01 * times * roundoff;
+    b->nmse = fmax(b->nmse, 1e-7 + times * roundoff * roundoff);
+    b->ulp = 0;
+}
+
 /* Where operands are rounded to 10 bits. */
 static const bounds rounded = {.tolerance = 1e-2, .nmse = 1e-5};
 
@@ -181,6 +199,7 @@ static void judge_values(work *w) {
     const operation *op = w->c->operation;
     bounds b = {.tolerance = op->tolerance, .ulp = op->ulp};
     if (w->b->rounding) b = rounded;
+    if (!op->exact) allow_rounding(w, &b, 1);
     array got = {.values = NULL}, want = {.values = NULL};
     w->reference_work = op->reference(w->x, w->c->n, &w->y, &w->c->at, w->c->evaluation);
     if (clt_shape_elements(&w->shape) != array_count(&w->y) || w->shape.rank != w->y.shape.rank) {
@@ -254,7 +273,9 @@ static void judge_gradient(work *w, int input) {
     /* As many terms as there are results to an element are summed; their sum may be far less than they are. */
     double terms = (double)array_count(&w->y) / (double)(count > 0 ? count : 1);
     bounds usual = {.tolerance = w->c->operation->tolerance, .floor = fmax(w->c->operation->floor, 1e-3 * fmax(terms, 1))};
-    judge(w->r, &w->r->gradient, what, &got, &want, places, n, w->b->rounding ? &rounded : &usual);
+    bounds allowed = w->b->rounding ? rounded : usual;
+    allow_rounding(w, &allowed, 4);
+    judge(w->r, &w->r->gradient, what, &got, &want, places, n, &allowed);
     free(places);
     array_free(&got), array_free(&want), array_free(&above), array_free(&below);
 }
@@ -297,7 +318,7 @@ static void ask(work *w) {
         result_error(r, &r->value, status, "running");
         return;
     }
-    judge_fences(w->b, r);
+    judge_redzones(w->b, r);
     judge_values(w);
     for (int i = 0; i < w->c->n && r->value == PASSED; i++)
         if (wants_gradient(w->c, i)) judge_gradient(w, i);
@@ -307,7 +328,7 @@ static void ask(work *w) {
         else result_error(r, &r->repeat, status, "running once more");
         free_outcome(&w->again);
     }
-    judge_fences(w->b, r);
+    judge_redzones(w->b, r);
 }
 
 static void run_op(const test_case *c, bench *b, case_result *r) {
@@ -315,7 +336,7 @@ static void run_op(const test_case *c, bench *b, case_result *r) {
     draw_all(&w);
     ask(&w);
     clt_trial_destroy(w.trial);
-    if (r->supported == PASSED) judge_fences(b, r); /* what was written when it was taken apart counts too */
+    if (r->supported == PASSED) judge_redzones(b, r); /* what was written when it was taken apart counts too */
     clt_graph_destroy(w.graph);
     free_outcome(&w.first);
     for (int i = 0; i < MOST_OPERANDS; i++) array_free(&w.x[i]);

@@ -25,7 +25,7 @@ typedef struct operand {
     double low, high; /* uniform in [low, high); both 0: [-2, 2). Whole numbers for integers. */
     double kinks[3];  /* no value comes near the first n_kinks of these, where there is no derivative */
     int n_kinks;
-    bool distinct;    /* a shuffled ramp: no two are near each other */
+    bool distinct;    /* a shuffled ramp from low to high: no two are near each other */
     bool whole;       /* whole numbers: many are equal */
     double special[4]; /* the first n_special of these, such as NaN, each take the place of one value */
     int n_special;
@@ -61,6 +61,7 @@ typedef struct operation {
      * take too long to look at more than some elements; NULL: differences. */
     void (*gradient)(const array *x, int i, const array *dy, array *dx, const attributes *at);
     bool no_gradient;
+    bool exact;       /* 16-bit results are rounded by the definition itself */
     double ulp;       /* largest error allowed in units of the last place; 0: that is not the measure */
     double tolerance; /* largest error relative to the largest value; 0: 2e-5 */
     double floor;     /* gradients are judged as if the largest value were this at least; 0: 1e-3 */
@@ -107,11 +108,18 @@ test_case *case_add_run(case_list *list, const char *op, const char *variant,
                         void (*run)(const test_case *, struct bench *, struct case_result *));
 
 void cases_pointwise(case_list *list);
-void cases_contract(case_list *list);
+void cases_matmul(case_list *list);
+void cases_conv2d(case_list *list);
 void cases_blocks(case_list *list);
-void cases_image(case_list *list);
+void cases_pool(case_list *list);
+void cases_norm(case_list *list);
 void cases_reduce(case_list *list);
 void cases_shape(case_list *list);
+void cases_attention(case_list *list);
+void cases_embedding(case_list *list);
+void cases_dropout(case_list *list);
+void cases_user(case_list *list);
+void cases_several(case_list *list);
 void cases_update(case_list *list);
 void cases_ranks(case_list *list);
 void cases_metrics(case_list *list);
@@ -128,7 +136,8 @@ extern const exemption exemptions[];
 /* ---- running, in a child ---- */
 
 typedef struct bench {
-    clt_device *device; /* fenced */
+    clt_device *device; /* with red zones */
+    clt_settings settings; /* that it was opened with */
     const char *row;    /* "reference", "default" or a backend */
     const char *backend; /* that has to serve some of a case; NULL: whichever does */
     bool full;
@@ -170,7 +179,7 @@ typedef struct bounds {
 void judge(case_result *r, verdict *which, const char *what, const array *got, const array *want,
            const int64_t *places, int64_t n, const bounds *bounds);
 /* Says so if something was written outside of buffers since, or if Oclgrind found a race or an access that is none. */
-void judge_fences(bench *b, case_result *r);
+void judge_redzones(bench *b, case_result *r);
 /* Adds what serves the trial, or the training step, to r->served. */
 void note_rows(const clt_trial *trial, case_result *r);
 void note_step(bench *b, clt_tensor *loss, const clt_train_options *options, case_result *r);

@@ -102,7 +102,7 @@ static void run_train(const test_case *c, bench *b, case_result *r) {
         else result_error(r, &r->supported, status, "compiling");
         if (status == CLT_OK && (status = train(&t, losses[k], STEPS)) < 0)
             result_error(r, &r->value, status, "training");
-        judge_fences(b, r);
+        judge_redzones(b, r);
         close_run(&t);
     }
     if (r->reason[0]) return;
@@ -149,7 +149,7 @@ static void run_resume(const test_case *c, bench *b, case_result *r) {
     if (status == CLT_OK) status = clt_checkpoint_load(t.trainer, t.loader, path);
     if (status == CLT_OK) status = train(&t, resumed, STEPS - STOP);
     if (status < 0) result_error(r, &r->value, status, "training, saving and resuming");
-    judge_fences(b, r);
+    judge_redzones(b, r);
     close_run(&t);
     if (status < 0) return;
     r->value = PASSED;
@@ -180,7 +180,7 @@ static void take_up(const model *m, bench *b, const char *who, const double *wan
     if (status == CLT_OK) status = clt_checkpoint_load(t.trainer, t.loader, path);
     if (status == CLT_OK) status = train(&t, got, STEPS - STOP);
     if (status < 0) result_error(r, &r->value, status, "resuming");
-    judge_fences(b, r);
+    judge_redzones(b, r);
     close_run(&t);
     if (status < 0) return;
     r->supported = PASSED;

@@ -326,7 +326,7 @@ static void run_once(const test_case *c, bench *b, host *h, float *values, case_
         if (status < 0) result_error(r, &r->value, status, "training");
         else judge_stop(h, trainer, r);
     }
-    judge_fences(b, r);
+    judge_redzones(b, r);
     clt_trainer_destroy(trainer);
     clt_graph_destroy(graph);
     clt_comm_destroy(comm);

@@ -84,21 +84,22 @@ static json_t *measure_limit(const bench_row *row, clt_device *device, const clt
     return told;
 }
 
-/* Some backends serve no device of this class unless they are named. What the user lets be used stays as it is. */
-static bool name_backend(const bench_row *row) {
-    char list[64];
-    if (!row->asked[0] || getenv("CLTRAIN_BACKENDS")) return false;
-    snprintf(list, sizeof list, "reference,%s", row->asked);
-    return setenv("CLTRAIN_BACKENDS", list, 1) == 0;
+/* Some backends serve no device of this class unless they are named. What the user lets be used stays as it is: NULL. */
+static const char *backends_for(const bench_row *row, char list[64]) {
+    if (!row->asked[0] || getenv("CLTRAIN_BACKENDS")) return NULL;
+    snprintf(list, 64, "reference,%s", row->asked);
+    return list;
 }
 
 /* The reference's share: later passes look at less, as it is the same kernel on the same values. What cannot be cut so small is
  * looked at as in the first pass: a row is measured in all passes, or refused in all. */
 static clt_status measure_problem(const work *w, const bench_row *row, clt_device *device, const clt_measure_options *options,
                                   clt_problem_measurement *m) {
+    char backends[64];
     const double first = w->b->full ? 4e8 : 1e8, later = w->b->full ? 4e8 : 2e7;
     clt_problem_options how = {.measure = *options, .reference_work = w->pass ? later : first,
-                               .backend = row->asked[0] ? row->asked : NULL};
+                               .backend = row->asked[0] ? row->asked : NULL,
+                               .backends = backends_for(row, backends)};
     clt_status status = clt_measure_problem(device, row->shape.problem, &how, m);
     if (status != CLT_E_UNSUPPORTED || how.reference_work >= first) return status;
     how.reference_work = first;
@@ -107,9 +108,7 @@ static clt_status measure_problem(const work *w, const bench_row *row, clt_devic
 
 static json_t *measure_op(const work *w, const bench_row *row, clt_device *device, const clt_measure_options *options) {
     clt_problem_measurement m;
-    bool named = name_backend(row);
     clt_status status = measure_problem(w, row, device, options, &m);
-    if (named) unsetenv("CLTRAIN_BACKENDS");
     json_t *told = error_json(status, m.time.wrong);
     if (status == CLT_OK) json_object_set_new(told, "us", samples_json(&m.time));
     json_t *more = json_pack("{s:o, s:o, s:o, s:f, s:f, s:f, s:f, s:f}", "problem", document_text(m.problem), "backend",
@@ -149,7 +148,7 @@ static void tell_roofs(clt_device *device, FILE *lines) {
 static int in_child(FILE *lines, void *user) {
     const work *w = user;
     clt_device *device;
-    clt_status status = survey_open(w->b->s, w->b->device, &device);
+    clt_status status = survey_open(w->b->s, w->b->device, NULL, &device);
     if (status < 0) {
         const char *why = status == CLT_E_NO_DEVICE ? "the device is not there any more" : clt_error_detail();
         document_line(lines, json_pack("{s:o}", "closed", document_text(why)));

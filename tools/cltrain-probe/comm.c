@@ -26,7 +26,7 @@ typedef struct comm_options {
     double seconds;
 } comm_options;
 
-static const char *const securities[] = {"tls", "auth", "none", NULL};
+static const char *const securities[] = {"tls", "auth", "none", NULL}; /* as clt_comm_security, from TLS on */
 
 static const option_row rows[] = {
     {OPTION_HEADING, .help = "Ranks:"},
@@ -101,6 +101,7 @@ typedef struct rank_run {
     json_t *rows;
     const char *security;
     int write_error; /* errno of stdout; 0: all was written. Of rank 0, and on others of it */
+    char token[65]; /* the secret that the children share, in hexadecimal digits */
 } rank_run;
 
 static double gigabytes(double bytes, double seconds) {
@@ -205,13 +206,13 @@ static int run_rank(rank_run *run) {
 
 /* ---- ranks as children ---- */
 
-static int make_token(char token[65]) {
+static int make_token(rank_run *run) {
     unsigned char bytes[32];
     FILE *random = fopen("/dev/urandom", "rb");
     size_t got = random ? fread(bytes, 1, sizeof bytes, random) : 0;
     if (random) fclose(random);
     if (got != sizeof bytes) return run_error("/dev/urandom cannot be read");
-    for (size_t i = 0; i < sizeof bytes; i++) snprintf(token + 2 * i, 3, "%02x", bytes[i]);
+    for (size_t i = 0; i < sizeof bytes; i++) snprintf(run->token + 2 * i, 3, "%02x", bytes[i]);
     return 0;
 }
 
@@ -223,9 +224,12 @@ static int run_child(int rank, const char *store, void *user) {
 }
 
 static int run_children(rank_run *run, int n) {
-    char token[65];
-    int code = make_token(token);
-    run->base = (clt_comm_options){.size = n, .token = token, .job = "probe", .network = "127.0.0.1", .connect_seconds = 60};
+    int code = make_token(run);
+    run->base.size = n;
+    run->base.token = run->token;
+    run->base.job = "probe";
+    run->base.network = "127.0.0.1";
+    run->base.connect_seconds = 60;
     return code ? code : comm_children_run(n, run_child, run);
 }
 
@@ -260,22 +264,14 @@ static int run_with(const comm_options *options, char *algorithms) {
     int code = split_algorithms(&run, algorithms);
     if (code) return code;
     const char *wish = getenv("CLTRAIN_COMM_SECURITY");
-    run.security = wish && wish[0] ? wish : "tls";
+    run.security = options->security != OPTION_UNSET ? securities[options->security] : wish && wish[0] ? wish : "tls";
+    if (options->security != OPTION_UNSET) run.base.security = (clt_comm_security)(CLT_SECURITY_TLS + options->security);
+    if (options->channels != OPTION_UNSET) run.base.channels = (int)options->channels;
     if (options->ranks == OPTION_UNSET && in_a_job()) {
         if (run.n_groups > 1) return usage_error("--algorithms: one at a time within a job");
         return run_rank(&run);
     }
     return run_children(&run, options->ranks == OPTION_UNSET ? 2 : (int)options->ranks);
-}
-
-/* Options that ranks read from the environment go there. */
-static int set_environment(const comm_options *o) {
-    char channels[24];
-    int failed = 0;
-    snprintf(channels, sizeof channels, "%lld", (long long)o->channels);
-    if (o->security != OPTION_UNSET) failed |= setenv("CLTRAIN_COMM_SECURITY", securities[o->security], 1);
-    if (o->channels != OPTION_UNSET) failed |= setenv("CLTRAIN_COMM_CHANNELS", channels, 1);
-    return failed ? run_error("the environment cannot be changed") : 0;
 }
 
 int run_comm(int argc, char **argv) {
@@ -287,8 +283,6 @@ int run_comm(int argc, char **argv) {
     if (options.shared.help) return print_help(), fflush(stdout) ? run_error("stdout cannot be written") : 0;
     if (options.channels > MOST_CHANNELS) return usage_error("--channels: at most %d", MOST_CHANNELS);
     message_start(options.shared.verbose);
-    code = set_environment(&options);
-    if (code) return code;
     char *algorithms = options.algorithms ? strdup(options.algorithms) : NULL;
     code = run_with(&options, algorithms);
     free(algorithms);

@@ -50,8 +50,7 @@ typedef struct shared_options {
 #define MODEL_ROWS                                                                                           \
     {OPTION_HEADING, .help = "Model:"},                                                                      \
     {OPTION_TEXT, 'm', "model", "MODEL", SHARED_AT(model),                                                   \
-     .help = "as of cltrain-train: linear, logistic, mlp[:H1,...], convnet\n"                                \
-             "or resnet18"},                                                                                 \
+     .help = "as of cltrain-train, such as convnet, resnet18 or gpt2:nano"},                                                                                 \
     {OPTION_TEXT, 0, "sample", "SIZES", SHARED_AT(sample), .help = "of a sample (default 3x32x32)"},         \
     {OPTION_WHOLE, 'b', "batch", "N", SHARED_AT(batch), .low = 1,                                            \
      .help = "samples a step (default 128; resnet18 64)"},                                                   \

@@ -67,7 +67,7 @@ static void print_thresholds(const comparison *c) {
 }
 
 static void print_text(const comparison *c) {
-    static const change order[] = {BROKEN, SLOWER, FASTER, MENDED, APPEARED, GONE};
+    static const change order[] = {BROKEN, SLOWER, FASTER, FIXED, APPEARED, GONE};
     bool any = false;
     for (size_t k = 0; k < sizeof order / sizeof order[0]; k++)
         for (int i = 0; i < c->n; i++) {
@@ -76,10 +76,10 @@ static void print_text(const comparison *c) {
             any = true;
             print_pair(&c->pairs[i]);
         }
-    printf("%s%d rows in both: %d the same, %d faster, %d slower, %d broken, %d mended; %d appeared, %d gone", any ? "\n" : "",
-           c->both, comparison_count(c, SAME), comparison_count(c, FASTER), comparison_count(c, SLOWER), comparison_count(c, BROKEN), comparison_count(c, MENDED),
+    printf("%s%d rows in both: %d the same, %d faster, %d slower, %d broken, %d fixed; %d appeared, %d gone", any ? "\n" : "",
+           c->both, comparison_count(c, SAME), comparison_count(c, FASTER), comparison_count(c, SLOWER), comparison_count(c, BROKEN), comparison_count(c, FIXED),
            comparison_count(c, APPEARED), comparison_count(c, GONE));
-    if (comparison_count(c, UNTOLD)) printf("; %d of which nothing can be told, in fewer than %d passes or suspect", comparison_count(c, UNTOLD), LEAST_PASSES);
+    if (comparison_count(c, INCONCLUSIVE)) printf("; %d of which nothing can be told, in fewer than %d passes or suspect", comparison_count(c, INCONCLUSIVE), LEAST_PASSES);
     printf("\n");
     print_thresholds(c);
     if (fabs(c->drift) > 0.01)

@@ -22,7 +22,7 @@ typedef struct side {
     double spread; /* the logarithm of how far its passes lie above the best one */
 } side;
 
-typedef enum change { SAME, FASTER, SLOWER, BROKEN, APPEARED, GONE, MENDED, NEITHER, UNTOLD } change;
+typedef enum change { SAME, FASTER, SLOWER, BROKEN, APPEARED, GONE, FIXED, NEITHER, INCONCLUSIVE } change;
 extern const char *const change_names[];
 
 typedef struct pair {

@@ -18,7 +18,7 @@
 #include "statistics.h"
 #include "tools/survey/document.h"
 
-const char *const change_names[] = {"same", "faster", "slower", "broken", "appeared", "gone", "mended", "neither", "untold"};
+const char *const change_names[] = {"same", "faster", "slower", "broken", "appeared", "gone", "fixed", "neither", "inconclusive"};
 
 /* ---- judging ---- */
 
@@ -128,7 +128,7 @@ static void judge_both(const comparison *c, pair *p) {
     p->threshold = own_threshold(c, p);
     bool enough = a->n_passes >= LEAST_PASSES && b->n_passes >= LEAST_PASSES;
     bool real = enough && fabs(shift) > p->threshold && p->p * c->both < error_rate && lie_apart(a, b, factor, shift);
-    p->change = !enough ? UNTOLD : !real ? SAME : shift > 0 ? SLOWER : FASTER;
+    p->change = !enough ? INCONCLUSIVE : !real ? SAME : shift > 0 ? SLOWER : FASTER;
 }
 
 static bool had_no_time(const side *s) {
@@ -151,11 +151,11 @@ static void judge(comparison *c) {
         if (comparison_has_both(p)) judge_both(c, p);
         else if (!a->row) p->change = APPEARED;
         else if (!b->row) p->change = GONE;
-        else p->change = a->ok ? BROKEN : b->ok ? MENDED : NEITHER;
+        else p->change = a->ok ? BROKEN : b->ok ? FIXED : NEITHER;
         /* That a run had no time left, or was disturbed so much that a row cannot be believed, is no fault of the build. */
         if (p->change == BROKEN && had_no_time(b)) p->change = GONE;
-        if (p->change == MENDED && had_no_time(a)) p->change = APPEARED;
-        if ((p->change == BROKEN && is_suspect(b)) || (p->change == MENDED && is_suspect(a))) p->change = UNTOLD;
+        if (p->change == FIXED && had_no_time(a)) p->change = APPEARED;
+        if ((p->change == BROKEN && is_suspect(b)) || (p->change == FIXED && is_suspect(a))) p->change = INCONCLUSIVE;
     }
 }
 
@@ -167,7 +167,7 @@ int comparison_count(const comparison *c, change what) {
 
 const char *comparison_verdict(const comparison *c) {
     if (comparison_count(c, SLOWER) + comparison_count(c, BROKEN) > 0) return "worse";
-    return comparison_count(c, FASTER) + comparison_count(c, MENDED) > 0 ? "better" : "same";
+    return comparison_count(c, FASTER) + comparison_count(c, FIXED) > 0 ? "better" : "same";
 }
 
 /* Rows that were ok in A, and those of them of which it can be told what became of them in B. */
@@ -178,7 +178,7 @@ static int count_told(const comparison *c, bool limits_too, int *of) {
         const pair *p = &c->pairs[i];
         if (!p->sides[0].ok || (p->is_limit && !limits_too)) continue;
         *of += 1;
-        told += comparison_has_both(p) && p->change != UNTOLD;
+        told += comparison_has_both(p) && p->change != INCONCLUSIVE;
     }
     return told;
 }

@@ -280,7 +280,7 @@ static int in_child(FILE *lines, void *user) {
     if (!m) return EXIT_FAILED;
     m->q = f->question, m->lines = lines, m->run = -1;
     begin(lines, "opening the device", f->question->batch);
-    clt_status status = survey_open(f->question->s, f->question->device, &m->device);
+    clt_status status = survey_open(f->question->s, f->question->device, NULL, &m->device);
     bool wrong = false;
     if (status == CLT_OK) status = answer(m, &wrong);
     document_line(lines, json_pack("{s:b, s:s, s:o}", "finished", 1, "status", survey_error_status(status, wrong), "reason",

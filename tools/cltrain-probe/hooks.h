@@ -17,7 +17,7 @@
 
 #include <jansson.h>
 
-#include <cltrain/measure.h>
+#include <cltrain/experimental/measure.h>
 
 /* Whether there is any of them: what is measured is not to be believed. */
 bool hook_any(void);

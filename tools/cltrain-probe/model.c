@@ -33,13 +33,13 @@ static void describe(probe_model *model, const char *name, clt_shape shape) {
                          (long long)shape.dims[i]);
 }
 
-static int build_graph(probe_model *model, const char *name, clt_shape shape, int64_t classes) {
+static int build_graph(probe_model *model, const char *name, bool tokens, clt_shape shape, int64_t classes) {
     clt_status status = clt_graph_create(&model->graph);
     if (status < 0) return library_error(status, "making the model");
-    clt_tensor *x = clt_input(model->graph, "x", CLT_F32, shape);
-    clt_tensor *y = clt_input(model->graph, "y", CLT_I32, CLT_SHAPE(shape.dims[0]));
+    clt_tensor *x = clt_input(model->graph, "x", tokens ? CLT_I32 : CLT_F32, shape);
+    clt_tensor *y = clt_input(model->graph, "y", CLT_I32, tokens ? shape : CLT_SHAPE(shape.dims[0]));
     model->output = model_build(name, x, classes);
-    model->loss = clt_cross_entropy(model->output, y);
+    model->loss = model_loss(model->output, y);
     status = clt_graph_status(model->graph);
     if (status >= 0) return 0;
     return usage_error("%s does not fit: %s", model->text, clt_error_detail());
@@ -52,13 +52,16 @@ int probe_model_build(probe_model *model, const shared_options *options, const c
     *model = (probe_model){.graph = NULL};
     if (!model_parse(&spec, name, problem, sizeof problem)) return usage_error("--model: %s", problem);
     int64_t usual = spec.id == MODEL_RESNET18 ? 64 : 128;
+    model_input reads = model_reads(spec.id);
     int code = read_shape(options, options->batch == OPTION_UNSET ? usual : options->batch, &shape);
     if (code) return code;
-    if (model_needs_images(spec.id) && shape.rank != 4)
+    if (reads == MODEL_READS_IMAGES && shape.rank != 4)
         return usage_error("%s needs images: --sample CxHxW", model_name(spec.id));
+    if (reads == MODEL_READS_TOKENS && shape.rank != 2)
+        return usage_error("%s needs sequences of tokens: --sample LENGTH", model_name(spec.id));
     model->shape = shape;
     describe(model, name, shape);
-    code = build_graph(model, name, shape, options->classes == OPTION_UNSET ? 10 : options->classes);
+    code = build_graph(model, name, reads == MODEL_READS_TOKENS, shape, options->classes == OPTION_UNSET ? 10 : options->classes);
     if (code) probe_model_free(model);
     return code;
 }

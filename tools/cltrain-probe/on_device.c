@@ -19,7 +19,7 @@ static int in_child(FILE *lines, void *user) {
     clt_device *device = NULL;
     bool wrong = false;
     document_line(lines, json_pack("{s:s}", "while", "opening the device"));
-    clt_status status = survey_open(&o->s, o->device, &device);
+    clt_status status = survey_open(&o->s, o->device, NULL, &device);
     document_line(lines, json_pack("{s:s}", "while", "asking it"));
     if (status == CLT_OK) status = o->ask(lines, device, &wrong, o->user);
     const char *detail = clt_error_detail();

@@ -242,7 +242,7 @@ static double reference_share(const candidate *c) {
         const char *row = json_string_value(json_object_get(p, "row"));
         double us = json_number_value(json_object_get(p, "us")) * json_number_value(json_object_get(p, "count"));
         all += us;
-        if (row && strncmp(row, "reference", 9) == 0) reference += us;
+        if (row && (!strncmp(row, "reference", 9) || !strncmp(row, "workgroup", 9))) reference += us;
     }
     return all > 0 ? reference / all : 0;
 }

@@ -64,7 +64,7 @@ static int change_rows(FILE *page, const json_t *rows, const char *change, const
 }
 
 /* Worst first. */
-static const char *const changes[] = {"broken", "slower", "faster", "mended", "appeared", "gone", "neither", "untold", "same"};
+static const char *const changes[] = {"broken", "slower", "faster", "fixed", "appeared", "gone", "neither", "inconclusive", "same"};
 enum { CHANGES = sizeof changes / sizeof changes[0] };
 
 static void summary(FILE *page, const json_t *comparison) {

@@ -93,7 +93,7 @@ static int in_child(FILE *lines, void *user) {
     clt_check_report report = {0};
     clt_device *device = NULL;
     double end = v->start + 60 * v->options->minutes;
-    clt_status status = survey_open(v->s, v->device, &device);
+    clt_status status = survey_open(v->s, v->device, NULL, &device);
     for (int round = 0; status == CLT_OK && (round == 0 || now_seconds() < end); round++) {
         uint32_t seed = 2654435761u * (uint32_t)(round + 1);
         status = clt_check_arithmetic(device, seed, &report);

@@ -66,13 +66,13 @@ static int open_cifar10(data_parts *parts, const data_spec *spec) {
 }
 
 bool data_spec_file(const data_spec *spec, int i, char path[2 * DATA_PATH_BYTES]) {
-    static const int counts[] = {[DATA_IDX] = 2 * IDX_FILES, [DATA_CIFAR10] = CIFAR10_FILES, [DATA_CSV] = 1, [DATA_NPY] = 2,
+    static const int counts[] = {[DATA_IDX] = 2 * IDX_FILES, [DATA_CIFAR10] = CIFAR10_FILES, [DATA_CSV] = 1, [DATA_NPY] = 2, [DATA_TEXT] = 2,
                                  [DATA_SYNTHETIC_REGRESSION] = 0};
     if (i >= counts[spec->source]) return false;
     if (spec->source == DATA_IDX)
         snprintf(path, 2 * DATA_PATH_BYTES, "%s/%s%s", spec->path, idx_names[i / 2], i % 2 ? ".gz" : "");
     else if (spec->source == DATA_CIFAR10) snprintf(path, 2 * DATA_PATH_BYTES, "%s/%s", spec->path, cifar10_names[i]);
-    else snprintf(path, 2 * DATA_PATH_BYTES, "%s", i ? spec->path_y : spec->path);
+    else snprintf(path, 2 * DATA_PATH_BYTES, "%s", !i ? spec->path : spec->source == DATA_TEXT ? spec->tokenizer : spec->path_y);
     return true;
 }
 
@@ -80,6 +80,24 @@ static int open_csv(data_parts *parts, const data_spec *spec, bool regression) {
     clt_csv_options options = spec->csv;
     options.regression = spec->task < 0 ? regression : spec->task == 1;
     clt_status status = clt_dataset_csv(&parts->train, spec->path, &options);
+    return status < 0 ? library_error(status, "--data") : 0;
+}
+
+/* llm.c's files of GPT-2's tokens */
+enum { GPT2_VOCABULARY = 50257 };
+
+static clt_status open_tokenizer(data_parts *parts, const data_spec *spec) {
+    if (strcmp(spec->tokenizer, "gpt2") == 0) return CLT_OK;
+    if (strcmp(spec->tokenizer, "bytes") == 0) return clt_tokenizer_bytes(&parts->tokenizer);
+    if (strcmp(spec->tokenizer, "chars") == 0) return clt_tokenizer_chars_of(&parts->tokenizer, spec->path);
+    return clt_tokenizer_load(&parts->tokenizer, spec->tokenizer);
+}
+
+static int open_text(data_parts *parts, const data_spec *spec) {
+    clt_status status = open_tokenizer(parts, spec);
+    clt_text_options options = {.tokenizer = parts->tokenizer, .context = spec->context};
+    if (status >= 0) status = clt_dataset_text(&parts->train, &parts->test, spec->path, &options);
+    parts->vocabulary = parts->tokenizer ? clt_tokenizer_vocabulary(parts->tokenizer) : GPT2_VOCABULARY;
     return status < 0 ? library_error(status, "--data") : 0;
 }
 
@@ -104,6 +122,7 @@ static int open_source(data_parts *parts, const data_spec *spec, bool regression
     case DATA_IDX: return open_idx(parts, spec);
     case DATA_CIFAR10: return open_cifar10(parts, spec);
     case DATA_CSV: return open_csv(parts, spec, regression);
+    case DATA_TEXT: return open_text(parts, spec);
     default: return open_single(parts, spec, seed);
     }
 }
@@ -150,5 +169,6 @@ void data_close(data_parts *parts) {
     clt_dataset_destroy(parts->test);
     clt_dataset_destroy(parts->train);
     clt_dataset_destroy(parts->whole);
+    clt_tokenizer_destroy(parts->tokenizer);
     *parts = (data_parts){0};
 }

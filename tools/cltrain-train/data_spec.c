@@ -17,6 +17,10 @@ const char data_spec_help[] =
     "                                         or index from 0 (default: the last); S is a character\n"
     "                                         or 'tab'\n"
     "  npy:X.npy,Y.npy                        whole numbers in Y are classes, others are targets\n"
+    "  text:FILE[,tokenizer=bytes|chars|gpt2|TOKENIZER.json][,context=N]\n"
+    "                                         a language model's text, its last tenth for validation;\n"
+    "                                         gpt2: a file of tokens as llm.c writes them; N tokens a\n"
+    "                                         sample (default 256)\n"
     "  synthetic:SHAPE[,classes=K][,n=N]      noisy prototypes; SHAPE such as 3x32x32\n"
     "  synthetic-regression:NxD[,noise=S]     N samples of D features, a linear target\n";
 
@@ -112,6 +116,20 @@ static bool parse_npy(data_spec *spec, char *rest) {
            copy_text(spec->path_y, sizeof spec->path_y, y);
 }
 
+static bool parse_text(data_spec *spec, char *rest) {
+    const char *value;
+    char *part = next_part(&rest);
+    spec->context = 256;
+    strcpy(spec->tokenizer, "bytes");
+    if (!part || !copy_text(spec->path, sizeof spec->path, part)) return false;
+    while ((part = next_part(&rest))) {
+        bool fits = (value = value_of(part, "tokenizer")) ? copy_text(spec->tokenizer, sizeof spec->tokenizer, value)
+                                                          : (value = value_of(part, "context")) && number_whole(value, 1, 1 << 24, &spec->context);
+        if (!fits) return false;
+    }
+    return true;
+}
+
 static bool parse_synthetic(data_spec *spec, char *rest) {
     const char *value;
     char *part = next_part(&rest);
@@ -155,6 +173,8 @@ static const source_form forms[] = {
      "such as csv:iris.csv,skip=1,label=4",
      parse_csv},
     {"npy", DATA_NPY, "npy:X.npy,Y.npy", parse_npy},
+    {"text", DATA_TEXT,
+     "text:FILE[,tokenizer=bytes|chars|gpt2|TOKENIZER.json][,context=N], such as text:book.txt,tokenizer=chars,context=64", parse_text},
     {"synthetic", DATA_SYNTHETIC,
      "synthetic:SHAPE[,classes=K][,n=N], such as synthetic:3x32x32,classes=10,n=4096 "
      "(K is 2 at least, N and SHAPE's 1 to 7 sizes 1 at least)",
@@ -166,7 +186,7 @@ static const source_form forms[] = {
 
 static int refuse_source(const char *text) {
     return usage_error(
-        "--data '%s': expected digits, idx:DIR, cifar10:DIR, csv:FILE, npy:X.npy,Y.npy, "
+        "--data '%s': expected digits, idx:DIR, cifar10:DIR, csv:FILE, npy:X.npy,Y.npy, text:FILE, "
         "synthetic:SHAPE or synthetic-regression:NxD",
         text);
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include <cltrain/data.h>
+#include <cltrain/text.h>
 
 #define DATA_PATH_BYTES 4096
 
@@ -17,6 +18,7 @@ typedef enum data_source {
     DATA_CIFAR10,
     DATA_CSV,
     DATA_NPY,
+    DATA_TEXT,
     DATA_SYNTHETIC,
     DATA_SYNTHETIC_REGRESSION
 } data_source;
@@ -32,6 +34,8 @@ typedef struct data_spec {
     clt_shape shape;
     int64_t classes, samples, features;
     double noise;
+    char tokenizer[DATA_PATH_BYTES]; /* text: bytes, chars, gpt2 (a file of tokens), or a tokenizer.json */
+    int64_t context;
 } data_spec;
 
 /* Returns 0, or EXIT_USAGE after saying what was expected. Opens nothing. `spec` must stay where it
@@ -47,6 +51,8 @@ bool data_spec_file(const data_spec *spec, int i, char path[2 * DATA_PATH_BYTES]
 typedef struct data_parts {
     clt_dataset *whole, *train, *test; /* whole is NULL where files bring a test part */
     bool standardized;
+    int64_t vocabulary; /* of text; else 0 */
+    clt_tokenizer *tokenizer; /* of text; NULL for files of tokens */
 } data_parts;
 
 /* Opens the data; where it has no test part of its own, a fifth is held out by `seed`. Tables (csv,

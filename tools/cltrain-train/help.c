@@ -12,15 +12,11 @@ void options_print_help(FILE *file) {
             "  " PROGRAM " convnet --data digits --epochs 30\n"
             "  " PROGRAM " logistic --data csv:table.csv,label=class --json\n"
             "  " PROGRAM " resnet18 --data cifar10:DIR --save model.safetensors\n"
+            "  " PROGRAM " gpt2:nano --data text:FILE,context=256 --export FOLDER\n"
             "\n"
-            "MODEL:\n"
-            "  linear       regression: one linear layer\n"
-            "  logistic     classification: one linear layer\n"
-            "  mlp[:H1,...] linear layers with ReLU between; default 128 hidden\n"
-            "  convnet      two 3x3 convolutions, each with ReLU and pooling; 128 hidden\n"
-            "  resnet18     He et al. 2015, in the form for 32x32 images\n"
-            "\n"
-            "SPEC:\n%s", data_spec_help);
+            "MODEL:\n");
+    model_print(file);
+    fprintf(file, "\nSPEC:\n%s", data_spec_help);
     option_print(option_rows, option_row_count, file);
     fprintf(file, "\n");
     recipe_print(file);

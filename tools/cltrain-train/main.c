@@ -23,9 +23,9 @@ const char program_name[] = PROGRAM;
 static void announce(const report *r) {
     char others[32] = "";
     if (r->ranks > 1) snprintf(others, sizeof others, " on each of %d ranks", r->ranks);
-    message_line("%s (%lld parameter%s) on %s (%lld training and %lld test samples) with %s%s",
+    message_line("%s (%lld parameter%s) on %s (%lld training and %lld %s samples) with %s%s",
                  r->options->model, (long long)r->parameters, PLURAL(r->parameters), r->options->data,
-                 (long long)r->train_samples, (long long)r->test_samples, r->device->name, others);
+                 (long long)r->train_samples, (long long)r->test_samples, r->held_out, r->device->name, others);
 }
 
 static int print_report(const report *r) {
@@ -46,6 +46,7 @@ static int train_on(const options *given, const data_parts *data, const task *ma
         .test_samples = clt_dataset_samples(data->test),
         .train = report_no_metrics(),
         .test = report_no_metrics(),
+        .held_out = data->vocabulary ? "validation" : "test",
         .samples_per_second = NAN,
         .first_step_seconds = NAN,
         .total_seconds = NAN,

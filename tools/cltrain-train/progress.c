@@ -114,12 +114,13 @@ static void metrics_text(const char *part, const clt_metrics *metrics, bool clas
 }
 
 void progress_epoch(const progress *p, const report *r) {
-    char place[64], train[96], test[96], rate[48] = "", skipped[48] = "";
+    char place[64], train[96], test[96], rate[48] = "", skipped[48] = "", held_out[16];
+    snprintf(held_out, sizeof held_out, "%s ", r->held_out);
     if (p->epochs) place_text(p, r->epochs, r->steps, place, sizeof place);
     else snprintf(place, sizeof place, "epoch %lld, step %lld/%lld", (long long)r->epochs,
                   (long long)r->steps, (long long)p->total_steps);
     metrics_text("", &r->train, r->classification, train, sizeof train);
-    metrics_text("test ", &r->test, r->classification, test, sizeof test);
+    metrics_text(held_out, &r->test, r->classification, test, sizeof test);
     if (isfinite(r->samples_per_second))
         snprintf(rate, sizeof rate, "  %.*f samples/s", r->samples_per_second < 100,
                  r->samples_per_second);

@@ -117,7 +117,7 @@ static void set_outcome(json_t *object, const report *r) {
     set_whole(object, "steps", r->steps);
     set_whole(object, "skipped_steps", r->skipped);
     set_metrics(object, "train", &r->train, r->classification);
-    set_metrics(object, "test", &r->test, r->classification);
+    set_metrics(object, r->held_out, &r->test, r->classification);
     set_real(object, "samples_per_second", r->samples_per_second);
     set_real(object, "first_step_seconds", r->first_step_seconds);
     set_real(object, "total_seconds", r->total_seconds);
@@ -218,7 +218,7 @@ void run_log_epoch(run_log *log, const report *r, double lr) {
     set_whole(object, "skipped_steps", r->skipped);
     set_real(object, "lr", lr);
     set_metrics(object, "train", &r->train, r->classification);
-    set_metrics(object, "test", &r->test, r->classification);
+    set_metrics(object, r->held_out, &r->test, r->classification);
     set_real(object, "samples_per_second", r->samples_per_second);
     write_event(log, object);
 }
@@ -261,7 +261,7 @@ bool report_print_text(const report *r, FILE *file) {
         fprintf(file, ", first step after %.2f s", r->first_step_seconds);
     fprintf(file, "\n");
     print_metrics(file, "training", &r->train, r->classification);
-    print_metrics(file, "test", &r->test, r->classification);
+    print_metrics(file, r->held_out, &r->test, r->classification);
     if (o->ranks > 1)
         fprintf(file, "  %-12s %d, %.1f MiB sent by rank 0, which waited %.2f s for others\n", "ranks", r->ranks,
                 (double)r->bytes_sent / (1024 * 1024), r->waited_seconds);

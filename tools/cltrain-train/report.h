@@ -24,6 +24,7 @@ typedef struct report {
     int64_t skipped; /* steps of this run that were left out: their gradients were not finite */
     clt_metrics train;     /* of the last epoch, or of its part that was run */
     clt_metrics test;
+    const char *held_out; /* what the part that is not trained on is called: "test", or of text "validation" */
     double samples_per_second; /* training after the first step, without tests and saving */
     double first_step_seconds; /* from the model's compilation to its first step's end */
     double total_seconds;

@@ -22,18 +22,19 @@ static int truth_field(const data_parts *data) {
 }
 
 /* A part may lack the last classes; 0: no labels. */
-static int count_classes(const data_parts *data) {
+static int64_t count_classes(const data_parts *data) {
+    if (data->vocabulary) return data->vocabulary;
     int train = clt_dataset_classes(data->train), test = clt_dataset_classes(data->test);
     return train > test ? train : test;
 }
 
-static int check_truth(const options *given, int classes) {
+static int check_truth(const options *given, int64_t classes) {
     model_id id = given->model_spec.id;
     if (id == MODEL_LINEAR && classes)
-        return usage_error("linear predicts numbers, but '%s' has labels of %d classes: expected "
+        return usage_error("linear predicts numbers, but '%s' has labels of %lld classes: expected "
                            "csv:FILE without regression=0, npy with a Y of floats, or "
                            "synthetic-regression:NxD; for classes there is logistic",
-                           given->data, classes);
+                           given->data, (long long)classes);
     if (id == MODEL_LOGISTIC && !classes)
         return usage_error("logistic predicts classes, but '%s' has targets that are numbers: "
                            "expected labels; for numbers there is linear", given->data);
@@ -42,10 +43,14 @@ static int check_truth(const options *given, int classes) {
     return 0;
 }
 
-static int check_samples(const options *given, clt_shape sample) {
+static int check_samples(const options *given, const data_parts *data, clt_shape sample) {
     char text[256];
+    model_input reads = model_reads(given->model_spec.id);
     shape_text(sample, text, sizeof text);
-    if (!model_needs_images(given->model_spec.id) || sample.rank == 3) return 0;
+    if ((reads == MODEL_READS_TOKENS) != (data->vocabulary > 0))
+        return usage_error("%s with '%s': a language model such as gpt2:nano needs --data text:FILE, and such data a language model",
+                           model_name(given->model_spec.id), given->data);
+    if (reads != MODEL_READS_IMAGES || sample.rank == 3) return 0;
     return usage_error(
         "%s needs images [channels, height, width], but the samples of '%s' have the "
         "shape %s: expected digits, idx:DIR, cifar10:DIR, synthetic:CxHxW, or npy with "
@@ -60,7 +65,7 @@ static clt_shape batched(clt_shape sample, int64_t batch) {
     return shape;
 }
 
-static void build_graph(task *made, const options *given, const data_parts *data, int classes) {
+static void build_graph(task *made, const options *given, const data_parts *data, int64_t classes) {
     int truth = truth_field(data);
     clt_shape x_shape = batched(clt_dataset_shape(data->train, 0), given->batch);
     clt_shape y_sample = clt_dataset_shape(data->train, truth);
@@ -71,7 +76,7 @@ static void build_graph(task *made, const options *given, const data_parts *data
     int64_t outputs = classes ? classes : clt_shape_elements(&y_sample);
     made->output = model_build(given->model, x, outputs);
     if (!classes && y_sample.rank != 1) made->output = clt_reshape(made->output, y_shape);
-    made->loss = classes ? clt_cross_entropy(made->output, y) : clt_mse_loss(made->output, y);
+    made->loss = model_loss(made->output, y);
 }
 
 /* The test part that files brought along must be of the same kind as the training part. */
@@ -89,12 +94,12 @@ static int check_parts(const options *given, const data_parts *data) {
 
 int task_build(task *made, const options *given, const data_parts *data) {
     char text[256];
-    int classes = count_classes(data);
+    int64_t classes = count_classes(data);
     clt_shape sample = clt_dataset_shape(data->train, 0);
     *made = (task){0};
     int code = check_parts(given, data);
     if (!code) code = check_truth(given, classes);
-    if (!code) code = check_samples(given, sample);
+    if (!code) code = check_samples(given, data, sample);
     if (code) return code;
     clt_status status = clt_graph_create(&made->graph);
     if (status < 0) return library_error(status, "making the model");

@@ -1,117 +1,147 @@
 #include "tools/common/models.h"
 
-#include <stdio.h>
+#include <limits.h>
 #include <string.h>
 
 #include <cltrain/ops.h>
 
 #include "tools/common/numbers.h"
 
-static const char *const names[] = {"linear", "logistic", "mlp", "convnet", "resnet18"};
+/* One model. `sizes` is what follows the colon; NULL: nothing may. */
+typedef struct model_row {
+    const char *name, *form, *help;
+    model_input reads;
+    bool (*sizes)(model_spec *spec, const char *text);
+    const char *expected; /* of the sizes */
+    int depth;            /* resnet */
+} model_row;
 
-const char *model_name(model_id id) {
-    return names[id];
+static bool mlp_sizes(model_spec *spec, const char *text) {
+    spec->n_hidden = number_sizes(text, ',', spec->hidden, MODEL_MAX_HIDDEN);
+    return spec->n_hidden > 0;
 }
 
-bool model_needs_images(model_id id) {
-    return id == MODEL_CONVNET || id == MODEL_RESNET18;
+/* A transformer's layers, heads and width. */
+typedef struct shape_name {
+    const char *name;
+    int64_t layers, heads, width;
+} shape_name;
+
+static const shape_name gpt2_shapes[] = {
+    {"nano", 6, 6, 384}, {"small", 12, 12, 768}, {"medium", 24, 16, 1024}, {"large", 36, 20, 1280}, {"xl", 48, 25, 1600}, {0}};
+static const shape_name vit_shapes[] = {{"tiny", 12, 3, 192}, {"small", 12, 6, 384}, {"base", 12, 12, 768}, {"large", 24, 16, 1024}, {0}};
+
+/* A name of the list, or LAYERS/HEADS/WIDTH. */
+static bool read_shape(const shape_name *names, const char *text, size_t length, shape_name *shape) {
+    char word[64];
+    int64_t sizes[3];
+    if (length >= sizeof word) return false;
+    memcpy(word, text, length);
+    word[length] = '\0';
+    for (; names->name; names++) {
+        if (strcmp(word, names->name) != 0) continue;
+        *shape = *names;
+        return true;
+    }
+    if (number_sizes(word, '/', sizes, 3) != 3 || sizes[0] > 1024 || sizes[1] > sizes[2] || sizes[2] > INT_MAX || sizes[2] % sizes[1]) return false;
+    *shape = (shape_name){NULL, sizes[0], sizes[1], sizes[2]};
+    return true;
+}
+
+static bool gpt2_sizes(model_spec *spec, const char *text) {
+    shape_name shape;
+    if (!read_shape(gpt2_shapes, text, strlen(text), &shape)) return false;
+    spec->gpt2 = (clt_gpt2_options){.layers = (int)shape.layers, .heads = (int)shape.heads, .width = shape.width};
+    return true;
+}
+
+static bool vit_sizes(model_spec *spec, const char *text) {
+    shape_name shape;
+    size_t length = strcspn(text, ",");
+    spec->vit.patch = 0;
+    if (!read_shape(vit_shapes, text, length, &shape)) return false;
+    if (text[length] && (strncmp(text + length, ",patch=", 7) != 0 || !number_whole(text + length + 7, 1, 1024, &spec->vit.patch))) return false;
+    spec->vit = (clt_vit_options){.patch = spec->vit.patch, .layers = (int)shape.layers, .heads = (int)shape.heads, .width = shape.width};
+    return true;
+}
+
+static const model_row rows[] = {
+    [MODEL_LINEAR] = {"linear", "linear", "regression: one linear layer"},
+    [MODEL_LOGISTIC] = {"logistic", "logistic", "classification: one linear layer"},
+    [MODEL_MLP] = {"mlp", "mlp[:H1,...]", "linear layers with ReLU between; default 128 hidden", .sizes = mlp_sizes,
+                   .expected = "1 to 16 layer sizes of at least 1, such as mlp:256,128"},
+    [MODEL_CONVNET] = {"convnet", "convnet", "two 3x3 convolutions, each with ReLU and pooling; 128 hidden", MODEL_READS_IMAGES},
+    [MODEL_RESNET18] = {"resnet18", "resnet18", "He et al. 2015; up to 64x64 pixels with the stem for small images", MODEL_READS_IMAGES, .depth = 18},
+    [MODEL_RESNET34] = {"resnet34", "resnet34", "", MODEL_READS_IMAGES, .depth = 34},
+    [MODEL_RESNET50] = {"resnet50", "resnet50", "with bottlenecks", MODEL_READS_IMAGES, .depth = 50},
+    [MODEL_RESNET101] = {"resnet101", "resnet101", "", MODEL_READS_IMAGES, .depth = 101},
+    [MODEL_MOBILENET_V2] = {"mobilenet_v2", "mobilenet_v2", "Sandler et al. 2018", MODEL_READS_IMAGES},
+    [MODEL_VIT] = {"vit", "vit[:SIZE]", "vision transformer: tiny, small, base or LAYERS/HEADS/WIDTH, [,patch=P]", MODEL_READS_IMAGES, vit_sizes,
+                   "tiny, small, base, large or LAYERS/HEADS/WIDTH, then ,patch=P, such as vit:tiny,patch=4"},
+    [MODEL_GPT2] = {"gpt2", "gpt2[:SIZE]", "Radford et al. 2019: nano, small, medium, large, xl or LAYERS/HEADS/WIDTH", MODEL_READS_TOKENS, gpt2_sizes,
+                    "nano, small, medium, large, xl or LAYERS/HEADS/WIDTH, such as gpt2:6/6/384"},
+};
+
+enum { ROWS = sizeof rows / sizeof rows[0] };
+
+const char *model_name(model_id id) {
+    return rows[id].name;
+}
+
+model_input model_reads(model_id id) {
+    return rows[id].reads;
 }
 
 bool model_parse(model_spec *spec, const char *text, char *problem, size_t problem_bytes) {
     size_t length = strcspn(text, ":");
-    const char *sizes = text[length] ? text + length + 1 : NULL;
-    for (int i = 0; i < (int)(sizeof names / sizeof names[0]); i++) {
-        if (strlen(names[i]) != length || memcmp(names[i], text, length) != 0) continue;
+    for (int i = 0; i < ROWS; i++) {
+        const model_row *row = &rows[i];
+        if (strlen(row->name) != length || memcmp(row->name, text, length) != 0) continue;
         *spec = (model_spec){.id = (model_id)i, .n_hidden = 1, .hidden = {128}};
-        if (!sizes) return true;
-        if (i != MODEL_MLP) {
-            snprintf(problem, problem_bytes, "model '%s': %s takes nothing after it", text, names[i]);
-            return false;
-        }
-        spec->n_hidden = number_sizes(sizes, ',', spec->hidden, MODEL_MAX_HIDDEN);
-        if (spec->n_hidden) return true;
-        snprintf(problem, problem_bytes,
-                 "model '%s': expected 1 to %d layer sizes of at least 1, such as mlp:256,128", text,
-                 MODEL_MAX_HIDDEN);
+        if (!text[length]) return true;
+        if (!row->sizes) snprintf(problem, problem_bytes, "model '%s': %s takes nothing after it", text, row->name);
+        else if (row->sizes(spec, text + length + 1)) return true;
+        else snprintf(problem, problem_bytes, "model '%s': expected %s", text, row->expected);
         return false;
     }
     snprintf(problem, problem_bytes, "unknown model '%s': expected " MODEL_EXPECTED, text);
     return false;
 }
 
-/* [N, …] -> [N, features] */
+void model_print(FILE *file) {
+    for (int i = 0; i < ROWS; i++) fprintf(file, "  %-12s %s\n", rows[i].form, rows[i].help);
+}
+
+/* [N, ...] -> [N, features] */
 static clt_tensor *flat(clt_tensor *x) {
     clt_shape shape = clt_tensor_shape(x);
     if (shape.rank == 1) return clt_reshape(x, CLT_SHAPE(shape.dims[0], 1));
     return shape.rank == 2 ? x : clt_flatten(x);
 }
 
-static clt_tensor *build_mlp(const model_spec *spec, clt_tensor *x, int64_t outputs) {
-    char name[16];
-    x = flat(x);
-    for (int i = 0; i < spec->n_hidden; i++) {
-        snprintf(name, sizeof name, "fc%d", i + 1);
-        x = clt_relu(clt_linear(x, name, spec->hidden[i]));
-    }
-    snprintf(name, sizeof name, "fc%d", spec->n_hidden + 1);
-    return clt_linear(x, name, outputs);
-}
-
-static clt_tensor *build_convnet(clt_tensor *x, int64_t outputs) {
-    x = clt_relu(clt_conv2d(x, "conv1", 32, .kernel = 3, .padding = 1));
-    x = clt_max_pool2d(x, .kernel = 2);
-    x = clt_relu(clt_conv2d(x, "conv2", 64, .kernel = 3, .padding = 1));
-    x = clt_max_pool2d(x, .kernel = 2);
-    x = clt_relu(clt_linear(clt_flatten(x), "fc1", 128));
-    return clt_linear(x, "fc2", outputs);
-}
-
-/* Convolution without bias, as the batch norm that follows has one. */
-static clt_tensor *conv_norm(clt_tensor *x, const char *prefix, const char *conv, const char *norm,
-                             clt_conv2d_options options) {
-    char name[64];
-    options.no_bias = true;
-    snprintf(name, sizeof name, "%s%s", prefix, conv);
-    x = clt_conv2d_with(x, name, options);
-    snprintf(name, sizeof name, "%s%s", prefix, norm);
-    return clt_batch_norm(x, name);
-}
-
-/* Two 3x3 convolutions beside a shortcut, which is a 1x1 convolution where the shape changes. */
-static clt_tensor *basic_block(clt_tensor *x, const char *prefix, int64_t channels, int stride) {
-    clt_conv2d_options first = {channels, .kernel = 3, .padding = 1, .stride = stride};
-    clt_conv2d_options second = {channels, .kernel = 3, .padding = 1};
-    clt_conv2d_options shortcut = {channels, .kernel = 1, .stride = stride};
-    clt_tensor *y = clt_relu(conv_norm(x, prefix, "conv1", "bn1", first));
-    y = conv_norm(y, prefix, "conv2", "bn2", second);
-    if (stride != 1 || clt_tensor_shape(x).dims[1] != channels)
-        x = conv_norm(x, prefix, "downsample.0", "downsample.1", shortcut);
-    return clt_relu(clt_add(y, x));
-}
-
-static clt_tensor *build_resnet18(clt_tensor *x, int64_t outputs) {
-    x = clt_relu(
-        conv_norm(x, "", "conv1", "bn1", (clt_conv2d_options){64, .kernel = 3, .padding = 1}));
-    for (int layer = 0; layer < 4; layer++) {
-        for (int block = 0; block < 2; block++) {
-            char prefix[32];
-            snprintf(prefix, sizeof prefix, "layer%d.%d.", layer + 1, block);
-            x = basic_block(x, prefix, (int64_t)64 << layer, layer > 0 && block == 0 ? 2 : 1);
-        }
-    }
-    return clt_linear(clt_flatten(clt_global_avg_pool2d(x)), "fc", outputs);
+clt_tensor *model_loss(clt_tensor *output, clt_tensor *truth) {
+    clt_shape shape = clt_tensor_shape(output);
+    if (clt_tensor_dtype(truth) != CLT_I32) return clt_mse_loss(output, truth);
+    if (shape.rank <= 2) return clt_cross_entropy(output, truth);
+    return clt_cross_entropy(clt_reshape(output, CLT_SHAPE(-1, shape.dims[shape.rank - 1])), clt_reshape(truth, CLT_SHAPE(-1)));
 }
 
 clt_tensor *model_build(const char *text, clt_tensor *x, int64_t outputs) {
     char problem[256];
     model_spec spec;
+    clt_shape shape = clt_tensor_shape(x);
     if (!model_parse(&spec, text, problem, sizeof problem)) return NULL;
     switch (spec.id) {
     case MODEL_LINEAR:
     case MODEL_LOGISTIC: return clt_linear(flat(x), "fc", outputs);
-    case MODEL_MLP: return build_mlp(&spec, x, outputs);
-    case MODEL_CONVNET: return build_convnet(x, outputs);
-    case MODEL_RESNET18: return build_resnet18(x, outputs);
+    case MODEL_MLP: return clt_model_mlp(x, spec.hidden, spec.n_hidden, outputs);
+    case MODEL_CONVNET: return clt_model_convnet(x, outputs);
+    case MODEL_MOBILENET_V2: return clt_model_mobilenet_v2(x, .outputs = outputs);
+    case MODEL_VIT: spec.vit.outputs = outputs; return clt_model_vit_with(x, spec.vit);
+    case MODEL_GPT2:
+        spec.gpt2.vocabulary = outputs;
+        spec.gpt2.positions = shape.rank == 2 ? shape.dims[1] : 0;
+        return clt_model_gpt2_with(x, spec.gpt2);
+    default: return clt_model_resnet(x, .depth = rows[spec.id].depth, .small_images = shape.rank == 4 && shape.dims[2] <= 64, .outputs = outputs);
     }
-    return NULL;
 }

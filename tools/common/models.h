@@ -1,15 +1,5 @@
 /*
- * The models that the program knows: from a word to a graph. Depends on the
- * library's public headers alone.
- *
- *   linear          x W^T + b                                  fc
- *   logistic        the same, for classes                      fc
- *   mlp[:H1,H2,…]   linear - ReLU … linear; default 128        fc1, fc2, …
- *   convnet         conv 3x3 32 - ReLU - max pool 2 -
- *                   conv 3x3 64 - ReLU - max pool 2 -
- *                   linear 128 - ReLU - linear                 conv1, conv2, fc1, fc2
- *   resnet18        He et al. 2015 in the form for CIFAR: stem 3x3, stride 1, no first
- *                   pool; torchvision's parameter names        conv1, bn1, layer1.0.conv1, …, fc
+ * Models by their text on the command line: from "gpt2:nano" to a graph, by the library's builders (cltrain/models.h).
  */
 #ifndef CLTRAIN_TOOLS_MODELS_H
 #define CLTRAIN_TOOLS_MODELS_H
@@ -17,8 +7,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
-#include <cltrain/graph.h>
+#include <cltrain/models.h>
 
 #define MODEL_MAX_HIDDEN 16
 
@@ -27,17 +18,29 @@ typedef enum model_id {
     MODEL_LOGISTIC,
     MODEL_MLP,
     MODEL_CONVNET,
-    MODEL_RESNET18
+    MODEL_RESNET18,
+    MODEL_RESNET34,
+    MODEL_RESNET50,
+    MODEL_RESNET101,
+    MODEL_MOBILENET_V2,
+    MODEL_VIT,
+    MODEL_GPT2
 } model_id;
+
+/* What a model reads. */
+typedef enum model_input { MODEL_READS_ANY, MODEL_READS_IMAGES, MODEL_READS_TOKENS } model_input;
 
 typedef struct model_spec {
     model_id id;
     int n_hidden; /* mlp */
     int64_t hidden[MODEL_MAX_HIDDEN];
+    clt_vit_options vit;
+    clt_gpt2_options gpt2;
 } model_spec;
 
-/* "linear", "logistic", "mlp", "mlp:H1,H2,…", "convnet", "resnet18", for messages. */
-#define MODEL_EXPECTED "linear, logistic, mlp[:H1,H2,...], convnet or resnet18"
+/* For messages. */
+#define MODEL_EXPECTED                                                                                               \
+    "linear, logistic, mlp[:H1,H2,...], convnet, resnet18, resnet34, resnet50, resnet101, mobilenet_v2, vit[:SIZE] or gpt2[:SIZE]"
 
 /* Reads a model's text. False if it is none; `problem` then says why, and what was expected. */
 bool model_parse(model_spec *spec, const char *text, char *problem, size_t problem_bytes);
@@ -45,11 +48,16 @@ bool model_parse(model_spec *spec, const char *text, char *problem, size_t probl
 /* The word alone: "mlp". */
 const char *model_name(model_id id);
 
-/* Needs samples [C, H, W]? */
-bool model_needs_images(model_id id);
+model_input model_reads(model_id id);
 
-/* Adds the model to the graph of x [N, …]: the prediction [N, outputs]. NULL if the text is no
+/* Adds the model to the graph of x [N, ...]: the prediction [N, outputs], or, of tokens [N, T], [N, T, outputs]. NULL if the text is no
  * model; what does not fit x sticks in the graph. */
 clt_tensor *model_build(const char *text, clt_tensor *x, int64_t outputs);
+
+/* The mean cross-entropy of labels i32 [...] for an output [..., classes], else the mean squared error. */
+clt_tensor *model_loss(clt_tensor *output, clt_tensor *truth);
+
+/* A line for each model, for --help. */
+void model_print(FILE *file);
 
 #endif

@@ -136,9 +136,9 @@ static const char *badge_class(const char *word) {
     static const struct {
         const char *word, *class;
     } known[] = {
-        {"ok", "good"}, {"passed", "good"}, {"faster", "good"}, {"mended", "good"}, {"better", "good"}, {"wrong", "bad"}, {"build-failed", "bad"},
+        {"ok", "good"}, {"passed", "good"}, {"faster", "good"}, {"fixed", "good"}, {"better", "good"}, {"wrong", "bad"}, {"build-failed", "bad"},
         {"crashed", "bad"}, {"timeout", "bad"}, {"slower", "bad"}, {"broken", "bad"}, {"worse", "bad"}, {"failed", "bad"},
-        {"suspect", "odd"}, {"untold", "odd"}, {"gone", "odd"}, {"appeared", "odd"},
+        {"suspect", "odd"}, {"inconclusive", "odd"}, {"gone", "odd"}, {"appeared", "odd"},
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (strcmp(known[i].word, word) == 0) return known[i].class;

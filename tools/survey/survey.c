@@ -382,11 +382,13 @@ int survey_choose(const survey *s, const char *selector, const survey_device **c
     return 0;
 }
 
-clt_status survey_open(const survey *s, const survey_device *which, clt_device **device) {
+clt_status survey_open(const survey *s, const survey_device *which, const clt_settings *settings, clt_device **device) {
     char selector[16];
+    clt_settings with = settings ? *settings : (clt_settings){.device = NULL};
     driver_isolate(&s->drivers[which->driver]);
     snprintf(selector, sizeof selector, "%d", which->index);
-    clt_status status = clt_device_open(device, selector);
+    with.device = selector;
+    clt_status status = clt_device_open_with(device, &with);
     if (status == CLT_OK && strcmp(clt_device_get_info(*device)->name, which->info.name) == 0) return CLT_OK;
     if (status == CLT_OK) clt_device_close(*device);
     return status < 0 ? status : CLT_E_NO_DEVICE;

@@ -41,8 +41,8 @@ void survey_free(survey *s);
 /* The usable device that a selector names (NULL: the best). EXIT_FAILED after a message if there is none. */
 int survey_choose(const survey *s, const char *selector, const survey_device **chosen);
 
-/* In a child: opens the device through its driver alone. */
-clt_status survey_open(const survey *s, const survey_device *which, clt_device **device);
+/* In a child: opens the device through its driver alone. `settings`: NULL, or what the environment is not asked for. */
+clt_status survey_open(const survey *s, const survey_device *which, const clt_settings *settings, clt_device **device);
 
 /* The device as documents have it: its facts, driver, status and reason ("": none). */
 json_t *survey_device_json(const survey *s, const survey_device *which, const char *status, const char *reason);

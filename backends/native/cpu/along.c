@@ -21,13 +21,17 @@ static bool rows_fit(const clt_device *device, int64_t n) {
     return clt_cpu_fits(device) && n >= width && clt_cpu_divide_up(n, width) * PASSES <= ROUNDS;
 }
 
-/* A kernel with all of the node's inputs, its result, and the rows. */
-static void begin(clt_lowering *l, const char *kernel, const clt_tensor *node, rows r) {
+static void begin_rows(clt_lowering *l, const char *kernel, const clt_tensor *const *inputs, int n, const clt_tensor *result, rows r) {
     clt_cpu_begin(l, path, kernel, clt_cpu_divide_up(r.count, r.each));
-    for (int i = 0; i < node->n_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
-    clt_launch_tensor(l, node);
+    for (int i = 0; i < n; i++) clt_launch_tensor(l, inputs[i]);
+    clt_launch_tensor(l, result);
     clt_launch_ints(l, (int64_t[]){r.count, r.n}, 2, 2);
     clt_launch_int(l, r.each);
+}
+
+/* A kernel with all of the node's inputs, its result, and the rows. */
+static void begin(clt_lowering *l, const char *kernel, const clt_tensor *node, rows r) {
+    begin_rows(l, kernel, (const clt_tensor *const *)node->inputs, node->n_inputs, node, r);
 }
 
 /* ---- softmax ---- */
@@ -44,11 +48,11 @@ static int64_t softmax_length(const clt_tensor *node) {
     return node->shape.dims[((const clt_softmax_attributes *)node->attributes)->axis];
 }
 
-bool clt_cpu_softmax_supports(const clt_tensor *node, const clt_device *device) {
-    return along_last(node) && rows_fit(device, softmax_length(node));
+static bool supports_softmax(const clt_candidate *c) {
+    return along_last(c->node) && rows_fit(c->device, softmax_length(c->node));
 }
 
-void clt_cpu_softmax(clt_lowering *l, const clt_tensor *node) {
+static void lower_softmax(clt_lowering *l, const clt_tensor *node) {
     bool grad = node->n_inputs == 2;
     begin(l, grad ? "cpu_softmax_grad" : "cpu_softmax", node, rows_of(node, softmax_length(node)));
     clt_launch_int(l, node->op == &clt_op_log_softmax || node->op == &clt_op_log_softmax_grad);
@@ -56,11 +60,11 @@ void clt_cpu_softmax(clt_lowering *l, const clt_tensor *node) {
 
 /* ---- cross-entropy ---- */
 
-bool clt_cpu_cross_entropy_supports(const clt_tensor *node, const clt_device *device) {
-    return rows_fit(device, node->inputs[0]->shape.dims[1]);
+static bool supports_cross_entropy(const clt_candidate *c) {
+    return rows_fit(c->device, c->node->inputs[0]->shape.dims[1]);
 }
 
-void clt_cpu_cross_entropy(clt_lowering *l, const clt_tensor *node) {
+static void lower_cross_entropy(clt_lowering *l, const clt_tensor *node) {
     const clt_tensor *x = node->inputs[0];
     begin(l, node->op == &clt_op_cross_entropy ? "cpu_cross_entropy" : "cpu_cross_entropy_grad", node,
           rows_of(x, x->shape.dims[1]));
@@ -68,20 +72,34 @@ void clt_cpu_cross_entropy(clt_lowering *l, const clt_tensor *node) {
 
 /* ---- layer normalization; the gradients of weight and bias are sums down columns ---- */
 
-bool clt_cpu_layer_norm_stats_supports(const clt_tensor *node, const clt_device *device) {
-    return rows_fit(device, clt_layer_norm_length(node));
+static bool supports_layer_norm(const clt_candidate *c) {
+    return rows_fit(c->device, clt_layer_norm_length(c->node));
 }
 
-void clt_cpu_layer_norm_stats(clt_lowering *l, const clt_tensor *node) {
-    const clt_norm_attributes *at = node->attributes;
-    begin(l, "cpu_layer_norm_stats", node, rows_of(node->inputs[0], clt_layer_norm_length(node)));
+/* The statistics; y is made of them by its form. */
+static void lower_layer_norm(clt_lowering *l, const clt_tensor *node) {
+    const clt_layer_norm_attributes *at = node->attributes;
+    const clt_tensor *x = node->inputs[0];
+    begin_rows(l, "cpu_layer_norm_stats", &x, 1, node->outputs[0], rows_of(x, clt_layer_norm_length(node)));
     clt_launch_float(l, at->eps);
 }
 
-bool clt_cpu_layer_norm_grad_input_supports(const clt_tensor *node, const clt_device *device) {
-    return rows_fit(device, clt_layer_norm_length(node));
+static bool supports_layer_norm_grad_input(const clt_candidate *c) {
+    return rows_fit(c->device, clt_layer_norm_length(c->node));
 }
 
-void clt_cpu_layer_norm_grad_input(clt_lowering *l, const clt_tensor *node) {
+static void lower_layer_norm_grad_input(clt_lowering *l, const clt_tensor *node) {
     begin(l, "cpu_layer_norm_grad_input", node, rows_of(node, clt_layer_norm_length(node)));
 }
+
+const clt_backend_row clt_cpu_along_rows[] = {
+    {CLT_NATIVE(softmax), .supports = supports_softmax, .lower = lower_softmax},
+    {CLT_NATIVE(softmax_grad), .supports = supports_softmax, .lower = lower_softmax},
+    {CLT_NATIVE(log_softmax), .supports = supports_softmax, .lower = lower_softmax},
+    {CLT_NATIVE(log_softmax_grad), .supports = supports_softmax, .lower = lower_softmax},
+    {CLT_NATIVE(cross_entropy), .supports = supports_cross_entropy, .lower = lower_cross_entropy},
+    {CLT_NATIVE(cross_entropy_grad), .supports = supports_cross_entropy, .lower = lower_cross_entropy},
+    {CLT_NATIVE(layer_norm), .supports = supports_layer_norm, .lower = lower_layer_norm},
+    {CLT_NATIVE(layer_norm_grad_input), .supports = supports_layer_norm_grad_input, .lower = lower_layer_norm_grad_input},
+    {0},
+};

@@ -51,18 +51,18 @@ static matrices pixels_of(const clt_tensor *x) {
     return matrices_of(1, clt_tensor_elements(x) / channels, channels);
 }
 
-bool clt_cpu_batch_norm_stats_supports(const clt_tensor *node, const clt_device *device) {
-    const clt_tensor *x = node->inputs[0];
-    return clt_cpu_fits(device) && has_rows(x) && clt_tensor_elements(x) / x->shape.dims[1] >= 2;
+static bool supports_batch_norm(const clt_candidate *c) {
+    const clt_tensor *x = c->node->inputs[0];
+    return clt_cpu_fits(c->device) && has_rows(x) && clt_tensor_elements(x) / x->shape.dims[1] >= 2;
 }
 
-void clt_cpu_batch_norm_stats(clt_lowering *l, const clt_tensor *node) {
+static void lower_batch_norm(clt_lowering *l, const clt_tensor *node) {
     enum { CHANNELS = 16 }; /* of an item of cpu_columns_stats */
-    const clt_norm_attributes *at = node->attributes;
+    const clt_batch_norm_attributes *at = node->attributes;
     const clt_tensor *x = node->inputs[0];
     matrices m = pixels_of(x);
     if (!l->training) { /* x is not looked at */
-        clt_reference_batch_norm_stats(l, node);
+        clt_reference_running_stats(l, node);
         return;
     }
     int moments = clt_cpu_scratch(l, m.chunks * 2 * m.columns);
@@ -72,18 +72,18 @@ void clt_cpu_batch_norm_stats(clt_lowering *l, const clt_tensor *node) {
     clt_launch_scratch(l, moments);
     clt_launch_tensor(l, node->inputs[1]);
     clt_launch_tensor(l, node->inputs[2]);
-    clt_launch_tensor(l, node);
+    clt_launch_tensor(l, node->outputs[0]);
     launch_shape(l, &m);
     clt_launch_int(l, m.chunk_rows);
     clt_launch_float(l, at->eps);
     clt_launch_float(l, at->momentum);
 }
 
-bool clt_cpu_batch_norm_moments_supports(const clt_tensor *node, const clt_device *device) {
-    return clt_cpu_fits(device) && has_rows(node->inputs[0]);
+static bool supports_batch_norm_moments(const clt_candidate *c) {
+    return clt_cpu_fits(c->device) && has_rows(c->node->inputs[0]);
 }
 
-void clt_cpu_batch_norm_moments(clt_lowering *l, const clt_tensor *node) {
+static void lower_batch_norm_moments(clt_lowering *l, const clt_tensor *node) {
     enum { CHANNELS = 16 }; /* of an item of cpu_columns_moments_total */
     matrices m = pixels_of(node->inputs[0]);
     int moments = clt_cpu_scratch(l, m.chunks * 2 * m.columns);
@@ -96,33 +96,32 @@ void clt_cpu_batch_norm_moments(clt_lowering *l, const clt_tensor *node) {
     clt_launch_int(l, m.chunk_rows);
 }
 
-bool clt_cpu_batch_norm_grad_stats_supports(const clt_tensor *node, const clt_device *device) {
-    return clt_cpu_fits(device) && has_rows(node->inputs[0]) && has_rows(node->inputs[2]);
+static bool supports_batch_norm_grad(const clt_candidate *c) {
+    return clt_cpu_fits(c->device) && has_rows(c->node->inputs[0]) && has_rows(c->node->inputs[3]);
 }
 
-void clt_cpu_batch_norm_grad_stats(clt_lowering *l, const clt_tensor *node) {
+static void lower_batch_norm_grad(clt_lowering *l, const clt_tensor *node) {
     enum { CHANNELS = 16 }; /* of an item of cpu_columns_gradient_total */
     matrices m = pixels_of(node->inputs[0]);
     int partial = clt_cpu_scratch(l, m.chunks * 2 * m.columns);
     begin_chunks(l, "cpu_columns_gradient", &m, node->inputs[0]);
     clt_launch_tensor(l, node->inputs[1]);
-    clt_launch_tensor(l, node->inputs[2]);
+    clt_launch_tensor(l, node->inputs[3]);
     end_chunks(l, &m, partial);
     clt_launch_begin(l, path, "cpu_columns_gradient_total", clt_cpu_divide_up(m.columns, CHANNELS), 1);
     clt_launch_scratch(l, partial);
     clt_launch_tensor(l, node->inputs[1]);
-    clt_launch_tensor(l, node);
+    clt_launch_tensor(l, node->outputs[0]);
     launch_shape(l, &m);
 }
 
 /* ---- layer normalization ---- */
 
-bool clt_cpu_layer_norm_grad_weight_supports(const clt_tensor *node, const clt_device *device) {
-    (void)node;
-    return clt_cpu_fits(device);
+static bool supports_layer_norm_grad_weight(const clt_candidate *c) {
+    return clt_cpu_fits(c->device);
 }
 
-void clt_cpu_layer_norm_grad_weight(clt_lowering *l, const clt_tensor *node) {
+static void lower_layer_norm_grad_weight(clt_lowering *l, const clt_tensor *node) {
     int64_t n = clt_layer_norm_length(node);
     matrices m = matrices_of(1, clt_tensor_elements(node->inputs[0]) / n, n);
     int partial = clt_cpu_scratch(l, m.chunks * 2 * n);
@@ -170,14 +169,14 @@ static bool keeps_order(const clt_tensor *x, unsigned axes) {
     return clt_tensor_contiguous(x) || axes >> 1 & 1 || !pixels;
 }
 
-bool clt_cpu_reduce_supports(const clt_tensor *node, const clt_device *device) {
-    const clt_reduce_attributes *at = node->attributes;
+static bool supports_reduce(const clt_candidate *c) {
+    const clt_reduce_attributes *at = c->node->attributes;
     matrices m;
-    return clt_cpu_fits(device) && at->reduction != CLT_AXES_MAX && clt_tensor_contiguous(node) &&
-           keeps_order(node->inputs[0], at->axes) && as_matrices(node->inputs[0], at->axes, &m) && m.columns > 1;
+    return clt_cpu_fits(c->device) && at->reduction != CLT_AXES_MAX && clt_tensor_contiguous(c->node) &&
+           keeps_order(c->node->inputs[0], at->axes) && as_matrices(c->node->inputs[0], at->axes, &m) && m.columns > 1;
 }
 
-void clt_cpu_reduce(clt_lowering *l, const clt_tensor *node) {
+static void lower_reduce(clt_lowering *l, const clt_tensor *node) {
     const clt_reduce_attributes *at = node->attributes;
     matrices m = {0};
     as_matrices(node->inputs[0], at->axes, &m);
@@ -195,3 +194,12 @@ void clt_cpu_reduce(clt_lowering *l, const clt_tensor *node) {
     launch_shape(l, &parts);
     clt_launch_float(l, at->reduction == CLT_AXES_MEAN ? (float)(1.0 / (double)m.rows) : 1.0f);
 }
+
+const clt_backend_row clt_cpu_columns_rows[] = {
+    {CLT_NATIVE(batch_norm), .any_layout = true, .supports = supports_batch_norm, .lower = lower_batch_norm},
+    {CLT_NATIVE(batch_norm_moments), .any_layout = true, .supports = supports_batch_norm_moments, .lower = lower_batch_norm_moments},
+    {CLT_NATIVE(batch_norm_grad), .any_layout = true, .supports = supports_batch_norm_grad, .lower = lower_batch_norm_grad},
+    {CLT_NATIVE(reduce), .any_layout = true, .supports = supports_reduce, .lower = lower_reduce},
+    {CLT_NATIVE(layer_norm_grad_weight), .supports = supports_layer_norm_grad_weight, .lower = lower_layer_norm_grad_weight},
+    {0},
+};

@@ -156,20 +156,20 @@ static bool layouts_fit(const clt_tensor *x, const clt_tensor *weight, const clt
 
 /* ---- rows ---- */
 
-bool clt_cpu_conv2d_supports(const clt_tensor *node, const clt_device *device) {
-    const clt_conv2d_attributes *at = node->attributes;
-    const clt_shape *x = &node->inputs[0]->shape, *weight = &node->inputs[1]->shape;
+static bool supports_conv2d(const clt_candidate *c) {
+    const clt_conv2d_attributes *at = c->node->attributes;
+    const clt_shape *x = &c->node->inputs[0]->shape, *weight = &c->node->inputs[1]->shape;
     clt_cpu_axis h, w;
-    if (!clt_cpu_fits(device) || !layouts_fit(node->inputs[0], node->inputs[1], node)) return false;
-    clt_cpu_forward_axes(at, &node->shape, &h, &w);
+    if (!clt_cpu_fits(c->device) || !layouts_fit(c->node->inputs[0], c->node->inputs[1], c->node)) return false;
+    clt_cpu_forward_axes(at, &c->node->shape, &h, &w);
     packed_image image = image_of(x->dims[0], at->groups, weight->dims[1], &h, &w);
     int64_t packed = weight_elements(at->groups, weight->dims[0] / at->groups, weight->dims[1],
-                                     h.taps * w.taps, clt_cpu_tile_of(device));
-    return clt_cpu_holds_tensors(device, node) && holds_image(device, &image, &h, &w) &&
-           clt_cpu_holds(device, (double)packed);
+                                     h.taps * w.taps, clt_cpu_tile_of(c->device));
+    return clt_cpu_holds_tensors(c->device, c->node) && holds_image(c->device, &image, &h, &w) &&
+           clt_cpu_holds(c->device, (double)packed);
 }
 
-void clt_cpu_conv2d(clt_lowering *l, const clt_tensor *node) {
+static void lower_conv2d(clt_lowering *l, const clt_tensor *node) {
     const clt_conv2d_attributes *at = node->attributes;
     const clt_tensor *x = node->inputs[0], *weight = node->inputs[1];
     int64_t results = weight->shape.dims[0] / at->groups, channels = weight->shape.dims[1];
@@ -183,23 +183,23 @@ void clt_cpu_conv2d(clt_lowering *l, const clt_tensor *node) {
     launch_tiles(l, &image, packed, node, results, &h, &w);
 }
 
-bool clt_cpu_conv2d_grad_input_supports(const clt_tensor *node, const clt_device *device) {
-    const clt_conv2d_attributes *at = node->attributes;
-    const clt_shape *weight = &node->inputs[0]->shape, *dy = &node->inputs[1]->shape;
+static bool supports_conv2d_grad_input(const clt_candidate *c) {
+    const clt_conv2d_attributes *at = c->node->attributes;
+    const clt_shape *weight = &c->node->inputs[0]->shape, *dy = &c->node->inputs[1]->shape;
     clt_cpu_axis h[CLT_CPU_MOST_STRIDE] = {{0}}, w[CLT_CPU_MOST_STRIDE] = {{0}};
-    if (!clt_cpu_fits(device) || at->stride_h > CLT_CPU_MOST_STRIDE ||
+    if (!clt_cpu_fits(c->device) || at->stride_h > CLT_CPU_MOST_STRIDE ||
         at->stride_w > CLT_CPU_MOST_STRIDE)
         return false;
-    if (!layouts_fit(node->inputs[1], node->inputs[0], node)) return false;
-    grad_input_axes(at, &node->shape, h, w);
+    if (!layouts_fit(c->node->inputs[1], c->node->inputs[0], c->node)) return false;
+    grad_input_axes(at, &c->node->shape, h, w);
     packed_image image = image_of(dy->dims[0], at->groups, weight->dims[0] / at->groups, &h[0], &w[0]);
     int64_t packed = weight_elements(at->groups, weight->dims[1], image.channels,
-                                     weight->dims[2] * weight->dims[3], clt_cpu_tile_of(device));
-    return clt_cpu_holds_tensors(device, node) && holds_image(device, &image, &h[0], &w[0]) &&
-           clt_cpu_holds(device, (double)packed);
+                                     weight->dims[2] * weight->dims[3], clt_cpu_tile_of(c->device));
+    return clt_cpu_holds_tensors(c->device, c->node) && holds_image(c->device, &image, &h[0], &w[0]) &&
+           clt_cpu_holds(c->device, (double)packed);
 }
 
-void clt_cpu_conv2d_grad_input(clt_lowering *l, const clt_tensor *node) {
+static void lower_conv2d_grad_input(clt_lowering *l, const clt_tensor *node) {
     const clt_conv2d_attributes *at = node->attributes;
     const clt_tensor *weight = node->inputs[0], *dy = node->inputs[1];
     int64_t channels = weight->shape.dims[0] / at->groups, results = weight->shape.dims[1];
@@ -257,13 +257,13 @@ static double panel_elements(const weight_sum *s, clt_cpu_tile tile) {
     return (double)s->image.groups * (double)s->panels * tile.columns * (double)s->pixels;
 }
 
-bool clt_cpu_conv2d_grad_weight_supports(const clt_tensor *node, const clt_device *device) {
-    if (!clt_cpu_fits(device) || !layouts_fit(node->inputs[0], node, node->inputs[1])) return false;
-    clt_cpu_tile tile = clt_cpu_tile_of(device);
-    weight_sum s = weight_sum_of(node, tile);
-    return clt_cpu_holds_tensors(device, node) && holds_image(device, &s.image, &s.h, &s.w) &&
-           clt_cpu_holds(device, panel_elements(&s, tile)) &&
-           clt_cpu_holds(device, (double)s.splits * (double)s.partial);
+static bool supports_conv2d_grad_weight(const clt_candidate *c) {
+    if (!clt_cpu_fits(c->device) || !layouts_fit(c->node->inputs[0], c->node, c->node->inputs[1])) return false;
+    clt_cpu_tile tile = clt_cpu_tile_of(c->device);
+    weight_sum s = weight_sum_of(c->node, tile);
+    return clt_cpu_holds_tensors(c->device, c->node) && holds_image(c->device, &s.image, &s.h, &s.w) &&
+           clt_cpu_holds(c->device, panel_elements(&s, tile)) &&
+           clt_cpu_holds(c->device, (double)s.splits * (double)s.partial);
 }
 
 static int launch_places(clt_lowering *l, const weight_sum *s) {
@@ -319,7 +319,7 @@ static void launch_weight_tiles(clt_lowering *l, const weight_sum *s, const clt_
     else clt_launch_ints(l, (int64_t[]){tile.columns, panel, s->panels * panel}, 3, 4);
 }
 
-void clt_cpu_conv2d_grad_weight(clt_lowering *l, const clt_tensor *node) {
+static void lower_conv2d_grad_weight(clt_lowering *l, const clt_tensor *node) {
     weight_sum s = weight_sum_of(node, clt_cpu_tile_of(l->device));
     launch_pack(l, node->inputs[0], &s.image, &s.h, &s.w);
     int places = launch_places(l, &s);
@@ -333,3 +333,10 @@ void clt_cpu_conv2d_grad_weight(clt_lowering *l, const clt_tensor *node) {
                                 s.h.taps * s.w.taps, s.splits},
                     6, 8);
 }
+
+const clt_backend_row clt_cpu_conv2d_rows[] = {
+    {CLT_NATIVE(conv2d), .any_layout = true, .epilogue = true, .supports = supports_conv2d, .lower = lower_conv2d},
+    {CLT_NATIVE(conv2d_grad_input), .any_layout = true, .epilogue = true, .supports = supports_conv2d_grad_input, .lower = lower_conv2d_grad_input},
+    {CLT_NATIVE(conv2d_grad_weight), .any_layout = true, .supports = supports_conv2d_grad_weight, .lower = lower_conv2d_grad_weight},
+    {0},
+};

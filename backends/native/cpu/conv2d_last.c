@@ -21,17 +21,15 @@ enum { LEAST_CHANNELS = 8 };
 
 /* ---- the tile ---- */
 
-const clt_tunable clt_cpu_conv2d_last_tunables[] = {{"tile_rows", 4, {12, 8, 6, 3}}, {0}};
+static const clt_tunable tunables[] = {{"tile_rows", 4, {12, 8, 6, 3}}, {0}};
 
-void clt_cpu_conv2d_last_defaults(const clt_tensor *node, const clt_device *device, int *parameters) {
-    (void)node;
-    parameters[0] = clt_cpu_tile_of(device).rows;
+static void defaults(const clt_candidate *c, int *parameters) {
+    parameters[0] = clt_cpu_tile_of(c->device).rows;
 }
 
 /* More rows than the default are more sums than there are registers. */
-bool clt_cpu_conv2d_last_valid(const clt_tensor *node, const clt_device *device, const int *parameters) {
-    (void)node;
-    return parameters[0] <= clt_cpu_tile_of(device).rows;
+static bool valid(const clt_candidate *c, const int *parameters) {
+    return parameters[0] <= clt_cpu_tile_of(c->device).rows;
 }
 
 /* ---- what is supported ---- */
@@ -124,11 +122,11 @@ static void launch_pass(clt_lowering *l, const pass *p) {
     clt_launch_epilogue(l, p->y);
 }
 
-bool clt_cpu_conv2d_last_supports(const clt_tensor *node, const clt_device *device) {
-    return clt_cpu_fits(device) && fits(node, device, node->inputs[0], node, node->inputs[1]);
+static bool supports_conv2d(const clt_candidate *c) {
+    return clt_cpu_fits(c->device) && fits(c->node, c->device, c->node->inputs[0], c->node, c->node->inputs[1]);
 }
 
-void clt_cpu_conv2d_last(clt_lowering *l, const clt_tensor *node) {
+static void lower_conv2d(clt_lowering *l, const clt_tensor *node) {
     const clt_conv2d_attributes *at = node->attributes;
     const clt_tensor *x = node->inputs[0], *weight = node->inputs[1];
     int64_t o = weight->shape.dims[0] / at->groups, c = weight->shape.dims[1];
@@ -138,14 +136,14 @@ void clt_cpu_conv2d_last(clt_lowering *l, const clt_tensor *node) {
     launch_pass(l, &p);
 }
 
-bool clt_cpu_conv2d_grad_input_last_supports(const clt_tensor *node, const clt_device *device) {
-    const clt_conv2d_attributes *at = node->attributes;
-    return clt_cpu_fits(device) && at->stride_h <= CLT_CPU_MOST_STRIDE &&
+static bool supports_conv2d_grad_input(const clt_candidate *c) {
+    const clt_conv2d_attributes *at = c->node->attributes;
+    return clt_cpu_fits(c->device) && at->stride_h <= CLT_CPU_MOST_STRIDE &&
            at->stride_w <= CLT_CPU_MOST_STRIDE &&
-           fits(node, device, node, node->inputs[1], node->inputs[0]);
+           fits(c->node, c->device, c->node, c->node->inputs[1], c->node->inputs[0]);
 }
 
-void clt_cpu_conv2d_grad_input_last(clt_lowering *l, const clt_tensor *node) {
+static void lower_conv2d_grad_input(clt_lowering *l, const clt_tensor *node) {
     const clt_conv2d_attributes *at = node->attributes;
     const clt_tensor *weight = node->inputs[0], *dy = node->inputs[1];
     const int64_t *dx = node->shape.dims;
@@ -210,11 +208,11 @@ static weight_sum weight_sum_of(const clt_tensor *node, clt_cpu_tile tile) {
     return s;
 }
 
-bool clt_cpu_conv2d_grad_weight_last_supports(const clt_tensor *node, const clt_device *device) {
-    if (!clt_cpu_fits(device) || !fits(node, device, node->inputs[0], node->inputs[1], node))
+static bool supports_conv2d_grad_weight(const clt_candidate *c) {
+    if (!clt_cpu_fits(c->device) || !fits(c->node, c->device, c->node->inputs[0], c->node->inputs[1], c->node))
         return false;
-    weight_sum s = weight_sum_of(node, clt_cpu_tile_of(device));
-    return clt_cpu_holds(device, (double)s.splits * (double)s.partial);
+    weight_sum s = weight_sum_of(c->node, clt_cpu_tile_of(c->device));
+    return clt_cpu_holds(c->device, (double)s.splits * (double)s.partial);
 }
 
 static void launch_sums(clt_lowering *l, const clt_tensor *node, const weight_sum *s, int partial) {
@@ -237,7 +235,7 @@ static void launch_sums(clt_lowering *l, const clt_tensor *node, const weight_su
     }
 }
 
-void clt_cpu_conv2d_grad_weight_last(clt_lowering *l, const clt_tensor *node) {
+static void lower_conv2d_grad_weight(clt_lowering *l, const clt_tensor *node) {
     weight_sum s = weight_sum_of(node, clt_cpu_tile_of(l->device));
     int partial = clt_cpu_scratch(l, s.splits * s.partial);
     launch_sums(l, node, &s, partial);
@@ -247,3 +245,11 @@ void clt_cpu_conv2d_grad_weight_last(clt_lowering *l, const clt_tensor *node) {
     clt_launch_tensor(l, node);
     clt_launch_ints(l, (int64_t[]){s.groups, s.results, s.channels, s.width, s.taps, s.splits}, 6, 8);
 }
+
+#define TILE_ROWS .tunables = tunables, .defaults = defaults, .valid = valid
+const clt_backend_row clt_cpu_conv2d_last_rows[] = {
+    {CLT_NATIVE(conv2d), .any_layout = true, .epilogue = true, TILE_ROWS, .supports = supports_conv2d, .lower = lower_conv2d},
+    {CLT_NATIVE(conv2d_grad_input), .any_layout = true, .epilogue = true, TILE_ROWS, .supports = supports_conv2d_grad_input, .lower = lower_conv2d_grad_input},
+    {CLT_NATIVE(conv2d_grad_weight), .any_layout = true, .supports = supports_conv2d_grad_weight, .lower = lower_conv2d_grad_weight},
+    {0},
+};

@@ -39,14 +39,14 @@ static void begin(clt_lowering *l, int rows, const char *epilogue, const char *d
                   int64_t count) {
     clt_cpu_tile tile = clt_cpu_tile_of(l->device);
     bool isolated = epilogue || rows != tile.rows;
-    const char *shared = clt_kernel_source_find("native/cpu/tile.cl"), *own = clt_kernel_source_find(path);
+    const char *shared = clt_kernel_source_find(l->device, "native/cpu/tile.cl"), *own = clt_kernel_source_find(l->device, path);
     clt_text text = {0};
     if (!shared || !own) {
         clt_lower_fail(l, clt_fail(CLT_E_NOT_FOUND, "no kernel source %s in the library", path));
         return;
     }
     /* Programs of many modules have the prelude anyway. */
-    if (isolated) add_whole(&text, clt_kernel_source_find("prelude.cl"));
+    if (isolated) add_whole(&text, clt_kernel_source_find(l->device, "prelude.cl"));
     if (epilogue) add_whole(&text, epilogue);
     clt_text_add(&text, "#define CPU_WIDTH %d\n#define CPU_ROWS %d\n", tile.width, rows);
     add_whole(&text, shared);

@@ -5,7 +5,7 @@
 #ifndef CLT_BACKENDS_NATIVE_CPU_H
 #define CLT_BACKENDS_NATIVE_CPU_H
 
-#include "backends/backend.h"
+#include "backends/native/native.h"
 
 /* The register tile, and how many steps of a sum the kernels pack at a time; see cl/native/cpu/tile.cl. */
 typedef struct clt_cpu_tile {
@@ -33,41 +33,5 @@ int clt_cpu_scratch(clt_lowering *l, int64_t count);
 bool clt_cpu_holds(const clt_device *device, double count);
 
 int64_t clt_cpu_divide_up(int64_t a, int64_t b);
-
-/* What serves an op: NAME_supports(node, device) and NAME(lowering, node). */
-#define CLT_CPU_DECLARE(name)                                                             \
-    bool clt_cpu_##name##_supports(const clt_tensor *node, const clt_device *device);     \
-    void clt_cpu_##name(clt_lowering *l, const clt_tensor *node)
-
-CLT_CPU_DECLARE(pointwise);             /* pointwise.c: all that has a form */
-CLT_CPU_DECLARE(batch_norm_stats);      /* columns.c */
-CLT_CPU_DECLARE(batch_norm_moments);
-CLT_CPU_DECLARE(batch_norm_grad_stats);
-CLT_CPU_DECLARE(layer_norm_grad_weight);
-CLT_CPU_DECLARE(reduce);
-CLT_CPU_DECLARE(softmax);               /* along.c: both forms, and the gradients */
-CLT_CPU_DECLARE(cross_entropy);         /* and its gradient */
-CLT_CPU_DECLARE(layer_norm_stats);
-CLT_CPU_DECLARE(layer_norm_grad_input);
-CLT_CPU_DECLARE(max_pool2d);            /* pool2d.c */
-CLT_CPU_DECLARE(max_pool2d_grad);
-CLT_CPU_DECLARE(avg_pool2d);
-CLT_CPU_DECLARE(avg_pool2d_grad);
-CLT_CPU_DECLARE(matmul);                /* matmul.c */
-extern const clt_tunable clt_cpu_matmul_tunables[];
-void clt_cpu_matmul_defaults(const clt_tensor *node, const clt_device *device, int *parameters);
-bool clt_cpu_matmul_valid(const clt_tensor *node, const clt_device *device, const int *parameters);
-CLT_CPU_DECLARE(conv2d);                /* conv2d.c: contiguous */
-CLT_CPU_DECLARE(conv2d_grad_input);
-CLT_CPU_DECLARE(conv2d_grad_weight);
-CLT_CPU_DECLARE(conv2d_last);           /* conv2d_last.c: channels-last */
-extern const clt_tunable clt_cpu_conv2d_last_tunables[]; /* but for the weight's gradient */
-void clt_cpu_conv2d_last_defaults(const clt_tensor *node, const clt_device *device, int *parameters);
-bool clt_cpu_conv2d_last_valid(const clt_tensor *node, const clt_device *device, const int *parameters);
-CLT_CPU_DECLARE(conv2d_grad_input_last);
-CLT_CPU_DECLARE(conv2d_grad_weight_last);
-CLT_CPU_DECLARE(conv2d_winograd);       /* winograd.c */
-CLT_CPU_DECLARE(conv2d_grad_input_winograd);
-CLT_CPU_DECLARE(conv2d_grad_weight_winograd);
 
 #endif

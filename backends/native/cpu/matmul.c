@@ -10,7 +10,7 @@ enum { MOST_BLOCK = 24 /* CPU_MATMUL_BLOCK */ };
 
 enum { TILE_ROWS, DEPTH, PACK_A, PANELS_B, BLOCK, SPLITS };
 
-const clt_tunable clt_cpu_matmul_tunables[] = {
+static const clt_tunable tunables[] = {
     [TILE_ROWS] = {"tile_rows", 4, {12, 8, 6, 4}},
     [DEPTH] = {"depth", 3, {256, 128, 512}},
     [PACK_A] = {"pack_a", 2, {1, 0}},
@@ -123,7 +123,7 @@ static int64_t partial_elements(const product *p) {
 /* ---- choices ---- */
 
 static int next_smaller(int tunable, int value) {
-    const clt_tunable *t = &clt_cpu_matmul_tunables[tunable];
+    const clt_tunable *t = &tunables[tunable];
     int best = value;
     for (int i = 0; i < t->n; i++)
         if (t->values[i] < value && (best == value || t->values[i] > best)) best = t->values[i];
@@ -134,7 +134,7 @@ static int next_smaller(int tunable, int value) {
  * depends on shapes alone, so that results are the same with any number of those. */
 static void cut(const clt_tensor *node, int width, int *parameters) {
     enum { ENOUGH_ITEMS = 32, LEAST_ITEMS = 16, LEAST_SPLIT = 512, LEAST_BLOCK = 4 };
-    const clt_tunable *splits = &clt_cpu_matmul_tunables[SPLITS];
+    const clt_tunable *splits = &tunables[SPLITS];
     product p = product_of(node, width, parameters);
     for (int i = 1; i < splits->n && items_of(&p) < LEAST_ITEMS; i++) {
         if (p.k < LEAST_SPLIT * splits->values[i]) break;
@@ -157,39 +157,39 @@ static bool worth_packing(const product *p) {
     return p->panels > FEW_PANELS || (p->transpose_a && p->m > FAR_APART);
 }
 
-void clt_cpu_matmul_defaults(const clt_tensor *node, const clt_device *device, int *parameters) {
+static void defaults(const clt_candidate *c, int *parameters) {
     enum { MANY_BLOCKS = 3, FAR_APART = 256 };
-    int width = clt_device_vector_width(device);
+    int width = clt_device_vector_width(c->device);
     parameters[TILE_ROWS] = width == 16 ? 12 : 6;
     parameters[DEPTH] = 256;
     parameters[PACK_A] = 1;
     parameters[PANELS_B] = 0;
     parameters[BLOCK] = MOST_BLOCK;
     parameters[SPLITS] = 1;
-    product p = product_of(node, width, parameters);
-    cut(node, width, parameters);
+    product p = product_of(c->node, width, parameters);
+    cut(c->node, width, parameters);
     int64_t blocks = clt_cpu_divide_up(p.tiles, parameters[BLOCK]);
     parameters[PACK_A] = worth_packing(&p);
     parameters[PANELS_B] = parameters[PACK_A] && blocks >= MANY_BLOCKS && p.n >= FAR_APART;
 }
 
-bool clt_cpu_matmul_valid(const clt_tensor *node, const clt_device *device, const int *parameters) {
-    int width = clt_device_vector_width(device), rows = parameters[TILE_ROWS];
+static bool valid(const clt_candidate *c, const int *parameters) {
+    int width = clt_device_vector_width(c->device), rows = parameters[TILE_ROWS];
     if (width == 16 ? rows < 6 : rows > 6) return false;
-    product p = product_of(node, width, parameters);
+    product p = product_of(c->node, width, parameters);
     if (p.b_panels && !p.pack_a) return false; /* there is no such kernel */
-    return p.splits == parameters[SPLITS] && clt_cpu_holds(device, (double)packed_elements(&p)) &&
-           clt_cpu_holds(device, (double)panel_elements(&p)) &&
-           clt_cpu_holds(device, (double)partial_elements(&p));
+    return p.splits == parameters[SPLITS] && clt_cpu_holds(c->device, (double)packed_elements(&p)) &&
+           clt_cpu_holds(c->device, (double)panel_elements(&p)) &&
+           clt_cpu_holds(c->device, (double)partial_elements(&p));
 }
 
-bool clt_cpu_matmul_supports(const clt_tensor *node, const clt_device *device) {
+static bool supports(const clt_candidate *c) {
     int parameters[CLT_MAX_TUNABLES];
-    if (!clt_cpu_fits(device) || !clt_cpu_holds(device, (double)clt_tensor_elements(node))) return false;
-    for (int i = 0; i < node->n_inputs; i++)
-        if (!clt_cpu_holds(device, (double)clt_tensor_elements(node->inputs[i]))) return false;
-    clt_cpu_matmul_defaults(node, device, parameters);
-    return clt_cpu_matmul_valid(node, device, parameters);
+    if (!clt_cpu_fits(c->device) || !clt_cpu_holds(c->device, (double)clt_tensor_elements(c->node))) return false;
+    for (int i = 0; i < c->node->n_inputs; i++)
+        if (!clt_cpu_holds(c->device, (double)clt_tensor_elements(c->node->inputs[i]))) return false;
+    defaults(c, parameters);
+    return valid(c, parameters);
 }
 
 /* ---- launches ---- */
@@ -253,7 +253,7 @@ static void launch_tensor_or(clt_lowering *l, const clt_tensor *tensor, int scra
     else clt_launch_scratch(l, scratch);
 }
 
-void clt_cpu_matmul(clt_lowering *l, const clt_tensor *node) {
+static void lower(clt_lowering *l, const clt_tensor *node) {
     product p = product_of(node, clt_device_vector_width(l->device), l->parameters);
     int packed = p.pack_a ? launch_pack(l, &p, node->inputs[0]) : -1;
     int panels = p.b_panels ? launch_panels(l, &p, node->inputs[1]) : -1;
@@ -274,3 +274,9 @@ void clt_cpu_matmul(clt_lowering *l, const clt_tensor *node) {
     if (p.splits > 1) launch_sum(l, &p, node, partial);
     else clt_launch_epilogue(l, node);
 }
+
+const clt_backend_row clt_cpu_matmul_rows[] = {
+    {CLT_NATIVE(matmul), .epilogue = true, .supports = supports, .lower = lower, .tunables = tunables, .defaults = defaults,
+     .valid = valid},
+    {0},
+};

@@ -34,12 +34,13 @@ static void place(clt_text *text, const clt_code *code, int read) {
 
 /* The offset of each read in row `row_`. */
 static void add_row(clt_text *text, const clt_code *code) {
-    if (code->rank > 1) clt_text_add(text, "        int rest_ = row_;\n");
+    const char *type = clt_code_index_type(code);
+    if (code->rank > 1) clt_text_add(text, "        %s rest_ = row_;\n", type);
     for (int d = 1; d + 1 < code->rank; d++)
-        clt_text_add(text, "        const int i%d_ = rest_ %% size_.s%d;\n        rest_ /= size_.s%d;\n", d, 7 - d, 7 - d);
-    if (code->rank > 1) clt_text_add(text, "        const int i%d_ = rest_;\n", code->rank - 1);
+        clt_text_add(text, "        const %s i%d_ = rest_ %% size_.s%d;\n        rest_ /= size_.s%d;\n", type, d, 7 - d, 7 - d);
+    if (code->rank > 1) clt_text_add(text, "        const %s i%d_ = rest_;\n", type, code->rank - 1);
     for (int k = 0; k < code->n_reads; k++) {
-        clt_text_add(text, "        const int o%d_ = f%d_", k, k);
+        clt_text_add(text, "        const %s o%d_ = f%d_", type, k, k);
         for (int d = 1; d < code->rank; d++)
             if (clt_code_stride(code, k, d)) clt_text_add(text, " + i%d_ * t%d_.s%d", d, k, 7 - d);
         clt_text_add(text, ";\n");
@@ -47,36 +48,39 @@ static void add_row(clt_text *text, const clt_code *code) {
 }
 
 static void add_kernel(clt_text *text, const clt_code *code, const clt_tensor *node) {
-    char value[16];
+    const char *type = clt_code_index_type(code);
+    char value[CLT_CODE_VALUE];
     clt_text_add(text, "(");
     clt_code_input_parameters(text, code, node);
-    clt_text_add(text, "global %s *y_, int4 cut_, int8 size_", clt_code_type(node->dtype));
-    for (int k = 0; k < code->n_reads; k++) clt_text_add(text, ", int f%d_, int8 t%d_", k, k);
+    clt_text_add(text, "global %s *y_, %s4 cut_, %s8 size_", clt_code_storage_type(node->dtype), type, type);
+    for (int k = 0; k < code->n_reads; k++) clt_text_add(text, ", %s f%d_, %s8 t%d_", type, k, type, k);
     clt_code_scalar_parameters(text, &code->fused);
     clt_text_add(text, ") {\n"
-                       "    int item_ = get_global_id(0), segment_ = item_ %% cut_.s3;\n"
-                       "    int first_ = item_ / cut_.s3 * cut_.s2, last_ = min(first_ + cut_.s2, cut_.s0);\n"
-                       "    int start_ = segment_ * %d, end_ = min(start_ + %d, cut_.s1);\n"
-                       "    for (int row_ = first_; row_ < last_; row_++) {\n", RUN, RUN);
+                       "    %s item_ = get_global_id(0), segment_ = item_ %% cut_.s3;\n"
+                       "    %s first_ = item_ / cut_.s3 * cut_.s2, last_ = min(first_ + cut_.s2, cut_.s0);\n"
+                       "    %s start_ = segment_ * %d, end_ = min(start_ + %d, cut_.s1);\n"
+                       "    for (%s row_ = first_; row_ < last_; row_++) {\n", type, type, type, RUN, RUN, type);
     add_row(text, code);
     /* Each element is read before it is written, and by nobody else: so it may be in place. */
     clt_text_add(text, "        global %s *q_ = y_ + row_ * cut_.s1;\n"
                        "        _Pragma(\"clang loop vectorize(assume_safety)\")\n"
-                       "        for (int j_ = start_; j_ < end_; j_++) {\n", clt_code_type(node->dtype));
+                       "        for (%s j_ = start_; j_ < end_; j_++) {\n", clt_code_storage_type(node->dtype), type);
     clt_code_loads(text, code, node, place);
     clt_code_stages(text, code, node, value);
-    clt_text_add(text, "        q_[j_] = %s;\n        }\n    }\n}\n", value);
+    clt_text_add(text, "        ");
+    clt_code_store(text, node->dtype, "q_", "j_", value);
+    clt_text_add(text, "\n        }\n    }\n}\n");
 }
 
-bool clt_cpu_pointwise_supports(const clt_tensor *node, const clt_device *device) {
+static bool supports_pointwise(const clt_candidate *c) {
     clt_code code;
-    return clt_cpu_fits(device) && clt_code_of(node, true, &code);
+    return clt_cpu_fits(c->device) && clt_code_of(c->node, true, &code);
 }
 
 /* Loops that cannot be vectors are no news. */
 static const char no_warnings[] = "#ifdef __clang__\n#pragma clang diagnostic ignored \"-Wpass-failed\"\n#endif\n";
 
-void clt_cpu_pointwise(clt_lowering *l, const clt_tensor *node) {
+static void lower_pointwise(clt_lowering *l, const clt_tensor *node) {
     clt_code code;
     clt_text body = {0};
     clt_code_of(node, l->training, &code); /* supports() has seen that it can be done */
@@ -85,11 +89,22 @@ void clt_cpu_pointwise(clt_lowering *l, const clt_tensor *node) {
     if (!clt_code_begin(l, &code, no_warnings, &body, clt_cpu_divide_up(c.rows, c.item_rows) * c.segments, 1)) return;
     clt_launch_code_inputs(l, &code, node);
     clt_launch_tensor(l, node);
-    clt_launch_ints(l, (int64_t[]){c.rows, c.length, c.item_rows, c.segments}, 4, 4);
+    clt_launch_indices(l, (int64_t[]){c.rows, c.length, c.item_rows, c.segments}, 4, 4);
     clt_launch_code_vector(l, &code, code.size);
     for (int k = 0; k < code.n_reads; k++) {
-        clt_launch_int(l, code.reads[k].offset);
+        clt_launch_index(l, code.reads[k].offset);
         clt_launch_code_vector(l, &code, code.reads[k].stride);
     }
     clt_launch_code_scalars(l, &code.fused);
 }
+
+#define FORM_ROW(op_suffix) \
+    {CLT_NATIVE(op_suffix), .types = CLT_ANY_FLOAT, .large = true, .any_layout = true, .supports = supports_pointwise,   \
+     .lower = lower_pointwise}
+const clt_backend_row clt_cpu_pointwise_rows[] = {
+    FORM_ROW(pointwise),
+    FORM_ROW(fused),
+    FORM_ROW(expand),
+    FORM_ROW(relayout),
+    {0},
+};

@@ -3,20 +3,11 @@
 
 enum { CHANNELS = 64 }; /* CPU_POOL_CHANNELS of cl/native/cpu/pool2d.cl */
 
-static bool supports(const clt_tensor *node, const clt_device *device) {
-    bool all = clt_tensor_channels_last(node);
-    for (int i = 0; i < node->n_inputs; i++) all &= clt_tensor_channels_last(node->inputs[i]);
-    return clt_cpu_fits(device) && all;
+static bool supports(const clt_candidate *c) {
+    bool all = clt_tensor_channels_last(c->node);
+    for (int i = 0; i < c->node->n_inputs; i++) all &= clt_tensor_channels_last(c->node->inputs[i]);
+    return clt_cpu_fits(c->device) && all;
 }
-
-#define SUPPORTS(name)                                                                  \
-    bool clt_cpu_##name##_supports(const clt_tensor *node, const clt_device *device) {  \
-        return supports(node, device);                                                  \
-    }
-SUPPORTS(max_pool2d)
-SUPPORTS(max_pool2d_grad)
-SUPPORTS(avg_pool2d)
-SUPPORTS(avg_pool2d_grad)
 
 /* All kernels begin with their tensors, then have the geometry. x and y are of the forward pass. */
 static void launch(clt_lowering *l, const char *kernel, int64_t items, const clt_tensor *node, const clt_shape *x,
@@ -32,27 +23,35 @@ static void launch(clt_lowering *l, const char *kernel, int64_t items, const clt
                     6, 8);
 }
 
-void clt_cpu_max_pool2d(clt_lowering *l, const clt_tensor *node) {
+static void lower_max_pool2d(clt_lowering *l, const clt_tensor *node) {
     const clt_shape *y = &node->shape;
     launch(l, "cpu_max_pool2d", y->dims[0] * y->dims[2], node, &node->inputs[0]->shape, y);
 }
 
-void clt_cpu_max_pool2d_grad(clt_lowering *l, const clt_tensor *node) {
+static void lower_max_pool2d_grad(clt_lowering *l, const clt_tensor *node) {
     const clt_shape *x = &node->shape;
     launch(l, "cpu_max_pool2d_grad", x->dims[0] * clt_cpu_divide_up(x->dims[1], CHANNELS), node, x,
            &node->inputs[1]->shape);
 }
 
-void clt_cpu_avg_pool2d(clt_lowering *l, const clt_tensor *node) {
+static void lower_avg_pool2d(clt_lowering *l, const clt_tensor *node) {
     const clt_pool2d_attributes *at = node->attributes;
     const clt_shape *y = &node->shape;
     launch(l, "cpu_avg_pool2d", y->dims[0] * y->dims[2], node, &node->inputs[0]->shape, y);
     clt_launch_int(l, at->exclude_padding);
 }
 
-void clt_cpu_avg_pool2d_grad(clt_lowering *l, const clt_tensor *node) {
+static void lower_avg_pool2d_grad(clt_lowering *l, const clt_tensor *node) {
     const clt_pool2d_attributes *at = node->attributes;
     const clt_shape *x = &node->shape;
     launch(l, "cpu_avg_pool2d_grad", x->dims[0] * x->dims[2], node, x, &node->inputs[0]->shape);
     clt_launch_int(l, at->exclude_padding);
 }
+
+const clt_backend_row clt_cpu_pool2d_rows[] = {
+    {CLT_NATIVE(max_pool2d), .any_layout = true, .supports = supports, .lower = lower_max_pool2d},
+    {CLT_NATIVE(max_pool2d_grad), .any_layout = true, .supports = supports, .lower = lower_max_pool2d_grad},
+    {CLT_NATIVE(avg_pool2d), .any_layout = true, .supports = supports, .lower = lower_avg_pool2d},
+    {CLT_NATIVE(avg_pool2d_grad), .any_layout = true, .supports = supports, .lower = lower_avg_pool2d_grad},
+    {0},
+};

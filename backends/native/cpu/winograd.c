@@ -5,15 +5,17 @@
 
 static const char source[] = "native/cpu/winograd.cl";
 
+const clt_tunable clt_winograd_tunables[] = {{"chunk_kib", 4, {2048, 1024, 4096, 8192}}, {0}};
+
 /* As in the kernels. */
 enum { BLOCK = 16, RUN = 96 };
 
-static const char *shared_text(void) {
-    return clt_kernel_source_find("native/cpu/winograd_shared.cl");
+static const char *shared_text(const clt_device *device) {
+    return clt_kernel_source_find(device, "native/cpu/winograd_shared.cl");
 }
 
 void clt_winograd_begin(clt_lowering *l, const char *path, const char *kernel, int64_t count) {
-    clt_cpu_begin_defined(l, shared_text(), path, kernel, count);
+    clt_cpu_begin_defined(l, shared_text(l->device), path, kernel, count);
 }
 
 /* ---- tiles and matrices ---- */
@@ -86,9 +88,9 @@ enum {
 /* Multiply-adds below which nothing is gained that would be worth Winograd's rounding errors. */
 static const double least_work = 5e7;
 
-bool clt_winograd_wins(const clt_shape *y, const clt_winograd_tiles *t, int64_t channels,
+bool clt_winograd_wins(const clt_device *device, const clt_shape *y, const clt_winograd_tiles *t, int64_t channels,
                        int64_t results) {
-    if (clt_backend_is_named("winograd")) return true;
+    if (clt_backend_is_named(device, "winograd")) return true;
     double pixels = (double)y->dims[0] * (double)y->dims[2] * (double)y->dims[3], tiles = (double)t->all;
     double pairs = (double)channels * (double)results,
            launches = 3 * (double)clt_cpu_divide_up(t->all, t->chunk);
@@ -161,19 +163,19 @@ static bool serves(const pass *p, const clt_device *device) {
     return p->channels * (RUN / tile.rows) <= MOST_ROUNDS &&
            clt_cpu_holds(device, CLT_WINOGRAD_POINTS * ((double)t.chunk * columns + tile.width)) &&
            clt_cpu_holds(device, (double)weight_elements(p, tile)) &&
-           clt_winograd_wins(&p->y->shape, &t, p->channels, m_columns(p, tile));
+           clt_winograd_wins(device, &p->y->shape, &t, p->channels, m_columns(p, tile));
 }
 
-bool clt_cpu_conv2d_winograd_supports(const clt_tensor *node, const clt_device *device) {
-    if (!clt_winograd_applies(node, device, node->inputs[0], node->inputs[1], node)) return false;
-    pass p = forward(node);
-    return serves(&p, device);
+static bool supports_conv2d(const clt_candidate *c) {
+    if (!clt_winograd_applies(c->node, c->device, c->node->inputs[0], c->node->inputs[1], c->node)) return false;
+    pass p = forward(c->node);
+    return serves(&p, c->device);
 }
 
-bool clt_cpu_conv2d_grad_input_winograd_supports(const clt_tensor *node, const clt_device *device) {
-    if (!clt_winograd_applies(node, device, node->inputs[1], node->inputs[0], node)) return false;
-    pass p = backward(node);
-    return serves(&p, device);
+static bool supports_conv2d_grad_input(const clt_candidate *c) {
+    if (!clt_winograd_applies(c->node, c->device, c->node->inputs[1], c->node->inputs[0], c->node)) return false;
+    pass p = backward(c->node);
+    return serves(&p, c->device);
 }
 
 /* ---- launches ---- */
@@ -204,7 +206,7 @@ static void launch_product(clt_lowering *l, const pass *p, const clt_winograd_ma
 static void launch_output(clt_lowering *l, const pass *p, const clt_winograd_matrices *m,
                           const clt_winograd_tiles *tiles, int64_t first, int64_t count) {
     const int64_t *d = p->y->shape.dims;
-    clt_cpu_begin_last(l, shared_text(), source, "cpu_winograd_output", count);
+    clt_cpu_begin_last(l, shared_text(l->device), source, "cpu_winograd_output", count);
     clt_launch_scratch(l, m->scratch);
     clt_launch_tensor(l, p->y);
     clt_launch_ints(l, (int64_t[]){d[2], d[3], d[1], m->columns}, 4, 4);
@@ -227,12 +229,18 @@ static void launch_pass(clt_lowering *l, const pass *p) {
     }
 }
 
-void clt_cpu_conv2d_winograd(clt_lowering *l, const clt_tensor *node) {
+static void lower_conv2d(clt_lowering *l, const clt_tensor *node) {
     pass p = forward(node);
     launch_pass(l, &p);
 }
 
-void clt_cpu_conv2d_grad_input_winograd(clt_lowering *l, const clt_tensor *node) {
+static void lower_conv2d_grad_input(clt_lowering *l, const clt_tensor *node) {
     pass p = backward(node);
     launch_pass(l, &p);
 }
+
+const clt_backend_row clt_cpu_winograd_rows[] = {
+    {CLT_WINOGRAD(conv2d), .epilogue = true, .supports = supports_conv2d, .lower = lower_conv2d},
+    {CLT_WINOGRAD(conv2d_grad_input), .epilogue = true, .supports = supports_conv2d_grad_input, .lower = lower_conv2d_grad_input},
+    {0},
+};

@@ -8,6 +8,13 @@
 
 enum { CLT_WINOGRAD_POINTS = 36, CLT_WINOGRAD_MOST_KIB = 16384 /* of a chunk: of the tunable */ };
 
+/* How much of a convolution lies between its transforms and its products at a time. */
+extern const clt_tunable clt_winograd_tunables[];
+/* How a row begins. F(4x4, 3x3) multiplies 36 pairs where the direct sum multiplies 16 x 9. */
+#define CLT_WINOGRAD(op_suffix)                                        \
+    .op = &clt_op_##op_suffix, .name = "winograd", .any_layout = true, \
+    .tunables = clt_winograd_tunables, .arithmetic = 36.0 / (16 * 9)
+
 /* A set of matrices, one a point, whose rows are tiles and whose columns are channels of an image. */
 typedef struct clt_winograd_matrices {
     int64_t columns; /* rounded up */
@@ -40,8 +47,8 @@ int64_t clt_winograd_count(const clt_winograd_tiles *tiles, int64_t first);
 bool clt_winograd_applies(const clt_tensor *node, const clt_device *device, const clt_tensor *x,
                           const clt_tensor *weight, const clt_tensor *y);
 
-/* True if it should take less time than the direct sum, for an image as y, or if CLTRAIN_BACKENDS names it. */
-bool clt_winograd_wins(const clt_shape *y, const clt_winograd_tiles *tiles, int64_t channels,
+/* True if it should take less time than the direct sum, for an image as y, or if the setting `backends` names it. */
+bool clt_winograd_wins(const clt_device *device, const clt_shape *y, const clt_winograd_tiles *tiles, int64_t channels,
                        int64_t results);
 
 /* clt_cpu_begin with what Winograd's kernels share in front of the text. */

@@ -28,14 +28,14 @@ static int64_t sum_elements(const sums *s, clt_cpu_tile tile) {
     return s->panels * s->blocks * CLT_WINOGRAD_POINTS * BLOCK * tile.columns;
 }
 
-bool clt_cpu_conv2d_grad_weight_winograd_supports(const clt_tensor *node, const clt_device *device) {
-    if (!clt_winograd_applies(node, device, node->inputs[0], node, node->inputs[1])) return false;
-    clt_cpu_tile tile = clt_cpu_tile_of(device);
-    sums s = sums_of(node, tile, CLT_WINOGRAD_MOST_KIB);
+static bool supports(const clt_candidate *c) {
+    if (!clt_winograd_applies(c->node, c->device, c->node->inputs[0], c->node, c->node->inputs[1])) return false;
+    clt_cpu_tile tile = clt_cpu_tile_of(c->device);
+    sums s = sums_of(c->node, tile, CLT_WINOGRAD_MOST_KIB);
     double columns = (double)s.v_columns + (double)s.w_columns;
-    return clt_cpu_holds(device, CLT_WINOGRAD_POINTS * ((double)s.tiles.chunk * columns + tile.width)) &&
-           clt_cpu_holds(device, (double)sum_elements(&s, tile)) &&
-           clt_winograd_wins(&node->inputs[1]->shape, &s.tiles, s.channels, s.w_columns);
+    return clt_cpu_holds(c->device, CLT_WINOGRAD_POINTS * ((double)s.tiles.chunk * columns + tile.width)) &&
+           clt_cpu_holds(c->device, (double)sum_elements(&s, tile)) &&
+           clt_winograd_wins(c->device, &c->node->inputs[1]->shape, &s.tiles, s.channels, s.w_columns);
 }
 
 static void launch_gradient(clt_lowering *l, const clt_tensor *dy, const clt_winograd_matrices *w,
@@ -59,7 +59,7 @@ static void launch_product(clt_lowering *l, const sums *s, const clt_winograd_ma
     clt_launch_ints(l, (int64_t[]){count, s->v_columns, s->panels, v->point, w->point, first > 0}, 6, 8);
 }
 
-void clt_cpu_conv2d_grad_weight_winograd(clt_lowering *l, const clt_tensor *node) {
+static void lower(clt_lowering *l, const clt_tensor *node) {
     const clt_conv2d_attributes *at = node->attributes;
     clt_cpu_tile tile = clt_cpu_tile_of(l->device);
     sums s = sums_of(node, tile, l->parameters[0]);
@@ -76,3 +76,8 @@ void clt_cpu_conv2d_grad_weight_winograd(clt_lowering *l, const clt_tensor *node
     clt_launch_tensor(l, node);
     clt_launch_ints(l, (int64_t[]){s.results, s.channels}, 2, 2);
 }
+
+const clt_backend_row clt_cpu_winograd_weight_rows[] = {
+    {CLT_WINOGRAD(conv2d_grad_weight), .supports = supports, .lower = lower},
+    {0},
+};

@@ -113,7 +113,7 @@ static const char *order_of(const clt_gpu_operand *o, bool vector, bool fours) {
     }
 }
 
-void clt_gpu_side_text(clt_text *text, const char *side, const clt_gpu_operand *o, int tile, int vector,
+void clt_gpu_side_text(clt_text *text, const clt_device *device, const char *side, const clt_gpu_operand *o, int tile, int vector,
                        bool fours) {
     bool along_k = o->source == CLT_GPU_STEPS_ADJACENT || o->source == CLT_GPU_GATHER_STEPS;
     bool loads_four = o->by_four && vector == 4 && (fours || along_k);
@@ -122,7 +122,7 @@ void clt_gpu_side_text(clt_text *text, const char *side, const clt_gpu_operand *
     clt_text_add(text, "#define SIDE %s\n#define SIDE_TILE %d\n#define SIDE_SOURCE %s\n", side, tile,
                  linear ? "GPU_LINEAR" : "GPU_GATHER");
     clt_text_add(text, "#define SIDE_ORDER %s\n#define SIDE_VECTOR %d\n", order, loads_four);
-    clt_text_add(text, "%s", clt_kernel_source_find("native/gpu/operand.cl"));
+    clt_text_add(text, "%s", clt_kernel_source_find(device, "native/gpu/operand.cl"));
 }
 
 /* The attribute tells a GPU's compiler how many registers a work-item may have. CPUs do without: PoCL
@@ -134,9 +134,9 @@ void clt_gpu_group_text(clt_text *text, const clt_device *device, int items) {
                  tells ? "__attribute__((reqd_work_group_size(GPU_ITEMS, 1, 1)))" : "");
 }
 
-void clt_gpu_result_text(clt_text *text, const clt_tensor *y, bool finishes) {
-    clt_text_add(text, "%s", clt_kernel_source_find("prelude.cl"));
-    clt_text_add(text, "#define GPU_CHANNEL(row, column) (%s)\n", y->op == &clt_op_matmul ? "column" : "row");
+void clt_gpu_result_text(clt_text *text, const clt_device *device, const clt_tensor *y, bool finishes) {
+    clt_text_add(text, "%s", clt_kernel_source_find(device, "prelude.cl"));
+    clt_text_add(text, "#define GPU_CHANNEL(row, column) (%s)\n", y->op->epilogue == CLT_EPILOGUE_COLUMNS ? "column" : "row");
     if (y->epilogue && finishes) clt_epilogue_define(text, y);
 }
 
@@ -147,10 +147,10 @@ static void kernel_text(clt_text *text, const clt_device *device, const clt_gpu_
     clt_text_add(text, "#define GPU_M %d\n#define GPU_N %d\n#define GPU_K %d\n", t->m, t->n, t->k);
     clt_text_add(text, "#define GPU_ITEM_M %d\n#define GPU_ITEM_N %d\n#define GPU_RESULT_VECTOR %d\n", t->item_m,
                  t->item_n, by_four && t->vector == 4);
-    for (size_t i = 0; i < CLT_COUNT_OF(parts); i++) clt_text_add(text, "%s", clt_kernel_source_find(parts[i]));
-    clt_gpu_side_text(text, "a", &x->a, t->m, t->vector, true);
-    clt_gpu_side_text(text, "b", &x->b, t->n, t->vector, true);
-    clt_text_add(text, "%s", clt_kernel_source_find("native/gpu/contract.cl"));
+    for (size_t i = 0; i < CLT_COUNT_OF(parts); i++) clt_text_add(text, "%s", clt_kernel_source_find(device, parts[i]));
+    clt_gpu_side_text(text, device, "a", &x->a, t->m, t->vector, true);
+    clt_gpu_side_text(text, device, "b", &x->b, t->n, t->vector, true);
+    clt_text_add(text, "%s", clt_kernel_source_find(device, "native/gpu/contract.cl"));
 }
 
 /* ---- launches ---- */
@@ -186,8 +186,8 @@ static void begin_sum(clt_lowering *l, const clt_tensor *y, int64_t count) {
         clt_launch_begin(l, path, kernel, count, 64);
         return;
     }
-    clt_gpu_result_text(&text, y, true);
-    clt_text_add(&text, "%s", clt_kernel_source_find(path));
+    clt_gpu_result_text(&text, l->device, y, true);
+    clt_text_add(&text, "%s", clt_kernel_source_find(l->device, path));
     if (text.status < 0) clt_lower_fail(l, text.status);
     else clt_launch_begin_text(l, path, text.data, true, kernel, count, 64);
     clt_text_free(&text);
@@ -232,7 +232,7 @@ void clt_gpu_contract(clt_lowering *l, const clt_gpu_contraction *x, const clt_t
     clt_gpu_cut cut = clt_gpu_cut_of(x, t.m, t.n, t.k, t.splits);
     int items = clt_gpu_items(&t), parts = clt_gpu_parts(l, x, &cut);
     clt_text text = {0};
-    clt_gpu_result_text(&text, y, cut.splits == 1);
+    clt_gpu_result_text(&text, l->device, y, cut.splits == 1);
     kernel_text(&text, l->device, x, &t, cut.splits > 1 ? x->n % 4 == 0 : x->result_by_four);
     if (text.status < 0) clt_lower_fail(l, text.status);
     else clt_launch_begin_text(l, "native/gpu/contract.cl", text.data, true, "gpu_contract", cut.groups * items,
@@ -252,38 +252,38 @@ int clt_gpu_describe(const clt_tensor *node, clt_gpu_contraction *x) {
     return 1;
 }
 
-bool clt_gpu_supports(const clt_tensor *node, const clt_device *device) {
+bool clt_gpu_supports(const clt_candidate *c) {
     /* Below this the reference, whose kernel is smaller, is as good. */
     enum { LEAST_PRODUCTS = 4096 };
     clt_gpu_contraction x[CLT_GPU_MOST_PHASES];
-    if (!clt_gpu_fits(device) || !holds_tensors(device, node)) return false;
-    int n = clt_gpu_describe(node, x);
+    if (!clt_gpu_fits(c->device) || !holds_tensors(c->device, c->node)) return false;
+    int n = clt_gpu_describe(c->node, x);
     double products = 0;
     for (int i = 0; i < n; i++) {
         int parameters[CLT_MAX_TUNABLES];
-        clt_gpu_guess(&x[i], device, parameters);
+        clt_gpu_guess(&x[i], c->device, parameters);
         clt_gpu_tile t = clt_gpu_tile_of(parameters);
         clt_gpu_cut cut = clt_gpu_cut_of(&x[i], t.m, t.n, t.k, t.splits);
-        if (!clt_gpu_can(device, &t) || !clt_gpu_holds(device, &x[i], &cut)) return false;
+        if (!clt_gpu_can(c->device, &t) || !clt_gpu_holds(c->device, &x[i], &cut)) return false;
         products += (double)x[i].batch * (double)x[i].m * (double)x[i].n * (double)x[i].k;
     }
     return n > 0 && products >= LEAST_PRODUCTS;
 }
 
-void clt_gpu_defaults(const clt_tensor *node, const clt_device *device, int *parameters) {
+void clt_gpu_defaults(const clt_candidate *c, int *parameters) {
     clt_gpu_contraction x[CLT_GPU_MOST_PHASES];
-    clt_gpu_describe(node, x);
-    clt_gpu_guess(&x[0], device, parameters);
+    clt_gpu_describe(c->node, x);
+    clt_gpu_guess(&x[0], c->device, parameters);
 }
 
-bool clt_gpu_valid(const clt_tensor *node, const clt_device *device, const int *parameters) {
+bool clt_gpu_valid(const clt_candidate *c, const int *parameters) {
     clt_gpu_contraction x[CLT_GPU_MOST_PHASES];
     clt_gpu_tile t = clt_gpu_tile_of(parameters);
-    bool all = clt_gpu_can(device, &t);
-    int n = all ? clt_gpu_describe(node, x) : 0;
+    bool all = clt_gpu_can(c->device, &t);
+    int n = all ? clt_gpu_describe(c->node, x) : 0;
     for (int i = 0; i < n; i++) {
         clt_gpu_cut cut = clt_gpu_cut_of(&x[i], t.m, t.n, t.k, t.splits);
-        all &= clt_gpu_holds(device, &x[i], &cut);
+        all &= clt_gpu_holds(c->device, &x[i], &cut);
     }
     return all;
 }
@@ -294,3 +294,14 @@ void clt_gpu_lower(clt_lowering *l, const clt_tensor *node) {
     for (int i = 0; i < n; i++)
         if (x[i].n > 0) clt_gpu_contract(l, &x[i], node);
 }
+
+#define GPU_ROW(op_suffix)                                                                                  \
+    CLT_NATIVE(op_suffix), .requires = 1u << CLT_CAP_GROUPS, .supports = clt_gpu_supports, .lower = clt_gpu_lower, \
+    .tunables = clt_gpu_tunables, .defaults = clt_gpu_defaults, .valid = clt_gpu_valid
+const clt_backend_row clt_gpu_rows[] = {
+    {GPU_ROW(matmul), .epilogue = true},
+    {GPU_ROW(conv2d), .epilogue = true},
+    {GPU_ROW(conv2d_grad_input), .epilogue = true},
+    {GPU_ROW(conv2d_grad_weight)},
+    {0},
+};

@@ -6,7 +6,7 @@
 #ifndef CLT_BACKENDS_NATIVE_GPU_H
 #define CLT_BACKENDS_NATIVE_GPU_H
 
-#include "backends/backend.h"
+#include "backends/native/native.h"
 
 /* Where number i is, of rows, steps of a sum or columns: in pictures of `height` x `width` it is image
  * i / width / height, at origin + i's row and column there times step. (gpu_place in cl/native/gpu/shared.cl) */
@@ -65,9 +65,9 @@ bool clt_gpu_fits(const clt_device *device);
 void clt_gpu_group_text(clt_text *text, const clt_device *device, int items);
 /* What stands in front of all kernels: the prelude, and how results of y are stored: with its epilogue, if this kernel finishes them
  * and no sum of parts does. */
-void clt_gpu_result_text(clt_text *text, const clt_tensor *y, bool finishes);
+void clt_gpu_result_text(clt_text *text, const clt_device *device, const clt_tensor *y, bool finishes);
 /* Text of operand.cl for one side, with what it needs in front. `fours`: slots may be four rows. */
-void clt_gpu_side_text(clt_text *text, const char *side, const clt_gpu_operand *operand, int tile,
+void clt_gpu_side_text(clt_text *text, const clt_device *device, const char *side, const clt_gpu_operand *operand, int tile,
                        int vector, bool fours);
 /* How a contraction is cut into work-groups: splits of its sum, steps in each. */
 typedef struct clt_gpu_cut {
@@ -97,9 +97,9 @@ int clt_gpu_describe_grad_input(const clt_tensor *node, clt_gpu_contraction *x);
 void clt_gpu_describe_grad_weight(const clt_tensor *node, clt_gpu_contraction *x);
 
 /* The rows' functions, for all four ops. */
-bool clt_gpu_supports(const clt_tensor *node, const clt_device *device);
-void clt_gpu_defaults(const clt_tensor *node, const clt_device *device, int *parameters);
-bool clt_gpu_valid(const clt_tensor *node, const clt_device *device, const int *parameters);
+bool clt_gpu_supports(const clt_candidate *c);
+void clt_gpu_defaults(const clt_candidate *c, int *parameters);
+bool clt_gpu_valid(const clt_candidate *c, const int *parameters);
 void clt_gpu_lower(clt_lowering *l, const clt_tensor *node);
 
 #endif

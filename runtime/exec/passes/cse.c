@@ -1,6 +1,4 @@
 /* Nodes that compute the same from the same become one. */
-#include <string.h>
-
 #include "runtime/exec/passes/passes.h"
 
 /* What memory of others holds may change between two nodes that read it. */
@@ -11,15 +9,17 @@ static bool reads_state(const clt_tensor *node) {
 }
 
 static bool is_candidate(const clt_tensor *node) {
+    for (int k = 0; node->kind == CLT_NODE_OP && k < node->op->more_outputs; k++)
+        if (node->outputs[k]->kept) return false;
     return node->kind == CLT_NODE_OP && node->op->writes == 0 && !node->op->attributes_copy && !reads_state(node);
 }
 
 static bool same(const clt_tensor *a, const clt_tensor *b) {
-    if (a->op != b->op || a->part != b->part || a->n_inputs != b->n_inputs || a->dtype != b->dtype) return false;
+    if (a->op != b->op || a->segment != b->segment || a->n_inputs != b->n_inputs || a->dtype != b->dtype) return false;
     if (!clt_shape_equal(&a->shape, &b->shape) || !a->attributes != !b->attributes) return false;
     for (int k = 0; k < a->n_inputs; k++)
         if (a->inputs[k] != b->inputs[k]) return false;
-    return !a->attributes || !memcmp(a->attributes, b->attributes, a->op->attributes_bytes);
+    return !a->attributes || clt_attributes_equal(a->op->schema, a->attributes, b->attributes);
 }
 
 clt_status clt_pass_cse(clt_pass *pass) {
@@ -29,6 +29,7 @@ clt_status clt_pass_cse(clt_pass *pass) {
         for (size_t j = 0; j < i; j++) {
             if (!pass->live[j] || !is_candidate(nodes[j]) || !same(nodes[j], nodes[i])) continue;
             clt_pass_replace(pass, nodes[i], nodes[j]);
+            for (int k = 0; k < nodes[i]->op->more_outputs; k++) clt_pass_replace(pass, nodes[i]->outputs[k], nodes[j]->outputs[k]);
             pass->live[i] = false;
             break;
         }

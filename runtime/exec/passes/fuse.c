@@ -48,7 +48,7 @@ static bool may_move(const clt_pass *pass, const clt_tensor *node, const clt_ten
 static bool only_user(const clt_pass *pass, const clt_tensor *node, const clt_tensor *user) {
     int uses = 0;
     for (int k = 0; k < user->n_inputs; k++) uses += user->inputs[k] == node;
-    return uses == pass->uses[node->index] && !node->kept && node->part == user->part &&
+    return uses == pass->uses[node->index] && !node->kept && node->segment == user->segment &&
            node->layout == user->layout && clt_shape_equal(&node->shape, &user->shape);
 }
 
@@ -192,8 +192,8 @@ static clt_status prepend(clt_pass *pass, clt_tensor *node) {
     const clt_reduce_attributes *at = node->attributes;
     clt_fused_reduce reduce = {.reduction = at->reduction, .length = reduced_length(node), .shape = node->shape};
     chain first;
-    bool alone = pass->uses[input->index] == 1 && !input->kept && input->part == node->part;
-    if (!pass->live[input->index] || !alone || !clt_tensor_contiguous(input) || input->dtype != CLT_F32) return CLT_OK;
+    bool alone = pass->uses[input->index] == 1 && !input->kept && input->segment == node->segment;
+    if (!pass->live[input->index] || !alone || !clt_tensor_contiguous(input) || !clt_dtype_is_float(input->dtype)) return CLT_OK;
     if (!chain_of(pass, input, &first) || !may_move(pass, input, node)) return CLT_OK;
     reduce.chain = first.fused;
     if (!served(pass, node, &clt_op_fused_reduce, &reduce, &first)) return CLT_OK;
@@ -204,9 +204,8 @@ static clt_status prepend(clt_pass *pass, clt_tensor *node) {
 
 /* ---- epilogues ---- */
 
-static bool is_contraction(const clt_tensor *node) {
-    return node->kind == CLT_NODE_OP && !node->epilogue &&
-           (node->op == &clt_op_matmul || node->op == &clt_op_conv2d || node->op == &clt_op_conv2d_grad_input);
+static bool takes_epilogue(const clt_tensor *node) {
+    return node->kind == CLT_NODE_OP && !node->epilogue && node->op->epilogue != CLT_EPILOGUE_NONE;
 }
 
 /* The chain with `value` as its input 0. */
@@ -243,7 +242,7 @@ static clt_status append(clt_pass *pass, clt_tensor *node) {
     if (!chain_of(pass, node, &own)) return CLT_OK;
     for (int k = 0; k < node->n_inputs; k++) {
         clt_tensor *input = node->inputs[k];
-        if (!pass->live[input->index] || !is_contraction(input) || !only_user(pass, input, node)) continue;
+        if (!pass->live[input->index] || !takes_epilogue(input) || !only_user(pass, input, node)) continue;
         const clt_backend_row *row = clt_backend_choose(input, pass->device).row;
         if (!row || !row->epilogue || !may_move(pass, input, node) || !chain_after(&own, input, &after)) continue;
         if (!clt_epilogue_possible(input, &after.fused, after.inputs + 1)) continue;

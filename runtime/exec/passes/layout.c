@@ -18,12 +18,8 @@ static const way ways[] = {
     {CLT_LAYOUT_CONTIGUOUS, CONTIGUOUS},
 };
 
-static bool is_convolution(const clt_tensor *node) {
-    return node->op == &clt_op_conv2d || node->op == &clt_op_conv2d_grad_input || node->op == &clt_op_conv2d_grad_weight;
-}
-
 static bool wants_channels_last(const clt_tensor *node) {
-    bool any = is_convolution(node);
+    bool any = node->op->channels_last;
     for (int k = 0; k < node->n_inputs; k++) any |= node->inputs[k]->layout == CLT_LAYOUT_CHANNELS_LAST;
     return any;
 }
@@ -57,7 +53,7 @@ static clt_status convert(clt_pass *pass, clt_tensor **copies, clt_tensor *node,
     clt_tensor *operand = node->inputs[k];
     if (operand->layout == layout) return CLT_OK;
     clt_tensor **copy = &copies[operand->index];
-    if (!*copy || (*copy)->part != node->part) {
+    if (!*copy || (*copy)->segment != node->segment) {
         *copy = clt_relayout(operand, layout);
         CLT_TRY(clt_pass_place(pass, *copy, node));
     }
@@ -74,7 +70,7 @@ static clt_status apply(clt_pass *pass, clt_tensor **copies, clt_tensor *node, w
 }
 
 static clt_status choose(clt_pass *pass, clt_tensor **copies, clt_tensor *node) {
-    bool free_to_choose = node->shape.rank == 4 && node->dtype == CLT_F32 && !node->kept;
+    bool free_to_choose = node->shape.rank == 4 && node->dtype == CLT_F32 && !node->kept && !node->unread;
     if (!wants_channels_last(node)) return CLT_OK;
     for (size_t i = 0; i < CLT_COUNT_OF(ways); i++) {
         if (ways[i].result == CLT_LAYOUT_CHANNELS_LAST && !free_to_choose) continue;

@@ -1,32 +1,32 @@
 /*
- * Exchanges of gradients begin as soon as these are there. The step's graph packs gradients when all of them are made; here
- * each pack, what else leads from it to an exchange, and the exchange move up to the last of the gradients they need.
+ * Collectives of gradients begin as soon as these are there. The step's graph packs gradients when all of them are made; here
+ * each pack, what else leads from it to a collective, and the collective move up to the last of the gradients they need.
  *
- * All ranks move them alike, since this looks at the graph alone, before passes that look at the device. No exchange moves
+ * All ranks move them alike, since this looks at the graph alone, before passes that look at the device. No collective moves
  * before another that was made before it: ranks whose graphs differ, in the batch size or for want of any samples, agree on
- * the order of their making. But an exchange of what was exchanged stays where it is, for the host would wait for the first
+ * the order of their making. But a collective of what was exchanged stays where it is, for the host would wait for the first
  * in the midst of backward; those that move do so before it, on all ranks.
  */
 #include "runtime/exec/passes/passes.h"
 
-/* What an exchange needs and a pack begins. */
+/* What a collective needs and a pack begins. */
 static void mark(const clt_graph *graph, const clt_tensor *node, size_t first, bool *marks) {
     if ((size_t)node->index < first || marks[node->index]) return;
     marks[node->index] = true;
     for (int k = 0; k < node->n_inputs; k++) mark(graph, node->inputs[k], first, marks);
 }
 
-/* by node: whether it is an exchange of gradients, or needs one. */
+/* by node: whether it is a collective of gradients, or needs one. */
 static void find_followers(const clt_graph *graph, size_t first, size_t n, bool *follows) {
     for (size_t i = first; i < n; i++) {
         const clt_tensor *node = graph->nodes[i];
-        follows[i] = clt_is_exchange(node);
+        follows[i] = clt_is_collective(node);
         for (int k = 0; k < node->n_inputs; k++) follows[i] |= follows[node->inputs[k]->index];
     }
 }
 
 static bool is_first(const clt_tensor *node, const bool *follows) {
-    bool first = clt_is_exchange(node);
+    bool first = clt_is_collective(node);
     for (int k = 0; k < node->n_inputs; k++) first &= !follows[node->inputs[k]->index];
     return first;
 }
@@ -39,18 +39,19 @@ static size_t first_pack(const clt_graph *graph, size_t n) {
 
 /* States are there from the beginning, whenever their nodes were made. */
 static int64_t key_of(clt_pass *pass, const clt_tensor *input) {
+    if (input->kind == CLT_NODE_OUTPUT) return key_of(pass, input->inputs[0]);
     if (input->kind == CLT_NODE_STATE) pass->keys[input->index] = 0;
     return pass->keys[input->index];
 }
 
 static void move_up(clt_pass *pass, size_t first, const bool *marks) {
-    int64_t last = 0; /* the key of the exchange before */
+    int64_t last = 0; /* the key of the collective before */
     for (size_t i = first; i < pass->n; i++) {
         const clt_tensor *node = pass->graph->nodes[i];
-        if (!marks[i] || node->kind != CLT_NODE_OP || node->part == CLT_PART_SECOND) continue;
+        if (!marks[i] || node->kind != CLT_NODE_OP || node->segment > 0) continue;
         int64_t key = 0;
         for (int k = 0; k < node->n_inputs; k++) key = CLT_MAX(key, key_of(pass, node->inputs[k]));
-        if (clt_is_exchange(node)) last = key = CLT_MAX(key, last);
+        if (clt_is_collective(node)) last = key = CLT_MAX(key, last);
         pass->keys[i] = key; /* those with equal keys keep their order */
     }
 }

@@ -1,7 +1,5 @@
 #include "runtime/exec/passes/passes.h"
 
-#include <stdlib.h>
-
 static clt_status begin(clt_pass *pass) {
     clt_graph *graph = pass->graph;
     pass->n = graph->n_nodes;
@@ -28,7 +26,7 @@ void clt_pass_replace(clt_pass *pass, const clt_tensor *from, clt_tensor *to) {
     for (size_t i = 0; i < pass->graph->n_nodes; i++) {
         clt_tensor *node = pass->graph->nodes[i];
         for (int k = 0; node != to && k < node->n_inputs; k++)
-            if (node->inputs[k] == from) node->inputs[k] = to;
+            if (node->inputs[k] == from && node->kind != CLT_NODE_OUTPUT) node->inputs[k] = to;
     }
 }
 
@@ -36,7 +34,7 @@ clt_status clt_pass_place(clt_pass *pass, clt_tensor *node, const clt_tensor *be
     if (!clt_tensor_valid(node)) return clt_graph_status(pass->graph);
     CLT_TRY(clt_grow(&pass->keys, &pass->keys_capacity, (size_t)node->index, sizeof *pass->keys));
     pass->keys[node->index] = pass->keys[before->index] - 1;
-    node->part = before->part;
+    node->segment = before->segment;
     return CLT_OK;
 }
 
@@ -51,22 +49,31 @@ static clt_status run(clt_pass_function *function, clt_graph *graph, clt_device 
 }
 
 clt_status clt_passes_run_unfused(clt_graph *graph, clt_device *device, bool training) {
-    return clt_list_allows(getenv("CLTRAIN_PASSES"), "layout") ? run(clt_pass_layout, graph, device, training) : CLT_OK;
+    CLT_TRY(run(clt_pass_split, graph, device, training));
+    return clt_list_allows(clt_device_settings(device)->passes, "layout") ? run(clt_pass_layout, graph, device, training) : CLT_OK;
+}
+
+static const struct {
+    const char *name; /* NULL: not for choice */
+    clt_pass_function *function;
+} passes[] = {{"overlap", clt_pass_overlap},
+              {"cse", clt_pass_cse},
+              {NULL, clt_pass_split},
+              {"layout", clt_pass_layout},
+              {"fuse", clt_pass_fuse},
+              {"hoist", clt_pass_hoist}};
+
+clt_status clt_passes_check_list(const char *setting, const char *list) {
+    const char *names[CLT_COUNT_OF(passes) + 1] = {"none"};
+    size_t n = 1;
+    for (size_t i = 0; i < CLT_COUNT_OF(passes); i++)
+        if (passes[i].name) names[n++] = passes[i].name;
+    return clt_list_check(setting, list, true, names, n);
 }
 
 clt_status clt_passes_run(clt_graph *graph, clt_device *device, bool training) {
-    static const struct {
-        const char *name;
-        clt_pass_function *function;
-    } passes[] = {{"overlap", clt_pass_overlap},
-                {"cse", clt_pass_cse},
-                {"layout", clt_pass_layout},
-                {"fuse", clt_pass_fuse},
-                {"hoist", clt_pass_hoist}};
-    const char *list = getenv("CLTRAIN_PASSES"), *names[CLT_COUNT_OF(passes) + 1] = {"none"};
-    for (size_t i = 0; i < CLT_COUNT_OF(passes); i++) names[i + 1] = passes[i].name;
-    CLT_TRY(clt_list_check("CLTRAIN_PASSES", list, true, names, CLT_COUNT_OF(names)));
+    const char *list = clt_device_settings(device)->passes;
     for (size_t i = 0; i < CLT_COUNT_OF(passes); i++)
-        if (clt_list_allows(list, passes[i].name)) CLT_TRY(run(passes[i].function, graph, device, training));
+        if (!passes[i].name || clt_list_allows(list, passes[i].name)) CLT_TRY(run(passes[i].function, graph, device, training));
     return CLT_OK;
 }

@@ -7,9 +7,11 @@
 
 #include "backends/backend.h"
 
-/* All of them, in their order: early exchanges, common subexpressions, layouts, fusion, constants. CLTRAIN_PASSES in the environment names those
+/* All of them, in their order: early collectives, common subexpressions, layouts, fusion, constants. The setting `passes` names those
  * to run, separated by commas, or with "-" before the name those not to run. */
 clt_status clt_passes_run(clt_graph *graph, clt_device *device, bool training);
+/* CLT_E_INVALID where a word of such a list is the name of no pass. `setting`: for the message. */
+clt_status clt_passes_check_list(const char *setting, const char *list);
 /* Layouts alone. */
 clt_status clt_passes_run_unfused(clt_graph *graph, clt_device *device, bool training);
 
@@ -29,6 +31,7 @@ typedef clt_status clt_pass_function(clt_pass *pass);
 
 clt_pass_function clt_pass_overlap; /* overlap.c: exchanges of gradients begin as soon as these are there */
 clt_pass_function clt_pass_cse;    /* cse.c: nodes that compute the same become one */
+clt_pass_function clt_pass_split;  /* split.c: first results with a form become nodes of their own; always run */
 clt_pass_function clt_pass_layout; /* layout.c: activations of convolutions lie channels-last where rows want it */
 clt_pass_function clt_pass_hoist;  /* hoist.c: constants are computed once */
 clt_pass_function clt_pass_fuse;   /* fuse.c: chains of pointwise nodes become one, or the epilogue of a contraction */

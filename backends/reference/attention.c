@@ -1,0 +1,45 @@
+#include "backends/reference/reference.h"
+
+static void lower(clt_lowering *l, const clt_tensor *node, const char *kernel, int64_t items) {
+    const clt_attention_attributes *at = node->attributes;
+    clt_attention_size z = clt_attention_sizes(node);
+    clt_launch_begin(l, "reference/attention.cl", kernel, items, CLT_REFERENCE_GROUP);
+    for (int i = 0; i < node->n_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
+    clt_launch_tensor(l, node);
+    for (int i = 0; i < node->op->more_outputs; i++) clt_launch_tensor(l, node->outputs[i]);
+    clt_launch_ints(l, (int64_t[]){z.n * z.heads, z.key_heads, z.t, z.s, z.d, z.heads}, 6, 8);
+    clt_launch_float(l, clt_attention_scale(node));
+    clt_launch_int(l, at->causal);
+}
+
+static void lower_forward(clt_lowering *l, const clt_tensor *node) {
+    clt_attention_size z = clt_attention_sizes(node);
+    lower(l, node, "ref_attention", z.n * z.heads * z.t);
+}
+
+static void lower_grad_query(clt_lowering *l, const clt_tensor *node) {
+    clt_attention_size z = clt_attention_sizes(node);
+    lower(l, node, "ref_attention_grad_query", z.n * z.heads * z.t);
+}
+
+static void lower_grad_key_value(clt_lowering *l, const clt_tensor *node) {
+    clt_attention_size z = clt_attention_sizes(node);
+    lower(l, node, "ref_attention_grad_key_value", z.n * z.key_heads * z.s);
+}
+
+static bool supports_rows(const clt_candidate *c) {
+    clt_attention_size z = clt_attention_sizes(c->node);
+    return clt_reference_may_loop(c, 2 * z.s * z.d);
+}
+
+static bool supports_columns(const clt_candidate *c) {
+    clt_attention_size z = clt_attention_sizes(c->node);
+    return clt_reference_may_loop(c, z.heads / z.key_heads * z.t * z.d);
+}
+
+const clt_backend_row clt_reference_attention_rows[] = {
+    {CLT_REFERENCE(attention), .supports = supports_rows, .lower = lower_forward},
+    {CLT_REFERENCE(attention_grad_query), .supports = supports_rows, .lower = lower_grad_query},
+    {CLT_REFERENCE(attention_grad_key_value), .supports = supports_columns, .lower = lower_grad_key_value},
+    {0},
+};

@@ -1,0 +1,220 @@
+/*
+ * Scaled dot-product attention and its gradients (formulas: runtime/ops/attention.c) in register tiles. A work-item takes CPU_ROWS
+ * rows of one head, and goes over the other side in tiles of CPU_COLUMNS: scores are rows times a packed tile, whose columns lie side by
+ * side; they become weights, which are multiplied with the tile's rows as they lie. Forward keeps a running maximum and sum of
+ * each row (Milakov, Gimelshein 2018). Bound: multiplications, of which exponentials are a small part.
+ *
+ * ATTENTION_D is defined in front of this text, a multiple of CPU_COLUMNS, and stands in the kernels' names.
+ *
+ * size: N * heads, key_heads, t, s, heads.
+ */
+#define ATTENTION_NAME(name) CPU_PASTE(CPU_PASTE(name, _), ATTENTION_D)
+
+/* panels[tile][c][k] = x[tile CPU_COLUMNS + k][c], zero behind the last of a head's rows. A work-item a tile. */
+CLT_ITEM void ATTENTION_NAME(cpu_attention_pack_item)(int item, global const float *x, global float *panels, int rows) {
+    int tiles = (rows + CPU_COLUMNS - 1) / CPU_COLUMNS, first = item % tiles * CPU_COLUMNS;
+    global const float *from = x + (item / tiles * rows + first) * ATTENTION_D;
+    global float *to = panels + item * CPU_COLUMNS * ATTENTION_D;
+    for (int c = 0; c < ATTENTION_D; c++)
+        for (int k = 0; k < CPU_COLUMNS; k++) to[c * CPU_COLUMNS + k] = first + k < rows ? from[k * ATTENTION_D + c] : 0;
+}
+kernel void ATTENTION_NAME(cpu_attention_pack)(global const float *x, global float *panels, int rows) {
+    ATTENTION_NAME(cpu_attention_pack_item)(get_global_id(0), x, panels, rows);
+}
+
+/* Rows of x, of which `there` exist, one behind the other; the last stands for those behind it. */
+static void ATTENTION_NAME(attention_rows)(global const float *x, int there, float *rows) {
+    for (int i = 0; i < CPU_ROWS; i++)
+        for (int c = 0; c < ATTENTION_D; c += CPU_WIDTH)
+            cpu_store(cpu_load(0, x + min(i, there - 1) * ATTENTION_D + c), 0, rows + i * ATTENTION_D + c);
+}
+
+/* sum = rows times a packed tile */
+#define ATTENTION_PRODUCT(sum, rows, panel)                                                                    \
+    CPU_CLEAR(sum);                                                                                            \
+    for (int c = 0; c < ATTENTION_D; c++) {                                                                    \
+        cpu_vector left = cpu_load(0, (panel) + c * CPU_COLUMNS);                                              \
+        cpu_vector right = cpu_load(0, (panel) + c * CPU_COLUMNS + CPU_WIDTH);                                 \
+        CPU_STEP(sum, rows[i * ATTENTION_D + c], left, right)                                                  \
+    }
+
+/* out += weights times `count` rows of x */
+static void ATTENTION_NAME(attention_add)(float *out, const float *weights, global const float *x, int count) {
+    for (int c = 0; c < ATTENTION_D; c += CPU_COLUMNS) {
+        cpu_vector sum[CPU_ROWS][2];
+        _Pragma("unroll") for (int i = 0; i < CPU_ROWS; i++) {
+            sum[i][0] = cpu_load(0, out + i * ATTENTION_D + c);
+            sum[i][1] = cpu_load(0, out + i * ATTENTION_D + c + CPU_WIDTH);
+        }
+        for (int k = 0; k < count; k++) {
+            cpu_vector left = cpu_load(0, x + k * ATTENTION_D + c), right = cpu_load(0, x + k * ATTENTION_D + c + CPU_WIDTH);
+            CPU_STEP(sum, weights[i * CPU_COLUMNS + k], left, right)
+        }
+        _Pragma("unroll") for (int i = 0; i < CPU_ROWS; i++) {
+            cpu_store(sum[i][0], 0, out + i * ATTENTION_D + c);
+            cpu_store(sum[i][1], 0, out + i * ATTENTION_D + c + CPU_WIDTH);
+        }
+    }
+}
+
+static void ATTENTION_NAME(attention_scale)(float *row, float factor) {
+    for (int c = 0; c < ATTENTION_D; c += CPU_WIDTH) cpu_store(cpu_load(0, row + c) * factor, 0, row + c);
+}
+
+static void ATTENTION_NAME(attention_store)(const float *rows, int there, float factor, global float *x) {
+    for (int i = 0; i < there; i++)
+        for (int c = 0; c < ATTENTION_D; c += CPU_WIDTH)
+            cpu_store(cpu_load(0, rows + i * ATTENTION_D + c) * factor, 0, x + i * ATTENTION_D + c);
+}
+
+/* The head of keys, counted over all of N, of a head of queries. */
+static int ATTENTION_NAME(attention_key_head)(int head, int8 size) {
+    return head / size.s4 * size.s1 + head % size.s4 / (size.s4 / size.s1);
+}
+
+/* Weights from scores of a row that sees the first `seen` of a tile: exp(score - its new maximum). What the row had before is worth the
+ * result; `sums` has the sums of weights. */
+static float ATTENTION_NAME(attention_weigh)(float *scores, int seen, float *maximum, cpu_vector *sums) {
+    float most = *maximum, values[CPU_WIDTH];
+    for (int k = max(seen, 0); k < CPU_COLUMNS; k++) scores[k] = -INFINITY;
+    cpu_vector left = cpu_load(0, scores), right = cpu_load(0, scores + CPU_WIDTH);
+    cpu_store(fmax(left, right), 0, values);
+    for (int k = 0; k < CPU_WIDTH; k++) most = fmax(most, values[k]);
+    if (most == -INFINITY) { /* it has seen none yet */
+        cpu_store((cpu_vector)(0), 0, scores);
+        cpu_store((cpu_vector)(0), 0, scores + CPU_WIDTH);
+        return 1;
+    }
+    float factor = exp(*maximum - most);
+    left = exp(left - most), right = exp(right - most);
+    cpu_store(left, 0, scores);
+    cpu_store(right, 0, scores + CPU_WIDTH);
+    *sums = *sums * factor + (left + right);
+    *maximum = most;
+    return factor;
+}
+
+CLT_ITEM void ATTENTION_NAME(cpu_attention_item)(int item, global const float *q, global const float *v, global const float *panels, global float *y,
+                                                 global float *log_sums, int8 size, float scale, int causal) {
+    int t = size.s2, s = size.s3, blocks = (t + CPU_ROWS - 1) / CPU_ROWS, head = item / blocks, first = item % blocks * CPU_ROWS;
+    int there = min(CPU_ROWS, t - first), keys = ATTENTION_NAME(attention_key_head)(head, size), tiles = (s + CPU_COLUMNS - 1) / CPU_COLUMNS;
+    int end = causal ? min(s, first + there) : s;
+    float rows[CPU_ROWS * ATTENTION_D], out[CPU_ROWS * ATTENTION_D], weights[CPU_ROWS * CPU_COLUMNS], maximum[CPU_ROWS];
+    cpu_vector sums[CPU_ROWS];
+    ATTENTION_NAME(attention_rows)(q + (head * t + first) * ATTENTION_D, there, rows);
+    for (int i = 0; i < CPU_ROWS; i++) maximum[i] = -INFINITY, sums[i] = (cpu_vector)(0);
+    for (int i = 0; i < CPU_ROWS * ATTENTION_D; i++) out[i] = 0;
+    for (int k = 0; k < end; k += CPU_COLUMNS) {
+        cpu_vector sum[CPU_ROWS][2];
+        global const float *panel = panels + (keys * tiles + k / CPU_COLUMNS) * CPU_COLUMNS * ATTENTION_D;
+        ATTENTION_PRODUCT(sum, rows, panel)
+        _Pragma("unroll") for (int i = 0; i < CPU_ROWS; i++) {
+            cpu_store(sum[i][0] * scale, 0, weights + i * CPU_COLUMNS);
+            cpu_store(sum[i][1] * scale, 0, weights + i * CPU_COLUMNS + CPU_WIDTH);
+        }
+        for (int i = 0; i < CPU_ROWS; i++) {
+            int seen = (causal ? min(s, first + i + 1) : s) - k;
+            float factor = ATTENTION_NAME(attention_weigh)(weights + i * CPU_COLUMNS, seen, maximum + i, sums + i);
+            if (factor != 1) ATTENTION_NAME(attention_scale)(out + i * ATTENTION_D, factor);
+        }
+        ATTENTION_NAME(attention_add)(out, weights, v + (keys * s + k) * ATTENTION_D, min(CPU_COLUMNS, s - k));
+    }
+    for (int i = 0; i < there; i++) {
+        float values[CPU_WIDTH], sum = 0;
+        cpu_store(sums[i], 0, values);
+        for (int k = 0; k < CPU_WIDTH; k++) sum += values[k];
+        ATTENTION_NAME(attention_scale)(out + i * ATTENTION_D, 1 / sum);
+        log_sums[head * t + first + i] = maximum[i] + log(sum);
+    }
+    ATTENTION_NAME(attention_store)(out, there, 1, y + (head * t + first) * ATTENTION_D);
+}
+kernel void ATTENTION_NAME(cpu_attention)(global const float *q, global const float *v, global const float *panels, global float *y,
+                                          global float *log_sums, int8 size, float scale, int causal) {
+    ATTENTION_NAME(cpu_attention_item)(get_global_id(0), q, v, panels, y, log_sums, size, scale, causal);
+}
+
+CLT_ITEM void ATTENTION_NAME(cpu_attention_grad_query_item)(int item, global const float *q, global const float *k, global const float *dy,
+                                                            global const float *log_sums, global const float *deltas,
+                                                            global const float *key_panels, global const float *value_panels,
+                                                            global float *dq, int8 size, float scale, int causal) {
+    int t = size.s2, s = size.s3, blocks = (t + CPU_ROWS - 1) / CPU_ROWS, head = item / blocks, first = item % blocks * CPU_ROWS;
+    int there = min(CPU_ROWS, t - first), keys = ATTENTION_NAME(attention_key_head)(head, size), tiles = (s + CPU_COLUMNS - 1) / CPU_COLUMNS;
+    int end = causal ? min(s, first + there) : s, at = head * t + first;
+    float rows[CPU_ROWS * ATTENTION_D], gradients[CPU_ROWS * ATTENTION_D], out[CPU_ROWS * ATTENTION_D], weights[CPU_ROWS * CPU_COLUMNS];
+    ATTENTION_NAME(attention_rows)(q + at * ATTENTION_D, there, rows);
+    ATTENTION_NAME(attention_rows)(dy + at * ATTENTION_D, there, gradients);
+    for (int i = 0; i < CPU_ROWS * ATTENTION_D; i++) out[i] = 0;
+    for (int j = 0; j < end; j += CPU_COLUMNS) {
+        int panel = (keys * tiles + j / CPU_COLUMNS) * CPU_COLUMNS * ATTENTION_D;
+        cpu_vector sum[CPU_ROWS][2];
+        ATTENTION_PRODUCT(sum, rows, key_panels + panel)
+        _Pragma("unroll") for (int i = 0; i < CPU_ROWS; i++) {
+            float shift = log_sums[at + min(i, there - 1)];
+            cpu_store(exp(sum[i][0] * scale - shift), 0, weights + i * CPU_COLUMNS);
+            cpu_store(exp(sum[i][1] * scale - shift), 0, weights + i * CPU_COLUMNS + CPU_WIDTH);
+        }
+        ATTENTION_PRODUCT(sum, gradients, value_panels + panel)
+        _Pragma("unroll") for (int i = 0; i < CPU_ROWS; i++) {
+            float delta = deltas[at + min(i, there - 1)], *to = weights + i * CPU_COLUMNS;
+            cpu_store(cpu_load(0, to) * (sum[i][0] - delta), 0, to);
+            cpu_store(cpu_load(0, to + CPU_WIDTH) * (sum[i][1] - delta), 0, to + CPU_WIDTH);
+        }
+        for (int i = 0; causal && i < CPU_ROWS; i++)
+            for (int c = max(first + i + 1 - j, 0); c < CPU_COLUMNS; c++) weights[i * CPU_COLUMNS + c] = 0;
+        ATTENTION_NAME(attention_add)(out, weights, k + (keys * s + j) * ATTENTION_D, min(CPU_COLUMNS, s - j));
+    }
+    ATTENTION_NAME(attention_store)(out, there, scale, dq + at * ATTENTION_D);
+}
+kernel void ATTENTION_NAME(cpu_attention_grad_query)(global const float *q, global const float *k, global const float *dy, global const float *log_sums,
+                                                     global const float *deltas, global const float *key_panels, global const float *value_panels,
+                                                     global float *dq, int8 size, float scale, int causal) {
+    ATTENTION_NAME(cpu_attention_grad_query_item)(get_global_id(0), q, k, dy, log_sums, deltas, key_panels, value_panels, dq, size, scale, causal);
+}
+
+CLT_ITEM void ATTENTION_NAME(cpu_attention_grad_key_value_item)(int item, global const float *q, global const float *k, global const float *v,
+                                                                global const float *log_sums, global const float *deltas, global const float *dy,
+                                                                global const float *query_panels, global const float *gradient_panels,
+                                                                global float *dk, global float *dv, int8 size, float scale, int causal) {
+    int t = size.s2, s = size.s3, blocks = (s + CPU_ROWS - 1) / CPU_ROWS, keys = item / blocks, first = item % blocks * CPU_ROWS;
+    int there = min(CPU_ROWS, s - first), tiles = (t + CPU_COLUMNS - 1) / CPU_COLUMNS, group = size.s4 / size.s1, at = keys * s + first;
+    float rows[CPU_ROWS * ATTENTION_D], values[CPU_ROWS * ATTENTION_D], key_sums[CPU_ROWS * ATTENTION_D], value_sums[CPU_ROWS * ATTENTION_D];
+    float p[CPU_ROWS * CPU_COLUMNS], ds[CPU_ROWS * CPU_COLUMNS], shifts[CPU_COLUMNS], places[CPU_COLUMNS];
+    ATTENTION_NAME(attention_rows)(k + at * ATTENTION_D, there, rows);
+    ATTENTION_NAME(attention_rows)(v + at * ATTENTION_D, there, values);
+    for (int i = 0; i < CPU_ROWS * ATTENTION_D; i++) key_sums[i] = value_sums[i] = 0;
+    for (int g = 0; g < group; g++) {
+        int head = keys * group + g;
+        for (int j = causal ? first / CPU_COLUMNS * CPU_COLUMNS : 0; j < t; j += CPU_COLUMNS) {
+            int panel = (head * tiles + j / CPU_COLUMNS) * CPU_COLUMNS * ATTENTION_D, row = head * t + j, count = min(CPU_COLUMNS, t - j);
+            for (int c = 0; c < CPU_COLUMNS; c++) {
+                shifts[c] = c < count ? log_sums[row + c] : INFINITY;
+                places[c] = c < count ? deltas[row + c] : 0;
+            }
+            cpu_vector sum[CPU_ROWS][2];
+            ATTENTION_PRODUCT(sum, rows, query_panels + panel)
+            _Pragma("unroll") for (int i = 0; i < CPU_ROWS; i++) {
+                cpu_store(exp(sum[i][0] * scale - cpu_load(0, shifts)), 0, p + i * CPU_COLUMNS);
+                cpu_store(exp(sum[i][1] * scale - cpu_load(1, shifts)), 0, p + i * CPU_COLUMNS + CPU_WIDTH);
+            }
+            for (int i = 0; causal && i < CPU_ROWS; i++)
+                for (int c = 0; c < min(first + i - j, CPU_COLUMNS); c++) p[i * CPU_COLUMNS + c] = 0;
+            ATTENTION_PRODUCT(sum, values, gradient_panels + panel)
+            _Pragma("unroll") for (int i = 0; i < CPU_ROWS; i++) {
+                int to = i * CPU_COLUMNS;
+                cpu_store(cpu_load(0, p + to) * (sum[i][0] - cpu_load(0, places)), 0, ds + to);
+                cpu_store(cpu_load(0, p + to + CPU_WIDTH) * (sum[i][1] - cpu_load(1, places)), 0, ds + to + CPU_WIDTH);
+            }
+            ATTENTION_NAME(attention_add)(value_sums, p, dy + row * ATTENTION_D, count);
+            ATTENTION_NAME(attention_add)(key_sums, ds, q + row * ATTENTION_D, count);
+        }
+    }
+    ATTENTION_NAME(attention_store)(key_sums, there, scale, dk + at * ATTENTION_D);
+    ATTENTION_NAME(attention_store)(value_sums, there, 1, dv + at * ATTENTION_D);
+}
+kernel void ATTENTION_NAME(cpu_attention_grad_key_value)(global const float *q, global const float *k, global const float *v,
+                                                         global const float *log_sums, global const float *deltas, global const float *dy,
+                                                         global const float *query_panels, global const float *gradient_panels, global float *dk,
+                                                         global float *dv, int8 size, float scale, int causal) {
+    ATTENTION_NAME(cpu_attention_grad_key_value_item)(get_global_id(0), q, k, v, log_sums, deltas, dy, query_panels, gradient_panels, dk, dv, size,
+                                                      scale, causal);
+}

@@ -1,0 +1,86 @@
+/*
+ * Networks as builders: each adds a model to the graph of its input and returns the prediction.
+ *
+ * Parameter names and layouts are those of the model's usual implementation in Python, so that its safetensors
+ * files load as they are: torchvision for ResNet, MobileNetV2 and ViT, Hugging Face transformers for GPT-2.
+ * Initial values follow the same sources.
+ *
+ * The builders follow the rules of cltrain/ops.h: an error sticks in the graph. From C++ call the functions that end in
+ * _with and pass the struct.
+ */
+#ifndef CLTRAIN_MODELS_H
+#define CLTRAIN_MODELS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <cltrain/graph.h>
+
+CLT_BEGIN_DECLS
+
+/* ---- small models ------------------------------------------------------------ */
+
+/* Linear layers with ReLU between them: x [N, ...] flattened -> hidden[0] -> ... -> [N, outputs]. With n_hidden = 0: one linear layer.
+ * Parameters fc1, fc2, ... */
+CLT_API clt_tensor *clt_model_mlp(clt_tensor *x, const int64_t *hidden, int n_hidden, int64_t outputs);
+
+/* Two 3x3 convolutions of 32 and 64 channels, each with ReLU and max pooling by 2, and linear layers of 128 and `outputs`.
+ * x [N, C, H, W] -> [N, outputs]. Parameters conv1, conv2, fc1, fc2. */
+CLT_API clt_tensor *clt_model_convnet(clt_tensor *x, int64_t outputs);
+
+/* ---- images: torchvision's names ----------------------------------------------- */
+
+typedef struct clt_resnet_options {
+    int depth;          /* 18, 34 (basic blocks), 50, 101 or 152 (bottlenecks); default 18 */
+    bool small_images;  /* the stem for images of 32x32: a 3x3 convolution of stride 1 and no pooling (He et al. 2015,
+                           section 4.2). Default: 7x7 of stride 2 and max pooling, for ImageNet */
+    int64_t outputs;    /* default 1000 */
+} clt_resnet_options;
+
+/* ResNet; He et al. 2015, with the stride in the 3x3 convolution of a bottleneck, as torchvision. x [N, C, H, W] ->
+ * [N, outputs]. CLT_E_INVALID for another depth. */
+CLT_API clt_tensor *clt_model_resnet_with(clt_tensor *x, clt_resnet_options options);
+#define clt_model_resnet(x, ...) clt_model_resnet_with((x), (clt_resnet_options){__VA_ARGS__})
+
+typedef struct clt_mobilenet_v2_options {
+    float width;     /* multiplies the channels; default 1 */
+    float dropout;   /* before the classifier; default 0.2, negative: none */
+    int64_t outputs; /* default 1000 */
+} clt_mobilenet_v2_options;
+
+/* MobileNetV2; Sandler et al. 2018. x [N, C, H, W] -> [N, outputs]. */
+CLT_API clt_tensor *clt_model_mobilenet_v2_with(clt_tensor *x, clt_mobilenet_v2_options options);
+#define clt_model_mobilenet_v2(x, ...) clt_model_mobilenet_v2_with((x), (clt_mobilenet_v2_options){__VA_ARGS__})
+
+typedef struct clt_vit_options {
+    int64_t patch;        /* side of a patch in pixels; default 16. Divides the image's height and width */
+    int64_t width;        /* default 768 */
+    int64_t hidden;       /* of the MLP; default 4 width */
+    int layers, heads;    /* defaults 12, 12 */
+    float dropout;        /* default 0 */
+    int64_t outputs;      /* default 1000 */
+} clt_vit_options;
+
+/* Vision transformer; Dosovitskiy et al. 2020. x [N, C, H, W] -> [N, outputs]. */
+CLT_API clt_tensor *clt_model_vit_with(clt_tensor *x, clt_vit_options options);
+#define clt_model_vit(x, ...) clt_model_vit_with((x), (clt_vit_options){__VA_ARGS__})
+
+/* ---- text: Hugging Face's names -------------------------------------------------- */
+
+typedef struct clt_gpt2_options {
+    int64_t vocabulary; /* default 50257 */
+    int64_t positions;  /* the longest sequence; default 1024 */
+    int64_t width;      /* default 768 */
+    int64_t hidden;     /* of the MLP; default 4 width */
+    int layers, heads;  /* defaults 12, 12: GPT-2 124M. heads divides width */
+    float dropout;      /* after embeddings, attention and MLP, and of attention's weights; default 0 */
+} clt_gpt2_options;
+
+/* GPT-2; Radford et al. 2019. tokens i32 [N, T], T <= positions -> logits [N, T, vocabulary]. Names are those of
+ * GPT2LMHeadModel ("transformer.wte.weight", "transformer.h.0.attn.c_attn.weight", ...); the head shares the embedding's weight. */
+CLT_API clt_tensor *clt_model_gpt2_with(clt_tensor *tokens, clt_gpt2_options options);
+#define clt_model_gpt2(tokens, ...) clt_model_gpt2_with((tokens), (clt_gpt2_options){__VA_ARGS__})
+
+CLT_END_DECLS
+
+#endif

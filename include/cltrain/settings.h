@@ -1,0 +1,29 @@
+/*
+ * Settings of a device, in C or from the environment.
+ *
+ * A field that is NULL, or 0, is taken from its variable in the environment, and is the default where that is not set or empty.
+ * "" is the default whatever the environment says. The environment is read when the device is opened (clt_device_open_with, in
+ * cltrain/device.h), and never again: two devices of a process may have different settings. Messages of later calls name a setting
+ * by its variable.
+ */
+#ifndef CLTRAIN_SETTINGS_H
+#define CLTRAIN_SETTINGS_H
+
+typedef struct clt_settings {
+    const char *device;           /* CLTRAIN_DEVICE: a selector, see cltrain/device.h. Default: the fastest class that is present */
+    const char *device_class;     /* CLTRAIN_CLASS: "cpu" or "gpu": work-items are taken as threads, or as lanes. Default: by the device */
+    const char *capabilities_off; /* CLTRAIN_CAPS_OFF: capabilities to be taken as missing, "fp16,subgroups". Default: none */
+    const char *matmul_precision; /* CLTRAIN_MATMUL_PRECISION: "f32" (default); "tf32", "bf16" or "f16": matrix products and
+                                     convolutions of f32 may round their operands so, for the sake of matrix units */
+    const char *backends;         /* CLTRAIN_BACKENDS: backends to use alone, "native,reference", or with "-" before the name not
+                                     to use. Default: all */
+    const char *passes;           /* CLTRAIN_PASSES: passes over a plan's graph (overlap, cse, layout, fuse, hoist; none), likewise */
+    const char *tune;             /* CLTRAIN_TUNE: "quick" (default), "full" or "off", see cltrain/experimental/probe.h */
+    const char *program_cache;    /* CLTRAIN_PROGRAM_CACHE: "on" (default); "off": compiled programs are neither loaded nor saved */
+    const char *kernel_folder;    /* CLTRAIN_KERNEL_FOLDER: OpenCL C files below it take the place of the library's. Default: none */
+    const char *cache_folder;     /* an absolute path: compiled programs, verdicts and measurements are kept below it. Default:
+                                     $XDG_CACHE_HOME/cltrain, else ~/.cache/cltrain */
+    double timeout_seconds;       /* CLTRAIN_DEVICE_TIMEOUT: see clt_device_set_timeout. INFINITY, and the default: none */
+} clt_settings;
+
+#endif

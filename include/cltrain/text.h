@@ -1,0 +1,54 @@
+/*
+ * Tokenizers: text to token ids and back.
+ *
+ * Three kinds: bytes (256 ids), characters (the Unicode code points of a given text, in order), and byte-level BPE read from a
+ * tokenizer.json of the Hugging Face tokenizers library as GPT-2 and Llama 3 use it. Text is UTF-8.
+ * A tokenizer is immutable once made and may be used by several threads at a time.
+ */
+#ifndef CLTRAIN_TEXT_H
+#define CLTRAIN_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cltrain/export.h>
+#include <cltrain/status.h>
+
+CLT_BEGIN_DECLS
+
+typedef struct clt_tokenizer clt_tokenizer;
+
+/* Token i is the byte i. */
+CLT_API clt_status clt_tokenizer_bytes(clt_tokenizer **tokenizer);
+
+/* One token for each distinct code point of `text`, numbered in the order of their values. CLT_E_FORMAT if the text is empty or not UTF-8. */
+CLT_API clt_status clt_tokenizer_chars(clt_tokenizer **tokenizer, const char *text, size_t bytes);
+
+/* Reads a tokenizer.json: a BPE model with the ByteLevel pre-tokenizer, alone (GPT-2) or behind a Split by a regular expression (Llama 3);
+ * or the file of a character tokenizer that clt_tokenizer_save wrote. Added tokens are found in the text before anything else.
+ * Post-processing, which adds tokens such as <s>, is not done. CLT_E_IO; CLT_E_FORMAT for a file that is damaged; CLT_E_UNSUPPORTED,
+ * with its name, for another kind of model, normalizer or pre-tokenizer. */
+CLT_API clt_status clt_tokenizer_load(clt_tokenizer **tokenizer, const char *path);
+
+/* Writes a character or byte tokenizer as a tokenizer.json that clt_tokenizer_load and the tokenizers library read. CLT_E_UNSUPPORTED for BPE. */
+CLT_API clt_status clt_tokenizer_save(const clt_tokenizer *tokenizer, const char *path);
+
+/* NULL is fine. */
+CLT_API void clt_tokenizer_destroy(clt_tokenizer *tokenizer);
+
+/* Ids are from 0 to this minus 1. */
+CLT_API int64_t clt_tokenizer_vocabulary(const clt_tokenizer *tokenizer);
+
+/* The ids of a text. Writes up to `capacity` of them to `ids` (which may be NULL if that is 0), and how many there are to `*count`: a first call
+ * with capacity 0 tells how much room is needed. CLT_E_FORMAT for text that is not UTF-8 (not of a byte tokenizer), and for a character
+ * that has no token, with its place. */
+CLT_API clt_status clt_tokenizer_encode(const clt_tokenizer *tokenizer, const char *text, size_t bytes, int32_t *ids, size_t capacity,
+                                        size_t *count);
+
+/* The bytes of ids, likewise; they need not be whole characters. CLT_E_RANGE for an id that is none. */
+CLT_API clt_status clt_tokenizer_decode(const clt_tokenizer *tokenizer, const int32_t *ids, size_t count, char *text, size_t capacity,
+                                        size_t *bytes);
+
+CLT_END_DECLS
+
+#endif

@@ -1,0 +1,30 @@
+/* Shapes: as text, compared, broadcast. */
+#ifndef CLT_BASE_SHAPE_H
+#define CLT_BASE_SHAPE_H
+
+#include <cltrain/tensor.h>
+
+#include "runtime/base/base.h"
+
+/* True of the types that a tensor of floats may be stored in. */
+static inline bool clt_dtype_is_float(clt_dtype dtype) {
+    return dtype == CLT_F32 || dtype == CLT_F16 || dtype == CLT_BF16;
+}
+
+#define CLT_SHAPE_TEXT 160
+/* "[64, 1, 28, 28]" into `text`, which is returned. */
+const char *clt_shape_text(const clt_shape *shape, char text[CLT_SHAPE_TEXT]);
+bool clt_shape_equal(const clt_shape *a, const clt_shape *b);
+/* The common shape of two under broadcasting, or false. */
+bool clt_shape_broadcast(const clt_shape *a, const clt_shape *b, clt_shape *result);
+/* A rank from -rank..rank-1 to 0..rank-1; -1 if out of range. */
+int clt_shape_axis(const clt_shape *shape, int axis);
+/* Row-major strides in elements. */
+void clt_shape_strides(const clt_shape *shape, int64_t strides[CLT_MAX_RANK]);
+/* Refuses a rank out of range, dimensions below 1, and products that do not fit; `what` names it. */
+clt_status clt_shape_check(const clt_shape *shape, const char *what);
+
+/* i64 values as i32; CLT_E_RANGE for one that does not fit: "WHAT: value 3000000000 (element 5) does not fit in i32". */
+clt_status clt_narrow_i64(const int64_t *from, int32_t *to, int64_t n, const char *what);
+
+#endif

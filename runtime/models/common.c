@@ -1,0 +1,23 @@
+#include "runtime/models/models.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+clt_model_name clt_model_named(const char *format, ...) {
+    clt_model_name name;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(name.text, sizeof name.text, format, arguments);
+    va_end(arguments);
+    return name;
+}
+
+clt_tensor *clt_model_split_heads(clt_tensor *x, int64_t heads) {
+    clt_shape shape = clt_tensor_shape(x);
+    return clt_transpose(clt_reshape(x, CLT_SHAPE(CLT_BATCH, shape.dims[1], heads, -1)), 1, 2);
+}
+
+clt_tensor *clt_model_merge_heads(clt_tensor *x) {
+    clt_shape shape = clt_tensor_shape(x);
+    return clt_reshape(clt_transpose(x, 1, 2), CLT_SHAPE(CLT_BATCH, shape.dims[2], -1));
+}

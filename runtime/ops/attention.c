@@ -1,0 +1,104 @@
+/*
+ * Scaled dot-product attention (Vaswani et al. 2017), without a matrix of T x S in memory (Dao et al. 2022). With s_ij = scale q_i . k_j,
+ * L_i = log sum_j exp(s_ij) and p_ij = exp(s_ij - L_i):
+ *
+ *   y_i = sum_j p_ij v_j
+ *   D_i = dy_i . y_i,  ds_ij = p_ij (dy_i . v_j - D_i)
+ *   dq_i = scale sum_j ds_ij k_j,  dk_j = scale sum_i ds_ij q_i,  dv_j = sum_i p_ij dy_i
+ *
+ * Backward keeps L alone, and computes p again.
+ */
+#include "runtime/ops/ops.h"
+
+#include <math.h>
+
+clt_attention_size clt_attention_sizes(const clt_tensor *node) {
+    const clt_shape *q = &node->inputs[0]->shape, *k = &node->inputs[1]->shape;
+    return (clt_attention_size){q->dims[0], q->dims[1], k->dims[1], q->dims[2], k->dims[2], q->dims[3]};
+}
+
+float clt_attention_scale(const clt_tensor *node) {
+    const clt_attention_attributes *at = node->attributes;
+    return at->scale != 0 ? at->scale : (float)(1 / sqrt((double)clt_attention_sizes(node).d));
+}
+
+static clt_status infer(clt_tensor *node) {
+    const clt_shape *q = &node->inputs[0]->shape, *k = &node->inputs[1]->shape;
+    char text[CLT_PAIR_TEXT];
+    for (int i = 0; i < 3; i++) {
+        CLT_TRY(clt_check_dtype(node, i, CLT_F32));
+        CLT_TRY(clt_check_rank(node, i, 4, 4));
+    }
+    if (!clt_shape_equal(k, &node->inputs[2]->shape))
+        return clt_fail(CLT_E_SHAPE, "keys and values %s differ: expected both [N, key heads, S, D]", clt_pair_text(node->inputs[1], node->inputs[2], text));
+    if (q->dims[0] != k->dims[0] || q->dims[3] != k->dims[3])
+        return clt_fail(CLT_E_SHAPE, "queries and keys %s: expected [N, heads, T, D] and [N, key heads, S, D]",
+                        clt_pair_text(node->inputs[0], node->inputs[1], text));
+    if (k->dims[1] < 1 || q->dims[1] % k->dims[1])
+        return clt_fail(CLT_E_SHAPE, "%lld heads of queries: expected a multiple of the %lld heads of keys", (long long)q->dims[1], (long long)k->dims[1]);
+    node->shape = *q;
+    node->outputs[0]->shape = CLT_SHAPE(q->dims[0], q->dims[1], q->dims[2]);
+    node->dtype = node->outputs[0]->dtype = CLT_F32;
+    return CLT_OK;
+}
+
+static clt_status infer_grad_query(clt_tensor *node) {
+    node->shape = node->inputs[0]->shape;
+    node->dtype = CLT_F32;
+    return CLT_OK;
+}
+
+static clt_status infer_grad_key_value(clt_tensor *node) {
+    node->shape = node->outputs[0]->shape = node->inputs[1]->shape;
+    node->dtype = node->outputs[0]->dtype = CLT_F32;
+    return CLT_OK;
+}
+
+static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_tensor **dx) {
+    clt_tensor *q = node->inputs[0], *k = node->inputs[1], *v = node->inputs[2], *log_sums = node->outputs[0];
+    clt_tensor *inputs[] = {q, k, v, log_sums, clt_sum(clt_mul(dy, node), CLT_AXES(3)), dy};
+    if (wanted[0]) dx[0] = clt_node(NULL, &clt_op_attention_grad_query, node->attributes, inputs, 6);
+    if (!wanted[1] && !wanted[2]) return;
+    clt_tensor *both = clt_node(NULL, &clt_op_attention_grad_key_value, node->attributes, inputs, 6);
+    if (!clt_tensor_valid(both)) return;
+    dx[1] = both;
+    dx[2] = both->outputs[0];
+}
+
+/* `products` of T x D by S each; half of them where a query sees the keys before it alone. */
+static clt_cost cost(const clt_tensor *node, double products) {
+    const clt_attention_attributes *at = node->attributes;
+    clt_attention_size z = clt_attention_sizes(node);
+    double scores = (double)z.n * (double)z.heads * (double)z.t * (double)z.s * (at->causal ? 0.5 : 1);
+    double bytes = 4 * (double)clt_tensor_elements(node);
+    for (int i = 0; i < node->n_inputs; i++) bytes += 4 * (double)clt_tensor_elements(node->inputs[i]);
+    for (int i = 0; i < node->op->more_outputs; i++) bytes += 4 * (double)clt_tensor_elements(node->outputs[i]);
+    return (clt_cost){2 * products * scores * (double)z.d, bytes};
+}
+
+static clt_cost cost_forward(const clt_tensor *node) { return cost(node, 2); }
+static clt_cost cost_grad_query(const clt_tensor *node) { return cost(node, 3); }
+static clt_cost cost_grad_key_value(const clt_tensor *node) { return cost(node, 4); }
+
+static const clt_attribute schema[] = {
+    CLT_ATTRIBUTE(clt_attention_attributes, scale, FLOAT),
+    CLT_ATTRIBUTE(clt_attention_attributes, causal, BOOL, .key = "c"),
+    {0},
+};
+
+#define COMMON .attributes_bytes = sizeof(clt_attention_attributes), .schema = schema, .tuned = true
+
+const clt_op clt_op_attention = {
+    .name = "attention", COMMON, .more_outputs = 1, .least_inputs = 3, .infer = infer, .gradient = gradient, .cost = cost_forward};
+const clt_op clt_op_attention_grad_query = {
+    .name = "attention_grad_query", COMMON, .least_inputs = 6, .infer = infer_grad_query, .cost = cost_grad_query};
+const clt_op clt_op_attention_grad_key_value = {
+    .name = "attention_grad_key_value", COMMON, .more_outputs = 1, .least_inputs = 6, .infer = infer_grad_key_value, .cost = cost_grad_key_value};
+
+clt_tensor *clt_attention_with(clt_tensor *q, clt_tensor *k, clt_tensor *v, clt_attention_options options) {
+    if (!clt_tensor_valid(q)) return q;
+    clt_attention_attributes at = {.scale = options.scale, .causal = options.causal};
+    if (!isfinite(at.scale))
+        return clt_graph_fail(q->graph, clt_fail(CLT_E_INVALID, "attention: expected a finite scale, got %g", (double)at.scale));
+    return clt_node(NULL, &clt_op_attention, &at, (clt_tensor *[]){q, k, v}, 3);
+}

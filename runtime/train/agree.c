@@ -1,0 +1,150 @@
+/* The same graph and options on all ranks: compared before the first step. */
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/train/parallel.h"
+
+/* What is compared one by one. X(words for people, how it is written, value) */
+#define FACTS(X)                                                                                                       \
+    X("the number of tensors of the graph", WHOLE, t->graph->n_nodes)                                                  \
+    X("the loss", WHOLE, t->loss->index)                                                                               \
+    X("the number of parameters", WHOLE, t->graph->n_variables)                                                        \
+    X("the number of buckets", WHOLE, t->n_buckets)                                                                     \
+    X("option optimizer", WHOLE, o->optimizer)                                                                         \
+    X("option lr", REAL, bits(o->lr))                                                                                  \
+    X("option momentum", REAL, bits(o->momentum))                                                                      \
+    X("option nesterov", WHOLE, o->nesterov)                                                                           \
+    X("option beta1", REAL, bits(o->beta1))                                                                            \
+    X("option beta2", REAL, bits(o->beta2))                                                                            \
+    X("option eps", REAL, bits(o->eps))                                                                                \
+    X("option weight_decay", REAL, bits(o->weight_decay))                                                              \
+    X("option schedule", WHOLE, o->schedule)                                                                           \
+    X("option warmup_steps", WHOLE, o->warmup_steps)                                                                   \
+    X("option total_steps", WHOLE, o->total_steps)                                                                     \
+    X("option decay_steps", WHOLE, o->decay_steps)                                                                     \
+    X("option decay_factor", REAL, bits(o->decay_factor))                                                              \
+    X("option min_lr", REAL, bits(o->min_lr))                                                                          \
+    X("option clip_value", REAL, bits(o->clip_value))                                                                  \
+    X("option clip_norm", REAL, bits(o->clip_norm))                                                                    \
+    X("option accumulate", WHOLE, o->accumulate)                                                                       \
+    X("option seed", WHOLE, o->seed)                                                                                   \
+    X("option output", WHOLE, o->output ? o->output->index : -1)                                                       \
+    X("option compress.method", WHOLE, o->compress.method)                                                             \
+    X("option compress.ratio", REAL, bits(o->compress.ratio))                                                          \
+    X("option compress.f32_values", WHOLE, o->compress.f32_values)                                                     \
+    X("option compress.rank", WHOLE, o->compress.rank)                                                                 \
+    X("option bucket_bytes", WHOLE, o->bucket_bytes)                                                                   \
+    X("option sync_batch_norm", WHOLE, o->sync_batch_norm)                                                             \
+    X("option shard_optimizer", WHOLE, o->shard_optimizer)                                                             \
+    X("option recoverable", WHOLE, o->recoverable)                                                                     \
+    X("option on_nonfinite", WHOLE, o->on_nonfinite)                                                                   \
+    X("option locate_nonfinite", WHOLE, o->locate_nonfinite)
+
+#define COUNT_FACT(words, kind, value) +1
+#define FACT_WORDS(words, kind, value) {words, kind},
+#define FACT_VALUE(words, kind, value) (uint64_t)(value),
+enum { N_FACTS = 0 FACTS(COUNT_FACT) };
+enum { WHOLE, REAL };
+static const struct {
+    const char *words;
+    int kind;
+} fact_rows[N_FACTS] = {FACTS(FACT_WORDS)};
+
+typedef struct summary {
+    clt_parallel_report report;
+    uint64_t facts[N_FACTS];
+    char graph[CLT_HASH_TEXT]; /* of all tensors */
+} summary;
+
+static uint32_t bits(float value) {
+    uint32_t word;
+    memcpy(&word, &value, sizeof word);
+    return word;
+}
+
+static void hash_node(char hash[CLT_HASH_TEXT], const clt_tensor *node) {
+    clt_text text = {0};
+    clt_tensor_describe(node, &text);
+    hash[0] = 0;
+    clt_hash_add(hash, clt_text_data(&text), text.length);
+    clt_text_free(&text);
+}
+
+static void summarize(const clt_trainer *t, summary *s) {
+    const clt_train_options *o = &t->options;
+    const uint64_t facts[N_FACTS] = {FACTS(FACT_VALUE)};
+    memcpy(s->facts, facts, sizeof facts);
+    for (size_t i = 0; i < t->graph->n_nodes; i++) {
+        char hash[CLT_HASH_TEXT];
+        hash_node(hash, t->graph->nodes[i]);
+        clt_hash_add(s->graph, hash, strlen(hash));
+    }
+}
+
+/* What the tensor is on the first rank where it is not what it is on rank 0. Called by all. */
+static clt_status tell_tensor(clt_comm *comm, const clt_tensor *node, int rank) {
+    enum { BYTES = 160 };
+    char own[BYTES] = "", (*all)[BYTES] = NULL, label[64];
+    clt_text text = {0};
+    clt_tensor_describe(node, &text);
+    snprintf(own, sizeof own, "%s", clt_text_data(&text));
+    clt_text_free(&text);
+    clt_status status = clt_parallel_gather_new(comm, own, sizeof own, &all);
+    if (status == CLT_OK)
+        status = clt_fail(CLT_E_MISMATCH, "rank %d and rank 0 have different graphs; the first tensor that differs, %s, is \"%.*s\" and \"%.*s\"",
+                          rank, clt_tensor_label(node, label), BYTES - 1, all[rank], BYTES - 1, all[0]);
+    clt_free(all);
+    return status;
+}
+
+/* All ranks have as many tensors, and some differ: finds the first. Called by all. */
+static clt_status name_tensor(const clt_trainer *t) {
+    clt_comm *comm = t->options.comm;
+    size_t n = t->graph->n_nodes;
+    char(*own)[CLT_HASH_TEXT] = clt_calloc(n, sizeof *own), (*all)[CLT_HASH_TEXT] = NULL;
+    clt_status status = own ? CLT_OK : clt_fail_memory(n * sizeof *own);
+    for (size_t i = 0; own && i < n; i++) hash_node(own[i], t->graph->nodes[i]);
+    if (own) status = clt_parallel_gather_new(comm, own, n * sizeof *own, &all);
+    for (size_t at = 0; status == CLT_OK && at < n * (size_t)clt_comm_size(comm); at++)
+        if (strcmp(all[at], all[at % n])) status = tell_tensor(comm, t->graph->nodes[at % n], (int)(at / n));
+    clt_free(own);
+    clt_free(all);
+    return status;
+}
+
+static const char *fact_text(int fact, uint64_t value, char text[32]) {
+    uint32_t word = (uint32_t)value;
+    float real;
+    memcpy(&real, &word, sizeof real);
+    if (fact_rows[fact].kind == REAL) snprintf(text, 32, "%.7g", (double)real);
+    else snprintf(text, 32, "%lld", (long long)value);
+    return text;
+}
+
+static clt_status fail_fact(int rank, int fact, uint64_t its, uint64_t of_rank_0) {
+    char one[32], other[32];
+    return clt_fail(CLT_E_MISMATCH, "rank %d and rank 0 differ in %s: %s and %s", rank, fact_rows[fact].words, fact_text(fact, its, one),
+                    fact_text(fact, of_rank_0, other));
+}
+
+static clt_status compare(const clt_trainer *t, const summary *all) {
+    clt_comm *comm = t->options.comm;
+    CLT_TRY(clt_parallel_judge(comm, &all->report, sizeof *all));
+    for (int r = 1; r < clt_comm_size(comm); r++)
+        for (int i = 0; i < N_FACTS; i++)
+            if (all[r].facts[i] != all[0].facts[i])
+                return fail_fact(r, i, all[r].facts[i], all[0].facts[i]);
+    for (int r = 1; r < clt_comm_size(comm); r++)
+        if (strcmp(all[r].graph, all[0].graph)) return name_tensor(t);
+    return CLT_OK;
+}
+
+clt_status clt_parallel_check(clt_trainer *t, clt_status status) {
+    if (!t->options.comm) return status;
+    summary own = {.report = clt_parallel_make_report(status)}, *all = NULL;
+    summarize(t, &own);
+    status = clt_parallel_gather_new(t->options.comm, &own, sizeof own, &all);
+    if (status == CLT_OK) status = compare(t, all);
+    clt_free(all);
+    return status;
+}

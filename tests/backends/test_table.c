@@ -1,0 +1,55 @@
+/* What the backend table refuses for all rows. */
+#include "tests/support.h"
+
+#include <string.h>
+
+#include "backends/backend.h"
+
+static clt_device *device;
+
+static int open_device(void **state) {
+    (void)state;
+    assert_ok(clt_device_open(&device, NULL));
+    return 0;
+}
+
+static int close_device(void **state) {
+    (void)state;
+    clt_device_close(device);
+    return 0;
+}
+
+/* Of each row: one tensor of the node has the type. */
+static void storage_types(void **state) {
+    (void)state;
+    clt_graph *g;
+    assert_ok(clt_graph_create(&g));
+    clt_tensor *x = clt_input(g, "x", CLT_F32, CLT_SHAPE(1, 4, 16, 16)), *y = clt_max_pool2d(clt_relu(x), .kernel = 2);
+    assert_ok(clt_graph_status(g));
+    for (int which = 0; which < 2; which++) {
+        clt_tensor *changed = which ? y : y->inputs[0];
+        assert_non_null(clt_backend_choose(y, device).row);
+        changed->dtype = CLT_BF16;
+        assert_null(clt_backend_choose(y, device).row);
+        for (const clt_backend_row *row = NULL; (row = clt_backend_next(y->op, row));) {
+            const char *refusal = clt_backend_refusal(row, y, device);
+            if (!refusal || !strstr(refusal, "storage type")) fail_msg("%s: %s", row->name, refusal ? refusal : "not refused");
+        }
+        changed->dtype = CLT_F32;
+    }
+    /* Rows that say so serve them. */
+    clt_tensor *flat = clt_input(g, "flat", CLT_F32, CLT_SHAPE(CLT_PACK_ALIGN));
+    clt_tensor *narrow = clt_narrow(flat, clt_input(g, "samples", CLT_F32, CLT_SHAPE(1)), CLT_BF16);
+    assert_ok(clt_graph_status(g));
+    assert_int_equal(narrow->dtype, CLT_BF16);
+    assert_non_null(clt_backend_choose(narrow, device).row);
+    clt_tensor *half = clt_softmax(clt_input(g, "half", CLT_F16, CLT_SHAPE(3, 5)), 1);
+    assert_int_equal(half->dtype, CLT_F16);
+    assert_non_null(clt_backend_choose(half, device).row);
+    clt_graph_destroy(g);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(storage_types)};
+    return cmocka_run_group_tests_name("table", tests, open_device, close_device);
+}

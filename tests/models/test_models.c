@@ -1,0 +1,145 @@
+#include "tests/support.h"
+
+#include <cltrain/graph.h>
+#include <cltrain/models.h>
+#include <cltrain/ops.h>
+
+static clt_graph *graph;
+static clt_tensor *images, *tokens;
+
+static int begin(void **state) {
+    (void)state;
+    assert_ok(clt_graph_create(&graph));
+    images = clt_input(graph, "x", CLT_F32, CLT_SHAPE(2, 3, 224, 224));
+    tokens = clt_input(graph, "tokens", CLT_I32, CLT_SHAPE(2, 5));
+    return 0;
+}
+
+static int end(void **state) {
+    (void)state;
+    clt_graph_destroy(graph);
+    return 0;
+}
+
+static void assert_model(const clt_tensor *output, int64_t last, int64_t parameters) {
+    assert_ok(clt_graph_status(graph));
+    clt_shape shape = clt_tensor_shape(output);
+    assert_int_equal(shape.dims[0], 2);
+    assert_int_equal(shape.dims[shape.rank - 1], last);
+    assert_int_equal(clt_graph_parameter_count(graph), parameters);
+}
+
+static void assert_parameter(const char *name, clt_shape wanted) {
+    const clt_tensor *found = clt_graph_find(graph, name);
+    if (!found) fail_msg("there is no %s", name);
+    clt_shape shape = clt_tensor_shape(found);
+    assert_int_equal(shape.rank, wanted.rank);
+    for (int i = 0; i < shape.rank; i++) assert_int_equal(shape.dims[i], wanted.dims[i]);
+}
+
+/* Numbers of parameters: torchvision's documentation of each model, and of GPT-2 (tied) Hugging Face's. */
+
+static void resnet18(void **state) {
+    (void)state;
+    assert_model(clt_model_resnet(images, .depth = 18), 1000, 11689512);
+    assert_parameter("layer4.1.bn2.running_var", CLT_SHAPE(512));
+    assert_parameter("layer2.0.downsample.0.weight", CLT_SHAPE(128, 64, 1, 1));
+}
+
+static void resnet34(void **state) {
+    (void)state;
+    assert_model(clt_model_resnet(images, .depth = 34), 1000, 21797672);
+}
+
+static void resnet50(void **state) {
+    (void)state;
+    assert_model(clt_model_resnet(images, .depth = 50), 1000, 25557032);
+    assert_parameter("layer1.0.downsample.0.weight", CLT_SHAPE(256, 64, 1, 1));
+    assert_parameter("layer3.5.conv3.weight", CLT_SHAPE(1024, 256, 1, 1));
+}
+
+static void resnet101(void **state) {
+    (void)state;
+    assert_model(clt_model_resnet(images, .depth = 101), 1000, 44549160);
+}
+
+static void resnet_of_small_images(void **state) {
+    (void)state;
+    clt_tensor *small = clt_input(graph, "small", CLT_F32, CLT_SHAPE(2, 3, 32, 32));
+    assert_model(clt_model_resnet(small, .small_images = true, .outputs = 10), 10, 11173962);
+}
+
+static void mobilenet_v2(void **state) {
+    (void)state;
+    assert_model(clt_model_mobilenet_v2(images, .width = 1), 1000, 3504872);
+    assert_parameter("features.1.conv.1.weight", CLT_SHAPE(16, 32, 1, 1));
+    assert_parameter("features.17.conv.0.0.weight", CLT_SHAPE(960, 160, 1, 1));
+    assert_parameter("features.18.1.running_mean", CLT_SHAPE(1280));
+}
+
+static void vit(void **state) {
+    (void)state;
+    assert_model(clt_model_vit(images, .patch = 16), 1000, 86567656);
+    assert_parameter("encoder.layers.encoder_layer_11.self_attention.in_proj_weight", CLT_SHAPE(2304, 768));
+    assert_parameter("encoder.pos_embedding", CLT_SHAPE(1, 197, 768));
+}
+
+static void gpt2(void **state) {
+    (void)state;
+    assert_model(clt_model_gpt2(tokens, .layers = 12), 50257, 124439808);
+    assert_parameter("transformer.h.11.attn.c_attn.weight", CLT_SHAPE(768, 2304));
+    assert_parameter("transformer.h.0.mlp.c_proj.weight", CLT_SHAPE(3072, 768));
+}
+
+static void mlp(void **state) {
+    (void)state;
+    assert_model(clt_model_mlp(images, (int64_t[]){7, 5}, 2, 4), 4, 150528 * 7 + 7 + 7 * 5 + 5 + 5 * 4 + 4);
+}
+
+/* ---- what makes no sense ---- */
+
+static void refuses_another_depth(void **state) {
+    (void)state;
+    clt_model_resnet(images, .depth = 19);
+    assert_status(clt_graph_status(graph), CLT_E_INVALID);
+    assert_detail("expected a depth of 18, 34, 50, 101 or 152, got 19");
+}
+
+static void refuses_images_without_whole_patches(void **state) {
+    (void)state;
+    clt_model_vit(images, .patch = 15);
+    assert_status(clt_graph_status(graph), CLT_E_SHAPE);
+    assert_detail("multiples of the patch's 15");
+}
+
+static void refuses_long_sequences(void **state) {
+    (void)state;
+    clt_model_gpt2(tokens, .positions = 4);
+    assert_status(clt_graph_status(graph), CLT_E_SHAPE);
+    assert_detail("a sequence of 5 tokens is longer than the model's 4 positions");
+}
+
+static void refuses_heads_that_do_not_divide(void **state) {
+    (void)state;
+    clt_model_gpt2(tokens, .heads = 7);
+    assert_status(clt_graph_status(graph), CLT_E_INVALID);
+    assert_detail("width 768, 7 heads");
+}
+
+static void refuses_images_as_tokens(void **state) {
+    (void)state;
+    clt_model_gpt2(images, .layers = 1);
+    assert_status(clt_graph_status(graph), CLT_E_SHAPE);
+    assert_detail("expected tokens i32 [N, T], got f32");
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(resnet18), TEST(resnet34), TEST(resnet50), TEST(resnet101), TEST(resnet_of_small_images), TEST(mobilenet_v2), TEST(vit), TEST(gpt2),
+        TEST(mlp), TEST(refuses_another_depth), TEST(refuses_images_without_whole_patches), TEST(refuses_long_sequences),
+        TEST(refuses_heads_that_do_not_divide), TEST(refuses_images_as_tokens),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

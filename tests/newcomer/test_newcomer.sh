@@ -1,0 +1,49 @@
+#!/bin/sh
+# test_newcomer.sh SOURCES FOLDER CMAKE: an op that docs/architecture.md, "How to add", would have a newcomer add: the patches apply, the first
+# touches no more than 8 files, and the suite finds the op right, and wrong when its kernels are broken.
+set -eu
+sources=$1
+folder=$2
+cmake=$3
+most=8
+
+fail() {
+    echo "FAILED: $*"
+    exit 1
+}
+
+patches=$sources/tests/newcomer
+touched=$(grep -c '^diff --git' "$patches/op.patch")
+[ "$touched" -le "$most" ] || fail "an op with a gradient takes $touched files, more than $most"
+
+rm -rf "$folder"
+mkdir -p "$folder/tree"
+(cd "$sources" && tar -cf - --exclude=./build --exclude='./build-*' --exclude=./.git .) | (cd "$folder/tree" && tar -xf -)
+cd "$folder/tree"
+for name in op native_row; do
+    patch -p1 --silent --no-backup-if-mismatch <"$patches/$name.patch" || fail "$name.patch does not apply: bring it up to date with the code, and the page with it"
+done
+"$cmake" -S . -B "$folder/build" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=-O0 -DCLTRAIN_TESTS=OFF >"$folder/log" 2>&1 &&
+    "$cmake" --build "$folder/build" --target cltrain-conform -j2 >>"$folder/log" 2>&1 || {
+    tail -30 "$folder/log"
+    fail "the new op does not build"
+}
+
+# look WANTED-EXIT: the suite on the op's cases.
+look() {
+    status=0
+    CLTRAIN_KERNEL_FOLDER=$folder/tree/cl "$folder/build/bin/cltrain-conform" --ops scale_rows >"$folder/log" 2>&1 || status=$?
+    [ "$status" = "$1" ] || {
+        cat "$folder/log"
+        fail "the suite ends with $status, not $1"
+    }
+}
+look 0
+grep -Eq "[1-9][0-9]* passed" "$folder/log" || fail "no case of the new op was run"
+for kernel in reference native/cpu; do
+    cp "cl/$kernel/scale_rows.cl" kept
+    sed 's/+ offset/- offset/' kept >"cl/$kernel/scale_rows.cl"
+    look 1
+    cp kept "cl/$kernel/scale_rows.cl"
+done
+rm -rf "$folder"

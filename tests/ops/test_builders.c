@@ -1,0 +1,130 @@
+/* What builders make, beside values: variables, views, refusals. */
+#include "tests/ops/harness.h"
+
+#include <math.h>
+
+static clt_graph *new_graph(void) {
+    clt_graph *graph;
+    assert_ok(clt_graph_create(&graph));
+    return graph;
+}
+
+static void cast_to_its_own_type_is_itself(void **state) {
+    (void)state;
+    clt_graph *graph = new_graph();
+    clt_tensor *x = clt_input(graph, "x", CLT_U8, CLT_SHAPE(3));
+    assert_ptr_equal(clt_cast(x, CLT_U8), x);
+    clt_graph_destroy(graph);
+}
+
+/* One element has no variance: training would divide 0 by 0, and spoil the running variance for good. */
+static void batch_norm_of_one_element_a_channel_is_refused(void **state) {
+    (void)state;
+    clt_graph *graph = new_graph();
+    clt_state_store *store;
+    clt_tensor *y = clt_batch_norm(clt_input(graph, "x", CLT_F32, CLT_SHAPE(1, 2)), "bn");
+    assert_ok(clt_state_store_create(op_device(), &store));
+    clt_plan_options options = {.device = op_device(), .store = store, .graph = graph, .targets = &y, .n_targets = 1};
+    clt_plan *plan = NULL;
+    options.training = true;
+    assert_status(clt_plan_compile(&plan, &options), CLT_E_SHAPE);
+    assert_detail("batch_norm");
+    assert_detail("[1, 2]");
+    options.training = false;
+    assert_ok(clt_plan_compile(&plan, &options));
+    clt_plan_destroy(plan);
+    clt_state_store_destroy(store);
+    clt_graph_destroy(graph);
+}
+
+/* A new model normalizes: weight 1, bias 0. */
+static void batch_norm_has_initial_values(void **state) {
+    (void)state;
+    clt_graph *graph = new_graph();
+    clt_batch_norm(clt_input(graph, "x", CLT_F32, CLT_SHAPE(2, 3)), "bn");
+    assert_ok(clt_graph_status(graph));
+    const struct {
+        const char *name;
+        bool trained;
+        float value;
+    } wanted[] = {
+        {"bn.weight", true, 1},
+        {"bn.bias", true, 0},
+        {"bn.running_mean", false, 0},
+        {"bn.running_var", false, 1},
+    };
+    for (int i = 0; i < 4; i++) {
+        const clt_variable *v = clt_graph_find_variable(graph, wanted[i].name);
+        assert_non_null(v);
+        assert_int_equal(v->trained, wanted[i].trained);
+        assert_true((v->init.kind == CLT_INIT_ZEROS ? 0 : v->init.value) == wanted[i].value);
+    }
+    assert_int_equal(clt_graph_parameter_count(graph), 6);
+    clt_graph_destroy(graph);
+}
+
+/* A view of a view, each read by the host and by other nodes. */
+static void views_share_memory(void **state) {
+    (void)state;
+    clt_graph *graph = new_graph();
+    clt_state_store *store;
+    clt_tensor *x = clt_input(graph, "x", CLT_F32, CLT_SHAPE(2, 3));
+    clt_tensor *squares = clt_mul(x, x);
+    clt_tensor *view = clt_reshape(squares, CLT_SHAPE(6));
+    clt_tensor *column = clt_reshape(view, CLT_SHAPE(3, 2));
+    clt_tensor *total = clt_sum(clt_add(column, clt_reshape(squares, CLT_SHAPE(3, 2))), CLT_ALL_AXES);
+    clt_tensor *targets[] = {view, column, squares, total};
+    clt_plan *plan = op_compile(graph, targets, 4, false, &store);
+    const float values[] = {1, 2, 3, 4, 5, 6};
+    assert_ok(clt_plan_feed(plan, x, values));
+    assert_ok(clt_plan_run(plan));
+    for (int t = 0; t < 3; t++) {
+        float got[6];
+        assert_ok(clt_plan_read(plan, targets[t], got, sizeof got));
+        for (int i = 0; i < 6; i++) assert_true(got[i] == values[i] * values[i]);
+    }
+    float sum;
+    assert_ok(clt_plan_read(plan, total, &sum, sizeof sum));
+    assert_true(sum == 182);
+    clt_plan_destroy(plan);
+    clt_state_store_destroy(store);
+    clt_graph_destroy(graph);
+}
+
+/* To rounding, whatever is in them. */
+static void rows_of_softmax_sum_to_one(void **state) {
+    (void)state;
+    enum { ROWS = 37, COLUMNS = 129 };
+    float x[ROWS * COLUMNS], y[ROWS * COLUMNS];
+    clt_graph *graph = new_graph();
+    clt_tensor *in = clt_input(graph, "x", CLT_F32, CLT_SHAPE(ROWS, COLUMNS));
+    for (int i = 0; i < ROWS * COLUMNS; i++) x[i] = (float)(i * 7919 % 4001) / 100 - 20;
+    op_compute(clt_softmax(in, 1), in, x, y);
+    for (int row = 0; row < ROWS; row++) {
+        double sum = 0;
+        for (int i = 0; i < COLUMNS; i++) {
+            double value = y[row * COLUMNS + i];
+            assert_true(value >= 0 && value <= 1);
+            sum += value;
+        }
+        assert_true(fabs(sum - 1) < 1e-5);
+    }
+    clt_graph_destroy(graph);
+}
+
+static void dropout_checks_its_probability(void **state) {
+    (void)state;
+    const float bad[] = {-0.1f, 1, 1.5f, NAN};
+    for (size_t i = 0; i < CLT_COUNT_OF(bad); i++) {
+        clt_graph *graph = new_graph();
+        clt_dropout(clt_input(graph, "x", CLT_F32, CLT_SHAPE(3)), bad[i]);
+        assert_status(clt_graph_status(graph), CLT_E_INVALID);
+        assert_detail("dropout");
+        clt_graph_destroy(graph);
+    }
+}
+
+OP_MAIN("builders", cmocka_unit_test(cast_to_its_own_type_is_itself),
+        cmocka_unit_test(batch_norm_of_one_element_a_channel_is_refused), cmocka_unit_test(batch_norm_has_initial_values),
+        cmocka_unit_test(views_share_memory), cmocka_unit_test(rows_of_softmax_sum_to_one),
+        cmocka_unit_test(dropout_checks_its_probability))

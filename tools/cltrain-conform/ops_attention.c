@@ -1,0 +1,65 @@
+/* Scaled dot-product attention. */
+#include "tools/cltrain-conform/cases.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* at: s[0] the scale, 0 for 1/sqrt(D); flag: causal. */
+static double reference_attention(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    (void)n, (void)evaluation;
+    const int64_t *q = x[0].shape.dims, *k = x[1].shape.dims, d = q[3];
+    double scale = at->s[0] != 0 ? (double)at->s[0] : (double)(float)(1 / sqrt((double)d)), *p = malloc((size_t)k[2] * sizeof *p);
+    array_clear(y, x[0].shape);
+    for (int64_t row = 0; p && row < q[0] * q[1] * q[2]; row++) {
+        int64_t image = row / q[2] / q[1], head = row / q[2] % q[1] / (q[1] / k[1]), i = row % q[2];
+        int64_t first = (image * k[1] + head) * k[2], keys = at->flag && i + 1 < k[2] ? i + 1 : k[2];
+        double most = -INFINITY, sum = 0;
+        for (int64_t j = 0; j < keys; j++) {
+            p[j] = 0;
+            for (int64_t c = 0; c < d; c++) p[j] += scale * x[0].values[row * d + c] * x[1].values[(first + j) * d + c];
+            most = fmax(most, p[j]);
+        }
+        for (int64_t j = 0; j < keys; j++) sum += p[j] = exp(p[j] - most);
+        for (int64_t j = 0; j < keys; j++)
+            for (int64_t c = 0; c < d; c++) y->values[row * d + c] += p[j] / sum * x[2].values[(first + j) * d + c];
+    }
+    free(p);
+    return 4.0 * (double)(q[0] * q[1] * q[2] * k[2] * d);
+}
+
+BUILD(attention, clt_attention(x[0], x[1], x[2], .scale = at->s[0], .causal = at->flag))
+
+static const operation attention = OPERATION("attention", "clt_attention_with", attention, attention);
+/* Scores of 100: what exp is given has an error of 100 units in the last place of 1. */
+static const operation large_scores = OPERATION("attention", "clt_attention_with", attention, attention, .tolerance = 2e-4);
+
+/* N images, heads of queries and of keys, T queries, S keys, of D. */
+static test_case *add(case_list *list, const char *variant, bool causal, const int sizes[6]) {
+    operand x[] = {{.shape = SHAPE(sizes[0], sizes[1], sizes[3], sizes[5])},
+                   {.shape = SHAPE(sizes[0], sizes[2], sizes[4], sizes[5])},
+                   {.shape = SHAPE(sizes[0], sizes[2], sizes[4], sizes[5])}};
+    test_case *c = case_add(list, &attention, variant, x, 3);
+    c->at.flag = causal;
+    return c;
+}
+
+void cases_attention(case_list *list) {
+    add(list, "", false, (int[]){2, 3, 3, 5, 7, 4});
+    add(list, "one", false, (int[]){1, 1, 1, 1, 1, 1});
+    add(list, "causal", true, (int[]){2, 2, 2, 7, 7, 5});
+    add(list, "causal-few-keys", true, (int[]){1, 2, 1, 9, 4, 3});
+    add(list, "causal-few-queries", true, (int[]){1, 1, 1, 3, 8, 8});
+    add(list, "grouped", false, (int[]){2, 6, 2, 4, 5, 3});
+    add(list, "grouped-causal", true, (int[]){1, 4, 1, 11, 11, 16});
+    add(list, "scale", false, (int[]){1, 2, 2, 5, 6, 4})->at.s[0] = -0.3f;
+    /* Blocks of native kernels, and what is left over from them. */
+    add(list, "blocks", true, (int[]){1, 2, 2, 70, 70, 64})->large = true;
+    add(list, "blocks", false, (int[]){1, 1, 1, 37, 131, 32})->large = true;
+    add(list, "blocks-odd", true, (int[]){1, 2, 1, 67, 67, 20});
+    test_case *large = add(list, "large", false, (int[]){1, 1, 1, 6, 9, 4}); /* exp overflows without the maximum */
+    for (int i = 0; i < 2; i++) large->x[i].low = 5, large->x[i].high = 5.6;
+    large->at.s[0] = 1;
+    large->operation = &large_scores;
+    test_case *long_rows = add(list, "long", true, (int[]){1, 2, 2, 515, 515, 64});
+    long_rows->full = long_rows->large = true;
+}

@@ -1,0 +1,336 @@
+/* What moves values, or looks at them otherwise. */
+#include "tools/cltrain-conform/cases.h"
+
+#include <math.h>
+#include <string.h>
+
+static double reference_reshape(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    (void)n, (void)evaluation;
+    clt_shape shape = at->shape;
+    int64_t known = 1;
+    for (int d = 0; d < shape.rank; d++) known *= shape.dims[d] == -1 ? 1 : shape.dims[d];
+    for (int d = 0; d < shape.rank; d++)
+        if (shape.dims[d] == -1) shape.dims[d] = array_count(x) / known;
+    array_resize(y, shape);
+    memcpy(y->values, x->values, (size_t)array_count(y) * sizeof *y->values);
+    return (double)array_count(y);
+}
+
+static double reference_permute(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    (void)n, (void)evaluation;
+    clt_shape shape = x->shape;
+    int64_t index[CLT_MAX_RANK] = {0}, from[CLT_MAX_RANK], place = 0;
+    int order[CLT_MAX_RANK] = {0};
+    for (int d = 0; d < shape.rank; d++) order[d] = at->order[d] < 0 ? at->order[d] + shape.rank : at->order[d];
+    for (int d = 0; d < shape.rank; d++) shape.dims[d] = x->shape.dims[order[d]];
+    array_resize(y, shape);
+    do {
+        for (int d = 0; d < shape.rank; d++) from[order[d]] = index[d];
+        y->values[place++] = x->values[index_place(&x->shape, from)];
+    } while (index_next(&shape, index));
+    return 8.0 * (double)place;
+}
+
+static double reference_concat(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    (void)evaluation;
+    clt_shape shape = x->shape;
+    int64_t index[CLT_MAX_RANK] = {0}, place = 0;
+    int axis = at->axis < 0 ? at->axis + shape.rank : at->axis;
+    for (int i = 1; i < n; i++) shape.dims[axis] += x[i].shape.dims[axis];
+    array_resize(y, shape);
+    do {
+        int64_t from[CLT_MAX_RANK];
+        int which = 0;
+        memcpy(from, index, sizeof from);
+        while (from[axis] >= x[which].shape.dims[axis]) from[axis] -= x[which++].shape.dims[axis];
+        y->values[place++] = x[which].values[index_place(&x[which].shape, from)];
+    } while (index_next(&shape, index));
+    return 8.0 * (double)place;
+}
+
+static double reference_concat_thrice(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    (void)n;
+    return reference_concat((array[]){x[0], x[0], x[0]}, 3, y, at, evaluation);
+}
+
+static double reference_slice(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    (void)n, (void)evaluation;
+    clt_shape shape = x->shape;
+    int axis = at->axis < 0 ? at->axis + shape.rank : at->axis;
+    int64_t index[CLT_MAX_RANK] = {0}, place = 0, size = x->shape.dims[axis];
+    int64_t first = at->first < 0 ? at->first + size : at->first,
+            last = at->last < 0 ? at->last + size : at->last < size ? at->last : size;
+    shape.dims[axis] = (last - first - 1) / at->step + 1;
+    array_resize(y, shape);
+    do {
+        int64_t from[CLT_MAX_RANK];
+        memcpy(from, index, sizeof from);
+        from[axis] = first + index[axis] * at->step;
+        y->values[place++] = x->values[index_place(&x->shape, from)];
+    } while (index_next(&shape, index));
+    return 8.0 * (double)place;
+}
+
+static double reference_pad(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    (void)n, (void)evaluation;
+    clt_shape shape = x->shape;
+    int64_t index[CLT_MAX_RANK] = {0}, place = 0;
+    for (int d = 0; d < shape.rank; d++) shape.dims[d] += at->before[d] + at->after[d];
+    array_resize(y, shape);
+    do {
+        int64_t from[CLT_MAX_RANK];
+        bool inside = true;
+        for (int d = 0; d < shape.rank; d++) {
+            from[d] = index[d] - at->before[d];
+            inside &= from[d] >= 0 && from[d] < x->shape.dims[d];
+        }
+        y->values[place++] = inside ? x->values[index_place(&x->shape, from)] : (double)at->s[0];
+    } while (index_next(&shape, index));
+    return 8.0 * (double)place;
+}
+
+static double reference_expand(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    (void)n, (void)evaluation;
+    int64_t index[CLT_MAX_RANK] = {0}, place = 0;
+    array_resize(y, at->shape);
+    do y->values[place++] = array_broadcast_at(x, &y->shape, index);
+    while (index_next(&y->shape, index));
+    return 8.0 * (double)place;
+}
+
+/* ---- cases ---- */
+
+BUILD(reshape, clt_neg(clt_reshape(clt_neg(x[0]), at->shape)))
+BUILD(flatten, clt_neg(clt_flatten(clt_neg(x[0]))))
+BUILD(permute, clt_permute(x[0], at->order))
+BUILD(transpose, clt_transpose(x[0], at->axis, (int)at->last))
+BUILD(concat, clt_concat(x, n, at->axis))
+BUILD(concat_thrice, clt_concat((clt_tensor *[]){x[0], x[0], x[0]}, 3, at->axis))
+BUILD(slice, clt_slice(x[0], at->axis, at->first, at->last, at->step))
+BUILD(pad, clt_pad(x[0], at->before, at->after, at->s[0]))
+BUILD(expand, clt_expand(x[0], at->shape))
+
+#define OP(word) OPERATION(#word, "clt_" #word, word, word, .ulp = 1)
+static const operation reshape = OP(reshape), permute = OP(permute), concat = OP(concat),
+                       slice = OP(slice), pad = OP(pad), expand = OP(expand);
+static const operation concat_thrice = OPERATION("concat", "clt_concat", concat_thrice, concat_thrice, .ulp = 1);
+static const operation flatten = OPERATION("flatten", "clt_flatten", flatten, reshape, .ulp = 1);
+static const operation transpose = OPERATION("transpose", "clt_transpose", transpose, permute, .ulp = 1);
+
+static test_case *add_permute(case_list *list, const operation *op, const char *variant, clt_shape shape,
+                              const int *order, int axis) {
+    operand x = {.shape = shape};
+    test_case *c = case_add(list, op, variant, &x, 1);
+    c->at.axis = axis;
+    c->at.last = -1;
+    memcpy(c->at.order, order, (size_t)shape.rank * sizeof *order);
+    return c;
+}
+
+static test_case *add_shaped(case_list *list, const operation *op, const char *variant, clt_shape from, clt_shape to) {
+    operand x = {.shape = from};
+    test_case *c = case_add(list, op, variant, &x, 1);
+    c->at.shape = to;
+    return c;
+}
+
+static test_case *add_slice(case_list *list, const char *variant, clt_shape shape, int axis, int64_t first,
+                            int64_t last, int64_t step) {
+    operand x = {.shape = shape};
+    test_case *c = case_add(list, &slice, variant, &x, 1);
+    c->at.axis = axis, c->at.first = first, c->at.last = last, c->at.step = step;
+    return c;
+}
+
+static test_case *add_pad(case_list *list, const char *variant, clt_shape shape, const int64_t *before,
+                          const int64_t *after) {
+    operand x = {.shape = shape};
+    test_case *c = case_add(list, &pad, variant, &x, 1);
+    memcpy(c->at.before, before, (size_t)shape.rank * sizeof *before);
+    memcpy(c->at.after, after, (size_t)shape.rank * sizeof *after);
+    c->at.s[0] = -0.25f;
+    return c;
+}
+
+/* Elements of one byte have kernels of their own: of one dimension, of up to four, and of more. */
+static void of_bytes(test_case *c) {
+    c->dtype = CLT_U8;
+    for (int i = 0; i < c->n; i++) {
+        c->x[i].dtype = CLT_U8;
+        c->x[i].low = 0, c->x[i].high = 256;
+    }
+}
+
+static void add_bytes(case_list *list) {
+    of_bytes(add_permute(list, &permute, "u8", (clt_shape)SHAPE(2, 3, 5), (int[]){2, 1, 0}, 0));
+    of_bytes(add_permute(list, &permute, "u8", (clt_shape)SHAPE(2, 3, 2, 5, 3), (int[]){4, 3, 2, 1, 0}, 0));
+    of_bytes(case_add(list, &concat, "u8", X(F(5), F(37), F(1))));
+    test_case *c = case_add(list, &concat, "u8", X(F(3, 2, 5), F(3, 1, 5), F(3, 7, 5)));
+    c->at.axis = 1;
+    of_bytes(c);
+    of_bytes(add_slice(list, "u8", (clt_shape)SHAPE(1031), 0, 3, 1029, 2));
+    of_bytes(add_slice(list, "u8", (clt_shape)SHAPE(4, 17, 3), 1, 1, -2, 3));
+    of_bytes(add_shaped(list, &expand, "u8", (clt_shape)SHAPE(3, 1, 7), (clt_shape)SHAPE(2, 3, 5, 7)));
+    of_bytes(add_shaped(list, &expand, "u8", (clt_shape)SHAPE(1, 3, 1, 2, 1), (clt_shape)SHAPE(2, 3, 5, 2, 7)));
+}
+
+static void of_integers(test_case *c) {
+    c->dtype = CLT_I32;
+    for (int i = 0; i < c->n; i++) c->x[i].dtype = CLT_I32, c->x[i].low = INT32_MIN, c->x[i].high = INT32_MAX;
+}
+
+static void add_integers(case_list *list) {
+    of_integers(case_add(list, &concat, "i32", X(F(2), F(3))));
+    of_integers(add_slice(list, "i32", (clt_shape)SHAPE(2, 3), 1, 0, 3, 2));
+    of_integers(add_shaped(list, &expand, "i32", (clt_shape)SHAPE(2, 1), (clt_shape)SHAPE(2, 3)));
+}
+
+/* The k-th order of four, by taking digits of k in the factorial base. */
+static void add_order(case_list *list, int k) {
+    int left[] = {0, 1, 2, 3}, order[4], rest = k;
+    char variant[8] = "";
+    for (int d = 0; d < 4; d++) {
+        int pick = rest % (4 - d);
+        rest /= 4 - d;
+        order[d] = left[pick];
+        variant[d] = (char)('0' + order[d]);
+        for (int i = pick; i < 3 - d; i++) left[i] = left[i + 1];
+    }
+    add_permute(list, &permute, variant, (clt_shape)SHAPE(2, 3, 5, 7), order, 0);
+}
+
+static void add_permutations(case_list *list) {
+    for (int k = 0; k < 24; k++) add_order(list, k);
+    add_permute(list, &permute, "mixed", (clt_shape)SHAPE(2, 1, 3, 2, 1, 2, 3, 2), (int[]){3, 0, 7, 1, 6, 2, 5, 4}, 0);
+    add_permute(list, &permute, "none", (clt_shape)SHAPE(5), (int[]){0}, 0);
+    add_permute(list, &permute, "from-end", (clt_shape)SHAPE(2, 3, 5), (int[]){-1, -3, -2}, 0);
+    add_permute(list, &transpose, "outer", (clt_shape)SHAPE(2, 3, 4), (int[]){1, 0, 2}, 0)->at.last = 1;
+    add_permute(list, &transpose, "from-end", (clt_shape)SHAPE(2, 3, 4, 5), (int[]){0, 3, 2, 1}, -1)->at.last = 1;
+    add_permute(list, &transpose, "itself", (clt_shape)SHAPE(2, 3, 4), (int[]){0, 1, 2}, 1)->at.last = 1;
+}
+
+static void add_slices(case_list *list) {
+    static const char *const axes[] = {"axis-0", "axis-1", "axis-2", "axis-3"};
+    for (int axis = 0; axis < 4; axis++) add_slice(list, axes[axis], (clt_shape)SHAPE(5, 6, 7, 8), axis, 1, 4, 1);
+    add_slice(list, "step-2", (clt_shape)SHAPE(3, 7), 1, 0, 7, 2);
+    add_slice(list, "past-end", (clt_shape)SHAPE(3, 8), 1, 1, 7, 3);
+    add_slice(list, "large-step", (clt_shape)SHAPE(3, 7), 1, 5, 7, 100);
+    add_slice(list, "largest-step", (clt_shape)SHAPE(3, 7), 1, 5, 7, INT64_MAX);
+    add_slice(list, "last-axis-but-one", (clt_shape)SHAPE(3, 7, 2), -2, 2, 5, 1);
+    add_slice(list, "negative-start", (clt_shape)SHAPE(3, 7), 1, -3, 7, 1);
+    add_slice(list, "negative-stop", (clt_shape)SHAPE(3, 7), 1, 0, -2, 1);
+    add_slice(list, "negative-both", (clt_shape)SHAPE(7, 3), 0, -6, -1, 2);
+    add_slice(list, "one", (clt_shape)SHAPE(3, 7), 1, 6, 7, 1);
+    add_slice(list, "all", (clt_shape)SHAPE(3, 7), 1, 0, 7, 1);
+    add_slice(list, "beyond", (clt_shape)SHAPE(3, 7), 1, 4, 1000, 1);
+    add_slice(list, "", (clt_shape)SHAPE(2, 1, 3, 1, 5, 2, 1, 2), 4, 1, 5, 2);
+}
+
+static void add_concats(case_list *list) {
+    static const char *const axes[] = {"axis-0", "axis-1", "axis-2", "axis-3"};
+    for (int axis = 0; axis < 4; axis++) {
+        operand x[] = {F(2, 3, 4, 5), F(2, 3, 4, 5), F(2, 3, 4, 5)};
+        x[1].shape.dims[axis] = 1, x[2].shape.dims[axis] = 7;
+        case_add(list, &concat, axes[axis], x, 3)->at.axis = axis;
+    }
+    case_add(list, &concat, "last-axis", X(F(2, 3), F(2, 1), F(2, 2)))->at.axis = -1;
+    case_add(list, &concat, "one-tensor", X(F(3, 4)))->at.axis = 1;
+    case_add(list, &concat_thrice, "the-same", X(F(3, 4)))->at.axis = 1;
+    test_case *c = case_add(list, &concat, "axis-4", X(F(2, 1, 3, 1, 2, 2, 1, 2), F(2, 1, 3, 1, 1, 2, 1, 2), F(2, 1, 3, 1, 3, 2, 1, 2)));
+    c->at.axis = 4;
+}
+
+static void add_pads(case_list *list) {
+    const clt_shape two = SHAPE(3, 4);
+    add_pad(list, "", (clt_shape)SHAPE(3), (int64_t[]){2}, (int64_t[]){1});
+    add_pad(list, "before", two, (int64_t[]){0, 5}, (int64_t[]){0, 0});
+    add_pad(list, "after", two, (int64_t[]){0, 0}, (int64_t[]){7, 0});
+    add_pad(list, "nothing", two, (int64_t[]){0, 0}, (int64_t[]){0, 0});
+    add_pad(list, "one", (clt_shape)SHAPE(1, 1), (int64_t[]){1, 1}, (int64_t[]){1, 1});
+    add_pad(list, "all-sides", (clt_shape)SHAPE(2, 3, 2, 3), (int64_t[]){1, 2, 0, 1}, (int64_t[]){0, 1, 2, 1});
+    add_pad(list, "", (clt_shape)SHAPE(1, 2, 1, 2, 1, 3, 1, 2), (int64_t[]){1, 0, 0, 1, 0, 0, 1, 0}, (int64_t[]){0, 0, 1, 0, 0, 2, 0, 1});
+}
+
+/* One shape to another, by views and by copies. */
+static void add_shapes(case_list *list) {
+    static const struct {
+        const operation *op;
+        const char *variant;
+        clt_shape from, to;
+    } all[] = {
+        {&reshape, "one", SHAPE(3, 5), SHAPE(15)},
+        {&reshape, "eight", SHAPE(4, 6), SHAPE(1, 2, 1, 2, 3, 1, 2, 1)},
+        {&reshape, "rest-first", SHAPE(4, 6), SHAPE(-1, 3)},
+        {&reshape, "rest-last", SHAPE(4, 6), SHAPE(2, 4, -1)},
+        {&reshape, "rest-1", SHAPE(4, 6), SHAPE(4, -1, 6)},
+        {&reshape, "itself", SHAPE(4, 6), SHAPE(4, 6)},
+        {&reshape, "to-scalar", SHAPE(1, 1), {0}},
+        {&reshape, "of-scalar", {0}, SHAPE(1, 1, 1)},
+        {&flatten, "", SHAPE(2, 3), SHAPE(2, 3)},
+        {&flatten, "", SHAPE(5), SHAPE(5, 1)},
+        {&expand, "leading", SHAPE(3, 4), SHAPE(2, 5, 3, 4)},
+        {&expand, "row", SHAPE(1, 7), SHAPE(5, 7)},
+        {&expand, "column", SHAPE(5, 1), SHAPE(5, 7)},
+        {&expand, "middle", SHAPE(2, 1, 3), SHAPE(2, 4, 3)},
+        {&expand, "several", SHAPE(1, 3, 1, 2), SHAPE(4, 3, 5, 2)},
+        {&expand, "one", SHAPE(1), SHAPE(3, 4)},
+        {&expand, "scalar", {0}, SHAPE(3, 4)},
+        {&expand, "scalar-to-one", {0}, SHAPE(1)},
+        {&expand, "itself", SHAPE(3, 4), SHAPE(3, 4)},
+        {&expand, "leading-1", SHAPE(3, 4), SHAPE(1, 3, 4)},
+        {&expand, "eight", SHAPE(1, 2, 1, 1, 2, 1, 3, 1), SHAPE(2, 2, 1, 3, 2, 2, 3, 2)},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) add_shaped(list, all[i].op, all[i].variant, all[i].from, all[i].to);
+}
+
+/* Six to eight dimensions of which no two can be taken for one, and whose sizes are no others' in the same half. */
+static void add_many_dimensions(case_list *list) {
+    const clt_shape eight = SHAPE(2, 3, 2, 3, 2, 4, 3, 2);
+    const int reverse[] = {7, 6, 5, 4, 3, 2, 1, 0};
+    add_permute(list, &permute, "reverse", eight, reverse, 0);
+    of_bytes(add_permute(list, &permute, "u8", eight, reverse, 0));
+    add_permute(list, &permute, "reverse", (clt_shape)SHAPE(2, 3, 2, 4, 3, 2), reverse + 2, 0)->full = true;
+    add_permute(list, &permute, "turn", (clt_shape)SHAPE(3, 2, 4, 2, 3, 2, 5), (int[]){6, 3, 0, 4, 1, 5, 2}, 0)->full = true;
+    add_shaped(list, &expand, "", (clt_shape)SHAPE(1, 3, 1, 4, 1, 3, 1, 2), (clt_shape)SHAPE(2, 3, 2, 4, 3, 3, 2, 2))->full = true;
+    add_shaped(list, &expand, "", (clt_shape)SHAPE(3, 1, 4, 1, 2), (clt_shape)SHAPE(2, 3, 2, 4, 3, 2))->full = true;
+    add_pad(list, "all-sides", (clt_shape)SHAPE(2, 3, 1, 2, 3, 2, 2), (int64_t[]){1, 0, 1, 0, 1, 0, 1}, (int64_t[]){0, 1, 0, 1, 0, 1, 0})
+        ->full = true;
+    add_slice(list, "step-2", (clt_shape)SHAPE(2, 3, 2, 7, 2, 3, 2), 3, 1, 6, 2)->full = true;
+    test_case *c = case_add(list, &concat, "axis-4", X(F(2, 3, 2, 2, 1, 3, 2, 2), F(2, 3, 2, 2, 4, 3, 2, 2)));
+    c->at.axis = 4;
+    c->full = true;
+}
+
+void cases_shape(case_list *list) {
+    add_shaped(list, &reshape, "", (clt_shape)SHAPE(6, 35), (clt_shape)SHAPE(2, 3, 5, 7));
+    add_shaped(list, &reshape, "", (clt_shape)SHAPE(1), (clt_shape)SHAPE(1, 1, 1))->full = true;
+    add_shaped(list, &flatten, "", (clt_shape)SHAPE(3, 2, 5), (clt_shape)SHAPE(3, 10));
+    add_shaped(list, &expand, "", (clt_shape)SHAPE(3, 1, 7), (clt_shape)SHAPE(2, 3, 5, 7));
+    add_shaped(list, &expand, "", (clt_shape)SHAPE(1), (clt_shape)SHAPE(1031))->full = true;
+    add_permute(list, &permute, "nhwc", (clt_shape)SHAPE(2, 3, 5, 7), (int[]){0, 2, 3, 1}, 0);
+    add_permute(list, &permute, "reverse", (clt_shape)SHAPE(2, 3, 1, 5, 7), (int[]){4, 3, 2, 1, 0}, 0)
+        ->full = true;
+    add_permute(list, &permute, "reverse", (clt_shape)SHAPE(2, 3, 2, 5, 3), (int[]){4, 3, 2, 1, 0}, 0);
+    add_permute(list, &transpose, "", (clt_shape)SHAPE(37, 29), (int[]){1, 0}, 0);
+    add_permute(list, &transpose, "", (clt_shape)SHAPE(2, 129, 7), (int[]){0, 2, 1}, 1)->full = true;
+    case_add(list, &concat, "axis-1", X(F(3, 2, 5), F(3, 1, 5), F(3, 7, 5)))->at.axis = 1;
+    test_case *c = case_add(list, &concat, "axis-0", X(F(1), F(1031)));
+    c->full = true;
+    add_slice(list, "", (clt_shape)SHAPE(5, 11), 1, 2, 9, 1);
+    add_slice(list, "step-3", (clt_shape)SHAPE(4, 17, 3), 1, 1, -2, 3);
+    add_slice(list, "one", (clt_shape)SHAPE(7, 3), 0, -1, 7, 1)->full = true;
+    add_slice(list, "long", (clt_shape)SHAPE(1031), 0, 3, 1029, 2)->full = true;
+    add_pad(list, "", (clt_shape)SHAPE(3, 5), (int64_t[]){1, 0}, (int64_t[]){0, 2});
+    add_pad(list, "image", (clt_shape)SHAPE(2, 3, 7, 5), (int64_t[]){0, 0, 1, 2},
+            (int64_t[]){0, 0, 3, 0})
+        ->full = true;
+    add_pad(list, "all-sides", (clt_shape)SHAPE(2, 3, 2, 3, 2), (int64_t[]){1, 0, 2, 0, 1}, (int64_t[]){0, 1, 0, 2, 1});
+    add_bytes(list);
+    add_integers(list);
+    add_many_dimensions(list);
+    add_shapes(list);
+    add_permutations(list);
+    add_concats(list);
+    add_slices(list);
+    add_pads(list);
+}
