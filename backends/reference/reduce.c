@@ -83,18 +83,24 @@ static void reduce_parts(clt_lowering *l, const clt_tensor *node, int parts, int
 }
 
 static void reduce_by_group(clt_lowering *l, const clt_tensor *node, const box *boxes, bool max, float scale) {
-    int64_t outputs = boxes[0].elements, n = boxes[1].elements, chunks = outputs >= FEW_OUTPUTS ? 1 : (n + CHUNK - 1) / CHUNK;
-    int parts = chunks > 1 ? clt_lower_scratch(l, (size_t)(outputs * chunks) * sizeof(float)) : -1;
-    begin(l, node, max ? "ref_reduce_max_group" : "ref_reduce_sum_group", outputs * chunks * CLT_REFERENCE_GROUP);
+    int64_t outputs = boxes[0].elements;
+    begin(l, node, max ? "ref_reduce_max_group" : "ref_reduce_sum_group", outputs * CLT_REFERENCE_GROUP);
     clt_launch_tensor(l, node->inputs[0]);
     clt_launch_tensor(l, node);
-    if (chunks > 1) clt_launch_scratch(l, parts);
-    else clt_launch_tensor(l, node); /* nothing is written there */
+    launch_boxes(l, &boxes[0], &boxes[1]);
+    if (!max) clt_launch_float(l, scale);
+}
+
+static void reduce_by_chunk(clt_lowering *l, const clt_tensor *node, const box *boxes, bool max, float scale) {
+    int64_t outputs = boxes[0].elements, chunks = (boxes[1].elements + CHUNK - 1) / CHUNK;
+    int parts = clt_lower_scratch(l, (size_t)(outputs * chunks) * sizeof(float));
+    begin(l, node, max ? "ref_reduce_max_chunk" : "ref_reduce_sum_chunk", outputs * chunks * CLT_REFERENCE_GROUP);
+    clt_launch_tensor(l, node->inputs[0]);
+    clt_launch_scratch(l, parts);
     launch_boxes(l, &boxes[0], &boxes[1]);
     clt_launch_index(l, chunks);
-    clt_launch_index(l, chunks > 1 ? CHUNK : n);
-    if (!max) clt_launch_float(l, scale);
-    if (chunks > 1) reduce_parts(l, node, parts, chunks, max, scale);
+    clt_launch_index(l, CHUNK);
+    reduce_parts(l, node, parts, chunks, max, scale);
 }
 
 static void lower_reduce(clt_lowering *l, const clt_tensor *node) {
@@ -106,7 +112,8 @@ static void lower_reduce(clt_lowering *l, const clt_tensor *node) {
     float scale = at->reduction == CLT_AXES_MEAN ? (float)(1.0 / (double)n) : 1.0f;
     bool columns = innermost == 0 && outputs >= COLUMN && n <= COLUMN_LENGTH;
     if (n < SHORT || columns) reduce_by_item(l, node, boxes, max, scale);
-    else reduce_by_group(l, node, boxes, max, scale);
+    else if (n <= CHUNK || outputs >= FEW_OUTPUTS) reduce_by_group(l, node, boxes, max, scale);
+    else reduce_by_chunk(l, node, boxes, max, scale);
 }
 
 const clt_backend_row clt_reference_reduce_rows[] = {

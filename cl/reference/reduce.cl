@@ -39,38 +39,67 @@ kernel void ref_reduce_max_item(global const CLT_REAL *x, global CLT_REAL *y, CL
     CLT_STORE(y, o, largest);
 }
 
-/* Long ones: one work-group an output and chunk of `length`. With more chunks than one their sums go to parts [outputs, chunks], else the
- * results to y. */
-kernel void ref_reduce_sum_group(global const CLT_REAL *x, global CLT_REAL *y, global float *parts, CLT_INDEX outputs,
-                                 CLT_INDEX_VECTOR(4) kept, CLT_INDEX_VECTOR(4) kept_stride, CLT_INDEX n,
-                                 CLT_INDEX_VECTOR(4) reduced, CLT_INDEX_VECTOR(4) reduced_stride, CLT_INDEX chunks,
-                                 CLT_INDEX length, float scale) {
-    local float scratch[CLT_GROUP];
-    CLT_INDEX group = get_group_id(0), o = group / chunks, start = group % chunks * length;
-    if (o >= outputs) return;
-    global const CLT_REAL *from = x + reduce_offset(o, kept, kept_stride);
+/* Long ones: rounds [begin, end) of one output, by all work-items of a group. */
+CLT_TOGETHER float reduce_sum(global const CLT_REAL *from, CLT_INDEX begin, CLT_INDEX end, CLT_INDEX_VECTOR(4) reduced,
+                              CLT_INDEX_VECTOR(4) reduced_stride, local float *scratch) {
     float sum = 0;
-    for (CLT_INDEX r = get_local_id(0); r < min(length, n - start); r += get_local_size(0))
-        sum += CLT_LOAD(from, reduce_offset(start + r, reduced, reduced_stride));
-    sum = clt_group_sum(sum, scratch);
-    if (get_local_id(0) == 0 && chunks > 1) parts[group] = sum;
-    if (get_local_id(0) == 0 && chunks == 1) CLT_STORE(y, o, sum * scale);
+    for (CLT_INDEX r = begin + get_local_id(0); r < end; r += get_local_size(0))
+        sum += CLT_LOAD(from, reduce_offset(r, reduced, reduced_stride));
+    return clt_group_sum(sum, scratch);
 }
 
-kernel void ref_reduce_max_group(global const CLT_REAL *x, global CLT_REAL *y, global float *parts, CLT_INDEX outputs,
+CLT_TOGETHER float reduce_max(global const CLT_REAL *from, CLT_INDEX begin, CLT_INDEX end, CLT_INDEX_VECTOR(4) reduced,
+                              CLT_INDEX_VECTOR(4) reduced_stride, local float *scratch) {
+    float largest = -INFINITY;
+    for (CLT_INDEX r = begin + get_local_id(0); r < end; r += get_local_size(0))
+        largest = clt_max(largest, CLT_LOAD(from, reduce_offset(r, reduced, reduced_stride)));
+    return clt_group_max(largest, scratch);
+}
+
+/* One work-group an output. */
+kernel void ref_reduce_sum_group(global const CLT_REAL *x, global CLT_REAL *y, CLT_INDEX outputs,
+                                 CLT_INDEX_VECTOR(4) kept, CLT_INDEX_VECTOR(4) kept_stride, CLT_INDEX n,
+                                 CLT_INDEX_VECTOR(4) reduced, CLT_INDEX_VECTOR(4) reduced_stride, float scale) {
+    local float scratch[CLT_GROUP];
+    CLT_INDEX o = get_group_id(0);
+    if (o >= outputs) return;
+    float sum = reduce_sum(x + reduce_offset(o, kept, kept_stride), 0, n, reduced, reduced_stride, scratch);
+    if (get_local_id(0) == 0) CLT_STORE(y, o, sum * scale);
+}
+
+kernel void ref_reduce_max_group(global const CLT_REAL *x, global CLT_REAL *y, CLT_INDEX outputs,
+                                 CLT_INDEX_VECTOR(4) kept, CLT_INDEX_VECTOR(4) kept_stride, CLT_INDEX n,
+                                 CLT_INDEX_VECTOR(4) reduced, CLT_INDEX_VECTOR(4) reduced_stride) {
+    local float scratch[CLT_GROUP];
+    CLT_INDEX o = get_group_id(0);
+    if (o >= outputs) return;
+    float largest = reduce_max(x + reduce_offset(o, kept, kept_stride), 0, n, reduced, reduced_stride, scratch);
+    if (get_local_id(0) == 0) CLT_STORE(y, o, largest);
+}
+
+/* One work-group an output and chunk of `length`: parts [outputs, chunks]. */
+kernel void ref_reduce_sum_chunk(global const CLT_REAL *x, global float *parts, CLT_INDEX outputs,
                                  CLT_INDEX_VECTOR(4) kept, CLT_INDEX_VECTOR(4) kept_stride, CLT_INDEX n,
                                  CLT_INDEX_VECTOR(4) reduced, CLT_INDEX_VECTOR(4) reduced_stride, CLT_INDEX chunks,
                                  CLT_INDEX length) {
     local float scratch[CLT_GROUP];
     CLT_INDEX group = get_group_id(0), o = group / chunks, start = group % chunks * length;
     if (o >= outputs) return;
-    global const CLT_REAL *from = x + reduce_offset(o, kept, kept_stride);
-    float largest = -INFINITY;
-    for (CLT_INDEX r = get_local_id(0); r < min(length, n - start); r += get_local_size(0))
-        largest = clt_max(largest, CLT_LOAD(from, reduce_offset(start + r, reduced, reduced_stride)));
-    largest = clt_group_max(largest, scratch);
-    if (get_local_id(0) == 0 && chunks > 1) parts[group] = largest;
-    if (get_local_id(0) == 0 && chunks == 1) CLT_STORE(y, o, largest);
+    float sum = reduce_sum(x + reduce_offset(o, kept, kept_stride), start, start + min(length, n - start), reduced,
+                           reduced_stride, scratch);
+    if (get_local_id(0) == 0) parts[group] = sum;
+}
+
+kernel void ref_reduce_max_chunk(global const CLT_REAL *x, global float *parts, CLT_INDEX outputs,
+                                 CLT_INDEX_VECTOR(4) kept, CLT_INDEX_VECTOR(4) kept_stride, CLT_INDEX n,
+                                 CLT_INDEX_VECTOR(4) reduced, CLT_INDEX_VECTOR(4) reduced_stride, CLT_INDEX chunks,
+                                 CLT_INDEX length) {
+    local float scratch[CLT_GROUP];
+    CLT_INDEX group = get_group_id(0), o = group / chunks, start = group % chunks * length;
+    if (o >= outputs) return;
+    float largest = reduce_max(x + reduce_offset(o, kept, kept_stride), start, start + min(length, n - start), reduced,
+                               reduced_stride, scratch);
+    if (get_local_id(0) == 0) parts[group] = largest;
 }
 
 /* The results of parts [outputs, chunks]: one work-group an output. */
