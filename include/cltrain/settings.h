@@ -19,7 +19,8 @@ typedef struct clt_settings {
                                      to use. Default: all */
     const char *passes;           /* CLTRAIN_PASSES: passes over a plan's graph (overlap, cse, layout, fuse, hoist; none), likewise */
     const char *tune;             /* CLTRAIN_TUNE: "quick" (default), "full" or "off", see cltrain/experimental/probe.h */
-    const char *program_cache;    /* CLTRAIN_PROGRAM_CACHE: "on" (default); "off": compiled programs are neither loaded nor saved */
+    const char *program_cache;    /* CLTRAIN_PROGRAM_CACHE: "on": compiled programs are saved, and loaded by later processes; "off":
+                                     neither. Default: loaded, and saved but where the driver has a cache of its own (PoCL) */
     const char *kernel_folder;    /* CLTRAIN_KERNEL_FOLDER: OpenCL C files below it take the place of the library's. Default: none */
     const char *cache_folder;     /* an absolute path: compiled programs, verdicts and measurements are kept below it. Default:
                                      $XDG_CACHE_HOME/cltrain, else ~/.cache/cltrain */

@@ -13,6 +13,7 @@
 #include "runtime/base/file.h"
 #include "runtime/device/cl.h"
 #include "runtime/device/kernel_source.h"
+#include "runtime/device/settings.h"
 
 static const char build_options[] = "-cl-std=CL1.2";
 static const char cache_magic[8] = "CLTBIN1";
@@ -30,9 +31,14 @@ typedef struct cache_header {
 
 /* ---- the cache on disk ---- */
 
-/* Some drivers compile every kernel once more for a binary, PoCL among them: lost work where nothing is left of the cache. */
 static bool cache_is_off(const clt_device *device) {
     return !strcmp(device->settings.program_cache, "off");
+}
+
+/* PoCL keeps what it compiles, and compiles every kernel once more for a binary, while launches wait. */
+static bool saves_programs(const clt_device *device) {
+    const char *setting = device->settings.program_cache;
+    return !strcmp(setting, "on") || (!setting[0] && !clt_settings_driver_caches(device->info.platform));
 }
 
 static clt_status cache_path(const clt_device *device, const char *key, clt_text *path) {
@@ -245,7 +251,7 @@ static void run_job(void *argument, int i) {
     program->program = cache_load(job->device, program->key);
     job->loaded = program->program != NULL;
     if (!job->loaded) job->status = build_source(job->device, job->source.data, job->label, &program->program);
-    program->saved = job->loaded || cache_is_off(job->device);
+    program->saved = job->loaded || !saves_programs(job->device);
     if (job->status < 0) snprintf(job->error, sizeof job->error, "%s", clt_error_detail());
 }
 

@@ -106,6 +106,11 @@ clt_status clt_settings_resolve(const clt_settings *given, clt_settings *resolve
     return status;
 }
 
+bool clt_settings_driver_caches(const char *platform) {
+    const char *kept = getenv("POCL_KERNEL_CACHE");
+    return clt_text_contains(platform, "Portable Computing Language") && !(kept && !strcmp(kept, "0"));
+}
+
 const char *clt_settings_selector(const char *given) {
     const char *text = given && given[0] ? given : getenv(settings[0].variable);
     return text ? text : "";

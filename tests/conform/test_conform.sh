@@ -296,7 +296,7 @@ if [ -n "$pocl" ] && [ -f "$build/../faults/shim_icd.so" ]; then
     look launch 'counts["crashed"] == len(results) == 6 == len(tests) and all("exit code 0" in r["reason"] for r in results)'
 
     # Binaries of 2 GiB, as the driver says, are not kept.
-    shim 0 huge SHIM_ONLY=clGetProgramInfo SHIM_DEED=huge CLTRAIN_PROGRAM_CACHE= XDG_CACHE_HOME="$folder/huge-cache"
+    shim 0 huge SHIM_ONLY=clGetProgramInfo SHIM_DEED=huge CLTRAIN_PROGRAM_CACHE=on XDG_CACHE_HOME="$folder/huge-cache"
     [ "$(du -sm "$folder/huge-cache" | cut -f1)" -lt 64 ] || fail "the cache of programs is full of what a driver did not write"
 else
     echo "PoCL or the shim is missing: devices that cannot be opened are not tested"

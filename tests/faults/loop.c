@@ -288,6 +288,7 @@ static bool show_shim(const char *path) {
     fclose(file);
     setenv("OCL_ICD_VENDORS", vendors, 1);
     setenv("CLTRAIN_TUNE", "off", 1);
+    setenv("CLTRAIN_PROGRAM_CACHE", "on", 1);
     /* What is asked is what calls do, not how fast kernels are: PoCL takes half of the time to compile them so. */
     setenv("POCL_EXTRA_BUILD_FLAGS", "-cl-opt-disable", 0);
     scenario_folder = folder;

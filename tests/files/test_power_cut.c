@@ -292,6 +292,7 @@ static void tuner_cache(void **state) {
 static int set_up(void **state) {
     (void)state;
     setenv("XDG_CACHE_HOME", support_path("cache"), 1);
+    setenv("CLTRAIN_PROGRAM_CACHE", "on", 1);
     assert_ok(clt_device_open(&device, NULL));
     assert_ok(clt_dataset_digits(&digits));
     assert_ok(model_make(&source, device, digits, 16));

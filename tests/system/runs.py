@@ -158,7 +158,7 @@ def convnet_accuracy():
 
 def second_start():
     """In an own empty cache: what the first run builds, the second finds."""
-    own = {"XDG_CACHE_HOME": path("cache"), "POCL_CACHE_DIR": path("pocl")}
+    own = {"XDG_CACHE_HOME": path("cache"), "POCL_CACHE_DIR": path("pocl"), "CLTRAIN_PROGRAM_CACHE": "on"}
     os.makedirs(path("pocl"))
     run_it = ("convnet", "--data", "digits", "--steps", 5, "--seed", 1, "-v", "-v")
     report, first = run(*run_it, **own)
@@ -269,7 +269,7 @@ def refusals():
 
 def garbage_cache():
     """Files of the program cache that are cut, empty, noise or another's are built anew in silence."""
-    own = {"XDG_CACHE_HOME": path("cache")}
+    own = {"XDG_CACHE_HOME": path("cache"), "CLTRAIN_PROGRAM_CACHE": "on"}
     run_it = ("mlp", "--data", "digits", "--steps", 5, "--seed", 1)
     wanted = train(*run_it, **own)["train_loss"]
     files = sorted(glob.glob(path("cache/cltrain/programs/*.clbin")))
