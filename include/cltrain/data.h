@@ -29,7 +29,7 @@ typedef struct clt_batch {
     clt_array fields[CLT_MAX_FIELDS];
 } clt_batch;
 
-/* Immutable once made, save for clt_dataset_standardize; may then be read by several threads. */
+/* Immutable once made, save for clt_dataset_standardize and clt_dataset_channels_first; may then be read by several threads. */
 typedef struct clt_dataset clt_dataset;
 
 /* The UCI hand-written digits that the library carries: 1,797 images f32
@@ -130,6 +130,10 @@ CLT_API clt_status clt_dataset_split(const clt_dataset *dataset, const double *f
  * several parts alike, do `like` itself last. CLT_E_RANGE if `like` has values that are not
  * finite; nothing is changed then. */
 CLT_API clt_status clt_dataset_standardize(clt_dataset *dataset, const clt_dataset *like);
+
+/* Turns field 0 of samples [height, width, channels], as PIL, OpenCV and Keras have images, into [channels, height, width], which
+ * convolutions take. CLT_E_SHAPE if its rank is not 3. Not for a data set that has been split: its parts have copies. */
+CLT_API clt_status clt_dataset_channels_first(clt_dataset *dataset);
 
 typedef struct clt_loader_options {
     int64_t batch;   /* default 32 */

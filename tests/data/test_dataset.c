@@ -263,6 +263,36 @@ static void standardizes_channels_of_images(void **state) {
     (void)state;
 }
 
+/* Of either type; each element finds its place, and samples do not mix. */
+static void turns_images_to_channels_first(void **state) {
+    enum { N = 3, H = 4, W = 5, C = 3, SAMPLE = H * W * C };
+    float x[N * SAMPLE];
+    uint8_t u[N * SAMPLE];
+    for (int i = 0; i < N * SAMPLE; i++) x[i] = (float)i, u[i] = (uint8_t)i;
+    clt_array fields[] = {array_of(CLT_F32, CLT_SHAPE(N, H, W, C), x), array_of(CLT_U8, CLT_SHAPE(N, H, W, C), u)};
+    for (int which = 0; which < 2; which++) {
+        clt_dataset *d = NULL;
+        assert_ok(clt_dataset_from_arrays(&d, &fields[which], 1));
+        assert_ok(clt_dataset_channels_first(d));
+        clt_array a = clt_dataset_array(d, 0);
+        assert_int_equal(a.shape.rank, 4);
+        assert_memory_equal(a.shape.dims, ((int64_t[]){N, C, H, W}), 32);
+        for (int i = 0; i < N; i++)
+            for (int c = 0; c < C; c++)
+                for (int p = 0; p < H * W; p++) {
+                    int got = i * SAMPLE + c * H * W + p, wanted = i * SAMPLE + p * C + c;
+                    assert_true(which ? ((const uint8_t *)a.data)[got] == u[wanted] : ((const float *)a.data)[got] == x[wanted]);
+                }
+        clt_dataset_destroy(d);
+    }
+    clt_dataset *table = numbered(4);
+    assert_status(clt_dataset_channels_first(table), CLT_E_SHAPE);
+    assert_detail("expected 3");
+    assert_status(clt_dataset_channels_first(NULL), CLT_E_INVALID);
+    clt_dataset_destroy(table);
+    (void)state;
+}
+
 static void refuses_to_standardize(void **state) {
     const float x[] = {1, 2, 3, NAN};
     const int32_t y[] = {1, 2};
@@ -393,6 +423,7 @@ int main(void) {
         cmocka_unit_test(refuses_bad_splits),
         cmocka_unit_test(standardizes_elements),
         cmocka_unit_test(standardizes_channels_of_images),
+        cmocka_unit_test(turns_images_to_channels_first),
         cmocka_unit_test(refuses_to_standardize),
         cmocka_unit_test(synthetic_images_can_be_learned),
         cmocka_unit_test(synthetic_regression_is_linear_with_noise),

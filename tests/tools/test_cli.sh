@@ -96,6 +96,7 @@ refuse "expected csv:FILE" logistic --data csv:a.csv,header=2
 refuse "expected csv:FILE" logistic --data csv:a.csv,lable=3
 refuse "expected npy:X.npy,Y.npy" mlp --data npy:x.npy
 refuse "expected npy:X.npy,Y.npy" mlp --data npy:x.npy,y.npy,z.npy
+refuse "expected npy:X.npy,Y.npy[,layout=nchw|nhwc]" mlp --data npy:x.npy,y.npy,layout=hwc
 refuse "expected synthetic:SHAPE" convnet --data synthetic:3x32x
 refuse "expected synthetic:SHAPE" convnet --data synthetic:3x0x32
 refuse "expected synthetic:SHAPE" convnet --data synthetic:3x32x32,classes=1
@@ -306,6 +307,15 @@ write_idx("t10k", 90, open, "")
 write_cifar("data_batch_1", 60)
 write_cifar("data_batch_2", 40)
 write_cifar("test_batch", 30)
+# One image of 8 x 8 pixels in 3 channels, by place: last channels, or first.
+labels = [random.randrange(2) for _ in range(40)]
+pixel = lambda i, c, p: labels[i] * (c + 1) + p / 64 + random.random() / 8
+images = [[[pixel(i, c, p) for p in range(64)] for c in range(3)] for i in range(40)]
+write_npy("last", "<f4", (40, 8, 8, 3), b"".join(struct.pack("<f", i[c][p]) for i in images for p in range(64) for c in range(3)))
+write_npy("first", "<f4", (40, 3, 8, 8), b"".join(struct.pack("<f", v) for i in images for c in i for v in c))
+write_npy("labels", "<i4", (40,), struct.pack("<40i", *labels))
+write_npy("far", "<i4", (40,), struct.pack("<40i", *(1000000 * label for label in labels)))
+write_npy("gaps", "<i4", (40,), struct.pack("<40i", *(7 * label for label in labels)))
 xs = [(random.random(), random.random()) for _ in range(500)]
 write_npy("x", "<f4", (500, 2), b"".join(struct.pack("<2f", *x) for x in xs))
 write_npy("y", "<f8", (500,), b"".join(struct.pack("<d", 3 * a - b + 1) for a, b in xs))
@@ -320,6 +330,23 @@ END
     expect 1 "data_batch_1.bin cannot be read" logistic --data "cifar10:$folder/cifar" --epochs 1
     expect 0 "" linear --data "npy:$folder/x.npy,$folder/y.npy" --epochs 30 --json
     json "$out" 'o["train_samples"] == 400 and o["standardized"] and o["test_mse"] < 1e-3'
+    # Images with their channels last are not taken for others; turned, they are those with their channels first.
+    refuse "8 x 8 x 3, which looks like images [height, width, channels]" convnet --data "npy:$folder/last.npy,$folder/labels.npy"
+    grep -qF "transpose(0, 3, 1, 2)" "$err" || fail "no word of how NumPy turns them"
+    expect 0 "" convnet --data "npy:$folder/last.npy,$folder/labels.npy,layout=nhwc" --epochs 2 --json
+    cp "$out" "$folder/turned"
+    expect 0 "" convnet --data "npy:$folder/first.npy,$folder/labels.npy" --epochs 2 --json
+    losses() { sed -n 's/.*"\(t[a-z]*_loss\)": \([0-9.e-]*\).*/\1 \2/p' "$1"; }
+    [ -n "$(losses "$out")" ] && [ "$(losses "$out")" = "$(losses "$folder/turned")" ] || fail "images that were turned train otherwise"
+    expect 0 "" mlp --data "npy:$folder/last.npy,$folder/labels.npy,layout=nchw" --epochs 1
+    expect 1 "expected 3: [height, width, channels]" linear --data "npy:$folder/x.npy,$folder/y.npy,layout=nhwc"
+    # Labels that are no classes.
+    refuse "labels up to 1000000, but only 40 samples" mlp --data "npy:$folder/first.npy,$folder/far.npy"
+    grep -qF "stored as floats" "$err" || fail "no word of what numbers to predict are"
+    refuse "6 of 8 classes have no sample, class 1 for one" mlp --data "npy:$folder/first.npy,$folder/gaps.npy"
+    { echo size,price; for i in 1 2 3 4 5 6 7 8; do echo "$i,$((i * 1000))"; done; } >"$folder/house.csv"
+    refuse "add regression=1 to --data" mlp --data "csv:$folder/house.csv"
+    expect 0 "" mlp --data "csv:$folder/house.csv,regression=1" --epochs 1
     rm "$folder/idx/t10k-labels-idx1-ubyte"
     expect 1 "t10k-labels-idx1-ubyte" convnet --data "idx:$folder/idx"
 fi

@@ -101,12 +101,28 @@ static int open_text(data_parts *parts, const data_spec *spec) {
     return status < 0 ? library_error(status, "--data") : 0;
 }
 
+/* Channels are few, and a last dimension that is much smaller than the others is theirs. */
+static bool looks_channels_last(clt_shape s) {
+    return s.rank == 3 && (s.dims[2] == 1 || s.dims[2] == 3 || s.dims[2] == 4) && s.dims[0] > s.dims[2] && s.dims[1] > s.dims[2];
+}
+
+static int open_npy(data_parts *parts, const data_spec *spec) {
+    clt_status status = clt_dataset_npy(&parts->train, spec->path, spec->path_y);
+    if (status < 0) return library_error(status, "--data");
+    clt_shape shape = clt_dataset_shape(parts->train, 0);
+    if (spec->layout == LAYOUT_UNSAID && looks_channels_last(shape))
+        return usage_error("--data: the samples of %s are %lld x %lld x %lld, which looks like images [height, width, channels]; expected "
+                           "[channels, height, width]. Add layout=nhwc, or turn them in NumPy: np.save(\"X.npy\", x.transpose(0, 3, 1, 2)). "
+                           "layout=nchw takes them as they are",
+                           spec->path, (long long)shape.dims[0], (long long)shape.dims[1], (long long)shape.dims[2]);
+    if (spec->layout == LAYOUT_NHWC) status = clt_dataset_channels_first(parts->train);
+    return status < 0 ? library_error(status, "--data: layout=nhwc") : 0;
+}
+
 static int open_single(data_parts *parts, const data_spec *spec, uint64_t seed) {
     clt_status status = CLT_OK;
     if (spec->source == DATA_DIGITS) {
         status = clt_dataset_digits(&parts->train);
-    } else if (spec->source == DATA_NPY) {
-        status = clt_dataset_npy(&parts->train, spec->path, spec->path_y);
     } else if (spec->source == DATA_SYNTHETIC) {
         status = clt_dataset_synthetic(&parts->train, spec->shape, (int)spec->classes, spec->samples,
                                        seed);
@@ -122,6 +138,7 @@ static int open_source(data_parts *parts, const data_spec *spec, bool regression
     case DATA_IDX: return open_idx(parts, spec);
     case DATA_CIFAR10: return open_cifar10(parts, spec);
     case DATA_CSV: return open_csv(parts, spec, regression);
+    case DATA_NPY: return open_npy(parts, spec);
     case DATA_TEXT: return open_text(parts, spec);
     default: return open_single(parts, spec, seed);
     }

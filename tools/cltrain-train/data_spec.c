@@ -16,7 +16,9 @@ const char data_spec_help[] =
     "                                         a table after N lines; C is the label's column, by name\n"
     "                                         or index from 0 (default: the last); S is a character\n"
     "                                         or 'tab'\n"
-    "  npy:X.npy,Y.npy                        whole numbers in Y are classes, others are targets\n"
+    "  npy:X.npy,Y.npy[,layout=nchw|nhwc]     whole numbers in Y are classes, others are targets;\n"
+    "                                         images are [samples, channels, height, width]; nhwc:\n"
+    "                                         [samples, height, width, channels] (PIL, OpenCV, Keras)\n"
     "  text:FILE[,tokenizer=bytes|chars|gpt2|TOKENIZER.json][,context=N]\n"
     "                                         a language model's text, its last tenth for validation;\n"
     "                                         gpt2: a file of tokens as llm.c writes them; N tokens a\n"
@@ -111,7 +113,10 @@ static bool parse_csv(data_spec *spec, char *rest) {
 }
 
 static bool parse_npy(data_spec *spec, char *rest) {
-    char *x = next_part(&rest), *y = next_part(&rest);
+    char *x = next_part(&rest), *y = next_part(&rest), *option = next_part(&rest);
+    const char *layout = option ? value_of(option, "layout") : NULL;
+    if (option && (!layout || (strcmp(layout, "nchw") != 0 && strcmp(layout, "nhwc") != 0))) return false;
+    if (layout) spec->layout = layout[1] == 'c' ? LAYOUT_NCHW : LAYOUT_NHWC;
     return x && y && !rest && copy_text(spec->path, sizeof spec->path, x) &&
            copy_text(spec->path_y, sizeof spec->path_y, y);
 }
@@ -172,7 +177,7 @@ static const source_form forms[] = {
      "csv:FILE[,label=C][,skip=N][,header=0|1][,regression=0|1][,separator=S], "
      "such as csv:iris.csv,skip=1,label=4",
      parse_csv},
-    {"npy", DATA_NPY, "npy:X.npy,Y.npy", parse_npy},
+    {"npy", DATA_NPY, "npy:X.npy,Y.npy[,layout=nchw|nhwc]", parse_npy},
     {"text", DATA_TEXT,
      "text:FILE[,tokenizer=bytes|chars|gpt2|TOKENIZER.json][,context=N], such as text:book.txt,tokenizer=chars,context=64", parse_text},
     {"synthetic", DATA_SYNTHETIC,

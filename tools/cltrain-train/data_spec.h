@@ -23,6 +23,8 @@ typedef enum data_source {
     DATA_SYNTHETIC_REGRESSION
 } data_source;
 
+typedef enum data_layout { LAYOUT_UNSAID, LAYOUT_NCHW, LAYOUT_NHWC } data_layout;
+
 typedef struct data_spec {
     data_source source;
     const char *text;           /* the whole SPEC, borrowed */
@@ -36,6 +38,7 @@ typedef struct data_spec {
     double noise;
     char tokenizer[DATA_PATH_BYTES]; /* text: bytes, chars, gpt2 (a file of tokens), or a tokenizer.json */
     int64_t context;
+    data_layout layout; /* npy: of images */
 } data_spec;
 
 /* Returns 0, or EXIT_USAGE after saying what was expected. Opens nothing. `spec` must stay where it
@@ -57,7 +60,7 @@ typedef struct data_parts {
 
 /* Opens the data; where it has no test part of its own, a fifth is held out by `seed`. Tables (csv,
  * npy) are standardized on the training part if `standardize`. `regression` says what the model
- * wants of a csv. Returns 0, or EXIT_FAILED after saying what went wrong; `parts` is then empty. */
+ * wants of a csv. Returns 0, or an exit code after saying what went wrong; `parts` is then empty. */
 int data_open(data_parts *parts, const data_spec *spec, bool regression, bool standardize,
               uint64_t seed);
 void data_close(data_parts *parts);

@@ -1,6 +1,7 @@
 #include "task.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "tools/common/message.h"
 
@@ -26,6 +27,31 @@ static int64_t count_classes(const data_parts *data) {
     if (data->vocabulary) return data->vocabulary;
     int train = clt_dataset_classes(data->train), test = clt_dataset_classes(data->test);
     return train > test ? train : test;
+}
+
+static void mark_classes(const clt_dataset *part, bool *present) {
+    clt_array labels = clt_dataset_array(part, clt_dataset_fields(part) - 1);
+    for (int64_t i = 0; i < clt_dataset_samples(part); i++) present[((const int32_t *)labels.data)[i]] = true;
+}
+
+/* Numbers that are no classes, such as prices, make a model of as many outputs as the largest of them. */
+static int check_classes(const options *given, const data_parts *data, int64_t classes) {
+    int64_t samples = clt_dataset_samples(data->train) + clt_dataset_samples(data->test), empty = 0, first = -1;
+    const char *remedy = given->data_spec.source == DATA_CSV ? "for numbers to predict add regression=1 to --data" : "numbers to predict are stored as floats";
+    if (!classes || data->vocabulary) return 0;
+    if (classes > samples)
+        return usage_error("'%s': labels up to %lld, but only %lld samples: classes are numbered from 0 without gaps; %s", given->data,
+                           (long long)classes - 1, (long long)samples, remedy);
+    bool *present = calloc((size_t)classes, sizeof *present);
+    if (!present) return run_error("no memory for %lld classes", (long long)classes);
+    mark_classes(data->train, present);
+    mark_classes(data->test, present);
+    for (int64_t c = classes - 1; c >= 0; c--)
+        if (!present[c]) empty++, first = c;
+    free(present);
+    if (empty * 10 <= classes) return 0;
+    return usage_error("'%s': %lld of %lld classes have no sample, class %lld for one: classes are numbered from 0 without gaps; %s", given->data,
+                       (long long)empty, (long long)classes, (long long)first, remedy);
 }
 
 static int check_truth(const options *given, int64_t classes) {
@@ -99,6 +125,7 @@ int task_build(task *made, const options *given, const data_parts *data) {
     *made = (task){0};
     int code = check_parts(given, data);
     if (!code) code = check_truth(given, classes);
+    if (!code) code = check_classes(given, data, classes);
     if (!code) code = check_samples(given, data, sample);
     if (code) return code;
     clt_status status = clt_graph_create(&made->graph);
