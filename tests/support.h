@@ -12,6 +12,10 @@
 
 #include <cltrain/status.h>
 
+/* Time is asked for only where nothing else tells that something hangs: no machine is so slow as the first, and what would last for the
+ * second must not be waited for. */
+enum { WATCHDOG_SECONDS = 240, FOREVER_SECONDS = 2 * WATCHDOG_SECONDS };
+
 /* Fails the test with the error's detail unless the call gave CLT_OK. */
 #define assert_ok(expression) support_assert_status((expression), CLT_OK, #expression, __FILE__, __LINE__)
 /* Fails unless the call gave that status. */

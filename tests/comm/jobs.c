@@ -41,7 +41,7 @@ static int result_of(const support_job *job, pid_t *child, int rank) {
 }
 
 static bool watch(const support_job *job, pid_t *children) {
-    double until = clt_seconds() + (job->seconds > 0 ? job->seconds : 60);
+    double until = clt_seconds() + WATCHDOG_SECONDS;
     bool right = true;
     for (int left = job->ranks; left > 0 && clt_seconds() < until; nap())
         for (int r = 0; r < job->ranks; r++) {

@@ -27,7 +27,6 @@ typedef struct support_job {
     void *argument;
     int killed;      /* a rank that ends itself by a signal, or sleeps until it is killed; -1: none. Zero would be rank 0 */
     int killed_too;  /* another; 0: none */
-    double seconds;  /* all must be over by then; 0: 60 */
 } support_job;
 
 /* Runs the body on each rank and fails the test if one fails or is not over in time. */

@@ -72,7 +72,7 @@ void ranks_run(const rank_group *group) {
 }
 
 clt_status rank_finish(rank_thread *self, const clt_transfer *transfers, size_t n) {
-    double deadline = clt_seconds() + 60;
+    double deadline = clt_seconds() + WATCHDOG_SECONDS;
     for (;;) {
         size_t active = 0;
         for (size_t i = 0; i < n; i++) active += transfers[i].active;
@@ -96,7 +96,7 @@ clt_status rank_gather(rank_thread *self, int root) {
 }
 
 clt_status rank_wait_end(rank_thread *self) {
-    double deadline = clt_seconds() + 20;
+    double deadline = clt_seconds() + WATCHDOG_SECONDS;
     clt_status status = CLT_OK;
     while (status == CLT_OK && clt_seconds() < deadline)
         status = clt_transport_progress(self->transport, 1);

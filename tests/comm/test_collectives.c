@@ -274,7 +274,7 @@ static void test_nothing_stands_still(void **state) {
     for (size_t i = 0; i < CLT_COUNT_OF(lists); i++)
         for (int n = 2; n <= 3; n++) {
             clt_comm_options options = {.algorithms = lists[i], .security = CLT_SECURITY_NONE};
-            support_run_job(&(support_job){.ranks = n, .options = &options, .body = in_a_row, .killed = -1, .seconds = 40});
+            support_run_job(&(support_job){.ranks = n, .options = &options, .body = in_a_row, .killed = -1});
         }
 }
 

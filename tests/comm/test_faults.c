@@ -22,8 +22,7 @@ static void nap(double seconds) {
 }
 
 static void run(int ranks, void (*body)(clt_comm *, void *), void *argument, const clt_comm_options *options, int killed) {
-    support_run_job(&(support_job){.ranks = ranks, .options = options, .body = body, .argument = argument, .killed = killed,
-                                   .seconds = 30});
+    support_run_job(&(support_job){.ranks = ranks, .options = options, .body = body, .argument = argument, .killed = killed});
 }
 
 static const clt_comm_options open_job = {.security = CLT_SECURITY_NONE};
@@ -151,9 +150,7 @@ static void test_messages_that_differ(void **state) {
 static void rank_1_is_late(clt_comm *comm, void *argument) {
     size_t count = *(size_t *)argument;
     if (clt_comm_rank(comm) == 1) nap(1.5);
-    double before = clt_seconds();
     clt_status status = clt_comm_all_reduce(comm, data, count, CLT_F32, CLT_REDUCE_SUM, NULL);
-    CHECK(clt_seconds() - before < 10);
     if (clt_comm_rank(comm) == 1) {
         CHECK(status == CLT_E_PEER);
         return;
@@ -236,14 +233,11 @@ static void check_survivors(clt_comm *comm, int lost) {
 static void rank_1_dies(clt_comm *comm, void *argument) {
     size_t count = *(size_t *)argument;
     clt_status status = CLT_OK;
-    double before = clt_seconds();
     for (int i = 0; status == CLT_OK; i++) {
         if (clt_comm_rank(comm) == 1 && i == 20) raise(SIGKILL);
-        before = clt_seconds();
         status = clt_comm_all_reduce(comm, data, count, CLT_F32, CLT_REDUCE_MAX, NULL);
     }
     CHECK(status == CLT_E_PEER && strstr(clt_error_detail(), "rank 1 was lost"));
-    CHECK(clt_seconds() - before < 5);
     check_survivors(comm, 1);
 }
 
@@ -251,8 +245,8 @@ static void test_death(void **state) {
     (void)state;
     size_t counts[] = {1, MANY};
     for (int i = 0; i < 2; i++) {
-        run(3, rank_1_dies, &counts[i], &open_job, 1);
-        run(4, rank_1_dies, &counts[i], &(clt_comm_options){.security = CLT_SECURITY_TLS}, 1);
+        run(3, rank_1_dies, &counts[i], &(clt_comm_options){.security = CLT_SECURITY_NONE, .heartbeat_seconds = FOREVER_SECONDS}, 1);
+        run(4, rank_1_dies, &counts[i], &(clt_comm_options){.security = CLT_SECURITY_TLS, .heartbeat_seconds = FOREVER_SECONDS}, 1);
     }
 }
 
@@ -272,17 +266,15 @@ static void rank_0_stops(clt_comm *comm, void *argument) {
         CHECK(clt_comm_shrink(comm, &rest) == CLT_E_FENCED && !rest);
         return;
     }
-    double before = clt_seconds();
     clt_status status = clt_comm_all_reduce(comm, data, 9, CLT_F32, CLT_REDUCE_SUM, NULL);
     CHECK(status == CLT_E_PEER && strstr(clt_error_detail(), "rank 0 was lost"));
-    CHECK(clt_seconds() - before < 10);
     check_survivors(comm, 0);
     kill(all[0], SIGCONT);
 }
 
 static void test_silence_and_fencing(void **state) {
     (void)state;
-    clt_comm_options options = {.security = CLT_SECURITY_NONE, .heartbeat_seconds = 0.5};
+    clt_comm_options options = {.security = CLT_SECURITY_NONE, .heartbeat_seconds = 2};
     run(3, rank_0_stops, NULL, &options, -1);
 }
 
@@ -321,18 +313,17 @@ static void two_die(clt_comm *comm, void *argument) {
     }
     CHECK(status == CLT_E_PEER);
     if (clt_comm_rank(comm) == 3) CHECK(clt_thread_start(&thread, die_soon, argument) == CLT_OK);
-    double begin = clt_seconds();
     status = shrink_to(comm, 2);
     CHECK(status == CLT_OK);
-    CHECK(clt_seconds() - begin < 15); /* far from the 120 s in which ranks may connect */
 }
 
 static void test_second_death(void **state) {
     (void)state;
+    clt_comm_options options = {.security = CLT_SECURITY_TLS, .connect_seconds = FOREVER_SECONDS};
     double after[] = {0, 0.003, 0.006, 0.01, 0.015, 0.025, 0.05};
     for (size_t i = 0; i < CLT_COUNT_OF(after); i++)
-        support_run_job(&(support_job){.ranks = 4, .options = &(clt_comm_options){.security = CLT_SECURITY_TLS}, .body = two_die,
-                                       .argument = &after[i], .killed = 1, .killed_too = 3, .seconds = 30});
+        support_run_job(&(support_job){.ranks = 4, .options = &options, .body = two_die,
+                                       .argument = &after[i], .killed = 1, .killed_too = 3});
 }
 
 /* A barrier that all ranks have behind them when it returns on the doomed one: they tell it. */
@@ -352,16 +343,13 @@ static void one_dies_one_hangs(clt_comm *comm, void *argument) {
     if (clt_comm_rank(comm) == 1) raise(SIGKILL);
     if (clt_comm_rank(comm) == 2) raise(SIGSTOP);
     CHECK(clt_comm_barrier(comm, NULL) == CLT_E_PEER);
-    double begin = clt_seconds();
     CHECK(shrink_to(comm, 2) == CLT_OK);
-    CHECK(clt_seconds() - begin < 15);
 }
 
 static void test_death_and_silence(void **state) {
     (void)state;
-    clt_comm_options options = {.security = CLT_SECURITY_NONE, .heartbeat_seconds = 0.5};
-    support_run_job(&(support_job){.ranks = 4, .options = &options, .body = one_dies_one_hangs, .killed = 2, .killed_too = 1,
-                                   .seconds = 30});
+    clt_comm_options options = {.security = CLT_SECURITY_NONE, .heartbeat_seconds = 2, .connect_seconds = FOREVER_SECONDS};
+    support_run_job(&(support_job){.ranks = 4, .options = &options, .body = one_dies_one_hangs, .killed = 2, .killed_too = 1});
 }
 
 /* Rank 0 serves the store and dies: the others are told at once that they cannot go on, and why. */
@@ -371,9 +359,7 @@ static void server_dies(clt_comm *comm, void *argument) {
     meet_before_death(comm, 0);
     if (clt_comm_rank(comm) == 0) raise(SIGKILL);
     CHECK(clt_comm_barrier(comm, NULL) == CLT_E_PEER);
-    double begin = clt_seconds();
     CHECK(clt_comm_shrink(comm, &rest) == CLT_E_NETWORK && strstr(clt_error_detail(), "was served by the job's rank 0"));
-    CHECK(clt_seconds() - begin < 15);
 }
 
 /* A port that was free just now. */
@@ -391,24 +377,24 @@ static void test_store_dies(void **state) {
     (void)state;
     char url[64];
     snprintf(url, sizeof url, "tcp://127.0.0.1:%d", free_port());
-    run(3, server_dies, NULL, &(clt_comm_options){.security = CLT_SECURITY_TLS, .store = url}, 0);
+    run(3, server_dies, NULL, &(clt_comm_options){.security = CLT_SECURITY_TLS, .store = url, .connect_seconds = FOREVER_SECONDS}, 0);
 }
 
 /* While nobody calls anything the beats go on, and a loss is noticed. */
 static void idle_ranks(clt_comm *comm, void *argument) {
     (void)argument;
-    nap(1.5);
+    nap(3);
     CHECK(clt_comm_state(comm) == CLT_OK);
     meet_before_death(comm, 1);
     if (clt_comm_rank(comm) == 1) raise(SIGKILL);
-    double until = clt_seconds() + 10;
+    double until = clt_seconds() + WATCHDOG_SECONDS;
     while (clt_comm_state(comm) == CLT_OK && clt_seconds() < until) nap(0.01);
     CHECK(clt_comm_state(comm) == CLT_E_PEER && clt_comm_is_lost(comm, 1));
 }
 
 static void test_idle(void **state) {
     (void)state;
-    run(2, idle_ranks, NULL, &(clt_comm_options){.security = CLT_SECURITY_NONE, .heartbeat_seconds = 0.5}, 1);
+    run(2, idle_ranks, NULL, &(clt_comm_options){.security = CLT_SECURITY_NONE, .heartbeat_seconds = 2}, 1);
 }
 
 int main(void) {

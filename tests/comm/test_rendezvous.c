@@ -28,7 +28,7 @@ typedef struct fixture {
 } fixture;
 
 static double soon(void) {
-    return clt_seconds() + 20;
+    return clt_seconds() + WATCHDOG_SECONDS;
 }
 
 static clt_rendezvous *open_store(const fixture *f, const char *job) {
@@ -152,7 +152,6 @@ static void case_get_waits(const fixture *f) {
     assert_status(clt_rendezvous_get(r, "never", value, &bytes, begin + 0.3), CLT_E_TIMEOUT);
     assert_detail("never");
     assert_true(clt_seconds() - begin >= 0.29);
-    assert_true(clt_seconds() - begin < 10);
     set(r, "there", "x"); /* and the store is still of use */
     assert_value(r, "there", "x");
     clt_rendezvous_close(r);
@@ -287,7 +286,7 @@ static void run_cases(const fixture *f) {
 /* ---- files ---- */
 
 static clt_status open_url(clt_rendezvous **rendezvous, const char *url, const char *job) {
-    return clt_rendezvous_open(rendezvous, &(clt_rendezvous_options){.url = url, .job = job, .connect_seconds = 10});
+    return clt_rendezvous_open(rendezvous, &(clt_rendezvous_options){.url = url, .job = job, .connect_seconds = WATCHDOG_SECONDS});
 }
 
 static char folder_url[8300];
@@ -476,10 +475,8 @@ static void test_tcp_token(void **state) {
     clt_security *other;
     clt_rendezvous *r;
     assert_ok(clt_security_create(&other, CLT_SECURITY_TLS, "another token of this test", NULL, NULL, NULL));
-    double begin = clt_seconds();
-    assert_status(open_tcp_with(&r, "j", other, tcp_url, false, 30), CLT_E_DENIED);
+    assert_status(open_tcp_with(&r, "j", other, tcp_url, false, FOREVER_SECONDS), CLT_E_DENIED); /* not tried again and again */
     assert_detail(tcp_url);
-    assert_true(clt_seconds() - begin < 15); /* not tried again and again */
     clt_security_destroy(other);
     assert_ok(open_tcp(&r, "j"));
     set(r, "x", "still served");
@@ -501,7 +498,7 @@ static void test_tcp_places(void **state) {
     assert_status(open_tcp_with(&r, "j", security, "tcp://127.0.0.1:x", true, 0.2), CLT_E_INVALID);
     assert_status(open_tcp_with(&r, "j", NULL, tcp_url, false, 0.2), CLT_E_INVALID);
     assert_ok(clt_rendezvous_open(&r, &(clt_rendezvous_options){.url = "tcp://localhost:0", .security = security, .serve = true,
-                                                                .network = "lo", .connect_seconds = 10}));
+                                                                .network = "lo", .connect_seconds = WATCHDOG_SECONDS}));
     clt_rendezvous_close(r);
     end_tcp();
 }
@@ -520,15 +517,11 @@ static void test_tcp_server_gone(void **state) {
     size_t bytes;
     assert_ok(open_tcp(&r, "j"));
     set(r, "x", "before");
-    double begin = clt_seconds();
     clt_rendezvous_close(serving); /* waits for r, but not for long */
-    assert_true(clt_seconds() - begin < 15);
-    begin = clt_seconds();
-    assert_status(clt_rendezvous_set(r, "x", "", 0, begin + 0.5), CLT_E_NETWORK);
+    assert_status(clt_rendezvous_set(r, "x", "", 0, clt_seconds() + 0.5), CLT_E_NETWORK);
     assert_detail("cannot be reached");
     assert_detail(tcp_url);
     assert_status(clt_rendezvous_get(r, "x", value, &bytes, clt_seconds() + 0.5), CLT_E_NETWORK);
-    assert_true(clt_seconds() - begin < 15);
     clt_thread thread;
     assert_ok(clt_thread_start(&thread, come_back, &serving));
     set(r, "x", "after");
@@ -642,9 +635,7 @@ static void test_tcp_is_something_else(void **state) {
     }
     begin_other(&other, NULL, 0); /* silent */
     snprintf(url, sizeof url, "tcp://127.0.0.1:%d", other.port);
-    double begin = clt_seconds();
     assert_status(open_tcp_with(&r, "j", plain, url, false, 0.5), CLT_E_NETWORK);
-    assert_true(clt_seconds() - begin < 10);
     end_other(&other);
     clt_security_destroy(plain);
 }
@@ -765,10 +756,8 @@ static void test_redis_gone(void **state) {
     assert_ok(open_redis(&r, "j"));
     set(r, "x", "before");
     stop_redis();
-    double begin = clt_seconds();
-    assert_status(clt_rendezvous_set(r, "x", "", 0, begin + 0.5), CLT_E_NETWORK); /* and no SIGPIPE */
+    assert_status(clt_rendezvous_set(r, "x", "", 0, clt_seconds() + 0.5), CLT_E_NETWORK); /* and no SIGPIPE */
     assert_detail("cannot be reached");
-    assert_true(clt_seconds() - begin < 10);
     start_redis();
     set(r, "x", "after");
     assert_value(r, "x", "after");

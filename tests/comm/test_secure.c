@@ -41,7 +41,7 @@ static void *accept_one(void *argument) {
     poll(&one, 1, 10000);
     int descriptor = accept4(e->listener, NULL, NULL, SOCK_CLOEXEC);
     e->status = clt_socket_accepted(&e->socket, e->security, descriptor);
-    double deadline = clt_seconds() + 10;
+    double deadline = clt_seconds() + WATCHDOG_SECONDS;
     while (e->status == CLT_OK && (e->status = clt_socket_handshake(e->socket)) == CLT_END) {
         struct pollfd wait = {descriptor, clt_socket_events(e->socket, true, false), 0};
         if (clt_seconds() > deadline) break;
@@ -65,7 +65,7 @@ static clt_status finish(ends *e, const clt_security *security, clt_socket **con
     socklen_t bytes;
     assert_ok(clt_resolve(e->text, clt_seconds() + 30, &address, &bytes));
     clt_status status =
-        clt_socket_connect(connecting, security, (struct sockaddr *)&address, bytes, clt_seconds() + 10);
+        clt_socket_connect(connecting, security, (struct sockaddr *)&address, bytes, clt_seconds() + WATCHDOG_SECONDS);
     clt_thread_join(e->thread);
     return status;
 }
@@ -103,7 +103,7 @@ static void exchange(clt_socket *a, clt_socket *b, size_t bytes) {
         sent[k] = malloc(bytes + 1), got[k] = malloc(bytes + 1);
         for (size_t i = 0; i < bytes; i++) sent[k][i] = byte_at(i, k);
     }
-    double deadline = clt_seconds() + 60;
+    double deadline = clt_seconds() + WATCHDOG_SECONDS;
     while (in[0] < bytes || in[1] < bytes) {
         assert_true(clt_seconds() < deadline);
         for (int k = 0; k < 2; k++) {
@@ -136,8 +136,8 @@ static void check_level(clt_comm_security level, const char *network) {
     exchange(connecting, e.socket, 2047);
     exchange(connecting, e.socket, MOST);
     char word[5] = "";
-    assert_ok(clt_socket_write_all(connecting, "word", 5, clt_seconds() + 10));
-    assert_ok(clt_socket_read_all(e.socket, word, 5, clt_seconds() + 10));
+    assert_ok(clt_socket_write_all(connecting, "word", 5, clt_seconds() + WATCHDOG_SECONDS));
+    assert_ok(clt_socket_read_all(e.socket, word, 5, clt_seconds() + WATCHDOG_SECONDS));
     assert_string_equal(word, "word");
     stop(&e, connecting);
     clt_security_destroy(security);
@@ -184,7 +184,7 @@ static bool travels_in_the_clear(clt_comm_security level) {
     clt_socket *connecting;
     start(&e, security, NULL);
     assert_ok(finish(&e, security, &connecting));
-    assert_ok(clt_socket_write_all(connecting, words, sizeof words, clt_seconds() + 10));
+    assert_ok(clt_socket_write_all(connecting, words, sizeof words, clt_seconds() + WATCHDOG_SECONDS));
     char wire[400];
     ssize_t got = 0;
     for (int i = 0; i < 1000 && got < (ssize_t)sizeof words; i++) {
@@ -284,15 +284,13 @@ static void test_deadline(void **state) {
     clt_socket *connecting;
     assert_ok(clt_listen(NULL, NULL, NULL, &listener, text));
     assert_ok(clt_resolve(text, clt_seconds() + 30, &address, &bytes));
-    double before = clt_seconds(); /* nobody accepts */
-    assert_status(
-        clt_socket_connect(&connecting, security, (struct sockaddr *)&address, bytes, before + 0.3),
+    assert_status( /* nobody accepts */
+        clt_socket_connect(&connecting, security, (struct sockaddr *)&address, bytes, clt_seconds() + 0.3),
         CLT_E_TIMEOUT);
     assert_detail(text);
-    assert_true(clt_seconds() - before < 5);
     close(listener);
     assert_status(
-        clt_socket_connect(&connecting, security, (struct sockaddr *)&address, bytes, before + 5),
+        clt_socket_connect(&connecting, security, (struct sockaddr *)&address, bytes, clt_seconds() + WATCHDOG_SECONDS),
         CLT_E_NETWORK);
     assert_detail(text);
     clt_security_destroy(security);
@@ -342,9 +340,9 @@ static void test_replay(void **state) {
     assert_ok(clt_thread_start(&thread, run_relay, &r));
     memcpy(e.text, r.text, sizeof own);
     assert_ok(finish(&e, security, &connecting));
-    assert_ok(clt_socket_write_all(connecting, "a secret order", 14, clt_seconds() + 10));
+    assert_ok(clt_socket_write_all(connecting, "a secret order", 14, clt_seconds() + WATCHDOG_SECONDS));
     char order[14];
-    assert_ok(clt_socket_read_all(e.socket, order, 14, clt_seconds() + 10));
+    assert_ok(clt_socket_read_all(e.socket, order, 14, clt_seconds() + WATCHDOG_SECONDS));
     stop(&e, connecting);
     clt_thread_join(thread);
     close(r.listener);

@@ -191,7 +191,7 @@ static void leave_early(rank_thread *self) {
         CHECK(self, rank_finish(self, &small, 1) == CLT_OK);
         return;
     }
-    double until = clt_seconds() + 1.5;
+    double until = clt_seconds() + 3;
     for (uint64_t round = 0;; round++) {
         clt_transfer two[2] = {
             {.peer = 1 - self->rank, .slot = round, .bytes = BYTES, .ready = BYTES, .data = data}};
@@ -231,9 +231,9 @@ static void leave_early(rank_thread *self) {
 static void test_leaving(void **state) {
     (void)state;
     ranks_run(&(rank_group){
-        .size = 3, .level = CLT_SECURITY_TLS, .body = leave_early, .heartbeat_seconds = 0.5});
+        .size = 3, .level = CLT_SECURITY_TLS, .body = leave_early, .heartbeat_seconds = 1});
     ranks_run(&(rank_group){
-        .size = 3, .level = CLT_SECURITY_NONE, .body = leave_early, .heartbeat_seconds = 0.5});
+        .size = 3, .level = CLT_SECURITY_NONE, .body = leave_early, .heartbeat_seconds = 1});
 }
 
 /* ---- failing on purpose ---- */
@@ -275,14 +275,14 @@ typedef struct outlaw {
 static clt_status send_frame(clt_socket *socket, const clt_frame *frame, const void *payload) {
     unsigned char header[CLT_HEADER_BYTES];
     clt_frame_encode(frame, header);
-    CLT_TRY(clt_socket_write_all(socket, header, sizeof header, clt_seconds() + 10));
-    return clt_socket_write_all(socket, payload, frame->length, clt_seconds() + 10);
+    CLT_TRY(clt_socket_write_all(socket, header, sizeof header, clt_seconds() + WATCHDOG_SECONDS));
+    return clt_socket_write_all(socket, payload, frame->length, clt_seconds() + WATCHDOG_SECONDS);
 }
 
 static clt_status introduce(outlaw *o, int channel, const char *address) {
     struct sockaddr_storage where;
     socklen_t bytes;
-    double deadline = clt_seconds() + 10;
+    double deadline = clt_seconds() + WATCHDOG_SECONDS;
     CLT_TRY(clt_resolve(address, clt_seconds() + 30, &where, &bytes));
     CLT_TRY(clt_socket_connect(&o->sockets[channel], o->security, (struct sockaddr *)&where, bytes,
                                deadline));
@@ -307,7 +307,7 @@ static void outlaw_begin(outlaw *o, const char *url) {
     assert_ok(
         clt_security_create(&o->security, CLT_SECURITY_TLS, "the token of the ranks", NULL, NULL, NULL));
     clt_rendezvous_options store = {
-        .url = url, .job = "test", .security = o->security, .connect_seconds = 10};
+        .url = url, .job = "test", .security = o->security, .connect_seconds = WATCHDOG_SECONDS};
     assert_ok(clt_rendezvous_open(&o->store, &store));
     assert_ok(clt_rendezvous_get(o->store, "address/0/0", address, &length, clt_seconds() + 20));
     address[length] = '\0';

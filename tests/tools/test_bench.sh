@@ -22,7 +22,7 @@ hang() {
 
 # ---- a bench ----
 
-expect 0 "Measuring" bench --shapes "$folder/small.txt" --timeout 120 --seconds 120 --passes 1 --json "$folder/a.json" --csv "$folder/a.csv"
+expect 0 "Measuring" bench --shapes "$folder/small.txt" --timeout 300 --seconds 900 --passes 1 --json "$folder/a.json" --csv "$folder/a.csv"
 says "copy                 ok"
 says "small"
 cp "$out" "$folder/a.txt"
@@ -43,13 +43,13 @@ head -n 1 "$folder/a.csv" | grep -q '^key,model,phase,count,status,p10_us' || fa
 ls "$folder" | grep -q '\.part$' && fail "a temporary file was left"
 # In several passes, of limits and of ops: so slow that none is above a roof, which a busy machine may show too low.
 several=$folder/several.json
-CLTRAIN_PROBE_TEST="only fma_f32|launch|op ;slow=4 op " expect 0 "" bench --shapes "$folder/small.txt" --timeout 120 --seconds 120 --passes 3 --json "$several"
+CLTRAIN_PROBE_TEST="only fma_f32|launch|op ;slow=4 op " expect 0 "" bench --shapes "$folder/small.txt" --timeout 300 --seconds 900 --passes 3 --json "$several"
 grep -q "compare can tell" "$err" && fail "three passes are not good enough to compare"
 valid "$several"
 json "$several" 'len(o["results"]) == 7 and all(len(r["samples_us"]) == 3 for r in o["results"] if r["status"] == "ok")'
 expect 0 "" compare "$several" "$several"
 
-CLTRAIN_PROBE_TEST="only ch" expect 0 "" bench --models none --seconds 60 --passes 1 --json - # launches, cached builds; batch norm
+CLTRAIN_PROBE_TEST="only ch" expect 0 "" bench --models none --seconds 900 --passes 1 --json - # launches, cached builds; batch norm
 cp "$out" "$folder/b.json"
 valid "$folder/b.json"
 json "$folder/b.json" 'len(o["results"]) == 3 and all(r["kind"] == "limit" for r in o["results"])'
@@ -112,19 +112,19 @@ for problem in "conv2d k3 s1 p1 d1 g1 16x128x16x16 128x128x3x3 -> 16x128x16x16" 
                "conv2d_grad_weight k3 s1 p1 d1 g1 16x128x16x16 16x128x16x16 -> 128x128x3x3"; do
     echo "forward 1 $problem"
 done >"$folder/winograd.txt"
-CLTRAIN_PROBE_TEST=$ops CLTRAIN_TUNE=off CLTRAIN_BACKENDS=reference,winograd expect 0 "" bench --shapes "$folder/winograd.txt" --timeout 120 --seconds 240 --passes 1 --json "$folder/winograd.json"
+CLTRAIN_PROBE_TEST=$ops CLTRAIN_TUNE=off CLTRAIN_BACKENDS=reference,winograd expect 0 "" bench --shapes "$folder/winograd.txt" --timeout 300 --seconds 900 --passes 1 --json "$folder/winograd.json"
 valid "$folder/winograd.json"
 json "$folder/winograd.json" '[r["backend"] for r in o["results"] if r["kind"] == "op"] == ["winograd", "winograd"]'
 json "$folder/winograd.json" 'all(abs(4 * r["roof"]["flops"] / r["flops"] - 1) < 1e-6 and r["roof"].get("fraction", 0) <= 1.2501 for r in o["results"] if r["kind"] == "op")'
 json "$folder/winograd.json" 'all(abs(r["flops_per_second"] * r["time_us"]["p50"] / 1e6 / r["flops"] - 1) < 1e-6 for r in o["results"] if r["kind"] == "op" and r["status"] == "ok")'
 # More than that is nothing.
-CLTRAIN_TUNE=off CLTRAIN_BACKENDS=reference,winograd CLTRAIN_PROBE_TEST="$ops;slow=0.02 op " expect 0 "" bench --shapes "$folder/winograd.txt" --timeout 120 --seconds 240 --passes 1 --json "$folder/winograd.json"
+CLTRAIN_TUNE=off CLTRAIN_BACKENDS=reference,winograd CLTRAIN_PROBE_TEST="$ops;slow=0.02 op " expect 0 "" bench --shapes "$folder/winograd.txt" --timeout 300 --seconds 900 --passes 1 --json "$folder/winograd.json"
 json "$folder/winograd.json" '[r["status"] for r in o["results"] if r["kind"] == "op"] == ["suspect", "suspect"]'
 
 # What takes the reference long, and cannot be cut into parts, is measured in every pass or in none.
 echo "backward 5 batch_norm_grad 64x64x32x32 2x64 64 64x64x32x32 -> - 2x64" >"$folder/whole.txt"
 for passes in 1 3; do
-    CLTRAIN_PROBE_TEST=$ops expect 0 "" bench --shapes "$folder/whole.txt" --timeout 120 --seconds 120 --passes $passes --json "$folder/whole$passes.json"
+    CLTRAIN_PROBE_TEST=$ops expect 0 "" bench --shapes "$folder/whole.txt" --timeout 300 --seconds 900 --passes $passes --json "$folder/whole$passes.json"
     json "$folder/whole$passes.json" "[len(r['samples_us']) for r in o['results'] if r['kind'] == 'op' and r['status'] in ('ok', 'suspect')] == [$passes]"
 done
 "$program" compare "$folder/whole1.json" "$folder/whole3.json" >"$out" 2>"$err"
@@ -132,12 +132,12 @@ grep -q "^broken" "$out" && fail "a row of one pass is broken in a bench of thre
 
 # ---- what cannot be is no number to quote ----
 
-CLTRAIN_PROBE_TEST="only fma_f32|copy|read|local|launch_waited|upload_pinned;slow=0.000001 limit" expect 1 "nothing could be measured" bench --models none --seconds 60 --passes 1 --json "$folder/fast.json"
+CLTRAIN_PROBE_TEST="only fma_f32|copy|read|local|launch_waited|upload_pinned;slow=0.000001 limit" expect 1 "nothing could be measured" bench --models none --seconds 900 --passes 1 --json "$folder/fast.json"
 valid "$folder/fast.json"
 for limit in fma_f32 copy read local launch_waited upload_pinned; do
     json "$folder/fast.json" "results[\"limit $limit\"][\"status\"] == \"suspect\" and \"very\" in results[\"limit $limit\"][\"reason\"]"
 done
-CLTRAIN_PROBE_TEST="$ops;slow=0.0001 op " expect 0 "" bench --shapes "$folder/small.txt" --timeout 120 --seconds 60 --passes 1 --json "$folder/fast.json" --csv "$folder/fast.csv"
+CLTRAIN_PROBE_TEST="$ops;slow=0.0001 op " expect 0 "" bench --shapes "$folder/small.txt" --timeout 300 --seconds 900 --passes 1 --json "$folder/fast.json" --csv "$folder/fast.csv"
 valid "$folder/fast.json"
 grep -q '^matmul 64x80 96x80^T -> 64x96  *suspect  *[0-9.]* .* - *- [a-z]' "$out" || fail "a suspect op has rates in the table"
 grep -q '% of ' "$out" && fail "a suspect op has a part of the roof"
@@ -147,12 +147,12 @@ json "$folder/fast.json" 'not any("fraction" in r.get("roof", {}) for r in o["re
 json "$folder/fast.json" 'all(r["status"] == "suspect" and ("times as fast as the measured roof allows" in r["reason"] or "at the very most" in r["reason"]) for r in o["results"] if r["kind"] == "op")'
 
 # What no device can do is suspect, whatever its roofs were measured as.
-CLTRAIN_PROBE_TEST="$ops;slow=0.0000001 op " expect 0 "" bench --shapes "$folder/small.txt" --timeout 120 --seconds 60 --passes 1 --json "$folder/fast.json"
+CLTRAIN_PROBE_TEST="$ops;slow=0.0000001 op " expect 0 "" bench --shapes "$folder/small.txt" --timeout 300 --seconds 900 --passes 1 --json "$folder/fast.json"
 json "$folder/fast.json" 'all(r["status"] == "suspect" and "at the very most" in r["reason"] for r in o["results"] if r["kind"] == "op")'
 
 # One sample, or two, have no spread.
 for few in 1 2; do
-    CLTRAIN_PROBE_TEST="$ops;samples=$few" expect 0 "" bench --shapes "$folder/small.txt" --timeout 120 --seconds 60 --passes 1
+    CLTRAIN_PROBE_TEST="$ops;samples=$few" expect 0 "" bench --shapes "$folder/small.txt" --timeout 300 --seconds 900 --passes 1
     grep -q "compare can tell" "$err" && fail "a bench that leaves no file is not good enough to compare"
     words="$few sample"
     [ $few -eq 1 ] || words=${words}s
@@ -181,14 +181,14 @@ refuse "no row was measured in 3 passes of both" compare "$folder/short.json" "$
 # Rates of what does next to nothing have digits, too.
 echo "forward 1 matmul 1x1 1x1^T -> 1x1" >"$folder/tiny.txt"
 echo "update 1 adam 12000000 12000000 8 scalar 12000000 12000000 -> 12000000" >>"$folder/tiny.txt" # from memory
-CLTRAIN_PROBE_TEST="$ops|copy|triad|read" expect 0 "" bench --shapes "$folder/tiny.txt" --timeout 120 --seconds 30 --passes 1 --json "$folder/tiny.json" --csv "$folder/tiny.csv"
+CLTRAIN_PROBE_TEST="$ops|copy|triad|read" expect 0 "" bench --shapes "$folder/tiny.txt" --timeout 300 --seconds 900 --passes 1 --json "$folder/tiny.json" --csv "$folder/tiny.csv"
 grep -q "matmul 1x1 1x1^T -> 1x1 .*%" "$out" || fail "no row of a tiny op"
 grep -q ' 0\.00*\( \|$\)' "$out" && fail "a rate is printed as nothing"
 bounds "$folder/tiny.json" "$folder/tiny.csv"
 
 # ---- rows that end their process ----
 
-CLTRAIN_PROBE_TEST="$ops;crash op conv2d" expect 0 "not to be believed" bench --shapes "$folder/small.txt" --timeout 120 --seconds 120 --passes 1 --json "$folder/c.json"
+CLTRAIN_PROBE_TEST="$ops;crash op conv2d" expect 0 "not to be believed" bench --shapes "$folder/small.txt" --timeout 300 --seconds 900 --passes 1 --json "$folder/c.json"
 valid "$folder/c.json"
 key='[r for r in o["results"] if r["key"].startswith("op conv2d")][0]'
 json "$folder/c.json" "$key[\"status\"] == \"crashed\" and \"signal 6\" in $key[\"reason\"]"
@@ -218,7 +218,7 @@ if [ -n "$pocl" ] && [ -f "$build/../faults/shim_icd.so" ]; then
     echo "$build/../faults/shim_icd.so" >"$folder/shim/shim.icd"
     grep -v conv2d "$folder/small.txt" >"$folder/dropped.txt"
     dropping() {
-        CLTRAIN_PROBE_TEST=$ops SHIM_DROP=$1 OCL_ICD_VENDORS="$folder/shim" SHIM_DRIVER="$pocl" "$program" bench --shapes "$folder/dropped.txt" --timeout 120 --seconds 60 \
+        CLTRAIN_PROBE_TEST=$ops SHIM_DROP=$1 OCL_ICD_VENDORS="$folder/shim" SHIM_DRIVER="$pocl" "$program" bench --shapes "$folder/dropped.txt" --timeout 300 --seconds 900 \
             --passes "$2" --json "$folder/dropped.json" >"$out" 2>"$err"
         got=$?
         valid "$folder/dropped.json"
@@ -263,7 +263,7 @@ expect 2 "cut short" compare "$several" "$folder/e.json"
 if [ -n "$python" ]; then
     for columns in 60 0; do # the line is 80 letters and more where there is room
         least=$((columns ? columns - 1 : 79))
-        CLTRAIN_PROBE_TEST=$ops "$python" "$sources/tests/tools/narrow.py" $columns $least "$program" bench --shapes "$folder/small.txt" --timeout 120 --passes 1 --seconds 60 >"$out" 2>"$err" ||
+        CLTRAIN_PROBE_TEST=$ops "$python" "$sources/tests/tools/narrow.py" $columns $least "$program" bench --shapes "$folder/small.txt" --timeout 300 --passes 1 --seconds 900 >"$out" 2>"$err" ||
             fail "progress on a terminal of $columns columns"
     done
 fi
@@ -297,7 +297,7 @@ says "forward          1 matmul 64x80 96x80^T -> 64x96"
 says "weight-gradient  1 matmul 64x96^T 64x80 -> 96x80"
 grep -q '^update .* sgd ' "$out" || fail "no update among the shapes"
 cp "$out" "$folder/mlp.txt"
-CLTRAIN_PROBE_TEST=$ops expect 0 "" bench --shapes "$folder/mlp.txt" --timeout 120 --seconds 60 --passes 1 --csv -
+CLTRAIN_PROBE_TEST=$ops expect 0 "" bench --shapes "$folder/mlp.txt" --timeout 300 --seconds 900 --passes 1 --csv -
 says '"op matmul 64x80 96x80^T -> 64x96",mlp,forward,1,'
 for file in "$sources"/tools/cltrain-probe/shapes/*.txt; do
     grep -q '^forward' "$file" && grep -q '^data-gradient' "$file" && grep -q '^weight-gradient' "$file" &&
