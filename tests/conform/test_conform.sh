@@ -18,6 +18,7 @@ refuse "--list or --html" --list --html x.html
 refuse "no case is meant" --ops no-such-op
 refuse "no case is meant" --case no/such/case
 refuse "--case or --ops" --case neg/1031 --ops softmax
+refuse "--case or --sample" --case neg/1031 --sample 2
 refuse "--case or --dtype" --case neg/1031 --dtype i32
 refuse "stdout is for one" --json - --junit -
 expect 1 "cannot be written" --json "$folder/none/there.json" --ops neg
@@ -26,7 +27,7 @@ expect 1 "none" --device "no such device" --ops neg
 expect 0 "" --help
 says "--junit"
 grep -q . "$sources/docs/man/cltrain-conform.1" || fail "there is no man page"
-for option in device all jobs timeout quick full ops dtype case list json junit html verbose version help; do
+for option in device all jobs timeout quick full sample ops dtype case list json junit html verbose version help; do
     grep -q -- "\\\\-\\\\-$option" "$sources/docs/man/cltrain-conform.1" || fail "the man page does not tell of --$option"
 done
 
@@ -116,6 +117,12 @@ if [ -n "$left" ]; then
     grep -qF -- "${left#* }" "$err" || fail "why '${left%% *}' is left out is not told"
     [ -s "$out" ] && fail "a row that is left out gives results"
 fi
+
+# ---- a sample: all cases in the reference row, of each op the first and every third behind it in the others ----
+
+expect 0 "" --ops concat --sample 3 --json "$folder/sample.json" --junit "$folder/sample.xml"
+look sample 'o["sample"] == 3 and len(rows["reference"]) == len(o["cases"]) > 6'
+look sample '[len(c["results"]) for c in o["cases"]] == [2 if k % 3 == 0 else 1 for k in range(len(o["cases"]))]'
 
 # ---- what is too large for a simulator is skipped, and told ----
 

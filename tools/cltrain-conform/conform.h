@@ -11,7 +11,7 @@ typedef struct conform_options {
     const char *device, *ops, *dtype, *one, *json, *junit, *html;
     bool all, quick, full, list, help, version;
     double timeout;
-    int64_t jobs;
+    int64_t jobs, sample;
     int verbose;
 } conform_options;
 
@@ -42,6 +42,7 @@ typedef struct conform {
     survey survey;
     case_list cases;
     bool *selected; /* by case */
+    int *ordinal;   /* by case: among the selected ones of its op */
     int n_selected;
     const char *only_row; /* of --case ID@ROW */
     device_column *columns;

@@ -32,6 +32,7 @@ static const option_row rows[] = {
     {OPTION_HEADING, .help = "Cases:"},
     {OPTION_FLAG, 0, "quick", NULL, AT(quick), .help = "each op at a few shapes (the default)"},
     {OPTION_FLAG, 0, "full", NULL, AT(full), .help = "all shapes, and each backend for itself"},
+    {OPTION_WHOLE, 0, "sample", "N", AT(sample), .low = 1, .help = "of each op every Nth case alone in the rows but the reference"},
     {OPTION_TEXT, 0, "ops", "PATTERN", AT(ops), .help = "those whose op or id matches, as file names do: 'conv*'"},
     {OPTION_TEXT, 0, "dtype", "TYPE", AT(dtype), .help = "those whose first operand is of that type: f32, f16, bf16, i32, u8"},
     {OPTION_TEXT, 0, "case", "ID[@ROW]", AT(one), .help = "one case, or those that match; in one row"},
@@ -79,6 +80,13 @@ static bool small_is_set(void) {
     return value && value[0] && strcmp(value, "0") != 0;
 }
 
+/* Selected cases of the same op before this one. */
+static int count_before(const conform *c, int which) {
+    int count = 0;
+    for (int i = 0; i < which; i++) count += c->selected[i] && strcmp(c->cases.items[i].op, c->cases.items[which].op) == 0;
+    return count;
+}
+
 static int select_cases(conform *c) {
     static char id[CASE_ID];
     const char *one = NULL;
@@ -92,11 +100,13 @@ static int select_cases(conform *c) {
         c->only_row = at ? at + 1 : NULL;
     }
     c->selected = calloc((size_t)c->cases.n, sizeof *c->selected);
-    if (!c->selected) return run_error("no memory");
+    c->ordinal = calloc((size_t)c->cases.n, sizeof *c->ordinal);
+    if (!c->selected || !c->ordinal) return run_error("no memory");
     c->small = small_is_set();
     for (int i = 0; i < c->cases.n; i++) {
         c->selected[i] = wanted(c->options, one, &c->cases.items[i]);
         c->n_selected += c->selected[i];
+        c->ordinal[i] = count_before(c, i);
     }
     return c->n_selected ? 0 : usage_error("no case is meant by that: '" PROGRAM " --list --full' has them all");
 }
@@ -230,6 +240,7 @@ static void free_all(conform *c) {
     }
     free(c->columns);
     free(c->selected);
+    free(c->ordinal);
     free(c->cases.items);
     json_decref(c->coverage);
     survey_free(&c->survey);
@@ -251,7 +262,7 @@ static int run(conform *c) {
 
 int main(int argc, char **argv) {
     streams_keep();
-    conform_options o = {.timeout = 120, .jobs = 1};
+    conform_options o = {.timeout = 120, .jobs = 1, .sample = 1};
     conform c = {.options = &o, .started = now_seconds(), .coverage = json_array()};
     int code = option_parse(rows, ROWS, argc - 1, argv + 1, &o, refuse_word);
     if (code) return code;
@@ -260,6 +271,7 @@ int main(int argc, char **argv) {
     if (o.help || o.version) return fflush(stdout) ? run_error("stdout cannot be written") : 0;
     if (o.quick && o.full) return usage_error("--quick or --full, not both");
     if (o.all && o.device) return usage_error("--all or --device, not both");
+    if (o.one && o.sample > 1) return usage_error("--case or --sample, not both");
     if (o.one && (o.ops || o.dtype)) return usage_error("--case or %s, not both", o.ops ? "--ops" : "--dtype");
     if (o.list && (o.json || o.junit || o.html))
         return usage_error("--list or %s, not both", o.json ? "--json" : o.junit ? "--junit" : "--html");
