@@ -1,7 +1,9 @@
 #!/bin/sh
-# devices.sh [--quick | --full] [--intel] FOLDER    runs cltrain-conform on the drivers that are here, a JSON file each into FOLDER
-# devices.sh --page FILE.json...                    prints docs/devices.md from such files, of whichever machines
+# devices.sh [--brief | --quick | --full] [--intel] FOLDER    runs cltrain-conform on the drivers that are here, a JSON file each into FOLDER
+# devices.sh --page FILE.json...                              prints docs/devices.md from such files, of whichever machines
 #
+# --brief, for each commit: the quick cases, of the rows but the reference a sample; on PoCL all of them. As many drivers run side by side
+# as there are cores.
 # Drivers: PoCL with each of its work-group methods, Mesa's rusticl on llvmpipe, Oclgrind, and whatever else is installed;
 # with --intel also Intel's runtime for CPUs and its emulator of FPGAs, which are fetched from PyPI into FOLDER (1.5 GB).
 # Then those of one checkpoint: what one device leaves, the others take up. CLTRAIN_CONFORM is the program (default:
@@ -80,24 +82,29 @@ for d, o, variables, results, run in rows:
 END
 }
 
-# run NAME VARIABLE=VALUE...: one driver, alone; of all ops, or those of $ops.
+# run NAME SAMPLE VARIABLE=VALUE...: one driver, alone; of all ops, or those of $ops; with --brief every SAMPLEth case, see --sample.
 ops=
 run() {
-    name=$1
-    shift
+    name=$1 sample=$2
+    shift 2
     [ -f "$folder/$name.json" ] && return
+    case $effort in --brief) set -- "$@" "$conform" --quick --sample "$sample" ;; *) set -- "$@" "$conform" "$effort" ;; esac
     echo "$name" >&2
     # Binaries are made with the driver's settings, and do not tell which: each run has caches of its own.
     mkdir -p "$folder/cache/$name/pocl"
-    env "$@" XDG_CACHE_HOME="$folder/cache/$name" POCL_CACHE_DIR="$folder/cache/$name/pocl" "$conform" \
-        "$effort" --all --timeout 600 ${ops:+--ops "$ops"} --json "$folder/$name.json" >"$folder/$name.txt" || {
+    env XDG_CACHE_HOME="$folder/cache/$name" POCL_CACHE_DIR="$folder/cache/$name/pocl" "$@" \
+        --all --timeout 600 ${ops:+--ops "$ops"} --json "$folder/$name.json" >"$folder/$name.txt" || {
         code=$?
         [ -f "$folder/$name.json" ] || exit $code
-        failed=1
         cat "$folder/$name.txt"
-        return 0
+        return 1
     }
     grep ', driver .* passed,' "$folder/$name.txt" >&2
+}
+
+# add NAME SAMPLE VARIABLE=VALUE...: a run for later, one of those that go side by side.
+add() {
+    (IFS=$(printf '\t') && echo "$*") >>"$folder/runs"
 }
 
 # intel NAME LIBRARY PACKAGE...: a driver from PyPI.
@@ -109,11 +116,11 @@ intel() {
     "$folder/$name/bin/pip" install --quiet "$@"
     mkdir -p "$folder/$name/vendors"
     echo "$folder/$name/lib/$library" >"$folder/$name/vendors/$name.icd"
-    run "$name" OCL_ICD_VENDORS="$folder/$name/vendors"
+    add "$name" 4 OCL_ICD_VENDORS="$folder/$name/vendors"
 }
 
 usage() {
-    sed -n '2,9s/^# //p' "$0" >&2
+    sed -n '2,12s/^# //p' "$0" >&2
     exit 2
 }
 
@@ -123,24 +130,40 @@ if [ "$1" = --page ]; then
     page "$@"
     exit
 fi
+if [ "$1" = --run ]; then # one line of the runs below
+    effort=$2 folder=$3
+    IFS=$(printf '\t')
+    # shellcheck disable=SC2086
+    set -- $4
+    unset IFS
+    run "$@"
+    exit
+fi
 effort=--quick with_intel=
-case $1 in --quick | --full) effort=$1; shift ;; esac
+case $1 in --brief | --quick | --full) effort=$1; shift ;; esac
 case ${1-} in --intel) with_intel=1; shift ;; esac
 case ${1:--} in -*) usage ;; esac
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
 failed=0
+: >"$folder/runs"
+library=/usr/lib/oclgrind/liboclgrind-rt-icd.so
+if [ -f "$library" ]; then
+    mkdir -p "$folder/oclgrind"
+    echo "$library" >"$folder/oclgrind/oclgrind.icd"
+    add oclgrind 8 OCL_ICD_VENDORS="$folder/oclgrind/oclgrind.icd" CLTRAIN_CONFORM_SMALL=1
+fi
 for icd in "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"/*.icd; do
     name=$(basename "$icd" .icd)
     case $name in
     pocl)
-        run pocl-loopvec OCL_ICD_VENDORS="$icd" POCL_WORK_GROUP_METHOD=loopvec
+        add pocl-loopvec 1 OCL_ICD_VENDORS="$icd" POCL_WORK_GROUP_METHOD=loopvec
         # Others are cbs, where PoCL was built with it, and repl: one that is unknown is taken for auto, with a warning alone.
-        run pocl-workitemloops OCL_ICD_VENDORS="$icd" POCL_WORK_GROUP_METHOD=workitemloops
+        add pocl-workitemloops 4 OCL_ICD_VENDORS="$icd" POCL_WORK_GROUP_METHOD=workitemloops
         ;;
-    rusticl) run rusticl OCL_ICD_VENDORS="$icd" RUSTICL_ENABLE=llvmpipe ;;
+    rusticl) add rusticl 4 OCL_ICD_VENDORS="$icd" RUSTICL_ENABLE=llvmpipe ;;
     mesa) ;; # clover has no device that is not rusticl's too
-    *) run "$name" OCL_ICD_VENDORS="$icd" ;;
+    *) add "$name" 4 OCL_ICD_VENDORS="$icd" ;;
     esac
 done
 if [ "$with_intel" ]; then
@@ -148,12 +171,8 @@ if [ "$with_intel" ]; then
     # The last version that has the emulator.
     intel intel-fpga-emulator libintelocl_emu.so intel-opencl-rt==2023.2.4 intel-cmplr-lib-rt==2023.2.4 tbb==2021.10.0
 fi
-library=/usr/lib/oclgrind/liboclgrind-rt-icd.so
-if [ -f "$library" ]; then
-    mkdir -p "$folder/oclgrind"
-    echo "$library" >"$folder/oclgrind/oclgrind.icd"
-    run oclgrind OCL_ICD_VENDORS="$folder/oclgrind/oclgrind.icd" CLTRAIN_CONFORM_SMALL=1
-fi
+export CLTRAIN_CONFORM="$conform"
+xargs -d '\n' -P "$(nproc)" -I '{}' sh "$0" --run "$effort" "$folder" '{}' <"$folder/runs" || failed=1
 
 # train, resume and handover: all of them at once.
 mkdir -p "$folder/together"
@@ -161,5 +180,5 @@ for icd in "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"/*.icd "$folder"/intel-*/ven
     case $icd in */mesa.icd | */\**) ;; *) cp "$icd" "$folder/together" ;; esac
 done
 ops="[hrt][aer][ans][diu]*"
-run together OCL_ICD_VENDORS="$folder/together" RUSTICL_ENABLE=llvmpipe
+run together 1 OCL_ICD_VENDORS="$folder/together" RUSTICL_ENABLE=llvmpipe || failed=1
 exit $failed

@@ -10,7 +10,7 @@ check_packages="$build_packages libcmocka-dev mesa-opencl-icd oclgrind python3 p
 python3-jsonschema python3-torch redis-server openmpi-bin iproute2 nftables chromium"
 
 # What lint.sh looks with.
-lint_packages="$build_packages cppcheck clang-tidy"
+lint_packages="$build_packages cppcheck clang-tidy python3"
 
 # PyTorch's side of bench.sh; the BLAS that Debian's PyTorch finds by itself is a slow one.
 bench_packages="$build_packages libcmocka-dev python3 python3-numpy"
