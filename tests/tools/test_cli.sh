@@ -156,10 +156,13 @@ json "$folder/skips.end" 'o["skipped_steps"] > 0'
 expect 0 "epoch 2/2" logistic --data digits --epochs 2 --seed 1 --json --log "$folder/log" \
     --save "$folder/two" --export "$folder/weights"
 json "$out" 'o["model"] == "logistic" and o["epochs"] == 2 and o["steps"] == 178 and o["parameters"] == 650'
-json "$out" 'all(o[k] > 0 for k in ("train_loss", "test_loss", "samples_per_second", "first_step_seconds",
+json "$out" 'all(o[k] > 0 for k in ("train_loss", "test_loss", "samples_per_second", "epoch_seconds", "first_step_seconds",
     "peak_device_bytes")) and 0.5 < o["test_accuracy"] <= 1 and isinstance(o["device"], str)'
 json "$out" 'o["train_samples"] == 1438 and o["test_samples"] == 359 and not o["interrupted"]'
 [ -s "$folder/weights" ] || fail "--export wrote nothing"
+grep -q "^Building kernels" "$err" && grep -q "^First step done after [0-9.]* s" "$err" || fail "no word of kernels that are built"
+grep '"event":"epoch","epoch":2' "$folder/log" >"$folder/epoch"
+json "$folder/epoch" 'abs(o["samples_per_second"] * o["epoch_seconds"] / (89 * 16) - 1) < 1e-6' # an epoch of 89 batches of 16
 tail -n 1 "$folder/log" >"$folder/end"
 json "$folder/end" 'o["event"] == "end" and o["epochs"] == 2'
 [ "$(wc -l <"$folder/log")" -ge 4 ] || fail "--log has fewer lines than start, two epochs and end"

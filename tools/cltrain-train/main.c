@@ -48,6 +48,7 @@ static int train_on(const options *given, const data_parts *data, const task *ma
         .test = report_no_metrics(),
         .held_out = data->vocabulary ? "validation" : "test",
         .samples_per_second = NAN,
+        .epoch_seconds = NAN,
         .first_step_seconds = NAN,
         .total_seconds = NAN,
         .ranks = group->size,

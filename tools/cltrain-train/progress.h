@@ -21,7 +21,7 @@ typedef struct progress {
 void progress_start(progress *progress, int64_t first_step, int64_t total_steps, int64_t epochs,
                     bool logged);
 
-/* The time left is reckoned from here: the first step, which builds kernels, is no measure. */
+/* The time left is reckoned from here: the first step, which builds kernels, is no measure, nor is an epoch with it. */
 void progress_settle(progress *progress, int64_t step);
 
 /* Is it time for a look at the metrics? Looks wait for the device: a few a second at most. */

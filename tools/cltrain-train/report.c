@@ -119,6 +119,7 @@ static void set_outcome(json_t *object, const report *r) {
     set_metrics(object, "train", &r->train, r->classification);
     set_metrics(object, r->held_out, &r->test, r->classification);
     set_real(object, "samples_per_second", r->samples_per_second);
+    set_real(object, "epoch_seconds", r->epoch_seconds);
     set_real(object, "first_step_seconds", r->first_step_seconds);
     set_real(object, "total_seconds", r->total_seconds);
     set_whole(object, "peak_device_bytes", (int64_t)r->peak_device_bytes);
@@ -220,6 +221,7 @@ void run_log_epoch(run_log *log, const report *r, double lr) {
     set_metrics(object, "train", &r->train, r->classification);
     set_metrics(object, r->held_out, &r->test, r->classification);
     set_real(object, "samples_per_second", r->samples_per_second);
+    set_real(object, "epoch_seconds", r->epoch_seconds);
     write_event(log, object);
 }
 

@@ -25,7 +25,8 @@ typedef struct report {
     clt_metrics train;     /* of the last epoch, or of its part that was run */
     clt_metrics test;
     const char *held_out; /* what the part that is not trained on is called: "test", or of text "validation" */
-    double samples_per_second; /* training after the first step, without tests and saving */
+    double samples_per_second; /* of the last epoch, or of its part that was run: without the first step, tests and saving */
+    double epoch_seconds;      /* that this is of */
     double first_step_seconds; /* from the model's compilation to its first step's end */
     double total_seconds;
     uint64_t peak_device_bytes;

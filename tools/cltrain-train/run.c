@@ -38,6 +38,7 @@ typedef struct run {
     bool ready;           /* to train: prepared on all ranks */
     bool resumed;         /* from a checkpoint */
     bool stepped;         /* a step was done in this run */
+    bool timed;           /* an epoch was */
     bool unsaved;         /* something happened since the last save */
     int64_t tested_at;    /* the step of report->test, or -1 */
     int64_t ended_epochs; /* whose end is reported, saved and tested */
@@ -92,6 +93,7 @@ static int make_trainer(run *r) {
         recipe_train_options(r->options, clt_dataset_samples(r->data->train), r->made->output);
     wanted.comm = r->group->comm;
     r->created = now_seconds();
+    if (ranks_lead(r->group) && !r->stepped) message_line("Building kernels: this takes longest the first time on a device.");
     clt_status status = clt_trainer_create(&r->trainer, r->device, r->made->loss, &wanted);
     if (status >= 0 && r->group->size > 1 && wanted.compress.method)
         status = clt_trainer_compress_report(r->trainer, &r->report->compress);
@@ -267,6 +269,13 @@ static clt_status share_what_is_left(run *r, int64_t own) {
 
 /* ---- the loop ---- */
 
+/* Of the epoch so far, if a step of it was timed. */
+static void take_rate(run *r) {
+    if (!isfinite(stopwatch_rate(&r->watch))) return;
+    r->report->samples_per_second = stopwatch_rate(&r->watch);
+    r->report->epoch_seconds = r->watch.seconds;
+}
+
 static int end_epoch(run *r) {
     clt_metrics metrics;
     int code = profiler_stop(&r->report->profile);
@@ -277,13 +286,16 @@ static int end_epoch(run *r) {
     /* A run that ended with an epoch's last batch is resumed with the end of that epoch. Metrics may also be lost with a rank. */
     if (!code && metrics.samples == 0 && !r->went_on) return 0;
     r->report->train = metrics;
-    r->report->samples_per_second = stopwatch_rate(&r->watch);
+    take_rate(r);
     r->unsaved = true;
     if (!code && r->options->save && r->options->save_every == OPTION_UNSET) code = save(r);
     if (!code) code = test(r);
     if (code) return code;
     progress_epoch(&r->progress, r->report);
     run_log_epoch(r->log, r->report, clt_trainer_lr(r->trainer));
+    if (!r->timed) progress_settle(&r->progress, r->report->steps);
+    r->timed = true;
+    r->watch = (stopwatch){0};
     return 0;
 }
 
@@ -302,6 +314,7 @@ static clt_status first_step(run *r, const clt_batch *batch) {
     clt_status status = clt_trainer_step(r->trainer, batch);
     if (status >= 0) status = clt_trainer_wait(r->trainer);
     r->report->first_step_seconds = now_seconds() - r->created;
+    if (status >= 0 && ranks_lead(r->group)) message_line("First step done after %.1f s, with kernels built.", r->report->first_step_seconds);
     r->stepped = true;
     progress_settle(&r->progress, clt_trainer_steps(r->trainer));
     return status;
@@ -409,7 +422,7 @@ static int finish(run *r) {
     clt_loader_position at = clt_loader_get_position(r->train);
     r->report->epochs = at.epoch + (at.batch >= r->used_batches);
     if (metrics.samples > 0) r->report->train = metrics;
-    r->report->samples_per_second = stopwatch_rate(&r->watch);
+    take_rate(r);
     /* A run that was interrupted before its first step has nothing that is worth a file. */
     if (o->save && r->unsaved && (r->stepped || !signal)) code = save(r);
     if (!code) code = test(r);

@@ -1,5 +1,5 @@
 /*
- * Samples a second of the steady state. Steps are queued, so the watch may only be stopped
+ * Samples a second of an epoch. Steps are queued, so the watch may only be stopped
  * when the device has been waited for.
  */
 #ifndef CLTRAIN_TRAIN_STOPWATCH_H
