@@ -20,11 +20,12 @@
 
 const char program_name[] = PROGRAM;
 
-static void announce(const report *r) {
-    char others[32] = "";
+static void announce(const report *r, const data_parts *data) {
+    char others[32] = "", samples[320];
+    task_describe(data, samples, sizeof samples);
     if (r->ranks > 1) snprintf(others, sizeof others, " on each of %d ranks", r->ranks);
-    message_line("%s (%lld parameter%s) on %s (%lld training and %lld %s samples) with %s%s",
-                 r->options->model, (long long)r->parameters, PLURAL(r->parameters), r->options->data,
+    message_line("%s (%lld parameter%s) on %s (%s, %lld training and %lld %s samples) with %s%s",
+                 r->options->model, (long long)r->parameters, PLURAL(r->parameters), r->options->data, samples,
                  (long long)r->train_samples, (long long)r->test_samples, r->held_out, r->device->name, others);
 }
 
@@ -54,7 +55,7 @@ static int train_on(const options *given, const data_parts *data, const task *ma
         .ranks = group->size,
     };
     result.profile.wanted = given->profile != NULL && ranks_lead(group);
-    announce(&result);
+    announce(&result, data);
     int code = run_training(&result, given, data, made, device, group);
     if (code != EXIT_FAILED && code != EXIT_USAGE && ranks_lead(group)) {
         int printed = print_report(&result);

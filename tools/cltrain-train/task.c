@@ -118,6 +118,23 @@ static int check_parts(const options *given, const data_parts *data) {
                      texts[0], texts[1]);
 }
 
+void task_describe(const data_parts *data, char *text, size_t bytes) {
+    char shape[256];
+    clt_shape sample = clt_dataset_shape(data->train, 0), truth = clt_dataset_shape(data->train, truth_field(data));
+    int64_t classes = count_classes(data), elements = clt_shape_elements(&sample), targets = clt_shape_elements(&truth);
+    size_t used;
+    shape_text(sample, shape, sizeof shape);
+    if (data->vocabulary) {
+        snprintf(text, bytes, "%lld tokens a sample of a vocabulary of %lld", (long long)elements, (long long)data->vocabulary);
+        return;
+    }
+    if (sample.rank <= 1) used = (size_t)snprintf(text, bytes, "%lld feature%s", (long long)elements, PLURAL(elements));
+    else used = (size_t)snprintf(text, bytes, "%s %s", sample.rank == 3 ? "images [channels, height, width] =" : "samples", shape);
+    if (used >= bytes) return;
+    if (classes) snprintf(text + used, bytes - used, ", %lld classes", (long long)classes);
+    else snprintf(text + used, bytes - used, ", %lld target%s", (long long)targets, PLURAL(targets));
+}
+
 int task_build(task *made, const options *given, const data_parts *data) {
     char text[256];
     int64_t classes = count_classes(data);

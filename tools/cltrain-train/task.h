@@ -26,4 +26,7 @@ bool task_wants_regression(const options *options);
 int task_build(task *made, const options *options, const data_parts *data);
 void task_free(task *made);
 
+/* What a sample was understood to be: "4 features, 3 classes". */
+void task_describe(const data_parts *data, char *text, size_t bytes);
+
 #endif
