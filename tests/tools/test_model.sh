@@ -16,6 +16,25 @@ json "$folder/a.json" 'o["predicted"]["sources"]["others"] > 0.999 and o["predic
 json "$folder/a.json" 'o["memory"]["total_bytes"] > 32 * 40 * 4 and o["largest_batch"] > 1000'
 [ -e "$times" ] && fail "--offline wrote times"
 
+# With the optimizer that cltrain-train has for the model: its state counts, 2 numbers a parameter for AdamW, none for plain SGD.
+json "$folder/a.json" 'o["model"]["optimizer"] == "adamw"'
+parameters=$((512 * 40 + 512 + 512 * 10 + 10))
+expect 0 "" model mlp:512 --sample 40 --offline --times "$times" --json
+cp "$out" "$folder/adamw.json"
+expect 0 "" model mlp:512 --sample 40 --offline --optimizer sgd --times "$times" --json
+json "$out" 'o["model"]["optimizer"] == "sgd"'
+valid "$out"
+[ -z "$python" ] || "$python" -c '
+import json, sys
+a, b = (json.load(open(f, encoding="utf-8"))["memory"]["states_bytes"] for f in sys.argv[1:3])
+assert 8 * int(sys.argv[3]) <= a - b <= 8 * int(sys.argv[3]) + 16384, (a, b)' "$folder/adamw.json" "$out" $parameters 2>"$err" || fail "the state of AdamW"
+expect 0 "" model $small --batch 32 --offline --times "$times"
+says "mlp:24 32x40 with adamw on"
+refuse "--optimizer" model $small --optimizer rmsprop
+# A language model reads tokens, each with a label.
+expect 0 "" model gpt2:1/1/8 --sample 6 --classes 11 --batch 4 --seconds 0.02 --measure --times "$folder/tokens.jsonl" --json
+json "$out" 'o["measured"]["rounds"] >= 1 and o["predicted"]["sources"]["measured"] > 0.9'
+
 expect 0 "Predicting mlp:24 32x40" model $small --batch 32 --seconds 0.2 --measure --times "$times" --json
 cp "$out" "$folder/b.json"
 valid "$folder/b.json"

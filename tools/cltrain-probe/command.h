@@ -10,6 +10,7 @@
 #include <cltrain/cltrain.h>
 
 #include "tools/common/option_parser.h"
+#include "tools/common/recipes.h"
 
 #define PROGRAM "cltrain-probe"
 
@@ -35,6 +36,7 @@ int run_comm(int argc, char **argv);
 typedef struct shared_options {
     const char *device, *model, *sample;
     int64_t batch, classes;
+    int optimizer; /* clt_optimizer; OPTION_UNSET: the model's */
     bool json, help;
     int verbose;
 } shared_options;
@@ -62,6 +64,10 @@ typedef struct shared_options {
      .help = "what the library does, on stderr; twice: all of it"},                                          \
     {OPTION_FLAG, 'h', "help", NULL, SHARED_AT(help), .help = "this text"}
 
+#define OPTIMIZER_ROW                                                                                        \
+    {OPTION_CHOICE, 'o', "optimizer", "NAME", SHARED_AT(optimizer), .choices = optimizer_names,               \
+     .help = "sgd, adam or adamw (default: the model's, as for\ncltrain-train)"}
+
 /* Nothing given. */
 shared_options shared_options_unset(void);
 /* Refuses a word that is no option. */
@@ -73,7 +79,9 @@ typedef struct probe_model {
     char text[128]; /* "convnet 128x3x32x32" */
     clt_graph *graph;
     clt_shape shape; /* of the input, with the batch */
+    bool tokens;     /* the input is of them, i32, and each has a label */
     clt_tensor *loss, *output;
+    clt_train_options training; /* as cltrain-train trains it */
 } probe_model;
 
 /* Builds `name` with a classifier's loss. Returns 0; EXIT_USAGE after saying what was expected; EXIT_FAILED. */

@@ -37,20 +37,26 @@ static void free_runner(runner *r) {
     for (int i = 0; i < r->batch.n_fields; i++) free((void *)(uintptr_t)r->batch.fields[i].data);
 }
 
-static clt_status make_batch(runner *r, const shared_options *options, int64_t samples) {
-    clt_shape x = r->model.shape;
-    size_t n = 1;
-    int64_t classes = options->classes == OPTION_UNSET ? 10 : options->classes;
-    for (int i = 0; i < x.rank; i++) n *= (size_t)x.dims[i];
+static void *make_values(size_t n) {
     float *values = malloc(n * sizeof *values);
-    int32_t *labels = malloc((size_t)samples * sizeof *labels);
+    for (size_t i = 0; values && i < n; i++) values[i] = (float)(i * 7919 % 2003) / 1001.0f - 1.0f;
+    return values;
+}
+
+static void *make_labels(size_t n, size_t classes) {
+    int32_t *labels = malloc(n * sizeof *labels);
+    for (size_t i = 0; labels && i < n; i++) labels[i] = (int32_t)(i * 31 % classes);
+    return labels;
+}
+
+static clt_status make_batch(runner *r, const shared_options *options, int64_t samples) {
+    clt_shape x = r->model.shape, y = r->model.tokens ? x : CLT_SHAPE(samples);
+    size_t classes = options->classes == OPTION_UNSET ? 10 : (size_t)options->classes;
+    size_t n = (size_t)clt_shape_elements(&x), labels = (size_t)clt_shape_elements(&y);
     r->batch = (clt_batch){.samples = samples, .n_fields = 2};
-    r->batch.fields[0] = (clt_array){.data = values, .dtype = CLT_F32, .shape = x};
-    r->batch.fields[1] = (clt_array){.data = labels, .dtype = CLT_I32, .shape = {.rank = 1, .dims = {samples}}};
-    if (!values || !labels) return CLT_E_NO_MEMORY;
-    for (size_t i = 0; i < n; i++) values[i] = (float)(i * 7919 % 2003) / 1001.0f - 1.0f;
-    for (int64_t i = 0; i < samples; i++) labels[i] = (int32_t)(i * 31 % classes);
-    return CLT_OK;
+    r->batch.fields[0] = (clt_array){r->model.tokens ? CLT_I32 : CLT_F32, x, r->model.tokens ? make_labels(n, classes) : make_values(n)};
+    r->batch.fields[1] = (clt_array){CLT_I32, y, make_labels(labels, classes)};
+    return r->batch.fields[0].data && r->batch.fields[1].data ? CLT_OK : CLT_E_NO_MEMORY;
 }
 
 static clt_status run_steps(runner *r, int steps, double *seconds) {
@@ -71,7 +77,7 @@ static clt_status make_runner(runner *r, const forecast_question *q, clt_device 
     options.batch = batch;
     *r = (runner){.step_seconds = 0};
     if (probe_model_build(&r->model, &options, q->options->model)) return CLT_E_INVALID;
-    clt_train_options training = {.output = r->model.output};
+    const clt_train_options training = r->model.training;
     clt_status status = make_batch(r, &options, batch);
     if (status == CLT_OK) status = clt_trainer_create(&r->trainer, device, r->model.loss, &training);
     if (status == CLT_OK) status = run_steps(r, 2, &seconds);
@@ -201,12 +207,12 @@ static json_t *measured_json(runner *r) {
 }
 
 static clt_status predict(const forecast_question *q, clt_times *times, int64_t batch, json_t *problems, clt_prediction *p) {
-    clt_train_options training = {.output = q->model->output};
+    const clt_train_options training = q->model->training;
     return clt_predict_step(times, q->model->loss, &training, batch, problems ? add_problem : NULL, problems, p);
 }
 
 static clt_status tell_memory(const forecast_question *q, clt_device *device, FILE *lines, bool *fits) {
-    clt_train_options training = {.output = q->model->output};
+    const clt_train_options training = q->model->training;
     clt_step_memory memory;
     int64_t largest;
     char reason[256];
@@ -377,7 +383,7 @@ double forecast_number(const json_t *object, const char *member, const char *nam
 /* ---- parts of documents ---- */
 
 json_t *forecast_model_json(const shared_options *options, const probe_model *model, int64_t batch) {
-    return json_pack("{s:s, s:s, s:s, s:I, s:I}", "name", options->model, "text", model->text, "sample",
+    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I}", "optimizer", optimizer_names[model->training.optimizer], "name", options->model, "text", model->text, "sample",
                      options->sample ? options->sample : "3x32x32", "classes",
                      (json_int_t)(options->classes == OPTION_UNSET ? 10 : options->classes), "batch", (json_int_t)batch);
 }

@@ -8,7 +8,7 @@
 #include "tools/common/numbers.h"
 
 shared_options shared_options_unset(void) {
-    return (shared_options){.batch = OPTION_UNSET, .classes = OPTION_UNSET};
+    return (shared_options){.batch = OPTION_UNSET, .classes = OPTION_UNSET, .optimizer = OPTION_UNSET};
 }
 
 int refuse_word(void *into, const char *text) {
@@ -33,16 +33,22 @@ static void describe(probe_model *model, const char *name, clt_shape shape) {
                          (long long)shape.dims[i]);
 }
 
-static int build_graph(probe_model *model, const char *name, bool tokens, clt_shape shape, int64_t classes) {
+static int build_graph(probe_model *model, const char *name, clt_shape shape, int64_t classes) {
     clt_status status = clt_graph_create(&model->graph);
     if (status < 0) return library_error(status, "making the model");
-    clt_tensor *x = clt_input(model->graph, "x", tokens ? CLT_I32 : CLT_F32, shape);
-    clt_tensor *y = clt_input(model->graph, "y", CLT_I32, tokens ? shape : CLT_SHAPE(shape.dims[0]));
+    clt_tensor *x = clt_input(model->graph, "x", model->tokens ? CLT_I32 : CLT_F32, shape);
+    clt_tensor *y = clt_input(model->graph, "y", CLT_I32, model->tokens ? shape : CLT_SHAPE(shape.dims[0]));
     model->output = model_build(name, x, classes);
     model->loss = model_loss(model->output, y);
     status = clt_graph_status(model->graph);
     if (status >= 0) return 0;
     return usage_error("%s does not fit: %s", model->text, clt_error_detail());
+}
+
+static clt_train_options training_of(model_id id, int optimizer, clt_tensor *output) {
+    recipe r = optimizer == OPTION_UNSET ? *recipe_of_model(id) : recipe_of_optimizer((clt_optimizer)optimizer);
+    return (clt_train_options){.optimizer = r.optimizer, .lr = (float)r.lr, .momentum = (float)r.momentum, .nesterov = r.nesterov,
+                               .weight_decay = r.weight_decay > 0 ? (float)r.weight_decay : -1, .output = output};
 }
 
 int probe_model_build(probe_model *model, const shared_options *options, const char *name) {
@@ -60,8 +66,10 @@ int probe_model_build(probe_model *model, const shared_options *options, const c
     if (reads == MODEL_READS_TOKENS && shape.rank != 2)
         return usage_error("%s needs sequences of tokens: --sample LENGTH", model_name(spec.id));
     model->shape = shape;
+    model->tokens = reads == MODEL_READS_TOKENS;
     describe(model, name, shape);
-    code = build_graph(model, name, reads == MODEL_READS_TOKENS, shape, options->classes == OPTION_UNSET ? 10 : options->classes);
+    code = build_graph(model, name, shape, options->classes == OPTION_UNSET ? 10 : options->classes);
+    model->training = training_of(spec.id, options->optimizer, model->output);
     if (code) probe_model_free(model);
     return code;
 }

@@ -24,6 +24,7 @@ static const option_row rows[] = {
     {OPTION_TEXT, 0, "sample", "SIZES", SHARED_AT(sample), .help = "of a sample (default 3x32x32)"},
     {OPTION_TEXT, 0, "data", "SIZES", SHARED_AT(sample), .help = "the same"},
     {OPTION_WHOLE, 0, "classes", "N", SHARED_AT(classes), .low = 1, .help = "outputs (default 10)"},
+    OPTIMIZER_ROW,
     {OPTION_HEADING, .help = "What is measured:"},
     {OPTION_TEXT, 0, "at", "N,N,...", offsetof(model_options, at),
      .help = "problems at these batches, whatever is known (default: at\n--batch, where not all is known)"},
@@ -162,7 +163,8 @@ static void print_memory(const forecast *f) {
 static int print_text(const forecast *f, bool problems) {
     const clt_device_info *i = &f->question->device->info;
     const json_t *predicted = json_object_get(f->told, "predicted"), *measured = json_object_get(f->told, "measured");
-    printf("%s on %s (%s) [%s]: %s\n", f->question->model->text, i->name, i->platform, i->id, f->status);
+    printf("%s with %s on %s (%s) [%s]: %s\n", f->question->model->text, optimizer_names[f->question->model->training.optimizer], i->name,
+           i->platform, i->id, f->status);
     if (f->reason[0]) printf("  %-16s%s\n", "reason", f->reason);
     if (predicted) print_step(predicted);
     if (measured)

@@ -27,6 +27,7 @@ static const option_row rows[] = {
     {OPTION_TEXT, 0, "sample", "SIZES", SHARED_AT(sample), .help = "of a sample (default 3x32x32)"},
     {OPTION_TEXT, 0, "data", "SIZES", SHARED_AT(sample), .help = "the same"},
     {OPTION_WHOLE, 0, "classes", "N", SHARED_AT(classes), .low = 1, .help = "outputs (default 10)"},
+    OPTIMIZER_ROW,
     {OPTION_HEADING, .help = "What is measured:"},
     {OPTION_FLAG, 0, "offline", NULL, offsetof(recommend_options, offline), .help = "nothing but roofs that are not known"},
     {OPTION_POSITIVE, 0, "seconds", "SECONDS", offsetof(recommend_options, seconds), .help = "for each device, about (default 4)"},
@@ -355,16 +356,25 @@ static void print_candidate(const recommendation *r, const candidate *c, int ran
     json_decref(reasons);
 }
 
+/* As it was asked for; nothing: the trainer chooses as this tool did. */
+static void print_optimizer(const recommendation *r) {
+    int optimizer = r->options->shared.optimizer;
+    if (optimizer != OPTION_UNSET) printf(" --optimizer %s", optimizer_names[optimizer]);
+    printf("\n");
+}
+
 static void print_alone(const recommendation *r, const char *device, const char *data) {
-    printf("\nOne device:\n  cltrain-train %s --data %s --device '%s' --batch %lld\n", r->options->shared.model, data, device,
+    printf("\nOne device:\n  cltrain-train %s --data %s --device '%s' --batch %lld", r->options->shared.model, data, device,
            (long long)r->batch);
+    print_optimizer(r);
 }
 
 static void print_sharing(const recommendation *r, const char *devices, const char *shares, const char *data) {
     printf("\nTogether: %.3f ms a step, without the exchange of gradients", 1e-3 * r->together_us);
     if (r->best_us > 0) printf("; %.2f times as fast as the best alone", r->best_us / r->together_us);
-    printf("\n  cltrain-run -n %d --devices '%s' -- cltrain-train %s --data %s --shares %s\n", r->sharing, devices,
+    printf("\n  cltrain-run -n %d --devices '%s' -- cltrain-train %s --data %s --shares %s", r->sharing, devices,
            r->options->shared.model, data, shares);
+    print_optimizer(r);
 }
 
 static void print_together(const recommendation *r) {
@@ -381,7 +391,7 @@ static void print_together(const recommendation *r) {
 }
 
 static int print_text(const recommendation *r) {
-    printf("%s\n\n", r->model.text);
+    printf("%s with %s\n\n", r->model.text, optimizer_names[r->model.training.optimizer]);
     for (int i = 0; i < r->n; i++) print_candidate(r, &r->candidates[i], i + 1);
     print_together(r);
     return fflush(stdout) || ferror(stdout) ? run_error("stdout cannot be written") : 0;

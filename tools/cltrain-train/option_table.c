@@ -1,11 +1,11 @@
 #include "option_table.h"
 
 #include "options.h"
+#include "tools/common/recipes.h"
 
 #define AT(field) offsetof(options, field)
 
-/* In the order of clt_optimizer and clt_schedule. */
-static const char *const optimizers[] = {"sgd", "adam", "adamw", NULL};
+/* In the order of clt_schedule. */
 static const char *const schedules[] = {"constant", "step", "cosine", NULL};
 
 /* In the order of clt_nonfinite. */
@@ -60,7 +60,7 @@ const option_row option_rows[] = {
              "(default: as the launcher was told, else stop)"},
 
     {OPTION_HEADING, .help = "Optimizer:"},
-    {OPTION_CHOICE, 'o', "optimizer", "NAME", AT(optimizer), .choices = optimizers,
+    {OPTION_CHOICE, 'o', "optimizer", "NAME", AT(optimizer), .choices = optimizer_names,
      .help = "sgd, adam or adamw (default: see below)"},
     {OPTION_POSITIVE, 0, "lr", "X", AT(lr),
      .help = "learning rate (default: see below; with --optimizer sgd 0.01,\n"

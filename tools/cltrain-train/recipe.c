@@ -5,42 +5,10 @@
 
 #include "tools/common/message.h"
 #include "tools/common/numbers.h"
+#include "tools/common/recipes.h"
 #include "option_table.h"
 
-typedef struct recipe {
-    clt_optimizer optimizer;
-    double lr, momentum, weight_decay;
-    bool nesterov;
-    clt_schedule schedule;
-    int64_t batch_least, batch_most; /* by the size of the data, see choose_batch */
-} recipe;
-
-/* In the order of model_id. The schedules are constant, so that a run may be prolonged with a larger
- * --epochs; resnet18 is the exception, as its usual recipe for CIFAR lives from the cosine. */
-#define IMAGENET(rate)                                                                                                            \
-    {CLT_SGD, .lr = rate, .momentum = 0.9, .weight_decay = 1e-4, .nesterov = true, .schedule = CLT_SCHEDULE_COSINE, .batch_least = 64, \
-     .batch_most = 64}
-
-static const recipe recipes[] = {
-    [MODEL_LINEAR] = {CLT_SGD, .lr = 0.01, .momentum = 0.9, .batch_least = 32, .batch_most = 1024},
-    [MODEL_LOGISTIC] = {CLT_ADAM, .lr = 0.01, .batch_least = 16, .batch_most = 1024},
-    [MODEL_MLP] = {CLT_ADAMW, .lr = 1e-3, .weight_decay = 0.01, .batch_least = 32, .batch_most = 128},
-    [MODEL_CONVNET] = {CLT_ADAMW, .lr = 2e-3, .weight_decay = 0.01, .batch_least = 32,
-                       .batch_most = 128},
-    [MODEL_RESNET18] = {CLT_SGD, .lr = 0.1, .momentum = 0.9, .weight_decay = 5e-4, .nesterov = true,
-                        .schedule = CLT_SCHEDULE_COSINE, .batch_least = 128, .batch_most = 128},
-    [MODEL_RESNET34] = IMAGENET(0.1), [MODEL_RESNET50] = IMAGENET(0.1), [MODEL_RESNET101] = IMAGENET(0.1),
-    [MODEL_MOBILENET_V2] = IMAGENET(0.05),
-    [MODEL_VIT] = {CLT_ADAMW, .lr = 1e-3, .weight_decay = 0.05, .schedule = CLT_SCHEDULE_COSINE, .batch_least = 64, .batch_most = 64},
-    [MODEL_GPT2] = {CLT_ADAMW, .lr = 1e-3, .weight_decay = 0.1, .batch_least = 12, .batch_most = 12},
-};
-
-static const char *const optimizer_names[] = {"sgd", "adam", "adamw"};
 static const char *const schedule_names[] = {"constant", "step", "cosine"};
-
-const char *recipe_optimizer_name(int optimizer) {
-    return optimizer_names[optimizer];
-}
 
 const char *recipe_schedule_name(int schedule) {
     return schedule_names[schedule];
@@ -52,12 +20,6 @@ static int64_t choose_batch(const recipe *model, int64_t train_samples) {
     int64_t batch = model->batch_least;
     while (batch < model->batch_most && batch * 128 < train_samples) batch *= 2;
     return batch;
-}
-
-/* What an optimizer starts from when it was chosen by name, rather than by the model. */
-static recipe plain_recipe(clt_optimizer optimizer) {
-    return (recipe){.optimizer = optimizer, .lr = optimizer == CLT_SGD ? 0.01 : 1e-3,
-                    .weight_decay = optimizer == CLT_ADAMW ? 0.01 : 0};
 }
 
 static void whole_default(int64_t *value, int64_t standard) {
@@ -90,7 +52,7 @@ static int check_schedule(const options *given) {
 
 static int complete_optimizer(options *given, const recipe *model) {
     recipe base =
-        given->optimizer == OPTION_UNSET ? *model : plain_recipe((clt_optimizer)given->optimizer);
+        given->optimizer == OPTION_UNSET ? *model : recipe_of_optimizer((clt_optimizer)given->optimizer);
     given->optimizer = (int)base.optimizer;
     int code = check_optimizer(given);
     if (code) return code;
@@ -179,7 +141,7 @@ static int complete_batch(options *given, const recipe *model, int64_t train_sam
 }
 
 int recipe_complete(options *given, int64_t train_samples, int rank, int ranks) {
-    const recipe *model = &recipes[given->model_spec.id];
+    const recipe *model = recipe_of_model(given->model_spec.id);
     whole_default(&given->epochs, 10);
     whole_default(&given->accumulate, 1);
     int shared = complete_batch(given, model, train_samples, ranks);
@@ -241,8 +203,8 @@ clt_train_options recipe_train_options(const options *given, int64_t train_sampl
 
 void recipe_print(FILE *file) {
     fprintf(file, "Defaults, unless --optimizer is given:\n");
-    for (int i = 0; i < (int)(sizeof recipes / sizeof recipes[0]); i++) {
-        const recipe *r = &recipes[i];
+    for (int i = 0; i <= MODEL_GPT2; i++) {
+        const recipe *r = recipe_of_model((model_id)i);
         fprintf(file, "  %-12s %s, lr %g", model_name((model_id)i), optimizer_names[r->optimizer],
                 r->lr);
         if (r->momentum > 0)

@@ -26,7 +26,6 @@ int64_t recipe_total_steps(const options *options, int64_t train_samples);
 clt_train_options recipe_train_options(const options *options, int64_t train_samples,
                                        clt_tensor *output);
 
-const char *recipe_optimizer_name(int optimizer);
 const char *recipe_schedule_name(int schedule);
 
 /* The models' defaults, for --help. */

@@ -9,6 +9,7 @@
 
 #include "tools/common/files.h"
 #include "tools/common/message.h"
+#include "tools/common/recipes.h"
 #include "recipe.h"
 
 #define REAL_DIGITS JSON_REAL_PRECISION(10)
@@ -103,7 +104,7 @@ static void set_setup(json_t *object, const report *r) {
     set_whole(object, "batch", o->whole_batch);
     if (o->ranks > 1) set_ranks(object, r);
     set_whole(object, "accumulate", o->accumulate);
-    set_text(object, "optimizer", recipe_optimizer_name(o->optimizer));
+    set_text(object, "optimizer", optimizer_names[o->optimizer]);
     set_real(object, "lr", o->lr);
     if (o->optimizer == CLT_SGD) set_real(object, "momentum", o->momentum);
     set_real(object, "weight_decay", o->weight_decay);
