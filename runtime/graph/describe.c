@@ -1,25 +1,25 @@
 /* A graph in words: what ranks compare, and JSON. */
 #include "runtime/graph/graph.h"
 
-/* A variable's shape whole; of others dimension 0 is left out, which may be the batch. */
-static void add_shape(const clt_tensor *t, clt_text *text) {
+static void add_shape(const clt_shape *shape, bool whole, clt_text *text) {
     clt_text_add(text, " [");
-    for (int i = 0; i < t->shape.rank; i++) {
+    for (int i = 0; i < shape->rank; i++) {
         const char *between = i ? ", " : "";
-        if (i == 0 && t->kind != CLT_NODE_VARIABLE) clt_text_add(text, "*");
-        else clt_text_add(text, "%s%lld", between, (long long)t->shape.dims[i]);
+        if (i == 0 && !whole) clt_text_add(text, "*");
+        else clt_text_add(text, "%s%lld", between, (long long)shape->dims[i]);
     }
     clt_text_add(text, "]");
 }
 
-void clt_tensor_describe(const clt_tensor *t, clt_text *text) {
+void clt_tensor_describe(const clt_tensor *t, const clt_shape *shape, clt_text *text) {
     static const char *const kinds[] = {"invalid", "input", "parameter", "state", "op", "result"};
     const char *kind = kinds[t->kind];
     if (t->variable) kind = t->variable->is_buffer ? "buffer" : t->variable->trained ? "parameter" : "parameter that is not trained";
     if (t->kind == CLT_NODE_OUTPUT) clt_text_add(text, "further result %s", clt_dtype_name(t->dtype));
     else if (t->kind == CLT_NODE_OP) clt_text_add(text, "%s %s", t->op->name, clt_dtype_name(t->dtype));
     else clt_text_add(text, "%s \"%s\" %s", kind, t->name, clt_dtype_name(t->dtype));
-    add_shape(t, text);
+    if (shape) add_shape(shape, true, text);
+    else if (t->kind != CLT_NODE_OUTPUT) add_shape(&t->shape, t->kind == CLT_NODE_VARIABLE, text);
     if (t->attributes) clt_text_add(text, " ");
     if (t->attributes) clt_attributes_write(t->op->schema, t->attributes, t->shape.rank, text);
     for (int k = 0; k < t->n_inputs; k++) clt_text_add(text, "%s#%d", k ? ", " : " of ", t->inputs[k]->index);

@@ -241,8 +241,10 @@ clt_status clt_graph_sort(clt_graph *graph, const int64_t *keys);
 /* The name of what a node does: its op's, or a closer one. */
 const char *clt_node_name(const clt_tensor *node);
 
-/* All that ranks must have alike, in words: "dropout f32 [*, 10] p=0.5 site=0 of #3, #1" (describe.c). */
-void clt_tensor_describe(const clt_tensor *tensor, clt_text *text);
+/* All that ranks must have alike, in words: "dropout f32 [1, 10] p=0.5 site=0 of #3, #1" (describe.c). `shape` is told as its
+ * shape: that of one sample. NULL: its own, "[*, 10]", without dimension 0, which may be the batch; of further results, which may have
+ * the batch anywhere, none. */
+void clt_tensor_describe(const clt_tensor *tensor, const clt_shape *shape, clt_text *text);
 
 /* "conv2d #12" or the tensor's name: for messages. */
 const char *clt_tensor_label(const clt_tensor *tensor, char text[64]);

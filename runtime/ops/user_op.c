@@ -93,13 +93,15 @@ static const char *label(const clt_tensor *node) {
     return ((const clt_user_attributes *)node->attributes)->definition->name;
 }
 
-/* All that the kernels are made of; that the shape rules are the same is the caller's. */
+/* All that the kernels are made of, of their source the hash; that the shape rules are the same is the caller's. */
 static void write_definition(const void *value, clt_text *text) {
     const clt_user_definition *d = *(clt_user_definition *const *)value;
+    char hash[CLT_HASH_TEXT] = "";
     if (!d) return;
+    clt_hash_add(hash, d->source, strlen(d->source));
     clt_text_add(text, "%s %d %s ", d->name, d->n_inputs, d->forward);
     for (int i = 0; i < d->n_inputs; i++) clt_text_add(text, "%s ", d->backward[i] ? d->backward[i] : "-");
-    clt_text_add(text, "%s", d->source);
+    clt_text_add(text, "%s", hash);
 }
 
 static void write_scalars(const void *value, clt_text *text) {
@@ -107,10 +109,10 @@ static void write_scalars(const void *value, clt_text *text) {
     for (int i = 0; i < CLT_USER_OP_MAX_SCALARS; i++) clt_text_add(text, "%.9g ", (double)scalars[i]);
 }
 
-#define USER_ATTRIBUTES(type, base)                                                              \
-    CLT_ATTRIBUTE(type, base definition, OPAQUE, .write = write_definition),                     \
-        CLT_ATTRIBUTE(type, base scalars, OPAQUE, .write = write_scalars),                       \
-        CLT_ATTRIBUTE(type, base n_scalars, INT)
+#define USER_ATTRIBUTES(type, base)                                        \
+    CLT_ATTRIBUTE(type, base scalars, OPAQUE, .write = write_scalars),     \
+        CLT_ATTRIBUTE(type, base n_scalars, INT),                          \
+        CLT_ATTRIBUTE(type, base definition, OPAQUE, .write = write_definition)
 static const clt_attribute schema[] = {USER_ATTRIBUTES(clt_user_attributes, ), {0}};
 static const clt_attribute grad_schema[] = {
     USER_ATTRIBUTES(clt_user_grad_attributes, base.), CLT_ATTRIBUTE(clt_user_grad_attributes, input, INT), {0}};

@@ -62,51 +62,74 @@ static uint32_t bits(float value) {
     return word;
 }
 
-static void hash_node(char hash[CLT_HASH_TEXT], const clt_tensor *node) {
+/* The graph for one sample, which is the same on ranks whose batches are not: the copies of the graph's nodes. NULL where there is none:
+ * a slice of two images, say, has no copy for one. */
+typedef struct one_sample {
+    clt_graph *graph;
+    clt_tensor **copies;
+} one_sample;
+
+static clt_status make_one_sample(const clt_trainer *t, one_sample *one) {
+    clt_tensor *targets[] = {t->loss, t->options.output};
+    clt_status status = clt_graph_clone(t->graph, targets, t->options.output ? 2 : 1, 1, &one->graph, &one->copies);
+    return status == CLT_E_NO_MEMORY ? status : CLT_OK;
+}
+
+static void free_one_sample(one_sample *one) {
+    clt_graph_destroy(one->graph);
+    clt_free(one->copies);
+}
+
+static void describe(const clt_trainer *t, const one_sample *one, size_t node, clt_text *text) {
+    const clt_tensor *copy = one->copies ? one->copies[node] : NULL;
+    clt_tensor_describe(t->graph->nodes[node], copy ? &copy->shape : NULL, text);
+}
+
+static void hash_node(const clt_trainer *t, const one_sample *one, size_t node, char hash[CLT_HASH_TEXT]) {
     clt_text text = {0};
-    clt_tensor_describe(node, &text);
+    describe(t, one, node, &text);
     hash[0] = 0;
     clt_hash_add(hash, clt_text_data(&text), text.length);
     clt_text_free(&text);
 }
 
-static void summarize(const clt_trainer *t, summary *s) {
+static void summarize(const clt_trainer *t, const one_sample *one, summary *s) {
     const clt_train_options *o = &t->options;
     const uint64_t facts[N_FACTS] = {FACTS(FACT_VALUE)};
     memcpy(s->facts, facts, sizeof facts);
     for (size_t i = 0; i < t->graph->n_nodes; i++) {
         char hash[CLT_HASH_TEXT];
-        hash_node(hash, t->graph->nodes[i]);
+        hash_node(t, one, i, hash);
         clt_hash_add(s->graph, hash, strlen(hash));
     }
 }
 
 /* What the tensor is on the first rank where it is not what it is on rank 0. Called by all. */
-static clt_status tell_tensor(clt_comm *comm, const clt_tensor *node, int rank) {
-    enum { BYTES = 160 };
+static clt_status tell_tensor(const clt_trainer *t, const one_sample *one, size_t node, int rank) {
+    enum { BYTES = 200 };
     char own[BYTES] = "", (*all)[BYTES] = NULL, label[64];
     clt_text text = {0};
-    clt_tensor_describe(node, &text);
+    describe(t, one, node, &text);
     snprintf(own, sizeof own, "%s", clt_text_data(&text));
     clt_text_free(&text);
-    clt_status status = clt_parallel_gather_new(comm, own, sizeof own, &all);
+    clt_status status = clt_parallel_gather_new(t->options.comm, own, sizeof own, &all);
     if (status == CLT_OK)
         status = clt_fail(CLT_E_MISMATCH, "rank %d and rank 0 have different graphs; the first tensor that differs, %s, is \"%.*s\" and \"%.*s\"",
-                          rank, clt_tensor_label(node, label), BYTES - 1, all[rank], BYTES - 1, all[0]);
+                          rank, clt_tensor_label(t->graph->nodes[node], label), BYTES - 1, all[rank], BYTES - 1, all[0]);
     clt_free(all);
     return status;
 }
 
 /* All ranks have as many tensors, and some differ: finds the first. Called by all. */
-static clt_status name_tensor(const clt_trainer *t) {
+static clt_status name_tensor(const clt_trainer *t, const one_sample *one) {
     clt_comm *comm = t->options.comm;
     size_t n = t->graph->n_nodes;
     char(*own)[CLT_HASH_TEXT] = clt_calloc(n, sizeof *own), (*all)[CLT_HASH_TEXT] = NULL;
     clt_status status = own ? CLT_OK : clt_fail_memory(n * sizeof *own);
-    for (size_t i = 0; own && i < n; i++) hash_node(own[i], t->graph->nodes[i]);
+    for (size_t i = 0; own && i < n; i++) hash_node(t, one, i, own[i]);
     if (own) status = clt_parallel_gather_new(comm, own, n * sizeof *own, &all);
     for (size_t at = 0; status == CLT_OK && at < n * (size_t)clt_comm_size(comm); at++)
-        if (strcmp(all[at], all[at % n])) status = tell_tensor(comm, t->graph->nodes[at % n], (int)(at / n));
+        if (strcmp(all[at], all[at % n])) status = tell_tensor(t, one, at % n, (int)(at / n));
     clt_free(own);
     clt_free(all);
     return status;
@@ -127,7 +150,7 @@ static clt_status fail_fact(int rank, int fact, uint64_t its, uint64_t of_rank_0
                     fact_text(fact, of_rank_0, other));
 }
 
-static clt_status compare(const clt_trainer *t, const summary *all) {
+static clt_status compare(const clt_trainer *t, const one_sample *one, const summary *all) {
     clt_comm *comm = t->options.comm;
     CLT_TRY(clt_parallel_judge(comm, &all->report, sizeof *all));
     for (int r = 1; r < clt_comm_size(comm); r++)
@@ -135,16 +158,19 @@ static clt_status compare(const clt_trainer *t, const summary *all) {
             if (all[r].facts[i] != all[0].facts[i])
                 return fail_fact(r, i, all[r].facts[i], all[0].facts[i]);
     for (int r = 1; r < clt_comm_size(comm); r++)
-        if (strcmp(all[r].graph, all[0].graph)) return name_tensor(t);
+        if (strcmp(all[r].graph, all[0].graph)) return name_tensor(t, one);
     return CLT_OK;
 }
 
 clt_status clt_parallel_check(clt_trainer *t, clt_status status) {
     if (!t->options.comm) return status;
+    one_sample one = {0};
+    if (status == CLT_OK) status = make_one_sample(t, &one);
     summary own = {.report = clt_parallel_make_report(status)}, *all = NULL;
-    summarize(t, &own);
+    summarize(t, &one, &own);
     status = clt_parallel_gather_new(t->options.comm, &own, sizeof own, &all);
-    if (status == CLT_OK) status = compare(t, all);
+    if (status == CLT_OK) status = compare(t, &one, all);
     clt_free(all);
+    free_one_sample(&one);
     return status;
 }

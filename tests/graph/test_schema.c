@@ -23,7 +23,7 @@ static void make(sample *s, const clt_op *op) {
 
 static void describe(const sample *s, clt_text *text) {
     *text = (clt_text){0};
-    clt_tensor_describe(&s->node, text);
+    clt_tensor_describe(&s->node, NULL, text);
     assert_ok(text->status);
 }
 

@@ -53,7 +53,8 @@ struct rank {
     clt_status (*run)(rank *rank);
     const void *argument;
     bool normalized; /* options of the model */
-    float dropout, eps; /* 0: no such layer */
+    float dropout, eps, scale; /* 0: no such layer */
+    bool of_two; /* a term that needs two samples */
     int hidden;
     const char *first_layer;
 
@@ -84,6 +85,16 @@ static clt_tensor *add_biases(rank *r, clt_tensor *y) {
     return clt_add(y, clt_add(clt_parameter(r->graph, "bias3", CLT_SHAPE(1, CLASSES), half), product));
 }
 
+/* scale x, by an op of the caller's. */
+static clt_tensor *scaled(clt_tensor *x, float scale) {
+    clt_user_op op = {.name = "scaled", .n_inputs = 1, .forward = "forward", .backward = {"backward"}};
+    op.source = "kernel void forward(global const float *x, global float *y, int count, float s) {\n"
+                "    int i = get_global_id(0); if (i < count) y[i] = s * x[i]; }\n"
+                "kernel void backward(global const float *x, global const float *y, global const float *dy, global float *dx, int count,\n"
+                "                     float s) { int i = get_global_id(0); if (i < count) dx[i] = s * dy[i]; }\n";
+    return clt_apply(&op, &x, &scale, 1);
+}
+
 /* Two layers. */
 static clt_status build(rank *r, int batch, clt_train_options options) {
     CLT_TRY(clt_graph_create(&r->graph));
@@ -92,6 +103,8 @@ static clt_status build(rank *r, int batch, clt_train_options options) {
     clt_tensor *h = clt_linear(x, r->first_layer ? r->first_layer : "fc1", r->hidden ? r->hidden : HIDDEN);
     if (r->normalized) h = clt_batch_norm(h, "bn");
     if (r->dropout > 0) h = clt_dropout(h, r->dropout);
+    if (r->scale > 0) h = scaled(h, r->scale);
+    if (r->of_two) h = clt_add(h, clt_slice(h, 0, 1, 2, 1));
     if (r->eps > 0) h = clt_layer_norm_with(h, "ln", 1, (clt_norm_options){.eps = r->eps});
     r->output = clt_linear(clt_tanh(h), "fc2", CLASSES);
     r->output = add_biases(r, r->output);
@@ -188,6 +201,7 @@ typedef struct steps_case {
     int ranks; /* 0: one of 1 to 4, with equal shares */
     int shares[MOST_RANKS];
     bool normalized;
+    float eps; /* of a layer norm; 0: there is none */
 } steps_case;
 
 /* This rank's part of a batch. */
@@ -204,6 +218,7 @@ static clt_status take_steps(rank *r) {
     const steps_case *c = r->argument;
     clt_batch first = piece_of(r, c, 0);
     r->normalized = c->normalized;
+    r->eps = c->eps;
     int micro = c->options.accumulate ? c->options.accumulate : 1;
     CLT_TRY(build(r, first.samples ? (int)first.samples : 3, c->options));
     for (int step = 0; step < STEPS * micro; step++) {
@@ -259,6 +274,8 @@ static void unequal_batches_weigh_by_samples(void **state) {
         {"none on two", {.optimizer = CLT_ADAM, .lr = 0.01f, .eps = 1e-4f, .clip_norm = 0.2f}, 4, {12, 0, 12, 0}},
         {"none, accumulate", {.optimizer = CLT_SGD, .lr = 0.1f, .accumulate = 3, .bucket_bytes = 1024}, 2, {24, 0}},
         {"none, recoverable", {.optimizer = CLT_SGD, .lr = 0.1f, .bucket_bytes = 1024, .recoverable = true}, 2, {24, 0}},
+        /* Its statistics have the batch in another place than the first. */
+        {"2 3 19, layer norm", {.optimizer = CLT_SGD, .lr = 0.1f}, 3, {2, 3, 19}, .eps = 1e-5f},
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) assert_case(&cases[c]);
 }
@@ -402,7 +419,8 @@ typedef struct odd_one {
     int hidden;
     const char *first_layer;
     bool normalized;
-    float dropout, eps; /* the others have 0.5 and 1e-5 */
+    float dropout, eps, scale; /* the others have 0.5, 1e-5 and 2 */
+    bool of_two; /* all have it */
     const char *words;
 } odd_one;
 
@@ -411,12 +429,15 @@ static clt_status disagree(rank *r) {
     const odd_one *odd = r->argument;
     r->dropout = odd->dropout > 0 ? 0.5f : 0;
     r->eps = odd->eps > 0 ? 1e-5f : 0;
+    r->scale = odd->scale > 0 ? 2 : 0;
+    r->of_two = odd->of_two;
     if (r->index != 1) return build(r, 6, (clt_train_options){.optimizer = CLT_SGD});
     r->hidden = odd->hidden;
     r->first_layer = odd->first_layer;
     r->normalized = odd->normalized;
     r->dropout = odd->dropout;
     r->eps = odd->eps;
+    r->scale = odd->scale;
     return build(r, 7, odd->options);
 }
 
@@ -433,6 +454,8 @@ static void other_graphs_and_options_are_refused(void **state) {
         {.normalized = true, .words = "number of tensors"},
         {.dropout = 0.25f, .words = "p=0.25"},
         {.eps = 1e-6f, .words = "eps=1e-06"},
+        {.scale = 3, .words = "is \"user_op f32 [1, 20] scalars=3 "},
+        {.eps = 1e-6f, .of_two = true, .words = "layer_norm f32 [*, 20] eps=1e-06"},
     };
     static rank ranks[3];
     for (size_t c = 0; c < sizeof odd / sizeof *odd; c++) {
