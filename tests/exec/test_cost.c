@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "backends/tune/tune.h"
 #include "runtime/ops/ops.h"
 
 static clt_graph *graph;
@@ -71,11 +72,99 @@ static void others(void **state) {
     expect(x, 0, 0);
 }
 
+/* Ops on flat tensors: what comes before the optimizer, and what it is told. */
+static void flat(void **state) {
+    (void)state;
+    enum { N = 1000, ALL = 4 * N };
+    clt_tensor *x = input(CLT_SHAPE(N)), *hyper = input(CLT_SHAPE(CLT_HYPER_COUNT)), *samples = input(CLT_SHAPE(1)), *acc = input(CLT_SHAPE(N));
+    expect(clt_accumulate(acc, x, hyper), 2 * N, 3 * ALL + 4 * CLT_HYPER_COUNT);
+    expect(clt_narrow(x, samples, CLT_F16), N, ALL + ALL / 2 + 4);
+    clt_compress_attributes at = {.k = 10, .ranks = 2};
+    static const struct {
+        const clt_op *encode, *decode;
+        double encoding, decoding; /* operations for each value, and for each word of all ranks */
+    } codes[] = {{&clt_op_int8_encode, &clt_op_int8_decode, 6, 2 * N}, {&clt_op_onebit_encode, &clt_op_onebit_decode, 8, 2 * N}};
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        clt_tensor *residual = input(CLT_SHAPE(N)), *flat = input(CLT_SHAPE(N));
+        clt_tensor *wire = clt_encode(codes[i].encode, at, x, residual, samples);
+        double bytes = 4.0 * (double)wire->shape.dims[0];
+        expect(wire, codes[i].encoding * N, 3 * ALL + 4 + bytes);
+        clt_tensor *wires = clt_input(graph, codes[i].decode->name, CLT_I32, CLT_SHAPE(2 * wire->shape.dims[0]));
+        expect(clt_decode(codes[i].decode, at, flat, wires), codes[i].decoding, ALL + 2 * bytes);
+    }
+}
+
+/* What the bench, verdicts, stored times and checkpoints know an op by, and what a roof is held against. */
+static void ops_of_a_text(void **state) {
+    (void)state;
+    static const struct {
+        const char *problem;
+        double flops, bytes;
+    } told[] = {
+        {"matmul 3x5 5x7 -> 3x7", 210, 284},
+        {"matmul 5x3^T 7x5^T -> 3x7", 210, 284},
+        {"matmul 2x3x5 2x5x7 -> 2x3x7", 420, 568},
+        {"matmul 4x2x3x5 1x2x5x7 -> 4x2x3x7", 1680, 1432},
+        {"matmul 3x5:bf16 5x7:bf16 -> 3x7:bf16", 210, 142},
+        {"conv2d k3 s2 p1 d1 g2 2x6x10x10 4x3x3x3 -> 2x4x5x5", 10800, 6032},
+        {"conv2d k3,5 s1,2 p1 d1 g1 64x3x32x30 8x3x3x5 -> 64x8x32x14", 20643840, 1656224},
+        {"conv2d k3 s1 p2 d2 g1 2x6x10x10:nhwc 4x6x3x3 -> 2x4x10x10:nhwc", 86400, 8864},
+        {"conv2d_grad_input k3 s2 p1 d1 g2 4x3x3x3 2x4x5x5 -> 2x6x10x10", 10800, 6032},
+        {"conv2d_grad_weight k3 s2 p1 d1 g2 2x6x10x10 2x4x5x5 -> 4x3x3x3", 10800, 6032},
+        {"max_pool2d k2 s2 p0 4x16x12x12 -> 4x16x6x6", 9216, 46080},
+        {"max_pool2d k3,2 s2,1 p1,0 4x16x12x12 -> 4x16x6x11", 25344, 53760},
+        {"max_pool2d_grad k2 s2 p0 4x16x12x12 4x16x6x6 -> 4x16x12x12", 9216, 82944},
+        {"avg_pool2d k3 s2 p1 4x16x12x12 -> 4x16x6x6", 20736, 46080},
+        {"avg_pool2d k3 s2 p1 inside 4x16x12x12 -> 4x16x6x6", 20736, 46080},
+        {"avg_pool2d_grad k2 s2 p0 4x16x6x6 -> 4x16x12x12", 9216, 46080},
+        {"batch_norm 4x16x12x12 16 16 16 16 -> - 2x16", 36864, 37376},
+        {"batch_norm_grad 4x16x12x12 2x16 16 4x16x12x12 -> - 2x16", 36864, 74048},
+        {"layer_norm n1 40x96 96 96 -> - 2x40", 15360, 16448},
+        {"layer_norm n2 40x6x16 6x16 6x16 -> - 2x40", 15360, 16448},
+        {"layer_norm_grad_input n1 40x96 2x40 96 40x96 -> 40x96", 34560, 46784},
+        {"layer_norm_grad_weight n1 40x96 2x40 40x96 -> 2x96", 15360, 31808},
+        {"attention 2x4x17x8 2x2x19x8 2x2x19x8 -> 2x4x17x8 2x4x17", 82688, 14112},
+        {"attention c 2x4x17x8 2x4x17x8 2x4x17x8 -> 2x4x17x8 2x4x17", 36992, 17952},
+        {"attention_grad_query 2x4x17x8 2x2x19x8 2x2x19x8 2x4x17 2x4x17 2x4x17x8 -> 2x4x17x8", 124032, 19008},
+        {"attention_grad_key_value 2x4x17x8 2x2x19x8 2x2x19x8 2x4x17 2x4x17 2x4x17x8 -> 2x2x19x8 2x2x19x8", 165376, 19520},
+        {"reduce r0 a1 64x10 -> 1x10", 640, 2600},
+        {"reduce r0 ad 4x16x12x12 -> 16", 9216, 36928},
+        {"reduce r1 a2 64x10 -> 64", 640, 2816},
+        {"reduce r2 a2 64x10 -> 64", 640, 2816},
+        {"permute o0231 4x16x12x10 -> 4x12x10x16", 0, 61440},
+        {"embedding 100x16 7:i32 -> 7x16", 0, 924},
+        {"embedding_grad 7:i32 7x16 -> 100x16", 0, 6876},
+        {"softmax a1 64x10 -> 64x10", 3200, 5120},
+        {"softmax_grad a1 64x10 64x10 -> 64x10", 2560, 7680},
+        {"log_softmax a1 64x10 -> 64x10", 3200, 5120},
+        {"log_softmax_grad a1 64x10 64x10 -> 64x10", 2560, 7680},
+        {"cross_entropy 64x10 64:i32 -> 64", 2560, 3072},
+        {"cross_entropy_grad 64x10 64:i32 64 -> 64x10", 3840, 5632},
+        {"sgd 1000 1000 8 scalar -> 1000", 6000, 12036},
+        {"sgd 1000 1000 8 scalar 1000 -> 1000", 6000, 20036},
+        {"adam 1000 1000 8 scalar 1000 1000 -> 1000", 14000, 28036},
+    };
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
+        clt_tensor *node = NULL;
+        clt_graph *own;
+        char key[CLT_TUNE_KEY];
+        bool marked;
+        assert_ok(clt_graph_create(&own));
+        assert_ok(clt_problem_parse(told[i].problem, own, &node, &marked));
+        clt_tune_words(node, key);
+        assert_string_equal(key, told[i].problem);
+        expect(node, told[i].flops, told[i].bytes);
+        clt_graph_destroy(own);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(products, set_up, tear_down),
         cmocka_unit_test_setup_teardown(convolutions, set_up, tear_down),
         cmocka_unit_test_setup_teardown(others, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(flat, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(ops_of_a_text, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("cost", tests, NULL, NULL);
 }
