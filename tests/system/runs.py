@@ -148,6 +148,16 @@ def resume():
         print(f"{model} {recipe}: {len(whole)} tensors the same")
 
 
+def earlier():
+    """mlp-12.safetensors is the first of three epochs, by an earlier build of the library; what that one gave for the last is below."""
+    checkpoint = path("checkpoint.safetensors")
+    shutil.copy(os.path.join(os.path.dirname(__file__), "mlp-12.safetensors"), checkpoint)
+    report = train("mlp:12", "--data", "digits", "--epochs", 3, "--seed", 3, "--optimizer", "adam", "--resume", checkpoint)
+    check(report["steps"] == 132, f"{report['steps']} steps")
+    for name, value in (("train_loss", 1.996707656), ("test_loss", 1.866940621)):
+        check(abs(report[name] / value - 1) < 1e-4, f"{name} is {report[name]}, not {value}")
+
+
 def convnet_accuracy():
     accuracies = [train("convnet", "--data", "digits", "--epochs", 30, "--seed", seed)["test_accuracy"]
                   for seed in range(1, 6)]
