@@ -32,7 +32,7 @@ static const option_row rows[] = {
     {OPTION_HEADING, .help = "Cases:"},
     {OPTION_FLAG, 0, "quick", NULL, AT(quick), .help = "each op at a few shapes (the default)"},
     {OPTION_FLAG, 0, "full", NULL, AT(full), .help = "all shapes, and each backend for itself"},
-    {OPTION_WHOLE, 0, "sample", "N", AT(sample), .low = 1, .help = "of each op every Nth case alone in the rows but the reference"},
+    {OPTION_WHOLE, 0, "sample", "N", AT(sample), .low = 1, .help = "of each op and kind every Nth case alone in the rows but the reference"},
     {OPTION_TEXT, 0, "ops", "PATTERN", AT(ops), .help = "those whose op or id matches, as file names do: 'conv*'"},
     {OPTION_TEXT, 0, "dtype", "TYPE", AT(dtype), .help = "those whose first operand is of that type: f32, f16, bf16, i32, u8"},
     {OPTION_TEXT, 0, "case", "ID[@ROW]", AT(one), .help = "one case, or those that match; in one row"},
@@ -80,11 +80,11 @@ static bool small_is_set(void) {
     return value && value[0] && strcmp(value, "0") != 0;
 }
 
-/* Selected cases of the same op before this one. */
-static int count_before(const conform *c, int which) {
-    int count = 0;
-    for (int i = 0; i < which; i++) count += c->selected[i] && strcmp(c->cases.items[i].op, c->cases.items[which].op) == 0;
-    return count;
+/* How many selected cases of the same op there are before this one. */
+static int ordinal_of(const conform *c, int which) {
+    for (int i = which - 1; i >= 0; i--)
+        if (c->selected[i] && strcmp(c->cases.items[i].op, c->cases.items[which].op) == 0) return c->ordinal[i] + 1;
+    return 0;
 }
 
 static int select_cases(conform *c) {
@@ -106,7 +106,7 @@ static int select_cases(conform *c) {
     for (int i = 0; i < c->cases.n; i++) {
         c->selected[i] = wanted(c->options, one, &c->cases.items[i]);
         c->n_selected += c->selected[i];
-        c->ordinal[i] = count_before(c, i);
+        c->ordinal[i] = ordinal_of(c, i);
     }
     return c->n_selected ? 0 : usage_error("no case is meant by that: '" PROGRAM " --list --full' has them all");
 }
