@@ -34,6 +34,7 @@
 #include <cltrain/log.h>
 #include <cltrain/models.h>
 #include <cltrain/ops.h>
+#include <cltrain/preprocessing.h>
 #include <cltrain/settings.h>
 #include <cltrain/status.h>
 #include <cltrain/tensor.h>

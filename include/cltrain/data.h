@@ -29,8 +29,12 @@ typedef struct clt_batch {
     clt_array fields[CLT_MAX_FIELDS];
 } clt_batch;
 
-/* Immutable once made, save for clt_dataset_standardize and clt_dataset_channels_first; may then be read by several threads. */
+/* Immutable once made, save for clt_dataset_standardize, clt_preprocessing_apply and clt_dataset_channels_first; may then be read by several
+ * threads. */
 typedef struct clt_dataset clt_dataset;
+
+/* What data are: see <cltrain/preprocessing.h>. */
+typedef struct clt_preprocessing clt_preprocessing;
 
 /* The UCI hand-written digits that the library carries: 1,797 images f32
  * [1, 8, 8] scaled to [0, 1], label i32 in [0, 10). */
@@ -41,17 +45,26 @@ typedef struct clt_csv_options {
                             default: the last */
     int skip_lines;      /* lines before the header or the data */
     bool no_header;      /* default: there is one if the first line has a field that is no number,
-                            but neither empty nor "nan" or "inf" */
+                            but neither empty nor "nan" or "inf"; not where the second line has one in
+                            the same place alone: that is a label */
     bool header;         /* there is one, even if all its fields are numbers */
     char separator;      /* default ',' */
-    bool regression;     /* the label is a f32 target; default: classes, whole numbers from 0 */
+    bool regression;     /* the label is a f32 target; default: classes, whole numbers from 0 or texts */
+    const char *drop;    /* columns that are left out, as `label` names them, separated by commas */
+    /* Read as the table that a model was trained on: columns are found by name, in the model's order; where either has no names,
+     * by their place. Labels are the model's classes. What remains is clt_preprocessing_apply's. NULL: as the file is. Borrowed for
+     * the call. */
+    const clt_preprocessing *like;
+    bool leave_out;      /* with `like`: columns that the model does not know are left out; default: refused */
+    bool no_label;       /* with `like`: so is the label, if there is one, and the data set has the one field; implies leave_out */
 } clt_csv_options;
 
-/* A table of numbers: features f32 [columns - 1], then the label. Fields may be quoted; the
+/* A table of numbers: features f32 [features], then the label, which may be text: the classes are then the texts in
+ * the order of their bytes, 10,000 at most. Fields may be quoted; the
  * decimal point is a point in every locale. CLT_E_FORMAT for an empty or non-numeric field and
  * for a line with too few or too many, CLT_E_RANGE for a label that is no class; they name the
- * line and the column, both counted from 1. CLT_E_NOT_FOUND for a label column that there is
- * none of. A gzipped file is read too. */
+ * line and the column, both counted from 1. CLT_E_NOT_FOUND for a column that is named and that there is
+ * none of. With `like`, CLT_E_MISMATCH for columns that the file lacks or the model does not know. A gzipped file is read too. */
 CLT_API clt_status clt_dataset_csv(clt_dataset **dataset, const char *path,
                                    const clt_csv_options *options);
 
@@ -67,7 +80,7 @@ CLT_API clt_status clt_dataset_cifar10(clt_dataset **dataset, const char *const 
 /* Two .npy files (version 1 to 3, C order, little-endian f4, f8, u1, i4, i8). X
  * [n, ...] becomes f32, [n] as [n, 1], values as they are. Y: integers [n] become labels;
  * floats [n] or [n, k] targets f32 [1] or [k]. CLT_E_UNSUPPORTED for other types and orders,
- * CLT_E_RANGE for a label below 0 or a number too large for its type here. */
+ * CLT_E_RANGE for a label below 0 or a number too large for its type here. y_path NULL: the data set has the one field. */
 CLT_API clt_status clt_dataset_npy(clt_dataset **dataset, const char *x_path, const char *y_path);
 
 /* Sample i is f32, of class i % classes: that class's prototype, drawn from N(0, 1) with the
@@ -132,7 +145,7 @@ CLT_API clt_status clt_dataset_split(const clt_dataset *dataset, const double *f
 CLT_API clt_status clt_dataset_standardize(clt_dataset *dataset, const clt_dataset *like);
 
 /* Turns field 0 of samples [height, width, channels], as PIL, OpenCV and Keras have images, into [channels, height, width], which
- * convolutions take. CLT_E_SHAPE if its rank is not 3. Not for a data set that has been split: its parts have copies. */
+ * convolutions take. CLT_E_SHAPE if its rank is not 3, CLT_E_STATE if it is standardized. Not for a data set that has been split: its parts have copies. */
 CLT_API clt_status clt_dataset_channels_first(clt_dataset *dataset);
 
 typedef struct clt_loader_options {

@@ -105,6 +105,10 @@ typedef struct clt_train_options {
     bool shard_optimizer; /* each rank keeps and updates a part of the optimizer's state, and gets the others' parameters
                              from them (ZeRO-1; Rajbhandari et al. 2020): its memory by the number of ranks, the same
                              bytes on the wire. Not with `recoverable`: the part of a lost rank would be lost */
+    /* What the data are and the model's name ("mlp:128"): kept in checkpoints and files of weights, so that these are enough to use the model
+     * (cltrain/preprocessing.h, clt_weights_metadata). Copied. NULL: nothing is kept. */
+    const clt_preprocessing *preprocessing;
+    const char *model;
     const char *backends, *passes; /* in the place of the device's settings (cltrain/settings.h); copied. NULL: the device's. CLT_E_INVALID
                                       for a name that there is not */
     bool recoverable;    /* no update before all gradients of a step are exchanged: a step that fails has changed no
@@ -249,7 +253,7 @@ CLT_API clt_status clt_checkpoint_save(clt_trainer *trainer, const clt_loader *l
 
 /* Restores what clt_checkpoint_save wrote: training goes on with the bits of a run
  * that was not interrupted. CLT_E_MISMATCH names the first tensor that is
- * missing, left over or of another shape, or the option that differs;
+ * missing, left over or of another shape, the option that differs, or how the data differ from those it was trained on (options.preprocessing);
  * CLT_E_FORMAT says what is wrong with the file. Nothing is changed on error, but if
  * the device fails while it is written to: then CLT_E_STATE as after such a step.
  * A file of weights alone restores those and leaves the rest as it is.
@@ -259,6 +263,14 @@ CLT_API clt_status clt_checkpoint_load(clt_trainer *trainer, clt_loader *loader,
 
 /* Parameters and buffers alone: what torch's load_state_dict takes as it is. */
 CLT_API clt_status clt_weights_save(clt_trainer *trainer, const char *path);
+
+/* Parameters and buffers of a file of weights or of a checkpoint, whose optimizer and position are passed over: for predictions, or
+ * to begin another training. Errors and ranks as clt_checkpoint_load. */
+CLT_API clt_status clt_weights_load(clt_trainer *trainer, const char *path);
+
+/* A text of the metadata of a checkpoint or a file of weights: "cltrain.model" is the options' `model`. `text` receives up to `bytes`, with a
+ * NUL. CLT_E_NOT_FOUND: there is no such entry; CLT_E_RANGE: it is longer. */
+CLT_API clt_status clt_weights_metadata(const char *path, const char *key, char *text, size_t bytes);
 
 CLT_END_DECLS
 

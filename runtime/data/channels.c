@@ -1,4 +1,5 @@
 #include "runtime/data/data.h"
+#include "runtime/data/preprocessing.h"
 
 #include <string.h>
 
@@ -13,6 +14,7 @@ clt_status clt_dataset_channels_first(clt_dataset *dataset) {
     clt_field *field = &dataset->fields[0];
     if (field->shape.rank != 3)
         return clt_fail(CLT_E_SHAPE, "channels_first: samples have %d dimensions; expected 3: [height, width, channels]", field->shape.rank);
+    if (dataset->facts && dataset->facts->moments.n) return clt_fail(CLT_E_STATE, "channels_first: turn the images before they are standardized");
     int64_t height = field->shape.dims[0], width = field->shape.dims[1], channels = field->shape.dims[2];
     char *turned = clt_alloc(field->sample_bytes);
     if (!turned) return clt_fail_memory(field->sample_bytes);

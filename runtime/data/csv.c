@@ -2,33 +2,39 @@
  * A table of numbers as a data set.
  */
 #include "runtime/base/number.h"
+#include "runtime/data/csv_columns.h"
+#include "runtime/data/csv_labels.h"
 #include "runtime/data/csv_reader.h"
 #include "runtime/data/data.h"
 
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
-enum { MOST_COLUMNS = 1 << 20, MOST_CLASSES = 1 << 24, SHOWN_BYTES = 40 };
+enum { MOST_COLUMNS = 1 << 20, MOST_CLASSES = 1 << 24, MOST_LABEL_BYTES = 256, SHOWN_BYTES = 40 };
+
+/* A record that is kept. */
+typedef struct record {
+    clt_text text;   /* its fields, a NUL behind each */
+    size_t *offsets; /* where they begin in it */
+    char **fields;   /* the same as pointers, without blanks around them */
+    size_t n, capacity;
+    int64_t line;
+} record;
 
 typedef struct table {
     const char *path;
     clt_csv_options options;
     clt_csv_reader *reader;
-    clt_text first;  /* the first record's fields, a NUL behind each */
-    size_t *offsets; /* where they begin in it */
-    size_t columns, offset_capacity;
-    size_t label; /* its column */
+    record first, second; /* the second is kept where it tells whether the first is a header */
     bool has_header;
-    int64_t first_line;
+    clt_csv_columns columns;
+    clt_csv_labels labels;
+    int64_t number_line; /* of the first label that is a number, 0: none yet */
     int64_t blank_line; /* the first blank line, 0: none yet */
     clt_rows rows;
 } table;
-
-static const char *first_field(const table *t, size_t column) {
-    return clt_text_data(&t->first) + t->offsets[column];
-}
 
 /* What stood in the file, short and printable. */
 static const char *show(const char *field, char shown[SHOWN_BYTES + 4]) {
@@ -42,7 +48,7 @@ static const char *show(const char *field, char shown[SHOWN_BYTES + 4]) {
 static clt_status fail_field(const table *t, clt_status status, int64_t line, size_t column,
                              const char *field, const char *what) {
     char name[SHOWN_BYTES + 4] = "", shown[SHOWN_BYTES + 4];
-    if (t->has_header) show(first_field(t, column), name);
+    if (t->has_header) show(t->first.fields[column], name);
     return clt_fail(status, "%s: line %lld, column %zu%s%s%s: \"%s\" is %s", t->path, (long long)line,
                     column + 1, t->has_header ? " (" : "", name, t->has_header ? ")" : "",
                     show(field, shown), what);
@@ -52,47 +58,90 @@ static bool is_blank(const char *text) {
     return text[strspn(text, " \t")] == 0;
 }
 
-static clt_status put_label(table *t, size_t column, int64_t line, const char *field, double value) {
+static clt_status put_number(table *t, size_t column, int64_t line, const char *field, double value) {
+    int64_t classes = t->options.like ? t->options.like->classes : MOST_CLASSES;
+    if (t->labels.names.n) return fail_field(t, CLT_E_FORMAT, line, column, field, "a number, and labels before it are texts");
     if (!(value >= 0 && value < MOST_CLASSES && value == floor(value)))
         return fail_field(t, CLT_E_RANGE, line, column, field,
                           "no class: labels are whole numbers from 0 (a regression takes others)");
+    if (value >= (double)classes) return fail_field(t, CLT_E_RANGE, line, column, field, "no class of the model");
+    if (!t->number_line) t->number_line = line;
     t->rows.y.label[t->rows.rows] = (int32_t)value;
     return CLT_OK;
 }
 
+/* Cuts blanks off both ends. */
+static char *trim(char *text) {
+    text += strspn(text, " \t");
+    size_t length = strlen(text);
+    while (length && strchr(" \t", text[length - 1])) length--;
+    text[length] = 0;
+    return text;
+}
+
+static clt_status put_text(table *t, size_t column, int64_t line, const char *field) {
+    char text[MOST_LABEL_BYTES], names[CLT_NAMES_TEXT], what[CLT_NAMES_TEXT + 64];
+    bool numbers = t->number_line || (t->options.like && !t->labels.fixed);
+    if (is_blank(field)) return fail_field(t, CLT_E_FORMAT, line, column, field, "empty: a value is missing");
+    snprintf(what, sizeof what, "a text, and %s", t->number_line ? "labels before it are numbers" : "the model's classes are numbers");
+    if (numbers) return fail_field(t, CLT_E_FORMAT, line, column, field, what);
+    if (strlen(field) >= sizeof text) return fail_field(t, CLT_E_RANGE, line, column, field, "too long for the name of a class");
+    strcpy(text, field);
+    clt_status status = clt_csv_labels_find(&t->labels, trim(text), &t->rows.y.label[t->rows.rows]);
+    if (status != CLT_E_RANGE) return status;
+    if (t->labels.fixed) snprintf(what, sizeof what, "no class of the model: %s", clt_names_text(&t->labels.names, names));
+    else snprintf(what, sizeof what, "one text more than %d: too many for classes", CLT_CSV_MOST_TEXTS);
+    return fail_field(t, CLT_E_RANGE, line, column, field, what);
+}
+
 static clt_status put_field(table *t, size_t column, int64_t line, const char *field) {
     double value;
-    if (!clt_number_parse(field, &value))
+    int64_t place = t->columns.places[column];
+    if (place == CLT_CSV_LEFT_OUT) return CLT_OK;
+    bool is_class = place == CLT_CSV_LABEL && !t->options.regression, is_number = clt_number_parse(field, &value);
+    if (is_class && (!is_number || t->labels.fixed)) return put_text(t, column, line, field);
+    if (!is_number)
         return fail_field(t, CLT_E_FORMAT, line, column, field,
                           is_blank(field) ? "empty: a value is missing" : "not a number");
     if (fabs(value) > FLT_MAX)
         return fail_field(t, CLT_E_FORMAT, line, column, field, "too large for f32");
-    if (column == t->label && !t->options.regression) return put_label(t, column, line, field, value);
-    float *x = t->rows.x + t->rows.rows * t->rows.row_elements;
-    if (column == t->label) t->rows.y.target[t->rows.rows] = (float)value;
-    else x[column - (column > t->label)] = (float)value;
+    if (is_class) return put_number(t, column, line, field, value);
+    if (place == CLT_CSV_LABEL) t->rows.y.target[t->rows.rows] = (float)value;
+    else t->rows.x[t->rows.rows * t->rows.row_elements + (size_t)place] = (float)value;
+    return CLT_OK;
+}
+
+static void free_record(record *r) {
+    clt_text_free(&r->text);
+    clt_free(r->offsets);
+    clt_free(r->fields);
+}
+
+static clt_status keep_record(table *t, record *r) {
+    bool last = false;
+    while (!last) {
+        if (r->n == MOST_COLUMNS)
+            return clt_fail(CLT_E_FORMAT, "%s: line %lld has more than %d columns", t->path, (long long)r->line, MOST_COLUMNS);
+        CLT_TRY(clt_csv_field(t->reader, &last));
+        if (r->n == 0) r->line = t->reader->field_line;
+        CLT_TRY(clt_grow(&r->offsets, &r->capacity, r->n, sizeof *r->offsets));
+        r->offsets[r->n++] = r->text.length;
+        clt_text_add_bytes(&r->text, t->reader->field, t->reader->length + 1);
+        CLT_TRY(r->text.status);
+    }
+    r->fields = clt_calloc(r->n, sizeof *r->fields);
+    if (!r->fields) return clt_fail_memory(r->n * sizeof *r->fields);
+    for (size_t i = 0; i < r->n; i++) r->fields[i] = trim(r->text.data + r->offsets[i]);
     return CLT_OK;
 }
 
 static clt_status read_first_record(table *t) {
-    bool last = false;
-    while (!last) {
-        if (t->columns == MOST_COLUMNS)
-            return clt_fail(CLT_E_FORMAT, "%s: line %lld has more than %d columns", t->path,
-                            (long long)t->first_line, MOST_COLUMNS);
-        CLT_TRY(clt_csv_field(t->reader, &last));
-        if (t->columns == 0) t->first_line = t->reader->field_line;
-        CLT_TRY(clt_grow(&t->offsets, &t->offset_capacity, t->columns, sizeof *t->offsets));
-        t->offsets[t->columns++] = t->first.length;
-        clt_text_add_bytes(&t->first, t->reader->field, t->reader->length + 1);
-        CLT_TRY(t->first.status);
-    }
-    if (t->columns < 2)
-        return clt_fail(CLT_E_FORMAT,
-                        "%s: line %lld has one column, but a label and a feature are needed "
-                        "(separator '%c')",
-                        t->path, (long long)t->first_line, t->reader->separator);
-    return CLT_OK;
+    CLT_TRY(keep_record(t, &t->first));
+    if (t->first.n > 1 || t->options.no_label) return CLT_OK;
+    return clt_fail(CLT_E_FORMAT,
+                    "%s: line %lld has one column, but a label and a feature are needed "
+                    "(separator '%c')",
+                    t->path, (long long)t->first.line, t->reader->separator);
 }
 
 static bool is_not_finite(const char *field) {
@@ -115,42 +164,47 @@ static bool names_a_column(const char *field) {
     return !is_blank(field) && !clt_number_parse(field, &value) && !is_not_finite(field);
 }
 
-static bool detect_header(const table *t) {
-    if (t->options.header || t->options.no_header) return t->options.header;
-    for (size_t i = 0; i < t->columns; i++)
-        if (names_a_column(first_field(t, i))) return true;
-    return false;
+/* The only field of a record that may name a column, or -1. */
+static int64_t only_text(const record *r) {
+    int64_t at = -1;
+    for (size_t i = 0; i < r->n; i++) {
+        if (!names_a_column(r->fields[i])) continue;
+        if (at >= 0) return -1;
+        at = (int64_t)i;
+    }
+    return at;
 }
 
-static clt_status find_label_index(table *t, const char *label) {
-    char *end;
-    long long index = strtoll(label, &end, 10), columns = (long long)t->columns;
-    if (end == label || *end) {
-        char shown[SHOWN_BYTES + 4];
-        return clt_fail(CLT_E_NOT_FOUND, "%s: no column is named \"%s\"%s", t->path, show(label, shown),
-                        t->has_header ? "" : ": there is no header");
-    }
-    if (index < -columns || index >= columns)
-        return clt_fail(CLT_E_RANGE, "%s: label column %s of %lld columns", t->path, label, columns);
-    t->label = (size_t)(index < 0 ? index + columns : index);
+static bool has_text(const record *r) {
+    bool found = false;
+    for (size_t i = 0; i < r->n; i++) found |= names_a_column(r->fields[i]);
+    return found;
+}
+
+/* A first line of numbers beside one text is data if the second is the same: then that text is a label. */
+static clt_status detect_header(table *t) {
+    int64_t text = only_text(&t->first);
+    t->has_header = t->options.header;
+    if (t->options.header || t->options.no_header) return CLT_OK;
+    t->has_header = has_text(&t->first);
+    if (text < 0 || t->first.n < 2 || t->options.regression || !clt_csv_more(t->reader)) return CLT_OK;
+    CLT_TRY(keep_record(t, &t->second));
+    t->has_header = t->second.n != t->first.n || only_text(&t->second) != text;
     return CLT_OK;
 }
 
-static clt_status find_label(table *t) {
-    const char *label = t->options.label;
-    t->label = t->columns - 1;
-    if (!label) return CLT_OK;
-    for (size_t i = 0; t->has_header && i < t->columns; i++) {
-        if (strcmp(first_field(t, i), label)) continue;
-        t->label = i;
-        return CLT_OK;
-    }
-    return find_label_index(t, label);
+static clt_status find_columns(table *t) {
+    static const clt_names none;
+    const clt_preprocessing *like = t->options.like;
+    t->columns = (clt_csv_columns){.path = t->path, .header = t->has_header ? t->first.fields : NULL, .n = (int64_t)t->first.n};
+    CLT_TRY(clt_csv_columns_find(&t->columns, &t->options));
+    t->rows.row_elements = (size_t)t->columns.features;
+    return clt_csv_labels_begin(&t->labels, like ? &like->class_names : &none);
 }
 
 static clt_status fail_count(const table *t, int64_t line, size_t count) {
     return clt_fail(CLT_E_FORMAT, "%s: line %lld has %zu fields, not %zu as line %lld", t->path,
-                    (long long)line, count, t->columns, (long long)t->first_line);
+                    (long long)line, count, t->first.n, (long long)t->first.line);
 }
 
 static clt_status read_record(table *t) {
@@ -167,22 +221,26 @@ static clt_status read_record(table *t) {
                         (long long)t->blank_line);
     CLT_TRY(clt_rows_reserve(&t->rows, 1));
     CLT_TRY(put_field(t, 0, line, r->field));
-    for (size_t column = 1; column < t->columns; column++) {
+    for (size_t column = 1; column < t->first.n; column++) {
         if (last) return fail_count(t, line, column);
         CLT_TRY(clt_csv_field(r, &last));
         CLT_TRY(put_field(t, column, r->field_line, r->field));
     }
-    size_t count = t->columns;
+    size_t count = t->first.n;
     for (; !last; count++) CLT_TRY(clt_csv_field(r, &last));
-    if (count > t->columns) return fail_count(t, line, count);
+    if (count > t->first.n) return fail_count(t, line, count);
     t->rows.rows++;
     return CLT_OK;
 }
 
-static clt_status read_first_as_data(table *t) {
+static clt_status put_record(table *t, const record *r) {
+    if (r->n == 1 && t->first.n > 1 && is_blank(r->fields[0])) {
+        t->blank_line = r->line;
+        return CLT_OK;
+    }
+    if (r->n != t->first.n) return fail_count(t, r->line, r->n);
     CLT_TRY(clt_rows_reserve(&t->rows, 1));
-    for (size_t column = 0; column < t->columns; column++)
-        CLT_TRY(put_field(t, column, t->first_line, first_field(t, column)));
+    for (size_t column = 0; column < r->n; column++) CLT_TRY(put_field(t, column, r->line, r->fields[column]));
     t->rows.rows++;
     return CLT_OK;
 }
@@ -193,10 +251,10 @@ static clt_status read_table(table *t) {
     if (!clt_csv_more(t->reader))
         return clt_fail(CLT_E_FORMAT, "%s: holds no data%s", t->path, t->options.skip_lines ? " behind what is skipped" : "");
     CLT_TRY(read_first_record(t));
-    t->has_header = detect_header(t);
-    CLT_TRY(find_label(t));
-    t->rows.row_elements = t->columns - 1;
-    if (!t->has_header) CLT_TRY(read_first_as_data(t));
+    CLT_TRY(detect_header(t));
+    CLT_TRY(find_columns(t));
+    if (!t->has_header) CLT_TRY(put_record(t, &t->first));
+    if (t->second.n) CLT_TRY(put_record(t, &t->second));
     while (clt_csv_more(t->reader)) CLT_TRY(read_record(t));
     if (t->rows.rows == 0) return clt_fail(CLT_E_FORMAT, "%s: a header, but no data", t->path);
     return CLT_OK;
@@ -208,7 +266,36 @@ static clt_status check_options(clt_csv_options *options) {
         return clt_fail(CLT_E_INVALID, "a CSV separator '%c'", options->separator);
     if (options->header && options->no_header)
         return clt_fail(CLT_E_INVALID, "a CSV table with and without a header at once");
+    if (options->no_label && !options->like)
+        return clt_fail(CLT_E_INVALID, "a CSV table without a label is read for a model: no_label needs like");
     if (options->skip_lines < 0) return clt_fail(CLT_E_INVALID, "%d lines to skip", options->skip_lines);
+    return CLT_OK;
+}
+
+/* The names that the table has become those of the data set. */
+static clt_status add_names(table *t, clt_dataset *d) {
+    CLT_TRY(clt_preprocessing_of(&d->facts, d));
+    clt_preprocessing *facts = d->facts;
+    CLT_TRY(clt_csv_columns_names(&t->columns, &facts->features));
+    CLT_TRY(clt_names_copy(&facts->class_names, t->labels.names.items, t->labels.names.n));
+    if (t->columns.header && t->columns.label >= 0 && !(facts->label = clt_strdup(t->first.fields[t->columns.label])))
+        return clt_fail_memory(strlen(t->first.fields[t->columns.label]) + 1);
+    return CLT_OK;
+}
+
+static clt_status finish(table *t, clt_dataset **dataset) {
+    clt_dtype truth = t->options.regression || t->options.no_label ? CLT_F32 : CLT_I32;
+    if (truth == CLT_I32) CLT_TRY(clt_csv_labels_sort(&t->labels, t->rows.y.label, t->rows.rows));
+    int classes = t->options.like && truth == CLT_I32 ? t->options.like->classes : (int)t->labels.names.n;
+    clt_dataset *d;
+    CLT_TRY(clt_rows_finish(&t->rows, CLT_SHAPE(t->columns.features), truth, classes, &d));
+    clt_status status = add_names(t, d);
+    if (status < 0) {
+        clt_dataset_destroy(d);
+        return status;
+    }
+    if (t->options.no_label) clt_dataset_drop_truth(d);
+    *dataset = d;
     return CLT_OK;
 }
 
@@ -219,12 +306,13 @@ clt_status clt_dataset_csv(clt_dataset **dataset, const char *path, const clt_cs
     CLT_TRY_GOTO(check_options(&t.options));
     CLT_TRY_GOTO(clt_csv_open(&t.reader, path, t.options.separator));
     CLT_TRY_GOTO(read_table(&t));
-    status = clt_rows_finish(&t.rows, CLT_SHAPE((int64_t)t.columns - 1),
-                             t.options.regression ? CLT_F32 : CLT_I32, 0, dataset);
+    status = finish(&t, dataset);
 fail:
     clt_rows_free(&t.rows);
-    clt_text_free(&t.first);
-    clt_free(t.offsets);
+    clt_csv_labels_free(&t.labels);
+    clt_csv_columns_free(&t.columns);
+    free_record(&t.first);
+    free_record(&t.second);
     clt_csv_close(t.reader);
     return status;
 }

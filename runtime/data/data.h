@@ -21,6 +21,7 @@ struct clt_dataset {
     int n_fields;
     clt_field fields[CLT_MAX_FIELDS];
     int classes;
+    clt_preprocessing *facts; /* names and moments; NULL: none are known */
 };
 
 /* A data set without fields. CLT_E_FORMAT for no samples at all. */
@@ -32,6 +33,9 @@ clt_status clt_dataset_add(clt_dataset *dataset, clt_dtype dtype, clt_shape samp
 
 /* Once all fields are there and filled: counts the classes. CLT_E_RANGE for a label below 0. */
 clt_status clt_dataset_count_classes(clt_dataset *dataset);
+
+/* Takes the last field away. */
+void clt_dataset_drop_truth(clt_dataset *dataset);
 
 /* Copies samples order[0] … order[count - 1] of a field to `to`. */
 void clt_dataset_gather(const clt_dataset *dataset, int field, const int64_t *order, int64_t count,

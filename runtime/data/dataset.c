@@ -1,5 +1,6 @@
 #include "runtime/data/data.h"
 #include "runtime/base/shape.h"
+#include "runtime/data/preprocessing.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -45,6 +46,11 @@ clt_status clt_dataset_add(clt_dataset *dataset, clt_dtype dtype, clt_shape samp
 fail:
     clt_free(data);
     return status;
+}
+
+void clt_dataset_drop_truth(clt_dataset *dataset) {
+    clt_free(dataset->fields[--dataset->n_fields].data);
+    dataset->classes = 0;
 }
 
 clt_status clt_dataset_count_classes(clt_dataset *dataset) {
@@ -126,6 +132,7 @@ fail:
 void clt_dataset_destroy(clt_dataset *dataset) {
     if (!dataset) return;
     for (int i = 0; i < dataset->n_fields; i++) clt_free(dataset->fields[i].data);
+    clt_preprocessing_destroy(dataset->facts);
     clt_free(dataset);
 }
 

@@ -114,6 +114,14 @@ static clt_status check_pair(const char *x_path, const clt_npy_header *x, const 
     return CLT_OK;
 }
 
+/* `y` NULL: there is no truth, and the header is not touched. */
+static clt_status read_headers(clt_source *x, clt_npy_header *x_header, const char *x_path, clt_source *y, clt_npy_header *y_header, const char *y_path) {
+    CLT_TRY(clt_npy_read_header(x, x_header));
+    if (!y) return CLT_OK;
+    CLT_TRY(clt_npy_read_header(y, y_header));
+    return check_pair(x_path, x_header, y_path, y_header);
+}
+
 clt_status clt_dataset_npy(clt_dataset **dataset, const char *x_path, const char *y_path) {
     if (!dataset) return clt_fail(CLT_E_INVALID, "clt_dataset_npy: dataset is NULL");
     clt_source *x = NULL, *y = NULL;
@@ -121,13 +129,11 @@ clt_status clt_dataset_npy(clt_dataset **dataset, const char *x_path, const char
     clt_dataset *d = NULL;
     clt_status status;
     CLT_TRY_GOTO(clt_source_open(&x, x_path));
-    CLT_TRY_GOTO(clt_source_open(&y, y_path));
-    CLT_TRY_GOTO(clt_npy_read_header(x, &x_header));
-    CLT_TRY_GOTO(clt_npy_read_header(y, &y_header));
-    CLT_TRY_GOTO(check_pair(x_path, &x_header, y_path, &y_header));
+    if (y_path) CLT_TRY_GOTO(clt_source_open(&y, y_path));
+    CLT_TRY_GOTO(read_headers(x, &x_header, x_path, y, &y_header, y_path));
     CLT_TRY_GOTO(clt_dataset_new(&d, x_header.shape.dims[0]));
     CLT_TRY_GOTO(add_array(d, x, &x_header, CLT_F32));
-    CLT_TRY_GOTO(add_array(d, y, &y_header, kinds[y_header.type].to_label ? CLT_I32 : CLT_F32));
+    if (y) CLT_TRY_GOTO(add_array(d, y, &y_header, kinds[y_header.type].to_label ? CLT_I32 : CLT_F32));
     CLT_TRY_GOTO(clt_dataset_count_classes(d));
     *dataset = d;
     d = NULL;

@@ -1,4 +1,5 @@
 #include "runtime/data/data.h"
+#include "runtime/data/preprocessing.h"
 
 #include <math.h>
 
@@ -30,6 +31,7 @@ static clt_status take(const clt_dataset *from, const int64_t *order, int64_t co
         clt_dataset_gather(from, i, order, count, d->fields[i].data);
     }
     d->classes = from->classes;
+    if (from->facts) CLT_TRY_GOTO(clt_preprocessing_copy(&d->facts, from->facts));
     *part = d;
     return CLT_OK;
 fail:

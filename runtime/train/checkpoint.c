@@ -9,9 +9,11 @@
 #include <string.h>
 
 #include "runtime/base/name.h"
+#include "runtime/data/preprocessing.h"
 #include "runtime/train/compress.h"
 #include "runtime/train/parallel.h"
 #include "runtime/train/position.h"
+#include "runtime/train/preprocessing.h"
 #include "runtime/train/safetensors.h"
 
 static const char mean_suffix[] = ".running_mean";
@@ -162,10 +164,19 @@ static clt_status check_whole(const clt_trainer *t) {
     return CLT_OK;
 }
 
+/* What tells how the model is used. */
+enum { USE_PAIRS = 2 };
+static size_t add_use(const clt_trainer *t, clt_safetensors_pair *pairs) {
+    size_t n = 0;
+    if (t->model) pairs[n++] = (clt_safetensors_pair){clt_model_key, t->model};
+    if (t->preprocessing_text) pairs[n++] = (clt_safetensors_pair){clt_preprocessing_key, t->preprocessing_text};
+    return n;
+}
+
 static clt_status save(clt_trainer *t, const clt_loader *loader, const char *path) {
     item_list list = {0};
     clt_position_texts texts = {0};
-    clt_safetensors_pair pairs[CLT_POSITION_PAIRS + 1];
+    clt_safetensors_pair pairs[CLT_POSITION_PAIRS + 1 + USE_PAIRS];
     clt_text choices = {0};
     clt_status status = add_variables(t, true, &list);
     if (status == CLT_OK) status = add_optimizer_state(t, t->micro, &list);
@@ -175,6 +186,7 @@ static clt_status save(clt_trainer *t, const clt_loader *loader, const char *pat
     clt_run_position position = position_of(t, loader, skipped);
     size_t n_pairs = clt_run_position_write(&position, pairs, &texts);
     pairs[n_pairs++] = (clt_safetensors_pair){choices_key, clt_text_data(&choices)};
+    n_pairs += add_use(t, pairs + n_pairs);
     if (status == CLT_OK) status = write_file(path, &list, pairs, n_pairs);
     if (status == CLT_OK) clt_log_message(CLT_LOG_INFO, "checkpoint of step %lld in %s", (long long)t->steps, path);
     clt_text_free(&choices);
@@ -199,9 +211,10 @@ clt_status clt_weights_save(clt_trainer *t, const char *path) {
     if (!t || !path) return clt_fail(CLT_E_INVALID, "clt_weights_save: trainer or path is NULL");
     CLT_TRY(check_whole(t));
     item_list list = {0};
-    const clt_safetensors_pair format = {"format", "pt"}; /* what PyTorch's own writer puts there */
+    clt_safetensors_pair pairs[1 + USE_PAIRS] = {{"format", "pt"}}; /* what PyTorch's own writer puts there */
+    size_t n_pairs = 1 + add_use(t, pairs + 1);
     clt_status status = add_variables(t, true, &list);
-    if (status == CLT_OK) status = write_file(path, &list, &format, 1);
+    if (status == CLT_OK) status = write_file(path, &list, pairs, n_pairs);
     items_free(&list);
     return status;
 }
@@ -225,6 +238,17 @@ static clt_status check_position(const clt_trainer *t, const clt_loader *loader,
     return CLT_OK;
 }
 
+/* Data that the model does not suit. Files of before told nothing of it, and programs need not. */
+static clt_status check_data(const clt_trainer *t, const clt_safetensors *file, const char *path) {
+    const char *text = clt_safetensors_metadata(file, clt_preprocessing_key);
+    clt_preprocessing *p;
+    if (!text || !t->preprocessing) return CLT_OK;
+    CLT_TRY(clt_preprocessing_read(&p, text, path));
+    clt_status status = clt_preprocessing_compare(p, t->preprocessing, path);
+    clt_preprocessing_destroy(p);
+    return status;
+}
+
 static clt_status check_item(const clt_safetensors *file, const char *path, const item *it) {
     const clt_safetensors_entry *entry = clt_safetensors_find(file, it->name);
     char got[CLT_SHAPE_TEXT], wanted[CLT_SHAPE_TEXT];
@@ -236,18 +260,19 @@ static clt_status check_item(const clt_safetensors *file, const char *path, cons
     return CLT_OK;
 }
 
-static bool is_expected(const item_list *list, const char *name) {
-    if (ends_with(name, CLT_TRACKED_SUFFIX)) return true;
+static bool is_expected(const item_list *list, const char *name, bool weights) {
+    if (ends_with(name, CLT_TRACKED_SUFFIX) || (weights && !strncmp(name, CLT_STATE_PREFIX, strlen(CLT_STATE_PREFIX)))) return true;
     for (size_t i = 0; i < list->n; i++)
         if (!strcmp(list->items[i].name, name)) return true;
     return false;
 }
 
-static clt_status check_file(const clt_safetensors *file, const char *path, const item_list *list) {
+/* `weights`: of a checkpoint, the optimizer's state is passed over. */
+static clt_status check_file(const clt_safetensors *file, const char *path, const item_list *list, bool weights) {
     for (size_t i = 0; i < list->n; i++) CLT_TRY(check_item(file, path, &list->items[i]));
     for (size_t i = 0; i < clt_safetensors_count(file); i++) {
         const char *name = clt_safetensors_entry_at(file, i)->name;
-        if (!is_expected(list, name)) return clt_fail(CLT_E_MISMATCH, "%s has a tensor \"%s\" that the model has not", path, name);
+        if (!is_expected(list, name, weights)) return clt_fail(CLT_E_MISMATCH, "%s has a tensor \"%s\" that the model has not", path, name);
     }
     return CLT_OK;
 }
@@ -293,14 +318,16 @@ static clt_status restore_run(clt_trainer *t, const clt_run_position *p, const c
     return restore_choices(t, choices);
 }
 
-static clt_status restore(clt_trainer *t, clt_loader *loader, clt_safetensors *file, const char *path, item_list *list,
+/* `weights`: no more than parameters and buffers. */
+static clt_status restore(clt_trainer *t, clt_loader *loader, clt_safetensors *file, const char *path, bool weights, item_list *list,
                           void ***values, clt_run_position *restored) {
-    clt_run_position p;
-    CLT_TRY(clt_run_position_read(&p, file, path));
+    clt_run_position p = {0};
+    if (!weights) CLT_TRY(clt_run_position_read(&p, file, path));
     CLT_TRY(check_position(t, loader, path, &p));
+    CLT_TRY(check_data(t, file, path));
     CLT_TRY(add_variables(t, false, list));
     if (p.whole) CLT_TRY(add_optimizer_state(t, (int)p.micro, list));
-    CLT_TRY(check_file(file, path, list));
+    CLT_TRY(check_file(file, path, list, weights));
     *values = clt_calloc(list->n, sizeof **values);
     if (!*values) return clt_fail_memory(list->n * sizeof **values);
     CLT_TRY(read_values(file, list, *values));
@@ -314,12 +341,12 @@ static clt_status restore(clt_trainer *t, clt_loader *loader, clt_safetensors *f
     return CLT_OK;
 }
 
-static clt_status load_file(clt_trainer *t, clt_loader *loader, const char *path, clt_run_position *restored) {
+static clt_status load_file(clt_trainer *t, clt_loader *loader, const char *path, bool weights, clt_run_position *restored) {
     clt_safetensors *file;
     item_list list = {0};
     void **values = NULL;
     CLT_TRY(clt_safetensors_open(&file, path));
-    clt_status status = restore(t, loader, file, path, &list, &values, restored);
+    clt_status status = restore(t, loader, file, path, weights, &list, &values, restored);
     if (status == CLT_OK) clt_log_message(CLT_LOG_INFO, "restored %s at step %lld", path, (long long)t->steps);
     for (size_t i = 0; values && i < list.n; i++) clt_free(values[i]);
     clt_free(values);
@@ -369,15 +396,39 @@ static clt_status share_loaded(clt_trainer *t, clt_loader *loader, clt_run_posit
     return clt_parallel_agree(comm, status);
 }
 
-clt_status clt_checkpoint_load(clt_trainer *t, clt_loader *loader, const char *path) {
+static clt_status load(clt_trainer *t, clt_loader *loader, const char *path, bool weights) {
     clt_run_position p = {0};
-    if (!t || !path) return clt_fail(CLT_E_INVALID, "clt_checkpoint_load: trainer or path is NULL");
     clt_comm *comm = t->options.comm;
-    if (!comm) return load_file(t, loader, path, &p);
+    if (!comm) return load_file(t, loader, path, weights, &p);
     clt_status status = clt_trainer_shards(t) > 1 ? clt_shards_make(t) : CLT_OK;
-    if (status == CLT_OK && clt_comm_rank(comm) == 0) status = load_file(t, loader, path, &p);
+    if (status == CLT_OK && clt_comm_rank(comm) == 0) status = load_file(t, loader, path, weights, &p);
     status = clt_parallel_agree(comm, status);
     if (status == CLT_OK) status = share_loaded(t, loader, &p);
     clt_shards_drop(t);
+    return status;
+}
+
+clt_status clt_checkpoint_load(clt_trainer *t, clt_loader *loader, const char *path) {
+    if (!t || !path) return clt_fail(CLT_E_INVALID, "clt_checkpoint_load: trainer or path is NULL");
+    return load(t, loader, path, false);
+}
+
+clt_status clt_weights_load(clt_trainer *t, const char *path) {
+    if (!t || !path) return clt_fail(CLT_E_INVALID, "clt_weights_load: trainer or path is NULL");
+    return load(t, NULL, path, true);
+}
+
+/* ---- what a file tells ---- */
+
+clt_status clt_weights_metadata(const char *path, const char *key, char *text, size_t bytes) {
+    clt_safetensors *file;
+    if (!path || !key || !text || !bytes) return clt_fail(CLT_E_INVALID, "clt_weights_metadata: an argument is NULL or 0");
+    CLT_TRY(clt_safetensors_open(&file, path));
+    const char *value = clt_safetensors_metadata(file, key);
+    clt_status status = CLT_OK;
+    if (!value) status = clt_fail(CLT_E_NOT_FOUND, "%s: there is no metadata \"%.80s\"", path, key);
+    else if (strlen(value) >= bytes) status = clt_fail(CLT_E_RANGE, "%s: metadata \"%.80s\" has %zu bytes, more than %zu", path, key, strlen(value), bytes - 1);
+    else strcpy(text, value);
+    clt_safetensors_close(file);
     return status;
 }

@@ -1,5 +1,7 @@
+#include "runtime/data/preprocessing.h"
 #include "runtime/train/compress.h"
 #include "runtime/train/parallel.h"
+#include "runtime/train/preprocessing.h"
 
 #include <math.h>
 #include <string.h>
@@ -76,6 +78,16 @@ static clt_status copy_text(const char **option, char **copy) {
     return CLT_OK;
 }
 
+/* As text, too: what cannot be written must not be found out after the training. */
+static clt_status copy_preprocessing(clt_trainer *t) {
+    clt_text text = {0};
+    CLT_TRY(clt_preprocessing_copy(&t->preprocessing, t->options.preprocessing));
+    t->options.preprocessing = t->preprocessing;
+    clt_status status = clt_preprocessing_write(t->preprocessing, &text);
+    t->preprocessing_text = text.data;
+    return status;
+}
+
 clt_status clt_trainer_dry_run(clt_trainer **trainer, clt_device *device, clt_tensor *loss,
                               const clt_train_options *options) {
     if (!device) return clt_fail(CLT_E_INVALID, "device is NULL");
@@ -88,6 +100,8 @@ clt_status clt_trainer_dry_run(clt_trainer **trainer, clt_device *device, clt_te
     clt_status status = clt_train_options_resolve(options, &t->options);
     if (status == CLT_OK) status = copy_text(&t->options.backends, &t->backends);
     if (status == CLT_OK) status = copy_text(&t->options.passes, &t->passes);
+    if (status == CLT_OK) status = copy_text(&t->options.model, &t->model);
+    if (status == CLT_OK && t->options.preprocessing) status = copy_preprocessing(t);
     if (status == CLT_OK) status = clt_state_store_create(t->device, &t->store);
     if (status == CLT_OK) status = find_inputs(t);
     if (status < 0) clt_trainer_destroy(t);
@@ -125,6 +139,9 @@ void clt_trainer_destroy(clt_trainer *trainer) {
     clt_buckets_free(trainer->buckets, trainer->n_buckets);
     clt_free(trainer->backends);
     clt_free(trainer->passes);
+    clt_free(trainer->model);
+    clt_free(trainer->preprocessing_text);
+    clt_preprocessing_destroy(trainer->preprocessing);
     clt_free(trainer);
 }
 

@@ -66,7 +66,9 @@ struct clt_trainer {
     clt_graph *graph;
     clt_tensor *loss;
     clt_train_options options; /* with the defaults filled in; `comm` is the present group's */
-    char *backends, *passes;   /* of the options: copies */
+    char *backends, *passes, *model; /* of the options: copies */
+    clt_preprocessing *preprocessing;
+    char *preprocessing_text; /* as files have it */
     clt_state_store *store;
 
     clt_tensor *inputs[CLT_MAX_FIELDS]; /* of the user's graph */

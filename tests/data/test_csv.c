@@ -1,6 +1,7 @@
 #include "tests/data/files.h"
 
 #include <cltrain/data.h>
+#include <cltrain/preprocessing.h>
 
 static const float *x_of(const clt_dataset *d) {
     return clt_dataset_array(d, 0).data;
@@ -96,7 +97,7 @@ static void knows_headers(void **state) {
     assert_int_equal(clt_dataset_samples(d), 2);
     clt_dataset_destroy(d);
     refuse("1,x\n3,4\n", (clt_csv_options){.no_header = true}, CLT_E_FORMAT,
-           "line 1, column 2: \"x\" is not a number");
+           "line 2, column 2: \"4\" is a number, and labels before it are texts");
     /* A first line with a fault is no header, which would hide the fault. */
     refuse("1,,3\n4,5,6\n", (clt_csv_options){0}, CLT_E_FORMAT, "line 1, column 2: \"\" is empty");
     refuse("1,NaN,3\n4,5,6\n", (clt_csv_options){0}, CLT_E_FORMAT,
@@ -167,7 +168,7 @@ static void names_line_and_column_of_faults(void **state) {
     refuse("skipped\na,b\n1,0\nx,1\n", (clt_csv_options){.skip_lines = 1}, CLT_E_FORMAT,
            "line 4, column 1 (a)");
     refuse("\"two\nlines\",b\n1,0\nx,1\n", plain, CLT_E_FORMAT, "line 4, column 1 (two?lines)");
-    refuse("1,0\n1,\x01\x1b[2J\n", plain, CLT_E_FORMAT, "\"??[2J\" is not a number");
+    refuse("1,0\n1,\x01\x1b[2J\n", plain, CLT_E_FORMAT, "\"??[2J\" is a text, and labels before it are numbers");
     refuse("1,0\n1,aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n", plain, CLT_E_FORMAT,
            "\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...\"");
     (void)state;
@@ -242,7 +243,7 @@ static void survives_bombs(void **state) {
 
 /* Whichever allocation fails: an error, and nothing is left behind. */
 static void survives_failing_memory(void **state) {
-    const char *path = write_text("t.csv", "a,b,c\n1,2,3\n4,5,6\n");
+    const char *path = write_text("t.csv", "a,b,c\n1,2,y\n4,5,x\n");
     clt_status status = CLT_E_NO_MEMORY;
     int failed = 0;
     for (long at = 0; status != CLT_OK; at++) {
@@ -258,6 +259,148 @@ static void survives_failing_memory(void **state) {
     (void)state;
 }
 
+static clt_preprocessing *preprocessing_of(const clt_dataset *d) {
+    clt_preprocessing *p = NULL;
+    assert_ok(clt_preprocessing_of(&p, d));
+    return p;
+}
+
+static void assert_names(const clt_preprocessing *p, const char *features, const char *label, const char *classes) {
+    char text[256] = "";
+    const char *name;
+    for (int i = 0; (name = clt_preprocessing_feature(p, i)); i++) strcat(strcat(text, name), " ");
+    assert_string_equal(text, features);
+    text[0] = 0;
+    for (int i = 0; (name = clt_preprocessing_class(p, i)); i++) strcat(strcat(text, name), " ");
+    assert_string_equal(text, classes);
+    if (label) assert_string_equal(clt_preprocessing_label(p), label);
+    else assert_null(clt_preprocessing_label(p));
+}
+
+/* Classes are numbered in the order of their names, whichever comes first. */
+static void reads_labels_that_are_texts(void **state) {
+    (void)state;
+    clt_dataset *d = read_csv("a,b,kind\n1,2,dog\n3,4, cat \n5,6,\"an, emu\"\n7,8,dog\n", (clt_csv_options){0});
+    clt_preprocessing *p = preprocessing_of(d);
+    assert_int_equal(clt_dataset_classes(d), 3);
+    assert_memory_equal(labels_of(d), ((int32_t[]){2, 1, 0, 2}), 16);
+    assert_names(p, "a b ", "kind", "an, emu cat dog ");
+    assert_int_equal(clt_preprocessing_classes(p), 3);
+    clt_preprocessing_destroy(p);
+    clt_dataset_destroy(d);
+    refuse("a,b\n1,cat\n2,3\n", (clt_csv_options){0}, CLT_E_FORMAT, "line 3, column 2 (b): \"3\" is a number, and labels before it are texts");
+    refuse("a,b\n1,3\n2,cat\n", (clt_csv_options){0}, CLT_E_FORMAT, "line 3, column 2 (b): \"cat\" is a text, and labels before it are numbers");
+    refuse("a,b\n1,cat\n2, \n", (clt_csv_options){0}, CLT_E_FORMAT, "line 3, column 2 (b): \" \" is empty");
+    refuse("a,b\n1,cat\n", (clt_csv_options){.regression = true}, CLT_E_FORMAT, "\"cat\" is not a number");
+}
+
+/* As the UCI's iris.data is. */
+static void knows_texts_without_a_header(void **state) {
+    (void)state;
+    clt_dataset *d = read_csv("5.1,3.5,setosa\n4.9,3.0,setosa\n7,3.2,versicolor\n", (clt_csv_options){0});
+    clt_preprocessing *p = preprocessing_of(d);
+    assert_int_equal(clt_dataset_samples(d), 3);
+    assert_memory_equal(x_of(d), ((float[]){5.1f, 3.5f, 4.9f, 3, 7, 3.2f}), 24);
+    assert_memory_equal(labels_of(d), ((int32_t[]){0, 0, 1}), 12);
+    assert_names(p, "", NULL, "setosa versicolor ");
+    clt_preprocessing_destroy(p);
+    clt_dataset_destroy(d);
+    /* The names of pandas' columns of an array, and labels that are numbers. */
+    d = read_csv("0,1,label\n5,6,0\n7,8,1\n", (clt_csv_options){0});
+    assert_int_equal(clt_dataset_samples(d), 2);
+    clt_dataset_destroy(d);
+    d = read_csv("5.1,3.5,setosa\n\n", (clt_csv_options){.no_header = true});
+    assert_int_equal(clt_dataset_samples(d), 1);
+    clt_dataset_destroy(d);
+    refuse("1,2,x\n3,4\n", (clt_csv_options){0}, CLT_E_FORMAT, "line 2 has 2 fields, not 3");
+}
+
+static void leaves_columns_out(void **state) {
+    (void)state;
+    static const char text[] = "id,a,when,b,c\nx1,1,mon,2,0\nx2,3,tue,4,1\n";
+    clt_dataset *d = read_csv(text, (clt_csv_options){.drop = "id,when"});
+    clt_preprocessing *p = preprocessing_of(d);
+    assert_memory_equal(x_of(d), ((float[]){1, 2, 3, 4}), 16);
+    assert_names(p, "a b ", "c", "");
+    clt_preprocessing_destroy(p);
+    clt_dataset_destroy(d);
+    d = read_csv(text, (clt_csv_options){.drop = "-1,0,2", .regression = true}); /* the label is the last that is kept */
+    assert_int_equal(clt_dataset_shape(d, 0).dims[0], 1);
+    assert_memory_equal(clt_dataset_array(d, 1).data, ((float[]){2, 4}), 8);
+    clt_dataset_destroy(d);
+    refuse(text, (clt_csv_options){.drop = "id,day"}, CLT_E_NOT_FOUND, "no column is named \"day\"");
+    refuse(text, (clt_csv_options){.drop = "7"}, CLT_E_RANGE, "drop column 7 of 5 columns");
+    refuse(text, (clt_csv_options){.drop = "id,when,c", .label = "c"}, CLT_E_INVALID, "column 4 is the label and is dropped");
+    refuse(text, (clt_csv_options){.drop = "id,a,when,b"}, CLT_E_FORMAT, "no column is left for a feature");
+    assert_status(clt_dataset_csv(&d, write_text("t.csv", text), &(clt_csv_options){.no_label = true}), CLT_E_INVALID);
+    assert_detail("no_label needs like");
+}
+
+/* Another order of columns, other classes first, columns more. */
+static void reads_as_a_model_was_trained(void **state) {
+    (void)state;
+    clt_dataset *d = read_csv("a,b,kind\n1,2,cat\n3,4,dog\n5,6,emu\n", (clt_csv_options){0});
+    clt_preprocessing *p = preprocessing_of(d);
+    clt_dataset_destroy(d);
+    d = read_csv("kind,b,a\ndog,20,10\ndog,40,30\n", (clt_csv_options){.like = p});
+    assert_memory_equal(x_of(d), ((float[]){10, 20, 30, 40}), 16);
+    assert_memory_equal(labels_of(d), ((int32_t[]){1, 1}), 8);
+    assert_int_equal(clt_dataset_classes(d), 3);
+    clt_dataset_destroy(d);
+    d = read_csv("b,id,a\n20,x,10\n", (clt_csv_options){.like = p, .no_label = true});
+    assert_int_equal(clt_dataset_fields(d), 1);
+    assert_memory_equal(x_of(d), ((float[]){10, 20}), 8);
+    clt_dataset_destroy(d);
+    d = read_csv("b,kind,a,more\n20,nothing,10,z\n", (clt_csv_options){.like = p, .no_label = true});
+    assert_memory_equal(x_of(d), ((float[]){10, 20}), 8);
+    clt_dataset_destroy(d);
+    d = read_csv("1,2,dog\n3,4,emu\n", (clt_csv_options){.like = p}); /* without names, by place */
+    assert_memory_equal(labels_of(d), ((int32_t[]){1, 2}), 8);
+    clt_dataset_destroy(d);
+    d = read_csv("1,2\n3,4\n", (clt_csv_options){.like = p, .no_label = true});
+    assert_int_equal(clt_dataset_samples(d), 2);
+    clt_dataset_destroy(d);
+    refuse("a,kind\n1,cat\n", (clt_csv_options){.like = p}, CLT_E_MISMATCH, "no column is named \"b\", which the model was trained on; there are a, kind");
+    refuse("a,b,c,kind\n1,2,3,cat\n", (clt_csv_options){.like = p}, CLT_E_MISMATCH,
+           "the model was not trained on column \"c\", but on a, b: leave it out with drop=c");
+    refuse("a,b,type\n1,2,cat\n", (clt_csv_options){.like = p}, CLT_E_MISMATCH, "no column is named \"kind\", as the model's label is");
+    refuse("a,b,kind\n1,2,cow\n", (clt_csv_options){.like = p}, CLT_E_RANGE, "\"cow\" is no class of the model: cat, dog, emu");
+    refuse("a,b,kind\n1,2,1\n", (clt_csv_options){.like = p}, CLT_E_RANGE, "\"1\" is no class of the model: cat, dog, emu");
+    refuse("1,2,3,cat\n1,2,3,cat\n", (clt_csv_options){.like = p}, CLT_E_MISMATCH, "3 features; the model was trained on 2");
+    clt_preprocessing_destroy(p);
+    d = read_csv("a,b\n1,0\n3,2\n", (clt_csv_options){0});
+    p = preprocessing_of(d);
+    clt_dataset_destroy(d);
+    refuse("a,b\n1,3\n", (clt_csv_options){.like = p}, CLT_E_RANGE, "\"3\" is no class of the model");
+    refuse("a,b\n1,cat\n", (clt_csv_options){.like = p}, CLT_E_FORMAT, "\"cat\" is a text, and the model's classes are numbers");
+    clt_preprocessing_destroy(p);
+}
+
+/* Any number up to the limit keeps its order. */
+static void knows_many_texts(void **state) {
+    (void)state;
+    enum { MOST = 10000 };
+    static char text[MOST * 20];
+    for (int more = 0; more < 2; more++) {
+        size_t used = (size_t)sprintf(text, "a,b\n");
+        for (int i = 0; i < MOST + more; i++) used += (size_t)sprintf(text + used, "1,t%05d\n", (i * 7919 + 3) % 99991);
+        if (more) {
+            refuse(text, (clt_csv_options){0}, CLT_E_RANGE, "one text more than 10000: too many for classes");
+            continue;
+        }
+        clt_dataset *d = read_csv(text, (clt_csv_options){0});
+        clt_preprocessing *p = preprocessing_of(d);
+        char name[16];
+        for (int i = 0; i < MOST; i++) {
+            sprintf(name, "t%05d", (i * 7919 + 3) % 99991);
+            assert_string_equal(clt_preprocessing_class(p, labels_of(d)[i]), name);
+            if (i) assert_true(strcmp(clt_preprocessing_class(p, i - 1), clt_preprocessing_class(p, i)) < 0);
+        }
+        clt_preprocessing_destroy(p);
+        clt_dataset_destroy(d);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_a_table),
@@ -271,6 +414,11 @@ int main(void) {
         cmocka_unit_test(checks_the_number_of_fields),
         cmocka_unit_test(refuses_what_is_no_table),
         cmocka_unit_test(survives_bombs),
+        cmocka_unit_test(reads_labels_that_are_texts),
+        cmocka_unit_test(knows_texts_without_a_header),
+        cmocka_unit_test(leaves_columns_out),
+        cmocka_unit_test(reads_as_a_model_was_trained),
+        cmocka_unit_test(knows_many_texts),
         cmocka_unit_test(survives_failing_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

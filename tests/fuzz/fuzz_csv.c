@@ -1,7 +1,19 @@
-/* A table, with options as the first two bytes have it and the label of the first line. */
+/* A table, with options as the first two bytes have it and, in the first line, the label and what is dropped behind a bar. */
 #include "tests/fuzz/fuzz_data.h"
 
+#include <cltrain/preprocessing.h>
+
+#include <string.h>
+
 #include "runtime/base/number.h"
+
+/* What it may be read for. */
+static const char *const models[] = {
+    "{\"dtype\":\"f32\",\"shape\":[2],\"features\":[\"a\",\"b\"],\"label\":\"c\",\"classes\":[\"y\",\"x\"]}",
+    "{\"dtype\":\"f32\",\"shape\":[2],\"features\":[\"a\",\"b\"],\"label\":\"c\",\"classes\":3}",
+    "{\"dtype\":\"f32\",\"shape\":[1],\"classes\":[\"\",\"x\"]}",
+    "{\"dtype\":\"f32\",\"shape\":[3],\"features\":[\"a\",\"a\",\"b\"],\"target\":[1]}",
+};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static const char separators[] = {0, ';', '\t', '|', ' ', '"', '.', ','};
@@ -11,11 +23,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_begin(size);
     uint8_t how = fuzz_byte(&input);
     clt_csv_options options = {.no_header = how & 1, .header = how & 2, .regression = how & 4, .separator = separators[how >> 5]};
-    options.skip_lines = fuzz_byte(&input) % 4;
-    char *label = fuzz_line(&input);
+    uint8_t model = fuzz_byte(&input);
+    options.skip_lines = model % 4;
+    char *label = fuzz_line(&input), *bar = strchr(label, '|');
+    if (bar) *bar = 0, options.drop = bar + 1;
     if (label[0]) options.label = label;
+    clt_preprocessing *like = NULL;
+    if (model & 4) FUZZ_CHECK(clt_preprocessing_parse(&like, models[model >> 5 & 3]) == CLT_OK);
+    options.like = like;
+    options.leave_out = model & 8;
+    options.no_label = model & 16;
     if (clt_number_parse(label, &value)) FUZZ_CHECK(value == value); /* no NaN */
     fuzz_dataset(clt_dataset_csv(&dataset, fuzz_file("table.csv", input, how & 8), &options), &dataset);
+    clt_preprocessing_destroy(like);
     fuzz_free(label);
     return 0;
 }

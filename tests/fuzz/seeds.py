@@ -137,6 +137,9 @@ write("csv", "\0\0\n1,2,0\n3,4,1\n", "\0\0\na,b,class\n1,2,0\n3,4,1\n", "\1\0\n1
       "\0\0\n1,2\n\n\n", "\0\0\n1,2\n\n3,4\n", "\0\0\n1,2\n3\n", "\0\0\n1,2\n3,4,5\n", "\0\0\n1,nan\n", "\0\0\n1,\n", "\0\0\nx,y\n1,z\n",
       "\0\0\n1,1.5\n", "\0\0\n1,-1\n", "\0\0\n1,1e40\n", "\0\0\n1e-400,1\n", "\0\0x\na,b\n1,2\n", "\0\0-9\n1,2\n", "\0\0\n", "\0\0\n1\n2\n", "\0\0\na,b\n",
       b"\0\0\n\xef\xbb\xbf1,2\n", b"\0\0\n1,2\0\n", "\3\0\n1,2\n", "\0\0\n1\r2\r", "\0\0\n 1 ,\t2\n", "\0\0\n0x10,1\n", "\0\0\n+1,1\n", "\0\0\n1e5,9e9\n",
+      "\0\0\na,b,c\n1,2,x\n3,4, y \n", "\0\0\n1,2,x\n3,4,y\n", "\0\0\na,b\n1,x\n2,3\n", "\0\0\na,b\n1,3\n2,x\n", "\0\0|a\na,b,c\nq,1,2\n", "\0\0c|a,-1\na,b,c,d\nq,1,2,w\n",
+      "\0\0|,\na,b\n1,2\n", "\0\4\nb,c,a\n1,x,2\n", "\0\x0c\nb,c,a,d\n1,y,2,3\n", "\0\x14\nb,a\n1,2\n", "\0\x14\n1,2,3\n", "\0\x24\na,b,c\n1,2,2\n", "\0\x44\n1,x\n2,\n",
+      "\4\x64\na,b,c\n1,2,3\n", "\0\4\na,c\n1,x\n", "\0\4\na,b,c\n1,2,z\n", "\0\4\na,b,d\n1,2,x\n",
       "\x08\3\n1,2\n1,2\n1,2\n4,5\n", "\0\0\n1,2,", "\0\0\n1_0,2\n", "\4\0\n1,inf\n", "\0\0\n" + "1," * 70 + "0\n")
 
 # ---- texts ----
@@ -261,12 +264,13 @@ write("launchers", "\x01\n2 0123456789abcdef\n3 x\n\ndone 0 -1\n", "\x05\n4096 a
       "\x01\n2 a\n2 b\ndone 256 -1\n", "\x01\n2 a\n2 b\n\n\nfailed -1 0\n", "\x02\n1 a\n1 b\n1 c\n\n\n\n\n\n\n", "\0failed 1 99999999999\nlost 0 0\ndone 1 2 3\ndone  1 2\nfailed 1 -2\nstopped 1 2147483647\ndone\ndone 1",
       "\x11\n2 a\n2 b\n", "\x01", "\x01\n" + "9" * 20 + " x\n")
 specs = ["digits", "digits:x", "idx:/d", "idx:", "cifar10:/d", "csv:f.csv", "csv:f,label=y,skip=2,header=1,regression=0,separator=;", "csv:f,separator=tab", "csv:f,separator=xx", "csv:f,skip=-1",
-         "csv:f,header=2", "csv:", "npy:x,y", "npy:x", "synthetic:3x32x32,classes=4,n=100", "synthetic:0x3", "synthetic:1x1x1x1x1x1x1x1x1", "synthetic-regression:100x4,noise=0.5", "synthetic-regression:4",
+         "csv:f,header=2", "csv:", "npy:x,y", "npy:x", "npy:x,y,z", "npy:x,layout=nhwc", "x.csv", "x.tsv", "x.npy", "csv:f,drop=a,b,label=c", "csv:f,drop=", "csv:f,drop=" + "d" * 1100, "synthetic:3x32x32,classes=4,n=100", "synthetic:0x3", "synthetic:1x1x1x1x1x1x1x1x1", "synthetic-regression:100x4,noise=0.5", "synthetic-regression:4",
          "csv:f,label=", "nothing:", "synthetic:3,n=x", "csv:" + "p" * 4200, "synthetic-regression:9x9,noise=-1", "csv:f,label=" + "l" * 300, "csv:f,regression=1", "csv:f,unknown=1"]
 compress = ["f16", "int8", "topk,ratio=0.1,values=f32", "topk,ratio=2", "topk,values=x", "powersgd,rank=4", "powersgd,rank=0", "onebit,x=1", "topk,ratio", "x" * 200, "1e400", "1e-60", "3x4x5", "mlp:256,128", "-5", "999", "nan", "mlp:", "topk,ratio=1e-60"]
 words = [["convnet", "--data", "digits", "-e", "3", "--lr=0.1", "-v", "-v", "--json"], ["mlp:64,32", "-d", "csv:f,label=y", "--optimizer", "sgd", "--momentum", "0.9", "--nesterov", "--seed", "5"],
          ["--help"], ["-V"], ["--list-devices"], ["convnet", "--data"], ["convnet", "--dat", "x"], ["convnet", "x"], ["--epochs", "-1"], ["--lr", "0"], ["--lr", "1e60"], ["--momentum", "1"], ["--optimizer", "x"],
-         ["--json=1"], ["--profile", "x"], ["--profile=f", "-q", "-v", "convnet", "-d", "digits"], ["--save-every", "3", "linear", "-d", "digits"], ["--steps", "1", "--stop-after", "1", "linear", "-d", "digits"], ["--", "-x"], ["-z"], ["linear", "-d", "synthetic-regression:9x9", "--compress", "topk,ratio=0.5"], ["resnet18"], ["transformer", "-d", "digits"]]
+         ["--json=1"], ["--profile", "x"], ["--profile=f", "-q", "-v", "convnet", "-d", "digits"], ["--save-every", "3", "linear", "-d", "digits"], ["--steps", "1", "--stop-after", "1", "linear", "-d", "digits"], ["--", "-x"], ["-z"], ["linear", "-d", "synthetic-regression:9x9", "--compress", "topk,ratio=0.5"], ["resnet18"], ["transformer", "-d", "digits"], ["--predict", "x.csv", "--from", "m"], ["--predict", "x.npy", "--from", "m", "--output", "o"], ["--test", "x.npy", "--from", "m"],
+         ["--test", "npy:x,y", "--from", "m", "--json"], ["--predict", "x.csv"], ["--from", "m", "mlp", "-d", "digits"], ["--predict", "x.csv", "--test", "x.csv", "--from", "m"], ["--predict", "x.csv", "--from", "m", "--save", "s"]]
 write("options", *(s + "\n" for s in specs + compress), *("cltrain-train\n" + "\n".join(w) + "\n" for w in words))
 write("shapes", "convnet\n# shapes\nforward 1 " + problems[0] + "\n\n  update 2 " + problems[13] + "\r\n", "mlp,x\nforward 1 " + problems[0], "convnet\nforward x y\n", "\nother 1 " + problems[0] + "\n", "\nforward 0 x\n",
       "convnet\nforward 1 " + "x" * 600 + "\n", "convnet\nforward 1 nothing\n", "convnet,\nforward 1 " + problems[0] + "\nforward 1 " + problems[0] + "\n", "convnet\nforward 1 " + "x" * 400 + "\n",
@@ -335,6 +339,17 @@ write("survey", told(8, {"device": device}, {"listed": True}, {"begin": 0, "what
 write("bench", told(0, {"opened": 1}, {"roofs": {"fma": 1e11, "copy": 1e10}, "cache": 1 << 20}, {"begin": 0}, {"done": 0, "status": "ok", "us": [1, 2, 3], "amount": 1e9, "flops": 1e6, "bytes": 1e5, "nmse": 0, "nmse_after": 0, "problem": "x", "backend": "native", "parameters": ""}, {"finished": 1}),
       told(8, {"opened": 1}, {"begin": 1}), told(16, {"begin": 99}), told(16, {"begin": -5}, {"done": -1}, {"done": 99}), told(9, {"closed": "no device"}), told(1, {"done": 0, "us": [1] * 9, "status": "x" * 99}, "no JSON", "[]", {"roofs": 3}),
       told(24, {"begin": 2147483648}), told(33, {"opened": 1}, {"done": 0, "us": "x", "amount": "x", "reason": 3}))
+
+# ---- what data are ----
+
+of_table = {"dtype": "f32", "shape": [2], "features": ["a", "b"], "mean": [1.5, -2], "deviation": [1, 2e-3], "label": "kind", "classes": ["x", "y"]}
+write("preprocessing", *(json.dumps(one) for one in (
+    of_table, {**of_table, "classes": 3}, {"dtype": "f32", "shape": [3, 8, 8], "mean": [0.1, 0.2, 0.3], "deviation": [1, 1, 1], "classes": 10},
+    {"dtype": "i32", "shape": [256]}, {"dtype": "f32", "shape": [4], "target": [2]}, {"dtype": "u8", "shape": []}, {**of_table, "shape": [3]},
+    {**of_table, "mean": [1]}, {**of_table, "deviation": [1, 0]}, {**of_table, "features": ["a", 1]}, {**of_table, "label": 1}, {**of_table, "classes": -1},
+    {**of_table, "shape": [0]}, {**of_table, "shape": [65536, 65536]}, {**of_table, "target": "x"}, {**of_table, "dtype": "f16"}, {}, [])),
+      json.dumps(of_table)[:50], "", "[[[[[[[[")
+
 
 # ---- tokenizer.json ----
 

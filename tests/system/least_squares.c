@@ -103,7 +103,7 @@ int main(int argc, char **argv) {
     data_parts parts;
     if (argc != 3) return usage_error("expected SPEC SEED");
     int code = data_spec_parse(&spec, argv[1]);
-    if (!code) code = data_open(&parts, &spec, true, true, strtoull(argv[2], NULL, 10));
+    if (!code) code = data_open(&parts, &spec, true, true, strtoull(argv[2], NULL, 10), NULL);
     if (code) return code;
     code = report(&parts);
     data_close(&parts);

@@ -153,15 +153,6 @@ static clt_status gather_facts(const options *given, const data_parts *data, con
     return gather(group, facts, ALL_FACTS, g);
 }
 
-static clt_status leave_out_lost(ranks *group, bool *again) {
-    char reason[512];
-    snprintf(reason, sizeof reason, "%s", clt_error_detail());
-    clt_status status = ranks_shrink(group);
-    *again = status >= 0;
-    if (*again && ranks_lead(group)) message_line("%s: %d rank%s.", reason, group->size, group->size == 1 ? " goes on" : "s go on");
-    return status;
-}
-
 int agreement_begin(options *given, const data_parts *data, ranks *group) {
     gathered g;
     bool again = true;
@@ -170,7 +161,7 @@ int agreement_begin(options *given, const data_parts *data, ranks *group) {
         again = false;
         status = gather_facts(given, data, group, &g);
         if (status < 0) free(g.all);
-        if (status < 0 && given->on_failure == ON_FAILURE_SHRINK && ranks_lost_one(group, status)) status = leave_out_lost(group, &again);
+        if (status < 0 && given->on_failure == ON_FAILURE_SHRINK && ranks_lost_one(group, status)) status = ranks_leave_out_lost(group, &again);
     }
     if (status < 0) return library_error(status, "meeting the other ranks");
     int code = compare(&g, group, fact_words, FACTS);

@@ -76,8 +76,9 @@ bool data_spec_file(const data_spec *spec, int i, char path[2 * DATA_PATH_BYTES]
     return true;
 }
 
-static int open_csv(data_parts *parts, const data_spec *spec, bool regression) {
+static int open_csv(data_parts *parts, const data_spec *spec, bool regression, const clt_preprocessing *like) {
     clt_csv_options options = spec->csv;
+    options.like = like;
     options.regression = spec->task < 0 ? regression : spec->task == 1;
     clt_status status = clt_dataset_csv(&parts->train, spec->path, &options);
     return status < 0 ? library_error(status, "--data") : 0;
@@ -133,11 +134,11 @@ static int open_single(data_parts *parts, const data_spec *spec, uint64_t seed) 
     return status < 0 ? library_error(status, "--data") : 0;
 }
 
-static int open_source(data_parts *parts, const data_spec *spec, bool regression, uint64_t seed) {
+static int open_source(data_parts *parts, const data_spec *spec, bool regression, uint64_t seed, const clt_preprocessing *like) {
     switch (spec->source) {
     case DATA_IDX: return open_idx(parts, spec);
     case DATA_CIFAR10: return open_cifar10(parts, spec);
-    case DATA_CSV: return open_csv(parts, spec, regression);
+    case DATA_CSV: return open_csv(parts, spec, regression, like);
     case DATA_NPY: return open_npy(parts, spec);
     case DATA_TEXT: return open_text(parts, spec);
     default: return open_single(parts, spec, seed);
@@ -171,13 +172,27 @@ static int standardize_parts(data_parts *parts) {
     return 0;
 }
 
+static int apply(data_parts *parts, const clt_preprocessing *like) {
+    clt_status status = clt_preprocessing_apply(like, parts->test);
+    if (status >= 0) status = clt_preprocessing_apply(like, parts->train);
+    if (status < 0) return library_error(status, "--data");
+    parts->standardized = clt_preprocessing_standardizes(like);
+    parts->of_model = true;
+    return 0;
+}
+
 int data_open(data_parts *parts, const data_spec *spec, bool regression, bool standardize,
-              uint64_t seed) {
+              uint64_t seed, const clt_preprocessing *like) {
+    bool table = spec->source == DATA_CSV || spec->source == DATA_NPY;
     *parts = (data_parts){0};
-    int code = open_source(parts, spec, regression, seed);
+    int code = open_source(parts, spec, regression, seed, like);
     if (!code && !parts->test) code = hold_out(parts, spec, seed);
-    if (!code && standardize && (spec->source == DATA_CSV || spec->source == DATA_NPY))
-        code = standardize_parts(parts);
+    if (!code && like) code = apply(parts, like);
+    else if (!code && standardize && table) code = standardize_parts(parts);
+    if (!code) {
+        clt_status status = clt_preprocessing_of(&parts->preprocessing, parts->train);
+        if (status < 0) code = library_error(status, "--data");
+    }
     if (code) data_close(parts);
     return code;
 }
@@ -187,5 +202,6 @@ void data_close(data_parts *parts) {
     clt_dataset_destroy(parts->train);
     clt_dataset_destroy(parts->whole);
     clt_tokenizer_destroy(parts->tokenizer);
+    clt_preprocessing_destroy(parts->preprocessing);
     *parts = (data_parts){0};
 }

@@ -12,10 +12,11 @@ const char data_spec_help[] =
     "  idx:DIR                                MNIST's files train-*-ubyte[.gz], t10k-*-ubyte[.gz]\n"
     "  cifar10:DIR                            data_batch_1.bin ... data_batch_5.bin, test_batch.bin;\n"
     "                                         the first of the batches will do, without a gap\n"
-    "  csv:FILE[,label=C][,skip=N][,header=0|1][,regression=0|1][,separator=S]\n"
+    "  csv:FILE[,label=C][,drop=C,C,...][,skip=N][,header=0|1][,regression=0|1][,separator=S]\n"
     "                                         a table after N lines; C is the label's column, by name\n"
-    "                                         or index from 0 (default: the last); S is a character\n"
-    "                                         or 'tab'\n"
+    "                                         or index from 0 (default: the last), or one that is left\n"
+    "                                         out; labels are texts, or whole numbers from 0; S is a\n"
+    "                                         character or 'tab'\n"
     "  npy:X.npy,Y.npy[,layout=nchw|nhwc]     whole numbers in Y are classes, others are targets;\n"
     "                                         images are [samples, channels, height, width]; nhwc:\n"
     "                                         [samples, height, width, channels] (PIL, OpenCV, Keras)\n"
@@ -104,21 +105,41 @@ static bool parse_csv_option(data_spec *spec, const char *part) {
     return (value = value_of(part, "separator")) && parse_separator(spec, value);
 }
 
+static bool drop_column(data_spec *spec, const char *name) {
+    size_t used = strlen(spec->drop);
+    spec->csv.drop = spec->drop;
+    if (used && used + 1 < sizeof spec->drop) spec->drop[used++] = ',';
+    return copy_text(spec->drop + used, sizeof spec->drop - used, name);
+}
+
+/* Behind drop=, what is no option is one column more. */
 static bool parse_csv(data_spec *spec, char *rest) {
+    const char *value;
+    bool dropping = false;
     char *part = next_part(&rest);
     if (!part || !copy_text(spec->path, sizeof spec->path, part)) return false;
-    while ((part = next_part(&rest)))
-        if (!parse_csv_option(spec, part)) return false;
+    while ((part = next_part(&rest))) {
+        value = value_of(part, "drop");
+        dropping = value || (dropping && !strchr(part, '='));
+        if (dropping ? !drop_column(spec, value ? value : part) : !parse_csv_option(spec, part)) return false;
+    }
     return true;
 }
 
+/* Without Y there are no labels, which --predict does not need. */
 static bool parse_npy(data_spec *spec, char *rest) {
-    char *x = next_part(&rest), *y = next_part(&rest), *option = next_part(&rest);
-    const char *layout = option ? value_of(option, "layout") : NULL;
-    if (option && (!layout || (strcmp(layout, "nchw") != 0 && strcmp(layout, "nhwc") != 0))) return false;
-    if (layout) spec->layout = layout[1] == 'c' ? LAYOUT_NCHW : LAYOUT_NHWC;
-    return x && y && !rest && copy_text(spec->path, sizeof spec->path, x) &&
-           copy_text(spec->path_y, sizeof spec->path_y, y);
+    const char *layout = NULL;
+    char *part = next_part(&rest);
+    if (!part || !copy_text(spec->path, sizeof spec->path, part)) return false;
+    while ((part = next_part(&rest))) {
+        if ((layout = value_of(part, "layout"))) {
+            if (strcmp(layout, "nchw") != 0 && strcmp(layout, "nhwc") != 0) return false;
+            spec->layout = layout[1] == 'c' ? LAYOUT_NCHW : LAYOUT_NHWC;
+        } else if (spec->path_y[0] || !copy_text(spec->path_y, sizeof spec->path_y, part)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static bool parse_text(data_spec *spec, char *rest) {
@@ -174,7 +195,7 @@ static const source_form forms[] = {
     {"cifar10", DATA_CIFAR10, "cifar10:DIR with a folder of data_batch_1.bin and so on",
      parse_folder},
     {"csv", DATA_CSV,
-     "csv:FILE[,label=C][,skip=N][,header=0|1][,regression=0|1][,separator=S], "
+     "csv:FILE[,label=C][,drop=C,C,...][,skip=N][,header=0|1][,regression=0|1][,separator=S], "
      "such as csv:iris.csv,skip=1,label=4",
      parse_csv},
     {"npy", DATA_NPY, "npy:X.npy,Y.npy[,layout=nchw|nhwc]", parse_npy},
@@ -211,4 +232,24 @@ int data_spec_parse(data_spec *spec, const char *text) {
         return usage_error("--data '%s': expected %s", text, forms[i].expected);
     }
     return refuse_source(text);
+}
+
+static bool ends_with(const char *text, const char *suffix) {
+    size_t n = strlen(text), m = strlen(suffix);
+    return n >= m && strcmp(text + n - m, suffix) == 0;
+}
+
+int data_spec_parse_table(data_spec *spec, const char *text) {
+    static const char *const tables[] = {".csv", ".csv.gz", ".tsv", ".txt", NULL};
+    static char whole[DATA_PATH_BYTES + 32]; /* the spec borrows it */
+    const char *source = ends_with(text, ".npy") ? "npy" : NULL;
+    for (int i = 0; tables[i]; i++)
+        if (ends_with(text, tables[i])) source = "csv";
+    if (source && !strchr(text, ':') && strlen(text) < DATA_PATH_BYTES) {
+        snprintf(whole, sizeof whole, "%s:%s%s", source, text, ends_with(text, ".tsv") ? ",separator=tab" : "");
+        return data_spec_parse(spec, whole);
+    }
+    int code = data_spec_parse(spec, text);
+    if (code || spec->source == DATA_CSV || spec->source == DATA_NPY) return code;
+    return usage_error("'%s': expected FILE.csv, FILE.npy, csv:FILE or npy:FILE", text);
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include <cltrain/data.h>
+#include <cltrain/preprocessing.h>
 #include <cltrain/text.h>
 
 #define DATA_PATH_BYTES 4096
@@ -30,8 +31,8 @@ typedef struct data_spec {
     const char *text;           /* the whole SPEC, borrowed */
     char path[DATA_PATH_BYTES]; /* idx, cifar10: folder; csv, npy: file */
     char path_y[DATA_PATH_BYTES];
-    char label[256];
-    clt_csv_options csv; /* its label points into this struct or is NULL */
+    char label[256], drop[1024];
+    clt_csv_options csv; /* its label and drop point into this struct or are NULL */
     int task;            /* csv: 1 regression, 0 classes, -1 as the model wants */
     clt_shape shape;
     int64_t classes, samples, features;
@@ -45,6 +46,9 @@ typedef struct data_spec {
  * is. */
 int data_spec_parse(data_spec *spec, const char *text);
 
+/* The same of a table or an array alone, which may be named by its file: "new.csv" is "csv:new.csv". */
+int data_spec_parse_table(data_spec *spec, const char *text);
+
 /* Every form of a SPEC with a line of explanation, for --help. */
 extern const char data_spec_help[];
 
@@ -54,15 +58,18 @@ bool data_spec_file(const data_spec *spec, int i, char path[2 * DATA_PATH_BYTES]
 typedef struct data_parts {
     clt_dataset *whole, *train, *test; /* whole is NULL where files bring a test part */
     bool standardized;
+    bool of_model; /* they are brought to what a model was trained on */
+    clt_preprocessing *preprocessing; /* of the training part */
     int64_t vocabulary; /* of text; else 0 */
     clt_tokenizer *tokenizer; /* of text; NULL for files of tokens */
 } data_parts;
 
 /* Opens the data; where it has no test part of its own, a fifth is held out by `seed`. Tables (csv,
- * npy) are standardized on the training part if `standardize`. `regression` says what the model
+ * npy) are standardized on the training part if `standardize`; or all are brought to what a model was trained on, `like` (may be
+ * NULL). `regression` says what the model
  * wants of a csv. Returns 0, or an exit code after saying what went wrong; `parts` is then empty. */
 int data_open(data_parts *parts, const data_spec *spec, bool regression, bool standardize,
-              uint64_t seed);
+              uint64_t seed, const clt_preprocessing *like);
 void data_close(data_parts *parts);
 
 #endif

@@ -10,9 +10,11 @@
 #include "agreement.h"
 #include "data_spec.h"
 #include "devices.h"
+#include "model_file.h"
 #include "tools/common/message.h"
 #include "tools/common/streams.h"
 #include "options.h"
+#include "predict.h"
 #include "recipe.h"
 #include "report.h"
 #include "run.h"
@@ -79,8 +81,13 @@ static int train_in(options *given, ranks *group) {
     data_parts data = {0};
     task made = {0};
     clt_device *device = NULL;
-    int code = data_open(&data, &given->data_spec, task_wants_regression(given),
-                         !given->no_standardize, given->seed);
+    clt_preprocessing *trained_on = NULL;
+    int code = model_file_read(&trained_on, given, group);
+    if (!code && given->no_standardize && clt_preprocessing_standardizes(trained_on))
+        code = usage_error("--no-standardize: the model was trained on standardized data, which --resume goes on with");
+    if (!code)
+        code = data_open(&data, &given->data_spec, task_wants_regression(given), !given->no_standardize, given->seed, trained_on);
+    clt_preprocessing_destroy(trained_on);
     if (!code) code = agreement_begin(given, &data, group);
     if (!code) code = recipe_complete(given, clt_dataset_samples(data.train), group->rank, group->size);
     if (!code) code = task_build(&made, given, &data);
@@ -112,7 +119,7 @@ int main(int argc, char **argv) {
     if (code) return code;
     message_start(given.quiet ? -1 : given.verbose);
     if (given.list_devices) return devices_print(given.json);
-    if (!given.help && !given.version) return train(&given);
+    if (!given.help && !given.version) return given.predict || given.test ? predict_run(&given) : train(&given);
     if (given.help) options_print_help(stdout);
     else printf(PROGRAM " %s\n", clt_version());
     return fflush(stdout) ? run_error("stdout cannot be written") : 0;

@@ -115,6 +115,18 @@ const option_row option_rows[] = {
     {OPTION_TEXT, 0, "log", "FILE", AT(log),
      .help = "one JSON object a line, as training goes on; --resume appends"},
 
+    {OPTION_HEADING, .help = "A trained model on other data (without MODEL and --data):"},
+    {OPTION_TEXT, 0, "from", "FILE", AT(from),
+     .help = "a file that --save or --export has written"},
+    {OPTION_TEXT, 0, "predict", "DATA", AT(predict),
+     .help = "X.csv: its lines, with the class and the probabilities, or the\n"
+             "number, behind each; columns are found by name; X.npy: an array\n"
+             "f32 of probabilities or numbers; csv: and npy: as of SPEC"},
+    {OPTION_TEXT, 0, "output", "FILE", AT(output), .help = "where predictions go (default: stdout)"},
+    {OPTION_TEXT, 0, "test", "DATA", AT(test),
+     .help = "loss and accuracy on labelled data: X.csv, csv:FILE,... or\n"
+             "npy:X.npy,Y.npy"},
+
     {OPTION_HEADING, .help = "Output:"},
     {OPTION_FLAG, 0, "json", NULL, AT(json), .help = "one JSON object on stdout at the end"},
     {OPTION_OPTIONAL, 0, "profile", "FILE", AT(profile), .standard = "cltrain-profile.json",

@@ -36,9 +36,33 @@ static int check_files(const options *o) {
     return code;
 }
 
+/* What only training needs is refused by name. */
+static int check_use(options *given) {
+    const struct {
+        const char *name, *value;
+    } others[] = {{"--data", given->data}, {"--save", given->save}, {"--resume", given->resume}, {"--export", given->export_to},
+                  {"--log", given->log}, {"--profile", given->profile}};
+    const char *what = given->predict ? "--predict" : "--test";
+    if (given->predict && given->test) return usage_error("--predict and --test exclude each other");
+    if (!given->from) return usage_error("%s needs --from FILE, which --save or --export has written", what);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (others[i].value) return usage_error("%s is of training: it does not go with %s", others[i].name, what);
+    given->data = given->predict ? given->predict : given->test;
+    int code = data_spec_parse_table(&given->data_spec, given->data);
+    if (code) return code;
+    if (given->test && given->data_spec.source == DATA_NPY && !given->data_spec.path_y[0])
+        return usage_error("--test '%s': labels are needed, too: expected npy:X.npy,Y.npy", given->test);
+    if (given->predict && given->data_spec.source == DATA_NPY && !given->output)
+        return usage_error("--predict: an array needs --output FILE.npy");
+    file_use files[] = {{"--output", given->output, FILE_WRITTEN}, {"--from", given->from, FILE_READ}, {what, given->data_spec.path, FILE_READ}};
+    return file_check_distinct(files, 3);
+}
+
 static int check(options *given) {
     char problem[512];
     complete_on_failure(given);
+    if (given->predict || given->test) return check_use(given);
+    if (given->from || given->output) return usage_error("%s goes with --predict or --test", given->from ? "--from" : "--output");
     if (!given->model) return usage_error("no MODEL given: expected " MODEL_EXPECTED);
     if (!model_parse(&given->model_spec, given->model, problem, sizeof problem))
         return usage_error("%s", problem);
@@ -54,6 +78,8 @@ static int check(options *given) {
         return usage_error("--stop-after and --steps exclude each other");
     int code = given->compress ? compress_spec_parse(&given->compress_options, given->compress) : 0;
     if (!code) code = data_spec_parse(&given->data_spec, given->data);
+    if (!code && given->data_spec.source == DATA_NPY && !given->data_spec.path_y[0])
+        code = usage_error("--data '%s': expected npy:X.npy,Y.npy[,layout=nchw|nhwc]", given->data);
     return code ? code : check_files(given);
 }
 

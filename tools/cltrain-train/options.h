@@ -56,6 +56,7 @@ typedef struct options {
 
     const char *device;
     const char *save, *resume, *export_to, *log, *profile;
+    const char *predict, *test, *from, *output; /* a trained model on other data: `data` is what is predicted or tested */
     int64_t save_every;
 
     bool json, list_devices, quiet, help, version;

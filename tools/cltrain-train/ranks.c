@@ -1,5 +1,6 @@
 #include "ranks.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "tools/common/message.h"
@@ -81,4 +82,13 @@ clt_status ranks_shrink(ranks *r) {
     take_place(r, survivors);
     clt_comm_destroy(old);
     return CLT_OK;
+}
+
+clt_status ranks_leave_out_lost(ranks *group, bool *again) {
+    char reason[512];
+    snprintf(reason, sizeof reason, "%s", clt_error_detail());
+    clt_status status = ranks_shrink(group);
+    *again = status >= 0;
+    if (*again && ranks_lead(group)) message_line("%s: %d rank%s.", reason, group->size, group->size == 1 ? " goes on" : "s go on");
+    return status;
 }

@@ -40,5 +40,7 @@ clt_status ranks_tell(const ranks *r, double *values);
 bool ranks_lost_one(const ranks *r, clt_status status);
 /* A group of those who are left; the old one is gone. */
 clt_status ranks_shrink(ranks *r);
+/* The same before the training, which rank 0 says; *again if there is one. */
+clt_status ranks_leave_out_lost(ranks *r, bool *again);
 
 #endif

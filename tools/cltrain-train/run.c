@@ -10,6 +10,7 @@
 #include "tools/common/message.h"
 #include "agreement.h"
 #include "balance.h"
+#include "model_file.h"
 #include "progress.h"
 #include "recipe.h"
 #include "stopwatch.h"
@@ -92,6 +93,8 @@ static int make_trainer(run *r) {
     clt_train_options wanted =
         recipe_train_options(r->options, clt_dataset_samples(r->data->train), r->made->output);
     wanted.comm = r->group->comm;
+    wanted.preprocessing = r->data->preprocessing;
+    wanted.model = r->options->model;
     r->created = now_seconds();
     if (ranks_lead(r->group) && !r->stepped) message_line("Building kernels: this takes longest the first time on a device.");
     clt_status status = clt_trainer_create(&r->trainer, r->device, r->made->loss, &wanted);
@@ -100,22 +103,12 @@ static int make_trainer(run *r) {
     return status < 0 ? failed(r, status, "making the trainer") : 0;
 }
 
-/* After a restart by the launcher the run goes on from its own file, if it came to write one: an older one is another run's.
- * Rank 0 knows. */
-static int find_checkpoint(run *r, const char **path) {
-    const options *o = r->options;
-    double started = r->group->restarted;
-    int32_t own = o->save && started > 0 && ranks_lead(r->group) && file_written_since(o->save, started);
-    clt_status status = ranks_max(r->group, &own, 1);
-    *path = own ? o->save : o->resume;
-    return status < 0 ? failed(r, status, "resuming") : 0;
-}
-
 static int resume(run *r) {
     const char *path;
-    int code = find_checkpoint(r, &path);
-    if (code || !path) return code;
-    clt_status status = clt_checkpoint_load(r->trainer, r->train, path);
+    clt_status status = model_file_find(r->options, r->group, &path);
+    if (status < 0) return failed(r, status, "resuming");
+    if (!path) return 0;
+    status = clt_checkpoint_load(r->trainer, r->train, path);
     if (status < 0) return failed(r, status, "--resume");
     r->resumed = true;
     /* Another seed holds out other samples: the test would see what was trained on. */

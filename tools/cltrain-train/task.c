@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tools/common/message.h"
 
@@ -38,7 +39,7 @@ static void mark_classes(const clt_dataset *part, bool *present) {
 static int check_classes(const options *given, const data_parts *data, int64_t classes) {
     int64_t samples = clt_dataset_samples(data->train) + clt_dataset_samples(data->test), empty = 0, first = -1;
     const char *remedy = given->data_spec.source == DATA_CSV ? "for numbers to predict add regression=1 to --data" : "numbers to predict are stored as floats";
-    if (!classes || data->vocabulary) return 0;
+    if (!classes || data->vocabulary || data->of_model) return 0;
     if (classes > samples)
         return usage_error("'%s': labels up to %lld, but only %lld samples: classes are numbered from 0 without gaps; %s", given->data,
                            (long long)classes - 1, (long long)samples, remedy);
@@ -118,8 +119,24 @@ static int check_parts(const options *given, const data_parts *data) {
                      texts[0], texts[1]);
 }
 
+/* " (a, b, c)", up to what a line holds; nothing without names. */
+static void put_names(char *text, size_t bytes, const char *(*name)(const clt_preprocessing *p, int64_t i), const clt_preprocessing *p) {
+    enum { MOST = 60 };
+    size_t used = 0;
+    for (int64_t i = 0; name(p, i); i++) {
+        bool fits = used + strlen(name(p, i)) < MOST && used + strlen(name(p, i)) + sizeof " (, ...)" < bytes;
+        used += (size_t)snprintf(text + used, bytes - used, "%s%s", i ? ", " : " (", fits ? name(p, i) : "...");
+        if (!fits) break;
+    }
+    if (used && used + 1 < bytes) strcpy(text + used, ")");
+}
+
+static const char *class_name(const clt_preprocessing *p, int64_t i) {
+    return clt_preprocessing_class(p, (int)i);
+}
+
 void task_describe(const data_parts *data, char *text, size_t bytes) {
-    char shape[256];
+    char shape[256], names[128] = "";
     clt_shape sample = clt_dataset_shape(data->train, 0), truth = clt_dataset_shape(data->train, truth_field(data));
     int64_t classes = count_classes(data), elements = clt_shape_elements(&sample), targets = clt_shape_elements(&truth);
     size_t used;
@@ -128,10 +145,13 @@ void task_describe(const data_parts *data, char *text, size_t bytes) {
         snprintf(text, bytes, "%lld tokens a sample of a vocabulary of %lld", (long long)elements, (long long)data->vocabulary);
         return;
     }
-    if (sample.rank <= 1) used = (size_t)snprintf(text, bytes, "%lld feature%s", (long long)elements, PLURAL(elements));
+    put_names(names, sizeof names, clt_preprocessing_feature, data->preprocessing);
+    if (sample.rank <= 1) used = (size_t)snprintf(text, bytes, "%lld feature%s%s", (long long)elements, PLURAL(elements), names);
     else used = (size_t)snprintf(text, bytes, "%s %s", sample.rank == 3 ? "images [channels, height, width] =" : "samples", shape);
     if (used >= bytes) return;
-    if (classes) snprintf(text + used, bytes - used, ", %lld classes", (long long)classes);
+    names[0] = 0;
+    put_names(names, sizeof names, class_name, data->preprocessing);
+    if (classes) snprintf(text + used, bytes - used, ", %lld classes%s", (long long)classes, names);
     else snprintf(text + used, bytes - used, ", %lld target%s", (long long)targets, PLURAL(targets));
 }
 

@@ -1,0 +1,150 @@
+#include "runtime/data/csv_columns.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/shape.h"
+
+void clt_csv_columns_free(clt_csv_columns *c) {
+    clt_free(c->places);
+    c->places = NULL;
+}
+
+/* ---- a column by its name, or by its index ---- */
+
+/* `likely`: where to look first. -1: there is none of that name. */
+static int64_t find_name(const clt_csv_columns *c, const char *name, int64_t likely) {
+    if (!c->header) return -1;
+    if (likely < c->n && !strcmp(c->header[likely], name)) return likely;
+    for (int64_t i = 0; i < c->n; i++)
+        if (!strcmp(c->header[i], name)) return i;
+    return -1;
+}
+
+static clt_status find_column(const clt_csv_columns *c, const char *text, const char *what, int64_t *column) {
+    char *end, shown[CLT_SHOWN_TEXT];
+    *column = find_name(c, text, 0);
+    if (*column >= 0) return CLT_OK;
+    long long index = strtoll(text, &end, 10), columns = (long long)c->n;
+    if (end == text || *end)
+        return clt_fail(CLT_E_NOT_FOUND, "%s: no column is named \"%s\"%s", c->path, clt_show(text, shown), c->header ? "" : ": there is no header");
+    if (index < -columns || index >= columns) return clt_fail(CLT_E_RANGE, "%s: %s column %s of %lld columns", c->path, what, text, columns);
+    *column = index < 0 ? index + columns : index;
+    return CLT_OK;
+}
+
+/* ---- what is left out, and the label ---- */
+
+static clt_status drop(clt_csv_columns *c, const char *list) {
+    char name[256];
+    for (const char *at = list; at && *at;) {
+        size_t length = strcspn(at, ",");
+        int64_t column;
+        if (length == 0 || length >= sizeof name) return clt_fail(CLT_E_INVALID, "drop \"%.80s\": no name of a column", at);
+        memcpy(name, at, length);
+        name[length] = 0;
+        CLT_TRY(find_column(c, name, "drop", &column));
+        c->places[column] = CLT_CSV_LEFT_OUT;
+        at += length + (at[length] != 0);
+    }
+    return CLT_OK;
+}
+
+static int64_t last_kept(const clt_csv_columns *c) {
+    int64_t column = c->n - 1;
+    while (column >= 0 && c->places[column] == CLT_CSV_LEFT_OUT) column--;
+    return column;
+}
+
+static int64_t count_kept(const clt_csv_columns *c) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < c->n; i++) count += c->places[i] != CLT_CSV_LEFT_OUT;
+    return count;
+}
+
+/* By the option, by the model's name for it, or the last one. */
+static clt_status find_label(clt_csv_columns *c, const clt_csv_options *o) {
+    const clt_preprocessing *like = o->like;
+    if (o->label) CLT_TRY(find_column(c, o->label, "label", &c->label));
+    else if (like && like->label && c->header) c->label = find_name(c, like->label, c->n - 1);
+    else if (!o->no_label || count_kept(c) > clt_shape_elements(&like->shape)) c->label = last_kept(c);
+    if (c->label < 0 && !o->no_label) {
+        char text[CLT_SHOWN_TEXT];
+        return clt_fail(CLT_E_MISMATCH, "%s: no column is named \"%s\", as the model's label is: label=COLUMN names it", c->path,
+                        clt_show(like && like->label ? like->label : "", text));
+    }
+    if (c->label >= 0 && c->places[c->label] == CLT_CSV_LEFT_OUT && !o->no_label)
+        return clt_fail(CLT_E_INVALID, "%s: column %lld is the label and is dropped", c->path, (long long)c->label);
+    if (c->label >= 0) c->places[c->label] = o->no_label ? CLT_CSV_LEFT_OUT : CLT_CSV_LABEL;
+    if (o->no_label) c->label = -1;
+    return CLT_OK;
+}
+
+/* ---- features ---- */
+
+static clt_status take_all(clt_csv_columns *c, const clt_preprocessing *like) {
+    for (int64_t i = 0; i < c->n; i++)
+        if (c->places[i] >= 0) c->places[i] = c->features++;
+    if (like && c->features != clt_shape_elements(&like->shape))
+        return clt_fail(CLT_E_MISMATCH, "%s: %lld features; the model was trained on %lld", c->path, (long long)c->features,
+                        (long long)clt_shape_elements(&like->shape));
+    return CLT_OK;
+}
+
+static clt_status fail_unknown(const clt_csv_columns *c, const clt_preprocessing *like, int64_t column) {
+    char text[CLT_NAMES_TEXT], shown[CLT_SHOWN_TEXT];
+    clt_show(c->header[column], shown);
+    return clt_fail(CLT_E_MISMATCH, "%s: the model was not trained on column \"%s\", but on %s: leave it out with drop=%s", c->path, shown,
+                    clt_names_text(&like->features, text), shown);
+}
+
+static clt_status fail_missing(const clt_csv_columns *c, const clt_preprocessing *like, int64_t feature) {
+    char text[CLT_NAMES_TEXT], shown[CLT_SHOWN_TEXT];
+    const clt_names there = {(char **)(uintptr_t)c->header, c->n};
+    return clt_fail(CLT_E_MISMATCH, "%s: no column is named \"%s\", which the model was trained on; there are %s", c->path,
+                    clt_show(like->features.items[feature], shown), clt_names_text(&there, text));
+}
+
+/* In the model's order; what it does not know is left out where nothing is learned from it. */
+static clt_status take_named(clt_csv_columns *c, const clt_preprocessing *like, bool leave_out) {
+    enum { FREE = INT32_MAX };
+    for (int64_t i = 0; i < c->n; i++)
+        if (c->places[i] >= 0) c->places[i] = FREE;
+    for (int64_t f = 0; f < like->features.n; f++) {
+        int64_t column = find_name(c, like->features.items[f], f);
+        if (column < 0 || c->places[column] != FREE) return fail_missing(c, like, f);
+        c->places[column] = f;
+    }
+    for (int64_t i = 0; i < c->n; i++) {
+        if (c->places[i] != FREE) continue;
+        if (!leave_out) return fail_unknown(c, like, i);
+        c->places[i] = CLT_CSV_LEFT_OUT;
+    }
+    c->features = like->features.n;
+    return CLT_OK;
+}
+
+clt_status clt_csv_columns_find(clt_csv_columns *c, const clt_csv_options *o) {
+    const clt_preprocessing *like = o->like;
+    c->label = -1;
+    c->features = 0;
+    c->places = clt_calloc((size_t)c->n, sizeof *c->places);
+    if (!c->places) return clt_fail_memory((size_t)c->n * sizeof *c->places);
+    CLT_TRY(drop(c, o->drop));
+    CLT_TRY(find_label(c, o));
+    if (like && like->features.n && c->header) CLT_TRY(take_named(c, like, o->leave_out || o->no_label));
+    else CLT_TRY(take_all(c, like));
+    return c->features ? CLT_OK : clt_fail(CLT_E_FORMAT, "%s: no column is left for a feature", c->path);
+}
+
+clt_status clt_csv_columns_names(const clt_csv_columns *c, clt_names *names) {
+    *names = (clt_names){0};
+    if (!c->header) return CLT_OK;
+    char **items = clt_calloc((size_t)c->features, sizeof *items);
+    if (!items) return clt_fail_memory((size_t)c->features * sizeof *items);
+    for (int64_t i = 0; i < c->n; i++)
+        if (c->places[i] >= 0) items[c->places[i]] = c->header[i];
+    clt_status status = clt_names_copy(names, items, c->features);
+    clt_free(items);
+    return status;
+}

@@ -1,0 +1,204 @@
+#!/bin/sh
+# test_predict.sh PROGRAM PYTHON README: a model that is trained on one table and used on others, by its file alone; and the README's lines.
+program=$1 python=$2 readme=$3 name=predict
+. "$(dirname "$0")/common.sh"
+cd "$folder" || exit 1
+
+"$python" - <<'END'
+import random
+random.seed(1)
+kinds = ["setosa", "versicolor", "virginica"]
+names = ["sepal_length", "sepal_width", "petal_length", "petal_width"]
+def row(shift=0):
+    c = random.randrange(3)
+    x = [5 + 0.8 * c + random.gauss(0, 0.4) + shift, 3.4 - 0.3 * c + random.gauss(0, 0.3), 1.5 + 2 * c + random.gauss(0, 0.4), 0.2 + 0.9 * c + random.gauss(0, 0.2)]
+    return ["%.2f" % v for v in x], kinds[c]
+with open("table.csv", "w") as table:
+    table.write("id," + ",".join(names) + ",species\n")
+    for i in range(300):
+        x, kind = row()
+        table.write(f"n{i}," + ",".join(x) + f",{kind}\n")
+rows = [row() for _ in range(40)]
+with open("shifted.csv", "w") as shifted:
+    shifted.write(",".join(names) + ",species\n")
+    for _ in range(300):
+        x, kind = row(2)
+        shifted.write(",".join(x) + f",{kind}\n")
+with open("new.csv", "w") as new, open("labelled.csv", "w") as labelled:
+    new.write("petal_width,sepal_length,note,sepal_width,petal_length\n")
+    labelled.write("species," + ",".join(reversed(names)) + "\n")
+    for number, (x, kind) in enumerate(rows):
+        new.write(f'{x[3]},{x[0]},"a ""note""\nof two lines, {number}",{x[1]},{x[2]}\n')
+        labelled.write(kind + "," + ",".join(reversed(x)) + "\n")
+END
+
+# ---- the README's lines ----
+
+mkdir bin && ln -s "$program" bin/cltrain-train
+"$python" - "$readme" <<'END'
+import re, sys
+blocks = re.findall(r"<!-- run by tests/tools/test_predict.sh -->\n```(\w+)\n(.*?)```", open(sys.argv[1], encoding="utf-8").read(), re.S)
+assert [language for language, _ in blocks] == ["sh", "python"], "the README's lines are not found"
+for language, text in blocks:
+    open("readme." + language, "w").write(text)
+END
+PATH="$folder/bin:$PATH" sh -e readme.sh >"$out" 2>"$err" || fail "the README's lines fail"
+says "of 40 samples"
+grep -qF "(sepal_length, sepal_width, petal_length, petal_width), 3 classes (setosa, versicolor, virginica), 240 training" "$err" ||
+    fail "the first line does not tell what was understood"
+if "$python" -c 'import torch, safetensors' 2>/dev/null; then
+    "$python" readme.python >"$out" 2>"$err" || fail "the README's lines of PyTorch fail"
+    says "['setosa', 'versicolor', 'virginica'] tensor("
+fi
+
+# ---- what is written: the lines with the predictions behind, which are those of the weights ----
+
+expect 0 "" --predict new.csv --from weights.safetensors --output again.csv
+"$python" - >"$out" 2>"$err" <<'END' || fail "the predictions are not those of the weights"
+import csv, json, math, struct
+data = open("weights.safetensors", "rb").read()
+length = struct.unpack_from("<Q", data)[0]
+header = json.loads(data[8:8 + length])
+metadata = header.pop("__metadata__")
+assert metadata["cltrain.model"] == "mlp:32"
+of = json.loads(metadata["cltrain.preprocessing"])
+w = {}
+for name, facts in header.items():
+    begin, end = facts["data_offsets"]
+    w[name] = struct.unpack_from(f"<{(end - begin) // 4}f", data, 8 + length + begin)
+def linear(name, x):
+    n = len(x)
+    return [b + sum(w[name + ".weight"][o * n + i] * x[i] for i in range(n)) for o, b in enumerate(w[name + ".bias"])]
+given, told, first = (list(csv.DictReader(open(f, newline=""))) for f in ("new.csv", "again.csv", "predicted.csv"))
+assert len(given) == len(told) == len(first) == 40
+right = 0
+for row, line in zip(given, told):
+    assert all(line[key] == value for key, value in row.items()), line
+    x = [(float(row[f]) - m) / d for f, m, d in zip(of["features"], of["mean"], of["deviation"])]
+    y = linear("fc2", [max(v, 0) for v in linear("fc1", x)])
+    e = [math.exp(v - max(y)) for v in y]
+    p = [v / sum(e) for v in e]
+    assert line["prediction"] == of["classes"][p.index(max(p))], (line, p)
+    for kind, value in zip(of["classes"], p):
+        assert abs(float(line["probability_" + kind]) - value) < 1e-5, (line, p)
+kinds = [row["species"] for row in csv.DictReader(open("labelled.csv"))]
+right = sum(kind == line["prediction"] for kind, line in zip(kinds, told)) / 40
+assert right >= 0.9, right
+open("right", "w").write(f"{right:.4f}")
+END
+expect 0 "" --test labelled.csv --from weights.safetensors --json
+says "\"test_accuracy\": $(sed 's/0*$//' right)"
+
+# Data whose first feature is shifted are seen as they are: the shift is not taken out.
+expect 0 "" mlp:32 --data csv:shifted.csv --epochs 0 --resume flowers.safetensors --json
+resumed=$(sed -n 's/.*"test_accuracy": \([0-9.]*\).*/\1/p' "$out")
+expect 0 "" --test shifted.csv --from flowers.safetensors --json
+tested=$(sed -n 's/.*"test_accuracy": \([0-9.]*\).*/\1/p' "$out")
+expect 0 "" mlp:32 --data csv:shifted.csv --epochs 40 --json --export shifted.safetensors
+anew=$(sed -n 's/.*"test_accuracy": \([0-9.]*\).*/\1/p' "$out")
+echo "$resumed $tested $anew" | awk '{ exit !($1 < $3 - 0.1 && $2 < $3 - 0.1) }' || fail "a shifted feature is shifted back: $resumed, $tested, $anew"
+
+# ---- what does not fit ----
+
+cut -d, -f1-4 shifted.csv >short.csv
+sed 's/setosa/orchid/' labelled.csv >orchid.csv
+expect 1 "no column is named \"petal_width\", which the model was trained on; there are sepal_length, sepal_width, petal_length" --predict csv:short.csv,drop=3 --from flowers.safetensors
+expect 1 "\"orchid\" is no class of the model: setosa, versicolor, virginica" --test orchid.csv --from flowers.safetensors
+expect 1 "was not trained on column \"id\", but on sepal_length, sepal_width, petal_length, petal_width: leave it out with drop=id" \
+    mlp:32 --data csv:table.csv --resume flowers.safetensors
+expect 1 "no column is named \"petal_length\"" mlp:32 --data csv:table.csv,drop=id,petal_length --resume flowers.safetensors
+expect 2 "--no-standardize: the model was trained on standardized data" mlp:32 --data csv:table.csv,drop=id --no-standardize --resume flowers.safetensors
+expect 1 "cannot be opened" --predict new.csv --from nowhere.safetensors
+head -c 300 flowers.safetensors >cut.safetensors
+expect 1 "cut.safetensors" --predict new.csv --from cut.safetensors
+"$python" - <<'END'
+import json, struct
+data = open("flowers.safetensors", "rb").read()
+length = struct.unpack_from("<Q", data)[0]
+header = json.loads(data[8:8 + length])
+def write(name, change):
+    changed = json.loads(json.dumps(header))
+    change(changed["__metadata__"])
+    text = json.dumps(changed).encode()
+    open(name, "wb").write(struct.pack("<Q", len(text)) + text + data[8 + length:])
+write("early.safetensors", lambda m: m.pop("cltrain.preprocessing"))
+write("broken.safetensors", lambda m: m.update({"cltrain.preprocessing": "{\"dtype\":\"f32\",\"shape\":[4],\"classes\":3,\"mean\":[1]}"}))
+write("other.safetensors", lambda m: m.update({"cltrain.model": "mlp:31"}))
+write("odd.safetensors", lambda m: m.update({"cltrain.model": "perceptron"}))
+END
+expect 1 "early.safetensors does not tell what data its model takes" --predict new.csv --from early.safetensors
+expect 1 "metadata \"cltrain.preprocessing\": \"mean\" is not a number for each element" --predict new.csv --from broken.safetensors
+expect 1 "metadata \"cltrain.preprocessing\"" mlp:32 --data csv:table.csv,drop=id --resume broken.safetensors
+expect 1 "\"fc1.weight\" is F32 [32, 4]; the model has F32 [31, 4]" --predict new.csv --from other.safetensors
+expect 1 "perceptron" --predict new.csv --from odd.safetensors
+expect 0 "" mlp:32 --data csv:table.csv,drop=id --epochs 41 --resume early.safetensors # as before there was any
+
+# ---- the command line ----
+
+refuse "--predict needs --from FILE" --predict new.csv
+refuse "--from goes with --predict or --test" mlp --data digits --from flowers.safetensors
+refuse "--output goes with --predict or --test" mlp --data digits --output x
+refuse "--predict and --test exclude each other" --predict new.csv --test new.csv --from flowers.safetensors
+refuse "--save is of training" --predict new.csv --from flowers.safetensors --save x
+refuse "expected FILE.csv, FILE.npy, csv:FILE or npy:FILE" --predict digits --from flowers.safetensors
+refuse "an array needs --output FILE.npy" --predict new.npy --from flowers.safetensors
+refuse "expected npy:X.npy,Y.npy" --test new.npy --from flowers.safetensors
+refuse "expected npy:X.npy,Y.npy" mlp --data npy:new.npy
+refuse "--output flowers.safetensors and --from flowers.safetensors are the same file" --predict new.csv --from flowers.safetensors --output flowers.safetensors
+refuse "--output new.csv and --predict new.csv are the same file" --predict new.csv --from flowers.safetensors --output new.csv
+refuse "mlp:16 is given, but flowers.safetensors holds mlp:32" mlp:16 --predict new.csv --from flowers.safetensors
+expect 1 "nowhere/x.csv cannot be written" --predict new.csv --from flowers.safetensors --output nowhere/x.csv
+if [ -w /dev/full ]; then
+    "$program" --predict new.csv --from flowers.safetensors >/dev/full 2>"$err" && fail "a full disk is not told"
+fi
+
+# ---- without a header, gzipped, with another separator; numbers ----
+
+sed 1d table.csv | cut -d, -f2- >plain.csv
+sed 1d labelled.csv | cut -d, -f2- | awk -F, '{print $4 ";" $3 ";" $2 ";" $1}' | gzip >plain-new.csv.gz
+expect 0 "4 features, 3 classes (setosa, versicolor, virginica), 240 training" logistic --data csv:plain.csv --epochs 3 --export plain.safetensors
+expect 0 "" --predict "csv:plain-new.csv.gz,separator=;" --from plain.safetensors
+[ "$(wc -l <"$out")" -eq 40 ] || fail "not a line for each"
+[ "$(head -n 1 "$out" | tr ';' '\n' | wc -l)" -eq 8 ] || fail "not four columns more"
+"$python" - <<'END'
+import random
+random.seed(2)
+with open("house.csv", "w") as table:
+    table.write("area,rooms,price\n")
+    for _ in range(200):
+        a, r = random.uniform(40, 200), random.randint(1, 6)
+        table.write(f"{a:.1f},{r},{3 * a + 20 * r:.1f}\n")
+END
+expect 0 "2 features (area, rooms), 1 target" linear --data csv:house.csv --epochs 100 --save house.safetensors
+expect 0 "" --predict house.csv --from house.safetensors
+"$python" - "$out" >"$folder/why" 2>&1 <<'END' || fail "numbers are not predicted: $(cat "$folder/why")"
+import csv, sys
+rows = list(csv.DictReader(open(sys.argv[1])))
+assert len(rows) == 200 and list(rows[0]) == ["area", "rooms", "price", "prediction"], rows[0]
+worst = max(abs(float(r["prediction"]) - float(r["price"])) for r in rows)
+assert worst < 20, worst
+END
+
+# ---- images ----
+
+if "$python" -c 'import numpy' 2>/dev/null; then
+    "$python" - <<'END'
+import numpy as np
+rng = np.random.default_rng(0)
+x = (rng.standard_normal((200, 3, 8, 8)) * 3 + 5).astype("f4")
+np.save("X.npy", x), np.save("Y.npy", (x.mean((1, 2, 3)) > 5).astype("i8")), np.save("H.npy", x[:7].transpose(0, 2, 3, 1))
+END
+    expect 0 "images [channels, height, width] = [3, 8, 8], 2 classes" convnet --data npy:X.npy,Y.npy --epochs 2 --save images.safetensors
+    expect 0 "" --predict X.npy --from images.safetensors --output P.npy
+    expect 0 "" --predict npy:H.npy,layout=nhwc --from images.safetensors --output Q.npy
+    expect 0 "" --test npy:X.npy,Y.npy --from images.safetensors
+    "$python" - >"$folder/why" 2>&1 <<'END' || fail "arrays: $(cat "$folder/why")"
+import numpy as np
+p, q = np.load("P.npy"), np.load("Q.npy")
+assert p.shape == (200, 2) and p.dtype == np.float32 and q.shape == (7, 2)
+assert abs(p.sum(1) - 1).max() < 1e-5 and abs(p[:7] - q).max() < 1e-5
+END
+    expect 1 "the model was trained on samples f32 [3, 8, 8], and the data are f32 [8, 8, 3]" --predict H.npy --from images.safetensors --output R.npy
+fi
+
+[ "$failures" -eq 0 ] || exit 1

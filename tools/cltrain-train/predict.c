@@ -1,0 +1,205 @@
+#include "predict.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <fcntl.h>
+
+#include <cltrain/cltrain.h>
+
+#include "predict_write.h"
+#include "tools/common/files.h"
+#include "tools/common/message.h"
+
+enum { BATCH = 256, MODEL_TEXT = 256 };
+
+typedef struct use {
+    const options *given;
+    const char *option; /* --predict or --test */
+    char model[MODEL_TEXT];
+    clt_preprocessing *trained_on;
+    clt_dataset *data;
+    clt_device *device;
+    clt_graph *graph;
+    clt_tensor *output, *loss, *predicted; /* predicted: probabilities, or numbers */
+    clt_trainer *trainer;
+    clt_loader *loader;
+    float *values; /* [samples, width] */
+    int64_t samples, width;
+} use;
+
+/* ---- what the file tells ---- */
+
+static int read_file(use *u) {
+    const char *path = u->given->from;
+    clt_status status = clt_preprocessing_load(&u->trained_on, path);
+    if (status == CLT_E_NOT_FOUND)
+        return run_error("--from: %s does not tell what data its model takes: it was written by an earlier version, or by another program. --resume %s "
+                         "with the data that it was trained on, --epochs 0 and --save writes one that does",
+                         path, path);
+    if (status >= 0) status = clt_weights_metadata(path, "cltrain.model", u->model, sizeof u->model);
+    if (status < 0) return library_error(status, "--from");
+    if (u->given->model && strcmp(u->given->model, u->model) != 0)
+        return usage_error("%s is given, but %s holds %s: leave MODEL out", u->given->model, path, u->model);
+    if (clt_preprocessing_dtype(u->trained_on) == CLT_F32) return 0;
+    return run_error("%s: %s reads tokens; expected the file of a model that reads numbers or images", u->option, u->model);
+}
+
+/* ---- data ---- */
+
+static clt_status open_data(use *u, bool labelled) {
+    const data_spec *spec = &u->given->data_spec;
+    if (spec->source == DATA_NPY) {
+        clt_status status = clt_dataset_npy(&u->data, spec->path, labelled ? spec->path_y : NULL);
+        return status >= 0 && spec->layout == LAYOUT_NHWC ? clt_dataset_channels_first(u->data) : status;
+    }
+    clt_csv_options csv = spec->csv;
+    csv.like = u->trained_on;
+    csv.leave_out = true;
+    csv.no_label = !labelled;
+    csv.regression = clt_preprocessing_classes(u->trained_on) == 0;
+    return clt_dataset_csv(&u->data, spec->path, &csv);
+}
+
+static int read_data(use *u) {
+    bool labelled = u->given->test != NULL;
+    clt_shape shape = clt_preprocessing_shape(u->trained_on);
+    clt_status status = open_data(u, labelled);
+    if (status >= 0) status = clt_preprocessing_apply(u->trained_on, u->data);
+    if (status < 0) return library_error(status, u->option);
+    clt_shape found = clt_dataset_shape(u->data, 0);
+    bool fits = found.rank == shape.rank;
+    for (int i = 0; fits && i < shape.rank; i++) fits = found.dims[i] == shape.dims[i];
+    u->samples = clt_dataset_samples(u->data);
+    return fits ? 0 : run_error("%s: the samples have another shape than those that the model was trained on", u->option);
+}
+
+/* ---- the model ---- */
+
+static clt_shape batched(clt_shape sample) {
+    clt_shape shape = {.rank = sample.rank + 1, .dims = {BATCH}};
+    for (int i = 0; i < sample.rank && i + 1 < CLT_MAX_RANK; i++) shape.dims[i + 1] = sample.dims[i];
+    return shape;
+}
+
+static int build(use *u) {
+    int classes = clt_preprocessing_classes(u->trained_on);
+    clt_shape target = clt_preprocessing_target(u->trained_on), none = {0};
+    char problem[512];
+    model_spec spec;
+    if (!model_parse(&spec, u->model, problem, sizeof problem)) return run_error("--from: %s: %s", u->given->from, problem);
+    if (!classes && target.rank < 0) return run_error("--from: %s tells neither classes nor the shape of what its model predicts", u->given->from);
+    u->width = classes;
+    if (!classes) u->width = 1;
+    for (int i = 0; !classes && i < target.rank; i++) u->width *= target.dims[i];
+    clt_status status = clt_graph_create(&u->graph);
+    if (status < 0) return library_error(status, "making the model");
+    clt_tensor *x = clt_input(u->graph, "x", CLT_F32, batched(clt_preprocessing_shape(u->trained_on)));
+    clt_tensor *y = clt_input(u->graph, "y", classes ? CLT_I32 : CLT_F32, batched(classes ? none : target));
+    u->output = model_build(u->model, x, u->width);
+    if (!classes && target.rank != 1) u->output = clt_reshape(u->output, batched(target));
+    u->predicted = classes ? clt_softmax(u->output, -1) : u->output;
+    u->loss = model_loss(u->output, y);
+    status = clt_graph_status(u->graph);
+    return status < 0 ? library_error(status, "making the model") : 0;
+}
+
+static int load(use *u) {
+    clt_status status = clt_device_open(&u->device, u->given->device);
+    if (status < 0) return library_error(status, "opening a device");
+    const clt_train_options wanted = {.output = u->output};
+    message_line("%s from %s on %s (%lld samples) with %s", u->model, u->given->from, u->given->data, (long long)u->samples,
+                 clt_device_get_info(u->device)->name);
+    status = clt_trainer_create(&u->trainer, u->device, u->loss, &wanted);
+    if (status < 0) return library_error(status, "making the model");
+    status = clt_weights_load(u->trainer, u->given->from);
+    if (status < 0) return library_error(status, "--from");
+    clt_loader_options in_order = {.batch = BATCH < u->samples ? BATCH : u->samples};
+    status = clt_loader_create(&u->loader, u->data, &in_order);
+    return status < 0 ? library_error(status, u->option) : 0;
+}
+
+/* ---- --predict ---- */
+
+static int compute(use *u) {
+    clt_batch batch;
+    clt_status status = CLT_OK;
+    u->values = calloc((size_t)u->samples, (size_t)u->width * sizeof *u->values);
+    if (!u->values) return run_error("no memory for %lld predictions", (long long)u->samples);
+    for (int64_t done = 0; done < u->samples; done += batch.samples) {
+        status = clt_loader_next(u->loader, &batch);
+        if (status >= 0) status = clt_trainer_predict(u->trainer, u->predicted, &batch, u->values + done * u->width, (size_t)(batch.samples * u->width));
+        if (status < 0) return library_error(status, "--predict");
+    }
+    return 0;
+}
+
+static int write_predictions(const use *u) {
+    const char *path = u->given->output, *why = "";
+    bool table = u->given->data_spec.source == DATA_CSV;
+    FILE *file = path ? file_open_in_place(path, O_CREAT | O_TRUNC, &why) : stdout;
+    if (!file) return run_error("--output: %s cannot be written: %s", path, why);
+    predictions p = {u->trained_on, u->samples, u->width, u->values};
+    int code = table ? predict_write_table(&p, &u->given->data_spec, file) : predict_write_array(&p, file);
+    bool written = fflush(file) == 0 && !ferror(file);
+    if (path && fclose(file)) written = false;
+    return code ? code : written ? 0 : run_error("%s cannot be written", path ? path : "stdout");
+}
+
+/* ---- --test ---- */
+
+static int evaluate(use *u, clt_metrics *metrics) {
+    clt_batch batch;
+    clt_status status;
+    while ((status = clt_loader_next(u->loader, &batch)) != CLT_END) {
+        if (status >= 0) status = clt_trainer_evaluate(u->trainer, &batch);
+        if (status < 0) return library_error(status, "--test");
+    }
+    status = clt_trainer_eval_metrics(u->trainer, metrics, true);
+    return status < 0 ? library_error(status, "--test") : 0;
+}
+
+static int print_metrics(const use *u, const clt_metrics *m) {
+    bool classes = clt_preprocessing_classes(u->trained_on) > 0;
+    double second = classes ? m->accuracy : m->mse;
+    if (u->given->json) {
+        json_t *object = json_pack("{s:s, s:s, s:s, s:I, s:f, s:f}", "model", u->model, "from", u->given->from, "data", u->given->data, "test_samples",
+                                   (json_int_t)m->samples, "test_loss", m->loss, classes ? "test_accuracy" : "test_mse", second);
+        if (object) json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
+        json_decref(object);
+        printf("\n");
+    } else {
+        printf("test loss %.6f, %s %.*f of %lld samples\n", m->loss, classes ? "accuracy" : "mean squared error", classes ? 4 : 6, second,
+               (long long)m->samples);
+    }
+    return fflush(stdout) || ferror(stdout) ? run_error("stdout cannot be written") : 0;
+}
+
+static int use_model(use *u) {
+    clt_metrics metrics;
+    int code = read_file(u);
+    if (!code) code = read_data(u);
+    if (!code) code = build(u);
+    if (!code) code = load(u);
+    if (!code && u->given->predict) {
+        code = compute(u);
+        return code ? code : write_predictions(u);
+    }
+    if (!code) code = evaluate(u, &metrics);
+    return code ? code : print_metrics(u, &metrics);
+}
+
+int predict_run(const options *given) {
+    use u = {.given = given, .option = given->predict ? "--predict" : "--test"};
+    int code = use_model(&u);
+    free(u.values);
+    clt_loader_destroy(u.loader);
+    clt_trainer_destroy(u.trainer);
+    clt_graph_destroy(u.graph);
+    clt_device_close(u.device);
+    clt_dataset_destroy(u.data);
+    clt_preprocessing_destroy(u.trained_on);
+    return code;
+}

@@ -1,0 +1,147 @@
+#include "predict_write.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "tools/common/message.h"
+
+/* ---- the table's own records, plain or gzipped ---- */
+
+typedef struct records {
+    gzFile file;
+    const char *path;
+    char *text; /* the record at hand, without its line end */
+    size_t length, capacity;
+} records;
+
+static int open_records(records *r, const data_spec *spec) {
+    *r = (records){.file = gzopen(spec->path, "rb"), .path = spec->path};
+    if (!r->file) return run_error("--predict: %s cannot be read again", spec->path);
+    for (int i = 0; i < spec->csv.skip_lines; i++)
+        for (int c = gzgetc(r->file); c >= 0 && c != '\n';) c = gzgetc(r->file);
+    return 0;
+}
+
+static void close_records(records *r) {
+    if (r->file) gzclose(r->file);
+    free(r->text);
+}
+
+static bool append(records *r, int c) {
+    if (r->length + 1 >= r->capacity) {
+        size_t capacity = 2 * r->capacity + 256;
+        char *text = realloc(r->text, capacity);
+        if (!text) return false;
+        r->text = text;
+        r->capacity = capacity;
+    }
+    r->text[r->length++] = (char)c;
+    r->text[r->length] = 0;
+    return true;
+}
+
+/* A line end within quotes is part of a field. False at the end, and at a blank line, behind which there are no data. */
+static bool next_record(records *r) {
+    bool quoted = false;
+    int c;
+    r->length = 0;
+    while ((c = gzgetc(r->file)) >= 0 && (quoted || c != '\n')) {
+        if (c == '"') quoted = !quoted;
+        if (!append(r, c)) return false;
+    }
+    if (r->length && r->text[r->length - 1] == '\r') r->text[--r->length] = 0;
+    return r->length > 0 && r->text[strspn(r->text, " \t")] != 0;
+}
+
+static int64_t count_records(const data_spec *spec) {
+    records r;
+    int64_t count = 0;
+    if (open_records(&r, spec)) return -1;
+    while (next_record(&r)) count++;
+    close_records(&r);
+    return count;
+}
+
+/* ---- the columns that are added ---- */
+
+/* Quoted where it must be. */
+static void put_field(FILE *file, const char *before, const char *text, char separator) {
+    fputs(before, file);
+    if (!strchr(text, '"') && !strchr(text, separator) && !strpbrk(text, "\r\n")) {
+        fputs(text, file);
+        return;
+    }
+    fputc('"', file);
+    for (; *text; text++) fputs(*text == '"' ? "\"\"" : (char[]){*text, 0}, file);
+    fputc('"', file);
+}
+
+static const char *class_text(const predictions *p, int64_t class_index, char text[24]) {
+    const char *name = clt_preprocessing_class(p->trained_on, (int)class_index);
+    if (!name) snprintf(text, 24, "%lld", (long long)class_index);
+    return name ? name : text;
+}
+
+static void put_header(const predictions *p, FILE *file, char separator) {
+    char number[24], name[320];
+    const char before[] = {separator, 0};
+    bool classes = clt_preprocessing_classes(p->trained_on) > 0;
+    if (classes || p->width == 1) put_field(file, before, "prediction", separator);
+    for (int64_t k = 0; (classes || p->width > 1) && k < p->width; k++) {
+        if (classes) snprintf(name, sizeof name, "probability_%s", class_text(p, k, number));
+        else snprintf(name, sizeof name, "prediction_%lld", (long long)k);
+        put_field(file, before, name, separator);
+    }
+}
+
+static void put_prediction(const predictions *p, int64_t sample, FILE *file, char separator) {
+    char number[24];
+    const char before[] = {separator, 0};
+    const float *values = p->values + sample * p->width;
+    int64_t best = 0;
+    for (int64_t k = 1; k < p->width; k++)
+        if (values[k] > values[best]) best = k;
+    if (clt_preprocessing_classes(p->trained_on)) put_field(file, before, class_text(p, best, number), separator);
+    for (int64_t k = 0; k < p->width; k++) fprintf(file, "%c%.9g", separator, (double)values[k]);
+}
+
+int predict_write_table(const predictions *p, const data_spec *spec, FILE *file) {
+    char separator = spec->csv.separator ? spec->csv.separator : ',';
+    int64_t count = count_records(spec);
+    records r;
+    if (count != p->samples && count != p->samples + 1)
+        return run_error("--predict: %s has changed: it had %lld lines of data", spec->path, (long long)p->samples);
+    int code = open_records(&r, spec);
+    if (code) return code;
+    for (int64_t at = p->samples - count; at < p->samples && next_record(&r); at++) { /* -1: the header */
+        fputs(r.text, file);
+        if (at < 0) put_header(p, file, separator);
+        else put_prediction(p, at, file, separator);
+        fputc('\n', file);
+    }
+    close_records(&r);
+    return 0;
+}
+
+/* ---- arrays: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html ---- */
+
+int predict_write_array(const predictions *p, FILE *file) {
+    enum { BYTES = 128 }; /* a multiple of 64, of magic, version, length and text */
+    char header[BYTES + 1];
+    int length = snprintf(header + 10, BYTES - 10, "{'descr': '<f4', 'fortran_order': False, 'shape': (%lld, %lld), }", (long long)p->samples,
+                          (long long)p->width);
+    memcpy(header, "\x93NUMPY\x01\x00", 8);
+    header[8] = (char)(BYTES - 10);
+    header[9] = 0;
+    memset(header + 10 + length, ' ', (size_t)(BYTES - 10 - length));
+    header[BYTES - 1] = '\n';
+    fwrite(header, 1, BYTES, file);
+    for (int64_t i = 0; i < p->samples * p->width; i++) {
+        uint32_t word;
+        memcpy(&word, &p->values[i], sizeof word);
+        const unsigned char bytes[4] = {(unsigned char)word, (unsigned char)(word >> 8), (unsigned char)(word >> 16), (unsigned char)(word >> 24)};
+        fwrite(bytes, 1, sizeof bytes, file);
+    }
+    return 0;
+}

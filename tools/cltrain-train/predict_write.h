@@ -1,0 +1,28 @@
+/*
+ * Predictions as files: a table's lines with columns added, or an array.
+ */
+#ifndef CLTRAIN_TRAIN_PREDICT_WRITE_H
+#define CLTRAIN_TRAIN_PREDICT_WRITE_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cltrain/preprocessing.h>
+
+#include "data_spec.h"
+
+/* Of each sample `width` values: probabilities of the classes, or the numbers that were predicted. */
+typedef struct predictions {
+    const clt_preprocessing *trained_on;
+    int64_t samples, width;
+    const float *values;
+} predictions;
+
+/* The lines of the table, and behind each the class and the probability of each, or the numbers. Returns 0, or EXIT_FAILED after saying
+ * why. */
+int predict_write_table(const predictions *p, const data_spec *spec, FILE *file);
+
+/* f32 [samples, width], as NumPy stores it. */
+int predict_write_array(const predictions *p, FILE *file);
+
+#endif
