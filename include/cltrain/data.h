@@ -40,6 +40,13 @@ typedef struct clt_preprocessing clt_preprocessing;
  * [1, 8, 8] scaled to [0, 1], label i32 in [0, 10). */
 CLT_API clt_status clt_dataset_digits(clt_dataset **dataset);
 
+/* What becomes of a table's fields without a value: empty, NA, N/A, NaN, nan, null or NULL. */
+typedef enum clt_missing {
+    CLT_MISSING_REFUSE = 0,
+    CLT_MISSING_DROP, /* their lines are left out, which is logged as a warning */
+    CLT_MISSING_MEAN  /* a number becomes the mean of its column, a text no category; a label is refused */
+} clt_missing;
+
 typedef struct clt_csv_options {
     const char *label;   /* column name (needs a header) or index from 0, negative from the end;
                             default: the last */
@@ -50,6 +57,7 @@ typedef struct clt_csv_options {
     bool header;         /* there is one, even if all its fields are numbers */
     char separator;      /* default ',' */
     bool regression;     /* the label is a f32 target; default: classes, whole numbers from 0 or texts */
+    clt_missing missing;
     const char *drop;    /* columns that are left out, as `label` names them, separated by commas */
     /* Read as the table that a model was trained on: columns are found by name, in the model's order; where either has no names,
      * by their place. Labels are the model's classes. What remains is clt_preprocessing_apply's. NULL: as the file is. Borrowed for
@@ -59,12 +67,13 @@ typedef struct clt_csv_options {
     bool no_label;       /* with `like`: so is the label, if there is one, and the data set has the one field; implies leave_out */
 } clt_csv_options;
 
-/* A table of numbers: features f32 [features], then the label, which may be text: the classes are then the texts in
- * the order of their bytes, 10,000 at most. Fields may be quoted; the
+/* A table: features f32 [elements], then the label. A feature is numbers, or, in a table with a header, texts: then it is an element for each
+ * different text, 1 where the line has it and else 0, named "colour=red"; 100 texts at most. The label may be text as well: the classes are then
+ * 10,000 at most. Both are in the order of their bytes. Fields may be quoted; the
  * decimal point is a point in every locale. CLT_E_FORMAT for an empty or non-numeric field and
  * for a line with too few or too many, CLT_E_RANGE for a label that is no class; they name the
  * line and the column, both counted from 1. CLT_E_NOT_FOUND for a column that is named and that there is
- * none of. With `like`, CLT_E_MISMATCH for columns that the file lacks or the model does not know. A gzipped file is read too. */
+ * none of. With `like`, missing values become what they became in training (CLT_MISSING_MEAN), and texts that were not there are refused; CLT_E_MISMATCH for columns that the file lacks or the model does not know. A gzipped file is read too. */
 CLT_API clt_status clt_dataset_csv(clt_dataset **dataset, const char *path,
                                    const clt_csv_options *options);
 

@@ -6,7 +6,8 @@
  * "cltrain.preprocessing" of their metadata, as a JSON object:
  *
  *     "dtype": "f32", "shape": [4]                 of a sample
- *     "features": ["width", "height", …]           the columns of a table, in the order of a sample's elements; absent: they have no names
+ *     "features": ["width", "colour=red", …]       the columns of a table, in the order of a sample's elements; absent: they have no names
+ *     "missing": […]                               what a missing value of each becomes; absent: there must be none
  *     "mean": […], "deviation": […]                of each element, or of each channel of [channels, height, width]; absent: the model
  *                                                  takes samples as they are, else (x - mean) / deviation
  *     "label": "species"                           the column of the truth; absent: it has no name

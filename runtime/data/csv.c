@@ -2,7 +2,7 @@
  * A table of numbers as a data set.
  */
 #include "runtime/base/number.h"
-#include "runtime/data/csv_columns.h"
+#include "runtime/data/csv_features.h"
 #include "runtime/data/csv_labels.h"
 #include "runtime/data/csv_reader.h"
 #include "runtime/data/data.h"
@@ -30,7 +30,10 @@ typedef struct table {
     record first, second; /* the second is kept where it tells whether the first is a header */
     bool has_header;
     clt_csv_columns columns;
+    clt_csv_features features;
     clt_csv_labels labels;
+    bool lacks;             /* the line at hand, which is to be dropped */
+    int64_t dropped, first_dropped; /* how many lines, and the first of them */
     int64_t number_line; /* of the first label that is a number, 0: none yet */
     int64_t blank_line; /* the first blank line, 0: none yet */
     clt_rows rows;
@@ -94,21 +97,62 @@ static clt_status put_text(table *t, size_t column, int64_t line, const char *fi
     return fail_field(t, CLT_E_RANGE, line, column, field, what);
 }
 
-static clt_status put_field(table *t, size_t column, int64_t line, const char *field) {
+static clt_status put_label(table *t, size_t column, int64_t line, const char *field) {
     double value;
-    int64_t place = t->columns.places[column];
-    if (place == CLT_CSV_LEFT_OUT) return CLT_OK;
-    bool is_class = place == CLT_CSV_LABEL && !t->options.regression, is_number = clt_number_parse(field, &value);
-    if (is_class && (!is_number || t->labels.fixed)) return put_text(t, column, line, field);
-    if (!is_number)
-        return fail_field(t, CLT_E_FORMAT, line, column, field,
-                          is_blank(field) ? "empty: a value is missing" : "not a number");
+    bool is_number = clt_number_parse(field, &value);
+    if (!t->options.regression && (!is_number || t->labels.fixed)) return put_text(t, column, line, field);
+    if (!is_number) return fail_field(t, CLT_E_FORMAT, line, column, field, is_blank(field) ? "empty: a value is missing" : "not a number");
+    if (!t->options.regression) return put_number(t, column, line, field, value);
+    if (fabs(value) > FLT_MAX) return fail_field(t, CLT_E_FORMAT, line, column, field, "too large for f32");
+    t->rows.y.target[t->rows.rows] = (float)value;
+    return CLT_OK;
+}
+
+static clt_status put_category(table *t, size_t column, int64_t line, const char *field, clt_csv_feature *feature, float *x) {
+    char text[MOST_LABEL_BYTES], names[CLT_NAMES_TEXT], what[CLT_NAMES_TEXT + 64];
+    bool known = feature->kind == CLT_CSV_TEXTS || (feature->kind == CLT_CSV_UNKNOWN && t->has_header);
+    if (!known) return fail_field(t, CLT_E_FORMAT, line, column, field, "not a number");
+    if (strlen(field) >= sizeof text) return fail_field(t, CLT_E_RANGE, line, column, field, "too long for a category");
+    strcpy(text, field);
+    clt_status status = clt_csv_features_text(feature, trim(text), x);
+    if (status != CLT_E_RANGE) return status;
+    if (feature->categories.fixed) snprintf(what, sizeof what, "a text that the model does not know: %s", clt_names_text(&feature->categories.names, names));
+    else snprintf(what, sizeof what, "one text more than %d: leave the column out with drop=%zu", CLT_CSV_MOST_CATEGORIES, column);
+    return fail_field(t, CLT_E_RANGE, line, column, field, what);
+}
+
+static clt_status put_missing(table *t, size_t column, int64_t line, const char *field, clt_csv_feature *feature, float *x) {
+    static const char *const remedies[] = {"missing: missing=drop leaves such lines out, missing=mean puts the column's mean there",
+                                           "missing, and the model was trained without such values: missing=drop leaves the line out"};
+    *x = NAN;
+    if (!t->features.fills) return fail_field(t, CLT_E_FORMAT, line, column, field, remedies[t->options.like != NULL]);
+    feature->lacks = true;
+    return CLT_OK;
+}
+
+static clt_status put_feature(table *t, size_t column, int64_t line, const char *field, int64_t place) {
+    clt_csv_feature *feature = &t->features.items[place];
+    float *x = &t->rows.x[t->rows.rows * t->rows.row_elements + (size_t)place];
+    double value;
+    if (clt_csv_is_missing(field)) return put_missing(t, column, line, field, feature, x);
+    if (feature->kind == CLT_CSV_TEXTS || !clt_number_parse(field, &value)) return put_category(t, column, line, field, feature, x);
     if (fabs(value) > FLT_MAX)
         return fail_field(t, CLT_E_FORMAT, line, column, field, "too large for f32");
-    if (is_class) return put_number(t, column, line, field, value);
-    if (place == CLT_CSV_LABEL) t->rows.y.target[t->rows.rows] = (float)value;
-    else t->rows.x[t->rows.rows * t->rows.row_elements + (size_t)place] = (float)value;
+    feature->kind = CLT_CSV_NUMBERS;
+    *x = (float)value;
     return CLT_OK;
+}
+
+/* A line that lacks a value may be one to drop: then nothing of it counts, whatever stands behind. */
+static clt_status put_field(table *t, size_t column, int64_t line, const char *field) {
+    int64_t place = t->columns.places[column];
+    if (place == CLT_CSV_LEFT_OUT || t->lacks) return CLT_OK;
+    if (t->options.missing == CLT_MISSING_DROP && clt_csv_is_missing(field)) {
+        t->lacks = true;
+        if (!t->dropped++) t->first_dropped = line;
+        return CLT_OK;
+    }
+    return place == CLT_CSV_LABEL ? put_label(t, column, line, field) : put_feature(t, column, line, field, place);
 }
 
 static void free_record(record *r) {
@@ -198,6 +242,7 @@ static clt_status find_columns(table *t) {
     const clt_preprocessing *like = t->options.like;
     t->columns = (clt_csv_columns){.path = t->path, .header = t->has_header ? t->first.fields : NULL, .n = (int64_t)t->first.n};
     CLT_TRY(clt_csv_columns_find(&t->columns, &t->options));
+    CLT_TRY(clt_csv_features_begin(&t->features, &t->columns, &t->options));
     t->rows.row_elements = (size_t)t->columns.features;
     return clt_csv_labels_begin(&t->labels, like ? &like->class_names : &none);
 }
@@ -205,6 +250,11 @@ static clt_status find_columns(table *t) {
 static clt_status fail_count(const table *t, int64_t line, size_t count) {
     return clt_fail(CLT_E_FORMAT, "%s: line %lld has %zu fields, not %zu as line %lld", t->path,
                     (long long)line, count, t->first.n, (long long)t->first.line);
+}
+
+static void end_row(table *t) {
+    t->rows.rows += !t->lacks;
+    t->lacks = false;
 }
 
 static clt_status read_record(table *t) {
@@ -229,7 +279,7 @@ static clt_status read_record(table *t) {
     size_t count = t->first.n;
     for (; !last; count++) CLT_TRY(clt_csv_field(r, &last));
     if (count > t->first.n) return fail_count(t, line, count);
-    t->rows.rows++;
+    end_row(t);
     return CLT_OK;
 }
 
@@ -241,7 +291,7 @@ static clt_status put_record(table *t, const record *r) {
     if (r->n != t->first.n) return fail_count(t, r->line, r->n);
     CLT_TRY(clt_rows_reserve(&t->rows, 1));
     for (size_t column = 0; column < r->n; column++) CLT_TRY(put_field(t, column, r->line, r->fields[column]));
-    t->rows.rows++;
+    end_row(t);
     return CLT_OK;
 }
 
@@ -256,7 +306,7 @@ static clt_status read_table(table *t) {
     if (!t->has_header) CLT_TRY(put_record(t, &t->first));
     if (t->second.n) CLT_TRY(put_record(t, &t->second));
     while (clt_csv_more(t->reader)) CLT_TRY(read_record(t));
-    if (t->rows.rows == 0) return clt_fail(CLT_E_FORMAT, "%s: a header, but no data", t->path);
+    if (t->rows.rows == 0 && !t->dropped) return clt_fail(CLT_E_FORMAT, "%s: a header, but no data", t->path);
     return CLT_OK;
 }
 
@@ -266,37 +316,43 @@ static clt_status check_options(clt_csv_options *options) {
         return clt_fail(CLT_E_INVALID, "a CSV separator '%c'", options->separator);
     if (options->header && options->no_header)
         return clt_fail(CLT_E_INVALID, "a CSV table with and without a header at once");
+    if ((unsigned)options->missing > CLT_MISSING_MEAN) return clt_fail(CLT_E_INVALID, "missing = %d: expected one of clt_missing", (int)options->missing);
     if (options->no_label && !options->like)
         return clt_fail(CLT_E_INVALID, "a CSV table without a label is read for a model: no_label needs like");
     if (options->skip_lines < 0) return clt_fail(CLT_E_INVALID, "%d lines to skip", options->skip_lines);
     return CLT_OK;
 }
 
-/* The names that the table has become those of the data set. */
-static clt_status add_names(table *t, clt_dataset *d) {
-    CLT_TRY(clt_preprocessing_of(&d->facts, d));
-    clt_preprocessing *facts = d->facts;
-    CLT_TRY(clt_csv_columns_names(&t->columns, &facts->features));
-    CLT_TRY(clt_names_copy(&facts->class_names, t->labels.names.items, t->labels.names.n));
-    if (t->columns.header && t->columns.label >= 0 && !(facts->label = clt_strdup(t->first.fields[t->columns.label])))
+/* What the table tells of itself becomes the data set's. */
+static clt_status make_facts(table *t, clt_preprocessing **facts) {
+    clt_preprocessing *f = *facts = clt_calloc(1, sizeof *f);
+    if (!f) return clt_fail_memory(sizeof *f);
+    CLT_TRY(clt_csv_features_finish(&t->features, &t->columns, &t->rows, f));
+    CLT_TRY(clt_names_copy(&f->class_names, t->labels.names.items, t->labels.names.n));
+    if (t->columns.header && t->columns.label >= 0 && !(f->label = clt_strdup(t->first.fields[t->columns.label])))
         return clt_fail_memory(strlen(t->first.fields[t->columns.label]) + 1);
     return CLT_OK;
 }
 
 static clt_status finish(table *t, clt_dataset **dataset) {
     clt_dtype truth = t->options.regression || t->options.no_label ? CLT_F32 : CLT_I32;
-    if (truth == CLT_I32) CLT_TRY(clt_csv_labels_sort(&t->labels, t->rows.y.label, t->rows.rows));
+    clt_preprocessing *facts = NULL;
+    clt_dataset *d = NULL;
+    clt_status status = CLT_OK;
+    if (truth == CLT_I32) CLT_TRY_GOTO(clt_csv_labels_sort(&t->labels, t->rows.y.label, t->rows.rows));
+    CLT_TRY_GOTO(make_facts(t, &facts));
     int classes = t->options.like && truth == CLT_I32 ? t->options.like->classes : (int)t->labels.names.n;
-    clt_dataset *d;
-    CLT_TRY(clt_rows_finish(&t->rows, CLT_SHAPE(t->columns.features), truth, classes, &d));
-    clt_status status = add_names(t, d);
-    if (status < 0) {
-        clt_dataset_destroy(d);
-        return status;
-    }
+    CLT_TRY_GOTO(clt_rows_finish(&t->rows, CLT_SHAPE((int64_t)t->rows.row_elements), truth, classes, &d));
+    if (t->dropped)
+        clt_log_message(CLT_LOG_WARNING, "%s: %lld lines are left out, for they lack a value: line %lld is the first", t->path,
+                        (long long)t->dropped, (long long)t->first_dropped);
     if (t->options.no_label) clt_dataset_drop_truth(d);
+    d->facts = facts;
     *dataset = d;
     return CLT_OK;
+fail:
+    clt_preprocessing_destroy(facts);
+    return status;
 }
 
 clt_status clt_dataset_csv(clt_dataset **dataset, const char *path, const clt_csv_options *options) {
@@ -310,6 +366,7 @@ clt_status clt_dataset_csv(clt_dataset **dataset, const char *path, const clt_cs
 fail:
     clt_rows_free(&t.rows);
     clt_csv_labels_free(&t.labels);
+    clt_csv_features_free(&t.features);
     clt_csv_columns_free(&t.columns);
     free_record(&t.first);
     free_record(&t.second);

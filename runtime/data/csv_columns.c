@@ -6,7 +6,7 @@
 #include "runtime/base/shape.h"
 
 void clt_csv_columns_free(clt_csv_columns *c) {
-    clt_free(c->places);
+    clt_free(c->places); /* the others are behind it */
     c->places = NULL;
 }
 
@@ -82,9 +82,16 @@ static clt_status find_label(clt_csv_columns *c, const clt_csv_options *o) {
 
 /* ---- features ---- */
 
+static void add_feature(clt_csv_columns *c, int64_t column, int64_t element, int64_t categories) {
+    c->places[column] = c->features;
+    c->columns[c->features] = column;
+    c->elements[c->features] = element;
+    c->categories[c->features++] = categories;
+}
+
 static clt_status take_all(clt_csv_columns *c, const clt_preprocessing *like) {
     for (int64_t i = 0; i < c->n; i++)
-        if (c->places[i] >= 0) c->places[i] = c->features++;
+        if (c->places[i] >= 0) add_feature(c, i, c->features, 0);
     if (like && c->features != clt_shape_elements(&like->shape))
         return clt_fail(CLT_E_MISMATCH, "%s: %lld features; the model was trained on %lld", c->path, (long long)c->features,
                         (long long)clt_shape_elements(&like->shape));
@@ -105,22 +112,34 @@ static clt_status fail_missing(const clt_csv_columns *c, const clt_preprocessing
                     clt_show(like->features.items[feature], shown), clt_names_text(&there, text));
 }
 
+/* The column of an element, and whether that is one of its categories: "colour=red" of a column "colour". */
+static int64_t find_element(const clt_csv_columns *c, const char *name, int64_t likely, bool *category) {
+    int64_t column = find_name(c, name, likely);
+    *category = false;
+    for (const char *at = strchr(name, '='); column < 0 && at; at = strchr(at + 1, '='))
+        for (int64_t i = 0; column < 0 && i < c->n; i++)
+            if (!strncmp(c->header[i], name, (size_t)(at - name)) && !c->header[i][at - name]) column = i, *category = true;
+    return column;
+}
+
 /* In the model's order; what it does not know is left out where nothing is learned from it. */
 static clt_status take_named(clt_csv_columns *c, const clt_preprocessing *like, bool leave_out) {
     enum { FREE = INT32_MAX };
     for (int64_t i = 0; i < c->n; i++)
         if (c->places[i] >= 0) c->places[i] = FREE;
-    for (int64_t f = 0; f < like->features.n; f++) {
-        int64_t column = find_name(c, like->features.items[f], f);
-        if (column < 0 || c->places[column] != FREE) return fail_missing(c, like, f);
-        c->places[column] = f;
+    for (int64_t e = 0; e < like->features.n; e++) {
+        bool category;
+        int64_t column = find_element(c, like->features.items[e], c->features, &category), last = c->features - 1;
+        bool more = category && last >= 0 && c->columns[last] == column && c->categories[last] > 0;
+        if (column < 0 || (!more && c->places[column] != FREE)) return fail_missing(c, like, e);
+        if (more) c->categories[last]++;
+        else add_feature(c, column, e, category);
     }
     for (int64_t i = 0; i < c->n; i++) {
         if (c->places[i] != FREE) continue;
         if (!leave_out) return fail_unknown(c, like, i);
         c->places[i] = CLT_CSV_LEFT_OUT;
     }
-    c->features = like->features.n;
     return CLT_OK;
 }
 
@@ -128,23 +147,14 @@ clt_status clt_csv_columns_find(clt_csv_columns *c, const clt_csv_options *o) {
     const clt_preprocessing *like = o->like;
     c->label = -1;
     c->features = 0;
-    c->places = clt_calloc((size_t)c->n, sizeof *c->places);
-    if (!c->places) return clt_fail_memory((size_t)c->n * sizeof *c->places);
+    c->places = clt_calloc((size_t)c->n, 4 * sizeof *c->places);
+    if (!c->places) return clt_fail_memory((size_t)c->n * 4 * sizeof *c->places);
+    c->columns = c->places + c->n;
+    c->elements = c->columns + c->n;
+    c->categories = c->elements + c->n;
     CLT_TRY(drop(c, o->drop));
     CLT_TRY(find_label(c, o));
     if (like && like->features.n && c->header) CLT_TRY(take_named(c, like, o->leave_out || o->no_label));
     else CLT_TRY(take_all(c, like));
     return c->features ? CLT_OK : clt_fail(CLT_E_FORMAT, "%s: no column is left for a feature", c->path);
-}
-
-clt_status clt_csv_columns_names(const clt_csv_columns *c, clt_names *names) {
-    *names = (clt_names){0};
-    if (!c->header) return CLT_OK;
-    char **items = clt_calloc((size_t)c->features, sizeof *items);
-    if (!items) return clt_fail_memory((size_t)c->features * sizeof *items);
-    for (int64_t i = 0; i < c->n; i++)
-        if (c->places[i] >= 0) items[c->places[i]] = c->header[i];
-    clt_status status = clt_names_copy(names, items, c->features);
-    clt_free(items);
-    return status;
 }

@@ -78,6 +78,13 @@ clt_status clt_preprocessing_copy(clt_preprocessing **copy, const clt_preprocess
     CLT_TRY_GOTO(clt_names_copy(&c->features, p->features.items, p->features.n));
     CLT_TRY_GOTO(clt_names_copy(&c->class_names, p->class_names.items, p->class_names.n));
     CLT_TRY_GOTO(copy_moments(&c->moments, &p->moments));
+    if (p->fill) {
+        size_t bytes = (size_t)clt_shape_elements(&p->shape) * sizeof *c->fill;
+        c->fill = clt_alloc(bytes);
+        status = c->fill ? CLT_OK : clt_fail_memory(bytes);
+        if (!c->fill) goto fail;
+        memcpy(c->fill, p->fill, bytes);
+    }
     if (p->label && !(c->label = clt_strdup(p->label))) {
         status = clt_fail_memory(strlen(p->label) + 1);
         goto fail;
@@ -107,6 +114,7 @@ void clt_preprocessing_destroy(clt_preprocessing *p) {
     clt_names_free(&p->class_names);
     clt_free(p->label);
     clt_free(p->moments.mean);
+    clt_free(p->fill);
     clt_free(p);
 }
 

@@ -38,6 +38,7 @@ struct clt_preprocessing {
     int classes;
     clt_shape target; /* of numbers; rank -1: there are none */
     clt_moments moments;
+    double *fill; /* of each element of a table: what a missing value becomes; NULL: there must be none */
 };
 
 clt_status clt_preprocessing_copy(clt_preprocessing **copy, const clt_preprocessing *p);

@@ -58,6 +58,7 @@ static clt_status fill(json_t *object, const clt_preprocessing *p) {
         CLT_TRY(put_numbers(object, "mean", p->moments.mean, p->moments.n));
         CLT_TRY(put_numbers(object, "deviation", p->moments.deviation, p->moments.n));
     }
+    if (p->fill) CLT_TRY(put_numbers(object, "missing", p->fill, (size_t)clt_shape_elements(&p->shape)));
     if (p->label) {
         clt_status status = clt_json_set_text(object, "label", p->label);
         if (status < 0) return clt_fail_context(status, "the label's name: ");
@@ -164,6 +165,15 @@ static clt_status read_moments(const reader *r) {
     return CLT_OK;
 }
 
+static clt_status read_fill(const reader *r) {
+    const json_t *fill = json_object_get(r->object, "missing");
+    size_t n = (size_t)clt_shape_elements(&r->p->shape);
+    if (!fill) return CLT_OK;
+    if (json_array_size(fill) != n || r->p->shape.rank != 1) return refuse(r, "missing", "a number for each element of a table");
+    r->p->fill = clt_calloc(n, sizeof *r->p->fill);
+    return r->p->fill ? read_numbers(r, "missing", r->p->fill, n) : clt_fail_memory(n * sizeof *r->p->fill);
+}
+
 static clt_status read_classes(const reader *r) {
     const json_t *classes = json_object_get(r->object, "classes");
     if (!classes) return CLT_OK;
@@ -194,6 +204,7 @@ static clt_status read_all(const reader *r) {
     else r->p->target.rank = -1;
     CLT_TRY(read_features(r));
     CLT_TRY(read_moments(r));
+    CLT_TRY(read_fill(r));
     CLT_TRY(read_classes(r));
     return read_label(r);
 }

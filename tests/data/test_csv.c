@@ -99,9 +99,9 @@ static void knows_headers(void **state) {
     refuse("1,x\n3,4\n", (clt_csv_options){.no_header = true}, CLT_E_FORMAT,
            "line 2, column 2: \"4\" is a number, and labels before it are texts");
     /* A first line with a fault is no header, which would hide the fault. */
-    refuse("1,,3\n4,5,6\n", (clt_csv_options){0}, CLT_E_FORMAT, "line 1, column 2: \"\" is empty");
+    refuse("1,,3\n4,5,6\n", (clt_csv_options){0}, CLT_E_FORMAT, "line 1, column 2: \"\" is missing");
     refuse("1,NaN,3\n4,5,6\n", (clt_csv_options){0}, CLT_E_FORMAT,
-           "line 1, column 2: \"NaN\" is not a number");
+           "line 1, column 2: \"NaN\" is missing");
     (void)state;
 }
 
@@ -156,10 +156,10 @@ static void names_line_and_column_of_faults(void **state) {
     refuse("age,class\n1,0\n2,1\nold,0\n", plain, CLT_E_FORMAT,
            "bad.csv: line 4, column 1 (age): \"old\" is not a number");
     refuse("age,b,class\n1,2,0\n2,,1\n", plain, CLT_E_FORMAT,
-           "line 3, column 2 (b): \"\" is empty: a value is missing");
+           "line 3, column 2 (b): \"\" is missing: missing=drop leaves such lines out");
     refuse("age,class\n1,0\n2,\n", plain, CLT_E_FORMAT, "line 3, column 2 (class): \"\" is empty");
     refuse("1,0\n2, \n", plain, CLT_E_FORMAT, "line 2, column 2: \" \" is empty");
-    refuse("1,0\nnan,1\n", plain, CLT_E_FORMAT, "line 2, column 1: \"nan\" is not a number");
+    refuse("1,0\nnan,1\n", plain, CLT_E_FORMAT, "line 2, column 1: \"nan\" is missing");
     refuse("1,0\n-inf,1\n", plain, CLT_E_FORMAT, "line 2, column 1");
     refuse("1,0\n0x10,1\n", plain, CLT_E_FORMAT, "line 2, column 1");
     refuse("1,0\n1e39,1\n", plain, CLT_E_FORMAT, "\"1e39\" is too large for f32");
@@ -242,23 +242,6 @@ static void survives_bombs(void **state) {
 }
 
 /* Whichever allocation fails: an error, and nothing is left behind. */
-static void survives_failing_memory(void **state) {
-    const char *path = write_text("t.csv", "a,b,c\n1,2,y\n4,5,x\n");
-    clt_status status = CLT_E_NO_MEMORY;
-    int failed = 0;
-    for (long at = 0; status != CLT_OK; at++) {
-        clt_dataset *d = NULL;
-        watch_begin(at);
-        status = clt_dataset_csv(&d, path, NULL);
-        if (status != CLT_OK) assert_int_equal(status, CLT_E_NO_MEMORY);
-        failed += status != CLT_OK;
-        clt_dataset_destroy(d);
-        watch_end();
-    }
-    assert_true(failed > 5);
-    (void)state;
-}
-
 static clt_preprocessing *preprocessing_of(const clt_dataset *d) {
     clt_preprocessing *p = NULL;
     assert_ok(clt_preprocessing_of(&p, d));
@@ -275,6 +258,28 @@ static void assert_names(const clt_preprocessing *p, const char *features, const
     assert_string_equal(text, classes);
     if (label) assert_string_equal(clt_preprocessing_label(p), label);
     else assert_null(clt_preprocessing_label(p));
+}
+
+static void survives_failing_memory(void **state) {
+    const char *path = write_text("t.csv", "a,b,c\n1,u,y\n,v,x\n");
+    const clt_csv_options options = {.missing = CLT_MISSING_MEAN};
+    clt_status status = CLT_E_NO_MEMORY;
+    int failed = 0;
+    for (long at = 0; status != CLT_OK; at++) {
+        clt_dataset *d = NULL;
+        clt_preprocessing *p = NULL;
+        watch_begin(at);
+        status = clt_dataset_csv(&d, path, &options);
+        if (status == CLT_OK) status = clt_preprocessing_of(&p, d);
+        if (status != CLT_OK) assert_int_equal(status, CLT_E_NO_MEMORY);
+        failed += status != CLT_OK;
+        if (status == CLT_OK) assert_names(p, "a b=u b=v ", "c", "x y "); /* nothing is left out */
+        clt_preprocessing_destroy(p);
+        clt_dataset_destroy(d);
+        watch_end();
+    }
+    assert_true(failed > 5);
+    (void)state;
 }
 
 /* Classes are numbered in the order of their names, whichever comes first. */
@@ -376,6 +381,65 @@ static void reads_as_a_model_was_trained(void **state) {
     clt_preprocessing_destroy(p);
 }
 
+static const char mixed[] = "colour,size,when,kind\nred,1,a=b,x\nblue,2,a,y\n red ,3,a=b,x\n";
+
+/* A text becomes an element for each that there is. */
+static void reads_features_that_are_texts(void **state) {
+    (void)state;
+    clt_dataset *d = read_csv(mixed, (clt_csv_options){0});
+    clt_preprocessing *p = preprocessing_of(d);
+    assert_names(p, "colour=blue colour=red size when=a when=a=b ", "kind", "x y ");
+    assert_memory_equal(x_of(d), ((float[]){0, 1, 1, 0, 1, 1, 0, 2, 1, 0, 0, 1, 3, 0, 1}), 60);
+    clt_dataset_destroy(d);
+    d = read_csv("when,kind,colour,size\na,x,red,7\na=b,y,blue,8\n", (clt_csv_options){.like = p});
+    assert_memory_equal(x_of(d), ((float[]){0, 1, 7, 1, 0, 1, 0, 8, 0, 1}), 40);
+    clt_dataset_destroy(d);
+    refuse("colour,size,when,kind\ngreen,1,a,x\n", (clt_csv_options){.like = p}, CLT_E_RANGE,
+           "line 2, column 1 (colour): \"green\" is a text that the model does not know: blue, red");
+    refuse("colour,size,when,kind\nred,big,a,x\n", (clt_csv_options){.like = p}, CLT_E_FORMAT, "line 2, column 2 (size): \"big\" is not a number");
+    refuse("colour,size,when,kind\nred,,a,x\n", (clt_csv_options){.like = p}, CLT_E_FORMAT, "the model was trained without such values");
+    refuse("size,when,kind\n1,a,x\n", (clt_csv_options){.like = p}, CLT_E_MISMATCH, "no column is named \"colour=blue\", which the model was trained on");
+    refuse("red,1,a,x\nred,1,a,x\n", (clt_csv_options){.like = p, .no_header = true}, CLT_E_MISMATCH, "3 features; the model was trained on 5");
+    clt_preprocessing_destroy(p);
+    refuse("a,b,c\n1,2,0\nred,3,1\n", (clt_csv_options){0}, CLT_E_FORMAT, "line 3, column 1 (a): \"red\" is not a number");
+    refuse("red,1,0\nred,2,1\n", (clt_csv_options){.no_header = true}, CLT_E_FORMAT, "line 1, column 1: \"red\" is not a number");
+    static char many[2000];
+    size_t used = (size_t)sprintf(many, "a,b\n");
+    for (int i = 0; i <= 100; i++) used += (size_t)sprintf(many + used, "t%d,0\n", i);
+    refuse(many, (clt_csv_options){0}, CLT_E_RANGE, "\"t100\" is one text more than 100: leave the column out with drop=0");
+    many[used - strlen("t100,0\n")] = 0;
+    d = read_csv(many, (clt_csv_options){0});
+    assert_int_equal(clt_dataset_shape(d, 0).dims[0], 100);
+    clt_dataset_destroy(d);
+}
+
+static void fills_or_leaves_out_what_is_missing(void **state) {
+    (void)state;
+    static const char text[] = "a,colour,b,kind\n1,red,10,x\n,blue,NA,y\n3, ,20,x\nnan,red,60,y\n";
+    refuse(text, (clt_csv_options){0}, CLT_E_FORMAT, "line 3, column 1 (a): \"\" is missing: missing=drop leaves such lines out, missing=mean");
+    clt_dataset *d = read_csv(text, (clt_csv_options){.missing = CLT_MISSING_DROP});
+    assert_memory_equal(x_of(d), ((float[]){1, 1, 10}), 12);
+    assert_int_equal(clt_dataset_samples(d), 1);
+    clt_dataset_destroy(d);
+    d = read_csv(text, (clt_csv_options){.missing = CLT_MISSING_MEAN});
+    assert_memory_equal(x_of(d), ((float[]){1, 0, 1, 10, 2, 1, 0, 30, 3, 0, 0, 20, 2, 0, 1, 60}), 64);
+    clt_preprocessing *p = preprocessing_of(d);
+    clt_dataset_destroy(d);
+    d = read_csv("b,a,colour\nNULL,7,blue\n5,,N/A\n", (clt_csv_options){.like = p, .no_label = true}); /* what it was in training */
+    assert_memory_equal(x_of(d), ((float[]){7, 1, 0, 30, 2, 0, 0, 5}), 32);
+    clt_dataset_destroy(d);
+    clt_preprocessing_destroy(p);
+    refuse("a,b\n1,0\n2,\n", (clt_csv_options){.missing = CLT_MISSING_MEAN}, CLT_E_FORMAT, "line 3, column 2 (b): \"\" is empty: a value is missing");
+    refuse("a,b\n,0\nNA,1\n", (clt_csv_options){.missing = CLT_MISSING_MEAN}, CLT_E_FORMAT, "column 1 has no value at all: leave it out with drop=0");
+    refuse("a,b\n,0\nNA,1\n", (clt_csv_options){.missing = CLT_MISSING_DROP}, CLT_E_FORMAT, "each line lacks a value");
+    assert_status(clt_dataset_csv(&d, write_text("t.csv", text), &(clt_csv_options){.missing = 3}), CLT_E_INVALID);
+    /* What stands in a line that is left out does not count, but for its length. */
+    d = read_csv("a,b,kind\n1,,cat\n2,3,0\nx,NA,1\n", (clt_csv_options){.missing = CLT_MISSING_DROP, .drop = "a"});
+    assert_int_equal(clt_dataset_samples(d), 1);
+    clt_dataset_destroy(d);
+    refuse("a,b,kind\n1,,0,1\n2,3,0\n", (clt_csv_options){.missing = CLT_MISSING_DROP}, CLT_E_FORMAT, "line 2 has 4 fields, not 3");
+}
+
 /* Any number up to the limit keeps its order. */
 static void knows_many_texts(void **state) {
     (void)state;
@@ -419,6 +483,8 @@ int main(void) {
         cmocka_unit_test(leaves_columns_out),
         cmocka_unit_test(reads_as_a_model_was_trained),
         cmocka_unit_test(knows_many_texts),
+        cmocka_unit_test(reads_features_that_are_texts),
+        cmocka_unit_test(fills_or_leaves_out_what_is_missing),
         cmocka_unit_test(survives_failing_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,7 @@ static const char *const models[] = {
     "{\"dtype\":\"f32\",\"shape\":[2],\"features\":[\"a\",\"b\"],\"label\":\"c\",\"classes\":3}",
     "{\"dtype\":\"f32\",\"shape\":[1],\"classes\":[\"\",\"x\"]}",
     "{\"dtype\":\"f32\",\"shape\":[3],\"features\":[\"a\",\"a\",\"b\"],\"target\":[1]}",
+    "{\"dtype\":\"f32\",\"shape\":[3],\"features\":[\"a=u\",\"a=v\",\"b\"],\"missing\":[0,0,1.5],\"target\":[1]}",
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -24,12 +25,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint8_t how = fuzz_byte(&input);
     clt_csv_options options = {.no_header = how & 1, .header = how & 2, .regression = how & 4, .separator = separators[how >> 5]};
     uint8_t model = fuzz_byte(&input);
-    options.skip_lines = model % 4;
+    options.skip_lines = model & 1;
+    options.missing = how & 1 ? CLT_MISSING_REFUSE : model & 2 ? CLT_MISSING_MEAN : CLT_MISSING_DROP;
     char *label = fuzz_line(&input), *bar = strchr(label, '|');
     if (bar) *bar = 0, options.drop = bar + 1;
     if (label[0]) options.label = label;
     clt_preprocessing *like = NULL;
-    if (model & 4) FUZZ_CHECK(clt_preprocessing_parse(&like, models[model >> 5 & 3]) == CLT_OK);
+    if (model & 4) FUZZ_CHECK(clt_preprocessing_parse(&like, models[(model >> 5) % (sizeof models / sizeof *models)]) == CLT_OK);
     options.like = like;
     options.leave_out = model & 8;
     options.no_label = model & 16;

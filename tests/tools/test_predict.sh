@@ -179,6 +179,34 @@ worst = max(abs(float(r["prediction"]) - float(r["price"])) for r in rows)
 assert worst < 20, worst
 END
 
+# ---- a table as people have them: identifiers, texts, values that are missing; used in another order ----
+
+"$python" - <<'END'
+import random
+random.seed(3)
+with open("people.csv", "w") as table, open("more.csv", "w") as more:
+    table.write("id,joined,city,age,income,leaves\n")
+    more.write("income,city,leaves,age\n")
+    for i in range(300):
+        city, age, income = random.choice(["Basel", "Bern", "Uri"]), random.randint(18, 80), random.gauss(60, 15)
+        leaves = "yes" if city == "Uri" or age > 55 else "no"
+        seen = ["" if random.random() < 0.1 else v for v in (city, str(age), f"{income:.1f}")]
+        table.write(f"p{i},2024-01-{i % 28 + 1:02},{seen[0]},{seen[1]},{seen[2]},{leaves}\n")
+        if i % 5 == 0:
+            more.write(f"{'NA' if i % 10 == 0 else seen[2]},{seen[0]},{leaves},{seen[1]}\n")
+END
+expect 1 "is missing: missing=drop leaves such lines out, missing=mean puts the column's mean there" mlp:16 --data csv:people.csv,drop=id,joined
+expect 1 "(id): \"p100\" is one text more than 100: leave the column out with drop=0" mlp:16 --data csv:people.csv,missing=mean
+expect 0 "lines are left out, for they lack a value" mlp:16 --data csv:people.csv,drop=id,joined,missing=drop --epochs 1
+expect 0 "5 features (city=Basel, city=Bern, city=Uri, age, income), 2 classes (no, yes), 240 training" \
+    mlp:16 --data csv:people.csv,drop=id,joined,missing=mean --epochs 40 --export people.safetensors
+expect 0 "" --test more.csv --from people.safetensors --json
+awk '/test_accuracy/ { exit !($2 >= 0.8) }' "$out" || fail "the accuracy on the other table is low"
+expect 0 "" --predict more.csv --from people.safetensors
+[ "$(wc -l <"$out")" -eq 61 ] || fail "not a line for each"
+refuse "each line gets a prediction" --predict csv:more.csv,missing=drop --from people.safetensors
+refuse "missing=refuse|drop|mean" mlp --data csv:people.csv,missing=zero
+
 # ---- images ----
 
 if "$python" -c 'import numpy' 2>/dev/null; then

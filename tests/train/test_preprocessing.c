@@ -85,6 +85,8 @@ static void hostile_texts(void **state) {
         {"{\"dtype\":\"f32\",\"shape\":[2],\"classes\":99999999999}", "\"classes\" is not"},
         {"{\"dtype\":\"f32\",\"shape\":[2],\"label\":3}", "\"label\" is not a name"},
         {"{\"dtype\":\"f32\",\"shape\":[2],\"target\":3}", "\"target\" is not"},
+        {"{\"dtype\":\"f32\",\"shape\":[2],\"missing\":[3]}", "\"missing\" is not"},
+        {"{\"dtype\":\"f32\",\"shape\":[2],\"missing\":[3,null]}", "\"missing\" is not a list of numbers"},
         {"{\"dtype\":\"f32\",\"dtype\":\"f32\",\"shape\":[2]}", "not a JSON object"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -12,10 +12,12 @@ const char data_spec_help[] =
     "  idx:DIR                                MNIST's files train-*-ubyte[.gz], t10k-*-ubyte[.gz]\n"
     "  cifar10:DIR                            data_batch_1.bin ... data_batch_5.bin, test_batch.bin;\n"
     "                                         the first of the batches will do, without a gap\n"
-    "  csv:FILE[,label=C][,drop=C,C,...][,skip=N][,header=0|1][,regression=0|1][,separator=S]\n"
-    "                                         a table after N lines; C is the label's column, by name\n"
+    "  csv:FILE[,label=C][,drop=C,C,...][,missing=refuse|drop|mean][,skip=N][,header=0|1]\n"
+    "      [,regression=0|1][,separator=S]    a table after N lines; C is the label's column, by name\n"
     "                                         or index from 0 (default: the last), or one that is left\n"
-    "                                         out; labels are texts, or whole numbers from 0; S is a\n"
+    "                                         out; labels are texts, or whole numbers from 0; features\n"
+    "                                         that are texts become 0 and 1; lines that lack a value\n"
+    "                                         are refused, dropped, or get the column's mean; S is a\n"
     "                                         character or 'tab'\n"
     "  npy:X.npy,Y.npy[,layout=nchw|nhwc]     whole numbers in Y are classes, others are targets;\n"
     "                                         images are [samples, channels, height, width]; nhwc:\n"
@@ -78,6 +80,13 @@ static bool parse_separator(data_spec *spec, const char *value) {
     return tab || (value[0] && !value[1]);
 }
 
+static bool parse_missing(data_spec *spec, const char *value) {
+    static const char *const words[] = {"refuse", "drop", "mean"}; /* in the order of clt_missing */
+    for (int i = 0; i < 3; i++)
+        if (strcmp(value, words[i]) == 0) return spec->csv.missing = (clt_missing)i, true;
+    return false;
+}
+
 static bool parse_csv_option(data_spec *spec, const char *part) {
     const char *value;
     bool on;
@@ -102,6 +111,7 @@ static bool parse_csv_option(data_spec *spec, const char *part) {
         spec->task = on;
         return true;
     }
+    if ((value = value_of(part, "missing"))) return parse_missing(spec, value);
     return (value = value_of(part, "separator")) && parse_separator(spec, value);
 }
 
@@ -195,7 +205,7 @@ static const source_form forms[] = {
     {"cifar10", DATA_CIFAR10, "cifar10:DIR with a folder of data_batch_1.bin and so on",
      parse_folder},
     {"csv", DATA_CSV,
-     "csv:FILE[,label=C][,drop=C,C,...][,skip=N][,header=0|1][,regression=0|1][,separator=S], "
+     "csv:FILE[,label=C][,drop=C,C,...][,missing=refuse|drop|mean][,skip=N][,header=0|1][,regression=0|1][,separator=S], "
      "such as csv:iris.csv,skip=1,label=4",
      parse_csv},
     {"npy", DATA_NPY, "npy:X.npy,Y.npy[,layout=nchw|nhwc]", parse_npy},

@@ -50,6 +50,8 @@ static int check_use(options *given) {
     given->data = given->predict ? given->predict : given->test;
     int code = data_spec_parse_table(&given->data_spec, given->data);
     if (code) return code;
+    if (given->predict && given->data_spec.csv.missing == CLT_MISSING_DROP)
+        return usage_error("--predict: each line gets a prediction: missing=drop is for --data and --test");
     if (given->test && given->data_spec.source == DATA_NPY && !given->data_spec.path_y[0])
         return usage_error("--test '%s': labels are needed, too: expected npy:X.npy,Y.npy", given->test);
     if (given->predict && given->data_spec.source == DATA_NPY && !given->output)

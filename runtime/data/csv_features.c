@@ -1,0 +1,187 @@
+#include "runtime/data/csv_features.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- what a column is ---- */
+
+/* A model's categories of the feature, from its names of elements "column=category". */
+static clt_status take_categories(clt_csv_feature *f, const clt_csv_columns *c, int64_t feature, const clt_preprocessing *like) {
+    clt_names names = {0};
+    int64_t first = c->elements[feature], n = c->categories[feature];
+    if (n) {
+        size_t skip = strlen(c->header[c->columns[feature]]) + 1;
+        names.items = clt_calloc((size_t)n, sizeof *names.items);
+        if (!names.items) return clt_fail_memory((size_t)n * sizeof *names.items);
+        for (; names.n < n; names.n++) names.items[names.n] = like->features.items[first + names.n] + skip;
+    }
+    f->kind = n ? CLT_CSV_TEXTS : CLT_CSV_NUMBERS;
+    clt_status status = clt_csv_labels_begin(&f->categories, &names);
+    clt_free(names.items); /* whose texts are the model's */
+    return status;
+}
+
+clt_status clt_csv_features_begin(clt_csv_features *features, const clt_csv_columns *c, const clt_csv_options *options) {
+    const clt_preprocessing *like = options->like;
+    *features = (clt_csv_features){.items = clt_calloc((size_t)c->features, sizeof *features->items)};
+    if (!features->items) return clt_fail_memory((size_t)c->features * sizeof *features->items);
+    features->n = c->features;
+    features->fills = like ? like->fill != NULL : options->missing == CLT_MISSING_MEAN;
+    for (int64_t i = 0; i < c->features; i++) {
+        clt_csv_feature *f = &features->items[i];
+        f->fill = NAN;
+        if (!like) continue;
+        if (like->fill) f->fill = like->fill[c->elements[i]];
+        CLT_TRY(take_categories(f, c, i, like));
+    }
+    return CLT_OK;
+}
+
+void clt_csv_features_free(clt_csv_features *features) {
+    for (int64_t i = 0; i < features->n; i++) clt_csv_labels_free(&features->items[i].categories);
+    clt_free(features->items);
+    *features = (clt_csv_features){0};
+}
+
+/* ---- fields ---- */
+
+bool clt_csv_is_missing(const char *field) {
+    static const char *const words[] = {"", "NA", "N/A", "NaN", "nan", "null", "NULL"};
+    size_t begin = strspn(field, " \t"), length = strlen(field + begin);
+    while (length && strchr(" \t", field[begin + length - 1])) length--;
+    for (size_t i = 0; i < CLT_COUNT_OF(words); i++)
+        if (strlen(words[i]) == length && !strncmp(field + begin, words[i], length)) return true;
+    return false;
+}
+
+clt_status clt_csv_features_text(clt_csv_feature *feature, const char *text, float *value) {
+    int32_t category;
+    if (feature->kind == CLT_CSV_NUMBERS) return CLT_E_FORMAT;
+    clt_status status = clt_csv_labels_find(&feature->categories, text, &category);
+    if (status == CLT_OK && category >= CLT_CSV_MOST_CATEGORIES && !feature->categories.fixed) status = CLT_E_RANGE;
+    if (status < 0) return status;
+    feature->kind = CLT_CSV_TEXTS;
+    *value = (float)category;
+    return CLT_OK;
+}
+
+/* ---- samples ---- */
+
+static int64_t elements_of(const clt_csv_feature *f) {
+    return f->kind == CLT_CSV_TEXTS ? f->categories.names.n : 1;
+}
+
+static int64_t count_elements(const clt_csv_features *features) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < features->n; i++) count += elements_of(&features->items[i]);
+    return count;
+}
+
+/* A number that is known where it is missing: the model's, or the mean. */
+static clt_status find_fill(clt_csv_feature *f, int64_t i, const clt_csv_columns *c, const clt_rows *rows) {
+    double sum = 0;
+    size_t present = 0;
+    if (f->kind == CLT_CSV_TEXTS || !isnan(f->fill)) return CLT_OK;
+    for (size_t r = 0; r < rows->rows; r++) {
+        float x = rows->x[r * rows->row_elements + (size_t)i];
+        if (!isnan(x)) sum += (double)x, present++;
+    }
+    if (!present) return clt_fail(CLT_E_FORMAT, "%s: column %lld has no value at all: leave it out with drop=%lld", c->path,
+                                  (long long)c->columns[i] + 1, (long long)c->columns[i]);
+    f->fill = sum / (double)present;
+    return CLT_OK;
+}
+
+/* Categories in the order of their names; those of a model have it already. */
+static clt_status sort_categories(clt_csv_features *features, clt_rows *rows) {
+    for (int64_t i = 0; i < features->n; i++) {
+        clt_csv_labels *l = &features->items[i].categories;
+        int32_t ranks[CLT_CSV_MOST_CATEGORIES];
+        if (features->items[i].kind != CLT_CSV_TEXTS || l->fixed) continue;
+        for (int32_t k = 0; k < l->names.n; k++) ranks[k] = k;
+        for (int32_t k = 0; k < l->names.n; k++) ranks[l->sorted[k]] = k;
+        for (size_t r = 0; r < rows->rows; r++) {
+            float *x = &rows->x[r * rows->row_elements + (size_t)i];
+            if (!isnan(*x)) *x = (float)ranks[(int)*x];
+        }
+        CLT_TRY(clt_csv_labels_sort(l, NULL, 0));
+    }
+    return CLT_OK;
+}
+
+/* One row: to[elements], which may begin where `from` does not. */
+static void expand_row(const clt_csv_features *features, const float *from, float *to) {
+    for (int64_t i = 0; i < features->n; i++) {
+        const clt_csv_feature *f = &features->items[i];
+        int64_t n = elements_of(f);
+        if (f->kind != CLT_CSV_TEXTS) {
+            *to++ = isnan(from[i]) ? (float)f->fill : from[i];
+            continue;
+        }
+        for (int64_t k = 0; k < n; k++) to[k] = 0;
+        if (!isnan(from[i])) to[(int)from[i]] = 1;
+        to += n;
+    }
+}
+
+static clt_status expand(const clt_csv_features *features, clt_rows *rows, size_t elements) {
+    size_t count, bytes;
+    float *x = NULL;
+    if (clt_mul_size(rows->rows, elements, &count) && clt_mul_size(count, sizeof(float), &bytes)) x = clt_alloc(bytes);
+    if (!x) return clt_fail_memory(rows->rows * elements * sizeof(float));
+    for (size_t r = 0; r < rows->rows; r++) expand_row(features, rows->x + r * rows->row_elements, x + r * elements);
+    clt_free(rows->x);
+    rows->x = x;
+    rows->row_elements = elements;
+    rows->capacity = rows->rows;
+    return CLT_OK;
+}
+
+/* The names of elements: "width", "colour=red". */
+static clt_status put_names(const clt_csv_features *features, const clt_csv_columns *c, int64_t elements, clt_names *names) {
+    if (!c->header) return CLT_OK;
+    names->items = clt_calloc((size_t)elements, sizeof *names->items);
+    if (!names->items) return clt_fail_memory((size_t)elements * sizeof *names->items);
+    for (int64_t i = 0; i < features->n; i++) {
+        const clt_csv_feature *f = &features->items[i];
+        for (int64_t k = 0; k < elements_of(f); k++) {
+            clt_text name = {0};
+            clt_text_add(&name, "%s", c->header[c->columns[i]]);
+            if (f->kind == CLT_CSV_TEXTS) clt_text_add(&name, "=%s", f->categories.names.items[k]);
+            clt_status status = name.status;
+            if (status < 0) {
+                clt_text_free(&name);
+                return status;
+            }
+            names->items[names->n++] = name.data;
+        }
+    }
+    return CLT_OK;
+}
+
+static clt_status put_fill(const clt_csv_features *features, int64_t elements, clt_preprocessing *facts) {
+    if (!features->fills) return CLT_OK;
+    facts->fill = clt_calloc((size_t)elements, sizeof *facts->fill);
+    if (!facts->fill) return clt_fail_memory((size_t)elements * sizeof *facts->fill);
+    double *to = facts->fill;
+    for (int64_t i = 0; i < features->n; i++) {
+        const clt_csv_feature *f = &features->items[i];
+        if (f->kind != CLT_CSV_TEXTS) *to = f->fill;
+        to += elements_of(f);
+    }
+    return CLT_OK;
+}
+
+clt_status clt_csv_features_finish(clt_csv_features *features, const clt_csv_columns *c, clt_rows *rows, clt_preprocessing *facts) {
+    bool as_it_is = true;
+    int64_t elements = count_elements(features);
+    if (rows->rows == 0) return clt_fail(CLT_E_FORMAT, "%s: each line lacks a value", c->path);
+    for (int64_t i = 0; i < features->n; i++) {
+        if (features->fills) CLT_TRY(find_fill(&features->items[i], i, c, rows));
+        as_it_is &= features->items[i].kind != CLT_CSV_TEXTS && !features->items[i].lacks;
+    }
+    CLT_TRY(sort_categories(features, rows));
+    if (!as_it_is) CLT_TRY(expand(features, rows, (size_t)elements));
+    CLT_TRY(put_names(features, c, elements, &facts->features));
+    return put_fill(features, elements, facts);
+}
