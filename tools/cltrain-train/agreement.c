@@ -155,15 +155,12 @@ static clt_status gather_facts(const options *given, const data_parts *data, con
 
 int agreement_begin(options *given, const data_parts *data, ranks *group) {
     gathered g;
-    bool again = true;
-    clt_status status = CLT_OK;
-    while (again) {
-        again = false;
+    clt_status status = gather_facts(given, data, group, &g);
+    while (status < 0) {
+        free(g.all);
+        if (!ranks_may_go_on(group, given, status)) return library_error(status, "meeting the other ranks");
         status = gather_facts(given, data, group, &g);
-        if (status < 0) free(g.all);
-        if (status < 0 && given->on_failure == ON_FAILURE_SHRINK && ranks_lost_one(group, status)) status = ranks_leave_out_lost(group, &again);
     }
-    if (status < 0) return library_error(status, "meeting the other ranks");
     int code = compare(&g, group, fact_words, FACTS);
     if (!code) code = compare_values(&g, group);
     if (!code) code = take_batches(given, group, &g);

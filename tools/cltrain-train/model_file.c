@@ -56,14 +56,11 @@ static int read_once(clt_preprocessing **preprocessing, const options *given, ra
 
 int model_file_read(clt_preprocessing **preprocessing, const options *given, ranks *group) {
     clt_status status;
-    bool again = true;
-    int code = 0;
     *preprocessing = NULL;
-    while (again) {
-        again = false;
+    int code = read_once(preprocessing, given, group, &status);
+    while (!code && status < 0) {
+        if (!ranks_may_go_on(group, given, status)) return library_error(status, "meeting the other ranks");
         code = read_once(preprocessing, given, group, &status);
-        if (code) return code;
-        if (status < 0 && given->on_failure == ON_FAILURE_SHRINK && ranks_lost_one(group, status)) status = ranks_leave_out_lost(group, &again);
     }
-    return status < 0 ? library_error(status, "meeting the other ranks") : 0;
+    return code;
 }

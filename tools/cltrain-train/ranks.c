@@ -84,11 +84,11 @@ clt_status ranks_shrink(ranks *r) {
     return CLT_OK;
 }
 
-clt_status ranks_leave_out_lost(ranks *group, bool *again) {
+bool ranks_may_go_on(ranks *group, const options *given, clt_status status) {
     char reason[512];
+    if (given->on_failure != ON_FAILURE_SHRINK || !ranks_lost_one(group, status)) return false;
     snprintf(reason, sizeof reason, "%s", clt_error_detail());
-    clt_status status = ranks_shrink(group);
-    *again = status >= 0;
-    if (*again && ranks_lead(group)) message_line("%s: %d rank%s.", reason, group->size, group->size == 1 ? " goes on" : "s go on");
-    return status;
+    if (ranks_shrink(group) < 0) return false;
+    if (ranks_lead(group)) message_line("%s: %d rank%s.", reason, group->size, group->size == 1 ? " goes on" : "s go on");
+    return true;
 }

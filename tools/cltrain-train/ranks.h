@@ -40,7 +40,7 @@ clt_status ranks_tell(const ranks *r, double *values);
 bool ranks_lost_one(const ranks *r, clt_status status);
 /* A group of those who are left; the old one is gone. */
 clt_status ranks_shrink(ranks *r);
-/* The same before the training, which rank 0 says; *again if there is one. */
-clt_status ranks_leave_out_lost(ranks *r, bool *again);
+/* Before the training: whether a failure was the loss of a rank without which the others go on; then they are the group now. */
+bool ranks_may_go_on(ranks *r, const options *given, clt_status status);
 
 #endif
