@@ -350,7 +350,7 @@ END
     refuse "6 of 8 classes have no sample, class 1 for one" mlp --data "npy:$folder/first.npy,$folder/gaps.npy"
     { echo size,price; for i in 1 2 3 4 5 6 7 8; do echo "$i,$((i * 1000))"; done; } >"$folder/house.csv"
     refuse "add regression=1 to --data" mlp --data "csv:$folder/house.csv"
-    expect 0 "(1 feature, 1 target, 7 training and 1 test samples)" mlp --data "csv:$folder/house.csv,regression=1" --epochs 1
+    expect 0 "(1 feature (size), 1 target, 7 training and 1 test samples)" mlp --data "csv:$folder/house.csv,regression=1" --epochs 1
     rm "$folder/idx/t10k-labels-idx1-ubyte"
     expect 1 "t10k-labels-idx1-ubyte" convnet --data "idx:$folder/idx"
 fi

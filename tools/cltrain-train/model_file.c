@@ -14,53 +14,46 @@ clt_status model_file_find(const options *given, const ranks *group, const char 
     return status;
 }
 
-/* The JSON, *text, to be freed; NULL where there is none. */
-static clt_status read_own(const char *path, char **text) {
+/* The JSON, to be freed; NULL where there is none. A file that cannot be read is told of when it is loaded. */
+static char *read_own(const char *path) {
     clt_preprocessing *p;
-    clt_status status = clt_preprocessing_load(&p, path);
-    if (status < 0) return status == CLT_E_NOT_FOUND ? CLT_OK : status;
+    if (clt_preprocessing_load(&p, path) < 0) return NULL;
     size_t bytes = clt_preprocessing_json(p, NULL, 0) + 1;
-    *text = malloc(bytes);
-    if (*text) clt_preprocessing_json(p, *text, bytes);
+    char *text = malloc(bytes);
+    if (text) clt_preprocessing_json(p, text, bytes);
     clt_preprocessing_destroy(p);
-    return *text ? CLT_OK : CLT_E_NO_MEMORY;
+    return text;
 }
 
-/* Rank 0's text becomes everyone's. `own`: how rank 0 came by it; *failed where it did not. */
-static clt_status share(const ranks *group, clt_status own, char **text, bool *failed) {
-    int32_t facts[2] = {*text ? (int32_t)strlen(*text) + 1 : 0, own < 0};
-    clt_status status = ranks_max(group, facts, 2);
-    *failed = facts[1] != 0;
-    if (status < 0 || *failed || !facts[0] || !group->comm) return status;
-    if (!*text) *text = calloc(1, (size_t)facts[0]);
+/* Rank 0's text becomes everyone's. */
+static clt_status share(const ranks *group, char **text) {
+    int32_t bytes = *text ? (int32_t)strlen(*text) + 1 : 0;
+    clt_status status = ranks_max(group, &bytes, 1);
+    if (status < 0 || !bytes || !group->comm) return status;
+    if (!*text) *text = calloc(1, (size_t)bytes);
     if (!*text) return CLT_E_NO_MEMORY;
-    status = clt_comm_broadcast(group->comm, *text, (size_t)facts[0], CLT_U8, 0, NULL);
-    (*text)[facts[0] - 1] = 0;
+    status = clt_comm_broadcast(group->comm, *text, (size_t)bytes, CLT_U8, 0, NULL);
+    (*text)[bytes - 1] = 0;
     return status;
 }
 
-static int read_once(clt_preprocessing **preprocessing, const options *given, ranks *group, clt_status *status) {
+static clt_status read_once(clt_preprocessing **preprocessing, const options *given, const ranks *group) {
     const char *path = NULL;
-    char *text = NULL;
-    bool failed = false;
-    *status = model_file_find(given, group, &path);
-    if (*status < 0) return 0;
-    clt_status own = path && ranks_lead(group) ? read_own(path, &text) : CLT_OK;
-    int code = own < 0 ? library_error(own, "--resume") : 0;
-    *status = share(group, own, &text, &failed);
-    if (*status >= 0 && failed && !code) code = EXIT_FAILED;
-    if (*status >= 0 && !failed && text && clt_preprocessing_parse(preprocessing, text) < 0) code = library_error(CLT_E_FORMAT, "--resume");
+    clt_status status = model_file_find(given, group, &path);
+    if (status < 0) return status;
+    char *text = path && ranks_lead(group) ? read_own(path) : NULL;
+    status = share(group, &text);
+    if (status >= 0 && text) status = clt_preprocessing_parse(preprocessing, text);
     free(text);
-    return code;
+    return status;
 }
 
 int model_file_read(clt_preprocessing **preprocessing, const options *given, ranks *group) {
-    clt_status status;
     *preprocessing = NULL;
-    int code = read_once(preprocessing, given, group, &status);
-    while (!code && status < 0) {
+    clt_status status = read_once(preprocessing, given, group);
+    while (status < 0) {
         if (!ranks_may_go_on(group, given, status)) return library_error(status, "meeting the other ranks");
-        code = read_once(preprocessing, given, group, &status);
+        status = read_once(preprocessing, given, group);
     }
-    return code;
+    return 0;
 }
