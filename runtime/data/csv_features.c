@@ -182,6 +182,8 @@ clt_status clt_csv_features_finish(clt_csv_features *features, const clt_csv_col
     }
     CLT_TRY(sort_categories(features, rows));
     if (!as_it_is) CLT_TRY(expand(features, rows, (size_t)elements));
+    facts->dtype = CLT_F32;
+    facts->shape = CLT_SHAPE(elements);
     CLT_TRY(put_names(features, c, elements, &facts->features));
     return put_fill(features, elements, facts);
 }

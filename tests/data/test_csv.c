@@ -423,7 +423,11 @@ static void fills_or_leaves_out_what_is_missing(void **state) {
     clt_dataset_destroy(d);
     d = read_csv(text, (clt_csv_options){.missing = CLT_MISSING_MEAN});
     assert_memory_equal(x_of(d), ((float[]){1, 0, 1, 10, 2, 1, 0, 30, 3, 0, 0, 20, 2, 0, 1, 60}), 64);
-    clt_preprocessing *p = preprocessing_of(d);
+    clt_dataset *parts[2];
+    assert_ok(clt_dataset_split(d, (double[]){0.5, 0.5}, 2, 1, parts)); /* each has all that is known */
+    clt_preprocessing *p = preprocessing_of(parts[1]);
+    clt_dataset_destroy(parts[0]);
+    clt_dataset_destroy(parts[1]);
     clt_dataset_destroy(d);
     d = read_csv("b,a,colour\nNULL,7,blue\n5,,N/A\n", (clt_csv_options){.like = p, .no_label = true}); /* what it was in training */
     assert_memory_equal(x_of(d), ((float[]){7, 1, 0, 30, 2, 0, 0, 5}), 32);
