@@ -19,7 +19,7 @@ typedef struct record {
     clt_text text;   /* its fields, a NUL behind each */
     size_t *offsets; /* where they begin in it */
     char **fields;   /* the same as pointers, without blanks around them */
-    size_t n, capacity;
+    size_t n, capacity, fields_capacity;
     int64_t line;
 } record;
 
@@ -28,11 +28,11 @@ typedef struct table {
     clt_csv_options options;
     clt_csv_reader *reader;
     record first, second; /* the second is kept where it tells whether the first is a header */
+    record line;          /* the one at hand, where lines that lack a value are dropped */
     bool has_header;
     clt_csv_columns columns;
     clt_csv_features features;
     clt_csv_labels labels;
-    bool lacks;             /* the line at hand, which is to be dropped */
     int64_t dropped, first_dropped; /* how many lines, and the first of them */
     int64_t number_line; /* of the first label that is a number, 0: none yet */
     int64_t blank_line; /* the first blank line, 0: none yet */
@@ -143,15 +143,9 @@ static clt_status put_feature(table *t, size_t column, int64_t line, const char 
     return CLT_OK;
 }
 
-/* A line that lacks a value may be one to drop: then nothing of it counts, whatever stands behind. */
 static clt_status put_field(table *t, size_t column, int64_t line, const char *field) {
     int64_t place = t->columns.places[column];
-    if (place == CLT_CSV_LEFT_OUT || t->lacks) return CLT_OK;
-    if (t->options.missing == CLT_MISSING_DROP && clt_csv_is_missing(field)) {
-        t->lacks = true;
-        if (!t->dropped++) t->first_dropped = line;
-        return CLT_OK;
-    }
+    if (place == CLT_CSV_LEFT_OUT) return CLT_OK;
     return place == CLT_CSV_LABEL ? put_label(t, column, line, field) : put_feature(t, column, line, field, place);
 }
 
@@ -161,8 +155,10 @@ static void free_record(record *r) {
     clt_free(r->fields);
 }
 
+/* In the place of what it held. */
 static clt_status keep_record(table *t, record *r) {
     bool last = false;
+    r->n = r->text.length = 0;
     while (!last) {
         if (r->n == MOST_COLUMNS)
             return clt_fail(CLT_E_FORMAT, "%s: line %lld has more than %d columns", t->path, (long long)r->line, MOST_COLUMNS);
@@ -173,9 +169,10 @@ static clt_status keep_record(table *t, record *r) {
         clt_text_add_bytes(&r->text, t->reader->field, t->reader->length + 1);
         CLT_TRY(r->text.status);
     }
-    r->fields = clt_calloc(r->n, sizeof *r->fields);
-    if (!r->fields) return clt_fail_memory(r->n * sizeof *r->fields);
-    for (size_t i = 0; i < r->n; i++) r->fields[i] = trim(r->text.data + r->offsets[i]);
+    for (size_t i = 0; i < r->n; i++) { /* the text has stopped moving */
+        CLT_TRY(clt_grow(&r->fields, &r->fields_capacity, i, sizeof *r->fields));
+        r->fields[i] = trim(r->text.data + r->offsets[i]);
+    }
     return CLT_OK;
 }
 
@@ -252,24 +249,44 @@ static clt_status fail_count(const table *t, int64_t line, size_t count) {
                     (long long)line, count, t->first.n, (long long)t->first.line);
 }
 
-static void end_row(table *t) {
-    t->rows.rows += !t->lacks;
-    t->lacks = false;
+/* Blank lines may end a table. */
+static clt_status pass_blank(table *t, int64_t line) {
+    if (!t->blank_line) t->blank_line = line;
+    return CLT_OK;
 }
 
-static clt_status read_record(table *t) {
+static clt_status begin_row(table *t) {
+    if (t->blank_line) return clt_fail(CLT_E_FORMAT, "%s: line %lld is blank, but data follow", t->path, (long long)t->blank_line);
+    return clt_rows_reserve(&t->rows, 1);
+}
+
+static bool lacks_a_value(const table *t, const record *r) {
+    for (size_t i = 0; i < r->n; i++)
+        if (t->columns.places[i] != CLT_CSV_LEFT_OUT && clt_csv_is_missing(r->fields[i])) return true;
+    return false;
+}
+
+static clt_status put_record(table *t, const record *r) {
+    if (r->n == 1 && is_blank(r->fields[0])) return pass_blank(t, r->line);
+    if (r->n != t->first.n) return fail_count(t, r->line, r->n);
+    CLT_TRY(begin_row(t));
+    if (t->options.missing == CLT_MISSING_DROP && lacks_a_value(t, r)) { /* nothing of it counts */
+        if (!t->dropped++) t->first_dropped = r->line;
+        return CLT_OK;
+    }
+    for (size_t column = 0; column < r->n; column++) CLT_TRY(put_field(t, column, r->line, r->fields[column]));
+    t->rows.rows++;
+    return CLT_OK;
+}
+
+/* As it is read: tables are long. */
+static clt_status stream_record(table *t) {
     clt_csv_reader *r = t->reader;
     bool last;
     CLT_TRY(clt_csv_field(r, &last));
     int64_t line = r->field_line;
-    if (last && is_blank(r->field)) {
-        if (!t->blank_line) t->blank_line = line;
-        return CLT_OK;
-    }
-    if (t->blank_line)
-        return clt_fail(CLT_E_FORMAT, "%s: line %lld is blank, but data follow", t->path,
-                        (long long)t->blank_line);
-    CLT_TRY(clt_rows_reserve(&t->rows, 1));
+    if (last && is_blank(r->field)) return pass_blank(t, line);
+    CLT_TRY(begin_row(t));
     CLT_TRY(put_field(t, 0, line, r->field));
     for (size_t column = 1; column < t->first.n; column++) {
         if (last) return fail_count(t, line, column);
@@ -279,20 +296,14 @@ static clt_status read_record(table *t) {
     size_t count = t->first.n;
     for (; !last; count++) CLT_TRY(clt_csv_field(r, &last));
     if (count > t->first.n) return fail_count(t, line, count);
-    end_row(t);
+    t->rows.rows++;
     return CLT_OK;
 }
 
-static clt_status put_record(table *t, const record *r) {
-    if (r->n == 1 && t->first.n > 1 && is_blank(r->fields[0])) {
-        t->blank_line = r->line;
-        return CLT_OK;
-    }
-    if (r->n != t->first.n) return fail_count(t, r->line, r->n);
-    CLT_TRY(clt_rows_reserve(&t->rows, 1));
-    for (size_t column = 0; column < r->n; column++) CLT_TRY(put_field(t, column, r->line, r->fields[column]));
-    end_row(t);
-    return CLT_OK;
+static clt_status read_record(table *t) {
+    if (t->options.missing != CLT_MISSING_DROP) return stream_record(t);
+    CLT_TRY(keep_record(t, &t->line));
+    return put_record(t, &t->line);
 }
 
 static clt_status read_table(table *t) {
@@ -370,6 +381,7 @@ fail:
     clt_csv_columns_free(&t.columns);
     free_record(&t.first);
     free_record(&t.second);
+    free_record(&t.line);
     clt_csv_close(t.reader);
     return status;
 }

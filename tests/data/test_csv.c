@@ -438,9 +438,11 @@ static void fills_or_leaves_out_what_is_missing(void **state) {
     refuse("a,b\n,0\nNA,1\n", (clt_csv_options){.missing = CLT_MISSING_DROP}, CLT_E_FORMAT, "each line lacks a value");
     assert_status(clt_dataset_csv(&d, write_text("t.csv", text), &(clt_csv_options){.missing = 3}), CLT_E_INVALID);
     /* What stands in a line that is left out does not count, but for its length. */
-    d = read_csv("a,b,kind\n1,,cat\n2,3,0\nx,NA,1\n", (clt_csv_options){.missing = CLT_MISSING_DROP, .drop = "a"});
-    assert_int_equal(clt_dataset_samples(d), 1);
+    d = read_csv("a,kind,b\n1,cat,\n2,0,3\nx,2,NA\n5,1,7\n\n", (clt_csv_options){.missing = CLT_MISSING_DROP, .drop = "a", .label = "kind"});
+    assert_memory_equal(x_of(d), ((float[]){3, 7}), 8);
+    assert_int_equal(clt_dataset_classes(d), 2);
     clt_dataset_destroy(d);
+    refuse("a,b\n1,0\n\n2,1\n", (clt_csv_options){.missing = CLT_MISSING_DROP}, CLT_E_FORMAT, "line 3 is blank, but data follow");
     refuse("a,b,kind\n1,,0,1\n2,3,0\n", (clt_csv_options){.missing = CLT_MISSING_DROP}, CLT_E_FORMAT, "line 2 has 4 fields, not 3");
 }
 
