@@ -24,8 +24,9 @@ static parts parts_of(int64_t rows, int64_t columns) {
     return (parts){rows, CLT_MAX(1, ROUNDS / columns), 0};
 }
 
-static parts window_parts(const clt_pool2d_attributes *at) {
-    return parts_of(at->kernel_h, at->kernel_w);
+/* Of a window, of which no more than the image counts. */
+static parts window_parts(const clt_pool2d_attributes *at, const clt_shape *x) {
+    return parts_of(CLT_MIN(at->kernel_h, x->dims[2]), CLT_MIN(at->kernel_w, x->dims[3]));
 }
 
 /* Of the windows that hold a pixel. */
@@ -34,8 +35,10 @@ static parts pixel_parts(const clt_pool2d_attributes *at, const clt_shape *y) {
                     CLT_MIN(y->dims[3], (at->kernel_w + at->stride_w - 1) / at->stride_w));
 }
 
+/* The last part ends behind every window. */
 static void launch_part(clt_lowering *l, const parts *p) {
-    clt_launch_ints(l, (int64_t[]){p->row, p->row + p->each}, 2, 2);
+    int64_t end = p->row + p->each;
+    clt_launch_ints(l, (int64_t[]){p->row, end < p->rows ? end : CLT_MAX_WINDOW + 1}, 2, 2);
 }
 
 static bool next_part(parts *p) {
@@ -50,7 +53,7 @@ static void begin(clt_lowering *l, const char *kernel, const clt_tensor *over) {
 /* Where each window's maximum is. Gives the scratch memory. */
 static int launch_places(clt_lowering *l, const clt_pool2d_attributes *at, const clt_tensor *x, const clt_tensor *y) {
     int best = clt_lower_scratch(l, (size_t)clt_tensor_elements(y) * sizeof(int32_t));
-    parts p = window_parts(at);
+    parts p = window_parts(at, &x->shape);
     do {
         begin(l, "ref_max_pool2d_places", y);
         clt_launch_tensor(l, x);
@@ -63,7 +66,7 @@ static int launch_places(clt_lowering *l, const clt_pool2d_attributes *at, const
 
 static void lower_max_pool2d(clt_lowering *l, const clt_tensor *node) {
     const clt_tensor *x = node->inputs[0];
-    parts p = window_parts(node->attributes);
+    parts p = window_parts(node->attributes, &x->shape);
     if (p.rows <= p.each) {
         begin(l, "ref_max_pool2d", node);
         clt_launch_tensor(l, x);
@@ -97,7 +100,7 @@ static void lower_max_pool2d_grad(clt_lowering *l, const clt_tensor *node) {
 static void lower_avg_pool2d(clt_lowering *l, const clt_tensor *node) {
     const clt_pool2d_attributes *at = node->attributes;
     const clt_tensor *x = node->inputs[0];
-    parts p = window_parts(at);
+    parts p = window_parts(at, &x->shape);
     do {
         begin(l, "ref_avg_pool2d", node);
         clt_launch_tensor(l, x);

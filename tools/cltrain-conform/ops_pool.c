@@ -200,6 +200,7 @@ void cases_pool(case_list *list) {
     POOL_BELOW_0("k4-p2", SHAPE(1, 1, 1, 1), .kernel = 4, .stride = 1, .padding = 2);
     POOL_BELOW_0("largest", SHAPE(1, 2, 3, 4), .kernel = 32767, .padding = 16383);
     /* More rounds than a work-item may make (see cl/prelude.cl). */
+    POOL(false, "parts", SHAPE(1, 1, 132, 131), .kernel = 131, .stride = 1);
     POOL(true, "huge", SHAPE(1, 1, 261, 262), .kernel = 260, .stride = 1);
     POOL(true, "wide", SHAPE(1, 1, 4, 32768), .kernel_h = 3, .kernel_w = 32767, .stride_h = 1, .stride_w = 1);
     add_last_pools(list);
