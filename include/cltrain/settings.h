@@ -18,7 +18,8 @@ typedef struct clt_settings {
     const char *backends;         /* CLTRAIN_BACKENDS: backends to use alone, "native,reference", or with "-" before the name not
                                      to use. Default: all */
     const char *passes;           /* CLTRAIN_PASSES: passes over a plan's graph (overlap, cse, layout, fuse, hoist; none), likewise */
-    const char *tune;             /* CLTRAIN_TUNE: "quick" (default), "full" or "off", see cltrain/experimental/probe.h */
+    const char *tune;             /* CLTRAIN_TUNE: "quick", "full" or "off", see cltrain/experimental/probe.h; default: quick, on CPUs
+                                     nothing is measured on first use */
     const char *program_cache;    /* CLTRAIN_PROGRAM_CACHE: "on": compiled programs are saved, and loaded by later processes; "off":
                                      neither. Default: loaded, and saved but where the driver has a cache of its own (PoCL) */
     const char *kernel_folder;    /* CLTRAIN_KERNEL_FOLDER: OpenCL C files below it take the place of the library's. Default: none */

@@ -347,6 +347,12 @@ static bool is_masked(const clt_device *device) {
     return settings->backends[0] || settings->capabilities_off[0];
 }
 
+/* Unless it is asked for, CPUs are left alone: what serves there by default was chosen by measurement (docs/performance.md), and the
+ * first step is over sooner. */
+static bool measures(const clt_device *device) {
+    return clt_device_settings(device)->tune[0] || clt_device_get_info(device)->type != CLT_DEVICE_CPU;
+}
+
 /* What is hardly any work is not tuned. */
 static bool matters(const clt_problem_list *list, const clt_problem *problem) {
     const double least_work = 2e6, least_share = 0.02;
@@ -398,7 +404,7 @@ void clt_tune_on_first_use(clt_device *device, clt_problem_list *list) {
     clt_status status = CLT_OK;
     double start = clt_seconds();
     if (!db) return;
-    if (select_problems(list, db, mode, &chosen)) {
+    if (measures(device) && select_problems(list, db, mode, &chosen)) {
         status = clt_tune_problems(device, &chosen, &job);
         if (status == CLT_OK)
             clt_log_message(CLT_LOG_INFO, "tuned what takes long in this model for %.2f s (CLTRAIN_TUNE=off does not)",

@@ -459,6 +459,22 @@ static void modes_and_masks(void **state) {
     clt_tune_run_free(&run);
 }
 
+/* On a CPU nothing is measured that was not asked for, and what serves is written down. */
+static void nothing_is_measured_on_a_cpu_by_itself(void **state) {
+    (void)state;
+    clt_tune_run run = {.begun = false};
+    clt_tensor *node = product(200, 200, 200);
+    if (clt_device_get_info(device)->type != CLT_DEVICE_CPU) skip();
+    clt_backend_more_rows = first_use;
+    clt_device_override(device, &(clt_settings){.tune = ""});
+    compile(&run, node);
+    assert_int_equal(verdict_on(node)->effort, CLT_TUNE_KEPT);
+    assert_int_equal(verdict_on(node)->tried, 0);
+    assert_string_equal(verdict_on(node)->row, "slow");
+    assert_int_equal(launches_of_slow, 1); /* the plan's own */
+    clt_tune_run_free(&run);
+}
+
 /* Nothing that is hardly any work is measured, but what serves it is written down: the next run must not choose otherwise
  * because of what was tuned in between. */
 static void little_work_is_left_as_it_is(void **state) {
@@ -583,6 +599,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test_setup_teardown(a_tuning_that_was_killed_goes_on, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_first_plan_of_a_run_is_tuned, set_up, tear_down),
         cmocka_unit_test_setup_teardown(quick_tuning_ends_and_is_kept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nothing_is_measured_on_a_cpu_by_itself, set_up, tear_down),
         cmocka_unit_test_setup_teardown(modes_and_masks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(little_work_is_left_as_it_is, set_up, tear_down),
         cmocka_unit_test_setup_teardown(without_a_place_for_verdicts_nothing_is_tuned, set_up, tear_down),
