@@ -67,13 +67,14 @@ typedef struct clt_csv_options {
     bool no_label;       /* with `like`: so is the label, if there is one, and the data set has the one field; implies leave_out */
 } clt_csv_options;
 
-/* A table: features f32 [elements], then the label. A feature is numbers, or, in a table with a header, texts: then it is an element for each
- * different text, 1 where the line has it and else 0, named "colour=red"; 100 texts at most. The label may be text as well: the classes are then
- * 10,000 at most. Both are in the order of their bytes. Fields may be quoted; the
- * decimal point is a point in every locale. CLT_E_FORMAT for an empty or non-numeric field and
- * for a line with too few or too many, CLT_E_RANGE for a label that is no class; they name the
- * line and the column, both counted from 1. CLT_E_NOT_FOUND for a column that is named and that there is
- * none of. With `like`, missing values become what they became in training (CLT_MISSING_MEAN), and texts that were not there are refused; CLT_E_MISMATCH for columns that the file lacks or the model does not know. A gzipped file is read too. */
+/* A table: features f32 [elements], then the label. A feature is numbers, or, in a table with a header, texts: then it is an
+ * element for each different text, 1 where the line has it and else 0, named "colour=red"; 100 texts at most. The label may be
+ * text as well: the classes are then 10,000 at most. Both are in the order of their bytes. Fields may be quoted; the decimal
+ * point is a point in every locale. A gzipped file is read too. CLT_E_FORMAT for an empty or non-numeric field and for a line
+ * with too few or too many, CLT_E_RANGE for a label that is no class; they name the line and the column, both counted from 1.
+ * CLT_E_NOT_FOUND for a column that is named and that there is none of. With `like`, missing values become what they became in
+ * training (CLT_MISSING_MEAN), texts that were not there are refused, and CLT_E_MISMATCH is for columns that the file lacks or
+ * the model does not know. */
 CLT_API clt_status clt_dataset_csv(clt_dataset **dataset, const char *path,
                                    const clt_csv_options *options);
 

@@ -96,10 +96,9 @@ static clt_status find_fill(clt_csv_feature *f, int64_t i, const clt_csv_columns
 static clt_status sort_categories(clt_csv_features *features, clt_rows *rows) {
     for (int64_t i = 0; i < features->n; i++) {
         clt_csv_labels *l = &features->items[i].categories;
-        int32_t ranks[CLT_CSV_MOST_CATEGORIES];
+        int32_t ranks[CLT_CSV_MOST_CATEGORIES] = {0};
         if (features->items[i].kind != CLT_CSV_TEXTS || l->fixed) continue;
-        for (int32_t k = 0; k < l->names.n; k++) ranks[k] = k;
-        for (int32_t k = 0; k < l->names.n; k++) ranks[l->sorted[k]] = k;
+        clt_csv_labels_ranks(l, ranks);
         for (size_t r = 0; r < rows->rows; r++) {
             float *x = &rows->x[r * rows->row_elements + (size_t)i];
             if (!isnan(*x)) *x = (float)ranks[(int)*x];

@@ -59,23 +59,27 @@ clt_status clt_csv_labels_find(clt_csv_labels *labels, const char *text, int32_t
     return found ? CLT_OK : insert(labels, text, place);
 }
 
+void clt_csv_labels_ranks(const clt_csv_labels *labels, int32_t *ranks) {
+    for (int32_t i = 0; i < (int32_t)labels->names.n; i++) ranks[labels->sorted[i]] = i;
+}
+
 clt_status clt_csv_labels_sort(clt_csv_labels *labels, int32_t *values, size_t n) {
     size_t classes = (size_t)labels->names.n;
     if (labels->fixed || !classes) return CLT_OK;
-    int32_t *ranks = clt_alloc(classes * sizeof *ranks);
+    int32_t *ranks = clt_calloc(classes, sizeof *ranks);
     char **items = clt_alloc(classes * sizeof *items);
-    bool made = ranks && items;
-    for (size_t i = 0; made && i < classes; i++) {
-        ranks[labels->sorted[i]] = (int32_t)i;
-        items[i] = labels->names.items[labels->sorted[i]];
-    }
-    for (size_t i = 0; made && i < n; i++) values[i] = ranks[values[i]];
-    for (size_t i = 0; made && i < classes; i++) labels->sorted[i] = (int32_t)i;
-    clt_free(ranks);
-    if (!made) {
+    if (!ranks || !items) {
+        clt_free(ranks);
         clt_free(items);
         return clt_fail_memory(classes * sizeof *items);
     }
+    clt_csv_labels_ranks(labels, ranks);
+    for (size_t i = 0; i < n; i++) values[i] = ranks[values[i]];
+    for (size_t i = 0; i < classes; i++) {
+        items[i] = labels->names.items[labels->sorted[i]];
+        labels->sorted[i] = (int32_t)i;
+    }
+    clt_free(ranks);
     clt_free(labels->names.items);
     labels->names.items = items;
     labels->capacity = classes;

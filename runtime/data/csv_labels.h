@@ -22,6 +22,9 @@ void clt_csv_labels_free(clt_csv_labels *labels);
 /* The class of a text. CLT_E_RANGE, without words, where it is none or there are too many. */
 clt_status clt_csv_labels_find(clt_csv_labels *labels, const char *text, int32_t *class_index);
 
+/* ranks[class]: where it stands in the order of the names. */
+void clt_csv_labels_ranks(const clt_csv_labels *labels, int32_t *ranks);
+
 /* Numbers the classes in the order of their names, in the n labels too. */
 clt_status clt_csv_labels_sort(clt_csv_labels *labels, int32_t *values, size_t n);
 

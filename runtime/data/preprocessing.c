@@ -27,12 +27,6 @@ void clt_names_free(clt_names *names) {
     *names = (clt_names){0};
 }
 
-int64_t clt_names_find(const clt_names *names, const char *name) {
-    for (int64_t i = 0; i < names->n; i++)
-        if (!strcmp(names->items[i], name)) return i;
-    return -1;
-}
-
 const char *clt_names_text(const clt_names *names, char text[CLT_NAMES_TEXT]) {
     char shown[CLT_SHOWN_TEXT];
     size_t used = 0;

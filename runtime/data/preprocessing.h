@@ -16,8 +16,6 @@ typedef struct clt_names {
 /* Copies of n names, which are counted whether they succeed or not. */
 clt_status clt_names_copy(clt_names *names, char *const *items, int64_t n);
 void clt_names_free(clt_names *names);
-/* The place of a name, or -1. */
-int64_t clt_names_find(const clt_names *names, const char *name);
 /* "a, b, c", cut short. */
 #define CLT_NAMES_TEXT 200
 const char *clt_names_text(const clt_names *names, char text[CLT_NAMES_TEXT]);

@@ -10,6 +10,7 @@
 #include <cltrain/cltrain.h>
 
 #include "predict_write.h"
+#include "task.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 
@@ -22,8 +23,8 @@ typedef struct use {
     clt_preprocessing *trained_on;
     clt_dataset *data;
     clt_device *device;
-    clt_graph *graph;
-    clt_tensor *output, *loss, *predicted; /* predicted: probabilities, or numbers */
+    task made;
+    clt_tensor *predicted; /* probabilities, or numbers */
     clt_trainer *trainer;
     clt_loader *loader;
     float *values; /* [samples, width] */
@@ -69,50 +70,37 @@ static int read_data(use *u) {
     clt_status status = open_data(u, labelled);
     if (status >= 0) status = clt_preprocessing_apply(u->trained_on, u->data);
     if (status < 0) return library_error(status, u->option);
-    clt_shape found = clt_dataset_shape(u->data, 0);
-    bool fits = found.rank == shape.rank;
-    for (int i = 0; fits && i < shape.rank; i++) fits = found.dims[i] == shape.dims[i];
     u->samples = clt_dataset_samples(u->data);
-    return fits ? 0 : run_error("%s: the samples have another shape than those that the model was trained on", u->option);
+    return task_same_shape(clt_dataset_shape(u->data, 0), shape) ? 0 : run_error("%s: the samples have another shape than those that the model was trained on", u->option);
 }
 
 /* ---- the model ---- */
 
-static clt_shape batched(clt_shape sample) {
-    clt_shape shape = {.rank = sample.rank + 1, .dims = {BATCH}};
-    for (int i = 0; i < sample.rank && i + 1 < CLT_MAX_RANK; i++) shape.dims[i + 1] = sample.dims[i];
-    return shape;
-}
-
 static int build(use *u) {
     int classes = clt_preprocessing_classes(u->trained_on);
-    clt_shape target = clt_preprocessing_target(u->trained_on), none = {0};
+    clt_shape target = clt_preprocessing_target(u->trained_on);
     char problem[512];
     model_spec spec;
     if (!model_parse(&spec, u->model, problem, sizeof problem)) return run_error("--from: %s: %s", u->given->from, problem);
     if (!classes && target.rank < 0) return run_error("--from: %s tells neither classes nor the shape of what its model predicts", u->given->from);
-    u->width = classes;
-    if (!classes) u->width = 1;
-    for (int i = 0; !classes && i < target.rank; i++) u->width *= target.dims[i];
-    clt_status status = clt_graph_create(&u->graph);
+    task_field x = {CLT_F32, clt_preprocessing_shape(u->trained_on)}, y = {CLT_I32, {0}};
+    if (!classes) y = (task_field){CLT_F32, target};
+    u->width = classes ? classes : clt_shape_elements(&target);
+    clt_status status = clt_graph_create(&u->made.graph);
     if (status < 0) return library_error(status, "making the model");
-    clt_tensor *x = clt_input(u->graph, "x", CLT_F32, batched(clt_preprocessing_shape(u->trained_on)));
-    clt_tensor *y = clt_input(u->graph, "y", classes ? CLT_I32 : CLT_F32, batched(classes ? none : target));
-    u->output = model_build(u->model, x, u->width);
-    if (!classes && target.rank != 1) u->output = clt_reshape(u->output, batched(target));
-    u->predicted = classes ? clt_softmax(u->output, -1) : u->output;
-    u->loss = model_loss(u->output, y);
-    status = clt_graph_status(u->graph);
+    task_add_model(&u->made, u->model, BATCH, &x, &y, classes);
+    u->predicted = classes ? clt_softmax(u->made.output, -1) : u->made.output;
+    status = clt_graph_status(u->made.graph);
     return status < 0 ? library_error(status, "making the model") : 0;
 }
 
 static int load(use *u) {
     clt_status status = clt_device_open(&u->device, u->given->device);
     if (status < 0) return library_error(status, "opening a device");
-    const clt_train_options wanted = {.output = u->output};
+    const clt_train_options wanted = {.output = u->made.output};
     message_line("%s from %s on %s (%lld samples) with %s", u->model, u->given->from, u->given->data, (long long)u->samples,
                  clt_device_get_info(u->device)->name);
-    status = clt_trainer_create(&u->trainer, u->device, u->loss, &wanted);
+    status = clt_trainer_create(&u->trainer, u->device, u->made.loss, &wanted);
     if (status < 0) return library_error(status, "making the model");
     status = clt_weights_load(u->trainer, u->given->from);
     if (status < 0) return library_error(status, "--from");
@@ -197,7 +185,7 @@ int predict_run(const options *given) {
     free(u.values);
     clt_loader_destroy(u.loader);
     clt_trainer_destroy(u.trainer);
-    clt_graph_destroy(u.graph);
+    task_free(&u.made);
     clt_device_close(u.device);
     clt_dataset_destroy(u.data);
     clt_preprocessing_destroy(u.trained_on);

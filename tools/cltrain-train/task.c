@@ -92,18 +92,26 @@ static clt_shape batched(clt_shape sample, int64_t batch) {
     return shape;
 }
 
+void task_add_model(task *made, const char *model, int64_t batch, const task_field *x, const task_field *y, int64_t classes) {
+    clt_shape y_shape = batched(y->sample, batch);
+    clt_tensor *input = clt_input(made->graph, "x", x->dtype, batched(x->sample, batch)), *truth = clt_input(made->graph, "y", y->dtype, y_shape);
+    made->classification = classes > 0;
+    made->output = model_build(model, input, classes ? classes : clt_shape_elements(&y->sample));
+    if (!classes && y->sample.rank != 1) made->output = clt_reshape(made->output, y_shape);
+    made->loss = model_loss(made->output, truth);
+}
+
 static void build_graph(task *made, const options *given, const data_parts *data, int64_t classes) {
     int truth = truth_field(data);
-    clt_shape x_shape = batched(clt_dataset_shape(data->train, 0), given->batch);
-    clt_shape y_sample = clt_dataset_shape(data->train, truth);
-    clt_shape y_shape = batched(y_sample, given->batch);
-    clt_tensor *x = clt_input(made->graph, "x", clt_dataset_dtype(data->train, 0), x_shape);
-    clt_tensor *y = clt_input(made->graph, "y", clt_dataset_dtype(data->train, truth), y_shape);
-    made->classification = classes > 0;
-    int64_t outputs = classes ? classes : clt_shape_elements(&y_sample);
-    made->output = model_build(given->model, x, outputs);
-    if (!classes && y_sample.rank != 1) made->output = clt_reshape(made->output, y_shape);
-    made->loss = model_loss(made->output, y);
+    task_field x = {clt_dataset_dtype(data->train, 0), clt_dataset_shape(data->train, 0)};
+    task_field y = {clt_dataset_dtype(data->train, truth), clt_dataset_shape(data->train, truth)};
+    task_add_model(made, given->model, given->batch, &x, &y, classes);
+}
+
+bool task_same_shape(clt_shape a, clt_shape b) {
+    bool same = a.rank == b.rank;
+    for (int i = 0; same && i < a.rank; i++) same = a.dims[i] == b.dims[i];
+    return same;
 }
 
 /* The test part that files brought along must be of the same kind as the training part. */
@@ -112,9 +120,7 @@ static int check_parts(const options *given, const data_parts *data) {
     clt_shape train = clt_dataset_shape(data->train, 0), test = clt_dataset_shape(data->test, 0);
     shape_text(train, texts[0], sizeof texts[0]);
     shape_text(test, texts[1], sizeof texts[1]);
-    bool same = train.rank == test.rank;
-    for (int i = 0; same && i < train.rank; i++) same = train.dims[i] == test.dims[i];
-    if (same) return 0;
+    if (task_same_shape(train, test)) return 0;
     return run_error("--data %s: training samples have the shape %s, test samples %s", given->data,
                      texts[0], texts[1]);
 }

@@ -18,6 +18,12 @@ typedef struct task {
     clt_tensor *output, *loss;
 } task;
 
+/* What a data set has of each sample. */
+typedef struct task_field {
+    clt_dtype dtype;
+    clt_shape sample;
+} task_field;
+
 /* Does the model want a table's label as a number? */
 bool task_wants_regression(const options *options);
 
@@ -25,6 +31,12 @@ bool task_wants_regression(const options *options);
  * saying what the model expects if the data does not suit it; EXIT_FAILED. */
 int task_build(task *made, const options *options, const data_parts *data);
 void task_free(task *made);
+
+/* Adds the model, "mlp:128", and its loss to the empty graph of `made`: for batches of x with the truth y, which is one of so many
+ * classes, or, with classes 0, numbers. What does not fit sticks in the graph. */
+void task_add_model(task *made, const char *model, int64_t batch, const task_field *x, const task_field *y, int64_t classes);
+
+bool task_same_shape(clt_shape a, clt_shape b);
 
 /* What a sample was understood to be: "4 features, 3 classes". */
 void task_describe(const data_parts *data, char *text, size_t bytes);
