@@ -68,8 +68,8 @@ typedef struct clt_csv_options {
 } clt_csv_options;
 
 /* A table: features f32 [elements], then the label. A feature is numbers, or, in a table with a header, texts: then it is an
- * element for each different text, 1 where the line has it and else 0, named "colour=red"; 100 texts at most. The label may be
- * text as well: the classes are then 10,000 at most. Both are in the order of their bytes. Fields may be quoted; the decimal
+ * element for each different text, 1 where the line has it and else 0, named "colour=red"; 100 texts at most, and not
+ * one for each line, as identifiers have. The label may be text as well: the classes are then 10,000 at most. Both are in the order of their bytes. Fields may be quoted; the decimal
  * point is a point in every locale. A gzipped file is read too. CLT_E_FORMAT for an empty or non-numeric field and for a line
  * with too few or too many, CLT_E_RANGE for a label that is no class; they name the line and the column, both counted from 1.
  * CLT_E_NOT_FOUND for a column that is named and that there is none of. With `like`, missing values become what they became in

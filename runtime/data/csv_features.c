@@ -92,6 +92,16 @@ static clt_status find_fill(clt_csv_feature *f, int64_t i, const clt_csv_columns
     return CLT_OK;
 }
 
+/* Identifiers are texts, too, of which nothing can be learned. */
+static clt_status check_categories(const clt_csv_feature *f, int64_t i, const clt_csv_columns *c, const clt_rows *rows) {
+    enum { FEW = 10 };
+    int64_t n = f->categories.names.n;
+    if (f->kind != CLT_CSV_TEXTS || f->categories.fixed || n <= FEW || (size_t)n * 2 <= rows->rows) return CLT_OK;
+    char name[CLT_SHOWN_TEXT];
+    return clt_fail(CLT_E_FORMAT, "%s: column %lld (%s): %lld different texts in %lld lines, as identifiers have: leave it out with drop=%lld", c->path,
+                    (long long)c->columns[i] + 1, clt_show(c->header[c->columns[i]], name), (long long)n, (long long)rows->rows, (long long)c->columns[i]);
+}
+
 /* Categories in the order of their names; those of a model have it already. */
 static clt_status sort_categories(clt_csv_features *features, clt_rows *rows) {
     for (int64_t i = 0; i < features->n; i++) {
@@ -176,6 +186,7 @@ clt_status clt_csv_features_finish(clt_csv_features *features, const clt_csv_col
     int64_t elements = count_elements(features);
     if (rows->rows == 0) return clt_fail(CLT_E_FORMAT, "%s: each line lacks a value", c->path);
     for (int64_t i = 0; i < features->n; i++) {
+        CLT_TRY(check_categories(&features->items[i], i, c, rows));
         if (features->fills) CLT_TRY(find_fill(&features->items[i], i, c, rows));
         as_it_is &= features->items[i].kind != CLT_CSV_TEXTS && !features->items[i].lacks;
     }
