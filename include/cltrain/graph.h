@@ -65,17 +65,31 @@ typedef struct clt_init {
  * nothing that begins with "cltrain.optimizer." or ends with ".num_batches_tracked"; else CLT_E_INVALID. Of buffers the same is asked. */
 CLT_API clt_tensor *clt_parameter(clt_graph *graph, const char *name, clt_shape shape, clt_init init);
 
-/* Whether training changes the parameter; true unless this says otherwise. Of a parameter alone, before a trainer is
- * created of the graph; anything else is CLT_E_INVALID. A parameter that is not trained has its values from its
- * initializer, clt_trainer_set or a checkpoint, and gradients are not computed for it. */
+/* Whether training changes the parameter; true unless this says otherwise. A trainer keeps to what was said when it was created.
+ * A parameter that is not trained has its values from its initializer, clt_trainer_set or a checkpoint, and gradients are not computed for
+ * it. CLT_E_INVALID: it is no parameter. */
 CLT_API clt_status clt_parameter_set_trained(clt_tensor *parameter, bool trained);
 
-/* The input, parameter or buffer of that name; NULL if the graph has none. */
+/* The same of all parameters whose names match: "*" stands for any characters, "?" for one, as in "layer?.*.weight".
+ * CLT_E_NOT_FOUND: none does. */
+CLT_API clt_status clt_graph_set_trained(clt_graph *graph, const char *pattern, bool trained);
+
+/* The input, parameter, buffer, constant or fixed input of that name; NULL if the graph has none. */
 CLT_API clt_tensor *clt_graph_find(const clt_graph *graph, const char *name);
 
 /* An f32 tensor that is kept and saved with the parameters but not trained by
  * gradient (running statistics). */
 CLT_API clt_tensor *clt_buffer(clt_graph *graph, const char *name, clt_shape shape, clt_init init);
+
+/* Values that never change, such as a mask or positions: f32, f16, bf16, i32 or u8, copied. They are in no file, no gradient
+ * is computed for them, and what depends on constants alone is computed once, before the first step (unless it is larger than they
+ * are). Ranks must have the same ones. The name as of a parameter. A constant of i32 that holds classes or rows of a table is checked
+ * when a trainer is created: CLT_E_RANGE. */
+CLT_API clt_tensor *clt_constant(clt_graph *graph, const char *name, const clt_array *values);
+
+/* Data that are the same for all samples, and may change between steps: a mask, a temperature. None of its dimensions is the batch; batches do
+ * not bring it, and it is in no file. clt_trainer_set_input gives its values. f32, f16, bf16, i32 or u8; the name as of a parameter. */
+CLT_API clt_tensor *clt_fixed_input(clt_graph *graph, const char *name, clt_dtype dtype, clt_shape shape);
 
 /* Facts of a tensor. The shape of NULL or of an invalid tensor has rank -1. */
 CLT_API clt_shape clt_tensor_shape(const clt_tensor *tensor);

@@ -197,6 +197,11 @@ CLT_API clt_status clt_trainer_get(clt_trainer *trainer, const char *name, float
 CLT_API clt_status clt_trainer_set(clt_trainer *trainer, const char *name, const float *values,
                                    size_t count);
 
+/* The values of a fixed input (clt_fixed_input), which are copied; waits for the device. Steps, evaluations and predictions before all of them
+ * are set are CLT_E_STATE. Each rank sets its own. CLT_E_NOT_FOUND, CLT_E_INVALID: it is no fixed input; CLT_E_DTYPE, CLT_E_SHAPE, CLT_E_RANGE: an
+ * index outside of what it is used for. */
+CLT_API clt_status clt_trainer_set_input(clt_trainer *trainer, const char *name, const clt_array *values);
+
 /* ---- several ranks ----------------------------------------------------------
  *
  * With options.comm each rank trains on batches of its own, on a device of its own, and all have the same parameters: the

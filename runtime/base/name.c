@@ -17,3 +17,24 @@ clt_status clt_variable_name_check(const char *name) {
         return clt_fail(CLT_E_INVALID, "\"%.120s\" ends with " CLT_TRACKED_SUFFIX ", which is reserved", name);
     return clt_tensor_name_check(name);
 }
+
+/* Where a star was passed it can take one character more: only the last one need be tried again. */
+bool clt_name_matches(const char *name, const char *pattern) {
+    const char *after_star = NULL, *again = NULL;
+    while (*name) {
+        if (*pattern == '*') {
+            after_star = ++pattern;
+            again = name;
+        } else if (*pattern == '?' || *pattern == *name) {
+            pattern++;
+            name++;
+        } else if (after_star) {
+            pattern = after_star;
+            name = ++again;
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '*') pattern++;
+    return *pattern == 0;
+}

@@ -16,4 +16,7 @@ clt_status clt_tensor_name_check(const char *name);
 /* A parameter or buffer: CLT_E_INVALID, too, where it begins or ends as these do. */
 clt_status clt_variable_name_check(const char *name);
 
+/* "*" in the pattern stands for any characters, "?" for one. */
+bool clt_name_matches(const char *name, const char *pattern);
+
 #endif

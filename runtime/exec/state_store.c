@@ -69,7 +69,8 @@ static clt_status make_memory(clt_state_store *store, entry *e) {
     clt_memory *memory;
     CLT_TRY(clt_memory_create(store->device, e->bytes, &memory));
     clt_memory_name(memory, e->variable ? e->variable->name : e->name);
-    clt_status status = clt_memory_zero(memory);
+    bool constant = e->variable && e->variable->values;
+    clt_status status = constant ? clt_memory_write(memory, 0, e->variable->values, e->bytes) : clt_memory_zero(memory);
     if (status < 0) clt_memory_destroy(memory);
     else e->memory = memory;
     return status;

@@ -14,12 +14,18 @@ static void add_shape(const clt_shape *shape, bool whole, clt_text *text) {
 void clt_tensor_describe(const clt_tensor *t, const clt_shape *shape, clt_text *text) {
     static const char *const kinds[] = {"invalid", "input", "parameter", "state", "op", "result"};
     const char *kind = kinds[t->kind];
-    if (t->variable) kind = t->variable->is_buffer ? "buffer" : t->variable->trained ? "parameter" : "parameter that is not trained";
+    if (t->variable && !clt_variable_is_kept(t->variable)) kind = t->variable->values ? "constant" : "fixed input";
+    else if (t->variable) kind = t->variable->is_buffer ? "buffer" : t->variable->trained ? "parameter" : "parameter that is not trained";
     if (t->kind == CLT_NODE_OUTPUT) clt_text_add(text, "further result %s", clt_dtype_name(t->dtype));
     else if (t->kind == CLT_NODE_OP) clt_text_add(text, "%s %s", t->op->name, clt_dtype_name(t->dtype));
     else clt_text_add(text, "%s \"%s\" %s", kind, t->name, clt_dtype_name(t->dtype));
     if (shape) add_shape(shape, true, text);
     else if (t->kind != CLT_NODE_OUTPUT) add_shape(&t->shape, t->kind == CLT_NODE_VARIABLE, text);
+    if (t->variable && t->variable->values) { /* which ranks must have alike */
+        char hash[CLT_HASH_TEXT];
+        clt_hash_text(t->variable->values, clt_variable_bytes(t->variable), hash);
+        clt_text_add(text, " values %s", hash);
+    }
     if (t->attributes) clt_text_add(text, " ");
     if (t->attributes) clt_attributes_write(t->op->schema, t->attributes, t->shape.rank, text);
     for (int k = 0; k < t->n_inputs; k++) clt_text_add(text, "%s#%d", k ? ", " : " of ", t->inputs[k]->index);

@@ -193,6 +193,7 @@ void clt_graph_destroy(clt_graph *graph) {
     for (size_t i = 0; i < graph->n_nodes; i++) tensor_free(graph->nodes[i]);
     for (size_t i = 0; i < graph->n_variables; i++) {
         clt_free(graph->variables[i]->name);
+        clt_free(graph->variables[i]->values);
         clt_free(graph->variables[i]);
     }
     clt_free(graph->variables);
@@ -267,8 +268,8 @@ clt_tensor *clt_input(clt_graph *graph, const char *name, clt_dtype dtype, clt_s
     return leaf(graph, CLT_NODE_INPUT, name, dtype, shape);
 }
 
-static clt_status variable_new(clt_graph *graph, const char *name, clt_shape shape, clt_init init,
-                               bool trained, clt_variable **variable) {
+/* `like` is copied but for its name and index. */
+static clt_status variable_new(clt_graph *graph, const char *name, const clt_variable *like, clt_variable **variable) {
     CLT_TRY(clt_grow(&graph->variables, &graph->variables_capacity, graph->n_variables,
                      sizeof *graph->variables));
     clt_variable *v = clt_calloc(1, sizeof *v);
@@ -276,11 +277,9 @@ static clt_status variable_new(clt_graph *graph, const char *name, clt_shape sha
         clt_free(v);
         return clt_fail_memory(sizeof *v);
     }
-    v->dtype = CLT_F32;
-    v->shape = shape;
-    v->init = init;
-    v->trained = trained;
-    v->is_buffer = !trained;
+    char *own = v->name;
+    *v = *like;
+    v->name = own;
     v->index = (int)graph->n_variables;
     graph->variables[graph->n_variables++] = v;
     *variable = v;
@@ -298,31 +297,63 @@ static clt_status check_variable(const char *what, const char *name, const clt_s
     return status < 0 ? clt_fail_context(status, "the name of a %s: ", what) : CLT_OK;
 }
 
-static clt_tensor *add_variable(clt_graph *graph, const char *name, clt_shape shape, clt_init init,
-                                bool trained) {
-    if (!graph) return NULL;
-    const char *what = trained ? "parameter" : "buffer";
-    clt_status status = check_variable(what, name, &shape);
+/* `like` as above; its values are taken over, also on an error. */
+static clt_tensor *add_variable(clt_graph *graph, const char *what, const char *name, const clt_variable *like) {
+    clt_status status = check_variable(what, name, &like->shape);
     if (status == CLT_OK && graph->origin)
         status = clt_fail(CLT_E_STATE, "%s \"%s\": a clone shares its origin's variables", what, name);
     if (status == CLT_OK && clt_graph_find_variable(graph, name))
         status = clt_fail(CLT_E_INVALID, "%s \"%s\" exists already", what, name);
-    if (status == CLT_OK && (init.kind < CLT_INIT_ZEROS || init.kind > CLT_INIT_XAVIER_NORMAL))
-        status = clt_fail(CLT_E_INVALID, "%s \"%s\": unknown initializer %d", what, name, (int)init.kind);
+    if (status == CLT_OK && (like->init.kind < CLT_INIT_ZEROS || like->init.kind > CLT_INIT_XAVIER_NORMAL))
+        status = clt_fail(CLT_E_INVALID, "%s \"%s\": unknown initializer %d", what, name, (int)like->init.kind);
     clt_variable *variable = NULL;
-    if (status == CLT_OK) status = variable_new(graph, name, shape, init, trained, &variable);
-    if (status < 0) return clt_graph_fail(graph, status);
-    clt_tensor *tensor = leaf(graph, CLT_NODE_VARIABLE, name, variable ? variable->dtype : CLT_F32, shape);
+    if (status == CLT_OK) status = variable_new(graph, name, like, &variable);
+    if (status < 0) {
+        clt_free(like->values);
+        return clt_graph_fail(graph, status);
+    }
+    clt_tensor *tensor = leaf(graph, CLT_NODE_VARIABLE, name, like->dtype, like->shape);
     if (clt_tensor_valid(tensor)) tensor->variable = variable;
     return tensor;
 }
 
 clt_tensor *clt_parameter(clt_graph *graph, const char *name, clt_shape shape, clt_init init) {
-    return add_variable(graph, name, shape, init, true);
+    return graph ? add_variable(graph, "parameter", name, &(clt_variable){.dtype = CLT_F32, .shape = shape, .init = init, .trained = true}) : NULL;
 }
 
 clt_tensor *clt_buffer(clt_graph *graph, const char *name, clt_shape shape, clt_init init) {
-    return add_variable(graph, name, shape, init, false);
+    return graph ? add_variable(graph, "buffer", name, &(clt_variable){.dtype = CLT_F32, .shape = shape, .init = init, .is_buffer = true}) : NULL;
+}
+
+static clt_status check_values(const char *what, const char *name, clt_dtype dtype, const clt_shape *shape) {
+    if (!clt_dtype_is_float(dtype) && dtype != CLT_I32 && dtype != CLT_U8)
+        return clt_fail(CLT_E_DTYPE, "%s \"%s\": %s is not supported; f32, f16, bf16, i32 and u8 are", what, name ? name : "", clt_dtype_name(dtype));
+    return check_variable(what, name, shape);
+}
+
+static clt_status copy_values(const char *name, const clt_array *values, void **copy) {
+    if (!values || !values->data) return clt_fail(CLT_E_INVALID, "constant \"%s\": it has no values", name ? name : "");
+    CLT_TRY(check_values("constant", name, values->dtype, &values->shape));
+    size_t bytes = (size_t)clt_shape_elements(&values->shape) * clt_dtype_bytes(values->dtype);
+    *copy = clt_alloc(bytes);
+    if (!*copy) return clt_fail_memory(bytes);
+    memcpy(*copy, values->data, bytes);
+    return CLT_OK;
+}
+
+clt_tensor *clt_constant(clt_graph *graph, const char *name, const clt_array *values) {
+    void *copy = NULL;
+    if (!graph) return NULL;
+    clt_status status = copy_values(name, values, &copy);
+    if (status < 0) return clt_graph_fail(graph, status);
+    return add_variable(graph, "constant", name, &(clt_variable){.dtype = values->dtype, .shape = values->shape, .values = copy});
+}
+
+clt_tensor *clt_fixed_input(clt_graph *graph, const char *name, clt_dtype dtype, clt_shape shape) {
+    if (!graph) return NULL;
+    clt_status status = check_values("fixed input", name, dtype, &shape);
+    if (status < 0) return clt_graph_fail(graph, status);
+    return add_variable(graph, "fixed input", name, &(clt_variable){.dtype = dtype, .shape = shape, .is_input = true});
 }
 
 clt_tensor *clt_state(clt_graph *graph, const char *name, clt_dtype dtype, clt_shape shape) {
@@ -333,10 +364,23 @@ clt_tensor *clt_state(clt_graph *graph, const char *name, clt_dtype dtype, clt_s
 clt_status clt_parameter_set_trained(clt_tensor *parameter, bool trained) {
     if (!parameter) return clt_fail(CLT_E_INVALID, "clt_parameter_set_trained: parameter is NULL");
     if (!clt_tensor_valid(parameter)) return clt_graph_status(parameter->graph);
-    if (parameter->kind != CLT_NODE_VARIABLE || parameter->variable->is_buffer)
+    if (parameter->kind != CLT_NODE_VARIABLE || !clt_variable_is_parameter(parameter->variable))
         return clt_fail(CLT_E_INVALID, "clt_parameter_set_trained: \"%s\" is not a parameter", clt_tensor_name(parameter));
     parameter->variable->trained = trained;
     return CLT_OK;
+}
+
+clt_status clt_graph_set_trained(clt_graph *graph, const char *pattern, bool trained) {
+    bool any = false;
+    char shown[CLT_SHOWN_TEXT];
+    if (!graph || !pattern) return clt_fail(CLT_E_INVALID, "clt_graph_set_trained: graph or pattern is NULL");
+    for (size_t i = 0; i < graph->n_variables; i++) {
+        clt_variable *v = graph->variables[i];
+        if (!clt_variable_is_parameter(v) || !clt_name_matches(v->name, pattern)) continue;
+        v->trained = trained;
+        any = true;
+    }
+    return any ? CLT_OK : clt_fail(CLT_E_NOT_FOUND, "no parameter's name matches \"%s\"", clt_show(pattern, shown));
 }
 
 /* ---- facts ---- */

@@ -19,14 +19,15 @@
 typedef struct clt_op clt_op;
 struct clt_form;
 
-/* A parameter or buffer: it outlives steps, has values on a device, and is shared
+/* A parameter, buffer, constant or fixed input: it outlives steps, has values on a device, and is shared
  * by a graph and its clones. Owned by the graph that made it. */
 typedef struct clt_variable {
     char *name;
     clt_dtype dtype;
     clt_shape shape;
     clt_init init;
-    bool is_buffer; /* else a parameter */
+    void *values;   /* of a constant, which is in no file; else NULL */
+    bool is_buffer, is_input; /* a buffer, a fixed input; else a parameter, or a constant */
     bool trained;   /* of a parameter: the optimizer changes it */
     int index;    /* place in clt_graph.variables */
 } clt_variable;
@@ -190,6 +191,15 @@ clt_variable *clt_graph_find_variable(const clt_graph *graph, const char *name);
 
 static inline bool clt_tensor_valid(const clt_tensor *tensor) {
     return tensor && tensor->kind != CLT_NODE_INVALID;
+}
+
+/* What checkpoints and files of weights hold, and ranks share. */
+static inline bool clt_variable_is_kept(const clt_variable *variable) {
+    return !variable->values && !variable->is_input;
+}
+
+static inline bool clt_variable_is_parameter(const clt_variable *variable) {
+    return clt_variable_is_kept(variable) && !variable->is_buffer;
 }
 
 static inline size_t clt_variable_bytes(const clt_variable *variable) {

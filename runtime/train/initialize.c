@@ -44,6 +44,7 @@ static void fill(const clt_variable *v, uint64_t seed, float *values, int64_t n)
 clt_status clt_initialize_variables(const clt_graph *graph, clt_state_store *store, uint64_t seed) {
     for (size_t i = 0; i < graph->n_variables; i++) {
         const clt_variable *v = graph->variables[i];
+        if (!clt_variable_is_kept(v)) continue; /* constants are in the store, inputs are set */
         int64_t n = clt_shape_elements(&v->shape);
         size_t bytes = (size_t)n * sizeof(float);
         clt_memory *memory;

@@ -97,7 +97,7 @@ static clt_status tally_memory(clt_memory *memory, int64_t elements, tally *t) {
 
 static const char *kind_of(const clt_tensor *node) {
     if (node->kind == CLT_NODE_OP) return clt_node_name(node);
-    if (node->kind == CLT_NODE_VARIABLE) return node->variable->is_buffer ? "buffer" : "parameter";
+    if (node->kind == CLT_NODE_VARIABLE) return node->variable->is_input ? "input" : node->variable->values ? "constant" : node->variable->is_buffer ? "buffer" : "parameter";
     return node->kind == CLT_NODE_INPUT ? "input" : "state";
 }
 

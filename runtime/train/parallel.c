@@ -111,7 +111,7 @@ static clt_status share_others(clt_trainer *t, int root) {
     for (size_t i = 0; i < t->graph->n_variables; i++) {
         const clt_variable *v = t->graph->variables[i];
         clt_memory *memory;
-        if (is_in_bucket(t, v)) continue;
+        if (!clt_variable_is_kept(v) || is_in_bucket(t, v)) continue;
         CLT_TRY(clt_state_store_variable(t->store, v, &memory));
         CLT_TRY(share_memory(t->options.comm, memory, clt_variable_bytes(v), root));
     }

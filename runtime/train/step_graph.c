@@ -299,6 +299,11 @@ static clt_status synchronize(clt_trainer *t, clt_step *step) {
     return clt_batch_norms_synchronize(step->graph, clt_all_gather(step->images, rank, size), rank, size);
 }
 
+/* Variables that came later are of no loss that is trained. */
+static bool is_trained(const clt_trainer *t, const clt_tensor *node) {
+    return node->kind == CLT_NODE_VARIABLE && (size_t)node->variable->index < t->n_variables && t->trained[node->variable->index];
+}
+
 static clt_status add_training(clt_trainer *t, clt_step *step, clt_tensor *loss,
                                target_list *targets) {
     clt_graph *g = step->graph;
@@ -308,7 +313,7 @@ static clt_status add_training(clt_trainer *t, clt_step *step, clt_tensor *loss,
     clt_status status = params && grads ? CLT_OK : clt_fail_memory(most * sizeof *params);
     int n = 0;
     for (size_t i = 0; status == CLT_OK && i < most; i++)
-        if (g->nodes[i]->kind == CLT_NODE_VARIABLE && g->nodes[i]->variable->trained) params[n++] = g->nodes[i];
+        if (is_trained(t, g->nodes[i])) params[n++] = g->nodes[i];
     if (status == CLT_OK) status = add_backward(t, step, loss, params, n, grads, targets);
     clt_free(params);
     clt_free(grads);

@@ -49,6 +49,26 @@ static clt_status find_inputs(clt_trainer *t) {
     return t->n_inputs ? CLT_OK : clt_fail(CLT_E_INVALID, "the graph has no input");
 }
 
+/* Values that are classes or rows of a table: what checks a batch's values does not see them. */
+static clt_status check_indices(const clt_graph *graph, const clt_variable *variable, const void *values) {
+    for (size_t i = 0; variable->dtype == CLT_I32 && i < graph->n_nodes; i++) {
+        const clt_tensor *node = graph->nodes[i];
+        int64_t limit = node->variable == variable ? limit_of_input(graph, node) : 0, n = limit ? clt_tensor_elements(node) : 0;
+        for (int64_t k = 0; k < n; k++) {
+            int32_t value = ((const int32_t *)values)[k];
+            if (value < 0 || value >= limit)
+                return clt_fail(CLT_E_RANGE, "\"%s\", element %lld: %d is outside [0, %lld)", variable->name, (long long)k, value, (long long)limit);
+        }
+    }
+    return CLT_OK;
+}
+
+static clt_status check_constants(const clt_graph *graph) {
+    for (size_t i = 0; i < graph->n_variables; i++)
+        if (graph->variables[i]->values) CLT_TRY(check_indices(graph, graph->variables[i], graph->variables[i]->values));
+    return CLT_OK;
+}
+
 static clt_status check_tensors(const clt_tensor *loss, const clt_tensor *output) {
     char text[CLT_SHAPE_TEXT], label[64];
     if (!loss) return clt_fail(CLT_E_INVALID, "clt_trainer_create: the loss is NULL");
@@ -67,6 +87,17 @@ static clt_status set_up(clt_trainer *t) {
     CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_TRAIN, t->inputs[0]->shape.dims[0], NULL, &step));
     t->run.begun = true;
     return clt_initialize_variables(t->graph, t->store, t->options.seed);
+}
+
+/* What is trained is settled now, whatever the graph is told later. */
+static clt_status keep_variables(clt_trainer *t) {
+    size_t n = t->graph->n_variables;
+    t->trained = clt_calloc(2 * n + 1, sizeof *t->trained);
+    if (!t->trained) return clt_fail_memory((2 * n + 1) * sizeof *t->trained);
+    t->given = t->trained + n;
+    t->n_variables = n;
+    for (size_t i = 0; i < n; i++) t->trained[i] = t->graph->variables[i]->trained;
+    return CLT_OK;
 }
 
 /* The caller's texts need not outlive the call. */
@@ -103,7 +134,9 @@ clt_status clt_trainer_dry_run(clt_trainer **trainer, clt_device *device, clt_te
     if (status == CLT_OK) status = copy_text(&t->options.model, &t->model);
     if (status == CLT_OK && t->options.preprocessing) status = copy_preprocessing(t);
     if (status == CLT_OK) status = clt_state_store_create(t->device, &t->store);
+    if (status == CLT_OK) status = keep_variables(t);
     if (status == CLT_OK) status = find_inputs(t);
+    if (status == CLT_OK) status = check_constants(t->graph);
     if (status < 0) clt_trainer_destroy(t);
     else *trainer = t;
     return status;
@@ -140,6 +173,7 @@ void clt_trainer_destroy(clt_trainer *trainer) {
     clt_free(trainer->backends);
     clt_free(trainer->passes);
     clt_free(trainer->model);
+    clt_free(trainer->trained);
     clt_free(trainer->preprocessing_text);
     clt_preprocessing_destroy(trainer->preprocessing);
     clt_free(trainer);
@@ -178,9 +212,17 @@ static clt_status check_values(const clt_trainer *t, const clt_batch *batch, int
     return CLT_OK;
 }
 
+static clt_status check_fixed(const clt_trainer *t) {
+    for (size_t i = 0; i < t->n_variables; i++)
+        if (t->graph->variables[i]->is_input && !t->given[i])
+            return clt_fail(CLT_E_STATE, "fixed input \"%s\" has no values yet: clt_trainer_set_input gives it some", t->graph->variables[i]->name);
+    return CLT_OK;
+}
+
 /* `needed[i]`: input i must be given. */
 static clt_status check_batch(const clt_trainer *t, const clt_batch *batch, const bool *needed) {
     if (!batch || batch->samples < 1) return clt_fail(CLT_E_INVALID, "the batch has no samples");
+    CLT_TRY(check_fixed(t));
     for (int i = 0; i < t->n_inputs; i++) {
         bool given = i < batch->n_fields && i < CLT_MAX_FIELDS;
         if (needed && !needed[i]) continue;
@@ -505,6 +547,8 @@ clt_status clt_trainer_eval_metrics(clt_trainer *t, clt_metrics *metrics, bool r
 static clt_status find_values(clt_trainer *t, const char *name, size_t count, clt_memory **memory) {
     const clt_variable *v = clt_graph_find_variable(t->graph, name);
     if (!v) return clt_fail(CLT_E_NOT_FOUND, "no parameter or buffer is named \"%s\"", name);
+    if (!clt_variable_is_kept(v))
+        return clt_fail(CLT_E_INVALID, "\"%s\" is a %s, neither parameter nor buffer", name, v->values ? "constant" : "fixed input: clt_trainer_set_input sets it");
     if ((size_t)clt_shape_elements(&v->shape) != count) {
         char text[CLT_SHAPE_TEXT];
         return clt_fail(CLT_E_SHAPE, "\"%s\" is %s, not %zu values", name, clt_shape_text(&v->shape, text), count);
@@ -524,4 +568,23 @@ clt_status clt_trainer_set(clt_trainer *t, const char *name, const float *values
     if (!t || !name || !values) return clt_fail(CLT_E_INVALID, "clt_trainer_set: trainer, name or values is NULL");
     CLT_TRY(find_values(t, name, count, &memory));
     return clt_memory_write(memory, 0, values, count * sizeof *values);
+}
+
+clt_status clt_trainer_set_input(clt_trainer *t, const char *name, const clt_array *values) {
+    char found[CLT_SHAPE_TEXT], wanted[CLT_SHAPE_TEXT];
+    clt_memory *memory;
+    if (!t || !name || !values || !values->data) return clt_fail(CLT_E_INVALID, "clt_trainer_set_input: trainer, name or values is NULL");
+    const clt_variable *v = clt_graph_find_variable(t->graph, name);
+    if (!v || (size_t)v->index >= t->n_variables) return clt_fail(CLT_E_NOT_FOUND, "no fixed input is named \"%s\"", name);
+    if (!v->is_input) return clt_fail(CLT_E_INVALID, "\"%s\" is no fixed input", name);
+    if (v->dtype != values->dtype)
+        return clt_fail(CLT_E_DTYPE, "fixed input \"%s\" is %s, and its values are %s", name, clt_dtype_name(v->dtype), clt_dtype_name(values->dtype));
+    if (!clt_shape_equal(&v->shape, &values->shape))
+        return clt_fail(CLT_E_SHAPE, "fixed input \"%s\" is %s, and its values are %s", name, clt_shape_text(&v->shape, wanted),
+                        clt_shape_text(&values->shape, found));
+    CLT_TRY(check_indices(t->graph, v, values->data));
+    CLT_TRY(clt_state_store_variable(t->store, v, &memory));
+    CLT_TRY(clt_memory_write(memory, 0, values->data, clt_variable_bytes(v)));
+    t->given[v->index] = true;
+    return CLT_OK;
 }

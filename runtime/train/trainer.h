@@ -75,6 +75,9 @@ struct clt_trainer {
     int64_t input_limits[CLT_MAX_FIELDS]; /* i32 values must lie in [0, limit); 0: any */
     int n_inputs;
 
+    bool *trained, *given; /* by variable: as it was when the trainer was created; a fixed input that was set */
+    size_t n_variables;    /* of both */
+
     clt_bucket *buckets;
     int n_buckets;
 

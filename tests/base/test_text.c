@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/base/base.h"
+#include "runtime/base/name.h"
 
 static void test_grows(void **state) {
     (void)state;
@@ -146,6 +147,20 @@ static void test_hash_of_pieces(void **state) {
     assert_string_not_equal(a, b);
 }
 
+static void test_name_patterns(void **state) {
+    (void)state;
+    static const struct {
+        const char *pattern, *yes, *no;
+    } cases[] = {
+        {"", "", "a"}, {"*", "", NULL}, {"*", "fc1.weight", NULL}, {"fc1.weight", "fc1.weight", "fc1.weigh"}, {"fc?.*", "fc1.bias", "fc12.bias"},
+        {"*.bias", "a.b.bias", "a.bias.b"}, {"*a*b", "xaxbxb", "xaxbx"}, {"a**b", "ab", "ac"}, {"?*", "a", ""}, {"*aab", "aaaab", "aaaaba"}, {"*?", "\xc3\xa9", ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (!clt_name_matches(cases[i].yes, cases[i].pattern)) fail_msg("\"%s\" does not match \"%s\"", cases[i].yes, cases[i].pattern);
+        if (cases[i].no && clt_name_matches(cases[i].no, cases[i].pattern)) fail_msg("\"%s\" matches \"%s\"", cases[i].no, cases[i].pattern);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_grows),
@@ -156,6 +171,7 @@ int main(void) {
         cmocka_unit_test(test_hash),
         cmocka_unit_test(test_hash_of_pieces),
         cmocka_unit_test(test_show),
+        cmocka_unit_test(test_name_patterns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,6 +43,7 @@ static void feed_all(clt_plan *plan, const clt_graph *graph, clt_random *random)
 static void fill_variables(clt_state_store *store, const clt_graph *graph, clt_random *random) {
     for (size_t i = 0; i < graph->n_variables; i++) {
         int64_t n = clt_shape_elements(&graph->variables[i]->shape);
+        if (graph->variables[i]->values) continue;
         float *values = malloc((size_t)n * sizeof *values);
         clt_memory *memory;
         assert_non_null(values);
@@ -311,6 +312,37 @@ static void constants_are_computed_once(void **state) {
     clt_graph_destroy(g);
 }
 
+/* What is made of the user's constants; but nothing that is larger than they are. */
+static void constants_of_the_user_are_computed_once(void **state) {
+    (void)state;
+    clt_graph *g = new_graph();
+    float values[12];
+    for (int i = 0; i < 12; i++) values[i] = 0.25f * (float)i - 1;
+    clt_array array = {CLT_F32, CLT_SHAPE(4, 3), values};
+    clt_tensor *a = clt_input(g, "a", CLT_F32, CLT_SHAPE(4, 3)), *c = clt_constant(g, "c", &array);
+    clt_tensor *s = clt_softmax(c, 1), *row = clt_slice(c, 0, 1, 2, 1);
+    clt_tensor *targets[2] = {clt_softmax(clt_mul(a, s), 1), s};
+    outcome o = check(g, targets, 2, 1e-6);
+    assert_int_equal(o.facts.launches, 2); /* the product and its softmax */
+    for (int r = 0; r < 4; r++) {
+        double sum = exp(0) + exp(-0.25) + exp(-0.5);
+        for (int k = 0; k < 3; k++) assert_float_equal(o.values[12 + 3 * r + k], exp(0.25 * k - 0.5) / sum, 1e-6);
+    }
+    free(o.values);
+    clt_tensor *doubled = c; /* each is in the next twice */
+    for (int i = 0; i < 60; i++) doubled = clt_mul_scalar(clt_add(doubled, doubled), 0.5f);
+    o = check(g, &doubled, 1, 1e-6);
+    assert_int_equal(o.facts.launches, 0);
+    assert_float_equal(o.values[11], values[11], 1e-6);
+    free(o.values);
+    clt_tensor *large = clt_softmax(clt_expand(row, CLT_SHAPE(64, 3)), 0);
+    clt_tensor *sum = clt_add(clt_sum(a, CLT_ALL_AXES), clt_sum(large, CLT_ALL_AXES));
+    o = check(g, &sum, 1, 1e-5);
+    assert_true(o.facts.launches >= 3); /* the expansion is made each time */
+    free(o.values);
+    clt_graph_destroy(g);
+}
+
 /* A constant that several read, stretched, is a part of each. */
 static void constants_go_into_what_reads_them(void **state) {
     (void)state;
@@ -420,6 +452,7 @@ int main(void) {
         cmocka_unit_test(convolutions_finish_their_results),
         cmocka_unit_test(the_same_is_computed_once),
         cmocka_unit_test(constants_are_computed_once),
+        cmocka_unit_test(constants_of_the_user_are_computed_once),
         cmocka_unit_test(constants_go_into_what_reads_them),
         cmocka_unit_test(results_take_their_operands_place),
         cmocka_unit_test(convolutions),

@@ -69,10 +69,12 @@ static clt_status build_everything(everything *e) {
     clt_tensor *index = clt_input(g, "index", CLT_I32, CLT_SHAPE(BATCH)), *label = clt_input(g, "label", CLT_I32, CLT_SHAPE(BATCH));
     clt_tensor *bias = clt_parameter(g, "bias", CLT_SHAPE(PIXELS), (clt_init){CLT_INIT_NORMAL, 0.1f, 0});
     clt_tensor *offset = clt_buffer(g, "offset", CLT_SHAPE(WIDTH), (clt_init){CLT_INIT_CONSTANT, 0.25f, 0});
+    static const float halves[WIDTH] = {0.5f, 0.5f, 0.5f};
+    clt_tensor *halved = clt_constant(g, "halves", &(clt_array){CLT_F32, CLT_SHAPE(WIDTH), (void *)(uintptr_t)halves});
     clt_tensor *h = clt_linear(every_shape(every_pointwise(clt_flatten(x), bias)), "fc", WIDTH);
     clt_tensor *mix = clt_parameter(g, "mix", CLT_SHAPE(WIDTH, WIDTH), (clt_init){CLT_INIT_XAVIER_NORMAL, 0, 0});
     h = clt_add(clt_layer_norm(h, "ln", 1), clt_matmul(clt_embedding(index, "words", 5, WIDTH), mix));
-    h = clt_add(clt_add(every_reduction(h), every_image(g, x)), offset);
+    h = clt_add(clt_add(every_reduction(h), every_image(g, x)), clt_add(offset, clt_tanh(halved)));
     e->output = of_the_user(clt_dropout(h, 0.1f));
     clt_tensor *truth = clt_cast(label, CLT_F32);
     clt_tensor *mean = clt_mean(e->output, (clt_reduce_options){.axes = {1}, .n_axes = 1});

@@ -148,6 +148,19 @@ BUILDER(name_state, clt_buffer(g, "cltrain.optimizer.momentum_buffer.w", CLT_SHA
 BUILDER(name_tracked, clt_parameter(g, "bn.num_batches_tracked", CLT_SHAPE(2), (clt_init){0}))
 BUILDER(init_kind, clt_parameter(g, "p", CLT_SHAPE(2), ((clt_init){.kind = (clt_init_kind)99})))
 
+static clt_tensor *constant(clt_graph *g, const char *name, clt_dtype dtype, clt_shape shape, const void *data) {
+    return clt_constant(g, name, &(clt_array){dtype, shape, (void *)(uintptr_t)data});
+}
+static const float ones[2] = {1, 1};
+BUILDER(constant_none, clt_constant(g, "c", NULL))
+BUILDER(constant_empty, constant(g, "c", CLT_F32, CLT_SHAPE(2), NULL))
+BUILDER(constant_type, constant(g, "c", CLT_I64, CLT_SHAPE(1), ones))
+BUILDER(constant_zero, constant(g, "c", CLT_F32, CLT_SHAPE(2, 0), ones))
+BUILDER(constant_twice, (row(g, "c", 2), constant(g, "c", CLT_F32, CLT_SHAPE(2), ones)))
+BUILDER(fixed_type, clt_fixed_input(g, "f", CLT_I64, CLT_SHAPE(2)))
+BUILDER(fixed_twice, (row(g, "f", 2), clt_fixed_input(g, "f", CLT_F32, CLT_SHAPE(2))))
+BUILDER(constant_nameless, constant(g, NULL, CLT_F32, CLT_SHAPE(2), ones))
+
 static const struct {
     const char *name;
     clt_tensor *(*build)(clt_graph *g);
@@ -254,6 +267,14 @@ static const struct {
     WRONG(name_state, CLT_E_INVALID, "buffer", "\"cltrain.optimizer.momentum_buffer.w\" begins with cltrain.optimizer."),
     WRONG(name_tracked, CLT_E_INVALID, "parameter", "\"bn.num_batches_tracked\" ends with .num_batches_tracked"),
     WRONG(init_kind, CLT_E_INVALID, "\"p\"", "99"),
+    WRONG(constant_none, CLT_E_INVALID, "constant \"c\"", "no values"),
+    WRONG(constant_empty, CLT_E_INVALID, "constant \"c\"", "no values"),
+    WRONG(constant_type, CLT_E_DTYPE, "constant \"c\"", "i64"),
+    WRONG(constant_zero, CLT_E_SHAPE, "constant \"c\""),
+    WRONG(constant_twice, CLT_E_INVALID, "constant \"c\" exists already"),
+    WRONG(fixed_type, CLT_E_DTYPE, "fixed input \"f\"", "i64"),
+    WRONG(fixed_twice, CLT_E_INVALID, "fixed input \"f\" exists already"),
+    WRONG(constant_nameless, CLT_E_INVALID, "constant without a name"),
 };
 
 static void messages_name_the_thing(void **state) {

@@ -55,6 +55,7 @@ struct rank {
     bool normalized; /* options of the model */
     float dropout, eps, scale; /* 0: no such layer */
     bool of_two; /* a term that needs two samples */
+    float constant; /* a constant's value; 0: there is none */
     int hidden;
     const char *first_layer;
 
@@ -104,6 +105,7 @@ static clt_status build(rank *r, int batch, clt_train_options options) {
     if (r->normalized) h = clt_batch_norm(h, "bn");
     if (r->dropout > 0) h = clt_dropout(h, r->dropout);
     if (r->scale > 0) h = scaled(h, r->scale);
+    if (r->constant > 0) h = clt_mul(h, clt_constant(r->graph, "gain", &(clt_array){CLT_F32, CLT_SHAPE(1), &r->constant}));
     if (r->of_two) h = clt_add(h, clt_slice(h, 0, 1, 2, 1));
     if (r->eps > 0) h = clt_layer_norm_with(h, "ln", 1, (clt_norm_options){.eps = r->eps});
     r->output = clt_linear(clt_tanh(h), "fc2", CLASSES);
@@ -421,6 +423,7 @@ typedef struct odd_one {
     bool normalized;
     float dropout, eps, scale; /* the others have 0.5, 1e-5 and 2 */
     bool of_two; /* all have it */
+    float constant; /* the others have 2 */
     const char *words;
 } odd_one;
 
@@ -431,6 +434,7 @@ static clt_status disagree(rank *r) {
     r->eps = odd->eps > 0 ? 1e-5f : 0;
     r->scale = odd->scale > 0 ? 2 : 0;
     r->of_two = odd->of_two;
+    r->constant = odd->constant > 0 ? 2 : 0;
     if (r->index != 1) return build(r, 6, (clt_train_options){.optimizer = CLT_SGD});
     r->hidden = odd->hidden;
     r->first_layer = odd->first_layer;
@@ -438,6 +442,7 @@ static clt_status disagree(rank *r) {
     r->dropout = odd->dropout;
     r->eps = odd->eps;
     r->scale = odd->scale;
+    r->constant = odd->constant;
     return build(r, 7, odd->options);
 }
 
@@ -455,6 +460,7 @@ static void other_graphs_and_options_are_refused(void **state) {
         {.dropout = 0.25f, .words = "p=0.25"},
         {.eps = 1e-6f, .words = "eps=1e-06"},
         {.scale = 3, .words = "is \"user_op f32 [1, 20] scalars=3 "},
+        {.constant = 3, .words = "is \"constant \"gain\" f32 [1] values "},
         {.eps = 1e-6f, .of_two = true, .words = "layer_norm f32 [*, 20] eps=1e-06"},
     };
     static rank ranks[3];

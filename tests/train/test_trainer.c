@@ -468,10 +468,25 @@ static void parameters_that_are_not_trained(void **state) {
     assert_memory_equal(before, after, sizeof before);
     assert_ok(clt_trainer_get(trainer, "head.weight", after, 2));
     clt_trainer_destroy(trainer);
+    /* By pattern. A trainer keeps to what it began with, in plans that it makes later, too. */
+    assert_status(clt_graph_set_trained(graph, "tail.*", false), CLT_E_NOT_FOUND);
+    assert_detail("no parameter's name matches \"tail.*\"");
+    assert_status(clt_graph_set_trained(graph, "bn.running_*", false), CLT_E_NOT_FOUND);
+    assert_status(clt_graph_set_trained(graph, NULL, false), CLT_E_INVALID);
+    assert_ok(clt_graph_set_trained(graph, "*", true));
+    assert_int_equal(clt_graph_parameter_count(graph), 2 * D + 2 + 4 + 2 + 1);
+    assert_ok(clt_graph_set_trained(graph, "body.*", false));
+    assert_int_equal(clt_graph_parameter_count(graph), 4 + 2 + 1);
+    assert_ok(clt_trainer_create(&trainer, device, loss, &(clt_train_options){.lr = 0.1f}));
+    assert_ok(clt_graph_set_trained(graph, "b*.w?ight", true));
+    assert_ok(clt_trainer_get(trainer, "body.weight", before, 2 * D));
+    batch = batch_of(0, 3);
+    assert_ok(clt_trainer_step(trainer, &batch));
+    assert_ok(clt_trainer_get(trainer, "body.weight", after, 2 * D));
+    assert_memory_equal(before, after, sizeof before);
+    clt_trainer_destroy(trainer);
     /* None is left. */
-    for (size_t i = 0; i < graph->n_nodes; i++)
-        if (graph->nodes[i]->variable && !graph->nodes[i]->variable->is_buffer)
-            assert_ok(clt_parameter_set_trained(graph->nodes[i], false));
+    assert_ok(clt_graph_set_trained(graph, "*", false));
     assert_int_equal(clt_graph_parameter_count(graph), 0);
     assert_status(clt_trainer_create(&trainer, device, loss, NULL), CLT_E_INVALID);
     assert_detail("parameter");
@@ -576,6 +591,97 @@ static void bad_options(void **state) {
     clt_graph_destroy(graph);
 }
 
+/* The mask, and then the places, of the batch's third and fourth field. */
+static void set_fixed(clt_trainer *trainer, const clt_batch *batch) {
+    static const int32_t far[] = {0, 1, 2, 4};
+    clt_array wrong = batch->fields[2];
+    assert_status(clt_trainer_step(trainer, batch), CLT_E_STATE);
+    assert_detail("fixed input \"mask\" has no values yet");
+    assert_ok(clt_trainer_set_input(trainer, "mask", &batch->fields[2]));
+    assert_status(clt_trainer_evaluate(trainer, batch), CLT_E_STATE);
+    assert_detail("\"places\"");
+    assert_status(clt_trainer_set_input(trainer, "places", &(clt_array){CLT_I32, CLT_SHAPE(4), (void *)(uintptr_t)far}), CLT_E_RANGE);
+    assert_detail("\"places\", element 3: 4 is outside [0, 4)");
+    assert_ok(clt_trainer_set_input(trainer, "places", &batch->fields[3]));
+    assert_status(clt_trainer_set_input(trainer, "places", &wrong), CLT_E_DTYPE);
+    wrong.shape = CLT_SHAPE(2, 8);
+    assert_status(clt_trainer_set_input(trainer, "mask", &wrong), CLT_E_SHAPE);
+    assert_detail("fixed input \"mask\" is [4, 4], and its values are [2, 8]");
+    assert_status(clt_trainer_set_input(trainer, "fc.weight", &wrong), CLT_E_INVALID);
+    assert_status(clt_trainer_set_input(trainer, "x", &wrong), CLT_E_NOT_FOUND);
+    assert_status(clt_trainer_set_input(trainer, "mask", NULL), CLT_E_INVALID);
+}
+
+/* Positions by a table and a mask, whose values the program has: y = X w + table[places] . mask. */
+static void constants(void **state) {
+    (void)state;
+    enum { B = 4, LONGEST = 6 };
+    static const float mask_values[B * LONGEST] = {1, 0, 1, 0, 0, 1, 1, 1, 0, 1};
+    static const int32_t place_values[LONGEST] = {3, 1, 0, 2, 3, 3};
+    clt_array mask = {CLT_F32, CLT_SHAPE(LONGEST, B), (void *)(uintptr_t)mask_values},
+              places = {CLT_I32, CLT_SHAPE(LONGEST), (void *)(uintptr_t)place_values};
+    float trained[3][D], tables[3][4 * B], values[1];
+    for (int how = 0; how < 3; how++) { /* as constants; as what a batch brings; as fixed inputs */
+        clt_graph *graph;
+        clt_trainer *trainer;
+        assert_ok(clt_graph_create(&graph));
+        clt_tensor *x = clt_input(graph, "x", CLT_F32, CLT_SHAPE(B, D)), *t = clt_input(graph, "t", CLT_F32, CLT_SHAPE(B, 1));
+        clt_tensor *m = how == 2 ? clt_fixed_input(graph, "mask", CLT_F32, CLT_SHAPE(B, B)) : how ? clt_input(graph, "mask", CLT_F32, CLT_SHAPE(B, B)) : clt_slice(clt_constant(graph, "mask", &mask), 0, 0, B, 1);
+        clt_tensor *p = how == 2 ? clt_fixed_input(graph, "places", CLT_I32, CLT_SHAPE(B)) : how ? clt_input(graph, "places", CLT_I32, CLT_SHAPE(B)) : clt_slice(clt_constant(graph, "places", &places), 0, 0, B, 1);
+        clt_tensor *shift = clt_sum(clt_mul(clt_embedding(p, "table", 4, B), m), (clt_reduce_options){.axes = {1}, .n_axes = 1, .keep_dims = true});
+        clt_tensor *y = clt_add(clt_linear(x, "fc", 1, .no_bias = true), shift);
+        assert_ok(clt_trainer_create(&trainer, device, clt_mse_loss(y, t), &(clt_train_options){.optimizer = CLT_ADAM, .lr = 0.1f, .output = y}));
+        clt_batch batch = batch_of(0, B);
+        batch.n_fields = how == 1 ? 4 : 2;
+        batch.fields[2] = (clt_array){CLT_F32, CLT_SHAPE(B, B), mask.data};
+        batch.fields[3] = (clt_array){CLT_I32, CLT_SHAPE(B), places.data};
+        if (how == 2) set_fixed(trainer, &batch);
+        for (int i = 0; i < 5; i++) assert_ok(clt_trainer_step(trainer, &batch));
+        assert_ok(clt_trainer_get(trainer, "fc.weight", trained[how], D));
+        assert_ok(clt_trainer_get(trainer, "table.weight", tables[how], 4 * B));
+        if (how != 1) {
+            assert_int_equal(clt_graph_parameter_count(graph), D + 4 * B);
+            assert_status(clt_parameter_set_trained(clt_graph_find(graph, "mask"), true), CLT_E_INVALID);
+            assert_status(clt_trainer_set(trainer, "mask", values, 1), CLT_E_INVALID);
+            assert_detail(how ? "\"mask\" is a fixed input" : "\"mask\" is a constant");
+            const char *paths[] = {support_path("constants.safetensors"), support_path("weights.safetensors")};
+            assert_ok(clt_checkpoint_save(trainer, NULL, paths[0]));
+            assert_ok(clt_weights_save(trainer, paths[1]));
+            for (int k = 0; k < 2; k++) {
+                char bytes[4096] = "";
+                FILE *file = fopen(paths[k], "rb");
+                assert_non_null(file);
+                size_t read = fread(bytes, 1, sizeof bytes - 1, file);
+                fclose(file);
+                for (size_t i = 0; i < read; i++) bytes[i] = bytes[i] ? bytes[i] : ' ';
+                assert_non_null(strstr(bytes, "table.weight"));
+                assert_null(strstr(bytes, "mask"));
+            }
+            assert_ok(clt_checkpoint_load(trainer, NULL, paths[0]));
+        }
+        clt_trainer_destroy(trainer);
+        clt_graph_destroy(graph);
+    }
+    for (int how = 0; how < 3; how += 2) {
+        assert_memory_equal(trained[how], trained[1], sizeof trained[0]);
+        for (int i = 0; i < 4 * B; i++) assert_float_equal(tables[how][i], tables[1][i], 1e-6);
+    }
+}
+
+static void constants_that_are_no_rows(void **state) {
+    (void)state;
+    static const int32_t values[] = {0, 4};
+    clt_array places = {CLT_I32, CLT_SHAPE(2), (void *)(uintptr_t)values};
+    clt_graph *graph;
+    clt_trainer *trainer;
+    assert_ok(clt_graph_create(&graph));
+    clt_tensor *x = clt_input(graph, "x", CLT_F32, CLT_SHAPE(2, D));
+    clt_tensor *rows = clt_embedding(clt_reshape(clt_constant(graph, "places", &places), CLT_SHAPE(2)), "table", 4, D);
+    assert_status(clt_trainer_create(&trainer, device, clt_mse_loss(x, rows), NULL), CLT_E_RANGE);
+    assert_detail("\"places\", element 1: 4 is outside [0, 4)");
+    clt_graph_destroy(graph);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(optimizers),     cmocka_unit_test(accumulation),
@@ -585,6 +691,7 @@ int main(void) {
         cmocka_unit_test(dropout_draws_anew),
         cmocka_unit_test(tied_weights), cmocka_unit_test(wide_labels),
         cmocka_unit_test(parameters_that_are_not_trained),
+        cmocka_unit_test(constants), cmocka_unit_test(constants_that_are_no_rows),
         cmocka_unit_test(classification), cmocka_unit_test(labels_through_views), cmocka_unit_test(bad_batches),
         cmocka_unit_test(bad_options),
     };
