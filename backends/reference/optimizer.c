@@ -115,12 +115,17 @@ static void lower_clear_if_skipped(clt_lowering *l, const clt_tensor *node) {
     begin_flat(l, node, "ref_clear_if_skipped");
 }
 
+static void launch_update(clt_lowering *l, const clt_update_attributes *at) {
+    launch_clip(l, &at->clip);
+    clt_launch_float(l, at->lr_factor == 0 ? 1 : at->lr_factor);
+    clt_launch_float(l, at->weight_decay);
+}
+
 static void lower_sgd(clt_lowering *l, const clt_tensor *node) {
     const clt_update_attributes *at = node->attributes;
     bool momentum = node->n_inputs > 4;
     begin_flat(l, node, momentum ? "ref_sgd_momentum" : "ref_sgd");
-    launch_clip(l, &at->clip);
-    clt_launch_float(l, at->weight_decay);
+    launch_update(l, at);
     if (!momentum) return;
     clt_launch_float(l, at->momentum);
     clt_launch_int(l, at->nesterov);
@@ -129,8 +134,7 @@ static void lower_sgd(clt_lowering *l, const clt_tensor *node) {
 static void lower_adam(clt_lowering *l, const clt_tensor *node) {
     const clt_update_attributes *at = node->attributes;
     begin_flat(l, node, "ref_adam");
-    launch_clip(l, &at->clip);
-    clt_launch_float(l, at->weight_decay);
+    launch_update(l, at);
     clt_launch_float(l, at->beta1);
     clt_launch_float(l, (float)(1 - (double)at->beta1));
     clt_launch_float(l, at->beta2);

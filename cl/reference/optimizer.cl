@@ -112,14 +112,15 @@ kernel void ref_clear_if_skipped(global float *state, global const float *factor
 /*
  * Updates leave all as it is where the factor is negative. What is the same for all elements is computed before the first
  * of them is read, and nothing is stored by a branch: so compilers that make loops of work-items have vectors in them.
+ * lr below is hyper's times lr_factor.
  *
  * torch.optim.SGD without momentum: g += weight_decay p; p -= lr g.
  */
 kernel void ref_sgd(global float *params, global const float *grads, global const float *hyper,
-                    global const float *factor, int count, float grad_scale, float clip_value,
+                    global const float *factor, int count, float grad_scale, float clip_value, float lr_factor,
                     float weight_decay) {
     int i = get_global_id(0), leaves = factor[0] < 0;
-    float lr = hyper[OPTIMIZER_LR], scale = grad_scale * hyper[OPTIMIZER_SCALE], clip = factor[0];
+    float lr = hyper[OPTIMIZER_LR] * lr_factor, scale = grad_scale * hyper[OPTIMIZER_SCALE], clip = factor[0];
     if (i >= count) return;
     float p = params[i], g = optimizer_clip(grads[i], scale, clip_value) * clip;
     if (weight_decay != 0) g += weight_decay * p;
@@ -130,10 +131,10 @@ kernel void ref_sgd(global float *params, global const float *grads, global cons
  * p -= lr b, or lr (g + momentum b) in Nesterov's form. */
 kernel void ref_sgd_momentum(global float *params, global const float *grads,
                              global const float *hyper, global const float *factor,
-                             global float *buffer, int count, float grad_scale, float clip_value,
+                             global float *buffer, int count, float grad_scale, float clip_value, float lr_factor,
                              float weight_decay, float momentum, int nesterov) {
     int i = get_global_id(0), leaves = factor[0] < 0, first = hyper[OPTIMIZER_FIRST] == 1;
-    float lr = hyper[OPTIMIZER_LR], scale = grad_scale * hyper[OPTIMIZER_SCALE], clip = factor[0];
+    float lr = hyper[OPTIMIZER_LR] * lr_factor, scale = grad_scale * hyper[OPTIMIZER_SCALE], clip = factor[0];
     if (i >= count) return;
     float p = params[i], old = buffer[i], g = optimizer_clip(grads[i], scale, clip_value) * clip;
     if (weight_decay != 0) g += weight_decay * p;
@@ -150,10 +151,10 @@ kernel void ref_sgd_momentum(global float *params, global const float *grads,
 kernel void ref_adam(global float *params, global const float *grads,
                      global const float *hyper, global const float *factor,
                      global float *moment1, global float *moment2, int count, float grad_scale,
-                     float clip_value, float weight_decay, float beta1, float rest1, float beta2, float rest2,
+                     float clip_value, float lr_factor, float weight_decay, float beta1, float rest1, float beta2, float rest2,
                      float eps, int decoupled) {
     int i = get_global_id(0), leaves = factor[0] < 0;
-    float lr = hyper[OPTIMIZER_LR], scale = grad_scale * hyper[OPTIMIZER_SCALE], clip = factor[0];
+    float lr = hyper[OPTIMIZER_LR] * lr_factor, scale = grad_scale * hyper[OPTIMIZER_SCALE], clip = factor[0];
     float rate = lr / hyper[OPTIMIZER_BIAS1], correction = 1 / hyper[OPTIMIZER_BIAS2];
     if (i >= count) return;
     float old = params[i], old1 = moment1[i], old2 = moment2[i], p = old;

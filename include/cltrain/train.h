@@ -62,6 +62,15 @@ typedef enum clt_nonfinite {
     CLT_NONFINITE_STOP        /* it and all after it are left out: see clt_trainer_wait */
 } clt_nonfinite;
 
+/* What is different for some parameters: no weight decay for biases and norms, another rate for a head (PyTorch's parameter groups). */
+typedef struct clt_parameter_rule {
+    const char *pattern; /* of their names: "*" stands for any characters, "?" for one. Of several rules the first that matches counts */
+    float lr_factor;     /* the learning rate is multiplied by it; 0: 1 */
+    float weight_decay;  /* 0: that of the options; negative: none */
+} clt_parameter_rule;
+
+#define CLT_MAX_PARAMETER_RULES 16
+
 /* Zero means the default in every field. */
 typedef struct clt_train_options {
     clt_optimizer optimizer;
@@ -71,6 +80,9 @@ typedef struct clt_train_options {
     float beta1, beta2; /* Adam; defaults 0.9, 0.999 */
     float eps;          /* Adam; default 1e-8 */
     float weight_decay; /* default 0, AdamW 1e-2; negative: 0 for AdamW too */
+
+    const clt_parameter_rule *rules; /* n_rules of them, 16 at most; copied. One that matches no trained parameter is CLT_E_NOT_FOUND */
+    int n_rules;
 
     clt_schedule schedule;
     int64_t warmup_steps; /* lr rises linearly from lr/warmup_steps over these, before the schedule */

@@ -1,5 +1,6 @@
 /* The same graph and options on all ranks: compared before the first step. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/train/parallel.h"
@@ -9,6 +10,7 @@
     X("the number of tensors of the graph", WHOLE, t->graph->n_nodes)                                                  \
     X("the loss", WHOLE, t->loss->index)                                                                               \
     X("the number of parameters", WHOLE, t->graph->n_variables)                                                        \
+    X("option rules (a hash)", WHOLE, hash_rules(o))                                                                   \
     X("the number of buckets", WHOLE, t->n_buckets)                                                                     \
     X("option optimizer", WHOLE, o->optimizer)                                                                         \
     X("option lr", REAL, bits(o->lr))                                                                                  \
@@ -55,6 +57,17 @@ typedef struct summary {
     uint64_t facts[N_FACTS];
     char graph[CLT_HASH_TEXT]; /* of all tensors */
 } summary;
+
+static uint64_t hash_rules(const clt_train_options *o) {
+    clt_text text = {0};
+    char hash[CLT_HASH_TEXT];
+    for (int i = 0; i < o->n_rules; i++)
+        clt_text_add(&text, "%s %.9g %.9g\n", o->rules[i].pattern, (double)o->rules[i].lr_factor, (double)o->rules[i].weight_decay);
+    clt_hash_text(clt_text_data(&text), text.length, hash);
+    clt_text_free(&text);
+    hash[12] = 0;
+    return o->n_rules ? strtoull(hash, NULL, 16) : 0;
+}
 
 static uint32_t bits(float value) {
     uint32_t word;

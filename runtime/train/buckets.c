@@ -5,9 +5,12 @@
  * buckets (Li et al., "PyTorch Distributed: Experiences on Accelerating Data Parallel Training", 2020): in the order in
  * which backward finishes gradients, of limited size each, so that one is exchanged while the next are computed. The first
  * is small, for it begins all.
+ *
+ * All parameters of a bucket have the same rule of the options, for one launch updates them.
  */
 #include <string.h>
 
+#include "runtime/base/name.h"
 #include "runtime/train/trainer.h"
 
 enum { FIRST_BUCKET_BYTES = 1 << 20 };
@@ -30,27 +33,55 @@ static int64_t limit_of(const clt_trainer *t, int bucket) {
     return CLT_MIN(limit, (int64_t)(bytes / sizeof(float)));
 }
 
-static clt_status open_bucket(clt_trainer *t, int n_variables) {
+static clt_status open_bucket(clt_trainer *t, int n_variables, int rule) {
     clt_bucket *grown = clt_realloc(t->buckets, (size_t)(t->n_buckets + 1) * sizeof *t->buckets);
     if (!grown) return clt_fail_memory((size_t)(t->n_buckets + 1) * sizeof *t->buckets);
     t->buckets = grown;
     clt_bucket *bucket = &t->buckets[t->n_buckets++];
-    *bucket = (clt_bucket){0};
+    *bucket = (clt_bucket){.rule = rule};
     bucket->variables = clt_calloc((size_t)n_variables, sizeof *bucket->variables);
     bucket->offsets = clt_calloc((size_t)n_variables, sizeof *bucket->offsets);
     if (!bucket->variables || !bucket->offsets) return clt_fail_memory((size_t)n_variables * sizeof *bucket->offsets);
     return CLT_OK;
 }
 
+static int rule_of(const clt_trainer *t, const clt_variable *variable) {
+    for (int i = 0; i < t->options.n_rules; i++)
+        if (clt_name_matches(variable->name, t->options.rules[i].pattern)) return i;
+    return -1;
+}
+
+/* The last bucket of a rule, or -1. */
+static int last_bucket(const clt_trainer *t, int rule) {
+    int last = t->n_buckets - 1;
+    while (last >= 0 && t->buckets[last].rule != rule) last--;
+    return last;
+}
+
 /* A variable that is larger than the limit has a bucket of its own. */
 static clt_status add_to_buckets(clt_trainer *t, clt_variable *variable, int n_variables) {
     int64_t elements = (clt_shape_elements(&variable->shape) + CLT_PACK_ALIGN - 1) / CLT_PACK_ALIGN * CLT_PACK_ALIGN;
-    int last = t->n_buckets - 1;
-    if (last < 0 || t->buckets[last].elements + elements > limit_of(t, last)) CLT_TRY(open_bucket(t, n_variables)); /* NOLINT(clang-analyzer-core.NullDereference) */
-    clt_bucket *bucket = &t->buckets[t->n_buckets - 1];
+    int rule = rule_of(t, variable), last = last_bucket(t, rule);
+    if (last < 0 || t->buckets[last].elements + elements > limit_of(t, last)) { /* NOLINT(clang-analyzer-core.NullDereference) */
+        CLT_TRY(open_bucket(t, n_variables, rule));
+        last = t->n_buckets - 1;
+    }
+    clt_bucket *bucket = &t->buckets[last];
     bucket->variables[bucket->n] = variable;
     bucket->offsets[bucket->n++] = bucket->elements;
     bucket->elements += elements;
+    return CLT_OK;
+}
+
+/* A rule that no parameter has is a mistake in its pattern, unless rules before it took them. */
+static clt_status check_rules(const clt_trainer *t, clt_variable *const *variables, int n) {
+    for (int r = 0; r < t->options.n_rules; r++) {
+        bool any = false;
+        char shown[CLT_SHOWN_TEXT];
+        for (int i = 0; i < n; i++) any |= clt_name_matches(variables[i]->name, t->options.rules[r].pattern);
+        if (!any)
+            return clt_fail(CLT_E_NOT_FOUND, "option rules[%d]: no trained parameter's name matches \"%s\"", r, clt_show(t->options.rules[r].pattern, shown));
+    }
     return CLT_OK;
 }
 
@@ -102,6 +133,7 @@ clt_status clt_trainer_make_buckets(clt_trainer *t, clt_tensor *const *params, c
     for (int i = 0; status == CLT_OK && i < n; i++)
         if (grads[i]) variables[reached++] = params[i]->variable;
     if (status == CLT_OK && !reached) status = clt_fail(CLT_E_INVALID, "the loss does not depend on any parameter");
+    if (status == CLT_OK) status = check_rules(t, variables, reached);
     if (status == CLT_OK && t->options.comm) sort_by_use(t->graph, variables, uses, reached);
     if (status == CLT_OK) status = fill_buckets(t, variables, reached);
     clt_free(variables);

@@ -31,6 +31,20 @@ static clt_status check_numbers(const clt_train_options *o) {
     return CLT_OK;
 }
 
+static clt_status check_rules(const clt_train_options *o) {
+    if (o->n_rules < 0 || o->n_rules > CLT_MAX_PARAMETER_RULES || (o->n_rules > 0 && !o->rules))
+        return clt_fail(CLT_E_INVALID, "option n_rules = %d: it must be from 0 to %d, and rules that many", o->n_rules, CLT_MAX_PARAMETER_RULES);
+    for (int i = 0; i < o->n_rules; i++) {
+        const clt_parameter_rule *rule = &o->rules[i];
+        if (!rule->pattern || !rule->pattern[0]) return clt_fail(CLT_E_INVALID, "option rules[%d].pattern: it must be a name or a pattern", i);
+        if (!(rule->lr_factor >= 0 && rule->lr_factor < INFINITY))
+            return clt_fail(CLT_E_INVALID, "option rules[%d].lr_factor = %g: it must be finite and not negative", i, (double)rule->lr_factor);
+        if (!(fabsf(rule->weight_decay) < INFINITY))
+            return clt_fail(CLT_E_INVALID, "option rules[%d].weight_decay = %g: it must be finite", i, (double)rule->weight_decay);
+    }
+    return CLT_OK;
+}
+
 static clt_status check_schedule(const clt_train_options *o) {
     if ((unsigned)o->schedule > CLT_SCHEDULE_COSINE) return fail_option("schedule", (int)o->schedule, "one of clt_schedule");
     if (o->warmup_steps < 0) return fail_option("warmup_steps", (double)o->warmup_steps, "0 or more");
@@ -66,6 +80,7 @@ clt_status clt_train_options_resolve(const clt_train_options *given, clt_train_o
     if (o.nesterov && o.momentum == 0) return fail_option("momentum", 0, "above 0 with nesterov");
     CLT_TRY(check_numbers(&o));
     CLT_TRY(check_schedule(&o));
+    CLT_TRY(check_rules(&o));
     *resolved = o;
     return CLT_OK;
 }

@@ -126,6 +126,15 @@ static clt_update_attributes update_attributes(const clt_train_options *o) {
     };
 }
 
+static clt_update_attributes bucket_attributes(const clt_trainer *t, const clt_bucket *bucket) {
+    clt_update_attributes at = update_attributes(&t->options);
+    if (bucket->rule < 0) return at;
+    const clt_parameter_rule *rule = &t->options.rules[bucket->rule];
+    at.lr_factor = rule->lr_factor;
+    if (rule->weight_decay != 0) at.weight_decay = rule->weight_decay < 0 ? 0 : rule->weight_decay;
+    return at;
+}
+
 /* The samples of all ranks in this update, where they are not asked for yet. They are known before all else, so that where
  * each batch is an update, this is the first collective, before backward. */
 static clt_tensor *all_samples(clt_step *step) {
@@ -177,7 +186,7 @@ static clt_tensor *update_bucket(clt_trainer *t, clt_step *step, int i, clt_tens
     clt_tensor *all = flat_state(step->graph, "parameters", i, t->buckets[i].elements);
     clt_tensor *own = parts > 1 ? clt_shard_of(all, part, parts) : all;
     clt_tensor *updated =
-        clt_update(op, update_attributes(&t->options), own, grads, hyper, factor, states, n_states);
+        clt_update(op, bucket_attributes(t, &t->buckets[i]), own, grads, hyper, factor, states, n_states);
     return parts > 1 ? clt_all_gather_in_place(all, updated, part, parts) : updated;
 }
 

@@ -109,6 +109,25 @@ static clt_status copy_text(const char **option, char **copy) {
     return CLT_OK;
 }
 
+static clt_status copy_rules(clt_trainer *t) {
+    size_t n = (size_t)t->options.n_rules;
+    if (!n) return CLT_OK;
+    t->rules = clt_calloc(n, sizeof *t->rules);
+    if (!t->rules) return clt_fail_memory(n * sizeof *t->rules);
+    for (size_t i = 0; i < n; i++) {
+        t->rules[i] = t->options.rules[i];
+        t->rules[i].pattern = clt_strdup(t->options.rules[i].pattern);
+        if (!t->rules[i].pattern) return clt_fail_memory(strlen(t->options.rules[i].pattern) + 1);
+    }
+    t->options.rules = t->rules;
+    return CLT_OK;
+}
+
+static void free_rules(clt_trainer *t) {
+    for (int i = 0; t->rules && i < t->options.n_rules; i++) clt_free((char *)(uintptr_t)t->rules[i].pattern);
+    clt_free(t->rules);
+}
+
 /* As text, too: what cannot be written must not be found out after the training. */
 static clt_status copy_preprocessing(clt_trainer *t) {
     clt_text text = {0};
@@ -133,6 +152,7 @@ clt_status clt_trainer_dry_run(clt_trainer **trainer, clt_device *device, clt_te
     if (status == CLT_OK) status = copy_text(&t->options.passes, &t->passes);
     if (status == CLT_OK) status = copy_text(&t->options.model, &t->model);
     if (status == CLT_OK && t->options.preprocessing) status = copy_preprocessing(t);
+    if (status == CLT_OK) status = copy_rules(t);
     if (status == CLT_OK) status = clt_state_store_create(t->device, &t->store);
     if (status == CLT_OK) status = keep_variables(t);
     if (status == CLT_OK) status = find_inputs(t);
@@ -174,6 +194,7 @@ void clt_trainer_destroy(clt_trainer *trainer) {
     clt_free(trainer->passes);
     clt_free(trainer->model);
     clt_free(trainer->trained);
+    free_rules(trainer);
     clt_free(trainer->preprocessing_text);
     clt_preprocessing_destroy(trainer->preprocessing);
     clt_free(trainer);

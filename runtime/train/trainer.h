@@ -39,6 +39,7 @@ typedef struct clt_bucket {
     int64_t *offsets; /* in elements, multiples of CLT_PACK_ALIGN */
     int n;
     int64_t elements; /* of the flat tensors */
+    int rule;         /* of the options, for all of them; -1: none */
 } clt_bucket;
 
 enum { CLT_MAX_OPTIMIZER_STATES = 2 };
@@ -67,6 +68,7 @@ struct clt_trainer {
     clt_tensor *loss;
     clt_train_options options; /* with the defaults filled in; `comm` is the present group's */
     char *backends, *passes, *model; /* of the options: copies */
+    clt_parameter_rule *rules;
     clt_preprocessing *preprocessing;
     char *preprocessing_text; /* as files have it */
     clt_state_store *store;

@@ -249,6 +249,8 @@ static void assert_case(const steps_case *c) {
     }
 }
 
+static const clt_parameter_rule no_decay[] = {{"*bias*", 0, -1}, {"fc2.*", 0.5f, 0.1f}};
+
 static void steps_are_those_of_one_process(void **state) {
     (void)state;
     static const steps_case cases[] = {
@@ -258,6 +260,7 @@ static void steps_are_those_of_one_process(void **state) {
         {"adamw, clip_norm", {.optimizer = CLT_ADAMW, .lr = 0.01f, .eps = 1e-4f, .clip_norm = 0.2f}},
         {"clip_value", {.optimizer = CLT_SGD, .lr = 0.1f, .clip_value = 0.01f}},
         {"accumulate", {.optimizer = CLT_SGD, .lr = 0.1f, .momentum = 0.5f, .accumulate = 3}},
+        {"rules", {.optimizer = CLT_ADAMW, .lr = 0.01f, .eps = 1e-4f, .bucket_bytes = 1024, .rules = no_decay, .n_rules = 2}},
         {"many buckets", {.optimizer = CLT_SGD, .lr = 0.1f, .momentum = 0.9f, .bucket_bytes = 1024}},
         {"buckets, clip_norm", {.optimizer = CLT_ADAM, .lr = 0.01f, .eps = 1e-4f, .clip_norm = 0.2f, .bucket_bytes = 1024}},
         {"buckets, accumulate", {.optimizer = CLT_SGD, .lr = 0.1f, .accumulate = 2, .clip_norm = 0.3f, .bucket_bytes = 1024}},
@@ -453,6 +456,7 @@ static void other_graphs_and_options_are_refused(void **state) {
         {.options = {.seed = 1}, .words = "option seed: 1 and 0"},
         {.options = {.accumulate = 2}, .words = "option accumulate: 2 and 1"},
         {.options = {.recoverable = true}, .words = "recoverable"},
+        {.options = {.rules = no_decay, .n_rules = 2}, .words = "option rules (a hash)"},
         {.options = {.bucket_bytes = 512}, .words = "number of buckets"},
         {.hidden = HIDDEN + 1, .words = "different graphs; the first tensor that differs, \"fc1.weight\", is \"parameter"},
         {.first_layer = "fc0", .words = "the first tensor"},

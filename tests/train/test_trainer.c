@@ -591,6 +591,97 @@ static void bad_options(void **state) {
     clt_graph_destroy(graph);
 }
 
+/* ---- rules for parameters: y = X w + b, of which b has no decay and half the rate ---- */
+
+typedef struct ruled {
+    double p[D + 1], m[D + 1], v[D + 1];
+} ruled;
+
+static void update_by_rules(ruled *s, const clt_train_options *o, int step, int from, int count) {
+    double g[D + 1] = {0};
+    for (int i = from; i < from + count; i++) {
+        double r = s->p[D] - (double)targets[i];
+        for (int k = 0; k < D; k++) r += s->p[k] * (double)features[i][k];
+        for (int k = 0; k <= D; k++) g[k] += 2.0 / count * r * (k < D ? (double)features[i][k] : 1);
+    }
+    for (int k = 0; k <= D; k++) {
+        double lr = (double)o->lr * (k < D ? 1 : 0.5), wd = k < D ? 0.25 : 0;
+        if (o->optimizer == CLT_SGD) {
+            s->p[k] -= lr * (g[k] + wd * s->p[k]);
+            continue;
+        }
+        s->p[k] *= 1 - lr * wd;
+        s->m[k] = 0.9 * s->m[k] + 0.1 * g[k];
+        s->v[k] = 0.999 * s->v[k] + 0.001 * g[k] * g[k];
+        s->p[k] -= lr * s->m[k] / (1 - pow(0.9, step)) / (sqrt(s->v[k] / (1 - pow(0.999, step))) + 1e-8);
+    }
+}
+
+static void rules_for_parameters(void **state) {
+    (void)state;
+    const clt_parameter_rule rules[] = {{"*.bias", 0.5f, -1}, {"fc.w?ight", 0, 0.25f}};
+    for (int adam = 0; adam < 2; adam++) {
+        clt_graph *graph;
+        clt_trainer *trainer, *other;
+        clt_train_options o = {.optimizer = adam ? CLT_ADAMW : CLT_SGD, .lr = 0.05f, .weight_decay = 0.5f, .rules = rules, .n_rules = 2};
+        ruled s = {.p = {0.5, -1, 2, 0}};
+        float w[D], b;
+        assert_ok(clt_graph_create(&graph));
+        clt_tensor *x = clt_input(graph, "x", CLT_F32, CLT_SHAPE(4, D)), *t = clt_input(graph, "t", CLT_F32, CLT_SHAPE(4, 1));
+        clt_tensor *loss = clt_mse_loss(clt_linear(x, "fc", 1), t);
+        assert_ok(clt_trainer_create(&trainer, device, loss, &o));
+        assert_ok(clt_trainer_set(trainer, "fc.weight", first_weights, D));
+        assert_ok(clt_trainer_set(trainer, "fc.bias", (const float[]){0}, 1));
+        for (int step = 1; step <= 6; step++) {
+            clt_batch batch = batch_of(step % 3, 4);
+            assert_ok(clt_trainer_step(trainer, &batch));
+            update_by_rules(&s, &o, step, step % 3, 4);
+        }
+        assert_ok(clt_trainer_get(trainer, "fc.weight", w, D));
+        assert_ok(clt_trainer_get(trainer, "fc.bias", &b, 1));
+        for (int k = 0; k < D; k++) assert_float_equal(w[k], s.p[k], 2e-5);
+        assert_float_equal(b, s.p[D], 2e-5);
+        /* What a checkpoint holds does not depend on rules. */
+        assert_ok(clt_checkpoint_save(trainer, NULL, support_path("rules.safetensors")));
+        o.n_rules = 0;
+        assert_ok(clt_trainer_create(&other, device, loss, &o));
+        assert_ok(clt_checkpoint_load(other, NULL, support_path("rules.safetensors")));
+        float copy[D];
+        assert_ok(clt_trainer_get(other, "fc.weight", copy, D));
+        assert_memory_equal(copy, w, sizeof w);
+        clt_trainer_destroy(other);
+        clt_trainer_destroy(trainer);
+        clt_graph_destroy(graph);
+    }
+}
+
+static void rules_that_make_no_sense(void **state) {
+    (void)state;
+    static const struct {
+        clt_parameter_rule rule;
+        clt_status status;
+        const char *words;
+    } cases[] = {
+        {{"head.*", 0, 0}, CLT_E_NOT_FOUND, "option rules[0]: no trained parameter's name matches \"head.*\""},
+        {{NULL, 0, 0}, CLT_E_INVALID, "rules[0].pattern"},
+        {{"*", -1, 0}, CLT_E_INVALID, "rules[0].lr_factor = -1"},
+        {{"*", 0, NAN}, CLT_E_INVALID, "rules[0].weight_decay = nan"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        clt_graph *graph;
+        clt_trainer *trainer;
+        assert_ok(clt_graph_create(&graph));
+        clt_tensor *x = clt_input(graph, "x", CLT_F32, CLT_SHAPE(4, D)), *t = clt_input(graph, "t", CLT_F32, CLT_SHAPE(4, 1));
+        clt_train_options o = {.rules = &cases[i].rule, .n_rules = 1};
+        assert_status(clt_trainer_create(&trainer, device, clt_mse_loss(clt_linear(x, "fc", 1), t), &o), cases[i].status);
+        assert_detail(cases[i].words);
+        o.n_rules = 17;
+        assert_status(clt_trainer_create(&trainer, device, clt_mse_loss(clt_linear(x, "fc2", 1), t), &o), CLT_E_INVALID);
+        assert_detail("n_rules = 17");
+        clt_graph_destroy(graph);
+    }
+}
+
 /* The mask, and then the places, of the batch's third and fourth field. */
 static void set_fixed(clt_trainer *trainer, const clt_batch *batch) {
     static const int32_t far[] = {0, 1, 2, 4};
@@ -691,6 +782,7 @@ int main(void) {
         cmocka_unit_test(dropout_draws_anew),
         cmocka_unit_test(tied_weights), cmocka_unit_test(wide_labels),
         cmocka_unit_test(parameters_that_are_not_trained),
+        cmocka_unit_test(rules_for_parameters), cmocka_unit_test(rules_that_make_no_sense),
         cmocka_unit_test(constants), cmocka_unit_test(constants_that_are_no_rows),
         cmocka_unit_test(classification), cmocka_unit_test(labels_through_views), cmocka_unit_test(bad_batches),
         cmocka_unit_test(bad_options),

@@ -14,6 +14,9 @@
         .clip_value = 0.9f, .clip_norm = 10, .accumulate = 2, .eps = 0.25f                                                 \
     }
 
+/* Of all parameters. */
+static const clt_parameter_rule half[] = {{"*", 0.5f, 0.2f}};
+
 static const recipe recipes[] = {
     {"sgd", {.lr = 0.1f}, false},
     {"sgd-momentum", {.lr = 0.1f, .momentum = 0.9f}, false},
@@ -30,6 +33,9 @@ static const recipe recipes[] = {
     {"clip-norm-chunks", {.lr = 0.1f, .clip_norm = 300}, true, .size = 65 * 4096 + 1 /* more chunks than a work-group has items */},
     {"clip-norm-adam", {.optimizer = CLT_ADAM, .lr = 0.05f, .clip_norm = 0.5f}, true},
     {"accumulate", {.lr = 0.1f, .accumulate = 3}, false},
+    {"rule-sgd", {.lr = 0.2f, .weight_decay = 0.05f, .rules = half, .n_rules = 1}, false},
+    {"rule-momentum", {.lr = 0.2f, .momentum = 0.9f, .rules = half, .n_rules = 1}, false},
+    {"rule-adamw", {.optimizer = CLT_ADAMW, .lr = 0.1f, .rules = half, .n_rules = 1}, false},
     /* All that is done to gradients, each of which changes something in all of these. */
     {"all-sgd", ALL_OPTIONS(CLT_SGD, 0, false), false},
     {"all-momentum", ALL_OPTIONS(CLT_SGD, 0.9f, false), false},
@@ -171,8 +177,12 @@ static void clip(host *h) {
     for (int i = 0; i < h->n && h->o->clip_norm > 0; i++) h->g[i] *= factor;
 }
 
+static double decay_of(const clt_train_options *o) {
+    return (double)(o->n_rules ? o->rules[0].weight_decay : o->weight_decay);
+}
+
 static void sgd(host *h, int i, int made, double lr) {
-    double momentum = (double)h->o->momentum, g = h->g[i] + (double)h->o->weight_decay * h->p[i];
+    double momentum = (double)h->o->momentum, g = h->g[i] + decay_of(h->o) * h->p[i];
     if (momentum > 0) {
         h->m[i] = made ? momentum * h->m[i] + g : g;
         g = h->o->nesterov ? g + momentum * h->m[i] : h->m[i];
@@ -182,7 +192,7 @@ static void sgd(host *h, int i, int made, double lr) {
 
 static void adam(host *h, int i, int made, double lr) {
     double b1 = or_else(h->o->beta1, (double)0.9f), b2 = or_else(h->o->beta2, (double)0.999f),
-           decay = (double)h->o->weight_decay;
+           decay = decay_of(h->o);
     double g = h->g[i], eps = or_else(h->o->eps, (double)1e-8f);
     if (h->o->optimizer == CLT_ADAMW) h->p[i] *= 1 - lr * decay;
     else g += decay * h->p[i];
@@ -193,7 +203,7 @@ static void adam(host *h, int i, int made, double lr) {
 }
 
 void update_on_host(host *h, int step) {
-    double lr = rate(h->o, step);
+    double lr = rate(h->o, step) * (h->o->n_rules ? (double)h->o->rules[0].lr_factor : 1);
     clip(h);
     for (int i = 0; i < h->n; i++) {
         if (h->o->optimizer == CLT_SGD) sgd(h, i, h->made, lr);
