@@ -40,7 +40,7 @@ typedef struct clt_preprocessing clt_preprocessing;
  * [1, 8, 8] scaled to [0, 1], label i32 in [0, 10). */
 CLT_API clt_status clt_dataset_digits(clt_dataset **dataset);
 
-/* What becomes of a table's fields without a value: empty, NA, N/A, NaN, nan, null or NULL. */
+/* What becomes of a table's fields without a value: empty, NA, N/A, NaN, nan, null, NULL, None or ?. */
 typedef enum clt_missing {
     CLT_MISSING_REFUSE = 0,
     CLT_MISSING_DROP, /* their lines are left out, which is logged as a warning */
@@ -52,8 +52,8 @@ typedef struct clt_csv_options {
                             default: the last */
     int skip_lines;      /* lines before the header or the data */
     bool no_header;      /* default: there is one if the first line has a field that is no number,
-                            but neither empty nor "nan" or "inf"; not where the second line has one in
-                            the same place alone: that is a label */
+                            but neither empty nor "nan" or "inf"; not where it has numbers, too, other than 0, 1, 2, ...
+                            by column, and the second line has texts in the same places */
     bool header;         /* there is one, even if all its fields are numbers */
     char separator;      /* default ',' */
     bool regression;     /* the label is a f32 target; default: classes, whole numbers from 0 or texts */

@@ -7,9 +7,11 @@
  *
  *     "dtype": "f32", "shape": [4]                 of a sample
  *     "features": ["width", "colour=red", …]       the columns of a table, in the order of a sample's elements; absent: they have no names
+ *     "texts": ["colour", …]                       those of them whose texts are elements, which are 1 or 0; absent: all are numbers
  *     "missing": […]                               what a missing value of each becomes; absent: there must be none
  *     "mean": […], "deviation": […]                of each element, or of each channel of [channels, height, width]; absent: the model
- *                                                  takes samples as they are, else (x - mean) / deviation
+ *                                                  takes samples as they are, else (x - mean) / deviation; of MNIST's and CIFAR-10's
+ *                                                  files (x - 0) / 255: others are pixels as these have them
  *     "label": "species"                           the column of the truth; absent: it has no name
  *     "classes": 3 or ["setosa", "virginica", …]   how many, or their names; absent: the truth is numbers
  *     "target": [1]                                their shape, of a sample; absent: there are none
@@ -41,8 +43,9 @@ CLT_API size_t clt_preprocessing_json(const clt_preprocessing *preprocessing, ch
 CLT_API void clt_preprocessing_destroy(clt_preprocessing *preprocessing);
 
 /* Makes the data set what the model was trained on: its mean and deviation are applied to field 0 (f32), its classes become the data
- * set's. For data as they were read; not for a part after clt_dataset_standardize. A table is read with clt_csv_options.like before.
- * CLT_E_MISMATCH, and nothing is changed: samples of another type or shape, more classes, numbers in the place of classes. */
+ * set's. For data as they were read; those that it was applied to stay as they are. A table is read with clt_csv_options.like before.
+ * CLT_E_MISMATCH, and nothing is changed: samples of another type or shape, other columns or classes, more classes, numbers in the place of
+ * classes. */
 CLT_API clt_status clt_preprocessing_apply(const clt_preprocessing *preprocessing, clt_dataset *dataset);
 
 CLT_API clt_dtype clt_preprocessing_dtype(const clt_preprocessing *preprocessing);

@@ -24,5 +24,5 @@ clt_status clt_dataset_cifar10(clt_dataset **dataset, const char *const *paths, 
             return status;
         }
     }
-    return clt_rows_finish(&rows, CLT_SHAPE(3, 32, 32), CLT_I32, 0, dataset);
+    return clt_records_finish(&cifar10, &rows, CLT_SHAPE(3, 32, 32), dataset);
 }

@@ -66,7 +66,7 @@ static clt_status put_number(table *t, size_t column, int64_t line, const char *
     if (t->labels.names.n) return fail_field(t, CLT_E_FORMAT, line, column, field, "a number, and labels before it are texts");
     if (!(value >= 0 && value < MOST_CLASSES && value == floor(value)))
         return fail_field(t, CLT_E_RANGE, line, column, field,
-                          "no class: labels are whole numbers from 0 (a regression takes others)");
+                          "no class: labels are texts, or whole numbers from 0; regression=1 takes other numbers");
     if (value >= (double)classes) return fail_field(t, CLT_E_RANGE, line, column, field, "no class of the model");
     if (!t->number_line) t->number_line = line;
     t->rows.y.label[t->rows.rows] = (int32_t)value;
@@ -85,7 +85,6 @@ static char *trim(char *text) {
 static clt_status put_text(table *t, size_t column, int64_t line, const char *field) {
     char text[MOST_LABEL_BYTES], names[CLT_NAMES_TEXT], what[CLT_NAMES_TEXT + 64];
     bool numbers = t->number_line || (t->options.like && !t->labels.fixed);
-    if (is_blank(field)) return fail_field(t, CLT_E_FORMAT, line, column, field, "empty: a value is missing");
     snprintf(what, sizeof what, "a text, and %s", t->number_line ? "labels before it are numbers" : "the model's classes are numbers");
     if (numbers) return fail_field(t, CLT_E_FORMAT, line, column, field, what);
     if (strlen(field) >= sizeof text) return fail_field(t, CLT_E_RANGE, line, column, field, "too long for the name of a class");
@@ -99,19 +98,36 @@ static clt_status put_text(table *t, size_t column, int64_t line, const char *fi
 
 static clt_status put_label(table *t, size_t column, int64_t line, const char *field) {
     double value;
+    if (clt_csv_is_missing(field))
+        return fail_field(t, CLT_E_FORMAT, line, column, field, "missing: missing=drop leaves lines without a label out");
     bool is_number = clt_number_parse(field, &value);
     if (!t->options.regression && (!is_number || t->labels.fixed)) return put_text(t, column, line, field);
-    if (!is_number) return fail_field(t, CLT_E_FORMAT, line, column, field, is_blank(field) ? "empty: a value is missing" : "not a number");
+    if (!is_number) return fail_field(t, CLT_E_FORMAT, line, column, field, "not a number");
     if (!t->options.regression) return put_number(t, column, line, field, value);
     if (fabs(value) > FLT_MAX) return fail_field(t, CLT_E_FORMAT, line, column, field, "too large for f32");
     t->rows.y.target[t->rows.rows] = (float)value;
     return CLT_OK;
 }
 
+static clt_status fail_mixed(const table *t, size_t column, int64_t line, const char *field, const char *what) {
+    char words[200];
+    snprintf(words, sizeof words, "%s: a value that is missing is empty, NA or \"?\"; drop=%zu leaves the column out", what, column);
+    return fail_field(t, CLT_E_FORMAT, line, column, field, words);
+}
+
+/* "12,5" */
+static bool has_decimal_comma(const char *field) {
+    size_t whole = strspn(field, " \t+-0123456789"), part = strspn(field + whole + (field[whole] == ','), "0123456789");
+    return whole > 0 && field[whole] == ',' && part > 0 && field[whole + 1 + part] == 0;
+}
+
 static clt_status put_category(table *t, size_t column, int64_t line, const char *field, clt_csv_feature *feature, float *x) {
     char text[MOST_LABEL_BYTES], names[CLT_NAMES_TEXT], what[CLT_NAMES_TEXT + 64];
-    bool known = feature->kind == CLT_CSV_TEXTS || (feature->kind == CLT_CSV_UNKNOWN && t->has_header);
-    if (!known) return fail_field(t, CLT_E_FORMAT, line, column, field, "not a number");
+    double number;
+    if (feature->kind == CLT_CSV_TEXTS && clt_number_parse(field, &number)) return fail_mixed(t, column, line, field, "a number, and fields before it are texts");
+    if (feature->kind == CLT_CSV_NUMBERS) return fail_mixed(t, column, line, field, "not a number");
+    if (!t->has_header) return fail_field(t, CLT_E_FORMAT, line, column, field, "not a number; features that are texts need a header");
+    if (has_decimal_comma(field)) return fail_field(t, CLT_E_FORMAT, line, column, field, "not a number: expected a decimal point");
     if (strlen(field) >= sizeof text) return fail_field(t, CLT_E_RANGE, line, column, field, "too long for a category");
     strcpy(text, field);
     clt_status status = clt_csv_features_text(feature, trim(text), x);
@@ -123,9 +139,10 @@ static clt_status put_category(table *t, size_t column, int64_t line, const char
 
 static clt_status put_missing(table *t, size_t column, int64_t line, const char *field, clt_csv_feature *feature, float *x) {
     static const char *const remedies[] = {"missing: missing=drop leaves such lines out, missing=mean puts the column's mean there",
-                                           "missing, and the model was trained without such values: missing=drop leaves the line out"};
+                                           "missing, and the model was trained without such values: missing=drop leaves the line out",
+                                           "missing, and the model was trained without such values: training with missing=mean gives one that takes them"};
     *x = NAN;
-    if (!t->features.fills) return fail_field(t, CLT_E_FORMAT, line, column, field, remedies[t->options.like != NULL]);
+    if (!t->features.fills) return fail_field(t, CLT_E_FORMAT, line, column, field, remedies[!t->options.like ? 0 : t->options.no_label ? 2 : 1]);
     feature->lacks = true;
     return CLT_OK;
 }
@@ -205,32 +222,34 @@ static bool names_a_column(const char *field) {
     return !is_blank(field) && !clt_number_parse(field, &value) && !is_not_finite(field);
 }
 
-/* The only field of a record that may name a column, or -1. */
-static int64_t only_text(const record *r) {
-    int64_t at = -1;
-    for (size_t i = 0; i < r->n; i++) {
-        if (!names_a_column(r->fields[i])) continue;
-        if (at >= 0) return -1;
-        at = (int64_t)i;
-    }
-    return at;
-}
-
 static bool has_text(const record *r) {
     bool found = false;
     for (size_t i = 0; i < r->n; i++) found |= names_a_column(r->fields[i]);
     return found;
 }
 
-/* A first line of numbers beside one text is data if the second is the same: then that text is a label. */
+/* Names that tables have without any, 0, 1, 2, ..., or nothing but texts. */
+static bool are_names(const record *r) {
+    double value;
+    for (size_t i = 0; i < r->n; i++)
+        if (clt_number_parse(r->fields[i], &value) && value != (double)i) return false;
+    return true;
+}
+
+static bool have_texts_in_the_same_places(const record *a, const record *b) {
+    bool same = a->n == b->n;
+    for (size_t i = 0; same && i < a->n; i++) same = names_a_column(a->fields[i]) == names_a_column(b->fields[i]);
+    return same;
+}
+
+/* A first line of numbers beside texts is data if the second is the same: then the texts are labels. */
 static clt_status detect_header(table *t) {
-    int64_t text = only_text(&t->first);
     t->has_header = t->options.header;
     if (t->options.header || t->options.no_header) return CLT_OK;
     t->has_header = has_text(&t->first);
-    if (text < 0 || t->first.n < 2 || t->options.regression || !clt_csv_more(t->reader)) return CLT_OK;
+    if (!t->has_header || are_names(&t->first) || !clt_csv_more(t->reader)) return CLT_OK;
     CLT_TRY(keep_record(t, &t->second));
-    t->has_header = t->second.n != t->first.n || only_text(&t->second) != text;
+    t->has_header = !have_texts_in_the_same_places(&t->first, &t->second);
     return CLT_OK;
 }
 

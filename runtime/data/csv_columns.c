@@ -67,7 +67,7 @@ static clt_status find_label(clt_csv_columns *c, const clt_csv_options *o) {
     const clt_preprocessing *like = o->like;
     if (o->label) CLT_TRY(find_column(c, o->label, "label", &c->label));
     else if (like && like->label && c->header) c->label = find_name(c, like->label, c->n - 1);
-    else if (!o->no_label || count_kept(c) > clt_shape_elements(&like->shape)) c->label = last_kept(c);
+    else if (!o->no_label || (!like->features.n && count_kept(c) > clt_shape_elements(&like->shape))) c->label = last_kept(c);
     if (c->label < 0 && !o->no_label) {
         char text[CLT_SHOWN_TEXT];
         return clt_fail(CLT_E_MISMATCH, "%s: no column is named \"%s\", as the model's label is: label=COLUMN names it", c->path,
@@ -82,6 +82,29 @@ static clt_status find_label(clt_csv_columns *c, const clt_csv_options *o) {
 
 /* ---- features ---- */
 
+static int by_name(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Of two columns of one name nobody can tell which is meant. */
+static clt_status check_names(const clt_csv_columns *c) {
+    char shown[CLT_SHOWN_TEXT];
+    if (!c->header) return CLT_OK;
+    char **names = clt_calloc((size_t)c->n, sizeof *names);
+    if (!names) return clt_fail_memory((size_t)c->n * sizeof *names);
+    int64_t n = 0, twice = -1;
+    for (int64_t i = 0; i < c->n; i++)
+        if (c->places[i] != CLT_CSV_LEFT_OUT) names[n++] = c->header[i];
+    qsort(names, (size_t)n, sizeof *names, by_name);
+    for (int64_t i = 1; i < n && twice < 0; i++)
+        if (!strcmp(names[i - 1], names[i])) twice = i;
+    clt_status status = twice < 0 ? CLT_OK
+                                  : clt_fail(CLT_E_FORMAT, "%s: two columns are named \"%s\": rename one, or leave it out by its index, as in drop=0", c->path,
+                                             clt_show(names[twice], shown));
+    clt_free(names);
+    return status;
+}
+
 static void add_feature(clt_csv_columns *c, int64_t column, int64_t element, int64_t categories) {
     c->places[column] = c->features;
     c->columns[c->features] = column;
@@ -92,6 +115,8 @@ static void add_feature(clt_csv_columns *c, int64_t column, int64_t element, int
 static clt_status take_all(clt_csv_columns *c, const clt_preprocessing *like) {
     for (int64_t i = 0; i < c->n; i++)
         if (c->places[i] >= 0) add_feature(c, i, c->features, 0);
+    if (like && like->texts.n)
+        return clt_fail(CLT_E_MISMATCH, "%s: the model was trained on columns with texts, which are found by their names: a header is needed", c->path);
     if (like && c->features != clt_shape_elements(&like->shape))
         return clt_fail(CLT_E_MISMATCH, "%s: %lld features; the model was trained on %lld", c->path, (long long)c->features,
                         (long long)clt_shape_elements(&like->shape));
@@ -105,21 +130,20 @@ static clt_status fail_unknown(const clt_csv_columns *c, const clt_preprocessing
                     clt_names_text(&like->features, text), shown);
 }
 
-static clt_status fail_missing(const clt_csv_columns *c, const clt_preprocessing *like, int64_t feature) {
+static clt_status fail_missing(const clt_csv_columns *c, const char *name) {
     char text[CLT_NAMES_TEXT], shown[CLT_SHOWN_TEXT];
     const clt_names there = {(char **)(uintptr_t)c->header, c->n};
     return clt_fail(CLT_E_MISMATCH, "%s: no column is named \"%s\", which the model was trained on; there are %s", c->path,
-                    clt_show(like->features.items[feature], shown), clt_names_text(&there, text));
+                    clt_show(name, shown), clt_names_text(&there, text));
 }
 
-/* The column of an element, and whether that is one of its categories: "colour=red" of a column "colour". */
-static int64_t find_element(const clt_csv_columns *c, const char *name, int64_t likely, bool *category) {
-    int64_t column = find_name(c, name, likely);
-    *category = false;
-    for (const char *at = strchr(name, '='); column < 0 && at; at = strchr(at + 1, '='))
-        for (int64_t i = 0; column < 0 && i < c->n; i++)
-            if (!strncmp(c->header[i], name, (size_t)(at - name)) && !c->header[i][at - name]) column = i, *category = true;
-    return column;
+/* The text column that an element is a category of, "colour" of "colour=red"; NULL: it is numbers. */
+static const char *text_column(const clt_preprocessing *like, const char *name) {
+    for (int64_t i = 0; i < like->texts.n; i++) {
+        size_t length = strlen(like->texts.items[i]);
+        if (!strncmp(like->texts.items[i], name, length) && name[length] == '=') return like->texts.items[i];
+    }
+    return NULL;
 }
 
 /* In the model's order; what it does not know is left out where nothing is learned from it. */
@@ -128,12 +152,12 @@ static clt_status take_named(clt_csv_columns *c, const clt_preprocessing *like, 
     for (int64_t i = 0; i < c->n; i++)
         if (c->places[i] >= 0) c->places[i] = FREE;
     for (int64_t e = 0; e < like->features.n; e++) {
-        bool category;
-        int64_t column = find_element(c, like->features.items[e], c->features, &category), last = c->features - 1;
-        bool more = category && last >= 0 && c->columns[last] == column && c->categories[last] > 0;
-        if (column < 0 || (!more && c->places[column] != FREE)) return fail_missing(c, like, e);
+        const char *texts = text_column(like, like->features.items[e]), *name = texts ? texts : like->features.items[e];
+        int64_t column = find_name(c, name, c->features), last = c->features - 1;
+        bool more = texts && last >= 0 && c->columns[last] == column && c->categories[last] > 0;
+        if (column < 0 || (!more && c->places[column] != FREE)) return fail_missing(c, name);
         if (more) c->categories[last]++;
-        else add_feature(c, column, e, category);
+        else add_feature(c, column, e, texts != NULL);
     }
     for (int64_t i = 0; i < c->n; i++) {
         if (c->places[i] != FREE) continue;
@@ -154,6 +178,7 @@ clt_status clt_csv_columns_find(clt_csv_columns *c, const clt_csv_options *o) {
     c->categories = c->elements + c->n;
     CLT_TRY(drop(c, o->drop));
     CLT_TRY(find_label(c, o));
+    CLT_TRY(check_names(c));
     if (like && like->features.n && c->header) CLT_TRY(take_named(c, like, o->leave_out || o->no_label));
     else CLT_TRY(take_all(c, like));
     return c->features ? CLT_OK : clt_fail(CLT_E_FORMAT, "%s: no column is left for a feature", c->path);

@@ -46,7 +46,7 @@ void clt_csv_features_free(clt_csv_features *features) {
 /* ---- fields ---- */
 
 bool clt_csv_is_missing(const char *field) {
-    static const char *const words[] = {"", "NA", "N/A", "NaN", "nan", "null", "NULL"};
+    static const char *const words[] = {"", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?"};
     size_t begin = strspn(field, " \t"), length = strlen(field + begin);
     while (length && strchr(" \t", field[begin + length - 1])) length--;
     for (size_t i = 0; i < CLT_COUNT_OF(words); i++)
@@ -168,6 +168,24 @@ static clt_status put_names(const clt_csv_features *features, const clt_csv_colu
     return CLT_OK;
 }
 
+static clt_status put_texts(const clt_csv_features *features, const clt_csv_columns *c, clt_names *texts) {
+    enum { MANY = 20 };
+    texts->items = clt_calloc((size_t)features->n, sizeof *texts->items);
+    if (!texts->items) return clt_fail_memory((size_t)features->n * sizeof *texts->items);
+    for (int64_t i = 0; i < features->n; i++) {
+        const clt_csv_feature *f = &features->items[i];
+        if (f->kind != CLT_CSV_TEXTS) continue;
+        const char *name = c->header[c->columns[i]];
+        texts->items[texts->n] = clt_strdup(name);
+        if (!texts->items[texts->n]) return clt_fail_memory(strlen(name) + 1);
+        texts->n++;
+        if (f->categories.names.n > MANY && !f->categories.fixed)
+            clt_log_message(CLT_LOG_WARNING, "%s: column %lld (%s) is texts of %lld kinds, each of which becomes a feature", c->path,
+                            (long long)c->columns[i] + 1, name, (long long)f->categories.names.n);
+    }
+    return CLT_OK;
+}
+
 static clt_status put_fill(const clt_csv_features *features, int64_t elements, clt_preprocessing *facts) {
     if (!features->fills) return CLT_OK;
     facts->fill = clt_calloc((size_t)elements, sizeof *facts->fill);
@@ -195,5 +213,6 @@ clt_status clt_csv_features_finish(clt_csv_features *features, const clt_csv_col
     facts->dtype = CLT_F32;
     facts->shape = CLT_SHAPE(elements);
     CLT_TRY(put_names(features, c, elements, &facts->features));
+    CLT_TRY(put_texts(features, c, &facts->texts));
     return put_fill(features, elements, facts);
 }

@@ -30,7 +30,7 @@ typedef struct clt_csv_features {
 clt_status clt_csv_features_begin(clt_csv_features *features, const clt_csv_columns *columns, const clt_csv_options *options);
 void clt_csv_features_free(clt_csv_features *features);
 
-/* Whether a field stands for a value that is not there: empty, NA, NaN, null. */
+/* Whether a field stands for a value that is not there. */
 bool clt_csv_is_missing(const char *field);
 
 /* The category of a text. CLT_E_FORMAT, without words, where the feature is numbers; CLT_E_RANGE: no category, or too many. */

@@ -34,6 +34,9 @@ clt_status clt_dataset_add(clt_dataset *dataset, clt_dtype dtype, clt_shape samp
 /* Once all fields are there and filled: counts the classes. CLT_E_RANGE for a label below 0. */
 clt_status clt_dataset_count_classes(clt_dataset *dataset);
 
+/* Field 0 is images whose pixels were from 0 to `most` and are divided by that: what a model of it does to others. */
+clt_status clt_dataset_note_pixels(clt_dataset *dataset, double most);
+
 /* Takes the last field away. */
 void clt_dataset_drop_truth(clt_dataset *dataset);
 

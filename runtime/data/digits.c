@@ -27,5 +27,5 @@ clt_status clt_dataset_digits(clt_dataset **dataset) {
         clt_rows_free(&rows);
         return status;
     }
-    return clt_rows_finish(&rows, CLT_SHAPE(1, 8, 8), CLT_I32, 0, dataset);
+    return clt_records_finish(&digits, &rows, CLT_SHAPE(1, 8, 8), dataset);
 }

@@ -62,7 +62,8 @@ static clt_status read_both(clt_dataset *dataset, clt_source *images, const uint
     CLT_TRY(clt_source_read_array(labels, dims[0], 1, sizeof(int32_t), labels_to_i32, &truth));
     CLT_TRY(clt_dataset_add(dataset, CLT_I32, (clt_shape){0}, truth));
     CLT_TRY(clt_source_expect_end(labels));
-    return clt_dataset_count_classes(dataset);
+    CLT_TRY(clt_dataset_count_classes(dataset));
+    return clt_dataset_note_pixels(dataset, 255);
 }
 
 clt_status clt_dataset_idx(clt_dataset **dataset, const char *images_path, const char *labels_path) {

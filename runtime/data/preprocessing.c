@@ -71,6 +71,7 @@ clt_status clt_preprocessing_copy(clt_preprocessing **copy, const clt_preprocess
     c->target = p->target;
     CLT_TRY_GOTO(clt_names_copy(&c->features, p->features.items, p->features.n));
     CLT_TRY_GOTO(clt_names_copy(&c->class_names, p->class_names.items, p->class_names.n));
+    CLT_TRY_GOTO(clt_names_copy(&c->texts, p->texts.items, p->texts.n));
     CLT_TRY_GOTO(copy_moments(&c->moments, &p->moments));
     if (p->fill) {
         size_t bytes = (size_t)clt_shape_elements(&p->shape) * sizeof *c->fill;
@@ -102,10 +103,19 @@ clt_status clt_preprocessing_of(clt_preprocessing **preprocessing, const clt_dat
     return clt_preprocessing_copy(preprocessing, &facts);
 }
 
+clt_status clt_dataset_note_pixels(clt_dataset *dataset, double most) {
+    CLT_TRY(clt_preprocessing_of(&dataset->facts, dataset));
+    clt_moments *m = &dataset->facts->moments;
+    CLT_TRY(clt_moments_make(m, (size_t)dataset->fields[0].shape.dims[0]));
+    for (size_t i = 0; i < m->n; i++) m->deviation[i] = most;
+    return CLT_OK;
+}
+
 void clt_preprocessing_destroy(clt_preprocessing *p) {
     if (!p) return;
     clt_names_free(&p->features);
     clt_names_free(&p->class_names);
+    clt_names_free(&p->texts);
     clt_free(p->label);
     clt_free(p->moments.mean);
     clt_free(p->fill);
@@ -114,19 +124,23 @@ void clt_preprocessing_destroy(clt_preprocessing *p) {
 
 /* ---- what suits it ---- */
 
-static clt_status compare_classes(const clt_preprocessing *p, const clt_preprocessing *other, const char *path) {
+static clt_status compare_class_names(const clt_preprocessing *p, const clt_preprocessing *other, const char *path) {
     char wanted[CLT_NAMES_TEXT], found[CLT_NAMES_TEXT];
-    if (!p->classes != !other->classes)
-        return clt_fail(CLT_E_MISMATCH, "%s was trained on %s, and the data have %s", path, p->classes ? "classes" : "numbers to predict",
-                        other->classes ? "classes" : "numbers to predict");
-    if (p->classes != other->classes)
-        return clt_fail(CLT_E_MISMATCH, "%s was trained on %d classes, and the data have %d", path, p->classes, other->classes);
     bool same = p->class_names.n == other->class_names.n;
     for (int64_t i = 0; same && i < p->class_names.n; i++) same = !strcmp(p->class_names.items[i], other->class_names.items[i]);
     if (same) return CLT_OK;
     return clt_fail(CLT_E_MISMATCH, "%s was trained on the classes %s, and the data have %s", path,
                     p->class_names.n ? clt_names_text(&p->class_names, wanted) : "0, 1, ...",
                     other->class_names.n ? clt_names_text(&other->class_names, found) : "0, 1, ...");
+}
+
+static clt_status compare_classes(const clt_preprocessing *p, const clt_preprocessing *other, const char *path) {
+    if (!p->classes != !other->classes)
+        return clt_fail(CLT_E_MISMATCH, "%s was trained on %s, and the data have %s", path, p->classes ? "classes" : "numbers to predict",
+                        other->classes ? "classes" : "numbers to predict");
+    if (p->classes != other->classes)
+        return clt_fail(CLT_E_MISMATCH, "%s was trained on %d classes, and the data have %d", path, p->classes, other->classes);
+    return compare_class_names(p, other, path);
 }
 
 static clt_status compare_features(const clt_preprocessing *p, const clt_preprocessing *other, const char *path) {
@@ -162,13 +176,22 @@ clt_status clt_preprocessing_compare(const clt_preprocessing *p, const clt_prepr
     return compare_moments(p, other, path);
 }
 
+static bool same_moments(const clt_moments *a, const clt_moments *b) {
+    bool same = a->n == b->n;
+    for (size_t i = 0; same && i < a->n; i++)
+        same = close_to(a->mean[i], b->mean[i], a->deviation[i]) && close_to(a->deviation[i], b->deviation[i], a->deviation[i]);
+    return same;
+}
+
 static clt_status check_samples(const clt_preprocessing *p, const clt_dataset *d) {
     char wanted[CLT_SHAPE_TEXT], found[CLT_SHAPE_TEXT];
     const clt_field *x = &d->fields[0];
     if (x->dtype != p->dtype || (p->moments.n && !clt_shape_equal(&x->shape, &p->shape)))
         return clt_fail(CLT_E_MISMATCH, "the model was trained on samples %s %s, and the data are %s %s", clt_dtype_name(p->dtype),
                         clt_shape_text(&p->shape, wanted), clt_dtype_name(x->dtype), clt_shape_text(&x->shape, found));
-    if (d->facts && d->facts->moments.n) return clt_fail(CLT_E_MISMATCH, "the data are standardized already: apply it to data as they were read");
+    if (d->facts && d->facts->moments.n && !same_moments(&p->moments, &d->facts->moments)) return clt_fail(CLT_E_MISMATCH, "the data are standardized already: apply it to data as they were read");
+    if (d->facts) CLT_TRY(compare_features(p, d->facts, "the model"));
+    if (d->facts && d->facts->class_names.n) CLT_TRY(compare_class_names(p, d->facts, "the model"));
     if (d->n_fields > 1 && !p->classes != !d->classes)
         return clt_fail(CLT_E_MISMATCH, "the model was trained on %s, and the data have %s", p->classes ? "classes" : "numbers to predict",
                         d->classes ? "classes" : "numbers to predict");
@@ -182,10 +205,11 @@ clt_status clt_preprocessing_apply(const clt_preprocessing *p, clt_dataset *data
     CLT_TRY(check_samples(p, dataset));
     clt_preprocessing *facts;
     CLT_TRY(clt_preprocessing_copy(&facts, p));
+    bool done = dataset->facts && dataset->facts->moments.n;
     clt_preprocessing_destroy(dataset->facts);
     dataset->facts = facts;
     if (dataset->n_fields > 1) dataset->classes = p->classes;
-    clt_dataset_scale(dataset, &facts->moments);
+    if (!done) clt_dataset_scale(dataset, &facts->moments);
     return CLT_OK;
 }
 

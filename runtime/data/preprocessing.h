@@ -32,6 +32,7 @@ struct clt_preprocessing {
     clt_dtype dtype;
     clt_shape shape;
     clt_names features, class_names;
+    clt_names texts; /* columns of a table whose texts are elements of a sample, "colour=red" */
     char *label;
     int classes;
     clt_shape target; /* of numbers; rank -1: there are none */

@@ -43,3 +43,12 @@ clt_status clt_records_read(clt_source *source, const clt_record_format *format,
         CLT_TRY(add_record(source, format, record, index, rows));
     }
 }
+
+clt_status clt_records_finish(const clt_record_format *format, clt_rows *rows, clt_shape image, clt_dataset **dataset) {
+    clt_dataset *d;
+    CLT_TRY(clt_rows_finish(rows, image, CLT_I32, 0, &d));
+    clt_status status = clt_dataset_note_pixels(d, format->pixel_most);
+    if (status < 0) clt_dataset_destroy(d);
+    else *dataset = d;
+    return status;
+}

@@ -21,4 +21,7 @@ typedef struct clt_record_format {
  * for a label or pixel that is too large, with its record and byte. */
 clt_status clt_records_read(clt_source *source, const clt_record_format *format, clt_rows *rows);
 
+/* The rows become a data set of images, also on an error. */
+clt_status clt_records_finish(const clt_record_format *format, clt_rows *rows, clt_shape image, clt_dataset **dataset);
+
 #endif

@@ -54,6 +54,7 @@ static clt_status fill(json_t *object, const clt_preprocessing *p) {
     CLT_TRY(clt_json_set_text(object, "dtype", clt_dtype_name(p->dtype)));
     CLT_TRY(put_shape(object, "shape", &p->shape));
     if (p->features.n) CLT_TRY(put_names(object, "features", &p->features));
+    if (p->texts.n) CLT_TRY(put_names(object, "texts", &p->texts));
     if (p->moments.n) {
         CLT_TRY(put_numbers(object, "mean", p->moments.mean, p->moments.n));
         CLT_TRY(put_numbers(object, "deviation", p->moments.deviation, p->moments.n));
@@ -135,6 +136,7 @@ static clt_status read_names(const reader *r, const char *key, clt_names *names)
 static clt_status read_features(const reader *r) {
     if (!json_object_get(r->object, "features")) return CLT_OK;
     CLT_TRY(read_names(r, "features", &r->p->features));
+    if (json_object_get(r->object, "texts")) CLT_TRY(read_names(r, "texts", &r->p->texts));
     bool fits = r->p->shape.rank == 1 && r->p->features.n == r->p->shape.dims[0];
     return fits ? CLT_OK : refuse(r, "features", "as many names as a sample has elements");
 }

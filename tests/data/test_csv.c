@@ -157,8 +157,8 @@ static void names_line_and_column_of_faults(void **state) {
            "bad.csv: line 4, column 1 (age): \"old\" is not a number");
     refuse("age,b,class\n1,2,0\n2,,1\n", plain, CLT_E_FORMAT,
            "line 3, column 2 (b): \"\" is missing: missing=drop leaves such lines out");
-    refuse("age,class\n1,0\n2,\n", plain, CLT_E_FORMAT, "line 3, column 2 (class): \"\" is empty");
-    refuse("1,0\n2, \n", plain, CLT_E_FORMAT, "line 2, column 2: \" \" is empty");
+    refuse("age,class\n1,0\n2,\n", plain, CLT_E_FORMAT, "line 3, column 2 (class): \"\" is missing");
+    refuse("1,0\n2, \n", plain, CLT_E_FORMAT, "line 2, column 2: \" \" is missing");
     refuse("1,0\nnan,1\n", plain, CLT_E_FORMAT, "line 2, column 1: \"nan\" is missing");
     refuse("1,0\n-inf,1\n", plain, CLT_E_FORMAT, "line 2, column 1");
     refuse("1,0\n0x10,1\n", plain, CLT_E_FORMAT, "line 2, column 1");
@@ -294,8 +294,10 @@ static void reads_labels_that_are_texts(void **state) {
     clt_preprocessing_destroy(p);
     clt_dataset_destroy(d);
     refuse("a,b\n1,cat\n2,3\n", (clt_csv_options){0}, CLT_E_FORMAT, "line 3, column 2 (b): \"3\" is a number, and labels before it are texts");
+    refuse("a,b\n1,cat\n2,NA\n", (clt_csv_options){.missing = CLT_MISSING_MEAN}, CLT_E_FORMAT, "line 3, column 2 (b): \"NA\" is missing");
+    refuse("a,b\n1,1.5\n", (clt_csv_options){0}, CLT_E_RANGE, "regression=1 takes other numbers");
     refuse("a,b\n1,3\n2,cat\n", (clt_csv_options){0}, CLT_E_FORMAT, "line 3, column 2 (b): \"cat\" is a text, and labels before it are numbers");
-    refuse("a,b\n1,cat\n2, \n", (clt_csv_options){0}, CLT_E_FORMAT, "line 3, column 2 (b): \" \" is empty");
+    refuse("a,b\n1,cat\n2, \n", (clt_csv_options){0}, CLT_E_FORMAT, "line 3, column 2 (b): \" \" is missing: missing=drop leaves lines without a label out");
     refuse("a,b\n1,cat\n", (clt_csv_options){.regression = true}, CLT_E_FORMAT, "\"cat\" is not a number");
 }
 
@@ -310,7 +312,14 @@ static void knows_texts_without_a_header(void **state) {
     assert_names(p, "", NULL, "setosa versicolor ");
     clt_preprocessing_destroy(p);
     clt_dataset_destroy(d);
-    /* The names of pandas' columns of an array, and labels that are numbers. */
+    /* Texts among the features, too. */
+    refuse("5.1,red,setosa\n4.9,blue,setosa\n", (clt_csv_options){0}, CLT_E_FORMAT,
+           "line 1, column 2: \"red\" is not a number; features that are texts need a header");
+    /* The names of pandas' columns of an array, and labels that are numbers, or texts. */
+    d = read_csv("0,1,label\n5,6,cat\n7,8,dog\n", (clt_csv_options){0});
+    assert_int_equal(clt_dataset_samples(d), 2);
+    assert_int_equal(clt_dataset_classes(d), 2);
+    clt_dataset_destroy(d);
     d = read_csv("0,1,label\n5,6,0\n7,8,1\n", (clt_csv_options){0});
     assert_int_equal(clt_dataset_samples(d), 2);
     clt_dataset_destroy(d);
@@ -332,6 +341,10 @@ static void leaves_columns_out(void **state) {
     d = read_csv(text, (clt_csv_options){.drop = "-1,0,2", .regression = true}); /* the label is the last that is kept */
     assert_int_equal(clt_dataset_shape(d, 0).dims[0], 1);
     assert_memory_equal(clt_dataset_array(d, 1).data, ((float[]){2, 4}), 8);
+    clt_dataset_destroy(d);
+    refuse("a,b,a,c\n1,2,3,0\n", (clt_csv_options){0}, CLT_E_FORMAT, "two columns are named \"a\": rename one, or leave it out by its index, as in drop=0");
+    d = read_csv("a,b,a,c\n1,2,3,0\n", (clt_csv_options){.drop = "2"});
+    assert_memory_equal(x_of(d), ((float[]){1, 2}), 8);
     clt_dataset_destroy(d);
     refuse(text, (clt_csv_options){.drop = "id,day"}, CLT_E_NOT_FOUND, "no column is named \"day\"");
     refuse(text, (clt_csv_options){.drop = "7"}, CLT_E_RANGE, "drop column 7 of 5 columns");
@@ -372,6 +385,8 @@ static void reads_as_a_model_was_trained(void **state) {
     refuse("a,b,kind\n1,2,cow\n", (clt_csv_options){.like = p}, CLT_E_RANGE, "\"cow\" is no class of the model: cat, dog, emu");
     refuse("a,b,kind\n1,2,1\n", (clt_csv_options){.like = p}, CLT_E_RANGE, "\"1\" is no class of the model: cat, dog, emu");
     refuse("1,2,3,cat\n1,2,3,cat\n", (clt_csv_options){.like = p}, CLT_E_MISMATCH, "3 features; the model was trained on 2");
+    /* Without names nobody can tell which column is too many. */
+    refuse("9,1,2\n9,3,4\n", (clt_csv_options){.like = p, .no_label = true}, CLT_E_MISMATCH, "3 features; the model was trained on 2");
     clt_preprocessing_destroy(p);
     d = read_csv("a,b\n1,0\n3,2\n", (clt_csv_options){0});
     p = preprocessing_of(d);
@@ -398,12 +413,21 @@ static void reads_features_that_are_texts(void **state) {
            "line 2, column 1 (colour): \"green\" is a text that the model does not know: blue, red");
     refuse("colour,size,when,kind\nred,big,a,x\n", (clt_csv_options){.like = p}, CLT_E_FORMAT, "line 2, column 2 (size): \"big\" is not a number");
     refuse("colour,size,when,kind\nred,,a,x\n", (clt_csv_options){.like = p}, CLT_E_FORMAT, "the model was trained without such values");
-    refuse("size,when,kind\n1,a,x\n", (clt_csv_options){.like = p}, CLT_E_MISMATCH, "no column is named \"colour=blue\", which the model was trained on");
-    refuse("red,1,a,x\nred,1,a,x\n", (clt_csv_options){.like = p, .no_header = true}, CLT_E_MISMATCH, "3 features; the model was trained on 5");
+    refuse("size,when,kind\n1,a,x\n", (clt_csv_options){.like = p}, CLT_E_MISMATCH, "no column is named \"colour\", which the model was trained on");
+    refuse("red,1,a,x\nred,1,a,x\n", (clt_csv_options){.like = p, .no_header = true}, CLT_E_MISMATCH, "found by their names: a header is needed");
     clt_preprocessing_destroy(p);
-    refuse("a,b,c\n1,2,0\nred,3,1\n", (clt_csv_options){0}, CLT_E_FORMAT, "line 3, column 1 (a): \"red\" is not a number");
+    refuse("a,b,c\n1,2,0\nred,3,1\n", (clt_csv_options){0}, CLT_E_FORMAT,
+           "line 3, column 1 (a): \"red\" is not a number: a value that is missing is empty, NA or \"?\"; drop=0 leaves the column out");
+    refuse("a,b,c\nred,3,1\n1,2,0\n", (clt_csv_options){0}, CLT_E_FORMAT, "line 3, column 1 (a): \"1\" is a number, and fields before it are texts");
+    refuse("a;b;c\n1,5;3;1\n", (clt_csv_options){.separator = ';'}, CLT_E_FORMAT, "column 1 (a): \"1,5\" is not a number: expected a decimal point");
     refuse("red,1,0\nred,2,1\n", (clt_csv_options){.no_header = true}, CLT_E_FORMAT, "line 1, column 1: \"red\" is not a number");
-    static char many[2000];
+    /* Names with a sign between are no categories, and categories are of no such names. */
+    d = read_csv("x=1,x=2,c\n1,2,0\n3,4,1\n", (clt_csv_options){0});
+    p = preprocessing_of(d);
+    clt_dataset_destroy(d);
+    refuse("x,c\n1,0\n2,1\n", (clt_csv_options){.like = p}, CLT_E_MISMATCH, "no column is named \"x=1\"");
+    clt_preprocessing_destroy(p);
+    static char many[3000];
     size_t used = (size_t)sprintf(many, "a,b\n");
     for (int i = 0; i <= 100; i++) used += (size_t)sprintf(many + used, "t%d,0\n", i);
     refuse(many, (clt_csv_options){0}, CLT_E_RANGE, "\"t100\" is one text more than 100: leave the column out with drop=0");
@@ -435,7 +459,7 @@ static void fills_or_leaves_out_what_is_missing(void **state) {
     assert_memory_equal(x_of(d), ((float[]){7, 1, 0, 30, 2, 0, 0, 5}), 32);
     clt_dataset_destroy(d);
     clt_preprocessing_destroy(p);
-    refuse("a,b\n1,0\n2,\n", (clt_csv_options){.missing = CLT_MISSING_MEAN}, CLT_E_FORMAT, "line 3, column 2 (b): \"\" is empty: a value is missing");
+    refuse("a,b\n1,0\n2,\n", (clt_csv_options){.missing = CLT_MISSING_MEAN}, CLT_E_FORMAT, "line 3, column 2 (b): \"\" is missing");
     refuse("a,b\n,0\nNA,1\n", (clt_csv_options){.missing = CLT_MISSING_MEAN}, CLT_E_FORMAT, "column 1 has no value at all: leave it out with drop=0");
     refuse("a,b\n,0\nNA,1\n", (clt_csv_options){.missing = CLT_MISSING_DROP}, CLT_E_FORMAT, "each line lacks a value");
     assert_status(clt_dataset_csv(&d, write_text("t.csv", text), &(clt_csv_options){.missing = 3}), CLT_E_INVALID);

@@ -13,7 +13,7 @@ static const char *const models[] = {
     "{\"dtype\":\"f32\",\"shape\":[2],\"features\":[\"a\",\"b\"],\"label\":\"c\",\"classes\":3}",
     "{\"dtype\":\"f32\",\"shape\":[1],\"classes\":[\"\",\"x\"]}",
     "{\"dtype\":\"f32\",\"shape\":[3],\"features\":[\"a\",\"a\",\"b\"],\"target\":[1]}",
-    "{\"dtype\":\"f32\",\"shape\":[3],\"features\":[\"a=u\",\"a=v\",\"b\"],\"missing\":[0,0,1.5],\"target\":[1]}",
+    "{\"dtype\":\"f32\",\"shape\":[3],\"features\":[\"a=u\",\"a=v\",\"b\"],\"texts\":[\"a\"],\"missing\":[0,0,1.5],\"target\":[1]}",
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

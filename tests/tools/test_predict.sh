@@ -226,7 +226,7 @@ p, q = np.load("P.npy"), np.load("Q.npy")
 assert p.shape == (200, 2) and p.dtype == np.float32 and q.shape == (7, 2)
 assert abs(p.sum(1) - 1).max() < 1e-5 and abs(p[:7] - q).max() < 1e-5
 END
-    expect 1 "the model was trained on samples f32 [3, 8, 8], and the data are f32 [8, 8, 3]" --predict H.npy --from images.safetensors --output R.npy
+    expect 1 "the samples of H.npy are [8, 8, 3]; the model was trained on [3, 8, 8]; layout=nhwc takes images" --predict H.npy --from images.safetensors --output R.npy
 fi
 
 [ "$failures" -eq 0 ] || exit 1

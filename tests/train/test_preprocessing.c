@@ -139,8 +139,13 @@ static void what_is_applied_is_what_was_measured(void **state) {
     other = read_table(table, p);
     assert_ok(clt_preprocessing_apply(p, other));
     assert_memory_equal(clt_dataset_array(other, 0).data, clt_dataset_array(d, 0).data, 32); /* every bit */
-    assert_status(clt_preprocessing_apply(p, other), CLT_E_MISMATCH);
+    assert_ok(clt_preprocessing_apply(p, other)); /* as it is */
+    assert_memory_equal(clt_dataset_array(other, 0).data, clt_dataset_array(d, 0).data, 32);
+    clt_dataset *anew = read_table("width,height,kind\n1,21,dog\n3,10,cat\n", NULL);
+    assert_ok(clt_dataset_standardize(anew, anew));
+    assert_status(clt_preprocessing_apply(p, anew), CLT_E_MISMATCH);
     assert_detail("standardized already");
+    clt_dataset_destroy(anew);
     /* Twice is one after the other. */
     clt_preprocessing *first = of(other), *second = NULL;
     assert_string_equal(json_of(first), json_of(p));
@@ -165,12 +170,46 @@ static void what_is_applied_is_what_was_measured(void **state) {
     clt_dataset_destroy(d);
 }
 
+/* A model of the digits takes pixels as the files of the digits have them. */
+static void pixels_are_divided(void **state) {
+    (void)state;
+    clt_dataset *digits = NULL, *same = NULL, *raw = NULL;
+    static float pixels[3 * 64];
+    assert_ok(clt_dataset_digits(&digits));
+    assert_ok(clt_dataset_digits(&same));
+    const float *x = clt_dataset_array(digits, 0).data;
+    for (int i = 0; i < 3 * 64; i++) pixels[i] = 16 * x[i];
+    clt_array fields[] = {{CLT_F32, CLT_SHAPE(3, 1, 8, 8), pixels}};
+    assert_ok(clt_dataset_from_arrays(&raw, fields, 1));
+    clt_preprocessing *p = of(digits);
+    assert_string_equal(json_of(p), "{\"dtype\":\"f32\",\"shape\":[1,8,8],\"mean\":[0.0],\"deviation\":[16.0],\"classes\":10}");
+    assert_ok(clt_preprocessing_apply(p, same));
+    assert_ok(clt_preprocessing_apply(p, raw));
+    for (int i = 0; i < 3 * 64; i++) {
+        assert_true(((const float *)clt_dataset_array(same, 0).data)[i] == x[i]);
+        assert_float_equal(((const float *)clt_dataset_array(raw, 0).data)[i], x[i], 1e-7);
+    }
+    clt_preprocessing_destroy(p);
+    clt_dataset_destroy(raw);
+    clt_dataset_destroy(same);
+    clt_dataset_destroy(digits);
+}
+
 static void what_does_not_suit_is_refused(void **state) {
     (void)state;
     clt_dataset *d = read_table(table, NULL), *other = NULL;
     clt_preprocessing *p = NULL;
     assert_ok(clt_dataset_standardize(d, d));
     p = of(d);
+    /* A table that was not read as the model's. */
+    other = read_table("height,width,kind\n1,20,dog\n3,10,cat\n", NULL);
+    assert_status(clt_preprocessing_apply(p, other), CLT_E_MISMATCH);
+    assert_detail("trained on the columns width, height, and the data have height, width");
+    clt_dataset_destroy(other);
+    other = read_table("width,height,kind\n1,20,dog\n3,10,cow\n", NULL);
+    assert_status(clt_preprocessing_apply(p, other), CLT_E_MISMATCH);
+    assert_detail("trained on the classes cat, dog, and the data have cow, dog");
+    clt_dataset_destroy(other);
     const float x[] = {1, 2, 3, 4, 5, 6};
     const int32_t y[] = {0, 2};
     clt_array fields[] = {{CLT_F32, CLT_SHAPE(2, 3), (void *)(uintptr_t)x}, {CLT_I32, CLT_SHAPE(2), (void *)(uintptr_t)y}};
@@ -339,6 +378,7 @@ int main(void) {
         cmocka_unit_test(hostile_texts),
         cmocka_unit_test(survives_failing_memory),
         cmocka_unit_test(what_is_applied_is_what_was_measured),
+        cmocka_unit_test(pixels_are_divided),
         cmocka_unit_test(what_does_not_suit_is_refused),
         cmocka_unit_test(a_file_is_enough),
         cmocka_unit_test(other_data_are_refused),

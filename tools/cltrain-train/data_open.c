@@ -79,6 +79,7 @@ bool data_spec_file(const data_spec *spec, int i, char path[2 * DATA_PATH_BYTES]
 static int open_csv(data_parts *parts, const data_spec *spec, bool regression, const clt_preprocessing *like) {
     clt_csv_options options = spec->csv;
     options.like = like;
+    if (like) regression = clt_preprocessing_classes(like) == 0; /* the model has settled it */
     options.regression = spec->task < 0 ? regression : spec->task == 1;
     clt_status status = clt_dataset_csv(&parts->train, spec->path, &options);
     return status < 0 ? library_error(status, "--data") : 0;

@@ -64,14 +64,27 @@ static clt_status open_data(use *u, bool labelled) {
     return clt_dataset_csv(&u->data, spec->path, &csv);
 }
 
+static int check_shape(use *u, clt_shape shape) {
+    clt_shape found = clt_dataset_shape(u->data, 0);
+    char texts[2][256];
+    u->samples = clt_dataset_samples(u->data);
+    if (task_same_shape(found, shape)) return 0;
+    task_shape_text(found, texts[0], sizeof texts[0]);
+    task_shape_text(shape, texts[1], sizeof texts[1]);
+    return run_error("%s: the samples of %s are %s; the model was trained on %s%s", u->option, u->given->data, texts[0], texts[1],
+                     found.rank == 3 && shape.rank == 3 ? "; layout=nhwc takes images [height, width, channels]" : "");
+}
+
+/* Shapes first, for what else does not fit comes of that. */
 static int read_data(use *u) {
     bool labelled = u->given->test != NULL;
     clt_shape shape = clt_preprocessing_shape(u->trained_on);
     clt_status status = open_data(u, labelled);
-    if (status >= 0) status = clt_preprocessing_apply(u->trained_on, u->data);
     if (status < 0) return library_error(status, u->option);
-    u->samples = clt_dataset_samples(u->data);
-    return task_same_shape(clt_dataset_shape(u->data, 0), shape) ? 0 : run_error("%s: the samples have another shape than those that the model was trained on", u->option);
+    int code = check_shape(u, shape);
+    if (code) return code;
+    status = clt_preprocessing_apply(u->trained_on, u->data);
+    return status < 0 ? library_error(status, u->option) : 0;
 }
 
 /* ---- the model ---- */
@@ -121,6 +134,10 @@ static int compute(use *u) {
         if (status >= 0) status = clt_trainer_predict(u->trainer, u->predicted, &batch, u->values + done * u->width, (size_t)(batch.samples * u->width));
         if (status < 0) return library_error(status, "--predict");
     }
+    for (int64_t i = 0; i < u->samples * u->width; i++)
+        if (!isfinite(u->values[i]))
+            return run_error("--predict: sample %lld of %s: the model gives no number for it; are its values finite, and as large as those it was trained on?",
+                             (long long)(i / u->width) + 1, u->given->data);
     return 0;
 }
 

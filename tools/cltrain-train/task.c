@@ -10,8 +10,7 @@ bool task_wants_regression(const options *given) {
     return given->model_spec.id == MODEL_LINEAR;
 }
 
-/* "[3, 32, 32]" */
-static void shape_text(clt_shape shape, char *text, size_t bytes) {
+void task_shape_text(clt_shape shape, char *text, size_t bytes) {
     size_t used = (size_t)snprintf(text, bytes, "[");
     for (int i = 0; i < shape.rank && used < bytes; i++)
         used += (size_t)snprintf(text + used, bytes - used, "%s%lld", i ? ", " : "",
@@ -73,7 +72,7 @@ static int check_truth(const options *given, int64_t classes) {
 static int check_samples(const options *given, const data_parts *data, clt_shape sample) {
     char text[256];
     model_input reads = model_reads(given->model_spec.id);
-    shape_text(sample, text, sizeof text);
+    task_shape_text(sample, text, sizeof text);
     if ((reads == MODEL_READS_TOKENS) != (data->vocabulary > 0))
         return usage_error("%s with '%s': a language model such as gpt2:nano needs --data text:FILE, and such data a language model",
                            model_name(given->model_spec.id), given->data);
@@ -118,8 +117,8 @@ bool task_same_shape(clt_shape a, clt_shape b) {
 static int check_parts(const options *given, const data_parts *data) {
     char texts[2][256];
     clt_shape train = clt_dataset_shape(data->train, 0), test = clt_dataset_shape(data->test, 0);
-    shape_text(train, texts[0], sizeof texts[0]);
-    shape_text(test, texts[1], sizeof texts[1]);
+    task_shape_text(train, texts[0], sizeof texts[0]);
+    task_shape_text(test, texts[1], sizeof texts[1]);
     if (task_same_shape(train, test)) return 0;
     return run_error("--data %s: training samples have the shape %s, test samples %s", given->data,
                      texts[0], texts[1]);
@@ -146,7 +145,7 @@ void task_describe(const data_parts *data, char *text, size_t bytes) {
     clt_shape sample = clt_dataset_shape(data->train, 0), truth = clt_dataset_shape(data->train, truth_field(data));
     int64_t classes = count_classes(data), elements = clt_shape_elements(&sample), targets = clt_shape_elements(&truth);
     size_t used;
-    shape_text(sample, shape, sizeof shape);
+    task_shape_text(sample, shape, sizeof shape);
     if (data->vocabulary) {
         snprintf(text, bytes, "%lld tokens a sample of a vocabulary of %lld", (long long)elements, (long long)data->vocabulary);
         return;
@@ -177,7 +176,7 @@ int task_build(task *made, const options *given, const data_parts *data) {
     status = clt_graph_status(made->graph);
     if (status == CLT_E_NO_MEMORY) return library_error(status, "making the model");
     if (status >= 0) return 0;
-    shape_text(sample, text, sizeof text);
+    task_shape_text(sample, text, sizeof text);
     return usage_error("%s does not fit the samples %s of '%s': %s", given->model, text, given->data,
                        clt_error_detail());
 }

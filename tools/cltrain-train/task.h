@@ -37,6 +37,8 @@ void task_free(task *made);
 void task_add_model(task *made, const char *model, int64_t batch, const task_field *x, const task_field *y, int64_t classes);
 
 bool task_same_shape(clt_shape a, clt_shape b);
+/* "[3, 32, 32]" */
+void task_shape_text(clt_shape shape, char *text, size_t bytes);
 
 /* What a sample was understood to be: "4 features, 3 classes". */
 void task_describe(const data_parts *data, char *text, size_t bytes);
