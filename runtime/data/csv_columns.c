@@ -67,7 +67,7 @@ static clt_status find_label(clt_csv_columns *c, const clt_csv_options *o) {
     const clt_preprocessing *like = o->like;
     if (o->label) CLT_TRY(find_column(c, o->label, "label", &c->label));
     else if (like && like->label && c->header) c->label = find_name(c, like->label, c->n - 1);
-    else if (!o->no_label || (!like->features.n && count_kept(c) > clt_shape_elements(&like->shape))) c->label = last_kept(c);
+    else if (!o->no_label || (like && !like->features.n && count_kept(c) > clt_shape_elements(&like->shape))) c->label = last_kept(c);
     if (c->label < 0 && !o->no_label) {
         char text[CLT_SHOWN_TEXT];
         return clt_fail(CLT_E_MISMATCH, "%s: no column is named \"%s\", as the model's label is: label=COLUMN names it", c->path,

@@ -54,7 +54,7 @@ static int rule_of(const clt_trainer *t, const clt_variable *variable) {
 /* The last bucket of a rule, or -1. */
 static int last_bucket(const clt_trainer *t, int rule) {
     int last = t->n_buckets - 1;
-    while (last >= 0 && t->buckets[last].rule != rule) last--;
+    while (last >= 0 && t->buckets[last].rule != rule) last--; /* NOLINT(clang-analyzer-core.NullDereference) */
     return last;
 }
 
