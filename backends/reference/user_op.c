@@ -7,7 +7,8 @@
 #include "backends/reference/reference.h"
 
 /* (inputs …, node, count, scalars …); the inputs of a gradient are those of the op, y and dy. */
-static void lower(clt_lowering *l, const clt_tensor *node, const clt_user_attributes *at, const char *kernel) {
+static void lower(clt_lowering *l, const clt_tensor *node, const char *kernel) {
+    const clt_user_attributes *at = node->attributes;
     const clt_user_definition *d = at->definition;
     int64_t count = clt_tensor_elements(node);
     if (strlen(kernel) >= sizeof l->launches->kernel) {
@@ -23,13 +24,12 @@ static void lower(clt_lowering *l, const clt_tensor *node, const clt_user_attrib
 }
 
 static void lower_user(clt_lowering *l, const clt_tensor *node) {
-    const clt_user_attributes *at = node->attributes;
-    lower(l, node, at, at->definition->forward);
+    lower(l, node, ((const clt_user_attributes *)node->attributes)->definition->forward);
 }
 
 static void lower_user_grad(clt_lowering *l, const clt_tensor *node) {
-    const clt_user_grad_attributes *at = node->attributes;
-    lower(l, node, &at->base, at->base.definition->backward[at->input]);
+    const clt_user_attributes *at = node->attributes;
+    lower(l, node, at->definition->backward[at->input]);
 }
 
 const clt_backend_row clt_reference_user_op_rows[] = {

@@ -184,7 +184,10 @@ void clt_attribute_write(const clt_attribute *a, const void *attributes, int ran
 void clt_attributes_write(const clt_attribute *schema, const void *attributes, int rank, clt_text *text) {
     const char *between = "";
     for (const clt_attribute *a = schema; a && a->name; a++) {
-        if (a->of_rank || a->type == CLT_ATTRIBUTE_RESULT || (a->type == CLT_ATTRIBUTE_OPAQUE && !a->write)) continue;
+        bool told = a->type == CLT_ATTRIBUTE_OPAQUE ? a->write != NULL
+                    : a->type == CLT_ATTRIBUTE_RESULT ? ((const clt_shape *)clt_attribute_value(a, attributes))->rank > 0
+                                                      : true;
+        if (a->of_rank || !told) continue;
         clt_text_add(text, "%s%s=", between, a->name);
         clt_attribute_write(a, attributes, rank, text);
         between = " ";

@@ -58,7 +58,7 @@ void clt_attributes_init(const clt_attribute *schema, void *attributes, size_t b
 bool clt_attributes_equal(const clt_attribute *schema, const void *a, const void *b);
 /* The value as text: 3, 0.1, true, sum, [2, 3], {0, 2}. `rank`: how many items of an order or of sizes there are. */
 void clt_attribute_write(const clt_attribute *a, const void *attributes, int rank, clt_text *text);
-/* "p=0.1 site=0": all that ranks must have alike, but for the shape of the result. */
+/* "p=0.1 site=0": all that ranks must have alike. */
 void clt_attributes_write(const clt_attribute *schema, const void *attributes, int rank, clt_text *text);
 
 #endif

@@ -1,4 +1,6 @@
 /* A graph in words: what ranks compare, and JSON. */
+#include <string.h>
+
 #include "runtime/graph/graph.h"
 
 static void add_shape(const clt_shape *shape, bool whole, clt_text *text) {
@@ -29,4 +31,22 @@ void clt_tensor_describe(const clt_tensor *t, const clt_shape *shape, clt_text *
     if (t->attributes) clt_text_add(text, " ");
     if (t->attributes) clt_attributes_write(t->op->schema, t->attributes, t->shape.rank, text);
     for (int k = 0; k < t->n_inputs; k++) clt_text_add(text, "%s#%d", k ? ", " : " of ", t->inputs[k]->index);
+}
+
+static bool begins_input(const char *at) {
+    return !strncmp(at, "of #", 4);
+}
+
+/* "p=" */
+static bool begins_attribute(const char *at) {
+    size_t length = strcspn(at, "= ");
+    return length > 0 && at[length] == '=';
+}
+
+size_t clt_describe_difference(const char *one, const char *other) {
+    size_t same = 0, word = 0;
+    while (one[same] && one[same] == other[same]) same++;
+    for (size_t at = 1; at <= same; at++)
+        if (one[at - 1] == ' ' && other[at] && (begins_attribute(other + at) || begins_input(other + at))) word = at;
+    return word;
 }

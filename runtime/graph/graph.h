@@ -255,6 +255,9 @@ const char *clt_node_name(const clt_tensor *node);
  * shape: that of one sample. NULL: its own, "[*, 10]", without dimension 0, which may be the batch; of further results, which may have
  * the batch anywhere, none. */
 void clt_tensor_describe(const clt_tensor *tensor, const clt_shape *shape, clt_text *text);
+/* Where, in the second of two such texts that differ, the attribute or the operands begin that differ first; 0: they differ in what is
+ * before. */
+size_t clt_describe_difference(const char *one, const char *other);
 
 /* "conv2d #12" or the tensor's name: for messages. */
 const char *clt_tensor_label(const clt_tensor *tensor, char text[64]);

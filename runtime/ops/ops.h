@@ -232,6 +232,7 @@ typedef struct clt_user_attributes {
     struct clt_user_definition *definition; /* shared by copies, counted */
     float scalars[CLT_USER_OP_MAX_SCALARS];
     int n_scalars;
+    int input; /* of user_grad: of which the gradient */
 } clt_user_attributes;
 typedef struct clt_user_definition {
     int references;
@@ -240,10 +241,6 @@ typedef struct clt_user_definition {
     clt_user_op_shape shape;
     void *user;
 } clt_user_definition;
-typedef struct clt_user_grad_attributes {
-    clt_user_attributes base;
-    int input; /* of which the gradient */
-} clt_user_grad_attributes;
 
 /* ---- optimizer.c: on flat tensors [n] that hold many parameters ---- */
 

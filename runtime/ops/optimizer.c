@@ -106,10 +106,12 @@ static clt_status infer_scalar(clt_tensor *node) {
     return CLT_OK;
 }
 
-#define CLIP_ATTRIBUTES(type, base)                                                                                \
-    CLT_ATTRIBUTE(type, base grad_scale, FLOAT, .usual = 1), CLT_ATTRIBUTE(type, base clip_value, FLOAT, .usual = INFINITY), \
-        CLT_ATTRIBUTE(type, base clip_norm, FLOAT, .usual = INFINITY), CLT_ATTRIBUTE(type, base guarded, BOOL)
-static const clt_attribute clip_schema[] = {CLIP_ATTRIBUTES(clt_clip_attributes, ), {0}};
+#define CLIP_ATTRIBUTES                                                     \
+    CLT_ATTRIBUTE(clt_clip_attributes, grad_scale, FLOAT, .usual = 1),            \
+        CLT_ATTRIBUTE(clt_clip_attributes, clip_value, FLOAT, .usual = INFINITY), \
+        CLT_ATTRIBUTE(clt_clip_attributes, clip_norm, FLOAT, .usual = INFINITY),  \
+        CLT_ATTRIBUTE(clt_clip_attributes, guarded, BOOL)
+static const clt_attribute clip_schema[] = {CLIP_ATTRIBUTES, {0}};
 
 static const clt_attribute guard_schema[] = {
     CLT_ATTRIBUTE(clt_guard_attributes, clip_norm, FLOAT, .usual = INFINITY),
@@ -165,8 +167,9 @@ static clt_status infer_update(clt_tensor *node) {
     return infer_first(node);
 }
 
+_Static_assert(offsetof(clt_update_attributes, clip) == 0, "the attributes of clip begin those of an update");
 static const clt_attribute update_schema[] = {
-    CLIP_ATTRIBUTES(clt_update_attributes, clip.),
+    CLIP_ATTRIBUTES,
     CLT_ATTRIBUTE(clt_update_attributes, momentum, FLOAT, .usual = 0.9),
     CLT_ATTRIBUTE(clt_update_attributes, beta1, FLOAT, .usual = 0.9),
     CLT_ATTRIBUTE(clt_update_attributes, beta2, FLOAT, .usual = 0.999),

@@ -65,7 +65,7 @@ static clt_status infer(clt_tensor *node) {
 }
 
 static clt_status infer_grad(clt_tensor *node) {
-    const clt_user_grad_attributes *at = node->attributes;
+    const clt_user_attributes *at = node->attributes;
     node->shape = node->inputs[at->input]->shape;
     node->dtype = CLT_F32;
     return CLT_OK;
@@ -84,7 +84,8 @@ static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_t
                                                  at->definition->name, i));
             return;
         }
-        clt_user_grad_attributes grad = {*at, i};
+        clt_user_attributes grad = *at;
+        grad.input = i;
         dx[i] = clt_node(NULL, &clt_op_user_grad, &grad, inputs, node->n_inputs + 2);
     }
 }
@@ -109,13 +110,13 @@ static void write_scalars(const void *value, clt_text *text) {
     for (int i = 0; i < CLT_USER_OP_MAX_SCALARS; i++) clt_text_add(text, "%.9g ", (double)scalars[i]);
 }
 
-#define USER_ATTRIBUTES(type, base)                                        \
-    CLT_ATTRIBUTE(type, base scalars, OPAQUE, .write = write_scalars),     \
-        CLT_ATTRIBUTE(type, base n_scalars, INT),                          \
-        CLT_ATTRIBUTE(type, base definition, OPAQUE, .write = write_definition)
-static const clt_attribute schema[] = {USER_ATTRIBUTES(clt_user_attributes, ), {0}};
-static const clt_attribute grad_schema[] = {
-    USER_ATTRIBUTES(clt_user_grad_attributes, base.), CLT_ATTRIBUTE(clt_user_grad_attributes, input, INT), {0}};
+static const clt_attribute schema[] = {
+    CLT_ATTRIBUTE(clt_user_attributes, scalars, OPAQUE, .write = write_scalars),
+    CLT_ATTRIBUTE(clt_user_attributes, n_scalars, INT),
+    CLT_ATTRIBUTE(clt_user_attributes, definition, OPAQUE, .write = write_definition),
+    CLT_ATTRIBUTE(clt_user_attributes, input, INT),
+    {0},
+};
 
 const clt_op clt_op_user = {
     .name = "user_op",
@@ -129,8 +130,8 @@ const clt_op clt_op_user = {
 };
 const clt_op clt_op_user_grad = {
     .name = "user_op_grad",
-    .attributes_bytes = sizeof(clt_user_grad_attributes),
-    .schema = grad_schema,
+    .attributes_bytes = sizeof(clt_user_attributes),
+    .schema = schema,
     .infer = infer_grad,
     .attributes_free = attributes_free,
     .attributes_copy = attributes_copy,

@@ -117,18 +117,36 @@ static void summarize(const clt_trainer *t, const one_sample *one, summary *s) {
     }
 }
 
+enum { EXCERPT = 200, HEAD = 60 };
+
+/* The text, or where it is long its head and what it has from `difference` on. */
+static const char *excerpt(const char *text, size_t difference, char shown[EXCERPT]) {
+    bool apart = strlen(text) >= EXCERPT && difference > HEAD;
+    snprintf(shown, EXCERPT, "%.*s%s%s", apart ? HEAD : EXCERPT, text, apart ? " ... " : "", apart ? text + difference : "");
+    return shown;
+}
+
 /* What the tensor is on the first rank where it is not what it is on rank 0. Called by all. */
 static clt_status tell_tensor(const clt_trainer *t, const one_sample *one, size_t node, int rank) {
-    enum { BYTES = 200 };
-    char own[BYTES] = "", (*all)[BYTES] = NULL, label[64];
+    clt_comm *comm = t->options.comm;
     clt_text text = {0};
     describe(t, one, node, &text);
-    snprintf(own, sizeof own, "%s", clt_text_data(&text));
+    uint64_t length = text.length, longest = 0, *lengths = NULL;
+    char *own = NULL, *all = NULL, label[64], shown[2][EXCERPT];
+    clt_status status = clt_parallel_gather_new(comm, &length, sizeof length, &lengths);
+    for (int r = 0; status == CLT_OK && r < clt_comm_size(comm); r++) longest = CLT_MAX(longest, lengths[r]);
+    if (status == CLT_OK && !(own = clt_calloc(1, longest + 1))) status = clt_fail_memory(longest + 1);
+    if (own) memcpy(own, clt_text_data(&text), length);
+    if (own) status = clt_parallel_gather_new(comm, own, longest + 1, &all);
+    if (status == CLT_OK) {
+        const char *its = all + (size_t)rank * (longest + 1);
+        size_t difference = clt_describe_difference(all, its);
+        status = clt_fail(CLT_E_MISMATCH, "rank %d and rank 0 have different graphs; the first tensor that differs, %s, is \"%s\" and \"%s\"", rank,
+                          clt_tensor_label(t->graph->nodes[node], label), excerpt(its, difference, shown[0]), excerpt(all, difference, shown[1]));
+    }
     clt_text_free(&text);
-    clt_status status = clt_parallel_gather_new(t->options.comm, own, sizeof own, &all);
-    if (status == CLT_OK)
-        status = clt_fail(CLT_E_MISMATCH, "rank %d and rank 0 have different graphs; the first tensor that differs, %s, is \"%.*s\" and \"%.*s\"",
-                          rank, clt_tensor_label(t->graph->nodes[node], label), BYTES - 1, all[rank], BYTES - 1, all[0]);
+    clt_free(lengths);
+    clt_free(own);
     clt_free(all);
     return status;
 }

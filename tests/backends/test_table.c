@@ -49,7 +49,23 @@ static void storage_types(void **state) {
     clt_graph_destroy(g);
 }
 
+/* So that tests over clt_ops are tests over the ops of all rows; and what must be compiled has a row. */
+static void rows_are_of_listed_ops(void **state) {
+    (void)state;
+    int rows = 0;
+    for (const clt_backend_row *row = NULL; (row = clt_backend_next(NULL, row)); rows++) {
+        bool listed = false;
+        for (int i = 0; clt_ops[i]; i++) listed |= clt_ops[i] == row->op;
+        if (!listed) fail_msg("%s is of %s, which is not in clt_ops", row->name, row->op->name);
+    }
+    assert_true(rows > 50);
+    for (int i = 0; clt_ops[i]; i++) {
+        bool computes = !clt_ops[i]->is_collective && !clt_ops[i]->view_offset && clt_ops[i] != &clt_op_reshape;
+        if (computes && !clt_backend_next(clt_ops[i], NULL)) fail_msg("no row computes %s", clt_ops[i]->name);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(storage_types)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(storage_types), cmocka_unit_test(rows_are_of_listed_ops)};
     return cmocka_run_group_tests_name("table", tests, open_device, close_device);
 }

@@ -26,8 +26,20 @@ static clt_tensor *input(clt_shape shape) {
     return clt_input(graph, name, CLT_F32, shape);
 }
 
+enum { MOST_OPS = 256 };
+static bool pinned[MOST_OPS], told_of[MOST_OPS]; /* by the places of clt_ops: some test above the last says what the op costs; its text is told */
+
+static int place_of(const clt_op *op) {
+    int i = 0;
+    while (clt_ops[i] != op) i++;
+    assert_true(i < MOST_OPS);
+    return i;
+}
+
 static void expect(const clt_tensor *node, double flops, double bytes) {
     assert_ok(clt_graph_status(graph));
+    assert_non_null(node);
+    if (node->op) pinned[place_of(node->op)] = true;
     clt_cost cost = clt_node_cost(node);
     if (cost.flops == flops && cost.bytes == bytes) return;
     fail_msg("%s: %g operations, %g bytes instead of %g, %g", clt_node_name(node), cost.flops, cost.bytes, flops, bytes);
@@ -94,6 +106,98 @@ static void flat(void **state) {
     }
 }
 
+static clt_tensor *scalar(void) {
+    return input(CLT_SHAPE(1));
+}
+
+/* Ops that move what they read. */
+static void moved(void **state) {
+    (void)state;
+    enum { X = 4 * 32 };
+    clt_tensor *x = input(CLT_SHAPE(4, 8)), *y = input(CLT_SHAPE(4, 3));
+    clt_tensor *image = input(CLT_SHAPE(1, 2, 3, 4));
+    expect(clt_concat((clt_tensor *[]){x, y}, 2, 1), 0, 2 * (X + 4 * 12));
+    expect(clt_pad(x, (int64_t[]){1, 0}, (int64_t[]){0, 2}, 0), 0, X + 4 * 5 * 10);
+    expect(clt_expand(input(CLT_SHAPE(1, 8)), CLT_SHAPE(4, 8)), 0, 4 * 8 + X);
+    expect(clt_permute(x, (int[]){1, 0}), 0, 2 * X);
+    expect(clt_relayout(image, CLT_LAYOUT_CHANNELS_LAST), 0, 2 * 4 * 24);
+    clt_slice_attributes slice = {.axis = 1, .start = 0, .stop = 3, .step = 1, .result = x->shape};
+    expect(clt_node(NULL, &clt_op_slice_grad, &slice, &y, 1), 0, 4 * 12 + X);
+    clt_tensor *dropped = clt_dropout(x, 0.5f); /* and the state of the random numbers is read */
+    expect(dropped, 32, 2 * X + (double)clt_tensor_elements(dropped->inputs[1]) * 4);
+}
+
+/* What the compiler makes of several nodes, and ops of the caller's: whose arithmetic nobody has counted. */
+static void made_up(void **state) {
+    (void)state;
+    clt_tensor *x = input(CLT_SHAPE(4, 8));
+    clt_fused fused = {.n_stages = 1, .n_inputs = 1, .shape = x->shape, .dtype = CLT_F32};
+    fused.stages[0] = (clt_fused_stage){.form = {.name = "neg", .expression = "-a"}, .dtype = CLT_F32};
+    clt_form_read(&fused.stages[0].form, 'a', 0, CLT_READ_BROADCAST, 0);
+    expect(clt_node(NULL, &clt_op_fused, &fused, &x, 1), 0, 2 * 4 * 32);
+    clt_fused_reduce reduce = {.chain = fused, .reduction = CLT_AXES_SUM, .length = 8, .shape = CLT_SHAPE(4)};
+    expect(clt_node(NULL, &clt_op_fused_reduce, &reduce, &x, 1), 0, 4 * (32 + 4));
+    clt_user_op op = {.name = "own", .source = "", .n_inputs = 1, .forward = "forward", .backward = {"backward"}};
+    clt_tensor *user = clt_apply(&op, &x, NULL, 0);
+    expect(user, 0, 2 * 4 * 32);
+    expect(clt_node(NULL, &clt_op_user_grad, user->attributes, (clt_tensor *[]){x, user, input(CLT_SHAPE(4, 8))}, 3), 0, 4 * 4 * 32);
+}
+
+/* Both halves of a batch norm whose statistics are those of all ranks. */
+static void synchronized(void **state) {
+    (void)state;
+    clt_batch_norm_attributes at = {.eps = 1e-5f, .momentum = 0.1f};
+    clt_tensor *x = input(CLT_SHAPE(2, 3, 4, 5)), *mean = input(CLT_SHAPE(3)), *variance = input(CLT_SHAPE(3));
+    expect(clt_node(NULL, &clt_op_batch_norm_moments, NULL, &x, 1), 0, 4 * (120 + 2 * 3));
+    /* Two ranks' moments and counts, the own share, running values that are read and written, and the statistics. */
+    expect(clt_node(NULL, &clt_op_batch_norm_combine, &at,
+                    (clt_tensor *[]){input(CLT_SHAPE(12)), input(CLT_SHAPE(2)), input((clt_shape){0}), mean, variance}, 5),
+           0, 4 * (12 + 2 + 1 + 2 * 6 + 6));
+}
+
+/* The optimizer around its updates. */
+static void around_updates(void **state) {
+    (void)state;
+    enum { N = 512, ALL = 4 * N, HYPER = 4 * CLT_HYPER_COUNT };
+    clt_tensor *flat = input(CLT_SHAPE(N)), *part = input(CLT_SHAPE(100)), *other = input(CLT_SHAPE(N)), *hyper = input(CLT_SHAPE(CLT_HYPER_COUNT));
+    clt_clip_attributes clip = {.grad_scale = 1, .clip_norm = 1};
+    clt_guard_attributes guard = {.clip_norm = 1};
+    expect(clt_pack(flat, &part, (int64_t[]){256}, 1), 0, 2 * 4 * 100);
+    expect(clt_hyper_scale(hyper, scalar()), 0, 2 * HYPER + 4);
+    clt_tensor *squared = clt_node(NULL, &clt_op_norm_squared, &clip, (clt_tensor *[]){flat, hyper}, 2);
+    expect(squared, 3 * N, ALL + HYPER + 4);
+    expect(clt_node(NULL, &clt_op_clip_scale, &clip, &squared, 1), 0, 4 + 4);
+    clt_tensor *record = clt_input(graph, "record", CLT_I32, CLT_SHAPE(CLT_RECORD_COUNT));
+    expect(clt_node(NULL, &clt_op_guard, &guard, (clt_tensor *[]){squared, record, hyper}, 3), 0, 4 + 2 * 4 * CLT_RECORD_COUNT + 2 * HYPER + 4);
+    expect(clt_clear_if_skipped(flat, squared), 0, 2 * ALL + 4);
+    expect(clt_metric_add(input(CLT_SHAPE(2)), scalar(), 1), 0, 2 * 4 * 2 + 4);
+    clt_tensor *target = clt_input(graph, "target", CLT_I32, CLT_SHAPE(6)), *correct = clt_input(graph, "correct", CLT_I32, CLT_SHAPE(1));
+    expect(clt_metric_correct(correct, input(CLT_SHAPE(6, 10)), target), 60, 2 * 4 + 4 * 60 + 4 * 6);
+    expect(clt_all_reduce(flat, CLT_REDUCE_SUM), 0, 2 * ALL);
+    expect(clt_reduce_scatter(flat, 0, 2), 0, 2 * ALL);
+    expect(clt_all_gather(flat, 0, 2), 0, 3 * ALL);
+    expect(clt_all_gather_in_place(flat, other, 0, 2), 0, 3 * ALL);
+    expect(clt_shard_of(flat, 0, 2), 0, ALL);
+}
+
+/* Compression of gradients whose wire is no code of blocks. */
+static void factors(void **state) {
+    (void)state;
+    enum { N = 512, ALL = 4 * N, RANK = 4 };
+    clt_tensor *flat = input(CLT_SHAPE(N)), *residual = input(CLT_SHAPE(N)), *factor = input(CLT_SHAPE(N / RANK, RANK));
+    clt_compress_attributes topk = {.k = 10, .ranks = 2};
+    expect(clt_widen(flat, clt_input(graph, "halves", CLT_F16, CLT_SHAPE(N))), N, ALL + ALL / 2);
+    clt_tensor *wire = clt_encode(&clt_op_topk_encode, topk, flat, residual, scalar());
+    expect(wire, 5 * N, 3 * ALL + 4 + 4 * (double)wire->shape.dims[0]);
+    clt_tensor *wires = clt_input(graph, "wires", CLT_I32, CLT_SHAPE(2 * wire->shape.dims[0]));
+    expect(clt_decode(&clt_op_topk_decode, topk, flat, wires), 2 * N, ALL + 8 * (double)wire->shape.dims[0]);
+    expect(clt_flat_part(flat, 256, CLT_SHAPE(10, 10)), 0, ALL);
+    expect(clt_feedback_add(residual, flat, scalar()), N, 3 * ALL + 4);
+    expect(clt_feedback_subtract(flat, residual, 1), 2 * N, 3 * ALL);
+    expect(clt_seed_factor(factor, 0), 0, 2 * ALL);
+    expect(clt_orthogonalize(factor), 2 * N * (RANK + 1), 2 * ALL);
+}
+
 /* What the bench, verdicts, stored times and checkpoints know an op by, and what a roof is held against. */
 static void ops_of_a_text(void **state) {
     (void)state;
@@ -154,7 +258,24 @@ static void ops_of_a_text(void **state) {
         clt_tune_words(node, key);
         assert_string_equal(key, told[i].problem);
         expect(node, told[i].flops, told[i].bytes);
+        told_of[place_of(node->op)] = true;
         clt_graph_destroy(own);
+    }
+}
+
+static bool has_key(const clt_op *op) {
+    for (const clt_attribute *a = op->schema; a && a->name; a++)
+        if (a->key) return true;
+    return false;
+}
+
+/* What an op says in its own way; the rest comes from what it declares, in ways that other ops show. */
+static void no_op_is_left_out(void **state) {
+    (void)state;
+    for (int i = 0; clt_ops[i]; i++) {
+        const clt_op *op = clt_ops[i];
+        if (op->cost && !pinned[i]) fail_msg("%s counts its cost itself, and no test above says what it is", op->name);
+        if (op->tuned && has_key(op) && !told_of[i]) fail_msg("%s is tuned and has words for attributes, and no text of it is told above", op->name);
     }
 }
 
@@ -164,7 +285,13 @@ int main(void) {
         cmocka_unit_test_setup_teardown(convolutions, set_up, tear_down),
         cmocka_unit_test_setup_teardown(others, set_up, tear_down),
         cmocka_unit_test_setup_teardown(flat, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(moved, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(made_up, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(synchronized, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(around_updates, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(factors, set_up, tear_down),
         cmocka_unit_test_setup_teardown(ops_of_a_text, set_up, tear_down),
+        cmocka_unit_test(no_op_is_left_out),
     };
     return cmocka_run_group_tests_name("cost", tests, NULL, NULL);
 }

@@ -12,7 +12,6 @@ enum { RANK = 4 };
 /* A node of the op with usual attributes, and no inputs: what a description reads. */
 typedef struct sample {
     clt_tensor node;
-    clt_shape shape;
 } sample;
 
 static void make(sample *s, const clt_op *op) {
@@ -21,24 +20,89 @@ static void make(sample *s, const clt_op *op) {
     if (s->node.attributes) clt_attributes_init(op->schema, s->node.attributes, op->attributes_bytes);
 }
 
-static void describe(const sample *s, clt_text *text) {
-    *text = (clt_text){0};
-    clt_tensor_describe(&s->node, NULL, text);
-    assert_ok(text->status);
+/* ---- other values ---- */
+
+enum { OFFSETS = 2 };
+static int64_t offsets[OFFSETS], other_offsets[OFFSETS];
+
+/* What an opaque attribute holds before it is changed, so that each of its parts is told. */
+static void fill_opaque(const clt_attribute *a, void *value) {
+    static clt_user_definition definition = {.n_inputs = 2, .name = "name", .source = "source", .forward = "forward", .backward = {"0", "1"}};
+    if (!strcmp(a->name, "stages") || !strcmp(a->name, "chain")) {
+        clt_fused *fused = value;
+        fused->n_stages = 2;
+        for (int i = 0; i < 2; i++) {
+            fused->stages[i] = (clt_fused_stage){.form = {.name = "name", .expression = "a"}};
+            clt_form_read(&fused->stages[i].form, 'a', i, CLT_READ_BROADCAST, 0);
+        }
+    } else if (strstr(a->name, "definition")) {
+        *(clt_user_definition **)value = &definition;
+    } else if (!strcmp(a->name, "offsets")) {
+        *(clt_pack_attributes *)value = (clt_pack_attributes){offsets, OFFSETS};
+    }
 }
 
-/* Another value of that type. */
-static void change(const clt_attribute *a, void *attributes) {
+/* Another value of part `i` of an opaque attribute; false if there is no such part. */
+static bool change_opaque(const clt_attribute *a, void *value, int i) {
+    if (strstr(a->name, "scalars")) {
+        if (i < CLT_USER_OP_MAX_SCALARS) ((float *)value)[i] += 1;
+        return i < CLT_USER_OP_MAX_SCALARS;
+    }
+    if (strstr(a->name, "definition")) {
+        static clt_user_definition other;
+        other = **(clt_user_definition **)value;
+        char **const texts[] = {&other.name, &other.source, &other.forward, &other.backward[0], &other.backward[1]};
+        *(clt_user_definition **)value = &other;
+        if (i < 5) *texts[i] = "another";
+        else other.n_inputs--;
+        return i < 6;
+    }
+    if (!strcmp(a->name, "offsets")) {
+        *(clt_pack_attributes *)value = (clt_pack_attributes){other_offsets, OFFSETS};
+        memcpy(other_offsets, offsets, sizeof offsets);
+        if (i < OFFSETS) other_offsets[i] = 256;
+        else ((clt_pack_attributes *)value)->n--;
+        return i <= OFFSETS;
+    }
+    clt_fused *fused = value;
+    clt_form *form = &fused->stages[i & 1].form;
+    switch (i / 2) {
+    case 0: form->name = "another"; break;
+    case 1: form->expression = "-a"; break;
+    case 2: form->s[0] = 1; break;
+    case 3: form->s[1] = 1; break;
+    case 4: form->operands[0].letter = 'b'; break;
+    case 5: form->operands[0].input += 1; break;
+    case 6: form->operands[0].read = CLT_READ_ROW; break;
+    case 7: form->operands[0].offset = 1; break;
+    case 8: form->operands[0].dims = 1; break;
+    case 9: form->n_operands = 0; break;
+    case 10: fused->stages[i & 1].dtype = CLT_I32; break;
+    case 11: *(i & 1 ? &fused->n_stages : &fused->n_inputs) += 1; break;
+    default: return false;
+    }
+    return true;
+}
+
+/* Another value of the attribute, in its part `i`; false if there is no such part. */
+static bool change(const clt_attribute *a, void *attributes, int i) {
     void *value = (char *)attributes + a->offset;
     switch (a->type) {
+    case CLT_ATTRIBUTE_ORDER:
+        if (i < RANK) ((int *)value)[i] += 1;
+        return i < RANK;
+    case CLT_ATTRIBUTE_SIZES:
+        if (i < RANK) ((int64_t *)value)[i] += 1;
+        return i < RANK;
+    case CLT_ATTRIBUTE_RESULT:
+        *(clt_shape *)value = CLT_SHAPE(2, 3);
+        if (i < 2) ((clt_shape *)value)->dims[i] += 1;
+        else ((clt_shape *)value)->rank -= 1;
+        return i < 3;
+    case CLT_ATTRIBUTE_OPAQUE:
+        return change_opaque(a, value, i);
     case CLT_ATTRIBUTE_DTYPE:
         *(clt_dtype *)value = *(clt_dtype *)value == CLT_I32 ? CLT_F32 : CLT_I32;
-        break;
-    case CLT_ATTRIBUTE_ORDER:
-        ((int *)value)[RANK - 1] += 1;
-        break;
-    case CLT_ATTRIBUTE_SIZES:
-        ((int64_t *)value)[RANK - 1] += 1;
         break;
     case CLT_ATTRIBUTE_TEXT:
         *(const char **)value = "another";
@@ -49,52 +113,93 @@ static void change(const clt_attribute *a, void *attributes) {
     default:
         clt_attribute_set_number(a, attributes, clt_attribute_number(a, attributes) == 0 ? 1 : 0);
     }
+    return i == 0;
 }
 
-/* The rank of this process, and shapes, which are compared as such, may differ. */
+/* ---- tests ---- */
+
+/* The word of the second description that is not in the first names the attribute. */
+static void expect_told_apart(const clt_attribute *a, const sample *one, const sample *other) {
+    clt_text texts[2] = {{0}, {0}};
+    char name[64];
+    clt_tensor_describe(&one->node, NULL, &texts[0]);
+    clt_tensor_describe(&other->node, NULL, &texts[1]);
+    const char *x = clt_text_data(&texts[0]), *y = clt_text_data(&texts[1]);
+    assert_ok(texts[0].status);
+    assert_ok(texts[1].status);
+    if (!strcmp(x, y)) fail_msg("ranks that differ in %s of %s pass as equal: \"%s\"", a->name, one->node.op->name, x);
+    size_t word = clt_describe_difference(x, y);
+    snprintf(name, sizeof name, "%s=", a->name);
+    if (strncmp(y + word, name, strlen(name))) fail_msg("%s of %s is not what is told to differ: \"%s\" and \"%s\"", a->name, one->node.op->name, x, y + word);
+    assert_false(clt_attributes_equal(one->node.op->schema, one->node.attributes, other->node.attributes));
+    clt_text_free(&texts[0]);
+    clt_text_free(&texts[1]);
+}
+
+/* Each part of each attribute. The rank of this process may differ, and what other attributes tell. */
 static void each_attribute_is_compared(void **state) {
     (void)state;
     int compared = 0;
     for (int i = 0; clt_ops[i]; i++) {
         const clt_op *op = clt_ops[i];
         for (const clt_attribute *a = op->schema; a && a->name; a++) {
-            if (a->of_rank || a->type == CLT_ATTRIBUTE_RESULT || a->type == CLT_ATTRIBUTE_OPAQUE) continue;
-            sample one, other;
-            clt_text before, after;
-            make(&one, op);
-            make(&other, op);
-            change(a, other.node.attributes);
-            describe(&one, &before);
-            describe(&other, &after);
-            if (!strcmp(clt_text_data(&before), clt_text_data(&after)))
-                fail_msg("ranks that differ in %s of %s pass as equal: \"%s\"", a->name, op->name, clt_text_data(&before));
-            assert_false(clt_attributes_equal(op->schema, one.node.attributes, other.node.attributes));
-            clt_text_free(&before);
-            clt_text_free(&after);
-            free(one.node.attributes);
-            free(other.node.attributes);
-            compared++;
+            if (a->of_rank || (a->type == CLT_ATTRIBUTE_OPAQUE && !a->write)) continue;
+            bool more = true;
+            for (int part = 0; more; part++) {
+                sample one, other;
+                make(&one, op);
+                make(&other, op);
+                if (a->type == CLT_ATTRIBUTE_OPAQUE) fill_opaque(a, (char *)one.node.attributes + a->offset);
+                if (a->type == CLT_ATTRIBUTE_RESULT) *(clt_shape *)(void *)((char *)one.node.attributes + a->offset) = CLT_SHAPE(2, 3);
+                memcpy(other.node.attributes, one.node.attributes, op->attributes_bytes);
+                more = change(a, other.node.attributes, part);
+                if (more) expect_told_apart(a, &one, &other);
+                compared += more;
+                free(one.node.attributes);
+                free(other.node.attributes);
+            }
         }
     }
-    assert_true(compared > 60);
+    assert_true(compared > 200);
 }
 
-/* What lies between the fields of a schema is padding: less than the alignment of what follows. */
+static size_t alignment_of(const clt_attribute *a) {
+    switch (a->type) {
+    case CLT_ATTRIBUTE_BOOL: return _Alignof(bool);
+    case CLT_ATTRIBUTE_INT64:
+    case CLT_ATTRIBUTE_SIZES: return _Alignof(int64_t);
+    case CLT_ATTRIBUTE_RESULT: return _Alignof(clt_shape);
+    case CLT_ATTRIBUTE_TEXT: return _Alignof(const char *);
+    case CLT_ATTRIBUTE_OPAQUE: return a->bytes % _Alignof(void *) ? _Alignof(int) : _Alignof(void *);
+    default: return _Alignof(int);
+    }
+}
+
+static size_t aligned(size_t offset, size_t alignment) {
+    return (offset + alignment - 1) / alignment * alignment;
+}
+
+/* The fields lie where a struct of them alone has them: what one more would take has no place. */
 static void schemas_cover_the_attributes(void **state) {
     (void)state;
     for (int i = 0; clt_ops[i]; i++) {
         const clt_op *op = clt_ops[i];
-        char *covered = calloc(op->attributes_bytes + 1, 1);
-        for (const clt_attribute *a = op->schema; a && a->name; a++) {
-            assert_true(a->offset + a->bytes <= op->attributes_bytes);
-            memset(covered + a->offset, 1, a->bytes);
+        size_t end = 0, largest = 1;
+        bool any = true;
+        while (any) { /* in the order of the struct */
+            const clt_attribute *next = NULL;
+            for (const clt_attribute *a = op->schema; a && a->name; a++)
+                if (a->offset >= end && (!next || a->offset < next->offset)) next = a;
+            any = next != NULL;
+            if (!any) continue;
+            size_t expected = aligned(end, alignment_of(next));
+            if (next->offset != expected)
+                fail_msg("%s: bytes %zu to %zu of its attributes, before %s, are in no schema", op->name, expected, next->offset - 1, next->name);
+            largest = CLT_MAX(largest, alignment_of(next));
+            end = next->offset + next->bytes;
         }
-        size_t gap = 0;
-        for (size_t b = 0; b < op->attributes_bytes; b++) {
-            gap = covered[b] ? 0 : gap + 1;
-            if (gap > 7) fail_msg("%s: bytes %zu to %zu of its attributes are in no schema", op->name, b + 1 - gap, b);
-        }
-        free(covered);
+        if (aligned(end, largest) != op->attributes_bytes)
+            fail_msg("%s: its attributes have %zu bytes, those of its schema end at %zu", op->name, op->attributes_bytes, end);
     }
 }
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # test_newcomer.sh SOURCES FOLDER CMAKE: an op that docs/architecture.md, "How to add", would have a newcomer add: the patches apply, the first
-# touches no more than 8 files, and the suite finds the op right, and wrong when its kernels are broken.
+# touches no more than 8 files, the gates and the tests over all ops pass with it, and the suite finds the op and its gradient, an op of its
+# own, right, and wrong when a kernel is broken.
 set -eu
 sources=$1
 folder=$2
@@ -23,11 +24,16 @@ cd "$folder/tree"
 for name in op native_row; do
     patch -p1 --silent --no-backup-if-mismatch <"$patches/$name.patch" || fail "$name.patch does not apply: bring it up to date with the code, and the page with it"
 done
-"$cmake" -S . -B "$folder/build" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=-O0 -DCLTRAIN_TESTS=OFF >"$folder/log" 2>&1 &&
-    "$cmake" --build "$folder/build" --target cltrain-conform -j2 >>"$folder/log" 2>&1 || {
+"$cmake" -S . -B "$folder/build" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=-O0 -DCLTRAIN_TESTS=ON >"$folder/log" 2>&1 &&
+    "$cmake" --build "$folder/build" -j2 --target cltrain-conform cltrain_shared cltrain_static test_schema test_cost test_table >>"$folder/log" 2>&1 || {
     tail -30 "$folder/log"
     fail "the new op does not build"
 }
+"${cmake%cmake}ctest" --test-dir "$folder/build" --output-on-failure -R '^gates/|^graph/schema|^exec/cost|^backends/table' >"$folder/log" 2>&1 || {
+    cat "$folder/log"
+    fail "the new op does not pass the gates and the tests over all ops"
+}
+[ "$(grep -c ' Passed ' "$folder/log")" -ge 12 ] || fail "gates and tests over all ops were not run"
 
 # look WANTED-EXIT: the suite on the op's cases.
 look() {
@@ -40,10 +46,15 @@ look() {
 }
 look 0
 grep -Eq "[1-9][0-9]* passed" "$folder/log" || fail "no case of the new op was run"
-for kernel in reference native/cpu; do
-    cp "cl/$kernel/scale_rows.cl" kept
-    sed 's/+ offset/- offset/' kept >"cl/$kernel/scale_rows.cl"
+# broken FILE EDIT: the suite fails with the kernel edited so.
+broken() {
+    cp "cl/$1/scale_rows.cl" kept
+    sed "$2" kept >"cl/$1/scale_rows.cl"
+    ! cmp -s kept "cl/$1/scale_rows.cl" || fail "no kernel of $1 was broken by $2"
     look 1
-    cp kept "cl/$kernel/scale_rows.cl"
-done
+    cp kept "cl/$1/scale_rows.cl"
+}
+broken reference 's/+ offset/- offset/'
+broken reference 's/sum += x/sum -= x/'
+broken native/cpu 's/+ offset/- offset/'
 rm -rf "$folder"

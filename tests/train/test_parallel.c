@@ -56,6 +56,8 @@ struct rank {
     float dropout, eps, scale; /* 0: no such layer */
     bool of_two; /* a term that needs two samples */
     float constant; /* a constant's value; 0: there is none */
+    int rows;       /* that a term is expanded to; 0: there is none */
+    int version;    /* of the source of an op of the caller's with many scalars; 0: there is none */
     int hidden;
     const char *first_layer;
 
@@ -96,6 +98,31 @@ static clt_tensor *scaled(clt_tensor *x, float scale) {
     return clt_apply(&op, &x, &scale, 1);
 }
 
+/* The mean of as many rows. */
+static clt_tensor *expanded(rank *r) {
+    clt_tensor *row = clt_parameter(r->graph, "row", CLT_SHAPE(1, HIDDEN), (clt_init){0});
+    return clt_mean(clt_expand(row, CLT_SHAPE(r->rows, HIDDEN)), CLT_AXES(0));
+}
+
+/* x, by an op whose scalars have long texts. */
+static clt_tensor *copied(clt_tensor *x, int version) {
+    static const float scalars[CLT_USER_OP_MAX_SCALARS] = {0.123456789f, 1.23456789f, 12.3456789f, 123.456789f,
+                                                           1234.56789f,  12345.6789f, 123456.789f, 1234567.89f};
+    static const char *const sources[] = {
+        "kernel void a_forward_kernel(global const float *x, global float *y, int count, float a, float b, float c, float d, float e, float f,\n"
+        "                             float g, float h) { int i = get_global_id(0); if (i < count) y[i] = x[i]; }\n"
+        "kernel void a_backward_kernel(global const float *x, global const float *y, global const float *dy, global float *dx, int count,\n"
+        "                              float a, float b, float c, float d, float e, float f, float g, float h) {\n"
+        "    int i = get_global_id(0); if (i < count) dx[i] = dy[i]; }\n",
+        "kernel void a_forward_kernel(global const float *x, global float *y, int count, float a, float b, float c, float d, float e, float f,\n"
+        "                             float g, float h) { int i = get_global_id(0); if (i < count) y[i] = 1 * x[i]; }\n"
+        "kernel void a_backward_kernel(global const float *x, global const float *y, global const float *dy, global float *dx, int count,\n"
+        "                              float a, float b, float c, float d, float e, float f, float g, float h) {\n"
+        "    int i = get_global_id(0); if (i < count) dx[i] = dy[i]; }\n"};
+    clt_user_op op = {.name = "copied", .n_inputs = 1, .forward = "a_forward_kernel", .backward = {"a_backward_kernel"}, .source = sources[version - 1]};
+    return clt_apply(&op, &x, scalars, CLT_USER_OP_MAX_SCALARS);
+}
+
 /* Two layers. */
 static clt_status build(rank *r, int batch, clt_train_options options) {
     CLT_TRY(clt_graph_create(&r->graph));
@@ -107,6 +134,8 @@ static clt_status build(rank *r, int batch, clt_train_options options) {
     if (r->scale > 0) h = scaled(h, r->scale);
     if (r->constant > 0) h = clt_mul(h, clt_constant(r->graph, "gain", &(clt_array){CLT_F32, CLT_SHAPE(1), &r->constant}));
     if (r->of_two) h = clt_add(h, clt_slice(h, 0, 1, 2, 1));
+    if (r->rows > 0) h = clt_add(h, expanded(r));
+    if (r->version > 0) h = copied(h, r->version);
     if (r->eps > 0) h = clt_layer_norm_with(h, "ln", 1, (clt_norm_options){.eps = r->eps});
     r->output = clt_linear(clt_tanh(h), "fc2", CLASSES);
     r->output = add_biases(r, r->output);
@@ -427,6 +456,7 @@ typedef struct odd_one {
     float dropout, eps, scale; /* the others have 0.5, 1e-5 and 2 */
     bool of_two; /* all have it */
     float constant; /* the others have 2 */
+    int rows, version; /* the others have 3 and 1 */
     const char *words;
 } odd_one;
 
@@ -438,6 +468,8 @@ static clt_status disagree(rank *r) {
     r->scale = odd->scale > 0 ? 2 : 0;
     r->of_two = odd->of_two;
     r->constant = odd->constant > 0 ? 2 : 0;
+    r->rows = odd->rows > 0 ? 3 : 0;
+    r->version = odd->version > 0;
     if (r->index != 1) return build(r, 6, (clt_train_options){.optimizer = CLT_SGD});
     r->hidden = odd->hidden;
     r->first_layer = odd->first_layer;
@@ -446,6 +478,8 @@ static clt_status disagree(rank *r) {
     r->eps = odd->eps;
     r->scale = odd->scale;
     r->constant = odd->constant;
+    r->rows = odd->rows;
+    r->version = odd->version;
     return build(r, 7, odd->options);
 }
 
@@ -466,6 +500,9 @@ static void other_graphs_and_options_are_refused(void **state) {
         {.scale = 3, .words = "is \"user_op f32 [1, 20] scalars=3 "},
         {.constant = 3, .words = "is \"constant \"gain\" f32 [1] values "},
         {.eps = 1e-6f, .of_two = true, .words = "layer_norm f32 [*, 20] eps=1e-06"},
+        {.rows = 4, .words = "expand f32 [4, 20] shape=[4, -1]"},
+        {.rows = 4, .of_two = true, .words = "expand f32 [*, 20] shape=[4, -1]"},
+        {.version = 2, .words = " ... definition=copied "},
     };
     static rank ranks[3];
     for (size_t c = 0; c < sizeof odd / sizeof *odd; c++) {
