@@ -99,7 +99,7 @@ static void lower_slice(clt_lowering *l, const clt_tensor *node) {
     const clt_slice_attributes *at = node->attributes;
     const clt_tensor *x = node->inputs[0];
     clt_copy copy = copy_box(&node->shape, &x->shape, &node->shape);
-    copy.x_offset = at->start * copy.x_stride[at->axis];
+    copy.x_offset = clt_slice_start(at, x->shape.dims[at->axis]) * copy.x_stride[at->axis];
     copy.x_stride[at->axis] *= at->step;
     clt_reference_copy(l, x, node, &copy);
 }
@@ -108,7 +108,7 @@ static void lower_slice_grad(clt_lowering *l, const clt_tensor *node) {
     const clt_slice_attributes *at = node->attributes;
     const clt_tensor *dy = node->inputs[0];
     clt_copy copy = copy_box(&dy->shape, &dy->shape, &node->shape);
-    copy.y_offset = at->start * copy.y_stride[at->axis];
+    copy.y_offset = clt_slice_start(at, node->shape.dims[at->axis]) * copy.y_stride[at->axis];
     copy.y_stride[at->axis] *= at->step;
     clt_reference_fill(l, node, 0);
     clt_reference_copy(l, dy, node, &copy);

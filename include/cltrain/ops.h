@@ -192,20 +192,20 @@ CLT_API clt_tensor *clt_max(clt_tensor *x, clt_reduce_options options); /* equal
 
 /* ---- shapes ---------------------------------------------------------------- */
 
-/* The elements of x in another shape. One dimension may be -1: what remains. A dimension of CLT_BATCH is the batch;
- * where none is, dimension 0 grows and shrinks with x. */
+/* The elements of x in another shape. One dimension may be -1: what remains. A dimension of 0 is as x has it there, one of CLT_BATCH the
+ * batch, one of CLT_LENGTH the length of the sequences; where none is the batch, dimension 0 grows and shrinks with x. */
 CLT_API clt_tensor *clt_reshape(clt_tensor *x, clt_shape shape);
 CLT_API clt_tensor *clt_flatten(clt_tensor *x); /* [N, ...] -> [N, rest] */
 /* Dimension i of the result is dimension order[i] of x; `order` has x's rank. */
 CLT_API clt_tensor *clt_permute(clt_tensor *x, const int *order);
 CLT_API clt_tensor *clt_transpose(clt_tensor *x, int axis_a, int axis_b);
 CLT_API clt_tensor *clt_concat(clt_tensor *const *xs, int count, int axis);
-/* Elements start, start + step … before stop along one axis. Negative bounds count from the end; a stop at the end
- * or behind it stays the end for every batch size. */
+/* Elements start, start + step … before stop along one axis. Negative bounds count from the end, for every size of a batch, and a stop at the end
+ * or behind it stays the end; a stop of CLT_LENGTH takes as many as the sequences are long. */
 CLT_API clt_tensor *clt_slice(clt_tensor *x, int axis, int64_t start, int64_t stop, int64_t step);
 /* before[i] and after[i] elements of `value` around dimension i; x's rank each; none negative. */
 CLT_API clt_tensor *clt_pad(clt_tensor *x, const int64_t *before, const int64_t *after, float value);
-/* Stretches dimensions of 1, and adds leading ones. CLT_BATCH is the batch, -1 the size that x has there. */
+/* Stretches dimensions of 1, and adds leading ones. CLT_BATCH is the batch, CLT_LENGTH the length, -1 the size that x has there. */
 CLT_API clt_tensor *clt_expand(clt_tensor *x, clt_shape shape);
 
 /* ---- regularization, embedding ---------------------------------------------- */

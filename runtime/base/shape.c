@@ -38,9 +38,12 @@ int64_t clt_shape_elements(const clt_shape *shape) {
 const char *clt_shape_text(const clt_shape *shape, char text[CLT_SHAPE_TEXT]) {
     size_t length = 0;
     text[length++] = '[';
-    for (int i = 0; i < shape->rank && i < CLT_MAX_RANK && length < CLT_SHAPE_TEXT - 24; i++)
-        length += (size_t)snprintf(text + length, CLT_SHAPE_TEXT - length, i ? ", %lld" : "%lld",
-                                   (long long)shape->dims[i]);
+    for (int i = 0; i < shape->rank && i < CLT_MAX_RANK && length < CLT_SHAPE_TEXT - 24; i++) {
+        int64_t dim = shape->dims[i];
+        const char *between = i ? ", " : "", *symbol = dim == CLT_BATCH ? "batch" : dim == CLT_LENGTH ? "length" : NULL;
+        if (symbol) length += (size_t)snprintf(text + length, CLT_SHAPE_TEXT - length, "%s%s", between, symbol);
+        else length += (size_t)snprintf(text + length, CLT_SHAPE_TEXT - length, "%s%lld", between, (long long)dim);
+    }
     snprintf(text + length, CLT_SHAPE_TEXT - length, "]");
     return text;
 }

@@ -148,7 +148,7 @@ static clt_status build_kernels(clt_plan *plan, const clt_plan_options *options,
 
 /* The copy that the passes may change. */
 static clt_status copy_graph(clt_plan *plan, const clt_plan_options *options) {
-    CLT_TRY(clt_graph_clone(options->graph, options->targets, options->n_targets, 0, &plan->graph, &plan->copies));
+    CLT_TRY(clt_graph_clone(options->graph, options->targets, options->n_targets, (clt_sizes){0}, &plan->graph, &plan->copies));
     for (int i = 0; i < options->n_targets; i++) plan->copies[options->targets[i]->index]->kept = true;
     return CLT_OK;
 }

@@ -81,6 +81,17 @@ void clt_attributes_init(const clt_attribute *schema, void *attributes, size_t b
     for (const clt_attribute *a = schema; a && a->name; a++) clt_attribute_set_number(a, attributes, a->usual);
 }
 
+bool clt_attributes_follow(const clt_attribute *schema, const void *attributes) {
+    bool follow = false;
+    for (const clt_attribute *a = schema; a && a->name; a++) {
+        const void *value = clt_attribute_value(a, attributes);
+        const clt_shape *shape = value;
+        if (a->type == CLT_ATTRIBUTE_INT64) follow |= *(const int64_t *)value == CLT_LENGTH;
+        for (int d = 0; a->type == CLT_ATTRIBUTE_RESULT && d < shape->rank && d < CLT_MAX_RANK; d++) follow |= shape->dims[d] == CLT_BATCH || shape->dims[d] == CLT_LENGTH;
+    }
+    return follow;
+}
+
 /* ---- comparing ---- */
 
 static const char *text_of(const void *value) {

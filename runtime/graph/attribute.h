@@ -55,6 +55,8 @@ void clt_attribute_set_number(const clt_attribute *a, void *attributes, double n
 clt_status clt_attributes_check(const clt_attribute *schema, const void *attributes);
 /* Zeros, and what is usual. */
 void clt_attributes_init(const clt_attribute *schema, void *attributes, size_t bytes);
+/* Whether they name the batch or the length, which may be others when the graph is run. */
+bool clt_attributes_follow(const clt_attribute *schema, const void *attributes);
 bool clt_attributes_equal(const clt_attribute *schema, const void *a, const void *b);
 /* The value as text: 3, 0.1, true, sum, [2, 3], {0, 2}. `rank`: how many items of an order or of sizes there are. */
 void clt_attribute_write(const clt_attribute *a, const void *attributes, int rank, clt_text *text);

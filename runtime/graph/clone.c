@@ -1,14 +1,16 @@
-/* Copies of a graph, possibly for another batch size. */
+/* Copies of a graph, possibly for another batch size and length. */
 #include <string.h>
 
 #include "runtime/graph/graph.h"
 
-static clt_status copy_leaf(clt_graph *clone, const clt_tensor *node, int64_t batch, clt_tensor **copy) {
+static clt_status copy_leaf(clt_graph *clone, const clt_tensor *node, clt_sizes sizes, clt_tensor **copy) {
     clt_shape shape = node->shape;
     switch (node->kind) {
     case CLT_NODE_INPUT:
-        if (batch > 0 && shape.rank > 0) shape.dims[0] = batch;
-        *copy = clt_input(clone, node->name, node->dtype, shape);
+        if (sizes.batch > 0 && shape.rank > 0) shape.dims[0] = sizes.batch;
+        if (sizes.length > 0 && node->length_axis) shape.dims[node->length_axis] = sizes.length;
+        if (node->length_axis) *copy = clt_sequence_input(clone, node->name, node->dtype, shape, node->length_axis);
+        else *copy = clt_input(clone, node->name, node->dtype, shape);
         break;
     case CLT_NODE_STATE:
         *copy = clt_state(clone, node->name, node->dtype, shape);
@@ -32,7 +34,7 @@ static clt_status copy_op(clt_graph *clone, const clt_tensor *node, clt_tensor *
     return clt_graph_status(clone);
 }
 
-static clt_status copy_nodes(const clt_graph *graph, const bool *marks, int64_t batch, clt_graph *clone,
+static clt_status copy_nodes(const clt_graph *graph, const bool *marks, clt_sizes sizes, clt_graph *clone,
                              clt_tensor **map) {
     for (size_t i = 0; i < graph->n_nodes; i++) {
         const clt_tensor *node = graph->nodes[i];
@@ -40,7 +42,7 @@ static clt_status copy_nodes(const clt_graph *graph, const bool *marks, int64_t 
         bool wanted = marks[i] || node->kind == CLT_NODE_INPUT;
         if (!wanted || node->kind == CLT_NODE_INVALID || node->kind == CLT_NODE_OUTPUT) continue;
         if (node->kind == CLT_NODE_OP) CLT_TRY(copy_op(clone, node, map, &map[i]));
-        else CLT_TRY(copy_leaf(clone, node, batch, &map[i]));
+        else CLT_TRY(copy_leaf(clone, node, sizes, &map[i]));
         map[i]->layout = node->layout;
         map[i]->segment = node->segment;
         map[i]->unread = node->unread;
@@ -53,7 +55,7 @@ static clt_status copy_nodes(const clt_graph *graph, const bool *marks, int64_t 
 }
 
 clt_status clt_graph_clone(const clt_graph *graph, clt_tensor *const *targets, int n_targets,
-                           int64_t batch, clt_graph **clone, clt_tensor ***map) {
+                           clt_sizes sizes, clt_graph **clone, clt_tensor ***map) {
     clt_graph *copy = NULL;
     clt_tensor **copies = clt_calloc(graph->n_nodes, sizeof *copies);
     bool *marks = clt_calloc(graph->n_nodes, sizeof *marks);
@@ -65,7 +67,7 @@ clt_status clt_graph_clone(const clt_graph *graph, clt_tensor *const *targets, i
     CLT_TRY_GOTO(clt_graph_create(&copy));
     copy->origin = graph->origin ? graph->origin : graph;
     clt_graph_mark(graph, targets, n_targets, marks);
-    CLT_TRY_GOTO(copy_nodes(graph, marks, batch, copy, copies));
+    CLT_TRY_GOTO(copy_nodes(graph, marks, sizes, copy, copies));
     if (graph->rng) copy->rng = copies[graph->rng->index];
     copy->n_random_sites = graph->n_random_sites;
     copy->segment = graph->segment;

@@ -80,6 +80,7 @@ static clt_status make_outputs(clt_tensor *node) {
         clt_tensor *output = node->outputs[k] = tensor_new(CLT_NODE_OUTPUT, NULL);
         if (!output) return clt_fail_memory(sizeof *output);
         CLT_TRY(copy_inputs(output, &node, 1));
+        output->follows = node->follows;
     }
     return CLT_OK;
 }
@@ -89,6 +90,8 @@ static clt_status node_new(const clt_op *op, const void *attributes, clt_tensor 
     clt_tensor *tensor = tensor_new(CLT_NODE_OP, NULL);
     if (!tensor) return clt_fail_memory(sizeof *tensor);
     tensor->op = op;
+    tensor->follows = attributes && clt_attributes_follow(op->schema, attributes);
+    for (int i = 0; i < n; i++) tensor->follows |= inputs[i]->follows;
     clt_status status = copy_inputs(tensor, inputs, n);
     if (status == CLT_OK && attributes) status = copy_attributes(tensor, op, attributes);
     if (status == CLT_OK) status = make_outputs(tensor);
@@ -116,6 +119,38 @@ static clt_status node_infer(clt_tensor *node) {
     for (int k = 0; status == CLT_OK && k < node->op->more_outputs; k++)
         status = clt_shape_check(&node->outputs[k]->shape, "a further result");
     return status < 0 ? clt_fail_context(status, "%s: ", clt_node_name(node)) : CLT_OK;
+}
+
+/* Infers once more, with operands that are one shorter. What its shape rule refuses then cannot follow. */
+static clt_status infer_shorter(clt_tensor *node) {
+    if (node->graph->length < 2 || !node->follows) { /* there is no shorter one */
+        node->shorter = node->shape;
+        for (int k = 0; k < node->op->more_outputs; k++) node->outputs[k]->shorter = node->outputs[k]->shape;
+        return CLT_OK;
+    }
+    clt_tensor kept = *node;
+    clt_shape *shapes = clt_alloc((size_t)node->n_inputs * sizeof *shapes), outputs[CLT_MORE_OUTPUTS];
+    int more = node->op->more_outputs;
+    bool known = true;
+    if (!shapes) return clt_fail_memory((size_t)node->n_inputs * sizeof *shapes);
+    for (int i = 0; i < node->n_inputs; i++) known &= node->inputs[i]->shorter.rank >= 0;
+    for (int i = 0; i < node->n_inputs; i++) {
+        shapes[i] = node->inputs[i]->shape;
+        if (known) node->inputs[i]->shape = node->inputs[i]->shorter;
+    }
+    for (int k = 0; k < more; k++) outputs[k] = node->outputs[k]->shape;
+    node->graph->length--;
+    known = known && node->op->infer(node) == CLT_OK;
+    node->graph->length++;
+    for (int i = node->n_inputs - 1; i >= 0; i--) node->inputs[i]->shape = shapes[i]; /* an operand may be there twice */
+    for (int k = 0; k < more; k++) {
+        node->outputs[k]->shorter = known ? node->outputs[k]->shape : (clt_shape){.rank = -1};
+        node->outputs[k]->shape = outputs[k];
+    }
+    kept.shorter = known ? node->shape : (clt_shape){.rank = -1};
+    *node = kept;
+    clt_free(shapes);
+    return CLT_OK;
 }
 
 static clt_status adopt_node(clt_graph *graph, clt_tensor *node) {
@@ -150,6 +185,7 @@ clt_tensor *clt_node(clt_graph *graph, const clt_op *op, const void *attributes,
     if (status < 0) return clt_graph_fail(graph, status);
     node->graph = graph;
     status = node_infer(node);
+    if (status == CLT_OK) status = infer_shorter(node);
     if (status < 0) node_free(node);
     else status = adopt_node(graph, node);
     return status < 0 ? clt_graph_fail(graph, status) : node;
@@ -225,13 +261,32 @@ void clt_graph_next_segment(clt_graph *graph) {
     graph->segment++;
 }
 
+clt_shape clt_tensor_extent(const clt_tensor *tensor) {
+    clt_shape extent = tensor->shape;
+    bool open = false;
+    if (!tensor->follows || tensor->graph->length < 2 || tensor->shorter.rank != extent.rank) return extent;
+    for (int d = 0; d < extent.rank; d++) {
+        int64_t *dim = &extent.dims[d], shorter = tensor->shorter.dims[d];
+        if (*dim == shorter) {
+            if (d == 0 && *dim == tensor->graph->batch) *dim = CLT_BATCH;
+        } else if (*dim == tensor->graph->length && shorter == *dim - 1) {
+            *dim = CLT_LENGTH;
+        } else if (!open) {
+            *dim = -1;
+            open = true;
+        }
+    }
+    return extent;
+}
+
 /* ---- leaves ---- */
 
 clt_status clt_graph_resolve(const clt_graph *graph, clt_shape *shape) {
     for (int i = 0; i < shape->rank && i < CLT_MAX_RANK; i++) {
-        if (shape->dims[i] != CLT_BATCH) continue;
-        if (!graph->batch) return clt_fail(CLT_E_SHAPE, "CLT_BATCH in a shape before the graph has an input with dimensions");
-        shape->dims[i] = graph->batch;
+        int64_t *dim = &shape->dims[i];
+        if (*dim == CLT_BATCH && !graph->batch) return clt_fail(CLT_E_SHAPE, "CLT_BATCH in a shape before the graph has an input with dimensions");
+        if (*dim == CLT_LENGTH && !graph->length) return clt_fail(CLT_E_SHAPE, "CLT_LENGTH in a shape before the graph has a sequence input");
+        *dim = *dim == CLT_BATCH ? graph->batch : *dim == CLT_LENGTH ? graph->length : *dim;
     }
     return CLT_OK;
 }
@@ -241,7 +296,7 @@ static clt_tensor *leaf(clt_graph *graph, clt_tensor_kind kind, const char *name
     clt_tensor *tensor = tensor_new(kind, name);
     if (!tensor) return clt_graph_fail(graph, clt_fail_memory(sizeof *tensor));
     tensor->dtype = dtype;
-    tensor->shape = shape;
+    tensor->shape = tensor->shorter = shape;
     clt_status status = graph_adopt(graph, tensor);
     return status < 0 ? clt_graph_fail(graph, status) : tensor;
 }
@@ -265,7 +320,26 @@ clt_tensor *clt_input(clt_graph *graph, const char *name, clt_dtype dtype, clt_s
         if (graph->nodes[i]->kind == CLT_NODE_INPUT && !strcmp(graph->nodes[i]->name, name))
             return clt_graph_fail(graph, clt_fail(CLT_E_INVALID, "input \"%s\" exists already", name));
     if (!graph->batch && shape.rank > 0) graph->batch = shape.dims[0];
-    return leaf(graph, CLT_NODE_INPUT, name, dtype, shape);
+    clt_tensor *input = leaf(graph, CLT_NODE_INPUT, name, dtype, shape);
+    if (clt_tensor_valid(input)) input->follows = true;
+    return input;
+}
+
+clt_tensor *clt_sequence_input(clt_graph *graph, const char *name, clt_dtype dtype, clt_shape shape, int axis) {
+    if (!graph) return NULL;
+    char text[CLT_SHAPE_TEXT];
+    if (axis < 1 || axis >= shape.rank || shape.rank > CLT_MAX_RANK)
+        return clt_graph_fail(graph, clt_fail(CLT_E_INVALID, "sequence input \"%s\": axis %d of %s; it must be in [1, %d]", name ? name : "", axis,
+                                              clt_shape_text(&shape, text), shape.rank - 1));
+    if (graph->length && shape.dims[axis] != CLT_LENGTH && shape.dims[axis] != graph->length)
+        return clt_graph_fail(graph, clt_fail(CLT_E_SHAPE, "sequence input \"%s\": the length is %lld; that of the graph's others is %lld", name ? name : "",
+                                              (long long)shape.dims[axis], (long long)graph->length));
+    clt_tensor *input = clt_input(graph, name, dtype, shape);
+    if (!clt_tensor_valid(input)) return input;
+    input->length_axis = axis;
+    input->shorter.dims[axis]--;
+    graph->length = input->shape.dims[axis];
+    return input;
 }
 
 /* `like` is copied but for its name and index. */

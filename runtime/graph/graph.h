@@ -62,6 +62,9 @@ struct clt_tensor {
     char *name;             /* of inputs, variables and states; else NULL */
     clt_variable *variable; /* of CLT_NODE_VARIABLE */
 
+    int length_axis; /* of a sequence input: the dimension that is the length; 0: none */
+    bool follows;    /* it depends on an input, or on the batch or the length, which may be others when the graph is run */
+    clt_shape shorter; /* its shape when sequences are one shorter; rank -1: it cannot be */
     const clt_op *op; /* of CLT_NODE_OP */
     void *attributes; /* op->attributes_bytes */
     int n_inputs;
@@ -90,6 +93,7 @@ struct clt_graph {
     const clt_graph *origin; /* of a clone; else NULL */
     clt_tensor *rng;         /* state i32 [4] of random ops: seed and step, low and high words; NULL if none */
     int64_t batch;           /* dimension 0 of the first input that has one; 0: there is none yet */
+    int64_t length;          /* of sequence inputs; 0: there is none yet */
     int segment;             /* of the nodes that are made now */
     int n_random_sites;      /* random ops so far: tells their streams apart */
     clt_tensor *invalid;
@@ -178,7 +182,10 @@ clt_status clt_node_become(clt_tensor *node, const clt_op *op, const void *attri
 /* Nodes made from now on are the next segment of a plan: what a run may leave out or repeat. */
 void clt_graph_next_segment(clt_graph *graph);
 
-/* Puts the batch size in place of CLT_BATCH. */
+/* The tensor's shape for an op, with CLT_BATCH, CLT_LENGTH or -1 where a dimension follows them (where there are sequences). */
+clt_shape clt_tensor_extent(const clt_tensor *tensor);
+
+/* Puts the batch size in place of CLT_BATCH, and the length in place of CLT_LENGTH. */
 clt_status clt_graph_resolve(const clt_graph *graph, clt_shape *shape);
 
 /* Keeps clt_error_detail() and `status` as the graph's first error; gives the invalid tensor. */
@@ -232,12 +239,17 @@ bool clt_tensor_channels_last(const clt_tensor *tensor);
 /* True if the elements are in row-major order; both may be true. */
 bool clt_tensor_contiguous(const clt_tensor *tensor);
 
+/* Of a graph's inputs. 0: as they are. */
+typedef struct clt_sizes {
+    int64_t batch, length;
+} clt_sizes;
+
 /* Copies what `target` depends on into a new graph, with dimension 0 of all inputs
- * set to `batch`; 0 keeps them. Variables are shared. map[i] (n_nodes long,
+ * set to the batch, and the length of sequence inputs. Variables are shared. map[i] (n_nodes long,
  * released with clt_free by the caller) is the copy of node i or NULL. A graph with gradients in it must
- * not be brought to another batch size: their rules have read the old one. Clone first, then differentiate. */
+ * not be brought to other sizes: their rules have read the old one. Clone first, then differentiate. */
 clt_status clt_graph_clone(const clt_graph *graph, clt_tensor *const *targets, int n_targets,
-                           int64_t batch, clt_graph **clone, clt_tensor ***map);
+                           clt_sizes sizes, clt_graph **clone, clt_tensor ***map);
 
 /* marks[i] = true for each node that one of the targets depends on (marks is n_nodes long, cleared by the caller). */
 void clt_graph_mark(const clt_graph *graph, clt_tensor *const *targets, int n_targets, bool *marks);

@@ -366,7 +366,7 @@ clt_status clt_times_measure(clt_times *times, clt_trainer *trainer, const clt_b
     parts p;
     bool is_new;
     CLT_TRY(check_measurable(times, trainer, batch, steps));
-    CLT_TRY(clt_trainer_plan(trainer, CLT_PURPOSE_TRAIN, batch->samples, NULL, &step));
+    CLT_TRY(clt_trainer_plan(trainer, CLT_PURPOSE_TRAIN, clt_trainer_sizes(trainer, batch), NULL, &step));
     CLT_TRY(make_parts(step->plan, &p));
     CLT_TRY(find_session(times, &p, &s, &is_new));
     if (is_new) CLT_TRY(run_steps(trainer, batch, WARM_UP));
@@ -470,7 +470,7 @@ clt_status clt_predict_step(clt_times *times, clt_tensor *loss, const clt_train_
     if (status == CLT_OK) status = clt_device_roofs(times->device, &roofs);
     if (status == CLT_OK) status = make_parts(step->plan, &p);
     if (status == CLT_OK) {
-        *prediction = (clt_prediction){.batch = step->batch};
+        *prediction = (clt_prediction){.batch = step->sizes.batch};
         read_memory(dry_run, step->plan, &prediction->memory);
         status = predict_parts(times, &p, &roofs, visit, user, prediction);
     }

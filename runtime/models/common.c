@@ -13,11 +13,9 @@ clt_model_name clt_model_named(const char *format, ...) {
 }
 
 clt_tensor *clt_model_split_heads(clt_tensor *x, int64_t heads) {
-    clt_shape shape = clt_tensor_shape(x);
-    return clt_transpose(clt_reshape(x, CLT_SHAPE(CLT_BATCH, shape.dims[1], heads, -1)), 1, 2);
+    return clt_transpose(clt_reshape(x, CLT_SHAPE(CLT_BATCH, 0, heads, -1)), 1, 2);
 }
 
 clt_tensor *clt_model_merge_heads(clt_tensor *x) {
-    clt_shape shape = clt_tensor_shape(x);
-    return clt_reshape(clt_transpose(x, 1, 2), CLT_SHAPE(CLT_BATCH, shape.dims[2], -1));
+    return clt_reshape(clt_transpose(x, 1, 2), CLT_SHAPE(CLT_BATCH, 0, -1));
 }

@@ -18,12 +18,11 @@ static clt_init normal(float deviation) {
 
 /* A linear layer whose weight lies [in, out]: Conv1D of transformers. */
 static clt_tensor *conv1d(const gpt2 *m, clt_tensor *x, const char *name, int64_t out, float deviation) {
-    clt_shape shape = clt_tensor_shape(x);
-    int64_t in = shape.dims[2];
+    int64_t in = clt_tensor_shape(x).dims[2];
     clt_tensor *weight = clt_parameter(m->graph, CLT_NAMED("%s.weight", name), CLT_SHAPE(in, out), normal(deviation));
     clt_tensor *bias = clt_parameter(m->graph, CLT_NAMED("%s.bias", name), CLT_SHAPE(out), (clt_init){CLT_INIT_ZEROS});
     clt_tensor *y = clt_add(clt_matmul(clt_reshape(x, CLT_SHAPE(-1, in)), weight), bias);
-    return clt_reshape(y, CLT_SHAPE(CLT_BATCH, shape.dims[1], out));
+    return clt_reshape(y, CLT_SHAPE(CLT_BATCH, -1, out));
 }
 
 static clt_tensor *attention(const gpt2 *m, clt_tensor *x, const char *name, float projected) {
@@ -81,7 +80,7 @@ clt_tensor *clt_model_gpt2_with(clt_tensor *tokens, clt_gpt2_options options) {
     int64_t length = tokens->shape.dims[1];
     clt_tensor *words = clt_parameter(m.graph, "transformer.wte.weight", CLT_SHAPE(o->vocabulary, o->width), normal(0.02f));
     clt_tensor *positions = clt_parameter(m.graph, "transformer.wpe.weight", CLT_SHAPE(o->positions, o->width), normal(0.02f));
-    clt_tensor *x = clt_add(clt_embedding_op(tokens, words), clt_slice(positions, 0, 0, length, 1));
+    clt_tensor *x = clt_add(clt_embedding_op(tokens, words), clt_slice(positions, 0, 0, length == m.graph->length ? CLT_LENGTH : length, 1));
     x = dropped(&m, x);
     for (int i = 0; i < o->layers; i++) x = block(&m, x, i);
     return clt_linear_op(clt_layer_norm(x, "transformer.ln_f", 1), words, NULL);

@@ -9,11 +9,11 @@ clt_tensor *clt_linear_op(clt_tensor *x, clt_tensor *weight, clt_tensor *bias) {
     int64_t in = x->shape.rank > 0 ? x->shape.dims[x->shape.rank - 1] : 0, out = weight->shape.dims[0];
     if (x->shape.rank < 2 || weight->shape.rank != 2 || weight->shape.dims[1] != in)
         return clt_graph_fail(x->graph, clt_fail(CLT_E_SHAPE, "linear: %s are not [..., in] and [out, in]", clt_pair_text(x, weight, text)));
-    clt_tensor *rows = x->shape.rank == 2 ? x : clt_reshape(x, CLT_SHAPE(clt_tensor_elements(x) / in, in));
+    clt_tensor *rows = x->shape.rank == 2 ? x : clt_reshape(x, CLT_SHAPE(-1, in));
     clt_tensor *y = clt_matmul_with(rows, weight, (clt_matmul_options){.transpose_b = true});
     if (bias) y = clt_add(y, bias);
     if (x->shape.rank == 2) return y;
-    clt_shape shape = x->shape;
+    clt_shape shape = clt_tensor_extent(x);
     shape.dims[shape.rank - 1] = out;
     return clt_reshape(y, shape);
 }

@@ -188,9 +188,13 @@ typedef struct clt_permute_attributes {
 
 typedef struct clt_slice_attributes {
     int axis;
-    int64_t start, stop, step; /* stop INT64_MAX: to the end */
+    int64_t start, stop, step; /* negative: from the end; stop INT64_MAX: to the end, CLT_LENGTH: as many as the length */
     clt_shape result; /* of the gradient: x's shape */
 } clt_slice_attributes;
+/* The first place of `size` that is taken. */
+static inline int64_t clt_slice_start(const clt_slice_attributes *at, int64_t size) {
+    return at->start < 0 ? at->start + size : at->start;
+}
 
 typedef struct clt_concat_attributes {
     int axis;

@@ -8,6 +8,7 @@ static clt_status infer(clt_tensor *node) {
     int open = -1;
     CLT_TRY(clt_graph_resolve(node->graph, &shape));
     for (int i = 0; i < shape.rank && i < CLT_MAX_RANK; i++) {
+        if (shape.dims[i] == 0 && i < x->shape.rank) shape.dims[i] = x->shape.dims[i];
         if (shape.dims[i] == -1 && open < 0) open = i;
         else if (shape.dims[i] < 1 || __builtin_mul_overflow(known, shape.dims[i], &known)) known = 0;
     }
@@ -40,10 +41,15 @@ const clt_op clt_op_reshape = {
     .is_view = true,
 };
 
-/* Lets dimension 0 follow the batch where the shape does not tell which one does. */
+/* Lets dimension 0 follow the batch where the shape does not tell which one does. Where there are sequences, a number that is the batch is
+ * that alone: at another length it would be what remains, with parts of several samples in one row. */
 static clt_shape follow_batch(const clt_tensor *x, clt_shape shape) {
     int64_t rest = clt_tensor_elements(x);
     int open = -1;
+    if (shape.rank > 0 && x->follows && x->graph->length && shape.dims[0] == x->graph->batch) {
+        shape.dims[0] = CLT_BATCH;
+        return shape;
+    }
     for (int i = 0; i < shape.rank; i++) {
         if (shape.dims[i] == -1 && open < 0) open = i;
         else if (shape.dims[i] < 1 || rest % shape.dims[i]) return shape;

@@ -5,13 +5,18 @@
 static clt_status infer(clt_tensor *node) {
     const clt_slice_attributes *at = node->attributes;
     const clt_tensor *x = node->inputs[0];
-    int64_t size = at->axis < x->shape.rank ? x->shape.dims[at->axis] : 0, stop = CLT_MIN(at->stop, size);
+    int64_t size = at->axis < x->shape.rank ? x->shape.dims[at->axis] : 0, start = clt_slice_start(at, size), stop = at->stop;
     char text[CLT_SHAPE_TEXT];
-    if (at->start >= stop)
+    if (stop == CLT_LENGTH && !(stop = node->graph->length))
+        return clt_fail(CLT_E_SHAPE, "CLT_LENGTH before the graph has a sequence input");
+    if (at->stop == CLT_LENGTH && stop > size)
+        return clt_fail(CLT_E_SHAPE, "axis %d of %s has fewer places than the length, %lld", at->axis, clt_shape_text(&x->shape, text), (long long)stop);
+    stop = CLT_MIN(stop < 0 ? stop + size : stop, size);
+    if (start < 0 || start >= stop)
         return clt_fail(CLT_E_SHAPE, "axis %d of %s from %lld to %lld by %lld is empty or out of range", at->axis,
-                        clt_shape_text(&x->shape, text), (long long)at->start, (long long)stop, (long long)at->step);
+                        clt_shape_text(&x->shape, text), (long long)start, (long long)stop, (long long)at->step);
     node->shape = x->shape;
-    node->shape.dims[at->axis] = (stop - at->start - 1) / at->step + 1;
+    node->shape.dims[at->axis] = (stop - start - 1) / at->step + 1;
     node->dtype = x->dtype;
     return CLT_OK;
 }
@@ -34,8 +39,8 @@ static clt_cost cost(const clt_tensor *node) {
 
 static const clt_attribute schema[] = {
     CLT_ATTRIBUTE(clt_slice_attributes, axis, INT, .least = 0, .most = CLT_MAX_RANK - 1),
-    CLT_ATTRIBUTE(clt_slice_attributes, start, INT64, .least = 0, .most = INFINITY),
-    CLT_ATTRIBUTE(clt_slice_attributes, stop, INT64, .least = 1, .most = INFINITY),
+    CLT_ATTRIBUTE(clt_slice_attributes, start, INT64),
+    CLT_ATTRIBUTE(clt_slice_attributes, stop, INT64),
     CLT_ATTRIBUTE(clt_slice_attributes, step, INT64, .least = 1, .most = INFINITY),
     CLT_ATTRIBUTE(clt_slice_attributes, result, RESULT),
     {0},
@@ -60,13 +65,10 @@ clt_tensor *clt_slice(clt_tensor *x, int axis, int64_t start, int64_t stop, int6
     if (!clt_tensor_valid(x)) return x;
     int at = clt_shape_axis(&x->shape, axis);
     char text[CLT_SHAPE_TEXT];
-    int64_t size = at >= 0 ? x->shape.dims[at] : 0;
-    if (start < 0) start += size;
-    if (stop < 0) stop += size;
-    if (at < 0 || step < 1 || start < 0 || start >= CLT_MIN(stop, size))
-        return clt_graph_fail(x->graph, clt_fail(CLT_E_SHAPE, "slice: axis %d of %s from %lld to %lld by %lld is empty or out of range",
-                                                 axis, clt_shape_text(&x->shape, text), (long long)start,
-                                                 (long long)stop, (long long)step));
-    clt_slice_attributes attributes = {.axis = at, .start = start, .stop = stop < size ? stop : INT64_MAX, .step = CLT_MIN(step, size)};
+    if (at < 0 || step < 1)
+        return clt_graph_fail(x->graph, clt_fail(CLT_E_SHAPE, "slice: axis %d of %s by %lld is out of range", axis, clt_shape_text(&x->shape, text),
+                                                 (long long)step));
+    int64_t size = x->shape.dims[at];
+    clt_slice_attributes attributes = {.axis = at, .start = start, .stop = stop > 0 && stop >= size ? INT64_MAX : stop, .step = CLT_MIN(step, size)};
     return clt_node(NULL, &clt_op_slice, &attributes, &x, 1);
 }

@@ -84,7 +84,7 @@ typedef struct one_sample {
 
 static clt_status make_one_sample(const clt_trainer *t, one_sample *one) {
     clt_tensor *targets[] = {t->loss, t->options.output};
-    clt_status status = clt_graph_clone(t->graph, targets, t->options.output ? 2 : 1, 1, &one->graph, &one->copies);
+    clt_status status = clt_graph_clone(t->graph, targets, t->options.output ? 2 : 1, (clt_sizes){.batch = 1}, &one->graph, &one->copies);
     return status == CLT_E_NO_MEMORY ? status : CLT_OK;
 }
 

@@ -177,7 +177,7 @@ clt_status clt_trainer_locate_nonfinite(clt_trainer *t, const clt_batch *batch, 
         snprintf(origin->words, sizeof origin->words, "this rank had no samples");
         return CLT_OK;
     }
-    CLT_TRY(clt_trainer_new_step(t, CLT_PURPOSE_LOCATE, batch->samples, &step));
+    CLT_TRY(clt_trainer_new_step(t, CLT_PURPOSE_LOCATE, clt_trainer_sizes(t, batch), &step));
     clt_status status = search_step(t, batch, step, origin);
     clt_step_destroy(step);
     return status;

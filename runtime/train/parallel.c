@@ -233,7 +233,7 @@ static clt_status restore_buffers(clt_trainer *t) {
 /* Sums of batches that some have lost mean nothing. */
 static clt_status forget_metrics(clt_trainer *t) {
     const char *const names[] = {clt_train_metric_names.loss, clt_train_metric_names.correct, clt_train_metric_names.mse};
-    t->train_samples = 0;
+    t->train_seen = (clt_seen){0};
     CLT_TRY(clt_nonfinite_skipped(t, &t->skipped_reported));
     for (size_t i = 0; i < CLT_COUNT_OF(names); i++) {
         size_t bytes;

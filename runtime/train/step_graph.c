@@ -66,7 +66,7 @@ static bool is_regression(const clt_tensor *output, const clt_tensor *truth) {
 static clt_tensor *add_mean(const clt_trainer *t, clt_step *step, const char *name, clt_tensor *value) {
     clt_tensor *sum = clt_state(step->graph, name, CLT_F32, CLT_SHAPE(CLT_MEAN_COUNT));
     bool finite = t->options.on_nonfinite == CLT_NONFINITE_SKIP && step->purpose == CLT_PURPOSE_TRAIN;
-    return (finite ? clt_metric_add_finite : clt_metric_add)(sum, value, (float)step->batch);
+    return (finite ? clt_metric_add_finite : clt_metric_add)(sum, value, (float)step->sizes.batch);
 }
 
 static clt_status add_metrics(const clt_trainer *t, clt_step *step, const clt_metric_names *names, clt_tensor *loss,
@@ -251,7 +251,7 @@ static clt_status add_rest(clt_trainer *t, clt_step *step, clt_tensor **flat_gra
 
 /* The loss is a mean: times its samples it is a sum, which is what ranks can add up. */
 static clt_tensor *add_seed(const clt_trainer *t, const clt_step *step, const clt_tensor *loss) {
-    return clt_fill(step->graph, loss->shape, t->options.comm ? (float)step->batch : 1.0f);
+    return clt_fill(step->graph, loss->shape, t->options.comm ? (float)step->sizes.batch : 1.0f);
 }
 
 /* The gradients alone, each by itself. */
@@ -351,7 +351,7 @@ static clt_status fill_step(clt_trainer *t, clt_step *step, clt_tensor *const *m
                             target_list *targets) {
     if (!map) return add_empty(t, step, targets);
     map_leaves(t, step, map);
-    if (step->batch == 0) return add_training(t, step, map[t->loss->index], targets);
+    if (step->sizes.batch == 0) return add_training(t, step, map[t->loss->index], targets);
     if (step->purpose == CLT_PURPOSE_PREDICT) {
         step->result = map[step->predicted->index];
         return add_target(targets, step->result);
@@ -383,8 +383,8 @@ static clt_status compile_step(clt_trainer *t, clt_step *step, clt_tensor *predi
     clt_status status;
     /* Without samples there is no forward, but where others wait for something within: then it is one of a sample that
      * counts for nothing. */
-    if (step->batch == 0 && !clt_trainer_synchronizes(t)) CLT_TRY_GOTO(clt_graph_create(&step->graph));
-    else CLT_TRY_GOTO(clt_graph_clone(t->graph, roots, n_roots, CLT_MAX(step->batch, 1), &step->graph, &map));
+    if (step->sizes.batch == 0 && !clt_trainer_synchronizes(t)) CLT_TRY_GOTO(clt_graph_create(&step->graph));
+    else CLT_TRY_GOTO(clt_graph_clone(t->graph, roots, n_roots, (clt_sizes){CLT_MAX(step->sizes.batch, 1), step->sizes.length}, &step->graph, &map));
     CLT_TRY_GOTO(fill_step(t, step, map, &targets));
     clt_plan_options options = {
         .device = t->device,
@@ -428,23 +428,24 @@ static clt_status feed_zeros(const clt_trainer *t, const clt_step *step) {
     return CLT_OK;
 }
 
-static clt_status new_step(clt_trainer *t, clt_purpose purpose, int64_t batch, clt_tensor *predicted,
+static clt_status new_step(clt_trainer *t, clt_purpose purpose, clt_sizes sizes, clt_tensor *predicted,
                            outcome what, clt_step **step) {
     clt_step *s = clt_calloc(1, sizeof *s);
     if (!s) return clt_fail_memory(sizeof *s);
     s->purpose = purpose;
-    s->batch = batch;
+    s->sizes = sizes;
     s->predicted = predicted;
     clt_status status = compile_step(t, s, predicted, what);
-    if (status == CLT_OK && !batch && !what.problems && !what.dry_run) status = feed_zeros(t, s);
+    if (status == CLT_OK && !sizes.batch && !what.problems && !what.dry_run) status = feed_zeros(t, s);
     if (status < 0) clt_step_destroy(s);
     else *step = s;
     return status;
 }
 
-static clt_status fail_plan(clt_status status, clt_purpose purpose, int64_t batch) {
+static clt_status fail_plan(const clt_trainer *t, clt_status status, clt_purpose purpose, clt_sizes sizes) {
     static const char *const words[] = {"training", "evaluation", "prediction", "a search"};
-    return clt_fail_context(status, "%s with %lld samples: ", words[purpose], (long long)batch);
+    if (!t->graph->length) return clt_fail_context(status, "%s with %lld samples: ", words[purpose], (long long)sizes.batch);
+    return clt_fail_context(status, "%s with %lld samples of length %lld: ", words[purpose], (long long)sizes.batch, (long long)sizes.length);
 }
 
 static clt_step *take_plan(clt_trainer *t, size_t i) {
@@ -454,31 +455,31 @@ static clt_step *take_plan(clt_trainer *t, size_t i) {
     return step;
 }
 
-clt_status clt_trainer_plan(clt_trainer *t, clt_purpose purpose, int64_t batch, clt_tensor *predicted, clt_step **step) {
+clt_status clt_trainer_plan(clt_trainer *t, clt_purpose purpose, clt_sizes sizes, clt_tensor *predicted, clt_step **step) {
     for (size_t i = 0; i < t->n_plans; i++) {
         clt_step *s = t->plans[i];
-        if (s->purpose == purpose && s->batch == batch && s->predicted == predicted) {
+        if (s->purpose == purpose && s->sizes.batch == sizes.batch && s->sizes.length == sizes.length && s->predicted == predicted) {
             *step = take_plan(t, i);
             t->plans[t->n_plans++] = *step;
             return CLT_OK;
         }
     }
     if (t->n_plans == CLT_MOST_PLANS) clt_trainer_drop_plan(t, take_plan(t, 0));
-    clt_status status = new_step(t, purpose, batch, predicted, (outcome){.dry_run = false}, step);
-    if (status == CLT_E_DEVICE_MEMORY) return fail_plan(status, purpose, batch);
+    clt_status status = new_step(t, purpose, sizes, predicted, (outcome){.dry_run = false}, step);
+    if (status == CLT_E_DEVICE_MEMORY || status == CLT_E_SHAPE) return fail_plan(t, status, purpose, sizes);
     CLT_TRY(status);
     t->plans[t->n_plans++] = *step;
     return CLT_OK;
 }
 
-clt_status clt_trainer_new_step(clt_trainer *t, clt_purpose purpose, int64_t batch, clt_step **step) {
-    return new_step(t, purpose, batch, NULL, (outcome){.dry_run = false}, step);
+clt_status clt_trainer_new_step(clt_trainer *t, clt_purpose purpose, clt_sizes sizes, clt_step **step) {
+    return new_step(t, purpose, sizes, NULL, (outcome){.dry_run = false}, step);
 }
 
 clt_status clt_trainer_problems(clt_trainer *t, int64_t batch, clt_problem_list *problems, clt_step **step) {
-    return new_step(t, CLT_PURPOSE_TRAIN, batch, NULL, (outcome){.problems = problems}, step);
+    return new_step(t, CLT_PURPOSE_TRAIN, (clt_sizes){batch, t->graph->length}, NULL, (outcome){.problems = problems}, step);
 }
 
 clt_status clt_trainer_dry_run_step(clt_trainer *t, int64_t batch, clt_step **step) {
-    return new_step(t, CLT_PURPOSE_TRAIN, batch, NULL, (outcome){.dry_run = true}, step);
+    return new_step(t, CLT_PURPOSE_TRAIN, (clt_sizes){batch, t->graph->length}, NULL, (outcome){.dry_run = true}, step);
 }

@@ -84,7 +84,7 @@ static clt_status check_tensors(const clt_tensor *loss, const clt_tensor *output
 
 static clt_status set_up(clt_trainer *t) {
     clt_step *step;
-    CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_TRAIN, t->inputs[0]->shape.dims[0], NULL, &step));
+    CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_TRAIN, (clt_sizes){t->inputs[0]->shape.dims[0], t->graph->length}, NULL, &step));
     t->run.begun = true;
     return clt_initialize_variables(t->graph, t->store, t->options.seed);
 }
@@ -202,12 +202,34 @@ void clt_trainer_destroy(clt_trainer *trainer) {
 
 /* ---- batches ---- */
 
+/* The length of the sequences that the batch brings: that of the first. As built, if it brings none. */
+static int64_t length_of(const clt_trainer *t, const clt_batch *batch) {
+    for (int i = 0; i < t->n_inputs && i < batch->n_fields && batch->samples > 0; i++) {
+        const clt_shape *shape = &batch->fields[i].shape;
+        int axis = t->inputs[i]->length_axis;
+        if (axis && batch->fields[i].data && axis < shape->rank) return shape->dims[axis];
+    }
+    return t->graph->length;
+}
+
+clt_sizes clt_trainer_sizes(const clt_trainer *t, const clt_batch *batch) {
+    return (clt_sizes){batch->samples, length_of(t, batch)};
+}
+
+static clt_status check_length(const clt_trainer *t, const clt_batch *batch) {
+    int64_t length = length_of(t, batch);
+    if (!t->graph->length || (length > 0 && length <= t->graph->length)) return CLT_OK;
+    return clt_fail(CLT_E_SHAPE, "the batch has sequences of length %lld; those of the graph are at most %lld long", (long long)length,
+                    (long long)t->graph->length);
+}
+
 static clt_status check_field(const clt_trainer *t, const clt_batch *batch, int i) {
     const clt_tensor *input = t->inputs[i];
     const clt_array *field = &batch->fields[i];
     clt_shape wanted = input->shape;
     char got[CLT_SHAPE_TEXT], text[CLT_SHAPE_TEXT];
     wanted.dims[0] = batch->samples;
+    if (input->length_axis) wanted.dims[input->length_axis] = length_of(t, batch);
     if (!field->data) return clt_fail(CLT_E_INVALID, "field %d of the batch, for input \"%s\", has no data", i, input->name);
     if (field->dtype != input->dtype && !(field->dtype == CLT_I64 && input->dtype == CLT_I32))
         return clt_fail(CLT_E_DTYPE, "field %d of the batch is %s; input \"%s\" is %s", i, clt_dtype_name(field->dtype),
@@ -244,6 +266,7 @@ static clt_status check_fixed(const clt_trainer *t) {
 static clt_status check_batch(const clt_trainer *t, const clt_batch *batch, const bool *needed) {
     if (!batch || batch->samples < 1) return clt_fail(CLT_E_INVALID, "the batch has no samples");
     CLT_TRY(check_fixed(t));
+    CLT_TRY(check_length(t, batch));
     for (int i = 0; i < t->n_inputs; i++) {
         bool given = i < batch->n_fields && i < CLT_MAX_FIELDS;
         if (needed && !needed[i]) continue;
@@ -337,7 +360,7 @@ static clt_status check_trouble(const clt_trainer *t) {
 static clt_status prepare_step(clt_trainer *t, const clt_batch *batch, clt_step **step) {
     CLT_TRY(check_trouble(t));
     CLT_TRY(clt_trainer_check_batch(t, batch));
-    CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_TRAIN, batch->samples, NULL, step));
+    CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_TRAIN, clt_trainer_sizes(t, batch), NULL, step));
     CLT_TRY(clt_trainer_feed(t, *step, batch));
     return clt_parallel_keep_buffers(t);
 }
@@ -378,6 +401,12 @@ static clt_status fail_step(clt_trainer *t, const clt_step *step, clt_status sta
     return tell_all(t, status);
 }
 
+/* The truth, whose elements are the labels, is the last input. */
+static void count_batch(const clt_trainer *t, const clt_batch *batch, clt_seen *seen) {
+    seen->samples += batch->samples;
+    if (batch->samples > 0) seen->labels += clt_shape_elements(&batch->fields[t->n_inputs - 1].shape);
+}
+
 clt_status clt_trainer_step(clt_trainer *t, const clt_batch *batch) {
     clt_step *step;
     if (!t) return clt_fail(CLT_E_INVALID, "clt_trainer_step: trainer is NULL");
@@ -392,7 +421,7 @@ clt_status clt_trainer_step(clt_trainer *t, const clt_batch *batch) {
     t->micro = update ? 0 : t->micro + 1;
     t->micro_samples = update ? 0 : t->micro_samples + batch->samples;
     t->steps += update;
-    t->train_samples += batch->samples;
+    count_batch(t, batch, &t->train_seen);
     return CLT_OK;
 }
 
@@ -406,11 +435,11 @@ clt_status clt_trainer_evaluate(clt_trainer *t, const clt_batch *batch) {
     CLT_TRY(check_sums(t->eval_torn));
     if (is_empty(t, batch)) return CLT_OK;
     CLT_TRY(check_batch(t, batch, NULL));
-    CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_EVALUATE, batch->samples, NULL, &step));
+    CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_EVALUATE, clt_trainer_sizes(t, batch), NULL, &step));
     CLT_TRY(feed(t, step, batch));
     clt_status status = clt_plan_run(step->plan);
     if (status < 0) t->eval_torn = clt_plan_has_updated(step->plan);
-    else t->eval_samples += batch->samples;
+    else count_batch(t, batch, &t->eval_seen);
     return status;
 }
 
@@ -432,7 +461,7 @@ clt_status clt_trainer_predict(clt_trainer *t, clt_tensor *tensor, const clt_bat
         return clt_fail(CLT_E_INVALID, "clt_trainer_predict: the tensor is no f32 tensor of the trainer's graph");
     CLT_TRY(inputs_of(t, tensor, needed));
     CLT_TRY(check_batch(t, batch, needed));
-    CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_PREDICT, batch->samples, tensor, &step));
+    CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_PREDICT, clt_trainer_sizes(t, batch), tensor, &step));
     if (result_count != (size_t)clt_tensor_elements(step->result)) {
         char text[CLT_SHAPE_TEXT];
         return clt_fail(CLT_E_SHAPE, "clt_trainer_predict: room for %zu values; the tensor is %s", result_count,
@@ -495,7 +524,7 @@ static clt_status read_count(clt_state_store *store, const char *name, double *c
 }
 
 /* All of them, or they are torn. */
-static clt_status reset_sums(clt_state_store *store, const clt_metric_names *names, int64_t *samples, bool *torn) {
+static clt_status reset_sums(clt_state_store *store, const clt_metric_names *names, clt_seen *seen, bool *torn) {
     const char *const all[] = {names->loss, names->correct, names->mse};
     *torn = true;
     for (size_t i = 0; i < CLT_COUNT_OF(all); i++) {
@@ -503,7 +532,7 @@ static clt_status reset_sums(clt_state_store *store, const clt_metric_names *nam
         clt_memory *memory = clt_state_store_find(store, all[i], &bytes);
         if (memory) CLT_TRY(clt_memory_zero(memory));
     }
-    *samples = 0;
+    *seen = (clt_seen){0};
     *torn = false;
     return CLT_OK;
 }
@@ -514,17 +543,11 @@ static double has(const clt_state_store *store, const char *name) {
     return clt_state_store_find(store, name, &bytes) ? 1 : 0;
 }
 
-/* How many labels a sample has: 1, or the tokens of a sequence. */
-static int64_t labels_of_sample(const clt_trainer *t) {
-    if (!t->n_inputs || !t->inputs[t->n_inputs - 1]->shape.rank) return 1;
-    const clt_tensor *truth = t->inputs[t->n_inputs - 1];
-    return clt_tensor_elements(truth) / truth->shape.dims[0];
-}
-
-static clt_status read_metrics(clt_trainer *t, const clt_metric_names *names, int64_t *samples, bool *torn, clt_metrics *metrics,
+static clt_status read_metrics(clt_trainer *t, const clt_metric_names *names, clt_seen *seen, bool *torn, clt_metrics *metrics,
                                bool reset) {
-    enum { SAMPLES, LOSS, NO_LOSS, CORRECT, MSE, NO_MSE, HAS_LOSS, HAS_CORRECT, HAS_MSE, SUMS };
-    double sums[SUMS] = {[SAMPLES] = (double)*samples,
+    enum { SAMPLES, LABELS, LOSS, NO_LOSS, CORRECT, MSE, NO_MSE, HAS_LOSS, HAS_CORRECT, HAS_MSE, SUMS };
+    double sums[SUMS] = {[SAMPLES] = (double)seen->samples,
+                         [LABELS] = (double)seen->labels,
                          [HAS_LOSS] = has(t->store, names->loss),
                          [HAS_CORRECT] = has(t->store, names->correct),
                          [HAS_MSE] = has(t->store, names->mse)};
@@ -534,14 +557,14 @@ static clt_status read_metrics(clt_trainer *t, const clt_metric_names *names, in
         CLT_TRY(read_count(t->store, names->correct, &sums[CORRECT]));
         CLT_TRY(read_sum(t->store, names->mse, &sums[MSE], &sums[NO_MSE]));
     }
-    if (reset) CLT_TRY(reset_sums(t->store, names, samples, torn));
+    if (reset) CLT_TRY(reset_sums(t->store, names, seen, torn));
     if (whole < 0) return check_sums(true);
     CLT_TRY(clt_parallel_sum(t->options.comm, sums, SUMS));
-    double n = sums[SAMPLES], labels = n * (double)labels_of_sample(t);
+    double n = sums[SAMPLES];
     *metrics = (clt_metrics){
         .samples = (int64_t)n,
         .loss = n > sums[NO_LOSS] && sums[HAS_LOSS] > 0 ? sums[LOSS] / (n - sums[NO_LOSS]) : NAN,
-        .accuracy = n > 0 && sums[HAS_CORRECT] > 0 ? sums[CORRECT] / labels : NAN,
+        .accuracy = n > 0 && sums[HAS_CORRECT] > 0 ? sums[CORRECT] / sums[LABELS] : NAN,
         .mse = n > sums[NO_MSE] && sums[HAS_MSE] > 0 ? sums[MSE] / (n - sums[NO_MSE]) : NAN,
     };
     return CLT_OK;
@@ -552,7 +575,7 @@ clt_status clt_trainer_train_metrics(clt_trainer *t, clt_metrics *metrics, bool 
     int64_t skipped;
     CLT_TRY(clt_nonfinite_check(t));
     CLT_TRY(clt_nonfinite_skipped(t, &skipped));
-    CLT_TRY(read_metrics(t, &clt_train_metric_names, &t->train_samples, &t->train_torn, metrics, reset));
+    CLT_TRY(read_metrics(t, &clt_train_metric_names, &t->train_seen, &t->train_torn, metrics, reset));
     metrics->skipped = skipped - t->skipped_reported;
     if (reset) t->skipped_reported = skipped;
     return CLT_OK;
@@ -560,7 +583,7 @@ clt_status clt_trainer_train_metrics(clt_trainer *t, clt_metrics *metrics, bool 
 
 clt_status clt_trainer_eval_metrics(clt_trainer *t, clt_metrics *metrics, bool reset) {
     if (!t || !metrics) return clt_fail(CLT_E_INVALID, "clt_trainer_eval_metrics: an argument is NULL");
-    return read_metrics(t, &clt_eval_metric_names, &t->eval_samples, &t->eval_torn, metrics, reset);
+    return read_metrics(t, &clt_eval_metric_names, &t->eval_seen, &t->eval_torn, metrics, reset);
 }
 
 /* ---- values by name ---- */

@@ -2,8 +2,8 @@
  * The trainer inside.
  *
  * A trainer holds the memory that outlives steps (parameters, optimizer state,
- * metric sums) and plans: one for training, evaluation or a prediction at a
- * batch size, made on first use from a clone of the user's graph.
+ * metric sums) and plans: one for training, evaluation or a prediction at
+ * sizes of a batch, made on first use from a clone of the user's graph.
  */
 #ifndef CLT_TRAIN_TRAINER_H
 #define CLT_TRAIN_TRAINER_H
@@ -25,7 +25,7 @@ typedef enum clt_purpose {
 /* A graph made from the user's, compiled. */
 typedef struct clt_step {
     clt_purpose purpose;
-    int64_t batch; /* 0: what a rank without samples does in a training step */
+    clt_sizes sizes; /* a batch of 0: what a rank without samples does in a training step */
     const clt_tensor *predicted; /* the user's tensor that a prediction computes; else NULL */
     clt_graph *graph;
     clt_plan *plan;
@@ -52,6 +52,11 @@ typedef struct clt_metric_names {
     const char *loss, *correct, *mse;
 } clt_metric_names;
 
+/* What metrics are means over: samples, and their labels, one each or the tokens of a sequence. */
+typedef struct clt_seen {
+    int64_t samples, labels;
+} clt_seen;
+
 /* What a step that failed has left behind. */
 typedef enum clt_trouble {
     CLT_TROUBLE_NONE,
@@ -59,7 +64,7 @@ typedef enum clt_trouble {
     CLT_TROUBLE_TORN     /* some may have been updated, some not: only a checkpoint helps */
 } clt_trouble;
 
-/* Of batch sizes beyond these, those that were not run for longest are forgotten: a plan has device memory of its own. */
+/* Of sizes of batches beyond these, those that were not run for longest are forgotten: a plan has device memory of its own. */
 enum { CLT_MOST_PLANS = 16 };
 
 struct clt_trainer {
@@ -90,7 +95,7 @@ struct clt_trainer {
     int64_t steps; /* updates done */
     int micro;     /* micro-batches since the last update */
     int64_t micro_samples; /* of this rank, since the last update */
-    int64_t train_samples, eval_samples; /* of this rank, since the last reset */
+    clt_seen train_seen, eval_seen; /* by this rank, since the last reset */
     bool train_torn, eval_torn; /* a call that failed has left their sums half-way: they are to be reset */
 
     int64_t skipped_before; /* updates left out that only the host knows of: with CLT_NONFINITE_IGNORE */
@@ -141,12 +146,12 @@ const float *clt_shards_whole(const clt_trainer *trainer, int state, int group);
 clt_status clt_shards_make(clt_trainer *trainer);
 void clt_shards_drop(clt_trainer *trainer);
 
-/* step_graph.c: the plan for a purpose and batch size, from `trainer->plans` or new. */
-clt_status clt_trainer_plan(clt_trainer *trainer, clt_purpose purpose, int64_t batch, clt_tensor *predicted,
+/* step_graph.c: the plan for a purpose and sizes of a batch, from `trainer->plans` or new. */
+clt_status clt_trainer_plan(clt_trainer *trainer, clt_purpose purpose, clt_sizes sizes, clt_tensor *predicted,
                             clt_step **step);
 void clt_step_destroy(clt_step *step);
 /* A step that is no one of the trainer's plans. */
-clt_status clt_trainer_new_step(clt_trainer *trainer, clt_purpose purpose, int64_t batch, clt_step **step);
+clt_status clt_trainer_new_step(clt_trainer *trainer, clt_purpose purpose, clt_sizes sizes, clt_step **step);
 /* Whether steps exchange something within forward and backward. */
 bool clt_trainer_synchronizes(const clt_trainer *trainer);
 /* Destroys one that is no longer among the plans, and all of these: they are made anew on their next use. */
@@ -162,6 +167,8 @@ clt_status clt_trainer_dry_run(clt_trainer **trainer, clt_device *device, clt_te
 
 /* trainer.c: checks a training batch, and hands it with all that is set before a run to a step. */
 clt_status clt_trainer_check_batch(const clt_trainer *trainer, const clt_batch *batch);
+/* The batch's own; the length as built where the graph has no sequences. */
+clt_sizes clt_trainer_sizes(const clt_trainer *trainer, const clt_batch *batch);
 clt_status clt_trainer_feed(clt_trainer *trainer, const clt_step *step, const clt_batch *batch);
 
 /* ---- nonfinite.c: updates whose gradients are not finite ---- */

@@ -38,7 +38,7 @@ static clt_status fail_name(const char *name) {
 
 static clt_status copy_graph(clt_trial *t, clt_tensor *y) {
     clt_tensor **map;
-    CLT_TRY(clt_graph_clone(y->graph, &y, 1, 0, &t->graph, &map));
+    CLT_TRY(clt_graph_clone(y->graph, &y, 1, (clt_sizes){0}, &t->graph, &map));
     t->y = map[y->index];
     clt_free(map);
     return CLT_OK;

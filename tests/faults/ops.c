@@ -8,7 +8,7 @@
 
 #include "runtime/base/base.h"
 
-enum { SIDE = 6, PIXELS = SIDE * SIDE, WIDTH = 4 };
+enum { LENGTH = 4, SIDE = 6, PIXELS = SIDE * SIDE, WIDTH = 4 };
 
 /* ---- the graph ---- */
 
@@ -66,6 +66,7 @@ static clt_status build_everything(everything *e) {
     CLT_TRY(clt_graph_create(&e->graph));
     clt_graph *g = e->graph;
     clt_tensor *x = clt_input(g, "x", CLT_F32, CLT_SHAPE(BATCH, 1, SIDE, SIDE));
+    clt_tensor *series = clt_sequence_input(g, "series", CLT_F32, CLT_SHAPE(BATCH, LENGTH, WIDTH), 1);
     clt_tensor *index = clt_input(g, "index", CLT_I32, CLT_SHAPE(BATCH)), *label = clt_input(g, "label", CLT_I32, CLT_SHAPE(BATCH));
     clt_tensor *bias = clt_parameter(g, "bias", CLT_SHAPE(PIXELS), (clt_init){CLT_INIT_NORMAL, 0.1f, 0});
     clt_tensor *offset = clt_buffer(g, "offset", CLT_SHAPE(WIDTH), (clt_init){CLT_INIT_CONSTANT, 0.25f, 0});
@@ -75,6 +76,8 @@ static clt_status build_everything(everything *e) {
     clt_tensor *mix = clt_parameter(g, "mix", CLT_SHAPE(WIDTH, WIDTH), (clt_init){CLT_INIT_XAVIER_NORMAL, 0, 0});
     h = clt_add(clt_layer_norm(h, "ln", 1), clt_matmul(clt_embedding(index, "words", 5, WIDTH), mix));
     h = clt_add(clt_add(every_reduction(h), every_image(g, x)), clt_add(offset, clt_tanh(halved)));
+    clt_tensor *curve = clt_slice(clt_parameter(g, "curve", CLT_SHAPE(LENGTH, WIDTH), (clt_init){0}), 0, 0, CLT_LENGTH, 1);
+    h = clt_add(h, clt_mean(clt_linear(clt_add(series, curve), "series", WIDTH), CLT_AXES(1)));
     e->output = of_the_user(clt_dropout(h, 0.1f));
     clt_tensor *truth = clt_cast(label, CLT_F32);
     clt_tensor *mean = clt_mean(e->output, (clt_reduce_options){.axes = {1}, .n_axes = 1});
@@ -83,13 +86,14 @@ static clt_status build_everything(everything *e) {
     return clt_graph_status(g);
 }
 
-static clt_batch batch_of_everything(void) {
-    static float x[BATCH * PIXELS];
+static clt_batch batch_of_everything(int64_t length) {
+    static float x[BATCH * PIXELS], series[BATCH * LENGTH * WIDTH];
     static int32_t index[BATCH], label[BATCH];
     for (int i = 0; i < BATCH * PIXELS; i++) x[i] = 0.1f * (float)(i % 17) - 0.8f;
     for (int i = 0; i < BATCH; i++) index[i] = i % 5, label[i] = i % CLASSES;
-    return (clt_batch){BATCH, 3, {{CLT_F32, CLT_SHAPE(BATCH, 1, SIDE, SIDE), x}, {CLT_I32, CLT_SHAPE(BATCH), index},
-                                  {CLT_I32, CLT_SHAPE(BATCH), label}}};
+    for (int i = 0; i < BATCH * LENGTH * WIDTH; i++) series[i] = 0.2f * (float)(i % 13) - 1;
+    return (clt_batch){BATCH, 4, {{CLT_F32, CLT_SHAPE(BATCH, 1, SIDE, SIDE), x}, {CLT_F32, CLT_SHAPE(BATCH, length, WIDTH), series},
+                                  {CLT_I32, CLT_SHAPE(BATCH), index}, {CLT_I32, CLT_SHAPE(BATCH), label}}};
 }
 
 /* ---- scenarios ---- */
@@ -106,14 +110,14 @@ static void add_facts(digest *d, clt_trainer *t, const everything *e) {
 clt_status run_ops(clt_device *device, digest *d) {
     everything e = {0};
     clt_trainer *t = NULL;
-    const clt_batch batch = batch_of_everything();
+    const clt_batch batch = batch_of_everything(LENGTH), shorter = batch_of_everything(LENGTH - 2);
     float result[BATCH * WIDTH];
     clt_status status;
     TRY(build_everything(&e));
     TRY(clt_trainer_create(&t, device, e.loss, &(clt_train_options){.optimizer = CLT_SGD, .output = e.output, .seed = 5}));
     TRY(clt_trainer_step(t, &batch));
     TRY(clt_trainer_set_lr(t, 0.02f));
-    TRY(clt_trainer_step(t, &batch));
+    TRY(clt_trainer_step(t, &shorter));
     TRY(clt_trainer_wait(t));
     add_facts(d, t, &e);
     TRY(digest_add_values(d, t, "bias", PIXELS));

@@ -25,7 +25,7 @@ static void assert_shape(const clt_tensor *tensor, clt_shape want) {
 /* The clone's tensor for `target`; the caller destroys the clone. */
 static clt_tensor *clone_of(clt_tensor *target, int64_t batch, clt_graph **clone) {
     clt_tensor **map;
-    assert_ok(clt_graph_clone(target->graph, &target, 1, batch, clone, &map));
+    assert_ok(clt_graph_clone(target->graph, &target, 1, (clt_sizes){.batch = batch}, clone, &map));
     clt_tensor *copy = map[target->index];
     clt_free(map);
     return copy;
@@ -79,6 +79,112 @@ static void shapes_follow_the_batch(void **state) {
     assert_follows(clt_max_pool2d(clt_reshape(x, CLT_SHAPE(4, 1, 3, 2)), .kernel = 2), n, 1, 1, 1);
 }
 
+/* Builds f of sequences x [4, 6, 2], clones it for batches of 7 and of 1 with lengths of 1 to 6, and compares the shape. */
+#define assert_lengths(expression, ...)                                                               \
+    do {                                                                                              \
+        clt_graph *g = new_graph(), *clone;                                                           \
+        clt_tensor *x = clt_sequence_input(g, "x", CLT_F32, CLT_SHAPE(4, 6, 2), 1), **map;            \
+        clt_tensor *y = (expression);                                                                 \
+        assert_ok(clt_graph_status(g));                                                               \
+        for (int64_t i = 0; i < 12; i++) {                                                            \
+            int64_t n = i < 6 ? 1 : 7, l = 1 + i % 6;                                                 \
+            assert_ok(clt_graph_clone(g, &y, 1, (clt_sizes){n, l}, &clone, &map));                    \
+            assert_shape(map[y->index], CLT_SHAPE(__VA_ARGS__));                                      \
+            clt_free(map);                                                                            \
+            clt_graph_destroy(clone);                                                                 \
+        }                                                                                             \
+        clt_graph_destroy(g);                                                                         \
+        (void)x;                                                                                      \
+    } while (0)
+
+static clt_tensor *parameter(clt_graph *g, const char *name, clt_shape shape) {
+    return clt_parameter(g, name, shape, (clt_init){0});
+}
+
+static void shapes_follow_the_length(void **state) {
+    (void)state;
+    assert_lengths(clt_relu(x), n, l, 2);
+    assert_lengths(clt_linear(x, "fc", 5), n, l, 5);
+    assert_lengths(clt_linear(clt_linear(x, "fc", 6), "fc2", 4), n, l, 4); /* as many features as places, and as samples */
+    assert_lengths(clt_linear(clt_reshape(x, CLT_SHAPE(0, 0, 2, 1)), "fc", 3), n, l, 2, 3);
+    assert_lengths(clt_linear(clt_transpose(clt_reshape(x, CLT_SHAPE(0, 0, 1, 2)), 1, 2), "fc", 3), n, 1, l, 3);
+    assert_lengths(clt_linear(clt_concat(((clt_tensor *[]){x, x}), 2, 1), "fc", 3), n, 2 * l, 3);
+    assert_lengths(clt_reshape(x, CLT_SHAPE(-1, 2)), n * l, 2);
+    assert_lengths(clt_reshape(x, CLT_SHAPE(24, 2)), n * l, 2);
+    assert_lengths(clt_reshape(x, CLT_SHAPE(4, -1)), n, 2 * l);
+    assert_lengths(clt_reshape(clt_reshape(x, CLT_SHAPE(-1, 2)), CLT_SHAPE(4, CLT_LENGTH, 2)), n, l, 2);
+    assert_lengths(clt_reshape(clt_reshape(x, CLT_SHAPE(-1, 2)), CLT_SHAPE(CLT_BATCH, -1, 2)), n, l, 2);
+    assert_lengths(clt_reshape(x, CLT_SHAPE(0, 0, 1, -1)), n, l, 1, 2);
+    assert_lengths(clt_transpose(x, 1, 2), n, 2, l);
+    assert_lengths(clt_sum(x, CLT_AXES(1)), n, 2);
+    assert_lengths(clt_softmax(x, 1), n, l, 2);
+    assert_lengths(clt_slice(x, 1, -1, 99, 1), n, 1, 2);  /* the last place */
+    assert_lengths(clt_slice(x, 1, 0, 99, 2), n, (l + 1) / 2, 2);
+    assert_lengths(clt_pad(x, (int64_t[]){0, 1, 0}, (int64_t[]){0, 0, 0}, 0), n, l + 1, 2);
+    assert_lengths(clt_slice(clt_pad(x, (int64_t[]){0, 1, 0}, (int64_t[]){0, 0, 0}, 0), 1, 0, -1, 1), n, l, 2); /* all but the last */
+    assert_lengths(clt_add(x, clt_slice(parameter(g, "p", CLT_SHAPE(9, 2)), 0, 0, CLT_LENGTH, 1)), n, l, 2);
+    assert_lengths(clt_slice(clt_slice(parameter(g, "p", CLT_SHAPE(6, 6)), 0, 0, CLT_LENGTH, 1), 1, 0, CLT_LENGTH, 1), l, l);
+    assert_lengths(clt_expand(parameter(g, "p", CLT_SHAPE(1, 1, 2)), CLT_SHAPE(CLT_BATCH, CLT_LENGTH, 2)), n, l, 2);
+    assert_lengths(clt_mul(x, clt_fill(g, CLT_SHAPE(CLT_LENGTH, 1), 3)), n, l, 2);
+    assert_lengths(clt_attention(clt_reshape(x, CLT_SHAPE(0, 1, CLT_LENGTH, 2)), clt_reshape(x, CLT_SHAPE(0, 1, CLT_LENGTH, 2)),
+                                 clt_reshape(x, CLT_SHAPE(0, 1, CLT_LENGTH, 2)), .causal = true), n, 1, l, 2);
+    assert_lengths(clt_reshape(parameter(g, "p", CLT_SHAPE(4 * 6)), CLT_SHAPE(4, 6)), 4, 6); /* the sizes are no batch, no length */
+}
+
+/* A number where the length is meant cannot become another one: an error, and never rows of several samples. */
+static void numbers_do_not_follow_the_length(void **state) {
+    (void)state;
+    clt_graph *g = new_graph(), *clone;
+    clt_tensor *x = clt_sequence_input(g, "x", CLT_F32, CLT_SHAPE(4, 6, 2), 1), **map;
+    clt_tensor *y = clt_reshape(clt_reshape(x, CLT_SHAPE(-1, 2)), CLT_SHAPE(4, 6, 2));
+    assert_ok(clt_graph_status(g));
+    assert_status(clt_graph_clone(g, &y, 1, (clt_sizes){4, 3}, &clone, &map), CLT_E_SHAPE);
+    assert_detail("cannot become [batch, 6, 2]");
+    clt_graph_destroy(g);
+}
+
+static void lengths_are_checked(void **state) {
+    (void)state;
+    static const struct {
+        clt_shape shape;
+        int axis;
+        const char *words;
+    } wrong[] = {
+        {CLT_SHAPE(4, 6), 0, "axis 0 of [4, 6]; it must be in [1, 1]"},
+        {CLT_SHAPE(4, 6), 2, "axis 2 of [4, 6]"},
+        {CLT_SHAPE(4, 6), -1, "axis -1"},
+        {CLT_SHAPE(4, 5), 1, "the length is 5; that of the graph's others is 6"},
+        {CLT_SHAPE(4, 0), 1, "the length is 0"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        clt_graph *g = new_graph();
+        clt_sequence_input(g, "first", CLT_F32, CLT_SHAPE(4, 2, 6), 2);
+        clt_sequence_input(g, "as it is", CLT_F32, CLT_SHAPE(CLT_BATCH, CLT_LENGTH), 1);
+        assert_ok(clt_graph_status(g));
+        clt_sequence_input(g, "y", CLT_F32, wrong[i].shape, wrong[i].axis);
+        assert_status(clt_graph_status(g), i < 3 ? CLT_E_INVALID : CLT_E_SHAPE);
+        assert_detail(wrong[i].words);
+        clt_graph_destroy(g);
+    }
+    clt_graph *g = new_graph();
+    clt_fill(g, CLT_SHAPE(CLT_LENGTH), 1);
+    assert_status(clt_graph_status(g), CLT_E_SHAPE);
+    assert_detail("CLT_LENGTH in a shape before the graph has a sequence input");
+    clt_graph_destroy(g);
+    g = new_graph();
+    clt_slice(clt_input(g, "x", CLT_F32, CLT_SHAPE(4, 2)), 0, 0, CLT_LENGTH, 1);
+    assert_status(clt_graph_status(g), CLT_E_SHAPE);
+    assert_detail("CLT_LENGTH before the graph has a sequence input");
+    clt_graph_destroy(g);
+    g = new_graph();
+    clt_sequence_input(g, "x", CLT_F32, CLT_SHAPE(4, 6, 2), 1);
+    clt_slice(parameter(g, "p", CLT_SHAPE(5, 2)), 0, 0, CLT_LENGTH, 1);
+    assert_status(clt_graph_status(g), CLT_E_SHAPE);
+    assert_detail("axis 0 of [5, 2] has fewer places than the length, 6");
+    clt_graph_destroy(g);
+    assert_null(clt_sequence_input(NULL, "x", CLT_F32, CLT_SHAPE(4, 6), 1));
+}
+
 /* Parameters whose sizes are those of the batch stay; so does what is made of them alone. */
 static void parameters_of_the_batch_size_stay(void **state) {
     (void)state;
@@ -90,7 +196,7 @@ static void parameters_of_the_batch_size_stay(void **state) {
     clt_tensor *y = clt_add(clt_matmul(x, clt_reshape(turned, CLT_SHAPE(4, 4))), clt_reshape(row, CLT_SHAPE(4)));
     clt_tensor *column = clt_slice(weight, 1, 0, 1, 1), *wide = clt_expand(column, CLT_SHAPE(4, 7));
     clt_tensor *targets[] = {y, turned, weight, wide}, **map;
-    assert_ok(clt_graph_clone(g, targets, 4, 9, &clone, &map));
+    assert_ok(clt_graph_clone(g, targets, 4, (clt_sizes){.batch = 9}, &clone, &map));
     assert_shape(map[wide->index], CLT_SHAPE(4, 7));
     assert_shape(map[y->index], CLT_SHAPE(9, 4));
     assert_shape(map[turned->index], CLT_SHAPE(4, 2, 2));
@@ -148,7 +254,7 @@ static void what_does_not_fit_is_refused(void **state) {
     clt_graph *g = new_graph(), *clone = NULL;
     clt_tensor **map = NULL, *x = clt_input(g, "x", CLT_F32, CLT_SHAPE(4, 3));
     clt_tensor *y = clt_reshape(x, CLT_SHAPE(3, 4));
-    assert_status(clt_graph_clone(g, &y, 1, 2, &clone, &map), CLT_E_SHAPE);
+    assert_status(clt_graph_clone(g, &y, 1, (clt_sizes){.batch = 2}, &clone, &map), CLT_E_SHAPE);
     assert_detail("reshape");
     assert_detail("[2, 3]");
     assert_ok(clt_graph_status(g));
@@ -176,7 +282,7 @@ static void user_ops_survive_either_graph(void **state) {
         clt_tensor *seed = clt_input(g, "seed", CLT_F32, CLT_SHAPE(4, 3));
         clt_tensor *y = clt_apply(&op, &x, NULL, 0), *dx, **map;
         assert_ok(clt_gradients(y, seed, &x, 1, &dx));
-        assert_ok(clt_graph_clone(g, &dx, 1, 0, &clone, &map));
+        assert_ok(clt_graph_clone(g, &dx, 1, (clt_sizes){0}, &clone, &map));
         assert_shape(map[dx->index], CLT_SHAPE(4, 6));
         assert_shape(map[y->index], CLT_SHAPE(4, 3));
         clt_free(map);
@@ -293,6 +399,9 @@ static void smaller_batch_gives_the_same_rows(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shapes_follow_the_batch),
+        cmocka_unit_test(shapes_follow_the_length),
+        cmocka_unit_test(numbers_do_not_follow_the_length),
+        cmocka_unit_test(lengths_are_checked),
         cmocka_unit_test(parameters_of_the_batch_size_stay),
         cmocka_unit_test(inputs_stay_in_order),
         cmocka_unit_test(a_clone_makes_no_variables),

@@ -4,6 +4,8 @@
 #include <cltrain/models.h>
 #include <cltrain/ops.h>
 
+#include "runtime/graph/graph.h"
+
 static clt_graph *graph;
 static clt_tensor *images, *tokens;
 
@@ -91,6 +93,22 @@ static void gpt2(void **state) {
     assert_parameter("transformer.h.0.mlp.c_proj.weight", CLT_SHAPE(3072, 768));
 }
 
+/* Tokens that are a sequence may be fewer in a batch. */
+static void gpt2_of_any_length(void **state) {
+    (void)state;
+    clt_tensor *sequence = clt_sequence_input(graph, "sequence", CLT_I32, CLT_SHAPE(2, 8), 1);
+    clt_tensor *logits = clt_model_gpt2(sequence, .layers = 2, .heads = 2, .width = 16, .positions = 9, .vocabulary = 11, .dropout = 0.1f), **copies;
+    assert_ok(clt_graph_status(graph));
+    for (int64_t length = 1; length <= 8; length++) {
+        clt_graph *clone;
+        assert_ok(clt_graph_clone(graph, &logits, 1, (clt_sizes){3, length}, &clone, &copies));
+        clt_shape shape = clt_tensor_shape(copies[logits->index]), wanted = CLT_SHAPE(3, length, 11);
+        assert_true(clt_shape_equal(&shape, &wanted));
+        clt_free(copies);
+        clt_graph_destroy(clone);
+    }
+}
+
 static void mlp(void **state) {
     (void)state;
     assert_model(clt_model_mlp(images, (int64_t[]){7, 5}, 2, 4), 4, 150528 * 7 + 7 + 7 * 5 + 5 + 5 * 4 + 4);
@@ -137,7 +155,7 @@ static void refuses_images_as_tokens(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(resnet18), TEST(resnet34), TEST(resnet50), TEST(resnet101), TEST(resnet_of_small_images), TEST(mobilenet_v2), TEST(vit), TEST(gpt2),
+        TEST(resnet18), TEST(resnet34), TEST(resnet50), TEST(resnet101), TEST(resnet_of_small_images), TEST(mobilenet_v2), TEST(vit), TEST(gpt2), TEST(gpt2_of_any_length),
         TEST(mlp), TEST(refuses_another_depth), TEST(refuses_images_without_whole_patches), TEST(refuses_long_sequences),
         TEST(refuses_heads_that_do_not_divide), TEST(refuses_images_as_tokens),
     };

@@ -276,10 +276,10 @@ static void batches_of_many_sizes(void **state) {
     }
     assert_int_equal(m.trainer->n_plans, CLT_MOST_PLANS);
     clt_step *kept, *again;
-    assert_ok(clt_trainer_plan(m.trainer, CLT_PURPOSE_TRAIN, 2, NULL, &kept));
+    assert_ok(clt_trainer_plan(m.trainer, CLT_PURPOSE_TRAIN, (clt_sizes){.batch = 2}, NULL, &kept));
     for (int count = 1; count < CLT_MOST_PLANS; count++)
-        if (count != 2) assert_ok(clt_trainer_plan(m.trainer, CLT_PURPOSE_TRAIN, count, NULL, &again));
-    assert_ok(clt_trainer_plan(m.trainer, CLT_PURPOSE_TRAIN, 2, NULL, &again));
+        if (count != 2) assert_ok(clt_trainer_plan(m.trainer, CLT_PURPOSE_TRAIN, (clt_sizes){.batch = count}, NULL, &again));
+    assert_ok(clt_trainer_plan(m.trainer, CLT_PURPOSE_TRAIN, (clt_sizes){.batch = 2}, NULL, &again));
     assert_ptr_equal(again, kept);
     destroy(&m);
 }

@@ -1,0 +1,256 @@
+/* Sequences of several lengths in one trainer: the bits of graphs that are built for each. */
+#include "tests/support.h"
+
+#include <cltrain/cltrain.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/random.h"
+#include "runtime/graph/graph.h"
+
+enum { SAMPLES = 3, LONGEST = 12, WORDS = 11, WIDTH = 8, HEADS = 2, MOST_VALUES = 2000 };
+
+static clt_device *device;
+static int32_t text[SAMPLES * (LONGEST + 1)];
+static float waves[LONGEST][WIDTH], mask[LONGEST][LONGEST];
+
+static int open_device(void **state) {
+    (void)state;
+    clt_random random;
+    clt_random_init(&random, 3, 0);
+    for (size_t i = 0; i < sizeof text / sizeof *text; i++) text[i] = (int32_t)clt_random_below(&random, WORDS);
+    for (int t = 0; t < LONGEST; t++)
+        for (int i = 0; i < LONGEST; i++) {
+            if (i < WIDTH) waves[t][i] = (float)clt_random_normal(&random);
+            mask[t][i] = i > t ? -1e9f : 0;
+        }
+    assert_ok(clt_device_open(&device, NULL));
+    return 0;
+}
+
+static int close_device(void **state) {
+    (void)state;
+    clt_device_close(device);
+    return 0;
+}
+
+/* ---- a GPT with tied embedding, positions as a fixed input and a mask as a constant, both of the longest length ---- */
+
+typedef struct model {
+    clt_graph *graph;
+    clt_tensor *logits, *loss;
+    clt_trainer *trainer;
+} model;
+
+static clt_tensor *heads_of(clt_tensor *x, const char *name) {
+    return clt_transpose(clt_reshape(clt_linear(x, name, WIDTH), CLT_SHAPE(0, 0, HEADS, -1)), 1, 2);
+}
+
+/* `end`: of slices along the length. */
+static clt_tensor *attention(clt_tensor *x, int64_t end) {
+    clt_array values = {CLT_F32, CLT_SHAPE(LONGEST, LONGEST), mask};
+    clt_tensor *hidden = clt_slice(clt_slice(clt_constant(x->graph, "mask", &values), 0, 0, end, 1), 1, 0, end, 1);
+    clt_tensor *q = heads_of(x, "q"), *k = heads_of(x, "k"), *v = heads_of(x, "v");
+    clt_tensor *scores = clt_mul_scalar(clt_matmul_with(q, k, (clt_matmul_options){.transpose_b = true}), 0.5f);
+    clt_tensor *y = clt_matmul(clt_softmax(clt_add(scores, hidden), 3), v);
+    return clt_linear(clt_reshape(clt_transpose(y, 1, 2), CLT_SHAPE(0, 0, -1)), "projection", WIDTH);
+}
+
+/* `length` 0: sequences of up to LONGEST; else of that length alone. */
+static model make(int64_t length, bool with_mask) {
+    model m;
+    assert_ok(clt_graph_create(&m.graph));
+    clt_shape shape = CLT_SHAPE(SAMPLES, length ? length : LONGEST);
+    int64_t end = length ? length : CLT_LENGTH;
+    clt_tensor *tokens = length ? clt_input(m.graph, "tokens", CLT_I32, shape) : clt_sequence_input(m.graph, "tokens", CLT_I32, shape, 1);
+    clt_tensor *next = length ? clt_input(m.graph, "next", CLT_I32, shape) : clt_sequence_input(m.graph, "next", CLT_I32, shape, 1);
+    clt_tensor *words = clt_parameter(m.graph, "words", CLT_SHAPE(WORDS, WIDTH), (clt_init){CLT_INIT_NORMAL, .value = 0.3f});
+    clt_tensor *places = clt_slice(clt_fixed_input(m.graph, "waves", CLT_F32, CLT_SHAPE(LONGEST, WIDTH)), 0, 0, end, 1);
+    clt_tensor *x = clt_add(clt_embedding_op(tokens, words), places);
+    if (with_mask) x = clt_add(x, attention(clt_layer_norm(x, "norm", 1), end));
+    m.logits = clt_linear_op(clt_layer_norm(x, "last", 1), words, NULL);
+    m.loss = clt_cross_entropy(clt_reshape(m.logits, CLT_SHAPE(-1, WORDS)), clt_reshape(next, CLT_SHAPE(-1)));
+    clt_train_options options = {.optimizer = CLT_SGD, .lr = 0.5f, .momentum = 0.9f, .output = m.logits};
+    assert_ok(clt_trainer_create(&m.trainer, device, m.loss, &options));
+    assert_ok(clt_trainer_set_input(m.trainer, "waves", &(clt_array){CLT_F32, CLT_SHAPE(LONGEST, WIDTH), waves}));
+    return m;
+}
+
+static void destroy(model *m) {
+    clt_trainer_destroy(m->trainer);
+    clt_graph_destroy(m->graph);
+}
+
+static int32_t tokens_of[SAMPLES * LONGEST], next_of[SAMPLES * LONGEST];
+
+/* The first `length` tokens of the first texts. */
+static clt_batch batch_of(int64_t samples, int64_t length) {
+    for (int64_t s = 0; s < samples; s++)
+        for (int64_t t = 0; t < length; t++) {
+            tokens_of[s * length + t] = text[s * (LONGEST + 1) + t];
+            next_of[s * length + t] = text[s * (LONGEST + 1) + t + 1];
+        }
+    return (clt_batch){.samples = samples,
+                       .n_fields = 2,
+                       .fields = {{CLT_I32, CLT_SHAPE(samples, length), tokens_of}, {CLT_I32, CLT_SHAPE(samples, length), next_of}}};
+}
+
+/* All parameters of m; `into` NULL: only how many there are. */
+static size_t values_of(const model *m, float *values) {
+    size_t n = 0;
+    for (size_t i = 0; i < m->graph->n_variables; i++) {
+        const clt_variable *v = m->graph->variables[i];
+        size_t count = (size_t)clt_shape_elements(&v->shape);
+        if (!v->trained) continue;
+        assert_true(n + count <= MOST_VALUES);
+        assert_ok(clt_trainer_get(m->trainer, v->name, values + n, count));
+        n += count;
+    }
+    return n;
+}
+
+static void give_values(const model *m, const float *values) {
+    size_t n = 0;
+    for (size_t i = 0; i < m->graph->n_variables; i++) {
+        const clt_variable *v = m->graph->variables[i];
+        if (!v->trained) continue;
+        assert_ok(clt_trainer_set(m->trainer, v->name, values + n, (size_t)clt_shape_elements(&v->shape)));
+        n += (size_t)clt_shape_elements(&v->shape);
+    }
+}
+
+/* ---- tests ---- */
+
+/* Momentum is that of one step alone: the other trainer's first. */
+static void each_length_has_the_bits_of_its_own_graph(void **state) {
+    (void)state;
+    static const struct {
+        int64_t samples, length;
+    } sizes[] = {{3, 12}, {3, 5}, {2, 8}, {3, 1}, {1, 12}, {3, 5}};
+    static float before[MOST_VALUES], after[MOST_VALUES], own[MOST_VALUES], seen[SAMPLES * LONGEST * WORDS], alone[SAMPLES * LONGEST * WORDS];
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        model all = make(0, true), one = make(sizes[i].length, true);
+        clt_metrics metrics[2];
+        /* The plans of other lengths are there. */
+        for (size_t k = 0; k < i; k++) {
+            clt_batch other = batch_of(sizes[k].samples, sizes[k].length);
+            assert_ok(clt_trainer_predict(all.trainer, all.logits, &other, seen, (size_t)(sizes[k].samples * sizes[k].length * WORDS)));
+        }
+        clt_batch batch = batch_of(sizes[i].samples, sizes[i].length);
+        size_t n = values_of(&all, before), n_logits = (size_t)(sizes[i].samples * sizes[i].length * WORDS);
+        give_values(&one, before);
+        assert_ok(clt_trainer_predict(all.trainer, all.logits, &batch, seen, n_logits));
+        assert_ok(clt_trainer_predict(one.trainer, one.logits, &batch, alone, n_logits));
+        assert_memory_equal(seen, alone, n_logits * sizeof *seen);
+        for (int step = 0; step < 3; step++) {
+            assert_ok(clt_trainer_step(all.trainer, &batch));
+            assert_ok(clt_trainer_step(one.trainer, &batch));
+        }
+        assert_ok(clt_trainer_train_metrics(all.trainer, &metrics[0], true));
+        assert_ok(clt_trainer_train_metrics(one.trainer, &metrics[1], true));
+        assert_true(metrics[0].loss == metrics[1].loss && metrics[0].accuracy == metrics[1].accuracy);
+        assert_int_equal(values_of(&one, own), n);
+        values_of(&all, after);
+        assert_memory_equal(after, own, n * sizeof *own);
+        assert_memory_not_equal(after, before, n * sizeof *own);
+        destroy(&all);
+        destroy(&one);
+    }
+}
+
+/* Accuracy is over all labels, whatever the lengths of their batches. */
+static void labels_of_all_lengths_are_counted(void **state) {
+    (void)state;
+    static const int64_t lengths[] = {12, 3, 7};
+    static float logits[SAMPLES * LONGEST * WORDS];
+    model m = make(0, true);
+    clt_metrics metrics;
+    int right = 0, labels = 0;
+    for (size_t i = 0; i < 3; i++) {
+        int64_t rows = SAMPLES * lengths[i];
+        clt_batch batch = batch_of(SAMPLES, lengths[i]);
+        for (int step = 0; step < 20 * (i == 0); step++) assert_ok(clt_trainer_step(m.trainer, &batch));
+        assert_ok(clt_trainer_evaluate(m.trainer, &batch));
+        assert_ok(clt_trainer_predict(m.trainer, m.logits, &batch, logits, (size_t)(rows * WORDS)));
+        for (int64_t r = 0; r < rows; r++) {
+            int best = 0;
+            for (int c = 1; c < WORDS; c++)
+                if (logits[r * WORDS + c] > logits[r * WORDS + best]) best = c;
+            right += best == next_of[r];
+        }
+        labels += (int)rows;
+    }
+    assert_ok(clt_trainer_eval_metrics(m.trainer, &metrics, true));
+    assert_int_equal(metrics.samples, 3 * SAMPLES);
+    assert_true(right > 0 && right < labels);
+    assert_true(metrics.accuracy == (double)right / labels);
+    destroy(&m);
+}
+
+/* More sizes than plans are kept for: those that went are made anew. */
+static void many_lengths_take_turns(void **state) {
+    (void)state;
+    model all = make(0, false);
+    for (int round = 0; round < 2; round++)
+        for (int64_t samples = 1; samples <= 2; samples++)
+            for (int64_t length = 1; length <= LONGEST; length++) {
+                clt_batch batch = batch_of(samples, length);
+                assert_ok(clt_trainer_step(all.trainer, &batch));
+            }
+    assert_int_equal(clt_trainer_steps(all.trainer), 4 * LONGEST);
+    destroy(&all);
+}
+
+static void other_lengths_are_refused(void **state) {
+    (void)state;
+    static int32_t many[SAMPLES * (LONGEST + 1)];
+    model m = make(0, false);
+    clt_batch batch = batch_of(SAMPLES, 4);
+    batch.fields[0].shape.dims[1] = 3;
+    assert_status(clt_trainer_step(m.trainer, &batch), CLT_E_SHAPE);
+    assert_detail("field 1 of the batch is [3, 4]; input \"next\" wants [3, 3] for 3 samples");
+    batch.fields[0] = batch.fields[1] = (clt_array){CLT_I32, CLT_SHAPE(SAMPLES, LONGEST + 1), many};
+    assert_status(clt_trainer_step(m.trainer, &batch), CLT_E_SHAPE);
+    assert_detail("the batch has sequences of length 13; those of the graph are at most 12 long");
+    assert_status(clt_trainer_evaluate(m.trainer, &batch), CLT_E_SHAPE);
+    batch.fields[0].shape.dims[1] = 0;
+    assert_status(clt_trainer_step(m.trainer, &batch), CLT_E_SHAPE);
+    assert_detail("of length 0");
+    batch.fields[0].shape = CLT_SHAPE(SAMPLES);
+    assert_status(clt_trainer_step(m.trainer, &batch), CLT_E_SHAPE);
+    batch = batch_of(SAMPLES, 4);
+    assert_ok(clt_trainer_step(m.trainer, &batch));
+    destroy(&m);
+}
+
+/* A number in the place of the length: the first batch of another one says so, and the trainer goes on. */
+static void numbers_are_refused_at_another_length(void **state) {
+    (void)state;
+    model m;
+    assert_ok(clt_graph_create(&m.graph));
+    clt_tensor *tokens = clt_sequence_input(m.graph, "tokens", CLT_I32, CLT_SHAPE(SAMPLES, LONGEST), 1);
+    clt_tensor *next = clt_sequence_input(m.graph, "next", CLT_I32, CLT_SHAPE(SAMPLES, LONGEST), 1);
+    clt_tensor *rows = clt_reshape(clt_embedding(tokens, "words", WORDS, WIDTH), CLT_SHAPE(-1, WIDTH));
+    clt_tensor *x = clt_softmax(clt_reshape(rows, CLT_SHAPE(SAMPLES, LONGEST, WIDTH)), 1);
+    m.logits = clt_linear(x, "head", WORDS);
+    m.loss = clt_cross_entropy(clt_reshape(m.logits, CLT_SHAPE(-1, WORDS)), clt_reshape(next, CLT_SHAPE(-1)));
+    assert_ok(clt_trainer_create(&m.trainer, device, m.loss, NULL));
+    clt_batch batch = batch_of(SAMPLES, LONGEST / 2);
+    assert_status(clt_trainer_step(m.trainer, &batch), CLT_E_SHAPE);
+    assert_detail("training with 3 samples of length 6: reshape");
+    batch = batch_of(SAMPLES, LONGEST);
+    assert_ok(clt_trainer_step(m.trainer, &batch));
+    destroy(&m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_length_has_the_bits_of_its_own_graph),
+        cmocka_unit_test(labels_of_all_lengths_are_counted),
+        cmocka_unit_test(many_lengths_take_turns),
+        cmocka_unit_test(other_lengths_are_refused),
+        cmocka_unit_test(numbers_are_refused_at_another_length),
+    };
+    return cmocka_run_group_tests_name("length", tests, open_device, close_device);
+}
