@@ -20,7 +20,6 @@
 
 CLT_BEGIN_DECLS
 
-#define CLT_MAX_FIELDS 4
 
 /* A batch: borrowed arrays whose dimension 0 is `samples`. */
 typedef struct clt_batch {

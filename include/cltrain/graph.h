@@ -36,8 +36,8 @@ CLT_API void clt_graph_destroy(clt_graph *graph);
 CLT_API clt_status clt_graph_status(const clt_graph *graph);
 
 /* Data given anew for each step. By convention dimension 0 is the batch. Inputs
- * are matched with the fields of a batch in the order of their making. The name
- * must be unique among inputs. */
+ * are matched with the fields of a batch in the order of their making, at most
+ * CLT_MAX_FIELDS. The name must be unique among inputs. */
 CLT_API clt_tensor *clt_input(clt_graph *graph, const char *name, clt_dtype dtype, clt_shape shape);
 
 /* The same of sequences, such as tokens [N, T]: dimension `axis`, not 0, is the length. `shape` has the longest; all sequence inputs of a graph have the

@@ -35,6 +35,9 @@ CLT_API size_t clt_dtype_bytes(clt_dtype dtype);
 
 #define CLT_MAX_RANK 8
 
+/* Inputs of a graph at most, and fields of a batch or a data set. */
+#define CLT_MAX_FIELDS 16
+
 /* A shape, outermost dimension first (N,C,H,W). Rank 0 is a scalar: one element. */
 typedef struct clt_shape {
     int rank;

@@ -316,9 +316,15 @@ clt_tensor *clt_input(clt_graph *graph, const char *name, clt_dtype dtype, clt_s
     if (!clt_dtype_is_float(dtype) && dtype != CLT_I32 && dtype != CLT_U8)
         return clt_graph_fail(graph, clt_fail(CLT_E_DTYPE, "input \"%s\": %s is not supported; f32, f16, bf16, i32 and u8 are",
                                               name, clt_dtype_name(dtype)));
-    for (size_t i = 0; i < graph->n_nodes; i++)
-        if (graph->nodes[i]->kind == CLT_NODE_INPUT && !strcmp(graph->nodes[i]->name, name))
-            return clt_graph_fail(graph, clt_fail(CLT_E_INVALID, "input \"%s\" exists already", name));
+    int inputs = 0;
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        if (graph->nodes[i]->kind != CLT_NODE_INPUT) continue;
+        inputs++;
+        if (!strcmp(graph->nodes[i]->name, name)) return clt_graph_fail(graph, clt_fail(CLT_E_INVALID, "input \"%s\" exists already", name));
+    }
+    if (inputs == CLT_MAX_FIELDS)
+        return clt_graph_fail(graph, clt_fail(CLT_E_UNSUPPORTED, "input \"%s\": a graph has at most %d inputs; what is the same for all samples can be a "
+                                              "fixed input or a constant", name, CLT_MAX_FIELDS));
     if (!graph->batch && shape.rank > 0) graph->batch = shape.dims[0];
     clt_tensor *input = leaf(graph, CLT_NODE_INPUT, name, dtype, shape);
     if (clt_tensor_valid(input)) input->follows = true;

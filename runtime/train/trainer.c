@@ -35,8 +35,6 @@ static clt_status find_inputs(clt_trainer *t) {
     for (size_t i = 0; i < t->graph->n_nodes; i++) {
         clt_tensor *node = t->graph->nodes[i];
         if (node->kind != CLT_NODE_INPUT) continue;
-        if (t->n_inputs == CLT_MAX_FIELDS)
-            return clt_fail(CLT_E_UNSUPPORTED, "the graph has more than %d inputs", CLT_MAX_FIELDS);
         if (node->shape.rank < 1)
             return clt_fail(CLT_E_SHAPE, "input \"%s\" has no dimension for the batch", node->name);
         if (t->n_inputs && node->shape.dims[0] != t->inputs[0]->shape.dims[0])

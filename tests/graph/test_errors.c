@@ -159,6 +159,13 @@ BUILDER(constant_zero, constant(g, "c", CLT_F32, CLT_SHAPE(2, 0), ones))
 BUILDER(constant_twice, (row(g, "c", 2), constant(g, "c", CLT_F32, CLT_SHAPE(2), ones)))
 BUILDER(fixed_type, clt_fixed_input(g, "f", CLT_I64, CLT_SHAPE(2)))
 BUILDER(fixed_twice, (row(g, "f", 2), clt_fixed_input(g, "f", CLT_F32, CLT_SHAPE(2))))
+
+static clt_tensor *inputs_of(clt_graph *g, int n) {
+    clt_tensor *last = NULL;
+    for (int i = 0; i < n; i++) last = clt_input(g, (char[]){'i', (char)('a' + i), 0}, CLT_F32, CLT_SHAPE(2));
+    return last;
+}
+BUILDER(input_seventeenth, (inputs_of(g, CLT_MAX_FIELDS), matrix(g)))
 BUILDER(constant_nameless, constant(g, NULL, CLT_F32, CLT_SHAPE(2), ones))
 
 static const struct {
@@ -250,6 +257,7 @@ static const struct {
     WRONG(cross_entropy_rank, CLT_E_SHAPE, "cross_entropy", "\"image\" [2, 3, 8, 6]"),
     WRONG(bce, CLT_E_SHAPE, "bce_with_logits", "\"matrix\" [2, 3]", "\"other\" [4, 5]"),
     WRONG(mse, CLT_E_SHAPE, "mse_loss", "\"matrix\" [2, 3]", "\"image\" [2, 3, 8, 6]"),
+    WRONG(input_seventeenth, CLT_E_UNSUPPORTED, "input \"matrix\"", "at most 16 inputs"),
     WRONG(input_nameless, CLT_E_INVALID, "input", "name"),
     WRONG(input_type, CLT_E_DTYPE, "\"wide\"", "i64"),
     WRONG(input_zero, CLT_E_SHAPE, "\"none\"", "[3, 0]"),

@@ -759,6 +759,33 @@ static void constants(void **state) {
     }
 }
 
+/* As many as there may be: each brings a share of the sum. */
+static void many_inputs(void **state) {
+    (void)state;
+    enum { N = CLT_MAX_FIELDS };
+    model m;
+    float values[N][2], found[2];
+    double wanted[2] = {0, 0};
+    clt_batch batch = {.samples = 2, .n_fields = N};
+    assert_ok(clt_graph_create(&m.graph));
+    clt_tensor *sum = NULL;
+    for (int i = 0; i < N; i++) {
+        clt_tensor *part = clt_mul_scalar(clt_input(m.graph, (char[]){'x', (char)('a' + i), 0}, CLT_F32, CLT_SHAPE(2)), (float)(1 << i));
+        sum = sum ? clt_add(sum, part) : part;
+        batch.fields[i] = (clt_array){CLT_F32, CLT_SHAPE(2), values[i]};
+        for (int s = 0; s < 2; s++) wanted[s] += (double)(1 << i) * (double)(values[i][s] = (float)(i + s));
+    }
+    m.prediction = clt_mul(sum, clt_parameter(m.graph, "w", CLT_SHAPE(1), (clt_init){CLT_INIT_CONSTANT, 1, 0}));
+    m.loss = clt_mean(m.prediction, CLT_ALL_AXES);
+    assert_ok(clt_trainer_create(&m.trainer, device, m.loss, NULL));
+    assert_ok(clt_trainer_predict(m.trainer, m.prediction, &batch, found, 2));
+    assert_true((double)found[0] == wanted[0] && (double)found[1] == wanted[1]);
+    assert_ok(clt_trainer_step(m.trainer, &batch));
+    batch.n_fields--;
+    assert_status(clt_trainer_step(m.trainer, &batch), CLT_E_SHAPE);
+    destroy(&m);
+}
+
 static void constants_that_are_no_rows(void **state) {
     (void)state;
     static const int32_t values[] = {0, 4};
@@ -783,7 +810,7 @@ int main(void) {
         cmocka_unit_test(tied_weights), cmocka_unit_test(wide_labels),
         cmocka_unit_test(parameters_that_are_not_trained),
         cmocka_unit_test(rules_for_parameters), cmocka_unit_test(rules_that_make_no_sense),
-        cmocka_unit_test(constants), cmocka_unit_test(constants_that_are_no_rows),
+        cmocka_unit_test(constants), cmocka_unit_test(constants_that_are_no_rows), cmocka_unit_test(many_inputs),
         cmocka_unit_test(classification), cmocka_unit_test(labels_through_views), cmocka_unit_test(bad_batches),
         cmocka_unit_test(bad_options),
     };
