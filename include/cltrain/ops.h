@@ -135,8 +135,8 @@ CLT_API clt_tensor *clt_global_avg_pool2d(clt_tensor *x);
 /* ---- normalization -------------------------------------------------------- */
 
 typedef struct clt_norm_options {
-    float eps;      /* default 1e-5 */
-    float momentum; /* batch norm's running statistics, default 0.1 */
+    float eps;      /* default 1e-5; CLT_ZERO is 0 */
+    float momentum; /* batch norm's running statistics, default 0.1; CLT_ZERO is 0: they stay */
 } clt_norm_options;
 
 /* x [N, C, ...], over all but dimension 1; Ioffe, Szegedy 2015. Makes

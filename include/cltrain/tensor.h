@@ -33,6 +33,9 @@ CLT_API const char *clt_dtype_name(clt_dtype dtype);
 /* Bytes of one element; 0 for a value that is none. */
 CLT_API size_t clt_dtype_bytes(clt_dtype dtype);
 
+/* Numbers of options that are 0 have their defaults. This one, which is a negative zero, is 0 as it is said: `.lr = CLT_ZERO`. */
+#define CLT_ZERO (-0.0f)
+
 #define CLT_MAX_RANK 8
 
 /* Inputs of a graph at most, and fields of a batch or a data set. */

@@ -5,6 +5,7 @@
 #ifndef CLT_BASE_BASE_H
 #define CLT_BASE_BASE_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,6 +17,11 @@
 #define CLT_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define CLT_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define CLT_MAX(a, b) ((a) > (b) ? (a) : (b))
+
+/* Of a number of options: see CLT_ZERO. */
+static inline float clt_or_default(float value, float otherwise) {
+    return value != 0.0f ? value : signbit(value) ? 0.0f : otherwise;
+}
 
 /* The greatest that divides both: Euclid's algorithm. */
 static inline int64_t clt_greatest_divisor(int64_t a, int64_t b) {

@@ -163,8 +163,7 @@ clt_tensor *clt_batch_norm_op(clt_tensor *x, clt_tensor *weight, clt_tensor *bia
         if (clt_tensor_valid(running[i]) && !(running[i]->variable && running[i]->variable->is_buffer))
             return clt_graph_fail(running[i]->graph, clt_fail(CLT_E_INVALID, "batch_norm: the running statistics must be buffers; %s is none",
                                                               clt_tensor_name(running[i])));
-    clt_batch_norm_attributes at = {.eps = options.eps ? options.eps : 1e-5f,
-                                    .momentum = options.momentum ? options.momentum : 0.1f};
+    clt_batch_norm_attributes at = {.eps = clt_or_default(options.eps, 1e-5f), .momentum = clt_or_default(options.momentum, 0.1f)};
     return clt_node(NULL, &clt_op_batch_norm, &at, (clt_tensor *[]){x, running_mean, running_var, weight, bias}, 5);
 }
 

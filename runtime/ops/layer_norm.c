@@ -94,7 +94,7 @@ const clt_op clt_op_layer_norm_grad_weight = NORM_OP("layer_norm_grad_weight", 3
 clt_tensor *clt_layer_norm_op(clt_tensor *x, clt_tensor *weight, clt_tensor *bias, clt_norm_options options) {
     if (!clt_tensor_valid(x)) return x;
     if (!clt_tensor_valid(weight) || !clt_tensor_valid(bias)) return clt_tensor_valid(weight) ? bias : weight;
-    clt_layer_norm_attributes at = {.eps = options.eps ? options.eps : 1e-5f, .dims = weight->shape.rank};
+    clt_layer_norm_attributes at = {.eps = clt_or_default(options.eps, 1e-5f), .dims = weight->shape.rank};
     return clt_node(NULL, &clt_op_layer_norm, &at, (clt_tensor *[]){x, weight, bias}, 3);
 }
 

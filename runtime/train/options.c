@@ -5,10 +5,6 @@
 
 enum { DEFAULT_BUCKET_BYTES = 4 << 20 };
 
-static float or_default(float value, float otherwise) {
-    return value == 0.0f ? otherwise : value;
-}
-
 static clt_status fail_option(const char *name, double value, const char *wanted) {
     return clt_fail(CLT_E_INVALID, "option %s = %g: it must be %s", name, value, wanted);
 }
@@ -28,6 +24,23 @@ static clt_status check_numbers(const clt_train_options *o) {
         if (!(ranges[i].value >= ranges[i].low && ranges[i].value < ranges[i].high))
             return fail_option(ranges[i].name, (double)ranges[i].value,
                                ranges[i].high == 1 ? "in [0, 1)" : "finite and not negative");
+    return CLT_OK;
+}
+
+/* Options that are other optimizers' own. */
+static clt_status check_known(const clt_train_options *given) {
+    static const char *const names[] = {"SGD", "Adam", "AdamW"};
+    bool sgd = given->optimizer == CLT_SGD;
+    const struct {
+        const char *name;
+        bool said, known;
+    } options[] = {
+        {"momentum", given->momentum != 0, sgd}, {"nesterov", given->nesterov, sgd},     {"beta1", given->beta1 != 0, !sgd},
+        {"beta2", given->beta2 != 0, !sgd},      {"eps", given->eps != 0, !sgd},
+    };
+    for (size_t i = 0; i < CLT_COUNT_OF(options); i++)
+        if (options[i].said && !options[i].known)
+            return clt_fail(CLT_E_INVALID, "option %s: %s does not have it; %s", options[i].name, names[given->optimizer], sgd ? "Adam and AdamW do" : "SGD does");
     return CLT_OK;
 }
 
@@ -58,13 +71,14 @@ static clt_status check_schedule(const clt_train_options *o) {
 clt_status clt_train_options_resolve(const clt_train_options *given, clt_train_options *resolved) {
     clt_train_options o = given ? *given : (clt_train_options){0};
     if ((unsigned)o.optimizer > CLT_ADAMW) return fail_option("optimizer", (int)o.optimizer, "one of clt_optimizer");
-    o.lr = or_default(o.lr, o.optimizer == CLT_SGD ? 1e-2f : 1e-3f);
-    o.beta1 = or_default(o.beta1, 0.9f);
-    o.beta2 = or_default(o.beta2, 0.999f);
-    o.eps = or_default(o.eps, 1e-8f);
-    o.weight_decay = or_default(o.weight_decay, o.optimizer == CLT_ADAMW ? 1e-2f : 0.0f);
+    CLT_TRY(check_known(&o));
+    o.lr = clt_or_default(o.lr, o.optimizer == CLT_SGD ? 1e-2f : 1e-3f);
+    o.beta1 = clt_or_default(o.beta1, 0.9f);
+    o.beta2 = clt_or_default(o.beta2, 0.999f);
+    o.eps = clt_or_default(o.eps, 1e-8f);
+    o.weight_decay = clt_or_default(o.weight_decay, o.optimizer == CLT_ADAMW ? 1e-2f : 0.0f);
     if (o.weight_decay < 0) o.weight_decay = 0;
-    o.decay_factor = or_default(o.decay_factor, 0.1f);
+    o.decay_factor = clt_or_default(o.decay_factor, 0.1f);
     o.accumulate = o.accumulate ? o.accumulate : 1;
     if (o.accumulate < 1) return fail_option("accumulate", o.accumulate, "1 or more");
     CLT_TRY(clt_compress_resolve(&o.compress));

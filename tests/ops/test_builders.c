@@ -38,6 +38,25 @@ static void batch_norm_of_one_element_a_channel_is_refused(void **state) {
 }
 
 /* A new model normalizes: weight 1, bias 0. */
+static void zero_of_a_norm_is_zero_where_it_is_said(void **state) {
+    (void)state;
+    static const struct {
+        clt_norm_options options;
+        float eps, momentum;
+    } norms[] = {{{0}, 1e-5f, 0.1f}, {{.eps = CLT_ZERO}, 0, 0.1f}, {{.momentum = CLT_ZERO}, 1e-5f, 0}, {{.eps = 0.5f, .momentum = 1}, 0.5f, 1}};
+    for (size_t i = 0; i < sizeof norms / sizeof *norms; i++) {
+        clt_graph *graph;
+        assert_ok(clt_graph_create(&graph));
+        clt_tensor *x = clt_input(graph, "x", CLT_F32, CLT_SHAPE(2, 3));
+        clt_tensor *b = clt_batch_norm_with(x, "bn", norms[i].options), *l = clt_layer_norm_with(x, "ln", 1, norms[i].options);
+        assert_ok(clt_graph_status(graph));
+        const clt_batch_norm_attributes *at = b->attributes;
+        assert_true(at->eps == norms[i].eps && at->momentum == norms[i].momentum && !signbit(at->eps) && !signbit(at->momentum));
+        assert_true(((const clt_layer_norm_attributes *)l->attributes)->eps == norms[i].eps);
+        clt_graph_destroy(graph);
+    }
+}
+
 static void batch_norm_has_initial_values(void **state) {
     (void)state;
     clt_graph *graph = new_graph();
@@ -125,6 +144,6 @@ static void dropout_checks_its_probability(void **state) {
 }
 
 OP_MAIN("builders", cmocka_unit_test(cast_to_its_own_type_is_itself),
-        cmocka_unit_test(batch_norm_of_one_element_a_channel_is_refused), cmocka_unit_test(batch_norm_has_initial_values),
+        cmocka_unit_test(batch_norm_of_one_element_a_channel_is_refused), cmocka_unit_test(zero_of_a_norm_is_zero_where_it_is_said), cmocka_unit_test(batch_norm_has_initial_values),
         cmocka_unit_test(views_share_memory), cmocka_unit_test(rows_of_softmax_sum_to_one),
         cmocka_unit_test(dropout_checks_its_probability))

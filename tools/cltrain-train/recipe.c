@@ -171,11 +171,10 @@ clt_train_options recipe_train_options(const options *given, int64_t train_sampl
     int64_t total = recipe_total_steps(given, train_samples);
     clt_train_options wanted = {
         .optimizer = (clt_optimizer)given->optimizer,
-        .lr = (float)given->lr,
+        .lr = given->lr > 0 ? (float)given->lr : CLT_ZERO,
         .momentum = (float)given->momentum,
         .nesterov = given->nesterov,
-        /* Zero would mean the optimizer's default. */
-        .weight_decay = given->weight_decay > 0 ? (float)given->weight_decay : -1.0f,
+        .weight_decay = given->weight_decay > 0 ? (float)given->weight_decay : CLT_ZERO,
         .schedule = (clt_schedule)given->schedule,
         .warmup_steps = given->warmup,
         .clip_norm = (float)given->clip_norm,
