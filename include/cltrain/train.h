@@ -74,12 +74,12 @@ typedef struct clt_parameter_rule {
 /* Zero means the default in every field. */
 typedef struct clt_train_options {
     clt_optimizer optimizer;
-    float lr;           /* default 1e-2 for SGD, 1e-3 for Adam and AdamW */
-    float momentum;     /* SGD, default 0 */
-    bool nesterov;      /* SGD; needs momentum */
-    float beta1, beta2; /* Adam; defaults 0.9, 0.999 */
-    float eps;          /* Adam; default 1e-8 */
-    float weight_decay; /* default 0, AdamW 1e-2; negative: 0 for AdamW too */
+    float lr;           /* default 1e-2 for SGD, 1e-3 for Adam and AdamW; CLT_ZERO is 0, as for all numbers that have a default */
+    float momentum;     /* of SGD alone, as is nesterov; default 0 */
+    bool nesterov;      /* needs momentum */
+    float beta1, beta2; /* of Adam and AdamW alone, as is eps; defaults 0.9, 0.999 */
+    float eps;          /* default 1e-8 */
+    float weight_decay; /* default 0, AdamW 1e-2; CLT_ZERO or negative: 0 for AdamW too */
 
     const clt_parameter_rule *rules; /* n_rules of them, 16 at most; copied. One that matches no trained parameter is CLT_E_NOT_FOUND */
     int n_rules;
@@ -208,6 +208,12 @@ CLT_API clt_status clt_trainer_set_lr(clt_trainer *trainer, float lr); /* the ba
 CLT_API clt_status clt_trainer_get(clt_trainer *trainer, const char *name, float *values, size_t count);
 CLT_API clt_status clt_trainer_set(clt_trainer *trainer, const char *name, const float *values,
                                    size_t count);
+
+/* The gradient of the last update with respect to a trained parameter, `count` values: averaged over micro-batches and the samples of all ranks, before
+ * clipping and weight decay; of an update that was left out (on_nonfinite), what it was. Waits for the device. Errors: CLT_E_STATE before the first update,
+ * between micro-batches and after a load; CLT_E_NOT_FOUND for a name that is no trained parameter's which the loss depends on; CLT_E_SHAPE; CLT_E_UNSUPPORTED
+ * with shard_optimizer or compress, where no rank has it whole. */
+CLT_API clt_status clt_trainer_get_gradient(clt_trainer *trainer, const char *name, float *values, size_t count);
 
 /* The values of a fixed input (clt_fixed_input), which are copied; waits for the device. Steps, evaluations and predictions before all of them
  * are set are CLT_E_STATE. Each rank sets its own. CLT_E_NOT_FOUND, CLT_E_INVALID: it is no fixed input; CLT_E_DTYPE, CLT_E_SHAPE, CLT_E_RANGE: an

@@ -313,6 +313,7 @@ static clt_status restore_run(clt_trainer *t, const clt_run_position *p, const c
     t->steps = p->steps;
     t->micro = (int)p->micro;
     t->micro_samples = 0;
+    t->has_gradients = false;
     t->options.seed = p->seed;
     if (!t->options.comm) t->trouble = CLT_TROUBLE_NONE;
     CLT_TRY(clt_nonfinite_restore(t, p->skipped));

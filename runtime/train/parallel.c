@@ -270,6 +270,7 @@ clt_status clt_trainer_recover(clt_trainer *t, clt_loader *loader, clt_comm *sur
     clt_trainer_drop_plans(t); /* they speak to the old group */
     t->options.comm = survivors;
     t->trouble = CLT_TROUBLE_STOPPED;
+    t->has_gradients = false;
     CLT_TRY(restore_buffers(t));
     CLT_TRY(rejoin(t, loader));
     CLT_TRY(forget_metrics(t));

@@ -411,6 +411,7 @@ clt_status clt_trainer_step(clt_trainer *t, const clt_batch *batch) {
     clt_status status = prepare_step(t, batch, &step);
     if (status < 0) return fail_before_step(t, status);
     bool update = t->micro + 1 == t->options.accumulate;
+    t->has_gradients = false;
     status = update ? clt_plan_run(step->plan) : clt_plan_run_segments(step->plan, (const int[]){0}, 1);
     if (status < 0) return fail_step(t, step, status);
     status = clt_nonfinite_after_step(t, batch, update);
@@ -419,6 +420,7 @@ clt_status clt_trainer_step(clt_trainer *t, const clt_batch *batch) {
     t->micro = update ? 0 : t->micro + 1;
     t->micro_samples = update ? 0 : t->micro_samples + batch->samples;
     t->steps += update;
+    t->has_gradients = update;
     count_batch(t, batch, &t->train_seen);
     return CLT_OK;
 }
@@ -610,6 +612,51 @@ clt_status clt_trainer_set(clt_trainer *t, const char *name, const float *values
     if (!t || !name || !values) return clt_fail(CLT_E_INVALID, "clt_trainer_set: trainer, name or values is NULL");
     CLT_TRY(find_values(t, name, count, &memory));
     return clt_memory_write(memory, 0, values, count * sizeof *values);
+}
+
+/* The bucket of the parameter, and where it lies in it. */
+static clt_status find_in_buckets(const clt_trainer *t, const char *name, int *bucket, int *place) {
+    char shown[CLT_SHOWN_TEXT];
+    for (int g = 0; g < t->n_buckets; g++)
+        for (int i = 0; i < t->buckets[g].n; i++)
+            if (!strcmp(t->buckets[g].variables[i]->name, name)) {
+                *bucket = g;
+                *place = i;
+                return CLT_OK;
+            }
+    return clt_fail(CLT_E_NOT_FOUND, "no parameter that is trained, and on which the loss depends, is named \"%s\"", clt_show(name, shown));
+}
+
+static clt_status check_gradients(const clt_trainer *t) {
+    if (t->options.shard_optimizer || t->options.compress.method)
+        return clt_fail(CLT_E_UNSUPPORTED, "with option %s no rank has whole gradients", t->options.shard_optimizer ? "shard_optimizer" : "compress");
+    if (!t->has_gradients || t->micro > 0)
+        return clt_fail(CLT_E_STATE, t->micro > 0 ? "gradients are sums that are not complete between micro-batches" : "there is no gradient before an update");
+    return CLT_OK;
+}
+
+clt_status clt_trainer_get_gradient(clt_trainer *t, const char *name, float *values, size_t count) {
+    int g = 0, place = 0;
+    char text[64];
+    size_t bytes;
+    float hyper[CLT_HYPER_COUNT];
+    if (!t || !name || !values) return clt_fail(CLT_E_INVALID, "clt_trainer_get_gradient: trainer, name or values is NULL");
+    CLT_TRY(find_in_buckets(t, name, &g, &place));
+    const clt_bucket *bucket = &t->buckets[g];
+    const clt_shape *shape = &bucket->variables[place]->shape;
+    if ((size_t)clt_shape_elements(shape) != count) {
+        char wanted[CLT_SHAPE_TEXT];
+        return clt_fail(CLT_E_SHAPE, "\"%s\" is %s, not %zu values", name, clt_shape_text(shape, wanted), count);
+    }
+    CLT_TRY(check_gradients(t));
+    clt_memory *sums = clt_state_store_find(t->store, clt_bucket_name(t->options.accumulate > 1 ? "accumulated" : "gradients", g, text), &bytes);
+    clt_memory *scale = clt_state_store_find(t->store, "hyper", &bytes);
+    if (!sums || !scale) return clt_fail(CLT_E_STATE, "there is no gradient before an update");
+    CLT_TRY(clt_memory_read(scale, 0, hyper, sizeof hyper));
+    CLT_TRY(clt_memory_read(sums, (size_t)bucket->offsets[place] * sizeof(float), values, count * sizeof *values));
+    float factor = hyper[CLT_HYPER_SCALE] / (t->options.comm ? 1.0f : (float)t->options.accumulate);
+    for (size_t i = 0; i < count; i++) values[i] *= factor;
+    return CLT_OK;
 }
 
 clt_status clt_trainer_set_input(clt_trainer *t, const char *name, const clt_array *values) {

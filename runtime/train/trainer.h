@@ -93,6 +93,7 @@ struct clt_trainer {
     clt_tune_run run; /* which rows serve it: decided with the first plan, and kept in checkpoints */
 
     int64_t steps; /* updates done */
+    bool has_gradients; /* of the last of them, in the store */
     int micro;     /* micro-batches since the last update */
     int64_t micro_samples; /* of this rank, since the last update */
     clt_seen train_seen, eval_seen; /* by this rank, since the last reset */

@@ -162,6 +162,19 @@ static clt_status keep_values(rank *r) {
     return CLT_OK;
 }
 
+/* Behind the values. */
+static clt_status keep_gradients(rank *r) {
+    for (size_t i = 0; i < r->graph->n_variables; i++) {
+        const clt_variable *v = r->graph->variables[i];
+        size_t n = (size_t)clt_shape_elements(&v->shape);
+        if (!v->trained) continue;
+        if ((size_t)r->n_values + n > MOST_VALUES) return clt_fail(CLT_E_INVALID, "too many values");
+        CLT_TRY(clt_trainer_get_gradient(r->trainer, v->name, r->values + r->n_values, n));
+        r->n_values += (int)n;
+    }
+    return CLT_OK;
+}
+
 static void tear_down(rank *r) {
     clt_trainer_destroy(r->trainer);
     clt_loader_destroy(r->loader);
@@ -258,7 +271,8 @@ static clt_status take_steps(rank *r) {
     }
     if (clt_trainer_steps(r->trainer) != STEPS) return clt_fail(CLT_E_INVALID, "%d steps", (int)clt_trainer_steps(r->trainer));
     CLT_TRY(clt_trainer_train_metrics(r->trainer, &r->metrics, true));
-    return keep_values(r);
+    CLT_TRY(keep_values(r));
+    return c->options.shard_optimizer ? CLT_OK : keep_gradients(r);
 }
 
 static void assert_case(const steps_case *c) {

@@ -139,6 +139,11 @@ static void optimizers(void **state) {
         {"norm not reached", {.optimizer = CLT_SGD, .lr = 0.05f, .clip_norm = 1e6f}},
         {"adam", {.optimizer = CLT_ADAM, .lr = 0.02f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f}},
         {"adam weight decay", {.optimizer = CLT_ADAM, .lr = 0.02f, .beta1 = 0.8f, .beta2 = 0.95f, .eps = 1e-3f, .weight_decay = 0.1f}},
+        {"adam beta1 0", {.optimizer = CLT_ADAM, .lr = 0.02f, .beta1 = CLT_ZERO, .beta2 = 0.99f, .eps = 1e-8f}},
+        {"adam betas 0", {.optimizer = CLT_ADAM, .lr = 0.02f, .beta1 = CLT_ZERO, .beta2 = CLT_ZERO, .eps = 1e-3f, .on_nonfinite = CLT_NONFINITE_SKIP}},
+        {"adamw decay 0", {.optimizer = CLT_ADAMW, .lr = 0.02f, .beta1 = 0.9f, .beta2 = 0.99f, .eps = 1e-8f, .weight_decay = CLT_ZERO}},
+        {"adam lr 0", {.optimizer = CLT_ADAM, .lr = CLT_ZERO, .beta1 = 0.9f, .beta2 = 0.99f, .eps = 1e-8f}},
+        {"sgd lr 0", {.optimizer = CLT_SGD, .lr = CLT_ZERO, .momentum = 0.9f}},
         {"adamw", {.optimizer = CLT_ADAMW, .lr = 0.02f, .beta1 = 0.9f, .beta2 = 0.99f, .eps = 1e-8f, .weight_decay = 0.3f, .clip_norm = 1}},
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
@@ -155,6 +160,46 @@ static void optimizers(void **state) {
             assert_weights(m.trainer, s.w, cases[c].name, step);
         }
         assert_int_equal(clt_trainer_steps(m.trainer), 15);
+        destroy(&m);
+    }
+}
+
+/* Of the loss, whatever the update makes of it. */
+static void gradients(void **state) {
+    (void)state;
+    const clt_train_options cases[] = {
+        {.optimizer = CLT_SGD, .lr = 0.05f, .clip_norm = 0.01f, .clip_value = 0.02f, .weight_decay = 0.3f},
+        {.optimizer = CLT_ADAMW, .lr = 0.02f, .on_nonfinite = CLT_NONFINITE_SKIP},
+        {.optimizer = CLT_SGD, .lr = 0.05f, .accumulate = 2},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        model m = make(4, cases[c]);
+        float found[D], weights[D];
+        assert_status(clt_trainer_get_gradient(m.trainer, "fc.weight", found, D), CLT_E_STATE);
+        assert_detail("no gradient before an update");
+        for (int step = 0; step < 3; step++) {
+            double w[D], wanted[D] = {0};
+            assert_ok(clt_trainer_get(m.trainer, "fc.weight", weights, D));
+            for (int k = 0; k < D; k++) w[k] = (double)weights[k];
+            int parts = cases[c].accumulate ? cases[c].accumulate : 1;
+            for (int i = 0; i < parts; i++) {
+                clt_batch batch = batch_of(step + 4 * i, 4);
+                double g[D];
+                if (i > 0) {
+                    assert_status(clt_trainer_get_gradient(m.trainer, "fc.weight", found, D), CLT_E_STATE);
+                    assert_detail("between micro-batches");
+                }
+                assert_ok(clt_trainer_step(m.trainer, &batch));
+                gradient(w, step + 4 * i, 4, g);
+                for (int k = 0; k < D; k++) wanted[k] += g[k] / parts;
+            }
+            assert_ok(clt_trainer_get_gradient(m.trainer, "fc.weight", found, D));
+            for (int k = 0; k < D; k++) assert_true(fabs((double)found[k] - wanted[k]) <= 1e-5 * fmax(1, fabs(wanted[k])));
+        }
+        assert_status(clt_trainer_get_gradient(m.trainer, "fc.weight", found, D - 1), CLT_E_SHAPE);
+        assert_detail("\"fc.weight\" is [1, 3], not 2 values");
+        assert_status(clt_trainer_get_gradient(m.trainer, "fc.bias", found, D), CLT_E_NOT_FOUND);
+        assert_status(clt_trainer_get_gradient(NULL, "fc.weight", found, D), CLT_E_INVALID);
         destroy(&m);
     }
 }
@@ -570,6 +615,7 @@ static void bad_options(void **state) {
     (void)state;
     const clt_train_options bad[] = {
         {.lr = -1}, {.lr = NAN}, {.momentum = 1}, {.nesterov = true}, {.beta1 = 1.5f}, {.clip_norm = -1}, {.accumulate = -2},
+        {.beta1 = 0.9f}, {.beta2 = 0.9f}, {.eps = 1e-8f}, {.optimizer = CLT_ADAM, .momentum = 0.9f}, {.optimizer = CLT_ADAMW, .nesterov = true},
         {.optimizer = (clt_optimizer)9}, {.schedule = CLT_SCHEDULE_COSINE}, {.schedule = CLT_SCHEDULE_STEP}, {.warmup_steps = -1},
     };
     clt_graph *graph;
@@ -579,6 +625,8 @@ static void bad_options(void **state) {
     clt_tensor *loss = clt_mean(clt_linear(x, "fc", 1), CLT_ALL_AXES);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_status(clt_trainer_create(&trainer, device, loss, &bad[i]), CLT_E_INVALID);
+    assert_status(clt_trainer_create(&trainer, device, loss, &(clt_train_options){.beta1 = 0.9f}), CLT_E_INVALID);
+    assert_detail("option beta1: SGD does not have it; Adam and AdamW do");
     assert_status(clt_trainer_create(NULL, device, loss, NULL), CLT_E_INVALID);
     assert_detail("trainer is NULL");
     assert_status(clt_trainer_create(&trainer, NULL, loss, NULL), CLT_E_INVALID);
@@ -802,7 +850,7 @@ static void constants_that_are_no_rows(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(optimizers),     cmocka_unit_test(accumulation),
+        cmocka_unit_test(optimizers),     cmocka_unit_test(gradients), cmocka_unit_test(accumulation),
         cmocka_unit_test(schedules),      cmocka_unit_test(metrics),
         cmocka_unit_test(an_uneven_last_batch_trains), cmocka_unit_test(batches_of_many_sizes),
         cmocka_unit_test(prediction),
