@@ -75,6 +75,17 @@ for kind in shared static; do
     run "cmake-$kind/build/embed"
 done
 
+echo "== the example gpt"
+cp -R "$SOURCE/examples/gpt" gpt
+"$CMAKE" -S gpt -B gpt/build -G "$GENERATOR" -DCMAKE_MAKE_PROGRAM="$MAKE_PROGRAM" -DCMAKE_C_COMPILER="$CC" \
+    -DCMAKE_C_FLAGS="-Wall -Wextra -Wno-missing-field-initializers $SANITIZE" -DCMAKE_PREFIX_PATH="$prefix"
+"$CMAKE" --build gpt/build
+gpt/build/gpt "$SOURCE/README.md" 100 >output || fail "gpt fails"
+awk '/^step/ { loss[$2 + 0] = $4 + 0 } END { exit !(loss[50] > 0 && loss[100] < loss[50]) }' output || fail "gpt does not learn: $(head -2 output)"
+status=0
+gpt/build/gpt gpt/none 2>output || status=$?
+test "$status" = 2 || fail "gpt without a text ends with $status"
+
 echo "== versions that do not fit are refused"
 mkdir refused
 cat >refused/CMakeLists.txt <<END
