@@ -291,6 +291,20 @@ CLT_API clt_status clt_weights_save(clt_trainer *trainer, const char *path);
  * to begin another training. Errors and ranks as clt_checkpoint_load. */
 CLT_API clt_status clt_weights_load(clt_trainer *trainer, const char *path);
 
+/* A tensor that was not taken. */
+typedef enum clt_left_out {
+    CLT_LEFT_MISSING, /* the model has it, and the file not: its values stay */
+    CLT_LEFT_OVER,    /* the file has it, and the model not */
+    CLT_LEFT_MISFIT   /* both have it, with another shape or type: its values stay */
+} clt_left_out;
+/* `name` and `words`, what is wrong with it, are good until the call returns. */
+typedef void (*clt_left_out_visitor)(clt_left_out what, const char *name, const char *words, void *user);
+
+/* The same of those tensors alone whose name, shape and type are the model's: to begin from another model's weights. `visit`, unless it is NULL, is told
+ * of each other one, with several ranks on rank 0 alone, before anything is changed. CLT_E_MISMATCH if there is none that fits. Which data the
+ * other model was trained on does not matter. */
+CLT_API clt_status clt_weights_load_matching(clt_trainer *trainer, const char *path, clt_left_out_visitor visit, void *user);
+
 /* A text of the metadata of a checkpoint or a file of weights: "cltrain.model" is the options' `model`. `text` receives up to `bytes`, with a
  * NUL. CLT_E_NOT_FOUND: there is no such entry; CLT_E_RANGE: it is longer. */
 CLT_API clt_status clt_weights_metadata(const char *path, const char *key, char *text, size_t bytes);

@@ -222,6 +222,14 @@ clt_status clt_weights_save(clt_trainer *t, const char *path) {
 
 /* ---- loading ---- */
 
+/* What a file is loaded for. */
+typedef struct purpose {
+    bool weights;  /* no more than parameters and buffers: of a checkpoint, the optimizer's state is passed over */
+    bool matching; /* of these, those that fit; `visit` is told of the others */
+    clt_left_out_visitor visit;
+    void *user;
+} purpose;
+
 /* Loader positions count batches, so they mean something only among as many as there were. */
 static clt_status check_position(const clt_trainer *t, const clt_loader *loader, const char *path, const clt_run_position *p) {
     if (!p->whole) return CLT_OK;
@@ -268,14 +276,37 @@ static bool is_expected(const item_list *list, const char *name, bool weights) {
     return false;
 }
 
-/* `weights`: of a checkpoint, the optimizer's state is passed over. */
-static clt_status check_file(const clt_safetensors *file, const char *path, const item_list *list, bool weights) {
+static clt_status check_file(const clt_safetensors *file, const char *path, const item_list *list, const purpose *what) {
     for (size_t i = 0; i < list->n; i++) CLT_TRY(check_item(file, path, &list->items[i]));
     for (size_t i = 0; i < clt_safetensors_count(file); i++) {
         const char *name = clt_safetensors_entry_at(file, i)->name;
-        if (!is_expected(list, name, weights)) return clt_fail(CLT_E_MISMATCH, "%s has a tensor \"%s\" that the model has not", path, name);
+        if (!is_expected(list, name, what->weights)) return clt_fail(CLT_E_MISMATCH, "%s has a tensor \"%s\" that the model has not", path, name);
     }
     return CLT_OK;
+}
+
+static void tell(const purpose *what, clt_left_out left_out, const char *name, const char *words) {
+    if (what->visit) what->visit(left_out, name, words, what->user);
+}
+
+/* Leaves those items in the list that the file has as the model. */
+static clt_status keep_matching(const clt_safetensors *file, const char *path, item_list *list, const purpose *what) {
+    size_t kept = 0;
+    for (size_t i = 0; i < clt_safetensors_count(file); i++) {
+        const char *name = clt_safetensors_entry_at(file, i)->name;
+        if (!is_expected(list, name, what->weights)) tell(what, CLT_LEFT_OVER, name, "the model has no tensor of this name");
+    }
+    for (size_t i = 0; i < list->n; i++) {
+        item it = list->items[i];
+        if (check_item(file, path, &it) == CLT_OK) {
+            list->items[kept++] = it;
+            continue;
+        }
+        tell(what, clt_safetensors_find(file, it.name) ? CLT_LEFT_MISFIT : CLT_LEFT_MISSING, it.name, clt_error_detail());
+        clt_free(it.name);
+    }
+    list->n = kept;
+    return kept ? CLT_OK : clt_fail(CLT_E_MISMATCH, "%s has no tensor with a name, shape and type of the model's", path);
 }
 
 /* Everything is read before anything is changed. */
@@ -320,16 +351,15 @@ static clt_status restore_run(clt_trainer *t, const clt_run_position *p, const c
     return restore_choices(t, choices);
 }
 
-/* `weights`: no more than parameters and buffers. */
-static clt_status restore(clt_trainer *t, clt_loader *loader, clt_safetensors *file, const char *path, bool weights, item_list *list,
+static clt_status restore(clt_trainer *t, clt_loader *loader, clt_safetensors *file, const char *path, const purpose *what, item_list *list,
                           void ***values, clt_run_position *restored) {
     clt_run_position p = {0};
-    if (!weights) CLT_TRY(clt_run_position_read(&p, file, path));
+    if (!what->weights) CLT_TRY(clt_run_position_read(&p, file, path));
     CLT_TRY(check_position(t, loader, path, &p));
-    CLT_TRY(check_data(t, file, path));
+    if (!what->matching) CLT_TRY(check_data(t, file, path));
     CLT_TRY(add_variables(t, false, list));
     if (p.whole) CLT_TRY(add_optimizer_state(t, (int)p.micro, list));
-    CLT_TRY(check_file(file, path, list, weights));
+    CLT_TRY(what->matching ? keep_matching(file, path, list, what) : check_file(file, path, list, what));
     *values = clt_calloc(list->n, sizeof **values);
     if (!*values) return clt_fail_memory(list->n * sizeof **values);
     CLT_TRY(read_values(file, list, *values));
@@ -343,12 +373,12 @@ static clt_status restore(clt_trainer *t, clt_loader *loader, clt_safetensors *f
     return CLT_OK;
 }
 
-static clt_status load_file(clt_trainer *t, clt_loader *loader, const char *path, bool weights, clt_run_position *restored) {
+static clt_status load_file(clt_trainer *t, clt_loader *loader, const char *path, const purpose *what, clt_run_position *restored) {
     clt_safetensors *file;
     item_list list = {0};
     void **values = NULL;
     CLT_TRY(clt_safetensors_open(&file, path));
-    clt_status status = restore(t, loader, file, path, weights, &list, &values, restored);
+    clt_status status = restore(t, loader, file, path, what, &list, &values, restored);
     if (status == CLT_OK) clt_log_message(CLT_LOG_INFO, "restored %s at step %lld", path, (long long)t->steps);
     for (size_t i = 0; values && i < list.n; i++) clt_free(values[i]);
     clt_free(values);
@@ -398,12 +428,12 @@ static clt_status share_loaded(clt_trainer *t, clt_loader *loader, clt_run_posit
     return clt_parallel_agree(comm, status);
 }
 
-static clt_status load(clt_trainer *t, clt_loader *loader, const char *path, bool weights) {
+static clt_status load(clt_trainer *t, clt_loader *loader, const char *path, const purpose *what) {
     clt_run_position p = {0};
     clt_comm *comm = t->options.comm;
-    if (!comm) return load_file(t, loader, path, weights, &p);
+    if (!comm) return load_file(t, loader, path, what, &p);
     clt_status status = clt_trainer_shards(t) > 1 ? clt_shards_make(t) : CLT_OK;
-    if (status == CLT_OK && clt_comm_rank(comm) == 0) status = load_file(t, loader, path, weights, &p);
+    if (status == CLT_OK && clt_comm_rank(comm) == 0) status = load_file(t, loader, path, what, &p);
     status = clt_parallel_agree(comm, status);
     if (status == CLT_OK) status = share_loaded(t, loader, &p);
     clt_shards_drop(t);
@@ -412,12 +442,17 @@ static clt_status load(clt_trainer *t, clt_loader *loader, const char *path, boo
 
 clt_status clt_checkpoint_load(clt_trainer *t, clt_loader *loader, const char *path) {
     if (!t || !path) return clt_fail(CLT_E_INVALID, "clt_checkpoint_load: trainer or path is NULL");
-    return load(t, loader, path, false);
+    return load(t, loader, path, &(purpose){.weights = false});
 }
 
 clt_status clt_weights_load(clt_trainer *t, const char *path) {
     if (!t || !path) return clt_fail(CLT_E_INVALID, "clt_weights_load: trainer or path is NULL");
-    return load(t, NULL, path, true);
+    return load(t, NULL, path, &(purpose){.weights = true});
+}
+
+clt_status clt_weights_load_matching(clt_trainer *t, const char *path, clt_left_out_visitor visit, void *user) {
+    if (!t || !path) return clt_fail(CLT_E_INVALID, "clt_weights_load_matching: trainer or path is NULL");
+    return load(t, NULL, path, &(purpose){.weights = true, .matching = true, .visit = visit, .user = user});
 }
 
 /* ---- what a file tells ---- */

@@ -168,6 +168,7 @@ static clt_status resume(clt_device *device, const char *path, digest *d) {
     if (status == CLT_OK) status = model_train(&m, 2);
     if (status == CLT_OK) status = clt_weights_save(m.trainer, weights);
     if (status == CLT_OK) status = digest_add_file(d, weights);
+    if (status == CLT_OK) status = clt_weights_load_matching(m.trainer, weights, NULL, NULL);
     if (status == CLT_OK) status = digest_add_mlp(d, &m);
     model_destroy(&m);
     return status;

@@ -180,6 +180,51 @@ static void weights_alone(void **state) {
     destroy(&m);
 }
 
+static void note_left_out(clt_left_out what, const char *name, const char *words, void *user) {
+    static const char *const kinds[] = {"missing", "over", "misfit"};
+    assert_true(words[0] != 0);
+    clt_text_add(user, "%s %s; ", kinds[what], name);
+}
+
+/* From another network's weights what fits is taken, and the rest is told. */
+static void weights_that_match(void **state) {
+    (void)state;
+    model m = make(HIDDEN, (clt_train_options){.optimizer = CLT_ADAM});
+    clt_text told = {0};
+    float own[HIDDEN * 64], bias[HIDDEN], before[10], now[10];
+    train(&m, 4);
+    assert_ok(clt_trainer_get(m.trainer, "fc1.weight", own, HIDDEN * 64));
+    assert_ok(clt_trainer_get(m.trainer, "fc2.bias", before, 10));
+    write_tensors(support_path("other"), (const char *const[]){"fc1.bias", "bn.weight", "bn.num_batches_tracked", "head", "cltrain.optimizer.exp_avg.x"}, 5);
+    assert_ok(clt_weights_load_matching(m.trainer, support_path("other"), note_left_out, &told));
+    assert_string_equal(clt_text_data(&told), "over head; missing fc1.weight; missing bn.bias; missing bn.running_mean; missing bn.running_var; "
+                                              "missing fc2.weight; missing fc2.bias; ");
+    assert_ok(clt_trainer_get(m.trainer, "fc1.bias", bias, HIDDEN));
+    for (int i = 0; i < HIDDEN; i++) assert_true(bias[i] == 0);
+    assert_ok(clt_trainer_get(m.trainer, "fc2.bias", now, 10));
+    assert_memory_equal(now, before, sizeof now);
+    assert_int_equal(clt_trainer_steps(m.trainer), 4);
+    /* A checkpoint of a wider network has the last bias alone like this one. */
+    clt_text_free(&told);
+    const char *wide = saved(HIDDEN + 1, (clt_train_options){.optimizer = CLT_SGD}, "wide");
+    assert_ok(clt_weights_load_matching(m.trainer, wide, note_left_out, &told));
+    assert_string_equal(clt_text_data(&told), "misfit fc1.weight; misfit fc1.bias; misfit bn.weight; misfit bn.bias; misfit bn.running_mean; "
+                                              "misfit bn.running_var; misfit fc2.weight; ");
+    float kept[HIDDEN * 64];
+    assert_ok(clt_trainer_get(m.trainer, "fc1.weight", kept, HIDDEN * 64));
+    assert_memory_equal(kept, own, sizeof own);
+    assert_ok(clt_trainer_get(m.trainer, "fc2.bias", now, 10));
+    assert_memory_not_equal(now, before, sizeof now);
+    clt_text_free(&told);
+    /* Nothing fits: nothing is changed. */
+    write_tensors(support_path("none"), (const char *const[]){"fc2.weights"}, 1);
+    assert_status(clt_weights_load_matching(m.trainer, support_path("none"), NULL, NULL), CLT_E_MISMATCH);
+    assert_detail("no tensor with a name, shape and type of the model's");
+    assert_status(clt_weights_load_matching(m.trainer, support_path("missing"), NULL, NULL), CLT_E_IO);
+    assert_status(clt_weights_load_matching(NULL, "x", NULL, NULL), CLT_E_INVALID);
+    destroy(&m);
+}
+
 /* Numbers that no run can have written, and that would overflow where they are used. */
 static void hostile_metadata_is_refused(void **state) {
     (void)state;
@@ -254,6 +299,7 @@ int main(void) {
         cmocka_unit_test(resuming_gives_the_same_bytes),
         cmocka_unit_test(other_models_are_refused),
         cmocka_unit_test(weights_alone),
+        cmocka_unit_test(weights_that_match),
         cmocka_unit_test(hostile_metadata_is_refused),
         cmocka_unit_test(a_tensor_left_over_is_refused),
         cmocka_unit_test(a_full_disk_keeps_the_old_file),
