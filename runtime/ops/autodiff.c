@@ -4,6 +4,9 @@
  * rule appends the nodes that compute its inputs' gradients. A tensor with
  * several users gets the sum of what they contribute, in a fixed order.
  */
+#include <stdlib.h>
+#include <string.h>
+
 #include "runtime/ops/ops.h"
 
 /* needed[i]: node i depends on a tensor of wrt. */
@@ -13,41 +16,139 @@ static void mark_dependents(const clt_graph *graph, size_t n_nodes, bool *needed
             needed[i] = needed[graph->nodes[i]->inputs[k]->index];
 }
 
+/* What the walk knows: by node, its gradient so far, and the slices of it whose gradients wait. */
+typedef struct walk {
+    bool *needed;
+    clt_tensor **grads;
+    struct part *parts;
+    size_t n_parts, capacity;
+    size_t *first; /* by node, 1 more than the place of its last part; 0: it has none */
+} walk;
+
+/* The gradient of x's slice, of places that begin at `start`. */
+typedef struct part {
+    const clt_tensor *slice;
+    clt_tensor *dy;
+    int64_t start;
+    size_t next; /* as `first` */
+} part;
+
 static clt_status accumulate(clt_tensor **sum, clt_tensor *term) {
     *sum = *sum ? clt_add(*sum, term) : term;
     return clt_tensor_valid(*sum) ? CLT_OK : clt_graph_status(term->graph);
 }
 
-static clt_status differentiate_node(clt_tensor *node, const bool *needed, clt_tensor **grads) {
-    enum { MOST = 256 };
-    clt_tensor *dx[MOST] = {0};
-    bool wanted[MOST];
-    if (!node->op->gradient)
-        return clt_fail(CLT_E_UNSUPPORTED, "%s has no gradient, but the loss depends on a parameter through it",
-                        clt_node_name(node));
-    if (node->n_inputs > MOST)
-        return clt_fail(CLT_E_UNSUPPORTED, "%s: more than %d operands", clt_node_name(node), MOST);
-    for (int k = 0; k < node->n_inputs; k++) wanted[k] = needed[node->inputs[k]->index];
-    node->op->gradient(node, grads[node->index], wanted, dx);
-    CLT_TRY(clt_graph_status(node->graph));
-    for (int k = 0; k < node->n_inputs; k++)
-        if (wanted[k] && dx[k]) CLT_TRY(accumulate(&grads[node->inputs[k]->index], dx[k]));
+/* ---- slices: many of one tensor, as of an unrolled network's inputs, have one gradient that is written once ---- */
+
+static clt_status add_part(walk *w, const clt_tensor *slice) {
+    const clt_slice_attributes *at = slice->attributes;
+    const clt_tensor *x = slice->inputs[0];
+    CLT_TRY(clt_grow(&w->parts, &w->capacity, w->n_parts, sizeof *w->parts));
+    w->parts[w->n_parts] = (part){slice, w->grads[slice->index], clt_slice_start(at, x->shape.dims[at->axis]), w->first[x->index]}; /* NOLINT(clang-analyzer-core.NullDereference) */
+    w->first[x->index] = ++w->n_parts;
     return CLT_OK;
 }
 
-static clt_status differentiate(clt_tensor *loss, clt_tensor *seed, clt_tensor *const *wrt, int n,
-                                bool *needed, clt_tensor **grads) {
+static int by_start(const void *a, const void *b) {
+    int64_t x = ((const part *)a)->start, y = ((const part *)b)->start;
+    return x < y ? -1 : x > y;
+}
+
+static clt_status add_piece(clt_tensor **pieces, int *n, clt_tensor *piece) {
+    pieces[(*n)++] = piece;
+    return clt_tensor_valid(piece) ? CLT_OK : clt_graph_status(piece->graph);
+}
+
+/* The parts, in their order, with zeros between them. NULL where some are of another axis, or overlap. */
+static clt_status join(clt_tensor *x, const part *parts, int n, clt_tensor **joined) {
+    int axis = ((const clt_slice_attributes *)parts[0].slice->attributes)->axis, n_pieces = 0;
+    int64_t end = 0;
+    clt_tensor **pieces = clt_alloc((size_t)(2 * n + 1) * sizeof *pieces);
+    clt_status status = pieces ? CLT_OK : clt_fail_memory((size_t)(2 * n + 1) * sizeof *pieces);
+    bool apart = true;
+    for (int i = 0; status == CLT_OK && i <= n && apart; i++) {
+        clt_shape gap = x->shape;
+        int64_t start = i < n ? parts[i].start : x->shape.dims[axis];
+        apart = start >= end && (i == n || ((const clt_slice_attributes *)parts[i].slice->attributes)->axis == axis);
+        gap.dims[axis] = start - end;
+        if (apart && start > end) status = add_piece(pieces, &n_pieces, clt_fill(x->graph, gap, 0));
+        if (!apart || i == n || status < 0) continue;
+        status = add_piece(pieces, &n_pieces, parts[i].dy);
+        end = start + parts[i].dy->shape.dims[axis];
+    }
+    *joined = status == CLT_OK && apart ? clt_concat(pieces, n_pieces, axis) : NULL;
+    clt_free(pieces);
+    return status == CLT_OK ? clt_graph_status(x->graph) : status;
+}
+
+/* In the order in which the walk has come to them. */
+static clt_status add_each(clt_tensor *x, const part *parts, int n, clt_tensor **sum) {
+    const bool wanted = true;
+    for (int i = 0; i < n; i++) {
+        clt_tensor *dx = NULL;
+        parts[i].slice->op->gradient((clt_tensor *)(uintptr_t)parts[i].slice, parts[i].dy, &wanted, &dx);
+        CLT_TRY(clt_graph_status(x->graph));
+        CLT_TRY(accumulate(sum, dx));
+    }
+    return CLT_OK;
+}
+
+/* The gradients of x's slices, now that all are there, go into that of x. */
+static clt_status add_slices(walk *w, clt_tensor *x) {
+    int n = 0;
+    for (size_t i = w->first[x->index]; i; i = w->parts[i - 1].next) n++;
+    if (!n) return CLT_OK;
+    part *parts = clt_alloc(2 * (size_t)n * sizeof *parts), *sorted = parts + n;
+    clt_tensor *joined = NULL;
+    if (!parts) return clt_fail_memory(2 * (size_t)n * sizeof *parts);
+    int k = n;
+    for (size_t i = w->first[x->index]; i; i = w->parts[i - 1].next) parts[--k] = w->parts[i - 1];
+    memcpy(sorted, parts, (size_t)n * sizeof *parts);
+    qsort(sorted, (size_t)n, sizeof *sorted, by_start);
+    clt_status status = n > 1 ? join(x, sorted, n, &joined) : CLT_OK;
+    if (status == CLT_OK && joined) status = accumulate(&w->grads[x->index], joined);
+    if (status == CLT_OK && !joined) status = add_each(x, parts, n, &w->grads[x->index]);
+    clt_free(parts);
+    return status;
+}
+
+/* ---- the walk ---- */
+
+static clt_status apply_rule(walk *w, clt_tensor *node, bool *wanted, clt_tensor **dx) {
+    for (int k = 0; k < node->n_inputs; k++) wanted[k] = w->needed[node->inputs[k]->index];
+    node->op->gradient(node, w->grads[node->index], wanted, dx);
+    CLT_TRY(clt_graph_status(node->graph));
+    for (int k = 0; k < node->n_inputs; k++)
+        if (wanted[k] && dx[k]) CLT_TRY(accumulate(&w->grads[node->inputs[k]->index], dx[k]));
+    return CLT_OK;
+}
+
+static clt_status differentiate_node(walk *w, clt_tensor *node) {
+    if (!node->op->gradient)
+        return clt_fail(CLT_E_UNSUPPORTED, "%s has no gradient, but the loss depends on a parameter through it",
+                        clt_node_name(node));
+    if (node->op == &clt_op_slice && ((const clt_slice_attributes *)node->attributes)->step == 1) return add_part(w, node);
+    size_t n = (size_t)node->n_inputs;
+    clt_tensor **dx = clt_calloc(n + 1, sizeof *dx);
+    bool *wanted = clt_calloc(n + 1, sizeof *wanted);
+    clt_status status = dx && wanted ? apply_rule(w, node, wanted, dx) : clt_fail_memory((n + 1) * sizeof *dx);
+    clt_free(dx);
+    clt_free(wanted);
+    return status;
+}
+
+static clt_status differentiate(walk *w, clt_tensor *loss, clt_tensor *seed, clt_tensor *const *wrt, int n) {
     clt_graph *graph = loss->graph;
     size_t n_nodes = graph->n_nodes;
-    for (int i = 0; i < n; i++) needed[wrt[i]->index] = true;
-    mark_dependents(graph, n_nodes, needed);
-    grads[loss->index] = seed;
+    for (int i = 0; i < n; i++) w->needed[wrt[i]->index] = true;
+    mark_dependents(graph, n_nodes, w->needed);
+    w->grads[loss->index] = seed;
     for (int i = loss->index; i >= 0; i--) {
         clt_tensor *node = graph->nodes[i];
-        if (grads[i] && needed[i] && node->kind == CLT_NODE_OUTPUT)
+        CLT_TRY(add_slices(w, node));
+        if (w->grads[i] && w->needed[i] && node->kind == CLT_NODE_OUTPUT)
             return clt_fail(CLT_E_UNSUPPORTED, "a further result of %s has no gradient", clt_node_name(node));
-        if (grads[i] && needed[i] && node->kind == CLT_NODE_OP)
-            CLT_TRY(differentiate_node(node, needed, grads));
+        if (w->grads[i] && w->needed[i] && node->kind == CLT_NODE_OP) CLT_TRY(differentiate_node(w, node));
     }
     return CLT_OK;
 }
@@ -60,13 +161,14 @@ clt_status clt_gradients(clt_tensor *loss, clt_tensor *seed, clt_tensor *const *
                         clt_shape_text(&seed->shape, b));
     }
     size_t n_nodes = loss->graph->n_nodes;
-    bool *needed = clt_calloc(n_nodes, sizeof *needed);
-    clt_tensor **all = clt_calloc(n_nodes, sizeof *all);
+    walk w = {.needed = clt_calloc(n_nodes, sizeof *w.needed), .grads = clt_calloc(n_nodes, sizeof *w.grads), .first = clt_calloc(n_nodes, sizeof *w.first)};
     clt_status status;
-    if (!needed || !all) status = clt_fail_memory(n_nodes * sizeof *all);
-    else status = differentiate(loss, seed, wrt, n, needed, all);
-    for (int i = 0; status == CLT_OK && i < n; i++) grads[i] = all[wrt[i]->index];
-    clt_free(needed);
-    clt_free(all);
+    if (!w.needed || !w.grads || !w.first) status = clt_fail_memory(n_nodes * sizeof *w.grads);
+    else status = differentiate(&w, loss, seed, wrt, n);
+    for (int i = 0; status == CLT_OK && i < n; i++) grads[i] = w.grads[wrt[i]->index];
+    clt_free(w.needed);
+    clt_free(w.grads);
+    clt_free(w.first);
+    clt_free(w.parts);
     return status;
 }

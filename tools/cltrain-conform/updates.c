@@ -11,7 +11,7 @@
 #define ALL_OPTIONS(which, of_momentum, in_front)                                                                          \
     {                                                                                                                      \
         .optimizer = which, .lr = 0.1f, .momentum = of_momentum, .nesterov = in_front, .weight_decay = 0.05f,              \
-        .clip_value = 0.9f, .clip_norm = 10, .accumulate = 2, .eps = 0.25f                                                 \
+        .clip_value = 0.9f, .clip_norm = 10, .accumulate = 2, .eps = (which) == CLT_SGD ? 0 : 0.25f                        \
     }
 
 /* Of all parameters. */
