@@ -71,6 +71,9 @@ typedef struct clt_parameter_rule {
 
 #define CLT_MAX_PARAMETER_RULES 16
 
+/* A model on a device with its optimizer. One thread at a time, the device's. */
+typedef struct clt_trainer clt_trainer;
+
 /* Zero means the default in every field. */
 typedef struct clt_train_options {
     clt_optimizer optimizer;
@@ -117,6 +120,10 @@ typedef struct clt_train_options {
     bool shard_optimizer; /* each rank keeps and updates a part of the optimizer's state, and gets the others' parameters
                              from them (ZeRO-1; Rajbhandari et al. 2020): its memory by the number of ranks, the same
                              bytes on the wire. Not with `recoverable`: the part of a lost rank would be lost */
+    /* Another trainer of this graph on this device, which has the same parameters, buffers and fixed inputs then: two losses that train
+     * different parameters, as of a GAN. Each has an optimizer of its own for what it trains, which no two may (CLT_E_STATE). Initial values are
+     * those of the first. They may be destroyed in any order. NULL: none. */
+    clt_trainer *shares;
     /* What the data are and the model's name ("mlp:128"): kept in checkpoints and files of weights, so that these are enough to use the model
      * (cltrain/preprocessing.h, clt_weights_metadata). Copied. NULL: nothing is kept. */
     const clt_preprocessing *preprocessing;
@@ -126,9 +133,6 @@ typedef struct clt_train_options {
     bool recoverable;    /* no update before all gradients of a step are exchanged: a step that fails has changed no
                             parameter, and clt_trainer_recover can go on */
 } clt_train_options;
-
-/* A model on a device with its optimizer. One thread at a time, the device's. */
-typedef struct clt_trainer clt_trainer;
 
 /* Compiles the training step of the graph of `loss` (a scalar f32) for `device`
  * and gives the parameters their first values. Graph, device and `options->output`
@@ -141,8 +145,8 @@ CLT_API clt_status clt_trainer_create(clt_trainer **trainer, clt_device *device,
 CLT_API void clt_trainer_destroy(clt_trainer *trainer);
 
 /* One step on a batch; returns when the work is queued, not when it is done.
- * Fields of the batch are matched with the graph's inputs in order; all but
- * dimension 0 must agree. A batch of another size than the graph's inputs gets a
+ * Fields of the batch are matched with the graph's inputs in order; those on which neither loss nor output depends may be missing, and the data
+ * of a field NULL. All but dimension 0, and the length of sequences, must agree. A batch of another size than the graph's inputs gets a
  * plan of its own on first use (the last batch of an epoch); of steps, evaluations and predictions of many sizes the last
  * 16 keep theirs. With accumulate =
  * k, parameters change on every k-th call. Errors: CLT_E_SHAPE, CLT_E_DTYPE,

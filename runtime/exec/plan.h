@@ -17,12 +17,19 @@
 typedef struct clt_state_store clt_state_store;
 
 clt_status clt_state_store_create(clt_device *device, clt_state_store **store);
+/* Another one with the same variables: states are its own. The stores may go in any order. */
+clt_status clt_state_store_share(clt_state_store *with, clt_state_store **store);
+/* How often variables that were shared have got another memory: plans from before must not be run. */
+int clt_state_store_moves(const clt_state_store *store);
 void clt_state_store_destroy(clt_state_store *store);
 /* The state's buffer, made and zeroed if it is not there. */
 clt_status clt_state_store_get(clt_state_store *store, const char *name, size_t bytes, clt_memory **buffer);
 /* The variable's buffer, likewise. */
 clt_status clt_state_store_variable(clt_state_store *store, const clt_variable *variable, clt_memory **buffer);
-/* Puts a variable into a state's memory. Before its buffer is first asked for. */
+/* Whether nobody has given the variable its first values yet: the caller does. */
+clt_status clt_state_store_begin(clt_state_store *store, const clt_variable *variable, bool *first);
+/* Puts a variable into a state's memory: before its buffer is first asked for, or, where it is shared, with its values. CLT_E_STATE if it is in
+ * another one's already. */
 clt_status clt_state_store_place(clt_state_store *store, const clt_variable *variable, const char *state, size_t state_bytes,
                            size_t offset_bytes);
 /* For questions: the memory that these would take, all told, without taking it. CLT_E_DEVICE_MEMORY if a state is larger than

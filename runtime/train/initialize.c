@@ -45,6 +45,9 @@ clt_status clt_initialize_variables(const clt_graph *graph, clt_state_store *sto
     for (size_t i = 0; i < graph->n_variables; i++) {
         const clt_variable *v = graph->variables[i];
         if (!clt_variable_is_kept(v)) continue; /* constants are in the store, inputs are set */
+        bool first;
+        CLT_TRY(clt_state_store_begin(store, v, &first));
+        if (!first) continue; /* another trainer has */
         int64_t n = clt_shape_elements(&v->shape);
         size_t bytes = (size_t)n * sizeof(float);
         clt_memory *memory;

@@ -456,6 +456,8 @@ static clt_step *take_plan(clt_trainer *t, size_t i) {
 }
 
 clt_status clt_trainer_plan(clt_trainer *t, clt_purpose purpose, clt_sizes sizes, clt_tensor *predicted, clt_step **step) {
+    if (clt_state_store_moves(t->store) != t->moves) clt_trainer_drop_plans(t);
+    t->moves = clt_state_store_moves(t->store);
     for (size_t i = 0; i < t->n_plans; i++) {
         clt_step *s = t->plans[i];
         if (s->purpose == purpose && s->sizes.batch == sizes.batch && s->sizes.length == sizes.length && s->predicted == predicted) {
@@ -468,6 +470,7 @@ clt_status clt_trainer_plan(clt_trainer *t, clt_purpose purpose, clt_sizes sizes
     clt_status status = new_step(t, purpose, sizes, predicted, (outcome){.dry_run = false}, step);
     if (status == CLT_E_DEVICE_MEMORY || status == CLT_E_SHAPE) return fail_plan(t, status, purpose, sizes);
     CLT_TRY(status);
+    t->moves = clt_state_store_moves(t->store); /* the first plan settles where what it trains lies */
     t->plans[t->n_plans++] = *step;
     return CLT_OK;
 }

@@ -47,6 +47,17 @@ static clt_status find_inputs(clt_trainer *t) {
     return t->n_inputs ? CLT_OK : clt_fail(CLT_E_INVALID, "the graph has no input");
 }
 
+/* Which inputs a batch of a step must bring. The truth of the output is the last. */
+static clt_status find_needed(clt_trainer *t) {
+    clt_tensor *targets[] = {t->loss, t->options.output};
+    bool *marks = clt_calloc(t->graph->n_nodes, sizeof *marks);
+    if (!marks) return clt_fail_memory(t->graph->n_nodes * sizeof *marks);
+    clt_graph_mark(t->graph, targets, t->options.output ? 2 : 1, marks);
+    for (int i = 0; i < t->n_inputs; i++) t->needed[i] = marks[t->inputs[i]->index] || (t->options.output && i == t->n_inputs - 1);
+    clt_free(marks);
+    return CLT_OK;
+}
+
 /* Values that are classes or rows of a table: what checks a batch's values does not see them. */
 static clt_status check_indices(const clt_graph *graph, const clt_variable *variable, const void *values) {
     for (size_t i = 0; variable->dtype == CLT_I32 && i < graph->n_nodes; i++) {
@@ -136,6 +147,17 @@ static clt_status copy_preprocessing(clt_trainer *t) {
     return status;
 }
 
+static clt_status make_store(clt_trainer *t) {
+    const clt_trainer *other = t->options.shares;
+    if (!other) return clt_state_store_create(t->device, &t->store);
+    if (other->graph != t->graph || other->device != t->device)
+        return clt_fail(CLT_E_INVALID, "option shares: the other trainer is of another %s", other->graph != t->graph ? "graph" : "device");
+    t->options.shares = NULL; /* it may go first */
+    CLT_TRY(clt_state_store_share(other->store, &t->store));
+    t->moves = clt_state_store_moves(t->store);
+    return CLT_OK;
+}
+
 clt_status clt_trainer_dry_run(clt_trainer **trainer, clt_device *device, clt_tensor *loss,
                               const clt_train_options *options) {
     if (!device) return clt_fail(CLT_E_INVALID, "device is NULL");
@@ -151,9 +173,10 @@ clt_status clt_trainer_dry_run(clt_trainer **trainer, clt_device *device, clt_te
     if (status == CLT_OK) status = copy_text(&t->options.model, &t->model);
     if (status == CLT_OK && t->options.preprocessing) status = copy_preprocessing(t);
     if (status == CLT_OK) status = copy_rules(t);
-    if (status == CLT_OK) status = clt_state_store_create(t->device, &t->store);
+    if (status == CLT_OK) status = make_store(t);
     if (status == CLT_OK) status = keep_variables(t);
     if (status == CLT_OK) status = find_inputs(t);
+    if (status == CLT_OK) status = find_needed(t);
     if (status == CLT_OK) status = check_constants(t->graph);
     if (status < 0) clt_trainer_destroy(t);
     else *trainer = t;
@@ -260,14 +283,14 @@ static clt_status check_fixed(const clt_trainer *t) {
     return CLT_OK;
 }
 
-/* `needed[i]`: input i must be given. */
+/* `needed[i]`: input i must be given; others may be. */
 static clt_status check_batch(const clt_trainer *t, const clt_batch *batch, const bool *needed) {
     if (!batch || batch->samples < 1) return clt_fail(CLT_E_INVALID, "the batch has no samples");
     CLT_TRY(check_fixed(t));
     CLT_TRY(check_length(t, batch));
     for (int i = 0; i < t->n_inputs; i++) {
         bool given = i < batch->n_fields && i < CLT_MAX_FIELDS;
-        if (needed && !needed[i]) continue;
+        if (!needed[i] && !(given && batch->fields[i].data)) continue;
         if (!given)
             return clt_fail(CLT_E_SHAPE, "the batch has %d fields; input \"%s\" is number %d", batch->n_fields,
                             t->inputs[i]->name, i + 1);
@@ -343,7 +366,7 @@ static bool is_empty(const clt_trainer *t, const clt_batch *batch) {
 }
 
 clt_status clt_trainer_check_batch(const clt_trainer *t, const clt_batch *batch) {
-    return is_empty(t, batch) ? CLT_OK : check_batch(t, batch, NULL);
+    return is_empty(t, batch) ? CLT_OK : check_batch(t, batch, t->needed);
 }
 
 static clt_status check_trouble(const clt_trainer *t) {
@@ -434,7 +457,7 @@ clt_status clt_trainer_evaluate(clt_trainer *t, const clt_batch *batch) {
     if (!t) return clt_fail(CLT_E_INVALID, "clt_trainer_evaluate: trainer is NULL");
     CLT_TRY(check_sums(t->eval_torn));
     if (is_empty(t, batch)) return CLT_OK;
-    CLT_TRY(check_batch(t, batch, NULL));
+    CLT_TRY(check_batch(t, batch, t->needed));
     CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_EVALUATE, clt_trainer_sizes(t, batch), NULL, &step));
     CLT_TRY(feed(t, step, batch));
     clt_status status = clt_plan_run(step->plan);

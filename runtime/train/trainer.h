@@ -80,6 +80,7 @@ struct clt_trainer {
 
     clt_tensor *inputs[CLT_MAX_FIELDS]; /* of the user's graph */
     int64_t input_limits[CLT_MAX_FIELDS]; /* i32 values must lie in [0, limit); 0: any */
+    bool needed[CLT_MAX_FIELDS];          /* by steps: the loss or what is counted depends on it */
     int n_inputs;
 
     bool *trained, *given; /* by variable: as it was when the trainer was created; a fixed input that was set */
@@ -88,6 +89,7 @@ struct clt_trainer {
     clt_bucket *buckets;
     int n_buckets;
 
+    int moves; /* of the store's variables, when the plans were made */
     clt_step *plans[CLT_MOST_PLANS]; /* the one that was asked for last is last */
     size_t n_plans;
     clt_tune_run run; /* which rows serve it: decided with the first plan, and kept in checkpoints */
