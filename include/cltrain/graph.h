@@ -53,7 +53,8 @@ typedef enum clt_init_kind {
     CLT_INIT_KAIMING_UNIFORM, /* bound = gain sqrt(3 / fan_in);   He et al. 2015 */
     CLT_INIT_KAIMING_NORMAL,  /* std   = gain / sqrt(fan_in) */
     CLT_INIT_XAVIER_UNIFORM,  /* bound = gain sqrt(6 / (fan_in + fan_out));   Glorot, Bengio 2010 */
-    CLT_INIT_XAVIER_NORMAL    /* std   = gain sqrt(2 / (fan_in + fan_out)) */
+    CLT_INIT_XAVIER_NORMAL,   /* std   = gain sqrt(2 / (fan_in + fan_out)) */
+    CLT_INIT_VALUES           /* values */
 } clt_init_kind;
 
 /* How a parameter's first values are drawn, from the trainer's seed and the
@@ -64,6 +65,7 @@ typedef struct clt_init {
     clt_init_kind kind;
     float value;
     float gain; /* 0 means 1 */
+    const float *values; /* as many as the parameter has, row-major. Not copied: they are read when a trainer is created */
 } clt_init;
 
 /* A trained f32 tensor. Names are unique in a graph, and are the keys of the checkpoint: UTF-8, not "__metadata__",
@@ -79,7 +81,11 @@ CLT_API clt_status clt_parameter_set_trained(clt_tensor *parameter, bool trained
  * CLT_E_NOT_FOUND: none does. */
 CLT_API clt_status clt_graph_set_trained(clt_graph *graph, const char *pattern, bool trained);
 
-/* The input, parameter, buffer, constant or fixed input of that name; NULL if the graph has none. */
+/* Names what an op makes, "encoder.scores", for errors, for clt_graph_find, and for files that name outputs. CLT_E_INVALID: an input or variable, which has a
+ * name, or another tensor of the graph has this one. */
+CLT_API clt_status clt_tensor_set_name(clt_tensor *tensor, const char *name);
+
+/* The tensor of that name; NULL if the graph has none. */
 CLT_API clt_tensor *clt_graph_find(const clt_graph *graph, const char *name);
 
 /* An f32 tensor that is kept and saved with the parameters but not trained by

@@ -225,14 +225,27 @@ CLT_API clt_tensor *clt_embedding_op(clt_tensor *indices, clt_tensor *weight);
 CLT_API clt_tensor *clt_softmax(clt_tensor *x, int axis);
 CLT_API clt_tensor *clt_log_softmax(clt_tensor *x, int axis);
 
+/* What a loss makes of the losses of all elements. */
+typedef enum clt_loss_reduction {
+    CLT_LOSS_MEAN = 0,
+    CLT_LOSS_SUM,
+    CLT_LOSS_NONE /* they stay apart: to be weighted, or masked */
+} clt_loss_reduction;
+typedef struct clt_loss_options {
+    clt_loss_reduction reduction;
+} clt_loss_options;
+
 /* logits f32 [N, C] and target i32 [N] in [0, C) -> scalar, the mean of
- * -log softmax(logits)[target]. A target out of range gives NaN; the trainer
+ * -log softmax(logits)[target], or [N]. A target out of range gives NaN; the trainer
  * refuses such labels before. */
 CLT_API clt_tensor *clt_cross_entropy(clt_tensor *logits, clt_tensor *target);
+CLT_API clt_tensor *clt_cross_entropy_with(clt_tensor *logits, clt_tensor *target, clt_loss_options options);
 /* Same shapes; target in [0, 1]; the mean, stable for large logits. */
 CLT_API clt_tensor *clt_bce_with_logits(clt_tensor *logits, clt_tensor *target);
+CLT_API clt_tensor *clt_bce_with_logits_with(clt_tensor *logits, clt_tensor *target, clt_loss_options options);
 /* Same shapes; the mean of (a - b)^2. */
 CLT_API clt_tensor *clt_mse_loss(clt_tensor *prediction, clt_tensor *target);
+CLT_API clt_tensor *clt_mse_loss_with(clt_tensor *prediction, clt_tensor *target, clt_loss_options options);
 
 /* ---- an op of the caller's ------------------------------------------------------ */
 

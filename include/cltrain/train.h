@@ -23,8 +23,11 @@ typedef enum clt_optimizer {
 typedef enum clt_schedule {
     CLT_SCHEDULE_CONSTANT = 0,
     CLT_SCHEDULE_STEP,  /* lr x decay_factor every decay_steps steps */
-    CLT_SCHEDULE_COSINE /* from lr to min_lr along half a cosine over total_steps; Loshchilov, Hutter 2017 */
+    CLT_SCHEDULE_COSINE, /* from lr to min_lr along half a cosine over total_steps; Loshchilov, Hutter 2017 */
+    CLT_SCHEDULE_FUNCTION /* lr x what the options' `lr_factor` returns */
 } clt_schedule;
+/* Of update number `step`, from 0, warm-up included. The same on all ranks. */
+typedef float (*clt_lr_factor)(int64_t step, void *user);
 
 /* How gradients go between ranks. What a code leaves out is kept, and added to the next step's gradient (error feedback), but
  * for the casts, which leave out little. Sums and state are f32 whatever goes over the wire, and all ranks get the same
@@ -93,6 +96,8 @@ typedef struct clt_train_options {
     int64_t decay_steps;  /* required by the step schedule */
     float decay_factor;   /* default 0.1 */
     float min_lr;
+    clt_lr_factor lr_factor; /* required by the function schedule; finite and not negative, or the step is CLT_E_INVALID */
+    void *lr_factor_user;
 
     float clip_value; /* gradients clipped to [-v, v]; 0: not */
     float clip_norm;  /* gradients scaled so that their global 2-norm is at most this; 0: not */

@@ -25,13 +25,21 @@ static clt_status copy_leaf(clt_graph *clone, const clt_tensor *node, clt_sizes 
     return clt_graph_status(clone);
 }
 
+static clt_status copy_name(const clt_tensor *node, clt_tensor *copy) {
+    if (node->name && !(copy->name = clt_strdup(node->name))) return clt_fail_memory(strlen(node->name) + 1);
+    return CLT_OK;
+}
+
 static clt_status copy_op(clt_graph *clone, const clt_tensor *node, clt_tensor *const *map, clt_tensor **copy) {
     clt_tensor **inputs = clt_alloc((size_t)node->n_inputs * sizeof *inputs);
     if (!inputs) return clt_fail_memory((size_t)node->n_inputs * sizeof *inputs);
     for (int i = 0; i < node->n_inputs; i++) inputs[i] = map[node->inputs[i]->index];
     *copy = clt_node(clone, node->op, node->attributes, inputs, node->n_inputs);
     clt_free(inputs);
-    return clt_graph_status(clone);
+    CLT_TRY(clt_graph_status(clone));
+    CLT_TRY(copy_name(node, *copy));
+    for (int k = 0; k < node->op->more_outputs; k++) CLT_TRY(copy_name(node->outputs[k], (*copy)->outputs[k]));
+    return CLT_OK;
 }
 
 static clt_status copy_nodes(const clt_graph *graph, const bool *marks, clt_sizes sizes, clt_graph *clone,

@@ -384,8 +384,10 @@ static clt_tensor *add_variable(clt_graph *graph, const char *what, const char *
         status = clt_fail(CLT_E_STATE, "%s \"%s\": a clone shares its origin's variables", what, name);
     if (status == CLT_OK && clt_graph_find_variable(graph, name))
         status = clt_fail(CLT_E_INVALID, "%s \"%s\" exists already", what, name);
-    if (status == CLT_OK && (like->init.kind < CLT_INIT_ZEROS || like->init.kind > CLT_INIT_XAVIER_NORMAL))
+    if (status == CLT_OK && (like->init.kind < CLT_INIT_ZEROS || like->init.kind > CLT_INIT_VALUES))
         status = clt_fail(CLT_E_INVALID, "%s \"%s\": unknown initializer %d", what, name, (int)like->init.kind);
+    if (status == CLT_OK && like->init.kind == CLT_INIT_VALUES && !like->init.values)
+        status = clt_fail(CLT_E_INVALID, "%s \"%s\": CLT_INIT_VALUES without values", what, name);
     clt_variable *variable = NULL;
     if (status == CLT_OK) status = variable_new(graph, name, like, &variable);
     if (status < 0) {
@@ -468,9 +470,23 @@ clt_status clt_graph_set_trained(clt_graph *graph, const char *pattern, bool tra
 clt_tensor *clt_graph_find(const clt_graph *graph, const char *name) {
     for (size_t i = 0; graph && name && i < graph->n_nodes; i++) {
         clt_tensor *node = graph->nodes[i];
-        if ((node->kind == CLT_NODE_INPUT || node->kind == CLT_NODE_VARIABLE) && !strcmp(node->name, name)) return node;
+        if (node->name && node->kind != CLT_NODE_STATE && clt_tensor_valid(node) && !strcmp(node->name, name)) return node;
     }
     return NULL;
+}
+
+clt_status clt_tensor_set_name(clt_tensor *tensor, const char *name) {
+    char shown[CLT_SHOWN_TEXT];
+    if (!tensor || !name || !name[0]) return clt_fail(CLT_E_INVALID, "clt_tensor_set_name: tensor is NULL, or name is NULL or empty");
+    if (!clt_tensor_valid(tensor)) return clt_graph_status(tensor->graph);
+    if (clt_tensor_is_leaf(tensor)) return clt_fail(CLT_E_INVALID, "clt_tensor_set_name: \"%s\" is no result of an op: its name stays", clt_show(tensor->name, shown));
+    clt_tensor *other = clt_graph_find(tensor->graph, name);
+    if (other && other != tensor) return clt_fail(CLT_E_INVALID, "clt_tensor_set_name: the graph has a tensor \"%s\" already", clt_show(name, shown));
+    char *copy = clt_strdup(name);
+    if (!copy) return clt_fail_memory(strlen(name) + 1);
+    clt_free(tensor->name);
+    tensor->name = copy;
+    return CLT_OK;
 }
 
 clt_shape clt_tensor_shape(const clt_tensor *tensor) {

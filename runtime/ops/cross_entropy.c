@@ -44,7 +44,10 @@ const clt_op clt_op_cross_entropy = {.name = "cross_entropy", .least_inputs = 2,
 const clt_op clt_op_cross_entropy_grad = {
     .name = "cross_entropy_grad", .least_inputs = 3, .infer = infer_grad, .operations = 6, .tuned = true, .index_limit = index_limit};
 
+clt_tensor *clt_cross_entropy_with(clt_tensor *logits, clt_tensor *target, clt_loss_options options) {
+    return clt_reduce_losses(clt_node(NULL, &clt_op_cross_entropy, NULL, (clt_tensor *[]){logits, target}, 2), options);
+}
+
 clt_tensor *clt_cross_entropy(clt_tensor *logits, clt_tensor *target) {
-    clt_tensor *losses = clt_node(NULL, &clt_op_cross_entropy, NULL, (clt_tensor *[]){logits, target}, 2);
-    return clt_mean(losses, CLT_ALL_AXES);
+    return clt_cross_entropy_with(logits, target, (clt_loss_options){CLT_LOSS_MEAN});
 }

@@ -101,6 +101,8 @@ clt_tensor *clt_fill(clt_graph *graph, clt_shape shape, float value);
 clt_tensor *clt_equal(clt_tensor *a, clt_tensor *b);
 /* Sums what broadcasting stretched, so that the result has `shape`. */
 clt_tensor *clt_sum_to(clt_tensor *x, const clt_shape *shape);
+/* What the options of a loss ask for. */
+clt_tensor *clt_reduce_losses(clt_tensor *losses, clt_loss_options options);
 
 /* ---- matmul.c ---- */
 

@@ -239,21 +239,29 @@ clt_tensor *clt_fill(clt_graph *graph, clt_shape shape, float value) {
     return clt_node(graph, &clt_op_pointwise, &at, NULL, 0);
 }
 
-/* ---- losses that are means of pointwise ops ---- */
+/* ---- losses that are pointwise ops ---- */
 
-static clt_tensor *mean_of(const char *name, clt_tensor *a, clt_tensor *b) {
+static clt_tensor *loss_of(const char *name, clt_tensor *a, clt_tensor *b, clt_loss_options options) {
     if (clt_tensor_valid(a) && clt_tensor_valid(b) && !clt_shape_equal(&a->shape, &b->shape)) {
         char text[CLT_PAIR_TEXT];
         return clt_graph_fail(a->graph, clt_fail(CLT_E_SHAPE, "%s: %s differ in shape", name,
                                                  clt_pair_text(a, b, text)));
     }
-    return clt_mean(apply_named(name, a, b, 0, 0), CLT_ALL_AXES);
+    return clt_reduce_losses(apply_named(name, a, b, 0, 0), options);
+}
+
+clt_tensor *clt_bce_with_logits_with(clt_tensor *logits, clt_tensor *target, clt_loss_options options) {
+    return loss_of("bce_with_logits", logits, target, options);
+}
+
+clt_tensor *clt_mse_loss_with(clt_tensor *prediction, clt_tensor *target, clt_loss_options options) {
+    return loss_of("mse_loss", prediction, target, options);
 }
 
 clt_tensor *clt_bce_with_logits(clt_tensor *logits, clt_tensor *target) {
-    return mean_of("bce_with_logits", logits, target);
+    return clt_bce_with_logits_with(logits, target, (clt_loss_options){CLT_LOSS_MEAN});
 }
 
 clt_tensor *clt_mse_loss(clt_tensor *prediction, clt_tensor *target) {
-    return mean_of("mse_loss", prediction, target);
+    return clt_mse_loss_with(prediction, target, (clt_loss_options){CLT_LOSS_MEAN});
 }

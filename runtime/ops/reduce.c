@@ -108,3 +108,10 @@ clt_tensor *clt_sum_to(clt_tensor *x, const clt_shape *shape) {
         if (i < lead || (shape->dims[i - lead] == 1 && x->shape.dims[i] != 1)) options.axes[options.n_axes++] = i;
     return clt_reshape(options.n_axes ? clt_sum(x, options) : x, *shape);
 }
+
+clt_tensor *clt_reduce_losses(clt_tensor *losses, clt_loss_options options) {
+    if (!clt_tensor_valid(losses) || options.reduction == CLT_LOSS_NONE) return losses;
+    if (options.reduction == CLT_LOSS_SUM) return clt_sum(losses, CLT_ALL_AXES);
+    if (options.reduction == CLT_LOSS_MEAN) return clt_mean(losses, CLT_ALL_AXES);
+    return clt_graph_fail(losses->graph, clt_fail(CLT_E_INVALID, "a loss: option reduction = %d: it must be one of clt_loss_reduction", (int)options.reduction));
+}

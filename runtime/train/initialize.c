@@ -35,6 +35,7 @@ static void fill(const clt_variable *v, uint64_t seed, float *values, int64_t n)
     case CLT_INIT_KAIMING_UNIFORM: value = gain * sqrt(3 / in); break;
     case CLT_INIT_KAIMING_NORMAL: value = gain / sqrt(in), normal = true; break;
     case CLT_INIT_XAVIER_UNIFORM: value = gain * sqrt(6 / (in + out)); break;
+    case CLT_INIT_VALUES: return; /* the caller's own */
     case CLT_INIT_XAVIER_NORMAL: value = gain * sqrt(2 / (in + out)), normal = true; break;
     }
     for (int64_t i = 0; i < n; i++)
@@ -52,10 +53,11 @@ clt_status clt_initialize_variables(const clt_graph *graph, clt_state_store *sto
         size_t bytes = (size_t)n * sizeof(float);
         clt_memory *memory;
         CLT_TRY(clt_state_store_variable(store, v, &memory));
-        float *values = clt_alloc(bytes);
-        if (!values) return clt_fail_memory(bytes);
-        fill(v, seed, values, n);
-        clt_status status = clt_memory_write(memory, 0, values, bytes);
+        bool given = v->init.kind == CLT_INIT_VALUES;
+        float *values = given ? NULL : clt_alloc(bytes);
+        if (!values && !given) return clt_fail_memory(bytes);
+        if (values) fill(v, seed, values, n);
+        clt_status status = clt_memory_write(memory, 0, given ? v->init.values : values, bytes);
         clt_free(values);
         CLT_TRY(status);
     }

@@ -59,8 +59,11 @@ static clt_status check_rules(const clt_train_options *o) {
 }
 
 static clt_status check_schedule(const clt_train_options *o) {
-    if ((unsigned)o->schedule > CLT_SCHEDULE_COSINE) return fail_option("schedule", (int)o->schedule, "one of clt_schedule");
+    if ((unsigned)o->schedule > CLT_SCHEDULE_FUNCTION) return fail_option("schedule", (int)o->schedule, "one of clt_schedule");
     if (o->warmup_steps < 0) return fail_option("warmup_steps", (double)o->warmup_steps, "0 or more");
+    if ((o->schedule == CLT_SCHEDULE_FUNCTION) != (o->lr_factor != NULL))
+        return clt_fail(CLT_E_INVALID, "option lr_factor goes with CLT_SCHEDULE_FUNCTION: it must be given with that schedule, and with no other");
+    if (o->schedule == CLT_SCHEDULE_FUNCTION && o->warmup_steps) return fail_option("warmup_steps", (double)o->warmup_steps, "0 with a function, which warms up itself");
     if (o->schedule == CLT_SCHEDULE_STEP && o->decay_steps < 1)
         return fail_option("decay_steps", (double)o->decay_steps, "1 or more with the step schedule");
     if (o->schedule == CLT_SCHEDULE_COSINE && o->total_steps <= o->warmup_steps)
@@ -102,6 +105,7 @@ clt_status clt_train_options_resolve(const clt_train_options *given, clt_train_o
 float clt_schedule_lr(const clt_train_options *o, int64_t step) {
     const double pi = 3.14159265358979323846;
     double lr = o->lr;
+    if (o->schedule == CLT_SCHEDULE_FUNCTION) return (float)(lr * (double)o->lr_factor(step, o->lr_factor_user));
     if (step < o->warmup_steps) return (float)(lr * (double)(step + 1) / (double)o->warmup_steps);
     int64_t since = step - o->warmup_steps;
     if (o->schedule == CLT_SCHEDULE_STEP)

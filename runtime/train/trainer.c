@@ -325,6 +325,9 @@ static clt_status set_hyper(const clt_trainer *t, const clt_step *step) {
     double update = (double)(t->steps + 1 - t->skipped_before);
     float hyper[CLT_HYPER_COUNT] = {0};
     hyper[CLT_HYPER_LR] = clt_schedule_lr(o, t->steps);
+    if (!(hyper[CLT_HYPER_LR] >= 0 && hyper[CLT_HYPER_LR] < INFINITY))
+        return clt_fail(CLT_E_INVALID, "the learning rate of update %lld is %g: option lr_factor must give what is finite and not negative",
+                        (long long)t->steps + 1, (double)hyper[CLT_HYPER_LR]);
     hyper[CLT_HYPER_BIAS1] = (float)(1 - pow(o->beta1, update));
     hyper[CLT_HYPER_BIAS2] = (float)sqrt(1 - pow(o->beta2, update));
     hyper[CLT_HYPER_KEEP] = t->micro > 0 ? 1.0f : 0.0f;

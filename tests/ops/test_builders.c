@@ -38,6 +38,61 @@ static void batch_norm_of_one_element_a_channel_is_refused(void **state) {
 }
 
 /* A new model normalizes: weight 1, bias 0. */
+static void losses_stay_apart_or_are_summed(void **state) {
+    (void)state;
+    clt_graph *graph = new_graph();
+    clt_tensor *logits = clt_input(graph, "logits", CLT_F32, CLT_SHAPE(2, 3)), *target = clt_input(graph, "target", CLT_I32, CLT_SHAPE(2));
+    clt_tensor *truth = clt_input(graph, "truth", CLT_F32, CLT_SHAPE(2, 3));
+    for (int r = CLT_LOSS_MEAN; r <= CLT_LOSS_NONE; r++) {
+        clt_loss_options options = {(clt_loss_reduction)r};
+        const clt_tensor *losses[] = {clt_cross_entropy_with(logits, target, options), clt_bce_with_logits_with(logits, truth, options),
+                                      clt_mse_loss_with(logits, truth, options)};
+        for (int i = 0; i < 3; i++) {
+            assert_int_equal(losses[i]->shape.rank, r < CLT_LOSS_NONE ? 0 : i ? 2 : 1);
+            if (r == CLT_LOSS_NONE) continue;
+            const clt_reduce_attributes *at = losses[i]->attributes;
+            assert_int_equal(at->reduction, r == CLT_LOSS_SUM ? CLT_AXES_SUM : CLT_AXES_MEAN);
+        }
+    }
+    assert_ok(clt_graph_status(graph));
+    clt_mse_loss_with(logits, truth, (clt_loss_options){(clt_loss_reduction)3});
+    assert_status(clt_graph_status(graph), CLT_E_INVALID);
+    assert_detail("reduction = 3");
+    clt_graph_destroy(graph);
+}
+
+static void tensors_have_names(void **state) {
+    (void)state;
+    clt_graph *graph = new_graph(), *clone;
+    clt_tensor *x = clt_input(graph, "x", CLT_F32, CLT_SHAPE(2, 3)), *h = clt_relu(x), *y = clt_tanh(h), **copies;
+    char text[64];
+    assert_ok(clt_tensor_set_name(h, "first"));
+    assert_ok(clt_tensor_set_name(h, "hidden"));
+    assert_ok(clt_tensor_set_name(h, "hidden"));
+    assert_null(clt_graph_find(graph, "first"));
+    assert_ptr_equal(clt_graph_find(graph, "hidden"), h);
+    assert_string_equal(clt_tensor_name(h), "hidden");
+    assert_string_equal(clt_tensor_label(h, text), "\"hidden\"");
+    assert_ok(clt_graph_clone(graph, &y, 1, (clt_sizes){.batch = 5}, &clone, &copies));
+    assert_ptr_equal(clt_graph_find(clone, "hidden"), copies[h->index]);
+    clt_free(copies);
+    clt_graph_destroy(clone);
+    const struct {
+        clt_tensor *tensor;
+        const char *name, *words;
+    } wrong[] = {{NULL, "a", "tensor is NULL"}, {y, NULL, "name is NULL"},   {y, "", "empty"}, {x, "a", "\"x\" is no result of an op"},
+                 {y, "x", "\"x\" already"},     {y, "hidden", "\"hidden\" already"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_status(clt_tensor_set_name(wrong[i].tensor, wrong[i].name), CLT_E_INVALID);
+        assert_detail(wrong[i].words);
+    }
+    assert_ok(clt_graph_status(graph));
+    assert_string_equal(clt_tensor_name(y), "tanh");
+    clt_matmul(h, h);
+    assert_detail("\"hidden\" [2, 3]");
+    clt_graph_destroy(graph);
+}
+
 static void zero_of_a_norm_is_zero_where_it_is_said(void **state) {
     (void)state;
     static const struct {
@@ -144,6 +199,6 @@ static void dropout_checks_its_probability(void **state) {
 }
 
 OP_MAIN("builders", cmocka_unit_test(cast_to_its_own_type_is_itself),
-        cmocka_unit_test(batch_norm_of_one_element_a_channel_is_refused), cmocka_unit_test(zero_of_a_norm_is_zero_where_it_is_said), cmocka_unit_test(batch_norm_has_initial_values),
+        cmocka_unit_test(batch_norm_of_one_element_a_channel_is_refused), cmocka_unit_test(losses_stay_apart_or_are_summed), cmocka_unit_test(tensors_have_names), cmocka_unit_test(zero_of_a_norm_is_zero_where_it_is_said), cmocka_unit_test(batch_norm_has_initial_values),
         cmocka_unit_test(views_share_memory), cmocka_unit_test(rows_of_softmax_sum_to_one),
         cmocka_unit_test(dropout_checks_its_probability))

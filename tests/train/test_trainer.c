@@ -253,6 +253,53 @@ static void schedules(void **state) {
 }
 
 /* 11 samples in batches of 4, 4 and 3: means over samples, not over batches. */
+static float halved(int64_t step, void *user) {
+    ++*(int *)user;
+    return step < 3 ? 1 / (float)(1 << step) : NAN;
+}
+
+static void a_schedule_of_the_callers(void **state) {
+    (void)state;
+    int calls = 0;
+    clt_train_options options = {.lr = 0.1f, .schedule = CLT_SCHEDULE_FUNCTION, .lr_factor = halved, .lr_factor_user = &calls};
+    assert_lr(options, (float[]){0.1f, 0.05f, 0.025f}, 3);
+    assert_int_equal(calls, 6);
+    model m = make(4, options);
+    clt_batch batch = batch_of(0, 4);
+    double w[D];
+    for (int k = 0; k < D; k++) w[k] = (double)first_weights[k];
+    for (int step = 0; step < 3; step++) {
+        double g[D];
+        gradient(w, 0, 4, g);
+        for (int k = 0; k < D; k++) w[k] -= 0.1 / (1 << step) * g[k];
+        assert_ok(clt_trainer_step(m.trainer, &batch));
+        assert_weights(m.trainer, w, "function", step);
+    }
+    assert_status(clt_trainer_step(m.trainer, &batch), CLT_E_INVALID);
+    assert_detail("the learning rate of update 4 is nan");
+    assert_weights(m.trainer, w, "function", 3);
+    destroy(&m);
+}
+
+/* Without a copy: they are read when the trainer is made. */
+static void first_values_of_the_callers(void **state) {
+    (void)state;
+    model m;
+    float values[D] = {1, 2, 3}, found[D];
+    assert_ok(clt_graph_create(&m.graph));
+    clt_tensor *w = clt_parameter(m.graph, "w", CLT_SHAPE(D), (clt_init){.kind = CLT_INIT_VALUES, .values = values});
+    m.loss = clt_mean(clt_mul(clt_input(m.graph, "x", CLT_F32, CLT_SHAPE(4, D)), w), CLT_ALL_AXES);
+    values[1] = 7;
+    assert_ok(clt_trainer_create(&m.trainer, device, m.loss, NULL));
+    values[1] = 9;
+    assert_ok(clt_trainer_get(m.trainer, "w", found, D));
+    assert_true(found[0] == 1 && found[1] == 7 && found[2] == 3);
+    clt_parameter(m.graph, "none", CLT_SHAPE(D), (clt_init){.kind = CLT_INIT_VALUES});
+    assert_status(clt_graph_status(m.graph), CLT_E_INVALID);
+    assert_detail("\"none\": CLT_INIT_VALUES without values");
+    destroy(&m);
+}
+
 static void metrics(void **state) {
     (void)state;
     model m = make(4, (clt_train_options){0});
@@ -615,6 +662,7 @@ static void bad_options(void **state) {
     (void)state;
     const clt_train_options bad[] = {
         {.lr = -1}, {.lr = NAN}, {.momentum = 1}, {.nesterov = true}, {.beta1 = 1.5f}, {.clip_norm = -1}, {.accumulate = -2},
+        {.schedule = CLT_SCHEDULE_FUNCTION}, {.lr_factor = halved}, {.schedule = CLT_SCHEDULE_FUNCTION, .lr_factor = halved, .warmup_steps = 2},
         {.beta1 = 0.9f}, {.beta2 = 0.9f}, {.eps = 1e-8f}, {.optimizer = CLT_ADAM, .momentum = 0.9f}, {.optimizer = CLT_ADAMW, .nesterov = true},
         {.optimizer = (clt_optimizer)9}, {.schedule = CLT_SCHEDULE_COSINE}, {.schedule = CLT_SCHEDULE_STEP}, {.warmup_steps = -1},
     };
@@ -850,7 +898,7 @@ static void constants_that_are_no_rows(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(optimizers),     cmocka_unit_test(gradients), cmocka_unit_test(accumulation),
+        cmocka_unit_test(optimizers),     cmocka_unit_test(gradients), cmocka_unit_test(a_schedule_of_the_callers), cmocka_unit_test(first_values_of_the_callers), cmocka_unit_test(accumulation),
         cmocka_unit_test(schedules),      cmocka_unit_test(metrics),
         cmocka_unit_test(an_uneven_last_batch_trains), cmocka_unit_test(batches_of_many_sizes),
         cmocka_unit_test(prediction),
