@@ -9,7 +9,7 @@
  *     batch     samples a step; steps: how many
  *     initial   safetensors file of the first weights; final: of the last, written here
  *     optimizer sgd, adam or adamw, with lr, momentum, nesterov, weight_decay, clip_norm,
- *               clip_value, cosine (of so many steps), accumulate
+ *               clip_value, cosine (of so many steps), accumulate; groups: with 1, biases and norms have no weight decay and twice the rate
  *
  * A last line "eval LOSS ACCURACY" is of the whole data after training, in evaluation mode.
  */
@@ -24,7 +24,7 @@
 
 typedef struct arguments {
     const char *model, *x, *y, *initial, *final, *optimizer;
-    double classes, batch, steps, lr, momentum, nesterov, weight_decay, clip_norm, clip_value, cosine, accumulate;
+    double classes, batch, steps, lr, momentum, nesterov, weight_decay, clip_norm, clip_value, cosine, accumulate, groups;
 } arguments;
 
 /* ---- arguments ---- */
@@ -37,7 +37,7 @@ static double *find_number(arguments *a, const char *key) {
         {"classes", &a->classes},     {"batch", &a->batch},           {"steps", &a->steps},
         {"lr", &a->lr},               {"momentum", &a->momentum},     {"nesterov", &a->nesterov},
         {"clip_norm", &a->clip_norm}, {"clip_value", &a->clip_value}, {"weight_decay", &a->weight_decay},
-        {"cosine", &a->cosine},       {"accumulate", &a->accumulate},
+        {"cosine", &a->cosine},       {"accumulate", &a->accumulate}, {"groups", &a->groups},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         if (!strcmp(numbers[i].key, key)) return numbers[i].value;
@@ -86,6 +86,11 @@ static clt_train_options train_options(const arguments *a, clt_tensor *output) {
         .accumulate = (int)a->accumulate,
         .output = output,
     };
+    static const clt_parameter_rule rules[] = {{"*.bias", 2, -1}, {"norm?.*", 2, -1}};
+    if (a->groups > 0) {
+        o.rules = rules;
+        o.n_rules = 2;
+    }
     if (a->cosine > 0) {
         o.schedule = CLT_SCHEDULE_COSINE;
         o.total_steps = (int64_t)a->cosine;
