@@ -49,6 +49,25 @@ CLT_API clt_tensor *clt_gelu_tanh(clt_tensor *a); /* its approximation by tanh, 
 CLT_API clt_tensor *clt_tanh(clt_tensor *a);
 CLT_API clt_tensor *clt_sigmoid(clt_tensor *a);
 CLT_API clt_tensor *clt_silu(clt_tensor *a);
+CLT_API clt_tensor *clt_leaky_relu(clt_tensor *a, float slope); /* of what is below 0; gradient `slope` at 0 */
+CLT_API clt_tensor *clt_elu(clt_tensor *a, float alpha);        /* alpha (exp(a) - 1) below 0; Clevert, Unterthiner, Hochreiter 2016 */
+CLT_API clt_tensor *clt_softplus(clt_tensor *a);                /* log(1 + exp(a)), without overflow */
+CLT_API clt_tensor *clt_hard_sigmoid(clt_tensor *a);            /* a / 6 + 1/2 within [0, 1] */
+CLT_API clt_tensor *clt_hard_swish(clt_tensor *a);              /* a times that; Howard et al. 2019 */
+CLT_API clt_tensor *clt_erf(clt_tensor *a);
+CLT_API clt_tensor *clt_sin(clt_tensor *a);
+CLT_API clt_tensor *clt_cos(clt_tensor *a);
+
+/* The larger and the smaller one, NaN if one is; where both are equal each gets half of the gradient. */
+CLT_API clt_tensor *clt_maximum(clt_tensor *a, clt_tensor *b);
+CLT_API clt_tensor *clt_minimum(clt_tensor *a, clt_tensor *b);
+/* a where the condition is not 0, else b; all three broadcast. No gradient goes to the condition. */
+CLT_API clt_tensor *clt_where(clt_tensor *condition, clt_tensor *a, clt_tensor *b);
+/* 1 or 0; no gradient goes through them. */
+CLT_API clt_tensor *clt_greater(clt_tensor *a, clt_tensor *b);
+CLT_API clt_tensor *clt_greater_equal(clt_tensor *a, clt_tensor *b);
+CLT_API clt_tensor *clt_less(clt_tensor *a, clt_tensor *b);
+CLT_API clt_tensor *clt_less_equal(clt_tensor *a, clt_tensor *b);
 
 /* Converts between f32, f16, bf16, i32 and u8. To f16 and bf16: to the nearest, ties to even, infinite where it is too large; to an
  * integer: toward zero, saturated. The gradient, between floating-point types alone, is cast back. */

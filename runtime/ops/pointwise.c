@@ -11,11 +11,11 @@
 
 typedef struct clt_pointwise_function {
     const char *name;
-    const char *operands; /* letters of the inputs: "a", "ab" */
+    const char *operands; /* letters of the inputs: "a", "ab", "abc" */
     const char *value;
-    /* Of each operand: over a, b, y (the result) and g (its gradient). Those used
-     * are told by grad_operands. */
-    const char *grad_operands[2], *grad[2];
+    /* Of each operand: over a, b, c, y (the result) and g (its gradient). Those used
+     * are told by grad_operands. NULL: none goes to it. */
+    const char *grad_operands[3], *grad[3];
 } function;
 
 /* Derivatives: any calculus text; the value at a kink is PyTorch's. */
@@ -43,6 +43,23 @@ static const function functions[] = {
     /* 2 sqrt(2 / pi) = 1.5957...; 1 + tanh(u) = 2 / (1 + exp(-2 u)) */
     {"gelu_tanh", "a", "a / (1.0f + exp(-1.5957691216057308f * a * (1.0f + 0.044715f * a * a)))", {"ag"},
      {"g / (1.0f + exp(-1.5957691216057308f * a * (1.0f + 0.044715f * a * a))) * (1.0f + a * (1.0f - 1.0f / (1.0f + exp(-1.5957691216057308f * a * (1.0f + 0.044715f * a * a)))) * 1.5957691216057308f * (1.0f + 0.134145f * a * a))"}},
+    {"leaky_relu", "a", "a < 0.0f ? s0 * a : a", {"ag"}, {"a > 0.0f ? g : s0 * g"}},
+    {"elu", "a", "a > 0.0f ? a : s0 * expm1(a)", {"ag"}, {"a > 0.0f ? g : g * s0 * exp(a)"}},
+    {"softplus", "a", "fmax(a, 0.0f) + log1p(exp(-fabs(a)))", {"ag"}, {"g / (1.0f + exp(-a))"}},
+    {"hard_sigmoid", "a", "a <= -3.0f ? 0.0f : a >= 3.0f ? 1.0f : a / 6.0f + 0.5f", {"ag"}, {"a > -3.0f && a < 3.0f ? g / 6.0f : 0.0f"}},
+    {"hard_swish", "a", "a <= -3.0f ? 0.0f : a >= 3.0f ? a : a * (a + 3.0f) / 6.0f", {"ag"},
+     {"a <= -3.0f ? 0.0f : a < 3.0f ? g * (a / 3.0f + 0.5f) : g"}},
+    {"erf", "a", "erf(a)", {"ag"}, {"g * 1.1283791670955126f * exp(-a * a)"}},
+    {"sin", "a", "sin(a)", {"ag"}, {"g * cos(a)"}},
+    {"cos", "a", "cos(a)", {"ag"}, {"-g * sin(a)"}},
+    /* NaN stays; equal ones share the gradient. */
+    {"maximum", "ab", "a > b || a != a ? a : b", {"abg", "abg"}, {"a > b ? g : a == b ? 0.5f * g : 0.0f", "a < b ? g : a == b ? 0.5f * g : 0.0f"}},
+    {"minimum", "ab", "a < b || a != a ? a : b", {"abg", "abg"}, {"a < b ? g : a == b ? 0.5f * g : 0.0f", "a > b ? g : a == b ? 0.5f * g : 0.0f"}},
+    {"where", "abc", "a != 0.0f ? b : c", {NULL, "ag", "ag"}, {NULL, "a != 0.0f ? g : 0.0f", "a != 0.0f ? 0.0f : g"}},
+    {"greater", "ab", "a > b ? 1.0f : 0.0f", {0}, {0}},
+    {"greater_equal", "ab", "a >= b ? 1.0f : 0.0f", {0}, {0}},
+    {"less", "ab", "a < b ? 1.0f : 0.0f", {0}, {0}},
+    {"less_equal", "ab", "a <= b ? 1.0f : 0.0f", {0}, {0}},
     {"tanh", "a", "tanh(a)", {"yg"}, {"g * (1.0f - y * y)"}},
     {"sigmoid", "a", "1.0f / (1.0f + exp(-a))", {"yg"}, {"g * y * (1.0f - y)"}},
     {"silu", "a", "a / (1.0f + exp(-a))", {"ag"},
@@ -91,16 +108,22 @@ static clt_tensor *operand(clt_tensor *node, clt_tensor *dy, char letter) {
     switch (letter) {
     case 'a': return node->inputs[0];
     case 'b': return node->inputs[1];
+    case 'c': return node->inputs[2];
     case 'y': return node;
     default: return dy;
     }
 }
 
-/* To what has no derivative or a whole-number type there is no gradient. */
-static bool has_gradient(const clt_tensor *node, int i) {
+/* To what has no formula or a whole-number type there is no gradient. */
+static bool has_gradient(const clt_tensor *node) {
     const clt_pointwise_attributes *at = node->attributes;
-    if (is_cast(at)) return clt_dtype_is_float(node->dtype) && clt_dtype_is_float(node->inputs[0]->dtype);
-    return at->function && at->function->grad[i];
+    return is_cast(at) ? clt_dtype_is_float(node->dtype) && clt_dtype_is_float(node->inputs[0]->dtype) : at->function != NULL;
+}
+
+/* A condition is constant but where it changes. */
+static bool passes_gradient(const clt_tensor *node, int i) {
+    const clt_pointwise_attributes *at = node->attributes;
+    return is_cast(at) || at->function->grad[i];
 }
 
 /* Of operand i before sums and casts. */
@@ -120,12 +143,12 @@ static clt_tensor *gradient_term(clt_tensor *node, clt_tensor *dy, int i) {
 static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_tensor **dx) {
     for (int i = 0; i < node->n_inputs; i++) {
         if (!wanted[i]) continue;
-        if (!has_gradient(node, i)) {
+        if (!has_gradient(node)) {
             clt_graph_fail(node->graph, clt_fail(CLT_E_UNSUPPORTED, "%s has no gradient", clt_node_name(node)));
             return;
         }
         clt_tensor *x = node->inputs[i];
-        dx[i] = clt_cast(clt_sum_to(gradient_term(node, dy, i), &x->shape), x->dtype);
+        if (passes_gradient(node, i)) dx[i] = clt_cast(clt_sum_to(gradient_term(node, dy, i), &x->shape), x->dtype);
     }
 }
 
@@ -177,19 +200,23 @@ const clt_op clt_op_pointwise = {
 
 /* ---- builders ---- */
 
-static clt_tensor *apply(const function *f, clt_tensor *a, clt_tensor *b, float s0, float s1) {
+static clt_tensor *apply(const function *f, clt_tensor *const *x, float s0, float s1) {
     clt_pointwise_attributes at = {.name = f->name,
                                    .expression = f->value,
                                    .operands = f->operands,
                                    .function = f,
                                    .s = {s0, s1}};
-    return clt_node(NULL, &clt_op_pointwise, &at, (clt_tensor *[]){a, b}, (int)strlen(f->operands));
+    return clt_node(NULL, &clt_op_pointwise, &at, x, (int)strlen(f->operands));
+}
+
+static const function *function_of(const char *name) {
+    size_t i = 0;
+    while (strcmp(functions[i].name, name)) i++;
+    return &functions[i];
 }
 
 static clt_tensor *apply_named(const char *name, clt_tensor *a, clt_tensor *b, float s0, float s1) {
-    size_t i = 0;
-    while (strcmp(functions[i].name, name)) i++;
-    return apply(&functions[i], a, b, s0, s1);
+    return apply(function_of(name), (clt_tensor *[]){a, b}, s0, s1);
 }
 
 clt_tensor *clt_add(clt_tensor *a, clt_tensor *b) { return apply_named("add", a, b, 0, 0); }
@@ -210,7 +237,32 @@ clt_tensor *clt_gelu(clt_tensor *a) { return apply_named("gelu", a, NULL, 0, 0);
 clt_tensor *clt_tanh(clt_tensor *a) { return apply_named("tanh", a, NULL, 0, 0); }
 clt_tensor *clt_sigmoid(clt_tensor *a) { return apply_named("sigmoid", a, NULL, 0, 0); }
 clt_tensor *clt_silu(clt_tensor *a) { return apply_named("silu", a, NULL, 0, 0); }
-clt_tensor *clt_equal(clt_tensor *a, clt_tensor *b) { return apply(&equal_function, a, b, 0, 0); }
+clt_tensor *clt_leaky_relu(clt_tensor *a, float slope) { return apply_named("leaky_relu", a, NULL, slope, 0); }
+clt_tensor *clt_elu(clt_tensor *a, float alpha) { return apply_named("elu", a, NULL, alpha, 0); }
+clt_tensor *clt_softplus(clt_tensor *a) { return apply_named("softplus", a, NULL, 0, 0); }
+clt_tensor *clt_hard_sigmoid(clt_tensor *a) { return apply_named("hard_sigmoid", a, NULL, 0, 0); }
+clt_tensor *clt_hard_swish(clt_tensor *a) { return apply_named("hard_swish", a, NULL, 0, 0); }
+clt_tensor *clt_erf(clt_tensor *a) { return apply_named("erf", a, NULL, 0, 0); }
+clt_tensor *clt_sin(clt_tensor *a) { return apply_named("sin", a, NULL, 0, 0); }
+clt_tensor *clt_cos(clt_tensor *a) { return apply_named("cos", a, NULL, 0, 0); }
+clt_tensor *clt_maximum(clt_tensor *a, clt_tensor *b) { return apply_named("maximum", a, b, 0, 0); }
+clt_tensor *clt_minimum(clt_tensor *a, clt_tensor *b) { return apply_named("minimum", a, b, 0, 0); }
+clt_tensor *clt_equal(clt_tensor *a, clt_tensor *b) { return apply(&equal_function, (clt_tensor *[]){a, b}, 0, 0); }
+
+clt_tensor *clt_where(clt_tensor *condition, clt_tensor *a, clt_tensor *b) {
+    return apply(function_of("where"), (clt_tensor *[]){condition, a, b}, 0, 0);
+}
+
+/* 1 and 0 are numbers of a floating-point type. */
+static clt_tensor *compare(const char *name, clt_tensor *a, clt_tensor *b) {
+    bool integers = clt_tensor_valid(a) && clt_tensor_valid(b) && a->dtype == b->dtype && !clt_dtype_is_float(a->dtype);
+    return apply_named(name, integers ? clt_cast(a, CLT_F32) : a, b, 0, 0);
+}
+
+clt_tensor *clt_greater(clt_tensor *a, clt_tensor *b) { return compare("greater", a, b); }
+clt_tensor *clt_greater_equal(clt_tensor *a, clt_tensor *b) { return compare("greater_equal", a, b); }
+clt_tensor *clt_less(clt_tensor *a, clt_tensor *b) { return compare("less", a, b); }
+clt_tensor *clt_less_equal(clt_tensor *a, clt_tensor *b) { return compare("less_equal", a, b); }
 
 clt_tensor *clt_pow_scalar(clt_tensor *a, float exponent) {
     return apply_named(exponent == 2.0f ? "square" : "pow_scalar", a, NULL, exponent, 0);

@@ -17,6 +17,7 @@ static clt_tensor *every_pointwise(clt_tensor *x, clt_tensor *bias) {
     clt_tensor *y = clt_sub(clt_log(positive), clt_exp(clt_neg(clt_pow_scalar(positive, 2))));
     y = clt_div(y, clt_sqrt(clt_pow(positive, clt_sigmoid(bias))));
     y = clt_clip(clt_mul(clt_gelu(y), clt_tanh(clt_silu(y))), -2, 2);
+    y = clt_where(clt_less(y, x), clt_maximum(clt_sin(y), clt_leaky_relu(x, 0.1f)), y);
     return clt_add(clt_relu(clt_mul_scalar(y, 0.5f)), x);
 }
 

@@ -54,6 +54,30 @@ POINTWISE(tanh, clt_tanh(x[0]), tanh(a))
 POINTWISE(sigmoid, clt_sigmoid(x[0]), 1 / (1 + exp(-a)))
 POINTWISE(silu, clt_silu(x[0]), a / (1 + exp(-a)))
 
+POINTWISE(leaky_relu, clt_leaky_relu(x[0], at->s[0]), a < 0 ? s *a : a)
+POINTWISE(elu, clt_elu(x[0], at->s[0]), a > 0 ? a : s *expm1(a))
+POINTWISE(softplus, clt_softplus(x[0]), fmax(a, 0) + log1p(exp(-fabs(a))))
+POINTWISE(hard_sigmoid, clt_hard_sigmoid(x[0]), isnan(a) ? a : fmin(fmax(a / 6 + 0.5, 0), 1))
+POINTWISE(hard_swish, clt_hard_swish(x[0]), a * fmin(fmax(a / 6 + 0.5, 0), 1))
+POINTWISE(erf, clt_erf(x[0]), erf(a))
+POINTWISE(sin, clt_sin(x[0]), sin(a))
+POINTWISE(cos, clt_cos(x[0]), cos(a))
+POINTWISE(maximum, clt_maximum(x[0], x[1]), isnan(a) || isnan(b) ? NAN : fmax(a, b))
+POINTWISE(minimum, clt_minimum(x[0], x[1]), isnan(a) || isnan(b) ? NAN : fmin(a, b))
+POINTWISE(greater, clt_greater(x[0], x[1]), a > b)
+POINTWISE(greater_equal, clt_greater_equal(x[0], x[1]), a >= b)
+POINTWISE(less, clt_less(x[0], x[1]), a < b)
+POINTWISE(less_equal, clt_less_equal(x[0], x[1]), a <= b)
+
+/* Of a condition that is a comparison: through it goes no gradient. */
+BUILD(where, clt_where(clt_less(x[0], x[1]), x[1], clt_mul(x[0], x[0])))
+static double value_where(double a, double b, double s, double t) {
+    return (void)s, (void)t, a < b ? b : a * a;
+}
+static double reference_where(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    return (void)evaluation, apply(value_where, x, n, y, at);
+}
+
 /* ---- gradients where there is no derivative, as PyTorch has them; operands have one shape ---- */
 
 static double slope_relu(double a, double b, const attributes *at) { return (void)b, (void)at, a > 0; }
@@ -70,6 +94,18 @@ static double slope_exponent(double a, double b, const attributes *at) {
 static double slope_power(double a, double b, const attributes *at) {
     return (void)b, slope_base(a, (double)at->s[0], at);
 }
+
+static double slope_leaky_relu(double a, double b, const attributes *at) { return (void)b, a > 0 ? 1 : (double)at->s[0]; }
+static double slope_elu(double a, double b, const attributes *at) { return (void)b, a > 0 ? 1 : (double)at->s[0] * exp(a); }
+static double slope_hard_sigmoid(double a, double b, const attributes *at) { return (void)b, (void)at, fabs(a) < 3 ? 1.0 / 6 : 0; }
+static double slope_hard_swish(double a, double b, const attributes *at) {
+    return (void)b, (void)at, a <= -3 ? 0 : a < 3 ? a / 3 + 0.5 : 1;
+}
+static double slope_larger(double a, double b, const attributes *at) { return (void)at, a > b ? 1 : a == b ? 0.5 : 0; }
+static double slope_smaller(double a, double b, const attributes *at) { return (void)at, a < b ? 1 : a == b ? 0.5 : 0; }
+static double slope_if_less(double a, double b, const attributes *at) { return (void)at, a < b; }
+static double slope_square_else(double a, double b, const attributes *at) { return (void)at, a < b ? 0 : 2 * a; }
+static double slope_none(double a, double b, const attributes *at) { return (void)a, (void)b, (void)at, 0; }
 
 static void chain(double (*slope)(double a, double b, const attributes *at), const array *x, bool two, const array *dy,
                   array *dx, const attributes *at) {
@@ -91,6 +127,31 @@ static void reference_pow_gradient(const array *x, int i, const array *dy, array
 }
 static void reference_pow_scalar_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at) {
     (void)i, chain(slope_power, x, false, dy, dx, at);
+}
+
+static void reference_leaky_relu_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at) {
+    (void)i, chain(slope_leaky_relu, x, false, dy, dx, at);
+}
+static void reference_elu_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at) {
+    (void)i, chain(slope_elu, x, false, dy, dx, at);
+}
+static void reference_hard_sigmoid_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at) {
+    (void)i, chain(slope_hard_sigmoid, x, false, dy, dx, at);
+}
+static void reference_hard_swish_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at) {
+    (void)i, chain(slope_hard_swish, x, false, dy, dx, at);
+}
+static void reference_maximum_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at) {
+    chain(i ? slope_smaller : slope_larger, x, true, dy, dx, at);
+}
+static void reference_minimum_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at) {
+    chain(i ? slope_larger : slope_smaller, x, true, dy, dx, at);
+}
+static void reference_where_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at) {
+    chain(i ? slope_if_less : slope_square_else, x, true, dy, dx, at);
+}
+static void reference_none_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at) {
+    (void)i, chain(slope_none, x, true, dy, dx, at);
 }
 
 static double cast_to(double value, clt_dtype dtype) {
@@ -143,6 +204,16 @@ static const function functions[] = {
     {OP(relu, 1), {{.kinks = {0}, .n_kinks = 1}}, 1, {0}},
     {OP(gelu, 0), {{.low = -4, .high = 4}}, 1, {0}},
     {OP(gelu_tanh, 0), {{.low = -4, .high = 4}}, 1, {0}},
+    {OP(leaky_relu, 1), {{.kinks = {0}, .n_kinks = 1}}, 1, {0.1f}},
+    {OP(elu, 4), {{.low = -4, .high = 4, .kinks = {0}, .n_kinks = 1}}, 1, {0.7f}},
+    {OP(softplus, 0), {{.low = -6, .high = 6}}, 1, {0}},
+    {OP(hard_sigmoid, 0), {{.low = -6, .high = 6, .kinks = {-3, 3}, .n_kinks = 2}}, 1, {0}},
+    {OP(hard_swish, 0), {{.low = -6, .high = 6, .kinks = {-3, 3}, .n_kinks = 2}}, 1, {0}},
+    {OP(erf, 17), {{.low = -3, .high = 3}}, 1, {0}},
+    {OP(sin, 0), {{.low = -7, .high = 7}}, 1, {0}},
+    {OP(cos, 0), {{.low = -7, .high = 7}}, 1, {0}},
+    {OP(maximum, 1), {{.low = 1, .high = 3}, {.low = -1, .high = 0.9}}, 2, {0}},
+    {OP(minimum, 1), {{.low = 1, .high = 3}, {.low = -1, .high = 0.9}}, 2, {0}},
     {OP(tanh, 6), {{.low = -4, .high = 4}}, 1, {0}},
     {OP(sigmoid, 0), {{.low = -6, .high = 6}}, 1, {0}},
     {OP(silu, 0), {{.low = -6, .high = 6}}, 1, {0}},
@@ -214,11 +285,19 @@ static const extreme extremes[] = {
     {"clip", "extreme", OF(any), {-0.5f, 1}},
     {"relu", "extreme", OF(any), {0}},
     {"gelu", "extreme", OF(gates), {0}, true},
+    {"maximum", "extreme", OF_PAIRS(sum), {0}, true},
+    {"minimum", "extreme", OF_PAIRS(sum), {0}, true},
+    {"leaky_relu", "extreme", OF(any), {0.1f}, true},
+    {"elu", "extreme", OF(powers_of_e), {0.7f}, true},
+    {"softplus", "extreme", OF(sigmoids), {0}, true},
+    {"hard_sigmoid", "extreme", OF(any), {0}, true},
+    {"erf", "extreme", OF(sigmoids), {0}, true},
     {"tanh", "extreme", OF(sigmoids), {0}, true},
     {"sigmoid", "extreme", OF(sigmoids), {0}, true},
     {"silu", "extreme", OF(gates), {0}, true},
     {"gelu", "far", OF(far), {0}, false, true},
     {"gelu_tanh", "far", OF(far), {0}, false, true},
+    {"softplus", "far", OF(far), {0}, false, true},
     {"tanh", "far", OF(far), {0}, false, true},
     {"sigmoid", "far", OF(far), {0}, false, true},
     {"silu", "far", OF(far), {0}, false, true},
@@ -237,6 +316,9 @@ typedef struct kink {
 } kink;
 
 LIST(zero, 0, -0.0, 1, -1, 0.5, -3)
+LIST(threes, -3, 3, 0, -3.5, 3.5, 1)
+LIST(tie_a, 1, 2, -1, 0, 0.5, -3, 7)
+LIST(tie_b, 1, 1, 3, -0.0, 0.75, -3, -7)
 LIST(limits, -0.5, 1, 0, -1, 2)
 LIST(zeros, 0, 3)
 LIST(signs, -1, 0, -0.0, 1)
@@ -254,6 +336,17 @@ static const kink kinks[] = {
     {AT_KINK(relu, 1), "kink", OF(signs), {0}},
     {AT_KINK(abs, 1), "kink", OF(zero), {0}},
     {AT_KINK(clip, 1), "kink", OF(limits), {-0.5f, 1}},
+    {AT_KINK(leaky_relu, 1), "kink", OF(zero), {0.1f}},
+    {AT_KINK(elu, 4), "kink", OF(zero), {0.7f}},
+    {AT_KINK(hard_sigmoid, 2), "kink", OF(threes), {0}},
+    {AT_KINK(hard_swish, 2), "kink", OF(threes), {0}},
+    {AT_KINK(maximum, 1), "ties", OF_PAIRS(tie), {0}},
+    {AT_KINK(minimum, 1), "ties", OF_PAIRS(tie), {0}},
+    {AT_KINK(where, 1), "both", OF_PAIRS(tie), {0}},
+    {OPERATION("greater", "clt_greater", greater, greater, .gradient = reference_none_gradient, .ulp = 0), "ties", OF_PAIRS(tie), {0}},
+    {OPERATION("greater_equal", "clt_greater_equal", greater_equal, greater_equal, .gradient = reference_none_gradient, .ulp = 0), "ties", OF_PAIRS(tie), {0}},
+    {OPERATION("less", "clt_less", less, less, .gradient = reference_none_gradient, .ulp = 0), "ties", OF_PAIRS(tie), {0}},
+    {OPERATION("less_equal", "clt_less_equal", less_equal, less_equal, .gradient = reference_none_gradient, .ulp = 0), "ties", OF_PAIRS(tie), {0}},
     {AT_KINK(pow, 17), "kink", OF_PAIRS(zero_power), {0}},
     {AT_KINK(pow_scalar, 17), "kink-0", OF(signs), {0}},
     {AT_KINK(pow_scalar, 17), "kink-1", OF(signs), {1}},
