@@ -81,6 +81,22 @@ typedef struct clt_gpt2_options {
 CLT_API clt_tensor *clt_model_gpt2_with(clt_tensor *tokens, clt_gpt2_options options);
 #define clt_model_gpt2(tokens, ...) clt_model_gpt2_with((tokens), (clt_gpt2_options){__VA_ARGS__})
 
+typedef struct clt_llama_options {
+    int64_t vocabulary; /* default 32000 */
+    int64_t width;      /* default 2048 */
+    int64_t hidden;     /* of the MLP; default 5632 */
+    int layers, heads;  /* defaults 22, 32: TinyLlama 1.1B. Twice the heads divide width */
+    int key_heads;      /* that key and value have; divides heads. Default: an eighth of them, or as many */
+    float base;         /* of rotary positions; default 10000 */
+    float eps;          /* of the norms; default 1e-5 */
+    bool tied;          /* the head shares the embedding's weight */
+} clt_llama_options;
+
+/* Llama; Touvron et al. 2023. tokens i32 [N, T] -> logits [N, T, vocabulary]. Names are those of LlamaForCausalLM
+ * ("model.embed_tokens.weight", "model.layers.0.self_attn.q_proj.weight", ...). Positions are plain: no scaling of Llama 3.1 and later. */
+CLT_API clt_tensor *clt_model_llama_with(clt_tensor *tokens, clt_llama_options options);
+#define clt_model_llama(tokens, ...) clt_model_llama_with((tokens), (clt_llama_options){__VA_ARGS__})
+
 CLT_END_DECLS
 
 #endif

@@ -178,6 +178,11 @@ CLT_API clt_tensor *clt_layer_norm_with(clt_tensor *x, const char *name, int dim
 /* weight and bias have the shape of the dimensions that are normalized. */
 CLT_API clt_tensor *clt_layer_norm_op(clt_tensor *x, clt_tensor *weight, clt_tensor *bias, clt_norm_options options);
 
+/* x / sqrt(mean of squares + eps) times weight, over the last `dims` dimensions; Zhang, Sennrich 2019. Makes NAME.weight (ones) of that shape. */
+CLT_API clt_tensor *clt_rms_norm_with(clt_tensor *x, const char *name, int dims, clt_norm_options options);
+#define clt_rms_norm(x, name, dims) clt_rms_norm_with((x), (name), (dims), (clt_norm_options){0})
+CLT_API clt_tensor *clt_rms_norm_op(clt_tensor *x, clt_tensor *weight, clt_norm_options options);
+
 /* ---- attention -------------------------------------------------------------- */
 
 typedef struct clt_attention_options {
@@ -190,6 +195,15 @@ typedef struct clt_attention_options {
  * with T + S, not with T S: backward computes the scores again (Dao et al. 2022). */
 CLT_API clt_tensor *clt_attention_with(clt_tensor *q, clt_tensor *k, clt_tensor *v, clt_attention_options options);
 #define clt_attention(q, k, v, ...) clt_attention_with((q), (k), (v), (clt_attention_options){__VA_ARGS__})
+
+typedef struct clt_rotary_options {
+    float base;       /* of the frequencies; default 10000 */
+    bool interleaved; /* pairs are elements 2 i and 2 i + 1 (GPT-J), else i and i + D / 2 (GPT-NeoX, Llama) */
+} clt_rotary_options;
+
+/* Turns pairs of elements of x [N, heads, T, D], D even, by an angle that grows with the place in T: t base^(-2 i / D); Su et al. 2021. */
+CLT_API clt_tensor *clt_rotary_with(clt_tensor *x, clt_rotary_options options);
+#define clt_rotary(x, ...) clt_rotary_with((x), (clt_rotary_options){__VA_ARGS__})
 
 /* ---- reductions ------------------------------------------------------------ */
 

@@ -109,6 +109,45 @@ static void gpt2_of_any_length(void **state) {
     }
 }
 
+/* TinyLlama 1.1B: its configuration on Hugging Face. */
+static void llama(void **state) {
+    (void)state;
+    assert_model(clt_model_llama(tokens, .layers = 22), 32000, 1100048384);
+    assert_parameter("model.layers.21.self_attn.k_proj.weight", CLT_SHAPE(256, 2048));
+    assert_parameter("model.layers.0.mlp.down_proj.weight", CLT_SHAPE(2048, 5632));
+    assert_parameter("lm_head.weight", CLT_SHAPE(32000, 2048));
+}
+
+static void llama_of_any_length(void **state) {
+    (void)state;
+    clt_tensor *sequence = clt_sequence_input(graph, "sequence", CLT_I32, CLT_SHAPE(2, 8), 1);
+    clt_tensor *logits = clt_model_llama(sequence, .layers = 2, .heads = 4, .key_heads = 2, .width = 16, .hidden = 24, .vocabulary = 11, .tied = true), **copies;
+    assert_ok(clt_graph_status(graph));
+    assert_null(clt_graph_find(graph, "lm_head.weight"));
+    for (int64_t length = 1; length <= 8; length++) {
+        clt_graph *clone;
+        assert_ok(clt_graph_clone(graph, &logits, 1, (clt_sizes){3, length}, &clone, &copies));
+        clt_shape shape = clt_tensor_shape(copies[logits->index]), wanted = CLT_SHAPE(3, length, 11);
+        assert_true(clt_shape_equal(&shape, &wanted));
+        clt_free(copies);
+        clt_graph_destroy(clone);
+    }
+}
+
+static void refuses_key_heads_that_do_not_divide(void **state) {
+    (void)state;
+    clt_model_llama(tokens, .heads = 8, .key_heads = 3, .width = 64);
+    assert_status(clt_graph_status(graph), CLT_E_INVALID);
+    assert_detail("8 heads, 3 key heads");
+}
+
+static void refuses_odd_rotary(void **state) {
+    (void)state;
+    clt_rotary(clt_input(graph, "q", CLT_F32, CLT_SHAPE(1, 2, 3, 5)), .base = 10);
+    assert_status(clt_graph_status(graph), CLT_E_SHAPE);
+    assert_detail("an even D and a base above 0, got [1, 2, 3, 5]");
+}
+
 static void mlp(void **state) {
     (void)state;
     assert_model(clt_model_mlp(images, (int64_t[]){7, 5}, 2, 4), 4, 150528 * 7 + 7 + 7 * 5 + 5 + 5 * 4 + 4);
@@ -155,7 +194,7 @@ static void refuses_images_as_tokens(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(resnet18), TEST(resnet34), TEST(resnet50), TEST(resnet101), TEST(resnet_of_small_images), TEST(mobilenet_v2), TEST(vit), TEST(gpt2), TEST(gpt2_of_any_length),
+        TEST(resnet18), TEST(resnet34), TEST(resnet50), TEST(resnet101), TEST(resnet_of_small_images), TEST(mobilenet_v2), TEST(vit), TEST(gpt2), TEST(gpt2_of_any_length), TEST(llama), TEST(llama_of_any_length), TEST(refuses_key_heads_that_do_not_divide), TEST(refuses_odd_rotary),
         TEST(mlp), TEST(refuses_another_depth), TEST(refuses_images_without_whole_patches), TEST(refuses_long_sequences),
         TEST(refuses_heads_that_do_not_divide), TEST(refuses_images_as_tokens),
     };

@@ -27,6 +27,22 @@ static double reference_attention(const array *x, int n, array *y, const attribu
     return 4.0 * (double)(q[0] * q[1] * q[2] * k[2] * d);
 }
 
+/* at: s[0] the base; flag: interleaved. */
+static double reference_rotary(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    (void)n, (void)evaluation;
+    int64_t length = x->shape.dims[2], d = x->shape.dims[3], half = d / 2;
+    array_resize(y, x->shape);
+    for (int64_t row = 0; row < array_count(x) / d; row++)
+        for (int64_t i = 0; i < half; i++) {
+            double angle = (double)(row % length) * pow((double)at->s[0], -2.0 * (double)i / (double)d), c = cos(angle), s = sin(angle);
+            int64_t a = row * d + (at->flag ? 2 * i : i), b = at->flag ? a + 1 : a + half;
+            y->values[a] = x->values[a] * c - x->values[b] * s;
+            y->values[b] = x->values[b] * c + x->values[a] * s;
+        }
+    return 6.0 * (double)array_count(x);
+}
+
+BUILD(rotary, clt_rotary(x[0], .base = at->s[0], .interleaved = at->flag))
 BUILD(attention, clt_attention(x[0], x[1], x[2], .scale = at->s[0], .causal = at->flag))
 
 static const operation attention = OPERATION("attention", "clt_attention_with", attention, attention);
@@ -43,7 +59,20 @@ static test_case *add(case_list *list, const char *variant, bool causal, const i
     return c;
 }
 
+static const operation rotary = OPERATION("rotary", "clt_rotary_with", rotary, rotary);
+
+static void add_rotary(case_list *list, const char *variant, bool interleaved, float base, clt_shape shape) {
+    operand x = {.shape = shape};
+    test_case *c = case_add(list, &rotary, variant, &x, 1);
+    c->at.flag = interleaved;
+    c->at.s[0] = base;
+}
+
 void cases_attention(case_list *list) {
+    add_rotary(list, "halves", false, 10000, (clt_shape)SHAPE(2, 3, 7, 8));
+    add_rotary(list, "interleaved", true, 10000, (clt_shape)SHAPE(2, 3, 7, 8));
+    add_rotary(list, "base", false, 50, (clt_shape)SHAPE(1, 1, 33, 2));
+    add_rotary(list, "interleaved-base", true, 50, (clt_shape)SHAPE(1, 2, 5, 66));
     add(list, "", false, (int[]){2, 3, 3, 5, 7, 4});
     add(list, "one", false, (int[]){1, 1, 1, 1, 1, 1});
     add(list, "causal", true, (int[]){2, 2, 2, 7, 7, 5});

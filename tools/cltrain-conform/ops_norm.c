@@ -98,10 +98,25 @@ static double reference_layer_norm(const array *x, int n, array *y, const attrib
     return 6.0 * (double)array_count(x);
 }
 
+/* x, weight, over the dimensions of the weight. */
+static double reference_rms_norm(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    (void)n, (void)evaluation;
+    int64_t width = array_count(&x[1]), rows = array_count(x) / width;
+    array_resize(y, x->shape);
+    for (int64_t r = 0; r < rows; r++) {
+        const double *from = x->values + r * width;
+        double square = 0;
+        for (int64_t i = 0; i < width; i++) square += from[i] * from[i] / (double)width;
+        for (int64_t i = 0; i < width; i++) y->values[r * width + i] = from[i] / sqrt(square + eps_of(at)) * x[1].values[i];
+    }
+    return 4.0 * (double)array_count(x);
+}
+
 /* ---- cases ---- */
 
 BUILD(batch_norm, clt_batch_norm_with(x[0], "w", at->norm))
 BUILD(batch_norm_conv, clt_neg(clt_neg(clt_batch_norm_with(clt_conv2d_op(x[0], x[1], NULL, at->conv), "w", at->norm))))
+BUILD(rms_norm, clt_rms_norm_with(x[0], "w", at->axis, at->norm))
 BUILD(layer_norm, clt_layer_norm_with(x[0], "w", at->axis, at->norm))
 
 /* Gradients of norms are what is left when terms about 1 cancel: all of them, with two values to a mean. */
@@ -121,6 +136,16 @@ const operation operation_layer_norm = OPERATION("layer_norm", "clt_layer_norm_w
     layer_norm, .tolerance = 1e-4, .floor = 1e-2);
 static const operation layer_norm_mean = OPERATION("layer_norm", "clt_layer_norm_with", layer_norm,
     layer_norm, .tolerance = 1e-3, .floor = 1e-1);
+
+static const operation rms_norm = OPERATION("rms_norm", "clt_rms_norm_with clt_rms_norm_op", rms_norm, rms_norm, .tolerance = 1e-4, .floor = 1e-2);
+
+static void add_rms_norm(case_list *list, const char *variant, clt_shape shape, int dims, float eps) {
+    operand x[] = {{.shape = shape, .low = -1, .high = 3}, {.variable = "w.weight"}};
+    x[1].shape = shape_of(dims, shape.dims + shape.rank - dims);
+    test_case *c = case_add(list, &rms_norm, variant, x, 2);
+    c->at.axis = dims;
+    c->at.norm.eps = eps;
+}
 
 static test_case *add_norm(case_list *list, bool full, const char *variant, bool evaluation, clt_shape shape,
                            clt_norm_options o) {
@@ -185,6 +210,10 @@ static void add_hard_norms(case_list *list) {
 }
 
 void cases_norm(case_list *list) {
+    add_rms_norm(list, "", (clt_shape)SHAPE(4, 7), 1, 0);
+    add_rms_norm(list, "", (clt_shape)SHAPE(2, 3, 131), 1, 0);
+    add_rms_norm(list, "dims-2-eps", (clt_shape)SHAPE(3, 4, 5), 2, 0.5f);
+    add_rms_norm(list, "", (clt_shape)SHAPE(11), 1, 0);
     add_norm(list, false, "", false, (clt_shape)SHAPE(4, 3, 5, 7), (clt_norm_options){0});
     add_norm(list, false, "evaluation", true, (clt_shape)SHAPE(4, 3, 5, 7), (clt_norm_options){0});
     add_norm(list, false, "", false, (clt_shape)SHAPE(37, 5), (clt_norm_options){0});
