@@ -92,6 +92,11 @@ CLT_API clt_tensor *clt_graph_find(const clt_graph *graph, const char *name);
  * gradient (running statistics). */
 CLT_API clt_tensor *clt_buffer(clt_graph *graph, const char *name, clt_shape shape, clt_init init);
 
+typedef struct clt_buffer_options {
+    bool unsaved; /* it is in no file: a run that goes on begins with its first values */
+} clt_buffer_options;
+CLT_API clt_tensor *clt_buffer_with(clt_graph *graph, const char *name, clt_shape shape, clt_init init, clt_buffer_options options);
+
 /* Values that never change, such as a mask or positions: f32, f16, bf16, i32 or u8, copied. They are in no file, no gradient
  * is computed for them, and what depends on constants alone is computed once, before the first step (unless it is larger than they
  * are). Ranks must have the same ones. The name as of a parameter. A constant of i32 that holds classes or rows of a table is checked

@@ -130,6 +130,24 @@ CLT_API clt_tensor *clt_conv2d_with(clt_tensor *x, const char *name, clt_conv2d_
 CLT_API clt_tensor *clt_conv2d_op(clt_tensor *x, clt_tensor *weight, clt_tensor *bias,
                                   clt_conv2d_options options);
 
+typedef struct clt_conv1d_options {
+    int64_t out_channels;
+    int kernel;
+    int stride;   /* default 1 */
+    int padding;  /* zeros on each side, default 0 */
+    int dilation; /* default 1 */
+    int groups;   /* default 1; divides both channel counts */
+    bool no_bias;
+} clt_conv1d_options;
+
+/* x [N, C, L] -> [N, out_channels, L'], as clt_conv2d of images of one row. Makes NAME.weight [out, C/groups, kernel] and NAME.bias [out]. */
+CLT_API clt_tensor *clt_conv1d_with(clt_tensor *x, const char *name, clt_conv1d_options options);
+#define clt_conv1d(x, name, ...) clt_conv1d_with((x), (name), (clt_conv1d_options){.out_channels = __VA_ARGS__})
+CLT_API clt_tensor *clt_conv1d_op(clt_tensor *x, clt_tensor *weight, clt_tensor *bias, clt_conv1d_options options);
+
+/* x [N, C, H, W] -> [N, C, H scale, W scale]: each pixel scale times in both directions. */
+CLT_API clt_tensor *clt_upsample_nearest2d(clt_tensor *x, int scale);
+
 /* ---- pooling -------------------------------------------------------------- */
 
 typedef struct clt_pool2d_options {
@@ -177,6 +195,11 @@ CLT_API clt_tensor *clt_layer_norm_with(clt_tensor *x, const char *name, int dim
     clt_layer_norm_with((x), (name), (dims), (clt_norm_options){0})
 /* weight and bias have the shape of the dimensions that are normalized. */
 CLT_API clt_tensor *clt_layer_norm_op(clt_tensor *x, clt_tensor *weight, clt_tensor *bias, clt_norm_options options);
+
+/* x [N, C, ...], each image over the channels of each of `groups` groups; Wu, He 2018. Makes NAME.weight (ones) and NAME.bias (zeros), each [C]. */
+CLT_API clt_tensor *clt_group_norm_with(clt_tensor *x, const char *name, int groups, clt_norm_options options);
+#define clt_group_norm(x, name, groups) clt_group_norm_with((x), (name), (groups), (clt_norm_options){0})
+CLT_API clt_tensor *clt_group_norm_op(clt_tensor *x, clt_tensor *weight, clt_tensor *bias, int groups, clt_norm_options options);
 
 /* x / sqrt(mean of squares + eps) times weight, over the last `dims` dimensions; Zhang, Sennrich 2019. Makes NAME.weight (ones) of that shape. */
 CLT_API clt_tensor *clt_rms_norm_with(clt_tensor *x, const char *name, int dims, clt_norm_options options);
@@ -279,6 +302,13 @@ CLT_API clt_tensor *clt_bce_with_logits_with(clt_tensor *logits, clt_tensor *tar
 /* Same shapes; the mean of (a - b)^2. */
 CLT_API clt_tensor *clt_mse_loss(clt_tensor *prediction, clt_tensor *target);
 CLT_API clt_tensor *clt_mse_loss_with(clt_tensor *prediction, clt_tensor *target, clt_loss_options options);
+
+/* Same shapes; the mean of |a - b|. */
+CLT_API clt_tensor *clt_l1_loss(clt_tensor *prediction, clt_tensor *target);
+CLT_API clt_tensor *clt_l1_loss_with(clt_tensor *prediction, clt_tensor *target, clt_loss_options options);
+/* Same shapes; the mean of (a - b)^2 / 2 up to `delta`, and of delta (|a - b| - delta / 2) beyond; Huber 1964. */
+CLT_API clt_tensor *clt_huber_loss(clt_tensor *prediction, clt_tensor *target, float delta);
+CLT_API clt_tensor *clt_huber_loss_with(clt_tensor *prediction, clt_tensor *target, float delta, clt_loss_options options);
 
 /* ---- an op of the caller's ------------------------------------------------------ */
 

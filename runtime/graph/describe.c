@@ -17,7 +17,7 @@ void clt_tensor_describe(const clt_tensor *t, const clt_shape *shape, clt_text *
     static const char *const kinds[] = {"invalid", "input", "parameter", "state", "op", "result"};
     const char *kind = kinds[t->kind];
     if (t->variable && !clt_variable_is_kept(t->variable)) kind = t->variable->values ? "constant" : "fixed input";
-    else if (t->variable) kind = t->variable->is_buffer ? "buffer" : t->variable->trained ? "parameter" : "parameter that is not trained";
+    else if (t->variable) kind = t->variable->is_buffer ? t->variable->unsaved ? "unsaved buffer" : "buffer" : t->variable->trained ? "parameter" : "parameter that is not trained";
     if (t->kind == CLT_NODE_OUTPUT) clt_text_add(text, "further result %s", clt_dtype_name(t->dtype));
     else if (t->kind == CLT_NODE_OP) clt_text_add(text, "%s %s", t->op->name, clt_dtype_name(t->dtype));
     else clt_text_add(text, "%s \"%s\" %s", kind, t->name, clt_dtype_name(t->dtype));

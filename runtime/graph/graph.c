@@ -403,8 +403,13 @@ clt_tensor *clt_parameter(clt_graph *graph, const char *name, clt_shape shape, c
     return graph ? add_variable(graph, "parameter", name, &(clt_variable){.dtype = CLT_F32, .shape = shape, .init = init, .trained = true}) : NULL;
 }
 
+clt_tensor *clt_buffer_with(clt_graph *graph, const char *name, clt_shape shape, clt_init init, clt_buffer_options options) {
+    clt_variable like = {.dtype = CLT_F32, .shape = shape, .init = init, .is_buffer = true, .unsaved = options.unsaved};
+    return graph ? add_variable(graph, "buffer", name, &like) : NULL;
+}
+
 clt_tensor *clt_buffer(clt_graph *graph, const char *name, clt_shape shape, clt_init init) {
-    return graph ? add_variable(graph, "buffer", name, &(clt_variable){.dtype = CLT_F32, .shape = shape, .init = init, .is_buffer = true}) : NULL;
+    return clt_buffer_with(graph, name, shape, init, (clt_buffer_options){0});
 }
 
 static clt_status check_values(const char *what, const char *name, clt_dtype dtype, const clt_shape *shape) {

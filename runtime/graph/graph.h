@@ -28,6 +28,7 @@ typedef struct clt_variable {
     clt_init init;
     void *values;   /* of a constant, which is in no file; else NULL */
     bool is_buffer, is_input; /* a buffer, a fixed input; else a parameter, or a constant */
+    bool unsaved;   /* of a buffer: in no file */
     bool trained;   /* of a parameter: the optimizer changes it */
     int index;    /* place in clt_graph.variables */
 } clt_variable;
@@ -200,7 +201,7 @@ static inline bool clt_tensor_valid(const clt_tensor *tensor) {
     return tensor && tensor->kind != CLT_NODE_INVALID;
 }
 
-/* What checkpoints and files of weights hold, and ranks share. */
+/* What has first values that are drawn, and ranks share. Checkpoints and files of weights hold it unless it is unsaved. */
 static inline bool clt_variable_is_kept(const clt_variable *variable) {
     return !variable->values && !variable->is_input;
 }

@@ -66,6 +66,9 @@ static const function functions[] = {
      {"g * (1.0f + a * (1.0f - 1.0f / (1.0f + exp(-a)))) / (1.0f + exp(-a))"}},
     {"bce_with_logits", "ab", "fmax(a, 0.0f) - a * b + log1p(exp(-fabs(a)))", {"abg", "ag"},
      {"g * (1.0f / (1.0f + exp(-a)) - b)", "-g * a"}},
+    {"l1_loss", "ab", "fabs(a - b)", {"abg", "abg"}, {"a > b ? g : a < b ? -g : 0.0f", "a > b ? -g : a < b ? g : 0.0f"}},
+    {"huber_loss", "ab", "fabs(a - b) <= s0 ? 0.5f * (a - b) * (a - b) : s0 * (fabs(a - b) - 0.5f * s0)", {"abg", "abg"},
+     {"a - b > s0 ? s0 * g : b - a > s0 ? -s0 * g : g * (a - b)", "a - b > s0 ? -s0 * g : b - a > s0 ? s0 * g : g * (b - a)"}},
     {"mse_loss", "ab", "(a - b) * (a - b)", {"abg", "abg"},
      {"2.0f * g * (a - b)", "-2.0f * g * (a - b)"}},
 };
@@ -293,21 +296,39 @@ clt_tensor *clt_fill(clt_graph *graph, clt_shape shape, float value) {
 
 /* ---- losses that are pointwise ops ---- */
 
-static clt_tensor *loss_of(const char *name, clt_tensor *a, clt_tensor *b, clt_loss_options options) {
+static clt_tensor *loss_of(const char *name, clt_tensor *a, clt_tensor *b, float s, clt_loss_options options) {
     if (clt_tensor_valid(a) && clt_tensor_valid(b) && !clt_shape_equal(&a->shape, &b->shape)) {
         char text[CLT_PAIR_TEXT];
         return clt_graph_fail(a->graph, clt_fail(CLT_E_SHAPE, "%s: %s differ in shape", name,
                                                  clt_pair_text(a, b, text)));
     }
-    return clt_reduce_losses(apply_named(name, a, b, 0, 0), options);
+    return clt_reduce_losses(apply_named(name, a, b, s, 0), options);
 }
 
 clt_tensor *clt_bce_with_logits_with(clt_tensor *logits, clt_tensor *target, clt_loss_options options) {
-    return loss_of("bce_with_logits", logits, target, options);
+    return loss_of("bce_with_logits", logits, target, 0, options);
 }
 
 clt_tensor *clt_mse_loss_with(clt_tensor *prediction, clt_tensor *target, clt_loss_options options) {
-    return loss_of("mse_loss", prediction, target, options);
+    return loss_of("mse_loss", prediction, target, 0, options);
+}
+
+clt_tensor *clt_l1_loss_with(clt_tensor *prediction, clt_tensor *target, clt_loss_options options) {
+    return loss_of("l1_loss", prediction, target, 0, options);
+}
+
+clt_tensor *clt_huber_loss_with(clt_tensor *prediction, clt_tensor *target, float delta, clt_loss_options options) {
+    if (clt_tensor_valid(prediction) && !(delta > 0 && delta < INFINITY))
+        return clt_graph_fail(prediction->graph, clt_fail(CLT_E_INVALID, "huber_loss: delta is %g; it must be above 0", (double)delta));
+    return loss_of("huber_loss", prediction, target, delta, options);
+}
+
+clt_tensor *clt_l1_loss(clt_tensor *prediction, clt_tensor *target) {
+    return clt_l1_loss_with(prediction, target, (clt_loss_options){CLT_LOSS_MEAN});
+}
+
+clt_tensor *clt_huber_loss(clt_tensor *prediction, clt_tensor *target, float delta) {
+    return clt_huber_loss_with(prediction, target, delta, (clt_loss_options){CLT_LOSS_MEAN});
 }
 
 clt_tensor *clt_bce_with_logits(clt_tensor *logits, clt_tensor *target) {

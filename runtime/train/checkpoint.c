@@ -62,7 +62,7 @@ static bool ends_with(const char *text, const char *suffix) {
 static clt_status add_variables(clt_trainer *t, bool with_tracked, item_list *list) {
     for (size_t i = 0; i < t->graph->n_variables; i++) {
         const clt_variable *v = t->graph->variables[i];
-        if (!clt_variable_is_kept(v)) continue; /* the program has them */
+        if (!clt_variable_is_kept(v) || v->unsaved) continue; /* the program has them */
         clt_text name = {0};
         item it = {.shape = v->shape, .bytes = clt_variable_bytes(v)};
         CLT_TRY(clt_state_store_variable(t->store, v, &it.memory));

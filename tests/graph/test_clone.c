@@ -128,6 +128,10 @@ static void shapes_follow_the_length(void **state) {
     assert_lengths(clt_mul(x, clt_fill(g, CLT_SHAPE(CLT_LENGTH, 1), 3)), n, l, 2);
     assert_lengths(clt_attention(clt_reshape(x, CLT_SHAPE(0, 1, CLT_LENGTH, 2)), clt_reshape(x, CLT_SHAPE(0, 1, CLT_LENGTH, 2)),
                                  clt_reshape(x, CLT_SHAPE(0, 1, CLT_LENGTH, 2)), .causal = true), n, 1, l, 2);
+    assert_lengths(clt_conv1d(clt_transpose(x, 1, 2), "conv", 3, .kernel = 3, .padding = 1), n, 3, l);
+    assert_lengths(clt_group_norm(clt_transpose(x, 1, 2), "gn", 2), n, 2, l);
+    assert_lengths(clt_rms_norm(x, "rn", 1), n, l, 2);
+    assert_lengths(clt_rotary(clt_reshape(x, CLT_SHAPE(0, 1, CLT_LENGTH, -1)), .base = 100), n, 1, l, 2);
     assert_lengths(clt_reshape(parameter(g, "p", CLT_SHAPE(4 * 6)), CLT_SHAPE(4, 6)), 4, 6); /* the sizes are no batch, no length */
 }
 

@@ -49,6 +49,8 @@ CASES = {
                                model="transformer", optimizer="adamw", lr=1e-3, weight_decay=0.5),
     "gpt2-adamw": dict(shape=(25,), tokens=40, classes=40, batch=4, steps=20, language=True, model="gpt2:3/4/64", optimizer="adamw", lr=2e-3,
                        weight_decay=0.1),
+    "llama-adamw": dict(shape=(25,), tokens=40, classes=40, batch=4, steps=20, language=True, model="llama:3/8/64", optimizer="adamw", lr=2e-3,
+                        weight_decay=0.1),
 }
 # What the library is told; the rest of a case is about the data.
 DRIVER_KEYS = ("model", "classes", "batch", "steps", "optimizer", "lr", "momentum", "nesterov", "weight_decay",

@@ -175,6 +175,78 @@ class Gpt2(nn.Module):
         return t["ln_f"](h) @ t["wte"].weight.T
 
 
+class RmsNorm(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5) * self.weight
+
+
+class LlamaAttention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads, self.key_heads = heads, heads // 8 if heads % 8 == 0 else heads
+        keys = width // heads * self.key_heads
+        self.q_proj, self.o_proj = nn.Linear(width, width, bias=False), nn.Linear(width, width, bias=False)
+        self.k_proj, self.v_proj = nn.Linear(width, keys, bias=False), nn.Linear(width, keys, bias=False)
+
+    @staticmethod
+    def turn(x):
+        half = x.shape[-1] // 2
+        angle = torch.arange(x.shape[2])[:, None] * 10000.0 ** (-torch.arange(half) / half)
+        c, s, a, b = angle.cos(), angle.sin(), x[..., :half], x[..., half:]
+        return torch.cat((a * c - b * s, b * c + a * s), -1)
+
+    def forward(self, x):
+        n, length, width = x.shape
+        q = self.q_proj(x).reshape(n, length, self.heads, -1).transpose(1, 2)
+        k, v = (layer(x).reshape(n, length, self.key_heads, -1).transpose(1, 2) for layer in (self.k_proj, self.v_proj))
+        k, v = (part.repeat_interleave(self.heads // self.key_heads, 1) for part in (self.turn(k), v))
+        scores = self.turn(q) @ k.transpose(-1, -2) / math.sqrt(width / self.heads)
+        scores = scores.masked_fill(torch.ones(length, length).triu(1).bool(), -math.inf)
+        return self.o_proj((scores.softmax(-1) @ v).transpose(1, 2).reshape(n, length, width))
+
+
+class LlamaMlp(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        hidden = (8 * width // 3 + 255) // 256 * 256
+        self.gate_proj, self.up_proj = nn.Linear(width, hidden, bias=False), nn.Linear(width, hidden, bias=False)
+        self.down_proj = nn.Linear(hidden, width, bias=False)
+
+    def forward(self, x):
+        return self.down_proj(functional.silu(self.gate_proj(x)) * self.up_proj(x))
+
+
+class LlamaBlock(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.input_layernorm, self.post_attention_layernorm = RmsNorm(width), RmsNorm(width)
+        self.self_attn, self.mlp = LlamaAttention(width, heads), LlamaMlp(width)
+
+    def forward(self, x):
+        x = x + self.self_attn(self.input_layernorm(x))
+        return x + self.mlp(self.post_attention_layernorm(x))
+
+
+class Llama(nn.Module):
+    """The names of transformers' LlamaForCausalLM; x as of Gpt2."""
+
+    def __init__(self, layers, heads, width, vocabulary):
+        super().__init__()
+        self.model = nn.ModuleDict({"embed_tokens": nn.Embedding(vocabulary, width), "norm": RmsNorm(width),
+                                    "layers": nn.ModuleList(LlamaBlock(width, heads) for _ in range(layers))})
+        self.lm_head = nn.Linear(width, vocabulary, bias=False)
+
+    def forward(self, x):
+        h = self.model["embed_tokens"](x[:, :-1].long())
+        for block in self.model["layers"]:
+            h = block(h)
+        return self.lm_head(self.model["norm"](h))
+
+
 def build(text, sample_shape, classes):
     name, _, sizes = text.partition(":")
     if name == "mlp":
@@ -187,4 +259,6 @@ def build(text, sample_shape, classes):
         return Transformer(sample_shape[0], classes)
     if name == "gpt2":
         return Gpt2(*(int(size) for size in sizes.split("/")), sample_shape[0] - 1, classes)
+    if name == "llama":
+        return Llama(*(int(size) for size in sizes.split("/")), classes)
     raise ValueError(text)

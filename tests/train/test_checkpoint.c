@@ -225,6 +225,37 @@ static void weights_that_match(void **state) {
     destroy(&m);
 }
 
+/* It is in neither file, files without it load, and it keeps its value over a load. */
+static void unsaved_buffers(void **state) {
+    (void)state;
+    clt_graph *graph;
+    clt_trainer *t;
+    float value = 5, found = 0;
+    assert_ok(clt_graph_create(&graph));
+    clt_tensor *x = clt_input(graph, "x", CLT_F32, CLT_SHAPE(2, 3)), *w = clt_parameter(graph, "w", CLT_SHAPE(3), (clt_init){CLT_INIT_CONSTANT, 1, 0});
+    clt_init two = {CLT_INIT_CONSTANT, 2, 0};
+    clt_tensor *scratch = clt_buffer_with(graph, "scratch", CLT_SHAPE(1), two, (clt_buffer_options){.unsaved = true});
+    clt_tensor *saved_too = clt_buffer(graph, "kept", CLT_SHAPE(1), two);
+    clt_tensor *loss = clt_mean(clt_mul(clt_mul(clt_mul(x, w), scratch), saved_too), CLT_ALL_AXES);
+    assert_ok(clt_trainer_create(&t, device, loss, NULL));
+    assert_ok(clt_trainer_get(t, "scratch", &found, 1));
+    assert_true(found == 2);
+    assert_ok(clt_trainer_set(t, "scratch", &value, 1));
+    for (int weights = 0; weights < 2; weights++) {
+        clt_safetensors *file;
+        assert_ok(weights ? clt_weights_save(t, support_path("unsaved")) : clt_checkpoint_save(t, NULL, support_path("unsaved")));
+        assert_ok(clt_safetensors_open(&file, support_path("unsaved")));
+        assert_null(clt_safetensors_find(file, "scratch"));
+        assert_non_null(clt_safetensors_find(file, "kept"));
+        clt_safetensors_close(file);
+        assert_ok(weights ? clt_weights_load(t, support_path("unsaved")) : clt_checkpoint_load(t, NULL, support_path("unsaved")));
+        assert_ok(clt_trainer_get(t, "scratch", &found, 1));
+        assert_true(found == 5);
+    }
+    clt_trainer_destroy(t);
+    clt_graph_destroy(graph);
+}
+
 /* Numbers that no run can have written, and that would overflow where they are used. */
 static void hostile_metadata_is_refused(void **state) {
     (void)state;
@@ -300,6 +331,7 @@ int main(void) {
         cmocka_unit_test(other_models_are_refused),
         cmocka_unit_test(weights_alone),
         cmocka_unit_test(weights_that_match),
+        cmocka_unit_test(unsaved_buffers),
         cmocka_unit_test(hostile_metadata_is_refused),
         cmocka_unit_test(a_tensor_left_over_is_refused),
         cmocka_unit_test(a_full_disk_keeps_the_old_file),

@@ -80,10 +80,28 @@ static void reference_conv2d_gradient(const array *x, int i, const array *dy, ar
 
 /* ---- cases ---- */
 
+/* The same of images of one row: x [N, C, L], weight [out, in / groups, k], bias. */
+static double reference_conv1d(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    array flat[3] = {x[0], x[1], x[2]};
+    for (int i = 0; i < 2; i++) flat[i].shape = (clt_shape){4, {x[i].shape.dims[0], x[i].shape.dims[1], 1, x[i].shape.dims[2]}};
+    attributes wide = *at;
+    wide.conv = (clt_conv2d_options){.kernel_h = 1, .stride_w = at->conv.stride, .padding_w = at->conv.padding, .dilation_w = at->conv.dilation,
+                                     .groups = at->conv.groups};
+    double work = reference_conv2d(flat, n, y, &wide, evaluation);
+    y->shape = (clt_shape){3, {y->shape.dims[0], y->shape.dims[1], y->shape.dims[3]}};
+    return work;
+}
+
+static clt_conv1d_options in_one_dimension(const clt_conv2d_options *o) {
+    return (clt_conv1d_options){o->out_channels, o->kernel, o->stride, o->padding, o->dilation, o->groups, o->no_bias};
+}
+
+BUILD(conv1d, clt_conv1d_with(x[0], "w", in_one_dimension(&at->conv)))
 BUILD(conv2d, clt_conv2d_with(x[0], "w", at->conv))
 BUILD(conv2d_inside, clt_neg(clt_conv2d_with(clt_neg(x[0]), "w", at->conv)))
 BUILD(conv2d_op, clt_conv2d_op(x[0], x[1], n == 3 ? x[2] : NULL, at->conv))
 
+static const operation conv1d = OPERATION("conv1d", "clt_conv1d_with clt_conv1d_op", conv1d, conv1d);
 static const operation conv2d = OPERATION("conv2d", "clt_conv2d_with", conv2d, conv2d);
 /* Between other ops a plan lays images as a convolution's rows want them; without bias, it is the same convolution. */
 static const operation conv2d_inside = OPERATION("conv2d", "clt_conv2d_with", conv2d_inside, conv2d);
@@ -113,7 +131,16 @@ static void add_conv(case_list *list, const operation *op, bool full, const char
 #define CONV_INSIDE(full, variant, image, ...) \
     add_conv(list, &conv2d_inside, full, variant, (clt_shape)image, (clt_conv2d_options){__VA_ARGS__, .no_bias = true})
 
+static void add_conv1d(case_list *list, const char *variant, clt_shape shape, clt_conv2d_options o) {
+    operand x[] = {{.shape = shape}, {.variable = "w.weight"}, {.variable = "w.bias", .shape = SHAPE(o.out_channels)}};
+    x[1].shape = (clt_shape)SHAPE(o.out_channels, shape.dims[1] / (o.groups ? o.groups : 1), o.kernel);
+    case_add(list, &conv1d, variant, x, 3)->at.conv = o;
+}
+
 void cases_conv2d(case_list *list) {
+    add_conv1d(list, "k3-p1", (clt_shape)SHAPE(2, 3, 11), (clt_conv2d_options){5, .kernel = 3, .padding = 1});
+    add_conv1d(list, "k5-s2-d2-g2", (clt_shape)SHAPE(3, 4, 23), (clt_conv2d_options){6, .kernel = 5, .stride = 2, .padding = 3, .dilation = 2, .groups = 2});
+    add_conv1d(list, "k1", (clt_shape)SHAPE(1, 7, 1), (clt_conv2d_options){1, .kernel = 1});
     CONV(false, "k3-p1", SHAPE(2, 3, 9, 7), 4, .kernel = 3, .padding = 1);
     CONV(false, "k1", SHAPE(3, 5, 7, 1), 3, .kernel = 1);
     CONV(false, "k5-s2-p2", SHAPE(1, 2, 11, 13), 3, .kernel = 5, .stride = 2, .padding = 2);

@@ -112,10 +112,29 @@ static double reference_rms_norm(const array *x, int n, array *y, const attribut
     return 4.0 * (double)array_count(x);
 }
 
+/* x, weight, bias [C]; axis: the groups. */
+static double reference_group_norm(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    (void)n, (void)evaluation;
+    int64_t channels = x->shape.dims[1], rest = array_count(x) / x->shape.dims[0] / channels, length = channels / at->axis * rest;
+    array_resize(y, x->shape);
+    for (int64_t g = 0; g < x->shape.dims[0] * at->axis; g++) {
+        const double *from = x->values + g * length;
+        double mean = 0, variance = 0;
+        for (int64_t i = 0; i < length; i++) mean += from[i] / (double)length;
+        for (int64_t i = 0; i < length; i++) variance += (from[i] - mean) * (from[i] - mean) / (double)length;
+        for (int64_t i = 0; i < length; i++) {
+            int64_t channel = g % at->axis * (channels / at->axis) + i / rest;
+            y->values[g * length + i] = (from[i] - mean) / sqrt(variance + eps_of(at)) * x[1].values[channel] + x[2].values[channel];
+        }
+    }
+    return 6.0 * (double)array_count(x);
+}
+
 /* ---- cases ---- */
 
 BUILD(batch_norm, clt_batch_norm_with(x[0], "w", at->norm))
 BUILD(batch_norm_conv, clt_neg(clt_neg(clt_batch_norm_with(clt_conv2d_op(x[0], x[1], NULL, at->conv), "w", at->norm))))
+BUILD(group_norm, clt_group_norm_with(x[0], "w", at->axis, at->norm))
 BUILD(rms_norm, clt_rms_norm_with(x[0], "w", at->axis, at->norm))
 BUILD(layer_norm, clt_layer_norm_with(x[0], "w", at->axis, at->norm))
 
@@ -144,6 +163,16 @@ static void add_rms_norm(case_list *list, const char *variant, clt_shape shape, 
     x[1].shape = shape_of(dims, shape.dims + shape.rank - dims);
     test_case *c = case_add(list, &rms_norm, variant, x, 2);
     c->at.axis = dims;
+    c->at.norm.eps = eps;
+}
+
+static const operation group_norm = OPERATION("group_norm", "clt_group_norm_with clt_group_norm_op", group_norm, group_norm, .tolerance = 1e-4, .floor = 1e-2);
+
+static void add_group_norm(case_list *list, const char *variant, clt_shape shape, int groups, float eps) {
+    operand x[] = {{.shape = shape, .low = -1, .high = 3}, {.variable = "w.weight"}, {.variable = "w.bias"}};
+    x[1].shape = x[2].shape = (clt_shape)SHAPE(shape.dims[1]);
+    test_case *c = case_add(list, &group_norm, variant, x, 3);
+    c->at.axis = groups;
     c->at.norm.eps = eps;
 }
 
@@ -210,6 +239,10 @@ static void add_hard_norms(case_list *list) {
 }
 
 void cases_norm(case_list *list) {
+    add_group_norm(list, "groups-3", (clt_shape)SHAPE(2, 6, 3, 5), 3, 0);
+    add_group_norm(list, "groups-1", (clt_shape)SHAPE(3, 4, 7), 1, 0.5f);
+    add_group_norm(list, "each", (clt_shape)SHAPE(2, 5, 4, 3), 5, 0);
+    add_group_norm(list, "groups-2", (clt_shape)SHAPE(3, 8), 2, 0);
     add_rms_norm(list, "", (clt_shape)SHAPE(4, 7), 1, 0);
     add_rms_norm(list, "", (clt_shape)SHAPE(2, 3, 131), 1, 0);
     add_rms_norm(list, "dims-2-eps", (clt_shape)SHAPE(3, 4, 5), 2, 0.5f);

@@ -135,6 +135,40 @@ static double reference_bce_with_logits(const array *x, int n, array *y, const a
     return 60.0 * (double)count;
 }
 
+/* The mean of f(a - b). */
+static double mean_of_differences(const array *x, array *y, double (*f)(double d, double s), double s) {
+    int64_t count = array_count(x);
+    array_resize(y, (clt_shape){.rank = 0});
+    y->values[0] = 0;
+    for (int64_t i = 0; i < count; i++) y->values[0] += f(x[0].values[i] - x[1].values[i], s) / (double)count;
+    return 4.0 * (double)count;
+}
+
+static double absolute(double d, double s) { return (void)s, fabs(d); }
+static double huber_of(double d, double s) { return fabs(d) <= s ? 0.5 * d * d : s * (fabs(d) - 0.5 * s); }
+
+static double reference_l1_loss(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    return (void)n, (void)at, (void)evaluation, mean_of_differences(x, y, absolute, 0);
+}
+static double reference_huber_loss(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    return (void)n, (void)evaluation, mean_of_differences(x, y, huber_of, (double)at->s[0]);
+}
+
+/* Of operand i; equal ones have none. */
+static void gradient_of_differences(const array *x, int i, const array *dy, array *dx, double most) {
+    int64_t count = array_count(x);
+    for (int64_t k = 0; k < count; k++) {
+        double d = x[0].values[k] - x[1].values[k], slope = most > 0 ? fmax(-most, fmin(most, d)) : (d > 0) - (d < 0);
+        dx->values[k] = (i ? -1 : 1) * dy->values[0] * slope / (double)count;
+    }
+}
+static void reference_l1_loss_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at) {
+    (void)at, gradient_of_differences(x, i, dy, dx, 0);
+}
+static void reference_huber_loss_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at) {
+    gradient_of_differences(x, i, dy, dx, (double)at->s[0]);
+}
+
 static double reference_mse_loss(const array *x, int n, array *y, const attributes *at, bool evaluation) {
     (void)n, (void)at, (void)evaluation;
     int64_t count = array_count(x);
@@ -157,6 +191,8 @@ BUILD(log_softmax, clt_log_softmax(x[0], at->axis))
 BUILD(cross_entropy, clt_cross_entropy(x[0], x[1]))
 BUILD(bce_with_logits, clt_bce_with_logits(x[0], x[1]))
 BUILD(mse_loss, clt_mse_loss(x[0], x[1]))
+BUILD(l1_loss, clt_l1_loss(x[0], x[1]))
+BUILD(huber_loss, clt_huber_loss(x[0], x[1], at->s[0]))
 
 #define OP(word) OPERATION(#word, "clt_" #word, word, word)
 const operation operation_sum = OP(sum);
@@ -315,10 +351,17 @@ static void add_largest(case_list *list, bool full, double *values, int n, const
     c->full = full;
 }
 
+static const operation l1 = OPERATION("l1_loss", "clt_l1_loss", l1_loss, l1_loss, .gradient = reference_l1_loss_gradient),
+                       huber = OPERATION("huber_loss", "clt_huber_loss", huber_loss, huber_loss, .gradient = reference_huber_loss_gradient);
+
 static void add_pairs(case_list *list, bool full, clt_shape shape) {
     operand x[] = {{.shape = shape, .low = -6, .high = 6}, {.shape = shape, .low = 0, .high = 1}};
     case_add(list, &bce, "", x, 2)->full = full;
     case_add(list, &mse, "", x, 2)->full = full;
+    case_add(list, &l1, "", x, 2)->full = full;
+    test_case *c = case_add(list, &huber, "", x, 2);
+    c->at.s[0] = 1.5f;
+    c->full = full;
 }
 
 /* Where exp overflows, of either sign. */

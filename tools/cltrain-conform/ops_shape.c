@@ -98,6 +98,20 @@ static double reference_expand(const array *x, int n, array *y, const attributes
     return 8.0 * (double)place;
 }
 
+/* x [N, C, H, W], each pixel axis times axis. */
+static double reference_upsample(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    (void)n, (void)evaluation;
+    clt_shape shape = x->shape;
+    int64_t index[CLT_MAX_RANK] = {0}, place = 0;
+    for (int d = 2; d < 4; d++) shape.dims[d] *= at->axis;
+    array_resize(y, shape);
+    do {
+        int64_t from[CLT_MAX_RANK] = {index[0], index[1], index[2] / at->axis, index[3] / at->axis};
+        y->values[place++] = x->values[index_place(&x->shape, from)];
+    } while (index_next(&shape, index));
+    return 8.0 * (double)place;
+}
+
 /* ---- cases ---- */
 
 BUILD(reshape, clt_neg(clt_reshape(clt_neg(x[0]), at->shape)))
@@ -109,11 +123,13 @@ BUILD(concat_thrice, clt_concat((clt_tensor *[]){x[0], x[0], x[0]}, 3, at->axis)
 BUILD(slice, clt_slice(x[0], at->axis, at->first, at->last, at->step))
 BUILD(pad, clt_pad(x[0], at->before, at->after, at->s[0]))
 BUILD(expand, clt_expand(x[0], at->shape))
+BUILD(upsample, clt_upsample_nearest2d(x[0], at->axis))
 
 #define OP(word) OPERATION(#word, "clt_" #word, word, word, .ulp = 1)
 static const operation reshape = OP(reshape), permute = OP(permute), concat = OP(concat),
                        slice = OP(slice), pad = OP(pad), expand = OP(expand);
 static const operation concat_thrice = OPERATION("concat", "clt_concat", concat_thrice, concat_thrice, .ulp = 1);
+static const operation upsample = OPERATION("upsample_nearest2d", "clt_upsample_nearest2d", upsample, upsample, .ulp = 1);
 static const operation flatten = OPERATION("flatten", "clt_flatten", flatten, reshape, .ulp = 1);
 static const operation transpose = OPERATION("transpose", "clt_transpose", transpose, permute, .ulp = 1);
 
@@ -240,6 +256,12 @@ static void add_concats(case_list *list) {
     c->at.axis = 4;
 }
 
+static void add_upsamples(case_list *list) {
+    case_add(list, &upsample, "x2", X(F(2, 3, 4, 5)))->at.axis = 2;
+    case_add(list, &upsample, "x3", X(F(1, 5, 1, 7)))->at.axis = 3;
+    case_add(list, &upsample, "x1", X(F(2, 1, 3, 3)))->at.axis = 1;
+}
+
 static void add_pads(case_list *list) {
     const clt_shape two = SHAPE(3, 4);
     add_pad(list, "", (clt_shape)SHAPE(3), (int64_t[]){2}, (int64_t[]){1});
@@ -332,5 +354,6 @@ void cases_shape(case_list *list) {
     add_permutations(list);
     add_concats(list);
     add_slices(list);
+    add_upsamples(list);
     add_pads(list);
 }

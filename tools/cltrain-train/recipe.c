@@ -202,7 +202,7 @@ clt_train_options recipe_train_options(const options *given, int64_t train_sampl
 
 void recipe_print(FILE *file) {
     fprintf(file, "Defaults, unless --optimizer is given:\n");
-    for (int i = 0; i <= MODEL_GPT2; i++) {
+    for (int i = 0; i < MODEL_COUNT; i++) {
         const recipe *r = recipe_of_model((model_id)i);
         fprintf(file, "  %-12s %s, lr %g", model_name((model_id)i), optimizer_names[r->optimizer],
                 r->lr);

@@ -29,6 +29,7 @@ typedef struct shape_name {
 
 static const shape_name gpt2_shapes[] = {
     {"nano", 6, 6, 384}, {"small", 12, 12, 768}, {"medium", 24, 16, 1024}, {"large", 36, 20, 1280}, {"xl", 48, 25, 1600}, {0}};
+static const shape_name llama_shapes[] = {{"nano", 6, 6, 384}, {"tiny", 22, 32, 2048}, {0}};
 static const shape_name vit_shapes[] = {{"tiny", 12, 3, 192}, {"small", 12, 6, 384}, {"base", 12, 12, 768}, {"large", 24, 16, 1024}, {0}};
 
 /* A name of the list, or LAYERS/HEADS/WIDTH. */
@@ -52,6 +53,15 @@ static bool gpt2_sizes(model_spec *spec, const char *text) {
     shape_name shape;
     if (!read_shape(gpt2_shapes, text, strlen(text), &shape)) return false;
     spec->gpt2 = (clt_gpt2_options){.layers = (int)shape.layers, .heads = (int)shape.heads, .width = shape.width};
+    return true;
+}
+
+/* The MLP is as wide as Touvron et al. make it: 8 / 3 of the width, up to a multiple of 256. */
+static bool llama_sizes(model_spec *spec, const char *text) {
+    shape_name shape;
+    if (!read_shape(llama_shapes, text, strlen(text), &shape) || shape.width / shape.heads % 2) return false;
+    spec->llama = (clt_llama_options){
+        .layers = (int)shape.layers, .heads = (int)shape.heads, .width = shape.width, .hidden = (8 * shape.width / 3 + 255) / 256 * 256};
     return true;
 }
 
@@ -80,9 +90,10 @@ static const model_row rows[] = {
                    "tiny, small, base, large or LAYERS/HEADS/WIDTH, then ,patch=P, such as vit:tiny,patch=4"},
     [MODEL_GPT2] = {"gpt2", "gpt2[:SIZE]", "Radford et al. 2019: nano, small, medium, large, xl or LAYERS/HEADS/WIDTH", MODEL_READS_TOKENS, gpt2_sizes,
                     "nano, small, medium, large, xl or LAYERS/HEADS/WIDTH, such as gpt2:6/6/384"},
+    [MODEL_LLAMA] = {"llama", "llama[:SIZE]", "Touvron et al. 2023: nano, tiny (1.1B) or LAYERS/HEADS/WIDTH", MODEL_READS_TOKENS, llama_sizes,
+                     "nano, tiny or LAYERS/HEADS/WIDTH with an even WIDTH/HEADS, such as llama:6/6/384"},
 };
 
-enum { ROWS = sizeof rows / sizeof rows[0] };
 
 const char *model_name(model_id id) {
     return rows[id].name;
@@ -94,7 +105,7 @@ model_input model_reads(model_id id) {
 
 bool model_parse(model_spec *spec, const char *text, char *problem, size_t problem_bytes) {
     size_t length = strcspn(text, ":");
-    for (int i = 0; i < ROWS; i++) {
+    for (int i = 0; i < MODEL_COUNT; i++) {
         const model_row *row = &rows[i];
         if (strlen(row->name) != length || memcmp(row->name, text, length) != 0) continue;
         *spec = (model_spec){.id = (model_id)i, .n_hidden = 1, .hidden = {128}};
@@ -109,7 +120,7 @@ bool model_parse(model_spec *spec, const char *text, char *problem, size_t probl
 }
 
 void model_print(FILE *file) {
-    for (int i = 0; i < ROWS; i++) fprintf(file, "  %-12s %s\n", rows[i].form, rows[i].help);
+    for (int i = 0; i < MODEL_COUNT; i++) fprintf(file, "  %-12s %s\n", rows[i].form, rows[i].help);
 }
 
 /* [N, ...] -> [N, features] */
@@ -142,6 +153,7 @@ clt_tensor *model_build(const char *text, clt_tensor *x, int64_t outputs) {
         spec.gpt2.vocabulary = outputs;
         spec.gpt2.positions = shape.rank == 2 ? shape.dims[1] : 0;
         return clt_model_gpt2_with(x, spec.gpt2);
+    case MODEL_LLAMA: spec.llama.vocabulary = outputs; return clt_model_llama_with(x, spec.llama);
     default: return clt_model_resnet(x, .depth = rows[spec.id].depth, .small_images = shape.rank == 4 && shape.dims[2] <= 64, .outputs = outputs);
     }
 }

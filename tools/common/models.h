@@ -24,7 +24,9 @@ typedef enum model_id {
     MODEL_RESNET101,
     MODEL_MOBILENET_V2,
     MODEL_VIT,
-    MODEL_GPT2
+    MODEL_GPT2,
+    MODEL_LLAMA,
+    MODEL_COUNT
 } model_id;
 
 /* What a model reads. */
@@ -36,11 +38,12 @@ typedef struct model_spec {
     int64_t hidden[MODEL_MAX_HIDDEN];
     clt_vit_options vit;
     clt_gpt2_options gpt2;
+    clt_llama_options llama;
 } model_spec;
 
 /* For messages. */
 #define MODEL_EXPECTED                                                                                               \
-    "linear, logistic, mlp[:H1,H2,...], convnet, resnet18, resnet34, resnet50, resnet101, mobilenet_v2, vit[:SIZE] or gpt2[:SIZE]"
+    "linear, logistic, mlp[:H1,H2,...], convnet, resnet18, resnet34, resnet50, resnet101, mobilenet_v2, vit[:SIZE], gpt2[:SIZE] or llama[:SIZE]"
 
 /* Reads a model's text. False if it is none; `problem` then says why, and what was expected. */
 bool model_parse(model_spec *spec, const char *text, char *problem, size_t problem_bytes);

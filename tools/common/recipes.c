@@ -18,6 +18,7 @@ static const recipe recipes[] = {
     [MODEL_MOBILENET_V2] = IMAGENET(0.05),
     [MODEL_VIT] = {CLT_ADAMW, .lr = 1e-3, .weight_decay = 0.05, .schedule = CLT_SCHEDULE_COSINE, .batch_least = 64, .batch_most = 64},
     [MODEL_GPT2] = {CLT_ADAMW, .lr = 1e-3, .weight_decay = 0.1, .batch_least = 12, .batch_most = 12},
+    [MODEL_LLAMA] = {CLT_ADAMW, .lr = 1e-3, .weight_decay = 0.1, .batch_least = 12, .batch_most = 12},
 };
 
 const char *const optimizer_names[] = {"sgd", "adam", "adamw", NULL};

@@ -1,0 +1,14 @@
+/* Views and a broadcast: each pixel becomes a square. */
+#include "runtime/ops/ops.h"
+
+clt_tensor *clt_upsample_nearest2d(clt_tensor *x, int scale) {
+    if (!clt_tensor_valid(x)) return x;
+    char text[CLT_SHAPE_TEXT];
+    const int64_t *dims = x->shape.dims;
+    if (x->shape.rank != 4 || scale < 1 || scale > 4096)
+        return clt_graph_fail(x->graph, clt_fail(CLT_E_SHAPE, "upsample_nearest2d: expected x [N, C, H, W] and a scale of 1 to 4096, got %s and %d",
+                                                 clt_shape_text(&x->shape, text), scale));
+    clt_tensor *apart = clt_reshape(x, CLT_SHAPE(0, dims[1], dims[2], 1, dims[3], 1));
+    clt_tensor *wide = clt_expand(apart, CLT_SHAPE(-1, dims[1], dims[2], scale, dims[3], scale));
+    return clt_reshape(wide, CLT_SHAPE(0, dims[1], dims[2] * scale, dims[3] * scale));
+}
