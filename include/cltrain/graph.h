@@ -40,9 +40,10 @@ CLT_API clt_status clt_graph_status(const clt_graph *graph);
  * CLT_MAX_FIELDS. The name must be unique among inputs. */
 CLT_API clt_tensor *clt_input(clt_graph *graph, const char *name, clt_dtype dtype, clt_shape shape);
 
-/* The same of sequences, such as tokens [N, T]: dimension `axis`, not 0, is the length. `shape` has the longest; all sequence inputs of a graph have the
- * same. A batch may have any length up to it, one for all its sequence inputs: a trainer compiles a plan for each size and length of batches, and keeps those of the last 16. What an op is told
- * about the length must be CLT_LENGTH, or -1 or 0 in clt_reshape, not the number. */
+/* The same of sequences, such as tokens [N, T]: dimension `axis`, not 0, is the length. `shape` has the longest; all
+ * sequence inputs of a graph have the same. A batch may have any length up to it, one for all its sequence inputs: a
+ * trainer compiles a plan for each size and length of batches, and keeps those of the last 16. What an op is told about
+ * the length must be CLT_LENGTH, or -1 or 0 in clt_reshape, not the number: else other lengths are CLT_E_SHAPE. */
 CLT_API clt_tensor *clt_sequence_input(clt_graph *graph, const char *name, clt_dtype dtype, clt_shape shape, int axis);
 
 typedef enum clt_init_kind {
@@ -81,8 +82,8 @@ CLT_API clt_status clt_parameter_set_trained(clt_tensor *parameter, bool trained
  * CLT_E_NOT_FOUND: none does. */
 CLT_API clt_status clt_graph_set_trained(clt_graph *graph, const char *pattern, bool trained);
 
-/* Names what an op makes, "encoder.scores", for errors, for clt_graph_find, and for files that name outputs. CLT_E_INVALID: an input or variable, which has a
- * name, or another tensor of the graph has this one. */
+/* Names what an op makes, "encoder.scores", for errors and for clt_graph_find. CLT_E_INVALID: an input or variable, which
+ * has a name, or another tensor of the graph has this one. */
 CLT_API clt_status clt_tensor_set_name(clt_tensor *tensor, const char *name);
 
 /* The tensor of that name; NULL if the graph has none. */

@@ -125,9 +125,9 @@ typedef struct clt_train_options {
     bool shard_optimizer; /* each rank keeps and updates a part of the optimizer's state, and gets the others' parameters
                              from them (ZeRO-1; Rajbhandari et al. 2020): its memory by the number of ranks, the same
                              bytes on the wire. Not with `recoverable`: the part of a lost rank would be lost */
-    /* Another trainer of this graph on this device, which has the same parameters, buffers and fixed inputs then: two losses that train
-     * different parameters, as of a GAN. Each has an optimizer of its own for what it trains, which no two may (CLT_E_STATE). Initial values are
-     * those of the first. They may be destroyed in any order. NULL: none. */
+    /* Another trainer of this graph on this device, which has the same parameters, buffers and fixed inputs then: two losses
+     * that train different parameters, as of a GAN. Each has an optimizer of its own for what it trains, and no parameter two
+     * (CLT_E_STATE). Initial values are those of the first. They may be destroyed in any order. NULL: none. */
     clt_trainer *shares;
     /* What the data are and the model's name ("mlp:128"): kept in checkpoints and files of weights, so that these are enough to use the model
      * (cltrain/preprocessing.h, clt_weights_metadata). Copied. NULL: nothing is kept. */
@@ -218,10 +218,11 @@ CLT_API clt_status clt_trainer_get(clt_trainer *trainer, const char *name, float
 CLT_API clt_status clt_trainer_set(clt_trainer *trainer, const char *name, const float *values,
                                    size_t count);
 
-/* The gradient of the last update with respect to a trained parameter, `count` values: averaged over micro-batches and the samples of all ranks, before
- * clipping and weight decay; of an update that was left out (on_nonfinite), what it was. Waits for the device. Errors: CLT_E_STATE before the first update,
- * between micro-batches and after a load; CLT_E_NOT_FOUND for a name that is no trained parameter's which the loss depends on; CLT_E_SHAPE; CLT_E_UNSUPPORTED
- * with shard_optimizer or compress, where no rank has it whole. */
+/* The gradient of the last update with respect to a trained parameter, `count` values: averaged over micro-batches and the
+ * samples of all ranks, before clipping and weight decay; of an update that was left out (on_nonfinite), what it was.
+ * Waits for the device. Errors: CLT_E_STATE before the first update, between micro-batches and after a load;
+ * CLT_E_NOT_FOUND for a name that is no trained parameter's which the loss depends on; CLT_E_SHAPE; CLT_E_UNSUPPORTED with
+ * shard_optimizer or compress, where no rank has it whole. */
 CLT_API clt_status clt_trainer_get_gradient(clt_trainer *trainer, const char *name, float *values, size_t count);
 
 /* The values of a fixed input (clt_fixed_input), which are copied; waits for the device. Steps, evaluations and predictions before all of them
@@ -309,9 +310,9 @@ typedef enum clt_left_out {
 /* `name` and `words`, what is wrong with it, are good until the call returns. */
 typedef void (*clt_left_out_visitor)(clt_left_out what, const char *name, const char *words, void *user);
 
-/* The same of those tensors alone whose name, shape and type are the model's: to begin from another model's weights. `visit`, unless it is NULL, is told
- * of each other one, with several ranks on rank 0 alone, before anything is changed. CLT_E_MISMATCH if there is none that fits. Which data the
- * other model was trained on does not matter. */
+/* The same of those tensors alone whose name, shape and type are the model's: to begin from another model's weights.
+ * `visit`, unless it is NULL, is told of each other one, with several ranks on rank 0 alone, before anything is changed.
+ * CLT_E_MISMATCH if there is none that fits. Which data the other model was trained on does not matter. */
 CLT_API clt_status clt_weights_load_matching(clt_trainer *trainer, const char *path, clt_left_out_visitor visit, void *user);
 
 /* A text of the metadata of a checkpoint or a file of weights: "cltrain.model" is the options' `model`. `text` receives up to `bytes`, with a

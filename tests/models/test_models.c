@@ -194,8 +194,11 @@ static void refuses_images_as_tokens(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(resnet18), TEST(resnet34), TEST(resnet50), TEST(resnet101), TEST(resnet_of_small_images), TEST(mobilenet_v2), TEST(vit), TEST(gpt2), TEST(gpt2_of_any_length), TEST(llama), TEST(llama_of_any_length), TEST(refuses_key_heads_that_do_not_divide), TEST(refuses_odd_rotary),
-        TEST(mlp), TEST(refuses_another_depth), TEST(refuses_images_without_whole_patches), TEST(refuses_long_sequences),
+        TEST(resnet18), TEST(resnet34), TEST(resnet50), TEST(resnet101), TEST(resnet_of_small_images),
+        TEST(mobilenet_v2), TEST(vit), TEST(gpt2), TEST(gpt2_of_any_length), TEST(llama), TEST(llama_of_any_length),
+        TEST(refuses_key_heads_that_do_not_divide), TEST(refuses_odd_rotary),
+        TEST(mlp), TEST(refuses_another_depth), TEST(refuses_images_without_whole_patches),
+        TEST(refuses_long_sequences),
         TEST(refuses_heads_that_do_not_divide), TEST(refuses_images_as_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,7 +25,8 @@ for name in op native_row; do
     patch -p1 --silent --no-backup-if-mismatch <"$patches/$name.patch" || fail "$name.patch does not apply: bring it up to date with the code, and the page with it"
 done
 "$cmake" -S . -B "$folder/build" -DCMAKE_BUILD_TYPE=Release "-DCMAKE_C_FLAGS_RELEASE=-O0 -DNDEBUG" -DCLTRAIN_TESTS=ON >"$folder/log" 2>&1 &&
-    "$cmake" --build "$folder/build" -j2 --target cltrain-conform cltrain_shared cltrain_static test_schema_graph test_cost_exec test_table_backends >>"$folder/log" 2>&1 || {
+    "$cmake" --build "$folder/build" -j2 --target cltrain-conform cltrain_shared cltrain_static \
+        test_schema_graph test_cost_exec test_table_backends >>"$folder/log" 2>&1 || {
     tail -30 "$folder/log"
     fail "the new op does not build"
 }

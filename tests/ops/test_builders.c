@@ -199,6 +199,8 @@ static void dropout_checks_its_probability(void **state) {
 }
 
 OP_MAIN("builders", cmocka_unit_test(cast_to_its_own_type_is_itself),
-        cmocka_unit_test(batch_norm_of_one_element_a_channel_is_refused), cmocka_unit_test(losses_stay_apart_or_are_summed), cmocka_unit_test(tensors_have_names), cmocka_unit_test(zero_of_a_norm_is_zero_where_it_is_said), cmocka_unit_test(batch_norm_has_initial_values),
+        cmocka_unit_test(batch_norm_of_one_element_a_channel_is_refused),
+        cmocka_unit_test(losses_stay_apart_or_are_summed), cmocka_unit_test(tensors_have_names),
+        cmocka_unit_test(zero_of_a_norm_is_zero_where_it_is_said), cmocka_unit_test(batch_norm_has_initial_values),
         cmocka_unit_test(views_share_memory), cmocka_unit_test(rows_of_softmax_sum_to_one),
         cmocka_unit_test(dropout_checks_its_probability))

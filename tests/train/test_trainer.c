@@ -898,7 +898,8 @@ static void constants_that_are_no_rows(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(optimizers),     cmocka_unit_test(gradients), cmocka_unit_test(a_schedule_of_the_callers), cmocka_unit_test(first_values_of_the_callers), cmocka_unit_test(accumulation),
+        cmocka_unit_test(optimizers), cmocka_unit_test(gradients), cmocka_unit_test(a_schedule_of_the_callers),
+        cmocka_unit_test(first_values_of_the_callers), cmocka_unit_test(accumulation),
         cmocka_unit_test(schedules),      cmocka_unit_test(metrics),
         cmocka_unit_test(an_uneven_last_batch_trains), cmocka_unit_test(batches_of_many_sizes),
         cmocka_unit_test(prediction),
