@@ -295,7 +295,14 @@ typedef struct clt_loss_options {
  * -log softmax(logits)[target], or [N]. A target out of range gives NaN; the trainer
  * refuses such labels before. */
 CLT_API clt_tensor *clt_cross_entropy(clt_tensor *logits, clt_tensor *target);
-CLT_API clt_tensor *clt_cross_entropy_with(clt_tensor *logits, clt_tensor *target, clt_loss_options options);
+
+typedef struct clt_cross_entropy_options {
+    clt_loss_reduction reduction;
+    float label_smoothing; /* in [0, 1]: this part of a target is spread evenly over all classes; Szegedy et al. 2015 */
+    clt_tensor *weight;    /* [C]: losses are multiplied by that of their target's class, and the mean divides by the sum of
+                              these, as PyTorch's. NULL: all 1 */
+} clt_cross_entropy_options;
+CLT_API clt_tensor *clt_cross_entropy_with(clt_tensor *logits, clt_tensor *target, clt_cross_entropy_options options);
 /* Same shapes; target in [0, 1]; the mean, stable for large logits. */
 CLT_API clt_tensor *clt_bce_with_logits(clt_tensor *logits, clt_tensor *target);
 CLT_API clt_tensor *clt_bce_with_logits_with(clt_tensor *logits, clt_tensor *target, clt_loss_options options);

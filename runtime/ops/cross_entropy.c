@@ -44,10 +44,42 @@ const clt_op clt_op_cross_entropy = {.name = "cross_entropy", .least_inputs = 2,
 const clt_op clt_op_cross_entropy_grad = {
     .name = "cross_entropy_grad", .least_inputs = 3, .infer = infer_grad, .operations = 6, .tuned = true, .index_limit = index_limit};
 
-clt_tensor *clt_cross_entropy_with(clt_tensor *logits, clt_tensor *target, clt_loss_options options) {
-    return clt_reduce_losses(clt_node(NULL, &clt_op_cross_entropy, NULL, (clt_tensor *[]){logits, target}, 2), options);
+/* [N]: of each row the weight of its target's class. */
+static clt_tensor *weights_of(clt_tensor *target, clt_tensor *weight) {
+    return clt_reshape(clt_embedding_op(target, clt_reshape(weight, CLT_SHAPE(-1, 1))), CLT_SHAPE(-1));
+}
+
+/* [N]: the mean of -log softmax over all classes. */
+static clt_tensor *even_losses(clt_tensor *logits, clt_tensor *weight) {
+    clt_tensor *log_p = clt_log_softmax(logits, 1);
+    return clt_neg(clt_mean(weight ? clt_mul(log_p, weight) : log_p, CLT_AXES(1)));
+}
+
+static clt_status check_options(const clt_tensor *logits, const clt_cross_entropy_options *o) {
+    char text[CLT_SHAPE_TEXT];
+    clt_shape classes = CLT_SHAPE(logits->shape.rank == 2 ? logits->shape.dims[1] : 0);
+    if (!(o->label_smoothing >= 0 && o->label_smoothing <= 1))
+        return clt_fail(CLT_E_INVALID, "cross_entropy: label_smoothing is %g; it must be in [0, 1]", (double)o->label_smoothing);
+    if (o->weight && clt_tensor_valid(o->weight) && !clt_shape_equal(&o->weight->shape, &classes))
+        return clt_fail(CLT_E_SHAPE, "cross_entropy: the weight is %s; it must be [%lld], a value a class", clt_shape_text(&o->weight->shape, text),
+                        (long long)classes.dims[0]);
+    return CLT_OK;
+}
+
+clt_tensor *clt_cross_entropy_with(clt_tensor *logits, clt_tensor *target, clt_cross_entropy_options o) {
+    clt_tensor *losses = clt_node(NULL, &clt_op_cross_entropy, NULL, (clt_tensor *[]){logits, target}, 2);
+    if (!losses || !clt_tensor_valid(losses)) return losses;
+    if (o.weight && !clt_tensor_valid(o.weight)) return o.weight;
+    clt_status status = check_options(logits, &o);
+    if (status < 0) return clt_graph_fail(losses->graph, status);
+    clt_tensor *weights = o.weight ? weights_of(target, o.weight) : NULL;
+    if (weights) losses = clt_mul(losses, weights);
+    if (o.label_smoothing > 0)
+        losses = clt_add(clt_mul_scalar(losses, 1 - o.label_smoothing), clt_mul_scalar(even_losses(logits, o.weight), o.label_smoothing));
+    if (!weights || o.reduction != CLT_LOSS_MEAN) return clt_reduce_losses(losses, (clt_loss_options){o.reduction});
+    return clt_div(clt_sum(losses, CLT_ALL_AXES), clt_sum(weights, CLT_ALL_AXES));
 }
 
 clt_tensor *clt_cross_entropy(clt_tensor *logits, clt_tensor *target) {
-    return clt_cross_entropy_with(logits, target, (clt_loss_options){CLT_LOSS_MEAN});
+    return clt_cross_entropy_with(logits, target, (clt_cross_entropy_options){0});
 }

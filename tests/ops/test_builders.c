@@ -45,7 +45,7 @@ static void losses_stay_apart_or_are_summed(void **state) {
     clt_tensor *truth = clt_input(graph, "truth", CLT_F32, CLT_SHAPE(2, 3));
     for (int r = CLT_LOSS_MEAN; r <= CLT_LOSS_NONE; r++) {
         clt_loss_options options = {(clt_loss_reduction)r};
-        const clt_tensor *losses[] = {clt_cross_entropy_with(logits, target, options), clt_bce_with_logits_with(logits, truth, options),
+        const clt_tensor *losses[] = {clt_cross_entropy_with(logits, target, (clt_cross_entropy_options){.reduction = options.reduction}), clt_bce_with_logits_with(logits, truth, options),
                                       clt_mse_loss_with(logits, truth, options)};
         for (int i = 0; i < 3; i++) {
             assert_int_equal(losses[i]->shape.rank, r < CLT_LOSS_NONE ? 0 : i ? 2 : 1);
@@ -59,6 +59,19 @@ static void losses_stay_apart_or_are_summed(void **state) {
     assert_status(clt_graph_status(graph), CLT_E_INVALID);
     assert_detail("reduction = 3");
     clt_graph_destroy(graph);
+    const struct {
+        clt_cross_entropy_options options;
+        const char *words;
+    } wrong[] = {{{.label_smoothing = 1.5f}, "label_smoothing is 1.5"}, {{.label_smoothing = -1}, "label_smoothing is -1"}, {{0}, "the weight is [2]; it must be [3]"}};
+    for (int i = 0; i < 3; i++) {
+        graph = new_graph();
+        clt_cross_entropy_options options = wrong[i].options;
+        if (i == 2) options.weight = clt_input(graph, "weight", CLT_F32, CLT_SHAPE(2));
+        clt_cross_entropy_with(clt_input(graph, "logits", CLT_F32, CLT_SHAPE(2, 3)), clt_input(graph, "target", CLT_I32, CLT_SHAPE(2)), options);
+        assert_status(clt_graph_status(graph), i == 2 ? CLT_E_SHAPE : CLT_E_INVALID);
+        assert_detail(wrong[i].words);
+        clt_graph_destroy(graph);
+    }
 }
 
 static void tensors_have_names(void **state) {

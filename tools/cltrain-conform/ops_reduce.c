@@ -106,6 +106,24 @@ static double reference_cross_entropy(const array *x, int n, array *y, const att
     return 30.0 * (double)array_count(x);
 }
 
+/* s[0]: label smoothing; x[2]: weights of the classes, if there are three. */
+static double reference_cross_entropy_with(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    (void)evaluation;
+    int64_t rows = x[0].shape.dims[0], classes = x[0].shape.dims[1];
+    double sum = 0, all = 0, smooth = (double)at->s[0];
+    array_resize(y, (clt_shape){.rank = 0});
+    for (int64_t r = 0; r < rows; r++) {
+        const double *logits = x[0].values + r * classes;
+        int64_t target = (int64_t)x[1].values[r];
+        double total = log_sum_exp(logits, classes, 1), even = 0;
+        for (int64_t c = 0; c < classes; c++) even += (n == 3 ? x[2].values[c] : 1) * (total - logits[c]) / (double)classes;
+        sum += (1 - smooth) * (n == 3 ? x[2].values[target] : 1) * (total - logits[target]) + smooth * even;
+        all += n == 3 ? x[2].values[target] : 1;
+    }
+    y->values[0] = sum / all;
+    return 60.0 * (double)array_count(x);
+}
+
 /* Of the logits; NaN for a row whose target is no class. */
 static void reference_cross_entropy_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at) {
     (void)i, (void)at;
@@ -188,6 +206,7 @@ BUILD(mean, clt_mean(x[0], at->reduce))
 BUILD(max, clt_max(x[0], at->reduce))
 BUILD(softmax, clt_softmax(x[0], at->axis))
 BUILD(log_softmax, clt_log_softmax(x[0], at->axis))
+BUILD(cross_entropy_with, clt_cross_entropy_with(x[0], x[1], (clt_cross_entropy_options){.label_smoothing = at->s[0], .weight = n == 3 ? x[2] : NULL}))
 BUILD(cross_entropy, clt_cross_entropy(x[0], x[1]))
 BUILD(bce_with_logits, clt_bce_with_logits(x[0], x[1]))
 BUILD(mse_loss, clt_mse_loss(x[0], x[1]))
@@ -201,6 +220,7 @@ static const operation mean = OP(mean), max = OP(max), softmax = OP(softmax),
                        bce = OP(bce_with_logits), mse = OP(mse_loss);
 static const operation max_ties = OPERATION("max", "clt_max", max, max, .gradient = reference_max_gradient);
 /* One NaN hides all others in a mean, and in its differences; the gradient tells rows apart. */
+static const operation cross_entropy_with = OPERATION("cross_entropy", "clt_cross_entropy_with", cross_entropy_with, cross_entropy_with);
 static const operation cross_entropy_no_class = OPERATION("cross_entropy", "clt_cross_entropy",
     cross_entropy, cross_entropy, .gradient = reference_cross_entropy_gradient);
 
@@ -242,6 +262,13 @@ static void add_softmax(case_list *list, bool full, const char *variant, clt_sha
         c->full = full;
         c->large = clt_shape_elements(&shape) > 20000;
     }
+}
+
+static void add_smoothing(case_list *list, const char *variant, int operands, float smoothing) {
+    operand x[] = {{.shape = SHAPE(33, 7), .low = -5, .high = 5},
+                   {.dtype = CLT_I32, .shape = SHAPE(33), .low = 0, .high = 7},
+                   {.shape = SHAPE(7), .low = 0.5, .high = 2}};
+    case_add(list, &cross_entropy_with, variant, x, operands)->at.s[0] = smoothing;
 }
 
 static void add_cross_entropy(case_list *list, bool full, int rows, int classes) {
@@ -427,6 +454,9 @@ void cases_reduce(case_list *list) {
     /* More rounds than a work-item may make (see cl/prelude.cl); 524288 elements of a group. */
     add_softmax(list, true, "far", (clt_shape)SHAPE(66001, 2), 0);
     add_softmax(list, true, "chunks", (clt_shape)SHAPE(530001, 2), 0);
+    add_smoothing(list, "smoothed", 2, 0.1f);
+    add_smoothing(list, "weighted", 3, 0);
+    add_smoothing(list, "smoothed-weighted", 3, 0.3f);
     add_cross_entropy(list, false, 33, 10);
     add_cross_entropy(list, false, 131, 37);
     add_cross_entropy(list, false, 4, 1);
