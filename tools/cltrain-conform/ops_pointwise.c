@@ -69,6 +69,13 @@ POINTWISE(greater_equal, clt_greater_equal(x[0], x[1]), a >= b)
 POINTWISE(less, clt_less(x[0], x[1]), a < b)
 POINTWISE(less_equal, clt_less_equal(x[0], x[1]), a <= b)
 
+/* Losses whose elements stay apart. */
+#define APART ((clt_loss_options){CLT_LOSS_NONE})
+POINTWISE(mse_loss_with, clt_mse_loss_with(x[0], x[1], APART), (a - b) * (a - b))
+POINTWISE(l1_loss_with, clt_l1_loss_with(x[0], x[1], APART), fabs(a - b))
+POINTWISE(huber_loss_with, clt_huber_loss_with(x[0], x[1], at->s[0], APART), fabs(a - b) <= s ? 0.5 * (a - b) * (a - b) : s * (fabs(a - b) - 0.5 * s))
+POINTWISE(bce_with_logits_with, clt_bce_with_logits_with(x[0], x[1], APART), fmax(a, 0) - a * b + log1p(exp(-fabs(a))))
+
 /* Of a condition that is a comparison: through it goes no gradient. */
 BUILD(where, clt_where(clt_less(x[0], x[1]), x[1], clt_mul(x[0], x[0])))
 static double value_where(double a, double b, double s, double t) {
@@ -232,6 +239,13 @@ static const struct {
     {"constant", {OP(pow_scalar, 17), {{0}}, 1, {0}}},
     {"zero", {OP(mul_scalar, 1), {{0}}, 1, {0}}},
     {"point", {OP(clip, 1), {{.kinks = {0.5}, .n_kinks = 1}}, 1, {0.5f, 0.5f}}},
+};
+/* Losses do not broadcast. */
+static const function apart[] = {
+    {OP(mse_loss_with, 0), {{0}, {0}}, 2, {0}},
+    {OP(l1_loss_with, 0), {{.low = 1, .high = 3}, {.low = -1, .high = 0.9}}, 2, {0}},
+    {OP(huber_loss_with, 0), {{.low = -4, .high = 4}, {.low = -1, .high = 1}}, 2, {1.5f}},
+    {OP(bce_with_logits_with, 0), {{.low = -6, .high = 6}, {.low = 0, .high = 1}}, 2, {0}},
 };
 static const operation cast = OPERATION("cast", "clt_cast", cast, cast, .no_gradient = true, .ulp = 1);
 /* To a type with fewer digits; the gradient's way back is exact. */
@@ -446,7 +460,16 @@ static void add_stretches(case_list *list) {
             add_function(list, function_of(names[i]), "", &pairs[k][0], &pairs[k][1]);
 }
 
+static void add_apart(case_list *list) {
+    for (size_t i = 0; i < sizeof apart / sizeof apart[0]; i++) {
+        operand x[] = {apart[i].x[0], apart[i].x[1]};
+        x[0].shape = x[1].shape = (clt_shape)SHAPE(37, 29);
+        case_add(list, &apart[i].op, "", x, 2)->at.s[0] = apart[i].s[0];
+    }
+}
+
 void cases_pointwise(case_list *list) {
+    add_apart(list);
     static const clt_shape same[] = {SHAPE(1), SHAPE(2, 3, 5, 7, 11)};
     static const clt_shape wide[][2] = {{SHAPE(5, 7), SHAPE(7)},
                                         {SHAPE(5, 1), SHAPE(1, 7)},
