@@ -100,7 +100,7 @@ static void lower_slice(clt_lowering *l, const clt_tensor *node) {
     const clt_tensor *x = node->inputs[0];
     clt_copy copy = copy_box(&node->shape, &x->shape, &node->shape);
     copy.x_offset = clt_slice_start(at, x->shape.dims[at->axis]) * copy.x_stride[at->axis];
-    copy.x_stride[at->axis] *= at->step;
+    copy.x_stride[at->axis] *= CLT_MIN(at->step, x->shape.dims[at->axis]); /* a larger one takes one place */
     clt_reference_copy(l, x, node, &copy);
 }
 
@@ -109,7 +109,7 @@ static void lower_slice_grad(clt_lowering *l, const clt_tensor *node) {
     const clt_tensor *dy = node->inputs[0];
     clt_copy copy = copy_box(&dy->shape, &dy->shape, &node->shape);
     copy.y_offset = clt_slice_start(at, node->shape.dims[at->axis]) * copy.y_stride[at->axis];
-    copy.y_stride[at->axis] *= at->step;
+    copy.y_stride[at->axis] *= CLT_MIN(at->step, node->shape.dims[at->axis]);
     clt_reference_fill(l, node, 0);
     clt_reference_copy(l, dy, node, &copy);
 }

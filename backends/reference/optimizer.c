@@ -117,7 +117,7 @@ static void lower_clear_if_skipped(clt_lowering *l, const clt_tensor *node) {
 
 static void launch_update(clt_lowering *l, const clt_update_attributes *at) {
     launch_clip(l, &at->clip);
-    clt_launch_float(l, at->lr_factor == 0 ? 1 : at->lr_factor);
+    clt_launch_float(l, at->lr_factor);
     clt_launch_float(l, at->weight_decay);
 }
 

@@ -68,8 +68,8 @@ typedef enum clt_nonfinite {
 /* What is different for some parameters: no weight decay for biases and norms, another rate for a head (PyTorch's parameter groups). */
 typedef struct clt_parameter_rule {
     const char *pattern; /* of their names: "*" stands for any characters, "?" for one. Of several rules the first that matches counts */
-    float lr_factor;     /* the learning rate is multiplied by it; 0: 1 */
-    float weight_decay;  /* 0: that of the options; negative: none */
+    float lr_factor;     /* the learning rate is multiplied by it; 0: 1; CLT_ZERO: 0 */
+    float weight_decay;  /* 0: that of the options; CLT_ZERO or negative: none */
 } clt_parameter_rule;
 
 #define CLT_MAX_PARAMETER_RULES 16

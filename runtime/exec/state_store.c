@@ -182,6 +182,11 @@ clt_status clt_state_store_begin(clt_state_store *store, const clt_variable *var
     return CLT_OK;
 }
 
+bool clt_state_store_has_begun(const clt_state_store *store, const clt_variable *variable) {
+    const entry *e = find_variable(store, variable);
+    return e && e->begun;
+}
+
 /* The values go into the state, and the memory that they had. */
 static clt_status move(clt_state_store *store, entry *e, state *parent, size_t offset_bytes) {
     clt_memory *slice;

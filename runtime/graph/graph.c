@@ -310,7 +310,11 @@ static clt_status check_leaf(const char *what, const char *name, const clt_shape
 
 clt_tensor *clt_input(clt_graph *graph, const char *name, clt_dtype dtype, clt_shape shape) {
     if (!graph) return NULL;
-    clt_status status = clt_graph_resolve(graph, &shape);
+    clt_status status = CLT_OK;
+    for (int d = 0; d < shape.rank && d < CLT_MAX_RANK; d++)
+        if (shape.dims[d] == CLT_LENGTH)
+            status = clt_fail(CLT_E_SHAPE, "input \"%s\": dimension %d is CLT_LENGTH: such an input is made by clt_sequence_input", name ? name : "", d);
+    if (status == CLT_OK) status = clt_graph_resolve(graph, &shape);
     if (status == CLT_OK) status = check_leaf("input", name, &shape);
     if (status < 0) return clt_graph_fail(graph, status);
     if (!clt_dtype_is_float(dtype) && dtype != CLT_I32 && dtype != CLT_U8)
@@ -337,7 +341,8 @@ clt_tensor *clt_sequence_input(clt_graph *graph, const char *name, clt_dtype dty
     if (axis < 1 || axis >= shape.rank || shape.rank > CLT_MAX_RANK)
         return clt_graph_fail(graph, clt_fail(CLT_E_INVALID, "sequence input \"%s\": axis %d of %s; it must be in [1, %d]", name ? name : "", axis,
                                               clt_shape_text(&shape, text), shape.rank - 1));
-    if (graph->length && shape.dims[axis] != CLT_LENGTH && shape.dims[axis] != graph->length)
+    if (graph->length && shape.dims[axis] == CLT_LENGTH) shape.dims[axis] = graph->length;
+    if (graph->length && shape.dims[axis] != graph->length)
         return clt_graph_fail(graph, clt_fail(CLT_E_SHAPE, "sequence input \"%s\": the length is %lld; that of the graph's others is %lld", name ? name : "",
                                               (long long)shape.dims[axis], (long long)graph->length));
     clt_tensor *input = clt_input(graph, name, dtype, shape);

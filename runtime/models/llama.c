@@ -7,6 +7,7 @@ typedef struct llama {
 } llama;
 
 static clt_tensor *project(const llama *m, clt_tensor *x, const char *name, int64_t out) {
+    if (!clt_tensor_valid(x)) return x;
     clt_shape shape = clt_tensor_shape(x);
     clt_tensor *weight = clt_parameter(m->graph, CLT_NAMED("%s.weight", name), CLT_SHAPE(out, shape.dims[shape.rank - 1]),
                                        (clt_init){CLT_INIT_NORMAL, .value = 0.02f});

@@ -76,7 +76,7 @@ static clt_status join(clt_tensor *x, const part *parts, int n, clt_tensor **joi
         int64_t start = i < n ? parts[i].start : x->shape.dims[axis];
         apart = start >= end && (i == n || ((const clt_slice_attributes *)parts[i].slice->attributes)->axis == axis);
         gap.dims[axis] = start - end;
-        if (apart && start > end) status = add_piece(pieces, &n_pieces, clt_fill(x->graph, gap, 0));
+        if (apart && start > end) status = add_piece(pieces, &n_pieces, clt_cast(clt_fill(x->graph, gap, 0), x->dtype));
         if (!apart || i == n || status < 0) continue;
         status = add_piece(pieces, &n_pieces, parts[i].dy);
         end = start + parts[i].dy->shape.dims[axis];

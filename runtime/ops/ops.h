@@ -304,7 +304,7 @@ clt_tensor *clt_clear_if_skipped(clt_tensor *state, clt_tensor *factor);
 typedef struct clt_update_attributes {
     clt_clip_attributes clip;
     float momentum, beta1, beta2, eps, weight_decay;
-    float lr_factor; /* 0: 1 */
+    float lr_factor;
     bool nesterov, decoupled;
 } clt_update_attributes;
 clt_tensor *clt_update(const clt_op *op, clt_update_attributes attributes, clt_tensor *params,

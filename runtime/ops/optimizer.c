@@ -175,7 +175,7 @@ static const clt_attribute update_schema[] = {
     CLT_ATTRIBUTE(clt_update_attributes, beta2, FLOAT, .usual = 0.999),
     CLT_ATTRIBUTE(clt_update_attributes, eps, FLOAT, .usual = 1e-8),
     CLT_ATTRIBUTE(clt_update_attributes, weight_decay, FLOAT),
-    CLT_ATTRIBUTE(clt_update_attributes, lr_factor, FLOAT),
+    CLT_ATTRIBUTE(clt_update_attributes, lr_factor, FLOAT, .usual = 1),
     CLT_ATTRIBUTE(clt_update_attributes, nesterov, BOOL),
     CLT_ATTRIBUTE(clt_update_attributes, decoupled, BOOL),
     {0},

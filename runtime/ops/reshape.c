@@ -46,10 +46,13 @@ const clt_op clt_op_reshape = {
 static clt_shape follow_batch(const clt_tensor *x, clt_shape shape) {
     int64_t rest = clt_tensor_elements(x);
     int open = -1;
-    if (shape.rank > 0 && x->follows && x->graph->length && shape.dims[0] == x->graph->batch) {
+    bool remains = false; /* the caller says which dimension does */
+    for (int i = 0; i < shape.rank; i++) remains |= shape.dims[i] == -1;
+    if (shape.rank > 0 && x->follows && (x->graph->length || remains) && shape.dims[0] == x->graph->batch) {
         shape.dims[0] = CLT_BATCH;
         return shape;
     }
+    if (remains && x->follows && x->graph->batch && shape.dims[0] % x->graph->batch) return shape;
     for (int i = 0; i < shape.rank; i++) {
         if (shape.dims[i] == -1 && open < 0) open = i;
         else if (shape.dims[i] < 1 || rest % shape.dims[i]) return shape;
@@ -69,5 +72,5 @@ clt_tensor *clt_reshape(clt_tensor *x, clt_shape shape) {
 
 clt_tensor *clt_flatten(clt_tensor *x) {
     if (!clt_tensor_valid(x) || x->shape.rank == 2) return x;
-    return clt_reshape(x, CLT_SHAPE(x->shape.rank > 0 ? x->shape.dims[0] : 1, -1));
+    return clt_reshape(x, x->shape.rank > 0 ? CLT_SHAPE(0, -1) : CLT_SHAPE(1, 1));
 }

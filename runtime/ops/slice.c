@@ -69,6 +69,6 @@ clt_tensor *clt_slice(clt_tensor *x, int axis, int64_t start, int64_t stop, int6
         return clt_graph_fail(x->graph, clt_fail(CLT_E_SHAPE, "slice: axis %d of %s by %lld is out of range", axis, clt_shape_text(&x->shape, text),
                                                  (long long)step));
     int64_t size = x->shape.dims[at];
-    clt_slice_attributes attributes = {.axis = at, .start = start, .stop = stop > 0 && stop >= size ? INT64_MAX : stop, .step = CLT_MIN(step, size)};
+    clt_slice_attributes attributes = {.axis = at, .start = start, .stop = stop > 0 && stop >= size ? INT64_MAX : stop, .step = step};
     return clt_node(NULL, &clt_op_slice, &attributes, &x, 1);
 }

@@ -366,6 +366,7 @@ static clt_status restore(clt_trainer *t, clt_loader *loader, clt_safetensors *f
     if (loader && p.has_loader) CLT_TRY(clt_loader_set_position(loader, p.loader));
     clt_trouble before = t->trouble;
     t->trouble = CLT_TROUBLE_TORN; /* until all is written */
+    t->has_gradients = false;
     CLT_TRY(write_values(list, *values));
     *restored = p;
     if (p.whole) CLT_TRY(restore_run(t, &p, clt_safetensors_metadata(file, choices_key)));

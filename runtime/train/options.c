@@ -28,6 +28,10 @@ static clt_status check_numbers(const clt_train_options *o) {
 }
 
 /* Options that are other optimizers' own. */
+static bool is_said(float value) {
+    return value != 0 || signbit(value);
+}
+
 static clt_status check_known(const clt_train_options *given) {
     static const char *const names[] = {"SGD", "Adam", "AdamW"};
     bool sgd = given->optimizer == CLT_SGD;
@@ -35,8 +39,8 @@ static clt_status check_known(const clt_train_options *given) {
         const char *name;
         bool said, known;
     } options[] = {
-        {"momentum", given->momentum != 0, sgd}, {"nesterov", given->nesterov, sgd},     {"beta1", given->beta1 != 0, !sgd},
-        {"beta2", given->beta2 != 0, !sgd},      {"eps", given->eps != 0, !sgd},
+        {"momentum", is_said(given->momentum), sgd}, {"nesterov", given->nesterov, sgd},     {"beta1", is_said(given->beta1), !sgd},
+        {"beta2", is_said(given->beta2), !sgd},      {"eps", is_said(given->eps), !sgd},
     };
     for (size_t i = 0; i < CLT_COUNT_OF(options); i++)
         if (options[i].said && !options[i].known)

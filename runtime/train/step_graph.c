@@ -121,6 +121,7 @@ static clt_update_attributes update_attributes(const clt_train_options *o) {
         .beta2 = o->beta2,
         .eps = o->eps,
         .weight_decay = o->weight_decay,
+        .lr_factor = 1,
         .nesterov = o->nesterov,
         .decoupled = o->optimizer == CLT_ADAMW,
     };
@@ -130,8 +131,8 @@ static clt_update_attributes bucket_attributes(const clt_trainer *t, const clt_b
     clt_update_attributes at = update_attributes(&t->options);
     if (bucket->rule < 0) return at;
     const clt_parameter_rule *rule = &t->options.rules[bucket->rule];
-    at.lr_factor = rule->lr_factor;
-    if (rule->weight_decay != 0) at.weight_decay = rule->weight_decay < 0 ? 0 : rule->weight_decay;
+    at.lr_factor = clt_or_default(rule->lr_factor, 1);
+    at.weight_decay = CLT_MAX(clt_or_default(rule->weight_decay, at.weight_decay), 0);
     return at;
 }
 

@@ -101,9 +101,8 @@ static clt_status set_up(clt_trainer *t) {
 /* What is trained is settled now, whatever the graph is told later. */
 static clt_status keep_variables(clt_trainer *t) {
     size_t n = t->graph->n_variables;
-    t->trained = clt_calloc(2 * n + 1, sizeof *t->trained);
-    if (!t->trained) return clt_fail_memory((2 * n + 1) * sizeof *t->trained);
-    t->given = t->trained + n;
+    t->trained = clt_calloc(n + 1, sizeof *t->trained);
+    if (!t->trained) return clt_fail_memory((n + 1) * sizeof *t->trained);
     t->n_variables = n;
     for (size_t i = 0; i < n; i++) t->trained[i] = t->graph->variables[i]->trained;
     return CLT_OK;
@@ -278,7 +277,7 @@ static clt_status check_values(const clt_trainer *t, const clt_batch *batch, int
 
 static clt_status check_fixed(const clt_trainer *t) {
     for (size_t i = 0; i < t->n_variables; i++)
-        if (t->graph->variables[i]->is_input && !t->given[i])
+        if (t->graph->variables[i]->is_input && !clt_state_store_has_begun(t->store, t->graph->variables[i]))
             return clt_fail(CLT_E_STATE, "fixed input \"%s\" has no values yet: clt_trainer_set_input gives it some", t->graph->variables[i]->name);
     return CLT_OK;
 }
@@ -286,6 +285,8 @@ static clt_status check_fixed(const clt_trainer *t) {
 /* `needed[i]`: input i must be given; others may be. */
 static clt_status check_batch(const clt_trainer *t, const clt_batch *batch, const bool *needed) {
     if (!batch || batch->samples < 1) return clt_fail(CLT_E_INVALID, "the batch has no samples");
+    if (batch->n_fields < 0 || batch->n_fields > CLT_MAX_FIELDS)
+        return clt_fail(CLT_E_INVALID, "the batch has %d fields; it must have 0 to %d", batch->n_fields, CLT_MAX_FIELDS);
     CLT_TRY(check_fixed(t));
     CLT_TRY(check_length(t, batch));
     for (int i = 0; i < t->n_inputs; i++) {
@@ -700,6 +701,6 @@ clt_status clt_trainer_set_input(clt_trainer *t, const char *name, const clt_arr
     CLT_TRY(check_indices(t->graph, v, values->data));
     CLT_TRY(clt_state_store_variable(t->store, v, &memory));
     CLT_TRY(clt_memory_write(memory, 0, values->data, clt_variable_bytes(v)));
-    t->given[v->index] = true;
-    return CLT_OK;
+    bool first;
+    return clt_state_store_begin(t->store, v, &first);
 }

@@ -83,8 +83,8 @@ struct clt_trainer {
     bool needed[CLT_MAX_FIELDS];          /* by steps: the loss or what is counted depends on it */
     int n_inputs;
 
-    bool *trained, *given; /* by variable: as it was when the trainer was created; a fixed input that was set */
-    size_t n_variables;    /* of both */
+    bool *trained; /* by variable, as it was when the trainer was created */
+    size_t n_variables;
 
     clt_bucket *buckets;
     int n_buckets;

@@ -71,6 +71,11 @@ static void shapes_follow_the_batch(void **state) {
     assert_follows(clt_reshape(clt_transpose(x, 0, 1), CLT_SHAPE(3, CLT_BATCH, 2, 1)), 3, n, 2, 1);
     assert_follows(clt_expand(clt_fill(g, CLT_SHAPE(4, 1, 2), 3), CLT_SHAPE(4, CLT_BATCH, 2)), 4, n, 2);
     assert_follows(clt_slice(x, 1, 0, 2, 1), n, 2, 2);
+    assert_follows(clt_slice(x, 0, 0, INT64_MAX, 100), 1, 3, 2);
+    assert_follows(clt_reshape(x, CLT_SHAPE(1, -1, 2)), 1, 3 * n, 2);
+    assert_follows(clt_reshape(x, CLT_SHAPE(3, -1)), 3, 2 * n);
+    assert_follows(clt_reshape(x, CLT_SHAPE(12, -1)), 3 * n, 2);
+    assert_follows(clt_flatten(clt_transpose(x, 0, 1)), 3, 2 * n);
     assert_follows(clt_sum(x, CLT_AXES(1)), n, 2);
     assert_follows(clt_sum(x, CLT_AXES(0)), 3, 2);
     assert_follows(clt_dropout(clt_batch_norm(x, "bn"), 0.5f), n, 3, 2);
@@ -159,6 +164,7 @@ static void lengths_are_checked(void **state) {
         {CLT_SHAPE(4, 6), -1, "axis -1"},
         {CLT_SHAPE(4, 5), 1, "the length is 5; that of the graph's others is 6"},
         {CLT_SHAPE(4, 0), 1, "the length is 0"},
+        {CLT_SHAPE(CLT_LENGTH, 6), 1, "dimension 0 is CLT_LENGTH"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         clt_graph *g = new_graph();

@@ -76,6 +76,21 @@ static void ops_without_gradient_beside_the_path(void **state) {
     clt_graph_destroy(f.graph);
 }
 
+/* What lies between slices of f16 is f16 too. */
+static void slices_of_halves_are_joined(void **state) {
+    (void)state;
+    clt_graph *graph;
+    clt_tensor *grad;
+    assert_ok(clt_graph_create(&graph));
+    clt_tensor *p = clt_parameter(graph, "p", CLT_SHAPE(8), (clt_init){0}), *h = clt_cast(p, CLT_F16);
+    clt_tensor *y = clt_cast(clt_mul(clt_slice(h, 0, 1, 3, 1), clt_slice(h, 0, 5, 7, 1)), CLT_F32);
+    clt_tensor *seed = clt_input(graph, "seed", CLT_F32, CLT_SHAPE(2));
+    assert_ok(clt_gradients(y, seed, &p, 1, &grad));
+    assert_non_null(grad);
+    assert_true(clt_shape_equal(&grad->shape, &p->shape) && grad->dtype == CLT_F32);
+    clt_graph_destroy(graph);
+}
+
 /* Nodes grow with the number of ops, not of paths. */
 static void ladder_is_short(void **state) {
     (void)state;
@@ -90,4 +105,4 @@ static void ladder_is_short(void **state) {
 
 OP_MAIN("gradients", cmocka_unit_test(unused_parameters_have_none), cmocka_unit_test(loss_is_its_own_gradient),
         cmocka_unit_test(seed_must_fit), cmocka_unit_test(ops_without_gradient_are_refused),
-        cmocka_unit_test(ops_without_gradient_beside_the_path), cmocka_unit_test(ladder_is_short))
+        cmocka_unit_test(ops_without_gradient_beside_the_path), cmocka_unit_test(slices_of_halves_are_joined), cmocka_unit_test(ladder_is_short))

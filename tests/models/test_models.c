@@ -141,6 +141,14 @@ static void refuses_key_heads_that_do_not_divide(void **state) {
     assert_detail("8 heads, 3 key heads");
 }
 
+/* An error within the model sticks. */
+static void refuses_a_second_llama(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) clt_model_llama(tokens, .layers = 1, .heads = 2, .width = 8, .hidden = 8, .vocabulary = 9);
+    assert_status(clt_graph_status(graph), CLT_E_INVALID);
+    assert_detail("\"model.embed_tokens.weight\" exists already");
+}
+
 static void refuses_odd_rotary(void **state) {
     (void)state;
     clt_rotary(clt_input(graph, "q", CLT_F32, CLT_SHAPE(1, 2, 3, 5)), .base = 10);
@@ -196,7 +204,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(resnet18), TEST(resnet34), TEST(resnet50), TEST(resnet101), TEST(resnet_of_small_images),
         TEST(mobilenet_v2), TEST(vit), TEST(gpt2), TEST(gpt2_of_any_length), TEST(llama), TEST(llama_of_any_length),
-        TEST(refuses_key_heads_that_do_not_divide), TEST(refuses_odd_rotary),
+        TEST(refuses_key_heads_that_do_not_divide), TEST(refuses_a_second_llama), TEST(refuses_odd_rotary),
         TEST(mlp), TEST(refuses_another_depth), TEST(refuses_images_without_whole_patches),
         TEST(refuses_long_sequences),
         TEST(refuses_heads_that_do_not_divide), TEST(refuses_images_as_tokens),

@@ -663,7 +663,7 @@ static void bad_options(void **state) {
     const clt_train_options bad[] = {
         {.lr = -1}, {.lr = NAN}, {.momentum = 1}, {.nesterov = true}, {.beta1 = 1.5f}, {.clip_norm = -1}, {.accumulate = -2},
         {.schedule = CLT_SCHEDULE_FUNCTION}, {.lr_factor = halved}, {.schedule = CLT_SCHEDULE_FUNCTION, .lr_factor = halved, .warmup_steps = 2},
-        {.beta1 = 0.9f}, {.beta2 = 0.9f}, {.eps = 1e-8f}, {.optimizer = CLT_ADAM, .momentum = 0.9f}, {.optimizer = CLT_ADAMW, .nesterov = true},
+        {.beta1 = CLT_ZERO}, {.optimizer = CLT_ADAM, .momentum = CLT_ZERO}, {.beta1 = 0.9f}, {.beta2 = 0.9f}, {.eps = 1e-8f}, {.optimizer = CLT_ADAM, .momentum = 0.9f}, {.optimizer = CLT_ADAMW, .nesterov = true},
         {.optimizer = (clt_optimizer)9}, {.schedule = CLT_SCHEDULE_COSINE}, {.schedule = CLT_SCHEDULE_STEP}, {.warmup_steps = -1},
     };
     clt_graph *graph;
