@@ -93,6 +93,19 @@ static void free_one_sample(one_sample *one) {
     clt_free(one->copies);
 }
 
+/* All ranks compare the same way: where one has none, none has. Called by all. */
+static clt_status agree_on_sample(clt_comm *comm, one_sample *one) {
+    int32_t own = one->graph != NULL, *all = NULL;
+    clt_status status = clt_parallel_gather_new(comm, &own, sizeof own, &all);
+    bool everywhere = status == CLT_OK;
+    for (int r = 0; status == CLT_OK && r < clt_comm_size(comm); r++) everywhere &= all[r] != 0;
+    clt_free(all);
+    if (everywhere) return status;
+    free_one_sample(one);
+    *one = (one_sample){0};
+    return status;
+}
+
 static void describe(const clt_trainer *t, const one_sample *one, size_t node, clt_text *text) {
     const clt_tensor *copy = one->copies ? one->copies[node] : NULL;
     clt_tensor_describe(t->graph->nodes[node], copy ? &copy->shape : NULL, text);
@@ -198,6 +211,7 @@ clt_status clt_parallel_check(clt_trainer *t, clt_status status) {
     one_sample one = {0};
     if (status == CLT_OK) status = make_one_sample(t, &one);
     summary own = {.report = clt_parallel_make_report(status)}, *all = NULL;
+    CLT_TRY(agree_on_sample(t->options.comm, &one));
     summarize(t, &one, &own);
     status = clt_parallel_gather_new(t->options.comm, &own, sizeof own, &all);
     if (status == CLT_OK) status = compare(t, &one, all);

@@ -73,6 +73,13 @@ static void others(void **state) {
     clt_tensor *x = input(CLT_SHAPE(4, 8)), *row = input(CLT_SHAPE(8));
     expect(clt_add(x, row), 32, 4 * (32 + 8 + 32));
     expect(clt_mul(x, x), 32, 4 * (32 + 32)); /* read once */
+    /* A pointwise op: its operators and calls, for each element. */
+    expect(clt_sub(x, row), 32, 4 * (32 + 8 + 32));
+    expect(clt_div(x, row), 32, 4 * (32 + 8 + 32));
+    expect(clt_exp(x), 32, 4 * (32 + 32));
+    expect(clt_clip(x, -1, 1), 4 * 32, 4 * (32 + 32));
+    expect(clt_sigmoid(x), 4 * 32, 4 * (32 + 32));
+    expect(clt_gelu(x), 5 * 32, 4 * (32 + 32));
     expect(clt_slice(x, 1, 0, 2, 1), 0, 4 * 2 * 8);
     expect(clt_reshape(x, CLT_SHAPE(32)), 0, 4 * 32); /* makes no launch */
     expect(clt_max_pool2d(input(CLT_SHAPE(1, 2, 8, 8)), .kernel = 2), 2 * 16 * 4, 4 * (128 + 32));

@@ -57,6 +57,7 @@ struct rank {
     bool of_two; /* a term that needs two samples */
     float constant; /* a constant's value; 0: there is none */
     int rows;       /* that a term is expanded to; 0: there is none */
+    int sample;     /* 1 or 2: a term is the first one, or the second; 0: there is none */
     int version;    /* of the source of an op of the caller's with many scalars; 0: there is none */
     int hidden;
     const char *first_layer;
@@ -134,6 +135,7 @@ static clt_status build(rank *r, int batch, clt_train_options options) {
     if (r->scale > 0) h = scaled(h, r->scale);
     if (r->constant > 0) h = clt_mul(h, clt_constant(r->graph, "gain", &(clt_array){CLT_F32, CLT_SHAPE(1), &r->constant}));
     if (r->of_two) h = clt_add(h, clt_slice(h, 0, 1, 2, 1));
+    if (r->sample > 0) h = clt_add(h, clt_slice(h, 0, r->sample - 1, r->sample, 1));
     if (r->rows > 0) h = clt_add(h, expanded(r));
     if (r->version > 0) h = copied(h, r->version);
     if (r->eps > 0) h = clt_layer_norm_with(h, "ln", 1, (clt_norm_options){.eps = r->eps});
@@ -471,6 +473,7 @@ typedef struct odd_one {
     bool of_two; /* all have it */
     float constant; /* the others have 2 */
     int rows, version; /* the others have 3 and 1 */
+    int sample;        /* the others have sample 0 in the place of it, which there is in any batch */
     const char *words;
 } odd_one;
 
@@ -484,6 +487,7 @@ static clt_status disagree(rank *r) {
     r->constant = odd->constant > 0 ? 2 : 0;
     r->rows = odd->rows > 0 ? 3 : 0;
     r->version = odd->version > 0;
+    r->sample = odd->sample > 0 ? 1 : 0;
     if (r->index != 1) return build(r, 6, (clt_train_options){.optimizer = CLT_SGD});
     r->hidden = odd->hidden;
     r->first_layer = odd->first_layer;
@@ -494,6 +498,7 @@ static clt_status disagree(rank *r) {
     r->constant = odd->constant;
     r->rows = odd->rows;
     r->version = odd->version;
+    r->sample = odd->sample > 0 ? 2 : 0;
     return build(r, 7, odd->options);
 }
 
@@ -516,6 +521,7 @@ static void other_graphs_and_options_are_refused(void **state) {
         {.eps = 1e-6f, .of_two = true, .words = "layer_norm f32 [*, 20] eps=1e-06"},
         {.rows = 4, .words = "expand f32 [4, 20] shape=[4, -1]"},
         {.rows = 4, .of_two = true, .words = "expand f32 [*, 20] shape=[4, -1]"},
+        {.sample = 1, .words = "slice f32 [*, 20] axis=0 start=1 stop=2"},
         {.version = 2, .words = " ... definition=copied "},
     };
     static rank ranks[3];
