@@ -121,33 +121,38 @@ static clt_status node_infer(clt_tensor *node) {
     return status < 0 ? clt_fail_context(status, "%s: ", clt_node_name(node)) : CLT_OK;
 }
 
-/* Infers once more, with operands that are one shorter. What its shape rule refuses then cannot follow. */
-static clt_status infer_shorter(clt_tensor *node) {
-    if (node->graph->length < 2 || !node->follows) { /* there is no shorter one */
-        node->shorter = node->shape;
-        for (int k = 0; k < node->op->more_outputs; k++) node->outputs[k]->shorter = node->outputs[k]->shape;
+static int64_t *size_of(clt_graph *graph, int which) {
+    return which == CLT_SIZE_BATCH ? &graph->batch : &graph->length;
+}
+
+/* Infers once more, with operands of one less. What its shape rule refuses then cannot follow. */
+static clt_status infer_less(clt_tensor *node, int which) {
+    int64_t *size = size_of(node->graph, which);
+    int more = node->op->more_outputs;
+    if (*size < 2 || !node->follows) { /* there is no less */
+        node->less[which] = node->shape;
+        for (int k = 0; k < more; k++) node->outputs[k]->less[which] = node->outputs[k]->shape;
         return CLT_OK;
     }
     clt_tensor kept = *node;
     clt_shape *shapes = clt_alloc((size_t)node->n_inputs * sizeof *shapes), outputs[CLT_MORE_OUTPUTS];
-    int more = node->op->more_outputs;
     bool known = true;
     if (!shapes) return clt_fail_memory((size_t)node->n_inputs * sizeof *shapes);
-    for (int i = 0; i < node->n_inputs; i++) known &= node->inputs[i]->shorter.rank >= 0;
+    for (int i = 0; i < node->n_inputs; i++) known &= node->inputs[i]->less[which].rank >= 0;
     for (int i = 0; i < node->n_inputs; i++) {
         shapes[i] = node->inputs[i]->shape;
-        if (known) node->inputs[i]->shape = node->inputs[i]->shorter;
+        if (known) node->inputs[i]->shape = node->inputs[i]->less[which];
     }
     for (int k = 0; k < more; k++) outputs[k] = node->outputs[k]->shape;
-    node->graph->length--;
+    --*size;
     known = known && node->op->infer(node) == CLT_OK;
-    node->graph->length++;
+    ++*size;
     for (int i = node->n_inputs - 1; i >= 0; i--) node->inputs[i]->shape = shapes[i]; /* an operand may be there twice */
     for (int k = 0; k < more; k++) {
-        node->outputs[k]->shorter = known ? node->outputs[k]->shape : (clt_shape){.rank = -1};
+        node->outputs[k]->less[which] = known ? node->outputs[k]->shape : (clt_shape){.rank = -1};
         node->outputs[k]->shape = outputs[k];
     }
-    kept.shorter = known ? node->shape : (clt_shape){.rank = -1};
+    kept.less[which] = known ? node->shape : (clt_shape){.rank = -1};
     *node = kept;
     clt_free(shapes);
     return CLT_OK;
@@ -185,7 +190,7 @@ clt_tensor *clt_node(clt_graph *graph, const clt_op *op, const void *attributes,
     if (status < 0) return clt_graph_fail(graph, status);
     node->graph = graph;
     status = node_infer(node);
-    if (status == CLT_OK) status = infer_shorter(node);
+    for (int which = 0; status == CLT_OK && which < CLT_SIZES; which++) status = infer_less(node, which);
     if (status < 0) node_free(node);
     else status = adopt_node(graph, node);
     return status < 0 ? clt_graph_fail(graph, status) : node;
@@ -261,18 +266,24 @@ void clt_graph_next_segment(clt_graph *graph) {
     graph->segment++;
 }
 
+/* Whether dimension d follows: if nobody knows, dimension 0 follows the batch. */
+static bool follows(const clt_tensor *tensor, int which, int d) {
+    const clt_shape *less = &tensor->less[which];
+    if (less->rank != tensor->shape.rank) return which == CLT_SIZE_BATCH && d == 0 && tensor->shape.dims[0] == tensor->graph->batch;
+    return less->dims[d] != tensor->shape.dims[d];
+}
+
 clt_shape clt_tensor_extent(const clt_tensor *tensor) {
+    static const int64_t symbols[CLT_SIZES] = {CLT_BATCH, CLT_LENGTH};
     clt_shape extent = tensor->shape;
     bool open = false;
-    if (!tensor->follows || tensor->graph->length < 2 || tensor->shorter.rank != extent.rank) return extent;
-    for (int d = 0; d < extent.rank; d++) {
-        int64_t *dim = &extent.dims[d], shorter = tensor->shorter.dims[d];
-        if (*dim == shorter) {
-            if (d == 0 && *dim == tensor->graph->batch) *dim = CLT_BATCH;
-        } else if (*dim == tensor->graph->length && shorter == *dim - 1) {
-            *dim = CLT_LENGTH;
-        } else if (!open) {
-            *dim = -1;
+    for (int d = 0; tensor->follows && d < extent.rank; d++) {
+        bool by[CLT_SIZES] = {follows(tensor, CLT_SIZE_BATCH, d), follows(tensor, CLT_SIZE_LENGTH, d)};
+        int which = by[CLT_SIZE_LENGTH];
+        if (!by[0] && !by[1]) continue;
+        if (by[0] != by[1] && extent.dims[d] == *size_of(tensor->graph, which)) extent.dims[d] = symbols[which];
+        else if (!open) {
+            extent.dims[d] = -1;
             open = true;
         }
     }
@@ -296,7 +307,8 @@ static clt_tensor *leaf(clt_graph *graph, clt_tensor_kind kind, const char *name
     clt_tensor *tensor = tensor_new(kind, name);
     if (!tensor) return clt_graph_fail(graph, clt_fail_memory(sizeof *tensor));
     tensor->dtype = dtype;
-    tensor->shape = tensor->shorter = shape;
+    tensor->shape = shape;
+    for (int which = 0; which < CLT_SIZES; which++) tensor->less[which] = shape;
     clt_status status = graph_adopt(graph, tensor);
     return status < 0 ? clt_graph_fail(graph, status) : tensor;
 }
@@ -331,7 +343,9 @@ clt_tensor *clt_input(clt_graph *graph, const char *name, clt_dtype dtype, clt_s
                                               "fixed input or a constant", name, CLT_MAX_FIELDS));
     if (!graph->batch && shape.rank > 0) graph->batch = shape.dims[0];
     clt_tensor *input = leaf(graph, CLT_NODE_INPUT, name, dtype, shape);
-    if (clt_tensor_valid(input)) input->follows = true;
+    if (!clt_tensor_valid(input)) return input;
+    input->follows = true;
+    if (shape.rank > 0) input->less[CLT_SIZE_BATCH].dims[0]--;
     return input;
 }
 
@@ -348,7 +362,7 @@ clt_tensor *clt_sequence_input(clt_graph *graph, const char *name, clt_dtype dty
     clt_tensor *input = clt_input(graph, name, dtype, shape);
     if (!clt_tensor_valid(input)) return input;
     input->length_axis = axis;
-    input->shorter.dims[axis]--;
+    input->less[CLT_SIZE_LENGTH].dims[axis]--;
     graph->length = input->shape.dims[axis];
     return input;
 }

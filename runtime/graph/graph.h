@@ -33,6 +33,9 @@ typedef struct clt_variable {
     int index;    /* place in clt_graph.variables */
 } clt_variable;
 
+/* What may be another when a graph is run. */
+enum { CLT_SIZE_BATCH, CLT_SIZE_LENGTH, CLT_SIZES };
+
 typedef enum clt_tensor_kind {
     CLT_NODE_INVALID, /* the graph's one poisoned tensor */
     CLT_NODE_INPUT,   /* fed by the host each step */
@@ -65,7 +68,7 @@ struct clt_tensor {
 
     int length_axis; /* of a sequence input: the dimension that is the length; 0: none */
     bool follows;    /* it depends on an input, or on the batch or the length, which may be others when the graph is run */
-    clt_shape shorter; /* its shape when sequences are one shorter; rank -1: it cannot be */
+    clt_shape less[CLT_SIZES]; /* its shape when the batch, or the length, is one less; rank -1: it cannot be */
     const clt_op *op; /* of CLT_NODE_OP */
     void *attributes; /* op->attributes_bytes */
     int n_inputs;
@@ -183,7 +186,7 @@ clt_status clt_node_become(clt_tensor *node, const clt_op *op, const void *attri
 /* Nodes made from now on are the next segment of a plan: what a run may leave out or repeat. */
 void clt_graph_next_segment(clt_graph *graph);
 
-/* The tensor's shape for an op, with CLT_BATCH, CLT_LENGTH or -1 where a dimension follows them (where there are sequences). */
+/* The tensor's shape for an op, with CLT_BATCH, CLT_LENGTH or -1 where a dimension follows them. */
 clt_shape clt_tensor_extent(const clt_tensor *tensor);
 
 /* Puts the batch size in place of CLT_BATCH, and the length in place of CLT_LENGTH. */

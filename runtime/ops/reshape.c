@@ -47,7 +47,10 @@ static clt_shape follow_batch(const clt_tensor *x, clt_shape shape) {
     int64_t rest = clt_tensor_elements(x);
     int open = -1;
     bool remains = false; /* the caller says which dimension does */
-    for (int i = 0; i < shape.rank; i++) remains |= shape.dims[i] == -1;
+    for (int i = 0; i < shape.rank; i++) {
+        if (shape.dims[i] == CLT_BATCH) return shape;
+        remains |= shape.dims[i] == -1;
+    }
     if (shape.rank > 0 && x->follows && (x->graph->length || remains) && shape.dims[0] == x->graph->batch) {
         shape.dims[0] = CLT_BATCH;
         return shape;

@@ -72,6 +72,9 @@ static void shapes_follow_the_batch(void **state) {
     assert_follows(clt_expand(clt_fill(g, CLT_SHAPE(4, 1, 2), 3), CLT_SHAPE(4, CLT_BATCH, 2)), 4, n, 2);
     assert_follows(clt_slice(x, 1, 0, 2, 1), n, 2, 2);
     assert_follows(clt_slice(x, 0, 0, INT64_MAX, 100), 1, 3, 2);
+    assert_follows(clt_linear(clt_transpose(x, 0, 1), "fc", 5), 3, n, 5);
+    assert_follows(clt_linear(clt_transpose(clt_concat(((clt_tensor *[]){x, clt_slice(x, 1, 0, 1, 1)}), 2, 1), 0, 1), "fc", 5), 4, n, 5);
+    assert_follows(clt_linear(clt_concat(((clt_tensor *[]){x, clt_tanh(x)}), 2, 0), "fc", 5), 2 * n, 3, 5);
     assert_follows(clt_reshape(x, CLT_SHAPE(1, -1, 2)), 1, 3 * n, 2);
     assert_follows(clt_reshape(x, CLT_SHAPE(3, -1)), 3, 2 * n);
     assert_follows(clt_reshape(x, CLT_SHAPE(12, -1)), 3 * n, 2);
