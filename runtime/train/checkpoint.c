@@ -60,7 +60,7 @@ static bool ends_with(const char *text, const char *suffix) {
 }
 
 static clt_status add_variables(clt_trainer *t, bool with_tracked, item_list *list) {
-    for (size_t i = 0; i < t->graph->n_variables; i++) {
+    for (size_t i = 0; i < t->n_variables; i++) {
         const clt_variable *v = t->graph->variables[i];
         if (!clt_variable_is_kept(v) || v->unsaved) continue; /* the program has them */
         clt_text name = {0};

@@ -108,7 +108,7 @@ static bool is_in_bucket(const clt_trainer *t, const clt_variable *variable) {
 
 /* Buffers, and parameters that the loss does not reach. */
 static clt_status share_others(clt_trainer *t, int root) {
-    for (size_t i = 0; i < t->graph->n_variables; i++) {
+    for (size_t i = 0; i < t->n_variables; i++) {
         const clt_variable *v = t->graph->variables[i];
         clt_memory *memory;
         if (!clt_variable_is_kept(v) || is_in_bucket(t, v)) continue;
@@ -120,7 +120,7 @@ static clt_status share_others(clt_trainer *t, int root) {
 
 /* Between the buffers and their copies: `back` brings them back. */
 static clt_status copy_buffers(clt_trainer *t, bool back) {
-    for (size_t i = 0; i < t->graph->n_variables; i++) {
+    for (size_t i = 0; i < t->n_variables; i++) {
         const clt_variable *v = t->graph->variables[i];
         clt_memory *memory, *copy;
         char name[64];

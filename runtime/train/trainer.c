@@ -104,6 +104,7 @@ static clt_status keep_variables(clt_trainer *t) {
     t->trained = clt_calloc(n + 1, sizeof *t->trained);
     if (!t->trained) return clt_fail_memory((n + 1) * sizeof *t->trained);
     t->n_variables = n;
+    t->n_nodes = t->graph->n_nodes;
     for (size_t i = 0; i < n; i++) t->trained[i] = t->graph->variables[i]->trained;
     return CLT_OK;
 }
@@ -475,8 +476,11 @@ static clt_status inputs_of(const clt_trainer *t, clt_tensor *tensor, bool neede
     if (!marks) return clt_fail_memory(t->graph->n_nodes);
     clt_graph_mark(t->graph, &tensor, 1, marks);
     for (int i = 0; i < t->n_inputs; i++) needed[i] = marks[t->inputs[i]->index];
+    const clt_tensor *late = NULL; /* a leaf that was made after the trainer, which has no values for it */
+    for (size_t i = t->n_nodes; i < t->graph->n_nodes && !late; i++)
+        if (marks[i] && (t->graph->nodes[i]->kind == CLT_NODE_INPUT || t->graph->nodes[i]->variable)) late = t->graph->nodes[i];
     clt_free(marks);
-    return CLT_OK;
+    return late ? clt_fail(CLT_E_STATE, "the tensor depends on \"%s\", which was made after the trainer", late->name) : CLT_OK;
 }
 
 clt_status clt_trainer_predict(clt_trainer *t, clt_tensor *tensor, const clt_batch *batch, float *result,
@@ -617,7 +621,7 @@ clt_status clt_trainer_eval_metrics(clt_trainer *t, clt_metrics *metrics, bool r
 
 static clt_status find_values(clt_trainer *t, const char *name, size_t count, clt_memory **memory) {
     const clt_variable *v = clt_graph_find_variable(t->graph, name);
-    if (!v) return clt_fail(CLT_E_NOT_FOUND, "no parameter or buffer is named \"%s\"", name);
+    if (!v || (size_t)v->index >= t->n_variables) return clt_fail(CLT_E_NOT_FOUND, "no parameter or buffer is named \"%s\"", name);
     if (!clt_variable_is_kept(v))
         return clt_fail(CLT_E_INVALID, "\"%s\" is a %s, neither parameter nor buffer", name, v->values ? "constant" : "fixed input: clt_trainer_set_input sets it");
     if ((size_t)clt_shape_elements(&v->shape) != count) {

@@ -84,7 +84,7 @@ struct clt_trainer {
     int n_inputs;
 
     bool *trained; /* by variable, as it was when the trainer was created */
-    size_t n_variables;
+    size_t n_variables, n_nodes; /* of the graph then */
 
     clt_bucket *buckets;
     int n_buckets;

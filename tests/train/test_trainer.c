@@ -855,6 +855,27 @@ static void constants(void **state) {
     }
 }
 
+/* The trainer has no values of them; what was made later of what it has can be predicted. */
+static void what_is_made_later(void **state) {
+    (void)state;
+    model m = make(4, (clt_train_options){.lr = 0.1f});
+    clt_batch batch = batch_of(0, 4);
+    float found[4], twice[4], value = 7;
+    clt_tensor *doubled = clt_add(m.prediction, m.prediction), *x = clt_input(m.graph, "late", CLT_F32, CLT_SHAPE(4, 1));
+    clt_tensor *w = clt_parameter(m.graph, "late.w", CLT_SHAPE(1), (clt_init){CLT_INIT_CONSTANT, 7, 0});
+    assert_ok(clt_trainer_predict(m.trainer, m.prediction, &batch, found, 4));
+    assert_ok(clt_trainer_predict(m.trainer, doubled, &batch, twice, 4));
+    for (int i = 0; i < 4; i++) assert_true(twice[i] == 2 * found[i]);
+    assert_status(clt_trainer_predict(m.trainer, clt_add(m.prediction, x), &batch, found, 4), CLT_E_STATE);
+    assert_detail("\"late\", which was made after the trainer");
+    assert_status(clt_trainer_predict(m.trainer, clt_mul(m.prediction, w), &batch, found, 4), CLT_E_STATE);
+    assert_status(clt_trainer_set(m.trainer, "late.w", &value, 1), CLT_E_NOT_FOUND);
+    assert_ok(clt_weights_save(m.trainer, support_path("early")));
+    assert_ok(clt_weights_load(m.trainer, support_path("early")));
+    assert_ok(clt_trainer_step(m.trainer, &batch));
+    destroy(&m);
+}
+
 /* As many as there may be: each brings a share of the sum. */
 static void many_inputs(void **state) {
     (void)state;
@@ -907,7 +928,7 @@ int main(void) {
         cmocka_unit_test(tied_weights), cmocka_unit_test(wide_labels),
         cmocka_unit_test(parameters_that_are_not_trained),
         cmocka_unit_test(rules_for_parameters), cmocka_unit_test(rules_that_make_no_sense),
-        cmocka_unit_test(constants), cmocka_unit_test(constants_that_are_no_rows), cmocka_unit_test(many_inputs),
+        cmocka_unit_test(constants), cmocka_unit_test(constants_that_are_no_rows), cmocka_unit_test(many_inputs), cmocka_unit_test(what_is_made_later),
         cmocka_unit_test(classification), cmocka_unit_test(labels_through_views), cmocka_unit_test(bad_batches),
         cmocka_unit_test(bad_options),
     };
