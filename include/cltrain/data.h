@@ -20,7 +20,6 @@
 
 CLT_BEGIN_DECLS
 
-
 /* A batch: borrowed arrays whose dimension 0 is `samples`. */
 typedef struct clt_batch {
     int64_t samples;

@@ -125,11 +125,11 @@ static int64_t *size_of(clt_graph *graph, int which) {
     return which == CLT_SIZE_BATCH ? &graph->batch : &graph->length;
 }
 
-/* Infers once more, with operands of one less. What its shape rule refuses then cannot follow. */
+/* Infers once more, with operands of one less. What its shape rule refuses then cannot follow. Builders ask for it, which a clone has behind it. */
 static clt_status infer_less(clt_tensor *node, int which) {
     int64_t *size = size_of(node->graph, which);
     int more = node->op->more_outputs;
-    if (*size < 2 || !node->follows) { /* there is no less */
+    if (*size < 2 || !node->follows || node->graph->origin) { /* there is no less, or nobody asks */
         node->less[which] = node->shape;
         for (int k = 0; k < more; k++) node->outputs[k]->less[which] = node->outputs[k]->shape;
         return CLT_OK;

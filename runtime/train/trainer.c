@@ -619,15 +619,18 @@ clt_status clt_trainer_eval_metrics(clt_trainer *t, clt_metrics *metrics, bool r
 
 /* ---- values by name ---- */
 
+static clt_status check_count(const clt_variable *v, size_t count) {
+    char text[CLT_SHAPE_TEXT];
+    if ((size_t)clt_shape_elements(&v->shape) == count) return CLT_OK;
+    return clt_fail(CLT_E_SHAPE, "\"%s\" is %s, not %zu values", v->name, clt_shape_text(&v->shape, text), count);
+}
+
 static clt_status find_values(clt_trainer *t, const char *name, size_t count, clt_memory **memory) {
     const clt_variable *v = clt_graph_find_variable(t->graph, name);
     if (!v || (size_t)v->index >= t->n_variables) return clt_fail(CLT_E_NOT_FOUND, "no parameter or buffer is named \"%s\"", name);
     if (!clt_variable_is_kept(v))
         return clt_fail(CLT_E_INVALID, "\"%s\" is a %s, neither parameter nor buffer", name, v->values ? "constant" : "fixed input: clt_trainer_set_input sets it");
-    if ((size_t)clt_shape_elements(&v->shape) != count) {
-        char text[CLT_SHAPE_TEXT];
-        return clt_fail(CLT_E_SHAPE, "\"%s\" is %s, not %zu values", name, clt_shape_text(&v->shape, text), count);
-    }
+    CLT_TRY(check_count(v, count));
     return clt_state_store_variable(t->store, v, memory);
 }
 
@@ -674,11 +677,7 @@ clt_status clt_trainer_get_gradient(clt_trainer *t, const char *name, float *val
     if (!t || !name || !values) return clt_fail(CLT_E_INVALID, "clt_trainer_get_gradient: trainer, name or values is NULL");
     CLT_TRY(find_in_buckets(t, name, &g, &place));
     const clt_bucket *bucket = &t->buckets[g];
-    const clt_shape *shape = &bucket->variables[place]->shape;
-    if ((size_t)clt_shape_elements(shape) != count) {
-        char wanted[CLT_SHAPE_TEXT];
-        return clt_fail(CLT_E_SHAPE, "\"%s\" is %s, not %zu values", name, clt_shape_text(shape, wanted), count);
-    }
+    CLT_TRY(check_count(bucket->variables[place], count));
     CLT_TRY(check_gradients(t));
     clt_memory *sums = clt_state_store_find(t->store, clt_bucket_name(t->options.accumulate > 1 ? "accumulated" : "gradients", g, text), &bytes);
     clt_memory *scale = clt_state_store_find(t->store, "hyper", &bytes);
