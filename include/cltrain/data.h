@@ -40,7 +40,8 @@ CLT_API clt_status clt_dataset_digits(clt_dataset **dataset);
 
 /* What becomes of a table's fields without a value: empty, NA, N/A, NaN, nan, null, NULL, None or ?. */
 typedef enum clt_missing {
-    CLT_MISSING_REFUSE = 0,
+    CLT_MISSING_DEFAULT = 0, /* with `like` what became of them in training, else refused */
+    CLT_MISSING_REFUSE,
     CLT_MISSING_DROP, /* their lines are left out, which is logged as a warning */
     CLT_MISSING_MEAN  /* a number becomes the mean of its column, a text no category; a label is refused */
 } clt_missing;
@@ -69,9 +70,9 @@ typedef struct clt_csv_options {
  * element for each different text, 1 where the line has it and else 0, named "colour=red"; 100 texts at most, and not
  * one for each line, as identifiers have. The label may be text as well: the classes are then 10,000 at most. Both are in the order of their bytes. Fields may be quoted; the decimal
  * point is a point in every locale. A gzipped file is read too. CLT_E_FORMAT for an empty or non-numeric field and for a line
- * with too few or too many, CLT_E_RANGE for a label that is no class; they name the line and the column, both counted from 1.
- * CLT_E_NOT_FOUND for a column that is named and that there is none of. With `like`, missing values become what they became in
- * training (CLT_MISSING_MEAN), texts that were not there are refused, and CLT_E_MISMATCH is for columns that the file lacks or
+ * with too few or too many, CLT_E_RANGE for a label that is no class; they name the line and the column, both counted from 1, and
+ * the numbers of more such lines.
+ * CLT_E_NOT_FOUND for a column that is named and that there is none of. With `like`, texts that were not there are refused, and CLT_E_MISMATCH is for columns that the file lacks or
  * the model does not know. */
 CLT_API clt_status clt_dataset_csv(clt_dataset **dataset, const char *path,
                                    const clt_csv_options *options);

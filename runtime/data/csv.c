@@ -1,6 +1,7 @@
 /*
  * A table of numbers as a data set.
  */
+#include "runtime/base/json.h"
 #include "runtime/base/number.h"
 #include "runtime/data/csv_features.h"
 #include "runtime/data/csv_labels.h"
@@ -12,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_COLUMNS = 1 << 20, MOST_CLASSES = 1 << 24, MOST_LABEL_BYTES = 256, SHOWN_BYTES = 40 };
+enum { MOST_COLUMNS = 1 << 20, MOST_CLASSES = 1 << 24, MOST_LABEL_BYTES = 256, SHOWN_BYTES = 40, NAMED_LINES = 4, MOST_BAD_LINES = 1000 };
 
 /* A record that is kept. */
 typedef struct record {
@@ -22,6 +23,13 @@ typedef struct record {
     size_t n, capacity, fields_capacity;
     int64_t line;
 } record;
+
+/* Lines with fields that cannot be used: the first with its reason, some that follow, and their number. */
+typedef struct bad_lines {
+    clt_status status; /* of the first field, CLT_OK: there is none */
+    clt_text reason;
+    int64_t last, n, named[NAMED_LINES];
+} bad_lines;
 
 typedef struct table {
     const char *path;
@@ -34,6 +42,7 @@ typedef struct table {
     clt_csv_features features;
     clt_csv_labels labels;
     int64_t dropped, first_dropped; /* how many lines, and the first of them */
+    bad_lines bad;
     int64_t number_line; /* of the first label that is a number, 0: none yet */
     int64_t blank_line; /* the first blank line, 0: none yet */
     clt_rows rows;
@@ -137,12 +146,16 @@ static clt_status put_category(table *t, size_t column, int64_t line, const char
     return fail_field(t, CLT_E_RANGE, line, column, field, what);
 }
 
+static const char *missing_text(const clt_csv_options *o) {
+    if (!o->like) return "missing: missing=drop leaves such lines out, missing=mean puts the column's mean there";
+    if (o->like->fill) return "missing, and missing=refuse is given";
+    return o->no_label ? "missing, and the model was trained without such values: training with missing=mean gives one that takes them"
+                       : "missing, and the model was trained without such values: missing=drop leaves the line out";
+}
+
 static clt_status put_missing(table *t, size_t column, int64_t line, const char *field, clt_csv_feature *feature, float *x) {
-    static const char *const remedies[] = {"missing: missing=drop leaves such lines out, missing=mean puts the column's mean there",
-                                           "missing, and the model was trained without such values: missing=drop leaves the line out",
-                                           "missing, and the model was trained without such values: training with missing=mean gives one that takes them"};
     *x = NAN;
-    if (!t->features.fills) return fail_field(t, CLT_E_FORMAT, line, column, field, remedies[!t->options.like ? 0 : t->options.no_label ? 2 : 1]);
+    if (!t->features.fills) return fail_field(t, CLT_E_FORMAT, line, column, field, missing_text(&t->options));
     feature->lacks = true;
     return CLT_OK;
 }
@@ -160,10 +173,34 @@ static clt_status put_feature(table *t, size_t column, int64_t line, const char 
     return CLT_OK;
 }
 
+/* "…; other lines with fields that cannot be used: 7, 9, 12 and 31 more" */
+static clt_status fail_bad_lines(bad_lines *bad) {
+    int64_t named = CLT_MIN(bad->n, NAMED_LINES);
+    for (int64_t i = 1; i < named; i++)
+        clt_text_add(&bad->reason, "%s%lld", i > 1 ? ", " : "; other lines with fields that cannot be used: ", (long long)bad->named[i]);
+    if (bad->n == MOST_BAD_LINES) clt_text_add(&bad->reason, " and more");
+    else if (bad->n > named) clt_text_add(&bad->reason, " and %lld more", (long long)(bad->n - named));
+    return bad->n ? clt_fail(bad->status, "%s", clt_text_data(&bad->reason)) : CLT_OK;
+}
+
+/* Reading goes on, to tell how many there are. */
+static clt_status note_bad_line(bad_lines *bad, clt_status status, int64_t line) {
+    if (bad->n && bad->last == line) return CLT_OK;
+    if (!bad->n) {
+        bad->status = status;
+        clt_text_add(&bad->reason, "%s", clt_error_detail());
+        CLT_TRY(bad->reason.status);
+    }
+    if (bad->n < NAMED_LINES) bad->named[bad->n] = line;
+    bad->last = line;
+    return ++bad->n < MOST_BAD_LINES ? CLT_OK : fail_bad_lines(bad);
+}
+
 static clt_status put_field(table *t, size_t column, int64_t line, const char *field) {
     int64_t place = t->columns.places[column];
     if (place == CLT_CSV_LEFT_OUT) return CLT_OK;
-    return place == CLT_CSV_LABEL ? put_label(t, column, line, field) : put_feature(t, column, line, field, place);
+    clt_status status = place == CLT_CSV_LABEL ? put_label(t, column, line, field) : put_feature(t, column, line, field, place);
+    return status == CLT_E_FORMAT || status == CLT_E_RANGE ? note_bad_line(&t->bad, status, line) : status;
 }
 
 static void free_record(record *r) {
@@ -336,6 +373,7 @@ static clt_status read_table(table *t) {
     if (!t->has_header) CLT_TRY(put_record(t, &t->first));
     if (t->second.n) CLT_TRY(put_record(t, &t->second));
     while (clt_csv_more(t->reader)) CLT_TRY(read_record(t));
+    CLT_TRY(fail_bad_lines(&t->bad));
     if (t->rows.rows == 0 && !t->dropped) return clt_fail(CLT_E_FORMAT, "%s: a header, but no data", t->path);
     return CLT_OK;
 }
@@ -353,6 +391,15 @@ static clt_status check_options(clt_csv_options *options) {
     return CLT_OK;
 }
 
+static clt_status check_encoding(const table *t, const clt_names *names) {
+    char shown[CLT_SHOWN_TEXT];
+    for (int64_t i = 0; i < names->n; i++)
+        if (clt_json_check_text(names->items[i]) == CLT_E_INVALID)
+            return clt_fail(CLT_E_FORMAT, "%s: the name \"%s\" is not UTF-8: convert the table, as with iconv -f WINDOWS-1252 -t UTF-8", t->path,
+                            clt_show(names->items[i], shown));
+    return CLT_OK;
+}
+
 /* What the table tells of itself becomes the data set's. */
 static clt_status make_facts(table *t, clt_preprocessing **facts) {
     clt_preprocessing *f = *facts = clt_calloc(1, sizeof *f);
@@ -361,7 +408,9 @@ static clt_status make_facts(table *t, clt_preprocessing **facts) {
     CLT_TRY(clt_names_copy(&f->class_names, t->labels.names.items, t->labels.names.n));
     if (t->columns.header && t->columns.label >= 0 && !(f->label = clt_strdup(t->first.fields[t->columns.label])))
         return clt_fail_memory(strlen(t->first.fields[t->columns.label]) + 1);
-    return CLT_OK;
+    CLT_TRY(check_encoding(t, &f->features));
+    CLT_TRY(check_encoding(t, &f->class_names));
+    return f->label ? check_encoding(t, &(clt_names){.items = &f->label, .n = 1}) : CLT_OK;
 }
 
 static clt_status finish(table *t, clt_dataset **dataset) {
@@ -401,6 +450,7 @@ fail:
     free_record(&t.first);
     free_record(&t.second);
     free_record(&t.line);
+    clt_text_free(&t.bad.reason);
     clt_csv_close(t.reader);
     return status;
 }

@@ -21,13 +21,19 @@ static int64_t find_name(const clt_csv_columns *c, const char *name, int64_t lik
     return -1;
 }
 
+static const char *names_of(const clt_csv_columns *c, char text[CLT_NAMES_TEXT]) {
+    const clt_names names = {(char **)(uintptr_t)c->header, c->n};
+    return clt_names_text(&names, text);
+}
+
 static clt_status find_column(const clt_csv_columns *c, const char *text, const char *what, int64_t *column) {
-    char *end, shown[CLT_SHOWN_TEXT];
+    char *end, shown[CLT_SHOWN_TEXT], names[CLT_NAMES_TEXT];
     *column = find_name(c, text, 0);
     if (*column >= 0) return CLT_OK;
     long long index = strtoll(text, &end, 10), columns = (long long)c->n;
     if (end == text || *end)
-        return clt_fail(CLT_E_NOT_FOUND, "%s: no column is named \"%s\"%s", c->path, clt_show(text, shown), c->header ? "" : ": there is no header");
+        return clt_fail(CLT_E_NOT_FOUND, "%s: no column is named \"%s\"%s%s", c->path, clt_show(text, shown),
+                        c->header ? "; there are " : ": there is no header", c->header ? names_of(c, names) : "");
     if (index < -columns || index >= columns) return clt_fail(CLT_E_RANGE, "%s: %s column %s of %lld columns", c->path, what, text, columns);
     *column = index < 0 ? index + columns : index;
     return CLT_OK;
@@ -69,9 +75,9 @@ static clt_status find_label(clt_csv_columns *c, const clt_csv_options *o) {
     else if (like && like->label && c->header) c->label = find_name(c, like->label, c->n - 1);
     else if (!o->no_label || (like && !like->features.n && count_kept(c) > clt_shape_elements(&like->shape))) c->label = last_kept(c);
     if (c->label < 0 && !o->no_label) {
-        char text[CLT_SHOWN_TEXT];
-        return clt_fail(CLT_E_MISMATCH, "%s: no column is named \"%s\", as the model's label is: label=COLUMN names it", c->path,
-                        clt_show(like && like->label ? like->label : "", text));
+        char text[CLT_SHOWN_TEXT], names[CLT_NAMES_TEXT];
+        return clt_fail(CLT_E_MISMATCH, "%s: no column is named \"%s\", as the model's label is; there are %s: label=COLUMN names it", c->path,
+                        clt_show(like && like->label ? like->label : "", text), names_of(c, names));
     }
     if (c->label >= 0 && c->places[c->label] == CLT_CSV_LEFT_OUT && !o->no_label)
         return clt_fail(CLT_E_INVALID, "%s: column %lld is the label and is dropped", c->path, (long long)c->label);
@@ -132,9 +138,8 @@ static clt_status fail_unknown(const clt_csv_columns *c, const clt_preprocessing
 
 static clt_status fail_missing(const clt_csv_columns *c, const char *name) {
     char text[CLT_NAMES_TEXT], shown[CLT_SHOWN_TEXT];
-    const clt_names there = {(char **)(uintptr_t)c->header, c->n};
     return clt_fail(CLT_E_MISMATCH, "%s: no column is named \"%s\", which the model was trained on; there are %s", c->path,
-                    clt_show(name, shown), clt_names_text(&there, text));
+                    clt_show(name, shown), names_of(c, text));
 }
 
 /* The text column that an element is a category of, "colour" of "colour=red"; NULL: it is numbers. */

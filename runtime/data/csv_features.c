@@ -26,7 +26,7 @@ clt_status clt_csv_features_begin(clt_csv_features *features, const clt_csv_colu
     *features = (clt_csv_features){.items = clt_calloc((size_t)c->features, sizeof *features->items)};
     if (!features->items) return clt_fail_memory((size_t)c->features * sizeof *features->items);
     features->n = c->features;
-    features->fills = like ? like->fill != NULL : options->missing == CLT_MISSING_MEAN;
+    features->fills = like ? like->fill && options->missing != CLT_MISSING_REFUSE : options->missing == CLT_MISSING_MEAN;
     for (int64_t i = 0; i < c->features; i++) {
         clt_csv_feature *f = &features->items[i];
         f->fill = NAN;

@@ -346,7 +346,7 @@ static void leaves_columns_out(void **state) {
     d = read_csv("a,b,a,c\n1,2,3,0\n", (clt_csv_options){.drop = "2"});
     assert_memory_equal(x_of(d), ((float[]){1, 2}), 8);
     clt_dataset_destroy(d);
-    refuse(text, (clt_csv_options){.drop = "id,day"}, CLT_E_NOT_FOUND, "no column is named \"day\"");
+    refuse(text, (clt_csv_options){.drop = "id,day"}, CLT_E_NOT_FOUND, "no column is named \"day\"; there are id");
     refuse(text, (clt_csv_options){.drop = "7"}, CLT_E_RANGE, "drop column 7 of 5 columns");
     refuse(text, (clt_csv_options){.drop = "id,when,c", .label = "c"}, CLT_E_INVALID, "column 4 is the label and is dropped");
     refuse(text, (clt_csv_options){.drop = "id,a,when,b"}, CLT_E_FORMAT, "no column is left for a feature");
@@ -458,11 +458,13 @@ static void fills_or_leaves_out_what_is_missing(void **state) {
     d = read_csv("b,a,colour\nNULL,7,blue\n5,,N/A\n", (clt_csv_options){.like = p, .no_label = true}); /* what it was in training */
     assert_memory_equal(x_of(d), ((float[]){7, 1, 0, 30, 2, 0, 0, 5}), 32);
     clt_dataset_destroy(d);
+    refuse("b,a,colour\nNULL,7,blue\n", (clt_csv_options){.like = p, .no_label = true, .missing = CLT_MISSING_REFUSE}, CLT_E_FORMAT,
+           "line 2, column 1 (b): \"NULL\" is missing, and missing=refuse is given");
     clt_preprocessing_destroy(p);
     refuse("a,b\n1,0\n2,\n", (clt_csv_options){.missing = CLT_MISSING_MEAN}, CLT_E_FORMAT, "line 3, column 2 (b): \"\" is missing");
     refuse("a,b\n,0\nNA,1\n", (clt_csv_options){.missing = CLT_MISSING_MEAN}, CLT_E_FORMAT, "column 1 has no value at all: leave it out with drop=0");
     refuse("a,b\n,0\nNA,1\n", (clt_csv_options){.missing = CLT_MISSING_DROP}, CLT_E_FORMAT, "each line lacks a value");
-    assert_status(clt_dataset_csv(&d, write_text("t.csv", text), &(clt_csv_options){.missing = 3}), CLT_E_INVALID);
+    assert_status(clt_dataset_csv(&d, write_text("t.csv", text), &(clt_csv_options){.missing = 4}), CLT_E_INVALID);
     /* What stands in a line that is left out does not count, but for its length. */
     d = read_csv("a,kind,b\n1,cat,\n2,0,3\nx,2,NA\n5,1,7\n\n", (clt_csv_options){.missing = CLT_MISSING_DROP, .drop = "a", .label = "kind"});
     assert_memory_equal(x_of(d), ((float[]){3, 7}), 8);
@@ -470,6 +472,24 @@ static void fills_or_leaves_out_what_is_missing(void **state) {
     clt_dataset_destroy(d);
     refuse("a,b\n1,0\n\n2,1\n", (clt_csv_options){.missing = CLT_MISSING_DROP}, CLT_E_FORMAT, "line 3 is blank, but data follow");
     refuse("a,b,kind\n1,,0,1\n2,3,0\n", (clt_csv_options){.missing = CLT_MISSING_DROP}, CLT_E_FORMAT, "line 2 has 4 fields, not 3");
+}
+
+static void names_more_lines_that_are_bad(void **state) {
+    (void)state;
+    static char many[20000];
+    refuse("a,b\n1,0\n,1\n2,0\nx,1\n", (clt_csv_options){0}, CLT_E_FORMAT, "line 3, column 1 (a): \"\" is missing");
+    assert_detail("there; other lines with fields that cannot be used: 5");
+    refuse("a,b,c\n,,-1\n1,NA,0\n1,2,0\n1,2,0.5\n1,,0\n1,,0\n?,1,0\n", (clt_csv_options){0}, CLT_E_FORMAT, "line 2, column 1 (a)");
+    assert_detail("cannot be used: 3, 5, 6 and 2 more"); /* a line counts once */
+    refuse("a,b\n,0\n1,0\n", (clt_csv_options){0}, CLT_E_FORMAT, "line 2, column 1 (a)");
+    assert_null(strstr(clt_error_detail(), "other lines"));
+    refuse("a,b\n,0\n1,0,3\n", (clt_csv_options){0}, CLT_E_FORMAT, "line 3 has 3 fields"); /* of which nothing more can be read */
+    size_t used = (size_t)sprintf(many, "a,b\n");
+    for (int i = 0; i < 3000; i++) used += (size_t)sprintf(many + used, ",0\n");
+    refuse(many, (clt_csv_options){0}, CLT_E_FORMAT, "cannot be used: 3, 4, 5 and more");
+    refuse("a,gr\xfc\xdf,b\n1,2,0\n", (clt_csv_options){0}, CLT_E_FORMAT, "the name \"gr\\xfc\\xdf\" is not UTF-8: convert the table");
+    refuse("a,b\n1,gr\xfcn\n", (clt_csv_options){0}, CLT_E_FORMAT, "is not UTF-8");
+    refuse("a,b\xfc\n1,0\n", (clt_csv_options){0}, CLT_E_FORMAT, "is not UTF-8");
 }
 
 /* Any number up to the limit keeps its order. */
@@ -517,6 +537,7 @@ int main(void) {
         cmocka_unit_test(knows_many_texts),
         cmocka_unit_test(reads_features_that_are_texts),
         cmocka_unit_test(fills_or_leaves_out_what_is_missing),
+        cmocka_unit_test(names_more_lines_that_are_bad),
         cmocka_unit_test(survives_failing_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

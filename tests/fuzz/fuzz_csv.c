@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     clt_csv_options options = {.no_header = how & 1, .header = how & 2, .regression = how & 4, .separator = separators[how >> 5]};
     uint8_t model = fuzz_byte(&input);
     options.skip_lines = model & 1;
-    options.missing = how & 1 ? CLT_MISSING_REFUSE : model & 2 ? CLT_MISSING_MEAN : CLT_MISSING_DROP;
+    options.missing = how & 1 ? (model & 2 ? CLT_MISSING_REFUSE : CLT_MISSING_DEFAULT) : model & 2 ? CLT_MISSING_MEAN : CLT_MISSING_DROP;
     char *label = fuzz_line(&input), *bar = strchr(label, '|');
     if (bar) *bar = 0, options.drop = bar + 1;
     if (label[0]) options.label = label;

@@ -38,14 +38,33 @@ mkdir bin && ln -s "$program" bin/cltrain-train
 "$python" - "$readme" <<'END'
 import re, sys
 blocks = re.findall(r"<!-- run by tests/tools/test_predict.sh -->\n```(\w+)\n(.*?)```", open(sys.argv[1], encoding="utf-8").read(), re.S)
-assert [language for language, _ in blocks] == ["sh", "python"], "the README's lines are not found"
-for language, text in blocks:
-    open("readme." + language, "w").write(text)
+names = ["readme.sh", "images.python", "images.sh", "readme.python"]
+assert [language for language, _ in blocks] == [name.split(".")[1] for name in names], "the README's lines are not found"
+for name, (_, text) in zip(names, blocks):
+    open(name, "w").write(text)
 END
 PATH="$folder/bin:$PATH" sh -e readme.sh >"$out" 2>"$err" || fail "the README's lines fail"
 says "of 40 samples"
 grep -qF "(sepal_length, sepal_width, petal_length, petal_width), 3 classes (setosa, versicolor, virginica), 240 training" "$err" ||
     fail "the first line does not tell what was understood"
+if "$python" -c 'import numpy, PIL' 2>/dev/null; then
+    mkdir photos && cd photos || exit 1
+    "$python" - <<'END'
+import os, numpy as np
+from PIL import Image
+rng = np.random.default_rng(0)
+for kind, tint in ("cat", (220, 90, 40)), ("dog", (40, 90, 220)):
+    os.mkdir(kind)
+    for i in range(40):
+        pixels = np.clip(np.array(tint) + rng.normal(0, 40, (40, 48, 3)), 0, 255).astype("u1")
+        Image.fromarray(pixels).save(f"{kind}/{i}.jpg")
+END
+    "$python" ../images.python 2>"$err" || fail "the README's lines of NumPy fail"
+    cp X.npy new.npy
+    sed 's/resnet18/convnet/; s/--epochs 20/--epochs 2/' ../images.sh >short.sh
+    PATH="$folder/bin:$PATH" sh -e short.sh >"$out" 2>"$err" || fail "the README's lines of images fail"
+    cd .. || exit 1
+fi
 if "$python" -c 'import torch, safetensors' 2>/dev/null; then
     "$python" readme.python >"$out" 2>"$err" || fail "the README's lines of PyTorch fail"
     says "['setosa', 'versicolor', 'virginica'] tensor("
@@ -141,13 +160,25 @@ refuse "--output goes with --predict or --test" mlp --data digits --output x
 refuse "--predict and --test exclude each other" --predict new.csv --test new.csv --from flowers.safetensors
 refuse "--save is of training" --predict new.csv --from flowers.safetensors --save x
 refuse "expected FILE.csv, FILE.npy, csv:FILE or npy:FILE" --predict digits --from flowers.safetensors
-refuse "an array needs --output FILE.npy" --predict new.npy --from flowers.safetensors
+refuse "--json goes with training and --test" --predict new.csv --from flowers.safetensors --json
+refuse "an array needs --output FILE.npy, or FILE.csv for a table" --predict new.npy --from flowers.safetensors
 refuse "expected npy:X.npy,Y.npy" --test new.npy --from flowers.safetensors
 refuse "expected npy:X.npy,Y.npy" mlp --data npy:new.npy
 refuse "--output flowers.safetensors and --from flowers.safetensors are the same file" --predict new.csv --from flowers.safetensors --output flowers.safetensors
 refuse "--output new.csv and --predict new.csv are the same file" --predict new.csv --from flowers.safetensors --output new.csv
 refuse "mlp:16 is given, but flowers.safetensors holds mlp:32" mlp:16 --predict new.csv --from flowers.safetensors
 expect 1 "nowhere/x.csv cannot be written" --predict new.csv --from flowers.safetensors --output nowhere/x.csv
+expect 0 "" --predict new.csv --from weights.safetensors --output -
+cmp -s "$out" again.csv || fail "--output - is not stdout"
+[ ! -e ./- ] || fail "--output - makes a file"
+# Predicted once more, on what was predicted: a name is taken once.
+expect 0 "" --predict again.csv --from weights.safetensors
+"$python" - "$out" >"$folder/why" 2>&1 <<'END' || fail "predicted twice: $(cat "$folder/why")"
+import csv, sys
+rows = list(csv.DictReader(open(sys.argv[1], newline="")))
+assert len(rows) == 40 and list(rows[0])[-4:] == ["prediction_2", "probability_setosa_2", "probability_versicolor_2", "probability_virginica_2"], rows[0]
+assert all(row["prediction"] == row["prediction_2"] for row in rows)
+END
 if [ -w /dev/full ]; then
     "$program" --predict new.csv --from flowers.safetensors >/dev/full 2>"$err" && fail "a full disk is not told"
 fi
@@ -207,6 +238,17 @@ expect 0 "" --predict more.csv --from people.safetensors
 refuse "each line gets a prediction" --predict csv:more.csv,missing=drop --from people.safetensors
 refuse "missing=refuse|drop|mean" mlp --data csv:people.csv,missing=zero
 
+expect 1 "missing, and missing=refuse is given" --test csv:more.csv,missing=refuse --from people.safetensors
+expect 1 "; other lines with fields that cannot be used: " mlp:16 --data csv:people.csv,drop=id,joined
+expect 1 "no column is named \"town\"; there are id, joined, city, age, income, leaves" mlp:16 --data csv:people.csv,drop=town
+# Weights are tested on any number of lines; training does not go on with another.
+expect 0 "" mlp:32 --data csv:labelled.csv --epochs 0 --resume flowers.safetensors --json
+says '"test_accuracy"'
+expect 1 "batches an epoch, not" mlp:32 --data csv:labelled.csv --epochs 50 --resume flowers.safetensors
+expect 1 "batches an epoch, not" mlp:32 --data csv:labelled.csv --epochs 0 --resume flowers.safetensors --save other.safetensors
+sed 's/setosa/set\xf6sa/' labelled.csv >latin.csv
+expect 1 "is not UTF-8: convert the table, as with iconv" mlp:32 --data csv:latin.csv,label=species
+
 # ---- images ----
 
 if "$python" -c 'import numpy' 2>/dev/null; then
@@ -219,12 +261,19 @@ END
     expect 0 "images [channels, height, width] = [3, 8, 8], 2 classes" convnet --data npy:X.npy,Y.npy --epochs 2 --save images.safetensors
     expect 0 "" --predict X.npy --from images.safetensors --output P.npy
     expect 0 "" --predict npy:H.npy,layout=nhwc --from images.safetensors --output Q.npy
+    expect 0 "" --predict npy:H.npy,layout=nhwc --from images.safetensors --output H.csv
+    expect 0 "" --predict new.csv --from weights.safetensors --output N.npy
     expect 0 "" --test npy:X.npy,Y.npy --from images.safetensors
     "$python" - >"$folder/why" 2>&1 <<'END' || fail "arrays: $(cat "$folder/why")"
 import numpy as np
 p, q = np.load("P.npy"), np.load("Q.npy")
 assert p.shape == (200, 2) and p.dtype == np.float32 and q.shape == (7, 2)
 assert abs(p.sum(1) - 1).max() < 1e-5 and abs(p[:7] - q).max() < 1e-5
+import csv
+rows, new, table = list(csv.DictReader(open("H.csv"))), list(csv.DictReader(open("again.csv"))), np.load("N.npy")
+assert [list(r) for r in rows] == [["prediction", "probability_0", "probability_1"]] * 7
+assert all(abs(float(r["probability_1"]) - v[1]) < 1e-6 and int(r["prediction"]) == v.argmax() for r, v in zip(rows, q))
+assert table.shape == (40, 3) and all(abs(float(r["probability_setosa"]) - v[0]) < 1e-6 for r, v in zip(new, table))
 END
     expect 1 "the samples of H.npy are [8, 8, 3]; the model was trained on [3, 8, 8]; layout=nhwc takes images" --predict H.npy --from images.safetensors --output R.npy
 fi

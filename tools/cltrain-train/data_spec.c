@@ -6,6 +6,7 @@
 
 #include "tools/common/message.h"
 #include "tools/common/numbers.h"
+#include "tools/common/text.h"
 
 const char data_spec_help[] =
     "  digits                                 8x8 hand-written digits, 10 classes, built in\n"
@@ -81,8 +82,8 @@ static bool parse_separator(data_spec *spec, const char *value) {
 }
 
 static bool parse_missing(data_spec *spec, const char *value) {
-    static const char *const words[] = {"refuse", "drop", "mean"}; /* in the order of clt_missing */
-    for (int i = 0; i < 3; i++)
+    static const char *const words[] = {[CLT_MISSING_REFUSE] = "refuse", [CLT_MISSING_DROP] = "drop", [CLT_MISSING_MEAN] = "mean"};
+    for (int i = CLT_MISSING_REFUSE; i <= CLT_MISSING_MEAN; i++)
         if (strcmp(value, words[i]) == 0) return spec->csv.missing = (clt_missing)i, true;
     return false;
 }
@@ -244,19 +245,14 @@ int data_spec_parse(data_spec *spec, const char *text) {
     return refuse_source(text);
 }
 
-static bool ends_with(const char *text, const char *suffix) {
-    size_t n = strlen(text), m = strlen(suffix);
-    return n >= m && strcmp(text + n - m, suffix) == 0;
-}
-
 int data_spec_parse_table(data_spec *spec, const char *text) {
     static const char *const tables[] = {".csv", ".csv.gz", ".tsv", ".txt", NULL};
     static char whole[DATA_PATH_BYTES + 32]; /* the spec borrows it */
-    const char *source = ends_with(text, ".npy") ? "npy" : NULL;
+    const char *source = text_has_suffix(text, ".npy") ? "npy" : NULL;
     for (int i = 0; tables[i]; i++)
-        if (ends_with(text, tables[i])) source = "csv";
+        if (text_has_suffix(text, tables[i])) source = "csv";
     if (source && !strchr(text, ':') && strlen(text) < DATA_PATH_BYTES) {
-        snprintf(whole, sizeof whole, "%s:%s%s", source, text, ends_with(text, ".tsv") ? ",separator=tab" : "");
+        snprintf(whole, sizeof whole, "%s:%s%s", source, text, text_has_suffix(text, ".tsv") ? ",separator=tab" : "");
         return data_spec_parse(spec, whole);
     }
     int code = data_spec_parse(spec, text);

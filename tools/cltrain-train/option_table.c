@@ -122,7 +122,9 @@ const option_row option_rows[] = {
      .help = "X.csv: its lines, with the class and the probabilities, or the\n"
              "number, behind each; columns are found by name; X.npy: an array\n"
              "f32 of probabilities or numbers; csv: and npy: as of SPEC"},
-    {OPTION_TEXT, 0, "output", "FILE", AT(output), .help = "where predictions go (default: stdout)"},
+    {OPTION_TEXT, 0, "output", "FILE", AT(output),
+     .help = "where predictions go (default: stdout); FILE.npy is an array,\n"
+             "FILE.csv a table, whatever DATA is"},
     {OPTION_TEXT, 0, "test", "DATA", AT(test),
      .help = "loss and accuracy on labelled data: X.csv, csv:FILE,... or\n"
              "npy:X.npy,Y.npy"},

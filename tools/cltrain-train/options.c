@@ -54,8 +54,10 @@ static int check_use(options *given) {
         return usage_error("--predict: each line gets a prediction: missing=drop is for --data and --test");
     if (given->test && given->data_spec.source == DATA_NPY && !given->data_spec.path_y[0])
         return usage_error("--test '%s': labels are needed, too: expected npy:X.npy,Y.npy", given->test);
+    if (given->predict && given->json) return usage_error("--json goes with training and --test: --predict writes a table or an array");
     if (given->predict && given->data_spec.source == DATA_NPY && !given->output)
-        return usage_error("--predict: an array needs --output FILE.npy");
+        return usage_error("--predict: an array needs --output FILE.npy, or FILE.csv for a table");
+    if (given->output && strcmp(given->output, "-") == 0) given->output = NULL;
     file_use files[] = {{"--output", given->output, FILE_WRITTEN}, {"--from", given->from, FILE_READ}, {what, given->data_spec.path, FILE_READ}};
     return file_check_distinct(files, 3);
 }

@@ -13,6 +13,7 @@
 #include "task.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
+#include "tools/common/text.h"
 
 enum { BATCH = 256, MODEL_TEXT = 256 };
 
@@ -141,13 +142,21 @@ static int compute(use *u) {
     return 0;
 }
 
+/* As the name of the file says, or as the data are. */
+static bool wants_table(const use *u) {
+    const char *path = u->given->output;
+    bool read_table = u->given->data_spec.source == DATA_CSV;
+    if (!path) return read_table;
+    return read_table ? !text_has_suffix(path, ".npy") : text_has_suffix(path, ".csv");
+}
+
 static int write_predictions(const use *u) {
     const char *path = u->given->output, *why = "";
-    bool table = u->given->data_spec.source == DATA_CSV;
+    bool read_table = u->given->data_spec.source == DATA_CSV;
     FILE *file = path ? file_open_in_place(path, O_CREAT | O_TRUNC, &why) : stdout;
     if (!file) return run_error("--output: %s cannot be written: %s", path, why);
     predictions p = {u->trained_on, u->samples, u->width, u->values};
-    int code = table ? predict_write_table(&p, &u->given->data_spec, file) : predict_write_array(&p, file);
+    int code = wants_table(u) ? predict_write_table(&p, read_table ? &u->given->data_spec : NULL, file) : predict_write_array(&p, file);
     bool written = fflush(file) == 0 && !ferror(file);
     if (path && fclose(file)) written = false;
     return code ? code : written ? 0 : run_error("%s cannot be written", path ? path : "stdout");

@@ -83,30 +83,63 @@ static const char *class_text(const predictions *p, int64_t class_index, char te
     return name ? name : text;
 }
 
-static void put_header(const predictions *p, FILE *file, char separator) {
-    char number[24], name[320];
-    const char before[] = {separator, 0};
-    bool classes = clt_preprocessing_classes(p->trained_on) > 0;
-    if (classes || p->width == 1) put_field(file, before, "prediction", separator);
-    for (int64_t k = 0; (classes || p->width > 1) && k < p->width; k++) {
-        if (classes) snprintf(name, sizeof name, "probability_%s", class_text(p, k, number));
-        else snprintf(name, sizeof name, "prediction_%lld", (long long)k);
-        put_field(file, before, name, separator);
+/* Whether a field of the record is this name, without quotes and blanks around it. */
+static bool has_column(const char *record, char separator, const char *name) {
+    size_t length = strlen(name);
+    for (const char *at = record;; at++) {
+        bool quoted = at[strspn(at, " \t")] == '"';
+        const char *text = at + strspn(at, " \t") + quoted, *end = text + length;
+        if (strncmp(text, name, length) == 0) {
+            if (quoted && *end == '"') end++;
+            end += strspn(end, " \t");
+            if (!*end || *end == separator) return true;
+        }
+        for (bool within = false; *at && (within || *at != separator); at++) within ^= *at == '"';
+        if (!*at) return false;
     }
 }
 
-static void put_prediction(const predictions *p, int64_t sample, FILE *file, char separator) {
+static void put_name(const char *record, const char *name, const char *before, FILE *file, char separator) {
+    char numbered[400];
+    snprintf(numbered, sizeof numbered, "%s", name);
+    for (int i = 2; record && has_column(record, separator, numbered); i++) snprintf(numbered, sizeof numbered, "%s_%d", name, i);
+    put_field(file, before, numbered, separator);
+}
+
+/* Behind the table's own header, or, where there is none, as the whole of it. */
+static void put_header(const predictions *p, const char *record, FILE *file, char separator) {
+    char number[24], name[320];
+    const char between[] = {separator, 0}, *before = record ? between : "";
+    bool classes = clt_preprocessing_classes(p->trained_on) > 0;
+    if (classes || p->width == 1) put_name(record, "prediction", before, file, separator), before = between;
+    for (int64_t k = 0; (classes || p->width > 1) && k < p->width; k++, before = between) {
+        if (classes) snprintf(name, sizeof name, "probability_%s", class_text(p, k, number));
+        else snprintf(name, sizeof name, "prediction_%lld", (long long)k);
+        put_name(record, name, before, file, separator);
+    }
+    fputc('\n', file);
+}
+
+static void put_prediction(const predictions *p, int64_t sample, bool alone, FILE *file, char separator) {
     char number[24];
-    const char before[] = {separator, 0};
+    const char between[] = {separator, 0}, *before = alone ? "" : between;
     const float *values = p->values + sample * p->width;
     int64_t best = 0;
     for (int64_t k = 1; k < p->width; k++)
         if (values[k] > values[best]) best = k;
-    if (clt_preprocessing_classes(p->trained_on)) put_field(file, before, class_text(p, best, number), separator);
-    for (int64_t k = 0; k < p->width; k++) fprintf(file, "%c%.9g", separator, (double)values[k]);
+    if (clt_preprocessing_classes(p->trained_on)) put_field(file, before, class_text(p, best, number), separator), before = between;
+    for (int64_t k = 0; k < p->width; k++, before = between) fprintf(file, "%s%.9g", before, (double)values[k]);
+    fputc('\n', file);
+}
+
+static int write_alone(const predictions *p, FILE *file) {
+    put_header(p, NULL, file, ',');
+    for (int64_t i = 0; i < p->samples; i++) put_prediction(p, i, true, file, ',');
+    return 0;
 }
 
 int predict_write_table(const predictions *p, const data_spec *spec, FILE *file) {
+    if (!spec) return write_alone(p, file);
     char separator = spec->csv.separator ? spec->csv.separator : ',';
     int64_t count = count_records(spec);
     records r;
@@ -116,9 +149,8 @@ int predict_write_table(const predictions *p, const data_spec *spec, FILE *file)
     if (code) return code;
     for (int64_t at = p->samples - count; at < p->samples && next_record(&r); at++) { /* -1: the header */
         fputs(r.text, file);
-        if (at < 0) put_header(p, file, separator);
-        else put_prediction(p, at, file, separator);
-        fputc('\n', file);
+        if (at < 0) put_header(p, r.text, file, separator);
+        else put_prediction(p, at, false, file, separator);
     }
     close_records(&r);
     return 0;

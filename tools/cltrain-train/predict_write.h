@@ -18,8 +18,8 @@ typedef struct predictions {
     const float *values;
 } predictions;
 
-/* The lines of the table, and behind each the class and the probability of each, or the numbers. Returns 0, or EXIT_FAILED after saying
- * why. */
+/* The lines of the table, and behind each the class and the probability of each, or the numbers; these alone, with a header, if `spec` is
+ * NULL. A column whose name the table has already is named "prediction_2". Returns 0, or EXIT_FAILED after saying why. */
 int predict_write_table(const predictions *p, const data_spec *spec, FILE *file);
 
 /* f32 [samples, width], as NumPy stores it. */

@@ -96,11 +96,15 @@ static int make_trainer(run *r) {
     wanted.preprocessing = r->data->preprocessing;
     wanted.model = r->options->model;
     r->created = now_seconds();
-    if (ranks_lead(r->group) && !r->stepped) message_line("Building kernels: this takes longest the first time on a device.");
+    if (ranks_lead(r->group) && !r->stepped) message_line("Preparing kernels: the first run on a device builds them, which takes longest.");
     clt_status status = clt_trainer_create(&r->trainer, r->device, r->made->loss, &wanted);
     if (status >= 0 && r->group->size > 1 && wanted.compress.method)
         status = clt_trainer_compress_report(r->trainer, &r->report->compress);
     return status < 0 ? failed(r, status, "making the trainer") : 0;
+}
+
+static bool only_tests(const options *o) {
+    return o->epochs == 0 && o->steps == OPTION_UNSET && !o->save;
 }
 
 static int resume(run *r) {
@@ -109,6 +113,8 @@ static int resume(run *r) {
     if (status < 0) return failed(r, status, "resuming");
     if (!path) return 0;
     status = clt_checkpoint_load(r->trainer, r->train, path);
+    /* Where training would go on, as many samples and the same optimizer are needed; weights are tested on any. */
+    if (status == CLT_E_MISMATCH && only_tests(r->options) && clt_weights_load(r->trainer, path) >= 0) return 0;
     if (status < 0) return failed(r, status, "--resume");
     r->resumed = true;
     /* Another seed holds out other samples: the test would see what was trained on. */
@@ -307,7 +313,7 @@ static clt_status first_step(run *r, const clt_batch *batch) {
     clt_status status = clt_trainer_step(r->trainer, batch);
     if (status >= 0) status = clt_trainer_wait(r->trainer);
     r->report->first_step_seconds = now_seconds() - r->created;
-    if (status >= 0 && ranks_lead(r->group)) message_line("First step done after %.1f s, with kernels built.", r->report->first_step_seconds);
+    if (status >= 0 && ranks_lead(r->group)) message_line("First step done after %.1f s, kernels included.", r->report->first_step_seconds);
     r->stepped = true;
     progress_settle(&r->progress, clt_trainer_steps(r->trainer));
     return status;

@@ -1,6 +1,5 @@
 #include "tools/common/text.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 /* Marks, embeddings, overrides and isolates of direction; separators of lines and paragraphs. */
@@ -31,4 +30,9 @@ void text_clean(char *text, const char *spaces) {
         if (!strchr(spaces, *text)) *text = strchr("\n\t", *text) ? ' ' : '?';
         n = 1;
     }
+}
+
+bool text_has_suffix(const char *text, const char *suffix) {
+    size_t n = strlen(text), m = strlen(suffix);
+    return n >= m && strcmp(text + n - m, suffix) == 0;
 }
