@@ -27,8 +27,8 @@ typedef struct clt_batch {
     clt_array fields[CLT_MAX_FIELDS];
 } clt_batch;
 
-/* Immutable once made, save for clt_dataset_standardize, clt_preprocessing_apply and clt_dataset_channels_first; may then be read by several
- * threads. */
+/* Immutable once made, save for clt_dataset_standardize, clt_dataset_standardize_target, clt_preprocessing_apply and
+ * clt_dataset_channels_first; may then be read by several threads. */
 typedef struct clt_dataset clt_dataset;
 
 /* What data are: see <cltrain/preprocessing.h>. */
@@ -152,6 +152,10 @@ CLT_API clt_status clt_dataset_split(const clt_dataset *dataset, const double *f
  * several parts alike, do `like` itself last. CLT_E_RANGE if `like` has values that are not
  * finite; nothing is changed then. */
 CLT_API clt_status clt_dataset_standardize(clt_dataset *dataset, const clt_dataset *like);
+
+/* The same of the numbers to predict (the last field, f32), with one mean and one deviation for all of them: networks learn prices of
+ * 300,000 badly. clt_preprocessing_target_mean and _deviation turn predictions back. CLT_E_DTYPE where there are classes, or none. */
+CLT_API clt_status clt_dataset_standardize_target(clt_dataset *dataset, const clt_dataset *like);
 
 /* Turns field 0 of samples [height, width, channels], as PIL, OpenCV and Keras have images, into [channels, height, width], which
  * convolutions take. CLT_E_SHAPE if its rank is not 3, CLT_E_STATE if it is standardized. Not for a data set that has been split: its parts have copies. */

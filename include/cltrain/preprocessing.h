@@ -14,7 +14,8 @@
  *                                                  files (x - 0) / 255: others are pixels as these have them
  *     "label": "species"                           the column of the truth; absent: it has no name
  *     "classes": 3 or ["setosa", "virginica", …]   how many, or their names; absent: the truth is numbers
- *     "target": [1]                                their shape, of a sample; absent: there are none
+ *     "target": [1]                                the shape of numbers to predict, of a sample; absent: there are none
+ *     "target_mean": …, "target_deviation": …      what the model predicts is (number - mean) / deviation; absent: it is the number
  */
 #ifndef CLTRAIN_PREPROCESSING_H
 #define CLTRAIN_PREPROCESSING_H
@@ -42,8 +43,8 @@ CLT_API size_t clt_preprocessing_json(const clt_preprocessing *preprocessing, ch
 /* NULL is fine. */
 CLT_API void clt_preprocessing_destroy(clt_preprocessing *preprocessing);
 
-/* Makes the data set what the model was trained on: its mean and deviation are applied to field 0 (f32), its classes become the data
- * set's. For data as they were read; those that it was applied to stay as they are. A table is read with clt_csv_options.like before.
+/* Makes the data set what the model was trained on: its mean and deviation are applied to field 0 (f32), and those of the target to the
+ * numbers to predict, its classes become the data set's. For data as they were read; those that it was applied to stay as they are. A table is read with clt_csv_options.like before.
  * CLT_E_MISMATCH, and nothing is changed: samples of another type or shape, other columns or classes, more classes, numbers in the place of
  * classes. */
 CLT_API clt_status clt_preprocessing_apply(const clt_preprocessing *preprocessing, clt_dataset *dataset);
@@ -57,6 +58,12 @@ CLT_API int clt_preprocessing_classes(const clt_preprocessing *preprocessing); /
 CLT_API clt_shape clt_preprocessing_target(const clt_preprocessing *preprocessing); /* of numbers to predict; rank -1: there are none */
 CLT_API const char *clt_preprocessing_class(const clt_preprocessing *preprocessing, int class_index);
 CLT_API int clt_preprocessing_standardizes(const clt_preprocessing *preprocessing); /* 1: samples become (x - mean) / deviation; else 0 */
+
+
+/* A number y that the model predicts stands for y * deviation + mean, and a mean squared error e for e * deviation². 0 and 1 where the
+ * target was not standardized. */
+CLT_API double clt_preprocessing_target_mean(const clt_preprocessing *preprocessing);
+CLT_API double clt_preprocessing_target_deviation(const clt_preprocessing *preprocessing);
 
 CLT_END_DECLS
 

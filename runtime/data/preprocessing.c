@@ -73,6 +73,7 @@ clt_status clt_preprocessing_copy(clt_preprocessing **copy, const clt_preprocess
     CLT_TRY_GOTO(clt_names_copy(&c->class_names, p->class_names.items, p->class_names.n));
     CLT_TRY_GOTO(clt_names_copy(&c->texts, p->texts.items, p->texts.n));
     CLT_TRY_GOTO(copy_moments(&c->moments, &p->moments));
+    CLT_TRY_GOTO(copy_moments(&c->target_moments, &p->target_moments));
     if (p->fill) {
         size_t bytes = (size_t)clt_shape_elements(&p->shape) * sizeof *c->fill;
         c->fill = clt_alloc(bytes);
@@ -118,6 +119,7 @@ void clt_preprocessing_destroy(clt_preprocessing *p) {
     clt_names_free(&p->texts);
     clt_free(p->label);
     clt_free(p->moments.mean);
+    clt_free(p->target_moments.mean);
     clt_free(p->fill);
     clt_free(p);
 }
@@ -157,23 +159,24 @@ static bool close_to(double a, double b, double deviation) {
     return fabs(a - b) <= 1e-6 * deviation;
 }
 
-static clt_status compare_moments(const clt_preprocessing *p, const clt_preprocessing *other, const char *path) {
-    const clt_moments *a = &p->moments, *b = &other->moments;
+/* `what`: "element", "channel", "the target" */
+static clt_status compare_moments(const clt_moments *a, const clt_moments *b, const char *what, const char *path) {
     static const char remedy[] = "apply those of the file to data as they were read (clt_preprocessing_apply)";
     if (a->n != b->n)
-        return clt_fail(CLT_E_MISMATCH, "%s was trained on data that were %s, and the data %s: %s", path, a->n ? "standardized" : "not standardized",
-                        b->n ? "are" : "are not", remedy);
+        return clt_fail(CLT_E_MISMATCH, "%s was trained on %ss that were %s, and those of the data %s: %s", path, what,
+                        a->n ? "standardized" : "not standardized", b->n ? "are" : "are not", remedy);
     for (size_t i = 0; i < a->n; i++)
         if (!close_to(a->mean[i], b->mean[i], a->deviation[i]) || !close_to(a->deviation[i], b->deviation[i], a->deviation[i]))
             return clt_fail(CLT_E_MISMATCH, "%s was trained with mean %g and deviation %g of %s %zu, and the data were standardized with %g and %g: %s",
-                            path, a->mean[i], a->deviation[i], p->shape.rank == 3 ? "channel" : "element", i, b->mean[i], b->deviation[i], remedy);
+                            path, a->mean[i], a->deviation[i], what, i, b->mean[i], b->deviation[i], remedy);
     return CLT_OK;
 }
 
 clt_status clt_preprocessing_compare(const clt_preprocessing *p, const clt_preprocessing *other, const char *path) {
     CLT_TRY(compare_features(p, other, path));
     CLT_TRY(compare_classes(p, other, path));
-    return compare_moments(p, other, path);
+    CLT_TRY(compare_moments(&p->moments, &other->moments, p->shape.rank == 3 ? "channel" : "element", path));
+    return compare_moments(&p->target_moments, &other->target_moments, "target", path);
 }
 
 static bool same_moments(const clt_moments *a, const clt_moments *b) {
@@ -190,6 +193,8 @@ static clt_status check_samples(const clt_preprocessing *p, const clt_dataset *d
         return clt_fail(CLT_E_MISMATCH, "the model was trained on samples %s %s, and the data are %s %s", clt_dtype_name(p->dtype),
                         clt_shape_text(&p->shape, wanted), clt_dtype_name(x->dtype), clt_shape_text(&x->shape, found));
     if (d->facts && d->facts->moments.n && !same_moments(&p->moments, &d->facts->moments)) return clt_fail(CLT_E_MISMATCH, "the data are standardized already: apply it to data as they were read");
+    if (d->facts && d->facts->target_moments.n && !same_moments(&p->target_moments, &d->facts->target_moments))
+        return clt_fail(CLT_E_MISMATCH, "the data's target is standardized already: apply it to data as they were read");
     if (d->facts) CLT_TRY(compare_features(p, d->facts, "the model"));
     if (d->facts && d->facts->class_names.n) CLT_TRY(compare_class_names(p, d->facts, "the model"));
     if (d->n_fields > 1 && !p->classes != !d->classes)
@@ -205,11 +210,12 @@ clt_status clt_preprocessing_apply(const clt_preprocessing *p, clt_dataset *data
     CLT_TRY(check_samples(p, dataset));
     clt_preprocessing *facts;
     CLT_TRY(clt_preprocessing_copy(&facts, p));
-    bool done = dataset->facts && dataset->facts->moments.n;
+    bool done = dataset->facts && dataset->facts->moments.n, target_done = dataset->facts && dataset->facts->target_moments.n;
     clt_preprocessing_destroy(dataset->facts);
     dataset->facts = facts;
     if (dataset->n_fields > 1) dataset->classes = p->classes;
     if (!done) clt_dataset_scale(dataset, &facts->moments);
+    if (!target_done) clt_dataset_scale_target(dataset, &facts->target_moments);
     return CLT_OK;
 }
 
@@ -249,4 +255,12 @@ const char *clt_preprocessing_class(const clt_preprocessing *p, int class_index)
 
 int clt_preprocessing_standardizes(const clt_preprocessing *p) {
     return p && p->moments.n > 0;
+}
+
+double clt_preprocessing_target_mean(const clt_preprocessing *p) {
+    return p && p->target_moments.n ? p->target_moments.mean[0] : 0;
+}
+
+double clt_preprocessing_target_deviation(const clt_preprocessing *p) {
+    return p && p->target_moments.n ? p->target_moments.deviation[0] : 1;
 }

@@ -20,7 +20,7 @@ void clt_names_free(clt_names *names);
 #define CLT_NAMES_TEXT 200
 const char *clt_names_text(const clt_names *names, char text[CLT_NAMES_TEXT]);
 
-/* Elements of a sample that share a mean: one alone, or a channel's plane. */
+/* Of the elements of a sample that share them: one alone, a channel's plane, or all of a target. */
 typedef struct clt_moments {
     size_t n;                 /* of groups; 0: none are known */
     double *mean, *deviation; /* of each; one block of memory. Where there is no spread the deviation is 1 */
@@ -36,7 +36,7 @@ struct clt_preprocessing {
     char *label;
     int classes;
     clt_shape target; /* of numbers; rank -1: there are none */
-    clt_moments moments;
+    clt_moments moments, target_moments; /* of samples; of numbers to predict, one for all */
     double *fill; /* of each element of a table: what a missing value becomes; NULL: there must be none */
 };
 
@@ -47,5 +47,7 @@ clt_status clt_preprocessing_compare(const clt_preprocessing *p, const clt_prepr
 
 /* (x - mean) / deviation, of field 0. */
 void clt_dataset_scale(clt_dataset *dataset, const clt_moments *moments);
+/* The same of the numbers to predict, if there are any. */
+void clt_dataset_scale_target(clt_dataset *dataset, const clt_moments *moments);
 
 #endif

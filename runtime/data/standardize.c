@@ -4,57 +4,96 @@
 #include "runtime/data/data.h"
 #include "runtime/data/preprocessing.h"
 
-/* Elements of a sample that share a mean: one alone, or a channel's plane. */
-static size_t group_elements(const clt_field *field) {
-    return field->shape.rank == 3 ? (size_t)(field->shape.dims[1] * field->shape.dims[2]) : 1;
+/* Values of a field that share a mean and a deviation: `plane` after `plane`, in each sample. */
+typedef struct groups {
+    const clt_field *field;
+    int index; /* of the field */
+    int64_t samples;
+    size_t plane;
+} groups;
+
+/* An element alone, or a channel's plane. */
+static groups of_features(const clt_dataset *d) {
+    const clt_field *field = &d->fields[0];
+    return (groups){field, 0, d->samples, field->shape.rank == 3 ? (size_t)(field->shape.dims[1] * field->shape.dims[2]) : 1};
 }
 
-static size_t groups_of(const clt_field *field) {
-    return field->sample_bytes / sizeof(float) / group_elements(field);
+/* All of them: a mean squared error is then one of the numbers as they were, but for a factor. */
+static groups of_target(const clt_dataset *d) {
+    const clt_field *field = &d->fields[d->n_fields - 1];
+    return (groups){field, d->n_fields - 1, d->samples, field->sample_bytes / sizeof(float)};
 }
 
-static void measure_mean(clt_moments *m, const clt_field *field, int64_t samples) {
-    const float *x = field->data;
-    size_t plane = group_elements(field);
-    for (int64_t i = 0; i < samples; i++)
+static void measure_mean(clt_moments *m, const groups *of) {
+    const float *x = of->field->data;
+    for (int64_t i = 0; i < of->samples; i++)
         for (size_t g = 0; g < m->n; g++)
-            for (size_t p = 0; p < plane; p++) m->mean[g] += *x++;
-    for (size_t g = 0; g < m->n; g++) m->mean[g] /= (double)samples * (double)plane;
+            for (size_t p = 0; p < of->plane; p++) m->mean[g] += *x++;
+    for (size_t g = 0; g < m->n; g++) m->mean[g] /= (double)of->samples * (double)of->plane;
 }
 
 /* Around the mean, in a second pass: no cancellation where the mean is large. */
-static void measure_variance(clt_moments *m, const clt_field *field, int64_t samples) {
-    const float *x = field->data;
-    size_t plane = group_elements(field);
-    for (int64_t i = 0; i < samples; i++)
+static void measure_variance(clt_moments *m, const groups *of) {
+    const float *x = of->field->data;
+    for (int64_t i = 0; i < of->samples; i++)
         for (size_t g = 0; g < m->n; g++)
-            for (size_t p = 0; p < plane; p++) {
+            for (size_t p = 0; p < of->plane; p++) {
                 double d = *x++ - m->mean[g];
                 m->deviation[g] += d * d;
             }
-    for (size_t g = 0; g < m->n; g++) m->deviation[g] /= (double)samples * (double)plane;
+    for (size_t g = 0; g < m->n; g++) m->deviation[g] /= (double)of->samples * (double)of->plane;
 }
 
-static clt_status take_roots(clt_moments *m, bool channels) {
+static clt_status take_roots(clt_moments *m, const groups *of) {
     for (size_t g = 0; g < m->n; g++) {
         double deviation = sqrt(m->deviation[g]);
         if (!isfinite(m->mean[g]) || !isfinite(deviation))
-            return clt_fail(CLT_E_RANGE, "standardize: %s %zu of field 0 has values that are not finite", channels ? "channel" : "element", g);
+            return clt_fail(CLT_E_RANGE, "standardize: %s %zu of field %d has values that are not finite", of->plane > 1 ? "channel" : "element", g, of->index);
         /* Two f32 that differ in the last bit are further apart: less is the sums' rounding. */
         m->deviation[g] = deviation > 1e-12 * fabs(m->mean[g]) ? deviation : 1;
     }
     return CLT_OK;
 }
 
-void clt_dataset_scale(clt_dataset *dataset, const clt_moments *m) {
-    const clt_field *field = &dataset->fields[0];
-    float *x = field->data;
-    size_t plane = group_elements(field);
-    for (int64_t i = 0; m->n && i < dataset->samples; i++)
+static void scale(const groups *of, const clt_moments *m) {
+    float *x = of->field->data;
+    for (int64_t i = 0; m->n && i < of->samples; i++)
         for (size_t g = 0; g < m->n; g++) {
-            double scale = 1 / m->deviation[g];
-            for (size_t p = 0; p < plane; p++, x++) *x = (float)((*x - m->mean[g]) * scale);
+            double factor = 1 / m->deviation[g];
+            for (size_t p = 0; p < of->plane; p++, x++) *x = (float)((*x - m->mean[g]) * factor);
         }
+}
+
+void clt_dataset_scale(clt_dataset *dataset, const clt_moments *m) {
+    groups features = of_features(dataset);
+    scale(&features, m);
+}
+
+static bool is_target(const clt_dataset *d) {
+    return d->n_fields > 1 && !d->classes && d->fields[d->n_fields - 1].dtype == CLT_F32;
+}
+
+void clt_dataset_scale_target(clt_dataset *dataset, const clt_moments *m) {
+    groups target = of_target(dataset);
+    if (is_target(dataset)) scale(&target, m);
+}
+
+/* The mean and deviation of `like`; the caller's to free. */
+static clt_status measure(clt_moments *m, const groups *like) {
+    CLT_TRY(clt_moments_make(m, like->field->sample_bytes / sizeof(float) / like->plane));
+    measure_mean(m, like);
+    measure_variance(m, like);
+    return take_roots(m, like);
+}
+
+/* What was standardized before is so by both. */
+static void keep(clt_moments *kept, clt_moments *m) {
+    for (size_t g = 0; g < kept->n; g++) {
+        m->mean[g] = kept->mean[g] + kept->deviation[g] * m->mean[g];
+        m->deviation[g] *= kept->deviation[g];
+    }
+    clt_free(kept->mean);
+    *kept = *m;
 }
 
 static clt_status check(const clt_dataset *dataset, const clt_dataset *like) {
@@ -70,22 +109,38 @@ static clt_status check(const clt_dataset *dataset, const clt_dataset *like) {
 
 clt_status clt_dataset_standardize(clt_dataset *dataset, const clt_dataset *like) {
     CLT_TRY(check(dataset, like));
-    const clt_field *x = &like->fields[0];
+    groups measured = of_features(like);
     clt_preprocessing *facts = NULL;
     clt_moments m = {0};
     clt_status status;
-    CLT_TRY_GOTO(clt_moments_make(&m, groups_of(x)));
-    measure_mean(&m, x, like->samples);
-    measure_variance(&m, x, like->samples);
-    CLT_TRY_GOTO(take_roots(&m, x->shape.rank == 3));
+    CLT_TRY_GOTO(measure(&m, &measured));
     CLT_TRY_GOTO(clt_preprocessing_of(&facts, dataset));
     clt_dataset_scale(dataset, &m);
-    for (size_t g = 0; g < facts->moments.n; g++) { /* of what was standardized before */
-        m.mean[g] = facts->moments.mean[g] + facts->moments.deviation[g] * m.mean[g];
-        m.deviation[g] *= facts->moments.deviation[g];
-    }
-    clt_free(facts->moments.mean);
-    facts->moments = m;
+    keep(&facts->moments, &m);
+    clt_preprocessing_destroy(dataset->facts);
+    dataset->facts = facts;
+    return CLT_OK;
+fail:
+    clt_free(m.mean);
+    return status;
+}
+
+static clt_status check_target(const clt_dataset *dataset, const clt_dataset *like) {
+    if (!dataset || !like) return clt_fail(CLT_E_INVALID, "clt_dataset_standardize_target: a data set is NULL");
+    if (is_target(dataset) && is_target(like)) return CLT_OK;
+    return clt_fail(CLT_E_DTYPE, "clt_dataset_standardize_target: the last field is not numbers to predict (f32)");
+}
+
+clt_status clt_dataset_standardize_target(clt_dataset *dataset, const clt_dataset *like) {
+    CLT_TRY(check_target(dataset, like));
+    groups measured = of_target(like);
+    clt_preprocessing *facts = NULL;
+    clt_moments m = {0};
+    clt_status status;
+    CLT_TRY_GOTO(measure(&m, &measured));
+    CLT_TRY_GOTO(clt_preprocessing_of(&facts, dataset));
+    clt_dataset_scale_target(dataset, &m);
+    keep(&facts->target_moments, &m);
     clt_preprocessing_destroy(dataset->facts);
     dataset->facts = facts;
     return CLT_OK;

@@ -65,6 +65,10 @@ static clt_status fill(json_t *object, const clt_preprocessing *p) {
         if (status < 0) return clt_fail_context(status, "the label's name: ");
     }
     if (p->target.rank >= 0) CLT_TRY(put_shape(object, "target", &p->target));
+    if (p->target_moments.n) {
+        CLT_TRY(clt_json_set(object, "target_mean", json_real(p->target_moments.mean[0])));
+        CLT_TRY(clt_json_set(object, "target_deviation", json_real(p->target_moments.deviation[0])));
+    }
     if (p->class_names.n) return put_names(object, "classes", &p->class_names);
     return p->classes ? clt_json_set(object, "classes", json_integer(p->classes)) : CLT_OK;
 }
@@ -167,6 +171,18 @@ static clt_status read_moments(const reader *r) {
     return CLT_OK;
 }
 
+static clt_status read_target_moments(const reader *r) {
+    const json_t *mean = json_object_get(r->object, "target_mean"), *deviation = json_object_get(r->object, "target_deviation");
+    clt_moments *m = &r->p->target_moments;
+    if (!mean && !deviation) return CLT_OK;
+    if (!json_is_number(mean) || r->p->target.rank < 0) return refuse(r, "target_mean", "a number, beside the shape \"target\"");
+    CLT_TRY(clt_moments_make(m, 1));
+    m->mean[0] = json_number_value(mean);
+    m->deviation[0] = json_number_value(deviation);
+    if (!isfinite(m->mean[0])) return refuse(r, "target_mean", "finite");
+    return m->deviation[0] > 0 && isfinite(1 / m->deviation[0]) && isfinite(m->deviation[0]) ? CLT_OK : refuse(r, "target_deviation", "a number above 0");
+}
+
 static clt_status read_fill(const reader *r) {
     const json_t *fill = json_object_get(r->object, "missing");
     size_t n = (size_t)clt_shape_elements(&r->p->shape);
@@ -206,6 +222,7 @@ static clt_status read_all(const reader *r) {
     else r->p->target.rank = -1;
     CLT_TRY(read_features(r));
     CLT_TRY(read_moments(r));
+    CLT_TRY(read_target_moments(r));
     CLT_TRY(read_fill(r));
     CLT_TRY(read_classes(r));
     return read_label(r);

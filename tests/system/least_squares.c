@@ -90,7 +90,8 @@ static int report(const data_parts *parts) {
     int code = p.row && p.equations && p.solution ? 0 : run_error("no memory");
     if (!code) {
         learn(&p, parts->train);
-        printf("%.12g\n", mean_squared_error(&p, parts->test));
+        double deviation = clt_preprocessing_target_deviation(parts->preprocessing); /* of the target, which is standardized */
+        printf("%.12g\n", mean_squared_error(&p, parts->test) * deviation * deviation);
     }
     free(p.row);
     free(p.equations);

@@ -210,6 +210,42 @@ worst = max(abs(float(r["prediction"]) - float(r["price"])) for r in rows)
 assert worst < 20, worst
 END
 
+# Prices of hundreds of thousands are learned by a network as well, told in their own units, and given back by the weights alone.
+"$python" - <<'END'
+import random
+random.seed(4)
+with open("price.csv", "w") as table:
+    table.write("area,rooms,price\n")
+    for _ in range(400):
+        a, r = random.uniform(40, 200), random.randint(1, 6)
+        table.write(f"{a:.1f},{r},{2000 * a + 20000 * r + 40 * a * r:.0f}\n")
+END
+expect 0 "" mlp:32 --data csv:price.csv,regression=1 --epochs 100 --export price.safetensors --json
+told=$(sed -n 's/.*"train_mse": \([0-9.e+]*\).*/\1/p' "$out")
+expect 0 "" --test csv:price.csv --from price.safetensors --json
+tested=$(sed -n 's/.*"test_mse": \([0-9.e+]*\).*/\1/p' "$out")
+expect 0 "" --predict price.csv --from price.safetensors
+"$python" - "$out" "$told" "$tested" >"$folder/why" 2>&1 <<'END' || fail "prices are not predicted: $(cat "$folder/why")"
+import csv, json, struct, sys
+rows = list(csv.DictReader(open(sys.argv[1])))
+errors = [float(r["prediction"]) - float(r["price"]) for r in rows]
+mse = sum(e * e for e in errors) / len(errors)
+assert mse ** 0.5 < 20000, mse # of a deviation of 130,000
+assert abs(float(sys.argv[3]) / mse - 1) < 1e-3, (sys.argv, mse)
+assert 0.2 < float(sys.argv[2]) / mse < 20, (sys.argv, mse) # of the last epoch, as it went on
+data = open("price.safetensors", "rb").read()
+length = struct.unpack_from("<Q", data)[0]
+header = json.loads(data[8:8 + length])
+of = json.loads(header.pop("__metadata__")["cltrain.preprocessing"])
+w = {n: struct.unpack_from(f"<{(f['data_offsets'][1] - f['data_offsets'][0]) // 4}f", data, 8 + length + f["data_offsets"][0]) for n, f in header.items()}
+def linear(name, x):
+    return [b + sum(w[name + ".weight"][o * len(x) + i] * x[i] for i in range(len(x))) for o, b in enumerate(w[name + ".bias"])]
+for r in rows:
+    x = [(float(r[f]) - m) / d for f, m, d in zip(of["features"], of["mean"], of["deviation"])]
+    y = linear("fc2", [max(v, 0) for v in linear("fc1", x)])[0] * of["target_deviation"] + of["target_mean"]
+    assert abs(y / float(r["prediction"]) - 1) < 1e-5, (r, y)
+END
+
 # ---- a table as people have them: identifiers, texts, values that are missing; used in another order ----
 
 "$python" - <<'END'

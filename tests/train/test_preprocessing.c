@@ -5,6 +5,7 @@
 
 #include <cltrain/cltrain.h>
 
+#include "runtime/data/preprocessing.h"
 #include "runtime/train/preprocessing.h"
 
 static clt_dataset *read_table(const char *text, const clt_preprocessing *like) {
@@ -107,8 +108,10 @@ static void hostile_texts(void **state) {
 
 static void survives_failing_memory(void **state) {
     (void)state;
-    clt_dataset *d = read_table(table, NULL);
+    clt_dataset *d = NULL;
+    assert_ok(clt_dataset_csv(&d, write_text("t.csv", "width,height,kind\n1,20,5\n3,10,7\n"), &(clt_csv_options){.regression = true}));
     assert_ok(clt_dataset_standardize(d, d));
+    assert_ok(clt_dataset_standardize_target(d, d));
     clt_status status = CLT_E_NO_MEMORY;
     int failed = 0;
     for (long at = 0; status != CLT_OK; at++) {
@@ -167,6 +170,73 @@ static void what_is_applied_is_what_was_measured(void **state) {
     clt_dataset_destroy(two);
     clt_dataset_destroy(one);
     clt_dataset_destroy(other);
+    clt_dataset_destroy(d);
+}
+
+/* Of two numbers a sample: one mean and one deviation, against the definition. */
+static void a_target_is_standardized_as_one(void **state) {
+    (void)state;
+    enum { N = 4, T = 2 };
+    const float x[N] = {1, 2, 3, 4}, y[N * T] = {300000, 300010, 299980, 300030, 300000, 299940, 300020, 300020};
+    double mean = 0, variance = 0;
+    for (int i = 0; i < N * T; i++) mean += (double)y[i] / (N * T);
+    for (int i = 0; i < N * T; i++) variance += (y[i] - mean) * (y[i] - mean) / (N * T);
+    clt_array fields[] = {{CLT_F32, CLT_SHAPE(N, 1), (void *)(uintptr_t)x}, {CLT_F32, CLT_SHAPE(N, T), (void *)(uintptr_t)y}};
+    clt_dataset *d = NULL, *raw = NULL, *twice = NULL, *classes = read_table(table, NULL);
+    assert_ok(clt_dataset_from_arrays(&d, fields, 2));
+    assert_ok(clt_dataset_from_arrays(&raw, fields, 2));
+    assert_ok(clt_dataset_from_arrays(&twice, fields, 2));
+    clt_preprocessing *untouched = of(raw);
+    assert_true(clt_preprocessing_target_mean(untouched) == 0 && clt_preprocessing_target_deviation(untouched) == 1);
+    assert_ok(clt_dataset_standardize_target(d, d));
+    assert_memory_equal(clt_dataset_array(d, 0).data, x, sizeof x);
+    clt_preprocessing *p = of(d), *again = NULL;
+    const float *got = clt_dataset_array(d, 1).data;
+    for (int i = 0; i < N * T; i++) assert_float_equal(got[i], (y[i] - mean) / sqrt(variance), 1e-6);
+    assert_float_equal(clt_preprocessing_target_mean(p), mean, 1e-6);
+    assert_float_equal(clt_preprocessing_target_deviation(p), sqrt(variance), 1e-9);
+    assert_int_equal(clt_preprocessing_standardizes(p), 0); /* samples are as they were */
+    assert_ok(clt_preprocessing_parse(&again, json_of(p)));
+    assert_true(clt_preprocessing_target_deviation(again) == clt_preprocessing_target_deviation(p));
+    assert_ok(clt_preprocessing_apply(again, raw));
+    assert_memory_equal(clt_dataset_array(raw, 1).data, got, sizeof y);
+    assert_ok(clt_preprocessing_apply(again, raw)); /* as it is */
+    assert_memory_equal(clt_dataset_array(raw, 1).data, got, sizeof y);
+    assert_ok(clt_dataset_standardize_target(twice, twice));
+    assert_ok(clt_dataset_standardize_target(twice, d)); /* of mean 0 and deviation 1 */
+    assert_ok(clt_preprocessing_apply(p, twice));
+    assert_ok(clt_dataset_standardize_target(twice, raw));
+    clt_dataset_destroy(twice);
+    assert_ok(clt_dataset_from_arrays(&twice, (clt_array[]){fields[0], {CLT_F32, CLT_SHAPE(N, T), (float[N * T]){1, 2, 3}}}, 2));
+    assert_ok(clt_dataset_standardize_target(twice, twice));
+    assert_status(clt_preprocessing_apply(p, twice), CLT_E_MISMATCH);
+    assert_detail("target is standardized already");
+    clt_preprocessing *other = of(twice);
+    assert_status(clt_preprocessing_compare(p, other, "m.safetensors"), CLT_E_MISMATCH);
+    assert_detail("and deviation 26.9258 of target 0, and the data were standardized with 0.75");
+    assert_status(clt_preprocessing_compare(p, untouched, "m.safetensors"), CLT_E_MISMATCH);
+    assert_detail("m.safetensors was trained on targets that were standardized, and those of the data are not");
+    assert_status(clt_dataset_standardize_target(classes, classes), CLT_E_DTYPE);
+    assert_status(clt_dataset_standardize_target(d, classes), CLT_E_DTYPE);
+    assert_status(clt_dataset_standardize_target(NULL, d), CLT_E_INVALID);
+    static const char *const hostile[] = {"\"target\":[1],\"target_mean\":1", "\"target\":[1],\"target_mean\":1,\"target_deviation\":0",
+                                          "\"target\":[1],\"target_mean\":1,\"target_deviation\":-2", "\"target_mean\":1,\"target_deviation\":2",
+                                          "\"target\":[1],\"target_mean\":1,\"target_deviation\":1e-320", "\"target\":[1],\"target_mean\":\"1\",\"target_deviation\":2",
+                                          "\"target\":[1],\"target_deviation\":2"};
+    for (size_t i = 0; i < sizeof hostile / sizeof *hostile; i++) {
+        char text[256];
+        clt_preprocessing *none = NULL;
+        snprintf(text, sizeof text, "{\"dtype\":\"f32\",\"shape\":[1],%s}", hostile[i]);
+        assert_status(clt_preprocessing_parse(&none, text), CLT_E_FORMAT);
+        assert_detail("target_");
+    }
+    clt_preprocessing_destroy(other);
+    clt_preprocessing_destroy(untouched);
+    clt_preprocessing_destroy(again);
+    clt_preprocessing_destroy(p);
+    clt_dataset_destroy(classes);
+    clt_dataset_destroy(twice);
+    clt_dataset_destroy(raw);
     clt_dataset_destroy(d);
 }
 
@@ -313,7 +383,7 @@ static void other_data_are_refused(void **state) {
         bool standardized;
     } others[] = {
         {"width,height,kind\n1,21,dog\n3,10,cat\n", "was trained with mean 4 and deviation 2.23607 of element 0, and the data were standardized with", true},
-        {table, "was trained on data that were standardized, and the data are not", false},
+        {table, "was trained on elements that were standardized, and those of the data are not", false},
         {"width,depth,kind\n1,20,dog\n3,10,cat\n", "was trained on the columns width, height, and the data have width, depth", true},
         {"width,height,kind\n1,20,dog\n3,10,cow\n", "was trained on the classes cat, dog, and the data have cow, dog", true},
         {"width,height,kind\n1,20,1\n3,10,0\n", "was trained on the classes cat, dog, and the data have 0, 1, ...", true},
@@ -348,19 +418,6 @@ static void other_data_are_refused(void **state) {
     destroy(&m);
 }
 
-/* What cannot be written is found before the training. */
-static void names_that_are_no_utf8(void **state) {
-    (void)state;
-    clt_dataset *d = read_table("gr\xf6\xdf" "e,b,kind\n1,20,dog\n3,10,cat\n", NULL);
-    clt_preprocessing *p = of(d);
-    model m = {0};
-    assert_status(make(&m, p, 2), CLT_E_INVALID);
-    assert_detail("features 0 of the data: \"gr\\xf6\\xdfe\" is not UTF-8");
-    clt_graph_destroy(m.graph);
-    clt_preprocessing_destroy(p);
-    clt_dataset_destroy(d);
-}
-
 static int open_device(void **state) {
     (void)state;
     return clt_device_open(&device, NULL) < 0;
@@ -378,11 +435,11 @@ int main(void) {
         cmocka_unit_test(hostile_texts),
         cmocka_unit_test(survives_failing_memory),
         cmocka_unit_test(what_is_applied_is_what_was_measured),
+        cmocka_unit_test(a_target_is_standardized_as_one),
         cmocka_unit_test(pixels_are_divided),
         cmocka_unit_test(what_does_not_suit_is_refused),
         cmocka_unit_test(a_file_is_enough),
         cmocka_unit_test(other_data_are_refused),
-        cmocka_unit_test(names_that_are_no_utf8),
     };
     return cmocka_run_group_tests_name("preprocessing", tests, open_device, close_device);
 }

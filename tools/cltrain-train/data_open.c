@@ -168,6 +168,9 @@ static int standardize_parts(data_parts *parts) {
     /* The training part last: the others are scaled by what it was before. */
     clt_status status = clt_dataset_standardize(parts->test, parts->train);
     if (status >= 0) status = clt_dataset_standardize(parts->train, parts->train);
+    bool numbers = !clt_dataset_classes(parts->train);
+    if (status >= 0 && numbers) status = clt_dataset_standardize_target(parts->test, parts->train);
+    if (status >= 0 && numbers) status = clt_dataset_standardize_target(parts->train, parts->train);
     if (status < 0) return library_error(status, "--data");
     parts->standardized = true;
     return 0;

@@ -17,8 +17,8 @@ const option_row option_rows[] = {
     {OPTION_HEADING, .help = "Data:"},
     {OPTION_TEXT, 'd', "data", "SPEC", AT(data), .help = "what to train on; required, see below"},
     {OPTION_FLAG, 0, "no-standardize", NULL, AT(no_standardize),
-     .help = "csv, npy: leave the features as they are (default: mean 0 and\n"
-             "standard deviation 1 on the training part)"},
+     .help = "csv, npy: leave features, and numbers to predict, as they are\n"
+             "(default: mean 0 and standard deviation 1 on the training part)"},
 
     {OPTION_HEADING, .help = "Length:"},
     {OPTION_WHOLE, 'e', "epochs", "N", AT(epochs), .low = 0,

@@ -10,6 +10,7 @@
 #include <cltrain/cltrain.h>
 
 #include "predict_write.h"
+#include "report.h"
 #include "task.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
@@ -139,6 +140,8 @@ static int compute(use *u) {
         if (!isfinite(u->values[i]))
             return run_error("--predict: sample %lld of %s: the model gives no number for it; are its values finite, and as large as those it was trained on?",
                              (long long)(i / u->width) + 1, u->given->data);
+    double mean = clt_preprocessing_target_mean(u->trained_on), deviation = clt_preprocessing_target_deviation(u->trained_on);
+    for (int64_t i = 0; i < u->samples * u->width; i++) u->values[i] = (float)(u->values[i] * deviation + mean);
     return 0;
 }
 
@@ -172,6 +175,7 @@ static int evaluate(use *u, clt_metrics *metrics) {
         if (status < 0) return library_error(status, "--test");
     }
     status = clt_trainer_eval_metrics(u->trainer, metrics, true);
+    report_as_read(metrics, u->trained_on);
     return status < 0 ? library_error(status, "--test") : 0;
 }
 

@@ -24,6 +24,12 @@ clt_metrics report_no_metrics(void) {
     return (clt_metrics){.loss = NAN, .accuracy = NAN, .mse = NAN};
 }
 
+void report_as_read(clt_metrics *metrics, const clt_preprocessing *preprocessing) {
+    double deviation = clt_preprocessing_target_deviation(preprocessing);
+    metrics->loss *= deviation * deviation;
+    metrics->mse *= deviation * deviation;
+}
+
 /* ---- JSON ---- */
 
 /* JSON has no NaN and no infinity. */

@@ -41,6 +41,9 @@ typedef struct report {
 /* Metrics of nothing: no samples, NaN. */
 clt_metrics report_no_metrics(void);
 
+/* Squared errors of a standardized target become those of the target as it was read. */
+void report_as_read(clt_metrics *metrics, const clt_preprocessing *preprocessing);
+
 /* Return false if the stream took no more. */
 bool report_print_text(const report *report, FILE *file);
 bool report_print_json(const report *report, FILE *file);

@@ -202,6 +202,7 @@ static int prepare_anew(run *r) {
 static int read_train_metrics(run *r, clt_metrics *metrics, bool reset) {
     clt_status status = clt_trainer_train_metrics(r->trainer, metrics, reset);
     if (status < 0) return failed(r, status, "training");
+    report_as_read(metrics, r->data->preprocessing);
     r->report->skipped = r->skipped + metrics->skipped;
     if (reset) r->skipped = r->report->skipped;
     if (metrics->samples == 0) *metrics = report_no_metrics();
@@ -238,6 +239,7 @@ static int test(run *r) {
     if (signal_caught(r)) return 0;
     status = clt_trainer_eval_metrics(r->trainer, &r->report->test, true);
     if (status < 0) return failed(r, status, "testing");
+    report_as_read(&r->report->test, r->data->preprocessing);
     r->tested_at = r->report->steps;
     return 0;
 }
