@@ -164,6 +164,35 @@ static clt_status tell_tensor(const clt_trainer *t, const one_sample *one, size_
     return status;
 }
 
+/* What a rank has for the op that takes a weight, by whose shape attributes are known as well: a kernel's size, groups. */
+typedef struct taker {
+    uint64_t node; /* 0: there is none */
+    char attributes[CLT_HASH_TEXT];
+} taker;
+
+static taker find_taker(const clt_trainer *t, size_t weight) {
+    taker found = {0};
+    for (size_t i = weight + 1; i < t->graph->n_nodes && !found.node; i++)
+        for (int k = 0; k < t->graph->nodes[i]->n_inputs; k++)
+            if (t->graph->nodes[i]->inputs[k]->index == (int)weight) found.node = i;
+    const clt_tensor *node = t->graph->nodes[found.node];
+    clt_text text = {0};
+    if (found.node && node->attributes) clt_attributes_write(node->op->schema, node->attributes, node->shape.rank, &text);
+    clt_hash_add(found.attributes, clt_text_data(&text), text.length);
+    clt_text_free(&text);
+    return found;
+}
+
+/* Where the first tensor that differs is a weight, and the op that takes it has other attributes: the op, which says more. Called by all. */
+static clt_status prefer_op(const clt_trainer *t, size_t *node, int rank) {
+    taker own = {0}, *all = NULL;
+    if (t->graph->nodes[*node]->kind == CLT_NODE_VARIABLE) own = find_taker(t, *node);
+    CLT_TRY(clt_parallel_gather_new(t->options.comm, &own, sizeof own, &all));
+    if (all[0].node && all[0].node == all[rank].node && strcmp(all[0].attributes, all[rank].attributes)) *node = all[0].node;
+    clt_free(all);
+    return CLT_OK;
+}
+
 /* All ranks have as many tensors, and some differ: finds the first. Called by all. */
 static clt_status name_tensor(const clt_trainer *t, const one_sample *one) {
     clt_comm *comm = t->options.comm;
@@ -172,8 +201,13 @@ static clt_status name_tensor(const clt_trainer *t, const one_sample *one) {
     clt_status status = own ? CLT_OK : clt_fail_memory(n * sizeof *own);
     for (size_t i = 0; own && i < n; i++) hash_node(t, one, i, own[i]);
     if (own) status = clt_parallel_gather_new(comm, own, n * sizeof *own, &all);
-    for (size_t at = 0; status == CLT_OK && at < n * (size_t)clt_comm_size(comm); at++)
-        if (strcmp(all[at], all[at % n])) status = tell_tensor(t, one, at % n, (int)(at / n));
+    for (size_t at = 0; status == CLT_OK && at < n * (size_t)clt_comm_size(comm); at++) {
+        size_t node = at % n;
+        int rank = (int)(at / n);
+        if (!strcmp(all[at], all[node])) continue;
+        status = prefer_op(t, &node, rank);
+        if (status == CLT_OK) status = tell_tensor(t, one, node, rank);
+    }
     clt_free(own);
     clt_free(all);
     return status;

@@ -286,6 +286,20 @@ static void no_op_is_left_out(void **state) {
     }
 }
 
+/* An op that is not measured any more would only be slower. */
+static void ops_that_are_tuned_stay_so(void **state) {
+    (void)state;
+    static const clt_op *const tuned[] = {
+        &clt_op_matmul, &clt_op_conv2d, &clt_op_conv2d_grad_input, &clt_op_conv2d_grad_weight, &clt_op_max_pool2d, &clt_op_max_pool2d_grad,
+        &clt_op_avg_pool2d, &clt_op_avg_pool2d_grad, &clt_op_batch_norm_grad, &clt_op_layer_norm, &clt_op_layer_norm_grad_input,
+        &clt_op_layer_norm_grad_weight, &clt_op_attention, &clt_op_attention_grad_query, &clt_op_attention_grad_key_value, &clt_op_reduce,
+        &clt_op_permute, &clt_op_embedding, &clt_op_embedding_grad, &clt_op_softmax, &clt_op_softmax_grad, &clt_op_log_softmax,
+        &clt_op_log_softmax_grad, &clt_op_cross_entropy, &clt_op_cross_entropy_grad,
+    };
+    for (size_t i = 0; i < sizeof tuned / sizeof *tuned; i++)
+        if (!tuned[i]->tuned) fail_msg("%s is not tuned", tuned[i]->name);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(products, set_up, tear_down),
@@ -299,6 +313,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(factors, set_up, tear_down),
         cmocka_unit_test_setup_teardown(ops_of_a_text, set_up, tear_down),
         cmocka_unit_test(no_op_is_left_out),
+        cmocka_unit_test(ops_that_are_tuned_stay_so),
     };
     return cmocka_run_group_tests_name("cost", tests, NULL, NULL);
 }

@@ -59,6 +59,9 @@ struct rank {
     int rows;       /* that a term is expanded to; 0: there is none */
     int sample;     /* 1 or 2: a term is the first one, or the second; 0: there is none */
     int version;    /* of the source of an op of the caller's with many scalars; 0: there is none */
+    int kernel;     /* of a convolution; 0: there is none */
+    int sequence;   /* 1: there is an input more, 2: a sequence */
+    bool turned;    /* a layer norm has the batch elsewhere than in dimension 0 */
     int hidden;
     const char *first_layer;
 
@@ -138,6 +141,13 @@ static clt_status build(rank *r, int batch, clt_train_options options) {
     if (r->sample > 0) h = clt_add(h, clt_slice(h, 0, r->sample - 1, r->sample, 1));
     if (r->rows > 0) h = clt_add(h, expanded(r));
     if (r->version > 0) h = copied(h, r->version);
+    if (r->kernel > 0) {
+        h = clt_reshape(h, CLT_SHAPE(CLT_BATCH, 1, 4, HIDDEN / 4));
+        h = clt_flatten(clt_conv2d(h, "conv", 1, .kernel = r->kernel, .padding = r->kernel / 2));
+    }
+    if (r->sequence == 1) clt_input(r->graph, "z", CLT_F32, CLT_SHAPE(batch, 5));
+    if (r->sequence == 2) clt_sequence_input(r->graph, "z", CLT_F32, CLT_SHAPE(batch, 5), 1);
+    if (r->turned) h = clt_permute(clt_tanh(clt_permute(h, (int[]){1, 0})), (int[]){1, 0});
     if (r->eps > 0) h = clt_layer_norm_with(h, "ln", 1, (clt_norm_options){.eps = r->eps});
     r->output = clt_linear(clt_tanh(h), "fc2", CLASSES);
     r->output = add_biases(r, r->output);
@@ -474,6 +484,7 @@ typedef struct odd_one {
     float constant; /* the others have 2 */
     int rows, version; /* the others have 3 and 1 */
     int sample;        /* the others have sample 0 in the place of it, which there is in any batch */
+    int kernel, sequence; /* the others have 3 and 1 */
     const char *words;
 } odd_one;
 
@@ -488,6 +499,8 @@ static clt_status disagree(rank *r) {
     r->rows = odd->rows > 0 ? 3 : 0;
     r->version = odd->version > 0;
     r->sample = odd->sample > 0 ? 1 : 0;
+    r->kernel = odd->kernel > 0 ? 3 : 0;
+    r->sequence = odd->sequence > 0;
     if (r->index != 1) return build(r, 6, (clt_train_options){.optimizer = CLT_SGD});
     r->hidden = odd->hidden;
     r->first_layer = odd->first_layer;
@@ -499,6 +512,8 @@ static clt_status disagree(rank *r) {
     r->rows = odd->rows;
     r->version = odd->version;
     r->sample = odd->sample > 0 ? 2 : 0;
+    r->kernel = odd->kernel;
+    r->sequence = odd->sequence;
     return build(r, 7, odd->options);
 }
 
@@ -518,11 +533,14 @@ static void other_graphs_and_options_are_refused(void **state) {
         {.eps = 1e-6f, .words = "eps=1e-06"},
         {.scale = 3, .words = "is \"user_op f32 [1, 20] scalars=3 "},
         {.constant = 3, .words = "is \"constant \"gain\" f32 [1] values "},
-        {.eps = 1e-6f, .of_two = true, .words = "layer_norm f32 [*, 20] eps=1e-06"},
+        {.eps = 1e-6f, .of_two = true, .words = "layer_norm f32 [batch, 20] eps=1e-06"},
         {.rows = 4, .words = "expand f32 [4, 20] shape=[4, -1]"},
-        {.rows = 4, .of_two = true, .words = "expand f32 [*, 20] shape=[4, -1]"},
-        {.sample = 1, .words = "slice f32 [*, 20] axis=0 start=1 stop=2"},
+        {.rows = 4, .of_two = true, .words = "expand f32 [4, 20] shape=[4, -1]"},
+        {.sample = 1, .words = "slice f32 [1, 20] axis=0 start=1 stop=2"},
         {.version = 2, .words = " ... definition=copied "},
+        {.kernel = 1, .words = "the first tensor that differs, conv2d"}, /* and not its weight */
+        {.sequence = 2, .words = "input \"z\" f32 [1, 5] length_axis=1\" and \"input \"z\" f32 [1, 5]\""},
+        {.sequence = 2, .of_two = true, .words = "input \"z\" f32 [batch, 5] length_axis=1\""},
     };
     static rank ranks[3];
     for (size_t c = 0; c < sizeof odd / sizeof *odd; c++) {
@@ -533,6 +551,26 @@ static void other_graphs_and_options_are_refused(void **state) {
             if (!strstr(ranks[r].detail, odd[c].words)) fail_msg("\"%s\" has no \"%s\"", ranks[r].detail, odd[c].words);
         }
     }
+}
+
+/* Where a graph for one sample cannot be made, ranks have the batch in common all the same, wherever it lies. */
+static clt_status share_unequally(rank *r) {
+    int batch = r->index == 0 ? 4 : 7;
+    clt_batch samples = batch_of(4 * r->index, batch);
+    r->of_two = r->turned = true;
+    r->eps = 1e-5f;
+    CLT_TRY(build(r, batch, (clt_train_options){.optimizer = CLT_SGD}));
+    CLT_TRY(clt_trainer_step(r->trainer, &samples));
+    return keep_values(r);
+}
+
+static void unequal_batches_agree_without_a_graph_for_one(void **state) {
+    (void)state;
+    static rank ranks[2];
+    memset(ranks, 0, sizeof ranks);
+    run_group(ranks, 2, share_unequally, NULL);
+    assert_all_ok(ranks, 2, "unequal batches");
+    assert_memory_equal(ranks[0].values, ranks[1].values, (size_t)ranks[0].n_values * sizeof(float));
 }
 
 /* ---- checkpoints ---- */
@@ -894,6 +932,7 @@ int main(void) {
         cmocka_unit_test(buckets_are_in_reverse_order_of_use),
         cmocka_unit_test(ranks_have_masks_of_their_own),
         cmocka_unit_test(other_graphs_and_options_are_refused),
+        cmocka_unit_test(unequal_batches_agree_without_a_graph_for_one),
         cmocka_unit_test(any_number_of_ranks_goes_on_from_a_checkpoint),
         cmocka_unit_test(loading_reaches_buffers_of_all_ranks),
         cmocka_unit_test(survivors_go_on),
