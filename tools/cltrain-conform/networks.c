@@ -9,7 +9,7 @@
 
 #include "tools/cltrain-conform/cases.h"
 
-enum { MOST_NAMES = 64, NAME = 40 };
+enum { MOST_NAMES = 64, NAME = 40, LONGEST = 12, WIDTH = 8, HEADS = 2 };
 
 typedef struct variable {
     char name[NAME];
@@ -24,6 +24,7 @@ typedef struct network {
     variable all[MOST_NAMES]; /* x first, then parameters and buffers */
     int n, layers;
     clt_tensor *x, *label, *h, *loss;
+    clt_tensor *tied, *positions, *gain; /* what layers of sequences share; NULL: not used yet */
     int classes;
 } network;
 
@@ -134,6 +135,91 @@ static clt_tensor *vector_layer(network *w, clt_tensor *h) {
     }
 }
 
+/* ---- of sequences [samples, length, WIDTH], as transformers have them ---- */
+
+/* One weight, wherever it is used. */
+static clt_tensor *tied_linear(network *w, clt_tensor *h) {
+    if (!w->tied) {
+        w->tied = clt_parameter(w->graph, "tied", CLT_SHAPE(WIDTH, WIDTH), (clt_init){0});
+        add_variable(w, "tied", "", (clt_shape)SHAPE(WIDTH, WIDTH), -0.6, 0.6, true);
+    }
+    return clt_linear_op(h, w->tied, NULL);
+}
+
+static clt_tensor *frozen_linear(network *w, clt_tensor *h) {
+    int first = w->n;
+    h = linear(w, h, WIDTH);
+    for (int i = first; i < w->n; i++) {
+        clt_parameter_set_trained(clt_graph_find(w->graph, w->all[i].name), false);
+        w->all[i].trained = false;
+    }
+    return h;
+}
+
+/* A constant of the longest length, as much of it as the sequence is long. */
+static clt_tensor *add_positions(network *w, clt_tensor *h) {
+    float values[LONGEST * WIDTH];
+    for (int i = 0; i < LONGEST * WIDTH; i++) values[i] = (float)sin(0.7 * i);
+    if (!w->positions) w->positions = clt_constant(w->graph, "positions", &(clt_array){CLT_F32, CLT_SHAPE(LONGEST, WIDTH), values});
+    return clt_add(h, clt_slice(w->positions, 0, 0, CLT_LENGTH, 1));
+}
+
+static clt_tensor *scale_by_input(network *w, clt_tensor *h) {
+    if (!w->gain) {
+        w->gain = clt_fixed_input(w->graph, "gain", CLT_F32, CLT_SHAPE(WIDTH));
+        add_variable(w, "gain", "", (clt_shape)SHAPE(WIDTH), 0.5, 1.5, false);
+    }
+    return clt_mul(h, w->gain);
+}
+
+static clt_tensor *heads_of(clt_tensor *qkv, int which) {
+    clt_tensor *part = clt_slice(qkv, 2, which * WIDTH, (which + 1) * WIDTH, 1);
+    return clt_permute(clt_reshape(part, CLT_SHAPE(CLT_BATCH, CLT_LENGTH, HEADS, WIDTH / HEADS)), (int[]){0, 2, 1, 3});
+}
+
+static clt_tensor *attend(network *w, clt_tensor *h) {
+    clt_tensor *qkv = linear(w, norm(w, h, false), 3 * WIDTH);
+    clt_tensor *y = clt_attention(heads_of(qkv, 0), heads_of(qkv, 1), heads_of(qkv, 2), .causal = below(w, 2));
+    y = clt_reshape(clt_permute(y, (int[]){0, 2, 1, 3}), CLT_SHAPE(CLT_BATCH, CLT_LENGTH, WIDTH));
+    return clt_add(h, y);
+}
+
+/* Each half is scaled by the other. */
+static clt_tensor *halves(clt_tensor *h) {
+    clt_tensor *a = clt_slice(h, 2, 0, WIDTH / 2, 1), *b = clt_slice(h, 2, WIDTH / 2, WIDTH, 1);
+    return clt_concat((clt_tensor *[]){clt_mul(a, clt_tanh(b)), clt_mul(b, clt_tanh(a))}, 2, 2);
+}
+
+static clt_tensor *sequence_layer(network *w, clt_tensor *h) {
+    switch (below(w, 8)) {
+    case 0: return clt_add(h, activation(w, tied_linear(w, h)));
+    case 1: return attend(w, h);
+    case 2: return norm(w, h, false);
+    case 3: return add_positions(w, h);
+    case 4: return scale_by_input(w, h);
+    case 5: return halves(h);
+    case 6: return clt_add(h, frozen_linear(w, activation(w, h)));
+    default: return clt_add(h, linear(w, clt_dropout(activation(w, linear(w, h, 3 + below(w, 20))), 0.25f), WIDTH));
+    }
+}
+
+static clt_status draw_sequence_network(network *w, int number) {
+    char name[24];
+    snprintf(name, sizeof name, "sequences %d", number);
+    *w = (network){.random = random_of(name), .classes = 2};
+    clt_status status = clt_graph_create(&w->graph);
+    if (status < 0) return status;
+    w->classes += below(w, 9);
+    int samples = 2 + below(w, 3), length = 1 + below(w, LONGEST);
+    add_variable(w, "x", "", (clt_shape)SHAPE(samples, length, WIDTH), -2, 2, true);
+    w->x = w->h = clt_sequence_input(w->graph, "x", CLT_F32, CLT_SHAPE(samples, length, WIDTH), 1);
+    w->label = clt_sequence_input(w->graph, "label", CLT_I32, CLT_SHAPE(samples, length), 1);
+    for (int layers = 3 + below(w, 4); layers > 0; layers--) w->h = sequence_layer(w, w->h);
+    clt_tensor *y = linear(w, tied_linear(w, w->h), w->classes);
+    w->loss = clt_cross_entropy(clt_reshape(y, CLT_SHAPE(-1, w->classes)), clt_reshape(w->label, CLT_SHAPE(-1)));
+    return clt_graph_status(w->graph);
+}
+
 static clt_status draw_network(network *w, int number) {
     char name[24];
     snprintf(name, sizeof name, "network %d", number);
@@ -175,10 +261,11 @@ static clt_status feed(const network *w, clt_trial *trial) {
         status = clt_trial_set(trial, w->all[i].name, values, (size_t)count * sizeof *values);
         free(values);
     }
-    int32_t labels[16];
-    int64_t samples = w->all[0].shape.dims[0];
-    for (int64_t i = 0; i < samples; i++) labels[i] = (int32_t)random_below(&random, w->classes);
-    if (status == CLT_OK) status = clt_trial_set(trial, "label", labels, (size_t)samples * sizeof *labels);
+    int32_t labels[4 * LONGEST];
+    clt_shape shape = clt_tensor_shape(w->label);
+    int64_t truths = clt_shape_elements(&shape);
+    for (int64_t i = 0; i < truths; i++) labels[i] = (int32_t)random_below(&random, w->classes);
+    if (status == CLT_OK) status = clt_trial_set(trial, "label", labels, (size_t)truths * sizeof *labels);
     return status == CLT_OK ? clt_trial_set(trial, NULL, &(float){1}, sizeof(float)) : status;
 }
 
@@ -265,10 +352,12 @@ static void compare_answers(const network *w, const answer *got, const answer *a
     }
 }
 
+enum { NETWORKS = 24, SEQUENCES = 1000, SEQUENCE_NETWORKS = 12 }; /* numbers of cases: those of sequences from SEQUENCES on */
+
 static void run_case(const test_case *c, bench *b, case_result *r) {
     network w;
     answer got = {0}, again = {0}, want = {0};
-    clt_status status = draw_network(&w, c->number);
+    clt_status status = c->number < SEQUENCES ? draw_network(&w, c->number) : draw_sequence_network(&w, c->number - SEQUENCES);
     if (status < 0) result_say(r, &r->supported, FAILED, "drawing the network: %s", clt_error_detail());
     if (status == CLT_OK) {
         status = run_network(&w, b, false, r, &got, &again);
@@ -283,13 +372,18 @@ static void run_case(const test_case *c, bench *b, case_result *r) {
     clt_graph_destroy(w.graph);
 }
 
-void cases_network(case_list *list) {
-    for (int i = 0; i < 24; i++) {
-        char variant[16];
-        snprintf(variant, sizeof variant, "%d", i);
+static void add_cases(case_list *list, const char *kind, int first, int n, int quick) {
+    for (int i = 0; i < n; i++) {
+        char variant[32];
+        snprintf(variant, sizeof variant, "%s%d", kind, i);
         test_case *c = case_add_run(list, "network", variant, run_case);
-        c->number = i;
-        c->full = i >= 4;
+        c->number = first + i;
+        c->full = i >= quick;
         c->classes = true;
     }
+}
+
+void cases_network(case_list *list) {
+    add_cases(list, "", 0, NETWORKS, 4);
+    add_cases(list, "sequences-", SEQUENCES, SEQUENCE_NETWORKS, 2);
 }
