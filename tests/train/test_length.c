@@ -3,6 +3,7 @@
 
 #include <cltrain/cltrain.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -160,6 +161,68 @@ static void each_length_has_the_bits_of_its_own_graph(void **state) {
 }
 
 /* Accuracy is over all labels, whatever the lengths of their batches. */
+/* A layer of a drawn network; `end` as of attention. */
+static clt_tensor *drawn_layer(clt_random *random, clt_tensor *x, int number, int64_t end) {
+    char name[16];
+    clt_tensor *two[2];
+    snprintf(name, sizeof name, "layer%d", number);
+    switch (clt_random_below(random, 8)) {
+    case 0: return clt_add(x, clt_gelu(clt_linear_op(x, clt_graph_find(x->graph, "tied"), NULL)));
+    case 1: return clt_rms_norm(x, name, 1);
+    case 2: return clt_add(x, clt_slice(clt_graph_find(x->graph, "waves"), 0, 0, end, 1));
+    case 3:
+        two[0] = clt_slice(x, 2, 0, WIDTH / 2, 1);
+        two[1] = clt_slice(x, 2, WIDTH / 2, WIDTH, 1);
+        return clt_concat((clt_tensor *[]){two[1], clt_mul(two[0], two[1])}, 2, 2);
+    case 4: return clt_sub(x, clt_reshape(clt_mean(x, CLT_AXES(1)), CLT_SHAPE(0, 1, WIDTH))); /* of the sequence */
+    case 5: return clt_mul(x, clt_softmax(clt_linear(x, name, WIDTH), 1)); /* along it */
+    case 6:
+        x = clt_rotary(clt_reshape(clt_linear(x, name, WIDTH), CLT_SHAPE(0, 0, HEADS, -1)));
+        x = clt_transpose(x, 1, 2);
+        return clt_reshape(clt_transpose(clt_attention(x, x, x, .causal = true), 1, 2), CLT_SHAPE(0, 0, -1));
+    default: return clt_add(x, clt_linear(clt_tanh(x), name, WIDTH));
+    }
+}
+
+static model draw(uint64_t seed, int64_t length) {
+    model m;
+    clt_random random;
+    clt_random_init(&random, seed, 0);
+    assert_ok(clt_graph_create(&m.graph));
+    clt_shape shape = CLT_SHAPE(SAMPLES, length ? length : LONGEST);
+    clt_tensor *tokens = length ? clt_input(m.graph, "tokens", CLT_I32, shape) : clt_sequence_input(m.graph, "tokens", CLT_I32, shape, 1);
+    clt_tensor *next = length ? clt_input(m.graph, "next", CLT_I32, shape) : clt_sequence_input(m.graph, "next", CLT_I32, shape, 1);
+    clt_constant(m.graph, "waves", &(clt_array){CLT_F32, CLT_SHAPE(LONGEST, WIDTH), waves});
+    clt_parameter(m.graph, "tied", CLT_SHAPE(WIDTH, WIDTH), (clt_init){CLT_INIT_NORMAL, .value = 0.3f});
+    clt_tensor *x = clt_embedding(tokens, "words", WORDS, WIDTH);
+    for (int i = 0, layers = 2 + (int)clt_random_below(&random, 4); i < layers; i++) {
+        x = drawn_layer(&random, x, i, length ? length : CLT_LENGTH);
+        if (clt_graph_status(m.graph) < 0) fail_msg("seed %d, layer %d: %s", (int)seed, i, clt_error_detail());
+    }
+    m.logits = clt_linear(x, "head", WORDS);
+    m.loss = clt_cross_entropy(clt_reshape(m.logits, CLT_SHAPE(-1, WORDS)), clt_reshape(next, CLT_SHAPE(-1)));
+    assert_ok(clt_trainer_create(&m.trainer, device, m.loss, &(clt_train_options){.optimizer = CLT_SGD, .lr = 0.5f, .output = m.logits}));
+    return m;
+}
+
+static void drawn_networks_have_the_bits_of_their_own_graphs(void **state) {
+    (void)state;
+    enum { NETWORKS = 12 };
+    static float all_values[MOST_VALUES], own_values[MOST_VALUES];
+    for (uint64_t seed = 0; seed < NETWORKS; seed++) {
+        int64_t length = 1 + (int64_t)(seed * 5) % LONGEST, samples = 1 + (int64_t)seed % SAMPLES;
+        model all = draw(seed, 0), own = draw(seed, length);
+        clt_batch batch = batch_of(samples, length);
+        assert_ok(clt_trainer_step(all.trainer, &batch));
+        assert_ok(clt_trainer_step(own.trainer, &batch));
+        size_t n = values_of(&all, all_values);
+        assert_int_equal(values_of(&own, own_values), n);
+        if (memcmp(all_values, own_values, n * sizeof(float))) fail_msg("seed %d, length %d: other bits", (int)seed, (int)length);
+        destroy(&own);
+        destroy(&all);
+    }
+}
+
 static void labels_of_all_lengths_are_counted(void **state) {
     (void)state;
     static const int64_t lengths[] = {12, 3, 7};
@@ -247,6 +310,7 @@ static void numbers_are_refused_at_another_length(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_length_has_the_bits_of_its_own_graph),
+        cmocka_unit_test(drawn_networks_have_the_bits_of_their_own_graphs),
         cmocka_unit_test(labels_of_all_lengths_are_counted),
         cmocka_unit_test(many_lengths_take_turns),
         cmocka_unit_test(other_lengths_are_refused),
