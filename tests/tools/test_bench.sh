@@ -150,15 +150,14 @@ json "$folder/fast.json" 'all(r["status"] == "suspect" and ("times as fast as th
 CLTRAIN_PROBE_TEST="$ops;slow=0.0000001 op " expect 0 "" bench --shapes "$folder/small.txt" --timeout 300 --seconds 900 --passes 1 --json "$folder/fast.json"
 json "$folder/fast.json" 'all(r["status"] == "suspect" and "at the very most" in r["reason"] for r in o["results"] if r["kind"] == "op")'
 
-# One sample, or two, have no spread.
+# One sample, or two, have no spread. Of what takes long, as on a busy machine, there may be fewer than were asked for.
 for few in 1 2; do
     CLTRAIN_PROBE_TEST="$ops;samples=$few" expect 0 "" bench --shapes "$folder/small.txt" --timeout 300 --seconds 900 --passes 1
     grep -q "compare can tell" "$err" && fail "a bench that leaves no file is not good enough to compare"
-    words="$few sample"
-    [ $few -eq 1 ] || words=${words}s
-    grep -q "^launch_waited  *ok .*($words)" "$out" || fail "a limit of $words has a spread"
-    [ "$(grep -c "^[a-z].* -> .*[0-9]  *$words " "$out")" -ge 2 ] || fail "no op of $words"
-    grep -q '^[a-z].* -> .*[0-9]%  *[0-9-]' "$out" && fail "an op of $words has a spread"
+    words="[1-$few] samples*"
+    grep -q "^launch_waited  *ok .*($words)" "$out" || fail "a limit of $few at most has a spread"
+    [ "$(grep -c "^[a-z].* -> .*[0-9]  *$words " "$out")" -ge 2 ] || fail "no op of $few samples at most"
+    grep -q '^[a-z].* -> .*[0-9]%  *[0-9-]' "$out" && fail "an op of $few samples at most has a spread"
 done
 
 # Ops that had no time: said at the end.

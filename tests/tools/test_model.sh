@@ -66,7 +66,7 @@ expect 0 "" model convnet --batch 8 --offline --times "$times" --json
 json "$out" '(" MiB of " in o["largest_reason"] or "largest buffer" in o["largest_reason"]) and ("between the two was not looked" in o["largest_reason"]) == (int(o["largest_reason"].split()[3].rstrip(":")) > o["largest_batch"] + 1)'
 # Another model takes what coincides from it.
 expect 0 "" model mlp:24,12 --sample 40 --batch 32 --offline --times "$times" --json
-json "$out" 'o["predicted"]["sources"]["measured"] > 0.1 and 0 < o["predicted"]["sources"]["nearest"] + sum(o["predicted"]["sources"][s] for s in ("roof", "others", "batch")) < 0.9'
+json "$out" 'len({p["source"] == "measured" for p in o["predicted"]["problems"]}) == 2 and o["predicted"]["sources"]["measured"] > 0'
 
 # Progress is one line of a terminal.
 [ -z "$python" ] || "$python" "$sources/tests/tools/narrow.py" 30 29 "$program" model $small --batch 32 --offline --times "$times" >"$out" 2>"$err" ||
@@ -75,7 +75,7 @@ json "$out" 'o["predicted"]["sources"]["measured"] > 0.1 and 0 < o["predicted"][
 # A file that was cut off is as good as less of it.
 head -c 700 "$times" >"$folder/cut.jsonl"
 expect 0 "warning: 1 line of $folder/cut.jsonl is no times, and was left out" model $small --batch 32 --offline --times "$folder/cut.jsonl" --json
-json "$out" 'o["status"] == "ok" and o["predicted"]["sources"]["measured"] < 0.9'
+json "$out" 'o["status"] == "ok" and any(p["source"] != "measured" for p in o["predicted"]["problems"])'
 # So are times that are none.
 sed -e '2s/"us": [^,]*/"us": -1/' -e '3s/"us": [^,]*/"us": 1e14/' "$times" >"$folder/odd.jsonl"
 expect 0 "warning: 2 lines of $folder/odd.jsonl are no times, and were left out" model $small --batch 32 --offline --times "$folder/odd.jsonl" --json
