@@ -396,12 +396,18 @@ static clt_status check_variable(const char *what, const char *name, const clt_s
     return status < 0 ? clt_fail_context(status, "the name of a %s: ", what) : CLT_OK;
 }
 
+/* A name that clt_tensor_set_name gave. */
+static bool names_result(const clt_graph *graph, const char *name) {
+    const clt_tensor *found = clt_graph_find(graph, name);
+    return found && !clt_tensor_is_leaf(found);
+}
+
 /* `like` as above; its values are taken over, also on an error. */
 static clt_tensor *add_variable(clt_graph *graph, const char *what, const char *name, const clt_variable *like) {
     clt_status status = check_variable(what, name, &like->shape);
     if (status == CLT_OK && graph->origin)
         status = clt_fail(CLT_E_STATE, "%s \"%s\": a clone shares its origin's variables", what, name);
-    if (status == CLT_OK && clt_graph_find_variable(graph, name))
+    if (status == CLT_OK && (clt_graph_find_variable(graph, name) || names_result(graph, name)))
         status = clt_fail(CLT_E_INVALID, "%s \"%s\" exists already", what, name);
     if (status == CLT_OK && (like->init.kind < CLT_INIT_ZEROS || like->init.kind > CLT_INIT_VALUES))
         status = clt_fail(CLT_E_INVALID, "%s \"%s\": unknown initializer %d", what, name, (int)like->init.kind);

@@ -104,6 +104,12 @@ static void tensors_have_names(void **state) {
     clt_matmul(h, h);
     assert_detail("\"hidden\" [2, 3]");
     clt_graph_destroy(graph);
+    graph = new_graph();
+    assert_ok(clt_tensor_set_name(clt_relu(clt_input(graph, "x", CLT_F32, CLT_SHAPE(2, 3))), "taken"));
+    clt_parameter(graph, "taken", CLT_SHAPE(2), (clt_init){0});
+    assert_status(clt_graph_status(graph), CLT_E_INVALID);
+    assert_detail("parameter \"taken\" exists already");
+    clt_graph_destroy(graph);
 }
 
 static void zero_of_a_norm_is_zero_where_it_is_said(void **state) {
