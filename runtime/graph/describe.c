@@ -12,12 +12,12 @@ static bool knows_batch(const clt_tensor *t) {
 static void add_size(const clt_tensor *t, int d, clt_text *text) {
     int64_t size = t->shape.dims[d];
     bool known = knows_batch(t);
-    int64_t each = known && t->follows ? size - t->less[CLT_SIZE_BATCH].dims[d] : 0, rest = size - each * t->graph->batch;
+    int64_t each = known && t->follows ? size - t->less[CLT_SIZE_BATCH].dims[d] : 0, rest = each ? size - each * t->graph->batch : 0;
     if (t->kind != CLT_NODE_VARIABLE && !known && d == 0) clt_text_add(text, "*");
     else if (!each) clt_text_add(text, "%lld", (long long)size);
     else if (each == 1) clt_text_add(text, "batch");
     else clt_text_add(text, "%lld batch", (long long)each);
-    if (each && rest) clt_text_add(text, " %c %lld", rest < 0 ? '-' : '+', llabs((long long)rest));
+    if (rest) clt_text_add(text, " %c %lld", rest < 0 ? '-' : '+', llabs((long long)rest));
 }
 
 /* `one`: for one sample; NULL: as far as it is known of any number. */
