@@ -7,6 +7,7 @@
  *     clt_tokenizer             text to token ids and back           cltrain/text.h
  *     clt_dataset, clt_loader   data, batches                        cltrain/data.h
  *     clt_trainer               steps, metrics, checkpoints          cltrain/train.h
+ *     clt_predictor             prediction alone                     cltrain/predictor.h
  *     clt_comm                  the ranks of a job                   cltrain/comm.h
  *     clt_status                what went wrong                      cltrain/status.h
  *
@@ -34,6 +35,7 @@
 #include <cltrain/log.h>
 #include <cltrain/models.h>
 #include <cltrain/ops.h>
+#include <cltrain/predictor.h>
 #include <cltrain/preprocessing.h>
 #include <cltrain/settings.h>
 #include <cltrain/status.h>

@@ -42,10 +42,11 @@ static void fill(const clt_variable *v, uint64_t seed, float *values, int64_t n)
         values[i] = (float)(value * (normal ? clt_random_normal(&random) : 2 * clt_random_uniform(&random) - 1));
 }
 
-clt_status clt_initialize_variables(const clt_graph *graph, clt_state_store *store, uint64_t seed) {
+clt_status clt_initialize_variables(const clt_graph *graph, clt_state_store *store, uint64_t seed, clt_initialize which) {
     for (size_t i = 0; i < graph->n_variables; i++) {
         const clt_variable *v = graph->variables[i];
         if (!clt_variable_is_kept(v)) continue; /* constants are in the store, inputs are set */
+        if (which == CLT_INITIALIZE_UNSAVED && !v->unsaved) continue;
         bool first;
         CLT_TRY(clt_state_store_begin(store, v, &first));
         if (!first) continue; /* another trainer has */

@@ -49,6 +49,7 @@ static clt_status find_inputs(clt_trainer *t) {
 
 /* Which inputs a batch of a step must bring. The truth of the output is the last. */
 static clt_status find_needed(clt_trainer *t) {
+    if (!t->loss) return CLT_OK;
     clt_tensor *targets[] = {t->loss, t->options.output};
     bool *marks = clt_calloc(t->graph->n_nodes, sizeof *marks);
     if (!marks) return clt_fail_memory(t->graph->n_nodes * sizeof *marks);
@@ -95,7 +96,7 @@ static clt_status set_up(clt_trainer *t) {
     clt_step *step;
     CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_TRAIN, (clt_sizes){t->inputs[0]->shape.dims[0], t->graph->length}, NULL, &step));
     t->run.begun = true;
-    return clt_initialize_variables(t->graph, t->store, t->options.seed);
+    return clt_initialize_variables(t->graph, t->store, t->options.seed, CLT_INITIALIZE_ALL);
 }
 
 /* What is trained is settled now, whatever the graph is told later. */
@@ -158,15 +159,12 @@ static clt_status make_store(clt_trainer *t) {
     return CLT_OK;
 }
 
-clt_status clt_trainer_dry_run(clt_trainer **trainer, clt_device *device, clt_tensor *loss,
-                              const clt_train_options *options) {
-    if (!device) return clt_fail(CLT_E_INVALID, "device is NULL");
-    CLT_TRY(check_tensors(loss, options ? options->output : NULL));
+clt_status clt_trainer_begin(clt_trainer **trainer, clt_device *device, clt_graph *graph, clt_tensor *loss, const clt_train_options *options) {
     clt_trainer *t = clt_calloc(1, sizeof *t);
     if (!t) return clt_fail_memory(sizeof *t);
     t->device = device;
     t->loss = loss;
-    t->graph = loss->graph;
+    t->graph = graph;
     clt_status status = clt_train_options_resolve(options, &t->options);
     if (status == CLT_OK) status = copy_text(&t->options.backends, &t->backends);
     if (status == CLT_OK) status = copy_text(&t->options.passes, &t->passes);
@@ -181,6 +179,12 @@ clt_status clt_trainer_dry_run(clt_trainer **trainer, clt_device *device, clt_te
     if (status < 0) clt_trainer_destroy(t);
     else *trainer = t;
     return status;
+}
+
+clt_status clt_trainer_dry_run(clt_trainer **trainer, clt_device *device, clt_tensor *loss, const clt_train_options *options) {
+    if (!device) return clt_fail(CLT_E_INVALID, "device is NULL");
+    CLT_TRY(check_tensors(loss, options ? options->output : NULL));
+    return clt_trainer_begin(trainer, device, loss->graph, loss, options);
 }
 
 clt_status clt_trainer_create(clt_trainer **trainer, clt_device *device, clt_tensor *loss,
@@ -495,7 +499,7 @@ clt_status clt_trainer_predict(clt_trainer *t, clt_tensor *tensor, const clt_bat
     CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_PREDICT, clt_trainer_sizes(t, batch), tensor, &step));
     if (result_count != (size_t)clt_tensor_elements(step->result)) {
         char text[CLT_SHAPE_TEXT];
-        return clt_fail(CLT_E_SHAPE, "clt_trainer_predict: room for %zu values; the tensor is %s", result_count,
+        return clt_fail(CLT_E_SHAPE, "room for %zu predicted values; the tensor is %s", result_count,
                         clt_shape_text(&step->result->shape, text));
     }
     CLT_TRY(feed(t, step, batch));

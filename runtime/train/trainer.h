@@ -127,8 +127,9 @@ clt_status clt_train_options_resolve(const clt_train_options *given, clt_train_o
 /* The learning rate of update number `step`, from 0. */
 float clt_schedule_lr(const clt_train_options *options, int64_t step);
 
-/* initialize.c: draws the first values of all variables. */
-clt_status clt_initialize_variables(const clt_graph *graph, clt_state_store *store, uint64_t seed);
+/* initialize.c: the first values of variables: of all, or of those that no file has. */
+typedef enum clt_initialize { CLT_INITIALIZE_ALL, CLT_INITIALIZE_UNSAVED } clt_initialize;
+clt_status clt_initialize_variables(const clt_graph *graph, clt_state_store *store, uint64_t seed, clt_initialize which);
 
 /* groups.c: lays out the parameters that the loss reaches (grads[i] is not NULL). Which these are is a fact of the graph:
  * it is decided with the first plan. */
@@ -164,7 +165,9 @@ void clt_trainer_drop_plans(clt_trainer *trainer);
 clt_status clt_trainer_problems(clt_trainer *trainer, int64_t batch, clt_problem_list *problems, clt_step **step);
 /* The training step with a plan that is a dry run; the caller destroys it. */
 clt_status clt_trainer_dry_run_step(clt_trainer *trainer, int64_t batch, clt_step **step);
-/* A trainer of which nothing is on the device yet: for questions. */
+/* A trainer of which nothing is on the device yet. Without a loss it predicts, and no more. */
+clt_status clt_trainer_begin(clt_trainer **trainer, clt_device *device, clt_graph *graph, clt_tensor *loss, const clt_train_options *options);
+/* The same for questions. */
 clt_status clt_trainer_dry_run(clt_trainer **trainer, clt_device *device, clt_tensor *loss,
                               const clt_train_options *options);
 

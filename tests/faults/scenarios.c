@@ -193,6 +193,30 @@ static clt_status run_overwrite(clt_device *device, digest *d) {
     return status;
 }
 
+static clt_status run_predictor(clt_device *device, digest *d) {
+    enum { SAMPLES = 3 };
+    static float x[SAMPLES * 36], y[SAMPLES * CLASSES];
+    clt_graph *graph = NULL;
+    clt_predictor *p = NULL;
+    clt_tensor *label;
+    char path[512];
+    clt_status status;
+    for (int i = 0; i < SAMPLES * 36; i++) x[i] = (float)(i % 7) / 7;
+    scenario_path(path, "predicted.safetensors");
+    TRY(save(device, path));
+    TRY(clt_graph_create(&graph));
+    TRY(clt_predictor_create(&p, device, model_mlp(graph, &label), &(clt_predictor_options){.weights = path}));
+    for (int64_t samples = SAMPLES; samples > 0; samples -= 2) {
+        clt_batch batch = {samples, 1, {{CLT_F32, CLT_SHAPE(samples, 1, 6, 6), x}}};
+        TRY(clt_predictor_run(p, &batch, y, (size_t)samples * CLASSES));
+        digest_add(d, y, (size_t)samples * CLASSES * sizeof *y);
+    }
+done:
+    clt_predictor_destroy(p);
+    clt_graph_destroy(graph);
+    return status;
+}
+
 /* ---- looking on ---- */
 
 static clt_status run_profile(clt_device *device, digest *d) {
@@ -417,6 +441,7 @@ const scenario scenarios[] = {
     {"build", .cold = true, .run = run_mlp},
     {"checkpoint", .run = run_checkpoint},
     {"overwrite", .run = run_overwrite},
+    {"predictor", .run = run_predictor},
     {"profile", .timed = true, .run = run_profile},
     {"limits", .slow = true, .timed = true, .run = run_limits},
     {"checks", .run = run_checks},

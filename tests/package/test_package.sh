@@ -86,6 +86,21 @@ status=0
 gpt/build/gpt gpt/none 2>output || status=$?
 test "$status" = 2 || fail "gpt without a text ends with $status"
 
+echo "== the example predict"
+cp -R "$SOURCE/examples/predict" predict
+"$CMAKE" -S predict -B predict/build -G "$GENERATOR" -DCMAKE_MAKE_PROGRAM="$MAKE_PROGRAM" -DCMAKE_C_COMPILER="$CC" \
+    -DCMAKE_C_FLAGS="-Wall -Wextra -Wno-missing-field-initializers $SANITIZE" -DCMAKE_PREFIX_PATH="$prefix"
+"$CMAKE" --build predict/build
+if test -x "$prefix/bin/cltrain-train"; then
+    LD_LIBRARY_PATH=$lib "$prefix/bin/cltrain-train" convnet --data digits --epochs 5 --export digits.safetensors -q >predict.log
+    predict/build/predict digits.safetensors >output || fail "predict fails"
+    right=$(awk '/read as/ { sub(",", "", $2); if ($2 == $5) n++ } END { print n + 0 }' output)
+    test "$right" -ge 7 || fail "predict reads $right of 8 digits right"
+fi
+status=0
+predict/build/predict none 2>output || status=$?
+test "$status" = 1 || fail "predict without weights ends with $status"
+
 echo "== versions that do not fit are refused"
 mkdir refused
 cat >refused/CMakeLists.txt <<END

@@ -27,7 +27,8 @@ typedef struct use {
     clt_device *device;
     task made;
     clt_tensor *predicted; /* probabilities, or numbers */
-    clt_trainer *trainer;
+    clt_predictor *predictor; /* of --predict */
+    clt_trainer *trainer;     /* of --test, which needs a loss */
     clt_loader *loader;
     float *values; /* [samples, width] */
     int64_t samples, width;
@@ -109,15 +110,21 @@ static int build(use *u) {
     return status < 0 ? library_error(status, "making the model") : 0;
 }
 
+static clt_status make_predictor(use *u) {
+    return clt_predictor_create(&u->predictor, u->device, u->predicted, &(clt_predictor_options){.weights = u->given->from});
+}
+
+static clt_status make_tester(use *u) {
+    clt_status status = clt_trainer_create(&u->trainer, u->device, u->made.loss, &(clt_train_options){.output = u->made.output});
+    return status < 0 ? status : clt_weights_load(u->trainer, u->given->from);
+}
+
 static int load(use *u) {
     clt_status status = clt_device_open(&u->device, u->given->device);
     if (status < 0) return library_error(status, "opening a device");
-    const clt_train_options wanted = {.output = u->made.output};
     message_line("%s from %s on %s (%lld samples) with %s", u->model, u->given->from, u->given->data, (long long)u->samples,
                  clt_device_get_info(u->device)->name);
-    status = clt_trainer_create(&u->trainer, u->device, u->made.loss, &wanted);
-    if (status < 0) return library_error(status, "making the model");
-    status = clt_weights_load(u->trainer, u->given->from);
+    status = u->given->predict ? make_predictor(u) : make_tester(u);
     if (status < 0) return library_error(status, "--from");
     clt_loader_options in_order = {.batch = BATCH < u->samples ? BATCH : u->samples};
     status = clt_loader_create(&u->loader, u->data, &in_order);
@@ -133,7 +140,7 @@ static int compute(use *u) {
     if (!u->values) return run_error("no memory for %lld predictions", (long long)u->samples);
     for (int64_t done = 0; done < u->samples; done += batch.samples) {
         status = clt_loader_next(u->loader, &batch);
-        if (status >= 0) status = clt_trainer_predict(u->trainer, u->predicted, &batch, u->values + done * u->width, (size_t)(batch.samples * u->width));
+        if (status >= 0) status = clt_predictor_run(u->predictor, &batch, u->values + done * u->width, (size_t)(batch.samples * u->width));
         if (status < 0) return library_error(status, "--predict");
     }
     for (int64_t i = 0; i < u->samples * u->width; i++)
@@ -215,6 +222,7 @@ int predict_run(const options *given) {
     free(u.values);
     clt_loader_destroy(u.loader);
     clt_trainer_destroy(u.trainer);
+    clt_predictor_destroy(u.predictor);
     task_free(&u.made);
     clt_device_close(u.device);
     clt_dataset_destroy(u.data);
