@@ -14,7 +14,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <cltrain/export.h>
 #include <cltrain/graph.h>
+#include <cltrain/status.h>
 
 CLT_BEGIN_DECLS
 
@@ -74,9 +76,11 @@ typedef struct clt_gpt2_options {
     int64_t hidden;     /* of the MLP; default 4 width */
     int layers, heads;  /* defaults 12, 12: GPT-2 124M. heads divides width */
     float dropout;      /* after embeddings, attention and MLP, and of attention's weights; default 0 */
+    float eps;          /* of the norms; default 1e-5 */
+    clt_tensor *rows;   /* i32 [R]: those of the N T positions whose logits are wanted, n T + t; default: all */
 } clt_gpt2_options;
 
-/* GPT-2; Radford et al. 2019. tokens i32 [N, T], T <= positions -> logits [N, T, vocabulary]. Names are those of
+/* GPT-2; Radford et al. 2019. tokens i32 [N, T], T <= positions -> logits [N, T, vocabulary], or [R, vocabulary] with `rows`. Names are those of
  * GPT2LMHeadModel ("transformer.wte.weight", "transformer.h.0.attn.c_attn.weight", ...); the head shares the embedding's weight. */
 CLT_API clt_tensor *clt_model_gpt2_with(clt_tensor *tokens, clt_gpt2_options options);
 #define clt_model_gpt2(tokens, ...) clt_model_gpt2_with((tokens), (clt_gpt2_options){__VA_ARGS__})
@@ -90,12 +94,32 @@ typedef struct clt_llama_options {
     float base;         /* of rotary positions; default 10000 */
     float eps;          /* of the norms; default 1e-5 */
     bool tied;          /* the head shares the embedding's weight */
+    clt_tensor *rows;   /* as of GPT-2 */
 } clt_llama_options;
 
-/* Llama; Touvron et al. 2023. tokens i32 [N, T] -> logits [N, T, vocabulary]. Names are those of LlamaForCausalLM
+/* Llama; Touvron et al. 2023. tokens i32 [N, T] -> logits [N, T, vocabulary], or [R, vocabulary] with `rows`. Names are those of LlamaForCausalLM
  * ("model.embed_tokens.weight", "model.layers.0.self_attn.q_proj.weight", ...). Positions are plain: no scaling of Llama 3.1 and later. */
 CLT_API clt_tensor *clt_model_llama_with(clt_tensor *tokens, clt_llama_options options);
 #define clt_model_llama(tokens, ...) clt_model_llama_with((tokens), (clt_llama_options){__VA_ARGS__})
+
+/* ---- language models by their configuration -------------------------------------- */
+
+typedef enum clt_language_family { CLT_LANGUAGE_GPT2, CLT_LANGUAGE_LLAMA } clt_language_family;
+
+typedef struct clt_language_model {
+    clt_language_family family;
+    int64_t vocabulary, positions; /* tokens; the longest sequence */
+    int32_t end;                   /* the token that ends a text; -1: there is none */
+    clt_gpt2_options gpt2;         /* of the family */
+    clt_llama_options llama;
+} clt_language_model;
+
+/* Reads the config.json of a folder that transformers' save_pretrained wrote, of model_type gpt2 or llama. CLT_E_IO, CLT_E_FORMAT: the file is no such;
+ * CLT_E_UNSUPPORTED: it asks for what the builders do not have, which is named; CLT_E_RANGE: a size makes no sense. */
+CLT_API clt_status clt_language_model_read(clt_language_model *model, const char *path);
+
+/* tokens i32 [N, T], rows as of clt_gpt2_options -> logits. */
+CLT_API clt_tensor *clt_language_model_build(const clt_language_model *model, clt_tensor *tokens, clt_tensor *rows);
 
 CLT_END_DECLS
 

@@ -49,6 +49,19 @@ CLT_API clt_status clt_tokenizer_encode(const clt_tokenizer *tokenizer, const ch
 CLT_API clt_status clt_tokenizer_decode(const clt_tokenizer *tokenizer, const int32_t *ids, size_t count, char *text, size_t capacity,
                                         size_t *bytes);
 
+/* ---- drawing tokens ---------------------------------------------------------------- */
+
+typedef struct clt_sampling_options {
+    float temperature; /* what logits are divided by; 0: the likeliest token, of equal ones the first */
+    int top_k;         /* only the k likeliest are drawn from; 0: all */
+    float top_p;       /* only the likeliest whose probabilities reach p together (Holtzman et al. 2019, nucleus sampling); 0: all */
+    uint64_t seed;
+} clt_sampling_options;
+
+/* Draws one of `n` tokens by their logits: first temperature, then top_k, then top_p. Number `step` of a text has a random number of its own,
+ * so that the same seed gives the same text. CLT_E_INVALID for an option that makes no sense, CLT_E_NONFINITE where a logit is NaN or infinite. */
+CLT_API clt_status clt_sample_token(const float *logits, int64_t n, const clt_sampling_options *options, uint64_t step, int32_t *token);
+
 CLT_END_DECLS
 
 #endif

@@ -319,6 +319,9 @@ CLT_API clt_status clt_weights_load_matching(clt_trainer *trainer, const char *p
  * NUL. CLT_E_NOT_FOUND: there is no such entry; CLT_E_RANGE: it is longer. */
 CLT_API clt_status clt_weights_metadata(const char *path, const char *key, char *text, size_t bytes);
 
+/* The shape of a tensor of a file of weights or a checkpoint. CLT_E_NOT_FOUND: it has none of that name. */
+CLT_API clt_status clt_weights_shape(const char *path, const char *tensor, clt_shape *shape);
+
 CLT_END_DECLS
 
 #endif

@@ -21,7 +21,8 @@ enum {
     CLT_RANDOM_SPLIT,
     CLT_RANDOM_LOADER,
     CLT_RANDOM_SYNTHETIC_MODEL,
-    CLT_RANDOM_SYNTHETIC_SAMPLE
+    CLT_RANDOM_SYNTHETIC_SAMPLE,
+    CLT_RANDOM_TOKEN
 };
 
 /* A plain value: may be copied, needs no release; one thread at a time. */

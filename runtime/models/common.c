@@ -19,3 +19,8 @@ clt_tensor *clt_model_split_heads(clt_tensor *x, int64_t heads) {
 clt_tensor *clt_model_merge_heads(clt_tensor *x) {
     return clt_reshape(clt_transpose(x, 1, 2), CLT_SHAPE(CLT_BATCH, 0, -1));
 }
+
+clt_tensor *clt_model_rows(clt_tensor *x, clt_tensor *rows) {
+    if (!rows || !clt_tensor_valid(x)) return x;
+    return clt_embedding_op(rows, clt_reshape(x, CLT_SHAPE(-1, x->shape.dims[2])));
+}

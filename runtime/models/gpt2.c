@@ -39,12 +39,16 @@ static clt_tensor *mlp(const gpt2 *m, clt_tensor *x, const char *name, float pro
     return dropped(m, conv1d(m, wide, CLT_NAMED("%s.c_proj", name), m->options.width, projected));
 }
 
+static clt_tensor *norm(const gpt2 *m, clt_tensor *x, const char *name) {
+    return clt_layer_norm_with(x, name, 1, (clt_norm_options){.eps = m->options.eps});
+}
+
 static clt_tensor *block(const gpt2 *m, clt_tensor *x, int index) {
     /* Section 2.3: the weights of residual layers shrink with their number. */
     float projected = 0.02f / sqrtf(2.0f * (float)m->options.layers);
     clt_model_name name = clt_model_named("transformer.h.%d", index);
-    x = clt_add(x, attention(m, clt_layer_norm(x, CLT_NAMED("%s.ln_1", name.text), 1), CLT_NAMED("%s.attn", name.text), projected));
-    return clt_add(x, mlp(m, clt_layer_norm(x, CLT_NAMED("%s.ln_2", name.text), 1), CLT_NAMED("%s.mlp", name.text), projected));
+    x = clt_add(x, attention(m, norm(m, x, CLT_NAMED("%s.ln_1", name.text)), CLT_NAMED("%s.attn", name.text), projected));
+    return clt_add(x, mlp(m, norm(m, x, CLT_NAMED("%s.ln_2", name.text)), CLT_NAMED("%s.mlp", name.text), projected));
 }
 
 static clt_gpt2_options completed(clt_gpt2_options o) {
@@ -83,5 +87,5 @@ clt_tensor *clt_model_gpt2_with(clt_tensor *tokens, clt_gpt2_options options) {
     clt_tensor *x = clt_add(clt_embedding_op(tokens, words), clt_slice(positions, 0, 0, length == m.graph->length ? CLT_LENGTH : length, 1));
     x = dropped(&m, x);
     for (int i = 0; i < o->layers; i++) x = block(&m, x, i);
-    return clt_linear_op(clt_layer_norm(x, "transformer.ln_f", 1), words, NULL);
+    return clt_linear_op(clt_model_rows(norm(&m, x, "transformer.ln_f"), o->rows), words, NULL);
 }

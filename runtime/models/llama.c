@@ -73,6 +73,6 @@ clt_tensor *clt_model_llama_with(clt_tensor *tokens, clt_llama_options options) 
     clt_tensor *words = clt_parameter(m.graph, "model.embed_tokens.weight", CLT_SHAPE(o->vocabulary, o->width), (clt_init){CLT_INIT_NORMAL, .value = 0.02f});
     clt_tensor *x = clt_embedding_op(tokens, words);
     for (int i = 0; i < o->layers; i++) x = block(&m, x, i);
-    x = norm(&m, x, "model.norm");
+    x = clt_model_rows(norm(&m, x, "model.norm"), o->rows);
     return o->tied ? clt_linear_op(x, words, NULL) : project(&m, x, "lm_head", o->vocabulary);
 }

@@ -22,4 +22,7 @@ clt_model_name clt_model_named(const char *format, ...) CLT_PRINTF(1, 2);
 clt_tensor *clt_model_split_heads(clt_tensor *x, int64_t heads);
 clt_tensor *clt_model_merge_heads(clt_tensor *x);
 
+/* Of x [N, T, width] the rows, [R, width], where they are given; else x. */
+clt_tensor *clt_model_rows(clt_tensor *x, clt_tensor *rows);
+
 #endif

@@ -470,3 +470,14 @@ clt_status clt_weights_metadata(const char *path, const char *key, char *text, s
     clt_safetensors_close(file);
     return status;
 }
+
+clt_status clt_weights_shape(const char *path, const char *tensor, clt_shape *shape) {
+    clt_safetensors *file;
+    if (!path || !tensor || !shape) return clt_fail(CLT_E_INVALID, "clt_weights_shape: an argument is NULL");
+    CLT_TRY(clt_safetensors_open(&file, path));
+    const clt_safetensors_entry *entry = clt_safetensors_find(file, tensor);
+    if (entry) *shape = entry->shape;
+    clt_status status = entry ? CLT_OK : clt_fail(CLT_E_NOT_FOUND, "%s: there is no tensor \"%.80s\"", path, tensor);
+    clt_safetensors_close(file);
+    return status;
+}

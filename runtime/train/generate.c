@@ -1,0 +1,83 @@
+/* Text by a language model, token by token. */
+#include "runtime/train/predictor.h"
+
+#include <string.h>
+
+enum { SHORTEST = 16, TOKENS = 64 };
+
+typedef struct text {
+    clt_predictor *predictor;
+    const clt_generate_options *options;
+    int32_t *tokens;
+    int64_t n, made, limit, longest, vocabulary; /* limit: of tokens that are made */
+    bool fixed;                                  /* the length is the longest, always */
+    float *logits;
+} text;
+
+/* ---- what is asked for ---- */
+
+static clt_status check_graph(text *x) {
+    const clt_trainer *t = x->predictor->forward;
+    const clt_tensor *tokens = t->inputs[0], *rows = t->inputs[1], *output = x->predictor->output;
+    bool fits = t->n_inputs == 2 && tokens->dtype == CLT_I32 && tokens->shape.rank == 2 && tokens->shape.dims[0] == 1 && rows->dtype == CLT_I32 &&
+                rows->shape.rank == 1 && rows->shape.dims[0] == 1 && output->shape.rank == 2 && output->shape.dims[0] == 1;
+    if (!fits) return clt_fail(CLT_E_SHAPE, "clt_generate: expected a graph with the inputs tokens i32 [1, T] and rows i32 [1], and the output [1, vocabulary]");
+    x->longest = tokens->shape.dims[1];
+    x->fixed = tokens->length_axis != 1;
+    x->vocabulary = output->shape.dims[1];
+    return CLT_OK;
+}
+
+static clt_status check_prompt(const text *x, const int32_t *prompt) {
+    if (x->limit < 0) return clt_fail(CLT_E_INVALID, "clt_generate: %lld tokens", (long long)x->limit);
+    if (x->limit > x->longest || x->n > x->longest - x->limit)
+        return clt_fail(CLT_E_RANGE, "%lld tokens behind %lld are more than the model's %lld positions", (long long)x->limit, (long long)x->n, (long long)x->longest);
+    for (int64_t i = 0; i < x->n; i++)
+        if (prompt[i] < 0 || prompt[i] >= x->vocabulary)
+            return clt_fail(CLT_E_RANGE, "token %lld of the prompt is %d; the model has %lld", (long long)i + 1, prompt[i], (long long)x->vocabulary);
+    return CLT_OK;
+}
+
+/* ---- one token ---- */
+
+/* A plan serves all lengths up to its own: of a causal model what comes behind a row does not change it. */
+static int64_t padded(const text *x) {
+    int64_t length = SHORTEST;
+    while (length < x->n + x->made) length *= 2;
+    return x->fixed ? x->longest : CLT_MIN(length, x->longest);
+}
+
+static clt_status next_token(text *x, int32_t *token) {
+    int64_t length = padded(x);
+    int32_t row = (int32_t)(x->n + x->made - 1);
+    clt_batch batch = {1, 2, {{CLT_I32, CLT_SHAPE(1, length), x->tokens}, {CLT_I32, CLT_SHAPE(1), &row}}};
+    CLT_TRY(clt_predictor_run(x->predictor, &batch, x->logits, (size_t)x->vocabulary));
+    return clt_sample_token(x->logits, x->vocabulary, &x->options->sampling, (uint64_t)x->made, token);
+}
+
+static clt_status generate(text *x, clt_token_visitor visit, void *user) {
+    for (bool more = true; more && x->made < x->limit;) {
+        int32_t token;
+        CLT_TRY(next_token(x, &token));
+        x->tokens[x->n + x->made++] = token;
+        more = visit(token, user) && !(x->options->end && token == *x->options->end);
+    }
+    return CLT_OK;
+}
+
+clt_status clt_generate(clt_predictor *predictor, const int32_t *prompt, int64_t n, const clt_generate_options *options, clt_token_visitor visit, void *user) {
+    static const clt_generate_options none;
+    text x = {.predictor = predictor, .options = options ? options : &none, .n = n};
+    if (!predictor || !prompt || !visit || n < 1) return clt_fail(CLT_E_INVALID, "clt_generate: an argument is NULL, or %lld tokens to begin with", (long long)n);
+    x.limit = x.options->tokens ? x.options->tokens : TOKENS;
+    CLT_TRY(check_graph(&x));
+    CLT_TRY(check_prompt(&x, prompt));
+    x.tokens = clt_calloc((size_t)x.longest, sizeof *x.tokens);
+    x.logits = clt_alloc((size_t)x.vocabulary * sizeof *x.logits);
+    clt_status status = x.tokens && x.logits ? CLT_OK : clt_fail_memory((size_t)(x.longest + x.vocabulary) * sizeof *x.logits);
+    if (status == CLT_OK) memcpy(x.tokens, prompt, (size_t)n * sizeof *prompt);
+    if (status == CLT_OK) status = generate(&x, visit, user);
+    clt_free(x.logits);
+    clt_free(x.tokens);
+    return status;
+}

@@ -1,0 +1,172 @@
+/* Text token by token, against predictions of the whole text so far. */
+#include "tests/support.h"
+
+#include <string.h>
+
+#include <cltrain/cltrain.h>
+
+#include "runtime/graph/graph.h"
+
+enum { WORDS = 13, LONGEST = 40 };
+
+static clt_device *device;
+
+static int open_device(void **state) {
+    (void)state;
+    return clt_device_open(&device, NULL) < 0;
+}
+
+static int close_device(void **state) {
+    (void)state;
+    clt_device_close(device);
+    return 0;
+}
+
+typedef struct language {
+    clt_graph *graph;
+    clt_predictor *predictor;
+} language;
+
+static clt_language_model small(clt_language_family family) {
+    return (clt_language_model){
+        .family = family,
+        .vocabulary = WORDS,
+        .positions = LONGEST,
+        .end = -1,
+        .gpt2 = {.vocabulary = WORDS, .positions = LONGEST, .width = 16, .layers = 2, .heads = 2},
+        .llama = {.vocabulary = WORDS, .width = 16, .hidden = 24, .layers = 2, .heads = 4, .key_heads = 2},
+    };
+}
+
+/* With first values that are large enough for texts that are not the same token again and again. */
+static language make(clt_language_family family, bool any_length, bool rows) {
+    language l;
+    clt_language_model model = small(family);
+    assert_ok(clt_graph_create(&l.graph));
+    clt_shape shape = CLT_SHAPE(1, LONGEST);
+    clt_tensor *tokens = any_length ? clt_sequence_input(l.graph, "tokens", CLT_I32, shape, 1) : clt_input(l.graph, "tokens", CLT_I32, shape);
+    clt_tensor *logits = clt_language_model_build(&model, tokens, rows ? clt_input(l.graph, "rows", CLT_I32, CLT_SHAPE(1)) : NULL);
+    assert_ok(clt_predictor_create(&l.predictor, device, logits, &(clt_predictor_options){.seed = 2}));
+    for (size_t i = 0; i < l.graph->n_variables; i++) {
+        const clt_variable *v = l.graph->variables[i];
+        static float values[WORDS * 1024];
+        size_t n = (size_t)clt_shape_elements(&v->shape);
+        assert_true(n <= sizeof values / sizeof *values);
+        if (v->shape.rank < 2 || !clt_variable_is_kept(v)) continue;
+        assert_ok(clt_predictor_get(l.predictor, v->name, values, n));
+        for (size_t k = 0; k < n; k++) values[k] *= 20;
+        assert_ok(clt_predictor_set(l.predictor, v->name, values, n));
+    }
+    return l;
+}
+
+static void destroy(language *l) {
+    clt_predictor_destroy(l->predictor);
+    clt_graph_destroy(l->graph);
+}
+
+typedef struct told {
+    int32_t tokens[LONGEST];
+    int n, most;
+} told;
+
+static bool tell(int32_t token, void *user) {
+    told *t = user;
+    t->tokens[t->n++] = token;
+    return t->n != t->most;
+}
+
+static void goes_on_as_the_whole_text_says(void **state) {
+    (void)state;
+    static const int32_t prompt[] = {3, 1, 12};
+    enum { PROMPT = 3, MADE = 30 };
+    for (int family = 0; family < 2; family++) {
+        language stepwise = make((clt_language_family)family, true, true), fixed = make((clt_language_family)family, false, true);
+        language whole = make((clt_language_family)family, true, false);
+        told by_length = {0}, by_longest = {0};
+        clt_generate_options options = {.tokens = MADE};
+        assert_ok(clt_generate(stepwise.predictor, prompt, PROMPT, &options, tell, &by_length));
+        assert_ok(clt_generate(fixed.predictor, prompt, PROMPT, &options, tell, &by_longest));
+        assert_int_equal(by_length.n, MADE);
+        assert_memory_equal(by_length.tokens, by_longest.tokens, MADE * sizeof *prompt);
+        int32_t text[PROMPT + MADE];
+        static float logits[LONGEST * WORDS];
+        int different = 0;
+        memcpy(text, prompt, sizeof prompt);
+        for (int i = 0; i < MADE; i++) {
+            int64_t length = PROMPT + i;
+            int best = 0;
+            clt_batch batch = {1, 1, {{CLT_I32, CLT_SHAPE(1, length), text}}};
+            assert_ok(clt_predictor_run(whole.predictor, &batch, logits, (size_t)length * WORDS));
+            const float *last = logits + (length - 1) * WORDS;
+            for (int k = 1; k < WORDS; k++)
+                if (last[k] > last[best]) best = k;
+            assert_int_equal(by_length.tokens[i], best);
+            text[length] = best;
+            different += i > 0 && by_length.tokens[i] != by_length.tokens[i - 1];
+        }
+        assert_true(different > 5); /* no constant would do */
+        destroy(&whole);
+        destroy(&fixed);
+        destroy(&stepwise);
+    }
+}
+
+static void ends_where_it_is_told_to(void **state) {
+    (void)state;
+    language l = make(CLT_LANGUAGE_GPT2, true, true);
+    told all = {0}, some = {.most = 4}, ended = {0}, drawn[2], other = {0};
+    memset(drawn, 0, sizeof drawn);
+    assert_ok(clt_generate(l.predictor, (int32_t[]){5}, 1, &(clt_generate_options){.tokens = LONGEST - 1}, tell, &all));
+    assert_int_equal(all.n, LONGEST - 1);
+    assert_ok(clt_generate(l.predictor, (int32_t[]){5}, 1, &(clt_generate_options){.tokens = 30}, tell, &some));
+    assert_int_equal(some.n, 4);
+    int last = 0; /* where its token was not before */
+    for (int i = 0; i < all.n; i++) {
+        bool seen = false;
+        for (int k = 0; k < i; k++) seen |= all.tokens[k] == all.tokens[i];
+        if (!seen) last = i;
+    }
+    assert_ok(clt_generate(l.predictor, (int32_t[]){5}, 1, &(clt_generate_options){.tokens = 39, .end = &all.tokens[last]}, tell, &ended));
+    assert_int_equal(ended.n, last + 1);
+    assert_memory_equal(ended.tokens, all.tokens, (size_t)ended.n * sizeof(int32_t));
+    clt_generate_options options = {.tokens = 30, .sampling = {.temperature = 2, .seed = 6}};
+    for (int i = 0; i < 2; i++) assert_ok(clt_generate(l.predictor, (int32_t[]){5}, 1, &options, tell, &drawn[i]));
+    assert_memory_equal(&drawn[0], &drawn[1], sizeof drawn[0]);
+    options.sampling.seed = 7;
+    assert_ok(clt_generate(l.predictor, (int32_t[]){5}, 1, &options, tell, &other));
+    assert_memory_not_equal(other.tokens, drawn[0].tokens, sizeof other.tokens);
+    destroy(&l);
+}
+
+static void refuses_what_it_cannot_do(void **state) {
+    (void)state;
+    language l = make(CLT_LANGUAGE_GPT2, true, true), without = make(CLT_LANGUAGE_GPT2, true, false);
+    told t = {0};
+    assert_status(clt_generate(l.predictor, (int32_t[]){1, 2}, 2, &(clt_generate_options){.tokens = LONGEST - 1}, tell, &t), CLT_E_RANGE);
+    assert_detail("39 tokens behind 2 are more than the model's 40 positions");
+    assert_status(clt_generate(l.predictor, (int32_t[]){1}, 1, NULL, tell, &t), CLT_E_RANGE); /* 64 by default */
+    assert_status(clt_generate(l.predictor, (int32_t[]){1, WORDS}, 2, &(clt_generate_options){.tokens = 3}, tell, &t), CLT_E_RANGE);
+    assert_detail("token 2 of the prompt is 13; the model has 13");
+    assert_status(clt_generate(l.predictor, (int32_t[]){-1}, 1, &(clt_generate_options){.tokens = 3}, tell, &t), CLT_E_RANGE);
+    assert_status(clt_generate(l.predictor, (int32_t[]){1}, 1, &(clt_generate_options){.tokens = -3}, tell, &t), CLT_E_INVALID);
+    assert_status(clt_generate(l.predictor, (int32_t[]){1}, 1, &(clt_generate_options){.tokens = 3, .sampling = {.temperature = -1}}, tell, &t), CLT_E_INVALID);
+    assert_status(clt_generate(l.predictor, (int32_t[]){1}, 0, NULL, tell, &t), CLT_E_INVALID);
+    assert_status(clt_generate(NULL, (int32_t[]){1}, 1, NULL, tell, &t), CLT_E_INVALID);
+    assert_status(clt_generate(l.predictor, NULL, 1, NULL, tell, &t), CLT_E_INVALID);
+    assert_status(clt_generate(l.predictor, (int32_t[]){1}, 1, NULL, NULL, &t), CLT_E_INVALID);
+    assert_status(clt_generate(without.predictor, (int32_t[]){1}, 1, &(clt_generate_options){.tokens = 3}, tell, &t), CLT_E_SHAPE);
+    assert_detail("expected a graph with the inputs tokens i32 [1, T] and rows i32 [1]");
+    assert_int_equal(t.n, 0);
+    destroy(&without);
+    destroy(&l);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(goes_on_as_the_whole_text_says),
+        cmocka_unit_test(ends_where_it_is_told_to),
+        cmocka_unit_test(refuses_what_it_cannot_do),
+    };
+    return cmocka_run_group_tests_name("generate", tests, open_device, close_device);
+}
