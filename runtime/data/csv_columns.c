@@ -74,10 +74,12 @@ static clt_status find_label(clt_csv_columns *c, const clt_csv_options *o) {
     if (o->label) CLT_TRY(find_column(c, o->label, "label", &c->label));
     else if (like && like->label && c->header) c->label = find_name(c, like->label, c->n - 1);
     else if (!o->no_label || (like && !like->features.n && count_kept(c) > clt_shape_elements(&like->shape))) c->label = last_kept(c);
+    bool named = like && like->label && c->header;
+    if (c->label < 0 && !o->no_label && !named) return clt_fail(CLT_E_FORMAT, "%s: no column is left for the label", c->path);
     if (c->label < 0 && !o->no_label) {
         char text[CLT_SHOWN_TEXT], names[CLT_NAMES_TEXT];
         return clt_fail(CLT_E_MISMATCH, "%s: no column is named \"%s\", as the model's label is; there are %s: label=COLUMN names it", c->path,
-                        clt_show(like && like->label ? like->label : "", text), names_of(c, names));
+                        clt_show(like->label, text), names_of(c, names));
     }
     if (c->label >= 0 && c->places[c->label] == CLT_CSV_LEFT_OUT && !o->no_label)
         return clt_fail(CLT_E_INVALID, "%s: column %lld is the label and is dropped", c->path, (long long)c->label);

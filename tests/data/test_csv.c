@@ -350,6 +350,8 @@ static void leaves_columns_out(void **state) {
     refuse(text, (clt_csv_options){.drop = "7"}, CLT_E_RANGE, "drop column 7 of 5 columns");
     refuse(text, (clt_csv_options){.drop = "id,when,c", .label = "c"}, CLT_E_INVALID, "column 4 is the label and is dropped");
     refuse(text, (clt_csv_options){.drop = "id,a,when,b"}, CLT_E_FORMAT, "no column is left for a feature");
+    refuse(text, (clt_csv_options){.drop = "id,a,when,b,c"}, CLT_E_FORMAT, "no column is left for the label");
+    refuse("1,0\n0,1\n", (clt_csv_options){.drop = "0,1"}, CLT_E_FORMAT, "no column is left for the label");
     assert_status(clt_dataset_csv(&d, write_text("t.csv", text), &(clt_csv_options){.no_label = true}), CLT_E_INVALID);
     assert_detail("no_label needs like");
 }

@@ -20,6 +20,7 @@ PARSERS = {
     "gzip": ["runtime/base/source.c"],
     "CIFAR-10": ["runtime/data/cifar10.c", "runtime/data/records.c"],
     "CSV": ["runtime/data/csv.c", "runtime/data/csv_reader.c", "runtime/base/number.c"],
+    "config.json": ["runtime/models/language.c"],
     "problems": ["backends/tune/key.c", "backends/tune/distance.c:clt_tune_distance"],
     "verdicts": ["backends/tune/file.c", "backends/tune/database.c:read_header,holds,clt_tune_header_fits,is_of_class,clt_tune_read_shipped,"
                  "clt_tune_run_read,read_file"],

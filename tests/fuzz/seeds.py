@@ -345,10 +345,25 @@ write("bench", told(0, {"opened": 1}, {"roofs": {"fma": 1e11, "copy": 1e10}, "ca
 of_table = {"dtype": "f32", "shape": [2], "features": ["a", "b"], "mean": [1.5, -2], "deviation": [1, 2e-3], "label": "kind", "classes": ["x", "y"]}
 write("preprocessing", *(json.dumps(one) for one in (
     of_table, {**of_table, "classes": 3}, {"dtype": "f32", "shape": [3, 8, 8], "mean": [0.1, 0.2, 0.3], "deviation": [1, 1, 1], "classes": 10},
-    {"dtype": "i32", "shape": [256]}, {"dtype": "f32", "shape": [4], "target": [2]}, {"dtype": "u8", "shape": []}, {**of_table, "shape": [3]},
+    {"dtype": "i32", "shape": [256]}, {"dtype": "f32", "shape": [4], "target": [2]},
+    {"dtype": "f32", "shape": [1], "target": [2], "target_mean": 3e5, "target_deviation": 2.5}, {"dtype": "f32", "shape": [1], "target": [1], "target_mean": 1}, {"dtype": "u8", "shape": []}, {**of_table, "shape": [3]},
     {**of_table, "mean": [1]}, {**of_table, "deviation": [1, 0]}, {**of_table, "features": ["a", 1]}, {**of_table, "label": 1}, {**of_table, "classes": -1},
     {**of_table, "shape": [0]}, {**of_table, "shape": [65536, 65536]}, {**of_table, "target": "x"}, {**of_table, "dtype": "f16"}, {}, [])),
       json.dumps(of_table)[:50], "", "[[[[[[[[")
+
+
+# ---- config.json of a language model ----
+
+gpt2 = {"model_type": "gpt2", "vocab_size": 20, "n_embd": 8, "n_layer": 2, "n_head": 2, "n_positions": 64, "n_inner": 40, "eos_token_id": 19,
+        "layer_norm_epsilon": 1e-6, "activation_function": "gelu_new", "scale_attn_weights": True, "tie_word_embeddings": True}
+llama = {"model_type": "llama", "vocab_size": 20, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4,
+         "num_key_value_heads": 2, "rope_theta": 5e5, "rope_scaling": None, "eos_token_id": [3, 4], "head_dim": 4, "hidden_act": "silu", "mlp_bias": False}
+write("config", *(json.dumps(one) for one in (
+    gpt2, llama, {**llama, "rope_parameters": {"rope_type": "default", "rope_theta": 2}}, {**llama, "rope_theta": None, "tie_word_embeddings": True},
+    {**gpt2, "n_inner": None}, {**gpt2, "n_head": 3}, {**gpt2, "activation_function": "relu"}, {**gpt2, "scale_attn_weights": False}, {**gpt2, "eos_token_id": 20},
+    {**gpt2, "n_embd": 9 * 10**18}, {**gpt2, "vocab_size": "20"}, {**gpt2, "layer_norm_epsilon": 0}, {**gpt2, "layer_norm_epsilon": "x"}, {**gpt2, "model_type": "bert"},
+    {**llama, "rope_scaling": {"factor": 8}}, {**llama, "rope_parameters": 3}, {**llama, "num_key_value_heads": 3}, {**llama, "head_dim": 5}, {"model_type": "llama"}, {}, [])),
+      "[", json.dumps(gpt2)[:60])
 
 
 # ---- tokenizer.json ----
