@@ -33,6 +33,11 @@ CLT_API clt_status clt_tokenizer_load(clt_tokenizer **tokenizer, const char *pat
 /* Writes a character or byte tokenizer as a tokenizer.json that clt_tokenizer_load and the tokenizers library read. CLT_E_UNSUPPORTED for BPE. */
 CLT_API clt_status clt_tokenizer_save(const clt_tokenizer *tokenizer, const char *path);
 
+/* The same from and to the text of such a file, for programs that keep it elsewhere. `json` receives up to `capacity` bytes with a NUL, `*bytes` the length
+ * of all without it. */
+CLT_API clt_status clt_tokenizer_parse(clt_tokenizer **tokenizer, const char *json, size_t bytes);
+CLT_API clt_status clt_tokenizer_json(const clt_tokenizer *tokenizer, char *json, size_t capacity, size_t *bytes);
+
 /* NULL is fine. */
 CLT_API void clt_tokenizer_destroy(clt_tokenizer *tokenizer);
 

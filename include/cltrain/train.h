@@ -133,6 +133,9 @@ typedef struct clt_train_options {
      * (cltrain/preprocessing.h, clt_weights_metadata). Copied. NULL: nothing is kept. */
     const clt_preprocessing *preprocessing;
     const char *model;
+    /* Of a language model: kept under "cltrain.tokenizer", for clt_weights_tokenizer. Copied. Bytes and characters alone: of BPE the
+     * tokenizer.json stays beside the file. */
+    const clt_tokenizer *tokenizer;
     const char *backends, *passes; /* in the place of the device's settings (cltrain/settings.h); copied. NULL: the device's. CLT_E_INVALID
                                       for a name that there is not */
     bool recoverable;    /* no update before all gradients of a step are exchanged: a step that fails has changed no
@@ -318,6 +321,9 @@ CLT_API clt_status clt_weights_load_matching(clt_trainer *trainer, const char *p
 /* A text of the metadata of a checkpoint or a file of weights: "cltrain.model" is the options' `model`. `text` receives up to `bytes`, with a
  * NUL. CLT_E_NOT_FOUND: there is no such entry; CLT_E_RANGE: it is longer. */
 CLT_API clt_status clt_weights_metadata(const char *path, const char *key, char *text, size_t bytes);
+
+/* The tokenizer that a file of weights or a checkpoint holds; the caller's to destroy. CLT_E_NOT_FOUND: it holds none. */
+CLT_API clt_status clt_weights_tokenizer(clt_tokenizer **tokenizer, const char *path);
 
 /* The shape of a tensor of a file of weights or a checkpoint. CLT_E_NOT_FOUND: it has none of that name. */
 CLT_API clt_status clt_weights_shape(const char *path, const char *tensor, clt_shape *shape);

@@ -5,6 +5,7 @@
  */
 #include "runtime/text/tokenizer.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/file.h"
@@ -235,20 +236,23 @@ static clt_status parse(clt_tokenizer **tokenizer, const char *bytes, size_t len
     return status;
 }
 
+clt_status clt_tokenizer_parse(clt_tokenizer **tokenizer, const char *json, size_t bytes) {
+    clt_tokenizer *t = NULL;
+    if (!tokenizer || !json) return clt_fail(CLT_E_INVALID, "clt_tokenizer_parse: an argument is NULL");
+    clt_status status = parse(&t, json, bytes);
+    if (status < 0) clt_tokenizer_destroy(t);
+    else *tokenizer = t;
+    return status;
+}
+
 clt_status clt_tokenizer_load(clt_tokenizer **tokenizer, const char *path) {
     void *bytes;
     size_t length;
-    clt_tokenizer *t = NULL;
     if (!tokenizer || !path) return clt_fail(CLT_E_INVALID, "clt_tokenizer_load: tokenizer or path is NULL");
     CLT_TRY(clt_file_read(path, MOST_FILE_BYTES, &bytes, &length));
-    clt_status status = parse(&t, bytes, length);
+    clt_status status = clt_tokenizer_parse(tokenizer, bytes, length);
     clt_free(bytes);
-    if (status < 0) {
-        clt_tokenizer_destroy(t);
-        return clt_fail_context(status, "%s: ", path);
-    }
-    *tokenizer = t;
-    return CLT_OK;
+    return status < 0 ? clt_fail_context(status, "%s: ", path) : CLT_OK;
 }
 
 /* ---- writing ---- */
@@ -285,10 +289,26 @@ static clt_status dump(const clt_tokenizer *t, clt_text *text) {
     return status;
 }
 
+static clt_status check_known(const clt_tokenizer *t, const char *function) {
+    if (t->kind != CLT_TOKENIZER_BPE) return CLT_OK;
+    return clt_fail(CLT_E_UNSUPPORTED, "%s: copy the tokenizer.json that the tokenizer was read from", function);
+}
+
+clt_status clt_tokenizer_json(const clt_tokenizer *t, char *json, size_t capacity, size_t *bytes) {
+    clt_text text = {0};
+    if (!t || !bytes || (!json && capacity)) return clt_fail(CLT_E_INVALID, "clt_tokenizer_json: an argument is NULL");
+    CLT_TRY(check_known(t, "clt_tokenizer_json"));
+    clt_status status = dump(t, &text);
+    *bytes = text.length;
+    if (status == CLT_OK && capacity) snprintf(json, capacity, "%s", clt_text_data(&text));
+    clt_text_free(&text);
+    return status;
+}
+
 clt_status clt_tokenizer_save(const clt_tokenizer *t, const char *path) {
     clt_text text = {0};
     if (!t || !path) return clt_fail(CLT_E_INVALID, "clt_tokenizer_save: tokenizer or path is NULL");
-    if (t->kind == CLT_TOKENIZER_BPE) return clt_fail(CLT_E_UNSUPPORTED, "clt_tokenizer_save: copy the tokenizer.json that the tokenizer was read from");
+    CLT_TRY(check_known(t, "clt_tokenizer_save"));
     clt_status status = dump(t, &text);
     if (status == CLT_OK) status = clt_file_write(path, clt_text_data(&text), text.length);
     clt_text_free(&text);

@@ -17,6 +17,7 @@
 #include "runtime/train/safetensors.h"
 
 static const char mean_suffix[] = ".running_mean";
+static const char tokenizer_key[] = "cltrain.tokenizer";
 static const char choices_key[] = "cltrain.choices"; /* of the rows that serve the run: see clt_tune_run */
 
 /* ---- what a checkpoint holds ---- */
@@ -166,11 +167,12 @@ static clt_status check_whole(const clt_trainer *t) {
 }
 
 /* What tells how the model is used. */
-enum { USE_PAIRS = 2 };
+enum { USE_PAIRS = 3 };
 static size_t add_use(const clt_trainer *t, clt_safetensors_pair *pairs) {
     size_t n = 0;
     if (t->model) pairs[n++] = (clt_safetensors_pair){clt_model_key, t->model};
     if (t->preprocessing_text) pairs[n++] = (clt_safetensors_pair){clt_preprocessing_key, t->preprocessing_text};
+    if (t->tokenizer_text) pairs[n++] = (clt_safetensors_pair){tokenizer_key, t->tokenizer_text};
     return n;
 }
 
@@ -480,4 +482,14 @@ clt_status clt_weights_shape(const char *path, const char *tensor, clt_shape *sh
     clt_status status = entry ? CLT_OK : clt_fail(CLT_E_NOT_FOUND, "%s: there is no tensor \"%.80s\"", path, tensor);
     clt_safetensors_close(file);
     return status;
+}
+
+clt_status clt_weights_tokenizer(clt_tokenizer **tokenizer, const char *path) {
+    clt_safetensors *file;
+    if (!tokenizer || !path) return clt_fail(CLT_E_INVALID, "clt_weights_tokenizer: an argument is NULL");
+    CLT_TRY(clt_safetensors_open(&file, path));
+    const char *text = clt_safetensors_metadata(file, tokenizer_key);
+    clt_status status = text ? clt_tokenizer_parse(tokenizer, text, strlen(text)) : clt_fail(CLT_E_NOT_FOUND, "%s holds no tokenizer", path);
+    clt_safetensors_close(file);
+    return status < 0 && text ? clt_fail_context(status, "%s: metadata \"%s\": ", path, tokenizer_key) : status;
 }

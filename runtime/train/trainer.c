@@ -148,6 +148,16 @@ static clt_status copy_preprocessing(clt_trainer *t) {
     return status;
 }
 
+static clt_status copy_tokenizer(clt_trainer *t) {
+    size_t bytes;
+    clt_status status = clt_tokenizer_json(t->options.tokenizer, NULL, 0, &bytes);
+    if (status == CLT_E_UNSUPPORTED) return CLT_OK; /* its file stays beside the model's */
+    CLT_TRY(status);
+    t->tokenizer_text = clt_alloc(bytes + 1);
+    if (!t->tokenizer_text) return clt_fail_memory(bytes + 1);
+    return clt_tokenizer_json(t->options.tokenizer, t->tokenizer_text, bytes + 1, &bytes);
+}
+
 static clt_status make_store(clt_trainer *t) {
     const clt_trainer *other = t->options.shares;
     if (!other) return clt_state_store_create(t->device, &t->store);
@@ -170,6 +180,8 @@ clt_status clt_trainer_begin(clt_trainer **trainer, clt_device *device, clt_grap
     if (status == CLT_OK) status = copy_text(&t->options.passes, &t->passes);
     if (status == CLT_OK) status = copy_text(&t->options.model, &t->model);
     if (status == CLT_OK && t->options.preprocessing) status = copy_preprocessing(t);
+    if (status == CLT_OK && t->options.tokenizer) status = copy_tokenizer(t);
+    t->options.tokenizer = NULL; /* the caller's */
     if (status == CLT_OK) status = copy_rules(t);
     if (status == CLT_OK) status = make_store(t);
     if (status == CLT_OK) status = keep_variables(t);
@@ -221,6 +233,7 @@ void clt_trainer_destroy(clt_trainer *trainer) {
     clt_free(trainer->trained);
     free_rules(trainer);
     clt_free(trainer->preprocessing_text);
+    clt_free(trainer->tokenizer_text);
     clt_preprocessing_destroy(trainer->preprocessing);
     clt_free(trainer);
 }

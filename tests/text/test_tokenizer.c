@@ -48,6 +48,39 @@ static void chars_are_sorted(void **state) {
     watch_end();
 }
 
+static void text_and_back(void **state) {
+    (void)state;
+    clt_tokenizer *made[2], *again;
+    static char json[40000], part[10];
+    size_t bytes, same;
+    watch_begin(-1);
+    assert_ok(clt_tokenizer_bytes(&made[0]));
+    assert_ok(clt_tokenizer_chars(&made[1], "b\xc3\xa9" "a b", 6));
+    for (int i = 0; i < 2; i++) {
+        assert_ok(clt_tokenizer_json(made[i], NULL, 0, &bytes));
+        assert_in_range(bytes, 10, sizeof json - 1);
+        assert_ok(clt_tokenizer_json(made[i], json, sizeof json, &same));
+        assert_true(same == bytes && strlen(json) == bytes);
+        assert_ok(clt_tokenizer_json(made[i], part, sizeof part, &same));
+        assert_true(same == bytes && strlen(part) == sizeof part - 1 && !memcmp(part, json, sizeof part - 1));
+        assert_ok(clt_tokenizer_parse(&again, json, bytes));
+        assert_int_equal(clt_tokenizer_vocabulary(again), clt_tokenizer_vocabulary(made[i]));
+        if (i) assert_encodes(again, "\xc3\xa9 ab", (int32_t[]){3, 0, 1, 2}, 4);
+        else assert_encodes(again, "a\xc3\xa9", (int32_t[]){97, 0xc3, 0xa9}, 3); /* as BPE without merges, which reads UTF-8 */
+        assert_status(clt_tokenizer_parse(&again, json, bytes - 1), CLT_E_FORMAT);
+        clt_tokenizer_destroy(again);
+        clt_tokenizer_destroy(made[i]);
+    }
+    assert_ok(clt_tokenizer_parse(&again, MODEL_BEGIN "[\"a b\"]}" BYTE_LEVEL "}", strlen(MODEL_BEGIN "[\"a b\"]}" BYTE_LEVEL "}")));
+    assert_status(clt_tokenizer_json(again, NULL, 0, &bytes), CLT_E_UNSUPPORTED);
+    assert_status(clt_tokenizer_json(again, NULL, 3, &bytes), CLT_E_INVALID);
+    assert_status(clt_tokenizer_json(NULL, NULL, 0, &bytes), CLT_E_INVALID);
+    assert_status(clt_tokenizer_parse(NULL, "{}", 2), CLT_E_INVALID);
+    assert_status(clt_tokenizer_parse(&again, NULL, 2), CLT_E_INVALID);
+    clt_tokenizer_destroy(again);
+    watch_end();
+}
+
 static void refuses_ids_that_are_none(void **state) {
     (void)state;
     clt_tokenizer *t;
@@ -209,6 +242,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_are_themselves),
         cmocka_unit_test(chars_are_sorted),
+        cmocka_unit_test(text_and_back),
         cmocka_unit_test(refuses_ids_that_are_none),
 #ifdef CLT_WITH_PCRE2
         cmocka_unit_test(merges_by_rank),

@@ -22,8 +22,25 @@ open("ids", "w").write(",".join(str(letters.index(c)) for c in "the quick "))
 open("made", "w").write(",".join(map(str, o["ids"])))
 END
 
+# The file has the tokenizer; what another program wrote may have none.
+expect 0 "" fox.safetensors --prompt "the quick " --tokens 20 --temperature 0
+[ "$(cat "$out")" = "the quick brown fox jumps over" ] || fail "another text by the tokenizer of the file"
+"$python" - <<'END'
+import json, struct
+data = open("fox.safetensors", "rb").read()
+length = struct.unpack_from("<Q", data)[0]
+header = json.loads(data[8:8 + length])
+del header["__metadata__"]["cltrain.tokenizer"]
+text = json.dumps(header).encode()
+open("bare.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + data[8 + length:])
+header["__metadata__"]["cltrain.tokenizer"] = "{\"model\": {\"type\": \"Unigram\"}}"
+text = json.dumps(header).encode()
+open("odd.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + data[8 + length:])
+END
+expect 1 "odd.safetensors: metadata \"cltrain.tokenizer\"" odd.safetensors --prompt x
+
 # As tokens alone; a seed's text is the same each time.
-expect 0 "" fox.safetensors --prompt-ids "$(cat ids)" --tokens 20 --temperature 0 -q
+expect 0 "" bare.safetensors --prompt-ids "$(cat ids)" --tokens 20 --temperature 0 -q
 [ "$(cat "$out")" = "$(cat made)" ] || fail "other tokens"
 [ -s "$err" ] && fail "--quiet is not quiet"
 for seed in 1 1 2; do
@@ -36,7 +53,7 @@ expect 0 "" fox.safetensors --tokenizer chars:text.txt --prompt "the quick " --t
 [ "$(cat "$out")" = "the quick brown fox jumps over" ] || fail "--top-k 1 is not the likeliest"
 
 # The same weights as a folder of save_pretrained.
-mkdir hf && cp fox.safetensors hf/model.safetensors
+mkdir hf && cp bare.safetensors hf/model.safetensors
 cat >hf/config.json <<'END'
 {"model_type": "gpt2", "vocab_size": VOCABULARY, "n_positions": 48, "n_embd": 32, "n_layer": 2, "n_head": 2, "activation_function": "gelu_new", "eos_token_id": DOT}
 END
@@ -55,7 +72,7 @@ expect 0 "" hf --tokenizer chars:text.txt --prompt "lazy " --tokens 30 --tempera
 refuse "no model given" --prompt x
 refuse "expected --prompt TEXT or --prompt-ids" fox.safetensors
 refuse "expected --prompt TEXT or --prompt-ids" fox.safetensors --prompt x --prompt-ids 1
-refuse "--prompt needs a tokenizer: fox.safetensors has none" fox.safetensors --prompt x
+refuse "--prompt needs a tokenizer: bare.safetensors has none" bare.safetensors --prompt x
 refuse "--prompt-ids '1,x': expected tokens from 0 to" fox.safetensors --prompt-ids 1,x
 refuse "--prompt-ids '1,99999': expected tokens from 0 to" fox.safetensors --prompt-ids 1,99999
 refuse "--top-p" fox.safetensors --prompt-ids 1 --top-p 2

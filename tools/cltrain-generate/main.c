@@ -38,6 +38,8 @@ static int open_tokenizer(run *r) {
     if (strcmp(name, "bytes") == 0) status = clt_tokenizer_bytes(&r->tokenizer);
     else if (strncmp(name, "chars:", 6) == 0) status = clt_tokenizer_chars_of(&r->tokenizer, name + 6);
     else if (name[0]) status = clt_tokenizer_load(&r->tokenizer, name);
+    else status = clt_weights_tokenizer(&r->tokenizer, r->model.weights);
+    if (status == CLT_E_NOT_FOUND && !name[0]) status = CLT_OK;
     if (status < 0) return library_error(status, "--tokenizer");
     if (!r->tokenizer && r->given->prompt)
         return usage_error("--prompt needs a tokenizer: %s has none; expected --tokenizer bytes, chars:FILE or a tokenizer.json, or --prompt-ids", r->given->model);

@@ -13,7 +13,7 @@ static const option_row rows[] = {
     {OPTION_TEXT, 0, "prompt-ids", "N,N,...", AT(prompt_ids), .help = "the same as tokens: no tokenizer is needed"},
     {OPTION_TEXT, 0, "tokenizer", "NAME", AT(tokenizer),
      .help = "bytes, chars:FILE (the text that the model was trained on), or a\n"
-             "tokenizer.json (default: that of the folder)"},
+             "tokenizer.json (default: that of the folder, or of the file)"},
     {OPTION_WHOLE, 'n', "tokens", "N", AT(tokens), .low = 1, .help = "how many are made, at most (default 64)"},
 
     {OPTION_HEADING, .help = "Choice of tokens:"},
@@ -62,7 +62,7 @@ void options_print_help(FILE *file) {
             "and tokenizer.json. FILE is what cltrain-train --export or --save wrote.\n"
             "\n"
             "  " PROGRAM " ./gpt2 --prompt 'Once upon a time' --top-p 0.9\n"
-            "  " PROGRAM " shakespeare.safetensors --tokenizer chars:shakespeare.txt --prompt ROMEO:\n");
+            "  " PROGRAM " shakespeare.safetensors --prompt ROMEO:\n");
     option_print(rows, ROWS, file);
     fprintf(file, "\nExit status: 0 done; 1 the run failed; 2 the command line makes no sense.\n");
 }

@@ -95,6 +95,7 @@ static int make_trainer(run *r) {
     wanted.comm = r->group->comm;
     wanted.preprocessing = r->data->preprocessing;
     wanted.model = r->options->model;
+    wanted.tokenizer = r->data->tokenizer;
     r->created = now_seconds();
     if (ranks_lead(r->group) && !r->stepped) message_line("Preparing kernels: the first run on a device builds them, which takes longest.");
     clt_status status = clt_trainer_create(&r->trainer, r->device, r->made->loss, &wanted);
