@@ -1,32 +1,17 @@
 /* A graph in words: what ranks compare, and JSON. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/graph/graph.h"
 
-static bool knows_batch(const clt_tensor *t) {
-    return t->less[CLT_SIZE_BATCH].rank == t->shape.rank;
-}
-
-/* As a multiple of the batch, which ranks have of any size: "16 batch + 1". Where nobody knows how it follows, dimension 0 is left open. */
-static void add_size(const clt_tensor *t, int d, clt_text *text) {
-    int64_t size = t->shape.dims[d];
-    bool known = knows_batch(t);
-    int64_t each = known && t->follows ? size - t->less[CLT_SIZE_BATCH].dims[d] : 0, rest = each ? size - each * t->graph->batch : 0;
-    if (t->kind != CLT_NODE_VARIABLE && !known && d == 0) clt_text_add(text, "*");
-    else if (!each) clt_text_add(text, "%lld", (long long)size);
-    else if (each == 1) clt_text_add(text, "batch");
-    else clt_text_add(text, "%lld batch", (long long)each);
-    if (rest) clt_text_add(text, " %c %lld", rest < 0 ? '-' : '+', llabs((long long)rest));
-}
-
-/* `one`: for one sample; NULL: as far as it is known of any number. */
+/* `one`: for one sample, which ranks have alike whatever their batches are. Without it what follows the batch is left open: a size may depend on
+ * it in any way, and what the operands and attributes are is told as well. */
 static void add_shape(const clt_tensor *t, const clt_shape *one, clt_text *text) {
+    bool open = !one && (t->follows || t->kind == CLT_NODE_STATE);
     clt_text_add(text, " [");
     for (int d = 0; d < t->shape.rank; d++) {
         if (d) clt_text_add(text, ", ");
-        if (one) clt_text_add(text, "%lld", (long long)one->dims[d]);
-        else add_size(t, d, text);
+        if (open) clt_text_add(text, "*");
+        else clt_text_add(text, "%lld", (long long)(one ? one : &t->shape)->dims[d]);
     }
     clt_text_add(text, "]");
 }
@@ -39,7 +24,7 @@ void clt_tensor_describe(const clt_tensor *t, const clt_shape *shape, clt_text *
     if (t->kind == CLT_NODE_OUTPUT) clt_text_add(text, "further result %s", clt_dtype_name(t->dtype));
     else if (t->kind == CLT_NODE_OP) clt_text_add(text, "%s %s", t->op->name, clt_dtype_name(t->dtype));
     else clt_text_add(text, "%s \"%s\" %s", kind, t->name, clt_dtype_name(t->dtype));
-    if (shape || t->kind != CLT_NODE_OUTPUT || knows_batch(t)) add_shape(t, shape, text);
+    add_shape(t, shape, text);
     if (t->length_axis) clt_text_add(text, " length_axis=%d", t->length_axis);
     if (t->variable && t->variable->values) { /* which ranks must have alike */
         char hash[CLT_HASH_TEXT];

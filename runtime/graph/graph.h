@@ -268,7 +268,8 @@ clt_status clt_graph_sort(clt_graph *graph, const int64_t *keys);
 const char *clt_node_name(const clt_tensor *node);
 
 /* All that ranks must have alike, in words: "dropout f32 [1, 10] p=0.5 site=0 of #3, #1" (describe.c). `shape` is told as its
- * shape: that of one sample. NULL: its own, as far as it is known for any number of samples: "[batch, 10]", else "[*, 10]". */
+ * shape: that of one sample. NULL: its own, "[*, *]" where
+ * it follows the batch. */
 void clt_tensor_describe(const clt_tensor *tensor, const clt_shape *shape, clt_text *text);
 /* Where, in the second of two such texts that differ, the attribute or the operands begin that differ first; 0: they differ in what is
  * before. */

@@ -164,17 +164,22 @@ static clt_status tell_tensor(const clt_trainer *t, const one_sample *one, size_
     return status;
 }
 
-/* What a rank has for the op that takes a weight, by whose shape attributes are known as well: a kernel's size, groups. */
+/* What a rank has for the op that takes a weight, behind views of it, by whose shape attributes are known as well: a kernel's size, groups. */
 typedef struct taker {
     uint64_t node; /* 0: there is none */
     char attributes[CLT_HASH_TEXT];
 } taker;
 
-static taker find_taker(const clt_trainer *t, size_t weight) {
-    taker found = {0};
-    for (size_t i = weight + 1; i < t->graph->n_nodes && !found.node; i++)
+static uint64_t first_user(const clt_trainer *t, uint64_t node) {
+    for (size_t i = node + 1; i < t->graph->n_nodes; i++)
         for (int k = 0; k < t->graph->nodes[i]->n_inputs; k++)
-            if (t->graph->nodes[i]->inputs[k]->index == (int)weight) found.node = i;
+            if (t->graph->nodes[i]->inputs[k]->index == (int)node) return i;
+    return 0;
+}
+
+static taker find_taker(const clt_trainer *t, uint64_t weight) {
+    taker found = {.node = first_user(t, weight)};
+    while (found.node && t->graph->nodes[found.node]->op && t->graph->nodes[found.node]->op->is_view) found.node = first_user(t, found.node);
     const clt_tensor *node = t->graph->nodes[found.node];
     clt_text text = {0};
     if (found.node && node->attributes) clt_attributes_write(node->op->schema, node->attributes, node->shape.rank, &text);

@@ -61,6 +61,7 @@ struct rank {
     int version;    /* of the source of an op of the caller's with many scalars; 0: there is none */
     int kernel;     /* of a convolution; 0: there is none */
     int sequence;   /* 1: there is an input more, 2: a sequence */
+    int term;       /* what is added of all samples: see along_samples; 0: nothing */
     bool turned;    /* a layer norm has the batch elsewhere than in dimension 0 */
     int hidden;
     const char *first_layer;
@@ -127,6 +128,18 @@ static clt_tensor *copied(clt_tensor *x, int version) {
     return clt_apply(&op, &x, scalars, CLT_USER_OP_MAX_SCALARS);
 }
 
+/* The mean of products of samples, whose number follows the batch in another way each. */
+static clt_tensor *along_samples(clt_tensor *h, int term) {
+    clt_tensor *x = NULL;
+    switch (term) {
+    case 1: x = clt_mul(clt_slice(h, 0, 0, -1, 1), clt_slice(h, 0, 1, INT64_MAX, 1)); break;                /* neighbours */
+    case 2: x = clt_mul(clt_slice(h, 0, 0, INT64_MAX, 2), clt_slice(h, 0, 1, INT64_MAX, 2)); break;         /* pairs */
+    case 3: x = clt_slice(h, 0, -2, INT64_MAX, 1); break;                                                   /* the last two */
+    default: x = clt_reshape(clt_matmul(h, clt_permute(h, (int[]){1, 0})), CLT_SHAPE(-1, 1)); /* of each with each */
+    }
+    return clt_mean(x, CLT_AXES(0));
+}
+
 /* Two layers. */
 static clt_status build(rank *r, int batch, clt_train_options options) {
     CLT_TRY(clt_graph_create(&r->graph));
@@ -147,6 +160,7 @@ static clt_status build(rank *r, int batch, clt_train_options options) {
     }
     if (r->sequence == 1) clt_input(r->graph, "z", CLT_F32, CLT_SHAPE(batch, 5));
     if (r->sequence == 2) clt_sequence_input(r->graph, "z", CLT_F32, CLT_SHAPE(batch, 5), 1);
+    if (r->term) h = clt_add(h, along_samples(h, r->term));
     if (r->turned) h = clt_permute(clt_tanh(clt_permute(h, (int[]){1, 0})), (int[]){1, 0});
     if (r->eps > 0) h = clt_layer_norm_with(h, "ln", 1, (clt_norm_options){.eps = r->eps});
     r->output = clt_linear(clt_tanh(h), "fc2", CLASSES);
@@ -533,14 +547,14 @@ static void other_graphs_and_options_are_refused(void **state) {
         {.eps = 1e-6f, .words = "eps=1e-06"},
         {.scale = 3, .words = "is \"user_op f32 [1, 20] scalars=3 "},
         {.constant = 3, .words = "is \"constant \"gain\" f32 [1] values "},
-        {.eps = 1e-6f, .of_two = true, .words = "layer_norm f32 [batch, 20] eps=1e-06"},
+        {.eps = 1e-6f, .of_two = true, .words = "layer_norm f32 [*, *] eps=1e-06"},
         {.rows = 4, .words = "expand f32 [4, 20] shape=[4, -1]"},
         {.rows = 4, .of_two = true, .words = "expand f32 [4, 20] shape=[4, -1]"},
-        {.sample = 1, .words = "slice f32 [1, 20] axis=0 start=1 stop=2"},
+        {.sample = 1, .words = "slice f32 [*, *] axis=0 start=1 stop=2"},
         {.version = 2, .words = " ... definition=copied "},
         {.kernel = 1, .words = "the first tensor that differs, conv2d"}, /* and not its weight */
         {.sequence = 2, .words = "input \"z\" f32 [1, 5] length_axis=1\" and \"input \"z\" f32 [1, 5]\""},
-        {.sequence = 2, .of_two = true, .words = "input \"z\" f32 [batch, 5] length_axis=1\""},
+        {.sequence = 2, .of_two = true, .words = "input \"z\" f32 [*, *] length_axis=1\""},
     };
     static rank ranks[3];
     for (size_t c = 0; c < sizeof odd / sizeof *odd; c++) {
@@ -553,24 +567,34 @@ static void other_graphs_and_options_are_refused(void **state) {
     }
 }
 
-/* Where a graph for one sample cannot be made, ranks have the batch in common all the same, wherever it lies. */
+typedef struct uneven {
+    int term, batches[2];
+    bool of_two;
+} uneven;
+
 static clt_status share_unequally(rank *r) {
-    int batch = r->index == 0 ? 4 : 7;
-    clt_batch samples = batch_of(4 * r->index, batch);
-    r->of_two = r->turned = true;
+    const uneven *u = r->argument;
+    clt_batch samples = batch_of(8 * r->index, u->batches[r->index]);
+    r->of_two = u->of_two;
+    r->term = u->term;
+    r->turned = true;
     r->eps = 1e-5f;
-    CLT_TRY(build(r, batch, (clt_train_options){.optimizer = CLT_SGD}));
+    CLT_TRY(build(r, u->batches[r->index], (clt_train_options){.optimizer = CLT_SGD}));
     CLT_TRY(clt_trainer_step(r->trainer, &samples));
     return keep_values(r);
 }
 
+/* Where a graph for one sample cannot be made, ranks have all but the batch in common, wherever that lies, and however sizes follow it. */
 static void unequal_batches_agree_without_a_graph_for_one(void **state) {
     (void)state;
+    static const uneven cases[] = {{0, {4, 7}, true}, {1, {2, 3}}, {1, {7, 2}}, {2, {2, 8}}, {2, {4, 6}}, {3, {2, 3}}, {4, {4, 6}, true}, {4, {1, 3}}};
     static rank ranks[2];
-    memset(ranks, 0, sizeof ranks);
-    run_group(ranks, 2, share_unequally, NULL);
-    assert_all_ok(ranks, 2, "unequal batches");
-    assert_memory_equal(ranks[0].values, ranks[1].values, (size_t)ranks[0].n_values * sizeof(float));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        memset(ranks, 0, sizeof ranks);
+        run_group(ranks, 2, share_unequally, &cases[i]);
+        assert_all_ok(ranks, 2, "unequal batches");
+        assert_memory_equal(ranks[0].values, ranks[1].values, (size_t)ranks[0].n_values * sizeof(float));
+    }
 }
 
 /* ---- checkpoints ---- */
