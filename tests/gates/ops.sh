@@ -25,7 +25,7 @@ for field in $fields; do
     # A file may have a macro for its own struct.
     files=$(grep -lE "CLT_ATTRIBUTE\($struct, " runtime/ops/*.c) || files=
     # shellcheck disable=SC2086
-    [ -n "$files" ] && grep -qE "(CLT_ATTRIBUTE\($struct, |WINDOW\()$name\b" $files || {
+    [ -n "$files" ] && grep -qE "^[^/]*(CLT_ATTRIBUTE\($struct, |WINDOW\()$name\b" $files || {
         echo "FAILED: $name of $struct is in no schema: ranks that differ in it would pass as equal"
         exit 1
     }
