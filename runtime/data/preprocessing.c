@@ -159,7 +159,7 @@ static bool close_to(double a, double b, double deviation) {
     return fabs(a - b) <= 1e-6 * deviation;
 }
 
-/* `what`: "element", "channel", "the target" */
+/* `what`: "element", "channel" or "target" */
 static clt_status compare_moments(const clt_moments *a, const clt_moments *b, const char *what, const char *path) {
     static const char remedy[] = "apply those of the file to data as they were read (clt_preprocessing_apply)";
     if (a->n != b->n)

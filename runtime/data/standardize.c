@@ -96,6 +96,23 @@ static void keep(clt_moments *kept, clt_moments *m) {
     *kept = *m;
 }
 
+/* `own`: what of the data set is standardized as `like` is. */
+static clt_status standardize(clt_dataset *dataset, const groups *own, const groups *like, bool target) {
+    clt_preprocessing *facts = NULL;
+    clt_moments m = {0};
+    clt_status status;
+    CLT_TRY_GOTO(measure(&m, like));
+    CLT_TRY_GOTO(clt_preprocessing_of(&facts, dataset));
+    scale(own, &m);
+    keep(target ? &facts->target_moments : &facts->moments, &m);
+    clt_preprocessing_destroy(dataset->facts);
+    dataset->facts = facts;
+    return CLT_OK;
+fail:
+    clt_free(m.mean);
+    return status;
+}
+
 static clt_status check(const clt_dataset *dataset, const clt_dataset *like) {
     if (!dataset || !like) return clt_fail(CLT_E_INVALID, "clt_dataset_standardize: a data set is NULL");
     const clt_field *a = &dataset->fields[0], *b = &like->fields[0];
@@ -109,20 +126,8 @@ static clt_status check(const clt_dataset *dataset, const clt_dataset *like) {
 
 clt_status clt_dataset_standardize(clt_dataset *dataset, const clt_dataset *like) {
     CLT_TRY(check(dataset, like));
-    groups measured = of_features(like);
-    clt_preprocessing *facts = NULL;
-    clt_moments m = {0};
-    clt_status status;
-    CLT_TRY_GOTO(measure(&m, &measured));
-    CLT_TRY_GOTO(clt_preprocessing_of(&facts, dataset));
-    clt_dataset_scale(dataset, &m);
-    keep(&facts->moments, &m);
-    clt_preprocessing_destroy(dataset->facts);
-    dataset->facts = facts;
-    return CLT_OK;
-fail:
-    clt_free(m.mean);
-    return status;
+    groups own = of_features(dataset), measured = of_features(like);
+    return standardize(dataset, &own, &measured, false);
 }
 
 static clt_status check_target(const clt_dataset *dataset, const clt_dataset *like) {
@@ -133,18 +138,6 @@ static clt_status check_target(const clt_dataset *dataset, const clt_dataset *li
 
 clt_status clt_dataset_standardize_target(clt_dataset *dataset, const clt_dataset *like) {
     CLT_TRY(check_target(dataset, like));
-    groups measured = of_target(like);
-    clt_preprocessing *facts = NULL;
-    clt_moments m = {0};
-    clt_status status;
-    CLT_TRY_GOTO(measure(&m, &measured));
-    CLT_TRY_GOTO(clt_preprocessing_of(&facts, dataset));
-    clt_dataset_scale_target(dataset, &m);
-    keep(&facts->target_moments, &m);
-    clt_preprocessing_destroy(dataset->facts);
-    dataset->facts = facts;
-    return CLT_OK;
-fail:
-    clt_free(m.mean);
-    return status;
+    groups own = of_target(dataset), measured = of_target(like);
+    return standardize(dataset, &own, &measured, true);
 }
