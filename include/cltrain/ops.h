@@ -257,8 +257,11 @@ CLT_API clt_tensor *clt_permute(clt_tensor *x, const int *order);
 CLT_API clt_tensor *clt_transpose(clt_tensor *x, int axis_a, int axis_b);
 CLT_API clt_tensor *clt_concat(clt_tensor *const *xs, int count, int axis);
 /* Elements start, start + step … before stop along one axis. Negative bounds count from the end, for every size of a batch, and a stop at the end
- * or behind it stays the end; a stop of CLT_LENGTH takes as many as the sequences are long. */
+ * or behind it stays the end; a stop of CLT_LENGTH is the length of the sequences, CLT_LENGTH - 1 one less. */
 CLT_API clt_tensor *clt_slice(clt_tensor *x, int axis, int64_t start, int64_t stop, int64_t step);
+/* The first rows of a table, such as one of positions: as many as x has places along `axis`, at every length. Not along the
+ * batch, which may be of any size. */
+CLT_API clt_tensor *clt_slice_like(clt_tensor *table, clt_tensor *x, int axis);
 /* before[i] and after[i] elements of `value` around dimension i; x's rank each; none negative. */
 CLT_API clt_tensor *clt_pad(clt_tensor *x, const int64_t *before, const int64_t *after, float value);
 /* Stretches dimensions of 1, and adds leading ones. CLT_BATCH is the batch, CLT_LENGTH the length, -1 the size that x has there. */

@@ -55,8 +55,9 @@ typedef struct clt_shape {
 /* In a shape given to an op: the batch size, dimension 0 of the graph's first input, whatever it is when the graph is run. */
 #define CLT_BATCH ((int64_t)-2)
 
-/* In a shape given to an op, or as where a slice ends: the length of the sequences, whatever it is when the graph is run (clt_sequence_input). */
-#define CLT_LENGTH INT64_MIN
+/* In a shape given to an op, or as where a slice ends: the length of the sequences, whatever it is when the graph is run (clt_sequence_input).
+ * A number may be added: CLT_LENGTH - 1 is the length of all tokens but the last. */
+#define CLT_LENGTH (INT64_MIN / 2)
 
 /* Product of the dimensions: 1 for rank 0; -1 for NULL, or if a dimension is negative, the
  * rank is out of range or the product does not fit. */

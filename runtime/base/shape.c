@@ -40,9 +40,11 @@ const char *clt_shape_text(const clt_shape *shape, char text[CLT_SHAPE_TEXT]) {
     text[length++] = '[';
     for (int i = 0; i < shape->rank && i < CLT_MAX_RANK && length < CLT_SHAPE_TEXT - 24; i++) {
         int64_t dim = shape->dims[i];
-        const char *between = i ? ", " : "", *symbol = dim == CLT_BATCH ? "batch" : dim == CLT_LENGTH ? "length" : NULL;
-        if (symbol) length += (size_t)snprintf(text + length, CLT_SHAPE_TEXT - length, "%s%s", between, symbol);
-        else length += (size_t)snprintf(text + length, CLT_SHAPE_TEXT - length, "%s%lld", between, (long long)dim);
+        bool is_length = clt_dim_is_length(dim);
+        const char *symbol = dim == CLT_BATCH ? "batch" : is_length ? "length" : "";
+        long long number = is_length ? dim - CLT_LENGTH : dim;
+        length += (size_t)snprintf(text + length, CLT_SHAPE_TEXT - length, "%s%s", i ? ", " : "", symbol);
+        if (!*symbol || (is_length && number)) length += (size_t)snprintf(text + length, CLT_SHAPE_TEXT - length, is_length ? "%+lld" : "%lld", number);
     }
     snprintf(text + length, CLT_SHAPE_TEXT - length, "]");
     return text;

@@ -11,6 +11,11 @@ static inline bool clt_dtype_is_float(clt_dtype dtype) {
     return dtype == CLT_F32 || dtype == CLT_F16 || dtype == CLT_BF16;
 }
 
+/* Whether it is CLT_LENGTH, plus or minus what an i32 holds: then `dim - CLT_LENGTH` is that. */
+static inline bool clt_dim_is_length(int64_t dim) {
+    return dim >= CLT_LENGTH - INT32_MAX && dim <= CLT_LENGTH + INT32_MAX;
+}
+
 #define CLT_SHAPE_TEXT 160
 /* "[64, 1, 28, 28]" into `text`, which is returned. */
 const char *clt_shape_text(const clt_shape *shape, char text[CLT_SHAPE_TEXT]);

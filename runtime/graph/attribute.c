@@ -86,8 +86,8 @@ bool clt_attributes_follow(const clt_attribute *schema, const void *attributes) 
     for (const clt_attribute *a = schema; a && a->name; a++) {
         const void *value = clt_attribute_value(a, attributes);
         const clt_shape *shape = value;
-        if (a->type == CLT_ATTRIBUTE_INT64) follow |= *(const int64_t *)value == CLT_LENGTH;
-        for (int d = 0; a->type == CLT_ATTRIBUTE_RESULT && d < shape->rank && d < CLT_MAX_RANK; d++) follow |= shape->dims[d] == CLT_BATCH || shape->dims[d] == CLT_LENGTH;
+        if (a->type == CLT_ATTRIBUTE_INT64) follow |= clt_dim_is_length(*(const int64_t *)value);
+        for (int d = 0; a->type == CLT_ATTRIBUTE_RESULT && d < shape->rank && d < CLT_MAX_RANK; d++) follow |= shape->dims[d] == CLT_BATCH || clt_dim_is_length(shape->dims[d]);
     }
     return follow;
 }

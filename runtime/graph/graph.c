@@ -121,41 +121,66 @@ static clt_status node_infer(clt_tensor *node) {
     return status < 0 ? clt_fail_context(status, "%s: ", clt_node_name(node)) : CLT_OK;
 }
 
+/* ---- what follows the batch and the length ---- */
+
 static int64_t *size_of(clt_graph *graph, int which) {
     return which == CLT_SIZE_BATCH ? &graph->batch : &graph->length;
 }
 
-/* Infers once more, with operands of one less. What its shape rule refuses then cannot follow. Builders ask for it, which a clone has behind it. */
-static clt_status infer_less(clt_tensor *node, int which) {
-    int64_t *size = size_of(node->graph, which);
-    int more = node->op->more_outputs;
-    if (*size < 2 || !node->follows || node->graph->origin) { /* there is no less, or nobody asks */
-        node->less[which] = node->shape;
-        for (int k = 0; k < more; k++) node->outputs[k]->less[which] = node->outputs[k]->shape;
-        return CLT_OK;
-    }
-    clt_tensor kept = *node;
-    clt_shape *shapes = clt_alloc((size_t)node->n_inputs * sizeof *shapes), outputs[CLT_MORE_OUTPUTS];
-    bool known = true;
-    if (!shapes) return clt_fail_memory((size_t)node->n_inputs * sizeof *shapes);
-    for (int i = 0; i < node->n_inputs; i++) known &= node->inputs[i]->less[which].rank >= 0;
+/* Other values: batches may grow, lengths shrink, and next to a size is one that shows strides and pairs. 0: there is none. */
+static int64_t other_size(clt_graph *graph, int which, int k) {
+    int64_t size = *size_of(graph, which);
+    if (which == CLT_SIZE_BATCH) return size && k == 0 ? size + 1 : 2 * size;
+    return size > 1 && k == 0 ? size - 1 : size / 2;
+}
+
+/* Changes the shapes of the operands for those at another size, and back. */
+static void exchange_shapes(clt_tensor *node, int which, int k) {
     for (int i = 0; i < node->n_inputs; i++) {
-        shapes[i] = node->inputs[i]->shape;
-        if (known) node->inputs[i]->shape = node->inputs[i]->less[which];
+        clt_tensor *x = node->inputs[i];
+        clt_shape shape = x->shape;
+        bool again = false; /* an operand may be there twice */
+        for (int j = 0; j < i && !again; j++) again = node->inputs[j] == x;
+        if (again) continue;
+        x->shape = x->other[which][k];
+        x->other[which][k] = shape;
     }
-    for (int k = 0; k < more; k++) outputs[k] = node->outputs[k]->shape;
-    --*size;
-    known = known && node->op->infer(node) == CLT_OK;
-    ++*size;
-    for (int i = node->n_inputs - 1; i >= 0; i--) node->inputs[i]->shape = shapes[i]; /* an operand may be there twice */
-    for (int k = 0; k < more; k++) {
-        node->outputs[k]->less[which] = known ? node->outputs[k]->shape : (clt_shape){.rank = -1};
-        node->outputs[k]->shape = outputs[k];
+}
+
+/* Infers once more, with operands of another size. What its shape rule refuses there, nobody knows. */
+static void infer_at(clt_tensor *node, int which, int k) {
+    clt_tensor *results[1 + CLT_MORE_OUTPUTS] = {node};
+    clt_shape shapes[1 + CLT_MORE_OUTPUTS];
+    int64_t *size = size_of(node->graph, which), kept = *size, other = other_size(node->graph, which, k);
+    int n = 1 + node->op->more_outputs;
+    bool known = other > 0;
+    for (int i = 0; i < node->n_inputs; i++) known &= node->inputs[i]->other[which][k].rank >= 0;
+    for (int r = 0; r < n; r++) {
+        if (r) results[r] = node->outputs[r - 1];
+        shapes[r] = results[r]->shape;
     }
-    kept.less[which] = known ? node->shape : (clt_shape){.rank = -1};
-    *node = kept;
-    clt_free(shapes);
-    return CLT_OK;
+    if (known) {
+        exchange_shapes(node, which, k);
+        *size = other;
+        known = node->op->infer(node) == CLT_OK;
+        *size = kept;
+        exchange_shapes(node, which, k);
+    }
+    for (int r = 0; r < n; r++) {
+        results[r]->other[which][k] = known ? results[r]->shape : (clt_shape){.rank = -1};
+        results[r]->shape = shapes[r];
+    }
+}
+
+/* Builders ask for it, which a clone has behind it. */
+static void infer_others(clt_tensor *node) {
+    bool asked = node->follows && !node->graph->origin;
+    for (int i = 0; i < CLT_SIZES * CLT_OTHERS; i++) {
+        int which = i / CLT_OTHERS, k = i % CLT_OTHERS;
+        if (asked) infer_at(node, which, k);
+        else node->other[which][k] = node->shape;
+        for (int r = 0; !asked && r < node->op->more_outputs; r++) node->outputs[r]->other[which][k] = node->outputs[r]->shape;
+    }
 }
 
 static clt_status adopt_node(clt_graph *graph, clt_tensor *node) {
@@ -190,7 +215,7 @@ clt_tensor *clt_node(clt_graph *graph, const clt_op *op, const void *attributes,
     if (status < 0) return clt_graph_fail(graph, status);
     node->graph = graph;
     status = node_infer(node);
-    for (int which = 0; status == CLT_OK && which < CLT_SIZES; which++) status = infer_less(node, which);
+    if (status == CLT_OK) infer_others(node);
     if (status < 0) node_free(node);
     else status = adopt_node(graph, node);
     return status < 0 ? clt_graph_fail(graph, status) : node;
@@ -266,24 +291,40 @@ void clt_graph_next_segment(clt_graph *graph) {
     graph->segment++;
 }
 
-/* Whether dimension d follows: if nobody knows, dimension 0 follows the batch. */
-static bool follows(const clt_tensor *tensor, int which, int d) {
-    const clt_shape *less = &tensor->less[which];
-    if (less->rank != tensor->shape.rank) return which == CLT_SIZE_BATCH && d == 0 && tensor->shape.dims[0] == tensor->graph->batch;
-    return less->dims[d] != tensor->shape.dims[d];
+/* How dimension d follows. */
+typedef enum following {
+    FOLLOWS_NOT,
+    FOLLOWS_PLAINLY, /* it grows by one as the size does */
+    FOLLOWS_OTHERWISE
+} following;
+
+/* If nobody knows, dimension 0 follows the batch. */
+static following follows(const clt_tensor *tensor, int which, int d) {
+    int64_t size = *size_of(tensor->graph, which);
+    bool known = false, plain = true, not = true;
+    for (int k = 0; k < CLT_OTHERS; k++) {
+        const clt_shape *other = &tensor->other[which][k];
+        if (other->rank != tensor->shape.rank) continue;
+        int64_t change = other->dims[d] - tensor->shape.dims[d];
+        known = true;
+        plain &= change == other_size(tensor->graph, which, k) - size;
+        not &= change == 0;
+    }
+    if (!known) return which == CLT_SIZE_BATCH && d == 0 && tensor->shape.dims[0] == size ? FOLLOWS_PLAINLY : FOLLOWS_NOT;
+    return not ? FOLLOWS_NOT : plain ? FOLLOWS_PLAINLY : FOLLOWS_OTHERWISE;
 }
 
 clt_shape clt_tensor_extent(const clt_tensor *tensor) {
-    static const int64_t symbols[CLT_SIZES] = {CLT_BATCH, CLT_LENGTH};
     clt_shape extent = tensor->shape;
     bool open = false;
     for (int d = 0; tensor->follows && d < extent.rank; d++) {
-        bool by[CLT_SIZES] = {follows(tensor, CLT_SIZE_BATCH, d), follows(tensor, CLT_SIZE_LENGTH, d)};
-        int which = by[CLT_SIZE_LENGTH];
-        if (!by[0] && !by[1]) continue;
-        if (by[0] != by[1] && extent.dims[d] == *size_of(tensor->graph, which)) extent.dims[d] = symbols[which];
+        following batch = follows(tensor, CLT_SIZE_BATCH, d), length = follows(tensor, CLT_SIZE_LENGTH, d);
+        int64_t *dim = &extent.dims[d];
+        if (batch == FOLLOWS_NOT && length == FOLLOWS_NOT) continue;
+        if (batch == FOLLOWS_PLAINLY && length == FOLLOWS_NOT && *dim == tensor->graph->batch) *dim = CLT_BATCH;
+        else if (batch == FOLLOWS_NOT && length == FOLLOWS_PLAINLY) *dim += CLT_LENGTH - tensor->graph->length;
         else if (!open) {
-            extent.dims[d] = -1;
+            *dim = -1;
             open = true;
         }
     }
@@ -292,12 +333,19 @@ clt_shape clt_tensor_extent(const clt_tensor *tensor) {
 
 /* ---- leaves ---- */
 
+clt_status clt_graph_resolve_length(const clt_graph *graph, int64_t *dim) {
+    if (!clt_dim_is_length(*dim)) return CLT_OK;
+    if (!graph->length) return clt_fail(CLT_E_SHAPE, "CLT_LENGTH before the graph has a sequence input");
+    *dim += graph->length - CLT_LENGTH;
+    return CLT_OK;
+}
+
 clt_status clt_graph_resolve(const clt_graph *graph, clt_shape *shape) {
     for (int i = 0; i < shape->rank && i < CLT_MAX_RANK; i++) {
         int64_t *dim = &shape->dims[i];
-        if (*dim == CLT_BATCH && !graph->batch) return clt_fail(CLT_E_SHAPE, "CLT_BATCH in a shape before the graph has an input with dimensions");
-        if (*dim == CLT_LENGTH && !graph->length) return clt_fail(CLT_E_SHAPE, "CLT_LENGTH in a shape before the graph has a sequence input");
-        *dim = *dim == CLT_BATCH ? graph->batch : *dim == CLT_LENGTH ? graph->length : *dim;
+        if (*dim == CLT_BATCH && !graph->batch) return clt_fail(CLT_E_SHAPE, "CLT_BATCH before the graph has an input with dimensions");
+        if (*dim == CLT_BATCH) *dim = graph->batch;
+        else CLT_TRY(clt_graph_resolve_length(graph, dim));
     }
     return CLT_OK;
 }
@@ -308,7 +356,7 @@ static clt_tensor *leaf(clt_graph *graph, clt_tensor_kind kind, const char *name
     if (!tensor) return clt_graph_fail(graph, clt_fail_memory(sizeof *tensor));
     tensor->dtype = dtype;
     tensor->shape = shape;
-    for (int which = 0; which < CLT_SIZES; which++) tensor->less[which] = shape;
+    for (int i = 0; i < CLT_SIZES * CLT_OTHERS; i++) tensor->other[i / CLT_OTHERS][i % CLT_OTHERS] = shape;
     clt_status status = graph_adopt(graph, tensor);
     return status < 0 ? clt_graph_fail(graph, status) : tensor;
 }
@@ -324,7 +372,7 @@ clt_tensor *clt_input(clt_graph *graph, const char *name, clt_dtype dtype, clt_s
     if (!graph) return NULL;
     clt_status status = CLT_OK;
     for (int d = 0; d < shape.rank && d < CLT_MAX_RANK; d++)
-        if (shape.dims[d] == CLT_LENGTH)
+        if (clt_dim_is_length(shape.dims[d]))
             status = clt_fail(CLT_E_SHAPE, "input \"%s\": dimension %d is CLT_LENGTH: such an input is made by clt_sequence_input", name ? name : "", d);
     if (status == CLT_OK) status = clt_graph_resolve(graph, &shape);
     if (status == CLT_OK) status = check_leaf("input", name, &shape);
@@ -345,7 +393,7 @@ clt_tensor *clt_input(clt_graph *graph, const char *name, clt_dtype dtype, clt_s
     clt_tensor *input = leaf(graph, CLT_NODE_INPUT, name, dtype, shape);
     if (!clt_tensor_valid(input)) return input;
     input->follows = true;
-    if (shape.rank > 0) input->less[CLT_SIZE_BATCH].dims[0]--;
+    for (int k = 0; shape.rank > 0 && k < CLT_OTHERS; k++) input->other[CLT_SIZE_BATCH][k].dims[0] = other_size(graph, CLT_SIZE_BATCH, k);
     return input;
 }
 
@@ -362,8 +410,8 @@ clt_tensor *clt_sequence_input(clt_graph *graph, const char *name, clt_dtype dty
     clt_tensor *input = clt_input(graph, name, dtype, shape);
     if (!clt_tensor_valid(input)) return input;
     input->length_axis = axis;
-    input->less[CLT_SIZE_LENGTH].dims[axis]--;
     graph->length = input->shape.dims[axis];
+    for (int k = 0; k < CLT_OTHERS; k++) input->other[CLT_SIZE_LENGTH][k].dims[axis] = other_size(graph, CLT_SIZE_LENGTH, k);
     return input;
 }
 

@@ -36,6 +36,9 @@ typedef struct clt_variable {
 /* What may be another when a graph is run. */
 enum { CLT_SIZE_BATCH, CLT_SIZE_LENGTH, CLT_SIZES };
 
+/* Other values of each that shapes are inferred at, to see what follows it. */
+enum { CLT_OTHERS = 2 };
+
 typedef enum clt_tensor_kind {
     CLT_NODE_INVALID, /* the graph's one poisoned tensor */
     CLT_NODE_INPUT,   /* fed by the host each step */
@@ -68,7 +71,7 @@ struct clt_tensor {
 
     int length_axis; /* of a sequence input: the dimension that is the length; 0: none */
     bool follows;    /* it depends on an input, or on the batch or the length, which may be others when the graph is run */
-    clt_shape less[CLT_SIZES]; /* its shape when the batch, or the length, is one less; rank -1: it cannot be */
+    clt_shape other[CLT_SIZES][CLT_OTHERS]; /* its shape when the batch, or the length, is another one (graph.c); rank -1: nobody knows */
     const clt_op *op; /* of CLT_NODE_OP */
     void *attributes; /* op->attributes_bytes */
     int n_inputs;
@@ -186,11 +189,13 @@ clt_status clt_node_become(clt_tensor *node, const clt_op *op, const void *attri
 /* Nodes made from now on are the next segment of a plan: what a run may leave out or repeat. */
 void clt_graph_next_segment(clt_graph *graph);
 
-/* The tensor's shape for an op, with CLT_BATCH, CLT_LENGTH or -1 where a dimension follows them. */
+/* The tensor's shape for an op: CLT_BATCH, CLT_LENGTH or CLT_LENGTH plus or minus a number where a dimension is that, -1 where it follows them in another way. */
 clt_shape clt_tensor_extent(const clt_tensor *tensor);
 
 /* Puts the batch size in place of CLT_BATCH, and the length in place of CLT_LENGTH. */
 clt_status clt_graph_resolve(const clt_graph *graph, clt_shape *shape);
+/* The latter alone, of one dimension. */
+clt_status clt_graph_resolve_length(const clt_graph *graph, int64_t *dim);
 
 /* Keeps clt_error_detail() and `status` as the graph's first error; gives the invalid tensor. */
 clt_tensor *clt_graph_fail(clt_graph *graph, clt_status status);

@@ -81,10 +81,9 @@ clt_tensor *clt_model_gpt2_with(clt_tensor *tokens, clt_gpt2_options options) {
     const clt_gpt2_options *o = &m.options;
     clt_tensor *refused = refuse(tokens, o);
     if (refused) return refused;
-    int64_t length = tokens->shape.dims[1];
     clt_tensor *words = clt_parameter(m.graph, "transformer.wte.weight", CLT_SHAPE(o->vocabulary, o->width), normal(0.02f));
     clt_tensor *positions = clt_parameter(m.graph, "transformer.wpe.weight", CLT_SHAPE(o->positions, o->width), normal(0.02f));
-    clt_tensor *x = clt_add(clt_embedding_op(tokens, words), clt_slice(positions, 0, 0, length == m.graph->length ? CLT_LENGTH : length, 1));
+    clt_tensor *x = clt_add(clt_embedding_op(tokens, words), clt_slice_like(positions, tokens, 1));
     x = dropped(&m, x);
     for (int i = 0; i < o->layers; i++) x = block(&m, x, i);
     return clt_linear_op(clt_model_rows(norm(&m, x, "transformer.ln_f"), o->rows), words, NULL);

@@ -190,7 +190,7 @@ typedef struct clt_permute_attributes {
 
 typedef struct clt_slice_attributes {
     int axis;
-    int64_t start, stop, step; /* negative: from the end; stop INT64_MAX: to the end, CLT_LENGTH: as many as the length */
+    int64_t start, stop, step; /* negative: from the end; stop INT64_MAX: to the end, CLT_LENGTH plus or minus some: the length */
     clt_shape result; /* of the gradient: x's shape */
 } clt_slice_attributes;
 /* The first place of `size` that is taken. */

@@ -23,12 +23,11 @@ static clt_tensor *make_table(clt_graph *graph, const char *name, int64_t length
 /* As much of it as x is long. */
 static clt_tensor *table_of(clt_tensor *x, float base, bool sine) {
     char name[96];
-    clt_shape extent = clt_tensor_extent(x);
     int64_t length = x->shape.dims[2], pairs = x->shape.dims[3] / 2;
     snprintf(name, sizeof name, "rotary.%.9g.%lldx%lld.%s", (double)base, (long long)length, (long long)pairs, sine ? "sin" : "cos");
     clt_tensor *table = clt_graph_find(x->graph, name);
     if (!table) table = make_table(x->graph, name, length, pairs, base, sine);
-    return extent.dims[2] == CLT_LENGTH ? clt_slice(table, 0, 0, CLT_LENGTH, 1) : table;
+    return clt_slice_like(table, x, 2);
 }
 
 clt_tensor *clt_rotary_with(clt_tensor *x, clt_rotary_options options) {

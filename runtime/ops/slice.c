@@ -6,12 +6,12 @@ static clt_status infer(clt_tensor *node) {
     const clt_slice_attributes *at = node->attributes;
     const clt_tensor *x = node->inputs[0];
     int64_t size = at->axis < x->shape.rank ? x->shape.dims[at->axis] : 0, start = clt_slice_start(at, size), stop = at->stop;
+    bool by_length = clt_dim_is_length(stop);
     char text[CLT_SHAPE_TEXT];
-    if (stop == CLT_LENGTH && !(stop = node->graph->length))
-        return clt_fail(CLT_E_SHAPE, "CLT_LENGTH before the graph has a sequence input");
-    if (at->stop == CLT_LENGTH && stop > size)
-        return clt_fail(CLT_E_SHAPE, "axis %d of %s has fewer places than the length, %lld", at->axis, clt_shape_text(&x->shape, text), (long long)stop);
-    stop = CLT_MIN(stop < 0 ? stop + size : stop, size);
+    CLT_TRY(clt_graph_resolve_length(node->graph, &stop));
+    if (by_length && stop > size)
+        return clt_fail(CLT_E_SHAPE, "axis %d of %s has fewer places than the length asked for, %lld", at->axis, clt_shape_text(&x->shape, text), (long long)stop);
+    stop = CLT_MIN(stop < 0 && !by_length ? stop + size : stop, size);
     if (start < 0 || start >= stop)
         return clt_fail(CLT_E_SHAPE, "axis %d of %s from %lld to %lld by %lld is empty or out of range", at->axis,
                         clt_shape_text(&x->shape, text), (long long)start, (long long)stop, (long long)at->step);
@@ -71,4 +71,18 @@ clt_tensor *clt_slice(clt_tensor *x, int axis, int64_t start, int64_t stop, int6
     int64_t size = x->shape.dims[at];
     clt_slice_attributes attributes = {.axis = at, .start = start, .stop = stop > 0 && stop >= size ? INT64_MAX : stop, .step = step};
     return clt_node(NULL, &clt_op_slice, &attributes, &x, 1);
+}
+
+clt_tensor *clt_slice_like(clt_tensor *table, clt_tensor *x, int axis) {
+    if (!clt_tensor_valid(table) || !clt_tensor_valid(x)) return table && x ? x->graph->invalid : NULL;
+    int at = clt_shape_axis(&x->shape, axis);
+    char text[CLT_SHAPE_TEXT], rows[CLT_SHAPE_TEXT];
+    if (at < 0 || table->shape.rank < 1 || table->shape.dims[0] < x->shape.dims[at])
+        return clt_graph_fail(x->graph, clt_fail(CLT_E_SHAPE, "slice_like: expected a table with as many rows as %s has places along axis %d, got %s",
+                                                 clt_shape_text(&x->shape, text), axis, clt_shape_text(&table->shape, rows)));
+    int64_t size = x->shape.dims[at], stop = clt_tensor_extent(x).dims[at];
+    if (stop < 0 && !clt_dim_is_length(stop))
+        return clt_graph_fail(x->graph, clt_fail(CLT_E_SHAPE, "slice_like: axis %d of %s is neither the length, but for a number, nor always of one size", axis,
+                                                 clt_shape_text(&x->shape, text)));
+    return stop == size && table->shape.dims[0] == size ? table : clt_slice(table, 0, 0, stop, 1);
 }

@@ -109,6 +109,11 @@ static clt_tensor *parameter(clt_graph *g, const char *name, clt_shape shape) {
     return clt_parameter(g, name, shape, (clt_init){0});
 }
 
+/* One place more. */
+static clt_tensor *longer(clt_tensor *x) {
+    return clt_pad(x, (int64_t[]){0, 1, 0}, (int64_t[]){0, 0, 0}, 0);
+}
+
 static void shapes_follow_the_length(void **state) {
     (void)state;
     assert_lengths(clt_relu(x), n, l, 2);
@@ -128,9 +133,14 @@ static void shapes_follow_the_length(void **state) {
     assert_lengths(clt_softmax(x, 1), n, l, 2);
     assert_lengths(clt_slice(x, 1, -1, 99, 1), n, 1, 2);  /* the last place */
     assert_lengths(clt_slice(x, 1, 0, 99, 2), n, (l + 1) / 2, 2);
-    assert_lengths(clt_pad(x, (int64_t[]){0, 1, 0}, (int64_t[]){0, 0, 0}, 0), n, l + 1, 2);
-    assert_lengths(clt_slice(clt_pad(x, (int64_t[]){0, 1, 0}, (int64_t[]){0, 0, 0}, 0), 1, 0, -1, 1), n, l, 2); /* all but the last */
+    assert_lengths(longer(x), n, l + 1, 2);
+    assert_lengths(clt_slice(longer(x), 1, 0, -1, 1), n, l, 2); /* all but the last */
+    assert_lengths(clt_linear(clt_slice(x, 1, 0, 99, 2), "fc", 3), n, (l + 1) / 2, 3); /* one place less has as many */
     assert_lengths(clt_add(x, clt_slice(parameter(g, "p", CLT_SHAPE(9, 2)), 0, 0, CLT_LENGTH, 1)), n, l, 2);
+    assert_lengths(clt_add(longer(x), clt_slice(parameter(g, "p", CLT_SHAPE(9, 2)), 0, 0, CLT_LENGTH + 1, 1)), n, l + 1, 2);
+    assert_lengths(clt_rotary(clt_reshape(longer(x), CLT_SHAPE(CLT_BATCH, 1, CLT_LENGTH + 1, -1))), n, 1, l + 1, 2);
+    assert_lengths(clt_linear(clt_transpose(clt_reshape(longer(x), CLT_SHAPE(0, 1, CLT_LENGTH + 1, 2)), 1, 2), "fc", 3), n, l + 1, 1, 3);
+    assert_lengths(clt_slice(clt_reshape(x, CLT_SHAPE(-1, 2)), 0, 0, CLT_LENGTH, 1), l, 2);
     assert_lengths(clt_slice(clt_slice(parameter(g, "p", CLT_SHAPE(6, 6)), 0, 0, CLT_LENGTH, 1), 1, 0, CLT_LENGTH, 1), l, l);
     assert_lengths(clt_expand(parameter(g, "p", CLT_SHAPE(1, 1, 2)), CLT_SHAPE(CLT_BATCH, CLT_LENGTH, 2)), n, l, 2);
     assert_lengths(clt_mul(x, clt_fill(g, CLT_SHAPE(CLT_LENGTH, 1), 3)), n, l, 2);
@@ -141,6 +151,21 @@ static void shapes_follow_the_length(void **state) {
     assert_lengths(clt_rms_norm(x, "rn", 1), n, l, 2);
     assert_lengths(clt_rotary(clt_reshape(x, CLT_SHAPE(0, 1, CLT_LENGTH, -1)), .base = 100), n, 1, l, 2);
     assert_lengths(clt_reshape(parameter(g, "p", CLT_SHAPE(4 * 6)), CLT_SHAPE(4, 6)), 4, 6); /* the sizes are no batch, no length */
+}
+
+/* A graph that is declared for one sample serves more. */
+static void one_sample_may_become_many(void **state) {
+    (void)state;
+    clt_graph *g = new_graph(), *clone;
+    clt_tensor *x = clt_input(g, "x", CLT_F32, CLT_SHAPE(1, 3, 2));
+    clt_tensor *y = clt_linear(clt_transpose(x, 0, 1), "fc", 5); /* the batch in the middle */
+    clt_tensor *z = clt_reshape(clt_linear(clt_concat(((clt_tensor *[]){x, x}), 2, 0), "twice", 1), CLT_SHAPE(-1));
+    assert_ok(clt_graph_status(g));
+    assert_shape(clone_of(y, 7, &clone), CLT_SHAPE(3, 7, 5));
+    clt_graph_destroy(clone);
+    assert_shape(clone_of(z, 7, &clone), CLT_SHAPE(2 * 7 * 3));
+    clt_graph_destroy(clone);
+    clt_graph_destroy(g);
 }
 
 /* A number where the length is meant cannot become another one: an error, and never rows of several samples. */
@@ -168,6 +193,7 @@ static void lengths_are_checked(void **state) {
         {CLT_SHAPE(4, 5), 1, "the length is 5; that of the graph's others is 6"},
         {CLT_SHAPE(4, 0), 1, "the length is 0"},
         {CLT_SHAPE(CLT_LENGTH, 6), 1, "dimension 0 is CLT_LENGTH"},
+        {CLT_SHAPE(4, CLT_LENGTH - 1), 1, "of the graph's others is 6"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         clt_graph *g = new_graph();
@@ -182,7 +208,7 @@ static void lengths_are_checked(void **state) {
     clt_graph *g = new_graph();
     clt_fill(g, CLT_SHAPE(CLT_LENGTH), 1);
     assert_status(clt_graph_status(g), CLT_E_SHAPE);
-    assert_detail("CLT_LENGTH in a shape before the graph has a sequence input");
+    assert_detail("CLT_LENGTH before the graph has a sequence input");
     clt_graph_destroy(g);
     g = new_graph();
     clt_slice(clt_input(g, "x", CLT_F32, CLT_SHAPE(4, 2)), 0, 0, CLT_LENGTH, 1);
@@ -193,7 +219,7 @@ static void lengths_are_checked(void **state) {
     clt_sequence_input(g, "x", CLT_F32, CLT_SHAPE(4, 6, 2), 1);
     clt_slice(parameter(g, "p", CLT_SHAPE(5, 2)), 0, 0, CLT_LENGTH, 1);
     assert_status(clt_graph_status(g), CLT_E_SHAPE);
-    assert_detail("axis 0 of [5, 2] has fewer places than the length, 6");
+    assert_detail("axis 0 of [5, 2] has fewer places than the length asked for, 6");
     clt_graph_destroy(g);
     assert_null(clt_sequence_input(NULL, "x", CLT_F32, CLT_SHAPE(4, 6), 1));
 }
@@ -413,6 +439,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shapes_follow_the_batch),
         cmocka_unit_test(shapes_follow_the_length),
+        cmocka_unit_test(one_sample_may_become_many),
         cmocka_unit_test(numbers_do_not_follow_the_length),
         cmocka_unit_test(lengths_are_checked),
         cmocka_unit_test(parameters_of_the_batch_size_stay),

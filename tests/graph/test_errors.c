@@ -109,6 +109,10 @@ BUILDER(concat, clt_concat(((clt_tensor *[]){matrix(g), other(g)}), 2, 0))
 BUILDER(concat_axis, clt_concat(((clt_tensor *[]){matrix(g)}), 1, 2))
 BUILDER(concat_type, clt_concat(((clt_tensor *[]){matrix(g), bytes(g)}), 2, 0))
 BUILDER(slice_axis, clt_slice(matrix(g), 2, 0, 1, 1))
+BUILDER(like_axis, clt_slice_like(matrix(g), other(g), 2))
+BUILDER(like_batch, clt_slice_like(other(g), matrix(g), 0))
+BUILDER(like_short, clt_slice_like(matrix(g), other(g), 1))
+BUILDER(like_scalar, clt_slice_like(scalar(g), other(g), 1))
 BUILDER(slice_empty, clt_slice(matrix(g), 1, 2, 2, 1))
 BUILDER(slice_step, clt_slice(matrix(g), 1, 0, 2, 0))
 BUILDER(slice_before, clt_slice(matrix(g), 1, -4, 2, 1))
@@ -238,6 +242,10 @@ static const struct {
     WRONG(concat_axis, CLT_E_INVALID, "concat", "axis 2", "[2, 3]"),
     WRONG(concat_type, CLT_E_DTYPE, "concat", "\"bytes\"", "u8", "f32"),
     WRONG(slice_axis, CLT_E_SHAPE, "slice", "axis 2", "[2, 3]"),
+    WRONG(like_axis, CLT_E_SHAPE, "slice_like", "axis 2", "[4, 5]"),
+    WRONG(like_batch, CLT_E_SHAPE, "slice_like", "axis 0 of [2, 3] is neither"),
+    WRONG(like_short, CLT_E_SHAPE, "slice_like", "as many rows as [4, 5] has places along axis 1, got [2, 3]"),
+    WRONG(like_scalar, CLT_E_SHAPE, "slice_like", "got []"),
     WRONG(slice_empty, CLT_E_SHAPE, "slice", "from 2 to 2", "[2, 3]"),
     WRONG(slice_step, CLT_E_SHAPE, "slice", "by 0", "[2, 3]"),
     WRONG(slice_before, CLT_E_SHAPE, "slice", "[2, 3]"),
@@ -372,6 +380,8 @@ static void invalid_tensors_are_handed_on(void **state) {
         clt_transpose(bad, 0, 1),
         clt_concat(pair, 2, 0),
         clt_slice(bad, 0, 0, 1, 1),
+        clt_slice_like(bad, x, 0),
+        clt_slice_like(x, bad, 0),
         clt_pad(bad, border, border, 0),
         clt_expand(bad, CLT_SHAPE(2, 3)),
         clt_dropout(bad, 0.5f),
@@ -438,6 +448,7 @@ static void null_is_handed_on(void **state) {
         clt_concat(pair, 2, 0),
         clt_concat(none, 2, 0),
         clt_slice(NULL, 0, 0, 1, 1),
+        clt_slice_like(NULL, x, 0),
         clt_pad(NULL, border, border, 0),
         clt_expand(NULL, CLT_SHAPE(2, 3)),
         clt_dropout(NULL, 0.5f),

@@ -160,7 +160,6 @@ static void each_length_has_the_bits_of_its_own_graph(void **state) {
     }
 }
 
-/* Accuracy is over all labels, whatever the lengths of their batches. */
 /* A layer of a drawn network; `end` as of attention. */
 static clt_tensor *drawn_layer(clt_random *random, clt_tensor *x, int number, int64_t end) {
     char name[16];
@@ -223,6 +222,44 @@ static void drawn_networks_have_the_bits_of_their_own_graphs(void **state) {
     }
 }
 
+/* A text is its own labels, as most programs have it: all tokens but the last, and all but the first. `length` as of make. */
+static model of_library(bool llama, int64_t length) {
+    model m;
+    assert_ok(clt_graph_create(&m.graph));
+    clt_shape shape = CLT_SHAPE(SAMPLES, length ? length : LONGEST);
+    clt_tensor *text_of = length ? clt_input(m.graph, "text", CLT_I32, shape) : clt_sequence_input(m.graph, "text", CLT_I32, shape, 1);
+    clt_tensor *tokens = clt_slice(text_of, 1, 0, -1, 1), *next = clt_slice(text_of, 1, 1, INT64_MAX, 1);
+    m.logits = llama ? clt_model_llama(tokens, .vocabulary = WORDS, .width = WIDTH, .hidden = 12, .layers = 2, .heads = 2, .key_heads = 1)
+                     : clt_model_gpt2(tokens, .vocabulary = WORDS, .positions = LONGEST + 3, .width = WIDTH, .layers = 2, .heads = 2);
+    m.loss = clt_cross_entropy(clt_reshape(m.logits, CLT_SHAPE(-1, WORDS)), clt_reshape(next, CLT_SHAPE(-1)));
+    assert_ok(clt_trainer_create(&m.trainer, device, m.loss, &(clt_train_options){.optimizer = CLT_SGD, .lr = 0.5f, .output = m.logits}));
+    return m;
+}
+
+static void texts_are_their_own_labels(void **state) {
+    (void)state;
+    static float all_values[MOST_VALUES], own_values[MOST_VALUES];
+    for (int llama = 0; llama <= 1; llama++)
+        for (int64_t length = 2; length <= LONGEST; length += 5) {
+            model all = of_library(llama, 0), own = of_library(llama, length);
+            clt_batch batch = batch_of(SAMPLES, length);
+            batch.n_fields = 1;
+            for (int step = 0; step < 2; step++) {
+                assert_ok(clt_trainer_step(all.trainer, &batch));
+                assert_ok(clt_trainer_step(own.trainer, &batch));
+            }
+            size_t n = values_of(&all, all_values);
+            assert_int_equal(values_of(&own, own_values), n);
+            assert_memory_equal(all_values, own_values, n * sizeof(float));
+            batch = batch_of(SAMPLES, 1); /* nothing is left of it */
+            batch.n_fields = 1;
+            assert_status(clt_trainer_step(all.trainer, &batch), CLT_E_SHAPE);
+            destroy(&own);
+            destroy(&all);
+        }
+}
+
+/* Accuracy is over all labels, whatever the lengths of their batches. */
 static void labels_of_all_lengths_are_counted(void **state) {
     (void)state;
     static const int64_t lengths[] = {12, 3, 7};
@@ -311,6 +348,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_length_has_the_bits_of_its_own_graph),
         cmocka_unit_test(drawn_networks_have_the_bits_of_their_own_graphs),
+        cmocka_unit_test(texts_are_their_own_labels),
         cmocka_unit_test(labels_of_all_lengths_are_counted),
         cmocka_unit_test(many_lengths_take_turns),
         cmocka_unit_test(other_lengths_are_refused),

@@ -161,7 +161,7 @@ static clt_tensor *add_positions(network *w, clt_tensor *h) {
     float values[LONGEST * WIDTH];
     for (int i = 0; i < LONGEST * WIDTH; i++) values[i] = (float)sin(0.7 * i);
     if (!w->positions) w->positions = clt_constant(w->graph, "positions", &(clt_array){CLT_F32, CLT_SHAPE(LONGEST, WIDTH), values});
-    return clt_add(h, clt_slice(w->positions, 0, 0, CLT_LENGTH, 1));
+    return clt_add(h, clt_slice_like(w->positions, h, 1));
 }
 
 static clt_tensor *scale_by_input(network *w, clt_tensor *h) {
