@@ -78,6 +78,8 @@ typedef struct clt_gpt2_options {
     float dropout;      /* after embeddings, attention and MLP, and of attention's weights; default 0 */
     float eps;          /* of the norms; default 1e-5 */
     clt_tensor *rows;   /* i32 [R]: those of the N T positions whose logits are wanted, n T + t; default: all */
+    clt_tensor *position_ids; /* i32 [N, T]: the places of the tokens, whose keys and values are remembered (clt_cache) for T places, or the longest
+                                 of sequences: so the next tokens go on behind them. Default: 0 ... T - 1, and nothing is remembered */
 } clt_gpt2_options;
 
 /* GPT-2; Radford et al. 2019. tokens i32 [N, T], T <= positions -> logits [N, T, vocabulary], or [R, vocabulary] with `rows`. Names are those of
@@ -94,7 +96,7 @@ typedef struct clt_llama_options {
     float base;         /* of rotary positions; default 10000 */
     float eps;          /* of the norms; default 1e-5 */
     bool tied;          /* the head shares the embedding's weight */
-    clt_tensor *rows;   /* as of GPT-2 */
+    clt_tensor *rows, *position_ids; /* as of GPT-2 */
 } clt_llama_options;
 
 /* Llama; Touvron et al. 2023. tokens i32 [N, T] -> logits [N, T, vocabulary], or [R, vocabulary] with `rows`. Names are those of LlamaForCausalLM
@@ -118,8 +120,8 @@ typedef struct clt_language_model {
  * CLT_E_UNSUPPORTED: it asks for what the builders do not have, which is named; CLT_E_RANGE: a size makes no sense. */
 CLT_API clt_status clt_language_model_read(clt_language_model *model, const char *path);
 
-/* tokens i32 [N, T], rows as of clt_gpt2_options -> logits. */
-CLT_API clt_tensor *clt_language_model_build(const clt_language_model *model, clt_tensor *tokens, clt_tensor *rows);
+/* tokens i32 [N, T], rows and position_ids as of clt_gpt2_options, each may be NULL -> logits. */
+CLT_API clt_tensor *clt_language_model_build(const clt_language_model *model, clt_tensor *tokens, clt_tensor *rows, clt_tensor *position_ids);
 
 CLT_END_DECLS
 

@@ -211,6 +211,7 @@ CLT_API clt_tensor *clt_rms_norm_op(clt_tensor *x, clt_tensor *weight, clt_norm_
 typedef struct clt_attention_options {
     float scale; /* of the scores; default 1 / sqrt(D) */
     bool causal; /* query i sees keys 0 ... i alone */
+    clt_tensor *position_ids; /* i32 [N, T]: query t of sample n sees keys 0 ... position_ids[n, t], each below S, and `causal` is ignored. NULL: none */
 } clt_attention_options;
 
 /* Scaled dot-product attention; Vaswani et al. 2017. q [N, heads, T, D], k and v [N, key heads, S, D] -> [N, heads, T, D]:
@@ -222,11 +223,17 @@ CLT_API clt_tensor *clt_attention_with(clt_tensor *q, clt_tensor *k, clt_tensor 
 typedef struct clt_rotary_options {
     float base;       /* of the frequencies; default 10000 */
     bool interleaved; /* pairs are elements 2 i and 2 i + 1 (GPT-J), else i and i + D / 2 (GPT-NeoX, Llama) */
+    clt_tensor *position_ids; /* i32 [N, T]: the places, each below T, or below the longest of sequences; NULL: 0 ... T - 1 */
 } clt_rotary_options;
 
 /* Turns pairs of elements of x [N, heads, T, D], D even, by an angle that grows with the place in T: t base^(-2 i / D); Su et al. 2021. */
 CLT_API clt_tensor *clt_rotary_with(clt_tensor *x, clt_rotary_options options);
 #define clt_rotary(x, ...) clt_rotary_with((x), (clt_rotary_options){__VA_ARGS__})
+
+/* Remembers keys or values of the tokens so far, so that a next token needs its own alone: row t of x [N, heads, T, D] becomes row
+ * position_ids[n, t], below `capacity`, of the buffer `name`, which is in no file. Gives all of it, [N, heads, capacity, D]; of attention, give
+ * `position_ids`, too. Two rows of a sample in one place: one of them stays. N is the number of samples, always. There is no gradient. */
+CLT_API clt_tensor *clt_cache(clt_tensor *x, const char *name, int64_t capacity, clt_tensor *position_ids);
 
 /* ---- reductions ------------------------------------------------------------ */
 

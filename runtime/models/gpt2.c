@@ -6,6 +6,7 @@
 typedef struct gpt2 {
     clt_gpt2_options options;
     clt_graph *graph;
+    int64_t length; /* of the longest sequence */
 } gpt2;
 
 static clt_tensor *dropped(const gpt2 *m, clt_tensor *x) {
@@ -30,7 +31,7 @@ static clt_tensor *attention(const gpt2 *m, clt_tensor *x, const char *name, flo
     clt_tensor *qkv = conv1d(m, x, CLT_NAMED("%s.c_attn", name), 3 * width, 0.02f), *heads[3];
     for (int i = 0; i < 3; i++)
         heads[i] = clt_model_split_heads(clt_slice(qkv, 2, i * width, (i + 1) * width, 1), m->options.heads);
-    clt_tensor *y = clt_attention(heads[0], heads[1], heads[2], .causal = true);
+    clt_tensor *y = clt_model_attention(heads[0], heads[1], heads[2], name, m->length, m->options.position_ids);
     return dropped(m, conv1d(m, clt_model_merge_heads(y), CLT_NAMED("%s.c_proj", name), width, projected));
 }
 
@@ -77,13 +78,14 @@ static clt_tensor *refuse(clt_tensor *tokens, const clt_gpt2_options *o) {
 
 clt_tensor *clt_model_gpt2_with(clt_tensor *tokens, clt_gpt2_options options) {
     if (!clt_tensor_valid(tokens)) return tokens;
-    gpt2 m = {completed(options), tokens->graph};
+    gpt2 m = {completed(options), tokens->graph, tokens->shape.rank == 2 ? tokens->shape.dims[1] : 0};
     const clt_gpt2_options *o = &m.options;
     clt_tensor *refused = refuse(tokens, o);
     if (refused) return refused;
     clt_tensor *words = clt_parameter(m.graph, "transformer.wte.weight", CLT_SHAPE(o->vocabulary, o->width), normal(0.02f));
     clt_tensor *positions = clt_parameter(m.graph, "transformer.wpe.weight", CLT_SHAPE(o->positions, o->width), normal(0.02f));
-    clt_tensor *x = clt_add(clt_embedding_op(tokens, words), clt_slice_like(positions, tokens, 1));
+    clt_tensor *places = o->position_ids ? clt_embedding_op(o->position_ids, positions) : clt_slice_like(positions, tokens, 1);
+    clt_tensor *x = clt_add(clt_embedding_op(tokens, words), places);
     x = dropped(&m, x);
     for (int i = 0; i < o->layers; i++) x = block(&m, x, i);
     return clt_linear_op(clt_model_rows(norm(&m, x, "transformer.ln_f"), o->rows), words, NULL);

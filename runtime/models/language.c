@@ -166,10 +166,11 @@ clt_status clt_language_model_read(clt_language_model *model, const char *path) 
     return status;
 }
 
-clt_tensor *clt_language_model_build(const clt_language_model *model, clt_tensor *tokens, clt_tensor *rows) {
+clt_tensor *clt_language_model_build(const clt_language_model *model, clt_tensor *tokens, clt_tensor *rows, clt_tensor *position_ids) {
     if (!model || !clt_tensor_valid(tokens)) return tokens;
     clt_gpt2_options gpt2 = model->gpt2;
     clt_llama_options llama = model->llama;
     gpt2.rows = llama.rows = rows;
+    gpt2.position_ids = llama.position_ids = position_ids;
     return model->family == CLT_LANGUAGE_LLAMA ? clt_model_llama_with(tokens, llama) : clt_model_gpt2_with(tokens, gpt2);
 }

@@ -4,6 +4,7 @@
 typedef struct llama {
     clt_llama_options options;
     clt_graph *graph;
+    int64_t length; /* of the longest sequence */
 } llama;
 
 static clt_tensor *project(const llama *m, clt_tensor *x, const char *name, int64_t out) {
@@ -24,7 +25,8 @@ static clt_tensor *attention(const llama *m, clt_tensor *x, const char *name) {
     clt_tensor *q = clt_model_split_heads(project(m, x, CLT_NAMED("%s.q_proj", name), o->width), o->heads);
     clt_tensor *k = clt_model_split_heads(project(m, x, CLT_NAMED("%s.k_proj", name), head * o->key_heads), o->key_heads);
     clt_tensor *v = clt_model_split_heads(project(m, x, CLT_NAMED("%s.v_proj", name), head * o->key_heads), o->key_heads);
-    clt_tensor *y = clt_attention(clt_rotary(q, .base = o->base), clt_rotary(k, .base = o->base), v, .causal = true);
+    clt_rotary_options places = {.base = o->base, .position_ids = o->position_ids};
+    clt_tensor *y = clt_model_attention(clt_rotary_with(q, places), clt_rotary_with(k, places), v, name, m->length, o->position_ids);
     return project(m, clt_model_merge_heads(y), CLT_NAMED("%s.o_proj", name), o->width);
 }
 
@@ -66,7 +68,7 @@ static clt_tensor *refuse(clt_tensor *tokens, const clt_llama_options *o) {
 
 clt_tensor *clt_model_llama_with(clt_tensor *tokens, clt_llama_options options) {
     if (!clt_tensor_valid(tokens)) return tokens;
-    llama m = {completed(options), tokens->graph};
+    llama m = {completed(options), tokens->graph, tokens->shape.rank == 2 ? tokens->shape.dims[1] : 0};
     const clt_llama_options *o = &m.options;
     clt_tensor *refused = refuse(tokens, o);
     if (refused) return refused;

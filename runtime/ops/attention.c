@@ -22,6 +22,14 @@ float clt_attention_scale(const clt_tensor *node) {
     return at->scale != 0 ? at->scale : (float)(1 / sqrt((double)clt_attention_sizes(node).d));
 }
 
+clt_tensor *clt_attention_position_ids(const clt_tensor *node) {
+    return node->n_inputs > node->op->least_inputs ? node->inputs[node->n_inputs - 1] : NULL;
+}
+
+static int64_t index_limit(const clt_tensor *node, int input) {
+    return clt_attention_position_ids(node) && input == node->n_inputs - 1 ? clt_attention_sizes(node).s : 0;
+}
+
 static clt_status infer(clt_tensor *node) {
     const clt_shape *q = &node->inputs[0]->shape, *k = &node->inputs[1]->shape;
     char text[CLT_PAIR_TEXT];
@@ -36,6 +44,11 @@ static clt_status infer(clt_tensor *node) {
                         clt_pair_text(node->inputs[0], node->inputs[1], text));
     if (k->dims[1] < 1 || q->dims[1] % k->dims[1])
         return clt_fail(CLT_E_SHAPE, "%lld heads of queries: expected a multiple of the %lld heads of keys", (long long)q->dims[1], (long long)k->dims[1]);
+    const clt_tensor *ids = clt_attention_position_ids(node);
+    char shape[CLT_SHAPE_TEXT];
+    if (ids && (ids->dtype != CLT_I32 || !clt_shape_equal(&ids->shape, &CLT_SHAPE(q->dims[0], q->dims[2]))))
+        return clt_fail(CLT_E_SHAPE, "position_ids %s %s: expected i32 [%lld, %lld]", clt_dtype_name(ids->dtype), clt_shape_text(&ids->shape, shape),
+                        (long long)q->dims[0], (long long)q->dims[2]);
     node->shape = *q;
     node->outputs[0]->shape = CLT_SHAPE(q->dims[0], q->dims[1], q->dims[2]);
     node->dtype = node->outputs[0]->dtype = CLT_F32;
@@ -56,10 +69,12 @@ static clt_status infer_grad_key_value(clt_tensor *node) {
 
 static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_tensor **dx) {
     clt_tensor *q = node->inputs[0], *k = node->inputs[1], *v = node->inputs[2], *log_sums = node->outputs[0];
-    clt_tensor *inputs[] = {q, k, v, log_sums, clt_sum(clt_mul(dy, node), CLT_AXES(3)), dy};
-    if (wanted[0]) dx[0] = clt_node(NULL, &clt_op_attention_grad_query, node->attributes, inputs, 6);
+    clt_tensor *ids = clt_attention_position_ids(node);
+    clt_tensor *inputs[] = {q, k, v, log_sums, clt_sum(clt_mul(dy, node), CLT_AXES(3)), dy, ids};
+    int n = ids ? 7 : 6;
+    if (wanted[0]) dx[0] = clt_node(NULL, &clt_op_attention_grad_query, node->attributes, inputs, n);
     if (!wanted[1] && !wanted[2]) return;
-    clt_tensor *both = clt_node(NULL, &clt_op_attention_grad_key_value, node->attributes, inputs, 6);
+    clt_tensor *both = clt_node(NULL, &clt_op_attention_grad_key_value, node->attributes, inputs, n);
     if (!clt_tensor_valid(both)) return;
     dx[1] = both;
     dx[2] = both->outputs[0];
@@ -86,19 +101,19 @@ static const clt_attribute schema[] = {
     {0},
 };
 
-#define COMMON .attributes_bytes = sizeof(clt_attention_attributes), .schema = schema, .tuned = true
+#define COMMON .attributes_bytes = sizeof(clt_attention_attributes), .schema = schema, .tuned = true, .index_limit = index_limit
 
 const clt_op clt_op_attention = {
-    .name = "attention", COMMON, .more_outputs = 1, .least_inputs = 3, .infer = infer, .gradient = gradient, .cost = cost_forward};
+    .name = "attention", COMMON, .more_outputs = 1, .least_inputs = 3, .most_inputs = 4, .infer = infer, .gradient = gradient, .cost = cost_forward};
 const clt_op clt_op_attention_grad_query = {
-    .name = "attention_grad_query", COMMON, .least_inputs = 6, .infer = infer_grad_query, .cost = cost_grad_query};
+    .name = "attention_grad_query", COMMON, .least_inputs = 6, .most_inputs = 7, .infer = infer_grad_query, .cost = cost_grad_query};
 const clt_op clt_op_attention_grad_key_value = {
-    .name = "attention_grad_key_value", COMMON, .more_outputs = 1, .least_inputs = 6, .infer = infer_grad_key_value, .cost = cost_grad_key_value};
+    .name = "attention_grad_key_value", COMMON, .more_outputs = 1, .least_inputs = 6, .most_inputs = 7, .infer = infer_grad_key_value, .cost = cost_grad_key_value};
 
 clt_tensor *clt_attention_with(clt_tensor *q, clt_tensor *k, clt_tensor *v, clt_attention_options options) {
     if (!clt_tensor_valid(q)) return q;
-    clt_attention_attributes at = {.scale = options.scale, .causal = options.causal};
+    clt_attention_attributes at = {.scale = options.scale, .causal = options.causal && !options.position_ids};
     if (!isfinite(at.scale))
         return clt_graph_fail(q->graph, clt_fail(CLT_E_INVALID, "attention: expected a finite scale, got %g", (double)at.scale));
-    return clt_node(NULL, &clt_op_attention, &at, (clt_tensor *[]){q, k, v}, 3);
+    return clt_node(NULL, &clt_op_attention, &at, (clt_tensor *[]){q, k, v, options.position_ids}, options.position_ids ? 4 : 3);
 }

@@ -155,6 +155,7 @@ typedef struct clt_attention_size {
     int64_t n, heads, key_heads, t, s, d;
 } clt_attention_size;
 clt_attention_size clt_attention_sizes(const clt_tensor *node); /* of any of the three ops */
+clt_tensor *clt_attention_position_ids(const clt_tensor *node); /* i32 [N, T], the last operand; NULL: there is none */
 float clt_attention_scale(const clt_tensor *node);
 
 /* ---- reduce.c ---- */

@@ -20,14 +20,20 @@ static clt_tensor *make_table(clt_graph *graph, const char *name, int64_t length
     return table;
 }
 
-/* As much of it as x is long. */
-static clt_tensor *table_of(clt_tensor *x, float base, bool sine) {
+/* Of the places of x: [T, pairs], or by their numbers [N, 1, T, pairs]. */
+static clt_tensor *table_of(clt_tensor *x, float base, bool sine, clt_tensor *position_ids) {
     char name[96];
     int64_t length = x->shape.dims[2], pairs = x->shape.dims[3] / 2;
     snprintf(name, sizeof name, "rotary.%.9g.%lldx%lld.%s", (double)base, (long long)length, (long long)pairs, sine ? "sin" : "cos");
     clt_tensor *table = clt_graph_find(x->graph, name);
     if (!table) table = make_table(x->graph, name, length, pairs, base, sine);
-    return clt_slice_like(table, x, 2);
+    if (!position_ids) return clt_slice_like(table, x, 2);
+    return clt_reshape(clt_embedding_op(position_ids, table), CLT_SHAPE(CLT_BATCH, 1, -1, pairs));
+}
+
+/* With a dimension more, of the two elements of a pair. */
+static clt_tensor *for_pairs(clt_tensor *table) {
+    return clt_reshape(table, table->shape.rank == 2 ? CLT_SHAPE(0, 0, 1) : CLT_SHAPE(CLT_BATCH, 1, 0, 0, 1));
 }
 
 clt_tensor *clt_rotary_with(clt_tensor *x, clt_rotary_options options) {
@@ -37,12 +43,16 @@ clt_tensor *clt_rotary_with(clt_tensor *x, clt_rotary_options options) {
     if (x->shape.rank != 4 || x->shape.dims[3] % 2 || !(base > 0 && base < INFINITY))
         return clt_graph_fail(x->graph, clt_fail(CLT_E_SHAPE, "rotary: expected x [N, heads, T, D] with an even D and a base above 0, got %s and %g",
                                                  clt_shape_text(&x->shape, text), (double)base));
+    const clt_tensor *ids = options.position_ids;
+    if (ids && !clt_shape_equal(&ids->shape, &CLT_SHAPE(x->shape.dims[0], x->shape.dims[2])))
+        return clt_graph_fail(x->graph, clt_fail(CLT_E_SHAPE, "rotary: expected position_ids [%lld, %lld], got %s", (long long)x->shape.dims[0],
+                                                 (long long)x->shape.dims[2], clt_shape_text(&ids->shape, text)));
     int64_t width = x->shape.dims[3];
-    clt_tensor *cosine = table_of(x, base, false), *sine = table_of(x, base, true), *parts[2], *turned[2];
+    clt_tensor *cosine = table_of(x, base, false, options.position_ids), *sine = table_of(x, base, true, options.position_ids), *parts[2], *turned[2];
     if (options.interleaved) {
         x = clt_reshape(x, CLT_SHAPE(0, 0, 0, width / 2, 2));
-        cosine = clt_reshape(cosine, CLT_SHAPE(0, 0, 1));
-        sine = clt_reshape(sine, CLT_SHAPE(0, 0, 1));
+        cosine = for_pairs(cosine);
+        sine = for_pairs(sine);
     }
     int64_t half = options.interleaved ? 1 : width / 2;
     for (int i = 0; i < 2; i++) parts[i] = clt_slice(x, -1, i * half, (i + 1) * half, 1);

@@ -11,6 +11,8 @@ typedef struct text {
     int32_t *tokens;
     int64_t n, made, limit, longest, vocabulary; /* limit: of tokens that are made */
     bool fixed;                                  /* the length is the longest, always */
+    bool remembers;                              /* the tokens that it was given, at the places of `ids` */
+    int32_t *ids;
     float *logits;
 } text;
 
@@ -18,10 +20,14 @@ typedef struct text {
 
 static clt_status check_graph(text *x) {
     const clt_trainer *t = x->predictor->forward;
-    const clt_tensor *tokens = t->inputs[0], *rows = t->inputs[1], *output = x->predictor->output;
-    bool fits = t->n_inputs == 2 && tokens->dtype == CLT_I32 && tokens->shape.rank == 2 && tokens->shape.dims[0] == 1 && rows->dtype == CLT_I32 &&
+    const clt_tensor *tokens = t->inputs[0], *rows = t->inputs[1], *ids = t->inputs[2], *output = x->predictor->output;
+    x->remembers = t->n_inputs == 3;
+    bool fits = (t->n_inputs == 2 || x->remembers) && tokens->dtype == CLT_I32 && tokens->shape.rank == 2 && tokens->shape.dims[0] == 1 && rows->dtype == CLT_I32 &&
                 rows->shape.rank == 1 && rows->shape.dims[0] == 1 && output->shape.rank == 2 && output->shape.dims[0] == 1;
-    if (!fits) return clt_fail(CLT_E_SHAPE, "clt_generate: expected a graph with the inputs tokens i32 [1, T] and rows i32 [1], and the output [1, vocabulary]");
+    if (x->remembers) fits = fits && ids->dtype == CLT_I32 && clt_shape_equal(&ids->shape, &tokens->shape) && ids->length_axis == 1 && tokens->length_axis == 1;
+    if (!fits)
+        return clt_fail(CLT_E_SHAPE, "clt_generate: expected a graph with the inputs tokens i32 [1, T], rows i32 [1] and, if it is to remember, position_ids i32 "
+                                     "[1, T], all of sequences, and the output [1, vocabulary]");
     x->longest = tokens->shape.dims[1];
     x->fixed = tokens->length_axis != 1;
     x->vocabulary = output->shape.dims[1];
@@ -40,7 +46,8 @@ static clt_status check_prompt(const text *x, const int32_t *prompt) {
 
 /* ---- one token ---- */
 
-/* A plan serves all lengths up to its own: of a causal model what comes behind a row does not change it. */
+/* A plan serves all lengths up to its own: of a causal model what comes behind a row does not change it. What is remembered of it is overwritten
+ * before a token sees it. */
 static int64_t padded(const text *x) {
     int64_t length = SHORTEST;
     while (length < x->n + x->made) length *= 2;
@@ -48,9 +55,10 @@ static int64_t padded(const text *x) {
 }
 
 static clt_status next_token(text *x, int32_t *token) {
-    int64_t length = padded(x);
-    int32_t row = (int32_t)(x->n + x->made - 1);
-    clt_batch batch = {1, 2, {{CLT_I32, CLT_SHAPE(1, length), x->tokens}, {CLT_I32, CLT_SHAPE(1), &row}}};
+    int64_t last = x->n + x->made - 1, first = x->remembers && x->made ? last : 0, length = first ? 1 : padded(x);
+    int32_t row = (int32_t)(last - first);
+    clt_shape sequence = CLT_SHAPE(1, length);
+    clt_batch batch = {1, x->remembers ? 3 : 2, {{CLT_I32, sequence, x->tokens + first}, {CLT_I32, CLT_SHAPE(1), &row}, {CLT_I32, sequence, x->ids + first}}};
     CLT_TRY(clt_predictor_run(x->predictor, &batch, x->logits, (size_t)x->vocabulary));
     return clt_sample_token(x->logits, x->vocabulary, &x->options->sampling, (uint64_t)x->made, token);
 }
@@ -73,11 +81,14 @@ clt_status clt_generate(clt_predictor *predictor, const int32_t *prompt, int64_t
     CLT_TRY(check_graph(&x));
     CLT_TRY(check_prompt(&x, prompt));
     x.tokens = clt_calloc((size_t)x.longest, sizeof *x.tokens);
+    x.ids = clt_alloc((size_t)x.longest * sizeof *x.ids);
     x.logits = clt_alloc((size_t)x.vocabulary * sizeof *x.logits);
-    clt_status status = x.tokens && x.logits ? CLT_OK : clt_fail_memory((size_t)(x.longest + x.vocabulary) * sizeof *x.logits);
+    clt_status status = x.tokens && x.ids && x.logits ? CLT_OK : clt_fail_memory((size_t)(2 * x.longest + x.vocabulary) * sizeof *x.logits);
+    for (int64_t i = 0; status == CLT_OK && i < x.longest; i++) x.ids[i] = (int32_t)i;
     if (status == CLT_OK) memcpy(x.tokens, prompt, (size_t)n * sizeof *prompt);
     if (status == CLT_OK) status = generate(&x, visit, user);
     clt_free(x.logits);
+    clt_free(x.ids);
     clt_free(x.tokens);
     return status;
 }

@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     int64_t width = m.family == CLT_LANGUAGE_LLAMA ? m.llama.width : m.gpt2.width;
     if (layers > 2 || width > SMALL || m.vocabulary > SMALL || clt_graph_create(&graph) < 0) return 0;
     clt_tensor *tokens = clt_input(graph, "tokens", CLT_I32, CLT_SHAPE(1, 1));
-    clt_language_model_build(&m, tokens, NULL);
+    clt_language_model_build(&m, tokens, NULL, size % 2 ? clt_input(graph, "position_ids", CLT_I32, CLT_SHAPE(1, 1)) : NULL);
     FUZZ_CHECK(clt_graph_status(graph) == CLT_OK);
     clt_graph_destroy(graph);
     return 0;

@@ -125,6 +125,31 @@ BUILDER(reshape_rank, clt_reshape(matrix(g), ((clt_shape){.rank = 9})))
 BUILDER(dropout, clt_dropout(matrix(g), 1))
 BUILDER(embedding, clt_embedding(matrix(g), "words", 5, 2))
 BUILDER(embedding_empty, clt_embedding(labels(g), "words", 0, 2))
+static clt_tensor *ids(clt_graph *g) {
+    return clt_input(g, "ids", CLT_I32, CLT_SHAPE(2, 3));
+}
+static clt_tensor *heads(clt_graph *g) {
+    return clt_input(g, "heads", CLT_F32, CLT_SHAPE(2, 3, 8, 6));
+}
+BUILDER(cache_rank, clt_cache(matrix(g), "c", 9, ids(g)))
+BUILDER(cache_places, clt_cache(heads(g), "c", 9, ids(g)))
+BUILDER(cache_type, clt_cache(heads(g), "c", 9, matrix(g)))
+BUILDER(cache_empty, clt_cache(heads(g), "c", 0, ids(g)))
+static clt_tensor *cache_twice(clt_graph *g) {
+    clt_tensor *x = heads(g), *places = clt_input(g, "places", CLT_I32, CLT_SHAPE(2, 8));
+    clt_cache(x, "c", 9, places);
+    return clt_cache(x, "c", 9, places);
+}
+static clt_tensor *attention_places(clt_graph *g) {
+    clt_tensor *x = heads(g);
+    return clt_attention(x, x, x, .position_ids = ids(g));
+}
+static clt_tensor *attention_places_type(clt_graph *g) {
+    clt_tensor *x = heads(g);
+    return clt_attention(x, x, x, .position_ids = matrix(g));
+}
+BUILDER(rotary_places, clt_rotary(heads(g), .position_ids = ids(g)))
+BUILDER(rotary_places_type, clt_rotary(heads(g), .position_ids = clt_input(g, "places", CLT_F32, CLT_SHAPE(2, 8))))
 BUILDER(softmax, clt_softmax(matrix(g), 2))
 BUILDER(log_softmax, clt_log_softmax(scalar(g), 0))
 BUILDER(cross_entropy, clt_cross_entropy(matrix(g), labels(g)))
@@ -258,6 +283,15 @@ static const struct {
     WRONG(dropout, CLT_E_INVALID, "dropout", "1"),
     WRONG(embedding, CLT_E_DTYPE, "embedding", "\"matrix\"", "f32", "i32"),
     WRONG(embedding_empty, CLT_E_SHAPE, "words.weight", "[0, 2]"),
+    WRONG(cache_rank, CLT_E_SHAPE, "cache", "[N, heads, T, D]", "[2, 3]"),
+    WRONG(cache_places, CLT_E_SHAPE, "cache", "position_ids [2, 3]: expected [2, 8]"),
+    WRONG(cache_type, CLT_E_DTYPE, "cache", "\"matrix\"", "f32", "i32"),
+    WRONG(cache_empty, CLT_E_SHAPE, "\"c\"", "[2, 3, 0, 6]"),
+    WRONG(cache_twice, CLT_E_INVALID, "\"c\" exists already"),
+    WRONG(attention_places, CLT_E_SHAPE, "attention", "position_ids i32 [2, 3]: expected i32 [2, 8]"),
+    WRONG(attention_places_type, CLT_E_SHAPE, "attention", "position_ids f32 [2, 3]"),
+    WRONG(rotary_places, CLT_E_SHAPE, "rotary", "expected position_ids [2, 8], got [2, 3]"),
+    WRONG(rotary_places_type, CLT_E_DTYPE, "\"places\"", "f32", "i32"),
     WRONG(softmax, CLT_E_INVALID, "softmax", "axis 2", "[2, 3]"),
     WRONG(log_softmax, CLT_E_INVALID, "log_softmax", "axis 0", "[]"),
     WRONG(cross_entropy, CLT_E_SHAPE, "cross_entropy", "\"matrix\" [2, 3]", "\"labels\" [4]"),
@@ -381,6 +415,9 @@ static void invalid_tensors_are_handed_on(void **state) {
         clt_concat(pair, 2, 0),
         clt_slice(bad, 0, 0, 1, 1),
         clt_slice_like(bad, x, 0),
+        clt_cache(bad, "c", 9, x),
+        clt_cache(clt_reshape(x, CLT_SHAPE(1, 1, 2, 3)), "c2", 9, bad),
+        clt_attention(x, x, x, .position_ids = bad),
         clt_slice_like(x, bad, 0),
         clt_pad(bad, border, border, 0),
         clt_expand(bad, CLT_SHAPE(2, 3)),
@@ -449,6 +486,8 @@ static void null_is_handed_on(void **state) {
         clt_concat(none, 2, 0),
         clt_slice(NULL, 0, 0, 1, 1),
         clt_slice_like(NULL, x, 0),
+        clt_cache(NULL, "c", 9, x),
+        clt_cache(clt_reshape(x, CLT_SHAPE(1, 1, 2, 3)), "c", 9, NULL),
         clt_pad(NULL, border, border, 0),
         clt_expand(NULL, CLT_SHAPE(2, 3)),
         clt_dropout(NULL, 0.5f),

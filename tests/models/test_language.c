@@ -58,16 +58,16 @@ static void builds_what_it_read(void **state) {
         assert_ok(read_text(&m, texts[i]));
         assert_ok(clt_graph_create(&graph));
         clt_tensor *tokens = clt_input(graph, "tokens", CLT_I32, CLT_SHAPE(3, 5)), *rows = clt_input(graph, "rows", CLT_I32, CLT_SHAPE(3));
-        clt_shape shape = clt_tensor_shape(clt_language_model_build(&m, tokens, rows));
+        clt_shape shape = clt_tensor_shape(clt_language_model_build(&m, tokens, rows, NULL));
         assert_ok(clt_graph_status(graph));
         assert_true(shape.rank == 2 && shape.dims[0] == 3 && shape.dims[1] == 20);
         clt_graph_destroy(graph);
         assert_ok(clt_graph_create(&graph));
-        shape = clt_tensor_shape(clt_language_model_build(&m, clt_input(graph, "tokens", CLT_I32, CLT_SHAPE(3, 5)), NULL));
+        shape = clt_tensor_shape(clt_language_model_build(&m, clt_input(graph, "tokens", CLT_I32, CLT_SHAPE(3, 5)), NULL, NULL));
         assert_true(shape.rank == 3 && shape.dims[1] == 5 && shape.dims[2] == 20);
         clt_graph_destroy(graph);
     }
-    assert_null(clt_language_model_build(NULL, NULL, NULL));
+    assert_null(clt_language_model_build(NULL, NULL, NULL, NULL));
 }
 
 static void refuses_what_it_cannot_build(void **state) {

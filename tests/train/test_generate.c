@@ -1,6 +1,7 @@
 /* Text token by token, against predictions of the whole text so far. */
 #include "tests/support.h"
 
+#include <math.h>
 #include <string.h>
 
 #include <cltrain/cltrain.h>
@@ -38,14 +39,23 @@ static clt_language_model small(clt_language_family family) {
     };
 }
 
+typedef enum kind {
+    WHOLE,    /* logits of all places */
+    FIXED,    /* of one row; the length is the longest */
+    ANY,      /* of one row, at any length */
+    REMEMBERS /* the same with places, and what was before is remembered */
+} kind;
+
 /* With first values that are large enough for texts that are not the same token again and again. */
-static language make(clt_language_family family, bool any_length, bool rows) {
+static language make(clt_language_family family, kind which, int64_t samples) {
     language l;
     clt_language_model model = small(family);
     assert_ok(clt_graph_create(&l.graph));
-    clt_shape shape = CLT_SHAPE(1, LONGEST);
-    clt_tensor *tokens = any_length ? clt_sequence_input(l.graph, "tokens", CLT_I32, shape, 1) : clt_input(l.graph, "tokens", CLT_I32, shape);
-    clt_tensor *logits = clt_language_model_build(&model, tokens, rows ? clt_input(l.graph, "rows", CLT_I32, CLT_SHAPE(1)) : NULL);
+    clt_shape shape = CLT_SHAPE(samples, LONGEST);
+    clt_tensor *tokens = which == FIXED ? clt_input(l.graph, "tokens", CLT_I32, shape) : clt_sequence_input(l.graph, "tokens", CLT_I32, shape, 1);
+    clt_tensor *rows = which == WHOLE ? NULL : clt_input(l.graph, "rows", CLT_I32, CLT_SHAPE(samples));
+    clt_tensor *ids = which == REMEMBERS ? clt_sequence_input(l.graph, "position_ids", CLT_I32, shape, 1) : NULL;
+    clt_tensor *logits = clt_language_model_build(&model, tokens, rows, ids);
     assert_ok(clt_predictor_create(&l.predictor, device, logits, &(clt_predictor_options){.seed = 2}));
     for (size_t i = 0; i < l.graph->n_variables; i++) {
         const clt_variable *v = l.graph->variables[i];
@@ -81,13 +91,17 @@ static void goes_on_as_the_whole_text_says(void **state) {
     static const int32_t prompt[] = {3, 1, 12};
     enum { PROMPT = 3, MADE = 30 };
     for (int family = 0; family < 2; family++) {
-        language stepwise = make((clt_language_family)family, true, true), fixed = make((clt_language_family)family, false, true);
-        language whole = make((clt_language_family)family, true, false);
-        told by_length = {0}, by_longest = {0};
+        language stepwise = make((clt_language_family)family, ANY, 1), fixed = make((clt_language_family)family, FIXED, 1);
+        language whole = make((clt_language_family)family, WHOLE, 1), remembers = make((clt_language_family)family, REMEMBERS, 1);
+        told by_length = {0}, by_longest = {0}, by_memory = {0}, another = {0};
         clt_generate_options options = {.tokens = MADE};
         assert_ok(clt_generate(stepwise.predictor, prompt, PROMPT, &options, tell, &by_length));
         assert_ok(clt_generate(fixed.predictor, prompt, PROMPT, &options, tell, &by_longest));
+        assert_ok(clt_generate(remembers.predictor, (int32_t[]){7, 2, 2, 9}, 4, &options, tell, &another)); /* which is forgotten */
+        assert_ok(clt_generate(remembers.predictor, prompt, PROMPT, &options, tell, &by_memory));
         assert_int_equal(by_length.n, MADE);
+        assert_memory_equal(by_length.tokens, by_memory.tokens, MADE * sizeof *prompt);
+        assert_memory_not_equal(another.tokens, by_memory.tokens, MADE * sizeof *prompt);
         assert_memory_equal(by_length.tokens, by_longest.tokens, MADE * sizeof *prompt);
         int32_t text[PROMPT + MADE];
         static float logits[LONGEST * WORDS];
@@ -106,15 +120,52 @@ static void goes_on_as_the_whole_text_says(void **state) {
             different += i > 0 && by_length.tokens[i] != by_length.tokens[i - 1];
         }
         assert_true(different > 5); /* no constant would do */
+        destroy(&remembers);
         destroy(&whole);
         destroy(&fixed);
         destroy(&stepwise);
     }
 }
 
+/* Texts of a batch may be at places of their own: each sees what it was given before. */
+static void each_sample_has_its_own_place(void **state) {
+    (void)state;
+    enum { FIRST = 6 };
+    static const int32_t text[2][FIRST + 1] = {{4, 1, 8, 0, 12, 3, 5}, {9, 9, 2, 7, 11, 6, 10}}, next[2] = {10, 4};
+    static const int64_t places[2] = {3, 6};
+    static float logits[FIRST * 2 * WORDS + 2 * WORDS], wanted[2 * WORDS];
+    for (int family = 0; family < 2; family++) {
+        language whole = make((clt_language_family)family, WHOLE, 1), remembers = make((clt_language_family)family, REMEMBERS, 2);
+        int32_t tokens[2][FIRST], ids[2][FIRST], rows[2] = {0, 1};
+        for (int s = 0; s < 2; s++)
+            for (int t = 0; t < FIRST; t++) tokens[s][t] = text[s][t], ids[s][t] = t;
+        clt_array sequence = {CLT_I32, CLT_SHAPE(2, FIRST), tokens}, where = {CLT_I32, CLT_SHAPE(2, FIRST), ids};
+        assert_ok(clt_predictor_run(remembers.predictor, &(clt_batch){2, 3, {sequence, {CLT_I32, CLT_SHAPE(2), rows}, where}}, logits, 2 * WORDS));
+        int32_t one[2] = {next[0], next[1]}, at[2] = {(int32_t)places[0], (int32_t)places[1]};
+        clt_batch batch = {2, 3, {{CLT_I32, CLT_SHAPE(2, 1), one}, {CLT_I32, CLT_SHAPE(2), rows}, {CLT_I32, CLT_SHAPE(2, 1), at}}};
+        assert_ok(clt_predictor_run(remembers.predictor, &batch, logits, 2 * WORDS));
+        for (int s = 0; s < 2; s++) {
+            int32_t own[FIRST + 1];
+            int64_t length = places[s] + 1;
+            memcpy(own, text[s], sizeof own);
+            own[places[s]] = next[s];
+            static float all[(FIRST + 1) * WORDS];
+            assert_ok(clt_predictor_run(whole.predictor, &(clt_batch){1, 1, {{CLT_I32, CLT_SHAPE(1, length), own}}}, all, (size_t)length * WORDS));
+            memcpy(wanted + s * WORDS, all + (length - 1) * WORDS, WORDS * sizeof(float));
+        }
+        for (int i = 0; i < 2 * WORDS; i++) assert_float_equal(logits[i], wanted[i], 1e-3 * (1 + fabs((double)wanted[i])));
+        at[1] = LONGEST;
+        assert_status(clt_predictor_run(remembers.predictor, &batch, logits, 2 * WORDS), CLT_E_RANGE);
+        at[1] = -1;
+        assert_status(clt_predictor_run(remembers.predictor, &batch, logits, 2 * WORDS), CLT_E_RANGE);
+        destroy(&remembers);
+        destroy(&whole);
+    }
+}
+
 static void ends_where_it_is_told_to(void **state) {
     (void)state;
-    language l = make(CLT_LANGUAGE_GPT2, true, true);
+    language l = make(CLT_LANGUAGE_GPT2, ANY, 1);
     told all = {0}, some = {.most = 4}, ended = {0}, drawn[2], other = {0};
     memset(drawn, 0, sizeof drawn);
     assert_ok(clt_generate(l.predictor, (int32_t[]){5}, 1, &(clt_generate_options){.tokens = LONGEST - 1}, tell, &all));
@@ -141,7 +192,7 @@ static void ends_where_it_is_told_to(void **state) {
 
 static void refuses_what_it_cannot_do(void **state) {
     (void)state;
-    language l = make(CLT_LANGUAGE_GPT2, true, true), without = make(CLT_LANGUAGE_GPT2, true, false);
+    language l = make(CLT_LANGUAGE_GPT2, ANY, 1), without = make(CLT_LANGUAGE_GPT2, WHOLE, 1), two = make(CLT_LANGUAGE_GPT2, REMEMBERS, 2);
     told t = {0};
     assert_status(clt_generate(l.predictor, (int32_t[]){1, 2}, 2, &(clt_generate_options){.tokens = LONGEST - 1}, tell, &t), CLT_E_RANGE);
     assert_detail("39 tokens behind 2 are more than the model's 40 positions");
@@ -156,8 +207,10 @@ static void refuses_what_it_cannot_do(void **state) {
     assert_status(clt_generate(l.predictor, NULL, 1, NULL, tell, &t), CLT_E_INVALID);
     assert_status(clt_generate(l.predictor, (int32_t[]){1}, 1, NULL, NULL, &t), CLT_E_INVALID);
     assert_status(clt_generate(without.predictor, (int32_t[]){1}, 1, &(clt_generate_options){.tokens = 3}, tell, &t), CLT_E_SHAPE);
-    assert_detail("expected a graph with the inputs tokens i32 [1, T] and rows i32 [1]");
+    assert_detail("expected a graph with the inputs tokens i32 [1, T], rows i32 [1]");
+    assert_status(clt_generate(two.predictor, (int32_t[]){1}, 1, &(clt_generate_options){.tokens = 3}, tell, &t), CLT_E_SHAPE);
     assert_int_equal(t.n, 0);
+    destroy(&two);
     destroy(&without);
     destroy(&l);
 }
@@ -165,6 +218,7 @@ static void refuses_what_it_cannot_do(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(goes_on_as_the_whole_text_says),
+        cmocka_unit_test(each_sample_has_its_own_place),
         cmocka_unit_test(ends_where_it_is_told_to),
         cmocka_unit_test(refuses_what_it_cannot_do),
     };

@@ -4,15 +4,21 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* at: s[0] the scale, 0 for 1/sqrt(D); flag: causal. */
+/* How many keys a query sees: `ids` are the places of queries, [N, T], or NULL. */
+static int64_t seen(const array *ids, int64_t image, int64_t i, int64_t queries, int64_t keys, bool causal) {
+    int64_t last = ids ? (int64_t)ids->values[image * queries + i] : causal ? i : keys - 1;
+    return last + 1 < keys ? last + 1 : keys;
+}
+
+/* at: s[0] the scale, 0 for 1/sqrt(D); flag: causal. A fourth operand has the places of queries. */
 static double reference_attention(const array *x, int n, array *y, const attributes *at, bool evaluation) {
-    (void)n, (void)evaluation;
+    (void)evaluation;
     const int64_t *q = x[0].shape.dims, *k = x[1].shape.dims, d = q[3];
     double scale = at->s[0] != 0 ? (double)at->s[0] : (double)(float)(1 / sqrt((double)d)), *p = malloc((size_t)k[2] * sizeof *p);
     array_clear(y, x[0].shape);
     for (int64_t row = 0; p && row < q[0] * q[1] * q[2]; row++) {
         int64_t image = row / q[2] / q[1], head = row / q[2] % q[1] / (q[1] / k[1]), i = row % q[2];
-        int64_t first = (image * k[1] + head) * k[2], keys = at->flag && i + 1 < k[2] ? i + 1 : k[2];
+        int64_t first = (image * k[1] + head) * k[2], keys = seen(n > 3 ? &x[3] : NULL, image, i, q[2], k[2], at->flag);
         double most = -INFINITY, sum = 0;
         for (int64_t j = 0; j < keys; j++) {
             p[j] = 0;
@@ -27,14 +33,15 @@ static double reference_attention(const array *x, int n, array *y, const attribu
     return 4.0 * (double)(q[0] * q[1] * q[2] * k[2] * d);
 }
 
-/* at: s[0] the base; flag: interleaved. */
+/* at: s[0] the base; flag: interleaved. A second operand has the places, [N, T]. */
 static double reference_rotary(const array *x, int n, array *y, const attributes *at, bool evaluation) {
-    (void)n, (void)evaluation;
-    int64_t length = x->shape.dims[2], d = x->shape.dims[3], half = d / 2;
+    (void)evaluation;
+    int64_t heads = x->shape.dims[1], length = x->shape.dims[2], d = x->shape.dims[3], half = d / 2;
     array_resize(y, x->shape);
     for (int64_t row = 0; row < array_count(x) / d; row++)
         for (int64_t i = 0; i < half; i++) {
-            double angle = (double)(row % length) * pow((double)at->s[0], -2.0 * (double)i / (double)d), c = cos(angle), s = sin(angle);
+            double place = n > 1 ? x[1].values[row / length / heads * length + row % length] : (double)(row % length);
+            double angle = place * pow((double)at->s[0], -2.0 * (double)i / (double)d), c = cos(angle), s = sin(angle);
             int64_t a = row * d + (at->flag ? 2 * i : i), b = at->flag ? a + 1 : a + half;
             y->values[a] = x->values[a] * c - x->values[b] * s;
             y->values[b] = x->values[b] * c + x->values[a] * s;
@@ -42,12 +49,29 @@ static double reference_rotary(const array *x, int n, array *y, const attributes
     return 6.0 * (double)array_count(x);
 }
 
-BUILD(rotary, clt_rotary(x[0], .base = at->s[0], .interleaved = at->flag))
-BUILD(attention, clt_attention(x[0], x[1], x[2], .scale = at->s[0], .causal = at->flag))
+/* Rows of x[0] in a buffer that was empty, at the places x[1]. at: first, its capacity. */
+static double reference_cache(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    (void)n, (void)evaluation;
+    const int64_t *dims = x->shape.dims;
+    clt_shape shape = x->shape;
+    shape.dims[2] = at->first;
+    array_clear(y, shape);
+    for (int64_t row = 0; row < dims[0] * dims[1] * dims[2]; row++) {
+        int64_t head = row / dims[2], place = (int64_t)x[1].values[head / dims[1] * dims[2] + row % dims[2]];
+        for (int64_t c = 0; c < dims[3]; c++) y->values[(head * at->first + place) * dims[3] + c] = x->values[row * dims[3] + c];
+    }
+    return (double)array_count(x);
+}
+
+BUILD(rotary, clt_rotary(x[0], .base = at->s[0], .interleaved = at->flag, .position_ids = n > 1 ? x[1] : NULL))
+BUILD(attention, clt_attention(x[0], x[1], x[2], .scale = at->s[0], .causal = at->flag, .position_ids = n > 3 ? x[3] : NULL))
+BUILD(cache, clt_cache(x[0], "c", at->first, x[1]))
 
 static const operation attention = OPERATION("attention", "clt_attention_with", attention, attention);
 /* Scores of 100: what exp is given has an error of 100 units in the last place of 1. */
 static const operation large_scores = OPERATION("attention", "clt_attention_with", attention, attention, .tolerance = 2e-4);
+
+static const operation cache = OPERATION("cache", "clt_cache", cache, cache, .no_gradient = true, .ulp = 1);
 
 /* N images, heads of queries and of keys, T queries, S keys, of D. */
 static test_case *add(case_list *list, const char *variant, bool causal, const int sizes[6]) {
@@ -59,6 +83,20 @@ static test_case *add(case_list *list, const char *variant, bool causal, const i
     return c;
 }
 
+/* The same, with places of queries. */
+static void add_places(case_list *list, const char *variant, const int sizes[6], const double *places, int n_places) {
+    operand x[] = {{.shape = SHAPE(sizes[0], sizes[1], sizes[3], sizes[5])},
+                   {.shape = SHAPE(sizes[0], sizes[2], sizes[4], sizes[5])},
+                   {.shape = SHAPE(sizes[0], sizes[2], sizes[4], sizes[5])},
+                   {.dtype = CLT_I32, .shape = SHAPE(sizes[0], sizes[3]), .values = places, .n_values = n_places, .high = 1}};
+    case_add(list, &attention, variant, x, 4);
+}
+
+static void add_cache(case_list *list, const char *variant, clt_shape shape, int capacity, const double *places, int n_places) {
+    operand x[] = {{.shape = shape}, {.dtype = CLT_I32, .shape = SHAPE(shape.dims[0], shape.dims[2]), .values = places, .n_values = n_places, .high = 1}};
+    case_add(list, &cache, variant, x, 2)->at.first = capacity;
+}
+
 static const operation rotary = OPERATION("rotary", "clt_rotary_with", rotary, rotary);
 
 static void add_rotary(case_list *list, const char *variant, bool interleaved, float base, clt_shape shape) {
@@ -68,7 +106,25 @@ static void add_rotary(case_list *list, const char *variant, bool interleaved, f
     c->at.s[0] = base;
 }
 
+static void cases_places(case_list *list) {
+    static const double mixed[] = {6, 0, 3, 5, 1, 2, 4, 2}, last[] = {8}, none[] = {0}, apart[] = {4, 0, 2, 1, 3, 0};
+    add_places(list, "places", (int[]){2, 2, 2, 4, 7, 5}, mixed, 8);
+    add_places(list, "places-grouped", (int[]){2, 6, 2, 1, 9, 8}, mixed, 2);
+    add_places(list, "places-last", (int[]){1, 2, 1, 1, 9, 64}, last, 1);
+    add_places(list, "places-odd", (int[]){3, 1, 1, 2, 7, 3}, mixed, 6);
+    add_cache(list, "", (clt_shape)SHAPE(2, 3, 3, 4), 5, apart, 6);
+    add_cache(list, "one", (clt_shape)SHAPE(1, 1, 1, 1), 1, none, 1);
+    add_cache(list, "token", (clt_shape)SHAPE(3, 2, 1, 7), 9, last, 1);
+    for (int interleaved = 0; interleaved < 2; interleaved++) {
+        operand x[] = {{.shape = SHAPE(2, 3, 7, 8)}, {.dtype = CLT_I32, .shape = SHAPE(2, 7), .values = mixed, .n_values = 8, .high = 1}};
+        test_case *c = case_add(list, &rotary, interleaved ? "places-interleaved" : "places", x, 2);
+        c->at.flag = interleaved;
+        c->at.s[0] = 10000;
+    }
+}
+
 void cases_attention(case_list *list) {
+    cases_places(list);
     add_rotary(list, "halves", false, 10000, (clt_shape)SHAPE(2, 3, 7, 8));
     add_rotary(list, "interleaved", true, 10000, (clt_shape)SHAPE(2, 3, 7, 8));
     add_rotary(list, "base", false, 50, (clt_shape)SHAPE(1, 1, 33, 2));

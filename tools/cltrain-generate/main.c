@@ -92,8 +92,10 @@ static int load(run *r) {
     if (status < 0) return library_error(status, "opening a device");
     status = clt_graph_create(&r->graph);
     if (status < 0) return library_error(status, "making the model");
-    clt_tensor *tokens = clt_sequence_input(r->graph, "tokens", CLT_I32, CLT_SHAPE(1, l->positions), 1);
-    clt_tensor *logits = clt_language_model_build(l, tokens, clt_input(r->graph, "rows", CLT_I32, CLT_SHAPE(1)));
+    int64_t wanted = (int64_t)r->n_prompt + r->given->tokens; /* which is what is remembered, too; clt_generate refuses more than the positions */
+    clt_shape longest = CLT_SHAPE(1, wanted < l->positions ? wanted : l->positions);
+    clt_tensor *tokens = clt_sequence_input(r->graph, "tokens", CLT_I32, longest, 1), *rows = clt_input(r->graph, "rows", CLT_I32, CLT_SHAPE(1));
+    clt_tensor *logits = clt_language_model_build(l, tokens, rows, clt_sequence_input(r->graph, "position_ids", CLT_I32, longest, 1));
     message_line("%s (%lld parameters, %lld positions) with %s", r->given->model, (long long)clt_graph_parameter_count(r->graph), (long long)l->positions,
                  clt_device_get_info(r->device)->name);
     status = clt_predictor_create(&r->predictor, r->device, logits, &(clt_predictor_options){.weights = r->model.weights});

@@ -83,7 +83,7 @@ static void lower_grad_key_value(clt_lowering *l, const clt_tensor *node) {
 static bool supports(const clt_candidate *c) {
     enum { MOST_TILES = 32768 };
     clt_attention_size z = clt_attention_sizes(c->node);
-    if (!clt_cpu_fits(c->device)) return false;
+    if (!clt_cpu_fits(c->device) || clt_attention_position_ids(c->node)) return false;
     int columns = clt_cpu_tile_of(c->device).columns;
     int64_t longest = packed_rows(c->device, CLT_MAX(z.t, z.s));
     return z.d % columns == 0 && z.d <= MOST_D && z.heads / z.key_heads * longest / columns <= MOST_TILES &&
