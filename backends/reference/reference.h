@@ -5,6 +5,7 @@
 #define CLT_BACKENDS_REFERENCE_H
 
 #include "backends/backend.h"
+#include "backends/copies.h"
 
 /* Work-items in a group of the reference kernels. Those with local memory size it by this. */
 enum { CLT_REFERENCE_GROUP = 64 };
@@ -25,13 +26,6 @@ void clt_reference_element_arguments(clt_lowering *l, const struct clt_code *cod
 /* Statistics of batch normalization in evaluation: those that training left. */
 void clt_reference_running_stats(clt_lowering *l, const clt_tensor *node);
 
-/* A dense copy with strides (copy.c): element i of `size` (row-major over `rank` dimensions) goes
- * from x[x_offset + sum i_d x_stride_d] to y[y_offset + sum i_d y_stride_d]. */
-typedef struct clt_copy {
-    int rank;
-    int64_t size[CLT_MAX_RANK], x_stride[CLT_MAX_RANK], y_stride[CLT_MAX_RANK];
-    int64_t x_offset, y_offset;
-} clt_copy;
 void clt_reference_copy(clt_lowering *l, const clt_tensor *x, const clt_tensor *y, const clt_copy *copy);
 /* Sets all elements of y, of floats. */
 void clt_reference_fill(clt_lowering *l, const clt_tensor *y, float value);

@@ -107,11 +107,19 @@ static void add_rotary(case_list *list, const char *variant, bool interleaved, f
 }
 
 static void cases_places(case_list *list) {
-    static const double mixed[] = {6, 0, 3, 5, 1, 2, 4, 2}, last[] = {8}, none[] = {0}, apart[] = {4, 0, 2, 1, 3, 0};
+    static const double mixed[] = {6, 0, 3, 5, 1, 2, 4, 2}, last[] = {8}, none[] = {0}, far[] = {99, 63, 64, 0, 17, 5, 65, 80}, apart[] = {4, 0, 2, 1, 3, 0};
+    static double spread[34];
+    for (int i = 0; i < 34; i++) spread[i] = i * 13 % 40;
     add_places(list, "places", (int[]){2, 2, 2, 4, 7, 5}, mixed, 8);
     add_places(list, "places-grouped", (int[]){2, 6, 2, 1, 9, 8}, mixed, 2);
     add_places(list, "places-last", (int[]){1, 2, 1, 1, 9, 64}, last, 1);
     add_places(list, "places-odd", (int[]){3, 1, 1, 2, 7, 3}, mixed, 6);
+    add_places(list, "places-blocks", (int[]){2, 2, 1, 17, 40, 32}, spread, 34);
+    for (int t = 1; t <= 4; t += 3) { /* few queries: kernels of their own; more keys than they take at once */
+        add(list, "few", t > 1, (int[]){2, 2, 1, t, 70, 32});
+        add(list, "few", false, (int[]){1, 4, 2, t, 131, 64});
+        add_places(list, "few-places", (int[]){2, 2, 2, t, 100, 16}, far, 8);
+    }
     add_cache(list, "", (clt_shape)SHAPE(2, 3, 3, 4), 5, apart, 6);
     add_cache(list, "one", (clt_shape)SHAPE(1, 1, 1, 1), 1, none, 1);
     add_cache(list, "token", (clt_shape)SHAPE(3, 2, 1, 7), 9, last, 1);

@@ -50,6 +50,7 @@ static test_case *add_embedding(case_list *list, const char *variant, clt_shape 
 
 void cases_embedding(case_list *list) {
     add_embedding(list, "", (clt_shape)SHAPE(37), 11, 5, 0, 11);
+    add_embedding(list, "shares", (clt_shape)SHAPE(60), 70, 9, 0, 70); /* more than 32 rows */
     add_embedding(list, "repeated", (clt_shape)SHAPE(3, 129), 2, 7, 0, 2)->full = true;
     add_embedding(list, "one", (clt_shape)SHAPE(1), 1, 1, 0, 1)->full = true;
     add_embedding(list, "repeated", (clt_shape)SHAPE(6, 7), 3, 5, 0, 3);

@@ -188,6 +188,20 @@ static void add_all_transposes(case_list *list) {
     add_transposes(list, (clt_shape)SHAPE(2, 1, 2, 1, 2, 1), (clt_shape)SHAPE(2, 2, 1, 1, 2, 2), 2, 3, 2);
 }
 
+/* Few rows, of one matrix or of several that share b: kernels of their own. Whole vectors and what is left of them, in sums and in columns. */
+static void add_few(case_list *list) {
+    for (int turned = 0; turned < 2; turned++)
+        for (int m = 1; m <= 4; m++) {
+            operand x[2] = {F(m, 70), {.shape = {2, {turned ? 133 : 70, turned ? 70 : 133}}}};
+            test_case *c = case_add(list, &matmul, turned ? "few-turned" : "few", x, 2);
+            c->at.matmul.transpose_b = turned;
+            c->full = m == 2 || m == 3;
+        }
+    case_add(list, &plain, "few", X(F(2, 1, 33), F(33, 290)));
+    case_add(list, &plain, "few", X(F(1, 5), F(5, 3)));
+    case_add(list, &matmul, "few-turned", X(F(1, 2, 20), F(2100, 20)))->at.matmul.transpose_b = true;
+}
+
 static void add_linear(case_list *list, bool full, clt_shape in, int out, bool no_bias) {
     operand x[3] = {{.shape = in}, {.variable = "w.weight", .shape = SHAPE(out, in.dims[in.rank - 1])},
                     {.variable = "w.bias", .shape = SHAPE(out)}};
@@ -198,6 +212,8 @@ static void add_linear(case_list *list, bool full, clt_shape in, int out, bool n
 }
 
 void cases_matmul(case_list *list) {
+    add_few(list);
+    add_linear(list, false, (clt_shape)SHAPE(2, 70), 133, false);
     add_matmuls(list);
     add_linear(list, false, (clt_shape)SHAPE(4, 6), 5, false);
     add_linear(list, false, (clt_shape)SHAPE(33, 47), 29, false);

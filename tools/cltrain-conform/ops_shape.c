@@ -323,7 +323,19 @@ static void add_many_dimensions(case_list *list) {
     c->full = true;
 }
 
+/* Rows of more than a segment, and planes of more than a tile, of native kernels. */
+static void cases_copies(case_list *list) {
+    add_permute(list, &transpose, "plane", (clt_shape)SHAPE(70, 131), (int[]){1, 0}, 0);
+    add_permute(list, &transpose, "plane", (clt_shape)SHAPE(3, 66, 9), (int[]){0, 2, 1}, 1);
+    add_permute(list, &permute, "plane", (clt_shape)SHAPE(2, 67, 3, 65), (int[]){0, 3, 2, 1}, 0)->full = true;
+    add_permute(list, &permute, "heads", (clt_shape)SHAPE(2, 7, 3, 33), (int[]){0, 2, 1, 3}, 0);
+    add_slice(list, "segments", (clt_shape)SHAPE(3, 9000), 1, 5, 8999, 1);
+    add_slice(list, "segments", (clt_shape)SHAPE(2, 17000), 1, 1, 17000, 2)->full = true;
+    case_add(list, &concat, "segments", X(F(2, 8200), F(2, 3)))->at.axis = 1;
+}
+
 void cases_shape(case_list *list) {
+    cases_copies(list);
     add_shaped(list, &reshape, "", (clt_shape)SHAPE(6, 35), (clt_shape)SHAPE(2, 3, 5, 7));
     add_shaped(list, &reshape, "", (clt_shape)SHAPE(1), (clt_shape)SHAPE(1, 1, 1))->full = true;
     add_shaped(list, &flatten, "", (clt_shape)SHAPE(3, 2, 5), (clt_shape)SHAPE(3, 10));

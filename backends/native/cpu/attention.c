@@ -32,10 +32,16 @@ static int pack(clt_lowering *l, const clt_tensor *x) {
 
 static void launch_size(clt_lowering *l, const clt_tensor *node) {
     const clt_attention_attributes *at = node->attributes;
+    const clt_tensor *ids = clt_attention_position_ids(node);
     clt_attention_size z = clt_attention_sizes(node);
     clt_launch_ints(l, (int64_t[]){z.n * z.heads, z.key_heads, z.t, z.s, z.heads}, 5, 8);
     clt_launch_float(l, clt_attention_scale(node));
-    clt_launch_int(l, at->causal);
+    clt_launch_int(l, ids ? 2 : at->causal);
+}
+
+static void launch_ids(clt_lowering *l, const clt_tensor *node) {
+    const clt_tensor *ids = clt_attention_position_ids(node);
+    clt_launch_tensor(l, ids ? ids : node->inputs[0]); /* anything, where nobody reads it */
 }
 
 static int64_t blocks_of(const clt_lowering *l, int64_t heads, int64_t rows) {
@@ -49,6 +55,17 @@ static void lower_forward(clt_lowering *l, const clt_tensor *node) {
     clt_launch_tensor(l, node->inputs[0]);
     clt_launch_tensor(l, node->inputs[2]);
     clt_launch_scratch(l, panels);
+    launch_ids(l, node);
+    clt_launch_tensor(l, node);
+    clt_launch_tensor(l, node->outputs[0]);
+    launch_size(l, node);
+}
+
+static void lower_few(clt_lowering *l, const clt_tensor *node) {
+    clt_attention_size z = clt_attention_sizes(node);
+    begin(l, "cpu_attention_few", z.d, z.n * z.heads * z.t);
+    for (int i = 0; i < 3; i++) clt_launch_tensor(l, node->inputs[i]);
+    launch_ids(l, node);
     clt_launch_tensor(l, node);
     clt_launch_tensor(l, node->outputs[0]);
     launch_size(l, node);
@@ -83,16 +100,27 @@ static void lower_grad_key_value(clt_lowering *l, const clt_tensor *node) {
 static bool supports(const clt_candidate *c) {
     enum { MOST_TILES = 32768 };
     clt_attention_size z = clt_attention_sizes(c->node);
-    if (!clt_cpu_fits(c->device) || clt_attention_position_ids(c->node)) return false;
+    if (!clt_cpu_fits(c->device)) return false;
     int columns = clt_cpu_tile_of(c->device).columns;
     int64_t longest = packed_rows(c->device, CLT_MAX(z.t, z.s));
     return z.d % columns == 0 && z.d <= MOST_D && z.heads / z.key_heads * longest / columns <= MOST_TILES &&
            clt_cpu_holds(c->device, (double)z.n * (double)z.heads * (double)longest * (double)z.d);
 }
 
+static bool supports_gradient(const clt_candidate *c) {
+    return !clt_attention_position_ids(c->node) && supports(c);
+}
+
+static bool supports_few(const clt_candidate *c) {
+    enum { MOST_QUERIES = 4, MOST_KEYS = 1 << 20 };
+    clt_attention_size z = clt_attention_sizes(c->node);
+    return supports(c) && z.t <= MOST_QUERIES && z.s <= MOST_KEYS;
+}
+
 const clt_backend_row clt_cpu_attention_rows[] = {
     {CLT_NATIVE(attention), .supports = supports, .lower = lower_forward},
-    {CLT_NATIVE(attention_grad_query), .supports = supports, .lower = lower_grad_query},
-    {CLT_NATIVE(attention_grad_key_value), .supports = supports, .lower = lower_grad_key_value},
+    {CLT_NATIVE(attention), .supports = supports_few, .lower = lower_few},
+    {CLT_NATIVE(attention_grad_query), .supports = supports_gradient, .lower = lower_grad_query},
+    {CLT_NATIVE(attention_grad_key_value), .supports = supports_gradient, .lower = lower_grad_key_value},
     {0},
 };

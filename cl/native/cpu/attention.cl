@@ -6,7 +6,7 @@
  *
  * ATTENTION_D is defined in front of this text, a multiple of CPU_COLUMNS, and stands in the kernels' names.
  *
- * size: N * heads, key_heads, t, s, heads.
+ * size: N * heads, key_heads, t, s, heads. `places` and position_ids as in reference/attention.cl.
  */
 #define ATTENTION_NAME(name) CPU_PASTE(CPU_PASTE(name, _), ATTENTION_D)
 
@@ -72,6 +72,12 @@ static int ATTENTION_NAME(attention_key_head)(int head, int8 size) {
     return head / size.s4 * size.s1 + head % size.s4 / (size.s4 / size.s1);
 }
 
+/* How many keys a row of queries, counted over all heads, sees. */
+static int ATTENTION_NAME(attention_seen)(int row, int8 size, int places, global const int *position_ids) {
+    int t = size.s2, place = places == 2 ? position_ids[row / t / size.s4 * t + row % t] : row % t;
+    return places ? clamp(place, -1, size.s3 - 1) + 1 : size.s3;
+}
+
 /* Weights from scores of a row that sees the first `seen` of a tile: exp(score - its new maximum). What the row had before is worth the
  * result; `sums` has the sums of weights. */
 static float ATTENTION_NAME(attention_weigh)(float *scores, int seen, float *maximum, cpu_vector *sums) {
@@ -94,15 +100,20 @@ static float ATTENTION_NAME(attention_weigh)(float *scores, int seen, float *max
     return factor;
 }
 
-CLT_ITEM void ATTENTION_NAME(cpu_attention_item)(int item, global const float *q, global const float *v, global const float *panels, global float *y,
-                                                 global float *log_sums, int8 size, float scale, int causal) {
+CLT_ITEM void ATTENTION_NAME(cpu_attention_item)(int item, global const float *q, global const float *v, global const float *panels,
+                                                 global const int *position_ids, global float *y, global float *log_sums, int8 size, float scale,
+                                                 int places) {
     int t = size.s2, s = size.s3, blocks = (t + CPU_ROWS - 1) / CPU_ROWS, head = item / blocks, first = item % blocks * CPU_ROWS;
     int there = min(CPU_ROWS, t - first), keys = ATTENTION_NAME(attention_key_head)(head, size), tiles = (s + CPU_COLUMNS - 1) / CPU_COLUMNS;
-    int end = causal ? min(s, first + there) : s;
+    int end = 0, seen[CPU_ROWS];
     float rows[CPU_ROWS * ATTENTION_D], out[CPU_ROWS * ATTENTION_D], weights[CPU_ROWS * CPU_COLUMNS], maximum[CPU_ROWS];
     cpu_vector sums[CPU_ROWS];
     ATTENTION_NAME(attention_rows)(q + (head * t + first) * ATTENTION_D, there, rows);
-    for (int i = 0; i < CPU_ROWS; i++) maximum[i] = -INFINITY, sums[i] = (cpu_vector)(0);
+    for (int i = 0; i < CPU_ROWS; i++) {
+        seen[i] = ATTENTION_NAME(attention_seen)(head * t + first + min(i, there - 1), size, places, position_ids);
+        end = max(end, seen[i]);
+        maximum[i] = -INFINITY, sums[i] = (cpu_vector)(0);
+    }
     for (int i = 0; i < CPU_ROWS * ATTENTION_D; i++) out[i] = 0;
     for (int k = 0; k < end; k += CPU_COLUMNS) {
         cpu_vector sum[CPU_ROWS][2];
@@ -113,8 +124,7 @@ CLT_ITEM void ATTENTION_NAME(cpu_attention_item)(int item, global const float *q
             cpu_store(sum[i][1] * scale, 0, weights + i * CPU_COLUMNS + CPU_WIDTH);
         }
         for (int i = 0; i < CPU_ROWS; i++) {
-            int seen = (causal ? min(s, first + i + 1) : s) - k;
-            float factor = ATTENTION_NAME(attention_weigh)(weights + i * CPU_COLUMNS, seen, maximum + i, sums + i);
+            float factor = ATTENTION_NAME(attention_weigh)(weights + i * CPU_COLUMNS, seen[i] - k, maximum + i, sums + i);
             if (factor != 1) ATTENTION_NAME(attention_scale)(out + i * ATTENTION_D, factor);
         }
         ATTENTION_NAME(attention_add)(out, weights, v + (keys * s + k) * ATTENTION_D, min(CPU_COLUMNS, s - k));
@@ -128,9 +138,54 @@ CLT_ITEM void ATTENTION_NAME(cpu_attention_item)(int item, global const float *q
     }
     ATTENTION_NAME(attention_store)(out, there, 1, y + (head * t + first) * ATTENTION_D);
 }
-kernel void ATTENTION_NAME(cpu_attention)(global const float *q, global const float *v, global const float *panels, global float *y,
-                                          global float *log_sums, int8 size, float scale, int causal) {
-    ATTENTION_NAME(cpu_attention_item)(get_global_id(0), q, v, panels, y, log_sums, size, scale, causal);
+kernel void ATTENTION_NAME(cpu_attention)(global const float *q, global const float *v, global const float *panels,
+                                          global const int *position_ids, global float *y, global float *log_sums, int8 size, float scale,
+                                          int places) {
+    ATTENTION_NAME(cpu_attention_item)(get_global_id(0), q, v, panels, position_ids, y, log_sums, size, scale, places);
+}
+
+/* Few queries, as of the next token of a text: nothing is packed, for keys are read once. A work-item takes a row. */
+enum { ATTENTION_NAME(FEW_KEYS) = 64 };
+CLT_ITEM void ATTENTION_NAME(cpu_attention_few_item)(int row, global const float *q, global const float *k, global const float *v,
+                                                     global const int *position_ids, global float *y, global float *log_sums, int8 size,
+                                                     float scale, int places) {
+    enum { KEYS = ATTENTION_NAME(FEW_KEYS), VECTORS = ATTENTION_D / CPU_WIDTH };
+    int head = row / size.s2, first = ATTENTION_NAME(attention_key_head)(head, size) * size.s3;
+    int end = ATTENTION_NAME(attention_seen)(row, size, places, position_ids);
+    cpu_vector query[VECTORS], out[VECTORS], sums = (cpu_vector)(0);
+    float scores[KEYS], maximum = -INFINITY, total = 0, lanes[CPU_WIDTH];
+    _Pragma("unroll") for (int c = 0; c < VECTORS; c++) query[c] = cpu_load(c, q + row * ATTENTION_D) * scale, out[c] = (cpu_vector)(0);
+    for (int j = 0; j < end; j += KEYS) {
+        global const float *keys = k + (first + j) * ATTENTION_D, *values = v + (first + j) * ATTENTION_D;
+        int count = min(KEYS, end - j);
+        float most = maximum, factor;
+        for (int i = 0; i < KEYS; i++) scores[i] = -INFINITY;
+        for (int i = 0; i < count; i++) {
+            cpu_vector sum = (cpu_vector)(0);
+            _Pragma("unroll") for (int c = 0; c < VECTORS; c++) sum = query[c] * cpu_load(c, keys + i * ATTENTION_D) + sum;
+            scores[i] = cpu_lanes(sum);
+        }
+        for (int i = 0; i < KEYS; i++) most = fmax(most, scores[i]);
+        factor = exp(maximum - most);
+        maximum = most;
+        sums *= factor;
+        for (int i = 0; i < KEYS; i += CPU_WIDTH) {
+            cpu_vector p = exp(cpu_load(0, scores + i) - most);
+            cpu_store(p, 0, scores + i);
+            sums += p;
+        }
+        _Pragma("unroll") for (int c = 0; c < VECTORS; c++) out[c] *= factor;
+        for (int i = 0; i < count; i++)
+            _Pragma("unroll") for (int c = 0; c < VECTORS; c++) out[c] = (cpu_vector)(scores[i]) * cpu_load(c, values + i * ATTENTION_D) + out[c];
+    }
+    cpu_store(sums, 0, lanes);
+    for (int l = 0; l < CPU_WIDTH; l++) total += lanes[l];
+    for (int c = 0; c < VECTORS; c++) cpu_store(out[c] * (1 / total), c, y + row * ATTENTION_D);
+    log_sums[row] = maximum + log(total);
+}
+kernel void ATTENTION_NAME(cpu_attention_few)(global const float *q, global const float *k, global const float *v, global const int *position_ids,
+                                              global float *y, global float *log_sums, int8 size, float scale, int places) {
+    ATTENTION_NAME(cpu_attention_few_item)(get_global_id(0), q, k, v, position_ids, y, log_sums, size, scale, places);
 }
 
 CLT_ITEM void ATTENTION_NAME(cpu_attention_grad_query_item)(int item, global const float *q, global const float *k, global const float *dy,

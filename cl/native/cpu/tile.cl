@@ -16,6 +16,19 @@
 #define cpu_store        CPU_PASTE(vstore, CPU_WIDTH)
 #define CPU_COLUMNS      (2 * CPU_WIDTH)
 
+/* The sum of a vector's lanes. */
+static float cpu_lanes(cpu_vector v) {
+#if CPU_WIDTH == 16
+    float8 eight = v.lo + v.hi;
+    float4 four = eight.lo + eight.hi;
+#elif CPU_WIDTH == 8
+    float4 four = v.lo + v.hi;
+#else
+    float4 four = v;
+#endif
+    return (four.s0 + four.s2) + (four.s1 + four.s3);
+}
+
 /* What is done to results before they are stored, where the host says something (backends/codegen.h): `value` is
  * elements `at` and after of the result, of channels `ch` and after; `there` of them exist. */
 #ifdef CLT_HAS_EPILOGUE

@@ -1,0 +1,88 @@
+#include "backends/copies.h"
+
+clt_copy clt_copy_collapsed(const clt_copy *copy) {
+    clt_copy c = {.x_offset = copy->x_offset, .y_offset = copy->y_offset};
+    for (int d = 0; d < copy->rank; d++) {
+        int64_t size = copy->size[d], x_stride = copy->x_stride[d], y_stride = copy->y_stride[d];
+        int last = c.rank - 1;
+        if (size == 1) continue;
+        if (last >= 0 && c.x_stride[last] == size * x_stride && c.y_stride[last] == size * y_stride) {
+            size *= c.size[last];
+            c.rank--;
+        }
+        c.size[c.rank] = size;
+        c.x_stride[c.rank] = x_stride;
+        c.y_stride[c.rank++] = y_stride;
+    }
+    return c;
+}
+
+/* All of a box of the given shape, with the strides that x and y have when dense. */
+static clt_copy copy_box(const clt_shape *box, const clt_shape *x, const clt_shape *y) {
+    clt_copy copy = {.rank = box->rank};
+    for (int d = 0; d < box->rank; d++) copy.size[d] = box->dims[d];
+    clt_shape_strides(x, copy.x_stride);
+    clt_shape_strides(y, copy.y_stride);
+    return copy;
+}
+
+void clt_copies_permute(clt_lowering *l, const clt_tensor *node, const clt_copier *how) {
+    const clt_permute_attributes *at = node->attributes;
+    const clt_tensor *x = node->inputs[0];
+    clt_copy copy = copy_box(&node->shape, &node->shape, &node->shape);
+    int64_t strides[CLT_MAX_RANK];
+    clt_shape_strides(&x->shape, strides);
+    for (int d = 0; d < copy.rank; d++) copy.x_stride[d] = strides[at->order[d]];
+    how->copy(l, x, node, &copy);
+}
+
+void clt_copies_slice(clt_lowering *l, const clt_tensor *node, const clt_copier *how) {
+    const clt_slice_attributes *at = node->attributes;
+    const clt_tensor *x = node->inputs[0];
+    clt_copy copy = copy_box(&node->shape, &x->shape, &node->shape);
+    copy.x_offset = clt_slice_start(at, x->shape.dims[at->axis]) * copy.x_stride[at->axis];
+    copy.x_stride[at->axis] *= CLT_MIN(at->step, x->shape.dims[at->axis]); /* a larger one takes one place */
+    how->copy(l, x, node, &copy);
+}
+
+void clt_copies_slice_grad(clt_lowering *l, const clt_tensor *node, const clt_copier *how) {
+    const clt_slice_attributes *at = node->attributes;
+    const clt_tensor *dy = node->inputs[0];
+    clt_copy copy = copy_box(&dy->shape, &dy->shape, &node->shape);
+    copy.y_offset = clt_slice_start(at, node->shape.dims[at->axis]) * copy.y_stride[at->axis];
+    copy.y_stride[at->axis] *= CLT_MIN(at->step, node->shape.dims[at->axis]);
+    how->fill(l, node, 0);
+    how->copy(l, dy, node, &copy);
+}
+
+void clt_copies_concat(clt_lowering *l, const clt_tensor *node, const clt_copier *how) {
+    int axis = ((const clt_concat_attributes *)node->attributes)->axis;
+    int64_t start = 0;
+    for (int i = 0; i < node->n_inputs; i++) {
+        const clt_tensor *x = node->inputs[i];
+        clt_copy copy = copy_box(&x->shape, &x->shape, &node->shape);
+        copy.y_offset = start * copy.y_stride[axis];
+        how->copy(l, x, node, &copy);
+        start += x->shape.dims[axis];
+    }
+}
+
+void clt_copies_pad(clt_lowering *l, const clt_tensor *node, const clt_copier *how) {
+    const clt_pad_attributes *at = node->attributes;
+    const clt_tensor *x = node->inputs[0];
+    clt_copy copy = copy_box(&x->shape, &x->shape, &node->shape);
+    for (int d = 0; d < copy.rank; d++) copy.y_offset += at->before[d] * copy.y_stride[d];
+    how->fill(l, node, at->value);
+    how->copy(l, x, node, &copy);
+}
+
+void clt_copies_expand(clt_lowering *l, const clt_tensor *node, const clt_copier *how) {
+    const clt_tensor *x = node->inputs[0];
+    int lead = node->shape.rank - x->shape.rank;
+    clt_copy copy = copy_box(&node->shape, &node->shape, &node->shape);
+    int64_t strides[CLT_MAX_RANK];
+    clt_shape_strides(&x->shape, strides);
+    for (int d = 0; d < copy.rank; d++)
+        copy.x_stride[d] = d < lead || x->shape.dims[d - lead] == 1 ? 0 : strides[d - lead];
+    how->copy(l, x, node, &copy);
+}

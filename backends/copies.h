@@ -1,0 +1,32 @@
+/*
+ * The ops that only move elements: each is one or more copies of boxes with strides.
+ */
+#ifndef CLT_BACKENDS_COPIES_H
+#define CLT_BACKENDS_COPIES_H
+
+#include "backends/backend.h"
+
+/* Element i of `size` (row-major over `rank` dimensions) goes from x[x_offset + sum i_d x_stride_d] to y[y_offset + sum i_d y_stride_d]. */
+typedef struct clt_copy {
+    int rank;
+    int64_t size[CLT_MAX_RANK], x_stride[CLT_MAX_RANK], y_stride[CLT_MAX_RANK];
+    int64_t x_offset, y_offset;
+} clt_copy;
+
+/* The same with dimensions of 1 left out and those that lie behind each other on both sides merged. */
+clt_copy clt_copy_collapsed(const clt_copy *copy);
+
+/* How a backend does it. */
+typedef struct clt_copier {
+    void (*copy)(clt_lowering *l, const clt_tensor *x, const clt_tensor *y, const clt_copy *copy);
+    void (*fill)(clt_lowering *l, const clt_tensor *y, float value); /* all elements of y */
+} clt_copier;
+
+void clt_copies_permute(clt_lowering *l, const clt_tensor *node, const clt_copier *how);
+void clt_copies_slice(clt_lowering *l, const clt_tensor *node, const clt_copier *how);
+void clt_copies_slice_grad(clt_lowering *l, const clt_tensor *node, const clt_copier *how);
+void clt_copies_concat(clt_lowering *l, const clt_tensor *node, const clt_copier *how);
+void clt_copies_pad(clt_lowering *l, const clt_tensor *node, const clt_copier *how);
+void clt_copies_expand(clt_lowering *l, const clt_tensor *node, const clt_copier *how);
+
+#endif
