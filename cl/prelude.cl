@@ -106,6 +106,17 @@ static float clt_share(global const float *samples) {
  * are opened in one process write into each other's sums. */
 #define CLT_TOGETHER __attribute__((always_inline)) static
 
+/* Philox4x32-10; Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011. */
+static uint4 clt_philox(uint4 counter, uint2 key) {
+    for (int round = 0; round < 10; round++) {
+        uint low0 = 0xD2511F53u * counter.x, high0 = mul_hi(0xD2511F53u, counter.x);
+        uint low2 = 0xCD9E8D57u * counter.z, high2 = mul_hi(0xCD9E8D57u, counter.z);
+        counter = (uint4)(high2 ^ counter.y ^ key.x, low2, high0 ^ counter.w ^ key.y, low0);
+        key += (uint2)(0x9E3779B9u, 0xBB67AE85u);
+    }
+    return counter;
+}
+
 /* The larger of two; NaN if either is, unlike fmax. */
 static float clt_max(float a, float b) {
     return a > b || isnan(a) ? a : b;

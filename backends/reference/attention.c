@@ -1,17 +1,15 @@
+#include "backends/attention.h"
 #include "backends/reference/reference.h"
 
 static void lower(clt_lowering *l, const clt_tensor *node, const char *kernel, int64_t items) {
-    const clt_attention_attributes *at = node->attributes;
     clt_attention_size z = clt_attention_sizes(node);
     clt_launch_begin(l, "reference/attention.cl", kernel, items, CLT_REFERENCE_GROUP);
-    const clt_tensor *ids = clt_attention_position_ids(node);
     for (int i = 0; i < node->op->least_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
-    clt_launch_tensor(l, ids ? ids : node->inputs[0]); /* anything, where nobody reads it */
+    clt_attention_launch_options(l, node);
     clt_launch_tensor(l, node);
     for (int i = 0; i < node->op->more_outputs; i++) clt_launch_tensor(l, node->outputs[i]);
     clt_launch_ints(l, (int64_t[]){z.n * z.heads, z.key_heads, z.t, z.s, z.d, z.heads}, 6, 8);
-    clt_launch_float(l, clt_attention_scale(node));
-    clt_launch_int(l, ids ? 2 : at->causal);
+    clt_attention_launch_scalars(l, node);
 }
 
 static void lower_forward(clt_lowering *l, const clt_tensor *node) {

@@ -3,7 +3,8 @@
  * [N, key_heads, s, d]; log_sums and deltas [N, heads, t]. A work-item takes a row of the result, and finds each score anew.
  *
  * size: N * heads, key_heads, t, s, d, heads. Head h of queries belongs to head h / (heads / key_heads) of keys. A query sees all keys, or those up
- * to its own place: `places` 1, its row; 2, what position_ids [N, t] say.
+ * to its own place: `places` 1, its row; 2, what position_ids [N, t] say. A mask with strides is added, `masked` 1, or of bytes, 2, of which 0 hides.
+ * Dropout of `dropout` 0 is none; rng as in dropout.cl.
  */
 
 static float attention_dot(global const float *a, global const float *b, int d) {
@@ -24,53 +25,77 @@ static int attention_seen(int row, int8 size, int places, global const int *posi
     return places ? clamp(place, -1, size.s3 - 1) + 1 : size.s3;
 }
 
-kernel void ref_attention(global const float *q, global const float *k, global const float *v, global const int *position_ids,
-                          global float *y, global float *log_sums, int8 size, float scale, int places) {
+/* The score of a row and key j, scale times its product, with what the mask says of them. */
+static float attention_score(float score, global const float *mask, int masked, int4 strides, int row, int j, int8 size) {
+    int t = size.s2, head = row / t, at = head / size.s5 * strides.s0 + head % size.s5 * strides.s1 + row % t * strides.s2 + j * strides.s3;
+    if (masked == 2) return ((global const uchar *)mask)[at] ? score : -INFINITY;
+    return masked ? score + mask[at] : score;
+}
+
+/* What dropout makes of 1 for a row and key j. */
+static float attention_kept(global const int *rng, int site, float dropout, int row, int j, int8 size) {
+    if (dropout == 0) return 1;
+    uint2 seed = (uint2)(rng[0], rng[1]), key = clt_philox((uint4)(rng[2], rng[3], site, 0), seed).lo;
+    uint words[4];
+    vstore4(clt_philox((uint4)(j / 4, row % size.s2, row / size.s2, 0), key), 0, words);
+    return words[j % 4] >= (uint)(dropout * 4294967296.0f) ? 1 / (1 - dropout) : 0.0f;
+}
+
+#define REF_ATTENTION_OPTIONS                                                                                                             \
+    global const float *mask, global const int *position_ids, global const int *rng
+#define REF_ATTENTION_SCALARS int8 size, int4 strides, int places, int masked, int site, float scale, float dropout
+#define REF_ATTENTION_SCORE(row, j) \
+    attention_score(scale * attention_dot(q + (row) * d, k + (first + (j)) * d, d), mask, masked, strides, row, j, size)
+
+kernel void ref_attention(global const float *q, global const float *k, global const float *v, REF_ATTENTION_OPTIONS, global float *y,
+                          global float *log_sums, REF_ATTENTION_SCALARS) {
     int row = get_global_id(0), t = size.s2, d = size.s4;
     if (row >= size.s0 * t) return;
     int first = attention_keys(row / t, size), n = attention_seen(row, size, places, position_ids);
     float most = -INFINITY, sum = 0;
-    for (int j = 0; j < n; j++) most = clt_max(most, scale * attention_dot(q + row * d, k + (first + j) * d, d));
+    for (int j = 0; j < n; j++) most = clt_max(most, REF_ATTENTION_SCORE(row, j));
+    if (most == -INFINITY) most = 0; /* it sees none */
     for (int i = 0; i < d; i++) y[row * d + i] = 0;
     for (int j = 0; j < n; j++) {
-        float p = exp(scale * attention_dot(q + row * d, k + (first + j) * d, d) - most);
+        float p = exp(REF_ATTENTION_SCORE(row, j) - most);
         sum += p;
+        p *= attention_kept(rng, site, dropout, row, j, size);
         for (int i = 0; i < d; i++) y[row * d + i] += p * v[(first + j) * d + i];
     }
-    for (int i = 0; i < d; i++) y[row * d + i] /= sum;
-    log_sums[row] = most + log(sum);
+    for (int i = 0; i < d; i++) y[row * d + i] /= sum == 0 ? 1 : sum;
+    log_sums[row] = sum == 0 ? INFINITY : most + log(sum);
 }
 
 kernel void ref_attention_grad_query(global const float *q, global const float *k, global const float *v, global const float *log_sums,
-                                     global const float *deltas, global const float *dy, global const int *position_ids, global float *dq,
-                                     int8 size, float scale, int places) {
+                                     global const float *deltas, global const float *dy, REF_ATTENTION_OPTIONS, global float *dq, REF_ATTENTION_SCALARS) {
     int row = get_global_id(0), t = size.s2, d = size.s4;
     if (row >= size.s0 * t) return;
     int first = attention_keys(row / t, size), n = attention_seen(row, size, places, position_ids);
     for (int i = 0; i < d; i++) dq[row * d + i] = 0;
     for (int j = 0; j < n; j++) {
-        float p = exp(scale * attention_dot(q + row * d, k + (first + j) * d, d) - log_sums[row]);
-        float ds = p * (attention_dot(dy + row * d, v + (first + j) * d, d) - deltas[row]);
+        float p = exp(REF_ATTENTION_SCORE(row, j) - log_sums[row]), z = attention_kept(rng, site, dropout, row, j, size);
+        float ds = p * (z * attention_dot(dy + row * d, v + (first + j) * d, d) - deltas[row]);
         for (int i = 0; i < d; i++) dq[row * d + i] += scale * ds * k[(first + j) * d + i];
     }
 }
 
 kernel void ref_attention_grad_key_value(global const float *q, global const float *k, global const float *v, global const float *log_sums,
-                                         global const float *deltas, global const float *dy, global const int *position_ids, global float *dk,
-                                         global float *dv, int8 size, float scale, int places) {
+                                         global const float *deltas, global const float *dy, REF_ATTENTION_OPTIONS, global float *dk,
+                                         global float *dv, REF_ATTENTION_SCALARS) {
     int key = get_global_id(0), t = size.s2, s = size.s3, d = size.s4, heads = size.s5;
     if (key >= size.s0 / heads * size.s1 * s) return;
     int group = heads / size.s1, head = key / s; /* of keys, counted over all of N: its heads of queries begin at head * group */
+    int first = head * s;
     for (int i = 0; i < d; i++) dk[key * d + i] = dv[key * d + i] = 0;
     for (int g = 0; g < group; g++) {
         for (int r = places == 1 ? key % s : 0; r < t; r++) {
             int row = (head * group + g) * t + r;
             if (key % s >= attention_seen(row, size, places, position_ids)) continue;
-            float p = exp(scale * attention_dot(q + row * d, k + key * d, d) - log_sums[row]);
-            float ds = p * (attention_dot(dy + row * d, v + key * d, d) - deltas[row]);
+            float p = exp(REF_ATTENTION_SCORE(row, key % s) - log_sums[row]), z = attention_kept(rng, site, dropout, row, key % s, size);
+            float ds = p * (z * attention_dot(dy + row * d, v + key * d, d) - deltas[row]);
             for (int i = 0; i < d; i++) {
                 dk[key * d + i] += scale * ds * q[row * d + i];
-                dv[key * d + i] += p * dy[row * d + i];
+                dv[key * d + i] += z * p * dy[row * d + i];
             }
         }
     }

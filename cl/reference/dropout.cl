@@ -6,23 +6,13 @@
  * seed high), so that no mask is stored. One work-item a block of four elements.
  */
 
-static uint4 dropout_philox(uint4 counter, uint2 key) {
-    for (int round = 0; round < 10; round++) {
-        uint low0 = 0xD2511F53u * counter.x, high0 = mul_hi(0xD2511F53u, counter.x);
-        uint low2 = 0xCD9E8D57u * counter.z, high2 = mul_hi(0xCD9E8D57u, counter.z);
-        counter = (uint4)(high2 ^ counter.y ^ key.x, low2, high0 ^ counter.w ^ key.y, low0);
-        key += (uint2)(0x9E3779B9u, 0xBB67AE85u);
-    }
-    return counter;
-}
-
 /* rng [4]: seed low and high, step low and high. */
 kernel void ref_dropout(global const float *x, global const int *rng, global float *y, int count, int site, float p,
                         float scale) {
     int block = get_global_id(0), i = block * 4;
     if (i >= count) return;
     uint4 counter = (uint4)(block, site, rng[2], rng[3]);
-    uint4 words = dropout_philox(counter, (uint2)(rng[0], rng[1]));
+    uint4 words = clt_philox(counter, (uint2)(rng[0], rng[1]));
     uint threshold = (uint)(p * 4294967296.0f);
     y[i] = words.s0 >= threshold ? x[i] * scale : 0;
     if (i + 1 < count) y[i + 1] = words.s1 >= threshold ? x[i + 1] * scale : 0;

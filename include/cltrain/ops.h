@@ -212,11 +212,13 @@ typedef struct clt_attention_options {
     float scale; /* of the scores; default 1 / sqrt(D) */
     bool causal; /* query i sees keys 0 ... i alone */
     clt_tensor *position_ids; /* i32 [N, T]: query t of sample n sees keys 0 ... position_ids[n, t], each below S, and `causal` is ignored. NULL: none */
+    clt_tensor *mask; /* f32, added to the scores; or u8, where 0 hides a key. [N, heads, T, S], each of them or 1. It has no gradient. NULL: none */
+    float dropout;    /* of softmax's results, in training; default 0. Philox tells them by step, head, query and key (Salmon et al. 2011) */
 } clt_attention_options;
 
 /* Scaled dot-product attention; Vaswani et al. 2017. q [N, heads, T, D], k and v [N, key heads, S, D] -> [N, heads, T, D]:
  * softmax(scale q k^T) v. The number of heads is a multiple of that of key heads, which consecutive heads share (Ainslie et al. 2023). Memory grows
- * with T + S, not with T S: backward computes the scores again (Dao et al. 2022). */
+ * with T + S, not with T S: backward computes the scores again (Dao et al. 2022). A query that sees no key gives zeros. */
 CLT_API clt_tensor *clt_attention_with(clt_tensor *q, clt_tensor *k, clt_tensor *v, clt_attention_options options);
 #define clt_attention(q, k, v, ...) clt_attention_with((q), (k), (v), (clt_attention_options){__VA_ARGS__})
 

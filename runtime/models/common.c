@@ -20,12 +20,13 @@ clt_tensor *clt_model_merge_heads(clt_tensor *x) {
     return clt_reshape(clt_transpose(x, 1, 2), CLT_SHAPE(CLT_BATCH, 0, -1));
 }
 
-clt_tensor *clt_model_attention(clt_tensor *q, clt_tensor *k, clt_tensor *v, const char *name, int64_t capacity, clt_tensor *position_ids) {
+clt_tensor *clt_model_attention(clt_tensor *q, clt_tensor *k, clt_tensor *v, const char *name, int64_t capacity, clt_tensor *position_ids,
+                                float dropout) {
     if (position_ids) {
         k = clt_cache(k, CLT_NAMED("%s.key_cache", name), capacity, position_ids);
         v = clt_cache(v, CLT_NAMED("%s.value_cache", name), capacity, position_ids);
     }
-    return clt_attention(q, k, v, .causal = true, .position_ids = position_ids);
+    return clt_attention(q, k, v, .causal = true, .position_ids = position_ids, .dropout = dropout);
 }
 
 clt_tensor *clt_model_rows(clt_tensor *x, clt_tensor *rows) {

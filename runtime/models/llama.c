@@ -26,7 +26,7 @@ static clt_tensor *attention(const llama *m, clt_tensor *x, const char *name) {
     clt_tensor *k = clt_model_split_heads(project(m, x, CLT_NAMED("%s.k_proj", name), head * o->key_heads), o->key_heads);
     clt_tensor *v = clt_model_split_heads(project(m, x, CLT_NAMED("%s.v_proj", name), head * o->key_heads), o->key_heads);
     clt_rotary_options places = {.base = o->base, .position_ids = o->position_ids};
-    clt_tensor *y = clt_model_attention(clt_rotary_with(q, places), clt_rotary_with(k, places), v, name, m->length, o->position_ids);
+    clt_tensor *y = clt_model_attention(clt_rotary_with(q, places), clt_rotary_with(k, places), v, name, m->length, o->position_ids, 0);
     return project(m, clt_model_merge_heads(y), CLT_NAMED("%s.o_proj", name), o->width);
 }
 

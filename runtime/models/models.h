@@ -22,9 +22,10 @@ clt_model_name clt_model_named(const char *format, ...) CLT_PRINTF(1, 2);
 clt_tensor *clt_model_split_heads(clt_tensor *x, int64_t heads);
 clt_tensor *clt_model_merge_heads(clt_tensor *x);
 
-/* Causal attention of q [N, heads, T, D] to k and v [N, key heads, T, D]; with position_ids, to those that are remembered under NAME, up to
+/* Causal attention of q [N, heads, T, D] to k and v [N, key heads, T, D], with dropout of its weights; with position_ids, to those that are remembered under NAME, up to
  * `capacity` of them. */
-clt_tensor *clt_model_attention(clt_tensor *q, clt_tensor *k, clt_tensor *v, const char *name, int64_t capacity, clt_tensor *position_ids);
+clt_tensor *clt_model_attention(clt_tensor *q, clt_tensor *k, clt_tensor *v, const char *name, int64_t capacity, clt_tensor *position_ids,
+                                float dropout);
 
 /* Of x [N, T, width] the rows, [R, width], where they are given; else x. */
 clt_tensor *clt_model_rows(clt_tensor *x, clt_tensor *rows);

@@ -32,14 +32,19 @@ const clt_op clt_op_dropout = {
     .operations = 1,
 };
 
-clt_tensor *clt_dropout(clt_tensor *x, float p) {
-    if (!clt_tensor_valid(x)) return x;
-    clt_graph *graph = x->graph;
+clt_tensor *clt_random_site(clt_graph *graph, int *site) {
     if (!graph->rng) {
         clt_tensor *rng = clt_state(graph, "rng", CLT_I32, CLT_SHAPE(4));
         if (!clt_tensor_valid(rng)) return graph->invalid;
         graph->rng = rng;
     }
-    clt_dropout_attributes at = {p, graph->n_random_sites++};
-    return clt_node(NULL, &clt_op_dropout, &at, (clt_tensor *[]){x, graph->rng}, 2);
+    *site = graph->n_random_sites++;
+    return graph->rng;
+}
+
+clt_tensor *clt_dropout(clt_tensor *x, float p) {
+    if (!clt_tensor_valid(x)) return x;
+    clt_dropout_attributes at = {.p = p};
+    clt_tensor *rng = clt_random_site(x->graph, &at.site);
+    return clt_node(NULL, &clt_op_dropout, &at, (clt_tensor *[]){x, rng}, 2);
 }

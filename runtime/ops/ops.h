@@ -148,6 +148,8 @@ int64_t clt_layer_norm_length(const clt_tensor *node);
 typedef struct clt_attention_attributes {
     float scale; /* 0: 1 / sqrt(D) */
     bool causal;
+    float dropout;
+    int site; /* of dropout: tells its numbers from those of other nodes */
 } clt_attention_attributes;
 
 /* N; heads of queries and of keys; T queries and S keys of D elements. */
@@ -155,7 +157,15 @@ typedef struct clt_attention_size {
     int64_t n, heads, key_heads, t, s, d;
 } clt_attention_size;
 clt_attention_size clt_attention_sizes(const clt_tensor *node); /* of any of the three ops */
-clt_tensor *clt_attention_position_ids(const clt_tensor *node); /* i32 [N, T], the last operand; NULL: there is none */
+/* Operands behind those that all have, any of them; NULL: there is none. */
+clt_tensor *clt_attention_mask(const clt_tensor *node);
+clt_tensor *clt_attention_position_ids(const clt_tensor *node); /* i32 [N, T] */
+clt_tensor *clt_attention_rng(const clt_tensor *node);          /* i32 [4], of dropout */
+/* Elements from one to the next along each dimension of the scores, 0 where the mask has 1. */
+void clt_attention_mask_strides(const clt_tensor *node, int64_t strides[4]);
+
+/* The state of the graph's random numbers, i32 [4], and the number of one op that draws some (dropout.c). */
+clt_tensor *clt_random_site(clt_graph *graph, int *site);
 float clt_attention_scale(const clt_tensor *node);
 
 /* ---- reduce.c ---- */

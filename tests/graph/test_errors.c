@@ -148,6 +148,22 @@ static clt_tensor *attention_places_type(clt_graph *g) {
     clt_tensor *x = heads(g);
     return clt_attention(x, x, x, .position_ids = matrix(g));
 }
+static clt_tensor *attention_mask(clt_graph *g) {
+    clt_tensor *x = heads(g);
+    return clt_attention(x, x, x, .mask = x);
+}
+static clt_tensor *attention_mask_rank(clt_graph *g) {
+    clt_tensor *x = heads(g);
+    return clt_attention(x, x, x, .mask = matrix(g));
+}
+static clt_tensor *attention_mask_type(clt_graph *g) {
+    clt_tensor *x = heads(g);
+    return clt_attention(x, x, x, .mask = ids(g));
+}
+static clt_tensor *attention_dropout(clt_graph *g) {
+    clt_tensor *x = heads(g);
+    return clt_attention(x, x, x, .dropout = 1);
+}
 BUILDER(rotary_places, clt_rotary(heads(g), .position_ids = ids(g)))
 BUILDER(rotary_places_type, clt_rotary(heads(g), .position_ids = clt_input(g, "places", CLT_F32, CLT_SHAPE(2, 8))))
 BUILDER(softmax, clt_softmax(matrix(g), 2))
@@ -288,8 +304,12 @@ static const struct {
     WRONG(cache_type, CLT_E_DTYPE, "cache", "\"matrix\"", "f32", "i32"),
     WRONG(cache_empty, CLT_E_SHAPE, "\"c\"", "[2, 3, 0, 6]"),
     WRONG(cache_twice, CLT_E_INVALID, "\"c\" exists already"),
-    WRONG(attention_places, CLT_E_SHAPE, "attention", "position_ids i32 [2, 3]: expected i32 [2, 8]"),
-    WRONG(attention_places_type, CLT_E_SHAPE, "attention", "position_ids f32 [2, 3]"),
+    WRONG(attention_places, CLT_E_SHAPE, "attention", "position_ids [2, 3]: expected [2, 8]"),
+    WRONG(attention_places_type, CLT_E_SHAPE, "attention", "position_ids are f32 [2, 3]"),
+    WRONG(attention_mask, CLT_E_SHAPE, "attention", "the mask is f32 [2, 3, 8, 6]: expected f32 or u8 [2, 3, 8, 8]"),
+    WRONG(attention_mask_rank, CLT_E_SHAPE, "attention", "the mask is f32 [2, 3]"),
+    WRONG(attention_mask_type, CLT_E_SHAPE, "attention", "the mask is i32 [2, 3]"),
+    WRONG(attention_dropout, CLT_E_INVALID, "attention", "dropout is 1"),
     WRONG(rotary_places, CLT_E_SHAPE, "rotary", "expected position_ids [2, 8], got [2, 3]"),
     WRONG(rotary_places_type, CLT_E_DTYPE, "\"places\"", "f32", "i32"),
     WRONG(softmax, CLT_E_INVALID, "softmax", "axis 2", "[2, 3]"),
@@ -418,6 +438,7 @@ static void invalid_tensors_are_handed_on(void **state) {
         clt_cache(bad, "c", 9, x),
         clt_cache(clt_reshape(x, CLT_SHAPE(1, 1, 2, 3)), "c2", 9, bad),
         clt_attention(x, x, x, .position_ids = bad),
+        clt_attention(x, x, x, .mask = bad),
         clt_slice_like(x, bad, 0),
         clt_pad(bad, border, border, 0),
         clt_expand(bad, CLT_SHAPE(2, 3)),

@@ -31,6 +31,8 @@ extern const operation operation_sum;                                           
 double reference_conv2d(const array *x, int n, array *y, const attributes *at, bool evaluation);
 double reference_batch_norm(const array *x, int n, array *y, const attributes *at, bool evaluation);
 void reference_batch_norm_buffers(const array *x, int i, array *after, const attributes *at);
+/* Whether the weight of query i of a head, counted over all samples, and key j is kept by the dropout of attention that is number `site`; seed and step are 0. */
+bool reference_attention_keeps(int64_t head, int64_t i, int64_t j, int site, double p);
 /* Whether element i is kept by the dropout that is number `site` of its graph. */
 bool reference_dropout_keeps(int64_t i, int site, uint64_t step, uint64_t seed, double p);
 

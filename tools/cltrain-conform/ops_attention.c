@@ -10,22 +10,34 @@ static int64_t seen(const array *ids, int64_t image, int64_t i, int64_t queries,
     return last + 1 < keys ? last + 1 : keys;
 }
 
-/* at: s[0] the scale, 0 for 1/sqrt(D); flag: causal. A fourth operand has the places of queries. */
+/* What a mask [N, heads, T, S], with 1 in the place of any, adds to a score; of bytes, 0 hides. */
+static double hidden(const array *mask, bool bytes, int64_t image, int64_t head, int64_t i, int64_t j) {
+    const int64_t place[4] = {image, head, i, j}, *dims = mask->shape.dims;
+    int64_t at = 0;
+    for (int d = 0; d < 4; d++) at = at * dims[d] + (dims[d] > 1 ? place[d] : 0);
+    return !bytes ? mask->values[at] : mask->values[at] != 0 ? 0 : -INFINITY;
+}
+
+/* at: s[0] the scale, 0 for 1/sqrt(D); s[1] dropout; flag: causal; last: the mask is of bytes. Further operands: a mask, and the places of queries. */
 static double reference_attention(const array *x, int n, array *y, const attributes *at, bool evaluation) {
-    (void)evaluation;
+    const array *mask = n > 3 && x[3].shape.rank == 4 ? &x[3] : NULL, *ids = n > 3 && x[n - 1].shape.rank == 2 ? &x[n - 1] : NULL;
     const int64_t *q = x[0].shape.dims, *k = x[1].shape.dims, d = q[3];
     double scale = at->s[0] != 0 ? (double)at->s[0] : (double)(float)(1 / sqrt((double)d)), *p = malloc((size_t)k[2] * sizeof *p);
     array_clear(y, x[0].shape);
     for (int64_t row = 0; p && row < q[0] * q[1] * q[2]; row++) {
         int64_t image = row / q[2] / q[1], head = row / q[2] % q[1] / (q[1] / k[1]), i = row % q[2];
-        int64_t first = (image * k[1] + head) * k[2], keys = seen(n > 3 ? &x[3] : NULL, image, i, q[2], k[2], at->flag);
+        int64_t first = (image * k[1] + head) * k[2], keys = seen(ids, image, i, q[2], k[2], at->flag);
         double most = -INFINITY, sum = 0;
         for (int64_t j = 0; j < keys; j++) {
             p[j] = 0;
             for (int64_t c = 0; c < d; c++) p[j] += scale * x[0].values[row * d + c] * x[1].values[(first + j) * d + c];
+            if (mask) p[j] += hidden(mask, at->last, image, row / q[2] % q[1], i, j);
             most = fmax(most, p[j]);
         }
+        if (most == -INFINITY) continue; /* it sees none */
         for (int64_t j = 0; j < keys; j++) sum += p[j] = exp(p[j] - most);
+        for (int64_t j = 0; j < keys && at->s[1] != 0 && !evaluation; j++)
+            p[j] = reference_attention_keeps(row / q[2], i, j, 0, (double)at->s[1]) ? p[j] / (1 - (double)at->s[1]) : 0;
         for (int64_t j = 0; j < keys; j++)
             for (int64_t c = 0; c < d; c++) y->values[row * d + c] += p[j] / sum * x[2].values[(first + j) * d + c];
     }
@@ -64,7 +76,12 @@ static double reference_cache(const array *x, int n, array *y, const attributes 
 }
 
 BUILD(rotary, clt_rotary(x[0], .base = at->s[0], .interleaved = at->flag, .position_ids = n > 1 ? x[1] : NULL))
-BUILD(attention, clt_attention(x[0], x[1], x[2], .scale = at->s[0], .causal = at->flag, .position_ids = n > 3 ? x[3] : NULL))
+static clt_tensor *build_attention(clt_graph *graph, clt_tensor *const *x, int n, const attributes *at) {
+    (void)graph;
+    clt_attention_options options = {.scale = at->s[0], .causal = at->flag, .dropout = at->s[1]};
+    for (int i = 3; i < n; i++) *(clt_tensor_shape(x[i]).rank == 4 ? &options.mask : &options.position_ids) = x[i];
+    return clt_attention_with(x[0], x[1], x[2], options);
+}
 BUILD(cache, clt_cache(x[0], "c", at->first, x[1]))
 
 static const operation attention = OPERATION("attention", "clt_attention_with", attention, attention);
@@ -90,6 +107,48 @@ static void add_places(case_list *list, const char *variant, const int sizes[6],
                    {.shape = SHAPE(sizes[0], sizes[2], sizes[4], sizes[5])},
                    {.dtype = CLT_I32, .shape = SHAPE(sizes[0], sizes[3]), .values = places, .n_values = n_places, .high = 1}};
     case_add(list, &attention, variant, x, 4);
+}
+
+/* The same with a mask, of dimensions 1 where `whole` says nothing, and dropout. */
+static test_case *add_masked(case_list *list, const char *variant, bool causal, const int sizes[6], clt_dtype dtype, int whole, float dropout) {
+    operand x[] = {{.shape = SHAPE(sizes[0], sizes[1], sizes[3], sizes[5])},
+                   {.shape = SHAPE(sizes[0], sizes[2], sizes[4], sizes[5])},
+                   {.shape = SHAPE(sizes[0], sizes[2], sizes[4], sizes[5])},
+                   {.dtype = dtype, .shape = SHAPE(sizes[0], sizes[1], sizes[3], sizes[4]), .constant = true}};
+    for (int d = 0; d < 4; d++)
+        if (!(whole >> d & 1)) x[3].shape.dims[d] = 1;
+    if (dtype == CLT_U8) x[3].low = 0, x[3].high = 2;
+    test_case *c = case_add(list, &attention, variant, x, 4);
+    c->at.flag = causal;
+    c->at.s[1] = dropout;
+    c->at.last = dtype == CLT_U8;
+    return c;
+}
+
+static void cases_masks(case_list *list) {
+    enum { N = 1, HEADS = 2, T = 4, S = 8 };
+    static const double one_row[] = {1, 0, 1, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1}; /* of 7 keys: the second query sees none */
+    for (int f32 = 0; f32 < 2; f32++) {
+        clt_dtype dtype = f32 ? CLT_F32 : CLT_U8;
+        add_masked(list, f32 ? "mask" : "mask-bytes", false, (int[]){2, 4, 2, 5, 9, 4}, dtype, N | HEADS | T | S, 0);
+        add_masked(list, f32 ? "mask-keys" : "mask-keys-bytes", true, (int[]){2, 2, 2, 9, 9, 3}, dtype, N | S, 0);
+        add_masked(list, f32 ? "mask-blocks" : "mask-blocks-bytes", false, (int[]){2, 2, 1, 37, 70, 32}, dtype, T | S, 0);
+        add_masked(list, f32 ? "mask-blocks" : "mask-blocks-bytes", true, (int[]){1, 2, 2, 35, 35, 16}, dtype, N | HEADS | T | S, 0)->full = true;
+        add_masked(list, f32 ? "mask-few" : "mask-few-bytes", false, (int[]){2, 2, 2, 2, 70, 16}, dtype, HEADS | S, 0);
+    }
+    add_masked(list, "mask-queries", false, (int[]){1, 2, 2, 6, 5, 4}, CLT_F32, T, 0);
+    for (int wide = 0; wide < 2; wide++) {
+        test_case *c = add_masked(list, "mask-none", false, (int[]){2, 2, 2, 3, 7, wide ? 32 : 5}, CLT_U8, T | S, 0);
+        c->x[3].values = one_row, c->x[3].n_values = 21;
+    }
+    add_masked(list, "dropout", false, (int[]){2, 4, 2, 5, 9, 4}, CLT_F32, N | S, 0.3f);
+    add_masked(list, "dropout-blocks", true, (int[]){2, 2, 1, 37, 37, 32}, CLT_U8, HEADS | T | S, 0.5f);
+    add_masked(list, "dropout-few", false, (int[]){2, 2, 2, 2, 70, 16}, CLT_F32, N | S, 0.4f);
+    test_case *without = add(list, "dropout-alone", true, (int[]){1, 4, 2, 19, 19, 64});
+    without->at.s[1] = 0.2f;
+    without = add(list, "dropout-evaluation", true, (int[]){1, 2, 1, 7, 7, 8});
+    without->at.s[1] = 0.2f;
+    without->evaluation = true;
 }
 
 static void add_cache(case_list *list, const char *variant, clt_shape shape, int capacity, const double *places, int n_places) {
@@ -133,6 +192,7 @@ static void cases_places(case_list *list) {
 
 void cases_attention(case_list *list) {
     cases_places(list);
+    cases_masks(list);
     add_rotary(list, "halves", false, 10000, (clt_shape)SHAPE(2, 3, 7, 8));
     add_rotary(list, "interleaved", true, 10000, (clt_shape)SHAPE(2, 3, 7, 8));
     add_rotary(list, "base", false, 50, (clt_shape)SHAPE(1, 1, 33, 2));

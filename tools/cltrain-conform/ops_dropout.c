@@ -20,6 +20,14 @@ bool reference_dropout_keeps(int64_t i, int site, uint64_t step, uint64_t seed, 
     return (double)counter[i % 4] >= p * 4294967296.0;
 }
 
+bool reference_attention_keeps(int64_t head, int64_t i, int64_t j, int site, double p) {
+    uint32_t key[4] = {0, 0, (uint32_t)site, 0};
+    philox(key, 0, 0);
+    uint32_t counter[4] = {(uint32_t)(j / 4), (uint32_t)i, (uint32_t)head, 0};
+    philox(counter, key[0], key[1]);
+    return (double)counter[j % 4] >= p * 4294967296.0;
+}
+
 /* Site after site of a graph, with seed and step 0. */
 static double drop_out(const array *x, array *y, const attributes *at, bool evaluation, int sites) {
     array_resize(y, x->shape);

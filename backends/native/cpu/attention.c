@@ -1,6 +1,7 @@
 /* Scaled dot-product attention in register tiles (cl/native/cpu/attention.cl). */
 #include <stdio.h>
 
+#include "backends/attention.h"
 #include "backends/native/cpu/cpu.h"
 
 enum { MOST_D = 256 }; /* rows of a tile stay in the first cache */
@@ -31,17 +32,9 @@ static int pack(clt_lowering *l, const clt_tensor *x) {
 }
 
 static void launch_size(clt_lowering *l, const clt_tensor *node) {
-    const clt_attention_attributes *at = node->attributes;
-    const clt_tensor *ids = clt_attention_position_ids(node);
     clt_attention_size z = clt_attention_sizes(node);
     clt_launch_ints(l, (int64_t[]){z.n * z.heads, z.key_heads, z.t, z.s, z.heads}, 5, 8);
-    clt_launch_float(l, clt_attention_scale(node));
-    clt_launch_int(l, ids ? 2 : at->causal);
-}
-
-static void launch_ids(clt_lowering *l, const clt_tensor *node) {
-    const clt_tensor *ids = clt_attention_position_ids(node);
-    clt_launch_tensor(l, ids ? ids : node->inputs[0]); /* anything, where nobody reads it */
+    clt_attention_launch_scalars(l, node);
 }
 
 static int64_t blocks_of(const clt_lowering *l, int64_t heads, int64_t rows) {
@@ -55,7 +48,7 @@ static void lower_forward(clt_lowering *l, const clt_tensor *node) {
     clt_launch_tensor(l, node->inputs[0]);
     clt_launch_tensor(l, node->inputs[2]);
     clt_launch_scratch(l, panels);
-    launch_ids(l, node);
+    clt_attention_launch_options(l, node);
     clt_launch_tensor(l, node);
     clt_launch_tensor(l, node->outputs[0]);
     launch_size(l, node);
@@ -65,7 +58,7 @@ static void lower_few(clt_lowering *l, const clt_tensor *node) {
     clt_attention_size z = clt_attention_sizes(node);
     begin(l, "cpu_attention_few", z.d, z.n * z.heads * z.t);
     for (int i = 0; i < 3; i++) clt_launch_tensor(l, node->inputs[i]);
-    launch_ids(l, node);
+    clt_attention_launch_options(l, node);
     clt_launch_tensor(l, node);
     clt_launch_tensor(l, node->outputs[0]);
     launch_size(l, node);
@@ -80,6 +73,7 @@ static void lower_grad_query(clt_lowering *l, const clt_tensor *node) {
     for (size_t i = 0; i < CLT_COUNT_OF(inputs); i++) clt_launch_tensor(l, node->inputs[inputs[i]]);
     clt_launch_scratch(l, keys);
     clt_launch_scratch(l, values);
+    clt_attention_launch_options(l, node);
     clt_launch_tensor(l, node);
     launch_size(l, node);
 }
@@ -89,9 +83,10 @@ static void lower_grad_key_value(clt_lowering *l, const clt_tensor *node) {
     clt_attention_size z = clt_attention_sizes(node);
     int queries = pack(l, node->inputs[Q]), gradients = pack(l, node->inputs[DY]);
     begin(l, "cpu_attention_grad_key_value", z.d, blocks_of(l, z.n * z.key_heads, z.s));
-    for (int i = 0; i < node->n_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
+    for (int i = 0; i <= DY; i++) clt_launch_tensor(l, node->inputs[i]);
     clt_launch_scratch(l, queries);
     clt_launch_scratch(l, gradients);
+    clt_attention_launch_options(l, node);
     clt_launch_tensor(l, node);
     clt_launch_tensor(l, node->outputs[0]);
     launch_size(l, node);
@@ -107,10 +102,6 @@ static bool supports(const clt_candidate *c) {
            clt_cpu_holds(c->device, (double)z.n * (double)z.heads * (double)longest * (double)z.d);
 }
 
-static bool supports_gradient(const clt_candidate *c) {
-    return !clt_attention_position_ids(c->node) && supports(c);
-}
-
 static bool supports_few(const clt_candidate *c) {
     enum { MOST_QUERIES = 4, MOST_KEYS = 1 << 20 };
     clt_attention_size z = clt_attention_sizes(c->node);
@@ -120,7 +111,7 @@ static bool supports_few(const clt_candidate *c) {
 const clt_backend_row clt_cpu_attention_rows[] = {
     {CLT_NATIVE(attention), .supports = supports, .lower = lower_forward},
     {CLT_NATIVE(attention), .supports = supports_few, .lower = lower_few},
-    {CLT_NATIVE(attention_grad_query), .supports = supports_gradient, .lower = lower_grad_query},
-    {CLT_NATIVE(attention_grad_key_value), .supports = supports_gradient, .lower = lower_grad_key_value},
+    {CLT_NATIVE(attention_grad_query), .supports = supports, .lower = lower_grad_query},
+    {CLT_NATIVE(attention_grad_key_value), .supports = supports, .lower = lower_grad_key_value},
     {0},
 };

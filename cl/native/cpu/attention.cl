@@ -6,9 +6,15 @@
  *
  * ATTENTION_D is defined in front of this text, a multiple of CPU_COLUMNS, and stands in the kernels' names.
  *
- * size: N * heads, key_heads, t, s, heads. `places` and position_ids as in reference/attention.cl.
+ * size: N * heads, key_heads, t, s, heads. Mask, places and dropout as in reference/attention.cl.
  */
+#undef ATTENTION_NAME
+#undef ATTENTION_OPTIONS
+#undef ATTENTION_SCALARS
 #define ATTENTION_NAME(name) CPU_PASTE(CPU_PASTE(name, _), ATTENTION_D)
+#define ATTENTION_OPTIONS   global const float *mask, global const int *position_ids, global const int *rng
+#define ATTENTION_SCALARS   int8 size, int4 strides, int places, int masked, int site, float scale, float dropout
+#define ATTENTION_ARGUMENTS size, strides, places, masked, site, scale, dropout
 
 /* panels[tile][c][k] = x[tile CPU_COLUMNS + k][c], zero behind the last of a head's rows. A work-item a tile. */
 CLT_ITEM void ATTENTION_NAME(cpu_attention_pack_item)(int item, global const float *x, global float *panels, int rows) {
@@ -78,6 +84,65 @@ static int ATTENTION_NAME(attention_seen)(int row, int8 size, int places, global
     return places ? clamp(place, -1, size.s3 - 1) + 1 : size.s3;
 }
 
+/* Where the mask of a row of queries, counted over all heads, begins. */
+static int ATTENTION_NAME(attention_mask_row)(int row, int8 size, int4 strides) {
+    int t = size.s2, head = row / t;
+    return head / size.s4 * strides.s0 + head % size.s4 * strides.s1 + row % t * strides.s2;
+}
+
+static float ATTENTION_NAME(attention_masked)(float score, global const float *mask, int masked, int at) {
+    if (masked == 2) return ((global const uchar *)mask)[at] ? score : -INFINITY;
+    return score + mask[at];
+}
+
+/* What the mask says of scores of CPU_ROWS queries from `row` on, of which `there` exist, and keys from j on. */
+static void ATTENTION_NAME(attention_mask_queries)(float *scores, global const float *mask, int masked, int4 strides, int row, int there, int j, int8 size) {
+    for (int i = 0; i < there; i++) {
+        int at = ATTENTION_NAME(attention_mask_row)(row + i, size, strides) + j * strides.s3;
+        for (int c = 0; c < min(CPU_COLUMNS, size.s3 - j); c++)
+            scores[i * CPU_COLUMNS + c] = ATTENTION_NAME(attention_masked)(scores[i * CPU_COLUMNS + c], mask, masked, at + c * strides.s3);
+    }
+}
+
+/* The same with keys in the rows, from j on, and queries in the columns, `count` from `row` on. */
+static void ATTENTION_NAME(attention_mask_keys)(float *scores, global const float *mask, int masked, int4 strides, int row, int count, int j, int there,
+                                                int8 size) {
+    for (int c = 0; c < count; c++) {
+        int at = ATTENTION_NAME(attention_mask_row)(row + c, size, strides) + j * strides.s3;
+        for (int i = 0; i < there; i++)
+            scores[i * CPU_COLUMNS + c] = ATTENTION_NAME(attention_masked)(scores[i * CPU_COLUMNS + c], mask, masked, at + i * strides.s3);
+    }
+}
+
+/* What dropout makes of 1 for four keys from 4 four on. */
+static float4 ATTENTION_NAME(attention_kept)(uint2 key, int four, int row, int t, float dropout) {
+    uint4 words = clt_philox((uint4)(four, row % t, row / t, 0), key);
+    return select((float4)(0), (float4)(1 / (1 - dropout)), words >= (uint4)((uint)(dropout * 4294967296.0f)));
+}
+
+static uint2 ATTENTION_NAME(attention_key)(global const int *rng, int site) {
+    return clt_philox((uint4)(rng[2], rng[3], site, 0), (uint2)(rng[0], rng[1])).lo;
+}
+
+/* The same for a tile of queries, or 1s; j is a multiple of CPU_COLUMNS. */
+static void ATTENTION_NAME(attention_kept_queries)(float *kept, global const int *rng, int site, float dropout, int row, int there, int j, int t) {
+    uint2 key = ATTENTION_NAME(attention_key)(rng, site);
+    for (int i = 0; i < there; i++)
+        for (int c = 0; c < CPU_COLUMNS; c += 4)
+            vstore4(ATTENTION_NAME(attention_kept)(key, (j + c) / 4, row + i, t, dropout), 0, kept + i * CPU_COLUMNS + c);
+}
+
+static void ATTENTION_NAME(attention_kept_keys)(float *kept, global const int *rng, int site, float dropout, int row, int count, int j, int t) {
+    uint2 key = ATTENTION_NAME(attention_key)(rng, site);
+    for (int c = 0; c < count; c++)
+        for (int four = j / 4; four <= (j + CPU_ROWS - 1) / 4; four++) {
+            float values[4];
+            vstore4(ATTENTION_NAME(attention_kept)(key, four, row + c, t, dropout), 0, values);
+            for (int l = 0; l < 4; l++)
+                if (4 * four + l >= j && 4 * four + l < j + CPU_ROWS) kept[(4 * four + l - j) * CPU_COLUMNS + c] = values[l];
+        }
+}
+
 /* Weights from scores of a row that sees the first `seen` of a tile: exp(score - its new maximum). What the row had before is worth the
  * result; `sums` has the sums of weights. */
 static float ATTENTION_NAME(attention_weigh)(float *scores, int seen, float *maximum, cpu_vector *sums) {
@@ -101,8 +166,7 @@ static float ATTENTION_NAME(attention_weigh)(float *scores, int seen, float *max
 }
 
 CLT_ITEM void ATTENTION_NAME(cpu_attention_item)(int item, global const float *q, global const float *v, global const float *panels,
-                                                 global const int *position_ids, global float *y, global float *log_sums, int8 size, float scale,
-                                                 int places) {
+                                                 ATTENTION_OPTIONS, global float *y, global float *log_sums, ATTENTION_SCALARS) {
     int t = size.s2, s = size.s3, blocks = (t + CPU_ROWS - 1) / CPU_ROWS, head = item / blocks, first = item % blocks * CPU_ROWS;
     int there = min(CPU_ROWS, t - first), keys = ATTENTION_NAME(attention_key_head)(head, size), tiles = (s + CPU_COLUMNS - 1) / CPU_COLUMNS;
     int end = 0, seen[CPU_ROWS];
@@ -123,9 +187,15 @@ CLT_ITEM void ATTENTION_NAME(cpu_attention_item)(int item, global const float *q
             cpu_store(sum[i][0] * scale, 0, weights + i * CPU_COLUMNS);
             cpu_store(sum[i][1] * scale, 0, weights + i * CPU_COLUMNS + CPU_WIDTH);
         }
+        if (masked) ATTENTION_NAME(attention_mask_queries)(weights, mask, masked, strides, head * t + first, there, k, size);
         for (int i = 0; i < CPU_ROWS; i++) {
             float factor = ATTENTION_NAME(attention_weigh)(weights + i * CPU_COLUMNS, seen[i] - k, maximum + i, sums + i);
             if (factor != 1) ATTENTION_NAME(attention_scale)(out + i * ATTENTION_D, factor);
+        }
+        if (dropout != 0) {
+            float kept[CPU_ROWS * CPU_COLUMNS];
+            ATTENTION_NAME(attention_kept_queries)(kept, rng, site, dropout, head * t + first, there, k, t);
+            for (int i = 0; i < there * CPU_COLUMNS; i++) weights[i] *= kept[i];
         }
         ATTENTION_NAME(attention_add)(out, weights, v + (keys * s + k) * ATTENTION_D, min(CPU_COLUMNS, s - k));
     }
@@ -133,25 +203,23 @@ CLT_ITEM void ATTENTION_NAME(cpu_attention_item)(int item, global const float *q
         float values[CPU_WIDTH], sum = 0;
         cpu_store(sums[i], 0, values);
         for (int k = 0; k < CPU_WIDTH; k++) sum += values[k];
-        ATTENTION_NAME(attention_scale)(out + i * ATTENTION_D, 1 / sum);
-        log_sums[head * t + first + i] = maximum[i] + log(sum);
+        ATTENTION_NAME(attention_scale)(out + i * ATTENTION_D, sum == 0 ? 0 : 1 / sum);
+        log_sums[head * t + first + i] = sum == 0 ? INFINITY : maximum[i] + log(sum);
     }
     ATTENTION_NAME(attention_store)(out, there, 1, y + (head * t + first) * ATTENTION_D);
 }
-kernel void ATTENTION_NAME(cpu_attention)(global const float *q, global const float *v, global const float *panels,
-                                          global const int *position_ids, global float *y, global float *log_sums, int8 size, float scale,
-                                          int places) {
-    ATTENTION_NAME(cpu_attention_item)(get_global_id(0), q, v, panels, position_ids, y, log_sums, size, scale, places);
+kernel void ATTENTION_NAME(cpu_attention)(global const float *q, global const float *v, global const float *panels, ATTENTION_OPTIONS,
+                                          global float *y, global float *log_sums, ATTENTION_SCALARS) {
+    ATTENTION_NAME(cpu_attention_item)(get_global_id(0), q, v, panels, mask, position_ids, rng, y, log_sums, ATTENTION_ARGUMENTS);
 }
 
 /* Few queries, as of the next token of a text: nothing is packed, for keys are read once. A work-item takes a row. */
 enum { ATTENTION_NAME(FEW_KEYS) = 64 };
 CLT_ITEM void ATTENTION_NAME(cpu_attention_few_item)(int row, global const float *q, global const float *k, global const float *v,
-                                                     global const int *position_ids, global float *y, global float *log_sums, int8 size,
-                                                     float scale, int places) {
+                                                     ATTENTION_OPTIONS, global float *y, global float *log_sums, ATTENTION_SCALARS) {
     enum { KEYS = ATTENTION_NAME(FEW_KEYS), VECTORS = ATTENTION_D / CPU_WIDTH };
     int head = row / size.s2, first = ATTENTION_NAME(attention_key_head)(head, size) * size.s3;
-    int end = ATTENTION_NAME(attention_seen)(row, size, places, position_ids);
+    int end = ATTENTION_NAME(attention_seen)(row, size, places, position_ids), mask_at = ATTENTION_NAME(attention_mask_row)(row, size, strides);
     cpu_vector query[VECTORS], out[VECTORS], sums = (cpu_vector)(0);
     float scores[KEYS], maximum = -INFINITY, total = 0, lanes[CPU_WIDTH];
     _Pragma("unroll") for (int c = 0; c < VECTORS; c++) query[c] = cpu_load(c, q + row * ATTENTION_D) * scale, out[c] = (cpu_vector)(0);
@@ -165,7 +233,10 @@ CLT_ITEM void ATTENTION_NAME(cpu_attention_few_item)(int row, global const float
             _Pragma("unroll") for (int c = 0; c < VECTORS; c++) sum = query[c] * cpu_load(c, keys + i * ATTENTION_D) + sum;
             scores[i] = cpu_lanes(sum);
         }
+        if (masked)
+            for (int i = 0; i < count; i++) scores[i] = ATTENTION_NAME(attention_masked)(scores[i], mask, masked, mask_at + (j + i) * strides.s3);
         for (int i = 0; i < KEYS; i++) most = fmax(most, scores[i]);
+        if (most == -INFINITY) continue; /* it has seen none yet */
         factor = exp(maximum - most);
         maximum = most;
         sums *= factor;
@@ -175,90 +246,140 @@ CLT_ITEM void ATTENTION_NAME(cpu_attention_few_item)(int row, global const float
             sums += p;
         }
         _Pragma("unroll") for (int c = 0; c < VECTORS; c++) out[c] *= factor;
+        if (dropout != 0)
+            for (int i = 0; i < KEYS; i += 4) {
+                float4 kept = ATTENTION_NAME(attention_kept)(ATTENTION_NAME(attention_key)(rng, site), (j + i) / 4, row, size.s2, dropout);
+                vstore4(vload4(0, scores + i) * kept, 0, scores + i);
+            }
         for (int i = 0; i < count; i++)
             _Pragma("unroll") for (int c = 0; c < VECTORS; c++) out[c] = (cpu_vector)(scores[i]) * cpu_load(c, values + i * ATTENTION_D) + out[c];
     }
     cpu_store(sums, 0, lanes);
     for (int l = 0; l < CPU_WIDTH; l++) total += lanes[l];
-    for (int c = 0; c < VECTORS; c++) cpu_store(out[c] * (1 / total), c, y + row * ATTENTION_D);
-    log_sums[row] = maximum + log(total);
+    for (int c = 0; c < VECTORS; c++) cpu_store(out[c] * (total == 0 ? 0 : 1 / total), c, y + row * ATTENTION_D);
+    log_sums[row] = total == 0 ? INFINITY : maximum + log(total);
 }
-kernel void ATTENTION_NAME(cpu_attention_few)(global const float *q, global const float *k, global const float *v, global const int *position_ids,
-                                              global float *y, global float *log_sums, int8 size, float scale, int places) {
-    ATTENTION_NAME(cpu_attention_few_item)(get_global_id(0), q, k, v, position_ids, y, log_sums, size, scale, places);
+kernel void ATTENTION_NAME(cpu_attention_few)(global const float *q, global const float *k, global const float *v, ATTENTION_OPTIONS,
+                                              global float *y, global float *log_sums, ATTENTION_SCALARS) {
+    ATTENTION_NAME(cpu_attention_few_item)(get_global_id(0), q, k, v, mask, position_ids, rng, y, log_sums, ATTENTION_ARGUMENTS);
 }
 
 CLT_ITEM void ATTENTION_NAME(cpu_attention_grad_query_item)(int item, global const float *q, global const float *k, global const float *dy,
                                                             global const float *log_sums, global const float *deltas,
                                                             global const float *key_panels, global const float *value_panels,
-                                                            global float *dq, int8 size, float scale, int causal) {
+                                                            ATTENTION_OPTIONS, global float *dq, ATTENTION_SCALARS) {
     int t = size.s2, s = size.s3, blocks = (t + CPU_ROWS - 1) / CPU_ROWS, head = item / blocks, first = item % blocks * CPU_ROWS;
     int there = min(CPU_ROWS, t - first), keys = ATTENTION_NAME(attention_key_head)(head, size), tiles = (s + CPU_COLUMNS - 1) / CPU_COLUMNS;
-    int end = causal ? min(s, first + there) : s, at = head * t + first;
+    int end = 0, at = head * t + first, seen[CPU_ROWS];
     float rows[CPU_ROWS * ATTENTION_D], gradients[CPU_ROWS * ATTENTION_D], out[CPU_ROWS * ATTENTION_D], weights[CPU_ROWS * CPU_COLUMNS];
     ATTENTION_NAME(attention_rows)(q + at * ATTENTION_D, there, rows);
     ATTENTION_NAME(attention_rows)(dy + at * ATTENTION_D, there, gradients);
     for (int i = 0; i < CPU_ROWS * ATTENTION_D; i++) out[i] = 0;
+    for (int i = 0; i < CPU_ROWS; i++) {
+        seen[i] = ATTENTION_NAME(attention_seen)(at + min(i, there - 1), size, places, position_ids);
+        end = max(end, seen[i]);
+    }
     for (int j = 0; j < end; j += CPU_COLUMNS) {
         int panel = (keys * tiles + j / CPU_COLUMNS) * CPU_COLUMNS * ATTENTION_D;
         cpu_vector sum[CPU_ROWS][2];
         ATTENTION_PRODUCT(sum, rows, key_panels + panel)
-        _Pragma("unroll") for (int i = 0; i < CPU_ROWS; i++) {
-            float shift = log_sums[at + min(i, there - 1)];
-            cpu_store(exp(sum[i][0] * scale - shift), 0, weights + i * CPU_COLUMNS);
-            cpu_store(exp(sum[i][1] * scale - shift), 0, weights + i * CPU_COLUMNS + CPU_WIDTH);
+        if (masked) {
+            _Pragma("unroll") for (int i = 0; i < CPU_ROWS; i++) {
+                cpu_store(sum[i][0] * scale, 0, weights + i * CPU_COLUMNS);
+                cpu_store(sum[i][1] * scale, 0, weights + i * CPU_COLUMNS + CPU_WIDTH);
+            }
+            ATTENTION_NAME(attention_mask_queries)(weights, mask, masked, strides, at, there, j, size);
+            for (int i = 0; i < CPU_ROWS; i++) {
+                float shift = log_sums[at + min(i, there - 1)], *to = weights + i * CPU_COLUMNS;
+                cpu_store(exp(cpu_load(0, to) - shift), 0, to);
+                cpu_store(exp(cpu_load(0, to + CPU_WIDTH) - shift), 0, to + CPU_WIDTH);
+            }
+        } else {
+            _Pragma("unroll") for (int i = 0; i < CPU_ROWS; i++) {
+                float shift = log_sums[at + min(i, there - 1)];
+                cpu_store(exp(sum[i][0] * scale - shift), 0, weights + i * CPU_COLUMNS);
+                cpu_store(exp(sum[i][1] * scale - shift), 0, weights + i * CPU_COLUMNS + CPU_WIDTH);
+            }
         }
         ATTENTION_PRODUCT(sum, gradients, value_panels + panel)
+        if (dropout != 0) {
+            float kept[CPU_ROWS * CPU_COLUMNS];
+            for (int i = 0; i < CPU_ROWS * CPU_COLUMNS; i++) kept[i] = 0;
+            ATTENTION_NAME(attention_kept_queries)(kept, rng, site, dropout, at, there, j, t);
+            for (int i = 0; i < CPU_ROWS; i++)
+                for (int c = 0; c < 2; c++) sum[i][c] *= cpu_load(c, kept + i * CPU_COLUMNS);
+        }
         _Pragma("unroll") for (int i = 0; i < CPU_ROWS; i++) {
             float delta = deltas[at + min(i, there - 1)], *to = weights + i * CPU_COLUMNS;
             cpu_store(cpu_load(0, to) * (sum[i][0] - delta), 0, to);
             cpu_store(cpu_load(0, to + CPU_WIDTH) * (sum[i][1] - delta), 0, to + CPU_WIDTH);
         }
-        for (int i = 0; causal && i < CPU_ROWS; i++)
-            for (int c = max(first + i + 1 - j, 0); c < CPU_COLUMNS; c++) weights[i * CPU_COLUMNS + c] = 0;
+        for (int i = 0; places && i < CPU_ROWS; i++)
+            for (int c = max(seen[i] - j, 0); c < CPU_COLUMNS; c++) weights[i * CPU_COLUMNS + c] = 0;
         ATTENTION_NAME(attention_add)(out, weights, k + (keys * s + j) * ATTENTION_D, min(CPU_COLUMNS, s - j));
     }
     ATTENTION_NAME(attention_store)(out, there, scale, dq + at * ATTENTION_D);
 }
 kernel void ATTENTION_NAME(cpu_attention_grad_query)(global const float *q, global const float *k, global const float *dy, global const float *log_sums,
                                                      global const float *deltas, global const float *key_panels, global const float *value_panels,
-                                                     global float *dq, int8 size, float scale, int causal) {
-    ATTENTION_NAME(cpu_attention_grad_query_item)(get_global_id(0), q, k, dy, log_sums, deltas, key_panels, value_panels, dq, size, scale, causal);
+                                                     ATTENTION_OPTIONS, global float *dq, ATTENTION_SCALARS) {
+    ATTENTION_NAME(cpu_attention_grad_query_item)(get_global_id(0), q, k, dy, log_sums, deltas, key_panels, value_panels, mask, position_ids, rng, dq,
+                                                  ATTENTION_ARGUMENTS);
 }
 
 CLT_ITEM void ATTENTION_NAME(cpu_attention_grad_key_value_item)(int item, global const float *q, global const float *k, global const float *v,
                                                                 global const float *log_sums, global const float *deltas, global const float *dy,
                                                                 global const float *query_panels, global const float *gradient_panels,
-                                                                global float *dk, global float *dv, int8 size, float scale, int causal) {
+                                                                ATTENTION_OPTIONS, global float *dk, global float *dv, ATTENTION_SCALARS) {
     int t = size.s2, s = size.s3, blocks = (s + CPU_ROWS - 1) / CPU_ROWS, keys = item / blocks, first = item % blocks * CPU_ROWS;
     int there = min(CPU_ROWS, s - first), tiles = (t + CPU_COLUMNS - 1) / CPU_COLUMNS, group = size.s4 / size.s1, at = keys * s + first;
     float rows[CPU_ROWS * ATTENTION_D], values[CPU_ROWS * ATTENTION_D], key_sums[CPU_ROWS * ATTENTION_D], value_sums[CPU_ROWS * ATTENTION_D];
-    float p[CPU_ROWS * CPU_COLUMNS], ds[CPU_ROWS * CPU_COLUMNS], shifts[CPU_COLUMNS], places[CPU_COLUMNS];
+    float p[CPU_ROWS * CPU_COLUMNS], ds[CPU_ROWS * CPU_COLUMNS], shifts[CPU_COLUMNS], delta[CPU_COLUMNS];
+    float kept[CPU_ROWS * CPU_COLUMNS];
     ATTENTION_NAME(attention_rows)(k + at * ATTENTION_D, there, rows);
     ATTENTION_NAME(attention_rows)(v + at * ATTENTION_D, there, values);
     for (int i = 0; i < CPU_ROWS * ATTENTION_D; i++) key_sums[i] = value_sums[i] = 0;
     for (int g = 0; g < group; g++) {
         int head = keys * group + g;
-        for (int j = causal ? first / CPU_COLUMNS * CPU_COLUMNS : 0; j < t; j += CPU_COLUMNS) {
+        for (int j = places == 1 ? first / CPU_COLUMNS * CPU_COLUMNS : 0; j < t; j += CPU_COLUMNS) {
             int panel = (head * tiles + j / CPU_COLUMNS) * CPU_COLUMNS * ATTENTION_D, row = head * t + j, count = min(CPU_COLUMNS, t - j);
             for (int c = 0; c < CPU_COLUMNS; c++) {
                 shifts[c] = c < count ? log_sums[row + c] : INFINITY;
-                places[c] = c < count ? deltas[row + c] : 0;
+                delta[c] = c < count ? deltas[row + c] : 0;
             }
             cpu_vector sum[CPU_ROWS][2];
             ATTENTION_PRODUCT(sum, rows, query_panels + panel)
-            _Pragma("unroll") for (int i = 0; i < CPU_ROWS; i++) {
-                cpu_store(exp(sum[i][0] * scale - cpu_load(0, shifts)), 0, p + i * CPU_COLUMNS);
-                cpu_store(exp(sum[i][1] * scale - cpu_load(1, shifts)), 0, p + i * CPU_COLUMNS + CPU_WIDTH);
+            if (masked) {
+                _Pragma("unroll") for (int i = 0; i < CPU_ROWS; i++) {
+                    cpu_store(sum[i][0] * scale, 0, p + i * CPU_COLUMNS);
+                    cpu_store(sum[i][1] * scale, 0, p + i * CPU_COLUMNS + CPU_WIDTH);
+                }
+                ATTENTION_NAME(attention_mask_keys)(p, mask, masked, strides, row, count, first, there, size);
+                for (int i = 0; i < CPU_ROWS; i++)
+                    for (int c = 0; c < 2; c++) cpu_store(exp(cpu_load(c, p + i * CPU_COLUMNS) - cpu_load(c, shifts)), c, p + i * CPU_COLUMNS);
+            } else {
+                _Pragma("unroll") for (int i = 0; i < CPU_ROWS; i++) {
+                    cpu_store(exp(sum[i][0] * scale - cpu_load(0, shifts)), 0, p + i * CPU_COLUMNS);
+                    cpu_store(exp(sum[i][1] * scale - cpu_load(1, shifts)), 0, p + i * CPU_COLUMNS + CPU_WIDTH);
+                }
             }
-            for (int i = 0; causal && i < CPU_ROWS; i++)
+            for (int i = 0; places == 1 && i < CPU_ROWS; i++)
                 for (int c = 0; c < min(first + i - j, CPU_COLUMNS); c++) p[i * CPU_COLUMNS + c] = 0;
+            for (int c = 0; places == 2 && c < count; c++)
+                for (int i = max(ATTENTION_NAME(attention_seen)(row + c, size, places, position_ids) - first, 0); i < CPU_ROWS; i++) p[i * CPU_COLUMNS + c] = 0;
             ATTENTION_PRODUCT(sum, values, gradient_panels + panel)
+            if (dropout != 0) {
+                for (int i = 0; i < CPU_ROWS * CPU_COLUMNS; i++) kept[i] = 0;
+                ATTENTION_NAME(attention_kept_keys)(kept, rng, site, dropout, row, count, first, t);
+                for (int i = 0; i < CPU_ROWS; i++)
+                    for (int c = 0; c < 2; c++) sum[i][c] *= cpu_load(c, kept + i * CPU_COLUMNS);
+            }
             _Pragma("unroll") for (int i = 0; i < CPU_ROWS; i++) {
                 int to = i * CPU_COLUMNS;
-                cpu_store(cpu_load(0, p + to) * (sum[i][0] - cpu_load(0, places)), 0, ds + to);
-                cpu_store(cpu_load(0, p + to + CPU_WIDTH) * (sum[i][1] - cpu_load(1, places)), 0, ds + to + CPU_WIDTH);
+                cpu_store(cpu_load(0, p + to) * (sum[i][0] - cpu_load(0, delta)), 0, ds + to);
+                cpu_store(cpu_load(0, p + to + CPU_WIDTH) * (sum[i][1] - cpu_load(1, delta)), 0, ds + to + CPU_WIDTH);
             }
+            for (int i = 0; dropout != 0 && i < CPU_ROWS * CPU_COLUMNS; i++) p[i] *= kept[i];
             ATTENTION_NAME(attention_add)(value_sums, p, dy + row * ATTENTION_D, count);
             ATTENTION_NAME(attention_add)(key_sums, ds, q + row * ATTENTION_D, count);
         }
@@ -268,8 +389,8 @@ CLT_ITEM void ATTENTION_NAME(cpu_attention_grad_key_value_item)(int item, global
 }
 kernel void ATTENTION_NAME(cpu_attention_grad_key_value)(global const float *q, global const float *k, global const float *v,
                                                          global const float *log_sums, global const float *deltas, global const float *dy,
-                                                         global const float *query_panels, global const float *gradient_panels, global float *dk,
-                                                         global float *dv, int8 size, float scale, int causal) {
-    ATTENTION_NAME(cpu_attention_grad_key_value_item)(get_global_id(0), q, k, v, log_sums, deltas, dy, query_panels, gradient_panels, dk, dv, size,
-                                                      scale, causal);
+                                                         global const float *query_panels, global const float *gradient_panels, ATTENTION_OPTIONS,
+                                                         global float *dk, global float *dv, ATTENTION_SCALARS) {
+    ATTENTION_NAME(cpu_attention_grad_key_value_item)(get_global_id(0), q, k, v, log_sums, deltas, dy, query_panels, gradient_panels, mask,
+                                                      position_ids, rng, dk, dv, ATTENTION_ARGUMENTS);
 }

@@ -1,0 +1,24 @@
+#include "backends/attention.h"
+
+static void launch_or_any(clt_lowering *l, const clt_tensor *node, const clt_tensor *tensor) {
+    clt_launch_tensor(l, tensor ? tensor : node->inputs[0]);
+}
+
+void clt_attention_launch_options(clt_lowering *l, const clt_tensor *node) {
+    launch_or_any(l, node, clt_attention_mask(node));
+    launch_or_any(l, node, clt_attention_position_ids(node));
+    launch_or_any(l, node, clt_attention_rng(node));
+}
+
+void clt_attention_launch_scalars(clt_lowering *l, const clt_tensor *node) {
+    const clt_attention_attributes *at = node->attributes;
+    const clt_tensor *mask = clt_attention_mask(node);
+    int64_t strides[4];
+    clt_attention_mask_strides(node, strides);
+    clt_launch_ints(l, strides, 4, 4);
+    clt_launch_int(l, clt_attention_position_ids(node) ? 2 : at->causal);
+    clt_launch_int(l, !mask ? 0 : mask->dtype == CLT_F32 ? 1 : 2);
+    clt_launch_int(l, at->site);
+    clt_launch_float(l, clt_attention_scale(node));
+    clt_launch_float(l, l->training && clt_attention_rng(node) ? at->dropout : 0);
+}

@@ -1,0 +1,14 @@
+/*
+ * What the kernels of attention are told besides its operands that are always there.
+ */
+#ifndef CLT_BACKENDS_ATTENTION_H
+#define CLT_BACKENDS_ATTENTION_H
+
+#include "backends/backend.h"
+
+/* Mask, position_ids and state of random numbers: each a tensor, whether it is read or not. */
+void clt_attention_launch_options(clt_lowering *l, const clt_tensor *node);
+/* The mask's strides, how places are told, the mask's kind, the site of dropout, the scale and the dropout, 0 outside of training. */
+void clt_attention_launch_scalars(clt_lowering *l, const clt_tensor *node);
+
+#endif
