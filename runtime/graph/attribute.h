@@ -39,9 +39,24 @@ typedef struct clt_attribute {
     bool of_rank; /* differs from rank to rank */
 } clt_attribute;
 
+/* Whether a field is of the type that its kind is read as: what else it is does not compile. */
+#define CLT_ATTRIBUTE_IS_INT(field)    _Generic((field), int: 1, default: 0)
+#define CLT_ATTRIBUTE_IS_INT64(field)  _Generic((field), int64_t: 1, default: 0)
+#define CLT_ATTRIBUTE_IS_FLOAT(field)  _Generic((field), float: 1, default: 0)
+#define CLT_ATTRIBUTE_IS_BOOL(field)   _Generic((field), bool: 1, default: 0)
+#define CLT_ATTRIBUTE_IS_ENUM(field)   _Generic((field), int: 1, unsigned: 1, default: 0)
+#define CLT_ATTRIBUTE_IS_DTYPE(field)  _Generic((field), clt_dtype: 1, default: 0)
+#define CLT_ATTRIBUTE_IS_AXES(field)   _Generic((field), unsigned: 1, default: 0)
+#define CLT_ATTRIBUTE_IS_ORDER(field)  _Generic((field), int *: sizeof(field) == CLT_MAX_RANK * sizeof(int), default: 0)
+#define CLT_ATTRIBUTE_IS_SIZES(field)  _Generic((field), int64_t *: sizeof(field) == CLT_MAX_RANK * sizeof(int64_t), default: 0)
+#define CLT_ATTRIBUTE_IS_RESULT(field) _Generic((field), clt_shape: 1, default: 0)
+#define CLT_ATTRIBUTE_IS_TEXT(field)   _Generic((field), const char *: 1, default: 0)
+#define CLT_ATTRIBUTE_IS_OPAQUE(field) 1
+
 /* An entry of an op's schema, which ends with one without a name. The struct's type is AT where that is defined. */
-#define CLT_ATTRIBUTE(struct_type, field, kind, ...) \
-    {.name = #field, .type = CLT_ATTRIBUTE_##kind, .offset = offsetof(struct_type, field), .bytes = sizeof(((struct_type *)0)->field), __VA_ARGS__}
+#define CLT_ATTRIBUTE(struct_type, field, kind, ...)                                            \
+    {.name = #field, .type = CLT_ATTRIBUTE_##kind, .offset = offsetof(struct_type, field),      \
+     .bytes = sizeof(((struct_type *)0)->field) * sizeof(char[CLT_ATTRIBUTE_IS_##kind(((struct_type *)0)->field) ? 1 : -1]), __VA_ARGS__}
 
 static inline const void *clt_attribute_value(const clt_attribute *a, const void *attributes) {
     return (const char *)attributes + a->offset;

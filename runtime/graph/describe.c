@@ -4,13 +4,14 @@
 #include "runtime/graph/graph.h"
 
 /* `one`: for one sample, which ranks have alike whatever their batches are. Without it what follows the batch is left open: a size may depend on
- * it in any way, and what the operands and attributes are is told as well. */
+ * it in any way, and what inputs, operands and attributes are is told as well. */
 static void add_shape(const clt_tensor *t, const clt_shape *one, clt_text *text) {
     bool open = !one && (t->follows || t->kind == CLT_NODE_STATE);
     clt_text_add(text, " [");
     for (int d = 0; d < t->shape.rank; d++) {
         if (d) clt_text_add(text, ", ");
-        if (open) clt_text_add(text, "*");
+        bool own = t->kind == CLT_NODE_INPUT && d > 0 && d != t->length_axis; /* its caller said so */
+        if (open && !own) clt_text_add(text, "*");
         else clt_text_add(text, "%lld", (long long)(one ? one : &t->shape)->dims[d]);
     }
     clt_text_add(text, "]");

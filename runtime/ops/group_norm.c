@@ -32,7 +32,7 @@ clt_tensor *clt_group_norm_op(clt_tensor *x, clt_tensor *weight, clt_tensor *bia
     clt_tensor *rows = clt_reshape(x, CLT_SHAPE(0, groups, -1));
     clt_tensor *centred = clt_sub(rows, clt_mean(rows, last));
     clt_tensor *scale = clt_pow_scalar(clt_add_scalar(clt_mean(clt_pow_scalar(centred, 2), last), clt_or_default(options.eps, 1e-5f)), -0.5f);
-    clt_tensor *y = clt_reshape(clt_mul(centred, scale), shape);
+    clt_tensor *y = clt_reshape_to(clt_mul(centred, scale), shape);
     return clt_add(clt_mul(y, by_channel(weight, shape.rank)), by_channel(bias, shape.rank));
 }
 

@@ -15,7 +15,7 @@ clt_tensor *clt_linear_op(clt_tensor *x, clt_tensor *weight, clt_tensor *bias) {
     if (x->shape.rank == 2) return y;
     clt_shape shape = clt_tensor_extent(x);
     shape.dims[shape.rank - 1] = out;
-    return clt_reshape(y, shape);
+    return clt_reshape_to(y, shape);
 }
 
 clt_tensor *clt_linear_with(clt_tensor *x, const char *name, clt_linear_options options) {

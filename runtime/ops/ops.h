@@ -192,6 +192,8 @@ typedef struct clt_fused_reduce {
 typedef struct clt_reshape_attributes {
     clt_shape shape; /* at most one -1: what remains; CLT_BATCH: the batch */
 } clt_reshape_attributes;
+/* clt_reshape to what clt_tensor_extent tells: a number in it is one, and not perhaps the batch. */
+clt_tensor *clt_reshape_to(clt_tensor *x, clt_shape extent);
 
 /* ---- permute.c, slice.c, concat.c, pad.c, expand.c: copies with other strides ---- */
 

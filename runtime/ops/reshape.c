@@ -45,6 +45,7 @@ const clt_op clt_op_reshape = {
  * that alone: at another length it would be what remains, with parts of several samples in one row. */
 static clt_shape follow_batch(const clt_tensor *x, clt_shape shape) {
     int64_t rest = clt_tensor_elements(x);
+    if (x->shape.rank > 0 && clt_tensor_extent(x).dims[0] == x->shape.dims[0]) return shape; /* of x it is another dimension that does, or none */
     int open = -1;
     bool remains = false; /* the caller says which dimension does */
     for (int i = 0; i < shape.rank; i++) {
@@ -71,6 +72,11 @@ clt_tensor *clt_reshape(clt_tensor *x, clt_shape shape) {
     if (!clt_tensor_valid(x) || clt_shape_equal(&x->shape, &shape)) return x;
     clt_reshape_attributes at = {shape.rank >= 0 && shape.rank <= CLT_MAX_RANK ? follow_batch(x, shape) : shape};
     return clt_node(NULL, &clt_op_reshape, &at, &x, 1);
+}
+
+clt_tensor *clt_reshape_to(clt_tensor *x, clt_shape extent) {
+    if (!clt_tensor_valid(x) || clt_shape_equal(&x->shape, &extent)) return x;
+    return clt_node(NULL, &clt_op_reshape, &(clt_reshape_attributes){extent}, &x, 1);
 }
 
 clt_tensor *clt_flatten(clt_tensor *x) {

@@ -15,18 +15,21 @@ echo "$found names of ops"
 }
 
 # Fields of attributes, of which the whole is told where others are not: what a pack writes as one, and clip, whose fields are an update's first.
+# Comments, and what is left out by the preprocessor, count for nothing.
 whole='clt_pack_attributes,offsets|clt_pack_attributes,n|clt_update_attributes,clip'
-fields=$(awk '/^typedef struct clt_[a-z0-9_]*_attributes/ { name = $3; on = 1; next } /^}/ { on = 0 }
-    on { sub(/\/\*.*/, ""); sub(/^ +(const +)?(struct +)?[a-z0-9_]+ +/, ""); gsub(/[;*]/, ""); n = split($0, f, ",")
-         for (i = 1; i <= n; i++) { gsub(/ |\[.*/, "", f[i]); if (f[i] != "") print name "," f[i] } }' runtime/ops/ops.h | grep -vxE "$whole")
+seen() { ${CC:-cc} -std=gnu11 -E -P -I. -Iinclude "$@" 2>/dev/null; }
+echo '#include "runtime/ops/ops.h"' | seen -x c - | tr -s ' \n' ' ' | grep -oE 'typedef struct [a-z0-9_]* ?\{[^}]*\} ?clt_[a-z0-9_]*_attributes;' >"${TMPDIR:-/tmp}/attributes.$$" || :
+trap 'rm -f "${TMPDIR:-/tmp}/attributes.$$"' EXIT
+fields=$(awk '{ name = $NF; sub(/;/, "", name); body = $0; sub(/^[^{]*\{/, "", body); sub(/\}.*/, "", body)
+    m = split(body, declarations, ";")
+    for (d = 1; d <= m; d++) { sub(/^ *(const +)?(struct +)?[a-zA-Z0-9_]+ +/, "", declarations[d]); n = split(declarations[d], f, ",")
+        for (i = 1; i <= n; i++) { gsub(/[ *]|\[.*/, "", f[i]); if (f[i] != "") print name "," f[i] } } }' "${TMPDIR:-/tmp}/attributes.$$" | grep -vxE "$whole")
 [ "$(echo "$fields" | wc -l)" -ge 60 ] || { echo "FAILED: fields of attributes are not found in runtime/ops/ops.h"; exit 1; }
+told=$(for file in runtime/ops/*.c; do seen "$file" | tr -s ' \n' ' ' |
+    grep -oE '\.type = CLT_ATTRIBUTE_[A-Z0-9]+, \.offset = [a-z_]*offsetof ?\([a-z0-9_]+, ?[a-z0-9_]+' || :; done | sed -E 's/.*\(([a-z0-9_]+), ?([a-z0-9_]+)$/\1,\2/')
 for field in $fields; do
-    struct=${field%,*} name=${field#*,}
-    # A file may have a macro for its own struct.
-    files=$(grep -lE "CLT_ATTRIBUTE\($struct, " runtime/ops/*.c) || files=
-    # shellcheck disable=SC2086
-    [ -n "$files" ] && grep -qE "^[^/]*(CLT_ATTRIBUTE\($struct, |WINDOW\()$name\b" $files || {
-        echo "FAILED: $name of $struct is in no schema: ranks that differ in it would pass as equal"
+    echo "$told" | grep -qx "$field" || {
+        echo "FAILED: ${field#*,} of ${field%,*} is in no schema: ranks that differ in it would pass as equal"
         exit 1
     }
 done

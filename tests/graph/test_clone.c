@@ -168,6 +168,29 @@ static void one_sample_may_become_many(void **state) {
     clt_graph_destroy(g);
 }
 
+/* A size that is the batch by chance stays what it is. */
+static void sizes_may_be_those_of_the_batch(void **state) {
+    (void)state;
+    for (int64_t batch = 1; batch <= 8; batch++) {
+        clt_graph *g = new_graph(), *clone;
+        clt_tensor *x = clt_input(g, "x", CLT_F32, CLT_SHAPE(batch, 3, 4));
+        clt_tensor *turned = clt_permute(clt_concat(((clt_tensor *[]){x, clt_tanh(x)}), 2, 0), (const int[]){2, 0, 1}); /* [4, 2 batch, 3] */
+        clt_tensor *y = clt_linear(turned, "fc", 5);
+        clt_tensor *z = clt_reshape(clt_transpose(clt_linear(clt_flatten(x), "wide", 24), 0, 1), CLT_SHAPE(4, 6, -1));
+        clt_tensor *w = clt_linear(clt_permute(clt_slice(x, 0, 0, INT64_MAX, 2), (const int[]){1, 0, 2}), "half", 5); /* [3, batch / 2, 5] */
+        assert_ok(clt_graph_status(g));
+        for (int64_t n = 1; n <= 7; n += 2) {
+            assert_shape(clone_of(y, n, &clone), CLT_SHAPE(4, 2 * n, 5));
+            clt_graph_destroy(clone);
+            assert_shape(clone_of(z, n, &clone), CLT_SHAPE(4, 6, n));
+            clt_graph_destroy(clone);
+            assert_shape(clone_of(w, n, &clone), CLT_SHAPE(3, (n + 1) / 2, 5));
+            clt_graph_destroy(clone);
+        }
+        clt_graph_destroy(g);
+    }
+}
+
 /* A number where the length is meant cannot become another one: an error, and never rows of several samples. */
 static void numbers_do_not_follow_the_length(void **state) {
     (void)state;
@@ -439,6 +462,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shapes_follow_the_batch),
         cmocka_unit_test(shapes_follow_the_length),
+        cmocka_unit_test(sizes_may_be_those_of_the_batch),
         cmocka_unit_test(one_sample_may_become_many),
         cmocka_unit_test(numbers_do_not_follow_the_length),
         cmocka_unit_test(lengths_are_checked),

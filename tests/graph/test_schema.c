@@ -144,6 +144,8 @@ static void each_attribute_is_compared(void **state) {
         const clt_op *op = clt_ops[i];
         for (const clt_attribute *a = op->schema; a && a->name; a++) {
             /* All that is not compared. */
+            for (const clt_attribute *b = op->schema; b < a; b++)
+                if (b->offset == a->offset && b->type == a->type) fail_msg("%s of %s is told twice", a->name, op->name);
             if (a->of_rank && strcmp(a->name, "rank")) fail_msg("%s of %s differs from rank to rank", a->name, op->name);
             if (a->type == CLT_ATTRIBUTE_OPAQUE && !a->write && strcmp(a->name, "function")) fail_msg("%s of %s has no text", a->name, op->name);
             if (a->of_rank || (a->type == CLT_ATTRIBUTE_OPAQUE && !a->write)) continue;

@@ -130,11 +130,19 @@ static clt_tensor *copied(clt_tensor *x, int version) {
 
 /* The mean of products of samples, whose number follows the batch in another way each. */
 static clt_tensor *along_samples(clt_tensor *h, int term) {
-    clt_tensor *x = NULL;
+    clt_tensor *x = NULL, *parts = term > 4 ? clt_reshape(h, CLT_SHAPE(0, 4, HIDDEN / 4)) : NULL;
+    const int order[] = {1, 0, 2};
     switch (term) {
     case 1: x = clt_mul(clt_slice(h, 0, 0, -1, 1), clt_slice(h, 0, 1, INT64_MAX, 1)); break;                /* neighbours */
     case 2: x = clt_mul(clt_slice(h, 0, 0, INT64_MAX, 2), clt_slice(h, 0, 1, INT64_MAX, 2)); break;         /* pairs */
     case 3: x = clt_slice(h, 0, -2, INT64_MAX, 1); break;                                                   /* the last two */
+    case 5: x = clt_flatten(clt_linear(parts, "q", HIDDEN / 4)); break;                                     /* a layer of rows of samples */
+    case 6: parts = clt_concat((clt_tensor *[]){parts, clt_tanh(parts)}, 2, 0);                             /* twice as many, in the middle */
+        x = clt_reshape(clt_permute(clt_linear(clt_permute(parts, order), "q", HIDDEN / 4), order), CLT_SHAPE(-1, HIDDEN));
+        break;
+    case 7: parts = clt_slice(parts, 0, 1, INT64_MAX, 1);                                                   /* one less */
+        x = clt_flatten(clt_permute(clt_linear(clt_permute(parts, order), "q", HIDDEN / 4), order));
+        break;
     default: x = clt_reshape(clt_matmul(h, clt_permute(h, (int[]){1, 0})), CLT_SHAPE(-1, 1)); /* of each with each */
     }
     return clt_mean(x, CLT_AXES(0));
@@ -159,6 +167,7 @@ static clt_status build(rank *r, int batch, clt_train_options options) {
         h = clt_flatten(clt_conv2d(h, "conv", 1, .kernel = r->kernel, .padding = r->kernel / 2));
     }
     if (r->sequence == 1) clt_input(r->graph, "z", CLT_F32, CLT_SHAPE(batch, 5));
+    if (r->sequence == 3) clt_input(r->graph, "z", CLT_F32, CLT_SHAPE(batch, 6));
     if (r->sequence == 2) clt_sequence_input(r->graph, "z", CLT_F32, CLT_SHAPE(batch, 5), 1);
     if (r->term) h = clt_add(h, along_samples(h, r->term));
     if (r->turned) h = clt_permute(clt_tanh(clt_permute(h, (int[]){1, 0})), (int[]){1, 0});
@@ -555,6 +564,7 @@ static void other_graphs_and_options_are_refused(void **state) {
         {.kernel = 1, .words = "the first tensor that differs, conv2d"}, /* and not its weight */
         {.sequence = 2, .words = "input \"z\" f32 [1, 5] length_axis=1\" and \"input \"z\" f32 [1, 5]\""},
         {.sequence = 2, .of_two = true, .words = "input \"z\" f32 [*, *] length_axis=1\""},
+        {.sequence = 3, .of_two = true, .words = "input \"z\" f32 [*, 6]"},
     };
     static rank ranks[3];
     for (size_t c = 0; c < sizeof odd / sizeof *odd; c++) {
@@ -587,7 +597,8 @@ static clt_status share_unequally(rank *r) {
 /* Where a graph for one sample cannot be made, ranks have all but the batch in common, wherever that lies, and however sizes follow it. */
 static void unequal_batches_agree_without_a_graph_for_one(void **state) {
     (void)state;
-    static const uneven cases[] = {{0, {4, 7}, true}, {1, {2, 3}}, {1, {7, 2}}, {2, {2, 8}}, {2, {4, 6}}, {3, {2, 3}}, {4, {4, 6}, true}, {4, {1, 3}}};
+    static const uneven cases[] = {{0, {4, 7}, true}, {1, {2, 3}}, {1, {7, 2}}, {2, {2, 8}}, {2, {4, 6}}, {3, {2, 3}}, {4, {4, 6}, true}, {4, {1, 3}},
+                                  {5, {1, 5}}, {5, {5, 1}}, {6, {2, 3}}, {6, {4, 2}}, {6, {1, 5}}, {7, {2, 3}}, {7, {4, 6}}};
     static rank ranks[2];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         memset(ranks, 0, sizeof ranks);

@@ -323,8 +323,23 @@ static void add_many_dimensions(case_list *list) {
     c->full = true;
 }
 
+/* The first rows of x[0], as many as x[1] has places along the axis. */
+static double reference_slice_like(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    (void)n, (void)evaluation;
+    clt_shape shape = x[0].shape;
+    shape.dims[0] = x[1].shape.dims[at->axis];
+    array_resize(y, shape);
+    for (int64_t i = 0; i < array_count(y); i++) y->values[i] = x[0].values[i];
+    return (double)array_count(y);
+}
+
+BUILD(slice_like, clt_slice_like(x[0], clt_transpose(x[1], 0, 1), at->axis - 1))
+static const operation slice_like = OPERATION("slice", "clt_slice_like", slice_like, slice_like, .ulp = 1);
+
 /* Rows of more than a segment, and planes of more than a tile, of native kernels. */
 static void cases_copies(case_list *list) {
+    operand table[] = {{.variable = NULL, .shape = SHAPE(9, 3)}, {.shape = SHAPE(2, 5), .constant = true}};
+    case_add(list, &slice_like, "like", table, 2)->at.axis = 1;
     add_permute(list, &transpose, "plane", (clt_shape)SHAPE(70, 131), (int[]){1, 0}, 0);
     add_permute(list, &transpose, "plane", (clt_shape)SHAPE(3, 66, 9), (int[]){0, 2, 1}, 1);
     add_permute(list, &permute, "plane", (clt_shape)SHAPE(2, 67, 3, 65), (int[]){0, 3, 2, 1}, 0)->full = true;
