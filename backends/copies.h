@@ -29,4 +29,10 @@ void clt_copies_concat(clt_lowering *l, const clt_tensor *node, const clt_copier
 void clt_copies_pad(clt_lowering *l, const clt_tensor *node, const clt_copier *how);
 void clt_copies_expand(clt_lowering *l, const clt_tensor *node, const clt_copier *how);
 
+/* A row's lowering by clt_copies_OP and a copier. */
+#define CLT_COPIES_LOWER(op_suffix, copier)                                  \
+    static void lower_##op_suffix(clt_lowering *l, const clt_tensor *node) { \
+        clt_copies_##op_suffix(l, node, copier);                             \
+    }
+
 #endif

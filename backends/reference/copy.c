@@ -55,16 +55,12 @@ static void lower_all_gather(clt_lowering *l, const clt_tensor *node) {
 }
 
 static const clt_copier copier = {clt_reference_copy, clt_reference_fill};
-#define LOWER(op_suffix)                                                          \
-    static void lower_##op_suffix(clt_lowering *l, const clt_tensor *node) {      \
-        clt_copies_##op_suffix(l, node, &copier);                                 \
-    }
-LOWER(permute)
-LOWER(slice)
-LOWER(slice_grad)
-LOWER(concat)
-LOWER(pad)
-LOWER(expand)
+CLT_COPIES_LOWER(permute, &copier)
+CLT_COPIES_LOWER(slice, &copier)
+CLT_COPIES_LOWER(slice_grad, &copier)
+CLT_COPIES_LOWER(concat, &copier)
+CLT_COPIES_LOWER(pad, &copier)
+CLT_COPIES_LOWER(expand, &copier)
 
 #define ROW(op_suffix, function) {CLT_REFERENCE(op_suffix), .types = CLT_ANY_FLOAT, .large = true, .lower = function}
 const clt_backend_row clt_reference_copy_rows[] = {

@@ -133,8 +133,8 @@ static void cases_masks(case_list *list) {
         add_masked(list, f32 ? "mask" : "mask-bytes", false, (int[]){2, 4, 2, 5, 9, 4}, dtype, N | HEADS | T | S, 0);
         add_masked(list, f32 ? "mask-keys" : "mask-keys-bytes", true, (int[]){2, 2, 2, 9, 9, 3}, dtype, N | S, 0);
         add_masked(list, f32 ? "mask-blocks" : "mask-blocks-bytes", false, (int[]){2, 2, 1, 37, 70, 32}, dtype, T | S, 0);
-        add_masked(list, f32 ? "mask-blocks" : "mask-blocks-bytes", true, (int[]){1, 2, 2, 35, 35, 16}, dtype, N | HEADS | T | S, 0)->full = true;
-        add_masked(list, f32 ? "mask-few" : "mask-few-bytes", false, (int[]){2, 2, 2, 2, 70, 16}, dtype, HEADS | S, 0);
+        add_masked(list, f32 ? "mask-blocks" : "mask-blocks-bytes", true, (int[]){1, 2, 2, 35, 35, 32}, dtype, N | HEADS | T | S, 0)->full = true;
+        add_masked(list, f32 ? "mask-few" : "mask-few-bytes", false, (int[]){2, 2, 2, 2, 70, 32}, dtype, HEADS | S, 0);
     }
     add_masked(list, "mask-queries", false, (int[]){1, 2, 2, 6, 5, 4}, CLT_F32, T, 0);
     for (int wide = 0; wide < 2; wide++) {
@@ -143,7 +143,7 @@ static void cases_masks(case_list *list) {
     }
     add_masked(list, "dropout", false, (int[]){2, 4, 2, 5, 9, 4}, CLT_F32, N | S, 0.3f);
     add_masked(list, "dropout-blocks", true, (int[]){2, 2, 1, 37, 37, 32}, CLT_U8, HEADS | T | S, 0.5f);
-    add_masked(list, "dropout-few", false, (int[]){2, 2, 2, 2, 70, 16}, CLT_F32, N | S, 0.4f);
+    add_masked(list, "dropout-few", false, (int[]){2, 2, 2, 2, 70, 32}, CLT_F32, N | S, 0.4f);
     test_case *without = add(list, "dropout-alone", true, (int[]){1, 4, 2, 19, 19, 64});
     without->at.s[1] = 0.2f;
     without = add(list, "dropout-evaluation", true, (int[]){1, 2, 1, 7, 7, 8});
@@ -177,7 +177,7 @@ static void cases_places(case_list *list) {
     for (int t = 1; t <= 4; t += 3) { /* few queries: kernels of their own; more keys than they take at once */
         add(list, "few", t > 1, (int[]){2, 2, 1, t, 70, 32});
         add(list, "few", false, (int[]){1, 4, 2, t, 131, 64});
-        add_places(list, "few-places", (int[]){2, 2, 2, t, 100, 16}, far, 8);
+        add_places(list, "few-places", (int[]){2, 2, 2, t, 100, 32}, far, 8);
     }
     add_cache(list, "", (clt_shape)SHAPE(2, 3, 3, 4), 5, apart, 6);
     add_cache(list, "one", (clt_shape)SHAPE(1, 1, 1, 1), 1, none, 1);

@@ -101,15 +101,11 @@ static bool supports(const clt_candidate *c) {
     return clt_cpu_fits(c->device);
 }
 
-#define LOWER(op_suffix)                                                          \
-    static void lower_##op_suffix(clt_lowering *l, const clt_tensor *node) {      \
-        clt_copies_##op_suffix(l, node, &copier);                                 \
-    }
-LOWER(permute)
-LOWER(slice)
-LOWER(slice_grad)
-LOWER(concat)
-LOWER(pad)
+CLT_COPIES_LOWER(permute, &copier)
+CLT_COPIES_LOWER(slice, &copier)
+CLT_COPIES_LOWER(slice_grad, &copier)
+CLT_COPIES_LOWER(concat, &copier)
+CLT_COPIES_LOWER(pad, &copier)
 
 #define ROW(op_suffix) {CLT_NATIVE(op_suffix), .types = CLT_ANY_FLOAT, .supports = supports, .lower = lower_##op_suffix}
 const clt_backend_row clt_cpu_copy_rows[] = {ROW(permute), ROW(slice), ROW(slice_grad), ROW(concat), ROW(pad), {0}};

@@ -73,71 +73,73 @@ static void ATTENTION_NAME(attention_store)(const float *rows, int there, float 
             cpu_store(cpu_load(0, rows + i * ATTENTION_D + c) * factor, 0, x + i * ATTENTION_D + c);
 }
 
+#ifndef CPU_ATTENTION_SHARED /* what does not know D */
+#define CPU_ATTENTION_SHARED
 /* The head of keys, counted over all of N, of a head of queries. */
-static int ATTENTION_NAME(attention_key_head)(int head, int8 size) {
+static int cpu_attention_key_head(int head, int8 size) {
     return head / size.s4 * size.s1 + head % size.s4 / (size.s4 / size.s1);
 }
 
 /* How many keys a row of queries, counted over all heads, sees. */
-static int ATTENTION_NAME(attention_seen)(int row, int8 size, int places, global const int *position_ids) {
+static int cpu_attention_seen(int row, int8 size, int places, global const int *position_ids) {
     int t = size.s2, place = places == 2 ? position_ids[row / t / size.s4 * t + row % t] : row % t;
     return places ? clamp(place, -1, size.s3 - 1) + 1 : size.s3;
 }
 
 /* Where the mask of a row of queries, counted over all heads, begins. */
-static int ATTENTION_NAME(attention_mask_row)(int row, int8 size, int4 strides) {
+static int cpu_attention_mask_row(int row, int8 size, int4 strides) {
     int t = size.s2, head = row / t;
     return head / size.s4 * strides.s0 + head % size.s4 * strides.s1 + row % t * strides.s2;
 }
 
-static float ATTENTION_NAME(attention_masked)(float score, global const float *mask, int masked, int at) {
+static float cpu_attention_masked(float score, global const float *mask, int masked, int at) {
     if (masked == 2) return ((global const uchar *)mask)[at] ? score : -INFINITY;
     return score + mask[at];
 }
 
 /* What the mask says of scores of CPU_ROWS queries from `row` on, of which `there` exist, and keys from j on. */
-static void ATTENTION_NAME(attention_mask_queries)(float *scores, global const float *mask, int masked, int4 strides, int row, int there, int j, int8 size) {
+static void cpu_attention_mask_queries(float *scores, global const float *mask, int masked, int4 strides, int row, int there, int j, int8 size) {
     for (int i = 0; i < there; i++) {
-        int at = ATTENTION_NAME(attention_mask_row)(row + i, size, strides) + j * strides.s3;
+        int at = cpu_attention_mask_row(row + i, size, strides) + j * strides.s3;
         for (int c = 0; c < min(CPU_COLUMNS, size.s3 - j); c++)
-            scores[i * CPU_COLUMNS + c] = ATTENTION_NAME(attention_masked)(scores[i * CPU_COLUMNS + c], mask, masked, at + c * strides.s3);
+            scores[i * CPU_COLUMNS + c] = cpu_attention_masked(scores[i * CPU_COLUMNS + c], mask, masked, at + c * strides.s3);
     }
 }
 
 /* The same with keys in the rows, from j on, and queries in the columns, `count` from `row` on. */
-static void ATTENTION_NAME(attention_mask_keys)(float *scores, global const float *mask, int masked, int4 strides, int row, int count, int j, int there,
+static void cpu_attention_mask_keys(float *scores, global const float *mask, int masked, int4 strides, int row, int count, int j, int there,
                                                 int8 size) {
     for (int c = 0; c < count; c++) {
-        int at = ATTENTION_NAME(attention_mask_row)(row + c, size, strides) + j * strides.s3;
+        int at = cpu_attention_mask_row(row + c, size, strides) + j * strides.s3;
         for (int i = 0; i < there; i++)
-            scores[i * CPU_COLUMNS + c] = ATTENTION_NAME(attention_masked)(scores[i * CPU_COLUMNS + c], mask, masked, at + i * strides.s3);
+            scores[i * CPU_COLUMNS + c] = cpu_attention_masked(scores[i * CPU_COLUMNS + c], mask, masked, at + i * strides.s3);
     }
 }
 
 /* What dropout makes of 1 for four keys from 4 four on. */
-static float4 ATTENTION_NAME(attention_kept)(uint2 key, int four, int row, int t, float dropout) {
+static float4 cpu_attention_kept(uint2 key, int four, int row, int t, float dropout) {
     uint4 words = clt_philox((uint4)(four, row % t, row / t, 0), key);
     return select((float4)(0), (float4)(1 / (1 - dropout)), words >= (uint4)((uint)(dropout * 4294967296.0f)));
 }
 
-static uint2 ATTENTION_NAME(attention_key)(global const int *rng, int site) {
+static uint2 cpu_attention_key(global const int *rng, int site) {
     return clt_philox((uint4)(rng[2], rng[3], site, 0), (uint2)(rng[0], rng[1])).lo;
 }
 
 /* The same for a tile of queries, or 1s; j is a multiple of CPU_COLUMNS. */
-static void ATTENTION_NAME(attention_kept_queries)(float *kept, global const int *rng, int site, float dropout, int row, int there, int j, int t) {
-    uint2 key = ATTENTION_NAME(attention_key)(rng, site);
+static void cpu_attention_kept_queries(float *kept, global const int *rng, int site, float dropout, int row, int there, int j, int t) {
+    uint2 key = cpu_attention_key(rng, site);
     for (int i = 0; i < there; i++)
         for (int c = 0; c < CPU_COLUMNS; c += 4)
-            vstore4(ATTENTION_NAME(attention_kept)(key, (j + c) / 4, row + i, t, dropout), 0, kept + i * CPU_COLUMNS + c);
+            vstore4(cpu_attention_kept(key, (j + c) / 4, row + i, t, dropout), 0, kept + i * CPU_COLUMNS + c);
 }
 
-static void ATTENTION_NAME(attention_kept_keys)(float *kept, global const int *rng, int site, float dropout, int row, int count, int j, int t) {
-    uint2 key = ATTENTION_NAME(attention_key)(rng, site);
+static void cpu_attention_kept_keys(float *kept, global const int *rng, int site, float dropout, int row, int count, int j, int t) {
+    uint2 key = cpu_attention_key(rng, site);
     for (int c = 0; c < count; c++)
         for (int four = j / 4; four <= (j + CPU_ROWS - 1) / 4; four++) {
             float values[4];
-            vstore4(ATTENTION_NAME(attention_kept)(key, four, row + c, t, dropout), 0, values);
+            vstore4(cpu_attention_kept(key, four, row + c, t, dropout), 0, values);
             for (int l = 0; l < 4; l++)
                 if (4 * four + l >= j && 4 * four + l < j + CPU_ROWS) kept[(4 * four + l - j) * CPU_COLUMNS + c] = values[l];
         }
@@ -145,7 +147,7 @@ static void ATTENTION_NAME(attention_kept_keys)(float *kept, global const int *r
 
 /* Weights from scores of a row that sees the first `seen` of a tile: exp(score - its new maximum). What the row had before is worth the
  * result; `sums` has the sums of weights. */
-static float ATTENTION_NAME(attention_weigh)(float *scores, int seen, float *maximum, cpu_vector *sums) {
+static float cpu_attention_weigh(float *scores, int seen, float *maximum, cpu_vector *sums) {
     float most = *maximum, values[CPU_WIDTH];
     for (int k = max(seen, 0); k < CPU_COLUMNS; k++) scores[k] = -INFINITY;
     cpu_vector left = cpu_load(0, scores), right = cpu_load(0, scores + CPU_WIDTH);
@@ -164,17 +166,18 @@ static float ATTENTION_NAME(attention_weigh)(float *scores, int seen, float *max
     *maximum = most;
     return factor;
 }
+#endif
 
 CLT_ITEM void ATTENTION_NAME(cpu_attention_item)(int item, global const float *q, global const float *v, global const float *panels,
                                                  ATTENTION_OPTIONS, global float *y, global float *log_sums, ATTENTION_SCALARS) {
     int t = size.s2, s = size.s3, blocks = (t + CPU_ROWS - 1) / CPU_ROWS, head = item / blocks, first = item % blocks * CPU_ROWS;
-    int there = min(CPU_ROWS, t - first), keys = ATTENTION_NAME(attention_key_head)(head, size), tiles = (s + CPU_COLUMNS - 1) / CPU_COLUMNS;
+    int there = min(CPU_ROWS, t - first), keys = cpu_attention_key_head(head, size), tiles = (s + CPU_COLUMNS - 1) / CPU_COLUMNS;
     int end = 0, seen[CPU_ROWS];
     float rows[CPU_ROWS * ATTENTION_D], out[CPU_ROWS * ATTENTION_D], weights[CPU_ROWS * CPU_COLUMNS], maximum[CPU_ROWS];
     cpu_vector sums[CPU_ROWS];
     ATTENTION_NAME(attention_rows)(q + (head * t + first) * ATTENTION_D, there, rows);
     for (int i = 0; i < CPU_ROWS; i++) {
-        seen[i] = ATTENTION_NAME(attention_seen)(head * t + first + min(i, there - 1), size, places, position_ids);
+        seen[i] = cpu_attention_seen(head * t + first + min(i, there - 1), size, places, position_ids);
         end = max(end, seen[i]);
         maximum[i] = -INFINITY, sums[i] = (cpu_vector)(0);
     }
@@ -187,14 +190,14 @@ CLT_ITEM void ATTENTION_NAME(cpu_attention_item)(int item, global const float *q
             cpu_store(sum[i][0] * scale, 0, weights + i * CPU_COLUMNS);
             cpu_store(sum[i][1] * scale, 0, weights + i * CPU_COLUMNS + CPU_WIDTH);
         }
-        if (masked) ATTENTION_NAME(attention_mask_queries)(weights, mask, masked, strides, head * t + first, there, k, size);
+        if (masked) cpu_attention_mask_queries(weights, mask, masked, strides, head * t + first, there, k, size);
         for (int i = 0; i < CPU_ROWS; i++) {
-            float factor = ATTENTION_NAME(attention_weigh)(weights + i * CPU_COLUMNS, seen[i] - k, maximum + i, sums + i);
+            float factor = cpu_attention_weigh(weights + i * CPU_COLUMNS, seen[i] - k, maximum + i, sums + i);
             if (factor != 1) ATTENTION_NAME(attention_scale)(out + i * ATTENTION_D, factor);
         }
         if (dropout != 0) {
             float kept[CPU_ROWS * CPU_COLUMNS];
-            ATTENTION_NAME(attention_kept_queries)(kept, rng, site, dropout, head * t + first, there, k, t);
+            cpu_attention_kept_queries(kept, rng, site, dropout, head * t + first, there, k, t);
             for (int i = 0; i < there * CPU_COLUMNS; i++) weights[i] *= kept[i];
         }
         ATTENTION_NAME(attention_add)(out, weights, v + (keys * s + k) * ATTENTION_D, min(CPU_COLUMNS, s - k));
@@ -218,10 +221,11 @@ enum { ATTENTION_NAME(FEW_KEYS) = 64 };
 CLT_ITEM void ATTENTION_NAME(cpu_attention_few_item)(int row, global const float *q, global const float *k, global const float *v,
                                                      ATTENTION_OPTIONS, global float *y, global float *log_sums, ATTENTION_SCALARS) {
     enum { KEYS = ATTENTION_NAME(FEW_KEYS), VECTORS = ATTENTION_D / CPU_WIDTH };
-    int head = row / size.s2, first = ATTENTION_NAME(attention_key_head)(head, size) * size.s3;
-    int end = ATTENTION_NAME(attention_seen)(row, size, places, position_ids), mask_at = ATTENTION_NAME(attention_mask_row)(row, size, strides);
+    int head = row / size.s2, first = cpu_attention_key_head(head, size) * size.s3;
+    int end = cpu_attention_seen(row, size, places, position_ids), mask_at = cpu_attention_mask_row(row, size, strides);
     cpu_vector query[VECTORS], out[VECTORS], sums = (cpu_vector)(0);
     float scores[KEYS], maximum = -INFINITY, total = 0, lanes[CPU_WIDTH];
+    uint2 key = dropout != 0 ? cpu_attention_key(rng, site) : (uint2)(0);
     _Pragma("unroll") for (int c = 0; c < VECTORS; c++) query[c] = cpu_load(c, q + row * ATTENTION_D) * scale, out[c] = (cpu_vector)(0);
     for (int j = 0; j < end; j += KEYS) {
         global const float *keys = k + (first + j) * ATTENTION_D, *values = v + (first + j) * ATTENTION_D;
@@ -234,7 +238,7 @@ CLT_ITEM void ATTENTION_NAME(cpu_attention_few_item)(int row, global const float
             scores[i] = cpu_lanes(sum);
         }
         if (masked)
-            for (int i = 0; i < count; i++) scores[i] = ATTENTION_NAME(attention_masked)(scores[i], mask, masked, mask_at + (j + i) * strides.s3);
+            for (int i = 0; i < count; i++) scores[i] = cpu_attention_masked(scores[i], mask, masked, mask_at + (j + i) * strides.s3);
         for (int i = 0; i < KEYS; i++) most = fmax(most, scores[i]);
         if (most == -INFINITY) continue; /* it has seen none yet */
         factor = exp(maximum - most);
@@ -248,7 +252,7 @@ CLT_ITEM void ATTENTION_NAME(cpu_attention_few_item)(int row, global const float
         _Pragma("unroll") for (int c = 0; c < VECTORS; c++) out[c] *= factor;
         if (dropout != 0)
             for (int i = 0; i < KEYS; i += 4) {
-                float4 kept = ATTENTION_NAME(attention_kept)(ATTENTION_NAME(attention_key)(rng, site), (j + i) / 4, row, size.s2, dropout);
+                float4 kept = cpu_attention_kept(key, (j + i) / 4, row, size.s2, dropout);
                 vstore4(vload4(0, scores + i) * kept, 0, scores + i);
             }
         for (int i = 0; i < count; i++)
@@ -269,14 +273,14 @@ CLT_ITEM void ATTENTION_NAME(cpu_attention_grad_query_item)(int item, global con
                                                             global const float *key_panels, global const float *value_panels,
                                                             ATTENTION_OPTIONS, global float *dq, ATTENTION_SCALARS) {
     int t = size.s2, s = size.s3, blocks = (t + CPU_ROWS - 1) / CPU_ROWS, head = item / blocks, first = item % blocks * CPU_ROWS;
-    int there = min(CPU_ROWS, t - first), keys = ATTENTION_NAME(attention_key_head)(head, size), tiles = (s + CPU_COLUMNS - 1) / CPU_COLUMNS;
+    int there = min(CPU_ROWS, t - first), keys = cpu_attention_key_head(head, size), tiles = (s + CPU_COLUMNS - 1) / CPU_COLUMNS;
     int end = 0, at = head * t + first, seen[CPU_ROWS];
     float rows[CPU_ROWS * ATTENTION_D], gradients[CPU_ROWS * ATTENTION_D], out[CPU_ROWS * ATTENTION_D], weights[CPU_ROWS * CPU_COLUMNS];
     ATTENTION_NAME(attention_rows)(q + at * ATTENTION_D, there, rows);
     ATTENTION_NAME(attention_rows)(dy + at * ATTENTION_D, there, gradients);
     for (int i = 0; i < CPU_ROWS * ATTENTION_D; i++) out[i] = 0;
     for (int i = 0; i < CPU_ROWS; i++) {
-        seen[i] = ATTENTION_NAME(attention_seen)(at + min(i, there - 1), size, places, position_ids);
+        seen[i] = cpu_attention_seen(at + min(i, there - 1), size, places, position_ids);
         end = max(end, seen[i]);
     }
     for (int j = 0; j < end; j += CPU_COLUMNS) {
@@ -288,7 +292,7 @@ CLT_ITEM void ATTENTION_NAME(cpu_attention_grad_query_item)(int item, global con
                 cpu_store(sum[i][0] * scale, 0, weights + i * CPU_COLUMNS);
                 cpu_store(sum[i][1] * scale, 0, weights + i * CPU_COLUMNS + CPU_WIDTH);
             }
-            ATTENTION_NAME(attention_mask_queries)(weights, mask, masked, strides, at, there, j, size);
+            cpu_attention_mask_queries(weights, mask, masked, strides, at, there, j, size);
             for (int i = 0; i < CPU_ROWS; i++) {
                 float shift = log_sums[at + min(i, there - 1)], *to = weights + i * CPU_COLUMNS;
                 cpu_store(exp(cpu_load(0, to) - shift), 0, to);
@@ -305,7 +309,7 @@ CLT_ITEM void ATTENTION_NAME(cpu_attention_grad_query_item)(int item, global con
         if (dropout != 0) {
             float kept[CPU_ROWS * CPU_COLUMNS];
             for (int i = 0; i < CPU_ROWS * CPU_COLUMNS; i++) kept[i] = 0;
-            ATTENTION_NAME(attention_kept_queries)(kept, rng, site, dropout, at, there, j, t);
+            cpu_attention_kept_queries(kept, rng, site, dropout, at, there, j, t);
             for (int i = 0; i < CPU_ROWS; i++)
                 for (int c = 0; c < 2; c++) sum[i][c] *= cpu_load(c, kept + i * CPU_COLUMNS);
         }
@@ -354,7 +358,7 @@ CLT_ITEM void ATTENTION_NAME(cpu_attention_grad_key_value_item)(int item, global
                     cpu_store(sum[i][0] * scale, 0, p + i * CPU_COLUMNS);
                     cpu_store(sum[i][1] * scale, 0, p + i * CPU_COLUMNS + CPU_WIDTH);
                 }
-                ATTENTION_NAME(attention_mask_keys)(p, mask, masked, strides, row, count, first, there, size);
+                cpu_attention_mask_keys(p, mask, masked, strides, row, count, first, there, size);
                 for (int i = 0; i < CPU_ROWS; i++)
                     for (int c = 0; c < 2; c++) cpu_store(exp(cpu_load(c, p + i * CPU_COLUMNS) - cpu_load(c, shifts)), c, p + i * CPU_COLUMNS);
             } else {
@@ -366,11 +370,11 @@ CLT_ITEM void ATTENTION_NAME(cpu_attention_grad_key_value_item)(int item, global
             for (int i = 0; places == 1 && i < CPU_ROWS; i++)
                 for (int c = 0; c < min(first + i - j, CPU_COLUMNS); c++) p[i * CPU_COLUMNS + c] = 0;
             for (int c = 0; places == 2 && c < count; c++)
-                for (int i = max(ATTENTION_NAME(attention_seen)(row + c, size, places, position_ids) - first, 0); i < CPU_ROWS; i++) p[i * CPU_COLUMNS + c] = 0;
+                for (int i = max(cpu_attention_seen(row + c, size, places, position_ids) - first, 0); i < CPU_ROWS; i++) p[i * CPU_COLUMNS + c] = 0;
             ATTENTION_PRODUCT(sum, values, gradient_panels + panel)
             if (dropout != 0) {
                 for (int i = 0; i < CPU_ROWS * CPU_COLUMNS; i++) kept[i] = 0;
-                ATTENTION_NAME(attention_kept_keys)(kept, rng, site, dropout, row, count, first, t);
+                cpu_attention_kept_keys(kept, rng, site, dropout, row, count, first, t);
                 for (int i = 0; i < CPU_ROWS; i++)
                     for (int c = 0; c < 2; c++) sum[i][c] *= cpu_load(c, kept + i * CPU_COLUMNS);
             }
