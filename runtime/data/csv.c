@@ -41,6 +41,7 @@ typedef struct table {
     clt_csv_columns columns;
     clt_csv_features features;
     clt_csv_labels labels;
+    clt_csv_range targets; /* labels that are numbers to predict */
     int64_t dropped, first_dropped; /* how many lines, and the first of them */
     bad_lines bad;
     int64_t number_line; /* of the first label that is a number, 0: none yet */
@@ -114,6 +115,7 @@ static clt_status put_label(table *t, size_t column, int64_t line, const char *f
     if (!is_number) return fail_field(t, CLT_E_FORMAT, line, column, field, "not a number");
     if (!t->options.regression) return put_number(t, column, line, field, value);
     if (fabs(value) > FLT_MAX) return fail_field(t, CLT_E_FORMAT, line, column, field, "too large for f32");
+    clt_csv_range_add(&t->targets, value);
     t->rows.y.target[t->rows.rows] = (float)value;
     return CLT_OK;
 }
@@ -169,6 +171,7 @@ static clt_status put_feature(table *t, size_t column, int64_t line, const char 
     if (fabs(value) > FLT_MAX)
         return fail_field(t, CLT_E_FORMAT, line, column, field, "too large for f32");
     feature->kind = CLT_CSV_NUMBERS;
+    clt_csv_range_add(&feature->range, value);
     *x = (float)value;
     return CLT_OK;
 }
@@ -283,6 +286,8 @@ static bool have_texts_in_the_same_places(const record *a, const record *b) {
 static clt_status detect_header(table *t) {
     t->has_header = t->options.header;
     if (t->options.header || t->options.no_header) return CLT_OK;
+    t->has_header = t->options.like && clt_csv_columns_are_named(t->first.fields, (int64_t)t->first.n, t->options.like);
+    if (t->has_header) return CLT_OK;
     t->has_header = has_text(&t->first);
     if (!t->has_header || are_names(&t->first) || !clt_csv_more(t->reader)) return CLT_OK;
     CLT_TRY(keep_record(t, &t->second));
@@ -405,6 +410,7 @@ static clt_status make_facts(table *t, clt_preprocessing **facts) {
     clt_preprocessing *f = *facts = clt_calloc(1, sizeof *f);
     if (!f) return clt_fail_memory(sizeof *f);
     CLT_TRY(clt_csv_features_finish(&t->features, &t->columns, &t->rows, f));
+    if (!t->options.like && t->columns.label >= 0) CLT_TRY(clt_csv_range_check(&t->targets, &t->columns, t->columns.label));
     CLT_TRY(clt_names_copy(&f->class_names, t->labels.names.items, t->labels.names.n));
     if (t->columns.header && t->columns.label >= 0 && !(f->label = clt_strdup(t->first.fields[t->columns.label])))
         return clt_fail_memory(strlen(t->first.fields[t->columns.label]) + 1);

@@ -174,6 +174,16 @@ static clt_status take_named(clt_csv_columns *c, const clt_preprocessing *like, 
     return CLT_OK;
 }
 
+bool clt_csv_columns_are_named(char *const *fields, int64_t n, const clt_preprocessing *like) {
+    const clt_csv_columns line = {.header = fields, .n = n};
+    bool all = like->features.n > 0;
+    for (int64_t e = 0; all && e < like->features.n; e++) {
+        const char *texts = text_column(like, like->features.items[e]);
+        all = find_name(&line, texts ? texts : like->features.items[e], e) >= 0;
+    }
+    return all;
+}
+
 clt_status clt_csv_columns_find(clt_csv_columns *c, const clt_csv_options *o) {
     const clt_preprocessing *like = o->like;
     c->label = -1;

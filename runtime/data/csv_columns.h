@@ -23,4 +23,7 @@ typedef struct clt_csv_columns {
 clt_status clt_csv_columns_find(clt_csv_columns *columns, const clt_csv_options *options);
 void clt_csv_columns_free(clt_csv_columns *columns);
 
+/* Whether a line of n fields has the names of all columns that the model was trained on: then it is a header, though they may be numbers. */
+bool clt_csv_columns_are_named(char *const *fields, int64_t n, const clt_preprocessing *like);
+
 #endif

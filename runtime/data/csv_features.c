@@ -26,6 +26,7 @@ clt_status clt_csv_features_begin(clt_csv_features *features, const clt_csv_colu
     *features = (clt_csv_features){.items = clt_calloc((size_t)c->features, sizeof *features->items)};
     if (!features->items) return clt_fail_memory((size_t)c->features * sizeof *features->items);
     features->n = c->features;
+    features->of_model = like != NULL;
     features->fills = like ? like->fill && options->missing != CLT_MISSING_REFUSE : options->missing == CLT_MISSING_MEAN;
     for (int64_t i = 0; i < c->features; i++) {
         clt_csv_feature *f = &features->items[i];
@@ -100,6 +101,40 @@ static clt_status check_categories(const clt_csv_feature *f, int64_t i, const cl
     char name[CLT_SHOWN_TEXT];
     return clt_fail(CLT_E_FORMAT, "%s: column %lld (%s): %lld different texts in %lld lines, as identifiers have: leave it out with drop=%lld", c->path,
                     (long long)c->columns[i] + 1, clt_show(c->header[c->columns[i]], name), (long long)n, (long long)rows->rows, (long long)c->columns[i]);
+}
+
+clt_status clt_csv_range_check(const clt_csv_range *r, const clt_csv_columns *c, int64_t column) {
+    enum { FEW = 1 << 10, TOO_FEW = 1 << 4 };
+    double spread = r->high - r->low, largest = fmax(fabs(r->low), fabs(r->high));
+    double step = ldexp(1, ilogb(largest) - 23); /* of f32 there */
+    char name[CLT_SHOWN_TEXT] = "";
+    if (!r->any || spread == 0 || spread >= FEW * step) return CLT_OK;
+    if (c->header) clt_show(c->header[column], name);
+    if (spread >= TOO_FEW * step) {
+        clt_log_message(CLT_LOG_WARNING,
+                        "%s: column %lld%s%s%s: from %.12g to %.12g f32 has %.0f numbers, and values are rounded to these: subtracting %.12g keeps them apart",
+                        c->path, (long long)column + 1, name[0] ? " (" : "", name, name[0] ? ")" : "", r->low, r->high, spread / step, r->low);
+        return CLT_OK;
+    }
+    return clt_fail(CLT_E_RANGE, "%s: column %lld%s%s%s: f32 cannot tell values from %.12g to %.12g apart, its numbers are %.4g apart there: subtract %.12g, or "
+                                 "leave the column out with drop=%lld",
+                    c->path, (long long)column + 1, name[0] ? " (" : "", name, name[0] ? ")" : "", r->low, r->high, step, r->low, (long long)column);
+}
+
+/* Names of elements tell columns apart by what stands before "=". */
+static clt_status check_names(const clt_csv_features *features, const clt_csv_columns *c) {
+    char shown[CLT_SHOWN_TEXT], other[CLT_SHOWN_TEXT];
+    for (int64_t i = 0; c->header && i < features->n; i++) {
+        const char *texts = c->header[c->columns[i]];
+        size_t length = strlen(texts);
+        for (int64_t k = 0; features->items[i].kind == CLT_CSV_TEXTS && k < features->n; k++) {
+            const char *name = c->header[c->columns[k]];
+            if (strncmp(name, texts, length) != 0 || name[length] != '=') continue;
+            return clt_fail(CLT_E_FORMAT, "%s: column \"%s\" is named as a category of column \"%s\" is: rename one, or leave one out with drop=%lld", c->path,
+                            clt_show(name, shown), clt_show(texts, other), (long long)c->columns[k]);
+        }
+    }
+    return CLT_OK;
 }
 
 /* Categories in the order of their names; those of a model have it already. */
@@ -205,9 +240,11 @@ clt_status clt_csv_features_finish(clt_csv_features *features, const clt_csv_col
     if (rows->rows == 0) return clt_fail(CLT_E_FORMAT, "%s: each line lacks a value", c->path);
     for (int64_t i = 0; i < features->n; i++) {
         CLT_TRY(check_categories(&features->items[i], i, c, rows));
+        if (!features->of_model) CLT_TRY(clt_csv_range_check(&features->items[i].range, c, c->columns[i]));
         if (features->fills) CLT_TRY(find_fill(&features->items[i], i, c, rows));
         as_it_is &= features->items[i].kind != CLT_CSV_TEXTS && !features->items[i].lacks;
     }
+    CLT_TRY(check_names(features, c));
     CLT_TRY(sort_categories(features, rows));
     if (!as_it_is) CLT_TRY(expand(features, rows, (size_t)elements));
     facts->dtype = CLT_F32;

@@ -244,8 +244,8 @@ static clt_status check_position(const clt_trainer *t, const clt_loader *loader,
     if (t->options.comm && p->micro > 0)
         return clt_fail(CLT_E_MISMATCH, "%s was saved by one process between two updates: several cannot go on from it", path);
     if (loader && p->has_loader && p->loader_batches != clt_loader_batches(loader))
-        return clt_fail(CLT_E_MISMATCH, "%s was trained with %lld batches an epoch, not %lld", path, (long long)p->loader_batches,
-                        (long long)clt_loader_batches(loader));
+        return clt_fail(CLT_E_MISMATCH, "%s was trained with %lld batches an epoch, not %lld: expected as many samples and the same batch size", path,
+                        (long long)p->loader_batches, (long long)clt_loader_batches(loader));
     return CLT_OK;
 }
 

@@ -187,7 +187,7 @@ fi
 
 sed 1d table.csv | cut -d, -f2- >plain.csv
 sed 1d labelled.csv | cut -d, -f2- | awk -F, '{print $4 ";" $3 ";" $2 ";" $1}' | gzip >plain-new.csv.gz
-expect 0 "4 features, 3 classes (setosa, versicolor, virginica), 240 training" logistic --data csv:plain.csv --epochs 3 --export plain.safetensors
+expect 0 "4 features (no header), 3 classes (setosa, versicolor, virginica), 240 training" logistic --data csv:plain.csv --epochs 3 --export plain.safetensors
 expect 0 "" --predict "csv:plain-new.csv.gz,separator=;" --from plain.safetensors
 [ "$(wc -l <"$out")" -eq 40 ] || fail "not a line for each"
 [ "$(head -n 1 "$out" | tr ';' '\n' | wc -l)" -eq 8 ] || fail "not four columns more"
@@ -282,6 +282,45 @@ expect 0 "" mlp:32 --data csv:labelled.csv --epochs 0 --resume flowers.safetenso
 says '"test_accuracy"'
 expect 1 "batches an epoch, not" mlp:32 --data csv:labelled.csv --epochs 50 --resume flowers.safetensors
 expect 1 "batches an epoch, not" mlp:32 --data csv:labelled.csv --epochs 0 --resume flowers.safetensors --save other.safetensors
+refuse "--output goes with --predict" --test labelled.csv --from flowers.safetensors --output test.csv
+refuse "--epochs is of training: it does not go with --predict" --predict new.csv --from flowers.safetensors --epochs 3
+refuse "regression=1, but the model predicts classes: leave it out" --test csv:labelled.csv,regression=1 --from flowers.safetensors
+refuse "regression=0, but the model predicts numbers: leave it out" --test csv:price.csv,regression=0 --from price.safetensors
+refuse "regression=1, but the model predicts classes" mlp:32 --data csv:table.csv,drop=id,regression=1 --resume flowers.safetensors
+
+# Files of other programs tell nothing of what they were trained on.
+"$python" - <<'END'
+import json, struct
+data = open("flowers.safetensors", "rb").read()
+length = struct.unpack_from("<Q", data)[0]
+header = json.loads(data[8:8 + length])
+del header["__metadata__"]["cltrain.preprocessing"]
+text = json.dumps(header).encode()
+open("bare.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + data[8 + length:])
+END
+for more in "--save resumed.safetensors" ""; do
+    expect 0 "bare.safetensors tells no mean and deviation: those of csv:table.csv,drop=id are used" mlp:32 --data csv:table.csv,drop=id --epochs 0 --resume bare.safetensors $more
+done
+expect 0 "" mlp:32 --data csv:table.csv,drop=id --epochs 0 --resume flowers.safetensors
+grep -qF "mean and deviation" "$err" && fail "a file that tells them is said not to"
+
+# A header of numbers is found by the model's names, and a table without any is said to have none.
+"$python" - <<'END'
+lines = open("labelled.csv").read().splitlines()[1:]
+open("years.csv", "w").write("kind,1990,1991,1992,1993\n" + "\n".join(lines * 3) + "\n")
+rows = [line.split(",")[1:] for line in lines]
+open("turned.csv", "w").write("1993,1992,1991,1990\n" + "\n".join(",".join(reversed(r)) for r in rows) + "\n")
+open("straight.csv", "w").write("1990,1991,1992,1993\n" + "\n".join(",".join(r) for r in rows) + "\n")
+open("nameless.csv", "w").write("\n".join(line.split(",", 1)[1] + "," + line.split(",")[0] for line in lines) + "\n")
+END
+expect 0 "4 features (1990, 1991, 1992, 1993)" mlp:8 --data csv:years.csv,label=kind,header=1 --epochs 5 --export years.safetensors
+for order in turned straight; do
+    expect 0 "" --predict $order.csv --from years.safetensors
+    sed 1d "$out" | cut -d, -f5- >$order.out
+done
+[ "$(wc -l <turned.out)" -eq 40 ] && cmp -s turned.out straight.out || fail "a header of numbers is not found by the model's names"
+expect 0 "4 features (no header)" mlp:8 --data csv:nameless.csv --epochs 1
+
 sed 's/setosa/set\xf6sa/' labelled.csv >latin.csv
 expect 1 "is not UTF-8: convert the table, as with iconv" mlp:32 --data csv:latin.csv,label=species
 
@@ -295,6 +334,7 @@ x = (rng.standard_normal((200, 3, 8, 8)) * 3 + 5).astype("f4")
 np.save("X.npy", x), np.save("Y.npy", (x.mean((1, 2, 3)) > 5).astype("i8")), np.save("H.npy", x[:7].transpose(0, 2, 3, 1))
 END
     expect 0 "images [channels, height, width] = [3, 8, 8], 2 classes" convnet --data npy:X.npy,Y.npy --epochs 2 --save images.safetensors
+    expect 0 "" convnet --data digits --epochs 1 --export grey.safetensors
     expect 0 "" --predict X.npy --from images.safetensors --output P.npy
     expect 0 "" --predict npy:H.npy,layout=nhwc --from images.safetensors --output Q.npy
     expect 0 "" --predict npy:H.npy,layout=nhwc --from images.safetensors --output H.csv
@@ -311,6 +351,8 @@ assert [list(r) for r in rows] == [["prediction", "probability_0", "probability_
 assert all(abs(float(r["probability_1"]) - v[1]) < 1e-6 and int(r["prediction"]) == v.argmax() for r, v in zip(rows, q))
 assert table.shape == (40, 3) and all(abs(float(r["probability_setosa"]) - v[0]) < 1e-6 for r, v in zip(new, table))
 END
+    expect 1 "the samples of X.npy are [3, 8, 8]; the model was trained on" --predict X.npy --from grey.safetensors --output R.npy
+    grep -qF "nhwc" "$err" && fail "a layout is proposed that does not fit"
     expect 1 "the samples of H.npy are [8, 8, 3]; the model was trained on [3, 8, 8]; layout=nhwc takes images" --predict H.npy --from images.safetensors --output R.npy
 fi
 

@@ -76,8 +76,16 @@ bool data_spec_file(const data_spec *spec, int i, char path[2 * DATA_PATH_BYTES]
     return true;
 }
 
+int data_check_task(const data_spec *spec, const clt_preprocessing *model, const char *option) {
+    bool numbers = clt_preprocessing_classes(model) == 0;
+    if (spec->task < 0 || spec->task == numbers) return 0;
+    return usage_error("%s '%s': regression=%d, but the model predicts %s: leave it out", option, spec->text, spec->task, numbers ? "numbers" : "classes");
+}
+
 static int open_csv(data_parts *parts, const data_spec *spec, bool regression, const clt_preprocessing *like) {
     clt_csv_options options = spec->csv;
+    int code = like ? data_check_task(spec, like, "--data") : 0;
+    if (code) return code;
     options.like = like;
     if (like) regression = clt_preprocessing_classes(like) == 0; /* the model has settled it */
     options.regression = spec->task < 0 ? regression : spec->task == 1;
@@ -188,7 +196,7 @@ static int apply(data_parts *parts, const clt_preprocessing *like) {
 int data_open(data_parts *parts, const data_spec *spec, bool regression, bool standardize,
               uint64_t seed, const clt_preprocessing *like) {
     bool table = spec->source == DATA_CSV || spec->source == DATA_NPY;
-    *parts = (data_parts){0};
+    *parts = (data_parts){.table = spec->source == DATA_CSV};
     int code = open_source(parts, spec, regression, seed, like);
     if (!code && !parts->test) code = hold_out(parts, spec, seed);
     if (!code && like) code = apply(parts, like);

@@ -57,6 +57,7 @@ bool data_spec_file(const data_spec *spec, int i, char path[2 * DATA_PATH_BYTES]
 
 typedef struct data_parts {
     clt_dataset *whole, *train, *test; /* whole is NULL where files bring a test part */
+    bool table; /* read from a CSV file */
     bool standardized;
     bool of_model; /* they are brought to what a model was trained on */
     clt_preprocessing *preprocessing; /* of the training part */
@@ -71,5 +72,8 @@ typedef struct data_parts {
 int data_open(data_parts *parts, const data_spec *spec, bool regression, bool standardize,
               uint64_t seed, const clt_preprocessing *like);
 void data_close(data_parts *parts);
+
+/* Refuses regression=0|1 of a table where the model predicts the other. Returns 0, or EXIT_USAGE after saying so. */
+int data_check_task(const data_spec *spec, const clt_preprocessing *model, const char *option);
 
 #endif

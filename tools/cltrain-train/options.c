@@ -39,14 +39,16 @@ static int check_files(const options *o) {
 /* What only training needs is refused by name. */
 static int check_use(options *given) {
     const struct {
-        const char *name, *value;
+        const char *name;
+        bool given;
     } others[] = {{"--data", given->data}, {"--save", given->save}, {"--resume", given->resume}, {"--export", given->export_to},
-                  {"--log", given->log}, {"--profile", given->profile}};
+                  {"--log", given->log}, {"--profile", given->profile}, {"--epochs", given->epochs != OPTION_UNSET},
+                  {"--steps", given->steps != OPTION_UNSET}, {"--batch", given->batch != OPTION_UNSET}, {"--lr", !isnan(given->lr)}};
     const char *what = given->predict ? "--predict" : "--test";
     if (given->predict && given->test) return usage_error("--predict and --test exclude each other");
     if (!given->from) return usage_error("%s needs --from FILE, which --save or --export has written", what);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (others[i].value) return usage_error("%s is of training: it does not go with %s", others[i].name, what);
+        if (others[i].given) return usage_error("%s is of training: it does not go with %s", others[i].name, what);
     given->data = given->predict ? given->predict : given->test;
     int code = data_spec_parse_table(&given->data_spec, given->data);
     if (code) return code;
@@ -54,6 +56,7 @@ static int check_use(options *given) {
         return usage_error("--predict: each line gets a prediction: missing=drop is for --data and --test");
     if (given->test && given->data_spec.source == DATA_NPY && !given->data_spec.path_y[0])
         return usage_error("--test '%s': labels are needed, too: expected npy:X.npy,Y.npy", given->test);
+    if (given->test && given->output) return usage_error("--output goes with --predict: --test prints a line, or an object with --json");
     if (given->predict && given->json) return usage_error("--json goes with training and --test: --predict writes a table or an array");
     if (given->predict && given->data_spec.source == DATA_NPY && !given->output)
         return usage_error("--predict: an array needs --output FILE.npy, or FILE.csv for a table");

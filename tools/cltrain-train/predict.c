@@ -67,6 +67,12 @@ static clt_status open_data(use *u, bool labelled) {
     return clt_dataset_csv(&u->data, spec->path, &csv);
 }
 
+/* Whether images [height, width, channels] are of that shape. */
+static bool is_turned(clt_shape images, clt_shape shape) {
+    if (images.rank != 3 || shape.rank != 3) return false;
+    return images.dims[2] == shape.dims[0] && images.dims[0] == shape.dims[1] && images.dims[1] == shape.dims[2];
+}
+
 static int check_shape(use *u, clt_shape shape) {
     clt_shape found = clt_dataset_shape(u->data, 0);
     char texts[2][256];
@@ -75,13 +81,15 @@ static int check_shape(use *u, clt_shape shape) {
     task_shape_text(found, texts[0], sizeof texts[0]);
     task_shape_text(shape, texts[1], sizeof texts[1]);
     return run_error("%s: the samples of %s are %s; the model was trained on %s%s", u->option, u->given->data, texts[0], texts[1],
-                     found.rank == 3 && shape.rank == 3 ? "; layout=nhwc takes images [height, width, channels]" : "");
+                     is_turned(found, shape) ? "; layout=nhwc takes images [height, width, channels]" : "");
 }
 
 /* Shapes first, for what else does not fit comes of that. */
 static int read_data(use *u) {
     bool labelled = u->given->test != NULL;
     clt_shape shape = clt_preprocessing_shape(u->trained_on);
+    int misfit = data_check_task(&u->given->data_spec, u->trained_on, u->option);
+    if (misfit) return misfit;
     clt_status status = open_data(u, labelled);
     if (status < 0) return library_error(status, u->option);
     int code = check_shape(u, shape);

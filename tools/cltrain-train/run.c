@@ -108,6 +108,13 @@ static bool only_tests(const options *o) {
     return o->epochs == 0 && o->steps == OPTION_UNSET && !o->save;
 }
 
+/* Files of earlier versions and of other programs do not tell what their model was trained on. */
+static void tell_standardization(const run *r, const char *path) {
+    if (r->data->standardized && !r->data->of_model && ranks_lead(r->group))
+        warning("--resume: %s tells no mean and deviation: those of %s are used, which fit only if it is the data that the model was trained on", path,
+                r->options->data);
+}
+
 static int resume(run *r) {
     const char *path;
     clt_status status = model_file_find(r->options, r->group, &path);
@@ -115,7 +122,7 @@ static int resume(run *r) {
     if (!path) return 0;
     status = clt_checkpoint_load(r->trainer, r->train, path);
     /* Where training would go on, as many samples and the same optimizer are needed; weights are tested on any. */
-    if (status == CLT_E_MISMATCH && only_tests(r->options) && clt_weights_load(r->trainer, path) >= 0) return 0;
+    if (status == CLT_E_MISMATCH && only_tests(r->options) && clt_weights_load(r->trainer, path) >= 0) return tell_standardization(r, path), 0;
     if (status < 0) return failed(r, status, "--resume");
     r->resumed = true;
     /* Another seed holds out other samples: the test would see what was trained on. */
@@ -123,6 +130,7 @@ static int resume(run *r) {
     if (seed != (uint64_t)r->options->seed)
         return run_error("--resume: %s was trained with --seed %llu, not %lld", path,
                          (unsigned long long)seed, (long long)r->options->seed);
+    tell_standardization(r, path);
     r->report->steps = clt_trainer_steps(r->trainer);
     r->report->epochs = r->ended_epochs = clt_loader_get_position(r->train).epoch;
     message_line("Resumed from %s: %lld epoch%s and %lld step%s done before.", path,

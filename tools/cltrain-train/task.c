@@ -151,6 +151,7 @@ void task_describe(const data_parts *data, char *text, size_t bytes) {
         return;
     }
     put_names(names, sizeof names, clt_preprocessing_feature, data->preprocessing);
+    if (!names[0] && data->table) strcpy(names, " (no header)");
     if (sample.rank <= 1) used = (size_t)snprintf(text, bytes, "%lld feature%s%s", (long long)elements, PLURAL(elements), names);
     else used = (size_t)snprintf(text, bytes, "%s %s", sample.rank == 3 ? "images [channels, height, width] =" : "samples", shape);
     if (used >= bytes) return;
