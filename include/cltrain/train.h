@@ -301,7 +301,10 @@ CLT_API clt_status clt_checkpoint_load(clt_trainer *trainer, clt_loader *loader,
 CLT_API clt_status clt_weights_save(clt_trainer *trainer, const char *path);
 
 /* Parameters and buffers of a file of weights or of a checkpoint, whose optimizer and position are passed over: for predictions, or
- * to begin another training. Errors and ranks as clt_checkpoint_load. */
+ * to begin another training. Errors and ranks as clt_checkpoint_load.
+ * Files of other programs may have F16 or BF16, which become f32. "NAME.index.json" names several files beside it ("weight_map"), as Hugging Face's
+ * libraries write it. Names may lack "transformer." or "model." where the model's begin with that, and masks and frequencies that a
+ * language model computes are passed over (".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq"). */
 CLT_API clt_status clt_weights_load(clt_trainer *trainer, const char *path);
 
 /* A tensor that was not taken. */

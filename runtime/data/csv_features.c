@@ -106,9 +106,10 @@ static clt_status check_categories(const clt_csv_feature *f, int64_t i, const cl
 clt_status clt_csv_range_check(const clt_csv_range *r, const clt_csv_columns *c, int64_t column) {
     enum { FEW = 1 << 10, TOO_FEW = 1 << 4 };
     double spread = r->high - r->low, largest = fmax(fabs(r->low), fabs(r->high));
-    double step = ldexp(1, ilogb(largest) - 23); /* of f32 there */
     char name[CLT_SHOWN_TEXT] = "";
-    if (!r->any || spread == 0 || spread >= FEW * step) return CLT_OK;
+    if (!r->any || spread == 0) return CLT_OK;
+    double step = ldexp(1, ilogb(largest) - 23); /* of f32 there */
+    if (spread >= FEW * step) return CLT_OK;
     if (c->header) clt_show(c->header[column], name);
     if (spread >= TOO_FEW * step) {
         clt_log_message(CLT_LOG_WARNING,

@@ -15,6 +15,7 @@
 #include "runtime/train/position.h"
 #include "runtime/train/preprocessing.h"
 #include "runtime/train/safetensors.h"
+#include "runtime/train/weight_files.h"
 
 static const char mean_suffix[] = ".running_mean";
 static const char tokenizer_key[] = "cltrain.tokenizer";
@@ -260,29 +261,41 @@ static clt_status check_data(const clt_trainer *t, const clt_safetensors *file, 
     return status;
 }
 
-static clt_status check_item(const clt_safetensors *file, const char *path, const item *it) {
-    const clt_safetensors_entry *entry = clt_safetensors_find(file, it->name);
+static clt_status check_item(const clt_weight_files *files, const char *path, const item *it) {
+    const clt_weight *weight = clt_weight_files_find(files, it->name);
     char got[CLT_SHAPE_TEXT], wanted[CLT_SHAPE_TEXT];
-    if (!entry) return clt_fail(CLT_E_MISMATCH, "%s has no tensor \"%s\"", path, it->name);
-    if (entry->dtype != CLT_SAFETENSORS_F32 || !clt_shape_equal(&entry->shape, &it->shape))
-        return clt_fail(CLT_E_MISMATCH, "%s: \"%s\" is %s %s; the model has F32 %s", path, it->name,
+    if (!weight) return clt_fail(CLT_E_MISMATCH, "%s has no tensor \"%s\"", path, it->name);
+    const clt_safetensors_entry *entry = weight->entry;
+    if (!clt_weight_widens(entry->dtype) || !clt_shape_equal(&entry->shape, &it->shape))
+        return clt_fail(CLT_E_MISMATCH, "%s: \"%s\" is %s %s; the model has F32 %s", path, entry->name,
                         clt_safetensors_dtype_name(entry->dtype), clt_shape_text(&entry->shape, got),
                         clt_shape_text(&it->shape, wanted));
     return CLT_OK;
 }
 
-static bool is_expected(const item_list *list, const char *name, bool weights) {
-    if (ends_with(name, CLT_TRACKED_SUFFIX) || (weights && !strncmp(name, CLT_STATE_PREFIX, strlen(CLT_STATE_PREFIX)))) return true;
-    for (size_t i = 0; i < list->n; i++)
-        if (!strcmp(list->items[i].name, name)) return true;
-    return false;
+/* What files have besides weights: of a checkpoint, the optimizer's state; of language models, masks and frequencies that are computed. */
+static bool is_passed_over(const char *name, bool weights) {
+    static const char *const computed[] = {".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq"};
+    bool passed = ends_with(name, CLT_TRACKED_SUFFIX) || (weights && !strncmp(name, CLT_STATE_PREFIX, strlen(CLT_STATE_PREFIX)));
+    for (size_t i = 0; weights && i < CLT_COUNT_OF(computed); i++) passed |= ends_with(name, computed[i]);
+    return passed;
 }
 
-static clt_status check_file(const clt_safetensors *file, const char *path, const item_list *list, const purpose *what) {
-    for (size_t i = 0; i < list->n; i++) CLT_TRY(check_item(file, path, &list->items[i]));
-    for (size_t i = 0; i < clt_safetensors_count(file); i++) {
-        const char *name = clt_safetensors_entry_at(file, i)->name;
-        if (!is_expected(list, name, what->weights)) return clt_fail(CLT_E_MISMATCH, "%s has a tensor \"%s\" that the model has not", path, name);
+static bool is_expected(const clt_weight_files *files, const clt_weight *weight, const item_list *list, const purpose *what) {
+    bool expected = is_passed_over(weight->entry->name, what->weights);
+    for (size_t i = 0; !expected && i < list->n; i++) {
+        const char *name = list->items[i].name;
+        expected = ends_with(name, weight->entry->name) && clt_weight_files_find(files, name) == weight;
+    }
+    return expected;
+}
+
+static clt_status check_file(const clt_weight_files *files, const char *path, const item_list *list, const purpose *what) {
+    for (size_t i = 0; i < list->n; i++) CLT_TRY(check_item(files, path, &list->items[i]));
+    for (size_t i = 0; i < clt_weight_files_count(files); i++) {
+        const clt_weight *weight = clt_weight_files_at(files, i);
+        if (!is_expected(files, weight, list, what))
+            return clt_fail(CLT_E_MISMATCH, "%s has a tensor \"%s\" that the model has not", path, weight->entry->name);
     }
     return CLT_OK;
 }
@@ -292,19 +305,19 @@ static void tell(const purpose *what, clt_left_out left_out, const char *name, c
 }
 
 /* Leaves those items in the list that the file has as the model. */
-static clt_status keep_matching(const clt_safetensors *file, const char *path, item_list *list, const purpose *what) {
+static clt_status keep_matching(const clt_weight_files *files, const char *path, item_list *list, const purpose *what) {
     size_t kept = 0;
-    for (size_t i = 0; i < clt_safetensors_count(file); i++) {
-        const char *name = clt_safetensors_entry_at(file, i)->name;
-        if (!is_expected(list, name, what->weights)) tell(what, CLT_LEFT_OVER, name, "the model has no tensor of this name");
+    for (size_t i = 0; i < clt_weight_files_count(files); i++) {
+        const clt_weight *weight = clt_weight_files_at(files, i);
+        if (!is_expected(files, weight, list, what)) tell(what, CLT_LEFT_OVER, weight->entry->name, "the model has no tensor of this name");
     }
     for (size_t i = 0; i < list->n; i++) {
         item it = list->items[i];
-        if (check_item(file, path, &it) == CLT_OK) {
+        if (check_item(files, path, &it) == CLT_OK) {
             list->items[kept++] = it;
             continue;
         }
-        tell(what, clt_safetensors_find(file, it.name) ? CLT_LEFT_MISFIT : CLT_LEFT_MISSING, it.name, clt_error_detail());
+        tell(what, clt_weight_files_find(files, it.name) ? CLT_LEFT_MISFIT : CLT_LEFT_MISSING, it.name, clt_error_detail());
         clt_free(it.name);
     }
     list->n = kept;
@@ -312,12 +325,11 @@ static clt_status keep_matching(const clt_safetensors *file, const char *path, i
 }
 
 /* Everything is read before anything is changed. */
-static clt_status read_values(clt_safetensors *file, const item_list *list, void **values) {
+static clt_status read_values(const clt_weight_files *files, const item_list *list, void **values) {
     for (size_t i = 0; i < list->n; i++) {
         values[i] = clt_alloc(list->items[i].bytes);
         if (!values[i]) return clt_fail_memory(list->items[i].bytes);
-        CLT_TRY(clt_safetensors_read(file, clt_safetensors_find(file, list->items[i].name), values[i],
-                                     list->items[i].bytes));
+        CLT_TRY(clt_weight_read(clt_weight_files_find(files, list->items[i].name), values[i], list->items[i].bytes));
     }
     return CLT_OK;
 }
@@ -353,18 +365,19 @@ static clt_status restore_run(clt_trainer *t, const clt_run_position *p, const c
     return restore_choices(t, choices);
 }
 
-static clt_status restore(clt_trainer *t, clt_loader *loader, clt_safetensors *file, const char *path, const purpose *what, item_list *list,
+static clt_status restore(clt_trainer *t, clt_loader *loader, const clt_weight_files *files, const char *path, const purpose *what, item_list *list,
                           void ***values, clt_run_position *restored) {
     clt_run_position p = {0};
+    clt_safetensors *file = clt_weight_files_first(files);
     if (!what->weights) CLT_TRY(clt_run_position_read(&p, file, path));
     CLT_TRY(check_position(t, loader, path, &p));
     if (!what->matching) CLT_TRY(check_data(t, file, path));
     CLT_TRY(add_variables(t, false, list));
     if (p.whole) CLT_TRY(add_optimizer_state(t, (int)p.micro, list));
-    CLT_TRY(what->matching ? keep_matching(file, path, list, what) : check_file(file, path, list, what));
+    CLT_TRY(what->matching ? keep_matching(files, path, list, what) : check_file(files, path, list, what));
     *values = clt_calloc(list->n, sizeof **values);
     if (!*values) return clt_fail_memory(list->n * sizeof **values);
-    CLT_TRY(read_values(file, list, *values));
+    CLT_TRY(read_values(files, list, *values));
     if (loader && p.has_loader) CLT_TRY(clt_loader_set_position(loader, p.loader));
     clt_trouble before = t->trouble;
     t->trouble = CLT_TROUBLE_TORN; /* until all is written */
@@ -377,16 +390,16 @@ static clt_status restore(clt_trainer *t, clt_loader *loader, clt_safetensors *f
 }
 
 static clt_status load_file(clt_trainer *t, clt_loader *loader, const char *path, const purpose *what, clt_run_position *restored) {
-    clt_safetensors *file;
+    clt_weight_files *files;
     item_list list = {0};
     void **values = NULL;
-    CLT_TRY(clt_safetensors_open(&file, path));
-    clt_status status = restore(t, loader, file, path, what, &list, &values, restored);
+    CLT_TRY(clt_weight_files_open(&files, path));
+    clt_status status = restore(t, loader, files, path, what, &list, &values, restored);
     if (status == CLT_OK) clt_log_message(CLT_LOG_INFO, "restored %s at step %lld", path, (long long)t->steps);
     for (size_t i = 0; values && i < list.n; i++) clt_free(values[i]);
     clt_free(values);
     items_free(&list);
-    clt_safetensors_close(file);
+    clt_weight_files_close(files);
     return status;
 }
 
@@ -461,35 +474,35 @@ clt_status clt_weights_load_matching(clt_trainer *t, const char *path, clt_left_
 /* ---- what a file tells ---- */
 
 clt_status clt_weights_metadata(const char *path, const char *key, char *text, size_t bytes) {
-    clt_safetensors *file;
+    clt_weight_files *files;
     if (!path || !key || !text || !bytes) return clt_fail(CLT_E_INVALID, "clt_weights_metadata: an argument is NULL or 0");
-    CLT_TRY(clt_safetensors_open(&file, path));
-    const char *value = clt_safetensors_metadata(file, key);
+    CLT_TRY(clt_weight_files_open(&files, path));
+    const char *value = clt_safetensors_metadata(clt_weight_files_first(files), key);
     clt_status status = CLT_OK;
     if (!value) status = clt_fail(CLT_E_NOT_FOUND, "%s: there is no metadata \"%.80s\"", path, key);
     else if (strlen(value) >= bytes) status = clt_fail(CLT_E_RANGE, "%s: metadata \"%.80s\" has %zu bytes, more than %zu", path, key, strlen(value), bytes - 1);
     else strcpy(text, value);
-    clt_safetensors_close(file);
+    clt_weight_files_close(files);
     return status;
 }
 
 clt_status clt_weights_shape(const char *path, const char *tensor, clt_shape *shape) {
-    clt_safetensors *file;
+    clt_weight_files *files;
     if (!path || !tensor || !shape) return clt_fail(CLT_E_INVALID, "clt_weights_shape: an argument is NULL");
-    CLT_TRY(clt_safetensors_open(&file, path));
-    const clt_safetensors_entry *entry = clt_safetensors_find(file, tensor);
-    if (entry) *shape = entry->shape;
-    clt_status status = entry ? CLT_OK : clt_fail(CLT_E_NOT_FOUND, "%s: there is no tensor \"%.80s\"", path, tensor);
-    clt_safetensors_close(file);
+    CLT_TRY(clt_weight_files_open(&files, path));
+    const clt_weight *weight = clt_weight_files_find(files, tensor);
+    if (weight) *shape = weight->entry->shape;
+    clt_status status = weight ? CLT_OK : clt_fail(CLT_E_NOT_FOUND, "%s: there is no tensor \"%.80s\"", path, tensor);
+    clt_weight_files_close(files);
     return status;
 }
 
 clt_status clt_weights_tokenizer(clt_tokenizer **tokenizer, const char *path) {
-    clt_safetensors *file;
+    clt_weight_files *files;
     if (!tokenizer || !path) return clt_fail(CLT_E_INVALID, "clt_weights_tokenizer: an argument is NULL");
-    CLT_TRY(clt_safetensors_open(&file, path));
-    const char *text = clt_safetensors_metadata(file, tokenizer_key);
+    CLT_TRY(clt_weight_files_open(&files, path));
+    const char *text = clt_safetensors_metadata(clt_weight_files_first(files), tokenizer_key);
     clt_status status = text ? clt_tokenizer_parse(tokenizer, text, strlen(text)) : clt_fail(CLT_E_NOT_FOUND, "%s holds no tokenizer", path);
-    clt_safetensors_close(file);
+    clt_weight_files_close(files);
     return status < 0 && text ? clt_fail_context(status, "%s: metadata \"%s\": ", path, tokenizer_key) : status;
 }

@@ -14,6 +14,7 @@ ROOT, BUILD = sys.argv[1:3]
 LEAST = 90  # percent
 PARSERS = {
     "safetensors": ["runtime/train/safetensors.c"],
+    "weight files": ["runtime/train/weight_files.c"],
     "checkpoint": ["runtime/train/position.c"],
     "NPY": ["runtime/data/npy.c", "runtime/data/npy_header.c"],
     "IDX": ["runtime/data/idx.c"],

@@ -352,6 +352,15 @@ write("preprocessing", *(json.dumps(one) for one in (
       json.dumps(of_table)[:50], "", "[[[[[[[[")
 
 
+# ---- an index of files of weights ----
+
+whole = {"x": "a.safetensors", "y": "a.safetensors", "z": "b.safetensors", "w": "b.safetensors"}
+write("index", *(json.dumps({"metadata": {"total_size": 24}, "weight_map": one}) for one in (
+    whole, {"x": "a.safetensors", "y": "a.safetensors"}, {**whole, "v": "a.safetensors"}, {**whole, "x": "b.safetensors"}, {"x": "a.safetensors"},
+    {**whole, "x": "../a.safetensors"}, {**whole, "x": "none.safetensors"}, {**whole, "x": 1}, {**whole, "x": ""}, {}, [], 3)),
+      "{", "[[[[", "{}", json.dumps({"weight_map": whole})[:50], '{"weight_map": {"x": "a.safetensors", "x": "a.safetensors"}}')
+
+
 # ---- config.json of a language model ----
 
 gpt2 = {"model_type": "gpt2", "vocab_size": 20, "n_embd": 8, "n_layer": 2, "n_head": 2, "n_positions": 64, "n_inner": 40, "eos_token_id": 19,

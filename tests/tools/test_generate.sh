@@ -64,6 +64,41 @@ open("hf/config.json", "w").write(text)
 END
 expect 0 "" hf --prompt-ids "$(cat ids)" --tokens 20 --temperature 0
 [ "$(cat "$out")" = "$(cat made)" ] || fail "the folder gives other tokens"
+# The same in two files, of half the bits, without the names' heads.
+"$python" - <<'END'
+import json, os, shutil, struct
+data = open("bare.safetensors", "rb").read()
+length = struct.unpack_from("<Q", data)[0]
+header = json.loads(data[8:8 + length])
+header.pop("__metadata__", None)
+def write(path, names, halves, head):
+    facts, out = {}, b""
+    for name in names:
+        begin, end = header[name]["data_offsets"]
+        values = data[8 + length + begin:8 + length + end]
+        if halves: # bf16 by leaving bits out
+            values = b"".join(values[i + 2:i + 4] for i in range(0, len(values), 4))
+        facts[name[head:]] = {"dtype": "BF16" if halves else "F32", "shape": header[name]["shape"], "data_offsets": [len(out), len(out) + len(values)]}
+        out += values
+    text = json.dumps(facts).encode()
+    open(path, "wb").write(struct.pack("<Q", len(text)) + text + out)
+names = sorted(header)
+for folder, halves, head in ("shards", False, 0), ("halves", True, len("transformer.")):
+    os.mkdir(folder)
+    shutil.copy("hf/config.json", folder)
+    parts = names[::2], names[1::2]
+    for i, part in enumerate(parts):
+        write(f"{folder}/model-{i}.safetensors", part, halves, head)
+    where = {name[head:]: f"model-{i}.safetensors" for i, part in enumerate(parts) for name in part}
+    json.dump({"metadata": {"total_size": 0}, "weight_map": where}, open(f"{folder}/model.safetensors.index.json", "w"))
+END
+expect 0 "" shards --prompt-ids "$(cat ids)" --tokens 20 --temperature 0
+[ "$(cat "$out")" = "$(cat made)" ] || fail "two files give other tokens"
+expect 0 "" halves --tokenizer chars:text.txt --prompt "the quick " --tokens 9 --temperature 0
+[ "$(cat "$out")" = "the quick brown fox" ] || fail "files of bf16 give another text"
+head -c 3000 shards/model-1.safetensors >part && mv part shards/model-1.safetensors
+expect 1 "shards/model-1.safetensors" shards --prompt-ids 1
+
 expect 0 "" hf --tokenizer chars:text.txt --prompt "lazy " --tokens 30 --temperature 0 # up to its end
 [ "$(cat "$out")" = "lazy dog" ] || fail "the end token does not end the text"
 

@@ -15,10 +15,19 @@ static int join(char path[PATH_BYTES], const char *folder, const char *name) {
 
 /* ---- a folder of save_pretrained ---- */
 
+/* One file, or several and their index. */
+static int find_weights(model *m, const char *folder) {
+    char index[PATH_BYTES];
+    int code = join(m->weights, folder, "model.safetensors");
+    if (!code) code = join(index, folder, "model.safetensors.index.json");
+    if (!code && access(m->weights, R_OK) && access(index, R_OK) == 0) strcpy(m->weights, index);
+    return code;
+}
+
 static int find_in_folder(model *m, const char *folder) {
     char config[PATH_BYTES];
     int code = join(config, folder, "config.json");
-    if (!code) code = join(m->weights, folder, "model.safetensors");
+    if (!code) code = find_weights(m, folder);
     if (!code) code = join(m->tokenizer, folder, "tokenizer.json");
     if (code) return code;
     if (access(m->tokenizer, R_OK)) m->tokenizer[0] = 0;
