@@ -1,7 +1,9 @@
 /* Operations and least bytes of nodes, counted by hand. */
 #include "tests/support.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "backends/tune/tune.h"
 #include "runtime/ops/ops.h"
@@ -171,6 +173,12 @@ static void around_updates(void **state) {
     clt_clip_attributes clip = {.grad_scale = 1, .clip_norm = 1};
     clt_guard_attributes guard = {.clip_norm = 1};
     expect(clt_pack(flat, &part, (int64_t[]){256}, 1), 0, 2 * 4 * 100);
+    clt_tensor *parts[] = {part, input(CLT_SHAPE(200))};
+    clt_tensor *packed = clt_pack(flat, parts, (int64_t[]){256, 0}, 2);
+    expect(packed, 0, 2 * 4 * 300);
+    packed->inputs[2]->storage = flat; /* written to its place: nothing is copied */
+    expect(packed, 0, 2 * 4 * 100);
+    packed->inputs[2]->storage = NULL;
     expect(clt_hyper_scale(hyper, scalar()), 0, 2 * HYPER + 4);
     clt_tensor *squared = clt_node(NULL, &clt_op_norm_squared, &clip, (clt_tensor *[]){flat, hyper}, 2);
     expect(squared, 3 * N, ALL + HYPER + 4);
@@ -272,6 +280,55 @@ static void ops_of_a_text(void **state) {
     }
 }
 
+/* Where a text does not tell an attribute it is what is usual. */
+static void words_that_are_left_out(void **state) {
+    (void)state;
+    static const struct {
+        const char *problem, *whole;
+    } told[] = {
+        {"conv2d 2x6x10x10 4x6x1x1 -> 2x4x10x10", "conv2d k1 s1 p0 d1 g1 2x6x10x10 4x6x1x1 -> 2x4x10x10"},
+        {"conv2d k3 2x6x10x10 4x6x3x3 -> 2x4x8x8", "conv2d k3 s1 p0 d1 g1 2x6x10x10 4x6x3x3 -> 2x4x8x8"},
+        {"conv2d k3 s2 p1 2x6x10x10 4x6x3x3 -> 2x4x5x5", "conv2d k3 s2 p1 d1 g1 2x6x10x10 4x6x3x3 -> 2x4x5x5"},
+        {"max_pool2d k3 4x16x12x12 -> 4x16x10x10", "max_pool2d k3 s1 p0 4x16x12x12 -> 4x16x10x10"},
+        {"avg_pool2d 4x16x12x12 -> 4x16x12x12", "avg_pool2d k1 s1 p0 4x16x12x12 -> 4x16x12x12"},
+        {"layer_norm 40x96 96 96 -> - 2x40", "layer_norm n1 40x96 96 96 -> - 2x40"},
+        {"attention 2x4x17x8 2x4x17x8 2x4x17x8 -> 2x4x17x8 2x4x17", "attention 2x4x17x8 2x4x17x8 2x4x17x8 -> 2x4x17x8 2x4x17"},
+        {"softmax a1 64x10 -> 64x10", "softmax a1 64x10 -> 64x10"},
+    };
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
+        clt_tensor *node = NULL;
+        clt_graph *own;
+        char key[CLT_TUNE_KEY];
+        bool marked;
+        assert_ok(clt_graph_create(&own));
+        assert_ok(clt_problem_parse(told[i].problem, own, &node, &marked));
+        clt_tune_words(node, key);
+        assert_string_equal(key, told[i].whole);
+        clt_graph_destroy(own);
+    }
+}
+
+/* Attributes that no text of a problem tells are still those that most people train with. */
+static void what_is_usual(void **state) {
+    (void)state;
+    static const struct {
+        const clt_op *op;
+        const char *name;
+        double usual;
+    } told[] = {
+        {&clt_op_batch_norm, "eps", 1e-5}, {&clt_op_batch_norm, "momentum", 0.1}, {&clt_op_layer_norm, "eps", 1e-5}, {&clt_op_dropout, "p", 0.5},
+        {&clt_op_sgd, "momentum", 0.9},    {&clt_op_adam, "beta1", 0.9},          {&clt_op_adam, "beta2", 0.999},    {&clt_op_adam, "eps", 1e-8},
+        {&clt_op_adam, "lr_factor", 1},    {&clt_op_adam, "weight_decay", 0},     {&clt_op_all_reduce, "size", 1},   {&clt_op_clip_scale, "clip_norm", INFINITY},
+        {&clt_op_clip_scale, "grad_scale", 1},
+    };
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
+        const clt_attribute *a = told[i].op->schema;
+        while (a->name && strcmp(a->name, told[i].name) != 0) a++;
+        assert_non_null(a->name);
+        if (a->usual != told[i].usual) fail_msg("%s.%s: usual is %g, not %g", told[i].op->name, a->name, a->usual, told[i].usual);
+    }
+}
+
 static bool has_key(const clt_op *op) {
     for (const clt_attribute *a = op->schema; a && a->name; a++)
         if (a->key) return true;
@@ -314,6 +371,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(around_updates, set_up, tear_down),
         cmocka_unit_test_setup_teardown(factors, set_up, tear_down),
         cmocka_unit_test_setup_teardown(ops_of_a_text, set_up, tear_down),
+        cmocka_unit_test(words_that_are_left_out),
+        cmocka_unit_test(what_is_usual),
         cmocka_unit_test(no_op_is_left_out),
         cmocka_unit_test(ops_that_are_tuned_stay_so),
     };
