@@ -313,6 +313,9 @@ typedef struct clt_cross_entropy_options {
     float label_smoothing; /* in [0, 1]: this part of a target is spread evenly over all classes; Szegedy et al. 2015 */
     clt_tensor *weight;    /* [C]: losses are multiplied by that of their target's class, and the mean divides by the sum of
                               these, as PyTorch's. NULL: all 1 */
+    const int32_t *ignore_index; /* the target that stands for none, such as -100, which need be no class: its losses are 0, and the mean and a
+                                    trainer's accuracy leave it out. A batch of nothing else has the mean NaN; the batches of several ranks or micro-batches
+                                    count by their samples. Copied; NULL: none */
 } clt_cross_entropy_options;
 CLT_API clt_tensor *clt_cross_entropy_with(clt_tensor *logits, clt_tensor *target, clt_cross_entropy_options options);
 /* Same shapes; target in [0, 1]; the mean, stable for large logits. */

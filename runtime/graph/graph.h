@@ -173,6 +173,8 @@ struct clt_op {
     bool (*linear)(const clt_tensor *node, clt_linear *part);
     /* What the i32 values of an input must be below, if they are indices; else 0. NULL: no input holds any. */
     int64_t (*index_limit)(const clt_tensor *node, int input);
+    /* *value: of the i32 values of input 0 the one that stands for none, whatever their limit is; false if there is none. NULL: none. */
+    bool (*ignores)(const clt_tensor *node, int32_t *value);
 };
 
 /* Adds a node. `attributes` is copied. Any input NULL: returns NULL; any invalid: the invalid

@@ -67,6 +67,11 @@ static clt_status check_options(const clt_tensor *logits, const clt_cross_entrop
 }
 
 clt_tensor *clt_cross_entropy_with(clt_tensor *logits, clt_tensor *target, clt_cross_entropy_options o) {
+    clt_tensor *kept = NULL;
+    if (o.ignore_index && clt_tensor_valid(target)) {
+        target = clt_ignore_index(target, *o.ignore_index, 0);
+        if (clt_tensor_valid(target)) kept = target->outputs[0];
+    }
     clt_tensor *losses = clt_node(NULL, &clt_op_cross_entropy, NULL, (clt_tensor *[]){logits, target}, 2);
     if (!losses || !clt_tensor_valid(losses)) return losses;
     if (o.weight && !clt_tensor_valid(o.weight)) return o.weight;
@@ -76,6 +81,8 @@ clt_tensor *clt_cross_entropy_with(clt_tensor *logits, clt_tensor *target, clt_c
     if (weights) losses = clt_mul(losses, weights);
     if (o.label_smoothing > 0)
         losses = clt_add(clt_mul_scalar(losses, 1 - o.label_smoothing), clt_mul_scalar(even_losses(logits, o.weight), o.label_smoothing));
+    if (kept) losses = clt_mul(losses, kept);
+    if (kept) weights = weights ? clt_mul(weights, kept) : kept;
     if (!weights || o.reduction != CLT_LOSS_MEAN) return clt_reduce_losses(losses, (clt_loss_options){o.reduction});
     return clt_div(clt_sum(losses, CLT_ALL_AXES), clt_sum(weights, CLT_ALL_AXES));
 }

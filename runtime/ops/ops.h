@@ -339,6 +339,14 @@ clt_tensor *clt_all_gather_in_place(clt_tensor *whole, clt_tensor *part, int ran
 clt_tensor *clt_shard_of(clt_tensor *whole, int rank, int size);
 bool clt_is_collective(const clt_tensor *node);
 
+/* ---- ignore_index.c ---- */
+
+typedef struct clt_ignore_index_attributes {
+    int ignored, instead;
+} clt_ignore_index_attributes;
+/* The indices, with `instead` where they are `ignored`; outputs[0] is 0 there, else 1. */
+clt_tensor *clt_ignore_index(clt_tensor *indices, int32_t ignored, int32_t instead);
+
 /* ---- metric.c: sums kept on the device ---- */
 
 typedef struct clt_metric_attributes {

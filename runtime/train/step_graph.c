@@ -50,7 +50,9 @@ static bool is_classifier(const clt_tensor *output, const clt_tensor *truth) {
     return clt_shape_equal(&labels, &truth->shape);
 }
 
-static clt_tensor *count_correct(clt_graph *g, const char *name, clt_tensor *output, clt_tensor *truth) {
+/* Of a truth whose losses are left out nothing is right. */
+static clt_tensor *count_correct(clt_graph *g, const char *name, clt_tensor *output, clt_tensor *truth, const clt_index_limit *limit) {
+    if (limit->ignores) truth = clt_ignore_index(truth, limit->ignored, -1);
     if (truth->shape.rank > 1) {
         output = clt_reshape(output, CLT_SHAPE(-1, output->shape.dims[output->shape.rank - 1]));
         truth = clt_reshape(truth, CLT_SHAPE(-1));
@@ -74,7 +76,7 @@ static clt_status add_metrics(const clt_trainer *t, clt_step *step, const clt_me
     clt_graph *g = step->graph;
     CLT_TRY(add_target(targets, add_mean(t, step, names->loss, clt_reshape(loss, (clt_shape){0}))));
     if (!output || !truth) return CLT_OK;
-    if (is_classifier(output, truth)) return add_target(targets, count_correct(g, names->correct, output, truth));
+    if (is_classifier(output, truth)) return add_target(targets, count_correct(g, names->correct, output, truth, &t->input_limits[t->n_inputs - 1]));
     if (is_regression(output, truth))
         return add_target(targets, add_mean(t, step, names->mse, clt_mse_loss(output, truth)));
     return CLT_OK;

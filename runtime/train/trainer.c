@@ -8,27 +8,39 @@
 
 /* ---- creation ---- */
 
-/* Whether values of the input reach `tensor` as they are: through reshapes, slices and the like. */
-static bool carries_values(const clt_tensor *tensor, const clt_tensor *input) {
+/* Whether values of the input reach `tensor` as they are, through reshapes, slices and the like; but for those that are ignored on the way. */
+static bool carries_values(const clt_tensor *tensor, const clt_tensor *input, clt_index_limit *limit) {
     if (tensor == input) return true;
-    for (int i = 0; i < tensor->n_inputs; i++)
-        if (tensor->inputs[i]->dtype == CLT_I32 && carries_values(tensor->inputs[i], input)) return true;
+    for (int i = 0; i < tensor->n_inputs; i++) {
+        if (tensor->inputs[i]->dtype != CLT_I32 || !carries_values(tensor->inputs[i], input, limit)) continue;
+        if (tensor->kind == CLT_NODE_OP && tensor->op->ignores) limit->ignores = tensor->op->ignores(tensor, &limit->ignored);
+        return true;
+    }
     return false;
+}
+
+/* The stricter of two; what is ignored must be so wherever there is a limit. */
+static clt_index_limit both_limits(clt_index_limit a, clt_index_limit b) {
+    if (!a.below) return b;
+    return (clt_index_limit){CLT_MIN(a.below, b.below), a.ignores && b.ignores && a.ignored == b.ignored, a.ignored};
 }
 
 /* Values of i32 inputs that are classes or rows of a table have a limit, which is checked before
  * they reach a kernel. */
-static int64_t limit_of_input(const clt_graph *graph, const clt_tensor *input) {
-    int64_t limit = 0;
+static clt_index_limit limit_of_input(const clt_graph *graph, const clt_tensor *input) {
+    clt_index_limit limit = {0};
     for (size_t i = 0; i < graph->n_nodes; i++) {
         const clt_tensor *node = graph->nodes[i];
         for (int k = 0; node->kind == CLT_NODE_OP && node->op->index_limit && k < node->n_inputs; k++) {
-            int64_t own = node->op->index_limit(node, k);
-            bool reaches = own && carries_values(node->inputs[k], input);
-            if (reaches && (!limit || own < limit)) limit = own;
+            clt_index_limit own = {.below = node->op->index_limit(node, k)};
+            if (own.below && carries_values(node->inputs[k], input, &own)) limit = both_limits(limit, own);
         }
     }
     return limit;
+}
+
+static bool index_fits(const clt_index_limit *limit, int64_t value) {
+    return !limit->below || (value >= 0 && value < limit->below) || (limit->ignores && value == limit->ignored);
 }
 
 static clt_status find_inputs(clt_trainer *t) {
@@ -63,11 +75,12 @@ static clt_status find_needed(clt_trainer *t) {
 static clt_status check_indices(const clt_graph *graph, const clt_variable *variable, const void *values) {
     for (size_t i = 0; variable->dtype == CLT_I32 && i < graph->n_nodes; i++) {
         const clt_tensor *node = graph->nodes[i];
-        int64_t limit = node->variable == variable ? limit_of_input(graph, node) : 0, n = limit ? clt_tensor_elements(node) : 0;
-        for (int64_t k = 0; k < n; k++) {
+        clt_index_limit limit = {0};
+        if (node->variable == variable) limit = limit_of_input(graph, node);
+        for (int64_t k = 0, n = limit.below ? clt_tensor_elements(node) : 0; k < n; k++) {
             int32_t value = ((const int32_t *)values)[k];
-            if (value < 0 || value >= limit)
-                return clt_fail(CLT_E_RANGE, "\"%s\", element %lld: %d is outside [0, %lld)", variable->name, (long long)k, value, (long long)limit);
+            if (!index_fits(&limit, value))
+                return clt_fail(CLT_E_RANGE, "\"%s\", element %lld: %d is outside [0, %lld)", variable->name, (long long)k, value, (long long)limit.below);
         }
     }
     return CLT_OK;
@@ -279,14 +292,19 @@ static clt_status check_field(const clt_trainer *t, const clt_batch *batch, int 
     return CLT_OK;
 }
 
+static int64_t index_at(const clt_array *field, int64_t k) {
+    return field->dtype == CLT_I64 ? ((const int64_t *)field->data)[k] : ((const int32_t *)field->data)[k];
+}
+
 static clt_status check_values(const clt_trainer *t, const clt_batch *batch, int i) {
     const clt_array *field = &batch->fields[i];
+    const clt_index_limit *limit = &t->input_limits[i];
     bool wide = field->dtype == CLT_I64;
-    int64_t limit = t->input_limits[i], n = clt_shape_elements(&field->shape), per_sample = n / batch->samples;
-    int64_t least = limit ? 0 : INT32_MIN, below = limit ? limit : (int64_t)INT32_MAX + 1;
-    for (int64_t k = 0; (limit || wide) && k < n; k++) {
-        int64_t value = wide ? ((const int64_t *)field->data)[k] : ((const int32_t *)field->data)[k];
-        if (value < least || value >= below)
+    int64_t n = clt_shape_elements(&field->shape), per_sample = n / batch->samples;
+    int64_t least = limit->below ? 0 : INT32_MIN, below = limit->below ? limit->below : (int64_t)INT32_MAX + 1;
+    for (int64_t k = 0; (limit->below || wide) && k < n; k++) {
+        int64_t value = index_at(field, k);
+        if (!index_fits(limit, value) || value < INT32_MIN || value > INT32_MAX)
             return clt_fail(CLT_E_RANGE, "input \"%s\", sample %lld of the batch: %lld is outside [%lld, %lld)",
                             t->inputs[i]->name, (long long)(k / per_sample), (long long)value, (long long)least, (long long)below);
     }
@@ -444,10 +462,15 @@ static clt_status fail_step(clt_trainer *t, const clt_step *step, clt_status sta
     return tell_all(t, status);
 }
 
-/* The truth, whose elements are the labels, is the last input. */
+/* The truth, whose elements are the labels, is the last input. What is ignored is no label. */
 static void count_batch(const clt_trainer *t, const clt_batch *batch, clt_seen *seen) {
+    const clt_index_limit *limit = &t->input_limits[t->n_inputs - 1];
     seen->samples += batch->samples;
-    if (batch->samples > 0) seen->labels += clt_shape_elements(&batch->fields[t->n_inputs - 1].shape);
+    if (!batch->samples) return;
+    const clt_array *truth = &batch->fields[t->n_inputs - 1];
+    int64_t labels = clt_shape_elements(&truth->shape);
+    seen->labels += labels;
+    for (int64_t k = 0; limit->ignores && k < labels; k++) seen->labels -= index_at(truth, k) == limit->ignored;
 }
 
 clt_status clt_trainer_step(clt_trainer *t, const clt_batch *batch) {

@@ -57,6 +57,13 @@ typedef struct clt_seen {
     int64_t samples, labels;
 } clt_seen;
 
+/* What i32 values of an input must be. */
+typedef struct clt_index_limit {
+    int64_t below; /* in [0, below); 0: anything */
+    bool ignores;  /* or this, which stands for none */
+    int32_t ignored;
+} clt_index_limit;
+
 /* What a step that failed has left behind. */
 typedef enum clt_trouble {
     CLT_TROUBLE_NONE,
@@ -79,7 +86,7 @@ struct clt_trainer {
     clt_state_store *store;
 
     clt_tensor *inputs[CLT_MAX_FIELDS]; /* of the user's graph */
-    int64_t input_limits[CLT_MAX_FIELDS]; /* i32 values must lie in [0, limit); 0: any */
+    clt_index_limit input_limits[CLT_MAX_FIELDS];
     bool needed[CLT_MAX_FIELDS];          /* by steps: the loss or what is counted depends on it */
     int n_inputs;
 

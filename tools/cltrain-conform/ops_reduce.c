@@ -106,7 +106,7 @@ static double reference_cross_entropy(const array *x, int n, array *y, const att
     return 30.0 * (double)array_count(x);
 }
 
-/* s[0]: label smoothing; x[2]: weights of the classes, if there are three. */
+/* s[0]: label smoothing; x[2]: weights of the classes, if there are three; flag: the target `first` is ignored. */
 static double reference_cross_entropy_with(const array *x, int n, array *y, const attributes *at, bool evaluation) {
     (void)evaluation;
     int64_t rows = x[0].shape.dims[0], classes = x[0].shape.dims[1];
@@ -115,6 +115,7 @@ static double reference_cross_entropy_with(const array *x, int n, array *y, cons
     for (int64_t r = 0; r < rows; r++) {
         const double *logits = x[0].values + r * classes;
         int64_t target = (int64_t)x[1].values[r];
+        if (at->flag && target == at->first) continue;
         double total = log_sum_exp(logits, classes, 1), even = 0;
         for (int64_t c = 0; c < classes; c++) even += (n == 3 ? x[2].values[c] : 1) * (total - logits[c]) / (double)classes;
         sum += (1 - smooth) * (n == 3 ? x[2].values[target] : 1) * (total - logits[target]) + smooth * even;
@@ -206,7 +207,12 @@ BUILD(mean, clt_mean(x[0], at->reduce))
 BUILD(max, clt_max(x[0], at->reduce))
 BUILD(softmax, clt_softmax(x[0], at->axis))
 BUILD(log_softmax, clt_log_softmax(x[0], at->axis))
-BUILD(cross_entropy_with, clt_cross_entropy_with(x[0], x[1], (clt_cross_entropy_options){.label_smoothing = at->s[0], .weight = n == 3 ? x[2] : NULL}))
+static clt_tensor *build_cross_entropy_with(clt_graph *graph, clt_tensor *const *x, int n, const attributes *at) {
+    (void)graph;
+    const int32_t ignored = (int32_t)at->first;
+    clt_cross_entropy_options o = {.label_smoothing = at->s[0], .weight = n == 3 ? x[2] : NULL, .ignore_index = at->flag ? &ignored : NULL};
+    return clt_cross_entropy_with(x[0], x[1], o);
+}
 BUILD(cross_entropy, clt_cross_entropy(x[0], x[1]))
 BUILD(bce_with_logits, clt_bce_with_logits(x[0], x[1]))
 BUILD(mse_loss, clt_mse_loss(x[0], x[1]))
@@ -221,6 +227,7 @@ static const operation mean = OP(mean), max = OP(max), softmax = OP(softmax),
 static const operation max_ties = OPERATION("max", "clt_max", max, max, .gradient = reference_max_gradient);
 /* One NaN hides all others in a mean, and in its differences; the gradient tells rows apart. */
 static const operation cross_entropy_with = OPERATION("cross_entropy", "clt_cross_entropy_with", cross_entropy_with, cross_entropy_with);
+static const operation cross_entropy_ignored = OPERATION("ignore_index", "clt_cross_entropy_with", cross_entropy_with, cross_entropy_with);
 static const operation cross_entropy_no_class = OPERATION("cross_entropy", "clt_cross_entropy",
     cross_entropy, cross_entropy, .gradient = reference_cross_entropy_gradient);
 
@@ -269,6 +276,17 @@ static void add_smoothing(case_list *list, const char *variant, int operands, fl
                    {.dtype = CLT_I32, .shape = SHAPE(33), .low = 0, .high = 7},
                    {.shape = SHAPE(7), .low = 0.5, .high = 2}};
     case_add(list, &cross_entropy_with, variant, x, operands)->at.s[0] = smoothing;
+}
+
+/* A few of 33 targets are ignored: a class of several, or what is none. */
+static void add_ignored(case_list *list, const char *variant, float smoothing, int operands, int ignored) {
+    operand x[] = {{.shape = SHAPE(33, 7), .low = -5, .high = 5},
+                   {.dtype = CLT_I32, .shape = SHAPE(33), .low = 0, .high = 7, .special = {ignored, ignored, 6}, .n_special = 3},
+                   {.shape = SHAPE(7), .low = 0.5, .high = 2}};
+    test_case *c = case_add(list, &cross_entropy_ignored, variant, x, operands);
+    c->at.s[0] = smoothing;
+    c->at.flag = true;
+    c->at.first = ignored;
 }
 
 static void add_cross_entropy(case_list *list, bool full, int rows, int classes) {
@@ -457,6 +475,10 @@ void cases_reduce(case_list *list) {
     add_smoothing(list, "smoothed", 2, 0.1f);
     add_smoothing(list, "weighted", 3, 0);
     add_smoothing(list, "smoothed-weighted", 3, 0.3f);
+    add_ignored(list, "", 0, 2, -100);
+    add_ignored(list, "class", 0, 2, 3);
+    add_ignored(list, "smoothed", 0.1f, 2, -1);
+    add_ignored(list, "smoothed-weighted", 0.3f, 3, INT32_MIN);
     add_cross_entropy(list, false, 33, 10);
     add_cross_entropy(list, false, 131, 37);
     add_cross_entropy(list, false, 4, 1);
