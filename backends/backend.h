@@ -179,9 +179,11 @@ typedef struct clt_choice {
     X(reference_copy) X(reference_dropout) X(reference_embedding) X(reference_softmax)         \
     X(reference_cross_entropy) X(reference_user_op) X(reference_optimizer)                     \
     X(reference_compress) X(reference_topk) X(reference_powersgd) X(reference_metric)          \
-    X(reference_attention) X(reference_cache) X(reference_ignore_index)                        \
+    X(reference_attention) X(reference_cache) X(reference_ignore_index) X(reference_along)     \
+    X(reference_one_hot)                                                                       \
     X(workgroup_softmax) X(workgroup_layer_norm) X(workgroup_batch_norm)                       \
-    X(cpu_pointwise) X(cpu_copy) X(cpu_embedding) X(cpu_columns) X(cpu_along) X(cpu_pool2d)    \
+    X(cpu_pointwise) X(cpu_fused_reduce) X(cpu_copy) X(cpu_embedding) X(cpu_columns)           \
+    X(cpu_along) X(cpu_pool2d)                                                                 \
     X(cpu_matmul) X(cpu_matmul_few) X(cpu_conv2d)                                              \
     X(cpu_conv2d_last) X(cpu_winograd) X(cpu_winograd_weight) X(gpu)                           \
     X(cpu_attention) X(matrix) X(clblast) X(clfft)

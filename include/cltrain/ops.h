@@ -145,8 +145,29 @@ CLT_API clt_tensor *clt_conv1d_with(clt_tensor *x, const char *name, clt_conv1d_
 #define clt_conv1d(x, name, ...) clt_conv1d_with((x), (name), (clt_conv1d_options){.out_channels = __VA_ARGS__})
 CLT_API clt_tensor *clt_conv1d_op(clt_tensor *x, clt_tensor *weight, clt_tensor *bias, clt_conv1d_options options);
 
+typedef struct clt_conv_transpose2d_options {
+    int64_t out_channels; /* required */
+    int kernel;           /* required */
+    int stride;           /* default 1 */
+    int padding;          /* default 0 */
+    int output_padding;   /* pixels more on the far sides, less than the stride; default 0 */
+    int dilation;         /* default 1 */
+    int groups;           /* default 1; divides both channel counts */
+    bool no_bias;
+} clt_conv_transpose2d_options;
+
+/* x [N, C, H, W] -> [N, out_channels, H', W'], H' = (H - 1) stride - 2 padding + dilation (kernel - 1) + output_padding + 1: the gradient of a convolution,
+ * as a layer. Makes NAME.weight [C, out/groups, kernel, kernel] and NAME.bias [out], drawn uniformly in +-1/sqrt(out/groups kernel^2), as PyTorch. */
+CLT_API clt_tensor *clt_conv_transpose2d_with(clt_tensor *x, const char *name, clt_conv_transpose2d_options options);
+#define clt_conv_transpose2d(x, name, ...) clt_conv_transpose2d_with((x), (name), (clt_conv_transpose2d_options){.out_channels = __VA_ARGS__})
+/* out_channels and kernel are the weight's; bias may be NULL. */
+CLT_API clt_tensor *clt_conv_transpose2d_op(clt_tensor *x, clt_tensor *weight, clt_tensor *bias, clt_conv_transpose2d_options options);
+
 /* x [N, C, H, W] -> [N, C, H scale, W scale]: each pixel scale times in both directions. */
 CLT_API clt_tensor *clt_upsample_nearest2d(clt_tensor *x, int scale);
+/* x [N, C, H, W] -> [N, C, height, width], each pixel between the four nearest, of which centers are at 1/2 (PyTorch's align_corners=False). Also to a smaller
+ * size, without a filter. By products with matrices: sizes are 16384 at most. */
+CLT_API clt_tensor *clt_upsample_bilinear2d(clt_tensor *x, int64_t height, int64_t width);
 
 /* ---- pooling -------------------------------------------------------------- */
 
@@ -168,6 +189,9 @@ CLT_API clt_tensor *clt_avg_pool2d_with(clt_tensor *x, clt_pool2d_options option
 
 /* [N, C, H, W] -> [N, C, 1, 1]. */
 CLT_API clt_tensor *clt_global_avg_pool2d(clt_tensor *x);
+/* x [N, C, H, W] -> [N, C, height, width], each the mean of the pixels from floor(i H / height) to before ceil((i + 1) H / height), and so across. Sizes as for
+ * clt_upsample_bilinear2d. */
+CLT_API clt_tensor *clt_adaptive_avg_pool2d(clt_tensor *x, int64_t height, int64_t width);
 
 /* ---- normalization -------------------------------------------------------- */
 
@@ -237,6 +261,25 @@ CLT_API clt_tensor *clt_rotary_with(clt_tensor *x, clt_rotary_options options);
  * `position_ids`, too. Two rows of a sample in one place: one of them stays. N is the number of samples, always. There is no gradient. */
 CLT_API clt_tensor *clt_cache(clt_tensor *x, const char *name, int64_t capacity, clt_tensor *position_ids);
 
+/* ---- recurrent layers ---------------------------------------------------------- */
+
+typedef struct clt_recurrent_options {
+    int64_t hidden;     /* required */
+    int layers;         /* default 1 */
+    bool bidirectional; /* a second one goes from the end, and the results lie side by side */
+    bool no_bias;
+    float dropout;      /* between layers; default 0 */
+} clt_recurrent_options;
+
+/* x [N, T, D] -> the states of the last layer at all T places, [N, T, hidden], or [N, T, 2 hidden]; the first state is 0. LSTM: Hochreiter, Schmidhuber 1997,
+ * Gers et al. 2000; GRU: Cho et al. 2014, with the reset gate behind the product. Makes NAME.weight_ih_l0 [4 hidden, D] (3 hidden for GRU), NAME.weight_hh_l0
+ * [4 hidden, hidden], NAME.bias_ih_l0 and NAME.bias_hh_l0, then those of _l0_reverse and _l1, with PyTorch's order of gates, drawn uniformly in
+ * +-1/sqrt(hidden). Unrolled: T, 65536 at most, is one size, and each place adds some 15 nodes to the graph. */
+CLT_API clt_tensor *clt_lstm_with(clt_tensor *x, const char *name, clt_recurrent_options options);
+CLT_API clt_tensor *clt_gru_with(clt_tensor *x, const char *name, clt_recurrent_options options);
+#define clt_lstm(x, name, ...) clt_lstm_with((x), (name), (clt_recurrent_options){.hidden = __VA_ARGS__})
+#define clt_gru(x, name, ...)  clt_gru_with((x), (name), (clt_recurrent_options){.hidden = __VA_ARGS__})
+
 /* ---- reductions ------------------------------------------------------------ */
 
 typedef struct clt_reduce_options {
@@ -249,6 +292,10 @@ typedef struct clt_reduce_options {
 CLT_API clt_tensor *clt_sum(clt_tensor *x, clt_reduce_options options);
 CLT_API clt_tensor *clt_mean(clt_tensor *x, clt_reduce_options options);
 CLT_API clt_tensor *clt_max(clt_tensor *x, clt_reduce_options options); /* equals share the gradient */
+/* f32 x -> i32, without the axis: the place of the first of the largest; NaN is larger than anything. It has no gradient. */
+CLT_API clt_tensor *clt_argmax(clt_tensor *x, int axis);
+/* f32 x[0] + ... + x[i] along the axis, in this order. */
+CLT_API clt_tensor *clt_cumsum(clt_tensor *x, int axis);
 /* CLT_AXES(0, 2, 3): the options of a reduction over those axes. CLT_ALL_AXES: over all. */
 #define CLT_AXES(...)                                                      \
     ((clt_reduce_options){.axes = {__VA_ARGS__},                           \
@@ -265,6 +312,11 @@ CLT_API clt_tensor *clt_flatten(clt_tensor *x); /* [N, ...] -> [N, rest] */
 CLT_API clt_tensor *clt_permute(clt_tensor *x, const int *order);
 CLT_API clt_tensor *clt_transpose(clt_tensor *x, int axis_a, int axis_b);
 CLT_API clt_tensor *clt_concat(clt_tensor *const *xs, int count, int axis);
+/* Tensors of one shape along a new axis. */
+CLT_API clt_tensor *clt_stack(clt_tensor *const *xs, int count, int axis);
+/* A dimension of 1 more, before what is dimension `axis` of x, or, counted from the end, of the result; or one less. */
+CLT_API clt_tensor *clt_unsqueeze(clt_tensor *x, int axis);
+CLT_API clt_tensor *clt_squeeze(clt_tensor *x, int axis);
 /* Elements start, start + step … before stop along one axis. Negative bounds count from the end, for every size of a batch, and a stop at the end
  * or behind it stays the end; a stop of CLT_LENGTH is the length of the sequences, CLT_LENGTH - 1 one less. */
 CLT_API clt_tensor *clt_slice(clt_tensor *x, int axis, int64_t start, int64_t stop, int64_t step);
@@ -288,6 +340,12 @@ CLT_API clt_tensor *clt_embedding(clt_tensor *indices, const char *name, int64_t
 /* weight [count, width]. */
 CLT_API clt_tensor *clt_embedding_op(clt_tensor *indices, clt_tensor *weight);
 
+/* f32 x at the places indices i32 [n] along an axis, whose place n takes: the first, or one that is neither the batch nor the length. A place may come again: its gradients are added
+ * in order. An index out of range gives NaN; a trainer refuses such values of an input before. */
+CLT_API clt_tensor *clt_index_select(clt_tensor *x, int axis, clt_tensor *indices);
+/* i32 [...] -> f32 [..., count]: 1 at the index, else 0. Zeros for an index out of range; a trainer refuses such values of an input before. */
+CLT_API clt_tensor *clt_one_hot(clt_tensor *indices, int64_t count);
+
 /* ---- softmax and losses ------------------------------------------------------ */
 
 CLT_API clt_tensor *clt_softmax(clt_tensor *x, int axis);
@@ -304,7 +362,7 @@ typedef struct clt_loss_options {
 } clt_loss_options;
 
 /* logits f32 [N, C] and target i32 [N] in [0, C) -> scalar, the mean of
- * -log softmax(logits)[target], or [N]. A target out of range gives NaN; the trainer
+ * -log softmax(logits)[target], or [N]; or logits [N, C, ...] and target [N, ...], as of pixels. A target out of range gives NaN; the trainer
  * refuses such labels before. */
 CLT_API clt_tensor *clt_cross_entropy(clt_tensor *logits, clt_tensor *target);
 
@@ -318,6 +376,13 @@ typedef struct clt_cross_entropy_options {
                                     count by their samples. Copied; NULL: none */
 } clt_cross_entropy_options;
 CLT_API clt_tensor *clt_cross_entropy_with(clt_tensor *logits, clt_tensor *target, clt_cross_entropy_options options);
+/* The mean of -log_p[target]: log_p f32 [N, C], of log_softmax, and target as above. */
+CLT_API clt_tensor *clt_nll_loss(clt_tensor *log_p, clt_tensor *target);
+CLT_API clt_tensor *clt_nll_loss_with(clt_tensor *log_p, clt_tensor *target, clt_loss_options options);
+/* target (log target - log_p), the terms of the Kullback-Leibler divergence of target from p: same shapes. The mean is over all elements, as PyTorch's
+ * default is; the divergence is the sum over classes, so for the mean over N samples the sum divided by N. */
+CLT_API clt_tensor *clt_kl_div_loss(clt_tensor *log_p, clt_tensor *target);
+CLT_API clt_tensor *clt_kl_div_loss_with(clt_tensor *log_p, clt_tensor *target, clt_loss_options options);
 /* Same shapes; target in [0, 1]; the mean, stable for large logits. */
 CLT_API clt_tensor *clt_bce_with_logits(clt_tensor *logits, clt_tensor *target);
 CLT_API clt_tensor *clt_bce_with_logits_with(clt_tensor *logits, clt_tensor *target, clt_loss_options options);

@@ -44,6 +44,16 @@ const clt_op clt_op_concat = {
     .gradient = gradient,
 };
 
+clt_tensor *clt_stack(clt_tensor *const *xs, int count, int axis) {
+    if (!xs || !xs[0] || count < 1) return clt_concat(xs, count, axis);
+    clt_tensor **apart = clt_calloc((size_t)count, sizeof *apart);
+    if (!apart) return clt_graph_fail(xs[0]->graph, clt_fail_memory((size_t)count * sizeof *apart));
+    for (int i = 0; i < count; i++) apart[i] = clt_unsqueeze(xs[i], axis);
+    clt_tensor *y = clt_concat(apart, count, axis);
+    clt_free(apart);
+    return y;
+}
+
 clt_tensor *clt_concat(clt_tensor *const *xs, int count, int axis) {
     if (!xs || !xs[0]) return NULL;
     if (clt_tensor_valid(xs[0]) && count < 1)

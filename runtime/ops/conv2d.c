@@ -49,6 +49,7 @@ static clt_status infer_gradient(clt_tensor *node, const clt_shape *x, const clt
     char text[CLT_PAIR_TEXT];
     CLT_TRY(check_operands(node));
     node->shape = ((const clt_conv2d_attributes *)node->attributes)->result;
+    if (node->shape.dims[0] < 0) node->shape.dims[0] = node->inputs[1]->shape.dims[0];
     node->dtype = CLT_F32;
     if (node->shape.rank == 4) CLT_TRY(convolve(node, x, w, &found));
     if (node->shape.rank == 4 && clt_shape_equal(&found, y)) return CLT_OK;
@@ -75,6 +76,16 @@ static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_t
         at.result = weight->shape;
         dx[1] = clt_node(NULL, &clt_op_conv2d_grad_weight, &at, (clt_tensor *[]){x, dy}, 2);
     }
+}
+
+/* Where the gradient of an image is itself a layer's result. */
+static void gradient_of_grad_input(clt_tensor *node, clt_tensor *d, const bool *wanted, clt_tensor **dx) {
+    clt_conv2d_attributes at = *(const clt_conv2d_attributes *)node->attributes;
+    clt_tensor *weight = node->inputs[0], *dy = node->inputs[1];
+    at.result = (clt_shape){0};
+    if (wanted[1]) dx[1] = clt_node(NULL, &clt_op_conv2d, &at, (clt_tensor *[]){d, weight}, 2);
+    at.result = weight->shape;
+    if (wanted[0]) dx[0] = clt_node(NULL, &clt_op_conv2d_grad_weight, &at, (clt_tensor *[]){d, dy}, 2);
 }
 
 /* Each value of the convolution's result is the sum of one filter's products. */
@@ -135,7 +146,7 @@ static const clt_attribute schema[] = {
     }
 const clt_op clt_op_conv2d = CONV2D("conv2d", .infer = infer, .gradient = gradient, .cost = cost, .weights = 1u << 1,
                                     .epilogue = CLT_EPILOGUE_CHANNELS, .linear = linear);
-const clt_op clt_op_conv2d_grad_input = CONV2D("conv2d_grad_input", .infer = infer_grad_input, .cost = cost_grad_input,
+const clt_op clt_op_conv2d_grad_input = CONV2D("conv2d_grad_input", .infer = infer_grad_input, .gradient = gradient_of_grad_input, .cost = cost_grad_input,
                                                .weights = 1u << 0, .epilogue = CLT_EPILOGUE_CHANNELS,
                                                .linear = linear_grad_input);
 const clt_op clt_op_conv2d_grad_weight = CONV2D("conv2d_grad_weight", .infer = infer_grad_weight, .cost = cost_grad_weight,

@@ -55,6 +55,25 @@ static clt_tensor *even_losses(clt_tensor *logits, clt_tensor *weight) {
     return clt_neg(clt_mean(weight ? clt_mul(log_p, weight) : log_p, CLT_AXES(1)));
 }
 
+/* Of logits [N, C, ...]: rows of classes. Both are as they are where there are such already. */
+static void make_rows(clt_tensor **logits, clt_tensor **target) {
+    clt_tensor *x = *logits;
+    int rank = x->shape.rank, order[CLT_MAX_RANK] = {0};
+    if (rank < 3) return;
+    clt_shape places = x->shape;
+    for (int d = 1; d + 1 < rank; d++) places.dims[d] = x->shape.dims[d + 1];
+    places.rank--;
+    char text[CLT_PAIR_TEXT];
+    if (!clt_shape_equal(&places, &(*target)->shape)) {
+        clt_fail(CLT_E_SHAPE, "cross_entropy: of %s the second is not the first without its classes, dimension 1", clt_pair_text(x, *target, text));
+        *logits = clt_graph_fail(x->graph, CLT_E_SHAPE);
+        return;
+    }
+    for (int d = 1; d < rank; d++) order[d] = d + 1 < rank ? d + 1 : 1;
+    *logits = clt_reshape(clt_permute(x, order), CLT_SHAPE(-1, x->shape.dims[1]));
+    *target = clt_reshape(*target, CLT_SHAPE(-1));
+}
+
 static clt_status check_options(const clt_tensor *logits, const clt_cross_entropy_options *o) {
     char text[CLT_SHAPE_TEXT];
     clt_shape classes = CLT_SHAPE(logits->shape.rank == 2 ? logits->shape.dims[1] : 0);
@@ -67,7 +86,9 @@ static clt_status check_options(const clt_tensor *logits, const clt_cross_entrop
 }
 
 clt_tensor *clt_cross_entropy_with(clt_tensor *logits, clt_tensor *target, clt_cross_entropy_options o) {
-    clt_tensor *kept = NULL;
+    clt_tensor *kept = NULL, *labels = target;
+    if (!logits || !target || !clt_tensor_valid(logits)) return target ? logits : NULL;
+    if (clt_tensor_valid(target)) make_rows(&logits, &target);
     if (o.ignore_index && clt_tensor_valid(target)) {
         target = clt_ignore_index(target, *o.ignore_index, 0);
         if (clt_tensor_valid(target)) kept = target->outputs[0];
@@ -83,10 +104,26 @@ clt_tensor *clt_cross_entropy_with(clt_tensor *logits, clt_tensor *target, clt_c
         losses = clt_add(clt_mul_scalar(losses, 1 - o.label_smoothing), clt_mul_scalar(even_losses(logits, o.weight), o.label_smoothing));
     if (kept) losses = clt_mul(losses, kept);
     if (kept) weights = weights ? clt_mul(weights, kept) : kept;
+    if (o.reduction == CLT_LOSS_NONE && target != labels) return clt_reshape_to(losses, clt_tensor_extent(labels));
     if (!weights || o.reduction != CLT_LOSS_MEAN) return clt_reduce_losses(losses, (clt_loss_options){o.reduction});
     return clt_div(clt_sum(losses, CLT_ALL_AXES), clt_sum(weights, CLT_ALL_AXES));
 }
 
 clt_tensor *clt_cross_entropy(clt_tensor *logits, clt_tensor *target) {
     return clt_cross_entropy_with(logits, target, (clt_cross_entropy_options){0});
+}
+
+clt_tensor *clt_nll_loss_with(clt_tensor *log_p, clt_tensor *target, clt_loss_options options) {
+    char text[CLT_PAIR_TEXT];
+    if (!log_p || !target || !clt_tensor_valid(log_p)) return target ? log_p : NULL;
+    if (!clt_tensor_valid(target)) return target;
+    if (log_p->shape.rank != 2 || target->shape.rank != 1 || log_p->shape.dims[0] != target->shape.dims[0])
+        return clt_graph_fail(log_p->graph, clt_fail(CLT_E_SHAPE, "nll_loss: %s are not [N, C] and [N]", clt_pair_text(log_p, target, text)));
+    /* Not a product: a class that is ruled out has -inf. */
+    clt_tensor *own = clt_where(clt_one_hot(target, log_p->shape.dims[1]), log_p, clt_fill(log_p->graph, (clt_shape){0}, 0));
+    return clt_reduce_losses(clt_neg(clt_sum(own, CLT_AXES(1))), options);
+}
+
+clt_tensor *clt_nll_loss(clt_tensor *log_p, clt_tensor *target) {
+    return clt_nll_loss_with(log_p, target, (clt_loss_options){CLT_LOSS_MEAN});
 }

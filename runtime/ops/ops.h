@@ -339,6 +339,17 @@ clt_tensor *clt_all_gather_in_place(clt_tensor *whole, clt_tensor *part, int ran
 clt_tensor *clt_shard_of(clt_tensor *whole, int rank, int size);
 bool clt_is_collective(const clt_tensor *node);
 
+/* ---- cumsum.c, one_hot.c ---- */
+
+typedef struct clt_cumsum_attributes {
+    int axis;
+    bool reverse;
+} clt_cumsum_attributes;
+
+typedef struct clt_one_hot_attributes {
+    int64_t count;
+} clt_one_hot_attributes;
+
 /* ---- ignore_index.c ---- */
 
 typedef struct clt_ignore_index_attributes {

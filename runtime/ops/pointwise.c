@@ -68,6 +68,7 @@ static const function functions[] = {
     {"l1_loss", "ab", "fabs(a - b)", {"abg", "abg"}, {"a > b ? g : a < b ? -g : 0.0f", "a > b ? -g : a < b ? g : 0.0f"}},
     {"huber_loss", "ab", "fabs(a - b) <= s0 ? 0.5f * (a - b) * (a - b) : s0 * (fabs(a - b) - 0.5f * s0)", {"abg", "abg"},
      {"a - b > s0 ? s0 * g : b - a > s0 ? -s0 * g : g * (a - b)", "a - b > s0 ? -s0 * g : b - a > s0 ? s0 * g : g * (b - a)"}},
+    {"kl_div_loss", "ab", "b == 0.0f ? 0.0f : b * (log(b) - a)", {"bg", "abg"}, {"-g * b", "b == 0.0f ? 0.0f : g * (log(b) - a + 1.0f)"}},
     {"mse_loss", "ab", "(a - b) * (a - b)", {"abg", "abg"},
      {"2.0f * g * (a - b)", "-2.0f * g * (a - b)"}},
 };
@@ -320,6 +321,14 @@ clt_tensor *clt_huber_loss_with(clt_tensor *prediction, clt_tensor *target, floa
     if (clt_tensor_valid(prediction) && !(delta > 0 && delta < INFINITY))
         return clt_graph_fail(prediction->graph, clt_fail(CLT_E_INVALID, "huber_loss: delta is %g; it must be above 0", (double)delta));
     return loss_of("huber_loss", prediction, target, delta, options);
+}
+
+clt_tensor *clt_kl_div_loss_with(clt_tensor *log_p, clt_tensor *target, clt_loss_options options) {
+    return loss_of("kl_div_loss", log_p, target, 0, options);
+}
+
+clt_tensor *clt_kl_div_loss(clt_tensor *log_p, clt_tensor *target) {
+    return clt_kl_div_loss_with(log_p, target, (clt_loss_options){CLT_LOSS_MEAN});
 }
 
 clt_tensor *clt_l1_loss(clt_tensor *prediction, clt_tensor *target) {

@@ -83,3 +83,29 @@ clt_tensor *clt_flatten(clt_tensor *x) {
     if (!clt_tensor_valid(x) || x->shape.rank == 2) return x;
     return clt_reshape(x, x->shape.rank > 0 ? CLT_SHAPE(0, -1) : CLT_SHAPE(1, 1));
 }
+
+/* By what each dimension follows, so that it is the same at every batch and length. */
+clt_tensor *clt_unsqueeze(clt_tensor *x, int axis) {
+    if (!clt_tensor_valid(x)) return x;
+    char text[CLT_SHAPE_TEXT];
+    int rank = x->shape.rank, at = axis < 0 ? axis + rank + 1 : axis;
+    if (at < 0 || at > rank || rank == CLT_MAX_RANK)
+        return clt_graph_fail(x->graph, clt_fail(CLT_E_SHAPE, "unsqueeze: axis %d of %s", axis, clt_shape_text(&x->shape, text)));
+    clt_shape extent = clt_tensor_extent(x);
+    for (int d = rank; d > at; d--) extent.dims[d] = extent.dims[d - 1];
+    extent.dims[at] = 1;
+    extent.rank++;
+    return clt_reshape_to(x, extent);
+}
+
+clt_tensor *clt_squeeze(clt_tensor *x, int axis) {
+    if (!clt_tensor_valid(x)) return x;
+    char text[CLT_SHAPE_TEXT];
+    clt_shape extent = clt_tensor_extent(x);
+    int at = clt_shape_axis(&x->shape, axis);
+    if (at < 0 || extent.dims[at] != 1)
+        return clt_graph_fail(x->graph, clt_fail(CLT_E_SHAPE, "squeeze: axis %d of %s is not always 1", axis, clt_shape_text(&x->shape, text)));
+    for (int d = at; d + 1 < extent.rank; d++) extent.dims[d] = extent.dims[d + 1];
+    extent.rank--;
+    return clt_reshape_to(x, extent);
+}

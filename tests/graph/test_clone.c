@@ -147,6 +147,14 @@ static void shapes_follow_the_length(void **state) {
     assert_lengths(clt_attention(clt_reshape(x, CLT_SHAPE(0, 1, CLT_LENGTH, 2)), clt_reshape(x, CLT_SHAPE(0, 1, CLT_LENGTH, 2)),
                                  clt_reshape(x, CLT_SHAPE(0, 1, CLT_LENGTH, 2)), .causal = true), n, 1, l, 2);
     assert_lengths(clt_conv1d(clt_transpose(x, 1, 2), "conv", 3, .kernel = 3, .padding = 1), n, 3, l);
+    assert_lengths(clt_cumsum(x, 1), n, l, 2);
+    assert_lengths(clt_argmax(x, 2), n, l);
+    assert_lengths(clt_one_hot(clt_argmax(x, 2), 5), n, l, 5);
+    assert_lengths(clt_index_select(x, 2, clt_constant(g, "c", &(clt_array){CLT_I32, CLT_SHAPE(3), (int32_t[3]){0}})), n, l, 3);
+    assert_lengths(clt_unsqueeze(x, 1), n, 1, l, 2);
+    assert_lengths(clt_unsqueeze(x, -1), n, l, 2, 1);
+    assert_lengths(clt_squeeze(clt_unsqueeze(x, 2), 2), n, l, 2);
+    assert_lengths(clt_stack(((clt_tensor *[]){x, x, x}), 3, 1), n, 3, l, 2);
     assert_lengths(clt_group_norm(clt_transpose(x, 1, 2), "gn", 2), n, 2, l);
     assert_lengths(clt_rms_norm(x, "rn", 1), n, l, 2);
     assert_lengths(clt_rotary(clt_reshape(x, CLT_SHAPE(0, 1, CLT_LENGTH, -1)), .base = 100), n, 1, l, 2);
@@ -166,6 +174,27 @@ static void one_sample_may_become_many(void **state) {
     assert_shape(clone_of(z, 7, &clone), CLT_SHAPE(2 * 7 * 3));
     clt_graph_destroy(clone);
     clt_graph_destroy(g);
+}
+
+/* Layers of images and recurrent ones, at every batch. */
+static void layers_follow_the_batch(void **state) {
+    (void)state;
+    for (int64_t batch = 1; batch <= 5; batch++) {
+        clt_graph *g = new_graph(), *clone;
+        clt_tensor *image = clt_input(g, "image", CLT_F32, CLT_SHAPE(batch, 4, 5, 3)), *x = clt_input(g, "x", CLT_F32, CLT_SHAPE(batch, 3, 4));
+        clt_tensor *ys[] = {clt_conv_transpose2d(image, "up", 6, .kernel = 2, .stride = 2), clt_upsample_bilinear2d(image, 7, 2), clt_adaptive_avg_pool2d(image, 2, 2),
+                            clt_lstm(x, "lstm", 5, .layers = 2, .bidirectional = true), clt_gru(x, "gru", 2)};
+        const clt_shape shapes[] = {CLT_SHAPE(0, 6, 10, 6), CLT_SHAPE(0, 4, 7, 2), CLT_SHAPE(0, 4, 2, 2), CLT_SHAPE(0, 3, 10), CLT_SHAPE(0, 3, 2)};
+        assert_ok(clt_graph_status(g));
+        for (size_t i = 0; i < CLT_COUNT_OF(ys); i++)
+            for (int64_t n = 1; n <= 7; n += 2) {
+                clt_shape wanted = shapes[i];
+                wanted.dims[0] = n;
+                assert_shape(clone_of(ys[i], n, &clone), wanted);
+                clt_graph_destroy(clone);
+            }
+        clt_graph_destroy(g);
+    }
 }
 
 /* A size that is the batch by chance stays what it is. */
@@ -462,6 +491,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shapes_follow_the_batch),
         cmocka_unit_test(shapes_follow_the_length),
+        cmocka_unit_test(layers_follow_the_batch),
         cmocka_unit_test(sizes_may_be_those_of_the_batch),
         cmocka_unit_test(one_sample_may_become_many),
         cmocka_unit_test(numbers_do_not_follow_the_length),

@@ -62,6 +62,36 @@ BUILDER(conv_no_kernel, clt_conv2d(image(g), "conv1", 4))
 BUILDER(conv_padding, clt_conv2d(image(g), "conv1", 4, .kernel = 3, .padding = -1))
 BUILDER(conv_weight, clt_conv2d_op(image(g), clt_parameter(g, "w", CLT_SHAPE(4, 5, 3, 3), (clt_init){0}), NULL,
                                    (clt_conv2d_options){0}))
+static clt_tensor *sequence(clt_graph *g) {
+    return clt_input(g, "sequence", CLT_F32, CLT_SHAPE(2, 4, 3));
+}
+BUILDER(argmax, clt_argmax(matrix(g), 2))
+BUILDER(argmax_type, clt_argmax(labels(g), 0))
+BUILDER(cumsum, clt_cumsum(matrix(g), -3))
+BUILDER(one_hot, clt_one_hot(labels(g), 0))
+BUILDER(one_hot_type, clt_one_hot(matrix(g), 3))
+BUILDER(index_select, clt_index_select(matrix(g), 1, other(g)))
+BUILDER(index_select_axis, clt_index_select(matrix(g), 2, labels(g)))
+BUILDER(conv_transpose_rank, clt_conv_transpose2d(matrix(g), "up", 4, .kernel = 2))
+BUILDER(conv_transpose_groups, clt_conv_transpose2d(image(g), "up", 4, .kernel = 2, .groups = 2))
+BUILDER(conv_transpose_kernel, clt_conv_transpose2d(image(g), "up", 4))
+BUILDER(conv_transpose_padding, clt_conv_transpose2d(image(g), "up", 4, .kernel = 2, .output_padding = 1))
+BUILDER(conv_transpose_nothing, clt_conv_transpose2d(image(g), "up", 4, .kernel = 1, .padding = 4))
+BUILDER(conv_transpose_weight, clt_conv_transpose2d_op(image(g), clt_parameter(g, "w", CLT_SHAPE(4, 3, 2, 2), (clt_init){0}), NULL, (clt_conv_transpose2d_options){0}))
+BUILDER(bilinear, clt_upsample_bilinear2d(matrix(g), 4, 4))
+BUILDER(bilinear_size, clt_upsample_bilinear2d(image(g), 0, 4))
+BUILDER(adaptive, clt_adaptive_avg_pool2d(image(g), 4, 20000))
+BUILDER(lstm, clt_lstm(matrix(g), "rnn", 4))
+BUILDER(lstm_hidden, clt_lstm(sequence(g), "rnn", 0))
+BUILDER(lstm_dropout, clt_lstm(sequence(g), "rnn", 4, .dropout = 1))
+BUILDER(lstm_length, clt_lstm(clt_sequence_input(g, "s", CLT_F32, CLT_SHAPE(2, 4, 3), 1), "rnn", 4))
+BUILDER(gru_nameless, clt_gru(sequence(g), NULL, 4))
+BUILDER(squeeze, clt_squeeze(matrix(g), 0))
+BUILDER(unsqueeze, clt_unsqueeze(matrix(g), 3))
+BUILDER(stack, clt_stack(((clt_tensor *[]){matrix(g), other(g)}), 2, 0))
+BUILDER(nll, clt_nll_loss(other(g), clt_input(g, "few", CLT_I32, CLT_SHAPE(2))))
+BUILDER(kl_div, clt_kl_div_loss(matrix(g), other(g)))
+BUILDER(cross_entropy_places, clt_cross_entropy(image(g), labels(g)))
 BUILDER(pool_rank, clt_max_pool2d(matrix(g), .kernel = 2))
 BUILDER(pool_large, clt_avg_pool2d(image(g), .kernel = 9))
 BUILDER(pool_padding, clt_max_pool2d(image(g), .kernel = 2, .padding = 2))
@@ -234,6 +264,33 @@ static const struct {
     WRONG(linear_nothing, CLT_E_SHAPE, "linear", "[2, 3]", "0 features"),
     WRONG(linear_scalar, CLT_E_SHAPE, "linear \"fc\"", "[]"),
     WRONG(linear_nameless, CLT_E_INVALID, "name"),
+    WRONG(argmax, CLT_E_INVALID, "argmax", "axis 2 of [2, 3]"),
+    WRONG(argmax_type, CLT_E_DTYPE, "argmax", "i32"),
+    WRONG(cumsum, CLT_E_INVALID, "cumsum", "axis -3 of [2, 3]"),
+    WRONG(one_hot, CLT_E_INVALID, "one_hot", "count is 0"),
+    WRONG(one_hot_type, CLT_E_DTYPE, "one_hot", "f32"),
+    WRONG(index_select, CLT_E_SHAPE, "index_select", "f32 of rank 2"),
+    WRONG(index_select_axis, CLT_E_SHAPE, "index_select", "axis 2"),
+    WRONG(conv_transpose_rank, CLT_E_SHAPE, "conv_transpose2d \"up\"", "[2, 3]"),
+    WRONG(conv_transpose_groups, CLT_E_SHAPE, "conv_transpose2d \"up\"", "in 2 groups"),
+    WRONG(conv_transpose_kernel, CLT_E_SHAPE, "conv_transpose2d \"up\"", "a kernel of 0"),
+    WRONG(conv_transpose_padding, CLT_E_INVALID, "conv_transpose2d \"up\"", "output_padding is 1: it must be less than the stride, 1"),
+    WRONG(conv_transpose_nothing, CLT_E_SHAPE, "conv_transpose2d", "nothing is left by a padding of 4"),
+    WRONG(conv_transpose_weight, CLT_E_SHAPE, "conv_transpose2d", "[4, 3, 2, 2]"),
+    WRONG(bilinear, CLT_E_SHAPE, "upsample_bilinear2d", "[2, 3]"),
+    WRONG(bilinear_size, CLT_E_SHAPE, "upsample_bilinear2d", "0x4"),
+    WRONG(adaptive, CLT_E_SHAPE, "adaptive_avg_pool2d", "4x20000"),
+    WRONG(lstm, CLT_E_SHAPE, "lstm \"rnn\"", "got [2, 3]"),
+    WRONG(lstm_hidden, CLT_E_SHAPE, "lstm \"rnn\"", "hidden 1 or more"),
+    WRONG(lstm_dropout, CLT_E_SHAPE, "lstm \"rnn\"", "dropout in [0, 1)"),
+    WRONG(lstm_length, CLT_E_SHAPE, "lstm \"rnn\"", "T, which must be one size"),
+    WRONG(gru_nameless, CLT_E_INVALID, "weight_ih_l0", "has no name"),
+    WRONG(squeeze, CLT_E_SHAPE, "squeeze", "axis 0 of [2, 3] is not always 1"),
+    WRONG(unsqueeze, CLT_E_SHAPE, "unsqueeze", "axis 3 of [2, 3]"),
+    WRONG(stack, CLT_E_SHAPE, "concat", "[1, 2, 3]"),
+    WRONG(nll, CLT_E_SHAPE, "nll_loss", "[4, 5]"),
+    WRONG(kl_div, CLT_E_SHAPE, "kl_div_loss", "differ in shape"),
+    WRONG(cross_entropy_places, CLT_E_SHAPE, "cross_entropy", "without its classes, dimension 1"),
     WRONG(conv_rank, CLT_E_SHAPE, "conv2d \"conv1\"", "[2, 3]"),
     WRONG(conv_groups, CLT_E_SHAPE, "conv2d \"conv1\"", "[2, 3, 8, 6]", "2 groups"),
     WRONG(conv_groups_out, CLT_E_SHAPE, "conv2d", "[2, 3, 8, 6]", "[4, 1, 3, 3]", "3 groups"),
@@ -434,6 +491,23 @@ static void invalid_tensors_are_handed_on(void **state) {
         clt_transpose(bad, 0, 1),
         clt_concat(pair, 2, 0),
         clt_slice(bad, 0, 0, 1, 1),
+        clt_argmax(bad, 0),
+        clt_cumsum(bad, 0),
+        clt_one_hot(bad, 2),
+        clt_index_select(bad, 0, x),
+        clt_index_select(x, 0, bad),
+        clt_conv_transpose2d(bad, "up", 2, .kernel = 2),
+        clt_conv_transpose2d_op(x, bad, NULL, (clt_conv_transpose2d_options){0}),
+        clt_upsample_bilinear2d(bad, 2, 2),
+        clt_adaptive_avg_pool2d(bad, 2, 2),
+        clt_lstm(bad, "rnn", 2),
+        clt_gru(bad, "rnn", 2),
+        clt_stack(pair, 2, 0),
+        clt_squeeze(bad, 0),
+        clt_unsqueeze(bad, 0),
+        clt_nll_loss(x, bad),
+        clt_nll_loss(bad, x),
+        clt_kl_div_loss(x, bad),
         clt_slice_like(bad, x, 0),
         clt_cache(bad, "c", 9, x),
         clt_cache(clt_reshape(x, CLT_SHAPE(1, 1, 2, 3)), "c2", 9, bad),

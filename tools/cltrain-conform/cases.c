@@ -144,6 +144,8 @@ bool cases_make(case_list *list) {
     cases_shape(list);
     cases_attention(list);
     cases_embedding(list);
+    cases_select(list);
+    cases_recurrent(list);
     cases_dropout(list);
     cases_user(list);
     cases_several(list);

@@ -96,12 +96,42 @@ static clt_conv1d_options in_one_dimension(const clt_conv2d_options *o) {
     return (clt_conv1d_options){o->out_channels, o->kernel, o->stride, o->padding, o->dilation, o->groups, o->no_bias};
 }
 
+/* Each pixel adds the weight times itself where a convolution would have read it. x [N, C, H, W], weight [C, out / groups, k, k]; first: output_padding. */
+static double reference_conv_transpose2d(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    (void)evaluation;
+    const clt_conv2d_options *o = &at->conv;
+    const int64_t *in = x[0].shape.dims, *w = x[1].shape.dims;
+    int64_t stride = o->stride ? o->stride : 1, dilation = o->dilation ? o->dilation : 1, groups = o->groups ? o->groups : 1, out = w[1] * groups;
+    int64_t h = (in[2] - 1) * stride - 2 * o->padding + dilation * (w[2] - 1) + at->first + 1, width = (in[3] - 1) * stride - 2 * o->padding + dilation * (w[3] - 1) + at->first + 1;
+    int64_t from[4], tap[4];
+    array_clear(y, (clt_shape)SHAPE(in[0], out, h, width));
+    for (int64_t i = 0; i < array_count(x); i++) {
+        for (int64_t d = 3, rest = i; d >= 0; rest /= in[d--]) from[d] = rest % in[d];
+        for (int64_t k = 0; k < w[1] * w[2] * w[3]; k++) {
+            for (int64_t d = 3, rest = k; d >= 1; rest /= w[d--]) tap[d] = rest % w[d];
+            int64_t row = from[2] * stride - o->padding + tap[2] * dilation, column = from[3] * stride - o->padding + tap[3] * dilation;
+            int64_t channel = from[1] / (in[1] / groups) * w[1] + tap[1];
+            if (row < 0 || row >= h || column < 0 || column >= width) continue;
+            y->values[((from[0] * out + channel) * h + row) * width + column] += x[0].values[i] * x[1].values[from[1] * w[1] * w[2] * w[3] + k];
+        }
+    }
+    for (int64_t i = 0; n == 3 && i < array_count(y); i++) y->values[i] += x[2].values[i / (h * width) % out];
+    return 2.0 * (double)(array_count(x) * w[1] * w[2] * w[3]);
+}
+
+static clt_tensor *build_conv_transpose2d(clt_graph *graph, clt_tensor *const *x, int n, const attributes *at) {
+    (void)graph, (void)n;
+    const clt_conv2d_options *o = &at->conv;
+    return clt_conv_transpose2d_with(x[0], "w", (clt_conv_transpose2d_options){o->out_channels, o->kernel, o->stride, o->padding, (int)at->first, o->dilation, o->groups, o->no_bias});
+}
+
 BUILD(conv1d, clt_conv1d_with(x[0], "w", in_one_dimension(&at->conv)))
 BUILD(conv2d, clt_conv2d_with(x[0], "w", at->conv))
 BUILD(conv2d_inside, clt_neg(clt_conv2d_with(clt_neg(x[0]), "w", at->conv)))
 BUILD(conv2d_op, clt_conv2d_op(x[0], x[1], n == 3 ? x[2] : NULL, at->conv))
 
 static const operation conv1d = OPERATION("conv1d", "clt_conv1d_with clt_conv1d_op", conv1d, conv1d);
+static const operation conv_transpose2d = OPERATION("conv_transpose2d", "clt_conv_transpose2d_with clt_conv_transpose2d_op", conv_transpose2d, conv_transpose2d);
 static const operation conv2d = OPERATION("conv2d", "clt_conv2d_with", conv2d, conv2d);
 /* Between other ops a plan lays images as a convolution's rows want them; without bias, it is the same convolution. */
 static const operation conv2d_inside = OPERATION("conv2d", "clt_conv2d_with", conv2d_inside, conv2d);
@@ -137,7 +167,26 @@ static void add_conv1d(case_list *list, const char *variant, clt_shape shape, cl
     case_add(list, &conv1d, variant, x, 3)->at.conv = o;
 }
 
+static void add_transpose(case_list *list, const char *variant, clt_shape image, int output_padding, clt_conv2d_options o) {
+    operand x[] = {{.shape = image}, {.variable = "w.weight"}, {.variable = "w.bias", .shape = SHAPE(o.out_channels)}};
+    x[1].shape = (clt_shape)SHAPE(image.dims[1], o.out_channels / (o.groups ? o.groups : 1), o.kernel, o.kernel);
+    test_case *c = case_add(list, &conv_transpose2d, variant, x, o.no_bias ? 2 : 3);
+    c->at.conv = o;
+    c->at.first = output_padding;
+}
+
+static void cases_transpose(case_list *list) {
+    add_transpose(list, "k3", (clt_shape)SHAPE(2, 3, 5, 4), 0, (clt_conv2d_options){.out_channels = 4, .kernel = 3});
+    add_transpose(list, "k2-s2", (clt_shape)SHAPE(2, 4, 3, 5), 0, (clt_conv2d_options){.out_channels = 3, .kernel = 2, .stride = 2}); /* U-Net's */
+    add_transpose(list, "k4-s2-p1", (clt_shape)SHAPE(1, 2, 4, 4), 0, (clt_conv2d_options){.out_channels = 5, .kernel = 4, .stride = 2, .padding = 1}); /* DCGAN's */
+    add_transpose(list, "k3-s2-p1-o1", (clt_shape)SHAPE(2, 2, 4, 3), 1, (clt_conv2d_options){.out_channels = 2, .kernel = 3, .stride = 2, .padding = 1});
+    add_transpose(list, "k3-d2-g2", (clt_shape)SHAPE(1, 4, 3, 4), 0, (clt_conv2d_options){.out_channels = 6, .kernel = 3, .dilation = 2, .groups = 2});
+    add_transpose(list, "k1-s3", (clt_shape)SHAPE(3, 1, 2, 2), 2, (clt_conv2d_options){.out_channels = 1, .kernel = 1, .stride = 3, .no_bias = true});
+    add_transpose(list, "k2-s2", (clt_shape)SHAPE(1, 32, 9, 8), 0, (clt_conv2d_options){.out_channels = 32, .kernel = 2, .stride = 2}); /* fast rows */
+}
+
 void cases_conv2d(case_list *list) {
+    cases_transpose(list);
     add_conv1d(list, "k3-p1", (clt_shape)SHAPE(2, 3, 11), (clt_conv2d_options){5, .kernel = 3, .padding = 1});
     add_conv1d(list, "k5-s2-d2-g2", (clt_shape)SHAPE(3, 4, 23), (clt_conv2d_options){6, .kernel = 5, .stride = 2, .padding = 3, .dilation = 2, .groups = 2});
     add_conv1d(list, "k1", (clt_shape)SHAPE(1, 7, 1), (clt_conv2d_options){1, .kernel = 1});

@@ -138,6 +138,40 @@ static void reference_cross_entropy_gradient(const array *x, int i, const array 
     }
 }
 
+/* logits [N, C, ...], target [N, ...]. */
+static double reference_cross_entropy_places(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    (void)n, (void)at, (void)evaluation;
+    int64_t classes = x[0].shape.dims[1], places = array_count(&x[1]), inner = places / x[0].shape.dims[0];
+    array_resize(y, (clt_shape){.rank = 0});
+    y->values[0] = 0;
+    for (int64_t p = 0; p < places; p++) {
+        const double *logits = x[0].values + p / inner * classes * inner + p % inner;
+        y->values[0] += (log_sum_exp(logits, classes, inner) - logits[(int64_t)x[1].values[p] * inner]) / (double)places;
+    }
+    return 30.0 * (double)array_count(x);
+}
+
+static double reference_nll_loss(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    (void)n, (void)at, (void)evaluation;
+    int64_t rows = x[0].shape.dims[0], classes = x[0].shape.dims[1];
+    array_resize(y, (clt_shape){.rank = 0});
+    y->values[0] = 0;
+    for (int64_t r = 0; r < rows; r++) y->values[0] -= x[0].values[r * classes + (int64_t)x[1].values[r]] / (double)rows;
+    return 2.0 * (double)array_count(x);
+}
+
+static double reference_kl_div_loss(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    (void)n, (void)at, (void)evaluation;
+    int64_t count = array_count(x);
+    array_resize(y, (clt_shape){.rank = 0});
+    y->values[0] = 0;
+    for (int64_t i = 0; i < count; i++) {
+        double t = x[1].values[i];
+        y->values[0] += t == 0 ? 0 : t * (log(t) - x[0].values[i]) / (double)count;
+    }
+    return 40.0 * (double)count;
+}
+
 static double minus_log_sigmoid(double a) {
     return fmax(-a, 0) + log1p(exp(-fabs(a)));
 }
@@ -214,6 +248,8 @@ static clt_tensor *build_cross_entropy_with(clt_graph *graph, clt_tensor *const 
     return clt_cross_entropy_with(x[0], x[1], o);
 }
 BUILD(cross_entropy, clt_cross_entropy(x[0], x[1]))
+BUILD(nll_loss, clt_nll_loss(x[0], x[1]))
+BUILD(kl_div_loss, clt_kl_div_loss(x[0], x[1]))
 BUILD(bce_with_logits, clt_bce_with_logits(x[0], x[1]))
 BUILD(mse_loss, clt_mse_loss(x[0], x[1]))
 BUILD(l1_loss, clt_l1_loss(x[0], x[1]))
@@ -227,6 +263,9 @@ static const operation mean = OP(mean), max = OP(max), softmax = OP(softmax),
 static const operation max_ties = OPERATION("max", "clt_max", max, max, .gradient = reference_max_gradient);
 /* One NaN hides all others in a mean, and in its differences; the gradient tells rows apart. */
 static const operation cross_entropy_with = OPERATION("cross_entropy", "clt_cross_entropy_with", cross_entropy_with, cross_entropy_with);
+static const operation cross_entropy_places = OPERATION("cross_entropy", "clt_cross_entropy", cross_entropy, cross_entropy_places);
+static const operation nll_loss = OPERATION("nll_loss", "clt_nll_loss clt_nll_loss_with", nll_loss, nll_loss);
+static const operation kl_div_loss = OPERATION("kl_div_loss", "clt_kl_div_loss clt_kl_div_loss_with", kl_div_loss, kl_div_loss);
 static const operation cross_entropy_ignored = OPERATION("ignore_index", "clt_cross_entropy_with", cross_entropy_with, cross_entropy_with);
 static const operation cross_entropy_no_class = OPERATION("cross_entropy", "clt_cross_entropy",
     cross_entropy, cross_entropy, .gradient = reference_cross_entropy_gradient);
@@ -276,6 +315,22 @@ static void add_smoothing(case_list *list, const char *variant, int operands, fl
                    {.dtype = CLT_I32, .shape = SHAPE(33), .low = 0, .high = 7},
                    {.shape = SHAPE(7), .low = 0.5, .high = 2}};
     case_add(list, &cross_entropy_with, variant, x, operands)->at.s[0] = smoothing;
+}
+
+static void add_places(case_list *list) {
+    const clt_shape shapes[] = {SHAPE(2, 5, 3, 4), SHAPE(3, 7, 6), SHAPE(1, 2, 2, 2, 3)};
+    for (int i = 0; i < 3; i++) {
+        operand x[] = {{.shape = shapes[i], .low = -5, .high = 5}, {.dtype = CLT_I32, .shape = shapes[i], .low = 0, .high = (double)shapes[i].dims[1]}};
+        for (int d = 1; d + 1 < shapes[i].rank; d++) x[1].shape.dims[d] = shapes[i].dims[d + 1];
+        x[1].shape.rank--;
+        case_add(list, &cross_entropy_places, "places", x, 2);
+    }
+    operand log_p[] = {{.shape = SHAPE(9, 5), .low = -6, .high = 0}, {.dtype = CLT_I32, .shape = SHAPE(9), .low = 0, .high = 5}};
+    case_add(list, &nll_loss, "", log_p, 2);
+    operand both[] = {{.shape = SHAPE(6, 5), .low = -6, .high = 0}, {.shape = SHAPE(6, 5), .low = 0.05, .high = 1}};
+    case_add(list, &kl_div_loss, "", both, 2);
+    operand some[] = {{.shape = SHAPE(4, 3), .low = -6, .high = 0}, {.shape = SHAPE(4, 3), .low = 0.05, .high = 1, .special = {0, 0}, .n_special = 2, .constant = true}};
+    case_add(list, &kl_div_loss, "zeros", some, 2);
 }
 
 /* A few of 33 targets are ignored: a class of several, or what is none. */
@@ -475,6 +530,7 @@ void cases_reduce(case_list *list) {
     add_smoothing(list, "smoothed", 2, 0.1f);
     add_smoothing(list, "weighted", 3, 0);
     add_smoothing(list, "smoothed-weighted", 3, 0.3f);
+    add_places(list);
     add_ignored(list, "", 0, 2, -100);
     add_ignored(list, "class", 0, 2, 3);
     add_ignored(list, "smoothed", 0.1f, 2, -1);

@@ -2,6 +2,7 @@
 #include "tools/cltrain-conform/cases.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static double reference_reshape(const array *x, int n, array *y, const attributes *at, bool evaluation) {
@@ -112,8 +113,54 @@ static double reference_upsample(const array *x, int n, array *y, const attribut
     return 8.0 * (double)place;
 }
 
+/* x [N, C, H, W] at [first, last], from weights of the old pixels in a new one. */
+static double resample(const array *x, array *y, const attributes *at, double (*weight)(int64_t i, int64_t k, int64_t from, int64_t to)) {
+    const int64_t *in = x->shape.dims, h = at->first, w = at->last;
+    array_clear(y, (clt_shape)SHAPE(in[0], in[1], h, w));
+    for (int64_t i = 0; i < array_count(y); i++)
+        for (int64_t r = 0; r < in[2]; r++)
+            for (int64_t c = 0; c < in[3]; c++)
+                y->values[i] += weight(i / w % h, r, in[2], h) * weight(i % w, c, in[3], w) * x->values[(i / (h * w) * in[2] + r) * in[3] + c];
+    return 4.0 * (double)(array_count(y) * in[2] * in[3]);
+}
+
+static double bilinear_weight(int64_t i, int64_t k, int64_t from, int64_t to) {
+    double place = ((double)i + 0.5) * (double)from / (double)to - 0.5;
+    place = fmin(fmax(place, 0), (double)(from - 1));
+    return fmax(0, 1 - fabs(place - (double)k));
+}
+
+static double adaptive_weight(int64_t i, int64_t k, int64_t from, int64_t to) {
+    double first = floor((double)(i * from) / (double)to), end = ceil((double)((i + 1) * from) / (double)to);
+    return (double)k >= first && (double)k < end ? 1 / (end - first) : 0;
+}
+
+static double reference_bilinear(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    return (void)n, (void)evaluation, resample(x, y, at, bilinear_weight);
+}
+
+static double reference_adaptive(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    return (void)n, (void)evaluation, resample(x, y, at, adaptive_weight);
+}
+
+static double reference_stack(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    array apart[MOST_OPERANDS];
+    for (int i = 0; i < n; i++) {
+        clt_shape *shape = &apart[i].shape;
+        apart[i] = x[i];
+        for (int d = shape->rank++; d > at->axis; d--) shape->dims[d] = shape->dims[d - 1];
+        shape->dims[at->axis] = 1;
+    }
+    return reference_concat(apart, n, y, at, evaluation);
+}
+
 /* ---- cases ---- */
 
+BUILD(bilinear, clt_upsample_bilinear2d(x[0], at->first, at->last))
+BUILD(adaptive, clt_adaptive_avg_pool2d(x[0], at->first, at->last))
+BUILD(stack, clt_stack(x, n, at->axis))
+BUILD(squeeze, clt_neg(clt_squeeze(clt_neg(x[0]), at->axis)))
+BUILD(unsqueeze, clt_neg(clt_unsqueeze(clt_neg(x[0]), at->axis)))
 BUILD(reshape, clt_neg(clt_reshape(clt_neg(x[0]), at->shape)))
 BUILD(flatten, clt_neg(clt_flatten(clt_neg(x[0]))))
 BUILD(permute, clt_permute(x[0], at->order))
@@ -130,6 +177,11 @@ static const operation reshape = OP(reshape), permute = OP(permute), concat = OP
                        slice = OP(slice), pad = OP(pad), expand = OP(expand);
 static const operation concat_thrice = OPERATION("concat", "clt_concat", concat_thrice, concat_thrice, .ulp = 1);
 static const operation upsample = OPERATION("upsample_nearest2d", "clt_upsample_nearest2d", upsample, upsample, .ulp = 1);
+static const operation bilinear = OPERATION("upsample_bilinear2d", "clt_upsample_bilinear2d", bilinear, bilinear);
+static const operation adaptive = OPERATION("adaptive_avg_pool2d", "clt_adaptive_avg_pool2d", adaptive, adaptive);
+static const operation stack = OPERATION("stack", "clt_stack", stack, stack, .ulp = 1);
+static const operation squeeze = OPERATION("squeeze", "clt_squeeze", squeeze, reshape, .ulp = 1);
+static const operation unsqueeze = OPERATION("unsqueeze", "clt_unsqueeze", unsqueeze, reshape, .ulp = 1);
 static const operation flatten = OPERATION("flatten", "clt_flatten", flatten, reshape, .ulp = 1);
 static const operation transpose = OPERATION("transpose", "clt_transpose", transpose, permute, .ulp = 1);
 
@@ -256,7 +308,37 @@ static void add_concats(case_list *list) {
     c->at.axis = 4;
 }
 
+static void add_resampled(case_list *list, clt_shape image, int64_t height, int64_t width) {
+    const operation *ops[] = {&bilinear, &adaptive};
+    for (int i = 0; i < 2; i++) {
+        char variant[32];
+        operand x = {.shape = image};
+        snprintf(variant, sizeof variant, "to-%lldx%lld", (long long)height, (long long)width);
+        test_case *c = case_add(list, ops[i], variant, &x, 1);
+        c->at.first = height, c->at.last = width;
+    }
+}
+
+static void add_axes(case_list *list) {
+    case_add(list, &stack, "", X(F(3, 4), F(3, 4), F(3, 4)))->at.axis = 1;
+    case_add(list, &stack, "first", X(F(5), F(5)))->at.axis = 0;
+    case_add(list, &stack, "last", X(F(2, 3), F(2, 3)))->at.axis = 2;
+    test_case *c = case_add(list, &squeeze, "", X(F(3, 1, 4)));
+    c->at.axis = 1, c->at.shape = (clt_shape)SHAPE(3, 4);
+    c = case_add(list, &squeeze, "last", X(F(3, 4, 1)));
+    c->at.axis = -1, c->at.shape = (clt_shape)SHAPE(3, 4);
+    c = case_add(list, &unsqueeze, "", X(F(3, 4)));
+    c->at.axis = 1, c->at.shape = (clt_shape)SHAPE(3, 1, 4);
+    c = case_add(list, &unsqueeze, "last", X(F(3, 4)));
+    c->at.axis = -1, c->at.shape = (clt_shape)SHAPE(3, 4, 1);
+}
+
 static void add_upsamples(case_list *list) {
+    add_resampled(list, (clt_shape)SHAPE(2, 3, 4, 5), 8, 10);
+    add_resampled(list, (clt_shape)SHAPE(1, 2, 5, 3), 7, 7);
+    add_resampled(list, (clt_shape)SHAPE(2, 1, 7, 6), 3, 6);
+    add_resampled(list, (clt_shape)SHAPE(1, 3, 1, 4), 3, 1);
+    add_axes(list);
     case_add(list, &upsample, "x2", X(F(2, 3, 4, 5)))->at.axis = 2;
     case_add(list, &upsample, "x3", X(F(1, 5, 1, 7)))->at.axis = 3;
     case_add(list, &upsample, "x1", X(F(2, 1, 3, 3)))->at.axis = 1;

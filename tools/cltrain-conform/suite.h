@@ -14,7 +14,7 @@
 
 #include "tools/cltrain-conform/array.h"
 
-enum { MOST_OPERANDS = 6, CASE_ID = 128, CASE_REASON = 400 };
+enum { MOST_OPERANDS = 9, CASE_ID = 128, CASE_REASON = 400 };
 
 /* ---- ops ---- */
 
@@ -117,6 +117,8 @@ void cases_reduce(case_list *list);
 void cases_shape(case_list *list);
 void cases_attention(case_list *list);
 void cases_embedding(case_list *list);
+void cases_select(case_list *list);
+void cases_recurrent(case_list *list);
 void cases_dropout(case_list *list);
 void cases_user(case_list *list);
 void cases_several(case_list *list);

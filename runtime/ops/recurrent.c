@@ -1,0 +1,108 @@
+/*
+ * Recurrent layers, unrolled: LSTM (Hochreiter, Schmidhuber 1997; with a forget gate, Gers et al. 2000) and GRU (Cho et al. 2014, in the form of
+ * which PyTorch and cuDNN have kernels: the reset gate is applied behind the product). With W for weight_ih, U for weight_hh, b and d their biases:
+ *
+ *     LSTM: i, f, g, o = W x + b + U h + d;  c' = sigmoid(f) c + sigmoid(i) tanh(g);  h' = sigmoid(o) tanh(c')
+ *     GRU:  r, z, n = W x + b;  s, t, m = U h + d;  r' = sigmoid(r + s);  z' = sigmoid(z + t);  h' = (1 - z') tanh(n + r' m) + z' h
+ */
+#include <stdio.h>
+
+#include "runtime/ops/layer.h"
+#include "runtime/ops/ops.h"
+
+/* One layer in one direction. */
+typedef struct cell {
+    int gates; /* 4: LSTM; 3: GRU */
+    int64_t hidden;
+    clt_tensor *weight_hh, *bias_hh;
+    clt_tensor *h, *c; /* NULL before the first step: zeros */
+} cell;
+
+/* Gate i of [..., gates hidden], or of nothing. */
+static clt_tensor *gate(const cell *l, clt_tensor *gates, int i) {
+    return gates ? clt_slice(gates, -1, i * l->hidden, (i + 1) * l->hidden, 1) : NULL;
+}
+
+/* U h + d, [N, gates hidden]; of h = 0, d, [gates hidden], or NULL for nothing. */
+static clt_tensor *recurrent_part(const cell *l) {
+    return l->h ? clt_linear_op(l->h, l->weight_hh, l->bias_hh) : l->bias_hh;
+}
+
+static clt_tensor *plus(clt_tensor *a, clt_tensor *b) {
+    return b ? clt_add(a, b) : a;
+}
+
+static void step_lstm(cell *l, clt_tensor *x) {
+    clt_tensor *gates = plus(x, recurrent_part(l));
+    clt_tensor *fresh = clt_mul(clt_sigmoid(gate(l, gates, 0)), clt_tanh(gate(l, gates, 2)));
+    l->c = l->c ? clt_add(clt_mul(clt_sigmoid(gate(l, gates, 1)), l->c), fresh) : fresh;
+    l->h = clt_mul(clt_sigmoid(gate(l, gates, 3)), clt_tanh(l->c));
+}
+
+static void step_gru(cell *l, clt_tensor *x) {
+    clt_tensor *own = recurrent_part(l);
+    clt_tensor *reset = clt_sigmoid(plus(gate(l, x, 0), gate(l, own, 0))), *update = clt_sigmoid(plus(gate(l, x, 1), gate(l, own, 1)));
+    clt_tensor *fresh = clt_tanh(plus(gate(l, x, 2), own ? clt_mul(reset, gate(l, own, 2)) : NULL));
+    clt_tensor *kept = l->h ? clt_sub(l->h, fresh) : clt_neg(fresh);
+    l->h = clt_add(fresh, clt_mul(update, kept));
+}
+
+/* NAME.weight_ih_l0_reverse and the like. */
+static clt_tensor *parameter(clt_graph *graph, const char *name, const char *what, int layer, bool reverse, clt_shape shape, int64_t hidden) {
+    char own[48];
+    snprintf(own, sizeof own, "%s_l%d%s", what, layer, reverse ? "_reverse" : "");
+    return clt_layer_parameter(graph, name, own, shape, clt_layer_init(hidden));
+}
+
+/* x [N, T, D] -> [N, T, hidden]. */
+static clt_tensor *direction(clt_tensor *x, const char *name, int gates, int layer, bool reverse, const clt_recurrent_options *o) {
+    clt_graph *graph = x->graph;
+    int64_t length = x->shape.dims[1], width = x->shape.dims[2], rows = gates * o->hidden;
+    clt_tensor *weight = parameter(graph, name, "weight_ih", layer, reverse, CLT_SHAPE(rows, width), o->hidden), *bias = NULL;
+    cell l = {.gates = gates, .hidden = o->hidden};
+    l.weight_hh = parameter(graph, name, "weight_hh", layer, reverse, CLT_SHAPE(rows, o->hidden), o->hidden);
+    if (!o->no_bias) {
+        bias = parameter(graph, name, "bias_ih", layer, reverse, CLT_SHAPE(rows), o->hidden);
+        l.bias_hh = parameter(graph, name, "bias_hh", layer, reverse, CLT_SHAPE(rows), o->hidden);
+    }
+    clt_tensor *all = clt_linear_op(x, weight, bias); /* of all places at once */
+    clt_tensor **states = clt_calloc((size_t)length, sizeof *states);
+    if (!states) return clt_graph_fail(graph, clt_fail_memory((size_t)length * sizeof *states));
+    for (int64_t i = 0; i < length; i++) {
+        int64_t t = reverse ? length - 1 - i : i;
+        clt_tensor *own = clt_reshape(clt_slice(all, 1, t, t + 1, 1), CLT_SHAPE(0, rows));
+        (gates == 4 ? step_lstm : step_gru)(&l, own);
+        states[t] = clt_reshape(l.h, CLT_SHAPE(0, 1, o->hidden));
+    }
+    clt_tensor *y = clt_concat(states, (int)length, 1);
+    clt_free(states);
+    return y;
+}
+
+static clt_tensor *recurrent(const char *what, clt_tensor *x, const char *name, int gates, clt_recurrent_options o) {
+    enum { MOST_LAYERS = 1000, LONGEST = 1 << 16 };
+    if (!clt_tensor_valid(x)) return x;
+    char text[CLT_SHAPE_TEXT];
+    if (!o.layers) o.layers = 1;
+    if (x->shape.rank != 3 || o.hidden < 1 || o.hidden > INT32_MAX / 4 || o.layers < 1 || o.layers > MOST_LAYERS || !(o.dropout >= 0 && o.dropout < 1))
+        return clt_graph_fail(x->graph, clt_fail(CLT_E_SHAPE, "%s \"%s\": expected x [N, T, D], hidden 1 or more, 1 to %d layers and dropout in [0, 1), got %s, %lld, %d and %g",
+                                                 what, name ? name : "", MOST_LAYERS, clt_shape_text(&x->shape, text), (long long)o.hidden, o.layers, (double)o.dropout));
+    if (clt_tensor_extent(x).dims[1] != x->shape.dims[1] || x->shape.dims[1] > LONGEST)
+        return clt_graph_fail(x->graph, clt_fail(CLT_E_SHAPE, "%s \"%s\": it is unrolled over T, which must be one size, %d at most; x is %s", what, name ? name : "",
+                                                 LONGEST, clt_shape_text(&x->shape, text)));
+    for (int i = 0; i < o.layers && clt_tensor_valid(x); i++) {
+        if (i && o.dropout > 0) x = clt_dropout(x, o.dropout);
+        clt_tensor *both[] = {direction(x, name, gates, i, false, &o), NULL};
+        if (o.bidirectional) both[1] = direction(x, name, gates, i, true, &o);
+        x = o.bidirectional ? clt_concat(both, 2, 2) : both[0];
+    }
+    return x;
+}
+
+clt_tensor *clt_lstm_with(clt_tensor *x, const char *name, clt_recurrent_options options) {
+    return recurrent("lstm", x, name, 4, options);
+}
+
+clt_tensor *clt_gru_with(clt_tensor *x, const char *name, clt_recurrent_options options) {
+    return recurrent("gru", x, name, 3, options);
+}
