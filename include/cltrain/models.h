@@ -67,6 +67,17 @@ typedef struct clt_vit_options {
 CLT_API clt_tensor *clt_model_vit_with(clt_tensor *x, clt_vit_options options);
 #define clt_model_vit(x, ...) clt_model_vit_with((x), (clt_vit_options){__VA_ARGS__})
 
+typedef struct clt_unet_options {
+    int64_t outputs; /* classes of a pixel; default 2 */
+    int64_t width;   /* channels of the first level, doubled at each of the four below; default 64 */
+    bool bilinear;   /* made larger by interpolation; default: by a transposed convolution */
+} clt_unet_options;
+
+/* U-Net for the classes of pixels; Ronneberger, Fischer, Brox 2015, with batch norm and padding. x [N, C, H, W], 16 pixels or more high and wide ->
+ * [N, outputs, H, W], which clt_cross_entropy takes with targets [N, H, W]. Names are those of milesial's Pytorch-UNet: inc, down1 ... down4, up1 ... up4, outc. */
+CLT_API clt_tensor *clt_model_unet_with(clt_tensor *x, clt_unet_options options);
+#define clt_model_unet(x, ...) clt_model_unet_with((x), (clt_unet_options){__VA_ARGS__})
+
 /* ---- text: Hugging Face's names -------------------------------------------------- */
 
 typedef struct clt_gpt2_options {

@@ -48,6 +48,22 @@ static void resnet18(void **state) {
     assert_parameter("layer2.0.downsample.0.weight", CLT_SHAPE(128, 64, 1, 1));
 }
 
+/* Of milesial's Pytorch-UNet(3, 2), each way. */
+static void unet(void **state) {
+    (void)state;
+    clt_tensor *y = clt_model_unet(images, .outputs = 2);
+    assert_int_equal(clt_tensor_shape(y).dims[2], 224);
+    assert_model(y, 224, 31037698);
+    assert_parameter("down4.maxpool_conv.1.double_conv.4.running_var", CLT_SHAPE(1024));
+    assert_parameter("up1.up.weight", CLT_SHAPE(1024, 512, 2, 2));
+}
+
+static void unet_bilinear(void **state) {
+    (void)state;
+    assert_model(clt_model_unet(images, .bilinear = true), 224, 17263042);
+    assert_parameter("up1.conv.double_conv.0.weight", CLT_SHAPE(512, 1024, 3, 3));
+}
+
 static void resnet34(void **state) {
     (void)state;
     assert_model(clt_model_resnet(images, .depth = 34), 1000, 21797672);
@@ -202,7 +218,7 @@ static void refuses_images_as_tokens(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(resnet18), TEST(resnet34), TEST(resnet50), TEST(resnet101), TEST(resnet_of_small_images),
+        TEST(unet), TEST(unet_bilinear), TEST(resnet18), TEST(resnet34), TEST(resnet50), TEST(resnet101), TEST(resnet_of_small_images),
         TEST(mobilenet_v2), TEST(vit), TEST(gpt2), TEST(gpt2_of_any_length), TEST(llama), TEST(llama_of_any_length),
         TEST(refuses_key_heads_that_do_not_divide), TEST(refuses_a_second_llama), TEST(refuses_odd_rotary),
         TEST(mlp), TEST(refuses_another_depth), TEST(refuses_images_without_whole_patches),

@@ -51,6 +51,9 @@ CASES = {
                        weight_decay=0.1),
     "llama-adamw": dict(shape=(25,), tokens=40, classes=40, batch=4, steps=20, language=True, model="llama:3/8/64", optimizer="adamw", lr=2e-3,
                         weight_decay=0.1),
+    "recurrent-adam": dict(shape=(9, 5), classes=6, batch=8, steps=20, model="recurrent", optimizer="adam", lr=3e-3),
+    "unet-adam": dict(shape=(3, 35, 33), classes=5, batch=4, steps=20, model="unet", optimizer="adam", lr=5e-5),
+    "unet-bilinear-sgd": dict(shape=(3, 32, 40), classes=5, batch=4, steps=20, model="unet-bilinear", optimizer="sgd", lr=2e-4, momentum=0.9),
 }
 # What the library is told; the rest of a case is about the data.
 DRIVER_KEYS = ("model", "classes", "batch", "steps", "optimizer", "lr", "momentum", "nesterov", "weight_decay",

@@ -4,7 +4,7 @@
  *
  *     driver KEY=VALUE ...
  *
- *     model     linear, mlp:..., convnet, resnet18, gpt2:... or llama:... (x holds a token more than it reads), or transformer
+ *     model     linear, mlp:..., convnet, resnet18, gpt2:... or llama:... (x holds a token more than it reads), transformer, or one of networks.h
  *     x, y      .npy files of all samples; classes: of y
  *     batch     samples a step; steps: how many
  *     initial   safetensors file of the first weights; final: of the last, written here
@@ -19,6 +19,7 @@
 
 #include <cltrain/cltrain.h>
 
+#include "tests/parity/networks.h"
 #include "tests/parity/transformer.h"
 #include "tools/common/models.h"
 
@@ -129,8 +130,9 @@ static clt_status open_session(session *s, const arguments *a) {
         x = clt_slice(tokens, 1, 0, length, 1);
         y = clt_slice(tokens, 1, 1, length + 1, 1);
     }
-    clt_tensor *output = !strcmp(a->model, "transformer") ? transformer_build(s->graph, x, (int64_t)a->classes)
-                                                          : model_build(a->model, x, (int64_t)a->classes);
+    int64_t classes = (int64_t)a->classes;
+    clt_tensor *output = !strcmp(a->model, "transformer") ? transformer_build(s->graph, x, classes) : network_build(a->model, x, classes);
+    if (!output) output = model_build(a->model, x, classes);
     clt_train_options options = train_options(a, output);
     status = clt_trainer_create(&s->trainer, s->device, model_loss(output, y), &options);
     return status < 0 ? status : clt_checkpoint_load(s->trainer, NULL, a->initial);

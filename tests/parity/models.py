@@ -247,6 +247,83 @@ class Llama(nn.Module):
         return self.lm_head(self.model["norm"](h))
 
 
+class Recurrent(nn.Module):
+    def __init__(self, width, classes):
+        super().__init__()
+        self.lstm = nn.LSTM(width, 12, 2, batch_first=True, bidirectional=True)
+        self.gru = nn.GRU(24, 8, batch_first=True)
+        self.fc = nn.Linear(8, classes)
+
+    def forward(self, x):
+        return self.fc(self.gru(self.lstm(x)[0])[0][:, -1])
+
+
+class DoubleConv(nn.Module):
+    def __init__(self, inputs, channels, middle=None):
+        super().__init__()
+        middle = middle or channels
+        self.double_conv = nn.Sequential(nn.Conv2d(inputs, middle, 3, padding=1, bias=False), nn.BatchNorm2d(middle), nn.ReLU(),
+                                         nn.Conv2d(middle, channels, 3, padding=1, bias=False), nn.BatchNorm2d(channels), nn.ReLU())
+
+    def forward(self, x):
+        return self.double_conv(x)
+
+
+class Down(nn.Module):
+    def __init__(self, inputs, channels):
+        super().__init__()
+        self.maxpool_conv = nn.Sequential(nn.MaxPool2d(2), DoubleConv(inputs, channels))
+
+    def forward(self, x):
+        return self.maxpool_conv(x)
+
+
+class Up(nn.Module):
+    def __init__(self, inputs, channels, bilinear):
+        super().__init__()
+        self.up = nn.Upsample(scale_factor=2, mode="bilinear", align_corners=False) if bilinear else nn.ConvTranspose2d(inputs, inputs // 2, 2, 2)
+        self.conv = DoubleConv(inputs, channels, inputs // 2 if bilinear else None)
+
+    def forward(self, x, skip):
+        x = self.up(x)
+        rows, columns = skip.shape[2] - x.shape[2], skip.shape[3] - x.shape[3]
+        x = functional.pad(x, [columns // 2, columns - columns // 2, rows // 2, rows - rows // 2])
+        return self.conv(torch.cat([skip, x], 1))
+
+
+class OutConv(nn.Module):
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.conv = nn.Conv2d(inputs, outputs, 1)
+
+    def forward(self, x):
+        return self.conv(x)
+
+
+class UNet(nn.Module):
+    """The names of milesial's Pytorch-UNet; the head is that of networks.c."""
+
+    def __init__(self, channels, classes, bilinear, width=4):
+        super().__init__()
+        w = [width << i for i in range(5)]
+        half = 2 if bilinear else 1
+        self.inc = DoubleConv(channels, w[0])
+        self.down1, self.down2, self.down3, self.down4 = Down(w[0], w[1]), Down(w[1], w[2]), Down(w[2], w[3]), Down(w[3], w[4] // half)
+        self.up1, self.up2, self.up3 = (Up(w[4 - i], w[3 - i] // half, bilinear) for i in range(3))
+        self.up4 = Up(w[1], w[0], bilinear)
+        self.outc = OutConv(w[0], classes)
+
+    def forward(self, x):
+        x1 = self.inc(x)
+        x2 = self.down1(x1)
+        x3 = self.down2(x2)
+        x4 = self.down3(x3)
+        x = self.up1(self.down4(x4), x4)
+        x = self.outc(self.up4(self.up3(self.up2(x, x3), x2), x1))
+        quarters = functional.adaptive_avg_pool2d(x, 2)
+        return quarters.mean((2, 3)) + quarters[:, :, 0, 0]
+
+
 def build(text, sample_shape, classes):
     name, _, sizes = text.partition(":")
     if name == "mlp":
@@ -257,6 +334,10 @@ def build(text, sample_shape, classes):
         return ResNet18(sample_shape[0], classes)
     if name == "transformer":
         return Transformer(sample_shape[0], classes)
+    if name == "recurrent":
+        return Recurrent(sample_shape[-1], classes)
+    if name in ("unet", "unet-bilinear"):
+        return UNet(sample_shape[0], classes, name == "unet-bilinear")
     if name == "gpt2":
         return Gpt2(*(int(size) for size in sizes.split("/")), sample_shape[0] - 1, classes)
     if name == "llama":
