@@ -81,6 +81,8 @@ void clt_cpu_begin_last_rows(clt_lowering *l, int rows, const char *path, const 
     begin_last(l, rows, "", path, kernel, count);
 }
 
+const char clt_cpu_no_warnings[] = "#ifdef __clang__\n#pragma clang diagnostic ignored \"-Wpass-failed\"\n#endif\n";
+
 int clt_cpu_scratch(clt_lowering *l, int64_t count) {
     return clt_lower_scratch(l, (size_t)count * sizeof(float));
 }

@@ -27,6 +27,9 @@ void clt_cpu_begin_last_rows(clt_lowering *l, int rows, const char *path, const 
 void clt_cpu_begin_defined(clt_lowering *l, const char *defines, const char *path, const char *kernel,
                            int64_t count);
 
+/* In front of generated loops: those that cannot be vectors are no news. */
+extern const char clt_cpu_no_warnings[];
+
 /* Scratch for `count` floats. */
 int clt_cpu_scratch(clt_lowering *l, int64_t count);
 /* True if so many floats fit in a buffer of the device and in the kernels' 32-bit indices. */

@@ -77,16 +77,13 @@ static bool supports_pointwise(const clt_candidate *c) {
     return clt_cpu_fits(c->device) && clt_code_of(c->node, true, &code);
 }
 
-/* Loops that cannot be vectors are no news. */
-static const char no_warnings[] = "#ifdef __clang__\n#pragma clang diagnostic ignored \"-Wpass-failed\"\n#endif\n";
-
 static void lower_pointwise(clt_lowering *l, const clt_tensor *node) {
     clt_code code;
     clt_text body = {0};
     clt_code_of(node, l->training, &code); /* supports() has seen that it can be done */
     cut c = cut_of(&code);
     add_kernel(&body, &code, node);
-    if (!clt_code_begin(l, &code, no_warnings, &body, clt_cpu_divide_up(c.rows, c.item_rows) * c.segments, 1)) return;
+    if (!clt_code_begin(l, &code, clt_cpu_no_warnings, &body, clt_cpu_divide_up(c.rows, c.item_rows) * c.segments, 1)) return;
     clt_launch_code_inputs(l, &code, node);
     clt_launch_tensor(l, node);
     clt_launch_indices(l, (int64_t[]){c.rows, c.length, c.item_rows, c.segments}, 4, 4);
