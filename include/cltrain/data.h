@@ -58,6 +58,8 @@ typedef struct clt_csv_options {
     bool regression;     /* the label is a f32 target; default: classes, whole numbers from 0 or texts */
     clt_missing missing;
     const char *drop;    /* columns that are left out, as `label` names them, separated by commas */
+    const char *texts;   /* columns that are texts even where they look like numbers, such as codes, in the same way: features become an element
+                            for each, and of the label each is a class, such as -1 and 1 */
     /* Read as the table that a model was trained on: columns are found by name, in the model's order; where either has no names,
      * by their place. Labels are the model's classes. What remains is clt_preprocessing_apply's. NULL: as the file is. Borrowed for
      * the call. */

@@ -76,7 +76,7 @@ static clt_status put_number(table *t, size_t column, int64_t line, const char *
     if (t->labels.names.n) return fail_field(t, CLT_E_FORMAT, line, column, field, "a number, and labels before it are texts");
     if (!(value >= 0 && value < MOST_CLASSES && value == floor(value)))
         return fail_field(t, CLT_E_RANGE, line, column, field,
-                          "no class: labels are texts, or whole numbers from 0; regression=1 takes other numbers");
+                          "no class: labels are whole numbers from 0, or texts, as texts=COLUMN takes these; regression=1 takes other numbers");
     if (value >= (double)classes) return fail_field(t, CLT_E_RANGE, line, column, field, "no class of the model");
     if (!t->number_line) t->number_line = line;
     t->rows.y.label[t->rows.rows] = (int32_t)value;
@@ -111,7 +111,7 @@ static clt_status put_label(table *t, size_t column, int64_t line, const char *f
     if (clt_csv_is_missing(field))
         return fail_field(t, CLT_E_FORMAT, line, column, field, "missing: missing=drop leaves lines without a label out");
     bool is_number = clt_number_parse(field, &value);
-    if (!t->options.regression && (!is_number || t->labels.fixed)) return put_text(t, column, line, field);
+    if (!t->options.regression && (!is_number || t->labels.fixed || t->columns.texts[column])) return put_text(t, column, line, field);
     if (!is_number) return fail_field(t, CLT_E_FORMAT, line, column, field, "not a number");
     if (!t->options.regression) return put_number(t, column, line, field, value);
     if (fabs(value) > FLT_MAX) return fail_field(t, CLT_E_FORMAT, line, column, field, "too large for f32");
@@ -122,7 +122,7 @@ static clt_status put_label(table *t, size_t column, int64_t line, const char *f
 
 static clt_status fail_mixed(const table *t, size_t column, int64_t line, const char *field, const char *what) {
     char words[200];
-    snprintf(words, sizeof words, "%s: a value that is missing is empty, NA or \"?\"; drop=%zu leaves the column out", what, column);
+    snprintf(words, sizeof words, "%s: a value that is missing is empty, NA or \"?\"; texts=%zu takes all as texts, drop=%zu leaves the column out", what, column, column);
     return fail_field(t, CLT_E_FORMAT, line, column, field, words);
 }
 
@@ -135,7 +135,7 @@ static bool has_decimal_comma(const char *field) {
 static clt_status put_category(table *t, size_t column, int64_t line, const char *field, clt_csv_feature *feature, float *x) {
     char text[MOST_LABEL_BYTES], names[CLT_NAMES_TEXT], what[CLT_NAMES_TEXT + 64];
     double number;
-    if (feature->kind == CLT_CSV_TEXTS && clt_number_parse(field, &number)) return fail_mixed(t, column, line, field, "a number, and fields before it are texts");
+    if (feature->kind == CLT_CSV_TEXTS && !feature->codes && clt_number_parse(field, &number)) return fail_mixed(t, column, line, field, "a number, and fields before it are texts");
     if (feature->kind == CLT_CSV_NUMBERS) return fail_mixed(t, column, line, field, "not a number");
     if (!t->has_header) return fail_field(t, CLT_E_FORMAT, line, column, field, "not a number; features that are texts need a header");
     if (has_decimal_comma(field)) return fail_field(t, CLT_E_FORMAT, line, column, field, "not a number: expected a decimal point");

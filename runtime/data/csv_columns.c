@@ -7,7 +7,9 @@
 
 void clt_csv_columns_free(clt_csv_columns *c) {
     clt_free(c->places); /* the others are behind it */
+    clt_free(c->texts);
     c->places = NULL;
+    c->texts = NULL;
 }
 
 /* ---- a column by its name, or by its index ---- */
@@ -41,17 +43,27 @@ static clt_status find_column(const clt_csv_columns *c, const char *text, const 
 
 /* ---- what is left out, and the label ---- */
 
-static clt_status drop(clt_csv_columns *c, const char *list) {
+/* The columns of a list, one after the other: *at is what is left of it. */
+static clt_status next_column(const clt_csv_columns *c, const char **at, const char *what, int64_t *column) {
     char name[256];
-    for (const char *at = list; at && *at;) {
-        size_t length = strcspn(at, ",");
-        int64_t column;
-        if (length == 0 || length >= sizeof name) return clt_fail(CLT_E_INVALID, "drop \"%.80s\": no name of a column", at);
-        memcpy(name, at, length);
-        name[length] = 0;
-        CLT_TRY(find_column(c, name, "drop", &column));
+    size_t length = strcspn(*at, ",");
+    if (length == 0 || length >= sizeof name) return clt_fail(CLT_E_INVALID, "%s \"%.80s\": no name of a column", what, *at);
+    memcpy(name, *at, length);
+    name[length] = 0;
+    *at += length + ((*at)[length] != 0);
+    return find_column(c, name, what, column);
+}
+
+static clt_status mark_columns(clt_csv_columns *c, const clt_csv_options *o) {
+    int64_t column;
+    for (const char *at = o->drop; at && *at;) {
+        CLT_TRY(next_column(c, &at, "drop", &column));
         c->places[column] = CLT_CSV_LEFT_OUT;
-        at += length + (at[length] != 0);
+    }
+    for (const char *at = o->texts; at && *at;) {
+        CLT_TRY(next_column(c, &at, "texts", &column));
+        if (c->places[column] == CLT_CSV_LEFT_OUT) return clt_fail(CLT_E_INVALID, "%s: column %lld is texts and is dropped", c->path, (long long)column);
+        c->texts[column] = true;
     }
     return CLT_OK;
 }
@@ -193,7 +205,9 @@ clt_status clt_csv_columns_find(clt_csv_columns *c, const clt_csv_options *o) {
     c->columns = c->places + c->n;
     c->elements = c->columns + c->n;
     c->categories = c->elements + c->n;
-    CLT_TRY(drop(c, o->drop));
+    c->texts = clt_calloc((size_t)c->n, sizeof *c->texts);
+    if (!c->texts) return clt_fail_memory((size_t)c->n * sizeof *c->texts);
+    CLT_TRY(mark_columns(c, o));
     CLT_TRY(find_label(c, o));
     CLT_TRY(check_names(c));
     if (like && like->features.n && c->header) CLT_TRY(take_named(c, like, o->leave_out || o->no_label));

@@ -17,6 +17,7 @@ typedef struct clt_csv_columns {
     int64_t *columns;     /* of each feature */
     int64_t *elements, *categories; /* of each feature of a model: its first element, and how many categories it has; 0: numbers */
     int64_t label;        /* its column, or -1 */
+    bool *texts;          /* of each column: it is texts, whatever it looks like */
 } clt_csv_columns;
 
 /* `path`, `header` and `n` are given; options are read as <cltrain/data.h> says. */

@@ -16,6 +16,7 @@ static clt_status take_categories(clt_csv_feature *f, const clt_csv_columns *c, 
         for (; names.n < n; names.n++) names.items[names.n] = like->features.items[first + names.n] + skip;
     }
     f->kind = n ? CLT_CSV_TEXTS : CLT_CSV_NUMBERS;
+    f->codes = n > 0; /* the model has settled which */
     clt_status status = clt_csv_labels_begin(&f->categories, &names);
     clt_free(names.items); /* whose texts are the model's */
     return status;
@@ -31,6 +32,8 @@ clt_status clt_csv_features_begin(clt_csv_features *features, const clt_csv_colu
     for (int64_t i = 0; i < c->features; i++) {
         clt_csv_feature *f = &features->items[i];
         f->fill = NAN;
+        f->codes = c->texts[c->columns[i]];
+        if (f->codes) f->kind = CLT_CSV_TEXTS;
         if (!like) continue;
         if (like->fill) f->fill = like->fill[c->elements[i]];
         CLT_TRY(take_categories(f, c, i, like));

@@ -34,6 +34,7 @@ typedef struct clt_csv_feature {
     clt_csv_range range; /* of the numbers */
     double fill; /* in the place of a number that is missing; NaN: the mean of those that are there */
     bool lacks;  /* a value was missing */
+    bool codes;  /* texts that may look like numbers */
 } clt_csv_feature;
 
 typedef struct clt_csv_features {

@@ -420,7 +420,7 @@ static void reads_features_that_are_texts(void **state) {
     refuse("red,1,a,x\nred,1,a,x\n", (clt_csv_options){.like = p, .no_header = true}, CLT_E_MISMATCH, "found by their names: a header is needed");
     clt_preprocessing_destroy(p);
     refuse("a,b,c\n1,2,0\nred,3,1\n", (clt_csv_options){0}, CLT_E_FORMAT,
-           "line 3, column 1 (a): \"red\" is not a number: a value that is missing is empty, NA or \"?\"; drop=0 leaves the column out");
+           "line 3, column 1 (a): \"red\" is not a number: a value that is missing is empty, NA or \"?\"; texts=0 takes all as texts, drop=0 leaves the column out");
     refuse("a,b,c\nred,3,1\n1,2,0\n", (clt_csv_options){0}, CLT_E_FORMAT, "line 3, column 1 (a): \"1\" is a number, and fields before it are texts");
     refuse("a;b;c\n1,5;3;1\n", (clt_csv_options){.separator = ';'}, CLT_E_FORMAT, "column 1 (a): \"1,5\" is not a number: expected a decimal point");
     refuse("red,1,0\nred,2,1\n", (clt_csv_options){.no_header = true}, CLT_E_FORMAT, "line 1, column 1: \"red\" is not a number");
@@ -440,6 +440,31 @@ static void reads_features_that_are_texts(void **state) {
     d = read_csv(many, (clt_csv_options){0});
     assert_int_equal(clt_dataset_shape(d, 0).dims[0], 100);
     clt_dataset_destroy(d);
+}
+
+/* Codes are no amounts, and -1 and 1 no whole numbers from 0. */
+static void takes_numbers_as_texts(void **state) {
+    (void)state;
+    clt_dataset *d = read_csv("code,b,sign\n30,1,-1\n7,2,1\nx,3,-1\n", (clt_csv_options){.texts = "code,sign"});
+    clt_preprocessing *p = preprocessing_of(d);
+    assert_names(p, "code=30 code=7 code=x b ", "sign", "-1 1 ");
+    assert_memory_equal(x_of(d), ((float[]){1, 0, 0, 1, 0, 1, 0, 2, 0, 0, 1, 3}), 48);
+    assert_memory_equal(labels_of(d), ((int32_t[]){0, 1, 0}), 12);
+    clt_dataset_destroy(d);
+    d = read_csv("sign,b,code\n1,5,7\n", (clt_csv_options){.like = p}); /* the model knows which */
+    assert_memory_equal(x_of(d), ((float[]){0, 1, 0, 5}), 16);
+    assert_int_equal(labels_of(d)[0], 1);
+    clt_dataset_destroy(d);
+    refuse("sign,b,code\n1,5,8\n", (clt_csv_options){.like = p}, CLT_E_RANGE, "\"8\" is a text that the model does not know: 30, 7, x");
+    refuse("sign,b,code\n0,5,7\n", (clt_csv_options){.like = p}, CLT_E_RANGE, "\"0\" is no class of the model: -1, 1");
+    clt_preprocessing_destroy(p);
+    d = read_csv("5,1\n-5,2\n", (clt_csv_options){.texts = "-2", .label = "0"}); /* of a table without a header the label alone */
+    assert_int_equal(clt_dataset_classes(d), 2);
+    clt_dataset_destroy(d);
+    refuse("5,1\n-5,2\n", (clt_csv_options){.texts = "0"}, CLT_E_FORMAT, "features that are texts need a header");
+    refuse("a,b\n1,0\n2,1\n", (clt_csv_options){.texts = "c"}, CLT_E_NOT_FOUND, "no column is named \"c\"");
+    refuse("a,b,c\n1,0,1\n2,1,1\n", (clt_csv_options){.texts = "a", .drop = "a"}, CLT_E_INVALID, "column 0 is texts and is dropped");
+    refuse("a,b\n1,-1\n", (clt_csv_options){0}, CLT_E_RANGE, "or texts, as texts=COLUMN takes these");
 }
 
 static void knows_headers_of_numbers_by_the_model(void **state) {
@@ -595,6 +620,7 @@ int main(void) {
         cmocka_unit_test(reads_as_a_model_was_trained),
         cmocka_unit_test(knows_many_texts),
         cmocka_unit_test(reads_features_that_are_texts),
+        cmocka_unit_test(takes_numbers_as_texts),
         cmocka_unit_test(knows_headers_of_numbers_by_the_model),
         cmocka_unit_test(refuses_names_that_are_categories),
         cmocka_unit_test(tells_numbers_that_f32_cannot_tell_apart),

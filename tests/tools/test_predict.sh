@@ -321,6 +321,13 @@ done
 [ "$(wc -l <turned.out)" -eq 40 ] && cmp -s turned.out straight.out || fail "a header of numbers is not found by the model's names"
 expect 0 "4 features (no header)" mlp:8 --data csv:nameless.csv --epochs 1
 
+# Codes and signs as texts.
+"$python" -c 'print("b,code,sign\n" + "\n".join(f"{i % 7},{10 * (i % 3)},{1 - 2 * (i % 2)}" for i in range(60)))' >codes.csv
+expect 1 "as texts=COLUMN takes these" mlp:8 --data csv:codes.csv
+expect 0 "4 features (b, code=0, code=10, code=20), 2 classes (-1, 1)" mlp:8 --data csv:codes.csv,texts=code,sign --epochs 1 --export codes.safetensors
+expect 0 "" --test codes.csv --from codes.safetensors
+refuse "csv:FILE[,label=C]" mlp:8 --data csv:codes.csv,texts=
+
 sed 's/setosa/set\xf6sa/' labelled.csv >latin.csv
 expect 1 "is not UTF-8: convert the table, as with iconv" mlp:32 --data csv:latin.csv,label=species
 

@@ -13,11 +13,13 @@ const char data_spec_help[] =
     "  idx:DIR                                MNIST's files train-*-ubyte[.gz], t10k-*-ubyte[.gz]\n"
     "  cifar10:DIR                            data_batch_1.bin ... data_batch_5.bin, test_batch.bin;\n"
     "                                         the first of the batches will do, without a gap\n"
-    "  csv:FILE[,label=C][,drop=C,C,...][,missing=refuse|drop|mean][,skip=N][,header=0|1]\n"
-    "      [,regression=0|1][,separator=S]    a table after N lines; C is the label's column, by name\n"
+    "  csv:FILE[,label=C][,drop=C,C,...][,texts=C,C,...][,missing=refuse|drop|mean][,skip=N]\n"
+    "      [,header=0|1][,regression=0|1][,separator=S]\n"
+    "                                         a table after N lines; C is the label's column, by name\n"
     "                                         or index from 0 (default: the last), or one that is\n"
     "                                         left out; labels are texts, or whole numbers from 0;\n"
-    "                                         features that are texts become 0 and 1; lines that lack\n"
+    "                                         features that are texts become 0 and 1; texts= takes\n"
+    "                                         columns of numbers so, such as codes; lines that lack\n"
     "                                         a value are refused, dropped, or get the column's mean;\n"
     "                                         S is a character or 'tab'\n"
     "  npy:X.npy,Y.npy[,layout=nchw|nhwc]     whole numbers in Y are classes, others are targets;\n"
@@ -116,24 +118,28 @@ static bool parse_csv_option(data_spec *spec, const char *part) {
     return (value = value_of(part, "separator")) && parse_separator(spec, value);
 }
 
-static bool drop_column(data_spec *spec, const char *name) {
-    size_t used = strlen(spec->drop);
-    spec->csv.drop = spec->drop;
-    if (used && used + 1 < sizeof spec->drop) spec->drop[used++] = ',';
-    return copy_text(spec->drop + used, sizeof spec->drop - used, name);
+enum { COLUMNS = sizeof((data_spec *)0)->drop };
+static bool add_column(char list[COLUMNS], const char *name) {
+    size_t used = strlen(list);
+    if (used && used + 1 < COLUMNS) list[used++] = ',';
+    return copy_text(list + used, COLUMNS - used, name);
 }
 
-/* Behind drop=, what is no option is one column more. */
+/* Behind drop= and texts=, what is no option is one column more. */
 static bool parse_csv(data_spec *spec, char *rest) {
     const char *value;
-    bool dropping = false;
+    char *list = NULL;
     char *part = next_part(&rest);
     if (!part || !copy_text(spec->path, sizeof spec->path, part)) return false;
     while ((part = next_part(&rest))) {
-        value = value_of(part, "drop");
-        dropping = value || (dropping && !strchr(part, '='));
-        if (dropping ? !drop_column(spec, value ? value : part) : !parse_csv_option(spec, part)) return false;
+        const char *dropped = value_of(part, "drop"), *texts = value_of(part, "texts");
+        value = dropped ? dropped : texts;
+        if (value) list = dropped ? spec->drop : spec->texts;
+        else if (strchr(part, '=')) list = NULL;
+        if (list ? !add_column(list, value ? value : part) : !parse_csv_option(spec, part)) return false;
     }
+    if (spec->drop[0]) spec->csv.drop = spec->drop;
+    if (spec->texts[0]) spec->csv.texts = spec->texts;
     return true;
 }
 
@@ -206,7 +212,7 @@ static const source_form forms[] = {
     {"cifar10", DATA_CIFAR10, "cifar10:DIR with a folder of data_batch_1.bin and so on",
      parse_folder},
     {"csv", DATA_CSV,
-     "csv:FILE[,label=C][,drop=C,C,...][,missing=refuse|drop|mean][,skip=N][,header=0|1][,regression=0|1][,separator=S], "
+     "csv:FILE[,label=C][,drop=C,C,...][,texts=C,C,...][,missing=refuse|drop|mean][,skip=N][,header=0|1][,regression=0|1][,separator=S], "
      "such as csv:iris.csv,skip=1,label=4",
      parse_csv},
     {"npy", DATA_NPY, "npy:X.npy,Y.npy[,layout=nchw|nhwc]", parse_npy},

@@ -31,8 +31,8 @@ typedef struct data_spec {
     const char *text;           /* the whole SPEC, borrowed */
     char path[DATA_PATH_BYTES]; /* idx, cifar10: folder; csv, npy: file */
     char path_y[DATA_PATH_BYTES];
-    char label[256], drop[1024];
-    clt_csv_options csv; /* its label and drop point into this struct or are NULL */
+    char label[256], drop[1024], texts[1024];
+    clt_csv_options csv; /* its label, drop and texts point into this struct or are NULL */
     int task;            /* csv: 1 regression, 0 classes, -1 as the model wants */
     clt_shape shape;
     int64_t classes, samples, features;
