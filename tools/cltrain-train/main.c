@@ -10,6 +10,7 @@
 #include "agreement.h"
 #include "data_spec.h"
 #include "devices.h"
+#include "finetune.h"
 #include "model_file.h"
 #include "tools/common/message.h"
 #include "tools/common/streams.h"
@@ -23,11 +24,12 @@
 const char program_name[] = PROGRAM;
 
 static void announce(const report *r, const data_parts *data) {
-    char others[32] = "", samples[320];
+    char others[32] = "", frozen[48] = "", samples[320];
     task_describe(data, samples, sizeof samples);
     if (r->ranks > 1) snprintf(others, sizeof others, " on each of %d ranks", r->ranks);
-    message_line("%s (%lld parameter%s) on %s (%s, %lld training and %lld %s samples) with %s%s",
-                 r->options->model, (long long)r->parameters, PLURAL(r->parameters), r->options->data, samples,
+    if (r->options->freeze) snprintf(frozen, sizeof frozen, ", %lld of them trained", (long long)r->trained_parameters);
+    message_line("%s (%lld parameter%s%s) on %s (%s, %lld training and %lld %s samples) with %s%s",
+                 r->options->model, (long long)r->parameters, PLURAL(r->parameters), frozen, r->options->data, samples,
                  (long long)r->train_samples, (long long)r->test_samples, r->held_out, r->device->name, others);
 }
 
@@ -56,9 +58,12 @@ static int train_on(const options *given, const data_parts *data, const task *ma
         .total_seconds = NAN,
         .ranks = group->size,
     };
+    int code = finetune_freeze(made->graph, given->freeze);
+    if (code) return code;
+    result.trained_parameters = clt_graph_parameter_count(made->graph);
     result.profile.wanted = given->profile != NULL && ranks_lead(group);
     announce(&result, data);
-    int code = run_training(&result, given, data, made, device, group);
+    code = run_training(&result, given, data, made, device, group);
     if (code != EXIT_FAILED && code != EXIT_USAGE && ranks_lead(group)) {
         int printed = print_report(&result);
         if (!printed) printed = profiler_report(&result.profile, given->profile, given->json ? stderr : stdout);

@@ -30,6 +30,9 @@ const option_row option_rows[] = {
     {OPTION_WHOLE, 0, "stop-after", "N", AT(stop_after), .low = 1,
      .help = "stop when N epochs are done, while the schedule is one of\n"
              "--epochs; --resume goes on from there"},
+    {OPTION_WHOLE, 0, "patience", "N", AT(patience), .low = 1,
+     .help = "stop when the test's loss was not lower than its lowest for N\n"
+             "epochs; --export then has the weights of the lowest"},
     {OPTION_WHOLE, 'b', "batch", "N", AT(batch), .low = 1,
      .help = "samples a step; of several ranks, each one's (default: see\n"
              "below)"},
@@ -109,6 +112,16 @@ const option_row option_rows[] = {
      .help = "go on from a checkpoint; a file of weights alone gives the\n"
              "first values. A launcher's restart goes on from --save's file\n"
              "by itself"},
+    {OPTION_TEXT, 0, "init", "FILE", AT(init),
+     .help = "a file of weights, of this or another program, as the first\n"
+             "values of a training of its own; of several files the\n"
+             ".safetensors.index.json"},
+    {OPTION_FLAG, 0, "init-matching", NULL, AT(init_matching),
+     .help = "of --init those tensors alone whose name and shape are the\n"
+             "model's: another head keeps its first values"},
+    {OPTION_TEXT, 0, "freeze", "NAMES", AT(freeze),
+     .help = "parameters that are not trained, by patterns of their names\n"
+             "with commas between: 'conv1.*,layer?.*'"},
     {OPTION_TEXT, 0, "export", "FILE", AT(export_to),
      .help = "the weights alone, at the end: what PyTorch's load_state_dict\n"
              "takes"},

@@ -26,7 +26,7 @@ static int check_files(const options *o) {
     enum { OUTPUTS = 4 };
     char path[2 * DATA_PATH_BYTES];
     file_use files[OUTPUTS + 1] = {{"--save", o->save, FILE_WRITTEN}, {"--export", o->export_to, FILE_WRITTEN}, {"--log", o->log, FILE_WRITTEN},
-                                   {"--profile", o->profile, FILE_WRITTEN}, {"--resume", o->resume, FILE_READ}};
+                                   {"--profile", o->profile, FILE_WRITTEN}, {o->init ? "--init" : "--resume", o->init ? o->init : o->resume, FILE_READ}};
     int code = file_check_distinct(files, OUTPUTS);
     if (!code) code = file_check_distinct(files + 1, OUTPUTS);
     for (int i = 0; !code && data_spec_file(&o->data_spec, i, path); i++) {
@@ -41,7 +41,7 @@ static int check_use(options *given) {
     const struct {
         const char *name;
         bool given;
-    } others[] = {{"--data", given->data}, {"--save", given->save}, {"--resume", given->resume}, {"--export", given->export_to},
+    } others[] = {{"--data", given->data}, {"--save", given->save}, {"--resume", given->resume}, {"--init", given->init}, {"--freeze", given->freeze}, {"--export", given->export_to},
                   {"--log", given->log}, {"--profile", given->profile}, {"--epochs", given->epochs != OPTION_UNSET},
                   {"--steps", given->steps != OPTION_UNSET}, {"--batch", given->batch != OPTION_UNSET}, {"--lr", !isnan(given->lr)}};
     const char *what = given->predict ? "--predict" : "--test";
@@ -76,6 +76,9 @@ static int check(options *given) {
     if (!given->data) return usage_error("no --data SPEC given, such as --data digits");
     if (given->quiet && given->verbose)
         return usage_error("--quiet and --verbose exclude each other");
+    if (given->init && given->resume) return usage_error("--init and --resume exclude each other: --resume goes on with a training, --init begins one");
+    if (given->init_matching && !given->init) return usage_error("--init-matching needs --init FILE");
+    if (given->patience != OPTION_UNSET && given->steps != OPTION_UNSET) return usage_error("--patience counts epochs: it does not go with --steps");
     if (given->save_every != OPTION_UNSET && !given->save)
         return usage_error("--save-every needs --save FILE");
     if (given->locate_nan && given->on_nonfinite == CLT_NONFINITE_IGNORE)
@@ -105,6 +108,7 @@ int options_parse(options *into, int argc, char **argv) {
         .warmup = OPTION_UNSET,
         .decay_steps = OPTION_UNSET,
         .save_every = OPTION_UNSET,
+        .patience = OPTION_UNSET,
         .lr = NAN,
         .momentum = NAN,
         .weight_decay = NAN,

@@ -56,6 +56,9 @@ typedef struct options {
 
     const char *device;
     const char *save, *resume, *export_to, *log, *profile;
+    const char *init, *freeze; /* a file of weights; patterns of names */
+    bool init_matching;
+    int64_t patience; /* epochs without a better test */
     const char *predict, *test, *from, *output; /* a trained model on other data: `data` is what is predicted or tested */
     int64_t save_every;
 

@@ -104,6 +104,7 @@ static void set_setup(json_t *object, const report *r) {
     set_text(object, "device_id", r->device->id);
     set_text(object, "platform", r->device->platform);
     set_whole(object, "parameters", r->parameters);
+    if (o->freeze) set_whole(object, "trained_parameters", r->trained_parameters);
     set_whole(object, "train_samples", r->train_samples);
     set_whole(object, "test_samples", r->test_samples);
     json_object_set_new(object, "standardized", json_boolean(r->standardized));
@@ -125,6 +126,10 @@ static void set_outcome(json_t *object, const report *r) {
     set_whole(object, "skipped_steps", r->skipped);
     set_metrics(object, "train", &r->train, r->classification);
     set_metrics(object, r->held_out, &r->test, r->classification);
+    if (r->options->patience != OPTION_UNSET) {
+        set_whole(object, "best_epoch", r->best_epoch);
+        json_object_set_new(object, "stopped_early", json_boolean(r->stopped_early));
+    }
     set_real(object, "samples_per_second", r->samples_per_second);
     set_real(object, "epoch_seconds", r->epoch_seconds);
     set_real(object, "first_step_seconds", r->first_step_seconds);
@@ -263,6 +268,7 @@ bool report_print_text(const report *r, FILE *file) {
     fprintf(file, "  %-12s %lld epoch%s, %lld step%s%s", "trained", (long long)r->epochs,
             PLURAL(r->epochs), (long long)r->steps, PLURAL(r->steps),
             r->signal ? ", interrupted" : "");
+    if (r->best_epoch) fprintf(file, "; the best was epoch %lld", (long long)r->best_epoch);
     if (r->skipped) fprintf(file, ", %lld of them left out: gradients not finite", (long long)r->skipped);
     if (isfinite(r->samples_per_second))
         fprintf(file, "; %.*f samples/s", r->samples_per_second < 100, r->samples_per_second);

@@ -19,7 +19,9 @@ typedef struct report {
     const clt_device_info *device;
     bool classification;
     bool standardized;
-    int64_t parameters, train_samples, test_samples;
+    int64_t parameters, trained_parameters, train_samples, test_samples;
+    int64_t best_epoch; /* of --patience: the one with the lowest loss in its test; 0: not looked for */
+    bool stopped_early;
     int64_t epochs, steps; /* done, those before --resume among them */
     int64_t skipped; /* steps of this run that were left out: their gradients were not finite */
     clt_metrics train;     /* of the last epoch, or of its part that was run */

@@ -10,6 +10,7 @@
 #include "tools/common/message.h"
 #include "agreement.h"
 #include "balance.h"
+#include "finetune.h"
 #include "model_file.h"
 #include "progress.h"
 #include "recipe.h"
@@ -41,6 +42,7 @@ typedef struct run {
     bool stepped;         /* a step was done in this run */
     bool timed;           /* an epoch was */
     bool unsaved;         /* something happened since the last save */
+    double best_loss;     /* of report->best_epoch's test */
     int64_t tested_at;    /* the step of report->test, or -1 */
     int64_t ended_epochs; /* whose end is reported, saved and tested */
 
@@ -115,11 +117,19 @@ static void tell_standardization(const run *r, const char *path) {
                 r->options->data);
 }
 
+static int initialize(run *r) {
+    if (!r->options->init) return 0;
+    clt_status status = finetune_init(r->trainer, r->options, ranks_lead(r->group));
+    if (status == CLT_E_MISMATCH && !r->options->init_matching)
+        return run_error("--init: %s. --init-matching takes the tensors that fit, and leaves the others at their first values", clt_error_detail());
+    return status < 0 ? failed(r, status, "--init") : 0;
+}
+
 static int resume(run *r) {
     const char *path;
     clt_status status = model_file_find(r->options, r->group, &path);
     if (status < 0) return failed(r, status, "resuming");
-    if (!path) return 0;
+    if (!path) return initialize(r);
     status = clt_checkpoint_load(r->trainer, r->train, path);
     /* Where training would go on, as many samples and the same optimizer are needed; weights are tested on any. */
     if (status == CLT_E_MISMATCH && only_tests(r->options) && clt_weights_load(r->trainer, path) >= 0) return tell_standardization(r, path), 0;
@@ -253,6 +263,26 @@ static int test(run *r) {
     return 0;
 }
 
+static int export_weights(run *r) {
+    if (!r->options->export_to || !ranks_lead(r->group)) return 0;
+    clt_status status = clt_weights_save(r->trainer, r->options->export_to);
+    return status < 0 ? library_error(status, "--export") : 0;
+}
+
+/* --patience, after the test of an epoch. */
+static int compare_test(run *r) {
+    int64_t patience = r->options->patience;
+    const clt_metrics *now = &r->report->test;
+    if (patience == OPTION_UNSET || !now->samples) return 0;
+    if (!r->report->best_epoch || isnan(r->best_loss) || now->loss < r->best_loss) {
+        r->best_loss = now->loss;
+        r->report->best_epoch = r->report->epochs;
+        return agree(r, export_weights(r));
+    }
+    r->report->stopped_early = r->report->epochs - r->report->best_epoch >= patience;
+    return 0;
+}
+
 /* ---- shares ---- */
 
 /* The batches that follow are cut as options->each_share says. */
@@ -300,6 +330,7 @@ static int end_epoch(run *r) {
     r->unsaved = true;
     if (!code && r->options->save && r->options->save_every == OPTION_UNSET) code = save(r);
     if (!code) code = test(r);
+    if (!code) code = compare_test(r);
     if (code) return code;
     progress_epoch(&r->progress, r->report);
     run_log_epoch(r->log, r->report, clt_trainer_lr(r->trainer));
@@ -391,7 +422,7 @@ static bool finished(const run *r) {
     clt_loader_position at = clt_loader_get_position(r->train);
     if (at.epoch > r->ended_epochs) return false;
     if (at.batch % r->options->accumulate != 0 && at.batch < r->used_batches) return false;
-    if (signal_caught(r)) return true;
+    if (signal_caught(r) || r->report->stopped_early) return true;
     if (r->options->steps != OPTION_UNSET) return r->report->steps >= r->options->steps;
     return at.epoch >= r->limit_epochs;
 }
@@ -436,10 +467,7 @@ static int finish(run *r) {
     /* A run that was interrupted before its first step has nothing that is worth a file. */
     if (o->save && r->unsaved && (r->stepped || !signal)) code = save(r);
     if (!code) code = test(r);
-    if (!code && o->export_to && !signal && ranks_lead(r->group)) {
-        clt_status status = clt_weights_save(r->trainer, o->export_to);
-        if (status < 0) code = library_error(status, "--export");
-    }
+    if (!code && !signal && !r->report->best_epoch) code = export_weights(r); /* else it has the best */
     r->report->peak_device_bytes = clt_device_peak_bytes(r->device);
     r->report->ranks = r->group->size;
     r->report->bytes_sent = ranks_bytes_sent(r->group);

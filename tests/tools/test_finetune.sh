@@ -1,0 +1,81 @@
+#!/bin/sh
+# test_finetune.sh PROGRAM PYTHON: training that begins from other weights, leaves some as they are, and ends when it gets no better.
+program=$1 python=$2 name=finetune
+. "$(dirname "$0")/common.sh"
+cd "$folder" || exit 1
+
+cat >tensors.py <<'END'
+import json, struct, sys
+def read(path):
+    data = open(path, "rb").read()
+    length = struct.unpack_from("<Q", data)[0]
+    header = json.loads(data[8:8 + length])
+    header.pop("__metadata__", None)
+    return {name: data[8 + length + f["data_offsets"][0]:8 + length + f["data_offsets"][1]] for name, f in header.items()}
+END
+
+# ---- the values of another training ----
+
+expect 0 "" convnet --data digits --epochs 2 --export first.safetensors --json
+trained=$(grep '"test_' "$out")
+expect 0 "" convnet --data digits --epochs 0 --init first.safetensors --json
+[ "$(grep '"test_' "$out")" = "$trained" ] || fail "the weights of --init give another test"
+
+expect 0 " of them trained) on digits" convnet --data digits --epochs 1 --init first.safetensors --freeze 'conv?.*,fc1.bias' --export second.safetensors --json
+"$python" - "$out" >"$folder/why" 2>&1 <<'END' || fail "what is frozen: $(cat "$folder/why")"
+import json, sys
+sys.path.insert(0, ".")
+from tensors import read
+a, b = read("first.safetensors"), read("second.safetensors")
+same = {name for name in a if a[name] == b[name]}
+assert same == {"conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias", "fc1.bias"}, same
+told = json.load(open(sys.argv[1]))
+frozen = sum(len(a[name]) // 4 for name in same)
+assert told["parameters"] - told["trained_parameters"] == frozen, told
+END
+
+# ---- another head ----
+
+expect 0 "" mlp:32 --data digits --epochs 0 --export plain.safetensors
+
+expect 1 "was trained on 10 classes, and the data have 3. --init-matching takes the tensors that fit" \
+    convnet --data synthetic:1x8x8,classes=3,n=200 --epochs 0 --init first.safetensors
+expect 1 "\"fc2.weight\" is F32 [10, 32]; the model has F32 [32, 32]. --init-matching takes the tensors that fit" mlp:32,32 --data digits --epochs 0 --init plain.safetensors
+expect 0 "--init: fc2.weight keeps its first values: first.safetensors: \"fc2.weight\" is F32 [10, 128]" \
+    convnet --data synthetic:1x8x8,classes=3,n=200 --epochs 0 --init first.safetensors --init-matching --export third.safetensors
+"$python" -c '
+from tensors import read
+a, b = read("first.safetensors"), read("third.safetensors")
+assert all((a[name] == b[name]) == (not name.startswith("fc2")) for name in a), [name for name in a if a[name] == b[name]]' 2>"$folder/why" ||
+    fail "another head: $(cat "$folder/why")"
+expect 1 "has no tensor with a name, shape and type of the model's" mlp:7 --data synthetic:5,classes=3,n=200 --epochs 0 --init first.safetensors --init-matching
+expect 1 "nowhere.safetensors" convnet --data digits --init nowhere.safetensors
+head -c 5000 first.safetensors >cut.safetensors
+expect 1 "cut.safetensors" convnet --data digits --init cut.safetensors --init-matching
+
+refuse "--freeze: no parameter's name matches \"conv9*\"" convnet --data digits --freeze 'conv9*'
+refuse "no parameter is left to train" convnet --data digits --freeze '*'
+refuse "expected patterns of names with commas between" convnet --data digits --freeze 'conv1.*,,fc1.*'
+refuse "--init and --resume exclude each other" convnet --data digits --init first.safetensors --resume first.safetensors
+refuse "--init-matching needs --init FILE" convnet --data digits --init-matching
+refuse "--freeze is of training: it does not go with --test" --test table.csv --from first.safetensors --freeze 'conv*'
+refuse "--export" convnet --data digits --init first.safetensors --export first.safetensors
+
+# ---- an end when it gets no better ----
+
+refuse "--patience counts epochs" mlp --data digits --patience 2 --steps 100
+expect 0 "" mlp:64 --data digits --epochs 300 --patience 2 --lr 0.02 --export best.safetensors --save last.safetensors --log run.jsonl --json
+cp "$out" told.json
+expect 0 "" mlp:64 --data digits --epochs 0 --init best.safetensors --json
+"$python" - "$out" >"$folder/why" 2>&1 <<'END' || fail "patience: $(cat "$folder/why")"
+import json, sys
+told, again = json.load(open("told.json")), json.load(open(sys.argv[1]))
+losses = [line["test_loss"] for line in map(json.loads, open("run.jsonl")) if line["event"] == "epoch"]
+best = losses.index(min(losses)) + 1
+assert told["stopped_early"] and told["best_epoch"] == best and told["epochs"] == len(losses) == best + 2 < 300, (told, losses)
+assert abs(again["test_loss"] / min(losses) - 1) < 1e-6, (again, losses)
+END
+expect 0 "" mlp:16 --data digits --epochs 2 --patience 5
+says "; the best was epoch "
+
+[ "$failures" -eq 0 ] || exit 1

@@ -1,0 +1,17 @@
+/*
+ * Training that begins from another model's weights, or leaves some of its own as they are.
+ */
+#ifndef TRAIN_FINETUNE_H
+#define TRAIN_FINETUNE_H
+
+#include <cltrain/cltrain.h>
+
+#include "options.h"
+
+/* --freeze: parameters whose names match one of the patterns, with commas between, are not trained. Returns 0, or an exit code after saying why not. */
+int finetune_freeze(clt_graph *graph, const char *patterns);
+
+/* --init: the trainer's first values. `tells`: what is left out is said. Returns CLT_OK, or a status whose words say what to do. */
+clt_status finetune_init(clt_trainer *trainer, const options *given, bool tells);
+
+#endif
