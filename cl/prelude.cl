@@ -169,6 +169,23 @@ static float clt_gelu_slope(float a) {
     return (a < 0.0f ? tail : 1.0f - tail) + a * bell * 0.39894228f;
 }
 
+/* Its approximation by tanh: a / (1 + exp(-u)), u = sqrt(8 / pi) (a + 0.044715 a^3). Of exp(-|u|), so that nothing overflows, and no digits are lost to a
+ * difference from 1. */
+static float clt_gelu_tanh_exp(float a) {
+    return clt_exp2_below(fabs(a * (1.0f + 0.044715f * a * a)) * -2.3022082f);
+}
+
+static float clt_gelu_tanh(float a) {
+    float e = clt_gelu_tanh_exp(a);
+    return a * (a < 0.0f ? e : 1.0f) / (1.0f + e);
+}
+
+static float clt_gelu_tanh_slope(float a) {
+    float e = clt_gelu_tanh_exp(a), factor = (a < 0.0f ? e : 1.0f) / (1.0f + e), rest = (a < 0.0f ? 1.0f : e) / (1.0f + e);
+    float slope = factor * (1.0f + a * rest * 1.5957691f * (1.0f + 0.134145f * a * a));
+    return e == 0.0f ? factor : slope; /* of what is large the parts are infinite */
+}
+
 /*
  * The sum of `value` over the work-group, in every work-item. A tree whose order
  * depends on the group's size alone, so results are the same in each run; any size from

@@ -39,9 +39,7 @@ static const function functions[] = {
     {"clip", "a", "a < s0 ? s0 : a > s1 ? s1 : a", {"ag"}, {"a >= s0 && a <= s1 ? g : 0.0f"}},
     {"relu", "a", "a < 0.0f ? 0.0f : a", {"yg"}, {"y <= 0.0f ? 0.0f : g"}},
     {"gelu", "a", "clt_gelu(a)", {"ag"}, {"g * clt_gelu_slope(a)"}},
-    /* 2 sqrt(2 / pi) = 1.5957...; 1 + tanh(u) = 2 / (1 + exp(-2 u)) */
-    {"gelu_tanh", "a", "a / (1.0f + exp(-1.5957691216057308f * a * (1.0f + 0.044715f * a * a)))", {"ag"},
-     {"g / (1.0f + exp(-1.5957691216057308f * a * (1.0f + 0.044715f * a * a))) * (1.0f + a * (1.0f - 1.0f / (1.0f + exp(-1.5957691216057308f * a * (1.0f + 0.044715f * a * a)))) * 1.5957691216057308f * (1.0f + 0.134145f * a * a))"}},
+    {"gelu_tanh", "a", "clt_gelu_tanh(a)", {"ag"}, {"g * clt_gelu_tanh_slope(a)"}},
     {"leaky_relu", "a", "a < 0.0f ? s0 * a : a", {"ag"}, {"a > 0.0f ? g : s0 * g"}},
     {"elu", "a", "a > 0.0f ? a : s0 * expm1(a)", {"ag"}, {"a > 0.0f ? g : g * s0 * exp(a)"}},
     {"softplus", "a", "fmax(a, 0.0f) + log1p(exp(-fabs(a)))", {"ag"}, {"g / (1.0f + exp(-a))"}},

@@ -16,13 +16,12 @@
 #define ATTENTION_SCALARS   int8 size, int4 strides, int places, int masked, int site, float scale, float dropout
 #define ATTENTION_ARGUMENTS size, strides, places, masked, site, scale, dropout
 
-/* panels[tile][c][k] = x[tile CPU_COLUMNS + k][c], zero behind the last of a head's rows. A work-item a tile. */
+/* panels[tile][c][k] = x[tile CPU_COLUMNS + k][c]; what is behind the last of a head's rows is not set, and counts for nothing. A work-item a tile. */
 CLT_ITEM void ATTENTION_NAME(cpu_attention_pack_item)(int item, global const float *x, global float *panels, int rows) {
     int tiles = (rows + CPU_COLUMNS - 1) / CPU_COLUMNS, first = item % tiles * CPU_COLUMNS;
     global const float *from = x + (item / tiles * rows + first) * ATTENTION_D;
     global float *to = panels + item * CPU_COLUMNS * ATTENTION_D;
-    for (int c = 0; c < ATTENTION_D; c++)
-        for (int k = 0; k < CPU_COLUMNS; k++) to[c * CPU_COLUMNS + k] = first + k < rows ? from[k * ATTENTION_D + c] : 0;
+    cpu_interleave(from, ATTENTION_D, min(CPU_COLUMNS, rows - first), ATTENTION_D, to, CPU_COLUMNS);
 }
 kernel void ATTENTION_NAME(cpu_attention_pack)(global const float *x, global float *panels, int rows) {
     ATTENTION_NAME(cpu_attention_pack_item)(get_global_id(0), x, panels, rows);
@@ -145,26 +144,28 @@ static void cpu_attention_kept_keys(float *kept, global const int *rng, int site
         }
 }
 
-/* Weights from scores of a row that sees the first `seen` of a tile: exp(score - its new maximum). What the row had before is worth the
- * result; `sums` has the sums of weights. */
-static float cpu_attention_weigh(float *scores, int seen, float *maximum, cpu_vector *sums) {
-    float most = *maximum, values[CPU_WIDTH];
-    for (int k = max(seen, 0); k < CPU_COLUMNS; k++) scores[k] = -INFINITY;
-    cpu_vector left = cpu_load(0, scores), right = cpu_load(0, scores + CPU_WIDTH);
-    cpu_store(fmax(left, right), 0, values);
-    for (int k = 0; k < CPU_WIDTH; k++) most = fmax(most, values[k]);
-    if (most == -INFINITY) { /* it has seen none yet */
-        cpu_store((cpu_vector)(0), 0, scores);
-        cpu_store((cpu_vector)(0), 0, scores + CPU_WIDTH);
-        return 1;
+/* Weights from the scores of a tile, of which row i sees the first seen[i] - first: exp(score - the row's new maximum). What a row had before is worth
+ * factors[i]; `sums` has the sums of weights. A row that has seen no key has a maximum of -infinity, and weights of 0. */
+static void cpu_attention_weigh(float *scores, const int *seen, int first, float *maximum, cpu_vector *sums, float *factors) {
+    float base[CPU_ROWS];
+    for (int i = 0; i < CPU_ROWS; i++) {
+        float *row = scores + i * CPU_COLUMNS;
+        for (int k = max(seen[i] - first, 0); k < CPU_COLUMNS; k++) row[k] = -INFINITY;
+        base[i] = fmax(maximum[i], cpu_lanes_max(fmax(cpu_load(0, row), cpu_load(1, row))));
     }
-    float factor = exp(*maximum - most);
-    left = exp(left - most), right = exp(right - most);
-    cpu_store(left, 0, scores);
-    cpu_store(right, 0, scores + CPU_WIDTH);
-    *sums = *sums * factor + (left + right);
-    *maximum = most;
-    return factor;
+    for (int i = 0; i < CPU_ROWS; i++) {
+        float most = base[i];
+        base[i] = most == -INFINITY ? 0.0f : most;
+        factors[i] = clt_exp2_below((maximum[i] - base[i]) * 1.44269504f);
+        maximum[i] = most;
+    }
+    for (int i = 0; i < CPU_ROWS; i++) {
+        float *row = scores + i * CPU_COLUMNS;
+        cpu_vector left = cpu_exp_below(cpu_load(0, row) - base[i]), right = cpu_exp_below(cpu_load(1, row) - base[i]);
+        cpu_store(left, 0, row);
+        cpu_store(right, 1, row);
+        sums[i] = sums[i] * factors[i] + (left + right);
+    }
 }
 #endif
 
@@ -173,7 +174,7 @@ CLT_ITEM void ATTENTION_NAME(cpu_attention_item)(int item, global const float *q
     int t = size.s2, s = size.s3, blocks = (t + CPU_ROWS - 1) / CPU_ROWS, head = item / blocks, first = item % blocks * CPU_ROWS;
     int there = min(CPU_ROWS, t - first), keys = cpu_attention_key_head(head, size), tiles = (s + CPU_COLUMNS - 1) / CPU_COLUMNS;
     int end = 0, seen[CPU_ROWS];
-    float rows[CPU_ROWS * ATTENTION_D], out[CPU_ROWS * ATTENTION_D], weights[CPU_ROWS * CPU_COLUMNS], maximum[CPU_ROWS];
+    float rows[CPU_ROWS * ATTENTION_D], out[CPU_ROWS * ATTENTION_D], weights[CPU_ROWS * CPU_COLUMNS], maximum[CPU_ROWS], factors[CPU_ROWS];
     cpu_vector sums[CPU_ROWS];
     ATTENTION_NAME(attention_rows)(q + (head * t + first) * ATTENTION_D, there, rows);
     for (int i = 0; i < CPU_ROWS; i++) {
@@ -191,10 +192,9 @@ CLT_ITEM void ATTENTION_NAME(cpu_attention_item)(int item, global const float *q
             cpu_store(sum[i][1] * scale, 0, weights + i * CPU_COLUMNS + CPU_WIDTH);
         }
         if (masked) cpu_attention_mask_queries(weights, mask, masked, strides, head * t + first, there, k, size);
-        for (int i = 0; i < CPU_ROWS; i++) {
-            float factor = cpu_attention_weigh(weights + i * CPU_COLUMNS, seen[i] - k, maximum + i, sums + i);
-            if (factor != 1) ATTENTION_NAME(attention_scale)(out + i * ATTENTION_D, factor);
-        }
+        cpu_attention_weigh(weights, seen, k, maximum, sums, factors);
+        for (int i = 0; i < CPU_ROWS; i++)
+            if (factors[i] != 1) ATTENTION_NAME(attention_scale)(out + i * ATTENTION_D, factors[i]);
         if (dropout != 0) {
             float kept[CPU_ROWS * CPU_COLUMNS];
             cpu_attention_kept_queries(kept, rng, site, dropout, head * t + first, there, k, t);
@@ -241,11 +241,11 @@ CLT_ITEM void ATTENTION_NAME(cpu_attention_few_item)(int row, global const float
             for (int i = 0; i < count; i++) scores[i] = cpu_attention_masked(scores[i], mask, masked, mask_at + (j + i) * strides.s3);
         for (int i = 0; i < KEYS; i++) most = fmax(most, scores[i]);
         if (most == -INFINITY) continue; /* it has seen none yet */
-        factor = exp(maximum - most);
+        factor = clt_exp2_below((maximum - most) * 1.44269504f);
         maximum = most;
         sums *= factor;
         for (int i = 0; i < KEYS; i += CPU_WIDTH) {
-            cpu_vector p = exp(cpu_load(0, scores + i) - most);
+            cpu_vector p = cpu_exp_below(cpu_load(0, scores + i) - most);
             cpu_store(p, 0, scores + i);
             sums += p;
         }
@@ -295,14 +295,14 @@ CLT_ITEM void ATTENTION_NAME(cpu_attention_grad_query_item)(int item, global con
             cpu_attention_mask_queries(weights, mask, masked, strides, at, there, j, size);
             for (int i = 0; i < CPU_ROWS; i++) {
                 float shift = log_sums[at + min(i, there - 1)], *to = weights + i * CPU_COLUMNS;
-                cpu_store(exp(cpu_load(0, to) - shift), 0, to);
-                cpu_store(exp(cpu_load(0, to + CPU_WIDTH) - shift), 0, to + CPU_WIDTH);
+                cpu_store(cpu_exp_below(cpu_load(0, to) - shift), 0, to);
+                cpu_store(cpu_exp_below(cpu_load(0, to + CPU_WIDTH) - shift), 0, to + CPU_WIDTH);
             }
         } else {
             _Pragma("unroll") for (int i = 0; i < CPU_ROWS; i++) {
                 float shift = log_sums[at + min(i, there - 1)];
-                cpu_store(exp(sum[i][0] * scale - shift), 0, weights + i * CPU_COLUMNS);
-                cpu_store(exp(sum[i][1] * scale - shift), 0, weights + i * CPU_COLUMNS + CPU_WIDTH);
+                cpu_store(cpu_exp_below(sum[i][0] * scale - shift), 0, weights + i * CPU_COLUMNS);
+                cpu_store(cpu_exp_below(sum[i][1] * scale - shift), 0, weights + i * CPU_COLUMNS + CPU_WIDTH);
             }
         }
         ATTENTION_PRODUCT(sum, gradients, value_panels + panel)
@@ -360,11 +360,11 @@ CLT_ITEM void ATTENTION_NAME(cpu_attention_grad_key_value_item)(int item, global
                 }
                 cpu_attention_mask_keys(p, mask, masked, strides, row, count, first, there, size);
                 for (int i = 0; i < CPU_ROWS; i++)
-                    for (int c = 0; c < 2; c++) cpu_store(exp(cpu_load(c, p + i * CPU_COLUMNS) - cpu_load(c, shifts)), c, p + i * CPU_COLUMNS);
+                    for (int c = 0; c < 2; c++) cpu_store(cpu_exp_below(cpu_load(c, p + i * CPU_COLUMNS) - cpu_load(c, shifts)), c, p + i * CPU_COLUMNS);
             } else {
                 _Pragma("unroll") for (int i = 0; i < CPU_ROWS; i++) {
-                    cpu_store(exp(sum[i][0] * scale - cpu_load(0, shifts)), 0, p + i * CPU_COLUMNS);
-                    cpu_store(exp(sum[i][1] * scale - cpu_load(1, shifts)), 0, p + i * CPU_COLUMNS + CPU_WIDTH);
+                    cpu_store(cpu_exp_below(sum[i][0] * scale - cpu_load(0, shifts)), 0, p + i * CPU_COLUMNS);
+                    cpu_store(cpu_exp_below(sum[i][1] * scale - cpu_load(1, shifts)), 0, p + i * CPU_COLUMNS + CPU_WIDTH);
                 }
             }
             for (int i = 0; places == 1 && i < CPU_ROWS; i++)

@@ -12,6 +12,9 @@
 #define CPU_PASTE_(a, b) a##b
 #define CPU_PASTE(a, b)  CPU_PASTE_(a, b)
 #define cpu_vector       CPU_PASTE(float, CPU_WIDTH)
+#define cpu_ints         CPU_PASTE(int, CPU_WIDTH)
+#define cpu_as_ints      CPU_PASTE(as_int, CPU_WIDTH)
+#define cpu_as_vector    CPU_PASTE(as_float, CPU_WIDTH)
 #define cpu_load         CPU_PASTE(vload, CPU_WIDTH)
 #define cpu_store        CPU_PASTE(vstore, CPU_WIDTH)
 #define CPU_COLUMNS      (2 * CPU_WIDTH)
@@ -27,6 +30,34 @@ static float cpu_lanes(cpu_vector v) {
     float4 four = v;
 #endif
     return (four.s0 + four.s2) + (four.s1 + four.s3);
+}
+
+/* The largest of a vector's lanes; of NaNs, the others. */
+static float cpu_lanes_max(cpu_vector v) {
+#if CPU_WIDTH == 16
+    float8 eight = fmax(v.lo, v.hi);
+    float4 four = fmax(eight.lo, eight.hi);
+#elif CPU_WIDTH == 8
+    float4 four = fmax(v.lo, v.hi);
+#else
+    float4 four = v;
+#endif
+    return fmax(fmax(four.s0, four.s2), fmax(four.s1, four.s3));
+}
+
+/* clt_exp2_below of each lane, of x in units of e: exp(x) of x up to 0. */
+static cpu_vector cpu_exp_below(cpu_vector x) {
+    x *= 1.44269504f;
+    cpu_vector whole = x + 12582912.0f, f = x - (whole - 12582912.0f);
+    cpu_vector y = 1.53533630e-4f;
+    y = y * f + 1.33988756e-3f;
+    y = y * f + 9.61843736e-3f;
+    y = y * f + 5.55033247e-2f;
+    y = y * f + 2.40226479e-1f;
+    y = y * f + 6.93147203e-1f;
+    y = y * f + 1.0f;
+    cpu_ints power = (cpu_as_ints(whole) << 23) + 0x3f800000;
+    return select(y * cpu_as_vector(power), (cpu_vector)(0), x < -126.0f);
 }
 
 /* What is done to results before they are stored, where the host says something (backends/codegen.h): `value` is
