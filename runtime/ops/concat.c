@@ -6,6 +6,7 @@ static clt_status infer(clt_tensor *node) {
     int axis = ((const clt_concat_attributes *)node->attributes)->axis;
     const clt_tensor *first = node->inputs[0];
     clt_shape shape = first->shape;
+    if (axis >= shape.rank) return clt_fail(CLT_E_SHAPE, "axis %d is beyond the %d dimensions of the first", axis, shape.rank);
     for (int i = 1; i < node->n_inputs; i++) {
         const clt_tensor *x = node->inputs[i];
         CLT_TRY(clt_check_dtype(node, i, first->dtype));

@@ -102,7 +102,7 @@ clt_tensor *clt_cross_entropy_with(clt_tensor *logits, clt_tensor *target, clt_c
     if (weights) losses = clt_mul(losses, weights);
     if (o.label_smoothing > 0)
         losses = clt_add(clt_mul_scalar(losses, 1 - o.label_smoothing), clt_mul_scalar(even_losses(logits, o.weight), o.label_smoothing));
-    if (kept) losses = clt_mul(losses, kept);
+    if (kept) losses = clt_where(kept, losses, clt_fill(losses->graph, (clt_shape){0}, 0)); /* not a product: the loss at another class may be infinite */
     if (kept) weights = weights ? clt_mul(weights, kept) : kept;
     if (o.reduction == CLT_LOSS_NONE && target != labels) return clt_reshape_to(losses, clt_tensor_extent(labels));
     if (!weights || o.reduction != CLT_LOSS_MEAN) return clt_reduce_losses(losses, (clt_loss_options){o.reduction});

@@ -5,7 +5,10 @@
 #include "runtime/ops/ops.h"
 
 static clt_status infer(clt_tensor *node) {
+    int axis = ((const clt_softmax_attributes *)node->attributes)->axis;
     CLT_TRY(clt_check_floats(node, node->n_inputs));
+    if (axis > 0 && axis >= node->inputs[0]->shape.rank)
+        return clt_fail(CLT_E_SHAPE, "axis %d is beyond the %d dimensions of the input", axis, node->inputs[0]->shape.rank);
     node->shape = node->inputs[0]->shape;
     node->dtype = node->inputs[0]->dtype;
     return CLT_OK;

@@ -52,7 +52,7 @@ static bool is_classifier(const clt_tensor *output, const clt_tensor *truth) {
 
 /* Of a truth whose losses are left out nothing is right. */
 static clt_tensor *count_correct(clt_graph *g, const char *name, clt_tensor *output, clt_tensor *truth, const clt_index_limit *limit) {
-    if (limit->ignores) truth = clt_ignore_index(truth, limit->ignored, -1);
+    if (limit->counted) truth = clt_ignore_index(truth, limit->ignored, -1);
     if (truth->shape.rank > 1) {
         output = clt_reshape(output, CLT_SHAPE(-1, output->shape.dims[output->shape.rank - 1]));
         truth = clt_reshape(truth, CLT_SHAPE(-1));

@@ -13,7 +13,7 @@ static bool carries_values(const clt_tensor *tensor, const clt_tensor *input, cl
     if (tensor == input) return true;
     for (int i = 0; i < tensor->n_inputs; i++) {
         if (tensor->inputs[i]->dtype != CLT_I32 || !carries_values(tensor->inputs[i], input, limit)) continue;
-        if (tensor->kind == CLT_NODE_OP && tensor->op->ignores) limit->ignores = tensor->op->ignores(tensor, &limit->ignored);
+        if (tensor->kind == CLT_NODE_OP && tensor->op->ignores) limit->ignores = limit->counted = tensor->op->ignores(tensor, &limit->ignored);
         return true;
     }
     return false;
@@ -22,7 +22,10 @@ static bool carries_values(const clt_tensor *tensor, const clt_tensor *input, cl
 /* The stricter of two; what is ignored must be so wherever there is a limit. */
 static clt_index_limit both_limits(clt_index_limit a, clt_index_limit b) {
     if (!a.below) return b;
-    return (clt_index_limit){CLT_MIN(a.below, b.below), a.ignores && b.ignores && a.ignored == b.ignored, a.ignored};
+    return (clt_index_limit){.below = CLT_MIN(a.below, b.below),
+                             .ignores = a.ignores && b.ignores && a.ignored == b.ignored,
+                             .counted = a.counted || b.counted,
+                             .ignored = a.counted ? a.ignored : b.ignored};
 }
 
 /* Values of i32 inputs that are classes or rows of a table have a limit, which is checked before
@@ -470,7 +473,7 @@ static void count_batch(const clt_trainer *t, const clt_batch *batch, clt_seen *
     const clt_array *truth = &batch->fields[t->n_inputs - 1];
     int64_t labels = clt_shape_elements(&truth->shape);
     seen->labels += labels;
-    for (int64_t k = 0; limit->ignores && k < labels; k++) seen->labels -= index_at(truth, k) == limit->ignored;
+    for (int64_t k = 0; limit->counted && k < labels; k++) seen->labels -= index_at(truth, k) == limit->ignored;
 }
 
 clt_status clt_trainer_step(clt_trainer *t, const clt_batch *batch) {

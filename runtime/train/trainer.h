@@ -60,7 +60,8 @@ typedef struct clt_seen {
 /* What i32 values of an input must be. */
 typedef struct clt_index_limit {
     int64_t below; /* in [0, below); 0: anything */
-    bool ignores;  /* or this, which stands for none */
+    bool ignores;  /* or what stands for none */
+    bool counted;  /* a loss leaves that out, so accuracy does, whatever else reads it */
     int32_t ignored;
 } clt_index_limit;
 

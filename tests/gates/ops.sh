@@ -25,6 +25,15 @@ fields=$(awk '{ name = $NF; sub(/;/, "", name); body = $0; sub(/^[^{]*\{/, "", b
     for (d = 1; d <= m; d++) { sub(/^ *(const +)?(struct +)?[a-zA-Z0-9_]+ +/, "", declarations[d]); n = split(declarations[d], f, ",")
         for (i = 1; i <= n; i++) { gsub(/[ *]|\[.*/, "", f[i]); if (f[i] != "") print name "," f[i] } } }' "${TMPDIR:-/tmp}/attributes.$$" | grep -vxE "$whole")
 [ "$(echo "$fields" | wc -l)" -ge 60 ] || { echo "FAILED: fields of attributes are not found in runtime/ops/ops.h"; exit 1; }
+# A schema is looked for by the name of the type: what an op's attributes are ends so, or is a chain of forms.
+types=$(for file in runtime/ops/*.c; do seen "$file" | grep -oE '\.attributes_bytes = sizeof ?\([^)]*\)' || :; done | sed -E 's/.*\(([^)]*)\)/\1/' | sort -u)
+[ "$(echo "$types" | wc -l)" -ge 20 ] || { echo "FAILED: the types of attributes are not found in runtime/ops"; exit 1; }
+for type in $types; do
+    case $type in clt_*_attributes | clt_fused | clt_fused_reduce) ;; *)
+        echo "FAILED: the type of an op's attributes is named $type: expected clt_NAME_attributes, by which its fields are looked for"
+        exit 1 ;;
+    esac
+done
 told=$(for file in runtime/ops/*.c; do seen "$file" | tr -s ' \n' ' ' |
     grep -oE '\.type = CLT_ATTRIBUTE_[A-Z0-9]+, \.offset = [a-z_]*offsetof ?\([a-z0-9_]+, ?[a-z0-9_]+' || :; done | sed -E 's/.*\(([a-z0-9_]+), ?([a-z0-9_]+)$/\1,\2/')
 for field in $fields; do

@@ -214,6 +214,23 @@ static void ops_have_names_of_their_own(void **state) {
         for (int k = 0; k < i; k++) assert_string_not_equal(clt_ops[i]->name, clt_ops[k]->name);
 }
 
+/* What a key says is written, and read back as it was (backends/tune/key.c). */
+static void keys_can_be_read(void **state) {
+    (void)state;
+    for (int i = 0; clt_ops[i]; i++)
+        for (const clt_attribute *a = clt_ops[i]->schema; a && a->name; a++) {
+            const char *op = clt_ops[i]->name;
+            if (!a->key) continue;
+            bool whole = a->type == CLT_ATTRIBUTE_INT || a->type == CLT_ATTRIBUTE_INT64, is_switch = a->type == CLT_ATTRIBUTE_BOOL;
+            bool other = a->type == CLT_ATTRIBUTE_ENUM || a->type == CLT_ATTRIBUTE_AXES || a->type == CLT_ATTRIBUTE_ORDER;
+            if (!whole && !is_switch && !other) fail_msg("%s.%s: no text of a problem tells an attribute of its kind", op, a->name);
+            if (whole && !(a->least >= 0 && a->most > 0)) fail_msg("%s.%s: a word is of whole numbers from 0: expected bounds", op, a->name);
+            if (is_switch && a->usual != 0) fail_msg("%s.%s: a word says that it is true: expected false to be usual", op, a->name);
+            for (const clt_attribute *b = clt_ops[i]->schema; is_switch && b->name; b++)
+                if (b != a && b->key && !strncmp(b->key, a->key, strlen(a->key))) fail_msg("%s.%s: its word begins that of %s", op, a->name, b->name);
+        }
+}
+
 static void usual_values_pass_the_check(void **state) {
     (void)state;
     for (int i = 0; clt_ops[i]; i++) {
@@ -231,6 +248,7 @@ int main(void) {
         cmocka_unit_test(each_attribute_is_compared),
         cmocka_unit_test(schemas_cover_the_attributes),
         cmocka_unit_test(ops_have_names_of_their_own),
+        cmocka_unit_test(keys_can_be_read),
         cmocka_unit_test(usual_values_pass_the_check),
     };
     return cmocka_run_group_tests_name("schema", tests, NULL, NULL);

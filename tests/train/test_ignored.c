@@ -94,6 +94,40 @@ static void counts_no_hits_among_them(void **state) {
     destroy(m);
 }
 
+/* Also where the target is an index of its own besides, as of a decoder that is given it. */
+static void counts_none_of_an_embedded_target(void **state) {
+    (void)state;
+    const int32_t ignored = 0, labels[N] = {0, 2, 0, 3, 0, 1};
+    clt_batch batch = batch_of(N, x_values, labels, CLT_I32);
+    clt_metrics metrics;
+    float table[CLASSES * CLASSES] = {0};
+    for (int i = 0; i < CLASSES; i++) table[i * CLASSES + i] = 1000;
+    model m = make(&ignored, true);
+    assert_ok(clt_trainer_set(m.trainer, "table.weight", table, CLASSES * CLASSES));
+    assert_ok(clt_trainer_evaluate(m.trainer, &batch));
+    assert_ok(clt_trainer_eval_metrics(m.trainer, &metrics, true));
+    assert_float_equal(metrics.accuracy, 1, 0); /* 3 of 3 */
+    destroy(m);
+}
+
+/* A class that is ruled out, in whose place an ignored target is read. */
+static void takes_infinite_logits(void **state) {
+    (void)state;
+    const int32_t ignored = -1, labels[N] = {-1, 2, 3, -1, 1, 1};
+    const float bias[CLASSES] = {-INFINITY, 0, 0, 0};
+    clt_batch batch = batch_of(N, x_values, labels, CLT_I32);
+    clt_metrics metrics;
+    model m = make(&ignored, false);
+    float weights[CLASSES * WIDTH];
+    assert_ok(clt_trainer_set(m.trainer, "fc.bias", bias, CLASSES));
+    assert_ok(clt_trainer_step(m.trainer, &batch));
+    assert_ok(clt_trainer_train_metrics(m.trainer, &metrics, true));
+    assert_true(isfinite(metrics.loss));
+    assert_ok(clt_trainer_get(m.trainer, "fc.weight", weights, CLASSES * WIDTH));
+    for (int i = 0; i < CLASSES * WIDTH; i++) assert_true(isfinite(weights[i]));
+    destroy(m);
+}
+
 static void refuses_others(void **state) {
     (void)state;
     const int32_t ignored = -100;
@@ -133,6 +167,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(leaves_them_out),
         cmocka_unit_test(counts_no_hits_among_them),
+        cmocka_unit_test(counts_none_of_an_embedded_target),
+        cmocka_unit_test(takes_infinite_logits),
         cmocka_unit_test(refuses_others),
         cmocka_unit_test(has_no_mean_of_nothing),
     };
