@@ -131,9 +131,10 @@ void cases_select(case_list *list) {
     case_add(list, &argmax, "nan", &unknowns, 1)->at.axis = 1;
 
     const int classes[] = {1, 5, 300};
+    const char *const variants[] = {"one", "few", "many"};
     for (int i = 0; i < 3; i++) {
         operand x = {.dtype = CLT_I32, .shape = SHAPE(4, 3), .low = i ? -1 : 0, .high = classes[i] + (i > 0)}; /* some are no class */
-        case_add(list, &one_hot, i == 0 ? "one" : "", &x, 1)->at.first = classes[i];
+        case_add(list, &one_hot, variants[i], &x, 1)->at.first = classes[i];
     }
     add_select(list, "", (clt_shape)SHAPE(4, 6, 3), 1, 5);
     add_select(list, "first", (clt_shape)SHAPE(7, 3), 0, 4);

@@ -144,14 +144,18 @@ static double reference_adaptive(const array *x, int n, array *y, const attribut
 }
 
 static double reference_stack(const array *x, int n, array *y, const attributes *at, bool evaluation) {
-    array apart[MOST_OPERANDS];
-    for (int i = 0; i < n; i++) {
-        clt_shape *shape = &apart[i].shape;
-        apart[i] = x[i];
-        for (int d = shape->rank++; d > at->axis; d--) shape->dims[d] = shape->dims[d - 1];
-        shape->dims[at->axis] = 1;
-    }
-    return reference_concat(apart, n, y, at, evaluation);
+    (void)evaluation;
+    clt_shape shape = x->shape;
+    int64_t index[CLT_MAX_RANK] = {0}, place = 0;
+    for (int d = shape.rank++; d > at->axis; d--) shape.dims[d] = shape.dims[d - 1];
+    shape.dims[at->axis] = n;
+    array_resize(y, shape);
+    do {
+        int64_t from[CLT_MAX_RANK];
+        for (int d = 0; d < x->shape.rank; d++) from[d] = index[d < at->axis ? d : d + 1];
+        y->values[place++] = x[index[at->axis]].values[index_place(&x->shape, from)];
+    } while (index_next(&shape, index));
+    return 8.0 * (double)place;
 }
 
 /* ---- cases ---- */
