@@ -50,7 +50,7 @@ typedef struct clt_csv_options {
     const char *label;   /* column name (needs a header) or index from 0, negative from the end;
                             default: the last */
     int skip_lines;      /* lines before the header or the data */
-    bool no_header;      /* default: there is one if the first line has the names that the model of `like` knows, or a field that is no number,
+    bool no_header;      /* default: there is one if the first line has a field that is no number,
                             but neither empty nor "nan" or "inf"; not where it has numbers, too, other than 0, 1, 2, ...
                             by column, and the second line has texts in the same places */
     bool header;         /* there is one, even if all its fields are numbers */

@@ -13,6 +13,7 @@
  *                                                  takes samples as they are, else (x - mean) / deviation; of MNIST's and CIFAR-10's
  *                                                  files (x - 0) / 255: others are pixels as these have them
  *     "label": "species"                           the column of the truth; absent: it has no name
+ *     "label_column": 1                            its place, from 1, in a table without a header, of the columns that are not left out
  *     "classes": 3 or ["setosa", "virginica", …]   how many, or their names; absent: the truth is numbers
  *     "target": [1]                                the shape of numbers to predict, of a sample; absent: there are none
  *     "target_mean": …, "target_deviation": …      what the model predicts is (number - mean) / deviation; absent: it is the number

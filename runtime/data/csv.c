@@ -92,11 +92,19 @@ static char *trim(char *text) {
     return text;
 }
 
+/* "12,5" */
+static bool has_decimal_comma(const char *field) {
+    size_t whole = strspn(field, " \t+-0123456789"), part = strspn(field + whole + (field[whole] == ','), "0123456789");
+    return whole > 0 && field[whole] == ',' && part > 0 && field[whole + 1 + part] == 0;
+}
+
 static clt_status put_text(table *t, size_t column, int64_t line, const char *field) {
     char text[MOST_LABEL_BYTES], names[CLT_NAMES_TEXT], what[CLT_NAMES_TEXT + 64];
     bool numbers = t->number_line || (t->options.like && !t->labels.fixed);
     snprintf(what, sizeof what, "a text, and %s", t->number_line ? "labels before it are numbers" : "the model's classes are numbers");
     if (numbers) return fail_field(t, CLT_E_FORMAT, line, column, field, what);
+    if (!t->labels.fixed && !t->columns.texts[column] && has_decimal_comma(field))
+        return fail_field(t, CLT_E_FORMAT, line, column, field, "no class: expected a decimal point, or texts=COLUMN for texts");
     if (strlen(field) >= sizeof text) return fail_field(t, CLT_E_RANGE, line, column, field, "too long for the name of a class");
     strcpy(text, field);
     clt_status status = clt_csv_labels_find(&t->labels, trim(text), &t->rows.y.label[t->rows.rows]);
@@ -124,12 +132,6 @@ static clt_status fail_mixed(const table *t, size_t column, int64_t line, const 
     char words[200];
     snprintf(words, sizeof words, "%s: a value that is missing is empty, NA or \"?\"; texts=%zu takes all as texts, drop=%zu leaves the column out", what, column, column);
     return fail_field(t, CLT_E_FORMAT, line, column, field, words);
-}
-
-/* "12,5" */
-static bool has_decimal_comma(const char *field) {
-    size_t whole = strspn(field, " \t+-0123456789"), part = strspn(field + whole + (field[whole] == ','), "0123456789");
-    return whole > 0 && field[whole] == ',' && part > 0 && field[whole + 1 + part] == 0;
 }
 
 static clt_status put_category(table *t, size_t column, int64_t line, const char *field, clt_csv_feature *feature, float *x) {
@@ -286,9 +288,12 @@ static bool have_texts_in_the_same_places(const record *a, const record *b) {
 static clt_status detect_header(table *t) {
     t->has_header = t->options.header;
     if (t->options.header || t->options.no_header) return CLT_OK;
-    t->has_header = t->options.like && clt_csv_columns_are_named(t->first.fields, (int64_t)t->first.n, t->options.like);
-    if (t->has_header) return CLT_OK;
     t->has_header = has_text(&t->first);
+    if (t->options.like && clt_csv_columns_are_named(t->first.fields, (int64_t)t->first.n, t->options.like)) {
+        if (t->has_header) return CLT_OK;
+        return clt_fail(CLT_E_FORMAT, "%s: line %lld has the numbers that name the model's columns: header=1 takes it for names, header=0 for data", t->path,
+                        (long long)t->first.line);
+    }
     if (!t->has_header || are_names(&t->first) || !clt_csv_more(t->reader)) return CLT_OK;
     CLT_TRY(keep_record(t, &t->second));
     t->has_header = !have_texts_in_the_same_places(&t->first, &t->second);
@@ -405,6 +410,36 @@ static clt_status check_encoding(const table *t, const clt_names *names) {
     return CLT_OK;
 }
 
+/* A number of the first line that is far from all others of its column: 1; not: -1; where that cannot be told: 0. */
+static int is_far(const float *values, size_t rows, size_t step) {
+    double low = INFINITY, high = -INFINITY;
+    for (size_t r = 1; r < rows; r++) {
+        double x = (double)values[r * step];
+        if (!isnan(x)) low = fmin(low, x), high = fmax(high, x);
+    }
+    double first = (double)values[0], spread = high - low;
+    if (isnan(first) || !(spread > 0)) return 0;
+    return first < low - 10 * spread || first > high + 10 * spread ? 1 : -1;
+}
+
+/* Names that are numbers, such as years, do not say that they are names. */
+static clt_status check_first_line(const table *t) {
+    enum { FEW = 4 };
+    size_t rows = t->rows.rows;
+    int far = 0, near = 0;
+    if (t->has_header || t->options.no_header || t->options.like || rows < FEW) return CLT_OK;
+    for (int64_t i = 0; i < t->features.n + t->options.regression; i++) {
+        bool target = i == t->features.n;
+        if (!target && t->features.items[i].kind != CLT_CSV_NUMBERS) continue;
+        int found = target ? is_far(t->rows.y.target, rows, 1) : is_far(t->rows.x + i, rows, t->rows.row_elements);
+        far += found > 0;
+        near += found < 0;
+    }
+    if (!far || near) return CLT_OK;
+    return clt_fail(CLT_E_FORMAT, "%s: line %lld has numbers far from all others, as names of columns may be: header=1 takes it for names, header=0 for data", t->path,
+                    (long long)t->first.line);
+}
+
 /* What the table tells of itself becomes the data set's. */
 static clt_status make_facts(table *t, clt_preprocessing **facts) {
     clt_preprocessing *f = *facts = clt_calloc(1, sizeof *f);
@@ -414,6 +449,8 @@ static clt_status make_facts(table *t, clt_preprocessing **facts) {
     CLT_TRY(clt_names_copy(&f->class_names, t->labels.names.items, t->labels.names.n));
     if (t->columns.header && t->columns.label >= 0 && !(f->label = clt_strdup(t->first.fields[t->columns.label])))
         return clt_fail_memory(strlen(t->first.fields[t->columns.label]) + 1);
+    if (!t->columns.header && t->columns.label >= 0)
+        for (int64_t i = 0; i <= t->columns.label; i++) f->label_column += t->columns.places[i] != CLT_CSV_LEFT_OUT;
     CLT_TRY(check_encoding(t, &f->features));
     CLT_TRY(check_encoding(t, &f->class_names));
     return f->label ? check_encoding(t, &(clt_names){.items = &f->label, .n = 1}) : CLT_OK;
@@ -424,6 +461,7 @@ static clt_status finish(table *t, clt_dataset **dataset) {
     clt_preprocessing *facts = NULL;
     clt_dataset *d = NULL;
     clt_status status = CLT_OK;
+    CLT_TRY_GOTO(check_first_line(t));
     if (truth == CLT_I32) CLT_TRY_GOTO(clt_csv_labels_sort(&t->labels, t->rows.y.label, t->rows.rows));
     CLT_TRY_GOTO(make_facts(t, &facts));
     int classes = t->options.like && truth == CLT_I32 ? t->options.like->classes : (int)t->labels.names.n;

@@ -80,11 +80,20 @@ static int64_t count_kept(const clt_csv_columns *c) {
     return count;
 }
 
-/* By the option, by the model's name for it, or the last one. */
+/* The n-th that is kept, from 1. */
+static int64_t kept_column(const clt_csv_columns *c, int64_t n) {
+    int64_t column = 0;
+    for (; column < c->n; column++)
+        if (c->places[column] != CLT_CSV_LEFT_OUT && --n == 0) break;
+    return column < c->n ? column : -1;
+}
+
+/* By the option, by the model's name for it or, without names, its place, or the last one. */
 static clt_status find_label(clt_csv_columns *c, const clt_csv_options *o) {
     const clt_preprocessing *like = o->like;
     if (o->label) CLT_TRY(find_column(c, o->label, "label", &c->label));
     else if (like && like->label && c->header) c->label = find_name(c, like->label, c->n - 1);
+    else if (like && like->label_column && count_kept(c) == clt_shape_elements(&like->shape) + 1) c->label = kept_column(c, like->label_column);
     else if (!o->no_label || (like && !like->features.n && count_kept(c) > clt_shape_elements(&like->shape))) c->label = last_kept(c);
     bool named = like && like->label && c->header;
     if (c->label < 0 && !o->no_label && !named) return clt_fail(CLT_E_FORMAT, "%s: no column is left for the label", c->path);

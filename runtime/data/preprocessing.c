@@ -81,6 +81,7 @@ clt_status clt_preprocessing_copy(clt_preprocessing **copy, const clt_preprocess
         if (!c->fill) goto fail;
         memcpy(c->fill, p->fill, bytes);
     }
+    c->label_column = p->label_column;
     if (p->label && !(c->label = clt_strdup(p->label))) {
         status = clt_fail_memory(strlen(p->label) + 1);
         goto fail;

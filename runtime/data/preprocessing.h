@@ -34,6 +34,7 @@ struct clt_preprocessing {
     clt_names features, class_names;
     clt_names texts; /* columns of a table whose texts are elements of a sample, "colour=red" */
     char *label;
+    int64_t label_column; /* of a table without a header, from 1, among those that are not left out; 0: it is not known */
     int classes;
     clt_shape target; /* of numbers; rank -1: there are none */
     clt_moments moments, target_moments; /* of samples; of numbers to predict, one for all */

@@ -251,8 +251,8 @@ static clt_status check_position(const clt_trainer *t, const clt_loader *loader,
 }
 
 /* Data that the model does not suit. Files of before told nothing of it, and programs need not. */
-static clt_status check_data(const clt_trainer *t, const clt_safetensors *file, const char *path) {
-    const char *text = clt_safetensors_metadata(file, clt_preprocessing_key);
+static clt_status check_data(const clt_trainer *t, const clt_weight_files *files, const char *path) {
+    const char *text = clt_weight_files_metadata(files, clt_preprocessing_key);
     clt_preprocessing *p;
     if (!text || !t->preprocessing) return CLT_OK;
     CLT_TRY(clt_preprocessing_read(&p, text, path));
@@ -371,7 +371,7 @@ static clt_status restore(clt_trainer *t, clt_loader *loader, const clt_weight_f
     clt_safetensors *file = clt_weight_files_first(files);
     if (!what->weights) CLT_TRY(clt_run_position_read(&p, file, path));
     CLT_TRY(check_position(t, loader, path, &p));
-    if (!what->matching) CLT_TRY(check_data(t, file, path));
+    if (!what->matching) CLT_TRY(check_data(t, files, path));
     CLT_TRY(add_variables(t, false, list));
     if (p.whole) CLT_TRY(add_optimizer_state(t, (int)p.micro, list));
     CLT_TRY(what->matching ? keep_matching(files, path, list, what) : check_file(files, path, list, what));
@@ -477,7 +477,7 @@ clt_status clt_weights_metadata(const char *path, const char *key, char *text, s
     clt_weight_files *files;
     if (!path || !key || !text || !bytes) return clt_fail(CLT_E_INVALID, "clt_weights_metadata: an argument is NULL or 0");
     CLT_TRY(clt_weight_files_open(&files, path));
-    const char *value = clt_safetensors_metadata(clt_weight_files_first(files), key);
+    const char *value = clt_weight_files_metadata(files, key);
     clt_status status = CLT_OK;
     if (!value) status = clt_fail(CLT_E_NOT_FOUND, "%s: there is no metadata \"%.80s\"", path, key);
     else if (strlen(value) >= bytes) status = clt_fail(CLT_E_RANGE, "%s: metadata \"%.80s\" has %zu bytes, more than %zu", path, key, strlen(value), bytes - 1);
@@ -501,7 +501,7 @@ clt_status clt_weights_tokenizer(clt_tokenizer **tokenizer, const char *path) {
     clt_weight_files *files;
     if (!tokenizer || !path) return clt_fail(CLT_E_INVALID, "clt_weights_tokenizer: an argument is NULL");
     CLT_TRY(clt_weight_files_open(&files, path));
-    const char *text = clt_safetensors_metadata(clt_weight_files_first(files), tokenizer_key);
+    const char *text = clt_weight_files_metadata(files, tokenizer_key);
     clt_status status = text ? clt_tokenizer_parse(tokenizer, text, strlen(text)) : clt_fail(CLT_E_NOT_FOUND, "%s holds no tokenizer", path);
     clt_weight_files_close(files);
     return status < 0 && text ? clt_fail_context(status, "%s: metadata \"%s\": ", path, tokenizer_key) : status;

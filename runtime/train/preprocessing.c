@@ -1,5 +1,7 @@
 #include "runtime/train/preprocessing.h"
 
+#include "runtime/train/weight_files.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -64,6 +66,7 @@ static clt_status fill(json_t *object, const clt_preprocessing *p) {
         clt_status status = clt_json_set_text(object, "label", p->label);
         if (status < 0) return clt_fail_context(status, "the label's name: ");
     }
+    if (p->label_column) CLT_TRY(clt_json_set(object, "label_column", json_integer(p->label_column)));
     if (p->target.rank >= 0) CLT_TRY(put_shape(object, "target", &p->target));
     if (p->target_moments.n) {
         CLT_TRY(clt_json_set(object, "target_mean", json_real(p->target_moments.mean[0])));
@@ -207,8 +210,10 @@ static clt_status read_classes(const reader *r) {
 }
 
 static clt_status read_label(const reader *r) {
-    const json_t *label = json_object_get(r->object, "label");
+    const json_t *label = json_object_get(r->object, "label"), *column = json_object_get(r->object, "label_column");
     const char *name = json_string_value(label);
+    if (column && !(json_is_integer(column) && json_integer_value(column) >= 1)) return refuse(r, "label_column", "a whole number from 1");
+    r->p->label_column = json_integer_value(column);
     if (!label) return CLT_OK;
     if (!name) return refuse(r, "label", "a name");
     r->p->label = clt_strdup(name);
@@ -266,12 +271,12 @@ size_t clt_preprocessing_json(const clt_preprocessing *preprocessing, char *json
 }
 
 clt_status clt_preprocessing_load(clt_preprocessing **preprocessing, const char *path) {
-    clt_safetensors *file;
+    clt_weight_files *files;
     if (!preprocessing || !path) return clt_fail(CLT_E_INVALID, "clt_preprocessing_load: an argument is NULL");
-    CLT_TRY(clt_safetensors_open(&file, path));
-    const char *text = clt_safetensors_metadata(file, clt_preprocessing_key);
+    CLT_TRY(clt_weight_files_open(&files, path));
+    const char *text = clt_weight_files_metadata(files, clt_preprocessing_key);
     clt_status status = text ? clt_preprocessing_read(preprocessing, text, path)
                              : clt_fail(CLT_E_NOT_FOUND, "%s does not tell what data the model was trained on", path);
-    clt_safetensors_close(file);
+    clt_weight_files_close(files);
     return status;
 }

@@ -169,6 +169,12 @@ void clt_weight_files_close(clt_weight_files *f) {
 
 /* ---- tensors ---- */
 
+const char *clt_weight_files_metadata(const clt_weight_files *f, const char *key) {
+    const char *text = NULL;
+    for (size_t i = 0; !text && i < f->n_files; i++) text = clt_safetensors_metadata(f->files[i], key);
+    return text;
+}
+
 clt_safetensors *clt_weight_files_first(const clt_weight_files *f) {
     return f->files[0];
 }

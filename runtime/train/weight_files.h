@@ -23,7 +23,9 @@ typedef struct clt_weight_files clt_weight_files;
 clt_status clt_weight_files_open(clt_weight_files **files, const char *path);
 void clt_weight_files_close(clt_weight_files *files); /* NULL is fine */
 
-/* The file, or the first that the index names: its metadata are those of all. */
+/* A text of the metadata: of the first file that has it; NULL if none does. */
+const char *clt_weight_files_metadata(const clt_weight_files *files, const char *key);
+/* The file, or the first that the index names. */
 clt_safetensors *clt_weight_files_first(const clt_weight_files *files);
 
 /* In the order of their names. */

@@ -472,7 +472,12 @@ static void knows_headers_of_numbers_by_the_model(void **state) {
     clt_dataset *d = read_csv("1990,1991,kind\n1,2,x\n3,4,y\n", (clt_csv_options){.header = true});
     clt_preprocessing *p = preprocessing_of(d);
     clt_dataset_destroy(d);
-    d = read_csv("1991,1990\n20,10\n", (clt_csv_options){.like = p, .no_label = true});
+    refuse("1991,1990\n20,10\n", (clt_csv_options){.like = p, .no_label = true}, CLT_E_FORMAT,
+           "line 1 has the numbers that name the model's columns: header=1 takes it for names, header=0 for data");
+    d = read_csv("1991,1990,kind\n20,10,x\n", (clt_csv_options){.like = p}); /* a text among them says it */
+    assert_int_equal(clt_dataset_samples(d), 1);
+    clt_dataset_destroy(d);
+    d = read_csv("1991,1990\n20,10\n", (clt_csv_options){.like = p, .no_label = true, .header = true});
     assert_int_equal(clt_dataset_samples(d), 1);
     assert_memory_equal(x_of(d), ((float[]){10, 20}), 8);
     clt_dataset_destroy(d);
@@ -483,6 +488,39 @@ static void knows_headers_of_numbers_by_the_model(void **state) {
     assert_int_equal(clt_dataset_samples(d), 2);
     clt_dataset_destroy(d);
     clt_preprocessing_destroy(p);
+}
+
+/* Of a table without names it is known where the label was. */
+static void remembers_the_place_of_the_label(void **state) {
+    (void)state;
+    clt_dataset *d = read_csv("9,1,5,6\n9,0,7,8\n9,1,3,4\n", (clt_csv_options){.label = "1", .drop = "0"});
+    clt_preprocessing *p = preprocessing_of(d);
+    clt_dataset_destroy(d);
+    d = read_csv("1,50,60\n0,70,80\n", (clt_csv_options){.like = p});
+    assert_memory_equal(labels_of(d), ((int32_t[]){1, 0}), 8);
+    assert_memory_equal(x_of(d), ((float[]){50, 60, 70, 80}), 16);
+    clt_dataset_destroy(d);
+    d = read_csv("1,50,60\n0,70,80\n", (clt_csv_options){.like = p, .no_label = true});
+    assert_memory_equal(x_of(d), ((float[]){50, 60, 70, 80}), 16);
+    clt_dataset_destroy(d);
+    d = read_csv("50,60\n", (clt_csv_options){.like = p, .no_label = true});
+    assert_memory_equal(x_of(d), ((float[]){50, 60}), 8);
+    clt_dataset_destroy(d);
+    clt_preprocessing_destroy(p);
+}
+
+static void refuses_headers_of_numbers(void **state) {
+    (void)state;
+    refuse("2019,2020,2021\n1,2,3\n2,3,1\n0,1,5\n", (clt_csv_options){.regression = true}, CLT_E_FORMAT,
+           "line 1 has numbers far from all others, as names of columns may be: header=1 takes it for names, header=0 for data");
+    refuse("1990,2000,kind\n0.5,1,cat\n0.7,2,dog\n0.1,3,cat\n", (clt_csv_options){0}, CLT_E_FORMAT, "line 1 has numbers far from all others");
+    clt_dataset *d = read_csv("2019,2020,1\n1,2,0\n2,3,1\n0,1,0\n", (clt_csv_options){.no_header = true});
+    assert_int_equal(clt_dataset_samples(d), 4);
+    clt_dataset_destroy(d);
+    d = read_csv("2019,2,1\n1,2,0\n2,3,1\n0,1,0\n", (clt_csv_options){0}); /* one value alone is far */
+    assert_int_equal(clt_dataset_samples(d), 4);
+    clt_dataset_destroy(d);
+    refuse("1,\"3,14\"\n2,\"2,71\"\n", (clt_csv_options){0}, CLT_E_FORMAT, "\"3,14\" is no class: expected a decimal point, or texts=COLUMN for texts");
 }
 
 static void refuses_names_that_are_categories(void **state) {
@@ -622,6 +660,8 @@ int main(void) {
         cmocka_unit_test(reads_features_that_are_texts),
         cmocka_unit_test(takes_numbers_as_texts),
         cmocka_unit_test(knows_headers_of_numbers_by_the_model),
+        cmocka_unit_test(remembers_the_place_of_the_label),
+        cmocka_unit_test(refuses_headers_of_numbers),
         cmocka_unit_test(refuses_names_that_are_categories),
         cmocka_unit_test(tells_numbers_that_f32_cannot_tell_apart),
         cmocka_unit_test(fills_or_leaves_out_what_is_missing),

@@ -284,6 +284,9 @@ expect 1 "batches an epoch, not" mlp:32 --data csv:labelled.csv --epochs 50 --re
 expect 1 "batches an epoch, not" mlp:32 --data csv:labelled.csv --epochs 0 --resume flowers.safetensors --save other.safetensors
 refuse "--output goes with --predict" --test labelled.csv --from flowers.safetensors --output test.csv
 refuse "--epochs is of training: it does not go with --predict" --predict new.csv --from flowers.safetensors --epochs 3
+for option in "--no-standardize" "--optimizer sgd" "--shares 1,2" "--seed 3" "--patience 2" "--clip-norm 1"; do
+    refuse "${option%% *} is of training: it does not go with --predict" --predict new.csv --from flowers.safetensors $option
+done
 refuse "regression=1, but the model predicts classes: leave it out" --test csv:labelled.csv,regression=1 --from flowers.safetensors
 refuse "regression=0, but the model predicts numbers: leave it out" --test csv:price.csv,regression=0 --from price.safetensors
 refuse "regression=1, but the model predicts classes" mlp:32 --data csv:table.csv,drop=id,regression=1 --resume flowers.safetensors
@@ -315,11 +318,33 @@ open("nameless.csv", "w").write("\n".join(line.split(",", 1)[1] + "," + line.spl
 END
 expect 0 "4 features (1990, 1991, 1992, 1993)" mlp:8 --data csv:years.csv,label=kind,header=1 --epochs 5 --export years.safetensors
 for order in turned straight; do
-    expect 0 "" --predict $order.csv --from years.safetensors
+    expect 1 "has the numbers that name the model's columns: header=1 takes it for names, header=0 for data" --predict $order.csv --from years.safetensors
+    expect 0 "" --predict csv:$order.csv,header=1 --from years.safetensors
     sed 1d "$out" | cut -d, -f5- >$order.out
 done
-[ "$(wc -l <turned.out)" -eq 40 ] && cmp -s turned.out straight.out || fail "a header of numbers is not found by the model's names"
+[ "$(wc -l <turned.out)" -eq 40 ] && cmp -s turned.out straight.out || fail "a header of numbers is not read by the model's names"
 expect 0 "4 features (no header)" mlp:8 --data csv:nameless.csv --epochs 1
+
+# A quote within a field is text, and takes no line of its own: as many predictions as lines, in their order.
+"$python" - <<'END'
+lines = open("labelled.csv").read().splitlines()
+notes = [',5" pipe' if i in (3, 4, 9, 38) else ',"a, ""b"""' if i == 20 else ",-" for i in range(len(lines) - 1)]
+open("inches.csv", "w").write("\n".join([lines[0] + ",note"] + [line + note for line, note in zip(lines[1:], notes)]) + "\n")
+END
+for table in inches labelled; do
+    expect 0 "" --predict $table.csv --from flowers.safetensors
+    sed 1d "$out" | sed -E 's/.*,(setosa|versicolor|virginica),/\1,/' >$table.out
+done
+[ "$(wc -l <inches.out)" -eq 40 ] && cmp -s inches.out labelled.out || fail "a quote within a field moves predictions to other lines"
+
+# Of a table without a header the place of the label is kept.
+sed 1d labelled.csv >nameless_label.csv
+expect 0 "" mlp:8 --data csv:nameless_label.csv,label=0 --epochs 20 --export nameless.safetensors
+expect 0 "" --test nameless_label.csv --from nameless.safetensors --json
+grep accuracy "$out" >with.json
+expect 0 "" --test csv:nameless_label.csv,label=0 --from nameless.safetensors --json
+[ "$(cat with.json)" = "$(grep accuracy "$out")" ] || fail "the label is looked for in another place"
+expect 0 "" --predict nameless_label.csv --from nameless.safetensors
 
 # Codes and signs as texts.
 "$python" -c 'print("b,code,sign\n" + "\n".join(f"{i % 7},{10 * (i % 3)},{1 - 2 * (i % 2)}" for i in range(60)))' >codes.csv
@@ -347,6 +372,8 @@ END
     expect 0 "" --predict npy:H.npy,layout=nhwc --from images.safetensors --output H.csv
     expect 0 "" --predict new.csv --from weights.safetensors --output N.npy
     expect 0 "" --test npy:X.npy,Y.npy --from images.safetensors
+    "$python" -c 'import numpy as np; x = np.load("X.npy"); x[3, 0, 0, 0] = np.nan; np.save("N_.npy", x)'
+    expect 1 "the loss on npy:N_.npy,Y.npy is no number" --test npy:N_.npy,Y.npy --from images.safetensors --json
     "$python" - >"$folder/why" 2>&1 <<'END' || fail "arrays: $(cat "$folder/why")"
 import numpy as np
 p, q = np.load("P.npy"), np.load("Q.npy")

@@ -36,19 +36,46 @@ static int check_files(const options *o) {
     return code;
 }
 
+/* As if nothing were given. */
+static const options standard = {
+    .epochs = OPTION_UNSET,
+    .steps = OPTION_UNSET,
+    .stop_after = OPTION_UNSET,
+    .batch = OPTION_UNSET,
+    .accumulate = OPTION_UNSET,
+    .optimizer = OPTION_UNSET,
+    .on_failure = OPTION_UNSET,
+    .on_nonfinite = CLT_NONFINITE_STOP,
+    .bucket_mb = NAN,
+    .schedule = OPTION_UNSET,
+    .warmup = OPTION_UNSET,
+    .decay_steps = OPTION_UNSET,
+    .save_every = OPTION_UNSET,
+    .patience = OPTION_UNSET,
+    .lr = NAN,
+    .momentum = NAN,
+    .weight_decay = NAN,
+    .decay_factor = NAN,
+    .min_lr = NAN,
+    .clip_norm = NAN,
+    .clip_value = NAN,
+};
+
+static bool is_of_training(const option_row *row) {
+    static const char *const others[] = {"device", "list-devices", "from", "predict", "output", "test", "json", "quiet", "verbose", "help", "version"};
+    for (size_t i = 0; row->kind != OPTION_HEADING && i < sizeof others / sizeof *others; i++)
+        if (strcmp(row->name, others[i]) == 0) return false;
+    return row->kind != OPTION_HEADING;
+}
+
 /* What only training needs is refused by name. */
 static int check_use(options *given) {
-    const struct {
-        const char *name;
-        bool given;
-    } others[] = {{"--data", given->data}, {"--save", given->save}, {"--resume", given->resume}, {"--init", given->init}, {"--freeze", given->freeze}, {"--export", given->export_to},
-                  {"--log", given->log}, {"--profile", given->profile}, {"--epochs", given->epochs != OPTION_UNSET},
-                  {"--steps", given->steps != OPTION_UNSET}, {"--batch", given->batch != OPTION_UNSET}, {"--lr", !isnan(given->lr)}};
     const char *what = given->predict ? "--predict" : "--test";
     if (given->predict && given->test) return usage_error("--predict and --test exclude each other");
     if (!given->from) return usage_error("%s needs --from FILE, which --save or --export has written", what);
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (others[i].given) return usage_error("%s is of training: it does not go with %s", others[i].name, what);
+    for (int i = 0; i < option_row_count; i++)
+        if (is_of_training(&option_rows[i]) && option_given(&option_rows[i], given, &standard))
+            return usage_error("--%s is of training: it does not go with %s", option_rows[i].name, what);
     given->data = given->predict ? given->predict : given->test;
     int code = data_spec_parse_table(&given->data_spec, given->data);
     if (code) return code;
@@ -67,8 +94,8 @@ static int check_use(options *given) {
 
 static int check(options *given) {
     char problem[512];
-    complete_on_failure(given);
     if (given->predict || given->test) return check_use(given);
+    complete_on_failure(given);
     if (given->from || given->output) return usage_error("%s goes with --predict or --test", given->from ? "--from" : "--output");
     if (!given->model) return usage_error("no MODEL given: expected " MODEL_EXPECTED);
     if (!model_parse(&given->model_spec, given->model, problem, sizeof problem))
@@ -94,29 +121,7 @@ static int check(options *given) {
 }
 
 int options_parse(options *into, int argc, char **argv) {
-    *into = (options){
-        .epochs = OPTION_UNSET,
-        .steps = OPTION_UNSET,
-        .stop_after = OPTION_UNSET,
-        .batch = OPTION_UNSET,
-        .accumulate = OPTION_UNSET,
-        .optimizer = OPTION_UNSET,
-        .on_failure = OPTION_UNSET,
-        .on_nonfinite = CLT_NONFINITE_STOP,
-        .bucket_mb = NAN,
-        .schedule = OPTION_UNSET,
-        .warmup = OPTION_UNSET,
-        .decay_steps = OPTION_UNSET,
-        .save_every = OPTION_UNSET,
-        .patience = OPTION_UNSET,
-        .lr = NAN,
-        .momentum = NAN,
-        .weight_decay = NAN,
-        .decay_factor = NAN,
-        .min_lr = NAN,
-        .clip_norm = NAN,
-        .clip_value = NAN,
-    };
+    *into = standard;
     int code = option_parse(option_rows, option_row_count, argc - 1, argv + 1, into, take_model);
     if (code || into->help || into->version || into->list_devices) return code;
     return check(into);

@@ -151,12 +151,13 @@ static int compute(use *u) {
         if (status >= 0) status = clt_predictor_run(u->predictor, &batch, u->values + done * u->width, (size_t)(batch.samples * u->width));
         if (status < 0) return library_error(status, "--predict");
     }
-    for (int64_t i = 0; i < u->samples * u->width; i++)
+    double mean = clt_preprocessing_target_mean(u->trained_on), deviation = clt_preprocessing_target_deviation(u->trained_on);
+    for (int64_t i = 0; i < u->samples * u->width; i++) {
+        u->values[i] = (float)(u->values[i] * deviation + mean);
         if (!isfinite(u->values[i]))
             return run_error("--predict: sample %lld of %s: the model gives no number for it; are its values finite, and as large as those it was trained on?",
                              (long long)(i / u->width) + 1, u->given->data);
-    double mean = clt_preprocessing_target_mean(u->trained_on), deviation = clt_preprocessing_target_deviation(u->trained_on);
-    for (int64_t i = 0; i < u->samples * u->width; i++) u->values[i] = (float)(u->values[i] * deviation + mean);
+    }
     return 0;
 }
 
@@ -191,7 +192,9 @@ static int evaluate(use *u, clt_metrics *metrics) {
     }
     status = clt_trainer_eval_metrics(u->trainer, metrics, true);
     report_as_read(metrics, u->trained_on);
-    return status < 0 ? library_error(status, "--test") : 0;
+    if (status < 0) return library_error(status, "--test");
+    if (isfinite(metrics->loss)) return 0;
+    return run_error("--test: the loss on %s is no number; are all values and weights finite, and as large as those that the model was trained on?", u->given->data);
 }
 
 static int print_metrics(const use *u, const clt_metrics *m) {

@@ -6,6 +6,22 @@
 
 #include "tools/common/message.h"
 
+/* Quotes as the library's reader takes them: they enclose a field that begins with one; elsewhere they are text. */
+typedef struct quotes {
+    bool inside; /* a field, and within its quotes */
+    bool field;  /* the field began with a quote */
+    bool behind; /* the field's first byte */
+} quotes;
+
+static void take_byte(quotes *q, int c, char separator) {
+    if (c == '"' && (q->field || !q->behind)) {
+        q->inside = !q->inside;
+        q->field = true;
+    }
+    q->behind = true;
+    if (c == separator && !q->inside) *q = (quotes){0};
+}
+
 /* ---- the table's own records, plain or gzipped ---- */
 
 typedef struct records {
@@ -13,10 +29,12 @@ typedef struct records {
     const char *path;
     char *text; /* the record at hand, without its line end */
     size_t length, capacity;
+    char separator;
+    bool begun; /* the first record was read */
 } records;
 
 static int open_records(records *r, const data_spec *spec) {
-    *r = (records){.file = gzopen(spec->path, "rb"), .path = spec->path};
+    *r = (records){.file = gzopen(spec->path, "rb"), .path = spec->path, .separator = spec->csv.separator ? spec->csv.separator : ','};
     if (!r->file) return run_error("--predict: %s cannot be read again", spec->path);
     for (int i = 0; i < spec->csv.skip_lines; i++)
         for (int c = gzgetc(r->file); c >= 0 && c != '\n';) c = gzgetc(r->file);
@@ -43,13 +61,16 @@ static bool append(records *r, int c) {
 
 /* A line end within quotes is part of a field. False at the end, and at a blank line, behind which there are no data. */
 static bool next_record(records *r) {
-    bool quoted = false;
+    static const char mark[] = "\xef\xbb\xbf"; /* of UTF-8, before the first */
+    quotes q = {0};
     int c;
     r->length = 0;
-    while ((c = gzgetc(r->file)) >= 0 && (quoted || c != '\n')) {
-        if (c == '"') quoted = !quoted;
+    while ((c = gzgetc(r->file)) >= 0 && (q.inside || c != '\n')) {
+        bool marks = !r->begun && r->length < 3 && c == (unsigned char)mark[r->length];
+        if (!marks) take_byte(&q, c, r->separator);
         if (!append(r, c)) return false;
     }
+    r->begun = true;
     if (r->length && r->text[r->length - 1] == '\r') r->text[--r->length] = 0;
     return r->length > 0 && r->text[strspn(r->text, " \t")] != 0;
 }
@@ -87,14 +108,14 @@ static const char *class_text(const predictions *p, int64_t class_index, char te
 static bool has_column(const char *record, char separator, const char *name) {
     size_t length = strlen(name);
     for (const char *at = record;; at++) {
-        bool quoted = at[strspn(at, " \t")] == '"';
-        const char *text = at + strspn(at, " \t") + quoted, *end = text + length;
+        bool quoted = *at == '"';
+        const char *text = at + (quoted ? 1 : strspn(at, " \t")), *end = text + length;
         if (strncmp(text, name, length) == 0) {
             if (quoted && *end == '"') end++;
             end += strspn(end, " \t");
             if (!*end || *end == separator) return true;
         }
-        for (bool within = false; *at && (within || *at != separator); at++) within ^= *at == '"';
+        for (quotes q = {0}; *at && (q.inside || *at != separator); at++) take_byte(&q, *at, separator);
         if (!*at) return false;
     }
 }

@@ -36,12 +36,16 @@ static void mark_classes(const clt_dataset *part, bool *present) {
 
 /* Numbers that are no classes, such as prices, make a model of as many outputs as the largest of them. */
 static int check_classes(const options *given, const data_parts *data, int64_t classes) {
+    enum { FEW = 10 };
     int64_t samples = clt_dataset_samples(data->train) + clt_dataset_samples(data->test), empty = 0, first = -1;
     const char *remedy = given->data_spec.source == DATA_CSV ? "for numbers to predict add regression=1 to --data" : "numbers to predict are stored as floats";
     if (!classes || data->vocabulary || data->of_model) return 0;
     if (classes > samples)
         return usage_error("'%s': labels up to %lld, but only %lld samples: classes are numbered from 0 without gaps; %s", given->data,
                            (long long)classes - 1, (long long)samples, remedy);
+    if (clt_preprocessing_class(data->preprocessing, 0) && classes > FEW && 2 * classes > samples)
+        return usage_error("'%s': labels are %lld different texts in %lld lines, as identifiers are: label=COLUMN names the column of classes", given->data,
+                           (long long)classes, (long long)samples);
     bool *present = calloc((size_t)classes, sizeof *present);
     if (!present) return run_error("no memory for %lld classes", (long long)classes);
     mark_classes(data->train, present);

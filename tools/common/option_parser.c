@@ -200,3 +200,10 @@ void option_print(const option_row *rows, int n_rows, FILE *file) {
         else print_row(file, &rows[i]);
     }
 }
+
+bool option_given(const option_row *row, const void *read, const void *standard) {
+    static const size_t sizes[] = {[OPTION_HEADING] = 0, [OPTION_FLAG] = sizeof(bool), [OPTION_COUNTER] = sizeof(int), [OPTION_WHOLE] = sizeof(int64_t),
+                                   [OPTION_SEED] = sizeof(int64_t), [OPTION_POSITIVE] = sizeof(double), [OPTION_NOT_NEGATIVE] = sizeof(double),
+                                   [OPTION_FRACTION] = sizeof(double), [OPTION_CHOICE] = sizeof(int), [OPTION_TEXT] = sizeof(char *), [OPTION_OPTIONAL] = sizeof(char *)};
+    return memcmp((const char *)read + row->offset, (const char *)standard + row->offset, sizes[row->kind]) != 0;
+}

@@ -4,6 +4,7 @@
 #ifndef CLTRAIN_TOOLS_OPTION_PARSER_H
 #define CLTRAIN_TOOLS_OPTION_PARSER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -40,6 +41,9 @@ typedef struct option_row {
  * what usage_error returned. Returns 0, or EXIT_USAGE after saying what was expected. */
 int option_parse(const option_row *rows, int n_rows, int argc, char **argv, void *into,
                  int (*take_word)(void *into, const char *text));
+
+/* Whether the option's field differs in a struct that was read from one in which nothing is given. */
+bool option_given(const option_row *row, const void *read, const void *standard);
 
 /* The table as --help has it. */
 void option_print(const option_row *rows, int n_rows, FILE *file);
