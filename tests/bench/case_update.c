@@ -58,7 +58,7 @@ static clt_status compile(update_case *c) {
     clt_shape shape = CLT_SHAPE(c->elements);
     clt_update_attributes at = {.clip = {.grad_scale = 1, .clip_value = 1e30f, .clip_norm = 1e30f},
                                 .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .weight_decay = 0.01f,
-                                .decoupled = true};
+                                .decoupled = true, .lr_factor = 1};
     float hyper[CLT_HYPER_COUNT] = {[CLT_HYPER_LR] = 1e-3f, [CLT_HYPER_BIAS1] = 0.1f, [CLT_HYPER_BIAS2] = 0.0316227766f,
                                     [CLT_HYPER_FIRST] = 1, [CLT_HYPER_SCALE] = 1};
     clt_tensor *params = clt_state(c->graph, "parameters", CLT_F32, shape);
