@@ -2,8 +2,7 @@
 # devices.sh [--brief | --quick | --full] [--intel] FOLDER    runs cltrain-conform on the drivers that are here, a JSON file each into FOLDER
 # devices.sh --page FILE.json...                              prints docs/devices.md from such files, of whichever machines
 #
-# --brief, for each commit: the quick cases, of the rows but the reference a sample; on PoCL all of them. As many drivers run side by side
-# as there are cores.
+# --brief, for each commit: the quick cases, of each op a sample; on PoCL all of them. As many drivers run side by side as there are cores.
 # Drivers: PoCL with each of its work-group methods, Mesa's rusticl on llvmpipe, Oclgrind, and whatever else is installed;
 # with --intel also Intel's runtime for CPUs and its emulator of FPGAs, which are fetched from PyPI into FOLDER (1.5 GB).
 # Then those of one checkpoint: what one device leaves, the others take up. CLTRAIN_CONFORM is the program (default:
@@ -82,13 +81,15 @@ for d, o, variables, results, run in rows:
 END
 }
 
-# run NAME SAMPLE VARIABLE=VALUE...: one driver, alone; of all ops, or those of $ops; with --brief every SAMPLEth case, see --sample.
-ops=
+# run NAME REFERENCE SAMPLE VARIABLE=VALUE...: one driver, alone; with --brief every REFERENCEth case of each op in the reference row, and every
+# SAMPLEth in the others. Several together are one checkpoint that all of them continue: train, resume and handover.
 run() {
-    name=$1 sample=$2
-    shift 2
+    name=$1 reference=$2 sample=$3
+    shift 3
+    ops=
+    [ "$name" != together ] || ops="[hrt][aer][ans][diu]*"
     [ -f "$folder/$name.json" ] && return
-    case $effort in --brief) set -- "$@" "$conform" --quick --sample "$sample" ;; *) set -- "$@" "$conform" "$effort" ;; esac
+    case $effort in --brief) set -- "$@" "$conform" --quick --sample-reference "$reference" --sample "$sample" ;; *) set -- "$@" "$conform" "$effort" ;; esac
     echo "$name" >&2
     # Binaries are made with the driver's settings, and do not tell which: each run has caches of its own.
     mkdir -p "$folder/cache/$name/pocl"
@@ -102,7 +103,7 @@ run() {
     grep ', driver .* passed,' "$folder/$name.txt" >&2
 }
 
-# add NAME SAMPLE VARIABLE=VALUE...: a run for later, one of those that go side by side.
+# add NAME REFERENCE SAMPLE VARIABLE=VALUE...: a run for later, one of those that go side by side.
 add() {
     (IFS=$(printf '\t') && echo "$*") >>"$folder/runs"
 }
@@ -116,7 +117,7 @@ intel() {
     "$folder/$name/bin/pip" install --quiet "$@"
     mkdir -p "$folder/$name/vendors"
     echo "$folder/$name/lib/$library" >"$folder/$name/vendors/$name.icd"
-    add "$name" 4 OCL_ICD_VENDORS="$folder/$name/vendors"
+    add "$name" 1 4 OCL_ICD_VENDORS="$folder/$name/vendors"
 }
 
 usage() {
@@ -145,25 +146,24 @@ case ${1-} in --intel) with_intel=1; shift ;; esac
 case ${1:--} in -*) usage ;; esac
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
-failed=0
 : >"$folder/runs"
 library=/usr/lib/oclgrind/liboclgrind-rt-icd.so
 if [ -f "$library" ]; then
     mkdir -p "$folder/oclgrind"
     echo "$library" >"$folder/oclgrind/oclgrind.icd"
-    add oclgrind 8 OCL_ICD_VENDORS="$folder/oclgrind/oclgrind.icd" CLTRAIN_CONFORM_SMALL=1
+    add oclgrind 4 8 OCL_ICD_VENDORS="$folder/oclgrind/oclgrind.icd" CLTRAIN_CONFORM_SMALL=1
 fi
 for icd in "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"/*.icd; do
     name=$(basename "$icd" .icd)
     case $name in
     pocl)
-        add pocl-loopvec 1 OCL_ICD_VENDORS="$icd" POCL_WORK_GROUP_METHOD=loopvec
+        add pocl-loopvec 1 1 OCL_ICD_VENDORS="$icd" POCL_WORK_GROUP_METHOD=loopvec
         # Others are cbs, where PoCL was built with it, and repl: one that is unknown is taken for auto, with a warning alone.
-        add pocl-workitemloops 4 OCL_ICD_VENDORS="$icd" POCL_WORK_GROUP_METHOD=workitemloops
+        add pocl-workitemloops 4 8 OCL_ICD_VENDORS="$icd" POCL_WORK_GROUP_METHOD=workitemloops
         ;;
-    rusticl) add rusticl 4 OCL_ICD_VENDORS="$icd" RUSTICL_ENABLE=llvmpipe ;;
+    rusticl) add rusticl 1 8 OCL_ICD_VENDORS="$icd" RUSTICL_ENABLE=llvmpipe ;;
     mesa) ;; # clover has no device that is not rusticl's too
-    *) add "$name" 4 OCL_ICD_VENDORS="$icd" ;;
+    *) add "$name" 1 4 OCL_ICD_VENDORS="$icd" ;;
     esac
 done
 if [ "$with_intel" ]; then
@@ -171,14 +171,11 @@ if [ "$with_intel" ]; then
     # The last version that has the emulator.
     intel intel-fpga-emulator libintelocl_emu.so intel-opencl-rt==2023.2.4 intel-cmplr-lib-rt==2023.2.4 tbb==2021.10.0
 fi
-export CLTRAIN_CONFORM="$conform"
-xargs -d '\n' -P "$(nproc)" -I '{}' sh "$0" --run "$effort" "$folder" '{}' <"$folder/runs" || failed=1
-
-# train, resume and handover: all of them at once.
+# All of them at once.
 mkdir -p "$folder/together"
 for icd in "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"/*.icd "$folder"/intel-*/vendors/*.icd; do
     case $icd in */mesa.icd | */\**) ;; *) cp "$icd" "$folder/together" ;; esac
 done
-ops="[hrt][aer][ans][diu]*"
-run together 1 OCL_ICD_VENDORS="$folder/together" RUSTICL_ENABLE=llvmpipe || failed=1
-exit $failed
+add together 1 1 OCL_ICD_VENDORS="$folder/together" RUSTICL_ENABLE=llvmpipe
+export CLTRAIN_CONFORM="$conform"
+xargs -d '\n' -P "$(nproc)" -I '{}' sh "$0" --run "$effort" "$folder" '{}' <"$folder/runs"

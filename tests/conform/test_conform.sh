@@ -19,6 +19,7 @@ refuse "no case is meant" --ops no-such-op
 refuse "no case is meant" --case no/such/case
 refuse "--case or --ops" --case neg/1031 --ops softmax
 refuse "--case or --sample" --case neg/1031 --sample 2
+refuse "--case or --sample" --case neg/1031 --sample-reference 2
 refuse "--case or --dtype" --case neg/1031 --dtype i32
 refuse "stdout is for one" --json - --junit -
 expect 1 "cannot be written" --json "$folder/none/there.json" --ops neg
@@ -27,8 +28,8 @@ expect 1 "none" --device "no such device" --ops neg
 expect 0 "" --help
 says "--junit"
 grep -q . "$sources/docs/man/cltrain-conform.1" || fail "there is no man page"
-for option in device all jobs timeout quick full sample ops dtype case list json junit html verbose version help; do
-    grep -q -- "\\\\-\\\\-$option" "$sources/docs/man/cltrain-conform.1" || fail "the man page does not tell of --$option"
+for option in device all jobs timeout quick full sample sample-reference ops dtype case list json junit html verbose version help; do
+    grep -q -- "\\\\-\\\\-$(echo "$option" | sed 's/-/\\\\-/g')" "$sources/docs/man/cltrain-conform.1" || fail "the man page does not tell of --$option"
 done
 
 # look NAME EXPRESSION: it holds of the document o in NAME.json and the suites in NAME.xml.
@@ -123,6 +124,8 @@ fi
 expect 0 "" --ops concat --sample 3 --json "$folder/sample.json" --junit "$folder/sample.xml"
 look sample 'o["sample"] == 3 and len(rows["reference"]) == len(o["cases"]) > 6'
 look sample '[len(c["results"]) for c in o["cases"]] == [2 if k % 3 == 0 else 1 for k in range(len(o["cases"]))]'
+expect 0 "" --ops concat --sample 3 --sample-reference 2 --json "$folder/both.json" --junit "$folder/both.xml"
+look both '(o["sample"], o["sample_reference"]) == (3, 2) and [len(c["results"]) for c in o["cases"]] == [(k % 3 == 0) + (k % 2 == 0) for k in range(len(o["cases"]))]'
 
 # ---- what is too large for a simulator is skipped, and told ----
 
@@ -233,10 +236,10 @@ OCLGRIND_LOG="$folder/victim" "$program" --case 'sum/all/1031@reference' >"$out"
 # A kernel that never ends costs its case alone; so does what kills the process.
 sed 's/if (row >= rows) return;/volatile int forever = 1; while (forever) { }/' "$sources/cl/reference/softmax.cl" >"$folder/cl/reference/softmax.cl"
 export CLTRAIN_KERNEL_FOLDER="$folder/cl"
-"$program" --case '[sc]*[xy]/[r3]*[sx][/1][05]*@reference' --timeout 15 >"$out" 2>"$err"
+"$program" --case '[sc]*[xy]/[r3]*[sx][/1][05]*@reference' --timeout 8 >"$out" 2>"$err"
 [ $? -eq 1 ] || fail "a hanging kernel passes"
 says "timeout: softmax/rows/5x7@reference"
-says "it said nothing for 15 s"
+says "it said nothing for 8 s"
 says "2 passed, 0 skipped, 0 failed, 0 crashed, 1 timed out"
 unset CLTRAIN_KERNEL_FOLDER
 

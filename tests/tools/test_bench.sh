@@ -221,17 +221,17 @@ if [ -n "$pocl" ] && [ -f "$build/../faults/shim_icd.so" ]; then
             --passes "$2" --json "$folder/dropped.json" >"$out" 2>"$err"
         got=$?
         valid "$folder/dropped.json"
-        ops='[r for r in o["results"] if r["kind"] == "op"]'
+        measured='[r for r in o["results"] if r["kind"] == "op"]'
     }
     dropping "" 1 # the driver is fine where it drops nothing
     [ $got -eq 0 ] || fail "a bench through the shim gave exit code $got"
-    json "$folder/dropped.json" "{r['status'] for r in $ops} <= {'ok', 'suspect'} and len($ops) == 3"
+    json "$folder/dropped.json" "{r['status'] for r in $measured} <= {'ok', 'suspect'} and len($measured) == 3"
     for drop in repeats 2; do
         dropping $drop $([ $drop = repeats ] && echo 1 || echo 3) # one in two may be the other one, time and again
         [ $got -eq 1 ] || fail "a bench of launches that are dropped ($drop) gave exit code $got, not 1"
-        json "$folder/dropped.json" "{r['status'] for r in $ops} == {'wrong'} and not any(r['time_us'] for r in $ops)"
-        json "$folder/dropped.json" "all('did not run' in r['reason'] for r in $ops if 'matmul' in r['key'])"
-        json "$folder/dropped.json" "not any(k in r for r in $ops for k in ('flops_per_second', 'bytes_per_second'))"
+        json "$folder/dropped.json" "{r['status'] for r in $measured} == {'wrong'} and not any(r['time_us'] for r in $measured)"
+        json "$folder/dropped.json" "all('did not run' in r['reason'] for r in $measured if 'matmul' in r['key'])"
+        json "$folder/dropped.json" "not any(k in r for r in $measured for k in ('flops_per_second', 'bytes_per_second'))"
     done
 fi
 

@@ -11,7 +11,7 @@ typedef struct conform_options {
     const char *device, *ops, *dtype, *one, *json, *junit, *html;
     bool all, quick, full, list, help, version;
     double timeout;
-    int64_t jobs, sample;
+    int64_t jobs, sample, sample_reference;
     int verbose;
 } conform_options;
 

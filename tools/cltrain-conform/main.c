@@ -33,6 +33,7 @@ static const option_row rows[] = {
     {OPTION_FLAG, 0, "quick", NULL, AT(quick), .help = "each op at a few shapes (the default)"},
     {OPTION_FLAG, 0, "full", NULL, AT(full), .help = "all shapes, and each backend for itself"},
     {OPTION_WHOLE, 0, "sample", "N", AT(sample), .low = 1, .help = "of each op and kind every Nth case alone in the rows but the reference"},
+    {OPTION_WHOLE, 0, "sample-reference", "N", AT(sample_reference), .low = 1, .help = "the same for the reference row (1: all its cases)"},
     {OPTION_TEXT, 0, "ops", "PATTERN", AT(ops), .help = "those whose op or id matches, as file names do: 'conv*'"},
     {OPTION_TEXT, 0, "dtype", "TYPE", AT(dtype), .help = "those whose first operand is of that type: f32, f16, bf16, i32, u8"},
     {OPTION_TEXT, 0, "case", "ID[@ROW]", AT(one), .help = "one case, or those that match; in one row"},
@@ -262,7 +263,7 @@ static int run(conform *c) {
 
 int main(int argc, char **argv) {
     streams_keep();
-    conform_options o = {.timeout = 120, .jobs = 1, .sample = 1};
+    conform_options o = {.timeout = 120, .jobs = 1, .sample = 1, .sample_reference = 1};
     conform c = {.options = &o, .started = now_seconds(), .coverage = json_array()};
     int code = option_parse(rows, ROWS, argc - 1, argv + 1, &o, refuse_word);
     if (code) return code;
@@ -271,7 +272,7 @@ int main(int argc, char **argv) {
     if (o.help || o.version) return fflush(stdout) ? run_error("stdout cannot be written") : 0;
     if (o.quick && o.full) return usage_error("--quick or --full, not both");
     if (o.all && o.device) return usage_error("--all or --device, not both");
-    if (o.one && o.sample > 1) return usage_error("--case or --sample, not both");
+    if (o.one && (o.sample > 1 || o.sample_reference > 1)) return usage_error("--case or --sample, not both");
     if (o.one && (o.ops || o.dtype)) return usage_error("--case or %s, not both", o.ops ? "--ops" : "--dtype");
     if (o.list && (o.json || o.junit || o.html))
         return usage_error("--list or %s, not both", o.json ? "--json" : o.junit ? "--junit" : "--html");

@@ -302,6 +302,7 @@ json_t *report_document(const conform *c) {
         if (c->selected[k]) json_array_append_new(cases, case_json(c, k));
     json_object_set_new(document, "effort", json_string(c->options->full ? "full" : "quick"));
     if (c->options->sample > 1) json_object_set_new(document, "sample", json_integer(c->options->sample));
+    if (c->options->sample_reference > 1) json_object_set_new(document, "sample_reference", json_integer(c->options->sample_reference));
     json_object_set_new(document, "all", json_boolean(c->options->all));
     json_object_set_new(document, "complete", json_boolean(c->complete));
     json_object_set_new(document, "environment", environment_json());

@@ -78,9 +78,10 @@ void rows_make(device_column *column, bool full) {
     }
 }
 
-/* Whether --sample leaves the case, which the reference row runs too, to that alone. */
-static bool left_to_reference(const conform *c, const test_case *one, const row_choice *r) {
-    return strcmp(r->name, "reference") != 0 && c->ordinal[one - c->cases.items] % c->options->sample != 0;
+/* Whether the row is asked for a sample alone, and the case is not in it. */
+static bool left_out(const conform *c, const test_case *one, const row_choice *r) {
+    int64_t sample = strcmp(r->name, "reference") == 0 ? c->options->sample_reference : c->options->sample;
+    return c->ordinal[one - c->cases.items] % sample != 0;
 }
 
 /* What is no case of a single op needs fewer rows. */
@@ -89,7 +90,7 @@ bool row_runs(const conform *c, const test_case *one, const row_choice *r) {
     bool always = strcmp(r->name, "default") == 0;
     if (one->handed || strcmp(one->op, "resume") == 0) return always;
     if (strcmp(one->op, "ranks") == 0 && !c->options->full && !c->only_row) return always; /* all is built once a rank */
-    if (left_to_reference(c, one, r)) return false;
+    if (left_out(c, one, r)) return false;
     if (r->class_ && !c->options->full && !c->only_row && !one->classes) return false;
     if (one->operation || strcmp(one->op, "network") == 0) return true;
     return always || strcmp(r->name, "reference") == 0 || ((one->compared || one->classes) && r->class_);
