@@ -124,15 +124,11 @@ static float clt_max(float a, float b) {
 
 /* 2^x of x up to 0; 0 below 2^-126. A loop of it becomes vectors, which it does not of exp2 and exp on every device. x is a whole number, which is
  * added to the exponent, and a part in [-1/2, 1/2], of which the power is a polynomial (relative error 2e-9). */
+#define CLT_EXP2_OF_PART(f) \
+    ((((((1.53533630e-4f * (f) + 1.33988756e-3f) * (f) + 9.61843736e-3f) * (f) + 5.55033247e-2f) * (f) + 2.40226479e-1f) * (f) + 6.93147203e-1f) * (f) + 1.0f)
 static float clt_exp2_below(float x) {
     float whole = x + 12582912.0f, f = x - (whole - 12582912.0f); /* 3 2^22: no digits are left behind the point */
-    float y = 1.53533630e-4f;
-    y = y * f + 1.33988756e-3f;
-    y = y * f + 9.61843736e-3f;
-    y = y * f + 5.55033247e-2f;
-    y = y * f + 2.40226479e-1f;
-    y = y * f + 6.93147203e-1f;
-    y = y * f + 1.0f;
+    float y = CLT_EXP2_OF_PART(f);
     return x < -126.0f ? 0.0f : y * as_float((as_int(whole) << 23) + 0x3f800000);
 }
 

@@ -100,6 +100,8 @@ void clt_text_add_bytes(clt_text *text, const char *bytes, size_t length);
 const char *clt_text_data(const clt_text *text);
 void clt_text_free(clt_text *text);
 
+bool clt_ends_with(const char *text, const char *suffix);
+
 /* A text for a message: what is not printable ASCII as \xHH, a long one cut short with "...". Returns `shown`. */
 #define CLT_SHOWN_TEXT 128
 const char *clt_show(const char *text, char shown[CLT_SHOWN_TEXT]);

@@ -52,6 +52,11 @@ void clt_text_free(clt_text *text) {
     *text = (clt_text){0};
 }
 
+bool clt_ends_with(const char *text, const char *suffix) {
+    size_t n = strlen(text), m = strlen(suffix);
+    return n >= m && !strcmp(text + n - m, suffix);
+}
+
 const char *clt_show(const char *text, char shown[CLT_SHOWN_TEXT]) {
     size_t length = 0;
     for (; *text && length < CLT_SHOWN_TEXT - 8; text++)

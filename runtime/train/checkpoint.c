@@ -56,11 +56,6 @@ static clt_status items_add(item_list *list, clt_text *name, item new_item) {
     return CLT_OK;
 }
 
-static bool ends_with(const char *text, const char *suffix) {
-    size_t n = strlen(text), m = strlen(suffix);
-    return n >= m && !strcmp(text + n - m, suffix);
-}
-
 static clt_status add_variables(clt_trainer *t, bool with_tracked, item_list *list) {
     for (size_t i = 0; i < t->n_variables; i++) {
         const clt_variable *v = t->graph->variables[i];
@@ -70,7 +65,7 @@ static clt_status add_variables(clt_trainer *t, bool with_tracked, item_list *li
         CLT_TRY(clt_state_store_variable(t->store, v, &it.memory));
         clt_text_add(&name, "%s", v->name);
         CLT_TRY(items_add(list, &name, it));
-        if (!with_tracked || !v->is_buffer || !ends_with(v->name, mean_suffix)) continue;
+        if (!with_tracked || !v->is_buffer || !clt_ends_with(v->name, mean_suffix)) continue;
         clt_text tracked = {0};
         clt_text_add(&tracked, "%.*s" CLT_TRACKED_SUFFIX, (int)(strlen(v->name) - strlen(mean_suffix)), v->name);
         CLT_TRY(items_add(list, &tracked,
@@ -276,8 +271,8 @@ static clt_status check_item(const clt_weight_files *files, const char *path, co
 /* What files have besides weights: of a checkpoint, the optimizer's state; of language models, masks and frequencies that are computed. */
 static bool is_passed_over(const char *name, bool weights) {
     static const char *const computed[] = {".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq"};
-    bool passed = ends_with(name, CLT_TRACKED_SUFFIX) || (weights && !strncmp(name, CLT_STATE_PREFIX, strlen(CLT_STATE_PREFIX)));
-    for (size_t i = 0; weights && i < CLT_COUNT_OF(computed); i++) passed |= ends_with(name, computed[i]);
+    bool passed = clt_ends_with(name, CLT_TRACKED_SUFFIX) || (weights && !strncmp(name, CLT_STATE_PREFIX, strlen(CLT_STATE_PREFIX)));
+    for (size_t i = 0; weights && i < CLT_COUNT_OF(computed); i++) passed |= clt_ends_with(name, computed[i]);
     return passed;
 }
 
@@ -285,7 +280,7 @@ static bool is_expected(const clt_weight_files *files, const clt_weight *weight,
     bool expected = is_passed_over(weight->entry->name, what->weights);
     for (size_t i = 0; !expected && i < list->n; i++) {
         const char *name = list->items[i].name;
-        expected = ends_with(name, weight->entry->name) && clt_weight_files_find(files, name) == weight;
+        expected = clt_ends_with(name, weight->entry->name) && clt_weight_files_find(files, name) == weight;
     }
     return expected;
 }

@@ -146,10 +146,8 @@ static clt_status open_one(clt_weight_files *f, const char *path) {
 
 clt_status clt_weight_files_open(clt_weight_files **files, const char *path) {
     clt_weight_files *f = clt_calloc(1, sizeof *f);
-    size_t length = strlen(path), suffix = strlen(index_suffix);
     if (!f) return clt_fail_memory(sizeof *f);
-    bool several = length >= suffix && !strcmp(path + length - suffix, index_suffix);
-    clt_status status = several ? open_index(f, path) : open_one(f, path);
+    clt_status status = clt_ends_with(path, index_suffix) ? open_index(f, path) : open_one(f, path);
     if (status < 0) clt_weight_files_close(f);
     else *files = f;
     return status;

@@ -49,13 +49,7 @@ static float cpu_lanes_max(cpu_vector v) {
 static cpu_vector cpu_exp_below(cpu_vector x) {
     x *= 1.44269504f;
     cpu_vector whole = x + 12582912.0f, f = x - (whole - 12582912.0f);
-    cpu_vector y = 1.53533630e-4f;
-    y = y * f + 1.33988756e-3f;
-    y = y * f + 9.61843736e-3f;
-    y = y * f + 5.55033247e-2f;
-    y = y * f + 2.40226479e-1f;
-    y = y * f + 6.93147203e-1f;
-    y = y * f + 1.0f;
+    cpu_vector y = CLT_EXP2_OF_PART(f);
     cpu_ints power = (cpu_as_ints(whole) << 23) + 0x3f800000;
     return select(y * cpu_as_vector(power), (cpu_vector)(0), x < -126.0f);
 }
