@@ -68,7 +68,9 @@ typedef struct clt_csv_options {
     bool no_label;       /* with `like`: so is the label, if there is one, and the data set has the one field; implies leave_out */
 } clt_csv_options;
 
-/* A table: features f32 [elements], then the label. A feature is numbers, or, in a table with a header, texts: then it is an
+/* A table: features f32 [elements], then the label. What f32 rounds off numbers far from 0, as seconds since 1970, is kept until
+ * clt_dataset_standardize or clt_preprocessing_apply has taken their mean off; a loader of data without that refuses a column whose values
+ * f32 cannot tell apart (CLT_E_RANGE), and warns of one with few. A feature is numbers, or, in a table with a header, texts: then it is an
  * element for each different text, 1 where the line has it and else 0, named "colour=red"; 100 texts at most, and not
  * one for each line, as identifiers have. The label may be text as well: the classes are then 10,000 at most. Both are in the order of their bytes. Fields may be quoted; the decimal
  * point is a point in every locale. A gzipped file is read too. CLT_E_FORMAT for an empty or non-numeric field and for a line
@@ -89,7 +91,7 @@ CLT_API clt_status clt_dataset_idx(clt_dataset **dataset, const char *images_pat
 CLT_API clt_status clt_dataset_cifar10(clt_dataset **dataset, const char *const *paths, int n_paths);
 
 /* Two .npy files (version 1 to 3, C order, little-endian f4, f8, u1, i4, i8). X
- * [n, ...] becomes f32, [n] as [n, 1], values as they are. Y: integers [n] become labels;
+ * [n, ...] becomes f32, [n] as [n, 1], values as they are; of [n, k] numbers far from 0 are as in a table. Y: integers [n] become labels;
  * floats [n] or [n, k] targets f32 [1] or [k]. CLT_E_UNSUPPORTED for other types and orders,
  * CLT_E_RANGE for a label below 0 or a number too large for its type here. y_path NULL: the data set has the one field. */
 CLT_API clt_status clt_dataset_npy(clt_dataset **dataset, const char *x_path, const char *y_path);

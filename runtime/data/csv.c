@@ -41,7 +41,6 @@ typedef struct table {
     clt_csv_columns columns;
     clt_csv_features features;
     clt_csv_labels labels;
-    clt_csv_range targets; /* labels that are numbers to predict */
     int64_t dropped, first_dropped; /* how many lines, and the first of them */
     bad_lines bad;
     int64_t number_line; /* of the first label that is a number, 0: none yet */
@@ -123,8 +122,8 @@ static clt_status put_label(table *t, size_t column, int64_t line, const char *f
     if (!is_number) return fail_field(t, CLT_E_FORMAT, line, column, field, "not a number");
     if (!t->options.regression) return put_number(t, column, line, field, value);
     if (fabs(value) > FLT_MAX) return fail_field(t, CLT_E_FORMAT, line, column, field, "too large for f32");
-    clt_csv_range_add(&t->targets, value);
     t->rows.y.target[t->rows.rows] = (float)value;
+    t->rows.target_low[t->rows.rows] = clt_low_of(value);
     return CLT_OK;
 }
 
@@ -166,15 +165,17 @@ static clt_status put_missing(table *t, size_t column, int64_t line, const char 
 
 static clt_status put_feature(table *t, size_t column, int64_t line, const char *field, int64_t place) {
     clt_csv_feature *feature = &t->features.items[place];
-    float *x = &t->rows.x[t->rows.rows * t->rows.row_elements + (size_t)place];
+    size_t at = t->rows.rows * t->rows.row_elements + (size_t)place;
+    float *x = &t->rows.x[at];
     double value;
+    t->rows.low[at] = 0;
     if (clt_csv_is_missing(field)) return put_missing(t, column, line, field, feature, x);
     if (feature->kind == CLT_CSV_TEXTS || !clt_number_parse(field, &value)) return put_category(t, column, line, field, feature, x);
     if (fabs(value) > FLT_MAX)
         return fail_field(t, CLT_E_FORMAT, line, column, field, "too large for f32");
     feature->kind = CLT_CSV_NUMBERS;
-    clt_csv_range_add(&feature->range, value);
     *x = (float)value;
+    t->rows.low[at] = clt_low_of(value);
     return CLT_OK;
 }
 
@@ -323,7 +324,10 @@ static clt_status pass_blank(table *t, int64_t line) {
 
 static clt_status begin_row(table *t) {
     if (t->blank_line) return clt_fail(CLT_E_FORMAT, "%s: line %lld is blank, but data follow", t->path, (long long)t->blank_line);
-    return clt_rows_reserve(&t->rows, 1);
+    CLT_TRY(clt_rows_reserve(&t->rows, 1));
+    t->rows.y.label[t->rows.rows] = 0; /* where there is no label */
+    t->rows.target_low[t->rows.rows] = 0;
+    return CLT_OK;
 }
 
 static bool lacks_a_value(const table *t, const record *r) {
@@ -445,7 +449,6 @@ static clt_status make_facts(table *t, clt_preprocessing **facts) {
     clt_preprocessing *f = *facts = clt_calloc(1, sizeof *f);
     if (!f) return clt_fail_memory(sizeof *f);
     CLT_TRY(clt_csv_features_finish(&t->features, &t->columns, &t->rows, f));
-    if (!t->options.like && t->columns.label >= 0) CLT_TRY(clt_csv_range_check(&t->targets, &t->columns, t->columns.label));
     CLT_TRY(clt_names_copy(&f->class_names, t->labels.names.items, t->labels.names.n));
     if (t->columns.header && t->columns.label >= 0 && !(f->label = clt_strdup(t->first.fields[t->columns.label])))
         return clt_fail_memory(strlen(t->first.fields[t->columns.label]) + 1);

@@ -27,7 +27,6 @@ clt_status clt_csv_features_begin(clt_csv_features *features, const clt_csv_colu
     *features = (clt_csv_features){.items = clt_calloc((size_t)c->features, sizeof *features->items)};
     if (!features->items) return clt_fail_memory((size_t)c->features * sizeof *features->items);
     features->n = c->features;
-    features->of_model = like != NULL;
     features->fills = like ? like->fill && options->missing != CLT_MISSING_REFUSE : options->missing == CLT_MISSING_MEAN;
     for (int64_t i = 0; i < c->features; i++) {
         clt_csv_feature *f = &features->items[i];
@@ -87,8 +86,8 @@ static clt_status find_fill(clt_csv_feature *f, int64_t i, const clt_csv_columns
     size_t present = 0;
     if (f->kind == CLT_CSV_TEXTS || !isnan(f->fill)) return CLT_OK;
     for (size_t r = 0; r < rows->rows; r++) {
-        float x = rows->x[r * rows->row_elements + (size_t)i];
-        if (!isnan(x)) sum += (double)x, present++;
+        size_t at = r * rows->row_elements + (size_t)i;
+        if (!isnan(rows->x[at])) sum += (double)rows->x[at] + (double)rows->low[at], present++;
     }
     if (!present) return clt_fail(CLT_E_FORMAT, "%s: column %lld has no value at all: leave it out with drop=%lld", c->path,
                                   (long long)c->columns[i] + 1, (long long)c->columns[i]);
@@ -104,25 +103,6 @@ static clt_status check_categories(const clt_csv_feature *f, int64_t i, const cl
     char name[CLT_SHOWN_TEXT];
     return clt_fail(CLT_E_FORMAT, "%s: column %lld (%s): %lld different texts in %lld lines, as identifiers have: leave it out with drop=%lld", c->path,
                     (long long)c->columns[i] + 1, clt_show(c->header[c->columns[i]], name), (long long)n, (long long)rows->rows, (long long)c->columns[i]);
-}
-
-clt_status clt_csv_range_check(const clt_csv_range *r, const clt_csv_columns *c, int64_t column) {
-    enum { FEW = 1 << 10, TOO_FEW = 1 << 4 };
-    double spread = r->high - r->low, largest = fmax(fabs(r->low), fabs(r->high));
-    char name[CLT_SHOWN_TEXT] = "";
-    if (!r->any || spread == 0) return CLT_OK;
-    double step = ldexp(1, ilogb(largest) - 23); /* of f32 there */
-    if (spread >= FEW * step) return CLT_OK;
-    if (c->header) clt_show(c->header[column], name);
-    if (spread >= TOO_FEW * step) {
-        clt_log_message(CLT_LOG_WARNING,
-                        "%s: column %lld%s%s%s: from %.12g to %.12g f32 has %.0f numbers, and values are rounded to these: subtracting %.12g keeps them apart",
-                        c->path, (long long)column + 1, name[0] ? " (" : "", name, name[0] ? ")" : "", r->low, r->high, spread / step, r->low);
-        return CLT_OK;
-    }
-    return clt_fail(CLT_E_RANGE, "%s: column %lld%s%s%s: f32 cannot tell values from %.12g to %.12g apart, its numbers are %.4g apart there: subtract %.12g, or "
-                                 "leave the column out with drop=%lld",
-                    c->path, (long long)column + 1, name[0] ? " (" : "", name, name[0] ? ")" : "", r->low, r->high, step, r->low, (long long)column);
 }
 
 /* Names of elements tell columns apart by what stands before "=". */
@@ -157,29 +137,39 @@ static clt_status sort_categories(clt_csv_features *features, clt_rows *rows) {
     return CLT_OK;
 }
 
-/* One row: to[elements], which may begin where `from` does not. */
-static void expand_row(const clt_csv_features *features, const float *from, float *to) {
+/* One row: x[elements] and their low parts. */
+static void expand_row(const clt_csv_features *features, const float *from, const float *from_low, float *x, float *low) {
     for (int64_t i = 0; i < features->n; i++) {
         const clt_csv_feature *f = &features->items[i];
         int64_t n = elements_of(f);
         if (f->kind != CLT_CSV_TEXTS) {
-            *to++ = isnan(from[i]) ? (float)f->fill : from[i];
+            *x++ = isnan(from[i]) ? (float)f->fill : from[i];
+            *low++ = isnan(from[i]) ? clt_low_of(f->fill) : from_low[i];
             continue;
         }
-        for (int64_t k = 0; k < n; k++) to[k] = 0;
-        if (!isnan(from[i])) to[(int)from[i]] = 1;
-        to += n;
+        for (int64_t k = 0; k < n; k++) x[k] = low[k] = 0;
+        if (!isnan(from[i])) x[(int)from[i]] = 1;
+        x += n, low += n;
     }
 }
 
 static clt_status expand(const clt_csv_features *features, clt_rows *rows, size_t elements) {
     size_t count, bytes;
-    float *x = NULL;
-    if (clt_mul_size(rows->rows, elements, &count) && clt_mul_size(count, sizeof(float), &bytes)) x = clt_alloc(bytes);
-    if (!x) return clt_fail_memory(rows->rows * elements * sizeof(float));
-    for (size_t r = 0; r < rows->rows; r++) expand_row(features, rows->x + r * rows->row_elements, x + r * elements);
+    float *x = NULL, *low = NULL;
+    if (clt_mul_size(rows->rows, elements, &count) && clt_mul_size(count, sizeof(float), &bytes)) x = clt_alloc(bytes), low = clt_alloc(bytes);
+    if (!x || !low) {
+        clt_free(x);
+        clt_free(low);
+        return clt_fail_memory(rows->rows * elements * sizeof(float));
+    }
+    for (size_t r = 0; r < rows->rows; r++) {
+        size_t from = r * rows->row_elements, to = r * elements;
+        expand_row(features, rows->x + from, rows->low + from, x + to, low + to);
+    }
     clt_free(rows->x);
+    clt_free(rows->low);
     rows->x = x;
+    rows->low = low;
     rows->row_elements = elements;
     rows->capacity = rows->rows;
     return CLT_OK;
@@ -244,7 +234,6 @@ clt_status clt_csv_features_finish(clt_csv_features *features, const clt_csv_col
     if (rows->rows == 0) return clt_fail(CLT_E_FORMAT, "%s: each line lacks a value", c->path);
     for (int64_t i = 0; i < features->n; i++) {
         CLT_TRY(check_categories(&features->items[i], i, c, rows));
-        if (!features->of_model) CLT_TRY(clt_csv_range_check(&features->items[i].range, c, c->columns[i]));
         if (features->fills) CLT_TRY(find_fill(&features->items[i], i, c, rows));
         as_it_is &= features->items[i].kind != CLT_CSV_TEXTS && !features->items[i].lacks;
     }

@@ -12,26 +12,10 @@ enum { CLT_CSV_MOST_CATEGORIES = 100 };
 
 typedef enum clt_csv_kind { CLT_CSV_UNKNOWN, CLT_CSV_NUMBERS, CLT_CSV_TEXTS } clt_csv_kind;
 
-/* Of numbers as the file has them, before they become f32. */
-typedef struct clt_csv_range {
-    bool any;
-    double low, high;
-} clt_csv_range;
-
-static inline void clt_csv_range_add(clt_csv_range *range, double value) {
-    range->low = range->any && range->low < value ? range->low : value;
-    range->high = range->any && range->high > value ? range->high : value;
-    range->any = true;
-}
-
-/* Numbers far from 0 and close together, as seconds since 1970: CLT_E_RANGE where f32 has too few between them to tell them apart; a warning where it has few. */
-clt_status clt_csv_range_check(const clt_csv_range *range, const clt_csv_columns *columns, int64_t column);
-
 /* A column. Each row has one f32 for it while the table is read: the number, a category, or NaN where it is missing. */
 typedef struct clt_csv_feature {
     clt_csv_kind kind;
     clt_csv_labels categories;
-    clt_csv_range range; /* of the numbers */
     double fill; /* in the place of a number that is missing; NaN: the mean of those that are there */
     bool lacks;  /* a value was missing */
     bool codes;  /* texts that may look like numbers */
@@ -40,7 +24,6 @@ typedef struct clt_csv_feature {
 typedef struct clt_csv_features {
     clt_csv_feature *items;
     int64_t n;
-    bool of_model; /* which has settled what they are */
     bool fills; /* missing numbers get the model's values, or the means; else there must be none */
 } clt_csv_features;
 

@@ -14,6 +14,7 @@ typedef struct clt_field {
     clt_shape shape;     /* of one sample */
     size_t sample_bytes; /* of one sample; > 0 */
     void *data;          /* samples x sample_bytes */
+    float *low;          /* f32: data + low are the numbers as they were read, see low.c; NULL: data are, or as good as */
 } clt_field;
 
 struct clt_dataset {
@@ -44,15 +45,19 @@ void clt_dataset_drop_truth(clt_dataset *dataset);
 void clt_dataset_gather(const clt_dataset *dataset, int field, const int64_t *order, int64_t count,
                         void *to);
 
+/* The next field of `part`: samples order[0 … part->samples - 1] of that field of `from`. */
+clt_status clt_dataset_take(clt_dataset *part, const clt_dataset *from, int field, const int64_t *order);
+
 /* ---- rows.c: samples of f32 x and a truth of 4 bytes, appended as they are read ---- */
 
 typedef struct clt_rows {
     size_t row_elements; /* of x; set by the caller */
-    float *x;
+    float *x, *low;      /* numbers are x + low */
     union {
         int32_t *label;
         float *target;
     } y;
+    float *target_low;
     size_t rows, capacity;
 } clt_rows;
 
@@ -65,5 +70,22 @@ clt_status clt_rows_finish(clt_rows *rows, clt_shape sample, clt_dtype truth, in
                            clt_dataset **dataset);
 
 void clt_rows_free(clt_rows *rows);
+
+/* ---- low.c: what f32 leaves of numbers far from 0 ---- */
+
+static inline float clt_low_of(double value) {
+    double low = value - (double)(float)value;
+    return low - low == 0 ? (float)low : 0; /* of what is missing, none */
+}
+
+/* Whether x + low, [samples, elements], have a column in which x alone is too coarse. */
+bool clt_low_matters(const float *x, const float *low, size_t samples, size_t elements);
+
+/* Values as f32; *low is NULL where it does not matter. Both are the caller's to free. */
+clt_status clt_low_split(const double *values, size_t samples, size_t elements, float **x, float **low);
+
+/* Of samples that are used as f32, not standardized: CLT_E_RANGE where f32 has too few numbers to tell those of a column apart; a warning
+ * where it has few. */
+clt_status clt_low_check(const clt_dataset *dataset);
 
 #endif

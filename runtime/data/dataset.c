@@ -41,7 +41,7 @@ clt_status clt_dataset_add(clt_dataset *dataset, clt_dtype dtype, clt_shape samp
         status = clt_fail_memory(all_bytes);
         goto fail;
     }
-    dataset->fields[dataset->n_fields++] = (clt_field){dtype, sample, sample_bytes, data};
+    dataset->fields[dataset->n_fields++] = (clt_field){.dtype = dtype, .shape = sample, .sample_bytes = sample_bytes, .data = data};
     return CLT_OK;
 fail:
     clt_free(data);
@@ -49,7 +49,9 @@ fail:
 }
 
 void clt_dataset_drop_truth(clt_dataset *dataset) {
-    clt_free(dataset->fields[--dataset->n_fields].data);
+    clt_field *truth = &dataset->fields[--dataset->n_fields];
+    clt_free(truth->data);
+    clt_free(truth->low);
     dataset->classes = 0;
 }
 
@@ -68,13 +70,24 @@ clt_status clt_dataset_count_classes(clt_dataset *dataset) {
     return CLT_OK;
 }
 
-void clt_dataset_gather(const clt_dataset *dataset, int field, const int64_t *order, int64_t count,
-                        void *to) {
-    const clt_field *f = &dataset->fields[field];
-    const char *from = f->data;
-    size_t bytes = f->sample_bytes;
-    for (int64_t i = 0; i < count; i++)
-        memcpy((char *)to + (size_t)i * bytes, from + (size_t)order[i] * bytes, bytes);
+static void gather(const char *from, size_t bytes, const int64_t *order, int64_t count, char *to) {
+    for (int64_t i = 0; i < count; i++) memcpy(to + (size_t)i * bytes, from + (size_t)order[i] * bytes, bytes);
+}
+
+void clt_dataset_gather(const clt_dataset *dataset, int field, const int64_t *order, int64_t count, void *to) {
+    gather(dataset->fields[field].data, dataset->fields[field].sample_bytes, order, count, to);
+}
+
+clt_status clt_dataset_take(clt_dataset *part, const clt_dataset *from, int field, const int64_t *order) {
+    const clt_field *f = &from->fields[field];
+    CLT_TRY(clt_dataset_add(part, f->dtype, f->shape, NULL));
+    clt_field *taken = &part->fields[field];
+    gather(f->data, f->sample_bytes, order, part->samples, taken->data);
+    if (!f->low) return CLT_OK;
+    taken->low = clt_alloc((size_t)part->samples * f->sample_bytes);
+    if (!taken->low) return clt_fail_memory((size_t)part->samples * f->sample_bytes);
+    gather((const char *)f->low, f->sample_bytes, order, part->samples, (char *)taken->low);
+    return CLT_OK;
 }
 
 static clt_status check_arrays(const clt_array *fields, int n_fields) {
@@ -131,7 +144,10 @@ fail:
 
 void clt_dataset_destroy(clt_dataset *dataset) {
     if (!dataset) return;
-    for (int i = 0; i < dataset->n_fields; i++) clt_free(dataset->fields[i].data);
+    for (int i = 0; i < dataset->n_fields; i++) {
+        clt_free(dataset->fields[i].data);
+        clt_free(dataset->fields[i].low);
+    }
     clt_preprocessing_destroy(dataset->facts);
     clt_free(dataset);
 }

@@ -242,6 +242,7 @@ clt_status clt_loader_create(clt_loader **loader, const clt_dataset *dataset,
         return clt_fail(CLT_E_INVALID, "clt_loader_create: loader or dataset is NULL");
     clt_loader_options o;
     CLT_TRY(resolve(dataset, options, &o));
+    CLT_TRY(clt_low_check(dataset));
     clt_loader *l = clt_calloc(1, sizeof *l);
     if (!l) return clt_fail_memory(sizeof *l);
     l->dataset = dataset;

@@ -59,6 +59,15 @@ static int64_t item_u1(const unsigned char *from) {
         return count;                                                                                   \
     }
 
+#define TO_F64(name, item, item_bytes)                                                                  \
+    static size_t name(const unsigned char *from, size_t count, void *to) {                             \
+        double *out = to;                                                                               \
+        for (size_t i = 0; i < count; i++) out[i] = (double)item(from + i * item_bytes);                \
+        return count;                                                                                   \
+    }
+
+TO_F64(i4_to_f64, item_i4, 4)
+TO_F64(i8_to_f64, item_i8, 8)
 TO_F32(f4_to_f32, item_f4, 4)
 TO_F32(u1_to_f32, item_u1, 1)
 TO_F32(i4_to_f32, item_i4, 4)
@@ -78,16 +87,41 @@ static size_t f8_to_f32(const unsigned char *from, size_t count, void *to) {
     return count;
 }
 
+static size_t f8_to_f64(const unsigned char *from, size_t count, void *to) {
+    double *out = to;
+    for (size_t i = 0; i < count; i++) {
+        out[i] = item_f8(from + i * 8);
+        if (isinf((float)out[i]) && !isinf(out[i])) return i;
+    }
+    return count;
+}
+
 typedef struct npy_kind {
     size_t bytes;
-    clt_convert *to_f32, *to_label; /* to_label: NULL for floats */
+    clt_convert *to_f32, *to_f64, *to_label; /* to_f64: NULL for what f32 has exactly; to_label: NULL for floats */
 } npy_kind;
 
 static const npy_kind kinds[] = {
-    [CLT_NPY_F4] = {4, f4_to_f32, NULL},        [CLT_NPY_F8] = {8, f8_to_f32, NULL},
-    [CLT_NPY_U1] = {1, u1_to_f32, u1_to_label}, [CLT_NPY_I4] = {4, i4_to_f32, i4_to_label},
-    [CLT_NPY_I8] = {8, i8_to_f32, i8_to_label},
+    [CLT_NPY_F4] = {4, f4_to_f32, NULL, NULL},        [CLT_NPY_F8] = {8, f8_to_f32, f8_to_f64, NULL},
+    [CLT_NPY_U1] = {1, u1_to_f32, NULL, u1_to_label}, [CLT_NPY_I4] = {4, i4_to_f32, i4_to_f64, i4_to_label},
+    [CLT_NPY_I8] = {8, i8_to_f32, i8_to_f64, i8_to_label},
 };
+
+/* Numbers of a table, which may be far from 0. */
+static clt_status add_table(clt_dataset *dataset, clt_source *source, const clt_npy_header *header, clt_shape sample) {
+    const npy_kind *kind = &kinds[header->type];
+    size_t samples = (size_t)dataset->samples, elements = (size_t)sample.dims[0];
+    float *x, *low;
+    void *values;
+    CLT_TRY(clt_source_read_array(source, (uint64_t)header->elements, kind->bytes, sizeof(double), kind->to_f64, &values));
+    clt_status status = clt_low_split(values, samples, elements, &x, &low);
+    clt_free(values);
+    CLT_TRY(status);
+    status = clt_dataset_add(dataset, CLT_F32, sample, x);
+    if (status < 0) clt_free(low);
+    else dataset->fields[dataset->n_fields - 1].low = low;
+    return status;
+}
 
 static clt_status add_array(clt_dataset *dataset, clt_source *source, const clt_npy_header *header,
                             clt_dtype dtype) {
@@ -96,6 +130,10 @@ static clt_status add_array(clt_dataset *dataset, clt_source *source, const clt_
     for (int i = 0; i < sample.rank; i++) sample.dims[i] = header->shape.dims[i + 1];
     if (dtype == CLT_F32 && sample.rank == 0) sample = CLT_SHAPE(1);
     void *data;
+    if (dtype == CLT_F32 && sample.rank == 1 && kind->to_f64) {
+        CLT_TRY(add_table(dataset, source, header, sample));
+        return clt_source_expect_end(source);
+    }
     CLT_TRY(clt_source_read_array(source, (uint64_t)header->elements, kind->bytes, 4,
                                   dtype == CLT_I32 ? kind->to_label : kind->to_f32, &data));
     CLT_TRY(clt_dataset_add(dataset, dtype, sample, data));

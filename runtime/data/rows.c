@@ -9,6 +9,12 @@ static clt_status resize(clt_rows *rows, size_t capacity) {
     void *x = clt_realloc(rows->x, x_bytes);
     if (!x) return clt_fail_memory(x_bytes);
     rows->x = x;
+    void *low = clt_realloc(rows->low, x_bytes);
+    if (!low) return clt_fail_memory(x_bytes);
+    rows->low = low;
+    void *target_low = clt_realloc(rows->target_low, y_bytes);
+    if (!target_low) return clt_fail_memory(y_bytes);
+    rows->target_low = target_low;
     void *y = clt_realloc(rows->y.label, y_bytes);
     if (!y) return clt_fail_memory(y_bytes);
     rows->y.label = y;
@@ -22,6 +28,12 @@ clt_status clt_rows_reserve(clt_rows *rows, size_t more) {
     return resize(rows, CLT_MAX(rows->rows + more, rows->capacity * 2));
 }
 
+static void take_low(clt_field *field, float **low, size_t rows, size_t elements) {
+    if (!*low || !clt_low_matters(field->data, *low, rows, elements)) return;
+    field->low = *low;
+    *low = NULL;
+}
+
 clt_status clt_rows_finish(clt_rows *rows, clt_shape sample, clt_dtype truth, int classes,
                            clt_dataset **dataset) {
     const clt_shape index = {0}, value = CLT_SHAPE(1);
@@ -32,8 +44,10 @@ clt_status clt_rows_finish(clt_rows *rows, clt_shape sample, clt_dtype truth, in
     void *x = rows->x, *y = rows->y.label;
     rows->x = NULL;
     CLT_TRY_GOTO(clt_dataset_add(d, CLT_F32, sample, x));
+    take_low(&d->fields[0], &rows->low, rows->rows, rows->row_elements);
     rows->y.label = NULL;
     CLT_TRY_GOTO(clt_dataset_add(d, truth, truth == CLT_I32 ? index : value, y));
+    if (truth == CLT_F32) take_low(&d->fields[1], &rows->target_low, rows->rows, 1);
     CLT_TRY_GOTO(clt_dataset_count_classes(d));
     if (classes) d->classes = classes;
     *dataset = d;
@@ -47,6 +61,8 @@ fail:
 
 void clt_rows_free(clt_rows *rows) {
     clt_free(rows->x);
+    clt_free(rows->low);
+    clt_free(rows->target_low);
     clt_free(rows->y.label);
     *rows = (clt_rows){.row_elements = rows->row_elements};
 }

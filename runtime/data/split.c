@@ -26,10 +26,7 @@ static clt_status take(const clt_dataset *from, const int64_t *order, int64_t co
     clt_dataset *d = NULL;
     clt_status status;
     CLT_TRY_GOTO(clt_dataset_new(&d, count));
-    for (int i = 0; i < from->n_fields; i++) {
-        CLT_TRY_GOTO(clt_dataset_add(d, from->fields[i].dtype, from->fields[i].shape, NULL));
-        clt_dataset_gather(from, i, order, count, d->fields[i].data);
-    }
+    for (int i = 0; i < from->n_fields; i++) CLT_TRY_GOTO(clt_dataset_take(d, from, i, order));
     d->classes = from->classes;
     if (from->facts) CLT_TRY_GOTO(clt_preprocessing_copy(&d->facts, from->facts));
     *part = d;

@@ -24,21 +24,27 @@ static groups of_target(const clt_dataset *d) {
     return (groups){field, d->n_fields - 1, d->samples, field->sample_bytes / sizeof(float)};
 }
 
+/* The number as it was read. */
+static double number_at(const clt_field *field, size_t at) {
+    double x = (double)((const float *)field->data)[at];
+    return field->low ? x + (double)field->low[at] : x;
+}
+
 static void measure_mean(clt_moments *m, const groups *of) {
-    const float *x = of->field->data;
+    size_t at = 0;
     for (int64_t i = 0; i < of->samples; i++)
         for (size_t g = 0; g < m->n; g++)
-            for (size_t p = 0; p < of->plane; p++) m->mean[g] += *x++;
+            for (size_t p = 0; p < of->plane; p++) m->mean[g] += number_at(of->field, at++);
     for (size_t g = 0; g < m->n; g++) m->mean[g] /= (double)of->samples * (double)of->plane;
 }
 
 /* Around the mean, in a second pass: no cancellation where the mean is large. */
 static void measure_variance(clt_moments *m, const groups *of) {
-    const float *x = of->field->data;
+    size_t at = 0;
     for (int64_t i = 0; i < of->samples; i++)
         for (size_t g = 0; g < m->n; g++)
             for (size_t p = 0; p < of->plane; p++) {
-                double d = *x++ - m->mean[g];
+                double d = number_at(of->field, at++) - m->mean[g];
                 m->deviation[g] += d * d;
             }
     for (size_t g = 0; g < m->n; g++) m->deviation[g] /= (double)of->samples * (double)of->plane;
@@ -49,24 +55,29 @@ static clt_status take_roots(clt_moments *m, const groups *of) {
         double deviation = sqrt(m->deviation[g]);
         if (!isfinite(m->mean[g]) || !isfinite(deviation))
             return clt_fail(CLT_E_RANGE, "standardize: %s %zu of field %d has values that are not finite", of->plane > 1 ? "channel" : "element", g, of->index);
-        /* Two f32 that differ in the last bit are further apart: less is the sums' rounding. */
+        /* Less is the sums' rounding. */
         m->deviation[g] = deviation > 1e-12 * fabs(m->mean[g]) ? deviation : 1;
     }
     return CLT_OK;
 }
 
-static void scale(const groups *of, const clt_moments *m) {
+/* What is left of numbers far from 0 is small, and needs no low part any more. */
+static void scale(clt_dataset *dataset, const groups *of, const clt_moments *m) {
     float *x = of->field->data;
+    size_t at = 0;
     for (int64_t i = 0; m->n && i < of->samples; i++)
         for (size_t g = 0; g < m->n; g++) {
             double factor = 1 / m->deviation[g];
-            for (size_t p = 0; p < of->plane; p++, x++) *x = (float)((*x - m->mean[g]) * factor);
+            for (size_t p = 0; p < of->plane; p++, at++) x[at] = (float)((number_at(of->field, at) - m->mean[g]) * factor);
         }
+    if (!m->n) return;
+    clt_free(dataset->fields[of->index].low);
+    dataset->fields[of->index].low = NULL;
 }
 
 void clt_dataset_scale(clt_dataset *dataset, const clt_moments *m) {
     groups features = of_features(dataset);
-    scale(&features, m);
+    scale(dataset, &features, m);
 }
 
 static bool is_target(const clt_dataset *d) {
@@ -75,7 +86,7 @@ static bool is_target(const clt_dataset *d) {
 
 void clt_dataset_scale_target(clt_dataset *dataset, const clt_moments *m) {
     groups target = of_target(dataset);
-    if (is_target(dataset)) scale(&target, m);
+    if (is_target(dataset)) scale(dataset, &target, m);
 }
 
 /* The mean and deviation of `like`; the caller's to free. */
@@ -103,7 +114,7 @@ static clt_status standardize(clt_dataset *dataset, const groups *own, const gro
     clt_status status;
     CLT_TRY_GOTO(measure(&m, like));
     CLT_TRY_GOTO(clt_preprocessing_of(&facts, dataset));
-    scale(own, &m);
+    scale(dataset, own, &m);
     keep(target ? &facts->target_moments : &facts->moments, &m);
     clt_preprocessing_destroy(dataset->facts);
     dataset->facts = facts;

@@ -532,35 +532,6 @@ static void refuses_names_that_are_categories(void **state) {
     clt_dataset_destroy(d);
 }
 
-static int warnings;
-static void count_warning(clt_log_level level, const char *message, void *user) {
-    (void)message, (void)user;
-    warnings += level == CLT_LOG_WARNING;
-}
-
-/* Numbers of f32 are 128 apart at 1.7e9. */
-static void tells_numbers_that_f32_cannot_tell_apart(void **state) {
-    (void)state;
-    refuse("time,b,kind\n1700000000,1,x\n1700000100,2,y\n", (clt_csv_options){0}, CLT_E_RANGE,
-           "column 1 (time): f32 cannot tell values from 1700000000 to 1700000100 apart, its numbers are 128 apart there: subtract 1700000000, or leave the column "
-           "out with drop=0");
-    refuse("-1,1700002000\n2,1700000000\n", (clt_csv_options){.regression = true}, CLT_E_RANGE, "column 2: f32 cannot tell");
-    clt_log_set(count_warning, CLT_LOG_WARNING, NULL);
-    clt_dataset *d = read_csv("time,b,kind\n1700000000,1,x\n1700004000,2,y\n", (clt_csv_options){0}); /* some 30 numbers */
-    assert_int_equal(warnings, 1);
-    clt_preprocessing *p = preprocessing_of(d);
-    clt_dataset_destroy(d);
-    d = read_csv("time,b,kind\n1700000000,1,x\n1700000000,2,y\n", (clt_csv_options){0}); /* no two */
-    clt_dataset_destroy(d);
-    d = read_csv("time,b,kind\n1700000000,1,x\n1700200000,2,y\n", (clt_csv_options){0});
-    clt_dataset_destroy(d);
-    d = read_csv("time,b,kind\n1700000000,1,x\n1700000100,2,y\n", (clt_csv_options){.like = p}); /* the model has settled it */
-    clt_dataset_destroy(d);
-    clt_log_set(NULL, CLT_LOG_WARNING, NULL);
-    assert_int_equal(warnings, 1);
-    clt_preprocessing_destroy(p);
-}
-
 static void fills_or_leaves_out_what_is_missing(void **state) {
     (void)state;
     static const char text[] = "a,colour,b,kind\n1,red,10,x\n,blue,NA,y\n3, ,20,x\nnan,red,60,y\n";
@@ -663,7 +634,6 @@ int main(void) {
         cmocka_unit_test(remembers_the_place_of_the_label),
         cmocka_unit_test(refuses_headers_of_numbers),
         cmocka_unit_test(refuses_names_that_are_categories),
-        cmocka_unit_test(tells_numbers_that_f32_cannot_tell_apart),
         cmocka_unit_test(fills_or_leaves_out_what_is_missing),
         cmocka_unit_test(names_more_lines_that_are_bad),
         cmocka_unit_test(survives_failing_memory),
