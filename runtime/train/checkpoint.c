@@ -19,6 +19,7 @@
 
 static const char mean_suffix[] = ".running_mean";
 static const char tokenizer_key[] = "cltrain.tokenizer";
+static const char note_key[] = "cltrain.note"; /* the caller's */
 static const char choices_key[] = "cltrain.choices"; /* of the rows that serve the run: see clt_tune_run */
 
 /* ---- what a checkpoint holds ---- */
@@ -163,12 +164,13 @@ static clt_status check_whole(const clt_trainer *t) {
 }
 
 /* What tells how the model is used. */
-enum { USE_PAIRS = 3 };
+enum { USE_PAIRS = 4 };
 static size_t add_use(const clt_trainer *t, clt_safetensors_pair *pairs) {
     size_t n = 0;
     if (t->model) pairs[n++] = (clt_safetensors_pair){clt_model_key, t->model};
     if (t->preprocessing_text) pairs[n++] = (clt_safetensors_pair){clt_preprocessing_key, t->preprocessing_text};
     if (t->tokenizer_text) pairs[n++] = (clt_safetensors_pair){tokenizer_key, t->tokenizer_text};
+    if (t->note) pairs[n++] = (clt_safetensors_pair){note_key, t->note};
     return n;
 }
 
@@ -467,6 +469,15 @@ clt_status clt_weights_load_matching(clt_trainer *t, const char *path, clt_left_
 }
 
 /* ---- what a file tells ---- */
+
+clt_status clt_trainer_set_note(clt_trainer *t, const char *note) {
+    if (!t) return clt_fail(CLT_E_INVALID, "clt_trainer_set_note: the trainer is NULL");
+    char *copy = note ? clt_strdup(note) : NULL;
+    if (note && !copy) return clt_fail_memory(strlen(note) + 1);
+    clt_free(t->note);
+    t->note = copy;
+    return CLT_OK;
+}
 
 clt_status clt_weights_metadata(const char *path, const char *key, char *text, size_t bytes) {
     clt_weight_files *files;

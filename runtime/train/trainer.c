@@ -250,6 +250,7 @@ void clt_trainer_destroy(clt_trainer *trainer) {
     free_rules(trainer);
     clt_free(trainer->preprocessing_text);
     clt_free(trainer->tokenizer_text);
+    clt_free(trainer->note);
     clt_preprocessing_destroy(trainer->preprocessing);
     clt_free(trainer);
 }

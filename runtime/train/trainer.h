@@ -83,7 +83,7 @@ struct clt_trainer {
     char *backends, *passes, *model; /* of the options: copies */
     clt_parameter_rule *rules;
     clt_preprocessing *preprocessing;
-    char *preprocessing_text, *tokenizer_text; /* as files have them */
+    char *preprocessing_text, *tokenizer_text, *note; /* as files have them */
     clt_state_store *store;
 
     clt_tensor *inputs[CLT_MAX_FIELDS]; /* of the user's graph */

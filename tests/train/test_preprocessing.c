@@ -349,8 +349,17 @@ static void a_file_is_enough(void **state) {
     clt_preprocessing_destroy(p); /* it has a copy */
     for (int i = 0; i < 3; i++) assert_ok(clt_trainer_step(m.trainer, &batch));
     assert_ok(clt_trainer_predict(m.trainer, m.output, &batch, wanted, 4));
+    assert_ok(clt_trainer_set_note(m.trainer, "\xff"));
+    assert_status(clt_weights_save(m.trainer, support_path("w.safetensors")), CLT_E_INVALID);
+    assert_detail("cltrain.note");
+    assert_status(clt_trainer_set_note(NULL, "x"), CLT_E_INVALID);
+    assert_ok(clt_trainer_set_note(m.trainer, "another"));
+    assert_ok(clt_trainer_set_note(m.trainer, "{\"note\": \"\xc3\xa9\"}"));
     assert_ok(clt_checkpoint_save(m.trainer, NULL, support_path("c.safetensors")));
     assert_ok(clt_weights_save(m.trainer, support_path("w.safetensors")));
+    assert_ok(clt_trainer_set_note(m.trainer, NULL));
+    assert_ok(clt_weights_save(m.trainer, support_path("n.safetensors")));
+    assert_status(clt_weights_metadata(support_path("n.safetensors"), "cltrain.note", text, sizeof text), CLT_E_NOT_FOUND);
     destroy(&m);
     clt_dataset_destroy(d);
     for (int i = 0; i < 2; i++) {
@@ -358,6 +367,8 @@ static void a_file_is_enough(void **state) {
         assert_ok(clt_preprocessing_load(&loaded, path));
         assert_ok(clt_weights_metadata(path, "cltrain.model", text, sizeof text));
         assert_string_equal(text, "logistic");
+        assert_ok(clt_weights_metadata(path, "cltrain.note", text, sizeof text));
+        assert_string_equal(text, "{\"note\": \"\xc3\xa9\"}");
         clt_csv_options options = {.like = loaded, .no_label = true};
         assert_ok(clt_dataset_csv(&d, write_text("new.csv", "height,id,width\n20,a,1\n10,b,3\n"), &options));
         assert_ok(clt_preprocessing_apply(loaded, d));
