@@ -55,6 +55,7 @@ static int train_on(const options *given, const data_parts *data, const task *ma
         .samples_per_second = NAN,
         .epoch_seconds = NAN,
         .first_step_seconds = NAN,
+        .kernel_seconds = NAN,
         .total_seconds = NAN,
         .ranks = group->size,
     };

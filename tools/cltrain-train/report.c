@@ -134,6 +134,7 @@ static void set_outcome(json_t *object, const report *r) {
     set_real(object, "epoch_seconds", r->epoch_seconds);
     set_real(object, "first_step_seconds", r->first_step_seconds);
     set_real(object, "total_seconds", r->total_seconds);
+    set_real(object, "kernel_seconds", r->kernel_seconds);
     set_whole(object, "peak_device_bytes", (int64_t)r->peak_device_bytes);
     if (r->options->ranks > 1) {
         set_whole(object, "bytes_sent", (int64_t)r->bytes_sent);
@@ -275,6 +276,7 @@ bool report_print_text(const report *r, FILE *file) {
     if (isfinite(r->first_step_seconds))
         fprintf(file, ", first step after %.2f s", r->first_step_seconds);
     fprintf(file, "\n");
+    if (isfinite(r->kernel_seconds)) fprintf(file, ", kernels %.2f s of it", r->kernel_seconds);
     print_metrics(file, "training", &r->train, r->classification);
     print_metrics(file, r->held_out, &r->test, r->classification);
     if (o->ranks > 1)

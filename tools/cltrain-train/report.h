@@ -31,6 +31,7 @@ typedef struct report {
     double epoch_seconds;      /* that this is of */
     double first_step_seconds; /* from the model's compilation to its first step's end */
     double total_seconds;
+    double kernel_seconds;     /* what the first step took longer than those after it do: kernels are built then */
     uint64_t peak_device_bytes;
     int ranks;             /* at the end; the options have those of the beginning */
     uint64_t bytes_sent;   /* by this rank to others */

@@ -41,6 +41,7 @@ typedef struct run {
     bool resumed;         /* from a checkpoint */
     bool stepped;         /* a step was done in this run */
     bool timed;           /* an epoch was */
+    double first_step_seconds; /* of the first step, in its own epoch; 0 behind that */
     bool unsaved;         /* something happened since the last save */
     double best_loss;     /* of report->best_epoch's test */
     int64_t tested_at;    /* the step of report->test, or -1 */
@@ -312,8 +313,13 @@ static clt_status share_what_is_left(run *r, int64_t own) {
 /* Of the epoch so far, if a step of it was timed. */
 static void take_rate(run *r) {
     if (!isfinite(stopwatch_rate(&r->watch))) return;
-    r->report->samples_per_second = stopwatch_rate(&r->watch);
-    r->report->epoch_seconds = r->watch.seconds;
+    to->samples_per_second = stopwatch_rate(&r->watch);
+    to->epoch_seconds = r->watch.seconds;
+    if (!r->first_step_seconds) return;
+    double step_seconds = (double)r->options->whole_batch / to->samples_per_second;
+    to->epoch_seconds += step_seconds;
+    to->kernel_seconds = fmax(0, to->first_step_seconds - step_seconds);
+    r->first_step_seconds = 0;
 }
 
 static int end_epoch(run *r) {
@@ -354,7 +360,7 @@ static int look(run *r) {
 static clt_status first_step(run *r, const clt_batch *batch) {
     clt_status status = clt_trainer_step(r->trainer, batch);
     if (status >= 0) status = clt_trainer_wait(r->trainer);
-    r->report->first_step_seconds = now_seconds() - r->created;
+    r->report->first_step_seconds = r->first_step_seconds = now_seconds() - r->created;
     if (status >= 0 && ranks_lead(r->group)) message_line("First step done after %.1f s, kernels included.", r->report->first_step_seconds);
     r->stepped = true;
     progress_settle(&r->progress, clt_trainer_steps(r->trainer));
