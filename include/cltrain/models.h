@@ -2,7 +2,7 @@
  * Networks as builders: each adds a model to the graph of its input and returns the prediction.
  *
  * Parameter names and layouts are those of the model's usual implementation in Python, so that its safetensors
- * files load as they are: torchvision for ResNet, MobileNetV2 and ViT, Hugging Face transformers for GPT-2.
+ * files load as they are: torchvision for ResNet, MobileNetV2 and ViT, Hugging Face transformers for GPT-2 and Llama.
  * Initial values follow the same sources.
  *
  * The builders follow the rules of cltrain/ops.h: an error sticks in the graph. From C++ call the functions that end in
@@ -114,6 +114,19 @@ typedef struct clt_llama_options {
  * ("model.embed_tokens.weight", "model.layers.0.self_attn.q_proj.weight", ...). Positions are plain: no scaling of Llama 3.1 and later. */
 CLT_API clt_tensor *clt_model_llama_with(clt_tensor *tokens, clt_llama_options options);
 #define clt_model_llama(tokens, ...) clt_model_llama_with((tokens), (clt_llama_options){__VA_ARGS__})
+
+typedef struct clt_lstm_model_options {
+    int64_t vocabulary;    /* default 10000 */
+    int64_t width, hidden; /* of the embedding, and of each layer; defaults hidden, 200 */
+    int layers;            /* default 2 */
+    float dropout;         /* of the embedding, between layers and before the head; default 0 */
+    bool tied;             /* the head shares the embedding's weight; width is hidden then */
+} clt_lstm_model_options;
+
+/* A recurrent language model; Zaremba et al. 2014. tokens i32 [N, T] -> logits [N, T, vocabulary]; the first state is 0. Names are those of RNNModel in
+ * PyTorch's example word_language_model ("encoder.weight", "rnn.weight_ih_l0", "decoder.weight", ...). Unrolled, see clt_lstm. */
+CLT_API clt_tensor *clt_model_lstm_with(clt_tensor *tokens, clt_lstm_model_options options);
+#define clt_model_lstm(tokens, ...) clt_model_lstm_with((tokens), (clt_lstm_model_options){__VA_ARGS__})
 
 /* ---- language models by their configuration -------------------------------------- */
 

@@ -214,6 +214,27 @@ static void refuses_images_as_tokens(void **state) {
     assert_detail("expected tokens i32 [N, T], got f32");
 }
 
+static void lstm(void **state) {
+    (void)state;
+    assert_model(clt_model_lstm(tokens, .layers = 2), 10000, 4653200);
+    assert_parameter("encoder.weight", CLT_SHAPE(10000, 200));
+    assert_parameter("rnn.weight_hh_l1", CLT_SHAPE(800, 200));
+    assert_parameter("decoder.bias", CLT_SHAPE(10000));
+}
+
+static void lstm_of_one_weight(void **state) {
+    (void)state;
+    assert_model(clt_model_lstm(tokens, .tied = true, .vocabulary = 50, .hidden = 8, .layers = 1, .dropout = 0.5f), 50, 50 * 8 + 4 * 8 * 16 + 2 * 32 + 50);
+    if (clt_graph_find(graph, "decoder.weight")) fail_msg("the head has a weight of its own");
+}
+
+static void refuses_a_tied_head_of_another_width(void **state) {
+    (void)state;
+    clt_model_lstm(tokens, .tied = true, .width = 8);
+    assert_status(clt_graph_status(graph), CLT_E_INVALID);
+    assert_detail("equal where the head is tied, got 2, 200 and 8");
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
 
 int main(void) {
@@ -223,6 +244,7 @@ int main(void) {
         TEST(refuses_key_heads_that_do_not_divide), TEST(refuses_a_second_llama), TEST(refuses_odd_rotary),
         TEST(mlp), TEST(refuses_another_depth), TEST(refuses_images_without_whole_patches),
         TEST(refuses_long_sequences),
+        TEST(lstm), TEST(lstm_of_one_weight), TEST(refuses_a_tied_head_of_another_width),
         TEST(refuses_heads_that_do_not_divide), TEST(refuses_images_as_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

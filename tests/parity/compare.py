@@ -52,6 +52,7 @@ CASES = {
     "llama-adamw": dict(shape=(25,), tokens=40, classes=40, batch=4, steps=20, language=True, model="llama:3/8/64", optimizer="adamw", lr=2e-3,
                         weight_decay=0.1),
     "recurrent-adam": dict(shape=(9, 5), classes=6, batch=8, steps=20, model="recurrent", optimizer="adam", lr=3e-3),
+    "lstm-sgd": dict(shape=(13,), tokens=40, classes=40, batch=4, steps=20, language=True, model="lstm:2/24", optimizer="sgd", lr=2.0, clip_norm=0.25),
     "unet-adam": dict(shape=(3, 35, 33), classes=5, batch=4, steps=20, model="unet", optimizer="adam", lr=5e-5),
     "unet-bilinear-sgd": dict(shape=(3, 32, 40), classes=5, batch=4, steps=20, model="unet-bilinear", optimizer="sgd", lr=2e-4, momentum=0.9),
 }

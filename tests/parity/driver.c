@@ -4,7 +4,7 @@
  *
  *     driver KEY=VALUE ...
  *
- *     model     linear, mlp:..., convnet, resnet18, gpt2:... or llama:... (x holds a token more than it reads), transformer, or one of networks.h
+ *     model     linear, mlp:..., convnet, resnet18, gpt2:..., llama:... or lstm:... (x holds a token more than it reads), transformer, or one of networks.h
  *     x, y      .npy files of all samples; classes: of y
  *     batch     samples a step; steps: how many
  *     initial   safetensors file of the first weights; final: of the last, written here
@@ -124,7 +124,7 @@ static clt_status open_session(session *s, const arguments *a) {
     if (status < 0) return status;
     clt_tensor *x = clt_input(s->graph, "x", CLT_F32, batched(clt_dataset_shape(s->dataset, 0), order.batch));
     clt_tensor *y = clt_input(s->graph, "y", CLT_I32, CLT_SHAPE(order.batch));
-    if (!strncmp(a->model, "gpt2", 4) || !strncmp(a->model, "llama", 5)) { /* predicts the next token of x */
+    if (!strncmp(a->model, "gpt2", 4) || !strncmp(a->model, "llama", 5) || !strncmp(a->model, "lstm", 4)) { /* predicts the next token of x */
         clt_tensor *tokens = clt_cast(x, CLT_I32);
         int64_t length = clt_tensor_shape(x).dims[1] - 1;
         x = clt_slice(tokens, 1, 0, length, 1);

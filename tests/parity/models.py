@@ -324,6 +324,19 @@ class UNet(nn.Module):
         return quarters.mean((2, 3)) + quarters[:, :, 0, 0]
 
 
+class LstmLanguage(nn.Module):
+    """The names of PyTorch's example word_language_model; x as Gpt2 has it."""
+
+    def __init__(self, layers, width, vocabulary):
+        super().__init__()
+        self.encoder = nn.Embedding(vocabulary, width)
+        self.rnn = nn.LSTM(width, width, layers, batch_first=True)
+        self.decoder = nn.Linear(width, vocabulary)
+
+    def forward(self, x):
+        return self.decoder(self.rnn(self.encoder(x[:, :-1].long()))[0])
+
+
 def build(text, sample_shape, classes):
     name, _, sizes = text.partition(":")
     if name == "mlp":
@@ -342,4 +355,6 @@ def build(text, sample_shape, classes):
         return Gpt2(*(int(size) for size in sizes.split("/")), sample_shape[0] - 1, classes)
     if name == "llama":
         return Llama(*(int(size) for size in sizes.split("/")), classes)
+    if name == "lstm":
+        return LstmLanguage(*(int(size) for size in sizes.split("/")), classes)
     raise ValueError(text)

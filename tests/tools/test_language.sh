@@ -27,11 +27,15 @@ expect 0 "" gpt2:2/2/32 --data "text:$folder/text.txt,tokenizer=chars,context=16
 expect 0 "validation samples" gpt2:1/1/8 --data "text:$folder/text.txt,context=8" --steps 2
 says "validation   loss"
 
+expect 0 "" lstm:1/32 --data "text:$folder/text.txt,tokenizer=chars,context=8" --steps 60 --lr 1e-2 --json
+"$python" -c 'import sys; sys.exit(not 0 < float(sys.argv[1]) < 1.8)' "$(value validation_loss)" || fail "a recurrent model's validation loss of $(value validation_loss)"
+
 # ---- what makes no sense ----
 
 expect 2 "needs --data text:FILE" gpt2:nano --data digits
 expect 2 "needs --data text:FILE" mlp --data "text:$folder/text.txt"
 expect 2 "LAYERS/HEADS/WIDTH" gpt2:3/5/64 --data "text:$folder/text.txt"
+expect 2 "LAYERS/WIDTH with up to 64 layers" lstm:3/5/64 --data "text:$folder/text.txt"
 expect 2 "text:FILE" gpt2:nano --data "text:$folder/text.txt,context=0"
 expect 2 "text:FILE" gpt2:nano --data "text:$folder/text.txt,words=3"
 expect 1 "cannot" gpt2:nano --data "text:$folder/missing.txt"

@@ -77,6 +77,7 @@ static int find_in_file(model *m, const char *path) {
         return run_error("%s does not tell which model it holds: expected a file that cltrain-train wrote, or the folder of save_pretrained", path);
     if (status < 0) return library_error(status, "reading the model");
     if (!model_parse(&spec, text, problem, sizeof problem)) return run_error("%s: %s", path, problem);
+    if (spec.id == MODEL_LSTM) return run_error("%s holds %s, whose text is not generated yet: expected gpt2 or llama", path, text);
     if (model_reads(spec.id) != MODEL_READS_TOKENS) return run_error("%s holds %s: expected a language model, such as gpt2:nano", path, text);
     return complete(m, &spec, path);
 }

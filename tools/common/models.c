@@ -75,6 +75,13 @@ static bool vit_sizes(model_spec *spec, const char *text) {
     return true;
 }
 
+static bool lstm_sizes(model_spec *spec, const char *text) {
+    int64_t sizes[2];
+    if (number_sizes(text, '/', sizes, 2) != 2 || sizes[0] > 64) return false;
+    spec->lstm = (clt_lstm_model_options){.layers = (int)sizes[0], .hidden = sizes[1]};
+    return true;
+}
+
 static const model_row rows[] = {
     [MODEL_LINEAR] = {"linear", "linear", "regression: one linear layer"},
     [MODEL_LOGISTIC] = {"logistic", "logistic", "classification: one linear layer"},
@@ -92,6 +99,8 @@ static const model_row rows[] = {
                     "nano, small, medium, large, xl or LAYERS/HEADS/WIDTH, such as gpt2:6/6/384"},
     [MODEL_LLAMA] = {"llama", "llama[:SIZE]", "Touvron et al. 2023: nano, tiny (1.1B) or LAYERS/HEADS/WIDTH", MODEL_READS_TOKENS, llama_sizes,
                      "nano, tiny or LAYERS/HEADS/WIDTH with an even WIDTH/HEADS, such as llama:6/6/384"},
+    [MODEL_LSTM] = {"lstm", "lstm[:SIZE]", "recurrent language model: LAYERS/WIDTH, default 2/200", MODEL_READS_TOKENS, lstm_sizes,
+                    "LAYERS/WIDTH with up to 64 layers, such as lstm:2/200"},
 };
 
 
@@ -154,6 +163,7 @@ clt_tensor *model_build(const char *text, clt_tensor *x, int64_t outputs) {
         spec.gpt2.positions = shape.rank == 2 ? shape.dims[1] : 0;
         return clt_model_gpt2_with(x, spec.gpt2);
     case MODEL_LLAMA: spec.llama.vocabulary = outputs; return clt_model_llama_with(x, spec.llama);
+    case MODEL_LSTM: spec.lstm.vocabulary = outputs; return clt_model_lstm_with(x, spec.lstm);
     default: return clt_model_resnet(x, .depth = rows[spec.id].depth, .small_images = shape.rank == 4 && shape.dims[2] <= 64, .outputs = outputs);
     }
 }

@@ -26,6 +26,7 @@ typedef enum model_id {
     MODEL_VIT,
     MODEL_GPT2,
     MODEL_LLAMA,
+    MODEL_LSTM,
     MODEL_COUNT
 } model_id;
 
@@ -39,11 +40,12 @@ typedef struct model_spec {
     clt_vit_options vit;
     clt_gpt2_options gpt2;
     clt_llama_options llama;
+    clt_lstm_model_options lstm;
 } model_spec;
 
 /* For messages. */
 #define MODEL_EXPECTED                                                                                               \
-    "linear, logistic, mlp[:H1,H2,...], convnet, resnet18, resnet34, resnet50, resnet101, mobilenet_v2, vit[:SIZE], gpt2[:SIZE] or llama[:SIZE]"
+    "linear, logistic, mlp[:H1,H2,...], convnet, resnet18, resnet34, resnet50, resnet101, mobilenet_v2, vit[:SIZE], gpt2[:SIZE], llama[:SIZE] or lstm[:SIZE]"
 
 /* Reads a model's text. False if it is none; `problem` then says why, and what was expected. */
 bool model_parse(model_spec *spec, const char *text, char *problem, size_t problem_bytes);

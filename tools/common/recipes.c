@@ -6,7 +6,7 @@
     {CLT_SGD, .lr = rate, .momentum = 0.9, .weight_decay = 1e-4, .nesterov = true, .schedule = CLT_SCHEDULE_COSINE, .batch_least = 64, \
      .batch_most = 64}
 
-static const recipe recipes[] = {
+static const recipe recipes[MODEL_COUNT] = {
     [MODEL_LINEAR] = {CLT_SGD, .lr = 0.01, .momentum = 0.9, .batch_least = 32, .batch_most = 1024},
     [MODEL_LOGISTIC] = {CLT_ADAM, .lr = 0.01, .batch_least = 16, .batch_most = 1024},
     [MODEL_MLP] = {CLT_ADAMW, .lr = 1e-3, .weight_decay = 0.01, .batch_least = 32, .batch_most = 128},
@@ -19,6 +19,7 @@ static const recipe recipes[] = {
     [MODEL_VIT] = {CLT_ADAMW, .lr = 1e-3, .weight_decay = 0.05, .schedule = CLT_SCHEDULE_COSINE, .batch_least = 64, .batch_most = 64},
     [MODEL_GPT2] = {CLT_ADAMW, .lr = 1e-3, .weight_decay = 0.1, .batch_least = 12, .batch_most = 12},
     [MODEL_LLAMA] = {CLT_ADAMW, .lr = 1e-3, .weight_decay = 0.1, .batch_least = 12, .batch_most = 12},
+    [MODEL_LSTM] = {CLT_ADAM, .lr = 3e-3, .batch_least = 32, .batch_most = 32},
 };
 
 const char *const optimizer_names[] = {"sgd", "adam", "adamw", NULL};
