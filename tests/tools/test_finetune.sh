@@ -77,5 +77,51 @@ assert abs(again["test_loss"] / min(losses) - 1) < 1e-6, (again, losses)
 END
 expect 0 "" mlp:16 --data digits --epochs 2 --patience 5
 says "; the best was epoch "
+says " with a loss of "
+
+# The lowest loss is known to the file, and to who goes on from it: here all that follows is worse, at a rate that is far too large.
+expect 0 "" mlp:64 --data digits --epochs 3 --patience 9 --export kept.safetensors --save part.safetensors --json
+cp "$out" before.json
+cp kept.safetensors kept.before
+expect 0 "" mlp:64 --data digits --epochs 9 --patience 9 --lr 50 --resume part.safetensors --export kept.safetensors --json
+cmp -s kept.safetensors kept.before || fail "a worse epoch behind --resume has taken the place of the best one's weights"
+"$python" -c '
+import json, sys
+a, b = (json.load(open(path)) for path in sys.argv[1:])
+assert a["best_epoch"] == b["best_epoch"] == 3 and a["best_loss"] == b["best_loss"] > 0 and b["epochs"] == 9, (a, b)' before.json "$out" 2>"$folder/why" ||
+    fail "the lowest loss behind --resume: $(cat "$folder/why")"
+
+# ---- tables ----
+
+"$python" - <<'END'
+import random
+random.seed(1)
+def write(path, names, classes, shift):
+    with open(path, "w") as file:
+        file.write(",".join(names) + ",kind\n")
+        for i in range(120):
+            c = i % len(classes)
+            row = {"a": random.gauss(c, 0.3), "b": random.gauss(-c, 0.3), "c": random.gauss(0, 1)}
+            file.write(",".join(f"{row[n] + shift:.6f}" for n in names) + f",{classes[c]}\n")
+write("one.csv", "abc", ["cat", "dog"], 0)
+write("shifted.csv", "cab", ["cat", "dog"], 3)
+write("others.csv", "bac", ["cow", "pig"], 0)
+write("numbered.csv", "abc", [1, 2], 0)
+END
+expect 0 "" logistic --data csv:one.csv --epochs 20 --lr 0.1 --export one.safetensors --save one.st
+# Columns are found by their names, and the mean is the model's: data that are shifted by 3 are not the same.
+expect 0 "" logistic --data csv:shifted.csv --epochs 0 --init one.safetensors --json
+cp "$out" init.json
+expect 0 "" logistic --data csv:shifted.csv --epochs 0 --resume one.st --json
+"$python" -c '
+import json, sys
+a, b = (json.load(open(path)) for path in sys.argv[1:])
+assert a["test_loss"] == b["test_loss"] > 0, (a, b)' init.json "$out" 2>"$folder/why" || fail "--init reads a table otherwise than --resume: $(cat "$folder/why")"
+expect 1 "--init-matching reads them by themselves" logistic --data csv:others.csv --epochs 0 --init one.safetensors
+expect 0 "warning: --init-matching: feature 0 is b, and in the training of one.safetensors it was a" logistic --data csv:others.csv --epochs 0 --init one.safetensors --init-matching
+grep -q "warning: --init-matching: class 0 is cow, and in the training of one.safetensors it was cat" "$err" || fail "no word of classes of other names"
+expect 2 "for classes that have other numbers, as 1 and 2, texts=COLUMN" logistic --data csv:numbered.csv --epochs 1
+expect 0 "" logistic --data csv:numbered.csv,texts=kind --epochs 1
+expect 1 "--freeze has to be what it was when the file was saved" logistic --data csv:one.csv --epochs 30 --resume one.st --freeze '*bias'
 
 [ "$failures" -eq 0 ] || exit 1

@@ -11,7 +11,7 @@
 /* --freeze: parameters whose names match one of the patterns, with commas between, are not trained. Returns 0, or an exit code after saying why not. */
 int finetune_freeze(clt_graph *graph, const char *patterns);
 
-/* --init: the trainer's first values. `tells`: what is left out is said. Returns CLT_OK, or a status whose words say what to do. */
-clt_status finetune_init(clt_trainer *trainer, const options *given, bool tells);
+/* --init: the trainer's first values, for data that are `own`. `tells`: what is left out is said, and what does not mean the same. Returns CLT_OK, or a status whose words say what to do. */
+clt_status finetune_init(clt_trainer *trainer, const options *given, const clt_preprocessing *own, bool tells);
 
 #endif

@@ -37,10 +37,17 @@ static clt_status share(const ranks *group, char **text) {
     return status;
 }
 
+/* --init of a table's model: other data are read as the model's, with its mean and deviation. */
+static bool begins_as_a_table(const options *given) {
+    data_source source = given->data_spec.source;
+    return given->init && !given->init_matching && (source == DATA_CSV || source == DATA_NPY);
+}
+
 static clt_status read_once(clt_preprocessing **preprocessing, const options *given, const ranks *group) {
     const char *path = NULL;
     clt_status status = model_file_find(given, group, &path);
     if (status < 0) return status;
+    if (!path && begins_as_a_table(given)) path = given->init;
     char *text = path && ranks_lead(group) ? read_own(path) : NULL;
     status = share(group, &text);
     if (status >= 0 && text) status = clt_preprocessing_parse(preprocessing, text);

@@ -121,7 +121,8 @@ const option_row option_rows[] = {
              "model's: another head keeps its first values"},
     {OPTION_TEXT, 0, "freeze", "NAMES", AT(freeze),
      .help = "parameters that are not trained, by patterns of their names\n"
-             "with commas between: 'conv1.*,layer?.*'"},
+             "with commas between: 'conv1.*,layer?.*'; running means of\n"
+             "batch norm move nevertheless"},
     {OPTION_TEXT, 0, "export", "FILE", AT(export_to),
      .help = "the weights alone, at the end: what PyTorch's load_state_dict\n"
              "takes"},

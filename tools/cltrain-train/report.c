@@ -128,13 +128,14 @@ static void set_outcome(json_t *object, const report *r) {
     set_metrics(object, r->held_out, &r->test, r->classification);
     if (r->options->patience != OPTION_UNSET) {
         set_whole(object, "best_epoch", r->best_epoch);
+        set_real(object, "best_loss", r->best_epoch ? r->best_loss : NAN);
         json_object_set_new(object, "stopped_early", json_boolean(r->stopped_early));
     }
     set_real(object, "samples_per_second", r->samples_per_second);
     set_real(object, "epoch_seconds", r->epoch_seconds);
     set_real(object, "first_step_seconds", r->first_step_seconds);
-    set_real(object, "total_seconds", r->total_seconds);
     set_real(object, "kernel_seconds", r->kernel_seconds);
+    set_real(object, "total_seconds", r->total_seconds);
     set_whole(object, "peak_device_bytes", (int64_t)r->peak_device_bytes);
     if (r->options->ranks > 1) {
         set_whole(object, "bytes_sent", (int64_t)r->bytes_sent);
@@ -269,14 +270,14 @@ bool report_print_text(const report *r, FILE *file) {
     fprintf(file, "  %-12s %lld epoch%s, %lld step%s%s", "trained", (long long)r->epochs,
             PLURAL(r->epochs), (long long)r->steps, PLURAL(r->steps),
             r->signal ? ", interrupted" : "");
-    if (r->best_epoch) fprintf(file, "; the best was epoch %lld", (long long)r->best_epoch);
+    if (r->best_epoch) fprintf(file, "; the best was epoch %lld, with a loss of %.4g in the test", (long long)r->best_epoch, r->best_loss);
     if (r->skipped) fprintf(file, ", %lld of them left out: gradients not finite", (long long)r->skipped);
     if (isfinite(r->samples_per_second))
         fprintf(file, "; %.*f samples/s", r->samples_per_second < 100, r->samples_per_second);
     if (isfinite(r->first_step_seconds))
         fprintf(file, ", first step after %.2f s", r->first_step_seconds);
-    fprintf(file, "\n");
     if (isfinite(r->kernel_seconds)) fprintf(file, ", kernels %.2f s of it", r->kernel_seconds);
+    fprintf(file, "\n");
     print_metrics(file, "training", &r->train, r->classification);
     print_metrics(file, r->held_out, &r->test, r->classification);
     if (o->ranks > 1)

@@ -20,6 +20,7 @@ typedef struct report {
     bool classification;
     bool standardized;
     int64_t parameters, trained_parameters, train_samples, test_samples;
+    double best_loss;   /* of the best epoch's test */
     int64_t best_epoch; /* of --patience: the one with the lowest loss in its test; 0: not looked for */
     bool stopped_early;
     int64_t epochs, steps; /* done, those before --resume among them */
@@ -30,8 +31,8 @@ typedef struct report {
     double samples_per_second; /* of the last epoch, or of its part that was run: without the first step, tests and saving */
     double epoch_seconds;      /* that this is of */
     double first_step_seconds; /* from the model's compilation to its first step's end */
-    double total_seconds;
     double kernel_seconds;     /* what the first step took longer than those after it do: kernels are built then */
+    double total_seconds;
     uint64_t peak_device_bytes;
     int ranks;             /* at the end; the options have those of the beginning */
     uint64_t bytes_sent;   /* by this rank to others */

@@ -14,6 +14,7 @@
 #include "model_file.h"
 #include "progress.h"
 #include "recipe.h"
+#include "patience.h"
 #include "stopwatch.h"
 #include "system.h"
 
@@ -40,10 +41,9 @@ typedef struct run {
     bool ready;           /* to train: prepared on all ranks */
     bool resumed;         /* from a checkpoint */
     bool stepped;         /* a step was done in this run */
-    bool timed;           /* an epoch was */
     double first_step_seconds; /* of the first step, in its own epoch; 0 behind that */
+    bool timed;           /* an epoch was */
     bool unsaved;         /* something happened since the last save */
-    double best_loss;     /* of report->best_epoch's test */
     int64_t tested_at;    /* the step of report->test, or -1 */
     int64_t ended_epochs; /* whose end is reported, saved and tested */
 
@@ -120,7 +120,7 @@ static void tell_standardization(const run *r, const char *path) {
 
 static int initialize(run *r) {
     if (!r->options->init) return 0;
-    clt_status status = finetune_init(r->trainer, r->options, ranks_lead(r->group));
+    clt_status status = finetune_init(r->trainer, r->options, r->data->preprocessing, ranks_lead(r->group));
     if (status == CLT_E_MISMATCH && !r->options->init_matching)
         return run_error("--init: %s. --init-matching takes the tensors that fit, and leaves the others at their first values", clt_error_detail());
     return status < 0 ? failed(r, status, "--init") : 0;
@@ -134,8 +134,16 @@ static int resume(run *r) {
     status = clt_checkpoint_load(r->trainer, r->train, path);
     /* Where training would go on, as many samples and the same optimizer are needed; weights are tested on any. */
     if (status == CLT_E_MISMATCH && only_tests(r->options) && clt_weights_load(r->trainer, path) >= 0) return tell_standardization(r, path), 0;
+    if (status == CLT_E_MISMATCH && r->options->freeze)
+        return run_error("--resume: %s. --freeze has to be what it was when the file was saved; --init takes the file's weights alone", clt_error_detail());
     if (status < 0) return failed(r, status, "--resume");
     r->resumed = true;
+    if (r->options->patience != OPTION_UNSET) {
+        status = patience_recall(path, r->group, r->report);
+        if (status < 0) return failed(r, status, "resuming");
+        status = patience_keep(r->trainer, r->report);
+        if (status < 0) return library_error(status, "--resume");
+    }
     /* Another seed holds out other samples: the test would see what was trained on. */
     uint64_t seed = clt_loader_get_position(r->train).seed;
     if (seed != (uint64_t)r->options->seed)
@@ -212,7 +220,7 @@ static void dismantle(run *r) {
 static int prepare_anew(run *r) {
     dismantle(r);
     r->ready = r->resumed = r->stepped = false;
-    r->report->steps = r->report->epochs = r->ended_epochs = r->agree_at = 0;
+    r->report->steps = r->report->epochs = r->report->best_epoch = r->ended_epochs = r->agree_at = 0;
     return prepare(r);
 }
 
@@ -275,10 +283,11 @@ static int compare_test(run *r) {
     int64_t patience = r->options->patience;
     const clt_metrics *now = &r->report->test;
     if (patience == OPTION_UNSET || !now->samples) return 0;
-    if (!r->report->best_epoch || isnan(r->best_loss) || now->loss < r->best_loss) {
-        r->best_loss = now->loss;
+    if (!r->report->best_epoch || isnan(r->report->best_loss) || now->loss < r->report->best_loss) {
+        r->report->best_loss = now->loss;
         r->report->best_epoch = r->report->epochs;
-        return agree(r, export_weights(r));
+        clt_status status = patience_keep(r->trainer, r->report);
+        return agree(r, status < 0 ? library_error(status, "--patience") : export_weights(r));
     }
     r->report->stopped_early = r->report->epochs - r->report->best_epoch >= patience;
     return 0;
@@ -310,8 +319,9 @@ static clt_status share_what_is_left(run *r, int64_t own) {
 
 /* ---- the loop ---- */
 
-/* Of the epoch so far, if a step of it was timed. */
+/* Of the epoch so far, if a step of it was timed. The first step of all counts as the others: what it took longer is the kernels'. */
 static void take_rate(run *r) {
+    report *to = r->report;
     if (!isfinite(stopwatch_rate(&r->watch))) return;
     to->samples_per_second = stopwatch_rate(&r->watch);
     to->epoch_seconds = r->watch.seconds;
@@ -334,9 +344,11 @@ static int end_epoch(run *r) {
     r->report->train = metrics;
     take_rate(r);
     r->unsaved = true;
-    if (!code && r->options->save && r->options->save_every == OPTION_UNSET) code = save(r);
+    bool saves = r->options->save && r->options->save_every == OPTION_UNSET, told = r->options->patience != OPTION_UNSET;
+    if (!code && saves && !told) code = save(r);
     if (!code) code = test(r);
     if (!code) code = compare_test(r);
+    if (!code && saves && told) code = save(r); /* whose file tells of this test */
     if (code) return code;
     progress_epoch(&r->progress, r->report);
     run_log_epoch(r->log, r->report, clt_trainer_lr(r->trainer));

@@ -38,7 +38,7 @@ static void mark_classes(const clt_dataset *part, bool *present) {
 static int check_classes(const options *given, const data_parts *data, int64_t classes) {
     enum { FEW = 10 };
     int64_t samples = clt_dataset_samples(data->train) + clt_dataset_samples(data->test), empty = 0, first = -1;
-    const char *remedy = given->data_spec.source == DATA_CSV ? "for numbers to predict add regression=1 to --data" : "numbers to predict are stored as floats";
+    const char *remedy = given->data_spec.source == DATA_CSV ? "for numbers to predict add regression=1 to --data, for classes that have other numbers, as 1 and 2, texts=COLUMN" : "numbers to predict are stored as floats";
     if (!classes || data->vocabulary || data->of_model) return 0;
     if (classes > samples)
         return usage_error("'%s': labels up to %lld, but only %lld samples: classes are numbered from 0 without gaps; %s", given->data,
