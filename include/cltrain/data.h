@@ -68,8 +68,8 @@ typedef struct clt_csv_options {
     bool no_label;       /* with `like`: so is the label, if there is one, and the data set has the one field; implies leave_out */
 } clt_csv_options;
 
-/* A table: features f32 [elements], then the label. What f32 rounds off numbers far from 0, as seconds since 1970, is kept until
- * clt_dataset_standardize or clt_preprocessing_apply has taken their mean off; a loader of data without that refuses a column whose values
+/* A table: features f32 [elements], then the label. What f32 rounds off numbers, which matters far from 0, as of seconds since 1970, is kept until
+ * clt_dataset_standardize or clt_preprocessing_apply has taken their mean off, and takes as much memory as they; a loader of data without that refuses a column whose values
  * f32 cannot tell apart (CLT_E_RANGE), and warns of one with few. A feature is numbers, or, in a table with a header, texts: then it is an
  * element for each different text, 1 where the line has it and else 0, named "colour=red"; 100 texts at most, and not
  * one for each line, as identifiers have. The label may be text as well: the classes are then 10,000 at most. Both are in the order of their bytes. Fields may be quoted; the decimal

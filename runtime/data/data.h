@@ -14,8 +14,14 @@ typedef struct clt_field {
     clt_shape shape;     /* of one sample */
     size_t sample_bytes; /* of one sample; > 0 */
     void *data;          /* samples x sample_bytes */
-    float *low;          /* f32: data + low are the numbers as they were read, see low.c; NULL: data are, or as good as */
+    float *low;          /* f32: data + low are the numbers as they were read, see low.c; NULL: data are */
 } clt_field;
+
+/* Element `at` of all samples' of a field f32, as it was read. */
+static inline double clt_field_number(const clt_field *field, size_t at) {
+    double x = (double)((const float *)field->data)[at];
+    return field->low ? x + (double)field->low[at] : x;
+}
 
 struct clt_dataset {
     int64_t samples; /* > 0 */
@@ -71,18 +77,18 @@ clt_status clt_rows_finish(clt_rows *rows, clt_shape sample, clt_dtype truth, in
 
 void clt_rows_free(clt_rows *rows);
 
-/* ---- low.c: what f32 leaves of numbers far from 0 ---- */
+/* ---- low.c: what f32 rounds off numbers ---- */
 
 static inline float clt_low_of(double value) {
     double low = value - (double)(float)value;
     return low - low == 0 ? (float)low : 0; /* of what is missing, none */
 }
 
-/* Whether x + low, [samples, elements], have a column in which x alone is too coarse. */
-bool clt_low_matters(const float *x, const float *low, size_t samples, size_t elements);
+/* Whether there is any. */
+bool clt_low_matters(const float *low, size_t count);
 
-/* Values as f32; *low is NULL where it does not matter. Both are the caller's to free. */
-clt_status clt_low_split(const double *values, size_t samples, size_t elements, float **x, float **low);
+/* Values as f32; *low is NULL where f32 has them all. Both are the caller's to free. */
+clt_status clt_low_split(const double *values, size_t count, float **x, float **low);
 
 /* Of samples that are used as f32, not standardized: CLT_E_RANGE where f32 has too few numbers to tell those of a column apart; a warning
  * where it has few. */

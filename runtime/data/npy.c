@@ -107,14 +107,13 @@ static const npy_kind kinds[] = {
     [CLT_NPY_I8] = {8, i8_to_f32, i8_to_f64, i8_to_label},
 };
 
-/* Numbers of a table, which may be far from 0. */
+/* Numbers of a table, of which f32 rounds some off. */
 static clt_status add_table(clt_dataset *dataset, clt_source *source, const clt_npy_header *header, clt_shape sample) {
     const npy_kind *kind = &kinds[header->type];
-    size_t samples = (size_t)dataset->samples, elements = (size_t)sample.dims[0];
     float *x, *low;
     void *values;
     CLT_TRY(clt_source_read_array(source, (uint64_t)header->elements, kind->bytes, sizeof(double), kind->to_f64, &values));
-    clt_status status = clt_low_split(values, samples, elements, &x, &low);
+    clt_status status = clt_low_split(values, (size_t)header->elements, &x, &low);
     clt_free(values);
     CLT_TRY(status);
     status = clt_dataset_add(dataset, CLT_F32, sample, x);

@@ -28,8 +28,8 @@ clt_status clt_rows_reserve(clt_rows *rows, size_t more) {
     return resize(rows, CLT_MAX(rows->rows + more, rows->capacity * 2));
 }
 
-static void take_low(clt_field *field, float **low, size_t rows, size_t elements) {
-    if (!*low || !clt_low_matters(field->data, *low, rows, elements)) return;
+static void take_low(clt_field *field, float **low, size_t count) {
+    if (!*low || !clt_low_matters(*low, count)) return;
     field->low = *low;
     *low = NULL;
 }
@@ -44,10 +44,10 @@ clt_status clt_rows_finish(clt_rows *rows, clt_shape sample, clt_dtype truth, in
     void *x = rows->x, *y = rows->y.label;
     rows->x = NULL;
     CLT_TRY_GOTO(clt_dataset_add(d, CLT_F32, sample, x));
-    take_low(&d->fields[0], &rows->low, rows->rows, rows->row_elements);
+    take_low(&d->fields[0], &rows->low, rows->rows * rows->row_elements);
     rows->y.label = NULL;
     CLT_TRY_GOTO(clt_dataset_add(d, truth, truth == CLT_I32 ? index : value, y));
-    if (truth == CLT_F32) take_low(&d->fields[1], &rows->target_low, rows->rows, 1);
+    if (truth == CLT_F32) take_low(&d->fields[1], &rows->target_low, rows->rows);
     CLT_TRY_GOTO(clt_dataset_count_classes(d));
     if (classes) d->classes = classes;
     *dataset = d;

@@ -24,17 +24,11 @@ static groups of_target(const clt_dataset *d) {
     return (groups){field, d->n_fields - 1, d->samples, field->sample_bytes / sizeof(float)};
 }
 
-/* The number as it was read. */
-static double number_at(const clt_field *field, size_t at) {
-    double x = (double)((const float *)field->data)[at];
-    return field->low ? x + (double)field->low[at] : x;
-}
-
 static void measure_mean(clt_moments *m, const groups *of) {
     size_t at = 0;
     for (int64_t i = 0; i < of->samples; i++)
         for (size_t g = 0; g < m->n; g++)
-            for (size_t p = 0; p < of->plane; p++) m->mean[g] += number_at(of->field, at++);
+            for (size_t p = 0; p < of->plane; p++) m->mean[g] += clt_field_number(of->field, at++);
     for (size_t g = 0; g < m->n; g++) m->mean[g] /= (double)of->samples * (double)of->plane;
 }
 
@@ -44,7 +38,7 @@ static void measure_variance(clt_moments *m, const groups *of) {
     for (int64_t i = 0; i < of->samples; i++)
         for (size_t g = 0; g < m->n; g++)
             for (size_t p = 0; p < of->plane; p++) {
-                double d = number_at(of->field, at++) - m->mean[g];
+                double d = clt_field_number(of->field, at++) - m->mean[g];
                 m->deviation[g] += d * d;
             }
     for (size_t g = 0; g < m->n; g++) m->deviation[g] /= (double)of->samples * (double)of->plane;
@@ -61,14 +55,14 @@ static clt_status take_roots(clt_moments *m, const groups *of) {
     return CLT_OK;
 }
 
-/* What is left of numbers far from 0 is small, and needs no low part any more. */
+/* What is left is small, and needs no low part any more. */
 static void scale(clt_dataset *dataset, const groups *of, const clt_moments *m) {
     float *x = of->field->data;
     size_t at = 0;
     for (int64_t i = 0; m->n && i < of->samples; i++)
         for (size_t g = 0; g < m->n; g++) {
             double factor = 1 / m->deviation[g];
-            for (size_t p = 0; p < of->plane; p++, at++) x[at] = (float)((number_at(of->field, at) - m->mean[g]) * factor);
+            for (size_t p = 0; p < of->plane; p++, at++) x[at] = (float)((clt_field_number(of->field, at) - m->mean[g]) * factor);
         }
     if (!m->n) return;
     clt_free(dataset->fields[of->index].low);

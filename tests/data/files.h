@@ -25,6 +25,25 @@ static inline const char *write_bytes(const char *name, const void *bytes, size_
     return path;
 }
 
+/* Writes a .npy file as NumPy does: the header padded to 64 bytes, then the data. */
+static inline const char *write_npy(const char *name, int version, const char *dict, const void *data,
+                             size_t bytes) {
+    unsigned char file[8192];
+    size_t start = version == 1 ? 10 : 12, length = strlen(dict),
+           header = (start + length + 1 + 63) / 64 * 64;
+    assert_true(header + bytes <= sizeof file);
+    memcpy(file, "\x93NUMPY", 6);
+    file[6] = (unsigned char)version;
+    file[7] = 0;
+    uint32_t text = (uint32_t)(header - start);
+    for (size_t i = 0; i < start - 8; i++) file[8 + i] = (unsigned char)(text >> 8 * i);
+    memset(file + start, ' ', text);
+    memcpy(file + start, dict, length);
+    file[header - 1] = '\n';
+    if (bytes) memcpy(file + header, data, bytes);
+    return write_bytes(name, file, header + bytes);
+}
+
 static inline const char *write_gz(const char *name, const void *bytes, size_t length) {
     const char *path = support_path(name);
     gzFile file = gzopen(path, "wb");

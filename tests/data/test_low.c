@@ -102,18 +102,37 @@ static void fills_what_is_missing(void **state) {
     clt_dataset_destroy(d);
 }
 
-/* A file of NumPy, version 1. */
-static const char *write_npy(const char *name, const char *type, int columns, const void *data, size_t bytes) {
-    unsigned char file[8192] = "\x93NUMPY\1";
+/* A file of NumPy of rows. */
+static const char *write_rows(const char *name, const char *type, int rows, int columns, const void *data) {
     char dict[128];
-    int n = snprintf(dict, sizeof dict, "{'descr': '%s', 'fortran_order': False, 'shape': (%d, %d), }", type, ROWS, columns);
-    memset(file + 10, ' ', 118);
-    memcpy(file + 10, dict, (size_t)n);
-    file[8] = 118;
-    file[127] = '\n';
-    assert_true(128 + bytes <= sizeof file);
-    memcpy(file + 128, data, bytes);
-    return write_bytes(name, file, 128 + bytes);
+    snprintf(dict, sizeof dict, "{'descr': '%s', 'fortran_order': False, 'shape': (%d, %d), }", type, rows, columns);
+    return write_npy(name, 1, dict, data, (size_t)(rows * columns) * 8);
+}
+
+/* One row that is far off, as where 0 stands for what is not known, costs the others nothing. */
+static void an_odd_row_changes_no_other(void **state) {
+    (void)state;
+    clt_dataset *d = read_table(write_table("far.csv", ROWS, true), (clt_csv_options){.regression = true}), *few;
+    clt_preprocessing *p;
+    char text[1024];
+    assert_ok(clt_dataset_standardize(d, d));
+    assert_ok(clt_preprocessing_of(&p, d));
+    size_t used = (size_t)sprintf(text, "time,north,x,colour\n");
+    for (int r = 0; r < 3; r++) used += (size_t)sprintf(text + used, "%.17g,%.17g,%.17g,red\n", noise_of(r, 0), noise_of(r, 1), noise_of(r, 2));
+    sprintf(text + used, "0,0,0,blue\n");
+    few = read_table(write_text("odd.csv", text), (clt_csv_options){.like = p, .no_label = true});
+    assert_ok(clt_preprocessing_apply(p, few));
+    for (int column = 0; column < 3; column++) assert_standardized(values(few, 0) + column, 3, 5, column);
+    clt_dataset_destroy(few);
+    double rows[4][5] = {{0}};
+    for (int r = 0; r < 3; r++)
+        for (int column = 0; column < 3; column++) rows[r][column] = noise_of(r, column);
+    assert_ok(clt_dataset_npy(&few, write_rows("odd.npy", "<f8", 4, 5, rows), NULL));
+    assert_ok(clt_preprocessing_apply(p, few));
+    for (int column = 0; column < 3; column++) assert_standardized(values(few, 0) + column, 3, 5, column);
+    clt_dataset_destroy(few);
+    clt_preprocessing_destroy(p);
+    clt_dataset_destroy(d);
 }
 
 static void standardizes_arrays(void **state) {
@@ -126,11 +145,11 @@ static void standardizes_arrays(void **state) {
         y[r] = noise_of(r, 3);
         for (int c = 0; c < 2; c++) x[r][c] = noise_of(r, c);
     }
-    snprintf(x_path, sizeof x_path, "%s", write_npy("x.npy", "<f8", 2, x, sizeof x));
-    snprintf(y_path, sizeof y_path, "%s", write_npy("y.npy", "<f8", 1, y, sizeof y));
+    snprintf(x_path, sizeof x_path, "%s", write_rows("x.npy", "<f8", ROWS, 2, x));
+    snprintf(y_path, sizeof y_path, "%s", write_rows("y.npy", "<f8", ROWS, 1, y));
     for (int kind = 0; kind < 2; kind++) {
         clt_dataset *d = NULL;
-        assert_ok(clt_dataset_npy(&d, kind ? write_npy("i.npy", "<i8", 1, whole, sizeof whole) : x_path, y_path));
+        assert_ok(clt_dataset_npy(&d, kind ? write_rows("i.npy", "<i8", ROWS, 1, whole) : x_path, y_path));
         assert_true(values(d, 0)[0] == (float)noise_of(0, 0)); /* until then they are f32's */
         assert_ok(clt_dataset_standardize_target(d, d));
         assert_ok(clt_dataset_standardize(d, d));
@@ -179,6 +198,7 @@ static void tells_what_f32_cannot_tell_apart(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(standardizes_tables), cmocka_unit_test(standardizes_parts),  cmocka_unit_test(fills_what_is_missing),
+        cmocka_unit_test(an_odd_row_changes_no_other),
         cmocka_unit_test(standardizes_arrays), cmocka_unit_test(tells_what_f32_cannot_tell_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
