@@ -12,6 +12,13 @@ clt_model_name clt_model_named(const char *format, ...) {
     return name;
 }
 
+clt_tensor *clt_model_check_tokens(clt_tensor *tokens, const char *builder) {
+    char text[CLT_SHAPE_TEXT];
+    if (tokens->dtype == CLT_I32 && tokens->shape.rank == 2) return NULL;
+    return clt_graph_fail(tokens->graph, clt_fail(CLT_E_SHAPE, "%s: expected tokens i32 [N, T], got %s %s", builder, clt_dtype_name(tokens->dtype),
+                                                  clt_shape_text(&tokens->shape, text)));
+}
+
 clt_tensor *clt_model_split_heads(clt_tensor *x, int64_t heads) {
     return clt_transpose(clt_reshape(x, CLT_SHAPE(CLT_BATCH, 0, heads, -1)), 1, 2);
 }

@@ -64,10 +64,8 @@ static clt_gpt2_options completed(clt_gpt2_options o) {
 }
 
 static clt_tensor *refuse(clt_tensor *tokens, const clt_gpt2_options *o) {
-    char text[CLT_SHAPE_TEXT];
-    if (tokens->dtype != CLT_I32 || tokens->shape.rank != 2)
-        return clt_graph_fail(tokens->graph, clt_fail(CLT_E_SHAPE, "clt_model_gpt2: expected tokens i32 [N, T], got %s %s",
-                                                      clt_dtype_name(tokens->dtype), clt_shape_text(&tokens->shape, text)));
+    clt_tensor *refused = clt_model_check_tokens(tokens, "clt_model_gpt2");
+    if (refused) return refused;
     if (tokens->shape.dims[1] > o->positions)
         return clt_graph_fail(tokens->graph, clt_fail(CLT_E_SHAPE, "clt_model_gpt2: a sequence of %lld tokens is longer than the model's %lld positions",
                                                       (long long)tokens->shape.dims[1], (long long)o->positions));

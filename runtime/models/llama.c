@@ -55,10 +55,8 @@ static clt_llama_options completed(clt_llama_options o) {
 }
 
 static clt_tensor *refuse(clt_tensor *tokens, const clt_llama_options *o) {
-    char text[CLT_SHAPE_TEXT];
-    if (tokens->dtype != CLT_I32 || tokens->shape.rank != 2)
-        return clt_graph_fail(tokens->graph, clt_fail(CLT_E_SHAPE, "clt_model_llama: expected tokens i32 [N, T], got %s %s", clt_dtype_name(tokens->dtype),
-                                                      clt_shape_text(&tokens->shape, text)));
+    clt_tensor *refused = clt_model_check_tokens(tokens, "clt_model_llama");
+    if (refused) return refused;
     if (o->layers < 1 || o->heads < 1 || o->key_heads < 1 || o->heads % o->key_heads || o->width < 1 || o->width % (2 * (int64_t)o->heads) || o->hidden < 1)
         return clt_graph_fail(tokens->graph, clt_fail(CLT_E_INVALID, "clt_model_llama: expected at least one layer, heads that key heads divide, and a width that "
                                                       "twice the heads divide; got %d layers, %d heads, %d key heads, width %lld, hidden %lld", o->layers, o->heads,

@@ -10,10 +10,8 @@ static clt_lstm_model_options completed(clt_lstm_model_options o) {
 }
 
 static clt_tensor *refuse(clt_tensor *tokens, const clt_lstm_model_options *o) {
-    char text[CLT_SHAPE_TEXT];
-    if (tokens->dtype != CLT_I32 || tokens->shape.rank != 2)
-        return clt_graph_fail(tokens->graph, clt_fail(CLT_E_SHAPE, "clt_model_lstm: expected tokens i32 [N, T], got %s %s", clt_dtype_name(tokens->dtype),
-                                                      clt_shape_text(&tokens->shape, text)));
+    clt_tensor *refused = clt_model_check_tokens(tokens, "clt_model_lstm");
+    if (refused) return refused;
     if (o->layers < 1 || o->hidden < 1 || o->width < 1 || (o->tied && o->width != o->hidden))
         return clt_graph_fail(tokens->graph, clt_fail(CLT_E_INVALID, "clt_model_lstm: expected layers, hidden and width of at least 1, the last two equal where the head "
                                                       "is tied, got %d, %lld and %lld", o->layers, (long long)o->hidden, (long long)o->width));

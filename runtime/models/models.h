@@ -27,6 +27,9 @@ clt_tensor *clt_model_merge_heads(clt_tensor *x);
 clt_tensor *clt_model_attention(clt_tensor *q, clt_tensor *k, clt_tensor *v, const char *name, int64_t capacity, clt_tensor *position_ids,
                                 float dropout);
 
+/* Unless they are i32 [N, T]: the error in the graph, of this builder; else NULL. */
+clt_tensor *clt_model_check_tokens(clt_tensor *tokens, const char *builder);
+
 /* Of x [N, T, width] the rows, [R, width], where they are given; else x. */
 clt_tensor *clt_model_rows(clt_tensor *x, clt_tensor *rows);
 

@@ -115,6 +115,12 @@ static clt_shape batched(clt_shape sample, int64_t batch) {
     return shape;
 }
 
+static bool reads_tokens(const char *model) {
+    model_spec spec;
+    char problem[256];
+    return model_parse(&spec, model, problem, sizeof problem) && model_reads(spec.id) == MODEL_READS_TOKENS;
+}
+
 static clt_status open_session(session *s, const arguments *a) {
     clt_status status = clt_device_open(&s->device, NULL);
     if (status == CLT_OK) status = clt_dataset_npy(&s->dataset, a->x, a->y);
@@ -124,7 +130,7 @@ static clt_status open_session(session *s, const arguments *a) {
     if (status < 0) return status;
     clt_tensor *x = clt_input(s->graph, "x", CLT_F32, batched(clt_dataset_shape(s->dataset, 0), order.batch));
     clt_tensor *y = clt_input(s->graph, "y", CLT_I32, CLT_SHAPE(order.batch));
-    if (!strncmp(a->model, "gpt2", 4) || !strncmp(a->model, "llama", 5) || !strncmp(a->model, "lstm", 4)) { /* predicts the next token of x */
+    if (reads_tokens(a->model)) { /* predicts the next token of x */
         clt_tensor *tokens = clt_cast(x, CLT_I32);
         int64_t length = clt_tensor_shape(x).dims[1] - 1;
         x = clt_slice(tokens, 1, 0, length, 1);
