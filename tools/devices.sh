@@ -5,7 +5,7 @@
 # --brief, for each commit: the quick cases, of each op a sample; on PoCL all of them. As many drivers run side by side as there are cores.
 # Drivers: PoCL with each of its work-group methods, Mesa's rusticl on llvmpipe, Oclgrind, and whatever else is installed;
 # with --intel also Intel's runtime for CPUs and its emulator of FPGAs, which are fetched from PyPI into FOLDER (1.5 GB).
-# Then those of one checkpoint: what one device leaves, the others take up. CLTRAIN_CONFORM is the program (default:
+# Beside them one checkpoint of all of them: what one device leaves, the others take up. CLTRAIN_CONFORM is the program (default:
 # build/bin/cltrain-conform). What is there already is not run again.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
