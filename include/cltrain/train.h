@@ -322,7 +322,7 @@ typedef void (*clt_left_out_visitor)(clt_left_out what, const char *name, const 
 CLT_API clt_status clt_weights_load_matching(clt_trainer *trainer, const char *path, clt_left_out_visitor visit, void *user);
 
 /* A text of the caller's own, as JSON of what its training has come to, which checkpoints and files of weights hold from then on as metadata
- * "cltrain.note". Copied; NULL: none. UTF-8, else saving gives CLT_E_INVALID. */
+ * "cltrain.note"; of several ranks, that which writes. clt_checkpoint_load brings the file's. Copied; NULL: none. UTF-8, else saving gives CLT_E_INVALID. */
 CLT_API clt_status clt_trainer_set_note(clt_trainer *trainer, const char *note);
 
 /* A text of the metadata of a checkpoint or a file of weights: "cltrain.model" is the options' `model`, "cltrain.note" clt_trainer_set_note's. `text` receives up to `bytes`, with a

@@ -375,6 +375,7 @@ static clt_status restore(clt_trainer *t, clt_loader *loader, const clt_weight_f
     *values = clt_calloc(list->n, sizeof **values);
     if (!*values) return clt_fail_memory(list->n * sizeof **values);
     CLT_TRY(read_values(files, list, *values));
+    if (p.whole) CLT_TRY(clt_trainer_set_note(t, clt_weight_files_metadata(files, note_key)));
     if (loader && p.has_loader) CLT_TRY(clt_loader_set_position(loader, p.loader));
     clt_trouble before = t->trouble;
     t->trouble = CLT_TROUBLE_TORN; /* until all is written */

@@ -374,6 +374,8 @@ static void a_file_is_enough(void **state) {
         assert_ok(clt_preprocessing_apply(loaded, d));
         assert_ok(make(&m, loaded, clt_preprocessing_classes(loaded)));
         assert_ok(clt_checkpoint_load(m.trainer, NULL, path));
+        assert_ok(clt_weights_save(m.trainer, support_path("again.safetensors"))); /* whose note is the checkpoint's; of weights none is taken over */
+        assert_status(clt_weights_metadata(support_path("again.safetensors"), "cltrain.note", text, sizeof text), i ? CLT_E_NOT_FOUND : CLT_OK);
         batch = batch_of(d);
         assert_ok(clt_trainer_predict(m.trainer, m.output, &batch, found, 4));
         for (int k = 0; k < 4; k++) assert_float_equal(found[k], wanted[k], 1e-5);
