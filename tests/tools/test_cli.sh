@@ -167,6 +167,12 @@ for epoch in 1 2; do
     json "$folder/epoch" 'abs(o["samples_per_second"] * o["epoch_seconds"] / (89 * 16) - 1) < 1e-6' # an epoch of 89 batches of 16
 done
 json "$out" '0 <= o["kernel_seconds"] < o["first_step_seconds"]'
+# Of an epoch that is the first step alone there is no rate, and the next one has its own.
+expect 0 "" logistic --data digits --epochs 2 --batch 1438 --quiet --log "$folder/single"
+grep '"event":"epoch","epoch":1' "$folder/single" >"$folder/epoch"
+json "$folder/epoch" 'o["samples_per_second"] is None and o["epoch_seconds"] is None'
+grep '"event":"epoch","epoch":2' "$folder/single" >"$folder/epoch"
+json "$folder/epoch" 'abs(o["samples_per_second"] * o["epoch_seconds"] / 1438 - 1) < 1e-6'
 tail -n 1 "$folder/log" >"$folder/end"
 json "$folder/end" 'o["event"] == "end" and o["epochs"] == 2'
 [ "$(wc -l <"$folder/log")" -ge 4 ] || fail "--log has fewer lines than start, two epochs and end"

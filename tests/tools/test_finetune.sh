@@ -91,6 +91,29 @@ a, b = (json.load(open(path)) for path in sys.argv[1:])
 assert a["best_epoch"] == b["best_epoch"] == 3 and a["best_loss"] == b["best_loss"] > 0 and b["epochs"] == 9, (a, b)' before.json "$out" 2>"$folder/why" ||
     fail "the lowest loss behind --resume: $(cat "$folder/why")"
 
+# Nothing better came: another --export has nothing to hold, and the summary does not name it.
+expect 0 "--export: other.safetensors is not written: epoch 3, of the run before, is still the best" mlp:64 --data digits --epochs 5 --patience 9 --lr 50 \
+    --resume part.safetensors --export other.safetensors --save later.safetensors
+grep -q "^  weights" "$out" && fail "the summary names weights that are not written"
+[ -e other.safetensors ] && fail "weights that are not the best were exported"
+# Who goes on without --patience keeps what the file knows.
+expect 0 "" mlp:64 --data digits --epochs 6 --lr 50 --resume later.safetensors --save later.safetensors
+expect 0 "" mlp:64 --data digits --epochs 7 --lr 50 --patience 9 --resume later.safetensors --json
+"$python" -c 'import json, sys; o = json.load(open(sys.argv[1])); assert o["best_epoch"] == 3, o' "$out" 2>"$folder/why" || fail "the lowest loss behind a run without --patience: $(cat "$folder/why")"
+# An epoch that the file cannot have is no memory.
+"$python" - <<'END'
+import json, struct
+data = open("part.safetensors", "rb").read()
+length = struct.unpack_from("<Q", data)[0]
+header = json.loads(data[8:8 + length])
+header["__metadata__"]["cltrain.note"] = json.dumps({"best_epoch": 1000000, "best_loss": -5})
+text = json.dumps(header).encode()
+text += b" " * (-len(text) % 8)
+open("hostile.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + data[8 + length:])
+END
+expect 0 "" mlp:64 --data digits --epochs 4 --patience 9 --resume hostile.safetensors --json
+"$python" -c 'import json, sys; o = json.load(open(sys.argv[1])); assert o["best_epoch"] == 4, o' "$out" 2>"$folder/why" || fail "a note of nonsense: $(cat "$folder/why")"
+
 # ---- tables ----
 
 "$python" - <<'END'

@@ -20,19 +20,19 @@ typedef struct lowest {
 } lowest;
 
 /* No epoch where the file tells none, or nonsense. */
-static lowest read_file(const char *path) {
+static lowest read_file(const char *path, int64_t epochs) {
     char text[256];
     if (clt_weights_metadata(path, "cltrain.note", text, sizeof text) < 0) return (lowest){0};
     json_t *object = json_loads(text, 0, NULL);
     lowest found = {json_integer_value(json_object_get(object, "best_epoch")), json_number_value(json_object_get(object, "best_loss"))};
-    bool usable = found.epoch > 0 && isfinite(found.loss);
+    bool usable = found.epoch > 0 && found.epoch <= epochs && isfinite(found.loss);
     json_decref(object);
     return usable ? found : (lowest){0};
 }
 
-clt_status patience_recall(const char *path, const ranks *group, report *r) {
+clt_status patience_recall(const char *path, int64_t epochs, const ranks *group, report *r) {
     lowest found = {0};
-    if (ranks_lead(group)) found = read_file(path);
+    if (ranks_lead(group)) found = read_file(path, epochs);
     if (group->comm) {
         clt_status status = clt_comm_broadcast(group->comm, &found, sizeof found, CLT_U8, 0, NULL);
         if (status < 0) return status;

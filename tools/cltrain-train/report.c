@@ -287,6 +287,6 @@ bool report_print_text(const report *r, FILE *file) {
     fprintf(file, "  %-12s %.1f MiB on the device at most\n", "memory",
             (double)r->peak_device_bytes / (1024 * 1024));
     if (o->save) fprintf(file, "  %-12s %s\n", "checkpoint", o->save);
-    if (o->export_to && !r->signal) fprintf(file, "  %-12s %s\n", "weights", o->export_to);
+    if (r->exported && !r->signal) fprintf(file, "  %-12s %s\n", "weights", o->export_to);
     return fflush(file) == 0 && !ferror(file);
 }

@@ -21,6 +21,7 @@ typedef struct report {
     bool standardized;
     int64_t parameters, trained_parameters, train_samples, test_samples;
     double best_loss;   /* of the best epoch's test */
+    bool exported;      /* weights were written by this run */
     int64_t best_epoch; /* of --patience: the one with the lowest loss in its test; 0: not looked for */
     bool stopped_early;
     int64_t epochs, steps; /* done, those before --resume among them */

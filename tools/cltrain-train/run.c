@@ -139,10 +139,8 @@ static int resume(run *r) {
     if (status < 0) return failed(r, status, "--resume");
     r->resumed = true;
     if (r->options->patience != OPTION_UNSET) {
-        status = patience_recall(path, r->group, r->report);
+        status = patience_recall(path, clt_loader_get_position(r->train).epoch, r->group, r->report);
         if (status < 0) return failed(r, status, "resuming");
-        status = patience_keep(r->trainer, r->report);
-        if (status < 0) return library_error(status, "--resume");
     }
     /* Another seed holds out other samples: the test would see what was trained on. */
     uint64_t seed = clt_loader_get_position(r->train).seed;
@@ -275,6 +273,7 @@ static int test(run *r) {
 static int export_weights(run *r) {
     if (!r->options->export_to || !ranks_lead(r->group)) return 0;
     clt_status status = clt_weights_save(r->trainer, r->options->export_to);
+    r->report->exported = status >= 0;
     return status < 0 ? library_error(status, "--export") : 0;
 }
 
@@ -322,14 +321,15 @@ static clt_status share_what_is_left(run *r, int64_t own) {
 /* Of the epoch so far, if a step of it was timed. The first step of all counts as the others: what it took longer is the kernels'. */
 static void take_rate(run *r) {
     report *to = r->report;
+    double first = r->first_step_seconds;
+    r->first_step_seconds = 0;
     if (!isfinite(stopwatch_rate(&r->watch))) return;
     to->samples_per_second = stopwatch_rate(&r->watch);
     to->epoch_seconds = r->watch.seconds;
-    if (!r->first_step_seconds) return;
+    if (!first) return;
     double step_seconds = (double)r->options->whole_batch / to->samples_per_second;
     to->epoch_seconds += step_seconds;
-    to->kernel_seconds = fmax(0, to->first_step_seconds - step_seconds);
-    r->first_step_seconds = 0;
+    to->kernel_seconds = fmax(0, first - step_seconds);
 }
 
 static int end_epoch(run *r) {
@@ -486,6 +486,9 @@ static int finish(run *r) {
     if (o->save && r->unsaved && (r->stepped || !signal)) code = save(r);
     if (!code) code = test(r);
     if (!code && !signal && !r->report->best_epoch) code = export_weights(r); /* else it has the best */
+    if (!code && !signal && o->export_to && !r->report->exported && ranks_lead(r->group))
+        warning("--export: %s is not written: epoch %lld, of the run before, is still the best, and has the weights that were exported there", o->export_to,
+                (long long)r->report->best_epoch);
     r->report->peak_device_bytes = clt_device_peak_bytes(r->device);
     r->report->ranks = r->group->size;
     r->report->bytes_sent = ranks_bytes_sent(r->group);
