@@ -246,6 +246,30 @@ for r in rows:
     assert abs(y / float(r["prediction"]) - 1) < 1e-5, (r, y)
 END
 
+# Numbers far from 0 keep the digits that tell them apart, in a table and in an array.
+"$python" - <<'END'
+import random
+random.seed(5)
+with open("time.csv", "w") as table:
+    table.write("x,y\n")
+    for _ in range(200):
+        x = random.uniform(0, 60)
+        table.write(f"{x:.3f},{1700000000 + 2 * x:.3f}\n")
+END
+expect 0 "" linear --data csv:time.csv --epochs 100 --lr 0.05 --export time.safetensors
+expect 0 "" --predict time.csv --from time.safetensors --output told.csv
+expect 0 "" --predict csv:time.csv --from time.safetensors --output told.npy
+"$python" - >"$folder/why" 2>&1 <<'END' || fail "numbers far from 0 are rounded: $(cat "$folder/why")"
+import csv, struct
+rows = list(csv.DictReader(open("told.csv")))
+worst = max(abs(float(r["prediction"]) - float(r["y"])) for r in rows)
+assert worst < 0.5, worst
+data = open("told.npy", "rb").read()
+assert b"'<f8'" in data[:128] and b"(200, 1)" in data[:128], data[:128]
+array = struct.unpack_from("<200d", data, 128)
+assert len(data) == 128 + 1600 and max(abs(v - float(r["prediction"])) for v, r in zip(array, rows)) < 1e-4, array[:3]
+END
+
 # ---- a table as people have them: identifiers, texts, values that are missing; used in another order ----
 
 "$python" - <<'END'

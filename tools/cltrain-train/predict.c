@@ -30,7 +30,7 @@ typedef struct use {
     clt_predictor *predictor; /* of --predict */
     clt_trainer *trainer;     /* of --test, which needs a loss */
     clt_loader *loader;
-    float *values; /* [samples, width] */
+    double *values; /* [samples, width] */
     int64_t samples, width;
 } use;
 
@@ -141,24 +141,37 @@ static int load(use *u) {
 
 /* ---- --predict ---- */
 
-static int compute(use *u) {
-    clt_batch batch;
-    clt_status status = CLT_OK;
-    u->values = calloc((size_t)u->samples, (size_t)u->width * sizeof *u->values);
-    if (!u->values) return run_error("no memory for %lld predictions", (long long)u->samples);
-    for (int64_t done = 0; done < u->samples; done += batch.samples) {
-        status = clt_loader_next(u->loader, &batch);
-        if (status >= 0) status = clt_predictor_run(u->predictor, &batch, u->values + done * u->width, (size_t)(batch.samples * u->width));
-        if (status < 0) return library_error(status, "--predict");
-    }
+/* Of numbers that the model predicts as (number - mean) / deviation: with those of f32 for each deviation. */
+static int digits_needed(double mean, double deviation) {
+    double more = floor(log10(fmax(fabs(mean) / deviation, 1)));
+    return more < PREDICT_F64_DIGITS - PREDICT_F32_DIGITS ? PREDICT_F32_DIGITS + (int)more : PREDICT_F64_DIGITS;
+}
+
+static int keep(use *u, int64_t first, const float *predicted, int64_t samples) {
     double mean = clt_preprocessing_target_mean(u->trained_on), deviation = clt_preprocessing_target_deviation(u->trained_on);
-    for (int64_t i = 0; i < u->samples * u->width; i++) {
-        u->values[i] = (float)(u->values[i] * deviation + mean);
-        if (!isfinite(u->values[i]))
+    for (int64_t i = 0; i < samples * u->width; i++) {
+        double value = predicted[i] * deviation + mean;
+        if (!isfinite((float)value))
             return run_error("--predict: sample %lld of %s: the model gives no number for it; are its values finite, and as large as those it was trained on?",
-                             (long long)(i / u->width) + 1, u->given->data);
+                             (long long)(first + i / u->width) + 1, u->given->data);
+        u->values[first * u->width + i] = value;
     }
     return 0;
+}
+
+static int compute(use *u) {
+    clt_batch batch;
+    int code = 0;
+    float *predicted = calloc(BATCH, (size_t)u->width * sizeof *predicted);
+    u->values = calloc((size_t)u->samples, (size_t)u->width * sizeof *u->values);
+    if (!predicted || !u->values) code = run_error("no memory for %lld predictions", (long long)u->samples);
+    for (int64_t done = 0; !code && done < u->samples; done += batch.samples) {
+        clt_status status = clt_loader_next(u->loader, &batch);
+        if (status >= 0) status = clt_predictor_run(u->predictor, &batch, predicted, (size_t)(batch.samples * u->width));
+        code = status < 0 ? library_error(status, "--predict") : keep(u, done, predicted, batch.samples);
+    }
+    free(predicted);
+    return code;
 }
 
 /* As the name of the file says, or as the data are. */
@@ -174,7 +187,8 @@ static int write_predictions(const use *u) {
     bool read_table = u->given->data_spec.source == DATA_CSV;
     FILE *file = path ? file_open_in_place(path, O_CREAT | O_TRUNC, &why) : stdout;
     if (!file) return run_error("--output: %s cannot be written: %s", path, why);
-    predictions p = {u->trained_on, u->samples, u->width, u->values};
+    int digits = digits_needed(clt_preprocessing_target_mean(u->trained_on), clt_preprocessing_target_deviation(u->trained_on));
+    predictions p = {u->trained_on, u->samples, u->width, u->values, digits};
     int code = wants_table(u) ? predict_write_table(&p, read_table ? &u->given->data_spec : NULL, file) : predict_write_array(&p, file);
     bool written = fflush(file) == 0 && !ferror(file);
     if (path && fclose(file)) written = false;

@@ -144,12 +144,12 @@ static void put_header(const predictions *p, const char *record, FILE *file, cha
 static void put_prediction(const predictions *p, int64_t sample, bool alone, FILE *file, char separator) {
     char number[24];
     const char between[] = {separator, 0}, *before = alone ? "" : between;
-    const float *values = p->values + sample * p->width;
+    const double *values = p->values + sample * p->width;
     int64_t best = 0;
     for (int64_t k = 1; k < p->width; k++)
         if (values[k] > values[best]) best = k;
     if (clt_preprocessing_classes(p->trained_on)) put_field(file, before, class_text(p, best, number), separator), before = between;
-    for (int64_t k = 0; k < p->width; k++, before = between) fprintf(file, "%s%.9g", before, (double)values[k]);
+    for (int64_t k = 0; k < p->width; k++, before = between) fprintf(file, "%s%.*g", before, p->digits, values[k]);
     fputc('\n', file);
 }
 
@@ -179,11 +179,16 @@ int predict_write_table(const predictions *p, const data_spec *spec, FILE *file)
 
 /* ---- arrays: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html ---- */
 
+static void put_word(uint64_t word, int bytes, FILE *file) {
+    for (int i = 0; i < bytes; i++) fputc((int)(word >> 8 * i & 0xff), file);
+}
+
 int predict_write_array(const predictions *p, FILE *file) {
     enum { BYTES = 128 }; /* a multiple of 64, of magic, version, length and text */
+    bool wide = p->digits > PREDICT_F32_DIGITS;
     char header[BYTES + 1];
-    int length = snprintf(header + 10, BYTES - 10, "{'descr': '<f4', 'fortran_order': False, 'shape': (%lld, %lld), }", (long long)p->samples,
-                          (long long)p->width);
+    int length = snprintf(header + 10, BYTES - 10, "{'descr': '<f%d', 'fortran_order': False, 'shape': (%lld, %lld), }", wide ? 8 : 4,
+                          (long long)p->samples, (long long)p->width);
     memcpy(header, "\x93NUMPY\x01\x00", 8);
     header[8] = (char)(BYTES - 10);
     header[9] = 0;
@@ -191,10 +196,12 @@ int predict_write_array(const predictions *p, FILE *file) {
     header[BYTES - 1] = '\n';
     fwrite(header, 1, BYTES, file);
     for (int64_t i = 0; i < p->samples * p->width; i++) {
-        uint32_t word;
+        float narrow = (float)p->values[i];
+        uint64_t word = 0;
+        uint32_t half_word;
         memcpy(&word, &p->values[i], sizeof word);
-        const unsigned char bytes[4] = {(unsigned char)word, (unsigned char)(word >> 8), (unsigned char)(word >> 16), (unsigned char)(word >> 24)};
-        fwrite(bytes, 1, sizeof bytes, file);
+        memcpy(&half_word, &narrow, sizeof half_word);
+        put_word(wide ? word : half_word, wide ? 8 : 4, file);
     }
     return 0;
 }

@@ -15,14 +15,17 @@
 typedef struct predictions {
     const clt_preprocessing *trained_on;
     int64_t samples, width;
-    const float *values;
+    const double *values;
+    int digits; /* that tell them apart: PREDICT_F32_DIGITS, or more where they are far from 0 */
 } predictions;
+
+enum { PREDICT_F32_DIGITS = 9, PREDICT_F64_DIGITS = 17 };
 
 /* The lines of the table, and behind each the class and the probability of each, or the numbers; these alone, with a header, if `spec` is
  * NULL. A column whose name the table has already is named "prediction_2". Returns 0, or EXIT_FAILED after saying why. */
 int predict_write_table(const predictions *p, const data_spec *spec, FILE *file);
 
-/* f32 [samples, width], as NumPy stores it. */
+/* [samples, width] as NumPy stores it: f32, or f64 where f32 has too few digits. */
 int predict_write_array(const predictions *p, FILE *file);
 
 #endif
