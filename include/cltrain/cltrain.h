@@ -4,12 +4,17 @@
  *     clt_device                devices of every OpenCL platform     cltrain/device.h
  *     clt_graph                 the model, its inputs and parameters cltrain/graph.h, ops.h
  *     clt_model_*               networks that are known by name      cltrain/models.h
+ *     clt_graph_add_lora        low-rank adapters, for fine-tuning   cltrain/lora.h
  *     clt_tokenizer             text to token ids and back           cltrain/text.h
  *     clt_dataset, clt_loader   data, batches                        cltrain/data.h
  *     clt_trainer               steps, metrics, checkpoints          cltrain/train.h
  *     clt_predictor             prediction alone                     cltrain/predictor.h
  *     clt_comm                  the ranks of a job                   cltrain/comm.h
  *     clt_status                what went wrong                      cltrain/status.h
+ *
+ * Structs of options are the caller's: a field that is zero has its default, and numbers for which zero is not the default take CLT_ZERO. Fields are
+ * added in minor releases alone, which have another SONAME (libcltrain.so.0.1, .0.2): a program is compiled again for these, and
+ * its source stays as it is where it names the fields that it sets.
  *
  * Headers in cltrain/experimental may change in any release:
  *
@@ -33,6 +38,7 @@
 #include <cltrain/experimental/trial.h>
 #include <cltrain/graph.h>
 #include <cltrain/log.h>
+#include <cltrain/lora.h>
 #include <cltrain/models.h>
 #include <cltrain/ops.h>
 #include <cltrain/predictor.h>
