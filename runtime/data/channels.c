@@ -18,8 +18,10 @@ clt_status clt_dataset_channels_first(clt_dataset *dataset) {
     int64_t height = field->shape.dims[0], width = field->shape.dims[1], channels = field->shape.dims[2];
     char *turned = clt_alloc(field->sample_bytes);
     if (!turned) return clt_fail_memory(field->sample_bytes);
-    for (int64_t i = 0; i < dataset->samples; i++) {
-        char *sample = (char *)field->data + (size_t)i * field->sample_bytes;
+    void *parts[] = {field->data, field->low}; /* the low part is of f32 */
+    for (int64_t i = 0; i < 2 * dataset->samples; i++) {
+        if (!parts[i % 2]) continue;
+        char *sample = (char *)parts[i % 2] + (size_t)(i / 2) * field->sample_bytes;
         turn(sample, turned, (size_t)(height * width), (size_t)channels, clt_dtype_bytes(field->dtype));
         memcpy(sample, turned, field->sample_bytes);
     }

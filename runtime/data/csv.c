@@ -118,6 +118,7 @@ static clt_status put_label(table *t, size_t column, int64_t line, const char *f
     if (clt_csv_is_missing(field))
         return fail_field(t, CLT_E_FORMAT, line, column, field, "missing: missing=drop leaves lines without a label out");
     bool is_number = clt_number_parse(field, &value);
+    if (!t->options.regression && is_number && field[0] == '0' && field[1] >= '0' && field[1] <= '9') is_number = false; /* 007 is a name, and not 7 */
     if (!t->options.regression && (!is_number || t->labels.fixed || t->columns.texts[column])) return put_text(t, column, line, field);
     if (!is_number) return fail_field(t, CLT_E_FORMAT, line, column, field, "not a number");
     if (!t->options.regression) return put_number(t, column, line, field, value);
@@ -285,6 +286,15 @@ static bool have_texts_in_the_same_places(const record *a, const record *b) {
     return same;
 }
 
+/* 0, 1, 2, ..., as pandas names columns that have no names. */
+static bool are_places(const record *r) {
+    enum { FEW = 3 };
+    double value;
+    for (size_t i = 0; i < r->n; i++)
+        if (!clt_number_parse(r->fields[i], &value) || value != (double)i) return false;
+    return r->n >= FEW;
+}
+
 /* A first line of numbers beside texts is data if the second is the same: then the texts are labels. */
 static clt_status detect_header(table *t) {
     t->has_header = t->options.header;
@@ -295,6 +305,9 @@ static clt_status detect_header(table *t) {
         return clt_fail(CLT_E_FORMAT, "%s: line %lld has the numbers that name the model's columns: header=1 takes it for names, header=0 for data", t->path,
                         (long long)t->first.line);
     }
+    if (are_places(&t->first))
+        return clt_fail(CLT_E_FORMAT, "%s: line %lld is 0, 1, 2, ..., as pandas names columns: header=1 takes it for names, header=0 for data", t->path,
+                        (long long)t->first.line);
     if (!t->has_header || are_names(&t->first) || !clt_csv_more(t->reader)) return CLT_OK;
     CLT_TRY(keep_record(t, &t->second));
     t->has_header = !have_texts_in_the_same_places(&t->first, &t->second);

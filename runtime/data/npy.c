@@ -107,8 +107,8 @@ static const npy_kind kinds[] = {
     [CLT_NPY_I8] = {8, i8_to_f32, i8_to_f64, i8_to_label},
 };
 
-/* Numbers of a table, of which f32 rounds some off. */
-static clt_status add_table(clt_dataset *dataset, clt_source *source, const clt_npy_header *header, clt_shape sample) {
+/* Numbers of which f32 rounds some off. */
+static clt_status add_wide(clt_dataset *dataset, clt_source *source, const clt_npy_header *header, clt_shape sample) {
     const npy_kind *kind = &kinds[header->type];
     float *x, *low;
     void *values;
@@ -129,8 +129,8 @@ static clt_status add_array(clt_dataset *dataset, clt_source *source, const clt_
     for (int i = 0; i < sample.rank; i++) sample.dims[i] = header->shape.dims[i + 1];
     if (dtype == CLT_F32 && sample.rank == 0) sample = CLT_SHAPE(1);
     void *data;
-    if (dtype == CLT_F32 && sample.rank == 1 && kind->to_f64) {
-        CLT_TRY(add_table(dataset, source, header, sample));
+    if (dtype == CLT_F32 && kind->to_f64) {
+        CLT_TRY(add_wide(dataset, source, header, sample));
         return clt_source_expect_end(source);
     }
     CLT_TRY(clt_source_read_array(source, (uint64_t)header->elements, kind->bytes, 4,

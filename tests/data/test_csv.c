@@ -514,7 +514,25 @@ static void refuses_headers_of_numbers(void **state) {
     refuse("2019,2020,2021\n1,2,3\n2,3,1\n0,1,5\n", (clt_csv_options){.regression = true}, CLT_E_FORMAT,
            "line 1 has numbers far from all others, as names of columns may be: header=1 takes it for names, header=0 for data");
     refuse("1990,2000,kind\n0.5,1,cat\n0.7,2,dog\n0.1,3,cat\n", (clt_csv_options){0}, CLT_E_FORMAT, "line 1 has numbers far from all others");
-    clt_dataset *d = read_csv("2019,2020,1\n1,2,0\n2,3,1\n0,1,0\n", (clt_csv_options){.no_header = true});
+    refuse("0,1,2\n0.5,1.25,1\n0.75,2,0\n", (clt_csv_options){0}, CLT_E_FORMAT, "line 1 is 0, 1, 2, ..., as pandas names columns: header=1 takes it for names, header=0 for data");
+    clt_dataset *d = read_csv("0,1,2\n0.5,1.25,1\n0.75,2,0\n", (clt_csv_options){.header = true});
+    assert_int_equal(clt_dataset_samples(d), 2);
+    clt_dataset_destroy(d);
+    d = read_csv("0,1\n0.5,1\n0.75,0\n", (clt_csv_options){0}); /* too few to tell */
+    assert_int_equal(clt_dataset_samples(d), 3);
+    clt_dataset_destroy(d);
+    d = read_csv("x,y\n0.5,01\n0.75,1\n1,00\n", (clt_csv_options){.texts = "y"});
+    assert_int_equal(clt_dataset_classes(d), 3);
+    clt_dataset_destroy(d);
+    d = read_csv("x,y\n0.5,01\n0.75,02\n1,00\n", (clt_csv_options){0}); /* 01 is a name */
+    assert_int_equal(clt_dataset_classes(d), 3);
+    clt_preprocessing *p;
+    assert_ok(clt_preprocessing_of(&p, d));
+    assert_string_equal(clt_preprocessing_class(p, 1), "01");
+    clt_preprocessing_destroy(p);
+    clt_dataset_destroy(d);
+    refuse("x,y\n0.5,01\n0.75,1\n", (clt_csv_options){0}, CLT_E_FORMAT, "a number, and labels before it are texts");
+    d = read_csv("2019,2020,1\n1,2,0\n2,3,1\n0,1,0\n", (clt_csv_options){.no_header = true});
     assert_int_equal(clt_dataset_samples(d), 4);
     clt_dataset_destroy(d);
     d = read_csv("2019,2,1\n1,2,0\n2,3,1\n0,1,0\n", (clt_csv_options){0}); /* one value alone is far */

@@ -135,6 +135,24 @@ static void an_odd_row_changes_no_other(void **state) {
     clt_dataset_destroy(d);
 }
 
+/* Windows [1, 2] of a sample, and images whose channels are turned to the front. */
+static void standardizes_arrays_of_more_dimensions(void **state) {
+    (void)state;
+    double x[ROWS][2];
+    char dict[128];
+    for (int r = 0; r < ROWS; r++)
+        for (int c = 0; c < 2; c++) x[r][c] = noise_of(r, c);
+    for (int images = 0; images < 2; images++) {
+        clt_dataset *d;
+        snprintf(dict, sizeof dict, "{'descr': '<f8', 'fortran_order': False, 'shape': (%d, %s1, 2), }", ROWS, images ? "1, " : "");
+        assert_ok(clt_dataset_npy(&d, write_npy("more.npy", 1, dict, x, sizeof x), NULL));
+        if (images) assert_ok(clt_dataset_channels_first(d));
+        assert_ok(clt_dataset_standardize(d, d));
+        for (int column = 0; column < 2; column++) assert_standardized(values(d, 0) + column, ROWS, 2, column);
+        clt_dataset_destroy(d);
+    }
+}
+
 static void standardizes_arrays(void **state) {
     (void)state;
     double x[ROWS][2], y[ROWS];
@@ -199,6 +217,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(standardizes_tables), cmocka_unit_test(standardizes_parts),  cmocka_unit_test(fills_what_is_missing),
         cmocka_unit_test(an_odd_row_changes_no_other),
+        cmocka_unit_test(standardizes_arrays_of_more_dimensions),
         cmocka_unit_test(standardizes_arrays), cmocka_unit_test(tells_what_f32_cannot_tell_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -270,6 +270,21 @@ array = struct.unpack_from("<200d", data, 128)
 assert len(data) == 128 + 1600 and max(abs(v - float(r["prediction"])) for v, r in zip(array, rows)) < 1e-4, array[:3]
 END
 
+# Pixels of another scale are told.
+if "$python" -c 'import numpy' 2>/dev/null; then
+    "$python" - <<'END'
+import numpy as np
+x = np.random.default_rng(0).integers(0, 256, (60, 1, 8, 8))
+np.save("whole.npy", x.astype("u1")); np.save("part.npy", (x / 255).astype("f4")); np.save("kinds.npy", (np.arange(60) % 3).astype("i4"))
+END
+    expect 0 "" logistic --data npy:part.npy,kinds.npy --epochs 1 --save part.st
+    expect 0 "are they scaled otherwise, as pixels from 0 to 1 and from 0 to 255?" --predict whole.npy --from part.st --output told.npy
+    expect 0 "" --predict part.npy --from part.st --output told.npy
+    grep -q "scaled otherwise" "$err" && fail "the same scale is told to be another"
+    expect 0 "" logistic --data npy:whole.npy,kinds.npy --epochs 1 --save whole.st
+    expect 0 "are they scaled otherwise" logistic --data npy:part.npy,kinds.npy --epochs 0 --resume whole.st
+fi
+
 # ---- a table as people have them: identifiers, texts, values that are missing; used in another order ----
 
 "$python" - <<'END'

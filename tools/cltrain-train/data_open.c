@@ -1,4 +1,5 @@
 /* Opening what a SPEC names, splitting and standardizing it. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -184,6 +185,50 @@ static int standardize_parts(data_parts *parts) {
     return 0;
 }
 
+/* Of samples as the model takes them. */
+typedef struct scale {
+    float range; /* of the element that differs most between them */
+    float usual; /* the mean magnitude */
+} scale;
+
+static scale measure_scale(const clt_array *samples, int64_t n) {
+    int64_t elements = clt_shape_elements(&samples->shape) / n;
+    const float *x = samples->data;
+    scale found = {0};
+    double sum = 0;
+    for (int64_t e = 0; e < elements; e++) {
+        float low = x[e], high = x[e];
+        for (int64_t i = 0; i < n; i++) {
+            float value = x[i * elements + e];
+            low = fminf(low, value);
+            high = fmaxf(high, value);
+            sum += fabsf(value);
+        }
+        found.range = fmaxf(found.range, high - low);
+    }
+    found.usual = (float)(sum / (double)(n * elements));
+    return found;
+}
+
+void data_check_scale(const clt_dataset *data, const char *option, const char *what) {
+    enum { FEW = 8, SOME = 256 };
+    const float small = 0.08f, large = 30;
+    static const char question[] = "are they scaled otherwise, as pixels from 0 to 1 and from 0 to 255?";
+    clt_loader *loader;
+    clt_batch batch;
+    int64_t samples = clt_dataset_samples(data);
+    if (samples < FEW || clt_loader_create(&loader, data, &(clt_loader_options){.batch = samples < SOME ? samples : SOME}) < 0) return;
+    if (clt_loader_next(loader, &batch) >= 0 && batch.fields[0].dtype == CLT_F32) {
+        scale found = measure_scale(&batch.fields[0], batch.samples);
+        if (found.range > 0 && found.range < small)
+            warning("%s: the values of %s differ by %.2g at most, where those that the model was trained on differ by 1 or more: %s", option, what, (double)found.range,
+                    question);
+        if (found.usual > large)
+            warning("%s: the values of %s are about %.2g, where those that the model was trained on are about 1: %s", option, what, (double)found.usual, question);
+    }
+    clt_loader_destroy(loader);
+}
+
 static int apply(data_parts *parts, const clt_preprocessing *like) {
     clt_status status = clt_preprocessing_apply(like, parts->test);
     if (status >= 0) status = clt_preprocessing_apply(like, parts->train);
@@ -200,6 +245,7 @@ int data_open(data_parts *parts, const data_spec *spec, bool regression, bool st
     int code = open_source(parts, spec, regression, seed, like);
     if (!code && !parts->test) code = hold_out(parts, spec, seed);
     if (!code && like) code = apply(parts, like);
+    if (!code && like) data_check_scale(parts->train, "--data", spec->text);
     else if (!code && standardize && table) code = standardize_parts(parts);
     if (!code) {
         clt_status status = clt_preprocessing_of(&parts->preprocessing, parts->train);

@@ -25,7 +25,7 @@ static lowest read_file(const char *path, int64_t epochs) {
     if (clt_weights_metadata(path, "cltrain.note", text, sizeof text) < 0) return (lowest){0};
     json_t *object = json_loads(text, 0, NULL);
     lowest found = {json_integer_value(json_object_get(object, "best_epoch")), json_number_value(json_object_get(object, "best_loss"))};
-    bool usable = found.epoch > 0 && found.epoch <= epochs && isfinite(found.loss);
+    bool usable = found.epoch > 0 && found.epoch <= epochs && isfinite(found.loss) && json_is_number(json_object_get(object, "best_loss"));
     json_decref(object);
     return usable ? found : (lowest){0};
 }

@@ -95,7 +95,9 @@ static int read_data(use *u) {
     int code = check_shape(u, shape);
     if (code) return code;
     status = clt_preprocessing_apply(u->trained_on, u->data);
-    return status < 0 ? library_error(status, u->option) : 0;
+    if (status < 0) return library_error(status, u->option);
+    data_check_scale(u->data, u->option, u->given->data);
+    return 0;
 }
 
 /* ---- the model ---- */
@@ -221,7 +223,7 @@ static int print_metrics(const use *u, const clt_metrics *m) {
         json_decref(object);
         printf("\n");
     } else {
-        printf("test loss %.6f, %s %.*f of %lld samples\n", m->loss, classes ? "accuracy" : "mean squared error", classes ? 4 : 6, second,
+        printf(classes ? "test loss %.6g, accuracy %.4f of %lld samples\n" : "test loss %.6g, mean squared error %.6g of %lld samples\n", m->loss, second,
                (long long)m->samples);
     }
     return fflush(stdout) || ferror(stdout) ? run_error("stdout cannot be written") : 0;

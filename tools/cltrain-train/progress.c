@@ -122,8 +122,8 @@ void progress_epoch(const progress *p, const report *r) {
     metrics_text("", &r->train, r->classification, train, sizeof train);
     metrics_text(held_out, &r->test, r->classification, test, sizeof test);
     if (isfinite(r->samples_per_second))
-        snprintf(rate, sizeof rate, "  %.*f samples/s  %.2f s", r->samples_per_second < 100,
-                 r->samples_per_second, r->epoch_seconds);
+        snprintf(rate, sizeof rate, "  %.*f samples/s  %.*f s", r->samples_per_second < 100,
+                 r->samples_per_second, r->epoch_seconds < 1 ? 4 : 2, r->epoch_seconds);
     if (r->skipped) snprintf(skipped, sizeof skipped, "  %lld steps skipped", (long long)r->skipped);
     message_line("%s%s%s%s%s", place, train, test, skipped, rate);
 }
