@@ -318,8 +318,11 @@ CLT_API clt_tensor *clt_stack(clt_tensor *const *xs, int count, int axis);
 CLT_API clt_tensor *clt_unsqueeze(clt_tensor *x, int axis);
 CLT_API clt_tensor *clt_squeeze(clt_tensor *x, int axis);
 /* Elements start, start + step … before stop along one axis. Negative bounds count from the end, for every size of a batch, and a stop at the end
- * or behind it stays the end; a stop of CLT_LENGTH is the length of the sequences, CLT_LENGTH - 1 one less. */
+ * or behind it stays the end; one before it is that number at every length and batch (CLT_E_SHAPE where there are fewer); a stop of CLT_LENGTH is the length of the sequences, CLT_LENGTH - 1 one less. */
 CLT_API clt_tensor *clt_slice(clt_tensor *x, int axis, int64_t start, int64_t stop, int64_t step);
+/* Cuts x along an axis into n parts, one behind the other, which `parts` receives: of these sizes, or, with NULL, of equal ones. Their gradient is one
+ * concatenation. Not along the batch or the length. */
+CLT_API void clt_split(clt_tensor *x, int axis, const int64_t *sizes, int n, clt_tensor **parts);
 /* The first rows of a table, such as one of positions: as many as x has places along `axis`, at every length. Not along the
  * batch, which may be of any size. */
 CLT_API clt_tensor *clt_slice_like(clt_tensor *table, clt_tensor *x, int axis);

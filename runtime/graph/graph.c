@@ -128,8 +128,8 @@ static int64_t *size_of(clt_graph *graph, int which) {
 }
 
 /* Other values: batches may grow, lengths shrink, and next to a size is one that shows strides and pairs. 0: there is none. */
-static int64_t other_size(clt_graph *graph, int which, int k) {
-    int64_t size = *size_of(graph, which);
+int64_t clt_graph_other_size(const clt_graph *graph, int which, int k) {
+    int64_t size = which == CLT_SIZE_BATCH ? graph->batch : graph->length;
     if (which == CLT_SIZE_BATCH) return size && k == 0 ? size + 1 : size == 1 ? 3 : 2 * size;
     return size > 1 && k == 0 ? size - 1 : size / 2;
 }
@@ -151,7 +151,7 @@ static void exchange_shapes(clt_tensor *node, int which, int k) {
 static void infer_at(clt_tensor *node, int which, int k) {
     clt_tensor *results[1 + CLT_MORE_OUTPUTS] = {node};
     clt_shape shapes[1 + CLT_MORE_OUTPUTS];
-    int64_t *size = size_of(node->graph, which), kept = *size, other = other_size(node->graph, which, k);
+    int64_t *size = size_of(node->graph, which), kept = *size, other = clt_graph_other_size(node->graph, which, k);
     int n = 1 + node->op->more_outputs;
     bool known = other > 0;
     for (int i = 0; i < node->n_inputs; i++) known &= node->inputs[i]->other[which][k].rank >= 0;
@@ -260,6 +260,7 @@ void clt_graph_destroy(clt_graph *graph) {
     for (size_t i = 0; i < graph->n_variables; i++) {
         clt_free(graph->variables[i]->name);
         clt_free(graph->variables[i]->values);
+        clt_free(graph->variables[i]->adapter);
         clt_free(graph->variables[i]);
     }
     clt_free(graph->variables);
@@ -307,7 +308,7 @@ static following follows(const clt_tensor *tensor, int which, int d) {
         if (other->rank != tensor->shape.rank) continue;
         int64_t change = other->dims[d] - tensor->shape.dims[d];
         known = true;
-        plain &= change == other_size(tensor->graph, which, k) - size;
+        plain &= change == clt_graph_other_size(tensor->graph, which, k) - size;
         not &= change == 0;
     }
     if (!known) return which == CLT_SIZE_BATCH && d == 0 && tensor->shape.dims[0] == size ? FOLLOWS_PLAINLY : FOLLOWS_NOT;
@@ -393,7 +394,7 @@ clt_tensor *clt_input(clt_graph *graph, const char *name, clt_dtype dtype, clt_s
     clt_tensor *input = leaf(graph, CLT_NODE_INPUT, name, dtype, shape);
     if (!clt_tensor_valid(input)) return input;
     input->follows = true;
-    for (int k = 0; shape.rank > 0 && k < CLT_OTHERS; k++) input->other[CLT_SIZE_BATCH][k].dims[0] = other_size(graph, CLT_SIZE_BATCH, k);
+    for (int k = 0; shape.rank > 0 && k < CLT_OTHERS; k++) input->other[CLT_SIZE_BATCH][k].dims[0] = clt_graph_other_size(graph, CLT_SIZE_BATCH, k);
     return input;
 }
 
@@ -411,7 +412,7 @@ clt_tensor *clt_sequence_input(clt_graph *graph, const char *name, clt_dtype dty
     if (!clt_tensor_valid(input)) return input;
     input->length_axis = axis;
     graph->length = input->shape.dims[axis];
-    for (int k = 0; k < CLT_OTHERS; k++) input->other[CLT_SIZE_LENGTH][k].dims[axis] = other_size(graph, CLT_SIZE_LENGTH, k);
+    for (int k = 0; k < CLT_OTHERS; k++) input->other[CLT_SIZE_LENGTH][k].dims[axis] = clt_graph_other_size(graph, CLT_SIZE_LENGTH, k);
     return input;
 }
 

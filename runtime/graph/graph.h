@@ -19,9 +19,18 @@
 typedef struct clt_op clt_op;
 struct clt_form;
 
+typedef struct clt_variable clt_variable;
+
+/* What is added to products with a weight (clt_graph_add_lora). */
+typedef struct clt_adapter {
+    const clt_variable *a, *b; /* [rank, in], [out, rank] */
+    float alpha, dropout;
+    bool turned; /* the weight lies [in, out], not [out, in] */
+} clt_adapter;
+
 /* A parameter, buffer, constant or fixed input: it outlives steps, has values on a device, and is shared
  * by a graph and its clones. Owned by the graph that made it. */
-typedef struct clt_variable {
+struct clt_variable {
     char *name;
     clt_dtype dtype;
     clt_shape shape;
@@ -30,8 +39,10 @@ typedef struct clt_variable {
     bool is_buffer, is_input; /* a buffer, a fixed input; else a parameter, or a constant */
     bool unsaved;   /* of a buffer: in no file */
     bool trained;   /* of a parameter: the optimizer changes it */
+    bool adapts;    /* it is an adapter's */
+    clt_adapter *adapter; /* of a weight; NULL: it has none. Owned */
     int index;    /* place in clt_graph.variables */
-} clt_variable;
+};
 
 /* What may be another when a graph is run. */
 enum { CLT_SIZE_BATCH, CLT_SIZE_LENGTH, CLT_SIZES };
@@ -191,6 +202,9 @@ clt_status clt_node_become(clt_tensor *node, const clt_op *op, const void *attri
 /* Nodes made from now on are the next segment of a plan: what a run may leave out or repeat. */
 void clt_graph_next_segment(clt_graph *graph);
 
+/* A size at which shapes are inferred, too, k of CLT_OTHERS; 0: there is none. */
+int64_t clt_graph_other_size(const clt_graph *graph, int which, int k);
+
 /* The tensor's shape for an op: CLT_BATCH, CLT_LENGTH or CLT_LENGTH plus or minus a number where a dimension is that, -1 where it follows them in another way. */
 clt_shape clt_tensor_extent(const clt_tensor *tensor);
 
@@ -218,6 +232,10 @@ static inline bool clt_variable_is_kept(const clt_variable *variable) {
 
 static inline bool clt_variable_is_parameter(const clt_variable *variable) {
     return clt_variable_is_kept(variable) && !variable->is_buffer;
+}
+
+static inline float clt_adapter_scale(const clt_adapter *adapter) {
+    return adapter->alpha / (float)adapter->a->shape.dims[0];
 }
 
 static inline size_t clt_variable_bytes(const clt_variable *variable) {

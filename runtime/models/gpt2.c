@@ -29,8 +29,8 @@ static clt_tensor *conv1d(const gpt2 *m, clt_tensor *x, const char *name, int64_
 static clt_tensor *attention(const gpt2 *m, clt_tensor *x, const char *name, float projected) {
     int64_t width = m->options.width;
     clt_tensor *qkv = conv1d(m, x, CLT_NAMED("%s.c_attn", name), 3 * width, 0.02f), *heads[3];
-    for (int i = 0; i < 3; i++)
-        heads[i] = clt_model_split_heads(clt_slice(qkv, 2, i * width, (i + 1) * width, 1), m->options.heads);
+    clt_split(qkv, 2, NULL, 3, heads);
+    for (int i = 0; i < 3; i++) heads[i] = clt_model_split_heads(heads[i], m->options.heads);
     clt_tensor *y = clt_model_attention(heads[0], heads[1], heads[2], name, m->length, m->options.position_ids,
                                         m->options.dropout);
     return dropped(m, conv1d(m, clt_model_merge_heads(y), CLT_NAMED("%s.c_proj", name), width, projected));

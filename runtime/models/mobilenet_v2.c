@@ -38,7 +38,7 @@ clt_tensor *clt_model_mobilenet_v2_with(clt_tensor *x, clt_mobilenet_v2_options 
         int expand, channels, count, stride;
     } stages[] = {{1, 16, 1, 1}, {6, 24, 2, 2}, {6, 32, 3, 2}, {6, 64, 4, 2}, {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
     float width = options.width > 0 ? options.width : 1;
-    float dropout = options.dropout < 0 ? 0 : options.dropout > 0 ? options.dropout : 0.2f;
+    float dropout = options.dropout < 0 ? 0 : clt_or_default(options.dropout, 0.2f);
     int64_t outputs = options.outputs ? options.outputs : 1000;
     int index = 1;
     if (!clt_tensor_valid(x)) return x;

@@ -11,6 +11,7 @@
  */
 #include "runtime/ops/ops.h"
 
+#include <float.h>
 #include <math.h>
 
 clt_attention_size clt_attention_sizes(const clt_tensor *node) {
@@ -142,7 +143,8 @@ const clt_op clt_op_attention_grad_key_value = {
 
 clt_tensor *clt_attention_with(clt_tensor *q, clt_tensor *k, clt_tensor *v, clt_attention_options options) {
     if (!clt_tensor_valid(q)) return q;
-    clt_attention_attributes at = {.scale = options.scale, .causal = options.causal && !options.position_ids, .dropout = options.dropout};
+    bool zero = options.scale == 0 && signbit(options.scale); /* CLT_ZERO: all keys alike; 0 itself is the default */
+    clt_attention_attributes at = {.scale = zero ? FLT_MIN : options.scale, .causal = options.causal && !options.position_ids, .dropout = options.dropout};
     clt_tensor *inputs[6] = {q, k, v}, *ids = options.position_ids;
     char text[CLT_SHAPE_TEXT];
     int n = 3;

@@ -41,11 +41,28 @@ const clt_op clt_op_reshape = {
     .is_view = true,
 };
 
+/* Whether -1 in front is the batch at any number of samples: whole samples in a row, which they are to be at every length. */
+static bool remains_the_batch(const clt_tensor *x, const clt_shape *shape) {
+    int64_t known = 1;
+    for (int i = 1; i < shape->rank; i++)
+        if (shape->dims[i] < 1 || __builtin_mul_overflow(known, shape->dims[i], &known)) return false;
+    if (!x->graph->length || shape->rank < 1 || shape->dims[0] != -1 || clt_tensor_elements(x) / known != x->graph->batch) return false;
+    for (int k = 0; k < CLT_OTHERS; k++) {
+        const clt_shape *other = &x->other[CLT_SIZE_BATCH][k];
+        if (other->rank < 0 || clt_shape_elements(other) / known != clt_graph_other_size(x->graph, CLT_SIZE_BATCH, k)) return false;
+    }
+    return true;
+}
+
 /* Lets dimension 0 follow the batch where the shape does not tell which one does. Where there are sequences, a number that is the batch is
  * that alone: at another length it would be what remains, with parts of several samples in one row. */
 static clt_shape follow_batch(const clt_tensor *x, clt_shape shape) {
     int64_t rest = clt_tensor_elements(x);
     if (x->shape.rank > 0 && clt_tensor_extent(x).dims[0] == x->shape.dims[0]) return shape; /* of x it is another dimension that does, or none */
+    if (remains_the_batch(x, &shape)) {
+        shape.dims[0] = CLT_BATCH;
+        return shape;
+    }
     int open = -1;
     bool remains = false; /* the caller says which dimension does */
     for (int i = 0; i < shape.rank; i++) {

@@ -11,6 +11,9 @@ static clt_status infer(clt_tensor *node) {
     CLT_TRY(clt_graph_resolve_length(node->graph, &stop));
     if (by_length && stop > size)
         return clt_fail(CLT_E_SHAPE, "axis %d of %s has fewer places than the length asked for, %lld", at->axis, clt_shape_text(&x->shape, text), (long long)stop);
+    if (node->graph->origin && !by_length && stop != INT64_MAX && stop > size) /* it was within, at the size that the graph was made for */
+        return clt_fail(CLT_E_SHAPE, "axis %d of %s has no %lld places: a stop that is to follow the length is CLT_LENGTH, or that minus a number", at->axis,
+                        clt_shape_text(&x->shape, text), (long long)stop);
     stop = CLT_MIN(stop < 0 && !by_length ? stop + size : stop, size);
     if (start < 0 || start >= stop)
         return clt_fail(CLT_E_SHAPE, "axis %d of %s from %lld to %lld by %lld is empty or out of range", at->axis,
@@ -71,6 +74,28 @@ clt_tensor *clt_slice(clt_tensor *x, int axis, int64_t start, int64_t stop, int6
     int64_t size = x->shape.dims[at];
     clt_slice_attributes attributes = {.axis = at, .start = start, .stop = stop > 0 && stop >= size ? INT64_MAX : stop, .step = step};
     return clt_node(NULL, &clt_op_slice, &attributes, &x, 1);
+}
+
+void clt_split(clt_tensor *x, int axis, const int64_t *sizes, int n, clt_tensor **parts) {
+    if (!parts || n < 1) return;
+    for (int i = 0; i < n; i++) parts[i] = x;
+    if (!clt_tensor_valid(x)) return;
+    int at = clt_shape_axis(&x->shape, axis);
+    char text[CLT_SHAPE_TEXT];
+    int64_t size = at < 0 ? 0 : x->shape.dims[at], sum = 0;
+    for (int i = 0; i < n && sum <= size; i++) sum += !sizes ? size / n : sizes[i] > 0 && sizes[i] <= size ? sizes[i] : size + 1;
+    bool fits = at >= 0 && sum == size && size >= n && clt_tensor_extent(x).dims[at] == size;
+    if (!fits) {
+        parts[0] = clt_graph_fail(x->graph, clt_fail(CLT_E_SHAPE, "split: axis %d of %s into %d parts: expected sizes that add up to it, and a dimension that is neither "
+                                                     "the batch nor the length", axis, clt_shape_text(&x->shape, text), n));
+        for (int i = 1; i < n; i++) parts[i] = parts[0];
+        return;
+    }
+    for (int64_t i = 0, begin = 0; i < n; i++) {
+        int64_t end = begin + (sizes ? sizes[i] : size / n);
+        parts[i] = clt_slice(x, at, begin, end, 1);
+        begin = end;
+    }
 }
 
 clt_tensor *clt_slice_like(clt_tensor *table, clt_tensor *x, int axis) {

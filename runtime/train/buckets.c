@@ -132,7 +132,7 @@ clt_status clt_trainer_make_buckets(clt_trainer *t, clt_tensor *const *params, c
     int reached = 0;
     for (int i = 0; status == CLT_OK && i < n; i++)
         if (grads[i]) variables[reached++] = params[i]->variable;
-    if (status == CLT_OK && !reached) status = clt_fail(CLT_E_INVALID, "the loss does not depend on any parameter");
+    if (status == CLT_OK && !reached) status = clt_fail(CLT_E_INVALID, "the loss does not depend on any parameter that is trained");
     if (status == CLT_OK) status = check_rules(t, variables, reached);
     if (status == CLT_OK && t->options.comm) sort_by_use(t->graph, variables, uses, reached);
     if (status == CLT_OK) status = fill_buckets(t, variables, reached);

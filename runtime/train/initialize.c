@@ -22,7 +22,7 @@ static void fill(const clt_variable *v, uint64_t seed, float *values, int64_t n)
     hash[12] = 0; /* 48 bits: the width of a stream's index */
     clt_random random;
     clt_random_init(&random, seed, CLT_RANDOM_STREAM(CLT_RANDOM_INITIAL_VALUES, strtoull(hash, NULL, 16)));
-    double in, out, value = v->init.value, gain = v->init.gain == 0.0f ? 1.0 : v->init.gain;
+    double in, out, value = v->init.value, gain = clt_or_default(v->init.gain, 1);
     bool normal = false;
     fans(&v->shape, &in, &out);
     switch (v->init.kind) {
@@ -46,9 +46,9 @@ clt_status clt_initialize_variables(const clt_graph *graph, clt_state_store *sto
     for (size_t i = 0; i < graph->n_variables; i++) {
         const clt_variable *v = graph->variables[i];
         if (!clt_variable_is_kept(v)) continue; /* constants are in the store, inputs are set */
-        if (which == CLT_INITIALIZE_UNSAVED && !v->unsaved) continue;
-        bool first;
-        CLT_TRY(clt_state_store_begin(store, v, &first));
+        if (which != CLT_INITIALIZE_ALL && !v->unsaved) continue;
+        bool first = true;
+        if (which != CLT_INITIALIZE_UNSAVED_ANEW) CLT_TRY(clt_state_store_begin(store, v, &first));
         if (!first) continue; /* another trainer has */
         int64_t n = clt_shape_elements(&v->shape);
         size_t bytes = (size_t)n * sizeof(float);

@@ -131,6 +131,38 @@ static void zero_of_a_norm_is_zero_where_it_is_said(void **state) {
     }
 }
 
+/* A part each, whose gradients are put together once. */
+static void split_gives_parts(void **state) {
+    (void)state;
+    clt_graph *graph = new_graph();
+    clt_tensor *x = clt_input(graph, "x", CLT_F32, CLT_SHAPE(4, 3, 7)), *parts[7];
+    clt_split(x, -1, (const int64_t[]){2, 1, 4}, 3, parts);
+    assert_ok(clt_graph_status(graph));
+    assert_true(parts[0]->shape.dims[2] == 2 && parts[1]->shape.dims[2] == 1 && parts[2]->shape.dims[2] == 4 && parts[2]->shape.dims[1] == 3);
+    clt_split(x, 1, NULL, 3, parts);
+    assert_ok(clt_graph_status(graph));
+    assert_true(parts[0]->shape.dims[1] == 1 && parts[2]->shape.dims[2] == 7);
+    clt_graph_destroy(graph);
+    static const struct {
+        int axis, n;
+        int64_t sizes[3];
+    } wrong[] = {{2, 3, {2, 1, 3}}, {2, 2, {8, -1}}, {2, 2, {7, 0}}, {0, 2, {2, 2}}, {3, 1, {7}}, {2, 2, {INT64_MAX, INT64_MAX}}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        graph = new_graph();
+        x = clt_input(graph, "x", CLT_F32, CLT_SHAPE(4, 3, 7));
+        clt_split(x, wrong[i].axis, wrong[i].sizes, wrong[i].n, parts);
+        assert_status(clt_graph_status(graph), CLT_E_SHAPE);
+        assert_false(clt_tensor_valid(parts[0]));
+        clt_graph_destroy(graph);
+    }
+    graph = new_graph();
+    clt_split(clt_input(graph, "x", CLT_F32, CLT_SHAPE(4, 7)), 1, NULL, 2, parts);
+    assert_status(clt_graph_status(graph), CLT_E_SHAPE);
+    clt_graph_destroy(graph);
+    clt_split(NULL, 0, NULL, 2, parts);
+    assert_null(parts[1]);
+}
+
 static void batch_norm_has_initial_values(void **state) {
     (void)state;
     clt_graph *graph = new_graph();
@@ -220,6 +252,6 @@ static void dropout_checks_its_probability(void **state) {
 OP_MAIN("builders", cmocka_unit_test(cast_to_its_own_type_is_itself),
         cmocka_unit_test(batch_norm_of_one_element_a_channel_is_refused),
         cmocka_unit_test(losses_stay_apart_or_are_summed), cmocka_unit_test(tensors_have_names),
-        cmocka_unit_test(zero_of_a_norm_is_zero_where_it_is_said), cmocka_unit_test(batch_norm_has_initial_values),
+        cmocka_unit_test(zero_of_a_norm_is_zero_where_it_is_said), cmocka_unit_test(split_gives_parts), cmocka_unit_test(batch_norm_has_initial_values),
         cmocka_unit_test(views_share_memory), cmocka_unit_test(rows_of_softmax_sum_to_one),
         cmocka_unit_test(dropout_checks_its_probability))

@@ -250,7 +250,8 @@ static void unsaved_buffers(void **state) {
         clt_safetensors_close(file);
         assert_ok(weights ? clt_weights_load(t, support_path("unsaved")) : clt_checkpoint_load(t, NULL, support_path("unsaved")));
         assert_ok(clt_trainer_get(t, "scratch", &found, 1));
-        assert_true(found == 5);
+        assert_true(found == (weights ? 5 : 2)); /* a training that goes on begins with the first values */
+        assert_ok(clt_trainer_set(t, "scratch", &value, 1));
     }
     clt_trainer_destroy(t);
     clt_graph_destroy(graph);

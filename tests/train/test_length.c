@@ -344,6 +344,44 @@ static void numbers_are_refused_at_another_length(void **state) {
     destroy(&m);
 }
 
+static clt_tensor *as_windows(clt_tensor *x) {
+    return clt_reshape(clt_reshape(x, CLT_SHAPE(-1, WIDTH)), CLT_SHAPE(-1, LONGEST, 1, WIDTH)); /* at half the length, two samples in one */
+}
+
+static clt_tensor *all_but_the_last(clt_tensor *x) {
+    return clt_slice(x, 1, 0, LONGEST - 1, 1);
+}
+
+static clt_tensor *first_four(clt_tensor *x) {
+    return clt_slice(x, 1, 0, 4, 1);
+}
+
+/* What would mix samples or leave out another token, without a word. */
+static void numbers_do_not_mean_something_else_at_another_length(void **state) {
+    (void)state;
+    static const struct {
+        clt_tensor *(*part)(clt_tensor *);
+        int64_t length;
+        clt_status status;
+    } cases[] = {{as_windows, LONGEST, CLT_OK},       {as_windows, LONGEST / 2, CLT_E_SHAPE}, {all_but_the_last, LONGEST, CLT_OK}, {all_but_the_last, LONGEST - 1, CLT_OK},
+                 {all_but_the_last, LONGEST - 2, CLT_E_SHAPE}, {first_four, 5, CLT_OK},        {first_four, 4, CLT_OK},            {first_four, 3, CLT_E_SHAPE}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        clt_graph *graph;
+        clt_trainer *trainer;
+        assert_ok(clt_graph_create(&graph));
+        clt_tensor *tokens = clt_sequence_input(graph, "tokens", CLT_I32, CLT_SHAPE(SAMPLES, LONGEST), 1);
+        clt_tensor *x = cases[i].part(clt_embedding(tokens, "words", WORDS, WIDTH));
+        assert_ok(clt_trainer_create(&trainer, device, clt_mean(x, CLT_ALL_AXES), NULL));
+        for (int64_t samples = 2; samples <= SAMPLES; samples++) {
+            clt_batch batch = batch_of(samples, cases[i].length);
+            batch.n_fields = 1;
+            assert_status(clt_trainer_step(trainer, &batch), cases[i].status);
+        }
+        clt_trainer_destroy(trainer);
+        clt_graph_destroy(graph);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_length_has_the_bits_of_its_own_graph),
@@ -353,6 +391,7 @@ int main(void) {
         cmocka_unit_test(many_lengths_take_turns),
         cmocka_unit_test(other_lengths_are_refused),
         cmocka_unit_test(numbers_are_refused_at_another_length),
+        cmocka_unit_test(numbers_do_not_mean_something_else_at_another_length),
     };
     return cmocka_run_group_tests_name("length", tests, open_device, close_device);
 }
