@@ -115,6 +115,12 @@ static void lower_clear_if_skipped(clt_lowering *l, const clt_tensor *node) {
     begin_flat(l, node, "ref_clear_if_skipped");
 }
 
+static void lower_average(clt_lowering *l, const clt_tensor *node) {
+    const clt_average_attributes *at = node->attributes;
+    begin_flat(l, node, "ref_average");
+    clt_launch_float(l, (float)(1 - (double)at->decay));
+}
+
 static void launch_update(clt_lowering *l, const clt_update_attributes *at) {
     launch_clip(l, &at->clip);
     clt_launch_float(l, at->lr_factor);
@@ -151,6 +157,7 @@ const clt_backend_row clt_reference_optimizer_rows[] = {
     {CLT_REFERENCE(clip_scale), .lower = lower_clip_scale},
     {CLT_REFERENCE(guard), .lower = lower_guard},
     {CLT_REFERENCE(clear_if_skipped), .lower = lower_clear_if_skipped},
+    {CLT_REFERENCE(average), .lower = lower_average},
     {CLT_REFERENCE(sgd), .lower = lower_sgd},
     {CLT_REFERENCE(adam), .lower = lower_adam},
     {0},

@@ -109,6 +109,14 @@ kernel void ref_clear_if_skipped(global float *state, global const float *factor
     if (i < count && factor[0] < 0) state[i] = 0;
 }
 
+/* average += rest (params - average), where rest is 1 - decay; as it is if the update is left out. */
+kernel void ref_average(global float *average, global const float *params, global const float *factor, int count, float rest) {
+    int i = get_global_id(0), leaves = factor[0] < 0;
+    if (i >= count) return;
+    float old = average[i];
+    average[i] = leaves ? old : old + rest * (params[i] - old);
+}
+
 /*
  * Updates leave all as it is where the factor is negative. What is the same for all elements is computed before the first
  * of them is read, and nothing is stored by a branch: so compilers that make loops of work-items have vectors in them.

@@ -111,6 +111,8 @@ typedef struct clt_train_options {
     bool locate_nonfinite;
 
     int accumulate; /* micro-batches per update, their gradients averaged; default 1 */
+    float average;  /* the decay, such as 0.999, of a moving average of the parameters (EMA), which begins as the parameters are in the first step: after each update
+                       average = decay average + (1 - decay) parameter. See clt_trainer_use_average; a part of checkpoints. Not with shard_optimizer. 0: none */
     uint64_t seed;  /* of initial values and dropout */
 
     /* The prediction for which accuracy or squared error is counted, with the
@@ -220,6 +222,11 @@ CLT_API clt_status clt_trainer_set_lr(clt_trainer *trainer, float lr); /* the ba
 CLT_API clt_status clt_trainer_get(clt_trainer *trainer, const char *name, float *values, size_t count);
 CLT_API clt_status clt_trainer_set(clt_trainer *trainer, const char *name, const float *values,
                                    size_t count);
+
+/* With options.average: puts the moving average in the parameters' place, or the parameters back. What evaluates, predicts, gets or saves weights uses the
+ * average meanwhile; steps and checkpoints are CLT_E_STATE. Buffers, such as batch norm's running statistics, are not averaged. Before the first step the
+ * average is the parameters. With several ranks each calls it. CLT_E_STATE: no average is kept. */
+CLT_API clt_status clt_trainer_use_average(clt_trainer *trainer, bool use);
 
 /* The gradient of the last update with respect to a trained parameter, `count` values: averaged over micro-batches and the
  * samples of all ranks, before clipping and weight decay; of an update that was left out (on_nonfinite), what it was.

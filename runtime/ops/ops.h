@@ -314,6 +314,11 @@ clt_tensor *clt_clip_scale(clt_tensor *const *grads, int n, clt_tensor *hyper, b
                            clt_tensor *record, clt_guard_attributes guard);
 clt_tensor *clt_clear_if_skipped(clt_tensor *state, clt_tensor *factor);
 
+typedef struct clt_average_attributes {
+    float decay;
+} clt_average_attributes;
+clt_tensor *clt_average(clt_tensor *average, clt_tensor *params, clt_tensor *factor, float decay);
+
 typedef struct clt_update_attributes {
     clt_clip_attributes clip;
     float momentum, beta1, beta2, eps, weight_decay;

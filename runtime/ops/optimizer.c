@@ -152,6 +152,24 @@ clt_tensor *clt_clip_scale(clt_tensor *const *grads, int n, clt_tensor *hyper, b
     return clt_node(NULL, &clt_op_clip_scale, &attributes, &total, 1);
 }
 
+/* ---- the moving average ---- */
+
+static clt_status infer_average(clt_tensor *node) {
+    char text[CLT_PAIR_TEXT];
+    if (!clt_shape_equal(&node->inputs[0]->shape, &node->inputs[1]->shape))
+        return clt_fail(CLT_E_SHAPE, "%s differ in shape", clt_pair_text(node->inputs[0], node->inputs[1], text));
+    CLT_TRY(clt_check_rank(node, 2, 0, 0));
+    return infer_first(node);
+}
+
+static const clt_attribute average_schema[] = {CLT_ATTRIBUTE(clt_average_attributes, decay, FLOAT, .usual = 0.999), {0}};
+const clt_op clt_op_average = {.name = "average", .least_inputs = 3, .attributes_bytes = sizeof(clt_average_attributes), .schema = average_schema,
+                               .infer = infer_average, .is_view = true, .writes = 1, .operations = 3};
+
+clt_tensor *clt_average(clt_tensor *average, clt_tensor *params, clt_tensor *factor, float decay) {
+    return clt_node(NULL, &clt_op_average, &(clt_average_attributes){decay}, (clt_tensor *[]){average, params, factor}, 3);
+}
+
 /* ---- updates ---- */
 
 /* params, grads, hyper, factor, states */

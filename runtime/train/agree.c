@@ -29,6 +29,7 @@
     X("option clip_value", REAL, bits(o->clip_value))                                                                  \
     X("option clip_norm", REAL, bits(o->clip_norm))                                                                    \
     X("option accumulate", WHOLE, o->accumulate)                                                                       \
+    X("option average", REAL, bits(o->average))                                                                        \
     X("option seed", WHOLE, o->seed)                                                                                   \
     X("option output", WHOLE, o->output ? o->output->index : -1)                                                       \
     X("option compress.method", WHOLE, o->compress.method)                                                             \

@@ -32,6 +32,7 @@ typedef struct item {
     float *host;
     size_t offset_bytes, bytes;
     int64_t count;
+    const clt_variable *merged; /* a weight whose adapter is added when it is written; else NULL */
 } item;
 
 typedef struct item_list {
@@ -57,20 +58,33 @@ static clt_status items_add(item_list *list, clt_text *name, item new_item) {
     return CLT_OK;
 }
 
-static clt_status add_variables(clt_trainer *t, bool with_tracked, item_list *list) {
+/* Which variables a file holds. */
+typedef enum selection {
+    SELECT_ALL,
+    SELECT_MODEL,   /* without adapters, which are merged into their weights */
+    SELECT_ADAPTERS /* alone, by PEFT's names */
+} selection;
+
+/* What PyTorch's batch norm looks for beside its running mean. */
+static clt_status add_tracked(const clt_trainer *t, const clt_variable *v, item_list *list) {
+    if (!v->is_buffer || !clt_ends_with(v->name, mean_suffix)) return CLT_OK;
+    clt_text name = {0};
+    clt_text_add(&name, "%.*s" CLT_TRACKED_SUFFIX, (int)(strlen(v->name) - strlen(mean_suffix)), v->name);
+    return items_add(list, &name, (item){.bytes = sizeof(int64_t), .count = t->steps * t->options.accumulate + t->micro});
+}
+
+static clt_status add_variables(clt_trainer *t, bool with_tracked, selection which, item_list *list) {
     for (size_t i = 0; i < t->n_variables; i++) {
         const clt_variable *v = t->graph->variables[i];
+        bool adapters = which == SELECT_ADAPTERS;
         if (!clt_variable_is_kept(v) || v->unsaved) continue; /* the program has them */
+        if (which != SELECT_ALL && v->adapts != adapters) continue;
         clt_text name = {0};
-        item it = {.shape = v->shape, .bytes = clt_variable_bytes(v)};
+        item it = {.shape = v->shape, .bytes = clt_variable_bytes(v), .merged = which == SELECT_MODEL && v->adapter ? v : NULL};
         CLT_TRY(clt_state_store_variable(t->store, v, &it.memory));
-        clt_text_add(&name, "%s", v->name);
+        clt_text_add(&name, "%s%s", adapters ? CLT_PEFT_PREFIX : "", v->name);
         CLT_TRY(items_add(list, &name, it));
-        if (!with_tracked || !v->is_buffer || !clt_ends_with(v->name, mean_suffix)) continue;
-        clt_text tracked = {0};
-        clt_text_add(&tracked, "%.*s" CLT_TRACKED_SUFFIX, (int)(strlen(v->name) - strlen(mean_suffix)), v->name);
-        CLT_TRY(items_add(list, &tracked,
-                          (item){.bytes = sizeof(int64_t), .count = t->steps * t->options.accumulate + t->micro}));
+        if (with_tracked) CLT_TRY(add_tracked(t, v, list));
     }
     return CLT_OK;
 }
@@ -123,18 +137,49 @@ static clt_run_position position_of(const clt_trainer *t, const clt_loader *load
     return p;
 }
 
-static clt_status write_item(clt_safetensors_writer *writer, const item *it) {
+static clt_status read_variable(clt_trainer *t, const clt_variable *v, float **values) {
+    clt_memory *memory;
+    CLT_TRY(clt_state_store_variable(t->store, v, &memory));
+    *values = clt_alloc(clt_variable_bytes(v));
+    if (!*values) return clt_fail_memory(clt_variable_bytes(v));
+    return clt_memory_read(memory, 0, *values, clt_variable_bytes(v));
+}
+
+/* W + scale B A, of a weight that lies [out, in], or [in, out]. */
+static void add_product(float *w, const clt_adapter *of, const float *a, const float *b) {
+    int64_t rank = of->a->shape.dims[0], in = of->a->shape.dims[1], out = of->b->shape.dims[0];
+    float scale = clt_adapter_scale(of);
+    for (int64_t o = 0; o < out; o++)
+        for (int64_t i = 0; i < in; i++) {
+            float sum = 0;
+            for (int64_t r = 0; r < rank; r++) sum += b[o * rank + r] * a[r * in + i];
+            w[of->turned ? i * out + o : o * in + i] += scale * sum;
+        }
+}
+
+static clt_status merge(clt_trainer *t, const clt_variable *weight, float *values) {
+    float *a = NULL, *b = NULL;
+    clt_status status = read_variable(t, weight->adapter->a, &a);
+    if (status == CLT_OK) status = read_variable(t, weight->adapter->b, &b);
+    if (status == CLT_OK) add_product(values, weight->adapter, a, b);
+    clt_free(a);
+    clt_free(b);
+    return status;
+}
+
+static clt_status write_item(clt_trainer *t, clt_safetensors_writer *writer, const item *it) {
     if (it->host) return clt_safetensors_writer_write(writer, it->host, it->bytes);
     if (!it->memory) return clt_safetensors_writer_write(writer, &it->count, sizeof it->count);
     void *values = clt_alloc(it->bytes);
     if (!values) return clt_fail_memory(it->bytes);
     clt_status status = clt_memory_read(it->memory, it->offset_bytes, values, it->bytes);
+    if (status == CLT_OK && it->merged) status = merge(t, it->merged, values);
     if (status == CLT_OK) status = clt_safetensors_writer_write(writer, values, it->bytes);
     clt_free(values);
     return status;
 }
 
-static clt_status write_file(const char *path, const item_list *list, const clt_safetensors_pair *pairs, size_t n_pairs) {
+static clt_status write_file(clt_trainer *t, const char *path, const item_list *list, const clt_safetensors_pair *pairs, size_t n_pairs) {
     clt_safetensors_writer *writer = NULL;
     clt_safetensors_entry *entries = clt_calloc(list->n, sizeof *entries);
     clt_status status;
@@ -146,7 +191,7 @@ static clt_status write_file(const char *path, const item_list *list, const clt_
             .shape = list->items[i].shape,
         };
     CLT_TRY_GOTO(clt_safetensors_writer_open(&writer, path, entries, list->n, pairs, n_pairs));
-    for (size_t i = 0; i < list->n; i++) CLT_TRY_GOTO(write_item(writer, &list->items[i]));
+    for (size_t i = 0; i < list->n; i++) CLT_TRY_GOTO(write_item(t, writer, &list->items[i]));
     clt_free(entries);
     return clt_safetensors_writer_commit(writer);
 fail:
@@ -179,7 +224,7 @@ static clt_status save(clt_trainer *t, const clt_loader *loader, const char *pat
     clt_position_texts texts = {0};
     clt_safetensors_pair pairs[CLT_POSITION_PAIRS + 1 + USE_PAIRS];
     clt_text choices = {0};
-    clt_status status = add_variables(t, true, &list);
+    clt_status status = add_variables(t, true, SELECT_ALL, &list);
     if (status == CLT_OK) status = add_optimizer_state(t, t->micro, &list);
     if (status == CLT_OK) status = clt_tune_run_write(&t->run, t->device, &choices);
     int64_t skipped = 0;
@@ -188,7 +233,7 @@ static clt_status save(clt_trainer *t, const clt_loader *loader, const char *pat
     size_t n_pairs = clt_run_position_write(&position, pairs, &texts);
     pairs[n_pairs++] = (clt_safetensors_pair){choices_key, clt_text_data(&choices)};
     n_pairs += add_use(t, pairs + n_pairs);
-    if (status == CLT_OK) status = write_file(path, &list, pairs, n_pairs);
+    if (status == CLT_OK) status = write_file(t, path, &list, pairs, n_pairs);
     if (status == CLT_OK) clt_log_message(CLT_LOG_INFO, "checkpoint of step %lld in %s", (long long)t->steps, path);
     clt_text_free(&choices);
     items_free(&list);
@@ -199,7 +244,9 @@ clt_status clt_checkpoint_save(clt_trainer *t, const clt_loader *loader, const c
     bool parts = t && clt_trainer_shards(t) > 1;
     if (!t || (!path && !parts)) return clt_fail(CLT_E_INVALID, "clt_checkpoint_save: trainer or path is NULL");
     CLT_TRY(check_whole(t));
+    CLT_TRY(clt_average_check_unused(t));
     CLT_TRY(clt_nonfinite_check(t));
+    CLT_TRY(clt_average_begin(t));
     if (t->options.comm && t->micro > 0)
         return clt_fail(CLT_E_STATE, "between the micro-batches of an update each rank has sums of its own: nothing is saved");
     clt_status status = parts ? clt_shards_gather(t) : CLT_OK;
@@ -208,16 +255,24 @@ clt_status clt_checkpoint_save(clt_trainer *t, const clt_loader *loader, const c
     return status;
 }
 
-clt_status clt_weights_save(clt_trainer *t, const char *path) {
-    if (!t || !path) return clt_fail(CLT_E_INVALID, "clt_weights_save: trainer or path is NULL");
+static clt_status save_weights(clt_trainer *t, selection which, const char *path) {
     CLT_TRY(check_whole(t));
     item_list list = {0};
     clt_safetensors_pair pairs[1 + USE_PAIRS] = {{"format", "pt"}}; /* what PyTorch's own writer puts there */
-    size_t n_pairs = 1 + add_use(t, pairs + 1);
-    clt_status status = add_variables(t, true, &list);
-    if (status == CLT_OK) status = write_file(path, &list, pairs, n_pairs);
+    size_t n_pairs = 1 + (which == SELECT_ADAPTERS ? 0 : add_use(t, pairs + 1));
+    clt_status status = add_variables(t, true, which, &list);
+    if (status == CLT_OK) status = write_file(t, path, &list, pairs, n_pairs);
     items_free(&list);
     return status;
+}
+
+clt_status clt_weights_save(clt_trainer *t, const char *path) {
+    if (!t || !path) return clt_fail(CLT_E_INVALID, "clt_weights_save: trainer or path is NULL");
+    return save_weights(t, SELECT_MODEL, path);
+}
+
+clt_status clt_adapters_save(clt_trainer *t, const char *path) {
+    return save_weights(t, SELECT_ADAPTERS, path);
 }
 
 /* ---- loading ---- */
@@ -226,6 +281,7 @@ clt_status clt_weights_save(clt_trainer *t, const char *path) {
 typedef struct purpose {
     bool weights;  /* no more than parameters and buffers: of a checkpoint, the optimizer's state is passed over */
     bool matching; /* of these, those that fit; `visit` is told of the others */
+    bool adapters; /* these alone, of a file of PEFT */
     clt_left_out_visitor visit;
     void *user;
 } purpose;
@@ -295,6 +351,18 @@ static clt_status check_file(const clt_weight_files *files, const char *path, co
             return clt_fail(CLT_E_MISMATCH, "%s has a tensor \"%s\" that the model has not", path, weight->entry->name);
     }
     return CLT_OK;
+}
+
+/* A file of weights may have been written before there were adapters, which keep their values then. */
+static void drop_missing_adapters(const clt_trainer *t, const clt_weight_files *files, item_list *list) {
+    size_t kept = 0;
+    for (size_t i = 0; i < list->n; i++) {
+        item it = list->items[i];
+        const clt_variable *v = clt_graph_find_variable(t->graph, it.name);
+        if (v && v->adapts && !clt_weight_files_find(files, it.name)) clt_free(it.name);
+        else list->items[kept++] = it;
+    }
+    list->n = kept;
 }
 
 static void tell(const purpose *what, clt_left_out left_out, const char *name, const char *words) {
@@ -369,7 +437,8 @@ static clt_status restore(clt_trainer *t, clt_loader *loader, const clt_weight_f
     if (!what->weights) CLT_TRY(clt_run_position_read(&p, file, path));
     CLT_TRY(check_position(t, loader, path, &p));
     if (!what->matching) CLT_TRY(check_data(t, files, path));
-    CLT_TRY(add_variables(t, false, list));
+    CLT_TRY(add_variables(t, false, what->adapters ? SELECT_ADAPTERS : SELECT_ALL, list));
+    if (!p.whole) drop_missing_adapters(t, files, list);
     if (p.whole) CLT_TRY(add_optimizer_state(t, (int)p.micro, list));
     CLT_TRY(what->matching ? keep_matching(files, path, list, what) : check_file(files, path, list, what));
     *values = clt_calloc(list->n, sizeof **values);
@@ -380,9 +449,11 @@ static clt_status restore(clt_trainer *t, clt_loader *loader, const clt_weight_f
     clt_trouble before = t->trouble;
     t->trouble = CLT_TROUBLE_TORN; /* until all is written */
     t->has_gradients = false;
+    t->averaged = p.whole;
     CLT_TRY(write_values(list, *values));
     *restored = p;
     if (p.whole) CLT_TRY(restore_run(t, &p, clt_safetensors_metadata(file, choices_key)));
+    if (p.whole) CLT_TRY(clt_initialize_variables(t->graph, t->store, p.seed, CLT_INITIALIZE_UNSAVED_ANEW));
     t->trouble = p.whole && !t->options.comm ? CLT_TROUBLE_NONE : before;
     return CLT_OK;
 }
@@ -431,6 +502,7 @@ static clt_status share_loaded(clt_trainer *t, clt_loader *loader, clt_run_posit
     bool teller = clt_comm_rank(comm) == 0;
     CLT_TRY(clt_parallel_tell(comm, p, sizeof *p));
     CLT_TRY(clt_parallel_share(t, 0));
+    t->averaged = p->whole;
     CLT_TRY(clt_compress_reset(t));
     if (t->options.compress.method && teller)
         clt_log_message(CLT_LOG_INFO, "compression by %s begins anew: what it had kept is in no checkpoint",
@@ -445,6 +517,7 @@ static clt_status share_loaded(clt_trainer *t, clt_loader *loader, clt_run_posit
 static clt_status load(clt_trainer *t, clt_loader *loader, const char *path, const purpose *what) {
     clt_run_position p = {0};
     clt_comm *comm = t->options.comm;
+    CLT_TRY(clt_average_check_unused(t));
     if (!comm) return load_file(t, loader, path, what, &p);
     clt_status status = clt_trainer_shards(t) > 1 ? clt_shards_make(t) : CLT_OK;
     if (status == CLT_OK && clt_comm_rank(comm) == 0) status = load_file(t, loader, path, what, &p);
@@ -462,6 +535,10 @@ clt_status clt_checkpoint_load(clt_trainer *t, clt_loader *loader, const char *p
 clt_status clt_weights_load(clt_trainer *t, const char *path) {
     if (!t || !path) return clt_fail(CLT_E_INVALID, "clt_weights_load: trainer or path is NULL");
     return load(t, NULL, path, &(purpose){.weights = true});
+}
+
+clt_status clt_adapters_load(clt_trainer *t, const char *path) {
+    return load(t, NULL, path, &(purpose){.weights = true, .adapters = true});
 }
 
 clt_status clt_weights_load_matching(clt_trainer *t, const char *path, clt_left_out_visitor visit, void *user) {

@@ -19,6 +19,7 @@ static clt_status check_numbers(const clt_train_options *o) {
         {"eps", o->eps, 0, INFINITY},         {"weight_decay", o->weight_decay, 0, INFINITY},
         {"min_lr", o->min_lr, 0, INFINITY},   {"decay_factor", o->decay_factor, 0, INFINITY},
         {"clip_value", o->clip_value, 0, INFINITY}, {"clip_norm", o->clip_norm, 0, INFINITY},
+        {"average", o->average, 0, 1},
     };
     for (size_t i = 0; i < CLT_COUNT_OF(ranges); i++)
         if (!(ranges[i].value >= ranges[i].low && ranges[i].value < ranges[i].high))
@@ -94,6 +95,7 @@ clt_status clt_train_options_resolve(const clt_train_options *given, clt_train_o
         return clt_fail(CLT_E_INVALID, "options shard_optimizer and compress exclude each other");
     if (o.shard_optimizer && o.recoverable)
         return clt_fail(CLT_E_INVALID, "options shard_optimizer and recoverable exclude each other");
+    if (o.shard_optimizer && o.average != 0) return clt_fail(CLT_E_INVALID, "options shard_optimizer and average exclude each other");
     if ((unsigned)o.on_nonfinite > CLT_NONFINITE_STOP)
         return fail_option("on_nonfinite", (int)o.on_nonfinite, "one of clt_nonfinite");
     if (o.locate_nonfinite && o.on_nonfinite == CLT_NONFINITE_IGNORE)

@@ -17,7 +17,8 @@ const char *clt_bucket_name(const char *what, int group, char text[64]) {
     return text;
 }
 
-int clt_optimizer_states(const clt_train_options *options, const char *names[CLT_MAX_OPTIMIZER_STATES]) {
+/* Those that the update reads and writes. */
+static int update_states(const clt_train_options *options, const char *names[CLT_MAX_OPTIMIZER_STATES]) {
     if (options->optimizer == CLT_SGD) {
         names[0] = "momentum_buffer";
         return options->momentum > 0 ? 1 : 0;
@@ -25,6 +26,12 @@ int clt_optimizer_states(const clt_train_options *options, const char *names[CLT
     names[0] = "exp_avg";
     names[1] = "exp_avg_sq";
     return 2;
+}
+
+int clt_optimizer_states(const clt_train_options *options, const char *names[CLT_MAX_OPTIMIZER_STATES]) {
+    int n = update_states(options, names);
+    if (options->average > 0) names[n++] = "average";
+    return n;
 }
 
 /* ---- targets of a plan, in a list that grows ---- */
@@ -182,7 +189,7 @@ static clt_tensor *update_bucket(clt_trainer *t, clt_step *step, int i, clt_tens
                                 clt_tensor *factor) {
     const clt_op *op = t->options.optimizer == CLT_SGD ? &clt_op_sgd : &clt_op_adam;
     const char *names[CLT_MAX_OPTIMIZER_STATES];
-    int n_states = clt_optimizer_states(&t->options, names);
+    int n_states = update_states(&t->options, names);
     int parts = clt_trainer_shards(t), part = parts > 1 ? clt_comm_rank(t->options.comm) : 0;
     clt_tensor *states[CLT_MAX_OPTIMIZER_STATES];
     for (int s = 0; s < n_states; s++) states[s] = flat_state(step->graph, names[s], i, t->buckets[i].elements / parts);
@@ -190,7 +197,9 @@ static clt_tensor *update_bucket(clt_trainer *t, clt_step *step, int i, clt_tens
     clt_tensor *own = parts > 1 ? clt_shard_of(all, part, parts) : all;
     clt_tensor *updated =
         clt_update(op, bucket_attributes(t, &t->buckets[i]), own, grads, hyper, factor, states, n_states);
-    return parts > 1 ? clt_all_gather_in_place(all, updated, part, parts) : updated;
+    if (parts > 1) return clt_all_gather_in_place(all, updated, part, parts);
+    if (!(t->options.average > 0)) return updated;
+    return clt_average(flat_state(step->graph, "average", i, t->buckets[i].elements), updated, factor, t->options.average);
 }
 
 static bool guards(const clt_trainer *t) {

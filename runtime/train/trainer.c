@@ -416,6 +416,7 @@ clt_status clt_trainer_check_batch(const clt_trainer *t, const clt_batch *batch)
 static clt_status check_trouble(const clt_trainer *t) {
     if (clt_device_is_lost(t->device)) return clt_device_finish(t->device);
     CLT_TRY(clt_nonfinite_known(t));
+    CLT_TRY(clt_average_check_unused(t));
     if (t->trouble == CLT_TROUBLE_NONE) return CLT_OK;
     return clt_fail(CLT_E_STATE, "a step has failed%s", t->trouble == CLT_TROUBLE_STOPPED
                                                             ? "; clt_trainer_recover goes on"
@@ -427,6 +428,7 @@ static clt_status prepare_step(clt_trainer *t, const clt_batch *batch, clt_step 
     CLT_TRY(clt_trainer_check_batch(t, batch));
     CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_TRAIN, clt_trainer_sizes(t, batch), NULL, step));
     CLT_TRY(clt_trainer_feed(t, *step, batch));
+    CLT_TRY(clt_average_begin(t));
     return clt_parallel_keep_buffers(t);
 }
 

@@ -42,7 +42,7 @@ typedef struct clt_bucket {
     int rule;         /* of the options, for all of them; -1: none */
 } clt_bucket;
 
-enum { CLT_MAX_OPTIMIZER_STATES = 2 };
+enum { CLT_MAX_OPTIMIZER_STATES = 3 };
 
 /* A mean's sum: what is added up, its compensation, and the weight of what was left out for it is not finite. */
 enum { CLT_MEAN_SUM, CLT_MEAN_COMPENSATION, CLT_MEAN_LEFT_OUT, CLT_MEAN_COUNT };
@@ -104,6 +104,7 @@ struct clt_trainer {
 
     int64_t steps; /* updates done */
     bool has_gradients; /* of the last of them, in the store */
+    bool averaged, uses_average; /* the average has begun; it is in the parameters' place */
     int micro;     /* micro-batches since the last update */
     int64_t micro_samples; /* of this rank, since the last update */
     clt_seen train_seen, eval_seen; /* by this rank, since the last reset */
@@ -125,7 +126,7 @@ struct clt_trainer {
     clt_compress_report compress_report; /* zeros: nothing was measured */
 };
 
-/* Names and number of the optimizer's state tensors: "exp_avg" … */
+/* Names and number of the optimizer's state tensors: "exp_avg" …, and last "average", where one is kept. */
 int clt_optimizer_states(const clt_train_options *options, const char *names[CLT_MAX_OPTIMIZER_STATES]);
 /* "exp_avg.0": the name in the store of a group's flat tensor. */
 const char *clt_bucket_name(const char *what, int group, char text[64]);
@@ -135,8 +136,8 @@ clt_status clt_train_options_resolve(const clt_train_options *given, clt_train_o
 /* The learning rate of update number `step`, from 0. */
 float clt_schedule_lr(const clt_train_options *options, int64_t step);
 
-/* initialize.c: the first values of variables: of all, or of those that no file has. */
-typedef enum clt_initialize { CLT_INITIALIZE_ALL, CLT_INITIALIZE_UNSAVED } clt_initialize;
+/* initialize.c: the first values of variables: of all, or of those that no file has, which may have begun. */
+typedef enum clt_initialize { CLT_INITIALIZE_ALL, CLT_INITIALIZE_UNSAVED, CLT_INITIALIZE_UNSAVED_ANEW } clt_initialize;
 clt_status clt_initialize_variables(const clt_graph *graph, clt_state_store *store, uint64_t seed, clt_initialize which);
 
 /* groups.c: lays out the parameters that the loss reaches (grads[i] is not NULL). Which these are is a fact of the graph:
@@ -198,6 +199,19 @@ clt_status clt_nonfinite_skipped(clt_trainer *trainer, int64_t *skipped);
 clt_status clt_nonfinite_restore(clt_trainer *trainer, int64_t skipped);
 /* With locate_nonfinite, after a step on `batch`, before it is counted. */
 clt_status clt_nonfinite_after_step(clt_trainer *trainer, const clt_batch *batch, bool updated);
+
+/* ---- average.c ---- */
+
+/* Before a step: the average is the parameters, if it has not begun. */
+clt_status clt_average_begin(clt_trainer *trainer);
+/* CLT_E_STATE: it is in the parameters' place. */
+clt_status clt_average_check_unused(const clt_trainer *trainer);
+
+/* ---- checkpoint.c: the adapters' matrices alone, by PEFT's names ---- */
+
+#define CLT_PEFT_PREFIX "base_model.model."
+clt_status clt_adapters_save(clt_trainer *trainer, const char *path);
+clt_status clt_adapters_load(clt_trainer *trainer, const char *path);
 
 extern const clt_metric_names clt_train_metric_names, clt_eval_metric_names;
 

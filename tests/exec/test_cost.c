@@ -186,6 +186,7 @@ static void around_updates(void **state) {
     clt_tensor *record = clt_input(graph, "record", CLT_I32, CLT_SHAPE(CLT_RECORD_COUNT));
     expect(clt_node(NULL, &clt_op_guard, &guard, (clt_tensor *[]){squared, record, hyper}, 3), 0, 4 + 2 * 4 * CLT_RECORD_COUNT + 2 * HYPER + 4);
     expect(clt_clear_if_skipped(flat, squared), 0, 2 * ALL + 4);
+    expect(clt_average(flat, other, squared, 0.9f), 3 * N, 3 * ALL + 4);
     expect(clt_metric_add(input(CLT_SHAPE(2)), scalar(), 1), 0, 2 * 4 * 2 + 4);
     clt_tensor *target = clt_input(graph, "target", CLT_I32, CLT_SHAPE(6)), *correct = clt_input(graph, "correct", CLT_I32, CLT_SHAPE(1));
     expect(clt_metric_correct(correct, input(CLT_SHAPE(6, 10)), target), 60, 2 * 4 + 4 * 60 + 4 * 6);

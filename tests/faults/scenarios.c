@@ -193,6 +193,46 @@ static clt_status run_overwrite(clt_device *device, digest *d) {
     return status;
 }
 
+static clt_tensor *make_adapted(clt_graph *g, clt_tensor **label) {
+    clt_tensor *output = model_mlp(g, label);
+    clt_graph_set_trained(g, "*", false);
+    clt_graph_add_lora(g, "fc?.weight", &(clt_lora_options){.rank = 2, .dropout = 0.25f}); /* an error is the graph's, too */
+    return output;
+}
+
+/* Adapters and the average of their values; the files of both, and who goes on from the folder. */
+static clt_status run_lora(clt_device *device, digest *d) {
+    model m = {0}, other = {0};
+    char folder[512], merged[512], path[512];
+    clt_status status;
+    clt_train_options options = saved;
+    options.average = 0.5f;
+    scenario_path(folder, "lora");
+    scenario_path(merged, "merged.safetensors");
+    scenario_path(path, "lora/adapter_model.safetensors");
+    TRY(model_create(&m, device, make_adapted, options, (clt_loader_options){0}));
+    TRY(model_train(&m, 2));
+    TRY(clt_trainer_use_average(m.trainer, true));
+    TRY(clt_lora_save(m.trainer, folder));
+    TRY(clt_weights_save(m.trainer, merged));
+    TRY(clt_trainer_use_average(m.trainer, false));
+    TRY(digest_add_file(d, path));
+    TRY(digest_add_file(d, merged));
+    TRY(digest_add_mlp(d, &m));
+    TRY(model_create(&other, device, model_mlp, saved, (clt_loader_options){0}));
+    clt_trainer_destroy(other.trainer);
+    other.trainer = NULL;
+    TRY(clt_graph_add_lora_of(other.graph, folder));
+    TRY(clt_trainer_create(&other.trainer, device, other.loss, &saved));
+    TRY(clt_lora_load(other.trainer, folder));
+    TRY(model_train(&other, 1));
+    TRY(digest_add_values(d, other.trainer, "fc1.lora_B.weight", 12 * 2));
+done:
+    model_destroy(&other);
+    model_destroy(&m);
+    return status;
+}
+
 static clt_status run_predictor(clt_device *device, digest *d) {
     enum { SAMPLES = 3 };
     static float x[SAMPLES * 36], y[SAMPLES * CLASSES];
@@ -441,6 +481,7 @@ const scenario scenarios[] = {
     {"build", .cold = true, .run = run_mlp},
     {"checkpoint", .run = run_checkpoint},
     {"overwrite", .run = run_overwrite},
+    {"lora", .run = run_lora},
     {"predictor", .run = run_predictor},
     {"profile", .timed = true, .run = run_profile},
     {"limits", .slow = true, .timed = true, .run = run_limits},

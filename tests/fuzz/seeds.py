@@ -375,6 +375,22 @@ write("config", *(json.dumps(one) for one in (
       "[", json.dumps(gpt2)[:60])
 
 
+# ---- a folder of PEFT ----
+
+def adapter(rank=2, a="fc.lora_A.weight", b="fc.lora_B.weight", **changes):
+    config = {"peft_type": "LORA", "r": rank, "lora_alpha": 4, "lora_dropout": 0.1, "target_modules": ["fc"], "bias": "none", **changes}
+    ends = 12 * rank, 12 * rank + 16 * rank
+    header = {f"base_model.model.{a}": {"dtype": "F32", "shape": [rank, 3], "data_offsets": [0, ends[0]]},
+              f"base_model.model.{b}": {"dtype": "F32", "shape": [4, rank], "data_offsets": [ends[0], ends[1]]}}
+    return piece(json.dumps(config).encode()) + safetensors(header, bytes(ends[1]))
+
+
+write("lora", adapter(), adapter(1), adapter(7), adapter(lora_alpha=None), adapter(rank_pattern={}), adapter(rank_pattern={"fc": 3}), adapter(use_dora=True),
+      adapter(r=3), adapter(r=0), adapter(lora_alpha=1e300), adapter(lora_dropout=1), adapter(peft_type="IA3"), adapter(a="fc.lora_embedding_A"),
+      adapter(a="*.lora_A.weight"), adapter(a="fc.bias.lora_A.weight"), adapter(a="x.lora_A.weight"), adapter(a=".lora_A.weight"), adapter(a="fc.x.lora_B.weight"),
+      piece(b"{}"), piece(b"[" * 99), adapter()[:-9], adapter()[:200])
+
+
 # ---- tokenizer.json ----
 
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False}

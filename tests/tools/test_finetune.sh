@@ -37,6 +37,7 @@ END
 # ---- another head ----
 
 expect 0 "" mlp:32 --data digits --epochs 0 --export plain.safetensors
+expect 0 "" mlp:32,32 --data digits --epochs 1 --seed 1 --export two.safetensors
 
 expect 1 "was trained on 10 classes, and the data have 3. --init-matching takes the tensors that fit" \
     convnet --data synthetic:1x8x8,classes=3,n=200 --epochs 0 --init first.safetensors
@@ -114,6 +115,27 @@ END
 expect 0 "" mlp:64 --data digits --epochs 4 --patience 9 --resume hostile.safetensors --json
 "$python" -c 'import json, sys; o = json.load(open(sys.argv[1])); assert o["best_epoch"] == 4, o' "$out" 2>"$folder/why" || fail "a note of nonsense: $(cat "$folder/why")"
 
+# Notes that tell no loss are no memory either; a first test that is no number is not the best.
+"$python" - <<'END'
+import json, struct
+data = open("part.safetensors", "rb").read()
+length = struct.unpack_from("<Q", data)[0]
+header = json.loads(data[8:8 + length])
+for i, note in enumerate(({"best_epoch": 1}, {"best_epoch": 1, "best_loss": "x"})):
+    header["__metadata__"]["cltrain.note"] = json.dumps(note)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    open(f"odd{i}.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + data[8 + length:])
+with open("huge.csv", "w") as table:
+    table.write("x,y\n" + "".join(f"{i},{2 * i}\n" for i in range(60)) + "1e30,1\n" * 40)
+END
+for i in 0 1; do
+    expect 0 "" mlp:64 --data digits --epochs 4 --patience 9 --resume odd$i.safetensors --json
+    "$python" -c 'import json, sys; o = json.load(open(sys.argv[1])); assert o["best_epoch"] == 4, o' "$out" 2>"$folder/why" || fail "a note without a loss: $(cat "$folder/why")"
+done
+"$program" linear --data csv:huge.csv,regression=1 --no-standardize --on-nonfinite skip --epochs 4 --patience 2 >"$out" 2>"$err"
+grep -q "cannot be opened" "$err" && fail "a loss that is no number is told as another error: $(cat "$err")"
+
 # ---- tables ----
 
 "$python" - <<'END'
@@ -145,6 +167,84 @@ expect 0 "warning: --init-matching: feature 0 is b, and in the training of one.s
 grep -q "warning: --init-matching: class 0 is cow, and in the training of one.safetensors it was cat" "$err" || fail "no word of classes of other names"
 expect 2 "for classes that have other numbers, as 1 and 2, texts=COLUMN" logistic --data csv:numbered.csv --epochs 1
 expect 0 "" logistic --data csv:numbered.csv,texts=kind --epochs 1
-expect 1 "--freeze has to be what it was when the file was saved" logistic --data csv:one.csv --epochs 30 --resume one.st --freeze '*bias'
+expect 1 "--freeze and --lora have to be what they were when the file was saved" logistic --data csv:one.csv --epochs 30 --resume one.st --freeze '*bias'
+
+# ---- a moving average ----
+
+expect 0 "" mlp:32 --data digits --epochs 2 --ema 0.9 --lr 0.02 --export mean.safetensors --save mean.st --json
+cp "$out" mean.json
+grep -q '"ema": 0.9' mean.json || fail "the report does not tell the average"
+expect 0 "" mlp:32 --data digits --epochs 0 --init mean.safetensors --json
+[ "$(grep '"test_' "$out")" = "$(grep '"test_' mean.json)" ] || fail "the test is not of what is exported"
+expect 0 "" mlp:32 --data digits --epochs 2 --lr 0.02 --export last.safetensors
+"$python" -c '
+from tensors import read
+a, b, c = read("mean.safetensors"), read("mean.st"), read("last.safetensors")
+assert all(b[name] == c[name] != a[name] for name in a), "the parameters themselves are those of a run without --ema"
+assert all(b["cltrain.optimizer.average." + name] == a[name] for name in a), "the checkpoint has the average"' 2>"$folder/why" || fail "--ema: $(cat "$folder/why")"
+expect 0 "" mlp:32 --data digits --epochs 4 --ema 0.9 --lr 0.02 --export whole.safetensors
+expect 0 "" mlp:32 --data digits --epochs 4 --ema 0.9 --lr 0.02 --resume mean.st --export again.safetensors
+cmp -s whole.safetensors again.safetensors || fail "a run that goes on has another average"
+expect 1 "--ema has to be what it was when the file was saved" mlp:32 --data digits --epochs 4 --resume mean.st
+# Both ranks test with the average, each on a half.
+run="$(dirname "$program")/cltrain-run"
+if [ -x "$run" ]; then
+    two="mlp:32 --data digits --ema 0.9 --lr 0.02"
+    for part in "--epochs 4" "--epochs 2 --save ranks.st" "--epochs 4 --resume ranks.st"; do
+        # shellcheck disable=SC2086
+        "$run" -q -n 2 -- "$program" $two $part --json >ranks.out 2>"$err" || fail "two ranks with --ema: $(tail -n 3 "$err")"
+        [ -e whole.out ] || cp ranks.out whole.out
+    done
+    [ "$(grep '"test_' ranks.out)" = "$(grep '"test_' whole.out)" ] || fail "ranks that go on have another average: $(grep '"test_' ranks.out whole.out)"
+fi
+expect 0 "" mlp:32 --data digits --epochs 1 --save plain.st
+expect 1 "--ema has to be what it was when the file was saved" mlp:32 --data digits --epochs 4 --resume plain.st --ema 0.9
+refuse "--ema and --shard-optimizer exclude each other" mlp --data digits --ema 0.9 --shard-optimizer
+refuse "--ema '1'" mlp --data digits --ema 1
+
+# ---- adapters ----
+
+expect 0 " parameters, and 1616 of adapters, which are trained) on digits" mlp:32,32 --data digits --epochs 3 --init two.safetensors --seed 1 \
+    --lora rank=8,alpha=16,dropout=0.1,targets=fc1,f?2,fc3 --export merged.safetensors --export-lora made/adapter --save lora.st --json
+cp "$out" adapted.json
+"$python" - >"$folder/why" 2>&1 <<'END' || fail "adapters: $(cat "$folder/why")"
+import json, os, struct
+from tensors import read
+told = json.load(open("adapted.json"))
+a, b, c = read("two.safetensors"), read("merged.safetensors"), read("made/adapter/adapter_model.safetensors")
+assert a.keys() == b.keys() and {name for name in a if a[name] != b[name]} == {"fc1.weight", "fc2.weight", "fc3.weight"}, "what is merged"
+assert set(c) == {f"base_model.model.fc{i}.lora_{m}.weight" for i in (1, 2, 3) for m in "AB"}, c.keys()
+config = json.load(open("made/adapter/adapter_config.json"))
+assert (config["peft_type"], config["r"], config["lora_alpha"], config["bias"], config["fan_in_fan_out"]) == ("LORA", 8, 16, "none", False), config
+assert config["target_modules"] == ["fc1", "fc2", "fc3"] and abs(config["lora_dropout"] - 0.1) < 1e-6, config
+numbers = lambda data: struct.unpack(f"<{len(data) // 4}f", data)
+w, made, m, n = numbers(a["fc3.weight"]), numbers(b["fc3.weight"]), numbers(c["base_model.model.fc3.lora_A.weight"]), numbers(c["base_model.model.fc3.lora_B.weight"])
+for o in range(10):
+    for i in range(32):
+        assert abs(made[o * 32 + i] - w[o * 32 + i] - 2 * sum(n[o * 8 + r] * m[r * 32 + i] for r in range(8))) < 1e-6
+assert told["trained_parameters"] == 8 * (64 + 32 + 32 + 32 + 32 + 10) == sum(len(v) // 4 for v in c.values()), told
+END
+# The model with the adapters merged, from the folder, and from the checkpoint: the same test.
+trained=$(grep '"test_accuracy' adapted.json)
+expect 0 "" mlp:32,32 --data digits --epochs 0 --seed 1 --init merged.safetensors --json
+[ "$(grep '"test_accuracy' "$out")" = "$trained" ] || fail "the merged model gives another test"
+expect 0 "" mlp:32,32 --data digits --epochs 0 --seed 1 --init two.safetensors --lora made/adapter --json
+[ "$(grep '"test_accuracy' "$out")" = "$trained" ] || fail "the folder of adapters gives another test"
+expect 0 "" mlp:32,32 --data digits --epochs 3 --seed 1 --resume lora.st --lora rank=8,alpha=16,dropout=0.1,targets=fc1,f?2,fc3 --json
+[ "$(grep '"test_accuracy' "$out")" = "$trained" ] || fail "the checkpoint gives another test"
+expect 1 "--freeze and --lora have to be what they were when the file was saved" mlp:32,32 --data digits --epochs 4 --seed 1 --resume lora.st --lora rank=8,targets=fc1
+expect 1 "--freeze and --lora have to be what they were when the file was saved" mlp:32,32 --data digits --epochs 4 --seed 1 --resume lora.st
+refuse "no linear layer is \"conv1\"" convnet --data digits --lora targets=conv1
+refuse "no linear layer is \"fc9\", or ends with \".fc9\"" mlp --data digits --lora rank=4,targets=fc1,fc9
+expect 1 "\"fc1.weight\" is adapted already" mlp --data digits --lora rank=4,targets=fc1,fc1
+for spec in rank=4 rank=0,targets=fc1 alpha=0,targets=fc1 alpha=x,targets=fc1 dropout=1,targets=fc1 size=3,targets=fc1 rank=4,fc1; do
+    refuse "expected rank=N[,alpha=X][,dropout=X],targets=LAYER,..." mlp --data digits --lora "$spec"
+done
+refuse "targets= names no layer" mlp --data digits --lora targets=
+refuse "--lora and --freeze exclude each other" mlp --data digits --lora targets=fc1 --freeze 'fc1*'
+refuse "--export-lora needs --lora" mlp --data digits --export-lora x
+expect 1 "nowhere/adapter_config.json" mlp --data digits --lora nowhere
+: >file
+expect 1 "--export-lora" mlp --data digits --lora targets=fc1 --export-lora file
 
 [ "$failures" -eq 0 ] || exit 1

@@ -102,6 +102,19 @@ expect 1 "shards/model-1.safetensors" shards --prompt-ids 1
 expect 0 "" hf --tokenizer chars:text.txt --prompt "lazy " --tokens 30 --temperature 0 # up to its end
 [ "$(cat "$out")" = "lazy dog" ] || fail "the end token does not end the text"
 
+# Adapters that learn another order of the same words, beside the model and merged into it.
+"$python" -c 'print(("the lazy dog jumps over the quick brown fox. " * 8 + "\n") * 20, end="")' >other.txt
+"$train" gpt2:2/2/32 --data text:other.txt,tokenizer=chars,context=48 --steps 60 --batch 4 --lr 2e-2 --init fox.safetensors --lora rank=8,targets=c_attn,c_proj,c_fc \
+    --export dog.safetensors --export-lora dog -q --json >"$out" 2>"$err" || fail "no adapters are trained: $(cat "$err")"
+for given in "fox.safetensors --lora dog" "hf --tokenizer chars:text.txt --lora dog" dog.safetensors; do
+    # shellcheck disable=SC2086
+    expect 0 "" $given --prompt "the lazy " --tokens 14 --temperature 0
+    [ "$(cat "$out")" = "the lazy dog jumps over" ] || fail "$given: $(cat "$out")"
+done
+expect 0 "" fox.safetensors --prompt "over the " --tokens 8 --temperature 0
+[ "$(cat "$out")" = "over the lazy dog" ] || fail "the model has changed, and not its adapters"
+expect 1 "nowhere/adapter_config.json" fox.safetensors --lora nowhere --prompt x
+
 # ---- what does not fit ----
 
 refuse "no model given" --prompt x

@@ -33,6 +33,8 @@ static const recipe recipes[] = {
     {"clip-norm-chunks", {.lr = 0.1f, .clip_norm = 300}, true, .size = 65 * 4096 + 1 /* more chunks than a work-group has items */},
     {"clip-norm-adam", {.optimizer = CLT_ADAM, .lr = 0.05f, .clip_norm = 0.5f}, true},
     {"accumulate", {.lr = 0.1f, .accumulate = 3}, false},
+    {"average", {.lr = 0.1f, .average = 0.75f}, false},
+    {"average-skip-nonfinite", {.optimizer = CLT_ADAM, .lr = 0.05f, .average = 0.75f, .on_nonfinite = CLT_NONFINITE_SKIP}, false, .broken = NAN, .size = 1031},
     {"rule-sgd", {.lr = 0.2f, .weight_decay = 0.05f, .rules = half, .n_rules = 1}, false},
     {"rule-momentum", {.lr = 0.2f, .momentum = 0.9f, .rules = half, .n_rules = 1}, false},
     {"rule-adamw", {.optimizer = CLT_ADAMW, .lr = 0.1f, .rules = half, .n_rules = 1}, false},
@@ -208,6 +210,7 @@ void update_on_host(host *h, int step) {
     for (int i = 0; i < h->n; i++) {
         if (h->o->optimizer == CLT_SGD) sgd(h, i, h->made, lr);
         else adam(h, i, h->made, lr);
+        h->mean[i] += (1 - (double)h->o->average) * (h->p[i] - h->mean[i]);
     }
     h->made++;
 }
@@ -306,10 +309,11 @@ static void judge_stop(const host *h, clt_trainer *trainer, case_result *r) {
 static clt_status train(const test_case *c, host *h, clt_trainer *trainer, float *values) {
     random_stream random = random_of(c->id);
     for (int i = 0; i < h->n; i++)
-        values[i] = (float)(2 * random_uniform(&random) - 1), h->p[i] = (double)values[i];
+        values[i] = (float)(2 * random_uniform(&random) - 1), h->p[i] = h->mean[i] = (double)values[i];
     clt_status status = clt_trainer_set(trainer, "p", values, (size_t)h->n);
     for (int step = 0; step < UPDATES && status == CLT_OK; step++)
         step_both(h, trainer, &random, values, step, &status);
+    if (status == CLT_OK && h->o->average > 0) status = clt_trainer_use_average(trainer, true);
     return status == CLT_OK ? clt_trainer_get(trainer, "p", values, (size_t)h->n) : status;
 }
 
@@ -317,7 +321,7 @@ static void judge_update(case_result *r, host *h, const float *values) {
     array got = {.values = NULL}, want = {.values = NULL};
     clt_shape shape = {1, {h->n}};
     array_resize(&got, shape), array_resize(&want, shape);
-    for (int i = 0; i < h->n; i++) got.values[i] = (double)values[i], want.values[i] = h->p[i];
+    for (int i = 0; i < h->n; i++) got.values[i] = (double)values[i], want.values[i] = h->mean[i]; /* without an average it is p */
     bounds exact = {.nmse = 1e-10}, rough = {.tolerance = compress_slack(h), .floor = 1, .nmse = 1e-6};
     judge(r, &r->value, "the parameters", &got, &want, NULL, h->n, rough.tolerance > 0 ? &rough : &exact);
     array_free(&got), array_free(&want);
@@ -345,13 +349,14 @@ static void run_once(const test_case *c, bench *b, host *h, float *values, case_
 static void run_update(const test_case *c, bench *b, case_result *r) {
     const recipe *of = c->context;
     size_t n = (size_t)c->number;
-    double *memory = malloc(6 * n * sizeof *memory);
+    enum { ARRAYS = 7 };
+    double *memory = malloc(ARRAYS * n * sizeof *memory);
     float *first = calloc(n, sizeof *first), *values = calloc(n * (size_t)samples_of(of), sizeof *values);
     if (!memory || !first || !values) exit(3);
     for (int run = 0; run < 2 && r->reason[0] == 0; run++) {
         host h = {.of = of, .o = &of->options, .n = c->number, .p = memory, .m = memory + n, .v = memory + 2 * n,
-                  .g = memory + 3 * n, .residual = memory + 4 * n, .factor = memory + 5 * n};
-        memset(memory, 0, 6 * n * sizeof *memory);
+                  .g = memory + 3 * n, .residual = memory + 4 * n, .factor = memory + 5 * n, .mean = memory + 6 * n};
+        memset(memory, 0, ARRAYS * n * sizeof *memory);
         run_once(c, b, &h, values, r);
         if (r->reason[0]) break;
         if (run == 0) judge_update(r, &h, values), memcpy(first, values, n * sizeof *first);

@@ -23,6 +23,7 @@ typedef struct host {
     const clt_train_options *o;
     int n, made; /* updates so far */
     double *p, *m, *v, *g, *residual;
+    double *mean; /* the moving average of p, where one is kept */
     double *factor; /* PowerSGD's right one, of the step before: columns x rank; 0: there is none yet */
     bool located; /* what was not finite was named */
 } host;

@@ -96,10 +96,14 @@ static int load(run *r) {
     clt_shape longest = CLT_SHAPE(1, wanted < l->positions ? wanted : l->positions);
     clt_tensor *tokens = clt_sequence_input(r->graph, "tokens", CLT_I32, longest, 1), *rows = clt_input(r->graph, "rows", CLT_I32, CLT_SHAPE(1));
     clt_tensor *logits = clt_language_model_build(l, tokens, rows, clt_sequence_input(r->graph, "position_ids", CLT_I32, longest, 1));
+    if (r->given->lora) status = clt_graph_add_lora_of(r->graph, r->given->lora);
+    if (status < 0) return library_error(status, "--lora");
     message_line("%s (%lld parameters, %lld positions) with %s", r->given->model, (long long)clt_graph_parameter_count(r->graph), (long long)l->positions,
                  clt_device_get_info(r->device)->name);
     status = clt_predictor_create(&r->predictor, r->device, logits, &(clt_predictor_options){.weights = r->model.weights});
-    return status < 0 ? library_error(status, "loading the model") : 0;
+    if (status < 0) return library_error(status, "loading the model");
+    status = r->given->lora ? clt_predictor_load_lora(r->predictor, r->given->lora) : CLT_OK;
+    return status < 0 ? library_error(status, "--lora") : 0;
 }
 
 /* ---- the text ---- */

@@ -12,7 +12,7 @@
 
 typedef struct options {
     const char *model; /* a folder, or a file */
-    const char *prompt, *prompt_ids, *tokenizer, *device;
+    const char *prompt, *prompt_ids, *tokenizer, *lora, *device;
     int64_t tokens, top_k, seed;
     double temperature, top_p;
     bool json, quiet, help, version;

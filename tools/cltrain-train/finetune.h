@@ -1,5 +1,5 @@
 /*
- * Training that begins from another model's weights, or leaves some of its own as they are.
+ * Training that begins from another model's weights, leaves some of its own as they are, or trains adapters beside them.
  */
 #ifndef TRAIN_FINETUNE_H
 #define TRAIN_FINETUNE_H
@@ -11,7 +11,10 @@
 /* --freeze: parameters whose names match one of the patterns, with commas between, are not trained. Returns 0, or an exit code after saying why not. */
 int finetune_freeze(clt_graph *graph, const char *patterns);
 
-/* --init: the trainer's first values, for data that are `own`. `tells`: what is left out is said, and what does not mean the same. Returns CLT_OK, or a status whose words say what to do. */
+/* --lora: adapters alone are trained. Returns 0, or an exit code after saying why not. */
+int finetune_adapt(clt_graph *graph, const options *given);
+
+/* --init, and --lora FOLDER: the trainer's first values, for data that are `own`. `tells`: what is left out is said, and what does not mean the same. Returns CLT_OK, or a status whose words say what to do. */
 clt_status finetune_init(clt_trainer *trainer, const options *given, const clt_preprocessing *own, bool tells);
 
 #endif

@@ -24,10 +24,11 @@
 const char program_name[] = PROGRAM;
 
 static void announce(const report *r, const data_parts *data) {
-    char others[32] = "", frozen[48] = "", samples[320];
+    char others[32] = "", frozen[80] = "", samples[320];
     task_describe(data, samples, sizeof samples);
     if (r->ranks > 1) snprintf(others, sizeof others, " on each of %d ranks", r->ranks);
     if (r->options->freeze) snprintf(frozen, sizeof frozen, ", %lld of them trained", (long long)r->trained_parameters);
+    if (r->options->lora) snprintf(frozen, sizeof frozen, ", and %lld of adapters, which are trained", (long long)r->trained_parameters);
     message_line("%s (%lld parameter%s%s) on %s (%s, %lld training and %lld %s samples) with %s%s",
                  r->options->model, (long long)r->parameters, PLURAL(r->parameters), frozen, r->options->data, samples,
                  (long long)r->train_samples, (long long)r->test_samples, r->held_out, r->device->name, others);
@@ -60,6 +61,7 @@ static int train_on(const options *given, const data_parts *data, const task *ma
         .ranks = group->size,
     };
     int code = finetune_freeze(made->graph, given->freeze);
+    if (!code) code = finetune_adapt(made->graph, given);
     if (code) return code;
     result.trained_parameters = clt_graph_parameter_count(made->graph);
     result.profile.wanted = given->profile != NULL && ranks_lead(group);

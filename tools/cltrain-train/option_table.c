@@ -87,6 +87,9 @@ const option_row option_rows[] = {
      .help = "largest 2-norm of all gradients together"},
     {OPTION_NOT_NEGATIVE, 0, "clip-value", "X", AT(clip_value),
      .help = "largest gradient of a value"},
+    {OPTION_FRACTION, 0, "ema", "X", AT(ema),
+     .help = "keep a moving average of the parameters, that decays by X an\n"
+             "update, such as 0.999: tests and --export use it"},
     {OPTION_CHOICE, 0, "on-nonfinite", "NAME", AT(on_nonfinite), .choices = nonfinite,
      .help = "when gradients are NaN or infinite: stop before the update, skip\n"
              "it and go on, or ignore that (default stop)"},
@@ -123,9 +126,15 @@ const option_row option_rows[] = {
      .help = "parameters that are not trained, by patterns of their names\n"
              "with commas between: 'conv1.*,layer?.*'; running means of\n"
              "batch norm move nevertheless"},
+    {OPTION_TEXT, 0, "lora", "SPEC", AT(lora),
+     .help = "low-rank adapters, which alone are trained: rank=N[,alpha=X]\n"
+             "[,dropout=X],targets=LAYER,..., by names or their last parts; or\n"
+             "a FOLDER of PEFT's, to go on with"},
     {OPTION_TEXT, 0, "export", "FILE", AT(export_to),
      .help = "the weights alone, at the end: what PyTorch's load_state_dict\n"
-             "takes"},
+             "takes; with --lora the adapters are merged into them"},
+    {OPTION_TEXT, 0, "export-lora", "FOLDER", AT(export_lora),
+     .help = "the adapters alone, at the end: what PEFT's from_pretrained takes"},
     {OPTION_TEXT, 0, "log", "FILE", AT(log),
      .help = "one JSON object a line, as training goes on; --resume appends"},
 
@@ -135,7 +144,7 @@ const option_row option_rows[] = {
     {OPTION_TEXT, 0, "predict", "DATA", AT(predict),
      .help = "X.csv: its lines, with the class and the probabilities, or the\n"
              "number, behind each; columns are found by name; X.npy: an array\n"
-             "f32 of probabilities or numbers; csv: and npy: as of SPEC"},
+             "of probabilities or numbers; csv: and npy: as of SPEC"},
     {OPTION_TEXT, 0, "output", "FILE", AT(output),
      .help = "where predictions go (default: stdout); FILE.npy is an array,\n"
              "FILE.csv a table, whatever DATA is"},

@@ -59,6 +59,7 @@ static const options standard = {
     .min_lr = NAN,
     .clip_norm = NAN,
     .clip_value = NAN,
+    .ema = NAN,
 };
 
 static bool is_of_training(const option_row *row) {
@@ -105,6 +106,9 @@ static int check(options *given) {
         return usage_error("--quiet and --verbose exclude each other");
     if (given->init && given->resume) return usage_error("--init and --resume exclude each other: --resume goes on with a training, --init begins one");
     if (given->init_matching && !given->init) return usage_error("--init-matching needs --init FILE");
+    if (given->ema > 0 && given->shard_optimizer) return usage_error("--ema and --shard-optimizer exclude each other");
+    if (given->lora && given->freeze) return usage_error("--lora and --freeze exclude each other: with --lora nothing but adapters is trained");
+    if (given->export_lora && !given->lora) return usage_error("--export-lora needs --lora");
     if (given->patience != OPTION_UNSET && given->steps != OPTION_UNSET) return usage_error("--patience counts epochs: it does not go with --steps");
     if (given->save_every != OPTION_UNSET && !given->save)
         return usage_error("--save-every needs --save FILE");
@@ -114,6 +118,7 @@ static int check(options *given) {
     if (given->stop_after != OPTION_UNSET && given->steps != OPTION_UNSET)
         return usage_error("--stop-after and --steps exclude each other");
     int code = given->compress ? compress_spec_parse(&given->compress_options, given->compress) : 0;
+    if (!code && given->lora) code = lora_spec_parse(&given->lora_spec, given->lora);
     if (!code) code = data_spec_parse(&given->data_spec, given->data);
     if (!code && given->data_spec.source == DATA_NPY && !given->data_spec.path_y[0])
         code = usage_error("--data '%s': expected npy:X.npy,Y.npy[,layout=nchw|nhwc]", given->data);

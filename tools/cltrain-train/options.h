@@ -13,6 +13,7 @@
 
 #include "compress_spec.h"
 #include "data_spec.h"
+#include "lora_spec.h"
 #include "tools/common/models.h"
 #include "tools/common/option_parser.h"
 
@@ -51,6 +52,7 @@ typedef struct options {
     int64_t warmup, decay_steps;
     double decay_factor, min_lr;
     double clip_norm, clip_value;
+    double ema; /* NaN: none */
     int on_nonfinite; /* clt_nonfinite */
     bool locate_nan;
 
@@ -58,6 +60,8 @@ typedef struct options {
     const char *save, *resume, *export_to, *log, *profile;
     const char *init, *freeze; /* a file of weights; patterns of names */
     bool init_matching;
+    const char *lora, *export_lora; /* as given; a folder */
+    lora_spec lora_spec;
     int64_t patience; /* epochs without a better test */
     const char *predict, *test, *from, *output; /* a trained model on other data: `data` is what is predicted or tested */
     int64_t save_every;

@@ -178,6 +178,7 @@ clt_train_options recipe_train_options(const options *given, int64_t train_sampl
         .schedule = (clt_schedule)given->schedule,
         .warmup_steps = given->warmup,
         .clip_norm = (float)given->clip_norm,
+        .average = given->ema > 0 ? (float)given->ema : 0,
         .clip_value = (float)given->clip_value,
         .on_nonfinite = (clt_nonfinite)given->on_nonfinite,
         .locate_nonfinite = given->locate_nan,

@@ -104,7 +104,8 @@ static void set_setup(json_t *object, const report *r) {
     set_text(object, "device_id", r->device->id);
     set_text(object, "platform", r->device->platform);
     set_whole(object, "parameters", r->parameters);
-    if (o->freeze) set_whole(object, "trained_parameters", r->trained_parameters);
+    if (o->ema > 0) set_real(object, "ema", o->ema);
+    if (o->freeze || o->lora) set_whole(object, "trained_parameters", r->trained_parameters);
     set_whole(object, "train_samples", r->train_samples);
     set_whole(object, "test_samples", r->test_samples);
     json_object_set_new(object, "standardized", json_boolean(r->standardized));
@@ -287,6 +288,7 @@ bool report_print_text(const report *r, FILE *file) {
     fprintf(file, "  %-12s %.1f MiB on the device at most\n", "memory",
             (double)r->peak_device_bytes / (1024 * 1024));
     if (o->save) fprintf(file, "  %-12s %s\n", "checkpoint", o->save);
-    if (r->exported && !r->signal) fprintf(file, "  %-12s %s\n", "weights", o->export_to);
+    if (r->exported && !r->signal && o->export_to) fprintf(file, "  %-12s %s\n", "weights", o->export_to);
+    if (r->exported && !r->signal && o->export_lora) fprintf(file, "  %-12s %s\n", "adapters", o->export_lora);
     return fflush(file) == 0 && !ferror(file);
 }

@@ -119,11 +119,17 @@ static void tell_standardization(const run *r, const char *path) {
 }
 
 static int initialize(run *r) {
-    if (!r->options->init) return 0;
     clt_status status = finetune_init(r->trainer, r->options, r->data->preprocessing, ranks_lead(r->group));
     if (status == CLT_E_MISMATCH && !r->options->init_matching)
         return run_error("--init: %s. --init-matching takes the tensors that fit, and leaves the others at their first values", clt_error_detail());
-    return status < 0 ? failed(r, status, "--init") : 0;
+    return status < 0 ? failed(r, status, r->options->init ? "--init" : "--lora") : 0;
+}
+
+/* By which a file has other tensors; NULL: by none that is known. */
+static const char *options_that_differ(const options *o) {
+    const char *detail = clt_error_detail();
+    if (strstr(detail, "cltrain.optimizer.average.")) return "--ema has to be what it was";
+    return o->lora || o->freeze || strstr(detail, "cltrain.optimizer.") ? "--freeze and --lora have to be what they were" : NULL;
 }
 
 static int resume(run *r) {
@@ -134,8 +140,8 @@ static int resume(run *r) {
     status = clt_checkpoint_load(r->trainer, r->train, path);
     /* Where training would go on, as many samples and the same optimizer are needed; weights are tested on any. */
     if (status == CLT_E_MISMATCH && only_tests(r->options) && clt_weights_load(r->trainer, path) >= 0) return tell_standardization(r, path), 0;
-    if (status == CLT_E_MISMATCH && r->options->freeze)
-        return run_error("--resume: %s. --freeze has to be what it was when the file was saved; --init takes the file's weights alone", clt_error_detail());
+    const char *differs = status == CLT_E_MISMATCH ? options_that_differ(r->options) : NULL;
+    if (differs) return run_error("--resume: %s. %s when the file was saved; --init takes the file's weights alone", clt_error_detail(), differs);
     if (status < 0) return failed(r, status, "--resume");
     r->resumed = true;
     if (r->options->patience != OPTION_UNSET) {
@@ -170,6 +176,7 @@ static int open_outputs(run *r) {
     if (!ranks_lead(r->group)) return 0;
     int code = file_check_replaceable("--save", o->save);
     if (!code) code = file_check_replaceable("--export", o->export_to);
+    if (!code) code = file_check_replaceable_in("--export-lora", o->export_lora, "adapter_model.safetensors");
     if (!code) code = file_check_replaceable("--profile", o->profile);
     return code ? code : open_log(r);
 }
@@ -252,11 +259,16 @@ static int save(run *r) {
     return code;
 }
 
+/* --ema: what is between two calls is of the average, not of the parameters. */
+static int use_average(run *r, bool use) {
+    clt_status status = r->options->ema > 0 ? clt_trainer_use_average(r->trainer, use) : CLT_OK;
+    return status < 0 ? failed(r, status, "--ema") : 0;
+}
+
 /* Stops early on a signal, without a result. */
-static int test(run *r) {
+static int test_model(run *r) {
     clt_batch batch;
     clt_status status;
-    if (r->tested_at == r->report->steps) return 0;
     r->report->test = report_no_metrics();
     while (!signal_caught(r) && (status = clt_loader_next(r->test, &batch)) != CLT_END) {
         if (status >= 0) status = clt_trainer_evaluate(r->trainer, &batch);
@@ -270,11 +282,28 @@ static int test(run *r) {
     return 0;
 }
 
-static int export_weights(run *r) {
-    if (!r->options->export_to || !ranks_lead(r->group)) return 0;
-    clt_status status = clt_weights_save(r->trainer, r->options->export_to);
+static int test(run *r) {
+    if (r->tested_at == r->report->steps) return 0;
+    int code = use_average(r, true);
+    if (!code) code = test_model(r);
+    return code ? code : use_average(r, false);
+}
+
+static int write_exports(run *r) {
+    const options *o = r->options;
+    clt_status status = o->export_to ? clt_weights_save(r->trainer, o->export_to) : CLT_OK;
+    if (status < 0) return library_error(status, "--export");
+    status = o->export_lora ? clt_lora_save(r->trainer, o->export_lora) : CLT_OK;
     r->report->exported = status >= 0;
-    return status < 0 ? library_error(status, "--export") : 0;
+    return status < 0 ? library_error(status, "--export-lora") : 0;
+}
+
+static int export_weights(run *r) {
+    const options *o = r->options;
+    if ((!o->export_to && !o->export_lora) || !ranks_lead(r->group)) return 0;
+    int code = use_average(r, true);
+    if (!code) code = write_exports(r);
+    return code ? code : use_average(r, false);
 }
 
 /* --patience, after the test of an epoch. */
@@ -282,7 +311,7 @@ static int compare_test(run *r) {
     int64_t patience = r->options->patience;
     const clt_metrics *now = &r->report->test;
     if (patience == OPTION_UNSET || !now->samples) return 0;
-    if (!r->report->best_epoch || isnan(r->report->best_loss) || now->loss < r->report->best_loss) {
+    if (isfinite(now->loss) && (!r->report->best_epoch || now->loss < r->report->best_loss)) {
         r->report->best_loss = now->loss;
         r->report->best_epoch = r->report->epochs;
         clt_status status = patience_keep(r->trainer, r->report);
@@ -486,9 +515,9 @@ static int finish(run *r) {
     if (o->save && r->unsaved && (r->stepped || !signal)) code = save(r);
     if (!code) code = test(r);
     if (!code && !signal && !r->report->best_epoch) code = export_weights(r); /* else it has the best */
+    if (r->resumed && !o->resume && r->report->best_epoch) r->report->exported = true; /* by this run, before it was started again */
     if (!code && !signal && o->export_to && !r->report->exported && ranks_lead(r->group))
-        warning("--export: %s is not written: epoch %lld, of the run before, is still the best, and has the weights that were exported there", o->export_to,
-                (long long)r->report->best_epoch);
+        warning("--export: %s is not written: epoch %lld, of the run before, is still the best", o->export_to, (long long)r->report->best_epoch);
     r->report->peak_device_bytes = clt_device_peak_bytes(r->device);
     r->report->ranks = r->group->size;
     r->report->bytes_sent = ranks_bytes_sent(r->group);

@@ -83,6 +83,28 @@ int file_check_replaceable(const char *option, const char *path) {
     return why ? run_error("%s: %s cannot be written: %s", option, path, why) : 0;
 }
 
+/* With those that it lies in. */
+static int make_folder(char *path) {
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        int made = mkdir(path, 0777);
+        *slash = '/';
+        if (made && errno != EEXIST) return made;
+    }
+    return mkdir(path, 0777) && errno != EEXIST ? -1 : 0;
+}
+
+int file_check_replaceable_in(const char *option, const char *folder, const char *name) {
+    char path[PATH_MAX];
+    if (!folder) return 0;
+    if (!folder[0] || snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
+        return run_error("%s: '%s' is no path of a folder", option, folder);
+    path[strlen(folder)] = 0;
+    if (make_folder(path)) return run_error("%s: folder %s cannot be made: %s", option, folder, strerror(errno));
+    path[strlen(folder)] = '/';
+    return file_check_replaceable(option, path);
+}
+
 FILE *file_open_in_place(const char *path, int flags, const char **why) {
     int file = open(path, flags | O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
     int now = file < 0 ? -1 : fcntl(file, F_GETFL);

@@ -31,6 +31,9 @@ int file_check_distinct(const file_use *files, int n);
  * EXIT_FAILED after saying why not. NULL: nothing is to be put anywhere. */
 int file_check_replaceable(const char *option, const char *path);
 
+/* The same of a file in a folder, which is made if it is not there. */
+int file_check_replaceable_in(const char *option, const char *folder, const char *name);
+
 /* Opens it for writing in its place, with O_CREAT, O_APPEND and O_TRUNC in `flags` as wanted. A FIFO that nobody reads would be
  * waited for for ever: it is refused. NULL and *why on failure. */
 FILE *file_open_in_place(const char *path, int flags, const char **why);

@@ -1,0 +1,208 @@
+/*
+ * A folder of Hugging Face's PEFT (https://github.com/huggingface/peft), as its save_pretrained writes it:
+ *
+ *     adapter_config.json          {"peft_type": "LORA", "r": 8, "lora_alpha": 16, "target_modules": [...], ...}
+ *     adapter_model.safetensors    base_model.model.NAME.lora_A.weight [r, in], base_model.model.NAME.lora_B.weight [out, r]
+ */
+#include <cltrain/lora.h>
+
+#include <string.h>
+
+#include "runtime/base/config.h"
+#include "runtime/base/file.h"
+#include "runtime/base/json.h"
+#include "runtime/train/predictor.h"
+#include "runtime/train/trainer.h"
+#include "runtime/train/weight_files.h"
+
+static const char a_suffix[] = ".lora_A.weight", b_suffix[] = ".lora_B.weight", weight_suffix[] = ".weight";
+
+/* ---- paths ---- */
+
+typedef struct folder_paths {
+    clt_text config, tensors;
+} folder_paths;
+
+static clt_status paths_of(folder_paths *paths, const char *folder) {
+    *paths = (folder_paths){{0}, {0}};
+    clt_text_add(&paths->config, "%s/adapter_config.json", folder);
+    clt_text_add(&paths->tensors, "%s/adapter_model.safetensors", folder);
+    return paths->config.status < 0 ? paths->config.status : paths->tensors.status;
+}
+
+static void free_paths(folder_paths *paths) {
+    clt_text_free(&paths->config);
+    clt_text_free(&paths->tensors);
+}
+
+/* ---- writing ---- */
+
+/* Those of one folder have one alpha, rank and dropout. */
+static clt_status find_adapters(const clt_graph *graph, const clt_adapter **first) {
+    *first = NULL;
+    for (size_t i = 0; i < graph->n_variables; i++) {
+        const clt_adapter *of = graph->variables[i]->adapter;
+        if (!of) continue;
+        if (!*first) *first = of;
+        if (of->a->shape.dims[0] != (*first)->a->shape.dims[0] || of->alpha != (*first)->alpha || of->dropout != (*first)->dropout)
+            return clt_fail(CLT_E_UNSUPPORTED, "clt_lora_save: the adapters differ in rank, alpha or dropout, of which a folder has one each");
+    }
+    return *first ? CLT_OK : clt_fail(CLT_E_STATE, "clt_lora_save: the graph has no adapters");
+}
+
+/* Names of layers in full: PEFT takes them as it takes their last parts. */
+static clt_status make_targets(const clt_graph *graph, json_t *array) {
+    for (size_t i = 0; i < graph->n_variables; i++) {
+        const clt_variable *v = graph->variables[i];
+        json_t *name;
+        if (!v->adapter) continue;
+        clt_text layer = {0};
+        size_t cut = clt_ends_with(v->name, weight_suffix) ? strlen(weight_suffix) : 0;
+        clt_text_add(&layer, "%.*s", (int)(strlen(v->name) - cut), v->name);
+        clt_status status = layer.status < 0 ? layer.status : clt_json_string(&name, layer.data);
+        clt_text_free(&layer);
+        CLT_TRY(status);
+        if (json_array_append_new(array, name)) return clt_fail_memory(1);
+    }
+    return CLT_OK;
+}
+
+static clt_status fill_config(const clt_graph *graph, const clt_adapter *like, json_t *object) {
+    CLT_TRY(clt_json_set_text(object, "peft_type", "LORA"));
+    CLT_TRY(clt_json_set(object, "task_type", json_null()));
+    CLT_TRY(clt_json_set(object, "base_model_name_or_path", json_null()));
+    CLT_TRY(clt_json_set(object, "inference_mode", json_true()));
+    CLT_TRY(clt_json_set(object, "r", json_integer(like->a->shape.dims[0])));
+    CLT_TRY(clt_json_set(object, "lora_alpha", json_real(like->alpha)));
+    CLT_TRY(clt_json_set(object, "lora_dropout", json_real(like->dropout)));
+    CLT_TRY(clt_json_set(object, "fan_in_fan_out", json_boolean(like->turned)));
+    CLT_TRY(clt_json_set_text(object, "bias", "none"));
+    CLT_TRY(clt_json_set(object, "target_modules", json_array()));
+    return make_targets(graph, json_object_get(object, "target_modules"));
+}
+
+static clt_status write_config(const clt_graph *graph, const clt_adapter *like, const char *path) {
+    clt_text text = {0};
+    json_t *object = json_object();
+    clt_status status = object ? fill_config(graph, like, object) : clt_fail_memory(1);
+    if (status == CLT_OK) status = clt_json_dump(object, JSON_INDENT(2) | JSON_REAL_PRECISION(9), &text);
+    json_decref(object);
+    if (status == CLT_OK) status = clt_file_write(path, text.data, text.length);
+    clt_text_free(&text);
+    return status;
+}
+
+clt_status clt_lora_save(clt_trainer *t, const char *folder) {
+    const clt_adapter *like;
+    folder_paths paths;
+    if (!t || !folder) return clt_fail(CLT_E_INVALID, "clt_lora_save: trainer or folder is NULL");
+    CLT_TRY(find_adapters(t->graph, &like));
+    CLT_TRY(clt_file_make_folder(folder));
+    clt_status status = paths_of(&paths, folder);
+    if (status == CLT_OK) status = clt_adapters_save(t, paths.tensors.data);
+    if (status == CLT_OK) status = write_config(t->graph, like, paths.config.data);
+    free_paths(&paths);
+    return status;
+}
+
+/* ---- reading ---- */
+
+/* What would compute something else is refused. */
+static clt_status read_config(const clt_config *config, clt_lora_options *options) {
+    int64_t rank;
+    static const char *const off[] = {"use_dora", "use_rslora", "use_qalora", "lora_bias"}, *const none[] = {"rank_pattern", "alpha_pattern", "modules_to_save", "target_parameters"};
+    if (!clt_config_member(config, "peft_type")) return clt_fail(CLT_E_FORMAT, "%s: \"peft_type\" is missing", config->path);
+    CLT_TRY(clt_config_expect_text(config, "peft_type", "LORA"));
+    CLT_TRY(clt_config_expect_text(config, "bias", "none"));
+    for (size_t i = 0; i < CLT_COUNT_OF(off); i++) CLT_TRY(clt_config_expect_switch(config, off[i], false));
+    for (size_t i = 0; i < CLT_COUNT_OF(none); i++) CLT_TRY(clt_config_expect_empty(config, none[i]));
+    CLT_TRY(clt_config_size(config, "r", 8, CLT_LORA_MAX_RANK, &rank));
+    CLT_TRY(clt_config_real(config, clt_config_member(config, "lora_alpha"), "lora_alpha", 8, &options->alpha));
+    CLT_TRY(clt_config_real(config, clt_config_member(config, "lora_dropout"), "lora_dropout", 0, &options->dropout));
+    options->rank = (int)rank;
+    return CLT_OK;
+}
+
+/* "base_model.model.NAME.lora_A.weight" -> "NAME.weight", or "NAME" where that is the model's. */
+static const clt_variable *weight_of(const clt_graph *graph, const char *tensor) {
+    const size_t prefix = strlen(CLT_PEFT_PREFIX);
+    if (strncmp(tensor, CLT_PEFT_PREFIX, prefix) != 0) return NULL;
+    clt_text name = {0};
+    clt_text_add(&name, "%.*s%s", (int)(strlen(tensor) - prefix - strlen(a_suffix)), tensor + prefix, weight_suffix);
+    const clt_variable *weight = name.status < 0 ? NULL : clt_graph_find_variable(graph, name.data);
+    if (!weight && name.status == CLT_OK) {
+        name.data[name.length - strlen(weight_suffix)] = 0;
+        weight = clt_graph_find_variable(graph, name.data);
+    }
+    clt_text_free(&name);
+    return weight;
+}
+
+static clt_status check_tensor(const clt_graph *graph, const clt_safetensors_entry *entry, const clt_lora_options *o, const char *path) {
+    char text[CLT_SHAPE_TEXT];
+    bool first = clt_ends_with(entry->name, a_suffix);
+    if (!first && !clt_ends_with(entry->name, b_suffix))
+        return clt_fail(CLT_E_UNSUPPORTED, "%s has a tensor \"%.120s\": expected names that end with %s or %s", path, entry->name, a_suffix, b_suffix);
+    const clt_variable *weight = weight_of(graph, entry->name);
+    if (!weight || !clt_variable_is_parameter(weight)) return clt_fail(CLT_E_MISMATCH, "%s adapts \"%.120s\", which the model has not", path, entry->name);
+    const int64_t *dims = entry->shape.dims, wanted = first ? 0 : 1;
+    if (weight->shape.rank == 2 && entry->shape.rank == 2 && dims[wanted] == o->rank &&
+        (dims[!wanted] == weight->shape.dims[0] || dims[!wanted] == weight->shape.dims[1]))
+        return CLT_OK;
+    return clt_fail(CLT_E_MISMATCH, "%s: \"%.120s\" is %s: it does not adapt \"%s\" by rank %d", path, entry->name, clt_shape_text(&entry->shape, text), weight->name,
+                    o->rank);
+}
+
+static clt_status add_adapters(clt_graph *graph, const clt_weight_files *files, const clt_lora_options *o, const char *path) {
+    size_t n = clt_weight_files_count(files);
+    for (size_t i = 0; i < n; i++) CLT_TRY(check_tensor(graph, clt_weight_files_at(files, i)->entry, o, path));
+    bool any = false;
+    for (size_t i = 0; i < n; i++) {
+        const char *tensor = clt_weight_files_at(files, i)->entry->name;
+        if (!clt_ends_with(tensor, a_suffix)) continue;
+        any = true;
+        clt_status status = clt_graph_add_lora(graph, weight_of(graph, tensor)->name, o);
+        if (status == CLT_E_NOT_FOUND) status = clt_fail(CLT_E_MISMATCH, "%s adapts \"%.120s\", which is of no linear layer of the model", path, tensor);
+        if (status < 0) clt_graph_fail(graph, status);
+        CLT_TRY(status);
+    }
+    return any ? CLT_OK : clt_fail(CLT_E_FORMAT, "%s has no tensor whose name ends with %s", path, a_suffix);
+}
+
+static clt_status add_of(clt_graph *graph, const folder_paths *paths) {
+    clt_config config;
+    clt_lora_options options = {0};
+    clt_weight_files *files;
+    CLT_TRY(clt_config_open(&config, paths->config.data));
+    clt_status status = read_config(&config, &options);
+    clt_config_close(&config);
+    CLT_TRY(status);
+    CLT_TRY(clt_weight_files_open(&files, paths->tensors.data));
+    status = add_adapters(graph, files, &options, paths->tensors.data);
+    clt_weight_files_close(files);
+    return status;
+}
+
+clt_status clt_graph_add_lora_of(clt_graph *graph, const char *folder) {
+    folder_paths paths;
+    if (!graph || !folder) return clt_fail(CLT_E_INVALID, "clt_graph_add_lora_of: graph or folder is NULL");
+    CLT_TRY(clt_graph_status(graph));
+    clt_status status = paths_of(&paths, folder);
+    if (status == CLT_OK) status = add_of(graph, &paths);
+    free_paths(&paths);
+    return status;
+}
+
+clt_status clt_lora_load(clt_trainer *t, const char *folder) {
+    folder_paths paths;
+    if (!t || !folder) return clt_fail(CLT_E_INVALID, "clt_lora_load: trainer or folder is NULL");
+    clt_status status = paths_of(&paths, folder);
+    if (status == CLT_OK) status = clt_adapters_load(t, paths.tensors.data);
+    free_paths(&paths);
+    return status;
+}
+
+clt_status clt_predictor_load_lora(clt_predictor *predictor, const char *folder) {
+    if (!predictor || !folder) return clt_fail(CLT_E_INVALID, "clt_predictor_load_lora: predictor or folder is NULL");
+    return clt_lora_load(predictor->forward, folder);
+}
