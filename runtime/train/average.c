@@ -29,7 +29,7 @@ static clt_status exchange(clt_trainer *t, int g) {
     CLT_TRY(clt_memory_create(t->device, bytes, &between));
     clt_status status = clt_memory_copy(p, 0, between, bytes);
     if (status == CLT_OK) status = clt_memory_copy(mean, 0, p, bytes);
-    if (status == CLT_OK) status = clt_memory_copy(between, 0, mean, bytes);
+    if (status == CLT_OK && (status = clt_memory_copy(between, 0, mean, bytes)) < 0) t->trouble = CLT_TROUBLE_TORN;
     clt_memory_destroy(between);
     return status;
 }

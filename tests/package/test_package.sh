@@ -75,31 +75,65 @@ for kind in shared static; do
     run "cmake-$kind/build/embed"
 done
 
-echo "== the example gpt"
-cp -R "$SOURCE/examples/gpt" gpt
-"$CMAKE" -S gpt -B gpt/build -G "$GENERATOR" -DCMAKE_MAKE_PROGRAM="$MAKE_PROGRAM" -DCMAKE_C_COMPILER="$CC" \
-    -DCMAKE_C_FLAGS="-Wall -Wextra -Wno-missing-field-initializers $SANITIZE" -DCMAKE_PREFIX_PATH="$prefix"
-"$CMAKE" --build gpt/build
+# example NAME: built against what is installed.
+example() {
+    echo "== the example $1"
+    cp -R "$SOURCE/examples/$1" "$1"
+    "$CMAKE" -S "$1" -B "$1/build" -G "$GENERATOR" -DCMAKE_MAKE_PROGRAM="$MAKE_PROGRAM" -DCMAKE_C_COMPILER="$CC" \
+        -DCMAKE_C_FLAGS="-Wall -Wextra -Wno-missing-field-initializers $SANITIZE" -DCMAKE_PREFIX_PATH="$prefix"
+    "$CMAKE" --build "$1/build"
+}
+# ends_with STATUS COMMAND...
+ends_with() {
+    wanted=$1 status=0
+    shift
+    "$@" 2>output || status=$?
+    test "$status" = "$wanted" || fail "$* ends with $status"
+}
+
+example gpt
 gpt/build/gpt "$SOURCE/README.md" 100 >output || fail "gpt fails"
 awk '/^step/ { loss[$2 + 0] = $4 + 0 } END { exit !(loss[50] > 0 && loss[100] < loss[50]) }' output || fail "gpt does not learn: $(head -2 output)"
-status=0
-gpt/build/gpt gpt/none 2>output || status=$?
-test "$status" = 2 || fail "gpt without a text ends with $status"
+ends_with 2 gpt/build/gpt gpt/none
 
-echo "== the example predict"
-cp -R "$SOURCE/examples/predict" predict
-"$CMAKE" -S predict -B predict/build -G "$GENERATOR" -DCMAKE_MAKE_PROGRAM="$MAKE_PROGRAM" -DCMAKE_C_COMPILER="$CC" \
-    -DCMAKE_C_FLAGS="-Wall -Wextra -Wno-missing-field-initializers $SANITIZE" -DCMAKE_PREFIX_PATH="$prefix"
-"$CMAKE" --build predict/build
+example predict
 if test -x "$prefix/bin/cltrain-train"; then
     LD_LIBRARY_PATH=$lib "$prefix/bin/cltrain-train" convnet --data digits --epochs 5 --export digits.safetensors -q >predict.log
     predict/build/predict digits.safetensors >output || fail "predict fails"
     right=$(awk '/read as/ { sub(",", "", $2); if ($2 == $5) n++ } END { print n + 0 }' output)
     test "$right" -ge 7 || fail "predict reads $right of 8 digits right"
 fi
-status=0
-predict/build/predict none 2>output || status=$?
-test "$status" = 1 || fail "predict without weights ends with $status"
+ends_with 1 predict/build/predict none
+
+example kernel
+kernel/build/kernel >output || fail "kernel fails"
+awk '/^epoch 5/ { exit !($6 > 0.9) }' output || fail "kernel does not learn: $(tail -1 output)"
+
+example series
+series/build/series >output || fail "series fails"
+awk '/^epoch/ { n++; last = $NF } END { exit !(n == 3 && last < 0.1) }' output || fail "series does not learn: $(tail -1 output)"
+ends_with 2 series/build/series series/none
+
+example finetune
+if python3 -c 'import numpy' 2>/dev/null; then
+    python3 - <<'END'
+import numpy as np
+rng = np.random.default_rng(0)
+y = (np.arange(96) % 3).astype("i4")
+x = rng.normal(size=(96, 3, 32, 32)).astype("f4") + np.eye(3, dtype="f4")[y][:, :, None, None]
+np.save("images.npy", x)
+np.save("kinds.npy", y)
+END
+    finetune/build/finetune images.npy kinds.npy >output || fail "finetune fails"
+    awk '/^epoch 3/ { exit !($7 > 0.9) }' output || fail "finetune does not learn: $(tail -1 output)"
+    if test -x "$prefix/bin/cltrain-train"; then
+        LD_LIBRARY_PATH=$lib "$prefix/bin/cltrain-train" resnet18 --data synthetic:3x32x32,classes=5,n=40 --epochs 0 --export base.safetensors -q >finetune.log
+        finetune/build/finetune images.npy kinds.npy base.safetensors moved.safetensors >output || fail "finetune from weights fails"
+        grep -q "fc.weight keeps its first values" output || fail "finetune does not tell which weights it leaves"
+        test -s moved.safetensors || fail "finetune writes no weights"
+    fi
+fi
+ends_with 2 finetune/build/finetune
 
 echo "== versions that do not fit are refused"
 mkdir refused
