@@ -5,7 +5,7 @@
  *
  *     safetensors.torch.save_file(torchvision.models.resnet18(weights="DEFAULT").state_dict(), "resnet18.safetensors")
  *
- * Their head has 1000 classes, ours fewer: it keeps its first values. Only the head and the last stage are trained.
+ * Their head has 1000 classes, ours fewer: it keeps its first values. Only the head and the last stage are trained; without weights, all of it.
  */
 #include <stdio.h>
 #include <cltrain/cltrain.h>
@@ -16,7 +16,7 @@
         goto done;                                             \
     }
 
-enum { BATCH = 16, EPOCHS = 3 };
+enum { BATCH = 16, EPOCHS = 5 };
 
 static void tell(clt_left_out what, const char *name, const char *words, void *user) {
     (void)what, (void)user;
@@ -48,7 +48,7 @@ int main(int argc, char **argv) {
     clt_tensor *y = clt_input(graph, "labels", CLT_I32, CLT_SHAPE(BATCH));
     clt_tensor *logits = clt_model_resnet(x, .depth = 18, .outputs = clt_dataset_classes(data));
     TRY(clt_graph_status(graph));
-    TRY(clt_graph_set_trained(graph, "*", false));
+    TRY(clt_graph_set_trained(graph, "*", argc < 4));
     TRY(clt_graph_set_trained(graph, "layer4.*", true));
     TRY(clt_graph_set_trained(graph, "fc.*", true));
     const clt_parameter_rule rules[] = {{.pattern = "layer4.*", .lr_factor = 0.1f}}; /* what was learned before moves slowly */
