@@ -83,7 +83,7 @@ perform() {
     tests) run build -LE "^(long|$first|$(labels "$sanitized"))\$" ;;
     all) run build -LE "^(long|$first)\$" ;;
     all-long) run build -LE "^($first)\$" ;;
-    sanitized) run build-asan -LE '^long$' ;;
+    sanitized) run build-asan -LE '^(long|dear)$' ;;
     sanitized-long) run build-asan -LE '^(long|parity)$' ;;
     threads) run build-tsan -LE '^long$' ;;
     lint) sh "$root/tools/lint.sh" "$root/build" ;;
