@@ -118,7 +118,6 @@ static clt_status put_label(table *t, size_t column, int64_t line, const char *f
     if (clt_csv_is_missing(field))
         return fail_field(t, CLT_E_FORMAT, line, column, field, "missing: missing=drop leaves lines without a label out");
     bool is_number = clt_number_parse(field, &value);
-    if (!t->options.regression && is_number && field[0] == '0' && field[1] >= '0' && field[1] <= '9') is_number = false; /* 007 is a name, and not 7 */
     if (!t->options.regression && (!is_number || t->labels.fixed || t->columns.texts[column])) return put_text(t, column, line, field);
     if (!is_number) return fail_field(t, CLT_E_FORMAT, line, column, field, "not a number");
     if (!t->options.regression) return put_number(t, column, line, field, value);
@@ -286,12 +285,13 @@ static bool have_texts_in_the_same_places(const record *a, const record *b) {
     return same;
 }
 
-/* 0, 1, 2, ..., as pandas names columns that have no names. */
+/* 0, 1, 2, ..., as pandas names columns that have no names, perhaps behind an index that has none either. */
 static bool are_places(const record *r) {
     enum { FEW = 3 };
     double value;
-    for (size_t i = 0; i < r->n; i++)
-        if (!clt_number_parse(r->fields[i], &value) || value != (double)i) return false;
+    size_t index = r->n > 0 && !r->fields[0][0];
+    for (size_t i = index; i < r->n; i++)
+        if (!clt_number_parse(r->fields[i], &value) || value != (double)(i - index)) return false;
     return r->n >= FEW;
 }
 

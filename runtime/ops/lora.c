@@ -142,7 +142,7 @@ static clt_status adapt_all(adaption *m, clt_graph *graph) {
 
 static clt_status complete(clt_lora_options *o) {
     if (!o->rank) o->rank = 8;
-    if (o->alpha == 0) o->alpha = (float)o->rank;
+    o->alpha = clt_or_default(o->alpha, (float)o->rank);
     if (o->rank < 1 || o->rank > CLT_LORA_MAX_RANK) return clt_fail(CLT_E_INVALID, "LoRA: rank %d: expected 1 to %d", o->rank, CLT_LORA_MAX_RANK);
     if (!isfinite(o->alpha)) return clt_fail(CLT_E_INVALID, "LoRA: alpha is not finite");
     return o->dropout >= 0 && o->dropout < 1 ? CLT_OK : clt_fail(CLT_E_INVALID, "LoRA: dropout %g: expected 0 or more, and less than 1", (double)o->dropout);

@@ -12,6 +12,13 @@ static clt_status infer(clt_tensor *node) {
         if (shape.dims[i] == -1 && open < 0) open = i;
         else if (shape.dims[i] < 1 || __builtin_mul_overflow(known, shape.dims[i], &known)) known = 0;
     }
+    const clt_graph *graph = node->graph, *origin = graph->origin;
+    bool shorter = origin && graph->length != origin->length && graph->batch > 0 && elements % graph->batch == 0;
+    if (shorter && open == 0 && known > 0 && (elements / graph->batch) % known) {
+        char from[CLT_SHAPE_TEXT], to[CLT_SHAPE_TEXT];
+        return clt_fail(CLT_E_SHAPE, "of %s, rows of %s would be of two samples: what is to follow the length is CLT_LENGTH", clt_shape_text(&x->shape, from),
+                        clt_shape_text(&at->shape, to));
+    }
     if (open >= 0 && known > 0) {
         shape.dims[open] = elements / known;
         known *= shape.dims[open];
@@ -54,11 +61,26 @@ static bool remains_the_batch(const clt_tensor *x, const clt_shape *shape) {
     return true;
 }
 
+/* Behind -1 in front, which holds what remains, the longest length as a number is the length: unless whole rows of it lie within a place of x. */
+static clt_shape name_length(const clt_tensor *x, clt_shape shape) {
+    int64_t known = 1, place = 1;
+    clt_shape extent = clt_tensor_extent(x);
+    int longest = 0;
+    for (int i = 1; i < shape.rank; i++) {
+        if (shape.dims[i] < 1 || __builtin_mul_overflow(known, shape.dims[i], &known)) return shape;
+        if (shape.dims[i] == x->graph->length && !longest) longest = i;
+    }
+    for (int d = extent.rank; d-- > 0 && extent.dims[d] == x->shape.dims[d];) place *= extent.dims[d];
+    if (longest && place % known) shape.dims[longest] = CLT_LENGTH;
+    return shape;
+}
+
 /* Lets dimension 0 follow the batch where the shape does not tell which one does. Where there are sequences, a number that is the batch is
  * that alone: at another length it would be what remains, with parts of several samples in one row. */
 static clt_shape follow_batch(const clt_tensor *x, clt_shape shape) {
     int64_t rest = clt_tensor_elements(x);
     if (x->shape.rank > 0 && clt_tensor_extent(x).dims[0] == x->shape.dims[0]) return shape; /* of x it is another dimension that does, or none */
+    if (x->follows && x->graph->length && shape.rank > 1 && shape.dims[0] == -1) shape = name_length(x, shape);
     if (remains_the_batch(x, &shape)) {
         shape.dims[0] = CLT_BATCH;
         return shape;

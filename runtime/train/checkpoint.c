@@ -6,6 +6,7 @@
  *     cltrain.optimizer.exp_avg.conv1.weight …  optimizer state, a part a parameter
  *     __metadata__                              the rest, as text: see position.h
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/name.h"
@@ -20,6 +21,7 @@
 static const char mean_suffix[] = ".running_mean";
 static const char tokenizer_key[] = "cltrain.tokenizer";
 static const char note_key[] = "cltrain.note"; /* the caller's */
+static const char alpha_key[] = "cltrain.lora_alpha"; /* of the first adapter */
 static const char choices_key[] = "cltrain.choices"; /* of the rows that serve the run: see clt_tune_run */
 
 /* ---- what a checkpoint holds ---- */
@@ -32,6 +34,7 @@ typedef struct item {
     float *host;
     size_t offset_bytes, bytes;
     int64_t count;
+    bool zero;                  /* of a file that has none, it becomes 0 */
     const clt_variable *merged; /* a weight whose adapter is added when it is written; else NULL */
 } item;
 
@@ -219,10 +222,18 @@ static size_t add_use(const clt_trainer *t, clt_safetensors_pair *pairs) {
     return n;
 }
 
+/* "" without adapters. */
+static void alpha_text(const clt_trainer *t, char text[32]) {
+    text[0] = 0;
+    for (size_t i = 0; !text[0] && i < t->n_variables; i++)
+        if (t->graph->variables[i]->adapter) snprintf(text, 32, "%.9g", (double)t->graph->variables[i]->adapter->alpha);
+}
+
 static clt_status save(clt_trainer *t, const clt_loader *loader, const char *path) {
     item_list list = {0};
     clt_position_texts texts = {0};
-    clt_safetensors_pair pairs[CLT_POSITION_PAIRS + 1 + USE_PAIRS];
+    clt_safetensors_pair pairs[CLT_POSITION_PAIRS + 2 + USE_PAIRS];
+    char alpha[32];
     clt_text choices = {0};
     clt_status status = add_variables(t, true, SELECT_ALL, &list);
     if (status == CLT_OK) status = add_optimizer_state(t, t->micro, &list);
@@ -232,6 +243,8 @@ static clt_status save(clt_trainer *t, const clt_loader *loader, const char *pat
     clt_run_position position = position_of(t, loader, skipped);
     size_t n_pairs = clt_run_position_write(&position, pairs, &texts);
     pairs[n_pairs++] = (clt_safetensors_pair){choices_key, clt_text_data(&choices)};
+    alpha_text(t, alpha);
+    if (alpha[0]) pairs[n_pairs++] = (clt_safetensors_pair){alpha_key, alpha};
     n_pairs += add_use(t, pairs + n_pairs);
     if (status == CLT_OK) status = write_file(t, path, &list, pairs, n_pairs);
     if (status == CLT_OK) clt_log_message(CLT_LOG_INFO, "checkpoint of step %lld in %s", (long long)t->steps, path);
@@ -315,6 +328,7 @@ static clt_status check_data(const clt_trainer *t, const clt_weight_files *files
 }
 
 static clt_status check_item(const clt_weight_files *files, const char *path, const item *it) {
+    if (it->zero) return CLT_OK;
     const clt_weight *weight = clt_weight_files_find(files, it->name);
     char got[CLT_SHAPE_TEXT], wanted[CLT_SHAPE_TEXT];
     if (!weight) return clt_fail(CLT_E_MISMATCH, "%s has no tensor \"%s\"", path, it->name);
@@ -348,21 +362,41 @@ static clt_status check_file(const clt_weight_files *files, const char *path, co
     for (size_t i = 0; i < clt_weight_files_count(files); i++) {
         const clt_weight *weight = clt_weight_files_at(files, i);
         if (!is_expected(files, weight, list, what))
-            return clt_fail(CLT_E_MISMATCH, "%s has a tensor \"%s\" that the model has not", path, weight->entry->name);
+            return clt_fail(CLT_E_MISMATCH, "%s has a tensor \"%s\" that the model has not%s", path, weight->entry->name,
+                            strstr(weight->entry->name, ".lora_") ? ": it is of a training with adapters (LoRA), which an export merges" : "");
     }
     return CLT_OK;
 }
 
-/* A file of weights may have been written before there were adapters, which keep their values then. */
-static void drop_missing_adapters(const clt_trainer *t, const clt_weight_files *files, item_list *list) {
+/* Adapters that a file of weights has not add nothing to these: B becomes 0, and A stays. */
+static void clear_missing_adapters(const clt_trainer *t, const clt_weight_files *files, item_list *list) {
     size_t kept = 0;
     for (size_t i = 0; i < list->n; i++) {
         item it = list->items[i];
         const clt_variable *v = clt_graph_find_variable(t->graph, it.name);
-        if (v && v->adapts && !clt_weight_files_find(files, it.name)) clt_free(it.name);
+        bool missing = v && v->adapts && !clt_weight_files_find(files, it.name);
+        it.zero = missing && clt_ends_with(it.name, "lora_B.weight");
+        if (missing && !it.zero) clt_free(it.name);
         else list->items[kept++] = it;
     }
     list->n = kept;
+}
+
+static clt_status check_alpha(const clt_trainer *t, const clt_weight_files *files, const char *path) {
+    const char *kept = clt_weight_files_metadata(files, alpha_key);
+    char own[32];
+    alpha_text(t, own);
+    return !kept || !strcmp(kept, own) ? CLT_OK : clt_fail(CLT_E_MISMATCH, "%s was trained with adapters of alpha %.32s, not %s", path, kept, own[0] ? own : "without");
+}
+
+/* The weights of a checkpoint are the moving average's, where one is kept. */
+static const clt_weight *find_values(const clt_weight_files *files, const item *it, const purpose *what) {
+    clt_text name = {0};
+    clt_text_add(&name, CLT_STATE_PREFIX "average.%s", it->name);
+    const clt_weight *mean = what->weights && name.status == CLT_OK ? clt_weight_files_find(files, name.data) : NULL;
+    clt_text_free(&name);
+    const clt_weight *weight = clt_weight_files_find(files, it->name);
+    return mean && weight && mean->entry->bytes == weight->entry->bytes && mean->entry->dtype == weight->entry->dtype ? mean : weight;
 }
 
 static void tell(const purpose *what, clt_left_out left_out, const char *name, const char *words) {
@@ -390,11 +424,12 @@ static clt_status keep_matching(const clt_weight_files *files, const char *path,
 }
 
 /* Everything is read before anything is changed. */
-static clt_status read_values(const clt_weight_files *files, const item_list *list, void **values) {
+static clt_status read_values(const clt_weight_files *files, const item_list *list, const purpose *what, void **values) {
     for (size_t i = 0; i < list->n; i++) {
-        values[i] = clt_alloc(list->items[i].bytes);
-        if (!values[i]) return clt_fail_memory(list->items[i].bytes);
-        CLT_TRY(clt_weight_read(clt_weight_files_find(files, list->items[i].name), values[i], list->items[i].bytes));
+        const item *it = &list->items[i];
+        values[i] = clt_calloc(1, it->bytes);
+        if (!values[i]) return clt_fail_memory(it->bytes);
+        if (!it->zero) CLT_TRY(clt_weight_read(find_values(files, it, what), values[i], it->bytes));
     }
     return CLT_OK;
 }
@@ -438,12 +473,13 @@ static clt_status restore(clt_trainer *t, clt_loader *loader, const clt_weight_f
     CLT_TRY(check_position(t, loader, path, &p));
     if (!what->matching) CLT_TRY(check_data(t, files, path));
     CLT_TRY(add_variables(t, false, what->adapters ? SELECT_ADAPTERS : SELECT_ALL, list));
-    if (!p.whole) drop_missing_adapters(t, files, list);
+    if (!p.whole) clear_missing_adapters(t, files, list);
+    else CLT_TRY(check_alpha(t, files, path));
     if (p.whole) CLT_TRY(add_optimizer_state(t, (int)p.micro, list));
     CLT_TRY(what->matching ? keep_matching(files, path, list, what) : check_file(files, path, list, what));
     *values = clt_calloc(list->n, sizeof **values);
     if (!*values) return clt_fail_memory(list->n * sizeof **values);
-    CLT_TRY(read_values(files, list, *values));
+    CLT_TRY(read_values(files, list, what, *values));
     if (p.whole) CLT_TRY(clt_trainer_set_note(t, clt_weight_files_metadata(files, note_key)));
     if (loader && p.has_loader) CLT_TRY(clt_loader_set_position(loader, p.loader));
     clt_trouble before = t->trouble;

@@ -107,19 +107,40 @@ clt_status clt_lora_save(clt_trainer *t, const char *folder) {
 
 /* ---- reading ---- */
 
+/* Of some initial values PEFT takes a part off the weights once more when it loads. */
+static clt_status check_initial(const clt_config *config) {
+    const json_t *value = clt_config_member(config, "init_lora_weights");
+    return !value || json_is_boolean(value) ? CLT_OK : clt_config_expect_text(config, "init_lora_weights", "gaussian");
+}
+
+/* What changes no product of a layer that has an adapter in the file; anything else has to be off. */
+static clt_status check_others(const clt_config *config) {
+    static const char *const known[] = {"peft_type", "peft_version", "task_type", "auto_mapping", "base_model_name_or_path", "revision", "inference_mode", "r", "lora_alpha", "lora_dropout",
+                                        "target_modules", "exclude_modules", "fan_in_fan_out", "bias", "init_lora_weights", "layers_to_transform", "layers_pattern", "megatron_config",
+                                        "megatron_core", "qalora_group_size"};
+    const char *key;
+    json_t *value;
+    json_object_foreach(config->object, key, value) {
+        bool off = json_is_null(value) || json_is_false(value) || ((json_is_array(value) || json_is_object(value)) && clt_config_expect_empty(config, key) == CLT_OK);
+        for (size_t i = 0; !off && i < CLT_COUNT_OF(known); i++) off = strcmp(key, known[i]) == 0;
+        if (!off) return clt_config_refuse(config, key, "none: of PEFT's LoRA this is not known");
+    }
+    return CLT_OK;
+}
+
 /* What would compute something else is refused. */
 static clt_status read_config(const clt_config *config, clt_lora_options *options) {
     int64_t rank;
-    static const char *const off[] = {"use_dora", "use_rslora", "use_qalora", "lora_bias"}, *const none[] = {"rank_pattern", "alpha_pattern", "modules_to_save", "target_parameters"};
     if (!clt_config_member(config, "peft_type")) return clt_fail(CLT_E_FORMAT, "%s: \"peft_type\" is missing", config->path);
     CLT_TRY(clt_config_expect_text(config, "peft_type", "LORA"));
     CLT_TRY(clt_config_expect_text(config, "bias", "none"));
-    for (size_t i = 0; i < CLT_COUNT_OF(off); i++) CLT_TRY(clt_config_expect_switch(config, off[i], false));
-    for (size_t i = 0; i < CLT_COUNT_OF(none); i++) CLT_TRY(clt_config_expect_empty(config, none[i]));
+    CLT_TRY(check_initial(config));
+    CLT_TRY(check_others(config));
     CLT_TRY(clt_config_size(config, "r", 8, CLT_LORA_MAX_RANK, &rank));
     CLT_TRY(clt_config_real(config, clt_config_member(config, "lora_alpha"), "lora_alpha", 8, &options->alpha));
     CLT_TRY(clt_config_real(config, clt_config_member(config, "lora_dropout"), "lora_dropout", 0, &options->dropout));
     options->rank = (int)rank;
+    if (options->alpha == 0) options->alpha = CLT_ZERO;
     return CLT_OK;
 }
 

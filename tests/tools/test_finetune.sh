@@ -182,6 +182,8 @@ from tensors import read
 a, b, c = read("mean.safetensors"), read("mean.st"), read("last.safetensors")
 assert all(b[name] == c[name] != a[name] for name in a), "the parameters themselves are those of a run without --ema"
 assert all(b["cltrain.optimizer.average." + name] == a[name] for name in a), "the checkpoint has the average"' 2>"$folder/why" || fail "--ema: $(cat "$folder/why")"
+expect 0 "" mlp:32 --data digits --epochs 0 --init mean.st --json
+[ "$(grep '"test_' "$out")" = "$(grep '"test_' mean.json)" ] || fail "the weights of the checkpoint are not the average's"
 expect 0 "" mlp:32 --data digits --epochs 4 --ema 0.9 --lr 0.02 --export whole.safetensors
 expect 0 "" mlp:32 --data digits --epochs 4 --ema 0.9 --lr 0.02 --resume mean.st --export again.safetensors
 cmp -s whole.safetensors again.safetensors || fail "a run that goes on has another average"

@@ -274,8 +274,8 @@ END
 if "$python" -c 'import numpy' 2>/dev/null; then
     "$python" - <<'END'
 import numpy as np
-x = np.random.default_rng(0).integers(0, 256, (60, 1, 8, 8))
-np.save("whole.npy", x.astype("u1")); np.save("part.npy", (x / 255).astype("f4")); np.save("kinds.npy", (np.arange(60) % 3).astype("i4"))
+x = np.random.default_rng(0).integers(0, 256, (90, 1, 8, 8))
+np.save("whole.npy", x.astype("u1")); np.save("part.npy", (x / 255).astype("f4")); np.save("kinds.npy", (np.arange(90) % 3).astype("i4"))
 END
     expect 0 "" logistic --data npy:part.npy,kinds.npy --epochs 1 --save part.st
     expect 0 "are they scaled otherwise, as pixels from 0 to 1 and from 0 to 255?" --predict whole.npy --from part.st --output told.npy
@@ -283,6 +283,16 @@ END
     grep -q "scaled otherwise" "$err" && fail "the same scale is told to be another"
     expect 0 "" logistic --data npy:whole.npy,kinds.npy --epochs 1 --save whole.st
     expect 0 "are they scaled otherwise" logistic --data npy:part.npy,kinds.npy --epochs 0 --resume whole.st
+    expect 0 "" logistic --data npy:whole.npy,kinds.npy --no-standardize --epochs 1 --export plain.st
+    expect 0 "" --test npy:whole.npy,kinds.npy --from plain.st
+    grep -q "scaled otherwise" "$err" && fail "data that were trained on as they are are told to be of another scale"
+    "$python" -c 'print("time,hour,y"); [print(f"{i},{i % 24},{2 * i}") for i in range(2000)]' >hours.csv
+    head -n 30 hours.csv >hour.csv
+    expect 0 "" linear --data csv:hours.csv,regression=1 --epochs 1 --export hours.st
+    for table in hours.csv hour.csv; do
+        expect 0 "" --predict $table --from hours.st
+        grep -q "scaled otherwise" "$err" && fail "a part of a table is told to be of another scale"
+    done
 fi
 
 # ---- a table as people have them: identifiers, texts, values that are missing; used in another order ----

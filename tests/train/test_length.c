@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <math.h>
 #include <string.h>
 
 #include "runtime/base/random.h"
@@ -345,7 +346,7 @@ static void numbers_are_refused_at_another_length(void **state) {
 }
 
 static clt_tensor *as_windows(clt_tensor *x) {
-    return clt_reshape(clt_reshape(x, CLT_SHAPE(-1, WIDTH)), CLT_SHAPE(-1, LONGEST, 1, WIDTH)); /* at half the length, two samples in one */
+    return clt_reshape(clt_reshape(x, CLT_SHAPE(-1, WIDTH)), CLT_SHAPE(-1, LONGEST, 1, WIDTH)); /* the length, which it can only be */
 }
 
 static clt_tensor *all_but_the_last(clt_tensor *x) {
@@ -356,6 +357,44 @@ static clt_tensor *first_four(clt_tensor *x) {
     return clt_slice(x, 1, 0, 4, 1);
 }
 
+/* Heads as a batch of products, told the longest length as a number: it is the length. */
+static clt_tensor *heads_as_rows(clt_tensor *x) {
+    clt_tensor *heads = clt_transpose(clt_reshape(x, CLT_SHAPE(CLT_BATCH, 0, 2, WIDTH / 2)), 1, 2);
+    clt_tensor *rows = clt_reshape(heads, CLT_SHAPE(-1, LONGEST, WIDTH / 2));
+    return clt_reshape(clt_softmax(rows, 1), CLT_SHAPE(CLT_BATCH, -1));
+}
+
+/* Four tokens a row: of two samples where four do not divide the length. */
+static clt_tensor *rows_of_four(clt_tensor *x) {
+    return clt_reshape(x, CLT_SHAPE(-1, 4 * WIDTH));
+}
+
+static void predict_rows(clt_tensor *(*part)(clt_tensor *), int64_t longest, int64_t length, float *values, size_t count) {
+    clt_graph *graph;
+    clt_predictor *p;
+    assert_ok(clt_graph_create(&graph));
+    clt_tensor *tokens = clt_sequence_input(graph, "tokens", CLT_I32, CLT_SHAPE(SAMPLES, longest), 1);
+    clt_tensor *words = clt_embedding(tokens, "words", WORDS, WIDTH);
+    clt_tensor *y = longest == LONGEST ? part(words) : clt_reshape(clt_softmax(clt_transpose(clt_reshape(words, CLT_SHAPE(CLT_BATCH, 0, 2, WIDTH / 2)), 1, 2), 2), CLT_SHAPE(CLT_BATCH, -1));
+    assert_ok(clt_predictor_create(&p, device, y, NULL));
+    clt_batch batch = batch_of(SAMPLES, length);
+    batch.n_fields = 1;
+    assert_ok(clt_predictor_run(p, &batch, values, count));
+    clt_predictor_destroy(p);
+    clt_graph_destroy(graph);
+}
+
+static void the_longest_length_behind_what_remains_is_the_length(void **state) {
+    (void)state;
+    static float a[SAMPLES * LONGEST * WIDTH], b[SAMPLES * LONGEST * WIDTH];
+    for (int64_t length = 1; length < LONGEST; length++) {
+        size_t count = (size_t)(SAMPLES * length * WIDTH);
+        predict_rows(heads_as_rows, LONGEST, length, a, count);
+        predict_rows(NULL, length, length, b, count);
+        for (size_t i = 0; i < count; i++) assert_true(fabsf(a[i] - b[i]) < 1e-6f);
+    }
+}
+
 /* What would mix samples or leave out another token, without a word. */
 static void numbers_do_not_mean_something_else_at_another_length(void **state) {
     (void)state;
@@ -363,8 +402,9 @@ static void numbers_do_not_mean_something_else_at_another_length(void **state) {
         clt_tensor *(*part)(clt_tensor *);
         int64_t length;
         clt_status status;
-    } cases[] = {{as_windows, LONGEST, CLT_OK},       {as_windows, LONGEST / 2, CLT_E_SHAPE}, {all_but_the_last, LONGEST, CLT_OK}, {all_but_the_last, LONGEST - 1, CLT_OK},
-                 {all_but_the_last, LONGEST - 2, CLT_E_SHAPE}, {first_four, 5, CLT_OK},        {first_four, 4, CLT_OK},            {first_four, 3, CLT_E_SHAPE}};
+    } cases[] = {{as_windows, LONGEST, CLT_OK},       {as_windows, LONGEST / 2, CLT_OK}, {all_but_the_last, LONGEST, CLT_OK}, {all_but_the_last, LONGEST - 1, CLT_OK},
+                 {all_but_the_last, LONGEST - 2, CLT_E_SHAPE}, {first_four, 5, CLT_OK},        {first_four, 4, CLT_OK},            {first_four, 3, CLT_E_SHAPE},
+                 {rows_of_four, LONGEST, CLT_OK}, {rows_of_four, 8, CLT_OK}, {rows_of_four, 6, CLT_E_SHAPE}, {rows_of_four, 9, CLT_E_SHAPE}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         clt_graph *graph;
         clt_trainer *trainer;
@@ -391,6 +431,7 @@ int main(void) {
         cmocka_unit_test(many_lengths_take_turns),
         cmocka_unit_test(other_lengths_are_refused),
         cmocka_unit_test(numbers_are_refused_at_another_length),
+        cmocka_unit_test(the_longest_length_behind_what_remains_is_the_length),
         cmocka_unit_test(numbers_do_not_mean_something_else_at_another_length),
     };
     return cmocka_run_group_tests_name("length", tests, open_device, close_device);

@@ -282,6 +282,34 @@ static void a_folder_goes_both_ways(void **state) {
     free_net(&two);
 }
 
+/* Weights are the whole model: what its adapters had learned is merged into them, and is not added once more. */
+static void weights_take_the_place_of_adapters(void **state) {
+    (void)state;
+    net n = {0}, other = {0};
+    float a[N * OUT], b[N * OUT];
+    char weights[512], checkpoint[512];
+    snprintf(weights, sizeof weights, "%s", support_path("round.safetensors"));
+    snprintf(checkpoint, sizeof checkpoint, "%s", support_path("alpha.safetensors"));
+    build(&n);
+    adapt(&n);
+    train_on(&n);
+    step(&n, 20);
+    predict(&n, a);
+    assert_ok(clt_weights_save(n.trainer, weights));
+    assert_ok(clt_checkpoint_save(n.trainer, NULL, checkpoint));
+    assert_ok(clt_weights_load(n.trainer, weights));
+    predict(&n, b);
+    assert_near(b, a, N * OUT);
+    build(&other);
+    assert_ok(clt_graph_set_trained(other.graph, "*", false));
+    assert_ok(clt_graph_add_lora(other.graph, "*.weight", &(clt_lora_options){.rank = RANK, .alpha = 64}));
+    train_on(&other);
+    assert_status(clt_checkpoint_load(other.trainer, NULL, checkpoint), CLT_E_MISMATCH);
+    assert_detail("was trained with adapters of alpha 3, not 64");
+    free_net(&n);
+    free_net(&other);
+}
+
 /* ---- a weight that serves twice, sequences of any length, dropout ---- */
 
 static void a_language_model_is_adapted(void **state) {
@@ -417,11 +445,13 @@ static void refuses_what_peft_has_besides(void **state) {
         {"{}", A1, 2, 6, CLT_E_FORMAT, "\"peft_type\" is missing"},
         {"[]", A1, 2, 6, CLT_E_FORMAT, "is no JSON object"},
         {"{\"peft_type\":\"IA3\"}", A1, 2, 6, CLT_E_UNSUPPORTED, "\"peft_type\" is \"IA3\": expected LORA"},
-        {CONFIG(",\"use_dora\":true"), A1, 2, 6, CLT_E_UNSUPPORTED, "\"use_dora\" is true: expected false"},
+        {CONFIG(",\"use_dora\":true"), A1, 2, 6, CLT_E_UNSUPPORTED, "\"use_dora\" is true: expected none"},
         {CONFIG(",\"use_rslora\":true"), A1, 2, 6, CLT_E_UNSUPPORTED, "\"use_rslora\""},
         {CONFIG(",\"bias\":\"all\""), A1, 2, 6, CLT_E_UNSUPPORTED, "\"bias\" is \"all\": expected none"},
         {CONFIG(",\"rank_pattern\":{\"x\":3}"), A1, 2, 6, CLT_E_UNSUPPORTED, "\"rank_pattern\""},
         {CONFIG(",\"modules_to_save\":[\"head\"]"), A1, 2, 6, CLT_E_UNSUPPORTED, "\"modules_to_save\" is [\"head\"]: expected none"},
+        {CONFIG(",\"init_lora_weights\":\"pissa\""), A1, 2, 6, CLT_E_UNSUPPORTED, "\"init_lora_weights\" is \"pissa\": expected gaussian"},
+        {CONFIG(",\"alora_invocation_tokens\":[9]"), A1, 2, 6, CLT_E_UNSUPPORTED, "\"alora_invocation_tokens\" is [9]: expected none"},
         {CONFIG(",\"lora_dropout\":1"), A1, 2, 6, CLT_E_INVALID, "dropout 1"},
         {"{\"peft_type\":\"LORA\",\"r\":0}", A1, 2, 6, CLT_E_RANGE, "\"r\" is 0"},
         {"{\"peft_type\":\"LORA\",\"r\":\"2\"}", A1, 2, 6, CLT_E_FORMAT, "\"r\" is no whole number"},
@@ -442,6 +472,22 @@ static void refuses_what_peft_has_besides(void **state) {
         assert_detail(wrong[i].words);
         free_net(&n);
     }
+}
+
+/* All that peft 0.21 writes beside what is used. */
+static void takes_what_peft_writes(void **state) {
+    (void)state;
+    net n = {0};
+    build(&n);
+    write_folder("{\"alora_invocation_tokens\":null,\"alpha_pattern\":{},\"arrow_config\":null,\"auto_mapping\":{\"base_model_class\":\"GPT2LMHeadModel\"},"
+                 "\"base_model_name_or_path\":\"gpt2\",\"bias\":\"none\",\"corda_config\":null,\"ensure_weight_tying\":false,\"eva_config\":null,\"exclude_modules\":null,"
+                 "\"fan_in_fan_out\":true,\"inference_mode\":true,\"init_lora_weights\":true,\"layer_replication\":null,\"layers_pattern\":null,\"loftq_config\":{},"
+                 "\"lora_alpha\":4,\"lora_bias\":false,\"lora_dropout\":0.05,\"megatron_core\":\"megatron.core\",\"modules_to_save\":null,\"peft_type\":\"LORA\","
+                 "\"peft_version\":\"0.21.2\",\"qalora_group_size\":16,\"r\":2,\"rank_pattern\":{},\"revision\":null,\"target_modules\":[\"fc1\"],\"task_type\":\"CAUSAL_LM\","
+                 "\"use_dora\":false,\"use_rslora\":false}", A1, RANK, IN);
+    assert_ok(clt_graph_add_lora_of(n.graph, support_path("stranger")));
+    assert_non_null(clt_graph_find(n.graph, "fc1.lora_A.weight"));
+    free_net(&n);
 }
 
 /* All adapters of the graph, and no other; nothing is changed else. */
@@ -472,11 +518,13 @@ int main(void) {
         cmocka_unit_test(exported_weights_have_the_adapters_merged),
         cmocka_unit_test(checkpoints_hold_both),
         cmocka_unit_test(a_folder_goes_both_ways),
+        cmocka_unit_test(weights_take_the_place_of_adapters),
         cmocka_unit_test(a_language_model_is_adapted),
         cmocka_unit_test(a_weight_that_serves_twice_has_one_adapter),
         cmocka_unit_test(adapters_drop_before_the_model_does),
         cmocka_unit_test(refuses_what_makes_no_sense),
         cmocka_unit_test(refuses_what_peft_has_besides),
+        cmocka_unit_test(takes_what_peft_writes),
         cmocka_unit_test(refuses_half_of_the_adapters),
     };
     return cmocka_run_group_tests_name("lora", tests, open_device, close_device);

@@ -129,11 +129,12 @@ const option_row option_rows[] = {
     {OPTION_TEXT, 0, "lora", "SPEC", AT(lora),
      .help = "low-rank adapters, which alone are trained: rank=N[,alpha=X]\n"
              "[,dropout=X],targets=LAYER,..., by names or their last parts; or\n"
-             "a FOLDER of PEFT's, to go on with"},
+             "a FOLDER of PEFT's, to go on with. Running means of batch norm\n"
+             "move nevertheless"},
     {OPTION_TEXT, 0, "export", "FILE", AT(export_to),
      .help = "the weights alone, at the end: what PyTorch's load_state_dict\n"
              "takes; with --lora the adapters are merged into them"},
-    {OPTION_TEXT, 0, "export-lora", "FOLDER", AT(export_lora),
+    {OPTION_TEXT, 0, "export-lora", "DIR", AT(export_lora),
      .help = "the adapters alone, at the end: what PEFT's from_pretrained takes"},
     {OPTION_TEXT, 0, "log", "FILE", AT(log),
      .help = "one JSON object a line, as training goes on; --resume appends"},

@@ -129,7 +129,7 @@ static int initialize(run *r) {
 static const char *options_that_differ(const options *o) {
     const char *detail = clt_error_detail();
     if (strstr(detail, "cltrain.optimizer.average.")) return "--ema has to be what it was";
-    return o->lora || o->freeze || strstr(detail, "cltrain.optimizer.") ? "--freeze and --lora have to be what they were" : NULL;
+    return o->lora || o->freeze || strstr(detail, "cltrain.optimizer.") || strstr(detail, "adapters of alpha") ? "--freeze and --lora have to be what they were" : NULL;
 }
 
 static int resume(run *r) {
@@ -516,8 +516,9 @@ static int finish(run *r) {
     if (!code) code = test(r);
     if (!code && !signal && !r->report->best_epoch) code = export_weights(r); /* else it has the best */
     if (r->resumed && !o->resume && r->report->best_epoch) r->report->exported = true; /* by this run, before it was started again */
-    if (!code && !signal && o->export_to && !r->report->exported && ranks_lead(r->group))
-        warning("--export: %s is not written: epoch %lld, of the run before, is still the best", o->export_to, (long long)r->report->best_epoch);
+    const char *wanted = o->export_to ? o->export_to : o->export_lora;
+    if (!code && !signal && wanted && !r->report->exported && ranks_lead(r->group))
+        warning("%s: %s is not written: epoch %lld, of the run before, is still the best", o->export_to ? "--export" : "--export-lora", wanted, (long long)r->report->best_epoch);
     r->report->peak_device_bytes = clt_device_peak_bytes(r->device);
     r->report->ranks = r->group->size;
     r->report->bytes_sent = ranks_bytes_sent(r->group);
