@@ -144,19 +144,18 @@ static clt_status read_config(const clt_config *config, clt_lora_options *option
     return CLT_OK;
 }
 
-/* "base_model.model.NAME.lora_A.weight" -> "NAME.weight", or "NAME" where that is the model's. */
+/* "base_model.model.NAME.lora_A.weight" -> "NAME.weight", or "NAME" where that is the model's; NULL: it has none. */
 static const clt_variable *weight_of(const clt_graph *graph, const char *tensor) {
     const size_t prefix = strlen(CLT_PEFT_PREFIX);
+    const char *const ends[] = {weight_suffix, ""};
     if (strncmp(tensor, CLT_PEFT_PREFIX, prefix) != 0) return NULL;
-    clt_text name = {0};
-    clt_text_add(&name, "%.*s%s", (int)(strlen(tensor) - prefix - strlen(a_suffix)), tensor + prefix, weight_suffix);
-    const clt_variable *weight = name.status < 0 ? NULL : clt_graph_find_variable(graph, name.data);
-    if (!weight && name.status == CLT_OK) {
-        name.data[name.length - strlen(weight_suffix)] = 0;
-        weight = clt_graph_find_variable(graph, name.data);
-    }
-    clt_text_free(&name);
-    return weight;
+    size_t length = strlen(tensor) - prefix - strlen(a_suffix);
+    for (size_t e = 0; e < CLT_COUNT_OF(ends); e++)
+        for (size_t i = 0; i < graph->n_variables; i++) {
+            const char *name = graph->variables[i]->name;
+            if (strlen(name) >= length && !strncmp(name, tensor + prefix, length) && !strcmp(name + length, ends[e])) return graph->variables[i];
+        }
+    return NULL;
 }
 
 static clt_status check_tensor(const clt_graph *graph, const clt_safetensors_entry *entry, const clt_lora_options *o, const char *path) {
