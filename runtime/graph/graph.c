@@ -128,8 +128,8 @@ static int64_t *size_of(clt_graph *graph, int which) {
 }
 
 /* Other values: batches may grow, lengths shrink, and next to a size is one that shows strides and pairs. 0: there is none. */
-int64_t clt_graph_other_size(const clt_graph *graph, int which, int k) {
-    int64_t size = which == CLT_SIZE_BATCH ? graph->batch : graph->length;
+int64_t clt_graph_other_size(clt_graph *graph, int which, int k) {
+    int64_t size = *size_of(graph, which);
     if (which == CLT_SIZE_BATCH) return size && k == 0 ? size + 1 : size == 1 ? 3 : 2 * size;
     return size > 1 && k == 0 ? size - 1 : size / 2;
 }

@@ -203,7 +203,7 @@ clt_status clt_node_become(clt_tensor *node, const clt_op *op, const void *attri
 void clt_graph_next_segment(clt_graph *graph);
 
 /* A size at which shapes are inferred, too, k of CLT_OTHERS; 0: there is none. */
-int64_t clt_graph_other_size(const clt_graph *graph, int which, int k);
+int64_t clt_graph_other_size(clt_graph *graph, int which, int k);
 
 /* The tensor's shape for an op: CLT_BATCH, CLT_LENGTH or CLT_LENGTH plus or minus a number where a dimension is that, -1 where it follows them in another way. */
 clt_shape clt_tensor_extent(const clt_tensor *tensor);
