@@ -18,6 +18,11 @@ clt_status clt_variable_name_check(const char *name) {
     return clt_tensor_name_check(name);
 }
 
+size_t clt_layer_name_length(const char *weight) {
+    static const char suffix[] = ".weight";
+    return strlen(weight) - (clt_ends_with(weight, suffix) ? sizeof suffix - 1 : 0);
+}
+
 /* Where a star was passed it can take one character more: only the last one need be tried again. */
 bool clt_name_matches(const char *name, const char *pattern) {
     const char *after_star = NULL, *again = NULL;

@@ -16,6 +16,9 @@ clt_status clt_tensor_name_check(const char *name);
 /* A parameter or buffer: CLT_E_INVALID, too, where it begins or ends as these do. */
 clt_status clt_variable_name_check(const char *name);
 
+/* Bytes of the layer's name in that of its weight: without ".weight", if it ends so. */
+size_t clt_layer_name_length(const char *weight);
+
 /* "*" in the pattern stands for any characters, "?" for one. */
 bool clt_name_matches(const char *name, const char *pattern);
 

@@ -34,12 +34,6 @@ static clt_tensor *weight_of(const clt_tensor *node, const char *pattern) {
     return weight && clt_name_matches(weight->name, pattern) && is_factor_alone(weight) ? weight : NULL;
 }
 
-/* "NAME.weight" -> "NAME"; another name as it is. */
-static int layer_length(const char *weight) {
-    static const char suffix[] = ".weight";
-    return (int)(strlen(weight) - (clt_ends_with(weight, suffix) ? sizeof suffix - 1 : 0));
-}
-
 /* ---- one adapter ---- */
 
 typedef struct adapted {
@@ -57,7 +51,7 @@ static clt_status make_adapted(clt_tensor *weight, const clt_lora_options *o, bo
     clt_graph *graph = weight->graph;
     int64_t in = weight->shape.dims[turned ? 0 : 1], out = weight->shape.dims[turned ? 1 : 0];
     clt_text layer = {0};
-    clt_text_add(&layer, "%.*s", layer_length(weight->name), weight->name);
+    clt_text_add(&layer, "%.*s", (int)clt_layer_name_length(weight->name), weight->name);
     const char *name = clt_text_data(&layer);
     made->a = clt_layer_parameter(graph, name, "lora_A.weight", CLT_SHAPE(o->rank, in), clt_layer_init(in));
     made->b = clt_layer_parameter(graph, name, "lora_B.weight", CLT_SHAPE(out, o->rank), (clt_init){CLT_INIT_ZEROS});

@@ -11,6 +11,7 @@
 #include "runtime/base/config.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
+#include "runtime/base/name.h"
 #include "runtime/train/predictor.h"
 #include "runtime/train/trainer.h"
 #include "runtime/train/weight_files.h"
@@ -57,8 +58,7 @@ static clt_status make_targets(const clt_graph *graph, json_t *array) {
         json_t *name;
         if (!v->adapter) continue;
         clt_text layer = {0};
-        size_t cut = clt_ends_with(v->name, weight_suffix) ? strlen(weight_suffix) : 0;
-        clt_text_add(&layer, "%.*s", (int)(strlen(v->name) - cut), v->name);
+        clt_text_add(&layer, "%.*s", (int)clt_layer_name_length(v->name), v->name);
         clt_status status = layer.status < 0 ? layer.status : clt_json_string(&name, layer.data);
         clt_text_free(&layer);
         CLT_TRY(status);
