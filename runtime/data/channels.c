@@ -3,10 +3,14 @@
 
 #include <string.h>
 
-/* One sample [height, width, channels] -> [channels, height, width]. */
-static void turn(const char *from, char *to, size_t pixels, size_t channels, size_t bytes) {
-    for (size_t p = 0; p < pixels; p++)
-        for (size_t c = 0; c < channels; c++) memcpy(to + (c * pixels + p) * bytes, from + (p * channels + c) * bytes, bytes);
+/* Samples [height, width, channels] -> [channels, height, width], by way of one at a time. */
+static void turn(char *samples, int64_t n, size_t pixels, size_t channels, size_t bytes, char *turned) {
+    size_t sample_bytes = pixels * channels * bytes;
+    for (int64_t i = 0; i < n; i++, samples += sample_bytes) {
+        for (size_t p = 0; p < pixels; p++)
+            for (size_t c = 0; c < channels; c++) memcpy(turned + (c * pixels + p) * bytes, samples + (p * channels + c) * bytes, bytes);
+        memcpy(samples, turned, sample_bytes);
+    }
 }
 
 clt_status clt_dataset_channels_first(clt_dataset *dataset) {
@@ -18,13 +22,9 @@ clt_status clt_dataset_channels_first(clt_dataset *dataset) {
     int64_t height = field->shape.dims[0], width = field->shape.dims[1], channels = field->shape.dims[2];
     char *turned = clt_alloc(field->sample_bytes);
     if (!turned) return clt_fail_memory(field->sample_bytes);
-    void *parts[] = {field->data, field->low}; /* the low part is of f32 */
-    for (int64_t i = 0; i < 2 * dataset->samples; i++) {
-        if (!parts[i % 2]) continue;
-        char *sample = (char *)parts[i % 2] + (size_t)(i / 2) * field->sample_bytes;
-        turn(sample, turned, (size_t)(height * width), (size_t)channels, clt_dtype_bytes(field->dtype));
-        memcpy(sample, turned, field->sample_bytes);
-    }
+    size_t pixels = (size_t)(height * width), bytes = clt_dtype_bytes(field->dtype);
+    turn(field->data, dataset->samples, pixels, (size_t)channels, bytes, turned);
+    if (field->low) turn((char *)field->low, dataset->samples, pixels, (size_t)channels, bytes, turned); /* of f32 */
     clt_free(turned);
     field->shape = (clt_shape){.rank = 3, .dims = {channels, height, width}};
     return CLT_OK;
