@@ -210,14 +210,14 @@ static scale measure_scale(const clt_array *samples, int64_t n) {
     return found;
 }
 
-void data_check_scale(const clt_dataset *data, const char *option, const char *what) {
+void data_check_scale(const clt_dataset *data, const clt_preprocessing *model, const char *option, const char *what) {
     enum { FEW = 64, SOME = 256, FEW_ELEMENTS = 16 }; /* a table's columns may well differ little in a part of it */
     const float small = 0.08f, large = 30;
     static const char question[] = "are they scaled otherwise, as pixels from 0 to 1 and from 0 to 255?";
     clt_loader *loader;
     clt_batch batch;
     int64_t samples = clt_dataset_samples(data);
-    if (samples < FEW || clt_loader_create(&loader, data, &(clt_loader_options){.batch = samples < SOME ? samples : SOME, .shuffle = true}) < 0) return;
+    if (!clt_preprocessing_standardizes(model) || samples < FEW || clt_loader_create(&loader, data, &(clt_loader_options){.batch = samples < SOME ? samples : SOME, .shuffle = true}) < 0) return;
     if (clt_loader_next(loader, &batch) >= 0 && batch.fields[0].dtype == CLT_F32) {
         scale found = measure_scale(&batch.fields[0], batch.samples);
         if (found.range > 0 && found.range < small && clt_shape_elements(&batch.fields[0].shape) >= FEW_ELEMENTS * batch.samples)
@@ -245,7 +245,7 @@ int data_open(data_parts *parts, const data_spec *spec, bool regression, bool st
     int code = open_source(parts, spec, regression, seed, like);
     if (!code && !parts->test) code = hold_out(parts, spec, seed);
     if (!code && like) code = apply(parts, like);
-    if (!code && like && clt_preprocessing_standardizes(like)) data_check_scale(parts->train, "--data", spec->text);
+    if (!code && like) data_check_scale(parts->train, like, "--data", spec->text);
     else if (!code && standardize && table) code = standardize_parts(parts);
     if (!code) {
         clt_status status = clt_preprocessing_of(&parts->preprocessing, parts->train);

@@ -73,8 +73,8 @@ int data_open(data_parts *parts, const data_spec *spec, bool regression, bool st
               uint64_t seed, const clt_preprocessing *like);
 void data_close(data_parts *parts);
 
-/* Warns where the numbers of data, as the model takes them (clt_preprocessing_apply), are much smaller or larger than those it was trained on. */
-void data_check_scale(const clt_dataset *data, const char *option, const char *what);
+/* Warns where the numbers of data, as the model takes them (clt_preprocessing_apply), are much smaller or larger than those it was trained on, if these were standardized. */
+void data_check_scale(const clt_dataset *data, const clt_preprocessing *model, const char *option, const char *what);
 
 /* Refuses regression=0|1 of a table where the model predicts the other. Returns 0, or EXIT_USAGE after saying so. */
 int data_check_task(const data_spec *spec, const clt_preprocessing *model, const char *option);

@@ -96,7 +96,7 @@ static int read_data(use *u) {
     if (code) return code;
     status = clt_preprocessing_apply(u->trained_on, u->data);
     if (status < 0) return library_error(status, u->option);
-    if (clt_preprocessing_standardizes(u->trained_on)) data_check_scale(u->data, u->option, u->given->data);
+    data_check_scale(u->data, u->trained_on, u->option, u->given->data);
     return 0;
 }
 
