@@ -35,7 +35,8 @@ typedef struct item {
     size_t offset_bytes, bytes;
     int64_t count;
     bool zero;                  /* of a file that has none, it becomes 0 */
-    const clt_variable *merged; /* a weight whose adapter is added when it is written; else NULL */
+    const clt_variable *variable; /* whose values they are; NULL: of a state */
+    bool merged;                /* its adapter is added when it is written */
 } item;
 
 typedef struct item_list {
@@ -83,7 +84,7 @@ static clt_status add_variables(clt_trainer *t, bool with_tracked, selection whi
         if (!clt_variable_is_kept(v) || v->unsaved) continue; /* the program has them */
         if (which != SELECT_ALL && v->adapts != adapters) continue;
         clt_text name = {0};
-        item it = {.shape = v->shape, .bytes = clt_variable_bytes(v), .merged = which == SELECT_MODEL && v->adapter ? v : NULL};
+        item it = {.shape = v->shape, .bytes = clt_variable_bytes(v), .variable = v, .merged = which == SELECT_MODEL && v->adapter};
         CLT_TRY(clt_state_store_variable(t->store, v, &it.memory));
         clt_text_add(&name, "%s%s", adapters ? CLT_PEFT_PREFIX : "", v->name);
         CLT_TRY(items_add(list, &name, it));
@@ -176,7 +177,7 @@ static clt_status write_item(clt_trainer *t, clt_safetensors_writer *writer, con
     void *values = clt_alloc(it->bytes);
     if (!values) return clt_fail_memory(it->bytes);
     clt_status status = clt_memory_read(it->memory, it->offset_bytes, values, it->bytes);
-    if (status == CLT_OK && it->merged) status = merge(t, it->merged, values);
+    if (status == CLT_OK && it->merged) status = merge(t, it->variable, values);
     if (status == CLT_OK) status = clt_safetensors_writer_write(writer, values, it->bytes);
     clt_free(values);
     return status;
@@ -369,12 +370,11 @@ static clt_status check_file(const clt_weight_files *files, const char *path, co
 }
 
 /* Adapters that a file of weights has not add nothing to these: B becomes 0, and A stays. */
-static void clear_missing_adapters(const clt_trainer *t, const clt_weight_files *files, item_list *list) {
+static void clear_missing_adapters(const clt_weight_files *files, item_list *list) {
     size_t kept = 0;
     for (size_t i = 0; i < list->n; i++) {
         item it = list->items[i];
-        const clt_variable *v = clt_graph_find_variable(t->graph, it.name);
-        bool missing = v && v->adapts && !clt_weight_files_find(files, it.name);
+        bool missing = it.variable && it.variable->adapts && !clt_weight_files_find(files, it.name);
         it.zero = missing && clt_ends_with(it.name, "lora_B.weight");
         if (missing && !it.zero) clt_free(it.name);
         else list->items[kept++] = it;
@@ -473,8 +473,8 @@ static clt_status restore(clt_trainer *t, clt_loader *loader, const clt_weight_f
     CLT_TRY(check_position(t, loader, path, &p));
     if (!what->matching) CLT_TRY(check_data(t, files, path));
     CLT_TRY(add_variables(t, false, what->adapters ? SELECT_ADAPTERS : SELECT_ALL, list));
-    if (!p.whole) clear_missing_adapters(t, files, list);
-    else CLT_TRY(check_alpha(t, files, path));
+    if (p.whole) CLT_TRY(check_alpha(t, files, path));
+    else if (!what->adapters) clear_missing_adapters(files, list);
     if (p.whole) CLT_TRY(add_optimizer_state(t, (int)p.micro, list));
     CLT_TRY(what->matching ? keep_matching(files, path, list, what) : check_file(files, path, list, what));
     *values = clt_calloc(list->n, sizeof **values);
