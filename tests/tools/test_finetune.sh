@@ -12,6 +12,14 @@ def read(path):
     header = json.loads(data[8:8 + length])
     header.pop("__metadata__", None)
     return {name: data[8 + length + f["data_offsets"][0]:8 + length + f["data_offsets"][1]] for name, f in header.items()}
+def with_note(path, note, new):
+    data = open(path, "rb").read()
+    length = struct.unpack_from("<Q", data)[0]
+    header = json.loads(data[8:8 + length])
+    header["__metadata__"]["cltrain.note"] = json.dumps(note)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    open(new, "wb").write(struct.pack("<Q", len(text)) + text + data[8 + length:])
 END
 
 # ---- the values of another training ----
@@ -103,29 +111,17 @@ expect 0 "" mlp:64 --data digits --epochs 7 --lr 50 --patience 9 --resume later.
 "$python" -c 'import json, sys; o = json.load(open(sys.argv[1])); assert o["best_epoch"] == 3, o' "$out" 2>"$folder/why" || fail "the lowest loss behind a run without --patience: $(cat "$folder/why")"
 # An epoch that the file cannot have is no memory.
 "$python" - <<'END'
-import json, struct
-data = open("part.safetensors", "rb").read()
-length = struct.unpack_from("<Q", data)[0]
-header = json.loads(data[8:8 + length])
-header["__metadata__"]["cltrain.note"] = json.dumps({"best_epoch": 1000000, "best_loss": -5})
-text = json.dumps(header).encode()
-text += b" " * (-len(text) % 8)
-open("hostile.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + data[8 + length:])
+from tensors import with_note
+with_note("part.safetensors", {"best_epoch": 1000000, "best_loss": -5}, "hostile.safetensors")
 END
 expect 0 "" mlp:64 --data digits --epochs 4 --patience 9 --resume hostile.safetensors --json
 "$python" -c 'import json, sys; o = json.load(open(sys.argv[1])); assert o["best_epoch"] == 4, o' "$out" 2>"$folder/why" || fail "a note of nonsense: $(cat "$folder/why")"
 
 # Notes that tell no loss are no memory either; a first test that is no number is not the best.
 "$python" - <<'END'
-import json, struct
-data = open("part.safetensors", "rb").read()
-length = struct.unpack_from("<Q", data)[0]
-header = json.loads(data[8:8 + length])
+from tensors import with_note
 for i, note in enumerate(({"best_epoch": 1}, {"best_epoch": 1, "best_loss": "x"})):
-    header["__metadata__"]["cltrain.note"] = json.dumps(note)
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    open(f"odd{i}.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + data[8 + length:])
+    with_note("part.safetensors", note, f"odd{i}.safetensors")
 with open("huge.csv", "w") as table:
     table.write("x,y\n" + "".join(f"{i},{2 * i}\n" for i in range(60)) + "1e30,1\n" * 40)
 END

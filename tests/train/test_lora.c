@@ -12,6 +12,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/random.h"
 #include "runtime/graph/graph.h"
+#include "runtime/train/safetensors.h"
 
 enum { N = 3, IN = 6, WIDE = 8, OUT = 4, RANK = 2 };
 
@@ -414,21 +415,14 @@ static void refuses_what_makes_no_sense(void **state) {
 
 /* A folder of one tensor: its name, its shape, and the config's text. */
 static void write_folder(const char *config, const char *tensor, int rows, int columns) {
-    char header[512], path[512];
     static const float zeros[64];
-    int values = rows * columns;
+    const clt_safetensors_entry entry = {.name = tensor, .dtype = CLT_SAFETENSORS_F32, .shape = CLT_SHAPE(rows, columns)};
+    clt_safetensors_writer *writer;
     assert_ok(clt_file_make_folder(support_path("stranger")));
     support_write(support_path("stranger/adapter_config.json"), config, strlen(config));
-    int length = snprintf(header + 8, sizeof header - 8, "{\"%s\":{\"dtype\":\"F32\",\"shape\":[%d,%d],\"data_offsets\":[0,%d]}}", tensor, rows, columns, 4 * values);
-    memset(header, 0, 8);
-    header[0] = (char)(length & 255);
-    header[1] = (char)(length >> 8);
-    snprintf(path, sizeof path, "%s", support_path("stranger/adapter_model.safetensors"));
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    fwrite(header, 1, (size_t)length + 8, file);
-    fwrite(zeros, sizeof *zeros, (size_t)values, file);
-    assert_int_equal(fclose(file), 0);
+    assert_ok(clt_safetensors_writer_open(&writer, support_path("stranger/adapter_model.safetensors"), &entry, 1, NULL, 0));
+    assert_ok(clt_safetensors_writer_write(writer, zeros, (size_t)(rows * columns) * sizeof *zeros));
+    assert_ok(clt_safetensors_writer_commit(writer));
 }
 
 #define CONFIG(more) "{\"peft_type\":\"LORA\",\"r\":2,\"lora_alpha\":4" more "}"
