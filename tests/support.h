@@ -35,4 +35,10 @@ const char *support_path(const char *name);
 /* Writes a file whole, or fails the test. */
 void support_write(const char *path, const void *bytes, size_t length);
 
+/* `device`, and the pair that opens and closes it around a group of tests. */
+#define SUPPORT_DEVICE                                                                             \
+    static clt_device *device;                                                                     \
+    static int open_device(void **state) { return (void)state, clt_device_open(&device, NULL) < 0; } \
+    static int close_device(void **state) { return (void)state, clt_device_close(device), 0; }
+
 #endif

@@ -8,18 +8,7 @@
 
 enum { N = 4, IN = 5, OUT = 300, STEPS = 7 };
 
-static clt_device *device;
-
-static int open_device(void **state) {
-    (void)state;
-    return clt_device_open(&device, NULL) < 0;
-}
-
-static int close_device(void **state) {
-    (void)state;
-    clt_device_close(device);
-    return 0;
-}
+SUPPORT_DEVICE
 
 typedef struct net {
     clt_graph *graph;

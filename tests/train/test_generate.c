@@ -10,18 +10,7 @@
 
 enum { WORDS = 13, LONGEST = 40 };
 
-static clt_device *device;
-
-static int open_device(void **state) {
-    (void)state;
-    return clt_device_open(&device, NULL) < 0;
-}
-
-static int close_device(void **state) {
-    (void)state;
-    clt_device_close(device);
-    return 0;
-}
+SUPPORT_DEVICE
 
 typedef struct language {
     clt_graph *graph;

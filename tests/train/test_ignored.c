@@ -9,18 +9,7 @@
 enum { N = 6, WIDTH = 3, CLASSES = 4 };
 static const float x_values[N * WIDTH] = {1, 0, 2, -1, 3, 1, 0.5f, 0.5f, -2, 2, 2, 2, -1, -1, 0, 4, -3, 1};
 
-static clt_device *device;
-
-static int open_device(void **state) {
-    (void)state;
-    return clt_device_open(&device, NULL) < 0;
-}
-
-static int close_device(void **state) {
-    (void)state;
-    clt_device_close(device);
-    return 0;
-}
+SUPPORT_DEVICE
 
 typedef struct model {
     clt_graph *graph;

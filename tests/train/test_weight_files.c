@@ -6,18 +6,7 @@
 #include "runtime/base/halves.h"
 #include "runtime/train/weight_files.h"
 
-static clt_device *device;
-
-static int open_device(void **state) {
-    (void)state;
-    return clt_device_open(&device, NULL) < 0;
-}
-
-static int close_device(void **state) {
-    (void)state;
-    clt_device_close(device);
-    return 0;
-}
+SUPPORT_DEVICE
 
 /* ---- files ---- */
 
