@@ -121,16 +121,18 @@ typedef struct clt_lstm_model_options {
     int layers;            /* default 2 */
     float dropout;         /* of the embedding, between layers and before the head; default 0 */
     bool tied;             /* the head shares the embedding's weight; width is hidden then */
+    clt_tensor *rows;      /* as of GPT-2 */
+    clt_tensor *position_ids; /* i32 [N, T]: the places of the tokens, of which the first goes on behind the last of the run before (clt_recurrent_options) */
 } clt_lstm_model_options;
 
-/* A recurrent language model; Zaremba et al. 2014. tokens i32 [N, T] -> logits [N, T, vocabulary]; the first state is 0. Names are those of RNNModel in
+/* A recurrent language model; Zaremba et al. 2014. tokens i32 [N, T] -> logits [N, T, vocabulary], or [R, vocabulary] with `rows`. Names are those of RNNModel in
  * PyTorch's example word_language_model ("encoder.weight", "rnn.weight_ih_l0", "decoder.weight", ...). Unrolled, see clt_lstm. */
 CLT_API clt_tensor *clt_model_lstm_with(clt_tensor *tokens, clt_lstm_model_options options);
 #define clt_model_lstm(tokens, ...) clt_model_lstm_with((tokens), (clt_lstm_model_options){__VA_ARGS__})
 
 /* ---- language models by their configuration -------------------------------------- */
 
-typedef enum clt_language_family { CLT_LANGUAGE_GPT2, CLT_LANGUAGE_LLAMA } clt_language_family;
+typedef enum clt_language_family { CLT_LANGUAGE_GPT2, CLT_LANGUAGE_LLAMA, CLT_LANGUAGE_LSTM } clt_language_family;
 
 typedef struct clt_language_model {
     clt_language_family family;
@@ -138,6 +140,7 @@ typedef struct clt_language_model {
     int32_t end;                   /* the token that ends a text; -1: there is none */
     clt_gpt2_options gpt2;         /* of the family */
     clt_llama_options llama;
+    clt_lstm_model_options lstm;
 } clt_language_model;
 
 /* Reads the config.json of a folder that transformers' save_pretrained wrote, of model_type gpt2 or llama. CLT_E_IO, CLT_E_FORMAT: the file is no such;

@@ -269,10 +269,13 @@ typedef struct clt_recurrent_options {
     bool bidirectional; /* a second one goes from the end, and the results lie side by side */
     bool no_bias;
     float dropout;      /* between layers; default 0 */
+    clt_tensor *position_ids; /* i32 [N, T]: the places of x in a longer sequence. The last states stay in buffers that are in no file ("NAME.state_l0"),
+                                 and the next run goes on from them, unless its first place is 0. N is the number of samples, always; there is no
+                                 gradient. Default: each run begins at 0 */
 } clt_recurrent_options;
 
-/* x [N, T, D] -> the states of the last layer at all T places, [N, T, hidden], or [N, T, 2 hidden]; the first state is 0. LSTM: Hochreiter, Schmidhuber 1997,
- * Gers et al. 2000; GRU: Cho et al. 2014, with the reset gate behind the product. Makes NAME.weight_ih_l0 [4 hidden, D] (3 hidden for GRU), NAME.weight_hh_l0
+/* x [N, T, D] -> the states of the last layer at all T places, [N, T, hidden], or [N, T, 2 hidden]; the first state is 0, or, with position_ids, the
+ * last one of the run before. LSTM: Hochreiter, Schmidhuber 1997, Gers et al. 2000; GRU: Cho et al. 2014, with the reset gate behind the product. Makes NAME.weight_ih_l0 [4 hidden, D] (3 hidden for GRU), NAME.weight_hh_l0
  * [4 hidden, hidden], NAME.bias_ih_l0 and NAME.bias_hh_l0, then those of _l0_reverse and _l1, with PyTorch's order of gates, drawn uniformly in
  * +-1/sqrt(hidden). Unrolled: T, 65536 at most, is one size, and each place adds some 15 nodes to the graph. */
 CLT_API clt_tensor *clt_lstm_with(clt_tensor *x, const char *name, clt_recurrent_options options);

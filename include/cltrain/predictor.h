@@ -68,7 +68,7 @@ typedef bool (*clt_token_visitor)(int32_t token, void *user);
 /* Goes on behind `n` tokens, one after the other. The predictor's graph has the inputs tokens i32 [1, T], of clt_sequence_input where T may be less,
  * and rows i32 [1], and its output is the logits of that row, [1, vocabulary]: clt_language_model_build makes it. A third input, position_ids i32
  * [1, T], tells the places of the tokens to a model that remembers those before (clt_cache): then each new token is computed alone. An end token is
- * told, too.
+ * told, too. With T = 1, no sequence, it is given all tokens one by one, without end: a recurrent model, whose state stays (clt_recurrent_options).
  * CLT_E_RANGE where n + tokens is more than T, or a token is none; CLT_E_SHAPE for another graph. */
 CLT_API clt_status clt_generate(clt_predictor *predictor, const int32_t *prompt, int64_t n, const clt_generate_options *options, clt_token_visitor visit,
                                 void *user);

@@ -124,7 +124,12 @@ clt_tensor *clt_language_model_build(const clt_language_model *model, clt_tensor
     if (!model || !clt_tensor_valid(tokens)) return tokens;
     clt_gpt2_options gpt2 = model->gpt2;
     clt_llama_options llama = model->llama;
-    gpt2.rows = llama.rows = rows;
-    gpt2.position_ids = llama.position_ids = position_ids;
-    return model->family == CLT_LANGUAGE_LLAMA ? clt_model_llama_with(tokens, llama) : clt_model_gpt2_with(tokens, gpt2);
+    clt_lstm_model_options lstm = model->lstm;
+    gpt2.rows = llama.rows = lstm.rows = rows;
+    gpt2.position_ids = llama.position_ids = lstm.position_ids = position_ids;
+    switch (model->family) {
+    case CLT_LANGUAGE_LLAMA: return clt_model_llama_with(tokens, llama);
+    case CLT_LANGUAGE_LSTM: return clt_model_lstm_with(tokens, lstm);
+    default: return clt_model_gpt2_with(tokens, gpt2);
+    }
 }

@@ -27,8 +27,8 @@ clt_tensor *clt_model_lstm_with(clt_tensor *tokens, clt_lstm_model_options optio
     clt_tensor *words = clt_parameter(tokens->graph, "encoder.weight", CLT_SHAPE(o.vocabulary, o.width), narrow);
     clt_tensor *x = clt_embedding_op(tokens, words);
     if (o.dropout > 0) x = clt_dropout(x, o.dropout);
-    x = clt_lstm(x, "rnn", o.hidden, .layers = o.layers, .dropout = o.dropout);
+    x = clt_lstm(x, "rnn", o.hidden, .layers = o.layers, .dropout = o.dropout, .position_ids = o.position_ids);
     if (o.dropout > 0) x = clt_dropout(x, o.dropout);
     clt_tensor *head = o.tied ? words : clt_parameter(tokens->graph, "decoder.weight", CLT_SHAPE(o.vocabulary, o.hidden), narrow);
-    return clt_linear_op(x, head, clt_parameter(tokens->graph, "decoder.bias", CLT_SHAPE(o.vocabulary), (clt_init){CLT_INIT_ZEROS}));
+    return clt_linear_op(clt_model_rows(x, o.rows), head, clt_parameter(tokens->graph, "decoder.bias", CLT_SHAPE(o.vocabulary), (clt_init){CLT_INIT_ZEROS}));
 }

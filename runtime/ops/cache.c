@@ -32,6 +32,10 @@ static clt_cost cost(const clt_tensor *node) {
 
 const clt_op clt_op_cache = {.name = "cache", .least_inputs = 3, .infer = infer, .cost = cost, .is_view = true, .writes = 1u << CACHE, .index_limit = index_limit};
 
+clt_tensor *clt_cache_op(clt_tensor *buffer, clt_tensor *x, clt_tensor *position_ids) {
+    return clt_node(NULL, &clt_op_cache, NULL, (clt_tensor *[]){buffer, x, position_ids}, 3);
+}
+
 clt_tensor *clt_cache(clt_tensor *x, const char *name, int64_t capacity, clt_tensor *position_ids) {
     if (!clt_tensor_valid(x)) return x;
     char text[CLT_SHAPE_TEXT];
@@ -39,5 +43,5 @@ clt_tensor *clt_cache(clt_tensor *x, const char *name, int64_t capacity, clt_ten
     if (x->shape.rank != 4)
         return clt_graph_fail(x->graph, clt_fail(CLT_E_SHAPE, "cache: expected x [N, heads, T, D], got %s", clt_shape_text(&x->shape, text)));
     clt_tensor *buffer = clt_buffer_with(x->graph, name, CLT_SHAPE(dims[0], dims[1], capacity, dims[3]), (clt_init){0}, (clt_buffer_options){.unsaved = true});
-    return clt_node(NULL, &clt_op_cache, NULL, (clt_tensor *[]){buffer, x, position_ids}, 3);
+    return clt_cache_op(buffer, x, position_ids);
 }

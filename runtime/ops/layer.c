@@ -28,6 +28,14 @@ clt_tensor *clt_layer_buffer(clt_graph *graph, const char *layer, const char *na
     return make_named(clt_buffer, graph, layer, name, shape, init);
 }
 
+static clt_tensor *make_unsaved(clt_graph *graph, const char *name, clt_shape shape, clt_init init) {
+    return clt_buffer_with(graph, name, shape, init, (clt_buffer_options){.unsaved = true});
+}
+
+clt_tensor *clt_layer_unsaved(clt_graph *graph, const char *layer, const char *name, clt_shape shape) {
+    return make_named(make_unsaved, graph, layer, name, shape, (clt_init){CLT_INIT_ZEROS});
+}
+
 clt_tensor *clt_layer_row(clt_tensor *matrix, int64_t index, clt_shape shape) {
     return clt_reshape(clt_slice(matrix, 0, index, index + 1, 1), shape);
 }

@@ -11,6 +11,8 @@ clt_tensor *clt_layer_parameter(clt_graph *graph, const char *layer, const char 
                                 clt_init init);
 clt_tensor *clt_layer_buffer(clt_graph *graph, const char *layer, const char *name, clt_shape shape,
                              clt_init init);
+/* A buffer that is in no file, zeros at first. */
+clt_tensor *clt_layer_unsaved(clt_graph *graph, const char *layer, const char *name, clt_shape shape);
 
 /* Row `index` of a matrix, in the shape of the parameter whose gradient it is. */
 clt_tensor *clt_layer_row(clt_tensor *matrix, int64_t index, clt_shape shape);

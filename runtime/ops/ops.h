@@ -158,6 +158,8 @@ typedef struct clt_attention_size {
 } clt_attention_size;
 clt_attention_size clt_attention_sizes(const clt_tensor *node); /* of any of the three ops */
 /* Operands behind those that all have, any of them; NULL: there is none. */
+/* clt_cache into a buffer that there is. */
+clt_tensor *clt_cache_op(clt_tensor *buffer, clt_tensor *x, clt_tensor *position_ids);
 clt_tensor *clt_attention_mask(const clt_tensor *node);
 clt_tensor *clt_attention_position_ids(const clt_tensor *node); /* i32 [N, T] */
 clt_tensor *clt_attention_rng(const clt_tensor *node);          /* i32 [4], of dropout */

@@ -16,6 +16,7 @@ typedef struct cell {
     int64_t hidden;
     clt_tensor *weight_hh, *bias_hh;
     clt_tensor *h, *c; /* NULL before the first step: zeros */
+    clt_tensor *buffer; /* of the state that stays between runs, [N, 1, 1, hidden or 2 hidden]; NULL: none does */
 } cell;
 
 /* Gate i of [..., gates hidden], or of nothing. */
@@ -54,6 +55,33 @@ static clt_tensor *parameter(clt_graph *graph, const char *name, const char *wha
     return clt_layer_parameter(graph, name, own, shape, clt_layer_init(hidden));
 }
 
+static clt_tensor *state_buffer(clt_graph *graph, const char *name, int layer, clt_shape shape) {
+    char own[48];
+    snprintf(own, sizeof own, "state_l%d", layer);
+    return clt_layer_unsaved(graph, name, own, shape);
+}
+
+/* ---- a state that stays ---- */
+
+/* The state that the last run left, h and c side by side; of a sequence that begins, 0. */
+static void recall(cell *l, const char *name, int layer, clt_tensor *position_ids) {
+    clt_tensor *place = clt_cast(clt_slice(position_ids, 1, 0, 1, 1), CLT_F32);
+    int64_t width = (l->gates == 4 ? 2 : 1) * l->hidden;
+    l->buffer = state_buffer(place->graph, name, layer, CLT_SHAPE(position_ids->shape.dims[0], 1, 1, width));
+    clt_tensor *state = clt_where(place, clt_reshape(l->buffer, CLT_SHAPE(0, width)), clt_fill(place->graph, CLT_SHAPE(1), 0));
+    l->h = gate(l, state, 0);
+    if (l->gates == 4) l->c = gate(l, state, 1);
+}
+
+/* What comes behind reads the state where it stays. */
+static void keep(cell *l, int64_t samples) {
+    clt_tensor *state = l->c ? clt_concat((clt_tensor *[]){l->h, l->c}, 2, 1) : l->h;
+    clt_tensor *first = clt_cast(clt_fill(state->graph, CLT_SHAPE(samples, 1), 0), CLT_I32); /* a cache of one place each */
+    l->h = gate(l, clt_reshape(clt_cache_op(l->buffer, clt_reshape(state, CLT_SHAPE(0, 1, 1, -1)), first), CLT_SHAPE(0, -1)), 0);
+}
+
+/* ---- layers ---- */
+
 /* x [N, T, D] -> [N, T, hidden]. */
 static clt_tensor *direction(clt_tensor *x, const char *name, int gates, int layer, bool reverse, const clt_recurrent_options *o) {
     clt_graph *graph = x->graph;
@@ -68,15 +96,31 @@ static clt_tensor *direction(clt_tensor *x, const char *name, int gates, int lay
     clt_tensor *all = clt_linear_op(x, weight, bias); /* of all places at once */
     clt_tensor **states = clt_calloc((size_t)length, sizeof *states);
     if (!states) return clt_graph_fail(graph, clt_fail_memory((size_t)length * sizeof *states));
+    if (o->position_ids) recall(&l, name, layer, o->position_ids);
     for (int64_t i = 0; i < length; i++) {
         int64_t t = reverse ? length - 1 - i : i;
         clt_tensor *own = clt_reshape(clt_slice(all, 1, t, t + 1, 1), CLT_SHAPE(0, rows));
         (gates == 4 ? step_lstm : step_gru)(&l, own);
+        if (l.buffer && i == length - 1) keep(&l, x->shape.dims[0]);
         states[t] = clt_reshape(l.h, CLT_SHAPE(0, 1, o->hidden));
     }
     clt_tensor *y = clt_concat(states, (int)length, 1);
     clt_free(states);
     return y;
+}
+
+/* NULL: nothing is wrong with them. */
+static clt_tensor *refuse_places(const char *what, clt_tensor *x, const char *name, const clt_recurrent_options *o) {
+    clt_tensor *ids = o->position_ids;
+    char text[CLT_SHAPE_TEXT];
+    if (!ids) return NULL;
+    if (!clt_tensor_valid(ids)) return ids;
+    if (o->bidirectional)
+        return clt_graph_fail(x->graph, clt_fail(CLT_E_INVALID, "%s \"%s\": with position_ids it goes on with a text, which it cannot read from its end: bidirectional",
+                                                 what, name ? name : ""));
+    if (ids->dtype == CLT_I32 && clt_shape_equal(&ids->shape, &CLT_SHAPE(x->shape.dims[0], x->shape.dims[1]))) return NULL;
+    return clt_graph_fail(x->graph, clt_fail(CLT_E_SHAPE, "%s \"%s\": expected position_ids i32 [%lld, %lld], got %s %s", what, name ? name : "",
+                                             (long long)x->shape.dims[0], (long long)x->shape.dims[1], clt_dtype_name(ids->dtype), clt_shape_text(&ids->shape, text)));
 }
 
 static clt_tensor *recurrent(const char *what, clt_tensor *x, const char *name, int gates, clt_recurrent_options o) {
@@ -90,6 +134,8 @@ static clt_tensor *recurrent(const char *what, clt_tensor *x, const char *name, 
     if (clt_tensor_extent(x).dims[1] != x->shape.dims[1] || x->shape.dims[1] > LONGEST)
         return clt_graph_fail(x->graph, clt_fail(CLT_E_SHAPE, "%s \"%s\": it is unrolled over T, which must be one size, %d at most; x is %s", what, name ? name : "",
                                                  LONGEST, clt_shape_text(&x->shape, text)));
+    clt_tensor *refused = refuse_places(what, x, name, &o);
+    if (refused) return refused;
     for (int i = 0; i < o.layers && clt_tensor_valid(x); i++) {
         if (i && o.dropout > 0) x = clt_dropout(x, o.dropout);
         clt_tensor *both[] = {direction(x, name, gates, i, false, &o), NULL};

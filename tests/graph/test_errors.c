@@ -84,6 +84,8 @@ BUILDER(adaptive, clt_adaptive_avg_pool2d(image(g), 4, 20000))
 BUILDER(lstm, clt_lstm(matrix(g), "rnn", 4))
 BUILDER(lstm_hidden, clt_lstm(sequence(g), "rnn", 0))
 BUILDER(lstm_dropout, clt_lstm(sequence(g), "rnn", 4, .dropout = 1))
+BUILDER(lstm_places, clt_lstm(sequence(g), "rnn", 4, .position_ids = clt_input(g, "ids", CLT_I32, CLT_SHAPE(2, 9))))
+BUILDER(lstm_places_backward, clt_lstm(sequence(g), "rnn", 4, .bidirectional = true, .position_ids = clt_input(g, "ids", CLT_I32, CLT_SHAPE(2, 4))))
 BUILDER(lstm_length, clt_lstm(clt_sequence_input(g, "s", CLT_F32, CLT_SHAPE(2, 4, 3), 1), "rnn", 4))
 BUILDER(gru_nameless, clt_gru(sequence(g), NULL, 4))
 BUILDER(squeeze, clt_squeeze(matrix(g), 0))
@@ -283,6 +285,8 @@ static const struct {
     WRONG(lstm, CLT_E_SHAPE, "lstm \"rnn\"", "got [2, 3]"),
     WRONG(lstm_hidden, CLT_E_SHAPE, "lstm \"rnn\"", "hidden 1 or more"),
     WRONG(lstm_dropout, CLT_E_SHAPE, "lstm \"rnn\"", "dropout in [0, 1)"),
+    WRONG(lstm_places, CLT_E_SHAPE, "lstm \"rnn\"", "position_ids i32 ["),
+    WRONG(lstm_places_backward, CLT_E_INVALID, "lstm \"rnn\"", "bidirectional"),
     WRONG(lstm_length, CLT_E_SHAPE, "lstm \"rnn\"", "T, which must be one size"),
     WRONG(gru_nameless, CLT_E_INVALID, "weight_ih_l0", "has no name"),
     WRONG(squeeze, CLT_E_SHAPE, "squeeze", "axis 0 of [2, 3] is not always 1"),

@@ -102,6 +102,13 @@ expect 1 "shards/model-1.safetensors" shards --prompt-ids 1
 expect 0 "" hf --tokenizer chars:text.txt --prompt "lazy " --tokens 30 --temperature 0 # up to its end
 [ "$(cat "$out")" = "lazy dog" ] || fail "the end token does not end the text"
 
+# A recurrent model, which has no positions to run out of.
+"$train" lstm:1/64 --data text:text.txt,tokenizer=chars,context=24 --steps 150 --batch 8 --lr 2e-2 --export state.safetensors -q --json >"$out" 2>"$err" ||
+    fail "no recurrent model is trained"
+expect 0 "state.safetensors (" state.safetensors --prompt "the quick " --tokens 124 --temperature 0
+grep -q positions "$err" && fail "positions of a recurrent model"
+[ "$(cat "$out")" = "the quick brown fox jumps over the lazy dog. the quick brown fox jumps over the lazy dog. the quick brown fox jumps over the lazy dog." ] || fail "the state's text: $(cat "$out")"
+
 # Adapters that learn another order of the same words, beside the model and merged into it.
 "$python" -c 'print(("the lazy dog jumps over the quick brown fox. " * 8 + "\n") * 20, end="")' >other.txt
 "$train" gpt2:2/2/32 --data text:other.txt,tokenizer=chars,context=48 --steps 60 --batch 4 --lr 2e-2 --init fox.safetensors --lora rank=8,targets=c_attn,c_proj,c_fc \

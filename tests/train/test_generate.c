@@ -25,6 +25,7 @@ static clt_language_model small(clt_language_family family) {
         .end = -1,
         .gpt2 = {.vocabulary = WORDS, .positions = LONGEST, .width = 16, .layers = 2, .heads = 2},
         .llama = {.vocabulary = WORDS, .width = 16, .hidden = 24, .layers = 2, .heads = 4, .key_heads = 2},
+        .lstm = {.vocabulary = WORDS, .hidden = 16, .layers = 2},
     };
 }
 
@@ -40,10 +41,11 @@ static language make(clt_language_family family, kind which, int64_t samples) {
     language l;
     clt_language_model model = small(family);
     assert_ok(clt_graph_create(&l.graph));
-    clt_shape shape = CLT_SHAPE(samples, LONGEST);
-    clt_tensor *tokens = which == FIXED ? clt_input(l.graph, "tokens", CLT_I32, shape) : clt_sequence_input(l.graph, "tokens", CLT_I32, shape, 1);
-    clt_tensor *rows = which == WHOLE ? NULL : clt_input(l.graph, "rows", CLT_I32, CLT_SHAPE(samples));
-    clt_tensor *ids = which == REMEMBERS ? clt_sequence_input(l.graph, "position_ids", CLT_I32, shape, 1) : NULL;
+    bool recurrent = family == CLT_LANGUAGE_LSTM, one_length = which == FIXED || recurrent;
+    clt_shape shape = CLT_SHAPE(samples, which == REMEMBERS && recurrent ? 1 : LONGEST);
+    clt_tensor *tokens = one_length ? clt_input(l.graph, "tokens", CLT_I32, shape) : clt_sequence_input(l.graph, "tokens", CLT_I32, shape, 1);
+    clt_tensor *rows = which == WHOLE ? NULL : clt_input(l.graph, "rows", CLT_I32, CLT_SHAPE(samples)), *ids = NULL;
+    if (which == REMEMBERS) ids = one_length ? clt_input(l.graph, "position_ids", CLT_I32, shape) : clt_sequence_input(l.graph, "position_ids", CLT_I32, shape, 1);
     clt_tensor *logits = clt_language_model_build(&model, tokens, rows, ids);
     assert_ok(clt_predictor_create(&l.predictor, device, logits, &(clt_predictor_options){.seed = 2}));
     for (size_t i = 0; i < l.graph->n_variables; i++) {
@@ -113,6 +115,76 @@ static void goes_on_as_the_whole_text_says(void **state) {
         destroy(&whole);
         destroy(&fixed);
         destroy(&stepwise);
+    }
+}
+
+static void a_state_goes_on_as_the_whole_text_says(void **state) {
+    (void)state;
+    enum { PROMPT = 3, MADE = 30 };
+    language whole = make(CLT_LANGUAGE_LSTM, WHOLE, 1), remembers = make(CLT_LANGUAGE_LSTM, REMEMBERS, 1);
+    int32_t text[LONGEST] = {3, 1, 12};
+    static float logits[LONGEST * WORDS];
+    told another = {0}, made = {0};
+    clt_generate_options options = {.tokens = MADE};
+    assert_ok(clt_generate(remembers.predictor, (int32_t[]){7, 2, 2, 9}, 4, &options, tell, &another)); /* which is forgotten */
+    assert_ok(clt_generate(remembers.predictor, text, PROMPT, &options, tell, &made));
+    assert_int_equal(made.n, MADE);
+    assert_memory_not_equal(another.tokens, made.tokens, sizeof made.tokens);
+    memcpy(text + PROMPT, made.tokens, MADE * sizeof *text);
+    assert_ok(clt_predictor_run(whole.predictor, &(clt_batch){1, 1, {{CLT_I32, CLT_SHAPE(1, LONGEST), text}}}, logits, LONGEST * WORDS));
+    int different = 0;
+    for (int i = 0; i < MADE; i++) {
+        const float *behind = logits + (PROMPT + i - 1) * WORDS;
+        int best = 0;
+        for (int k = 1; k < WORDS; k++)
+            if (behind[k] > behind[best]) best = k;
+        assert_int_equal(made.tokens[i], best);
+        different += i > 0 && made.tokens[i] != made.tokens[i - 1];
+    }
+    assert_true(different > 5);
+    destroy(&remembers);
+    destroy(&whole);
+}
+
+/* x [2, T, 3] -> the states of two layers. */
+static language recurrent(bool gru, int64_t length, bool remembers) {
+    language l;
+    assert_ok(clt_graph_create(&l.graph));
+    clt_tensor *x = clt_input(l.graph, "x", CLT_F32, CLT_SHAPE(2, length, 3));
+    clt_tensor *ids = remembers ? clt_input(l.graph, "position_ids", CLT_I32, CLT_SHAPE(2, length)) : NULL;
+    clt_tensor *y = gru ? clt_gru(x, "rnn", 4, .layers = 2, .position_ids = ids) : clt_lstm(x, "rnn", 4, .layers = 2, .position_ids = ids);
+    assert_ok(clt_predictor_create(&l.predictor, device, y, &(clt_predictor_options){.seed = 2}));
+    return l;
+}
+
+/* Two sequences in pieces of two places; the second begins anew at its third. */
+static void layers_go_on_where_they_were(void **state) {
+    (void)state;
+    static const int64_t begins[2] = {0, 2}; /* of the sequences' last parts */
+    for (int gru = 0; gru < 2; gru++) {
+        language whole = recurrent(gru, 4, false), parts = recurrent(gru, 2, true);
+        float x[2][4][3], wanted[2][4][4], y[2][2][4];
+        for (int i = 0; i < 24; i++) ((float *)x)[i] = sinf(3.7f * (float)i);
+        for (int turn = 0; turn < 2; turn++) /* the same again: whatever a run left, place 0 begins at 0 */
+            for (int part = 0; part < 2; part++) {
+                float piece[2][2][3];
+                int32_t ids[2][2];
+                for (int s = 0; s < 2; s++)
+                    for (int t = 0; t < 2; t++) {
+                        memcpy(piece[s][t], x[s][2 * part + t], sizeof piece[s][t]);
+                        ids[s][t] = (int32_t)(2 * part + t - begins[s] * part);
+                    }
+                clt_batch batch = {2, 2, {{CLT_F32, CLT_SHAPE(2, 2, 3), piece}, {CLT_I32, CLT_SHAPE(2, 2), ids}}};
+                assert_ok(clt_predictor_run(parts.predictor, &batch, (float *)y, 16));
+                float moved[2][4][3] = {{{0}}}; /* each sequence from its beginning on */
+                for (int s = 0; s < 2; s++) memcpy(moved[s], x[s] + begins[s] * part, (size_t)(4 - begins[s] * part) * sizeof moved[s][0]);
+                assert_ok(clt_predictor_run(whole.predictor, &(clt_batch){2, 1, {{CLT_F32, CLT_SHAPE(2, 4, 3), moved}}}, (float *)wanted, 32));
+                for (int s = 0; s < 2; s++)
+                    for (int t = 0; t < 2; t++)
+                        for (int k = 0; k < 4; k++) assert_float_equal(y[s][t][k], wanted[s][2 * part + t - begins[s] * part][k], 1e-6);
+            }
+        destroy(&parts);
+        destroy(&whole);
     }
 }
 
@@ -207,6 +279,8 @@ static void refuses_what_it_cannot_do(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(goes_on_as_the_whole_text_says),
+        cmocka_unit_test(a_state_goes_on_as_the_whole_text_says),
+        cmocka_unit_test(layers_go_on_where_they_were),
         cmocka_unit_test(each_sample_has_its_own_place),
         cmocka_unit_test(ends_where_it_is_told_to),
         cmocka_unit_test(refuses_what_it_cannot_do),

@@ -86,20 +86,27 @@ static int read_ids(run *r) {
 
 /* ---- the model ---- */
 
+/* i32 [1, T]. */
+static clt_tensor *token_input(const run *r, const char *name) {
+    const clt_language_model *l = &r->model.language;
+    int64_t wanted = (int64_t)r->n_prompt + r->given->tokens; /* which is what is remembered, too; clt_generate refuses more than the positions */
+    if (l->family == CLT_LANGUAGE_LSTM) return clt_input(r->graph, name, CLT_I32, CLT_SHAPE(1, 1));
+    return clt_sequence_input(r->graph, name, CLT_I32, CLT_SHAPE(1, wanted < l->positions ? wanted : l->positions), 1);
+}
+
 static int load(run *r) {
     const clt_language_model *l = &r->model.language;
     clt_status status = clt_device_open(&r->device, r->given->device);
     if (status < 0) return library_error(status, "opening a device");
     status = clt_graph_create(&r->graph);
     if (status < 0) return library_error(status, "making the model");
-    int64_t wanted = (int64_t)r->n_prompt + r->given->tokens; /* which is what is remembered, too; clt_generate refuses more than the positions */
-    clt_shape longest = CLT_SHAPE(1, wanted < l->positions ? wanted : l->positions);
-    clt_tensor *tokens = clt_sequence_input(r->graph, "tokens", CLT_I32, longest, 1), *rows = clt_input(r->graph, "rows", CLT_I32, CLT_SHAPE(1));
-    clt_tensor *logits = clt_language_model_build(l, tokens, rows, clt_sequence_input(r->graph, "position_ids", CLT_I32, longest, 1));
+    clt_tensor *tokens = token_input(r, "tokens"), *rows = clt_input(r->graph, "rows", CLT_I32, CLT_SHAPE(1));
+    clt_tensor *logits = clt_language_model_build(l, tokens, rows, token_input(r, "position_ids"));
     if (r->given->lora) status = clt_graph_add_lora_of(r->graph, r->given->lora);
     if (status < 0) return library_error(status, "--lora");
-    message_line("%s (%lld parameters, %lld positions) with %s", r->given->model, (long long)clt_graph_parameter_count(r->graph), (long long)l->positions,
-                 clt_device_get_info(r->device)->name);
+    char positions[40] = "";
+    if (l->family != CLT_LANGUAGE_LSTM) snprintf(positions, sizeof positions, ", %lld positions", (long long)l->positions);
+    message_line("%s (%lld parameters%s) with %s", r->given->model, (long long)clt_graph_parameter_count(r->graph), positions, clt_device_get_info(r->device)->name);
     status = clt_predictor_create(&r->predictor, r->device, logits, &(clt_predictor_options){.weights = r->model.weights});
     if (status < 0) return library_error(status, "loading the model");
     status = r->given->lora ? clt_predictor_load_lora(r->predictor, r->given->lora) : CLT_OK;

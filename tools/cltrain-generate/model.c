@@ -47,17 +47,16 @@ static int read_size(const char *path, const char *tensor, int axis, int64_t *si
 }
 
 /* Sizes that the model's text does not tell are those of its weights. */
-static int complete(model *m, const model_spec *spec, const char *path) {
-    clt_language_model *l = &m->language;
+static int complete_gpt2(clt_language_model *l, const char *path) {
+    int code = read_size(path, "transformer.wte.weight", 0, &l->vocabulary);
+    if (!code) code = read_size(path, "transformer.wpe.weight", 0, &l->positions);
+    l->gpt2.vocabulary = l->vocabulary;
+    l->gpt2.positions = l->positions;
+    return code;
+}
+
+static int complete_llama(clt_language_model *l, const char *path) {
     clt_preprocessing *data;
-    *l = (clt_language_model){.family = spec->id == MODEL_LLAMA ? CLT_LANGUAGE_LLAMA : CLT_LANGUAGE_GPT2, .end = -1, .gpt2 = spec->gpt2, .llama = spec->llama};
-    if (l->family == CLT_LANGUAGE_GPT2) {
-        int code = read_size(path, "transformer.wte.weight", 0, &l->vocabulary);
-        if (!code) code = read_size(path, "transformer.wpe.weight", 0, &l->positions);
-        l->gpt2.vocabulary = l->vocabulary;
-        l->gpt2.positions = l->positions;
-        return code;
-    }
     clt_status status = clt_preprocessing_load(&data, path); /* the length of the sequences that it was trained on */
     if (status < 0) return library_error(status, "reading the model");
     l->positions = clt_preprocessing_shape(data).dims[0];
@@ -65,6 +64,22 @@ static int complete(model *m, const model_spec *spec, const char *path) {
     int code = read_size(path, "model.embed_tokens.weight", 0, &l->vocabulary);
     l->llama.vocabulary = l->vocabulary;
     return code;
+}
+
+static int complete_lstm(clt_language_model *l, const char *path) {
+    l->positions = INT32_MAX; /* its state is all that it remembers */
+    int code = read_size(path, "encoder.weight", 0, &l->vocabulary);
+    l->lstm.vocabulary = l->vocabulary;
+    return code;
+}
+
+static int complete(clt_language_model *l, const model_spec *spec, const char *path) {
+    *l = (clt_language_model){.end = -1, .gpt2 = spec->gpt2, .llama = spec->llama, .lstm = spec->lstm};
+    switch (spec->id) {
+    case MODEL_LLAMA: l->family = CLT_LANGUAGE_LLAMA; return complete_llama(l, path);
+    case MODEL_LSTM: l->family = CLT_LANGUAGE_LSTM; return complete_lstm(l, path);
+    default: l->family = CLT_LANGUAGE_GPT2; return complete_gpt2(l, path);
+    }
 }
 
 static int find_in_file(model *m, const char *path) {
@@ -77,9 +92,8 @@ static int find_in_file(model *m, const char *path) {
         return run_error("%s does not tell which model it holds: expected a file that cltrain-train wrote, or the folder of save_pretrained", path);
     if (status < 0) return library_error(status, "reading the model");
     if (!model_parse(&spec, text, problem, sizeof problem)) return run_error("%s: %s", path, problem);
-    if (spec.id == MODEL_LSTM) return run_error("%s holds %s, whose text is not generated yet: expected gpt2 or llama", path, text);
     if (model_reads(spec.id) != MODEL_READS_TOKENS) return run_error("%s holds %s: expected a language model, such as gpt2:nano", path, text);
-    return complete(m, &spec, path);
+    return complete(&m->language, &spec, path);
 }
 
 int model_find(model *m, const char *path) {

@@ -58,7 +58,7 @@ void options_print_help(FILE *file) {
     fprintf(file,
             "Usage: " PROGRAM " FOLDER|FILE --prompt TEXT [options]\n"
             "\n"
-            "Goes on with a text by a language model, GPT-2 or Llama, on an OpenCL device.\n"
+            "Goes on with a text by a language model (GPT-2, Llama, LSTM) on an OpenCL device.\n"
             "FOLDER is what save_pretrained of transformers wrote: config.json, model.safetensors\n"
             "and tokenizer.json. FILE is what cltrain-train --export or --save wrote.\n"
             "\n"
