@@ -308,7 +308,8 @@ CLT_API clt_tensor *clt_cumsum(clt_tensor *x, int axis);
 /* ---- shapes ---------------------------------------------------------------- */
 
 /* The elements of x in another shape. One dimension may be -1: what remains. A dimension of 0 is as x has it there, one of CLT_BATCH the
- * batch, one of CLT_LENGTH the length of the sequences; where none is the batch, dimension 0 grows and shrinks with x. */
+ * batch, one of CLT_LENGTH the length of the sequences. Where none is the batch, dimension 0 grows and shrinks with x: a number there that is a multiple
+ * of the batch is as many rows of each sample. */
 CLT_API clt_tensor *clt_reshape(clt_tensor *x, clt_shape shape);
 CLT_API clt_tensor *clt_flatten(clt_tensor *x); /* [N, ...] -> [N, rest] */
 /* Dimension i of the result is dimension order[i] of x; `order` has x's rank. */

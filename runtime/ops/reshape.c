@@ -6,7 +6,10 @@ static clt_status infer(clt_tensor *node) {
     clt_shape shape = at->shape;
     int64_t elements = clt_tensor_elements(x), known = 1;
     int open = -1;
+    bool names_batch = false;
+    for (int i = 0; i < shape.rank && i < CLT_MAX_RANK; i++) names_batch |= shape.dims[i] == CLT_BATCH;
     CLT_TRY(clt_graph_resolve(node->graph, &shape));
+    if (at->each) shape.dims[0] = at->each * node->graph->batch;
     for (int i = 0; i < shape.rank && i < CLT_MAX_RANK; i++) {
         if (i < x->shape.rank && shape.dims[i] == 0) shape.dims[i] = x->shape.dims[i];
         if (shape.dims[i] == -1 && open < 0) open = i;
@@ -14,7 +17,7 @@ static clt_status infer(clt_tensor *node) {
     }
     const clt_graph *graph = node->graph, *origin = graph->origin;
     bool shorter = origin && graph->length != origin->length && graph->batch > 0 && elements % graph->batch == 0;
-    if (shorter && open == 0 && known > 0 && (elements / graph->batch) % known) {
+    if (shorter && open == 0 && !names_batch && known > 0 && (elements / graph->batch) % known) {
         char from[CLT_SHAPE_TEXT], to[CLT_SHAPE_TEXT];
         return clt_fail(CLT_E_SHAPE, "of %s, rows of %s would be of two samples: what is to follow the length is CLT_LENGTH", clt_shape_text(&x->shape, from),
                         clt_shape_text(&at->shape, to));
@@ -37,7 +40,9 @@ static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_t
     if (wanted[0]) dx[0] = clt_reshape(dy, node->inputs[0]->shape);
 }
 
-static const clt_attribute schema[] = {CLT_ATTRIBUTE(clt_reshape_attributes, shape, RESULT), {0}};
+#define AT clt_reshape_attributes
+static const clt_attribute schema[] = {CLT_ATTRIBUTE(AT, shape, RESULT), CLT_ATTRIBUTE(AT, each, INT64, .least = 0, .most = INT32_MAX), {0}};
+#undef AT
 
 const clt_op clt_op_reshape = {
     .name = "reshape", .least_inputs = 1,
@@ -61,61 +66,81 @@ static bool remains_the_batch(const clt_tensor *x, const clt_shape *shape) {
     return true;
 }
 
-/* Behind -1 in front, which holds what remains, the longest length as a number is the length: unless whole rows of it lie within a place of x. */
-static clt_shape name_length(const clt_tensor *x, clt_shape shape) {
-    int64_t known = 1, place = 1;
+/* Elements of x behind the last dimension that follows the batch or the length. */
+static int64_t place_of(const clt_tensor *x) {
+    int64_t place = 1;
     clt_shape extent = clt_tensor_extent(x);
-    int longest = 0;
+    for (int d = extent.rank; d-- > 0 && extent.dims[d] == x->shape.dims[d];) place *= extent.dims[d];
+    return place;
+}
+
+static bool grows_with_batch(const clt_tensor *x) {
+    for (int k = 0; k < CLT_OTHERS; k++) {
+        const clt_shape *other = &x->other[CLT_SIZE_BATCH][k];
+        int64_t size = clt_graph_other_size(x->graph, CLT_SIZE_BATCH, k);
+        if (other->rank < 0 || clt_shape_elements(other) / size * x->graph->batch != clt_tensor_elements(x)) return false;
+    }
+    return x->follows && x->graph->batch > 0;
+}
+
+/* Behind -1 in front, which holds what remains, the longest length as a number is the length: unless there are two of it, or whole rows lie within a
+ * place of x. */
+static clt_shape name_length(const clt_tensor *x, clt_shape shape) {
+    int64_t known = 1;
+    int longest = 0, n = 0;
     for (int i = 1; i < shape.rank; i++) {
         if (shape.dims[i] < 1 || __builtin_mul_overflow(known, shape.dims[i], &known)) return shape;
-        if (shape.dims[i] == x->graph->length && !longest) longest = i;
+        if (shape.dims[i] == x->graph->length && !n++) longest = i;
     }
-    for (int d = extent.rank; d-- > 0 && extent.dims[d] == x->shape.dims[d];) place *= extent.dims[d];
-    if (longest && place % known) shape.dims[longest] = CLT_LENGTH;
+    if (n == 1 && place_of(x) % known) shape.dims[longest] = CLT_LENGTH;
     return shape;
 }
 
-/* Lets dimension 0 follow the batch where the shape does not tell which one does. Where there are sequences, a number that is the batch is
- * that alone: at another length it would be what remains, with parts of several samples in one row. */
-static clt_shape follow_batch(const clt_tensor *x, clt_shape shape) {
-    int64_t rest = clt_tensor_elements(x);
-    if (x->shape.rank > 0 && clt_tensor_extent(x).dims[0] == x->shape.dims[0]) return shape; /* of x it is another dimension that does, or none */
-    if (x->follows && x->graph->length && shape.rank > 1 && shape.dims[0] == -1) shape = name_length(x, shape);
-    if (remains_the_batch(x, &shape)) {
-        shape.dims[0] = CLT_BATCH;
-        return shape;
+/* Lets dimension 0 follow the batch where the shape does not tell which one does; gives clt_reshape_attributes.each. Where there are sequences, a
+ * number that is the batch, or a multiple of it, is that alone: at another length it would be what remains, with parts of several samples in one row. */
+static int64_t follow_batch(const clt_tensor *x, clt_shape *shape) {
+    int64_t *dims = shape->dims, rest = clt_tensor_elements(x), batch = x->graph->batch;
+    if (x->shape.rank > 0 && clt_tensor_extent(x).dims[0] == x->shape.dims[0]) return 0; /* of x it is another dimension that does, or none */
+    if (x->follows && x->graph->length && shape->rank > 1 && dims[0] == -1) *shape = name_length(x, *shape);
+    if (remains_the_batch(x, shape)) {
+        dims[0] = CLT_BATCH;
+        return 0;
     }
     int open = -1;
     bool remains = false; /* the caller says which dimension does */
-    for (int i = 0; i < shape.rank; i++) {
-        if (shape.dims[i] == CLT_BATCH) return shape;
-        remains |= shape.dims[i] == -1;
+    for (int i = 0; i < shape->rank; i++) {
+        if (dims[i] == CLT_BATCH) return 0;
+        remains |= dims[i] == -1;
     }
-    if (shape.rank > 0 && x->follows && (x->graph->length || remains) && shape.dims[0] == x->graph->batch) {
-        shape.dims[0] = CLT_BATCH;
-        return shape;
+    bool told = x->follows && (x->graph->length || remains), grows = shape->rank > 0 && grows_with_batch(x);
+    if (told && grows && dims[0] == batch) {
+        dims[0] = CLT_BATCH;
+        return 0;
     }
-    if (remains && x->follows && x->graph->batch && shape.dims[0] % x->graph->batch) return shape;
-    for (int i = 0; i < shape.rank; i++) {
-        if (shape.dims[i] == -1 && open < 0) open = i;
-        else if (shape.dims[i] < 1 || rest % shape.dims[i]) return shape;
-        else rest /= shape.dims[i];
+    if (remains && x->follows && (!grows || dims[0] % batch)) return 0;
+    for (int i = 0; i < shape->rank; i++) {
+        if (dims[i] == -1 && open < 0) open = i;
+        else if (dims[i] < 1 || rest % dims[i]) return 0;
+        else rest /= dims[i];
     }
-    if (shape.rank < 1 || (open < 0 && rest != 1)) return shape;
-    if (open >= 0) shape.dims[open] = rest;
-    shape.dims[0] = -1;
-    return shape;
+    if (shape->rank < 1 || (open < 0 && rest != 1)) return 0;
+    bool within = open == 0 || place_of(x) % (clt_tensor_elements(x) / dims[0]) == 0; /* a place of x, are the rows */
+    if (told && grows && !within && dims[0] % batch == 0) return dims[0] / batch;
+    if (open >= 0) dims[open] = rest;
+    dims[0] = -1;
+    return 0;
 }
 
 clt_tensor *clt_reshape(clt_tensor *x, clt_shape shape) {
     if (!clt_tensor_valid(x) || clt_shape_equal(&x->shape, &shape)) return x;
-    clt_reshape_attributes at = {shape.rank >= 0 && shape.rank <= CLT_MAX_RANK ? follow_batch(x, shape) : shape};
+    clt_reshape_attributes at = {shape, 0};
+    if (shape.rank >= 0 && shape.rank <= CLT_MAX_RANK) at.each = follow_batch(x, &at.shape);
     return clt_node(NULL, &clt_op_reshape, &at, &x, 1);
 }
 
 clt_tensor *clt_reshape_to(clt_tensor *x, clt_shape extent) {
     if (!clt_tensor_valid(x) || clt_shape_equal(&x->shape, &extent)) return x;
-    return clt_node(NULL, &clt_op_reshape, &(clt_reshape_attributes){extent}, &x, 1);
+    return clt_node(NULL, &clt_op_reshape, &(clt_reshape_attributes){extent, 0}, &x, 1);
 }
 
 clt_tensor *clt_flatten(clt_tensor *x) {

@@ -8,7 +8,9 @@ clt_tensor *clt_upsample_nearest2d(clt_tensor *x, int scale) {
     if (x->shape.rank != 4 || scale < 1 || scale > 4096)
         return clt_graph_fail(x->graph, clt_fail(CLT_E_SHAPE, "upsample_nearest2d: expected x [N, C, H, W] and a scale of 1 to 4096, got %s and %d",
                                                  clt_shape_text(&x->shape, text), scale));
-    clt_tensor *apart = clt_reshape(x, CLT_SHAPE(0, dims[1], dims[2], 1, dims[3], 1));
-    clt_tensor *wide = clt_expand(apart, CLT_SHAPE(-1, dims[1], dims[2], scale, dims[3], scale));
-    return clt_reshape(wide, CLT_SHAPE(0, dims[1], dims[2] * scale, dims[3] * scale));
+    clt_shape e = clt_tensor_extent(x);
+    clt_tensor *apart = clt_reshape_to(x, CLT_SHAPE(0, 0, e.dims[2], 1, e.dims[3], 1));
+    clt_tensor *wide = clt_expand(apart, CLT_SHAPE(-1, -1, -1, scale, -1, scale));
+    for (int d = 2; d < 4; d++) e.dims[d] = e.dims[d] == dims[d] ? dims[d] * scale : -1; /* -1: it follows the length */
+    return clt_reshape_to(wide, CLT_SHAPE(0, 0, e.dims[2], e.dims[3]));
 }

@@ -364,35 +364,67 @@ static clt_tensor *heads_as_rows(clt_tensor *x) {
     return clt_reshape(clt_softmax(rows, 1), CLT_SHAPE(CLT_BATCH, -1));
 }
 
+/* Their number is told, as PyTorch's programs have it, and the length remains. */
+static clt_tensor *heads_by_count(clt_tensor *x) {
+    clt_tensor *heads = clt_transpose(clt_reshape(x, CLT_SHAPE(CLT_BATCH, 0, 2, WIDTH / 2)), 1, 2);
+    clt_tensor *rows = clt_reshape(heads, CLT_SHAPE(2 * SAMPLES, -1, WIDTH / 2));
+    return clt_reshape(clt_softmax(rows, 1), CLT_SHAPE(CLT_BATCH, -1));
+}
+
+static clt_tensor *heads_by_numbers(clt_tensor *x) {
+    clt_tensor *heads = clt_transpose(clt_reshape(x, CLT_SHAPE(CLT_BATCH, 0, 2, WIDTH / 2)), 1, 2);
+    return clt_softmax(clt_reshape(heads, CLT_SHAPE(2 * SAMPLES, LONGEST, WIDTH / 2)), 1);
+}
+
+/* The length first, which remains. */
+static clt_tensor *heads_by_time(clt_tensor *x) {
+    clt_tensor *rows = clt_reshape(clt_transpose(x, 0, 1), CLT_SHAPE(-1, CLT_BATCH, 2, WIDTH / 2));
+    return clt_reshape(clt_permute(clt_softmax(rows, 0), (int[]){1, 2, 0, 3}), CLT_SHAPE(CLT_BATCH, -1));
+}
+
+/* As many channels as the longest length: which is which, no number tells. */
+static clt_tensor *two_numbers(clt_tensor *x) {
+    return clt_reshape(clt_transpose(clt_linear(x, "wide", LONGEST), 1, 2), CLT_SHAPE(-1, LONGEST, LONGEST));
+}
+
+static clt_tensor *twice_as_long(clt_tensor *x) {
+    return clt_upsample_nearest2d(clt_reshape(clt_transpose(x, 1, 2), CLT_SHAPE(CLT_BATCH, WIDTH, 1, -1)), 2);
+}
+
 /* Four tokens a row: of two samples where four do not divide the length. */
 static clt_tensor *rows_of_four(clt_tensor *x) {
     return clt_reshape(x, CLT_SHAPE(-1, 4 * WIDTH));
 }
 
-static void predict_rows(clt_tensor *(*part)(clt_tensor *), int64_t longest, int64_t length, float *values, size_t count) {
+/* `part` NULL: heads as they are. */
+static void predict_rows(clt_tensor *(*part)(clt_tensor *), int64_t longest, int64_t samples, int64_t length, float *values, size_t count) {
     clt_graph *graph;
     clt_predictor *p;
     assert_ok(clt_graph_create(&graph));
     clt_tensor *tokens = clt_sequence_input(graph, "tokens", CLT_I32, CLT_SHAPE(SAMPLES, longest), 1);
     clt_tensor *words = clt_embedding(tokens, "words", WORDS, WIDTH);
-    clt_tensor *y = longest == LONGEST ? part(words) : clt_reshape(clt_softmax(clt_transpose(clt_reshape(words, CLT_SHAPE(CLT_BATCH, 0, 2, WIDTH / 2)), 1, 2), 2), CLT_SHAPE(CLT_BATCH, -1));
+    clt_tensor *y = part ? part(words) : clt_reshape(clt_softmax(clt_transpose(clt_reshape(words, CLT_SHAPE(CLT_BATCH, 0, 2, WIDTH / 2)), 1, 2), 2), CLT_SHAPE(CLT_BATCH, -1));
     assert_ok(clt_predictor_create(&p, device, y, NULL));
-    clt_batch batch = batch_of(SAMPLES, length);
+    clt_batch batch = batch_of(samples, length);
     batch.n_fields = 1;
     assert_ok(clt_predictor_run(p, &batch, values, count));
     clt_predictor_destroy(p);
     clt_graph_destroy(graph);
 }
 
-static void the_longest_length_behind_what_remains_is_the_length(void **state) {
+static void heads_are_those_of_their_length(void **state) {
     (void)state;
     static float a[SAMPLES * LONGEST * WIDTH], b[SAMPLES * LONGEST * WIDTH];
-    for (int64_t length = 1; length < LONGEST; length++) {
-        size_t count = (size_t)(SAMPLES * length * WIDTH);
-        predict_rows(heads_as_rows, LONGEST, length, a, count);
-        predict_rows(NULL, length, length, b, count);
-        for (size_t i = 0; i < count; i++) assert_true(fabsf(a[i] - b[i]) < 1e-6f);
-    }
+    clt_tensor *(*const parts[])(clt_tensor *) = {heads_as_rows, heads_by_count, heads_by_time};
+    for (size_t part = 0; part < sizeof parts / sizeof *parts; part++)
+        for (int64_t samples = 1; samples <= SAMPLES; samples++)
+            for (int64_t length = 1; length < LONGEST; length++) {
+                size_t count = (size_t)(samples * length * WIDTH);
+                predict_rows(parts[part], LONGEST, samples, length, a, count);
+                predict_rows(NULL, length, samples, length, b, count);
+                for (size_t i = 0; i < count; i++)
+                    if (!(fabsf(a[i] - b[i]) < 1e-6f)) fail_msg("way %d, %d samples of length %d", (int)part, (int)samples, (int)length);
+            }
 }
 
 /* What would mix samples or leave out another token, without a word. */
@@ -404,7 +436,9 @@ static void numbers_do_not_mean_something_else_at_another_length(void **state) {
         clt_status status;
     } cases[] = {{as_windows, LONGEST, CLT_OK},       {as_windows, LONGEST / 2, CLT_OK}, {all_but_the_last, LONGEST, CLT_OK}, {all_but_the_last, LONGEST - 1, CLT_OK},
                  {all_but_the_last, LONGEST - 2, CLT_E_SHAPE}, {first_four, 5, CLT_OK},        {first_four, 4, CLT_OK},            {first_four, 3, CLT_E_SHAPE},
-                 {rows_of_four, LONGEST, CLT_OK}, {rows_of_four, 8, CLT_OK}, {rows_of_four, 6, CLT_E_SHAPE}, {rows_of_four, 9, CLT_E_SHAPE}};
+                 {rows_of_four, LONGEST, CLT_OK}, {rows_of_four, 8, CLT_OK}, {rows_of_four, 6, CLT_E_SHAPE}, {rows_of_four, 9, CLT_E_SHAPE},
+                 {heads_by_numbers, LONGEST, CLT_OK}, {heads_by_numbers, LONGEST / 2, CLT_E_SHAPE}, {two_numbers, LONGEST, CLT_OK}, {two_numbers, LONGEST / 3, CLT_E_SHAPE},
+                 {twice_as_long, LONGEST, CLT_OK}, {twice_as_long, 5, CLT_OK}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         clt_graph *graph;
         clt_trainer *trainer;
@@ -431,7 +465,7 @@ int main(void) {
         cmocka_unit_test(many_lengths_take_turns),
         cmocka_unit_test(other_lengths_are_refused),
         cmocka_unit_test(numbers_are_refused_at_another_length),
-        cmocka_unit_test(the_longest_length_behind_what_remains_is_the_length),
+        cmocka_unit_test(heads_are_those_of_their_length),
         cmocka_unit_test(numbers_do_not_mean_something_else_at_another_length),
     };
     return cmocka_run_group_tests_name("length", tests, open_device, close_device);
