@@ -285,14 +285,16 @@ static bool have_texts_in_the_same_places(const record *a, const record *b) {
     return same;
 }
 
-/* 0, 1, 2, ..., as pandas names columns that have no names, perhaps behind an index that has none either. */
+/* Numbers 0, 1, 2, ..., as pandas names columns that have no names, perhaps behind an index that has none either, and beside texts. */
 static bool are_places(const record *r) {
     enum { FEW = 3 };
     double value;
-    size_t index = r->n > 0 && !r->fields[0][0];
-    for (size_t i = index; i < r->n; i++)
-        if (!clt_number_parse(r->fields[i], &value) || value != (double)(i - index)) return false;
-    return r->n >= FEW;
+    size_t n = 0, index = r->n > 0 && !r->fields[0][0];
+    for (size_t i = index; i < r->n; i++) {
+        if (names_a_column(r->fields[i])) continue;
+        if (!clt_number_parse(r->fields[i], &value) || value != (double)n++) return false;
+    }
+    return n + index >= FEW;
 }
 
 /* A first line of numbers beside texts is data if the second is the same: then the texts are labels. */
@@ -305,10 +307,11 @@ static clt_status detect_header(table *t) {
         return clt_fail(CLT_E_FORMAT, "%s: line %lld has the numbers that name the model's columns: header=1 takes it for names, header=0 for data", t->path,
                         (long long)t->first.line);
     }
+    if (t->has_header && are_names(&t->first)) return CLT_OK;
     if (are_places(&t->first))
         return clt_fail(CLT_E_FORMAT, "%s: line %lld is 0, 1, 2, ..., as pandas names columns: header=1 takes it for names, header=0 for data", t->path,
                         (long long)t->first.line);
-    if (!t->has_header || are_names(&t->first) || !clt_csv_more(t->reader)) return CLT_OK;
+    if (!t->has_header || !clt_csv_more(t->reader)) return CLT_OK;
     CLT_TRY(keep_record(t, &t->second));
     t->has_header = !have_texts_in_the_same_places(&t->first, &t->second);
     return CLT_OK;
@@ -439,12 +442,26 @@ static int is_far(const float *values, size_t rows, size_t step) {
     return first < low - 10 * spread || first > high + 10 * spread ? 1 : -1;
 }
 
+/* Whether the first line's label, a text, comes once, and all others more often. */
+static bool is_only_label(const table *t) {
+    bool once = t->labels.names.n > 1;
+    for (int32_t class_index = 0; once && class_index < t->labels.names.n; class_index++) {
+        size_t n = 0;
+        for (size_t r = 0; r < t->rows.rows; r++) n += t->rows.y.label[r] == class_index;
+        once = class_index == t->rows.y.label[0] ? n == 1 : n > 1;
+    }
+    return once;
+}
+
 /* Names that are numbers, such as years, do not say that they are names. */
 static clt_status check_first_line(const table *t) {
     enum { FEW = 4 };
     size_t rows = t->rows.rows;
     int far = 0, near = 0;
     if (t->has_header || t->options.no_header || t->options.like || rows < FEW) return CLT_OK;
+    if (is_only_label(t))
+        return clt_fail(CLT_E_FORMAT, "%s: the label of line %lld, \"%s\", is that of no other line, as the name of its column may be: header=1 takes the line for names, "
+                        "header=0 for data", t->path, (long long)t->first.line, clt_show(t->labels.names.items[0], (char[CLT_SHOWN_TEXT]){0}));
     for (int64_t i = 0; i < t->features.n + t->options.regression; i++) {
         bool target = i == t->features.n;
         if (!target && t->features.items[i].kind != CLT_CSV_NUMBERS) continue;

@@ -6,8 +6,6 @@ static clt_status infer(clt_tensor *node) {
     clt_shape shape = at->shape;
     int64_t elements = clt_tensor_elements(x), known = 1;
     int open = -1;
-    bool names_batch = false;
-    for (int i = 0; i < shape.rank && i < CLT_MAX_RANK; i++) names_batch |= shape.dims[i] == CLT_BATCH;
     CLT_TRY(clt_graph_resolve(node->graph, &shape));
     if (at->each) shape.dims[0] = at->each * node->graph->batch;
     for (int i = 0; i < shape.rank && i < CLT_MAX_RANK; i++) {
@@ -16,8 +14,13 @@ static clt_status infer(clt_tensor *node) {
         else if (shape.dims[i] < 1 || __builtin_mul_overflow(known, shape.dims[i], &known)) known = 0;
     }
     const clt_graph *graph = node->graph, *origin = graph->origin;
-    bool shorter = origin && graph->length != origin->length && graph->batch > 0 && elements % graph->batch == 0;
-    if (shorter && open == 0 && !names_batch && known > 0 && (elements / graph->batch) % known) {
+    bool shorter = origin && graph->length != origin->length;
+    if (shorter && at->each % origin->length == 0 && at->each && origin->length > 1) {
+        char to[CLT_SHAPE_TEXT];
+        return clt_fail(CLT_E_SHAPE, "the first number of %s holds the longest length, or is a multiple of it by chance: tell what it follows by -1, CLT_BATCH and CLT_LENGTH",
+                        clt_shape_text(&at->shape, to));
+    }
+    if (shorter && at->of_samples && known > 0 && (elements / graph->batch) % known) {
         char from[CLT_SHAPE_TEXT], to[CLT_SHAPE_TEXT];
         return clt_fail(CLT_E_SHAPE, "of %s, rows of %s would be of two samples: what is to follow the length is CLT_LENGTH", clt_shape_text(&x->shape, from),
                         clt_shape_text(&at->shape, to));
@@ -41,7 +44,8 @@ static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_t
 }
 
 #define AT clt_reshape_attributes
-static const clt_attribute schema[] = {CLT_ATTRIBUTE(AT, shape, RESULT), CLT_ATTRIBUTE(AT, each, INT64, .least = 0, .most = INT32_MAX), {0}};
+static const clt_attribute schema[] = {CLT_ATTRIBUTE(AT, shape, RESULT), CLT_ATTRIBUTE(AT, each, INT64, .least = 0, .most = INT32_MAX),
+                                       CLT_ATTRIBUTE(AT, of_samples, BOOL), {0}};
 #undef AT
 
 const clt_op clt_op_reshape = {
@@ -133,14 +137,18 @@ static int64_t follow_batch(const clt_tensor *x, clt_shape *shape) {
 
 clt_tensor *clt_reshape(clt_tensor *x, clt_shape shape) {
     if (!clt_tensor_valid(x) || clt_shape_equal(&x->shape, &shape)) return x;
-    clt_reshape_attributes at = {shape, 0};
-    if (shape.rank >= 0 && shape.rank <= CLT_MAX_RANK) at.each = follow_batch(x, &at.shape);
+    clt_reshape_attributes at = {.shape = shape};
+    if (shape.rank >= 0 && shape.rank <= CLT_MAX_RANK) {
+        at.each = follow_batch(x, &at.shape);
+        at.of_samples = at.shape.rank > 0 && at.shape.dims[0] == -1 && grows_with_batch(x);
+        for (int i = 0; i < at.shape.rank; i++) at.of_samples &= at.shape.dims[i] != CLT_BATCH;
+    }
     return clt_node(NULL, &clt_op_reshape, &at, &x, 1);
 }
 
 clt_tensor *clt_reshape_to(clt_tensor *x, clt_shape extent) {
     if (!clt_tensor_valid(x) || clt_shape_equal(&x->shape, &extent)) return x;
-    return clt_node(NULL, &clt_op_reshape, &(clt_reshape_attributes){extent, 0}, &x, 1);
+    return clt_node(NULL, &clt_op_reshape, &(clt_reshape_attributes){.shape = extent}, &x, 1);
 }
 
 clt_tensor *clt_flatten(clt_tensor *x) {

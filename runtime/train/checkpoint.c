@@ -382,6 +382,13 @@ static void clear_missing_adapters(const clt_weight_files *files, item_list *lis
     list->n = kept;
 }
 
+/* Whether what is loaded is of adapters, too. */
+static bool has_adapters(const item_list *list) {
+    bool has = false;
+    for (size_t i = 0; i < list->n; i++) has |= list->items[i].variable && list->items[i].variable->adapts && !list->items[i].zero;
+    return has;
+}
+
 static clt_status check_alpha(const clt_trainer *t, const clt_weight_files *files, const char *path) {
     const char *kept = clt_weight_files_metadata(files, alpha_key);
     char own[32];
@@ -473,8 +480,8 @@ static clt_status restore(clt_trainer *t, clt_loader *loader, const clt_weight_f
     CLT_TRY(check_position(t, loader, path, &p));
     if (!what->matching) CLT_TRY(check_data(t, files, path));
     CLT_TRY(add_variables(t, false, what->adapters ? SELECT_ADAPTERS : SELECT_ALL, list));
-    if (p.whole) CLT_TRY(check_alpha(t, files, path));
-    else if (!what->adapters) clear_missing_adapters(files, list);
+    if (!p.whole && !what->adapters) clear_missing_adapters(files, list);
+    if (p.whole || (!what->adapters && has_adapters(list))) CLT_TRY(check_alpha(t, files, path));
     if (p.whole) CLT_TRY(add_optimizer_state(t, (int)p.micro, list));
     CLT_TRY(what->matching ? keep_matching(files, path, list, what) : check_file(files, path, list, what));
     *values = clt_calloc(list->n, sizeof **values);

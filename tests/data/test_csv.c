@@ -514,6 +514,10 @@ static void refuses_headers_of_numbers(void **state) {
     refuse("2019,2020,2021\n1,2,3\n2,3,1\n0,1,5\n", (clt_csv_options){.regression = true}, CLT_E_FORMAT,
            "line 1 has numbers far from all others, as names of columns may be: header=1 takes it for names, header=0 for data");
     refuse("1990,2000,kind\n0.5,1,cat\n0.7,2,dog\n0.1,3,cat\n", (clt_csv_options){0}, CLT_E_FORMAT, "line 1 has numbers far from all others");
+    static const char *const beside_texts[] = {"species,0,1,2\nhi,3,4,5\nlo,6,7,8\n", "name,0,1,2,label\na,3,4,5,x\nb,6,7,8,y\n", ",0,1,2,label\n0,3,4,5,x\n1,6,7,8,y\n"};
+    for (int i = 0; i < 3; i++) refuse(beside_texts[i], (clt_csv_options){0}, CLT_E_FORMAT, "line 1 is 0, 1, 2, ..., as pandas names columns");
+    refuse("label,10,20\nhi,1,2\nlo,3,4\nhi,5,6\nlo,15,24\n", (clt_csv_options){.label = "0"}, CLT_E_FORMAT,
+           "the label of line 1, \"label\", is that of no other line, as the name of its column may be: header=1 takes the line for names, header=0 for data");
     refuse("0,1,2\n0.5,1.25,1\n0.75,2,0\n", (clt_csv_options){0}, CLT_E_FORMAT, "line 1 is 0, 1, 2, ..., as pandas names columns: header=1 takes it for names, header=0 for data");
     clt_dataset *d = read_csv("0,1,2\n0.5,1.25,1\n0.75,2,0\n", (clt_csv_options){.header = true});
     assert_int_equal(clt_dataset_samples(d), 2);

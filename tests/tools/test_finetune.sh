@@ -232,6 +232,10 @@ expect 0 "" mlp:32,32 --data digits --epochs 3 --seed 1 --resume lora.st --lora 
 [ "$(grep '"test_accuracy' "$out")" = "$trained" ] || fail "the checkpoint gives another test"
 expect 1 "--freeze and --lora have to be what they were when the file was saved" mlp:32,32 --data digits --epochs 4 --seed 1 --resume lora.st --lora rank=8,targets=fc1
 expect 1 "--freeze and --lora have to be what they were when the file was saved" mlp:32,32 --data digits --epochs 4 --seed 1 --resume lora.st
+for given in "--epochs 4 --resume" "--epochs 0 --resume" "--epochs 1 --init"; do
+    # shellcheck disable=SC2086
+    expect 1 "was trained with adapters of alpha 16, not 9" mlp:32,32 --data digits --seed 1 $given lora.st --lora rank=8,alpha=9,dropout=0.1,targets=fc1,f?2,fc3
+done
 refuse "no linear layer is \"conv1\"" convnet --data digits --lora targets=conv1
 refuse "no linear layer is \"fc9\", or ends with \".fc9\"" mlp --data digits --lora rank=4,targets=fc1,fc9
 expect 1 "\"fc1.weight\" is adapted already" mlp --data digits --lora rank=4,targets=fc1,fc1

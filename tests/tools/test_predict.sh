@@ -275,6 +275,8 @@ if "$python" -c 'import numpy' 2>/dev/null; then
     "$python" - <<'END'
 import numpy as np
 x = np.random.default_rng(0).integers(0, 256, (90, 1, 8, 8))
+np.save("few.npy", (x[:3] / 255).astype("f4"))
+np.save("two.npy", np.stack([40 + 10 * np.sin(np.arange(90)), 5e4 + 1.5e4 * np.cos(np.arange(90))], 1).astype("f4"))
 np.save("whole.npy", x.astype("u1")); np.save("part.npy", (x / 255).astype("f4")); np.save("kinds.npy", (np.arange(90) % 3).astype("i4"))
 END
     expect 0 "" logistic --data npy:part.npy,kinds.npy --epochs 1 --save part.st
@@ -283,6 +285,8 @@ END
     grep -q "scaled otherwise" "$err" && fail "the same scale is told to be another"
     expect 0 "" logistic --data npy:whole.npy,kinds.npy --epochs 1 --save whole.st
     expect 0 "are they scaled otherwise" logistic --data npy:part.npy,kinds.npy --epochs 0 --resume whole.st
+    expect 0 "are they scaled otherwise" --predict few.npy --from whole.st --output told.npy
+    expect 0 "one of the numbers to predict differs 1450 times as much as another" linear --data npy:part.npy,two.npy --epochs 1
     expect 0 "" logistic --data npy:whole.npy,kinds.npy --no-standardize --epochs 1 --export plain.st
     expect 0 "" --test npy:whole.npy,kinds.npy --from plain.st
     grep -q "scaled otherwise" "$err" && fail "data that were trained on as they are are told to be of another scale"

@@ -173,6 +173,85 @@ static int hold_out(data_parts *parts, const data_spec *spec, uint64_t seed) {
     return 0;
 }
 
+/* Up to 256 samples of a data set, drawn; NULL: none can be. */
+static clt_loader *draw(const clt_dataset *data, clt_batch *batch) {
+    enum { SOME = 256 };
+    int64_t samples = clt_dataset_samples(data);
+    clt_loader *loader;
+    if (clt_loader_create(&loader, data, &(clt_loader_options){.batch = samples < SOME ? samples : SOME, .shuffle = true}) < 0) return NULL;
+    if (clt_loader_next(loader, batch) >= 0 && batch->samples > 0) return loader;
+    clt_loader_destroy(loader);
+    return NULL;
+}
+
+/* Of [n, channels, plane]: how far apart the values of a channel are, of that one in which they are farthest. */
+static float range_of_channels(const float *x, int64_t n, int64_t channels, int64_t plane) {
+    float range = 0;
+    for (int64_t c = 0; c < channels; c++) {
+        float low = INFINITY, high = -INFINITY;
+        for (int64_t i = 0; i < n * plane; i++) {
+            float value = x[(i / plane * channels + c) * plane + i % plane];
+            low = fminf(low, value);
+            high = fmaxf(high, value);
+        }
+        range = fmaxf(range, high - low);
+    }
+    return range;
+}
+
+/* The mean magnitude of those of n samples in which it is large, if they are more than half; else 0. */
+static float usual_magnitude(const float *x, int64_t n, int64_t elements) {
+    const float large = 30;
+    float sum = 0;
+    int64_t above = 0;
+    for (int64_t i = 0; i < n; i++) {
+        float own = 0;
+        for (int64_t e = 0; e < elements; e++) own += fabsf(x[i * elements + e]) / (float)elements;
+        if (own > large) above++, sum += own;
+    }
+    return 2 * above > n ? sum / (float)above : 0;
+}
+
+/* Of images, also as rows: a table's columns may well differ little, or be large, in a part of it. */
+void data_check_scale(const clt_dataset *data, const clt_preprocessing *model, const char *option, const char *what) {
+    enum { FEW = 64 }; /* pixels, or rows */
+    static const char question[] = "are they scaled otherwise, as pixels from 0 to 1 and from 0 to 255?";
+    clt_batch batch;
+    clt_loader *loader = clt_preprocessing_standardizes(model) ? draw(data, &batch) : NULL;
+    if (!loader) return;
+    const clt_array *x = &batch.fields[0];
+    const int64_t *dims = x->shape.dims, n = batch.samples, elements = clt_shape_elements(&x->shape) / n;
+    int64_t plane = x->shape.rank == 4 ? dims[2] * dims[3] : 1;
+    if (x->dtype == CLT_F32 && elements >= FEW && (x->shape.rank == 4 ? plane : n) >= FEW) {
+        float range = range_of_channels(x->data, n, elements / plane, plane), usual = usual_magnitude(x->data, n, elements);
+        if (range > 0 && range < 0.08f)
+            warning("%s: the values of %s differ by %.2g at most, where those that the model was trained on differ by 1 or more: %s", option, what, (double)range, question);
+        if (usual > 0) warning("%s: the values of %s are about %.2g, where those that the model was trained on are about 1: %s", option, what, (double)usual, question);
+    }
+    clt_loader_destroy(loader);
+}
+
+/* Numbers to predict share one mean and deviation: of one that differs little beside the others, the errors hardly count. */
+static void check_target_scales(const clt_dataset *standardized) {
+    clt_batch batch;
+    clt_loader *loader = draw(standardized, &batch);
+    if (!loader) return;
+    const clt_array *y = &batch.fields[batch.n_fields - 1];
+    int64_t n = batch.samples, width = clt_shape_elements(&y->shape) / n;
+    double least = INFINITY, most = 0;
+    for (int64_t k = 0; y->dtype == CLT_F32 && k < width; k++) {
+        double mean = 0, squares = 0;
+        for (int64_t i = 0; i < n; i++) mean += (double)((const float *)y->data)[i * width + k] / (double)n;
+        for (int64_t i = 0; i < n; i++) squares += pow((double)((const float *)y->data)[i * width + k] - mean, 2) / (double)n;
+        if (squares > 0) least = fmin(least, sqrt(squares));
+        most = fmax(most, sqrt(squares));
+    }
+    if (least < 0.05 * most)
+        warning("--data: one of the numbers to predict differs %.0f times as much as another, and they share one mean and deviation: errors of the smaller one hardly count. "
+                "Bring them to one scale, or train a model for each", most / least);
+    clt_loader_destroy(loader);
+}
+
 static int standardize_parts(data_parts *parts) {
     /* The training part last: the others are scaled by what it was before. */
     clt_status status = clt_dataset_standardize(parts->test, parts->train);
@@ -181,52 +260,9 @@ static int standardize_parts(data_parts *parts) {
     if (status >= 0 && numbers) status = clt_dataset_standardize_target(parts->test, parts->train);
     if (status >= 0 && numbers) status = clt_dataset_standardize_target(parts->train, parts->train);
     if (status < 0) return library_error(status, "--data");
+    if (numbers) check_target_scales(parts->train);
     parts->standardized = true;
     return 0;
-}
-
-/* Of samples as the model takes them. */
-typedef struct scale {
-    float range; /* of the element that differs most between them */
-    float usual; /* the mean magnitude */
-} scale;
-
-static scale measure_scale(const clt_array *samples, int64_t n) {
-    int64_t elements = clt_shape_elements(&samples->shape) / n;
-    const float *x = samples->data;
-    scale found = {0};
-    double sum = 0;
-    for (int64_t e = 0; e < elements; e++) {
-        float low = x[e], high = x[e];
-        for (int64_t i = 0; i < n; i++) {
-            float value = x[i * elements + e];
-            low = fminf(low, value);
-            high = fmaxf(high, value);
-            sum += fabsf(value);
-        }
-        found.range = fmaxf(found.range, high - low);
-    }
-    found.usual = (float)(sum / (double)(n * elements));
-    return found;
-}
-
-void data_check_scale(const clt_dataset *data, const clt_preprocessing *model, const char *option, const char *what) {
-    enum { FEW = 64, SOME = 256, FEW_ELEMENTS = 16 }; /* a table's columns may well differ little in a part of it */
-    const float small = 0.08f, large = 30;
-    static const char question[] = "are they scaled otherwise, as pixels from 0 to 1 and from 0 to 255?";
-    clt_loader *loader;
-    clt_batch batch;
-    int64_t samples = clt_dataset_samples(data);
-    if (!clt_preprocessing_standardizes(model) || samples < FEW || clt_loader_create(&loader, data, &(clt_loader_options){.batch = samples < SOME ? samples : SOME, .shuffle = true}) < 0) return;
-    if (clt_loader_next(loader, &batch) >= 0 && batch.fields[0].dtype == CLT_F32) {
-        scale found = measure_scale(&batch.fields[0], batch.samples);
-        if (found.range > 0 && found.range < small && clt_shape_elements(&batch.fields[0].shape) >= FEW_ELEMENTS * batch.samples)
-            warning("%s: the values of %s differ by %.2g at most, where those that the model was trained on differ by 1 or more: %s", option, what, (double)found.range,
-                    question);
-        if (found.usual > large)
-            warning("%s: the values of %s are about %.2g, where those that the model was trained on are about 1: %s", option, what, (double)found.usual, question);
-    }
-    clt_loader_destroy(loader);
 }
 
 static int apply(data_parts *parts, const clt_preprocessing *like) {

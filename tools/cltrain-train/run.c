@@ -118,9 +118,14 @@ static void tell_standardization(const run *r, const char *path) {
                 r->options->data);
 }
 
+/* The last error. */
+static bool is_of_alpha(void) {
+    return strstr(clt_error_detail(), "adapters of alpha") != NULL;
+}
+
 static int initialize(run *r) {
     clt_status status = finetune_init(r->trainer, r->options, r->data->preprocessing, ranks_lead(r->group));
-    if (status == CLT_E_MISMATCH && !r->options->init_matching)
+    if (status == CLT_E_MISMATCH && !r->options->init_matching && !is_of_alpha())
         return run_error("--init: %s. --init-matching takes the tensors that fit, and leaves the others at their first values", clt_error_detail());
     return status < 0 ? failed(r, status, r->options->init ? "--init" : "--lora") : 0;
 }
@@ -129,7 +134,7 @@ static int initialize(run *r) {
 static const char *options_that_differ(const options *o) {
     const char *detail = clt_error_detail();
     if (strstr(detail, "cltrain.optimizer.average.")) return "--ema has to be what it was";
-    return o->lora || o->freeze || strstr(detail, "cltrain.optimizer.") || strstr(detail, "adapters of alpha") ? "--freeze and --lora have to be what they were" : NULL;
+    return o->lora || o->freeze || is_of_alpha() || strstr(detail, "cltrain.optimizer.") ? "--freeze and --lora have to be what they were" : NULL;
 }
 
 static int resume(run *r) {
@@ -141,7 +146,8 @@ static int resume(run *r) {
     /* Where training would go on, as many samples and the same optimizer are needed; weights are tested on any. */
     if (status == CLT_E_MISMATCH && only_tests(r->options) && clt_weights_load(r->trainer, path) >= 0) return tell_standardization(r, path), 0;
     const char *differs = status == CLT_E_MISMATCH ? options_that_differ(r->options) : NULL;
-    if (differs) return run_error("--resume: %s. %s when the file was saved; --init takes the file's weights alone", clt_error_detail(), differs);
+    if (differs)
+        return run_error("--resume: %s. %s when the file was saved%s", clt_error_detail(), differs, is_of_alpha() ? "" : "; --init takes the file's weights alone");
     if (status < 0) return failed(r, status, "--resume");
     r->resumed = true;
     if (r->options->patience != OPTION_UNSET) {
