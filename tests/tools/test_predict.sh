@@ -270,6 +270,11 @@ array = struct.unpack_from("<200d", data, 128)
 assert len(data) == 128 + 1600 and max(abs(v - float(r["prediction"])) for v, r in zip(array, rows)) < 1e-4, array[:3]
 END
 
+# Labels that leave a class out are told.
+"$python" -c 'print("x,month"); [print(f"{i % 7},{i % 12 + 1:02}") for i in range(120)]' >months.csv
+expect 0 "1 of 13 classes has no sample, class 0 for one: texts=COLUMN makes classes of the labels that there are" logistic --data csv:months.csv --epochs 1
+expect 0 "12 classes (01, 02, " logistic --data csv:months.csv,texts=month --epochs 1
+
 # Pixels of another scale are told.
 if "$python" -c 'import numpy' 2>/dev/null; then
     "$python" - <<'END'
