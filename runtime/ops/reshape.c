@@ -87,6 +87,15 @@ static bool grows_with_batch(const clt_tensor *x) {
     return x->follows && x->graph->batch > 0;
 }
 
+static bool depends_on_length(const clt_tensor *x) {
+    bool depends = false;
+    for (int k = 0; k < CLT_OTHERS; k++) {
+        const clt_shape *other = &x->other[CLT_SIZE_LENGTH][k];
+        depends |= other->rank >= 0 && clt_shape_elements(other) != clt_tensor_elements(x);
+    }
+    return depends;
+}
+
 /* Behind -1 in front, which holds what remains, the longest length as a number is the length: unless there are two of it, or whole rows lie within a
  * place of x. */
 static clt_shape name_length(const clt_tensor *x, clt_shape shape) {
@@ -105,7 +114,7 @@ static clt_shape name_length(const clt_tensor *x, clt_shape shape) {
 static int64_t follow_batch(const clt_tensor *x, clt_shape *shape) {
     int64_t *dims = shape->dims, rest = clt_tensor_elements(x), batch = x->graph->batch;
     if (x->shape.rank > 0 && clt_tensor_extent(x).dims[0] == x->shape.dims[0]) return 0; /* of x it is another dimension that does, or none */
-    if (x->follows && x->graph->length && shape->rank > 1 && dims[0] == -1) *shape = name_length(x, *shape);
+    if (shape->rank > 1 && dims[0] == -1 && depends_on_length(x)) *shape = name_length(x, *shape);
     if (remains_the_batch(x, shape)) {
         dims[0] = CLT_BATCH;
         return 0;
