@@ -1,5 +1,17 @@
 #include "backends/attention.h"
 
+#include "runtime/device/kernel_source.h"
+
+void clt_attention_add_text(clt_text *text, const clt_device *device, const char *path) {
+    clt_text_add(text, "%s%s", clt_kernel_source_find(device, "reference/scores.cl"), clt_kernel_source_find(device, path));
+}
+
+void clt_attention_launch_size(clt_lowering *l, const clt_tensor *node) {
+    clt_attention_size z = clt_attention_sizes(node);
+    clt_launch_ints(l, (int64_t[]){z.n * z.heads, z.key_heads, z.t, z.s, z.d, z.heads}, 6, 8);
+    clt_attention_launch_scalars(l, node);
+}
+
 static void launch_or_any(clt_lowering *l, const clt_tensor *node, const clt_tensor *tensor) {
     clt_launch_tensor(l, tensor ? tensor : node->inputs[0]);
 }

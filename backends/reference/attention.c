@@ -2,14 +2,17 @@
 #include "backends/reference/reference.h"
 
 static void lower(clt_lowering *l, const clt_tensor *node, const char *kernel, int64_t items) {
-    clt_attention_size z = clt_attention_sizes(node);
-    clt_launch_begin(l, "reference/attention.cl", kernel, items, CLT_REFERENCE_GROUP);
+    static const char path[] = "reference/attention.cl";
+    clt_text text = {0};
+    clt_attention_add_text(&text, l->device, path);
+    if (text.status < 0) clt_lower_fail(l, text.status);
+    else clt_launch_begin_text(l, path, text.data, false, kernel, items, CLT_REFERENCE_GROUP);
+    clt_text_free(&text);
     for (int i = 0; i < node->op->least_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
     clt_attention_launch_options(l, node);
     clt_launch_tensor(l, node);
     for (int i = 0; i < node->op->more_outputs; i++) clt_launch_tensor(l, node->outputs[i]);
-    clt_launch_ints(l, (int64_t[]){z.n * z.heads, z.key_heads, z.t, z.s, z.d, z.heads}, 6, 8);
-    clt_attention_launch_scalars(l, node);
+    clt_attention_launch_size(l, node);
 }
 
 static void lower_forward(clt_lowering *l, const clt_tensor *node) {
