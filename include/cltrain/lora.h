@@ -36,6 +36,9 @@ CLT_API clt_status clt_graph_add_lora(clt_graph *graph, const char *pattern, con
  * such weight, or one of another shape. */
 CLT_API clt_status clt_graph_add_lora_of(clt_graph *graph, const char *folder);
 
+/* The same as a checkpoint of a trainer with adapters has it, which then fits: for clt_predictor_create, and clt_weights_load. CLT_E_NOT_FOUND: it has none. */
+CLT_API clt_status clt_graph_add_lora_in(clt_graph *graph, const char *checkpoint);
+
 /* Writes the adapters as a folder of PEFT, which is made if it is not there. CLT_E_STATE: the graph has none; CLT_E_UNSUPPORTED: their alpha or dropout differ;
  * CLT_E_IO. Of several ranks one calls it. clt_weights_save writes the whole model with the adapters merged into its weights. */
 CLT_API clt_status clt_lora_save(clt_trainer *trainer, const char *folder);

@@ -21,7 +21,6 @@
 static const char mean_suffix[] = ".running_mean";
 static const char tokenizer_key[] = "cltrain.tokenizer";
 static const char note_key[] = "cltrain.note"; /* the caller's */
-static const char alpha_key[] = "cltrain.lora_alpha"; /* of the first adapter */
 static const char choices_key[] = "cltrain.choices"; /* of the rows that serve the run: see clt_tune_run */
 
 /* ---- what a checkpoint holds ---- */
@@ -245,7 +244,7 @@ static clt_status save(clt_trainer *t, const clt_loader *loader, const char *pat
     size_t n_pairs = clt_run_position_write(&position, pairs, &texts);
     pairs[n_pairs++] = (clt_safetensors_pair){choices_key, clt_text_data(&choices)};
     alpha_text(t, alpha);
-    if (alpha[0]) pairs[n_pairs++] = (clt_safetensors_pair){alpha_key, alpha};
+    if (alpha[0]) pairs[n_pairs++] = (clt_safetensors_pair){CLT_ALPHA_KEY, alpha};
     n_pairs += add_use(t, pairs + n_pairs);
     if (status == CLT_OK) status = write_file(t, path, &list, pairs, n_pairs);
     if (status == CLT_OK) clt_log_message(CLT_LOG_INFO, "checkpoint of step %lld in %s", (long long)t->steps, path);
@@ -390,7 +389,7 @@ static bool has_adapters(const item_list *list) {
 }
 
 static clt_status check_alpha(const clt_trainer *t, const clt_weight_files *files, const char *path) {
-    const char *kept = clt_weight_files_metadata(files, alpha_key);
+    const char *kept = clt_weight_files_metadata(files, CLT_ALPHA_KEY);
     char own[32];
     alpha_text(t, own);
     return !kept || !strcmp(kept, own) ? CLT_OK : clt_fail(CLT_E_MISMATCH, "%s was trained with adapters of alpha %.32s, not %s", path, kept, own[0] ? own : "without");

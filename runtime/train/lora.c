@@ -6,12 +6,14 @@
  */
 #include <cltrain/lora.h>
 
+#include <float.h>
 #include <string.h>
 
 #include "runtime/base/config.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/base/name.h"
+#include "runtime/base/number.h"
 #include "runtime/train/predictor.h"
 #include "runtime/train/trainer.h"
 #include "runtime/train/weight_files.h"
@@ -199,6 +201,47 @@ static clt_status add_of(clt_graph *graph, const folder_paths *paths) {
     CLT_TRY(status);
     CLT_TRY(clt_weight_files_open(&files, paths->tensors.data));
     status = add_adapters(graph, files, &options, paths->tensors.data);
+    clt_weight_files_close(files);
+    return status;
+}
+
+/* ---- a checkpoint ---- */
+
+/* "NAME.lora_A.weight" adapts "NAME.weight", or "NAME" where that is the model's. */
+static clt_status add_adapter(clt_graph *graph, const clt_safetensors_entry *entry, float alpha, const char *path) {
+    size_t length = strlen(entry->name) - strlen(a_suffix);
+    clt_text name = {0};
+    if (entry->shape.rank != 2 || entry->shape.dims[0] > CLT_LORA_MAX_RANK)
+        return clt_fail(CLT_E_MISMATCH, "%s: \"%.120s\" is no matrix of up to %d rows", path, entry->name, CLT_LORA_MAX_RANK);
+    clt_text_add_bytes(&name, entry->name, length);
+    if (name.status == CLT_OK && !clt_graph_find_variable(graph, name.data)) clt_text_add(&name, "%s", weight_suffix);
+    clt_status status = name.status;
+    if (status == CLT_OK) status = clt_graph_add_lora(graph, name.data, &(clt_lora_options){.rank = (int)entry->shape.dims[0], .alpha = alpha});
+    if (status == CLT_E_NOT_FOUND) status = clt_fail(CLT_E_MISMATCH, "%s adapts \"%.120s\", which is of no linear layer of the model", path, entry->name);
+    if (status < 0) clt_graph_fail(graph, status);
+    clt_text_free(&name);
+    return status;
+}
+
+static clt_status add_of_checkpoint(clt_graph *graph, const clt_weight_files *files, const char *path) {
+    const char *kept = clt_weight_files_metadata(files, CLT_ALPHA_KEY);
+    double alpha;
+    if (!kept) return clt_fail(CLT_E_NOT_FOUND, "%s has no adapters", path);
+    if (!clt_number_parse(kept, &alpha) || !(alpha >= 0 && alpha <= FLT_MAX)) return clt_fail(CLT_E_FORMAT, "%s: metadata \"" CLT_ALPHA_KEY "\" is \"%.40s\": expected a number from 0", path, kept);
+    for (size_t i = 0; i < clt_weight_files_count(files); i++) {
+        const clt_safetensors_entry *entry = clt_weight_files_at(files, i)->entry;
+        bool state = strncmp(entry->name, CLT_STATE_PREFIX, strlen(CLT_STATE_PREFIX)) == 0;
+        if (!state && clt_ends_with(entry->name, a_suffix)) CLT_TRY(add_adapter(graph, entry, alpha == 0 ? CLT_ZERO : (float)alpha, path));
+    }
+    return CLT_OK;
+}
+
+clt_status clt_graph_add_lora_in(clt_graph *graph, const char *path) {
+    clt_weight_files *files;
+    if (!graph || !path) return clt_fail(CLT_E_INVALID, "clt_graph_add_lora_in: graph or path is NULL");
+    CLT_TRY(clt_graph_status(graph));
+    CLT_TRY(clt_weight_files_open(&files, path));
+    clt_status status = add_of_checkpoint(graph, files, path);
     clt_weight_files_close(files);
     return status;
 }

@@ -210,6 +210,7 @@ clt_status clt_average_check_unused(const clt_trainer *trainer);
 /* ---- checkpoint.c: the adapters' matrices alone, by PEFT's names ---- */
 
 #define CLT_PEFT_PREFIX "base_model.model."
+#define CLT_ALPHA_KEY "cltrain.lora_alpha" /* in a checkpoint's metadata: of the first adapter */
 clt_status clt_adapters_save(clt_trainer *trainer, const char *path);
 clt_status clt_adapters_load(clt_trainer *trainer, const char *path);
 

@@ -203,6 +203,8 @@ static clt_tensor *make_adapted(clt_graph *g, clt_tensor **label) {
 /* Adapters and the average of their values; the files of both, and who goes on from the folder. */
 static clt_status run_lora(clt_device *device, digest *d) {
     model m = {0}, other = {0};
+    clt_graph *graph = NULL;
+    clt_predictor *p = NULL;
     char folder[512], merged[512], path[512];
     clt_status status;
     clt_train_options options = saved;
@@ -227,7 +229,15 @@ static clt_status run_lora(clt_device *device, digest *d) {
     TRY(clt_lora_load(other.trainer, folder));
     TRY(model_train(&other, 1));
     TRY(digest_add_values(d, other.trainer, "fc1.lora_B.weight", 12 * 2));
+    scenario_path(path, "adapted.safetensors");
+    TRY(clt_checkpoint_save(m.trainer, NULL, path));
+    TRY(clt_graph_create(&graph));
+    clt_tensor *label, *output = model_mlp(graph, &label);
+    TRY(clt_graph_add_lora_in(graph, path));
+    TRY(clt_predictor_create(&p, device, output, &(clt_predictor_options){.weights = path}));
 done:
+    clt_predictor_destroy(p);
+    clt_graph_destroy(graph);
     model_destroy(&other);
     model_destroy(&m);
     return status;

@@ -230,6 +230,15 @@ expect 0 "" mlp:32,32 --data digits --epochs 0 --seed 1 --init two.safetensors -
 [ "$(grep '"test_accuracy' "$out")" = "$trained" ] || fail "the folder of adapters gives another test"
 expect 0 "" mlp:32,32 --data digits --epochs 3 --seed 1 --resume lora.st --lora rank=8,alpha=16,dropout=0.1,targets=fc1,f?2,fc3 --json
 [ "$(grep '"test_accuracy' "$out")" = "$trained" ] || fail "the checkpoint gives another test"
+if "$python" -c 'import numpy' 2>/dev/null; then # the checkpoint alone tells its adapters
+    "$python" -c 'import numpy as np; np.save("digits.npy", np.random.default_rng(0).random((5, 1, 8, 8)).astype("f4"))'
+    expect 0 "" --predict digits.npy --from lora.st --output lora.csv
+    expect 0 "" --predict digits.npy --from merged.safetensors --output merged.csv
+    "$python" -c '
+import csv
+a, b = (list(csv.reader(open(name)))[1:] for name in ("lora.csv", "merged.csv"))
+assert len(a) == 5 and all(abs(float(x) - float(y)) < 1e-4 for r, s in zip(a, b) for x, y in zip(r[1:], s[1:])), (a[0], b[0])' 2>"$err" || fail "adapters of a checkpoint predict otherwise: $(tail -1 "$err")"
+fi
 expect 1 "--freeze and --lora have to be what they were when the file was saved" mlp:32,32 --data digits --epochs 4 --seed 1 --resume lora.st --lora rank=8,targets=fc1
 expect 1 "--freeze and --lora have to be what they were when the file was saved" mlp:32,32 --data digits --epochs 4 --seed 1 --resume lora.st
 for given in "--epochs 4 --resume" "--epochs 0 --resume" "--epochs 1 --init"; do

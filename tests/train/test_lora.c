@@ -307,8 +307,27 @@ static void weights_take_the_place_of_adapters(void **state) {
     train_on(&other);
     assert_status(clt_checkpoint_load(other.trainer, NULL, checkpoint), CLT_E_MISMATCH);
     assert_detail("was trained with adapters of alpha 3, not 64");
+    assert_status(clt_weights_load(other.trainer, checkpoint), CLT_E_MISMATCH);
     free_net(&n);
     free_net(&other);
+    /* The checkpoint tells its adapters. */
+    clt_predictor *p;
+    build(&other);
+    assert_status(clt_graph_add_lora_in(other.graph, weights), CLT_E_NOT_FOUND);
+    assert_status(clt_graph_add_lora_in(other.graph, support_path("nowhere")), CLT_E_IO);
+    assert_ok(clt_graph_add_lora_in(other.graph, checkpoint));
+    assert_ok(clt_predictor_create(&p, device, other.output, &(clt_predictor_options){.weights = checkpoint}));
+    assert_ok(clt_predictor_run(p, batch_of(), b, N * OUT));
+    assert_near(b, a, N * OUT);
+    clt_predictor_destroy(p);
+    free_net(&other);
+    clt_graph *stranger;
+    assert_ok(clt_graph_create(&stranger));
+    clt_linear(clt_input(stranger, "x", CLT_F32, CLT_SHAPE(2, 3)), "head", 4);
+    assert_status(clt_graph_add_lora_in(stranger, checkpoint), CLT_E_MISMATCH);
+    assert_detail("which is of no linear layer of the model");
+    assert_status(clt_graph_status(stranger), CLT_E_MISMATCH);
+    clt_graph_destroy(stranger);
 }
 
 /* ---- a weight that serves twice, sequences of any length, dropout ---- */
@@ -411,6 +430,7 @@ static void refuses_what_makes_no_sense(void **state) {
     assert_status(clt_lora_load(NULL, "x"), CLT_E_INVALID);
     assert_status(clt_predictor_load_lora(NULL, "x"), CLT_E_INVALID);
     assert_status(clt_graph_add_lora_of(NULL, "x"), CLT_E_INVALID);
+    assert_status(clt_graph_add_lora_in(NULL, "x"), CLT_E_INVALID);
 }
 
 /* A folder of one tensor: its name, its shape, and the config's text. */

@@ -102,8 +102,8 @@ static int load(run *r) {
     if (status < 0) return library_error(status, "making the model");
     clt_tensor *tokens = token_input(r, "tokens"), *rows = clt_input(r->graph, "rows", CLT_I32, CLT_SHAPE(1));
     clt_tensor *logits = clt_language_model_build(l, tokens, rows, token_input(r, "position_ids"));
-    if (r->given->lora) status = clt_graph_add_lora_of(r->graph, r->given->lora);
-    if (status < 0) return library_error(status, "--lora");
+    status = r->given->lora ? clt_graph_add_lora_of(r->graph, r->given->lora) : clt_graph_add_lora_in(r->graph, r->model.weights);
+    if (status < 0 && (r->given->lora || status != CLT_E_NOT_FOUND)) return library_error(status, r->given->lora ? "--lora" : "making the model");
     char positions[40] = "";
     if (l->family != CLT_LANGUAGE_LSTM) snprintf(positions, sizeof positions, ", %lld positions", (long long)l->positions);
     message_line("%s (%lld parameters%s) with %s", r->given->model, (long long)clt_graph_parameter_count(r->graph), positions, clt_device_get_info(r->device)->name);

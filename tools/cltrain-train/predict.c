@@ -116,6 +116,8 @@ static int build(use *u) {
     if (status < 0) return library_error(status, "making the model");
     task_add_model(&u->made, u->model, BATCH, &x, &y, classes);
     u->predicted = classes ? clt_softmax(u->made.output, -1) : u->made.output;
+    status = clt_graph_add_lora_in(u->made.graph, u->given->from);
+    if (status < 0 && status != CLT_E_NOT_FOUND) return library_error(status, "--from");
     status = clt_graph_status(u->made.graph);
     return status < 0 ? library_error(status, "making the model") : 0;
 }
