@@ -159,7 +159,7 @@ for icd in "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"/*.icd; do
     pocl)
         add pocl-loopvec 4 1 OCL_ICD_VENDORS="$icd" POCL_WORK_GROUP_METHOD=loopvec
         # Others are cbs, where PoCL was built with it, and repl: one that is unknown is taken for auto, with a warning alone.
-        add pocl-workitemloops 4 8 OCL_ICD_VENDORS="$icd" POCL_WORK_GROUP_METHOD=workitemloops
+        add pocl-workitemloops 4 16 OCL_ICD_VENDORS="$icd" POCL_WORK_GROUP_METHOD=workitemloops
         ;;
     rusticl) add rusticl 1 8 OCL_ICD_VENDORS="$icd" RUSTICL_ENABLE=llvmpipe ;;
     mesa) ;; # clover has no device that is not rusticl's too
