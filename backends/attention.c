@@ -6,12 +6,6 @@ void clt_attention_add_text(clt_text *text, const clt_device *device, const char
     clt_text_add(text, "%s%s", clt_kernel_source_find(device, "reference/scores.cl"), clt_kernel_source_find(device, path));
 }
 
-void clt_attention_launch_size(clt_lowering *l, const clt_tensor *node) {
-    clt_attention_size z = clt_attention_sizes(node);
-    clt_launch_ints(l, (int64_t[]){z.n * z.heads, z.key_heads, z.t, z.s, z.d, z.heads}, 6, 8);
-    clt_attention_launch_scalars(l, node);
-}
-
 static void launch_or_any(clt_lowering *l, const clt_tensor *node, const clt_tensor *tensor) {
     clt_launch_tensor(l, tensor ? tensor : node->inputs[0]);
 }
@@ -33,4 +27,14 @@ void clt_attention_launch_scalars(clt_lowering *l, const clt_tensor *node) {
     clt_launch_int(l, at->site);
     clt_launch_float(l, clt_attention_scale(node));
     clt_launch_float(l, l->training && clt_attention_rng(node) ? at->dropout : 0);
+}
+
+void clt_attention_launch_all(clt_lowering *l, const clt_tensor *node) {
+    clt_attention_size z = clt_attention_sizes(node);
+    for (int i = 0; i < node->op->least_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
+    clt_attention_launch_options(l, node);
+    clt_launch_tensor(l, node);
+    for (int i = 0; i < node->op->more_outputs; i++) clt_launch_tensor(l, node->outputs[i]);
+    clt_launch_ints(l, (int64_t[]){z.n * z.heads, z.key_heads, z.t, z.s, z.d, z.heads}, 6, 8);
+    clt_attention_launch_scalars(l, node);
 }

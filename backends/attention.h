@@ -8,8 +8,8 @@
 
 /* Adds reference/scores.cl and the kernels' own text. */
 void clt_attention_add_text(clt_text *text, const clt_device *device, const char *path);
-/* N * heads, key_heads, t, s, d, heads: reference/scores.cl. */
-void clt_attention_launch_size(clt_lowering *l, const clt_tensor *node);
+/* All arguments of a kernel that has them as reference/attention.cl. */
+void clt_attention_launch_all(clt_lowering *l, const clt_tensor *node);
 /* Mask, position_ids and state of random numbers: each a tensor, whether it is read or not. */
 void clt_attention_launch_options(clt_lowering *l, const clt_tensor *node);
 /* The mask's strides, how places are told, the mask's kind, the site of dropout, the scale and the dropout, 0 outside of training. */

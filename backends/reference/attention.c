@@ -8,11 +8,7 @@ static void lower(clt_lowering *l, const clt_tensor *node, const char *kernel, i
     if (text.status < 0) clt_lower_fail(l, text.status);
     else clt_launch_begin_text(l, path, text.data, false, kernel, items, CLT_REFERENCE_GROUP);
     clt_text_free(&text);
-    for (int i = 0; i < node->op->least_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
-    clt_attention_launch_options(l, node);
-    clt_launch_tensor(l, node);
-    for (int i = 0; i < node->op->more_outputs; i++) clt_launch_tensor(l, node->outputs[i]);
-    clt_attention_launch_size(l, node);
+    clt_attention_launch_all(l, node);
 }
 
 static void lower_forward(clt_lowering *l, const clt_tensor *node) {

@@ -27,11 +27,7 @@ static void lower(clt_lowering *l, const clt_tensor *node, const char *kernel, i
     else clt_launch_begin_text(l, path, text.data, true, kernel, groups_of(heads, rows, tile) * items, items);
     clt_text_free(&text);
     clt_launch_fix_group(l, items);
-    for (int i = 0; i < node->op->least_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
-    clt_attention_launch_options(l, node);
-    clt_launch_tensor(l, node);
-    for (int i = 0; i < node->op->more_outputs; i++) clt_launch_tensor(l, node->outputs[i]);
-    clt_attention_launch_size(l, node);
+    clt_attention_launch_all(l, node);
 }
 
 static void lower_forward(clt_lowering *l, const clt_tensor *node) {
