@@ -79,12 +79,13 @@ static int64_t place_of(const clt_tensor *x) {
 }
 
 static bool grows_with_batch(const clt_tensor *x) {
+    if (!x->follows || x->graph->batch < 1) return false;
     for (int k = 0; k < CLT_OTHERS; k++) {
         const clt_shape *other = &x->other[CLT_SIZE_BATCH][k];
         int64_t size = clt_graph_other_size(x->graph, CLT_SIZE_BATCH, k);
         if (other->rank < 0 || clt_shape_elements(other) / size * x->graph->batch != clt_tensor_elements(x)) return false;
     }
-    return x->follows && x->graph->batch > 0;
+    return true;
 }
 
 static bool depends_on_length(const clt_tensor *x) {

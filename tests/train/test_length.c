@@ -461,6 +461,18 @@ static void numbers_do_not_mean_something_else_at_another_length(void **state) {
     }
 }
 
+/* What is there before any input follows none. */
+static void weights_are_reshaped_before_inputs(void **state) {
+    (void)state;
+    clt_graph *graph;
+    assert_ok(clt_graph_create(&graph));
+    clt_tensor *weight = clt_parameter(graph, "weight", CLT_SHAPE(6, 4), (clt_init){0});
+    clt_shape shape = clt_tensor_shape(clt_reshape(clt_slice(clt_reshape(weight, CLT_SHAPE(-1, 3)), 0, 0, 6, 1), CLT_SHAPE(-1, 2)));
+    assert_ok(clt_graph_status(graph));
+    assert_true(clt_shape_equal(&shape, &CLT_SHAPE(9, 2)));
+    clt_graph_destroy(graph);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_length_has_the_bits_of_its_own_graph),
@@ -471,6 +483,7 @@ int main(void) {
         cmocka_unit_test(other_lengths_are_refused),
         cmocka_unit_test(numbers_are_refused_at_another_length),
         cmocka_unit_test(heads_are_those_of_their_length),
+        cmocka_unit_test(weights_are_reshaped_before_inputs),
         cmocka_unit_test(numbers_do_not_mean_something_else_at_another_length),
     };
     return cmocka_run_group_tests_name("length", tests, open_device, close_device);
