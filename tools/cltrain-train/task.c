@@ -53,12 +53,13 @@ static int check_classes(const options *given, const data_parts *data, int64_t c
     for (int64_t c = classes - 1; c >= 0; c--)
         if (!present[c]) empty++, first = c;
     free(present);
-    if (empty && empty * 10 <= classes && data->table)
+    if (empty * 10 > classes)
+        return usage_error("'%s': %lld of %lld classes have no sample, class %lld for one: classes are numbered from 0 without gaps; %s", given->data,
+                           (long long)empty, (long long)classes, (long long)first, remedy);
+    if (empty && data->table)
         warning("--data: %lld of %lld classes %s no sample, class %lld for one: texts=COLUMN makes classes of the labels that there are", (long long)empty, (long long)classes,
                 empty > 1 ? "have" : "has", (long long)first);
-    if (empty * 10 <= classes) return 0;
-    return usage_error("'%s': %lld of %lld classes have no sample, class %lld for one: classes are numbered from 0 without gaps; %s", given->data,
-                       (long long)empty, (long long)classes, (long long)first, remedy);
+    return 0;
 }
 
 static int check_truth(const options *given, int64_t classes) {
