@@ -12,7 +12,7 @@
  * In the environment: SHIM_DRIVER, the real driver's library (libpocl.so.2); and for programs that do not know of the
  * shim: SHIM_NTH, SHIM_FOREVER=1, SHIM_ONLY=clName as in shim.h, SHIM_REPORT=FILE, which gets the counts at exit;
  * SHIM_WHEN=NAME=VALUE, only in processes where that variable is so when the driver is loaded. SHIM_DROP=repeats, or N: launches of
- * a kernel that was launched since somebody last waited, or one in N of these, are not done and said to be. SHIM_DEED, what the call
+ * a kernel that was launched since somebody last waited, or one in N of these at random, are not done and said to be. SHIM_DEED, what the call
  * does rather than fail:
  *     exit, crash, hang
  *     null                 it says that all is well, and makes nothing; of what is enqueued no event
@@ -317,7 +317,8 @@ DONE(clWaitForEvents, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, CL_OUT_OF_RE
 
 enum { MOST_LAUNCHED = 64 };
 static cl_kernel launched[MOST_LAUNCHED]; /* since somebody waited */
-static int n_launched, n_repeated;
+static int n_launched;
+static unsigned long long draws = 1; /* Knuth's linear congruential generator: no rhythm that callers could share */
 
 static void somebody_waits(void) {
     pthread_mutex_lock(&mutex);
@@ -331,7 +332,11 @@ static bool is_dropped(cl_kernel kernel) {
     int every = atoi(drop), i = 0;
     pthread_mutex_lock(&mutex);
     while (i < n_launched && launched[i] != kernel) i++;
-    bool dropped = i < n_launched && (every == 0 || ++n_repeated % every == 0);
+    bool dropped = i < n_launched;
+    if (dropped && every > 0) {
+        draws = draws * 6364136223846793005u + 1442695040888963407u;
+        dropped = (draws >> 33) % (unsigned)every == 0;
+    }
     if (i == n_launched && n_launched < MOST_LAUNCHED) launched[n_launched++] = kernel;
     pthread_mutex_unlock(&mutex);
     return dropped;
