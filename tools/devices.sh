@@ -2,7 +2,7 @@
 # devices.sh [--brief | --quick | --full] [--intel] FOLDER    runs cltrain-conform on the drivers that are here, a JSON file each into FOLDER
 # devices.sh --page FILE.json...                              prints docs/devices.md from such files, of whichever machines
 #
-# --brief, for each commit: the quick cases, of each op a sample; on PoCL all of them, but in the reference row, which other tests run. As many drivers run side by side as there are cores.
+# --brief, for each commit: of the quick cases of each op a sample; the reference row has all of them on rusticl. As many drivers run side by side as there are cores.
 # Drivers: PoCL with each of its work-group methods, Mesa's rusticl on llvmpipe, Oclgrind, and whatever else is installed;
 # with --intel also Intel's runtime for CPUs and its emulator of FPGAs, which are fetched from PyPI into FOLDER (1.5 GB).
 # Beside them one checkpoint of all of them: what one device leaves, the others take up. CLTRAIN_CONFORM is the program (default:
@@ -151,15 +151,15 @@ library=/usr/lib/oclgrind/liboclgrind-rt-icd.so
 if [ -f "$library" ]; then
     mkdir -p "$folder/oclgrind"
     echo "$library" >"$folder/oclgrind/oclgrind.icd"
-    add oclgrind 4 8 OCL_ICD_VENDORS="$folder/oclgrind/oclgrind.icd" CLTRAIN_CONFORM_SMALL=1
+    add oclgrind 4 16 OCL_ICD_VENDORS="$folder/oclgrind/oclgrind.icd" CLTRAIN_CONFORM_SMALL=1
 fi
 for icd in "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"/*.icd; do
     name=$(basename "$icd" .icd)
     case $name in
     pocl)
-        add pocl-loopvec 4 1 OCL_ICD_VENDORS="$icd" POCL_WORK_GROUP_METHOD=loopvec
+        add pocl-loopvec 4 2 OCL_ICD_VENDORS="$icd" POCL_WORK_GROUP_METHOD=loopvec
         # Others are cbs, where PoCL was built with it, and repl: one that is unknown is taken for auto, with a warning alone.
-        add pocl-workitemloops 4 16 OCL_ICD_VENDORS="$icd" POCL_WORK_GROUP_METHOD=workitemloops
+        add pocl-workitemloops 8 16 OCL_ICD_VENDORS="$icd" POCL_WORK_GROUP_METHOD=workitemloops
         ;;
     rusticl) add rusticl 1 8 OCL_ICD_VENDORS="$icd" RUSTICL_ENABLE=llvmpipe ;;
     mesa) ;; # clover has no device that is not rusticl's too
