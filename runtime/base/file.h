@@ -14,6 +14,23 @@ clt_status clt_file_read(const char *path, size_t limit_bytes, void **bytes, siz
 /* Size of a regular file. */
 clt_status clt_file_size(const char *path, uint64_t *bytes);
 
+/* A regular file that is looked at where the system keeps it, and read piece by piece. To be closed also after an error; starts as {.file = -1}.
+ * Of a file that another program cuts meanwhile the missing bytes must not be looked at: the system ends programs that do. */
+typedef struct clt_file_view {
+    int file;
+    const unsigned char *bytes; /* NULL if there are none */
+    size_t length;
+} clt_file_view;
+clt_status clt_file_view_open(clt_file_view *view, const char *path);
+/* CLT_E_FORMAT if the file ends before `offset` + `length`, or does so by now. */
+clt_status clt_file_view_read(const clt_file_view *view, const char *path, uint64_t offset, void *to, size_t length);
+void clt_file_view_close(clt_file_view *view);
+
+/* The path, links followed, of a file that another one names: `relative` counts from that one's folder. What is not inside
+ * that folder, or, where `path` is a link, inside the one of what it names, is CLT_E_FORMAT: absolute paths, "..", links that lead
+ * elsewhere. CLT_E_IO: there is none. */
+clt_status clt_file_beside(const char *path, const char *relative, clt_text *real);
+
 /* A file being written beside its final name. Until commit, the old file is untouched; the new one has its permissions. */
 typedef struct clt_file_writer clt_file_writer;
 clt_status clt_file_writer_open(clt_file_writer **writer, const char *path);

@@ -3,9 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 /* ---- making one ---- */
 
 clt_status clt_tokenizer_new(clt_tokenizer **tokenizer, clt_tokenizer_kind kind) {
@@ -60,14 +57,14 @@ clt_status clt_tokenizer_index(clt_tokenizer *t) {
     for (size_t i = 0; i < t->n_tokens; i++) {
         const clt_token *token = &t->tokens[i];
         if (!token->bytes) continue;
-        clt_table_put(&t->ids, XXH3_64bits(token->bytes, token->length), (int32_t)i, 0);
+        clt_table_put(&t->ids, clt_table_key(token->bytes, token->length), (int32_t)i, 0);
         if (token->length == 1 && t->byte_ids[(unsigned char)token->bytes[0]] < 0) t->byte_ids[(unsigned char)token->bytes[0]] = (int32_t)i;
     }
     return CLT_OK;
 }
 
 int32_t clt_tokenizer_id(const clt_tokenizer *t, const char *bytes, size_t length) {
-    const clt_table_entry *entry = clt_table_find(&t->ids, XXH3_64bits(bytes, length));
+    const clt_table_entry *entry = clt_table_find(&t->ids, clt_table_key(bytes, length));
     for (; entry; entry = clt_table_next(&t->ids, entry)) {
         const clt_token *token = &t->tokens[entry->value];
         if (token->length == length && memcmp(token->bytes, bytes, length) == 0) return entry->value;

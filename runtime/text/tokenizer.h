@@ -6,28 +6,7 @@
 
 #include <cltrain/text.h>
 
-#include "runtime/base/base.h"
-
-/* ---- table.c: 64-bit keys to numbers ---- */
-
-typedef struct clt_table_entry {
-    uint64_t key;
-    int32_t value; /* >= 0; below: the place is free */
-    int32_t extra;
-} clt_table_entry;
-
-typedef struct clt_table {
-    clt_table_entry *entries;
-    size_t capacity, count; /* capacity is a power of two */
-} clt_table;
-
-clt_status clt_table_reserve(clt_table *table, size_t count);
-/* Puts an entry into a table with room for it. */
-void clt_table_put(clt_table *table, uint64_t key, int32_t value, int32_t extra);
-/* The first entry of that key, and from it the next one; NULL if there is none. */
-const clt_table_entry *clt_table_find(const clt_table *table, uint64_t key);
-const clt_table_entry *clt_table_next(const clt_table *table, const clt_table_entry *entry);
-void clt_table_free(clt_table *table);
+#include "runtime/base/table.h"
 
 /* ---- tokenizer.c ---- */
 

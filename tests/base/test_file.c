@@ -448,6 +448,97 @@ static void special_files_are_not_replaced(void **state) {
     assert_status(clt_file_write(support_folder(), "x", 1), CLT_E_IO);
 }
 
+/* ---- views ---- */
+
+static void test_view(void **state) {
+    (void)state;
+    const char *path = support_path("view");
+    char read[4];
+    clt_file_view view;
+    support_write(path, "abcdef", 6);
+    assert_ok(clt_file_view_open(&view, path));
+    assert_int_equal(view.length, 6);
+    assert_memory_equal(view.bytes, "abcdef", 6);
+    assert_ok(clt_file_view_read(&view, path, 2, read, 4));
+    assert_memory_equal(read, "cdef", 4);
+    assert_ok(clt_file_view_read(&view, path, 6, read, 0));
+    assert_status(clt_file_view_read(&view, path, 3, read, 4), CLT_E_FORMAT);
+    assert_detail(path);
+    assert_status(clt_file_view_read(&view, path, UINT64_MAX, read, 2), CLT_E_FORMAT);
+    assert_int_equal(truncate(path, 3), 0); /* by somebody else, meanwhile */
+    assert_status(clt_file_view_read(&view, path, 2, read, 4), CLT_E_FORMAT);
+    assert_detail("ends at byte 3");
+    clt_file_view_close(&view);
+
+    support_write(path, "", 0);
+    assert_ok(clt_file_view_open(&view, path));
+    assert_true(view.length == 0 && !view.bytes);
+    clt_file_view_close(&view);
+    assert_status(clt_file_view_open(&view, support_folder()), CLT_E_IO);
+    clt_file_view_close(&view);
+    const char *pipe = support_path("pipe-view");
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    assert_status(clt_file_view_open(&view, pipe), CLT_E_IO); /* and does not wait */
+    assert_detail("not a regular file");
+    clt_file_view_close(&view);
+    assert_status(clt_file_view_open(&view, support_path("none")), CLT_E_IO);
+    clt_file_view_close(&view);
+}
+
+static void assert_beside(const char *path, const char *relative, clt_status wanted, const char *words) {
+    clt_text real = {0};
+    assert_status(clt_file_beside(path, relative, &real), wanted);
+    if (wanted < 0) assert_detail(words);
+    else assert_true(clt_ends_with(real.data, words));
+    clt_text_free(&real);
+}
+
+static void test_beside(void **state) {
+    (void)state;
+    char model[512], folder[512], blobs[512], hub[512], path[600];
+    snprintf(model, sizeof model, "%s", support_path("beside/model"));
+    snprintf(folder, sizeof folder, "%s", support_path("beside"));
+    snprintf(blobs, sizeof blobs, "%s", support_path("blobs"));
+    snprintf(hub, sizeof hub, "%s", support_path("hub"));
+    assert_int_equal(mkdir(folder, 0700) | mkdir(blobs, 0700) | mkdir(hub, 0700), 0);
+    assert_int_equal(mkdir(support_path("beside/weights"), 0700), 0);
+    support_write(model, "m", 1);
+    support_write(support_path("beside/data"), "d", 1);
+    support_write(support_path("beside/weights/more"), "d", 1);
+    support_write(support_path("outside"), "o", 1);
+    support_write(support_path("beside-data"), "o", 1); /* a folder's name is not the beginning of another's */
+    assert_beside(model, "data", CLT_OK, "/beside/data");
+    assert_beside(model, "./weights/../data", CLT_E_FORMAT, "leads out");
+    assert_beside(model, "weights/more", CLT_OK, "/beside/weights/more");
+    assert_beside(model, "../outside", CLT_E_FORMAT, "leads out");
+    assert_beside(model, "..", CLT_E_FORMAT, "leads out");
+    assert_beside(model, "weights/..", CLT_E_FORMAT, "leads out");
+    assert_beside(model, "/etc/passwd", CLT_E_FORMAT, "leads out");
+    assert_beside(model, "", CLT_E_FORMAT, "nowhere");
+    assert_beside(model, "none", CLT_E_IO, "cannot be found");
+    assert_beside(model, "..data", CLT_E_IO, "cannot be found");
+    snprintf(path, sizeof path, "%s/link", folder);
+    assert_int_equal(symlink("../outside", path), 0);
+    assert_beside(model, "link", CLT_E_FORMAT, "a link that leads out");
+    snprintf(path, sizeof path, "%s/sibling", folder);
+    assert_int_equal(symlink("../beside-data", path), 0);
+    assert_beside(model, "sibling", CLT_E_FORMAT, "a link that leads out");
+    snprintf(path, sizeof path, "%s/inside", folder);
+    assert_int_equal(symlink("weights/more", path), 0);
+    assert_beside(model, "inside", CLT_OK, "/beside/weights/more");
+
+    /* As in a cache of models: both are links into one folder. */
+    snprintf(path, sizeof path, "%s/one", blobs);
+    support_write(path, "m", 1);
+    snprintf(path, sizeof path, "%s/two", blobs);
+    support_write(path, "d", 1);
+    snprintf(path, sizeof path, "%s/data", hub);
+    assert_int_equal(symlink("../blobs/two", path), 0);
+    snprintf(path, sizeof path, "%s/model", hub);
+    assert_int_equal(symlink("../blobs/one", path), 0);
+    assert_beside(path, "data", CLT_OK, "/blobs/two");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(special_files_are_not_replaced),
@@ -470,6 +561,8 @@ int main(void) {
         cmocka_unit_test(test_disk_errors),
         cmocka_unit_test(test_make_folder),
         cmocka_unit_test(test_cache_folder),
+        cmocka_unit_test(test_view),
+        cmocka_unit_test(test_beside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

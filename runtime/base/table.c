@@ -1,5 +1,12 @@
-/* Open addressing with linear probing. Two entries may have the same key (a hash): the caller compares what they stand for. */
-#include "runtime/text/tokenizer.h"
+/* Open addressing with linear probing. */
+#define XXH_INLINE_ALL
+#include "runtime/base/table.h"
+
+#include <xxhash.h>
+
+uint64_t clt_table_key(const void *bytes, size_t length) {
+    return XXH3_64bits(bytes, length);
+}
 
 /* Finalizer of MurmurHash3, for keys that are pairs of ids. */
 static size_t place(const clt_table *table, uint64_t key) {
