@@ -25,6 +25,61 @@ def piece(content):
     return struct.pack("<H", len(content)) + content
 
 
+# ---- ONNX: protocol buffers ----
+
+def varint(value):
+    value &= (1 << 64) - 1
+    out = b""
+    while value > 0x7f:
+        out, value = out + bytes([value & 0x7f | 0x80]), value >> 7
+    return out + bytes([value])
+
+
+def field(number, value):
+    """A number, or bytes; a float as four of them by itself."""
+    if isinstance(value, float):
+        return varint(number << 3 | 5) + struct.pack("<f", value)
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    value = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def fields(*pairs):
+    return b"".join(field(number, value) for number, value in pairs)
+
+
+def onnx(*graph, opset=17):
+    return fields((1, 8), (2, "seeds"), (8, field(2, opset)), (7, fields(*graph)))
+
+
+def onnx_tensor(name, kind, dims, *data):
+    return fields(*((1, d) for d in dims), (2, kind), (8, name), *data)
+
+
+def onnx_attribute(name, kind, *values):
+    return fields((1, name), (20, kind), *values)
+
+
+def onnx_info(name, *dims):
+    shape = b"".join(field(1, field(2, d) if isinstance(d, str) else field(1, d)) for d in dims)
+    return fields((1, name), (2, field(1, fields((1, 1), (2, shape)))))
+
+
+packed = b"".join(varint(v) for v in (1, -1, 300))
+write("onnx_model",
+      onnx((1, fields((1, "x"), (1, "w"), (1, ""), (2, "y"), (3, "n"), (4, "Gemm"), (5, onnx_attribute("alpha", 1, (2, 0.5))),
+                      (5, onnx_attribute("axes", 7, (8, packed))), (5, onnx_attribute("mode", 3, (4, "linear"))))),
+           (5, onnx_tensor("w", 1, (2, 3), (9, bytes(24)))), (11, onnx_info("x", "batch", 2)), (12, onnx_info("y", "batch", 3))),
+      onnx((5, onnx_tensor("a", 1, (2,), (4, struct.pack("<2f", 1, 2)))), (5, onnx_tensor("b", 7, (3,), (7, packed))),
+           (5, onnx_tensor("c", 9, (2,), (5, b"\0\1"))), (5, onnx_tensor("d", 6, (1,), (5, 7))), (5, onnx_tensor("e", 11, (1,), (10, bytes(8)))),
+           (5, onnx_tensor("f", 1, (0, 5)))),
+      onnx((5, onnx_tensor("w", 1, (2,), (13, fields((1, "location"), (2, "weights.bin"))), (13, fields((1, "offset"), (2, "4096"))),
+                           (13, fields((1, "length"), (2, "8"))), (14, 1)))),
+      onnx((1, fields((4, "Constant"), (2, "y"), (5, onnx_attribute("value", 4, (5, onnx_tensor("", 7, (), (7, 5)))))))),
+      onnx((1, fields((4, "If"), (5, onnx_attribute("then_branch", 5, (6, fields((1, fields((4, "Add"))))))))), (15, b""), opset=9),
+      onnx(), b"")
+
 # ---- safetensors ----
 
 def safetensors(header, data=b""):
