@@ -56,8 +56,12 @@ typedef enum clt_init_kind {
     CLT_INIT_KAIMING_NORMAL,  /* std   = gain / sqrt(fan_in) */
     CLT_INIT_XAVIER_UNIFORM,  /* bound = gain sqrt(6 / (fan_in + fan_out));   Glorot, Bengio 2010 */
     CLT_INIT_XAVIER_NORMAL,   /* std   = gain sqrt(2 / (fan_in + fan_out)) */
-    CLT_INIT_VALUES           /* values */
+    CLT_INIT_VALUES,          /* values */
+    CLT_INIT_READ             /* read, piece by piece */
 } clt_init_kind;
+
+/* Gives values `first` to `first + count` of a parameter, row-major. An error is that of who creates a trainer. */
+typedef clt_status clt_init_read(void *user, int64_t first, int64_t count, float *values);
 
 /* How a parameter's first values are drawn, from the trainer's seed and the
  * parameter's name: adding a layer does not change the others' values. fan_in
@@ -68,6 +72,8 @@ typedef struct clt_init {
     float value;
     float gain; /* 0 means 1 */
     const float *values; /* as many as the parameter has, row-major. Not copied: they are read when a trainer is created */
+    clt_init_read *read; /* called when a trainer is created, with `user` */
+    void *user;
 } clt_init;
 
 /* A trained f32 tensor. Names are unique in a graph, and are the keys of the checkpoint: UTF-8, not "__metadata__",

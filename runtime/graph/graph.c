@@ -458,10 +458,12 @@ static clt_tensor *add_variable(clt_graph *graph, const char *what, const char *
         status = clt_fail(CLT_E_STATE, "%s \"%s\": a clone shares its origin's variables", what, name);
     if (status == CLT_OK && (clt_graph_find_variable(graph, name) || names_result(graph, name)))
         status = clt_fail(CLT_E_INVALID, "%s \"%s\" exists already", what, name);
-    if (status == CLT_OK && (like->init.kind < CLT_INIT_ZEROS || like->init.kind > CLT_INIT_VALUES))
+    if (status == CLT_OK && (like->init.kind < CLT_INIT_ZEROS || like->init.kind > CLT_INIT_READ))
         status = clt_fail(CLT_E_INVALID, "%s \"%s\": unknown initializer %d", what, name, (int)like->init.kind);
     if (status == CLT_OK && like->init.kind == CLT_INIT_VALUES && !like->init.values)
         status = clt_fail(CLT_E_INVALID, "%s \"%s\": CLT_INIT_VALUES without values", what, name);
+    if (status == CLT_OK && like->init.kind == CLT_INIT_READ && !like->init.read)
+        status = clt_fail(CLT_E_INVALID, "%s \"%s\": CLT_INIT_READ without a function", what, name);
     clt_variable *variable = NULL;
     if (status == CLT_OK) status = variable_new(graph, name, like, &variable);
     if (status < 0) {

@@ -35,11 +35,27 @@ static void fill(const clt_variable *v, uint64_t seed, float *values, int64_t n)
     case CLT_INIT_KAIMING_UNIFORM: value = gain * sqrt(3 / in); break;
     case CLT_INIT_KAIMING_NORMAL: value = gain / sqrt(in), normal = true; break;
     case CLT_INIT_XAVIER_UNIFORM: value = gain * sqrt(6 / (in + out)); break;
-    case CLT_INIT_VALUES: return; /* the caller's own */
+    case CLT_INIT_VALUES:
+    case CLT_INIT_READ: return; /* the caller's own */
     case CLT_INIT_XAVIER_NORMAL: value = gain * sqrt(2 / (in + out)), normal = true; break;
     }
     for (int64_t i = 0; i < n; i++)
         values[i] = (float)(value * (normal ? clt_random_normal(&random) : 2 * clt_random_uniform(&random) - 1));
+}
+
+/* A piece at a time, so that a large model is not in memory twice. */
+static clt_status read_values(const clt_variable *v, clt_memory *memory, int64_t n) {
+    enum { PIECE = 1 << 18 };
+    float *values = clt_alloc((size_t)CLT_MIN(n, (int64_t)PIECE) * sizeof *values);
+    clt_status status = values ? CLT_OK : clt_fail_memory((size_t)CLT_MIN(n, (int64_t)PIECE) * sizeof *values);
+    for (int64_t first = 0; status == CLT_OK && first < n; first += PIECE) {
+        int64_t count = CLT_MIN(n - first, (int64_t)PIECE);
+        status = v->init.read(v->init.user, first, count, values);
+        if (status < 0) clt_fail_context(status, "first values of \"%s\": ", v->name);
+        else status = clt_memory_write(memory, (size_t)first * sizeof *values, values, (size_t)count * sizeof *values);
+    }
+    clt_free(values);
+    return status;
 }
 
 clt_status clt_initialize_variables(const clt_graph *graph, clt_state_store *store, uint64_t seed, clt_initialize which) {
@@ -54,6 +70,10 @@ clt_status clt_initialize_variables(const clt_graph *graph, clt_state_store *sto
         size_t bytes = (size_t)n * sizeof(float);
         clt_memory *memory;
         CLT_TRY(clt_state_store_variable(store, v, &memory));
+        if (v->init.kind == CLT_INIT_READ) {
+            CLT_TRY(read_values(v, memory, n));
+            continue;
+        }
         bool given = v->init.kind == CLT_INIT_VALUES;
         float *values = given ? NULL : clt_alloc(bytes);
         if (!values && !given) return clt_fail_memory(bytes);
