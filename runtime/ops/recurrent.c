@@ -10,6 +10,8 @@
 #include "runtime/ops/layer.h"
 #include "runtime/ops/ops.h"
 
+enum { LONGEST = 1 << 16 };
+
 /* One layer in one direction. */
 typedef struct cell {
     int gates; /* 4: LSTM; 3: GRU */
@@ -82,10 +84,27 @@ static void keep(cell *l, int64_t samples) {
 
 /* ---- layers ---- */
 
+/* `all` [N, T, gates hidden], the inputs' part of the gates at all places -> the states, [N, T, hidden]. */
+static clt_tensor *unroll(cell *l, clt_tensor *all, bool reverse) {
+    int64_t length = all->shape.dims[1];
+    clt_tensor **states = clt_calloc((size_t)length, sizeof *states);
+    if (!states) return clt_graph_fail(all->graph, clt_fail_memory((size_t)length * sizeof *states));
+    for (int64_t i = 0; i < length; i++) {
+        int64_t t = reverse ? length - 1 - i : i;
+        clt_tensor *own = clt_reshape(clt_slice(all, 1, t, t + 1, 1), CLT_SHAPE(0, l->gates * l->hidden));
+        (l->gates == 4 ? step_lstm : step_gru)(l, own);
+        if (l->buffer && i == length - 1) keep(l, all->shape.dims[0]);
+        states[t] = clt_reshape(l->h, CLT_SHAPE(0, 1, l->hidden));
+    }
+    clt_tensor *y = clt_concat(states, (int)length, 1);
+    clt_free(states);
+    return y;
+}
+
 /* x [N, T, D] -> [N, T, hidden]. */
 static clt_tensor *direction(clt_tensor *x, const char *name, int gates, int layer, bool reverse, const clt_recurrent_options *o) {
     clt_graph *graph = x->graph;
-    int64_t length = x->shape.dims[1], width = x->shape.dims[2], rows = gates * o->hidden;
+    int64_t width = x->shape.dims[2], rows = gates * o->hidden;
     clt_tensor *weight = parameter(graph, name, "weight_ih", layer, reverse, CLT_SHAPE(rows, width), o->hidden), *bias = NULL;
     cell l = {.gates = gates, .hidden = o->hidden};
     l.weight_hh = parameter(graph, name, "weight_hh", layer, reverse, CLT_SHAPE(rows, o->hidden), o->hidden);
@@ -94,18 +113,21 @@ static clt_tensor *direction(clt_tensor *x, const char *name, int gates, int lay
         l.bias_hh = parameter(graph, name, "bias_hh", layer, reverse, CLT_SHAPE(rows), o->hidden);
     }
     clt_tensor *all = clt_linear_op(x, weight, bias); /* of all places at once */
-    clt_tensor **states = clt_calloc((size_t)length, sizeof *states);
-    if (!states) return clt_graph_fail(graph, clt_fail_memory((size_t)length * sizeof *states));
+    if (!clt_tensor_valid(all)) return all;
     if (o->position_ids) recall(&l, name, layer, o->position_ids);
-    for (int64_t i = 0; i < length; i++) {
-        int64_t t = reverse ? length - 1 - i : i;
-        clt_tensor *own = clt_reshape(clt_slice(all, 1, t, t + 1, 1), CLT_SHAPE(0, rows));
-        (gates == 4 ? step_lstm : step_gru)(&l, own);
-        if (l.buffer && i == length - 1) keep(&l, x->shape.dims[0]);
-        states[t] = clt_reshape(l.h, CLT_SHAPE(0, 1, o->hidden));
-    }
-    clt_tensor *y = clt_concat(states, (int)length, 1);
-    clt_free(states);
+    return unroll(&l, all, reverse);
+}
+
+clt_tensor *clt_recurrent_op(clt_tensor *x, const clt_recurrent_weights *w, bool reverse, clt_tensor **h, clt_tensor **c) {
+    if (!clt_tensor_valid(x) || !clt_tensor_valid(w->weight_hh)) return clt_tensor_valid(x) ? w->weight_hh : x;
+    clt_tensor *all = clt_linear_op(x, w->weight_ih, w->bias_ih);
+    if (!clt_tensor_valid(all)) return all;
+    if (x->shape.rank != 3 || clt_tensor_extent(x).dims[1] != x->shape.dims[1] || x->shape.dims[1] > LONGEST)
+        return clt_graph_fail(x->graph, clt_fail(CLT_E_SHAPE, "a recurrent layer is unrolled over T of [N, T, D], which must be one size, %d at most", LONGEST));
+    cell l = {.gates = c ? 4 : 3, .hidden = w->weight_hh->shape.dims[w->weight_hh->shape.rank - 1], .weight_hh = w->weight_hh, .bias_hh = w->bias_hh, .h = *h, .c = c ? *c : NULL};
+    clt_tensor *y = unroll(&l, all, reverse);
+    *h = l.h;
+    if (c) *c = l.c;
     return y;
 }
 
@@ -124,7 +146,7 @@ static clt_tensor *refuse_places(const char *what, clt_tensor *x, const char *na
 }
 
 static clt_tensor *recurrent(const char *what, clt_tensor *x, const char *name, int gates, clt_recurrent_options o) {
-    enum { MOST_LAYERS = 1000, LONGEST = 1 << 16 };
+    enum { MOST_LAYERS = 1000 };
     if (!clt_tensor_valid(x)) return x;
     char text[CLT_SHAPE_TEXT];
     if (!o.layers) o.layers = 1;
