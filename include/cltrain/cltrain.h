@@ -40,6 +40,7 @@
 #include <cltrain/log.h>
 #include <cltrain/lora.h>
 #include <cltrain/models.h>
+#include <cltrain/onnx.h>
 #include <cltrain/ops.h>
 #include <cltrain/predictor.h>
 #include <cltrain/preprocessing.h>

@@ -165,6 +165,12 @@ static void test_literals(void **state) {
     assert_status(clt_literal_of_tensor(&arena, &file, &file.model.initializers[0], &literal), CLT_E_RANGE);
     clt_onnx_file_close(&file);
     m = tensor(CLT_ONNX_DOUBLE, 1);
+    put_bytes(&m, 10, (double[]){0.1}, 8);
+    assert_ok(clt_onnx_file_open(&file, write_tensor(&m)));
+    assert_ok(clt_literal_of_tensor(&arena, &file, &file.model.initializers[0], &literal));
+    assert_true(literal->type == CLT_ONNX_FLOAT && literal->floats[0] == 0.1f);
+    clt_onnx_file_close(&file);
+    m = tensor(CLT_ONNX_UINT64, 1);
     assert_ok(clt_onnx_file_open(&file, write_tensor(&m)));
     assert_false(clt_literal_takes(&file.model.initializers[0]));
     assert_status(clt_literal_of_tensor(&arena, &file, &file.model.initializers[0], &literal), CLT_E_UNSUPPORTED);

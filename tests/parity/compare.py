@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 
 try:
     import numpy
@@ -56,6 +57,9 @@ CASES = {
     "unet-adam": dict(shape=(3, 35, 33), classes=5, batch=4, steps=20, model="unet", optimizer="adam", lr=5e-5),
     "unet-bilinear-sgd": dict(shape=(3, 32, 40), classes=5, batch=4, steps=20, model="unet-bilinear", optimizer="sgd", lr=2e-4, momentum=0.9),
 }
+# The same networks as PyTorch exports them to be trained: under its names, nothing folded.
+for name in ("mlp-adam", "convnet-adamw", "resnet18-sgd", "transformer-adamw", "recurrent-adam"):
+    CASES[f"onnx-{name}"] = dict(CASES[name], onnx=True)
 # What the library is told; the rest of a case is about the data.
 DRIVER_KEYS = ("model", "classes", "batch", "steps", "optimizer", "lr", "momentum", "nesterov", "weight_decay",
                "clip_norm", "clip_value", "cosine", "accumulate", "groups")
@@ -132,8 +136,20 @@ def evaluate(case, model, x, y):
         return loss, math.nan if case.get("language") else (output.argmax(1) == y).double().mean().item()
 
 
+def export(case, model, path):
+    options = dict(input_names=["x"], output_names=["output"], dynamic_axes={"x": {0: "batch"}, "output": {0: "batch"}}, opset_version=14,
+                   training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False)
+    if tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 5):
+        options["dynamo"] = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(model, torch.zeros(case["batch"], *case["shape"]), path, **options)
+
+
 def run_driver(driver, case, folder):
-    words = [f"{key}={case[key]}" for key in DRIVER_KEYS if key in case]
+    words = [f"{key}={case[key]}" for key in DRIVER_KEYS if key in case and not (key == "model" and case.get("onnx"))]
+    if case.get("onnx"):
+        words.append(f"model={os.path.join(folder, 'model.onnx')}")
     files = [f"{name}={os.path.join(folder, name + suffix)}"
              for name, suffix in (("x", ".npy"), ("y", ".npy"), ("initial", ""), ("final", ""))]
     lines = subprocess.run([driver, *words, *files], check=True, stdout=subprocess.PIPE, text=True).stdout.split("\n")
@@ -191,6 +207,8 @@ def compare(driver, name, folder):
     for key, parameter in model.named_parameters():
         if "branch" in case and key.endswith("bn2.weight"):
             torch.nn.init.constant_(parameter, case["branch"])
+    if case.get("onnx"):
+        export(case, model, os.path.join(folder, "model.onnx"))  # which runs it, and moves the running statistics
     first = to_arrays(model)
     safetensors_file.write(os.path.join(folder, "initial"), first)
     start = time.monotonic()

@@ -4,7 +4,7 @@
  *
  *     driver KEY=VALUE ...
  *
- *     model     linear, mlp:..., convnet, resnet18, gpt2:..., llama:... or lstm:... (x holds a token more than it reads), transformer, or one of networks.h
+ *     model     FILE.onnx, which has its own first weights; linear, mlp:..., convnet, resnet18, gpt2:..., llama:... or lstm:... (x holds a token more than it reads), transformer, or one of networks.h
  *     x, y      .npy files of all samples; classes: of y
  *     batch     samples a step; steps: how many
  *     initial   safetensors file of the first weights; final: of the last, written here
@@ -104,6 +104,7 @@ static clt_train_options train_options(const arguments *a, clt_tensor *output) {
 typedef struct session {
     clt_device *device;
     clt_graph *graph;
+    clt_onnx *onnx;
     clt_dataset *dataset;
     clt_loader *loader;
     clt_trainer *trainer;
@@ -121,27 +122,45 @@ static bool reads_tokens(const char *model) {
     return model_parse(&spec, model, problem, sizeof problem) && model_reads(spec.id) == MODEL_READS_TOKENS;
 }
 
-static clt_status open_session(session *s, const arguments *a) {
-    clt_status status = clt_device_open(&s->device, NULL);
-    if (status == CLT_OK) status = clt_dataset_npy(&s->dataset, a->x, a->y);
-    clt_loader_options order = {.batch = (int64_t)a->batch};
-    if (status == CLT_OK) status = clt_loader_create(&s->loader, s->dataset, &order);
-    if (status == CLT_OK) status = clt_graph_create(&s->graph);
-    if (status < 0) return status;
-    clt_tensor *x = clt_input(s->graph, "x", CLT_F32, batched(clt_dataset_shape(s->dataset, 0), order.batch));
-    clt_tensor *y = clt_input(s->graph, "y", CLT_I32, CLT_SHAPE(order.batch));
+static bool is_onnx(const char *model) {
+    size_t length = strlen(model);
+    return length > 5 && !strcmp(model + length - 5, ".onnx");
+}
+
+static clt_status build_onnx(session *s, const arguments *a, clt_tensor **y, clt_tensor **output) {
+    clt_status status = clt_onnx_open(&s->onnx, a->model);
+    if (status == CLT_OK) status = clt_onnx_build(s->onnx, s->graph, &(clt_onnx_options){.batch = (int64_t)a->batch});
+    *output = clt_onnx_output(s->onnx, NULL);
+    *y = clt_input(s->graph, "y", CLT_I32, CLT_SHAPE((int64_t)a->batch));
+    return status;
+}
+
+static void build(session *s, const arguments *a, clt_tensor **y, clt_tensor **output) {
+    int64_t batch = (int64_t)a->batch, classes = (int64_t)a->classes;
+    clt_tensor *x = clt_input(s->graph, "x", CLT_F32, batched(clt_dataset_shape(s->dataset, 0), batch));
+    *y = clt_input(s->graph, "y", CLT_I32, CLT_SHAPE(batch));
     if (reads_tokens(a->model)) { /* predicts the next token of x */
         clt_tensor *tokens = clt_cast(x, CLT_I32);
         int64_t length = clt_tensor_shape(x).dims[1] - 1;
         x = clt_slice(tokens, 1, 0, length, 1);
-        y = clt_slice(tokens, 1, 1, length + 1, 1);
+        *y = clt_slice(tokens, 1, 1, length + 1, 1);
     }
-    int64_t classes = (int64_t)a->classes;
-    clt_tensor *output = !strcmp(a->model, "transformer") ? transformer_build(s->graph, x, classes) : network_build(a->model, x, classes);
-    if (!output) output = model_build(a->model, x, classes);
+    *output = !strcmp(a->model, "transformer") ? transformer_build(s->graph, x, classes) : network_build(a->model, x, classes);
+    if (!*output) *output = model_build(a->model, x, classes);
+}
+
+static clt_status open_session(session *s, const arguments *a) {
+    clt_tensor *y = NULL, *output = NULL;
+    clt_status status = clt_device_open(&s->device, NULL);
+    if (status == CLT_OK) status = clt_dataset_npy(&s->dataset, a->x, a->y);
+    if (status == CLT_OK) status = clt_loader_create(&s->loader, s->dataset, &(clt_loader_options){.batch = (int64_t)a->batch});
+    if (status == CLT_OK) status = clt_graph_create(&s->graph);
+    if (status == CLT_OK && is_onnx(a->model)) status = build_onnx(s, a, &y, &output);
+    else if (status == CLT_OK) build(s, a, &y, &output);
+    if (status < 0) return status;
     clt_train_options options = train_options(a, output);
     status = clt_trainer_create(&s->trainer, s->device, model_loss(output, y), &options);
-    return status < 0 ? status : clt_checkpoint_load(s->trainer, NULL, a->initial);
+    return status < 0 || s->onnx ? status : clt_checkpoint_load(s->trainer, NULL, a->initial);
 }
 
 static clt_status train(session *s, int64_t steps) {
@@ -183,6 +202,7 @@ int main(int argc, char **argv) {
     clt_loader_destroy(s.loader);
     clt_dataset_destroy(s.dataset);
     clt_graph_destroy(s.graph);
+    clt_onnx_close(s.onnx);
     clt_device_close(s.device);
     return status < 0;
 }

@@ -75,6 +75,13 @@ static clt_status open_data_file(clt_onnx_file *file, const char *location, clt_
     return CLT_OK;
 }
 
+clt_status clt_onnx_open_all(clt_onnx_file *file) {
+    clt_onnx_data_file *ignored;
+    for (size_t i = 0; i < file->model.n_initializers; i++)
+        if (file->model.initializers[i].external) CLT_TRY(open_data_file(file, file->model.initializers[i].external->location, &ignored));
+    return CLT_OK;
+}
+
 static clt_status read_external(clt_onnx_file *file, const clt_onnx_tensor *tensor, uint64_t bytes, uint64_t skipped, void *to, size_t wanted) {
     const clt_onnx_external *external = tensor->external;
     clt_onnx_data_file *data;

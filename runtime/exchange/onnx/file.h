@@ -29,6 +29,9 @@ void clt_onnx_file_close(clt_onnx_file *file);
 /* The same of a file that holds a tensor alone, as those of ONNX's test cases do. */
 clt_status clt_onnx_file_open_tensor(clt_onnx_file *file, const char *path, clt_onnx_tensor *tensor);
 
+/* Opens all files of external data. */
+clt_status clt_onnx_open_all(clt_onnx_file *file);
+
 /* Elements `first` to `first + count` of a tensor of the model, as its type has them (little-endian, INT64 8 bytes each, BOOL one).
  * CLT_E_FORMAT with the tensor's name: there are fewer bytes than its shape needs, or more, or data of two kinds; CLT_E_UNSUPPORTED: texts,
  * and types without whole bytes; CLT_E_IO. */

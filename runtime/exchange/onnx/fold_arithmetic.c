@@ -34,7 +34,8 @@ static clt_status convert(const clt_onnx_folding *f, const clt_literal *a, int64
 static clt_status fold_cast(const clt_onnx_folding *f) {
     const clt_literal *a;
     CLT_TRY(clt_fold_need(f, 0, &a));
-    return convert(f, a, clt_fold_int(f, "to", 0));
+    int64_t to = clt_fold_int(f, "to", 0);
+    return convert(f, a, to == CLT_ONNX_DOUBLE ? CLT_ONNX_FLOAT : to);
 }
 
 static clt_status fold_cast_like(const clt_onnx_folding *f) {
@@ -150,8 +151,8 @@ static clt_status compute(clt_arena *arena, const operation *row, const clt_lite
         int64_t i = clt_fold_place(&shape, e, of_a), j = clt_fold_place(&shape, e, of_b);
         if (!floats && row->divides && b->integers[j] == 0) return clt_fail(CLT_E_RANGE, "an integer is divided by 0");
         if (compares) y->integers[e] = floats ? row->compares_floats(a->floats[i], b->floats[j]) : row->compares_integers(a->integers[i], b->integers[j]);
-        else if (floats) y->floats[e] = row->of_floats(a->floats[i], b->floats[j]);
-        else y->integers[e] = narrowed(y->type, row->of_integers(a->integers[i], b->integers[j]));
+        else if (floats && row->of_floats) y->floats[e] = row->of_floats(a->floats[i], b->floats[j]);
+        else if (row->of_integers) y->integers[e] = narrowed(y->type, row->of_integers(a->integers[i], b->integers[j]));
     }
     return CLT_OK;
 }

@@ -35,7 +35,9 @@ clt_status clt_literal_new(clt_arena *arena, int64_t type, const clt_shape *shap
 }
 
 static clt_shape list_shape(int64_t n) {
-    return n < 0 ? (clt_shape){0} : CLT_SHAPE(n);
+    clt_shape shape = {.rank = n >= 0};
+    shape.dims[0] = n;
+    return shape;
 }
 
 clt_status clt_literal_integers(clt_arena *arena, const int64_t *values, int64_t n, clt_literal **literal) {
@@ -53,7 +55,7 @@ clt_status clt_literal_floats(clt_arena *arena, const float *values, int64_t n, 
 }
 
 bool clt_literal_takes(const clt_onnx_tensor *tensor) {
-    return is_literal_type(tensor->type) && tensor->rank <= CLT_MAX_RANK && tensor->elements <= CLT_ONNX_MOST_LITERAL;
+    return (is_literal_type(tensor->type) || tensor->type == CLT_ONNX_DOUBLE) && tensor->rank <= CLT_MAX_RANK && tensor->elements <= CLT_ONNX_MOST_LITERAL;
 }
 
 clt_status clt_literal_of_tensor(clt_arena *arena, clt_onnx_file *file, const clt_onnx_tensor *tensor, clt_literal **literal) {
@@ -64,15 +66,17 @@ clt_status clt_literal_of_tensor(clt_arena *arena, clt_onnx_file *file, const cl
     if (tensor->rank > CLT_MAX_RANK)
         return clt_fail(CLT_E_UNSUPPORTED, "tensor \"%s\": %zu dimensions, more than %d", clt_show(tensor->name, shown), tensor->rank, CLT_MAX_RANK);
     for (int i = 0; i < shape.rank; i++) shape.dims[i] = tensor->dims[i];
-    CLT_TRY(clt_literal_new(arena, tensor->type, &shape, literal));
+    CLT_TRY(clt_literal_new(arena, tensor->type == CLT_ONNX_DOUBLE ? CLT_ONNX_FLOAT : tensor->type, &shape, literal));
     clt_literal *l = *literal;
     CLT_TRY(clt_arena_take(arena, (size_t)l->elements, element, &bytes));
     CLT_TRY(clt_onnx_data_read(file, tensor, 0, l->elements, bytes));
     for (int64_t i = 0; i < l->elements; i++) {
         uint64_t bits = clt_bytes_get(bytes + (size_t)i * element, (int)element);
         uint32_t low = (uint32_t)bits;
+        double wide;
         switch (tensor->type) {
         case CLT_ONNX_FLOAT: memcpy(&l->floats[i], &low, sizeof low); break;
+        case CLT_ONNX_DOUBLE: memcpy(&wide, &bits, sizeof bits), l->floats[i] = (float)wide; break;
         case CLT_ONNX_INT32: l->integers[i] = (int32_t)low; break;
         case CLT_ONNX_BOOL: l->integers[i] = bits != 0; break;
         default: l->integers[i] = (int64_t)bits; break;

@@ -28,10 +28,10 @@ clt_status clt_literal_new(clt_arena *arena, int64_t type, const clt_shape *shap
 clt_status clt_literal_integers(clt_arena *arena, const int64_t *values, int64_t n, clt_literal **literal);
 clt_status clt_literal_floats(clt_arena *arena, const float *values, int64_t n, clt_literal **literal);
 
-/* The values of a file's tensor. CLT_E_UNSUPPORTED where it is none of the types, or of more than CLT_MAX_RANK dimensions. */
+/* The values of a file's tensor; f64 is rounded to f32. CLT_E_UNSUPPORTED where it is none of the types, or of more than CLT_MAX_RANK dimensions. */
 clt_status clt_literal_of_tensor(clt_arena *arena, clt_onnx_file *file, const clt_onnx_tensor *tensor, clt_literal **literal);
 
-/* True of the types that a literal has, and of tensors that are small enough for one. */
+/* True of the types that this takes, and of tensors that are small enough for one. */
 bool clt_literal_takes(const clt_onnx_tensor *tensor);
 
 bool clt_literal_equal(const clt_literal *a, const clt_literal *b);

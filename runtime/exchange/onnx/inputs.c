@@ -1,0 +1,119 @@
+/* The graph's inputs: data of samples, fixed inputs, and what is a constant from here on. */
+#include <string.h>
+
+#include "runtime/exchange/onnx/onnx.h"
+
+static const clt_onnx_fixed *fixed_of(const clt_onnx_options *options, const char *name) {
+    for (int i = 0; i < options->n_fixed; i++)
+        if (!strcmp(options->fixed[i].input, name)) return &options->fixed[i];
+    return NULL;
+}
+
+/* The batch of this build, and the name that stands for it in the file ("" for none). */
+typedef struct batch {
+    const char *symbol;
+    int64_t size;
+} batch;
+
+static const clt_onnx_info *first_input(const clt_onnx *o, const clt_onnx_options *options) {
+    const clt_onnx_model *m = &o->file.model;
+    for (size_t i = 0; i < m->n_inputs; i++)
+        if (!o->values[o->input_ids[i]].initializer && !fixed_of(options, m->inputs[i].name)) return &m->inputs[i];
+    return NULL;
+}
+
+static clt_status batch_of(const clt_onnx *o, const clt_onnx_options *options, batch *b) {
+    const clt_onnx_info *first = first_input(o, options);
+    *b = (batch){"", 0};
+    if (options->no_batch || !first || !first->has_shape || first->rank == 0) return CLT_OK;
+    int64_t size = first->dims[0].size;
+    b->symbol = options->batch_symbol ? options->batch_symbol : size < 0 ? first->dims[0].symbol : "";
+    b->size = options->batch ? options->batch : size > 0 ? size : 1;
+    if (size > 0 && b->size != size && !options->batch_symbol)
+        return clt_fail(CLT_E_INVALID, "the file was made for %lld samples, not for %lld: export it with a dynamic batch", (long long)size, (long long)b->size);
+    return b->size > 0 ? CLT_OK : clt_fail(CLT_E_INVALID, "a batch of %lld", (long long)b->size);
+}
+
+static clt_status dim_of(const clt_onnx_options *options, const batch *b, const clt_onnx_info *info, size_t d, int64_t *size) {
+    const clt_onnx_dim *dim = &info->dims[d];
+    char input[CLT_SHOWN_TEXT], symbol[CLT_SHOWN_TEXT];
+    if (dim->size >= 0) {
+        *size = dim->size;
+        return CLT_OK;
+    }
+    if (b->size && (*dim->symbol ? !strcmp(dim->symbol, b->symbol) : d == 0)) {
+        *size = b->size;
+        return CLT_OK;
+    }
+    for (int i = 0; i < options->n_sizes; i++)
+        if (!strcmp(options->sizes[i].symbol, dim->symbol)) {
+            *size = options->sizes[i].size;
+            return CLT_OK;
+        }
+    return clt_fail(CLT_E_INVALID, "input \"%s\": dimension %zu, \"%s\", has no size: give one in the options", clt_show(info->name, input), d,
+                    clt_show(dim->symbol, symbol));
+}
+
+static clt_status dtype_of(int64_t type, clt_dtype *dtype) {
+    switch (type) {
+    case CLT_ONNX_FLOAT: *dtype = CLT_F32; return CLT_OK;
+    case CLT_ONNX_INT64:
+    case CLT_ONNX_INT32: *dtype = CLT_I32; return CLT_OK;
+    case CLT_ONNX_BOOL: *dtype = CLT_U8; return CLT_OK;
+    default: return clt_fail(CLT_E_UNSUPPORTED, "tensors of type %s", clt_onnx_type_name(type));
+    }
+}
+
+static clt_status add_input(clt_graph *graph, const clt_onnx_options *options, const batch *b, const clt_onnx_info *info, clt_onnx_value *value) {
+    clt_shape shape = {0};
+    clt_dtype dtype = CLT_F32;
+    char shown[CLT_SHOWN_TEXT];
+    if (!info->is_tensor) return clt_fail(CLT_E_UNSUPPORTED, "input \"%s\" is no tensor", clt_show(info->name, shown));
+    clt_status status = dtype_of(info->type, &dtype);
+    if (status < 0) return clt_fail_context(status, "input \"%s\": ", clt_show(info->name, shown));
+    if (!info->has_shape) return clt_fail(CLT_E_UNSUPPORTED, "input \"%s\" has no shape in the file", clt_show(info->name, shown));
+    if (info->rank > CLT_MAX_RANK) return clt_fail(CLT_E_UNSUPPORTED, "input \"%s\" has more than %d dimensions", clt_show(info->name, shown), CLT_MAX_RANK);
+    shape.rank = (int)info->rank;
+    for (size_t d = 0; d < info->rank; d++) CLT_TRY(dim_of(options, b, info, d, &shape.dims[d]));
+    bool is_batch = b->size && shape.rank > 0 && shape.dims[0] == b->size &&
+                    (info->dims[0].size >= 0 || !*info->dims[0].symbol || !strcmp(info->dims[0].symbol, b->symbol));
+    value->type = info->type;
+    value->tensor = is_batch ? clt_input(graph, info->name, dtype, shape) : clt_fixed_input(graph, info->name, dtype, shape);
+    return clt_graph_status(graph);
+}
+
+static clt_status literal_of_array(clt_arena *arena, const clt_array *a, clt_literal **literal) {
+    int64_t type = a->dtype == CLT_F32 ? CLT_ONNX_FLOAT : a->dtype == CLT_I64 ? CLT_ONNX_INT64 : a->dtype == CLT_I32 ? CLT_ONNX_INT32 : a->dtype == CLT_U8 ? CLT_ONNX_BOOL : 0;
+    CLT_TRY(clt_literal_new(arena, type, &a->shape, literal));
+    for (int64_t i = 0; i < (*literal)->elements; i++) {
+        if (a->dtype == CLT_F32) (*literal)->floats[i] = ((const float *)a->data)[i];
+        if (a->dtype == CLT_I64) (*literal)->integers[i] = ((const int64_t *)a->data)[i];
+        if (a->dtype == CLT_I32) (*literal)->integers[i] = ((const int32_t *)a->data)[i];
+        if (a->dtype == CLT_U8) (*literal)->integers[i] = ((const unsigned char *)a->data)[i] != 0;
+    }
+    return CLT_OK;
+}
+
+clt_status clt_onnx_add_inputs(clt_onnx *o, clt_graph *graph, const clt_onnx_options *options) {
+    const clt_onnx_model *m = &o->file.model;
+    batch b;
+    CLT_TRY(batch_of(o, options, &b));
+    for (int i = 0; i < options->n_fixed; i++) {
+        size_t k = 0;
+        while (k < m->n_inputs && strcmp(m->inputs[k].name, options->fixed[i].input)) k++;
+        if (k == m->n_inputs) return clt_fail(CLT_E_INVALID, "the file has no input \"%s\"", options->fixed[i].input);
+    }
+    for (size_t i = 0; i < m->n_inputs; i++) {
+        clt_onnx_value *value = &o->values[o->input_ids[i]];
+        const clt_onnx_fixed *fixed = fixed_of(options, m->inputs[i].name);
+        clt_literal *literal;
+        if (fixed) {
+            CLT_TRY(literal_of_array(&o->build, &fixed->value, &literal));
+            if (m->inputs[i].type == CLT_ONNX_INT64) literal->type = CLT_ONNX_INT64;
+            clt_onnx_set_literal(value, literal);
+        } else if (!value->initializer) {
+            CLT_TRY(add_input(graph, options, &b, &m->inputs[i], value));
+        }
+    }
+    return CLT_OK;
+}

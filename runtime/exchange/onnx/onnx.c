@@ -1,0 +1,108 @@
+/* ONNX files as programs see them. */
+#include <string.h>
+
+#include "runtime/exchange/onnx/onnx.h"
+
+/* Opsets of ONNX's own domain: the first and last whose meaning is known here. */
+enum { FIRST_OPSET = 7, LAST_OPSET = 27 };
+
+/* Literals of a build, whatever the size of the file. */
+enum { MOST_LITERAL_BYTES = 1 << 28 };
+
+static clt_status check_model(clt_onnx *o) {
+    const clt_onnx_model *m = &o->file.model;
+    char shown[CLT_SHOWN_TEXT];
+    o->opset = 1;
+    for (size_t i = 0; i < m->n_opsets; i++)
+        if (!*m->opsets[i].domain) o->opset = m->opsets[i].version;
+    if (o->opset < FIRST_OPSET || o->opset > LAST_OPSET)
+        return clt_fail(CLT_E_UNSUPPORTED, "opset %lld; %d to %d are known", (long long)o->opset, FIRST_OPSET, LAST_OPSET);
+    if (m->n_functions) return clt_fail(CLT_E_UNSUPPORTED, "it has %zu functions of its own, which are not known here", m->n_functions);
+    if (m->n_sparse) return clt_fail(CLT_E_UNSUPPORTED, "it has sparse weights, which are not known here");
+    if (m->n_outputs == 0) return clt_fail(CLT_E_FORMAT, "the graph \"%s\" has no output", clt_show(m->name, shown));
+    return CLT_OK;
+}
+
+clt_status clt_onnx_open(clt_onnx **onnx, const char *path) {
+    if (!onnx || !path) return clt_fail(CLT_E_INVALID, "clt_onnx_open: onnx or path is NULL");
+    clt_onnx *o = clt_calloc(1, sizeof *o);
+    if (!o) return clt_fail_memory(sizeof *o);
+    clt_status status = clt_onnx_file_open(&o->file, path);
+    if (status == CLT_OK) {
+        o->arena.limit = o->file.model.arena.limit;
+        o->build.limit = MOST_LITERAL_BYTES;
+        status = check_model(o);
+        if (status == CLT_OK) status = clt_onnx_resolve(o);
+        if (status < 0) clt_fail_context(status, "%s: ", path);
+    }
+    if (status < 0) clt_onnx_close(o);
+    else *onnx = o;
+    return status;
+}
+
+void clt_onnx_close(clt_onnx *onnx) {
+    if (!onnx) return;
+    clt_arena_free(&onnx->build);
+    clt_arena_free(&onnx->arena);
+    clt_onnx_file_close(&onnx->file);
+    clt_free(onnx->problems);
+    clt_free(onnx);
+}
+
+/* ---- problems ---- */
+
+static const char *kept_text(clt_onnx *o, const char *text) {
+    char *copy;
+    if (clt_arena_take(&o->build, strlen(text) + 1, 1, &copy) < 0) return "";
+    return strcpy(copy, text);
+}
+
+clt_status clt_onnx_add_problem(clt_onnx *o, const clt_onnx_node *node, int64_t opset) {
+    CLT_TRY(clt_grow(&o->problems, &o->problems_capacity, o->n_problems, sizeof *o->problems));
+    const char *name = *node->name || !node->n_outputs ? node->name : node->outputs[0];
+    o->problems[o->n_problems++] = (clt_onnx_problem){name, node->op, node->domain, opset, kept_text(o, clt_error_detail())};
+    return CLT_OK;
+}
+
+const clt_onnx_problem *clt_onnx_problem_at(const clt_onnx *onnx, size_t index) {
+    return onnx && index < onnx->n_problems ? &onnx->problems[index] : NULL;
+}
+
+/* The first ones by their words. */
+static clt_status fail_problems(const clt_onnx *o) {
+    enum { SHOWN = 4 };
+    clt_text text = {0};
+    char name[CLT_SHOWN_TEXT], op[CLT_SHOWN_TEXT];
+    for (size_t i = 0; i < o->n_problems && i < SHOWN; i++)
+        clt_text_add(&text, "%s%s \"%s\": %s", i ? "; " : "", clt_show(o->problems[i].op, op), clt_show(o->problems[i].node, name), o->problems[i].reason);
+    if (o->n_problems > SHOWN) clt_text_add(&text, "; and %zu more", o->n_problems - SHOWN);
+    clt_status status = clt_fail(CLT_E_UNSUPPORTED, "%s: %s", o->file.path, clt_text_data(&text));
+    clt_text_free(&text);
+    return status;
+}
+
+/* ---- a build ---- */
+
+static void reset(clt_onnx *o) {
+    clt_arena_free(&o->build);
+    o->n_problems = 0;
+    for (size_t i = 0; i < o->n_values; i++) o->values[i] = (clt_onnx_value){.name = o->values[i].name, .initializer = o->values[i].initializer, .file = o->values[i].file};
+}
+
+clt_status clt_onnx_build(clt_onnx *onnx, clt_graph *graph, const clt_onnx_options *options) {
+    if (!onnx || !graph) return clt_fail(CLT_E_INVALID, "clt_onnx_build: onnx or graph is NULL");
+    CLT_TRY(clt_graph_status(graph));
+    reset(onnx);
+    static const clt_onnx_options none;
+    clt_status status = clt_onnx_add_inputs(onnx, graph, options ? options : &none);
+    if (status == CLT_OK) status = clt_onnx_add_nodes(onnx, graph);
+    if (status < 0) return clt_fail_context(status, "%s: ", onnx->file.path);
+    return onnx->n_problems ? fail_problems(onnx) : CLT_OK;
+}
+clt_tensor *clt_onnx_output(const clt_onnx *onnx, const char *name) {
+    for (size_t i = 0; onnx && i < onnx->file.model.n_outputs; i++) {
+        const clt_onnx_value *value = &onnx->values[onnx->output_ids[i]];
+        if (!name || !strcmp(value->name, name)) return value->tensor;
+    }
+    return NULL;
+}

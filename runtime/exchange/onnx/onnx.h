@@ -1,0 +1,130 @@
+/*
+ * A file with the names of its graph resolved, and what a build makes of it.
+ *
+ * A value of the file has two faces, each made when it is first asked for: a literal on the host, and a tensor of the graph. A
+ * literal is computed at each size that the batch and the length are tried at, as shapes are (clt_tensor.other), so that sizes which follow them
+ * are told from numbers.
+ */
+#ifndef CLT_EXCHANGE_ONNX_ONNX_H
+#define CLT_EXCHANGE_ONNX_ONNX_H
+
+#include <cltrain/onnx.h>
+
+#include "runtime/exchange/onnx/fold.h"
+#include "runtime/graph/graph.h"
+
+/* As it is built, and at CLT_OTHERS other batches and as many other lengths. */
+enum { CLT_ONNX_SIZES = 1 + CLT_SIZES * CLT_OTHERS };
+
+typedef struct clt_onnx_value {
+    const char *name;
+    const clt_onnx_tensor *initializer; /* NULL: it has none in the file */
+    clt_onnx_file *file;                /* that has it */
+    /* Of a build: */
+    int64_t type;                        /* clt_onnx_type of its tensor */
+    clt_literal *literals[CLT_ONNX_SIZES]; /* all or none; several may be the same */
+    clt_tensor *tensor;
+    bool broken; /* it depends on a node that was refused */
+} clt_onnx_value;
+
+struct clt_onnx {
+    clt_onnx_file file;
+    clt_arena arena; /* of names and values, and what is below */
+    clt_onnx_value *values;
+    size_t n_values;
+    int32_t *ids;      /* for each node its inputs', then its outputs' values; -1: left out. Then the graph's inputs and outputs */
+    size_t *first_ids; /* of a node */
+    int32_t *input_ids, *output_ids;
+    bool *needed, *needed_outputs; /* by node, and by value: an output depends on it */
+    int64_t opset;
+
+    clt_arena build; /* of the last build */
+    clt_onnx_problem *problems;
+    size_t n_problems, problems_capacity;
+};
+
+/* names.c: resolves all names, once. CLT_E_FORMAT names what is made twice, or read before it is made. */
+clt_status clt_onnx_resolve(clt_onnx *onnx);
+
+static inline clt_onnx_value *clt_onnx_value_at(const clt_onnx *onnx, int32_t id) {
+    return id < 0 ? NULL : &onnx->values[id];
+}
+
+/* inputs.c: makes inputs, and literals of what is fixed. */
+clt_status clt_onnx_add_inputs(clt_onnx *onnx, clt_graph *graph, const clt_onnx_options *options);
+
+/* build.c: all nodes that an output depends on. Those that are refused are told as problems; what is returned is an error of everything. */
+clt_status clt_onnx_add_nodes(clt_onnx *onnx, clt_graph *graph);
+
+/* Remembers the error at hand as the reason why a node was refused. */
+clt_status clt_onnx_add_problem(clt_onnx *onnx, const clt_onnx_node *node, int64_t opset);
+
+/* call.c: weights are trained, so they are no literals, but where a node must know them. */
+bool clt_onnx_is_weight(const clt_onnx_value *value);
+/* The same at all sizes. */
+void clt_onnx_set_literal(clt_onnx_value *value, clt_literal *literal);
+/* Reads an initializer, if it is small enough and has no literal yet. */
+clt_status clt_onnx_load_literal(clt_onnx *onnx, clt_onnx_value *value);
+
+/* ---- what the rules of ops see ---- */
+
+typedef struct clt_onnx_call {
+    clt_onnx *onnx;
+    clt_graph *graph;
+    const clt_onnx_node *node;
+    int64_t opset;
+    const int32_t *in, *out; /* values */
+    int64_t out_type;        /* of outputs: clt_onnx_type; 0: as their tensors' types say */
+} clt_onnx_call;
+
+/* Maps a node to tensors: sets out[i] for the outputs that it computes. Errors do not name the node; those that the graph keeps are
+ * seen by who calls. */
+typedef clt_status clt_onnx_map(clt_onnx_call *c, clt_tensor **out);
+
+typedef struct clt_onnx_rule {
+    const char *op;
+    clt_onnx_map *map;
+} clt_onnx_rule;
+
+/* Each ends with {0}. */
+extern const clt_onnx_rule clt_onnx_pointwise_rules[], clt_onnx_product_rules[], clt_onnx_shape_rules[], clt_onnx_norm_rules[], clt_onnx_network_rules[];
+
+/* NULL: there is none. */
+clt_onnx_map *clt_onnx_map_of(const char *op);
+
+bool clt_onnx_has(const clt_onnx_call *c, size_t i); /* input i is there */
+
+/* Input i as a tensor, of any type; constants are made. CLT_E_FORMAT: it is missing. */
+clt_status clt_onnx_any(clt_onnx_call *c, size_t i, clt_tensor **tensor);
+/* The same, and it must be f32, or with _number a boolean too, which is 0 and 1. CLT_E_UNSUPPORTED: it is of another type. */
+clt_status clt_onnx_float(clt_onnx_call *c, size_t i, clt_tensor **tensor);
+clt_status clt_onnx_number(clt_onnx_call *c, size_t i, clt_tensor **tensor);
+int64_t clt_onnx_type_of(const clt_onnx_call *c, size_t i);
+/* Running statistics: a weight of the file becomes a buffer; *buffer is false where input i is something else. */
+clt_status clt_onnx_statistics(clt_onnx_call *c, size_t i, clt_tensor **tensor, bool *buffer);
+
+/* Input i as values that are known now, at the size that is built; NULL where it is left out. CLT_E_UNSUPPORTED: it is computed from data, or follows the
+ * batch. */
+clt_status clt_onnx_known(clt_onnx_call *c, size_t i, const clt_literal **literal);
+/* The same of integers that may follow the batch or the length: CLT_BATCH, CLT_LENGTH and a number, or `open` where that is not all. A
+ * list of up to CLT_MAX_RANK. */
+clt_status clt_onnx_extent(clt_onnx_call *c, size_t i, int64_t open, clt_shape *extent);
+/* A scalar, or what it is where it is left out. */
+clt_status clt_onnx_known_float(clt_onnx_call *c, size_t i, float otherwise, float *value);
+/* A tensor of values that are known. */
+clt_status clt_onnx_constant(clt_onnx_call *c, const clt_literal *literal, clt_tensor **tensor);
+/* Whether input i is zeros at all sizes. */
+bool clt_onnx_is_zero(clt_onnx_call *c, size_t i);
+/* Whether input i is a float of one element that is known; no error where not. */
+bool clt_onnx_is_scalar(clt_onnx_call *c, size_t i, float *value);
+
+/* Axes from an attribute, or else from input i, from 0 up; *n is -1 where there are none. */
+clt_status clt_onnx_axes(clt_onnx_call *c, const char *name, size_t i, int rank, int axes[CLT_MAX_RANK], int *n);
+
+int64_t clt_onnx_int(const clt_onnx_call *c, const char *name, int64_t otherwise);
+float clt_onnx_float_attribute(const clt_onnx_call *c, const char *name, float otherwise);
+const char *clt_onnx_text(const clt_onnx_call *c, const char *name, const char *otherwise);
+
+clt_status clt_onnx_axis(const clt_onnx_call *c, int64_t axis, int rank, int *to);
+
+#endif

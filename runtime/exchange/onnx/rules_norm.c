@@ -1,0 +1,205 @@
+/* Reductions, softmax, norms, dropout. */
+#include <string.h>
+
+#include "runtime/exchange/onnx/onnx.h"
+#include "runtime/ops/ops.h"
+
+/* ---- reductions ---- */
+
+static clt_tensor *reduced(const char *op, clt_tensor *x, clt_reduce_options o) {
+    if (!strcmp(op, "ReduceSum")) return clt_sum(x, o);
+    if (!strcmp(op, "ReduceMean")) return clt_mean(x, o);
+    if (!strcmp(op, "ReduceMax")) return clt_max(x, o);
+    if (!strcmp(op, "ReduceMin")) return clt_neg(clt_max(clt_neg(x), o));
+    if (!strcmp(op, "ReduceL1")) return clt_sum(clt_abs(x), o);
+    if (!strcmp(op, "ReduceL2")) return clt_sqrt(clt_sum(clt_mul(x, x), o));
+    if (!strcmp(op, "ReduceSumSquare")) return clt_sum(clt_mul(x, x), o);
+    if (!strcmp(op, "ReduceLogSum")) return clt_log(clt_sum(x, o));
+    /* ReduceLogSumExp: less the largest, so that nothing overflows. */
+    clt_reduce_options kept = o;
+    kept.keep_dims = true;
+    clt_tensor *most = clt_max(x, kept), *sum = clt_log(clt_sum(clt_exp(clt_sub(x, most)), o));
+    return clt_add(sum, o.keep_dims ? most : clt_max(x, o));
+}
+
+static clt_status map_reduce(clt_onnx_call *c, clt_tensor **out) {
+    clt_tensor *x;
+    int axes[CLT_MAX_RANK], n;
+    clt_reduce_options o = {.keep_dims = clt_onnx_int(c, "keepdims", 1)};
+    CLT_TRY(clt_onnx_float(c, 0, &x));
+    CLT_TRY(clt_onnx_axes(c, "axes", 1, x->shape.rank, axes, &n));
+    bool none = n <= 0 && clt_onnx_int(c, "noop_with_empty_axes", 0);
+    for (int i = 0; i < n; i++) o.axes[o.n_axes++] = axes[i];
+    if (none && strcmp(c->node->op, "ReduceSum") && strcmp(c->node->op, "ReduceMean") && strcmp(c->node->op, "ReduceMax") && strcmp(c->node->op, "ReduceMin"))
+        return clt_fail(CLT_E_UNSUPPORTED, "no axes, which reduces nothing");
+    out[0] = none || x->shape.rank == 0 ? x : reduced(c->node->op, x, o);
+    return CLT_OK;
+}
+
+static clt_status map_argmax(clt_onnx_call *c, clt_tensor **out) {
+    clt_tensor *x;
+    int axis;
+    CLT_TRY(clt_onnx_float(c, 0, &x));
+    if (clt_onnx_int(c, "select_last_index", 0)) return clt_fail(CLT_E_UNSUPPORTED, "select_last_index");
+    CLT_TRY(clt_onnx_axis(c, clt_onnx_int(c, "axis", 0), x->shape.rank, &axis));
+    clt_tensor *place = clt_argmax(strcmp(c->node->op, "ArgMin") ? x : clt_neg(x), axis);
+    out[0] = clt_onnx_int(c, "keepdims", 1) ? clt_unsqueeze(place, axis) : place;
+    return CLT_OK;
+}
+
+static clt_status map_cumsum(clt_onnx_call *c, clt_tensor **out) {
+    clt_tensor *x;
+    const clt_literal *at;
+    int axis;
+    CLT_TRY(clt_onnx_float(c, 0, &x));
+    CLT_TRY(clt_onnx_known(c, 1, &at));
+    if (!at || at->elements != 1 || at->type == CLT_ONNX_FLOAT) return clt_fail(CLT_E_FORMAT, "its axis is not one integer");
+    if (clt_onnx_int(c, "reverse", 0)) return clt_fail(CLT_E_UNSUPPORTED, "reverse");
+    CLT_TRY(clt_onnx_axis(c, at->integers[0], x->shape.rank, &axis));
+    out[0] = clt_cumsum(x, axis);
+    if (clt_onnx_int(c, "exclusive", 0)) out[0] = clt_sub(out[0], x);
+    return CLT_OK;
+}
+
+/* ---- softmax ---- */
+
+/* Before opset 13 over all dimensions from the axis on, as one. */
+static clt_status map_softmax(clt_onnx_call *c, clt_tensor **out) {
+    clt_tensor *x;
+    int axis;
+    bool log = !strcmp(c->node->op, "LogSoftmax"), whole = c->opset < 13;
+    CLT_TRY(clt_onnx_float(c, 0, &x));
+    CLT_TRY(clt_onnx_axis(c, clt_onnx_int(c, "axis", whole ? 1 : -1), x->shape.rank, &axis));
+    clt_shape extent = clt_tensor_extent(x), flat = extent;
+    int64_t rest = 1;
+    for (int d = axis; d < extent.rank; d++) {
+        if (extent.dims[d] < 0 && whole && axis < extent.rank - 1) return clt_fail(CLT_E_UNSUPPORTED, "it is over dimensions that follow the batch");
+        rest *= extent.dims[d] < 0 ? 1 : extent.dims[d];
+    }
+    bool turn = whole && axis < extent.rank - 1;
+    flat.rank = axis + 1;
+    flat.dims[axis] = rest;
+    if (turn) x = clt_reshape_to(x, flat);
+    out[0] = log ? clt_log_softmax(x, axis) : clt_softmax(x, axis);
+    if (turn) out[0] = clt_reshape_to(out[0], extent);
+    return CLT_OK;
+}
+
+/* ---- norms ---- */
+
+/* An epsilon of 0 is 0, and not our default. */
+static float eps_of(const clt_onnx_call *c) {
+    float eps = clt_onnx_float_attribute(c, "epsilon", 1e-5f);
+    return eps == 0 ? CLT_ZERO : eps;
+}
+
+/* Of [C], to be stretched over [N, C, ...]. */
+static clt_tensor *over_channels(clt_tensor *x, int rank) {
+    clt_shape shape = {.rank = rank - 1};
+    for (int d = 0; d < shape.rank; d++) shape.dims[d] = d == 0 ? x->shape.dims[0] : 1;
+    return clt_reshape_to(x, shape);
+}
+
+static clt_status map_batch_norm(clt_onnx_call *c, clt_tensor **out) {
+    clt_tensor *of[5];
+    float momentum = 1 - clt_onnx_float_attribute(c, "momentum", 0.9f), eps = eps_of(c);
+    bool trains = clt_onnx_int(c, "training_mode", 0), buffers;
+    for (size_t i = 0; i < 3; i++) CLT_TRY(clt_onnx_float(c, i, &of[i]));
+    CLT_TRY(clt_onnx_statistics(c, 3, &of[3], &buffers));
+    bool both;
+    CLT_TRY(clt_onnx_statistics(c, 4, &of[4], &both));
+    buffers &= both;
+    for (size_t i = 1; i < c->node->n_outputs; i++)
+        if (*c->node->outputs[i] && c->onnx->needed_outputs[c->out[i]]) return clt_fail(CLT_E_UNSUPPORTED, "its statistics are an output");
+    if (of[0]->shape.rank < 2) return clt_fail(CLT_E_SHAPE, "%d dimensions", of[0]->shape.rank);
+    if (buffers) {
+        out[0] = clt_batch_norm_op(of[0], of[1], of[2], of[3], of[4], (clt_norm_options){.eps = eps, .momentum = momentum == 0 ? CLT_ZERO : momentum});
+        return CLT_OK;
+    }
+    if (trains) return clt_fail(CLT_E_UNSUPPORTED, "running statistics that are no weights of the file");
+    for (int i = 1; i < 5; i++) {
+        if (of[i]->shape.rank != 1) return clt_fail(CLT_E_SHAPE, "input %d has %d dimensions", i, of[i]->shape.rank);
+        of[i] = over_channels(of[i], of[0]->shape.rank);
+    }
+    clt_tensor *normal = clt_div(clt_sub(of[0], of[3]), clt_sqrt(clt_add_scalar(of[4], eps)));
+    out[0] = clt_add(clt_mul(normal, of[1]), of[2]);
+    return CLT_OK;
+}
+
+/* Weight and bias of the last dimensions, where the op has them so; else NULL, and they are stretched. */
+static bool fits_last(const clt_tensor *x, const clt_tensor *weight, int dims) {
+    if (weight->shape.rank != dims) return false;
+    for (int d = 0; d < dims; d++)
+        if (weight->shape.dims[d] != x->shape.dims[x->shape.rank - dims + d]) return false;
+    return true;
+}
+
+static clt_tensor *constant_like(clt_tensor *x, int dims, float value) {
+    clt_shape shape = {.rank = dims};
+    for (int d = 0; d < dims; d++) shape.dims[d] = x->shape.dims[x->shape.rank - dims + d];
+    return clt_fill(x->graph, shape, value);
+}
+
+static clt_status map_layer_norm(clt_onnx_call *c, clt_tensor **out) {
+    clt_tensor *x, *scale, *bias = NULL;
+    int axis;
+    bool rms = !strcmp(c->node->op, "RMSNormalization");
+    CLT_TRY(clt_onnx_float(c, 0, &x));
+    CLT_TRY(clt_onnx_float(c, 1, &scale));
+    if (!rms && clt_onnx_has(c, 2)) CLT_TRY(clt_onnx_float(c, 2, &bias));
+    CLT_TRY(clt_onnx_axis(c, clt_onnx_int(c, "axis", -1), x->shape.rank, &axis));
+    for (size_t i = 1; i < c->node->n_outputs; i++)
+        if (*c->node->outputs[i] && c->onnx->needed_outputs[c->out[i]]) return clt_fail(CLT_E_UNSUPPORTED, "its statistics are an output");
+    int dims = x->shape.rank - axis;
+    clt_shape extent = clt_tensor_extent(x);
+    for (int d = axis; d < extent.rank; d++)
+        if (extent.dims[d] < 0) return clt_fail(CLT_E_UNSUPPORTED, "it is over dimensions that follow the batch");
+    bool fits = fits_last(x, scale, dims) && (!bias || fits_last(x, bias, dims));
+    clt_tensor *weight = fits ? scale : constant_like(x, dims, 1), *shift = fits && bias ? bias : constant_like(x, dims, 0);
+    clt_norm_options o = {.eps = eps_of(c)};
+    out[0] = rms ? clt_rms_norm_op(x, weight, o) : clt_layer_norm_op(x, weight, shift, o);
+    if (!fits) out[0] = clt_mul(out[0], scale);
+    if (!fits && bias) out[0] = clt_add(out[0], bias);
+    return CLT_OK;
+}
+
+/* Weights of a group each, before opset 21, or of a channel each. */
+static clt_status map_group_norm(clt_onnx_call *c, clt_tensor **out) {
+    clt_tensor *x, *scale, *bias;
+    bool instance = !strcmp(c->node->op, "InstanceNormalization");
+    CLT_TRY(clt_onnx_float(c, 0, &x));
+    CLT_TRY(clt_onnx_float(c, 1, &scale));
+    CLT_TRY(clt_onnx_float(c, 2, &bias));
+    if (x->shape.rank < 3) return clt_fail(CLT_E_SHAPE, "%d dimensions", x->shape.rank);
+    int64_t channels = x->shape.dims[1], groups = instance ? channels : clt_onnx_int(c, "num_groups", 0);
+    if (groups < 1 || groups > INT32_MAX || channels % groups) return clt_fail(CLT_E_SHAPE, "%lld groups of %lld channels", (long long)groups, (long long)channels);
+    if (!instance && c->opset < 21 && groups != channels) {
+        clt_tensor **of[] = {&scale, &bias};
+        for (int i = 0; i < 2; i++) {
+            if (clt_tensor_elements(*of[i]) != groups) return clt_fail(CLT_E_SHAPE, "scale and bias must have a value a group");
+            *of[i] = clt_reshape(clt_expand(clt_reshape(*of[i], CLT_SHAPE(groups, 1)), CLT_SHAPE(groups, channels / groups)), CLT_SHAPE(channels));
+        }
+    }
+    out[0] = clt_group_norm_op(x, scale, bias, (int)groups, (clt_norm_options){.eps = eps_of(c)});
+    return CLT_OK;
+}
+
+/* The ratio is an attribute before opset 12, an input from then on. */
+static clt_status map_dropout(clt_onnx_call *c, clt_tensor **out) {
+    clt_tensor *x;
+    float ratio = clt_onnx_float_attribute(c, "ratio", 0.5f);
+    CLT_TRY(clt_onnx_float(c, 0, &x));
+    CLT_TRY(clt_onnx_known_float(c, 1, ratio, &ratio));
+    if (c->node->n_outputs > 1 && *c->node->outputs[1] && c->onnx->needed_outputs[c->out[1]]) return clt_fail(CLT_E_UNSUPPORTED, "its mask is an output");
+    if (!(ratio >= 0 && ratio < 1)) return clt_fail(CLT_E_UNSUPPORTED, "a ratio of %g", (double)ratio);
+    out[0] = ratio == 0 ? x : clt_dropout(x, ratio);
+    return CLT_OK;
+}
+
+const clt_onnx_rule clt_onnx_norm_rules[] = {
+    {"ReduceSum", map_reduce}, {"ReduceMean", map_reduce}, {"ReduceMax", map_reduce}, {"ReduceMin", map_reduce}, {"ReduceL1", map_reduce}, {"ReduceL2", map_reduce},
+    {"ReduceSumSquare", map_reduce}, {"ReduceLogSum", map_reduce}, {"ReduceLogSumExp", map_reduce}, {"ArgMax", map_argmax}, {"ArgMin", map_argmax},
+    {"CumSum", map_cumsum}, {"Softmax", map_softmax}, {"LogSoftmax", map_softmax}, {"BatchNormalization", map_batch_norm},
+    {"LayerNormalization", map_layer_norm}, {"RMSNormalization", map_layer_norm}, {"GroupNormalization", map_group_norm},
+    {"InstanceNormalization", map_group_norm}, {"Dropout", map_dropout}, {0},
+};

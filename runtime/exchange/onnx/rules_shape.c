@@ -1,0 +1,318 @@
+/* The same elements in other places. */
+#include <string.h>
+
+#include "runtime/exchange/onnx/onnx.h"
+#include "runtime/ops/ops.h"
+
+/* A size that follows the batch or the length in a way that has no name. */
+enum { OPEN = -3 };
+
+static bool is_number(int64_t dim) {
+    return dim >= 0;
+}
+
+/* Dimensions that follow the batch are told so, not by number: the one that cannot be told is what remains. */
+static clt_status map_reshape(clt_onnx_call *c, clt_tensor **out) {
+    clt_tensor *x;
+    clt_shape shape;
+    bool keeps_zero = clt_onnx_int(c, "allowzero", 0), named = false;
+    int n_open = 0;
+    CLT_TRY(clt_onnx_any(c, 0, &x));
+    CLT_TRY(clt_onnx_extent(c, 1, OPEN, &shape));
+    clt_shape extent = clt_tensor_extent(x);
+    for (int d = 0; d < shape.rank; d++) {
+        if (shape.dims[d] == 0 && keeps_zero) return clt_fail(CLT_E_UNSUPPORTED, "a dimension of 0");
+        if (shape.dims[d] == 0 && d >= extent.rank) return clt_fail(CLT_E_SHAPE, "dimension %d is to be kept, of %d", d, extent.rank);
+        if (shape.dims[d] == OPEN) shape.dims[d] = -1;
+        n_open += shape.dims[d] == -1;
+        named |= shape.dims[d] == CLT_BATCH || clt_dim_is_length(shape.dims[d]) || (shape.dims[d] == 0 && !is_number(extent.dims[d]));
+    }
+    if (n_open > 1) return clt_fail(CLT_E_UNSUPPORTED, "two dimensions follow the batch in a way that is not known");
+    out[0] = named ? clt_reshape_to(x, shape) : clt_reshape(x, shape);
+    c->out_type = clt_onnx_type_of(c, 0);
+    return CLT_OK;
+}
+
+/* Dimensions before and behind the axis become one each. */
+static clt_status map_flatten(clt_onnx_call *c, clt_tensor **out) {
+    clt_tensor *x;
+    int64_t axis = clt_onnx_int(c, "axis", 1), numbers[2] = {1, 1};
+    clt_shape shape = CLT_SHAPE(1, 1);
+    int follows[2] = {0};
+    CLT_TRY(clt_onnx_any(c, 0, &x));
+    clt_shape extent = clt_tensor_extent(x);
+    if (axis < 0) axis += extent.rank;
+    if (axis < 0 || axis > extent.rank) return clt_fail(CLT_E_SHAPE, "axis %lld of %d dimensions", (long long)axis, extent.rank);
+    for (int d = 0; d < extent.rank; d++) {
+        int side = d >= axis;
+        if (is_number(extent.dims[d])) numbers[side] *= extent.dims[d];
+        else if (follows[side]++ == 0) shape.dims[side] = extent.dims[d];
+    }
+    for (int side = 0; side < 2; side++) {
+        if (!follows[side]) shape.dims[side] = numbers[side];
+        else if (follows[side] > 1 || numbers[side] != 1) shape.dims[side] = -1;
+    }
+    if (shape.dims[0] == -1 && shape.dims[1] == -1) return clt_fail(CLT_E_UNSUPPORTED, "both dimensions follow the batch in a way that is not known");
+    out[0] = clt_reshape_to(x, shape);
+    c->out_type = clt_onnx_type_of(c, 0);
+    return CLT_OK;
+}
+
+static clt_status map_transpose(clt_onnx_call *c, clt_tensor **out) {
+    clt_tensor *x;
+    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, "perm");
+    int order[CLT_MAX_RANK];
+    CLT_TRY(clt_onnx_any(c, 0, &x));
+    if (a && a->n != (size_t)x->shape.rank) return clt_fail(CLT_E_SHAPE, "an order of %zu dimensions, of %d", a->n, x->shape.rank);
+    for (int d = 0; d < x->shape.rank; d++) {
+        order[d] = x->shape.rank - 1 - d;
+        if (a) CLT_TRY(clt_onnx_axis(c, a->ints[d], x->shape.rank, &order[d]));
+    }
+    out[0] = clt_permute(x, order);
+    c->out_type = clt_onnx_type_of(c, 0);
+    return CLT_OK;
+}
+
+static clt_status map_unsqueeze(clt_onnx_call *c, clt_tensor **out) {
+    clt_tensor *x;
+    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, "axes");
+    const clt_literal *list = NULL;
+    int axes[CLT_MAX_RANK], n;
+    CLT_TRY(clt_onnx_any(c, 0, &x));
+    if (!a) CLT_TRY(clt_onnx_known(c, 1, &list));
+    if (!a && !list) return clt_fail(CLT_E_FORMAT, "it has no axes");
+    int64_t rank = x->shape.rank + (a ? (int64_t)a->n : list->elements);
+    if (rank > CLT_MAX_RANK) return clt_fail(CLT_E_UNSUPPORTED, "%lld dimensions, more than %d", (long long)rank, CLT_MAX_RANK);
+    CLT_TRY(clt_onnx_axes(c, "axes", 1, (int)rank, axes, &n));
+    for (int d = 0; d < rank; d++) /* from the first on, so that each counts in what is there by then */
+        for (int i = 0; i < n; i++)
+            if (axes[i] == d) x = clt_unsqueeze(x, d);
+    out[0] = x;
+    c->out_type = clt_onnx_type_of(c, 0);
+    return CLT_OK;
+}
+
+static clt_status map_squeeze(clt_onnx_call *c, clt_tensor **out) {
+    clt_tensor *x;
+    int axes[CLT_MAX_RANK], n;
+    bool dropped[CLT_MAX_RANK] = {0};
+    CLT_TRY(clt_onnx_any(c, 0, &x));
+    CLT_TRY(clt_onnx_axes(c, "axes", 1, x->shape.rank, axes, &n));
+    for (int i = 0; i < n; i++) dropped[axes[i]] = true;
+    clt_shape extent = clt_tensor_extent(x);
+    for (int d = extent.rank; d-- > 0;)
+        if (n < 0 ? extent.dims[d] == 1 : dropped[d]) x = clt_squeeze(x, d);
+    out[0] = x;
+    c->out_type = clt_onnx_type_of(c, 0);
+    return CLT_OK;
+}
+
+static clt_status map_concat(clt_onnx_call *c, clt_tensor **out) {
+    clt_tensor **xs;
+    int axis;
+    CLT_TRY(clt_arena_take(&c->onnx->build, c->node->n_inputs, sizeof *xs, &xs));
+    for (size_t i = 0; i < c->node->n_inputs; i++) CLT_TRY(clt_onnx_any(c, i, &xs[i]));
+    if (c->node->n_inputs == 0 || c->node->n_inputs > INT32_MAX) return clt_fail(CLT_E_FORMAT, "%zu operands", c->node->n_inputs);
+    CLT_TRY(clt_onnx_axis(c, clt_onnx_int(c, "axis", 0), xs[0]->shape.rank, &axis));
+    out[0] = c->node->n_inputs == 1 ? xs[0] : clt_concat(xs, (int)c->node->n_inputs, axis);
+    c->out_type = clt_onnx_type_of(c, 0);
+    return CLT_OK;
+}
+
+/* Bounds behind the end are the end. */
+static int64_t stop_of(int64_t stop, int64_t extent) {
+    return stop == CLT_BATCH || stop == extent || (is_number(stop) && stop > INT32_MAX) ? INT64_MAX : stop;
+}
+
+static clt_status list_of(clt_onnx_call *c, const char *name, size_t i, int64_t open, clt_shape *list) {
+    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, name);
+    if (!a) return clt_onnx_extent(c, i, open, list);
+    if (a->n > CLT_MAX_RANK) return clt_fail(CLT_E_SHAPE, "%zu %s", a->n, name);
+    list->rank = (int)a->n;
+    for (size_t k = 0; k < a->n; k++) list->dims[k] = a->ints[k];
+    return CLT_OK;
+}
+
+static clt_status map_slice(clt_onnx_call *c, clt_tensor **out) {
+    clt_tensor *x;
+    clt_shape starts, ends, steps = {0};
+    int axes[CLT_MAX_RANK], n;
+    CLT_TRY(clt_onnx_any(c, 0, &x));
+    CLT_TRY(list_of(c, "starts", 1, OPEN, &starts));
+    CLT_TRY(list_of(c, "ends", 2, OPEN, &ends));
+    CLT_TRY(clt_onnx_axes(c, "axes", 3, x->shape.rank, axes, &n));
+    if (clt_onnx_has(c, 4)) CLT_TRY(clt_onnx_extent(c, 4, OPEN, &steps));
+    if (starts.rank != ends.rank || (steps.rank && steps.rank != starts.rank) || starts.rank > (n < 0 ? x->shape.rank : n))
+        return clt_fail(CLT_E_SHAPE, "starts, ends, axes and steps of different lengths");
+    for (int i = 0; i < starts.rank; i++) {
+        int axis = n < 0 ? i : axes[i];
+        int64_t start = starts.dims[i], step = steps.rank ? steps.dims[i] : 1, extent = clt_tensor_extent(x).dims[axis], size = x->shape.dims[axis];
+        int64_t stop = stop_of(ends.dims[i], extent);
+        if (step < 1) return clt_fail(CLT_E_UNSUPPORTED, "a step of %lld", (long long)step);
+        if (start == OPEN || stop == OPEN || start == CLT_BATCH || clt_dim_is_length(start)) return clt_fail(CLT_E_UNSUPPORTED, "bounds that follow the batch");
+        if (start < -size) start = 0;
+        if (is_number(extent) && is_number(stop) && stop >= size) stop = INT64_MAX;
+        if (start == 0 && stop == INT64_MAX && step == 1) continue;
+        x = clt_slice(x, axis, start, stop, step);
+    }
+    out[0] = x;
+    c->out_type = clt_onnx_type_of(c, 0);
+    return CLT_OK;
+}
+
+static clt_status map_split(clt_onnx_call *c, clt_tensor **out) {
+    clt_tensor *x;
+    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, "split");
+    const clt_literal *known = NULL;
+    int axis;
+    int64_t n = (int64_t)c->node->n_outputs, *sizes;
+    CLT_TRY(clt_onnx_any(c, 0, &x));
+    if (!a) CLT_TRY(clt_onnx_known(c, 1, &known));
+    CLT_TRY(clt_onnx_axis(c, clt_onnx_int(c, "axis", 0), x->shape.rank, &axis));
+    if (n < 1 || n > INT32_MAX || (a && (int64_t)a->n != n) || (known && (known->elements != n || known->type == CLT_ONNX_FLOAT)))
+        return clt_fail(CLT_E_SHAPE, "its sizes are not as many as its outputs");
+    CLT_TRY(clt_arena_take(&c->onnx->build, (size_t)n, sizeof *sizes, &sizes));
+    int64_t whole = x->shape.dims[axis], equal = (whole + n - 1) / n, done = 0;
+    for (int64_t i = 0; i < n; i++) {
+        sizes[i] = a ? a->ints[i] : known ? known->integers[i] : CLT_MIN(equal, whole - done);
+        if (sizes[i] < 1 || sizes[i] > whole - done) return clt_fail(CLT_E_UNSUPPORTED, "a part of %lld places, of %lld", (long long)sizes[i], (long long)whole);
+        done += sizes[i];
+    }
+    clt_split(x, axis, sizes, (int)n, out);
+    c->out_type = clt_onnx_type_of(c, 0);
+    return CLT_OK;
+}
+
+static clt_status map_pad(clt_onnx_call *c, clt_tensor **out) {
+    clt_tensor *x;
+    clt_shape pads = {0};
+    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, "pads");
+    const clt_literal *known = NULL;
+    int axes[CLT_MAX_RANK], n;
+    int64_t before[CLT_MAX_RANK] = {0}, after[CLT_MAX_RANK] = {0};
+    float value = clt_onnx_float_attribute(c, "value", 0);
+    CLT_TRY(clt_onnx_float(c, 0, &x));
+    if (strcmp(clt_onnx_text(c, "mode", "constant"), "constant")) return clt_fail(CLT_E_UNSUPPORTED, "mode %.40s", clt_onnx_text(c, "mode", ""));
+    if (!a) CLT_TRY(clt_onnx_known(c, 1, &known));
+    CLT_TRY(clt_onnx_known_float(c, 2, value, &value));
+    CLT_TRY(clt_onnx_axes(c, "axes", 3, x->shape.rank, axes, &n));
+    int64_t count = a ? (int64_t)a->n : known ? known->elements : 0;
+    if (n < 0)
+        for (n = 0; n < x->shape.rank; n++) axes[n] = n;
+    if (count != 2 * (int64_t)n || (known && known->type == CLT_ONNX_FLOAT)) return clt_fail(CLT_E_SHAPE, "%lld pads for %d axes", (long long)count, n);
+    const int64_t *values = a ? a->ints : known ? known->integers : pads.dims;
+    for (int i = 0; i < n; i++) {
+        int64_t first = values[i], last = values[n + i];
+        if (first < -INT32_MAX || last < -INT32_MAX) return clt_fail(CLT_E_SHAPE, "a pad of %lld", (long long)CLT_MIN(first, last));
+        if (first < 0 || last < 0) x = clt_slice(x, axes[i], CLT_MAX(-first, 0), last < 0 ? last : INT64_MAX, 1);
+        before[axes[i]] = CLT_MAX(first, 0);
+        after[axes[i]] = CLT_MAX(last, 0);
+    }
+    out[0] = clt_pad(x, before, after, value);
+    return CLT_OK;
+}
+
+/* Sizes of 1 keep x's: stretching goes both ways. */
+static clt_status map_expand(clt_onnx_call *c, clt_tensor **out) {
+    clt_tensor *x;
+    clt_shape shape;
+    CLT_TRY(clt_onnx_any(c, 0, &x));
+    CLT_TRY(clt_onnx_extent(c, 1, OPEN, &shape));
+    for (; x->shape.rank > shape.rank; shape.rank++) {
+        memmove(shape.dims + 1, shape.dims, (size_t)shape.rank * sizeof *shape.dims);
+        shape.dims[0] = 1;
+    }
+    for (int d = 0; d < shape.rank; d++) {
+        if (shape.dims[d] == OPEN) return clt_fail(CLT_E_UNSUPPORTED, "a size that follows the batch in a way that is not known");
+        if (shape.dims[d] == 1 && d >= shape.rank - x->shape.rank) shape.dims[d] = -1;
+    }
+    out[0] = clt_expand(x, shape);
+    c->out_type = clt_onnx_type_of(c, 0);
+    return CLT_OK;
+}
+
+static clt_status map_tile(clt_onnx_call *c, clt_tensor **out) {
+    enum { MOST_COPIES = 64 };
+    clt_tensor *x, *copies[MOST_COPIES];
+    const clt_literal *times;
+    CLT_TRY(clt_onnx_any(c, 0, &x));
+    CLT_TRY(clt_onnx_known(c, 1, &times));
+    if (!times || times->type == CLT_ONNX_FLOAT || times->elements != x->shape.rank) return clt_fail(CLT_E_SHAPE, "its repetitions are not as many as its dimensions");
+    for (int d = 0; d < x->shape.rank; d++) {
+        int64_t n = times->integers[d];
+        if (n < 1 || n > MOST_COPIES) return clt_fail(CLT_E_UNSUPPORTED, "%lld repetitions", (long long)n);
+        for (int i = 0; i < n; i++) copies[i] = x;
+        if (n > 1) x = clt_concat(copies, (int)n, d);
+    }
+    out[0] = x;
+    c->out_type = clt_onnx_type_of(c, 0);
+    return CLT_OK;
+}
+
+/* Places from the end are told as such where they are known; indices that are data count from 0. */
+static clt_status known_indices(clt_onnx_call *c, clt_tensor *x, int axis, clt_tensor **indices, bool *one, int64_t *place) {
+    clt_onnx_value *value = &c->onnx->values[c->in[1]];
+    const clt_literal *l = value->literals[0];
+    *one = false;
+    bool follows = false; /* the batch, or the length */
+    for (int s = 1; l && s < CLT_ONNX_SIZES; s++) follows |= value->literals[s] != l;
+    if (!l || l->type == CLT_ONNX_FLOAT || follows) return clt_onnx_any(c, 1, indices);
+    int64_t n = x->shape.dims[axis];
+    CLT_TRY(clt_onnx_known(c, 1, &l));
+    for (int64_t i = 0; i < l->elements; i++) {
+        int64_t k = l->integers[i];
+        if (k < -n || k >= n) return clt_fail(CLT_E_RANGE, "index %lld of %lld places", (long long)k, (long long)n);
+        *place = k;
+    }
+    *one = l->elements == 1 && l->shape.rank == 0;
+    if (*one) return CLT_OK;
+    clt_literal *from_start;
+    CLT_TRY(clt_literal_new(&c->onnx->build, CLT_ONNX_INT64, &l->shape, &from_start));
+    for (int64_t i = 0; i < l->elements; i++) from_start->integers[i] = l->integers[i] < 0 ? l->integers[i] + n : l->integers[i];
+    clt_onnx_value again = {.name = value->name};
+    for (int s = 0; s < CLT_ONNX_SIZES; s++) again.literals[s] = from_start;
+    clt_onnx_value kept = *value;
+    *value = again;
+    clt_status status = clt_onnx_any(c, 1, indices);
+    *value = kept;
+    return status;
+}
+
+static clt_status map_gather(clt_onnx_call *c, clt_tensor **out) {
+    clt_tensor *x, *indices = NULL;
+    int axis;
+    bool one;
+    int64_t place = 0;
+    CLT_TRY(clt_onnx_any(c, 0, &x));
+    if (!clt_onnx_has(c, 1)) return clt_fail(CLT_E_FORMAT, "input 1 is missing");
+    CLT_TRY(clt_onnx_axis(c, clt_onnx_int(c, "axis", 0), x->shape.rank, &axis));
+    c->out_type = clt_onnx_type_of(c, 0);
+    CLT_TRY(known_indices(c, x, axis, &indices, &one, &place));
+    if (one) {
+        out[0] = clt_squeeze(clt_slice(x, axis, place, place == -1 ? INT64_MAX : place + 1, 1), axis);
+        return CLT_OK;
+    }
+    if (x->dtype != CLT_F32 || indices->dtype != CLT_I32) return clt_fail(CLT_E_UNSUPPORTED, "of type %s by %s", clt_dtype_name(x->dtype), clt_dtype_name(indices->dtype));
+    if (axis == 0 && x->shape.rank == 2) {
+        out[0] = clt_embedding_op(indices, x);
+        return CLT_OK;
+    }
+    if (indices->shape.rank == 1) {
+        out[0] = clt_index_select(x, axis, indices);
+        return CLT_OK;
+    }
+    /* Indices of more dimensions, or of none: as a list, whose dimension is then what they were. */
+    clt_shape of = clt_tensor_extent(indices), extent = clt_tensor_extent(x), shape = {0};
+    if (of.rank - 1 + extent.rank > CLT_MAX_RANK) return clt_fail(CLT_E_UNSUPPORTED, "its result has more than %d dimensions", CLT_MAX_RANK);
+    for (int d = 0; d < axis; d++) shape.dims[shape.rank++] = extent.dims[d];
+    for (int d = 0; d < of.rank; d++) shape.dims[shape.rank++] = of.dims[d];
+    for (int d = axis + 1; d < extent.rank; d++) shape.dims[shape.rank++] = extent.dims[d];
+    out[0] = clt_reshape_to(clt_index_select(x, axis, clt_reshape(indices, CLT_SHAPE(-1))), shape);
+    return CLT_OK;
+}
+
+const clt_onnx_rule clt_onnx_shape_rules[] = {
+    {"Reshape", map_reshape}, {"Flatten", map_flatten}, {"Transpose", map_transpose}, {"Unsqueeze", map_unsqueeze}, {"Squeeze", map_squeeze},
+    {"Concat", map_concat}, {"Slice", map_slice}, {"Split", map_split}, {"Pad", map_pad}, {"Expand", map_expand}, {"Tile", map_tile},
+    {"Gather", map_gather}, {0},
+};

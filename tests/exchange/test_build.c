@@ -1,0 +1,456 @@
+/* Graphs from ONNX files: what they compute, what follows the batch, and what is told of files that cannot be built. */
+#include "tests/data/files.h"
+
+#include <math.h>
+
+#include <cltrain/cltrain.h>
+
+#include "runtime/base/file.h"
+#include "runtime/exchange/onnx/model.h"
+#include "runtime/graph/graph.h"
+#include "tests/exchange/messages.h"
+
+SUPPORT_DEVICE
+
+/* ---- files ---- */
+
+typedef struct network {
+    message graph;
+    int64_t opset;
+    const char *location; /* of a file that has the weights, one behind the other; NULL: they are in the model */
+    size_t external_bytes;
+} network;
+
+static unsigned char external_data[4096];
+
+static void put_pair(message *m, const char *key, const char *value) {
+    message pair = {.length = 0};
+    put_text(&pair, 1, key);
+    put_text(&pair, 2, value);
+    put_message(m, 13, &pair);
+}
+
+static void put_external(network *n, message *m, const float *values, size_t bytes) {
+    char offset[24];
+    snprintf(offset, sizeof offset, "%zu", n->external_bytes);
+    memcpy(external_data + n->external_bytes, values, bytes);
+    n->external_bytes += bytes;
+    put_pair(m, "location", n->location);
+    put_pair(m, "offset", offset);
+    put_number(m, 14, 1);
+}
+
+static void add_weight(network *n, const char *name, clt_shape shape, const float *values) {
+    message m = {.length = 0};
+    for (int d = 0; d < shape.rank; d++) put_number(&m, 1, (uint64_t)shape.dims[d]);
+    put_number(&m, 2, CLT_ONNX_FLOAT);
+    put_text(&m, 8, name);
+    size_t bytes = (size_t)clt_shape_elements(&shape) * sizeof *values;
+    if (n->location) put_external(n, &m, values, bytes);
+    else put_bytes(&m, 9, values, bytes);
+    put_message(&n->graph, 5, &m);
+}
+
+static void add_list(network *n, const char *name, const int64_t *values, int count) {
+    message m = {.length = 0};
+    put_number(&m, 1, (uint64_t)count);
+    put_number(&m, 2, CLT_ONNX_INT64);
+    put_text(&m, 8, name);
+    put_bytes(&m, 9, values, (size_t)count * sizeof *values);
+    put_message(&n->graph, 5, &m);
+}
+
+/* A dimension of -1 is named "batch", of -2 "length". */
+static void add_info(network *n, unsigned field, const char *name, int64_t type, clt_shape shape) {
+    message dims = {.length = 0}, tensor = {.length = 0}, kind = {.length = 0}, m = {.length = 0};
+    for (int d = 0; d < shape.rank; d++) {
+        message dim = {.length = 0};
+        if (shape.dims[d] < 0) put_text(&dim, 2, shape.dims[d] == -1 ? "batch" : "length");
+        else put_number(&dim, 1, (uint64_t)shape.dims[d]);
+        put_message(&dims, 1, &dim);
+    }
+    put_number(&tensor, 1, (uint64_t)type);
+    put_message(&tensor, 2, &dims);
+    put_message(&kind, 1, &tensor);
+    put_text(&m, 1, name);
+    put_message(&m, 2, &kind);
+    put_message(&n->graph, field, &m);
+}
+
+/* "Op name: inputs -> outputs", with one attribute of an integer, if it has a name. */
+static void add_node(network *n, const char *op, const char *const *inputs, const char *output, const char *attribute, int64_t value) {
+    message m = {.length = 0}, a = {.length = 0};
+    for (; *inputs; inputs++) put_text(&m, 1, *inputs);
+    put_text(&m, 2, output);
+    put_text(&m, 4, op);
+    put_text(&a, 1, attribute ? attribute : "");
+    put_number(&a, 3, (uint64_t)value);
+    put_number(&a, 20, CLT_ONNX_A_INT);
+    if (attribute) put_message(&m, 5, &a);
+    put_message(&n->graph, 1, &m);
+}
+#define NODE(n, op, output, ...) add_node((n), (op), (const char *const[]){__VA_ARGS__, NULL}, (output), NULL, 0)
+
+static const char *write_network(const network *n) {
+    message opset = {.length = 0}, m = {.length = 0};
+    put_number(&opset, 2, (uint64_t)(n->opset ? n->opset : 17));
+    put_message(&m, 8, &opset);
+    put_message(&m, 7, &n->graph);
+    return write_bytes("network.onnx", m.bytes, m.length);
+}
+
+enum { BATCH = 4, IN = 3, HIDDEN = 5, CLASSES = 2 };
+
+static float w1[HIDDEN * IN], b1[HIDDEN], w2[CLASSES * HIDDEN], b2[CLASSES];
+
+static void fill(float *values, int n, int seed) {
+    for (int i = 0; i < n; i++) values[i] = sinf((float)(i * 7 + seed * 13));
+}
+
+/* Gemm, Relu, Gemm; the result in a shape that is computed from x's, as exporters write it. */
+static network mlp_with(const char *location) {
+    network n = {.location = location};
+    fill(w1, HIDDEN * IN, 1), fill(b1, HIDDEN, 2), fill(w2, CLASSES * HIDDEN, 3), fill(b2, CLASSES, 4);
+    add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
+    add_weight(&n, "fc1.weight", CLT_SHAPE(HIDDEN, IN), w1);
+    add_weight(&n, "fc1.bias", CLT_SHAPE(HIDDEN), b1);
+    add_weight(&n, "fc2.weight", CLT_SHAPE(CLASSES, HIDDEN), w2);
+    add_weight(&n, "fc2.bias", CLT_SHAPE(CLASSES), b2);
+    add_list(&n, "zero", (int64_t[]){0}, 1);
+    add_list(&n, "rest", (int64_t[]){CLASSES}, 1);
+    add_node(&n, "Gemm", (const char *const[]){"x", "fc1.weight", "fc1.bias", NULL}, "h", "transB", 1);
+    NODE(&n, "Relu", "r", "h");
+    add_node(&n, "Gemm", (const char *const[]){"r", "fc2.weight", "fc2.bias", NULL}, "z", "transB", 1);
+    NODE(&n, "Shape", "shape", "x");
+    NODE(&n, "Gather", "batch size", "shape", "zero");
+    add_node(&n, "Concat", (const char *const[]){"batch size", "rest", NULL}, "target", "axis", 0);
+    NODE(&n, "Reshape", "y", "z", "target");
+    add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, CLASSES));
+    return n;
+}
+
+static network mlp(void) {
+    return mlp_with(NULL);
+}
+
+/* ---- training ---- */
+
+static const float x[2 * BATCH * IN] = {0.5f, -1, 2, 0.25f, 1, -0.5f, 1.5f, 0, -1, 2, 1, 0.75f, -2, 0.5f, 1, 0, 1, 1, -1, -1, 0.5f, 1, 2, 3};
+static const int32_t y[2 * BATCH] = {0, 1, 1, 0, 0, 1, 0, 1};
+
+static void train(clt_tensor *output, clt_tensor *label, int samples, double losses[3], float *weight) {
+    clt_trainer *t;
+    clt_train_options o = {.optimizer = CLT_SGD, .lr = 0.1f, .output = output};
+    clt_batch batch = {.samples = samples, .n_fields = 2, .fields = {{CLT_F32, CLT_SHAPE(samples, IN), x}, {CLT_I32, CLT_SHAPE(samples), y}}};
+    clt_metrics m;
+    assert_ok(clt_trainer_create(&t, device, clt_cross_entropy(output, label), &o));
+    for (int i = 0; i < 3; i++) {
+        assert_ok(clt_trainer_step(t, &batch));
+        assert_ok(clt_trainer_train_metrics(t, &m, true));
+        losses[i] = m.loss;
+    }
+    assert_ok(clt_trainer_get(t, "fc1.weight", weight, HIDDEN * IN));
+    clt_trainer_destroy(t);
+}
+
+/* The same bits as the graph that is built in C; and at another batch than it was built for. */
+static void trains_as_in_c(void **state) {
+    (void)state;
+    network n = mlp();
+    clt_onnx *onnx;
+    clt_graph *graph, *own;
+    double losses[3], wanted[3];
+    float got[HIDDEN * IN], expected[HIDDEN * IN];
+    assert_ok(clt_onnx_open(&onnx, write_network(&n)));
+    assert_ok(clt_graph_create(&graph));
+    assert_ok(clt_onnx_build(onnx, graph, &(clt_onnx_options){.batch = BATCH}));
+    clt_tensor *label = clt_input(graph, "label", CLT_I32, CLT_SHAPE(BATCH)), *output = clt_onnx_output(onnx, NULL);
+    assert_ptr_equal(output, clt_onnx_output(onnx, "y"));
+    assert_null(clt_onnx_output(onnx, "h"));
+    assert_non_null(clt_graph_find(graph, "x"));
+    assert_int_equal(clt_graph_parameter_count(graph), HIDDEN * IN + HIDDEN + CLASSES * HIDDEN + CLASSES);
+
+    assert_ok(clt_graph_create(&own));
+    clt_init values[] = {{.kind = CLT_INIT_VALUES, .values = w1}, {.kind = CLT_INIT_VALUES, .values = b1}, {.kind = CLT_INIT_VALUES, .values = w2},
+                         {.kind = CLT_INIT_VALUES, .values = b2}};
+    clt_tensor *in = clt_input(own, "x", CLT_F32, CLT_SHAPE(BATCH, IN)), *truth = clt_input(own, "label", CLT_I32, CLT_SHAPE(BATCH));
+    clt_tensor *h = clt_relu(clt_linear_op(in, clt_parameter(own, "fc1.weight", CLT_SHAPE(HIDDEN, IN), values[0]), clt_parameter(own, "fc1.bias", CLT_SHAPE(HIDDEN), values[1])));
+    clt_tensor *z = clt_linear_op(h, clt_parameter(own, "fc2.weight", CLT_SHAPE(CLASSES, HIDDEN), values[2]), clt_parameter(own, "fc2.bias", CLT_SHAPE(CLASSES), values[3]));
+    for (int samples = 1; samples <= 2 * BATCH; samples += samples == 1 ? BATCH - 1 : BATCH) {
+        train(output, label, samples, losses, got);
+        train(z, truth, samples, wanted, expected);
+        for (int i = 0; i < 3; i++) assert_true(losses[i] == wanted[i]);
+        assert_memory_equal(got, expected, sizeof got);
+        assert_true(losses[2] < losses[0]);
+    }
+    clt_graph_destroy(own);
+    clt_graph_destroy(graph);
+    clt_onnx_close(onnx);
+}
+
+/* A file may be built several times, each time for another size. */
+static void is_built_again(void **state) {
+    (void)state;
+    network n = mlp();
+    clt_onnx *onnx;
+    assert_ok(clt_onnx_open(&onnx, write_network(&n)));
+    for (int64_t batch = 1; batch < 4; batch++) {
+        clt_graph *graph;
+        assert_ok(clt_graph_create(&graph));
+        assert_ok(clt_onnx_build(onnx, graph, &(clt_onnx_options){.batch = batch}));
+        clt_shape shape = clt_tensor_shape(clt_onnx_output(onnx, NULL));
+        assert_true(shape.dims[0] == batch && shape.dims[1] == CLASSES);
+        assert_true(clt_tensor_extent(clt_onnx_output(onnx, NULL)).dims[0] == CLT_BATCH);
+        clt_graph_destroy(graph);
+    }
+    clt_onnx_close(onnx);
+}
+
+/* ---- and back ---- */
+
+static clt_trainer *train_file(clt_onnx *onnx, clt_graph **graph, int steps) {
+    clt_trainer *t;
+    clt_batch batch = {.samples = BATCH, .n_fields = 2, .fields = {{CLT_F32, CLT_SHAPE(BATCH, IN), x}, {CLT_I32, CLT_SHAPE(BATCH), y}}};
+    assert_ok(clt_graph_create(graph));
+    assert_ok(clt_onnx_build(onnx, *graph, &(clt_onnx_options){.batch = BATCH}));
+    clt_tensor *label = clt_input(*graph, "label", CLT_I32, CLT_SHAPE(BATCH));
+    assert_ok(clt_trainer_create(&t, device, clt_cross_entropy(clt_onnx_output(onnx, NULL), label), &(clt_train_options){.optimizer = CLT_SGD, .lr = 0.1f}));
+    for (int i = 0; i < steps; i++) assert_ok(clt_trainer_step(t, &batch));
+    return t;
+}
+
+/* Places where two files differ; their lengths must be the same. */
+static size_t differences(const char *a, const char *b) {
+    unsigned char *bytes[2];
+    size_t length[2], n = 0;
+    assert_ok(clt_file_read(a, 1 << 20, (void **)&bytes[0], &length[0]));
+    assert_ok(clt_file_read(b, 1 << 20, (void **)&bytes[1], &length[1]));
+    assert_int_equal(length[0], length[1]);
+    for (size_t i = 0; i < length[0]; i++) n += bytes[0][i] != bytes[1][i];
+    clt_free(bytes[0]);
+    clt_free(bytes[1]);
+    return n;
+}
+
+static void is_saved(void **state) {
+    (void)state;
+    network n = mlp();
+    clt_onnx *onnx, *again;
+    clt_graph *graph, *other;
+    float trained[HIDDEN * IN], read[HIDDEN * IN];
+    char path[512], saved[512];
+    snprintf(path, sizeof path, "%s", write_network(&n));
+    snprintf(saved, sizeof saved, "%s", support_path("saved.onnx"));
+    assert_ok(clt_onnx_open(&onnx, path));
+    clt_trainer *t = train_file(onnx, &graph, 0);
+    assert_ok(clt_onnx_save(onnx, t, saved));
+    assert_int_equal(differences(path, saved), 0);
+    clt_trainer_destroy(t);
+    clt_graph_destroy(graph);
+
+    t = train_file(onnx, &graph, 3);
+    assert_ok(clt_onnx_save(onnx, t, saved));
+    size_t changed = differences(path, saved);
+    assert_true(changed > 0 && changed <= sizeof w1 + sizeof b1 + sizeof w2 + sizeof b2);
+    assert_ok(clt_trainer_get(t, "fc1.weight", trained, HIDDEN * IN));
+    assert_ok(clt_onnx_open(&again, saved));
+    clt_trainer *second = train_file(again, &other, 0);
+    assert_ok(clt_trainer_get(second, "fc1.weight", read, HIDDEN * IN));
+    assert_memory_equal(read, trained, sizeof read);
+    assert_ok(clt_onnx_save(onnx, t, path)); /* over itself */
+    assert_int_equal(differences(path, saved), 0);
+    assert_status(clt_onnx_save(onnx, t, support_path("none/saved.onnx")), CLT_E_IO);
+    assert_status(clt_onnx_save(onnx, NULL, saved), CLT_E_INVALID);
+    clt_trainer_destroy(second);
+    clt_graph_destroy(other);
+    clt_onnx_close(again);
+    clt_trainer_destroy(t);
+    clt_graph_destroy(graph);
+    clt_onnx_close(onnx);
+}
+
+static void external_data_are_saved(void **state) {
+    (void)state;
+    network n = mlp_with("weights/data.bin");
+    clt_onnx *onnx, *again;
+    clt_graph *graph, *other;
+    float trained[HIDDEN * IN], read[HIDDEN * IN];
+    char folder[512], path[600];
+    assert_ok(clt_file_make_folder(support_path("weights")));
+    write_bytes("weights/data.bin", external_data, n.external_bytes);
+    assert_ok(clt_onnx_open(&onnx, write_network(&n)));
+    clt_trainer *t = train_file(onnx, &graph, 2);
+    snprintf(folder, sizeof folder, "%s", support_path("out"));
+    snprintf(path, sizeof path, "%s/saved.onnx", folder);
+    assert_ok(clt_file_make_folder(folder));
+    assert_ok(clt_onnx_save(onnx, t, path));
+    assert_int_equal(differences(support_path("network.onnx"), path), 0);
+    assert_true(differences(support_path("weights/data.bin"), support_path("out/weights/data.bin")) > 0);
+    assert_ok(clt_trainer_get(t, "fc1.weight", trained, HIDDEN * IN));
+    assert_ok(clt_onnx_open(&again, path));
+    clt_trainer *second = train_file(again, &other, 0);
+    assert_ok(clt_trainer_get(second, "fc1.weight", read, HIDDEN * IN));
+    assert_memory_equal(read, trained, sizeof read);
+    clt_trainer_destroy(second);
+    clt_graph_destroy(other);
+    clt_onnx_close(again);
+    clt_trainer_destroy(t);
+    clt_graph_destroy(graph);
+    clt_onnx_close(onnx);
+
+    /* A weight that is not there is told when a trainer is made, and no trainer is. */
+    write_bytes("weights/data.bin", external_data, 8);
+    assert_ok(clt_onnx_open(&onnx, write_network(&n)));
+    assert_ok(clt_graph_create(&graph));
+    assert_ok(clt_onnx_build(onnx, graph, NULL));
+    clt_tensor *label = clt_input(graph, "label", CLT_I32, CLT_SHAPE(1));
+    for (int i = 0; i < 2; i++) {
+        assert_status(clt_trainer_create(&t, device, clt_cross_entropy(clt_onnx_output(onnx, NULL), label), NULL), CLT_E_FORMAT);
+        assert_detail("first values of \"fc1.weight\"");
+    }
+    clt_graph_destroy(graph);
+    clt_onnx_close(onnx);
+}
+
+/* ---- files that cannot be built ---- */
+
+static void assert_open_fails(const network *n, clt_status status, const char *words) {
+    clt_onnx *onnx;
+    assert_status(clt_onnx_open(&onnx, write_network(n)), status);
+    assert_detail(words);
+    assert_detail("network.onnx");
+}
+
+static void assert_build_fails(const network *n, const clt_onnx_options *options, clt_status status, const char *words) {
+    clt_onnx *onnx;
+    clt_graph *graph;
+    assert_ok(clt_onnx_open(&onnx, write_network(n)));
+    assert_ok(clt_graph_create(&graph));
+    assert_status(clt_onnx_build(onnx, graph, options), status);
+    assert_detail(words);
+    clt_graph_destroy(graph);
+    clt_onnx_close(onnx);
+}
+
+static void names_are_checked(void **state) {
+    (void)state;
+    network n = mlp();
+    NODE(&n, "Relu", "h", "x");
+    assert_open_fails(&n, CLT_E_FORMAT, "\"h\" is made twice");
+    n = mlp();
+    NODE(&n, "Relu", "a", "b"); /* a cycle, as everything is that reads what comes later */
+    NODE(&n, "Relu", "b", "a");
+    assert_open_fails(&n, CLT_E_FORMAT, "\"b\" is read before anything makes it");
+    n = mlp();
+    add_info(&n, 12, "nowhere", CLT_ONNX_FLOAT, CLT_SHAPE(1));
+    assert_open_fails(&n, CLT_E_FORMAT, "\"nowhere\" is an output");
+    n = mlp();
+    add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(1));
+    assert_open_fails(&n, CLT_E_FORMAT, "\"x\" is made twice");
+    n = mlp();
+    n.opset = 99;
+    assert_open_fails(&n, CLT_E_UNSUPPORTED, "opset 99");
+    n = (network){0};
+    add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(1));
+    assert_open_fails(&n, CLT_E_FORMAT, "no output");
+}
+
+/* All that is wrong at once; what depends on it is not told. */
+static void problems_are_told_together(void **state) {
+    (void)state;
+    network n = mlp();
+    clt_onnx *onnx;
+    clt_graph *graph;
+    NODE(&n, "NoSuchOp", "p", "y");
+    NODE(&n, "Relu", "q", "p");
+    NODE(&n, "Softmax", "s", "y");
+    NODE(&n, "AlsoNone", "last", "s");
+    NODE(&n, "NotNeeded", "t", "s");
+    add_info(&n, 12, "q", CLT_ONNX_FLOAT, CLT_SHAPE(-1));
+    add_info(&n, 12, "last", CLT_ONNX_FLOAT, CLT_SHAPE(-1));
+    assert_ok(clt_onnx_open(&onnx, write_network(&n)));
+    assert_ok(clt_graph_create(&graph));
+    assert_status(clt_onnx_build(onnx, graph, NULL), CLT_E_UNSUPPORTED);
+    assert_detail("NoSuchOp \"p\": the op is not known here; AlsoNone \"last\"");
+    assert_string_equal(clt_onnx_problem_at(onnx, 0)->op, "NoSuchOp");
+    assert_string_equal(clt_onnx_problem_at(onnx, 1)->node, "last");
+    assert_int_equal(clt_onnx_problem_at(onnx, 1)->opset, 17);
+    assert_null(clt_onnx_problem_at(onnx, 2));
+    clt_graph_destroy(graph);
+    clt_onnx_close(onnx);
+}
+
+static void options_are_checked(void **state) {
+    (void)state;
+    network n = mlp();
+    float one = 1;
+    assert_build_fails(&n, &(clt_onnx_options){.batch = -1}, CLT_E_INVALID, "a batch of -1");
+    assert_build_fails(&n, &(clt_onnx_options){.batch_symbol = "rows"}, CLT_E_INVALID, "input \"x\": dimension 0, \"batch\", has no size");
+    assert_build_fails(&n, &(clt_onnx_options){.fixed = &(clt_onnx_fixed){"z", {CLT_F32, {0}, &one}}, .n_fixed = 1}, CLT_E_INVALID, "no input \"z\"");
+    n = (network){0};
+    add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(3, 2));
+    NODE(&n, "Relu", "y", "x");
+    add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(3, 2));
+    assert_build_fails(&n, &(clt_onnx_options){.batch = 5}, CLT_E_INVALID, "made for 3 samples, not for 5");
+    n = (network){0};
+    add_info(&n, 11, "x", CLT_ONNX_DOUBLE, CLT_SHAPE(-1, 2));
+    NODE(&n, "Relu", "y", "x");
+    add_info(&n, 12, "y", CLT_ONNX_DOUBLE, CLT_SHAPE(-1, 2));
+    assert_build_fails(&n, NULL, CLT_E_UNSUPPORTED, "input \"x\": tensors of type DOUBLE");
+}
+
+static void shapes_are_checked(void **state) {
+    (void)state;
+    network n = {0};
+    float w[6] = {0};
+    add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(-1, 4));
+    add_weight(&n, "w", CLT_SHAPE(3, 2), w);
+    NODE(&n, "MatMul", "y", "x", "w");
+    add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, 2));
+    assert_build_fails(&n, NULL, CLT_E_UNSUPPORTED, "MatMul \"y\": matmul");
+    n.graph.length = 0;
+    add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(-1, 4));
+    NODE(&n, "MatMul", "y", "x");
+    add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, 2));
+    assert_build_fails(&n, NULL, CLT_E_UNSUPPORTED, "input 1 is missing");
+}
+
+/* Each allocation of opening and building fails once. */
+static void survives_failing_memory(void **state) {
+    (void)state;
+    network n = mlp();
+    const char *path = write_network(&n);
+    clt_status status = CLT_E_NO_MEMORY;
+    for (long at = 0; status != CLT_OK; at++) {
+        clt_onnx *onnx = NULL;
+        clt_graph *graph = NULL;
+        watch_begin(at);
+        status = clt_onnx_open(&onnx, path);
+        if (status == CLT_OK) status = clt_graph_create(&graph);
+        if (status == CLT_OK) status = clt_onnx_build(onnx, graph, NULL);
+        clt_graph_destroy(graph);
+        clt_onnx_close(onnx);
+        watch_end();
+        if (status != CLT_OK && status != CLT_E_NO_MEMORY) fail_msg("allocation %ld: %s: %s", at, clt_status_name(status), clt_error_detail());
+    }
+}
+
+static void refuses_nothing(void **state) {
+    (void)state;
+    clt_onnx *onnx;
+    assert_status(clt_onnx_open(&onnx, NULL), CLT_E_INVALID);
+    assert_status(clt_onnx_open(NULL, "x"), CLT_E_INVALID);
+    assert_status(clt_onnx_build(NULL, NULL, NULL), CLT_E_INVALID);
+    assert_null(clt_onnx_output(NULL, NULL));
+    assert_null(clt_onnx_problem_at(NULL, 0));
+    clt_onnx_close(NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(trains_as_in_c),      cmocka_unit_test(is_built_again), cmocka_unit_test(is_saved), cmocka_unit_test(external_data_are_saved), cmocka_unit_test(names_are_checked),
+        cmocka_unit_test(problems_are_told_together), cmocka_unit_test(options_are_checked), cmocka_unit_test(shapes_are_checked),
+        cmocka_unit_test(survives_failing_memory),    cmocka_unit_test(refuses_nothing),
+    };
+    return cmocka_run_group_tests_name("build", tests, open_device, close_device);
+}
