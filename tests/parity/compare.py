@@ -58,7 +58,7 @@ CASES = {
     "unet-bilinear-sgd": dict(shape=(3, 32, 40), classes=5, batch=4, steps=20, model="unet-bilinear", optimizer="sgd", lr=2e-4, momentum=0.9),
 }
 # The same networks as PyTorch exports them to be trained: under its names, nothing folded.
-for name in ("mlp-adam", "convnet-adamw", "resnet18-sgd", "transformer-adamw", "recurrent-adam"):
+for name in ("convnet-adamw", "resnet18-sgd", "transformer-adamw", "recurrent-adam"):
     CASES[f"onnx-{name}"] = dict(CASES[name], onnx=True)
 # What the library is told; the rest of a case is about the data.
 DRIVER_KEYS = ("model", "classes", "batch", "steps", "optimizer", "lr", "momentum", "nesterov", "weight_decay",
