@@ -28,7 +28,7 @@ CLT_BEGIN_DECLS
 typedef struct clt_onnx clt_onnx;
 
 /* Reads the graph, and of the weights nothing. CLT_E_IO, CLT_E_FORMAT (malformed, or a graph in which a name is made twice or read before it is
- * made), CLT_E_UNSUPPORTED (an opset that is not known), CLT_E_RANGE, CLT_E_NO_MEMORY. */
+ * made), CLT_E_UNSUPPORTED (an opset that is not known, or more than 131072 nodes), CLT_E_RANGE, CLT_E_NO_MEMORY. */
 CLT_API clt_status clt_onnx_open(clt_onnx **onnx, const char *path);
 CLT_API void clt_onnx_close(clt_onnx *onnx); /* NULL is fine */
 

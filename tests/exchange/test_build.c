@@ -206,6 +206,109 @@ static void is_built_again(void **state) {
     clt_onnx_close(onnx);
 }
 
+static void predict(clt_graph *graph, clt_tensor *output, int samples, float *values, size_t count) {
+    clt_predictor *p;
+    clt_batch batch = {.samples = samples, .n_fields = 1, .fields = {{CLT_F32, CLT_SHAPE(samples, IN), x}}};
+    assert_ok(clt_graph_status(graph));
+    assert_ok(clt_predictor_create(&p, device, output, NULL));
+    if (clt_graph_find(graph, "mask")) assert_ok(clt_predictor_set_input(p, "mask", &(clt_array){CLT_F32, CLT_SHAPE(1, IN), x}));
+    assert_ok(clt_predictor_run(p, &batch, values, count));
+    clt_predictor_destroy(p);
+}
+
+/* Where the batch has a name, a number is a number, also one that the batch has by chance. */
+static void numbers_are_not_the_batch(void **state) {
+    (void)state;
+    clt_onnx *onnx;
+    clt_graph *graph;
+    float values[IN * 3];
+    network n = {0};
+    add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
+    add_info(&n, 11, "mask", CLT_ONNX_FLOAT, CLT_SHAPE(1, IN));
+    add_list(&n, "row", (int64_t[]){1, -1}, 2);
+    NODE(&n, "Reshape", "y", "x", "row");
+    NODE(&n, "Mul", "masked", "x", "mask");
+    add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(1, -3));
+    add_info(&n, 12, "masked", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
+    assert_ok(clt_onnx_open(&onnx, write_network(&n)));
+    assert_ok(clt_graph_create(&graph));
+    assert_ok(clt_onnx_build(onnx, graph, NULL)); /* for a batch of 1 */
+    clt_shape extent = clt_tensor_extent(clt_onnx_output(onnx, NULL));
+    assert_true(extent.dims[0] == 1 && extent.dims[1] == -1);
+    assert_int_equal(clt_graph_find(graph, "x")->kind, CLT_NODE_INPUT);
+    assert_int_equal(clt_graph_find(graph, "mask")->kind, CLT_NODE_VARIABLE);
+    predict(graph, clt_onnx_output(onnx, "y"), 3, values, 3 * IN);
+    assert_memory_equal(values, x, sizeof values);
+    clt_graph_destroy(graph);
+    clt_onnx_close(onnx);
+}
+
+/* A table is not cut to as many rows as there are samples: nothing here says so. */
+static void a_table_is_not_cut_to_the_batch(void **state) {
+    (void)state;
+    static float table[6 * IN];
+    network n = {0};
+    clt_onnx *onnx;
+    clt_graph *graph;
+    add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
+    add_weight(&n, "table", CLT_SHAPE(6, IN), table);
+    add_list(&n, "zero", (int64_t[]){0}, 1);
+    NODE(&n, "Shape", "shape", "x");
+    NODE(&n, "Gather", "size", "shape", "zero");
+    NODE(&n, "Slice", "rows", "table", "zero", "size", "zero");
+    NODE(&n, "Add", "y", "x", "rows");
+    add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
+    assert_ok(clt_onnx_open(&onnx, write_network(&n)));
+    assert_ok(clt_graph_create(&graph));
+    assert_status(clt_onnx_build(onnx, graph, &(clt_onnx_options){.batch = 2}), CLT_E_UNSUPPORTED);
+    assert_detail("bounds that follow the batch");
+    clt_graph_destroy(graph);
+    clt_onnx_close(onnx);
+}
+
+/* What is the same for all samples is a constant that is stretched; what is not is refused. */
+static void constants_follow_the_batch(void **state) {
+    (void)state;
+    network n = {0};
+    clt_onnx *onnx;
+    clt_graph *graph;
+    float values[3 * IN];
+    add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
+    NODE(&n, "Shape", "shape", "x");
+    NODE(&n, "ConstantOfShape", "zeros", "shape");
+    NODE(&n, "Cos", "ones", "zeros");
+    NODE(&n, "Add", "y", "x", "ones");
+    add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
+    assert_ok(clt_onnx_open(&onnx, write_network(&n)));
+    assert_ok(clt_graph_create(&graph));
+    assert_ok(clt_onnx_build(onnx, graph, &(clt_onnx_options){.batch = 2}));
+    predict(graph, clt_onnx_output(onnx, NULL), 3, values, 3 * IN);
+    for (int i = 0; i < 3 * IN; i++) assert_true(values[i] == x[i] + 1);
+    clt_graph_destroy(graph);
+    clt_onnx_close(onnx);
+
+    n.graph.length = 0;
+    add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
+    add_list(&n, "zero", (int64_t[]){0}, 1);
+    add_list(&n, "one", (int64_t[]){1}, 1);
+    NODE(&n, "Shape", "shape", "x");
+    NODE(&n, "Gather", "first", "shape", "zero");
+    NODE(&n, "Squeeze", "size", "first", "zero");
+    NODE(&n, "Squeeze", "start", "zero");
+    NODE(&n, "Squeeze", "step", "one");
+    NODE(&n, "Range", "numbers", "start", "size", "step");
+    add_node(&n, "Cast", (const char *const[]){"numbers", NULL}, "floats", "to", CLT_ONNX_FLOAT);
+    NODE(&n, "Unsqueeze", "column", "floats", "one");
+    NODE(&n, "Add", "y", "x", "column");
+    add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
+    assert_ok(clt_onnx_open(&onnx, write_network(&n)));
+    assert_ok(clt_graph_create(&graph));
+    assert_status(clt_onnx_build(onnx, graph, &(clt_onnx_options){.batch = 2}), CLT_E_UNSUPPORTED);
+    assert_detail("values that differ with the batch");
+    clt_graph_destroy(graph);
+    clt_onnx_close(onnx);
+}
+
 /* ---- and back ---- */
 
 static clt_trainer *train_file(clt_onnx *onnx, clt_graph **graph, int steps) {
@@ -448,7 +551,8 @@ static void refuses_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(trains_as_in_c),      cmocka_unit_test(is_built_again), cmocka_unit_test(is_saved), cmocka_unit_test(external_data_are_saved), cmocka_unit_test(names_are_checked),
+        cmocka_unit_test(trains_as_in_c),      cmocka_unit_test(is_built_again), cmocka_unit_test(numbers_are_not_the_batch), cmocka_unit_test(a_table_is_not_cut_to_the_batch),
+        cmocka_unit_test(constants_follow_the_batch), cmocka_unit_test(is_saved), cmocka_unit_test(external_data_are_saved), cmocka_unit_test(names_are_checked),
         cmocka_unit_test(problems_are_told_together), cmocka_unit_test(options_are_checked), cmocka_unit_test(shapes_are_checked),
         cmocka_unit_test(survives_failing_memory),    cmocka_unit_test(refuses_nothing),
     };

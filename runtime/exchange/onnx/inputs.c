@@ -9,10 +9,11 @@ static const clt_onnx_fixed *fixed_of(const clt_onnx_options *options, const cha
     return NULL;
 }
 
-/* The batch of this build, and the name that stands for it in the file ("" for none). */
+/* The batch of this build, and the name that stands for it in the file ("" for none): or it is a number there. */
 typedef struct batch {
     const char *symbol;
     int64_t size;
+    bool is_number;
 } batch;
 
 static const clt_onnx_info *first_input(const clt_onnx *o, const clt_onnx_options *options) {
@@ -24,14 +25,23 @@ static const clt_onnx_info *first_input(const clt_onnx *o, const clt_onnx_option
 
 static clt_status batch_of(const clt_onnx *o, const clt_onnx_options *options, batch *b) {
     const clt_onnx_info *first = first_input(o, options);
-    *b = (batch){"", 0};
+    *b = (batch){"", 0, false};
     if (options->no_batch || !first || !first->has_shape || first->rank == 0) return CLT_OK;
     int64_t size = first->dims[0].size;
     b->symbol = options->batch_symbol ? options->batch_symbol : size < 0 ? first->dims[0].symbol : "";
-    b->size = options->batch ? options->batch : size > 0 ? size : 1;
-    if (size > 0 && b->size != size && !options->batch_symbol)
+    b->size = options->batch ? options->batch : size > 0 && !options->batch_symbol ? size : 1;
+    b->is_number = size > 0 && !options->batch_symbol;
+    if (b->is_number && b->size != size)
         return clt_fail(CLT_E_INVALID, "the file was made for %lld samples, not for %lld: export it with a dynamic batch", (long long)size, (long long)b->size);
     return b->size > 0 ? CLT_OK : clt_fail(CLT_E_INVALID, "a batch of %lld", (long long)b->size);
+}
+
+/* A number is the batch only where the batch is one. */
+static bool is_batch(const batch *b, const clt_onnx_info *info, size_t d) {
+    const clt_onnx_dim *dim = &info->dims[d];
+    if (!b->size) return false;
+    if (dim->size >= 0) return d == 0 && b->is_number && dim->size == b->size;
+    return *dim->symbol ? !strcmp(dim->symbol, b->symbol) : d == 0;
 }
 
 static clt_status dim_of(const clt_onnx_options *options, const batch *b, const clt_onnx_info *info, size_t d, int64_t *size) {
@@ -41,7 +51,7 @@ static clt_status dim_of(const clt_onnx_options *options, const batch *b, const 
         *size = dim->size;
         return CLT_OK;
     }
-    if (b->size && (*dim->symbol ? !strcmp(dim->symbol, b->symbol) : d == 0)) {
+    if (is_batch(b, info, d)) {
         *size = b->size;
         return CLT_OK;
     }
@@ -75,10 +85,8 @@ static clt_status add_input(clt_graph *graph, const clt_onnx_options *options, c
     if (info->rank > CLT_MAX_RANK) return clt_fail(CLT_E_UNSUPPORTED, "input \"%s\" has more than %d dimensions", clt_show(info->name, shown), CLT_MAX_RANK);
     shape.rank = (int)info->rank;
     for (size_t d = 0; d < info->rank; d++) CLT_TRY(dim_of(options, b, info, d, &shape.dims[d]));
-    bool is_batch = b->size && shape.rank > 0 && shape.dims[0] == b->size &&
-                    (info->dims[0].size >= 0 || !*info->dims[0].symbol || !strcmp(info->dims[0].symbol, b->symbol));
     value->type = info->type;
-    value->tensor = is_batch ? clt_input(graph, info->name, dtype, shape) : clt_fixed_input(graph, info->name, dtype, shape);
+    value->tensor = shape.rank > 0 && is_batch(b, info, 0) ? clt_input(graph, info->name, dtype, shape) : clt_fixed_input(graph, info->name, dtype, shape);
     return clt_graph_status(graph);
 }
 
@@ -98,6 +106,7 @@ clt_status clt_onnx_add_inputs(clt_onnx *o, clt_graph *graph, const clt_onnx_opt
     const clt_onnx_model *m = &o->file.model;
     batch b;
     CLT_TRY(batch_of(o, options, &b));
+    o->fixed_batch = b.is_number;
     for (int i = 0; i < options->n_fixed; i++) {
         size_t k = 0;
         while (k < m->n_inputs && strcmp(m->inputs[k].name, options->fixed[i].input)) k++;

@@ -6,6 +6,9 @@
 /* Opsets of ONNX's own domain: the first and last whose meaning is known here. */
 enum { FIRST_OPSET = 7, LAST_OPSET = 27 };
 
+/* Nodes of a graph here take some 600 bytes each. */
+enum { MOST_NODES = 1 << 17 };
+
 /* Literals of a build, whatever the size of the file. */
 enum { MOST_LITERAL_BYTES = 1 << 28 };
 
@@ -19,6 +22,7 @@ static clt_status check_model(clt_onnx *o) {
         return clt_fail(CLT_E_UNSUPPORTED, "opset %lld; %d to %d are known", (long long)o->opset, FIRST_OPSET, LAST_OPSET);
     if (m->n_functions) return clt_fail(CLT_E_UNSUPPORTED, "it has %zu functions of its own, which are not known here", m->n_functions);
     if (m->n_sparse) return clt_fail(CLT_E_UNSUPPORTED, "it has sparse weights, which are not known here");
+    if (m->n_nodes > MOST_NODES) return clt_fail(CLT_E_UNSUPPORTED, "%zu nodes, more than %d", m->n_nodes, MOST_NODES);
     if (m->n_outputs == 0) return clt_fail(CLT_E_FORMAT, "the graph \"%s\" has no output", clt_show(m->name, shown));
     return CLT_OK;
 }

@@ -38,6 +38,7 @@ struct clt_onnx {
     bool *needed, *needed_outputs; /* by node, and by value: an output depends on it */
     int64_t opset;
 
+    bool fixed_batch; /* of the last build: the file was made for one size, which its shapes have as a number */
     clt_arena build; /* of the last build */
     clt_onnx_problem *problems;
     size_t n_problems, problems_capacity;

@@ -104,6 +104,7 @@ static clt_status map_batch_norm(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *of[5];
     float momentum = 1 - clt_onnx_float_attribute(c, "momentum", 0.9f), eps = eps_of(c);
     bool trains = clt_onnx_int(c, "training_mode", 0), buffers;
+    if (!clt_onnx_int(c, "spatial", 1)) return clt_fail(CLT_E_UNSUPPORTED, "spatial 0");
     for (size_t i = 0; i < 3; i++) CLT_TRY(clt_onnx_float(c, i, &of[i]));
     CLT_TRY(clt_onnx_statistics(c, 3, &of[3], &buffers));
     bool both;

@@ -11,7 +11,8 @@ static bool is_number(int64_t dim) {
     return dim >= 0;
 }
 
-/* Dimensions that follow the batch are told so, not by number: the one that cannot be told is what remains. */
+/* Dimensions that follow the batch are told so, not by number: the one that cannot be told is what remains. In a file that was made for one
+ * batch, a number may be the batch. */
 static clt_status map_reshape(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *x;
     clt_shape shape;
@@ -28,7 +29,7 @@ static clt_status map_reshape(clt_onnx_call *c, clt_tensor **out) {
         named |= shape.dims[d] == CLT_BATCH || clt_dim_is_length(shape.dims[d]) || (shape.dims[d] == 0 && !is_number(extent.dims[d]));
     }
     if (n_open > 1) return clt_fail(CLT_E_UNSUPPORTED, "two dimensions follow the batch in a way that is not known");
-    out[0] = named ? clt_reshape_to(x, shape) : clt_reshape(x, shape);
+    out[0] = named || !c->onnx->fixed_batch ? clt_reshape_to(x, shape) : clt_reshape(x, shape);
     c->out_type = clt_onnx_type_of(c, 0);
     return CLT_OK;
 }
@@ -119,9 +120,10 @@ static clt_status map_concat(clt_onnx_call *c, clt_tensor **out) {
     return CLT_OK;
 }
 
-/* Bounds behind the end are the end. */
+/* Bounds behind the end are the end; the batch is a bound of what has as many places alone. */
 static int64_t stop_of(int64_t stop, int64_t extent) {
-    return stop == CLT_BATCH || stop == extent || (is_number(stop) && stop > INT32_MAX) ? INT64_MAX : stop;
+    if (stop == extent || (is_number(stop) && stop > INT32_MAX)) return INT64_MAX;
+    return stop == CLT_BATCH ? OPEN : stop;
 }
 
 static clt_status list_of(clt_onnx_call *c, const char *name, size_t i, int64_t open, clt_shape *list) {
