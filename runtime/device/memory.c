@@ -124,8 +124,9 @@ clt_status clt_memory_read(clt_memory *buffer, size_t offset, void *destination,
 clt_status clt_memory_fill(clt_memory *buffer, size_t offset, size_t bytes, uint32_t word) {
     clt_device *device = buffer->device;
     cl_event event = NULL, *wanted = device->watch ? &event : NULL;
+    size_t pattern = bytes % sizeof word ? 1 : sizeof word; /* the bytes of what is filled are a multiple of it */
     CLT_TRY_CL(device, "filling a buffer",
-               clt_cl_with_event(wanted, clEnqueueFillBuffer(device->queue, buffer->memory, &word, sizeof word, offset, bytes,
+               clt_cl_with_event(wanted, clEnqueueFillBuffer(device->queue, buffer->memory, &word, pattern, offset, bytes,
                                                              0, NULL, wanted)));
     return device->watch ? clt_watch_add(device, "clEnqueueFillBuffer", event) : CLT_OK;
 }

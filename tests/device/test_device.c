@@ -180,6 +180,24 @@ static void slices_lie_in_their_parent(void **state) {
     clt_memory_destroy(parent);
 }
 
+/* Also where it is no whole number of words. */
+static void any_number_of_bytes_is_zeroed(void **state) {
+    clt_device *device = *state;
+    clt_memory *parent, *slice;
+    unsigned char bytes[16];
+    for (size_t n = 1; n <= 8; n++) {
+        memset(bytes, 0xab, sizeof bytes);
+        assert_ok(clt_memory_create(device, sizeof bytes, &parent));
+        assert_ok(clt_memory_write(parent, 0, bytes, sizeof bytes));
+        assert_ok(clt_memory_slice(parent, 0, n, &slice));
+        assert_ok(clt_memory_zero(slice));
+        assert_ok(clt_memory_read(parent, 0, bytes, sizeof bytes));
+        for (size_t i = 0; i < sizeof bytes; i++) assert_int_equal(bytes[i], i < n ? 0 : 0xab);
+        clt_memory_destroy(slice);
+        clt_memory_destroy(parent);
+    }
+}
+
 static void a_kernel_that_does_not_build(void **state) {
     clt_module module = {"kernel void broken(global float *x) { x[0] = no_such_thing; }\n", true, "broken.cl"};
     assert_status(clt_device_build(*state, &module, 1), CLT_E_BUILD);
@@ -359,6 +377,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(memory_is_pooled, open_device, close_device),
         cmocka_unit_test_setup_teardown(too_large_a_buffer, open_device, close_device),
         cmocka_unit_test_setup_teardown(slices_lie_in_their_parent, open_device, close_device),
+        cmocka_unit_test_setup_teardown(any_number_of_bytes_is_zeroed, open_device, close_device),
         cmocka_unit_test_setup_teardown(a_kernel_that_does_not_build, open_device, close_device),
         cmocka_unit_test_setup_teardown(kernels_that_nobody_wants, open_device, close_device),
         cmocka_unit_test_setup_teardown(programs_are_kept_unless_told_not_to, open_device, close_device),
