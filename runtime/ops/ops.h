@@ -199,9 +199,11 @@ typedef struct clt_reshape_attributes {
 /* clt_reshape to what clt_tensor_extent tells: a number in it is one, and not perhaps the batch. */
 clt_tensor *clt_reshape_to(clt_tensor *x, clt_shape extent);
 
-/* One layer of an LSTM or GRU in one direction, on tensors at hand: x [N, T, D] -> [N, T, hidden]. Weights as in clt_lstm_with, biases or NULL. `h` and,
+/* One layer of a recurrent network in one direction, on tensors at hand: x [N, T, D] -> [N, T, hidden]. Weights as in clt_lstm_with, biases or NULL. `h` and,
  * of an LSTM, `c` (else NULL): the first states [N, hidden], NULL for zeros; they become the last ones. */
 typedef struct clt_recurrent_weights {
+    int gates;        /* 4: LSTM; 3: GRU; 1: h' = tanh(W x + b + U h + d), Elman 1990 */
+    bool reset_first; /* of a GRU: the reset gate is applied before the product, as in Cho et al. 2014, and not behind it */
     clt_tensor *weight_ih, *weight_hh, *bias_ih, *bias_hh;
 } clt_recurrent_weights;
 clt_tensor *clt_recurrent_op(clt_tensor *x, const clt_recurrent_weights *weights, bool reverse, clt_tensor **h, clt_tensor **c);

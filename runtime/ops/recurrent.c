@@ -14,7 +14,8 @@ enum { LONGEST = 1 << 16 };
 
 /* One layer in one direction. */
 typedef struct cell {
-    int gates; /* 4: LSTM; 3: GRU */
+    int gates; /* 4: LSTM; 3: GRU; 1: tanh alone */
+    bool reset_first; /* GRU as first published: n' = tanh(n + U_n (r' h) + d_n) */
     int64_t hidden;
     clt_tensor *weight_hh, *bias_hh;
     clt_tensor *h, *c; /* NULL before the first step: zeros */
@@ -42,12 +43,23 @@ static void step_lstm(cell *l, clt_tensor *x) {
     l->h = clt_mul(clt_sigmoid(gate(l, gates, 3)), clt_tanh(l->c));
 }
 
+/* U (r h) + d of the gate n, with its rows of the weight alone. */
+static clt_tensor *reset_part(const cell *l, clt_tensor *reset) {
+    clt_tensor *bias = gate(l, l->bias_hh, 2);
+    return l->h ? clt_linear_op(clt_mul(reset, l->h), clt_slice(l->weight_hh, 0, 2 * l->hidden, 3 * l->hidden, 1), bias) : bias;
+}
+
 static void step_gru(cell *l, clt_tensor *x) {
     clt_tensor *own = recurrent_part(l);
     clt_tensor *reset = clt_sigmoid(plus(gate(l, x, 0), gate(l, own, 0))), *update = clt_sigmoid(plus(gate(l, x, 1), gate(l, own, 1)));
-    clt_tensor *fresh = clt_tanh(plus(gate(l, x, 2), own ? clt_mul(reset, gate(l, own, 2)) : NULL));
+    clt_tensor *part = l->reset_first ? reset_part(l, reset) : own ? clt_mul(reset, gate(l, own, 2)) : NULL;
+    clt_tensor *fresh = clt_tanh(plus(gate(l, x, 2), part));
     clt_tensor *kept = l->h ? clt_sub(l->h, fresh) : clt_neg(fresh);
     l->h = clt_add(fresh, clt_mul(update, kept));
+}
+
+static void step_tanh(cell *l, clt_tensor *x) {
+    l->h = clt_tanh(plus(x, recurrent_part(l)));
 }
 
 /* NAME.weight_ih_l0_reverse and the like. */
@@ -92,7 +104,7 @@ static clt_tensor *unroll(cell *l, clt_tensor *all, bool reverse) {
     for (int64_t i = 0; i < length; i++) {
         int64_t t = reverse ? length - 1 - i : i;
         clt_tensor *own = clt_reshape(clt_slice(all, 1, t, t + 1, 1), CLT_SHAPE(0, l->gates * l->hidden));
-        (l->gates == 4 ? step_lstm : step_gru)(l, own);
+        (l->gates == 4 ? step_lstm : l->gates == 3 ? step_gru : step_tanh)(l, own);
         if (l->buffer && i == length - 1) keep(l, all->shape.dims[0]);
         states[t] = clt_reshape(l->h, CLT_SHAPE(0, 1, l->hidden));
     }
@@ -124,7 +136,8 @@ clt_tensor *clt_recurrent_op(clt_tensor *x, const clt_recurrent_weights *w, bool
     if (!clt_tensor_valid(all)) return all;
     if (x->shape.rank != 3 || clt_tensor_extent(x).dims[1] != x->shape.dims[1] || x->shape.dims[1] > LONGEST)
         return clt_graph_fail(x->graph, clt_fail(CLT_E_SHAPE, "a recurrent layer is unrolled over T of [N, T, D], which must be one size, %d at most", LONGEST));
-    cell l = {.gates = c ? 4 : 3, .hidden = w->weight_hh->shape.dims[w->weight_hh->shape.rank - 1], .weight_hh = w->weight_hh, .bias_hh = w->bias_hh, .h = *h, .c = c ? *c : NULL};
+    cell l = {.gates = w->gates, .reset_first = w->reset_first, .hidden = w->weight_hh->shape.dims[w->weight_hh->shape.rank - 1], .weight_hh = w->weight_hh, .bias_hh = w->bias_hh,
+              .h = *h, .c = c ? *c : NULL};
     clt_tensor *y = unroll(&l, all, reverse);
     *h = l.h;
     if (c) *c = l.c;
