@@ -147,6 +147,9 @@ case ${1:--} in -*) usage ;; esac
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
 : >"$folder/runs"
+# Work-groups are made before the optimizer runs: for each commit the second method does without, and compiles in half of the time.
+plain=POCL_EXTRA_BUILD_FLAGS=
+[ "$effort" != --brief ] || plain=POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable
 library=/usr/lib/oclgrind/liboclgrind-rt-icd.so
 if [ -f "$library" ]; then
     mkdir -p "$folder/oclgrind"
@@ -157,11 +160,11 @@ for icd in "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"/*.icd; do
     name=$(basename "$icd" .icd)
     case $name in
     pocl)
-        add pocl-loopvec 4 2 OCL_ICD_VENDORS="$icd" POCL_WORK_GROUP_METHOD=loopvec
+        add pocl-loopvec 8 4 OCL_ICD_VENDORS="$icd" POCL_WORK_GROUP_METHOD=loopvec
         # Others are cbs, where PoCL was built with it, and repl: one that is unknown is taken for auto, with a warning alone.
-        add pocl-workitemloops 8 16 OCL_ICD_VENDORS="$icd" POCL_WORK_GROUP_METHOD=workitemloops
+        add pocl-workitemloops 8 16 OCL_ICD_VENDORS="$icd" POCL_WORK_GROUP_METHOD=workitemloops "$plain"
         ;;
-    rusticl) add rusticl 1 8 OCL_ICD_VENDORS="$icd" RUSTICL_ENABLE=llvmpipe ;;
+    rusticl) add rusticl 1 16 OCL_ICD_VENDORS="$icd" RUSTICL_ENABLE=llvmpipe ;;
     mesa) ;; # clover has no device that is not rusticl's too
     *) add "$name" 1 4 OCL_ICD_VENDORS="$icd" ;;
     esac
