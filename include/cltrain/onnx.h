@@ -32,6 +32,10 @@ typedef struct clt_onnx clt_onnx;
 CLT_API clt_status clt_onnx_open(clt_onnx **onnx, const char *path);
 CLT_API void clt_onnx_close(clt_onnx *onnx); /* NULL is fine */
 
+/* The inputs that are no weights, and the outputs, in the file's order; NULL: no more. */
+CLT_API const char *clt_onnx_input_name(const clt_onnx *onnx, size_t index);
+CLT_API const char *clt_onnx_output_name(const clt_onnx *onnx, size_t index);
+
 /* The size of a dimension that has a name in the file. */
 typedef struct clt_onnx_size {
     const char *symbol;
@@ -47,6 +51,8 @@ typedef struct clt_onnx_fixed {
 typedef struct clt_onnx_options {
     int64_t batch;               /* samples to build for; batches may have others later. Default: what the file says, else 1 */
     const char *batch_symbol;    /* the name of that dimension. Default: of dimension 0 of the first input */
+    const char *length_symbol;   /* the name of the dimension that is the length of sequences, which batches may have shorter ones of. Default: none */
+    int64_t length;              /* the longest of them; needed where that has a name */
     bool no_batch;               /* no dimension is the batch: all inputs are fixed ones (clt_fixed_input) */
     const clt_onnx_size *sizes;  /* of the other dimensions that have names */
     int n_sizes;
@@ -56,7 +62,7 @@ typedef struct clt_onnx_options {
 
 /* Adds the network to a graph. CLT_E_UNSUPPORTED: some of it has no counterpart here: clt_onnx_problem_at tells all of what, and the graph is of no
  * use; CLT_E_INVALID: an option names nothing of the file, or a size is missing; CLT_E_SHAPE, CLT_E_FORMAT, CLT_E_NO_MEMORY. `options` may be
- * NULL. Inputs whose dimension 0 is the batch become inputs (clt_input), in the file's order; all others fixed ones. i64 becomes i32, and
+ * NULL. Inputs whose dimension 0 is the batch become inputs (clt_input, or clt_sequence_input where one is the length), in the file's order; all others fixed ones. i64 becomes i32, and
  * booleans u8. Weights are f32 tensors of one dimension or more; scalars and integers become constants. */
 CLT_API clt_status clt_onnx_build(clt_onnx *onnx, clt_graph *graph, const clt_onnx_options *options);
 
@@ -78,6 +84,11 @@ CLT_API const clt_onnx_problem *clt_onnx_problem_at(const clt_onnx *onnx, size_t
  * network does not use. External data are written beside it under their names. Each file is replaced as a whole, or stays as it was; `path` may be the one
  * that was read. CLT_E_NOT_FOUND: the trainer is of another graph; CLT_E_UNSUPPORTED names a weight whose values cannot be replaced; CLT_E_IO. */
 CLT_API clt_status clt_onnx_save(clt_onnx *onnx, clt_trainer *trainer, const char *path);
+
+/* Reads a file that holds a tensor alone, as the .pb files of ONNX's test cases do: f32, i32, i64, and booleans as u8 of 0 and 1. `array` is then to be
+ * released with clt_onnx_tensor_free. CLT_E_IO, CLT_E_FORMAT; CLT_E_UNSUPPORTED: another type, or more than CLT_MAX_RANK dimensions. */
+CLT_API clt_status clt_onnx_tensor_load(clt_array *array, const char *path);
+CLT_API void clt_onnx_tensor_free(clt_array *array);
 
 CLT_END_DECLS
 

@@ -309,6 +309,201 @@ static void constants_follow_the_batch(void **state) {
     clt_onnx_close(onnx);
 }
 
+/* One node of x [batch, 4] and lists; what it gives must be the same whatever batch it was built for, or be refused. */
+static void build_one(network *n, const char *op, const int64_t *first, const int64_t *second) {
+    *n = (network){0};
+    add_info(n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
+    add_list(n, "one", first, 1), add_list(n, "two", second, 1), add_list(n, "zero", (int64_t[]){0}, 1), add_list(n, "axis", (int64_t[]){1}, 1);
+    if (!strcmp(op, "Slice rows")) NODE(n, "Slice", "part", "x", "one", "two", "zero");
+    else if (!strcmp(op, "Slice columns")) NODE(n, "Slice", "part", "x", "one", "two", "axis");
+    else NODE(n, op, "part", "x", "one");
+    NODE(n, "ReduceSum", "y", "part", "zero");
+    add_info(n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(1, IN));
+}
+
+static void assert_one(const char *op, int64_t first, int64_t second, const char *refused) {
+    for (int64_t built = 2; built <= 5; built += 3) {
+        network n;
+        clt_onnx *onnx;
+        clt_graph *graph;
+        build_one(&n, op, &first, &second);
+        assert_ok(clt_onnx_open(&onnx, write_network(&n)));
+        assert_ok(clt_graph_create(&graph));
+        clt_status status = clt_onnx_build(onnx, graph, &(clt_onnx_options){.batch = built});
+        assert_int_equal(status, refused ? CLT_E_UNSUPPORTED : CLT_OK);
+        if (refused) assert_detail(refused);
+        clt_shape shape = clt_tensor_shape(clt_onnx_output(onnx, NULL));
+        for (int samples = 3; !refused && samples <= 7; samples += 4) {
+            float got[IN], wanted[IN] = {0};
+            bool rows = !strcmp(op, "Slice rows"), gather = !strcmp(op, "Gather");
+            int64_t size = rows ? samples : IN, from = first < 0 ? first + size : first, to = second < 0 ? second + size : second < size ? second : size;
+            for (int r = 0; r < samples; r++)
+                for (int c = 0; c < IN; c++) {
+                    if (rows && r >= from && r < to) wanted[c] += x[r * IN + c];
+                    if (gather && r == 0) wanted[c] = x[(int)first * IN + c];
+                    if (!rows && !gather && c >= from && c < to) wanted[c - from] += x[r * IN + c];
+                }
+            predict(graph, clt_onnx_output(onnx, NULL), samples, got, (size_t)shape.dims[1]);
+            for (int c = 0; c < shape.dims[1]; c++) assert_true(fabsf(got[c] - wanted[c]) < 1e-5f);
+        }
+        clt_graph_destroy(graph);
+        clt_onnx_close(onnx);
+    }
+}
+
+static void bounds_mean_the_same_at_every_batch(void **state) {
+    (void)state;
+    assert_one("Slice rows", 0, -1, NULL);
+    assert_one("Slice rows", 0, INT64_MAX, NULL);
+    assert_one("Slice rows", -1, INT64_MAX, NULL);
+    assert_one("Slice rows", 1, INT64_MAX, NULL);
+    assert_one("Slice rows", 0, 9, "the bound 9 of ");
+    assert_one("Slice rows", -9, INT64_MAX, "the bound -9 of ");
+    for (int64_t k = -3; k < 3; k++) assert_one("Slice columns", k, INT64_MAX, NULL); /* of which -2 and -3 are nothing else */
+    for (int64_t k = -2; k < 5; k++)
+        if (k) assert_one("Slice columns", 0, k, NULL);
+    assert_one("Gather", 0, 0, NULL);
+    assert_one("Gather", -1, 0, "index -1 along a dimension that follows");
+    assert_one("Gather", 1, 0, "index 1 along a dimension that follows");
+    assert_one("Reshape", -2, 0, "a dimension of -2");
+}
+
+/* The smaller of the batch and 4 is 4 at all batches of 4 and more that shapes are tried at. */
+static void kinks_are_seen(void **state) {
+    (void)state;
+    for (int64_t built = 2; built <= 6; built += 4) {
+        network n = {0};
+        clt_onnx *onnx;
+        clt_graph *graph;
+        add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
+        add_list(&n, "zero", (int64_t[]){0}, 1), add_list(&n, "four", (int64_t[]){4}, 1);
+        NODE(&n, "Shape", "shape", "x");
+        NODE(&n, "Gather", "size", "shape", "zero");
+        NODE(&n, "Min", "least", "size", "four");
+        add_node(&n, "Cast", (const char *const[]){"least", NULL}, "factor", "to", CLT_ONNX_FLOAT);
+        NODE(&n, "Mul", "y", "x", "factor");
+        add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
+        assert_ok(clt_onnx_open(&onnx, write_network(&n)));
+        assert_ok(clt_graph_create(&graph));
+        assert_status(clt_onnx_build(onnx, graph, &(clt_onnx_options){.batch = built}), CLT_E_UNSUPPORTED);
+        assert_detail("values that differ with the batch");
+        clt_graph_destroy(graph);
+        clt_onnx_close(onnx);
+    }
+}
+
+/* Zeros that are as many as the batch says, and more than a literal holds at another batch. */
+static void large_constants_are_the_devices(void **state) {
+    (void)state;
+    enum { WIDTH = 400 };
+    network n = {0};
+    clt_onnx *onnx;
+    clt_graph *graph;
+    float *values = calloc(100 * WIDTH, sizeof *values);
+    assert_non_null(values);
+    add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
+    add_list(&n, "zero", (int64_t[]){0}, 1), add_list(&n, "width", (int64_t[]){WIDTH}, 1), add_list(&n, "axis", (int64_t[]){1}, 1);
+    NODE(&n, "Shape", "shape", "x");
+    NODE(&n, "Gather", "size", "shape", "zero");
+    add_node(&n, "Concat", (const char *const[]){"size", "width", NULL}, "wide", "axis", 0);
+    NODE(&n, "ConstantOfShape", "zeros", "wide");
+    NODE(&n, "Cos", "ones", "zeros");
+    NODE(&n, "ReduceSum", "sums", "x", "axis");
+    NODE(&n, "Mul", "y", "ones", "sums");
+    add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, WIDTH));
+    assert_ok(clt_onnx_open(&onnx, write_network(&n)));
+    assert_ok(clt_graph_create(&graph));
+    assert_ok(clt_onnx_build(onnx, graph, &(clt_onnx_options){.batch = 100})); /* 200 are tried, too: 80,000 values */
+    predict(graph, clt_onnx_output(onnx, NULL), 3, values, 3 * WIDTH);
+    for (int i = 0; i < 3; i++) assert_true(fabsf(values[i * WIDTH + 7] - (x[3 * i] + x[3 * i + 1] + x[3 * i + 2])) < 1e-6f);
+    free(values);
+    clt_graph_destroy(graph);
+    clt_onnx_close(onnx);
+}
+
+/* Indices that are computed may count from the end. */
+static void computed_indices_count_from_the_end(void **state) {
+    (void)state;
+    network n = {0};
+    clt_onnx *onnx;
+    clt_graph *graph;
+    float values[2 * BATCH * IN];
+    add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
+    add_weight(&n, "table", CLT_SHAPE(4, 1), (float[]){10, 20, 30, 40});
+    add_list(&n, "axis", (int64_t[]){2}, 1);
+    add_node(&n, "Cast", (const char *const[]){"x", NULL}, "places", "to", CLT_ONNX_INT64); /* towards zero: -2 to 3 */
+    add_node(&n, "Gather", (const char *const[]){"table", "places", NULL}, "rows", "axis", 0);
+    NODE(&n, "Squeeze", "y", "rows", "axis");
+    add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
+    assert_ok(clt_onnx_open(&onnx, write_network(&n)));
+    assert_ok(clt_graph_create(&graph));
+    assert_ok(clt_onnx_build(onnx, graph, &(clt_onnx_options){.batch = 2}));
+    predict(graph, clt_onnx_output(onnx, NULL), 2 * BATCH, values, 2 * BATCH * IN);
+    for (int i = 0; i < 2 * BATCH * IN; i++) {
+        int place = (int)x[i];
+        assert_true(values[i] == 10.0f * (float)((place < 0 ? place + 4 : place) + 1));
+    }
+    clt_graph_destroy(graph);
+    clt_onnx_close(onnx);
+}
+
+/* Positions and a mask that exporters compute from the length: batches of shorter sequences give what a file built for their length gives. */
+static void lengths_follow(void **state) {
+    (void)state;
+    enum { LONGEST = 6, WIDTH = 2 };
+    static float table[8 * WIDTH];
+    static const float tokens[2 * LONGEST] = {0, 3, 1, 2, 4, 5, 7, 6, 2, 1, 0, 3};
+    float wanted[2 * LONGEST * LONGEST], got[2 * LONGEST * LONGEST];
+    network n = {0};
+    clt_onnx *onnx;
+    fill(table, 8 * WIDTH, 5);
+    add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(-1, -2));
+    add_weight(&n, "positions", CLT_SHAPE(8, WIDTH), table);
+    add_list(&n, "zero", (int64_t[]){0}, 1), add_list(&n, "one", (int64_t[]){1}, 1), add_list(&n, "two", (int64_t[]){2}, 1);
+    NODE(&n, "Shape", "shape", "x");
+    NODE(&n, "Gather", "sizes", "shape", "one");
+    NODE(&n, "Squeeze", "length", "sizes", "zero"), NODE(&n, "Squeeze", "from", "zero"), NODE(&n, "Squeeze", "by", "one");
+    NODE(&n, "Range", "places", "from", "length", "by");
+    NODE(&n, "Unsqueeze", "row", "places", "zero"), NODE(&n, "Unsqueeze", "column", "places", "one");
+    NODE(&n, "LessOrEqual", "causal", "row", "column");
+    add_node(&n, "Cast", (const char *const[]){"causal", NULL}, "mask", "to", CLT_ONNX_FLOAT);
+    add_node(&n, "Gather", (const char *const[]){"positions", "places", NULL}, "p", "axis", 0); /* [T, WIDTH] */
+    NODE(&n, "Unsqueeze", "tokens", "x", "two");
+    NODE(&n, "Add", "h", "tokens", "p"); /* [N, T, WIDTH] */
+    NODE(&n, "Transpose", "t", "p");
+    NODE(&n, "MatMul", "scores", "h", "t"); /* [N, T, T] */
+    NODE(&n, "Mul", "y", "scores", "mask");
+    add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, -2, -2));
+    assert_ok(clt_onnx_open(&onnx, write_network(&n)));
+    clt_graph *graph, *own;
+    clt_predictor *p, *q;
+    assert_ok(clt_graph_create(&graph));
+    assert_ok(clt_onnx_build(onnx, graph, &(clt_onnx_options){.batch = 2, .length_symbol = "length", .length = LONGEST}));
+    assert_ok(clt_predictor_create(&p, device, clt_onnx_output(onnx, NULL), NULL));
+    for (int64_t length = LONGEST; length > 0; length--) {
+        clt_batch batch = {.samples = 2, .n_fields = 1, .fields = {{CLT_F32, CLT_SHAPE(2, length), tokens}}};
+        size_t count = (size_t)(2 * length * length);
+        clt_onnx *again;
+        assert_ok(clt_onnx_open(&again, support_path("network.onnx")));
+        assert_ok(clt_graph_create(&own));
+        assert_ok(clt_onnx_build(again, own, &(clt_onnx_options){.batch = 2, .sizes = (clt_onnx_size[]){{"length", length}}, .n_sizes = 1}));
+        assert_ok(clt_predictor_create(&q, device, clt_onnx_output(again, NULL), NULL));
+        assert_ok(clt_predictor_run(q, &batch, wanted, count));
+        assert_ok(clt_predictor_run(p, &batch, got, count));
+        for (size_t i = 0; i < count; i++) assert_true(fabsf(got[i] - wanted[i]) <= 1e-6f * fabsf(wanted[i]));
+        clt_predictor_destroy(q);
+        clt_graph_destroy(own);
+        clt_onnx_close(again);
+    }
+    clt_predictor_destroy(p);
+    clt_graph_destroy(graph);
+    assert_ok(clt_graph_create(&graph));
+    assert_status(clt_onnx_build(onnx, graph, &(clt_onnx_options){.length_symbol = "length"}), CLT_E_INVALID);
+    assert_detail("a length of 0");
+    clt_graph_destroy(graph);
+    clt_onnx_close(onnx);
+}
+
 /* ---- and back ---- */
 
 static clt_trainer *train_file(clt_onnx *onnx, clt_graph **graph, int steps) {
@@ -552,7 +747,8 @@ static void refuses_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trains_as_in_c),      cmocka_unit_test(is_built_again), cmocka_unit_test(numbers_are_not_the_batch), cmocka_unit_test(a_table_is_not_cut_to_the_batch),
-        cmocka_unit_test(constants_follow_the_batch), cmocka_unit_test(is_saved), cmocka_unit_test(external_data_are_saved), cmocka_unit_test(names_are_checked),
+        cmocka_unit_test(constants_follow_the_batch), cmocka_unit_test(lengths_follow), cmocka_unit_test(bounds_mean_the_same_at_every_batch), cmocka_unit_test(kinks_are_seen),
+        cmocka_unit_test(large_constants_are_the_devices), cmocka_unit_test(computed_indices_count_from_the_end), cmocka_unit_test(is_saved), cmocka_unit_test(external_data_are_saved), cmocka_unit_test(names_are_checked),
         cmocka_unit_test(problems_are_told_together), cmocka_unit_test(options_are_checked), cmocka_unit_test(shapes_are_checked),
         cmocka_unit_test(survives_failing_memory),    cmocka_unit_test(refuses_nothing),
     };

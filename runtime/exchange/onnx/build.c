@@ -4,7 +4,7 @@
 #include "runtime/exchange/onnx/onnx.h"
 
 clt_onnx_map *clt_onnx_map_of(const char *op) {
-    const clt_onnx_rule *const tables[] = {clt_onnx_pointwise_rules, clt_onnx_product_rules, clt_onnx_shape_rules, clt_onnx_norm_rules, clt_onnx_network_rules};
+    const clt_onnx_rule *const tables[] = {clt_onnx_pointwise_rules, clt_onnx_product_rules, clt_onnx_shape_rules, clt_onnx_norm_rules, clt_onnx_network_rules, clt_onnx_image_rules};
     for (size_t t = 0; t < CLT_COUNT_OF(tables); t++)
         for (const clt_onnx_rule *rule = tables[t]; rule->op; rule++)
             if (!strcmp(rule->op, op)) return rule->map;
@@ -24,12 +24,6 @@ static clt_status all_known(clt_onnx_call *c, bool *known, bool *same) {
     return CLT_OK;
 }
 
-/* The shape of a tensor at size s; rank -1 where nobody knows. A graph without sequences has no other length. */
-static clt_shape shape_at(const clt_tensor *t, int s) {
-    int which = (s - 1) / CLT_OTHERS, k = (s - 1) % CLT_OTHERS;
-    return s == 0 || !clt_graph_other_size(t->graph, which, k) ? t->shape : t->other[which][k];
-}
-
 static clt_status fold_at(clt_onnx_call *c, clt_onnx_fold *fold, int s, const clt_tensor *shaped, clt_literal **in, clt_literal **out) {
     for (size_t i = 0; i < c->node->n_inputs; i++) {
         clt_onnx_value *value = clt_onnx_value_at(c->onnx, c->in[i]);
@@ -37,7 +31,7 @@ static clt_status fold_at(clt_onnx_call *c, clt_onnx_fold *fold, int s, const cl
     }
     clt_onnx_folding f = {.arena = &c->onnx->build, .file = &c->onnx->file, .node = c->node, .opset = c->opset, .in = in, .out = out};
     if (!shaped) return fold(&f);
-    clt_shape shape = shape_at(shaped, s);
+    clt_shape shape = clt_onnx_shape_at(shaped, s);
     if (shape.rank < 0) return clt_fail(CLT_E_UNSUPPORTED, "a shape that follows the batch in a way that nobody knows");
     return clt_onnx_fold_shape_of(&f, &shape);
 }
@@ -51,29 +45,52 @@ static clt_status shape_operand(clt_onnx_call *c, clt_tensor **tensor) {
     return clt_onnx_any(c, 0, tensor);
 }
 
+/* Whether all inputs that there are have literals at size s: at the ends some are too large. */
+static bool are_there(const clt_onnx_call *c, int s) {
+    for (size_t i = 0; i < c->node->n_inputs; i++) {
+        const clt_onnx_value *value = clt_onnx_value_at(c->onnx, c->in[i]);
+        if (value && value->literals[0] && !value->literals[s]) return false;
+    }
+    return true;
+}
+
+static clt_status fold_sizes(clt_onnx_call *c, clt_onnx_fold *fold, bool same, const clt_tensor *shaped) {
+    clt_literal **in, **out;
+    CLT_TRY(clt_arena_take(&c->onnx->build, c->node->n_inputs, sizeof *in, &in));
+    CLT_TRY(clt_arena_take(&c->onnx->build, c->node->n_outputs, sizeof *out, &out));
+    for (int s = 0; s < CLT_ONNX_SIZES; s++) {
+        bool end = s > CLT_SIZES * CLT_OTHERS, there = are_there(c, s);
+        if (there && (s == 0 || !same || (shaped && shaped->follows))) {
+            clt_status status = fold_at(c, fold, s, shaped, in, out);
+            if (status == CLT_E_NO_MEMORY || (status < 0 && !end)) return status;
+            there = status == CLT_OK;
+        }
+        for (size_t i = 0; i < c->node->n_outputs; i++) {
+            clt_onnx_value *value = clt_onnx_value_at(c->onnx, c->out[i]);
+            if (!value || !out[i]) continue;
+            value->literals[s] = !there ? NULL : s && clt_literal_equal(out[i], value->literals[0]) ? value->literals[0] : out[i];
+            value->type = out[i]->type;
+        }
+    }
+    return CLT_OK;
+}
+
 static clt_status fold_node(clt_onnx_call *c, bool *folded) {
     clt_onnx_fold *fold = *c->node->domain ? NULL : clt_onnx_fold_of(c->node->op);
     bool known, same;
     clt_tensor *shaped;
-    clt_literal **in, **out;
     *folded = false;
     if (!fold) return CLT_OK;
     CLT_TRY(all_known(c, &known, &same));
     CLT_TRY(shape_operand(c, &shaped));
     if (!known && !shaped) return CLT_OK;
-    CLT_TRY(clt_arena_take(&c->onnx->build, c->node->n_inputs, sizeof *in, &in));
-    CLT_TRY(clt_arena_take(&c->onnx->build, c->node->n_outputs, sizeof *out, &out));
-    for (int s = 0; s < CLT_ONNX_SIZES; s++) {
-        if (s == 0 || !same || (shaped && shaped->follows)) CLT_TRY(fold_at(c, fold, s, shaped, in, out));
-        for (size_t i = 0; i < c->node->n_outputs; i++) {
-            clt_onnx_value *value = clt_onnx_value_at(c->onnx, c->out[i]);
-            if (!value || !out[i]) continue;
-            value->literals[s] = s && clt_literal_equal(out[i], value->literals[0]) ? value->literals[0] : out[i];
-            value->type = out[i]->type;
-        }
+    clt_status status = fold_sizes(c, fold, same, shaped);
+    *folded = status == CLT_OK;
+    for (size_t i = 0; !*folded && i < c->node->n_outputs; i++) { /* some may have been there at the first sizes */
+        clt_onnx_value *value = clt_onnx_value_at(c->onnx, c->out[i]);
+        if (value) memset(value->literals, 0, sizeof value->literals), value->type = 0;
     }
-    *folded = true;
-    return CLT_OK;
+    return status;
 }
 
 static int64_t type_of_tensor(const clt_tensor *t) {
@@ -92,7 +109,7 @@ static clt_status map_node(clt_onnx_call *c) {
         clt_onnx_value *value = clt_onnx_value_at(c->onnx, c->out[i]);
         if (!value) continue;
         value->tensor = out[i];
-        value->type = !out[i] ? 0 : c->out_type ? c->out_type : type_of_tensor(out[i]);
+        value->type = c->out_type ? c->out_type : out[i] ? type_of_tensor(out[i]) : 0;
     }
     return CLT_OK;
 }

@@ -9,6 +9,51 @@
 /* Variables are found by name, one by one. */
 enum { MOST_VARIABLES = 16384 };
 
+/* ---- sizes ---- */
+
+/* Many samples: a prime, so that what is a multiple of something shows. */
+enum { MANY = 1048583 };
+
+int clt_onnx_differs_at(int s) {
+    int end = s - 1 - CLT_SIZES * CLT_OTHERS;
+    if (s == 0) return -1;
+    return end < 0 ? (s - 1) / CLT_OTHERS : end < 2 ? CLT_SIZE_BATCH : CLT_SIZE_LENGTH;
+}
+
+int64_t clt_onnx_size_at(clt_graph *graph, int which, int s) {
+    int64_t own = which == CLT_SIZE_BATCH ? graph->batch : graph->length;
+    int end = s - 1 - CLT_SIZES * CLT_OTHERS;
+    if (!own || clt_onnx_differs_at(s) != which) return own;
+    if (end >= 0) return end == 1 ? MANY : 1;
+    int64_t other = clt_graph_other_size(graph, which, (s - 1) % CLT_OTHERS);
+    return other ? other : own;
+}
+
+/* At the ends a dimension goes on as it does at the sizes where it was inferred; rank -1 where these are on no line. */
+static clt_shape shape_at_end(const clt_tensor *t, int which, int64_t size) {
+    clt_shape shape = t->shape;
+    int64_t own = clt_onnx_size_at(t->graph, which, 0);
+    for (int d = 0; d < shape.rank; d++)
+        for (int k = 0; k < CLT_OTHERS; k++) {
+            const clt_shape *other = &t->other[which][k];
+            int64_t at = clt_graph_other_size(t->graph, which, k), step, base = t->shape.dims[d];
+            if (!at || at == own) continue;
+            if (other->rank != shape.rank || (other->dims[d] - base) % (at - own)) return (clt_shape){.rank = -1};
+            step = (other->dims[d] - base) / (at - own);
+            if (k == 0) shape.dims[d] = base + step * (size - own);
+            else if (shape.dims[d] != base + step * (size - own)) return (clt_shape){.rank = -1};
+        }
+    return shape;
+}
+
+clt_shape clt_onnx_shape_at(const clt_tensor *t, int s) {
+    int which = clt_onnx_differs_at(s);
+    int64_t own = s ? clt_onnx_size_at(t->graph, which, 0) : 0, size = s ? clt_onnx_size_at(t->graph, which, s) : 0;
+    if (s == 0 || size == own || !t->follows) return t->shape;
+    if (s > CLT_SIZES * CLT_OTHERS) return shape_at_end(t, which, size);
+    return t->other[which][(s - 1) % CLT_OTHERS];
+}
+
 /* ---- faces of a value ---- */
 
 bool clt_onnx_is_weight(const clt_onnx_value *value) {
@@ -67,82 +112,137 @@ static clt_status make_weight(clt_onnx_call *c, clt_onnx_value *value, bool buff
     return clt_graph_status(c->graph);
 }
 
-/* A number at all sizes, as a dimension of an extent. */
-static int64_t extent_of(const clt_graph *graph, const int64_t at[CLT_ONNX_SIZES], int64_t open) {
+/* A number at all sizes but those where it is `absent`; *kind: what it follows. */
+static int64_t follow(clt_graph *graph, const int64_t at[CLT_ONNX_SIZES], const bool absent[CLT_ONNX_SIZES], clt_onnx_kind *kind) {
     bool follows[CLT_SIZES] = {0}, plainly[CLT_SIZES] = {true, true};
     for (int s = 1; s < CLT_ONNX_SIZES; s++) {
-        int which = (s - 1) / CLT_OTHERS;
-        int64_t size = clt_graph_other_size((clt_graph *)(uintptr_t)graph, which, (s - 1) % CLT_OTHERS);
+        int which = clt_onnx_differs_at(s);
+        if (absent[s]) continue;
         follows[which] |= at[s] != at[0];
-        plainly[which] &= at[s] - at[0] == size - (which == CLT_SIZE_BATCH ? graph->batch : graph->length);
+        plainly[which] &= at[s] - at[0] == clt_onnx_size_at(graph, which, s) - clt_onnx_size_at(graph, which, 0);
     }
+    *kind = CLT_ONNX_NUMBER;
     if (!follows[CLT_SIZE_BATCH] && !follows[CLT_SIZE_LENGTH]) return at[0];
-    if (!follows[CLT_SIZE_LENGTH] && plainly[CLT_SIZE_BATCH] && at[0] == graph->batch) return CLT_BATCH;
-    if (!follows[CLT_SIZE_BATCH] && plainly[CLT_SIZE_LENGTH]) return CLT_LENGTH + at[0] - graph->length;
-    return open;
+    *kind = CLT_ONNX_BATCH;
+    if (!follows[CLT_SIZE_LENGTH] && plainly[CLT_SIZE_BATCH] && at[0] == graph->batch) return 0;
+    *kind = CLT_ONNX_LENGTH;
+    if (!follows[CLT_SIZE_BATCH] && plainly[CLT_SIZE_LENGTH]) return at[0] - graph->length;
+    *kind = CLT_ONNX_OPEN;
+    return 0;
+}
+
+int64_t clt_onnx_dimension(const clt_onnx_list *list, int k) {
+    switch (list->kinds[k]) {
+    case CLT_ONNX_NUMBER: return list->at[k];
+    case CLT_ONNX_BATCH: return CLT_BATCH;
+    case CLT_ONNX_LENGTH: return CLT_LENGTH + list->at[k];
+    default: return -1;
+    }
+}
+
+clt_status clt_onnx_constant_array(clt_onnx_call *c, const clt_array *values, clt_tensor **tensor) {
+    char name[64];
+    if (c->graph->n_variables >= MOST_VARIABLES) return clt_fail(CLT_E_RANGE, "more than %d constants", MOST_VARIABLES);
+    for (size_t n = c->graph->n_variables;; n++) { /* a weight may be called so */
+        snprintf(name, sizeof name, "onnx.constant.%zu", n);
+        if (!clt_graph_find(c->graph, name)) break;
+    }
+    *tensor = clt_constant(c->graph, name, values);
+    return clt_graph_status(c->graph);
 }
 
 /* As a device has it: floats, i32, and booleans as u8. */
 clt_status clt_onnx_constant(clt_onnx_call *c, const clt_literal *l, clt_tensor **tensor) {
-    char name[64];
     void *data;
     if (l->elements == 0) return clt_fail(CLT_E_UNSUPPORTED, "a tensor without elements");
-    if (c->graph->n_variables >= MOST_VARIABLES) return clt_fail(CLT_E_RANGE, "more than %d constants", MOST_VARIABLES);
     clt_dtype dtype = l->type == CLT_ONNX_FLOAT ? CLT_F32 : l->type == CLT_ONNX_BOOL ? CLT_U8 : CLT_I32;
     CLT_TRY(clt_arena_take(&c->onnx->build, (size_t)l->elements, sizeof(float), &data));
     if (dtype == CLT_F32) memcpy(data, l->floats, (size_t)l->elements * sizeof(float));
     else if (dtype == CLT_I32) CLT_TRY(clt_narrow_i64(l->integers, data, l->elements, "a constant"));
     else
         for (int64_t i = 0; i < l->elements; i++) ((unsigned char *)data)[i] = l->integers[i] != 0;
-    snprintf(name, sizeof name, "onnx.constant.%zu", c->graph->n_variables);
-    *tensor = clt_constant(c->graph, name, &(clt_array){dtype, l->shape, data});
-    return clt_graph_status(c->graph);
+    return clt_onnx_constant_array(c, &(clt_array){dtype, l->shape, data}, tensor);
 }
 
-/* A literal with one place along each of some axes, along which all places must be the same; *one is NULL where they are not. */
-static clt_status one_of_each(clt_arena *arena, const clt_literal *l, const bool along[CLT_MAX_RANK], clt_literal **one) {
-    clt_shape shape = l->shape;
+/* Whether all places along an axis are the same. */
+static bool is_same_along(const clt_literal *l, int axis) {
     int64_t strides[CLT_MAX_RANK];
-    bool *begun;
-    for (int d = 0; d < shape.rank; d++)
-        if (along[d]) shape.dims[d] = 1;
-    CLT_TRY(clt_literal_new(arena, l->type, &shape, one));
-    CLT_TRY(clt_arena_take(arena, (size_t)(*one)->elements, sizeof *begun, &begun));
-    clt_fold_strides(&shape, &l->shape, strides);
+    clt_shape first = l->shape;
+    first.dims[axis] = 1;
+    clt_fold_strides(&first, &l->shape, strides);
+    int64_t own[CLT_MAX_RANK];
+    clt_shape_strides(&l->shape, own);
+    for (int d = 0; d < l->shape.rank; d++)
+        if (strides[d]) strides[d] = own[d]; /* places in l, and not in what is left of it */
     for (int64_t e = 0; e < l->elements; e++) {
         int64_t at = clt_fold_place(&l->shape, e, strides);
-        bool same = l->type == CLT_ONNX_FLOAT ? (*one)->floats[at] == l->floats[e] : (*one)->integers[at] == l->integers[e];
-        if (begun[at] && !same) return *one = NULL, CLT_OK;
-        clt_fold_copy(*one, at, l, e);
-        begun[at] = true;
+        if (l->type == CLT_ONNX_FLOAT ? l->floats[at] != l->floats[e] : l->integers[at] != l->integers[e]) return false;
+    }
+    return true;
+}
+
+/* The part at the beginning of a literal. */
+static clt_status beginning_of(clt_arena *arena, const clt_literal *l, const clt_shape *shape, clt_literal **part) {
+    int64_t own[CLT_MAX_RANK];
+    clt_shape_strides(&l->shape, own);
+    CLT_TRY(clt_literal_new(arena, l->type, shape, part));
+    for (int64_t e = 0; e < (*part)->elements; e++) clt_fold_copy(*part, e, l, clt_fold_place(shape, e, own));
+    return CLT_OK;
+}
+
+/* The dimensions of a value at all sizes as an extent; *rest: what is kept of it, one place of those along which all are the same. */
+static clt_status read_following(clt_onnx_call *c, const clt_onnx_value *value, clt_shape *extent, clt_shape *rest) {
+    const clt_literal *base = value->literals[0];
+    *extent = *rest = base->shape;
+    for (int d = 0; d < extent->rank; d++) {
+        int64_t at[CLT_ONNX_SIZES] = {0};
+        bool follows = false, absent[CLT_ONNX_SIZES] = {0};
+        for (int s = 0; s < CLT_ONNX_SIZES; s++) {
+            absent[s] = !value->literals[s];
+            if (absent[s]) continue;
+            if (value->literals[s]->shape.rank != extent->rank) return clt_fail(CLT_E_UNSUPPORTED, "the rank of a tensor follows the batch");
+            at[s] = value->literals[s]->shape.dims[d];
+            follows |= at[s] != at[0];
+        }
+        clt_onnx_list one = {.n = 1};
+        one.at[0] = follow(c->graph, at, absent, one.kinds);
+        extent->dims[d] = clt_onnx_dimension(&one, 0);
+        if (one.kinds[0] == CLT_ONNX_OPEN) return clt_fail(CLT_E_UNSUPPORTED, "a size that follows the batch in a way that is not known");
+        if (follows && is_same_along(base, d)) rest->dims[d] = 1;
+        else if (extent->dims[d] == CLT_BATCH) return clt_fail(CLT_E_UNSUPPORTED, "values that differ with the batch, and along it, are used as data");
     }
     return CLT_OK;
 }
 
-/* What is the same for all samples, and at all places, is a constant that is stretched to as many as there are. */
+/* Of shorter sequences the beginning; and what is the same for all samples is stretched to as many as there are. */
 static clt_status make_following(clt_onnx_call *c, clt_onnx_value *value) {
-    clt_shape extent = value->literals[0]->shape;
-    bool along[CLT_MAX_RANK] = {0};
-    clt_literal *first = NULL, *one;
-    clt_tensor *constant;
-    for (int d = 0; d < extent.rank; d++) {
-        int64_t at[CLT_ONNX_SIZES];
-        for (int s = 0; s < CLT_ONNX_SIZES; s++) {
-            if (value->literals[s]->shape.rank != extent.rank) return clt_fail(CLT_E_UNSUPPORTED, "the rank of a tensor follows the batch");
-            at[s] = value->literals[s]->shape.dims[d];
-            along[d] |= at[s] != at[0];
+    clt_shape extent, rest;
+    clt_literal *kept, *part;
+    clt_tensor *tensor;
+    CLT_TRY(read_following(c, value, &extent, &rest));
+    CLT_TRY(beginning_of(&c->onnx->build, value->literals[0], &rest, &kept));
+    for (int s = 1; s < CLT_ONNX_SIZES; s++) {
+        const clt_literal *other = value->literals[s];
+        if (!other) continue;
+        clt_shape shape = other->shape, stretched;
+        for (int d = 0; d < shape.rank; d++) {
+            if (rest.dims[d] == 1 && extent.dims[d] < 0) shape.dims[d] = 1;
+            if (shape.dims[d] > rest.dims[d]) return clt_fail(CLT_E_UNSUPPORTED, "values that grow with the batch are used as data");
         }
-        extent.dims[d] = extent_of(c->graph, at, INT64_MIN);
-        if (extent.dims[d] == INT64_MIN) return clt_fail(CLT_E_UNSUPPORTED, "a size that follows the batch in a way that is not known");
+        CLT_TRY(beginning_of(&c->onnx->build, kept, &shape, &part));
+        int64_t strides[CLT_MAX_RANK];
+        stretched = other->shape;
+        clt_fold_strides(&shape, &stretched, strides);
+        for (int64_t e = 0; e < other->elements; e++) {
+            int64_t at = clt_fold_place(&stretched, e, strides);
+            if (other->type == CLT_ONNX_FLOAT ? other->floats[e] != part->floats[at] : other->integers[e] != part->integers[at])
+                return clt_fail(CLT_E_UNSUPPORTED, "values that differ with the batch or the length are used as data");
+        }
     }
-    for (int s = 0; s < CLT_ONNX_SIZES; s++) {
-        CLT_TRY(one_of_each(&c->onnx->build, value->literals[s], along, &one));
-        if (!one || (first && !clt_literal_equal(first, one)))
-            return clt_fail(CLT_E_UNSUPPORTED, "values that differ with the batch or the length, and along it, are used as data");
-        if (!first) first = one;
-    }
-    CLT_TRY(clt_onnx_constant(c, first, &constant));
-    value->tensor = clt_expand(constant, extent);
+    CLT_TRY(clt_onnx_constant(c, kept, &tensor));
+    for (int d = 0; d < extent.rank; d++)
+        if (clt_dim_is_length(extent.dims[d]) && rest.dims[d] != 1) tensor = clt_slice(tensor, d, 0, extent.dims[d], 1);
+    value->tensor = clt_expand(tensor, extent);
     return clt_graph_status(c->graph);
 }
 
@@ -190,6 +290,17 @@ clt_status clt_onnx_statistics(clt_onnx_call *c, size_t i, clt_tensor **tensor, 
     return CLT_OK;
 }
 
+clt_status clt_onnx_from_start(clt_onnx_call *c, clt_tensor **indices, int64_t n) {
+    enum { EXACT = 1 << 24 }; /* whole numbers of f32 */
+    const clt_tensor *source = *indices;
+    while (clt_tensor_valid(source) && source->kind == CLT_NODE_OP && source->op->is_view) source = source->inputs[0];
+    if (!clt_tensor_valid(source) || clt_tensor_is_leaf(source) || (*indices)->dtype != CLT_I32) return CLT_OK;
+    if (n > EXACT) return clt_fail(CLT_E_UNSUPPORTED, "computed indices of %lld places", (long long)n);
+    clt_tensor *at = clt_cast(*indices, CLT_F32), *zero = clt_fill(c->graph, (clt_shape){0}, 0);
+    *indices = clt_cast(clt_where(clt_less(at, zero), clt_add_scalar(at, (float)n), at), CLT_I32);
+    return clt_graph_status(c->graph);
+}
+
 /* ---- values that must be known ---- */
 
 static clt_status known_value(clt_onnx_call *c, size_t i, clt_onnx_value **value) {
@@ -210,7 +321,7 @@ clt_status clt_onnx_known(clt_onnx_call *c, size_t i, const clt_literal **litera
     return CLT_OK;
 }
 
-clt_status clt_onnx_extent(clt_onnx_call *c, size_t i, int64_t open, clt_shape *extent) {
+clt_status clt_onnx_list_of(clt_onnx_call *c, size_t i, clt_onnx_list *list) {
     clt_onnx_value *value;
     CLT_TRY(check_there(c, i));
     CLT_TRY(known_value(c, i, &value));
@@ -218,12 +329,16 @@ clt_status clt_onnx_extent(clt_onnx_call *c, size_t i, int64_t open, clt_shape *
     if (l->type == CLT_ONNX_FLOAT || l->shape.rank > 1) return clt_fail(CLT_E_FORMAT, "input %zu is not a list of integers", i);
     if (l->elements > CLT_MAX_RANK) return clt_fail(CLT_E_UNSUPPORTED, "%lld dimensions, more than %d", (long long)l->elements, CLT_MAX_RANK);
     for (int s = 1; s < CLT_ONNX_SIZES; s++)
-        if (!clt_shape_equal(&value->literals[s]->shape, &l->shape)) return clt_fail(CLT_E_UNSUPPORTED, "the length of input %zu follows the batch", i);
-    extent->rank = (int)l->elements;
-    for (int d = 0; d < extent->rank; d++) {
-        int64_t at[CLT_ONNX_SIZES];
-        for (int s = 0; s < CLT_ONNX_SIZES; s++) at[s] = value->literals[s]->integers[d];
-        extent->dims[d] = extent_of(c->graph, at, open);
+        if (value->literals[s] && !clt_shape_equal(&value->literals[s]->shape, &l->shape)) return clt_fail(CLT_E_UNSUPPORTED, "the length of input %zu follows the batch", i);
+    list->n = (int)l->elements;
+    for (int d = 0; d < list->n; d++) {
+        int64_t at[CLT_ONNX_SIZES] = {0};
+        bool absent[CLT_ONNX_SIZES] = {0};
+        for (int s = 0; s < CLT_ONNX_SIZES; s++) {
+            absent[s] = !value->literals[s];
+            if (!absent[s]) at[s] = value->literals[s]->integers[d];
+        }
+        list->at[d] = follow(c->graph, at, absent, &list->kinds[d]);
     }
     return CLT_OK;
 }
@@ -232,7 +347,7 @@ bool clt_onnx_is_zero(clt_onnx_call *c, size_t i) {
     clt_onnx_value *v = clt_onnx_has(c, i) ? &c->onnx->values[c->in[i]] : NULL;
     if (!v || clt_onnx_is_weight(v) || clt_onnx_load_literal(c->onnx, v) < 0 || !v->literals[0] || v->type != CLT_ONNX_FLOAT) return false;
     for (int s = 0; s < CLT_ONNX_SIZES; s++)
-        for (int64_t k = 0; k < v->literals[s]->elements; k++)
+        for (int64_t k = 0; v->literals[s] && k < v->literals[s]->elements; k++)
             if (v->literals[s]->floats[k] != 0) return false;
     return true;
 }

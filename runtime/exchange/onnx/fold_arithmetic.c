@@ -149,7 +149,7 @@ static clt_status compute(clt_arena *arena, const operation *row, const clt_lite
     clt_fold_strides(&b->shape, &shape, of_b);
     for (int64_t e = 0; e < y->elements; e++) {
         int64_t i = clt_fold_place(&shape, e, of_a), j = clt_fold_place(&shape, e, of_b);
-        if (!floats && row->divides && b->integers[j] == 0) return clt_fail(CLT_E_RANGE, "an integer is divided by 0");
+        if (!floats && row->divides && b->integers[j] == 0) return clt_fail(CLT_E_FORMAT, "an integer is divided by 0");
         if (compares) y->integers[e] = floats ? row->compares_floats(a->floats[i], b->floats[j]) : row->compares_integers(a->integers[i], b->integers[j]);
         else if (floats && row->of_floats) y->floats[e] = row->of_floats(a->floats[i], b->floats[j]);
         else if (row->of_integers) y->integers[e] = narrowed(y->type, row->of_integers(a->integers[i], b->integers[j]));

@@ -5,7 +5,7 @@
 
 /* A place from -n to n - 1 as one from 0. */
 static clt_status place_in(int64_t index, int64_t n, int64_t *place) {
-    if (index < -n || index >= n) return clt_fail(CLT_E_RANGE, "index %lld of %lld places", (long long)index, (long long)n);
+    if (index < -n || index >= n) return clt_fail(CLT_E_FORMAT, "index %lld of %lld places", (long long)index, (long long)n);
     *place = index < 0 ? index + n : index;
     return CLT_OK;
 }
@@ -107,7 +107,7 @@ typedef struct range {
 
 /* Start and end are brought back into the dimension, as NumPy does it. */
 static clt_status range_of(int64_t start, int64_t end, int64_t step, int64_t n, range *to) {
-    if (step == 0) return clt_fail(CLT_E_RANGE, "a step of 0");
+    if (step == 0) return clt_fail(CLT_E_FORMAT, "a step of 0");
     if (start < 0) start = start < -n ? (step < 0 ? -1 : 0) : start + n;
     if (end < 0) end = end < -n ? -1 : end + n;
     if (step > 0) {

@@ -44,6 +44,18 @@ static bool is_batch(const batch *b, const clt_onnx_info *info, size_t d) {
     return *dim->symbol ? !strcmp(dim->symbol, b->symbol) : d == 0;
 }
 
+static bool is_length(const clt_onnx_options *options, const clt_onnx_info *info, size_t d) {
+    return options->length_symbol && info->dims[d].size < 0 && !strcmp(info->dims[d].symbol, options->length_symbol);
+}
+
+/* The dimension that is the length; 0: none is. */
+static int length_axis(const clt_onnx_options *options, const clt_onnx_info *info) {
+    size_t d = info->rank;
+    while (d-- > 1)
+        if (is_length(options, info, d)) return (int)d;
+    return 0;
+}
+
 static clt_status dim_of(const clt_onnx_options *options, const batch *b, const clt_onnx_info *info, size_t d, int64_t *size) {
     const clt_onnx_dim *dim = &info->dims[d];
     char input[CLT_SHOWN_TEXT], symbol[CLT_SHOWN_TEXT];
@@ -54,6 +66,10 @@ static clt_status dim_of(const clt_onnx_options *options, const batch *b, const 
     if (is_batch(b, info, d)) {
         *size = b->size;
         return CLT_OK;
+    }
+    if (is_length(options, info, d)) {
+        *size = options->length;
+        return *size > 0 ? CLT_OK : clt_fail(CLT_E_INVALID, "a length of %lld", (long long)*size);
     }
     for (int i = 0; i < options->n_sizes; i++)
         if (!strcmp(options->sizes[i].symbol, dim->symbol)) {
@@ -85,8 +101,14 @@ static clt_status add_input(clt_graph *graph, const clt_onnx_options *options, c
     if (info->rank > CLT_MAX_RANK) return clt_fail(CLT_E_UNSUPPORTED, "input \"%s\" has more than %d dimensions", clt_show(info->name, shown), CLT_MAX_RANK);
     shape.rank = (int)info->rank;
     for (size_t d = 0; d < info->rank; d++) CLT_TRY(dim_of(options, b, info, d, &shape.dims[d]));
+    for (int d = 0; d < shape.rank; d++)
+        if (shape.dims[d] == 0) return clt_fail(CLT_E_UNSUPPORTED, "input \"%s\" has no elements", clt_show(info->name, shown));
     value->type = info->type;
-    value->tensor = shape.rank > 0 && is_batch(b, info, 0) ? clt_input(graph, info->name, dtype, shape) : clt_fixed_input(graph, info->name, dtype, shape);
+    bool samples = shape.rank > 0 && is_batch(b, info, 0);
+    int axis = length_axis(options, info);
+    if (!samples && axis) return clt_fail(CLT_E_UNSUPPORTED, "input \"%s\" has the length of the sequences, and is not of samples", clt_show(info->name, shown));
+    if (samples && axis) value->tensor = clt_sequence_input(graph, info->name, dtype, shape, axis);
+    else value->tensor = samples ? clt_input(graph, info->name, dtype, shape) : clt_fixed_input(graph, info->name, dtype, shape);
     return clt_graph_status(graph);
 }
 

@@ -35,7 +35,8 @@ static clt_status resolve_node(clt_onnx *o, clt_table *table, const clt_onnx_nod
         ids[i] = *node->inputs[i] ? find(o, table, node->inputs[i]) : -1;
         if (*node->inputs[i] && ids[i] < 0) {
             clt_status status = fail_name(node->inputs[i], "is read before anything makes it");
-            return clt_fail_context(status, "node \"%s\": ", clt_show(node->name, shown));
+            const char *name = *node->name || !node->n_outputs ? node->name : node->outputs[0];
+            return clt_fail_context(status, "%.40s \"%s\": ", node->op, clt_show(name, shown));
         }
     }
     for (size_t i = 0; i < node->n_outputs; i++) {

@@ -4,7 +4,7 @@
 #include "runtime/exchange/onnx/onnx.h"
 
 /* Opsets of ONNX's own domain: the first and last whose meaning is known here. */
-enum { FIRST_OPSET = 7, LAST_OPSET = 27 };
+enum { FIRST_OPSET = 6, LAST_OPSET = 27 };
 
 /* Nodes of a graph here take some 600 bytes each. */
 enum { MOST_NODES = 1 << 17 };
@@ -53,6 +53,57 @@ void clt_onnx_close(clt_onnx *onnx) {
     clt_free(onnx);
 }
 
+const char *clt_onnx_input_name(const clt_onnx *onnx, size_t index) {
+    for (size_t i = 0; onnx && i < onnx->file.model.n_inputs; i++)
+        if (!onnx->values[onnx->input_ids[i]].initializer && index-- == 0) return onnx->file.model.inputs[i].name;
+    return NULL;
+}
+
+const char *clt_onnx_output_name(const clt_onnx *onnx, size_t index) {
+    return onnx && index < onnx->file.model.n_outputs ? onnx->file.model.outputs[index].name : NULL;
+}
+
+/* ---- tensors by themselves ---- */
+
+static clt_status load_values(clt_array *array, clt_onnx_file *file, const clt_onnx_tensor *t) {
+    switch (t->type) {
+    case CLT_ONNX_FLOAT: array->dtype = CLT_F32; break;
+    case CLT_ONNX_INT32: array->dtype = CLT_I32; break;
+    case CLT_ONNX_INT64: array->dtype = CLT_I64; break;
+    case CLT_ONNX_BOOL: array->dtype = CLT_U8; break;
+    default: return clt_fail(CLT_E_UNSUPPORTED, "a tensor of type %s (%lld)", clt_onnx_type_name(t->type), (long long)t->type);
+    }
+    if (t->rank > CLT_MAX_RANK) return clt_fail(CLT_E_UNSUPPORTED, "a tensor of %zu dimensions, more than %d", t->rank, CLT_MAX_RANK);
+    array->shape.rank = (int)t->rank;
+    for (size_t d = 0; d < t->rank; d++) array->shape.dims[d] = t->dims[d];
+    size_t bytes;
+    if (!clt_mul_size((size_t)t->elements, clt_dtype_bytes(array->dtype), &bytes)) return clt_fail_memory(SIZE_MAX);
+    void *data = clt_alloc(bytes);
+    array->data = data;
+    return data ? clt_onnx_data_read(file, t, 0, t->elements, data) : clt_fail_memory(bytes);
+}
+
+clt_status clt_onnx_tensor_load(clt_array *array, const char *path) {
+    clt_onnx_file file;
+    clt_onnx_tensor tensor;
+    if (!array || !path) return clt_fail(CLT_E_INVALID, "clt_onnx_tensor_load: array or path is NULL");
+    *array = (clt_array){.shape = {0}};
+    clt_status status = clt_onnx_file_open_tensor(&file, path, &tensor);
+    if (status == CLT_OK) {
+        status = load_values(array, &file, &tensor);
+        if (status < 0) clt_fail_context(status, "%s: ", path);
+    }
+    if (status < 0) clt_onnx_tensor_free(array);
+    clt_onnx_file_close(&file);
+    return status;
+}
+
+void clt_onnx_tensor_free(clt_array *array) {
+    if (!array) return;
+    clt_free((void *)(uintptr_t)array->data);
+    array->data = NULL;
+}
+
 /* ---- problems ---- */
 
 static const char *kept_text(clt_onnx *o, const char *text) {
@@ -63,7 +114,8 @@ static const char *kept_text(clt_onnx *o, const char *text) {
 
 clt_status clt_onnx_add_problem(clt_onnx *o, const clt_onnx_node *node, int64_t opset) {
     CLT_TRY(clt_grow(&o->problems, &o->problems_capacity, o->n_problems, sizeof *o->problems));
-    const char *name = *node->name || !node->n_outputs ? node->name : node->outputs[0];
+    const char *name = node->name;
+    for (size_t i = 0; !*name && i < node->n_outputs; i++) name = node->outputs[i];
     o->problems[o->n_problems++] = (clt_onnx_problem){name, node->op, node->domain, opset, kept_text(o, clt_error_detail())};
     return CLT_OK;
 }

@@ -13,8 +13,15 @@
 #include "runtime/exchange/onnx/fold.h"
 #include "runtime/graph/graph.h"
 
-/* As it is built, and at CLT_OTHERS other batches and as many other lengths. */
-enum { CLT_ONNX_SIZES = 1 + CLT_SIZES * CLT_OTHERS };
+/* Literals are computed as it is built, at CLT_OTHERS other batches and as many other lengths, and at ends: batches of 1 and of very many, a length of
+ * 1, so that what has a kink between them, such as the smaller of two sizes, is not taken for a number. */
+enum { CLT_ONNX_ENDS = 3, CLT_ONNX_SIZES = 1 + CLT_SIZES * CLT_OTHERS + CLT_ONNX_ENDS };
+
+/* Of CLT_SIZE_BATCH or CLT_SIZE_LENGTH at size s; which of the two differs there from the graph's, or -1. */
+int64_t clt_onnx_size_at(clt_graph *graph, int which, int s);
+int clt_onnx_differs_at(int s);
+/* The shape of a tensor at size s; rank -1 where nobody knows. */
+clt_shape clt_onnx_shape_at(const clt_tensor *tensor, int s);
 
 typedef struct clt_onnx_value {
     const char *name;
@@ -22,8 +29,10 @@ typedef struct clt_onnx_value {
     clt_onnx_file *file;                /* that has it */
     /* Of a build: */
     int64_t type;                        /* clt_onnx_type of its tensor */
-    clt_literal *literals[CLT_ONNX_SIZES]; /* all or none; several may be the same */
+    clt_literal *literals[CLT_ONNX_SIZES]; /* all or none, but at the ends, where some are too large; several may be the same */
     clt_tensor *tensor;
+    clt_tensor **parts; /* of a sequence, n_parts of them; then there is no tensor */
+    int64_t n_parts;
     bool broken; /* it depends on a node that was refused */
 } clt_onnx_value;
 
@@ -88,7 +97,7 @@ typedef struct clt_onnx_rule {
 } clt_onnx_rule;
 
 /* Each ends with {0}. */
-extern const clt_onnx_rule clt_onnx_pointwise_rules[], clt_onnx_product_rules[], clt_onnx_shape_rules[], clt_onnx_norm_rules[], clt_onnx_network_rules[];
+extern const clt_onnx_rule clt_onnx_pointwise_rules[], clt_onnx_product_rules[], clt_onnx_shape_rules[], clt_onnx_norm_rules[], clt_onnx_network_rules[], clt_onnx_image_rules[];
 
 /* NULL: there is none. */
 clt_onnx_map *clt_onnx_map_of(const char *op);
@@ -107,13 +116,28 @@ clt_status clt_onnx_statistics(clt_onnx_call *c, size_t i, clt_tensor **tensor, 
 /* Input i as values that are known now, at the size that is built; NULL where it is left out. CLT_E_UNSUPPORTED: it is computed from data, or follows the
  * batch. */
 clt_status clt_onnx_known(clt_onnx_call *c, size_t i, const clt_literal **literal);
-/* The same of integers that may follow the batch or the length: CLT_BATCH, CLT_LENGTH and a number, or `open` where that is not all. A
- * list of up to CLT_MAX_RANK. */
-clt_status clt_onnx_extent(clt_onnx_call *c, size_t i, int64_t open, clt_shape *extent);
+/* An integer that may follow the batch or the length. */
+typedef enum clt_onnx_kind {
+    CLT_ONNX_NUMBER,
+    CLT_ONNX_BATCH,  /* it is the batch */
+    CLT_ONNX_LENGTH, /* it is the length, plus `at` */
+    CLT_ONNX_OPEN    /* it follows them in another way */
+} clt_onnx_kind;
+typedef struct clt_onnx_list {
+    int n;
+    int64_t at[CLT_MAX_RANK];
+    clt_onnx_kind kinds[CLT_MAX_RANK];
+} clt_onnx_list;
+
+/* Input i as such integers, up to CLT_MAX_RANK. */
+clt_status clt_onnx_list_of(clt_onnx_call *c, size_t i, clt_onnx_list *list);
+/* A dimension for an op: a number, CLT_BATCH, CLT_LENGTH and a number, or -1. */
+int64_t clt_onnx_dimension(const clt_onnx_list *list, int k);
 /* A scalar, or what it is where it is left out. */
 clt_status clt_onnx_known_float(clt_onnx_call *c, size_t i, float otherwise, float *value);
 /* A tensor of values that are known. */
 clt_status clt_onnx_constant(clt_onnx_call *c, const clt_literal *literal, clt_tensor **tensor);
+clt_status clt_onnx_constant_array(clt_onnx_call *c, const clt_array *values, clt_tensor **tensor);
 /* Whether input i is zeros at all sizes. */
 bool clt_onnx_is_zero(clt_onnx_call *c, size_t i);
 /* Whether input i is a float of one element that is known; no error where not. */
@@ -121,6 +145,10 @@ bool clt_onnx_is_scalar(clt_onnx_call *c, size_t i, float *value);
 
 /* Axes from an attribute, or else from input i, from 0 up; *n is -1 where there are none. */
 clt_status clt_onnx_axes(clt_onnx_call *c, const char *name, size_t i, int rank, int axes[CLT_MAX_RANK], int *n);
+
+/* Indices into n places that are computed may count from the end. Those of an input are left as they are: each batch is checked, and they must count
+ * from the start. */
+clt_status clt_onnx_from_start(clt_onnx_call *c, clt_tensor **indices, int64_t n);
 
 int64_t clt_onnx_int(const clt_onnx_call *c, const char *name, int64_t otherwise);
 float clt_onnx_float_attribute(const clt_onnx_call *c, const char *name, float otherwise);

@@ -96,6 +96,7 @@ static clt_status map_gather_elements(clt_onnx_call *c, clt_tensor **out) {
     if (indices->shape.rank != x->shape.rank || x->shape.rank == CLT_MAX_RANK) return clt_fail(CLT_E_UNSUPPORTED, "indices of %d dimensions", indices->shape.rank);
     for (int d = 0; d < x->shape.rank; d++)
         if (d != axis && indices->shape.dims[d] != x->shape.dims[d]) return clt_fail(CLT_E_UNSUPPORTED, "fewer indices than places along axis %d", d);
+    CLT_TRY(clt_onnx_from_start(c, &indices, x->shape.dims[axis]));
     clt_tensor *own = clt_one_hot(indices, x->shape.dims[axis]), *turned = clt_unsqueeze(moved(x, axis, x->shape.rank - 1), axis);
     out[0] = clt_sum(clt_where(own, turned, clt_fill(c->graph, (clt_shape){0}, 0)), (clt_reduce_options){.axes = {-1}, .n_axes = 1});
     return CLT_OK;
@@ -114,6 +115,7 @@ static clt_status map_one_hot(clt_onnx_call *c, clt_tensor **out) {
     if (!(size >= 1 && size <= INT32_MAX)) return clt_fail(CLT_E_RANGE, "a depth of %g", size);
     if (indices->shape.rank == CLT_MAX_RANK) return clt_fail(CLT_E_UNSUPPORTED, "its result has more than %d dimensions", CLT_MAX_RANK);
     CLT_TRY(clt_onnx_axis(c, clt_onnx_int(c, "axis", -1), indices->shape.rank + 1, &axis));
+    CLT_TRY(clt_onnx_from_start(c, &indices, (int64_t)size));
     clt_tensor *y = clt_one_hot(indices, (int64_t)size);
     float off = values->floats[0], on = values->floats[1];
     if (clt_tensor_valid(y) && axis != y->shape.rank - 1) y = moved(y, y->shape.rank - 1, axis);
@@ -153,22 +155,19 @@ static clt_tensor *gates_of(clt_tensor *w, int direction, const int *order, int 
     clt_tensor *own = clt_squeeze(clt_slice(w, 0, direction, direction + 1, 1), 0), *parts[4];
     int64_t hidden = clt_tensor_valid(own) ? own->shape.dims[0] / (own->shape.rank == 1 ? 2 * gates : gates) : 1;
     for (int g = 0; g < gates; g++) parts[g] = clt_slice(own, 0, (first * gates + order[g]) * hidden, (first * gates + order[g] + 1) * hidden, 1);
-    return clt_concat(parts, gates, 0);
+    return gates == 1 ? parts[0] : clt_concat(parts, gates, 0);
 }
 
-static clt_status check_recurrent(const clt_onnx_call *c, bool lstm) {
-    static const char *const unknown[] = {"activation_alpha", "activation_beta", "clip"};
+static clt_status check_recurrent(const clt_onnx_call *c, int gates) {
+    static const char *const unknown[] = {"activation_alpha", "activation_beta", "clip"}, *const usual[] = {"Sigmoid", "Tanh", "Tanh"};
     const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, "activations");
-    static const char *const of_lstm[] = {"Sigmoid", "Tanh", "Tanh"}, *const of_gru[] = {"Sigmoid", "Tanh"};
     for (size_t i = 0; i < CLT_COUNT_OF(unknown); i++)
         if (clt_onnx_attribute_of(c->node, unknown[i])) return clt_fail(CLT_E_UNSUPPORTED, "the attribute %s", unknown[i]);
     for (size_t i = 0; a && i < a->n; i++)
-        if (strcmp(a->strings[i], lstm ? of_lstm[i % 3] : of_gru[i % 2])) return clt_fail(CLT_E_UNSUPPORTED, "the activation %.40s", a->strings[i]);
+        if (strcmp(a->strings[i], gates == 1 ? "Tanh" : usual[i % (gates == 4 ? 3 : 2)])) return clt_fail(CLT_E_UNSUPPORTED, "the activation %.40s", a->strings[i]);
     if (clt_onnx_int(c, "input_forget", 0)) return clt_fail(CLT_E_UNSUPPORTED, "input_forget");
     if (clt_onnx_has(c, 4)) return clt_fail(CLT_E_UNSUPPORTED, "sequences of different lengths");
-    if (lstm && clt_onnx_has(c, 7)) return clt_fail(CLT_E_UNSUPPORTED, "peepholes");
-    if (!lstm && !clt_onnx_int(c, "linear_before_reset", 0)) return clt_fail(CLT_E_UNSUPPORTED, "linear_before_reset 0");
-    return CLT_OK;
+    return gates == 4 && clt_onnx_has(c, 7) ? clt_fail(CLT_E_UNSUPPORTED, "peepholes") : CLT_OK;
 }
 
 /* The first state of a direction, [N, hidden], of [directions, N, hidden] or, with `layout`, [N, directions, hidden]; NULL: zeros. */
@@ -182,13 +181,13 @@ static clt_status first_state(clt_onnx_call *c, size_t i, int direction, int axi
 
 /* X [T, N, D], or with layout 1 [N, T, D]; ONNX has the gates of an LSTM in the order i o f c, of a GRU z r h, PyTorch i f c o and r z h. */
 static clt_status map_recurrent(clt_onnx_call *c, clt_tensor **out) {
-    static const int order_lstm[] = {0, 2, 3, 1}, order_gru[] = {1, 0, 2};
-    bool lstm = !strcmp(c->node->op, "LSTM"), batch_first = clt_onnx_int(c, "layout", 0);
+    static const int order_lstm[] = {0, 2, 3, 1}, order_gru[] = {1, 0, 2}, order_rnn[] = {0};
+    bool lstm = !strcmp(c->node->op, "LSTM"), gru = !strcmp(c->node->op, "GRU"), batch_first = clt_onnx_int(c, "layout", 0);
     const char *way = clt_onnx_text(c, "direction", "forward");
-    int gates = lstm ? 4 : 3, directions = strcmp(way, "bidirectional") ? 1 : 2, axis = batch_first;
-    const int *order = lstm ? order_lstm : order_gru;
+    int gates = lstm ? 4 : gru ? 3 : 1, directions = strcmp(way, "bidirectional") ? 1 : 2, axis = batch_first;
+    const int *order = lstm ? order_lstm : gru ? order_gru : order_rnn;
     clt_tensor *x, *w, *r, *b = NULL, *ys[2], *hs[2], *cs[2];
-    CLT_TRY(check_recurrent(c, lstm));
+    CLT_TRY(check_recurrent(c, gates));
     CLT_TRY(clt_onnx_float(c, 0, &x));
     CLT_TRY(clt_onnx_float(c, 1, &w));
     CLT_TRY(clt_onnx_float(c, 2, &r));
@@ -198,7 +197,8 @@ static clt_status map_recurrent(clt_onnx_call *c, clt_tensor **out) {
         return clt_fail(CLT_E_SHAPE, "its weights do not fit");
     if (!batch_first) x = clt_transpose(x, 0, 1);
     for (int d = 0; d < directions; d++) {
-        clt_recurrent_weights weights = {gates_of(w, d, order, gates, 0), gates_of(r, d, order, gates, 0), NULL, NULL};
+        clt_recurrent_weights weights = {.gates = gates, .reset_first = gru && !clt_onnx_int(c, "linear_before_reset", 0), .weight_ih = gates_of(w, d, order, gates, 0),
+                                         .weight_hh = gates_of(r, d, order, gates, 0)};
         if (b) weights.bias_ih = gates_of(b, d, order, gates, 0), weights.bias_hh = gates_of(b, d, order, gates, 1);
         cs[d] = NULL;
         CLT_TRY(first_state(c, 5, d, axis, &hs[d]));
@@ -240,29 +240,77 @@ static clt_status read_mask(clt_onnx_call *c, size_t i, clt_tensor **mask) {
     return CLT_OK;
 }
 
+/* A head of keys or values for each of the queries'. */
+static clt_tensor *repeat_heads(clt_tensor *x, int64_t heads) {
+    clt_shape extent = clt_tensor_extent(x);
+    int64_t own = extent.dims[1];
+    if (own == heads) return x;
+    x = clt_expand(clt_unsqueeze(x, 2), CLT_SHAPE(extent.dims[0], own, heads / own, extent.dims[2], extent.dims[3]));
+    return clt_reshape_to(x, CLT_SHAPE(extent.dims[0], heads, extent.dims[2], extent.dims[3]));
+}
+
+/* 0, and -inf for keys that come after the query, whose place is `past` behind its number. */
+static clt_status causal_mask(clt_onnx_call *c, int64_t queries, int64_t keys, int64_t past, clt_tensor **mask) {
+    clt_literal *values;
+    CLT_TRY(clt_literal_new(&c->onnx->build, CLT_ONNX_FLOAT, &CLT_SHAPE(queries, keys), &values));
+    for (int64_t e = 0; e < values->elements; e++) values->floats[e] = e % keys > e / keys + past ? -INFINITY : 0;
+    return clt_onnx_constant(c, values, mask);
+}
+
+/* With what clt_attention_with does not have: scores that are limited or an output, values of another width, keys of before. The scores are in memory. */
+static clt_status compose_attention(clt_onnx_call *c, clt_tensor *q, clt_tensor *k, clt_tensor *v, clt_tensor *mask, int64_t past, clt_tensor **y, clt_tensor **scores) {
+    float cap = clt_onnx_float_attribute(c, "softcap", 0), scale = clt_onnx_float_attribute(c, "scale", 0);
+    int64_t stage = clt_onnx_int(c, "qk_matmul_output_mode", 0);
+    clt_tensor *causal = NULL, *stages[4];
+    if (scale == 0) scale = 1 / sqrtf((float)q->shape.dims[3]);
+    if (clt_onnx_int(c, "is_causal", 0)) {
+        if (clt_tensor_extent(q).dims[2] < 0 || clt_tensor_extent(k).dims[2] < 0) return clt_fail(CLT_E_UNSUPPORTED, "is_causal of a length that is not one number, with %s", cap != 0 ? "softcap" : "these operands");
+        CLT_TRY(causal_mask(c, q->shape.dims[2], k->shape.dims[2], past, &causal));
+    }
+    if (mask && mask->dtype == CLT_U8)
+        mask = clt_where(clt_cast(mask, CLT_F32), clt_fill(c->graph, (clt_shape){0}, 0), clt_fill(c->graph, (clt_shape){0}, -INFINITY));
+    stages[0] = clt_mul_scalar(clt_matmul_with(q, repeat_heads(k, q->shape.dims[1]), (clt_matmul_options){.transpose_b = true}), scale);
+    stages[1] = cap != 0 ? clt_mul_scalar(clt_tanh(clt_mul_scalar(stages[0], 1 / cap)), cap) : stages[0];
+    stages[2] = mask ? clt_add(stages[1], mask) : stages[1];
+    if (causal) stages[2] = clt_add(stages[2], causal);
+    stages[3] = clt_softmax(stages[2], -1);
+    if (stage < 0 || stage > 3) return clt_fail(CLT_E_UNSUPPORTED, "qk_matmul_output_mode %lld", (long long)stage);
+    *scores = stages[stage];
+    *y = clt_matmul(stages[3], repeat_heads(v, q->shape.dims[1]));
+    return CLT_OK;
+}
+
 static clt_status map_attention(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *q, *k, *v, *mask;
-    int64_t heads = clt_onnx_int(c, "q_num_heads", 0), key_heads = clt_onnx_int(c, "kv_num_heads", 0);
+    int64_t heads = clt_onnx_int(c, "q_num_heads", 0), key_heads = clt_onnx_int(c, "kv_num_heads", 0), past = 0;
     CLT_TRY(clt_onnx_float(c, 0, &q));
     CLT_TRY(clt_onnx_float(c, 1, &k));
     CLT_TRY(clt_onnx_float(c, 2, &v));
     CLT_TRY(read_mask(c, 3, &mask));
-    if (clt_onnx_has(c, 4) || clt_onnx_has(c, 5) || clt_onnx_has(c, 6)) return clt_fail(CLT_E_UNSUPPORTED, "keys and values of before");
-    if (clt_onnx_float_attribute(c, "softcap", 0) != 0) return clt_fail(CLT_E_UNSUPPORTED, "softcap");
-    for (size_t i = 1; i < c->node->n_outputs; i++)
-        if (*c->node->outputs[i] && c->onnx->needed_outputs[c->out[i]]) return clt_fail(CLT_E_UNSUPPORTED, "output %zu, of keys, values or scores", i);
-    bool flat = q->shape.rank == 3;
+    if (clt_onnx_has(c, 6)) return clt_fail(CLT_E_UNSUPPORTED, "lengths of keys that differ between samples");
+    bool flat = q->shape.rank == 3, before = clt_onnx_has(c, 4) && clt_onnx_has(c, 5);
     if (flat) {
         if (heads < 1 || key_heads < 1 || k->shape.rank != 3 || v->shape.rank != 3 || q->shape.dims[2] % heads || k->shape.dims[2] % key_heads || v->shape.dims[2] % key_heads)
             return clt_fail(CLT_E_SHAPE, "its heads do not divide its operands");
         q = split_heads(q, heads), k = split_heads(k, key_heads), v = split_heads(v, key_heads);
     }
     if (!clt_tensor_valid(q) || q->shape.rank != 4 || k->shape.rank != 4 || v->shape.rank != 4) return clt_fail(CLT_E_SHAPE, "operands of %d dimensions", q->shape.rank);
-    bool causal = clt_onnx_int(c, "is_causal", 0);
-    if (v->shape.dims[3] != q->shape.dims[3]) return clt_fail(CLT_E_UNSUPPORTED, "values of another width than keys");
-    clt_attention_options o = {.causal = causal, .scale = clt_onnx_float_attribute(c, "scale", 0), .mask = mask};
-    out[0] = clt_attention_with(q, k, v, o);
-    if (flat && clt_tensor_valid(out[0])) out[0] = join_heads(out[0]);
+    if (q->shape.dims[1] % k->shape.dims[1] || v->shape.dims[1] != k->shape.dims[1]) return clt_fail(CLT_E_SHAPE, "heads of keys do not divide those of queries");
+    if (before) {
+        clt_tensor *of[2];
+        for (size_t i = 0; i < 2; i++) CLT_TRY(clt_onnx_float(c, 4 + i, &of[i]));
+        past = of[0]->shape.rank == 4 ? of[0]->shape.dims[2] : 0;
+        k = clt_concat((clt_tensor *[]){of[0], k}, 2, 2), v = clt_concat((clt_tensor *[]){of[1], v}, 2, 2);
+        if (!clt_tensor_valid(k) || !clt_tensor_valid(v)) return CLT_OK;
+    }
+    bool scores = c->node->n_outputs > 3 && *c->node->outputs[3] && c->onnx->needed_outputs[c->out[3]];
+    clt_tensor *y = NULL, *of_scores = NULL;
+    if (scores || before || clt_onnx_float_attribute(c, "softcap", 0) != 0 || v->shape.dims[3] != q->shape.dims[3]) CLT_TRY(compose_attention(c, q, k, v, mask, past, &y, &of_scores));
+    else y = clt_attention_with(q, k, v, (clt_attention_options){.causal = clt_onnx_int(c, "is_causal", 0), .scale = clt_onnx_float_attribute(c, "scale", 0), .mask = mask});
+    out[0] = flat && clt_tensor_valid(y) ? join_heads(y) : y;
+    if (c->node->n_outputs > 1) out[1] = k;
+    if (c->node->n_outputs > 2) out[2] = v;
+    if (scores) out[3] = of_scores;
     return CLT_OK;
 }
 
@@ -303,31 +351,8 @@ static clt_status map_rotary(clt_onnx_call *c, clt_tensor **out) {
     return CLT_OK;
 }
 
-/* ---- images ---- */
-
-/* [N, C b b, H, W] -> [N, C, H b, W b], or back. */
-static clt_status map_depth_space(clt_onnx_call *c, clt_tensor **out) {
-    clt_tensor *x;
-    int64_t block = clt_onnx_int(c, "blocksize", 0);
-    bool to_space = !strcmp(c->node->op, "DepthToSpace"), crd = !strcmp(clt_onnx_text(c, "mode", "DCR"), "CRD");
-    CLT_TRY(clt_onnx_float(c, 0, &x));
-    if (x->shape.rank != 4 || block < 1 || block > CLT_MAX_WINDOW) return clt_fail(CLT_E_SHAPE, "%d dimensions, blocks of %lld", x->shape.rank, (long long)block);
-    int64_t n = clt_tensor_extent(x).dims[0], channels = x->shape.dims[1], h = x->shape.dims[2], w = x->shape.dims[3];
-    if (to_space ? channels % (block * block) : h % block || w % block) return clt_fail(CLT_E_SHAPE, "blocks of %lld do not divide it", (long long)block);
-    if (to_space) {
-        int64_t depth = channels / (block * block);
-        static const int dcr[] = {0, 3, 4, 1, 5, 2}, columns[] = {0, 1, 4, 2, 5, 3};
-        x = clt_reshape_to(x, crd ? CLT_SHAPE(n, depth, block, block, h, w) : CLT_SHAPE(n, block, block, depth, h, w));
-        out[0] = clt_reshape_to(clt_permute(x, crd ? columns : dcr), CLT_SHAPE(n, depth, h * block, w * block));
-        return CLT_OK;
-    }
-    x = clt_reshape_to(x, CLT_SHAPE(n, channels, h / block, block, w / block, block));
-    out[0] = clt_reshape_to(clt_permute(x, (const int[]){0, 3, 5, 1, 2, 4}), CLT_SHAPE(n, channels * block * block, h / block, w / block));
-    return CLT_OK;
-}
-
 const clt_onnx_rule clt_onnx_network_rules[] = {
     {"SoftmaxCrossEntropyLoss", map_cross_entropy}, {"NegativeLogLikelihoodLoss", map_nll}, {"GatherElements", map_gather_elements}, {"OneHot", map_one_hot},
-    {"Trilu", map_trilu}, {"LSTM", map_recurrent}, {"GRU", map_recurrent}, {"Attention", map_attention}, {"RotaryEmbedding", map_rotary},
-    {"DepthToSpace", map_depth_space}, {"SpaceToDepth", map_depth_space}, {0},
+    {"Trilu", map_trilu}, {"LSTM", map_recurrent}, {"GRU", map_recurrent}, {"RNN", map_recurrent}, {"Attention", map_attention}, {"RotaryEmbedding", map_rotary},
+    {0},
 };

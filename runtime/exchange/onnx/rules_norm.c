@@ -18,8 +18,34 @@ static clt_tensor *reduced(const char *op, clt_tensor *x, clt_reduce_options o) 
     /* ReduceLogSumExp: less the largest, so that nothing overflows. */
     clt_reduce_options kept = o;
     kept.keep_dims = true;
-    clt_tensor *most = clt_max(x, kept), *sum = clt_log(clt_sum(clt_exp(clt_sub(x, most)), o));
-    return clt_add(sum, o.keep_dims ? most : clt_max(x, o));
+    clt_tensor *zero = clt_fill(x->graph, (clt_shape){0}, 0), *largest = clt_fill(x->graph, (clt_shape){0}, 3.402823466e38f);
+    clt_tensor *most = clt_max(x, kept), *finite = clt_where(clt_greater(clt_abs(most), largest), zero, most);
+    clt_tensor *sum = clt_log(clt_sum(clt_exp(clt_sub(x, finite)), kept)), *y = clt_add(sum, finite);
+    return o.keep_dims || !clt_tensor_valid(y) ? y : clt_sum(y, o); /* over one place each */
+}
+
+/* One place after the other: there is no such op. */
+static clt_status map_product(clt_onnx_call *c, clt_tensor **out) {
+    enum { MOST_PLACES = 64 };
+    clt_tensor *x;
+    int axes[CLT_MAX_RANK], n;
+    bool gone[CLT_MAX_RANK] = {0}, keeps = clt_onnx_int(c, "keepdims", 1);
+    CLT_TRY(clt_onnx_float(c, 0, &x));
+    CLT_TRY(clt_onnx_axes(c, "axes", 1, x->shape.rank, axes, &n));
+    bool none = n <= 0 && clt_onnx_int(c, "noop_with_empty_axes", 0);
+    for (int d = 0; d < x->shape.rank; d++) gone[d] = n <= 0 && !none;
+    for (int i = 0; i < n; i++) gone[axes[i]] = true;
+    for (int d = x->shape.rank; d-- > 0;) {
+        if (!gone[d]) continue;
+        int64_t places = x->shape.dims[d];
+        if (places > MOST_PLACES || clt_tensor_extent(x).dims[d] != places) return clt_fail(CLT_E_UNSUPPORTED, "over %lld places, or over the batch", (long long)places);
+        clt_tensor *product = clt_slice(x, d, 0, 1, 1);
+        for (int64_t i = 1; i < places; i++) product = clt_mul(product, clt_slice(x, d, i, i + 1, 1));
+        x = keeps ? product : clt_squeeze(product, d);
+        if (!clt_tensor_valid(x)) return CLT_OK;
+    }
+    out[0] = x;
+    return CLT_OK;
 }
 
 static clt_status map_reduce(clt_onnx_call *c, clt_tensor **out) {
@@ -28,11 +54,12 @@ static clt_status map_reduce(clt_onnx_call *c, clt_tensor **out) {
     clt_reduce_options o = {.keep_dims = clt_onnx_int(c, "keepdims", 1)};
     CLT_TRY(clt_onnx_float(c, 0, &x));
     CLT_TRY(clt_onnx_axes(c, "axes", 1, x->shape.rank, axes, &n));
-    bool none = n <= 0 && clt_onnx_int(c, "noop_with_empty_axes", 0);
+    bool none = n <= 0 && x->shape.rank > 0 && clt_onnx_int(c, "noop_with_empty_axes", 0);
     for (int i = 0; i < n; i++) o.axes[o.n_axes++] = axes[i];
     if (none && strcmp(c->node->op, "ReduceSum") && strcmp(c->node->op, "ReduceMean") && strcmp(c->node->op, "ReduceMax") && strcmp(c->node->op, "ReduceMin"))
         return clt_fail(CLT_E_UNSUPPORTED, "no axes, which reduces nothing");
-    out[0] = none || x->shape.rank == 0 ? x : reduced(c->node->op, x, o);
+    if (x->shape.rank == 0) x = clt_unsqueeze(x, 0), o = (clt_reduce_options){.n_axes = 0}; /* of one element, too */
+    out[0] = none ? x : reduced(c->node->op, x, o);
     return CLT_OK;
 }
 
@@ -93,6 +120,11 @@ static float eps_of(const clt_onnx_call *c) {
     return eps == 0 ? CLT_ZERO : eps;
 }
 
+/* Whether the graph needs output i. */
+static bool is_wanted(const clt_onnx_call *c, size_t i) {
+    return i < c->node->n_outputs && *c->node->outputs[i] && c->onnx->needed_outputs[c->out[i]];
+}
+
 /* Of [C], to be stretched over [N, C, ...]. */
 static clt_tensor *over_channels(clt_tensor *x, int rank) {
     clt_shape shape = {.rank = rank - 1};
@@ -104,6 +136,7 @@ static clt_status map_batch_norm(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *of[5];
     float momentum = 1 - clt_onnx_float_attribute(c, "momentum", 0.9f), eps = eps_of(c);
     bool trains = clt_onnx_int(c, "training_mode", 0), buffers;
+    if (c->opset < 7 && !clt_onnx_int(c, "is_test", 0)) return clt_fail(CLT_E_UNSUPPORTED, "is_test 0, of before opset 7");
     if (!clt_onnx_int(c, "spatial", 1)) return clt_fail(CLT_E_UNSUPPORTED, "spatial 0");
     for (size_t i = 0; i < 3; i++) CLT_TRY(clt_onnx_float(c, i, &of[i]));
     CLT_TRY(clt_onnx_statistics(c, 3, &of[3], &buffers));
@@ -111,7 +144,7 @@ static clt_status map_batch_norm(clt_onnx_call *c, clt_tensor **out) {
     CLT_TRY(clt_onnx_statistics(c, 4, &of[4], &both));
     buffers &= both;
     for (size_t i = 1; i < c->node->n_outputs; i++)
-        if (*c->node->outputs[i] && c->onnx->needed_outputs[c->out[i]]) return clt_fail(CLT_E_UNSUPPORTED, "its statistics are an output");
+        if (is_wanted(c, i)) return clt_fail(CLT_E_UNSUPPORTED, "its statistics are an output");
     if (of[0]->shape.rank < 2) return clt_fail(CLT_E_SHAPE, "%d dimensions", of[0]->shape.rank);
     if (buffers) {
         out[0] = clt_batch_norm_op(of[0], of[1], of[2], of[3], of[4], (clt_norm_options){.eps = eps, .momentum = momentum == 0 ? CLT_ZERO : momentum});
@@ -149,8 +182,6 @@ static clt_status map_layer_norm(clt_onnx_call *c, clt_tensor **out) {
     CLT_TRY(clt_onnx_float(c, 1, &scale));
     if (!rms && clt_onnx_has(c, 2)) CLT_TRY(clt_onnx_float(c, 2, &bias));
     CLT_TRY(clt_onnx_axis(c, clt_onnx_int(c, "axis", -1), x->shape.rank, &axis));
-    for (size_t i = 1; i < c->node->n_outputs; i++)
-        if (*c->node->outputs[i] && c->onnx->needed_outputs[c->out[i]]) return clt_fail(CLT_E_UNSUPPORTED, "its statistics are an output");
     int dims = x->shape.rank - axis;
     clt_shape extent = clt_tensor_extent(x);
     for (int d = axis; d < extent.rank; d++)
@@ -161,6 +192,11 @@ static clt_status map_layer_norm(clt_onnx_call *c, clt_tensor **out) {
     out[0] = rms ? clt_rms_norm_op(x, weight, o) : clt_layer_norm_op(x, weight, shift, o);
     if (!fits) out[0] = clt_mul(out[0], scale);
     if (!fits && bias) out[0] = clt_add(out[0], bias);
+    clt_reduce_options over = {.keep_dims = true};
+    for (int d = axis; d < x->shape.rank; d++) over.axes[over.n_axes++] = d;
+    clt_tensor *mean = is_wanted(c, 1) || is_wanted(c, 2) ? clt_mean(x, over) : NULL, *apart = mean ? clt_sub(x, mean) : NULL;
+    if (is_wanted(c, 1)) out[1] = mean;
+    if (is_wanted(c, 2)) out[2] = clt_pow_scalar(clt_add_scalar(clt_mean(clt_mul(apart, apart), over), o.eps), -0.5f);
     return CLT_OK;
 }
 
@@ -185,13 +221,39 @@ static clt_status map_group_norm(clt_onnx_call *c, clt_tensor **out) {
     return CLT_OK;
 }
 
+/* Divided by the sum of absolute values, or by the root of the sum of squares. */
+static clt_status map_lp(clt_onnx_call *c, clt_tensor **out) {
+    clt_tensor *x;
+    int axis;
+    int64_t p = clt_onnx_int(c, "p", 2);
+    CLT_TRY(clt_onnx_float(c, 0, &x));
+    if (p != 1 && p != 2) return clt_fail(CLT_E_UNSUPPORTED, "p of %lld", (long long)p);
+    CLT_TRY(clt_onnx_axis(c, clt_onnx_int(c, "axis", -1), x->shape.rank, &axis));
+    clt_reduce_options o = {.axes = {axis}, .n_axes = 1, .keep_dims = true};
+    clt_tensor *norm = p == 1 ? clt_sum(clt_abs(x), o) : clt_sqrt(clt_sum(clt_mul(x, x), o));
+    out[0] = clt_div(x, clt_add(norm, clt_less_equal(norm, clt_fill(c->graph, (clt_shape){0}, 0)))); /* zeros stay zeros */
+    return CLT_OK;
+}
+
+/* 1 at the first of the largest. */
+static clt_status map_hardmax(clt_onnx_call *c, clt_tensor **out) {
+    clt_tensor *x;
+    int axis, order[CLT_MAX_RANK], next = 0;
+    CLT_TRY(clt_onnx_float(c, 0, &x));
+    CLT_TRY(clt_onnx_axis(c, clt_onnx_int(c, "axis", c->opset < 13 ? 1 : -1), x->shape.rank, &axis));
+    if (c->opset < 13 && axis != x->shape.rank - 1) return clt_fail(CLT_E_UNSUPPORTED, "over several dimensions");
+    for (int d = 0; d < x->shape.rank; d++) order[d] = d == axis ? x->shape.rank - 1 : next++;
+    out[0] = clt_permute(clt_one_hot(clt_argmax(x, axis), x->shape.dims[axis]), order);
+    return CLT_OK;
+}
+
 /* The ratio is an attribute before opset 12, an input from then on. */
 static clt_status map_dropout(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *x;
     float ratio = clt_onnx_float_attribute(c, "ratio", 0.5f);
     CLT_TRY(clt_onnx_float(c, 0, &x));
     CLT_TRY(clt_onnx_known_float(c, 1, ratio, &ratio));
-    if (c->node->n_outputs > 1 && *c->node->outputs[1] && c->onnx->needed_outputs[c->out[1]]) return clt_fail(CLT_E_UNSUPPORTED, "its mask is an output");
+    if (is_wanted(c, 1)) return clt_fail(CLT_E_UNSUPPORTED, "its mask is an output");
     if (!(ratio >= 0 && ratio < 1)) return clt_fail(CLT_E_UNSUPPORTED, "a ratio of %g", (double)ratio);
     out[0] = ratio == 0 ? x : clt_dropout(x, ratio);
     return CLT_OK;
@@ -199,8 +261,8 @@ static clt_status map_dropout(clt_onnx_call *c, clt_tensor **out) {
 
 const clt_onnx_rule clt_onnx_norm_rules[] = {
     {"ReduceSum", map_reduce}, {"ReduceMean", map_reduce}, {"ReduceMax", map_reduce}, {"ReduceMin", map_reduce}, {"ReduceL1", map_reduce}, {"ReduceL2", map_reduce},
-    {"ReduceSumSquare", map_reduce}, {"ReduceLogSum", map_reduce}, {"ReduceLogSumExp", map_reduce}, {"ArgMax", map_argmax}, {"ArgMin", map_argmax},
+    {"ReduceSumSquare", map_reduce}, {"ReduceLogSum", map_reduce}, {"ReduceLogSumExp", map_reduce}, {"ReduceProd", map_product}, {"ArgMax", map_argmax}, {"ArgMin", map_argmax},
     {"CumSum", map_cumsum}, {"Softmax", map_softmax}, {"LogSoftmax", map_softmax}, {"BatchNormalization", map_batch_norm},
     {"LayerNormalization", map_layer_norm}, {"RMSNormalization", map_layer_norm}, {"GroupNormalization", map_group_norm},
-    {"InstanceNormalization", map_group_norm}, {"Dropout", map_dropout}, {0},
+    {"InstanceNormalization", map_group_norm}, {"Dropout", map_dropout}, {"LpNormalization", map_lp}, {"Hardmax", map_hardmax}, {0},
 };

@@ -17,10 +17,29 @@ static clt_tensor *mish(clt_tensor *x) {
     return clt_mul(x, clt_tanh(clt_softplus(x)));
 }
 
+/* 1 above 0, -1 below; the whole number towards zero leaves those that are not whole to be moved. No gradient goes through them. */
+static clt_tensor *zero_of(clt_tensor *x) {
+    return clt_fill(x->graph, (clt_shape){0}, 0);
+}
+static clt_tensor *sign(clt_tensor *x) {
+    return clt_tensor_valid(x) ? clt_sub(clt_greater(x, zero_of(x)), clt_less(x, zero_of(x))) : x;
+}
+static clt_tensor *truncated(clt_tensor *x) { /* from 2^23 on all are whole */
+    return clt_tensor_valid(x) ? clt_where(clt_less(clt_abs(x), clt_fill(x->graph, (clt_shape){0}, 8388608)), clt_cast(clt_cast(x, CLT_I32), CLT_F32), x) : x;
+}
+static clt_tensor *floor_of(clt_tensor *x) {
+    clt_tensor *whole = truncated(x);
+    return clt_sub(whole, clt_greater(whole, x));
+}
+static clt_tensor *ceil_of(clt_tensor *x) {
+    return clt_neg(floor_of(clt_neg(x)));
+}
+
 static const struct {
     const char *op;
     clt_tensor *(*build)(clt_tensor *x);
 } functions[] = {
+    {"Sign", sign}, {"Floor", floor_of}, {"Ceil", ceil_of},
     {"Relu", clt_relu}, {"Tanh", clt_tanh}, {"Sigmoid", clt_sigmoid}, {"Exp", clt_exp}, {"Log", clt_log}, {"Sqrt", clt_sqrt}, {"Abs", clt_abs},
     {"Neg", clt_neg}, {"Erf", clt_erf}, {"Sin", clt_sin}, {"Cos", clt_cos}, {"Softplus", clt_softplus}, {"HardSwish", clt_hard_swish},
     {"Reciprocal", reciprocal}, {"Softsign", softsign}, {"Mish", mish},
@@ -69,6 +88,7 @@ static clt_status map_celu(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *x;
     float alpha = clt_onnx_float_attribute(c, "alpha", 1);
     CLT_TRY(clt_onnx_float(c, 0, &x));
+    if (!(alpha > 0)) return clt_fail(CLT_E_UNSUPPORTED, "alpha of %g", (double)alpha);
     out[0] = clt_mul_scalar(clt_elu(clt_mul_scalar(x, 1 / alpha), 1), alpha);
     return CLT_OK;
 }
@@ -101,10 +121,45 @@ static clt_status map_clip(clt_onnx_call *c, clt_tensor **out) {
     return CLT_OK;
 }
 
+/* x above alpha, else 0. */
+static clt_status map_thresholded(clt_onnx_call *c, clt_tensor **out) {
+    clt_tensor *x;
+    CLT_TRY(clt_onnx_float(c, 0, &x));
+    clt_tensor *alpha = clt_fill(c->graph, (clt_shape){0}, clt_onnx_float_attribute(c, "alpha", 1));
+    out[0] = clt_where(clt_greater(x, alpha), x, zero_of(x));
+    return CLT_OK;
+}
+
+/* x + bias below -lambd, x - bias above lambd, else 0. */
+static clt_status map_shrink(clt_onnx_call *c, clt_tensor **out) {
+    clt_tensor *x;
+    float bias = clt_onnx_float_attribute(c, "bias", 0), bound = clt_onnx_float_attribute(c, "lambd", 0.5f);
+    CLT_TRY(clt_onnx_float(c, 0, &x));
+    clt_tensor *above = clt_greater(x, clt_fill(c->graph, (clt_shape){0}, bound)), *below = clt_less(x, clt_fill(c->graph, (clt_shape){0}, -bound));
+    out[0] = clt_where(above, clt_add_scalar(x, -bias), clt_where(below, clt_add_scalar(x, bias), zero_of(x)));
+    return CLT_OK;
+}
+
+static clt_status map_is_inf(clt_onnx_call *c, clt_tensor **out) {
+    clt_tensor *x;
+    bool positive = clt_onnx_int(c, "detect_positive", 1), negative = clt_onnx_int(c, "detect_negative", 1);
+    CLT_TRY(clt_onnx_float(c, 0, &x));
+    clt_tensor *most = clt_fill(c->graph, (clt_shape){0}, 3.402823466e38f), *of = positive && negative ? clt_abs(x) : negative ? clt_neg(x) : x;
+    out[0] = positive || negative ? clt_greater(of, most) : clt_greater(clt_neg(clt_abs(x)), zero_of(x));
+    c->out_type = CLT_ONNX_BOOL;
+    return CLT_OK;
+}
+
+/* A slope for each channel, before opset 7; from then on it is stretched. */
 static clt_status map_prelu(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *x, *slope;
     CLT_TRY(clt_onnx_float(c, 0, &x));
     CLT_TRY(clt_onnx_float(c, 1, &slope));
+    if (c->opset < 7 && slope->shape.rank == 1 && slope->shape.dims[0] > 1) {
+        clt_shape shape = {.rank = CLT_MAX(x->shape.rank - 1, 1), .dims = {slope->shape.dims[0]}};
+        for (int d = 1; d < shape.rank; d++) shape.dims[d] = 1;
+        slope = clt_reshape_to(slope, shape);
+    }
     out[0] = clt_add(clt_relu(x), clt_mul(slope, clt_neg(clt_relu(clt_neg(x)))));
     return CLT_OK;
 }
@@ -137,6 +192,7 @@ static clt_tensor *by_scalar(const char *op, clt_tensor *x, float s) {
 static clt_status map_two(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *a, *b;
     float s;
+    if (c->opset < 7 && clt_onnx_attribute_of(c->node, "axis")) return clt_fail(CLT_E_UNSUPPORTED, "stretching along an axis, of before opset 7");
     bool commutes = !strcmp(c->node->op, "Add") || !strcmp(c->node->op, "Mul");
     size_t i = 0;
     if (clt_onnx_is_scalar(c, 1, &s)) {
@@ -190,6 +246,7 @@ static const struct {
 
 static clt_status map_relation(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *a, *b;
+    if (c->opset < 7 && clt_onnx_attribute_of(c->node, "axis")) return clt_fail(CLT_E_UNSUPPORTED, "stretching along an axis, of before opset 7");
     size_t i = 0;
     while (strcmp(relations[i].op, c->node->op)) i++;
     CLT_TRY(clt_onnx_number(c, 0, &a));
@@ -256,7 +313,8 @@ const clt_onnx_rule clt_onnx_pointwise_rules[] = {
     {"Abs", map_function}, {"Neg", map_function}, {"Erf", map_function}, {"Sin", map_function}, {"Cos", map_function}, {"Softplus", map_function},
     {"HardSwish", map_function}, {"Reciprocal", map_function}, {"Softsign", map_function}, {"Mish", map_function}, {"Gelu", map_gelu},
     {"LeakyRelu", map_leaky_relu}, {"Elu", map_elu}, {"Selu", map_selu}, {"Celu", map_celu}, {"HardSigmoid", map_hard_sigmoid}, {"Swish", map_swish},
-    {"Clip", map_clip}, {"PRelu", map_prelu}, {"Identity", map_identity},
+    {"Clip", map_clip}, {"ThresholdedRelu", map_thresholded}, {"Shrink", map_shrink}, {"IsInf", map_is_inf}, {"Sign", map_function}, {"Floor", map_function},
+    {"Ceil", map_function}, {"PRelu", map_prelu}, {"Identity", map_identity},
     {"Add", map_two}, {"Sub", map_two}, {"Mul", map_two}, {"Div", map_two}, {"Pow", map_two}, {"Max", map_any_number}, {"Min", map_any_number},
     {"Sum", map_any_number}, {"Mean", map_any_number},
     {"Greater", map_relation}, {"GreaterOrEqual", map_relation}, {"Less", map_relation}, {"LessOrEqual", map_relation}, {"Equal", map_relation},

@@ -4,9 +4,6 @@
 #include "runtime/exchange/onnx/onnx.h"
 #include "runtime/ops/ops.h"
 
-/* A size that follows the batch or the length in a way that has no name. */
-enum { OPEN = -3 };
-
 static bool is_number(int64_t dim) {
     return dim >= 0;
 }
@@ -15,18 +12,22 @@ static bool is_number(int64_t dim) {
  * batch, a number may be the batch. */
 static clt_status map_reshape(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *x;
-    clt_shape shape;
+    clt_onnx_list list;
+    clt_shape shape = {0};
     bool keeps_zero = clt_onnx_int(c, "allowzero", 0), named = false;
     int n_open = 0;
     CLT_TRY(clt_onnx_any(c, 0, &x));
-    CLT_TRY(clt_onnx_extent(c, 1, OPEN, &shape));
+    CLT_TRY(clt_onnx_list_of(c, 1, &list));
     clt_shape extent = clt_tensor_extent(x);
+    shape.rank = list.n;
     for (int d = 0; d < shape.rank; d++) {
-        if (shape.dims[d] == 0 && keeps_zero) return clt_fail(CLT_E_UNSUPPORTED, "a dimension of 0");
-        if (shape.dims[d] == 0 && d >= extent.rank) return clt_fail(CLT_E_SHAPE, "dimension %d is to be kept, of %d", d, extent.rank);
-        if (shape.dims[d] == OPEN) shape.dims[d] = -1;
+        bool number = list.kinds[d] == CLT_ONNX_NUMBER;
+        if (number && list.at[d] < -1) return clt_fail(CLT_E_SHAPE, "a dimension of %lld", (long long)list.at[d]);
+        if (number && list.at[d] == 0 && keeps_zero) return clt_fail(CLT_E_UNSUPPORTED, "a dimension of 0");
+        if (number && list.at[d] == 0 && d >= extent.rank) return clt_fail(CLT_E_SHAPE, "dimension %d is to be kept, of %d", d, extent.rank);
+        shape.dims[d] = clt_onnx_dimension(&list, d);
         n_open += shape.dims[d] == -1;
-        named |= shape.dims[d] == CLT_BATCH || clt_dim_is_length(shape.dims[d]) || (shape.dims[d] == 0 && !is_number(extent.dims[d]));
+        named |= !number || (list.at[d] == 0 && !is_number(extent.dims[d]));
     }
     if (n_open > 1) return clt_fail(CLT_E_UNSUPPORTED, "two dimensions follow the batch in a way that is not known");
     out[0] = named || !c->onnx->fixed_batch ? clt_reshape_to(x, shape) : clt_reshape(x, shape);
@@ -120,40 +121,52 @@ static clt_status map_concat(clt_onnx_call *c, clt_tensor **out) {
     return CLT_OK;
 }
 
-/* Bounds behind the end are the end; the batch is a bound of what has as many places alone. */
-static int64_t stop_of(int64_t stop, int64_t extent) {
-    if (stop == extent || (is_number(stop) && stop > INT32_MAX)) return INT64_MAX;
-    return stop == CLT_BATCH ? OPEN : stop;
+static clt_status list_of(clt_onnx_call *c, const char *name, size_t i, clt_onnx_list *list) {
+    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, name);
+    if (!a) return clt_onnx_list_of(c, i, list);
+    if (a->n > CLT_MAX_RANK) return clt_fail(CLT_E_SHAPE, "%zu %s", a->n, name);
+    *list = (clt_onnx_list){.n = (int)a->n};
+    for (size_t k = 0; k < a->n; k++) list->at[k] = a->ints[k];
+    return CLT_OK;
 }
 
-static clt_status list_of(clt_onnx_call *c, const char *name, size_t i, int64_t open, clt_shape *list) {
-    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, name);
-    if (!a) return clt_onnx_extent(c, i, open, list);
-    if (a->n > CLT_MAX_RANK) return clt_fail(CLT_E_SHAPE, "%zu %s", a->n, name);
-    list->rank = (int)a->n;
-    for (size_t k = 0; k < a->n; k++) list->dims[k] = a->ints[k];
-    return CLT_OK;
+/* A bound of a dimension that is a number is brought back into it, as NumPy does it. Of one that follows the batch or the length only those are taken that
+ * mean the same at every size: from the begin, from the end, and all of it. */
+static clt_status bound_of(const clt_onnx_list *list, int k, int64_t extent, int64_t size, bool is_stop, int64_t *bound) {
+    int64_t at = list->at[k];
+    bool number = is_number(extent);
+    bool plain = list->kinds[k] == CLT_ONNX_BATCH || list->kinds[k] == CLT_ONNX_LENGTH;
+    if (is_stop && plain && clt_onnx_dimension(list, k) == extent) at = INT64_MAX;
+    else if (list->kinds[k] == CLT_ONNX_LENGTH && is_stop) return *bound = CLT_LENGTH + at, CLT_OK;
+    else if (list->kinds[k] != CLT_ONNX_NUMBER) return clt_fail(CLT_E_UNSUPPORTED, "bounds that follow the batch or the length");
+    if (number) {
+        if (at < 0) at = CLT_MAX(at + size, 0);
+        *bound = is_stop ? at >= size ? INT64_MAX : at : CLT_MIN(at, size);
+        return is_stop && at == 0 ? clt_fail(CLT_E_UNSUPPORTED, "a part without elements") : CLT_OK;
+    }
+    *bound = at;
+    if (is_stop && at > INT32_MAX) return *bound = INT64_MAX, CLT_OK;
+    if (at >= size || at < -size) return clt_fail(CLT_E_UNSUPPORTED, "the bound %lld of %lld places, of which there may be more or fewer", (long long)at, (long long)size);
+    return is_stop && at == 0 ? clt_fail(CLT_E_UNSUPPORTED, "a part without elements") : CLT_OK;
 }
 
 static clt_status map_slice(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *x;
-    clt_shape starts, ends, steps = {0};
+    clt_onnx_list starts, ends, steps = {.n = 0};
     int axes[CLT_MAX_RANK], n;
     CLT_TRY(clt_onnx_any(c, 0, &x));
-    CLT_TRY(list_of(c, "starts", 1, OPEN, &starts));
-    CLT_TRY(list_of(c, "ends", 2, OPEN, &ends));
+    CLT_TRY(list_of(c, "starts", 1, &starts));
+    CLT_TRY(list_of(c, "ends", 2, &ends));
     CLT_TRY(clt_onnx_axes(c, "axes", 3, x->shape.rank, axes, &n));
-    if (clt_onnx_has(c, 4)) CLT_TRY(clt_onnx_extent(c, 4, OPEN, &steps));
-    if (starts.rank != ends.rank || (steps.rank && steps.rank != starts.rank) || starts.rank > (n < 0 ? x->shape.rank : n))
+    if (clt_onnx_has(c, 4)) CLT_TRY(clt_onnx_list_of(c, 4, &steps));
+    if (starts.n != ends.n || (steps.n && steps.n != starts.n) || starts.n > (n < 0 ? x->shape.rank : n))
         return clt_fail(CLT_E_SHAPE, "starts, ends, axes and steps of different lengths");
-    for (int i = 0; i < starts.rank; i++) {
+    for (int i = 0; i < starts.n; i++) {
         int axis = n < 0 ? i : axes[i];
-        int64_t start = starts.dims[i], step = steps.rank ? steps.dims[i] : 1, extent = clt_tensor_extent(x).dims[axis], size = x->shape.dims[axis];
-        int64_t stop = stop_of(ends.dims[i], extent);
-        if (step < 1) return clt_fail(CLT_E_UNSUPPORTED, "a step of %lld", (long long)step);
-        if (start == OPEN || stop == OPEN || start == CLT_BATCH || clt_dim_is_length(start)) return clt_fail(CLT_E_UNSUPPORTED, "bounds that follow the batch");
-        if (start < -size) start = 0;
-        if (is_number(extent) && is_number(stop) && stop >= size) stop = INT64_MAX;
+        int64_t start, stop, step = steps.n ? steps.at[i] : 1, extent = clt_tensor_extent(x).dims[axis], size = x->shape.dims[axis];
+        if (step < 1 || (steps.n && steps.kinds[i] != CLT_ONNX_NUMBER)) return clt_fail(CLT_E_UNSUPPORTED, "a step of %lld", (long long)step);
+        CLT_TRY(bound_of(&starts, i, extent, size, false, &start));
+        CLT_TRY(bound_of(&ends, i, extent, size, true, &stop));
         if (start == 0 && stop == INT64_MAX && step == 1) continue;
         x = clt_slice(x, axis, start, stop, step);
     }
@@ -182,6 +195,56 @@ static clt_status map_split(clt_onnx_call *c, clt_tensor **out) {
     }
     clt_split(x, axis, sizes, (int)n, out);
     c->out_type = clt_onnx_type_of(c, 0);
+    return CLT_OK;
+}
+
+/* Sizes of parts: a number for all, a list, or, with neither, 1. */
+static clt_status part_sizes(clt_onnx_call *c, int64_t whole, int64_t **sizes, int64_t *n) {
+    const clt_literal *known;
+    CLT_TRY(clt_onnx_known(c, 1, &known));
+    if (known && (known->type == CLT_ONNX_FLOAT || known->shape.rank > 1)) return clt_fail(CLT_E_FORMAT, "its sizes are no integers");
+    bool listed = known && known->shape.rank == 1;
+    int64_t each = known && !listed ? known->integers[0] : 1, done = 0;
+    if (each < 1) return clt_fail(CLT_E_SHAPE, "parts of %lld places", (long long)each);
+    *n = listed ? known->elements : (whole + each - 1) / each;
+    CLT_TRY(clt_arena_take(&c->onnx->build, (size_t)*n, sizeof **sizes, sizes));
+    for (int64_t i = 0; i < *n; i++) {
+        (*sizes)[i] = listed ? known->integers[i] : CLT_MIN(each, whole - done);
+        if ((*sizes)[i] < 1 || (*sizes)[i] > whole - done) return clt_fail(CLT_E_UNSUPPORTED, "a part of %lld places, of %lld", (long long)(*sizes)[i], (long long)whole);
+        done += (*sizes)[i];
+    }
+    return done == whole ? CLT_OK : clt_fail(CLT_E_SHAPE, "parts of %lld places in all, of %lld", (long long)done, (long long)whole);
+}
+
+/* A sequence is nothing by itself: its parts are what SequenceAt takes of it. */
+static clt_status map_split_to_sequence(clt_onnx_call *c, clt_tensor **out) {
+    (void)out;
+    clt_tensor *x;
+    int axis;
+    int64_t *sizes = NULL, n = 0;
+    clt_onnx_value *value = clt_onnx_value_at(c->onnx, c->out[0]);
+    CLT_TRY(clt_onnx_any(c, 0, &x));
+    CLT_TRY(clt_onnx_axis(c, clt_onnx_int(c, "axis", 0), x->shape.rank, &axis));
+    CLT_TRY(part_sizes(c, x->shape.dims[axis], &sizes, &n));
+    if (!value || n < 1 || n > INT32_MAX) return clt_fail(CLT_E_SHAPE, "%lld parts", (long long)n);
+    CLT_TRY(clt_arena_take(&c->onnx->build, (size_t)n, sizeof *value->parts, &value->parts));
+    clt_split(x, axis, sizes, (int)n, value->parts);
+    for (int64_t i = 0; i < n && !clt_onnx_has(c, 1) && !clt_onnx_int(c, "keepdims", 1); i++) value->parts[i] = clt_squeeze(value->parts[i], axis);
+    value->n_parts = n;
+    c->out_type = clt_onnx_type_of(c, 0);
+    return CLT_OK;
+}
+
+static clt_status map_sequence_at(clt_onnx_call *c, clt_tensor **out) {
+    const clt_literal *at;
+    const clt_onnx_value *value = clt_onnx_has(c, 0) ? clt_onnx_value_at(c->onnx, c->in[0]) : NULL;
+    if (!value || !value->parts) return clt_fail(CLT_E_UNSUPPORTED, "of a sequence that is no split");
+    CLT_TRY(clt_onnx_known(c, 1, &at));
+    if (!at || at->type == CLT_ONNX_FLOAT || at->elements != 1) return clt_fail(CLT_E_UNSUPPORTED, "at a place that is not known");
+    int64_t place = at->integers[0] < 0 ? at->integers[0] + value->n_parts : at->integers[0];
+    if (place < 0 || place >= value->n_parts) return clt_fail(CLT_E_RANGE, "part %lld of %lld", (long long)at->integers[0], (long long)value->n_parts);
+    out[0] = value->parts[place];
+    c->out_type = value->type;
     return CLT_OK;
 }
 
@@ -217,19 +280,51 @@ static clt_status map_pad(clt_onnx_call *c, clt_tensor **out) {
 /* Sizes of 1 keep x's: stretching goes both ways. */
 static clt_status map_expand(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *x;
-    clt_shape shape;
+    clt_onnx_list list;
+    clt_shape shape = {0};
     CLT_TRY(clt_onnx_any(c, 0, &x));
-    CLT_TRY(clt_onnx_extent(c, 1, OPEN, &shape));
-    for (; x->shape.rank > shape.rank; shape.rank++) {
-        memmove(shape.dims + 1, shape.dims, (size_t)shape.rank * sizeof *shape.dims);
-        shape.dims[0] = 1;
-    }
+    CLT_TRY(clt_onnx_list_of(c, 1, &list));
+    int more = CLT_MAX(x->shape.rank - list.n, 0);
+    shape.rank = list.n + more;
+    if (shape.rank > CLT_MAX_RANK) return clt_fail(CLT_E_UNSUPPORTED, "%d dimensions, more than %d", shape.rank, CLT_MAX_RANK);
     for (int d = 0; d < shape.rank; d++) {
-        if (shape.dims[d] == OPEN) return clt_fail(CLT_E_UNSUPPORTED, "a size that follows the batch in a way that is not known");
-        if (shape.dims[d] == 1 && d >= shape.rank - x->shape.rank) shape.dims[d] = -1;
+        bool own = d >= shape.rank - x->shape.rank;
+        if (d < more) {
+            shape.dims[d] = -1;
+            continue;
+        }
+        if (list.kinds[d - more] == CLT_ONNX_OPEN) return clt_fail(CLT_E_UNSUPPORTED, "a size that follows the batch in a way that is not known");
+        bool number = list.kinds[d - more] == CLT_ONNX_NUMBER;
+        if (number && list.at[d - more] < 1) return clt_fail(CLT_E_UNSUPPORTED, "a size of %lld", (long long)list.at[d - more]);
+        shape.dims[d] = number && list.at[d - more] == 1 && own ? -1 : clt_onnx_dimension(&list, d - more);
     }
     out[0] = clt_expand(x, shape);
     c->out_type = clt_onnx_type_of(c, 0);
+    return CLT_OK;
+}
+
+/* One value, as many times as sizes say that follow the batch or the length. */
+static clt_status map_constant_of_shape(clt_onnx_call *c, clt_tensor **out) {
+    clt_onnx_list list;
+    clt_shape shape = {0};
+    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, "value");
+    clt_literal *value;
+    CLT_TRY(clt_onnx_list_of(c, 0, &list));
+    if (a && a->tensor) CLT_TRY(clt_literal_of_tensor(&c->onnx->build, &c->onnx->file, a->tensor, &value));
+    else CLT_TRY(clt_literal_floats(&c->onnx->build, &(float){0}, 1, &value));
+    if (value->elements != 1) return clt_fail(CLT_E_FORMAT, "a value of %lld elements, not of one", (long long)value->elements);
+    value->shape = (clt_shape){.rank = list.n};
+    for (int d = 0; d < list.n; d++) {
+        value->shape.dims[d] = 1;
+        if (list.kinds[d] == CLT_ONNX_OPEN) return clt_fail(CLT_E_UNSUPPORTED, "a size that follows the batch in a way that is not known");
+        if (list.kinds[d] == CLT_ONNX_NUMBER && list.at[d] < 1) return clt_fail(CLT_E_UNSUPPORTED, "a size of %lld", (long long)list.at[d]);
+        shape.dims[d] = clt_onnx_dimension(&list, d);
+    }
+    shape.rank = list.n;
+    clt_tensor *one;
+    CLT_TRY(clt_onnx_constant(c, value, &one));
+    out[0] = clt_expand(one, shape);
+    c->out_type = value->type;
     return CLT_OK;
 }
 
@@ -268,6 +363,8 @@ static clt_status known_indices(clt_onnx_call *c, clt_tensor *x, int axis, clt_t
     }
     *one = l->elements == 1 && l->shape.rank == 0;
     if (*one) return CLT_OK;
+    for (int64_t i = 0; clt_tensor_extent(x).dims[axis] != n && i < l->elements; i++)
+        if (l->integers[i]) return clt_fail(CLT_E_UNSUPPORTED, "index %lld along a dimension that follows the batch or the length", (long long)l->integers[i]);
     clt_literal *from_start;
     CLT_TRY(clt_literal_new(&c->onnx->build, CLT_ONNX_INT64, &l->shape, &from_start));
     for (int64_t i = 0; i < l->elements; i++) from_start->integers[i] = l->integers[i] < 0 ? l->integers[i] + n : l->integers[i];
@@ -294,6 +391,7 @@ static clt_status map_gather(clt_onnx_call *c, clt_tensor **out) {
         out[0] = clt_squeeze(clt_slice(x, axis, place, place == -1 ? INT64_MAX : place + 1, 1), axis);
         return CLT_OK;
     }
+    CLT_TRY(clt_onnx_from_start(c, &indices, x->shape.dims[axis]));
     if (x->dtype != CLT_F32 || indices->dtype != CLT_I32) return clt_fail(CLT_E_UNSUPPORTED, "of type %s by %s", clt_dtype_name(x->dtype), clt_dtype_name(indices->dtype));
     if (axis == 0 && x->shape.rank == 2) {
         out[0] = clt_embedding_op(indices, x);
@@ -315,6 +413,6 @@ static clt_status map_gather(clt_onnx_call *c, clt_tensor **out) {
 
 const clt_onnx_rule clt_onnx_shape_rules[] = {
     {"Reshape", map_reshape}, {"Flatten", map_flatten}, {"Transpose", map_transpose}, {"Unsqueeze", map_unsqueeze}, {"Squeeze", map_squeeze},
-    {"Concat", map_concat}, {"Slice", map_slice}, {"Split", map_split}, {"Pad", map_pad}, {"Expand", map_expand}, {"Tile", map_tile},
+    {"Concat", map_concat}, {"Slice", map_slice}, {"Split", map_split}, {"SplitToSequence", map_split_to_sequence}, {"SequenceAt", map_sequence_at}, {"Pad", map_pad}, {"Expand", map_expand}, {"ConstantOfShape", map_constant_of_shape}, {"Tile", map_tile},
     {"Gather", map_gather}, {0},
 };
