@@ -8,7 +8,7 @@
 #include "tools/survey/survey.h"
 
 typedef struct conform_options {
-    const char *device, *ops, *dtype, *one, *json, *junit, *html;
+    const char *device, *ops, *dtype, *one, *onnx, *json, *junit, *html;
     bool all, quick, full, list, help, version;
     double timeout;
     int64_t jobs, sample, sample_reference;

@@ -37,6 +37,7 @@ static const option_row rows[] = {
     {OPTION_TEXT, 0, "ops", "PATTERN", AT(ops), .help = "those whose op or id matches, as file names do: 'conv*'"},
     {OPTION_TEXT, 0, "dtype", "TYPE", AT(dtype), .help = "those whose first operand is of that type: f32, f16, bf16, i32, u8"},
     {OPTION_TEXT, 0, "case", "ID[@ROW]", AT(one), .help = "one case, or those that match; in one row"},
+    {OPTION_TEXT, 0, "onnx", "FOLDER", AT(onnx), .help = "ONNX's own test cases in its place: a folder of folders, each with\nmodel.onnx and test_data_set_0"},
     {OPTION_FLAG, 0, "list", NULL, AT(list), .help = "prints the cases, one a line: id, op, type, effort, builders"},
     {OPTION_HEADING, .help = "Output:"},
     {OPTION_TEXT, 0, "json", "FILE", AT(json), .help = "all of it (docs/cltrain-conform.schema.json); '-' is stdout"},
@@ -91,7 +92,9 @@ static int ordinal_of(const conform *c, int which) {
 static int select_cases(conform *c) {
     static char id[CASE_ID];
     const char *one = NULL;
-    if (!cases_make(&c->cases)) return run_error("no memory");
+    bool made = c->options->onnx ? cases_onnx(&c->cases, c->options->onnx) : cases_make(&c->cases);
+    if (!made) return run_error("no memory");
+    if (c->options->onnx && c->cases.n == 0) return run_error("no test case is in %s: expected folders with model.onnx", c->options->onnx);
     if (c->options->one) {
         const char *at = strrchr(c->options->one, '@');
         size_t length = at ? (size_t)(at - c->options->one) : strlen(c->options->one);
@@ -223,7 +226,7 @@ static int run_and_report(conform *c, conform_files *f) {
     int code = conform_run(c);
     if (code) return code;
     if (c->complete) conform_compare(c);
-    if (c->complete && !o->one && !o->ops && !o->dtype) conform_cover(c);
+    if (c->complete && !o->one && !o->ops && !o->dtype && !o->onnx) conform_cover(c);
     code = write_files(c, f);
     int printed = has_text ? report_text(c) : 0;
     if (!code) code = printed;
@@ -242,6 +245,7 @@ static void free_all(conform *c) {
     free(c->columns);
     free(c->selected);
     free(c->ordinal);
+    cases_onnx_free(&c->cases);
     free(c->cases.items);
     json_decref(c->coverage);
     survey_free(&c->survey);

@@ -128,6 +128,11 @@ void cases_metrics(case_list *list);
 void cases_network(case_list *list);
 void cases_train(case_list *list);
 
+/* ONNX's own test cases, in place of all of these: a folder of folders, each with model.onnx and test_data_set_0/input_N.pb, output_N.pb. Returns false
+ * without memory; a folder without cases adds none. */
+bool cases_onnx(case_list *list, const char *folder);
+void cases_onnx_free(case_list *list);
+
 /* Ops of the library for which there is no case, each with the reason; ended by a NULL. */
 typedef struct exemption {
     const char *op, *reason;
