@@ -57,6 +57,7 @@ int probe_model_build(probe_model *model, const shared_options *options, const c
     char problem[512];
     *model = (probe_model){.graph = NULL};
     if (!model_parse(&spec, name, problem, sizeof problem)) return usage_error("--model: %s", problem);
+    if (spec.id == MODEL_ONNX) return usage_error("--model: %s: files are not known here, but to cltrain-train; expected a model by its name", name);
     int64_t usual = spec.id == MODEL_RESNET18 ? 64 : 128;
     model_input reads = model_reads(spec.id);
     int code = read_shape(options, options->batch == OPTION_UNSET ? usual : options->batch, &shape);

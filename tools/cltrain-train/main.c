@@ -94,7 +94,7 @@ static int train_in(options *given, ranks *group) {
     if (!code && given->no_standardize && clt_preprocessing_standardizes(trained_on))
         code = usage_error("--no-standardize: the model was trained on standardized data, which --resume and --init go on with");
     if (!code)
-        code = data_open(&data, &given->data_spec, task_wants_regression(given), !given->no_standardize, given->seed, trained_on);
+        code = data_open(&data, &given->data_spec, task_wants_regression(given), !given->no_standardize && given->model_spec.id != MODEL_ONNX, given->seed, trained_on);
     if (code && trained_on && given->init) message_line("--init reads the data as the model's were; --init-matching reads them by themselves, and takes the tensors that fit");
     clt_preprocessing_destroy(trained_on);
     if (!code) code = agreement_begin(given, &data, group);

@@ -13,12 +13,15 @@ static const char *const nonfinite[] = {"ignore", "skip", "stop", NULL};
 
 static const char *const failures[] = {"stop", "shrink", NULL}; /* in the order of ON_FAILURE_… */
 
+static const char *const loss_names[] = {"cross_entropy", "mse", NULL};
+
 const option_row option_rows[] = {
     {OPTION_HEADING, .help = "Data:"},
     {OPTION_TEXT, 'd', "data", "SPEC", AT(data), .help = "what to train on; required, see below"},
     {OPTION_FLAG, 0, "no-standardize", NULL, AT(no_standardize),
      .help = "csv, npy: leave features, and numbers to predict, as they are\n"
-             "(default: mean 0 and standard deviation 1 on the training part)"},
+             "(default: mean 0 and standard deviation 1 on the training part;\n"
+             "of FILE.onnx as they are)"},
 
     {OPTION_HEADING, .help = "Length:"},
     {OPTION_WHOLE, 'e', "epochs", "N", AT(epochs), .low = 0,
@@ -63,6 +66,8 @@ const option_row option_rows[] = {
              "(default: as the launcher was told, else stop)"},
 
     {OPTION_HEADING, .help = "Optimizer:"},
+    {OPTION_CHOICE, 0, "loss", "NAME", AT(loss), .choices = loss_names,
+     .help = "cross_entropy of labels, mse of numbers; the data tell which, and\nanother one is refused"},
     {OPTION_CHOICE, 'o', "optimizer", "NAME", AT(optimizer), .choices = optimizer_names,
      .help = "sgd, adam or adamw (default: see below)"},
     {OPTION_POSITIVE, 0, "lr", "X", AT(lr),
@@ -133,7 +138,8 @@ const option_row option_rows[] = {
              "move nevertheless"},
     {OPTION_TEXT, 0, "export", "FILE", AT(export_to),
      .help = "the weights alone, at the end: what PyTorch's load_state_dict\n"
-             "takes; with --lora the adapters are merged into them"},
+             "takes; with --lora the adapters are merged into them. Of a MODEL\n"
+             "that is FILE.onnx, to FILE.onnx: the same file with new weights"},
     {OPTION_TEXT, 0, "export-lora", "DIR", AT(export_lora),
      .help = "the adapters alone, at the end: what PEFT's from_pretrained takes"},
     {OPTION_TEXT, 0, "log", "FILE", AT(log),

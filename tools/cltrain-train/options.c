@@ -43,6 +43,7 @@ static const options standard = {
     .stop_after = OPTION_UNSET,
     .batch = OPTION_UNSET,
     .accumulate = OPTION_UNSET,
+    .loss = OPTION_UNSET,
     .optimizer = OPTION_UNSET,
     .on_failure = OPTION_UNSET,
     .on_nonfinite = CLT_NONFINITE_STOP,

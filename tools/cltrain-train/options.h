@@ -45,6 +45,7 @@ typedef struct options {
     clt_compress_options compress_options;
     int on_failure; /* ON_FAILURE_… */
 
+    int loss; /* 0: cross_entropy, 1: mse */
     int optimizer; /* clt_optimizer */
     double lr, momentum, weight_decay;
     bool nesterov;

@@ -114,7 +114,8 @@ static int build(use *u) {
     u->width = classes ? classes : clt_shape_elements(&target);
     clt_status status = clt_graph_create(&u->made.graph);
     if (status < 0) return library_error(status, "making the model");
-    task_add_model(&u->made, u->model, BATCH, &x, &y, classes);
+    int code = task_add_model(&u->made, u->model, BATCH, &x, &y, classes);
+    if (code) return code;
     u->predicted = classes ? clt_softmax(u->made.output, -1) : u->made.output;
     status = clt_graph_add_lora_in(u->made.graph, u->given->from);
     if (status < 0 && status != CLT_E_NOT_FOUND) return library_error(status, "--from");

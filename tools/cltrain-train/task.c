@@ -72,6 +72,9 @@ static int check_truth(const options *given, int64_t classes) {
     if (id == MODEL_LOGISTIC && !classes)
         return usage_error("logistic predicts classes, but '%s' has targets that are numbers: "
                            "expected labels; for numbers there is linear", given->data);
+    if (given->loss != OPTION_UNSET && (given->loss == 0) != (classes > 0))
+        return usage_error("--loss %s, but '%s' has %s", given->loss ? "mse" : "cross_entropy", given->data,
+                           classes ? "labels: expected cross_entropy" : "targets that are numbers: expected mse");
     if (classes == 1)
         return usage_error("'%s' has one class only: expected labels of at least two", given->data);
     return 0;
@@ -99,20 +102,48 @@ static clt_shape batched(clt_shape sample, int64_t batch) {
     return shape;
 }
 
-void task_add_model(task *made, const char *model, int64_t batch, const task_field *x, const task_field *y, int64_t classes) {
-    clt_shape y_shape = batched(y->sample, batch);
-    clt_tensor *input = clt_input(made->graph, "x", x->dtype, batched(x->sample, batch)), *truth = clt_input(made->graph, "y", y->dtype, y_shape);
-    made->classification = classes > 0;
-    made->output = model_build(model, input, classes ? classes : clt_shape_elements(&y->sample));
-    if (!classes && y->sample.rank != 1) made->output = clt_reshape(made->output, y_shape);
-    made->loss = model_loss(made->output, truth);
+/* The network of a file has its inputs, weights and output: they must be those that the data need. */
+static int add_onnx(task *made, const char *path, int64_t batch, const task_field *x, int64_t outputs) {
+    char shape[256], wanted[256];
+    clt_status status = clt_onnx_open(&made->onnx, path);
+    if (status >= 0) status = clt_onnx_build(made->onnx, made->graph, &(clt_onnx_options){.batch = batch});
+    if (status == CLT_E_IO || status == CLT_E_NO_MEMORY) return library_error(status, "reading the model");
+    if (status < 0) return usage_error("%s", clt_error_detail());
+    const char *name = clt_onnx_input_name(made->onnx, 0);
+    clt_tensor *input = name ? clt_graph_find(made->graph, name) : NULL;
+    if (!input || clt_onnx_input_name(made->onnx, 1)) return usage_error("%s has %s: expected one, the samples", path, input ? "more than one input" : "no input");
+    made->output = clt_onnx_output(made->onnx, NULL);
+    clt_shape sample = batched(x->sample, batch), out = clt_tensor_shape(made->output);
+    task_shape_text(clt_tensor_shape(input), shape, sizeof shape), task_shape_text(sample, wanted, sizeof wanted);
+    if (!task_same_shape(clt_tensor_shape(input), sample) || clt_tensor_dtype(input) != x->dtype)
+        return usage_error("%s reads %s %s, but a batch of the data is %s %s", path, clt_dtype_name(clt_tensor_dtype(input)), shape, clt_dtype_name(x->dtype), wanted);
+    task_shape_text(out, shape, sizeof shape);
+    if (out.rank != 2 || out.dims[0] != batch || out.dims[1] < outputs)
+        return usage_error("%s gives %s, but %lld outputs are needed for each of %lld samples", path, shape, (long long)outputs, (long long)batch);
+    return 0;
 }
 
-static void build_graph(task *made, const options *given, const data_parts *data, int64_t classes) {
+int task_add_model(task *made, const char *model, int64_t batch, const task_field *x, const task_field *y, int64_t classes) {
+    char problem[256];
+    model_spec spec;
+    clt_shape y_shape = batched(y->sample, batch);
+    int64_t outputs = classes ? classes : clt_shape_elements(&y->sample);
+    made->classification = classes > 0;
+    if (model_parse(&spec, model, problem, sizeof problem) && spec.id == MODEL_ONNX) {
+        int code = add_onnx(made, model, batch, x, outputs);
+        if (code) return code;
+    } else made->output = model_build(model, clt_input(made->graph, "x", x->dtype, batched(x->sample, batch)), outputs);
+    clt_tensor *truth = clt_input(made->graph, "y", y->dtype, y_shape);
+    if (!classes && y->sample.rank != 1) made->output = clt_reshape(made->output, y_shape);
+    made->loss = model_loss(made->output, truth);
+    return 0;
+}
+
+static int build_graph(task *made, const options *given, const data_parts *data, int64_t classes) {
     int truth = truth_field(data);
     task_field x = {clt_dataset_dtype(data->train, 0), clt_dataset_shape(data->train, 0)};
     task_field y = {clt_dataset_dtype(data->train, truth), clt_dataset_shape(data->train, truth)};
-    task_add_model(made, given->model, given->batch, &x, &y, classes);
+    return task_add_model(made, given->model, given->batch, &x, &y, classes);
 }
 
 bool task_same_shape(clt_shape a, clt_shape b) {
@@ -181,7 +212,8 @@ int task_build(task *made, const options *given, const data_parts *data) {
     if (code) return code;
     clt_status status = clt_graph_create(&made->graph);
     if (status < 0) return library_error(status, "making the model");
-    build_graph(made, given, data, classes);
+    code = build_graph(made, given, data, classes);
+    if (code) return code;
     status = clt_graph_status(made->graph);
     if (status == CLT_E_NO_MEMORY) return library_error(status, "making the model");
     if (status >= 0) return 0;
@@ -192,5 +224,6 @@ int task_build(task *made, const options *given, const data_parts *data) {
 
 void task_free(task *made) {
     clt_graph_destroy(made->graph);
+    clt_onnx_close(made->onnx);
     *made = (task){0};
 }

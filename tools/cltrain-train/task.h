@@ -15,6 +15,7 @@
 typedef struct task {
     bool classification;
     clt_graph *graph;
+    clt_onnx *onnx; /* of FILE.onnx; else NULL */
     clt_tensor *output, *loss;
 } task;
 
@@ -33,8 +34,8 @@ int task_build(task *made, const options *options, const data_parts *data);
 void task_free(task *made);
 
 /* Adds the model, "mlp:128", and its loss to the empty graph of `made`: for batches of x with the truth y, which is one of so many
- * classes, or, with classes 0, numbers. What does not fit sticks in the graph. */
-void task_add_model(task *made, const char *model, int64_t batch, const task_field *x, const task_field *y, int64_t classes);
+ * classes, or, with classes 0, numbers. What does not fit sticks in the graph; of FILE.onnx it is told, and an exit code returned. */
+int task_add_model(task *made, const char *model, int64_t batch, const task_field *x, const task_field *y, int64_t classes);
 
 bool task_same_shape(clt_shape a, clt_shape b);
 /* "[3, 32, 32]" */

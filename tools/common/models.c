@@ -101,8 +101,8 @@ static const model_row rows[] = {
                      "nano, tiny or LAYERS/HEADS/WIDTH with an even WIDTH/HEADS, such as llama:6/6/384"},
     [MODEL_LSTM] = {"lstm", "lstm[:SIZE]", "recurrent language model: LAYERS/WIDTH, default 2/200", MODEL_READS_TOKENS, lstm_sizes,
                     "LAYERS/WIDTH with up to 64 layers, such as lstm:2/200"},
+    [MODEL_ONNX] = {"onnx", "FILE.onnx", "a network that PyTorch, for one, exported (docs/onnx.md)"},
 };
-
 
 const char *model_name(model_id id) {
     return rows[id].name;
@@ -113,8 +113,13 @@ model_input model_reads(model_id id) {
 }
 
 bool model_parse(model_spec *spec, const char *text, char *problem, size_t problem_bytes) {
-    size_t length = strcspn(text, ":");
-    for (int i = 0; i < MODEL_COUNT; i++) {
+    size_t length = strlen(text);
+    if (length > 5 && strcmp(text + length - 5, ".onnx") == 0) {
+        *spec = (model_spec){.id = MODEL_ONNX};
+        return true;
+    }
+    length = strcspn(text, ":");
+    for (int i = 0; i < MODEL_ONNX; i++) {
         const model_row *row = &rows[i];
         if (strlen(row->name) != length || memcmp(row->name, text, length) != 0) continue;
         *spec = (model_spec){.id = (model_id)i, .n_hidden = 1, .hidden = {128}};
@@ -164,6 +169,7 @@ clt_tensor *model_build(const char *text, clt_tensor *x, int64_t outputs) {
         return clt_model_gpt2_with(x, spec.gpt2);
     case MODEL_LLAMA: spec.llama.vocabulary = outputs; return clt_model_llama_with(x, spec.llama);
     case MODEL_LSTM: spec.lstm.vocabulary = outputs; return clt_model_lstm_with(x, spec.lstm);
+    case MODEL_ONNX: return NULL;
     default: return clt_model_resnet(x, .depth = rows[spec.id].depth, .small_images = shape.rank == 4 && shape.dims[2] <= 64, .outputs = outputs);
     }
 }

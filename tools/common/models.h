@@ -27,6 +27,7 @@ typedef enum model_id {
     MODEL_GPT2,
     MODEL_LLAMA,
     MODEL_LSTM,
+    MODEL_ONNX, /* FILE.onnx, which has its own inputs: model_build does not know it */
     MODEL_COUNT
 } model_id;
 
@@ -45,7 +46,7 @@ typedef struct model_spec {
 
 /* For messages. */
 #define MODEL_EXPECTED                                                                                               \
-    "linear, logistic, mlp[:H1,H2,...], convnet, resnet18, resnet34, resnet50, resnet101, mobilenet_v2, vit[:SIZE], gpt2[:SIZE], llama[:SIZE] or lstm[:SIZE]"
+    "linear, logistic, mlp[:H1,H2,...], convnet, resnet18, resnet34, resnet50, resnet101, mobilenet_v2, vit[:SIZE], gpt2[:SIZE], llama[:SIZE], lstm[:SIZE] or FILE.onnx"
 
 /* Reads a model's text. False if it is none; `problem` then says why, and what was expected. */
 bool model_parse(model_spec *spec, const char *text, char *problem, size_t problem_bytes);

@@ -20,6 +20,7 @@ static const recipe recipes[MODEL_COUNT] = {
     [MODEL_GPT2] = {CLT_ADAMW, .lr = 1e-3, .weight_decay = 0.1, .batch_least = 12, .batch_most = 12},
     [MODEL_LLAMA] = {CLT_ADAMW, .lr = 1e-3, .weight_decay = 0.1, .batch_least = 12, .batch_most = 12},
     [MODEL_LSTM] = {CLT_ADAM, .lr = 3e-3, .batch_least = 32, .batch_most = 32},
+    [MODEL_ONNX] = {CLT_ADAMW, .lr = 1e-4, .weight_decay = 0.01, .batch_least = 32, .batch_most = 32},
 };
 
 const char *const optimizer_names[] = {"sgd", "adam", "adamw", NULL};

@@ -1,0 +1,75 @@
+#!/bin/sh
+# test_onnx.sh PROGRAM PYTHON: networks of ONNX files from the shell. The files are made by Python's onnx; exit code 77 where that is missing.
+program=$1 python=$2 name=onnx
+. "$(dirname "$0")/common.sh"
+cd "$folder" || exit 1
+"$python" -c 'import onnx' 2>/dev/null || { echo "the Python package onnx is missing: skipped"; exit 77; }
+
+"$python" - <<'END' || fail "no files"
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+random = np.random.default_rng(0)
+
+
+def network(path, sample, outputs, extra=(), inputs=()):
+    width = int(np.prod(sample))
+    w = (random.standard_normal((outputs, width)) / width ** 0.5).astype("f4")
+    nodes = [helper.make_node("Flatten", ["x"], ["flat"]), helper.make_node("Gemm", ["flat", "fc.weight", "fc.bias"], ["y"], transB=1), *extra]
+    graph = helper.make_graph(nodes, "net", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", *sample]), *inputs],
+                              [helper.make_tensor_value_info("z" if extra else "y", TensorProto.FLOAT, ["batch", outputs])],
+                              [numpy_helper.from_array(w, "fc.weight"), numpy_helper.from_array(np.zeros(outputs, "f4"), "fc.bias")])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)]), path)
+
+
+network("digits.onnx", (1, 8, 8), 10)
+network("two.onnx", (1, 8, 8), 2)
+network("numbers.onnx", (3,), 1)
+network("unknown.onnx", (1, 8, 8), 10, [helper.make_node("NoSuchOp", ["y"], ["z"])])
+network("second.onnx", (1, 8, 8), 10, [helper.make_node("Add", ["y", "more"], ["z"])], [helper.make_tensor_value_info("more", TensorProto.FLOAT, ["batch", 10])])
+x = random.standard_normal((300, 3)).astype("f4")
+np.save("x.npy", x)
+np.save("y.npy", x @ np.array([[1], [2], [-1]], "f4") + 100)
+np.save("new.npy", np.eye(3, dtype="f4"))
+END
+
+# ---- trained, and written back ----
+
+expect 0 "" digits.onnx --loss cross_entropy --data digits --epochs 6 --lr 1e-2 --json --export trained.onnx --save digits.safetensors
+"$python" -c 'import json, sys; o = json.load(open(sys.argv[1])); assert o["test_accuracy"] > 0.9 and o["model"] == "digits.onnx" and not o["standardized"], o' "$out" ||
+    fail "digits.onnx does not learn"
+tested=$(grep '"test_loss' "$out")
+"$python" - <<'END' || fail "what is exported is not the file with other weights"
+import onnx
+from onnx import numpy_helper
+a, b = onnx.load("digits.onnx"), onnx.load("trained.onnx")
+for one, two in zip(a.graph.initializer, b.graph.initializer):
+    assert one.name == two.name and (numpy_helper.to_array(one) != numpy_helper.to_array(two)).any(), one.name
+    two.raw_data = one.raw_data
+assert a == b
+END
+expect 0 "" trained.onnx --data digits --epochs 0 --json
+[ "$(grep '"test_loss' "$out")" = "$tested" ] || fail "what is exported tests otherwise"
+expect 0 "" digits.onnx --data digits --epochs 7 --lr 1e-2 --json --resume digits.safetensors
+
+# Numbers are as they were where the file comes from: neither inputs nor targets are scaled.
+expect 0 "" numbers.onnx --loss mse --data npy:x.npy,y.npy --epochs 200 --batch 16 --optimizer sgd --lr 0.02 --save numbers.safetensors -q
+expect 0 "" --predict new.npy --from numbers.safetensors --output out.npy -q
+"$python" -c 'import numpy as np; y = np.load("out.npy").ravel(); assert np.allclose(y, [101, 102, 99], atol=0.1), y' || fail "numbers.onnx predicts otherwise"
+
+# ---- what does not fit ----
+
+expect 1 "none.onnx: cannot be opened" none.onnx --data digits
+expect 2 "NoSuchOp \"z\": the op is not known here" unknown.onnx --data digits
+expect 2 "second.onnx has more than one input" second.onnx --data digits
+expect 2 "two.onnx gives [" two.onnx --data digits
+expect 2 "numbers.onnx reads f32 [32, 3], but a batch of the data is f32 [32, 1, 8, 8]" numbers.onnx --data digits
+expect 2 "labels: expected cross_entropy" digits.onnx --loss mse --data digits
+expect 2 "that goes with a MODEL that is an ONNX file" mlp --data digits --export mlp.onnx
+head -c 100 digits.onnx >cut.onnx
+expect 2 "cut.onnx: byte " cut.onnx --data digits
+rm numbers.onnx
+expect 1 "numbers.onnx: cannot be opened" --predict new.npy --from numbers.safetensors --output again.npy
+
+[ "$failures" -eq 0 ] || exit 1
