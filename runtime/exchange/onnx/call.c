@@ -81,6 +81,10 @@ bool clt_onnx_has(const clt_onnx_call *c, size_t i) {
     return i < c->node->n_inputs && c->in[i] >= 0;
 }
 
+bool clt_onnx_is_wanted(const clt_onnx_call *c, size_t i) {
+    return i < c->node->n_outputs && *c->node->outputs[i] && c->onnx->needed_outputs[c->out[i]];
+}
+
 int64_t clt_onnx_type_of(const clt_onnx_call *c, size_t i) {
     const clt_onnx_value *value = &c->onnx->values[c->in[i]];
     return value->type ? value->type : value->initializer ? value->initializer->type : 0;
@@ -374,11 +378,6 @@ clt_status clt_onnx_known_float(clt_onnx_call *c, size_t i, float otherwise, flo
 }
 
 /* ---- attributes ---- */
-
-clt_status clt_onnx_axis(const clt_onnx_call *c, int64_t axis, int rank, int *to) {
-    (void)c;
-    return clt_fold_axis(axis, rank, to);
-}
 
 clt_status clt_onnx_axes(clt_onnx_call *c, const char *name, size_t i, int rank, int axes[CLT_MAX_RANK], int *n) {
     const clt_literal *list = NULL, *in[CLT_MAX_RANK] = {0};

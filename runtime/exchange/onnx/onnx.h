@@ -103,6 +103,7 @@ extern const clt_onnx_rule clt_onnx_pointwise_rules[], clt_onnx_product_rules[],
 clt_onnx_map *clt_onnx_map_of(const char *op);
 
 bool clt_onnx_has(const clt_onnx_call *c, size_t i); /* input i is there */
+bool clt_onnx_is_wanted(const clt_onnx_call *c, size_t i); /* the graph needs output i */
 
 /* Input i as a tensor, of any type; constants are made. CLT_E_FORMAT: it is missing. */
 clt_status clt_onnx_any(clt_onnx_call *c, size_t i, clt_tensor **tensor);
@@ -153,7 +154,5 @@ clt_status clt_onnx_from_start(clt_onnx_call *c, clt_tensor **indices, int64_t n
 int64_t clt_onnx_int(const clt_onnx_call *c, const char *name, int64_t otherwise);
 float clt_onnx_float_attribute(const clt_onnx_call *c, const char *name, float otherwise);
 const char *clt_onnx_text(const clt_onnx_call *c, const char *name, const char *otherwise);
-
-clt_status clt_onnx_axis(const clt_onnx_call *c, int64_t axis, int rank, int *to);
 
 #endif

@@ -101,7 +101,7 @@ static clt_status read_sizes(clt_onnx_call *c, const clt_tensor *x, size_t scale
     else if (!known && !given) return clt_fail(CLT_E_FORMAT, "it has neither scales nor sizes");
     for (int d = 0; d < n; d++) out[d] = x->shape.dims[d], scales[d] = 1, axes[d] = d;
     if (a) n = (int)a->n;
-    for (int i = 0; a && i < n; i++) CLT_TRY(clt_onnx_axis(c, a->ints[i], x->shape.rank, &axes[i]));
+    for (int i = 0; a && i < n; i++) CLT_TRY(clt_fold_axis(a->ints[i], x->shape.rank, &axes[i]));
     int64_t count = known ? known->elements : given ? (int64_t)given->n : asked.n;
     if (count != n || (known && known->type != CLT_ONNX_FLOAT)) return clt_fail(CLT_E_SHAPE, "%lld sizes of %d dimensions", (long long)count, n);
     clt_shape extent = clt_tensor_extent(x);

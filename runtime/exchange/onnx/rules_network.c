@@ -92,7 +92,7 @@ static clt_status map_gather_elements(clt_onnx_call *c, clt_tensor **out) {
     int axis;
     CLT_TRY(clt_onnx_float(c, 0, &x));
     CLT_TRY(need_i32(c, 1, &indices));
-    CLT_TRY(clt_onnx_axis(c, clt_onnx_int(c, "axis", 0), x->shape.rank, &axis));
+    CLT_TRY(clt_fold_axis(clt_onnx_int(c, "axis", 0), x->shape.rank, &axis));
     if (indices->shape.rank != x->shape.rank || x->shape.rank == CLT_MAX_RANK) return clt_fail(CLT_E_UNSUPPORTED, "indices of %d dimensions", indices->shape.rank);
     for (int d = 0; d < x->shape.rank; d++)
         if (d != axis && indices->shape.dims[d] != x->shape.dims[d]) return clt_fail(CLT_E_UNSUPPORTED, "fewer indices than places along axis %d", d);
@@ -114,7 +114,7 @@ static clt_status map_one_hot(clt_onnx_call *c, clt_tensor **out) {
     double size = depth->type == CLT_ONNX_FLOAT ? (double)depth->floats[0] : (double)depth->integers[0];
     if (!(size >= 1 && size <= INT32_MAX)) return clt_fail(CLT_E_RANGE, "a depth of %g", size);
     if (indices->shape.rank == CLT_MAX_RANK) return clt_fail(CLT_E_UNSUPPORTED, "its result has more than %d dimensions", CLT_MAX_RANK);
-    CLT_TRY(clt_onnx_axis(c, clt_onnx_int(c, "axis", -1), indices->shape.rank + 1, &axis));
+    CLT_TRY(clt_fold_axis(clt_onnx_int(c, "axis", -1), indices->shape.rank + 1, &axis));
     CLT_TRY(clt_onnx_from_start(c, &indices, (int64_t)size));
     clt_tensor *y = clt_one_hot(indices, (int64_t)size);
     float off = values->floats[0], on = values->floats[1];
@@ -303,7 +303,7 @@ static clt_status map_attention(clt_onnx_call *c, clt_tensor **out) {
         k = clt_concat((clt_tensor *[]){of[0], k}, 2, 2), v = clt_concat((clt_tensor *[]){of[1], v}, 2, 2);
         if (!clt_tensor_valid(k) || !clt_tensor_valid(v)) return CLT_OK;
     }
-    bool scores = c->node->n_outputs > 3 && *c->node->outputs[3] && c->onnx->needed_outputs[c->out[3]];
+    bool scores = clt_onnx_is_wanted(c, 3);
     clt_tensor *y = NULL, *of_scores = NULL;
     if (scores || before || clt_onnx_float_attribute(c, "softcap", 0) != 0 || v->shape.dims[3] != q->shape.dims[3]) CLT_TRY(compose_attention(c, q, k, v, mask, past, &y, &of_scores));
     else y = clt_attention_with(q, k, v, (clt_attention_options){.causal = clt_onnx_int(c, "is_causal", 0), .scale = clt_onnx_float_attribute(c, "scale", 0), .mask = mask});

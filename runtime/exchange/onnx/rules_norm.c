@@ -68,7 +68,7 @@ static clt_status map_argmax(clt_onnx_call *c, clt_tensor **out) {
     int axis;
     CLT_TRY(clt_onnx_float(c, 0, &x));
     if (clt_onnx_int(c, "select_last_index", 0)) return clt_fail(CLT_E_UNSUPPORTED, "select_last_index");
-    CLT_TRY(clt_onnx_axis(c, clt_onnx_int(c, "axis", 0), x->shape.rank, &axis));
+    CLT_TRY(clt_fold_axis(clt_onnx_int(c, "axis", 0), x->shape.rank, &axis));
     clt_tensor *place = clt_argmax(strcmp(c->node->op, "ArgMin") ? x : clt_neg(x), axis);
     out[0] = clt_onnx_int(c, "keepdims", 1) ? clt_unsqueeze(place, axis) : place;
     return CLT_OK;
@@ -82,7 +82,7 @@ static clt_status map_cumsum(clt_onnx_call *c, clt_tensor **out) {
     CLT_TRY(clt_onnx_known(c, 1, &at));
     if (!at || at->elements != 1 || at->type == CLT_ONNX_FLOAT) return clt_fail(CLT_E_FORMAT, "its axis is not one integer");
     if (clt_onnx_int(c, "reverse", 0)) return clt_fail(CLT_E_UNSUPPORTED, "reverse");
-    CLT_TRY(clt_onnx_axis(c, at->integers[0], x->shape.rank, &axis));
+    CLT_TRY(clt_fold_axis(at->integers[0], x->shape.rank, &axis));
     out[0] = clt_cumsum(x, axis);
     if (clt_onnx_int(c, "exclusive", 0)) out[0] = clt_sub(out[0], x);
     return CLT_OK;
@@ -96,7 +96,7 @@ static clt_status map_softmax(clt_onnx_call *c, clt_tensor **out) {
     int axis;
     bool log = !strcmp(c->node->op, "LogSoftmax"), whole = c->opset < 13;
     CLT_TRY(clt_onnx_float(c, 0, &x));
-    CLT_TRY(clt_onnx_axis(c, clt_onnx_int(c, "axis", whole ? 1 : -1), x->shape.rank, &axis));
+    CLT_TRY(clt_fold_axis(clt_onnx_int(c, "axis", whole ? 1 : -1), x->shape.rank, &axis));
     clt_shape extent = clt_tensor_extent(x), flat = extent;
     int64_t rest = 1;
     for (int d = axis; d < extent.rank; d++) {
@@ -120,11 +120,6 @@ static float eps_of(const clt_onnx_call *c) {
     return eps == 0 ? CLT_ZERO : eps;
 }
 
-/* Whether the graph needs output i. */
-static bool is_wanted(const clt_onnx_call *c, size_t i) {
-    return i < c->node->n_outputs && *c->node->outputs[i] && c->onnx->needed_outputs[c->out[i]];
-}
-
 /* Of [C], to be stretched over [N, C, ...]. */
 static clt_tensor *over_channels(clt_tensor *x, int rank) {
     clt_shape shape = {.rank = rank - 1};
@@ -144,7 +139,7 @@ static clt_status map_batch_norm(clt_onnx_call *c, clt_tensor **out) {
     CLT_TRY(clt_onnx_statistics(c, 4, &of[4], &both));
     buffers &= both;
     for (size_t i = 1; i < c->node->n_outputs; i++)
-        if (is_wanted(c, i)) return clt_fail(CLT_E_UNSUPPORTED, "its statistics are an output");
+        if (clt_onnx_is_wanted(c, i)) return clt_fail(CLT_E_UNSUPPORTED, "its statistics are an output");
     if (of[0]->shape.rank < 2) return clt_fail(CLT_E_SHAPE, "%d dimensions", of[0]->shape.rank);
     if (buffers) {
         out[0] = clt_batch_norm_op(of[0], of[1], of[2], of[3], of[4], (clt_norm_options){.eps = eps, .momentum = momentum == 0 ? CLT_ZERO : momentum});
@@ -181,7 +176,7 @@ static clt_status map_layer_norm(clt_onnx_call *c, clt_tensor **out) {
     CLT_TRY(clt_onnx_float(c, 0, &x));
     CLT_TRY(clt_onnx_float(c, 1, &scale));
     if (!rms && clt_onnx_has(c, 2)) CLT_TRY(clt_onnx_float(c, 2, &bias));
-    CLT_TRY(clt_onnx_axis(c, clt_onnx_int(c, "axis", -1), x->shape.rank, &axis));
+    CLT_TRY(clt_fold_axis(clt_onnx_int(c, "axis", -1), x->shape.rank, &axis));
     int dims = x->shape.rank - axis;
     clt_shape extent = clt_tensor_extent(x);
     for (int d = axis; d < extent.rank; d++)
@@ -194,9 +189,9 @@ static clt_status map_layer_norm(clt_onnx_call *c, clt_tensor **out) {
     if (!fits && bias) out[0] = clt_add(out[0], bias);
     clt_reduce_options over = {.keep_dims = true};
     for (int d = axis; d < x->shape.rank; d++) over.axes[over.n_axes++] = d;
-    clt_tensor *mean = is_wanted(c, 1) || is_wanted(c, 2) ? clt_mean(x, over) : NULL, *apart = mean ? clt_sub(x, mean) : NULL;
-    if (is_wanted(c, 1)) out[1] = mean;
-    if (is_wanted(c, 2)) out[2] = clt_pow_scalar(clt_add_scalar(clt_mean(clt_mul(apart, apart), over), o.eps), -0.5f);
+    clt_tensor *mean = clt_onnx_is_wanted(c, 1) || clt_onnx_is_wanted(c, 2) ? clt_mean(x, over) : NULL, *apart = mean ? clt_sub(x, mean) : NULL;
+    if (clt_onnx_is_wanted(c, 1)) out[1] = mean;
+    if (clt_onnx_is_wanted(c, 2)) out[2] = clt_pow_scalar(clt_add_scalar(clt_mean(clt_mul(apart, apart), over), o.eps), -0.5f);
     return CLT_OK;
 }
 
@@ -228,7 +223,7 @@ static clt_status map_lp(clt_onnx_call *c, clt_tensor **out) {
     int64_t p = clt_onnx_int(c, "p", 2);
     CLT_TRY(clt_onnx_float(c, 0, &x));
     if (p != 1 && p != 2) return clt_fail(CLT_E_UNSUPPORTED, "p of %lld", (long long)p);
-    CLT_TRY(clt_onnx_axis(c, clt_onnx_int(c, "axis", -1), x->shape.rank, &axis));
+    CLT_TRY(clt_fold_axis(clt_onnx_int(c, "axis", -1), x->shape.rank, &axis));
     clt_reduce_options o = {.axes = {axis}, .n_axes = 1, .keep_dims = true};
     clt_tensor *norm = p == 1 ? clt_sum(clt_abs(x), o) : clt_sqrt(clt_sum(clt_mul(x, x), o));
     out[0] = clt_div(x, clt_add(norm, clt_less_equal(norm, clt_fill(c->graph, (clt_shape){0}, 0)))); /* zeros stay zeros */
@@ -240,7 +235,7 @@ static clt_status map_hardmax(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *x;
     int axis, order[CLT_MAX_RANK], next = 0;
     CLT_TRY(clt_onnx_float(c, 0, &x));
-    CLT_TRY(clt_onnx_axis(c, clt_onnx_int(c, "axis", c->opset < 13 ? 1 : -1), x->shape.rank, &axis));
+    CLT_TRY(clt_fold_axis(clt_onnx_int(c, "axis", c->opset < 13 ? 1 : -1), x->shape.rank, &axis));
     if (c->opset < 13 && axis != x->shape.rank - 1) return clt_fail(CLT_E_UNSUPPORTED, "over several dimensions");
     for (int d = 0; d < x->shape.rank; d++) order[d] = d == axis ? x->shape.rank - 1 : next++;
     out[0] = clt_permute(clt_one_hot(clt_argmax(x, axis), x->shape.dims[axis]), order);
@@ -253,7 +248,7 @@ static clt_status map_dropout(clt_onnx_call *c, clt_tensor **out) {
     float ratio = clt_onnx_float_attribute(c, "ratio", 0.5f);
     CLT_TRY(clt_onnx_float(c, 0, &x));
     CLT_TRY(clt_onnx_known_float(c, 1, ratio, &ratio));
-    if (is_wanted(c, 1)) return clt_fail(CLT_E_UNSUPPORTED, "its mask is an output");
+    if (clt_onnx_is_wanted(c, 1)) return clt_fail(CLT_E_UNSUPPORTED, "its mask is an output");
     if (!(ratio >= 0 && ratio < 1)) return clt_fail(CLT_E_UNSUPPORTED, "a ratio of %g", (double)ratio);
     out[0] = ratio == 0 ? x : clt_dropout(x, ratio);
     return CLT_OK;

@@ -68,7 +68,7 @@ static clt_status map_transpose(clt_onnx_call *c, clt_tensor **out) {
     if (a && a->n != (size_t)x->shape.rank) return clt_fail(CLT_E_SHAPE, "an order of %zu dimensions, of %d", a->n, x->shape.rank);
     for (int d = 0; d < x->shape.rank; d++) {
         order[d] = x->shape.rank - 1 - d;
-        if (a) CLT_TRY(clt_onnx_axis(c, a->ints[d], x->shape.rank, &order[d]));
+        if (a) CLT_TRY(clt_fold_axis(a->ints[d], x->shape.rank, &order[d]));
     }
     out[0] = clt_permute(x, order);
     c->out_type = clt_onnx_type_of(c, 0);
@@ -115,7 +115,7 @@ static clt_status map_concat(clt_onnx_call *c, clt_tensor **out) {
     CLT_TRY(clt_arena_take(&c->onnx->build, c->node->n_inputs, sizeof *xs, &xs));
     for (size_t i = 0; i < c->node->n_inputs; i++) CLT_TRY(clt_onnx_any(c, i, &xs[i]));
     if (c->node->n_inputs == 0 || c->node->n_inputs > INT32_MAX) return clt_fail(CLT_E_FORMAT, "%zu operands", c->node->n_inputs);
-    CLT_TRY(clt_onnx_axis(c, clt_onnx_int(c, "axis", 0), xs[0]->shape.rank, &axis));
+    CLT_TRY(clt_fold_axis(clt_onnx_int(c, "axis", 0), xs[0]->shape.rank, &axis));
     out[0] = c->node->n_inputs == 1 ? xs[0] : clt_concat(xs, (int)c->node->n_inputs, axis);
     c->out_type = clt_onnx_type_of(c, 0);
     return CLT_OK;
@@ -175,6 +175,13 @@ static clt_status map_slice(clt_onnx_call *c, clt_tensor **out) {
     return CLT_OK;
 }
 
+/* Takes a part of size from what is left of the places. */
+static clt_status take_part(int64_t size, int64_t whole, int64_t *done) {
+    if (size < 1 || size > whole - *done) return clt_fail(CLT_E_UNSUPPORTED, "a part of %lld places, of %lld", (long long)size, (long long)whole);
+    *done += size;
+    return CLT_OK;
+}
+
 static clt_status map_split(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *x;
     const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, "split");
@@ -183,15 +190,14 @@ static clt_status map_split(clt_onnx_call *c, clt_tensor **out) {
     int64_t n = (int64_t)c->node->n_outputs, *sizes;
     CLT_TRY(clt_onnx_any(c, 0, &x));
     if (!a) CLT_TRY(clt_onnx_known(c, 1, &known));
-    CLT_TRY(clt_onnx_axis(c, clt_onnx_int(c, "axis", 0), x->shape.rank, &axis));
+    CLT_TRY(clt_fold_axis(clt_onnx_int(c, "axis", 0), x->shape.rank, &axis));
     if (n < 1 || n > INT32_MAX || (a && (int64_t)a->n != n) || (known && (known->elements != n || known->type == CLT_ONNX_FLOAT)))
         return clt_fail(CLT_E_SHAPE, "its sizes are not as many as its outputs");
     CLT_TRY(clt_arena_take(&c->onnx->build, (size_t)n, sizeof *sizes, &sizes));
     int64_t whole = x->shape.dims[axis], equal = (whole + n - 1) / n, done = 0;
     for (int64_t i = 0; i < n; i++) {
         sizes[i] = a ? a->ints[i] : known ? known->integers[i] : CLT_MIN(equal, whole - done);
-        if (sizes[i] < 1 || sizes[i] > whole - done) return clt_fail(CLT_E_UNSUPPORTED, "a part of %lld places, of %lld", (long long)sizes[i], (long long)whole);
-        done += sizes[i];
+        CLT_TRY(take_part(sizes[i], whole, &done));
     }
     clt_split(x, axis, sizes, (int)n, out);
     c->out_type = clt_onnx_type_of(c, 0);
@@ -210,8 +216,7 @@ static clt_status part_sizes(clt_onnx_call *c, int64_t whole, int64_t **sizes, i
     CLT_TRY(clt_arena_take(&c->onnx->build, (size_t)*n, sizeof **sizes, sizes));
     for (int64_t i = 0; i < *n; i++) {
         (*sizes)[i] = listed ? known->integers[i] : CLT_MIN(each, whole - done);
-        if ((*sizes)[i] < 1 || (*sizes)[i] > whole - done) return clt_fail(CLT_E_UNSUPPORTED, "a part of %lld places, of %lld", (long long)(*sizes)[i], (long long)whole);
-        done += (*sizes)[i];
+        CLT_TRY(take_part((*sizes)[i], whole, &done));
     }
     return done == whole ? CLT_OK : clt_fail(CLT_E_SHAPE, "parts of %lld places in all, of %lld", (long long)done, (long long)whole);
 }
@@ -224,7 +229,7 @@ static clt_status map_split_to_sequence(clt_onnx_call *c, clt_tensor **out) {
     int64_t *sizes = NULL, n = 0;
     clt_onnx_value *value = clt_onnx_value_at(c->onnx, c->out[0]);
     CLT_TRY(clt_onnx_any(c, 0, &x));
-    CLT_TRY(clt_onnx_axis(c, clt_onnx_int(c, "axis", 0), x->shape.rank, &axis));
+    CLT_TRY(clt_fold_axis(clt_onnx_int(c, "axis", 0), x->shape.rank, &axis));
     CLT_TRY(part_sizes(c, x->shape.dims[axis], &sizes, &n));
     if (!value || n < 1 || n > INT32_MAX) return clt_fail(CLT_E_SHAPE, "%lld parts", (long long)n);
     CLT_TRY(clt_arena_take(&c->onnx->build, (size_t)n, sizeof *value->parts, &value->parts));
@@ -384,7 +389,7 @@ static clt_status map_gather(clt_onnx_call *c, clt_tensor **out) {
     int64_t place = 0;
     CLT_TRY(clt_onnx_any(c, 0, &x));
     if (!clt_onnx_has(c, 1)) return clt_fail(CLT_E_FORMAT, "input 1 is missing");
-    CLT_TRY(clt_onnx_axis(c, clt_onnx_int(c, "axis", 0), x->shape.rank, &axis));
+    CLT_TRY(clt_fold_axis(clt_onnx_int(c, "axis", 0), x->shape.rank, &axis));
     c->out_type = clt_onnx_type_of(c, 0);
     CLT_TRY(known_indices(c, x, axis, &indices, &one, &place));
     if (one) {
