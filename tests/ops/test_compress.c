@@ -109,7 +109,7 @@ static void check_nothing_lost(const code *c, const float *x, double slack) {
         for (int64_t k = i; i % 256 == 0 && k < CLT_MIN(i + 256, c->n); k++)
             largest = fmax(k == i ? 0 : largest, fabs((double)x[k] + (double)c->before[k]));
         double v = x[i] + c->before[i], got = (double)c->sent_values[i] + (double)c->residual_values[i];
-        double allowed = largest < 1e-37 ? 1e-37 : slack * largest; /* denormals may be flushed */
+        double allowed = fmax(1e-37, slack * largest); /* denormals may be flushed */
         if (!(fabs(got - v) <= allowed))
             fail_msg("element %lld of %lld: sent %g and kept %g of %g", (long long)i, (long long)c->n,
                      (double)c->sent_values[i], (double)c->residual_values[i], v);
