@@ -97,8 +97,6 @@ typedef struct clt_pointwise_attributes {
 
 /* Of floats, f32. */
 clt_tensor *clt_fill(clt_graph *graph, clt_shape shape, float value);
-/* 1 where a == b, else 0. No gradient. */
-clt_tensor *clt_equal(clt_tensor *a, clt_tensor *b);
 /* Sums what broadcasting stretched, so that the result has `shape`. */
 clt_tensor *clt_sum_to(clt_tensor *x, const clt_shape *shape);
 /* What the options of a loss ask for. */

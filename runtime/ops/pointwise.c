@@ -16,6 +16,7 @@ typedef struct clt_pointwise_function {
     /* Of each operand: over a, b, c, y (the result) and g (its gradient). Those used
      * are told by grad_operands. NULL: none goes to it. */
     const char *grad_operands[3], *grad[3];
+    enum { OF_FLOATS, COMPARES, SELECTS } takes; /* the last two take whole numbers, too */
 } function;
 
 /* Derivatives: any calculus text; the value at a kink is PyTorch's. */
@@ -52,11 +53,12 @@ static const function functions[] = {
     /* NaN stays; equal ones share the gradient. */
     {"maximum", "ab", "a > b || a != a ? a : b", {"abg", "abg"}, {"a > b ? g : a == b ? 0.5f * g : 0.0f", "a < b ? g : a == b ? 0.5f * g : 0.0f"}},
     {"minimum", "ab", "a < b || a != a ? a : b", {"abg", "abg"}, {"a < b ? g : a == b ? 0.5f * g : 0.0f", "a > b ? g : a == b ? 0.5f * g : 0.0f"}},
-    {"where", "abc", "a != 0.0f ? b : c", {NULL, "ag", "ag"}, {NULL, "a != 0.0f ? g : 0.0f", "a != 0.0f ? 0.0f : g"}},
-    {"greater", "ab", "a > b ? 1.0f : 0.0f", {0}, {0}},
-    {"greater_equal", "ab", "a >= b ? 1.0f : 0.0f", {0}, {0}},
-    {"less", "ab", "a < b ? 1.0f : 0.0f", {0}, {0}},
-    {"less_equal", "ab", "a <= b ? 1.0f : 0.0f", {0}, {0}},
+    {"where", "abc", "a != 0.0f ? b : c", {NULL, "ag", "ag"}, {NULL, "a != 0.0f ? g : 0.0f", "a != 0.0f ? 0.0f : g"}, SELECTS},
+    {"equal", "ab", "a == b ? 1.0f : 0.0f", {0}, {0}, COMPARES},
+    {"greater", "ab", "a > b ? 1.0f : 0.0f", {0}, {0}, COMPARES},
+    {"greater_equal", "ab", "a >= b ? 1.0f : 0.0f", {0}, {0}, COMPARES},
+    {"less", "ab", "a < b ? 1.0f : 0.0f", {0}, {0}, COMPARES},
+    {"less_equal", "ab", "a <= b ? 1.0f : 0.0f", {0}, {0}, COMPARES},
     {"tanh", "a", "tanh(a)", {"yg"}, {"g * (1.0f - y * y)"}},
     {"sigmoid", "a", "1.0f / (1.0f + exp(-a))", {"yg"}, {"g * y * (1.0f - y)"}},
     {"silu", "a", "a / (1.0f + exp(-a))", {"ag"},
@@ -71,20 +73,25 @@ static const function functions[] = {
      {"2.0f * g * (a - b)", "-2.0f * g * (a - b)"}},
 };
 
-static const function equal_function = {"equal", "ab", "a == b ? 1.0f : 0.0f", {0}, {0}};
-
 /* ---- rules ---- */
 
 static bool is_cast(const clt_pointwise_attributes *at) {
     return !strcmp(at->name, "cast");
 }
 
-/* Operands of different types are promoted to f32, as PyTorch does. */
+static bool takes_integers(const clt_tensor *node, int i) {
+    const clt_pointwise_attributes *at = node->attributes;
+    return is_cast(at) || (at->function && (at->function->takes == COMPARES || (at->function->takes == SELECTS && i > 0)));
+}
+
+/* Operands of different types are promoted to f32, as PyTorch does. A condition has no say; of a comparison 1 and 0 are floats. */
 static clt_dtype common_dtype(const clt_tensor *node) {
-    clt_dtype dtype = node->n_inputs ? node->inputs[0]->dtype : CLT_F32;
-    for (int i = 1; i < node->n_inputs; i++)
+    const function *f = ((const clt_pointwise_attributes *)node->attributes)->function;
+    int first = f && f->takes == SELECTS;
+    clt_dtype dtype = node->n_inputs ? node->inputs[first]->dtype : CLT_F32;
+    for (int i = first + 1; i < node->n_inputs; i++)
         if (node->inputs[i]->dtype != dtype) return CLT_F32;
-    return dtype;
+    return f && f->takes == COMPARES && !clt_dtype_is_float(dtype) ? CLT_F32 : dtype;
 }
 
 static clt_status infer(clt_tensor *node) {
@@ -93,7 +100,7 @@ static clt_status infer(clt_tensor *node) {
     CLT_TRY(clt_graph_resolve(node->graph, &shape));
     for (int i = 0; i < node->n_inputs; i++) {
         const clt_tensor *x = node->inputs[i];
-        if (!is_cast(at)) CLT_TRY(clt_check_float(node, i));
+        if (!takes_integers(node, i)) CLT_TRY(clt_check_float(node, i));
         if (i == 0) shape = x->shape;
         else if (!clt_shape_broadcast(&shape, &x->shape, &shape)) {
             char text[CLT_PAIR_TEXT];
@@ -248,22 +255,16 @@ clt_tensor *clt_sin(clt_tensor *a) { return apply_named("sin", a, NULL, 0, 0); }
 clt_tensor *clt_cos(clt_tensor *a) { return apply_named("cos", a, NULL, 0, 0); }
 clt_tensor *clt_maximum(clt_tensor *a, clt_tensor *b) { return apply_named("maximum", a, b, 0, 0); }
 clt_tensor *clt_minimum(clt_tensor *a, clt_tensor *b) { return apply_named("minimum", a, b, 0, 0); }
-clt_tensor *clt_equal(clt_tensor *a, clt_tensor *b) { return apply(&equal_function, (clt_tensor *[]){a, b}, 0, 0); }
+clt_tensor *clt_equal(clt_tensor *a, clt_tensor *b) { return apply_named("equal", a, b, 0, 0); }
 
 clt_tensor *clt_where(clt_tensor *condition, clt_tensor *a, clt_tensor *b) {
     return apply(function_of("where"), (clt_tensor *[]){condition, a, b}, 0, 0);
 }
 
-/* 1 and 0 are numbers of a floating-point type. */
-static clt_tensor *compare(const char *name, clt_tensor *a, clt_tensor *b) {
-    bool integers = clt_tensor_valid(a) && clt_tensor_valid(b) && a->dtype == b->dtype && !clt_dtype_is_float(a->dtype);
-    return apply_named(name, integers ? clt_cast(a, CLT_F32) : a, b, 0, 0);
-}
-
-clt_tensor *clt_greater(clt_tensor *a, clt_tensor *b) { return compare("greater", a, b); }
-clt_tensor *clt_greater_equal(clt_tensor *a, clt_tensor *b) { return compare("greater_equal", a, b); }
-clt_tensor *clt_less(clt_tensor *a, clt_tensor *b) { return compare("less", a, b); }
-clt_tensor *clt_less_equal(clt_tensor *a, clt_tensor *b) { return compare("less_equal", a, b); }
+clt_tensor *clt_greater(clt_tensor *a, clt_tensor *b) { return apply_named("greater", a, b, 0, 0); }
+clt_tensor *clt_greater_equal(clt_tensor *a, clt_tensor *b) { return apply_named("greater_equal", a, b, 0, 0); }
+clt_tensor *clt_less(clt_tensor *a, clt_tensor *b) { return apply_named("less", a, b, 0, 0); }
+clt_tensor *clt_less_equal(clt_tensor *a, clt_tensor *b) { return apply_named("less_equal", a, b, 0, 0); }
 
 clt_tensor *clt_pow_scalar(clt_tensor *a, float exponent) {
     return apply_named(exponent == 2.0f ? "square" : "pow_scalar", a, NULL, exponent, 0);

@@ -64,6 +64,7 @@ POINTWISE(sin, clt_sin(x[0]), sin(a))
 POINTWISE(cos, clt_cos(x[0]), cos(a))
 POINTWISE(maximum, clt_maximum(x[0], x[1]), isnan(a) || isnan(b) ? NAN : fmax(a, b))
 POINTWISE(minimum, clt_minimum(x[0], x[1]), isnan(a) || isnan(b) ? NAN : fmin(a, b))
+POINTWISE(equal, clt_equal(x[0], x[1]), a == b)
 POINTWISE(greater, clt_greater(x[0], x[1]), a > b)
 POINTWISE(greater_equal, clt_greater_equal(x[0], x[1]), a >= b)
 POINTWISE(less, clt_less(x[0], x[1]), a < b)
@@ -345,6 +346,23 @@ LIST(roundings, 2049, 2051, 2049.0001220703125, 65504, 65519.99609375, 65520, -1
 LIST(zero_power_a, 0, 0, 0, 0, 0.5, 2, 3)
 LIST(zero_power_b, 0, 1, 2, 3, 0, 2, -1)
 
+#define COMPARISON(word, ...) OPERATION(#word, "clt_" #word, word, word, .ulp = 0, __VA_ARGS__)
+
+/* Of which f32 has not all: 2^24 + 1 is 2^24 there. */
+LIST(whole_a, 16777216, 16777217, -16777217, 0, -1, 2147483647, -2147483648, 5)
+LIST(whole_b, 16777217, 16777217, -16777216, 0, 1, 2147483646, -2147483648, 5)
+static const operation comparisons[] = {COMPARISON(equal, .no_gradient = true), COMPARISON(greater, .no_gradient = true), COMPARISON(greater_equal, .no_gradient = true),
+                                        COMPARISON(less, .no_gradient = true), COMPARISON(less_equal, .no_gradient = true)};
+
+BUILD(select, clt_where(clt_less(x[0], x[1]), x[1], x[0]))
+static double value_select(double a, double b, double s, double t) {
+    return (void)s, (void)t, a < b ? b : a;
+}
+static double reference_select(const array *x, int n, array *y, const attributes *at, bool evaluation) {
+    return (void)evaluation, apply(value_select, x, n, y, at);
+}
+static const operation select_integers = OPERATION("where", "clt_where", select, select, .no_gradient = true, .ulp = 0);
+
 static const kink kinks[] = {
     {AT_KINK(relu, 1), "kink", OF(zero), {0}, true},
     {AT_KINK(relu, 1), "kink", OF(signs), {0}},
@@ -357,10 +375,11 @@ static const kink kinks[] = {
     {AT_KINK(maximum, 1), "ties", OF_PAIRS(tie), {0}},
     {AT_KINK(minimum, 1), "ties", OF_PAIRS(tie), {0}},
     {AT_KINK(where, 1), "both", OF_PAIRS(tie), {0}},
-    {OPERATION("greater", "clt_greater", greater, greater, .gradient = reference_none_gradient, .ulp = 0), "ties", OF_PAIRS(tie), {0}},
-    {OPERATION("greater_equal", "clt_greater_equal", greater_equal, greater_equal, .gradient = reference_none_gradient, .ulp = 0), "ties", OF_PAIRS(tie), {0}},
-    {OPERATION("less", "clt_less", less, less, .gradient = reference_none_gradient, .ulp = 0), "ties", OF_PAIRS(tie), {0}},
-    {OPERATION("less_equal", "clt_less_equal", less_equal, less_equal, .gradient = reference_none_gradient, .ulp = 0), "ties", OF_PAIRS(tie), {0}},
+    {COMPARISON(equal, .gradient = reference_none_gradient), "ties", OF_PAIRS(tie), {0}},
+    {COMPARISON(greater, .gradient = reference_none_gradient), "ties", OF_PAIRS(tie), {0}},
+    {COMPARISON(greater_equal, .gradient = reference_none_gradient), "ties", OF_PAIRS(tie), {0}},
+    {COMPARISON(less, .gradient = reference_none_gradient), "ties", OF_PAIRS(tie), {0}},
+    {COMPARISON(less_equal, .gradient = reference_none_gradient), "ties", OF_PAIRS(tie), {0}},
     {AT_KINK(pow, 17), "kink", OF_PAIRS(zero_power), {0}},
     {AT_KINK(pow_scalar, 17), "kink-0", OF(signs), {0}},
     {AT_KINK(pow_scalar, 17), "kink-1", OF(signs), {1}},
@@ -468,7 +487,14 @@ static void add_apart(case_list *list) {
     }
 }
 
+static void add_integers(case_list *list) {
+    operand x[] = {{.dtype = CLT_I32, .shape = SHAPE(33, 8), .values = whole_a, .n_values = 8}, {.dtype = CLT_I32, .shape = SHAPE(8), .values = whole_b, .n_values = 8}};
+    for (size_t i = 0; i < sizeof comparisons / sizeof comparisons[0]; i++) case_add(list, &comparisons[i], "integers", x, 2);
+    case_add(list, &select_integers, "integers", x, 2);
+}
+
 void cases_pointwise(case_list *list) {
+    add_integers(list);
     add_apart(list);
     static const clt_shape same[] = {SHAPE(1), SHAPE(2, 3, 5, 7, 11)};
     static const clt_shape wide[][2] = {{SHAPE(5, 7), SHAPE(7)},

@@ -54,7 +54,7 @@ static void draw(const operand *o, random_stream *random, array *a) {
     int64_t n = array_count(a);
     for (int64_t i = 0; i < n; i++) {
         if (o->values || !o->distinct) {
-            a->values[i] = o->values ? float_round(o->values[i % o->n_values], o->dtype) : draw_one(o, random);
+            a->values[i] = !o->values ? draw_one(o, random) : is_float(o->dtype) ? float_round(o->values[i % o->n_values], o->dtype) : o->values[i % o->n_values];
             continue;
         }
         int64_t j = random_below(random, i + 1);
