@@ -93,8 +93,9 @@ static clt_status fold_node(clt_onnx_call *c, bool *folded) {
     return status;
 }
 
-static int64_t type_of_tensor(const clt_tensor *t) {
-    return t->dtype == CLT_I32 ? CLT_ONNX_INT64 : t->dtype == CLT_U8 ? CLT_ONNX_BOOL : CLT_ONNX_FLOAT;
+static int64_t type_of_tensor(const clt_onnx_call *c, const clt_tensor *t) {
+    if (t->dtype == CLT_U8) return c->node->n_inputs > 0 && clt_onnx_type_of(c, 0) == CLT_ONNX_UINT8 ? CLT_ONNX_UINT8 : CLT_ONNX_BOOL;
+    return t->dtype == CLT_I32 ? CLT_ONNX_INT64 : CLT_ONNX_FLOAT;
 }
 
 static clt_status map_node(clt_onnx_call *c) {
@@ -109,7 +110,7 @@ static clt_status map_node(clt_onnx_call *c) {
         clt_onnx_value *value = clt_onnx_value_at(c->onnx, c->out[i]);
         if (!value) continue;
         value->tensor = out[i];
-        value->type = c->out_type ? c->out_type : out[i] ? type_of_tensor(out[i]) : 0;
+        value->type = c->out_type ? c->out_type : out[i] ? type_of_tensor(c, out[i]) : 0;
     }
     return CLT_OK;
 }

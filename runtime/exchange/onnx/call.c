@@ -155,16 +155,16 @@ clt_status clt_onnx_constant_array(clt_onnx_call *c, const clt_array *values, cl
     return clt_graph_status(c->graph);
 }
 
-/* As a device has it: floats, i32, and booleans as u8. */
+/* As a device has it: floats, i32, and u8, as which it has booleans. */
 clt_status clt_onnx_constant(clt_onnx_call *c, const clt_literal *l, clt_tensor **tensor) {
     void *data;
     if (l->elements == 0) return clt_fail(CLT_E_UNSUPPORTED, "a tensor without elements");
-    clt_dtype dtype = l->type == CLT_ONNX_FLOAT ? CLT_F32 : l->type == CLT_ONNX_BOOL ? CLT_U8 : CLT_I32;
+    clt_dtype dtype = l->type == CLT_ONNX_FLOAT ? CLT_F32 : l->type == CLT_ONNX_BOOL || l->type == CLT_ONNX_UINT8 ? CLT_U8 : CLT_I32;
     CLT_TRY(clt_arena_take(&c->onnx->build, (size_t)l->elements, sizeof(float), &data));
     if (dtype == CLT_F32) memcpy(data, l->floats, (size_t)l->elements * sizeof(float));
     else if (dtype == CLT_I32) CLT_TRY(clt_narrow_i64(l->integers, data, l->elements, "a constant"));
     else
-        for (int64_t i = 0; i < l->elements; i++) ((unsigned char *)data)[i] = l->integers[i] != 0;
+        for (int64_t i = 0; i < l->elements; i++) ((unsigned char *)data)[i] = (unsigned char)l->integers[i];
     return clt_onnx_constant_array(c, &(clt_array){dtype, l->shape, data}, tensor);
 }
 
@@ -283,6 +283,11 @@ clt_status clt_onnx_number(clt_onnx_call *c, size_t i, clt_tensor **tensor) {
     if (type != CLT_ONNX_FLOAT && type != CLT_ONNX_BOOL) return clt_fail(CLT_E_UNSUPPORTED, "input %zu is of type %s", i, clt_onnx_type_name(type));
     if ((*tensor)->dtype != CLT_F32) *tensor = clt_cast(*tensor, CLT_F32);
     return CLT_OK;
+}
+
+clt_status clt_onnx_comparable(clt_onnx_call *c, size_t i, clt_tensor **tensor) {
+    CLT_TRY(clt_onnx_any(c, i, tensor));
+    return clt_onnx_type_of(c, i) == CLT_ONNX_BOOL ? clt_onnx_number(c, i, tensor) : CLT_OK;
 }
 
 clt_status clt_onnx_statistics(clt_onnx_call *c, size_t i, clt_tensor **tensor, bool *buffer) {

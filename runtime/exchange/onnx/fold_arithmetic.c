@@ -7,15 +7,21 @@
 /* ---- types ---- */
 
 static int64_t narrowed(int64_t type, int64_t value) {
-    return type == CLT_ONNX_INT32 ? (int32_t)(uint32_t)(uint64_t)value : type == CLT_ONNX_BOOL ? value != 0 : value;
+    switch (type) {
+    case CLT_ONNX_INT32: return (int32_t)(uint32_t)(uint64_t)value;
+    case CLT_ONNX_UINT8: return (uint8_t)(uint64_t)value;
+    case CLT_ONNX_BOOL: return value != 0;
+    default: return value;
+    }
 }
 
 /* Towards zero, as C does it; of what does not fit nothing is said anywhere: the nearest that does. NaN becomes 0. */
 static int64_t integer_of(float value, int64_t type) {
-    double least = type == CLT_ONNX_INT32 ? (double)INT32_MIN : (double)INT64_MIN;
+    int64_t least = type == CLT_ONNX_INT32 ? INT32_MIN : type == CLT_ONNX_UINT8 ? 0 : INT64_MIN;
+    int64_t most = type == CLT_ONNX_INT32 ? INT32_MAX : type == CLT_ONNX_UINT8 ? UINT8_MAX : INT64_MAX;
     if (isnan(value)) return 0;
-    if (value <= least) return type == CLT_ONNX_INT32 ? INT32_MIN : INT64_MIN;
-    if (value >= -least) return type == CLT_ONNX_INT32 ? INT32_MAX : INT64_MAX;
+    if (value <= (double)least) return least;
+    if (value >= (double)most) return most;
     return (int64_t)value;
 }
 

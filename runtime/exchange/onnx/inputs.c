@@ -85,6 +85,7 @@ static clt_status dtype_of(int64_t type, clt_dtype *dtype) {
     case CLT_ONNX_FLOAT: *dtype = CLT_F32; return CLT_OK;
     case CLT_ONNX_INT64:
     case CLT_ONNX_INT32: *dtype = CLT_I32; return CLT_OK;
+    case CLT_ONNX_UINT8:
     case CLT_ONNX_BOOL: *dtype = CLT_U8; return CLT_OK;
     default: return clt_fail(CLT_E_UNSUPPORTED, "tensors of type %s", clt_onnx_type_name(type));
     }

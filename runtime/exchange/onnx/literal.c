@@ -5,7 +5,7 @@
 #include "runtime/base/bytes.h"
 
 static bool is_literal_type(int64_t type) {
-    return type == CLT_ONNX_FLOAT || type == CLT_ONNX_INT64 || type == CLT_ONNX_INT32 || type == CLT_ONNX_BOOL;
+    return type == CLT_ONNX_FLOAT || type == CLT_ONNX_INT64 || type == CLT_ONNX_INT32 || type == CLT_ONNX_UINT8 || type == CLT_ONNX_BOOL;
 }
 
 /* With a dimension of 0, too, the others must be small: strides are products of them. */

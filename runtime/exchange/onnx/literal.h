@@ -12,7 +12,7 @@
 #define CLT_ONNX_MOST_LITERAL 65536
 
 typedef struct clt_literal {
-    int64_t type;    /* CLT_ONNX_FLOAT; CLT_ONNX_INT64, _INT32 or _BOOL */
+    int64_t type;    /* CLT_ONNX_FLOAT; CLT_ONNX_INT64, _INT32, _UINT8 or _BOOL */
     clt_shape shape; /* dimensions may be 0 */
     int64_t elements;
     union {

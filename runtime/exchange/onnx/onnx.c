@@ -70,6 +70,7 @@ static clt_status load_values(clt_array *array, clt_onnx_file *file, const clt_o
     case CLT_ONNX_FLOAT: array->dtype = CLT_F32; break;
     case CLT_ONNX_INT32: array->dtype = CLT_I32; break;
     case CLT_ONNX_INT64: array->dtype = CLT_I64; break;
+    case CLT_ONNX_UINT8:
     case CLT_ONNX_BOOL: array->dtype = CLT_U8; break;
     default: return clt_fail(CLT_E_UNSUPPORTED, "a tensor of type %s (%lld)", clt_onnx_type_name(t->type), (long long)t->type);
     }

@@ -110,6 +110,8 @@ clt_status clt_onnx_any(clt_onnx_call *c, size_t i, clt_tensor **tensor);
 /* The same, and it must be f32, or with _number a boolean too, which is 0 and 1. CLT_E_UNSUPPORTED: it is of another type. */
 clt_status clt_onnx_float(clt_onnx_call *c, size_t i, clt_tensor **tensor);
 clt_status clt_onnx_number(clt_onnx_call *c, size_t i, clt_tensor **tensor);
+/* The same, or an integer, as it is. */
+clt_status clt_onnx_comparable(clt_onnx_call *c, size_t i, clt_tensor **tensor);
 int64_t clt_onnx_type_of(const clt_onnx_call *c, size_t i);
 /* Running statistics: a weight of the file becomes a buffer; *buffer is false where input i is something else. */
 clt_status clt_onnx_statistics(clt_onnx_call *c, size_t i, clt_tensor **tensor, bool *buffer);

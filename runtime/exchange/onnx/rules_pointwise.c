@@ -228,9 +228,6 @@ static clt_status map_any_number(clt_onnx_call *c, clt_tensor **out) {
 static clt_tensor *complement(clt_tensor *x) {
     return clt_add_scalar(clt_neg(x), 1);
 }
-static clt_tensor *equal(clt_tensor *a, clt_tensor *b) {
-    return clt_mul(clt_greater_equal(a, b), clt_less_equal(a, b));
-}
 static clt_tensor *differ(clt_tensor *a, clt_tensor *b) {
     return clt_abs(clt_sub(a, b));
 }
@@ -241,7 +238,7 @@ static const struct {
     clt_tensor *(*build)(clt_tensor *a, clt_tensor *b);
 } relations[] = {
     {"Greater", false, clt_greater}, {"GreaterOrEqual", false, clt_greater_equal}, {"Less", false, clt_less}, {"LessOrEqual", false, clt_less_equal},
-    {"Equal", false, equal}, {"And", true, clt_mul}, {"Or", true, clt_maximum}, {"Xor", true, differ},
+    {"Equal", false, clt_equal}, {"And", true, clt_mul}, {"Or", true, clt_maximum}, {"Xor", true, differ},
 };
 
 static clt_status map_relation(clt_onnx_call *c, clt_tensor **out) {
@@ -249,8 +246,8 @@ static clt_status map_relation(clt_onnx_call *c, clt_tensor **out) {
     if (c->opset < 7 && clt_onnx_attribute_of(c->node, "axis")) return clt_fail(CLT_E_UNSUPPORTED, "stretching along an axis, of before opset 7");
     size_t i = 0;
     while (strcmp(relations[i].op, c->node->op)) i++;
-    CLT_TRY(clt_onnx_number(c, 0, &a));
-    CLT_TRY(clt_onnx_number(c, 1, &b));
+    CLT_TRY(relations[i].of_booleans ? clt_onnx_number(c, 0, &a) : clt_onnx_comparable(c, 0, &a));
+    CLT_TRY(relations[i].of_booleans ? clt_onnx_number(c, 1, &b) : clt_onnx_comparable(c, 1, &b));
     out[0] = relations[i].build(a, b);
     c->out_type = CLT_ONNX_BOOL;
     return CLT_OK;
@@ -267,7 +264,7 @@ static clt_status map_not(clt_onnx_call *c, clt_tensor **out) {
 static clt_status map_is_nan(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *x;
     CLT_TRY(clt_onnx_float(c, 0, &x));
-    out[0] = complement(equal(x, x));
+    out[0] = complement(clt_equal(x, x));
     c->out_type = CLT_ONNX_BOOL;
     return CLT_OK;
 }
@@ -275,9 +272,10 @@ static clt_status map_is_nan(clt_onnx_call *c, clt_tensor **out) {
 static clt_status map_where(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *condition, *a, *b;
     CLT_TRY(clt_onnx_number(c, 0, &condition));
-    CLT_TRY(clt_onnx_float(c, 1, &a));
-    CLT_TRY(clt_onnx_float(c, 2, &b));
+    CLT_TRY(clt_onnx_comparable(c, 1, &a));
+    CLT_TRY(clt_onnx_comparable(c, 2, &b));
     out[0] = clt_where(condition, a, b);
+    c->out_type = clt_onnx_type_of(c, 1);
     return CLT_OK;
 }
 
@@ -288,12 +286,13 @@ static clt_status convert(clt_onnx_call *c, int64_t to, clt_tensor **out) {
     int64_t from = clt_onnx_type_of(c, 0);
     CLT_TRY(clt_onnx_any(c, 0, &x));
     c->out_type = to;
-    bool to_integer = to == CLT_ONNX_INT64 || to == CLT_ONNX_INT32, is_integer = x->dtype == CLT_I32;
-    if (to_integer) out[0] = is_integer ? x : clt_cast(x, CLT_I32);
+    bool to_integer = to == CLT_ONNX_INT64 || to == CLT_ONNX_INT32;
+    if (to_integer) out[0] = x->dtype == CLT_I32 ? x : clt_cast(x, CLT_I32);
+    else if (to == CLT_ONNX_UINT8) out[0] = x->dtype == CLT_U8 ? x : clt_cast(x, CLT_U8);
     else if (to == CLT_ONNX_FLOAT || (to == CLT_ONNX_BOOL && from == CLT_ONNX_BOOL)) out[0] = x->dtype == CLT_F32 ? x : clt_cast(x, CLT_F32);
     else if (to == CLT_ONNX_BOOL) {
-        x = is_integer ? clt_cast(x, CLT_F32) : x; /* 0 alone becomes 0 */
-        out[0] = complement(equal(x, clt_fill(c->graph, (clt_shape){0}, 0)));
+        x = x->dtype == CLT_F32 ? x : clt_cast(x, CLT_F32); /* 0 alone becomes 0 */
+        out[0] = complement(clt_equal(x, clt_fill(c->graph, (clt_shape){0}, 0)));
     } else return clt_fail(CLT_E_UNSUPPORTED, "to type %s", clt_onnx_type_name(to));
     return CLT_OK;
 }
