@@ -85,6 +85,17 @@ CLT_API const clt_onnx_problem *clt_onnx_problem_at(const clt_onnx *onnx, size_t
  * that was read. CLT_E_NOT_FOUND: the trainer is of another graph; CLT_E_UNSUPPORTED names a weight whose values cannot be replaced; CLT_E_IO. */
 CLT_API clt_status clt_onnx_save(clt_onnx *onnx, clt_trainer *trainer, const char *path);
 
+typedef struct clt_onnx_export_options {
+    bool external_data; /* weights in a file of their own, PATH.data. Default: where the model would have more than 1 GiB */
+} clt_onnx_export_options;
+
+/* Writes what computes n tensors of a trainer's graph as an ONNX file (opset 17), for evaluation: with the weights and running statistics of now, and
+ * without dropout. Inputs, weights and results keep their names (clt_tensor_set_name); outputs without one are "output", "output_1" and so on. The batch
+ * and the length of sequences stay open, as "batch" and "length". Adapters stay beside their weights. The preprocessing of the trainer's options is metadata,
+ * "cltrain.preprocessing", and no part of the network. Files are replaced as a whole, or stay as they were. `options` may be NULL. CLT_E_INVALID;
+ * CLT_E_UNSUPPORTED: it depends on an op that ONNX has not, which is named: one of the caller's, clt_cache, f16 and bf16; CLT_E_IO. */
+CLT_API clt_status clt_onnx_export(clt_trainer *trainer, clt_tensor *const *outputs, int n, const char *path, const clt_onnx_export_options *options);
+
 /* Reads a file that holds a tensor alone, as the .pb files of ONNX's test cases do: f32, i32, i64, and booleans as u8 of 0 and 1. `array` is then to be
  * released with clt_onnx_tensor_free. CLT_E_IO, CLT_E_FORMAT; CLT_E_UNSUPPORTED: another type, or more than CLT_MAX_RANK dimensions. */
 CLT_API clt_status clt_onnx_tensor_load(clt_array *array, const char *path);

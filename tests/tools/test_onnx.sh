@@ -58,6 +58,12 @@ expect 0 "" numbers.onnx --loss mse --data npy:x.npy,y.npy --epochs 200 --batch 
 expect 0 "" --predict new.npy --from numbers.safetensors --output out.npy -q
 "$python" -c 'import numpy as np; y = np.load("out.npy").ravel(); assert np.allclose(y, [101, 102, 99], atol=0.1), y' || fail "numbers.onnx predicts otherwise"
 
+# Networks of this program become such files, which train as they did.
+expect 0 "" mlp:16 --data digits --epochs 3 --json --export mlp.onnx
+tested=$(grep '"test_loss' "$out")
+expect 0 "" mlp.onnx --data digits --epochs 0 --json
+[ "$(grep '"test_loss' "$out")" = "$tested" ] || fail "mlp.onnx tests otherwise than what it was exported from"
+
 # ---- what does not fit ----
 
 expect 1 "none.onnx: cannot be opened" none.onnx --data digits
@@ -66,7 +72,6 @@ expect 2 "second.onnx has more than one input" second.onnx --data digits
 expect 2 "two.onnx gives [" two.onnx --data digits
 expect 2 "numbers.onnx reads f32 [32, 3], but a batch of the data is f32 [32, 1, 8, 8]" numbers.onnx --data digits
 expect 2 "labels: expected cross_entropy" digits.onnx --loss mse --data digits
-expect 2 "that goes with a MODEL that is an ONNX file" mlp --data digits --export mlp.onnx
 head -c 100 digits.onnx >cut.onnx
 expect 2 "cut.onnx: byte " cut.onnx --data digits
 rm numbers.onnx

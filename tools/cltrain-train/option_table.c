@@ -138,8 +138,9 @@ const option_row option_rows[] = {
              "move nevertheless"},
     {OPTION_TEXT, 0, "export", "FILE", AT(export_to),
      .help = "the weights alone, at the end: what PyTorch's load_state_dict\n"
-             "takes; with --lora the adapters are merged into them. Of a MODEL\n"
-             "that is FILE.onnx, to FILE.onnx: the same file with new weights"},
+             "takes; with --lora the adapters are merged into them. To\n"
+             "FILE.onnx: the network with its weights, for ONNX Runtime; of a\n"
+             "MODEL that is FILE.onnx the same file with new weights"},
     {OPTION_TEXT, 0, "export-lora", "DIR", AT(export_lora),
      .help = "the adapters alone, at the end: what PEFT's from_pretrained takes"},
     {OPTION_TEXT, 0, "log", "FILE", AT(log),

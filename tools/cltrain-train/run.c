@@ -176,17 +176,11 @@ static int open_log(run *r) {
     return 0;
 }
 
-static bool is_onnx(const char *path) {
-    size_t length = strlen(path);
-    return length > 5 && strcmp(path + length - 5, ".onnx") == 0;
-}
-
 /* What is written at the end only is found out now if it cannot be. */
 static int open_outputs(run *r) {
     const options *o = r->options;
     if (!ranks_lead(r->group)) return 0;
     int code = file_check_replaceable("--save", o->save);
-    if (!code && o->export_to && is_onnx(o->export_to) && !r->made->onnx) code = usage_error("--export %s: that goes with a MODEL that is an ONNX file", o->export_to);
     if (!code) code = file_check_replaceable("--export", o->export_to);
     if (!code) code = file_check_replaceable_in("--export-lora", o->export_lora, "adapter_model.safetensors");
     if (!code) code = file_check_replaceable("--profile", o->profile);
@@ -304,7 +298,9 @@ static int test(run *r) {
 static int write_exports(run *r) {
     const options *o = r->options;
     clt_status status = CLT_OK;
-    if (o->export_to) status = is_onnx(o->export_to) ? clt_onnx_save(r->made->onnx, r->trainer, o->export_to) : clt_weights_save(r->trainer, o->export_to);
+    if (o->export_to && !model_is_onnx(o->export_to)) status = clt_weights_save(r->trainer, o->export_to);
+    else if (o->export_to)
+        status = r->made->onnx ? clt_onnx_save(r->made->onnx, r->trainer, o->export_to) : clt_onnx_export(r->trainer, &r->made->output, 1, o->export_to, NULL);
     if (status < 0) return library_error(status, "--export");
     status = o->export_lora ? clt_lora_save(r->trainer, o->export_lora) : CLT_OK;
     r->report->exported = status >= 0;

@@ -112,13 +112,17 @@ model_input model_reads(model_id id) {
     return rows[id].reads;
 }
 
+bool model_is_onnx(const char *path) {
+    size_t length = strlen(path);
+    return length > 5 && strcmp(path + length - 5, ".onnx") == 0;
+}
+
 bool model_parse(model_spec *spec, const char *text, char *problem, size_t problem_bytes) {
-    size_t length = strlen(text);
-    if (length > 5 && strcmp(text + length - 5, ".onnx") == 0) {
+    size_t length = strcspn(text, ":");
+    if (model_is_onnx(text)) {
         *spec = (model_spec){.id = MODEL_ONNX};
         return true;
     }
-    length = strcspn(text, ":");
     for (int i = 0; i < MODEL_ONNX; i++) {
         const model_row *row = &rows[i];
         if (strlen(row->name) != length || memcmp(row->name, text, length) != 0) continue;

@@ -48,6 +48,9 @@ typedef struct model_spec {
 #define MODEL_EXPECTED                                                                                               \
     "linear, logistic, mlp[:H1,H2,...], convnet, resnet18, resnet34, resnet50, resnet101, mobilenet_v2, vit[:SIZE], gpt2[:SIZE], llama[:SIZE], lstm[:SIZE] or FILE.onnx"
 
+/* Is it FILE.onnx? */
+bool model_is_onnx(const char *path);
+
 /* Reads a model's text. False if it is none; `problem` then says why, and what was expected. */
 bool model_parse(model_spec *spec, const char *text, char *problem, size_t problem_bytes);
 

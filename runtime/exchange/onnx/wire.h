@@ -1,6 +1,6 @@
 /*
- * Protocol buffers as they lie in a file (https://protobuf.dev/programming-guides/encoding), read where they are: nothing is
- * copied, nothing is nested that the caller does not enter, and nothing past the end is looked at.
+ * Protocol buffers (https://protobuf.dev/programming-guides/encoding). They are read where they lie in a file: nothing is
+ * copied, nothing is nested that the caller does not enter, and nothing past the end is looked at. They are written by appending fields to a text.
  */
 #ifndef CLT_EXCHANGE_ONNX_WIRE_H
 #define CLT_EXCHANGE_ONNX_WIRE_H
@@ -35,5 +35,15 @@ int clt_wire_value(clt_wire *wire, clt_wire_type type, uint64_t *value);
 static inline size_t clt_wire_length(clt_wire wire) {
     return (size_t)(wire.end - wire.at);
 }
+
+/* A field behind those that a message has. Errors stick in the text. */
+void clt_wire_put_int(clt_text *message, uint32_t number, int64_t value);
+void clt_wire_put_float(clt_text *message, uint32_t number, float value);
+void clt_wire_put_text(clt_text *message, uint32_t number, const char *text);
+void clt_wire_put_ints(clt_text *message, uint32_t number, const int64_t *values, size_t n);
+/* A message as a field of another one; `inner` is freed. */
+void clt_wire_put_message(clt_text *message, uint32_t number, clt_text *inner);
+/* What is in front of a field of as many bytes, which follow. */
+void clt_wire_put_front(clt_text *message, uint32_t number, uint64_t length);
 
 #endif
