@@ -197,7 +197,7 @@ static clt_status add_word(words *w, const char *word, bool *arrow) {
     if (!shape) {
         if (w->n_operands || w->n_attributes == MOST_WORDS || strlen(word) >= sizeof w->attributes[0])
             return malformed(w->text, "an attribute is out of place");
-        snprintf(w->attributes[w->n_attributes++], sizeof w->attributes[0], "%s", word);
+        memcpy(w->attributes[w->n_attributes++], word, strlen(word) + 1);
         return CLT_OK;
     }
     if (w->n_operands == MOST_TENSORS) return malformed(w->text, "it has too many operands");
