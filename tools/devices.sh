@@ -160,7 +160,7 @@ for icd in "${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"/*.icd; do
     name=$(basename "$icd" .icd)
     case $name in
     pocl)
-        add pocl-loopvec 8 4 OCL_ICD_VENDORS="$icd" POCL_WORK_GROUP_METHOD=loopvec
+        add pocl-loopvec 8 8 OCL_ICD_VENDORS="$icd" POCL_WORK_GROUP_METHOD=loopvec
         # Others are cbs, where PoCL was built with it, and repl: one that is unknown is taken for auto, with a warning alone.
         add pocl-workitemloops 8 16 OCL_ICD_VENDORS="$icd" POCL_WORK_GROUP_METHOD=workitemloops "$plain"
         ;;
