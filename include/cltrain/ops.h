@@ -61,7 +61,8 @@ CLT_API clt_tensor *clt_cos(clt_tensor *a);
 /* The larger and the smaller one, NaN if one is; where both are equal each gets half of the gradient. */
 CLT_API clt_tensor *clt_maximum(clt_tensor *a, clt_tensor *b);
 CLT_API clt_tensor *clt_minimum(clt_tensor *a, clt_tensor *b);
-/* a where the condition (f32) is not 0, else b, of any type; all three broadcast. No gradient goes to the condition. */
+/* a where the condition (f32) is not 0, else b, of any type; all three broadcast. No gradient goes to the condition. Indices that are chosen so are not
+ * checked before a kernel sees them. */
 CLT_API clt_tensor *clt_where(clt_tensor *condition, clt_tensor *a, clt_tensor *b);
 /* 1 or 0, in f32 where operands are integers, of any type; no gradient goes through them. */
 CLT_API clt_tensor *clt_equal(clt_tensor *a, clt_tensor *b);

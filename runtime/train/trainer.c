@@ -8,11 +8,14 @@
 
 /* ---- creation ---- */
 
-/* Whether values of the input reach `tensor` as they are, through reshapes, slices and the like; but for those that are ignored on the way. */
+/* Whether values of the input reach `tensor` as they are, through reshapes, slices and the like; but for those that are ignored on the way. What reads
+ * other types, too, chooses among values, as clt_where does by a condition: of those nobody knows. */
 static bool carries_values(const clt_tensor *tensor, const clt_tensor *input, clt_index_limit *limit) {
     if (tensor == input) return true;
+    for (int i = 0; i < tensor->n_inputs; i++)
+        if (tensor->inputs[i]->dtype != CLT_I32) return false;
     for (int i = 0; i < tensor->n_inputs; i++) {
-        if (tensor->inputs[i]->dtype != CLT_I32 || !carries_values(tensor->inputs[i], input, limit)) continue;
+        if (!carries_values(tensor->inputs[i], input, limit)) continue;
         if (tensor->kind == CLT_NODE_OP && tensor->op->ignores) limit->ignores = limit->counted = tensor->op->ignores(tensor, &limit->ignored);
         return true;
     }

@@ -9,6 +9,22 @@ static clt_graph *new_graph(void) {
     return graph;
 }
 
+/* They are zero, or what they are: nothing else. */
+static void subnormal_numbers_have_small_powers(void **state) {
+    (void)state;
+    const float values[] = {1e-40f, 1e-44f, 0.25f}, exponents[] = {0.5f, 1, 3, -1};
+    for (size_t i = 0; i < sizeof exponents / sizeof *exponents; i++) {
+        clt_graph *graph = new_graph();
+        clt_tensor *x = clt_input(graph, "x", CLT_F32, CLT_SHAPE(3));
+        float y[3], z[3];
+        op_compute(clt_pow_scalar(x, exponents[i]), x, values, y);
+        op_compute(clt_pow(x, clt_add_scalar(clt_mul_scalar(x, 0), exponents[i])), x, values, z);
+        for (int k = 0; k < 2; k++) assert_true(exponents[i] < 0 ? y[k] > 1e37f && z[k] > 1e37f : y[k] <= 2e-20f && z[k] <= 2e-20f);
+        assert_true(fabsf(y[2] - powf(0.25f, exponents[i])) < 1e-4f);
+        clt_graph_destroy(graph);
+    }
+}
+
 static void cast_to_its_own_type_is_itself(void **state) {
     (void)state;
     clt_graph *graph = new_graph();
@@ -249,7 +265,7 @@ static void dropout_checks_its_probability(void **state) {
     }
 }
 
-OP_MAIN("builders", cmocka_unit_test(cast_to_its_own_type_is_itself),
+OP_MAIN("builders", cmocka_unit_test(subnormal_numbers_have_small_powers), cmocka_unit_test(cast_to_its_own_type_is_itself),
         cmocka_unit_test(batch_norm_of_one_element_a_channel_is_refused),
         cmocka_unit_test(losses_stay_apart_or_are_summed), cmocka_unit_test(tensors_have_names),
         cmocka_unit_test(zero_of_a_norm_is_zero_where_it_is_said), cmocka_unit_test(split_gives_parts), cmocka_unit_test(batch_norm_has_initial_values),

@@ -117,6 +117,26 @@ static void takes_infinite_logits(void **state) {
     destroy(m);
 }
 
+/* What clt_where puts another in the place of is nobody's index. */
+static void takes_what_is_replaced(void **state) {
+    (void)state;
+    const int32_t minus = -100, zero = 0, labels[N] = {0, 1, 2, 3, -100, 1};
+    clt_graph *graph;
+    clt_trainer *trainer;
+    clt_metrics metrics;
+    assert_ok(clt_graph_create(&graph));
+    clt_tensor *x = clt_input(graph, "x", CLT_F32, CLT_SHAPE(N, WIDTH)), *label = clt_input(graph, "label", CLT_I32, CLT_SHAPE(N));
+    clt_tensor *hidden = clt_equal(label, clt_constant(graph, "minus", &(clt_array){CLT_I32, CLT_SHAPE(1), &minus}));
+    clt_tensor *target = clt_where(hidden, clt_constant(graph, "zero", &(clt_array){CLT_I32, CLT_SHAPE(1), &zero}), label);
+    assert_ok(clt_trainer_create(&trainer, device, clt_cross_entropy(clt_linear(x, "fc", CLASSES), target), NULL));
+    clt_batch batch = batch_of(N, x_values, labels, CLT_I32);
+    assert_ok(clt_trainer_step(trainer, &batch));
+    assert_ok(clt_trainer_train_metrics(trainer, &metrics, true));
+    assert_true(isfinite(metrics.loss));
+    clt_trainer_destroy(trainer);
+    clt_graph_destroy(graph);
+}
+
 static void refuses_others(void **state) {
     (void)state;
     const int32_t ignored = -100;
@@ -158,6 +178,7 @@ int main(void) {
         cmocka_unit_test(counts_no_hits_among_them),
         cmocka_unit_test(counts_none_of_an_embedded_target),
         cmocka_unit_test(takes_infinite_logits),
+        cmocka_unit_test(takes_what_is_replaced),
         cmocka_unit_test(refuses_others),
         cmocka_unit_test(has_no_mean_of_nothing),
     };
