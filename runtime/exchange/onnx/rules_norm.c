@@ -230,6 +230,26 @@ static clt_status map_lp(clt_onnx_call *c, clt_tensor **out) {
     return CLT_OK;
 }
 
+/* x (bias + alpha mean of x²)^-beta, over the `size` channels around each one, beyond which there are zeros; Krizhevsky, Sutskever, Hinton 2012. The mean is that of
+ * images as high as there are channels. */
+static clt_status map_lrn(clt_onnx_call *c, clt_tensor **out) {
+    clt_tensor *x;
+    int64_t size = clt_onnx_int(c, "size", 0), pixels = 1;
+    CLT_TRY(clt_onnx_float(c, 0, &x));
+    clt_shape e = clt_tensor_extent(x);
+    if (x->shape.rank < 3 || size < 1 || size > CLT_MAX_WINDOW) return clt_fail(CLT_E_UNSUPPORTED, "over %lld channels, of %d dimensions", (long long)size, x->shape.rank);
+    for (int d = 1; d < e.rank; d++) {
+        if (e.dims[d] != x->shape.dims[d]) return clt_fail(CLT_E_UNSUPPORTED, "dimension %d has more than one size", d);
+        if (d > 1) pixels *= e.dims[d];
+    }
+    clt_tensor *squares = clt_reshape_to(clt_mul(x, x), CLT_SHAPE(e.dims[0], 1, e.dims[1], pixels));
+    squares = clt_pad(squares, (int64_t[]){0, 0, (size - 1) / 2, 0}, (int64_t[]){0, 0, size / 2, 0}, 0);
+    clt_tensor *mean = clt_reshape_to(clt_avg_pool2d(squares, .kernel_h = (int)size, .kernel_w = 1, .stride_h = 1, .stride_w = 1), e);
+    clt_tensor *scale = clt_add_scalar(clt_mul_scalar(mean, clt_onnx_float_attribute(c, "alpha", 1e-4f)), clt_onnx_float_attribute(c, "bias", 1));
+    out[0] = clt_mul(x, clt_pow_scalar(scale, -clt_onnx_float_attribute(c, "beta", 0.75f)));
+    return CLT_OK;
+}
+
 /* 1 at the first of the largest. */
 static clt_status map_hardmax(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *x;
@@ -259,5 +279,5 @@ const clt_onnx_rule clt_onnx_norm_rules[] = {
     {"ReduceSumSquare", map_reduce}, {"ReduceLogSum", map_reduce}, {"ReduceLogSumExp", map_reduce}, {"ReduceProd", map_product}, {"ArgMax", map_argmax}, {"ArgMin", map_argmax},
     {"CumSum", map_cumsum}, {"Softmax", map_softmax}, {"LogSoftmax", map_softmax}, {"BatchNormalization", map_batch_norm},
     {"LayerNormalization", map_layer_norm}, {"RMSNormalization", map_layer_norm}, {"GroupNormalization", map_group_norm},
-    {"InstanceNormalization", map_group_norm}, {"Dropout", map_dropout}, {"LpNormalization", map_lp}, {"Hardmax", map_hardmax}, {0},
+    {"InstanceNormalization", map_group_norm}, {"Dropout", map_dropout}, {"LpNormalization", map_lp}, {"Hardmax", map_hardmax}, {"LRN", map_lrn}, {0},
 };

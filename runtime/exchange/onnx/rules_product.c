@@ -4,6 +4,7 @@
 #include <cltrain/ops.h>
 
 #include "runtime/exchange/onnx/onnx.h"
+#include "runtime/ops/ops.h"
 
 /* Operands of one dimension are a row, or a column, and leave no dimension behind. */
 static clt_status map_matmul(clt_onnx_call *c, clt_tensor **out) {
@@ -46,6 +47,7 @@ typedef struct window {
     int dims;
     int kernel[2], stride[2], dilation[2];
     int64_t before[2], after[2]; /* padding */
+    int64_t beyond[2];           /* and more behind that, for a last window that is not whole: no average counts it */
 } window;
 
 static clt_status read_numbers(const clt_onnx_call *c, const char *name, int n, int otherwise, int *to) {
@@ -78,7 +80,7 @@ static clt_status read_padding(const clt_onnx_call *c, const clt_tensor *x, wind
 
 static clt_tensor *padded(clt_tensor *x, const window *w, float value) {
     int64_t before[CLT_MAX_RANK] = {0}, after[CLT_MAX_RANK] = {0};
-    for (int d = 0; d < w->dims; d++) before[2 + d] = w->before[d], after[2 + d] = w->after[d];
+    for (int d = 0; d < w->dims; d++) before[2 + d] = w->before[d], after[2 + d] = w->after[d] + w->beyond[d];
     return clt_pad(x, before, after, value);
 }
 
@@ -113,6 +115,18 @@ static clt_status map_conv(clt_onnx_call *c, clt_tensor **out) {
 
 /* ---- pools ---- */
 
+/* With ceil_mode a last window may stick out, if it begins within the image or the padding in front of it. */
+static clt_status read_beyond(const clt_tensor *x, window *w) {
+    for (int d = 0; d < w->dims; d++) {
+        int64_t size = x->shape.dims[2 + d], all = size + w->before[d] + w->after[d], rest = all - w->kernel[d];
+        if (clt_tensor_extent(x).dims[2 + d] != size) return clt_fail(CLT_E_UNSUPPORTED, "ceil_mode where dimension %d has more than one size", 2 + d);
+        int64_t last = rest > 0 ? (rest + w->stride[d] - 1) / w->stride[d] * w->stride[d] : 0; /* where the last window begins */
+        if (last >= size + w->before[d]) last -= w->stride[d];
+        w->beyond[d] = CLT_MAX(last + w->kernel[d] - all, 0);
+    }
+    return CLT_OK;
+}
+
 static clt_status read_pool(clt_onnx_call *c, clt_tensor **x, window *w) {
     CLT_TRY(clt_onnx_float(c, 0, x));
     w->dims = (*x)->shape.rank - 2;
@@ -122,7 +136,7 @@ static clt_status read_pool(clt_onnx_call *c, clt_tensor **x, window *w) {
     CLT_TRY(read_numbers(c, "strides", w->dims, 1, w->stride));
     CLT_TRY(read_numbers(c, "dilations", w->dims, 1, w->dilation));
     CLT_TRY(read_padding(c, *x, w));
-    if (clt_onnx_int(c, "ceil_mode", 0)) return clt_fail(CLT_E_UNSUPPORTED, "ceil_mode");
+    if (clt_onnx_int(c, "ceil_mode", 0)) CLT_TRY(read_beyond(*x, w));
     for (int d = 0; d < w->dims; d++)
         if (w->dilation[d] != 1) return clt_fail(CLT_E_UNSUPPORTED, "a dilation of %d", w->dilation[d]);
     return CLT_OK;
@@ -140,8 +154,23 @@ static clt_tensor *pool(clt_tensor *x, window *w, bool average, bool exclude) {
 
 static bool is_lopsided(const window *w) {
     bool lopsided = false;
-    for (int d = 0; d < w->dims; d++) lopsided |= w->before[d] != w->after[d] || 2 * w->before[d] > w->kernel[d];
+    for (int d = 0; d < w->dims; d++) lopsided |= w->before[d] != w->after[d] || w->beyond[d] || 2 * w->before[d] > w->kernel[d];
     return lopsided;
+}
+
+/* The padding is in x now. */
+static window without_padding(const window *w) {
+    return (window){.dims = w->dims, .kernel = {w->kernel[0], w->kernel[1]}, .stride = {w->stride[0], w->stride[1]}};
+}
+
+/* The part of each window that counts: [1, 1, ...]. */
+static clt_tensor *counted(const clt_tensor *x, const window *w, bool exclude) {
+    clt_shape shape = x->shape;
+    window beyond = {.dims = w->dims, .beyond = {w->beyond[0], w->beyond[1]}}, all = without_padding(w), inside = *w;
+    shape.dims[0] = shape.dims[1] = 1;
+    inside.beyond[0] = inside.beyond[1] = 0;
+    clt_tensor *ones = padded(clt_fill(x->graph, shape, 1), &inside, exclude ? 0 : 1);
+    return pool(padded(ones, &beyond, 0), &all, true, false);
 }
 
 static clt_status map_max_pool(clt_onnx_call *c, clt_tensor **out) {
@@ -151,7 +180,7 @@ static clt_status map_max_pool(clt_onnx_call *c, clt_tensor **out) {
     if (c->node->n_outputs > 1 && *c->node->outputs[1]) return clt_fail(CLT_E_UNSUPPORTED, "the places of the maxima");
     if (is_lopsided(&w)) {
         x = padded(x, &w, -3.402823466e38f);
-        w.before[0] = w.before[1] = 0;
+        w = without_padding(&w);
     }
     out[0] = pool(x, &w, false, false);
     return CLT_OK;
@@ -162,13 +191,14 @@ static clt_status map_average_pool(clt_onnx_call *c, clt_tensor **out) {
     window w = {0};
     bool exclude = !clt_onnx_int(c, "count_include_pad", 0);
     CLT_TRY(read_pool(c, &x, &w));
-    if (is_lopsided(&w)) {
-        bool none = w.before[0] + w.after[0] + w.before[1] + w.after[1] == 0;
-        if (exclude && !none) return clt_fail(CLT_E_UNSUPPORTED, "an average that leaves out a padding that differs between the sides");
-        x = padded(x, &w, 0);
-        w.before[0] = w.before[1] = 0;
+    if (!is_lopsided(&w)) {
+        out[0] = pool(x, &w, true, exclude);
+        return CLT_OK;
     }
-    out[0] = pool(x, &w, true, exclude);
+    window all = without_padding(&w);
+    bool parts = w.beyond[0] + w.beyond[1] > 0 || exclude;
+    out[0] = pool(padded(x, &w, 0), &all, true, false);
+    if (parts) out[0] = clt_div(out[0], counted(x, &w, exclude));
     return CLT_OK;
 }
 
