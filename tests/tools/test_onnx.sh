@@ -64,6 +64,19 @@ tested=$(grep '"test_loss' "$out")
 expect 0 "" mlp.onnx --data digits --epochs 0 --json
 [ "$(grep '"test_loss' "$out")" = "$tested" ] || fail "mlp.onnx tests otherwise than what it was exported from"
 
+# ---- looked at ----
+
+probe=$(dirname "$program")/cltrain-probe
+if [ -x "$probe" ]; then
+    for words in "model mlp.onnx --batch 16 --seconds 0.02 --measure" "model digits.onnx --offline" "recommend digits.onnx --batch 8 --seconds 0.02"; do
+        # shellcheck disable=SC2086
+        "$probe" $words --json >"$out" 2>"$err" || fail "cltrain-probe $words fails: $(cat "$err")"
+        grep -q onnx "$out" || fail "cltrain-probe $words tells no model"
+    done
+    "$probe" model digits.onnx --sample 3x3 >"$out" 2>"$err"
+    [ $? -eq 2 ] && grep -q "digits.onnx has inputs of its own" "$err" || fail "--sample of a file is taken"
+fi
+
 # ---- what does not fit ----
 
 expect 1 "none.onnx: cannot be opened" none.onnx --data digits

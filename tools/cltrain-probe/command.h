@@ -77,9 +77,14 @@ int refuse_word(void *into, const char *text);
 
 typedef struct probe_model {
     char text[128]; /* "convnet 128x3x32x32" */
+    char sample[128]; /* "3x32x32" */
+    int64_t classes;  /* the outputs of a sample, or of a token */
     clt_graph *graph;
+    clt_onnx *onnx;  /* of FILE.onnx; else NULL */
     clt_shape shape; /* of the input, with the batch */
     bool tokens;     /* the input is of them, i32, and each has a label */
+    clt_tensor *inputs[CLT_MAX_FIELDS]; /* a batch's fields */
+    int n_inputs;
     clt_tensor *loss, *output;
     clt_train_options training; /* as cltrain-train trains it */
 } probe_model;

@@ -49,14 +49,18 @@ static void *make_labels(size_t n, size_t classes) {
     return labels;
 }
 
-static clt_status make_batch(runner *r, const shared_options *options, int64_t samples) {
-    clt_shape x = r->model.shape, y = r->model.tokens ? x : CLT_SHAPE(samples);
-    size_t classes = options->classes == OPTION_UNSET ? 10 : (size_t)options->classes;
-    size_t n = (size_t)clt_shape_elements(&x), labels = (size_t)clt_shape_elements(&y);
-    r->batch = (clt_batch){.samples = samples, .n_fields = 2};
-    r->batch.fields[0] = (clt_array){r->model.tokens ? CLT_I32 : CLT_F32, x, r->model.tokens ? make_labels(n, classes) : make_values(n)};
-    r->batch.fields[1] = (clt_array){CLT_I32, y, make_labels(labels, classes)};
-    return r->batch.fields[0].data && r->batch.fields[1].data ? CLT_OK : CLT_E_NO_MEMORY;
+static clt_status make_batch(runner *r, int64_t samples) {
+    size_t classes = r->model.onnx ? 1 : (size_t)r->model.classes; /* of a file nobody knows what indices it takes, but 0 */
+    r->batch = (clt_batch){.samples = samples};
+    for (int i = 0; i < r->model.n_inputs; i++) {
+        clt_dtype dtype = clt_tensor_dtype(r->model.inputs[i]);
+        clt_shape shape = clt_tensor_shape(r->model.inputs[i]);
+        size_t n = (size_t)clt_shape_elements(&shape);
+        void *data = dtype == CLT_F32 ? make_values(n) : dtype == CLT_I32 ? make_labels(n, classes) : calloc(n, clt_dtype_bytes(dtype));
+        r->batch.fields[r->batch.n_fields++] = (clt_array){dtype, shape, data};
+        if (!data) return CLT_E_NO_MEMORY;
+    }
+    return CLT_OK;
 }
 
 static clt_status run_steps(runner *r, int steps, double *seconds) {
@@ -78,7 +82,7 @@ static clt_status make_runner(runner *r, const forecast_question *q, clt_device 
     *r = (runner){.step_seconds = 0};
     if (probe_model_build(&r->model, &options, q->options->model)) return CLT_E_INVALID;
     const clt_train_options training = r->model.training;
-    clt_status status = make_batch(r, &options, batch);
+    clt_status status = make_batch(r, batch);
     if (status == CLT_OK) status = clt_trainer_create(&r->trainer, device, r->model.loss, &training);
     if (status == CLT_OK) status = run_steps(r, 2, &seconds);
     if (status == CLT_OK) status = run_steps(r, 1, &r->step_seconds);
@@ -383,7 +387,6 @@ double forecast_number(const json_t *object, const char *member, const char *nam
 /* ---- parts of documents ---- */
 
 json_t *forecast_model_json(const shared_options *options, const probe_model *model, int64_t batch) {
-    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I}", "optimizer", optimizer_names[model->training.optimizer], "name", options->model, "text", model->text, "sample",
-                     options->sample ? options->sample : "3x32x32", "classes",
-                     (json_int_t)(options->classes == OPTION_UNSET ? 10 : options->classes), "batch", (json_int_t)batch);
+    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I}", "optimizer", optimizer_names[model->training.optimizer], "name", options->model, "text", model->text, "sample", model->sample,
+                     "classes", (json_int_t)model->classes, "batch", (json_int_t)batch);
 }

@@ -286,12 +286,12 @@ static json_t *reasons_of(const recommendation *r, const candidate *c) {
 static void made_up_data(const recommendation *r, char data[320]) {
     const shared_options *o = &r->options->shared;
     const clt_shape *x = &r->model.shape;
-    long long classes = o->classes == OPTION_UNSET ? 10 : (long long)o->classes, features = 1;
+    long long classes = (long long)r->model.classes, features = 1;
     long long samples = 2 * r->batch > 4096 ? 2 * (long long)r->batch : 4096;
     for (int i = 1; i < x->rank; i++) features *= (long long)x->dims[i];
     if (strcmp(o->model, "linear") == 0) snprintf(data, 320, "synthetic-regression:%lldx%lld", samples, features);
     else
-        snprintf(data, 320, "synthetic:%.200s,classes=%lld,n=%lld", o->sample ? o->sample : "3x32x32", classes < 2 ? 2 : classes,
+        snprintf(data, 320, "synthetic:%.200s,classes=%lld,n=%lld", r->model.sample, classes < 2 ? 2 : classes,
                  samples);
 }
 
