@@ -42,6 +42,7 @@ static void unary(clt_graph *g, outputs *o) {
     OUT(o, clt_leaky_relu(x, 0.1f));
     OUT(o, clt_elu(x, 0.7f));
     OUT(o, clt_cast(clt_cast(clt_mul_scalar(x, 5), CLT_I32), CLT_F32));
+    OUT(o, clt_cast(clt_cast(clt_mul_scalar(x, 400), CLT_U8), CLT_F32));
 }
 
 static void binary(clt_graph *g, outputs *o) {
@@ -52,6 +53,11 @@ static void binary(clt_graph *g, outputs *o) {
     OUT(o, clt_div(b, above));
     OUT(o, clt_pow(above, b));
     OUT(o, clt_where(clt_greater(x, b), b, clt_neg(x)));
+    clt_tensor *whole = clt_cast(clt_mul_scalar(x, 5), CLT_I32), *byte = clt_cast(clt_mul_scalar(clt_abs(x), 5), CLT_U8);
+    OUT(o, clt_equal(whole, byte));
+    OUT(o, clt_less(whole, x));
+    OUT(o, clt_where(clt_greater(x, b), whole, x));
+    OUT(o, clt_cast(clt_where(clt_greater(x, b), whole, byte), CLT_F32));
     clt_loss_options each = {CLT_LOSS_NONE};
     OUT(o, clt_bce_with_logits_with(x, p, each));
     OUT(o, clt_mse_loss_with(x, t, each));
@@ -186,11 +192,12 @@ static void sequences(clt_graph *g, outputs *o) {
 static void ends(clt_graph *g, outputs *o) {
     clt_tensor *x = clt_input(g, "output", CLT_F32, CLT_SHAPE(N, 3)), *w = clt_parameter(g, "/w", CLT_SHAPE(3), (clt_init){CLT_INIT_NORMAL, .value = 1});
     clt_tensor *named = clt_add(x, w);
-    assert_ok(clt_tensor_set_name(named, "sum of both"));
+    assert_ok(clt_tensor_set_name(named, "output_1"));
     OUT(o, x);
     OUT(o, w);
     OUT(o, named);
     OUT(o, clt_exp(named));
+    OUT(o, clt_neg(named));
     OUT(o, clt_dropout(x, 0.25f));
 }
 

@@ -29,18 +29,19 @@ static bool has_prefix(const clt_graph *graph, const char *prefix) {
     return false;
 }
 
-/* Outputs that have no name of their own are "output", "output_1" and so on. */
-static clt_status name_output(exported *e, int k, const char **name) {
+/* Outputs that have no name of their own are "output", "output_1" and so on; `next` is the number of the first that may be free. */
+static clt_status name_output(exported *e, int k, int *next, const char **name) {
     char *made;
     enum { BYTES = 32 };
     const clt_tensor *output = e->outputs[k];
     *name = output->name;
     if (!clt_tensor_is_leaf(output) && output->name) return CLT_OK;
     CLT_TRY(clt_arena_take(&e->w.arena, BYTES, 1, &made));
-    for (int i = k; !*name || clt_graph_find(e->w.graph, made); i++) {
-        snprintf(made, BYTES, i ? "output_%d" : "output", i);
-        *name = made;
-    }
+    *name = made;
+    do {
+        snprintf(made, BYTES, *next ? "output_%d" : "output", *next);
+        ++*next;
+    } while (clt_graph_find(e->w.graph, made));
     return CLT_OK;
 }
 
@@ -245,6 +246,7 @@ static clt_status check(const clt_trainer *trainer, clt_tensor *const *outputs, 
         if (!outputs[k]) return clt_fail(CLT_E_INVALID, "clt_onnx_export: output %d is NULL", k);
         if (outputs[k]->graph != trainer->graph) return clt_fail(CLT_E_INVALID, "clt_onnx_export: output %d is of another graph than the trainer's", k);
         CLT_TRY(clt_graph_status(outputs[k]->graph));
+        if (!clt_onnx_type_of_dtype(outputs[k]->dtype)) return clt_fail(CLT_E_UNSUPPORTED, "clt_onnx_export: output %d is %s: f32 alone is exported of floats", k, clt_dtype_name(outputs[k]->dtype));
         for (int other = 0; other < k; other++)
             if (outputs[other] == outputs[k]) return clt_fail(CLT_E_INVALID, "clt_onnx_export: outputs %d and %d are the same", other, k);
     }
@@ -262,13 +264,14 @@ static void find_sizes(exported *e) {
 
 static clt_status build(exported *e) {
     const char **names;
+    int next = 0;
     CLT_TRY(clt_arena_take(&e->w.arena, e->w.graph->n_nodes, sizeof *e->marks, &e->marks));
     CLT_TRY(clt_arena_take(&e->w.arena, (size_t)e->n_outputs, sizeof *names, &names));
     clt_graph_mark(e->w.graph, e->outputs, e->n_outputs, e->marks);
     find_sizes(e);
     CLT_TRY(name_values(e));
     for (int k = 0; k < e->n_outputs; k++) {
-        CLT_TRY(name_output(e, k, &names[k]));
+        CLT_TRY(name_output(e, k, &next, &names[k]));
         if (!clt_tensor_is_leaf(e->outputs[k])) e->w.names[e->outputs[k]->index] = names[k];
     }
     CLT_TRY(write_nodes(e));

@@ -246,7 +246,7 @@ static const char *write_attention(clt_onnx_writer *w, const clt_tensor *node, c
     const char *scores = masked(w, node, in, CLT_ONNX_PUT(w, "MatMul", NULL, queries, keys));
     clt_onnx_put_int(w, "axis", -1);
     const char *p = CLT_ONNX_PUT(w, "Softmax", NULL, scores);
-    if (clt_attention_mask(node)) p = CLT_ONNX_PUT(w, "Where", NULL, CLT_ONNX_PUT(w, "IsNaN", NULL, p), clt_onnx_put_scalar(w, 0), p);
+    if (clt_attention_mask(node) || clt_attention_position_ids(node)) p = CLT_ONNX_PUT(w, "Where", NULL, CLT_ONNX_PUT(w, "IsNaN", NULL, p), clt_onnx_put_scalar(w, 0), p);
     return CLT_ONNX_PUT(w, "MatMul", y, p, values);
 }
 

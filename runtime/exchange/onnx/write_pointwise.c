@@ -106,11 +106,28 @@ static const char *put_formula(clt_onnx_writer *w, const char *text, operands *o
     }
 }
 
+/* Operands of different types become what they are computed in: here they may differ, in ONNX not. A condition is left as it is. */
+static void unify(clt_onnx_writer *w, const clt_tensor *node, const char *const *in, const char *out[3]) {
+    int first = !strcmp(((const clt_pointwise_attributes *)node->attributes)->name, "where");
+    bool same = true, floats = node->dtype == CLT_F32 && first;
+    for (int i = 0; i < node->n_inputs; i++) out[i] = in[i];
+    for (int i = first; i < node->n_inputs; i++) {
+        same &= node->inputs[i]->dtype == node->inputs[first]->dtype;
+        floats |= node->inputs[i]->dtype == CLT_F32;
+    }
+    for (int i = first; i < node->n_inputs && !same; i++)
+        if (node->inputs[i]->dtype != (floats ? CLT_F32 : CLT_I32)) out[i] = clt_onnx_put_cast(w, NULL, in[i], floats ? CLT_ONNX_FLOAT : CLT_ONNX_INT32);
+}
+
 const char *clt_onnx_write_pointwise(clt_onnx_writer *w, const clt_tensor *node, const char *const *in, const char *y) {
     const clt_pointwise_attributes *at = node->attributes;
+    bool narrows = !strcmp(at->name, "cast") && at->dtype == CLT_U8 && node->inputs[0]->dtype == CLT_F32; /* here it saturates, there nothing is said */
+    if (narrows) return clt_onnx_put_cast(w, y, CLT_ONNX_PUT(w, "Clip", NULL, in[0], clt_onnx_put_scalar(w, 0), clt_onnx_put_scalar(w, 255)), CLT_ONNX_UINT8);
     if (!strcmp(at->name, "cast")) return clt_onnx_put_cast(w, y, in[0], clt_onnx_type_of_dtype(at->dtype));
     if (!strcmp(at->name, "fill")) return CLT_ONNX_PUT(w, "Expand", y, clt_onnx_put_scalar(w, at->s[0]), clt_onnx_put_shape(w, &at->shape, 0));
-    operands o = {.in = in, .s = at->s};
+    const char *unified[3];
+    unify(w, node, in, unified);
+    operands o = {.in = unified, .s = at->s};
     for (size_t i = 0; i < CLT_COUNT_OF(formulas); i++)
         if (!strcmp(formulas[i].name, at->name)) return put_formula(w, formulas[i].nodes, &o, y);
     clt_onnx_writer_fail(w, clt_fail(CLT_E_UNSUPPORTED, "ONNX has no counterpart of %s", at->name));
