@@ -283,15 +283,16 @@ void clt_file_writer_abort(clt_file_writer *writer) {
     writer_free(writer);
 }
 
+clt_status clt_file_writer_end(clt_file_writer *writer, clt_status status) {
+    if (status >= 0) return clt_file_writer_commit(writer);
+    clt_file_writer_abort(writer);
+    return status;
+}
+
 clt_status clt_file_write(const char *path, const void *bytes, size_t length) {
     clt_file_writer *writer;
     CLT_TRY(clt_file_writer_open(&writer, path));
-    clt_status status = clt_file_writer_write(writer, bytes, length);
-    if (status < 0) {
-        clt_file_writer_abort(writer);
-        return status;
-    }
-    return clt_file_writer_commit(writer);
+    return clt_file_writer_end(writer, clt_file_writer_write(writer, bytes, length));
 }
 
 clt_status clt_file_make_folder(const char *path) {

@@ -39,6 +39,8 @@ clt_status clt_file_writer_write(clt_file_writer *writer, const void *bytes, siz
 clt_status clt_file_writer_commit(clt_file_writer *writer);
 /* Removes the temporary and frees the writer. NULL is fine. */
 void clt_file_writer_abort(clt_file_writer *writer);
+/* Either, by how writing went: gives `status` where that is an error. */
+clt_status clt_file_writer_end(clt_file_writer *writer, clt_status status);
 
 /* All of the above for one block of bytes. */
 clt_status clt_file_write(const char *path, const void *bytes, size_t length);

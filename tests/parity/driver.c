@@ -122,11 +122,6 @@ static bool reads_tokens(const char *model) {
     return model_parse(&spec, model, problem, sizeof problem) && model_reads(spec.id) == MODEL_READS_TOKENS;
 }
 
-static bool is_onnx(const char *model) {
-    size_t length = strlen(model);
-    return length > 5 && !strcmp(model + length - 5, ".onnx");
-}
-
 static clt_status build_onnx(session *s, const arguments *a, clt_tensor **y, clt_tensor **output) {
     clt_status status = clt_onnx_open(&s->onnx, a->model);
     if (status == CLT_OK) status = clt_onnx_build(s->onnx, s->graph, &(clt_onnx_options){.batch = (int64_t)a->batch});
@@ -155,7 +150,7 @@ static clt_status open_session(session *s, const arguments *a) {
     if (status == CLT_OK) status = clt_dataset_npy(&s->dataset, a->x, a->y);
     if (status == CLT_OK) status = clt_loader_create(&s->loader, s->dataset, &(clt_loader_options){.batch = (int64_t)a->batch});
     if (status == CLT_OK) status = clt_graph_create(&s->graph);
-    if (status == CLT_OK && is_onnx(a->model)) status = build_onnx(s, a, &y, &output);
+    if (status == CLT_OK && model_is_onnx(a->model)) status = build_onnx(s, a, &y, &output);
     else if (status == CLT_OK) build(s, a, &y, &output);
     if (status < 0) return status;
     clt_train_options options = train_options(a, output);

@@ -48,15 +48,18 @@ static int build_graph(probe_model *model, const char *name, clt_shape shape, in
     return usage_error("%s does not fit: %s", model->text, clt_error_detail());
 }
 
-/* Where the file leaves the batch open: `batch`; else its own, if no other was asked for. */
-static clt_status build_network(probe_model *model, int64_t batch, bool asked) {
-    clt_status status = clt_graph_create(&model->graph);
-    if (status >= 0) status = clt_onnx_build(model->onnx, model->graph, &(clt_onnx_options){.batch = batch});
-    if (status != CLT_E_INVALID || asked) return status;
+/* 0: the file's own. */
+static clt_status build_for(probe_model *model, int64_t batch) {
     clt_graph_destroy(model->graph);
     model->graph = NULL;
-    status = clt_graph_create(&model->graph);
-    return status < 0 ? status : clt_onnx_build(model->onnx, model->graph, NULL);
+    clt_status status = clt_graph_create(&model->graph);
+    return status < 0 ? status : clt_onnx_build(model->onnx, model->graph, &(clt_onnx_options){.batch = batch});
+}
+
+/* Where the file leaves the batch open: `batch`; else its own, if no other was asked for. */
+static clt_status build_network(probe_model *model, int64_t batch, bool asked) {
+    clt_status status = build_for(model, batch);
+    return status == CLT_E_INVALID && !asked ? build_for(model, 0) : status;
 }
 
 /* A class for each sample, or for each token where there are several outputs of a sample; of numbers the mean of their squares. */

@@ -161,13 +161,7 @@ static clt_status put_front(const exported *e, const clt_variable *v, uint64_t o
 }
 
 static clt_status write_values(exported *e, const clt_variable *v, clt_file_writer *file) {
-    size_t bytes = clt_variable_bytes(v);
-    if (v->values) return clt_file_writer_write(file, v->values, bytes);
-    float *values = clt_alloc(bytes);
-    clt_status status = values ? clt_trainer_get(e->trainer, v->name, values, bytes / sizeof *values) : clt_fail_memory(bytes);
-    if (status == CLT_OK) status = clt_file_writer_write(file, values, bytes);
-    clt_free(values);
-    return status;
+    return v->values ? clt_file_writer_write(file, v->values, clt_variable_bytes(v)) : clt_onnx_write_weight(file, e->trainer, v);
 }
 
 /* What is to be done for each weight: its bytes are counted, or written to a file. */
@@ -224,18 +218,13 @@ static clt_status write_model(exported *e, const char *path) {
     if (status == CLT_OK) status = clt_file_writer_write(file, e->w.nodes.data, e->w.nodes.length);
     if (status == CLT_OK) status = visit_weights(e, &(weight_visit){.fronts = file, .values = e->location ? NULL : file});
     clt_text_free(&head);
-    if (status == CLT_OK) return clt_file_writer_commit(file);
-    clt_file_writer_abort(file);
-    return status;
+    return clt_file_writer_end(file, status);
 }
 
 static clt_status write_data(exported *e, const char *path) {
     clt_file_writer *file;
     CLT_TRY(clt_file_writer_open(&file, path));
-    clt_status status = visit_weights(e, &(weight_visit){.values = file});
-    if (status == CLT_OK) return clt_file_writer_commit(file);
-    clt_file_writer_abort(file);
-    return status;
+    return clt_file_writer_end(file, visit_weights(e, &(weight_visit){.values = file}));
 }
 
 /* ---- all of it ---- */

@@ -69,6 +69,9 @@ clt_status clt_onnx_add_nodes(clt_onnx *onnx, clt_graph *graph);
 /* Remembers the error at hand as the reason why a node was refused. */
 clt_status clt_onnx_add_problem(clt_onnx *onnx, const clt_onnx_node *node, int64_t opset);
 
+/* save.c: a weight's values of now. */
+clt_status clt_onnx_write_weight(clt_file_writer *writer, clt_trainer *trainer, const clt_variable *weight);
+
 /* call.c: weights are trained, so they are no literals, but where a node must know them. */
 bool clt_onnx_is_weight(const clt_onnx_value *value);
 /* The same at all sizes. */

@@ -74,11 +74,10 @@ static clt_status copy_bytes(clt_file_writer *writer, const clt_file_view *view,
     return status;
 }
 
-static clt_status write_values(clt_file_writer *writer, clt_trainer *trainer, const clt_onnx_value *value) {
-    size_t bytes = (size_t)value->initializer->elements * sizeof(float);
+clt_status clt_onnx_write_weight(clt_file_writer *writer, clt_trainer *trainer, const clt_variable *weight) {
+    size_t bytes = clt_variable_bytes(weight);
     float *values = clt_alloc(bytes);
-    clt_status status = values ? CLT_OK : clt_fail_memory(bytes);
-    if (status == CLT_OK) status = clt_trainer_get(trainer, value->tensor->variable->name, values, (size_t)value->initializer->elements);
+    clt_status status = values ? clt_trainer_get(trainer, weight->name, values, bytes / sizeof *values) : clt_fail_memory(bytes);
     if (status == CLT_OK) status = clt_file_writer_write(writer, values, bytes);
     clt_free(values);
     return status;
@@ -93,13 +92,11 @@ static clt_status write_patched(const clt_file_view *view, const char *from, con
         uint64_t bytes = (uint64_t)p->items[i].value->initializer->elements * sizeof(float);
         if (p->items[i].offset < at) status = fail_weight(p->items[i].value, "it shares its place with another");
         if (status == CLT_OK) status = copy_bytes(writer, view, from, at, p->items[i].offset);
-        if (status == CLT_OK) status = write_values(writer, trainer, p->items[i].value);
+        if (status == CLT_OK) status = clt_onnx_write_weight(writer, trainer, p->items[i].value->tensor->variable);
         at = p->items[i].offset + bytes;
     }
     if (status == CLT_OK) status = copy_bytes(writer, view, from, at, view->length);
-    if (status == CLT_OK) return clt_file_writer_commit(writer);
-    clt_file_writer_abort(writer);
-    return status;
+    return clt_file_writer_end(writer, status);
 }
 
 /* DIR/location, whose folders are made. */

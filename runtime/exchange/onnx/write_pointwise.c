@@ -119,11 +119,15 @@ static void unify(clt_onnx_writer *w, const clt_tensor *node, const char *const 
         if (node->inputs[i]->dtype != (floats ? CLT_F32 : CLT_I32)) out[i] = clt_onnx_put_cast(w, NULL, in[i], floats ? CLT_ONNX_FLOAT : CLT_ONNX_INT32);
 }
 
+/* To bytes it saturates here; there nothing is said of floats that do not fit. */
+static const char *write_cast(clt_onnx_writer *w, const clt_tensor *node, const char *x, const char *y) {
+    if (node->dtype == CLT_U8 && node->inputs[0]->dtype == CLT_F32) x = CLT_ONNX_PUT(w, "Clip", NULL, x, clt_onnx_put_scalar(w, 0), clt_onnx_put_scalar(w, 255));
+    return clt_onnx_put_cast(w, y, x, clt_onnx_type_of_dtype(node->dtype));
+}
+
 const char *clt_onnx_write_pointwise(clt_onnx_writer *w, const clt_tensor *node, const char *const *in, const char *y) {
     const clt_pointwise_attributes *at = node->attributes;
-    bool narrows = !strcmp(at->name, "cast") && at->dtype == CLT_U8 && node->inputs[0]->dtype == CLT_F32; /* here it saturates, there nothing is said */
-    if (narrows) return clt_onnx_put_cast(w, y, CLT_ONNX_PUT(w, "Clip", NULL, in[0], clt_onnx_put_scalar(w, 0), clt_onnx_put_scalar(w, 255)), CLT_ONNX_UINT8);
-    if (!strcmp(at->name, "cast")) return clt_onnx_put_cast(w, y, in[0], clt_onnx_type_of_dtype(at->dtype));
+    if (!strcmp(at->name, "cast")) return write_cast(w, node, in[0], y);
     if (!strcmp(at->name, "fill")) return CLT_ONNX_PUT(w, "Expand", y, clt_onnx_put_scalar(w, at->s[0]), clt_onnx_put_shape(w, &at->shape, 0));
     const char *unified[3];
     unify(w, node, in, unified);
