@@ -71,8 +71,8 @@ CLT_API clt_tensor *clt_greater_equal(clt_tensor *a, clt_tensor *b);
 CLT_API clt_tensor *clt_less(clt_tensor *a, clt_tensor *b);
 CLT_API clt_tensor *clt_less_equal(clt_tensor *a, clt_tensor *b);
 
-/* Converts between f32, f16, bf16, i32 and u8. To f16 and bf16: to the nearest, ties to even, infinite where it is too large; to an
- * integer: toward zero, saturated. The gradient, between floating-point types alone, is cast back. */
+/* Converts between f32, f16, bf16, i32 and u8. To f16 and bf16: to the nearest, ties to even, infinite where it is too large; from these to
+ * an integer: toward zero, saturated; from i32 to u8 the low 8 bits, as in C. The gradient, between floating-point types alone, is cast back. */
 CLT_API clt_tensor *clt_cast(clt_tensor *a, clt_dtype dtype);
 
 /* ---- contractions -------------------------------------------------------- */

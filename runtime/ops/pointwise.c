@@ -278,8 +278,9 @@ clt_tensor *clt_clip(clt_tensor *a, float low, float high) {
 }
 
 clt_tensor *clt_cast(clt_tensor *a, clt_dtype dtype) {
-    const char *expression = dtype == CLT_I32 ? "convert_int_sat(a)" : dtype == CLT_U8 ? "convert_uchar_sat(a)" : "convert_float(a)";
     if (!clt_tensor_valid(a) || a->dtype == dtype) return a;
+    const char *byte = a->dtype == CLT_I32 ? "convert_uchar(a)" : "convert_uchar_sat(a)";
+    const char *expression = dtype == CLT_I32 ? "convert_int_sat(a)" : dtype == CLT_U8 ? byte : "convert_float(a)";
     if (!clt_dtype_is_float(dtype) && dtype != CLT_I32 && dtype != CLT_U8)
         return clt_graph_fail(a->graph, clt_fail(CLT_E_DTYPE, "cast: %s is not supported; f32, f16, bf16, i32 and u8 are",
                                                  clt_dtype_name(dtype)));

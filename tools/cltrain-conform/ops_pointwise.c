@@ -162,7 +162,9 @@ static void reference_none_gradient(const array *x, int i, const array *dy, arra
     (void)i, chain(slope_none, x, true, dy, dx, at);
 }
 
-static double cast_to(double value, clt_dtype dtype) {
+/* Of an integer to a smaller one the low bits are left; else it saturates. */
+static double cast_to(double value, clt_dtype dtype, bool wraps) {
+    if (wraps) return (uint8_t)(int64_t)value;
     double low = dtype == CLT_I32 ? INT32_MIN : 0, high = dtype == CLT_I32 ? INT32_MAX : UINT8_MAX;
     return dtype != CLT_I32 && dtype != CLT_U8 ? float_round(value, dtype) : fmin(fmax(trunc(value), low), high);
 }
@@ -170,7 +172,7 @@ static double cast_to(double value, clt_dtype dtype) {
 static double reference_cast(const array *x, int n, array *y, const attributes *at, bool evaluation) {
     (void)n, (void)evaluation;
     array_resize(y, x[0].shape);
-    for (int64_t i = 0; i < array_count(y); i++) y->values[i] = cast_to(x[0].values[i], at->dtype);
+    for (int64_t i = 0; i < array_count(y); i++) y->values[i] = cast_to(x[0].values[i], at->dtype, at->flag);
     return (double)array_count(y);
 }
 
@@ -445,6 +447,7 @@ static void add_cast(case_list *list, clt_dtype from, clt_dtype to, double low, 
     snprintf(variant, sizeof variant, "%s-to-%s", clt_dtype_name(from), clt_dtype_name(to));
     test_case *c = case_add(list, &cast, variant, &x, 1);
     c->at.dtype = to;
+    c->at.flag = from == CLT_I32 && to == CLT_U8;
 }
 
 static void add_cast_float(case_list *list, clt_dtype from, clt_dtype to, const clt_shape *shape) {
