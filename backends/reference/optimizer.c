@@ -106,8 +106,8 @@ static void lower_guard(clt_lowering *l, const clt_tensor *node) {
     for (int i = 0; i < node->n_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
     clt_launch_tensor(l, node);
     clt_launch_float(l, at->clip_norm);
-    clt_launch_float(l, at->log_beta1);
-    clt_launch_float(l, at->log_beta2);
+    clt_launch_float(l, at->rest1);
+    clt_launch_float(l, at->rest2);
     clt_launch_int(l, at->stops);
 }
 

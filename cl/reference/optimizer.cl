@@ -1,7 +1,12 @@
 /*
  * The optimizer, on flat tensors [count] that hold many parameters: one work-item an element, but for the
  * norm. `hyper` is what the host sets before a step; its places are those of runtime/ops/ops.h.
+ *
+ * Replicas on unlike devices must keep the same bits. So a product and a sum are rounded each by itself, which OPTIMIZER_EXACT in front of
+ * them asks for, sums are added in one order, and no function is called whose result devices may round otherwise.
  */
+
+#define OPTIMIZER_EXACT _Pragma("OPENCL FP_CONTRACT OFF")
 
 #define OPTIMIZER_LR 0
 #define OPTIMIZER_BIAS1 1 /* 1 - beta1^t */
@@ -19,6 +24,7 @@ static float optimizer_clip(float g, float scale, float limit) {
 
 /* acc = keep acc + x. With keep = 0 what acc held does not matter, not even NaN. */
 kernel void ref_accumulate(global float *acc, global const float *x, global const float *hyper, int count) {
+    OPTIMIZER_EXACT
     int i = get_global_id(0);
     if (i >= count) return;
     float keep = hyper[OPTIMIZER_KEEP];
@@ -47,31 +53,48 @@ kernel void ref_finite(global const float *grads, global float *partial, int cou
     ref_finite_item(get_global_id(0), grads, partial, count, chunks, length);
 }
 
+/* The sum of what is in scratch, in the same order in groups of any size, in every work-item. */
+CLT_TOGETHER float optimizer_group_sum(local float *scratch) {
+    for (int half_way = CLT_GROUP / 2; half_way > 0; half_way /= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (int lane = get_local_id(0); lane < half_way; lane += get_local_size(0)) scratch[lane] += scratch[lane + half_way];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    return scratch[0];
+}
+
 /* partial[c] = sum of the squares of the clipped gradients in chunk c of `length`; if they are guarded, NaN where one is not
  * finite before it is clipped, and with guarded = 2 zero else. One work-group a chunk. */
 kernel void ref_norm_squared(global const float *grads, global const float *hyper, global float *partial, int count,
                              int chunks, int length, float grad_scale, float clip_value, int guarded) {
+    OPTIMIZER_EXACT
     local float scratch[CLT_GROUP];
     int chunk = get_group_id(0), start = chunk * length;
     if (chunk >= chunks) return;
-    float sum = 0, scale = grad_scale * hyper[OPTIMIZER_SCALE];
-    int broken = 0;
-    for (int k = get_local_id(0); k < min(length, count - start); k += get_local_size(0)) {
-        float g = optimizer_clip(grads[start + k], scale, clip_value);
-        sum += g * g;
-        broken |= optimizer_not_finite(grads[start + k]);
+    for (int lane = get_local_id(0); lane < CLT_GROUP; lane += get_local_size(0)) {
+        float sum = 0, scale = grad_scale * hyper[OPTIMIZER_SCALE];
+        int broken = 0;
+        for (int k = lane; k < min(length, count - start); k += CLT_GROUP) {
+            float g = optimizer_clip(grads[start + k], scale, clip_value);
+            sum += g * g;
+            broken |= optimizer_not_finite(grads[start + k]);
+        }
+        scratch[lane] = guarded && broken ? NAN : guarded == 2 ? 0 : sum;
     }
-    sum = clt_group_sum(guarded && broken ? NAN : guarded == 2 ? 0 : sum, scratch);
-    if (get_local_id(0) == 0) partial[chunk] = sum;
+    float total = optimizer_group_sum(scratch);
+    if (get_local_id(0) == 0) partial[chunk] = total;
 }
 
 /* total[0] = sum of partial[0 … chunks - 1]. One work-group. */
 kernel void ref_norm_total(global const float *partial, global float *total, int chunks) {
     local float scratch[CLT_GROUP];
     if (get_group_id(0) > 0) return;
-    float sum = 0;
-    for (int c = get_local_id(0); c < chunks; c += get_local_size(0)) sum += partial[c];
-    sum = clt_group_sum(sum, scratch);
+    for (int lane = get_local_id(0); lane < CLT_GROUP; lane += get_local_size(0)) {
+        float sum = 0;
+        for (int c = lane; c < chunks; c += CLT_GROUP) sum += partial[c];
+        scratch[lane] = sum;
+    }
+    float sum = optimizer_group_sum(scratch);
     if (get_local_id(0) == 0) total[0] = sum;
 }
 
@@ -83,10 +106,21 @@ kernel void ref_clip_scale(global const float *squared, global float *factor, fl
     factor[0] = isfinite(squared[0]) ? min(1.0f, ratio) : NAN;
 }
 
+/* 1 - beta^n, where rest is 1 - beta: from that of half of n, and of n - 1, without a difference of what is nearly equal. */
+static float optimizer_correction(float rest, int n) {
+    OPTIMIZER_EXACT
+    float q = 0;
+    for (uint bit = 1u << 30; bit > 0; bit >>= 1) {
+        q = q * (2 - q);
+        if (n & bit) q = q + rest * (1 - q);
+    }
+    return q;
+}
+
 /* The factor as ref_clip_scale; but where the norm is not finite, or once it was and `stops`, it is -1: the update is left out, and
  * written down in record (runtime/ops/ops.h). Bias corrections are those of the updates that were made. One work-item. */
 kernel void ref_guard(global const float *squared, global int *record, global float *hyper, global float *factor,
-                      float clip_norm, float log_beta1, float log_beta2, int stops) {
+                      float clip_norm, float rest1, float rest2, int stops) {
     if (get_global_id(0) > 0) return;
     int step = as_int(hyper[OPTIMIZER_STEP]), made = step - record[0];
     factor[0] = -1;
@@ -99,8 +133,8 @@ kernel void ref_guard(global const float *squared, global int *record, global fl
     }
     factor[0] = isinf(clip_norm) ? 1.0f : min(1.0f, clip_norm / (sqrt(squared[0]) + 1e-6f));
     if (made == step) return; /* the host's are exact */
-    hyper[OPTIMIZER_BIAS1] = -expm1(made * log_beta1);
-    hyper[OPTIMIZER_BIAS2] = sqrt(-expm1(made * log_beta2));
+    hyper[OPTIMIZER_BIAS1] = optimizer_correction(rest1, made);
+    hyper[OPTIMIZER_BIAS2] = sqrt(optimizer_correction(rest2, made));
 }
 
 /* state = 0 if the update is left out: what came of gradients that are not finite does not stay. */
@@ -111,6 +145,7 @@ kernel void ref_clear_if_skipped(global float *state, global const float *factor
 
 /* average += rest (params - average), where rest is 1 - decay; as it is if the update is left out. */
 kernel void ref_average(global float *average, global const float *params, global const float *factor, int count, float rest) {
+    OPTIMIZER_EXACT
     int i = get_global_id(0), leaves = factor[0] < 0;
     if (i >= count) return;
     float old = average[i];
@@ -127,6 +162,7 @@ kernel void ref_average(global float *average, global const float *params, globa
 kernel void ref_sgd(global float *params, global const float *grads, global const float *hyper,
                     global const float *factor, int count, float grad_scale, float clip_value, float lr_factor,
                     float weight_decay) {
+    OPTIMIZER_EXACT
     int i = get_global_id(0), leaves = factor[0] < 0;
     float lr = hyper[OPTIMIZER_LR] * lr_factor, scale = grad_scale * hyper[OPTIMIZER_SCALE], clip = factor[0];
     if (i >= count) return;
@@ -141,6 +177,7 @@ kernel void ref_sgd_momentum(global float *params, global const float *grads,
                              global const float *hyper, global const float *factor,
                              global float *buffer, int count, float grad_scale, float clip_value, float lr_factor,
                              float weight_decay, float momentum, int nesterov) {
+    OPTIMIZER_EXACT
     int i = get_global_id(0), leaves = factor[0] < 0, first = hyper[OPTIMIZER_FIRST] == 1;
     float lr = hyper[OPTIMIZER_LR] * lr_factor, scale = grad_scale * hyper[OPTIMIZER_SCALE], clip = factor[0];
     if (i >= count) return;
@@ -161,6 +198,7 @@ kernel void ref_adam(global float *params, global const float *grads,
                      global float *moment1, global float *moment2, int count, float grad_scale,
                      float clip_value, float lr_factor, float weight_decay, float beta1, float rest1, float beta2, float rest2,
                      float eps, int decoupled) {
+    OPTIMIZER_EXACT
     int i = get_global_id(0), leaves = factor[0] < 0;
     float lr = hyper[OPTIMIZER_LR] * lr_factor, scale = grad_scale * hyper[OPTIMIZER_SCALE], clip = factor[0];
     float rate = lr / hyper[OPTIMIZER_BIAS1], correction = 1 / hyper[OPTIMIZER_BIAS2];

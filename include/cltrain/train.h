@@ -251,7 +251,7 @@ CLT_API clt_status clt_trainer_set_input(clt_trainer *trainer, const char *name,
  * order, of: clt_trainer_create, clt_trainer_step, the reading of metrics, clt_checkpoint_load, clt_trainer_recover, clt_trainer_destroy.
  * Creation and loading give all ranks the parameters, buffers and optimizer state of rank 0. CLT_E_MISMATCH says what differs.
  *
- * What is a rank's own: batch norm's statistics, each of its own batches unless sync_batch_norm is set; dropout's masks, functions of the rank too (rank
+ * What is a rank's own: batch norm's statistics, each of its own batches unless sync_batch_norm is set (see clt_trainer_sync_buffers); dropout's masks, functions of the rank too (rank
  * 0's are those of one process). Metrics are sums over all ranks, read by all at once. With `accumulate`, nothing is
  * exchanged between updates, and samples weigh the same in all micro-batches.
  *
@@ -265,6 +265,11 @@ CLT_API clt_status clt_trainer_set_input(clt_trainer *trainer, const char *name,
  * left. Buffers are those before the update that failed: its batches count once. Training metrics start anew. The old communicator is not used any more. CLT_E_STATE: not recoverable. On other errors,
  * such as another rank's death, it may be called again. */
 CLT_API clt_status clt_trainer_recover(clt_trainer *trainer, clt_loader *loader, clt_comm *survivors);
+
+/* Gives all ranks the mean of their buffers, such as running statistics: before evaluating and saving, so that what is measured is the model that
+ * is saved, whichever rank saves it. Buffers that are the same on all ranks keep their bits; without options.comm nothing is done. All ranks call it at
+ * once; waits for the device. */
+CLT_API clt_status clt_trainer_sync_buffers(clt_trainer *trainer);
 
 /* What options.compress does, measured when the trainer was created, and logged: an information if time is saved, a
  * warning if it is lost. The seconds are of the all-reduce of all gradients by itself, from compression to decompression; in

@@ -316,7 +316,7 @@ enum {
 };
 typedef struct clt_guard_attributes {
     float clip_norm;
-    float log_beta1, log_beta2; /* of Adam: its bias corrections are those of the updates that were made */
+    float rest1, rest2; /* 1 - beta of Adam: its bias corrections are those of the updates that were made */
     bool stops;                 /* after the first that is left out, all are */
 } clt_guard_attributes;
 /* `parts`: they are the own parts of sums over all ranks, whose norms are added up. `record` (may be NULL, then `guard` is

@@ -115,8 +115,8 @@ static const clt_attribute clip_schema[] = {CLIP_ATTRIBUTES, {0}};
 
 static const clt_attribute guard_schema[] = {
     CLT_ATTRIBUTE(clt_guard_attributes, clip_norm, FLOAT, .usual = INFINITY),
-    CLT_ATTRIBUTE(clt_guard_attributes, log_beta1, FLOAT),
-    CLT_ATTRIBUTE(clt_guard_attributes, log_beta2, FLOAT),
+    CLT_ATTRIBUTE(clt_guard_attributes, rest1, FLOAT),
+    CLT_ATTRIBUTE(clt_guard_attributes, rest2, FLOAT),
     CLT_ATTRIBUTE(clt_guard_attributes, stops, BOOL),
     {0},
 };

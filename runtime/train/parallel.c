@@ -141,6 +141,45 @@ clt_status clt_parallel_keep_buffers(clt_trainer *t) {
     return CLT_OK;
 }
 
+/* Buffers one behind the other: from the device, or to it. */
+static clt_status move_buffers(clt_trainer *t, float *values, bool back) {
+    for (size_t i = 0; i < t->n_variables; i++) {
+        const clt_variable *v = t->graph->variables[i];
+        clt_memory *memory;
+        if (!v->is_buffer) continue;
+        CLT_TRY(clt_state_store_variable(t->store, v, &memory));
+        CLT_TRY(back ? clt_memory_write(memory, 0, values, clt_variable_bytes(v)) : clt_memory_read(memory, 0, values, clt_variable_bytes(v)));
+        values += clt_variable_bytes(v) / sizeof *values;
+    }
+    return CLT_OK;
+}
+
+/* own = the mean over the ranks: rank 0's and the mean of the differences from it, so that what is the same on all stays as it is. */
+static clt_status mean_of_ranks(clt_comm *comm, float *own, float *first, size_t n) {
+    memcpy(first, own, n * sizeof *own);
+    CLT_TRY(clt_comm_broadcast(comm, first, n * sizeof *first, CLT_U8, 0, NULL));
+    for (size_t i = 0; i < n; i++) own[i] = own[i] == first[i] ? 0 : own[i] - first[i];
+    CLT_TRY(clt_comm_all_reduce(comm, own, n, CLT_F32, CLT_REDUCE_SUM, NULL));
+    for (size_t i = 0; i < n; i++) own[i] = first[i] + own[i] / (float)clt_comm_size(comm);
+    return CLT_OK;
+}
+
+clt_status clt_trainer_sync_buffers(clt_trainer *t) {
+    if (!t) return clt_fail(CLT_E_INVALID, "clt_trainer_sync_buffers: trainer is NULL");
+    clt_comm *comm = t->options.comm;
+    size_t n = 0;
+    for (size_t i = 0; i < t->n_variables; i++)
+        if (t->graph->variables[i]->is_buffer) n += clt_variable_bytes(t->graph->variables[i]) / sizeof(float);
+    if (!comm || clt_comm_size(comm) == 1 || n == 0) return CLT_OK;
+    float *values = clt_alloc(2 * n * sizeof *values);
+    clt_status status = values ? move_buffers(t, values, false) : clt_fail_memory(2 * n * sizeof *values);
+    status = clt_parallel_agree(comm, status);
+    if (status == CLT_OK && values) status = mean_of_ranks(comm, values, values + n, n);
+    if (status == CLT_OK) status = move_buffers(t, values, true);
+    clt_free(values);
+    return status;
+}
+
 static clt_status share_record(clt_trainer *t, int root) {
     size_t bytes;
     clt_memory *memory = clt_state_store_find(t->store, clt_record_name, &bytes);

@@ -207,8 +207,8 @@ static bool guards(const clt_trainer *t) {
 }
 
 static clt_guard_attributes guard_attributes(const clt_train_options *o) {
-    return (clt_guard_attributes){.log_beta1 = (float)log((double)o->beta1),
-                                  .log_beta2 = (float)log((double)o->beta2),
+    return (clt_guard_attributes){.rest1 = (float)(1 - (double)o->beta1),
+                                  .rest2 = (float)(1 - (double)o->beta2),
                                   .stops = o->on_nonfinite == CLT_NONFINITE_STOP};
 }
 

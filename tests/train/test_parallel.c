@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -695,6 +696,80 @@ static void loading_reaches_buffers_of_all_ranks(void **state) {
     for (int r = 0; r < 2; r++) assert_memory_equal(ranks[r].values, alone.values, (size_t)alone.n_values * sizeof(float));
 }
 
+/* Each on samples of its own: the running mean before, after the exchange, and after another one. */
+static clt_status train_apart(rank *r) {
+    clt_batch batch = batch_of(20 * r->index, 6);
+    r->normalized = true;
+    CLT_TRY(build(r, 6, (clt_train_options){.optimizer = CLT_ADAM}));
+    for (int i = 0; i < 3; i++) CLT_TRY(clt_trainer_step(r->trainer, &batch));
+    for (int i = 0; i < 3; i++) {
+        CLT_TRY(clt_trainer_get(r->trainer, "bn.running_mean", r->values + i * HIDDEN, HIDDEN));
+        CLT_TRY(clt_trainer_sync_buffers(r->trainer));
+    }
+    return CLT_OK;
+}
+
+static void buffers_become_their_mean(void **state) {
+    (void)state;
+    static rank alone, ranks[3];
+    memset(ranks, 0, sizeof ranks);
+    run_group(ranks, 3, train_apart, NULL);
+    assert_all_ok(ranks, 3, "buffers");
+    for (int i = 0; i < HIDDEN; i++) {
+        float mean = (ranks[0].values[i] + ranks[1].values[i] + ranks[2].values[i]) / 3;
+        assert_true(ranks[0].values[i] != ranks[1].values[i] && fabsf(ranks[0].values[HIDDEN + i] - mean) < 1e-6f);
+    }
+    for (int r = 0; r < 3; r++)
+        for (int i = 1; i < 3; i++) assert_memory_equal(ranks[r].values + i * HIDDEN, ranks[0].values + HIDDEN, HIDDEN * sizeof(float));
+    run_alone(&alone, train_apart, NULL);
+    assert_memory_equal(alone.values, alone.values + HIDDEN, HIDDEN * sizeof(float));
+    assert_status(clt_trainer_sync_buffers(NULL), CLT_E_INVALID);
+}
+
+/* ---- unlike devices ---- */
+
+enum { LONG = 60 };
+
+/* Gradients are sums over the ranks and have the same bits everywhere: updates must keep them. A step whose gradients overflow is left out. */
+static clt_status train_long(rank *r) {
+    CLT_TRY(build(r, BATCH, *(const clt_train_options *)r->argument));
+    for (int i = 0; i < LONG; i++) {
+        float broken[BATCH][D];
+        clt_batch batch = batch_of((37 * i + 53 * r->index) % (SAMPLES - BATCH), BATCH);
+        if (i == LONG / 2 && r->index == 0) {
+            memcpy(broken, batch.fields[0].data, sizeof broken);
+            broken[3][2] = INFINITY;
+            batch.fields[0].data = broken;
+        }
+        CLT_TRY(clt_trainer_step(r->trainer, &batch));
+        if (i == LONG / 2) CLT_TRY(clt_trainer_wait(r->trainer));
+    }
+    return keep_values(r);
+}
+
+static void unlike_devices_keep_the_same_bits(void **state) {
+    (void)state;
+    const clt_train_options all[] = {
+        {.optimizer = CLT_SGD, .lr = 0.05f, .weight_decay = 1e-3f, .on_nonfinite = CLT_NONFINITE_SKIP},
+        {.optimizer = CLT_SGD, .lr = 0.05f, .momentum = 0.9f, .nesterov = true, .on_nonfinite = CLT_NONFINITE_SKIP, .average = 0.99f},
+        {.optimizer = CLT_ADAMW, .lr = 3e-3f, .weight_decay = 1e-2f, .on_nonfinite = CLT_NONFINITE_SKIP},
+        {.optimizer = CLT_ADAM, .lr = 3e-3f, .clip_norm = 0.05f, .accumulate = 2, .on_nonfinite = CLT_NONFINITE_SKIP},
+    };
+    static rank ranks[2];
+    clt_device *own = devices[1], *other;
+    if (clt_device_open(&other, "llvmpipe") < 0) skip();
+    devices[1] = other;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        memset(ranks, 0, sizeof ranks);
+        run_group(ranks, 2, train_long, &all[i]);
+        assert_all_ok(ranks, 2, "unlike devices");
+        for (int k = 0; k < ranks[0].n_values; k++) assert_true(isfinite(ranks[0].values[k]));
+        assert_memory_equal(ranks[0].values, ranks[1].values, (size_t)ranks[0].n_values * sizeof(float));
+    }
+    devices[1] = own;
+    clt_device_close(other);
+}
+
 /* ---- faults ---- */
 
 typedef struct fault {
@@ -957,6 +1032,7 @@ static void nothing_half_done_is_saved(void **state) {
 }
 
 int main(void) {
+    setenv("RUSTICL_ENABLE", "llvmpipe", 0); /* else it shows no device */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_are_those_of_one_process),
         cmocka_unit_test(unequal_batches_weigh_by_samples),
@@ -970,6 +1046,8 @@ int main(void) {
         cmocka_unit_test(unequal_batches_agree_without_a_graph_for_one),
         cmocka_unit_test(any_number_of_ranks_goes_on_from_a_checkpoint),
         cmocka_unit_test(loading_reaches_buffers_of_all_ranks),
+        cmocka_unit_test(buffers_become_their_mean),
+        cmocka_unit_test(unlike_devices_keep_the_same_bits),
         cmocka_unit_test(survivors_go_on),
         cmocka_unit_test(survivors_go_on_after_a_death_in_the_recovery),
         cmocka_unit_test(survivors_take_the_newest_state),

@@ -259,7 +259,9 @@ static int save(run *r) {
     if (code) return code;
     /* One file serves all; who has a part of what is in it gives that. */
     bool lead = ranks_lead(r->group), takes_part = lead || r->options->shard_optimizer;
-    clt_status status = takes_part ? clt_checkpoint_save(r->trainer, r->train, lead ? r->options->save : NULL) : CLT_OK;
+    clt_status status = clt_trainer_sync_buffers(r->trainer);
+    if (status < 0) return failed(r, status, "--save");
+    status = takes_part ? clt_checkpoint_save(r->trainer, r->train, lead ? r->options->save : NULL) : CLT_OK;
     code = agree(r, status < 0 ? library_error(status, "--save") : 0);
     if (!code) r->unsaved = false;
     return code;
@@ -274,8 +276,9 @@ static int use_average(run *r, bool use) {
 /* Stops early on a signal, without a result. */
 static int test_model(run *r) {
     clt_batch batch;
-    clt_status status;
+    clt_status status = clt_trainer_sync_buffers(r->trainer);
     r->report->test = report_no_metrics();
+    if (status < 0) return failed(r, status, "testing");
     while (!signal_caught(r) && (status = clt_loader_next(r->test, &batch)) != CLT_END) {
         if (status >= 0) status = clt_trainer_evaluate(r->trainer, &batch);
         if (status < 0) return failed(r, status, "testing");
