@@ -194,6 +194,56 @@ def case_launcher_continues(hosts):
             launched.wait()
 
 
+def ends_of(runs, seconds):
+    try:
+        return [(one.communicate(timeout=seconds)[0], one.returncode) for one in runs]
+    finally:
+        for one in runs:
+            one.kill()
+            one.wait()
+
+
+def launch_patient(hosts, seconds, *words):
+    """A launcher and a rank on each of two hosts, and both have made steps."""
+    runs = []
+    for i in (0, 1):
+        words_of_host = [LAUNCHER, "-n", "1", "--nnodes", "2", "--node-rank", str(i), "--master", f"{hosts.address(0)}:29500", *words, "--",
+                         RANK, "--seconds", str(seconds), "--heartbeat", "25"]
+        runs.append(subprocess.Popen(hosts.command(i, *words_of_host), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                     env={**os.environ, "CLTRAIN_COMM_TOKEN": TOKEN}))
+    for one in runs:
+        line = one.stdout.readline()
+        while " step" not in line:
+            check(line, "cltrain-run ended early")
+            line = one.stdout.readline()
+    return runs
+
+
+def case_outage(hosts):
+    """What lasts less than --outage is waited for: a network that is cut, and a launcher that stands still."""
+    for what in ("cut", "stop"):
+        runs = launch_patient(hosts, 6)
+        if what == "cut":
+            hosts.cut(1)
+        else:
+            runs[0].send_signal(signal.SIGSTOP)
+        time.sleep(4)
+        if what == "cut":
+            hosts.mend(1)
+        else:
+            runs[0].send_signal(signal.SIGCONT)
+        for text, status in ends_of(runs, 90):
+            check(status == 0 and "done" in text, f"{what}: cltrain-run gave {status}: {text}")
+    runs = launch_patient(hosts, 60, "--outage", "1")
+    hosts.cut(1)
+    try:
+        text, status = ends_of(runs[1:], 60)[0]
+    finally:
+        hosts.mend(1)
+        ends_of(runs[:1], 60)
+    check(status == 1 and "out of reach for 1 s (--outage)" in text, f"cltrain-run gave {status}: {text}")
+
+
 def case_open_mpi(hosts):
     if not shutil.which("mpirun"):
         return

@@ -85,10 +85,13 @@ says "64 characters"
 [ "$(grep ' tcp://' "$out" | cut -d ' ' -f 5- | sort -u | wc -l)" -eq 1 ] || fail "ranks are told different stores"
 printf 'a secret of the file \t\n\n' >"$folder/token"
 CLTRAIN_COMM_TOKEN_FILE=$folder/token expect 0 -n 2 --job name --security auth --on-failure continue -- \
-    sh -c 'echo "<$CLTRAIN_COMM_TOKEN> $CLTRAIN_COMM_JOB $CLTRAIN_COMM_SECURITY $CLTRAIN_RUN_ON_FAILURE"'
+    sh -c 'env | grep "a secret"; cd /; read -r token <"$CLTRAIN_COMM_TOKEN_FILE"; echo "<$token> $CLTRAIN_COMM_JOB $CLTRAIN_COMM_SECURITY $CLTRAIN_RUN_ON_FAILURE"'
 says "[rank 1] <a secret of the file> name auth continue"
+[ "$(wc -l <"$out")" -eq 2 ] || fail "the secret of a file is in a rank's environment"
 printf 'a secret of\ntwo lines\n' >"$folder/token"
-CLTRAIN_COMM_TOKEN_FILE=$folder/token expect 0 -- sh -c 'echo "<$CLTRAIN_COMM_TOKEN>"'
+mkfifo "$folder/once"
+cat "$folder/token" >"$folder/once" &
+CLTRAIN_COMM_TOKEN_FILE=$folder/once expect 0 -- sh -c 'echo "<$CLTRAIN_COMM_TOKEN>"'
 [ "$(cat "$out")" = "<a secret of
 two lines>" ] || fail "a token of two lines"
 printf 'a secret with\0a zero byte' >"$folder/token"

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/common/clock.h"
 #include "tools/common/message.h"
 #include "tools/common/numbers.h"
 
@@ -102,7 +103,8 @@ void agree_tell(const job *j, end_of_start *end) {
     char key[KEY_BYTES], text[64], stands[CLT_STORE_TEXT_BYTES];
     name_key(j, "end", -1, key);
     snprintf(text, sizeof text, "%s %d %d", kind_names[end->kind], end->status, end->rank);
-    clt_status status = clt_store_set_once(j->store, key, text, stands, tell_seconds);
+    double patience = end->kind == END_DONE ? j->options->outage_seconds : tell_seconds; /* what failed has ended anyway */
+    clt_status status = clt_store_set_once(j->store, key, text, stands, patience);
     if (status < 0) library_error(status, "telling the other hosts");
     if (status < 0 || !read_end(stands, end)) end->kind = END_LOST;
 }
@@ -111,7 +113,7 @@ void agree_done(const job *j, int status) {
     if (j->options->nodes == 1) return;
     char key[KEY_BYTES], text[CLT_STORE_TEXT_BYTES];
     name_key(j, "done", (int)j->options->node_rank, key);
-    clt_status result = clt_store_set(j->store, key, "", tell_seconds);
+    clt_status result = clt_store_set(j->store, key, "", j->options->outage_seconds);
     /* Who comes last sees all others: each says so before it looks. */
     for (int node = 0; node < j->options->nodes && result == CLT_OK; node++) {
         name_key(j, "done", node, key);
@@ -140,6 +142,7 @@ void agree_lost(const job *j, int rank, int status) {
 static struct {
     clt_comm_options options;
     char key[KEY_BYTES];
+    double outage_seconds;
     pthread_t thread;
     bool started;
     atomic_bool stopping;
@@ -147,15 +150,16 @@ static struct {
     end_of_start news; /* before the byte is written */
 } listener;
 
-/* The news, or END_NONE when nobody wants to know any more. */
+/* The news, or END_NONE when nobody wants to know any more. The store may be out of reach for a while: a network that is cut comes back. */
 static end_of_start await_news(clt_store *store) {
     char text[CLT_STORE_TEXT_BYTES];
     end_of_start end = {END_NONE, 0, -1};
+    double reached = now_seconds();
     while (!atomic_load(&listener.stopping)) {
         clt_status status = clt_store_get(store, listener.key, text, listen_seconds);
-        if (status == CLT_E_TIMEOUT) continue;
         if (status == CLT_OK && read_end(text, &end)) return end;
-        return (end_of_start){END_LOST, EXIT_FAILED, -1};
+        if (status == CLT_E_TIMEOUT) reached = now_seconds();
+        else if (status != CLT_E_NETWORK || now_seconds() - reached > listener.outage_seconds) return (end_of_start){END_LOST, EXIT_FAILED, -1};
     }
     return end;
 }
@@ -176,7 +180,7 @@ int agree_listen(const job *j, int *descriptor) {
     *descriptor = -1;
     if (j->options->nodes == 1) return 0;
     listener.options = j->store_options;
-    listener.options.connect_seconds = tell_seconds;
+    listener.options.connect_seconds = listener.outage_seconds = j->options->outage_seconds;
     name_key(j, "end", -1, listener.key);
     atomic_store(&listener.stopping, false);
     if (pipe2(listener.ends, O_CLOEXEC)) return run_error("a pipe: %s", strerror(errno));

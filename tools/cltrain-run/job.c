@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -44,13 +45,15 @@ static int read_token_file(job *j, const char *path) {
         return code;
     }
     size_t length = fread(j->file_token, 1, MOST_TOKEN_FILE + 1, file);
-    bool failed = ferror(file);
+    struct stat facts;
+    bool failed = ferror(file), again = !fstat(fileno(file), &facts) && S_ISREG(facts.st_mode);
     fclose(file);
     if (failed) return run_error("CLTRAIN_COMM_TOKEN_FILE %s cannot be read", path);
     if (length > MOST_TOKEN_FILE) return run_error("CLTRAIN_COMM_TOKEN_FILE %s has more than %d bytes", path, MOST_TOKEN_FILE);
     while (length > 0 && isspace((unsigned char)j->file_token[length - 1])) j->file_token[--length] = 0;
     if (strlen(j->file_token) != length) return run_error("CLTRAIN_COMM_TOKEN_FILE %s holds a zero byte", path);
     j->token = j->file_token;
+    j->token_path = again ? realpath(path, NULL) : NULL;
     return 0;
 }
 
@@ -189,6 +192,7 @@ int job_begin(job *j, const run_options *options) {
 void job_end(job *j) {
     clt_store_close(j->store);
     free(j->file_token);
+    free(j->token_path);
 }
 
 /* ---- what ranks are told ---- */
@@ -237,7 +241,8 @@ static void add_comm(const job *j, variables *v) {
     add(v, "CLTRAIN_COMM_STORE=%s", job_url(j));
     /* Rank 0 need not. */
     add(v, strncmp(job_url(j), "tcp://", 6) ? "CLTRAIN_COMM_STORE_SERVED" : "CLTRAIN_COMM_STORE_SERVED=1");
-    if (j->token) add(v, "CLTRAIN_COMM_TOKEN=%s", j->token);
+    if (j->token_path) add(v, "CLTRAIN_COMM_TOKEN_FILE=%s", j->token_path); /* and the secret in no environment */
+    else if (j->token) add(v, "CLTRAIN_COMM_TOKEN=%s", j->token);
     job_name_of_start(j, name);
     add(v, "CLTRAIN_COMM_JOB=%s", name);
     add(v, "CLTRAIN_COMM_GENERATION=%d", (int)j->restarts);

@@ -17,6 +17,7 @@ typedef struct job {
     char made_token[TOKEN_BYTES];   /* "" if one was given */
     char self[17];                  /* no other launcher's */
     char *file_token;               /* read from CLTRAIN_COMM_TOKEN_FILE */
+    char *token_path;               /* that file, where ranks can read it again; else NULL */
     const char *token;              /* NULL: none is needed */
     char url[ADDRESS_BYTES + 8];    /* the store's, as the ranks are told; "" if it is options->store */
     char master[ADDRESS_BYTES], port[8]; /* MASTER_ADDR and MASTER_PORT; "" if not known */

@@ -30,6 +30,8 @@ static const option_row rows[] = {
     {OPTION_CHOICE, 0, "security", "LEVEL", AT(security), .choices = security_names,
      .help = "tls, auth or none; default: CLTRAIN_COMM_SECURITY, else tls"},
     {OPTION_POSITIVE, 0, "connect", "SECONDS", AT(connect_seconds), .help = "to wait for the other hosts; default 120"},
+    {OPTION_POSITIVE, 0, "outage", "SECONDS", AT(outage_seconds),
+     .help = "for which the store may be out of reach; default 30"},
     {OPTION_HEADING, .help = "Failures:"},
     {OPTION_WHOLE, 0, "max-restarts", "R", AT(max_restarts), 0,
      .help = "start all ranks again, R times at most, when one fails;\ndefault 0"},
@@ -70,7 +72,7 @@ int options_read(run_options *options, int argc, char **argv) {
     int own = 0;
     while (own < argc && strcmp(argv[own], "--")) own++;
     *options = (run_options){.ranks = 1, .nodes = 1, .security = OPTION_UNSET, .on_failure = ON_FAILURE_STOP, .grace_seconds = 10, .late_seconds = 300,
-                             .connect_seconds = 120};
+                             .connect_seconds = 120, .outage_seconds = 30};
     int code = option_parse(rows, ROWS, own, argv, options, refuse_word);
     if (code || options->help || options->version) return code;
     if (own < argc) options->program = argv + own + 1;

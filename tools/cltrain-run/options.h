@@ -13,7 +13,7 @@ typedef struct run_options {
     int64_t ranks, nodes, node_rank, max_restarts;
     const char *master, *interface, *store, *job, *devices, *log_dir;
     int security, on_failure; /* OPTION_UNSET: from the environment */
-    double grace_seconds, connect_seconds, late_seconds;
+    double grace_seconds, connect_seconds, outage_seconds, late_seconds;
     bool prefix, quiet, help, version;
     char **program; /* NULL-terminated */
 } run_options;

@@ -155,7 +155,7 @@ static void take_news(start *s) {
         s->end = news;
         if (news.kind == END_FAILED) message_line(PROGRAM ": rank %d, on another host, ended with status %d", news.rank, news.status);
         if (news.kind == END_STOPPED) message_line(PROGRAM ": another host ended the job");
-        if (news.kind == END_LOST) run_error("the launcher that serves the store is gone");
+        if (news.kind == END_LOST) run_error("the launcher that serves the store is gone, or was out of reach for %g s (--outage)", s->j->options->outage_seconds);
     }
     if (s->r.living) stop(s, SIGTERM);
 }
