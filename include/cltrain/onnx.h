@@ -18,6 +18,7 @@
 
 #include <cltrain/export.h>
 #include <cltrain/graph.h>
+#include <cltrain/preprocessing.h>
 #include <cltrain/status.h>
 #include <cltrain/train.h>
 
@@ -35,6 +36,10 @@ CLT_API void clt_onnx_close(clt_onnx *onnx); /* NULL is fine */
 /* The inputs that are no weights, and the outputs, in the file's order; NULL: no more. */
 CLT_API const char *clt_onnx_input_name(const clt_onnx *onnx, size_t index);
 CLT_API const char *clt_onnx_output_name(const clt_onnx *onnx, size_t index);
+
+/* What the samples were that a network of clt_onnx_export was trained on (its metadata "cltrain.preprocessing"); the caller's to destroy. CLT_E_NOT_FOUND: the
+ * file does not tell. CLT_E_FORMAT. */
+CLT_API clt_status clt_onnx_preprocessing(const clt_onnx *onnx, clt_preprocessing **preprocessing);
 
 /* The size of a dimension that has a name in the file. */
 typedef struct clt_onnx_size {
@@ -63,7 +68,7 @@ typedef struct clt_onnx_options {
 /* Adds the network to a graph. CLT_E_UNSUPPORTED: some of it has no counterpart here: clt_onnx_problem_at tells all of what, and the graph is of no
  * use; CLT_E_INVALID: an option names nothing of the file, or a size is missing; CLT_E_SHAPE, CLT_E_FORMAT, CLT_E_NO_MEMORY. `options` may be
  * NULL. Inputs whose dimension 0 is the batch become inputs (clt_input, or clt_sequence_input where one is the length), in the file's order; all others fixed ones. i64 becomes i32, and
- * booleans u8. Weights are f32 tensors of one dimension or more; scalars and integers become constants. */
+ * booleans u8. Weights are f32 tensors of one dimension or more; scalars and integers become constants, and so do those that clt_onnx_export marks. */
 CLT_API clt_status clt_onnx_build(clt_onnx *onnx, clt_graph *graph, const clt_onnx_options *options);
 
 /* An output of the network that was built last, f32, or i32 where the file has integers; booleans are 0 and 1 in f32. `name` NULL: the first. NULL:
@@ -82,7 +87,8 @@ CLT_API const clt_onnx_problem *clt_onnx_problem_at(const clt_onnx *onnx, size_t
 
 /* Writes the file anew, with the weights and running statistics that a trainer of the last build has by now: all other bytes stay, and so do weights that the
  * network does not use. External data are written beside it under their names. Each file is replaced as a whole, or stays as it was; `path` may be the one
- * that was read. CLT_E_NOT_FOUND: the trainer is of another graph; CLT_E_UNSUPPORTED names a weight whose values cannot be replaced; CLT_E_IO. */
+ * that was read. CLT_E_INVALID: it is another one in the same folder, and its external data would replace those of the file that was read;
+ * CLT_E_NOT_FOUND: the trainer is of another graph; CLT_E_UNSUPPORTED names a weight whose values cannot be replaced; CLT_E_IO. */
 CLT_API clt_status clt_onnx_save(clt_onnx *onnx, clt_trainer *trainer, const char *path);
 
 typedef struct clt_onnx_export_options {
@@ -92,7 +98,7 @@ typedef struct clt_onnx_export_options {
 /* Writes what computes n tensors of a trainer's graph as an ONNX file (opset 17), for evaluation: with the weights and running statistics of now, and
  * without dropout. Inputs, weights and results keep their names (clt_tensor_set_name); outputs without one are "output", "output_1" and so on. The batch
  * and the length of sequences stay open, as "batch" and "length". Adapters stay beside their weights. The preprocessing of the trainer's options is metadata,
- * "cltrain.preprocessing", and no part of the network. Files are replaced as a whole, or stay as they were. `options` may be NULL. CLT_E_INVALID;
+ * "cltrain.preprocessing", and no part of the network. Constants and buffers are marked as such, and clt_onnx_build does not train them. Files are replaced as a whole, or stay as they were. `options` may be NULL. CLT_E_INVALID;
  * CLT_E_UNSUPPORTED: it depends on an op that ONNX has not, which is named: one of the caller's, clt_cache, f16 and bf16; CLT_E_IO. */
 CLT_API clt_status clt_onnx_export(clt_trainer *trainer, clt_tensor *const *outputs, int n, const char *path, const clt_onnx_export_options *options);
 

@@ -14,6 +14,9 @@ clt_status clt_file_read(const char *path, size_t limit_bytes, void **bytes, siz
 /* Size of a regular file. */
 clt_status clt_file_size(const char *path, uint64_t *bytes);
 
+/* Whether both paths lead to one file that is there. */
+bool clt_file_same(const char *a, const char *b);
+
 /* A regular file that is looked at where the system keeps it, and read piece by piece. To be closed also after an error; starts as {.file = -1}.
  * Of a file that another program cuts meanwhile the missing bytes must not be looked at: the system ends programs that do. */
 typedef struct clt_file_view {

@@ -2,6 +2,7 @@
 #include "tests/data/files.h"
 
 #include <math.h>
+#include <unistd.h>
 
 #include <cltrain/cltrain.h>
 
@@ -592,6 +593,15 @@ static void external_data_are_saved(void **state) {
     clt_trainer_destroy(second);
     clt_graph_destroy(other);
     clt_onnx_close(again);
+
+    /* The weights of the file that was read are replaced with it, and not by a copy's. */
+    snprintf(path, sizeof path, "%s", support_path("copy.onnx"));
+    assert_status(clt_onnx_save(onnx, t, path), CLT_E_INVALID);
+    assert_detail("weights/data.bin, the weights of ");
+    assert_true(differences(support_path("weights/data.bin"), support_path("out/weights/data.bin")) > 0 && access(path, F_OK) != 0);
+    snprintf(path, sizeof path, "%s", support_path("network.onnx"));
+    assert_ok(clt_onnx_save(onnx, t, path));
+    assert_int_equal(differences(support_path("weights/data.bin"), support_path("out/weights/data.bin")), 0);
     clt_trainer_destroy(t);
     clt_graph_destroy(graph);
     clt_onnx_close(onnx);

@@ -43,6 +43,7 @@ static void unary(clt_graph *g, outputs *o) {
     OUT(o, clt_elu(x, 0.7f));
     OUT(o, clt_cast(clt_cast(clt_mul_scalar(x, 5), CLT_I32), CLT_F32));
     OUT(o, clt_cast(clt_cast(clt_mul_scalar(x, 400), CLT_U8), CLT_F32));
+    OUT(o, clt_cast(clt_cast(clt_cast(clt_mul_scalar(x, 400), CLT_I32), CLT_U8), CLT_F32));
 }
 
 static void binary(clt_graph *g, outputs *o) {
@@ -381,7 +382,7 @@ static void each_case(void **state) {
 /* A graph that is as large as it has to be, and its trainer. */
 typedef struct small {
     clt_graph *graph;
-    clt_tensor *x, *y;
+    clt_tensor *x, *y, *loss;
     clt_trainer *trainer;
 } small;
 
@@ -390,8 +391,8 @@ static small make_small(void) {
     assert_ok(clt_graph_create(&s.graph));
     s.x = clt_input(s.graph, "x", CLT_F32, CLT_SHAPE(N, 5));
     s.y = clt_gelu(clt_linear(s.x, "fc", 3));
-    clt_tensor *loss = clt_mse_loss(s.y, clt_input(s.graph, "target", CLT_F32, CLT_SHAPE(N, 3)));
-    assert_ok(clt_trainer_create(&s.trainer, device, loss, NULL));
+    s.loss = clt_mse_loss(s.y, clt_input(s.graph, "target", CLT_F32, CLT_SHAPE(N, 3)));
+    assert_ok(clt_trainer_create(&s.trainer, device, s.loss, NULL));
     return s;
 }
 
@@ -443,6 +444,80 @@ static void trained_weights_are_written(void **state) {
     free_small(&s);
 }
 
+/* What is not trained is not trained where it is read again, of any type and size; and the input of samples comes first. */
+static void constants_and_buffers_come_back(void **state) {
+    (void)state;
+    enum { LONG = 70000, WIDTH = 5 };
+    static float values[LONG];
+    static int32_t integers[LONG];
+    clt_graph *g, *again;
+    clt_trainer *t;
+    clt_predictor *p;
+    clt_onnx *onnx;
+    float written[N * WIDTH], read[N * WIDTH], *x = (float *)fed[0];
+    for (int i = 0; i < LONG; i++) values[i] = sinf((float)i), integers[i] = i % 1000 - 500;
+    assert_ok(clt_graph_create(&g));
+    clt_fixed_input(g, "scale", CLT_F32, CLT_SHAPE(WIDTH));
+    clt_tensor *in = clt_input(g, "x", CLT_F32, CLT_SHAPE(N, WIDTH)), *weight = clt_parameter(g, "weight", CLT_SHAPE(WIDTH), (clt_init){CLT_INIT_NORMAL, .value = 1});
+    clt_tensor *table = clt_constant(g, "table", &(clt_array){CLT_F32, CLT_SHAPE(1, WIDTH), values + 1}), *shift = clt_buffer(g, "shift", CLT_SHAPE(WIDTH), (clt_init){CLT_INIT_CONSTANT, .value = 2});
+    clt_tensor *reals = clt_constant(g, "reals", &(clt_array){CLT_F32, CLT_SHAPE(1, LONG), values}), *wholes = clt_constant(g, "wholes", &(clt_array){CLT_I32, CLT_SHAPE(1, LONG), integers});
+    clt_tensor *ends = clt_add(clt_slice(reals, 1, LONG - WIDTH, LONG, 1), clt_cast(clt_slice(wholes, 1, LONG - WIDTH, LONG, 1), CLT_F32));
+    clt_tensor *y = clt_add(clt_add(clt_mul(clt_mul(in, table), clt_mul(weight, clt_graph_find(g, "scale"))), shift), ends);
+    assert_ok(clt_trainer_create(&t, device, clt_mean(clt_mul(y, y), CLT_ALL_AXES), NULL));
+    assert_ok(clt_trainer_set_input(t, "scale", &(clt_array){CLT_F32, CLT_SHAPE(WIDTH), values + 7}));
+    assert_ok(clt_onnx_export(t, &y, 1, support_path("kinds.onnx"), NULL));
+    for (int i = 0; i < N * WIDTH; i++) x[i] = (float)(i % 7) - 3;
+    clt_batch batch = {.samples = N, .n_fields = 1, .fields = {{CLT_F32, CLT_SHAPE(N, WIDTH), x}}};
+    assert_ok(clt_trainer_predict(t, y, &batch, written, N * WIDTH));
+
+    assert_ok(clt_onnx_open(&onnx, support_path("kinds.onnx")));
+    assert_string_equal(clt_onnx_input_name(onnx, 0), "x");
+    assert_string_equal(clt_onnx_input_name(onnx, 1), "scale");
+    assert_ok(clt_graph_create(&again));
+    assert_ok(clt_onnx_build(onnx, again, NULL));
+    assert_int_equal(clt_graph_parameter_count(again), WIDTH);
+    assert_true(clt_graph_find(again, "weight")->variable->trained && clt_graph_find(again, "shift")->variable->is_buffer);
+    assert_ok(clt_predictor_create(&p, device, clt_onnx_output(onnx, NULL), NULL));
+    assert_ok(clt_predictor_set_input(p, "scale", &(clt_array){CLT_F32, CLT_SHAPE(WIDTH), values + 7}));
+    assert_ok(clt_predictor_run(p, &batch, read, N * WIDTH));
+    for (int i = 0; i < N * WIDTH; i++) assert_true(fabsf(read[i] - written[i]) < 1e-4f);
+    clt_predictor_destroy(p);
+    clt_graph_destroy(again);
+    clt_onnx_close(onnx);
+    clt_trainer_destroy(t);
+    clt_graph_destroy(g);
+}
+
+static void preprocessing_comes_back(void **state) {
+    (void)state;
+    static const char json[] = "{\"dtype\":\"f32\",\"shape\":[5],\"mean\":[1.0,2.0,3.0,4.0,5.0],\"deviation\":[1.0,0.5,2.0,1.0,1.0],\"target\":[3]}";
+    char again[sizeof json + 64];
+    clt_preprocessing *p, *read = NULL;
+    clt_trainer *told;
+    clt_onnx *onnx;
+    small s = make_small();
+    assert_ok(clt_preprocessing_parse(&p, json));
+    assert_ok(clt_trainer_create(&told, device, s.loss, &(clt_train_options){.preprocessing = p}));
+    assert_ok(clt_onnx_export(told, &s.y, 1, support_path("told.onnx"), NULL));
+    assert_ok(clt_onnx_open(&onnx, support_path("told.onnx")));
+    assert_ok(clt_onnx_preprocessing(onnx, &read));
+    clt_preprocessing_json(read, again, sizeof again);
+    assert_string_equal(again, json);
+    clt_preprocessing_destroy(read);
+    clt_onnx_close(onnx);
+    clt_trainer_destroy(told);
+    clt_preprocessing_destroy(p);
+
+    assert_ok(clt_onnx_export(s.trainer, &s.y, 1, support_path("untold.onnx"), NULL));
+    assert_ok(clt_onnx_open(&onnx, support_path("untold.onnx")));
+    assert_status(clt_onnx_preprocessing(onnx, &read), CLT_E_NOT_FOUND);
+    assert_detail("untold.onnx does not tell");
+    assert_status(clt_onnx_preprocessing(onnx, NULL), CLT_E_INVALID);
+    assert_status(clt_onnx_preprocessing(NULL, &read), CLT_E_INVALID);
+    clt_onnx_close(onnx);
+    free_small(&s);
+}
+
 static void assert_refused(clt_trainer *t, clt_tensor *const *outputs_, int n, clt_status status, const char *words) {
     char path[600];
     snprintf(path, sizeof path, "%s", support_path("refused.onnx"));
@@ -466,6 +541,9 @@ static void what_cannot_be_written_is_told(void **state) {
     assert_refused(s.trainer, (clt_tensor *[]){clt_exp(user)}, 1, CLT_E_UNSUPPORTED, "doubled #");
     assert_refused(s.trainer, &cache, 1, CLT_E_UNSUPPORTED, "cache #");
     assert_refused(s.trainer, (clt_tensor *[]){clt_cast(half, CLT_F32)}, 1, CLT_E_UNSUPPORTED, "f16 or bf16");
+    clt_tensor *latin = clt_exp(s.y);
+    assert_ok(clt_tensor_set_name(latin, "caf\xe9"));
+    assert_refused(s.trainer, &latin, 1, CLT_E_INVALID, "UTF-8");
     assert_status(clt_onnx_export(NULL, &s.y, 1, "x.onnx", NULL), CLT_E_INVALID);
     assert_status(clt_onnx_export(s.trainer, NULL, 1, "x.onnx", NULL), CLT_E_INVALID);
     assert_status(clt_onnx_export(s.trainer, &s.y, 1, NULL, NULL), CLT_E_INVALID);
@@ -498,6 +576,8 @@ int main(void) {
         cmocka_unit_test(each_case),
         cmocka_unit_test(external_data_lie_beside),
         cmocka_unit_test(trained_weights_are_written),
+        cmocka_unit_test(constants_and_buffers_come_back),
+        cmocka_unit_test(preprocessing_comes_back),
         cmocka_unit_test(what_cannot_be_written_is_told),
         cmocka_unit_test(survives_failing_memory),
     };

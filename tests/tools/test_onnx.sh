@@ -64,6 +64,17 @@ tested=$(grep '"test_loss' "$out")
 expect 0 "" mlp.onnx --data digits --epochs 0 --json
 [ "$(grep '"test_loss' "$out")" = "$tested" ] || fail "mlp.onnx tests otherwise than what it was exported from"
 
+# What they were trained on is in the file: other data are read as those were.
+printf 'a,b,label\n' >table.csv
+for i in 1 2 3 4 5 6 7 8 9; do printf '%s,%s,low\n%s,%s,high\n' "$((1000 + i))" "$i" "$((2000 + i))" "$i" >>table.csv; done
+expect 0 "" logistic --data csv:table.csv --epochs 5 --batch 6 --json --export table.onnx
+tested=$(grep '"test_loss' "$out")
+expect 0 "" table.onnx --data csv:table.csv --epochs 0 --batch 6 --json
+[ "$(grep '"test_loss' "$out")" = "$tested" ] || fail "table.onnx tests otherwise than what it was exported from"
+sed 's/a,b/a,c/' table.csv >other.csv
+expect 1 "other.csv" table.onnx --data csv:other.csv --epochs 0
+expect 2 "--no-standardize: the model was trained on standardized data" table.onnx --data csv:table.csv --no-standardize
+
 # ---- looked at ----
 
 probe=$(dirname "$program")/cltrain-probe

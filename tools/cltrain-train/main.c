@@ -92,7 +92,7 @@ static int train_in(options *given, ranks *group) {
     clt_preprocessing *trained_on = NULL;
     int code = model_file_read(&trained_on, given, group);
     if (!code && given->no_standardize && clt_preprocessing_standardizes(trained_on))
-        code = usage_error("--no-standardize: the model was trained on standardized data, which --resume and --init go on with");
+        code = usage_error("--no-standardize: the model was trained on standardized data, which --resume, --init and FILE.onnx go on with");
     if (!code)
         code = data_open(&data, &given->data_spec, task_wants_regression(given), !given->no_standardize && given->model_spec.id != MODEL_ONNX, given->seed, trained_on);
     if (code && trained_on && given->init) message_line("--init reads the data as the model's were; --init-matching reads them by themselves, and takes the tensors that fit");

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <cltrain/onnx.h>
+
 #include "tools/common/message.h"
 #include "system.h"
 
@@ -14,10 +16,20 @@ clt_status model_file_find(const options *given, const ranks *group, const char 
     return status;
 }
 
+static clt_status load(clt_preprocessing **p, const char *path) {
+    clt_onnx *onnx;
+    if (!model_is_onnx(path)) return clt_preprocessing_load(p, path);
+    clt_status status = clt_onnx_open(&onnx, path);
+    if (status < 0) return status;
+    status = clt_onnx_preprocessing(onnx, p);
+    clt_onnx_close(onnx);
+    return status;
+}
+
 /* The JSON, to be freed; NULL where there is none. A file that cannot be read is told of when it is loaded. */
 static char *read_own(const char *path) {
     clt_preprocessing *p;
-    if (clt_preprocessing_load(&p, path) < 0) return NULL;
+    if (load(&p, path) < 0) return NULL;
     size_t bytes = clt_preprocessing_json(p, NULL, 0) + 1;
     char *text = malloc(bytes);
     if (text) clt_preprocessing_json(p, text, bytes);
@@ -48,6 +60,7 @@ static clt_status read_once(clt_preprocessing **preprocessing, const options *gi
     clt_status status = model_file_find(given, group, &path);
     if (status < 0) return status;
     if (!path && begins_as_a_table(given)) path = given->init;
+    if (!path && given->model_spec.id == MODEL_ONNX) path = given->model;
     char *text = path && ranks_lead(group) ? read_own(path) : NULL;
     status = share(group, &text);
     if (status >= 0 && text) status = clt_preprocessing_parse(preprocessing, text);

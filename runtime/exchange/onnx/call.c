@@ -57,7 +57,8 @@ clt_shape clt_onnx_shape_at(const clt_tensor *t, int s) {
 /* ---- faces of a value ---- */
 
 bool clt_onnx_is_weight(const clt_onnx_value *value) {
-    return value->initializer && value->initializer->type == CLT_ONNX_FLOAT && value->initializer->rank > 0;
+    const clt_onnx_tensor *t = value->initializer;
+    return t && t->type == CLT_ONNX_FLOAT && t->rank > 0 && strcmp(t->kind, "constant") != 0;
 }
 
 void clt_onnx_set_literal(clt_onnx_value *value, clt_literal *literal) {
@@ -111,7 +112,7 @@ static clt_status make_weight(clt_onnx_call *c, clt_onnx_value *value, bool buff
     if (c->graph->n_variables >= MOST_VARIABLES) return clt_fail(CLT_E_RANGE, "more than %d weights", MOST_VARIABLES);
     for (int d = 0; d < shape.rank; d++) shape.dims[d] = t->dims[d];
     const char *called = variable_name(value->name, name, sizeof name);
-    value->tensor = buffer ? clt_buffer(c->graph, called, shape, init) : clt_parameter(c->graph, called, shape, init);
+    value->tensor = buffer || !strcmp(t->kind, "buffer") ? clt_buffer(c->graph, called, shape, init) : clt_parameter(c->graph, called, shape, init);
     value->type = CLT_ONNX_FLOAT;
     return clt_graph_status(c->graph);
 }
@@ -153,6 +154,21 @@ clt_status clt_onnx_constant_array(clt_onnx_call *c, const clt_array *values, cl
     }
     *tensor = clt_constant(c->graph, name, values);
     return clt_graph_status(c->graph);
+}
+
+clt_status clt_onnx_constant_stored(clt_onnx_call *c, const clt_onnx_tensor *stored, clt_tensor **tensor) {
+    clt_array array = {.shape = {0}}, narrow;
+    int32_t *integers = NULL;
+    clt_status status = clt_onnx_array_read(&array, &c->onnx->file, stored);
+    if (status == CLT_OK && array.dtype == CLT_I64) {
+        integers = clt_calloc((size_t)stored->elements, sizeof *integers);
+        status = integers ? clt_narrow_i64(array.data, integers, stored->elements, "a constant") : clt_fail_memory((size_t)stored->elements * sizeof *integers);
+    }
+    narrow = integers ? (clt_array){CLT_I32, array.shape, integers} : array;
+    if (status == CLT_OK) status = clt_onnx_constant_array(c, &narrow, tensor);
+    clt_free(integers);
+    clt_onnx_tensor_free(&array);
+    return status;
 }
 
 /* As a device has it: floats, i32, and u8, as which it has booleans. */
@@ -263,8 +279,10 @@ clt_status clt_onnx_any(clt_onnx_call *c, size_t i, clt_tensor **tensor) {
     if (!value->tensor && clt_onnx_is_weight(value)) CLT_TRY(make_weight(c, value, false));
     if (!value->tensor && value->initializer) CLT_TRY(clt_onnx_load_literal(c->onnx, value));
     if (!value->tensor && value->literals[0]) CLT_TRY(make_constant(c, value));
-    if (!value->tensor && value->initializer)
-        return clt_fail(CLT_E_UNSUPPORTED, "constants of type %s with %lld elements", clt_onnx_type_name(value->initializer->type), (long long)value->initializer->elements);
+    if (!value->tensor && value->initializer) {
+        value->type = value->initializer->type;
+        CLT_TRY(clt_onnx_constant_stored(c, value->initializer, &value->tensor));
+    }
     if (!value->tensor) return clt_fail(CLT_E_UNSUPPORTED, "input %zu is an output that is not computed here", i);
     *tensor = value->tensor;
     return CLT_OK;

@@ -5,8 +5,10 @@
 #include <cltrain/version.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/json.h"
 #include "runtime/exchange/onnx/onnx.h"
 #include "runtime/exchange/onnx/writer.h"
+#include "runtime/train/preprocessing.h"
 #include "runtime/train/trainer.h"
 
 /* ONNX IR version 8 came with opset 17 (https://github.com/onnx/onnx/blob/main/docs/Versioning.md). */
@@ -52,7 +54,10 @@ static clt_status name_values(exported *e) {
     while (e->w.prefix.status == CLT_OK && has_prefix(graph, e->w.prefix.data));
     CLT_TRY(e->w.prefix.status);
     CLT_TRY(clt_arena_take(&e->w.arena, graph->n_nodes, sizeof *e->w.names, &e->w.names));
-    for (size_t i = 0; i < graph->n_nodes; i++) e->w.names[i] = graph->nodes[i]->name;
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        e->w.names[i] = graph->nodes[i]->name;
+        if (e->marks[i] && e->w.names[i]) CLT_TRY(clt_json_check_text(e->w.names[i]));
+    }
     return CLT_OK;
 }
 
@@ -115,10 +120,11 @@ static clt_status write_ends(exported *e, const char *const *names) {
         put_info(to, 12, e->outputs[k], names[k]);
     }
     clt_wire_put_text(to, 2, "cltrain");
-    for (size_t i = 0; i < e->w.graph->n_nodes; i++) {
-        const clt_tensor *t = e->w.graph->nodes[i];
-        if (e->marks[i] && is_input(t)) put_info(to, 11, t, t->name);
-    }
+    for (int samples = 1; samples >= 0; samples--) /* the first input tells which dimension is the batch */
+        for (size_t i = 0; i < e->w.graph->n_nodes; i++) {
+            const clt_tensor *t = e->w.graph->nodes[i];
+            if (e->marks[i] && is_input(t) && (t->kind == CLT_NODE_INPUT) == samples) put_info(to, 11, t, t->name);
+        }
     return to->status < 0 ? to->status : e->w.status;
 }
 
@@ -144,6 +150,7 @@ static clt_status put_front(const exported *e, const clt_variable *v, uint64_t o
     if (v->shape.rank) clt_wire_put_ints(&tensor, 1, v->shape.dims, (size_t)v->shape.rank);
     clt_wire_put_int(&tensor, 2, clt_onnx_type_of_dtype(v->dtype));
     clt_wire_put_text(&tensor, 8, v->name);
+    if (v->values || v->is_buffer) put_pair(&tensor, 16, CLT_ONNX_KIND_KEY, v->values ? "constant" : "buffer");
     if (e->location) {
         put_pair(&tensor, 13, "location", e->location);
         put_place(&tensor, 13, "offset", offset);
@@ -202,7 +209,7 @@ static void put_head(const exported *e, uint64_t weights, clt_text *head) {
     clt_wire_put_text(head, 2, "cltrain");
     clt_wire_put_text(head, 3, CLT_VERSION);
     put_opset(head);
-    if (e->trainer->preprocessing_text) put_pair(head, 14, "cltrain.preprocessing", e->trainer->preprocessing_text);
+    if (e->trainer->preprocessing_text) put_pair(head, 14, clt_preprocessing_key, e->trainer->preprocessing_text);
     clt_wire_put_front(head, 7, e->w.nodes.length + weights);
 }
 

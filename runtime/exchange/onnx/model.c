@@ -173,12 +173,8 @@ static clt_status read_floats(const reader *r, clt_wire message, const char *nam
 
 /* ---- tensors ---- */
 
-typedef struct pair {
-    const char *key, *value;
-} pair;
-
 static clt_status pair_item(const reader *r, clt_wire message, void *item) {
-    pair *p = item;
+    clt_onnx_pair *p = item;
     clt_wire_field field;
     p->key = p->value = "";
     for (bool more;;) {
@@ -192,10 +188,10 @@ static clt_status pair_item(const reader *r, clt_wire message, void *item) {
 
 static clt_status read_external(const reader *r, clt_wire message, clt_onnx_tensor *tensor) {
     static const char name[] = "a tensor's external data";
-    pair *pairs;
+    clt_onnx_pair *pairs;
     size_t n;
     clt_onnx_external *external;
-    CLT_TRY(read_lists(r, message, name, (list[]){{13, sizeof(pair), pair_item, &pairs, &n}}, 1));
+    CLT_TRY(read_lists(r, message, name, (list[]){{13, sizeof(clt_onnx_pair), pair_item, &pairs, &n}}, 1));
     CLT_TRY(clt_arena_take(r->arena, 1, sizeof *external, &external));
     external->location = "";
     for (size_t i = 0; i < n; i++) {
@@ -208,6 +204,14 @@ static clt_status read_external(const reader *r, clt_wire message, clt_onnx_tens
     }
     tensor->external = external;
     return external->location[0] ? CLT_OK : fail_at(r, message.at, name, "it names no file");
+}
+
+static clt_status read_kind(const reader *r, const clt_wire *message, const clt_wire_field *field, clt_onnx_tensor *tensor) {
+    clt_onnx_pair p;
+    CLT_TRY(want(r, message, "a tensor", field, CLT_WIRE_BYTES));
+    CLT_TRY(pair_item(r, field->bytes, &p));
+    if (!strcmp(p.key, CLT_ONNX_KIND_KEY)) tensor->kind = p.value;
+    return CLT_OK;
 }
 
 static clt_status count_elements(const reader *r, clt_onnx_tensor *tensor) {
@@ -226,11 +230,11 @@ static clt_status count_elements(const reader *r, clt_onnx_tensor *tensor) {
 
 static clt_status tensor_item(const reader *r, clt_wire message, void *item) {
     static const char name[] = "a tensor";
-    enum { DATA_TYPE = 2, SEGMENT = 3, NAME = 8, RAW = 9, LOCATION = 14 };
+    enum { DATA_TYPE = 2, SEGMENT = 3, NAME = 8, RAW = 9, LOCATION = 14, METADATA = 16 };
     clt_onnx_tensor *tensor = item;
     clt_wire_field field;
     bool is_external = false;
-    *tensor = (clt_onnx_tensor){.name = "", .message = message};
+    *tensor = (clt_onnx_tensor){.name = "", .message = message, .kind = ""};
     CLT_TRY(read_integers(r, message, name, 1, &tensor->dims, &tensor->rank));
     for (bool more;;) {
         CLT_TRY(next_field(r, &message, name, &field, &more));
@@ -241,6 +245,7 @@ static clt_status tensor_item(const reader *r, clt_wire message, void *item) {
         if (field.number == DATA_TYPE) tensor->type = (int64_t)field.value;
         if (field.number == NAME) CLT_TRY(read_text(r, field.bytes, &tensor->name));
         if (field.number == LOCATION) is_external = field.value == 1;
+        if (field.number == METADATA) CLT_TRY(read_kind(r, &message, &field, tensor));
         if (field.number == SEGMENT) return fail_at(r, message.at, name, "it is stored in segments, which are not read");
         if (field.number != RAW) continue;
         if (tensor->has_raw) return fail_at(r, message.at, name, "it has raw data twice");
@@ -462,6 +467,7 @@ static clt_status read_model(const reader *r, clt_wire file, clt_onnx_model *m) 
     const list lists[] = {
         {7, sizeof(clt_wire), wire_item, &graphs, &n_graphs},
         {8, sizeof(clt_onnx_opset), opset_item, &m->opsets, &m->n_opsets},
+        {14, sizeof(clt_onnx_pair), pair_item, &m->metadata, &m->n_metadata},
         {25, 0, ignored_item, &ignored, &m->n_functions},
     };
     CLT_TRY(read_number(r, file, name, 1, &m->ir_version));

@@ -34,6 +34,9 @@ typedef struct clt_onnx_external {
     bool has_length; /* else up to the file's end */
 } clt_onnx_external;
 
+/* What a file of this library's says of a tensor, under this key of its metadata: "constant" or "buffer", which are not trained. */
+#define CLT_ONNX_KIND_KEY "cltrain.kind"
+
 typedef struct clt_onnx_tensor {
     const char *name; /* "" where it has none */
     int64_t type;     /* clt_onnx_type, or a number that is none */
@@ -44,6 +47,7 @@ typedef struct clt_onnx_tensor {
     clt_wire raw;                       /* its bytes, little-endian */
     clt_wire message;                   /* all of it, for typed fields of data */
     const clt_onnx_external *external; /* NULL: the data are in this file */
+    const char *kind;                  /* of CLT_ONNX_KIND_KEY; "" where it has none */
 } clt_onnx_tensor;
 
 typedef enum clt_onnx_attribute_type {
@@ -101,12 +105,18 @@ typedef struct clt_onnx_opset {
     int64_t version;
 } clt_onnx_opset;
 
+/* An entry of metadata, or of external data. */
+typedef struct clt_onnx_pair {
+    const char *key, *value;
+} clt_onnx_pair;
+
 typedef struct clt_onnx_model {
     clt_arena arena; /* owns all that follows */
     int64_t ir_version;
     const char *producer, *producer_version;
-    size_t n_opsets, n_functions; /* functions, and sparse initializers, are counted alone */
+    size_t n_opsets, n_metadata, n_functions; /* functions, and sparse initializers, are counted alone */
     const clt_onnx_opset *opsets;
+    const clt_onnx_pair *metadata;
     const char *name; /* of the graph */
     size_t n_nodes, n_initializers, n_inputs, n_outputs, n_sparse;
     const clt_onnx_node *nodes;

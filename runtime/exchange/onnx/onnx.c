@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "runtime/exchange/onnx/onnx.h"
+#include "runtime/train/preprocessing.h"
 
 /* Opsets of ONNX's own domain: the first and last whose meaning is known here. */
 enum { FIRST_OPSET = 6, LAST_OPSET = 27 };
@@ -63,9 +64,17 @@ const char *clt_onnx_output_name(const clt_onnx *onnx, size_t index) {
     return onnx && index < onnx->file.model.n_outputs ? onnx->file.model.outputs[index].name : NULL;
 }
 
+clt_status clt_onnx_preprocessing(const clt_onnx *onnx, clt_preprocessing **preprocessing) {
+    if (!onnx || !preprocessing) return clt_fail(CLT_E_INVALID, "clt_onnx_preprocessing: onnx or preprocessing is NULL");
+    const clt_onnx_model *m = &onnx->file.model;
+    for (size_t i = 0; i < m->n_metadata; i++)
+        if (!strcmp(m->metadata[i].key, clt_preprocessing_key)) return clt_preprocessing_read(preprocessing, m->metadata[i].value, onnx->file.path);
+    return clt_fail(CLT_E_NOT_FOUND, "%s does not tell what data the model was trained on", onnx->file.path);
+}
+
 /* ---- tensors by themselves ---- */
 
-static clt_status load_values(clt_array *array, clt_onnx_file *file, const clt_onnx_tensor *t) {
+clt_status clt_onnx_array_read(clt_array *array, clt_onnx_file *file, const clt_onnx_tensor *t) {
     switch (t->type) {
     case CLT_ONNX_FLOAT: array->dtype = CLT_F32; break;
     case CLT_ONNX_INT32: array->dtype = CLT_I32; break;
@@ -81,7 +90,9 @@ static clt_status load_values(clt_array *array, clt_onnx_file *file, const clt_o
     if (!clt_mul_size((size_t)t->elements, clt_dtype_bytes(array->dtype), &bytes)) return clt_fail_memory(SIZE_MAX);
     void *data = clt_alloc(bytes);
     array->data = data;
-    return data ? clt_onnx_data_read(file, t, 0, t->elements, data) : clt_fail_memory(bytes);
+    clt_status status = data ? clt_onnx_data_read(file, t, 0, t->elements, data) : clt_fail_memory(bytes);
+    for (size_t i = 0; status == CLT_OK && t->type == CLT_ONNX_BOOL && i < bytes; i++) ((unsigned char *)data)[i] = ((unsigned char *)data)[i] != 0;
+    return status;
 }
 
 clt_status clt_onnx_tensor_load(clt_array *array, const char *path) {
@@ -91,7 +102,7 @@ clt_status clt_onnx_tensor_load(clt_array *array, const char *path) {
     *array = (clt_array){.shape = {0}};
     clt_status status = clt_onnx_file_open_tensor(&file, path, &tensor);
     if (status == CLT_OK) {
-        status = load_values(array, &file, &tensor);
+        status = clt_onnx_array_read(array, &file, &tensor);
         if (status < 0) clt_fail_context(status, "%s: ", path);
     }
     if (status < 0) clt_onnx_tensor_free(array);

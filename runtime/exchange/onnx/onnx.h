@@ -69,6 +69,9 @@ clt_status clt_onnx_add_nodes(clt_onnx *onnx, clt_graph *graph);
 /* Remembers the error at hand as the reason why a node was refused. */
 clt_status clt_onnx_add_problem(clt_onnx *onnx, const clt_onnx_node *node, int64_t opset);
 
+/* onnx.c: the values of a tensor, to be freed by clt_onnx_tensor_free, also after an error. CLT_E_UNSUPPORTED: a type that programs do not see. */
+clt_status clt_onnx_array_read(clt_array *array, clt_onnx_file *file, const clt_onnx_tensor *t);
+
 /* save.c: a weight's values of now. */
 clt_status clt_onnx_write_weight(clt_file_writer *writer, clt_trainer *trainer, const clt_variable *weight);
 
@@ -144,6 +147,8 @@ clt_status clt_onnx_known_float(clt_onnx_call *c, size_t i, float otherwise, flo
 /* A tensor of values that are known. */
 clt_status clt_onnx_constant(clt_onnx_call *c, const clt_literal *literal, clt_tensor **tensor);
 clt_status clt_onnx_constant_array(clt_onnx_call *c, const clt_array *values, clt_tensor **tensor);
+/* The same of a tensor of the file, of any size. */
+clt_status clt_onnx_constant_stored(clt_onnx_call *c, const clt_onnx_tensor *stored, clt_tensor **tensor);
 /* Whether input i is zeros at all sizes. */
 bool clt_onnx_is_zero(clt_onnx_call *c, size_t i);
 /* Whether input i is a float of one element that is known; no error where not. */

@@ -416,8 +416,16 @@ static clt_status map_gather(clt_onnx_call *c, clt_tensor **out) {
     return CLT_OK;
 }
 
+/* Those that are too large for literals. */
+static clt_status map_constant(clt_onnx_call *c, clt_tensor **out) {
+    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, "value");
+    if (!a || !a->tensor) return clt_fail(CLT_E_UNSUPPORTED, "a list of more than %d numbers", CLT_ONNX_MOST_LITERAL);
+    c->out_type = a->tensor->type;
+    return clt_onnx_constant_stored(c, a->tensor, &out[0]);
+}
+
 const clt_onnx_rule clt_onnx_shape_rules[] = {
     {"Reshape", map_reshape}, {"Flatten", map_flatten}, {"Transpose", map_transpose}, {"Unsqueeze", map_unsqueeze}, {"Squeeze", map_squeeze},
     {"Concat", map_concat}, {"Slice", map_slice}, {"Split", map_split}, {"SplitToSequence", map_split_to_sequence}, {"SequenceAt", map_sequence_at}, {"Pad", map_pad}, {"Expand", map_expand}, {"ConstantOfShape", map_constant_of_shape}, {"Tile", map_tile},
-    {"Gather", map_gather}, {0},
+    {"Gather", map_gather}, {"Constant", map_constant}, {0},
 };

@@ -114,11 +114,18 @@ static clt_status path_beside(const char *path, const char *location, clt_text *
     return status;
 }
 
+/* A model beside the one that was read would take its weights away: the data of both have one name. */
+static clt_status check_place(const clt_onnx *o, const char *path, const char *to, const clt_onnx_data_file *data) {
+    if (clt_file_same(path, o->file.path) || !clt_file_same(to, data->path)) return CLT_OK;
+    return clt_fail(CLT_E_INVALID, "%s would replace %s, the weights of %s: save in another folder, or over %s itself", path, to, o->file.path, o->file.path);
+}
+
 static clt_status save_external(clt_onnx *o, clt_trainer *trainer, const char *path, const clt_onnx_data_file *data) {
     patches p = {0};
     clt_text to = {0};
     clt_status status = collect(o, data->location, &p);
     if (status == CLT_OK) status = path_beside(path, data->location, &to);
+    if (status == CLT_OK) status = check_place(o, path, to.data, data);
     if (status == CLT_OK) status = write_patched(&data->view, data->path, to.data, trainer, &p);
     clt_text_free(&to);
     clt_free(p.items);
