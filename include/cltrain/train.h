@@ -55,6 +55,7 @@ typedef struct clt_compress_options {
     float ratio;     /* topk: of the values that are sent; default 0.01 */
     bool f32_values; /* topk: values are f32 instead of bf16 */
     int rank;        /* powersgd: columns of a factor; default 1, at most CLT_COMPRESS_MAX_RANK */
+    bool force;      /* also where more bytes are sent than without it; else clt_trainer_create gives CLT_E_INVALID */
 } clt_compress_options;
 
 /* What becomes of an update whose gradients hold NaN or infinity, or whose norm does with clip_norm. It is found on the

@@ -87,11 +87,21 @@ static double bytes_sent(const trial *r) {
     return bytes;
 }
 
+/* The same on all ranks. */
+static clt_status check_bytes(const clt_trainer *t) {
+    const clt_compress_report *r = &t->compress_report;
+    const char *name = clt_compression_name(t->options.compress.method);
+    if (r->bytes < r->bytes_uncompressed || t->options.compress.force) return CLT_OK;
+    return clt_fail(CLT_E_INVALID, "compression by %s sends %.3f MB a step from each of %d ranks, none at all %.3f: leave it out, take f16, bf16 or powersgd, or set force",
+                    name, 1e-6 * r->bytes, clt_comm_size(t->options.comm), 1e-6 * r->bytes_uncompressed);
+}
+
 static clt_status run_trial(clt_trainer *t, bool compressed, double *seconds, double *bytes) {
     trial r = {.t = t, .compressed = compressed};
     clt_status status = clt_parallel_agree(t->options.comm, open_trial(&r));
-    if (status == CLT_OK) status = time_trial(&r, seconds);
     if (status == CLT_OK) *bytes = bytes_sent(&r);
+    if (status == CLT_OK && compressed) status = check_bytes(t);
+    if (status == CLT_OK) status = time_trial(&r, seconds);
     close_trial(&r);
     return status;
 }

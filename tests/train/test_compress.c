@@ -136,7 +136,7 @@ static void *run_rank(void *argument) {
     return NULL;
 }
 
-static void run_group(rank *ranks, int n, job wanted) {
+static void start_group(rank *ranks, int n, job wanted) {
     clt_comm *comms[MOST_RANKS];
     clt_thread threads[MOST_RANKS];
     assert_ok(clt_test_group(comms, n, 60));
@@ -145,6 +145,10 @@ static void run_group(rank *ranks, int n, job wanted) {
         assert_ok(clt_thread_start(&threads[i], run_rank, &ranks[i]));
     }
     for (int i = 0; i < n; i++) clt_thread_join(threads[i]);
+}
+
+static void run_group(rank *ranks, int n, job wanted) {
+    start_group(ranks, n, wanted);
     for (int i = 0; i < n; i++) {
         if (ranks[i].status < 0) print_error("%s, rank %d: %s\n", clt_compression_name(wanted.compress.method), i, ranks[i].detail);
         assert_int_equal(ranks[i].status, CLT_OK);
@@ -226,7 +230,7 @@ static void what_leaves_out_nothing_changes_nothing(void **state) {
         clt_compress_options options;
         double tolerance;
     } exact[] = {
-        {{.method = CLT_COMPRESS_TOPK, .ratio = 1, .f32_values = true}, 1e-5},
+        {{.method = CLT_COMPRESS_TOPK, .ratio = 1, .f32_values = true, .force = true}, 1e-5},
         {{.method = CLT_COMPRESS_F16}, 2e-3},
         {{.method = CLT_COMPRESS_INT8}, 1e-2},
         {{.method = CLT_COMPRESS_POWERSGD, .rank = 1}, 0.5},
@@ -286,6 +290,17 @@ static void nonsense_is_refused(void **state) {
     clt_device_close(device);
 }
 
+/* By all ranks alike. */
+static void more_bytes_than_none_are_refused(void **state) {
+    (void)state;
+    start_group(ranks, 2, short_job((clt_compress_options){.method = CLT_COMPRESS_TOPK, .ratio = 1, .f32_values = true}));
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(ranks[i].status, CLT_E_INVALID);
+        assert_non_null(strstr(ranks[i].detail, "compression by topk sends "));
+        assert_non_null(strstr(ranks[i].detail, "from each of 2 ranks, none at all "));
+    }
+}
+
 int main(int argc, char **argv) {
     if (argc > 1 && !strcmp(argv[1], "all")) n_long = CLT_COUNT_OF(methods);
     const struct CMUnitTest tests[] = {
@@ -294,6 +309,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(what_leaves_out_nothing_changes_nothing),
         cmocka_unit_test(goes_with_everything_else),
         cmocka_unit_test(nonsense_is_refused),
+        cmocka_unit_test(more_bytes_than_none_are_refused),
     };
     return cmocka_run_group_tests_name("compress", tests, open_all, close_all);
 }

@@ -21,6 +21,7 @@ static bool parse_key(clt_compress_options *options, const char *key, const char
     double number;
     int64_t whole;
     bool topk = options->method == CLT_COMPRESS_TOPK;
+    if (!strcmp(key, "force")) return options->force = !strcmp(value, "1");
     if (topk && !strcmp(key, "ratio")) {
         if (!number_real(value, &number) || !(number > 0 && number <= 1)) return false;
         options->ratio = (float)number;
@@ -56,6 +57,6 @@ int compress_spec_parse(clt_compress_options *options, const char *text) {
     *options = (clt_compress_options){0};
     if (snprintf(copy, sizeof copy, "%s", text) < (int)sizeof copy && parse(options, copy)) return 0;
     return usage_error("--compress %s: expected f16, bf16, int8, onebit, topk[,ratio=X][,values=f32|bf16] with X above 0 and at "
-                       "most 1, or powersgd[,rank=N] with N from 1 to %d",
+                       "most 1, or powersgd[,rank=N] with N from 1 to %d; force=1 behind any",
                        text, CLT_COMPRESS_MAX_RANK);
 }

@@ -60,7 +60,8 @@ const option_row option_rows[] = {
     {OPTION_TEXT, 0, "compress", "METHOD", AT(compress),
      .help = "how gradients go to other ranks: f16, bf16, int8, onebit,\n"
              "topk[,ratio=X][,values=f32] or powersgd[,rank=N] (default: as\n"
-             "they are; -v tells what it saves or loses)"},
+             "they are; -v tells what it saves or loses); refused where it\n"
+             "sends more bytes than none, but for METHOD,force=1"},
     {OPTION_CHOICE, 0, "on-failure", "NAME", AT(on_failure), .choices = failures,
      .help = "of another rank: stop, or shrink: go on with those who are left\n"
              "(default: as the launcher was told, else stop)"},
