@@ -21,6 +21,11 @@ PARSERS = {
     "gzip": ["runtime/base/source.c"],
     "CIFAR-10": ["runtime/data/cifar10.c", "runtime/data/records.c"],
     "CSV": ["runtime/data/csv.c", "runtime/data/csv_reader.c", "runtime/base/number.c"],
+    "ONNX files": [f"runtime/exchange/onnx/{name}.c" for name in (
+        "model", "file", "names", "literal")] + ["runtime/exchange/onnx/wire.c:read_varint,read_fixed,clt_wire_value,clt_wire_next"],
+    "ONNX graphs": [f"runtime/exchange/onnx/{name}.c" for name in (
+        "build", "call", "inputs", "fold", "fold_arithmetic", "fold_selection", "fold_shapes", "rules_image", "rules_network", "rules_norm", "rules_pointwise",
+        "rules_product", "rules_shape")],
     "config.json": ["runtime/models/language.c"],
     "problems": ["backends/tune/key.c", "backends/tune/distance.c:clt_tune_distance"],
     "verdicts": ["backends/tune/file.c", "backends/tune/database.c:read_header,holds,clt_tune_header_fits,is_of_class,clt_tune_read_shipped,"

@@ -133,6 +133,17 @@ static clt_status read_typed(const clt_onnx_tensor *tensor, size_t bytes, int64_
     return n == tensor->elements ? CLT_OK : fail_tensor(tensor, n ? "it has another number of values than its shape" : "it has no data");
 }
 
+clt_status clt_onnx_data_check(clt_onnx_file *file, const clt_onnx_tensor *tensor) {
+    uint64_t there = tensor->has_raw ? clt_wire_length(tensor->raw) : clt_wire_length(tensor->message);
+    if (tensor->external) {
+        clt_onnx_data_file *data;
+        CLT_TRY(open_data_file(file, tensor->external->location, &data));
+        there = data->view.length;
+    }
+    uint64_t least = tensor->has_raw || tensor->external ? clt_onnx_type_bytes(tensor->type) : 1; /* of an element */
+    return (uint64_t)tensor->elements <= (least ? there / least : there) ? CLT_OK : fail_tensor(tensor, "its data are shorter than its shape");
+}
+
 clt_status clt_onnx_data_read(clt_onnx_file *file, const clt_onnx_tensor *tensor, int64_t first, int64_t count, void *to) {
     size_t element = clt_onnx_type_bytes(tensor->type), bytes;
     char shown[CLT_SHOWN_TEXT];

@@ -32,6 +32,9 @@ clt_status clt_onnx_file_open_tensor(clt_onnx_file *file, const char *path, clt_
 /* Opens all files of external data. */
 clt_status clt_onnx_open_all(clt_onnx_file *file);
 
+/* Whether a tensor's data can be as long as its shape says, before memory is taken for them: CLT_E_FORMAT where not. CLT_E_IO. */
+clt_status clt_onnx_data_check(clt_onnx_file *file, const clt_onnx_tensor *tensor);
+
 /* Elements `first` to `first + count` of a tensor of the model, as its type has them (little-endian, INT64 8 bytes each, BOOL one).
  * CLT_E_FORMAT with the tensor's name: there are fewer bytes than its shape needs, or more, or data of two kinds; CLT_E_UNSUPPORTED: texts,
  * and types without whole bytes; CLT_E_IO. */

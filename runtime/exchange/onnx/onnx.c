@@ -87,6 +87,7 @@ clt_status clt_onnx_array_read(clt_array *array, clt_onnx_file *file, const clt_
     array->shape.rank = (int)t->rank;
     for (size_t d = 0; d < t->rank; d++) array->shape.dims[d] = t->dims[d];
     size_t bytes;
+    CLT_TRY(clt_onnx_data_check(file, t));
     if (!clt_mul_size((size_t)t->elements, clt_dtype_bytes(array->dtype), &bytes)) return clt_fail_memory(SIZE_MAX);
     void *data = clt_alloc(bytes);
     array->data = data;

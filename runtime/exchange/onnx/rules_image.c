@@ -52,13 +52,15 @@ static void fill_row(const resizing *r, double x, double scale, int64_t in, floa
     for (int64_t i = 0; sum != 0 && (r->antialias || r->exclude_outside) && i < in; i++) row[i] = (float)((double)row[i] / sum);
 }
 
-/* Along one axis, by a product with the matrix [in, out]. */
-static clt_status resize_axis(clt_onnx_call *c, const resizing *r, clt_tensor **x, int axis, int64_t out, double scale) {
-    enum { MOST_ELEMENTS = 1 << 24 };
+/* Along one axis, by a product with the matrix [in, out]; *elements counts those of all matrices. */
+static clt_status resize_axis(clt_onnx_call *c, const resizing *r, clt_tensor **x, int axis, int64_t out, double scale, int64_t *elements) {
+    enum { MOST_ELEMENTS = 1 << 22 };
     int64_t in = (*x)->shape.dims[axis];
     float *matrix, *row;
     if (clt_tensor_extent(*x).dims[axis] != in) return clt_fail(CLT_E_UNSUPPORTED, "along a dimension that follows the batch or the length");
-    if (out < 1 || in > MOST_ELEMENTS / out) return clt_fail(CLT_E_UNSUPPORTED, "from %lld places to %lld", (long long)in, (long long)out);
+    if (!(scale > 0) || 1 / scale > 4 * (double)in) return clt_fail(CLT_E_UNSUPPORTED, "a scale of %g for %lld places", scale, (long long)in);
+    if (out < 1 || in > (MOST_ELEMENTS - *elements) / out) return clt_fail(CLT_E_UNSUPPORTED, "from %lld places to %lld", (long long)in, (long long)out);
+    *elements += in * out;
     CLT_TRY(clt_arena_take(&c->onnx->build, (size_t)(in * out), sizeof *matrix, &matrix));
     CLT_TRY(clt_arena_take(&c->onnx->build, (size_t)in, sizeof *row, &row));
     for (int64_t o = 0; o < out; o++) {
@@ -152,8 +154,9 @@ static clt_status map_resize(clt_onnx_call *c, clt_tensor **out) {
     CLT_TRY(read_sizes(c, x, old ? 1 : 2, old ? SIZE_MAX : 3, sizes, scales));
     out[0] = resize_image(&r, x, sizes, scales);
     if (out[0]) return CLT_OK;
+    int64_t elements = 0;
     for (int d = 0; d < x->shape.rank; d++)
-        if (sizes[d] != x->shape.dims[d] || scales[d] != 1) CLT_TRY(resize_axis(c, &r, &x, d, sizes[d], scales[d]));
+        if (sizes[d] != x->shape.dims[d] || scales[d] != 1) CLT_TRY(resize_axis(c, &r, &x, d, sizes[d], scales[d], &elements));
     out[0] = x;
     return CLT_OK;
 }
