@@ -369,6 +369,13 @@ static clt_status check_leaf(const char *what, const char *name, const clt_shape
     return clt_shape_check(shape, label);
 }
 
+/* Whatever has it: a name leads to one tensor. */
+static clt_status check_name(const clt_graph *graph, const char *what, const char *name) {
+    const clt_tensor *found = clt_graph_find(graph, name);
+    if (!found && !clt_graph_find_variable(graph, name)) return CLT_OK;
+    return clt_fail(CLT_E_INVALID, "%s \"%s\" exists already%s", what, name, found && found->kind == CLT_NODE_INPUT ? ", as an input" : "");
+}
+
 clt_tensor *clt_input(clt_graph *graph, const char *name, clt_dtype dtype, clt_shape shape) {
     if (!graph) return NULL;
     clt_status status = CLT_OK;
@@ -377,16 +384,13 @@ clt_tensor *clt_input(clt_graph *graph, const char *name, clt_dtype dtype, clt_s
             status = clt_fail(CLT_E_SHAPE, "input \"%s\": dimension %d is CLT_LENGTH: such an input is made by clt_sequence_input", name ? name : "", d);
     if (status == CLT_OK) status = clt_graph_resolve(graph, &shape);
     if (status == CLT_OK) status = check_leaf("input", name, &shape);
+    if (status == CLT_OK) status = check_name(graph, "input", name);
     if (status < 0) return clt_graph_fail(graph, status);
     if (!clt_dtype_is_float(dtype) && dtype != CLT_I32 && dtype != CLT_U8)
         return clt_graph_fail(graph, clt_fail(CLT_E_DTYPE, "input \"%s\": %s is not supported; f32, f16, bf16, i32 and u8 are",
                                               name, clt_dtype_name(dtype)));
     int inputs = 0;
-    for (size_t i = 0; i < graph->n_nodes; i++) {
-        if (graph->nodes[i]->kind != CLT_NODE_INPUT) continue;
-        inputs++;
-        if (!strcmp(graph->nodes[i]->name, name)) return clt_graph_fail(graph, clt_fail(CLT_E_INVALID, "input \"%s\" exists already", name));
-    }
+    for (size_t i = 0; i < graph->n_nodes; i++) inputs += graph->nodes[i]->kind == CLT_NODE_INPUT;
     if (inputs == CLT_MAX_FIELDS)
         return clt_graph_fail(graph, clt_fail(CLT_E_UNSUPPORTED, "input \"%s\": a graph has at most %d inputs; what is the same for all samples can be a "
                                               "fixed input or a constant", name, CLT_MAX_FIELDS));
@@ -445,19 +449,12 @@ static clt_status check_variable(const char *what, const char *name, const clt_s
     return status < 0 ? clt_fail_context(status, "the name of a %s: ", what) : CLT_OK;
 }
 
-/* A name that clt_tensor_set_name gave. */
-static bool names_result(const clt_graph *graph, const char *name) {
-    const clt_tensor *found = clt_graph_find(graph, name);
-    return found && !clt_tensor_is_leaf(found);
-}
-
 /* `like` as above; its values are taken over, also on an error. */
 static clt_tensor *add_variable(clt_graph *graph, const char *what, const char *name, const clt_variable *like) {
     clt_status status = check_variable(what, name, &like->shape);
     if (status == CLT_OK && graph->origin)
         status = clt_fail(CLT_E_STATE, "%s \"%s\": a clone shares its origin's variables", what, name);
-    if (status == CLT_OK && (clt_graph_find_variable(graph, name) || names_result(graph, name)))
-        status = clt_fail(CLT_E_INVALID, "%s \"%s\" exists already", what, name);
+    if (status == CLT_OK) status = check_name(graph, what, name);
     if (status == CLT_OK && (like->init.kind < CLT_INIT_ZEROS || like->init.kind > CLT_INIT_READ))
         status = clt_fail(CLT_E_INVALID, "%s \"%s\": unknown initializer %d", what, name, (int)like->init.kind);
     if (status == CLT_OK && like->init.kind == CLT_INIT_VALUES && !like->init.values)

@@ -77,7 +77,10 @@ clt_tensor *clt_slice(clt_tensor *x, int axis, int64_t start, int64_t stop, int6
 }
 
 void clt_split(clt_tensor *x, int axis, const int64_t *sizes, int n, clt_tensor **parts) {
-    if (!parts || n < 1) return;
+    if (!parts || n < 1) {
+        if (clt_tensor_valid(x)) clt_graph_fail(x->graph, clt_fail(CLT_E_INVALID, "split: into %d parts%s", n, parts ? "" : ", and parts is NULL"));
+        return;
+    }
     for (int i = 0; i < n; i++) parts[i] = x;
     if (!clt_tensor_valid(x)) return;
     int at = clt_shape_axis(&x->shape, axis);

@@ -234,6 +234,9 @@ BUILDER(constant_empty, constant(g, "c", CLT_F32, CLT_SHAPE(2), NULL))
 BUILDER(constant_type, constant(g, "c", CLT_I64, CLT_SHAPE(1), ones))
 BUILDER(constant_zero, constant(g, "c", CLT_F32, CLT_SHAPE(2, 0), ones))
 BUILDER(constant_twice, (row(g, "c", 2), constant(g, "c", CLT_F32, CLT_SHAPE(2), ones)))
+BUILDER(constant_as_input, (clt_input(g, "c", CLT_F32, CLT_SHAPE(2)), constant(g, "c", CLT_F32, CLT_SHAPE(2), ones)))
+BUILDER(input_as_parameter, (row(g, "p", 2), clt_input(g, "p", CLT_F32, CLT_SHAPE(2))))
+BUILDER(input_as_result, (clt_tensor_set_name(clt_exp(row(g, "p", 2)), "e"), clt_input(g, "e", CLT_F32, CLT_SHAPE(2))))
 BUILDER(fixed_type, clt_fixed_input(g, "f", CLT_I64, CLT_SHAPE(2)))
 BUILDER(fixed_twice, (row(g, "f", 2), clt_fixed_input(g, "f", CLT_F32, CLT_SHAPE(2))))
 
@@ -403,6 +406,9 @@ static const struct {
     WRONG(constant_type, CLT_E_DTYPE, "constant \"c\"", "i64"),
     WRONG(constant_zero, CLT_E_SHAPE, "constant \"c\""),
     WRONG(constant_twice, CLT_E_INVALID, "constant \"c\" exists already"),
+    WRONG(constant_as_input, CLT_E_INVALID, "constant \"c\" exists already, as an input"),
+    WRONG(input_as_parameter, CLT_E_INVALID, "input \"p\" exists already"),
+    WRONG(input_as_result, CLT_E_INVALID, "input \"e\" exists already"),
     WRONG(fixed_type, CLT_E_DTYPE, "fixed input \"f\"", "i64"),
     WRONG(fixed_twice, CLT_E_INVALID, "fixed input \"f\" exists already"),
     WRONG(constant_nameless, CLT_E_INVALID, "constant without a name"),
@@ -432,6 +438,17 @@ static void messages_name_the_thing(void **state) {
 }
 
 /* ---- errors stick ---- */
+
+static void splits_have_parts(void **state) {
+    (void)state;
+    clt_graph *g;
+    clt_tensor *part = NULL;
+    assert_ok(clt_graph_create(&g));
+    clt_split(row(g, "p", 2), 0, NULL, 0, &part);
+    assert_status(clt_graph_status(g), CLT_E_INVALID);
+    assert_detail("split: into 0 parts");
+    clt_graph_destroy(g);
+}
 
 static void first_error_sticks(void **state) {
     (void)state;
@@ -635,6 +652,7 @@ static void tensors_of_two_graphs(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_name_the_thing),
+        cmocka_unit_test(splits_have_parts),
         cmocka_unit_test(first_error_sticks),
         cmocka_unit_test(invalid_tensors_are_handed_on),
         cmocka_unit_test(null_is_handed_on),
