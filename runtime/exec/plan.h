@@ -28,6 +28,10 @@ clt_status clt_state_store_get(clt_state_store *store, const char *name, size_t 
 clt_status clt_state_store_variable(clt_state_store *store, const clt_variable *variable, clt_memory **buffer);
 /* Whether nobody has given the variable its first values yet: the caller does. */
 clt_status clt_state_store_begin(clt_state_store *store, const clt_variable *variable, bool *first);
+/* It has none after all. */
+void clt_state_store_forget(clt_state_store *store, const clt_variable *variable);
+/* How many of those that share the variables have put averages in the place of some. */
+int *clt_state_store_averages(clt_state_store *store);
 bool clt_state_store_has_begun(const clt_state_store *store, const clt_variable *variable);
 /* Puts a variable into a state's memory: before its buffer is first asked for, or, where it is shared, with its values. CLT_E_STATE if it is in
  * another one's already. */

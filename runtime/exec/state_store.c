@@ -22,7 +22,7 @@ typedef struct entry {
 } entry;
 
 typedef struct variables {
-    int references, moves;
+    int references, moves, averages;
     entry *entries;
     size_t n, capacity;
     clt_memory **left; /* of states in which variables lie, of stores that are gone */
@@ -180,6 +180,15 @@ clt_status clt_state_store_begin(clt_state_store *store, const clt_variable *var
     *first = !e->begun;
     e->begun = true;
     return CLT_OK;
+}
+
+void clt_state_store_forget(clt_state_store *store, const clt_variable *variable) {
+    entry *e = find_variable(store, variable);
+    if (e) e->begun = false;
+}
+
+int *clt_state_store_averages(clt_state_store *store) {
+    return &store->variables->averages;
 }
 
 bool clt_state_store_has_begun(const clt_state_store *store, const clt_variable *variable) {

@@ -45,9 +45,12 @@ clt_status clt_trainer_use_average(clt_trainer *t, bool use) {
         return status;
     }
     t->uses_average = use;
+    *clt_state_store_averages(t->store) += use ? 1 : -1;
     return CLT_OK;
 }
 
 clt_status clt_average_check_unused(const clt_trainer *t) {
-    return t->uses_average ? clt_fail(CLT_E_STATE, "the average is in the parameters' place: clt_trainer_use_average(trainer, false) puts them back") : CLT_OK;
+    if (!*clt_state_store_averages(t->store)) return CLT_OK;
+    return clt_fail(CLT_E_STATE, "the average%s is in the parameters' place: clt_trainer_use_average(trainer, false) puts them back",
+                    t->uses_average ? "" : " of a trainer that shares them");
 }

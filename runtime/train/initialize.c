@@ -50,10 +50,26 @@ static clt_status read_values(const clt_variable *v, clt_memory *memory, int64_t
     clt_status status = values ? CLT_OK : clt_fail_memory((size_t)CLT_MIN(n, (int64_t)PIECE) * sizeof *values);
     for (int64_t first = 0; status == CLT_OK && first < n; first += PIECE) {
         int64_t count = CLT_MIN(n - first, (int64_t)PIECE);
+        clt_fail(CLT_OK, "a function of the caller's failed"); /* unless that says more */
         status = v->init.read(v->init.user, first, count, values);
         if (status < 0) clt_fail_context(status, "first values of \"%s\": ", v->name);
         else status = clt_memory_write(memory, (size_t)first * sizeof *values, values, (size_t)count * sizeof *values);
     }
+    clt_free(values);
+    return status;
+}
+
+static clt_status initialize(const clt_variable *v, clt_state_store *store, uint64_t seed) {
+    int64_t n = clt_shape_elements(&v->shape);
+    size_t bytes = (size_t)n * sizeof(float);
+    clt_memory *memory;
+    CLT_TRY(clt_state_store_variable(store, v, &memory));
+    if (v->init.kind == CLT_INIT_READ) return read_values(v, memory, n);
+    bool given = v->init.kind == CLT_INIT_VALUES;
+    float *values = given ? NULL : clt_alloc(bytes);
+    if (!values && !given) return clt_fail_memory(bytes);
+    if (values) fill(v, seed, values, n);
+    clt_status status = clt_memory_write(memory, 0, given ? v->init.values : values, bytes);
     clt_free(values);
     return status;
 }
@@ -66,20 +82,8 @@ clt_status clt_initialize_variables(const clt_graph *graph, clt_state_store *sto
         bool first = true;
         if (which != CLT_INITIALIZE_UNSAVED_ANEW) CLT_TRY(clt_state_store_begin(store, v, &first));
         if (!first) continue; /* another trainer has */
-        int64_t n = clt_shape_elements(&v->shape);
-        size_t bytes = (size_t)n * sizeof(float);
-        clt_memory *memory;
-        CLT_TRY(clt_state_store_variable(store, v, &memory));
-        if (v->init.kind == CLT_INIT_READ) {
-            CLT_TRY(read_values(v, memory, n));
-            continue;
-        }
-        bool given = v->init.kind == CLT_INIT_VALUES;
-        float *values = given ? NULL : clt_alloc(bytes);
-        if (!values && !given) return clt_fail_memory(bytes);
-        if (values) fill(v, seed, values, n);
-        clt_status status = clt_memory_write(memory, 0, given ? v->init.values : values, bytes);
-        clt_free(values);
+        clt_status status = initialize(v, store, seed);
+        if (status < 0 && which != CLT_INITIALIZE_UNSAVED_ANEW) clt_state_store_forget(store, v);
         CLT_TRY(status);
     }
     return CLT_OK;

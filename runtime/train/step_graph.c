@@ -344,7 +344,10 @@ static clt_status add_training(clt_trainer *t, clt_step *step, clt_tensor *loss,
 /* ---- steps ---- */
 
 static void map_leaves(const clt_trainer *t, clt_step *step, clt_tensor *const *map) {
-    for (int i = 0; i < t->n_inputs; i++) step->inputs[i] = map[t->inputs[i]->index];
+    for (int i = 0; i < t->n_inputs; i++) {
+        step->inputs[i] = map[t->inputs[i]->index];
+        if (step->inputs[i]) step->limits[i] = clt_index_limit_of(step->graph, step->inputs[i]);
+    }
     step->rng = step->graph->rng;
 }
 

@@ -33,7 +33,7 @@ static clt_index_limit both_limits(clt_index_limit a, clt_index_limit b) {
 
 /* Values of i32 inputs that are classes or rows of a table have a limit, which is checked before
  * they reach a kernel. */
-static clt_index_limit limit_of_input(const clt_graph *graph, const clt_tensor *input) {
+clt_index_limit clt_index_limit_of(const clt_graph *graph, const clt_tensor *input) {
     clt_index_limit limit = {0};
     for (size_t i = 0; i < graph->n_nodes; i++) {
         const clt_tensor *node = graph->nodes[i];
@@ -59,7 +59,7 @@ static clt_status find_inputs(clt_trainer *t) {
             return clt_fail(CLT_E_SHAPE, "inputs \"%s\" and \"%s\" differ in their first dimension, the batch: %lld and %lld",
                             t->inputs[0]->name, node->name, (long long)t->inputs[0]->shape.dims[0],
                             (long long)node->shape.dims[0]);
-        t->input_limits[t->n_inputs] = limit_of_input(t->graph, node);
+        t->input_limits[t->n_inputs] = clt_index_limit_of(t->graph, node);
         t->inputs[t->n_inputs++] = node;
     }
     return t->n_inputs ? CLT_OK : clt_fail(CLT_E_INVALID, "the graph has no input");
@@ -82,7 +82,7 @@ static clt_status check_indices(const clt_graph *graph, const clt_variable *vari
     for (size_t i = 0; variable->dtype == CLT_I32 && i < graph->n_nodes; i++) {
         const clt_tensor *node = graph->nodes[i];
         clt_index_limit limit = {0};
-        if (node->variable == variable) limit = limit_of_input(graph, node);
+        if (node->variable == variable) limit = clt_index_limit_of(graph, node);
         for (int64_t k = 0, n = limit.below ? clt_tensor_elements(node) : 0; k < n; k++) {
             int32_t value = ((const int32_t *)values)[k];
             if (!index_fits(&limit, value))
@@ -242,6 +242,7 @@ void clt_trainer_drop_plans(clt_trainer *trainer) {
 
 void clt_trainer_destroy(clt_trainer *trainer) {
     if (!trainer) return;
+    if (trainer->uses_average) clt_trainer_use_average(trainer, false); /* for those that share the parameters */
     clt_trainer_drop_plans(trainer);
     clt_tune_run_free(&trainer->run);
     clt_state_store_destroy(trainer->store);
@@ -303,9 +304,10 @@ static int64_t index_at(const clt_array *field, int64_t k) {
     return field->dtype == CLT_I64 ? ((const int64_t *)field->data)[k] : ((const int32_t *)field->data)[k];
 }
 
-static clt_status check_values(const clt_trainer *t, const clt_batch *batch, int i) {
+/* Limits may follow the batch and the length: they are those of the step's own graph. */
+static clt_status check_values(const clt_trainer *t, const clt_step *step, const clt_batch *batch, int i) {
     const clt_array *field = &batch->fields[i];
-    const clt_index_limit *limit = &t->input_limits[i];
+    const clt_index_limit *limit = &step->limits[i];
     bool wide = field->dtype == CLT_I64;
     int64_t n = clt_shape_elements(&field->shape), per_sample = n / batch->samples;
     int64_t least = limit->below ? 0 : INT32_MIN, below = limit->below ? limit->below : (int64_t)INT32_MAX + 1;
@@ -339,7 +341,6 @@ static clt_status check_batch(const clt_trainer *t, const clt_batch *batch, cons
             return clt_fail(CLT_E_SHAPE, "the batch has %d fields; input \"%s\" is number %d", batch->n_fields,
                             t->inputs[i]->name, i + 1);
         CLT_TRY(check_field(t, batch, i));
-        CLT_TRY(check_values(t, batch, i));
     }
     return CLT_OK;
 }
@@ -357,6 +358,8 @@ static clt_status feed_field(const clt_step *step, int i, const clt_array *field
 }
 
 static clt_status feed(const clt_trainer *t, const clt_step *step, const clt_batch *batch) {
+    for (int i = 0; batch->samples > 0 && i < t->n_inputs && i < batch->n_fields; i++)
+        if (batch->fields[i].data) CLT_TRY(check_values(t, step, batch, i));
     for (int i = 0; batch->samples > 0 && i < t->n_inputs && i < batch->n_fields; i++)
         if (batch->fields[i].data) CLT_TRY(feed_field(step, i, &batch->fields[i]));
     return CLT_OK;

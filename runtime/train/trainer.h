@@ -22,6 +22,14 @@ typedef enum clt_purpose {
     CLT_PURPOSE_LOCATE /* forward and backward of training, up to the gradients, with nothing fused */
 } clt_purpose;
 
+/* What i32 values of an input must be. */
+typedef struct clt_index_limit {
+    int64_t below; /* in [0, below); 0: anything */
+    bool ignores;  /* or what stands for none */
+    bool counted;  /* a loss leaves that out, so accuracy does, whatever else reads it */
+    int32_t ignored;
+} clt_index_limit;
+
 /* A graph made from the user's, compiled. */
 typedef struct clt_step {
     clt_purpose purpose;
@@ -31,6 +39,7 @@ typedef struct clt_step {
     clt_plan *plan;
     clt_tensor *hyper, *rng, *result, *samples, *all_samples, *images; /* those that there are */
     clt_tensor *inputs[CLT_MAX_FIELDS];
+    clt_index_limit limits[CLT_MAX_FIELDS]; /* of the inputs, at these sizes */
 } clt_step;
 
 /* Parameters that lie one after the other in flat tensors, with their gradients and state. */
@@ -56,14 +65,6 @@ typedef struct clt_metric_names {
 typedef struct clt_seen {
     int64_t samples, labels;
 } clt_seen;
-
-/* What i32 values of an input must be. */
-typedef struct clt_index_limit {
-    int64_t below; /* in [0, below); 0: anything */
-    bool ignores;  /* or what stands for none */
-    bool counted;  /* a loss leaves that out, so accuracy does, whatever else reads it */
-    int32_t ignored;
-} clt_index_limit;
 
 /* What a step that failed has left behind. */
 typedef enum clt_trouble {
@@ -181,6 +182,7 @@ clt_status clt_trainer_dry_run(clt_trainer **trainer, clt_device *device, clt_te
                               const clt_train_options *options);
 
 /* trainer.c: checks a training batch, and hands it with all that is set before a run to a step. */
+clt_index_limit clt_index_limit_of(const clt_graph *graph, const clt_tensor *input);
 clt_status clt_trainer_check_batch(const clt_trainer *trainer, const clt_batch *batch);
 /* The batch's own; the length as built where the graph has no sequences. */
 clt_sizes clt_trainer_sizes(const clt_trainer *trainer, const clt_batch *batch);

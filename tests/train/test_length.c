@@ -462,6 +462,39 @@ static void numbers_do_not_mean_something_else_at_another_length(void **state) {
 }
 
 /* What is there before any input follows none. */
+/* Classes that are places, and rows of the batch: as many as there are now. */
+static void limits_of_indices_follow(void **state) {
+    (void)state;
+    clt_graph *g;
+    clt_trainer *t;
+    const float x[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    const int32_t starts[] = {3, 1}, rows[] = {3, 0, 2, 1};
+    assert_ok(clt_graph_create(&g));
+    clt_tensor *in = clt_sequence_input(g, "x", CLT_F32, CLT_SHAPE(2, 4, 1), 1), *truth = clt_input(g, "start", CLT_I32, CLT_SHAPE(2));
+    clt_tensor *w = clt_parameter(g, "w", CLT_SHAPE(1), (clt_init){CLT_INIT_CONSTANT, .value = 1}), *scores = clt_reshape(clt_mul(in, w), CLT_SHAPE(CLT_BATCH, CLT_LENGTH));
+    assert_ok(clt_trainer_create(&t, device, clt_cross_entropy(scores, truth), &(clt_train_options){.lr = 0.1f}));
+    clt_batch batch = {.samples = 2, .n_fields = 2, .fields = {{CLT_F32, CLT_SHAPE(2, 4, 1), x}, {CLT_I32, CLT_SHAPE(2), starts}}};
+    assert_ok(clt_trainer_step(t, &batch));
+    batch.fields[0].shape = CLT_SHAPE(2, 2, 1);
+    assert_status(clt_trainer_step(t, &batch), CLT_E_RANGE);
+    assert_detail("input \"start\", sample 0 of the batch: 3 is outside [0, 2)");
+    clt_trainer_destroy(t);
+    clt_graph_destroy(g);
+
+    assert_ok(clt_graph_create(&g));
+    in = clt_input(g, "x", CLT_F32, CLT_SHAPE(2, 1));
+    clt_tensor *ids = clt_input(g, "rows", CLT_I32, CLT_SHAPE(2));
+    w = clt_parameter(g, "w", CLT_SHAPE(1), (clt_init){CLT_INIT_CONSTANT, .value = 1});
+    assert_ok(clt_trainer_create(&t, device, clt_mean(clt_index_select(clt_mul(in, w), 0, ids), CLT_ALL_AXES), &(clt_train_options){.lr = 0.1f}));
+    batch = (clt_batch){.samples = 4, .n_fields = 2, .fields = {{CLT_F32, CLT_SHAPE(4, 1), x}, {CLT_I32, CLT_SHAPE(4), rows}}};
+    assert_ok(clt_trainer_step(t, &batch));
+    batch = (clt_batch){.samples = 1, .n_fields = 2, .fields = {{CLT_F32, CLT_SHAPE(1, 1), x}, {CLT_I32, CLT_SHAPE(1), rows + 3}}};
+    assert_status(clt_trainer_step(t, &batch), CLT_E_RANGE);
+    assert_detail("1 is outside [0, 1)");
+    clt_trainer_destroy(t);
+    clt_graph_destroy(g);
+}
+
 static void weights_are_reshaped_before_inputs(void **state) {
     (void)state;
     clt_graph *graph;
@@ -483,6 +516,7 @@ int main(void) {
         cmocka_unit_test(other_lengths_are_refused),
         cmocka_unit_test(numbers_are_refused_at_another_length),
         cmocka_unit_test(heads_are_those_of_their_length),
+        cmocka_unit_test(limits_of_indices_follow),
         cmocka_unit_test(weights_are_reshaped_before_inputs),
         cmocka_unit_test(numbers_do_not_mean_something_else_at_another_length),
     };

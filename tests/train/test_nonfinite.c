@@ -508,7 +508,7 @@ static const named_options rank_cases[] = {
     {"int8", {.compress = {.method = CLT_COMPRESS_INT8}}},
     {"onebit", {.compress = {.method = CLT_COMPRESS_ONEBIT}}},
     {"topk", {.compress = {.method = CLT_COMPRESS_TOPK, .ratio = 0.2f}}},
-    {"powersgd", {.compress = {.method = CLT_COMPRESS_POWERSGD}}},
+    {"powersgd", {.compress = {.method = CLT_COMPRESS_POWERSGD, .force = true}}},
 };
 
 static void ranks_skip_alike(void **state) {

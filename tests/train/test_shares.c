@@ -271,12 +271,70 @@ static void refusals(void **state) {
     destroy(&other);
 }
 
+static int reads_that_fail;
+
+static clt_status read_ones(void *user, int64_t first, int64_t count, float *values) {
+    (void)user, (void)first;
+    if (reads_that_fail-- > 0) return CLT_E_IO;
+    for (int64_t i = 0; i < count; i++) values[i] = 1;
+    return CLT_OK;
+}
+
+/* What a trainer that could not be made has begun, the next one begins anew. */
+static void a_trainer_that_failed_leaves_nothing(void **state) {
+    (void)state;
+    clt_graph *g;
+    clt_trainer *first, *second;
+    float values[3];
+    assert_ok(clt_graph_create(&g));
+    clt_tensor *x = clt_input(g, "x", CLT_F32, CLT_SHAPE(2, 3)), *a = clt_parameter(g, "a", CLT_SHAPE(3), (clt_init){CLT_INIT_NORMAL, .value = 1});
+    assert_ok(clt_trainer_create(&first, device, clt_mean(clt_mul(x, a), CLT_ALL_AXES), NULL));
+    clt_tensor *b = clt_parameter(g, "b", CLT_SHAPE(3), (clt_init){CLT_INIT_READ, .read = read_ones}), *loss = clt_mean(clt_mul(x, b), CLT_ALL_AXES);
+    reads_that_fail = 1;
+    assert_status(clt_trainer_create(&second, device, loss, &(clt_train_options){.shares = first}), CLT_E_IO);
+    assert_string_equal(clt_error_detail(), "first values of \"b\": a function of the caller's failed");
+    assert_ok(clt_trainer_create(&second, device, loss, &(clt_train_options){.shares = first}));
+    assert_ok(clt_trainer_get(second, "b", values, 3));
+    for (int i = 0; i < 3; i++) assert_true(values[i] == 1);
+    clt_trainer_destroy(second);
+    clt_trainer_destroy(first);
+    clt_graph_destroy(g);
+}
+
+/* Whoever put it there. */
+static void averages_are_in_the_place_of_all(void **state) {
+    (void)state;
+    clt_trainer *other;
+    clt_batch batch = {.samples = 1, .n_fields = 1, .fields = {{CLT_F32, CLT_SHAPE(1, 1), noise}}};
+    clt_graph *g;
+    assert_ok(clt_graph_create(&g));
+    clt_tensor *x = clt_input(g, "x", CLT_F32, CLT_SHAPE(1, 1)), *loss = clt_mean(clt_mul(x, clt_parameter(g, "w", CLT_SHAPE(1), (clt_init){CLT_INIT_CONSTANT, .value = 1})), CLT_ALL_AXES);
+    clt_trainer *own;
+    float before, after;
+    assert_ok(clt_trainer_create(&own, device, loss, &(clt_train_options){.lr = 0.5f, .average = 0.5f}));
+    loss = clt_mean(clt_mul(x, clt_parameter(g, "v", CLT_SHAPE(1), (clt_init){CLT_INIT_CONSTANT, .value = 1})), CLT_ALL_AXES);
+    assert_ok(clt_trainer_create(&other, device, loss, &(clt_train_options){.lr = 0.5f, .shares = own}));
+    assert_ok(clt_trainer_step(own, &batch));
+    assert_ok(clt_trainer_get(own, "w", &before, 1));
+    assert_ok(clt_trainer_use_average(own, true));
+    assert_status(clt_trainer_step(other, &batch), CLT_E_STATE);
+    assert_detail("the average of a trainer that shares them");
+    clt_trainer_destroy(own); /* which puts the parameters back */
+    assert_ok(clt_trainer_get(other, "w", &after, 1));
+    assert_true(before == after);
+    assert_ok(clt_trainer_step(other, &batch));
+    clt_trainer_destroy(other);
+    clt_graph_destroy(g);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_trains_its_own),
         cmocka_unit_test(either_may_go_first),
         cmocka_unit_test(checkpoints_go_on),
         cmocka_unit_test(refusals),
+        cmocka_unit_test(a_trainer_that_failed_leaves_nothing),
+        cmocka_unit_test(averages_are_in_the_place_of_all),
     };
     return cmocka_run_group_tests_name("shares", tests, open_all, close_all);
 }
