@@ -1,13 +1,14 @@
 /*
  * Scaled dot-product attention (Vaswani et al. 2017), without a matrix of T x S in memory (Dao et al. 2022). With s_ij = scale q_i . k_j,
- * L_i = log sum_j exp(s_ij) and p_ij = exp(s_ij - L_i):
+ * m_i = max_j s_ij, l_i = sum_j exp(s_ij - m_i) and p_ij = exp(s_ij - m_i) / l_i:
  *
  *   y_i = sum_j p_ij v_j
  *   D_i = dy_i . y_i,  ds_ij = p_ij (dy_i . v_j - D_i)
  *   dq_i = scale sum_j ds_ij k_j,  dk_j = scale sum_i ds_ij q_i,  dv_j = sum_i p_ij dy_i
  *
  * A mask is added to s, and dropout makes z_ij p_ij of p_ij in y, where z_ij is 0 or 1 / (1 - dropout); then ds_ij = p_ij (z_ij dy_i . v_j - D_i) and
- * dv_j = sum_i z_ij p_ij dy_i. Backward keeps L alone, and computes p and z again.
+ * dv_j = sum_i z_ij p_ij dy_i. Backward keeps m and 1 / l alone, and computes p and z again.
+ * Their sum m + log l would do but for rows of which a mask adds -1e9 to every score: there log l is lost beside m.
  */
 #include "runtime/ops/ops.h"
 
@@ -76,7 +77,7 @@ static clt_status infer(clt_tensor *node) {
     if (ids && !clt_shape_equal(&ids->shape, &CLT_SHAPE(q->dims[0], q->dims[2])))
         return clt_fail(CLT_E_SHAPE, "position_ids %s: expected [%lld, %lld]", clt_shape_text(&ids->shape, text), (long long)q->dims[0], (long long)q->dims[2]);
     node->shape = *q;
-    node->outputs[0]->shape = CLT_SHAPE(q->dims[0], q->dims[1], q->dims[2]);
+    node->outputs[0]->shape = CLT_SHAPE(q->dims[0], q->dims[1], q->dims[2], 2);
     node->dtype = node->outputs[0]->dtype = CLT_F32;
     return CLT_OK;
 }
@@ -94,8 +95,8 @@ static clt_status infer_grad_key_value(clt_tensor *node) {
 }
 
 static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_tensor **dx) {
-    clt_tensor *q = node->inputs[0], *k = node->inputs[1], *v = node->inputs[2], *log_sums = node->outputs[0];
-    clt_tensor *inputs[9] = {q, k, v, log_sums, clt_sum(clt_mul(dy, node), CLT_AXES(3)), dy};
+    clt_tensor *q = node->inputs[0], *k = node->inputs[1], *v = node->inputs[2], *tops = node->outputs[0];
+    clt_tensor *inputs[9] = {q, k, v, tops, clt_sum(clt_mul(dy, node), CLT_AXES(3)), dy};
     int n = 6;
     for (int i = 3; i < node->n_inputs; i++) {
         if (wanted[i]) clt_graph_fail(node->graph, clt_fail(CLT_E_UNSUPPORTED, "attention: its mask has no gradient, but depends on what is trained"));

@@ -87,6 +87,8 @@ BUILD(cache, clt_cache(x[0], "c", at->first, x[1]))
 static const operation attention = OPERATION("attention", "clt_attention_with", attention, attention);
 /* Scores of 100: what exp is given has an error of 100 units in the last place of 1. */
 static const operation large_scores = OPERATION("attention", "clt_attention_with", attention, attention, .tolerance = 2e-4);
+/* Keys' gradients are as small as the queries, and differences of scores of 1e5 as uncertain. */
+static const operation hidden_scores = OPERATION("attention", "clt_attention_with", attention, attention, .floor = 0.1);
 
 static const operation cache = OPERATION("cache", "clt_cache", cache, cache, .no_gradient = true, .ulp = 1);
 
@@ -128,6 +130,7 @@ static test_case *add_masked(case_list *list, const char *variant, bool causal, 
 static void cases_masks(case_list *list) {
     enum { N = 1, HEADS = 2, T = 4, S = 8 };
     static const double one_row[] = {1, 0, 1, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1}; /* of 7 keys: the second query sees none */
+    static const double hide[] = {-1e5};
     for (int f32 = 0; f32 < 2; f32++) {
         clt_dtype dtype = f32 ? CLT_F32 : CLT_U8;
         add_masked(list, f32 ? "mask" : "mask-bytes", false, (int[]){2, 4, 2, 5, 9, 4}, dtype, N | HEADS | T | S, 0);
@@ -137,6 +140,12 @@ static void cases_masks(case_list *list) {
         add_masked(list, f32 ? "mask-few" : "mask-few-bytes", false, (int[]){2, 2, 2, 2, 70, 32}, dtype, HEADS | S, 0);
     }
     add_masked(list, "mask-queries", false, (int[]){1, 2, 2, 6, 5, 4}, CLT_F32, T, 0);
+    for (int d = 32; d > 1; d /= 8) { /* every key is hidden by the same large number, beside which f32 loses the scores and the logarithm of their sum */
+        test_case *c = add_masked(list, "mask-large", false, (int[]){1, 2, 1, 5, 37, d}, CLT_F32, T | S, 0);
+        c->x[3].values = hide, c->x[3].n_values = 1;
+        c->x[0].low = -1e-5, c->x[0].high = 1e-5;
+        c->operation = &hidden_scores;
+    }
     for (int wide = 0; wide < 2; wide++) {
         test_case *c = add_masked(list, "mask-none", false, (int[]){2, 2, 2, 3, 7, wide ? 32 : 5}, CLT_U8, T | S, 0);
         c->x[3].values = one_row, c->x[3].n_values = 21;

@@ -65,11 +65,11 @@ static void lower_few(clt_lowering *l, const clt_tensor *node) {
 }
 
 static void lower_grad_query(clt_lowering *l, const clt_tensor *node) {
-    enum { Q, K, V, LOG_SUMS, DELTAS, DY };
+    enum { Q, K, V, TOPS, DELTAS, DY };
     clt_attention_size z = clt_attention_sizes(node);
     int keys = pack(l, node->inputs[K]), values = pack(l, node->inputs[V]);
     begin(l, "cpu_attention_grad_query", z.d, blocks_of(l, z.n * z.heads, z.t));
-    const int inputs[] = {Q, K, DY, LOG_SUMS, DELTAS};
+    const int inputs[] = {Q, K, DY, TOPS, DELTAS};
     for (size_t i = 0; i < CLT_COUNT_OF(inputs); i++) clt_launch_tensor(l, node->inputs[inputs[i]]);
     clt_launch_scratch(l, keys);
     clt_launch_scratch(l, values);

@@ -144,6 +144,11 @@ static void cpu_attention_kept_keys(float *kept, global const int *rng, int site
         }
 }
 
+/* A row's largest score and 1 / its sum of weights, for backward; of one that sees no key, what makes weights of 0. */
+static void cpu_attention_put_top(global float *tops, int row, float most, float sum) {
+    vstore2(sum == 0 ? (float2)(INFINITY, 0) : (float2)(most, 1 / sum), row, tops);
+}
+
 /* Weights from the scores of a tile, of which row i sees the first seen[i] - first: exp(score - the row's new maximum). What a row had before is worth
  * factors[i]; `sums` has the sums of weights. A row that has seen no key has a maximum of -infinity, and weights of 0. */
 static void cpu_attention_weigh(float *scores, const int *seen, int first, float *maximum, cpu_vector *sums, float *factors) {
@@ -170,7 +175,7 @@ static void cpu_attention_weigh(float *scores, const int *seen, int first, float
 #endif
 
 CLT_ITEM void ATTENTION_NAME(cpu_attention_item)(int item, global const float *q, global const float *v, global const float *panels,
-                                                 ATTENTION_OPTIONS, global float *y, global float *log_sums, ATTENTION_SCALARS) {
+                                                 ATTENTION_OPTIONS, global float *y, global float *tops, ATTENTION_SCALARS) {
     int t = size.s2, s = size.s3, blocks = (t + CPU_ROWS - 1) / CPU_ROWS, head = item / blocks, first = item % blocks * CPU_ROWS;
     int there = min(CPU_ROWS, t - first), keys = cpu_attention_key_head(head, size), tiles = (s + CPU_COLUMNS - 1) / CPU_COLUMNS;
     int end = 0, seen[CPU_ROWS];
@@ -207,19 +212,19 @@ CLT_ITEM void ATTENTION_NAME(cpu_attention_item)(int item, global const float *q
         cpu_store(sums[i], 0, values);
         for (int k = 0; k < CPU_WIDTH; k++) sum += values[k];
         ATTENTION_NAME(attention_scale)(out + i * ATTENTION_D, sum == 0 ? 0 : 1 / sum);
-        log_sums[head * t + first + i] = sum == 0 ? INFINITY : maximum[i] + log(sum);
+        cpu_attention_put_top(tops, head * t + first + i, maximum[i], sum);
     }
     ATTENTION_NAME(attention_store)(out, there, 1, y + (head * t + first) * ATTENTION_D);
 }
 kernel void ATTENTION_NAME(cpu_attention)(global const float *q, global const float *v, global const float *panels, ATTENTION_OPTIONS,
-                                          global float *y, global float *log_sums, ATTENTION_SCALARS) {
-    ATTENTION_NAME(cpu_attention_item)(get_global_id(0), q, v, panels, mask, position_ids, rng, y, log_sums, ATTENTION_ARGUMENTS);
+                                          global float *y, global float *tops, ATTENTION_SCALARS) {
+    ATTENTION_NAME(cpu_attention_item)(get_global_id(0), q, v, panels, mask, position_ids, rng, y, tops, ATTENTION_ARGUMENTS);
 }
 
 /* Few queries, as of the next token of a text: nothing is packed, for keys are read once. A work-item takes a row. */
 enum { ATTENTION_NAME(FEW_KEYS) = 64 };
 CLT_ITEM void ATTENTION_NAME(cpu_attention_few_item)(int row, global const float *q, global const float *k, global const float *v,
-                                                     ATTENTION_OPTIONS, global float *y, global float *log_sums, ATTENTION_SCALARS) {
+                                                     ATTENTION_OPTIONS, global float *y, global float *tops, ATTENTION_SCALARS) {
     enum { KEYS = ATTENTION_NAME(FEW_KEYS), VECTORS = ATTENTION_D / CPU_WIDTH };
     int head = row / size.s2, first = cpu_attention_key_head(head, size) * size.s3;
     int end = cpu_attention_seen(row, size, places, position_ids), mask_at = cpu_attention_mask_row(row, size, strides);
@@ -261,15 +266,15 @@ CLT_ITEM void ATTENTION_NAME(cpu_attention_few_item)(int row, global const float
     cpu_store(sums, 0, lanes);
     for (int l = 0; l < CPU_WIDTH; l++) total += lanes[l];
     for (int c = 0; c < VECTORS; c++) cpu_store(out[c] * (total == 0 ? 0 : 1 / total), c, y + row * ATTENTION_D);
-    log_sums[row] = total == 0 ? INFINITY : maximum + log(total);
+    cpu_attention_put_top(tops, row, maximum, total);
 }
 kernel void ATTENTION_NAME(cpu_attention_few)(global const float *q, global const float *k, global const float *v, ATTENTION_OPTIONS,
-                                              global float *y, global float *log_sums, ATTENTION_SCALARS) {
-    ATTENTION_NAME(cpu_attention_few_item)(get_global_id(0), q, k, v, mask, position_ids, rng, y, log_sums, ATTENTION_ARGUMENTS);
+                                              global float *y, global float *tops, ATTENTION_SCALARS) {
+    ATTENTION_NAME(cpu_attention_few_item)(get_global_id(0), q, k, v, mask, position_ids, rng, y, tops, ATTENTION_ARGUMENTS);
 }
 
 CLT_ITEM void ATTENTION_NAME(cpu_attention_grad_query_item)(int item, global const float *q, global const float *k, global const float *dy,
-                                                            global const float *log_sums, global const float *deltas,
+                                                            global const float *tops, global const float *deltas,
                                                             global const float *key_panels, global const float *value_panels,
                                                             ATTENTION_OPTIONS, global float *dq, ATTENTION_SCALARS) {
     int t = size.s2, s = size.s3, blocks = (t + CPU_ROWS - 1) / CPU_ROWS, head = item / blocks, first = item % blocks * CPU_ROWS;
@@ -294,15 +299,16 @@ CLT_ITEM void ATTENTION_NAME(cpu_attention_grad_query_item)(int item, global con
             }
             cpu_attention_mask_queries(weights, mask, masked, strides, at, there, j, size);
             for (int i = 0; i < CPU_ROWS; i++) {
-                float shift = log_sums[at + min(i, there - 1)], *to = weights + i * CPU_COLUMNS;
-                cpu_store(cpu_exp_below(cpu_load(0, to) - shift), 0, to);
-                cpu_store(cpu_exp_below(cpu_load(0, to + CPU_WIDTH) - shift), 0, to + CPU_WIDTH);
+                float2 top = vload2(at + min(i, there - 1), tops);
+                float *to = weights + i * CPU_COLUMNS;
+                cpu_store(cpu_exp_below(cpu_load(0, to) - top.s0) * top.s1, 0, to);
+                cpu_store(cpu_exp_below(cpu_load(0, to + CPU_WIDTH) - top.s0) * top.s1, 0, to + CPU_WIDTH);
             }
         } else {
             _Pragma("unroll") for (int i = 0; i < CPU_ROWS; i++) {
-                float shift = log_sums[at + min(i, there - 1)];
-                cpu_store(cpu_exp_below(sum[i][0] * scale - shift), 0, weights + i * CPU_COLUMNS);
-                cpu_store(cpu_exp_below(sum[i][1] * scale - shift), 0, weights + i * CPU_COLUMNS + CPU_WIDTH);
+                float2 top = vload2(at + min(i, there - 1), tops);
+                cpu_store(cpu_exp_below(sum[i][0] * scale - top.s0) * top.s1, 0, weights + i * CPU_COLUMNS);
+                cpu_store(cpu_exp_below(sum[i][1] * scale - top.s0) * top.s1, 0, weights + i * CPU_COLUMNS + CPU_WIDTH);
             }
         }
         ATTENTION_PRODUCT(sum, gradients, value_panels + panel)
@@ -324,21 +330,21 @@ CLT_ITEM void ATTENTION_NAME(cpu_attention_grad_query_item)(int item, global con
     }
     ATTENTION_NAME(attention_store)(out, there, scale, dq + at * ATTENTION_D);
 }
-kernel void ATTENTION_NAME(cpu_attention_grad_query)(global const float *q, global const float *k, global const float *dy, global const float *log_sums,
+kernel void ATTENTION_NAME(cpu_attention_grad_query)(global const float *q, global const float *k, global const float *dy, global const float *tops,
                                                      global const float *deltas, global const float *key_panels, global const float *value_panels,
                                                      ATTENTION_OPTIONS, global float *dq, ATTENTION_SCALARS) {
-    ATTENTION_NAME(cpu_attention_grad_query_item)(get_global_id(0), q, k, dy, log_sums, deltas, key_panels, value_panels, mask, position_ids, rng, dq,
+    ATTENTION_NAME(cpu_attention_grad_query_item)(get_global_id(0), q, k, dy, tops, deltas, key_panels, value_panels, mask, position_ids, rng, dq,
                                                   ATTENTION_ARGUMENTS);
 }
 
 CLT_ITEM void ATTENTION_NAME(cpu_attention_grad_key_value_item)(int item, global const float *q, global const float *k, global const float *v,
-                                                                global const float *log_sums, global const float *deltas, global const float *dy,
+                                                                global const float *tops, global const float *deltas, global const float *dy,
                                                                 global const float *query_panels, global const float *gradient_panels,
                                                                 ATTENTION_OPTIONS, global float *dk, global float *dv, ATTENTION_SCALARS) {
     int t = size.s2, s = size.s3, blocks = (s + CPU_ROWS - 1) / CPU_ROWS, keys = item / blocks, first = item % blocks * CPU_ROWS;
     int there = min(CPU_ROWS, s - first), tiles = (t + CPU_COLUMNS - 1) / CPU_COLUMNS, group = size.s4 / size.s1, at = keys * s + first;
     float rows[CPU_ROWS * ATTENTION_D], values[CPU_ROWS * ATTENTION_D], key_sums[CPU_ROWS * ATTENTION_D], value_sums[CPU_ROWS * ATTENTION_D];
-    float p[CPU_ROWS * CPU_COLUMNS], ds[CPU_ROWS * CPU_COLUMNS], shifts[CPU_COLUMNS], delta[CPU_COLUMNS];
+    float p[CPU_ROWS * CPU_COLUMNS], ds[CPU_ROWS * CPU_COLUMNS], most[CPU_COLUMNS], shares[CPU_COLUMNS], delta[CPU_COLUMNS];
     float kept[CPU_ROWS * CPU_COLUMNS];
     ATTENTION_NAME(attention_rows)(k + at * ATTENTION_D, there, rows);
     ATTENTION_NAME(attention_rows)(v + at * ATTENTION_D, there, values);
@@ -348,7 +354,8 @@ CLT_ITEM void ATTENTION_NAME(cpu_attention_grad_key_value_item)(int item, global
         for (int j = places == 1 ? first / CPU_COLUMNS * CPU_COLUMNS : 0; j < t; j += CPU_COLUMNS) {
             int panel = (head * tiles + j / CPU_COLUMNS) * CPU_COLUMNS * ATTENTION_D, row = head * t + j, count = min(CPU_COLUMNS, t - j);
             for (int c = 0; c < CPU_COLUMNS; c++) {
-                shifts[c] = c < count ? log_sums[row + c] : INFINITY;
+                most[c] = c < count ? tops[2 * (row + c)] : INFINITY;
+                shares[c] = c < count ? tops[2 * (row + c) + 1] : 0;
                 delta[c] = c < count ? deltas[row + c] : 0;
             }
             cpu_vector sum[CPU_ROWS][2];
@@ -360,11 +367,12 @@ CLT_ITEM void ATTENTION_NAME(cpu_attention_grad_key_value_item)(int item, global
                 }
                 cpu_attention_mask_keys(p, mask, masked, strides, row, count, first, there, size);
                 for (int i = 0; i < CPU_ROWS; i++)
-                    for (int c = 0; c < 2; c++) cpu_store(cpu_exp_below(cpu_load(c, p + i * CPU_COLUMNS) - cpu_load(c, shifts)), c, p + i * CPU_COLUMNS);
+                    for (int c = 0; c < 2; c++)
+                        cpu_store(cpu_exp_below(cpu_load(c, p + i * CPU_COLUMNS) - cpu_load(c, most)) * cpu_load(c, shares), c, p + i * CPU_COLUMNS);
             } else {
                 _Pragma("unroll") for (int i = 0; i < CPU_ROWS; i++) {
-                    cpu_store(cpu_exp_below(sum[i][0] * scale - cpu_load(0, shifts)), 0, p + i * CPU_COLUMNS);
-                    cpu_store(cpu_exp_below(sum[i][1] * scale - cpu_load(1, shifts)), 0, p + i * CPU_COLUMNS + CPU_WIDTH);
+                    cpu_store(cpu_exp_below(sum[i][0] * scale - cpu_load(0, most)) * cpu_load(0, shares), 0, p + i * CPU_COLUMNS);
+                    cpu_store(cpu_exp_below(sum[i][1] * scale - cpu_load(1, most)) * cpu_load(1, shares), 0, p + i * CPU_COLUMNS + CPU_WIDTH);
                 }
             }
             for (int i = 0; places == 1 && i < CPU_ROWS; i++)
@@ -392,9 +400,9 @@ CLT_ITEM void ATTENTION_NAME(cpu_attention_grad_key_value_item)(int item, global
     ATTENTION_NAME(attention_store)(value_sums, there, 1, dv + at * ATTENTION_D);
 }
 kernel void ATTENTION_NAME(cpu_attention_grad_key_value)(global const float *q, global const float *k, global const float *v,
-                                                         global const float *log_sums, global const float *deltas, global const float *dy,
+                                                         global const float *tops, global const float *deltas, global const float *dy,
                                                          global const float *query_panels, global const float *gradient_panels, ATTENTION_OPTIONS,
                                                          global float *dk, global float *dv, ATTENTION_SCALARS) {
-    ATTENTION_NAME(cpu_attention_grad_key_value_item)(get_global_id(0), q, k, v, log_sums, deltas, dy, query_panels, gradient_panels, mask,
+    ATTENTION_NAME(cpu_attention_grad_key_value_item)(get_global_id(0), q, k, v, tops, deltas, dy, query_panels, gradient_panels, mask,
                                                       position_ids, rng, dk, dv, ATTENTION_ARGUMENTS);
 }

@@ -102,7 +102,7 @@ static int2 gpu_attention_lane(void) {
 }
 
 kernel GPU_FIXED_GROUP void gpu_attention(global const float *q, global const float *k, global const float *v, ATTENTION_OPTIONS, global float *y,
-                                          global float *log_sums, ATTENTION_SCALARS) {
+                                          global float *tops, ATTENTION_SCALARS) {
     local float a[GPU_T * GPU_PITCH], b[GPU_T * GPU_PITCH], maxima[GPU_T], sums[GPU_T], factors[GPU_T];
     local int seen[GPU_T];
     int t = size.s2, s = size.s3, tiles = (t + GPU_T - 1) / GPU_T, head = get_group_id(0) / tiles, first = get_group_id(0) % tiles * GPU_T;
@@ -154,16 +154,16 @@ kernel GPU_FIXED_GROUP void gpu_attention(global const float *q, global const fl
         shares[i] = 1 / (total == 0 ? 1 : total);
     }
     gpu_attention_put(y + row * ATTENTION_D, rows, out, shares, lane);
-    if (item < rows) log_sums[row + item] = sums[item] == 0 ? INFINITY : maxima[item] + log(sums[item]);
+    if (item < rows) vstore2(sums[item] == 0 ? (float2)(INFINITY, 0) : (float2)(maxima[item], 1 / sums[item]), row + item, tops);
 }
 
 /* The weight p of a score, what dropout makes of it, z p, and the gradient ds of the score by that of z p. */
-static float2 gpu_attention_weigh(float score, bool sees, float gradient, float log_sum, float delta, float kept) {
-    float p = sees ? exp(score - log_sum) : 0.0f;
+static float2 gpu_attention_weigh(float score, bool sees, float gradient, float2 top, float delta, float kept) {
+    float p = sees ? exp(score - top.s0) * top.s1 : 0.0f;
     return (float2)(kept * p, sees ? p * (kept * gradient - delta) : 0.0f);
 }
 
-kernel GPU_FIXED_GROUP void gpu_attention_grad_query(global const float *q, global const float *k, global const float *v, global const float *log_sums,
+kernel GPU_FIXED_GROUP void gpu_attention_grad_query(global const float *q, global const float *k, global const float *v, global const float *tops,
                                                      global const float *deltas, global const float *dy, ATTENTION_OPTIONS, global float *dq,
                                                      ATTENTION_SCALARS) {
     local float a[GPU_T * GPU_PITCH], b[GPU_T * GPU_PITCH];
@@ -185,7 +185,7 @@ kernel GPU_FIXED_GROUP void gpu_attention_grad_query(global const float *q, glob
                 int own = 4 * lane.s0 + i, other = j + 4 * lane.s1 + c, at = row + min(own, rows - 1);
                 bool sees = other < seen[own];
                 float score = sees ? attention_score(scores[c], mask, masked, strides, at, other, size) : 0.0f;
-                gradients[c] = gpu_attention_weigh(score, sees, gradients[c], log_sums[at], deltas[at], attention_kept(rng, site, dropout, at, other, size)).s1;
+                gradients[c] = gpu_attention_weigh(score, sees, gradients[c], vload2(at, tops), deltas[at], attention_kept(rng, site, dropout, at, other, size)).s1;
             }
             gradient[i] = vload4(0, gradients);
         }
@@ -198,7 +198,7 @@ kernel GPU_FIXED_GROUP void gpu_attention_grad_query(global const float *q, glob
 
 /* A work-group takes GPU_T keys of a head, which several heads of queries may share. */
 kernel GPU_FIXED_GROUP void gpu_attention_grad_key_value(global const float *q, global const float *k, global const float *v,
-                                                         global const float *log_sums, global const float *deltas, global const float *dy,
+                                                         global const float *tops, global const float *deltas, global const float *dy,
                                                          ATTENTION_OPTIONS, global float *dk, global float *dv, ATTENTION_SCALARS) {
     local float a[GPU_T * GPU_PITCH], b[GPU_T * GPU_PITCH];
     local int seen[GPU_T];
@@ -223,7 +223,7 @@ kernel GPU_FIXED_GROUP void gpu_attention_grad_key_value(global const float *q, 
                     int own = first + 4 * lane.s0 + i, other = 4 * lane.s1 + c, at = row + min(other, rows - 1);
                     bool sees = own < seen[other];
                     float score = sees ? attention_score(scores[c], mask, masked, strides, at, own, size) : 0.0f;
-                    float2 both = gpu_attention_weigh(score, sees, gradients[c], log_sums[at], deltas[at], attention_kept(rng, site, dropout, at, own, size));
+                    float2 both = gpu_attention_weigh(score, sees, gradients[c], vload2(at, tops), deltas[at], attention_kept(rng, site, dropout, at, own, size));
                     scores[c] = both.s0;
                     gradients[c] = both.s1;
                 }
