@@ -30,6 +30,21 @@ static clt_status copy_name(const clt_tensor *node, clt_tensor *copy) {
     return CLT_OK;
 }
 
+/* A table of the graph's own batch or length does not fit another one, which its op's shape rule tells, but of a size of one, which
+ * would be stretched to it. */
+static clt_status check_size_one(const clt_tensor *node, const clt_tensor *copy) {
+    int rank = copy->shape.rank, own = node->op->stretches == CLT_STRETCH_BATCHES ? 2 : 0;
+    for (int i = 0; node->op->stretches != CLT_STRETCH_NONE && i < node->n_inputs; i++) {
+        const clt_shape *built = &node->inputs[i]->shape, *shape = &copy->inputs[i]->shape;
+        for (int d = 0; d < shape->rank - own; d++) {
+            int64_t size = copy->shape.dims[rank - shape->rank + d];
+            if (shape->dims[d] != 1 || built->dims[d] == 1 || size == 1) continue;
+            return clt_fail(CLT_E_SHAPE, "%s: dimension %d of operand %d is 1, and was %lld where the graph was built: it is not stretched to %lld", clt_node_name(node), d, i, (long long)built->dims[d], (long long)size);
+        }
+    }
+    return CLT_OK;
+}
+
 static clt_status copy_op(clt_graph *clone, const clt_tensor *node, clt_tensor *const *map, clt_tensor **copy) {
     clt_tensor **inputs = clt_alloc((size_t)node->n_inputs * sizeof *inputs);
     if (!inputs) return clt_fail_memory((size_t)node->n_inputs * sizeof *inputs);
@@ -37,6 +52,7 @@ static clt_status copy_op(clt_graph *clone, const clt_tensor *node, clt_tensor *
     *copy = clt_node(clone, node->op, node->attributes, inputs, node->n_inputs);
     clt_free(inputs);
     CLT_TRY(clt_graph_status(clone));
+    CLT_TRY(check_size_one(node, *copy));
     CLT_TRY(copy_name(node, *copy));
     for (int k = 0; k < node->op->more_outputs; k++) CLT_TRY(copy_name(node->outputs[k], (*copy)->outputs[k]));
     return CLT_OK;

@@ -136,6 +136,13 @@ typedef enum clt_epilogue_family {
     CLT_EPILOGUE_CHANNELS /* dimension 1 */
 } clt_epilogue_family;
 
+/* The dimensions, counted from the last one, along which operands of size one are repeated to the result's. */
+typedef enum clt_stretch {
+    CLT_STRETCH_NONE,
+    CLT_STRETCH_ALL,
+    CLT_STRETCH_BATCHES /* all but the last two, of matrices */
+} clt_stretch;
+
 /* How an op is described: what it is called, its attributes, its rules, and its traits, by which the rooms above treat
  * it. How it is computed on a device is the backend table's (backends/backend.h). */
 struct clt_op {
@@ -165,6 +172,7 @@ struct clt_op {
      * count as operands, behind the inputs: plans compute those first (exec/passes/split.c). */
     bool (*form)(const clt_tensor *node, bool training, struct clt_form *form);
 
+    clt_stretch stretches;
     bool is_view;    /* the output shares the memory of input 0 */
     int64_t (*view_offset)(const clt_tensor *node); /* where a view begins in it, in elements; NULL: at 0 */
     unsigned writes; /* bit i: input i is updated in place */

@@ -71,6 +71,7 @@ const clt_op clt_op_matmul = {
     .attributes_bytes = sizeof(clt_matmul_attributes),
     .schema = schema,
     .infer = infer,
+    .stretches = CLT_STRETCH_BATCHES,
     .gradient = gradient,
     .cost = cost,
     .epilogue = CLT_EPILOGUE_COLUMNS,

@@ -201,6 +201,7 @@ const clt_op clt_op_pointwise = {
     .schema = schema,
     .cost = cost,
     .infer = infer,
+    .stretches = CLT_STRETCH_ALL,
     .gradient = gradient,
     .label = label,
     .form = form,

@@ -486,6 +486,8 @@ static clt_status restore(clt_trainer *t, clt_loader *loader, const clt_weight_f
     *values = clt_calloc(list->n, sizeof **values);
     if (!*values) return clt_fail_memory(list->n * sizeof **values);
     CLT_TRY(read_values(files, list, what, *values));
+    /* First, for a caller's function may fail: then nothing else has changed. */
+    if (p.whole) CLT_TRY(clt_initialize_variables(t->graph, t->store, p.seed, CLT_INITIALIZE_UNSAVED_ANEW));
     if (p.whole) CLT_TRY(clt_trainer_set_note(t, clt_weight_files_metadata(files, note_key)));
     if (loader && p.has_loader) CLT_TRY(clt_loader_set_position(loader, p.loader));
     clt_trouble before = t->trouble;
@@ -495,7 +497,6 @@ static clt_status restore(clt_trainer *t, clt_loader *loader, const clt_weight_f
     CLT_TRY(write_values(list, *values));
     *restored = p;
     if (p.whole) CLT_TRY(restore_run(t, &p, clt_safetensors_metadata(file, choices_key)));
-    if (p.whole) CLT_TRY(clt_initialize_variables(t->graph, t->store, p.seed, CLT_INITIALIZE_UNSAVED_ANEW));
     t->trouble = p.whole && !t->options.comm ? CLT_TROUBLE_NONE : before;
     return CLT_OK;
 }

@@ -277,6 +277,27 @@ static void lengths_are_checked(void **state) {
 }
 
 /* Parameters whose sizes are those of the batch stay; so does what is made of them alone. */
+/* What only fits because a size of one stretches was built for the graph's own size. */
+static void a_size_of_one_stretches_nothing(void **state) {
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        clt_graph *g = new_graph(), *clone;
+        clt_tensor *x = clt_sequence_input(g, "x", CLT_F32, CLT_SHAPE(4, 3, 2), 1), **map, *y = NULL;
+        clt_sizes sizes = {.batch = i % 2 ? 3 : 1, .length = i % 2 ? 1 : 3};
+        switch (i) {
+        case 0: y = clt_add(x, clt_fill(g, CLT_SHAPE(4, 1, 2), 3)); break;
+        case 1: y = clt_mul(clt_fill(g, CLT_SHAPE(3, 2), 3), x); break;
+        case 2: y = clt_matmul(x, clt_fill(g, CLT_SHAPE(4, 2, 5), 3)); break;
+        case 3: y = clt_where(clt_fill(g, CLT_SHAPE(3, 1), 1), clt_sum(x, CLT_AXES(0)), clt_relu(clt_sum(x, CLT_AXES(0)))); break;
+        case 4: y = clt_where(clt_fill(g, CLT_SHAPE(4, 3, 2), 1), x, x); break;
+        }
+        assert_ok(clt_graph_status(g));
+        assert_status(clt_graph_clone(g, &y, 1, sizes, &clone, &map), CLT_E_SHAPE);
+        assert_non_null(strstr(clt_error_detail(), i == 3 ? "where: dimension 0 of operand 1 is 1, and was 3 where the graph was built: it is not stretched to 3" : "is not stretched to"));
+        clt_graph_destroy(g);
+    }
+}
+
 static void parameters_of_the_batch_size_stay(void **state) {
     (void)state;
     clt_graph *g = new_graph(), *clone;
@@ -496,6 +517,7 @@ int main(void) {
         cmocka_unit_test(one_sample_may_become_many),
         cmocka_unit_test(numbers_do_not_follow_the_length),
         cmocka_unit_test(lengths_are_checked),
+        cmocka_unit_test(a_size_of_one_stretches_nothing),
         cmocka_unit_test(parameters_of_the_batch_size_stay),
         cmocka_unit_test(inputs_stay_in_order),
         cmocka_unit_test(a_clone_makes_no_variables),

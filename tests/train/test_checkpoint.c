@@ -225,7 +225,15 @@ static void weights_that_match(void **state) {
     destroy(&m);
 }
 
-/* It is in neither file, files without it load, and it keeps its value over a load. */
+static bool reading_fails;
+
+static clt_status read_twos(void *user, int64_t first, int64_t count, float *values) {
+    (void)user, (void)first;
+    for (int64_t i = 0; i < count; i++) values[i] = 2;
+    return reading_fails ? clt_fail(CLT_E_IO, "gone") : CLT_OK;
+}
+
+/* It is in neither file, files without it load, and it keeps its value over a load. Where it cannot begin anew, nothing is loaded. */
 static void unsaved_buffers(void **state) {
     (void)state;
     clt_graph *graph;
@@ -234,7 +242,7 @@ static void unsaved_buffers(void **state) {
     assert_ok(clt_graph_create(&graph));
     clt_tensor *x = clt_input(graph, "x", CLT_F32, CLT_SHAPE(2, 3)), *w = clt_parameter(graph, "w", CLT_SHAPE(3), (clt_init){CLT_INIT_CONSTANT, 1, 0});
     clt_init two = {CLT_INIT_CONSTANT, 2, 0};
-    clt_tensor *scratch = clt_buffer_with(graph, "scratch", CLT_SHAPE(1), two, (clt_buffer_options){.unsaved = true});
+    clt_tensor *scratch = clt_buffer_with(graph, "scratch", CLT_SHAPE(1), (clt_init){CLT_INIT_READ, .read = read_twos}, (clt_buffer_options){.unsaved = true});
     clt_tensor *saved_too = clt_buffer(graph, "kept", CLT_SHAPE(1), two);
     clt_tensor *loss = clt_mean(clt_mul(clt_mul(clt_mul(x, w), scratch), saved_too), CLT_ALL_AXES);
     assert_ok(clt_trainer_create(&t, device, loss, NULL));
@@ -253,6 +261,16 @@ static void unsaved_buffers(void **state) {
         assert_true(found == (weights ? 5 : 2)); /* a training that goes on begins with the first values */
         assert_ok(clt_trainer_set(t, "scratch", &value, 1));
     }
+    assert_ok(clt_checkpoint_save(t, NULL, support_path("unsaved")));
+    assert_ok(clt_trainer_set(t, "kept", &value, 1));
+    reading_fails = true;
+    assert_status(clt_checkpoint_load(t, NULL, support_path("unsaved")), CLT_E_IO);
+    assert_detail("first values of \"scratch\": gone");
+    assert_ok(clt_trainer_get(t, "kept", &found, 1));
+    assert_true(found == 5);
+    assert_ok(clt_trainer_step(t, &(clt_batch){.samples = 2, .n_fields = 1, .fields = {{CLT_F32, CLT_SHAPE(2, 3), (float[6]){0}}}}));
+    reading_fails = false;
+    assert_ok(clt_checkpoint_load(t, NULL, support_path("unsaved")));
     clt_trainer_destroy(t);
     clt_graph_destroy(graph);
 }
