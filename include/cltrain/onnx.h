@@ -87,9 +87,12 @@ CLT_API const clt_onnx_problem *clt_onnx_problem_at(const clt_onnx *onnx, size_t
 
 /* Writes the file anew, with the weights and running statistics that a trainer of the last build has by now: all other bytes stay, and so do weights that the
  * network does not use. External data are written beside it under their names. Each file is replaced as a whole, or stays as it was; `path` may be the one
- * that was read. CLT_E_INVALID: it is another one in the same folder, and its external data would replace those of the file that was read;
+ * that was read. CLT_E_INVALID: its external data would replace those of another model in the same folder;
  * CLT_E_NOT_FOUND: the trainer is of another graph; CLT_E_UNSUPPORTED names a weight whose values cannot be replaced; CLT_E_IO. */
 CLT_API clt_status clt_onnx_save(clt_onnx *onnx, clt_trainer *trainer, const char *path);
+
+/* Whether clt_onnx_save would replace another model's external data, to be known before a training. CLT_OK, CLT_E_INVALID, CLT_E_IO. */
+CLT_API clt_status clt_onnx_check_path(clt_onnx *onnx, const char *path);
 
 typedef struct clt_onnx_export_options {
     bool external_data; /* weights in a file of their own, PATH.data. Default: where the model would have more than 1 GiB */

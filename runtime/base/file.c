@@ -47,6 +47,11 @@ clt_status clt_file_size(const char *path, uint64_t *bytes) {
     return CLT_OK;
 }
 
+bool clt_file_exists(const char *path) {
+    struct stat status;
+    return !stat(path, &status);
+}
+
 bool clt_file_same(const char *a, const char *b) {
     struct stat left, right;
     return !stat(a, &left) && !stat(b, &right) && left.st_dev == right.st_dev && left.st_ino == right.st_ino;

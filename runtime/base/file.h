@@ -14,6 +14,7 @@ clt_status clt_file_read(const char *path, size_t limit_bytes, void **bytes, siz
 /* Size of a regular file. */
 clt_status clt_file_size(const char *path, uint64_t *bytes);
 
+bool clt_file_exists(const char *path);
 /* Whether both paths lead to one file that is there. */
 bool clt_file_same(const char *a, const char *b);
 

@@ -18,6 +18,7 @@ SUPPORT_DEVICE
 typedef struct network {
     message graph;
     int64_t opset;
+    const char *producer;
     const char *location; /* of a file that has the weights, one behind the other; NULL: they are in the model */
     size_t external_bytes;
 } network;
@@ -95,6 +96,7 @@ static void add_node(network *n, const char *op, const char *const *inputs, cons
 static const char *write_network(const network *n) {
     message opset = {.length = 0}, m = {.length = 0};
     put_number(&opset, 2, (uint64_t)(n->opset ? n->opset : 17));
+    if (n->producer) put_text(&m, 2, n->producer);
     put_message(&m, 8, &opset);
     put_message(&m, 7, &n->graph);
     return write_bytes("network.onnx", m.bytes, m.length);
@@ -448,6 +450,72 @@ static void computed_indices_count_from_the_end(void **state) {
     clt_onnx_close(onnx);
 }
 
+/* What is chosen between is not multiplied. */
+static void infinities_stay_where_they_are(void **state) {
+    (void)state;
+    network n = {0};
+    clt_onnx *onnx;
+    clt_graph *graph;
+    float slopes[2 * IN], hot[2 * IN * 3];
+    add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
+    add_weight(&n, "slope", CLT_SHAPE(1), (float[]){INFINITY});
+    add_weight(&n, "values", CLT_SHAPE(2), (float[]){-INFINITY, 2});
+    add_list(&n, "depth", (int64_t[]){3}, 1);
+    add_node(&n, "Cast", (const char *const[]){"x", NULL}, "places", "to", CLT_ONNX_INT64);
+    NODE(&n, "PRelu", "y", "x", "slope");
+    NODE(&n, "OneHot", "hot", "places", "depth", "values");
+    add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
+    add_info(&n, 12, "hot", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN, 3));
+    assert_ok(clt_onnx_open(&onnx, write_network(&n)));
+    assert_ok(clt_graph_create(&graph));
+    assert_ok(clt_onnx_build(onnx, graph, &(clt_onnx_options){.batch = 2}));
+    predict(graph, clt_onnx_output(onnx, "y"), 2, slopes, 2 * IN);
+    predict(graph, clt_onnx_output(onnx, "hot"), 2, hot, 2 * IN * 3);
+    for (int i = 0; i < 2 * IN; i++) {
+        assert_true(slopes[i] == (x[i] < 0 ? -INFINITY : x[i]));
+        for (int k = 0; k < 3; k++) assert_true(hot[3 * i + k] == (k == ((int)x[i] + 3) % 3 ? 2 : -INFINITY));
+    }
+    clt_graph_destroy(graph);
+    clt_onnx_close(onnx);
+}
+
+static void put_word(message *m, const char *name, const char *value) {
+    message a = {.length = 0};
+    put_text(&a, 1, name);
+    put_text(&a, 4, value);
+    put_number(&a, 20, CLT_ONNX_A_STRING);
+    put_message(m, 5, &a);
+}
+
+/* By a scale of 1.5 three places become 4.5, which ONNX's own implementation lays the last corner at, and PyTorch at the fourth. */
+static void corners_are_their_producers(void **state) {
+    (void)state;
+    for (int pytorch = 0; pytorch < 2; pytorch++) {
+        network n = {.producer = pytorch ? "pytorch" : "other"};
+        clt_onnx *onnx;
+        clt_graph *graph;
+        float values[2 * 4];
+        add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
+        add_weight(&n, "scales", CLT_SHAPE(2), (float[]){1, 1.5f});
+        message m = {.length = 0};
+        put_text(&m, 1, "x"), put_text(&m, 1, ""), put_text(&m, 1, "scales"), put_text(&m, 2, "y"), put_text(&m, 4, "Resize");
+        put_word(&m, "mode", "linear"), put_word(&m, "coordinate_transformation_mode", "align_corners");
+        put_message(&n.graph, 1, &m);
+        add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, 4));
+        assert_ok(clt_onnx_open(&onnx, write_network(&n)));
+        assert_ok(clt_graph_create(&graph));
+        assert_ok(clt_onnx_build(onnx, graph, NULL));
+        predict(graph, clt_onnx_output(onnx, NULL), 2, values, 8);
+        for (int i = 0; i < 8; i++) {
+            float place = (float)(i % 4) * 2 / (pytorch ? 3.0f : 3.5f), part = place - floorf(place);
+            const float *at = x + i / 4 * IN + (int)place;
+            assert_true(fabsf(values[i] - (part > 0 ? at[0] * (1 - part) + at[1] * part : at[0])) < 1e-6f);
+        }
+        clt_graph_destroy(graph);
+        clt_onnx_close(onnx);
+    }
+}
+
 /* Positions and a mask that exporters compute from the length: batches of shorter sequences give what a file built for their length gives. */
 static void lengths_follow(void **state) {
     (void)state;
@@ -560,6 +628,7 @@ static void is_saved(void **state) {
     assert_int_equal(differences(path, saved), 0);
     assert_status(clt_onnx_save(onnx, t, support_path("none/saved.onnx")), CLT_E_IO);
     assert_status(clt_onnx_save(onnx, NULL, saved), CLT_E_INVALID);
+    assert_status(clt_onnx_check_path(onnx, NULL), CLT_E_INVALID);
     clt_trainer_destroy(second);
     clt_graph_destroy(other);
     clt_onnx_close(again);
@@ -594,12 +663,18 @@ static void external_data_are_saved(void **state) {
     clt_graph_destroy(other);
     clt_onnx_close(again);
 
-    /* The weights of the file that was read are replaced with it, and not by a copy's. */
-    snprintf(path, sizeof path, "%s", support_path("copy.onnx"));
-    assert_status(clt_onnx_save(onnx, t, path), CLT_E_INVALID);
-    assert_detail("weights/data.bin, the weights of ");
-    assert_true(differences(support_path("weights/data.bin"), support_path("out/weights/data.bin")) > 0 && access(path, F_OK) != 0);
+    assert_ok(clt_onnx_save(onnx, t, path)); /* over itself */
+
+    /* The weights of another model are not replaced: neither those of the file that was read, nor those of one in the folder. */
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s", support_path(i ? "out/copy.onnx" : "copy.onnx"));
+        assert_status(clt_onnx_check_path(onnx, path), CLT_E_INVALID);
+        assert_status(clt_onnx_save(onnx, t, path), CLT_E_INVALID);
+        assert_detail("weights/data.bin, the weights of another model");
+        assert_true(differences(support_path("weights/data.bin"), support_path("out/weights/data.bin")) > 0 && access(path, F_OK) != 0);
+    }
     snprintf(path, sizeof path, "%s", support_path("network.onnx"));
+    assert_ok(clt_onnx_check_path(onnx, path));
     assert_ok(clt_onnx_save(onnx, t, path));
     assert_int_equal(differences(support_path("weights/data.bin"), support_path("out/weights/data.bin")), 0);
     clt_trainer_destroy(t);
@@ -758,7 +833,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trains_as_in_c),      cmocka_unit_test(is_built_again), cmocka_unit_test(numbers_are_not_the_batch), cmocka_unit_test(a_table_is_not_cut_to_the_batch),
         cmocka_unit_test(constants_follow_the_batch), cmocka_unit_test(lengths_follow), cmocka_unit_test(bounds_mean_the_same_at_every_batch), cmocka_unit_test(kinks_are_seen),
-        cmocka_unit_test(large_constants_are_the_devices), cmocka_unit_test(computed_indices_count_from_the_end), cmocka_unit_test(is_saved), cmocka_unit_test(external_data_are_saved), cmocka_unit_test(names_are_checked),
+        cmocka_unit_test(large_constants_are_the_devices), cmocka_unit_test(computed_indices_count_from_the_end), cmocka_unit_test(infinities_stay_where_they_are), cmocka_unit_test(corners_are_their_producers), cmocka_unit_test(is_saved), cmocka_unit_test(external_data_are_saved), cmocka_unit_test(names_are_checked),
         cmocka_unit_test(problems_are_told_together), cmocka_unit_test(options_are_checked), cmocka_unit_test(shapes_are_checked),
         cmocka_unit_test(survives_failing_memory),    cmocka_unit_test(refuses_nothing),
     };

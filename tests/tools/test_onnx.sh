@@ -75,6 +75,22 @@ sed 's/a,b/a,c/' table.csv >other.csv
 expect 1 "other.csv" table.onnx --data csv:other.csv --epochs 0
 expect 2 "--no-standardize: the model was trained on standardized data" table.onnx --data csv:table.csv --no-standardize
 
+"$python" - <<'END' || fail "table.onnx tells of no data"
+import onnx
+m = onnx.load("table.onnx")
+next(p for p in m.metadata_props if p.key == "cltrain.preprocessing").value = "{"
+onnx.save(m, "damaged.onnx")
+onnx.save(onnx.load("digits.onnx"), "one.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
+END
+expect 2 "damaged.onnx: metadata \"cltrain.preprocessing\"" damaged.onnx --data csv:table.csv --epochs 0 --batch 6
+
+# Weights beside a file belong to one model.
+mkdir place && cp one.onnx weights.bin place
+expect 2 "place/weights.bin, the weights of another model" one.onnx --data digits --epochs 1 --export place/two.onnx
+cmp weights.bin place/weights.bin || fail "another model's weights are replaced"
+expect 0 "" one.onnx --data digits --epochs 1 --export place/one.onnx -q
+cmp -s weights.bin place/weights.bin && fail "place/one.onnx has its old weights"
+
 # ---- looked at ----
 
 probe=$(dirname "$program")/cltrain-probe

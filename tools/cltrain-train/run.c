@@ -182,6 +182,8 @@ static int open_outputs(run *r) {
     if (!ranks_lead(r->group)) return 0;
     int code = file_check_replaceable("--save", o->save);
     if (!code) code = file_check_replaceable("--export", o->export_to);
+    if (!code && o->export_to && model_is_onnx(o->export_to) && r->made->onnx && clt_onnx_check_path(r->made->onnx, o->export_to) < 0)
+        code = usage_error("--export: %s", clt_error_detail());
     if (!code) code = file_check_replaceable_in("--export-lora", o->export_lora, "adapter_model.safetensors");
     if (!code) code = file_check_replaceable("--profile", o->profile);
     return code ? code : open_log(r);

@@ -105,8 +105,11 @@ static clt_shape batched(clt_shape sample, int64_t batch) {
 /* The network of a file has its inputs, weights and output: they must be those that the data need. */
 static int add_onnx(task *made, const char *path, int64_t batch, const task_field *x, int64_t outputs) {
     char shape[256], wanted[256];
+    clt_preprocessing *told = NULL;
     clt_status status = clt_onnx_open(&made->onnx, path);
-    if (status >= 0) status = clt_onnx_build(made->onnx, made->graph, &(clt_onnx_options){.batch = batch});
+    if (status >= 0) status = clt_onnx_preprocessing(made->onnx, &told); /* the data were read by it, if it can be read */
+    clt_preprocessing_destroy(told);
+    if (status >= 0 || status == CLT_E_NOT_FOUND) status = clt_onnx_build(made->onnx, made->graph, &(clt_onnx_options){.batch = batch});
     if (status == CLT_E_IO || status == CLT_E_NO_MEMORY) return library_error(status, "reading the model");
     if (status < 0) return usage_error("%s", clt_error_detail());
     const char *name = clt_onnx_input_name(made->onnx, 0);

@@ -13,7 +13,8 @@ typedef struct resizing {
     bool antialias, exclude_outside;
 } resizing;
 
-/* The place in the input of a place of the output; `exact` is its size before it became a whole number, as ONNX's own implementation has it. */
+/* The place in the input of a place of the output; `exact` is its size before it became a whole number, as ONNX's own implementation has it. For
+ * corners that are aligned PyTorch takes the whole one, also where it has exported a scale. */
 static double place_of(const resizing *r, double at, double scale, double in, double out, double exact) {
     if (!strcmp(r->place, "asymmetric")) return at / scale;
     if (!strcmp(r->place, "align_corners")) return exact != 1 ? at * (in - 1) / (exact - 1) : 0;
@@ -63,9 +64,10 @@ static clt_status resize_axis(clt_onnx_call *c, const resizing *r, clt_tensor **
     *elements += in * out;
     CLT_TRY(clt_arena_take(&c->onnx->build, (size_t)(in * out), sizeof *matrix, &matrix));
     CLT_TRY(clt_arena_take(&c->onnx->build, (size_t)in, sizeof *row, &row));
+    bool whole = !strcmp(c->onnx->file.model.producer, "pytorch") && !strcmp(r->place, "align_corners");
     for (int64_t o = 0; o < out; o++) {
         memset(row, 0, (size_t)in * sizeof *row);
-        fill_row(r, place_of(r, (double)o, scale, (double)in, (double)out, scale * (double)in), scale, in, row);
+        fill_row(r, place_of(r, (double)o, scale, (double)in, (double)out, whole ? (double)out : scale * (double)in), scale, in, row);
         for (int64_t i = 0; i < in; i++) matrix[i * out + o] = row[i];
     }
     clt_tensor *weights;

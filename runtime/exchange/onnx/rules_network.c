@@ -119,7 +119,7 @@ static clt_status map_one_hot(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *y = clt_one_hot(indices, (int64_t)size);
     float off = values->floats[0], on = values->floats[1];
     if (clt_tensor_valid(y) && axis != y->shape.rank - 1) y = moved(y, y->shape.rank - 1, axis);
-    out[0] = off == 0 && on == 1 ? y : clt_add_scalar(clt_mul_scalar(y, on - off), off);
+    out[0] = off == 0 && on == 1 ? y : clt_where(y, clt_fill(c->graph, (clt_shape){0}, on), clt_fill(c->graph, (clt_shape){0}, off));
     return CLT_OK;
 }
 

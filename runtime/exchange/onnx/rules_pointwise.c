@@ -160,7 +160,7 @@ static clt_status map_prelu(clt_onnx_call *c, clt_tensor **out) {
         for (int d = 1; d < shape.rank; d++) shape.dims[d] = 1;
         slope = clt_reshape_to(slope, shape);
     }
-    out[0] = clt_add(clt_relu(x), clt_mul(slope, clt_neg(clt_relu(clt_neg(x)))));
+    out[0] = clt_where(clt_less(x, clt_fill(c->graph, (clt_shape){0}, 0)), clt_mul(slope, x), x);
     return CLT_OK;
 }
 

@@ -99,25 +99,55 @@ static clt_status write_patched(const clt_file_view *view, const char *from, con
     return clt_file_writer_end(writer, status);
 }
 
-/* DIR/location, whose folders are made. */
+/* DIR/location */
 static clt_status path_beside(const char *path, const char *location, clt_text *to) {
-    const char *slash = strrchr(path, '/'), *last;
+    const char *slash = strrchr(path, '/');
     if (slash) clt_text_add_bytes(to, path, (size_t)(slash - path) + 1);
     clt_text_add(to, "%s", location);
-    CLT_TRY(to->status);
-    last = strrchr(to->data, '/');
+    return to->status;
+}
+
+static clt_status make_folders(const char *location, const char *to) {
+    const char *last = strrchr(to, '/');
     if (!strchr(location, '/') || !last) return CLT_OK;
     clt_text folder = {0};
-    clt_text_add_bytes(&folder, to->data, (size_t)(last - to->data));
+    clt_text_add_bytes(&folder, to, (size_t)(last - to));
     clt_status status = folder.status == CLT_OK ? clt_file_make_folder(folder.data) : folder.status;
     clt_text_free(&folder);
     return status;
 }
 
-/* A model beside the one that was read would take its weights away: the data of both have one name. */
+/* Whether the model that is at `path` by now has its weights at the location, too. */
+static bool has_data_at(const char *path, const char *location) {
+    clt_onnx_file file;
+    bool has = false;
+    if (clt_onnx_file_open(&file, path) == CLT_OK)
+        for (size_t i = 0; i < file.model.n_initializers && !has; i++) {
+            const clt_onnx_external *external = file.model.initializers[i].external;
+            has = external && !strcmp(external->location, location);
+        }
+    clt_onnx_file_close(&file);
+    return has;
+}
+
+/* A model beside another would take its weights away, where the data of both have one name. */
 static clt_status check_place(const clt_onnx *o, const char *path, const char *to, const clt_onnx_data_file *data) {
-    if (clt_file_same(path, o->file.path) || !clt_file_same(to, data->path)) return CLT_OK;
-    return clt_fail(CLT_E_INVALID, "%s would replace %s, the weights of %s: save in another folder, or over %s itself", path, to, o->file.path, o->file.path);
+    if (!clt_file_exists(to) || clt_file_same(path, o->file.path)) return CLT_OK;
+    if (!clt_file_same(to, data->path) && has_data_at(path, data->location)) return CLT_OK;
+    return clt_fail(CLT_E_INVALID, "%s would replace %s, the weights of another model: save in another folder, or over the model itself", path, to);
+}
+
+clt_status clt_onnx_check_path(clt_onnx *onnx, const char *path) {
+    if (!onnx || !path) return clt_fail(CLT_E_INVALID, "clt_onnx_check_path: onnx or path is NULL");
+    clt_status status = clt_onnx_open_all(&onnx->file);
+    for (size_t i = 0; status == CLT_OK && i < onnx->file.n_data_files; i++) {
+        const clt_onnx_data_file *data = &onnx->file.data_files[i];
+        clt_text to = {0};
+        status = path_beside(path, data->location, &to);
+        if (status == CLT_OK) status = check_place(onnx, path, to.data, data);
+        clt_text_free(&to);
+    }
+    return status;
 }
 
 static clt_status save_external(clt_onnx *o, clt_trainer *trainer, const char *path, const clt_onnx_data_file *data) {
@@ -125,7 +155,7 @@ static clt_status save_external(clt_onnx *o, clt_trainer *trainer, const char *p
     clt_text to = {0};
     clt_status status = collect(o, data->location, &p);
     if (status == CLT_OK) status = path_beside(path, data->location, &to);
-    if (status == CLT_OK) status = check_place(o, path, to.data, data);
+    if (status == CLT_OK) status = make_folders(data->location, to.data);
     if (status == CLT_OK) status = write_patched(&data->view, data->path, to.data, trainer, &p);
     clt_text_free(&to);
     clt_free(p.items);
@@ -135,7 +165,7 @@ static clt_status save_external(clt_onnx *o, clt_trainer *trainer, const char *p
 clt_status clt_onnx_save(clt_onnx *onnx, clt_trainer *trainer, const char *path) {
     if (!onnx || !trainer || !path) return clt_fail(CLT_E_INVALID, "clt_onnx_save: onnx, trainer or path is NULL");
     patches p = {0};
-    clt_status status = clt_onnx_open_all(&onnx->file);
+    clt_status status = clt_onnx_check_path(onnx, path);
     for (size_t i = 0; status == CLT_OK && i < onnx->file.n_data_files; i++) status = save_external(onnx, trainer, path, &onnx->file.data_files[i]);
     if (status == CLT_OK) status = collect(onnx, NULL, &p);
     if (status == CLT_OK) status = write_patched(&onnx->file.view, onnx->file.path, path, trainer, &p);
