@@ -68,7 +68,8 @@ typedef struct clt_onnx_options {
 /* Adds the network to a graph. CLT_E_UNSUPPORTED: some of it has no counterpart here: clt_onnx_problem_at tells all of what, and the graph is of no
  * use; CLT_E_INVALID: an option names nothing of the file, or a size is missing; CLT_E_SHAPE, CLT_E_FORMAT, CLT_E_NO_MEMORY. `options` may be
  * NULL. Inputs whose dimension 0 is the batch become inputs (clt_input, or clt_sequence_input where one is the length), in the file's order; all others fixed ones. i64 becomes i32, and
- * booleans u8. Weights are f32 tensors of one dimension or more; scalars and integers become constants, and so do those that clt_onnx_export marks. */
+ * booleans u8. Weights are f32 tensors of one dimension or more; scalars and integers become constants, and so
+ * do those that clt_onnx_export marks. What PyTorch's newer exporter says to be a buffer is a buffer. */
 CLT_API clt_status clt_onnx_build(clt_onnx *onnx, clt_graph *graph, const clt_onnx_options *options);
 
 /* An output of the network that was built last, f32, or i32 where the file has integers; booleans are 0 and 1 in f32. `name` NULL: the first. NULL:

@@ -450,6 +450,44 @@ static void computed_indices_count_from_the_end(void **state) {
     clt_onnx_close(onnx);
 }
 
+static void add_note(network *n, const char *name, const char *kind) {
+    message m = {.length = 0}, pair = {.length = 0};
+    put_text(&m, 1, name);
+    put_text(&pair, 1, "pkg.torch.export.graph_signature.InputSpec.kind");
+    put_text(&pair, 2, kind);
+    put_message(&m, 4, &pair);
+    put_message(&n->graph, 13, &m);
+}
+
+/* PyTorch's newer exporter tells parameters from buffers and constants. */
+static void what_pytorch_trains_is_trained(void **state) {
+    (void)state;
+    network n = {0};
+    clt_onnx *onnx;
+    clt_graph *graph;
+    float values[2 * IN];
+    add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
+    for (int i = 0; i < 4; i++) add_weight(&n, (const char *const[]){"a", "b", "c", "d"}[i], CLT_SHAPE(IN), (float[]){1, 2, (float)i});
+    NODE(&n, "Mul", "p", "x", "a");
+    NODE(&n, "Mul", "q", "p", "b");
+    NODE(&n, "Mul", "r", "q", "c");
+    NODE(&n, "Mul", "y", "r", "d");
+    add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
+    add_note(&n, "a", "PARAMETER"), add_note(&n, "b", "BUFFER"), add_note(&n, "c", "CONSTANT_TENSOR"), add_note(&n, "nothing", "BUFFER"), add_note(&n, "y", "BUFFER");
+    assert_ok(clt_onnx_open(&onnx, write_network(&n)));
+    for (int i = 0; i < 2; i++) {
+        assert_ok(clt_graph_create(&graph));
+        assert_ok(clt_onnx_build(onnx, graph, NULL));
+        assert_true(clt_graph_find(graph, "a")->variable->trained && clt_graph_find(graph, "d")->variable->trained);
+        assert_true(clt_graph_find(graph, "b")->variable->is_buffer);
+        assert_int_equal(clt_graph_parameter_count(graph), 2 * IN);
+        predict(graph, clt_onnx_output(onnx, NULL), 2, values, 2 * IN);
+        for (int k = 0; k < 2; k++) assert_true(values[3 * k] == x[3 * k] && values[3 * k + 1] == 16 * x[3 * k + 1] && values[3 * k + 2] == 0);
+        clt_graph_destroy(graph);
+    }
+    clt_onnx_close(onnx);
+}
+
 /* What is chosen between is not multiplied. */
 static void infinities_stay_where_they_are(void **state) {
     (void)state;
@@ -833,7 +871,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trains_as_in_c),      cmocka_unit_test(is_built_again), cmocka_unit_test(numbers_are_not_the_batch), cmocka_unit_test(a_table_is_not_cut_to_the_batch),
         cmocka_unit_test(constants_follow_the_batch), cmocka_unit_test(lengths_follow), cmocka_unit_test(bounds_mean_the_same_at_every_batch), cmocka_unit_test(kinks_are_seen),
-        cmocka_unit_test(large_constants_are_the_devices), cmocka_unit_test(computed_indices_count_from_the_end), cmocka_unit_test(infinities_stay_where_they_are), cmocka_unit_test(corners_are_their_producers), cmocka_unit_test(is_saved), cmocka_unit_test(external_data_are_saved), cmocka_unit_test(names_are_checked),
+        cmocka_unit_test(large_constants_are_the_devices), cmocka_unit_test(computed_indices_count_from_the_end), cmocka_unit_test(what_pytorch_trains_is_trained), cmocka_unit_test(infinities_stay_where_they_are), cmocka_unit_test(corners_are_their_producers), cmocka_unit_test(is_saved), cmocka_unit_test(external_data_are_saved), cmocka_unit_test(names_are_checked),
         cmocka_unit_test(problems_are_told_together), cmocka_unit_test(options_are_checked), cmocka_unit_test(shapes_are_checked),
         cmocka_unit_test(survives_failing_memory),    cmocka_unit_test(refuses_nothing),
     };

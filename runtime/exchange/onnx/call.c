@@ -58,7 +58,7 @@ clt_shape clt_onnx_shape_at(const clt_tensor *t, int s) {
 
 bool clt_onnx_is_weight(const clt_onnx_value *value) {
     const clt_onnx_tensor *t = value->initializer;
-    return t && t->type == CLT_ONNX_FLOAT && t->rank > 0 && strcmp(t->kind, "constant") != 0;
+    return t && t->type == CLT_ONNX_FLOAT && t->rank > 0 && strcmp(value->kind, "constant") != 0;
 }
 
 void clt_onnx_set_literal(clt_onnx_value *value, clt_literal *literal) {
@@ -112,7 +112,7 @@ static clt_status make_weight(clt_onnx_call *c, clt_onnx_value *value, bool buff
     if (c->graph->n_variables >= MOST_VARIABLES) return clt_fail(CLT_E_RANGE, "more than %d weights", MOST_VARIABLES);
     for (int d = 0; d < shape.rank; d++) shape.dims[d] = t->dims[d];
     const char *called = variable_name(value->name, name, sizeof name);
-    value->tensor = buffer || !strcmp(t->kind, "buffer") ? clt_buffer(c->graph, called, shape, init) : clt_parameter(c->graph, called, shape, init);
+    value->tensor = buffer || !strcmp(value->kind, "buffer") ? clt_buffer(c->graph, called, shape, init) : clt_parameter(c->graph, called, shape, init);
     value->type = CLT_ONNX_FLOAT;
     return clt_graph_status(c->graph);
 }

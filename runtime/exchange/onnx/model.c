@@ -423,6 +423,25 @@ static clt_status info_item(const reader *r, clt_wire message, void *item) {
     return read_lists(r, shape, name, (list[]){{1, sizeof(clt_onnx_dim), dim_item, &info->dims, &info->rank}}, 1);
 }
 
+static clt_status note_item(const reader *r, clt_wire message, void *item) {
+    static const char name[] = "a value";
+    enum { METADATA = 4 };
+    clt_onnx_note *note = item;
+    clt_wire_field field;
+    *note = (clt_onnx_note){.kind = ""};
+    CLT_TRY(read_texts(r, message, name, (text_field[]){{1, &note->name}}, 1));
+    for (bool more;;) {
+        clt_onnx_pair p;
+        CLT_TRY(next_field(r, &message, name, &field, &more));
+        if (!more) return CLT_OK;
+        if (field.number != METADATA) continue;
+        CLT_TRY(want(r, &message, name, &field, CLT_WIRE_BYTES));
+        CLT_TRY(pair_item(r, field.bytes, &p));
+        if (strcmp(p.key, "pkg.torch.export.graph_signature.InputSpec.kind")) continue;
+        note->kind = !strcmp(p.value, "BUFFER") ? "buffer" : !strcmp(p.value, "CONSTANT_TENSOR") ? "constant" : "";
+    }
+}
+
 /* ---- the model ---- */
 
 static clt_status opset_item(const reader *r, clt_wire message, void *item) {
@@ -452,6 +471,7 @@ static clt_status read_graph(const reader *r, clt_wire message, clt_onnx_model *
         {5, sizeof(clt_onnx_tensor), tensor_item, &m->initializers, &m->n_initializers},
         {11, sizeof(clt_onnx_info), info_item, &m->inputs, &m->n_inputs},
         {12, sizeof(clt_onnx_info), info_item, &m->outputs, &m->n_outputs},
+        {13, sizeof(clt_onnx_note), note_item, &m->notes, &m->n_notes},
         {15, 0, ignored_item, &ignored, &m->n_sparse},
     };
     CLT_TRY(read_texts(r, message, "the graph", (text_field[]){{2, &m->name}}, 1));

@@ -105,6 +105,12 @@ typedef struct clt_onnx_opset {
     int64_t version;
 } clt_onnx_opset;
 
+/* What a file of PyTorch's newer exporter says of a weight or a result (InputSpec.kind of torch.export): "buffer" and "constant" as CLT_ONNX_KIND_KEY has
+ * them, "" else. */
+typedef struct clt_onnx_note {
+    const char *name, *kind;
+} clt_onnx_note;
+
 /* An entry of metadata, or of external data. */
 typedef struct clt_onnx_pair {
     const char *key, *value;
@@ -118,10 +124,11 @@ typedef struct clt_onnx_model {
     const clt_onnx_opset *opsets;
     const clt_onnx_pair *metadata;
     const char *name; /* of the graph */
-    size_t n_nodes, n_initializers, n_inputs, n_outputs, n_sparse;
+    size_t n_nodes, n_initializers, n_inputs, n_outputs, n_notes, n_sparse;
     const clt_onnx_node *nodes;
     const clt_onnx_tensor *initializers;
     const clt_onnx_info *inputs, *outputs;
+    const clt_onnx_note *notes;
 } clt_onnx_model;
 
 /* Reads a model; `file` must stay in memory as long as the model. CLT_E_FORMAT with the byte and the message, CLT_E_RANGE for one

@@ -53,6 +53,11 @@ static clt_status resolve_all(clt_onnx *o, clt_table *table) {
         CLT_TRY(add_new(o, table, m->initializers[i].name, &id));
         o->values[id].initializer = &m->initializers[i];
         o->values[id].file = &o->file;
+        o->values[id].kind = m->initializers[i].kind;
+    }
+    for (size_t i = 0; i < m->n_notes; i++) {
+        int32_t id = *m->notes[i].kind ? find(o, table, m->notes[i].name) : -1;
+        if (id >= 0 && !*o->values[id].kind) o->values[id].kind = m->notes[i].kind;
     }
     for (size_t i = 0; i < m->n_inputs; i++) {
         /* In older files weights are listed here, too. */

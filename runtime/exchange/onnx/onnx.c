@@ -155,7 +155,7 @@ static clt_status fail_problems(const clt_onnx *o) {
 static void reset(clt_onnx *o) {
     clt_arena_free(&o->build);
     o->n_problems = 0;
-    for (size_t i = 0; i < o->n_values; i++) o->values[i] = (clt_onnx_value){.name = o->values[i].name, .initializer = o->values[i].initializer, .file = o->values[i].file};
+    for (size_t i = 0; i < o->n_values; i++) o->values[i] = (clt_onnx_value){.name = o->values[i].name, .initializer = o->values[i].initializer, .file = o->values[i].file, .kind = o->values[i].kind};
 }
 
 clt_status clt_onnx_build(clt_onnx *onnx, clt_graph *graph, const clt_onnx_options *options) {

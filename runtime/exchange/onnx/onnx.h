@@ -27,6 +27,7 @@ typedef struct clt_onnx_value {
     const char *name;
     const clt_onnx_tensor *initializer; /* NULL: it has none in the file */
     clt_onnx_file *file;                /* that has it */
+    const char *kind;                   /* what the file says of an initializer: "constant", "buffer", or "" */
     /* Of a build: */
     int64_t type;                        /* clt_onnx_type of its tensor */
     clt_literal *literals[CLT_ONNX_SIZES]; /* all or none, but at the ends, where some are too large; several may be the same */
