@@ -554,6 +554,147 @@ static void corners_are_their_producers(void **state) {
     }
 }
 
+/* ---- attention, as exporters write it ---- */
+
+enum { HEADS = 2, QUERIES = 5, KEYS = 7, MOST_WIDTH = 32 };
+
+typedef struct attention_case {
+    const char *what;
+    int width;
+    enum { NO_MASK, ADDED, ADDED_FIRST, SEEN_WHERE, HIDDEN_WHERE, TRAINED } mask;
+    float hidden;                        /* what is in the place of scores */
+    bool turned_with_heads, scaled_twice, without_nan, axis_of_queries, is_attention;
+} attention_case;
+
+static void add_order(network *n, const char *from, const char *to, const int *order) {
+    message m = {.length = 0}, a = {.length = 0};
+    put_text(&m, 1, from), put_text(&m, 2, to), put_text(&m, 4, "Transpose");
+    put_text(&a, 1, "perm");
+    for (int d = 0; d < 4; d++) put_number(&a, 8, (uint64_t)order[d]);
+    put_number(&a, 20, CLT_ONNX_A_INTS);
+    put_message(&m, 5, &a);
+    put_message(&n->graph, 1, &m);
+}
+
+static const float *mask_values(const attention_case *c) {
+    static float values[QUERIES * KEYS];
+    for (int i = 0; i < QUERIES * KEYS; i++) {
+        bool seen = i % 3 != 1 || (!c->without_nan && i % KEYS == 0) || i == 0;
+        if (c->without_nan && i / KEYS == 2) seen = false; /* a query that sees none */
+        values[i] = c->mask == SEEN_WHERE ? seen : c->mask == HIDDEN_WHERE ? !seen : seen ? 0.25f * (float)(i % 5) : c->hidden;
+    }
+    return values;
+}
+
+/* x's rows hold q, k and v, one behind the other; k is turned after, or with its heads. */
+static network attention_network(const attention_case *c) {
+    network n = {0};
+    int keys_first[] = {0, 1, 3, 2}, heads_first[] = {0, 2, 3, 1};
+    add_info(&n, 11, "q", CLT_ONNX_FLOAT, CLT_SHAPE(-1, HEADS, QUERIES, c->width));
+    add_info(&n, 11, "k", CLT_ONNX_FLOAT, c->turned_with_heads ? CLT_SHAPE(-1, KEYS, HEADS, c->width) : CLT_SHAPE(-1, HEADS, KEYS, c->width));
+    add_info(&n, 11, "v", CLT_ONNX_FLOAT, CLT_SHAPE(-1, HEADS, KEYS, c->width));
+    add_weight(&n, "scale", (clt_shape){0}, (float[]){c->scaled_twice ? 0.5f : 0.25f});
+    add_weight(&n, "hidden", (clt_shape){0}, &c->hidden);
+    add_weight(&n, "zero", (clt_shape){0}, (float[]){0});
+    add_order(&n, "k", "turned", c->turned_with_heads ? heads_first : keys_first);
+    if (c->scaled_twice) {
+        NODE(&n, "Mul", "q scaled", "q", "scale"), NODE(&n, "Mul", "k scaled", "scale", "turned");
+        NODE(&n, "MatMul", "scores", "q scaled", "k scaled");
+    } else NODE(&n, "MatMul", "products", "q", "turned"), NODE(&n, "Mul", "scores", "products", "scale");
+    if (c->mask == TRAINED) add_weight(&n, "mask", CLT_SHAPE(QUERIES, KEYS), mask_values(c));
+    else if (c->mask) add_info(&n, 11, "mask", CLT_ONNX_FLOAT, CLT_SHAPE(QUERIES, KEYS));
+    if (c->mask == SEEN_WHERE || c->mask == HIDDEN_WHERE) NODE(&n, "Greater", "choice", "mask", "zero");
+    switch (c->mask) {
+    case NO_MASK: NODE(&n, "Identity", "masked", "scores"); break;
+    case ADDED_FIRST: NODE(&n, "Add", "masked", "mask", "scores"); break;
+    case SEEN_WHERE: NODE(&n, "Where", "masked", "choice", "scores", "hidden"); break;
+    case HIDDEN_WHERE: NODE(&n, "Where", "masked", "choice", "hidden", "scores"); break;
+    default: NODE(&n, "Add", "masked", "scores", "mask"); break;
+    }
+    add_node(&n, "Softmax", (const char *const[]){"masked", NULL}, "p", "axis", (int64_t)(c->axis_of_queries ? 2 : -1));
+    if (c->without_nan) NODE(&n, "IsNaN", "nothing", "p"), NODE(&n, "Where", "weights", "nothing", "zero", "p");
+    NODE(&n, "MatMul", "y", c->without_nan ? "weights" : "p", "v");
+    add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, HEADS, QUERIES, c->width));
+    return n;
+}
+
+static float *attention_operand(int which) {
+    static float values[3][2 * HEADS * KEYS * MOST_WIDTH];
+    fill(values[which], 2 * HEADS * KEYS * MOST_WIDTH, which);
+    return values[which];
+}
+
+/* The score of a query and a key, both of one head of a sample. */
+static double score_of(const attention_case *c, int head, int i, int j) {
+    const float *q = attention_operand(0) + (head * QUERIES + i) * c->width, *k = attention_operand(1), *mask = mask_values(c);
+    k += (c->turned_with_heads ? (head / HEADS * KEYS + j) * HEADS + head % HEADS : head * KEYS + j) * c->width;
+    double sum = 0, told = (double)mask[i * KEYS + j];
+    for (int d = 0; d < c->width; d++) sum += (double)q[d] * (double)k[d];
+    sum *= 0.25;
+    if (c->mask == SEEN_WHERE || c->mask == HIDDEN_WHERE) return (c->mask == SEEN_WHERE) == (told > 0) ? sum : (double)c->hidden;
+    return c->mask ? sum + told : sum;
+}
+
+static double weight_of(const attention_case *c, int head, int i, int j) {
+    double sum = 0, own = exp(score_of(c, head, i, j) - 8);
+    int n = c->axis_of_queries ? QUERIES : KEYS;
+    for (int o = 0; o < n; o++) sum += exp((c->axis_of_queries ? score_of(c, head, o, j) : score_of(c, head, i, o)) - 8);
+    return sum > 0 ? own / sum : 0;
+}
+
+static void check_attention(const attention_case *c) {
+    network n = attention_network(c);
+    clt_onnx *onnx;
+    clt_graph *graph;
+    clt_predictor *p;
+    float values[2 * HEADS * QUERIES * MOST_WIDTH];
+    bool marks[256] = {false}, found = false;
+    assert_ok(clt_onnx_open(&onnx, write_network(&n)));
+    assert_ok(clt_graph_create(&graph));
+    assert_ok(clt_onnx_build(onnx, graph, NULL));
+    clt_tensor *output = clt_onnx_output(onnx, NULL);
+    assert_true(graph->n_nodes <= sizeof marks);
+    clt_graph_mark(graph, &output, 1, marks);
+    for (size_t i = 0; i < graph->n_nodes; i++) found |= marks[i] && graph->nodes[i]->op && !strcmp(graph->nodes[i]->op->name, "attention");
+    if (found != c->is_attention) fail_msg("%s: attention is %sfound", c->what, found ? "" : "not ");
+    assert_ok(clt_predictor_create(&p, device, output, NULL));
+    if (c->mask && c->mask != TRAINED) assert_ok(clt_predictor_set_input(p, "mask", &(clt_array){CLT_F32, CLT_SHAPE(QUERIES, KEYS), mask_values(c)}));
+    clt_batch batch = {.samples = 2, .n_fields = 3, .fields = {{CLT_F32, CLT_SHAPE(2, HEADS, QUERIES, c->width), attention_operand(0)},
+                       {CLT_F32, c->turned_with_heads ? CLT_SHAPE(2, KEYS, HEADS, c->width) : CLT_SHAPE(2, HEADS, KEYS, c->width), attention_operand(1)},
+                       {CLT_F32, CLT_SHAPE(2, HEADS, KEYS, c->width), attention_operand(2)}}};
+    assert_ok(clt_predictor_run(p, &batch, values, (size_t)(2 * HEADS * QUERIES * c->width)));
+    for (int e = 0; e < 2 * HEADS * QUERIES * c->width; e++) {
+        int d = e % c->width, i = e / c->width % QUERIES, head = e / c->width / QUERIES;
+        double wanted = 0;
+        for (int j = 0; j < KEYS; j++) wanted += weight_of(c, head, i, j) * (double)attention_operand(2)[(head * KEYS + j) * c->width + d];
+        if (!(fabs((double)values[e] - wanted) < 1e-5)) fail_msg("%s: element %d is %g, not %g", c->what, e, (double)values[e], wanted);
+    }
+    clt_predictor_destroy(p);
+    clt_graph_destroy(graph);
+    clt_onnx_close(onnx);
+}
+
+static void products_become_attention(void **state) {
+    (void)state;
+    static const attention_case cases[] = {
+        {"plain", 32, .is_attention = true},
+        {"scaled before", 32, .scaled_twice = true, .is_attention = true},
+        {"turned with its heads", 32, .turned_with_heads = true, .is_attention = true},
+        {"turned and scaled before", 32, .turned_with_heads = true, .scaled_twice = true, .is_attention = true},
+        {"a mask added", 32, .mask = ADDED, .hidden = -1e9f, .is_attention = true},
+        {"a mask added to", 32, .mask = ADDED_FIRST, .hidden = -INFINITY, .is_attention = true},
+        {"seen keys chosen", 32, .mask = SEEN_WHERE, .hidden = -3e38f, .is_attention = true},
+        {"hidden keys chosen", 32, .mask = HIDDEN_WHERE, .hidden = -INFINITY, .is_attention = true},
+        {"queries without keys", 32, .mask = ADDED, .hidden = -INFINITY, .without_nan = true, .is_attention = true},
+        {"queries without keys, chosen", 32, .mask = HIDDEN_WHERE, .hidden = -INFINITY, .without_nan = true, .is_attention = true},
+        {"hidden by little", 32, .mask = SEEN_WHERE, .hidden = -5},
+        {"a mask that is trained", 32, .mask = TRAINED, .hidden = -2},
+        {"a width without kernels", 8},
+        {"over queries", 32, .axis_of_queries = true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_attention(&cases[i]);
+}
+
 /* Positions and a mask that exporters compute from the length: batches of shorter sequences give what a file built for their length gives. */
 static void lengths_follow(void **state) {
     (void)state;
@@ -871,7 +1012,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trains_as_in_c),      cmocka_unit_test(is_built_again), cmocka_unit_test(numbers_are_not_the_batch), cmocka_unit_test(a_table_is_not_cut_to_the_batch),
         cmocka_unit_test(constants_follow_the_batch), cmocka_unit_test(lengths_follow), cmocka_unit_test(bounds_mean_the_same_at_every_batch), cmocka_unit_test(kinks_are_seen),
-        cmocka_unit_test(large_constants_are_the_devices), cmocka_unit_test(computed_indices_count_from_the_end), cmocka_unit_test(what_pytorch_trains_is_trained), cmocka_unit_test(infinities_stay_where_they_are), cmocka_unit_test(corners_are_their_producers), cmocka_unit_test(is_saved), cmocka_unit_test(external_data_are_saved), cmocka_unit_test(names_are_checked),
+        cmocka_unit_test(large_constants_are_the_devices), cmocka_unit_test(computed_indices_count_from_the_end), cmocka_unit_test(what_pytorch_trains_is_trained), cmocka_unit_test(infinities_stay_where_they_are), cmocka_unit_test(products_become_attention), cmocka_unit_test(corners_are_their_producers), cmocka_unit_test(is_saved), cmocka_unit_test(external_data_are_saved), cmocka_unit_test(names_are_checked),
         cmocka_unit_test(problems_are_told_together), cmocka_unit_test(options_are_checked), cmocka_unit_test(shapes_are_checked),
         cmocka_unit_test(survives_failing_memory),    cmocka_unit_test(refuses_nothing),
     };

@@ -295,6 +295,11 @@ clt_status clt_onnx_float(clt_onnx_call *c, size_t i, clt_tensor **tensor) {
     return CLT_OK;
 }
 
+clt_status clt_onnx_integers(clt_onnx_call *c, size_t i, clt_tensor **tensor) {
+    CLT_TRY(clt_onnx_any(c, i, tensor));
+    return (*tensor)->dtype == CLT_I32 ? CLT_OK : clt_fail(CLT_E_UNSUPPORTED, "input %zu is not of integers", i);
+}
+
 clt_status clt_onnx_number(clt_onnx_call *c, size_t i, clt_tensor **tensor) {
     CLT_TRY(clt_onnx_any(c, i, tensor));
     int64_t type = clt_onnx_type_of(c, i);

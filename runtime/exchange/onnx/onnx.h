@@ -104,10 +104,14 @@ typedef struct clt_onnx_rule {
 } clt_onnx_rule;
 
 /* Each ends with {0}. */
-extern const clt_onnx_rule clt_onnx_pointwise_rules[], clt_onnx_product_rules[], clt_onnx_shape_rules[], clt_onnx_norm_rules[], clt_onnx_network_rules[], clt_onnx_image_rules[];
+extern const clt_onnx_rule clt_onnx_pointwise_rules[], clt_onnx_product_rules[], clt_onnx_shape_rules[], clt_onnx_norm_rules[], clt_onnx_network_rules[], clt_onnx_attention_rules[], clt_onnx_image_rules[];
 
 /* NULL: there is none. */
 clt_onnx_map *clt_onnx_map_of(const char *op);
+
+/* rules_attention.c: the product of values with a softmax of scaled products of queries and keys, as exporters write attention, is clt_attention: *y, or
+ * NULL where it is something else. */
+clt_status clt_onnx_find_attention(clt_tensor *probabilities, clt_tensor *values, clt_tensor **y);
 
 bool clt_onnx_has(const clt_onnx_call *c, size_t i); /* input i is there */
 bool clt_onnx_is_wanted(const clt_onnx_call *c, size_t i); /* the graph needs output i */
@@ -119,6 +123,8 @@ clt_status clt_onnx_float(clt_onnx_call *c, size_t i, clt_tensor **tensor);
 clt_status clt_onnx_number(clt_onnx_call *c, size_t i, clt_tensor **tensor);
 /* The same, or an integer, as it is. */
 clt_status clt_onnx_comparable(clt_onnx_call *c, size_t i, clt_tensor **tensor);
+/* The same, and it must be i32. */
+clt_status clt_onnx_integers(clt_onnx_call *c, size_t i, clt_tensor **tensor);
 int64_t clt_onnx_type_of(const clt_onnx_call *c, size_t i);
 /* Running statistics: a weight of the file becomes a buffer; *buffer is false where input i is something else. */
 clt_status clt_onnx_statistics(clt_onnx_call *c, size_t i, clt_tensor **tensor, bool *buffer);

@@ -11,6 +11,8 @@ static clt_status map_matmul(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *a, *b;
     CLT_TRY(clt_onnx_float(c, 0, &a));
     CLT_TRY(clt_onnx_float(c, 1, &b));
+    CLT_TRY(clt_onnx_find_attention(a, b, &out[0]));
+    if (out[0]) return CLT_OK;
     bool row = a->shape.rank == 1, column = b->shape.rank == 1;
     if (a->shape.rank == 0 || b->shape.rank == 0) return clt_fail(CLT_E_SHAPE, "an operand is a scalar");
     clt_tensor *y = clt_matmul(row ? clt_unsqueeze(a, 0) : a, column ? clt_unsqueeze(b, 1) : b);
