@@ -149,8 +149,9 @@ def resume():
 
 
 def earlier():
-    """mlp-12-first and -last are the first and the last of three epochs, by an earlier build of the library. What goes on from the first ends
-    with the bytes of the last where the device is the one that they were made on, else near its losses."""
+    """mlp-12-first and -last are the first and the last of three epochs, by earlier builds of the library, the last by one whose updates have no
+    contraction, which changed their last bits. What goes on from the first ends with the bytes of the last where the device is the one that they
+    were made on, else near its losses."""
     files = os.path.join(os.path.dirname(os.path.dirname(__file__)), "files")
     checkpoint = path("checkpoint.safetensors")
     shutil.copy(os.path.join(files, "mlp-12-first.safetensors"), checkpoint)
