@@ -1,5 +1,5 @@
 /*
- * Communication between the processes (ranks) of a job, over TCP.
+ * Communication between the processes (ranks) of a job, over TCP; or between threads of one process (clt_comm_create_local).
  *
  * Who holds the job's token is a rank of it; every connection is authenticated, and encrypted unless the job
  * says otherwise. Every wait has a deadline. A rank that dies, hangs or is cut off ends the operations of all
@@ -64,6 +64,10 @@ typedef struct clt_comm_options {
  * CLT_E_INVALID names the option or variable; CLT_E_NETWORK the address; CLT_E_TIMEOUT the ranks that did not come;
  * CLT_E_PEER one of which the launcher says that it has ended. */
 CLT_API clt_status clt_comm_create(clt_comm **comm, const clt_comm_options *options);
+
+/* A group of ranks in this process, 1 to 64 of them, such as a thread for each of several devices: comms[0] to comms[n - 1], each to be used as a rank
+ * of a job is, and destroyed by itself. Memory is shared, and no port is opened. timeout_seconds as in the options; 0: 300. On an error all are NULL. */
+CLT_API clt_status clt_comm_create_local(clt_comm **comms, int n, double timeout_seconds);
 
 /* A job of one rank, whose collectives copy. */
 CLT_API clt_status clt_comm_create_self(clt_comm **comm);

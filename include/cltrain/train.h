@@ -124,6 +124,8 @@ typedef struct clt_train_options {
     clt_compress_options compress; /* of what ranks exchange; default none. Its residuals and factors are in no checkpoint:
                                       after a load, and after ranks were lost, they begin anew */
     size_t bucket_bytes; /* of gradients that are exchanged at a time, while backward goes on; default 4 MiB */
+    int64_t drift_steps; /* ranks compare their parameters after so many updates, and take over rank 0's where they differ (clt_trainer_drifts); default 100;
+                            negative: never */
     bool sync_batch_norm; /* statistics of batch norm over the batches of all ranks (PyTorch's SyncBatchNorm) */
     bool shard_optimizer; /* each rank keeps and updates a part of the optimizer's state, and gets the others' parameters
                              from them (ZeRO-1; Rajbhandari et al. 2020): its memory by the number of ranks, the same
@@ -271,6 +273,10 @@ CLT_API clt_status clt_trainer_recover(clt_trainer *trainer, clt_loader *loader,
  * is saved, whichever rank saves it. Buffers that are the same on all ranks keep their bits; without options.comm nothing is done. All ranks call it at
  * once; waits for the device. */
 CLT_API clt_status clt_trainer_sync_buffers(clt_trainer *trainer);
+
+/* How often ranks were found to have other parameters than rank 0, each time with a warning: they have had its parameters, buffers and optimizer state since.
+ * Updates round alike on all devices, so something is wrong with one: its memory, or its division or square root. */
+CLT_API int64_t clt_trainer_drifts(const clt_trainer *trainer);
 
 /* What options.compress does, measured when the trainer was created, and logged: an information if time is saved, a
  * warning if it is lost. The seconds are of the all-reduce of all gradients by itself, from compression to decompression; in

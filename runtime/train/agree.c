@@ -37,6 +37,7 @@
     X("option compress.f32_values", WHOLE, o->compress.f32_values)                                                     \
     X("option compress.rank", WHOLE, o->compress.rank)                                                                 \
     X("option bucket_bytes", WHOLE, o->bucket_bytes)                                                                   \
+    X("option drift_steps", WHOLE, o->drift_steps)                                                                     \
     X("option sync_batch_norm", WHOLE, o->sync_batch_norm)                                                             \
     X("option shard_optimizer", WHOLE, o->shard_optimizer)                                                             \
     X("option recoverable", WHOLE, o->recoverable)                                                                     \

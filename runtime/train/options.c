@@ -3,7 +3,7 @@
 
 #include "runtime/train/compress.h"
 
-enum { DEFAULT_BUCKET_BYTES = 4 << 20 };
+enum { DEFAULT_BUCKET_BYTES = 4 << 20, DEFAULT_DRIFT_STEPS = 100 };
 
 static clt_status fail_option(const char *name, double value, const char *wanted) {
     return clt_fail(CLT_E_INVALID, "option %s = %g: it must be %s", name, value, wanted);
@@ -90,6 +90,7 @@ clt_status clt_train_options_resolve(const clt_train_options *given, clt_train_o
     o.accumulate = o.accumulate ? o.accumulate : 1;
     if (o.accumulate < 1) return fail_option("accumulate", o.accumulate, "1 or more");
     CLT_TRY(clt_compress_resolve(&o.compress));
+    if (!o.drift_steps) o.drift_steps = DEFAULT_DRIFT_STEPS;
     if (!o.bucket_bytes) o.bucket_bytes = DEFAULT_BUCKET_BYTES;
     if (o.shard_optimizer && o.compress.method)
         return clt_fail(CLT_E_INVALID, "options shard_optimizer and compress exclude each other");

@@ -16,6 +16,8 @@ clt_status clt_parallel_agree(clt_comm *comm, clt_status status);
 clt_status clt_parallel_share(clt_trainer *trainer, int root);
 /* With `recoverable`: keeps the buffers as they are before an update's first batch, for a step that fails has changed some. */
 clt_status clt_parallel_keep_buffers(clt_trainer *trainer);
+/* drift.c: after each option drift_steps updates all ranks have the parameters of rank 0, which are theirs already unless something has gone wrong. */
+clt_status clt_parallel_check_drift(clt_trainer *trainer);
 /* Bytes of rank 0 to all. */
 clt_status clt_parallel_tell(clt_comm *comm, void *data, size_t bytes);
 /* all: `bytes` of each rank, one after the other, of which the own are given. */

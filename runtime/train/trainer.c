@@ -485,6 +485,14 @@ static void count_batch(const clt_trainer *t, const clt_batch *batch, clt_seen *
     for (int64_t k = 0; limit->counted && k < labels; k++) seen->labels -= index_at(truth, k) == limit->ignored;
 }
 
+/* The update is done and counted when it is not known whether all have the same. */
+static clt_status check_drift(clt_trainer *t) {
+    clt_status status = clt_parallel_check_drift(t);
+    if (status == CLT_OK) return status;
+    t->trouble = t->options.recoverable ? CLT_TROUBLE_STOPPED : CLT_TROUBLE_TORN;
+    return tell_all(t, status);
+}
+
 clt_status clt_trainer_step(clt_trainer *t, const clt_batch *batch) {
     clt_step *step;
     if (!t) return clt_fail(CLT_E_INVALID, "clt_trainer_step: trainer is NULL");
@@ -502,7 +510,7 @@ clt_status clt_trainer_step(clt_trainer *t, const clt_batch *batch) {
     t->steps += update;
     t->has_gradients = update;
     count_batch(t, batch, &t->train_seen);
-    return CLT_OK;
+    return update ? check_drift(t) : CLT_OK;
 }
 
 static clt_status check_sums(bool torn) {

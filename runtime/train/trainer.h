@@ -122,6 +122,7 @@ struct clt_trainer {
     clt_trouble trouble;
     bool in_step; /* it failed within a step, whose batch is in no update */
     int64_t kept_for; /* with `recoverable`: the update, from 1, before which the buffers were kept; 0: none */
+    int64_t drifts; /* times that ranks were found to differ, and mended */
     bool taking_over; /* the state is being replaced by another rank's: it is no whole one */
     double waited_seconds; /* for other ranks, in plans that are gone */
     clt_compress_report compress_report; /* zeros: nothing was measured */

@@ -8,6 +8,9 @@
 #include <time.h>
 
 #include "runtime/base/base.h"
+#include "runtime/base/thread.h"
+
+enum { MOST_RANKS = 16 };
 
 static void run_rank(const support_job *job, int rank, const char *store, const char *name) {
     clt_comm_options options = job->options ? *job->options : (clt_comm_options){.security = CLT_SECURITY_NONE};
@@ -61,11 +64,51 @@ static bool watch(const support_job *job, pid_t *children) {
     return right;
 }
 
+/* ---- ranks as threads ---- */
+
+typedef struct local_rank {
+    const support_job *job;
+    clt_comm *comm;
+    clt_thread thread;
+} local_rank;
+
+static void *run_local_rank(void *argument) {
+    const local_rank *r = argument;
+    r->job->body(r->comm, r->job->argument);
+    clt_comm_destroy(r->comm);
+    return NULL;
+}
+
+static void run_local_ranks(const support_job *job) {
+    clt_comm *comms[MOST_RANKS];
+    local_rank ranks[MOST_RANKS];
+    CHECK(clt_comm_create_local(comms, job->ranks, job->options ? job->options->timeout_seconds : 0) == CLT_OK);
+    for (int r = 0; r < job->ranks; r++) {
+        ranks[r] = (local_rank){.job = job, .comm = comms[r]};
+        CHECK(clt_thread_start(&ranks[r].thread, run_local_rank, &ranks[r]) == CLT_OK);
+    }
+    for (int r = 0; r < job->ranks; r++) clt_thread_join(ranks[r].thread);
+    fflush(stderr);
+    _exit(0);
+}
+
+void support_run_local_job(const support_job *job) {
+    support_job one = {.ranks = 1, .killed = -1};
+    assert_true(job->ranks >= 1 && job->ranks <= MOST_RANKS);
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) run_local_ranks(job);
+    if (!watch(&one, &child)) fail_msg("a job of %d threads failed", job->ranks);
+}
+
+/* ---- ranks as processes ---- */
+
 void support_run_job(const support_job *job) {
     static int jobs;
     char store[4200], name[32];
-    pid_t children[16];
-    assert_true(job->ranks >= 1 && job->ranks <= 16);
+    pid_t children[MOST_RANKS];
+    assert_true(job->ranks >= 1 && job->ranks <= MOST_RANKS);
     snprintf(store, sizeof store, "file://%s", support_folder());
     snprintf(name, sizeof name, "job%d", jobs++);
     fflush(NULL);

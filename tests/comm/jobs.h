@@ -1,5 +1,5 @@
 /*
- * Ranks as processes: each a fork of the test with a communicator of its own over the network.
+ * Ranks as processes: each a fork of the test with a communicator of its own over the network. Or as threads of one such.
  */
 #ifndef CLT_TESTS_COMM_JOBS_H
 #define CLT_TESTS_COMM_JOBS_H
@@ -31,5 +31,8 @@ typedef struct support_job {
 
 /* Runs the body on each rank and fails the test if one fails or is not over in time. */
 void support_run_job(const support_job *job);
+
+/* The same with a thread a rank, all in one process, in a group of clt_comm_create_local. Of the options the timeout alone counts. */
+void support_run_local_job(const support_job *job);
 
 #endif

@@ -150,9 +150,10 @@ static void check_messages(clt_comm *comm, size_t count) {
 /* Same tag: in order. */
 static void check_message_order(clt_comm *comm) {
     enum { MESSAGES = 20 };
-    static float data[MESSAGES][9000]; /* small and large by turns */
     clt_work *works[MESSAGES];
     if (clt_comm_rank(comm) > 1) return;
+    float (*data)[9000] = calloc(MESSAGES, sizeof *data); /* small and large by turns */
+    CHECK(data);
     for (int i = 0; i < MESSAGES; i++) {
         size_t count = i % 2 ? 9000 : 3;
         if (clt_comm_rank(comm) == 0) {
@@ -162,6 +163,7 @@ static void check_message_order(clt_comm *comm) {
     }
     for (int i = 0; i < MESSAGES; i++) CHECK(clt_work_wait(works[i]) == CLT_OK);
     for (int i = 0; i < MESSAGES; i++) CHECK(data[i][0] == (float)i && data[i][i % 2 ? 8999 : 2] == (float)i);
+    free(data);
 }
 
 /* ---- jobs ---- */
@@ -278,6 +280,33 @@ static void test_nothing_stands_still(void **state) {
         }
 }
 
+/* Sums are in the order of ranks to the last bit. */
+static void sums_in_order(clt_comm *comm, void *argument) {
+    enum { COUNT = 40001 };
+    (void)argument;
+    int n = clt_comm_size(comm);
+    float *wanted = wanted_of(COUNT, CLT_F32, CLT_REDUCE_SUM, n), *data = filled(COUNT, CLT_F32, clt_comm_rank(comm));
+    CHECK(clt_comm_all_reduce(comm, data, COUNT, CLT_F32, CLT_REDUCE_SUM, NULL) == CLT_OK);
+    CHECK(memcmp(data, wanted, COUNT * sizeof *data) == 0);
+    CHECK(!strcmp(clt_comm_algorithm(comm, COUNT), "local"));
+    clt_comm_stats stats = clt_comm_get_stats(comm);
+    CHECK(stats.bytes_sent == stats.bytes_received || COUNT % n);
+    free(wanted), free(data);
+}
+
+static void test_threads(void **state) {
+    (void)state;
+    void (*const bodies[])(clt_comm *, void *) = {all_reduces, with_parts, others, in_a_row, sums_in_order};
+    for (size_t i = 0; i < CLT_COUNT_OF(bodies); i++)
+        for (int n = 1; n <= 5; n++) support_run_local_job(&(support_job){.ranks = n, .body = bodies[i], .killed = -1});
+    support_run_local_job(&(support_job){.ranks = 16, .body = in_a_row, .killed = -1});
+    clt_comm *comms[2];
+    assert_status(clt_comm_create_local(NULL, 2, 0), CLT_E_INVALID);
+    assert_status(clt_comm_create_local(comms, 0, 0), CLT_E_INVALID);
+    assert_status(clt_comm_create_local(comms, 65, 0), CLT_E_INVALID);
+    assert_status(clt_comm_create_local(comms, 2, -1), CLT_E_INVALID);
+}
+
 static void test_gloo(void **state) {
     (void)state;
     if (clt_algorithm_check_list("gloo_ring") < 0) skip(); /* built without */
@@ -294,6 +323,7 @@ int main(void) {
         cmocka_unit_test(test_direct),  cmocka_unit_test(test_shards),    cmocka_unit_test(test_halving_doubling),
         cmocka_unit_test(test_broadcasts),
         cmocka_unit_test(test_nothing_stands_still),
+        cmocka_unit_test(test_threads),
         cmocka_unit_test(test_gloo),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,7 @@
 #include <cltrain/comm.h>
 
 #include "runtime/base/thread.h"
-#include "tests/comm/threads.h"
+#include "comm/local/local.h"
 
 enum { RANKS = 3 };
 
@@ -37,7 +37,7 @@ static void *run_body(void *argument) {
 static void with_ranks(void (*body)(clt_comm *, int), double timeout) {
     clt_comm *comms[RANKS];
     rank ranks[RANKS];
-    assert_ok(clt_test_group(comms, RANKS, timeout));
+    assert_ok(clt_comm_create_local(comms, RANKS, timeout));
     for (int i = 0; i < RANKS; i++) {
         ranks[i] = (rank){.comm = comms[i], .index = i, .body = body};
         assert_ok(clt_thread_start(&ranks[i].thread, run_body, &ranks[i]));
@@ -283,7 +283,7 @@ static void *wait_in_barrier(void *argument) {
 static void test_abort_of_a_blocked_thread(void **state) {
     (void)state;
     clt_comm *comms[2];
-    assert_ok(clt_test_group(comms, 2, 0));
+    assert_ok(clt_comm_create_local(comms, 2, 0));
     helper h = {.comm = comms[0]};
     clt_thread thread;
     assert_ok(clt_thread_start(&thread, wait_in_barrier, &h));
@@ -303,7 +303,7 @@ static void test_destroy_ends_works(void **state) {
     clt_comm *comms[2];
     clt_work *works[3];
     int32_t value = 0;
-    assert_ok(clt_test_group(comms, 2, 0));
+    assert_ok(clt_comm_create_local(comms, 2, 0));
     assert_ok(clt_comm_receive(comms[0], &value, 1, CLT_I32, 1, 1, &works[0]));
     assert_ok(clt_comm_barrier(comms[0], &works[1]));
     assert_ok(clt_comm_barrier(comms[0], &works[2]));
@@ -316,7 +316,7 @@ static void survive(clt_comm *comm, int r) {
     int32_t value = r;
     clt_comm *rest;
     if (r == 1) {
-        clt_test_group_lose(comm);
+        clt_local_lose(comm);
         CHECK(clt_comm_shrink(comm, &rest) == CLT_E_FENCED);
         return;
     }
@@ -341,9 +341,9 @@ static void test_loss_and_shrink(void **state) {
 static void test_state_without_operations(void **state) {
     (void)state;
     clt_comm *comms[2];
-    assert_ok(clt_test_group(comms, 2, 0));
+    assert_ok(clt_comm_create_local(comms, 2, 0));
     assert_ok(clt_comm_state(comms[0]));
-    clt_test_group_lose(comms[1]);
+    clt_local_lose(comms[1]);
     double until = clt_seconds() + 30;
     while (clt_comm_state(comms[0]) == CLT_OK && clt_seconds() < until) {}
     assert_status(clt_comm_state(comms[0]), CLT_E_PEER);

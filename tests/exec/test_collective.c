@@ -8,7 +8,7 @@
 #include "runtime/base/thread.h"
 #include "runtime/exec/plan.h"
 #include "runtime/ops/ops.h"
-#include "tests/comm/threads.h"
+#include "comm/local/local.h"
 
 enum { RANKS = 3, MOST = 64 * 1024 };
 
@@ -60,7 +60,7 @@ static rank *run_ranks(clt_status (*run)(rank *)) {
     clt_comm *comms[RANKS];
     clt_thread threads[RANKS];
     rank *ranks = calloc(RANKS, sizeof *ranks);
-    assert_ok(clt_test_group(comms, RANKS, 30));
+    assert_ok(clt_comm_create_local(comms, RANKS, 30));
     for (int i = 0; i < RANKS; i++) {
         ranks[i].comm = comms[i];
         ranks[i].index = i;

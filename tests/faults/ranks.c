@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "runtime/base/thread.h"
-#include "tests/comm/threads.h"
+#include "comm/local/local.h"
 
 /* ---- ranks, threads with a device each ---- */
 
@@ -30,7 +30,7 @@ static clt_status train_on(rank_thread *r, model *m) {
     if (!r->lose_one) return model_train(m, 3);
     clt_status status = model_train(m, 2);
     if (status < 0) return status;
-    if (r->rank == 1) return clt_test_group_lose(r->comm), CLT_END;
+    if (r->rank == 1) return clt_local_lose(r->comm), CLT_END;
     status = model_train(m, 1);
     if (status == CLT_E_PEER) status = go_on_without(r, m);
     return status == CLT_OK ? model_train(m, 2) : status;
@@ -84,7 +84,7 @@ static clt_status train_together(rank_thread *r) {
     clt_status status = clt_device_open(&device, NULL);
     if (status == CLT_OK) status = train_on_device(r, device);
     if (status < 0) snprintf(r->detail, sizeof r->detail, "%s", clt_error_detail());
-    if (status < 0 && r->lose_one && r->comm) clt_test_group_lose(r->comm); /* nobody waits for it */
+    if (status < 0 && r->lose_one && r->comm) clt_local_lose(r->comm); /* nobody waits for it */
     clt_comm_destroy(r->comm); /* before the device is closed: nobody waits for that */
     r->comm = NULL;
     clt_device_close(device);
@@ -107,7 +107,7 @@ static clt_status run_threads(rank_thread *ranks, digest *d) {
     for (; started < n && status == CLT_OK; started += status == CLT_OK)
         status = clt_thread_start(&threads[started], run_rank, &ranks[started]);
     for (int i = started; i < n; i++) {
-        if (ranks[i].lose_one) clt_test_group_lose(ranks[i].comm);
+        if (ranks[i].lose_one) clt_local_lose(ranks[i].comm);
         clt_comm_destroy(ranks[i].comm);
     }
     for (int i = 0; i < started; i++) clt_thread_join(threads[i]);
@@ -126,7 +126,7 @@ clt_status ranks_run(const rank_thread *like, int n, digest *d) {
     static int number;
     rank_thread ranks[MOST_RANKS];
     clt_comm *comms[MOST_RANKS] = {NULL};
-    clt_status status = like->network ? CLT_OK : clt_test_group(comms, n, 20);
+    clt_status status = like->network ? CLT_OK : clt_comm_create_local(comms, n, 20);
     if (status < 0) return status;
     number++;
     for (int i = 0; i < n; i++) {

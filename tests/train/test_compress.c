@@ -9,7 +9,7 @@
 
 #include "runtime/base/thread.h"
 #include "runtime/train/trainer.h"
-#include "tests/comm/threads.h"
+#include "comm/local/local.h"
 
 enum { MOST_RANKS = 3, BATCH = 64, HIDDEN = 128, EPOCHS = 50, MOST_VALUES = 1 << 15 };
 
@@ -139,7 +139,7 @@ static void *run_rank(void *argument) {
 static void start_group(rank *ranks, int n, job wanted) {
     clt_comm *comms[MOST_RANKS];
     clt_thread threads[MOST_RANKS];
-    assert_ok(clt_test_group(comms, n, 60));
+    assert_ok(clt_comm_create_local(comms, n, 60));
     for (int i = 0; i < n; i++) {
         ranks[i] = (rank){.comm = comms[i], .index = i, .size = n, .job = wanted, .device = devices[i]};
         assert_ok(clt_thread_start(&threads[i], run_rank, &ranks[i]));

@@ -11,7 +11,7 @@
 #include "runtime/base/random.h"
 #include "runtime/base/thread.h"
 #include "runtime/train/trainer.h"
-#include "tests/comm/threads.h"
+#include "comm/local/local.h"
 
 enum { BATCH = 6, D = 4, WIDTH = 5, STEPS = 5, MOST = 8192 };
 
@@ -487,7 +487,7 @@ static void *run_rank(void *argument) {
 static void run_ranks(rank *ranks, clt_train_options options) {
     clt_comm *comms[RANKS];
     clt_thread threads[RANKS];
-    assert_ok(clt_test_group(comms, RANKS, 60));
+    assert_ok(clt_comm_create_local(comms, RANKS, 60));
     for (int i = 0; i < RANKS; i++) {
         ranks[i] = (rank){.comm = comms[i], .index = i, .options = options};
         assert_ok(clt_thread_start(&threads[i], run_rank, &ranks[i]));

@@ -12,7 +12,7 @@
 #include "runtime/base/random.h"
 #include "runtime/base/thread.h"
 #include "runtime/train/trainer.h"
-#include "tests/comm/threads.h"
+#include "comm/local/local.h"
 
 enum { MOST_RANKS = 4, SAMPLES = 203, D = 7, HIDDEN = 20, CLASSES = 4, BATCH = 24, STEPS = 10, MOST_VALUES = 4096 };
 
@@ -234,7 +234,7 @@ static void *run_rank(void *argument) {
 static void run_group(rank *ranks, int n, clt_status (*run)(rank *), const void *argument) {
     clt_comm *comms[MOST_RANKS];
     clt_thread threads[MOST_RANKS];
-    assert_ok(clt_test_group(comms, n, 60));
+    assert_ok(clt_comm_create_local(comms, n, 60));
     for (int i = 0; i < n; i++) {
         ranks[i].comm = comms[i];
         ranks[i].index = i;
@@ -770,6 +770,68 @@ static void unlike_devices_keep_the_same_bits(void **state) {
     clt_device_close(other);
 }
 
+/* ---- what makes replicas differ yet ---- */
+
+enum { DRIFT_STEPS = 4, FLIPPED_AFTER = 5 };
+
+typedef struct drifting {
+    clt_train_options options;
+    int victim; /* whose memory flips a bit; -1: nobody's */
+} drifting;
+
+/* The last bit of the first parameter's first value. */
+static clt_status flip_a_bit(rank *r) {
+    const clt_variable *v = r->graph->variables[0];
+    size_t n = (size_t)clt_shape_elements(&v->shape);
+    float values[MOST_VALUES];
+    uint32_t bits;
+    CLT_TRY(clt_trainer_get(r->trainer, v->name, values, n));
+    memcpy(&bits, values, sizeof bits);
+    bits ^= 1;
+    memcpy(values, &bits, sizeof bits);
+    return clt_trainer_set(r->trainer, v->name, values, n);
+}
+
+static clt_status train_drifting(rank *r) {
+    const drifting *d = r->argument;
+    CLT_TRY(build(r, BATCH, d->options));
+    for (int i = 0; i < 3 * DRIFT_STEPS; i++) {
+        clt_batch batch = batch_of((37 * i + 53 * r->index) % (SAMPLES - BATCH), BATCH);
+        if (i == FLIPPED_AFTER && r->index == d->victim) CLT_TRY(flip_a_bit(r));
+        int64_t found = clt_trainer_drifts(r->trainer);
+        CLT_TRY(clt_trainer_step(r->trainer, &batch));
+        if (found != clt_trainer_drifts(r->trainer) && clt_trainer_steps(r->trainer) != 2 * DRIFT_STEPS) return clt_fail(CLT_E_STATE, "found after %d steps", i + 1);
+    }
+    r->metrics.samples = clt_trainer_drifts(r->trainer);
+    return keep_values(r);
+}
+
+static void drift_is_found_and_mended(void **state) {
+    (void)state;
+    const drifting cases[] = {
+        {{.optimizer = CLT_ADAM, .lr = 3e-3f, .drift_steps = DRIFT_STEPS, .average = 0.9f}, .victim = 1},
+        {{.optimizer = CLT_SGD, .lr = 0.05f, .momentum = 0.9f, .drift_steps = DRIFT_STEPS, .recoverable = true}, .victim = 0},
+        {{.optimizer = CLT_SGD, .lr = 0.05f, .drift_steps = -1}, .victim = 1},
+        {{.optimizer = CLT_ADAMW, .lr = 3e-3f, .drift_steps = DRIFT_STEPS}, .victim = -1},
+        {{.optimizer = CLT_ADAMW, .lr = 3e-3f, .drift_steps = DRIFT_STEPS, .shard_optimizer = true, .bucket_bytes = 512}, .victim = -1},
+    };
+    static rank ranks[3];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const drifting *d = &cases[i];
+        bool mended = d->victim >= 0 && d->options.drift_steps > 0;
+        memset(ranks, 0, sizeof ranks);
+        run_group(ranks, 3, train_drifting, d);
+        assert_all_ok(ranks, 3, "drift");
+        bool same = true;
+        for (int r = 0; r < 3; r++) {
+            assert_int_equal(ranks[r].metrics.samples, mended);
+            same &= !memcmp(ranks[r].values, ranks[0].values, (size_t)ranks[0].n_values * sizeof(float));
+        }
+        assert_true(same == (mended || d->victim < 0));
+    }
+    assert_int_equal(clt_trainer_drifts(NULL), 0);
+}
+
 /* ---- faults ---- */
 
 typedef struct fault {
@@ -792,7 +854,7 @@ static clt_status train_through(rank *r);
 static clt_status go_on_once(rank *r, const fault *f) {
     clt_comm *survivors;
     CLT_TRY(clt_comm_shrink(r->comm, &survivors));
-    if (f && f->second > 0 && f->second == r->index) clt_test_group_lose_after(survivors, f->collectives);
+    if (f && f->second > 0 && f->second == r->index) clt_local_lose_after(survivors, f->collectives);
     clt_status status = clt_trainer_recover(r->trainer, r->loader, survivors);
     clt_comm_destroy(r->comm);
     r->comm = survivors;
@@ -820,7 +882,7 @@ static clt_status train_through(rank *r) {
         CLT_TRY(status);
         if (status == CLT_END) continue;
         if (r->comm && r->index == f->victim && calls == f->at) {
-            clt_test_group_lose(r->comm);
+            clt_local_lose(r->comm);
             return CLT_OK;
         }
         status = clt_trainer_step(r->trainer, &batch);
@@ -883,6 +945,32 @@ static void survivors_go_on_after_a_death_in_the_recovery(void **state) {
     }
 }
 
+/* After the eighth update rank 2 dies in the comparison of parameters: the update is done, and its batch is in no other. */
+static clt_status lose_one_in_the_comparison(rank *r) {
+    CLT_TRY(build(r, BATCH, (clt_train_options){.optimizer = CLT_SGD, .lr = 0.05f, .momentum = 0.9f, .recoverable = true, .drift_steps = DRIFT_STEPS}));
+    for (int i = 0; i < 3 * DRIFT_STEPS; i++) {
+        clt_batch batch = batch_of((37 * i + 53 * r->index) % (SAMPLES - BATCH), BATCH);
+        bool dies = i == 2 * DRIFT_STEPS - 1;
+        if (dies && r->index == 2) clt_local_lose_after(r->comm, 1 + r->trainer->n_buckets);
+        clt_status status = clt_trainer_step(r->trainer, &batch);
+        if (status == CLT_E_PEER && dies && r->index == 2) return CLT_OK;
+        if (status == CLT_E_PEER && dies) status = go_on_once(r, NULL);
+        else if (dies) return clt_fail(CLT_E_STATE, "nobody died");
+        CLT_TRY(status);
+        if (clt_trainer_steps(r->trainer) != i + 1) return clt_fail(CLT_E_STATE, "%lld updates after step %d", (long long)clt_trainer_steps(r->trainer), i + 1);
+    }
+    return keep_values(r);
+}
+
+static void survivors_of_a_comparison_go_on(void **state) {
+    (void)state;
+    static rank ranks[3];
+    memset(ranks, 0, sizeof ranks);
+    run_group(ranks, 3, lose_one_in_the_comparison, NULL);
+    assert_all_ok(ranks, 3, "a death in the comparison");
+    assert_memory_equal(ranks[0].values, ranks[1].values, (size_t)ranks[0].n_values * sizeof(float));
+}
+
 /* The last rank has done a step more than the first, and the second is lost. */
 static clt_status recover_from_the_newest(rank *r) {
     clt_batch batch = batch_of(6 * r->index, 6);
@@ -895,7 +983,7 @@ static clt_status recover_from_the_newest(rank *r) {
     }
     CLT_TRY(clt_comm_barrier(r->comm, NULL));
     if (r->index == 1) {
-        clt_test_group_lose(r->comm);
+        clt_local_lose(r->comm);
         return CLT_OK;
     }
     if (clt_trainer_step(r->trainer, &batch) != CLT_E_PEER) return clt_fail(CLT_E_INVALID, "no error");
@@ -929,7 +1017,7 @@ static clt_status fail_between_buckets(rank *r) {
         CLT_TRY(clt_comm_all_reduce(r->comm, sent, 1, CLT_F32, CLT_REDUCE_SUM, NULL));
         CLT_TRY(clt_comm_all_reduce(r->comm, sent, (size_t)r->trainer->buckets[0].elements, CLT_F32, CLT_REDUCE_SUM, NULL));
         nanosleep(&while_others_go_on, NULL);
-        clt_test_group_lose(r->comm);
+        clt_local_lose(r->comm);
         return CLT_OK;
     }
     if (clt_trainer_step(r->trainer, &batch) != CLT_E_PEER) return clt_fail(CLT_E_INVALID, "no error");
@@ -1013,7 +1101,7 @@ static clt_status fail_for_good(rank *r) {
     CLT_TRY(clt_trainer_step(r->trainer, &batch));
     if (clt_checkpoint_save(r->trainer, NULL, r->argument) != CLT_E_STATE) return clt_fail(CLT_E_INVALID, "saved between updates");
     if (r->index == 1) {
-        clt_test_group_lose(r->comm);
+        clt_local_lose(r->comm);
         return CLT_OK;
     }
     if (clt_trainer_step(r->trainer, &batch) != CLT_E_PEER) return clt_fail(CLT_E_INVALID, "no error");
@@ -1047,8 +1135,10 @@ int main(void) {
         cmocka_unit_test(any_number_of_ranks_goes_on_from_a_checkpoint),
         cmocka_unit_test(loading_reaches_buffers_of_all_ranks),
         cmocka_unit_test(buffers_become_their_mean),
+        cmocka_unit_test(drift_is_found_and_mended),
         cmocka_unit_test(unlike_devices_keep_the_same_bits),
         cmocka_unit_test(survivors_go_on),
+        cmocka_unit_test(survivors_of_a_comparison_go_on),
         cmocka_unit_test(survivors_go_on_after_a_death_in_the_recovery),
         cmocka_unit_test(survivors_take_the_newest_state),
         cmocka_unit_test(a_recoverable_step_that_fails_changes_nothing),

@@ -53,6 +53,8 @@ const option_row option_rows[] = {
      .help = "measure the first steps, and give faster ranks more samples"},
     {OPTION_FLAG, 0, "sync-batch-norm", NULL, AT(sync_batch_norm),
      .help = "batch norm over the samples of all ranks (default: each its own)"},
+    {OPTION_WHOLE, 0, "drift-steps", "N", AT(drift_steps), .low = 0,
+     .help = "updates after which ranks compare their parameters, and take over\nrank 0's where they differ (default 100; 0: never)"},
     {OPTION_FLAG, 0, "shard-optimizer", NULL, AT(shard_optimizer),
      .help = "each rank keeps a part of the optimizer's state: less memory"},
     {OPTION_POSITIVE, 0, "bucket-mb", "X", AT(bucket_mb),

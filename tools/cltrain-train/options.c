@@ -48,6 +48,7 @@ static const options standard = {
     .on_failure = OPTION_UNSET,
     .on_nonfinite = CLT_NONFINITE_STOP,
     .bucket_mb = NAN,
+    .drift_steps = OPTION_UNSET,
     .schedule = OPTION_UNSET,
     .warmup = OPTION_UNSET,
     .decay_steps = OPTION_UNSET,

@@ -40,6 +40,7 @@ typedef struct options {
     int64_t whole_batch;   /* their sum */
     bool balance;
     double bucket_mb;
+    int64_t drift_steps;
     bool sync_batch_norm, shard_optimizer;
     const char *compress; /* as given */
     clt_compress_options compress_options;

@@ -137,6 +137,7 @@ static int complete_batch(options *given, const recipe *model, int64_t train_sam
     given->each_share = calloc((size_t)ranks, sizeof *given->each_share);
     if (!given->each_share) return run_error("no memory for the shares of %d ranks", ranks);
     real_default(&given->bucket_mb, 0);
+    whole_default(&given->drift_steps, 100);
     return given->shares ? read_shares(given, train_samples, ranks) : shares_of_batches(given, model, train_samples, ranks);
 }
 
@@ -188,6 +189,7 @@ clt_train_options recipe_train_options(const options *given, int64_t train_sampl
         .compress = given->compress_options,
         .sync_batch_norm = given->sync_batch_norm,
         .shard_optimizer = given->shard_optimizer,
+        .drift_steps = given->drift_steps == 0 ? -1 : given->drift_steps,
         .bucket_bytes = (size_t)(given->bucket_mb * (1 << 20)),
         .recoverable = given->ranks > 1 && given->on_failure == ON_FAILURE_SHRINK,
     };

@@ -125,6 +125,7 @@ static void set_outcome(json_t *object, const report *r) {
     set_whole(object, "epochs", r->epochs);
     set_whole(object, "steps", r->steps);
     set_whole(object, "skipped_steps", r->skipped);
+    if (r->options->ranks > 1) set_whole(object, "drifts", r->drifts);
     set_metrics(object, "train", &r->train, r->classification);
     set_metrics(object, r->held_out, &r->test, r->classification);
     if (r->options->patience != OPTION_UNSET) {
@@ -284,6 +285,7 @@ bool report_print_text(const report *r, FILE *file) {
     if (o->ranks > 1)
         fprintf(file, "  %-12s %d, %.1f MiB sent by rank 0, which waited %.2f s for others\n", "ranks", r->ranks,
                 (double)r->bytes_sent / (1024 * 1024), r->waited_seconds);
+    if (r->drifts) fprintf(file, "  %-12s ranks had other parameters than rank 0 %lld time%s, and took over its\n", "drifts", (long long)r->drifts, PLURAL(r->drifts));
     print_compression(file, r);
     fprintf(file, "  %-12s %.1f MiB on the device at most\n", "memory",
             (double)r->peak_device_bytes / (1024 * 1024));

@@ -25,6 +25,7 @@ typedef struct report {
     int64_t best_epoch; /* of --patience: the one with the lowest loss in its test; 0: not looked for */
     bool stopped_early;
     int64_t epochs, steps; /* done, those before --resume among them */
+    int64_t drifts;  /* times that ranks had other parameters than rank 0, and took over its */
     int64_t skipped; /* steps of this run that were left out: their gradients were not finite */
     clt_metrics train;     /* of the last epoch, or of its part that was run */
     clt_metrics test;

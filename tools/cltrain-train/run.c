@@ -537,6 +537,7 @@ static int finish(run *r) {
     r->report->ranks = r->group->size;
     r->report->bytes_sent = ranks_bytes_sent(r->group);
     r->report->waited_seconds = clt_trainer_waited_seconds(r->trainer);
+    r->report->drifts = clt_trainer_drifts(r->trainer);
     r->report->signal = signal;
     if (code) return code;
     return signal ? EXIT_SIGNAL + signal : 0;

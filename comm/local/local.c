@@ -1,4 +1,8 @@
-#include "tests/comm/threads.h"
+/*
+ * A group whose ranks are threads of one process: the same queue as everywhere, over shared memory in the network's place. Results are added in the
+ * order of ranks, and have the bits of any other engine that adds so.
+ */
+#include "comm/local/local.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +11,7 @@
 #include "comm/reduce.h"
 #include "runtime/base/thread.h"
 
-enum { MOST = 64 };
+enum { MOST = CLT_LOCAL_RANKS };
 
 typedef struct message {
     clt_operation *operation;
@@ -25,9 +29,10 @@ typedef struct group {
     double timeout_seconds;
     clt_status ended;
     char detail[1024];
-    bool lost[MOST];
+    bool lost[MOST], left[MOST]; /* died; said good-bye, which ends the group for who needs that rank yet */
 
     clt_operation *operations[MOST]; /* what each rank called */
+    void *parts[MOST];               /* of a reduction, what each rank has made of its part */
     bool arrived[MOST];
     uint64_t meetings;
     int computing; /* ranks that read what others gave */
@@ -44,6 +49,7 @@ typedef struct member {
     bool woken;
     bool mortal; /* it is lost after so many more collectives */
     int life;
+    clt_transport_counts counts;
 } member;
 
 /* ---- failing ---- */
@@ -57,6 +63,12 @@ static void end_group(group *g, clt_status status, const char *detail) {
 
 static clt_status state_of(const group *g) {
     return g->ended == CLT_OK ? CLT_OK : clt_fail_again(g->ended, g->detail);
+}
+
+static void end_by_leaver(group *g, int rank) {
+    char text[64];
+    snprintf(text, sizeof text, "rank %d left", rank);
+    end_group(g, CLT_E_PEER, text);
 }
 
 static clt_status late(const group *g, const clt_operation *o) {
@@ -86,6 +98,8 @@ static clt_status meet(member *m, const clt_operation *o) {
         return state_of(g);
     }
     while (g->meetings == meeting) {
+        for (int r = 0; r < g->n; r++)
+            if (g->left[r] && !g->arrived[r]) end_by_leaver(g, r);
         CLT_TRY(state_of(g));
         if (atomic_load(o->interrupted)) return clt_fail(CLT_E_ABORTED, "interrupted");
         if (clt_seconds() >= o->deadline) return late(g, o);
@@ -106,28 +120,60 @@ static clt_status compare(const group *g) {
     return CLT_OK;
 }
 
-static clt_status reduce_all(const group *g, const clt_operation *o, void *result) {
-    const void *pieces[MOST];
-    for (int r = 0; r < g->n; r++) pieces[r] = g->operations[r]->data;
-    clt_reduce_many(result, pieces, g->n, o->count, o->dtype, o->reduction);
-    return CLT_OK;
+/* Where a rank's part of the operation's data begins, in elements, and how many it has: as it was told, or as equal as can be. */
+static size_t part_of(const group *g, const clt_operation *o, int rank, size_t *count) {
+    size_t start = 0, each = o->count / (size_t)g->n, more = o->count % (size_t)g->n;
+    for (int r = 0; r <= rank; r++) {
+        start += r ? *count : 0;
+        *count = o->counts ? o->counts[r] : each + ((size_t)r < more);
+    }
+    return start;
 }
 
-static void gather(const group *g, const clt_operation *o, char *result) {
-    size_t at = 0;
-    for (int r = 0; r < g->n; r++) {
-        size_t bytes = o->counts[r] * clt_dtype_bytes(o->dtype);
-        if (bytes) memcpy(result + at, (const char *)g->operations[r]->data + at, bytes);
-        at += bytes;
+/* The first half: what all ranks gave is read, and nobody changes it. A rank reduces its own part alone, into memory of its own. */
+static void read_all(member *m, clt_operation *o) {
+    const group *g = m->group;
+    size_t element = clt_dtype_bytes(o->dtype), count = 0, start = part_of(g, o, m->rank, &count);
+    bool root = o->peer == m->rank;
+    const void *pieces[MOST];
+    for (int r = 0; r < g->n; r++) pieces[r] = (const char *)g->operations[r]->data + start * element;
+    switch (o->kind) {
+    case CLT_OP_ALL_REDUCE:
+    case CLT_OP_REDUCE_SCATTER:
+        if (count) clt_reduce_many(g->parts[m->rank], pieces, g->n, count, o->dtype, o->reduction);
+        m->counts.bytes_received += (size_t)(g->n - 1) * count * element;
+        m->counts.bytes_sent += (o->count - count) * element;
+        break;
+    case CLT_OP_BROADCAST:
+        if (!root && o->count) memcpy(o->data, g->operations[o->peer]->data, o->count * element);
+        *(root ? &m->counts.bytes_sent : &m->counts.bytes_received) += (root ? (size_t)(g->n - 1) : 1) * o->count * element;
+        break;
+    case CLT_OP_ALL_GATHER:
+        for (int r = 0; r < g->n; r++) {
+            size_t at = part_of(g, o, r, &count) * element;
+            if (r != m->rank && count) memcpy((char *)o->data + at, (const char *)g->operations[r]->data + at, count * element);
+            m->counts.bytes_received += r != m->rank ? count * element : 0;
+            m->counts.bytes_sent += r == m->rank ? (size_t)(g->n - 1) * count * element : 0;
+        }
+        break;
+    default: break;
     }
 }
 
-/* Reads what all ranks gave, which nobody changes before all have read. */
-static void compute(const group *g, const clt_operation *o, void *result, size_t bytes) {
-    if (!bytes) return;
-    if (o->kind == CLT_OP_ALL_REDUCE || o->kind == CLT_OP_REDUCE_SCATTER) reduce_all(g, o, result);
-    if (o->kind == CLT_OP_BROADCAST) memcpy(result, g->operations[o->peer]->data, bytes);
-    if (o->kind == CLT_OP_ALL_GATHER) gather(g, o, result);
+/* The second: nobody reads what the ranks gave any more. */
+static void write_own(member *m, clt_operation *o) {
+    const group *g = m->group;
+    size_t element = clt_dtype_bytes(o->dtype), count = 0;
+    bool scatters = o->kind == CLT_OP_REDUCE_SCATTER;
+    if (!scatters && o->kind != CLT_OP_ALL_REDUCE) return;
+    for (int r = 0; r < g->n; r++) {
+        size_t at = part_of(g, o, r, &count) * element;
+        if (count && (!scatters || r == m->rank)) memcpy((char *)o->data + at, g->parts[r], count * element);
+        if (scatters || r == m->rank) continue;
+        m->counts.bytes_received += count * element;
+    }
+    part_of(g, o, m->rank, &count);
+    m->counts.bytes_sent += scatters ? 0 : (size_t)(g->n - 1) * count * element;
 }
 
 static void lose(member *m) {
@@ -138,11 +184,23 @@ static void lose(member *m) {
     clt_condition_wake_all(&m->group->changed);
 }
 
-static clt_status exchange(member *m, clt_operation *o, void *result, size_t bytes) {
+/* Without the mutex; whoever leaves waits until nobody reads its memory any more. */
+static void work_apart(member *m, clt_operation *o, void (*work)(member *, clt_operation *)) {
+    group *g = m->group;
+    g->computing++;
+    clt_mutex_unlock(&g->mutex);
+    work(m, o);
+    clt_mutex_lock(&g->mutex);
+    g->computing--;
+    clt_condition_wake_all(&g->changed);
+}
+
+static clt_status exchange(member *m, clt_operation *o, void *part) {
     group *g = m->group;
     if (m->mortal && m->life-- == 0) lose(m);
     CLT_TRY(state_of(g));
     g->operations[m->rank] = o;
+    g->parts[m->rank] = part;
     CLT_TRY(meet(m, o));
     CLT_TRY(state_of(g)); /* who leaves takes along what could be compared */
     clt_status status = compare(g);
@@ -150,27 +208,29 @@ static clt_status exchange(member *m, clt_operation *o, void *result, size_t byt
         end_group(g, status, clt_error_detail());
         return status;
     }
-    g->computing++;
-    clt_mutex_unlock(&g->mutex);
-    compute(g, o, result, bytes);
-    clt_mutex_lock(&g->mutex);
-    g->computing--;
-    clt_condition_wake_all(&g->changed);
-    status = meet(m, o);
+    work_apart(m, o, read_all);
+    status = meet(m, o); /* also of a barrier: others compare what it called */
+    if (status == CLT_OK && part) {
+        work_apart(m, o, write_own);
+        status = meet(m, o);
+    }
     while (g->computing) clt_condition_wait(&g->changed, &g->mutex);
     return status;
 }
 
 static clt_status run(void *state, clt_operation *o) {
     member *m = state;
-    size_t bytes = o->count * clt_dtype_bytes(o->dtype);
-    void *result = clt_alloc(bytes);
-    if (!result) return clt_fail_memory(bytes);
+    size_t count = 0;
+    void *part = NULL;
+    if (o->count && (o->kind == CLT_OP_ALL_REDUCE || o->kind == CLT_OP_REDUCE_SCATTER)) {
+        part_of(m->group, o, m->rank, &count);
+        part = clt_alloc(count * clt_dtype_bytes(o->dtype));
+        if (!part) return clt_fail_memory(count * clt_dtype_bytes(o->dtype));
+    }
     clt_mutex_lock(&m->group->mutex);
-    clt_status status = exchange(m, o, result, bytes);
+    clt_status status = exchange(m, o, part);
     clt_mutex_unlock(&m->group->mutex);
-    if (status == CLT_OK && bytes) memcpy(o->data, result, bytes);
-    clt_free(result);
+    clt_free(part);
     return status;
 }
 
@@ -181,14 +241,16 @@ static bool belong_together(const message *waiting, const member *m, const clt_o
     return !waiting->matched && waiting->owner == o->peer && w->peer == m->rank && w->tag == o->tag && w->kind != o->kind;
 }
 
-static clt_status move(const member *m, message *waiting, clt_operation *o) {
+static clt_status move(member *m, message *waiting, clt_operation *o) {
     clt_operation *w = waiting->operation;
     char one[CLT_OPERATION_TEXT], two[CLT_OPERATION_TEXT];
     if (w->count != o->count || w->dtype != o->dtype)
         return clt_fail(CLT_E_MISMATCH, "rank %d called %s, rank %d %s", m->rank, clt_operation_text(o, one),
                         waiting->owner, clt_operation_text(w, two));
     clt_operation *from = o->kind == CLT_OP_SEND ? o : w, *to = o->kind == CLT_OP_SEND ? w : o;
-    if (o->count) memcpy(to->data, from->data, o->count * clt_dtype_bytes(o->dtype));
+    size_t bytes = o->count * clt_dtype_bytes(o->dtype);
+    if (bytes) memcpy(to->data, from->data, bytes);
+    *(o == from ? &m->counts.bytes_sent : &m->counts.bytes_received) += bytes;
     waiting->matched = o->finished = true;
     clt_condition_wake_all(&m->group->changed);
     return CLT_OK;
@@ -199,6 +261,8 @@ static clt_status match_or_wait(member *m, clt_operation *o) {
     message **end = &m->group->messages;
     for (; *end; end = &(*end)->next)
         if (belong_together(*end, m, o)) return move(m, *end, o);
+    if (m->group->left[o->peer]) end_by_leaver(m->group, o->peer);
+    CLT_TRY(state_of(m->group));
     message *waiting = clt_calloc(1, sizeof *waiting);
     if (!waiting) return clt_fail_memory(sizeof *waiting);
     *waiting = (message){.operation = o, .owner = m->rank};
@@ -224,6 +288,8 @@ static bool take(member *m, const clt_operation *only) {
             continue;
         }
         here->operation->finished = here->matched;
+        size_t bytes = here->matched ? here->operation->count * clt_dtype_bytes(here->operation->dtype) : 0;
+        *(here->operation->kind == CLT_OP_SEND ? &m->counts.bytes_sent : &m->counts.bytes_received) += bytes;
         *at = here->next;
         clt_free(here);
         any = true;
@@ -243,12 +309,19 @@ static void cancel(void *state, clt_operation *o) {
     clt_mutex_unlock(&m->group->mutex);
 }
 
+/* What waits for a rank that has left waits in vain. */
+static void look_for_leavers(const member *m) {
+    group *g = m->group;
+    for (const message *here = g->messages; here; here = here->next)
+        if (here->owner == m->rank && !here->matched && g->left[here->operation->peer]) end_by_leaver(g, here->operation->peer);
+}
+
 static clt_status progress(void *state, double seconds) {
     member *m = state;
     group *g = m->group;
     double until = clt_seconds() + seconds;
     clt_mutex_lock(&g->mutex);
-    while (!take(m, NULL) && g->ended == CLT_OK && !m->woken && clt_seconds() < until)
+    while (look_for_leavers(m), !take(m, NULL) && g->ended == CLT_OK && !m->woken && clt_seconds() < until)
         clt_condition_wait_until(&g->changed, &g->mutex, until);
     m->woken = false;
     clt_status status = state_of(g);
@@ -291,10 +364,9 @@ static void drop(group *g) {
 
 static void destroy(void *state) {
     member *m = state;
-    char text[64];
-    snprintf(text, sizeof text, "rank %d left", m->rank);
     clt_mutex_lock(&m->group->mutex);
-    end_group(m->group, CLT_E_PEER, text);
+    m->group->left[m->rank] = true;
+    clt_condition_wake_all(&m->group->changed);
     clt_mutex_unlock(&m->group->mutex);
     drop(m->group);
     clt_free(m);
@@ -309,13 +381,12 @@ static bool is_lost(void *state, int rank) {
 }
 
 static clt_transport_counts counts(void *state) {
-    (void)state;
-    return (clt_transport_counts){0};
+    return ((const member *)state)->counts;
 }
 
 static const char *algorithm(void *state, size_t bytes) {
     (void)state, (void)bytes;
-    return "threads";
+    return "local";
 }
 
 /* ---- groups ---- */
@@ -323,7 +394,7 @@ static const char *algorithm(void *state, size_t bytes) {
 static clt_status shrink(void *state, clt_comm **survivors);
 
 static const clt_engine engine = {
-    .name = "threads", .run = run, .post = post, .is_finished = is_finished, .cancel = cancel, .progress = progress, .idle = idle, .wake = wake,
+    .name = "local", .run = run, .post = post, .is_finished = is_finished, .cancel = cancel, .progress = progress, .idle = idle, .wake = wake,
     .end = end, .destroy = destroy, .is_lost = is_lost, .counts = counts, .algorithm = algorithm, .shrink = shrink,
 };
 
@@ -353,19 +424,21 @@ static clt_status new_group(clt_comm **comms, int n, double timeout_seconds, int
     return status;
 }
 
-clt_status clt_test_group(clt_comm **comms, int n, double timeout_seconds) {
-    if (n < 1 || n > MOST) return clt_fail(CLT_E_INVALID, "a group of %d threads", n);
+clt_status clt_comm_create_local(clt_comm **comms, int n, double timeout_seconds) {
+    if (!comms) return clt_fail(CLT_E_INVALID, "clt_comm_create_local: comms is NULL");
+    if (n < 1 || n > MOST) return clt_fail(CLT_E_INVALID, "clt_comm_create_local: %d ranks; there may be 1 to %d", n, MOST);
+    if (!(timeout_seconds >= 0)) return clt_fail(CLT_E_INVALID, "clt_comm_create_local: a timeout of %g s", timeout_seconds);
     return new_group(comms, n, timeout_seconds > 0 ? timeout_seconds : 300, 0);
 }
 
-void clt_test_group_lose(clt_comm *comm) {
+void clt_local_lose(clt_comm *comm) {
     member *m = clt_comm_engine_state(comm);
     clt_mutex_lock(&m->group->mutex);
     lose(m);
     clt_mutex_unlock(&m->group->mutex);
 }
 
-void clt_test_group_lose_after(clt_comm *comm, int collectives) {
+void clt_local_lose_after(clt_comm *comm, int collectives) {
     member *m = clt_comm_engine_state(comm);
     clt_mutex_lock(&m->group->mutex);
     m->mortal = true;
@@ -375,17 +448,17 @@ void clt_test_group_lose_after(clt_comm *comm, int collectives) {
 
 static bool all_survivors_there(const group *g) {
     for (int r = 0; r < g->n; r++)
-        if (!g->lost[r] && !g->shrinking[r]) return false;
+        if (!g->lost[r] && !g->left[r] && !g->shrinking[r]) return false;
     return true;
 }
 
 static clt_status make_survivors(group *g) {
     clt_comm *comms[MOST];
     int n = 0;
-    for (int r = 0; r < g->n; r++) n += !g->lost[r];
+    for (int r = 0; r < g->n; r++) n += g->shrinking[r] && !g->lost[r];
     CLT_TRY(new_group(comms, n, g->timeout_seconds, g->generation + 1));
     for (int r = 0, k = 0; r < g->n; r++)
-        if (!g->lost[r]) g->survivors[r] = comms[k++];
+        if (g->shrinking[r] && !g->lost[r]) g->survivors[r] = comms[k++];
     g->shrunk = true;
     clt_condition_wake_all(&g->changed);
     return CLT_OK;
