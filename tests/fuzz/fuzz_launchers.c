@@ -48,6 +48,10 @@ void job_name_of_start(const job *j, char name[NAME_BYTES]) {
     snprintf(name, NAME_BYTES, "%s", j->name);
 }
 
+int job_reopen_store(job *j) {
+    return (int)j->options->ranks - 2;
+}
+
 static void begin(job *j) {
     if (agree_begin(j)) return;
     const run_options *o = j->options;
@@ -72,7 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_input input = {data, size};
     fuzz_begin(size);
     uint8_t how = fuzz_byte(&input);
-    run_options o = {.ranks = 2, .nodes = 1 + how % 4, .node_rank = how / 4 % 4 % (1 + how % 4)};
+    run_options o = {.ranks = 2, .nodes = 1 + how % 4, .node_rank = how / 4 % 4 % (1 + how % 4), .max_restarts = how / 64};
     job j = {.options = &o, .name = "a job", .self = "0123456789abcdef", .restarts = how / 16 % 3};
     end_of_start end = {END_FAILED, 3, 1};
     values = input;
@@ -83,6 +87,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     check_end(&end);
     agree_done(&j, 0);
     agree_lost(&j, 1, 137);
+    agree_return(&j);
+    FUZZ_CHECK(j.restarts <= o.max_restarts || j.restarts == how / 16 % 3);
     while (input.size) {
         char *line = fuzz_line(&input);
         check_words(line);

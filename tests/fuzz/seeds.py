@@ -315,7 +315,7 @@ write("addresses", "\x00127.0.0.1:80", "\0[::1]:65535", "\0h", "\0h:0", "\0h:655
       "\x01\nfe80::1%lo\n", "\x01" + "\n\n" + "h" * 300)
 
 # ---- tools ----
-write("launchers", "\x01\n2 0123456789abcdef\n3 x\n\ndone 0 -1\n", "\x05\n4096 a\n1 b\nfailed 137 3\n\n\nstopped 0 0\n", "\x01\n4097 x\n", "\x01\n2\n", "\x01\n+2 x\n", "\x01\n 2 x\n", "\x01\n0 x\n", "\x012 other\n",
+write("launchers", "\x01\n2 0123456789abcdef\n3 x\n\ndone 0 -1\n", "\x81\nfailed 3 1\n\n1 other\nfailed 9 0\n\n2 x\n3 y\n\n\nfailed 1 1\n", "\xc1\n\n2 0123456789abcdef\n3 x\n", "\x05\n4096 a\n1 b\nfailed 137 3\n\n\nstopped 0 0\n", "\x01\n4097 x\n", "\x01\n2\n", "\x01\n+2 x\n", "\x01\n 2 x\n", "\x01\n0 x\n", "\x012 other\n",
       "\x01\n2 a\n2 b\ndone 256 -1\n", "\x01\n2 a\n2 b\n\n\nfailed -1 0\n", "\x02\n1 a\n1 b\n1 c\n\n\n\n\n\n\n", "\0failed 1 99999999999\nlost 0 0\ndone 1 2 3\ndone  1 2\nfailed 1 -2\nstopped 1 2147483647\ndone\ndone 1",
       "\x11\n2 a\n2 b\n", "\x01", "\x01\n" + "9" * 20 + " x\n")
 specs = ["digits", "digits:x", "idx:/d", "idx:", "cifar10:/d", "csv:f.csv", "csv:f,label=y,skip=2,header=1,regression=0,separator=;", "csv:f,separator=tab", "csv:f,separator=xx", "csv:f,skip=-1",

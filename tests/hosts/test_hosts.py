@@ -203,12 +203,13 @@ def ends_of(runs, seconds):
             one.wait()
 
 
-def launch_patient(hosts, seconds, *words):
-    """A launcher and a rank on each of two hosts, and both have made steps."""
+def launch_patient(hosts, seconds, *words, heartbeat=25):
+    """A launcher and a rank on each of two hosts, and both have made steps. After a restart ranks are done in a second."""
     runs = []
+    script = f'exec "$0" --heartbeat {heartbeat} --seconds "$([ "$CLTRAIN_RESTART_COUNT" = 0 ] && echo {seconds} || echo 1)"'
     for i in (0, 1):
         words_of_host = [LAUNCHER, "-n", "1", "--nnodes", "2", "--node-rank", str(i), "--master", f"{hosts.address(0)}:29500", *words, "--",
-                         RANK, "--seconds", str(seconds), "--heartbeat", "25"]
+                         "sh", "-c", script, RANK]
         runs.append(subprocess.Popen(hosts.command(i, *words_of_host), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                      env={**os.environ, "CLTRAIN_COMM_TOKEN": TOKEN}))
     for one in runs:
@@ -242,6 +243,20 @@ def case_outage(hosts):
         hosts.mend(1)
         ends_of(runs[:1], 60)
     check(status == 1 and "out of reach for 1 s (--outage)" in text, f"cltrain-run gave {status}: {text}")
+
+
+def case_restart_after_outage(hosts):
+    """A launcher that was out of reach for longer takes part in the restart of the others."""
+    runs = launch_patient(hosts, 60, "--outage", "1", "--max-restarts", "1", heartbeat=3)
+    hosts.cut(1)
+    try:
+        line = runs[1].stdout.readline()
+        while line and "out of reach for 1 s (--outage)" not in line:
+            line = runs[1].stdout.readline()
+    finally:
+        hosts.mend(1)
+    for text, status in ends_of(runs, 90):
+        check(status == 0 and "restart 1 of 1" in text and "done" in text, f"cltrain-run gave {status}: {text}")
 
 
 def case_open_mpi(hosts):

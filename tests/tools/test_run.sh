@@ -294,6 +294,30 @@ complains "rank 1, on another host, ended with status 6"
 FAILING=1 hosts 0 0 -n 1 --master "127.0.0.1:$(port)" --max-restarts 1 -- sh -c "$restarted"
 says "[rank 0] start 1 1 run+1"
 hosts 0 0 -n 1 --master "127.0.0.1:$(port)" --on-failure continue -- sh -c '[ "$RANK" = 1 ] && exit 7; sleep 1'
+# A launcher that is killed takes its ranks with it, the others' fail, and one that is started in its place takes part in the restart: after the start has
+# failed, or before.
+half='echo $$ >"$D/half.$RANK.$CLTRAIN_RESTART_COUNT"; [ "$CLTRAIN_RESTART_COUNT" = 0 ] || { echo "through $RANK $CLTRAIN_RESTART_COUNT"; exit 0; }
+    [ "$RANK" = 1 ] && exec sleep 1000; until [ -s "$D/half.1.0" ]; do sleep 0.1; done; while kill -0 "$(cat "$D/half.1.0")" 2>/dev/null; do sleep 0.1; done
+    until [ -e "$D/fail" ]; do sleep 0.1; done; exit 5'
+for late in no yes; do
+    address=127.0.0.1:$(port)
+    rm -f "$folder"/half.* "$folder/fail"
+    [ $late = no ] && touch "$folder/fail"
+    timeout -k 5 120 "$program" --nnodes 2 --node-rank 0 --master "$address" --max-restarts 1 -- sh -c "$half" >"$out" 2>"$err" &
+    other=$!
+    timeout -k 5 120 "$program" --nnodes 2 --node-rank 1 --master "$address" --max-restarts 1 -- sh -c "$half" >"$folder/killed" 2>&1 &
+    waited=$!
+    await [ -s "$folder/half.1.0" ] || fail "host 1 did not start"
+    kill -9 "$(tr -d ' ' <"/proc/$waited/task/$waited/children")"
+    wait $waited
+    timeout -k 5 120 "$program" --nnodes 2 --node-rank 1 --master "$address" --max-restarts 1 -- sh -c "$half" >"$folder/anew" 2>&1 &
+    waited=$!
+    [ $late = no ] || { await grep -q "waiting for the end of its start" "$folder/anew" || fail "it does not wait"; touch "$folder/fail"; }
+    wait $other || fail "host 0 gave $? after host 1 was started anew: $(cat "$err")"
+    wait $waited || fail "host 1, started anew, gave $?: $(cat "$folder/anew")"
+    says "through 0 1"
+    grep -q "through 1 1" "$folder/anew" || fail "host 1 did not take part: $(cat "$folder/anew")"
+done
 # A second launcher with the same number leaves those that are there alone.
 address=127.0.0.1:$(port)
 rm -f "$folder/twice"

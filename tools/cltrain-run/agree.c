@@ -37,51 +37,6 @@ static const char *take_number(const char *text, char after, int64_t low, int64_
     return end + (after != '\0');
 }
 
-/* ---- the beginning ---- */
-
-static int get_count(const job *j, int node, int *count) {
-    char key[KEY_BYTES], text[CLT_STORE_TEXT_BYTES];
-    name_key(j, "ranks", node, key);
-    clt_status status = clt_store_get(j->store, key, text, j->options->connect_seconds);
-    if (status == CLT_E_TIMEOUT)
-        return run_error("host %d did not come within %g s (--connect)", node, j->options->connect_seconds);
-    if (status < 0) return library_error(status, "waiting for the other hosts");
-    if (!take_number(text, ' ', 1, 4096, count)) return run_error("host %d says that it has '%.40s' ranks", node, text);
-    return 0;
-}
-
-/* "RANKS WHO": a host comes once, however often it was started; who comes second goes, and leaves the others alone. */
-static int come(const job *j) {
-    char key[KEY_BYTES], text[64], stands[CLT_STORE_TEXT_BYTES];
-    name_key(j, "ranks", (int)j->options->node_rank, key);
-    snprintf(text, sizeof text, "%lld %s", (long long)j->options->ranks, j->self);
-    clt_status status = clt_store_set_once(j->store, key, text, stands, j->options->connect_seconds);
-    if (status < 0) return library_error(status, "waiting for the other hosts");
-    if (!strcmp(text, stands)) return 0;
-    return run_error("another launcher is host %lld of job '%s' already: give each host its --node-rank, and each start its --job, "
-                     "in a store that several share",
-                     (long long)j->options->node_rank, j->name);
-}
-
-int agree_begin(job *j) {
-    j->first_rank = 0;
-    j->world = (int)j->options->ranks;
-    if (j->options->nodes == 1) return 0;
-    int code = come(j);
-    if (code) return code;
-    j->world = 0;
-    for (int node = 0; node < j->options->nodes; node++) {
-        int count;
-        code = get_count(j, node, &count);
-        if (code) return code;
-        if (node < j->options->node_rank) j->first_rank += count;
-        j->world += count;
-    }
-    return 0;
-}
-
-/* ---- the end ---- */
-
 static const char *const kind_names[] = {[END_DONE] = "done", [END_FAILED] = "failed", [END_STOPPED] = "stopped"};
 
 /* "KIND STATUS RANK" */
@@ -97,6 +52,73 @@ static bool read_end(const char *text, end_of_start *end) {
     }
     return false;
 }
+
+/* ---- the beginning ---- */
+
+static int get_count(const job *j, int node, int *count) {
+    char key[KEY_BYTES], text[CLT_STORE_TEXT_BYTES];
+    name_key(j, "ranks", node, key);
+    clt_status status = clt_store_get(j->store, key, text, j->options->connect_seconds);
+    if (status == CLT_E_TIMEOUT)
+        return run_error("host %d did not come within %g s (--connect)", node, j->options->connect_seconds);
+    if (status < 0) return library_error(status, "waiting for the other hosts");
+    if (!take_number(text, ' ', 1, 4096, count)) return run_error("host %d says that it has '%.40s' ranks", node, text);
+    return 0;
+}
+
+/* Goes to the start after the present one once that has failed, for which it waits as long; *next: it has. */
+static int go_to_next(job *j, double seconds, bool *next) {
+    char key[KEY_BYTES], text[CLT_STORE_TEXT_BYTES];
+    end_of_start end;
+    *next = false;
+    if (j->restarts >= j->options->max_restarts) return 0;
+    name_key(j, "end", -1, key);
+    clt_status status = clt_store_get(j->store, key, text, seconds);
+    if (status < 0 && status != CLT_E_TIMEOUT) return library_error(status, "looking for the start under way");
+    *next = status == CLT_OK && read_end(text, &end) && end.kind == END_FAILED;
+    j->restarts += *next;
+    return 0;
+}
+
+/* "RANKS WHO": a host comes once, however often it was started; who comes second goes, and leaves the others alone, unless that start fails,
+ * as it does when the first one was lost, and may be repeated. */
+static int come(job *j) {
+    bool next = false;
+    char key[KEY_BYTES], text[64], stands[CLT_STORE_TEXT_BYTES];
+    name_key(j, "ranks", (int)j->options->node_rank, key);
+    snprintf(text, sizeof text, "%lld %s", (long long)j->options->ranks, j->self);
+    clt_status status = clt_store_set_once(j->store, key, text, stands, j->options->connect_seconds);
+    if (status < 0) return library_error(status, "waiting for the other hosts");
+    if (!strcmp(text, stands)) return 0;
+    if (j->restarts < j->options->max_restarts)
+        message_line(PROGRAM ": another launcher is host %lld of job '%s': waiting for the end of its start", (long long)j->options->node_rank, j->name);
+    int code = go_to_next(j, j->options->connect_seconds, &next);
+    if (code || next) return code ? code : come(j);
+    return run_error("another launcher is host %lld of job '%s' already: give each host its --node-rank, and each start its --job, "
+                     "in a store that several share",
+                     (long long)j->options->node_rank, j->name);
+}
+
+int agree_begin(job *j) {
+    j->first_rank = 0;
+    j->world = (int)j->options->ranks;
+    if (j->options->nodes == 1) return 0;
+    int code = 0;
+    for (bool next = true; !code && next;) code = go_to_next(j, 0, &next); /* of a job that goes on while this launcher comes anew */
+    if (!code) code = come(j);
+    if (code) return code;
+    j->world = 0;
+    for (int node = 0; node < j->options->nodes; node++) {
+        int count;
+        code = get_count(j, node, &count);
+        if (code) return code;
+        if (node < j->options->node_rank) j->first_rank += count;
+        j->world += count;
+    }
+    return 0;
+}
+
+/* ---- the end ---- */
 
 void agree_tell(const job *j, end_of_start *end) {
     if (j->options->nodes == 1 || end->kind == END_LOST) return;
@@ -135,6 +157,14 @@ void agree_lost(const job *j, int rank, int status) {
     if (clt_store_open(&store, &options, false) < 0) return;
     clt_store_set_once(store, key, text, stands, lost_seconds);
     clt_store_close(store);
+}
+
+bool agree_return(job *j) {
+    bool next = false;
+    if (j->restarts >= j->options->max_restarts || job_reopen_store(j)) return false;
+    if (go_to_next(j, j->options->connect_seconds, &next) || next) return next;
+    run_error("the start that this host was lost from did not end within %g s (--connect)", j->options->connect_seconds);
+    return false;
 }
 
 /* ---- listening ---- */

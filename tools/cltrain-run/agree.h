@@ -19,6 +19,9 @@ typedef struct end_of_start {
 /* Waits for all hosts, and finds first_rank and world. Returns 0 or an exit code. */
 int agree_begin(job *j);
 
+/* After END_LOST: reaches the store anew, and goes to the start that the others begin when this one has failed, as it does without this host's ranks. */
+bool agree_return(job *j);
+
 /* Begins to listen for how this start ends; a byte in *descriptor says that it is known. -1 with one host. */
 int agree_listen(const job *j, int *descriptor);
 /* The news, after that byte. */

@@ -151,9 +151,13 @@ const char *job_url(const job *j) {
 
 /* ---- begin and end ---- */
 
+static bool is_tcp(const job *j) {
+    return !strncmp(job_url(j), "tcp://", 6);
+}
+
 static int open_store(job *j) {
     const run_options *o = j->options;
-    bool tcp = !strncmp(job_url(j), "tcp://", 6), serve = tcp && o->node_rank == 0;
+    bool tcp = is_tcp(j), serve = tcp && o->node_rank == 0;
     static char launchers[NAME_BYTES + 16];
     snprintf(launchers, sizeof launchers, "%s.launchers", j->name);
     j->store_options.store = job_url(j);
@@ -187,6 +191,14 @@ int job_begin(job *j, const run_options *options) {
     if (!code) code = find_name(j);
     if (!code) code = open_store(j);
     return code;
+}
+
+int job_reopen_store(job *j) {
+    if (is_tcp(j) && j->options->node_rank == 0) return EXIT_FAILED;
+    clt_store_close(j->store);
+    j->store = NULL;
+    clt_status status = clt_store_open(&j->store, &j->store_options, false);
+    return status < 0 ? library_error(status, "reaching the store") : 0;
 }
 
 void job_end(job *j) {

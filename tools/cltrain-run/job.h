@@ -33,6 +33,9 @@ typedef struct job {
 int job_begin(job *j, const run_options *options);
 void job_end(job *j);
 
+/* Connects anew to the store that another host serves. Returns 0 or an exit code. */
+int job_reopen_store(job *j);
+
 /* What the ranks of the start under way call the job. A restart meets in a place of its own: nothing that the former start left in the
  * store is taken for its own. */
 void job_name_of_start(const job *j, char name[NAME_BYTES]);

@@ -16,12 +16,13 @@ const char program_name[] = PROGRAM;
 
 /* Starts until one ends well, or may not be repeated. */
 static int run_starts(job *j) {
-    for (;; j->restarts++) {
+    for (;;) {
         int code = agree_begin(j);
         if (code) return code;
         end_of_start end = supervise(j);
-        if (end.kind != END_FAILED || j->restarts >= j->options->max_restarts) return end.status;
-        message_line(PROGRAM ": restart %lld of %lld", (long long)j->restarts + 1, (long long)j->options->max_restarts);
+        if (end.kind == END_FAILED && j->restarts < j->options->max_restarts) j->restarts++;
+        else if (end.kind != END_LOST || !agree_return(j)) return end.status;
+        message_line(PROGRAM ": restart %lld of %lld", (long long)j->restarts, (long long)j->options->max_restarts);
     }
 }
 
