@@ -36,7 +36,7 @@ static void lower_argmax(clt_lowering *l, const clt_tensor *node) {
 
 static void lower_cumsum(clt_lowering *l, const clt_tensor *node) {
     const clt_cumsum_attributes *at = node->attributes;
-    lower_parts(l, node, "reference/cumsum.cl", "ref_cumsum", at->axis, at->reverse);
+    lower_parts(l, node, "reference/cumsum.cl", node->dtype == CLT_I32 ? "ref_cumsum_int" : "ref_cumsum", at->axis, at->reverse);
 }
 
 const clt_backend_row clt_reference_along_rows[] = {{CLT_REFERENCE(argmax), .lower = lower_argmax}, {CLT_REFERENCE(cumsum), .lower = lower_cumsum}, {0}};

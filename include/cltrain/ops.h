@@ -26,7 +26,9 @@ CLT_BEGIN_DECLS
 
 /* ---- pointwise ---------------------------------------------------------- */
 
-CLT_API clt_tensor *clt_add(clt_tensor *a, clt_tensor *b); /* broadcast */
+/* Both broadcast. Sums, differences, products, and the larger and the smaller one are taken of integers, too: of i32 or u8 they are of that type, and wrap where it has not
+ * the result; an integer with a float, or with one of another type, is f32 first. */
+CLT_API clt_tensor *clt_add(clt_tensor *a, clt_tensor *b);
 CLT_API clt_tensor *clt_sub(clt_tensor *a, clt_tensor *b);
 CLT_API clt_tensor *clt_mul(clt_tensor *a, clt_tensor *b);
 CLT_API clt_tensor *clt_div(clt_tensor *a, clt_tensor *b);
@@ -299,7 +301,7 @@ CLT_API clt_tensor *clt_mean(clt_tensor *x, clt_reduce_options options);
 CLT_API clt_tensor *clt_max(clt_tensor *x, clt_reduce_options options); /* equals share the gradient */
 /* f32 x -> i32, without the axis: the place of the first of the largest; NaN is larger than anything. It has no gradient. */
 CLT_API clt_tensor *clt_argmax(clt_tensor *x, int axis);
-/* f32 x[0] + ... + x[i] along the axis, in this order. */
+/* x[0] + ... + x[i] along the axis, in this order, of f32 or i32. */
 CLT_API clt_tensor *clt_cumsum(clt_tensor *x, int axis);
 /* CLT_AXES(0, 2, 3): the options of a reduction over those axes. CLT_ALL_AXES: over all. */
 #define CLT_AXES(...)                                                      \

@@ -16,14 +16,14 @@ typedef struct clt_pointwise_function {
     /* Of each operand: over a, b, c, y (the result) and g (its gradient). Those used
      * are told by grad_operands. NULL: none goes to it. */
     const char *grad_operands[3], *grad[3];
-    enum { OF_FLOATS, COMPARES, SELECTS } takes; /* the last two take whole numbers, too */
+    enum { OF_FLOATS, OF_NUMBERS, COMPARES, SELECTS } takes; /* all but the first take whole numbers, too */
 } function;
 
 /* Derivatives: any calculus text; the value at a kink is PyTorch's. */
 static const function functions[] = {
-    {"add", "ab", "a + b", {"g", "g"}, {"g", "g"}},
-    {"sub", "ab", "a - b", {"g", "g"}, {"g", "-g"}},
-    {"mul", "ab", "a * b", {"gb", "ga"}, {"g * b", "g * a"}},
+    {"add", "ab", "a + b", {"g", "g"}, {"g", "g"}, OF_NUMBERS},
+    {"sub", "ab", "a - b", {"g", "g"}, {"g", "-g"}, OF_NUMBERS},
+    {"mul", "ab", "a * b", {"gb", "ga"}, {"g * b", "g * a"}, OF_NUMBERS},
     {"div", "ab", "a / b", {"gb", "gby"}, {"g / b", "-g * y / b"}},
     {"pow", "ab", "clt_pow(a, b)", {"abg", "abyg"},
      {"b == 0.0f ? 0.0f : g * b * clt_pow(a, b - 1.0f)",
@@ -51,8 +51,8 @@ static const function functions[] = {
     {"sin", "a", "sin(a)", {"ag"}, {"g * cos(a)"}},
     {"cos", "a", "cos(a)", {"ag"}, {"-g * sin(a)"}},
     /* NaN stays; equal ones share the gradient. */
-    {"maximum", "ab", "a > b || a != a ? a : b", {"abg", "abg"}, {"a > b ? g : a == b ? 0.5f * g : 0.0f", "a < b ? g : a == b ? 0.5f * g : 0.0f"}},
-    {"minimum", "ab", "a < b || a != a ? a : b", {"abg", "abg"}, {"a < b ? g : a == b ? 0.5f * g : 0.0f", "a > b ? g : a == b ? 0.5f * g : 0.0f"}},
+    {"maximum", "ab", "a > b || a != a ? a : b", {"abg", "abg"}, {"a > b ? g : a == b ? 0.5f * g : 0.0f", "a < b ? g : a == b ? 0.5f * g : 0.0f"}, OF_NUMBERS},
+    {"minimum", "ab", "a < b || a != a ? a : b", {"abg", "abg"}, {"a < b ? g : a == b ? 0.5f * g : 0.0f", "a > b ? g : a == b ? 0.5f * g : 0.0f"}, OF_NUMBERS},
     {"where", "abc", "a != 0.0f ? b : c", {NULL, "ag", "ag"}, {NULL, "a != 0.0f ? g : 0.0f", "a != 0.0f ? 0.0f : g"}, SELECTS},
     {"equal", "ab", "a == b ? 1.0f : 0.0f", {0}, {0}, COMPARES},
     {"greater", "ab", "a > b ? 1.0f : 0.0f", {0}, {0}, COMPARES},
@@ -81,7 +81,7 @@ static bool is_cast(const clt_pointwise_attributes *at) {
 
 static bool takes_integers(const clt_tensor *node, int i) {
     const clt_pointwise_attributes *at = node->attributes;
-    return is_cast(at) || (at->function && (at->function->takes == COMPARES || (at->function->takes == SELECTS && i > 0)));
+    return is_cast(at) || (at->function && at->function->takes != OF_FLOATS && (at->function->takes != SELECTS || i > 0));
 }
 
 /* Operands of different types are promoted to f32, as PyTorch does. A condition has no say; of a comparison 1 and 0 are floats. */
@@ -209,7 +209,15 @@ const clt_op clt_op_pointwise = {
 
 /* ---- builders ---- */
 
+/* An integer with an operand of another type is f32, as a node of its own: gradients are of floats alone. */
+static clt_tensor *alike(clt_tensor *x, const clt_tensor *other) {
+    bool whole = clt_tensor_valid(x) && clt_tensor_valid(other) && x->dtype != other->dtype && !clt_dtype_is_float(x->dtype);
+    return whole ? clt_cast(x, CLT_F32) : x;
+}
+
 static clt_tensor *apply(const function *f, clt_tensor *const *x, float s0, float s1) {
+    clt_tensor *both[] = {x[0], f->takes == OF_NUMBERS ? x[1] : NULL};
+    if (f->takes == OF_NUMBERS) both[0] = alike(x[0], x[1]), both[1] = alike(x[1], x[0]), x = both;
     clt_pointwise_attributes at = {.name = f->name,
                                    .expression = f->value,
                                    .operands = f->operands,

@@ -42,7 +42,7 @@ static clt_tensor *scalar(clt_graph *g) {
     }
 BUILDER(add, clt_add(matrix(g), other(g)))
 BUILDER(mul, clt_mul(image(g), other(g)))
-BUILDER(add_bytes, clt_add(bytes(g), matrix(g)))
+BUILDER(div_bytes, clt_div(bytes(g), matrix(g)))
 BUILDER(relu_bytes, clt_relu(bytes(g)))
 BUILDER(clip, clt_clip(matrix(g), 2, 1))
 BUILDER(cast, clt_cast(matrix(g), CLT_I64))
@@ -257,7 +257,7 @@ static const struct {
 #define WRONG(builder, status, ...) {#builder, builder, status, {__VA_ARGS__}}
     WRONG(add, CLT_E_SHAPE, "add", "\"matrix\" [2, 3]", "\"other\" [4, 5]"),
     WRONG(mul, CLT_E_SHAPE, "mul", "\"image\" [2, 3, 8, 6]", "\"other\" [4, 5]"),
-    WRONG(add_bytes, CLT_E_DTYPE, "add", "\"bytes\"", "u8", "f32"),
+    WRONG(div_bytes, CLT_E_DTYPE, "div", "\"bytes\"", "u8", "f32"),
     WRONG(relu_bytes, CLT_E_DTYPE, "relu", "\"bytes\"", "u8", "f32"),
     WRONG(clip, CLT_E_INVALID, "clip", "2", "1"),
     WRONG(cast, CLT_E_DTYPE, "cast", "i64"),

@@ -365,6 +365,12 @@ static double reference_select(const array *x, int n, array *y, const attributes
 }
 static const operation select_integers = OPERATION("where", "clt_where", select, select, .no_gradient = true, .ulp = 0);
 
+/* Of which f32 has not all either; sums, products and differences are i32s. */
+LIST(number_a, 16777216, 16777217, -16777217, 0, -1, 2147480000, -46341, 5)
+LIST(number_b, 3, 101, -57, 7, 2147483647, 3647, 46340, -3)
+#define OF_INTEGERS(word) OPERATION(#word, "clt_" #word, word, word, .no_gradient = true, .ulp = 0)
+static const operation of_integers[] = {OF_INTEGERS(add), OF_INTEGERS(sub), OF_INTEGERS(maximum), OF_INTEGERS(minimum)}, product_of_integers = OF_INTEGERS(mul);
+
 static const kink kinks[] = {
     {AT_KINK(relu, 1), "kink", OF(zero), {0}, true},
     {AT_KINK(relu, 1), "kink", OF(signs), {0}},
@@ -494,6 +500,14 @@ static void add_integers(case_list *list) {
     operand x[] = {{.dtype = CLT_I32, .shape = SHAPE(33, 8), .values = whole_a, .n_values = 8}, {.dtype = CLT_I32, .shape = SHAPE(8), .values = whole_b, .n_values = 8}};
     for (size_t i = 0; i < sizeof comparisons / sizeof comparisons[0]; i++) case_add(list, &comparisons[i], "integers", x, 2);
     case_add(list, &select_integers, "integers", x, 2);
+    operand numbers[] = {{.dtype = CLT_I32, .shape = SHAPE(33, 8), .values = number_a, .n_values = 8}, {.dtype = CLT_I32, .shape = SHAPE(8), .values = number_b, .n_values = 8}};
+    for (size_t i = 0; i < sizeof of_integers / sizeof of_integers[0]; i++) case_add(list, &of_integers[i], "integers", numbers, 2);
+    operand bytes[] = {{.dtype = CLT_U8, .shape = SHAPE(37, 5), .low = 0, .high = 128}, {.dtype = CLT_U8, .shape = SHAPE(5), .low = 0, .high = 128}};
+    case_add(list, &of_integers[0], "bytes", bytes, 2);
+    operand mixed[] = {{.shape = SHAPE(4, 33)}, {.dtype = CLT_I32, .shape = SHAPE(33), .low = -9, .high = 9}};
+    case_add(list, &functions[2].op, "mixed", mixed, 2);
+    operand factors[] = {{.dtype = CLT_I32, .shape = SHAPE(33, 8), .low = -46340, .high = 46340}, {.dtype = CLT_I32, .shape = SHAPE(33, 1), .low = -46340, .high = 46340}};
+    case_add(list, &product_of_integers, "integers", factors, 2);
 }
 
 void cases_pointwise(case_list *list) {

@@ -93,7 +93,8 @@ BUILD(one_hot, clt_one_hot(x[0], at->first))
 BUILD(index_select, clt_index_select(x[0], at->axis, x[1]))
 
 static const operation argmax = OPERATION("argmax", "clt_argmax", argmax, argmax, .no_gradient = true),
-                       cumsum = OPERATION("cumsum", "clt_cumsum", cumsum, cumsum), one_hot = OPERATION("one_hot", "clt_one_hot", one_hot, one_hot, .ulp = 1),
+                       cumsum = OPERATION("cumsum", "clt_cumsum", cumsum, cumsum),
+                       cumsum_integers = OPERATION("cumsum", "clt_cumsum", cumsum, cumsum, .no_gradient = true, .ulp = 0), one_hot = OPERATION("one_hot", "clt_one_hot", one_hot, one_hot, .ulp = 1),
                        index_select = OPERATION("index_select", "clt_index_select", index_select, index_select, .ulp = 1);
 
 /* Both along an axis. */
@@ -123,6 +124,8 @@ void cases_select(case_list *list) {
     add_along(list, "one", (clt_shape)SHAPE(3, 1, 2), 1, false);
     add_along(list, "row", (clt_shape)SHAPE(65), 0, false);
     add_along(list, "long", (clt_shape)SHAPE(2, 8193, 2), 1, false); /* more than one launch takes */
+    operand whole = {.dtype = CLT_I32, .shape = SHAPE(3, 70, 2), .low = -3e7, .high = 3e7}; /* f32 has not all of their sums */
+    case_add(list, &cumsum_integers, "integers", &whole, 1)->at.axis = 1;
     static const double ruled_out[] = {-INFINITY}, unknown[] = {1, NAN, 3, NAN};
     operand special = {.shape = SHAPE(6, 5), .special = {NAN, INFINITY, -INFINITY}, .n_special = 3}, none = {.shape = SHAPE(2, 3), .values = ruled_out, .n_values = 1};
     case_add(list, &argmax, "not-finite", &special, 1)->at.axis = 1;

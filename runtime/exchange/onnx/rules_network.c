@@ -124,7 +124,8 @@ static clt_status map_trilu(clt_onnx_call *c, clt_tensor **out) {
     int64_t k = 0;
     bool upper = clt_onnx_int(c, "upper", 1);
     clt_literal *mask;
-    CLT_TRY(clt_onnx_float(c, 0, &x));
+    CLT_TRY(clt_onnx_comparable(c, 0, &x));
+    c->out_type = clt_onnx_type_of(c, 0);
     CLT_TRY(clt_onnx_known(c, 1, &of));
     if (of && (of->elements != 1 || of->type == CLT_ONNX_FLOAT)) return clt_fail(CLT_E_FORMAT, "k is not one integer");
     if (of) k = CLT_MAX(CLT_MIN(of->integers[0], (int64_t)INT32_MAX), (int64_t)INT32_MIN);
@@ -139,7 +140,7 @@ static clt_status map_trilu(clt_onnx_call *c, clt_tensor **out) {
     mask_of = mask;
     clt_tensor *where;
     CLT_TRY(clt_onnx_constant(c, mask_of, &where));
-    out[0] = clt_where(where, x, clt_fill(c->graph, (clt_shape){0}, 0));
+    out[0] = clt_where(where, x, clt_cast(clt_fill(c->graph, (clt_shape){0}, 0), clt_tensor_dtype(x)));
     return CLT_OK;
 }
 

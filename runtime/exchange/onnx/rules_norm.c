@@ -74,17 +74,27 @@ static clt_status map_argmax(clt_onnx_call *c, clt_tensor **out) {
     return CLT_OK;
 }
 
+/* Without the own place: moved by one, and 0 comes in. Integers are subtracted, and so is the only place. */
+static clt_tensor *cumsum_of(clt_tensor *x, clt_cumsum_attributes at, bool exclusive) {
+    int64_t n = x->shape.dims[at.axis], before[CLT_MAX_RANK] = {0}, after[CLT_MAX_RANK] = {0};
+    bool moves = exclusive && n > 1 && x->dtype == CLT_F32 && clt_tensor_extent(x).dims[at.axis] == n;
+    (at.reverse ? after : before)[at.axis] = 1;
+    clt_tensor *own = moves ? clt_pad(clt_slice(x, at.axis, at.reverse, at.reverse ? n : n - 1, 1), before, after, 0) : x;
+    clt_tensor *y = clt_node(NULL, &clt_op_cumsum, &at, &own, 1);
+    return exclusive && !moves ? clt_sub(y, x) : y;
+}
+
 static clt_status map_cumsum(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *x;
     const clt_literal *at;
     int axis;
-    CLT_TRY(clt_onnx_float(c, 0, &x));
+    CLT_TRY(clt_onnx_any(c, 0, &x));
+    c->out_type = clt_onnx_type_of(c, 0);
+    if (x->dtype != CLT_I32) CLT_TRY(clt_onnx_float(c, 0, &x));
     CLT_TRY(clt_onnx_known(c, 1, &at));
     if (!at || at->elements != 1 || at->type == CLT_ONNX_FLOAT) return clt_fail(CLT_E_FORMAT, "its axis is not one integer");
-    if (clt_onnx_int(c, "reverse", 0)) return clt_fail(CLT_E_UNSUPPORTED, "reverse");
     CLT_TRY(clt_fold_axis(at->integers[0], x->shape.rank, &axis));
-    out[0] = clt_cumsum(x, axis);
-    if (clt_onnx_int(c, "exclusive", 0)) out[0] = clt_sub(out[0], x);
+    out[0] = cumsum_of(x, (clt_cumsum_attributes){.axis = axis, .reverse = clt_onnx_int(c, "reverse", 0)}, clt_onnx_int(c, "exclusive", 0));
     return CLT_OK;
 }
 

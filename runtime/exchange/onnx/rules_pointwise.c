@@ -21,8 +21,8 @@ static clt_tensor *mish(clt_tensor *x) {
 static clt_tensor *zero_of(clt_tensor *x) {
     return clt_fill(x->graph, (clt_shape){0}, 0);
 }
-static clt_tensor *sign(clt_tensor *x) {
-    return clt_tensor_valid(x) ? clt_sub(clt_greater(x, zero_of(x)), clt_less(x, zero_of(x))) : x;
+static clt_tensor *sign(clt_tensor *x) { /* NaN is different from itself, and stays */
+    return clt_tensor_valid(x) ? clt_where(clt_equal(x, x), clt_sub(clt_greater(x, zero_of(x)), clt_less(x, zero_of(x))), x) : x;
 }
 static clt_tensor *truncated(clt_tensor *x) { /* from 2^23 on all are whole */
     return clt_tensor_valid(x) ? clt_where(clt_less(clt_abs(x), clt_fill(x->graph, (clt_shape){0}, 8388608)), clt_cast(clt_cast(x, CLT_I32), CLT_F32), x) : x;
@@ -189,9 +189,31 @@ static clt_tensor *by_scalar(const char *op, clt_tensor *x, float s) {
     return NULL;
 }
 
+/* Both are integers, of the ops that have them: *out is NULL where not. A graph's i64 are i32. */
+static clt_status of_integers(clt_onnx_call *c, clt_tensor **out) {
+    static const char *const ops[] = {"Add", "Sub", "Mul", "Max", "Min"};
+    clt_tensor *a, *b;
+    size_t i = 0, k = 0;
+    while (i < CLT_COUNT_OF(ops) && strcmp(ops[i], c->node->op)) i++;
+    int64_t type = i < CLT_COUNT_OF(ops) && clt_onnx_has(c, 0) ? clt_onnx_type_of(c, 0) : 0;
+    if (type != CLT_ONNX_INT64 && type != CLT_ONNX_INT32 && type != CLT_ONNX_UINT8) return CLT_OK;
+    while (strcmp(pairs[k].op, c->node->op)) k++;
+    CLT_TRY(clt_onnx_comparable(c, 0, &a));
+    for (size_t n = 1; n < c->node->n_inputs; n++) {
+        CLT_TRY(clt_onnx_comparable(c, n, &b));
+        if (clt_onnx_type_of(c, n) != type) return clt_fail(CLT_E_FORMAT, "input 0 is of type %s, and input %zu of %s", clt_onnx_type_name(type), n, clt_onnx_type_name(clt_onnx_type_of(c, n)));
+        a = pairs[k].build(a, b);
+    }
+    *out = a;
+    c->out_type = type;
+    return CLT_OK;
+}
+
 static clt_status map_two(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *a, *b;
     float s;
+    CLT_TRY(of_integers(c, &out[0]));
+    if (out[0]) return CLT_OK;
     if (c->opset < 7 && clt_onnx_attribute_of(c->node, "axis")) return clt_fail(CLT_E_UNSUPPORTED, "stretching along an axis, of before opset 7");
     bool commutes = !strcmp(c->node->op, "Add") || !strcmp(c->node->op, "Mul");
     size_t i = 0;
@@ -213,6 +235,8 @@ static clt_status map_two(clt_onnx_call *c, clt_tensor **out) {
 static clt_status map_any_number(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *a, *b;
     size_t k = 0;
+    CLT_TRY(of_integers(c, &out[0]));
+    if (out[0]) return CLT_OK;
     CLT_TRY(clt_onnx_float(c, 0, &a));
     while (strcmp(pairs[k].op, c->node->op)) k++;
     for (size_t i = 1; i < c->node->n_inputs; i++) {
