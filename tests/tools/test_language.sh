@@ -30,6 +30,16 @@ says "validation   loss"
 expect 0 "" lstm:1/32 --data "text:$folder/text.txt,tokenizer=chars,context=8" --steps 60 --lr 1e-2 --json
 "$python" -c 'import sys; sys.exit(not 0 < float(sys.argv[1]) < 1.8)' "$(value validation_loss)" || fail "a recurrent model's validation loss of $(value validation_loss)"
 
+# As an ONNX file it goes on being a language model.
+expect 0 "" gpt2:2/2/32 --data "text:$folder/text.txt,tokenizer=chars,context=16" --steps 20 --json --export "$folder/model.onnx"
+loss=$(value validation_loss)
+expect 0 "" "$folder/model.onnx" --data "text:$folder/text.txt,tokenizer=chars,context=16" --epochs 0 --json
+"$python" -c 'import sys; a, b = map(float, sys.argv[1:]); sys.exit(abs(a / b - 1) > 1e-5)' "$(value validation_loss)" "$loss" || fail "an exported model's loss is $(value validation_loss), not $loss"
+expect 0 "" "$folder/model.onnx" --data "text:$folder/text.txt,tokenizer=chars,context=16" --steps 40 --lr 3e-3 --json
+"$python" -c 'import sys; a, b = map(float, sys.argv[1:]); sys.exit(not a < b)' "$(value validation_loss)" "$loss" || fail "an exported model does not learn: $(value validation_loss) after $loss"
+expect 2 "model.onnx reads i32 [" "$folder/model.onnx" --data "text:$folder/text.txt,tokenizer=chars,context=8"
+expect 1 "the model was trained on samples i32 [16]" "$folder/model.onnx" --data digits
+
 # ---- what makes no sense ----
 
 expect 2 "needs --data text:FILE" gpt2:nano --data digits

@@ -84,7 +84,7 @@ static int check_samples(const options *given, const data_parts *data, clt_shape
     char text[256];
     model_input reads = model_reads(given->model_spec.id);
     task_shape_text(sample, text, sizeof text);
-    if ((reads == MODEL_READS_TOKENS) != (data->vocabulary > 0))
+    if (given->model_spec.id != MODEL_ONNX && (reads == MODEL_READS_TOKENS) != (data->vocabulary > 0))
         return usage_error("%s with '%s': a language model such as gpt2:nano needs --data text:FILE, and such data a language model",
                            model_name(given->model_spec.id), given->data);
     if (reads != MODEL_READS_IMAGES || sample.rank == 3) return 0;
@@ -103,7 +103,7 @@ static clt_shape batched(clt_shape sample, int64_t batch) {
 }
 
 /* The network of a file has its inputs, weights and output: they must be those that the data need. */
-static int add_onnx(task *made, const char *path, int64_t batch, const task_field *x, int64_t outputs) {
+static int add_onnx(task *made, const char *path, int64_t batch, const task_field *x, clt_shape truth, int64_t outputs) {
     char shape[256], wanted[256];
     clt_preprocessing *told = NULL;
     clt_status status = clt_onnx_open(&made->onnx, path);
@@ -121,9 +121,12 @@ static int add_onnx(task *made, const char *path, int64_t batch, const task_fiel
     if (!task_same_shape(clt_tensor_shape(input), sample) || clt_tensor_dtype(input) != x->dtype)
         return usage_error("%s reads %s %s, but a batch of the data is %s %s", path, clt_dtype_name(clt_tensor_dtype(input)), shape, clt_dtype_name(x->dtype), wanted);
     task_shape_text(out, shape, sizeof shape);
-    if (out.rank != 2 || out.dims[0] != batch || out.dims[1] < outputs)
-        return usage_error("%s gives %s, but %lld outputs are needed for each of %lld samples", path, shape, (long long)outputs, (long long)batch);
-    return 0;
+    if (out.rank == truth.rank + 1 && out.dims[truth.rank] >= outputs) { /* for each of the truths */
+        out.rank--;
+        if (task_same_shape(out, truth)) return 0;
+    }
+    task_shape_text(truth, wanted, sizeof wanted);
+    return usage_error("%s gives %s, but %lld outputs are needed for each of %s %s", path, shape, (long long)outputs, wanted, truth.rank > 1 ? "tokens" : "samples");
 }
 
 int task_add_model(task *made, const char *model, int64_t batch, const task_field *x, const task_field *y, int64_t classes) {
@@ -133,7 +136,8 @@ int task_add_model(task *made, const char *model, int64_t batch, const task_fiel
     int64_t outputs = classes ? classes : clt_shape_elements(&y->sample);
     made->classification = classes > 0;
     if (model_parse(&spec, model, problem, sizeof problem) && spec.id == MODEL_ONNX) {
-        int code = add_onnx(made, model, batch, x, outputs);
+        clt_shape truth = classes ? y_shape : CLT_SHAPE(batch); /* of numbers a sample has as many outputs */
+        int code = add_onnx(made, model, batch, x, truth, outputs);
         if (code) return code;
     } else made->output = model_build(model, clt_input(made->graph, "x", x->dtype, batched(x->sample, batch)), outputs);
     clt_tensor *truth = clt_input(made->graph, "y", y->dtype, y_shape);
