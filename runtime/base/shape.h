@@ -16,6 +16,15 @@ static inline bool clt_dim_is_length(int64_t dim) {
     return dim >= CLT_LENGTH - INT32_MAX && dim <= CLT_LENGTH + INT32_MAX;
 }
 
+/* A dimension that is `times` the batch or the length, plus a number, as one number beside CLT_BATCH and CLT_LENGTH: what extents have, and no caller gives. */
+typedef struct clt_multiple {
+    bool of_batch; /* else of the length */
+    int64_t times, more; /* from 1 to CLT_MOST_TIMES; what an i32 holds */
+} clt_multiple;
+enum { CLT_MOST_TIMES = 1 << 20 };
+int64_t clt_multiple_dim(clt_multiple m);
+bool clt_dim_multiple(int64_t dim, clt_multiple *m);
+
 #define CLT_SHAPE_TEXT 160
 /* "[64, 1, 28, 28]" into `text`, which is returned. */
 const char *clt_shape_text(const clt_shape *shape, char text[CLT_SHAPE_TEXT]);

@@ -315,6 +315,24 @@ static following follows(const clt_tensor *tensor, int which, int d) {
     return not ? FOLLOWS_NOT : plain ? FOLLOWS_PLAINLY : FOLLOWS_OTHERWISE;
 }
 
+/* Dimension d as a multiple of the size, which it is at the others, too; false if it is something else. */
+static bool is_multiple(const clt_tensor *tensor, int which, int d, int64_t *dim) {
+    int64_t size = *size_of(tensor->graph, which), at = tensor->shape.dims[d];
+    clt_multiple m = {.of_batch = which == CLT_SIZE_BATCH};
+    int known = 0;
+    for (int k = 0; k < CLT_OTHERS; k++) {
+        const clt_shape *other = &tensor->other[which][k];
+        int64_t step = clt_graph_other_size(tensor->graph, which, k) - size;
+        if (other->rank != tensor->shape.rank || !step) continue;
+        if ((other->dims[d] - at) % step || (known++ && (other->dims[d] - at) / step != m.times)) return false;
+        m.times = (other->dims[d] - at) / step;
+    }
+    m.more = at - m.times * size;
+    if (!known || m.times < 1 || m.times > CLT_MOST_TIMES || m.more < -INT32_MAX || m.more > INT32_MAX) return false;
+    *dim = clt_multiple_dim(m);
+    return true;
+}
+
 clt_shape clt_tensor_extent(const clt_tensor *tensor) {
     clt_shape extent = tensor->shape;
     bool open = false;
@@ -327,7 +345,8 @@ clt_shape clt_tensor_extent(const clt_tensor *tensor) {
         else if (!open) {
             *dim = -1;
             open = true;
-        }
+        } else if (batch == FOLLOWS_NOT) is_multiple(tensor, CLT_SIZE_LENGTH, d, dim);
+        else if (length == FOLLOWS_NOT) is_multiple(tensor, CLT_SIZE_BATCH, d, dim);
     }
     return extent;
 }
@@ -345,7 +364,9 @@ clt_status clt_graph_resolve(const clt_graph *graph, clt_shape *shape) {
     for (int i = 0; i < shape->rank && i < CLT_MAX_RANK; i++) {
         int64_t *dim = &shape->dims[i];
         if (*dim == CLT_BATCH && !graph->batch) return clt_fail(CLT_E_SHAPE, "CLT_BATCH before the graph has an input with dimensions");
+        clt_multiple m;
         if (*dim == CLT_BATCH) *dim = graph->batch;
+        else if (clt_dim_multiple(*dim, &m)) *dim = m.times * (m.of_batch ? graph->batch : graph->length) + m.more;
         else CLT_TRY(clt_graph_resolve_length(graph, dim));
     }
     return CLT_OK;

@@ -173,6 +173,7 @@ struct clt_op {
     bool (*form)(const clt_tensor *node, bool training, struct clt_form *form);
 
     clt_stretch stretches;
+    bool computes_integers; /* its i32 results are other values than its operands' */
     bool is_view;    /* the output shares the memory of input 0 */
     int64_t (*view_offset)(const clt_tensor *node); /* where a view begins in it, in elements; NULL: at 0 */
     unsigned writes; /* bit i: input i is updated in place */

@@ -23,7 +23,7 @@ static const clt_attribute schema[] = {
 };
 
 const clt_op clt_op_cumsum = {.name = "cumsum", .least_inputs = 1, .attributes_bytes = sizeof(clt_cumsum_attributes), .schema = schema,
-                              .infer = infer, .gradient = gradient, .operations = 1};
+                              .infer = infer, .gradient = gradient, .operations = 1, .computes_integers = true};
 
 clt_tensor *clt_cumsum(clt_tensor *x, int axis) {
     if (!clt_tensor_valid(x)) return x;

@@ -202,6 +202,7 @@ const clt_op clt_op_pointwise = {
     .cost = cost,
     .infer = infer,
     .stretches = CLT_STRETCH_ALL,
+    .computes_integers = true,
     .gradient = gradient,
     .label = label,
     .form = form,

@@ -12,6 +12,7 @@
  * other types, too, chooses among values, as clt_where does by a condition: of those nobody knows. */
 static bool carries_values(const clt_tensor *tensor, const clt_tensor *input, clt_index_limit *limit) {
     if (tensor == input) return true;
+    if (tensor->op && tensor->op->computes_integers) return false;
     for (int i = 0; i < tensor->n_inputs; i++)
         if (tensor->inputs[i]->dtype != CLT_I32) return false;
     for (int i = 0; i < tensor->n_inputs; i++) {

@@ -277,6 +277,32 @@ static void lengths_are_checked(void **state) {
 }
 
 /* Parameters whose sizes are those of the batch stay; so does what is made of them alone. */
+/* Where two dimensions follow, one of them as a multiple. */
+static void multiples_follow(void **state) {
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        clt_graph *g = new_graph(), *clone;
+        clt_tensor *x = clt_sequence_input(g, "x", CLT_F32, CLT_SHAPE(4, 6, 3), 1), **map, *y = NULL;
+        clt_tensor *pairs = clt_concat((clt_tensor *[]){x, x}, 2, 1), *twins = clt_concat((clt_tensor *[]){x, x}, 2, 0);
+        clt_tensor *of_places = clt_matmul_with(pairs, pairs, (clt_matmul_options){.transpose_b = true});
+        clt_tensor *flat = clt_mean(twins, CLT_AXES(1)), *of_samples = clt_matmul_with(flat, flat, (clt_matmul_options){.transpose_b = true});
+        clt_shape at = CLT_SHAPE(3, 10, 10), wanted[] = {CLT_SHAPE(3, 1, 10, 10), CLT_SHAPE(6, 1, 6), CLT_SHAPE(2, 6, 6), CLT_SHAPE(3, 10, 10, 7), CLT_SHAPE(6, 6)};
+        switch (i) {
+        case 0: y = clt_unsqueeze(of_places, 1); break;
+        case 1: y = clt_unsqueeze(of_samples, 1); break;
+        case 2: y = clt_stack((clt_tensor *[]){of_samples, of_samples}, 2, 0); break;
+        case 3: y = clt_linear(clt_expand(clt_unsqueeze(of_places, 3), CLT_SHAPE(-1, -1, -1, 2)), "fc", 7); break;
+        case 4: y = clt_squeeze(clt_unsqueeze(of_samples, 0), 0); break;
+        }
+        assert_ok(clt_graph_status(g));
+        assert_ok(clt_graph_clone(g, &y, 1, (clt_sizes){.batch = at.dims[0], .length = at.dims[1] / 2}, &clone, &map));
+        assert_shape(map[y->index], wanted[i]);
+        clt_free(map);
+        clt_graph_destroy(clone);
+        clt_graph_destroy(g);
+    }
+}
+
 /* What only fits because a size of one stretches was built for the graph's own size. */
 static void a_size_of_one_stretches_nothing(void **state) {
     (void)state;
@@ -518,6 +544,7 @@ int main(void) {
         cmocka_unit_test(numbers_do_not_follow_the_length),
         cmocka_unit_test(lengths_are_checked),
         cmocka_unit_test(a_size_of_one_stretches_nothing),
+        cmocka_unit_test(multiples_follow),
         cmocka_unit_test(parameters_of_the_batch_size_stay),
         cmocka_unit_test(inputs_stay_in_order),
         cmocka_unit_test(a_clone_makes_no_variables),

@@ -124,6 +124,33 @@ static void give_values(const model *m, const float *values) {
 
 /* ---- tests ---- */
 
+/* Labels and indices that are computed are no longer the input's: each of these is valid. */
+static void computed_indices_are_not_the_inputs(void **state) {
+    (void)state;
+    enum { N = 4, C = 5 };
+    const int32_t one = 1, four = 4, from_one[N] = {1, 5, 3, 2}, far[N] = {9, 0, 4, 77};
+    float logits[N * C] = {0.5f, -1, 2}, first = 0;
+    for (int i = 0; i < 3; i++) {
+        clt_graph *g;
+        clt_trainer *t;
+        clt_metrics metrics;
+        assert_ok(clt_graph_create(&g));
+        clt_tensor *x = clt_input(g, "x", CLT_F32, CLT_SHAPE(N, C)), *y = clt_input(g, "y", CLT_I32, CLT_SHAPE(N));
+        clt_array values = {CLT_I32, CLT_SHAPE(1), i == 1 ? &four : &one};
+        clt_tensor *number = clt_constant(g, "number", &values), *w = clt_parameter(g, "w", CLT_SHAPE(C), (clt_init){CLT_INIT_CONSTANT, .value = 1});
+        clt_tensor *target = i == 0 ? clt_sub(y, number) : i == 1 ? clt_minimum(y, number) : clt_sub(clt_add(y, number), clt_add(number, number));
+        assert_ok(clt_trainer_create(&t, device, clt_cross_entropy(clt_mul(x, w), target), NULL));
+        clt_batch batch = {.samples = N, .n_fields = 2, .fields = {{CLT_F32, CLT_SHAPE(N, C), logits}, {CLT_I32, CLT_SHAPE(N), i == 1 ? far : from_one}}};
+        assert_ok(clt_trainer_step(t, &batch));
+        assert_ok(clt_trainer_train_metrics(t, &metrics, true));
+        assert_true(isfinite(metrics.loss));
+        if (i == 0) first = (float)metrics.loss;
+        if (i == 2) assert_true((float)metrics.loss == first);
+        clt_trainer_destroy(t);
+        clt_graph_destroy(g);
+    }
+}
+
 /* Momentum is that of one step alone: the other trainer's first. */
 static void each_length_has_the_bits_of_its_own_graph(void **state) {
     (void)state;
@@ -518,6 +545,7 @@ int main(void) {
         cmocka_unit_test(heads_are_those_of_their_length),
         cmocka_unit_test(limits_of_indices_follow),
         cmocka_unit_test(weights_are_reshaped_before_inputs),
+        cmocka_unit_test(computed_indices_are_not_the_inputs),
         cmocka_unit_test(numbers_do_not_mean_something_else_at_another_length),
     };
     return cmocka_run_group_tests_name("length", tests, open_device, close_device);
