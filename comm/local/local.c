@@ -35,7 +35,7 @@ typedef struct group {
     void *parts[MOST];               /* of a reduction, what each rank has made of its part */
     bool arrived[MOST];
     uint64_t meetings;
-    int computing; /* ranks that read what others gave */
+    int reading; /* of the ranks that have met: those that may read yet what others gave */
     message *messages;
 
     bool shrinking[MOST];
@@ -86,17 +86,8 @@ static bool all_arrived(const group *g) {
     return true;
 }
 
-/* Returns when all ranks are here. */
-static clt_status meet(member *m, const clt_operation *o) {
+static clt_status await_others(member *m, const clt_operation *o, uint64_t meeting) {
     group *g = m->group;
-    uint64_t meeting = g->meetings;
-    g->arrived[m->rank] = true;
-    if (all_arrived(g)) {
-        memset(g->arrived, 0, sizeof g->arrived);
-        g->meetings++;
-        clt_condition_wake_all(&g->changed);
-        return state_of(g);
-    }
     while (g->meetings == meeting) {
         for (int r = 0; r < g->n; r++)
             if (g->left[r] && !g->arrived[r]) end_by_leaver(g, r);
@@ -106,6 +97,27 @@ static clt_status meet(member *m, const clt_operation *o) {
         clt_condition_wait_until(&g->changed, &g->mutex, o->deadline);
     }
     return CLT_OK;
+}
+
+/* Returns when all ranks are here. Each of them then counts as reading, from that moment and not from when its thread goes on, until it says
+ * done_reading. Who goes before is not waited with. */
+static clt_status meet(member *m, const clt_operation *o) {
+    group *g = m->group;
+    g->arrived[m->rank] = true;
+    if (!all_arrived(g)) {
+        clt_status status = await_others(m, o, g->meetings);
+        if (status < 0) g->arrived[m->rank] = false;
+        return status;
+    }
+    memset(g->arrived, 0, sizeof g->arrived);
+    g->reading = g->n;
+    g->meetings++;
+    clt_condition_wake_all(&g->changed);
+    return CLT_OK;
+}
+
+static void done_reading(group *g) {
+    if (--g->reading == 0) clt_condition_wake_all(&g->changed);
 }
 
 static clt_status compare(const group *g) {
@@ -164,16 +176,13 @@ static void read_all(member *m, clt_operation *o) {
 static void write_own(member *m, clt_operation *o) {
     const group *g = m->group;
     size_t element = clt_dtype_bytes(o->dtype), count = 0;
-    bool scatters = o->kind == CLT_OP_REDUCE_SCATTER;
-    if (!scatters && o->kind != CLT_OP_ALL_REDUCE) return;
     for (int r = 0; r < g->n; r++) {
+        bool own = r == m->rank;
+        if (!own && o->kind == CLT_OP_REDUCE_SCATTER) continue;
         size_t at = part_of(g, o, r, &count) * element;
-        if (count && (!scatters || r == m->rank)) memcpy((char *)o->data + at, g->parts[r], count * element);
-        if (scatters || r == m->rank) continue;
-        m->counts.bytes_received += count * element;
+        if (count) memcpy((char *)o->data + at, g->parts[r], count * element);
+        if (o->kind == CLT_OP_ALL_REDUCE) *(own ? &m->counts.bytes_sent : &m->counts.bytes_received) += (own ? (size_t)(g->n - 1) : 1) * count * element;
     }
-    part_of(g, o, m->rank, &count);
-    m->counts.bytes_sent += scatters ? 0 : (size_t)(g->n - 1) * count * element;
 }
 
 static void lose(member *m) {
@@ -184,17 +193,27 @@ static void lose(member *m) {
     clt_condition_wake_all(&m->group->changed);
 }
 
-/* Without the mutex; whoever leaves waits until nobody reads its memory any more. */
+/* Without the mutex. */
 static void work_apart(member *m, clt_operation *o, void (*work)(member *, clt_operation *)) {
-    group *g = m->group;
-    g->computing++;
-    clt_mutex_unlock(&g->mutex);
+    clt_mutex_unlock(&m->group->mutex);
     work(m, o);
-    clt_mutex_lock(&g->mutex);
-    g->computing--;
-    clt_condition_wake_all(&g->changed);
+    clt_mutex_lock(&m->group->mutex);
 }
 
+static clt_status read_and_write(member *m, clt_operation *o, bool writes) {
+    group *g = m->group;
+    clt_status status = compare(g);
+    if (status == CLT_OK) work_apart(m, o, read_all);
+    else end_group(g, status, clt_error_detail());
+    done_reading(g);
+    if (status < 0) return status;
+    CLT_TRY(meet(m, o)); /* also of a barrier: others compare what it called */
+    if (writes) work_apart(m, o, write_own);
+    done_reading(g);
+    return CLT_OK;
+}
+
+/* Who leaves, for whatever reason, waits until nobody reads its memory any more. */
 static clt_status exchange(member *m, clt_operation *o, void *part) {
     group *g = m->group;
     if (m->mortal && m->life-- == 0) lose(m);
@@ -202,19 +221,8 @@ static clt_status exchange(member *m, clt_operation *o, void *part) {
     g->operations[m->rank] = o;
     g->parts[m->rank] = part;
     CLT_TRY(meet(m, o));
-    CLT_TRY(state_of(g)); /* who leaves takes along what could be compared */
-    clt_status status = compare(g);
-    if (status < 0) {
-        end_group(g, status, clt_error_detail());
-        return status;
-    }
-    work_apart(m, o, read_all);
-    status = meet(m, o); /* also of a barrier: others compare what it called */
-    if (status == CLT_OK && part) {
-        work_apart(m, o, write_own);
-        status = meet(m, o);
-    }
-    while (g->computing) clt_condition_wait(&g->changed, &g->mutex);
+    clt_status status = read_and_write(m, o, part != NULL);
+    while (g->reading) clt_condition_wait(&g->changed, &g->mutex);
     return status;
 }
 

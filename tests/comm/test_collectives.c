@@ -3,9 +3,11 @@
 
 #include <math.h>
 #include <string.h>
+#include <time.h>
 
 #include "comm/algorithms/algorithms.h"
 #include "runtime/base/halves.h"
+#include "runtime/base/thread.h"
 #include "comm/reduce.h"
 #include "runtime/base/base.h"
 #include "tests/comm/jobs.h"
@@ -294,8 +296,30 @@ static void sums_in_order(clt_comm *comm, void *argument) {
     free(wanted), free(data);
 }
 
+static void *abort_soon(void *comm) {
+    nanosleep(&(struct timespec){.tv_nsec = 1 + clt_comm_size(comm) * 300000}, NULL);
+    clt_comm_abort(comm, "enough");
+    return NULL;
+}
+
+/* What a rank gave is its own again when its call has returned, also where that is cut short while others read it. */
+static void aborted(clt_comm *comm, void *argument) {
+    (void)argument;
+    clt_thread thread;
+    clt_status status = CLT_OK;
+    if (clt_comm_rank(comm) == 0) CHECK(clt_thread_start(&thread, abort_soon, comm) == CLT_OK);
+    while (status == CLT_OK) {
+        float *data = filled(30011, CLT_F32, clt_comm_rank(comm));
+        status = clt_comm_all_reduce(comm, data, 30011, CLT_F32, CLT_REDUCE_SUM, NULL);
+        free(data);
+    }
+    CHECK(status == CLT_E_ABORTED);
+    if (clt_comm_rank(comm) == 0) clt_thread_join(thread);
+}
+
 static void test_threads(void **state) {
     (void)state;
+    for (int i = 0; i < 60; i++) support_run_local_job(&(support_job){.ranks = 2 + i % 7, .body = aborted, .killed = -1});
     void (*const bodies[])(clt_comm *, void *) = {all_reduces, with_parts, others, in_a_row, sums_in_order};
     for (size_t i = 0; i < CLT_COUNT_OF(bodies); i++)
         for (int n = 1; n <= 5; n++) support_run_local_job(&(support_job){.ranks = n, .body = bodies[i], .killed = -1});
