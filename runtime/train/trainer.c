@@ -17,7 +17,7 @@ static bool carries_values(const clt_tensor *tensor, const clt_tensor *input, cl
         if (tensor->inputs[i]->dtype != CLT_I32) return false;
     for (int i = 0; i < tensor->n_inputs; i++) {
         if (!carries_values(tensor->inputs[i], input, limit)) continue;
-        if (tensor->kind == CLT_NODE_OP && tensor->op->ignores) limit->ignores = limit->counted = tensor->op->ignores(tensor, &limit->ignored);
+        if (tensor->op && tensor->op->ignores) limit->ignores = limit->counted = tensor->op->ignores(tensor, &limit->ignored);
         return true;
     }
     return false;
