@@ -35,21 +35,24 @@ int64_t clt_shape_elements(const clt_shape *shape) {
     return product;
 }
 
-/* Codes lie behind those of CLT_LENGTH plus or minus a number: one such range for each multiple, of the batch further behind. */
+/* Codes lie behind those of CLT_LENGTH plus or minus a number: one such range for each multiple, of the batch and of both further behind. */
 static const int64_t range = INT64_C(1) << 33, batches = INT64_C(1) << 60;
 
 int64_t clt_multiple_dim(clt_multiple m) {
-    return CLT_LENGTH + (m.of_batch ? batches : 0) + m.times * range + m.more;
+    int64_t kind = !m.of_batch ? 0 : m.of_length ? 2 : 1;
+    return CLT_LENGTH + kind * batches + m.times * range + m.more;
 }
 
 bool clt_dim_multiple(int64_t dim, clt_multiple *m) {
     int64_t code = dim - CLT_LENGTH;
     if (dim >= -1 || code < range / 2) return false;
-    m->of_batch = code >= batches / 2;
-    if (m->of_batch) code -= batches;
+    int64_t kind = (code + batches / 2) / batches;
+    m->of_batch = kind > 0;
+    m->of_length = kind != 1;
+    code -= kind * batches;
     m->times = (code + range / 2) / range;
     m->more = code - m->times * range;
-    return m->times >= 1 && m->times <= CLT_MOST_TIMES;
+    return kind <= 2 && m->times >= 1 && m->times <= CLT_MOST_TIMES;
 }
 
 const char *clt_shape_text(const clt_shape *shape, char text[CLT_SHAPE_TEXT]) {
@@ -59,7 +62,9 @@ const char *clt_shape_text(const clt_shape *shape, char text[CLT_SHAPE_TEXT]) {
         int64_t dim = shape->dims[i];
         clt_multiple m;
         if (clt_dim_multiple(dim, &m)) {
-            length += (size_t)snprintf(text + length, CLT_SHAPE_TEXT - length, "%s%lld %s%+lld", i ? ", " : "", (long long)m.times, m.of_batch ? "batch" : "length", (long long)m.more);
+            bool both = m.of_batch && m.of_length;
+            length += (size_t)snprintf(text + length, CLT_SHAPE_TEXT - length, "%s%s%lld %s%+lld%s", i ? ", " : "", both ? "batch (" : "", (long long)m.times,
+                                       m.of_length ? "length" : "batch", (long long)m.more, both ? ")" : "");
             continue;
         }
         bool is_length = clt_dim_is_length(dim);

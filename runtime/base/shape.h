@@ -16,9 +16,10 @@ static inline bool clt_dim_is_length(int64_t dim) {
     return dim >= CLT_LENGTH - INT32_MAX && dim <= CLT_LENGTH + INT32_MAX;
 }
 
-/* A dimension that is `times` the batch or the length, plus a number, as one number beside CLT_BATCH and CLT_LENGTH: what extents have, and no caller gives. */
+/* A dimension that is `times` the batch or the length, plus a number, or the batch times such a multiple of the length, as one number beside CLT_BATCH and
+ * CLT_LENGTH: what extents have, and no caller gives. */
 typedef struct clt_multiple {
-    bool of_batch; /* else of the length */
+    bool of_batch, of_length; /* one or both */
     int64_t times, more; /* from 1 to CLT_MOST_TIMES; what an i32 holds */
 } clt_multiple;
 enum { CLT_MOST_TIMES = 1 << 20 };

@@ -315,38 +315,42 @@ static following follows(const clt_tensor *tensor, int which, int d) {
     return not ? FOLLOWS_NOT : plain ? FOLLOWS_PLAINLY : FOLLOWS_OTHERWISE;
 }
 
-/* Dimension d as a multiple of the size, which it is at the others, too; false if it is something else. */
-static bool is_multiple(const clt_tensor *tensor, int which, int d, int64_t *dim) {
-    int64_t size = *size_of(tensor->graph, which), at = tensor->shape.dims[d];
-    clt_multiple m = {.of_batch = which == CLT_SIZE_BATCH};
-    int known = 0;
-    for (int k = 0; k < CLT_OTHERS; k++) {
-        const clt_shape *other = &tensor->other[which][k];
-        int64_t step = clt_graph_other_size(tensor->graph, which, k) - size;
-        if (other->rank != tensor->shape.rank || !step) continue;
-        if ((other->dims[d] - at) % step || (known++ && (other->dims[d] - at) / step != m.times)) return false;
-        m.times = (other->dims[d] - at) / step;
+static int64_t size_of_multiple(clt_multiple m, int64_t batch, int64_t length) {
+    return m.of_length ? (m.times * length + m.more) * (m.of_batch ? batch : 1) : m.times * batch + m.more;
+}
+
+/* Dimension d as a multiple, which it is at all other sizes, too; false if it is something else. */
+static bool is_multiple(const clt_tensor *tensor, clt_multiple m, int d, int64_t *dim) {
+    clt_graph *graph = tensor->graph;
+    int of = m.of_length ? CLT_SIZE_LENGTH : CLT_SIZE_BATCH;
+    int64_t size = *size_of(graph, of), samples = m.of_batch && m.of_length ? graph->batch : 1, at = tensor->shape.dims[d] / samples;
+    for (int k = 0; k < CLT_OTHERS && !m.times; k++) {
+        int64_t step = clt_graph_other_size(graph, of, k) - size;
+        if (step && tensor->other[of][k].rank == tensor->shape.rank) m.times = (tensor->other[of][k].dims[d] / samples - at) / step;
     }
     m.more = at - m.times * size;
-    if (!known || m.times < 1 || m.times > CLT_MOST_TIMES || m.more < -INT32_MAX || m.more > INT32_MAX) return false;
+    if (m.times < 1 || m.times > CLT_MOST_TIMES || m.more < -INT32_MAX || m.more > INT32_MAX) return false;
+    for (int i = 0; i < CLT_SIZES * CLT_OTHERS; i++) {
+        int which = i / CLT_OTHERS, k = i % CLT_OTHERS;
+        int64_t other = clt_graph_other_size(graph, which, k);
+        const clt_shape *there = &tensor->other[which][k];
+        if (there->rank != tensor->shape.rank) continue;
+        if (there->dims[d] != size_of_multiple(m, which == CLT_SIZE_BATCH ? other : graph->batch, which == CLT_SIZE_LENGTH ? other : graph->length)) return false;
+    }
     *dim = clt_multiple_dim(m);
-    return true;
+    return size_of_multiple(m, graph->batch, graph->length) == tensor->shape.dims[d];
 }
 
 clt_shape clt_tensor_extent(const clt_tensor *tensor) {
     clt_shape extent = tensor->shape;
-    bool open = false;
     for (int d = 0; tensor->follows && d < extent.rank; d++) {
         following batch = follows(tensor, CLT_SIZE_BATCH, d), length = follows(tensor, CLT_SIZE_LENGTH, d);
+        clt_multiple m = {.of_batch = batch != FOLLOWS_NOT, .of_length = length != FOLLOWS_NOT};
         int64_t *dim = &extent.dims[d];
-        if (batch == FOLLOWS_NOT && length == FOLLOWS_NOT) continue;
-        if (batch == FOLLOWS_PLAINLY && length == FOLLOWS_NOT && *dim == tensor->graph->batch) *dim = CLT_BATCH;
-        else if (batch == FOLLOWS_NOT && length == FOLLOWS_PLAINLY) *dim += CLT_LENGTH - tensor->graph->length;
-        else if (!open) {
-            *dim = -1;
-            open = true;
-        } else if (batch == FOLLOWS_NOT) is_multiple(tensor, CLT_SIZE_LENGTH, d, dim);
-        else if (length == FOLLOWS_NOT) is_multiple(tensor, CLT_SIZE_BATCH, d, dim);
+        if (!m.of_batch && !m.of_length) continue;
+        if (batch == FOLLOWS_PLAINLY && !m.of_length && *dim == tensor->graph->batch) *dim = CLT_BATCH;
+        else if (!m.of_batch && length == FOLLOWS_PLAINLY) *dim += CLT_LENGTH - tensor->graph->length;
+        else if (!is_multiple(tensor, m, d, dim)) *dim = -1;
     }
     return extent;
 }
@@ -366,7 +370,7 @@ clt_status clt_graph_resolve(const clt_graph *graph, clt_shape *shape) {
         if (*dim == CLT_BATCH && !graph->batch) return clt_fail(CLT_E_SHAPE, "CLT_BATCH before the graph has an input with dimensions");
         clt_multiple m;
         if (*dim == CLT_BATCH) *dim = graph->batch;
-        else if (clt_dim_multiple(*dim, &m)) *dim = m.times * (m.of_batch ? graph->batch : graph->length) + m.more;
+        else if (clt_dim_multiple(*dim, &m)) *dim = size_of_multiple(m, graph->batch, graph->length);
         else CLT_TRY(clt_graph_resolve_length(graph, dim));
     }
     return CLT_OK;

@@ -214,7 +214,8 @@ void clt_graph_next_segment(clt_graph *graph);
 /* A size at which shapes are inferred, too, k of CLT_OTHERS; 0: there is none. */
 int64_t clt_graph_other_size(clt_graph *graph, int which, int k);
 
-/* The tensor's shape for an op: CLT_BATCH, CLT_LENGTH or CLT_LENGTH plus or minus a number where a dimension is that, -1 where it follows them in another way. */
+/* The tensor's shape for an op: CLT_BATCH, CLT_LENGTH plus or minus a number or another clt_multiple where a dimension is that, -1 where it follows the
+ * batch or the length in another way. */
 clt_shape clt_tensor_extent(const clt_tensor *tensor);
 
 /* Puts the batch size in place of CLT_BATCH, and the length in place of CLT_LENGTH. */

@@ -187,6 +187,9 @@ static void sequences(clt_graph *g, outputs *o) {
     OUT(o, clt_reshape(clt_slice(x, 1, 1, CLT_LENGTH, 1), CLT_SHAPE(-1, 8)));
     OUT(o, clt_reshape(x, CLT_SHAPE(CLT_BATCH, 2, CLT_LENGTH, -1)));
     OUT(o, clt_expand(clt_mean(x, (clt_reduce_options){.axes = {1}, .n_axes = 1, .keep_dims = true}), CLT_SHAPE(CLT_BATCH, CLT_LENGTH, 8)));
+    clt_tensor *twice = clt_concat((clt_tensor *[]){x, clt_slice(x, 1, 1, INT64_MAX, 1)}, 2, 1), *rows = clt_reshape(x, CLT_SHAPE(-1, 8));
+    OUT(o, clt_unsqueeze(clt_matmul_with(twice, twice, (clt_matmul_options){.transpose_b = true}), 0)); /* [1, N, 2T - 1, 2T - 1] */
+    OUT(o, clt_unsqueeze(clt_matmul_with(rows, rows, (clt_matmul_options){.transpose_b = true}), 1)); /* [N T, 1, N T] */
 }
 
 /* What is exported may be an input or a weight, have a name, or be what another output reads. */

@@ -276,23 +276,24 @@ static void lengths_are_checked(void **state) {
     assert_null(clt_sequence_input(NULL, "x", CLT_F32, CLT_SHAPE(4, 6), 1));
 }
 
-/* Parameters whose sizes are those of the batch stay; so does what is made of them alone. */
-/* Where two dimensions follow, one of them as a multiple. */
+/* Where two dimensions follow, as multiples of the batch, the length or both. */
 static void multiples_follow(void **state) {
     (void)state;
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 6; i++) {
         clt_graph *g = new_graph(), *clone;
         clt_tensor *x = clt_sequence_input(g, "x", CLT_F32, CLT_SHAPE(4, 6, 3), 1), **map, *y = NULL;
+        clt_tensor *rows = clt_reshape(clt_slice(x, 1, 1, INT64_MAX, 1), CLT_SHAPE(-1, 3));
         clt_tensor *pairs = clt_concat((clt_tensor *[]){x, x}, 2, 1), *twins = clt_concat((clt_tensor *[]){x, x}, 2, 0);
         clt_tensor *of_places = clt_matmul_with(pairs, pairs, (clt_matmul_options){.transpose_b = true});
         clt_tensor *flat = clt_mean(twins, CLT_AXES(1)), *of_samples = clt_matmul_with(flat, flat, (clt_matmul_options){.transpose_b = true});
-        clt_shape at = CLT_SHAPE(3, 10, 10), wanted[] = {CLT_SHAPE(3, 1, 10, 10), CLT_SHAPE(6, 1, 6), CLT_SHAPE(2, 6, 6), CLT_SHAPE(3, 10, 10, 7), CLT_SHAPE(6, 6)};
+        clt_shape at = CLT_SHAPE(3, 10, 10), wanted[] = {CLT_SHAPE(3, 1, 10, 10), CLT_SHAPE(6, 1, 6), CLT_SHAPE(2, 6, 6), CLT_SHAPE(3, 10, 10, 7), CLT_SHAPE(6, 6), CLT_SHAPE(12, 12, 1)};
         switch (i) {
         case 0: y = clt_unsqueeze(of_places, 1); break;
         case 1: y = clt_unsqueeze(of_samples, 1); break;
         case 2: y = clt_stack((clt_tensor *[]){of_samples, of_samples}, 2, 0); break;
         case 3: y = clt_linear(clt_expand(clt_unsqueeze(of_places, 3), CLT_SHAPE(-1, -1, -1, 2)), "fc", 7); break;
         case 4: y = clt_squeeze(clt_unsqueeze(of_samples, 0), 0); break;
+        case 5: y = clt_unsqueeze(clt_matmul_with(rows, rows, (clt_matmul_options){.transpose_b = true}), 2); break; /* N (T - 1) of each */
         }
         assert_ok(clt_graph_status(g));
         assert_ok(clt_graph_clone(g, &y, 1, (clt_sizes){.batch = at.dims[0], .length = at.dims[1] / 2}, &clone, &map));
@@ -301,6 +302,19 @@ static void multiples_follow(void **state) {
         clt_graph_destroy(clone);
         clt_graph_destroy(g);
     }
+}
+
+/* Half of the places, rounded up, is no multiple: of two such dimensions no reshape could tell one. */
+static void what_is_no_multiple_is_refused(void **state) {
+    (void)state;
+    clt_graph *g = new_graph();
+    clt_tensor *x = clt_sequence_input(g, "x", CLT_F32, CLT_SHAPE(4, 6, 3), 1), *half = clt_slice(x, 1, 0, INT64_MAX, 2);
+    clt_unsqueeze(half, 0);
+    assert_ok(clt_graph_status(g));
+    clt_unsqueeze(clt_matmul_with(half, half, (clt_matmul_options){.transpose_b = true}), 0);
+    assert_status(clt_graph_status(g), CLT_E_UNSUPPORTED);
+    assert_detail("[4, 3, 3] to [1, batch, -1, -1]: more than one dimension");
+    clt_graph_destroy(g);
 }
 
 /* What only fits because a size of one stretches was built for the graph's own size. */
@@ -324,6 +338,7 @@ static void a_size_of_one_stretches_nothing(void **state) {
     }
 }
 
+/* Parameters whose sizes are those of the batch stay; so does what is made of them alone. */
 static void parameters_of_the_batch_size_stay(void **state) {
     (void)state;
     clt_graph *g = new_graph(), *clone;
@@ -545,6 +560,7 @@ int main(void) {
         cmocka_unit_test(lengths_are_checked),
         cmocka_unit_test(a_size_of_one_stretches_nothing),
         cmocka_unit_test(multiples_follow),
+        cmocka_unit_test(what_is_no_multiple_is_refused),
         cmocka_unit_test(parameters_of_the_batch_size_stay),
         cmocka_unit_test(inputs_stay_in_order),
         cmocka_unit_test(a_clone_makes_no_variables),

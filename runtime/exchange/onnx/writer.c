@@ -102,10 +102,12 @@ static const char *size_of(clt_onnx_writer *w, int which) {
 static const char *put_dimension(clt_onnx_writer *w, int64_t dim, int64_t each) {
     if (each > 0) return CLT_ONNX_PUT(w, "Mul", NULL, size_of(w, CLT_SIZE_BATCH), clt_onnx_put_whole(w, each));
     if (dim == CLT_BATCH) return size_of(w, CLT_SIZE_BATCH);
-    if (!clt_dim_is_length(dim)) return clt_onnx_put_whole(w, dim);
-    int64_t added = dim - CLT_LENGTH;
-    const char *length = size_of(w, CLT_SIZE_LENGTH);
-    return added ? CLT_ONNX_PUT(w, "Add", NULL, length, clt_onnx_put_whole(w, added)) : length;
+    clt_multiple m = {.of_length = true, .times = 1, .more = dim - CLT_LENGTH};
+    if (!clt_dim_is_length(dim) && !clt_dim_multiple(dim, &m)) return clt_onnx_put_whole(w, dim);
+    const char *size = size_of(w, m.of_length ? CLT_SIZE_LENGTH : CLT_SIZE_BATCH);
+    if (m.times > 1) size = CLT_ONNX_PUT(w, "Mul", NULL, size, clt_onnx_put_whole(w, m.times));
+    if (m.more) size = CLT_ONNX_PUT(w, "Add", NULL, size, clt_onnx_put_whole(w, m.more));
+    return m.of_batch && m.of_length ? CLT_ONNX_PUT(w, "Mul", NULL, size, size_of(w, CLT_SIZE_BATCH)) : size;
 }
 
 const char *clt_onnx_put_shape(clt_onnx_writer *w, const clt_shape *shape, int64_t each) {
