@@ -31,7 +31,7 @@ static void lower_parts(clt_lowering *l, const clt_tensor *node, const char *pat
 }
 
 static void lower_argmax(clt_lowering *l, const clt_tensor *node) {
-    lower_parts(l, node, "reference/argmax.cl", "ref_argmax", ((const clt_softmax_attributes *)node->attributes)->axis, -1);
+    lower_parts(l, node, "reference/argmax.cl", node->inputs[0]->dtype == CLT_I32 ? "ref_argmax_int" : "ref_argmax", ((const clt_softmax_attributes *)node->attributes)->axis, -1);
 }
 
 static void lower_cumsum(clt_lowering *l, const clt_tensor *node) {

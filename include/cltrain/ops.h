@@ -299,7 +299,7 @@ typedef struct clt_reduce_options {
 CLT_API clt_tensor *clt_sum(clt_tensor *x, clt_reduce_options options);
 CLT_API clt_tensor *clt_mean(clt_tensor *x, clt_reduce_options options);
 CLT_API clt_tensor *clt_max(clt_tensor *x, clt_reduce_options options); /* equals share the gradient */
-/* f32 x -> i32, without the axis: the place of the first of the largest; NaN is larger than anything. It has no gradient. */
+/* f32 or i32 x -> i32, without the axis: the place of the first of the largest; NaN is larger than anything. It has no gradient. */
 CLT_API clt_tensor *clt_argmax(clt_tensor *x, int axis);
 /* x[0] + ... + x[i] along the axis, in this order, of f32 or i32. */
 CLT_API clt_tensor *clt_cumsum(clt_tensor *x, int axis);

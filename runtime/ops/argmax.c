@@ -4,7 +4,7 @@
 static clt_status infer(clt_tensor *node) {
     const clt_softmax_attributes *at = node->attributes;
     const clt_shape *x = &node->inputs[0]->shape;
-    CLT_TRY(clt_check_dtype(node, 0, CLT_F32));
+    CLT_TRY(clt_check_f32_or_i32(node, 0));
     if (at->axis >= x->rank) return clt_fail(CLT_E_SHAPE, "axis %d is beyond the %d dimensions of the input", at->axis, x->rank);
     if (x->dims[at->axis] > INT32_MAX) return clt_fail(CLT_E_SHAPE, "axis %d has more places than an i32 counts", at->axis);
     node->shape = (clt_shape){0};

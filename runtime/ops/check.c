@@ -18,6 +18,13 @@ clt_status clt_check_float(const clt_tensor *node, int input) {
                     clt_dtype_name(x->dtype));
 }
 
+clt_status clt_check_f32_or_i32(const clt_tensor *node, int input) {
+    const clt_tensor *x = node->inputs[input];
+    char label[64];
+    if (x->dtype == CLT_F32 || x->dtype == CLT_I32) return CLT_OK;
+    return clt_fail(CLT_E_DTYPE, "operand %d, %s, is %s; it must be f32 or i32", input, clt_tensor_label(x, label), clt_dtype_name(x->dtype));
+}
+
 clt_status clt_check_floats(const clt_tensor *node, int n) {
     CLT_TRY(clt_check_float(node, 0));
     for (int i = 1; i < n; i++) CLT_TRY(clt_check_dtype(node, i, node->inputs[0]->dtype));

@@ -5,7 +5,7 @@ static clt_status infer(clt_tensor *node) {
     const clt_cumsum_attributes *at = node->attributes;
     node->shape = node->inputs[0]->shape;
     node->dtype = node->inputs[0]->dtype;
-    if (node->dtype != CLT_I32) CLT_TRY(clt_check_dtype(node, 0, CLT_F32));
+    CLT_TRY(clt_check_f32_or_i32(node, 0));
     if (at->axis < node->shape.rank) return CLT_OK;
     return clt_fail(CLT_E_SHAPE, "axis %d is beyond the %d dimensions of the input", at->axis, node->shape.rank);
 }

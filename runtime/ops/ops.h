@@ -445,6 +445,7 @@ double clt_node_bytes(const clt_tensor *node);
 clt_status clt_check_dtype(const clt_tensor *node, int input, clt_dtype dtype);
 /* A floating-point type; operands 0 to n - 1 have one, all the same. */
 clt_status clt_check_float(const clt_tensor *node, int input);
+clt_status clt_check_f32_or_i32(const clt_tensor *node, int input);
 clt_status clt_check_floats(const clt_tensor *node, int n);
 clt_status clt_check_rank(const clt_tensor *node, int input, int least, int most);
 /* Input 0 is no larger than what kernels with windows can count the pixels of. */

@@ -51,8 +51,8 @@ static const function functions[] = {
     {"sin", "a", "sin(a)", {"ag"}, {"g * cos(a)"}},
     {"cos", "a", "cos(a)", {"ag"}, {"-g * sin(a)"}},
     /* NaN stays; equal ones share the gradient. */
-    {"maximum", "ab", "a > b || a != a ? a : b", {"abg", "abg"}, {"a > b ? g : a == b ? 0.5f * g : 0.0f", "a < b ? g : a == b ? 0.5f * g : 0.0f"}, OF_NUMBERS},
-    {"minimum", "ab", "a < b || a != a ? a : b", {"abg", "abg"}, {"a < b ? g : a == b ? 0.5f * g : 0.0f", "a > b ? g : a == b ? 0.5f * g : 0.0f"}, OF_NUMBERS},
+    {"maximum", "ab", "a > b ? a : a <= b ? b : a + b", {"abg", "abg"}, {"a > b ? g : a == b ? 0.5f * g : 0.0f", "a < b ? g : a == b ? 0.5f * g : 0.0f"}, OF_NUMBERS},
+    {"minimum", "ab", "a < b ? a : a >= b ? b : a + b", {"abg", "abg"}, {"a < b ? g : a == b ? 0.5f * g : 0.0f", "a > b ? g : a == b ? 0.5f * g : 0.0f"}, OF_NUMBERS},
     {"where", "abc", "a != 0.0f ? b : c", {NULL, "ag", "ag"}, {NULL, "a != 0.0f ? g : 0.0f", "a != 0.0f ? 0.0f : g"}, SELECTS},
     {"equal", "ab", "a == b ? 1.0f : 0.0f", {0}, {0}, COMPARES},
     {"greater", "ab", "a > b ? 1.0f : 0.0f", {0}, {0}, COMPARES},

@@ -66,8 +66,9 @@ static clt_tensor *sequence(clt_graph *g) {
     return clt_input(g, "sequence", CLT_F32, CLT_SHAPE(2, 4, 3));
 }
 BUILDER(argmax, clt_argmax(matrix(g), 2))
-BUILDER(argmax_type, clt_argmax(labels(g), 0))
+BUILDER(argmax_type, clt_argmax(bytes(g), 0))
 BUILDER(cumsum, clt_cumsum(matrix(g), -3))
+BUILDER(cumsum_bytes, clt_cumsum(bytes(g), 0))
 BUILDER(one_hot, clt_one_hot(labels(g), 0))
 BUILDER(one_hot_type, clt_one_hot(matrix(g), 3))
 BUILDER(index_select, clt_index_select(matrix(g), 1, other(g)))
@@ -270,8 +271,9 @@ static const struct {
     WRONG(linear_scalar, CLT_E_SHAPE, "linear \"fc\"", "[]"),
     WRONG(linear_nameless, CLT_E_INVALID, "name"),
     WRONG(argmax, CLT_E_INVALID, "argmax", "axis 2 of [2, 3]"),
-    WRONG(argmax_type, CLT_E_DTYPE, "argmax", "i32"),
+    WRONG(argmax_type, CLT_E_DTYPE, "argmax", "\"bytes\", is u8; it must be f32 or i32"),
     WRONG(cumsum, CLT_E_INVALID, "cumsum", "axis -3 of [2, 3]"),
+    WRONG(cumsum_bytes, CLT_E_DTYPE, "cumsum", "\"bytes\", is u8; it must be f32 or i32"),
     WRONG(one_hot, CLT_E_INVALID, "one_hot", "count is 0"),
     WRONG(one_hot_type, CLT_E_DTYPE, "one_hot", "f32"),
     WRONG(index_select, CLT_E_SHAPE, "index_select", "f32 of rank 2"),

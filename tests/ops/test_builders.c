@@ -253,6 +253,23 @@ static void rows_of_softmax_sum_to_one(void **state) {
     clt_graph_destroy(graph);
 }
 
+/* Whoever computes a target that is no class is told so. */
+static void losses_of_no_class_are_not_numbers(void **state) {
+    (void)state;
+    const float logits[] = {0, 1, 2, 3, 1, 0, -1, 0, 1, 5, 0, 0};
+    for (int nll = 0; nll < 2; nll++) {
+        float losses[4];
+        clt_graph *graph = new_graph();
+        clt_tensor *x = clt_input(graph, "x", CLT_F32, CLT_SHAPE(4, 3)), *target = clt_constant(graph, "target", &(clt_array){CLT_I32, CLT_SHAPE(4), (int32_t[]){2, 3, 0, -1}});
+        op_compute(nll ? clt_nll_loss_with(clt_log_softmax(x, 1), target, (clt_loss_options){CLT_LOSS_NONE})
+                       : clt_cross_entropy_with(x, target, (clt_cross_entropy_options){.reduction = CLT_LOSS_NONE}),
+                   x, logits, losses);
+        assert_true(fabsf(losses[0] - 0.4076059f) < 1e-6f && fabsf(losses[2] - 2.4076059f) < 1e-6f);
+        assert_true(isnan(losses[1]) && isnan(losses[3]));
+        clt_graph_destroy(graph);
+    }
+}
+
 static void dropout_checks_its_probability(void **state) {
     (void)state;
     const float bad[] = {-0.1f, 1, 1.5f, NAN};
@@ -269,5 +286,5 @@ OP_MAIN("builders", cmocka_unit_test(subnormal_numbers_have_small_powers), cmock
         cmocka_unit_test(batch_norm_of_one_element_a_channel_is_refused),
         cmocka_unit_test(losses_stay_apart_or_are_summed), cmocka_unit_test(tensors_have_names),
         cmocka_unit_test(zero_of_a_norm_is_zero_where_it_is_said), cmocka_unit_test(split_gives_parts), cmocka_unit_test(batch_norm_has_initial_values),
-        cmocka_unit_test(views_share_memory), cmocka_unit_test(rows_of_softmax_sum_to_one),
+        cmocka_unit_test(views_share_memory), cmocka_unit_test(rows_of_softmax_sum_to_one), cmocka_unit_test(losses_of_no_class_are_not_numbers),
         cmocka_unit_test(dropout_checks_its_probability))

@@ -126,6 +126,8 @@ void cases_select(case_list *list) {
     add_along(list, "long", (clt_shape)SHAPE(2, 8193, 2), 1, false); /* more than one launch takes */
     operand whole = {.dtype = CLT_I32, .shape = SHAPE(3, 70, 2), .low = -3e7, .high = 3e7}; /* f32 has not all of their sums */
     case_add(list, &cumsum_integers, "integers", &whole, 1)->at.axis = 1;
+    operand close = {.dtype = CLT_I32, .shape = SHAPE(4, 9, 3), .low = 1 << 28, .high = (1 << 28) + 12}; /* of which f32 has one */
+    case_add(list, &argmax, "integers", &close, 1)->at.axis = 1;
     static const double ruled_out[] = {-INFINITY}, unknown[] = {1, NAN, 3, NAN};
     operand special = {.shape = SHAPE(6, 5), .special = {NAN, INFINITY, -INFINITY}, .n_special = 3}, none = {.shape = SHAPE(2, 3), .values = ruled_out, .n_values = 1};
     case_add(list, &argmax, "not-finite", &special, 1)->at.axis = 1;
