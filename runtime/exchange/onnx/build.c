@@ -4,7 +4,7 @@
 #include "runtime/exchange/onnx/onnx.h"
 
 clt_onnx_map *clt_onnx_map_of(const char *op) {
-    const clt_onnx_rule *const tables[] = {clt_onnx_pointwise_rules, clt_onnx_product_rules, clt_onnx_shape_rules, clt_onnx_norm_rules, clt_onnx_network_rules, clt_onnx_attention_rules, clt_onnx_image_rules};
+    const clt_onnx_rule *const tables[] = {clt_onnx_pointwise_rules, clt_onnx_product_rules, clt_onnx_shape_rules, clt_onnx_norm_rules, clt_onnx_network_rules, clt_onnx_attention_rules, clt_onnx_image_rules, clt_onnx_index_rules};
     for (size_t t = 0; t < CLT_COUNT_OF(tables); t++)
         for (const clt_onnx_rule *rule = tables[t]; rule->op; rule++)
             if (!strcmp(rule->op, op)) return rule->map;

@@ -210,25 +210,32 @@ static clt_status beginning_of(clt_arena *arena, const clt_literal *l, const clt
     return CLT_OK;
 }
 
-/* The dimensions of a value at all sizes as an extent; *rest: what is kept of it, one place of those along which all are the same. */
-static clt_status read_following(clt_onnx_call *c, const clt_onnx_value *value, clt_shape *extent, clt_shape *rest) {
-    const clt_literal *base = value->literals[0];
-    *extent = *rest = base->shape;
+clt_status clt_onnx_extent(const clt_onnx_call *c, const clt_onnx_value *value, clt_shape *extent) {
+    *extent = value->literals[0]->shape;
     for (int d = 0; d < extent->rank; d++) {
         int64_t at[CLT_ONNX_SIZES] = {0};
-        bool follows = false, absent[CLT_ONNX_SIZES] = {0};
+        bool absent[CLT_ONNX_SIZES] = {0};
         for (int s = 0; s < CLT_ONNX_SIZES; s++) {
             absent[s] = !value->literals[s];
             if (absent[s]) continue;
             if (value->literals[s]->shape.rank != extent->rank) return clt_fail(CLT_E_UNSUPPORTED, "the rank of a tensor follows the batch");
             at[s] = value->literals[s]->shape.dims[d];
-            follows |= at[s] != at[0];
         }
         clt_onnx_list one = {.n = 1};
         one.at[0] = follow(c->graph, at, absent, one.kinds);
         extent->dims[d] = clt_onnx_dimension(&one, 0);
-        if (one.kinds[0] == CLT_ONNX_OPEN) return clt_fail(CLT_E_UNSUPPORTED, "a size that follows the batch in a way that is not known");
-        if (follows && is_same_along(base, d)) rest->dims[d] = 1;
+    }
+    return CLT_OK;
+}
+
+/* The dimensions of a value at all sizes as an extent; *rest: what is kept of it, one place of those along which all are the same. */
+static clt_status read_following(clt_onnx_call *c, const clt_onnx_value *value, clt_shape *extent, clt_shape *rest) {
+    const clt_literal *base = value->literals[0];
+    CLT_TRY(clt_onnx_extent(c, value, extent));
+    *rest = base->shape;
+    for (int d = 0; d < extent->rank; d++) {
+        if (extent->dims[d] == -1) return clt_fail(CLT_E_UNSUPPORTED, "a size that follows the batch in a way that is not known");
+        if (extent->dims[d] != rest->dims[d] && is_same_along(base, d)) rest->dims[d] = 1;
         else if (extent->dims[d] == CLT_BATCH) return clt_fail(CLT_E_UNSUPPORTED, "values that differ with the batch, and along it, are used as data");
     }
     return CLT_OK;
@@ -266,11 +273,55 @@ static clt_status make_following(clt_onnx_call *c, clt_onnx_value *value) {
     return clt_graph_status(c->graph);
 }
 
+/* The axis along which integers grow by a step a sample, and *step; -1: they do not. */
+static int counts_along(const clt_onnx_value *value, const clt_shape *extent, int64_t *step) {
+    const clt_literal *more = value->literals[CLT_OTHERS]; /* of two samples or more */
+    int64_t strides[CLT_MAX_RANK];
+    if (more->type != CLT_ONNX_INT64 && more->type != CLT_ONNX_INT32) return -1;
+    clt_shape_strides(&more->shape, strides);
+    for (int d = 0; d < extent->rank && more->elements > 0; d++) {
+        if (extent->dims[d] != CLT_BATCH) continue;
+        if (!__builtin_sub_overflow(more->integers[strides[d]], more->integers[0], step) && *step) return d;
+    }
+    return -1;
+}
+
+/* The number of a sample, as positions in the batch are told: what is left without step times it, from 1 up, is the same for all. */
+static clt_status make_counting(clt_onnx_call *c, clt_onnx_value *value, const clt_shape *extent, int axis, int64_t step) {
+    clt_onnx_value rest = {.name = value->name, .type = value->type};
+    clt_shape count = {.rank = extent->rank};
+    int32_t narrow;
+    clt_tensor *steps;
+    for (int s = 0; s < CLT_ONNX_SIZES; s++) {
+        const clt_literal *l = value->literals[s];
+        int64_t along[CLT_MAX_RANK] = {0};
+        if (!l) continue;
+        along[axis] = 1;
+        CLT_TRY(clt_literal_new(&c->onnx->build, l->type, &l->shape, &rest.literals[s]));
+        for (int64_t e = 0; e < l->elements; e++) {
+            int64_t counted;
+            if (__builtin_mul_overflow(clt_fold_place(&l->shape, e, along) + 1, step, &counted) || __builtin_sub_overflow(l->integers[e], counted, &rest.literals[s]->integers[e]))
+                return clt_fail(CLT_E_RANGE, "the number of a sample times %lld", (long long)step);
+        }
+    }
+    CLT_TRY(make_following(c, &rest));
+    CLT_TRY(clt_narrow_i64(&step, &narrow, 1, "a step"));
+    CLT_TRY(clt_onnx_constant_array(c, &(clt_array){CLT_I32, {0}, &narrow}, &steps));
+    for (int d = 0; d < count.rank; d++) count.dims[d] = d == axis ? CLT_BATCH : 1;
+    value->tensor = clt_add(rest.tensor, clt_cumsum(clt_expand(steps, count), axis));
+    return clt_graph_status(c->graph);
+}
+
 static clt_status make_constant(clt_onnx_call *c, clt_onnx_value *value) {
     bool same = true;
+    clt_shape extent;
+    int64_t step;
     value->type = value->literals[0]->type;
     for (int s = 1; s < CLT_ONNX_SIZES; s++) same &= value->literals[s] == value->literals[0];
-    return same ? clt_onnx_constant(c, value->literals[0], &value->tensor) : make_following(c, value);
+    if (same) return clt_onnx_constant(c, value->literals[0], &value->tensor);
+    CLT_TRY(clt_onnx_extent(c, value, &extent));
+    int axis = counts_along(value, &extent, &step);
+    return axis < 0 ? make_following(c, value) : make_counting(c, value, &extent, axis, step);
 }
 
 clt_status clt_onnx_any(clt_onnx_call *c, size_t i, clt_tensor **tensor) {
@@ -331,6 +382,15 @@ clt_status clt_onnx_from_start(clt_onnx_call *c, clt_tensor **indices, int64_t n
     clt_tensor *at = clt_cast(*indices, CLT_F32), *zero = clt_fill(c->graph, (clt_shape){0}, 0);
     *indices = clt_cast(clt_where(clt_less(at, zero), clt_add_scalar(at, (float)n), at), CLT_I32);
     return clt_graph_status(c->graph);
+}
+
+clt_tensor *clt_onnx_move_axis(clt_tensor *x, int from, int to) {
+    int order[CLT_MAX_RANK], next = 0;
+    for (int d = 0; d < x->shape.rank; d++) {
+        if (next == from) next++;
+        order[d] = d == to ? from : next++;
+    }
+    return clt_permute(x, order);
 }
 
 /* ---- values that must be known ---- */

@@ -104,7 +104,7 @@ typedef struct clt_onnx_rule {
 } clt_onnx_rule;
 
 /* Each ends with {0}. */
-extern const clt_onnx_rule clt_onnx_pointwise_rules[], clt_onnx_product_rules[], clt_onnx_shape_rules[], clt_onnx_norm_rules[], clt_onnx_network_rules[], clt_onnx_attention_rules[], clt_onnx_image_rules[];
+extern const clt_onnx_rule clt_onnx_pointwise_rules[], clt_onnx_product_rules[], clt_onnx_shape_rules[], clt_onnx_norm_rules[], clt_onnx_network_rules[], clt_onnx_attention_rules[], clt_onnx_image_rules[], clt_onnx_index_rules[];
 
 /* NULL: there is none. */
 clt_onnx_map *clt_onnx_map_of(const char *op);
@@ -156,6 +156,8 @@ clt_status clt_onnx_constant(clt_onnx_call *c, const clt_literal *literal, clt_t
 clt_status clt_onnx_constant_array(clt_onnx_call *c, const clt_array *values, clt_tensor **tensor);
 /* The same of a tensor of the file, of any size. */
 clt_status clt_onnx_constant_stored(clt_onnx_call *c, const clt_onnx_tensor *stored, clt_tensor **tensor);
+/* The dimensions of a value that is known, for an op. CLT_E_UNSUPPORTED: its rank follows the batch. */
+clt_status clt_onnx_extent(const clt_onnx_call *c, const clt_onnx_value *value, clt_shape *extent);
 /* Whether input i is zeros at all sizes. */
 bool clt_onnx_is_zero(clt_onnx_call *c, size_t i);
 /* Whether input i is a float of one element that is known; no error where not. */
@@ -167,6 +169,9 @@ clt_status clt_onnx_axes(clt_onnx_call *c, const char *name, size_t i, int rank,
 /* Indices into n places that are computed may count from the end. Those of an input are left as they are: each batch is checked, and they must count
  * from the start. */
 clt_status clt_onnx_from_start(clt_onnx_call *c, clt_tensor **indices, int64_t n);
+
+/* With an axis in another place; the others keep their order. */
+clt_tensor *clt_onnx_move_axis(clt_tensor *x, int from, int to);
 
 int64_t clt_onnx_int(const clt_onnx_call *c, const char *name, int64_t otherwise);
 float clt_onnx_float_attribute(const clt_onnx_call *c, const char *name, float otherwise);

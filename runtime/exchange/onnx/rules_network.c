@@ -5,16 +5,6 @@
 #include "runtime/exchange/onnx/onnx.h"
 #include "runtime/ops/ops.h"
 
-/* The order that moves an axis to another place. */
-static clt_tensor *moved(clt_tensor *x, int from, int to) {
-    int order[CLT_MAX_RANK], next = 0;
-    for (int d = 0; d < x->shape.rank; d++) {
-        if (next == from) next++;
-        order[d] = d == to ? from : next++;
-    }
-    return clt_permute(x, order);
-}
-
 /* ---- losses ---- */
 
 static clt_status read_reduction(const clt_onnx_call *c, clt_loss_reduction *reduction) {
@@ -68,7 +58,7 @@ static clt_status map_nll(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *own = clt_one_hot(labels, log_p->shape.dims[1]), *zero = clt_fill(c->graph, (clt_shape){0}, 0); /* [N, ..., C] */
     clt_reduce_options last = {.axes = {-1}, .n_axes = 1};
     if (!clt_tensor_valid(own)) return CLT_OK;
-    clt_tensor *losses = clt_neg(clt_sum(clt_where(own, moved(log_p, 1, rank - 1), zero), last));
+    clt_tensor *losses = clt_neg(clt_sum(clt_where(own, clt_onnx_move_axis(log_p, 1, rank - 1), zero), last));
     clt_tensor *weights = weight ? clt_sum(clt_mul(own, weight), last) : NULL;
     if (weights) losses = clt_mul(losses, weights);
     if (kept) losses = clt_where(kept, losses, zero), weights = weights ? clt_mul(weights, kept) : kept;
@@ -76,45 +66,6 @@ static clt_status map_nll(clt_onnx_call *c, clt_tensor **out) {
     else if (reduction == CLT_LOSS_SUM || weights) out[0] = clt_sum(losses, CLT_ALL_AXES);
     else out[0] = clt_mean(losses, CLT_ALL_AXES);
     if (reduction == CLT_LOSS_MEAN && weights) out[0] = clt_div(out[0], clt_sum(weights, CLT_ALL_AXES));
-    return CLT_OK;
-}
-
-/* ---- by index ---- */
-
-/* y[.., i, ..] = x[.., indices[.., i, ..], ..], by products with rows of one 1. */
-static clt_status map_gather_elements(clt_onnx_call *c, clt_tensor **out) {
-    clt_tensor *x, *indices;
-    int axis;
-    CLT_TRY(clt_onnx_float(c, 0, &x));
-    CLT_TRY(clt_onnx_integers(c, 1, &indices));
-    CLT_TRY(clt_fold_axis(clt_onnx_int(c, "axis", 0), x->shape.rank, &axis));
-    if (indices->shape.rank != x->shape.rank || x->shape.rank == CLT_MAX_RANK) return clt_fail(CLT_E_UNSUPPORTED, "indices of %d dimensions", indices->shape.rank);
-    for (int d = 0; d < x->shape.rank; d++)
-        if (d != axis && indices->shape.dims[d] != x->shape.dims[d]) return clt_fail(CLT_E_UNSUPPORTED, "fewer indices than places along axis %d", d);
-    CLT_TRY(clt_onnx_from_start(c, &indices, x->shape.dims[axis]));
-    clt_tensor *own = clt_one_hot(indices, x->shape.dims[axis]), *turned = clt_unsqueeze(moved(x, axis, x->shape.rank - 1), axis);
-    out[0] = clt_sum(clt_where(own, turned, clt_fill(c->graph, (clt_shape){0}, 0)), (clt_reduce_options){.axes = {-1}, .n_axes = 1});
-    return CLT_OK;
-}
-
-static clt_status map_one_hot(clt_onnx_call *c, clt_tensor **out) {
-    clt_tensor *indices;
-    const clt_literal *depth, *values;
-    int axis;
-    CLT_TRY(clt_onnx_integers(c, 0, &indices));
-    CLT_TRY(clt_onnx_known(c, 1, &depth));
-    CLT_TRY(clt_onnx_known(c, 2, &values));
-    if (!depth || depth->elements != 1 || !values || values->elements != 2 || values->type != CLT_ONNX_FLOAT)
-        return clt_fail(CLT_E_UNSUPPORTED, "a depth that is not one number, or values that are not two floats");
-    double size = depth->type == CLT_ONNX_FLOAT ? (double)depth->floats[0] : (double)depth->integers[0];
-    if (!(size >= 1 && size <= INT32_MAX)) return clt_fail(CLT_E_RANGE, "a depth of %g", size);
-    if (indices->shape.rank == CLT_MAX_RANK) return clt_fail(CLT_E_UNSUPPORTED, "its result has more than %d dimensions", CLT_MAX_RANK);
-    CLT_TRY(clt_fold_axis(clt_onnx_int(c, "axis", -1), indices->shape.rank + 1, &axis));
-    CLT_TRY(clt_onnx_from_start(c, &indices, (int64_t)size));
-    clt_tensor *y = clt_one_hot(indices, (int64_t)size);
-    float off = values->floats[0], on = values->floats[1];
-    if (clt_tensor_valid(y) && axis != y->shape.rank - 1) y = moved(y, y->shape.rank - 1, axis);
-    out[0] = off == 0 && on == 1 ? y : clt_where(y, clt_fill(c->graph, (clt_shape){0}, on), clt_fill(c->graph, (clt_shape){0}, off));
     return CLT_OK;
 }
 
@@ -212,6 +163,6 @@ static clt_status map_recurrent(clt_onnx_call *c, clt_tensor **out) {
 }
 
 const clt_onnx_rule clt_onnx_network_rules[] = {
-    {"SoftmaxCrossEntropyLoss", map_cross_entropy}, {"NegativeLogLikelihoodLoss", map_nll}, {"GatherElements", map_gather_elements}, {"OneHot", map_one_hot},
+    {"SoftmaxCrossEntropyLoss", map_cross_entropy}, {"NegativeLogLikelihoodLoss", map_nll}, 
     {"Trilu", map_trilu}, {"LSTM", map_recurrent}, {"GRU", map_recurrent}, {"RNN", map_recurrent}, {0},
 };

@@ -63,13 +63,39 @@ static clt_status map_reduce(clt_onnx_call *c, clt_tensor **out) {
     return CLT_OK;
 }
 
+/* With the places along an axis in the opposite order. */
+static clt_status turn_around(clt_onnx_call *c, clt_tensor **x, int axis) {
+    int64_t n = (*x)->shape.dims[axis];
+    int32_t *places;
+    clt_tensor *order;
+    if ((*x)->dtype != CLT_F32 || clt_tensor_extent(*x).dims[axis] != n || n > INT32_MAX) return clt_fail(CLT_E_UNSUPPORTED, "select_last_index of integers, or along a dimension that is not one number");
+    CLT_TRY(clt_arena_take(&c->onnx->build, (size_t)n, sizeof *places, &places));
+    for (int64_t i = 0; i < n; i++) places[i] = (int32_t)(n - 1 - i);
+    CLT_TRY(clt_onnx_constant_array(c, &(clt_array){CLT_I32, CLT_SHAPE(n), places}, &order));
+    *x = clt_index_select(*x, axis, order);
+    return clt_graph_status(c->graph);
+}
+
+static clt_status from_last(clt_onnx_call *c, clt_tensor *x, int32_t last, clt_tensor **y) {
+    clt_tensor *end;
+    CLT_TRY(clt_onnx_constant_array(c, &(clt_array){CLT_I32, {0}, &last}, &end));
+    *y = clt_sub(end, x);
+    return clt_graph_status(c->graph);
+}
+
 static clt_status map_argmax(clt_onnx_call *c, clt_tensor **out) {
-    clt_tensor *x;
+    clt_tensor *x, *place;
     int axis;
-    CLT_TRY(clt_onnx_float(c, 0, &x));
-    if (clt_onnx_int(c, "select_last_index", 0)) return clt_fail(CLT_E_UNSUPPORTED, "select_last_index");
+    bool last = clt_onnx_int(c, "select_last_index", 0);
+    CLT_TRY(clt_onnx_any(c, 0, &x));
+    if (x->dtype != CLT_I32) CLT_TRY(clt_onnx_number(c, 0, &x));
     CLT_TRY(clt_fold_axis(clt_onnx_int(c, "axis", 0), x->shape.rank, &axis));
-    clt_tensor *place = clt_argmax(strcmp(c->node->op, "ArgMin") ? x : clt_neg(x), axis);
+    bool least = !strcmp(c->node->op, "ArgMin");
+    if (least && x->dtype == CLT_I32) CLT_TRY(from_last(c, x, -1, &x)); /* -1 - x is an i32, too */
+    else if (least) x = clt_neg(x);
+    if (last) CLT_TRY(turn_around(c, &x, axis));
+    place = clt_argmax(x, axis);
+    if (last) CLT_TRY(from_last(c, place, (int32_t)x->shape.dims[axis] - 1, &place));
     out[0] = clt_onnx_int(c, "keepdims", 1) ? clt_unsqueeze(place, axis) : place;
     return CLT_OK;
 }

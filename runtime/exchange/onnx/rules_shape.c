@@ -351,71 +351,6 @@ static clt_status map_tile(clt_onnx_call *c, clt_tensor **out) {
     return CLT_OK;
 }
 
-/* Places from the end are told as such where they are known; indices that are data count from 0. */
-static clt_status known_indices(clt_onnx_call *c, clt_tensor *x, int axis, clt_tensor **indices, bool *one, int64_t *place) {
-    clt_onnx_value *value = &c->onnx->values[c->in[1]];
-    const clt_literal *l = value->literals[0];
-    *one = false;
-    bool follows = false; /* the batch, or the length */
-    for (int s = 1; l && s < CLT_ONNX_SIZES; s++) follows |= value->literals[s] != l;
-    if (!l || l->type == CLT_ONNX_FLOAT || follows) return clt_onnx_any(c, 1, indices);
-    int64_t n = x->shape.dims[axis];
-    CLT_TRY(clt_onnx_known(c, 1, &l));
-    for (int64_t i = 0; i < l->elements; i++) {
-        int64_t k = l->integers[i];
-        if (k < -n || k >= n) return clt_fail(CLT_E_RANGE, "index %lld of %lld places", (long long)k, (long long)n);
-        *place = k;
-    }
-    *one = l->elements == 1 && l->shape.rank == 0;
-    if (*one) return CLT_OK;
-    for (int64_t i = 0; clt_tensor_extent(x).dims[axis] != n && i < l->elements; i++)
-        if (l->integers[i]) return clt_fail(CLT_E_UNSUPPORTED, "index %lld along a dimension that follows the batch or the length", (long long)l->integers[i]);
-    clt_literal *from_start;
-    CLT_TRY(clt_literal_new(&c->onnx->build, CLT_ONNX_INT64, &l->shape, &from_start));
-    for (int64_t i = 0; i < l->elements; i++) from_start->integers[i] = l->integers[i] < 0 ? l->integers[i] + n : l->integers[i];
-    clt_onnx_value again = {.name = value->name};
-    for (int s = 0; s < CLT_ONNX_SIZES; s++) again.literals[s] = from_start;
-    clt_onnx_value kept = *value;
-    *value = again;
-    clt_status status = clt_onnx_any(c, 1, indices);
-    *value = kept;
-    return status;
-}
-
-static clt_status map_gather(clt_onnx_call *c, clt_tensor **out) {
-    clt_tensor *x, *indices = NULL;
-    int axis;
-    bool one;
-    int64_t place = 0;
-    CLT_TRY(clt_onnx_any(c, 0, &x));
-    if (!clt_onnx_has(c, 1)) return clt_fail(CLT_E_FORMAT, "input 1 is missing");
-    CLT_TRY(clt_fold_axis(clt_onnx_int(c, "axis", 0), x->shape.rank, &axis));
-    c->out_type = clt_onnx_type_of(c, 0);
-    CLT_TRY(known_indices(c, x, axis, &indices, &one, &place));
-    if (one) {
-        out[0] = clt_squeeze(clt_slice(x, axis, place, place == -1 ? INT64_MAX : place + 1, 1), axis);
-        return CLT_OK;
-    }
-    CLT_TRY(clt_onnx_from_start(c, &indices, x->shape.dims[axis]));
-    if (x->dtype != CLT_F32 || indices->dtype != CLT_I32) return clt_fail(CLT_E_UNSUPPORTED, "of type %s by %s", clt_dtype_name(x->dtype), clt_dtype_name(indices->dtype));
-    if (axis == 0 && x->shape.rank == 2) {
-        out[0] = clt_embedding_op(indices, x);
-        return CLT_OK;
-    }
-    if (indices->shape.rank == 1) {
-        out[0] = clt_index_select(x, axis, indices);
-        return CLT_OK;
-    }
-    /* Indices of more dimensions, or of none: as a list, whose dimension is then what they were. */
-    clt_shape of = clt_tensor_extent(indices), extent = clt_tensor_extent(x), shape = {0};
-    if (of.rank - 1 + extent.rank > CLT_MAX_RANK) return clt_fail(CLT_E_UNSUPPORTED, "its result has more than %d dimensions", CLT_MAX_RANK);
-    for (int d = 0; d < axis; d++) shape.dims[shape.rank++] = extent.dims[d];
-    for (int d = 0; d < of.rank; d++) shape.dims[shape.rank++] = of.dims[d];
-    for (int d = axis + 1; d < extent.rank; d++) shape.dims[shape.rank++] = extent.dims[d];
-    out[0] = clt_reshape_to(clt_index_select(x, axis, clt_reshape(indices, CLT_SHAPE(-1))), shape);
-    return CLT_OK;
-}
-
 /* Those that are too large for literals. */
 static clt_status map_constant(clt_onnx_call *c, clt_tensor **out) {
     const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, "value");
@@ -427,5 +362,5 @@ static clt_status map_constant(clt_onnx_call *c, clt_tensor **out) {
 const clt_onnx_rule clt_onnx_shape_rules[] = {
     {"Reshape", map_reshape}, {"Flatten", map_flatten}, {"Transpose", map_transpose}, {"Unsqueeze", map_unsqueeze}, {"Squeeze", map_squeeze},
     {"Concat", map_concat}, {"Slice", map_slice}, {"Split", map_split}, {"SplitToSequence", map_split_to_sequence}, {"SequenceAt", map_sequence_at}, {"Pad", map_pad}, {"Expand", map_expand}, {"ConstantOfShape", map_constant_of_shape}, {"Tile", map_tile},
-    {"Gather", map_gather}, {"Constant", map_constant}, {0},
+    {"Constant", map_constant}, {0},
 };
