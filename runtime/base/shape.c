@@ -55,6 +55,29 @@ bool clt_dim_multiple(int64_t dim, clt_multiple *m) {
     return kind <= 2 && m->times >= 1 && m->times <= CLT_MOST_TIMES;
 }
 
+int64_t clt_multiple_size(clt_multiple m, int64_t batch, int64_t length) {
+    int64_t size = m.of_length ? length : batch, dim;
+    if (__builtin_mul_overflow(m.times, size, &dim) || __builtin_add_overflow(dim, m.more, &dim)) return 0;
+    return m.of_batch && m.of_length && __builtin_mul_overflow(dim, batch, &dim) ? 0 : dim;
+}
+
+bool clt_multiple_through(const clt_size_point *points, int n, clt_multiple *m) {
+    bool both = m->of_batch && m->of_length;
+    int64_t size = m->of_length ? points->length : points->batch, samples = both ? points->batch : 1, at = points->dim / samples;
+    m->times = 0;
+    for (int i = 1; i < n && !m->times; i++) {
+        int64_t step = (m->of_length ? points[i].length : points[i].batch) - size, change;
+        if (__builtin_sub_overflow(points[i].dim / samples, at, &change)) return false;
+        if (step) m->times = change / step;
+    }
+    if (m->times < 1 || m->times > CLT_MOST_TIMES) return false;
+    if (__builtin_mul_overflow(m->times, size, &m->more) || __builtin_sub_overflow(at, m->more, &m->more)) return false;
+    if (m->more < -INT32_MAX || m->more > INT32_MAX) return false;
+    for (int i = 0; i < n; i++)
+        if (points[i].dim != clt_multiple_size(*m, points[i].batch, points[i].length)) return false;
+    return true;
+}
+
 const char *clt_shape_text(const clt_shape *shape, char text[CLT_SHAPE_TEXT]) {
     size_t length = 0;
     text[length++] = '[';

@@ -25,6 +25,14 @@ typedef struct clt_multiple {
 enum { CLT_MOST_TIMES = 1 << 20 };
 int64_t clt_multiple_dim(clt_multiple m);
 bool clt_dim_multiple(int64_t dim, clt_multiple *m);
+int64_t clt_multiple_size(clt_multiple m, int64_t batch, int64_t length); /* 0: more than an i64 holds */
+
+/* What a dimension is at a batch and a length. */
+typedef struct clt_size_point {
+    int64_t batch, length, dim;
+} clt_size_point;
+/* The multiple, of what `m` says, that n points are on; false if they are on none. Some must have another size than the first. */
+bool clt_multiple_through(const clt_size_point *points, int n, clt_multiple *m);
 
 #define CLT_SHAPE_TEXT 160
 /* "[64, 1, 28, 28]" into `text`, which is returned. */

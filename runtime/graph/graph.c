@@ -315,30 +315,22 @@ static following follows(const clt_tensor *tensor, int which, int d) {
     return not ? FOLLOWS_NOT : plain ? FOLLOWS_PLAINLY : FOLLOWS_OTHERWISE;
 }
 
-static int64_t size_of_multiple(clt_multiple m, int64_t batch, int64_t length) {
-    return m.of_length ? (m.times * length + m.more) * (m.of_batch ? batch : 1) : m.times * batch + m.more;
-}
-
 /* Dimension d as a multiple, which it is at all other sizes, too; false if it is something else. */
 static bool is_multiple(const clt_tensor *tensor, clt_multiple m, int d, int64_t *dim) {
     clt_graph *graph = tensor->graph;
-    int of = m.of_length ? CLT_SIZE_LENGTH : CLT_SIZE_BATCH;
-    int64_t size = *size_of(graph, of), samples = m.of_batch && m.of_length ? graph->batch : 1, at = tensor->shape.dims[d] / samples;
-    for (int k = 0; k < CLT_OTHERS && !m.times; k++) {
-        int64_t step = clt_graph_other_size(graph, of, k) - size;
-        if (step && tensor->other[of][k].rank == tensor->shape.rank) m.times = (tensor->other[of][k].dims[d] / samples - at) / step;
-    }
-    m.more = at - m.times * size;
-    if (m.times < 1 || m.times > CLT_MOST_TIMES || m.more < -INT32_MAX || m.more > INT32_MAX) return false;
-    for (int i = 0; i < CLT_SIZES * CLT_OTHERS; i++) {
-        int which = i / CLT_OTHERS, k = i % CLT_OTHERS;
-        int64_t other = clt_graph_other_size(graph, which, k);
-        const clt_shape *there = &tensor->other[which][k];
-        if (there->rank != tensor->shape.rank) continue;
-        if (there->dims[d] != size_of_multiple(m, which == CLT_SIZE_BATCH ? other : graph->batch, which == CLT_SIZE_LENGTH ? other : graph->length)) return false;
-    }
+    clt_size_point points[1 + CLT_SIZES * CLT_OTHERS] = {{graph->batch, graph->length, tensor->shape.dims[d]}};
+    int n = 1;
+    for (int which = 0; which < CLT_SIZES; which++)
+        for (int k = 0; k < CLT_OTHERS; k++) {
+            const clt_shape *other = &tensor->other[which][k];
+            if (other->rank != tensor->shape.rank) continue;
+            points[n] = (clt_size_point){graph->batch, graph->length, other->dims[d]};
+            *(which == CLT_SIZE_BATCH ? &points[n].batch : &points[n].length) = clt_graph_other_size(graph, which, k);
+            n++;
+        }
+    if (!clt_multiple_through(points, n, &m)) return false;
     *dim = clt_multiple_dim(m);
-    return size_of_multiple(m, graph->batch, graph->length) == tensor->shape.dims[d];
+    return true;
 }
 
 clt_shape clt_tensor_extent(const clt_tensor *tensor) {
@@ -370,7 +362,7 @@ clt_status clt_graph_resolve(const clt_graph *graph, clt_shape *shape) {
         if (*dim == CLT_BATCH && !graph->batch) return clt_fail(CLT_E_SHAPE, "CLT_BATCH before the graph has an input with dimensions");
         clt_multiple m;
         if (*dim == CLT_BATCH) *dim = graph->batch;
-        else if (clt_dim_multiple(*dim, &m)) *dim = size_of_multiple(m, graph->batch, graph->length);
+        else if (clt_dim_multiple(*dim, &m)) *dim = clt_multiple_size(m, graph->batch, graph->length);
         else CLT_TRY(clt_graph_resolve_length(graph, dim));
     }
     return CLT_OK;

@@ -222,6 +222,48 @@ static void constants_follow_the_batch(void **state) {
     clt_onnx_close(onnx);
 }
 
+/* Windows of images lie one behind the other, and what they have in common comes again for each image: [batch, 4, IN] as rows [4 batch, 1, IN], and a
+ * table for the 4. */
+static void constants_repeat(void **state) {
+    (void)state;
+    network n = {0};
+    clt_onnx *onnx;
+    clt_graph *graph;
+    const int64_t table[4 * IN] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8};
+    float windows[7 * 4 * IN], values[7 * 4 * IN];
+    add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(-1, 4, IN));
+    add_list(&n, "zero", (int64_t[]){0}, 1);
+    add_list(&n, "windows", (int64_t[]){4}, 1);
+    add_list(&n, "rest", (int64_t[]){-1, IN}, 2);
+    add_list(&n, "table", table, 4 * IN);
+    add_list(&n, "of a sample", (int64_t[]){1, 4, IN}, 3);
+    NODE(&n, "Shape", "shape", "x");
+    NODE(&n, "Gather", "batch", "shape", "zero");
+    NODE(&n, "Mul", "rows", "batch", "windows");
+    NODE(&n, "Concat", "to", "rows", "rest");
+    NODE(&n, "Reshape", "each", "x", "to");
+    NODE(&n, "Reshape", "one", "table", "of a sample");
+    NODE(&n, "Expand", "all", "one", "shape");
+    NODE(&n, "Reshape", "in rows", "all", "to");
+    add_node(&n, "Cast", (const char *const[]){"in rows", NULL}, "floats", "to", CLT_ONNX_FLOAT);
+    NODE(&n, "Add", "y", "each", "floats");
+    add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-3, 1, IN));
+    assert_ok(clt_onnx_open(&onnx, write_network(&n)));
+    assert_ok(clt_graph_create(&graph));
+    assert_ok(clt_onnx_build(onnx, graph, &(clt_onnx_options){.batch = 2}));
+    fill(windows, 7 * 4 * IN, 5);
+    for (int samples = 1; samples <= 7; samples += 3) {
+        clt_predictor *p;
+        clt_batch batch = {.samples = samples, .fields = {{CLT_F32, CLT_SHAPE(samples, 4, IN), windows}}, .n_fields = 1};
+        assert_ok(clt_predictor_create(&p, device, clt_onnx_output(onnx, NULL), NULL));
+        assert_ok(clt_predictor_run(p, &batch, values, (size_t)(samples * 4 * IN)));
+        for (int i = 0; i < samples * 4 * IN; i++) assert_true(values[i] == windows[i] + (float)table[i % (4 * IN)]);
+        clt_predictor_destroy(p);
+    }
+    clt_graph_destroy(graph);
+    clt_onnx_close(onnx);
+}
+
 /* One node of x [batch, 4] and lists; what it gives must be the same whatever batch it was built for, or be refused. */
 static void build_one(network *n, const char *op, const int64_t *first, const int64_t *second) {
     *n = (network){0};
@@ -921,7 +963,7 @@ static void refuses_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trains_as_in_c),      cmocka_unit_test(is_built_again), cmocka_unit_test(numbers_are_not_the_batch), cmocka_unit_test(a_table_is_not_cut_to_the_batch),
-        cmocka_unit_test(constants_follow_the_batch), cmocka_unit_test(lengths_follow), cmocka_unit_test(bounds_mean_the_same_at_every_batch), cmocka_unit_test(kinks_are_seen),
+        cmocka_unit_test(constants_follow_the_batch), cmocka_unit_test(constants_repeat), cmocka_unit_test(lengths_follow), cmocka_unit_test(bounds_mean_the_same_at_every_batch), cmocka_unit_test(kinks_are_seen),
         cmocka_unit_test(large_constants_are_the_devices), cmocka_unit_test(computed_indices_count_from_the_end), cmocka_unit_test(what_pytorch_trains_is_trained), cmocka_unit_test(infinities_stay_where_they_are), cmocka_unit_test(products_become_attention), cmocka_unit_test(corners_are_their_producers), cmocka_unit_test(is_saved), cmocka_unit_test(external_data_are_saved), cmocka_unit_test(names_are_checked),
         cmocka_unit_test(problems_are_told_together), cmocka_unit_test(options_are_checked), cmocka_unit_test(shapes_are_checked),
         cmocka_unit_test(survives_failing_memory),    cmocka_unit_test(refuses_nothing),

@@ -120,9 +120,13 @@ static clt_status make_weight(clt_onnx_call *c, clt_onnx_value *value, bool buff
 /* A number at all sizes but those where it is `absent`; *kind: what it follows. */
 static int64_t follow(clt_graph *graph, const int64_t at[CLT_ONNX_SIZES], const bool absent[CLT_ONNX_SIZES], clt_onnx_kind *kind) {
     bool follows[CLT_SIZES] = {0}, plainly[CLT_SIZES] = {true, true};
-    for (int s = 1; s < CLT_ONNX_SIZES; s++) {
+    clt_size_point points[CLT_ONNX_SIZES];
+    int n = 0;
+    for (int s = 0; s < CLT_ONNX_SIZES; s++) {
         int which = clt_onnx_differs_at(s);
         if (absent[s]) continue;
+        points[n++] = (clt_size_point){clt_onnx_size_at(graph, CLT_SIZE_BATCH, s), clt_onnx_size_at(graph, CLT_SIZE_LENGTH, s), at[s]};
+        if (s == 0) continue;
         follows[which] |= at[s] != at[0];
         plainly[which] &= at[s] - at[0] == clt_onnx_size_at(graph, which, s) - clt_onnx_size_at(graph, which, 0);
     }
@@ -132,6 +136,9 @@ static int64_t follow(clt_graph *graph, const int64_t at[CLT_ONNX_SIZES], const 
     if (!follows[CLT_SIZE_LENGTH] && plainly[CLT_SIZE_BATCH] && at[0] == graph->batch) return 0;
     *kind = CLT_ONNX_LENGTH;
     if (!follows[CLT_SIZE_BATCH] && plainly[CLT_SIZE_LENGTH]) return at[0] - graph->length;
+    *kind = CLT_ONNX_MULTIPLE;
+    clt_multiple m = {.of_batch = follows[CLT_SIZE_BATCH], .of_length = follows[CLT_SIZE_LENGTH]};
+    if (clt_multiple_through(points, n, &m)) return clt_multiple_dim(m);
     *kind = CLT_ONNX_OPEN;
     return 0;
 }
@@ -141,6 +148,7 @@ int64_t clt_onnx_dimension(const clt_onnx_list *list, int k) {
     case CLT_ONNX_NUMBER: return list->at[k];
     case CLT_ONNX_BATCH: return CLT_BATCH;
     case CLT_ONNX_LENGTH: return CLT_LENGTH + list->at[k];
+    case CLT_ONNX_MULTIPLE: return list->at[k];
     default: return -1;
     }
 }
@@ -236,7 +244,7 @@ static clt_status read_following(clt_onnx_call *c, const clt_onnx_value *value, 
     for (int d = 0; d < extent->rank; d++) {
         if (extent->dims[d] == -1) return clt_fail(CLT_E_UNSUPPORTED, "a size that follows the batch in a way that is not known");
         if (extent->dims[d] != rest->dims[d] && is_same_along(base, d)) rest->dims[d] = 1;
-        else if (extent->dims[d] == CLT_BATCH) return clt_fail(CLT_E_UNSUPPORTED, "values that differ with the batch, and along it, are used as data");
+        else if (extent->dims[d] != rest->dims[d] && !clt_dim_is_length(extent->dims[d])) return clt_fail(CLT_E_UNSUPPORTED, "values that differ with the batch, and along it, are used as data");
     }
     return CLT_OK;
 }
@@ -312,16 +320,45 @@ static clt_status make_counting(clt_onnx_call *c, clt_onnx_value *value, const c
     return clt_graph_status(c->graph);
 }
 
+/* Dimensions that are some times the batch are two, of which the first is it; -1: there are none. */
+static int repeats_along(const clt_shape *extent, int64_t *times) {
+    for (int d = 0; d < extent->rank && extent->rank < CLT_MAX_RANK; d++) {
+        clt_multiple m;
+        *times = clt_dim_multiple(extent->dims[d], &m) && m.of_batch && !m.of_length && !m.more ? m.times : 1;
+        if (*times > 1) return d;
+    }
+    return -1;
+}
+
+/* As windows of an image have masks: some in a row, and again for each sample. */
+static clt_status make_repeating(clt_onnx_call *c, clt_onnx_value *value, const clt_shape *extent, int axis, int64_t times) {
+    clt_onnx_value rest = {.name = value->name, .type = value->type};
+    for (int s = 0; s < CLT_ONNX_SIZES; s++) {
+        clt_literal *l;
+        if (!value->literals[s]) continue;
+        CLT_TRY(clt_arena_take(&c->onnx->build, 1, sizeof *l, &l));
+        *l = *value->literals[s];
+        for (int d = l->shape.rank++; d > axis; d--) l->shape.dims[d] = l->shape.dims[d - 1];
+        l->shape.dims[axis] /= times;
+        l->shape.dims[axis + 1] = times;
+        rest.literals[s] = l;
+    }
+    CLT_TRY(make_following(c, &rest));
+    value->tensor = clt_reshape_to(rest.tensor, *extent);
+    return clt_graph_status(c->graph);
+}
+
 static clt_status make_constant(clt_onnx_call *c, clt_onnx_value *value) {
     bool same = true;
     clt_shape extent;
-    int64_t step;
+    int64_t step, times;
     value->type = value->literals[0]->type;
     for (int s = 1; s < CLT_ONNX_SIZES; s++) same &= value->literals[s] == value->literals[0];
     if (same) return clt_onnx_constant(c, value->literals[0], &value->tensor);
     CLT_TRY(clt_onnx_extent(c, value, &extent));
-    int axis = counts_along(value, &extent, &step);
-    return axis < 0 ? make_following(c, value) : make_counting(c, value, &extent, axis, step);
+    int axis = counts_along(value, &extent, &step), place = repeats_along(&extent, &times);
+    if (axis >= 0) return make_counting(c, value, &extent, axis, step);
+    return place < 0 ? make_following(c, value) : make_repeating(c, value, &extent, place, times);
 }
 
 clt_status clt_onnx_any(clt_onnx_call *c, size_t i, clt_tensor **tensor) {

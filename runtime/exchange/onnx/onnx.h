@@ -137,6 +137,7 @@ typedef enum clt_onnx_kind {
     CLT_ONNX_NUMBER,
     CLT_ONNX_BATCH,  /* it is the batch */
     CLT_ONNX_LENGTH, /* it is the length, plus `at` */
+    CLT_ONNX_MULTIPLE, /* `at` is that of a clt_multiple */
     CLT_ONNX_OPEN    /* it follows them in another way */
 } clt_onnx_kind;
 typedef struct clt_onnx_list {
@@ -147,7 +148,7 @@ typedef struct clt_onnx_list {
 
 /* Input i as such integers, up to CLT_MAX_RANK. */
 clt_status clt_onnx_list_of(clt_onnx_call *c, size_t i, clt_onnx_list *list);
-/* A dimension for an op: a number, CLT_BATCH, CLT_LENGTH and a number, or -1. */
+/* A dimension for an op: a number, CLT_BATCH, CLT_LENGTH and a number, that of a clt_multiple, or -1. */
 int64_t clt_onnx_dimension(const clt_onnx_list *list, int k);
 /* A scalar, or what it is where it is left out. */
 clt_status clt_onnx_known_float(clt_onnx_call *c, size_t i, float otherwise, float *value);

@@ -135,8 +135,8 @@ static clt_status list_of(clt_onnx_call *c, const char *name, size_t i, clt_onnx
 static clt_status bound_of(const clt_onnx_list *list, int k, int64_t extent, int64_t size, bool is_stop, int64_t *bound) {
     int64_t at = list->at[k];
     bool number = is_number(extent);
-    bool plain = list->kinds[k] == CLT_ONNX_BATCH || list->kinds[k] == CLT_ONNX_LENGTH;
-    if (is_stop && plain && clt_onnx_dimension(list, k) == extent) at = INT64_MAX;
+    bool follows = list->kinds[k] != CLT_ONNX_NUMBER && list->kinds[k] != CLT_ONNX_OPEN;
+    if (is_stop && follows && clt_onnx_dimension(list, k) == extent) at = INT64_MAX;
     else if (list->kinds[k] == CLT_ONNX_LENGTH && is_stop) return *bound = CLT_LENGTH + at, CLT_OK;
     else if (list->kinds[k] != CLT_ONNX_NUMBER) return clt_fail(CLT_E_UNSUPPORTED, "bounds that follow the batch or the length");
     if (number) {
