@@ -44,8 +44,8 @@ int64_t clt_multiple_dim(clt_multiple m) {
 }
 
 bool clt_dim_multiple(int64_t dim, clt_multiple *m) {
+    if (dim >= -1 || dim < CLT_LENGTH + range / 2) return false;
     int64_t code = dim - CLT_LENGTH;
-    if (dim >= -1 || code < range / 2) return false;
     int64_t kind = (code + batches / 2) / batches;
     m->of_batch = kind > 0;
     m->of_length = kind != 1;
