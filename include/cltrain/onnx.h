@@ -36,6 +36,8 @@ CLT_API void clt_onnx_close(clt_onnx *onnx); /* NULL is fine */
 /* The inputs that are no weights, and the outputs, in the file's order; NULL: no more. */
 CLT_API const char *clt_onnx_input_name(const clt_onnx *onnx, size_t index);
 CLT_API const char *clt_onnx_output_name(const clt_onnx *onnx, size_t index);
+/* The name of a dimension of input `index`, "" where it has none; NULL: it is a number, or there is no such dimension. */
+CLT_API const char *clt_onnx_input_symbol(const clt_onnx *onnx, size_t index, int dimension);
 
 /* What the samples were that a network of clt_onnx_export was trained on (its metadata "cltrain.preprocessing"); the caller's to destroy. CLT_E_NOT_FOUND: the
  * file does not tell. CLT_E_FORMAT. */

@@ -146,6 +146,8 @@ static void numbers_are_not_the_batch(void **state) {
     assert_ok(clt_onnx_open(&onnx, write_network(&n)));
     assert_ok(clt_graph_create(&graph));
     assert_ok(clt_onnx_build(onnx, graph, NULL)); /* for a batch of 1 */
+    assert_string_equal(clt_onnx_input_symbol(onnx, 0, 0), "batch");
+    assert_true(!clt_onnx_input_symbol(onnx, 0, 1) && !clt_onnx_input_symbol(onnx, 0, 2) && !clt_onnx_input_symbol(onnx, 0, -1) && !clt_onnx_input_symbol(onnx, 2, 0));
     clt_shape extent = clt_tensor_extent(clt_onnx_output(onnx, NULL));
     assert_true(extent.dims[0] == 1 && extent.dims[1] < 0);
     assert_int_equal(clt_graph_find(graph, "x")->kind, CLT_NODE_INPUT);
@@ -956,6 +958,7 @@ static void refuses_nothing(void **state) {
     assert_status(clt_onnx_open(NULL, "x"), CLT_E_INVALID);
     assert_status(clt_onnx_build(NULL, NULL, NULL), CLT_E_INVALID);
     assert_null(clt_onnx_output(NULL, NULL));
+    assert_null(clt_onnx_input_symbol(NULL, 0, 0));
     assert_null(clt_onnx_problem_at(NULL, 0));
     clt_onnx_close(NULL);
 }

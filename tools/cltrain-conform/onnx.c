@@ -10,7 +10,7 @@
 
 #include "tools/cltrain-conform/suite.h"
 
-enum { MOST_TENSORS = 32, MOST_FIXING = 3 };
+enum { MOST_TENSORS = 32, MOST_FIXING = 3, MOST_SIZES = MOST_TENSORS * CLT_MAX_RANK };
 
 /* As ONNX's own runner compares. */
 static const double relative = 1e-3, absolute = 1e-7;
@@ -63,12 +63,25 @@ static clt_status load(network *n, const char *folder) {
     return status;
 }
 
+/* Of dimensions that have names: those of the data. */
+static int sizes_of(const network *n, clt_onnx_size sizes[MOST_SIZES]) {
+    int count = 0;
+    for (size_t i = 0; i < n->n_in; i++)
+        for (int d = 0; d < n->in[i].shape.rank && count < MOST_SIZES; d++) {
+            const char *symbol = clt_onnx_input_symbol(n->onnx, i, d);
+            if (symbol && *symbol) sizes[count++] = (clt_onnx_size){symbol, n->in[i].shape.dims[d]};
+        }
+    return count;
+}
+
 /* With as few inputs fixed as will do. */
 static clt_status build(network *n) {
     clt_status status = CLT_E_UNSUPPORTED;
+    clt_onnx_size sizes[MOST_SIZES];
+    int n_sizes = sizes_of(n, sizes);
     for (n->fixing = 0; n->fixing < MOST_FIXING; n->fixing++) {
         clt_onnx_fixed fixed[MOST_TENSORS];
-        clt_onnx_options o = {.no_batch = true, .fixed = fixed};
+        clt_onnx_options o = {.no_batch = true, .sizes = sizes, .n_sizes = n_sizes, .fixed = fixed};
         for (size_t i = 0; i < n->n_in; i++)
             if (is_fixed(n, i)) fixed[o.n_fixed++] = (clt_onnx_fixed){clt_onnx_input_name(n->onnx, i), n->in[i]};
         status = clt_graph_create(&n->graph);

@@ -54,10 +54,21 @@ void clt_onnx_close(clt_onnx *onnx) {
     clt_free(onnx);
 }
 
-const char *clt_onnx_input_name(const clt_onnx *onnx, size_t index) {
+static const clt_onnx_info *input_at(const clt_onnx *onnx, size_t index) {
     for (size_t i = 0; onnx && i < onnx->file.model.n_inputs; i++)
-        if (!onnx->values[onnx->input_ids[i]].initializer && index-- == 0) return onnx->file.model.inputs[i].name;
+        if (!onnx->values[onnx->input_ids[i]].initializer && index-- == 0) return &onnx->file.model.inputs[i];
     return NULL;
+}
+
+const char *clt_onnx_input_name(const clt_onnx *onnx, size_t index) {
+    const clt_onnx_info *input = input_at(onnx, index);
+    return input ? input->name : NULL;
+}
+
+const char *clt_onnx_input_symbol(const clt_onnx *onnx, size_t index, int dimension) {
+    const clt_onnx_info *input = input_at(onnx, index);
+    bool named = input && input->has_shape && dimension >= 0 && (size_t)dimension < input->rank && input->dims[dimension].size < 0;
+    return named ? input->dims[dimension].symbol : NULL;
 }
 
 const char *clt_onnx_output_name(const clt_onnx *onnx, size_t index) {
