@@ -13,6 +13,7 @@
 
 /* The asking and the looking side own it together: whoever leaves last frees it. */
 typedef struct question {
+    clt_thread thread; /* that looks; joined when it has answered, so that nothing of it is left, else detached */
     clt_mutex mutex;
     clt_condition answered;
     bool done, abandoned;
@@ -55,7 +56,6 @@ static void *look(void *user) {
 }
 
 static clt_status start(question **out, const char *host, const char *port) {
-    clt_thread thread;
     question *q = clt_calloc(1, sizeof *q);
     if (!q) return clt_fail_memory(sizeof *q);
     strncpy(q->host, host, sizeof q->host - 1);
@@ -71,9 +71,9 @@ static clt_status start(question **out, const char *host, const char *port) {
         clt_free(q);
         return status;
     }
-    status = clt_thread_start(&thread, look, q);
+    status = clt_thread_start(&q->thread, look, q); /* which does not read it */
     if (status < 0) forget(q);
-    else clt_thread_detach(thread), *out = q;
+    else *out = q;
     return status;
 }
 
@@ -87,12 +87,14 @@ static clt_status wait_for(question *q, double deadline, struct sockaddr_storage
     clt_mutex_lock(&q->mutex);
     while (!q->done && clt_seconds() < deadline) clt_condition_wait_until(&q->answered, &q->mutex, deadline);
     bool done = q->done;
+    clt_thread thread = q->thread;
     q->abandoned = !done;
     if (!done) status = clt_fail(CLT_E_TIMEOUT, "host %s: no answer from the resolver of names within the time allowed", q->host);
     else if (q->error) status = fail_of(q->host, q->error, q->system_error);
     else *address = q->address, *bytes = q->bytes;
     clt_mutex_unlock(&q->mutex);
-    if (done) forget(q);
+    if (done) clt_thread_join(thread), forget(q);
+    else clt_thread_detach(thread);
     return status;
 }
 
