@@ -73,9 +73,10 @@ static void end_by_leaver(group *g, int rank) {
 
 static clt_status late(const group *g, const clt_operation *o) {
     char text[CLT_OPERATION_TEXT], ranks[256] = "";
+    int n = 0;
     for (int r = 0; r < g->n; r++)
-        if (!g->arrived[r]) snprintf(ranks + strlen(ranks), sizeof ranks - strlen(ranks), " %d", r);
-    return clt_fail(CLT_E_TIMEOUT, "%s: waited for rank%s", clt_operation_text(o, text), ranks);
+        if (!g->arrived[r]) snprintf(ranks + strlen(ranks), sizeof ranks - strlen(ranks), "%s %d", n++ ? "," : "", r);
+    return clt_fail(CLT_E_TIMEOUT, "%s: waited for rank%s%s", clt_operation_text(o, text), n == 1 ? "" : "s", ranks);
 }
 
 /* ---- collectives ---- */
