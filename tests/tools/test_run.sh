@@ -52,7 +52,12 @@ expect 0 --version
 grep -Eq '^cltrain-run [0-9]+\.[0-9]+\.[0-9]+$' "$out" || fail "--version"
 refuse "no program given"
 refuse "no program given" -n 2 --
-refuse "unexpected word 'sh': the program goes behind --" -n 2 sh
+refuse "unknown option '-c'" -c -n 2 true
+expect 0 --nproc_per_node=2 sh -c 'echo "$RANK/$WORLD_SIZE $1"' sh --quiet # the program's own, from its name on
+says "[rank 1] 1/2 --quiet"
+expect 0 -np 3 --nnodes 1 -- sh -c 'echo "$RANK/$WORLD_SIZE"'
+says "[rank 2] 2/3"
+expect 0 -n2 true
 refuse "did you mean --max-restarts?" --max-restart 3 -- true
 refuse "unknown option '--frobnicate'" --frobnicate -- true
 refuse "--ranks '0'" -n 0 -- true

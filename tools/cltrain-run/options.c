@@ -14,13 +14,13 @@ static const char *const failure_names[] = {"stop", "continue", NULL};
 
 static const option_row rows[] = {
     {OPTION_HEADING, .help = "Ranks:"},
-    {OPTION_WHOLE, 'n', "ranks", "N", AT(ranks), 1, .help = "processes on this host; default 1"},
+    {OPTION_WHOLE, 'n', "ranks", "N", AT(ranks), 1, .aliases = "nproc-per-node np", .help = "processes on this host; default 1"},
     {OPTION_TEXT, 0, "devices", "A,B,...", AT(devices),
      .help = "OpenCL devices of this host's ranks, in turn: sets CLTRAIN_DEVICE"},
     {OPTION_HEADING, .help = "Several hosts: the same command on each, but for --node-rank"},
-    {OPTION_WHOLE, 0, "nnodes", "K", AT(nodes), 1, .help = "hosts; default 1"},
+    {OPTION_WHOLE, 0, "nnodes", "K", AT(nodes), 1, .aliases = "num-nodes", .help = "hosts; default 1"},
     {OPTION_WHOLE, 0, "node-rank", "I", AT(node_rank), 0, .help = "which of them this is; 0 serves the store"},
-    {OPTION_TEXT, 0, "master", "HOST:PORT", AT(master), .help = "where host 0 serves the store; default port 29500"},
+    {OPTION_TEXT, 0, "master", "HOST:PORT", AT(master), .aliases = "master-addr rdzv-endpoint", .help = "where host 0 serves the store; default port 29500"},
     {OPTION_TEXT, 0, "interface", "IF", AT(interface),
      .help = "to be reached on, by name or address; default: the one that\nroutes to the master"},
     {OPTION_TEXT, 0, "store", "URL", AT(store),
@@ -50,13 +50,8 @@ static const option_row rows[] = {
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
-static int refuse_word(void *into, const char *text) {
-    (void)into;
-    return usage_error("unexpected word '%s': the program goes behind --", text);
-}
-
 static int check(const run_options *o) {
-    if (!o->program || !o->program[0]) return usage_error("no program given: expected -- PROGRAM [ARGUMENT...]");
+    if (!o->program || !o->program[0]) return usage_error("no program given: expected PROGRAM [ARGUMENT...] behind the options");
     if (o->node_rank >= o->nodes)
         return usage_error("--node-rank %lld: expected a number below --nnodes %lld", (long long)o->node_rank, (long long)o->nodes);
     if (o->ranks > 4096 || o->nodes > 4096) return usage_error("more than 4096 ranks or hosts");
@@ -69,18 +64,17 @@ static int check(const run_options *o) {
 }
 
 int options_read(run_options *options, int argc, char **argv) {
-    int own = 0;
-    while (own < argc && strcmp(argv[own], "--")) own++;
+    int own;
     *options = (run_options){.ranks = 1, .nodes = 1, .security = OPTION_UNSET, .on_failure = ON_FAILURE_STOP, .grace_seconds = 10, .late_seconds = 300,
                              .connect_seconds = 120, .outage_seconds = 30};
-    int code = option_parse(rows, ROWS, own, argv, options, refuse_word);
+    int code = option_parse_front(rows, ROWS, argc, argv, options, &own);
     if (code || options->help || options->version) return code;
-    if (own < argc) options->program = argv + own + 1;
+    if (own < argc) options->program = argv + own;
     return check(options);
 }
 
 void options_print_help(void) {
-    printf("Usage: " PROGRAM " [options] -- PROGRAM [ARGUMENT...]\n"
+    printf("Usage: " PROGRAM " [options] [--] PROGRAM [ARGUMENT...]\n"
            "\n"
            "Starts the ranks of a job, and ends them all when one fails.\n"
            "\n"

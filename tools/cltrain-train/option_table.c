@@ -24,10 +24,10 @@ const option_row option_rows[] = {
              "of FILE.onnx as they are)"},
 
     {OPTION_HEADING, .help = "Length:"},
-    {OPTION_WHOLE, 'e', "epochs", "N", AT(epochs), .low = 0,
+    {OPTION_WHOLE, 'e', "epochs", "N", AT(epochs), .low = 0, .aliases = "num-epochs",
      .help = "passes over the training part, those before --resume among\n"
              "them (default 10; 0 evaluates only)"},
-    {OPTION_WHOLE, 0, "steps", "N", AT(steps), .low = 1,
+    {OPTION_WHOLE, 0, "steps", "N", AT(steps), .low = 1, .aliases = "max-steps",
      .help = "stop after N updates, those before --resume among them,\n"
              "whatever --epochs says"},
     {OPTION_WHOLE, 0, "stop-after", "N", AT(stop_after), .low = 1,
@@ -36,10 +36,10 @@ const option_row option_rows[] = {
     {OPTION_WHOLE, 0, "patience", "N", AT(patience), .low = 1,
      .help = "stop when the test's loss was not lower than its lowest for N\n"
              "epochs; --export then has the weights of the lowest"},
-    {OPTION_WHOLE, 'b', "batch", "N", AT(batch), .low = 1,
+    {OPTION_WHOLE, 'b', "batch", "N", AT(batch), .low = 1, .aliases = "batch-size",
      .help = "samples a step; of several ranks, each one's (default: see\n"
              "below)"},
-    {OPTION_WHOLE, 0, "accumulate", "N", AT(accumulate), .low = 1,
+    {OPTION_WHOLE, 0, "accumulate", "N", AT(accumulate), .low = 1, .aliases = "gradient-accumulation-steps",
      .help = "batches whose gradients are averaged for one update (default 1)"},
     {OPTION_SEED, 's', "seed", "N", AT(seed),
      .help = "of the first values, of the order, and of what is held out\n"
@@ -73,17 +73,17 @@ const option_row option_rows[] = {
      .help = "cross_entropy of labels, mse of numbers; the data tell which, and\nanother one is refused"},
     {OPTION_CHOICE, 'o', "optimizer", "NAME", AT(optimizer), .choices = optimizer_names,
      .help = "sgd, adam or adamw (default: see below)"},
-    {OPTION_POSITIVE, 0, "lr", "X", AT(lr),
+    {OPTION_POSITIVE, 0, "lr", "X", AT(lr), .aliases = "learning-rate",
      .help = "learning rate (default: see below; with --optimizer sgd 0.01,\n"
              "with adam and adamw 0.001)"},
     {OPTION_FRACTION, 0, "momentum", "X", AT(momentum), .help = "of sgd"},
     {OPTION_FLAG, 0, "nesterov", NULL, AT(nesterov), .help = "Nesterov's momentum"},
-    {OPTION_NOT_NEGATIVE, 0, "weight-decay", "X", AT(weight_decay),
+    {OPTION_NOT_NEGATIVE, 0, "weight-decay", "X", AT(weight_decay), .aliases = "wd",
      .help = "decoupled with adamw (default 0, adamw 0.01)"},
     {OPTION_CHOICE, 0, "schedule", "NAME", AT(schedule), .choices = schedules,
      .help = "of the learning rate: constant, step, or cosine over the whole\n"
              "run (default: see below, else constant)"},
-    {OPTION_WHOLE, 0, "warmup", "N", AT(warmup), .low = 0,
+    {OPTION_WHOLE, 0, "warmup", "N", AT(warmup), .low = 0, .aliases = "warmup-steps",
      .help = "updates over which the learning rate rises to --lr"},
     {OPTION_WHOLE, 0, "decay-steps", "N", AT(decay_steps), .low = 1,
      .help = "step: updates between decays (default: a third of the run)"},
@@ -91,7 +91,7 @@ const option_row option_rows[] = {
      .help = "step: what --lr is multiplied by (default 0.1)"},
     {OPTION_NOT_NEGATIVE, 0, "min-lr", "X", AT(min_lr),
      .help = "cosine: where it ends (default 0)"},
-    {OPTION_NOT_NEGATIVE, 0, "clip-norm", "X", AT(clip_norm),
+    {OPTION_NOT_NEGATIVE, 0, "clip-norm", "X", AT(clip_norm), .aliases = "max-grad-norm",
      .help = "largest 2-norm of all gradients together"},
     {OPTION_NOT_NEGATIVE, 0, "clip-value", "X", AT(clip_value),
      .help = "largest gradient of a value"},

@@ -69,12 +69,30 @@ typedef struct table {
     int n;
 } table;
 
+/* One name in `names`, which stand apart by spaces; *names: what is behind it. */
+static size_t next_name(const char **names) {
+    *names += strspn(*names, " ");
+    return strcspn(*names, " ");
+}
+
+/* Whatever stands between its words. */
+static bool is_name(const char *name, const char *text, size_t length) {
+    for (size_t i = 0; i < length; i++)
+        if (name[i] != text[i] && !(name[i] == '-' && text[i] == '_')) return false;
+    return true;
+}
+
+static bool is_called(const option_row *row, const char *text, size_t length) {
+    const char *names = row->aliases ? row->aliases : "";
+    if (row->name && strlen(row->name) == length && is_name(row->name, text, length)) return true;
+    for (size_t n; (n = next_name(&names)) > 0; names += n)
+        if (n == length && is_name(names, text, length)) return true;
+    return false;
+}
+
 static const option_row *find_long(const table *all, const char *name, size_t length) {
-    for (int i = 0; i < all->n; i++) {
-        const option_row *row = &all->rows[i];
-        if (row->name && strlen(row->name) == length && memcmp(row->name, name, length) == 0)
-            return row;
-    }
+    for (int i = 0; i < all->n; i++)
+        if (is_called(&all->rows[i], name, length)) return &all->rows[i];
     return NULL;
 }
 
@@ -108,10 +126,14 @@ static int refuse_option(const table *all, const char *text) {
     size_t length = strcspn(word, "=");
     int least = 3; /* further words are no likely slips */
     for (int i = 0; i < all->n && length > 1; i++) {
-        const char *name = all->rows[i].name;
+        const char *name = all->rows[i].name, *others = all->rows[i].aliases ? all->rows[i].aliases : "";
         if (!name) continue;
         int d = distance(word, length, name, strlen(name));
-        if (d < least) least = d, nearest = name;
+        for (size_t n; (n = next_name(&others)) > 0; others += n) {
+            int other = distance(word, length, others, n);
+            if (other < d) d = other;
+        }
+        if (d < least && 2 * d <= (int)length) least = d, nearest = name;
     }
     if (nearest) return usage_error("unknown option '%s': did you mean --%s?", text, nearest);
     return usage_error("unknown option '%s'", text);
@@ -134,14 +156,16 @@ static bool parse_letters(const table *all, void *into, const char *text) {
 
 /* One option at argv[*i]; moves *i onto a value that is an argument of its own. */
 static int parse_option(const table *all, void *into, int argc, char **argv, int *i) {
-    const char *text = argv[*i];
-    bool is_long = text[1] == '-';
-    size_t length = strcspn(text, "=");
-    const option_row *row = is_long         ? find_long(all, text + 2, length - 2)
-                            : length == 2 ? find_letter(all, text[1])
-                                          : NULL;
-    const char *value = text[length] == '=' ? text + length + 1 : NULL;
+    const char *text = argv[*i], *name = text + 1 + (text[1] == '-');
+    size_t length = strcspn(name, "=");
+    const option_row *row = length > 1 || name > text + 1 ? find_long(all, name, length) : find_letter(all, name[0]);
+    const char *value = name[length] == '=' ? name + length + 1 : NULL;
     char expected[128];
+    if (!row && name == text + 1 && length > 1) { /* "-n4" */
+        row = find_letter(all, name[0]);
+        if (row && takes_value(row)) value = name + 1;
+        else row = NULL;
+    }
     if (!row) return parse_letters(all, into, text) ? 0 : refuse_option(all, text);
     describe_value(row, expected, sizeof expected);
     if (!takes_value(row)) {
@@ -159,21 +183,29 @@ static int parse_option(const table *all, void *into, int argc, char **argv, int
     return usage_error("--%s '%s': expected %s", row->name, value, expected);
 }
 
-int option_parse(const option_row *rows, int n_rows, int argc, char **argv, void *into,
-                 int (*take_word)(void *into, const char *text)) {
-    const table all = {rows, n_rows};
+/* take_word NULL: up to the first word. *n: how many arguments were read. */
+static int parse(const table *all, int argc, char **argv, void *into, int (*take_word)(void *into, const char *text), int *n) {
     bool words_only = false;
-    for (int i = 0; i < argc; i++) {
+    for (*n = 0; *n < argc; ++*n) {
         int code = 0;
-        if (!words_only && strcmp(argv[i], "--") == 0)
-            words_only = true;
-        else if (!words_only && argv[i][0] == '-' && argv[i][1])
-            code = parse_option(&all, into, argc, argv, &i);
-        else
-            code = take_word(into, argv[i]);
+        const char *text = argv[*n];
+        if (!words_only && strcmp(text, "--") == 0) words_only = true;
+        else if (!words_only && text[0] == '-' && text[1]) code = parse_option(all, into, argc, argv, n);
+        else if (!take_word) return 0;
+        else code = take_word(into, text);
         if (code) return code;
     }
     return 0;
+}
+
+int option_parse(const option_row *rows, int n_rows, int argc, char **argv, void *into,
+                 int (*take_word)(void *into, const char *text)) {
+    int n;
+    return parse(&(table){rows, n_rows}, argc, argv, into, take_word, &n);
+}
+
+int option_parse_front(const option_row *rows, int n_rows, int argc, char **argv, void *into, int *n) {
+    return parse(&(table){rows, n_rows}, argc, argv, into, NULL, n);
 }
 
 /* ---- help ---- */

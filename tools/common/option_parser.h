@@ -31,6 +31,7 @@ typedef struct option_row {
     int low;
     const char *const *choices; /* NULL at its end */
     const char *standard;
+    const char *aliases;        /* what PyTorch's tools and others call it, by spaces; NULL: nothing else */
     const char *help;           /* lines after the first are indented by the printer */
 } option_row;
 
@@ -38,9 +39,12 @@ typedef struct option_row {
 #define OPTION_UNSET (-1)
 
 /* Reads argv[0 … argc) into the struct `into`. Words that are no options go to take_word, which returns 0 or
- * what usage_error returned. Returns 0, or EXIT_USAGE after saying what was expected. */
+ * what usage_error returned. Returns 0, or EXIT_USAGE after saying what was expected. A name may have _ for -, and one - in front; the value of a letter
+ * may follow it at once. */
 int option_parse(const option_row *rows, int n_rows, int argc, char **argv, void *into,
                  int (*take_word)(void *into, const char *text));
+/* The same up to the first word that is no option, or behind "--": *n arguments were read. */
+int option_parse_front(const option_row *rows, int n_rows, int argc, char **argv, void *into, int *n);
 
 /* Whether the option's field differs in a struct that was read from one in which nothing is given. */
 bool option_given(const option_row *row, const void *read, const void *standard);
