@@ -90,7 +90,7 @@ CLT_API clt_status clt_dataset_idx(clt_dataset **dataset, const char *images_pat
  * file after the other -> f32 [3, 32, 32] in [0, 1]. */
 CLT_API clt_status clt_dataset_cifar10(clt_dataset **dataset, const char *const *paths, int n_paths);
 
-/* Two .npy files (version 1 to 3, C order, little-endian f4, f8, u1, i4, i8). X
+/* Two .npy files (version 1 to 3, C order, little-endian: f2, f4, f8, bool, i1, u1, i2, u2, i4, u4, i8). X
  * [n, ...] becomes f32, [n] as [n, 1], values as they are; of [n, k] numbers far from 0 are as in a table. Y: integers [n] become labels;
  * floats [n] or [n, k] targets f32 [1] or [k]. CLT_E_UNSUPPORTED for other types and orders,
  * CLT_E_RANGE for a label below 0 or a number too large for its type here. y_path NULL: the data set has the one field. */

@@ -1,6 +1,7 @@
 /*
  * A data set from two .npy files.
  */
+#include "runtime/base/halves.h"
 #include "runtime/data/data.h"
 #include "runtime/data/npy_header.h"
 
@@ -11,8 +12,19 @@ static uint32_t little_endian_32(const unsigned char *b) {
     return b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
 }
 
+static uint16_t little_endian_16(const unsigned char *b) {
+    return (uint16_t)(b[0] | b[1] << 8);
+}
+
 static uint64_t little_endian_64(const unsigned char *b) {
     return little_endian_32(b) | (uint64_t)little_endian_32(b + 4) << 32;
+}
+
+static float item_f2(const unsigned char *from) {
+    uint16_t bits = little_endian_16(from);
+    float value;
+    clt_f16_to_f32(&value, &bits, 1);
+    return value;
 }
 
 static float item_f4(const unsigned char *from) {
@@ -41,6 +53,22 @@ static int64_t item_u1(const unsigned char *from) {
     return *from;
 }
 
+static int64_t item_i1(const unsigned char *from) {
+    return (int8_t)*from;
+}
+
+static int64_t item_i2(const unsigned char *from) {
+    return (int16_t)little_endian_16(from);
+}
+
+static int64_t item_u2(const unsigned char *from) {
+    return little_endian_16(from);
+}
+
+static int64_t item_u4(const unsigned char *from) {
+    return little_endian_32(from);
+}
+
 #define TO_F32(name, item, item_bytes)                                                                  \
     static size_t name(const unsigned char *from, size_t count, void *to) {                             \
         float *out = to;                                                                                \
@@ -67,12 +95,22 @@ static int64_t item_u1(const unsigned char *from) {
     }
 
 TO_F64(i4_to_f64, item_i4, 4)
+TO_F64(u4_to_f64, item_u4, 4)
 TO_F64(i8_to_f64, item_i8, 8)
+TO_F32(f2_to_f32, item_f2, 2)
 TO_F32(f4_to_f32, item_f4, 4)
+TO_F32(i1_to_f32, item_i1, 1)
 TO_F32(u1_to_f32, item_u1, 1)
+TO_F32(i2_to_f32, item_i2, 2)
+TO_F32(u2_to_f32, item_u2, 2)
+TO_F32(u4_to_f32, item_u4, 4)
 TO_F32(i4_to_f32, item_i4, 4)
 TO_F32(i8_to_f32, item_i8, 8)
+TO_LABEL(i1_to_label, item_i1, 1)
 TO_LABEL(u1_to_label, item_u1, 1)
+TO_LABEL(i2_to_label, item_i2, 2)
+TO_LABEL(u2_to_label, item_u2, 2)
+TO_LABEL(u4_to_label, item_u4, 4)
 TO_LABEL(i4_to_label, item_i4, 4)
 TO_LABEL(i8_to_label, item_i8, 8)
 
@@ -102,8 +140,16 @@ typedef struct npy_kind {
 } npy_kind;
 
 static const npy_kind kinds[] = {
-    [CLT_NPY_F4] = {4, f4_to_f32, NULL, NULL},        [CLT_NPY_F8] = {8, f8_to_f32, f8_to_f64, NULL},
-    [CLT_NPY_U1] = {1, u1_to_f32, NULL, u1_to_label}, [CLT_NPY_I4] = {4, i4_to_f32, i4_to_f64, i4_to_label},
+    [CLT_NPY_F2] = {2, f2_to_f32, NULL, NULL},
+    [CLT_NPY_F4] = {4, f4_to_f32, NULL, NULL},
+    [CLT_NPY_F8] = {8, f8_to_f32, f8_to_f64, NULL},
+    [CLT_NPY_B1] = {1, u1_to_f32, NULL, u1_to_label},
+    [CLT_NPY_I1] = {1, i1_to_f32, NULL, i1_to_label},
+    [CLT_NPY_U1] = {1, u1_to_f32, NULL, u1_to_label},
+    [CLT_NPY_I2] = {2, i2_to_f32, NULL, i2_to_label},
+    [CLT_NPY_U2] = {2, u2_to_f32, NULL, u2_to_label},
+    [CLT_NPY_I4] = {4, i4_to_f32, i4_to_f64, i4_to_label},
+    [CLT_NPY_U4] = {4, u4_to_f32, u4_to_f64, u4_to_label},
     [CLT_NPY_I8] = {8, i8_to_f32, i8_to_f64, i8_to_label},
 };
 

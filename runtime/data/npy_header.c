@@ -109,12 +109,12 @@ static clt_status parse_header(parser *p) {
 }
 
 static clt_status check_header(const parser *p, clt_npy_header *header) {
-    static const char *const names[] = {"<f4", "<f8", "|u1", "<i4", "<i8"}; /* as clt_npy_type */
+    static const char *const names[] = {"<f2", "<f4", "<f8", "|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8"}; /* as clt_npy_type */
     size_t type = 0;
     while (type < CLT_COUNT_OF(names) && strcmp(p->descr, names[type])) type++;
     if (type == CLT_COUNT_OF(names))
-        return clt_fail(CLT_E_UNSUPPORTED, "%s: its type is %s; <f4, <f8, |u1, <i4 and <i8 are read",
-                        p->path, p->descr);
+        return clt_fail(CLT_E_UNSUPPORTED, "%s: its type is %s; <f2, <f4, <f8, |b1, |i1, |u1, <i2, <u2, <i4, <u4 and <i8 are read: save "
+                        "numpy.asarray(x, '<f4'), or '<i8' of labels", p->path, p->descr);
     if (p->fortran_order)
         return clt_fail(CLT_E_UNSUPPORTED, "%s: in Fortran order; save it with numpy.ascontiguousarray",
                         p->path);

@@ -9,7 +9,8 @@
 
 #include "runtime/base/source.h"
 
-typedef enum clt_npy_type { CLT_NPY_F4, CLT_NPY_F8, CLT_NPY_U1, CLT_NPY_I4, CLT_NPY_I8 } clt_npy_type;
+/* B1: 0 and 1. */
+typedef enum clt_npy_type { CLT_NPY_F2, CLT_NPY_F4, CLT_NPY_F8, CLT_NPY_B1, CLT_NPY_I1, CLT_NPY_U1, CLT_NPY_I2, CLT_NPY_U2, CLT_NPY_I4, CLT_NPY_U4, CLT_NPY_I8 } clt_npy_type;
 
 typedef struct clt_npy_header {
     clt_npy_type type;

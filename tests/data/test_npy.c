@@ -49,9 +49,15 @@ static void converts_every_type(void **state) {
         {"{'descr': '<i8', 'fortran_order': False, 'shape': (2, 1), }",
          (int64_t[]){-7, (int64_t)1 << 40}, 16},
         {"{'descr': '|u1', 'fortran_order': False, 'shape': (2, 1), }", (uint8_t[]){255, 3}, 2},
+        {"{'descr': '<f2', 'fortran_order': False, 'shape': (2, 1), }", (uint16_t[]){0x3e00, 0xfbff}, 4},
+        {"{'descr': '|b1', 'fortran_order': False, 'shape': (2, 1), }", (uint8_t[]){1, 0}, 2},
+        {"{'descr': '|i1', 'fortran_order': False, 'shape': (2, 1), }", (int8_t[]){-128, 127}, 2},
+        {"{'descr': '<i2', 'fortran_order': False, 'shape': (2, 1), }", (int16_t[]){-32768, 258}, 4},
+        {"{'descr': '<u2', 'fortran_order': False, 'shape': (2, 1), }", (uint16_t[]){65535, 258}, 4},
+        {"{'descr': '<u4', 'fortran_order': False, 'shape': (2, 1), }", (uint32_t[]){4294967295u, 66051}, 8},
     };
-    static const float wanted[][2] = {{1.5f, -3}, {-7, 2147483648.0f}, {-7, 1099511627776.0f}, {255, 3}};
-    for (int i = 0; i < 4; i++) {
+    static const float wanted[][2] = {{1.5f, -3}, {-7, 2147483648.0f}, {-7, 1099511627776.0f}, {255, 3}, {1.5f, -65504}, {1, 0}, {-128, 127}, {-32768, 258}, {65535, 258}, {4294967296.0f, 66051}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         clt_dataset *d =
             read_npy(write_npy("x.npy", 1, cases[i].dict, cases[i].data, cases[i].bytes), good_y());
         assert_memory_equal(clt_dataset_array(d, 0).data, wanted[i], 8);
@@ -141,7 +147,7 @@ static void refuses_other_arrays(void **state) {
     refuse("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3)}", CLT_E_UNSUPPORTED,
            "in Fortran order");
     refuse("{'descr': '>f4', 'fortran_order': False, 'shape': (2, 3)}", CLT_E_UNSUPPORTED,
-           "its type is >f4");
+           "its type is >f4; <f2, <f4, <f8, |b1, |i1, |u1, <i2, <u2, <i4, <u4 and <i8 are read: save numpy.asarray(x, '<f4'), or '<i8' of labels");
     refuse("{'descr': '<c8', 'fortran_order': False, 'shape': (2, 3)}", CLT_E_UNSUPPORTED,
            "its type is <c8");
     refuse("{'descr': '|O', 'fortran_order': False, 'shape': (2, 3)}", CLT_E_UNSUPPORTED,
