@@ -226,6 +226,8 @@ static clt_status measure(clt_safetensors *file, size_t *header_bytes) {
                         (long long)size);
     unsigned char prefix[8];
     CLT_TRY(read_at(file, 0, prefix, sizeof prefix));
+    if (!memcmp(prefix, "PK\3\4", 4))
+        return clt_fail(CLT_E_FORMAT, "%s: no safetensors file but a zip, as torch.save makes it: write it with safetensors.torch.save_file(model.state_dict(), ...)", file->path);
     uint64_t length = clt_bytes_get(prefix, 8);
     if (length > CLT_SAFETENSORS_MAX_HEADER_BYTES)
         return clt_fail(CLT_E_FORMAT, "%s: no safetensors file: a header of %llu bytes, more than %u",

@@ -240,6 +240,8 @@ static void test_refuses_header_lengths(void **state) {
     put_length(bytes, 9);
     support_write(path, bytes, sizeof bytes);
     refuse_path(path, "does not fit into the file's 16");
+    support_write(path, "PK\3\4\0\0\10\10archive/data.pkl", 24);
+    refuse_path(path, "a zip, as torch.save makes it");
     support_write(path, bytes, 7);
     refuse_path(path, "only 7 bytes");
     support_write(path, bytes, 0);
