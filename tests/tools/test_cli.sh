@@ -131,6 +131,18 @@ for option in save export profile; do
     grep -q "epoch 1/1" "$err" && fail "--$option: what cannot be written is found out after training"
     expect 1 "--$option: $folder cannot be written: not a regular file" logistic --data digits --epochs 1 "--$option=$folder"
 done
+# Nobody's table is replaced by a slip of the pen; an empty file, and what such a run has written, are.
+printf 'a,b\n1,2\n' >"$folder/table.csv"
+for option in "--save=$folder/table.csv" "--export=$folder/table.csv" "--profile=$folder/table.csv" "--log=$folder/table.csv"; do
+    expect 1 "it is not replaced" logistic --data digits --epochs 1 "$option"
+done
+cp "$folder/table.csv" "$folder/table.onnx"
+expect 1 "is no ONNX file: it is not replaced" logistic --data digits --epochs 1 "--export=$folder/table.onnx"
+[ "$(head -n 1 "$folder/table.csv")" = a,b ] || fail "a table was replaced"
+: >"$folder/empty"
+for i in 1 2; do
+    expect 0 "" logistic --data digits --epochs 1 --save "$folder/again" --export "$folder/empty" --log "$folder/again.log" "--profile=$folder/again.json"
+done
 if [ "$(id -u)" -ne 0 ]; then
     mkdir "$folder/closed"
     chmod a-w "$folder/closed"

@@ -174,6 +174,8 @@ static FILE *open_log_file(const char *path, bool append, const char **why) {
     struct stat facts;
     *why = "it is a link to nothing";
     if (stat(path, &facts) && lstat(path, &facts) == 0) return NULL;
+    *why = "it is there, and is no JSON: it is not replaced. Choose another name, or delete it";
+    if (file_is_another(path, FILE_JSON)) return NULL;
     FILE *file = file_open_in_place(path, O_CREAT | (append ? O_APPEND : O_TRUNC), why);
     if (file && append && ends_within_line(path)) fputc('\n', file);
     return file;

@@ -180,12 +180,12 @@ static int open_log(run *r) {
 static int open_outputs(run *r) {
     const options *o = r->options;
     if (!ranks_lead(r->group)) return 0;
-    int code = file_check_replaceable("--save", o->save);
-    if (!code) code = file_check_replaceable("--export", o->export_to);
+    int code = file_check_replaceable("--save", o->save, FILE_SAFETENSORS);
+    if (!code) code = file_check_replaceable("--export", o->export_to, o->export_to && model_is_onnx(o->export_to) ? FILE_ONNX : FILE_SAFETENSORS);
     if (!code && o->export_to && model_is_onnx(o->export_to) && r->made->onnx && clt_onnx_check_path(r->made->onnx, o->export_to) < 0)
         code = usage_error("--export: %s", clt_error_detail());
     if (!code) code = file_check_replaceable_in("--export-lora", o->export_lora, "adapter_model.safetensors");
-    if (!code) code = file_check_replaceable("--profile", o->profile);
+    if (!code) code = file_check_replaceable("--profile", o->profile, FILE_JSON);
     return code ? code : open_log(r);
 }
 

@@ -78,9 +78,30 @@ static const char *why_not_replaceable(const char *path) {
     return access(folder, W_OK | X_OK) ? strerror(errno) : NULL;
 }
 
-int file_check_replaceable(const char *option, const char *path) {
+static bool is_of_kind(const unsigned char *begin, size_t n, file_kind kind) {
+    switch (kind) {
+    case FILE_SAFETENSORS: return n > 8 && begin[8] == '{' && !begin[4] && !begin[5] && !begin[6] && !begin[7]; /* a length below 2^32, and JSON */
+    case FILE_ONNX: return n > 1 && begin[0] == 8 && begin[1] < 128; /* ModelProto.ir_version */
+    default: return n > 0 && (begin[0] == '{' || begin[0] == '[');
+    }
+}
+
+/* Somebody's table or pictures, for example, are not. What cannot be read is left to who writes. */
+bool file_is_another(const char *path, file_kind kind) {
+    unsigned char begin[9];
+    struct stat facts;
+    FILE *file = stat(path, &facts) == 0 && S_ISREG(facts.st_mode) ? fopen(path, "rb") : NULL;
+    size_t n = file ? fread(begin, 1, sizeof begin, file) : 0;
+    if (file) fclose(file);
+    return n > 0 && !is_of_kind(begin, n, kind);
+}
+
+int file_check_replaceable(const char *option, const char *path, file_kind kind) {
+    static const char *const kinds[] = {"no safetensors file", "no ONNX file", "no JSON"};
     const char *why = path ? why_not_replaceable(path) : NULL;
-    return why ? run_error("%s: %s cannot be written: %s", option, path, why) : 0;
+    if (why) return run_error("%s: %s cannot be written: %s", option, path, why);
+    if (!path || !file_is_another(path, kind)) return 0;
+    return run_error("%s: %s is there, and is %s: it is not replaced. Choose another name, or delete it", option, path, kinds[kind]);
 }
 
 /* With those that it lies in. */
@@ -102,7 +123,7 @@ int file_check_replaceable_in(const char *option, const char *folder, const char
     path[strlen(folder)] = 0;
     if (make_folder(path)) return run_error("%s: folder %s cannot be made: %s", option, folder, strerror(errno));
     path[strlen(folder)] = '/';
-    return file_check_replaceable(option, path);
+    return file_check_replaceable(option, path, FILE_SAFETENSORS);
 }
 
 FILE *file_open_in_place(const char *path, int flags, const char **why) {

@@ -27,11 +27,17 @@ bool file_is_null_device(const struct stat *facts);
 /* Refuses a file that is written, and read or written for another option as well. Returns 0 or EXIT_USAGE. */
 int file_check_distinct(const file_use *files, int n);
 
-/* Whether the library can put a file in that place, or in the place of what is there, as its own savings do. Returns 0, or
- * EXIT_FAILED after saying why not. NULL: nothing is to be put anywhere. */
-int file_check_replaceable(const char *option, const char *path);
+/* What a file is, by how it begins. */
+typedef enum file_kind { FILE_SAFETENSORS, FILE_ONNX, FILE_JSON } file_kind;
 
-/* The same of a file in a folder, which is made if it is not there. */
+/* Whether the library can put a file in that place, or in the place of one of the same kind, or of an empty one, as its own savings do: other files are not
+ * replaced. Returns 0, or EXIT_FAILED after saying why not. NULL: nothing is to be put anywhere. */
+int file_check_replaceable(const char *option, const char *path, file_kind kind);
+
+/* Whether a regular file is there that is neither empty nor of this kind. */
+bool file_is_another(const char *path, file_kind kind);
+
+/* file_check_replaceable of safetensors in a folder, which is made if it is not there. */
 int file_check_replaceable_in(const char *option, const char *folder, const char *name);
 
 /* Opens it for writing in its place, with O_CREAT, O_APPEND and O_TRUNC in `flags` as wanted. A FIFO that nobody reads would be
