@@ -209,6 +209,15 @@ static int check_options(run *r) {
     return status < 0 ? failed(r, status, "meeting the other ranks") : 0;
 }
 
+/* Of options that do nothing here. */
+static void warn_of_options(const run *r) {
+    const options *o = r->options;
+    int64_t total = recipe_total_steps(o, clt_dataset_samples(r->data->train));
+    if (total > 0 && o->warmup > total)
+        warning("--warmup %lld is longer than the run's %lld steps: the learning rate does not reach --lr", (long long)o->warmup, (long long)total);
+    if (o->balance && !r->group->comm) warning("--balance does nothing: there is one rank");
+}
+
 static int prepare(run *r) {
     int code = check_options(r);
     if (!code) code = make_loaders(r);
@@ -216,6 +225,7 @@ static int prepare(run *r) {
     if (!code) code = resume(r);
     if (!code) code = agree(r, open_outputs(r));
     if (code) return code;
+    if (ranks_lead(r->group)) warn_of_options(r);
     set_limits(r);
     signals_catch();
     r->ready = true;
