@@ -17,7 +17,7 @@ static clt_status infer(clt_tensor *node) {
 static const clt_attribute schema[] = {CLT_ATTRIBUTE(clt_softmax_attributes, axis, INT, .key = "a", .least = 0, .most = CLT_MAX_RANK - 1), {0}};
 
 const clt_op clt_op_argmax = {
-    .name = "argmax", .least_inputs = 1, .attributes_bytes = sizeof(clt_softmax_attributes), .schema = schema, .infer = infer, .operations = 1};
+    .name = "argmax", .least_inputs = 1, .attributes_bytes = sizeof(clt_softmax_attributes), .schema = schema, .infer = infer, .operations = 1, .computes_integers = true};
 
 clt_tensor *clt_argmax(clt_tensor *x, int axis) {
     if (!clt_tensor_valid(x)) return x;

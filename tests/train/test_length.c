@@ -130,7 +130,7 @@ static void computed_indices_are_not_the_inputs(void **state) {
     enum { N = 4, C = 5 };
     const int32_t one = 1, four = 4, from_one[N] = {1, 5, 3, 2}, far[N] = {9, 0, 4, 77};
     float logits[N * C] = {0.5f, -1, 2}, first = 0;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         clt_graph *g;
         clt_trainer *t;
         clt_metrics metrics;
@@ -139,8 +139,9 @@ static void computed_indices_are_not_the_inputs(void **state) {
         clt_array values = {CLT_I32, CLT_SHAPE(1), i == 1 ? &four : &one};
         clt_tensor *number = clt_constant(g, "number", &values), *w = clt_parameter(g, "w", CLT_SHAPE(C), (clt_init){CLT_INIT_CONSTANT, .value = 1});
         clt_tensor *target = i == 0 ? clt_sub(y, number) : i == 1 ? clt_minimum(y, number) : clt_sub(clt_add(y, number), clt_add(number, number));
+        if (i == 3) target = clt_argmax(clt_stack((clt_tensor *[]){y, clt_add(y, number)}, 2, 1), 1);
         assert_ok(clt_trainer_create(&t, device, clt_cross_entropy(clt_mul(x, w), target), NULL));
-        clt_batch batch = {.samples = N, .n_fields = 2, .fields = {{CLT_F32, CLT_SHAPE(N, C), logits}, {CLT_I32, CLT_SHAPE(N), i == 1 ? far : from_one}}};
+        clt_batch batch = {.samples = N, .n_fields = 2, .fields = {{CLT_F32, CLT_SHAPE(N, C), logits}, {CLT_I32, CLT_SHAPE(N), i == 1 || i == 3 ? far : from_one}}};
         assert_ok(clt_trainer_step(t, &batch));
         assert_ok(clt_trainer_train_metrics(t, &metrics, true));
         assert_true(isfinite(metrics.loss));
