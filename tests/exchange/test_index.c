@@ -60,9 +60,7 @@ static bool reads(const built *b, const clt_op *op) {
 /* y of x, and of indices if there are some. */
 static void predict(const built *b, int samples, const float *x, const int32_t *indices, clt_shape of, float *y, size_t count) {
     clt_predictor *p;
-    clt_shape shape = b->graph->nodes[0]->shape;
-    for (size_t i = 0; i < b->graph->n_nodes; i++)
-        if (b->graph->nodes[i]->name && !strcmp(b->graph->nodes[i]->name, "x")) shape = b->graph->nodes[i]->shape;
+    clt_shape shape = clt_tensor_shape(clt_graph_find(b->graph, "x"));
     shape.dims[0] = of.dims[0] = samples;
     clt_batch batch = {.samples = samples, .fields = {{CLT_F32, shape, x}, {CLT_I32, of, indices}}, .n_fields = indices ? 2 : 1};
     assert_ok(clt_predictor_create(&p, device, b->y, NULL));

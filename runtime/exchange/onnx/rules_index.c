@@ -112,9 +112,9 @@ static clt_status gather(clt_tensor *x, int axis, clt_tensor *indices, clt_tenso
     return CLT_OK;
 }
 
-/* Places from the end are told as such where they are known; indices that are data count from 0. */
+/* Places from the end are told as such where they are known, of which look_through has seen that they are within x; indices that are data count from 0. */
 static clt_status known_indices(clt_onnx_call *c, clt_tensor *x, int axis, clt_tensor **indices, bool *one, int64_t *place) {
-    clt_onnx_value *value = &c->onnx->values[c->in[1]];
+    const clt_onnx_value *value = &c->onnx->values[c->in[1]];
     const clt_literal *l = value->literals[0];
     *one = false;
     bool follows = false; /* the batch, or the length */
@@ -122,25 +122,14 @@ static clt_status known_indices(clt_onnx_call *c, clt_tensor *x, int axis, clt_t
     if (!l || l->type == CLT_ONNX_FLOAT || follows) return clt_onnx_any(c, 1, indices);
     int64_t n = x->shape.dims[axis];
     CLT_TRY(clt_onnx_known(c, 1, &l));
-    for (int64_t i = 0; i < l->elements; i++) {
-        int64_t k = l->integers[i];
-        if (k < -n || k >= n) return clt_fail(CLT_E_RANGE, "index %lld of %lld places", (long long)k, (long long)n);
-        *place = k;
-    }
-    *one = l->elements == 1 && l->shape.rank == 0;
-    if (*one) return CLT_OK;
+    *one = l->shape.rank == 0;
+    if (*one) return *place = l->integers[0], CLT_OK;
     for (int64_t i = 0; clt_tensor_extent(x).dims[axis] != n && i < l->elements; i++)
         if (l->integers[i]) return clt_fail(CLT_E_UNSUPPORTED, "index %lld along a dimension that follows the batch or the length", (long long)l->integers[i]);
     clt_literal *from_start;
     CLT_TRY(clt_literal_new(&c->onnx->build, CLT_ONNX_INT64, &l->shape, &from_start));
     for (int64_t i = 0; i < l->elements; i++) from_start->integers[i] = l->integers[i] < 0 ? l->integers[i] + n : l->integers[i];
-    clt_onnx_value again = {.name = value->name};
-    for (int s = 0; s < CLT_ONNX_SIZES; s++) again.literals[s] = from_start;
-    clt_onnx_value kept = *value;
-    *value = again;
-    clt_status status = clt_onnx_any(c, 1, indices);
-    *value = kept;
-    return status;
+    return clt_onnx_constant(c, from_start, indices);
 }
 
 static clt_status map_gather(clt_onnx_call *c, clt_tensor **out) {
