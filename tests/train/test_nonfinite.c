@@ -312,6 +312,28 @@ static void infinity_is_found_before_it_is_clipped(void **state) {
     }
 }
 
+/* A loss that is NaN for a computed target that is no class makes no update. */
+static void losses_of_no_class_make_no_update(void **state) {
+    (void)state;
+    for (int nll = 0; nll < 2; nll++)
+        for (int none = 3; none >= 2; none--) {
+            clt_graph *graph;
+            clt_trainer *trainer;
+            clt_metrics metrics;
+            const float x[6] = {1, 2, 3, 4, 5, 6};
+            assert_ok(clt_graph_create(&graph));
+            clt_tensor *y = clt_linear(clt_input(graph, "x", CLT_F32, CLT_SHAPE(2, 3)), "fc", 3);
+            clt_tensor *target = clt_cast(clt_input(graph, "t", CLT_F32, CLT_SHAPE(2)), CLT_I32);
+            clt_tensor *loss = nll ? clt_nll_loss(clt_log_softmax(y, 1), target) : clt_cross_entropy(y, target);
+            assert_ok(clt_trainer_create(&trainer, device, loss, &(clt_train_options){.on_nonfinite = CLT_NONFINITE_SKIP}));
+            assert_ok(clt_trainer_step(trainer, &(clt_batch){.samples = 2, .n_fields = 2, .fields = {{CLT_F32, CLT_SHAPE(2, 3), x}, {CLT_F32, CLT_SHAPE(2), (float[]){0, (float)none}}}}));
+            assert_ok(clt_trainer_train_metrics(trainer, &metrics, true));
+            assert_int_equal(metrics.skipped, none == 3);
+            clt_trainer_destroy(trainer);
+            clt_graph_destroy(graph);
+        }
+}
+
 static void options_are_checked(void **state) {
     (void)state;
     model m = {0};
@@ -556,6 +578,7 @@ int main(void) {
         cmocka_unit_test(checkpoints_count_what_was_skipped),
         cmocka_unit_test(training_stops_before_the_update),
         cmocka_unit_test(ignored_they_reach_the_parameters),
+        cmocka_unit_test(losses_of_no_class_make_no_update),
         cmocka_unit_test(options_are_checked),
         cmocka_unit_test(what_made_it_is_named),
         cmocka_unit_test(nothing_is_named_where_all_is_finite),
