@@ -39,6 +39,9 @@ int64_t clt_shape_elements(const clt_shape *shape) {
 static const int64_t range = INT64_C(1) << 33, batches = INT64_C(1) << 60;
 
 int64_t clt_multiple_dim(clt_multiple m) {
+    if (!m.of_batch && !m.of_length) return m.more;
+    if (m.times == 1 && !m.of_length && !m.more) return CLT_BATCH;
+    if (m.times == 1 && !m.of_batch) return CLT_LENGTH + m.more;
     int64_t kind = !m.of_batch ? 0 : m.of_length ? 2 : 1;
     return CLT_LENGTH + kind * batches + m.times * range + m.more;
 }
@@ -55,24 +58,60 @@ bool clt_dim_multiple(int64_t dim, clt_multiple *m) {
     return kind <= 2 && m->times >= 1 && m->times <= CLT_MOST_TIMES;
 }
 
+int64_t clt_dim_times(int64_t dim, int64_t by) {
+    clt_multiple m = {.of_batch = dim == CLT_BATCH, .of_length = clt_dim_is_length(dim), .times = 1, .more = dim >= 0 ? dim : 0};
+    if (m.of_length) m.more = dim - CLT_LENGTH;
+    if (dim == -1 || (dim < 0 && !m.of_batch && !m.of_length && !clt_dim_multiple(dim, &m))) return -1;
+    m.times *= by;
+    if (__builtin_mul_overflow(m.more, by, &m.more)) return -1;
+    bool fits = m.times <= CLT_MOST_TIMES && m.more >= -INT32_MAX && m.more <= INT32_MAX;
+    return fits || dim >= 0 ? clt_multiple_dim(m) : -1;
+}
+
 int64_t clt_multiple_size(clt_multiple m, int64_t batch, int64_t length) {
     int64_t size = m.of_length ? length : batch, dim;
+    if (!m.of_batch && !m.of_length) return m.more;
     if (__builtin_mul_overflow(m.times, size, &dim) || __builtin_add_overflow(dim, m.more, &dim)) return 0;
     return m.of_batch && m.of_length && __builtin_mul_overflow(dim, batch, &dim) ? 0 : dim;
 }
 
-bool clt_multiple_through(const clt_size_point *points, int n, clt_multiple *m) {
+/* How many other batches, or lengths, there are among points at which nothing else differs from the first; *differs: the dimension does at some. */
+static int others_of(const clt_size_point *points, int n, bool length, bool *differs) {
+    int64_t others[CLT_MOST_POINTS];
+    int n_others = 0;
+    *differs = false;
+    for (int i = 1; i < n; i++) {
+        int64_t size = length ? points[i].length : points[i].batch;
+        bool again = length ? points[i].batch != points->batch || size == points->length : points[i].length != points->length || size == points->batch;
+        for (int j = 0; j < n_others && !again; j++) again = size == others[j];
+        if (again) continue;
+        others[n_others++] = size;
+        *differs |= points[i].dim != points->dim;
+    }
+    return n_others;
+}
+
+/* The times and the number that lead through the first two points. */
+static bool fit(const clt_size_point *points, int n, clt_multiple *m) {
     bool both = m->of_batch && m->of_length;
-    int64_t size = m->of_length ? points->length : points->batch, samples = both ? points->batch : 1, at = points->dim / samples;
+    int64_t size = m->of_length ? points->length : points->batch, at = points->dim / (both ? points->batch : 1), change;
     m->times = 0;
     for (int i = 1; i < n && !m->times; i++) {
-        int64_t step = (m->of_length ? points[i].length : points[i].batch) - size, change;
-        if (__builtin_sub_overflow(points[i].dim / samples, at, &change)) return false;
+        int64_t step = (m->of_length ? points[i].length : points[i].batch) - size;
+        if (__builtin_sub_overflow(points[i].dim / (both ? points[i].batch : 1), at, &change)) return false;
         if (step) m->times = change / step;
     }
-    if (m->times < 1 || m->times > CLT_MOST_TIMES) return false;
-    if (__builtin_mul_overflow(m->times, size, &m->more) || __builtin_sub_overflow(at, m->more, &m->more)) return false;
-    if (m->more < -INT32_MAX || m->more > INT32_MAX) return false;
+    return m->times >= 1 && m->times <= CLT_MOST_TIMES && !__builtin_mul_overflow(m->times, size, &m->more) && !__builtin_sub_overflow(at, m->more, &m->more) &&
+           m->more >= -INT32_MAX && m->more <= INT32_MAX;
+}
+
+bool clt_multiple_through(const clt_size_point *points, int n, clt_multiple *m) {
+    enum { SHORT = 4 }; /* such lengths are all tried */
+    int n_batches = others_of(points, n, false, &m->of_batch), n_lengths = others_of(points, n, true, &m->of_length);
+    bool enough = (!m->of_batch || n_batches > 1) && (!m->of_length || n_lengths > 1 || points->length <= SHORT), both = !m->of_batch || !m->of_length;
+    for (int i = 1; i < n; i++) both |= points[i].batch != points->batch && points[i].length != points->length;
+    m->more = points->dim;
+    if (!enough || !both || ((m->of_batch || m->of_length) && !fit(points, n, m))) return false;
     for (int i = 0; i < n; i++)
         if (points[i].dim != clt_multiple_size(*m, points[i].batch, points[i].length)) return false;
     return true;
@@ -84,6 +123,11 @@ const char *clt_shape_text(const clt_shape *shape, char text[CLT_SHAPE_TEXT]) {
     for (int i = 0; i < shape->rank && i < CLT_MAX_RANK && length < CLT_SHAPE_TEXT - 24; i++) {
         int64_t dim = shape->dims[i];
         clt_multiple m;
+        int k;
+        if (clt_dim_is_of(dim, &k)) {
+            length += (size_t)snprintf(text + length, CLT_SHAPE_TEXT - length, "%sx[%d]", i ? ", " : "", k);
+            continue;
+        }
         if (clt_dim_multiple(dim, &m)) {
             bool both = m.of_batch && m.of_length;
             length += (size_t)snprintf(text + length, CLT_SHAPE_TEXT - length, "%s%s%lld %s%+lld%s", i ? ", " : "", both ? "batch (" : "", (long long)m.times,

@@ -16,23 +16,36 @@ static inline bool clt_dim_is_length(int64_t dim) {
     return dim >= CLT_LENGTH - INT32_MAX && dim <= CLT_LENGTH + INT32_MAX;
 }
 
-/* A dimension that is `times` the batch or the length, plus a number, or the batch times such a multiple of the length, as one number beside CLT_BATCH and
- * CLT_LENGTH: what extents have, and no caller gives. */
+/* A dimension that is `times` the batch or the length, plus a number, or the batch times such a multiple of the length; or the number alone. */
 typedef struct clt_multiple {
-    bool of_batch, of_length; /* one or both */
-    int64_t times, more; /* from 1 to CLT_MOST_TIMES; what an i32 holds */
+    bool of_batch, of_length;
+    int64_t times, more; /* from 1 to CLT_MOST_TIMES; what an i32 holds. Of neither: 0, and any number */
 } clt_multiple;
 enum { CLT_MOST_TIMES = 1 << 20 };
+/* As one number: CLT_BATCH, CLT_LENGTH plus or minus a number, or one beside them, which extents have and no caller gives. */
 int64_t clt_multiple_dim(clt_multiple m);
+/* Whether it is one of the latter. */
 bool clt_dim_multiple(int64_t dim, clt_multiple *m);
+/* `by`, from 1 to CLT_MOST_TIMES, such dimensions in one; -1 where it is -1, or has no such number. */
+int64_t clt_dim_times(int64_t dim, int64_t by);
 int64_t clt_multiple_size(clt_multiple m, int64_t batch, int64_t length); /* 0: more than an i64 holds */
 
 /* What a dimension is at a batch and a length. */
 typedef struct clt_size_point {
     int64_t batch, length, dim;
 } clt_size_point;
-/* The multiple, of what `m` says, that n points are on; false if they are on none. Some must have another size than the first. */
+enum { CLT_MOST_POINTS = 17 };
+/* The multiple that up to CLT_MOST_POINTS points are on; false: they are on none, or it follows from too few. What follows the batch or the length is
+ * seen at two others of it, and what follows both also where both are others. */
 bool clt_multiple_through(const clt_size_point *points, int n, clt_multiple *m);
+
+/* In the place of a dimension of a reshaped tensor x: dimension k of x, whatever that follows. No caller gives it. */
+#define CLT_DIM_OF(k) (INT64_MIN + (int64_t)(k))
+static inline bool clt_dim_is_of(int64_t dim, int *k) {
+    bool is = dim < INT64_MIN + CLT_MAX_RANK;
+    *k = is ? (int)(dim - INT64_MIN) : 0;
+    return is;
+}
 
 #define CLT_SHAPE_TEXT 160
 /* "[64, 1, 28, 28]" into `text`, which is returned. */

@@ -123,51 +123,58 @@ static clt_status node_infer(clt_tensor *node) {
 
 /* ---- what follows the batch and the length ---- */
 
-static int64_t *size_of(clt_graph *graph, int which) {
-    return which == CLT_SIZE_BATCH ? &graph->batch : &graph->length;
+/* Batches may grow, lengths shrink. Next to a size are some that show strides and pairs; batches of many, primes, show the smaller of two sizes, and sizes
+ * where both differ show what follows one by a factor that follows the other. */
+bool clt_graph_trial(const clt_graph *graph, int k, int64_t *batch, int64_t *length) {
+    int64_t b = graph->batch, l = graph->length, twice = b == 1 ? 3 : 2 * b;
+    const int64_t batches[CLT_TRIALS] = {b + 1, twice, b + 16, 1, 257, 65537, b, b, b, b, b, b, b, b, b + 1, twice};
+    const int64_t lengths[CLT_TRIALS] = {l, l, l, l, l, l, l - 1, l - 2, l - 3, l - 4, 3 * l / 4, l / 2, l / 4, 1, l - 1, l / 2};
+    *batch = b ? batches[k] : 0;
+    *length = l ? lengths[k] : 0;
+    return !l || *length > 0;
 }
 
-/* Other values: batches may grow, lengths shrink, and next to a size is one that shows strides and pairs. 0: there is none. */
-int64_t clt_graph_other_size(clt_graph *graph, int which, int k) {
-    int64_t size = *size_of(graph, which);
-    if (which == CLT_SIZE_BATCH) return size && k == 0 ? size + 1 : size == 1 ? 3 : 2 * size;
-    return size > 1 && k == 0 ? size - 1 : size / 2;
-}
-
-/* Changes the shapes of the operands for those at another size, and back. */
-static void exchange_shapes(clt_tensor *node, int which, int k) {
+/* Changes the shapes of the operands for those at trial k, and back. */
+static void exchange_shapes(clt_tensor *node, int k) {
     for (int i = 0; i < node->n_inputs; i++) {
         clt_tensor *x = node->inputs[i];
         clt_shape shape = x->shape;
         bool again = false; /* an operand may be there twice */
         for (int j = 0; j < i && !again; j++) again = node->inputs[j] == x;
         if (again) continue;
-        x->shape = x->other[which][k];
-        x->other[which][k] = shape;
+        x->shape = x->other[k];
+        x->other[k] = shape;
     }
 }
 
-/* Infers once more, with operands of another size. What its shape rule refuses there, nobody knows. */
-static void infer_at(clt_tensor *node, int which, int k) {
+/* Infers once more, with operands of other sizes. What its shape rule refuses there, nobody knows. */
+static void infer_at(clt_tensor *node, int k) {
     clt_tensor *results[1 + CLT_MORE_OUTPUTS] = {node};
     clt_shape shapes[1 + CLT_MORE_OUTPUTS];
-    int64_t *size = size_of(node->graph, which), kept = *size, other = clt_graph_other_size(node->graph, which, k);
+    clt_graph *graph = node->graph;
+    int64_t batch = graph->batch, length = graph->length, other_batch, other_length;
     int n = 1 + node->op->more_outputs;
-    bool known = other > 0;
-    for (int i = 0; i < node->n_inputs; i++) known &= node->inputs[i]->other[which][k].rank >= 0;
+    bool known = clt_graph_trial(graph, k, &other_batch, &other_length);
+    for (int i = 0; i < node->n_inputs; i++) known &= node->inputs[i]->other[k].rank >= 0;
     for (int r = 0; r < n; r++) {
         if (r) results[r] = node->outputs[r - 1];
         shapes[r] = results[r]->shape;
     }
     if (known) {
-        exchange_shapes(node, which, k);
-        *size = other;
+        exchange_shapes(node, k);
+        graph->batch = other_batch;
+        graph->length = other_length;
         known = node->op->infer(node) == CLT_OK;
-        *size = kept;
-        exchange_shapes(node, which, k);
+        graph->batch = batch;
+        graph->length = length;
+        exchange_shapes(node, k);
     }
     for (int r = 0; r < n; r++) {
-        results[r]->other[which][k] = known ? results[r]->shape : (clt_shape){.rank = -1};
+        clt_shape *shape = &results[r]->shape;
+        for (int d = 0; known && d < shape->rank; d++) known &= shape->dims[d] > 0;
+    }
+    for (int r = 0; r < n; r++) {
+        results[r]->other[k] = known ? results[r]->shape : (clt_shape){.rank = -1};
         results[r]->shape = shapes[r];
     }
 }
@@ -175,11 +182,10 @@ static void infer_at(clt_tensor *node, int which, int k) {
 /* Builders ask for it, which a clone has behind it. */
 static void infer_others(clt_tensor *node) {
     bool asked = node->follows && !node->graph->origin;
-    for (int i = 0; i < CLT_SIZES * CLT_OTHERS; i++) {
-        int which = i / CLT_OTHERS, k = i % CLT_OTHERS;
-        if (asked) infer_at(node, which, k);
-        else node->other[which][k] = node->shape;
-        for (int r = 0; !asked && r < node->op->more_outputs; r++) node->outputs[r]->other[which][k] = node->outputs[r]->shape;
+    for (int k = 0; k < CLT_TRIALS; k++) {
+        if (asked) infer_at(node, k);
+        else node->other[k] = node->shape;
+        for (int r = 0; !asked && r < node->op->more_outputs; r++) node->outputs[r]->other[k] = node->outputs[r]->shape;
     }
 }
 
@@ -292,57 +298,23 @@ void clt_graph_next_segment(clt_graph *graph) {
     graph->segment++;
 }
 
-/* How dimension d follows. */
-typedef enum following {
-    FOLLOWS_NOT,
-    FOLLOWS_PLAINLY, /* it grows by one as the size does */
-    FOLLOWS_OTHERWISE
-} following;
-
-/* If nobody knows, dimension 0 follows the batch. */
-static following follows(const clt_tensor *tensor, int which, int d) {
-    int64_t size = *size_of(tensor->graph, which);
-    bool known = false, plain = true, not = true;
-    for (int k = 0; k < CLT_OTHERS; k++) {
-        const clt_shape *other = &tensor->other[which][k];
-        if (other->rank != tensor->shape.rank) continue;
-        int64_t change = other->dims[d] - tensor->shape.dims[d];
-        known = true;
-        plain &= change == clt_graph_other_size(tensor->graph, which, k) - size;
-        not &= change == 0;
-    }
-    if (!known) return which == CLT_SIZE_BATCH && d == 0 && tensor->shape.dims[0] == size ? FOLLOWS_PLAINLY : FOLLOWS_NOT;
-    return not ? FOLLOWS_NOT : plain ? FOLLOWS_PLAINLY : FOLLOWS_OTHERWISE;
-}
-
-/* Dimension d as a multiple, which it is at all other sizes, too; false if it is something else. */
-static bool is_multiple(const clt_tensor *tensor, clt_multiple m, int d, int64_t *dim) {
-    clt_graph *graph = tensor->graph;
-    clt_size_point points[1 + CLT_SIZES * CLT_OTHERS] = {{graph->batch, graph->length, tensor->shape.dims[d]}};
-    int n = 1;
-    for (int which = 0; which < CLT_SIZES; which++)
-        for (int k = 0; k < CLT_OTHERS; k++) {
-            const clt_shape *other = &tensor->other[which][k];
-            if (other->rank != tensor->shape.rank) continue;
-            points[n] = (clt_size_point){graph->batch, graph->length, other->dims[d]};
-            *(which == CLT_SIZE_BATCH ? &points[n].batch : &points[n].length) = clt_graph_other_size(graph, which, k);
-            n++;
-        }
-    if (!clt_multiple_through(points, n, &m)) return false;
-    *dim = clt_multiple_dim(m);
-    return true;
-}
-
+/* Where nobody knows what follows the batch, dimension 0 does. */
 clt_shape clt_tensor_extent(const clt_tensor *tensor) {
+    clt_graph *graph = tensor->graph;
     clt_shape extent = tensor->shape;
-    for (int d = 0; tensor->follows && d < extent.rank; d++) {
-        following batch = follows(tensor, CLT_SIZE_BATCH, d), length = follows(tensor, CLT_SIZE_LENGTH, d);
-        clt_multiple m = {.of_batch = batch != FOLLOWS_NOT, .of_length = length != FOLLOWS_NOT};
-        int64_t *dim = &extent.dims[d];
-        if (!m.of_batch && !m.of_length) continue;
-        if (batch == FOLLOWS_PLAINLY && !m.of_length && *dim == tensor->graph->batch) *dim = CLT_BATCH;
-        else if (!m.of_batch && length == FOLLOWS_PLAINLY) *dim += CLT_LENGTH - tensor->graph->length;
-        else if (!is_multiple(tensor, m, d, dim)) *dim = -1;
+    clt_size_point points[1 + CLT_TRIALS] = {{graph->batch, graph->length, 0}};
+    const clt_shape *shapes[1 + CLT_TRIALS] = {&tensor->shape};
+    int n = 1, batches = 0;
+    for (int k = 0; tensor->follows && k < CLT_TRIALS; k++) {
+        if (!clt_graph_trial(graph, k, &points[n].batch, &points[n].length) || tensor->other[k].rank != extent.rank) continue;
+        shapes[n] = &tensor->other[k];
+        batches += points[n++].batch != graph->batch;
+    }
+    for (int d = 0; d < extent.rank && tensor->follows; d++) {
+        clt_multiple m;
+        for (int i = 0; i < n; i++) points[i].dim = shapes[i]->dims[d];
+        if (!batches && d == 0 && extent.dims[0] == graph->batch) extent.dims[0] = CLT_BATCH;
+        else extent.dims[d] = clt_multiple_through(points, n, &m) ? clt_multiple_dim(m) : -1;
     }
     return extent;
 }
@@ -374,7 +346,7 @@ static clt_tensor *leaf(clt_graph *graph, clt_tensor_kind kind, const char *name
     if (!tensor) return clt_graph_fail(graph, clt_fail_memory(sizeof *tensor));
     tensor->dtype = dtype;
     tensor->shape = shape;
-    for (int i = 0; i < CLT_SIZES * CLT_OTHERS; i++) tensor->other[i / CLT_OTHERS][i % CLT_OTHERS] = shape;
+    for (int k = 0; k < CLT_TRIALS; k++) tensor->other[k] = shape;
     clt_status status = graph_adopt(graph, tensor);
     return status < 0 ? clt_graph_fail(graph, status) : tensor;
 }
@@ -415,7 +387,10 @@ clt_tensor *clt_input(clt_graph *graph, const char *name, clt_dtype dtype, clt_s
     clt_tensor *input = leaf(graph, CLT_NODE_INPUT, name, dtype, shape);
     if (!clt_tensor_valid(input)) return input;
     input->follows = true;
-    for (int k = 0; shape.rank > 0 && k < CLT_OTHERS; k++) input->other[CLT_SIZE_BATCH][k].dims[0] = clt_graph_other_size(graph, CLT_SIZE_BATCH, k);
+    for (int k = 0; shape.rank > 0 && k < CLT_TRIALS; k++) {
+        int64_t length;
+        clt_graph_trial(graph, k, &input->other[k].dims[0], &length);
+    }
     return input;
 }
 
@@ -433,7 +408,10 @@ clt_tensor *clt_sequence_input(clt_graph *graph, const char *name, clt_dtype dty
     if (!clt_tensor_valid(input)) return input;
     input->length_axis = axis;
     graph->length = input->shape.dims[axis];
-    for (int k = 0; k < CLT_OTHERS; k++) input->other[CLT_SIZE_LENGTH][k].dims[axis] = clt_graph_other_size(graph, CLT_SIZE_LENGTH, k);
+    for (int k = 0; k < CLT_TRIALS; k++) {
+        int64_t batch;
+        if (!clt_graph_trial(graph, k, &batch, &input->other[k].dims[axis])) input->other[k].rank = -1;
+    }
     return input;
 }
 

@@ -44,11 +44,9 @@ struct clt_variable {
     int index;    /* place in clt_graph.variables */
 };
 
-/* What may be another when a graph is run. */
-enum { CLT_SIZE_BATCH, CLT_SIZE_LENGTH, CLT_SIZES };
-
-/* Other values of each that shapes are inferred at, to see what follows it. */
-enum { CLT_OTHERS = 2 };
+/* Other sizes that shapes are inferred at, to see what follows the batch and the length (clt_graph_trial). The first are greater batches: at those a network
+ * is valid. */
+enum { CLT_GREATER_BATCHES = 3, CLT_TRIALS = 16 };
 
 typedef enum clt_tensor_kind {
     CLT_NODE_INVALID, /* the graph's one poisoned tensor */
@@ -82,7 +80,7 @@ struct clt_tensor {
 
     int length_axis; /* of a sequence input: the dimension that is the length; 0: none */
     bool follows;    /* it depends on an input, or on the batch or the length, which may be others when the graph is run */
-    clt_shape other[CLT_SIZES][CLT_OTHERS]; /* its shape when the batch, or the length, is another one (graph.c); rank -1: nobody knows */
+    clt_shape other[CLT_TRIALS]; /* its shape at other batches and lengths; rank -1: nobody knows */
     const clt_op *op; /* of CLT_NODE_OP */
     void *attributes; /* op->attributes_bytes */
     int n_inputs;
@@ -211,8 +209,9 @@ clt_status clt_node_become(clt_tensor *node, const clt_op *op, const void *attri
 /* Nodes made from now on are the next segment of a plan: what a run may leave out or repeat. */
 void clt_graph_next_segment(clt_graph *graph);
 
-/* A size at which shapes are inferred, too, k of CLT_OTHERS; 0: there is none. */
-int64_t clt_graph_other_size(clt_graph *graph, int which, int k);
+/* The batch and the length of trial k; what the graph has none of is 0 there, too, and the graph's own where there is no other. False: there is no such
+ * length. */
+bool clt_graph_trial(const clt_graph *graph, int k, int64_t *batch, int64_t *length);
 
 /* The tensor's shape for an op: CLT_BATCH, CLT_LENGTH plus or minus a number or another clt_multiple where a dimension is that, -1 where it follows the
  * batch or the length in another way. */

@@ -190,12 +190,14 @@ typedef struct clt_fused_reduce {
 /* ---- reshape.c ---- */
 
 typedef struct clt_reshape_attributes {
-    clt_shape shape; /* at most one -1: what remains; CLT_BATCH: the batch */
+    clt_shape shape; /* at most one -1: what remains; CLT_BATCH: the batch; CLT_DIM_OF(k): dimension k of x */
     int64_t each;    /* above 0: dimension 0 is as many times the batch */
     bool of_samples; /* dimension 0 holds what remains, of which at no length a part is of two samples */
 } clt_reshape_attributes;
 /* clt_reshape to what clt_tensor_extent tells: a number in it is one, and not perhaps the batch. */
 clt_tensor *clt_reshape_to(clt_tensor *x, clt_shape extent);
+/* The tensor's extent as one to which it is reshaped: CLT_DIM_OF where nobody knows how a dimension follows. */
+clt_shape clt_reshape_places(const clt_tensor *x);
 
 /* One layer of a recurrent network in one direction, on tensors at hand: x [N, T, D] -> [N, T, hidden]. Weights as in clt_lstm_with, biases or NULL. `h` and,
  * of an LSTM, `c` (else NULL): the first states [N, hidden], NULL for zeros; they become the last ones. */

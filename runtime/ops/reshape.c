@@ -9,7 +9,9 @@ static clt_status infer(clt_tensor *node) {
     CLT_TRY(clt_graph_resolve(node->graph, &shape));
     if (at->each) shape.dims[0] = at->each * node->graph->batch;
     for (int i = 0; i < shape.rank && i < CLT_MAX_RANK; i++) {
-        if (i < x->shape.rank && shape.dims[i] == 0) shape.dims[i] = x->shape.dims[i];
+        int k;
+        if (!clt_dim_is_of(shape.dims[i], &k)) k = i;
+        if (k < x->shape.rank && (shape.dims[i] == 0 || shape.dims[i] == CLT_DIM_OF(k))) shape.dims[i] = x->shape.dims[k];
         if (shape.dims[i] == -1 && open < 0) open = i;
         else if (shape.dims[i] < 1 || __builtin_mul_overflow(known, shape.dims[i], &known)) known = 0;
     }
@@ -63,9 +65,10 @@ static bool remains_the_batch(const clt_tensor *x, const clt_shape *shape) {
     for (int i = 1; i < shape->rank; i++)
         if (shape->dims[i] < 1 || __builtin_mul_overflow(known, shape->dims[i], &known)) return false;
     if (!x->graph->length || shape->rank < 1 || shape->dims[0] != -1 || clt_tensor_elements(x) / known != x->graph->batch) return false;
-    for (int k = 0; k < CLT_OTHERS; k++) {
-        const clt_shape *other = &x->other[CLT_SIZE_BATCH][k];
-        if (other->rank < 0 || clt_shape_elements(other) / known != clt_graph_other_size(x->graph, CLT_SIZE_BATCH, k)) return false;
+    for (int k = 0; k < CLT_GREATER_BATCHES; k++) {
+        int64_t batch, length;
+        clt_graph_trial(x->graph, k, &batch, &length);
+        if (x->other[k].rank < 0 || clt_shape_elements(&x->other[k]) / known != batch) return false;
     }
     return true;
 }
@@ -80,19 +83,20 @@ static int64_t place_of(const clt_tensor *x) {
 
 static bool grows_with_batch(const clt_tensor *x) {
     if (!x->follows || x->graph->batch < 1) return false;
-    for (int k = 0; k < CLT_OTHERS; k++) {
-        const clt_shape *other = &x->other[CLT_SIZE_BATCH][k];
-        int64_t size = clt_graph_other_size(x->graph, CLT_SIZE_BATCH, k);
-        if (other->rank < 0 || clt_shape_elements(other) / size * x->graph->batch != clt_tensor_elements(x)) return false;
+    for (int k = 0; k < CLT_GREATER_BATCHES; k++) {
+        int64_t batch, length;
+        clt_graph_trial(x->graph, k, &batch, &length);
+        if (x->other[k].rank < 0 || clt_shape_elements(&x->other[k]) / batch * x->graph->batch != clt_tensor_elements(x)) return false;
     }
     return true;
 }
 
 static bool depends_on_length(const clt_tensor *x) {
     bool depends = false;
-    for (int k = 0; k < CLT_OTHERS; k++) {
-        const clt_shape *other = &x->other[CLT_SIZE_LENGTH][k];
-        depends |= other->rank >= 0 && clt_shape_elements(other) != clt_tensor_elements(x);
+    for (int k = 0; k < CLT_TRIALS; k++) {
+        int64_t batch, length;
+        bool there = clt_graph_trial(x->graph, k, &batch, &length) && batch == x->graph->batch && x->other[k].rank >= 0;
+        depends |= there && clt_shape_elements(&x->other[k]) != clt_tensor_elements(x);
     }
     return depends;
 }
@@ -172,6 +176,13 @@ clt_tensor *clt_flatten(clt_tensor *x) {
     return clt_reshape(x, x->shape.rank > 0 ? CLT_SHAPE(0, -1) : CLT_SHAPE(1, 1));
 }
 
+clt_shape clt_reshape_places(const clt_tensor *x) {
+    clt_shape extent = clt_tensor_extent(x);
+    for (int d = 0; d < extent.rank; d++)
+        if (extent.dims[d] == -1) extent.dims[d] = CLT_DIM_OF(d);
+    return extent;
+}
+
 /* By what each dimension follows, so that it is the same at every batch and length. */
 clt_tensor *clt_unsqueeze(clt_tensor *x, int axis) {
     if (!clt_tensor_valid(x)) return x;
@@ -179,7 +190,7 @@ clt_tensor *clt_unsqueeze(clt_tensor *x, int axis) {
     int rank = x->shape.rank, at = axis < 0 ? axis + rank + 1 : axis;
     if (at < 0 || at > rank || rank == CLT_MAX_RANK)
         return clt_graph_fail(x->graph, clt_fail(CLT_E_SHAPE, "unsqueeze: axis %d of %s", axis, clt_shape_text(&x->shape, text)));
-    clt_shape extent = clt_tensor_extent(x);
+    clt_shape extent = clt_reshape_places(x);
     for (int d = rank; d > at; d--) extent.dims[d] = extent.dims[d - 1];
     extent.dims[at] = 1;
     extent.rank++;
@@ -189,7 +200,7 @@ clt_tensor *clt_unsqueeze(clt_tensor *x, int axis) {
 clt_tensor *clt_squeeze(clt_tensor *x, int axis) {
     if (!clt_tensor_valid(x)) return x;
     char text[CLT_SHAPE_TEXT];
-    clt_shape extent = clt_tensor_extent(x);
+    clt_shape extent = clt_reshape_places(x);
     int at = clt_shape_axis(&x->shape, axis);
     if (at < 0 || extent.dims[at] != 1)
         return clt_graph_fail(x->graph, clt_fail(CLT_E_SHAPE, "squeeze: axis %d of %s is not always 1", axis, clt_shape_text(&x->shape, text)));

@@ -8,6 +8,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/graph/graph.h"
+#include "runtime/ops/ops.h"
 #include "tests/exchange/networks.h"
 
 SUPPORT_DEVICE
@@ -352,7 +353,7 @@ static void kinks_are_seen(void **state) {
 /* Zeros that are as many as the batch says, and more than a literal holds at another batch. */
 static void large_constants_are_the_devices(void **state) {
     (void)state;
-    enum { WIDTH = 400 };
+    enum { WIDTH = 1500 };
     network n = {0};
     clt_onnx *onnx;
     clt_graph *graph;
@@ -370,7 +371,7 @@ static void large_constants_are_the_devices(void **state) {
     add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, WIDTH));
     assert_ok(clt_onnx_open(&onnx, write_network(&n)));
     assert_ok(clt_graph_create(&graph));
-    assert_ok(clt_onnx_build(onnx, graph, &(clt_onnx_options){.batch = 100})); /* 200 are tried, too: 80,000 values */
+    assert_ok(clt_onnx_build(onnx, graph, &(clt_onnx_options){.batch = 100})); /* 200 are tried, too: 300,000 values */
     predict(graph, clt_onnx_output(onnx, NULL), 3, values, 3 * WIDTH);
     for (int i = 0; i < 3; i++) assert_true(fabsf(values[i * WIDTH + 7] - (x[3 * i] + x[3 * i + 1] + x[3 * i + 2])) < 1e-6f);
     free(values);
@@ -896,6 +897,92 @@ static void problems_are_told_together(void **state) {
     clt_onnx_close(onnx);
 }
 
+/* ReLU6 as it is exported without an optimizer: its bounds are of the type of x, of which no value is known. */
+static void types_alone_are_known(void **state) {
+    (void)state;
+    network n = {0};
+    clt_onnx *onnx;
+    clt_graph *graph;
+    float values[BATCH * IN];
+    add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
+    add_list(&n, "zero", (int64_t[]){0}, 1), add_list(&n, "one", (int64_t[]){1}, 1);
+    NODE(&n, "Tanh", "h", "x");
+    NODE(&n, "CastLike", "low", "zero", "h");
+    NODE(&n, "CastLike", "high", "one", "h");
+    NODE(&n, "Clip", "y", "h", "low", "high");
+    add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
+    assert_ok(clt_onnx_open(&onnx, write_network(&n)));
+    assert_ok(clt_graph_create(&graph));
+    assert_ok(clt_onnx_build(onnx, graph, &(clt_onnx_options){.batch = BATCH}));
+    predict(graph, clt_onnx_output(onnx, NULL), BATCH, values, BATCH * IN);
+    for (int i = 0; i < BATCH * IN; i++) assert_true(fabsf(values[i] - fmaxf(tanhf(x[i]), 0)) < 1e-6f);
+    clt_graph_destroy(graph);
+    clt_onnx_close(onnx);
+}
+
+/* x times (u < 0.75) / 0.75, as exporters write what is done in place; `u` is of x's shape or of [batch, 1]. `op` reads it in the middle; `by` divides. */
+static network dropout_in_place(bool whole, const char *op, float by) {
+    network n = {0};
+    add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
+    add_weight(&n, "chance", CLT_SHAPE(1), (float[]){0.75f});
+    add_weight(&n, "by", CLT_SHAPE(1), &by);
+    add_list(&n, "axis", (int64_t[]){1}, 1);
+    NODE(&n, "ReduceSum", "sums", "x", "axis");
+    NODE(&n, "Identity", "h", "x");
+    NODE(&n, "RandomUniformLike", "u", whole ? "h" : "sums");
+    NODE(&n, op, "drawn", "u", "chance");
+    NODE(&n, "CastLike", "kept", "drawn", "h");
+    NODE(&n, "Div", "scaled", "kept", "by");
+    NODE(&n, "Mul", "y", "h", "scaled");
+    add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
+    return n;
+}
+
+static void dropout_in_place_is_dropout(void **state) {
+    (void)state;
+    for (int whole = 0; whole < 2; whole++) {
+        clt_onnx *onnx;
+        clt_graph *graph;
+        float values[BATCH * IN];
+        bool found = false;
+        network n = dropout_in_place(whole, "Less", 0.75f);
+        assert_ok(clt_onnx_open(&onnx, write_network(&n)));
+        assert_ok(clt_graph_create(&graph));
+        assert_ok(clt_onnx_build(onnx, graph, &(clt_onnx_options){.batch = BATCH}));
+        for (size_t i = 0; i < graph->n_nodes; i++) {
+            const clt_tensor *node = graph->nodes[i];
+            if (node->op != &clt_op_dropout) continue;
+            found = true;
+            assert_true(((const clt_dropout_attributes *)node->attributes)->p == 0.25f);
+            assert_true(node->shape.rank == 2 && node->shape.dims[0] == BATCH && node->shape.dims[1] == (whole ? IN : 1));
+        }
+        assert_true(found);
+        predict(graph, clt_onnx_output(onnx, NULL), BATCH, values, BATCH * IN); /* without it */
+        for (int i = 0; i < BATCH * IN; i++) assert_true(values[i] == x[i]);
+        clt_graph_destroy(graph);
+        clt_onnx_close(onnx);
+    }
+    network n = dropout_in_place(true, "Less", 0.5f);
+    assert_build_fails(&n, NULL, CLT_E_UNSUPPORTED, "Mul \"y\": random values that are not those of dropout");
+    n = dropout_in_place(true, "Greater", 0.75f);
+    assert_build_fails(&n, NULL, CLT_E_UNSUPPORTED, "Greater \"drawn\": it reads random values, of which only dropout is known");
+}
+
+/* An attribute of another type is not one that is left out. */
+static void attributes_have_types(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {{"Transpose", "perm"}, {"Gelu", "approximate"}, {"Elu", "alpha"}, {"Unsqueeze", "axes"}};
+    for (size_t i = 0; i < CLT_COUNT_OF(cases); i++) {
+        char words[64];
+        network n = {.opset = i == 3 ? 11 : 20};
+        add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
+        add_node(&n, cases[i][0], (const char *const[]){"x", NULL}, "y", cases[i][1], 1);
+        add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
+        snprintf(words, sizeof words, "%s \"y\": its attribute \"%s\" is INT: expected ", cases[i][0], cases[i][1]);
+        assert_build_fails(&n, NULL, CLT_E_UNSUPPORTED, words);
+    }
+}
+
 static void options_are_checked(void **state) {
     (void)state;
     network n = mlp();
@@ -968,6 +1055,7 @@ int main(void) {
         cmocka_unit_test(trains_as_in_c),      cmocka_unit_test(is_built_again), cmocka_unit_test(numbers_are_not_the_batch), cmocka_unit_test(a_table_is_not_cut_to_the_batch),
         cmocka_unit_test(constants_follow_the_batch), cmocka_unit_test(constants_repeat), cmocka_unit_test(lengths_follow), cmocka_unit_test(bounds_mean_the_same_at_every_batch), cmocka_unit_test(kinks_are_seen),
         cmocka_unit_test(large_constants_are_the_devices), cmocka_unit_test(computed_indices_count_from_the_end), cmocka_unit_test(what_pytorch_trains_is_trained), cmocka_unit_test(infinities_stay_where_they_are), cmocka_unit_test(products_become_attention), cmocka_unit_test(corners_are_their_producers), cmocka_unit_test(is_saved), cmocka_unit_test(external_data_are_saved), cmocka_unit_test(names_are_checked),
+        cmocka_unit_test(types_alone_are_known), cmocka_unit_test(dropout_in_place_is_dropout), cmocka_unit_test(attributes_have_types),
         cmocka_unit_test(problems_are_told_together), cmocka_unit_test(options_are_checked), cmocka_unit_test(shapes_are_checked),
         cmocka_unit_test(survives_failing_memory),    cmocka_unit_test(refuses_nothing),
     };

@@ -174,6 +174,63 @@ static void integers_are_gathered(void **state) {
     destroy(b);
 }
 
+/* b T, of samples and a length that are others at once: a step of T is not a number, whatever the batch. */
+static void steps_follow_the_length(void **state) {
+    (void)state;
+    for (int64_t batch = 1; batch <= 2; batch++) {
+        clt_onnx *onnx;
+        clt_graph *graph;
+        network n = {0};
+        add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(-1, -2, WIDTH));
+        add_list(&n, "0", (int64_t[]){0}, 1);
+        add_list(&n, "1", (int64_t[]){1}, 1);
+        add_list(&n, "flat", (int64_t[]){-1, WIDTH}, 2);
+        NODE(&n, "Shape", "shape", "x");
+        NODE(&n, "Gather", "batch", "shape", "0");
+        NODE(&n, "Gather", "length", "shape", "1");
+        NODE(&n, "Squeeze", "begin", "0");
+        NODE(&n, "Squeeze", "end", "batch");
+        NODE(&n, "Squeeze", "step", "1");
+        NODE(&n, "Range", "rows", "begin", "end", "step");
+        NODE(&n, "Mul", "places", "rows", "length");
+        NODE(&n, "Reshape", "all", "x", "flat");
+        NODE(&n, "Gather", "y", "all", "places");
+        add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, WIDTH));
+        assert_ok(clt_onnx_open(&onnx, write_network(&n)));
+        assert_ok(clt_graph_create(&graph));
+        assert_status(clt_onnx_build(onnx, graph, &(clt_onnx_options){.batch = batch, .length_symbol = "length", .length = 12}), CLT_E_UNSUPPORTED);
+        assert_detail("Gather \"y\": values that differ with the batch");
+        clt_graph_destroy(graph);
+        clt_onnx_close(onnx);
+    }
+}
+
+/* What is the same for the first samples, and not for those behind. */
+static void later_samples_are_looked_at(void **state) {
+    (void)state;
+    static const struct {
+        const char *op;
+        int64_t number;
+    } cases[] = {{"Less", 10}, {"Equal", 15}, {"Div", 8}, {"Mod", 8}, {"Less", 100}, {"Less", 1000}};
+    for (int64_t batch = 1; batch <= 4; batch += 3)
+        for (size_t i = 0; i < CLT_COUNT_OF(cases); i++) {
+            clt_onnx *onnx;
+            clt_graph *graph;
+            network n = network_of(0);
+            add_list(&n, "number", &cases[i].number, 1);
+            NODE(&n, cases[i].op, "is", "rows", "number");
+            add_node(&n, "Cast", (const char *const[]){"is", NULL}, "as", "to", CLT_ONNX_FLOAT);
+            NODE(&n, "Unsqueeze", "column", "as", "1");
+            NODE(&n, "Mul", "y", "x", "column");
+            add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, PLACES));
+            assert_ok(clt_onnx_open(&onnx, write_network(&n)));
+            assert_ok(clt_graph_create(&graph));
+            assert_status(clt_onnx_build(onnx, graph, &(clt_onnx_options){.batch = batch}), CLT_E_UNSUPPORTED);
+            clt_graph_destroy(graph);
+            clt_onnx_close(onnx);
+        }
+}
+
 static void wrong_indices_are_named(void **state) {
     (void)state;
     static const struct {
@@ -208,6 +265,8 @@ int main(void) {
         cmocka_unit_test(numbers_of_samples_are_counted),
         cmocka_unit_test(tuples_choose_rows),
         cmocka_unit_test(integers_are_gathered),
+        cmocka_unit_test(steps_follow_the_length),
+        cmocka_unit_test(later_samples_are_looked_at),
         cmocka_unit_test(wrong_indices_are_named),
     };
     return cmocka_run_group_tests_name("index", tests, open_device, close_device);

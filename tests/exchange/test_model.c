@@ -92,10 +92,14 @@ static void test_read(void **state) {
     assert_string_equal(node->inputs[1], "w");
     assert_string_equal(node->inputs[2], "");
     assert_string_equal(node->outputs[0], "y");
-    assert_true(clt_onnx_attribute_of(node, "alpha")->f == 0.5f);
-    const clt_onnx_attribute *axes = clt_onnx_attribute_of(node, "axes");
+    assert_true(clt_onnx_attribute_of(node, "alpha", CLT_ONNX_A_FLOAT)->f == 0.5f);
+    const clt_onnx_attribute *axes = clt_onnx_attribute_of(node, "axes", CLT_ONNX_A_INTS);
     assert_true(axes->n == 2 && axes->ints[0] == 7 && axes->ints[1] == -2);
-    assert_null(clt_onnx_attribute_of(node, "beta"));
+    assert_null(clt_onnx_attribute_of(node, "beta", 0));
+    assert_ok(clt_onnx_attributes_check(node));
+    assert_null(clt_onnx_attribute_of(node, "alpha", CLT_ONNX_A_INT));
+    assert_status(clt_onnx_attributes_check(node), CLT_E_FORMAT);
+    assert_detail("its attribute \"alpha\" is FLOAT: expected INT");
 
     const clt_onnx_tensor *w = &model.initializers[0];
     assert_string_equal(w->name, "w");

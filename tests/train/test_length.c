@@ -460,6 +460,71 @@ static void heads_are_those_of_their_length(void **state) {
             }
 }
 
+static clt_tensor *scores(clt_tensor *a, clt_tensor *b) {
+    return clt_matmul_with(a, b, (clt_matmul_options){.transpose_b = true});
+}
+
+/* Two strides, and nothing at half the length. */
+static clt_tensor *second_places(clt_tensor *x) {
+    return clt_softmax(clt_unsqueeze(scores(clt_slice(x, 1, 5, INT64_MAX, 2), clt_slice(x, 1, 6, INT64_MAX, 2)), 1), -1);
+}
+
+/* No dimension but the batch is a multiple of the length. */
+static clt_tensor *larger_halves(clt_tensor *x) {
+    return clt_upsample_nearest2d(clt_unsqueeze(scores(clt_slice(x, 1, 0, INT64_MAX, 2), clt_slice(x, 1, 1, INT64_MAX, 3)), 1), 2);
+}
+
+static clt_tensor *convolved(clt_tensor *x, const char *name, int kernel) {
+    return clt_transpose(clt_conv1d(clt_transpose(x, 1, 2), name, WIDTH, .kernel = kernel, .stride = 2), 1, 2);
+}
+
+static clt_tensor *wide_windows(clt_tensor *x) {
+    return clt_linear(convolved(x, "windows", 5), "head", 2);
+}
+
+static clt_tensor *windows_of_windows(clt_tensor *x) {
+    return clt_linear(convolved(convolved(x, "first", 3), "second", 3), "head", 2);
+}
+
+static clt_tensor *larger_scores(clt_tensor *x) {
+    return clt_upsample_nearest2d(clt_unsqueeze(scores(x, x), 1), 2);
+}
+
+/* Lengths of which few are like the longest: half of it may be too short. */
+static void strides_are_seen(void **state) {
+    (void)state;
+    static float a[SAMPLES * 4 * LONGEST * LONGEST], b[SAMPLES * 4 * LONGEST * LONGEST];
+    static const struct {
+        clt_tensor *(*part)(clt_tensor *);
+        int64_t least;
+    } cases[] = {{second_places, 7}, {wide_windows, 5}, {windows_of_windows, 7}, {larger_scores, 1}, {larger_halves, 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int64_t longest = cases[i].least + 1; longest <= LONGEST; longest++)
+            for (int64_t length = cases[i].least; length < longest; length++) {
+                int64_t samples = 1 + (longest + length) % SAMPLES;
+                clt_graph *graph;
+                assert_ok(clt_graph_create(&graph));
+                clt_tensor *tokens = clt_sequence_input(graph, "tokens", CLT_I32, CLT_SHAPE(samples, length), 1);
+                clt_shape shape = clt_tensor_shape(cases[i].part(clt_embedding(tokens, "words", WORDS, WIDTH)));
+                size_t count = (size_t)clt_shape_elements(&shape);
+                clt_graph_destroy(graph);
+                predict_rows(cases[i].part, longest, samples, length, a, count);
+                predict_rows(cases[i].part, length, samples, length, b, count);
+                for (size_t k = 0; k < count; k++)
+                    if (!(fabsf(a[k] - b[k]) < 1e-6f)) fail_msg("network %d for %d, at length %d", (int)i, (int)longest, (int)length);
+            }
+}
+
+/* Features that are as many as the length says. */
+static clt_tensor *linear_of_scores(clt_tensor *x) {
+    return clt_linear(scores(x, x), "head", 3);
+}
+
+static clt_tensor *linear_of_half(clt_tensor *x) {
+    clt_tensor *half = clt_slice(x, 1, 0, INT64_MAX, 2);
+    return clt_linear(scores(half, half), "head", 3);
+}
+
 /* What would mix samples or leave out another token, without a word. */
 static void numbers_do_not_mean_something_else_at_another_length(void **state) {
     (void)state;
@@ -471,7 +536,9 @@ static void numbers_do_not_mean_something_else_at_another_length(void **state) {
                  {all_but_the_last, LONGEST - 2, CLT_E_SHAPE}, {first_four, 5, CLT_OK},        {first_four, 4, CLT_OK},            {first_four, 3, CLT_E_SHAPE},
                  {rows_of_four, LONGEST, CLT_OK}, {rows_of_four, 8, CLT_OK}, {rows_of_four, 6, CLT_E_SHAPE}, {rows_of_four, 9, CLT_E_SHAPE},
                  {heads_by_numbers, LONGEST, CLT_OK}, {heads_by_numbers, LONGEST / 2, CLT_E_SHAPE}, {two_numbers, LONGEST, CLT_OK}, {two_numbers, LONGEST / 3, CLT_E_SHAPE},
-                 {rows_by_number, LONGEST, CLT_OK}, {rows_by_number, 6, CLT_E_SHAPE}, {twice_as_long, LONGEST, CLT_OK}, {twice_as_long, 5, CLT_OK}};
+                 {rows_by_number, LONGEST, CLT_OK}, {rows_by_number, 6, CLT_E_SHAPE}, {twice_as_long, LONGEST, CLT_OK}, {twice_as_long, 5, CLT_OK},
+                 {linear_of_scores, LONGEST, CLT_OK}, {linear_of_scores, 6, CLT_E_SHAPE},
+                 {linear_of_half, LONGEST, CLT_OK}, {linear_of_half, LONGEST - 1, CLT_OK}, {linear_of_half, 6, CLT_E_SHAPE}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         clt_graph *graph;
         clt_trainer *trainer;
@@ -547,6 +614,7 @@ int main(void) {
         cmocka_unit_test(limits_of_indices_follow),
         cmocka_unit_test(weights_are_reshaped_before_inputs),
         cmocka_unit_test(computed_indices_are_not_the_inputs),
+        cmocka_unit_test(strides_are_seen),
         cmocka_unit_test(numbers_do_not_mean_something_else_at_another_length),
     };
     return cmocka_run_group_tests_name("length", tests, open_device, close_device);

@@ -4,11 +4,16 @@
 #include "runtime/exchange/onnx/onnx.h"
 
 clt_onnx_map *clt_onnx_map_of(const char *op) {
-    const clt_onnx_rule *const tables[] = {clt_onnx_pointwise_rules, clt_onnx_product_rules, clt_onnx_shape_rules, clt_onnx_norm_rules, clt_onnx_network_rules, clt_onnx_attention_rules, clt_onnx_image_rules, clt_onnx_index_rules};
+    const clt_onnx_rule *const tables[] = {clt_onnx_pointwise_rules, clt_onnx_product_rules, clt_onnx_shape_rules, clt_onnx_norm_rules, clt_onnx_network_rules, clt_onnx_attention_rules, clt_onnx_image_rules, clt_onnx_index_rules, clt_onnx_dropout_rules};
     for (size_t t = 0; t < CLT_COUNT_OF(tables); t++)
         for (const clt_onnx_rule *rule = tables[t]; rule->op; rule++)
             if (!strcmp(rule->op, op)) return rule->map;
     return NULL;
+}
+
+/* Whether of input i nothing but its type matters. */
+static bool is_type_alone(const clt_onnx_call *c, size_t i) {
+    return i == 1 && !strcmp(c->node->op, "CastLike") && clt_onnx_type_of(c, i);
 }
 
 /* Whether all that a node reads is known; *same, whether it is the same at all sizes. */
@@ -16,7 +21,7 @@ static clt_status all_known(clt_onnx_call *c, bool *known, bool *same) {
     *known = *same = true;
     for (size_t i = 0; i < c->node->n_inputs; i++) {
         clt_onnx_value *value = clt_onnx_value_at(c->onnx, c->in[i]);
-        if (!value) continue;
+        if (!value || is_type_alone(c, i)) continue;
         if (!clt_onnx_is_weight(value)) CLT_TRY(clt_onnx_load_literal(c->onnx, value));
         *known &= value->literals[0] && !(clt_onnx_is_weight(value));
         for (int s = 1; s < CLT_ONNX_SIZES; s++) *same &= value->literals[s] == value->literals[0];
@@ -28,6 +33,7 @@ static clt_status fold_at(clt_onnx_call *c, clt_onnx_fold *fold, int s, const cl
     for (size_t i = 0; i < c->node->n_inputs; i++) {
         clt_onnx_value *value = clt_onnx_value_at(c->onnx, c->in[i]);
         in[i] = value ? value->literals[s] : NULL;
+        if (value && is_type_alone(c, i)) CLT_TRY(clt_literal_new(&c->onnx->build, clt_onnx_type_of(c, i), &(clt_shape){.rank = 1}, &in[i]));
     }
     clt_onnx_folding f = {.arena = &c->onnx->build, .file = &c->onnx->file, .node = c->node, .opset = c->opset, .in = in, .out = out};
     if (!shaped) return fold(&f);
@@ -45,11 +51,11 @@ static clt_status shape_operand(clt_onnx_call *c, clt_tensor **tensor) {
     return clt_onnx_any(c, 0, tensor);
 }
 
-/* Whether all inputs that there are have literals at size s: at the ends some are too large. */
+/* Whether all inputs that there are have literals at size s. */
 static bool are_there(const clt_onnx_call *c, int s) {
     for (size_t i = 0; i < c->node->n_inputs; i++) {
         const clt_onnx_value *value = clt_onnx_value_at(c->onnx, c->in[i]);
-        if (value && value->literals[0] && !value->literals[s]) return false;
+        if (value && !is_type_alone(c, i) && value->literals[0] && !value->literals[s]) return false;
     }
     return true;
 }
@@ -59,10 +65,10 @@ static clt_status fold_sizes(clt_onnx_call *c, clt_onnx_fold *fold, bool same, c
     CLT_TRY(clt_arena_take(&c->onnx->build, c->node->n_inputs, sizeof *in, &in));
     CLT_TRY(clt_arena_take(&c->onnx->build, c->node->n_outputs, sizeof *out, &out));
     for (int s = 0; s < CLT_ONNX_SIZES; s++) {
-        bool end = s > CLT_SIZES * CLT_OTHERS, there = are_there(c, s);
+        bool must = s <= CLT_GREATER_BATCHES, there = are_there(c, s);
         if (there && (s == 0 || !same || (shaped && shaped->follows))) {
             clt_status status = fold_at(c, fold, s, shaped, in, out);
-            if (status == CLT_E_NO_MEMORY || (status < 0 && !end)) return status;
+            if (status == CLT_E_NO_MEMORY || (status < 0 && must)) return status;
             there = status == CLT_OK;
         }
         for (size_t i = 0; i < c->node->n_outputs; i++) {
@@ -104,7 +110,7 @@ static clt_status map_node(clt_onnx_call *c) {
     clt_onnx_map *map = *c->node->domain ? NULL : clt_onnx_map_of(c->node->op);
     if (!map) return clt_fail(CLT_E_UNSUPPORTED, "the op is not known here%s%s", *c->node->domain ? ", of domain " : "", clt_show(c->node->domain, shown));
     CLT_TRY(clt_arena_take(&c->onnx->build, c->node->n_outputs, sizeof *out, &out));
-    CLT_TRY(map(c, out));
+    CLT_TRY(clt_onnx_reads_drawn(c) ? clt_onnx_map_drawn(c, out) : map(c, out));
     CLT_TRY(clt_graph_status(c->graph));
     for (size_t i = 0; i < c->node->n_outputs; i++) {
         clt_onnx_value *value = clt_onnx_value_at(c->onnx, c->out[i]);
@@ -132,6 +138,7 @@ static clt_status build_node(clt_onnx *o, clt_graph *graph, size_t i) {
         /* What is too large for the host is the device's. */
         if (status == CLT_E_RANGE && clt_onnx_map_of(node->op)) status = CLT_OK;
         if (status == CLT_OK && !folded) status = map_node(&c);
+        if (status != CLT_E_NO_MEMORY && clt_onnx_attributes_check(node) < 0) status = CLT_E_FORMAT;
         if (status == CLT_E_NO_MEMORY) return status;
         if (status < 0) CLT_TRY(clt_onnx_add_problem(o, node, c.opset));
         broken = status < 0;

@@ -9,56 +9,17 @@
 /* Variables are found by name, one by one. */
 enum { MOST_VARIABLES = 16384 };
 
-/* ---- sizes ---- */
-
-/* Many samples: a prime, so that what is a multiple of something shows. */
-enum { MANY = 1048583 };
-
-int clt_onnx_differs_at(int s) {
-    int end = s - 1 - CLT_SIZES * CLT_OTHERS;
-    if (s == 0) return -1;
-    return end < 0 ? (s - 1) / CLT_OTHERS : end < 2 ? CLT_SIZE_BATCH : CLT_SIZE_LENGTH;
-}
-
-int64_t clt_onnx_size_at(clt_graph *graph, int which, int s) {
-    int64_t own = which == CLT_SIZE_BATCH ? graph->batch : graph->length;
-    int end = s - 1 - CLT_SIZES * CLT_OTHERS;
-    if (!own || clt_onnx_differs_at(s) != which) return own;
-    if (end >= 0) return end == 1 ? MANY : 1;
-    int64_t other = clt_graph_other_size(graph, which, (s - 1) % CLT_OTHERS);
-    return other ? other : own;
-}
-
-/* At the ends a dimension goes on as it does at the sizes where it was inferred; rank -1 where these are on no line. */
-static clt_shape shape_at_end(const clt_tensor *t, int which, int64_t size) {
-    clt_shape shape = t->shape;
-    int64_t own = clt_onnx_size_at(t->graph, which, 0);
-    for (int d = 0; d < shape.rank; d++)
-        for (int k = 0; k < CLT_OTHERS; k++) {
-            const clt_shape *other = &t->other[which][k];
-            int64_t at = clt_graph_other_size(t->graph, which, k), step, base = t->shape.dims[d];
-            if (!at || at == own) continue;
-            if (other->rank != shape.rank || (other->dims[d] - base) % (at - own)) return (clt_shape){.rank = -1};
-            step = (other->dims[d] - base) / (at - own);
-            if (k == 0) shape.dims[d] = base + step * (size - own);
-            else if (shape.dims[d] != base + step * (size - own)) return (clt_shape){.rank = -1};
-        }
-    return shape;
-}
-
-clt_shape clt_onnx_shape_at(const clt_tensor *t, int s) {
-    int which = clt_onnx_differs_at(s);
-    int64_t own = s ? clt_onnx_size_at(t->graph, which, 0) : 0, size = s ? clt_onnx_size_at(t->graph, which, s) : 0;
-    if (s == 0 || size == own || !t->follows) return t->shape;
-    if (s > CLT_SIZES * CLT_OTHERS) return shape_at_end(t, which, size);
-    return t->other[which][(s - 1) % CLT_OTHERS];
-}
-
 /* ---- faces of a value ---- */
 
 bool clt_onnx_is_weight(const clt_onnx_value *value) {
     const clt_onnx_tensor *t = value->initializer;
     return t && t->type == CLT_ONNX_FLOAT && t->rank > 0 && strcmp(value->kind, "constant") != 0;
+}
+
+bool clt_onnx_is_same(const clt_onnx_value *value) {
+    bool same = true;
+    for (int s = 1; s < CLT_ONNX_SIZES; s++) same &= !value->literals[s] || value->literals[s] == value->literals[0];
+    return same;
 }
 
 void clt_onnx_set_literal(clt_onnx_value *value, clt_literal *literal) {
@@ -117,40 +78,17 @@ static clt_status make_weight(clt_onnx_call *c, clt_onnx_value *value, bool buff
     return clt_graph_status(c->graph);
 }
 
-/* A number at all sizes but those where it is `absent`; *kind: what it follows. */
-static int64_t follow(clt_graph *graph, const int64_t at[CLT_ONNX_SIZES], const bool absent[CLT_ONNX_SIZES], clt_onnx_kind *kind) {
-    bool follows[CLT_SIZES] = {0}, plainly[CLT_SIZES] = {true, true};
-    clt_size_point points[CLT_ONNX_SIZES];
-    int n = 0;
-    for (int s = 0; s < CLT_ONNX_SIZES; s++) {
-        int which = clt_onnx_differs_at(s);
-        if (absent[s]) continue;
-        points[n++] = (clt_size_point){clt_onnx_size_at(graph, CLT_SIZE_BATCH, s), clt_onnx_size_at(graph, CLT_SIZE_LENGTH, s), at[s]};
-        if (s == 0) continue;
-        follows[which] |= at[s] != at[0];
-        plainly[which] &= at[s] - at[0] == clt_onnx_size_at(graph, which, s) - clt_onnx_size_at(graph, which, 0);
-    }
-    *kind = CLT_ONNX_NUMBER;
-    if (!follows[CLT_SIZE_BATCH] && !follows[CLT_SIZE_LENGTH]) return at[0];
-    *kind = CLT_ONNX_BATCH;
-    if (!follows[CLT_SIZE_LENGTH] && plainly[CLT_SIZE_BATCH] && at[0] == graph->batch) return 0;
-    *kind = CLT_ONNX_LENGTH;
-    if (!follows[CLT_SIZE_BATCH] && plainly[CLT_SIZE_LENGTH]) return at[0] - graph->length;
-    *kind = CLT_ONNX_MULTIPLE;
-    clt_multiple m = {.of_batch = follows[CLT_SIZE_BATCH], .of_length = follows[CLT_SIZE_LENGTH]};
-    if (clt_multiple_through(points, n, &m)) return clt_multiple_dim(m);
+/* What is at[s] at size s, where it is there; *kind: what it follows. */
+static int64_t follow(clt_graph *graph, const int64_t at[CLT_ONNX_SIZES], const bool there[CLT_ONNX_SIZES], clt_onnx_kind *kind) {
+    clt_size_point points[CLT_ONNX_SIZES] = {{graph->batch, graph->length, at[0]}};
+    clt_multiple m;
+    int n = 1;
+    for (int s = 1; s < CLT_ONNX_SIZES; s++)
+        if (there[s] && clt_graph_trial(graph, s - 1, &points[n].batch, &points[n].length)) points[n++].dim = at[s];
     *kind = CLT_ONNX_OPEN;
-    return 0;
-}
-
-int64_t clt_onnx_dimension(const clt_onnx_list *list, int k) {
-    switch (list->kinds[k]) {
-    case CLT_ONNX_NUMBER: return list->at[k];
-    case CLT_ONNX_BATCH: return CLT_BATCH;
-    case CLT_ONNX_LENGTH: return CLT_LENGTH + list->at[k];
-    case CLT_ONNX_MULTIPLE: return list->at[k];
-    default: return -1;
-    }
+    if (!clt_multiple_through(points, n, &m)) return -1;
+    *kind = m.of_batch || m.of_length ? CLT_ONNX_FOLLOWS : CLT_ONNX_NUMBER;
+    return clt_multiple_dim(m);
 }
 
 clt_status clt_onnx_constant_array(clt_onnx_call *c, const clt_array *values, clt_tensor **tensor) {
@@ -222,16 +160,15 @@ clt_status clt_onnx_extent(const clt_onnx_call *c, const clt_onnx_value *value, 
     *extent = value->literals[0]->shape;
     for (int d = 0; d < extent->rank; d++) {
         int64_t at[CLT_ONNX_SIZES] = {0};
-        bool absent[CLT_ONNX_SIZES] = {0};
+        bool there[CLT_ONNX_SIZES] = {0};
+        clt_onnx_kind ignored;
         for (int s = 0; s < CLT_ONNX_SIZES; s++) {
-            absent[s] = !value->literals[s];
-            if (absent[s]) continue;
+            there[s] = value->literals[s] != NULL;
+            if (!there[s]) continue;
             if (value->literals[s]->shape.rank != extent->rank) return clt_fail(CLT_E_UNSUPPORTED, "the rank of a tensor follows the batch");
             at[s] = value->literals[s]->shape.dims[d];
         }
-        clt_onnx_list one = {.n = 1};
-        one.at[0] = follow(c->graph, at, absent, one.kinds);
-        extent->dims[d] = clt_onnx_dimension(&one, 0);
+        extent->dims[d] = follow(c->graph, at, there, &ignored);
     }
     return CLT_OK;
 }
@@ -283,7 +220,7 @@ static clt_status make_following(clt_onnx_call *c, clt_onnx_value *value) {
 
 /* The axis along which integers grow by a step a sample, and *step; -1: they do not. */
 static int counts_along(const clt_onnx_value *value, const clt_shape *extent, int64_t *step) {
-    const clt_literal *more = value->literals[CLT_OTHERS]; /* of two samples or more */
+    const clt_literal *more = value->literals[1]; /* of two samples or more */
     int64_t strides[CLT_MAX_RANK];
     if (more->type != CLT_ONNX_INT64 && more->type != CLT_ONNX_INT32) return -1;
     clt_shape_strides(&more->shape, strides);
@@ -349,12 +286,10 @@ static clt_status make_repeating(clt_onnx_call *c, clt_onnx_value *value, const 
 }
 
 static clt_status make_constant(clt_onnx_call *c, clt_onnx_value *value) {
-    bool same = true;
     clt_shape extent;
     int64_t step, times;
     value->type = value->literals[0]->type;
-    for (int s = 1; s < CLT_ONNX_SIZES; s++) same &= value->literals[s] == value->literals[0];
-    if (same) return clt_onnx_constant(c, value->literals[0], &value->tensor);
+    if (clt_onnx_is_same(value)) return clt_onnx_constant(c, value->literals[0], &value->tensor);
     CLT_TRY(clt_onnx_extent(c, value, &extent));
     int axis = counts_along(value, &extent, &step), place = repeats_along(&extent, &times);
     if (axis >= 0) return make_counting(c, value, &extent, axis, step);
@@ -444,8 +379,7 @@ clt_status clt_onnx_known(clt_onnx_call *c, size_t i, const clt_literal **litera
     *literal = NULL;
     if (!clt_onnx_has(c, i)) return CLT_OK;
     CLT_TRY(known_value(c, i, &value));
-    for (int s = 1; s < CLT_ONNX_SIZES; s++)
-        if (value->literals[s] != value->literals[0]) return clt_fail(CLT_E_UNSUPPORTED, "input %zu follows the batch or the length", i);
+    if (!clt_onnx_is_same(value)) return clt_fail(CLT_E_UNSUPPORTED, "input %zu follows the batch or the length", i);
     *literal = value->literals[0];
     return CLT_OK;
 }
@@ -462,12 +396,12 @@ clt_status clt_onnx_list_of(clt_onnx_call *c, size_t i, clt_onnx_list *list) {
     list->n = (int)l->elements;
     for (int d = 0; d < list->n; d++) {
         int64_t at[CLT_ONNX_SIZES] = {0};
-        bool absent[CLT_ONNX_SIZES] = {0};
+        bool there[CLT_ONNX_SIZES] = {0};
         for (int s = 0; s < CLT_ONNX_SIZES; s++) {
-            absent[s] = !value->literals[s];
-            if (!absent[s]) at[s] = value->literals[s]->integers[d];
+            there[s] = value->literals[s] != NULL;
+            if (there[s]) at[s] = value->literals[s]->integers[d];
         }
-        list->at[d] = follow(c->graph, at, absent, &list->kinds[d]);
+        list->at[d] = follow(c->graph, at, there, &list->kinds[d]);
     }
     return CLT_OK;
 }
@@ -484,8 +418,7 @@ bool clt_onnx_is_zero(clt_onnx_call *c, size_t i) {
 bool clt_onnx_is_scalar(clt_onnx_call *c, size_t i, float *value) {
     clt_onnx_value *v = clt_onnx_has(c, i) ? &c->onnx->values[c->in[i]] : NULL;
     if (!v || clt_onnx_is_weight(v) || clt_onnx_load_literal(c->onnx, v) < 0 || !v->literals[0]) return false;
-    for (int s = 1; s < CLT_ONNX_SIZES; s++)
-        if (v->literals[s] != v->literals[0]) return false;
+    if (!clt_onnx_is_same(v)) return false;
     const clt_literal *l = v->literals[0];
     if (l->type != CLT_ONNX_FLOAT || l->shape.rank > 0) return false;
     *value = l->floats[0];
@@ -506,23 +439,23 @@ clt_status clt_onnx_known_float(clt_onnx_call *c, size_t i, float otherwise, flo
 
 clt_status clt_onnx_axes(clt_onnx_call *c, const char *name, size_t i, int rank, int axes[CLT_MAX_RANK], int *n) {
     const clt_literal *list = NULL, *in[CLT_MAX_RANK] = {0};
-    if (!clt_onnx_attribute_of(c->node, name)) CLT_TRY(clt_onnx_known(c, i, &list));
+    if (!clt_onnx_attribute_of(c->node, name, CLT_ONNX_A_INTS)) CLT_TRY(clt_onnx_known(c, i, &list));
     if (i < CLT_MAX_RANK) in[i] = list;
     clt_onnx_folding f = {.arena = &c->onnx->build, .node = c->node, .opset = c->opset, .in = (clt_literal *const *)in};
     return clt_fold_axes(&f, name, i, rank, axes, n);
 }
 
 int64_t clt_onnx_int(const clt_onnx_call *c, const char *name, int64_t otherwise) {
-    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, name);
+    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, name, CLT_ONNX_A_INT);
     return a ? a->i : otherwise;
 }
 
 float clt_onnx_float_attribute(const clt_onnx_call *c, const char *name, float otherwise) {
-    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, name);
+    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, name, CLT_ONNX_A_FLOAT);
     return a ? a->f : otherwise;
 }
 
 const char *clt_onnx_text(const clt_onnx_call *c, const char *name, const char *otherwise) {
-    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, name);
+    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, name, CLT_ONNX_A_STRING);
     return a ? a->s : otherwise;
 }

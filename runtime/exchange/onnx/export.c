@@ -79,8 +79,7 @@ static clt_status write_nodes(exported *e) {
 /* Whether a dimension follows the batch or the length. */
 static bool varies(const clt_tensor *t, int d) {
     bool all = true;
-    for (int which = 0; t->follows && which < CLT_SIZES; which++)
-        for (int k = 0; k < CLT_OTHERS; k++) all &= t->other[which][k].rank < 0 || t->other[which][k].dims[d] == t->shape.dims[d];
+    for (int k = 0; t->follows && k < CLT_TRIALS; k++) all &= t->other[k].rank < 0 || t->other[k].dims[d] == t->shape.dims[d];
     return !all;
 }
 

@@ -23,7 +23,7 @@ clt_status clt_fold_integers(const clt_onnx_folding *f, size_t i, const clt_lite
 }
 
 int64_t clt_fold_int(const clt_onnx_folding *f, const char *name, int64_t otherwise) {
-    const clt_onnx_attribute *a = clt_onnx_attribute_of(f->node, name);
+    const clt_onnx_attribute *a = clt_onnx_attribute_of(f->node, name, CLT_ONNX_A_INT);
     return a ? a->i : otherwise;
 }
 
@@ -34,7 +34,7 @@ clt_status clt_fold_axis(int64_t axis, int rank, int *to) {
 }
 
 clt_status clt_fold_axes(const clt_onnx_folding *f, const char *name, size_t i, int rank, int axes[CLT_MAX_RANK], int *n) {
-    const clt_onnx_attribute *a = clt_onnx_attribute_of(f->node, name);
+    const clt_onnx_attribute *a = clt_onnx_attribute_of(f->node, name, CLT_ONNX_A_INTS);
     const clt_literal *list = clt_fold_in(f, i);
     const int64_t *values = a ? a->ints : NULL;
     size_t count = a ? a->n : 0;

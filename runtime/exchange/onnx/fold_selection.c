@@ -126,7 +126,7 @@ static clt_status range_of(int64_t start, int64_t end, int64_t step, int64_t n, 
 /* Starts, ends, axes and steps: inputs from opset 10 on, attributes before. */
 static clt_status ranges_of(const clt_onnx_folding *f, const clt_shape *shape, range ranges[CLT_MAX_RANK]) {
     const clt_literal *starts, *ends, *steps = clt_fold_in(f, 4);
-    const clt_onnx_attribute *a = clt_onnx_attribute_of(f->node, "starts"), *b = clt_onnx_attribute_of(f->node, "ends");
+    const clt_onnx_attribute *a = clt_onnx_attribute_of(f->node, "starts", CLT_ONNX_A_INTS), *b = clt_onnx_attribute_of(f->node, "ends", CLT_ONNX_A_INTS);
     int axes[CLT_MAX_RANK], n_axes;
     CLT_TRY(clt_fold_axes(f, "axes", 3, shape->rank, axes, &n_axes));
     if (!a) CLT_TRY(clt_fold_integers(f, 1, &starts));
@@ -164,7 +164,7 @@ static clt_status fold_slice(const clt_onnx_folding *f) {
 /* Sizes: an attribute before opset 13, an input from then on; equal ones where neither is there, the last smaller from 18 on. */
 static clt_status fold_split(const clt_onnx_folding *f) {
     const clt_literal *x, *sizes = clt_fold_in(f, 1);
-    const clt_onnx_attribute *a = clt_onnx_attribute_of(f->node, "split");
+    const clt_onnx_attribute *a = clt_onnx_attribute_of(f->node, "split", CLT_ONNX_A_INTS);
     int64_t n = (int64_t)f->node->n_outputs, done = 0, outer, inner;
     int axis;
     CLT_TRY(clt_fold_need(f, 0, &x));

@@ -91,7 +91,7 @@ static clt_status fold_flatten(const clt_onnx_folding *f) {
 
 static clt_status fold_unsqueeze(const clt_onnx_folding *f) {
     const clt_literal *x, *list;
-    const clt_onnx_attribute *a = clt_onnx_attribute_of(f->node, "axes");
+    const clt_onnx_attribute *a = clt_onnx_attribute_of(f->node, "axes", CLT_ONNX_A_INTS);
     clt_shape shape = {0};
     bool added[CLT_MAX_RANK] = {0};
     int axes[CLT_MAX_RANK], n, next = 0;
@@ -125,7 +125,7 @@ static clt_status fold_squeeze(const clt_onnx_folding *f) {
 
 static clt_status fold_transpose(const clt_onnx_folding *f) {
     const clt_literal *x;
-    const clt_onnx_attribute *a = clt_onnx_attribute_of(f->node, "perm");
+    const clt_onnx_attribute *a = clt_onnx_attribute_of(f->node, "perm", CLT_ONNX_A_INTS);
     clt_shape shape = {0};
     int64_t own[CLT_MAX_RANK], strides[CLT_MAX_RANK];
     bool seen[CLT_MAX_RANK] = {0};
@@ -215,7 +215,7 @@ static clt_status fold_concat(const clt_onnx_folding *f) {
 
 static clt_status fold_constant_of_shape(const clt_onnx_folding *f) {
     const clt_literal *list;
-    const clt_onnx_attribute *a = clt_onnx_attribute_of(f->node, "value");
+    const clt_onnx_attribute *a = clt_onnx_attribute_of(f->node, "value", CLT_ONNX_A_TENSOR);
     clt_literal *value = NULL;
     clt_shape shape;
     CLT_TRY(clt_fold_integers(f, 0, &list));

@@ -9,7 +9,7 @@
 #include "runtime/exchange/onnx/file.h"
 
 /* More elements are data, and not folded. */
-#define CLT_ONNX_MOST_LITERAL 65536
+#define CLT_ONNX_MOST_LITERAL (1 << 18)
 
 typedef struct clt_literal {
     int64_t type;    /* CLT_ONNX_FLOAT; CLT_ONNX_INT64, _INT32, _UINT8 or _BOOL */

@@ -1,5 +1,6 @@
 #include "runtime/exchange/onnx/model.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/number.h"
@@ -214,16 +215,22 @@ static clt_status read_kind(const reader *r, const clt_wire *message, const clt_
     return CLT_OK;
 }
 
+static clt_status fail_tensor(const reader *r, const clt_onnx_tensor *tensor, const char *what) {
+    char text[2 * CLT_SHOWN_TEXT] = "a tensor", name[CLT_SHOWN_TEXT];
+    if (*tensor->name) snprintf(text, sizeof text, "tensor \"%s\"", clt_show(tensor->name, name));
+    return fail_at(r, tensor->message.at, text, what);
+}
+
 static clt_status count_elements(const reader *r, clt_onnx_tensor *tensor) {
     tensor->elements = 1;
     bool empty = false;
     for (size_t i = 0; i < tensor->rank; i++) {
-        if (tensor->dims[i] < 0) return fail_at(r, tensor->message.at, "a tensor", "a dimension below 0");
+        if (tensor->dims[i] < 0) return fail_tensor(r, tensor, "a dimension below 0");
         if (tensor->dims[i] == 0) empty = true;
     }
     for (size_t i = 0; i < tensor->rank && !empty; i++)
         if (__builtin_mul_overflow(tensor->elements, tensor->dims[i], &tensor->elements))
-            return fail_at(r, tensor->message.at, "a tensor", "the product of its dimensions is too large");
+            return fail_tensor(r, tensor, "the product of its dimensions is too large");
     if (empty) tensor->elements = 0;
     return CLT_OK;
 }
@@ -248,13 +255,13 @@ static clt_status tensor_item(const reader *r, clt_wire message, void *item) {
         if (field.number == METADATA) CLT_TRY(read_kind(r, &message, &field, tensor));
         if (field.number == SEGMENT) return fail_at(r, message.at, name, "it is stored in segments, which are not read");
         if (field.number != RAW) continue;
-        if (tensor->has_raw) return fail_at(r, message.at, name, "it has raw data twice");
+        if (tensor->has_raw) return fail_tensor(r, tensor, "it has raw data twice");
         tensor->has_raw = true;
         tensor->raw = field.bytes;
     }
     CLT_TRY(count_elements(r, tensor));
     if (!is_external) return CLT_OK;
-    if (tensor->has_raw) return fail_at(r, tensor->message.at, name, "its data are both here and external");
+    if (tensor->has_raw) return fail_tensor(r, tensor, "its data are both here and external");
     return read_external(r, tensor->message, tensor);
 }
 
@@ -353,10 +360,30 @@ static clt_status node_item(const reader *r, clt_wire message, void *item) {
     return read_lists(r, message, "a node", lists, CLT_COUNT_OF(lists));
 }
 
-const clt_onnx_attribute *clt_onnx_attribute_of(const clt_onnx_node *node, const char *name) {
-    for (size_t i = 0; i < node->n_attributes; i++)
-        if (!strcmp(node->attributes[i].name, name)) return &node->attributes[i];
+const clt_onnx_attribute *clt_onnx_attribute_of(const clt_onnx_node *node, const char *name, int64_t type) {
+    for (size_t i = 0; i < node->n_attributes; i++) {
+        clt_onnx_attribute *a = &node->attributes[i];
+        if (strcmp(a->name, name)) continue;
+        if (!type || !a->type || a->type == type) return a;
+        a->wanted = type;
+        return NULL;
+    }
     return NULL;
+}
+
+static const char *attribute_type_name(int64_t type) {
+    static const char *const names[] = {"no type", "FLOAT", "INT", "STRING", "TENSOR", "GRAPH", "FLOATS", "INTS", "STRINGS"};
+    return type >= 0 && type < (int64_t)CLT_COUNT_OF(names) ? names[type] : "another type";
+}
+
+clt_status clt_onnx_attributes_check(const clt_onnx_node *node) {
+    char name[CLT_SHOWN_TEXT];
+    for (size_t i = 0; i < node->n_attributes; i++) {
+        const clt_onnx_attribute *a = &node->attributes[i];
+        if (a->wanted)
+            return clt_fail(CLT_E_FORMAT, "its attribute \"%s\" is %s: expected %s", clt_show(a->name, name), attribute_type_name(a->type), attribute_type_name(a->wanted));
+    }
+    return CLT_OK;
 }
 
 /* ---- inputs and outputs ---- */
@@ -372,7 +399,6 @@ static clt_status dim_item(const reader *r, clt_wire message, void *item) {
         if (field.number == 1) {
             CLT_TRY(want(r, &message, name, &field, CLT_WIRE_VARINT));
             dim->size = (int64_t)field.value;
-            if (dim->size < 0) dim->size = -1; /* as some exporters write what they do not know */
         } else if (field.number == 2) {
             CLT_TRY(want(r, &message, name, &field, CLT_WIRE_BYTES));
             CLT_TRY(read_text(r, field.bytes, &dim->symbol));
@@ -420,7 +446,13 @@ static clt_status info_item(const reader *r, clt_wire message, void *item) {
     CLT_TRY(read_number(r, tensor, name, 1, &info->type));
     CLT_TRY(find_message(r, tensor, name, 2, &shape, &info->has_shape));
     if (!info->has_shape) return CLT_OK;
-    return read_lists(r, shape, name, (list[]){{1, sizeof(clt_onnx_dim), dim_item, &info->dims, &info->rank}}, 1);
+    CLT_TRY(read_lists(r, shape, name, (list[]){{1, sizeof(clt_onnx_dim), dim_item, &info->dims, &info->rank}}, 1));
+    for (size_t d = 0; d < info->rank; d++) { /* -1, as some exporters write what they do not know */
+        char text[2 * CLT_SHOWN_TEXT], shown[CLT_SHOWN_TEXT];
+        snprintf(text, sizeof text, "\"%s\", an input or output", clt_show(info->name, shown));
+        if (info->dims[d].size < -1) return fail_at(r, message.at, text, "a dimension below -1");
+    }
+    return CLT_OK;
 }
 
 static clt_status note_item(const reader *r, clt_wire message, void *item) {

@@ -64,6 +64,7 @@ typedef enum clt_onnx_attribute_type {
 typedef struct clt_onnx_attribute {
     const char *name;
     int64_t type; /* clt_onnx_attribute_type, or one whose value is not read, as a graph's is not */
+    int64_t wanted; /* the type that it was asked for as, and does not have; 0: none */
     float f;
     int64_t i;
     const char *s; /* of `length` bytes and a NUL */
@@ -79,11 +80,13 @@ typedef struct clt_onnx_node {
     const char *name, *op, *domain; /* "" where it has none; the domain "ai.onnx" is "" too */
     size_t n_inputs, n_outputs, n_attributes;
     const char *const *inputs, *const *outputs; /* "": left out */
-    const clt_onnx_attribute *attributes;
+    clt_onnx_attribute *attributes;
 } clt_onnx_node;
 
-/* NULL if it has none of that name. */
-const clt_onnx_attribute *clt_onnx_attribute_of(const clt_onnx_node *node, const char *name);
+/* NULL if it has none of that name, or one of another type, which it keeps in mind; type 0: any. */
+const clt_onnx_attribute *clt_onnx_attribute_of(const clt_onnx_node *node, const char *name, int64_t type);
+/* Refuses attributes that were asked for and are of another type. */
+clt_status clt_onnx_attributes_check(const clt_onnx_node *node);
 
 typedef struct clt_onnx_dim {
     const char *symbol; /* "" where it has none */

@@ -13,15 +13,15 @@
 #include "runtime/exchange/onnx/fold.h"
 #include "runtime/graph/graph.h"
 
-/* Literals are computed as it is built, at CLT_OTHERS other batches and as many other lengths, and at ends: batches of 1 and of very many, a length of
- * 1, so that what has a kink between them, such as the smaller of two sizes, is not taken for a number. */
-enum { CLT_ONNX_ENDS = 3, CLT_ONNX_SIZES = 1 + CLT_SIZES * CLT_OTHERS + CLT_ONNX_ENDS };
+/* Literals are computed as it is built, and at the sizes that its shapes are inferred at: size s, from 1, is clt_graph_trial s - 1. */
+enum { CLT_ONNX_SIZES = 1 + CLT_TRIALS };
 
-/* Of CLT_SIZE_BATCH or CLT_SIZE_LENGTH at size s; which of the two differs there from the graph's, or -1. */
-int64_t clt_onnx_size_at(clt_graph *graph, int which, int s);
-int clt_onnx_differs_at(int s);
 /* The shape of a tensor at size s; rank -1 where nobody knows. */
-clt_shape clt_onnx_shape_at(const clt_tensor *tensor, int s);
+static inline clt_shape clt_onnx_shape_at(const clt_tensor *tensor, int s) {
+    return s ? tensor->other[s - 1] : tensor->shape;
+}
+
+typedef struct clt_onnx_drawn clt_onnx_drawn;
 
 typedef struct clt_onnx_value {
     const char *name;
@@ -30,8 +30,9 @@ typedef struct clt_onnx_value {
     const char *kind;                   /* what the file says of an initializer: "constant", "buffer", or "" */
     /* Of a build: */
     int64_t type;                        /* clt_onnx_type of its tensor */
-    clt_literal *literals[CLT_ONNX_SIZES]; /* all or none, but at the ends, where some are too large; several may be the same */
+    clt_literal *literals[CLT_ONNX_SIZES]; /* at greater batches all or none; elsewhere some may not exist. Several may be the same */
     clt_tensor *tensor;
+    clt_onnx_drawn *drawn; /* random values (rules_dropout.c); then there is no tensor */
     clt_tensor **parts; /* of a sequence, n_parts of them; then there is no tensor */
     int64_t n_parts;
     bool broken; /* it depends on a node that was refused */
@@ -78,7 +79,8 @@ clt_status clt_onnx_write_weight(clt_file_writer *writer, clt_trainer *trainer, 
 
 /* call.c: weights are trained, so they are no literals, but where a node must know them. */
 bool clt_onnx_is_weight(const clt_onnx_value *value);
-/* The same at all sizes. */
+/* Whether it has one literal, at all sizes at which there is one. */
+bool clt_onnx_is_same(const clt_onnx_value *value);
 void clt_onnx_set_literal(clt_onnx_value *value, clt_literal *literal);
 /* Reads an initializer, if it is small enough and has no literal yet. */
 clt_status clt_onnx_load_literal(clt_onnx *onnx, clt_onnx_value *value);
@@ -104,10 +106,14 @@ typedef struct clt_onnx_rule {
 } clt_onnx_rule;
 
 /* Each ends with {0}. */
-extern const clt_onnx_rule clt_onnx_pointwise_rules[], clt_onnx_product_rules[], clt_onnx_shape_rules[], clt_onnx_norm_rules[], clt_onnx_network_rules[], clt_onnx_attention_rules[], clt_onnx_image_rules[], clt_onnx_index_rules[];
+extern const clt_onnx_rule clt_onnx_pointwise_rules[], clt_onnx_product_rules[], clt_onnx_shape_rules[], clt_onnx_norm_rules[], clt_onnx_network_rules[], clt_onnx_attention_rules[], clt_onnx_image_rules[], clt_onnx_index_rules[], clt_onnx_dropout_rules[];
 
 /* NULL: there is none. */
 clt_onnx_map *clt_onnx_map_of(const char *op);
+
+/* rules_dropout.c: whether a node reads random values, and what it makes of them. */
+bool clt_onnx_reads_drawn(const clt_onnx_call *c);
+clt_onnx_map clt_onnx_map_drawn;
 
 /* rules_attention.c: the product of values with a softmax of scaled products of queries and keys, as exporters write attention, is clt_attention: *y, or
  * NULL where it is something else. */
@@ -135,21 +141,17 @@ clt_status clt_onnx_known(clt_onnx_call *c, size_t i, const clt_literal **litera
 /* An integer that may follow the batch or the length. */
 typedef enum clt_onnx_kind {
     CLT_ONNX_NUMBER,
-    CLT_ONNX_BATCH,  /* it is the batch */
-    CLT_ONNX_LENGTH, /* it is the length, plus `at` */
-    CLT_ONNX_MULTIPLE, /* `at` is that of a clt_multiple */
-    CLT_ONNX_OPEN    /* it follows them in another way */
+    CLT_ONNX_FOLLOWS, /* it does as clt_multiple_dim says */
+    CLT_ONNX_OPEN     /* it does in another way */
 } clt_onnx_kind;
 typedef struct clt_onnx_list {
     int n;
-    int64_t at[CLT_MAX_RANK];
+    int64_t at[CLT_MAX_RANK]; /* a number, or a dimension for an op: -1 where it is open */
     clt_onnx_kind kinds[CLT_MAX_RANK];
 } clt_onnx_list;
 
 /* Input i as such integers, up to CLT_MAX_RANK. */
 clt_status clt_onnx_list_of(clt_onnx_call *c, size_t i, clt_onnx_list *list);
-/* A dimension for an op: a number, CLT_BATCH, CLT_LENGTH and a number, that of a clt_multiple, or -1. */
-int64_t clt_onnx_dimension(const clt_onnx_list *list, int k);
 /* A scalar, or what it is where it is left out. */
 clt_status clt_onnx_known_float(clt_onnx_call *c, size_t i, float otherwise, float *value);
 /* A tensor of values that are known. */

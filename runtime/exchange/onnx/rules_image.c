@@ -94,7 +94,7 @@ static clt_tensor *resize_image(const resizing *r, clt_tensor *x, const int64_t 
 /* Sizes and scales of all dimensions, of scales or of sizes that the node has for some. */
 static clt_status read_sizes(clt_onnx_call *c, const clt_tensor *x, size_t scales_at, size_t sizes_at, int64_t out[CLT_MAX_RANK], double scales[CLT_MAX_RANK]) {
     const clt_literal *known = NULL;
-    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, "axes"), *given = clt_onnx_attribute_of(c->node, "scales");
+    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, "axes", CLT_ONNX_A_INTS), *given = clt_onnx_attribute_of(c->node, "scales", CLT_ONNX_A_FLOATS);
     const char *policy = clt_onnx_text(c, "keep_aspect_ratio_policy", "stretch");
     int axes[CLT_MAX_RANK], n = x->shape.rank;
     if (a && a->n > (size_t)n) return clt_fail(CLT_E_SHAPE, "%zu axes of %d dimensions", a->n, n);
@@ -112,7 +112,7 @@ static clt_status read_sizes(clt_onnx_call *c, const clt_tensor *x, size_t scale
     double ratio = 0;
     for (int i = 0; i < n; i++) {
         int d = axes[i];
-        if (asked.n && asked.kinds[i] != CLT_ONNX_OPEN && clt_onnx_dimension(&asked, i) == extent.dims[d] && (asked.kinds[i] != CLT_ONNX_NUMBER || asked.at[i] > 0)) continue; /* also where both are the batch */
+        if (asked.n && asked.at[i] == extent.dims[d] && (asked.kinds[i] == CLT_ONNX_NUMBER ? asked.at[i] > 0 : asked.kinds[i] == CLT_ONNX_FOLLOWS)) continue; /* also where both are the batch */
         if (asked.n && (asked.kinds[i] != CLT_ONNX_NUMBER || asked.at[i] < 1)) return clt_fail(CLT_E_UNSUPPORTED, "a size that follows the batch, or none");
         scales[d] = known ? (double)known->floats[i] : given ? (double)given->floats[i] : (double)asked.at[i] / (double)x->shape.dims[d];
         if (!(scales[d] > 0) || !(scales[d] * (double)x->shape.dims[d] < 0x1p31)) return clt_fail(CLT_E_SHAPE, "a scale of %g", scales[d]);
@@ -167,7 +167,7 @@ static clt_status map_resize(clt_onnx_call *c, clt_tensor **out) {
 
 /* Of both dimensions, of which the op has one number each. */
 static clt_status read_pair(const clt_onnx_call *c, const char *name, int dims, int64_t least, int64_t otherwise, int64_t to[2]) {
-    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, name);
+    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, name, CLT_ONNX_A_INTS);
     if (a && a->n != (size_t)dims) return clt_fail(CLT_E_FORMAT, "%s has %zu numbers, not %d", name, a->n, dims);
     for (int d = 0; d < dims; d++) {
         to[d] = a ? a->ints[d] : otherwise;
@@ -180,7 +180,7 @@ static clt_status read_pair(const clt_onnx_call *c, const char *name, int dims, 
 static clt_status map_conv_transpose(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *x, *weight, *bias = NULL;
     int64_t stride[2], dilation[2], more[2], groups = clt_onnx_int(c, "group", 1);
-    const clt_onnx_attribute *pads = clt_onnx_attribute_of(c->node, "pads"), *shape = clt_onnx_attribute_of(c->node, "output_shape");
+    const clt_onnx_attribute *pads = clt_onnx_attribute_of(c->node, "pads", CLT_ONNX_A_INTS), *shape = clt_onnx_attribute_of(c->node, "output_shape", CLT_ONNX_A_INTS);
     const char *how = clt_onnx_text(c, "auto_pad", "NOTSET");
     CLT_TRY(clt_onnx_float(c, 0, &x));
     CLT_TRY(clt_onnx_float(c, 1, &weight));

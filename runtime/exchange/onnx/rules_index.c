@@ -75,7 +75,7 @@ static clt_status look_through(clt_onnx_call *c, block b, clt_tensor **y) {
     for (int s = 0; s < CLT_ONNX_SIZES; s++) {
         int64_t *places, n;
         CLT_TRY(places_at(c, b, s, &shape, &places, &n));
-        if (places ? !is_in_order(&shape, places, n, &to) : s <= CLT_SIZES * CLT_OTHERS) return CLT_OK;
+        if (places ? !is_in_order(&shape, places, n, &to) : s <= CLT_GREATER_BATCHES) return CLT_OK;
     }
     if (extent.rank - b.n_axes + of.rank > CLT_MAX_RANK) return CLT_OK;
     for (int d = 0; d < b.axis; d++) kept.dims[kept.rank++] = extent.dims[d];
@@ -117,9 +117,7 @@ static clt_status known_indices(clt_onnx_call *c, clt_tensor *x, int axis, clt_t
     const clt_onnx_value *value = &c->onnx->values[c->in[1]];
     const clt_literal *l = value->literals[0];
     *one = false;
-    bool follows = false; /* the batch, or the length */
-    for (int s = 1; l && s < CLT_ONNX_SIZES; s++) follows |= value->literals[s] != l;
-    if (!l || l->type == CLT_ONNX_FLOAT || follows) return clt_onnx_any(c, 1, indices);
+    if (!l || l->type == CLT_ONNX_FLOAT || !clt_onnx_is_same(value)) return clt_onnx_any(c, 1, indices);
     int64_t n = x->shape.dims[axis];
     CLT_TRY(clt_onnx_known(c, 1, &l));
     *one = l->shape.rank == 0;

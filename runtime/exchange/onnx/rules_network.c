@@ -15,7 +15,7 @@ static clt_status read_reduction(const clt_onnx_call *c, clt_loss_reduction *red
 
 /* The class that is ignored; NULL: none is. */
 static clt_status read_ignored(const clt_onnx_call *c, int32_t *value, const int32_t **ignored) {
-    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, "ignore_index");
+    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, "ignore_index", CLT_ONNX_A_INT);
     *ignored = NULL;
     if (!a) return CLT_OK;
     if (a->i < INT32_MIN || a->i > INT32_MAX) return clt_fail(CLT_E_RANGE, "ignore_index %lld", (long long)a->i);
@@ -107,9 +107,9 @@ static clt_tensor *gates_of(clt_tensor *w, int direction, const int *order, int 
 
 static clt_status check_recurrent(const clt_onnx_call *c, int gates) {
     static const char *const unknown[] = {"activation_alpha", "activation_beta", "clip"}, *const usual[] = {"Sigmoid", "Tanh", "Tanh"};
-    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, "activations");
+    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, "activations", CLT_ONNX_A_STRINGS);
     for (size_t i = 0; i < CLT_COUNT_OF(unknown); i++)
-        if (clt_onnx_attribute_of(c->node, unknown[i])) return clt_fail(CLT_E_UNSUPPORTED, "the attribute %s", unknown[i]);
+        if (clt_onnx_attribute_of(c->node, unknown[i], 0)) return clt_fail(CLT_E_UNSUPPORTED, "the attribute %s", unknown[i]);
     for (size_t i = 0; a && i < a->n; i++)
         if (strcmp(a->strings[i], gates == 1 ? "Tanh" : usual[i % (gates == 4 ? 3 : 2)])) return clt_fail(CLT_E_UNSUPPORTED, "the activation %.40s", a->strings[i]);
     if (clt_onnx_int(c, "input_forget", 0)) return clt_fail(CLT_E_UNSUPPORTED, "input_forget");

@@ -299,21 +299,10 @@ static clt_status map_hardmax(clt_onnx_call *c, clt_tensor **out) {
 }
 
 /* The ratio is an attribute before opset 12, an input from then on. */
-static clt_status map_dropout(clt_onnx_call *c, clt_tensor **out) {
-    clt_tensor *x;
-    float ratio = clt_onnx_float_attribute(c, "ratio", 0.5f);
-    CLT_TRY(clt_onnx_float(c, 0, &x));
-    CLT_TRY(clt_onnx_known_float(c, 1, ratio, &ratio));
-    if (clt_onnx_is_wanted(c, 1)) return clt_fail(CLT_E_UNSUPPORTED, "its mask is an output");
-    if (!(ratio >= 0 && ratio < 1)) return clt_fail(CLT_E_UNSUPPORTED, "a ratio of %g", (double)ratio);
-    out[0] = ratio == 0 ? x : clt_dropout(x, ratio);
-    return CLT_OK;
-}
-
 const clt_onnx_rule clt_onnx_norm_rules[] = {
     {"ReduceSum", map_reduce}, {"ReduceMean", map_reduce}, {"ReduceMax", map_reduce}, {"ReduceMin", map_reduce}, {"ReduceL1", map_reduce}, {"ReduceL2", map_reduce},
     {"ReduceSumSquare", map_reduce}, {"ReduceLogSum", map_reduce}, {"ReduceLogSumExp", map_reduce}, {"ReduceProd", map_product}, {"ArgMax", map_argmax}, {"ArgMin", map_argmax},
     {"CumSum", map_cumsum}, {"Softmax", map_softmax}, {"LogSoftmax", map_softmax}, {"BatchNormalization", map_batch_norm},
     {"LayerNormalization", map_layer_norm}, {"RMSNormalization", map_layer_norm}, {"GroupNormalization", map_group_norm},
-    {"InstanceNormalization", map_group_norm}, {"Dropout", map_dropout}, {"LpNormalization", map_lp}, {"Hardmax", map_hardmax}, {"LRN", map_lrn}, {0},
+    {"InstanceNormalization", map_group_norm}, {"LpNormalization", map_lp}, {"Hardmax", map_hardmax}, {"LRN", map_lrn}, {0},
 };

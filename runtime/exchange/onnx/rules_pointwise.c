@@ -214,7 +214,7 @@ static clt_status map_two(clt_onnx_call *c, clt_tensor **out) {
     float s;
     CLT_TRY(of_integers(c, &out[0]));
     if (out[0]) return CLT_OK;
-    if (c->opset < 7 && clt_onnx_attribute_of(c->node, "axis")) return clt_fail(CLT_E_UNSUPPORTED, "stretching along an axis, of before opset 7");
+    if (c->opset < 7 && clt_onnx_attribute_of(c->node, "axis", CLT_ONNX_A_INT)) return clt_fail(CLT_E_UNSUPPORTED, "stretching along an axis, of before opset 7");
     bool commutes = !strcmp(c->node->op, "Add") || !strcmp(c->node->op, "Mul");
     size_t i = 0;
     if (clt_onnx_is_scalar(c, 1, &s)) {
@@ -267,7 +267,7 @@ static const struct {
 
 static clt_status map_relation(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *a, *b;
-    if (c->opset < 7 && clt_onnx_attribute_of(c->node, "axis")) return clt_fail(CLT_E_UNSUPPORTED, "stretching along an axis, of before opset 7");
+    if (c->opset < 7 && clt_onnx_attribute_of(c->node, "axis", CLT_ONNX_A_INT)) return clt_fail(CLT_E_UNSUPPORTED, "stretching along an axis, of before opset 7");
     size_t i = 0;
     while (strcmp(relations[i].op, c->node->op)) i++;
     CLT_TRY(relations[i].of_booleans ? clt_onnx_number(c, 0, &a) : clt_onnx_comparable(c, 0, &a));

@@ -53,7 +53,7 @@ typedef struct window {
 } window;
 
 static clt_status read_numbers(const clt_onnx_call *c, const char *name, int n, int otherwise, int *to) {
-    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, name);
+    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, name, CLT_ONNX_A_INTS);
     if (a && a->n != (size_t)n) return clt_fail(CLT_E_FORMAT, "%s has %zu numbers, not %d", name, a->n, n);
     for (int i = 0; i < n; i++) {
         if (a && (a->ints[i] < 1 || a->ints[i] > CLT_MAX_WINDOW)) return clt_fail(CLT_E_SHAPE, "%s of %lld", name, (long long)a->ints[i]);
@@ -65,7 +65,7 @@ static clt_status read_numbers(const clt_onnx_call *c, const char *name, int n, 
 /* Padding, by numbers or by what auto_pad says of an image. */
 static clt_status read_padding(const clt_onnx_call *c, const clt_tensor *x, window *w) {
     const char *how = clt_onnx_text(c, "auto_pad", "NOTSET");
-    const clt_onnx_attribute *pads = clt_onnx_attribute_of(c->node, "pads");
+    const clt_onnx_attribute *pads = clt_onnx_attribute_of(c->node, "pads", CLT_ONNX_A_INTS);
     bool upper = !strcmp(how, "SAME_UPPER"), lower = !strcmp(how, "SAME_LOWER"), given = !strcmp(how, "NOTSET") || !*how;
     if (!upper && !lower && !given && strcmp(how, "VALID")) return clt_fail(CLT_E_UNSUPPORTED, "auto_pad %.40s", how);
     if (given && pads && pads->n != 2 * (size_t)w->dims) return clt_fail(CLT_E_FORMAT, "pads has %zu numbers, not %d", pads->n, 2 * w->dims);
@@ -133,7 +133,7 @@ static clt_status read_pool(clt_onnx_call *c, clt_tensor **x, window *w) {
     CLT_TRY(clt_onnx_float(c, 0, x));
     w->dims = (*x)->shape.rank - 2;
     if (w->dims < 1 || w->dims > 2) return clt_fail(CLT_E_UNSUPPORTED, "a pool of %d dimensions", w->dims);
-    if (!clt_onnx_attribute_of(c->node, "kernel_shape")) return clt_fail(CLT_E_FORMAT, "it has no kernel_shape");
+    if (!clt_onnx_attribute_of(c->node, "kernel_shape", CLT_ONNX_A_INTS)) return clt_fail(CLT_E_FORMAT, "it has no kernel_shape");
     CLT_TRY(read_numbers(c, "kernel_shape", w->dims, 1, w->kernel));
     CLT_TRY(read_numbers(c, "strides", w->dims, 1, w->stride));
     CLT_TRY(read_numbers(c, "dilations", w->dims, 1, w->dilation));

@@ -25,7 +25,7 @@ static clt_status map_reshape(clt_onnx_call *c, clt_tensor **out) {
         if (number && list.at[d] < -1) return clt_fail(CLT_E_SHAPE, "a dimension of %lld", (long long)list.at[d]);
         if (number && list.at[d] == 0 && keeps_zero) return clt_fail(CLT_E_UNSUPPORTED, "a dimension of 0");
         if (number && list.at[d] == 0 && d >= extent.rank) return clt_fail(CLT_E_SHAPE, "dimension %d is to be kept, of %d", d, extent.rank);
-        shape.dims[d] = clt_onnx_dimension(&list, d);
+        shape.dims[d] = list.at[d];
         n_open += shape.dims[d] == -1;
         named |= !number || (list.at[d] == 0 && !is_number(extent.dims[d]));
     }
@@ -62,7 +62,7 @@ static clt_status map_flatten(clt_onnx_call *c, clt_tensor **out) {
 
 static clt_status map_transpose(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *x;
-    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, "perm");
+    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, "perm", CLT_ONNX_A_INTS);
     int order[CLT_MAX_RANK];
     CLT_TRY(clt_onnx_any(c, 0, &x));
     if (a && a->n != (size_t)x->shape.rank) return clt_fail(CLT_E_SHAPE, "an order of %zu dimensions, of %d", a->n, x->shape.rank);
@@ -77,7 +77,7 @@ static clt_status map_transpose(clt_onnx_call *c, clt_tensor **out) {
 
 static clt_status map_unsqueeze(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *x;
-    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, "axes");
+    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, "axes", CLT_ONNX_A_INTS);
     const clt_literal *list = NULL;
     int axes[CLT_MAX_RANK], n;
     CLT_TRY(clt_onnx_any(c, 0, &x));
@@ -122,7 +122,7 @@ static clt_status map_concat(clt_onnx_call *c, clt_tensor **out) {
 }
 
 static clt_status list_of(clt_onnx_call *c, const char *name, size_t i, clt_onnx_list *list) {
-    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, name);
+    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, name, CLT_ONNX_A_INTS);
     if (!a) return clt_onnx_list_of(c, i, list);
     if (a->n > CLT_MAX_RANK) return clt_fail(CLT_E_SHAPE, "%zu %s", a->n, name);
     *list = (clt_onnx_list){.n = (int)a->n};
@@ -135,9 +135,9 @@ static clt_status list_of(clt_onnx_call *c, const char *name, size_t i, clt_onnx
 static clt_status bound_of(const clt_onnx_list *list, int k, int64_t extent, int64_t size, bool is_stop, int64_t *bound) {
     int64_t at = list->at[k];
     bool number = is_number(extent);
-    bool follows = list->kinds[k] != CLT_ONNX_NUMBER && list->kinds[k] != CLT_ONNX_OPEN;
-    if (is_stop && follows && clt_onnx_dimension(list, k) == extent) at = INT64_MAX;
-    else if (list->kinds[k] == CLT_ONNX_LENGTH && is_stop) return *bound = CLT_LENGTH + at, CLT_OK;
+    bool follows = list->kinds[k] == CLT_ONNX_FOLLOWS;
+    if (is_stop && follows && at == extent) at = INT64_MAX;
+    else if (is_stop && follows && clt_dim_is_length(at)) return *bound = at, CLT_OK;
     else if (list->kinds[k] != CLT_ONNX_NUMBER) return clt_fail(CLT_E_UNSUPPORTED, "bounds that follow the batch or the length");
     if (number) {
         if (at < 0) at = CLT_MAX(at + size, 0);
@@ -184,7 +184,7 @@ static clt_status take_part(int64_t size, int64_t whole, int64_t *done) {
 
 static clt_status map_split(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *x;
-    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, "split");
+    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, "split", CLT_ONNX_A_INTS);
     const clt_literal *known = NULL;
     int axis;
     int64_t n = (int64_t)c->node->n_outputs, *sizes;
@@ -256,7 +256,7 @@ static clt_status map_sequence_at(clt_onnx_call *c, clt_tensor **out) {
 static clt_status map_pad(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *x;
     clt_shape pads = {0};
-    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, "pads");
+    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, "pads", CLT_ONNX_A_INTS);
     const clt_literal *known = NULL;
     int axes[CLT_MAX_RANK], n;
     int64_t before[CLT_MAX_RANK] = {0}, after[CLT_MAX_RANK] = {0};
@@ -301,7 +301,7 @@ static clt_status map_expand(clt_onnx_call *c, clt_tensor **out) {
         if (list.kinds[d - more] == CLT_ONNX_OPEN) return clt_fail(CLT_E_UNSUPPORTED, "a size that follows the batch in a way that is not known");
         bool number = list.kinds[d - more] == CLT_ONNX_NUMBER;
         if (number && list.at[d - more] < 1) return clt_fail(CLT_E_UNSUPPORTED, "a size of %lld", (long long)list.at[d - more]);
-        shape.dims[d] = number && list.at[d - more] == 1 && own ? -1 : clt_onnx_dimension(&list, d - more);
+        shape.dims[d] = number && list.at[d - more] == 1 && own ? -1 : list.at[d - more];
     }
     out[0] = clt_expand(x, shape);
     c->out_type = clt_onnx_type_of(c, 0);
@@ -312,7 +312,7 @@ static clt_status map_expand(clt_onnx_call *c, clt_tensor **out) {
 static clt_status map_constant_of_shape(clt_onnx_call *c, clt_tensor **out) {
     clt_onnx_list list;
     clt_shape shape = {0};
-    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, "value");
+    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, "value", CLT_ONNX_A_TENSOR);
     clt_literal *value;
     CLT_TRY(clt_onnx_list_of(c, 0, &list));
     if (a && a->tensor) CLT_TRY(clt_literal_of_tensor(&c->onnx->build, &c->onnx->file, a->tensor, &value));
@@ -323,7 +323,7 @@ static clt_status map_constant_of_shape(clt_onnx_call *c, clt_tensor **out) {
         value->shape.dims[d] = 1;
         if (list.kinds[d] == CLT_ONNX_OPEN) return clt_fail(CLT_E_UNSUPPORTED, "a size that follows the batch in a way that is not known");
         if (list.kinds[d] == CLT_ONNX_NUMBER && list.at[d] < 1) return clt_fail(CLT_E_UNSUPPORTED, "a size of %lld", (long long)list.at[d]);
-        shape.dims[d] = clt_onnx_dimension(&list, d);
+        shape.dims[d] = list.at[d];
     }
     shape.rank = list.n;
     clt_tensor *one;
@@ -353,7 +353,7 @@ static clt_status map_tile(clt_onnx_call *c, clt_tensor **out) {
 
 /* Those that are too large for literals. */
 static clt_status map_constant(clt_onnx_call *c, clt_tensor **out) {
-    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, "value");
+    const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, "value", CLT_ONNX_A_TENSOR);
     if (!a || !a->tensor) return clt_fail(CLT_E_UNSUPPORTED, "a list of more than %d numbers", CLT_ONNX_MOST_LITERAL);
     c->out_type = a->tensor->type;
     return clt_onnx_constant_stored(c, a->tensor, &out[0]);

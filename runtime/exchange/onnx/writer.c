@@ -84,23 +84,29 @@ const char *clt_onnx_put_whole(clt_onnx_writer *w, int64_t value) {
     return clt_onnx_put_list(w, &value, 1);
 }
 
+/* A dimension of a value, i64 [1]. */
+static const char *put_dimension_of(clt_onnx_writer *w, const char *value, int d) {
+    clt_onnx_put_int(w, "start", d);
+    clt_onnx_put_int(w, "end", d + 1);
+    return CLT_ONNX_PUT(w, "Shape", NULL, value);
+}
+
 /* The batch or the length, i64 [1]. */
 static const char *size_of(clt_onnx_writer *w, int which) {
     const clt_tensor *input = w->sized[which];
-    int axis = which == CLT_SIZE_BATCH || !input ? 0 : input->length_axis;
     if (w->sizes[which]) return w->sizes[which];
     if (!input) {
         clt_onnx_writer_fail(w, clt_fail(CLT_E_UNSUPPORTED, "the %s is part of a shape, but no input of the network tells it", which == CLT_SIZE_BATCH ? "batch" : "length"));
         return "";
     }
-    clt_onnx_put_int(w, "start", axis);
-    clt_onnx_put_int(w, "end", axis + 1);
-    return w->sizes[which] = CLT_ONNX_PUT(w, "Shape", NULL, input->name);
+    return w->sizes[which] = put_dimension_of(w, input->name, which == CLT_SIZE_BATCH ? 0 : input->length_axis);
 }
 
 /* One dimension, i64 [1]. */
-static const char *put_dimension(clt_onnx_writer *w, int64_t dim, int64_t each) {
+static const char *put_dimension(clt_onnx_writer *w, int64_t dim, int64_t each, const char *x) {
+    int k;
     if (each > 0) return CLT_ONNX_PUT(w, "Mul", NULL, size_of(w, CLT_SIZE_BATCH), clt_onnx_put_whole(w, each));
+    if (clt_dim_is_of(dim, &k)) return put_dimension_of(w, x, k);
     if (dim == CLT_BATCH) return size_of(w, CLT_SIZE_BATCH);
     clt_multiple m = {.of_length = true, .times = 1, .more = dim - CLT_LENGTH};
     if (!clt_dim_is_length(dim) && !clt_dim_multiple(dim, &m)) return clt_onnx_put_whole(w, dim);
@@ -110,12 +116,12 @@ static const char *put_dimension(clt_onnx_writer *w, int64_t dim, int64_t each) 
     return m.of_batch && m.of_length ? CLT_ONNX_PUT(w, "Mul", NULL, size, size_of(w, CLT_SIZE_BATCH)) : size;
 }
 
-const char *clt_onnx_put_shape(clt_onnx_writer *w, const clt_shape *shape, int64_t each) {
+const char *clt_onnx_put_shape(clt_onnx_writer *w, const clt_shape *shape, int64_t each, const char *x) {
     const char *dims[CLT_MAX_RANK];
     bool known = each == 0;
     for (int d = 0; d < shape->rank; d++) known &= shape->dims[d] >= -1;
     if (known) return clt_onnx_put_list(w, shape->dims, shape->rank);
-    for (int d = 0; d < shape->rank; d++) dims[d] = put_dimension(w, shape->dims[d], d == 0 ? each : 0);
+    for (int d = 0; d < shape->rank; d++) dims[d] = put_dimension(w, shape->dims[d], d == 0 ? each : 0, x);
     if (shape->rank == 1) return dims[0];
     clt_onnx_put_int(w, "axis", 0);
     return clt_onnx_put(w, "Concat", NULL, dims, shape->rank);

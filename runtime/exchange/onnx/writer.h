@@ -9,6 +9,8 @@
 #include "runtime/exchange/onnx/model.h"
 #include "runtime/graph/graph.h"
 
+enum { CLT_SIZE_BATCH, CLT_SIZE_LENGTH, CLT_SIZES };
+
 typedef struct clt_onnx_writer {
     const clt_graph *graph;
     clt_arena arena;      /* of names */
@@ -42,8 +44,9 @@ const char *clt_onnx_put(clt_onnx_writer *w, const char *op, const char *y, cons
 const char *clt_onnx_put_scalar(clt_onnx_writer *w, float value);
 const char *clt_onnx_put_list(clt_onnx_writer *w, const int64_t *values, int n);
 const char *clt_onnx_put_whole(clt_onnx_writer *w, int64_t value); /* i64 [1] */
-/* A shape as an op takes it, i64 [rank]: numbers, -1, CLT_BATCH, and CLT_LENGTH with what is added to it. `each` above 0: dimension 0 is as many times the batch. */
-const char *clt_onnx_put_shape(clt_onnx_writer *w, const clt_shape *shape, int64_t each);
+/* A shape as an op takes it, i64 [rank]: numbers, -1, CLT_BATCH, and CLT_LENGTH with what is added to it. `each` above 0: dimension 0 is as many times the batch.
+ * `x`: the value whose dimensions CLT_DIM_OF tells; NULL: none. */
+const char *clt_onnx_put_shape(clt_onnx_writer *w, const clt_shape *shape, int64_t each, const char *x);
 const char *clt_onnx_put_cast(clt_onnx_writer *w, const char *y, const char *x, clt_onnx_type type);
 
 /* 0: it has none. */

@@ -1,0 +1,78 @@
+/* Dropout: as an op, and as exporters write what was done in place: x times (u < p) / p, of u from 0 to 1. */
+#include <math.h>
+#include <string.h>
+
+#include "runtime/exchange/onnx/onnx.h"
+#include "runtime/ops/ops.h"
+
+struct clt_onnx_drawn {
+    clt_tensor *like; /* it has its shape */
+    float chance;     /* of being `scale`, else 0; 0: it is uniform from 0 to 1 */
+    float scale;
+};
+
+static clt_status map_dropout(clt_onnx_call *c, clt_tensor **out) {
+    clt_tensor *x;
+    float ratio = clt_onnx_float_attribute(c, "ratio", 0.5f);
+    CLT_TRY(clt_onnx_float(c, 0, &x));
+    CLT_TRY(clt_onnx_known_float(c, 1, ratio, &ratio));
+    if (clt_onnx_is_wanted(c, 1)) return clt_fail(CLT_E_UNSUPPORTED, "its mask is an output");
+    if (!(ratio >= 0 && ratio < 1)) return clt_fail(CLT_E_UNSUPPORTED, "a ratio of %g", (double)ratio);
+    out[0] = ratio == 0 ? x : clt_dropout(x, ratio);
+    return CLT_OK;
+}
+
+/* The node's output, which has no tensor. */
+static clt_status draw(clt_onnx_call *c, clt_onnx_drawn drawn, int64_t type) {
+    clt_onnx_value *value = clt_onnx_value_at(c->onnx, c->out[0]);
+    if (!value) return clt_fail(CLT_E_FORMAT, "output 0 is missing");
+    CLT_TRY(clt_arena_take(&c->onnx->build, 1, sizeof *value->drawn, &value->drawn));
+    *value->drawn = drawn;
+    c->out_type = type;
+    return CLT_OK;
+}
+
+static clt_status map_uniform(clt_onnx_call *c, clt_tensor **out) {
+    clt_onnx_drawn drawn = {.scale = 1};
+    float low = clt_onnx_float_attribute(c, "low", 0), high = clt_onnx_float_attribute(c, "high", 1);
+    (void)out;
+    CLT_TRY(clt_onnx_any(c, 0, &drawn.like));
+    if (low != 0 || high != 1) return clt_fail(CLT_E_UNSUPPORTED, "from %g to %g", (double)low, (double)high);
+    return draw(c, drawn, CLT_ONNX_FLOAT);
+}
+
+/* x times what was drawn, scaled so that the mean stays. */
+static clt_status drop(clt_onnx_call *c, size_t i, const clt_onnx_drawn *drawn, clt_tensor **y) {
+    clt_tensor *x;
+    CLT_TRY(clt_onnx_float(c, i, &x));
+    if (!(drawn->chance > 0) || fabsf(drawn->scale * drawn->chance - 1) > 1e-5f) return clt_fail(CLT_E_UNSUPPORTED, "random values that are not those of dropout");
+    bool whole = clt_shape_equal(&x->shape, &drawn->like->shape); /* else one a channel, or such */
+    clt_tensor *kept = whole ? x : clt_expand(clt_fill(c->graph, (clt_shape){0}, 1), clt_tensor_extent(drawn->like));
+    if (drawn->chance < 1) kept = clt_dropout(kept, 1 - drawn->chance);
+    *y = whole ? kept : clt_mul(x, kept);
+    return CLT_OK;
+}
+
+bool clt_onnx_reads_drawn(const clt_onnx_call *c) {
+    for (size_t i = 0; i < c->node->n_inputs; i++)
+        if (c->in[i] >= 0 && c->onnx->values[c->in[i]].drawn) return true;
+    return false;
+}
+
+clt_status clt_onnx_map_drawn(clt_onnx_call *c, clt_tensor **out) {
+    const char *op = c->node->op;
+    const clt_onnx_value *first = clt_onnx_value_at(c->onnx, c->in[0]), *second = c->node->n_inputs > 1 ? clt_onnx_value_at(c->onnx, c->in[1]) : NULL;
+    const clt_onnx_drawn *drawn = first ? first->drawn : NULL;
+    bool is_mul = !strcmp(op, "Mul"), is_cast = !strcmp(op, "Cast") || !strcmp(op, "CastLike");
+    if (is_mul && second && second->drawn && !drawn) return drop(c, 0, second->drawn, out);
+    if (is_mul && drawn && second && !second->drawn) return drop(c, 1, drawn, out);
+    if (drawn && is_cast) return draw(c, *drawn, CLT_ONNX_FLOAT);
+    clt_onnx_drawn next = drawn ? *drawn : (clt_onnx_drawn){0};
+    float number = 0;
+    if (drawn && clt_onnx_has(c, 1)) CLT_TRY(clt_onnx_known_float(c, 1, 0, &number));
+    if (!strcmp(op, "Less") && next.scale > 0 && next.chance == 0 && number > 0 && number <= 1) return next.chance = number, draw(c, next, CLT_ONNX_BOOL);
+    if (!strcmp(op, "Div") && next.chance > 0 && number > 0) return next.scale /= number, draw(c, next, CLT_ONNX_FLOAT);
+    return clt_fail(CLT_E_UNSUPPORTED, "it reads random values, of which only dropout is known");
+}
+
+const clt_onnx_rule clt_onnx_dropout_rules[] = {{"Dropout", map_dropout}, {"RandomUniformLike", map_uniform}, {0}};
