@@ -151,6 +151,29 @@ static void tuples_choose_rows(void **state) {
     destroy(b);
 }
 
+/* Places of all samples in one row, of which those of the first sample are told from the end: -5 + at, of at as data. */
+static void computed_places_count_from_the_end(void **state) {
+    (void)state;
+    float x[MOST * PLACES], y[MOST];
+    const int32_t at[MOST] = {4, 0, 2, 2, 3, 1, 4};
+    network n = network_of(0);
+    add_info(&n, 11, "at", CLT_ONNX_INT64, CLT_SHAPE(-1));
+    add_list(&n, "places", (int64_t[]){PLACES}, 1);
+    NODE(&n, "Reshape", "flat", "x", "all");
+    NODE(&n, "Mul", "first", "rows", "places");
+    NODE(&n, "Sub", "from the end", "at", "places");
+    NODE(&n, "Add", "indices", "first", "from the end");
+    NODE(&n, "Gather", "y", "flat", "indices");
+    add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1));
+    built b = build(&n);
+    for (int samples = 1; samples <= MOST; samples += 2) {
+        for (int i = 0; i < samples * PLACES; i++) x[i] = value_of(i);
+        predict(&b, samples, x, at, CLT_SHAPE(0), y, (size_t)samples);
+        for (int i = 0; i < samples; i++) assert_true(y[i] == x[((i - 1 + samples) % samples) * PLACES + at[i]]);
+    }
+    destroy(b);
+}
+
 /* As types of tokens are looked up: a list of integers that all samples share, of values that no f32 has. */
 static void integers_are_gathered(void **state) {
     (void)state;
@@ -264,6 +287,7 @@ int main(void) {
         cmocka_unit_test(places_in_order_are_a_view),
         cmocka_unit_test(numbers_of_samples_are_counted),
         cmocka_unit_test(tuples_choose_rows),
+        cmocka_unit_test(computed_places_count_from_the_end),
         cmocka_unit_test(integers_are_gathered),
         cmocka_unit_test(steps_follow_the_length),
         cmocka_unit_test(later_samples_are_looked_at),

@@ -345,14 +345,25 @@ clt_status clt_onnx_statistics(clt_onnx_call *c, size_t i, clt_tensor **tensor, 
     return CLT_OK;
 }
 
-clt_status clt_onnx_from_start(clt_onnx_call *c, clt_tensor **indices, int64_t n) {
-    enum { EXACT = 1 << 24 }; /* whole numbers of f32 */
+/* A dimension as an i32 scalar: the last of ones that are counted, where it is no number. */
+static clt_status count_of(clt_onnx_call *c, int64_t dim, clt_tensor **count) {
+    int32_t number = dim < 0 ? 1 : (int32_t)dim;
+    if (dim > INT32_MAX) return clt_fail(CLT_E_RANGE, "more places than an i32 counts");
+    CLT_TRY(clt_onnx_constant_array(c, &(clt_array){CLT_I32, {0}, &number}, count));
+    if (dim < 0) *count = clt_squeeze(clt_slice(clt_cumsum(clt_expand(*count, CLT_SHAPE(dim)), 0), 0, -1, INT64_MAX, 1), 0);
+    return CLT_OK;
+}
+
+clt_status clt_onnx_from_start(clt_onnx_call *c, clt_tensor **indices, int64_t dim) {
     const clt_tensor *source = *indices;
+    clt_tensor *n;
+    int32_t zero = 0;
     while (clt_tensor_valid(source) && source->kind == CLT_NODE_OP && source->op->is_view) source = source->inputs[0];
-    if (!clt_tensor_valid(source) || clt_tensor_is_leaf(source) || (*indices)->dtype != CLT_I32) return CLT_OK;
-    if (n > EXACT) return clt_fail(CLT_E_UNSUPPORTED, "computed indices of %lld places", (long long)n);
-    clt_tensor *at = clt_cast(*indices, CLT_F32), *zero = clt_fill(c->graph, (clt_shape){0}, 0);
-    *indices = clt_cast(clt_where(clt_less(at, zero), clt_add_scalar(at, (float)n), at), CLT_I32);
+    if (dim == -1 || !clt_tensor_valid(source) || clt_tensor_is_leaf(source) || (*indices)->dtype != CLT_I32) return CLT_OK;
+    CLT_TRY(count_of(c, dim, &n));
+    clt_tensor *none;
+    CLT_TRY(clt_onnx_constant_array(c, &(clt_array){CLT_I32, {0}, &zero}, &none));
+    *indices = clt_add(*indices, clt_mul(n, clt_cast(clt_less(*indices, none), CLT_I32)));
     return clt_graph_status(c->graph);
 }
 

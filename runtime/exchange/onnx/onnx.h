@@ -169,9 +169,9 @@ bool clt_onnx_is_scalar(clt_onnx_call *c, size_t i, float *value);
 /* Axes from an attribute, or else from input i, from 0 up; *n is -1 where there are none. */
 clt_status clt_onnx_axes(clt_onnx_call *c, const char *name, size_t i, int rank, int axes[CLT_MAX_RANK], int *n);
 
-/* Indices into n places that are computed may count from the end. Those of an input are left as they are: each batch is checked, and they must count
- * from the start. */
-clt_status clt_onnx_from_start(clt_onnx_call *c, clt_tensor **indices, int64_t n);
+/* Indices that are computed may count from the end of a dimension, which may follow the batch or the length. Those of an input are left as they are: each
+ * batch is checked, and they must count from the start. */
+clt_status clt_onnx_from_start(clt_onnx_call *c, clt_tensor **indices, int64_t dim);
 
 /* With an axis in another place; the others keep their order. */
 clt_tensor *clt_onnx_move_axis(clt_tensor *x, int from, int to);

@@ -146,7 +146,7 @@ static clt_status map_gather(clt_onnx_call *c, clt_tensor **out) {
         out[0] = clt_squeeze(clt_slice(x, axis, place, place == -1 ? INT64_MAX : place + 1, 1), axis);
         return CLT_OK;
     }
-    if (clt_tensor_extent(x).dims[axis] == x->shape.dims[axis]) CLT_TRY(clt_onnx_from_start(c, &indices, x->shape.dims[axis]));
+    CLT_TRY(clt_onnx_from_start(c, &indices, clt_tensor_extent(x).dims[axis]));
     if (indices->dtype != CLT_I32) return clt_fail(CLT_E_UNSUPPORTED, "by %s", clt_dtype_name(indices->dtype));
     return gather(x, axis, indices, out);
 }
@@ -163,7 +163,7 @@ static clt_status places_of(clt_onnx_call *c, const clt_tensor *x, clt_tensor *t
         clt_tensor *at = clt_squeeze(clt_slice(tuples, last, k, k + 1, 1), last), *times;
         bool number = extent.dims[k] == x->shape.dims[k];
         if (k > 0 && !number) return clt_fail(CLT_E_UNSUPPORTED, "by dimension %lld, which follows the batch or the length", (long long)k);
-        if (number) CLT_TRY(clt_onnx_from_start(c, &at, x->shape.dims[k]));
+        CLT_TRY(clt_onnx_from_start(c, &at, extent.dims[k]));
         if (stride > INT32_MAX / x->shape.dims[k]) return clt_fail(CLT_E_RANGE, "more places than an i32 counts");
         CLT_TRY(clt_onnx_constant_array(c, &(clt_array){CLT_I32, {0}, &(int32_t){(int32_t)stride}}, &times));
         at = stride == 1 ? at : clt_mul(at, times);
