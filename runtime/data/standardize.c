@@ -44,11 +44,21 @@ static void measure_variance(clt_moments *m, const groups *of) {
     for (size_t g = 0; g < m->n; g++) m->deviation[g] /= (double)of->samples * (double)of->plane;
 }
 
+/* Names the first value of group g of n that is not finite. */
+static clt_status fail_group(const groups *of, size_t n, size_t g) {
+    const char *what = of->plane > 1 ? "channel" : "element";
+    for (int64_t i = 0; i < of->samples; i++)
+        for (size_t p = 0; p < of->plane; p++) {
+            double value = clt_field_number(of->field, ((size_t)i * n + g) * of->plane + p);
+            if (!isfinite(value)) return clt_fail(CLT_E_RANGE, "standardize: sample %lld, %s %zu of field %d: %g is not a finite number", (long long)i, what, g, of->index, value);
+        }
+    return clt_fail(CLT_E_RANGE, "standardize: %s %zu of field %d has values that are too large", what, g, of->index);
+}
+
 static clt_status take_roots(clt_moments *m, const groups *of) {
     for (size_t g = 0; g < m->n; g++) {
         double deviation = sqrt(m->deviation[g]);
-        if (!isfinite(m->mean[g]) || !isfinite(deviation))
-            return clt_fail(CLT_E_RANGE, "standardize: %s %zu of field %d has values that are not finite", of->plane > 1 ? "channel" : "element", g, of->index);
+        if (!isfinite(m->mean[g]) || !isfinite(deviation)) return fail_group(of, m->n, g);
         /* Less is the sums' rounding. */
         m->deviation[g] = deviation > 1e-12 * fabs(m->mean[g]) ? deviation : 1;
     }
