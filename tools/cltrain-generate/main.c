@@ -14,6 +14,7 @@
 #include "tools/common/message.h"
 #include "tools/common/numbers.h"
 #include "tools/common/streams.h"
+#include "tools/survey/look.h"
 
 const char program_name[] = PROGRAM;
 
@@ -197,6 +198,8 @@ int main(int argc, char **argv) {
         else printf(PROGRAM " %s\n", clt_version());
         return fflush(stdout) ? run_error("stdout cannot be written") : 0;
     }
+    code = look_for_devices(argv);
+    if (code) return code;
     run r = {.given = &given};
     code = go(&r);
     clt_predictor_destroy(r.predictor);

@@ -14,6 +14,7 @@
 #include "model_file.h"
 #include "tools/common/message.h"
 #include "tools/common/streams.h"
+#include "tools/survey/look.h"
 #include "options.h"
 #include "predict.h"
 #include "recipe.h"
@@ -127,6 +128,8 @@ int main(int argc, char **argv) {
     int code = options_parse(&given, argc, argv);
     if (code) return code;
     message_start(given.quiet ? -1 : given.verbose);
+    if (!given.help && !given.version) code = look_for_devices(argv);
+    if (code) return code;
     if (given.list_devices) return devices_print(given.json);
     if (!given.help && !given.version) return given.predict || given.test ? predict_run(&given) : train(&given);
     if (given.help) options_print_help(stdout);

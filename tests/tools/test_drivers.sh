@@ -1,0 +1,48 @@
+#!/bin/sh
+# cltrain-train beside drivers that crash, hang or end the process: it trains on the good ones, and says which are left out.
+#
+#     test_drivers.sh PROGRAM BUILD
+program=$1
+build=$2
+name=drivers
+. "$(dirname "$0")/common.sh"
+
+vendors=$folder/vendors
+mkdir "$vendors" "$folder/tmp"
+cp /etc/OpenCL/vendors/*.icd "$vendors" 2>/dev/null
+export OCL_ICD_VENDORS="$vendors"
+"$program" --list-devices >"$folder/plain" 2>"$err" || exit 77 # no device here
+
+warns() {
+    grep -qF -- "$1" "$err" || fail "stderr does not say '$1'"
+}
+
+for fault in crash load leave hang; do
+    echo "$build/libfake_icd_$fault.so" >"$vendors/z$fault.icd"
+    TMPDIR="$folder/tmp" "$program" --list-devices >"$out" 2>"$err" || fail "beside a driver that does $fault it gave $?"
+    warns "the OpenCL driver z$fault.icd is left out: "
+    grep -v "not for stdout" "$out" | cmp -s - "$folder/plain" || fail "other devices are listed beside one that does $fault"
+    [ -z "$(ls "$folder/tmp")" ] || fail "a folder is left behind"
+    rm "$vendors/z$fault.icd"
+done
+for fault in crash load leave; do echo "$build/libfake_icd_$fault.so" >"$vendors/z$fault.icd"; done
+expect 0 "zcrash.icd is left out: crashed: while it was loaded and asked for devices: ended by signal 11" mlp --data digits --epochs 1
+warns "zload.icd is left out: crashed"
+warns "zleave.icd is left out: crashed"
+says "accuracy"
+CLTRAIN_DRIVERS=ask expect 0 "zcrash.icd is left out" --list-devices
+
+# None is left.
+rm "$vendors"/*.icd
+for fault in crash empty; do echo "$build/libfake_icd_$fault.so" >"$vendors/z$fault.icd"; done
+expect 1 "zcrash.icd: crashed: while it was loaded" --list-devices
+warns "no OpenCL device: none of the 2 drivers in $vendors has one"
+
+# A cache that cannot be written.
+if ls /etc/OpenCL/vendors/pocl*.icd >/dev/null 2>&1; then
+    rm "$vendors"/*.icd
+    cp /etc/OpenCL/vendors/pocl*.icd "$vendors"
+    : >"$folder/file"
+    POCL_CACHE_DIR="$folder/file/a/b" expect 1 "PoCL cannot write its cache" mlp --data digits --epochs 1
+fi
+[ $failures -eq 0 ]

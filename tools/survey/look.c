@@ -1,0 +1,132 @@
+#define _DEFAULT_SOURCE /* mkdtemp, symlink */
+#include "tools/survey/look.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/common/message.h"
+#include "tools/survey/survey.h"
+
+enum { LOOK_SECONDS = 5, ASK_SECONDS = 10 };
+
+static const char variable[] = "CLTRAIN_DRIVERS";
+
+extern char **environ;
+
+/* ---- in this process ---- */
+
+static volatile sig_atomic_t looking;
+static char **arguments;
+
+/* Of what may be called in a handler alone. */
+static void begin_anew(void) {
+    looking = 0;
+    alarm(0);
+    execve("/proc/self/exe", arguments, environ);
+    _exit(EXIT_FAILED);
+}
+
+static void on_signal(int number) {
+    if (looking) begin_anew();
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static void on_exit_within(void) {
+    if (looking) begin_anew();
+}
+
+/* Drivers may have handlers of their own by now. */
+static void give_back(int number, const struct sigaction *kept) {
+    struct sigaction now;
+    if (sigaction(number, NULL, &now) == 0 && now.sa_handler == on_signal) sigaction(number, kept, NULL);
+}
+
+static size_t enumerate(void) {
+    clt_device_info *infos = NULL;
+    size_t count = 0;
+    clt_device_enumerate(&infos, &count);
+    clt_device_infos_free(infos);
+    return count;
+}
+
+static size_t look(char **argv) {
+    static const int numbers[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGALRM};
+    enum { NUMBERS = sizeof numbers / sizeof numbers[0] };
+    struct sigaction kept[NUMBERS], own = {.sa_handler = on_signal, .sa_flags = SA_NODEFER};
+    sigemptyset(&own.sa_mask);
+    arguments = argv;
+    atexit(on_exit_within);
+    setenv(variable, "ask", 1);
+    for (int i = 0; i < NUMBERS; i++) sigaction(numbers[i], &own, &kept[i]);
+    looking = 1;
+    alarm(LOOK_SECONDS);
+    size_t count = enumerate();
+    alarm(0);
+    looking = 0;
+    for (int i = 0; i < NUMBERS; i++) give_back(numbers[i], &kept[i]);
+    unsetenv(variable);
+    return count;
+}
+
+/* ---- in a child each ---- */
+
+static bool fails(const survey_driver *row) {
+    return strcmp(row->status, "ok") && strcmp(row->status, "unsupported");
+}
+
+/* From now on the loader sees the other drivers alone: it reads a folder of links to them once. */
+static int leave_out(const survey *s) {
+    char folder[4096], link[4608];
+    const char *above = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%.4000s/cltrain-drivers-XXXXXX", above && *above ? above : "/tmp");
+    if (!mkdtemp(folder)) return run_error("no folder for the drivers that are left can be made: %s", folder);
+    for (int i = 0; i < s->n_drivers; i++) {
+        snprintf(link, sizeof link, "%s/%d.icd", folder, i);
+        if (fails(&s->driver_rows[i])) warning("the OpenCL driver %s is left out: %s: %s", s->drivers[i].name, s->driver_rows[i].status, s->driver_rows[i].reason);
+        else if (symlink(s->drivers[i].vendors, link)) warning("%s: no link can be made", link);
+    }
+    setenv("OCL_ICD_VENDORS", folder, 1);
+    unsetenv("OPENCL_VENDOR_PATH");
+    unsetenv("OCL_ICD_FILENAMES");
+    enumerate();
+    for (int i = 0; i < s->n_drivers; i++) {
+        snprintf(link, sizeof link, "%s/%d.icd", folder, i);
+        unlink(link);
+    }
+    rmdir(folder);
+    return 0;
+}
+
+static int ask(void) {
+    survey s;
+    bool any = false;
+    unsetenv(variable);
+    int code = survey_run(&s, false, ASK_SECONDS);
+    if (!code) code = survey_require_devices(&s);
+    for (int i = 0; !code && i < s.n_drivers; i++) any |= fails(&s.driver_rows[i]);
+    if (any) code = leave_out(&s);
+    survey_free(&s);
+    return code;
+}
+
+/* What keeps devices away; who wants one tells that there is none. */
+static void tell_hints(void) {
+    driver *drivers;
+    char where[4096], hint[256];
+    int n = drivers_find(&drivers, where);
+    for (int i = 0; i < n; i++)
+        if (driver_hint(&drivers[i], hint)) warning("%s: %s", drivers[i].name, hint);
+    if (n >= 0) free(drivers);
+}
+
+int look_for_devices(char **argv) {
+    const char *how = getenv(variable);
+    if (how && !strcmp(how, "ask")) return ask();
+    if (!look(argv)) tell_hints();
+    return 0;
+}
