@@ -406,6 +406,10 @@ interrupt() {
 # A shell starts background jobs with SIGINT ignored; the program catches it all the same.
 interrupt INT 130
 interrupt TERM 143
+# Under nohup it stays ignored: the first bit of these.
+case $(awk '/^SigIgn/ { print $2 }' /proc/$$/status 2>/dev/null) in
+*[02468ace]) interrupt HUP 129 ;;
+esac
 expect 0 "Resumed" mlp --data digits --epochs 0 --resume "$folder/stopped"
 
 # ---- devices ----

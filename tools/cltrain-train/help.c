@@ -22,5 +22,5 @@ void options_print_help(FILE *file) {
     recipe_print(file);
     fprintf(file,
             "\nExit status: 0 done; 1 the run failed; 2 the command line makes no sense;\n"
-            "130 Ctrl-C, 143 SIGTERM: the step was finished, and saved if --save is given.\n");
+            "129 SIGHUP, 130 Ctrl-C, 143 SIGTERM: the step was finished, and saved if --save is given.\n");
 }

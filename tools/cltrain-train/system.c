@@ -20,10 +20,12 @@ static void note_signal(int number) {
 void signals_catch(void) {
     /* SA_RESETHAND: the second one finds the default action. SA_RESTART: reads and writes under
      * way, those of the OpenCL driver among them, are not cut short. */
-    struct sigaction action = {.sa_handler = note_signal, .sa_flags = SA_RESETHAND | SA_RESTART};
+    struct sigaction action = {.sa_handler = note_signal, .sa_flags = SA_RESETHAND | SA_RESTART}, hangup;
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    /* A terminal that was closed; nohup has it ignored. */
+    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, NULL);
 }
 
 int signals_caught(void) {
