@@ -68,18 +68,22 @@ static clt_status open_found(const clt_found_device *found, const clt_settings *
     return CLT_OK;
 }
 
-static clt_status find_and_open(const clt_settings *settings, char *texts, const char *by, clt_device **device) {
+static clt_status find_and_open(const clt_settings *settings, char *texts, bool by_environment, clt_device **device) {
     clt_found_device *found = NULL;
+    by_environment &= settings->device[0] != 0;
     size_t count, chosen = 0;
     char reason[256];
     clt_status status = clt_devices_find(&found, &count);
-    if (status == CLT_OK) status = clt_devices_select(found, count, settings->device, &chosen, reason);
+    if (status == CLT_OK) {
+        status = clt_devices_select(found, count, settings->device, &chosen, reason);
+        if (status < 0 && by_environment) clt_fail_context(status, "CLTRAIN_DEVICE: ");
+    }
     if (status < 0) clt_free(texts);
     else status = open_found(&found[chosen], settings, texts, device);
     if (status == CLT_OK)
         clt_log_message(CLT_LOG_INFO, "device %s (%s, driver %s) [%s]: %s%s", found[chosen].info.name,
                         found[chosen].info.platform, found[chosen].info.driver, found[chosen].info.id, reason,
-                        settings->device[0] ? by : "");
+                        by_environment ? " by CLTRAIN_DEVICE" : "");
     clt_free(found);
     return status;
 }
@@ -89,7 +93,7 @@ clt_status clt_device_open_with(clt_device **device, const clt_settings *given) 
     clt_settings settings;
     char *texts;
     CLT_TRY(clt_settings_resolve(given, &settings, &texts));
-    return find_and_open(&settings, texts, given && given->device ? "" : " by CLTRAIN_DEVICE", device);
+    return find_and_open(&settings, texts, !(given && given->device), device);
 }
 
 clt_status clt_device_open(clt_device **device, const char *selector) {

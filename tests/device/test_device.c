@@ -367,8 +367,24 @@ static void misspelt_names_are_refused(void **state) {
     }
 }
 
+/* Who chose the device that is not there. */
+static void selectors_of_the_environment_are_named(void **state) {
+    (void)state;
+    clt_device *device = NULL;
+    char kept[256] = "";
+    if (getenv("CLTRAIN_DEVICE")) snprintf(kept, sizeof kept, "%s", getenv("CLTRAIN_DEVICE"));
+    setenv("CLTRAIN_DEVICE", "nope", 1);
+    assert_status(clt_device_open(&device, NULL), CLT_E_NO_DEVICE);
+    assert_detail("CLTRAIN_DEVICE: device \"nope\" matches none");
+    assert_status(clt_device_open(&device, "no such"), CLT_E_NO_DEVICE);
+    assert_null(strstr(clt_error_detail(), "CLTRAIN_DEVICE"));
+    if (kept[0]) setenv("CLTRAIN_DEVICE", kept, 1);
+    else unsetenv("CLTRAIN_DEVICE");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(selectors_of_the_environment_are_named),
         cmocka_unit_test(selectors),
         cmocka_unit_test(unusable_devices),
         cmocka_unit_test(misspelt_names_are_refused),
