@@ -87,8 +87,13 @@ static void show_bar(const char *place, const char *figures, double fraction) {
     message_transient(line);
 }
 
+/* Four places behind the point, but for a loss that has run away. */
+static void loss_text(double loss, char text[32]) {
+    snprintf(text, 32, fabs(loss) < 1e6 ? "%.4f" : "%.4g", loss);
+}
+
 void progress_show(progress *p, int64_t epoch, int64_t step, int64_t skipped, double loss, double samples_per_second) {
-    char place[64], figures[160], left[32], without[48] = "";
+    char place[64], figures[160], left[32], told[32], without[48] = "";
     double now = now_seconds(), fraction = fraction_done(p, step);
     p->next_look = now + p->interval;
     if (message_quiet() || (!p->terminal && now < p->next_line)) return;
@@ -96,7 +101,8 @@ void progress_show(progress *p, int64_t epoch, int64_t step, int64_t skipped, do
     place_text(p, epoch, step, place, sizeof place);
     progress_time_text(seconds_left(p, step, now), left, sizeof left);
     if (skipped) snprintf(without, sizeof without, ", %lld skipped", (long long)skipped);
-    snprintf(figures, sizeof figures, " loss %.4f%s  %.*f samples/s  %s left", loss, without,
+    loss_text(loss, told);
+    snprintf(figures, sizeof figures, " loss %s%s  %.*f samples/s  %s left", told, without,
              samples_per_second < 100, samples_per_second, left);
     if (p->terminal) show_bar(place, figures, fraction);
     else message_line("%s %3.0f%% %s", place, floor(100 * fraction), figures);
@@ -104,11 +110,13 @@ void progress_show(progress *p, int64_t epoch, int64_t step, int64_t skipped, do
 
 static void metrics_text(const char *part, const clt_metrics *metrics, bool classification,
                          char *text, size_t bytes) {
+    char told[32];
     text[0] = '\0';
     if (metrics->samples == 0) return;
+    loss_text(metrics->loss, told);
     /* A regression's loss is its mean squared error. */
     if (classification)
-        snprintf(text, bytes, "  %sloss %.4f accuracy %.4f", part, metrics->loss, metrics->accuracy);
+        snprintf(text, bytes, "  %sloss %s accuracy %.4f", part, told, metrics->accuracy);
     else
         snprintf(text, bytes, "  %sloss %.6g", part, metrics->loss);
 }
