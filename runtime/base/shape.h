@@ -34,7 +34,7 @@ int64_t clt_multiple_size(clt_multiple m, int64_t batch, int64_t length); /* 0: 
 typedef struct clt_size_point {
     int64_t batch, length, dim;
 } clt_size_point;
-enum { CLT_MOST_POINTS = 17 };
+enum { CLT_MOST_POINTS = 29 };
 /* The multiple that up to CLT_MOST_POINTS points are on; false: they are on none, or it follows from too few. What follows the batch or the length is
  * seen at two others of it, and what follows both also where both are others. */
 bool clt_multiple_through(const clt_size_point *points, int n, clt_multiple *m);

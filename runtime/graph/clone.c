@@ -53,6 +53,8 @@ static clt_status copy_op(clt_graph *clone, const clt_tensor *node, clt_tensor *
     clt_free(inputs);
     CLT_TRY(clt_graph_status(clone));
     CLT_TRY(check_size_one(node, *copy));
+    CLT_TRY(clt_tensor_check_told(node, *copy));
+    for (int k = 0; k < node->op->more_outputs; k++) CLT_TRY(clt_tensor_check_told(node->outputs[k], (*copy)->outputs[k]));
     CLT_TRY(copy_name(node, *copy));
     for (int k = 0; k < node->op->more_outputs; k++) CLT_TRY(copy_name(node->outputs[k], (*copy)->outputs[k]));
     return CLT_OK;

@@ -123,14 +123,15 @@ static clt_status node_infer(clt_tensor *node) {
 
 /* ---- what follows the batch and the length ---- */
 
-/* Batches may grow, lengths shrink. Next to a size are some that show strides and pairs; batches of many, primes, show the smaller of two sizes, and sizes
- * where both differ show what follows one by a factor that follows the other. */
+/* Batches may grow, lengths shrink. Next to a size are some that show strides and pairs; parts of it are sizes of what takes blocks; few and very many
+ * show the smaller of two sizes, and sizes where both differ show what follows one by a factor that follows the other. */
 bool clt_graph_trial(const clt_graph *graph, int k, int64_t *batch, int64_t *length) {
-    int64_t b = graph->batch, l = graph->length, twice = b == 1 ? 3 : 2 * b;
-    const int64_t batches[CLT_TRIALS] = {b + 1, twice, b + 16, 1, 257, 65537, b, b, b, b, b, b, b, b, b + 1, twice};
-    const int64_t lengths[CLT_TRIALS] = {l, l, l, l, l, l, l - 1, l - 2, l - 3, l - 4, 3 * l / 4, l / 2, l / 4, 1, l - 1, l / 2};
-    *batch = b ? batches[k] : 0;
-    *length = l ? lengths[k] : 0;
+    int64_t b = graph->batch, l = graph->length, twice = b == 1 ? 3 : 2 * b, part = l - l / 3;
+    const int64_t sizes[CLT_TRIALS][2] = {{b + 1, l}, {twice, l}, {b + 16, l}, {b == 1 ? 5 : 3 * b, l}, {1, l}, {257, l}, {65537, l},
+                                          {b, l - 1}, {b, l - 2}, {b, l - 3}, {b, l - 4}, {b, l - 6}, {b, l - 8}, {b, l - l / 4}, {b, part}, {b, l / 3},
+                                          {b, l - l / 5}, {b, l - 2 * (l / 5)}, {b, l / 2}, {b, l / 4}, {b, l > 8 ? 8 : 0}, {b, l > 5 ? 5 : 0}, {b, l > 3 ? 3 : 0}, {b, l > 2 ? 2 : 0}, {b, 1}, {b + 1, l - 1}, {twice, l / 2}, {twice, part}};
+    *batch = b ? sizes[k][0] : 0;
+    *length = l ? sizes[k][1] : 0;
     return !l || *length > 0;
 }
 
@@ -147,12 +148,12 @@ static void exchange_shapes(clt_tensor *node, int k) {
     }
 }
 
-/* Infers once more, with operands of other sizes. What its shape rule refuses there, nobody knows. */
+/* Infers once more, with operands of other sizes, as in a clone. What its shape rule refuses there, nobody knows. */
 static void infer_at(clt_tensor *node, int k) {
     clt_tensor *results[1 + CLT_MORE_OUTPUTS] = {node};
     clt_shape shapes[1 + CLT_MORE_OUTPUTS];
-    clt_graph *graph = node->graph;
-    int64_t batch = graph->batch, length = graph->length, other_batch, other_length;
+    clt_graph *graph = node->graph, own = *graph;
+    int64_t other_batch, other_length;
     int n = 1 + node->op->more_outputs;
     bool known = clt_graph_trial(graph, k, &other_batch, &other_length);
     for (int i = 0; i < node->n_inputs; i++) known &= node->inputs[i]->other[k].rank >= 0;
@@ -164,9 +165,11 @@ static void infer_at(clt_tensor *node, int k) {
         exchange_shapes(node, k);
         graph->batch = other_batch;
         graph->length = other_length;
+        graph->origin = &own;
         known = node->op->infer(node) == CLT_OK;
-        graph->batch = batch;
-        graph->length = length;
+        graph->batch = own.batch;
+        graph->length = own.length;
+        graph->origin = NULL;
         exchange_shapes(node, k);
     }
     for (int r = 0; r < n; r++) {
@@ -299,7 +302,7 @@ void clt_graph_next_segment(clt_graph *graph) {
 }
 
 /* Where nobody knows what follows the batch, dimension 0 does. */
-clt_shape clt_tensor_extent(const clt_tensor *tensor) {
+static clt_shape extent_of(const clt_tensor *tensor) {
     clt_graph *graph = tensor->graph;
     clt_shape extent = tensor->shape;
     clt_size_point points[1 + CLT_TRIALS] = {{graph->batch, graph->length, 0}};
@@ -317,6 +320,23 @@ clt_shape clt_tensor_extent(const clt_tensor *tensor) {
         else extent.dims[d] = clt_multiple_through(points, n, &m) ? clt_multiple_dim(m) : -1;
     }
     return extent;
+}
+
+clt_shape clt_tensor_extent(const clt_tensor *tensor) {
+    ((clt_tensor *)(uintptr_t)tensor)->told = true;
+    return extent_of(tensor);
+}
+
+clt_status clt_tensor_check_told(const clt_tensor *tensor, const clt_tensor *copy) {
+    char is[CLT_SHAPE_TEXT], was[CLT_SHAPE_TEXT], label[64];
+    bool as_told = true;
+    if (!tensor->told || !tensor->follows || tensor->graph->origin) return CLT_OK;
+    clt_shape extent = extent_of(tensor), there = extent;
+    CLT_TRY(clt_graph_resolve(copy->graph, &there));
+    for (int d = 0; d < extent.rank; d++) as_told &= extent.dims[d] == -1 || there.dims[d] == copy->shape.dims[d];
+    if (as_told) return CLT_OK;
+    return clt_fail(CLT_E_SHAPE, "%s is %s at this batch and length, where %s was expected from those that were tried: build the graph for this length or batch",
+                    clt_tensor_label(tensor, label), clt_shape_text(&copy->shape, is), clt_shape_text(&extent, was));
 }
 
 /* ---- leaves ---- */

@@ -46,7 +46,7 @@ struct clt_variable {
 
 /* Other sizes that shapes are inferred at, to see what follows the batch and the length (clt_graph_trial). The first are greater batches: at those a network
  * is valid. */
-enum { CLT_GREATER_BATCHES = 3, CLT_TRIALS = 16 };
+enum { CLT_GREATER_BATCHES = 3, CLT_TRIALS = 28 };
 
 typedef enum clt_tensor_kind {
     CLT_NODE_INVALID, /* the graph's one poisoned tensor */
@@ -80,6 +80,7 @@ struct clt_tensor {
 
     int length_axis; /* of a sequence input: the dimension that is the length; 0: none */
     bool follows;    /* it depends on an input, or on the batch or the length, which may be others when the graph is run */
+    bool told;       /* whoever built the graph was told its extent, and clones have to keep to it */
     clt_shape other[CLT_TRIALS]; /* its shape at other batches and lengths; rank -1: nobody knows */
     const clt_op *op; /* of CLT_NODE_OP */
     void *attributes; /* op->attributes_bytes */
@@ -214,8 +215,10 @@ void clt_graph_next_segment(clt_graph *graph);
 bool clt_graph_trial(const clt_graph *graph, int k, int64_t *batch, int64_t *length);
 
 /* The tensor's shape for an op: CLT_BATCH, CLT_LENGTH plus or minus a number or another clt_multiple where a dimension is that, -1 where it follows the
- * batch or the length in another way. */
+ * batch or the length in another way. Clones of sizes at which it is something else are refused from then on. */
 clt_shape clt_tensor_extent(const clt_tensor *tensor);
+/* Refuses a clone's tensor that is not as whoever built the graph was told. */
+clt_status clt_tensor_check_told(const clt_tensor *tensor, const clt_tensor *copy);
 
 /* Puts the batch size in place of CLT_BATCH, and the length in place of CLT_LENGTH. */
 clt_status clt_graph_resolve(const clt_graph *graph, clt_shape *shape);

@@ -192,7 +192,7 @@ typedef struct clt_fused_reduce {
 typedef struct clt_reshape_attributes {
     clt_shape shape; /* at most one -1: what remains; CLT_BATCH: the batch; CLT_DIM_OF(k): dimension k of x */
     int64_t each;    /* above 0: dimension 0 is as many times the batch */
-    bool of_samples; /* dimension 0 holds what remains, of which at no length a part is of two samples */
+    int of_samples;  /* above 0: dimension 0 holds what remains, of which at no length a part is of two samples; above 1: each is that many whole ones */
 } clt_reshape_attributes;
 /* clt_reshape to what clt_tensor_extent tells: a number in it is one, and not perhaps the batch. */
 clt_tensor *clt_reshape_to(clt_tensor *x, clt_shape extent);

@@ -22,10 +22,11 @@ static clt_status infer(clt_tensor *node) {
         return clt_fail(CLT_E_SHAPE, "the first number of %s holds the longest length, or is a multiple of it by chance: tell what it follows by -1, CLT_BATCH and CLT_LENGTH",
                         clt_shape_text(&at->shape, to));
     }
-    if (shorter && at->of_samples && known > 0 && (elements / graph->batch) % known) {
+    int64_t sample = graph->batch ? elements / graph->batch : 0;
+    if (shorter && at->of_samples && known > 0 && (at->of_samples == 1 ? sample % known : at->of_samples * sample != known)) {
         char from[CLT_SHAPE_TEXT], to[CLT_SHAPE_TEXT];
-        return clt_fail(CLT_E_SHAPE, "of %s, rows of %s would be of two samples: what is to follow the length is CLT_LENGTH", clt_shape_text(&x->shape, from),
-                        clt_shape_text(&at->shape, to));
+        return clt_fail(CLT_E_SHAPE, "of %s, rows of %s would be of parts of samples, or of others than before: what is to follow the length is CLT_LENGTH",
+                        clt_shape_text(&x->shape, from), clt_shape_text(&at->shape, to));
     }
     if (open >= 0 && known > 0) {
         shape.dims[open] = elements / known;
@@ -47,7 +48,7 @@ static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_t
 
 #define AT clt_reshape_attributes
 static const clt_attribute schema[] = {CLT_ATTRIBUTE(AT, shape, RESULT), CLT_ATTRIBUTE(AT, each, INT64, .least = 0, .most = INT32_MAX),
-                                       CLT_ATTRIBUTE(AT, of_samples, BOOL), {0}};
+                                       CLT_ATTRIBUTE(AT, of_samples, INT, .least = 0, .most = INT32_MAX), {0}};
 #undef AT
 
 const clt_op clt_op_reshape = {
@@ -149,13 +150,25 @@ static int64_t follow_batch(const clt_tensor *x, clt_shape *shape) {
     return 0;
 }
 
+/* How many whole samples a row of what is behind dimension 0 holds; 1: none, or a part of one. */
+static int samples_in_a_row(const clt_tensor *x, clt_shape shape) {
+    int64_t row = 1, sample = clt_tensor_elements(x) / x->graph->batch;
+    if (clt_graph_resolve(x->graph, &shape) < 0) return 1;
+    for (int i = 1; i < shape.rank; i++) {
+        int64_t dim = i < x->shape.rank && shape.dims[i] == 0 ? x->shape.dims[i] : shape.dims[i];
+        if (dim < 1 || __builtin_mul_overflow(row, dim, &row)) return 1;
+    }
+    return row % sample || row / sample > INT32_MAX ? 1 : (int)(row / sample);
+}
+
 clt_tensor *clt_reshape(clt_tensor *x, clt_shape shape) {
     if (!clt_tensor_valid(x) || clt_shape_equal(&x->shape, &shape)) return x;
     clt_reshape_attributes at = {.shape = shape};
     if (shape.rank >= 0 && shape.rank <= CLT_MAX_RANK) {
         at.each = follow_batch(x, &at.shape);
-        at.of_samples = at.shape.rank > 0 && at.shape.dims[0] == -1 && grows_with_batch(x);
-        for (int i = 0; i < at.shape.rank; i++) at.of_samples &= at.shape.dims[i] != CLT_BATCH;
+        bool rows = at.shape.rank > 0 && at.shape.dims[0] == -1 && grows_with_batch(x);
+        for (int i = 0; i < at.shape.rank; i++) rows &= at.shape.dims[i] != CLT_BATCH;
+        if (rows) at.of_samples = samples_in_a_row(x, at.shape);
     }
     return clt_node(NULL, &clt_op_reshape, &at, &x, 1);
 }

@@ -933,7 +933,10 @@ static network dropout_in_place(bool whole, const char *op, float by) {
     NODE(&n, op, "drawn", "u", "chance");
     NODE(&n, "CastLike", "kept", "drawn", "h");
     NODE(&n, "Div", "scaled", "kept", "by");
-    NODE(&n, "Mul", "y", "h", "scaled");
+    NODE(&n, "Mul", "once", "h", "scaled");
+    NODE(&n, "Sub", "none", "once", "h");
+    NODE(&n, "Mul", "again", "none", "scaled");
+    NODE(&n, "Add", "y", "once", "again");
     add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
     return n;
 }
@@ -944,7 +947,7 @@ static void dropout_in_place_is_dropout(void **state) {
         clt_onnx *onnx;
         clt_graph *graph;
         float values[BATCH * IN];
-        bool found = false;
+        bool found = false, twice = false;
         network n = dropout_in_place(whole, "Less", 0.75f);
         assert_ok(clt_onnx_open(&onnx, write_network(&n)));
         assert_ok(clt_graph_create(&graph));
@@ -955,6 +958,7 @@ static void dropout_in_place_is_dropout(void **state) {
             found = true;
             assert_true(((const clt_dropout_attributes *)node->attributes)->p == 0.25f);
             assert_true(node->shape.rank == 2 && node->shape.dims[0] == BATCH && node->shape.dims[1] == (whole ? IN : 1));
+            assert_false(twice), twice = true; /* however many read it */
         }
         assert_true(found);
         predict(graph, clt_onnx_output(onnx, NULL), BATCH, values, BATCH * IN); /* without it */
@@ -963,7 +967,7 @@ static void dropout_in_place_is_dropout(void **state) {
         clt_onnx_close(onnx);
     }
     network n = dropout_in_place(true, "Less", 0.5f);
-    assert_build_fails(&n, NULL, CLT_E_UNSUPPORTED, "Mul \"y\": random values that are not those of dropout");
+    assert_build_fails(&n, NULL, CLT_E_UNSUPPORTED, "Mul \"once\": random values that are not those of dropout");
     n = dropout_in_place(true, "Greater", 0.75f);
     assert_build_fails(&n, NULL, CLT_E_UNSUPPORTED, "Greater \"drawn\": it reads random values, of which only dropout is known");
 }
@@ -981,6 +985,17 @@ static void attributes_have_types(void **state) {
         snprintf(words, sizeof words, "%s \"y\": its attribute \"%s\" is INT: expected ", cases[i][0], cases[i][1]);
         assert_build_fails(&n, NULL, CLT_E_UNSUPPORTED, words);
     }
+}
+
+/* What is computed from a size as a number says so, where it is the length. */
+static void lengths_that_must_be_numbers_are_named(void **state) {
+    (void)state;
+    network n = {0};
+    add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(-1, 4, -2, 2));
+    add_node(&n, "DepthToSpace", (const char *const[]){"x", NULL}, "y", "blocksize", 2);
+    add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, 1, -2, 4));
+    assert_build_fails(&n, &(clt_onnx_options){.length_symbol = "length", .length = 6}, CLT_E_UNSUPPORTED,
+                       "DepthToSpace \"y\": along a dimension that follows the batch or the length");
 }
 
 static void options_are_checked(void **state) {
@@ -1055,7 +1070,7 @@ int main(void) {
         cmocka_unit_test(trains_as_in_c),      cmocka_unit_test(is_built_again), cmocka_unit_test(numbers_are_not_the_batch), cmocka_unit_test(a_table_is_not_cut_to_the_batch),
         cmocka_unit_test(constants_follow_the_batch), cmocka_unit_test(constants_repeat), cmocka_unit_test(lengths_follow), cmocka_unit_test(bounds_mean_the_same_at_every_batch), cmocka_unit_test(kinks_are_seen),
         cmocka_unit_test(large_constants_are_the_devices), cmocka_unit_test(computed_indices_count_from_the_end), cmocka_unit_test(what_pytorch_trains_is_trained), cmocka_unit_test(infinities_stay_where_they_are), cmocka_unit_test(products_become_attention), cmocka_unit_test(corners_are_their_producers), cmocka_unit_test(is_saved), cmocka_unit_test(external_data_are_saved), cmocka_unit_test(names_are_checked),
-        cmocka_unit_test(types_alone_are_known), cmocka_unit_test(dropout_in_place_is_dropout), cmocka_unit_test(attributes_have_types),
+        cmocka_unit_test(types_alone_are_known), cmocka_unit_test(dropout_in_place_is_dropout), cmocka_unit_test(attributes_have_types), cmocka_unit_test(lengths_that_must_be_numbers_are_named),
         cmocka_unit_test(problems_are_told_together), cmocka_unit_test(options_are_checked), cmocka_unit_test(shapes_are_checked),
         cmocka_unit_test(survives_failing_memory),    cmocka_unit_test(refuses_nothing),
     };

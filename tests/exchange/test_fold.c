@@ -80,6 +80,13 @@ static void test_arithmetic(void **state) {
     assert_values(CLT_SHAPE(4), (int64_t[]){-27, (int64_t)1 << 62, -1, 0});
     assert_ok(fold("Max", LIST(1, 5), LIST(4, 2), SCALAR(3), NULL));
     assert_values(CLT_SHAPE(2), (int64_t[]){4, 5});
+    assert_ok(fold("Clip", LIST(-7, 1, 9), SCALAR(0), SCALAR(5), NULL));
+    assert_values(CLT_SHAPE(3), (int64_t[]){0, 1, 5});
+    assert_ok(fold("Clip", LIST(-7, 1, 9), SCALAR(6), SCALAR(3), NULL));
+    assert_values(CLT_SHAPE(3), (int64_t[]){3, 3, 3});
+    assert_ok(fold("Clip", LIST(-7, 9), NULL, NULL, NULL));
+    assert_values(CLT_SHAPE(2), (int64_t[]){-7, 9});
+    assert_status(fold("Clip", LIST(-7, 9), LIST(1, 2), NULL, NULL), CLT_E_FORMAT);
     assert_ok(fold("Less", LIST(1, 5), SCALAR(3), NULL, NULL));
     assert_int_equal(out[0]->type, CLT_ONNX_BOOL);
     assert_values(CLT_SHAPE(2), (int64_t[]){1, 0});

@@ -274,10 +274,32 @@ static clt_status fold_where(const clt_onnx_folding *f) {
     return CLT_OK;
 }
 
+/* Bounds are attributes before opset 11. */
+static clt_status fold_clip(const clt_onnx_folding *f) {
+    static const char *const names[] = {"min", "max"};
+    const clt_literal *x, *bounds[2] = {clt_fold_in(f, 1), clt_fold_in(f, 2)};
+    CLT_TRY(clt_fold_need(f, 0, &x));
+    CLT_TRY(convert(f, x, x->type));
+    clt_literal *y = f->out[0];
+    for (int k = 0; k < 2; k++) { /* the upper one wins */
+        const clt_onnx_attribute *a = clt_onnx_attribute_of(f->node, names[k], CLT_ONNX_A_FLOAT);
+        bool floats = x->type == CLT_ONNX_FLOAT;
+        if (bounds[k] && (bounds[k]->elements != 1 || bounds[k]->type != x->type)) return clt_fail(CLT_E_FORMAT, "a bound that is not one number of its type");
+        if (!bounds[k] && !(a && floats)) continue;
+        float f32 = floats ? bounds[k] ? bounds[k]->floats[0] : a->f : 0;
+        int64_t whole = floats ? 0 : bounds[k]->integers[0];
+        for (int64_t i = 0; i < y->elements; i++) {
+            if (floats && (k ? y->floats[i] > f32 : y->floats[i] < f32)) y->floats[i] = f32;
+            if (!floats && (k ? y->integers[i] > whole : y->integers[i] < whole)) y->integers[i] = whole;
+        }
+    }
+    return CLT_OK;
+}
+
 const clt_onnx_fold_row clt_onnx_fold_arithmetic[] = {
     {"Add", fold_two}, {"Sub", fold_two}, {"Mul", fold_two}, {"Div", fold_two}, {"Mod", fold_two}, {"Pow", fold_two}, {"And", fold_two}, {"Or", fold_two},
     {"Xor", fold_two}, {"Equal", fold_two}, {"Less", fold_two}, {"LessOrEqual", fold_two}, {"Greater", fold_two}, {"GreaterOrEqual", fold_two},
-    {"Max", fold_any_number}, {"Min", fold_any_number},
+    {"Max", fold_any_number}, {"Min", fold_any_number}, {"Clip", fold_clip},
     {"Neg", fold_one}, {"Abs", fold_one}, {"Sign", fold_one}, {"Not", fold_one}, {"Floor", fold_one}, {"Ceil", fold_one}, {"Round", fold_one},
     {"Sqrt", fold_one}, {"Exp", fold_one}, {"Log", fold_one}, {"Sin", fold_one}, {"Cos", fold_one}, {"Reciprocal", fold_one},
     {"Identity", fold_identity}, {"Cast", fold_cast}, {"CastLike", fold_cast_like}, {"Where", fold_where}, {0},

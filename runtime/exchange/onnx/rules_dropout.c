@@ -7,8 +7,8 @@
 
 struct clt_onnx_drawn {
     clt_tensor *like; /* it has its shape */
-    float chance;     /* of being `scale`, else 0; 0: it is uniform from 0 to 1 */
-    float scale;
+    clt_tensor *kept; /* 1 / chance where it is not 0; NULL: it is uniform from 0 to 1 */
+    float chance, scale; /* of being `scale`, else 0 */
 };
 
 static clt_status map_dropout(clt_onnx_call *c, clt_tensor **out) {
@@ -41,16 +41,36 @@ static clt_status map_uniform(clt_onnx_call *c, clt_tensor **out) {
     return draw(c, drawn, CLT_ONNX_FLOAT);
 }
 
-/* x times what was drawn, scaled so that the mean stays. */
+/* u < chance: drawn here once, whoever reads it. */
+static clt_status map_chance(clt_onnx_call *c, clt_onnx_drawn drawn, float chance) {
+    drawn.chance = chance;
+    drawn.kept = clt_expand(clt_fill(c->graph, (clt_shape){0}, 1), clt_tensor_extent(drawn.like));
+    if (chance < 1) drawn.kept = clt_dropout(drawn.kept, 1 - chance);
+    return draw(c, drawn, CLT_ONNX_BOOL);
+}
+
+/* x times what was drawn, where that is 1 in the mean. */
 static clt_status drop(clt_onnx_call *c, size_t i, const clt_onnx_drawn *drawn, clt_tensor **y) {
     clt_tensor *x;
     CLT_TRY(clt_onnx_float(c, i, &x));
-    if (!(drawn->chance > 0) || fabsf(drawn->scale * drawn->chance - 1) > 1e-5f) return clt_fail(CLT_E_UNSUPPORTED, "random values that are not those of dropout");
-    bool whole = clt_shape_equal(&x->shape, &drawn->like->shape); /* else one a channel, or such */
-    clt_tensor *kept = whole ? x : clt_expand(clt_fill(c->graph, (clt_shape){0}, 1), clt_tensor_extent(drawn->like));
-    if (drawn->chance < 1) kept = clt_dropout(kept, 1 - drawn->chance);
-    *y = whole ? kept : clt_mul(x, kept);
+    if (!drawn->kept || fabsf(drawn->scale * drawn->chance - 1) > 1e-5f) return clt_fail(CLT_E_UNSUPPORTED, "random values that are not those of dropout");
+    *y = clt_mul(x, drawn->kept);
     return CLT_OK;
+}
+
+/* A number that stretches nothing. */
+static clt_status number_of(clt_onnx_call *c, const clt_onnx_drawn *drawn, float *number) {
+    const clt_literal *l;
+    *number = 0;
+    if (!clt_onnx_has(c, 1)) return CLT_OK;
+    CLT_TRY(clt_onnx_known(c, 1, &l));
+    if (l->shape.rank > drawn->like->shape.rank) return clt_fail(CLT_E_UNSUPPORTED, "random values that are stretched");
+    return clt_onnx_known_float(c, 1, 0, number);
+}
+
+static int64_t cast_to(const clt_onnx_call *c) {
+    int64_t to = !strcmp(c->node->op, "CastLike") ? clt_onnx_has(c, 1) ? clt_onnx_type_of(c, 1) : 0 : clt_onnx_int(c, "to", 0);
+    return to == CLT_ONNX_DOUBLE ? CLT_ONNX_FLOAT : to;
 }
 
 bool clt_onnx_reads_drawn(const clt_onnx_call *c) {
@@ -64,14 +84,16 @@ clt_status clt_onnx_map_drawn(clt_onnx_call *c, clt_tensor **out) {
     const clt_onnx_value *first = clt_onnx_value_at(c->onnx, c->in[0]), *second = c->node->n_inputs > 1 ? clt_onnx_value_at(c->onnx, c->in[1]) : NULL;
     const clt_onnx_drawn *drawn = first ? first->drawn : NULL;
     bool is_mul = !strcmp(op, "Mul"), is_cast = !strcmp(op, "Cast") || !strcmp(op, "CastLike");
+    float number;
     if (is_mul && second && second->drawn && !drawn) return drop(c, 0, second->drawn, out);
     if (is_mul && drawn && second && !second->drawn) return drop(c, 1, drawn, out);
-    if (drawn && is_cast) return draw(c, *drawn, CLT_ONNX_FLOAT);
-    clt_onnx_drawn next = drawn ? *drawn : (clt_onnx_drawn){0};
-    float number = 0;
-    if (drawn && clt_onnx_has(c, 1)) CLT_TRY(clt_onnx_known_float(c, 1, 0, &number));
-    if (!strcmp(op, "Less") && next.scale > 0 && next.chance == 0 && number > 0 && number <= 1) return next.chance = number, draw(c, next, CLT_ONNX_BOOL);
-    if (!strcmp(op, "Div") && next.chance > 0 && number > 0) return next.scale /= number, draw(c, next, CLT_ONNX_FLOAT);
+    if (drawn && is_cast && cast_to(c) == CLT_ONNX_FLOAT) return draw(c, *drawn, CLT_ONNX_FLOAT);
+    if (drawn && !is_cast && !(second && second->drawn)) {
+        clt_onnx_drawn next = *drawn;
+        CLT_TRY(number_of(c, drawn, &number));
+        if (!strcmp(op, "Less") && !next.kept && number > 0 && number <= 1) return map_chance(c, next, number);
+        if (!strcmp(op, "Div") && next.kept && number > 0) return next.scale /= number, draw(c, next, CLT_ONNX_FLOAT);
+    }
     return clt_fail(CLT_E_UNSUPPORTED, "it reads random values, of which only dropout is known");
 }
 
