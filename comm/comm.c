@@ -57,6 +57,10 @@ int64_t clt_comm_generation(const clt_comm *comm) {
     return comm ? comm->generation : 0;
 }
 
+const char *clt_comm_engine(const clt_comm *comm) {
+    return comm ? comm->engine->name : "self";
+}
+
 void *clt_comm_engine_state(const clt_comm *comm) {
     return comm->state;
 }
@@ -426,7 +430,8 @@ void clt_comm_fail(clt_comm *comm, clt_status status, const char *reason) {
 clt_status clt_comm_shrink(clt_comm *comm, clt_comm **survivors) {
     if (survivors) *survivors = NULL;
     if (!comm || !survivors) return clt_fail(CLT_E_INVALID, "clt_comm_shrink: comm or survivors is NULL");
-    if (!comm->engine->shrink) return clt_fail(CLT_E_INVALID, "clt_comm_shrink: a group of one has no survivors");
+    if (!comm->engine->shrink && comm->size == 1) return clt_fail(CLT_E_INVALID, "clt_comm_shrink: a group of one has no survivors");
+    if (!comm->engine->shrink) return clt_fail(CLT_E_UNSUPPORTED, "clt_comm_shrink: engine %s cannot go on without a rank that is lost", comm->engine->name);
     clt_mutex_lock(&comm->mutex);
     note_end(comm, CLT_E_ABORTED, "the group was shrunk");
     if (comm->driving) comm->engine->wake(comm->state);

@@ -1,7 +1,9 @@
 /* Joining a job, and going on with who is left of it. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "comm/algorithms/algorithms.h"
+#include "comm/mover/engine.h"
 #include "comm/network.h"
 #include "comm/settings.h"
 
@@ -103,12 +105,42 @@ static clt_status join(clt_comm **comm, clt_job *job, const place *p, survivors 
                                                  .idle_seconds = s->heartbeat_seconds / 8});
 }
 
+/* What MPI says of rank and size must be what the caller and the launcher say: started by another launcher, each of its processes would be alone. */
+static clt_status check_place(const clt_comm *comm, const clt_comm_options *o) {
+    clt_launch_environment launch = {.size = 1};
+    int rank = clt_comm_rank(comm), size = clt_comm_size(comm);
+    if (o && o->size && (o->size != size || o->rank != rank))
+        return clt_fail(CLT_E_INVALID, "rank %d of %d was asked for; for MPI it is rank %d of %d", o->rank, o->size, rank, size);
+    CLT_TRY(clt_launch_environment_read(&launch));
+    if (!launch.launcher || launch.size == size) return CLT_OK;
+    return clt_fail(CLT_E_INVALID, "%s says that there are %d ranks, and MPI sees %d: they do not belong together (srun needs --mpi=pmix or pmi2)", launch.launcher, launch.size, size);
+}
+
+static clt_status create_by_mover(clt_comm **comm, const clt_comm_settings *s, const clt_comm_options *o) {
+    const clt_mover *mover;
+    CLT_TRY(clt_mover_load(&mover, s->engine));
+    CLT_TRY(clt_mover_create(comm, mover, s->timeout_seconds));
+    clt_status status = check_place(*comm, o);
+    if (status == CLT_OK) {
+        if (clt_comm_rank(*comm) == 0) clt_log_message(CLT_LOG_WARNING, "%d ranks by MPI: what they send is not encrypted", clt_comm_size(*comm));
+        return CLT_OK;
+    }
+    clt_comm_destroy(*comm);
+    *comm = NULL;
+    return status;
+}
+
 clt_status clt_comm_create(clt_comm **comm, const clt_comm_options *options) {
     clt_comm_settings settings;
     clt_job *job;
     if (!comm) return clt_fail(CLT_E_INVALID, "clt_comm_create: comm is NULL");
     *comm = NULL;
     CLT_TRY(clt_comm_settings_resolve(&settings, options));
+    if (strcmp(settings.engine, CLT_COMM_OWN_ENGINE)) {
+        clt_status status = create_by_mover(comm, &settings, options);
+        clt_comm_settings_free(&settings);
+        return status;
+    }
     if (settings.size == 1) {
         int64_t generation = wire_generation(settings.generation, 0);
         clt_comm_settings_free(&settings);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "comm/algorithms/algorithms.h"
+#include "comm/mover/engine.h"
 #include "comm/rendezvous/rendezvous.h"
 #include "runtime/base/file.h"
 #include "runtime/base/number.h"
@@ -22,7 +23,7 @@ static const struct {
 } texts[] = {
     {TEXT("STORE", store)},   {TEXT("JOB", job)},     {TEXT("TOKEN", token)},         {TEXT("CERTIFICATE", certificate)},
     {TEXT("KEY", key)},       {TEXT("PORTS", ports)}, {TEXT("AUTHORITY", authority)}, {TEXT("INTERFACE", network)},
-    {TEXT("ALGORITHMS", algorithms)},
+    {TEXT("ALGORITHMS", algorithms)}, {TEXT("ENGINE", engine)},
 };
 
 static char **text_in(clt_comm_settings *s, size_t i) {
@@ -45,6 +46,61 @@ static clt_status take_texts(clt_comm_settings *s, const clt_comm_options *o) {
 
 /* ---- one matter each ---- */
 
+static clt_status take_generation(clt_comm_settings *s, const clt_comm_options *o) {
+    CLT_TRY(clt_environment_number("CLTRAIN_COMM_GENERATION", 0, INT32_MAX, &s->generation));
+    if (o->generation) s->generation = o->generation;
+    if (s->generation < 0 || s->generation > INT32_MAX)
+        return clt_fail(CLT_E_INVALID, "generation is %lld: expected 0 to %d", (long long)s->generation, INT32_MAX);
+    return CLT_OK;
+}
+
+/* The first of what the own engine alone has, and was given; NULL: none. */
+static const char *own_option(const clt_comm_settings *s, const clt_comm_options *o) {
+    const struct {
+        const char *name;
+        bool given;
+    } own[] = {{"store", s->store},
+               {"token", s->token || clt_environment_text("CLTRAIN_COMM_TOKEN_FILE")},
+               {"certificate", s->certificate},
+               {"key", s->key},
+               {"authority", s->authority},
+               {"ports", s->ports},
+               {"network", s->network},
+               {"algorithms", s->algorithms},
+               {"security", o->security == CLT_SECURITY_TLS || o->security == CLT_SECURITY_AUTH},
+               {"channels", o->channels > 1}};
+    for (size_t i = 0; i < CLT_COUNT_OF(own); i++)
+        if (own[i].given) return own[i].name;
+    return NULL;
+}
+
+/* A launcher of MPI's jobs, and nothing that only the own engine has, which without a token could not begin. */
+static bool is_for_mpi(const clt_comm_settings *s, const clt_comm_options *o) {
+    static const char *const launchers[] = {"Open MPI", "PMI", "Slurm"};
+    clt_launch_environment launch = {.size = 1};
+    const clt_mover *ignored;
+    bool known = false;
+    if (o->size || o->security || clt_environment_text("CLTRAIN_COMM_SECURITY") || own_option(s, o)) return false;
+    if (clt_launch_environment_read(&launch) < 0 || launch.size < 2 || !launch.launcher) return false;
+    for (size_t i = 0; i < CLT_COUNT_OF(launchers); i++) known |= !strcmp(launch.launcher, launchers[i]);
+    return known && clt_mover_load(&ignored, "mpi") == CLT_OK;
+}
+
+/* What an engine cannot do is refused by its name, and not later. */
+static clt_status take_engine(clt_comm_settings *s, const clt_comm_options *o) {
+    bool chosen = s->engine && strcmp(s->engine, "auto");
+    if (!chosen) {
+        const char *best = is_for_mpi(s, o) ? "mpi" : CLT_COMM_OWN_ENGINE;
+        clt_free(s->engine);
+        return keep(&s->engine, best);
+    }
+    if (!strcmp(s->engine, CLT_COMM_OWN_ENGINE)) return CLT_OK;
+    if (strcmp(s->engine, "mpi")) return clt_fail(CLT_E_INVALID, "engine is '%.64s': expected auto, " CLT_COMM_OWN_ENGINE " or mpi", s->engine);
+    const char *name = own_option(s, o);
+    if (!name) return CLT_OK;
+    return clt_fail(CLT_E_INVALID, "engine %s takes no %s: MPI carries the job over its own network, in the clear. Leave it out, or choose " CLT_COMM_OWN_ENGINE, s->engine, name);
+}
+
 static clt_status take_place(clt_comm_settings *s, const clt_comm_options *o, clt_launch_environment *launch) {
     if (o->size == 0) {
         CLT_TRY(clt_launch_environment_read(launch));
@@ -59,11 +115,7 @@ static clt_status take_place(clt_comm_settings *s, const clt_comm_options *o, cl
         return clt_fail(CLT_E_INVALID, "size is %d: expected 1 to %d ranks", s->size, CLT_MOST_RANKS);
     if (s->rank < 0 || s->rank >= s->size)
         return clt_fail(CLT_E_INVALID, "rank is %d: expected 0 to %d", s->rank, s->size - 1);
-    CLT_TRY(clt_environment_number("CLTRAIN_COMM_GENERATION", 0, INT32_MAX, &s->generation));
-    if (o->generation) s->generation = o->generation;
-    if (s->generation < 0 || s->generation > INT32_MAX)
-        return clt_fail(CLT_E_INVALID, "generation is %lld: expected 0 to %d", (long long)s->generation, INT32_MAX);
-    return CLT_OK;
+    return take_generation(s, o);
 }
 
 static clt_status take_store(clt_comm_settings *s, const clt_comm_options *o, const clt_launch_environment *launch) {
@@ -164,8 +216,13 @@ static clt_status take_rest(clt_comm_settings *s, const clt_comm_options *o) {
 
 static clt_status resolve(clt_comm_settings *s, const clt_comm_options *o) {
     clt_launch_environment launch = {.size = 1};
-    CLT_TRY(take_place(s, o, &launch));
     CLT_TRY(take_texts(s, o));
+    CLT_TRY(take_engine(s, o));
+    if (strcmp(s->engine, CLT_COMM_OWN_ENGINE)) { /* it knows its ranks by itself */
+        CLT_TRY(take_generation(s, o));
+        return take_rest(s, o);
+    }
+    CLT_TRY(take_place(s, o, &launch));
     CLT_TRY(take_store(s, o, &launch));
     CLT_TRY(take_towards(s, &launch));
     CLT_TRY(take_security(s, o));

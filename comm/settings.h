@@ -8,13 +8,15 @@
 
 #include "runtime/base/base.h"
 
+#define CLT_COMM_OWN_ENGINE "cltrain"
+
 /* Strings are owned; NULL: not given. `towards`: HOST or HOST:PORT, which other ranks are near. */
 typedef struct clt_comm_settings {
     int rank, size;
     int64_t generation;
     bool serve;       /* this rank serves the tcp store */
     bool rank_serves; /* rank 0 does */
-    char *store, *towards, *token, *job, *network, *ports, *algorithms, *certificate, *key, *authority;
+    char *store, *towards, *token, *job, *network, *ports, *algorithms, *certificate, *key, *authority, *engine;
     clt_comm_security security;
     int channels;
     double connect_seconds, timeout_seconds, heartbeat_seconds;

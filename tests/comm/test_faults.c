@@ -27,6 +27,11 @@ static void run(int ranks, void (*body)(clt_comm *, void *), void *argument, con
 
 static const clt_comm_options open_job = {.security = CLT_SECURITY_NONE};
 
+/* Other engines do not name who is late, and say of messages what was called. */
+static bool is_own(const clt_comm *comm) {
+    return !strcmp(clt_comm_engine(comm), "cltrain");
+}
+
 /* ---- calls that differ: rank 1 does something else ---- */
 
 static clt_status call_counts(clt_comm *comm, bool odd) {
@@ -137,7 +142,7 @@ static void message_sizes(clt_comm *comm, void *argument) {
     clt_status status = clt_comm_rank(comm) == 0 ? clt_comm_send(comm, data, MANY, CLT_F32, 1, 1, NULL)
                                                  : clt_comm_receive(comm, data, 7, CLT_I32, 0, 1, NULL);
     CHECK(status == CLT_E_MISMATCH && strstr(clt_error_detail(), "7 i32") && strstr(clt_error_detail(), "100000 f32"));
-    CHECK(strstr(clt_error_detail(), "message 0 of tag 1 from rank 0 to rank 1"));
+    if (is_own(comm)) CHECK(strstr(clt_error_detail(), "message 0 of tag 1 from rank 0 to rank 1"));
 }
 
 static void test_messages_that_differ(void **state) {
@@ -157,7 +162,7 @@ static void rank_1_is_late(clt_comm *comm, void *argument) {
     }
     CHECK(status == CLT_E_TIMEOUT || status == CLT_E_PEER); /* the own deadline, or the news of another's */
     CHECK(strstr(clt_error_detail(), "not done within 0.3 s") && strstr(clt_error_detail(), "waited for rank"));
-    if (clt_comm_size(comm) == 2) CHECK(status == CLT_E_TIMEOUT && strstr(clt_error_detail(), "rank 1"));
+    if (clt_comm_size(comm) == 2 && is_own(comm)) CHECK(status == CLT_E_TIMEOUT && strstr(clt_error_detail(), "rank 1"));
     CHECK(clt_comm_state(comm) == status);
 }
 

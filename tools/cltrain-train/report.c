@@ -70,6 +70,7 @@ static void set_ranks(json_t *object, const report *r) {
     json_t *shares = json_array();
     for (int i = 0; i < r->ranks; i++) json_array_append_new(shares, json_integer(r->options->each_share[i]));
     set_whole(object, "ranks", r->ranks);
+    set_text(object, "engine", r->engine);
     set_whole(object, "ranks_lost", r->options->ranks - r->ranks);
     json_object_set_new(object, "shares", shares);
 }

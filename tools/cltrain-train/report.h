@@ -36,6 +36,7 @@ typedef struct report {
     double kernel_seconds;     /* what the first step took longer than those after it do: kernels are built then */
     double total_seconds;
     uint64_t peak_device_bytes;
+    const char *engine;    /* that carries what ranks exchange */
     int ranks;             /* at the end; the options have those of the beginning */
     uint64_t bytes_sent;   /* by this rank to others */
     double waited_seconds; /* for others, in steps */

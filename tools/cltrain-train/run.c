@@ -546,6 +546,7 @@ static int finish(run *r) {
     r->report->peak_device_bytes = clt_device_peak_bytes(r->device);
     r->report->ranks = r->group->size;
     r->report->bytes_sent = ranks_bytes_sent(r->group);
+    r->report->engine = clt_comm_engine(r->group->comm);
     r->report->waited_seconds = clt_trainer_waited_seconds(r->trainer);
     r->report->drifts = clt_trainer_drifts(r->trainer);
     r->report->signal = signal;

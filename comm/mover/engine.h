@@ -1,0 +1,18 @@
+/*
+ * The engine of groups whose bytes a mover moves.
+ */
+#ifndef CLT_COMM_MOVER_ENGINE_H
+#define CLT_COMM_MOVER_ENGINE_H
+
+#include <cltrain/comm.h>
+
+#include "comm/mover/mover.h"
+
+/* Joins all ranks that the mover has. timeout_seconds: of an operation. */
+clt_status clt_mover_create(clt_comm **comm, const clt_mover *mover, double timeout_seconds);
+
+/* load.c: the mover of a plugin: "mpi" is of libcltrain-mpi.so, beside the library or where the loader finds it. It stays loaded.
+ * CLT_E_UNSUPPORTED names what is missing. */
+clt_status clt_mover_load(const clt_mover **mover, const char *name);
+
+#endif
