@@ -935,7 +935,10 @@ static network dropout_in_place(bool whole, const char *op, float by) {
     NODE(&n, "Div", "scaled", "kept", "by");
     NODE(&n, "Mul", "once", "h", "scaled");
     NODE(&n, "Sub", "none", "once", "h");
-    NODE(&n, "Mul", "again", "none", "scaled");
+    NODE(&n, op, "drawn again", "u", "chance");
+    NODE(&n, "CastLike", "kept again", "drawn again", "h");
+    NODE(&n, "Div", "scaled again", "kept again", "by");
+    NODE(&n, "Mul", "again", "none", "scaled again");
     NODE(&n, "Add", "y", "once", "again");
     add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
     return n;

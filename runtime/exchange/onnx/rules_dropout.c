@@ -7,8 +7,10 @@
 
 struct clt_onnx_drawn {
     clt_tensor *like; /* it has its shape */
-    clt_tensor *kept; /* 1 / chance where it is not 0; NULL: it is uniform from 0 to 1 */
+    bool compared;    /* else it is uniform from 0 to 1 */
+    clt_tensor *kept; /* 1 / chance where it is not 0 */
     float chance, scale; /* of being `scale`, else 0 */
+    clt_onnx_drawn *root; /* of what was drawn first: how it was compared */
 };
 
 static clt_status map_dropout(clt_onnx_call *c, clt_tensor **out) {
@@ -28,6 +30,7 @@ static clt_status draw(clt_onnx_call *c, clt_onnx_drawn drawn, int64_t type) {
     if (!value) return clt_fail(CLT_E_FORMAT, "output 0 is missing");
     CLT_TRY(clt_arena_take(&c->onnx->build, 1, sizeof *value->drawn, &value->drawn));
     *value->drawn = drawn;
+    if (!drawn.root) value->drawn->root = value->drawn;
     c->out_type = type;
     return CLT_OK;
 }
@@ -41,11 +44,18 @@ static clt_status map_uniform(clt_onnx_call *c, clt_tensor **out) {
     return draw(c, drawn, CLT_ONNX_FLOAT);
 }
 
-/* u < chance: drawn here once, whoever reads it. */
+/* u < chance: drawn here once, whoever compares and reads it. */
 static clt_status map_chance(clt_onnx_call *c, clt_onnx_drawn drawn, float chance) {
+    clt_onnx_drawn *root = drawn.root;
+    if (root->kept && root->chance != chance) return clt_fail(CLT_E_UNSUPPORTED, "random values that are compared with %g and with %g", (double)root->chance, (double)chance);
+    if (!root->kept) {
+        root->chance = chance;
+        root->kept = clt_expand(clt_fill(c->graph, (clt_shape){0}, 1), clt_tensor_extent(drawn.like));
+        if (chance < 1) root->kept = clt_dropout(root->kept, 1 - chance);
+    }
+    drawn.compared = true;
     drawn.chance = chance;
-    drawn.kept = clt_expand(clt_fill(c->graph, (clt_shape){0}, 1), clt_tensor_extent(drawn.like));
-    if (chance < 1) drawn.kept = clt_dropout(drawn.kept, 1 - chance);
+    drawn.kept = root->kept;
     return draw(c, drawn, CLT_ONNX_BOOL);
 }
 
@@ -53,7 +63,7 @@ static clt_status map_chance(clt_onnx_call *c, clt_onnx_drawn drawn, float chanc
 static clt_status drop(clt_onnx_call *c, size_t i, const clt_onnx_drawn *drawn, clt_tensor **y) {
     clt_tensor *x;
     CLT_TRY(clt_onnx_float(c, i, &x));
-    if (!drawn->kept || fabsf(drawn->scale * drawn->chance - 1) > 1e-5f) return clt_fail(CLT_E_UNSUPPORTED, "random values that are not those of dropout");
+    if (!drawn->compared || fabsf(drawn->scale * drawn->chance - 1) > 1e-5f) return clt_fail(CLT_E_UNSUPPORTED, "random values that are not those of dropout");
     *y = clt_mul(x, drawn->kept);
     return CLT_OK;
 }
@@ -88,11 +98,12 @@ clt_status clt_onnx_map_drawn(clt_onnx_call *c, clt_tensor **out) {
     if (is_mul && second && second->drawn && !drawn) return drop(c, 0, second->drawn, out);
     if (is_mul && drawn && second && !second->drawn) return drop(c, 1, drawn, out);
     if (drawn && is_cast && cast_to(c) == CLT_ONNX_FLOAT) return draw(c, *drawn, CLT_ONNX_FLOAT);
-    if (drawn && !is_cast && !(second && second->drawn)) {
+    bool compares = drawn && !strcmp(op, "Less") && !drawn->compared, divides = drawn && !strcmp(op, "Div") && drawn->compared;
+    if ((compares || divides) && !(second && second->drawn)) {
         clt_onnx_drawn next = *drawn;
         CLT_TRY(number_of(c, drawn, &number));
-        if (!strcmp(op, "Less") && !next.kept && number > 0 && number <= 1) return map_chance(c, next, number);
-        if (!strcmp(op, "Div") && next.kept && number > 0) return next.scale /= number, draw(c, next, CLT_ONNX_FLOAT);
+        if (compares && number > 0 && number <= 1) return map_chance(c, next, number);
+        if (divides && number > 0) return next.scale /= number, draw(c, next, CLT_ONNX_FLOAT);
     }
     return clt_fail(CLT_E_UNSUPPORTED, "it reads random values, of which only dropout is known");
 }
