@@ -102,16 +102,53 @@ static bool depends_on_length(const clt_tensor *x) {
     return depends;
 }
 
-/* Behind -1 in front, which holds what remains, the longest length as a number is the length: unless there are two of it, or whole rows lie within a
- * place of x. */
+/* Behind -1 in front, which holds what remains, the longest length as a number is the length, where it counts whole places of x: unless there are two of
+ * it, or whole rows lie within a place. */
 static clt_shape name_length(const clt_tensor *x, clt_shape shape) {
-    int64_t known = 1;
+    int64_t behind = 1, place = place_of(x);
     int longest = 0, n = 0;
-    for (int i = 1; i < shape.rank; i++) {
-        if (shape.dims[i] < 1 || __builtin_mul_overflow(known, shape.dims[i], &known)) return shape;
-        if (shape.dims[i] == x->graph->length && !n++) longest = i;
+    for (int i = shape.rank; --i > 0;) {
+        bool is_longest = shape.dims[i] == x->graph->length && behind % place == 0;
+        if (shape.dims[i] < 1 || __builtin_mul_overflow(behind, shape.dims[i], &behind)) return shape;
+        if (is_longest && !n++) longest = i;
     }
-    if (n == 1 && place_of(x) % known) shape.dims[longest] = CLT_LENGTH;
+    if (n == 1 && place % behind) shape.dims[longest] = CLT_LENGTH;
+    return shape;
+}
+
+/* What -1 is now; 0: it is not there, or nothing. */
+static int64_t remaining(const clt_tensor *x, const clt_shape *shape) {
+    int64_t known = 1;
+    int open = 0;
+    for (int i = 0; i < shape->rank; i++) {
+        int64_t dim = shape->dims[i];
+        if (dim == CLT_BATCH) dim = x->graph->batch;
+        else if (clt_dim_is_length(dim)) dim += x->graph->length - CLT_LENGTH;
+        else if (i < x->shape.rank && dim == 0) dim = x->shape.dims[i];
+        open += dim == -1;
+        if (dim != -1 && (dim < 1 || __builtin_mul_overflow(known, dim, &known))) return 0;
+    }
+    return open == 1 && clt_tensor_elements(x) % known == 0 ? clt_tensor_elements(x) / known : 0;
+}
+
+/* Dimensions in front that are x's as they are follow as those do: a number that is the length there is it. One behind them that is some times x's batch is
+ * that, and -1 before it what x has there: of one sample no number tells. Else -1 elsewhere would take what they leave at another length or batch. */
+static clt_shape name_front(const clt_tensor *x, clt_shape shape) {
+    clt_shape extent = clt_tensor_extent(x);
+    int64_t remains = remaining(x, &shape), batch = x->graph->batch;
+    for (int i = 0; remains && i < shape.rank && i < extent.rank; i++) {
+        int64_t *dim = &shape.dims[i], size = x->shape.dims[i];
+        bool is_rest = *dim == -1 && remains == size && i == 0;
+        if (*dim == 0 || *dim == extent.dims[i] || *dim == size || is_rest) {
+            if (*dim == size && clt_dim_is_length(extent.dims[i])) *dim = extent.dims[i];
+            continue;
+        }
+        clt_multiple m = {.of_batch = true, .times = *dim / batch};
+        if (i == 0 || batch == 1 || extent.dims[i] != CLT_BATCH || *dim < 1 || *dim % batch || m.times < 2 || m.times > CLT_MOST_TIMES) break;
+        if (shape.dims[0] == -1) shape.dims[0] = extent.dims[0];
+        *dim = clt_multiple_dim(m);
+        break;
+    }
     return shape;
 }
 
@@ -165,6 +202,7 @@ clt_tensor *clt_reshape(clt_tensor *x, clt_shape shape) {
     if (!clt_tensor_valid(x) || clt_shape_equal(&x->shape, &shape)) return x;
     clt_reshape_attributes at = {.shape = shape};
     if (shape.rank >= 0 && shape.rank <= CLT_MAX_RANK) {
+        if (x->follows && x->graph->batch > 0) at.shape = name_front(x, shape);
         at.each = follow_batch(x, &at.shape);
         bool rows = at.shape.rank > 0 && at.shape.dims[0] == -1 && grows_with_batch(x);
         for (int i = 0; i < at.shape.rank; i++) rows &= at.shape.dims[i] != CLT_BATCH;
