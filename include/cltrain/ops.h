@@ -313,7 +313,12 @@ CLT_API clt_tensor *clt_cumsum(clt_tensor *x, int axis);
 
 /* The elements of x in another shape. One dimension may be -1: what remains. A dimension of 0 is as x has it there, one of CLT_BATCH the
  * batch, one of CLT_LENGTH the length of the sequences. Where none is the batch, dimension 0 grows and shrinks with x: a number there that is a multiple
- * of the batch is as many rows of each sample. */
+ * of the batch is as many rows of each sample.
+ *
+ * Beside a -1 numbers are taken for what they stand for: dimensions in front that are x's as they are follow as those do, the longest length as a number too
+ * (x [N, T, D] as [N, T, heads, -1]); one behind them that is a multiple of the batch, where x has that, follows it (x [T, N, D] as [-1, N heads, width]);
+ * behind -1 in front the longest length is the length where it counts whole places (heads as [-1, T, width]), and not where it is a width. A batch of 1 tells
+ * no multiples: CLT_BATCH does. */
 CLT_API clt_tensor *clt_reshape(clt_tensor *x, clt_shape shape);
 CLT_API clt_tensor *clt_flatten(clt_tensor *x); /* [N, ...] -> [N, rest] */
 /* Dimension i of the result is dimension order[i] of x; `order` has x's rank. */
