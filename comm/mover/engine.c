@@ -63,6 +63,23 @@ typedef struct engine_state {
     peer *peers; /* kept where something was given up */
 } engine_state;
 
+/* ---- what is given up ---- */
+
+typedef struct kept {
+    void *memory;
+    struct kept *next;
+} kept;
+
+static _Atomic(kept *) all_kept;
+
+/* Memory that a mover may use for ever: it stays, and can be found. */
+static void keep(void *memory) {
+    kept *k = memory ? clt_alloc(sizeof *k) : NULL;
+    if (!k) return;
+    *k = (kept){memory, atomic_load(&all_kept)};
+    while (!atomic_compare_exchange_weak(&all_kept, &k->next, k)) {}
+}
+
 /* ---- failing ---- */
 
 static clt_status fail_words(const engine_state *e, const char *what) {
@@ -122,23 +139,27 @@ static bool all_done(engine_state *e, clt_request *requests, const bool *begun) 
 
 /* Waits a little, so that it is on its way when this process ends. */
 static void tell_all(engine_state *e, const news *told) {
-    news *kept = clt_alloc(sizeof *kept);
+    news *sent = clt_alloc(sizeof *sent);
     clt_request *requests = clt_calloc((size_t)e->size, sizeof *requests);
     bool *begun = clt_calloc((size_t)e->size, sizeof *begun), done = false;
     double until = clt_seconds() + leaving_seconds;
-    for (int r = 0; kept && requests && begun && r < e->size; r++) {
+    if (sent) *sent = *told, sent->group = e->id;
+    for (int r = 0; sent && requests && begun && r < e->size; r++) {
         if (r == e->rank || e->peers[r].left) continue;
-        *kept = *told;
-        kept->group = e->id;
-        begun[r] = !e->mover->message(e->group, true, CLT_LANE_NEWS, kept, (int)sizeof *kept, r, 0, &requests[r]);
+        begun[r] = !e->mover->message(e->group, true, CLT_LANE_NEWS, sent, (int)sizeof *sent, r, 0, &requests[r]);
     }
-    while (kept && requests && begun && !done && clt_seconds() < until) {
+    while (sent && requests && begun && !done && clt_seconds() < until) {
         done = all_done(e, requests, begun);
         if (!done) sched_yield();
     }
-    if (done) clt_free(kept); /* else it arrives when the others look, and its memory stays */
     clt_free(begun);
-    clt_free(requests);
+    if (done) {
+        clt_free(sent);
+        clt_free(requests);
+        return;
+    }
+    keep(sent); /* it arrives when the others look */
+    keep(requests);
 }
 
 /* ---- waiting ---- */
@@ -175,6 +196,8 @@ static clt_status finish(engine_state *e, const clt_operation *o, clt_request re
     clt_status status = await(e, o, request);
     if (status == CLT_OK) return CLT_OK;
     e->stuck = true;
+    keep(e->scratch);
+    keep((void *)(uintptr_t)request.word);
     e->scratch = NULL;
     e->scratch_bytes = 0;
     return status;
@@ -378,7 +401,11 @@ static void forget(engine_state *e, posted *m) {
     for (int part = 0; part < 2; part++)
         under_way |= m->pending[part] && !e->mover->cancel(&m->requests[part]);
     e->stuck |= under_way;
-    if (under_way) return;
+    if (under_way) {
+        keep(m->body);
+        keep(m);
+        return;
+    }
     clt_free(m->body);
     clt_free(m);
 }
@@ -515,7 +542,8 @@ static void free_state(engine_state *e) {
     clt_free(e->out_bytes);
     clt_free(e->in_bytes);
     clt_free(e->parts);
-    if (!e->stuck) clt_free(e->peers);
+    if (e->stuck) keep(e->peers);
+    else clt_free(e->peers);
     clt_free(e);
 }
 

@@ -407,7 +407,7 @@ static void go_on_until_it_fails(clt_comm *comm, void *argument) {
 
 static void errors_of_the_mover_end_the_group(void **state) {
     (void)state;
-    for (int failing = 1; failing < 400; failing += 23) run(3, 5, failing, 0.5, go_on_until_it_fails, NULL);
+    for (int failing = 1; failing < 400; failing += 61) run(3, 5, failing, 0.3, go_on_until_it_fails, NULL);
 }
 
 int main(void) {
