@@ -47,6 +47,9 @@ int64_t clt_multiple_dim(clt_multiple m) {
 }
 
 bool clt_dim_multiple(int64_t dim, clt_multiple *m) {
+    *m = (clt_multiple){.of_batch = dim == CLT_BATCH, .of_length = clt_dim_is_length(dim), .times = 1};
+    if (m->of_length) m->more = dim - CLT_LENGTH;
+    if (m->of_batch || m->of_length) return true;
     if (dim >= -1 || dim < CLT_LENGTH + range / 2) return false;
     int64_t code = dim - CLT_LENGTH;
     int64_t kind = (code + batches / 2) / batches;
@@ -59,13 +62,12 @@ bool clt_dim_multiple(int64_t dim, clt_multiple *m) {
 }
 
 int64_t clt_dim_times(int64_t dim, int64_t by) {
-    clt_multiple m = {.of_batch = dim == CLT_BATCH, .of_length = clt_dim_is_length(dim), .times = 1, .more = dim >= 0 ? dim : 0};
-    if (m.of_length) m.more = dim - CLT_LENGTH;
-    if (dim == -1 || (dim < 0 && !m.of_batch && !m.of_length && !clt_dim_multiple(dim, &m))) return -1;
+    clt_multiple m;
+    if (dim >= 0) return __builtin_mul_overflow(dim, by, &dim) ? -1 : dim;
+    if (!clt_dim_multiple(dim, &m)) return -1;
     m.times *= by;
-    if (__builtin_mul_overflow(m.more, by, &m.more)) return -1;
-    bool fits = m.times <= CLT_MOST_TIMES && m.more >= -INT32_MAX && m.more <= INT32_MAX;
-    return fits || dim >= 0 ? clt_multiple_dim(m) : -1;
+    m.more *= by;
+    return m.times <= CLT_MOST_TIMES && m.more >= -INT32_MAX && m.more <= INT32_MAX ? clt_multiple_dim(m) : -1;
 }
 
 int64_t clt_multiple_size(clt_multiple m, int64_t batch, int64_t length) {
@@ -122,23 +124,20 @@ const char *clt_shape_text(const clt_shape *shape, char text[CLT_SHAPE_TEXT]) {
     text[length++] = '[';
     for (int i = 0; i < shape->rank && i < CLT_MAX_RANK && length < CLT_SHAPE_TEXT - 24; i++) {
         int64_t dim = shape->dims[i];
+        const char *comma = i ? ", " : "";
+        char *to = text + length;
+        size_t room = CLT_SHAPE_TEXT - length;
         clt_multiple m;
         int k;
-        if (clt_dim_is_of(dim, &k)) {
-            length += (size_t)snprintf(text + length, CLT_SHAPE_TEXT - length, "%sx[%d]", i ? ", " : "", k);
-            continue;
-        }
-        if (clt_dim_multiple(dim, &m)) {
+        if (clt_dim_is_of(dim, &k)) length += (size_t)snprintf(to, room, "%sx[%d]", comma, k);
+        else if (!clt_dim_multiple(dim, &m)) length += (size_t)snprintf(to, room, "%s%lld", comma, (long long)dim);
+        else if (dim == CLT_BATCH || dim == CLT_LENGTH) length += (size_t)snprintf(to, room, "%s%s", comma, m.of_batch ? "batch" : "length");
+        else if (clt_dim_is_length(dim)) length += (size_t)snprintf(to, room, "%slength%+lld", comma, (long long)m.more);
+        else {
             bool both = m.of_batch && m.of_length;
-            length += (size_t)snprintf(text + length, CLT_SHAPE_TEXT - length, "%s%s%lld %s%+lld%s", i ? ", " : "", both ? "batch (" : "", (long long)m.times,
-                                       m.of_length ? "length" : "batch", (long long)m.more, both ? ")" : "");
-            continue;
+            length += (size_t)snprintf(to, room, "%s%s%lld %s%+lld%s", comma, both ? "batch (" : "", (long long)m.times, m.of_length ? "length" : "batch", (long long)m.more,
+                                       both ? ")" : "");
         }
-        bool is_length = clt_dim_is_length(dim);
-        const char *symbol = dim == CLT_BATCH ? "batch" : is_length ? "length" : "";
-        long long number = is_length ? dim - CLT_LENGTH : dim;
-        length += (size_t)snprintf(text + length, CLT_SHAPE_TEXT - length, "%s%s", i ? ", " : "", symbol);
-        if (!*symbol || (is_length && number)) length += (size_t)snprintf(text + length, CLT_SHAPE_TEXT - length, is_length ? "%+lld" : "%lld", number);
     }
     snprintf(text + length, CLT_SHAPE_TEXT - length, "]");
     return text;

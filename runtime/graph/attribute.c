@@ -88,7 +88,7 @@ bool clt_attributes_follow(const clt_attribute *schema, const void *attributes) 
         const clt_shape *shape = value;
         clt_multiple m;
         if (a->type == CLT_ATTRIBUTE_INT64) follow |= clt_dim_is_length(*(const int64_t *)value);
-        for (int d = 0; a->type == CLT_ATTRIBUTE_RESULT && d < shape->rank && d < CLT_MAX_RANK; d++) follow |= shape->dims[d] == CLT_BATCH || clt_dim_is_length(shape->dims[d]) || clt_dim_multiple(shape->dims[d], &m);
+        for (int d = 0; a->type == CLT_ATTRIBUTE_RESULT && d < shape->rank && d < CLT_MAX_RANK; d++) follow |= clt_dim_multiple(shape->dims[d], &m);
     }
     return follow;
 }

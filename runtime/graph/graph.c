@@ -135,14 +135,13 @@ bool clt_graph_trial(const clt_graph *graph, int k, int64_t *batch, int64_t *len
     return !l || *length > 0;
 }
 
-/* Changes the shapes of the operands for those at trial k, and back. */
-static void exchange_shapes(clt_tensor *node, int k) {
+/* Changes the shapes of the operands for those at trial k, or back. An operand that is there twice is changed once. */
+static void exchange_shapes(clt_tensor *node, int k, bool there) {
     for (int i = 0; i < node->n_inputs; i++) {
         clt_tensor *x = node->inputs[i];
         clt_shape shape = x->shape;
-        bool again = false; /* an operand may be there twice */
-        for (int j = 0; j < i && !again; j++) again = node->inputs[j] == x;
-        if (again) continue;
+        if (x->exchanged == there) continue;
+        x->exchanged = there;
         x->shape = x->other[k];
         x->other[k] = shape;
     }
@@ -162,7 +161,7 @@ static void infer_at(clt_tensor *node, int k) {
         shapes[r] = results[r]->shape;
     }
     if (known) {
-        exchange_shapes(node, k);
+        exchange_shapes(node, k, true);
         graph->batch = other_batch;
         graph->length = other_length;
         graph->origin = &own;
@@ -170,7 +169,7 @@ static void infer_at(clt_tensor *node, int k) {
         graph->batch = own.batch;
         graph->length = own.length;
         graph->origin = NULL;
-        exchange_shapes(node, k);
+        exchange_shapes(node, k, false);
     }
     for (int r = 0; r < n; r++) {
         clt_shape *shape = &results[r]->shape;
@@ -353,9 +352,8 @@ clt_status clt_graph_resolve(const clt_graph *graph, clt_shape *shape) {
         int64_t *dim = &shape->dims[i];
         if (*dim == CLT_BATCH && !graph->batch) return clt_fail(CLT_E_SHAPE, "CLT_BATCH before the graph has an input with dimensions");
         clt_multiple m;
-        if (*dim == CLT_BATCH) *dim = graph->batch;
+        if (clt_dim_is_length(*dim)) CLT_TRY(clt_graph_resolve_length(graph, dim));
         else if (clt_dim_multiple(*dim, &m)) *dim = clt_multiple_size(m, graph->batch, graph->length);
-        else CLT_TRY(clt_graph_resolve_length(graph, dim));
     }
     return CLT_OK;
 }

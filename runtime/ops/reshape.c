@@ -122,8 +122,8 @@ static int64_t remaining(const clt_tensor *x, const clt_shape *shape) {
     int open = 0;
     for (int i = 0; i < shape->rank; i++) {
         int64_t dim = shape->dims[i];
-        if (dim == CLT_BATCH) dim = x->graph->batch;
-        else if (clt_dim_is_length(dim)) dim += x->graph->length - CLT_LENGTH;
+        clt_multiple m;
+        if (clt_dim_multiple(dim, &m)) dim = clt_multiple_size(m, x->graph->batch, x->graph->length);
         else if (i < x->shape.rank && dim == 0) dim = x->shape.dims[i];
         open += dim == -1;
         if (dim != -1 && (dim < 1 || __builtin_mul_overflow(known, dim, &known))) return 0;

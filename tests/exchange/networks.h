@@ -96,4 +96,16 @@ static inline const char *write_network(const network *n) {
     return write_bytes("network.onnx", m.bytes, m.length);
 }
 
+/* That a build of it is refused so. */
+static inline void assert_build_fails(const network *n, const clt_onnx_options *options, clt_status status, const char *words) {
+    clt_onnx *onnx;
+    clt_graph *graph;
+    assert_ok(clt_onnx_open(&onnx, write_network(n)));
+    assert_ok(clt_graph_create(&graph));
+    assert_status(clt_onnx_build(onnx, graph, options), status);
+    assert_detail(words);
+    clt_graph_destroy(graph);
+    clt_onnx_close(onnx);
+}
+
 #endif

@@ -838,17 +838,6 @@ static void assert_open_fails(const network *n, clt_status status, const char *w
     assert_detail("network.onnx");
 }
 
-static void assert_build_fails(const network *n, const clt_onnx_options *options, clt_status status, const char *words) {
-    clt_onnx *onnx;
-    clt_graph *graph;
-    assert_ok(clt_onnx_open(&onnx, write_network(n)));
-    assert_ok(clt_graph_create(&graph));
-    assert_status(clt_onnx_build(onnx, graph, options), status);
-    assert_detail(words);
-    clt_graph_destroy(graph);
-    clt_onnx_close(onnx);
-}
-
 static void names_are_checked(void **state) {
     (void)state;
     network n = mlp();

@@ -201,8 +201,6 @@ static void integers_are_gathered(void **state) {
 static void steps_follow_the_length(void **state) {
     (void)state;
     for (int64_t batch = 1; batch <= 2; batch++) {
-        clt_onnx *onnx;
-        clt_graph *graph;
         network n = {0};
         add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(-1, -2, WIDTH));
         add_list(&n, "0", (int64_t[]){0}, 1);
@@ -219,12 +217,8 @@ static void steps_follow_the_length(void **state) {
         NODE(&n, "Reshape", "all", "x", "flat");
         NODE(&n, "Gather", "y", "all", "places");
         add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, WIDTH));
-        assert_ok(clt_onnx_open(&onnx, write_network(&n)));
-        assert_ok(clt_graph_create(&graph));
-        assert_status(clt_onnx_build(onnx, graph, &(clt_onnx_options){.batch = batch, .length_symbol = "length", .length = 12}), CLT_E_UNSUPPORTED);
-        assert_detail("Gather \"y\": values that differ with the batch");
-        clt_graph_destroy(graph);
-        clt_onnx_close(onnx);
+        assert_build_fails(&n, &(clt_onnx_options){.batch = batch, .length_symbol = "length", .length = 12}, CLT_E_UNSUPPORTED,
+                           "Gather \"y\": values that differ with the batch");
     }
 }
 
@@ -237,8 +231,6 @@ static void later_samples_are_looked_at(void **state) {
     } cases[] = {{"Less", 10}, {"Equal", 15}, {"Div", 8}, {"Mod", 8}, {"Less", 100}, {"Less", 1000}};
     for (int64_t batch = 1; batch <= 4; batch += 3)
         for (size_t i = 0; i < CLT_COUNT_OF(cases); i++) {
-            clt_onnx *onnx;
-            clt_graph *graph;
             network n = network_of(0);
             add_list(&n, "number", &cases[i].number, 1);
             NODE(&n, cases[i].op, "is", "rows", "number");
@@ -246,11 +238,7 @@ static void later_samples_are_looked_at(void **state) {
             NODE(&n, "Unsqueeze", "column", "as", "1");
             NODE(&n, "Mul", "y", "x", "column");
             add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, PLACES));
-            assert_ok(clt_onnx_open(&onnx, write_network(&n)));
-            assert_ok(clt_graph_create(&graph));
-            assert_status(clt_onnx_build(onnx, graph, &(clt_onnx_options){.batch = batch}), CLT_E_UNSUPPORTED);
-            clt_graph_destroy(graph);
-            clt_onnx_close(onnx);
+            assert_build_fails(&n, &(clt_onnx_options){.batch = batch}, CLT_E_UNSUPPORTED, "values that differ with the batch");
         }
 }
 

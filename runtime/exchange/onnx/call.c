@@ -367,6 +367,13 @@ clt_status clt_onnx_from_start(clt_onnx_call *c, clt_tensor **indices, int64_t d
     return clt_graph_status(c->graph);
 }
 
+clt_status clt_onnx_check_numbers(const clt_tensor *x, int first, int end) {
+    clt_shape extent = clt_tensor_extent(x);
+    for (int d = first; d < end; d++)
+        if (extent.dims[d] != x->shape.dims[d]) return clt_fail(CLT_E_UNSUPPORTED, "along a dimension that follows the batch or the length");
+    return CLT_OK;
+}
+
 clt_tensor *clt_onnx_move_axis(clt_tensor *x, int from, int to) {
     int order[CLT_MAX_RANK], next = 0;
     for (int d = 0; d < x->shape.rank; d++) {

@@ -173,6 +173,9 @@ clt_status clt_onnx_axes(clt_onnx_call *c, const char *name, size_t i, int rank,
  * batch is checked, and they must count from the start. */
 clt_status clt_onnx_from_start(clt_onnx_call *c, clt_tensor **indices, int64_t dim);
 
+/* Refuses what is done along dimensions from `first` up to `end` that follow the batch or the length. */
+clt_status clt_onnx_check_numbers(const clt_tensor *x, int first, int end);
+
 /* With an axis in another place; the others keep their order. */
 clt_tensor *clt_onnx_move_axis(clt_tensor *x, int from, int to);
 

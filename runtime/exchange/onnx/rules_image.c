@@ -58,7 +58,7 @@ static clt_status resize_axis(clt_onnx_call *c, const resizing *r, clt_tensor **
     enum { MOST_ELEMENTS = 1 << 22 };
     int64_t in = (*x)->shape.dims[axis];
     float *matrix, *row;
-    if (clt_tensor_extent(*x).dims[axis] != in) return clt_fail(CLT_E_UNSUPPORTED, "along a dimension that follows the batch or the length");
+    CLT_TRY(clt_onnx_check_numbers(*x, axis, axis + 1));
     if (!(scale > 0) || 1 / scale > 4 * (double)in) return clt_fail(CLT_E_UNSUPPORTED, "a scale of %g for %lld places", scale, (long long)in);
     if (out < 1 || in > (MOST_ELEMENTS - *elements) / out) return clt_fail(CLT_E_UNSUPPORTED, "from %lld places to %lld", (long long)in, (long long)out);
     *elements += in * out;
@@ -196,8 +196,7 @@ static clt_status map_conv_transpose(clt_onnx_call *c, clt_tensor **out) {
     if (dims == 2 && (stride[0] != stride[1] || dilation[0] != dilation[1] || weight->shape.dims[2] != weight->shape.dims[3]))
         return clt_fail(CLT_E_UNSUPPORTED, "kernels, strides or dilations that differ between the dimensions");
     if (dims == 1 && weight->shape.dims[2] != 1) return clt_fail(CLT_E_UNSUPPORTED, "of one dimension");
-    for (int d = 2; d < x->shape.rank; d++)
-        if (clt_tensor_extent(x).dims[d] != x->shape.dims[d]) return clt_fail(CLT_E_UNSUPPORTED, "along a dimension that follows the batch or the length");
+    CLT_TRY(clt_onnx_check_numbers(x, 2, x->shape.rank));
     bool same = !strcmp(how, "SAME_UPPER") || !strcmp(how, "SAME_LOWER");
     int64_t before[CLT_MAX_RANK] = {0}, after[CLT_MAX_RANK] = {0}, first[2], last[2];
     clt_tensor *y = clt_conv_transpose2d_op(x, weight, NULL, (clt_conv_transpose2d_options){.stride = (int)stride[0], .dilation = (int)dilation[0], .groups = (int)groups});
@@ -228,10 +227,8 @@ static clt_status map_depth_space(clt_onnx_call *c, clt_tensor **out) {
     bool to_space = !strcmp(c->node->op, "DepthToSpace"), crd = !strcmp(clt_onnx_text(c, "mode", "DCR"), "CRD");
     CLT_TRY(clt_onnx_float(c, 0, &x));
     if (x->shape.rank != 4 || block < 1 || block > CLT_MAX_WINDOW) return clt_fail(CLT_E_SHAPE, "%d dimensions, blocks of %lld", x->shape.rank, (long long)block);
-    clt_shape extent = clt_tensor_extent(x);
-    int64_t n = extent.dims[0], channels = x->shape.dims[1], h = x->shape.dims[2], w = x->shape.dims[3];
-    for (int d = 1; d < 4; d++)
-        if (extent.dims[d] != x->shape.dims[d]) return clt_fail(CLT_E_UNSUPPORTED, "along a dimension that follows the batch or the length");
+    CLT_TRY(clt_onnx_check_numbers(x, 1, 4));
+    int64_t n = clt_tensor_extent(x).dims[0], channels = x->shape.dims[1], h = x->shape.dims[2], w = x->shape.dims[3];
     if (to_space ? channels % (block * block) : h % block || w % block) return clt_fail(CLT_E_SHAPE, "blocks of %lld do not divide it", (long long)block);
     if (to_space) {
         int64_t depth = channels / (block * block);

@@ -122,7 +122,8 @@ static clt_status known_indices(clt_onnx_call *c, clt_tensor *x, int axis, clt_t
     CLT_TRY(clt_onnx_known(c, 1, &l));
     *one = l->shape.rank == 0;
     if (*one) return *place = l->integers[0], CLT_OK;
-    for (int64_t i = 0; clt_tensor_extent(x).dims[axis] != n && i < l->elements; i++)
+    bool follows = clt_tensor_extent(x).dims[axis] != n;
+    for (int64_t i = 0; follows && i < l->elements; i++)
         if (l->integers[i]) return clt_fail(CLT_E_UNSUPPORTED, "index %lld along a dimension that follows the batch or the length", (long long)l->integers[i]);
     clt_literal *from_start;
     CLT_TRY(clt_literal_new(&c->onnx->build, CLT_ONNX_INT64, &l->shape, &from_start));
@@ -205,7 +206,7 @@ static clt_status map_gather_elements(clt_onnx_call *c, clt_tensor **out) {
     for (int d = 0; d < x->shape.rank; d++)
         if (d != axis && indices->shape.dims[d] != x->shape.dims[d]) return clt_fail(CLT_E_UNSUPPORTED, "fewer indices than places along axis %d", d);
     int64_t n = x->shape.dims[axis];
-    if (clt_tensor_extent(x).dims[axis] != n) return clt_fail(CLT_E_UNSUPPORTED, "along a dimension that follows the batch or the length");
+    CLT_TRY(clt_onnx_check_numbers(x, axis, axis + 1));
     CLT_TRY(clt_onnx_from_start(c, &indices, n));
     clt_dtype dtype = x->dtype;
     int last = x->shape.rank;

@@ -107,9 +107,8 @@ static const char *put_dimension(clt_onnx_writer *w, int64_t dim, int64_t each, 
     int k;
     if (each > 0) return CLT_ONNX_PUT(w, "Mul", NULL, size_of(w, CLT_SIZE_BATCH), clt_onnx_put_whole(w, each));
     if (clt_dim_is_of(dim, &k)) return put_dimension_of(w, x, k);
-    if (dim == CLT_BATCH) return size_of(w, CLT_SIZE_BATCH);
-    clt_multiple m = {.of_length = true, .times = 1, .more = dim - CLT_LENGTH};
-    if (!clt_dim_is_length(dim) && !clt_dim_multiple(dim, &m)) return clt_onnx_put_whole(w, dim);
+    clt_multiple m;
+    if (!clt_dim_multiple(dim, &m)) return clt_onnx_put_whole(w, dim);
     const char *size = size_of(w, m.of_length ? CLT_SIZE_LENGTH : CLT_SIZE_BATCH);
     if (m.times > 1) size = CLT_ONNX_PUT(w, "Mul", NULL, size, clt_onnx_put_whole(w, m.times));
     if (m.more) size = CLT_ONNX_PUT(w, "Add", NULL, size, clt_onnx_put_whole(w, m.more));
