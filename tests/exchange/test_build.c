@@ -650,6 +650,40 @@ static void products_become_attention(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_attention(&cases[i]);
 }
 
+/* A weight that is turned for a product is not copied. */
+static void weights_are_not_turned(void **state) {
+    (void)state;
+    network n = {0};
+    clt_onnx *onnx;
+    clt_graph *graph;
+    bool marks[64] = {false};
+    fill(w1, HIDDEN * IN, 1);
+    add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(-1, 2, IN));
+    add_weight(&n, "w", CLT_SHAPE(HIDDEN, IN), w1);
+    NODE(&n, "Transpose", "t", "w");
+    NODE(&n, "MatMul", "y", "x", "t");
+    add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, 2, HIDDEN));
+    assert_ok(clt_onnx_open(&onnx, write_network(&n)));
+    assert_ok(clt_graph_create(&graph));
+    assert_ok(clt_onnx_build(onnx, graph, &(clt_onnx_options){.batch = 2}));
+    clt_tensor *output = clt_onnx_output(onnx, NULL);
+    assert_true(graph->n_nodes <= sizeof marks);
+    clt_graph_mark(graph, &output, 1, marks);
+    for (size_t i = 0; i < graph->n_nodes; i++) assert_false(marks[i] && graph->nodes[i]->op == &clt_op_permute);
+    clt_predictor *p;
+    float values[2 * 2 * HIDDEN];
+    assert_ok(clt_predictor_create(&p, device, output, NULL));
+    assert_ok(clt_predictor_run(p, &(clt_batch){.samples = 2, .n_fields = 1, .fields = {{CLT_F32, CLT_SHAPE(2, 2, IN), x}}}, values, 2 * 2 * HIDDEN));
+    for (int e = 0; e < 2 * 2 * HIDDEN; e++) {
+        float wanted = 0;
+        for (int k = 0; k < IN; k++) wanted += x[e / HIDDEN * IN + k] * w1[e % HIDDEN * IN + k];
+        assert_true(fabsf(values[e] - wanted) < 1e-5f);
+    }
+    clt_predictor_destroy(p);
+    clt_graph_destroy(graph);
+    clt_onnx_close(onnx);
+}
+
 /* Positions and a mask that exporters compute from the length: batches of shorter sequences give what a file built for their length gives. */
 static void lengths_follow(void **state) {
     (void)state;
@@ -1060,7 +1094,7 @@ static void refuses_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trains_as_in_c),      cmocka_unit_test(is_built_again), cmocka_unit_test(numbers_are_not_the_batch), cmocka_unit_test(a_table_is_not_cut_to_the_batch),
-        cmocka_unit_test(constants_follow_the_batch), cmocka_unit_test(constants_repeat), cmocka_unit_test(lengths_follow), cmocka_unit_test(bounds_mean_the_same_at_every_batch), cmocka_unit_test(kinks_are_seen),
+        cmocka_unit_test(constants_follow_the_batch), cmocka_unit_test(constants_repeat), cmocka_unit_test(weights_are_not_turned), cmocka_unit_test(lengths_follow), cmocka_unit_test(bounds_mean_the_same_at_every_batch), cmocka_unit_test(kinks_are_seen),
         cmocka_unit_test(large_constants_are_the_devices), cmocka_unit_test(computed_indices_count_from_the_end), cmocka_unit_test(what_pytorch_trains_is_trained), cmocka_unit_test(infinities_stay_where_they_are), cmocka_unit_test(products_become_attention), cmocka_unit_test(corners_are_their_producers), cmocka_unit_test(is_saved), cmocka_unit_test(external_data_are_saved), cmocka_unit_test(names_are_checked),
         cmocka_unit_test(types_alone_are_known), cmocka_unit_test(dropout_in_place_is_dropout), cmocka_unit_test(attributes_have_types), cmocka_unit_test(lengths_that_must_be_numbers_are_named),
         cmocka_unit_test(problems_are_told_together), cmocka_unit_test(options_are_checked), cmocka_unit_test(shapes_are_checked),

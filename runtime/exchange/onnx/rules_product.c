@@ -6,6 +6,12 @@
 #include "runtime/exchange/onnx/onnx.h"
 #include "runtime/ops/ops.h"
 
+/* The weight of which t is the transpose; NULL: t is none. A product with it needs no turned copy. */
+static clt_tensor *turned_weight(const clt_tensor *t) {
+    bool turned = t->kind == CLT_NODE_OP && t->op == &clt_op_permute && t->shape.rank == 2 && ((const clt_permute_attributes *)t->attributes)->order[0] == 1;
+    return turned && t->inputs[0]->variable ? t->inputs[0] : NULL;
+}
+
 /* Operands of one dimension are a row, or a column, and leave no dimension behind. */
 static clt_status map_matmul(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *a, *b;
@@ -15,6 +21,8 @@ static clt_status map_matmul(clt_onnx_call *c, clt_tensor **out) {
     if (out[0]) return CLT_OK;
     bool row = a->shape.rank == 1, column = b->shape.rank == 1;
     if (a->shape.rank == 0 || b->shape.rank == 0) return clt_fail(CLT_E_SHAPE, "an operand is a scalar");
+    clt_tensor *weight = row ? NULL : turned_weight(b);
+    if (weight) return out[0] = clt_linear_op(a, weight, NULL), CLT_OK;
     clt_tensor *y = clt_matmul(row ? clt_unsqueeze(a, 0) : a, column ? clt_unsqueeze(b, 1) : b);
     if (column) y = clt_squeeze(y, -1);
     if (row) y = clt_squeeze(y, column ? -1 : -2);
