@@ -61,6 +61,10 @@ const char *clt_comm_engine(const clt_comm *comm) {
     return comm ? comm->engine->name : "self";
 }
 
+unsigned clt_comm_abilities(const clt_comm *comm) {
+    return comm ? comm->engine->abilities | (comm->engine->shrink ? CLT_CAN_SHRINK : 0) : 0;
+}
+
 void *clt_comm_engine_state(const clt_comm *comm) {
     return comm->state;
 }

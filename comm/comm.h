@@ -54,6 +54,7 @@ const char *clt_operation_text(const clt_operation *operation, char text[CLT_OPE
  * the group: the details must say enough to be read alone. */
 typedef struct clt_engine {
     const char *name;
+    unsigned abilities; /* of clt_comm_ability, but for shrinking, which `shrink` shows */
 
     /* Carries a collective out, by its deadline. Returns soon after *interrupted, with CLT_E_ABORTED. */
     clt_status (*run)(void *state, clt_operation *operation);

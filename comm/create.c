@@ -1,4 +1,5 @@
 /* Joining a job, and going on with who is left of it. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,10 +117,10 @@ static clt_status check_place(const clt_comm *comm, const clt_comm_options *o) {
     return clt_fail(CLT_E_INVALID, "%s says that there are %d ranks, and MPI sees %d: they do not belong together (srun needs --mpi=pmix or pmi2)", launch.launcher, launch.size, size);
 }
 
-static clt_status create_by_mover(clt_comm **comm, const clt_comm_settings *s, const clt_comm_options *o) {
+static clt_status create_by_mpi(clt_comm **comm, const clt_comm_settings *s, const clt_comm_options *o) {
     const clt_mover *mover;
     CLT_TRY(clt_mover_load(&mover, s->engine));
-    CLT_TRY(clt_mover_create(comm, mover, s->timeout_seconds));
+    CLT_TRY(clt_mover_create(comm, mover, &(clt_mover_options){.rank = -1}, wire_generation(s->generation, 0), s->timeout_seconds));
     clt_status status = check_place(*comm, o);
     if (status == CLT_OK) {
         if (clt_comm_rank(*comm) == 0) clt_log_message(CLT_LOG_WARNING, "%d ranks by MPI: what they send is not encrypted", clt_comm_size(*comm));
@@ -130,14 +131,60 @@ static clt_status create_by_mover(clt_comm **comm, const clt_comm_settings *s, c
     return status;
 }
 
+/* What a mover asks of the store. */
+typedef struct meeting {
+    clt_rendezvous *rendezvous;
+    double deadline;
+    int64_t generation;
+    clt_status status; /* of the last call, and its detail */
+    char detail[1024];
+} meeting;
+
+static int noted(meeting *m, clt_status status) {
+    m->status = status;
+    if (status < 0) snprintf(m->detail, sizeof m->detail, "%s", clt_error_detail());
+    return status < 0;
+}
+
+static int set_in_store(void *store, const char *key, const void *value, size_t bytes) {
+    meeting *m = store;
+    char name[CLT_RENDEZVOUS_KEY_BYTES];
+    snprintf(name, sizeof name, "%lld/%s", (long long)m->generation, key);
+    return noted(m, clt_rendezvous_set(m->rendezvous, name, value, bytes, m->deadline));
+}
+
+static int get_from_store(void *store, const char *key, void *value, size_t *bytes) {
+    meeting *m = store;
+    char name[CLT_RENDEZVOUS_KEY_BYTES], read[CLT_RENDEZVOUS_VALUE_BYTES];
+    size_t room = *bytes;
+    snprintf(name, sizeof name, "%lld/%s", (long long)m->generation, key);
+    if (noted(m, clt_rendezvous_get(m->rendezvous, name, read, bytes, m->deadline))) return 1;
+    if (*bytes > room) return noted(m, clt_fail(CLT_E_NETWORK, "key %s: %zu bytes; expected %zu at most", name, *bytes, room));
+    memcpy(value, read, *bytes);
+    return 0;
+}
+
+/* Where this returns all ranks have met, and need the store no more. */
+static clt_status create_by_gloo(clt_comm **comm, const clt_job *job) {
+    const clt_comm_settings *s = &job->settings;
+    const clt_mover *mover;
+    char host[64];
+    meeting m = {.rendezvous = job->rendezvous, .deadline = clt_seconds() + s->connect_seconds, .generation = wire_generation(s->generation, 0)};
+    CLT_TRY(clt_mover_load(&mover, s->engine));
+    CLT_TRY(clt_own_address(s->network, s->towards, host));
+    const clt_mover_options options = {.rank = s->rank, .size = s->size, .host = host, .connect_seconds = s->connect_seconds, .store = &m, .set = set_in_store, .get = get_from_store};
+    clt_status status = clt_mover_create(comm, mover, &options, m.generation, s->timeout_seconds);
+    return m.status < 0 ? clt_fail_again(m.status, m.detail) : status;
+}
+
 clt_status clt_comm_create(clt_comm **comm, const clt_comm_options *options) {
     clt_comm_settings settings;
     clt_job *job;
     if (!comm) return clt_fail(CLT_E_INVALID, "clt_comm_create: comm is NULL");
     *comm = NULL;
     CLT_TRY(clt_comm_settings_resolve(&settings, options));
-    if (strcmp(settings.engine, CLT_COMM_OWN_ENGINE)) {
-        clt_status status = create_by_mover(comm, &settings, options);
+    if (!strcmp(settings.engine, "mpi")) {
+        clt_status status = create_by_mpi(comm, &settings, options);
         clt_comm_settings_free(&settings);
         return status;
     }
@@ -148,7 +195,7 @@ clt_status clt_comm_create(clt_comm **comm, const clt_comm_options *options) {
     }
     CLT_TRY(open_job(&job, &settings));
     const place first = {.rank = job->settings.rank, .size = job->settings.size, .server = job->settings.rank_serves ? 0 : -1};
-    clt_status status = join(comm, job, &first, NULL);
+    clt_status status = strcmp(job->settings.engine, "gloo") ? join(comm, job, &first, NULL) : create_by_gloo(comm, job);
     release_job(job);
     return status;
 }

@@ -145,7 +145,7 @@ static const char *algorithm(void *state, size_t bytes) {
 }
 
 const clt_engine clt_network_engine = {
-    .name = "cltrain", .run = run, .post = post, .is_finished = is_finished, .cancel = cancel, .progress = progress,
+    .name = "cltrain", .abilities = CLT_CAN_ENCRYPT | CLT_CAN_NAME_LOST, .run = run, .post = post, .is_finished = is_finished, .cancel = cancel, .progress = progress,
     .idle = idle, .wake = wake, .end = end, .destroy = destroy, .is_lost = is_lost, .counts = counts,
     .algorithm = algorithm, .shrink = clt_network_shrink,
 };

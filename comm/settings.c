@@ -54,23 +54,23 @@ static clt_status take_generation(clt_comm_settings *s, const clt_comm_options *
     return CLT_OK;
 }
 
-/* The first of what the own engine alone has, and was given; NULL: none. */
-static const char *own_option(const clt_comm_settings *s, const clt_comm_options *o) {
+/* The first option that was given and that the own engine alone has, or also Gloo where `of_gloo`; NULL: none. */
+static const char *own_option(const clt_comm_settings *s, const clt_comm_options *o, bool of_gloo) {
     const struct {
         const char *name;
-        bool given;
-    } own[] = {{"store", s->store},
-               {"token", s->token || clt_environment_text("CLTRAIN_COMM_TOKEN_FILE")},
-               {"certificate", s->certificate},
-               {"key", s->key},
-               {"authority", s->authority},
-               {"ports", s->ports},
-               {"network", s->network},
-               {"algorithms", s->algorithms},
-               {"security", o->security == CLT_SECURITY_TLS || o->security == CLT_SECURITY_AUTH},
-               {"channels", o->channels > 1}};
+        bool given, has_gloo;
+    } own[] = {{"store", s->store, true},
+               {"token", s->token || clt_environment_text("CLTRAIN_COMM_TOKEN_FILE"), true}, /* which nobody asks for without security */
+               {"certificate", s->certificate, false},
+               {"key", s->key, false},
+               {"authority", s->authority, false},
+               {"ports", s->ports, false},
+               {"network", s->network, true},
+               {"algorithms", s->algorithms, false},
+               {"security", o->security == CLT_SECURITY_TLS || o->security == CLT_SECURITY_AUTH, false},
+               {"channels", o->channels > 1, false}};
     for (size_t i = 0; i < CLT_COUNT_OF(own); i++)
-        if (own[i].given) return own[i].name;
+        if (own[i].given && !(of_gloo && own[i].has_gloo)) return own[i].name;
     return NULL;
 }
 
@@ -80,7 +80,7 @@ static bool is_for_mpi(const clt_comm_settings *s, const clt_comm_options *o) {
     clt_launch_environment launch = {.size = 1};
     const clt_mover *ignored;
     bool known = false;
-    if (o->size || o->security || clt_environment_text("CLTRAIN_COMM_SECURITY") || own_option(s, o)) return false;
+    if (o->size || o->security || clt_environment_text("CLTRAIN_COMM_SECURITY") || own_option(s, o, false)) return false;
     if (clt_launch_environment_read(&launch) < 0 || launch.size < 2 || !launch.launcher) return false;
     for (size_t i = 0; i < CLT_COUNT_OF(launchers); i++) known |= !strcmp(launch.launcher, launchers[i]);
     return known && clt_mover_load(&ignored, "mpi") == CLT_OK;
@@ -95,10 +95,12 @@ static clt_status take_engine(clt_comm_settings *s, const clt_comm_options *o) {
         return keep(&s->engine, best);
     }
     if (!strcmp(s->engine, CLT_COMM_OWN_ENGINE)) return CLT_OK;
-    if (strcmp(s->engine, "mpi")) return clt_fail(CLT_E_INVALID, "engine is '%.64s': expected auto, " CLT_COMM_OWN_ENGINE " or mpi", s->engine);
-    const char *name = own_option(s, o);
+    bool gloo = !strcmp(s->engine, "gloo");
+    if (!gloo && strcmp(s->engine, "mpi")) return clt_fail(CLT_E_INVALID, "engine is '%.64s': expected auto, " CLT_COMM_OWN_ENGINE ", gloo or mpi", s->engine);
+    const char *name = own_option(s, o, gloo);
     if (!name) return CLT_OK;
-    return clt_fail(CLT_E_INVALID, "engine %s takes no %s: MPI carries the job over its own network, in the clear. Leave it out, or choose " CLT_COMM_OWN_ENGINE, s->engine, name);
+    return clt_fail(CLT_E_INVALID, "engine %s takes no %s: %s carries the job %s, in the clear. Leave it out, or choose " CLT_COMM_OWN_ENGINE, s->engine, name, gloo ? "Gloo" : "MPI",
+                    gloo ? "by its own connections" : "over its own network");
 }
 
 static clt_status take_place(clt_comm_settings *s, const clt_comm_options *o, clt_launch_environment *launch) {
@@ -218,7 +220,7 @@ static clt_status resolve(clt_comm_settings *s, const clt_comm_options *o) {
     clt_launch_environment launch = {.size = 1};
     CLT_TRY(take_texts(s, o));
     CLT_TRY(take_engine(s, o));
-    if (strcmp(s->engine, CLT_COMM_OWN_ENGINE)) { /* it knows its ranks by itself */
+    if (!strcmp(s->engine, "mpi")) { /* it knows its ranks by itself */
         CLT_TRY(take_generation(s, o));
         return take_rest(s, o);
     }
@@ -226,6 +228,8 @@ static clt_status resolve(clt_comm_settings *s, const clt_comm_options *o) {
     CLT_TRY(take_store(s, o, &launch));
     CLT_TRY(take_towards(s, &launch));
     CLT_TRY(take_security(s, o));
+    if (!strcmp(s->engine, "gloo") && s->security != CLT_SECURITY_NONE)
+        return clt_fail(CLT_E_INVALID, "engine gloo neither authenticates nor encrypts: ask for that by security none (CLTRAIN_COMM_SECURITY=none), or choose " CLT_COMM_OWN_ENGINE);
     return take_rest(s, o);
 }
 

@@ -76,7 +76,7 @@ static clt_status late(const group *g, const clt_operation *o) {
     int n = 0;
     for (int r = 0; r < g->n; r++)
         if (!g->arrived[r]) snprintf(ranks + strlen(ranks), sizeof ranks - strlen(ranks), "%s %d", n++ ? "," : "", r);
-    return clt_fail(CLT_E_TIMEOUT, "%s: waited for rank%s%s", clt_operation_text(o, text), n == 1 ? "" : "s", ranks);
+    return clt_fail(CLT_E_TIMEOUT, "%s: not done within %g s: waited for rank%s%s", clt_operation_text(o, text), g->timeout_seconds, n == 1 ? "" : "s", ranks);
 }
 
 /* ---- collectives ---- */
@@ -403,7 +403,7 @@ static const char *algorithm(void *state, size_t bytes) {
 static clt_status shrink(void *state, clt_comm **survivors);
 
 static const clt_engine engine = {
-    .name = "local", .run = run, .post = post, .is_finished = is_finished, .cancel = cancel, .progress = progress, .idle = idle, .wake = wake,
+    .name = "local", .abilities = CLT_CAN_NAME_LOST, .run = run, .post = post, .is_finished = is_finished, .cancel = cancel, .progress = progress, .idle = idle, .wake = wake,
     .end = end, .destroy = destroy, .is_lost = is_lost, .counts = counts, .algorithm = algorithm, .shrink = shrink,
 };
 

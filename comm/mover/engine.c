@@ -14,7 +14,8 @@
 #include "comm/comm.h"
 #include "comm/reduce.h"
 
-enum { PIECE_BYTES = 16 << 20, MOST_RANKS = 1024, LOOK_EACH = 64, YIELDS = 2000 };
+enum { PIECE_BYTES = 16 << 20, MOST_RANKS = 1024, LOOK_EACH = 64, LOOK_MICROSECONDS = 2000, YIELDS = 2000 };
+static const double telling_seconds = 0.1; /* after which the end of a rank is known where it made something else fail */
 static const double leaving_seconds = 1; /* for which what is under way to who left may still come */
 
 /* What a rank tells all others: its end, or that it leaves. */
@@ -28,7 +29,7 @@ typedef struct news {
 typedef struct peer {
     news heard;
     clt_request listening;
-    bool told, left;
+    bool told, left, lost;
     double left_at;
 } peer;
 
@@ -86,9 +87,12 @@ static clt_status fail_words(const engine_state *e, const char *what) {
     return clt_fail(CLT_E_NETWORK, "%s: %s: %s", e->mover->name, what, e->mover->words());
 }
 
+/* What cannot be begun, or fails later, may be the end of a rank, which is known by listening to it. */
+static clt_status fail_moving(engine_state *e, const char *what);
+
 #define TRY_MOVER(e, what, call)                   \
     do {                                           \
-        if (call) return fail_words(e, what);      \
+        if (call) return fail_moving(e, what);     \
     } while (0)
 
 static clt_status state_of(const engine_state *e) {
@@ -105,16 +109,27 @@ static void note_end(engine_state *e, clt_status status, const char *detail) {
 
 static clt_status listen_to(engine_state *e, int r) {
     peer *p = &e->peers[r];
-    TRY_MOVER(e, "listening", e->mover->message(e->group, false, CLT_LANE_NEWS, &p->heard, (int)sizeof p->heard, r, 0, &p->listening));
-    return CLT_OK;
+    bool failed = e->mover->message(e->group, false, CLT_LANE_NEWS, &p->heard, (int)sizeof p->heard, r, 0, &p->listening);
+    return failed ? fail_words(e, "listening") : CLT_OK;
+}
+
+/* Where there is no hearing from it any more. */
+static void note_lost(engine_state *e, int r) {
+    char detail[sizeof e->detail];
+    snprintf(detail, sizeof detail, "rank %d was lost: %s: %.900s", r, e->mover->name, e->mover->words());
+    note_end(e, CLT_E_PEER, detail);
+    e->peers[r].lost = true;
 }
 
 static clt_status hear(engine_state *e) {
     for (int r = 0; e->id && r < e->size; r++) {
         peer *p = &e->peers[r];
         bool done = false;
-        if (r == e->rank || p->told) continue;
-        TRY_MOVER(e, "listening", e->mover->test(&p->listening, &done));
+        if (r == e->rank || p->told || p->lost) continue;
+        if (e->mover->test(&p->listening, &done)) {
+            note_lost(e, r);
+            continue;
+        }
         if (!done) continue;
         if (p->heard.group != e->id) {
             CLT_TRY(listen_to(e, r));
@@ -145,7 +160,7 @@ static void tell_all(engine_state *e, const news *told) {
     double until = clt_seconds() + leaving_seconds;
     if (sent) *sent = *told, sent->group = e->id;
     for (int r = 0; sent && requests && begun && r < e->size; r++) {
-        if (r == e->rank || e->peers[r].left) continue;
+        if (r == e->rank || e->peers[r].left || e->peers[r].lost) continue;
         begun[r] = !e->mover->message(e->group, true, CLT_LANE_NEWS, sent, (int)sizeof *sent, r, 0, &requests[r]);
     }
     while (sent && requests && begun && !done && clt_seconds() < until) {
@@ -176,18 +191,32 @@ static clt_status look_around(engine_state *e, const clt_operation *o) {
     return CLT_OK;
 }
 
-static void pause_after(long turns) {
-    if (turns < YIELDS) sched_yield();
+static void pause_after(const engine_state *e, long turns) {
+    if (turns < YIELDS && !e->mover->wait) sched_yield();
     else nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+}
+
+static clt_status fail_moving(engine_state *e, const char *what) {
+    clt_status status = fail_words(e, what);
+    char detail[sizeof e->detail];
+    double until = clt_seconds() + telling_seconds;
+    snprintf(detail, sizeof detail, "%s", clt_error_detail());
+    while (clt_seconds() < until) {
+        CLT_TRY(hear(e));
+        CLT_TRY(state_of(e));
+        sched_yield();
+    }
+    return clt_fail_again(status, detail);
 }
 
 static clt_status await(engine_state *e, const clt_operation *o, clt_request request) {
     for (long turns = 1;; turns++) {
         bool done = false;
-        if (e->mover->test(&request, &done)) return fail_words(e, "waiting");
+        if (e->mover->test(&request, &done)) return fail_moving(e, "waiting");
         if (done) return CLT_OK;
-        if (turns % LOOK_EACH == 0) CLT_TRY(look_around(e, o));
-        pause_after(turns);
+        if (turns % LOOK_EACH == 0 || e->mover->wait) CLT_TRY(look_around(e, o));
+        if (e->mover->wait) e->mover->wait(&request, LOOK_MICROSECONDS);
+        else pause_after(e, turns);
     }
 }
 
@@ -508,7 +537,7 @@ static clt_status progress(void *state, double seconds) {
         if (turns % LOOK_EACH == 0 || seconds <= 0) CLT_TRY(hear(e));
         CLT_TRY(state_of(e));
         if (moved || atomic_exchange(&e->woken, false) || clt_seconds() >= until) return CLT_OK;
-        pause_after(turns);
+        pause_after(e, turns);
     }
 }
 
@@ -551,14 +580,13 @@ static void destroy(void *state) {
     engine_state *e = state;
     if (e->ended == CLT_OK) tell_all(e, &(news){.leaves = 1, .collectives = e->collectives});
     for (int r = 0; r < e->size; r++)
-        if (r != e->rank && !e->peers[r].told && !e->mover->cancel(&e->peers[r].listening)) e->stuck = true;
+        if (r != e->rank && !e->peers[r].told && !e->peers[r].lost && !e->mover->cancel(&e->peers[r].listening)) e->stuck = true;
     e->mover->close(e->group, !e->stuck);
     free_state(e);
 }
 
 static bool is_lost(void *state, int rank) {
-    (void)state, (void)rank;
-    return false;
+    return ((const engine_state *)state)->peers[rank].lost;
 }
 
 static clt_transport_counts counts(void *state) {
@@ -582,6 +610,7 @@ static clt_status make_state(engine_state **out, const clt_mover *mover, void *g
     *e = (engine_state){.engine = engine, .mover = mover, .group = group, .rank = rank, .size = size, .out_bytes = clt_calloc(n, sizeof *e->out_bytes),
                         .in_bytes = clt_calloc(n, sizeof *e->in_bytes), .parts = clt_calloc(n, sizeof *e->parts), .peers = clt_calloc(n, sizeof *e->peers)};
     e->engine.name = mover->name;
+    e->engine.abilities = mover->names_lost ? CLT_CAN_NAME_LOST : 0;
     if (!e->out_bytes || !e->in_bytes || !e->parts || !e->peers) return clt_fail_memory(n * sizeof *e->peers);
     return CLT_OK;
 }
@@ -604,12 +633,14 @@ static clt_status meet(engine_state *e) {
     return CLT_OK;
 }
 
-clt_status clt_mover_create(clt_comm **comm, const clt_mover *mover, double timeout_seconds) {
+clt_status clt_mover_create(clt_comm **comm, const clt_mover *mover, const clt_mover_options *options, int64_t generation, double timeout_seconds) {
+    clt_mover_options o = *options;
     void *group;
     int rank, size;
     engine_state *e;
     *comm = NULL;
-    if (mover->open(&group, &(clt_mover_options){.most_ranks = MOST_RANKS}, &rank, &size)) return clt_fail(CLT_E_NETWORK, "%s: %s", mover->name, mover->words());
+    o.most_ranks = MOST_RANKS;
+    if (mover->open(&group, &o, &rank, &size)) return clt_fail(CLT_E_NETWORK, "%s: %s", mover->name, mover->words());
     clt_status status = make_state(&e, mover, group, rank, size);
     if (status == CLT_OK) e->timeout_seconds = timeout_seconds, status = meet(e);
     if (status < 0) {
@@ -617,5 +648,6 @@ clt_status clt_mover_create(clt_comm **comm, const clt_mover *mover, double time
         free_state(e);
         return status;
     }
-    return clt_comm_open(comm, &(clt_comm_setup){.engine = &e->engine, .state = e, .rank = rank, .size = size, .timeout_seconds = timeout_seconds, .idle_seconds = 0.1});
+    return clt_comm_open(comm, &(clt_comm_setup){.engine = &e->engine, .state = e, .rank = rank, .size = size, .generation = generation,
+                                                 .timeout_seconds = timeout_seconds, .idle_seconds = 0.1});
 }

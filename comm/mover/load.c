@@ -33,7 +33,8 @@ clt_status clt_mover_load(const clt_mover **mover, const char *name) {
     char why[1024] = "";
     void *library = load(name, why, sizeof why);
     if (!library)
-        return clt_fail(CLT_E_UNSUPPORTED, "engine \"%s\": its plugin cannot be loaded: %s. It is built where MPI is installed (Debian: libopenmpi-dev or libmpich-dev)", name, why);
+        return clt_fail(CLT_E_UNSUPPORTED, "engine \"%s\": its plugin cannot be loaded: %s. It is built where %s", name, why,
+                        strcmp(name, "gloo") ? "MPI is installed (Debian: libopenmpi-dev or libmpich-dev)" : "Gloo is installed (Debian: libgloo-dev)");
     clt_mover_plugin_function *plugin = (clt_mover_plugin_function *)(uintptr_t)dlsym(library, CLT_MOVER_SYMBOL);
     *mover = plugin ? plugin() : NULL;
     if (*mover && (*mover)->abi == CLT_MOVER_ABI) return CLT_OK;

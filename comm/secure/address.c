@@ -155,6 +155,14 @@ static clt_status find_own_address(const char *network, const char *towards,
     return CLT_OK;
 }
 
+clt_status clt_own_address(const char *network, const char *towards, char text[64]) {
+    struct sockaddr_storage own;
+    socklen_t bytes;
+    CLT_TRY(find_own_address(network, towards, &own, &bytes));
+    int error = getnameinfo((const struct sockaddr *)&own, bytes, text, 64, NULL, 0, NI_NUMERICHOST);
+    return error ? clt_fail(CLT_E_NETWORK, "the own address: %s", gai_strerror(error)) : CLT_OK;
+}
+
 static clt_status read_ports(const char *ports, unsigned *low, unsigned *high) {
     *low = *high = 0;
     if (!ports || !*ports) return CLT_OK;

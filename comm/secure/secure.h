@@ -80,6 +80,9 @@ void clt_socket_destroy(clt_socket *socket);
 #define CLT_LOOK_UP_SECONDS 30 /* for a name in `towards` */
 clt_status clt_listen(const char *network, const char *towards, const char *ports, int *descriptor, char text[64]);
 
+/* The address that clt_listen would listen at, without a port. */
+clt_status clt_own_address(const char *network, const char *towards, char text[64]);
+
 /* "HOST:PORT" ("[::1]:80" for IPv6) to an address; names are looked up until the deadline (clt_seconds). CLT_E_NETWORK and
  * CLT_E_TIMEOUT name the host. */
 clt_status clt_resolve(const char *host_and_port, double deadline, struct sockaddr_storage *address, socklen_t *bytes);

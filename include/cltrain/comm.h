@@ -59,8 +59,9 @@ typedef struct clt_comm_options {
     double heartbeat_seconds; /* a rank silent for so long is lost; CLTRAIN_COMM_HEARTBEAT_SECONDS; default 5, at least 0.2 */
     int64_t generation;     /* of the group: 0, or what the launcher counts; CLTRAIN_COMM_GENERATION */
     const char *engine;     /* what carries the job: "cltrain", the library's own; "mpi", under mpirun or srun, which tell rank and size: MPI moves the bytes,
-                               in the clear, and store, token, certificates and what else is the own engine's are refused; "auto", the default: mpi where such
-                               a launcher tells the ranks and nothing of the own engine's is given, else cltrain. CLTRAIN_COMM_ENGINE */
+                               in the clear, and store, token, certificates and what else is the own engine's are refused; "gloo": ranks find each other by the
+                               store, and Gloo moves the bytes over connections of its own, in the clear, so that security has to be none; "auto", the
+                               default: mpi where such a launcher tells the ranks and nothing of the own engine's is given, else cltrain. CLTRAIN_COMM_ENGINE */
 } clt_comm_options;
 
 /* Joins the job and returns when all ranks are connected. NULL options: all from the environment. Errors:
@@ -81,8 +82,15 @@ CLT_API void clt_comm_destroy(clt_comm *comm);
 /* NULL stands for a process without a group, in these as in what is asked of wires below: rank 0 of 1, generation 0. */
 CLT_API int clt_comm_rank(const clt_comm *comm);
 CLT_API int clt_comm_size(const clt_comm *comm);
-/* What carries the job: "cltrain", "mpi", "local", or "self", a group of one. Static storage. */
+/* What carries the job: "cltrain", "gloo", "mpi", "local", or "self", a group of one. Static storage. */
 CLT_API const char *clt_comm_engine(const clt_comm *comm);
+/* What the group can do because of that: the sum of those below. */
+typedef enum clt_comm_ability {
+    CLT_CAN_ENCRYPT = 1,   /* what ranks send can be encrypted: options.security */
+    CLT_CAN_NAME_LOST = 2, /* the error of a rank that died names it, as clt_comm_is_lost does */
+    CLT_CAN_SHRINK = 4     /* clt_comm_shrink */
+} clt_comm_ability;
+CLT_API unsigned clt_comm_abilities(const clt_comm *comm);
 /* No two groups of a job have the same: CLT_COMM_GENERATIONS times what the launcher counts, and one more for each round of a shrink. */
 enum { CLT_COMM_GENERATIONS = 1000 };
 CLT_API int64_t clt_comm_generation(const clt_comm *comm);

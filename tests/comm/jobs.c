@@ -7,13 +7,15 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "comm/mover/engine.h"
 #include "runtime/base/base.h"
 #include "runtime/base/thread.h"
 
 enum { MOST_RANKS = 16 };
 
-static void run_rank(const support_job *job, int rank, const char *store, const char *name) {
+static void run_rank(const support_job *job, int rank, const char *engine, const char *store, const char *name) {
     clt_comm_options options = job->options ? *job->options : (clt_comm_options){.security = CLT_SECURITY_NONE};
+    options.engine = engine;
     options.rank = rank;
     options.size = job->ranks;
     if (!options.store) options.store = store;
@@ -22,6 +24,7 @@ static void run_rank(const support_job *job, int rank, const char *store, const 
     if (!options.network) options.network = "127.0.0.1";
     clt_comm *comm;
     CHECK(clt_comm_create(&comm, &options) == CLT_OK);
+    CHECK(job->ranks == 1 || !strcmp(clt_comm_engine(comm), engine));
     job->body(comm, job->argument);
     clt_comm_destroy(comm);
     fflush(stderr);
@@ -105,11 +108,11 @@ void support_run_local_job(const support_job *job) {
 /* ---- ranks that mpirun has started, of which this process is one ---- */
 
 /* Jobs of another number of ranks are left out. */
-static void run_in_place(const support_job *job) {
+static void run_in_place(const support_job *job, const char *engine) {
     const char *size = getenv("OMPI_COMM_WORLD_SIZE") ? getenv("OMPI_COMM_WORLD_SIZE") : getenv("PMI_SIZE");
     clt_comm *comm;
-    if (!size || atoi(size) != job->ranks || job->killed >= 0) return;
-    CHECK(clt_comm_create(&comm, &(clt_comm_options){.engine = "mpi", .timeout_seconds = job->options ? job->options->timeout_seconds : 0}) == CLT_OK);
+    if (!size || atoi(size) != job->ranks) return;
+    CHECK(clt_comm_create(&comm, &(clt_comm_options){.engine = engine, .timeout_seconds = job->options ? job->options->timeout_seconds : 0}) == CLT_OK);
     CHECK(clt_comm_size(comm) == job->ranks);
     job->body(comm, job->argument);
     clt_comm_destroy(comm);
@@ -117,11 +120,7 @@ static void run_in_place(const support_job *job) {
 
 /* ---- ranks as processes ---- */
 
-void support_run_job(const support_job *job) {
-    if (getenv("CLTRAIN_TEST_MPI")) {
-        run_in_place(job);
-        return;
-    }
+static void run_processes(const support_job *job, const char *engine) {
     static int jobs;
     char store[4200], name[32];
     pid_t children[MOST_RANKS];
@@ -132,7 +131,44 @@ void support_run_job(const support_job *job) {
     for (int r = 0; r < job->ranks; r++) {
         children[r] = fork();
         assert_true(children[r] >= 0);
-        if (children[r] == 0) run_rank(job, r, store, name);
+        if (children[r] == 0) run_rank(job, r, engine, store, name);
     }
-    if (!watch(job, children)) fail_msg("a job of %d ranks failed", job->ranks);
+    if (!watch(job, children)) fail_msg("a job of %d ranks by engine %s failed", job->ranks, engine);
+}
+
+/* ---- engines ---- */
+
+static void run_threads(const support_job *job, const char *engine) {
+    (void)engine;
+    support_run_local_job(job);
+}
+
+static const struct {
+    const char *name;
+    unsigned can;
+    void (*run)(const support_job *job, const char *engine);
+} engines[] = {
+    {"cltrain", SUPPORT_OPTIONS | SUPPORT_DEATHS | SUPPORT_SILENCE | SUPPORT_SURVIVORS, run_processes},
+    {"gloo", SUPPORT_DEATHS, run_processes},
+    {"local", SUPPORT_SURVIVORS, run_threads},
+    {"mpi", 0, run_in_place}, /* mpirun ends all ranks where one dies */
+};
+
+static unsigned needs_of(const support_job *job) {
+    const clt_comm_options *o = job->options;
+    bool options = o && (o->algorithms || o->store || o->security != CLT_SECURITY_NONE);
+    return job->needs | (options ? SUPPORT_OPTIONS : 0) | (job->killed >= 0 ? SUPPORT_DEATHS : 0);
+}
+
+/* Gloo's plugin is built where Gloo is. */
+static bool is_here(const char *engine) {
+    const clt_mover *mover;
+    if (getenv("CLTRAIN_TEST_MPI") || !strcmp(engine, "mpi")) return getenv("CLTRAIN_TEST_MPI") && !strcmp(engine, "mpi");
+    return strcmp(engine, "gloo") || clt_mover_load(&mover, engine) == CLT_OK;
+}
+
+void support_run_job(const support_job *job) {
+    unsigned needs = needs_of(job);
+    for (size_t i = 0; i < CLT_COUNT_OF(engines); i++)
+        if (is_here(engines[i].name) && !(needs & ~engines[i].can)) engines[i].run(job, engines[i].name);
 }

@@ -19,6 +19,14 @@
         }                                                                                                 \
     } while (0)
 
+/* What a job asks of an engine besides collectives and messages, their differences, deadlines and aborts. */
+enum {
+    SUPPORT_OPTIONS = 1,  /* algorithms, security, stores: added where the job's options have them */
+    SUPPORT_DEATHS = 2,   /* a rank is a process of its own, and its death does not end the others: added where one is killed */
+    SUPPORT_SILENCE = 4,  /* a rank that hangs is lost */
+    SUPPORT_SURVIVORS = 8 /* others go on without a rank */
+};
+
 /* Options that all ranks have; rank, size, token and job are filled in, and a folder for the store if none is named. NULL: loopback without security. */
 typedef struct support_job {
     int ranks;
@@ -27,12 +35,14 @@ typedef struct support_job {
     void *argument;
     int killed;      /* a rank that ends itself by a signal, or sleeps until it is killed; -1: none. Zero would be rank 0 */
     int killed_too;  /* another; 0: none */
+    unsigned needs;
 } support_job;
 
-/* Runs the body on each rank and fails the test if one fails or is not over in time. */
+/* Runs the body on each rank, once by each engine that has what is needed, and fails the test if one fails or is not over in time. Where mpirun has started
+ * this process, which says CLTRAIN_TEST_MPI, by MPI instead, which runs jobs of its number of ranks. */
 void support_run_job(const support_job *job);
 
-/* The same with a thread a rank, all in one process, in a group of clt_comm_create_local. Of the options the timeout alone counts. */
+/* By the engine "local" alone: a thread a rank, all in one process. Of the options the timeout alone counts. */
 void support_run_local_job(const support_job *job);
 
 #endif

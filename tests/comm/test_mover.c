@@ -213,7 +213,7 @@ static void *run_rank(void *argument) {
     rank_of *r = argument;
     clt_comm *comm;
     self = &r->m;
-    clt_status status = clt_mover_create(&comm, &mover, r->timeout);
+    clt_status status = clt_mover_create(&comm, &mover, &(clt_mover_options){0}, 0, r->timeout);
     if (r->fails && status < 0) return NULL; /* while it met the others, or they did */
     assert_ok(status);
     assert_string_equal(clt_comm_engine(comm), "threads");

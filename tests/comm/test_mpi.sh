@@ -50,5 +50,5 @@ cmp "$folder/mpi.safetensors" "$folder/own.safetensors" >"$folder/out" 2>&1 || f
 CLTRAIN_COMM_TOKEN=0123456789abcdef CLTRAIN_COMM_ENGINE=mpi start 2 "$train" mlp --data digits --epochs 1 && fail "a token was taken"
 grep -q "engine mpi takes no token" "$folder/out" || fail "no word of the token"
 CLTRAIN_COMM_ENGINE=smoke "$train" mlp --data digits --epochs 1 >"$folder/out" 2>&1 && fail "an unknown engine was taken"
-grep -q "engine is 'smoke': expected auto, cltrain or mpi" "$folder/out" || fail "no word of the engines"
+grep -q "engine is 'smoke': expected auto, cltrain, gloo or mpi" "$folder/out" || fail "no word of the engines"
 [ $failures -eq 0 ]

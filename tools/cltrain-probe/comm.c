@@ -10,6 +10,7 @@
 
 #include "command.h"
 #include "comm_children.h"
+#include "comm_engines.h"
 #include "comm_measure.h"
 #include "statistics.h"
 #include "tools/common/message.h"
@@ -22,7 +23,7 @@ typedef struct comm_options {
     shared_options shared;
     int64_t ranks, channels;
     int security;
-    const char *sizes, *algorithms;
+    const char *sizes, *algorithms, *engines;
     double seconds;
 } comm_options;
 
@@ -43,6 +44,9 @@ static const option_row rows[] = {
     {OPTION_TEXT, 0, "algorithms", "LIST", offsetof(comm_options, algorithms),
      .help = "each is measured for itself, as ring,direct (default: what is\n"
              "chosen; one that there is not: the error names them)"},
+    {OPTION_TEXT, 0, "engines", "LIST", offsetof(comm_options, engines),
+     .help = "what carries the bytes, each measured for itself: of cltrain, gloo,\n"
+             "local (threads of one process) and mpi (by mpirun), or all"},
     {OPTION_POSITIVE, 0, "seconds", "SECONDS", offsetof(comm_options, seconds), .help = "for a row (default 1)"},
     OUTPUT_ROWS,
 };
@@ -96,27 +100,31 @@ typedef struct rank_run {
     int n_sizes;
     clt_comm_options base; /* NULL strings: from the environment */
     const char *names[MOST_GROUPS]; /* of algorithms; NULL: what is chosen */
-    clt_comm *groups[MOST_GROUPS];
+    comm_engine engines[MOST_GROUPS];
+    clt_comm *groups[MOST_GROUPS]; /* NULL: of threads */
     int n_groups;
+    clt_comm *job; /* by which ranks agree: the first group where no engines are named */
     json_t *rows;
     const char *security;
     int write_error; /* errno of stdout; 0: all was written. Of rank 0, and on others of it */
     char token[65]; /* the secret that the children share, in hexadecimal digits */
+    char **argv;
 } rank_run;
 
 static double gigabytes(double bytes, double seconds) {
     return bytes / seconds * 1e-9;
 }
 
-static void tell_row(rank_run *run, const comm_row *row, int n) {
+static void tell_row(rank_run *run, const comm_row *row, int n, comm_engine engine) {
+    const char *security = engine == COMM_CLTRAIN ? run->security : "none";
     double share = 2.0 * (n - 1) / n, bytes = (double)row->bytes;
     double algbw = gigabytes(bytes, row->seconds), raw = gigabytes(share * bytes, row->raw_seconds);
     if (run->options->shared.json) {
         json_array_append_new(run->rows,
-                              json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:i, s:i, s:s}", "algorithm", row->algorithm, "bytes",
-                                        (json_int_t)row->bytes, "latency_us", row->seconds * 1e6, "algbw_gbs", algbw,
+                              json_pack("{s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:i, s:i, s:s}", "engine", comm_engine_name(engine), "algorithm", row->algorithm,
+                                        "bytes", (json_int_t)row->bytes, "latency_us", row->seconds * 1e6, "algbw_gbs", algbw,
                                         "busbw_gbs", algbw * share, "raw_tcp_gbs", raw, "samples", row->samples, "ranks", n,
-                                        "security", run->security));
+                                        "security", security));
         return;
     }
     char texts[4][32];
@@ -130,23 +138,25 @@ static void tell_row(rank_run *run, const comm_row *row, int n) {
 /* Nobody reads on what rank 0 writes: all ranks end here, and none finds out by a connection that is gone. */
 static int agree_written(rank_run *run) {
     float error = (float)run->write_error;
-    clt_status status = clt_comm_all_reduce(run->groups[0], &error, 1, CLT_F32, CLT_REDUCE_MAX, NULL);
+    clt_status status = clt_comm_all_reduce(run->job, &error, 1, CLT_F32, CLT_REDUCE_MAX, NULL);
     run->write_error = (int)error;
     return status < 0 ? library_error(status, "all-reduce") : 0;
 }
 
 static int measure_rows(rank_run *run, raw_ring *ring) {
-    clt_comm *first = run->groups[0];
-    bool tells = clt_comm_rank(first) == 0;
+    int n = clt_comm_size(run->job);
+    bool tells = clt_comm_rank(run->job) == 0;
     if (tells && !run->options->shared.json)
-        printf("%d ranks, security %s\n%-18s %12s %12s %10s %10s %10s %8s %8s\n", clt_comm_size(first), run->security,
+        printf("%d ranks, security %s\n%-18s %12s %12s %10s %10s %10s %8s %8s\n", n, run->security,
                "algorithm", "bytes", "latency us", "algbw GB/s", "busbw GB/s", "TCP GB/s", "of TCP", "samples");
     for (int i = 0; i < run->n_sizes; i++)
         for (int g = 0; g < run->n_groups && !run->write_error; g++) {
             comm_row row;
-            int code = measure_all_reduce(&row, run->groups[g], ring, run->sizes[i], run->options->seconds);
+            clt_comm *group = run->groups[g];
+            int code = group ? measure_all_reduce(&row, group, ring, run->sizes[i], run->options->seconds)
+                             : measure_threads(&row, run->job, ring, run->sizes[i], run->options->seconds);
             if (code) return code;
-            if (tells) tell_row(run, &row, clt_comm_size(first));
+            if (tells) tell_row(run, &row, n, run->engines[g]);
             code = agree_written(run);
             if (code) return code;
         }
@@ -156,7 +166,7 @@ static int measure_rows(rank_run *run, raw_ring *ring) {
 static void tell_all(rank_run *run) {
     if (!run->rows) return;
     json_t *object = json_pack("{s:s, s:i, s:s, s:s, s:s, s:o}", "schema", "cltrain-comm/1", "ranks",
-                               clt_comm_size(run->groups[0]), "security", run->security, "operation", "all_reduce", "dtype",
+                               clt_comm_size(run->job), "security", run->security, "operation", "all_reduce", "dtype",
                                "f32", "rows", run->rows);
     run->rows = NULL;
     json_t *where = document_new("comm"); /* tool, host and time */
@@ -174,33 +184,59 @@ static int judge_writing(const rank_run *run, void (*on_pipe)(int)) {
     return run->write_error ? run_error("stdout cannot be written") : 0;
 }
 
-/* A communicator for each algorithm. */
+/* A communicator for each algorithm, or engine. */
 static int open_groups(rank_run *run) {
+    bool all = run->options->engines && !strcmp(run->options->engines, "all");
     for (int g = 0; g < run->n_groups; g++) {
         char job[64];
         clt_comm_options options = run->base;
         options.algorithms = run->names[g];
         snprintf(job, sizeof job, "%s-%d", options.job ? options.job : "probe", g);
         if (options.job) options.job = job;
+        if (run->options->engines) comm_engine_choose(&options, run->engines[g]);
+        if (run->engines[g] == COMM_LOCAL) continue;
         clt_status status = clt_comm_create(&run->groups[g], &options);
-        if (status < 0) return library_error(status, "joining the job");
+        if (status == CLT_E_UNSUPPORTED && all) {
+            if (run->job && clt_comm_rank(run->job) == 0) warning("%s is left out: %s", comm_engine_name(run->engines[g]), clt_error_detail());
+            run->n_groups--;
+            memmove(run->engines + g, run->engines + g + 1, (size_t)(run->n_groups - g) * sizeof *run->engines);
+            g--;
+        } else if (status < 0) return library_error(status, "joining the job");
     }
     return 0;
+}
+
+/* Where engines are named, a group of its own, so that none of them carries what is not measured. */
+static int open_job(rank_run *run) {
+    clt_comm_options options = run->base;
+    comm_engine_choose(&options, COMM_CLTRAIN);
+    clt_status status = run->options->engines ? clt_comm_create(&run->job, &options) : CLT_OK;
+    if (status < 0) return library_error(status, "joining the job");
+    int code = open_groups(run);
+    if (!run->job) run->job = run->groups[0];
+    return code;
+}
+
+static void close_groups(rank_run *run) {
+    for (int g = 0; g < run->n_groups; g++)
+        if (run->groups[g] != run->job) clt_comm_destroy(run->groups[g]);
+    clt_comm_destroy(run->job);
 }
 
 static int run_rank(rank_run *run) {
     raw_ring *ring = NULL;
     void (*on_pipe)(int) = signal(SIGPIPE, SIG_IGN);
-    int code = open_groups(run);
-    bool tells = !code && clt_comm_rank(run->groups[0]) == 0;
-    if (!code && clt_comm_size(run->groups[0]) == 1) code = run_error("a job of one rank has no network to measure");
+    if (run->options->engines) clt_log_set(NULL, CLT_LOG_ERROR, NULL); /* each group of each rank would say that it is in the clear */
+    int code = open_job(run);
+    bool tells = !code && clt_comm_rank(run->job) == 0;
+    if (!code && clt_comm_size(run->job) == 1) code = run_error("a job of one rank has no network to measure");
     if (!code && run->options->shared.json && tells) run->rows = json_array();
-    if (!code) code = raw_ring_open(&ring, run->groups[0]);
+    if (!code) code = raw_ring_open(&ring, run->job);
     if (!code) code = measure_rows(run, ring);
     if (!code) tell_all(run);
     raw_ring_close(ring);
     json_decref(run->rows);
-    for (int g = 0; g < run->n_groups; g++) clt_comm_destroy(run->groups[g]);
+    close_groups(run);
     return code || !tells ? code : judge_writing(run, on_pipe);
 }
 
@@ -216,21 +252,34 @@ static int make_token(rank_run *run) {
     return 0;
 }
 
+static void take_job(rank_run *run, const char *store, const char *token) {
+    run->base.store = store;
+    run->base.token = token;
+    run->base.job = "probe";
+    run->base.network = "127.0.0.1";
+    run->base.connect_seconds = 60;
+}
+
 static int run_child(int rank, const char *store, void *user) {
     rank_run *run = user;
+    take_job(run, store, run->token);
     run->base.rank = rank;
-    run->base.store = store;
     return run_rank(run);
+}
+
+static int run_mpirun(int rank, const char *store, void *user) {
+    const rank_run *run = user;
+    (void)rank;
+    return comm_engine_start_mpi(run->base.size, store, run->token, run->argv);
 }
 
 static int run_children(rank_run *run, int n) {
     int code = make_token(run);
     run->base.size = n;
-    run->base.token = run->token;
-    run->base.job = "probe";
-    run->base.network = "127.0.0.1";
-    run->base.connect_seconds = 60;
-    return code ? code : comm_children_run(n, run_child, run);
+    if (code) return code;
+    for (int g = 0; g < run->n_groups; g++)
+        if (run->options->engines && run->engines[g] == COMM_MPI) return comm_children_run(1, run_mpirun, run);
+    return comm_children_run(n, run_child, run);
 }
 
 /* ---- the command line ---- */
@@ -255,19 +304,27 @@ static int split_algorithms(rank_run *run, char *list) {
     return 0;
 }
 
-static int run_with(const comm_options *options, char *algorithms) {
-    rank_run run = {.options = options};
+static int run_with(const comm_options *options, char *algorithms, char **argv) {
+    rank_run run = {.options = options, .argv = argv};
     run.n_sizes = read_sizes(options->sizes, run.sizes);
     if (run.n_sizes <= 0)
         return usage_error("--sizes '%s': expected multiples of 4 with K, M or G behind them, such as 4,64K,16M", options->sizes);
     if (options->ranks > COMM_MOST_CHILDREN) return usage_error("--ranks: %d at most", COMM_MOST_CHILDREN);
     int code = split_algorithms(&run, algorithms);
+    if (!code && options->engines && algorithms) code = usage_error("--engines and --algorithms: one of them");
+    if (!code && options->engines) code = comm_engines_read(options->engines, run.engines, &run.n_groups);
     if (code) return code;
     const char *wish = getenv("CLTRAIN_COMM_SECURITY");
     run.security = options->security != OPTION_UNSET ? securities[options->security] : wish && wish[0] ? wish : "tls";
     if (options->security != OPTION_UNSET) run.base.security = (clt_comm_security)(CLT_SECURITY_TLS + options->security);
     if (options->channels != OPTION_UNSET) run.base.channels = (int)options->channels;
+    const char *store, *token;
+    if (comm_engine_started_by_mpi(&store, &token)) {
+        take_job(&run, store, token);
+        return run_rank(&run);
+    }
     if (options->ranks == OPTION_UNSET && in_a_job()) {
+        if (options->engines) return usage_error("--engines: the ranks of a job have one, which CLTRAIN_COMM_ENGINE names");
         if (run.n_groups > 1) return usage_error("--algorithms: one at a time within a job");
         return run_rank(&run);
     }
@@ -284,7 +341,7 @@ int run_comm(int argc, char **argv) {
     if (options.channels > MOST_CHANNELS) return usage_error("--channels: at most %d", MOST_CHANNELS);
     message_start(options.shared.verbose);
     char *algorithms = options.algorithms ? strdup(options.algorithms) : NULL;
-    code = run_with(&options, algorithms);
+    code = run_with(&options, algorithms, argv);
     free(algorithms);
     return code;
 }

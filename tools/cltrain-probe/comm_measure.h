@@ -20,4 +20,7 @@ typedef struct comm_row {
 /* On every rank: fills the row in for all. f32 sums; the result is checked before and after. Returns 0 or EXIT_FAILED. */
 int measure_all_reduce(comm_row *row, clt_comm *comm, raw_ring *ring, size_t bytes, double seconds);
 
+/* The same of so many threads of rank 0 as the job has ranks, while the others wait. raw_seconds are the job's. */
+int measure_threads(comm_row *row, clt_comm *job, raw_ring *ring, size_t bytes, double seconds);
+
 #endif

@@ -185,6 +185,8 @@ int job_begin(job *j, const run_options *options) {
     j->store_options.authority = variable("CLTRAIN_COMM_AUTHORITY");
     if (j->store_options.security == CLT_SECURITY_DEFAULT)
         return usage_error("CLTRAIN_COMM_SECURITY '%s': expected tls, auth or none", variable("CLTRAIN_COMM_SECURITY"));
+    if (options->engine == ENGINE_GLOO && j->store_options.security != CLT_SECURITY_NONE)
+        return usage_error("--engine gloo needs --security none: Gloo neither authenticates nor encrypts");
     if (!make_secret(j->self, sizeof j->self / 2)) return run_error("no random numbers: %s", strerror(errno));
     int code = find_addresses(j);
     if (!code) code = find_token(j);
@@ -261,6 +263,7 @@ static void add_comm(const job *j, variables *v) {
     add(v, "CLTRAIN_RESTART_COUNT=%d", (int)j->restarts);
     add(v, "CLTRAIN_RUN_STARTED=%.3f", j->started);
     add(v, "CLTRAIN_RUN_ON_FAILURE=%s", j->options->on_failure == ON_FAILURE_CONTINUE ? "continue" : "stop");
+    if (options_engine_name(j->options)) add(v, "CLTRAIN_COMM_ENGINE=%s", options_engine_name(j->options));
     if (options_security_name(j->options)) add(v, "CLTRAIN_COMM_SECURITY=%s", options_security_name(j->options));
     if (j->options->interface) add(v, "CLTRAIN_COMM_INTERFACE=%s", j->options->interface);
 }

@@ -8,6 +8,7 @@
 #include "tools/common/option_parser.h"
 
 static const char *const security_names[] = {"tls", "auth", "none", NULL};
+static const char *const engine_names[] = {"cltrain", "gloo", NULL};
 static const char *const failure_names[] = {"stop", "continue", NULL};
 
 #define AT(field) .offset = offsetof(run_options, field)
@@ -29,6 +30,9 @@ static const option_row rows[] = {
     {OPTION_TEXT, 0, "job", "NAME", AT(job), .help = "of this start of the job, where several share a store"},
     {OPTION_CHOICE, 0, "security", "LEVEL", AT(security), .choices = security_names,
      .help = "tls, auth or none; default: CLTRAIN_COMM_SECURITY, else tls"},
+    {OPTION_CHOICE, 0, "engine", "NAME", AT(engine), .choices = engine_names,
+     .help = "what carries the job: cltrain, or gloo, which is in the clear and\nneeds --security none; default: CLTRAIN_COMM_ENGINE, else cltrain.\n"
+             "mpirun starts ranks that MPI carries"},
     {OPTION_POSITIVE, 0, "connect", "SECONDS", AT(connect_seconds), .help = "to wait for the other hosts; default 120"},
     {OPTION_POSITIVE, 0, "outage", "SECONDS", AT(outage_seconds),
      .help = "for which the store may be out of reach; default 30"},
@@ -56,6 +60,8 @@ static int check(const run_options *o) {
         return usage_error("--node-rank %lld: expected a number below --nnodes %lld", (long long)o->node_rank, (long long)o->nodes);
     if (o->ranks > 4096 || o->nodes > 4096) return usage_error("more than 4096 ranks or hosts");
     if (o->nodes > 1 && !o->master && !o->store) return usage_error("--nnodes %lld needs --master HOST[:PORT] or --store URL", (long long)o->nodes);
+    if (o->engine == ENGINE_GLOO && o->on_failure == ON_FAILURE_CONTINUE)
+        return usage_error("--on-failure continue: with --engine gloo no group goes on without a rank");
     bool kept = o->store && strncmp(o->store, "tcp://", 6);
     if (o->nodes > 1 && kept && !o->job)
         return usage_error("--store %.*s... needs --job NAME: one that no former start had, the same on all hosts",
@@ -65,7 +71,7 @@ static int check(const run_options *o) {
 
 int options_read(run_options *options, int argc, char **argv) {
     int own;
-    *options = (run_options){.ranks = 1, .nodes = 1, .security = OPTION_UNSET, .on_failure = ON_FAILURE_STOP, .grace_seconds = 10, .late_seconds = 300,
+    *options = (run_options){.ranks = 1, .nodes = 1, .security = OPTION_UNSET, .engine = OPTION_UNSET, .on_failure = ON_FAILURE_STOP, .grace_seconds = 10, .late_seconds = 300,
                              .connect_seconds = 120, .outage_seconds = 30};
     int code = option_parse_front(rows, ROWS, argc, argv, options, &own);
     if (code || options->help || options->version) return code;
@@ -89,6 +95,10 @@ void options_print_help(void) {
            "\nExit status: that of the first rank that failed, 128 + the signal if one ended it; with\n"
            "--on-failure continue 0 if the rank that ended last ended well; 1 it could not be done; 2 the command\n"
            "line makes no sense; 126, 127 the program could not be started.\n");
+}
+
+const char *options_engine_name(const run_options *options) {
+    return options->engine == OPTION_UNSET ? NULL : engine_names[options->engine];
 }
 
 const char *options_security_name(const run_options *options) {

@@ -8,11 +8,12 @@
 #define PROGRAM "cltrain-run"
 
 enum { ON_FAILURE_STOP, ON_FAILURE_CONTINUE };
+enum { ENGINE_CLTRAIN, ENGINE_GLOO };
 
 typedef struct run_options {
     int64_t ranks, nodes, node_rank, max_restarts;
     const char *master, *interface, *store, *job, *devices, *log_dir;
-    int security, on_failure; /* OPTION_UNSET: from the environment */
+    int security, engine, on_failure; /* OPTION_UNSET: from the environment */
     double grace_seconds, connect_seconds, outage_seconds, late_seconds;
     bool prefix, quiet, help, version;
     char **program; /* NULL-terminated */
@@ -25,5 +26,7 @@ void options_print_help(void);
 
 /* "tls", "auth" or "none"; NULL: as the environment says. */
 const char *options_security_name(const run_options *options);
+/* "cltrain" or "gloo"; NULL likewise. */
+const char *options_engine_name(const run_options *options);
 
 #endif
