@@ -6,6 +6,7 @@
 #include "comm/algorithms/algorithms.h"
 #include "comm/mover/engine.h"
 #include "comm/network.h"
+#include "comm/plugins/plugins.h"
 #include "comm/settings.h"
 
 /* What the generations of a job share: a group that shrank, and what is left of the one before. */
@@ -119,7 +120,7 @@ static clt_status check_place(const clt_comm *comm, const clt_comm_options *o) {
 
 static clt_status create_by_mpi(clt_comm **comm, const clt_comm_settings *s, const clt_comm_options *o) {
     const clt_mover *mover;
-    CLT_TRY(clt_mover_load(&mover, s->engine));
+    CLT_TRY(clt_plugin_mover(&mover, s->engine));
     CLT_TRY(clt_mover_create(comm, mover, &(clt_mover_options){.rank = -1}, wire_generation(s->generation, 0), s->timeout_seconds));
     clt_status status = check_place(*comm, o);
     if (status == CLT_OK) {
@@ -170,7 +171,7 @@ static clt_status create_by_gloo(clt_comm **comm, const clt_job *job) {
     const clt_mover *mover;
     char host[64];
     meeting m = {.rendezvous = job->rendezvous, .deadline = clt_seconds() + s->connect_seconds, .generation = wire_generation(s->generation, 0)};
-    CLT_TRY(clt_mover_load(&mover, s->engine));
+    CLT_TRY(clt_plugin_mover(&mover, s->engine));
     CLT_TRY(clt_own_address(s->network, s->towards, host));
     const clt_mover_options options = {.rank = s->rank, .size = s->size, .host = host, .connect_seconds = s->connect_seconds, .store = &m, .set = set_in_store, .get = get_from_store};
     clt_status status = clt_mover_create(comm, mover, &options, m.generation, s->timeout_seconds);

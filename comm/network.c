@@ -117,9 +117,7 @@ static void end(void *state, clt_status status, const char *detail) {
 
 static void destroy(void *state) {
     clt_network *network = state;
-#ifdef CLT_WITH_GLOO
     clt_gloo_rows_destroy(network->gloo);
-#endif
     clt_transport_destroy(network->transport);
     clt_network_leave_job(network);
     clt_free(network->algorithms);

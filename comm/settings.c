@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "comm/algorithms/algorithms.h"
-#include "comm/mover/engine.h"
+#include "comm/plugins/plugins.h"
 #include "comm/rendezvous/rendezvous.h"
 #include "runtime/base/file.h"
 #include "runtime/base/number.h"
@@ -83,7 +83,7 @@ static bool is_for_mpi(const clt_comm_settings *s, const clt_comm_options *o) {
     if (o->size || o->security || clt_environment_text("CLTRAIN_COMM_SECURITY") || own_option(s, o, false)) return false;
     if (clt_launch_environment_read(&launch) < 0 || launch.size < 2 || !launch.launcher) return false;
     for (size_t i = 0; i < CLT_COUNT_OF(launchers); i++) known |= !strcmp(launch.launcher, launchers[i]);
-    return known && clt_mover_load(&ignored, "mpi") == CLT_OK;
+    return known && clt_plugin_mover(&ignored, "mpi") == CLT_OK;
 }
 
 /* What an engine cannot do is refused by its name, and not later. */
@@ -98,7 +98,8 @@ static clt_status take_engine(clt_comm_settings *s, const clt_comm_options *o) {
     bool gloo = !strcmp(s->engine, "gloo");
     if (!gloo && strcmp(s->engine, "mpi")) return clt_fail(CLT_E_INVALID, "engine is '%.64s': expected auto, " CLT_COMM_OWN_ENGINE ", gloo or mpi", s->engine);
     const char *name = own_option(s, o, gloo);
-    if (!name) return CLT_OK;
+    const clt_mover *ignored;
+    if (!name) return clt_plugin_mover(&ignored, s->engine);
     return clt_fail(CLT_E_INVALID, "engine %s takes no %s: %s carries the job %s, in the clear. Leave it out, or choose " CLT_COMM_OWN_ENGINE, s->engine, name, gloo ? "Gloo" : "MPI",
                     gloo ? "by its own connections" : "over its own network");
 }

@@ -20,9 +20,9 @@ cppcheck -j2 --quiet --error-exitcode=1 --enable=warning,performance,portability
     -I. -Iinclude -I"$build/include" -I"$build/tools" runtime backends comm tools || exit 1
 
 echo "== clang-tidy"
-# The one file of C++ is built where Gloo is.
-shim=
-if grep -q comm/gloo_shim.cc "$build/compile_commands.json"; then shim=comm/gloo_shim.cc; fi
+# The files of C++ are built where Gloo is.
+gloo=
+if grep -q comm/plugins/gloo_mover.cc "$build/compile_commands.json"; then gloo="comm/plugins/gloo_collectives.cc comm/plugins/gloo_mover.cc"; fi
 # shellcheck disable=SC2046,SC2086
-python3 tools/tidy.py $all "$build" $(find runtime backends comm tools -name '*.c' | sort) $shim
+python3 tools/tidy.py $all "$build" $(find runtime backends comm tools -name '*.c' | sort) $gloo
 echo "no findings"

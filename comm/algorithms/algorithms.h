@@ -25,7 +25,7 @@ typedef struct clt_algorithm {
 
 /* The one that serves; there always is one. */
 const clt_algorithm *clt_algorithm_choose(const clt_network *network, const clt_operation *operation);
-/* CLT_E_INVALID names what is in the list and not in the table. NULL is fine. */
+/* CLT_E_INVALID names what is in the list and not in the table; CLT_E_UNSUPPORTED: Gloo is named and its plugin is missing. NULL is fine. */
 clt_status clt_algorithm_check_list(const char *list);
 /* First contact, if need be, and the algorithm. */
 clt_status clt_algorithm_run(clt_network *network, clt_operation *operation);
@@ -49,7 +49,7 @@ clt_status clt_halving_doubling_all_reduce(clt_network *network, clt_operation *
 clt_status clt_chain_broadcast(clt_network *network, clt_operation *operation);
 clt_status clt_tree_broadcast(clt_network *network, clt_operation *operation);
 clt_status clt_dissemination_barrier(clt_network *network, clt_operation *operation);
-/* Gloo's own (gloo.c), where the library is built with it. */
+/* Gloo's own (gloo.c), where its plugin is. */
 clt_status clt_gloo_row_ring(clt_network *network, clt_operation *operation);
 clt_status clt_gloo_row_bcube(clt_network *network, clt_operation *operation);
 clt_status clt_gloo_row_all_gather(clt_network *network, clt_operation *operation);

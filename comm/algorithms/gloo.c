@@ -1,15 +1,12 @@
 /*
- * Gloo's algorithms as rows of the table: the shim's calls over the transport. Gloo names a message by a slot and relies on the order of those that
+ * Gloo's algorithms as rows of the table: the calls of Gloo's plugin over the transport. Gloo names a message by a slot and relies on the order of those that
  * share one; here each has a slot of its own.
  */
-#include "comm/gloo_shim.h"
-
 #include <stdio.h>
 
 #include "comm/algorithms/algorithms.h"
+#include "comm/plugins/plugins.h"
 #include "comm/reduce.h"
-
-#ifdef CLT_WITH_GLOO
 
 enum { SLOT_GLOO = 3, MOST_STREAMS = 4 * CLT_MOST_RANKS };
 
@@ -24,7 +21,8 @@ typedef struct stream {
 struct clt_gloo_rows {
     clt_network *network;
     clt_operation *operation;
-    clt_gloo *gloo;
+    const clt_gloo_functions *gloo;
+    clt_gloo *context;
     clt_gloo_calls calls;
     stream *streams;
     size_t n_streams, capacity;
@@ -116,8 +114,9 @@ static clt_status begin(clt_network *network, clt_operation *o) {
         rows->network = network;
         rows->calls = (clt_gloo_calls){rows, begin_send, begin_receive, wait_for, give_up, reduce};
     }
-    if (!rows->gloo) rows->gloo = clt_gloo_create(network->rank, network->size, &rows->calls);
-    if (!rows->gloo) return clt_fail(CLT_E_NO_MEMORY, "Gloo's context could not be made");
+    if (!rows->gloo) CLT_TRY(clt_plugin_gloo(&rows->gloo));
+    if (!rows->context) rows->context = rows->gloo->create(network->rank, network->size, &rows->calls);
+    if (!rows->context) return clt_fail(CLT_E_NO_MEMORY, "Gloo's context could not be made");
     rows->operation = o;
     rows->n_streams = 0;
     rows->failed = CLT_OK;
@@ -132,7 +131,7 @@ static clt_status end(const clt_network *network, clt_status status, const char 
 static clt_status all_reduce(clt_network *network, clt_operation *o, clt_gloo_algorithm algorithm) {
     char words[CLT_GLOO_WORDS] = "";
     CLT_TRY(begin(network, o));
-    return end(network, clt_gloo_all_reduce(network->gloo->gloo, o->data, o->count, clt_dtype_bytes(o->dtype), algorithm, words), words);
+    return end(network, network->gloo->gloo->all_reduce(network->gloo->context, o->data, o->count, clt_dtype_bytes(o->dtype), algorithm, words), words);
 }
 
 clt_status clt_gloo_row_ring(clt_network *network, clt_operation *o) {
@@ -146,26 +145,24 @@ clt_status clt_gloo_row_bcube(clt_network *network, clt_operation *o) {
 clt_status clt_gloo_row_all_gather(clt_network *network, clt_operation *o) {
     char words[CLT_GLOO_WORDS] = "";
     CLT_TRY(begin(network, o));
-    return end(network, clt_gloo_all_gather(network->gloo->gloo, o->data, o->counts, clt_dtype_bytes(o->dtype), words), words);
+    return end(network, network->gloo->gloo->all_gather(network->gloo->context, o->data, o->counts, clt_dtype_bytes(o->dtype), words), words);
 }
 
 clt_status clt_gloo_row_broadcast(clt_network *network, clt_operation *o) {
     char words[CLT_GLOO_WORDS] = "";
     CLT_TRY(begin(network, o));
-    return end(network, clt_gloo_broadcast(network->gloo->gloo, o->data, o->count * clt_dtype_bytes(o->dtype), o->peer, words), words);
+    return end(network, network->gloo->gloo->broadcast(network->gloo->context, o->data, o->count * clt_dtype_bytes(o->dtype), o->peer, words), words);
 }
 
 clt_status clt_gloo_row_barrier(clt_network *network, clt_operation *o) {
     char words[CLT_GLOO_WORDS] = "";
     CLT_TRY(begin(network, o));
-    return end(network, clt_gloo_barrier(network->gloo->gloo, words), words);
+    return end(network, network->gloo->gloo->barrier(network->gloo->context, words), words);
 }
 
 void clt_gloo_rows_destroy(clt_gloo_rows *rows) {
     if (!rows) return;
-    if (rows->gloo) clt_gloo_destroy(rows->gloo);
+    if (rows->context) rows->gloo->destroy(rows->context);
     clt_free(rows->streams);
     clt_free(rows);
 }
-
-#endif

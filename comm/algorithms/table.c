@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "comm/algorithms/algorithms.h"
+#include "comm/plugins/plugins.h"
 
 enum { KIB = 1024 };
 
@@ -33,7 +34,6 @@ static bool several(const clt_network *network, const clt_operation *o) {
 #define ON_DEMAND .least = SIZE_MAX, .most = 0
 
 static const clt_algorithm rows[] = {
-#ifdef CLT_WITH_GLOO
     {.name = "gloo_ring", .number = 32, .kinds = KIND(ALL_REDUCE), ON_DEMAND, .supports = sums_by_steps,
      .run = clt_gloo_row_ring},
     {.name = "gloo_bcube", .number = 33, .kinds = KIND(ALL_REDUCE), ON_DEMAND, .supports = sums_by_steps,
@@ -41,7 +41,6 @@ static const clt_algorithm rows[] = {
     {.name = "gloo", .number = 34, .kinds = KIND(ALL_GATHER), ON_DEMAND, .run = clt_gloo_row_all_gather},
     {.name = "gloo", .number = 34, .kinds = KIND(BROADCAST), ON_DEMAND, .run = clt_gloo_row_broadcast},
     {.name = "gloo", .number = 34, .kinds = KIND(BARRIER), ON_DEMAND, .run = clt_gloo_row_barrier},
-#endif
     {.name = "direct", .number = 1, .kinds = KIND(ALL_REDUCE), .most = 256 * KIB, .to_all = true, .contacts = true,
      .supports = fits_scratch, .run = clt_direct_all_reduce},
     {.name = "halving_doubling", .number = 2, .kinds = KIND(ALL_REDUCE), .most = 256 * KIB, .supports = several,
@@ -89,8 +88,11 @@ const clt_algorithm *clt_algorithm_choose(const clt_network *network, const clt_
 
 clt_status clt_algorithm_check_list(const char *list) {
     const char *names[CLT_COUNT_OF(rows)];
+    const clt_gloo_functions *gloo;
     for (size_t i = 0; i < CLT_COUNT_OF(rows); i++) names[i] = rows[i].name;
-    return clt_list_check("algorithms", list, true, names, CLT_COUNT_OF(rows));
+    CLT_TRY(clt_list_check("algorithms", list, true, names, CLT_COUNT_OF(rows)));
+    bool named = list && (!strncmp(list, "gloo", 4) || strstr(list, ",gloo"));
+    return named ? clt_plugin_gloo(&gloo) : CLT_OK;
 }
 
 /* ---- types ----

@@ -11,8 +11,4 @@
 /* Joins all ranks that the mover has. timeout_seconds: of an operation. The options' most_ranks is filled in. */
 clt_status clt_mover_create(clt_comm **comm, const clt_mover *mover, const clt_mover_options *options, int64_t generation, double timeout_seconds);
 
-/* load.c: the mover of a plugin: "mpi" and "gloo" are of libcltrain-mpi.so and -gloo.so, beside the library or where the loader finds it. It stays loaded.
- * CLT_E_UNSUPPORTED names what is missing. */
-clt_status clt_mover_load(const clt_mover **mover, const char *name);
-
 #endif

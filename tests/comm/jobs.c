@@ -7,11 +7,13 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "comm/mover/engine.h"
+#include "comm/plugins/plugins.h"
 #include "runtime/base/base.h"
 #include "runtime/base/thread.h"
 
 enum { MOST_RANKS = 16 };
+
+static void run_body(const support_job *job, clt_comm *comm);
 
 static void run_rank(const support_job *job, int rank, const char *engine, const char *store, const char *name) {
     clt_comm_options options = job->options ? *job->options : (clt_comm_options){.security = CLT_SECURITY_NONE};
@@ -25,8 +27,7 @@ static void run_rank(const support_job *job, int rank, const char *engine, const
     clt_comm *comm;
     CHECK(clt_comm_create(&comm, &options) == CLT_OK);
     CHECK(job->ranks == 1 || !strcmp(clt_comm_engine(comm), engine));
-    job->body(comm, job->argument);
-    clt_comm_destroy(comm);
+    run_body(job, comm);
     fflush(stderr);
     _exit(0);
 }
@@ -77,8 +78,7 @@ typedef struct local_rank {
 
 static void *run_local_rank(void *argument) {
     const local_rank *r = argument;
-    r->job->body(r->comm, r->job->argument);
-    clt_comm_destroy(r->comm);
+    run_body(r->job, r->comm);
     return NULL;
 }
 
@@ -114,8 +114,7 @@ static void run_in_place(const support_job *job, const char *engine) {
     if (!size || atoi(size) != job->ranks) return;
     CHECK(clt_comm_create(&comm, &(clt_comm_options){.engine = engine, .timeout_seconds = job->options ? job->options->timeout_seconds : 0}) == CLT_OK);
     CHECK(clt_comm_size(comm) == job->ranks);
-    job->body(comm, job->argument);
-    clt_comm_destroy(comm);
+    run_body(job, comm);
 }
 
 /* ---- ranks as processes ---- */
@@ -145,14 +144,22 @@ static void run_threads(const support_job *job, const char *engine) {
 
 static const struct {
     const char *name;
-    unsigned can;
+    unsigned abilities, can;
     void (*run)(const support_job *job, const char *engine);
 } engines[] = {
-    {"cltrain", SUPPORT_OPTIONS | SUPPORT_DEATHS | SUPPORT_SILENCE | SUPPORT_SURVIVORS, run_processes},
-    {"gloo", SUPPORT_DEATHS, run_processes},
-    {"local", SUPPORT_SURVIVORS, run_threads},
-    {"mpi", 0, run_in_place}, /* mpirun ends all ranks where one dies */
+    {"cltrain", CLT_CAN_ENCRYPT | CLT_CAN_NAME_LOST | CLT_CAN_SHRINK, SUPPORT_OPTIONS | SUPPORT_DEATHS | SUPPORT_SILENCE | SUPPORT_SURVIVORS, run_processes},
+    {"gloo", CLT_CAN_NAME_LOST, SUPPORT_DEATHS, run_processes},
+    {"local", CLT_CAN_NAME_LOST | CLT_CAN_SHRINK, SUPPORT_SURVIVORS, run_threads},
+    {"mpi", 0, 0, run_in_place}, /* mpirun ends all ranks where one dies */
 };
+
+/* Each rank's group says what the table says of its engine. */
+static void run_body(const support_job *job, clt_comm *comm) {
+    for (size_t i = 0; i < CLT_COUNT_OF(engines); i++)
+        if (!strcmp(engines[i].name, clt_comm_engine(comm))) CHECK(clt_comm_abilities(comm) == engines[i].abilities);
+    job->body(comm, job->argument);
+    clt_comm_destroy(comm);
+}
 
 static unsigned needs_of(const support_job *job) {
     const clt_comm_options *o = job->options;
@@ -164,7 +171,7 @@ static unsigned needs_of(const support_job *job) {
 static bool is_here(const char *engine) {
     const clt_mover *mover;
     if (getenv("CLTRAIN_TEST_MPI") || !strcmp(engine, "mpi")) return getenv("CLTRAIN_TEST_MPI") && !strcmp(engine, "mpi");
-    return strcmp(engine, "gloo") || clt_mover_load(&mover, engine) == CLT_OK;
+    return strcmp(engine, "gloo") || clt_plugin_mover(&mover, engine) == CLT_OK;
 }
 
 void support_run_job(const support_job *job) {

@@ -12,7 +12,7 @@ static const char *const variables[] = {
     "SLURM_PROCID", "JOB_COMPLETION_INDEX", "CLTRAIN_COMM_STORE", "CLTRAIN_COMM_STORE_SERVED", "CLTRAIN_COMM_TOKEN",
     "CLTRAIN_COMM_TOKEN_FILE", "CLTRAIN_COMM_JOB", "CLTRAIN_COMM_INTERFACE", "CLTRAIN_COMM_PORTS",
     "CLTRAIN_COMM_SECURITY", "CLTRAIN_COMM_CHANNELS", "CLTRAIN_COMM_ALGORITHMS", "CLTRAIN_COMM_GENERATION",
-    "CLTRAIN_COMM_CONNECT_SECONDS", "CLTRAIN_COMM_TIMEOUT_SECONDS", "CLTRAIN_COMM_HEARTBEAT_SECONDS",
+    "CLTRAIN_COMM_CONNECT_SECONDS", "CLTRAIN_COMM_TIMEOUT_SECONDS", "CLTRAIN_COMM_HEARTBEAT_SECONDS", "CLTRAIN_COMM_ENGINE",
 };
 
 static int clear(void **state) {
@@ -123,11 +123,31 @@ static void test_refusals(void **state) {
     refuse(NULL, "WORLD_SIZE");
 }
 
+/* What an engine does not have is refused by its name, whether its plugin is here or not. */
+static void test_engines(void **state) {
+    (void)state;
+    clt_comm_options o = {.rank = 0, .size = 2, .store = "file:///tmp", .engine = "smoke"};
+    refuse(&o, "engine is 'smoke': expected auto, cltrain, gloo or mpi");
+    o.engine = "mpi", refuse(&o, "engine mpi takes no store: MPI carries the job over its own network, in the clear");
+    o.engine = "gloo", o.ports = "29600", refuse(&o, "engine gloo takes no ports");
+    o.ports = NULL, o.security = CLT_SECURITY_TLS, refuse(&o, "engine gloo takes no security");
+    clt_comm_settings s;
+    o.security = CLT_SECURITY_DEFAULT, o.token = "a secret of some length";
+    clt_status status = clt_comm_settings_resolve(&s, &o);
+    assert_true(status == CLT_E_UNSUPPORTED || status == CLT_E_INVALID);
+    assert_detail(status == CLT_E_INVALID ? "engine gloo neither authenticates nor encrypts" : "libgloo-dev");
+    o.engine = NULL, set("CLTRAIN_COMM_ENGINE", "cltrain");
+    assert_ok(clt_comm_settings_resolve(&s, &o));
+    assert_string_equal(s.engine, "cltrain");
+    clt_comm_settings_free(&s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_nothing_is_a_job_of_one, clear),
         cmocka_unit_test_setup(test_environment, clear),
         cmocka_unit_test_setup(test_refusals, clear),
+        cmocka_unit_test_setup(test_engines, clear),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,6 +40,23 @@ for security in tls none; do
     json "$folder/$security.json" 'all(abs(r["busbw_gbs"] - r["algbw_gbs"]) < 1e-9 for r in o["rows"])'
 done
 
+# ---- engines side by side ----
+
+engines=cltrain,local
+[ ! -e "$(dirname "$program")/../lib/libcltrain-gloo.so" ] || engines=cltrain,gloo,local
+[ ! -e "$(dirname "$program")/../lib/libcltrain-mpi.so" ] || ! command -v mpirun >/dev/null || engines=$engines,mpi
+# shellcheck disable=SC2086
+TMPDIR="$folder/tmp" expect 0 "" $quick --json --security none --engines $engines
+cp "$out" "$folder/engines.json"
+if [ -n "$python" ]; then
+    "$python" "$sources/tests/tools/validate.py" "$sources/docs/cltrain-comm.schema.json" "$folder/engines.json" >"$err" 2>&1 || fail "engines: not of the schema"
+fi
+json "$folder/engines.json" '[r["engine"] for r in o["rows"]] == 2 * "'"$engines"'".split(",") and o["ranks"] == 2'
+# shellcheck disable=SC2086
+expect 2 "--engines 'smoke': expected some of cltrain, gloo, local and mpi, or all" $quick --engines smoke
+# shellcheck disable=SC2086
+expect 2 "--engines and --algorithms: one of them" $quick --engines local --algorithms ring
+
 # ---- nobody takes what it says ----
 
 mkdir "$folder/unread"

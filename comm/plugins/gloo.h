@@ -1,11 +1,11 @@
 /*
- * Gloo's algorithms over a transport that is not Gloo's: the C face of the project's only C++.
+ * Gloo's algorithms over a transport that is not Gloo's: the C face of gloo_collectives.cc, which is in Gloo's plugin.
  *
  * Gloo's new-style algorithms move data by gloo::transport::UnboundBuffer alone. The shim is such a buffer, whose work is done by the calls
  * below. No exception leaves it; one thread at a time.
  */
-#ifndef CLT_COMM_GLOO_SHIM_H
-#define CLT_COMM_GLOO_SHIM_H
+#ifndef CLT_COMM_PLUGINS_GLOO_H
+#define CLT_COMM_PLUGINS_GLOO_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -32,20 +32,25 @@ typedef struct clt_gloo_calls {
     void (*reduce)(void *context, void *into, const void *a, const void *b, size_t count);
 } clt_gloo_calls;
 
-/* NULL if there is no memory. `calls` lives as long. */
-clt_gloo *clt_gloo_create(int rank, int size, const clt_gloo_calls *calls);
-void clt_gloo_destroy(clt_gloo *gloo);
-
 typedef enum clt_gloo_algorithm { CLT_GLOO_RING, CLT_GLOO_BCUBE } clt_gloo_algorithm;
+enum { CLT_GLOO_WORDS = 512 };
 
 /* Elements of 1, 2 or 4 bytes. On an error `failed` of a call says what; CLT_E_SYSTEM: Gloo's own words are in `words`. */
-enum { CLT_GLOO_WORDS = 512 };
-clt_status clt_gloo_all_reduce(clt_gloo *gloo, void *data, size_t count, size_t element_bytes,
-                               clt_gloo_algorithm algorithm, char words[CLT_GLOO_WORDS]);
-clt_status clt_gloo_all_gather(clt_gloo *gloo, void *data, const size_t *counts, size_t element_bytes,
-                               char words[CLT_GLOO_WORDS]);
-clt_status clt_gloo_broadcast(clt_gloo *gloo, void *data, size_t bytes, int root, char words[CLT_GLOO_WORDS]);
-clt_status clt_gloo_barrier(clt_gloo *gloo, char words[CLT_GLOO_WORDS]);
+typedef struct clt_gloo_functions {
+    int abi; /* CLT_GLOO_ABI */
+    /* NULL if there is no memory. `calls` lives as long. */
+    clt_gloo *(*create)(int rank, int size, const clt_gloo_calls *calls);
+    void (*destroy)(clt_gloo *gloo);
+    clt_status (*all_reduce)(clt_gloo *gloo, void *data, size_t count, size_t element_bytes, clt_gloo_algorithm algorithm, char words[CLT_GLOO_WORDS]);
+    clt_status (*all_gather)(clt_gloo *gloo, void *data, const size_t *counts, size_t element_bytes, char words[CLT_GLOO_WORDS]);
+    clt_status (*broadcast)(clt_gloo *gloo, void *data, size_t bytes, int root, char words[CLT_GLOO_WORDS]);
+    clt_status (*barrier)(clt_gloo *gloo, char words[CLT_GLOO_WORDS]);
+} clt_gloo_functions;
+
+enum { CLT_GLOO_ABI = 1 };
+/* What the plugin exports. */
+#define CLT_GLOO_SYMBOL "clt_gloo_plugin"
+typedef const clt_gloo_functions *clt_gloo_plugin_function(void);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
-// See gloo_shim.h. Only those headers of Gloo are used that stand alone in what distributions install.
-#include "comm/gloo_shim.h"
+// See gloo.h. Only those headers of Gloo are used that stand alone in what distributions install.
+#include "comm/plugins/gloo.h"
 
 #include <cstdio>
 #include <deque>
@@ -190,7 +190,9 @@ struct clt_gloo {
     std::shared_ptr<gloo::Context> context;
 };
 
-clt_gloo *clt_gloo_create(int rank, int size, const clt_gloo_calls *calls) {
+namespace {
+
+clt_gloo *create(int rank, int size, const clt_gloo_calls *calls) {
     clt_gloo *gloo = nullptr;
     char words[CLT_GLOO_WORDS];
     guard(words, [&] {
@@ -200,12 +202,11 @@ clt_gloo *clt_gloo_create(int rank, int size, const clt_gloo_calls *calls) {
     return gloo;
 }
 
-void clt_gloo_destroy(clt_gloo *gloo) {
+void destroy(clt_gloo *gloo) {
     delete gloo;
 }
 
-clt_status clt_gloo_all_reduce(clt_gloo *gloo, void *data, size_t count, size_t element_bytes,
-                               clt_gloo_algorithm algorithm, char words[CLT_GLOO_WORDS]) {
+clt_status all_reduce(clt_gloo *gloo, void *data, size_t count, size_t element_bytes, clt_gloo_algorithm algorithm, char words[CLT_GLOO_WORDS]) {
     const auto kind = algorithm == CLT_GLOO_RING ? gloo::AllreduceOptions::Algorithm::RING
                                                  : gloo::AllreduceOptions::Algorithm::BCUBE;
     return guard(words, [&] {
@@ -216,8 +217,7 @@ clt_status clt_gloo_all_reduce(clt_gloo *gloo, void *data, size_t count, size_t 
     });
 }
 
-clt_status clt_gloo_all_gather(clt_gloo *gloo, void *data, const size_t *counts, size_t element_bytes,
-                               char words[CLT_GLOO_WORDS]) {
+clt_status all_gather(clt_gloo *gloo, void *data, const size_t *counts, size_t element_bytes, char words[CLT_GLOO_WORDS]) {
     return guard(words, [&] {
         const std::vector<size_t> parts(counts, counts + gloo->context->size);
         if (element_bytes == 1) all_gather<uint8_t>(gloo->context, data, parts);
@@ -227,7 +227,7 @@ clt_status clt_gloo_all_gather(clt_gloo *gloo, void *data, const size_t *counts,
     });
 }
 
-clt_status clt_gloo_broadcast(clt_gloo *gloo, void *data, size_t bytes, int root, char words[CLT_GLOO_WORDS]) {
+clt_status broadcast(clt_gloo *gloo, void *data, size_t bytes, int root, char words[CLT_GLOO_WORDS]) {
     return guard(words, [&] {
         gloo::BroadcastOptions options(gloo->context);
         options.setOutput(static_cast<uint8_t *>(data), bytes);
@@ -236,9 +236,18 @@ clt_status clt_gloo_broadcast(clt_gloo *gloo, void *data, size_t bytes, int root
     });
 }
 
-clt_status clt_gloo_barrier(clt_gloo *gloo, char words[CLT_GLOO_WORDS]) {
+clt_status barrier(clt_gloo *gloo, char words[CLT_GLOO_WORDS]) {
     return guard(words, [&] {
         gloo::BarrierOptions options(gloo->context);
         gloo::barrier(options);
     });
+}
+
+const clt_gloo_functions functions = {CLT_GLOO_ABI, create, destroy, all_reduce, all_gather, broadcast, barrier};
+
+} // namespace
+
+extern "C" __attribute__((visibility("default"))) const clt_gloo_functions *clt_gloo_plugin(void);
+const clt_gloo_functions *clt_gloo_plugin(void) {
+    return &functions;
 }
