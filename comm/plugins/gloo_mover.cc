@@ -38,8 +38,7 @@ constexpr milliseconds for_ever(1000000000); // a deadline is the engine's, whic
 char text[1024];
 
 // What is under way: messages that were begun, and what is to be done with what came. Where it is over nothing of Gloo's knows its memory any more.
-class pending {
-  public:
+struct pending {
     enum state { BEGUN, DONE, FAILED };
     std::unique_ptr<UnboundBuffer> out, in;
     int sends = 0, receives = 0;
@@ -47,6 +46,8 @@ class pending {
     std::function<void()> then;  // of the thread that tests
     std::string words;           // why it failed
     std::atomic<int> state{BEGUN};
+    std::mutex mutex; // of the buffers, which go when it is over
+    std::condition_variable over;
 
     void wait() {
         bool all = true;
@@ -62,27 +63,23 @@ class pending {
     }
 
     void end(int how) {
-        std::lock_guard<std::mutex> lock(mutex_);
+        std::lock_guard<std::mutex> lock(mutex);
         in.reset();
         out.reset();
         state = how;
-        over_.notify_all();
+        over.notify_all();
     }
 
     void await(std::chrono::microseconds longest) {
-        std::unique_lock<std::mutex> lock(mutex_);
-        over_.wait_for(lock, longest, [this] { return state != BEGUN; });
+        std::unique_lock<std::mutex> lock(mutex);
+        over.wait_for(lock, longest, [this] { return state != BEGUN; });
     }
 
     void abort() {
-        std::lock_guard<std::mutex> lock(mutex_);
+        std::lock_guard<std::mutex> lock(mutex);
         if (in) in->abortWaitRecv();
         if (out) out->abortWaitSend();
     }
-
-  private:
-    std::mutex mutex_;
-    std::condition_variable over_;
 };
 
 // Threads that wait, which are used again.
@@ -309,8 +306,9 @@ int largest(void *state, int64_t *values, int n, clt_request *request) {
         begin_gather(g, p, slot, p.values.data(), std::vector<int>(size, static_cast<int>(count * sizeof *values)).data());
         pending *here = &p;
         p.then = [here, values, count] {
-            for (size_t i = 0; i < here->values.size(); i++)
-                if (i < count || here->values[i] > values[i % count]) values[i % count] = here->values[i];
+            for (size_t first = 0; first < here->values.size(); first += count)
+                for (size_t i = 0; i < count; i++)
+                    if (first == 0 || here->values[first + i] > values[i]) values[i] = here->values[first + i];
         };
     });
 }
