@@ -650,6 +650,46 @@ static void products_become_attention(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_attention(&cases[i]);
 }
 
+/* The loss of a file's batch normalization of (x - 1) / 2, while it is trained. */
+static double loss_of_norm(const char *producer, int64_t training_mode) {
+    static const float ones[IN] = {1, 1, 1}, none[IN] = {0}, deviations[IN] = {4, 4, 4}, goal[BATCH * IN] = {0};
+    network n = {.producer = producer};
+    clt_onnx *onnx;
+    clt_graph *graph;
+    clt_trainer *t;
+    clt_metrics m;
+    add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
+    add_weight(&n, "weight", CLT_SHAPE(IN), ones), add_weight(&n, "bias", CLT_SHAPE(IN), none);
+    add_weight(&n, "mean", CLT_SHAPE(IN), ones), add_weight(&n, "variance", CLT_SHAPE(IN), deviations);
+    add_node(&n, "BatchNormalization", (const char *const[]){"x", "weight", "bias", "mean", "variance", NULL}, "y", training_mode < 0 ? NULL : "training_mode", training_mode);
+    add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
+    assert_ok(clt_onnx_open(&onnx, write_network(&n)));
+    assert_ok(clt_graph_create(&graph));
+    assert_ok(clt_onnx_build(onnx, graph, &(clt_onnx_options){.batch = BATCH}));
+    clt_tensor *target = clt_input(graph, "target", CLT_F32, CLT_SHAPE(BATCH, IN));
+    assert_ok(clt_trainer_create(&t, device, clt_mse_loss(clt_onnx_output(onnx, NULL), target), &(clt_train_options){.optimizer = CLT_SGD, .lr = CLT_ZERO}));
+    clt_batch batch = {.samples = BATCH, .n_fields = 2, .fields = {{CLT_F32, CLT_SHAPE(BATCH, IN), x}, {CLT_F32, CLT_SHAPE(BATCH, IN), goal}}};
+    for (int i = 0; i < 2; i++) assert_ok(clt_trainer_step(t, &batch));
+    assert_ok(clt_trainer_train_metrics(t, &m, true));
+    float mean[IN];
+    assert_ok(clt_trainer_get(t, "mean", mean, IN));
+    assert_true((mean[0] != 1) == (training_mode == 1 || producer)); /* batches move it where they count */
+    clt_trainer_destroy(t);
+    clt_graph_destroy(graph);
+    clt_onnx_close(onnx);
+    return m.loss;
+}
+
+/* Batch normalization of evaluation stays what it is. */
+static void norms_train_as_the_file_says(void **state) {
+    (void)state;
+    double of_statistics = 0;
+    for (int e = 0; e < BATCH * IN; e++) of_statistics += (double)((x[e] - 1) * (x[e] - 1)) / 4.00001 / (BATCH * IN);
+    for (int64_t mode = -1; mode <= 0; mode++) assert_true(fabs(loss_of_norm(NULL, mode) - of_statistics) < 1e-5);
+    assert_true(fabs(loss_of_norm(NULL, 1) - 1) < 1e-3);     /* of values with mean 0 and deviation 1 */
+    assert_true(fabs(loss_of_norm("cltrain", -1) - 1) < 1e-3); /* was trained here */
+}
+
 /* A weight that is turned for a product is not copied. */
 static void weights_are_not_turned(void **state) {
     (void)state;
@@ -1094,7 +1134,7 @@ static void refuses_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trains_as_in_c),      cmocka_unit_test(is_built_again), cmocka_unit_test(numbers_are_not_the_batch), cmocka_unit_test(a_table_is_not_cut_to_the_batch),
-        cmocka_unit_test(constants_follow_the_batch), cmocka_unit_test(constants_repeat), cmocka_unit_test(weights_are_not_turned), cmocka_unit_test(lengths_follow), cmocka_unit_test(bounds_mean_the_same_at_every_batch), cmocka_unit_test(kinks_are_seen),
+        cmocka_unit_test(constants_follow_the_batch), cmocka_unit_test(constants_repeat), cmocka_unit_test(weights_are_not_turned), cmocka_unit_test(norms_train_as_the_file_says), cmocka_unit_test(lengths_follow), cmocka_unit_test(bounds_mean_the_same_at_every_batch), cmocka_unit_test(kinks_are_seen),
         cmocka_unit_test(large_constants_are_the_devices), cmocka_unit_test(computed_indices_count_from_the_end), cmocka_unit_test(what_pytorch_trains_is_trained), cmocka_unit_test(infinities_stay_where_they_are), cmocka_unit_test(products_become_attention), cmocka_unit_test(corners_are_their_producers), cmocka_unit_test(is_saved), cmocka_unit_test(external_data_are_saved), cmocka_unit_test(names_are_checked),
         cmocka_unit_test(types_alone_are_known), cmocka_unit_test(dropout_in_place_is_dropout), cmocka_unit_test(attributes_have_types), cmocka_unit_test(lengths_that_must_be_numbers_are_named),
         cmocka_unit_test(problems_are_told_together), cmocka_unit_test(options_are_checked), cmocka_unit_test(shapes_are_checked),

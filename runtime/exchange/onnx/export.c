@@ -118,7 +118,7 @@ static clt_status write_ends(exported *e, const char *const *names) {
         if (strcmp(made, names[k])) CLT_ONNX_PUT(&e->w, "Identity", names[k], made);
         put_info(to, 12, e->outputs[k], names[k]);
     }
-    clt_wire_put_text(to, 2, "cltrain");
+    clt_wire_put_text(to, 2, CLT_ONNX_PRODUCER);
     for (int samples = 1; samples >= 0; samples--) /* the first input tells which dimension is the batch */
         for (size_t i = 0; i < e->w.graph->n_nodes; i++) {
             const clt_tensor *t = e->w.graph->nodes[i];
@@ -205,7 +205,7 @@ static void put_opset(clt_text *head) {
 /* Up to the nodes of the graph, which is the last field. */
 static void put_head(const exported *e, uint64_t weights, clt_text *head) {
     clt_wire_put_int(head, 1, IR_VERSION);
-    clt_wire_put_text(head, 2, "cltrain");
+    clt_wire_put_text(head, 2, CLT_ONNX_PRODUCER);
     clt_wire_put_text(head, 3, CLT_VERSION);
     put_opset(head);
     if (e->trainer->preprocessing_text) put_pair(head, 14, clt_preprocessing_key, e->trainer->preprocessing_text);

@@ -119,6 +119,8 @@ typedef struct clt_onnx_pair {
     const char *key, *value;
 } clt_onnx_pair;
 
+#define CLT_ONNX_PRODUCER "cltrain" /* of files that this library writes */
+
 typedef struct clt_onnx_model {
     clt_arena arena; /* owns all that follows */
     int64_t ir_version;

@@ -163,6 +163,7 @@ static clt_tensor *over_channels(clt_tensor *x, int rank) {
     return clt_reshape_to(x, shape);
 }
 
+/* In evaluation with the running statistics that the file has, also where it is trained: those of training are told by training_mode. */
 static clt_status map_batch_norm(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *of[5];
     float momentum = 1 - clt_onnx_float_attribute(c, "momentum", 0.9f), eps = eps_of(c);
@@ -177,11 +178,12 @@ static clt_status map_batch_norm(clt_onnx_call *c, clt_tensor **out) {
     for (size_t i = 1; i < c->node->n_outputs; i++)
         if (clt_onnx_is_wanted(c, i)) return clt_fail(CLT_E_UNSUPPORTED, "its statistics are an output");
     if (of[0]->shape.rank < 2) return clt_fail(CLT_E_SHAPE, "%d dimensions", of[0]->shape.rank);
-    if (buffers) {
+    bool own = !strcmp(c->onnx->file.model.producer, CLT_ONNX_PRODUCER); /* is written as in evaluation, and goes on as it was trained */
+    if (buffers && (trains || own)) {
         out[0] = clt_batch_norm_op(of[0], of[1], of[2], of[3], of[4], (clt_norm_options){.eps = eps, .momentum = momentum == 0 ? CLT_ZERO : momentum});
         return CLT_OK;
     }
-    if (trains) return clt_fail(CLT_E_UNSUPPORTED, "running statistics that are no weights of the file");
+    if (trains && !buffers) return clt_fail(CLT_E_UNSUPPORTED, "running statistics that are no weights of the file");
     for (int i = 1; i < 5; i++) {
         if (of[i]->shape.rank != 1) return clt_fail(CLT_E_SHAPE, "input %d has %d dimensions", i, of[i]->shape.rank);
         of[i] = over_channels(of[i], of[0]->shape.rank);
