@@ -43,8 +43,8 @@ CLT_API clt_tensor *clt_input(clt_graph *graph, const char *name, clt_dtype dtyp
 /* The same of sequences, such as tokens [N, T]: dimension `axis`, not 0, is the length. `shape` has the longest; all
  * sequence inputs of a graph have the same. A batch may have any length up to it, one for all its sequence inputs: a
  * trainer compiles a plan for each size and length of batches, and keeps those of the last 16. What an op is told about
- * the length must be CLT_LENGTH (CLT_LENGTH - 1 of all tokens but the last), or -1 or 0 in clt_reshape, not the number: else
- * other lengths are CLT_E_SHAPE. (The longest length as a number is taken for CLT_LENGTH where clt_reshape says so.) */
+ * the length must be CLT_LENGTH (CLT_LENGTH - 1 of all tokens but the last), or -1 or 0 in clt_reshape, not the number, of which only clt_reshape
+ * may find out what is meant: else other lengths are CLT_E_SHAPE, or what the number says. */
 CLT_API clt_tensor *clt_sequence_input(clt_graph *graph, const char *name, clt_dtype dtype, clt_shape shape, int axis);
 
 typedef enum clt_init_kind {

@@ -312,13 +312,12 @@ CLT_API clt_tensor *clt_cumsum(clt_tensor *x, int axis);
 /* ---- shapes ---------------------------------------------------------------- */
 
 /* The elements of x in another shape. One dimension may be -1: what remains. A dimension of 0 is as x has it there, one of CLT_BATCH the
- * batch, one of CLT_LENGTH the length of the sequences. Where none is the batch, dimension 0 grows and shrinks with x: a number there that is a multiple
- * of the batch is as many rows of each sample.
+ * batch, one of CLT_LENGTH the length of the sequences: these are right at every batch and length.
  *
- * Beside a -1 numbers are taken for what they stand for: dimensions in front that are x's as they are follow as those do, the longest length as a number too
- * (x [N, T, D] as [N, T, heads, -1]); one behind them that is a multiple of the batch, where x has that, follows it (x [T, N, D] as [-1, N heads, width]);
- * behind -1 in front the longest length is the length where it counts whole places (heads as [-1, T, width]), and not where it is a width. A batch of 1 tells
- * no multiples: CLT_BATCH does. */
+ * A number may also be the batch or the longest length of the graph, or a multiple of them, such as heads as [32, -1, 8, 64]. It is taken for that if the shape
+ * would not be possible at other sizes with the number, or if dimensions would not only be split and joined; and where both are possible, for the number, if
+ * that leaves more of x's dimensions in front and behind as they are. Where even this does not tell, the graph is for the batch, or the length, of which
+ * the number is: others are CLT_E_SHAPE. What is told by a code, or by 0, is no number's. */
 CLT_API clt_tensor *clt_reshape(clt_tensor *x, clt_shape shape);
 CLT_API clt_tensor *clt_flatten(clt_tensor *x); /* [N, ...] -> [N, rest] */
 /* Dimension i of the result is dimension order[i] of x; `order` has x's rank. */

@@ -70,7 +70,8 @@ static void make_rows(clt_tensor **logits, clt_tensor **target) {
         return;
     }
     for (int d = 1; d < rank; d++) order[d] = d + 1 < rank ? d + 1 : 1;
-    *logits = clt_reshape(clt_permute(x, order), CLT_SHAPE(-1, x->shape.dims[1]));
+    int64_t classes = clt_tensor_extent(x).dims[1];
+    *logits = clt_reshape_to(clt_permute(x, order), CLT_SHAPE(-1, classes > 0 ? classes : CLT_DIM_OF(rank - 1)));
     *target = clt_reshape(*target, CLT_SHAPE(-1));
 }
 

@@ -29,7 +29,7 @@ clt_tensor *clt_group_norm_op(clt_tensor *x, clt_tensor *weight, clt_tensor *bia
     clt_reduce_options last = {.axes = {2}, .n_axes = 1, .keep_dims = true};
     clt_shape shape = clt_tensor_extent(x);
     shape.dims[0] = 0; /* as it is: the batch */
-    clt_tensor *rows = clt_reshape(x, CLT_SHAPE(0, groups, -1));
+    clt_tensor *rows = clt_reshape_to(x, CLT_SHAPE(0, groups, -1));
     clt_tensor *centred = clt_sub(rows, clt_mean(rows, last));
     clt_tensor *scale = clt_pow_scalar(clt_add_scalar(clt_mean(clt_pow_scalar(centred, 2), last), clt_or_default(options.eps, 1e-5f)), -0.5f);
     clt_tensor *y = clt_reshape_to(clt_mul(centred, scale), shape);

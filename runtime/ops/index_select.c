@@ -22,7 +22,7 @@ clt_tensor *clt_index_select(clt_tensor *x, int axis, clt_tensor *indices) {
         return clt_graph_fail(x->graph, clt_fail(CLT_E_SHAPE, "index_select: axis %d of %s follows the batch or the length", axis, clt_shape_text(&x->shape, text)));
     order_of(x->shape.rank, at, false, order);
     for (int d = 0; d < x->shape.rank; d++) turned.dims[d] = extent.dims[order[d]];
-    clt_tensor *table = clt_reshape(clt_permute(x, order), CLT_SHAPE(at ? x->shape.dims[at] : 0, -1));
+    clt_tensor *table = clt_reshape_to(clt_permute(x, order), CLT_SHAPE(at ? x->shape.dims[at] : 0, -1));
     turned.dims[0] = clt_tensor_extent(indices).dims[0];
     clt_tensor *rows = clt_reshape_to(clt_embedding_op(indices, table), turned);
     order_of(x->shape.rank, at, true, order);

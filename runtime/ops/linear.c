@@ -11,7 +11,7 @@ clt_tensor *clt_linear_op(clt_tensor *x, clt_tensor *weight, clt_tensor *bias) {
         return clt_graph_fail(x->graph, clt_fail(CLT_E_SHAPE, "linear: %s are not [..., in] and [out, in]", clt_pair_text(x, weight, text)));
     int last = x->shape.rank - 1;
     bool is_number = clt_tensor_extent(x).dims[last] == in; /* else the weight fits at one length, and at others rows must not be of several */
-    clt_tensor *rows = x->shape.rank == 2 ? x : is_number ? clt_reshape(x, CLT_SHAPE(-1, in)) : clt_reshape_to(x, CLT_SHAPE(-1, CLT_DIM_OF(last)));
+    clt_tensor *rows = x->shape.rank == 2 ? x : clt_reshape_to(x, CLT_SHAPE(-1, is_number ? in : CLT_DIM_OF(last)));
     clt_tensor *y = clt_matmul_with(rows, weight, (clt_matmul_options){.transpose_b = true});
     if (bias) y = clt_add(y, bias);
     if (x->shape.rank == 2) return y;

@@ -191,8 +191,8 @@ typedef struct clt_fused_reduce {
 
 typedef struct clt_reshape_attributes {
     clt_shape shape; /* at most one -1: what remains; CLT_BATCH: the batch; CLT_DIM_OF(k): dimension k of x */
-    int64_t each;    /* above 0: dimension 0 is as many times the batch */
     int of_samples;  /* above 0: dimension 0 holds what remains, of which at no length a part is of two samples; above 1: each is that many whole ones */
+    int unsure;      /* whether numbers are the batch (1) or the length (2), of which the graph has others then */
 } clt_reshape_attributes;
 /* clt_reshape to what clt_tensor_extent tells: a number in it is one, and not perhaps the batch. */
 clt_tensor *clt_reshape_to(clt_tensor *x, clt_shape extent);

@@ -1,5 +1,7 @@
 #include "runtime/ops/ops.h"
 
+enum { OF_BATCH = 1, OF_LENGTH = 2 };
+
 static clt_status infer(clt_tensor *node) {
     const clt_reshape_attributes *at = node->attributes;
     const clt_tensor *x = node->inputs[0];
@@ -7,7 +9,6 @@ static clt_status infer(clt_tensor *node) {
     int64_t elements = clt_tensor_elements(x), known = 1;
     int open = -1;
     CLT_TRY(clt_graph_resolve(node->graph, &shape));
-    if (at->each) shape.dims[0] = at->each * node->graph->batch;
     for (int i = 0; i < shape.rank && i < CLT_MAX_RANK; i++) {
         int k;
         if (!clt_dim_is_of(shape.dims[i], &k)) k = i;
@@ -17,10 +18,10 @@ static clt_status infer(clt_tensor *node) {
     }
     const clt_graph *graph = node->graph, *origin = graph->origin;
     bool shorter = origin && graph->length != origin->length;
-    if (shorter && at->each % origin->length == 0 && at->each && origin->length > 1) {
-        char to[CLT_SHAPE_TEXT];
-        return clt_fail(CLT_E_SHAPE, "the first number of %s holds the longest length, or is a multiple of it by chance: tell what it follows by -1, CLT_BATCH and CLT_LENGTH",
-                        clt_shape_text(&at->shape, to));
+    if ((shorter && at->unsure & OF_LENGTH) || (origin && graph->batch != origin->batch && at->unsure & OF_BATCH)) {
+        char from[CLT_SHAPE_TEXT], to[CLT_SHAPE_TEXT];
+        return clt_fail(CLT_E_SHAPE, "%s as %s: a number in it is %s by which the graph was built, or is one by chance, and both would do here: tell what is meant by CLT_BATCH and CLT_LENGTH, "
+                        "or build the graph with others", clt_shape_text(&x->shape, from), clt_shape_text(&at->shape, to), at->unsure == OF_BATCH ? "the batch" : at->unsure == OF_LENGTH ? "the length" : "the batch or the length");
     }
     int64_t sample = graph->batch ? elements / graph->batch : 0;
     if (shorter && at->of_samples && known > 0 && (at->of_samples == 1 ? sample % known : at->of_samples * sample != known)) {
@@ -47,8 +48,8 @@ static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_t
 }
 
 #define AT clt_reshape_attributes
-static const clt_attribute schema[] = {CLT_ATTRIBUTE(AT, shape, RESULT), CLT_ATTRIBUTE(AT, each, INT64, .least = 0, .most = INT32_MAX),
-                                       CLT_ATTRIBUTE(AT, of_samples, INT, .least = 0, .most = INT32_MAX), {0}};
+static const clt_attribute schema[] = {CLT_ATTRIBUTE(AT, shape, RESULT), CLT_ATTRIBUTE(AT, of_samples, INT, .least = 0, .most = INT32_MAX),
+                                       CLT_ATTRIBUTE(AT, unsure, INT, .least = 0, .most = OF_BATCH | OF_LENGTH), {0}};
 #undef AT
 
 const clt_op clt_op_reshape = {
@@ -60,28 +61,6 @@ const clt_op clt_op_reshape = {
     .is_view = true,
 };
 
-/* Whether -1 in front is the batch at any number of samples: whole samples in a row, which they are to be at every length. */
-static bool remains_the_batch(const clt_tensor *x, const clt_shape *shape) {
-    int64_t known = 1;
-    for (int i = 1; i < shape->rank; i++)
-        if (shape->dims[i] < 1 || __builtin_mul_overflow(known, shape->dims[i], &known)) return false;
-    if (!x->graph->length || shape->rank < 1 || shape->dims[0] != -1 || clt_tensor_elements(x) / known != x->graph->batch) return false;
-    for (int k = 0; k < CLT_GREATER_BATCHES; k++) {
-        int64_t batch, length;
-        clt_graph_trial(x->graph, k, &batch, &length);
-        if (x->other[k].rank < 0 || clt_shape_elements(&x->other[k]) / known != batch) return false;
-    }
-    return true;
-}
-
-/* Elements of x behind the last dimension that follows the batch or the length. */
-static int64_t place_of(const clt_tensor *x) {
-    int64_t place = 1;
-    clt_shape extent = clt_tensor_extent(x);
-    for (int d = extent.rank; d-- > 0 && extent.dims[d] == x->shape.dims[d];) place *= extent.dims[d];
-    return place;
-}
-
 static bool grows_with_batch(const clt_tensor *x) {
     if (!x->follows || x->graph->batch < 1) return false;
     for (int k = 0; k < CLT_GREATER_BATCHES; k++) {
@@ -92,99 +71,11 @@ static bool grows_with_batch(const clt_tensor *x) {
     return true;
 }
 
-static bool depends_on_length(const clt_tensor *x) {
-    bool depends = false;
-    for (int k = 0; k < CLT_TRIALS; k++) {
-        int64_t batch, length;
-        bool there = clt_graph_trial(x->graph, k, &batch, &length) && batch == x->graph->batch && x->other[k].rank >= 0;
-        depends |= there && clt_shape_elements(&x->other[k]) != clt_tensor_elements(x);
-    }
-    return depends;
-}
-
-/* Behind -1 in front, which holds what remains, the longest length as a number is the length, where it counts whole places of x: unless there are two of
- * it, or whole rows lie within a place. */
-static clt_shape name_length(const clt_tensor *x, clt_shape shape) {
-    int64_t behind = 1, place = place_of(x);
-    int longest = 0, n = 0;
-    for (int i = shape.rank; --i > 0;) {
-        bool is_longest = shape.dims[i] == x->graph->length && behind % place == 0;
-        if (shape.dims[i] < 1 || __builtin_mul_overflow(behind, shape.dims[i], &behind)) return shape;
-        if (is_longest && !n++) longest = i;
-    }
-    if (n == 1 && place % behind) shape.dims[longest] = CLT_LENGTH;
-    return shape;
-}
-
-/* What -1 is now; 0: it is not there, or nothing. */
-static int64_t remaining(const clt_tensor *x, const clt_shape *shape) {
-    int64_t known = 1;
-    int open = 0;
-    for (int i = 0; i < shape->rank; i++) {
-        int64_t dim = shape->dims[i];
-        clt_multiple m;
-        if (clt_dim_multiple(dim, &m)) dim = clt_multiple_size(m, x->graph->batch, x->graph->length);
-        else if (i < x->shape.rank && dim == 0) dim = x->shape.dims[i];
-        open += dim == -1;
-        if (dim != -1 && (dim < 1 || __builtin_mul_overflow(known, dim, &known))) return 0;
-    }
-    return open == 1 && clt_tensor_elements(x) % known == 0 ? clt_tensor_elements(x) / known : 0;
-}
-
-/* Dimensions in front that are x's as they are follow as those do: a number that is the length there is it. One behind them that is some times x's batch is
- * that, and -1 before it what x has there: of one sample no number tells. Else -1 elsewhere would take what they leave at another length or batch. */
-static clt_shape name_front(const clt_tensor *x, clt_shape shape) {
-    clt_shape extent = clt_tensor_extent(x);
-    int64_t remains = remaining(x, &shape), batch = x->graph->batch;
-    for (int i = 0; remains && i < shape.rank && i < extent.rank; i++) {
-        int64_t *dim = &shape.dims[i], size = x->shape.dims[i];
-        bool is_rest = *dim == -1 && remains == size && i == 0;
-        if (*dim == 0 || *dim == extent.dims[i] || *dim == size || is_rest) {
-            if (*dim == size && clt_dim_is_length(extent.dims[i])) *dim = extent.dims[i];
-            continue;
-        }
-        clt_multiple m = {.of_batch = true, .times = *dim / batch};
-        if (i == 0 || batch == 1 || extent.dims[i] != CLT_BATCH || *dim < 1 || *dim % batch || m.times < 2 || m.times > CLT_MOST_TIMES) break;
-        if (shape.dims[0] == -1) shape.dims[0] = extent.dims[0];
-        *dim = clt_multiple_dim(m);
-        break;
-    }
-    return shape;
-}
-
-/* Lets dimension 0 follow the batch where the shape does not tell which one does; gives clt_reshape_attributes.each. Where there are sequences, a
- * number that is the batch, or a multiple of it, is that alone: at another length it would be what remains, with parts of several samples in one row. */
-static int64_t follow_batch(const clt_tensor *x, clt_shape *shape) {
-    int64_t *dims = shape->dims, rest = clt_tensor_elements(x), batch = x->graph->batch;
-    if (x->shape.rank > 0 && clt_tensor_extent(x).dims[0] == x->shape.dims[0]) return 0; /* of x it is another dimension that does, or none */
-    if (shape->rank > 1 && dims[0] == -1 && depends_on_length(x)) *shape = name_length(x, *shape);
-    if (remains_the_batch(x, shape)) {
-        dims[0] = CLT_BATCH;
-        return 0;
-    }
-    int open = -1;
-    bool remains = false; /* the caller says which dimension does */
-    for (int i = 0; i < shape->rank; i++) {
-        if (dims[i] == CLT_BATCH) return 0;
-        remains |= dims[i] == -1;
-    }
-    bool told = x->follows && (x->graph->length || remains), grows = shape->rank > 0 && grows_with_batch(x);
-    if (told && grows && dims[0] == batch) {
-        dims[0] = CLT_BATCH;
-        return 0;
-    }
-    if (remains && x->follows && (!grows || dims[0] % batch)) return 0;
-    for (int i = 0; i < shape->rank; i++) {
-        if (dims[i] == -1 && open < 0) open = i;
-        else if (dims[i] < 1 || rest % dims[i]) return 0;
-        else rest /= dims[i];
-    }
-    if (shape->rank < 1 || (open < 0 && rest != 1)) return 0;
-    bool within = open == 0 || place_of(x) % (clt_tensor_elements(x) / dims[0]) == 0; /* a place of x, are the rows */
-    if (told && grows && !within && dims[0] % batch == 0) return dims[0] / batch;
-    if (open >= 0) dims[open] = rest;
-    dims[0] = -1;
-    return 0;
+/* Whether dimension 0 is what remains of all samples. */
+static bool makes_rows(const clt_tensor *x, const clt_shape *shape) {
+    bool rows = shape->rank > 0 && shape->dims[0] == -1 && grows_with_batch(x);
+    for (int i = 0; i < shape->rank; i++) rows &= shape->dims[i] != CLT_BATCH;
+    return rows;
 }
 
 /* How many whole samples a row of what is behind dimension 0 holds; 1: none, or a part of one. */
@@ -198,15 +89,165 @@ static int samples_in_a_row(const clt_tensor *x, clt_shape shape) {
     return row % sample || row / sample > INT32_MAX ? 1 : (int)(row / sample);
 }
 
+/* ---- readings ----
+ *
+ * A number may be meant as one, or as the batch or the length of the sequences, or a multiple of them, which it happens to be. A reading says so of each
+ * number; one that holds at all other sizes that are tried is what may be meant.
+ */
+
+/* x in that shape at trial k; false: that is not possible there. Where there is no such x, or another length and these do not count, a shape of rank -1. */
+static bool shape_at(const clt_tensor *x, const clt_shape *shape, bool lengths, int k, clt_shape *result) {
+    int64_t batch, length, known = 1, elements;
+    int open = -1;
+    *result = *shape;
+    if (!clt_graph_trial(x->graph, k, &batch, &length) || x->other[k].rank < 0 || (!lengths && length != x->graph->length)) {
+        result->rank = -1;
+        return true;
+    }
+    elements = clt_shape_elements(&x->other[k]);
+    for (int i = 0; i < shape->rank; i++) {
+        int64_t *dim = &result->dims[i];
+        clt_multiple m;
+        if (clt_dim_multiple(*dim, &m)) *dim = clt_multiple_size(m, batch, length);
+        else if (*dim == 0 && i < x->other[k].rank) *dim = x->other[k].dims[i];
+        if (*dim == -1 && open < 0) open = i;
+        else if (*dim < 1 || __builtin_mul_overflow(known, *dim, &known)) return false;
+    }
+    if (elements % known) return false;
+    if (open >= 0) result->dims[open] = elements / known, known = elements;
+    return known == elements;
+}
+
+/* Whether dimensions are but split and joined: elements behind any one of the result are whole places of x, or make up whole ones. */
+static bool keeps_order(const clt_shape *x, const clt_shape *result) {
+    int64_t behind = 1;
+    for (int i = result->rank; i-- > 0;) {
+        int64_t own = 1;
+        behind *= result->dims[i];
+        for (int d = x->rank; d-- > 0;) {
+            own *= x->dims[d];
+            if (own % behind && behind % own) return false;
+        }
+    }
+    return true;
+}
+
+/* What is asked of a reading. */
+typedef struct demand {
+    bool lengths;  /* it holds at other lengths, too */
+    bool in_order; /* and keeps order */
+} demand;
+
+/* Whether the reading holds, and how likely it is: by how many dimensions, from the front and from the end, are x's own. */
+static bool holds(const clt_tensor *x, const clt_shape *shape, demand of, int *likely) {
+    int front = CLT_MIN(shape->rank, x->shape.rank), back = front;
+    for (int k = 0; k < CLT_TRIALS; k++) {
+        clt_shape there;
+        const clt_shape *own = &x->other[k];
+        if (!shape_at(x, shape, of.lengths, k, &there)) return false;
+        if (there.rank < 0) continue;
+        if (of.in_order && !keeps_order(own, &there)) return false;
+        for (int i = 0; i < front; i++)
+            if (there.dims[i] != own->dims[i]) front = i;
+        for (int i = 0; i < back; i++)
+            if (there.dims[there.rank - 1 - i] != own->dims[own->rank - 1 - i]) back = i;
+    }
+    *likely = front + back;
+    return true;
+}
+
+/* Of what the shape tells by codes, or leaves as x has it. */
+static int told_by(const clt_tensor *x, const clt_shape *shape) {
+    clt_shape extent = clt_tensor_extent(x);
+    int told = 0;
+    for (int i = 0; i < shape->rank; i++) {
+        clt_multiple m;
+        int64_t dim = shape->dims[i] == 0 && i < extent.rank ? extent.dims[i] : shape->dims[i];
+        if (clt_dim_multiple(dim, &m)) told |= (m.of_batch ? OF_BATCH : 0) | (m.of_length ? OF_LENGTH : 0);
+    }
+    return told;
+}
+
+/* What number i may stand for; the first is itself. */
+static int meanings(const clt_tensor *x, const clt_shape *shape, int i, int told, bool multiples, int64_t out[4]) {
+    const int64_t dim = shape->dims[i], batch = told & OF_BATCH ? 0 : x->graph->batch, length = told & OF_LENGTH || x->graph->length == 1 ? 0 : x->graph->length;
+    const clt_multiple units[] = {{.of_batch = true}, {.of_length = true}, {.of_batch = true, .of_length = true}};
+    const int64_t sizes[] = {batch, length, batch * length};
+    int n = 0;
+    out[n++] = dim;
+    for (int k = 0; k < 3 && dim > 0; k++) {
+        clt_multiple m = units[k];
+        bool may_be = multiples || (dim == sizes[k] && (dim > 1 || i == 0));
+        if (!may_be || sizes[k] < 1 || dim % sizes[k] || dim / sizes[k] > CLT_MOST_TIMES) continue;
+        m.times = dim / sizes[k];
+        out[n++] = clt_multiple_dim(m);
+    }
+    return n;
+}
+
+typedef struct reading {
+    clt_shape shape;
+    int likely, others; /* as likely ones */
+    int unsure;         /* what they follow */
+    bool found;
+} reading;
+
+static int followed_by(const clt_shape *shape, const clt_shape *plain) {
+    int follows = 0;
+    clt_multiple m;
+    for (int i = 0; i < shape->rank; i++)
+        if (shape->dims[i] != plain->dims[i] && clt_dim_multiple(shape->dims[i], &m)) follows |= (m.of_batch ? OF_BATCH : 0) | (m.of_length ? OF_LENGTH : 0);
+    return follows;
+}
+
+/* The likeliest reading in which some number is more than itself. Multiples are meant only where order is kept. */
+static reading best_reading(const clt_tensor *x, const clt_shape *plain, demand of, bool multiples) {
+    enum { MOST_READINGS = 4096 };
+    int64_t dims[CLT_MAX_RANK][4];
+    int n[CLT_MAX_RANK], all = 1, told = told_by(x, plain);
+    reading best = {.likely = -1};
+    for (int i = 0; i < plain->rank; i++) {
+        n[i] = meanings(x, plain, i, told, multiples, dims[i]);
+        if (all * n[i] > MOST_READINGS) n[i] = 1;
+        all *= n[i];
+    }
+    for (int r = 1; r < all; r++) {
+        reading here = {.shape = *plain, .found = true};
+        for (int i = 0, rest = r; i < plain->rank; rest /= n[i++]) here.shape.dims[i] = dims[i][rest % n[i]];
+        if (!holds(x, &here.shape, of, &here.likely) || here.likely < best.likely) continue;
+        here.unsure = followed_by(&here.shape, plain);
+        if (here.likely == best.likely) best.others++, best.unsure |= here.unsure;
+        else best = here;
+    }
+    return best;
+}
+
+/* Puts in the place of numbers what they stand for; false: nothing that is as demanded. They are but numbers where that is likelier than all else; *unsure:
+ * where none can tell. */
+static bool read_numbers(const clt_tensor *x, clt_shape *shape, demand of, int *unsure) {
+    int likely = -1;
+    bool plain = holds(x, shape, of, &likely);
+    reading other = best_reading(x, shape, of, !plain && of.in_order);
+    bool first_is_one = other.found && plain && x->graph->batch == 1 && shape->dims[0] == 1 && other.shape.dims[0] == CLT_BATCH;
+    if (!plain && !other.found) return false;
+    if (plain && !first_is_one && likely > other.likely) return true;
+    if ((plain && !first_is_one) || other.others) *unsure = other.unsure;
+    else *shape = other.shape;
+    return true;
+}
+
 clt_tensor *clt_reshape(clt_tensor *x, clt_shape shape) {
     if (!clt_tensor_valid(x) || clt_shape_equal(&x->shape, &shape)) return x;
     clt_reshape_attributes at = {.shape = shape};
     if (shape.rank >= 0 && shape.rank <= CLT_MAX_RANK) {
-        if (x->follows && x->graph->batch > 0) at.shape = name_front(x, shape);
-        at.each = follow_batch(x, &at.shape);
-        bool rows = at.shape.rank > 0 && at.shape.dims[0] == -1 && grows_with_batch(x);
-        for (int i = 0; i < at.shape.rank; i++) rows &= at.shape.dims[i] != CLT_BATCH;
-        if (rows) at.of_samples = samples_in_a_row(x, at.shape);
+        bool follows = x->follows && x->graph->batch > 0, of_batch = shape.rank > 0 && x->shape.rank > 0 && clt_tensor_extent(x).dims[0] == CLT_BATCH;
+        if (follows && of_batch && !(told_by(x, &shape) & OF_BATCH) && shape.dims[0] == x->shape.dims[0]) at.shape.dims[0] = CLT_BATCH; /* stays where it is */
+        static const demand demands[] = {{true, true}, {false, true}, {true, false}, {false, false}}; /* windows, which not all lengths have, keep order */
+        bool read = !follows;
+        for (int i = 0; !read && i < 4; i++) {
+            read = (demands[i].lengths || x->graph->length) && read_numbers(x, &at.shape, demands[i], &at.unsure);
+            if (read && !demands[i].lengths && makes_rows(x, &at.shape)) at.of_samples = samples_in_a_row(x, at.shape);
+        }
     }
     return clt_node(NULL, &clt_op_reshape, &at, &x, 1);
 }

@@ -28,7 +28,7 @@ static clt_tensor *table_of(clt_tensor *x, float base, bool sine, clt_tensor *po
     clt_tensor *table = clt_graph_find(x->graph, name);
     if (!table) table = make_table(x->graph, name, length, pairs, base, sine);
     if (!position_ids) return clt_slice_like(table, x, 2);
-    return clt_reshape(clt_embedding_op(position_ids, table), CLT_SHAPE(CLT_BATCH, 1, -1, pairs));
+    return clt_reshape_to(clt_embedding_op(position_ids, table), CLT_SHAPE(CLT_BATCH, 1, -1, pairs));
 }
 
 /* With a dimension more, of the two elements of a pair. */
@@ -50,7 +50,7 @@ clt_tensor *clt_rotary_with(clt_tensor *x, clt_rotary_options options) {
     int64_t width = x->shape.dims[3];
     clt_tensor *cosine = table_of(x, base, false, options.position_ids), *sine = table_of(x, base, true, options.position_ids), *parts[2], *turned[2];
     if (options.interleaved) {
-        x = clt_reshape(x, CLT_SHAPE(0, 0, 0, width / 2, 2));
+        x = clt_reshape_to(x, CLT_SHAPE(0, 0, 0, width / 2, 2));
         cosine = for_pairs(cosine);
         sine = for_pairs(sine);
     }

@@ -220,16 +220,63 @@ static void sizes_may_be_those_of_the_batch(void **state) {
     }
 }
 
-/* A number where the length is meant cannot become another one: an error, and never rows of several samples. */
-static void numbers_do_not_follow_the_length(void **state) {
+/* A number is what it stands for at all sizes, if that is one thing; else the graph is for the size at which it was built. */
+typedef struct reading {
+    const char *what;
+    clt_shape x, shape; /* of x: batch and length by their codes, in front -1 for twice the batch */
+    int64_t batch, length;
+    clt_shape then; /* at batch 3 and length 10; rank -1: refused */
+} reading;
+
+static void numbers_stand_for_sizes(void **state) {
     (void)state;
-    clt_graph *g = new_graph(), *clone;
-    clt_tensor *x = clt_sequence_input(g, "x", CLT_F32, CLT_SHAPE(4, 6, 2), 1), **map;
-    clt_tensor *y = clt_reshape(clt_reshape(x, CLT_SHAPE(-1, 2)), CLT_SHAPE(4, 6, 2));
-    assert_ok(clt_graph_status(g));
-    assert_status(clt_graph_clone(g, &y, 1, (clt_sizes){4, 3}, &clone, &map), CLT_E_SHAPE);
-    assert_detail("cannot become [batch, 6, 2]");
-    clt_graph_destroy(g);
+    enum { N = CLT_BATCH, T = CLT_LENGTH };
+    const clt_shape refused = {.rank = -1};
+    static const int64_t no_length = 0;
+    const reading readings[] = {
+        {"rows and back, all numbers", CLT_SHAPE(N, T, 2), CLT_SHAPE(4, 6, 2), 4, 6, CLT_SHAPE(3, 10, 2)},
+        {"heads, the length a number", CLT_SHAPE(N, T, 8), CLT_SHAPE(4, 6, 2, -1), 4, 6, CLT_SHAPE(3, 10, 2, 4)},
+        {"heads of as many as the length", CLT_SHAPE(N, T, 64), CLT_SHAPE(N, -1, 8, 8), 4, 8, CLT_SHAPE(3, 10, 8, 8)},
+        {"a width that is the length", CLT_SHAPE(N, T, 8), CLT_SHAPE(-1, 8), 4, 8, CLT_SHAPE(30, 8)},
+        {"a width that is a multiple of the batch", CLT_SHAPE(T, N, 8), CLT_SHAPE(-1, 8), 4, 6, CLT_SHAPE(30, 8)},
+        {"heads of the batch, time first", CLT_SHAPE(T, N, 8), CLT_SHAPE(-1, 8, 4), 4, 6, CLT_SHAPE(10, 6, 4)},
+        {"channels, the length last", CLT_SHAPE(N, 12, T), CLT_SHAPE(N, 3, -1, 8), 4, 8, CLT_SHAPE(3, 3, 4, 10)},
+        {"the batch behind the length", CLT_SHAPE(T, N, 4), CLT_SHAPE(1, 6, 4, 4), 4, 6, CLT_SHAPE(1, 10, 3, 4)},
+        {"a multiple of the length", CLT_SHAPE(N, T, 6), CLT_SHAPE(0, 12, 3), 4, 6, CLT_SHAPE(3, 20, 3)},
+        {"a dimension in front of the batch", CLT_SHAPE(8, N), CLT_SHAPE(4, 2, -1), 4, no_length, CLT_SHAPE(4, 2, 3)},
+        {"the batch in front", CLT_SHAPE(N, 4, 6), CLT_SHAPE(4, 4, 2, -1), 4, no_length, CLT_SHAPE(3, 4, 2, 3)},
+        {"windows of the length", CLT_SHAPE(N, T, 4), CLT_SHAPE(-1, 5, 4), 4, 20, CLT_SHAPE(6, 5, 4)},
+        {"windows that do not fit", CLT_SHAPE(N, T, 4), CLT_SHAPE(-1, 3, 4), 4, 6, refused},
+        {"the batch or two", CLT_SHAPE(-1, 3), CLT_SHAPE(2, -1, 3), 2, no_length, refused},
+        {"two where the batch is 4", CLT_SHAPE(-1, 3), CLT_SHAPE(2, -1, 3), 4, no_length, CLT_SHAPE(2, 3, 3)},
+        {"the length stays in front of a width", CLT_SHAPE(N, T, 4), CLT_SHAPE(N, 4, -1), 2, 4, CLT_SHAPE(3, 10, 4)},
+        {"the batch and 3", CLT_SHAPE(N, 3), CLT_SHAPE(3, 4), 4, no_length, CLT_SHAPE(3, 3)},
+    };
+    for (size_t i = 0; i < sizeof readings / sizeof *readings; i++) {
+        const reading *r = &readings[i];
+        clt_graph *g = new_graph(), *clone;
+        clt_shape first = {.rank = 1 + (r->length > 0), .dims = {r->batch, r->length}}, whole = r->x;
+        bool twice = whole.dims[0] == -1; /* twice the batch */
+        if (twice) whole.dims[0] = N;
+        for (int d = 0; d < whole.rank; d++)
+            if (whole.dims[d] > 0) first.dims[first.rank++] = whole.dims[d];
+        clt_tensor *x = r->length ? clt_sequence_input(g, "x", CLT_F32, first, 1) : clt_input(g, "x", CLT_F32, first), **map;
+        int order[CLT_MAX_RANK], next = 1 + (r->length > 0);
+        for (int d = 0; d < whole.rank; d++) order[d] = whole.dims[d] == N ? 0 : whole.dims[d] == T ? 1 : next++;
+        x = clt_permute(x, order);
+        if (twice) x = clt_concat(((clt_tensor *[]){x, x}), 2, 0);
+        clt_tensor *y = clt_reshape(x, r->shape);
+        assert_ok(clt_graph_status(g));
+        clt_status status = clt_graph_clone(g, &y, 1, (clt_sizes){3, r->length ? 10 : 0}, &clone, &map);
+        if ((status < 0) != (r->then.rank < 0)) fail_msg("%s: %s", r->what, status < 0 ? clt_error_detail() : "it was not refused");
+        if (status < 0) assert_int_equal(status, CLT_E_SHAPE);
+        else {
+            if (!clt_shape_equal(&map[y->index]->shape, &r->then)) fail_msg("%s: another shape", r->what);
+            clt_free(map);
+            clt_graph_destroy(clone);
+        }
+        clt_graph_destroy(g);
+    }
 }
 
 static void lengths_are_checked(void **state) {
@@ -429,7 +476,7 @@ static void what_does_not_fit_is_refused(void **state) {
     (void)state;
     clt_graph *g = new_graph(), *clone = NULL;
     clt_tensor **map = NULL, *x = clt_input(g, "x", CLT_F32, CLT_SHAPE(4, 3));
-    clt_tensor *y = clt_reshape(x, CLT_SHAPE(3, 4));
+    clt_tensor *y = clt_reshape(x, CLT_SHAPE(2, 6));
     assert_status(clt_graph_clone(g, &y, 1, (clt_sizes){.batch = 2}, &clone, &map), CLT_E_SHAPE);
     assert_detail("reshape");
     assert_detail("[2, 3]");
@@ -579,7 +626,7 @@ int main(void) {
         cmocka_unit_test(layers_follow_the_batch),
         cmocka_unit_test(sizes_may_be_those_of_the_batch),
         cmocka_unit_test(one_sample_may_become_many),
-        cmocka_unit_test(numbers_do_not_follow_the_length),
+        cmocka_unit_test(numbers_stand_for_sizes),
         cmocka_unit_test(lengths_are_checked),
         cmocka_unit_test(a_size_of_one_stretches_nothing),
         cmocka_unit_test(multiples_follow),

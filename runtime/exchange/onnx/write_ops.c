@@ -113,20 +113,16 @@ static const char *write_cumsum(clt_onnx_writer *w, const clt_tensor *node, cons
 static const char *write_reshape(clt_onnx_writer *w, const clt_tensor *node, const char *const *in, const char *y) {
     const clt_reshape_attributes *at = node->attributes;
     clt_shape to = at->shape, from = clt_tensor_extent(node->inputs[0]);
-    int64_t each = at->each;
     int open = -1, n_open = 0;
     bool remains = false;
     for (int d = 0; d < to.rank; d++) {
-        bool follows = to.dims[d] < -1 || (d == 0 && each);
+        bool follows = to.dims[d] < -1;
         if (follows && d < from.rank && (from.dims[d] == to.dims[d] || to.dims[d] == CLT_DIM_OF(d))) to.dims[d] = 0;
         else if (follows && ++n_open) open = d;
         else remains |= to.dims[d] == -1;
     }
-    if (n_open == 1 && !remains) {
-        to.dims[open] = -1;
-        if (open == 0) each = 0;
-    }
-    return CLT_ONNX_PUT(w, "Reshape", y, in[0], clt_onnx_put_shape(w, &to, each, in[0]));
+    if (n_open == 1 && !remains) to.dims[open] = -1;
+    return CLT_ONNX_PUT(w, "Reshape", y, in[0], clt_onnx_put_shape(w, &to, in[0]));
 }
 
 static const char *write_permute(clt_onnx_writer *w, const clt_tensor *node, const char *const *in, const char *y) {
@@ -140,7 +136,7 @@ static const char *write_permute(clt_onnx_writer *w, const clt_tensor *node, con
 static const char *write_slice(clt_onnx_writer *w, const clt_tensor *node, const char *const *in, const char *y) {
     const clt_slice_attributes *at = node->attributes;
     const char *start = clt_onnx_put_whole(w, at->start);
-    const char *stop = clt_dim_is_length(at->stop) ? clt_onnx_put_shape(w, &CLT_SHAPE(at->stop), 0, NULL) : clt_onnx_put_whole(w, at->stop);
+    const char *stop = clt_dim_is_length(at->stop) ? clt_onnx_put_shape(w, &CLT_SHAPE(at->stop), NULL) : clt_onnx_put_whole(w, at->stop);
     return CLT_ONNX_PUT(w, "Slice", y, in[0], start, stop, clt_onnx_put_whole(w, at->axis), clt_onnx_put_whole(w, at->step));
 }
 
@@ -165,7 +161,7 @@ static const char *write_expand(clt_onnx_writer *w, const clt_tensor *node, cons
     clt_shape to = ((const clt_expand_attributes *)node->attributes)->shape;
     for (int d = 0; d < to.rank; d++)
         if (to.dims[d] == -1) to.dims[d] = 1;
-    return CLT_ONNX_PUT(w, "Expand", y, in[0], clt_onnx_put_shape(w, &to, 0, NULL));
+    return CLT_ONNX_PUT(w, "Expand", y, in[0], clt_onnx_put_shape(w, &to, NULL));
 }
 
 /* ---- indices ---- */

@@ -128,7 +128,7 @@ static const char *write_cast(clt_onnx_writer *w, const clt_tensor *node, const 
 const char *clt_onnx_write_pointwise(clt_onnx_writer *w, const clt_tensor *node, const char *const *in, const char *y) {
     const clt_pointwise_attributes *at = node->attributes;
     if (!strcmp(at->name, "cast")) return write_cast(w, node, in[0], y);
-    if (!strcmp(at->name, "fill")) return CLT_ONNX_PUT(w, "Expand", y, clt_onnx_put_scalar(w, at->s[0]), clt_onnx_put_shape(w, &at->shape, 0, NULL));
+    if (!strcmp(at->name, "fill")) return CLT_ONNX_PUT(w, "Expand", y, clt_onnx_put_scalar(w, at->s[0]), clt_onnx_put_shape(w, &at->shape, NULL));
     const char *unified[3];
     unify(w, node, in, unified);
     operands o = {.in = unified, .s = at->s};

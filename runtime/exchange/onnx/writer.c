@@ -103,9 +103,8 @@ static const char *size_of(clt_onnx_writer *w, int which) {
 }
 
 /* One dimension, i64 [1]. */
-static const char *put_dimension(clt_onnx_writer *w, int64_t dim, int64_t each, const char *x) {
+static const char *put_dimension(clt_onnx_writer *w, int64_t dim, const char *x) {
     int k;
-    if (each > 0) return CLT_ONNX_PUT(w, "Mul", NULL, size_of(w, CLT_SIZE_BATCH), clt_onnx_put_whole(w, each));
     if (clt_dim_is_of(dim, &k)) return put_dimension_of(w, x, k);
     clt_multiple m;
     if (!clt_dim_multiple(dim, &m)) return clt_onnx_put_whole(w, dim);
@@ -115,12 +114,12 @@ static const char *put_dimension(clt_onnx_writer *w, int64_t dim, int64_t each, 
     return m.of_batch && m.of_length ? CLT_ONNX_PUT(w, "Mul", NULL, size, size_of(w, CLT_SIZE_BATCH)) : size;
 }
 
-const char *clt_onnx_put_shape(clt_onnx_writer *w, const clt_shape *shape, int64_t each, const char *x) {
+const char *clt_onnx_put_shape(clt_onnx_writer *w, const clt_shape *shape, const char *x) {
     const char *dims[CLT_MAX_RANK];
-    bool known = each == 0;
+    bool known = true;
     for (int d = 0; d < shape->rank; d++) known &= shape->dims[d] >= -1;
     if (known) return clt_onnx_put_list(w, shape->dims, shape->rank);
-    for (int d = 0; d < shape->rank; d++) dims[d] = put_dimension(w, shape->dims[d], d == 0 ? each : 0, x);
+    for (int d = 0; d < shape->rank; d++) dims[d] = put_dimension(w, shape->dims[d], x);
     if (shape->rank == 1) return dims[0];
     clt_onnx_put_int(w, "axis", 0);
     return clt_onnx_put(w, "Concat", NULL, dims, shape->rank);

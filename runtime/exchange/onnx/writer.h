@@ -44,9 +44,8 @@ const char *clt_onnx_put(clt_onnx_writer *w, const char *op, const char *y, cons
 const char *clt_onnx_put_scalar(clt_onnx_writer *w, float value);
 const char *clt_onnx_put_list(clt_onnx_writer *w, const int64_t *values, int n);
 const char *clt_onnx_put_whole(clt_onnx_writer *w, int64_t value); /* i64 [1] */
-/* A shape as an op takes it, i64 [rank]: numbers, -1, CLT_BATCH, and CLT_LENGTH with what is added to it. `each` above 0: dimension 0 is as many times the batch.
- * `x`: the value whose dimensions CLT_DIM_OF tells; NULL: none. */
-const char *clt_onnx_put_shape(clt_onnx_writer *w, const clt_shape *shape, int64_t each, const char *x);
+/* A shape as an op takes it, i64 [rank]: numbers, -1, and what clt_dim_multiple tells. `x`: the value whose dimensions CLT_DIM_OF tells; NULL: none. */
+const char *clt_onnx_put_shape(clt_onnx_writer *w, const clt_shape *shape, const char *x);
 const char *clt_onnx_put_cast(clt_onnx_writer *w, const char *y, const char *x, clt_onnx_type type);
 
 /* 0: it has none. */
