@@ -162,7 +162,7 @@ static int told_by(const clt_tensor *x, const clt_shape *shape) {
     int told = 0;
     for (int i = 0; i < shape->rank; i++) {
         clt_multiple m;
-        int64_t dim = shape->dims[i] == 0 && i < extent.rank ? extent.dims[i] : shape->dims[i];
+        int64_t dim = i < extent.rank && shape->dims[i] == 0 ? extent.dims[i] : shape->dims[i];
         if (clt_dim_multiple(dim, &m)) told |= (m.of_batch ? OF_BATCH : 0) | (m.of_length ? OF_LENGTH : 0);
     }
     return told;
@@ -204,7 +204,7 @@ static int followed_by(const clt_shape *shape, const clt_shape *plain) {
 static reading best_reading(const clt_tensor *x, const clt_shape *plain, demand of, bool multiples) {
     enum { MOST_READINGS = 4096 };
     int64_t dims[CLT_MAX_RANK][4];
-    int n[CLT_MAX_RANK], all = 1, told = told_by(x, plain);
+    int n[CLT_MAX_RANK] = {0}, all = 1, told = told_by(x, plain);
     reading best = {.likely = -1};
     for (int i = 0; i < plain->rank; i++) {
         n[i] = meanings(x, plain, i, told, multiples, dims[i]);
