@@ -690,6 +690,74 @@ static void norms_train_as_the_file_says(void **state) {
     assert_true(fabs(loss_of_norm("cltrain", -1) - 1) < 1e-3); /* was trained here */
 }
 
+/* What exporters write of ids and masks: clamped, one-hot, counted. */
+static void integers_are_counted(void **state) {
+    (void)state;
+    enum { PLACES = 4, DEPTH = 3 };
+    static const int32_t ids[2 * PLACES] = {0, 7, 2, 1, 1, 1, -5, 9};
+    static const float wanted[2 * DEPTH] = {1, 1, 2, 1, 2, 1};
+    network n = {0};
+    clt_onnx *onnx;
+    clt_graph *graph;
+    clt_predictor *p;
+    float values[2 * DEPTH + 2], total[2] = {0};
+    add_info(&n, 11, "ids", CLT_ONNX_INT64, CLT_SHAPE(-1, PLACES));
+    add_list(&n, "two", (int64_t[]){2}, 1), add_list(&n, "none", (int64_t[]){0}, 1), add_list(&n, "depth", (int64_t[]){DEPTH}, 1);
+    add_list(&n, "off on", (int64_t[]){0, 1}, 2), add_list(&n, "one", (int64_t[]){1}, 1);
+    NODE(&n, "Squeeze", "low", "none"), NODE(&n, "Squeeze", "high", "two");
+    NODE(&n, "Clip", "clamped", "ids", "low", "high");
+    NODE(&n, "OneHot", "which", "clamped", "depth", "off on"); /* [N, PLACES, DEPTH] of i64 */
+    add_node(&n, "ReduceSum", (const char *const[]){"which", "one", NULL}, "counts", "keepdims", 0);
+    add_node(&n, "Cast", (const char *const[]){"counts", NULL}, "y", "to", CLT_ONNX_FLOAT);
+    add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, DEPTH));
+    assert_ok(clt_onnx_open(&onnx, write_network(&n)));
+    assert_ok(clt_graph_create(&graph));
+    assert_ok(clt_onnx_build(onnx, graph, &(clt_onnx_options){.batch = 2}));
+    assert_ok(clt_predictor_create(&p, device, clt_onnx_output(onnx, NULL), NULL));
+    assert_ok(clt_predictor_run(p, &(clt_batch){.samples = 2, .n_fields = 1, .fields = {{CLT_I32, CLT_SHAPE(2, PLACES), ids}}}, values, 2 * DEPTH));
+    for (int e = 0; e < 2 * DEPTH; e++) {
+        if (values[e] != wanted[e]) fail_msg("count %d is %g, not %g", e, (double)values[e], (double)wanted[e]);
+        total[e / DEPTH] += values[e];
+    }
+    assert_true(total[0] == PLACES && total[1] == PLACES);
+    clt_predictor_destroy(p);
+    clt_graph_destroy(graph);
+    clt_onnx_close(onnx);
+}
+
+/* Sizes to compute with: x by the batch, and by twice the length. */
+static void sizes_are_numbers(void **state) {
+    (void)state;
+    static const float in[3 * 4] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+    network n = {0};
+    clt_onnx *onnx;
+    clt_graph *graph;
+    clt_predictor *p;
+    float values[3 * 4];
+    add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(-1, -2));
+    add_list(&n, "zero", (int64_t[]){0}, 1), add_list(&n, "one", (int64_t[]){1}, 1), add_list(&n, "two", (int64_t[]){2}, 1);
+    NODE(&n, "Shape", "shape", "x");
+    NODE(&n, "Gather", "batch sizes", "shape", "zero"), NODE(&n, "Gather", "lengths", "shape", "one"), NODE(&n, "Mul", "twice", "lengths", "two");
+    NODE(&n, "Squeeze", "batch size", "batch sizes", "zero");
+    add_node(&n, "Cast", (const char *const[]){"batch size", NULL}, "samples", "to", CLT_ONNX_FLOAT);
+    add_node(&n, "Cast", (const char *const[]){"twice", NULL}, "places", "to", CLT_ONNX_FLOAT);
+    NODE(&n, "Div", "mean", "x", "samples");
+    NODE(&n, "Mul", "y", "mean", "places");
+    add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, -2));
+    assert_ok(clt_onnx_open(&onnx, write_network(&n)));
+    assert_ok(clt_graph_create(&graph));
+    assert_ok(clt_onnx_build(onnx, graph, &(clt_onnx_options){.batch = 2, .length_symbol = "length", .length = 4}));
+    assert_ok(clt_predictor_create(&p, device, clt_onnx_output(onnx, NULL), NULL));
+    for (int64_t samples = 1; samples <= 3; samples++)
+        for (int64_t length = 1; length <= 4; length++) {
+            assert_ok(clt_predictor_run(p, &(clt_batch){.samples = samples, .n_fields = 1, .fields = {{CLT_F32, CLT_SHAPE(samples, length), in}}}, values, (size_t)(samples * length)));
+            for (int e = 0; e < samples * length; e++) assert_true(fabsf(values[e] - in[e] / (float)samples * 2 * (float)length) < 1e-5f);
+        }
+    clt_predictor_destroy(p);
+    clt_graph_destroy(graph);
+    clt_onnx_close(onnx);
+}
+
 /* A weight that is turned for a product is not copied. */
 static void weights_are_not_turned(void **state) {
     (void)state;
@@ -1134,7 +1202,7 @@ static void refuses_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trains_as_in_c),      cmocka_unit_test(is_built_again), cmocka_unit_test(numbers_are_not_the_batch), cmocka_unit_test(a_table_is_not_cut_to_the_batch),
-        cmocka_unit_test(constants_follow_the_batch), cmocka_unit_test(constants_repeat), cmocka_unit_test(weights_are_not_turned), cmocka_unit_test(norms_train_as_the_file_says), cmocka_unit_test(lengths_follow), cmocka_unit_test(bounds_mean_the_same_at_every_batch), cmocka_unit_test(kinks_are_seen),
+        cmocka_unit_test(constants_follow_the_batch), cmocka_unit_test(constants_repeat), cmocka_unit_test(weights_are_not_turned), cmocka_unit_test(integers_are_counted), cmocka_unit_test(sizes_are_numbers), cmocka_unit_test(norms_train_as_the_file_says), cmocka_unit_test(lengths_follow), cmocka_unit_test(bounds_mean_the_same_at_every_batch), cmocka_unit_test(kinks_are_seen),
         cmocka_unit_test(large_constants_are_the_devices), cmocka_unit_test(computed_indices_count_from_the_end), cmocka_unit_test(what_pytorch_trains_is_trained), cmocka_unit_test(infinities_stay_where_they_are), cmocka_unit_test(products_become_attention), cmocka_unit_test(corners_are_their_producers), cmocka_unit_test(is_saved), cmocka_unit_test(external_data_are_saved), cmocka_unit_test(names_are_checked),
         cmocka_unit_test(types_alone_are_known), cmocka_unit_test(dropout_in_place_is_dropout), cmocka_unit_test(attributes_have_types), cmocka_unit_test(lengths_that_must_be_numbers_are_named),
         cmocka_unit_test(problems_are_told_together), cmocka_unit_test(options_are_checked), cmocka_unit_test(shapes_are_checked),

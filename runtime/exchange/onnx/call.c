@@ -1,4 +1,5 @@
 /* Values and attributes as the rules of ops see them. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -285,11 +286,50 @@ static clt_status make_repeating(clt_onnx_call *c, clt_onnx_value *value, const 
     return clt_graph_status(c->graph);
 }
 
+/* A dimension as an i32 scalar: the last of ones that are counted, where it is no number. */
+static clt_status count_of(clt_onnx_call *c, int64_t dim, clt_tensor **count) {
+    int32_t number = dim < 0 ? 1 : (int32_t)dim;
+    if (dim > INT32_MAX) return clt_fail(CLT_E_RANGE, "more places than an i32 counts");
+    CLT_TRY(clt_onnx_constant_array(c, &(clt_array){CLT_I32, {0}, &number}, count));
+    if (dim < 0) *count = clt_squeeze(clt_slice(clt_cumsum(clt_expand(*count, CLT_SHAPE(dim)), 0), 0, -1, INT64_MAX, 1), 0);
+    return CLT_OK;
+}
+
+/* The one element of a literal; false: there are more, or it is no whole number. */
+static bool is_whole(const clt_literal *l, int64_t *value) {
+    bool floats = l->type == CLT_ONNX_FLOAT, integers = l->type == CLT_ONNX_INT64 || l->type == CLT_ONNX_INT32;
+    if (l->elements != 1 || (!floats && !integers)) return false;
+    if (floats && !(fabsf(l->floats[0]) <= (float)INT32_MAX && l->floats[0] == truncf(l->floats[0]))) return false;
+    *value = floats ? (int64_t)l->floats[0] : l->integers[0];
+    return true;
+}
+
+/* The batch or the length itself, or a multiple, as a number to compute with; value->tensor NULL: it is none. */
+static clt_status make_size(clt_onnx_call *c, clt_onnx_value *value) {
+    const clt_literal *base = value->literals[0];
+    int64_t at[CLT_ONNX_SIZES] = {0};
+    bool there[CLT_ONNX_SIZES] = {0};
+    clt_onnx_kind kind;
+    clt_shape ones = base->shape;
+    for (int s = 0; s < CLT_ONNX_SIZES; s++) {
+        there[s] = value->literals[s] != NULL;
+        if (there[s] && !is_whole(value->literals[s], &at[s])) return CLT_OK;
+    }
+    int64_t size = follow(c->graph, at, there, &kind);
+    if (kind != CLT_ONNX_FOLLOWS) return CLT_OK;
+    CLT_TRY(count_of(c, size, &value->tensor));
+    if (base->type == CLT_ONNX_FLOAT) value->tensor = clt_cast(value->tensor, CLT_F32);
+    value->tensor = clt_reshape_to(value->tensor, ones);
+    return clt_graph_status(c->graph);
+}
+
 static clt_status make_constant(clt_onnx_call *c, clt_onnx_value *value) {
     clt_shape extent;
     int64_t step, times;
     value->type = value->literals[0]->type;
     if (clt_onnx_is_same(value)) return clt_onnx_constant(c, value->literals[0], &value->tensor);
+    CLT_TRY(make_size(c, value));
+    if (value->tensor) return CLT_OK;
     CLT_TRY(clt_onnx_extent(c, value, &extent));
     int axis = counts_along(value, &extent, &step), place = repeats_along(&extent, &times);
     if (axis >= 0) return make_counting(c, value, &extent, axis, step);
@@ -342,15 +382,6 @@ clt_status clt_onnx_statistics(clt_onnx_call *c, size_t i, clt_tensor **tensor, 
     if (!value->tensor && clt_onnx_is_weight(value)) CLT_TRY(make_weight(c, value, true));
     CLT_TRY(clt_onnx_float(c, i, tensor));
     *buffer = (*tensor)->variable && (*tensor)->variable->is_buffer;
-    return CLT_OK;
-}
-
-/* A dimension as an i32 scalar: the last of ones that are counted, where it is no number. */
-static clt_status count_of(clt_onnx_call *c, int64_t dim, clt_tensor **count) {
-    int32_t number = dim < 0 ? 1 : (int32_t)dim;
-    if (dim > INT32_MAX) return clt_fail(CLT_E_RANGE, "more places than an i32 counts");
-    CLT_TRY(clt_onnx_constant_array(c, &(clt_array){CLT_I32, {0}, &number}, count));
-    if (dim < 0) *count = clt_squeeze(clt_slice(clt_cumsum(clt_expand(*count, CLT_SHAPE(dim)), 0), 0, -1, INT64_MAX, 1), 0);
     return CLT_OK;
 }
 

@@ -227,15 +227,17 @@ static clt_status map_one_hot(clt_onnx_call *c, clt_tensor **out) {
     CLT_TRY(clt_onnx_integers(c, 0, &indices));
     CLT_TRY(clt_onnx_known(c, 1, &depth));
     CLT_TRY(clt_onnx_known(c, 2, &values));
-    if (!depth || depth->elements != 1 || !values || values->elements != 2 || values->type != CLT_ONNX_FLOAT)
-        return clt_fail(CLT_E_UNSUPPORTED, "a depth that is not one number, or values that are not two floats");
+    if (!depth || depth->elements != 1 || !values || values->elements != 2) return clt_fail(CLT_E_UNSUPPORTED, "a depth that is not one number, or values that are not two");
+    bool floats = values->type == CLT_ONNX_FLOAT;
+    if (!floats && (values->integers[0] != 0 || values->integers[1] != 1)) return clt_fail(CLT_E_UNSUPPORTED, "values of integers that are not 0 and 1");
     double size = depth->type == CLT_ONNX_FLOAT ? (double)depth->floats[0] : (double)depth->integers[0];
     if (!(size >= 1 && size <= INT32_MAX)) return clt_fail(CLT_E_RANGE, "a depth of %g", size);
     if (indices->shape.rank == CLT_MAX_RANK) return clt_fail(CLT_E_UNSUPPORTED, "its result has more than %d dimensions", CLT_MAX_RANK);
     CLT_TRY(clt_fold_axis(clt_onnx_int(c, "axis", -1), indices->shape.rank + 1, &axis));
     CLT_TRY(clt_onnx_from_start(c, &indices, (int64_t)size));
     clt_tensor *y = clt_one_hot(indices, (int64_t)size);
-    float off = values->floats[0], on = values->floats[1];
+    float off = floats ? values->floats[0] : 0, on = floats ? values->floats[1] : 1;
+    if (!floats) y = clt_cast(y, values->type == CLT_ONNX_BOOL ? CLT_U8 : CLT_I32), c->out_type = values->type;
     if (clt_tensor_valid(y) && axis != y->shape.rank - 1) y = clt_onnx_move_axis(y, y->shape.rank - 1, axis);
     out[0] = off == 0 && on == 1 ? y : clt_where(y, clt_fill(c->graph, (clt_shape){0}, on), clt_fill(c->graph, (clt_shape){0}, off));
     return CLT_OK;

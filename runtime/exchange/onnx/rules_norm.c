@@ -48,18 +48,34 @@ static clt_status map_product(clt_onnx_call *c, clt_tensor **out) {
     return CLT_OK;
 }
 
+/* The last of the sums up to each place, which are exact. */
+static clt_tensor *sum_of_integers(clt_tensor *x, const clt_reduce_options *o) {
+    bool gone[CLT_MAX_RANK] = {0};
+    for (int d = 0; d < x->shape.rank; d++) gone[d] = o->n_axes == 0;
+    for (int i = 0; i < o->n_axes; i++) gone[o->axes[i]] = true;
+    for (int d = x->shape.rank; d-- > 0 && clt_tensor_valid(x);) {
+        if (!gone[d]) continue;
+        x = clt_slice(clt_cumsum(x, d), d, -1, INT64_MAX, 1);
+        if (!o->keep_dims) x = clt_squeeze(x, d);
+    }
+    return x;
+}
+
 static clt_status map_reduce(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *x;
     int axes[CLT_MAX_RANK], n;
     clt_reduce_options o = {.keep_dims = clt_onnx_int(c, "keepdims", 1)};
-    CLT_TRY(clt_onnx_float(c, 0, &x));
+    CLT_TRY(clt_onnx_any(c, 0, &x));
+    bool integers = x->dtype == CLT_I32 && !strcmp(c->node->op, "ReduceSum");
+    if (integers) c->out_type = clt_onnx_type_of(c, 0);
+    else CLT_TRY(clt_onnx_float(c, 0, &x));
     CLT_TRY(clt_onnx_axes(c, "axes", 1, x->shape.rank, axes, &n));
     bool none = n <= 0 && x->shape.rank > 0 && clt_onnx_int(c, "noop_with_empty_axes", 0);
     for (int i = 0; i < n; i++) o.axes[o.n_axes++] = axes[i];
     if (none && strcmp(c->node->op, "ReduceSum") && strcmp(c->node->op, "ReduceMean") && strcmp(c->node->op, "ReduceMax") && strcmp(c->node->op, "ReduceMin"))
         return clt_fail(CLT_E_UNSUPPORTED, "no axes, which reduces nothing");
     if (x->shape.rank == 0) x = clt_unsqueeze(x, 0), o = (clt_reduce_options){.n_axes = 0}; /* of one element, too */
-    out[0] = none ? x : reduced(c->node->op, x, o);
+    out[0] = none ? x : integers ? sum_of_integers(x, &o) : reduced(c->node->op, x, o);
     return CLT_OK;
 }
 

@@ -110,9 +110,21 @@ static clt_status map_swish(clt_onnx_call *c, clt_tensor **out) {
     return CLT_OK;
 }
 
+static clt_status clip_integers(clt_onnx_call *c, clt_tensor *x, clt_tensor **out) {
+    clt_tensor *low = NULL, *high = NULL;
+    if (clt_onnx_has(c, 1)) CLT_TRY(clt_onnx_comparable(c, 1, &low));
+    if (clt_onnx_has(c, 2)) CLT_TRY(clt_onnx_comparable(c, 2, &high));
+    if (low) x = clt_maximum(x, low);
+    out[0] = high ? clt_minimum(x, high) : x;
+    c->out_type = clt_onnx_type_of(c, 0);
+    return CLT_OK;
+}
+
 /* Bounds are attributes before opset 11, inputs from then on. */
 static clt_status map_clip(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *x;
+    CLT_TRY(clt_onnx_any(c, 0, &x));
+    if (x->dtype == CLT_I32) return clip_integers(c, x, out);
     float low = clt_onnx_float_attribute(c, "min", -INFINITY), high = clt_onnx_float_attribute(c, "max", INFINITY);
     CLT_TRY(clt_onnx_float(c, 0, &x));
     CLT_TRY(clt_onnx_known_float(c, 1, low, &low));
