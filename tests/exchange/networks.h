@@ -85,6 +85,18 @@ static inline void add_node(network *n, const char *op, const char *const *input
     if (attribute) put_message(&m, 5, &a);
     put_message(&n->graph, 1, &m);
 }
+/* The same with a text. */
+static inline void add_node_of_text(network *n, const char *op, const char *const *inputs, const char *output, const char *attribute, const char *value) {
+    message m = {.length = 0}, a = {.length = 0};
+    for (; *inputs; inputs++) put_text(&m, 1, *inputs);
+    put_text(&m, 2, output);
+    put_text(&m, 4, op);
+    put_text(&a, 1, attribute);
+    put_text(&a, 4, value);
+    put_number(&a, 20, CLT_ONNX_A_STRING);
+    put_message(&m, 5, &a);
+    put_message(&n->graph, 1, &m);
+}
 #define NODE(n, op, output, ...) add_node((n), (op), (const char *const[]){__VA_ARGS__, NULL}, (output), NULL, 0)
 
 static inline const char *write_network(const network *n) {

@@ -690,6 +690,45 @@ static void norms_train_as_the_file_says(void **state) {
     assert_true(fabs(loss_of_norm("cltrain", -1) - 1) < 1e-3); /* was trained here */
 }
 
+/* Padding by a row's own places, and a row from behind. */
+static void places_are_selected(void **state) {
+    (void)state;
+    enum { WIDTH = 4, MOST = 11 };
+    static const struct {
+        const char *mode; /* NULL: from behind */
+        int places[MOST], n;
+    } cases[] = {{"reflect", {2, 1, 0, 1, 2, 3, 2}, 7}, {"edge", {0, 0, 0, 1, 2, 3, 3}, 7}, {"wrap", {2, 3, 0, 1, 2, 3, 0}, 7}, {NULL, {3, 1}, 2}};
+    static const float in[2 * WIDTH] = {1, 2, 3, 4, 50, 60, 70, 80};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        network n = {0};
+        clt_onnx *onnx;
+        clt_graph *graph;
+        clt_predictor *p;
+        float values[2 * MOST];
+        add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(-1, WIDTH));
+        add_list(&n, "pads", (int64_t[]){0, 2, 0, 1}, 4), add_list(&n, "last", (int64_t[]){-1}, 1), add_list(&n, "first", (int64_t[]){INT64_MIN}, 1);
+        add_list(&n, "one", (int64_t[]){1}, 1), add_list(&n, "back", (int64_t[]){-2}, 1);
+        if (cases[i].mode) add_node_of_text(&n, "Pad", (const char *const[]){"x", "pads", NULL}, "y", "mode", cases[i].mode);
+        else NODE(&n, "Slice", "y", "x", "last", "first", "one", "back");
+        add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, cases[i].n));
+        assert_ok(clt_onnx_open(&onnx, write_network(&n)));
+        assert_ok(clt_graph_create(&graph));
+        assert_ok(clt_onnx_build(onnx, graph, &(clt_onnx_options){.batch = 2}));
+        assert_ok(clt_predictor_create(&p, device, clt_onnx_output(onnx, NULL), NULL));
+        assert_ok(clt_predictor_run(p, &(clt_batch){.samples = 2, .n_fields = 1, .fields = {{CLT_F32, CLT_SHAPE(2, WIDTH), in}}}, values, (size_t)(2 * cases[i].n)));
+        for (int e = 0; e < 2 * cases[i].n; e++) assert_true(values[e] == in[e / cases[i].n * WIDTH + cases[i].places[e % cases[i].n]]);
+        clt_predictor_destroy(p);
+        clt_graph_destroy(graph);
+        clt_onnx_close(onnx);
+    }
+    network n = {0};
+    add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(-1, WIDTH));
+    add_list(&n, "many", (int64_t[]){0, INT64_MAX, 0, INT64_MAX}, 4);
+    add_node_of_text(&n, "Pad", (const char *const[]){"x", "many", NULL}, "y", "mode", "edge");
+    add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, WIDTH));
+    assert_build_fails(&n, NULL, CLT_E_UNSUPPORTED, "such padding with 8388612 places");
+}
+
 /* What exporters write of ids and masks: clamped, one-hot, counted. */
 static void integers_are_counted(void **state) {
     (void)state;
@@ -1202,7 +1241,7 @@ static void refuses_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trains_as_in_c),      cmocka_unit_test(is_built_again), cmocka_unit_test(numbers_are_not_the_batch), cmocka_unit_test(a_table_is_not_cut_to_the_batch),
-        cmocka_unit_test(constants_follow_the_batch), cmocka_unit_test(constants_repeat), cmocka_unit_test(weights_are_not_turned), cmocka_unit_test(integers_are_counted), cmocka_unit_test(sizes_are_numbers), cmocka_unit_test(norms_train_as_the_file_says), cmocka_unit_test(lengths_follow), cmocka_unit_test(bounds_mean_the_same_at_every_batch), cmocka_unit_test(kinks_are_seen),
+        cmocka_unit_test(constants_follow_the_batch), cmocka_unit_test(constants_repeat), cmocka_unit_test(weights_are_not_turned), cmocka_unit_test(integers_are_counted), cmocka_unit_test(places_are_selected), cmocka_unit_test(sizes_are_numbers), cmocka_unit_test(norms_train_as_the_file_says), cmocka_unit_test(lengths_follow), cmocka_unit_test(bounds_mean_the_same_at_every_batch), cmocka_unit_test(kinks_are_seen),
         cmocka_unit_test(large_constants_are_the_devices), cmocka_unit_test(computed_indices_count_from_the_end), cmocka_unit_test(what_pytorch_trains_is_trained), cmocka_unit_test(infinities_stay_where_they_are), cmocka_unit_test(products_become_attention), cmocka_unit_test(corners_are_their_producers), cmocka_unit_test(is_saved), cmocka_unit_test(external_data_are_saved), cmocka_unit_test(names_are_checked),
         cmocka_unit_test(types_alone_are_known), cmocka_unit_test(dropout_in_place_is_dropout), cmocka_unit_test(attributes_have_types), cmocka_unit_test(lengths_that_must_be_numbers_are_named),
         cmocka_unit_test(problems_are_told_together), cmocka_unit_test(options_are_checked), cmocka_unit_test(shapes_are_checked),

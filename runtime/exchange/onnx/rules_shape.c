@@ -150,6 +150,34 @@ static clt_status bound_of(const clt_onnx_list *list, int k, int64_t extent, int
     return is_stop && at == 0 ? clt_fail(CLT_E_UNSUPPORTED, "a part without elements") : CLT_OK;
 }
 
+enum { MOST_PLACES = 1 << 22 };
+
+/* Room for so many places along an axis of x, each to be given one of those that x has there now; not along what follows the batch or the length. */
+static clt_status begin_places(clt_onnx_call *c, const clt_tensor *x, int axis, int64_t n, const char *what, int32_t **places) {
+    if (clt_tensor_extent(x).dims[axis] != x->shape.dims[axis]) return clt_fail(CLT_E_UNSUPPORTED, "%s along the batch or the length", what);
+    if (n < 1 || n > MOST_PLACES) return clt_fail(CLT_E_UNSUPPORTED, "%s with %lld places: expected 1 to %d", what, (long long)n, MOST_PLACES);
+    return clt_arena_take(&c->onnx->build, (size_t)n, sizeof **places, places);
+}
+
+static clt_status select_places(clt_onnx_call *c, clt_tensor **x, int axis, int64_t n, const int32_t *places) {
+    clt_tensor *indices;
+    CLT_TRY(clt_onnx_constant_array(c, &(clt_array){CLT_I32, CLT_SHAPE(n), places}, &indices));
+    *x = clt_index_select(*x, axis, indices);
+    return clt_graph_status(c->graph);
+}
+
+/* Places from the end, as of a flip; bounds as the file has them. */
+static clt_status slice_back(clt_onnx_call *c, clt_tensor **x, int axis, int64_t start, int64_t stop, int64_t step) {
+    int64_t size = (*x)->shape.dims[axis], by = -CLT_MAX(step, -size);
+    int32_t *places;
+    start = CLT_MIN(start < 0 ? CLT_MAX(start, -size - 1) + size : start, size - 1);
+    stop = CLT_MIN(CLT_MAX(stop < 0 ? CLT_MAX(stop, -size - 1) + size : stop, -1), size);
+    int64_t n = start > stop ? (start - stop + by - 1) / by : 0;
+    CLT_TRY(begin_places(c, *x, axis, n, "a step backwards", &places));
+    for (int64_t i = 0; i < n; i++) places[i] = (int32_t)(start - i * by);
+    return select_places(c, x, axis, n, places);
+}
+
 static clt_status map_slice(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *x;
     clt_onnx_list starts, ends, steps = {.n = 0};
@@ -164,6 +192,11 @@ static clt_status map_slice(clt_onnx_call *c, clt_tensor **out) {
     for (int i = 0; i < starts.n; i++) {
         int axis = n < 0 ? i : axes[i];
         int64_t start, stop, step = steps.n ? steps.at[i] : 1, extent = clt_tensor_extent(x).dims[axis], size = x->shape.dims[axis];
+        bool numbers = starts.kinds[i] == CLT_ONNX_NUMBER && ends.kinds[i] == CLT_ONNX_NUMBER && (!steps.n || steps.kinds[i] == CLT_ONNX_NUMBER);
+        if (step < 0 && numbers) {
+            CLT_TRY(slice_back(c, &x, axis, starts.at[i], ends.at[i], step));
+            continue;
+        }
         if (step < 1 || (steps.n && steps.kinds[i] != CLT_ONNX_NUMBER)) return clt_fail(CLT_E_UNSUPPORTED, "a step of %lld", (long long)step);
         CLT_TRY(bound_of(&starts, i, extent, size, false, &start));
         CLT_TRY(bound_of(&ends, i, extent, size, true, &stop));
@@ -253,8 +286,43 @@ static clt_status map_sequence_at(clt_onnx_call *c, clt_tensor **out) {
     return CLT_OK;
 }
 
+/* The place of n that comes to `at`, before the first one or behind the last, too. */
+static int64_t mirrored(int64_t at, int64_t n) {
+    int64_t period = CLT_MAX(2 * (n - 1), 1), place = (at % period + period) % period;
+    return place < n ? place : period - place;
+}
+static int64_t clamped(int64_t at, int64_t n) {
+    return CLT_MIN(CLT_MAX(at, 0), n - 1);
+}
+static int64_t wrapped(int64_t at, int64_t n) {
+    return (at % n + n) % n;
+}
+
+static const struct {
+    const char *mode;
+    int64_t (*place)(int64_t at, int64_t n);
+} pad_modes[] = {{"reflect", mirrored}, {"edge", clamped}, {"wrap", wrapped}};
+
+/* Padding by x's own places, which are selected. */
+static clt_status pad_by_places(clt_onnx_call *c, clt_tensor *x, const char *mode, const int64_t *before, const int64_t *after, clt_tensor **out) {
+    size_t k = 0;
+    while (k < CLT_COUNT_OF(pad_modes) && strcmp(pad_modes[k].mode, mode)) k++;
+    if (k == CLT_COUNT_OF(pad_modes)) return clt_fail(CLT_E_UNSUPPORTED, "mode %.40s", mode);
+    for (int d = 0; d < x->shape.rank; d++) {
+        int64_t n = x->shape.dims[d], all = n + CLT_MIN(before[d], MOST_PLACES) + CLT_MIN(after[d], MOST_PLACES);
+        int32_t *places;
+        if (all == n) continue;
+        CLT_TRY(begin_places(c, x, d, all, "such padding", &places));
+        for (int64_t i = 0; i < all; i++) places[i] = (int32_t)pad_modes[k].place(i - before[d], n);
+        CLT_TRY(select_places(c, &x, d, all, places));
+    }
+    *out = x;
+    return CLT_OK;
+}
+
 static clt_status map_pad(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *x;
+    const char *mode = clt_onnx_text(c, "mode", "constant");
     clt_shape pads = {0};
     const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, "pads", CLT_ONNX_A_INTS);
     const clt_literal *known = NULL;
@@ -262,7 +330,6 @@ static clt_status map_pad(clt_onnx_call *c, clt_tensor **out) {
     int64_t before[CLT_MAX_RANK] = {0}, after[CLT_MAX_RANK] = {0};
     float value = clt_onnx_float_attribute(c, "value", 0);
     CLT_TRY(clt_onnx_float(c, 0, &x));
-    if (strcmp(clt_onnx_text(c, "mode", "constant"), "constant")) return clt_fail(CLT_E_UNSUPPORTED, "mode %.40s", clt_onnx_text(c, "mode", ""));
     if (!a) CLT_TRY(clt_onnx_known(c, 1, &known));
     CLT_TRY(clt_onnx_known_float(c, 2, value, &value));
     CLT_TRY(clt_onnx_axes(c, "axes", 3, x->shape.rank, axes, &n));
@@ -278,6 +345,7 @@ static clt_status map_pad(clt_onnx_call *c, clt_tensor **out) {
         before[axes[i]] = CLT_MAX(first, 0);
         after[axes[i]] = CLT_MAX(last, 0);
     }
+    if (strcmp(mode, "constant")) return pad_by_places(c, x, mode, before, after, out);
     out[0] = clt_pad(x, before, after, value);
     return CLT_OK;
 }
