@@ -24,7 +24,7 @@ PARSERS = {
     "ONNX files": [f"runtime/exchange/onnx/{name}.c" for name in (
         "model", "file", "names", "literal")] + ["runtime/exchange/onnx/wire.c:read_varint,read_fixed,clt_wire_value,clt_wire_next"],
     "ONNX graphs": [f"runtime/exchange/onnx/{name}.c" for name in (
-        "build", "call", "inputs", "fold", "fold_arithmetic", "fold_selection", "fold_shapes", "rules_attention", "rules_image", "rules_index", "rules_network", "rules_norm", "rules_pointwise",
+        "build", "call", "inputs", "fold", "fold_arithmetic", "fold_selection", "fold_shapes", "rules_attention", "rules_dropout", "rules_image", "rules_index", "rules_network", "rules_norm", "rules_pointwise",
         "rules_product", "rules_shape")],
     "config.json": ["runtime/models/language.c"],
     "problems": ["backends/tune/key.c", "backends/tune/distance.c:clt_tune_distance"],
