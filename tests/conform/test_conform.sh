@@ -49,6 +49,13 @@ for builder in $(sed -n 's/^CLT_API clt_tensor \*\(clt_[a-z0-9_]*\)(.*/\1/p' "$s
 done
 [ "$(sed -n 's/^CLT_API clt_tensor \*\(clt_[a-z0-9_]*\)(.*/\1/p' "$sources/include/cltrain/ops.h" | wc -l)" -gt 40 ] || fail "the builders were not found"
 
+# ---- nothing is left behind, of ranks neither ----
+
+mkdir "$folder/tmp"
+TMPDIR="$folder/tmp" expect 0 "" --case "$(grep -m 1 '^ranks/' "$folder/list" | cut -f1)@reference"
+says "1 passed"
+[ -z "$(ls -A "$folder/tmp")" ] || fail "left behind: $(find "$folder/tmp" | head -n 3)"
+
 # ---- a run, and its files ----
 
 expect 0 "" --ops 'softmax' --json "$folder/a.json" --junit "$folder/a.xml"

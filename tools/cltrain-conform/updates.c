@@ -210,7 +210,7 @@ void update_on_host(host *h, int step) {
     for (int i = 0; i < h->n; i++) {
         if (h->o->optimizer == CLT_SGD) sgd(h, i, h->made, lr);
         else adam(h, i, h->made, lr);
-        h->mean[i] += (1 - (double)h->o->average) * (h->p[i] - h->mean[i]);
+        if (h->mean) h->mean[i] += (1 - (double)h->o->average) * (h->p[i] - h->mean[i]);
     }
     h->made++;
 }

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-/* Removes a folder that has files alone, and them. False, and errno, if something of it is left. */
+/* Removes a folder and what is in it. False, and errno, if something of it is left. */
 bool folder_remove(const char *path);
 
 #endif
