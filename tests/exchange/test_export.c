@@ -544,6 +544,9 @@ static void what_cannot_be_written_is_told(void **state) {
     assert_refused(s.trainer, (clt_tensor *[]){clt_exp(user)}, 1, CLT_E_UNSUPPORTED, "doubled #");
     assert_refused(s.trainer, &cache, 1, CLT_E_UNSUPPORTED, "cache #");
     assert_refused(s.trainer, (clt_tensor *[]){clt_cast(half, CLT_F32)}, 1, CLT_E_UNSUPPORTED, "f16 or bf16");
+    clt_tensor *copies[N];
+    for (int i = 0; i < N; i++) copies[i] = s.y;
+    assert_refused(s.trainer, (clt_tensor *[]){clt_reshape(clt_concat(copies, N, 0), CLT_SHAPE(N, -1, 3))}, 1, CLT_E_UNSUPPORTED, "may be the batch or the length"); /* of as many copies */
     clt_tensor *latin = clt_exp(s.y);
     assert_ok(clt_tensor_set_name(latin, "caf\xe9"));
     assert_refused(s.trainer, &latin, 1, CLT_E_INVALID, "UTF-8");

@@ -115,6 +115,10 @@ static const char *write_reshape(clt_onnx_writer *w, const clt_tensor *node, con
     clt_shape to = at->shape, from = clt_tensor_extent(node->inputs[0]);
     int open = -1, n_open = 0;
     bool remains = false;
+    char text[CLT_SHAPE_TEXT];
+    if (at->unsure)
+        clt_onnx_writer_fail(w, clt_fail(CLT_E_UNSUPPORTED, "clt_reshape to %s: a number in it may be the batch or the length, which stay open in a file: tell it by CLT_BATCH and CLT_LENGTH, "
+                                         "or build the graph with others", clt_shape_text(&to, text)));
     for (int d = 0; d < to.rank; d++) {
         bool follows = to.dims[d] < -1;
         if (follows && d < from.rank && (from.dims[d] == to.dims[d] || to.dims[d] == CLT_DIM_OF(d))) to.dims[d] = 0;
