@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/common/message.h"
@@ -226,9 +227,22 @@ static void print_row(FILE *file, const option_row *row) {
     }
 }
 
+/* "--name<TAB>a|b|c", of choices, or the argument's name: for tools/completion, whose scripts ask for it so. */
+static void print_for_completion(FILE *file, const option_row *row) {
+    char letter[4] = {'-', row->letter};
+    const char *names[] = {row->name, letter + 1};
+    for (int i = 0; i < (row->letter ? 2 : 1); i++) {
+        fprintf(file, "%s%s\t%s", i ? "-" : "--", names[i], row->choices || !row->argument ? "" : row->argument);
+        for (int k = 0; row->choices && row->choices[k]; k++) fprintf(file, "%s%s", k ? "|" : "", row->choices[k]);
+        fprintf(file, "\n");
+    }
+}
+
 void option_print(const option_row *rows, int n_rows, FILE *file) {
+    bool completes = getenv("CLTRAIN_COMPLETION") != NULL;
     for (int i = 0; i < n_rows; i++) {
-        if (rows[i].kind == OPTION_HEADING) fprintf(file, "\n%s\n", rows[i].help);
+        if (completes && rows[i].kind != OPTION_HEADING) print_for_completion(file, &rows[i]);
+        else if (rows[i].kind == OPTION_HEADING) fprintf(file, "\n%s\n", rows[i].help);
         else print_row(file, &rows[i]);
     }
 }
