@@ -11,6 +11,7 @@
 #include "tools/common/numbers.h"
 
 #define HELP_COLUMN 26
+#define HELP_WIDTH 80
 
 /* What a row's value must be, in words. */
 static void describe_value(const option_row *row, char *text, size_t bytes) {
@@ -211,20 +212,22 @@ int option_parse_front(const option_row *rows, int n_rows, int argc, char **argv
 
 /* ---- help ---- */
 
-/* "  -d, --data SPEC         first line", further lines below it. */
+/* "  -d, --data SPEC         first line", further lines below it, in 80 columns. */
 static void print_row(FILE *file, const option_row *row) {
     char left[64], letter[8] = "    ";
     if (row->letter) snprintf(letter, sizeof letter, "-%c, ", row->letter);
     bool optional = row->kind == OPTION_OPTIONAL;
     snprintf(left, sizeof left, "  %s--%s%s%s%s", letter, row->name, row->argument ? optional ? "[=" : " " : "",
              row->argument ? row->argument : "", optional ? "]" : "");
-    fprintf(file, "%-*s", HELP_COLUMN, left);
-    for (const char *line = row->help; line;) {
-        const char *end = strchr(line, '\n');
-        int length = end ? (int)(end - line) : (int)strlen(line);
-        fprintf(file, "%*s%.*s\n", line == row->help ? 0 : HELP_COLUMN, "", length, line);
-        line = end ? end + 1 : NULL;
+    int column = fprintf(file, "%-*s", HELP_COLUMN, left);
+    for (const char *word = row->help; *word;) {
+        int length = (int)strcspn(word, " \n");
+        bool fits = column == HELP_COLUMN || column + 1 + length <= HELP_WIDTH;
+        if (!fits) column = fprintf(file, "\n%*s", HELP_COLUMN, "") - 1;
+        column += fprintf(file, "%s%.*s", column > HELP_COLUMN ? " " : "", length, word);
+        word += length + strspn(word + length, " \n");
     }
+    fputc('\n', file);
 }
 
 /* "--name<TAB>a|b|c", of choices, or the argument's name: for tools/completion, whose scripts ask for it so. */

@@ -32,7 +32,7 @@ typedef struct option_row {
     const char *const *choices; /* NULL at its end */
     const char *standard;
     const char *aliases;        /* what PyTorch's tools and others call it, by spaces; NULL: nothing else */
-    const char *help;           /* lines after the first are indented by the printer */
+    const char *help;           /* is broken into lines by the printer */
 } option_row;
 
 /* Not given: whole numbers and choices have UNSET; the caller sets that before. */
