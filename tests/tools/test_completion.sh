@@ -40,7 +40,7 @@ done
 for shell in $shells; do
     for program in "cltrain-train" "cltrain-generate" "cltrain-run" "cltrain-conform" "cltrain-probe bench" "cltrain-probe comm"; do
         # shellcheck disable=SC2086
-        options=$($program --help | sed -n 's/^  \(-[a-zA-Z], \)\{0,1\} *--\([a-z0-9-]*\).*/--\2/p')
+        options=$($program --help | sed -n 's/^  \(-[a-zA-Z], \|    \)--\([a-z0-9-]*\).*/--\2/p')
         [ "$(echo "$options" | wc -l)" -ge 5 ] || fail "the options of $program are not found in its help"
         # shellcheck disable=SC2086
         completed=$("in_$shell" $program -)
