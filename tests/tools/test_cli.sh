@@ -39,7 +39,7 @@ for word in MODEL SPEC --epochs --steps --batch --optimizer --lr --schedule --mo
             --clip-norm --clip-value --seed --device --save --resume --log --profile --json --list-devices --version; do
     grep -qF -- "$word" "$out" || fail "--help does not name $word"
 done
-awk 'length > 96 { exit 1 }' "$out" || fail "--help has lines of more than 96 characters"
+awk 'length > 80 { exit 1 }' "$out" || fail "--help has lines of more than 80 characters"
 "$program" --version >"$out" 2>"$err" || fail "--version gave $?"
 grep -Eq '^cltrain-train [0-9]+\.[0-9]+\.[0-9]+$' "$out" || fail "--version"
 

@@ -12,6 +12,7 @@
 #include "tools/common/clock.h"
 #include "tools/common/files.h"
 #include "tools/common/folder.h"
+#include "tools/common/help.h"
 #include "tools/common/message.h"
 #include "tools/common/option_parser.h"
 #include "tools/common/streams.h"
@@ -50,12 +51,12 @@ static const option_row rows[] = {
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
 static void print_help(void) {
-    printf("Usage: " PROGRAM " [options]\n\n"
-           "Runs the library's ops, optimizers, small networks and whole trainings on a device, and says of each: is it\n"
-           "supported, is the value right (against double precision on the host), is the gradient right (against\n"
-           "differences), are the bits the same in another run, and is nothing written where it does not belong.\n");
+    help_print(stdout, "Usage: " PROGRAM " [options]\n\n"
+                       "Runs the library's ops, optimizers, small networks and whole trainings on a device, and says of each: is it\n"
+                       "supported, is the value right (against double precision on the host), is the gradient right (against\n"
+                       "differences), are the bits the same in another run, and is nothing written where it does not belong.\n");
     option_print(rows, ROWS, stdout);
-    printf("\nExit status: 0 all that is supported is right; 1 something is not, a device or\n(with --all) a driver failed, or nothing was run; 2 the command line\nmakes no sense; 130 Ctrl-C:\nwhat was found by then is told and written.\n");
+    help_print(stdout, "\nExit status: 0 all that is supported is right; 1 something is not, a device or\n(with --all) a driver failed, or nothing was run; 2 the command line\nmakes no sense; 130 Ctrl-C:\nwhat was found by then is told and written.\n");
 }
 
 static int refuse_word(void *into, const char *text) {

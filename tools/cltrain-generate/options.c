@@ -2,6 +2,7 @@
 
 #include <stddef.h>
 
+#include "tools/common/help.h"
 #include "tools/common/message.h"
 #include "tools/common/option_parser.h"
 
@@ -55,15 +56,15 @@ int options_parse(options *into, int argc, char **argv) {
 }
 
 void options_print_help(FILE *file) {
-    fprintf(file,
-            "Usage: " PROGRAM " FOLDER|FILE --prompt TEXT [options]\n"
-            "\n"
-            "Goes on with a text by a language model (GPT-2, Llama, LSTM) on an OpenCL device.\n"
-            "FOLDER is what save_pretrained of transformers wrote: config.json, model.safetensors\n"
-            "and tokenizer.json. FILE is what cltrain-train --export or --save wrote.\n"
-            "\n"
-            "  " PROGRAM " ./gpt2 --prompt 'Once upon a time' --top-p 0.9\n"
-            "  " PROGRAM " shakespeare.safetensors --prompt ROMEO:\n");
+    help_print(file,
+               "Usage: " PROGRAM " FOLDER|FILE --prompt TEXT [options]\n"
+               "\n"
+               "Goes on with a text by a language model (GPT-2, Llama, LSTM) on an OpenCL device.\n"
+               "FOLDER is what save_pretrained of transformers wrote: config.json, model.safetensors\n"
+               "and tokenizer.json. FILE is what cltrain-train --export or --save wrote.\n"
+               "\n"
+               "  " PROGRAM " ./gpt2 --prompt 'Once upon a time' --top-p 0.9\n"
+               "  " PROGRAM " shakespeare.safetensors --prompt ROMEO:\n");
     option_print(rows, ROWS, file);
     fprintf(file, "\nExit status: 0 done; 1 the run failed; 2 the command line makes no sense.\n");
 }

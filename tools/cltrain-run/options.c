@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/common/help.h"
 #include "tools/common/message.h"
 #include "tools/common/option_parser.h"
 
@@ -87,14 +88,14 @@ void options_print_help(void) {
            "  " PROGRAM " -n 4 -- cltrain-train convnet --data digits\n"
            "  " PROGRAM " -n 2 --nnodes 2 --node-rank 1 --master node0 -- ./train\n");
     option_print(rows, ROWS, stdout);
-    printf("\nRanks are told of their place by RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR,\n"
-           "MASTER_PORT, CLTRAIN_RESTART_COUNT, CLTRAIN_RUN_STARTED, CLTRAIN_RUN_ON_FAILURE and\n"
-           "CLTRAIN_COMM_*. Their standard input is empty, but for rank 0's if it is no terminal.\n"
-           "\nThe secret that makes a process a rank is CLTRAIN_COMM_TOKEN, or in the file that\n"
-           "CLTRAIN_COMM_TOKEN_FILE names: the same on all hosts. On one host it is made, if there is none.\n"
-           "\nExit status: that of the first rank that failed, 128 + the signal if one ended it; with\n"
-           "--on-failure continue 0 if the rank that ended last ended well; 1 it could not be done; 2 the command\n"
-           "line makes no sense; 126, 127 the program could not be started.\n");
+    help_print(stdout, "\nRanks are told of their place by RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR,\n"
+                       "MASTER_PORT, CLTRAIN_RESTART_COUNT, CLTRAIN_RUN_STARTED, CLTRAIN_RUN_ON_FAILURE and\n"
+                       "CLTRAIN_COMM_*. Their standard input is empty, but for rank 0's if it is no terminal.\n"
+                       "\nThe secret that makes a process a rank is CLTRAIN_COMM_TOKEN, or in the file that\n"
+                       "CLTRAIN_COMM_TOKEN_FILE names: the same on all hosts. On one host it is made, if there is none.\n"
+                       "\nExit status: that of the first rank that failed, 128 + the signal if one ended it; with\n"
+                       "--on-failure continue 0 if the rank that ended last ended well; 1 it could not be done; 2 the command\n"
+                       "line makes no sense; 126, 127 the program could not be started.\n");
 }
 
 const char *options_engine_name(const run_options *options) {

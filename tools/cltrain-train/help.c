@@ -2,6 +2,7 @@
 #include "option_table.h"
 #include "options.h"
 #include "recipe.h"
+#include "tools/common/help.h"
 
 void options_print_help(FILE *file) {
     fprintf(file,
@@ -16,11 +17,11 @@ void options_print_help(FILE *file) {
             "\n"
             "MODEL:\n");
     model_print(file);
-    fprintf(file, "\nSPEC:\n%s", data_spec_help);
+    help_print(file, "\nSPEC:\n"), help_print(file, data_spec_help);
     option_print(option_rows, option_row_count, file);
     fprintf(file, "\n");
     recipe_print(file);
-    fprintf(file,
-            "\nExit status: 0 done; 1 the run failed; 2 the command line makes no sense;\n"
-            "129 SIGHUP, 130 Ctrl-C, 143 SIGTERM: the step was finished, and saved if --save is given.\n");
+    help_print(file,
+               "\nExit status: 0 done; 1 the run failed; 2 the command line makes no sense;\n"
+               "129 SIGHUP, 130 Ctrl-C, 143 SIGTERM: the step was finished, and saved if --save is given.\n");
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/common/help.h"
 #include "tools/common/message.h"
 #include "tools/common/numbers.h"
 #include "tools/common/recipes.h"
@@ -207,15 +208,13 @@ void recipe_print(FILE *file) {
     fprintf(file, "Defaults, unless --optimizer is given:\n");
     for (int i = 0; i < MODEL_COUNT; i++) {
         const recipe *r = recipe_of_model((model_id)i);
-        fprintf(file, "  %-12s %s, lr %g", model_name((model_id)i), optimizer_names[r->optimizer],
-                r->lr);
-        if (r->momentum > 0)
-            fprintf(file, ", %smomentum %g", r->nesterov ? "Nesterov " : "", r->momentum);
-        if (r->weight_decay > 0) fprintf(file, ", weight decay %g", r->weight_decay);
-        if (r->schedule) fprintf(file, ", %s", schedule_names[r->schedule]);
-        fprintf(file, ", batch %lld", (long long)r->batch_least);
-        if (r->batch_most > r->batch_least) fprintf(file, " to %lld", (long long)r->batch_most);
-        fprintf(file, "\n");
+        char momentum[48] = "", decay[48] = "", most[32] = "", row[256];
+        if (r->momentum > 0) snprintf(momentum, sizeof momentum, ", %smomentum %g", r->nesterov ? "Nesterov " : "", r->momentum);
+        if (r->weight_decay > 0) snprintf(decay, sizeof decay, ", weight decay %g", r->weight_decay);
+        if (r->batch_most > r->batch_least) snprintf(most, sizeof most, " to %lld", (long long)r->batch_most);
+        snprintf(row, sizeof row, "  %-13s %s, lr %g%s%s%s%s, batch %lld%s\n", model_name((model_id)i), optimizer_names[r->optimizer], r->lr, momentum, decay,
+                 r->schedule ? ", " : "", r->schedule ? schedule_names[r->schedule] : "", (long long)r->batch_least, most);
+        help_print(file, row);
     }
     fprintf(file, "Batches are larger where there is more data.\n");
 }

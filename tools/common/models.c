@@ -5,6 +5,7 @@
 
 #include <cltrain/ops.h>
 
+#include "tools/common/help.h"
 #include "tools/common/numbers.h"
 
 /* One model. `sizes` is what follows the colon; NULL: nothing may. */
@@ -138,7 +139,11 @@ bool model_parse(model_spec *spec, const char *text, char *problem, size_t probl
 }
 
 void model_print(FILE *file) {
-    for (int i = 0; i < MODEL_COUNT; i++) fprintf(file, "  %-12s %s\n", rows[i].form, rows[i].help);
+    for (int i = 0; i < MODEL_COUNT; i++) {
+        char row[512];
+        snprintf(row, sizeof row, "  %-13s %s\n", rows[i].form, rows[i].help);
+        help_print(file, row);
+    }
 }
 
 /* [N, ...] -> [N, features] */

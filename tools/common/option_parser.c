@@ -7,11 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/common/help.h"
 #include "tools/common/message.h"
 #include "tools/common/numbers.h"
 
-#define HELP_COLUMN 26
-#define HELP_WIDTH 80
 
 /* What a row's value must be, in words. */
 static void describe_value(const option_row *row, char *text, size_t bytes) {
@@ -219,15 +218,7 @@ static void print_row(FILE *file, const option_row *row) {
     bool optional = row->kind == OPTION_OPTIONAL;
     snprintf(left, sizeof left, "  %s--%s%s%s%s", letter, row->name, row->argument ? optional ? "[=" : " " : "",
              row->argument ? row->argument : "", optional ? "]" : "");
-    int column = fprintf(file, "%-*s", HELP_COLUMN, left);
-    for (const char *word = row->help; *word;) {
-        int length = (int)strcspn(word, " \n");
-        bool fits = column == HELP_COLUMN || column + 1 + length <= HELP_WIDTH;
-        if (!fits) column = fprintf(file, "\n%*s", HELP_COLUMN, "") - 1;
-        column += fprintf(file, "%s%.*s", column > HELP_COLUMN ? " " : "", length, word);
-        word += length + strspn(word + length, " \n");
-    }
-    fputc('\n', file);
+    help_words(file, HELP_COLUMN, fprintf(file, "%-*s", HELP_COLUMN, left), row->help);
 }
 
 /* "--name<TAB>a|b|c", of choices, or the argument's name: for tools/completion, whose scripts ask for it so. */
