@@ -28,7 +28,7 @@ for command in "" list bench compare verify shapes tune backends comm; do
     # shellcheck disable=SC2086
     "$program" $command --help >"$out" 2>"$err" || fail "$command --help gave $?"
     says "Usage: cltrain-probe"
-    awk 'length > 104 { exit 1 }' "$out" || fail "$command --help has lines of more than 104 characters"
+    awk 'length > 80 { exit 1 }' "$out" || fail "$command --help has lines of more than 80 characters"
 done
 for option in --budget --model --sample --batch --classes --device --json; do
     "$program" tune --help | grep -qF -- "$option" || fail "tune --help does not name $option"

@@ -7,6 +7,7 @@
 
 #include "command.h"
 #include "on_device.h"
+#include "tools/common/help.h"
 #include "tools/common/message.h"
 #include "tools/survey/document.h"
 
@@ -27,14 +28,14 @@ static const option_row rows[] = {
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
 static void print_help(void) {
-    printf("Usage: " PROGRAM " backends [options]\n"
-           "\n"
-           "Prints the rows of the backend table on a device: of each op, in order of precedence, the last one\n"
-           "wins where it fits; and for the steps of a model (default convnet) which row serves, and why:\n"
-           "measured on this device, shipped with the library, taken from the nearest problem, the default, or\n"
-           "the only one that fits.\n");
+    help_print(stdout, "Usage: " PROGRAM " backends [options]\n"
+                       "\n"
+                       "Prints the rows of the backend table on a device: of each op, in order of precedence, the last one\n"
+                       "wins where it fits; and for the steps of a model (default convnet) which row serves, and why:\n"
+                       "measured on this device, shipped with the library, taken from the nearest problem, the default, or\n"
+                       "the only one that fits.\n");
     option_print(rows, ROWS, stdout);
-    printf("\nExit status: 0 done; 1 it failed; 2 the command line makes no sense; 130 Ctrl-C.\n");
+    help_print(stdout, "\nExit status: 0 done; 1 it failed; 2 the command line makes no sense; 130 Ctrl-C.\n");
 }
 
 typedef struct listing {

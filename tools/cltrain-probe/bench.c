@@ -14,6 +14,7 @@
 #include "report.h"
 #include "tools/survey/document.h"
 #include "tools/common/files.h"
+#include "tools/common/help.h"
 #include "tools/common/message.h"
 #include "tools/common/text.h"
 
@@ -54,17 +55,17 @@ static const option_row rows[] = {
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
 static void print_help(void) {
-    printf("Usage: " PROGRAM " bench [options]\n"
-           "\n"
-           "Measures what a device can do at most (arithmetic, memory, launches, transfers, builds), and then the\n"
-           "ops of training at the shapes of models (default: all it knows). Each op is compared with the\n"
-           "reference before it is timed, and again afterwards. All rows are measured in %d passes, each row in\n"
-           "processes that may crash or hang. An op's time is held against the roof, the least it could take by\n"
-           "the device's multiply-adds or memory; one that is faster is 'suspect', and no number to quote. What fits\n"
-           "the device's cache is held against no roof of memory. A table is printed, where stdout has nothing else.\n",
+    help_print(stdout, "Usage: " PROGRAM " bench [options]\n"
+                       "\n"
+                       "Measures what a device can do at most (arithmetic, memory, launches, transfers, builds), and then the\n"
+                       "ops of training at the shapes of models (default: all it knows). Each op is compared with the\n"
+                       "reference before it is timed, and again afterwards. All rows are measured in %d passes, each row in\n"
+                       "processes that may crash or hang. An op's time is held against the roof, the least it could take by\n"
+                       "the device's multiply-adds or memory; one that is faster is 'suspect', and no number to quote. What fits\n"
+                       "the device's cache is held against no roof of memory. A table is printed, where stdout has nothing else.\n",
            BENCH_PASSES);
     option_print(rows, ROWS, stdout);
-    printf("\nExit status: 0 done; 1 it failed, or a result was wrong; 2 the command line makes no sense;\n130 Ctrl-C.\n");
+    help_print(stdout, "\nExit status: 0 done; 1 it failed, or a result was wrong; 2 the command line makes no sense;\n130 Ctrl-C.\n");
 }
 
 /* ---- rows ---- */

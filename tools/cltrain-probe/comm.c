@@ -13,6 +13,7 @@
 #include "comm_engines.h"
 #include "comm_measure.h"
 #include "statistics.h"
+#include "tools/common/help.h"
 #include "tools/common/message.h"
 #include "tools/common/numbers.h"
 #include "tools/survey/document.h"
@@ -53,13 +54,13 @@ static const option_row rows[] = {
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
 static void print_help(void) {
-    printf("Usage: " PROGRAM " comm [options]\n"
-           "\n"
-           "Measures all-reduces of f32 between processes, by turns with plain TCP in a ring, both directions at\n"
-           "once on one thread a process. Bandwidths are nccl-tests': algbw is bytes by time, busbw what that takes\n"
-           "of each link, 2 (n - 1) / n times as much. Times are medians; the slowest rank's count.\n");
+    help_print(stdout, "Usage: " PROGRAM " comm [options]\n"
+                       "\n"
+                       "Measures all-reduces of f32 between processes, by turns with plain TCP in a ring, both directions at\n"
+                       "once on one thread a process. Bandwidths are nccl-tests': algbw is bytes by time, busbw what that takes\n"
+                       "of each link, 2 (n - 1) / n times as much. Times are medians; the slowest rank's count.\n");
     option_print(rows, ROWS, stdout);
-    printf("\nExit status: 0 done; 1 it failed, or a result was wrong; 2 the command line makes no sense;\n130 Ctrl-C.\n");
+    help_print(stdout, "\nExit status: 0 done; 1 it failed, or a result was wrong; 2 the command line makes no sense;\n130 Ctrl-C.\n");
 }
 
 /* ---- sizes ---- */

@@ -8,6 +8,7 @@
 #include "command.h"
 #include "report.h"
 #include "tools/common/files.h"
+#include "tools/common/help.h"
 #include "tools/common/message.h"
 #include "tools/survey/document.h"
 
@@ -31,15 +32,15 @@ static const option_row rows[] = {
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
 static void print_help(void) {
-    printf("Usage: " PROGRAM " compare A.json B.json [options]\n"
-           "\n"
-           "Compares two files of 'bench --json', the second with the first: what became faster, slower, broken,\n"
-           "appeared, or is gone. Samples are compared by their ranks, with a correction for the number of rows;\n"
-           "what the whole machine gained or lost between the two is taken out, up to a factor of 2, and told.\n");
+    help_print(stdout, "Usage: " PROGRAM " compare A.json B.json [options]\n"
+                       "\n"
+                       "Compares two files of 'bench --json', the second with the first: what became faster, slower, broken,\n"
+                       "appeared, or is gone. Samples are compared by their ranks, with a correction for the number of rows;\n"
+                       "what the whole machine gained or lost between the two is taken out, up to a factor of 2, and told.\n");
     option_print(rows, ROWS, stdout);
-    printf("\nExit status: 0 the same or better; 1 something is slower or broken; 2 not comparable (another schema or\n"
-           "device, a file that is cut short or damaged, or nothing can be told of more than half of A's rows), or\n"
-           "the command line makes no sense.\n");
+    help_print(stdout, "\nExit status: 0 the same or better; 1 something is slower or broken; 2 not comparable (another schema or\n"
+                       "device, a file that is cut short or damaged, or nothing can be told of more than half of A's rows), or\n"
+                       "the command line makes no sense.\n");
 }
 
 /* ---- telling ---- */

@@ -9,6 +9,7 @@
 #include "command.h"
 #include "tools/survey/document.h"
 #include "tools/survey/survey.h"
+#include "tools/common/help.h"
 #include "tools/common/message.h"
 
 typedef struct list_options {
@@ -25,20 +26,20 @@ static const option_row rows[] = {
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
 static void print_help(void) {
-    printf("Usage: " PROGRAM " list [options]\n"
-           "\n"
-           "Shows every OpenCL driver and device, with what it tells of itself, and what small kernels that are\n"
-           "built, run and compared show of it. Each driver is asked in a process of its own: one that crashes,\n"
-           "hangs or talks nonsense costs its own row only. The status of a row:\n"
-           "  ok            a kernel was built and run, and its result is right\n"
-           "  wrong         the result of a kernel is not what it should be\n"
-           "  unsupported   it lacks something that is needed, or has no device\n"
-           "  build-failed  its compiler refuses a kernel\n"
-           "  crashed       it ended its process, or a call failed\n"
-           "  timeout       it hung\n"
-           "  suspect       what it tells cannot be\n");
+    help_print(stdout, "Usage: " PROGRAM " list [options]\n"
+                       "\n"
+                       "Shows every OpenCL driver and device, with what it tells of itself, and what small kernels that are\n"
+                       "built, run and compared show of it. Each driver is asked in a process of its own: one that crashes,\n"
+                       "hangs or talks nonsense costs its own row only. The status of a row:\n"
+                       "  ok            a kernel was built and run, and its result is right\n"
+                       "  wrong         the result of a kernel is not what it should be\n"
+                       "  unsupported   it lacks something that is needed, or has no device\n"
+                       "  build-failed  its compiler refuses a kernel\n"
+                       "  crashed       it ended its process, or a call failed\n"
+                       "  timeout       it hung\n"
+                       "  suspect       what it tells cannot be\n");
     option_print(rows, ROWS, stdout);
-    printf("\nExit status: 0 done; 1 no device can be used; 2 the command line makes no sense.\n");
+    help_print(stdout, "\nExit status: 0 done; 1 no device can be used; 2 the command line makes no sense.\n");
 }
 
 /* ---- JSON ---- */

@@ -7,6 +7,7 @@
 
 #include "command.h"
 #include "hooks.h"
+#include "tools/common/help.h"
 #include "tools/common/message.h"
 #include "tools/common/streams.h"
 
@@ -29,9 +30,9 @@ static const command commands[] = { /* the first one is done without a name, too
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 static void print_help(void) {
-    printf("Usage: " PROGRAM " [COMMAND] [options]\n\nCommands:\n");
+    help_print(stdout, "Usage: " PROGRAM " [COMMAND] [options]\n\nCommands:\n");
     for (size_t i = 0; i < COMMANDS; i++)
-        printf("  %-12s%s\n", commands[i].name, commands[i].summary);
+        help_print(stdout, "  %-12s%s\n", commands[i].name, commands[i].summary);
     printf("\n'" PROGRAM " COMMAND --help' has the options of each.\n"
            "\nExit status: 0 done; 1 it failed; 2 the command line makes no sense.\n");
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "forecast.h"
+#include "tools/common/help.h"
 #include "tools/common/message.h"
 #include "tools/common/numbers.h"
 #include "tools/survey/child.h"
@@ -46,22 +47,22 @@ static const option_row rows[] = {
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
 static void print_help(void) {
-    printf("Usage: " PROGRAM " model MODEL [options]\n"
-           "\n"
-           "Predicts a training step of MODEL (linear, logistic, mlp[:H1,...], convnet or resnet18) on a device: its\n"
-           "time, its memory, and the largest batch that fits. The time is the sum over the problems of the step, each\n"
-           "as the plan would have it: with its kernel, layouts and epilogue. A problem's time is, the best first:\n"
-           "  measured   its own, timed launch by launch in a step of such a model, now or earlier\n"
-           "  batches    interpolated between two other batch sizes of it\n"
-           "  batch      scaled from one other batch size, by arithmetic and bytes\n"
-           "  nearest    scaled likewise from the nearest problem of the kind\n"
-           "  roof       by the device's roofs, and how near known problems come to theirs\n"
-           "The output says how much of the time is which, and by how much it may be off in nine cases of ten: of what is\n"
-           "measured by how this step's launches were seen to differ, of the others by what estimates of their kind are\n"
-           "off by for problems that are known, when those are left out.\n"
-           "Times are kept, for each device, driver and version.\n");
+    help_print(stdout, "Usage: " PROGRAM " model MODEL [options]\n"
+                       "\n"
+                       "Predicts a training step of MODEL (linear, logistic, mlp[:H1,...], convnet or resnet18) on a device: its\n"
+                       "time, its memory, and the largest batch that fits. The time is the sum over the problems of the step, each\n"
+                       "as the plan would have it: with its kernel, layouts and epilogue. A problem's time is, the best first:\n"
+                       "  measured   its own, timed launch by launch in a step of such a model, now or earlier\n"
+                       "  batches    interpolated between two other batch sizes of it\n"
+                       "  batch      scaled from one other batch size, by arithmetic and bytes\n"
+                       "  nearest    scaled likewise from the nearest problem of the kind\n"
+                       "  roof       by the device's roofs, and how near known problems come to theirs\n"
+                       "The output says how much of the time is which, and by how much it may be off in nine cases of ten: of what is\n"
+                       "measured by how this step's launches were seen to differ, of the others by what estimates of their kind are\n"
+                       "off by for problems that are known, when those are left out.\n"
+                       "Times are kept, for each device, driver and version.\n");
     option_print(rows, ROWS, stdout);
-    printf("\nExit status: 0 done; 1 it failed, or the model does not fit; 2 the command line makes no sense; 130 Ctrl-C.\n");
+    help_print(stdout, "\nExit status: 0 done; 1 it failed, or the model does not fit; 2 the command line makes no sense; 130 Ctrl-C.\n");
 }
 
 /* ---- the command line ---- */

@@ -10,6 +10,7 @@
 
 #include "forecast.h"
 #include "hooks.h"
+#include "tools/common/help.h"
 #include "tools/common/message.h"
 #include "tools/common/shares.h"
 #include "tools/survey/child.h"
@@ -41,16 +42,16 @@ static const option_row rows[] = {
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
 static void print_help(void) {
-    printf("Usage: " PROGRAM " recommend MODEL [options]\n"
-           "\n"
-           "Predicts the training step of MODEL on every device present, as '" PROGRAM " model' does, ranks the devices,\n"
-           "and says which of them should train together, and with how much of a batch each, so that all take the same\n"
-           "time: what 'cltrain-run --devices' and 'cltrain-train --shares' take. Devices of one processor take\n"
-           "each other's time: only the best of them is among those. The exchange of gradients is not in the times;\n"
-           "'" PROGRAM " comm' measures it. The command that is printed trains on data that are made up, of such\n"
-           "samples: put your own there.\n");
+    help_print(stdout, "Usage: " PROGRAM " recommend MODEL [options]\n"
+                       "\n"
+                       "Predicts the training step of MODEL on every device present, as '" PROGRAM " model' does, ranks the devices,\n"
+                       "and says which of them should train together, and with how much of a batch each, so that all take the same\n"
+                       "time: what 'cltrain-run --devices' and 'cltrain-train --shares' take. Devices of one processor take\n"
+                       "each other's time: only the best of them is among those. The exchange of gradients is not in the times;\n"
+                       "'" PROGRAM " comm' measures it. The command that is printed trains on data that are made up, of such\n"
+                       "samples: put your own there.\n");
     option_print(rows, ROWS, stdout);
-    printf("\nExit status: 0 done; 1 it failed, or no device can train the model; 2 the command line makes no sense;\n130 Ctrl-C.\n");
+    help_print(stdout, "\nExit status: 0 done; 1 it failed, or no device can train the model; 2 the command line makes no sense;\n130 Ctrl-C.\n");
 }
 
 /* ---- candidates ---- */

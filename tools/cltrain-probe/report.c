@@ -7,6 +7,7 @@
 #include "command.h"
 #include "compare.h"
 #include "tools/common/files.h"
+#include "tools/common/help.h"
 #include "tools/common/message.h"
 #include "tools/survey/document.h"
 #include "tools/survey/page.h"
@@ -32,14 +33,14 @@ static const option_row rows[] = {
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
 static void print_help(void) {
-    printf("Usage: " PROGRAM " report FILE.json... [options]\n"
-           "\n"
-           "Makes a page of HTML of files that list, bench, compare, verify, model and recommend wrote with --json: one\n"
-           "file, without scripts, and with nothing from elsewhere. Two benches of one device are compared, the second\n"
-           "with the first; the page says why where they cannot be. Nothing is measured.\n");
+    help_print(stdout, "Usage: " PROGRAM " report FILE.json... [options]\n"
+                       "\n"
+                       "Makes a page of HTML of files that list, bench, compare, verify, model and recommend wrote with --json: one\n"
+                       "file, without scripts, and with nothing from elsewhere. Two benches of one device are compared, the second\n"
+                       "with the first; the page says why where they cannot be. Nothing is measured.\n");
     option_print(rows, ROWS, stdout);
-    printf("\nExit status: 0 done; 1 the page cannot be written; 2 a file is no document of " PROGRAM ", or is cut\n"
-           "short, or the command line makes no sense.\n");
+    help_print(stdout, "\nExit status: 0 done; 1 the page cannot be written; 2 a file is no document of " PROGRAM ", or is cut\n"
+                       "short, or the command line makes no sense.\n");
 }
 
 /* ---- reading ---- */

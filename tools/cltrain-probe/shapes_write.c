@@ -7,6 +7,7 @@
 #include "command.h"
 #include "on_device.h"
 #include "shapes.h"
+#include "tools/common/help.h"
 #include "tools/common/message.h"
 #include "tools/survey/document.h"
 
@@ -25,13 +26,13 @@ static const option_row rows[] = {
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
 static void print_help(void) {
-    printf("Usage: " PROGRAM " shapes [options]\n"
-           "\n"
-           "Writes the problems of a model's training step (default convnet) to stdout, as 'bench --shapes' reads\n"
-           "them: PHASE COUNT PROBLEM. What is fused or has no text is left out, and how tensors lie: that is each\n"
-           "device's own choice.\n");
+    help_print(stdout, "Usage: " PROGRAM " shapes [options]\n"
+                       "\n"
+                       "Writes the problems of a model's training step (default convnet) to stdout, as 'bench --shapes' reads\n"
+                       "them: PHASE COUNT PROBLEM. What is fused or has no text is left out, and how tensors lie: that is each\n"
+                       "device's own choice.\n");
     option_print(rows, ROWS, stdout);
-    printf("\nExit status: 0 done; 1 it failed; 2 the command line makes no sense; 130 Ctrl-C.\n");
+    help_print(stdout, "\nExit status: 0 done; 1 it failed; 2 the command line makes no sense; 130 Ctrl-C.\n");
 }
 
 /* Where the problem stands in a step, by what the layers of this library's models make of it. */

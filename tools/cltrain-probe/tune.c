@@ -8,6 +8,7 @@
 #include "command.h"
 #include "on_device.h"
 #include "tools/common/clock.h"
+#include "tools/common/help.h"
 #include "tools/common/message.h"
 #include "tools/survey/document.h"
 
@@ -29,14 +30,14 @@ static const option_row rows[] = {
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
 static void print_help(void) {
-    printf("Usage: " PROGRAM " tune [options]\n"
-           "\n"
-           "Measures which rows and parameters are fastest for the steps of a model, each after its result\n"
-           "was compared with the reference's. What is found is kept below $XDG_CACHE_HOME/cltrain/tune, and\n"
-           "used from then on. A tuning that was stopped goes on where it was.\n"
-           "Without --model: mlp:1024,1024, convnet and resnet18.\n");
+    help_print(stdout, "Usage: " PROGRAM " tune [options]\n"
+                       "\n"
+                       "Measures which rows and parameters are fastest for the steps of a model, each after its result\n"
+                       "was compared with the reference's. What is found is kept below $XDG_CACHE_HOME/cltrain/tune, and\n"
+                       "used from then on. A tuning that was stopped goes on where it was.\n"
+                       "Without --model: mlp:1024,1024, convnet and resnet18.\n");
     option_print(rows, ROWS, stdout);
-    printf("\nExit status: 0 done; 1 it failed; 2 the command line makes no sense; 130 Ctrl-C.\n");
+    help_print(stdout, "\nExit status: 0 done; 1 it failed; 2 the command line makes no sense; 130 Ctrl-C.\n");
 }
 
 /* ---- what comes of it ---- */

@@ -13,6 +13,7 @@
 #include "command.h"
 #include "tools/survey/document.h"
 #include "tools/survey/survey.h"
+#include "tools/common/help.h"
 #include "tools/common/message.h"
 
 typedef struct verify_options {
@@ -36,13 +37,13 @@ static const option_row rows[] = {
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
 static void print_help(void) {
-    printf("Usage: " PROGRAM " verify [options]\n"
-           "\n"
-           "Takes the largest buffer that is to be had, then more until nearly all memory is held; writes patterns\n"
-           "that no two places share, and their complements, and reads them by kernels and from the host. Then\n"
-           "integer and floating point arithmetic on many work-items, held against the host's, bit by bit.\n");
+    help_print(stdout, "Usage: " PROGRAM " verify [options]\n"
+                       "\n"
+                       "Takes the largest buffer that is to be had, then more until nearly all memory is held; writes patterns\n"
+                       "that no two places share, and their complements, and reads them by kernels and from the host. Then\n"
+                       "integer and floating point arithmetic on many work-items, held against the host's, bit by bit.\n");
     option_print(rows, ROWS, stdout);
-    printf("\nExit status: 0 all is right; 1 something is not, or it failed; 2 the command line makes no sense;\n130 Ctrl-C.\n");
+    help_print(stdout, "\nExit status: 0 all is right; 1 something is not, or it failed; 2 the command line makes no sense;\n130 Ctrl-C.\n");
 }
 
 typedef struct verification {

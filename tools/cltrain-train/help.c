@@ -17,7 +17,7 @@ void options_print_help(FILE *file) {
             "\n"
             "MODEL:\n");
     model_print(file);
-    help_print(file, "\nSPEC:\n"), help_print(file, data_spec_help);
+    help_print(file, "\nSPEC:\n"), help_print(file, "%s", data_spec_help);
     option_print(option_rows, option_row_count, file);
     fprintf(file, "\n");
     recipe_print(file);

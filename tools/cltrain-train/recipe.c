@@ -214,7 +214,7 @@ void recipe_print(FILE *file) {
         if (r->batch_most > r->batch_least) snprintf(most, sizeof most, " to %lld", (long long)r->batch_most);
         snprintf(row, sizeof row, "  %-13s %s, lr %g%s%s%s%s, batch %lld%s\n", model_name((model_id)i), optimizer_names[r->optimizer], r->lr, momentum, decay,
                  r->schedule ? ", " : "", r->schedule ? schedule_names[r->schedule] : "", (long long)r->batch_least, most);
-        help_print(file, row);
+        help_print(file, "%s", row);
     }
     fprintf(file, "Batches are larger where there is more data.\n");
 }

@@ -1,5 +1,6 @@
 #include "tools/common/help.h"
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -56,7 +57,13 @@ static void print_row(FILE *file, const char *row, const char *end) {
     help_words(file, column, printed + fprintf(file, "%*s", column - printed, ""), words);
 }
 
-void help_print(FILE *file, const char *text) {
+void help_print(FILE *file, const char *format, ...) {
+    char whole[8192];
+    const char *text = whole;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(whole, sizeof whole, format, arguments);
+    va_end(arguments);
     while (*text) {
         const char *end = next_line(text);
         bool is_row = indent_of(text) > 0;

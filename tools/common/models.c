@@ -142,7 +142,7 @@ void model_print(FILE *file) {
     for (int i = 0; i < MODEL_COUNT; i++) {
         char row[512];
         snprintf(row, sizeof row, "  %-13s %s\n", rows[i].form, rows[i].help);
-        help_print(file, row);
+        help_print(file, "%s", row);
     }
 }
 
