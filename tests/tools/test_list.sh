@@ -16,6 +16,10 @@ json "$folder/plain.json" 'o["kind"] == "list" and any(d["status"] == "ok" for d
 json "$folder/plain.json" 'all(d["capabilities"]["bf16_storage"] for d in o["devices"] if d["status"] == "ok")'
 json "$folder/plain.json" 'all(set(d["lacks"]) == {c for c, has in d["capabilities"].items() if not has} for d in o["devices"] if d["status"] == "ok")'
 json "$folder/plain.json" 'all("trial kernel" in why or "not tried" in why for d in o["devices"] for why in d.get("lacks", {}).values())'
+expect 0 "" list --device cpu --json
+valid "$out"
+json "$out" 'len(o["devices"]) == 1 and o["devices"][0]["status"] == "ok"'
+expect 1 "device \"no such device\" matches none" list --device "no such device"
 CLTRAIN_CAPS_OFF=groups expect 0 "" list -v
 says "  cannot         groups: masked by CLTRAIN_CAPS_OFF"
 expect 0 "" --json

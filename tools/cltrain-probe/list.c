@@ -18,6 +18,9 @@ typedef struct list_options {
 } list_options;
 
 static const option_row rows[] = {
+    {OPTION_HEADING, .help = "Device:"},
+    {OPTION_TEXT, 0, "device", "NAME", SHARED_AT(device),
+     .help = "that one alone: index, cpu, gpu, accelerator, pci:..., uuid:..., or a part of its name, vendor or platform (default: all)"},
     {OPTION_HEADING, .help = "Asking:"},
     {OPTION_POSITIVE, 0, "timeout", "SECONDS", offsetof(list_options, timeout),
      .help = "a driver that says nothing for longer has hung (default 30)"},
@@ -50,9 +53,11 @@ static json_t *device_json(const survey *s, const survey_device *d) {
     return o;
 }
 
-static int print_json(const survey *s) {
+/* only NULL: all. */
+static int print_json(const survey *s, const survey_device *only) {
     json_t *document = document_new("list"), *devices = json_array();
-    for (int i = 0; i < s->n_devices; i++) json_array_append_new(devices, device_json(s, &s->devices[i]));
+    for (int i = 0; i < s->n_devices; i++)
+        if (!only || only == &s->devices[i]) json_array_append_new(devices, device_json(s, &s->devices[i]));
     json_object_set_new(document, "drivers", survey_drivers_json(s));
     json_object_set_new(document, "devices", devices);
     int code = document_write(document, NULL);
@@ -138,9 +143,10 @@ static void print_device(const survey *s, const survey_device *d, bool verbose) 
     printf("\n");
 }
 
-static int print_all(const survey *s, bool verbose) {
-    for (int i = 0; i < s->n_devices; i++) print_device(s, &s->devices[i], verbose);
-    for (int i = 0; i < s->n_drivers; i++) {
+static int print_all(const survey *s, const survey_device *only, bool verbose) {
+    for (int i = 0; i < s->n_devices; i++)
+        if (!only || only == &s->devices[i]) print_device(s, &s->devices[i], verbose);
+    for (int i = 0; !only && i < s->n_drivers; i++) {
         const survey_driver *r = &s->driver_rows[i];
         if (strcmp(r->status, "ok") == 0) continue;
         printf("%s: %s\n", s->drivers[i].name, r->status);
@@ -173,10 +179,12 @@ int run_list(int argc, char **argv) {
     child_catch_signals();
     code = survey_run(&s, true, options.timeout);
     if (code) return code;
-    if (options.shared.json) code = print_json(&s);
-    else code = print_all(&s, options.shared.verbose > 0);
+    const survey_device *only = NULL;
+    if (options.shared.device) code = survey_choose(&s, options.shared.device, &only);
+    if (!code) code = options.shared.json ? print_json(&s, only) : print_all(&s, only, options.shared.verbose > 0);
     if (!code && child_caught()) code = EXIT_SIGNAL + child_caught();
     if (!code) code = survey_require_devices(&s);
+    if (!code && only && strcmp(only->status, "ok")) code = run_error("the device cannot be used: see its reason");
     if (!code && !any_usable(&s)) code = run_error("no OpenCL device can be used: see the reasons");
     survey_free(&s);
     return code;
