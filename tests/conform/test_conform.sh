@@ -49,6 +49,11 @@ for builder in $(sed -n 's/^CLT_API clt_tensor \*\(clt_[a-z0-9_]*\)(.*/\1/p' "$s
 done
 [ "$(sed -n 's/^CLT_API clt_tensor \*\(clt_[a-z0-9_]*\)(.*/\1/p' "$sources/include/cltrain/ops.h" | wc -l)" -gt 40 ] || fail "the builders were not found"
 
+# ---- --json is stdout where no file follows ----
+
+expect 0 "" --device 0 --ops neg --json --jobs 1
+grep -q '"schema": "cltrain-conform/1"' "$out" || fail "--json without a file: nothing on stdout"
+
 # ---- nothing is left behind, of ranks neither ----
 
 mkdir "$folder/tmp"

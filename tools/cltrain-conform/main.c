@@ -41,7 +41,7 @@ static const option_row rows[] = {
     {OPTION_TEXT, 0, "onnx", "FOLDER", AT(onnx), .help = "ONNX's own test cases in its place: a folder of folders, each with\nmodel.onnx and test_data_set_0"},
     {OPTION_FLAG, 0, "list", NULL, AT(list), .help = "prints the cases, one a line: id, op, type, effort, builders"},
     {OPTION_HEADING, .help = "Output:"},
-    {OPTION_TEXT, 0, "json", "FILE", AT(json), .help = "all of it (docs/cltrain-conform.schema.json); '-' is stdout"},
+    {OPTION_TEXT, 0, "json", "FILE", AT(json), .standard = "-", .help = "all of it (docs/cltrain-conform.schema.json), in FILE or on stdout"},
     {OPTION_TEXT, 0, "junit", "FILE", AT(junit), .help = "the same for CI servers"},
     {OPTION_TEXT, 0, "html", "FILE", AT(html), .help = "the same as a page; '-' is stdout"},
     {OPTION_COUNTER, 'v', "verbose", NULL, AT(verbose), .help = "what the library does, on stderr; twice: all of it"},

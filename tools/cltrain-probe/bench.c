@@ -46,7 +46,7 @@ static const option_row rows[] = {
      .help = "what says nothing for longer has hung (default: a quarter of\n--seconds, of at least 10 and at most 60; 60 for the opening)"},
     DEVICE_ROWS,
     {OPTION_HEADING, .help = "Output:"},
-    {OPTION_TEXT, 0, "json", "FILE", offsetof(bench_options, json), .help = "all of it, for compare; -: on stdout"},
+    {OPTION_TEXT, 0, "json", "FILE", offsetof(bench_options, json), .standard = "-", .help = "all of it, for compare, in FILE or on stdout"},
     {OPTION_TEXT, 0, "csv", "FILE", offsetof(bench_options, csv), .help = "the table; -: on stdout"},
     {OPTION_TEXT, 0, "html", "FILE", offsetof(bench_options, html), .help = "a page with the roofline; -: on stdout"},
     {OPTION_COUNTER, 'v', "verbose", NULL, SHARED_AT(verbose), .help = "what the library does, on stderr; twice: all of it"},

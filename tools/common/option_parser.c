@@ -174,9 +174,10 @@ static int parse_option(const table *all, void *into, int argc, char **argv, int
     } else if (!value && row->kind == OPTION_OPTIONAL) {
         value = row->standard;
     } else if (!value) {
-        bool missing = *i + 1 >= argc || strncmp(argv[*i + 1], "--", 2) == 0;
-        if (missing) return usage_error("--%s needs a value: expected %s", row->name, expected);
-        value = argv[++*i];
+        const char *next = *i + 1 < argc ? argv[*i + 1] : "--";
+        bool missing = strncmp(next, "--", 2) == 0 || (row->standard && next[0] == '-' && next[1]);
+        if (missing && !row->standard) return usage_error("--%s needs a value: expected %s", row->name, expected);
+        value = missing ? row->standard : argv[++*i];
     }
     if (read_value(row, value, into)) return 0;
     bool real = row->kind == OPTION_POSITIVE || row->kind == OPTION_NOT_NEGATIVE;
@@ -215,9 +216,8 @@ int option_parse_front(const option_row *rows, int n_rows, int argc, char **argv
 static void print_row(FILE *file, const option_row *row) {
     char left[64], letter[8] = "    ";
     if (row->letter) snprintf(letter, sizeof letter, "-%c, ", row->letter);
-    bool optional = row->kind == OPTION_OPTIONAL;
-    snprintf(left, sizeof left, "  %s--%s%s%s%s", letter, row->name, row->argument ? optional ? "[=" : " " : "",
-             row->argument ? row->argument : "", optional ? "]" : "");
+    const char *before = !row->argument ? "" : row->kind == OPTION_OPTIONAL ? "[=" : row->standard ? " [" : " ";
+    snprintf(left, sizeof left, "  %s--%s%s%s%s", letter, row->name, before, row->argument ? row->argument : "", row->standard ? "]" : "");
     help_words(file, HELP_COLUMN, fprintf(file, "%-*s", HELP_COLUMN, left), row->help);
 }
 

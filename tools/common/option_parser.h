@@ -18,8 +18,8 @@ typedef enum option_kind {
     OPTION_NOT_NEGATIVE, /* double */
     OPTION_FRACTION,     /* double in [0, 1) */
     OPTION_CHOICE,       /* int: the index in `choices` */
-    OPTION_TEXT,         /* const char *, not empty */
-    OPTION_OPTIONAL      /* the same; `standard` without a value, which only follows a = */
+    OPTION_TEXT,         /* const char *, not empty; `standard`, if there is one, where no word follows but another option */
+    OPTION_OPTIONAL      /* the same; `standard` without a value, which only follows a =, as words may follow */
 } option_kind;
 
 typedef struct option_row {
