@@ -75,7 +75,7 @@ struct pending {
         over.wait_for(lock, longest, [this] { return state != BEGUN; });
     }
 
-    void abort() {
+    void give_up() {
         std::lock_guard<std::mutex> lock(mutex);
         if (in) in->abortWaitRecv();
         if (out) out->abortWaitSend();
@@ -97,7 +97,7 @@ class waiters {
         {
             std::lock_guard<std::mutex> lock(mutex_);
             over_ = true;
-            for (const auto &p : active_) p->abort();
+            for (const auto &p : active_) p->give_up();
         }
         ready_.notify_all();
         for (std::thread &t : threads_) t.join();
@@ -361,7 +361,7 @@ void wait(const clt_request *request, int microseconds) {
 bool cancel(clt_request *request) {
     if (!request->word) return true;
     pending &p = **of(request);
-    p.abort();
+    p.give_up();
     while (p.state == pending::BEGUN) p.await(std::chrono::seconds(1));
     drop(request);
     return true;

@@ -2,20 +2,32 @@
 
 enum { OF_BATCH = 1, OF_LENGTH = 2 };
 
+/* Puts x's dimensions and what remains in their places; false: there are more elements, or fewer. *known: of the other dimensions; 0: of no size. */
+static bool complete(const clt_shape *x, clt_shape *shape, int64_t *known) {
+    int open = -1;
+    int64_t elements = clt_shape_elements(x);
+    *known = 1;
+    if (shape->rank < 0 || shape->rank > CLT_MAX_RANK) return false;
+    for (int i = 0; i < shape->rank; i++) {
+        int64_t *dim = &shape->dims[i];
+        int k;
+        if (!clt_dim_is_of(*dim, &k)) k = i;
+        if (k < x->rank && (*dim == 0 || *dim == CLT_DIM_OF(k))) *dim = x->dims[k];
+        if (*dim == -1 && open < 0) open = i;
+        else if (*dim < 1 || __builtin_mul_overflow(*known, *dim, known)) *known = 0;
+    }
+    if (open < 0 || *known == 0) return *known == elements;
+    shape->dims[open] = elements / *known;
+    return elements % *known == 0;
+}
+
 static clt_status infer(clt_tensor *node) {
     const clt_reshape_attributes *at = node->attributes;
     const clt_tensor *x = node->inputs[0];
     clt_shape shape = at->shape;
-    int64_t elements = clt_tensor_elements(x), known = 1;
-    int open = -1;
+    int64_t known;
     CLT_TRY(clt_graph_resolve(node->graph, &shape));
-    for (int i = 0; i < shape.rank && i < CLT_MAX_RANK; i++) {
-        int k;
-        if (!clt_dim_is_of(shape.dims[i], &k)) k = i;
-        if (k < x->shape.rank && (shape.dims[i] == 0 || shape.dims[i] == CLT_DIM_OF(k))) shape.dims[i] = x->shape.dims[k];
-        if (shape.dims[i] == -1 && open < 0) open = i;
-        else if (shape.dims[i] < 1 || __builtin_mul_overflow(known, shape.dims[i], &known)) known = 0;
-    }
+    bool fits = complete(&x->shape, &shape, &known);
     const clt_graph *graph = node->graph, *origin = graph->origin;
     bool shorter = origin && graph->length != origin->length;
     if ((shorter && at->unsure & OF_LENGTH) || (origin && graph->batch != origin->batch && at->unsure & OF_BATCH)) {
@@ -23,17 +35,13 @@ static clt_status infer(clt_tensor *node) {
         return clt_fail(CLT_E_SHAPE, "%s as %s: a number in it is %s by which the graph was built, or is one by chance, and both would do here: tell what is meant by CLT_BATCH and CLT_LENGTH, "
                         "or build the graph with others", clt_shape_text(&x->shape, from), clt_shape_text(&at->shape, to), at->unsure == OF_BATCH ? "the batch" : at->unsure == OF_LENGTH ? "the length" : "the batch or the length");
     }
-    int64_t sample = graph->batch ? elements / graph->batch : 0;
+    int64_t sample = graph->batch ? clt_tensor_elements(x) / graph->batch : 0;
     if (shorter && at->of_samples && known > 0 && (at->of_samples == 1 ? sample % known : at->of_samples * sample != known)) {
         char from[CLT_SHAPE_TEXT], to[CLT_SHAPE_TEXT];
         return clt_fail(CLT_E_SHAPE, "of %s, rows of %s would be of parts of samples, or of others than before: what is to follow the length is CLT_LENGTH",
                         clt_shape_text(&x->shape, from), clt_shape_text(&at->shape, to));
     }
-    if (open >= 0 && known > 0) {
-        shape.dims[open] = elements / known;
-        known *= shape.dims[open];
-    }
-    if (shape.rank < 0 || shape.rank > CLT_MAX_RANK || known != elements) {
+    if (!fits) {
         char from[CLT_SHAPE_TEXT], to[CLT_SHAPE_TEXT], label[64];
         return clt_fail(CLT_E_SHAPE, "%s %s cannot become %s", clt_tensor_label(x, label),
                         clt_shape_text(&x->shape, from), clt_shape_text(&at->shape, to));
@@ -97,25 +105,17 @@ static int samples_in_a_row(const clt_tensor *x, clt_shape shape) {
 
 /* x in that shape at trial k; false: that is not possible there. Where there is no such x, or another length and these do not count, a shape of rank -1. */
 static bool shape_at(const clt_tensor *x, const clt_shape *shape, bool lengths, int k, clt_shape *result) {
-    int64_t batch, length, known = 1, elements;
-    int open = -1;
+    int64_t batch, length, known;
     *result = *shape;
     if (!clt_graph_trial(x->graph, k, &batch, &length) || x->other[k].rank < 0 || (!lengths && length != x->graph->length)) {
         result->rank = -1;
         return true;
     }
-    elements = clt_shape_elements(&x->other[k]);
     for (int i = 0; i < shape->rank; i++) {
-        int64_t *dim = &result->dims[i];
         clt_multiple m;
-        if (clt_dim_multiple(*dim, &m)) *dim = clt_multiple_size(m, batch, length);
-        else if (*dim == 0 && i < x->other[k].rank) *dim = x->other[k].dims[i];
-        if (*dim == -1 && open < 0) open = i;
-        else if (*dim < 1 || __builtin_mul_overflow(known, *dim, &known)) return false;
+        if (clt_dim_multiple(shape->dims[i], &m)) result->dims[i] = clt_multiple_size(m, batch, length);
     }
-    if (elements % known) return false;
-    if (open >= 0) result->dims[open] = elements / known, known = elements;
-    return known == elements;
+    return complete(&x->other[k], result, &known);
 }
 
 /* Whether dimensions are but split and joined: elements behind any one of the result are whole places of x, or make up whole ones. */
@@ -187,9 +187,9 @@ static int meanings(const clt_tensor *x, const clt_shape *shape, int i, int told
 
 typedef struct reading {
     clt_shape shape;
-    int likely, others; /* as likely ones */
-    int unsure;         /* what they follow */
-    bool found;
+    int likely; /* below 0: there is none */
+    int others; /* as likely ones */
+    int unsure; /* what they follow */
 } reading;
 
 static int followed_by(const clt_shape *shape, const clt_shape *plain) {
@@ -212,7 +212,7 @@ static reading best_reading(const clt_tensor *x, const clt_shape *plain, demand 
         all *= n[i];
     }
     for (int r = 1; r < all; r++) {
-        reading here = {.shape = *plain, .found = true};
+        reading here = {.shape = *plain};
         for (int i = 0, rest = r; i < plain->rank; rest /= n[i++]) here.shape.dims[i] = dims[i][rest % n[i]];
         if (!holds(x, &here.shape, of, &here.likely) || here.likely < best.likely) continue;
         here.unsure = followed_by(&here.shape, plain);
@@ -228,8 +228,8 @@ static bool read_numbers(const clt_tensor *x, clt_shape *shape, demand of, int *
     int likely = -1;
     bool plain = holds(x, shape, of, &likely);
     reading other = best_reading(x, shape, of, !plain && of.in_order);
-    bool first_is_one = other.found && plain && x->graph->batch == 1 && shape->dims[0] == 1 && other.shape.dims[0] == CLT_BATCH;
-    if (!plain && !other.found) return false;
+    bool found = other.likely >= 0, first_is_one = found && plain && x->graph->batch == 1 && shape->dims[0] == 1 && other.shape.dims[0] == CLT_BATCH;
+    if (!plain && !found) return false;
     if (plain && !first_is_one && likely > other.likely) return true;
     if ((plain && !first_is_one) || other.others) *unsure = other.unsure;
     else *shape = other.shape;

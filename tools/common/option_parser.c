@@ -223,8 +223,7 @@ static void print_row(FILE *file, const option_row *row) {
 
 /* "--name<TAB>a|b|c", of choices, or the argument's name: for tools/completion, whose scripts ask for it so. */
 static void print_for_completion(FILE *file, const option_row *row) {
-    char letter[4] = {'-', row->letter};
-    const char *names[] = {row->name, letter + 1};
+    const char letter[] = {row->letter, 0}, *const names[] = {row->name, letter};
     for (int i = 0; i < (row->letter ? 2 : 1); i++) {
         fprintf(file, "%s%s\t%s", i ? "-" : "--", names[i], row->choices || !row->argument ? "" : row->argument);
         for (int k = 0; row->choices && row->choices[k]; k++) fprintf(file, "%s%s", k ? "|" : "", row->choices[k]);

@@ -199,7 +199,7 @@ static clt_status map_batch_norm(clt_onnx_call *c, clt_tensor **out) {
         out[0] = clt_batch_norm_op(of[0], of[1], of[2], of[3], of[4], (clt_norm_options){.eps = eps, .momentum = momentum == 0 ? CLT_ZERO : momentum});
         return CLT_OK;
     }
-    if (trains && !buffers) return clt_fail(CLT_E_UNSUPPORTED, "running statistics that are no weights of the file");
+    if (trains) return clt_fail(CLT_E_UNSUPPORTED, "running statistics that are no weights of the file");
     for (int i = 1; i < 5; i++) {
         if (of[i]->shape.rank != 1) return clt_fail(CLT_E_SHAPE, "input %d has %d dimensions", i, of[i]->shape.rank);
         of[i] = over_channels(of[i], of[0]->shape.rank);
