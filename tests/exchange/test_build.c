@@ -690,6 +690,21 @@ static void norms_train_as_the_file_says(void **state) {
     assert_true(fabs(loss_of_norm("cltrain", -1) - 1) < 1e-3); /* was trained here */
 }
 
+/* What a file gives for a batch. */
+static void predict_file(const network *n, const clt_onnx_options *options, const clt_batch *batch, float *values, size_t count) {
+    clt_onnx *onnx;
+    clt_graph *graph;
+    clt_predictor *p;
+    assert_ok(clt_onnx_open(&onnx, write_network(n)));
+    assert_ok(clt_graph_create(&graph));
+    assert_ok(clt_onnx_build(onnx, graph, options));
+    assert_ok(clt_predictor_create(&p, device, clt_onnx_output(onnx, NULL), NULL));
+    assert_ok(clt_predictor_run(p, batch, values, count));
+    clt_predictor_destroy(p);
+    clt_graph_destroy(graph);
+    clt_onnx_close(onnx);
+}
+
 /* Padding by a row's own places, and a row from behind. */
 static void places_are_selected(void **state) {
     (void)state;
@@ -701,9 +716,6 @@ static void places_are_selected(void **state) {
     static const float in[2 * WIDTH] = {1, 2, 3, 4, 50, 60, 70, 80};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         network n = {0};
-        clt_onnx *onnx;
-        clt_graph *graph;
-        clt_predictor *p;
         float values[2 * MOST];
         add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(-1, WIDTH));
         add_list(&n, "pads", (int64_t[]){0, 2, 0, 1}, 4), add_list(&n, "last", (int64_t[]){-1}, 1), add_list(&n, "first", (int64_t[]){INT64_MIN}, 1);
@@ -711,15 +723,8 @@ static void places_are_selected(void **state) {
         if (cases[i].mode) add_node_of_text(&n, "Pad", (const char *const[]){"x", "pads", NULL}, "y", "mode", cases[i].mode);
         else NODE(&n, "Slice", "y", "x", "last", "first", "one", "back");
         add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, cases[i].n));
-        assert_ok(clt_onnx_open(&onnx, write_network(&n)));
-        assert_ok(clt_graph_create(&graph));
-        assert_ok(clt_onnx_build(onnx, graph, &(clt_onnx_options){.batch = 2}));
-        assert_ok(clt_predictor_create(&p, device, clt_onnx_output(onnx, NULL), NULL));
-        assert_ok(clt_predictor_run(p, &(clt_batch){.samples = 2, .n_fields = 1, .fields = {{CLT_F32, CLT_SHAPE(2, WIDTH), in}}}, values, (size_t)(2 * cases[i].n)));
+        predict_file(&n, &(clt_onnx_options){.batch = 2}, &(clt_batch){.samples = 2, .n_fields = 1, .fields = {{CLT_F32, CLT_SHAPE(2, WIDTH), in}}}, values, (size_t)(2 * cases[i].n));
         for (int e = 0; e < 2 * cases[i].n; e++) assert_true(values[e] == in[e / cases[i].n * WIDTH + cases[i].places[e % cases[i].n]]);
-        clt_predictor_destroy(p);
-        clt_graph_destroy(graph);
-        clt_onnx_close(onnx);
     }
     network n = {0};
     add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(-1, WIDTH));
@@ -736,10 +741,7 @@ static void integers_are_counted(void **state) {
     static const int32_t ids[2 * PLACES] = {0, 7, 2, 1, 1, 1, -5, 9};
     static const float wanted[2 * DEPTH] = {1, 1, 2, 1, 2, 1};
     network n = {0};
-    clt_onnx *onnx;
-    clt_graph *graph;
-    clt_predictor *p;
-    float values[2 * DEPTH + 2], total[2] = {0};
+    float values[2 * DEPTH], total[2] = {0};
     add_info(&n, 11, "ids", CLT_ONNX_INT64, CLT_SHAPE(-1, PLACES));
     add_list(&n, "two", (int64_t[]){2}, 1), add_list(&n, "none", (int64_t[]){0}, 1), add_list(&n, "depth", (int64_t[]){DEPTH}, 1);
     add_list(&n, "off on", (int64_t[]){0, 1}, 2), add_list(&n, "one", (int64_t[]){1}, 1);
@@ -749,19 +751,12 @@ static void integers_are_counted(void **state) {
     add_node(&n, "ReduceSum", (const char *const[]){"which", "one", NULL}, "counts", "keepdims", 0);
     add_node(&n, "Cast", (const char *const[]){"counts", NULL}, "y", "to", CLT_ONNX_FLOAT);
     add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, DEPTH));
-    assert_ok(clt_onnx_open(&onnx, write_network(&n)));
-    assert_ok(clt_graph_create(&graph));
-    assert_ok(clt_onnx_build(onnx, graph, &(clt_onnx_options){.batch = 2}));
-    assert_ok(clt_predictor_create(&p, device, clt_onnx_output(onnx, NULL), NULL));
-    assert_ok(clt_predictor_run(p, &(clt_batch){.samples = 2, .n_fields = 1, .fields = {{CLT_I32, CLT_SHAPE(2, PLACES), ids}}}, values, 2 * DEPTH));
+    predict_file(&n, &(clt_onnx_options){.batch = 2}, &(clt_batch){.samples = 2, .n_fields = 1, .fields = {{CLT_I32, CLT_SHAPE(2, PLACES), ids}}}, values, 2 * DEPTH);
     for (int e = 0; e < 2 * DEPTH; e++) {
         if (values[e] != wanted[e]) fail_msg("count %d is %g, not %g", e, (double)values[e], (double)wanted[e]);
         total[e / DEPTH] += values[e];
     }
     assert_true(total[0] == PLACES && total[1] == PLACES);
-    clt_predictor_destroy(p);
-    clt_graph_destroy(graph);
-    clt_onnx_close(onnx);
 }
 
 /* Sizes to compute with: x by the batch, and by twice the length. */
