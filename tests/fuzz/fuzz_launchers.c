@@ -48,6 +48,10 @@ void job_name_of_start(const job *j, char name[NAME_BYTES]) {
     snprintf(name, NAME_BYTES, "%s", j->name);
 }
 
+bool job_serves_store(const job *j) {
+    return j->options->node_rank == 0;
+}
+
 int job_reopen_store(job *j) {
     return (int)j->options->ranks - 2;
 }
@@ -87,6 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     check_end(&end);
     agree_done(&j, 0);
     agree_lost(&j, 1, 137);
+    agree_part(&j, &end);
     agree_return(&j);
     FUZZ_CHECK(j.restarts <= o.max_restarts || j.restarts == how / 16 % 3);
     while (input.size) {

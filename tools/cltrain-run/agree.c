@@ -144,6 +144,22 @@ void agree_done(const job *j, int status) {
     if (result == CLT_OK) agree_tell(j, &(end_of_start){END_DONE, status, -1});
 }
 
+void agree_part(const job *j, const end_of_start *end) {
+    if (j->options->nodes == 1 || end->kind == END_LOST) return;
+    char key[KEY_BYTES], text[CLT_STORE_TEXT_BYTES];
+    bool serves = job_serves_store(j);
+    /* After anything but a good end, hosts may be gone. */
+    double deadline = now_seconds() + (end->kind == END_DONE ? tell_seconds : listen_seconds);
+    for (int node = 0; serves && node < j->options->nodes; node++) {
+        if (node == (int)j->options->node_rank) continue;
+        name_key(j, "heard", node, key);
+        double left = deadline - now_seconds();
+        clt_store_get(j->store, key, text, left > 0 ? left : 0);
+    }
+    name_key(j, "heard", (int)j->options->node_rank, key);
+    if (!serves) clt_store_set(j->store, key, "", lost_seconds); /* who served may be gone: we know the end */
+}
+
 /* Below the ranks' own name, see comm.h. Who waits does not wait longer than without it: whether it was written does not matter to us. */
 void agree_lost(const job *j, int rank, int status) {
     char name[NAME_BYTES], key[KEY_BYTES], text[64], stands[CLT_STORE_TEXT_BYTES];

@@ -35,5 +35,7 @@ void agree_lost(const job *j, int rank, int status);
 void agree_tell(const job *j, end_of_start *end);
 /* Says that this host's ranks have all ended, with that status; the last host of all ends the start. */
 void agree_done(const job *j, int status);
+/* Once the job has ended: who serves the store keeps it until each host has said here that it knows the end, or for a few seconds. */
+void agree_part(const job *j, const end_of_start *end);
 
 #endif

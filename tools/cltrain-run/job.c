@@ -155,9 +155,13 @@ static bool is_tcp(const job *j) {
     return !strncmp(job_url(j), "tcp://", 6);
 }
 
+bool job_serves_store(const job *j) {
+    return is_tcp(j) && j->options->node_rank == 0;
+}
+
 static int open_store(job *j) {
     const run_options *o = j->options;
-    bool tcp = is_tcp(j), serve = tcp && o->node_rank == 0;
+    bool tcp = is_tcp(j), serve = job_serves_store(j);
     static char launchers[NAME_BYTES + 16];
     snprintf(launchers, sizeof launchers, "%s.launchers", j->name);
     j->store_options.store = job_url(j);
@@ -196,7 +200,7 @@ int job_begin(job *j, const run_options *options) {
 }
 
 int job_reopen_store(job *j) {
-    if (is_tcp(j) && j->options->node_rank == 0) return EXIT_FAILED;
+    if (job_serves_store(j)) return EXIT_FAILED;
     clt_store_close(j->store);
     j->store = NULL;
     clt_status status = clt_store_open(&j->store, &j->store_options, false);

@@ -42,6 +42,8 @@ void job_name_of_start(const job *j, char name[NAME_BYTES]);
 
 /* The store's url as it is. */
 const char *job_url(const job *j);
+/* Whether the store is this process' own, and goes with it. */
+bool job_serves_store(const job *j);
 
 /* The environment of a rank: the own one with what the rank is told in place. To be freed by job_free_environment; NULL: no memory. */
 char **job_environment(const job *j, int local_rank);

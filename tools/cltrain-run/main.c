@@ -21,7 +21,10 @@ static int run_starts(job *j) {
         if (code) return code;
         end_of_start end = supervise(j);
         if (end.kind == END_FAILED && j->restarts < j->options->max_restarts) j->restarts++;
-        else if (end.kind != END_LOST || !agree_return(j)) return end.status;
+        else if (end.kind != END_LOST || !agree_return(j)) {
+            agree_part(j, &end);
+            return end.status;
+        }
         message_line(PROGRAM ": restart %lld of %lld", (long long)j->restarts, (long long)j->options->max_restarts);
     }
 }
