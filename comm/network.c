@@ -120,6 +120,7 @@ static void destroy(void *state) {
     clt_gloo_rows_destroy(network->gloo);
     clt_transport_destroy(network->transport);
     clt_network_leave_job(network);
+    clt_free(network->hosts);
     clt_free(network->algorithms);
     clt_free(network->scratch);
     clt_free(network->transfers);

@@ -22,6 +22,13 @@ typedef struct clt_message_counter {
     uint32_t count;
 } clt_message_counter;
 
+/* Which ranks share a host, in the order of its first rank. */
+typedef struct clt_hosts {
+    int n;
+    int owners;           /* ranks on the host that has the fewest */
+    int of[];             /* by rank */
+} clt_hosts;
+
 typedef struct clt_gloo_rows clt_gloo_rows;
 typedef struct clt_job clt_job;
 
@@ -44,6 +51,7 @@ typedef struct clt_network {
     clt_transfer *transfers;
     int n_transfers;
     clt_gloo_rows *gloo; /* made when first used */
+    _Atomic(clt_hosts *) hosts; /* learnt with the first operation of more than two ranks */
 
     clt_message_counter *counters;
     size_t n_counters, counters_capacity; /* a power of two */

@@ -35,6 +35,9 @@ uint32_t clt_algorithm_message_type(clt_dtype dtype);
 /* What a transfer's type and size tell, in words, for errors about two that differ. */
 void clt_algorithm_describe(uint32_t type, size_t bytes, char *text, size_t text_bytes);
 
+/* Tells all ranks which host this one is on, unless that is known; `operation`: the one it precedes. */
+clt_status clt_hosts_learn(clt_network *network, const clt_operation *operation);
+
 /* Looks at what the neighbour told, once it has come. */
 clt_status clt_contact_check(clt_network *network);
 
@@ -46,6 +49,7 @@ clt_status clt_ring_all_reduce(clt_network *network, clt_operation *operation);
 clt_status clt_ring_reduce_scatter(clt_network *network, clt_operation *operation);
 clt_status clt_ring_all_gather(clt_network *network, clt_operation *operation);
 clt_status clt_halving_doubling_all_reduce(clt_network *network, clt_operation *operation);
+clt_status clt_hierarchy_all_reduce(clt_network *network, clt_operation *operation);
 clt_status clt_chain_broadcast(clt_network *network, clt_operation *operation);
 clt_status clt_tree_broadcast(clt_network *network, clt_operation *operation);
 clt_status clt_dissemination_barrier(clt_network *network, clt_operation *operation);
@@ -91,6 +95,20 @@ clt_status clt_flight_step(clt_flight *flight);
 clt_status clt_flight_land(clt_flight *flight);
 /* After an error: cancels what is under way. Returns the error. */
 clt_status clt_flight_abandon(clt_flight *flight);
+
+/* ---- reductions as pieces arrive (direct.c) ---- */
+
+/* Of n pieces of `bytes`, in their order, into `own`, which is one of them; it goes on as far as all have come. */
+typedef struct clt_reducer {
+    const clt_operation *operation;
+    char *own;
+    size_t bytes, done;
+    const clt_transfer *receives[CLT_MOST_RANKS]; /* what brings each; NULL: the own */
+    int n;
+} clt_reducer;
+
+/* Reduces what has come; the own is there up to `available`. */
+void clt_reducer_advance(clt_reducer *reducer, size_t available);
 
 /* Where part r of n of `count` elements begins, the parts as equal as can be. */
 size_t clt_part_start(size_t count, int r, int n);

@@ -43,18 +43,9 @@ static share share_of(const clt_network *network, const clt_operation *o, int r)
     return (share){start, o->counts[r]};
 }
 
-/* The reduction of the own share, as far as all ranks' pieces of it have come. */
-typedef struct reducer {
-    const clt_operation *operation;
-    char *own;
-    clt_transfer *receives[CLT_MOST_RANKS]; /* by rank; NULL: the own */
-    int n;
-    size_t bytes, done;
-} reducer;
-
-static void advance(reducer *r) {
+void clt_reducer_advance(clt_reducer *r, size_t available) {
     const clt_operation *o = r->operation;
-    size_t element = clt_dtype_bytes(o->dtype), until = r->bytes;
+    size_t element = clt_dtype_bytes(o->dtype), until = CLT_MIN(r->bytes, available);
     const void *pieces[CLT_MOST_RANKS];
     for (int i = 0; i < r->n; i++)
         if (r->receives[i]) until = CLT_MIN(until, r->receives[i]->done);
@@ -66,15 +57,14 @@ static void advance(reducer *r) {
 }
 
 /* Sends everybody their share and receives all pieces of the own. */
-static clt_status begin_reduction(clt_flight *flight, reducer *r, unsigned part) {
+static clt_status begin_reduction(clt_flight *flight, clt_reducer *r, unsigned part) {
     clt_network *network = flight->network;
     const clt_operation *o = flight->operation;
     int n = network->size;
     size_t element = clt_dtype_bytes(o->dtype);
     share own = share_of(network, o, network->rank);
     void *scratch;
-    *r = (reducer){.operation = o, .n = n, .own = (char *)o->data + own.start * element,
-                                .bytes = own.count * element};
+    *r = (clt_reducer){.operation = o, .n = n, .own = (char *)o->data + own.start * element, .bytes = own.count * element};
     CLT_TRY(clt_network_scratch(network, (size_t)n, r->bytes, &scratch));
     for (int i = 1; i < n; i++) {
         int to = clt_ring_rank(network->rank + i, n), from = clt_ring_rank(network->rank - i, n);
@@ -89,7 +79,7 @@ static clt_status begin_reduction(clt_flight *flight, reducer *r, unsigned part)
 
 clt_status clt_direct_reduce_scatter(clt_network *network, clt_operation *o) {
     clt_flight flight;
-    reducer r;
+    clt_reducer r;
     clt_flight_begin(&flight, network, o, 2 * network->size);
     clt_status status = begin_reduction(&flight, &r, 1);
     if (status < 0) {
@@ -97,7 +87,7 @@ clt_status clt_direct_reduce_scatter(clt_network *network, clt_operation *o) {
         return clt_flight_abandon(&flight);
     }
     CLT_TRY(clt_flight_land(&flight));
-    advance(&r);
+    clt_reducer_advance(&r, SIZE_MAX);
     return CLT_OK;
 }
 
@@ -106,7 +96,7 @@ clt_status clt_shards_all_reduce(clt_network *network, clt_operation *o) {
     int n = network->size;
     size_t element = clt_dtype_bytes(o->dtype);
     clt_flight flight;
-    reducer r;
+    clt_reducer r;
     clt_flight_begin(&flight, network, o, 4 * n);
     flight.status = begin_reduction(&flight, &r, 1);
     int first = flight.n;
@@ -117,7 +107,7 @@ clt_status clt_shards_all_reduce(clt_network *network, clt_operation *o) {
         clt_flight_receive(&flight, from, 2, (char *)o->data + theirs.start * element, theirs.count * element);
     }
     while (flight.status == CLT_OK) { /* some may have come before they were asked for */
-        advance(&r);
+        clt_reducer_advance(&r, SIZE_MAX);
         for (int i = first; i < flight.n; i += 2) flight.transfers[i].ready = r.done;
         if (r.done == r.bytes) break;
         clt_flight_step(&flight);

@@ -24,6 +24,11 @@ static bool fits_scratch(const clt_network *network, const clt_operation *o) {
     return clt_mul_size(o->count * clt_dtype_bytes(o->dtype), (size_t)network->size, &bytes);
 }
 
+static bool shares_hosts(const clt_network *network, const clt_operation *o) {
+    const clt_hosts *hosts = network->hosts;
+    return hosts && hosts->n > 1 && hosts->n < network->size && sums_by_steps(network, o) && fits_scratch(network, o);
+}
+
 static bool several(const clt_network *network, const clt_operation *o) {
     return network->size > 2 && sums_by_steps(network, o);
 }
@@ -43,6 +48,8 @@ static const clt_algorithm rows[] = {
     {.name = "gloo", .number = 34, .kinds = KIND(BARRIER), ON_DEMAND, .run = clt_gloo_row_barrier},
     {.name = "direct", .number = 1, .kinds = KIND(ALL_REDUCE), .most = 256 * KIB, .to_all = true, .contacts = true,
      .supports = fits_scratch, .run = clt_direct_all_reduce},
+    {.name = "hierarchy", .number = 8, .kinds = KIND(ALL_REDUCE), .most = SIZE_MAX, .supports = shares_hosts,
+     .run = clt_hierarchy_all_reduce},
     {.name = "halving_doubling", .number = 2, .kinds = KIND(ALL_REDUCE), .most = 256 * KIB, .supports = several,
      .run = clt_halving_doubling_all_reduce},
     {.name = "ring", .number = 3, .kinds = KIND(ALL_REDUCE), .most = SIZE_MAX, .supports = sums_by_steps,
@@ -194,6 +201,8 @@ static void abandon_contact(clt_network *network) {
 }
 
 clt_status clt_algorithm_run(clt_network *network, clt_operation *o) {
+    network->type = CONTACT;
+    CLT_TRY(clt_hosts_learn(network, o));
     const clt_algorithm *algorithm = clt_algorithm_choose(network, o);
     bool empty = o->count == 0 && o->kind != CLT_OP_BARRIER;
     bool contact = empty || !algorithm->contacts;

@@ -110,12 +110,12 @@ static void be_patient(const clt_transport *t, const clt_socket *socket) {
                sizeof milliseconds);
 }
 
-static clt_status publish(const clt_transport *t, const clt_transport_options *o, const char *address, double deadline) {
+static clt_status publish(const clt_transport *t, const clt_transport_options *o, double deadline) {
     char key[CLT_RENDEZVOUS_KEY_BYTES];
     clt_transport_address_key(key, t->generation, t->rank);
     for (;;) {
         double soon = CLT_MIN(deadline, clt_seconds() + PUBLISH_SECONDS);
-        clt_status status = clt_rendezvous_set(o->rendezvous, key, address, strlen(address), soon);
+        clt_status status = clt_rendezvous_set(o->rendezvous, key, t->address, strlen(t->address), soon);
         if (status != CLT_E_NETWORK || clt_seconds() >= deadline) return status;
         CLT_TRY(clt_transport_check_lost(o));
     }
@@ -123,9 +123,8 @@ static clt_status publish(const clt_transport *t, const clt_transport_options *o
 
 static clt_status come_together(clt_transport *t, const clt_transport_options *o) {
     double deadline = clt_seconds() + o->connect_seconds;
-    char text[64];
-    CLT_TRY(clt_listen(o->network, o->towards, o->ports, &t->listener, text));
-    CLT_TRY(publish(t, o, text, deadline));
+    CLT_TRY(clt_listen(o->network, o->towards, o->ports, &t->listener, t->address));
+    CLT_TRY(publish(t, o, deadline));
     CLT_TRY(clt_transport_connect(t, o, deadline));
     double now = clt_seconds();
     for (int r = 0; r < t->size; r++) {
@@ -165,6 +164,10 @@ clt_status clt_transport_create(clt_transport **out, const clt_transport_options
     if (t->made) clt_transport_fail(t, status, detail); /* those who are there need not wait */
     clt_transport_destroy(t);
     return clt_fail_again(status, detail);
+}
+
+const char *clt_transport_address(const clt_transport *t) {
+    return t->address;
 }
 
 /* ---- parting ---- */

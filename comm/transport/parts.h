@@ -19,7 +19,7 @@
 #include "comm/transport/transport.h"
 
 enum {
-    CLT_PROTOCOL_VERSION = 1,
+    CLT_PROTOCOL_VERSION = 2,
     CLT_CONTROL_BYTES = 2 * (CLT_HEADER_BYTES + CLT_EAGER_BYTES), /* of input: a whole message always fits */
     CLT_ALIGNMENT = 16,            /* of the parts that a consumer gets: whole elements of any type */
     CLT_EAGER_COST = 64,           /* what an early message takes beside its bytes */
@@ -110,6 +110,7 @@ struct clt_transport {
     clt_peer *peers; /* one a rank */
 
     int listener, waker; /* -1: none */
+    char address[64];    /* HOST:PORT of the listener */
     double deaf_until;   /* no descriptor was left to accept with */
     clt_stranger *strangers;
     int n_strangers, most_strangers;

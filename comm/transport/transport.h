@@ -103,6 +103,9 @@ bool clt_transport_is_lost(const clt_transport *transport, int rank);
 /* What progress has seen of a rank so far, also after the end: connections stay, and ranks beat, until the transport is destroyed. */
 clt_presence clt_transport_presence(const clt_transport *transport, int rank);
 
+/* Where this rank listens, HOST:PORT as numbers. */
+const char *clt_transport_address(const clt_transport *transport);
+
 typedef struct clt_transport_counts {
     uint64_t bytes_sent, bytes_received;
 } clt_transport_counts;

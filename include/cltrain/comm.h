@@ -174,7 +174,8 @@ typedef struct clt_comm_stats {
 } clt_comm_stats;
 CLT_API clt_comm_stats clt_comm_get_stats(const clt_comm *comm);
 
-/* What an all-reduce of so many bytes would use: "ring", "halving_doubling", "gloo_ring" …, "none" without a group; static storage. */
+/* What an all-reduce of so many bytes would use: "ring", "halving_doubling", "hierarchy" (from the first collective on, by which ranks learn who
+ * shares a host), "gloo_ring" …, "none" without a group; static storage. */
 CLT_API const char *clt_comm_algorithm(const clt_comm *comm, size_t bytes);
 
 /* ---- for launchers ----------------------------------------------------------

@@ -23,7 +23,9 @@ static void run_rank(const support_job *job, int rank, const char *engine, const
     if (!options.store) options.store = store;
     options.job = name;
     options.token = "a token for tests alone";
-    if (!options.network) options.network = "127.0.0.1";
+    char network[16];
+    snprintf(network, sizeof network, "127.0.0.%d", job->hosts ? 1 + job->hosts[rank] - 'a' : 1);
+    if (!options.network) options.network = network;
     clt_comm *comm;
     CHECK(clt_comm_create(&comm, &options) == CLT_OK);
     CHECK(job->ranks == 1 || !strcmp(clt_comm_engine(comm), engine));
@@ -164,7 +166,7 @@ static void run_body(const support_job *job, clt_comm *comm) {
 static unsigned needs_of(const support_job *job) {
     const clt_comm_options *o = job->options;
     bool options = o && (o->algorithms || o->store || o->security != CLT_SECURITY_NONE);
-    return job->needs | (options ? SUPPORT_OPTIONS : 0) | (job->killed >= 0 ? SUPPORT_DEATHS : 0);
+    return job->needs | (options || job->hosts ? SUPPORT_OPTIONS : 0) | (job->killed >= 0 ? SUPPORT_DEATHS : 0);
 }
 
 /* Gloo's plugin is built where Gloo is. */

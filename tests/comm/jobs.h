@@ -36,6 +36,7 @@ typedef struct support_job {
     int killed;      /* a rank that ends itself by a signal, or sleeps until it is killed; -1: none. Zero would be rank 0 */
     int killed_too;  /* another; 0: none */
     unsigned needs;
+    const char *hosts; /* a letter a rank, of its host: an address of loopback each. NULL: one host */
 } support_job;
 
 /* Runs the body on each rank, once by each engine that has what is needed, and fails the test if one fails or is not over in time. Where mpirun has started

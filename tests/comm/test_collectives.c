@@ -305,6 +305,62 @@ static void test_sums_in_order(void **state) {
     }
 }
 
+/* The order of a hierarchy: that of ranks within a host, and then that of the hosts' first ranks. */
+static float *wanted_by_hosts(size_t count, const char *hosts) {
+    size_t n = strlen(hosts), n_hosts = 0;
+    float *sums[16];
+    const void *pieces[16];
+    for (size_t first = 0; first < n; first++) {
+        int locals = 0;
+        if (memchr(hosts, hosts[first], first)) continue;
+        for (size_t r = first; r < n; r++)
+            if (hosts[r] == hosts[first]) pieces[locals++] = filled(count, CLT_F32, (int)r);
+        sums[n_hosts] = malloc(count * sizeof(float) + 1);
+        CHECK(sums[n_hosts]);
+        clt_reduce_many(sums[n_hosts++], pieces, locals, count, CLT_F32, CLT_REDUCE_SUM);
+        for (int i = 0; i < locals; i++) free((void *)pieces[i]);
+    }
+    for (size_t h = 0; h < n_hosts; h++) pieces[h] = sums[h];
+    clt_reduce_many(sums[0], pieces, (int)n_hosts, count, CLT_F32, CLT_REDUCE_SUM);
+    for (size_t h = 1; h < n_hosts; h++) free(sums[h]);
+    return sums[0];
+}
+
+static void by_hosts(clt_comm *comm, void *hosts) {
+    const size_t counts[] = {40001, 3, 300007};
+    CHECK(clt_comm_barrier(comm, NULL) == CLT_OK); /* hosts are known from the first operation on */
+    CHECK(!strcmp(clt_comm_algorithm(comm, 1 << 20), "hierarchy"));
+    all_reduces(comm, NULL);
+    for (size_t i = 0; i < CLT_COUNT_OF(counts); i++) {
+        bool small = !strcmp(clt_comm_algorithm(comm, counts[i] * sizeof(float)), "direct");
+        float *wanted = small ? wanted_of(counts[i], CLT_F32, CLT_REDUCE_SUM, clt_comm_size(comm)) : wanted_by_hosts(counts[i], hosts);
+        float *data = filled(counts[i], CLT_F32, clt_comm_rank(comm));
+        CHECK(clt_comm_all_reduce(comm, data, counts[i], CLT_F32, CLT_REDUCE_SUM, NULL) == CLT_OK);
+        CHECK(memcmp(data, wanted, counts[i] * sizeof *data) == 0);
+        free(wanted), free(data);
+    }
+}
+
+static void not_by_hosts(clt_comm *comm, void *argument) {
+    (void)argument;
+    CHECK(clt_comm_barrier(comm, NULL) == CLT_OK);
+    CHECK(strcmp(clt_comm_algorithm(comm, 1 << 20), "hierarchy") != 0);
+    check_all_reduce(comm, 300007, CLT_F32, CLT_REDUCE_SUM);
+}
+
+static void test_hierarchy(void **state) {
+    (void)state;
+    const char *const shared[] = {"aab", "aabb", "abab", "abca", "aaabb", "abbba", "abcab", "aabbccab"}, *const alone[] = {"aa", "ab", "aaaa", "abcd"};
+    const clt_comm_options forced = {.algorithms = "hierarchy", .security = CLT_SECURITY_NONE};
+    for (size_t i = 0; i < CLT_COUNT_OF(shared); i++)
+        for (int force = 0; force < 2; force++)
+            support_run_job(&(support_job){.ranks = (int)strlen(shared[i]), .hosts = shared[i], .options = force ? &forced : NULL, .body = by_hosts,
+                                           .argument = (void *)shared[i], .killed = -1});
+    for (size_t i = 0; i < CLT_COUNT_OF(alone); i++)
+        support_run_job(&(support_job){.ranks = (int)strlen(alone[i]), .hosts = alone[i], .options = &forced, .body = not_by_hosts, .killed = -1});
+    support_run_job(&(support_job){.ranks = 5, .hosts = "aabab", .options = &forced, .body = in_a_row, .killed = -1});
+}
+
 static void *abort_soon(void *comm) {
     nanosleep(&(struct timespec){.tv_nsec = 1 + clt_comm_size(comm) * 300000}, NULL);
     clt_comm_abort(comm, "enough");
@@ -353,7 +409,7 @@ int main(void) {
         cmocka_unit_test(test_direct),  cmocka_unit_test(test_shards),    cmocka_unit_test(test_halving_doubling),
         cmocka_unit_test(test_broadcasts),
         cmocka_unit_test(test_nothing_stands_still),
-        cmocka_unit_test(test_sums_in_order),
+        cmocka_unit_test(test_sums_in_order), cmocka_unit_test(test_hierarchy),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_gloo),
     };

@@ -31,6 +31,11 @@ static void run_needing(unsigned needs, int ranks, void (*body)(clt_comm *, void
 
 static const clt_comm_options open_job = {.security = CLT_SECURITY_NONE};
 
+/* Two hosts with two ranks each, which exchange what is large by a hierarchy. */
+static void run_on_hosts(void (*body)(clt_comm *, void *), void *argument, const clt_comm_options *options, int killed) {
+    support_run_job(&(support_job){.ranks = 4, .hosts = "abab", .options = options, .body = body, .argument = argument, .killed = killed});
+}
+
 /* Other engines do not name who is late, and say of messages what was called. */
 static bool is_own(const clt_comm *comm) {
     return !strcmp(clt_comm_engine(comm), "cltrain");
@@ -102,10 +107,12 @@ static void differ(clt_comm *comm, void *argument) {
 
 static void test_calls_that_differ(void **state) {
     (void)state;
-    for (size_t i = 0; i < CLT_COUNT_OF(calls); i++)
+    for (size_t i = 0; i < CLT_COUNT_OF(calls); i++) {
         for (int n = 2; n <= 4; n += 2)
             if (!(calls[i] == call_small_kinds && n == 2)) /* which needs a rank 2 */
                 run(n, differ, (void *)&calls[i], &open_job, -1);
+        run_on_hosts(differ, (void *)&calls[i], &open_job, -1);
+    }
 }
 
 /* Rank 0 comes when the others' messages are there: what differs is found when its own begins, not while it waits. */
@@ -177,6 +184,7 @@ static void test_timeouts(void **state) {
     for (int i = 0; i < 2; i++) {
         run(2, rank_1_is_late, &counts[i], &options, -1);
         run(4, rank_1_is_late, &counts[i], &options, -1);
+        run_on_hosts(rank_1_is_late, &counts[i], &options, -1);
     }
 }
 
@@ -218,7 +226,10 @@ static void abort_in_the_middle(clt_comm *comm, void *argument) {
 static void test_abort(void **state) {
     (void)state;
     size_t counts[] = {1, MANY};
-    for (int i = 0; i < 2; i++) run(3, abort_in_the_middle, &counts[i], &open_job, -1);
+    for (int i = 0; i < 2; i++) {
+        run(3, abort_in_the_middle, &counts[i], &open_job, -1);
+        run_on_hosts(abort_in_the_middle, &counts[i], &open_job, -1);
+    }
 }
 
 /* ---- lost ---- */
@@ -257,6 +268,7 @@ static void test_death(void **state) {
     for (int i = 0; i < 2; i++) {
         run(3, rank_1_dies, &counts[i], &(clt_comm_options){.security = CLT_SECURITY_NONE, .heartbeat_seconds = FOREVER_SECONDS}, 1);
         run(4, rank_1_dies, &counts[i], &(clt_comm_options){.security = CLT_SECURITY_TLS, .heartbeat_seconds = FOREVER_SECONDS}, 1);
+        run_on_hosts(rank_1_dies, &counts[i], &(clt_comm_options){.security = CLT_SECURITY_NONE, .heartbeat_seconds = FOREVER_SECONDS}, 1);
     }
 }
 

@@ -159,6 +159,27 @@ def case_launcher(hosts):
             one.wait()
 
 
+def received_per_value(hosts, **more):
+    """Bytes that host 1 receives for each byte that is reduced, by two ranks on each of two hosts."""
+    count, runs, before = 1000000, [], hosts.received(1, 0)
+    for i in (0, 1):
+        words = [LAUNCHER, "-q", "-n", "2", "--nnodes", "2", "--node-rank", str(i), "--master", f"{hosts.address(0)}:29500", "--",
+                 RANK, *arguments(seconds=0.5, count=count)]
+        runs.append(subprocess.Popen(hosts.command(i, *words), env={**os.environ, "CLTRAIN_COMM_TOKEN": TOKEN, **more}, text=True,
+                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
+    ends = ends_of(runs, 90)
+    check(all(status == 0 for _, status in ends), ends)
+    steps = int(ends[0][0].split("done")[1].split()[1]) + 1
+    reduced = sum(4 * max(1, count // (1, 4096, 16, 1, 256, 3)[step % 6]) for step in range(steps))
+    return (hosts.received(1, 0) - before) / reduced
+
+
+def case_hierarchy(hosts):
+    """Ranks of one host reduce first: each value crosses the network once; around a ring of 4 ranks one and a half times."""
+    crossed = received_per_value(hosts), received_per_value(hosts, CLTRAIN_COMM_ALGORITHMS="ring")
+    check(crossed[0] < 1.15 and crossed[1] > 1.4, f"host 1 received {crossed[0]:.2f} bytes a byte, and {crossed[1]:.2f} by a ring")
+
+
 def find_rank(number):
     """The process of a rank of ours, by its environment."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
