@@ -283,6 +283,39 @@ def balance():
     compare("balanced", fair, wanted, 1e-2)
 
 
+def threads(devices, *arguments, expect=0, **environment):
+    """One process, and a thread for each device."""
+    end(begin([TRAIN, "convnet", "--data", "digits", "--seed", 1, "--devices", devices, *arguments, "--json"], **environment), expect)
+    return report() if expect == 0 else None
+
+
+def devices():
+    """Ranks that are threads of one process have the bits of ranks that are processes, by algorithms that add in the order of ranks."""
+    in_order = {"CLTRAIN_COMM_ALGORITHMS": "direct,shards"}
+    options = ("--epochs", 3, "--batch", 16, "--export")
+    for n in (2, 3):
+        wanted = together(n, *options, path("processes"), **in_order)
+        got = threads(",".join(["pthread"] * n), *options, path("threads"))
+        check(got["ranks"] == n and got["engine"] == "local" and got["shares"] == [16] * n, f"{got}")
+        for key in ("train_loss", "test_loss", "steps"):
+            check(got[key] == wanted[key], f"{n} threads: {key} {got[key]}, by processes {wanted[key]}")
+        with open(path("processes"), "rb") as one, open(path("threads"), "rb") as other:
+            check(one.read() == other.read(), "other weights")
+    alone("--epochs", 3, "--devices", "pthread", "--batch", 16)
+    process = begin([TRAIN, "convnet", "--data", "digits", "--seed", 1, "--devices", "pthread,pthread", "--epochs", 4000, "--batch", 16, "--save", path("model")])
+    wait_for("epoch 2/", process)
+    process.terminate()
+    end(process, 128 + signal.SIGTERM)
+    check(os.path.exists(path("model")), f"no checkpoint:\n{said('err')}")
+    got = threads("pthread,pthread", "--epochs", 0, "--batch", 16, "--resume", path("model"))
+    check(got["steps"] > 0, f"resumed: {got}")
+    for names, code, words in (("pthread,", 2, "a device without a name"), ("pthread,nowhere", 1, "nowhere"), ("pthread,pthread,pthread", 2, "2 numbers for 3 ranks")):
+        threads(names, "--shares", "8,8", expect=code)
+        check(said("err").count(words) == 1 and "Traceback" not in said("err"), f"{names}: \"{words}\" once expected in\n{said('err')}")
+    end(begin(command(2, (), ("--devices", "pthread,pthread"))), 2)
+    check("cltrain-run --devices" in said("err"), said("err"))
+
+
 def refusals():
     for shares, words in (("8,8", "2 numbers for 3 ranks"), ("8,0,8", "whole numbers"), ("8,x,8", "whole numbers"),
                           ("1000,1000,1", "more than")):

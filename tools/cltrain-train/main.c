@@ -21,6 +21,7 @@
 #include "report.h"
 #include "run.h"
 #include "task.h"
+#include "threads.h"
 
 const char program_name[] = PROGRAM;
 
@@ -86,29 +87,32 @@ static clt_status open_device(clt_device **device, const char *selector) {
     return status;
 }
 
-static int train_in(options *given, ranks *group) {
-    data_parts data = {0};
-    task made = {0};
-    clt_device *device = NULL;
+/* What the file that training begins with was trained on decides how the data is read. */
+static int open_data(data_parts *data, const options *given, ranks *group) {
     clt_preprocessing *trained_on = NULL;
     int code = model_file_read(&trained_on, given, group);
     if (!code && given->no_standardize && clt_preprocessing_standardizes(trained_on))
         code = usage_error("--no-standardize: the model was trained on standardized data, which --resume, --init and FILE.onnx go on with");
     if (!code)
-        code = data_open(&data, &given->data_spec, task_wants_regression(given), !given->no_standardize && given->model_spec.id != MODEL_ONNX, given->seed, trained_on);
+        code = data_open(data, &given->data_spec, task_wants_regression(given), !given->no_standardize && given->model_spec.id != MODEL_ONNX, given->seed, trained_on);
     if (code && trained_on && given->init) message_line("--init reads the data as the model's were; --init-matching reads them by themselves, and takes the tensors that fit");
     clt_preprocessing_destroy(trained_on);
-    if (!code) code = agreement_begin(given, &data, group);
-    if (!code) code = recipe_complete(given, clt_dataset_samples(data.train), group->rank, group->size);
-    if (!code) code = task_build(&made, given, &data);
+    return code;
+}
+
+static int train_on_data(options *given, const data_parts *data, ranks *group) {
+    task made = {0};
+    clt_device *device = NULL;
+    int code = agreement_begin(given, data, group);
+    if (!code) code = recipe_complete(given, clt_dataset_samples(data->train), group->rank, group->size);
+    if (!code) code = task_build(&made, given, data);
     if (!code) {
         clt_status status = open_device(&device, given->device);
         code = status < 0 ? library_error(status, "opening a device") : 0;
     }
-    if (!code) code = train_on(given, &data, &made, device, group);
+    if (!code) code = train_on(given, data, &made, device, group);
     task_free(&made);
     clt_device_close(device);
-    data_close(&data);
     free(given->each_batch);
     free(given->each_share);
     return code;
@@ -116,8 +120,14 @@ static int train_in(options *given, ranks *group) {
 
 static int train(options *given) {
     ranks group;
+    data_parts data = {0};
     int code = ranks_join(&group, given);
-    if (!code) code = train_in(given, &group);
+    if (!code && given->devices && group.size > 1)
+        code = usage_error("--devices: this is rank %d of %d that a launcher has started, which has one device: cltrain-run --devices gives each its own",
+                           group.rank, group.size);
+    if (!code) code = open_data(&data, given, &group);
+    if (!code) code = given->devices ? train_on_threads(given, &data, train_on_data) : train_on_data(given, &data, &group);
+    data_close(&data);
     ranks_leave(&group);
     return code;
 }

@@ -45,7 +45,7 @@ const option_row option_rows[] = {
      .help = "of the first values, of the order, and of what is held out\n"
              "for the test (default 0)"},
 
-    {OPTION_HEADING, .help = "Several ranks (processes that cltrain-run or another launcher started):"},
+    {OPTION_HEADING, .help = "Several ranks (of --devices, or processes that a launcher started):"},
     {OPTION_TEXT, 0, "shares", "N,N,...", AT(shares),
      .help = "samples of each rank a step (default: --batch each; without\n"
              "that its usual value in equal parts, of 16 or more)"},
@@ -110,6 +110,9 @@ const option_row option_rows[] = {
      .help = "index, cpu, gpu, accelerator, pci:..., uuid:..., or a part of\n"
              "its name, vendor or platform (default: $CLTRAIN_DEVICE, else\n"
              "the fastest class present)"},
+    {OPTION_TEXT, 0, "devices", "A,B,...", AT(devices),
+     .help = "several, each with its part of the batch: ranks that are threads\n"
+             "of this process, and exchange gradients through its memory"},
     {OPTION_FLAG, 0, "list-devices", NULL, AT(list_devices),
      .help = "list what --device can choose from, and exit"},
 

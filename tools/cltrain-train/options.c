@@ -106,6 +106,7 @@ static int check(options *given) {
     if (!given->data) return usage_error("no --data SPEC given, such as --data digits");
     if (given->quiet && given->verbose)
         return usage_error("--quiet and --verbose exclude each other");
+    if (given->device && given->devices) return usage_error("--device and --devices exclude each other");
     if (given->init && given->resume) return usage_error("--init and --resume exclude each other: --resume goes on with a training, --init begins one");
     if (given->init_matching && !given->init) return usage_error("--init-matching needs --init FILE");
     if (given->ema > 0 && given->shard_optimizer) return usage_error("--ema and --shard-optimizer exclude each other");

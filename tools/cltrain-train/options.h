@@ -58,7 +58,7 @@ typedef struct options {
     int on_nonfinite; /* clt_nonfinite */
     bool locate_nan;
 
-    const char *device;
+    const char *device, *devices; /* of this process; of a thread each */
     const char *save, *resume, *export_to, *log, *profile;
     const char *init, *freeze; /* a file of weights; patterns of names */
     bool init_matching;

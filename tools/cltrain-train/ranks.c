@@ -21,7 +21,8 @@ static void take_place(ranks *r, clt_comm *comm) {
     r->comm = comm;
     r->rank = clt_comm_rank(comm);
     r->size = clt_comm_size(comm);
-    message_start(ranks_lead(r) ? r->verbosity : -1);
+    if (r->local) message_of_thread(!ranks_lead(r));
+    else message_start(ranks_lead(r) ? r->verbosity : -1);
 }
 
 int ranks_join(ranks *r, const options *given) {
@@ -36,6 +37,12 @@ int ranks_join(ranks *r, const options *given) {
     take_place(r, comm);
     r->begun = r->size;
     return 0;
+}
+
+void ranks_join_local(ranks *r, const options *given, clt_comm *comm) {
+    *r = (ranks){.verbosity = verbosity_of(given), .restarted = was_restarted(), .local = true};
+    take_place(r, comm);
+    r->begun = r->size;
 }
 
 void ranks_leave(ranks *r) {

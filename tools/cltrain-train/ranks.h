@@ -17,12 +17,15 @@ typedef struct ranks {
     int rank, size; /* in the group of now */
     int begun;      /* ranks that the job began with */
     int verbosity;  /* of the one that leads: rank 0 */
+    bool local;     /* a thread of a process that has them all */
     double restarted; /* 0, or by the launcher after a failure: when the job was first started, in seconds since 1970 */
     uint64_t bytes_sent; /* in groups that are gone */
 } ranks;
 
 /* Joins the job, if there is one; ranks that do not lead become quiet. Returns 0, or EXIT_FAILED after saying why. */
 int ranks_join(ranks *r, const options *given);
+/* As the rank of a communicator between threads of this process, which becomes the group's. */
+void ranks_join_local(ranks *r, const options *given, clt_comm *comm);
 void ranks_leave(ranks *r);
 
 /* Prints, logs and saves. */

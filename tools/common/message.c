@@ -1,5 +1,6 @@
 #include "tools/common/message.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -11,7 +12,10 @@
 
 #include "tools/common/text.h"
 
+enum { TEXT_BYTES = 4096 };
+
 static int verbosity;
+static _Thread_local bool one_of_several, hushed;
 static const char *command; /* NULL: none */
 /* A transient line stands on the terminal. Messages of the library come from its threads too. */
 static atomic_bool line_open;
@@ -36,13 +40,40 @@ void message_through(void (*write)(const char *)) {
     atomic_store(&elsewhere, write);
 }
 
+/* Cleaned, for what a driver, a file or another rank said may be in it. */
+static void make_text(char text[TEXT_BYTES], const char *format, va_list arguments) {
+    vsnprintf(text, TEXT_BYTES, format, arguments);
+    text_clean(text, "\n\t");
+}
+
 /* `kind` NULL: a plain line; else the program's name and the kind go before it. */
 static void print_format(const char *kind, const char *format, va_list arguments) {
-    char text[4096], prefix[64] = "";
+    char text[TEXT_BYTES], prefix[64] = "";
     if (kind) snprintf(prefix, sizeof prefix, "%s: %s", program_name, kind);
-    vsnprintf(text, sizeof text, format, arguments);
-    text_clean(text, "\n\t"); /* what a driver, a file or another rank said may be in it */
+    make_text(text, format, arguments);
     print_line(prefix, text);
+}
+
+/* Whether another thread has printed that error. */
+static bool was_printed(const char *text) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static char last[TEXT_BYTES];
+    if (!one_of_several) return false;
+    pthread_mutex_lock(&lock);
+    bool same = strcmp(last, text) == 0;
+    strcpy(last, text);
+    pthread_mutex_unlock(&lock);
+    return same;
+}
+
+/* Whether it was printed now. */
+static bool print_error(const char *format, va_list arguments) {
+    char text[TEXT_BYTES], prefix[64];
+    snprintf(prefix, sizeof prefix, "%s: ", program_name);
+    make_text(text, format, arguments);
+    if (was_printed(text)) return false;
+    print_line(prefix, text);
+    return true;
 }
 
 void message_command(const char *name) {
@@ -52,18 +83,18 @@ void message_command(const char *name) {
 int (usage_error)(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    print_format("", format, arguments);
+    bool printed = print_error(format, arguments);
     va_end(arguments);
     char hint[128];
     snprintf(hint, sizeof hint, "Try '%s%s%s --help'.", program_name, command ? " " : "", command ? command : "");
-    print_line("", hint);
+    if (printed) print_line("", hint);
     return EXIT_USAGE;
 }
 
 int (run_error)(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    print_format("", format, arguments);
+    print_error(format, arguments);
     va_end(arguments);
     return EXIT_FAILED;
 }
@@ -76,14 +107,14 @@ int (library_error)(clt_status status, const char *doing) {
 void warning(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    if (verbosity >= 0) print_format("warning: ", format, arguments);
+    if (!message_quiet()) print_format("warning: ", format, arguments);
     va_end(arguments);
 }
 
 void message_line(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    if (verbosity >= 0) print_format(NULL, format, arguments);
+    if (!message_quiet()) print_format(NULL, format, arguments);
     va_end(arguments);
 }
 
@@ -106,7 +137,7 @@ static void cut_to(char *text, int columns) {
 /* What is wiped is one line: of one that wraps the first part would stay. */
 void message_transient(const char *text) {
     char clean[1024];
-    if (verbosity < 0) return;
+    if (message_quiet()) return;
     snprintf(clean, sizeof clean, "%s", text);
     text_clean(clean, "");
     cut_to(clean, message_columns() - 1); /* in the last column terminals wait to wrap */
@@ -138,6 +169,11 @@ void message_start(int wanted) {
     clt_log_set(print_log, levels[verbosity + 1], NULL);
 }
 
+void message_of_thread(bool wanted) {
+    one_of_several = true;
+    hushed = wanted;
+}
+
 bool message_quiet(void) {
-    return verbosity < 0;
+    return verbosity < 0 || hushed;
 }

@@ -51,6 +51,8 @@ void message_through(void (*write)(const char *text));
 
 /* verbosity -1: errors alone; 0: progress and warnings; 1: what the library tells; 2: all of it. */
 void message_start(int verbosity);
+/* The calling thread is one of several that do the same: an error that another has printed is not printed again; hushed: errors alone. */
+void message_of_thread(bool hushed);
 bool message_quiet(void);
 
 #endif
