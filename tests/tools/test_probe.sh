@@ -47,7 +47,9 @@ refuse "--budget '0': expected a number above 0" tune --budget 0
 refuse "--budget '1e308': expected at most" tune --budget 1e308
 refuse "--budget 'nan': expected a number above 0" tune --budget nan
 refuse "--batch 'x': expected a whole number" tune --batch x
-refuse "unexpected word 'convnet'" tune convnet
+refuse "unexpected word 'convnet': the model is 'mlp'" tune mlp convnet
+refuse "unexpected word 'convnet': the model is 'mlp'" shapes --model mlp convnet
+refuse "unknown model 'vgg'" backends vgg
 refuse "unknown model 'vgg'" tune --model vgg
 refuse "--sample '3x': expected sizes" tune --sample 3x
 refuse "convnet needs images" tune --model convnet --sample 784
@@ -73,7 +75,7 @@ shape="--model mlp:96 --sample 80 --batch 64"
     CLTRAIN_BACKENDS=-native expect 0 "" backends --op matmul $shape
     says "masked by CLTRAIN_BACKENDS"
     expect 0 "" backends --json $shape
-    CLTRAIN_BACKENDS=reference expect 0 "" backends --op conv2d --model convnet
+    CLTRAIN_BACKENDS=reference expect 0 "" backends --op conv2d convnet
     grep '^conv2d k3' "$out" | grep -q 'not .*: \(.*\); .*not .*: \1;' && fail "a reason is repeated"
     grep '^conv2d k3' "$out" | grep -q 'not [^:]*, [^:]*: ' || fail "rows refused for one reason are not together"
     expect 0 "" backends --json $shape

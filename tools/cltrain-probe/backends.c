@@ -28,10 +28,10 @@ static const option_row rows[] = {
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
 static void print_help(void) {
-    help_print(stdout, "Usage: " PROGRAM " backends [options]\n"
+    help_print(stdout, "Usage: " PROGRAM " backends [MODEL] [options]\n"
                        "\n"
                        "Prints the rows of the backend table on a device: of each op, in order of precedence, the last one\n"
-                       "wins where it fits; and for the steps of a model (default convnet) which row serves, and why:\n"
+                       "wins where it fits; and for the steps of MODEL (as of cltrain-train; default convnet) which row serves, and why:\n"
                        "measured on this device, shipped with the library, taken from the nearest problem, the default, or\n"
                        "the only one that fits.\n");
     option_print(rows, ROWS, stdout);
@@ -190,7 +190,7 @@ static int list_on_device(const backends_options *options, const probe_model *mo
 int run_backends(int argc, char **argv) {
     backends_options options = {.shared = shared_options_unset(), .timeout = 60};
     probe_model model;
-    int code = option_parse(rows, ROWS, argc, argv, &options, refuse_word);
+    int code = option_parse(rows, ROWS, argc, argv, &options, take_model);
     if (code) return code;
     if (options.shared.help) {
         print_help();

@@ -52,7 +52,7 @@ typedef struct shared_options {
 #define MODEL_ROWS                                                                                           \
     {OPTION_HEADING, .help = "Model:"},                                                                      \
     {OPTION_TEXT, 'm', "model", "MODEL", SHARED_AT(model),                                                   \
-     .help = "as of cltrain-train, such as convnet, resnet18 or gpt2:nano"},                                                                                 \
+     .help = "the same as the word MODEL"},                                                                  \
     {OPTION_TEXT, 0, "sample", "SIZES", SHARED_AT(sample), .help = "of a sample (default 3x32x32)"},         \
     {OPTION_WHOLE, 'b', "batch", "N", SHARED_AT(batch), .low = 1,                                            \
      .help = "samples a step (default 128; resnet18 64)"},                                                   \
@@ -72,6 +72,8 @@ typedef struct shared_options {
 shared_options shared_options_unset(void);
 /* Refuses a word that is no option. */
 int refuse_word(void *into, const char *text);
+/* Takes the word for the model of shared_options. */
+int take_model(void *into, const char *text);
 
 /* ---- a model to look at ---- */
 

@@ -16,6 +16,13 @@ int refuse_word(void *into, const char *text) {
     return usage_error("unexpected word '%s'", text);
 }
 
+int take_model(void *into, const char *text) {
+    shared_options *o = into;
+    if (o->model) return usage_error("unexpected word '%s': the model is '%s'", text, o->model);
+    o->model = text;
+    return 0;
+}
+
 static int read_shape(const shared_options *options, int64_t batch, clt_shape *shape) {
     int64_t sizes[CLT_MAX_RANK - 1];
     const char *text = options->sample ? options->sample : "3x32x32";

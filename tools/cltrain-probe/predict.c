@@ -67,13 +67,6 @@ static void print_help(void) {
 
 /* ---- the command line ---- */
 
-static int take_model(void *into, const char *text) {
-    model_options *o = into;
-    if (o->shared.model) return usage_error("unexpected word '%s': the model is '%s'", text, o->shared.model);
-    o->shared.model = text;
-    return 0;
-}
-
 static int read_batches(const char *text, forecast_question *q) {
     q->n_at = text ? number_sizes(text, ',', q->at, FORECAST_MOST_BATCHES) : 0;
     for (int i = 0; i < q->n_at; i++)

@@ -400,13 +400,6 @@ static int print_text(const recommendation *r) {
 
 /* ---- running ---- */
 
-static int take_model(void *into, const char *text) {
-    recommend_options *o = into;
-    if (o->shared.model) return usage_error("unexpected word '%s': the model is '%s'", text, o->shared.model);
-    o->shared.model = text;
-    return 0;
-}
-
 static void warn_of_times(const recommendation *r) {
     for (int i = 0; i < r->n; i++) {
         const char *unsaved = forecast_times_unsaved(&r->candidates[i].f);

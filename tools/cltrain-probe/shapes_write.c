@@ -26,9 +26,9 @@ static const option_row rows[] = {
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
 static void print_help(void) {
-    help_print(stdout, "Usage: " PROGRAM " shapes [options]\n"
+    help_print(stdout, "Usage: " PROGRAM " shapes [MODEL] [options]\n"
                        "\n"
-                       "Writes the problems of a model's training step (default convnet) to stdout, as 'bench --shapes' reads\n"
+                       "Writes the problems of a training step of MODEL (as of cltrain-train; default convnet) to stdout, as 'bench --shapes' reads\n"
                        "them: PHASE COUNT PROBLEM. What is fused or has no text is left out, and how tensors lie: that is each\n"
                        "device's own choice.\n");
     option_print(rows, ROWS, stdout);
@@ -113,7 +113,7 @@ static int write_shapes(const shapes_options *options, writing *w) {
 int run_shapes(int argc, char **argv) {
     shapes_options options = {.shared = shared_options_unset(), .timeout = 60};
     writing w = {.code = 0};
-    int code = option_parse(rows, ROWS, argc, argv, &options, refuse_word);
+    int code = option_parse(rows, ROWS, argc, argv, &options, take_model);
     if (code) return code;
     if (options.shared.help) {
         print_help();

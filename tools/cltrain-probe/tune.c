@@ -30,12 +30,13 @@ static const option_row rows[] = {
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
 static void print_help(void) {
-    help_print(stdout, "Usage: " PROGRAM " tune [options]\n"
+    help_print(stdout, "Usage: " PROGRAM " tune [MODEL] [options]\n"
                        "\n"
                        "Measures which rows and parameters are fastest for the steps of a model, each after its result\n"
                        "was compared with the reference's. What is found is kept below $XDG_CACHE_HOME/cltrain/tune, and\n"
                        "used from then on. A tuning that was stopped goes on where it was.\n"
-                       "Without --model: mlp:1024,1024, convnet and resnet18.\n");
+                       "MODEL is one of cltrain-train's, such as gpt2:nano; without it mlp:1024,1024, convnet and resnet18\n"
+                       "are tuned.\n");
     option_print(rows, ROWS, stdout);
     help_print(stdout, "\nExit status: 0 done; 1 it failed; 2 the command line makes no sense; 130 Ctrl-C.\n");
 }
@@ -229,7 +230,7 @@ static int check_models(const tune_options *options) {
 
 int run_tune(int argc, char **argv) {
     tune_options options = {.shared = shared_options_unset(), .budget = 60, .timeout = 120};
-    int code = option_parse(rows, ROWS, argc, argv, &options, refuse_word);
+    int code = option_parse(rows, ROWS, argc, argv, &options, take_model);
     if (code) return code;
     if (options.shared.help) {
         print_help();
