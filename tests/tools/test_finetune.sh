@@ -29,7 +29,7 @@ trained=$(grep '"test_' "$out")
 expect 0 "" convnet --data digits --epochs 0 --init first.safetensors --json
 [ "$(grep '"test_' "$out")" = "$trained" ] || fail "the weights of --init give another test"
 
-expect 0 " of them trained) on digits" convnet --data digits --epochs 1 --init first.safetensors --freeze 'conv?.*,fc1.bias' --export second.safetensors --json
+expect 0 " of them trained" convnet --data digits --epochs 1 --init first.safetensors --freeze 'conv?.*,fc1.bias' --export second.safetensors --json
 "$python" - "$out" >"$folder/why" 2>&1 <<'END' || fail "what is frozen: $(cat "$folder/why")"
 import json, sys
 sys.path.insert(0, ".")
@@ -202,7 +202,7 @@ refuse "--ema '1'" mlp --data digits --ema 1
 
 # ---- adapters ----
 
-expect 0 " parameters, and 1616 of adapters, which are trained) on digits" mlp:32,32 --data digits --epochs 3 --init two.safetensors --seed 1 \
+expect 0 " parameters, and 1616 of adapters, which are trained" mlp:32,32 --data digits --epochs 3 --init two.safetensors --seed 1 \
     --lora rank=8,alpha=16,dropout=0.1,targets=fc1,f?2,fc3 --export merged.safetensors --export-lora made/adapter --save lora.st --json
 cp "$out" adapted.json
 "$python" - >"$folder/why" 2>&1 <<'END' || fail "adapters: $(cat "$folder/why")"

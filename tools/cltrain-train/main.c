@@ -31,9 +31,10 @@ static void announce(const report *r, const data_parts *data) {
     if (r->ranks > 1) snprintf(others, sizeof others, " on each of %d ranks", r->ranks);
     if (r->options->freeze) snprintf(frozen, sizeof frozen, ", %lld of them trained", (long long)r->trained_parameters);
     if (r->options->lora) snprintf(frozen, sizeof frozen, ", and %lld of adapters, which are trained", (long long)r->trained_parameters);
-    message_line("%s (%lld parameter%s%s) on %s (%s, %lld training and %lld %s samples) with %s%s",
-                 r->options->model, (long long)r->parameters, PLURAL(r->parameters), frozen, r->options->data, samples,
-                 (long long)r->train_samples, (long long)r->test_samples, r->held_out, r->device->name, others);
+    message_line("Model   %s, %lld parameter%s%s", r->options->model, (long long)r->parameters, PLURAL(r->parameters), frozen);
+    message_line("Data    %s, %lld training and %lld %s samples", r->options->data, (long long)r->train_samples, (long long)r->test_samples, r->held_out);
+    message_line("        %s", samples);
+    message_line("Device  %s%s", r->device->name, others);
 }
 
 static int print_report(const report *r) {

@@ -92,9 +92,9 @@ const option_row option_rows[] = {
     {OPTION_NOT_NEGATIVE, 0, "min-lr", "X", AT(min_lr),
      .help = "cosine: where it ends (default 0)"},
     {OPTION_NOT_NEGATIVE, 0, "clip-norm", "X", AT(clip_norm), .aliases = "max-grad-norm",
-     .help = "largest 2-norm of all gradients together"},
+     .help = "largest 2-norm of all gradients together (default, and 0: any)"},
     {OPTION_NOT_NEGATIVE, 0, "clip-value", "X", AT(clip_value),
-     .help = "largest gradient of a value"},
+     .help = "largest gradient of a value (default, and 0: any)"},
     {OPTION_FRACTION, 0, "ema", "X", AT(ema),
      .help = "keep a moving average of the parameters, that decays by X an\n"
              "update, such as 0.999: tests and --export use it"},

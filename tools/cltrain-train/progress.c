@@ -108,6 +108,7 @@ void progress_show(progress *p, int64_t epoch, int64_t step, int64_t skipped, do
     else message_line("%s %3.0f%% %s", place, floor(100 * fraction), figures);
 }
 
+/* "loss" and "test" stand for the loss of the one and the other part. Whole lines are to fit 80 columns. */
 static void metrics_text(const char *part, const clt_metrics *metrics, bool classification,
                          char *text, size_t bytes) {
     char told[32];
@@ -115,23 +116,19 @@ static void metrics_text(const char *part, const clt_metrics *metrics, bool clas
     if (metrics->samples == 0) return;
     loss_text(metrics->loss, told);
     /* A regression's loss is its mean squared error. */
-    if (classification)
-        snprintf(text, bytes, "  %sloss %s accuracy %.4f", part, told, metrics->accuracy);
-    else
-        snprintf(text, bytes, "  %sloss %.6g", part, metrics->loss);
+    if (classification) snprintf(text, bytes, "  %s %s acc %.4f", part, told, metrics->accuracy);
+    else snprintf(text, bytes, "  %s %.6g", part, metrics->loss);
 }
 
 void progress_epoch(const progress *p, const report *r) {
-    char place[64], train[96], test[96], rate[48] = "", skipped[48] = "", held_out[16];
-    snprintf(held_out, sizeof held_out, "%s ", r->held_out);
+    char place[64], train[96], test[96], rate[48] = "", skipped[48] = "";
     if (p->epochs) place_text(p, r->epochs, r->steps, place, sizeof place);
     else snprintf(place, sizeof place, "epoch %lld, step %lld/%lld", (long long)r->epochs,
                   (long long)r->steps, (long long)p->total_steps);
-    metrics_text("", &r->train, r->classification, train, sizeof train);
-    metrics_text(held_out, &r->test, r->classification, test, sizeof test);
+    metrics_text("loss", &r->train, r->classification, train, sizeof train);
+    metrics_text(r->held_out, &r->test, r->classification, test, sizeof test);
     if (isfinite(r->samples_per_second))
-        snprintf(rate, sizeof rate, "  %.*f samples/s  %.*f s", r->samples_per_second < 100,
-                 r->samples_per_second, r->epoch_seconds < 1 ? 4 : 2, r->epoch_seconds);
+        snprintf(rate, sizeof rate, r->epoch_seconds < 1 ? "  %.*f/s  %.2g s" : "  %.*f/s  %.1f s", r->samples_per_second < 100, r->samples_per_second, r->epoch_seconds);
     if (r->skipped) snprintf(skipped, sizeof skipped, "  %lld steps skipped", (long long)r->skipped);
     message_line("%s%s%s%s%s", place, train, test, skipped, rate);
 }
