@@ -227,8 +227,7 @@ static void constants_follow_the_batch(void **state) {
 
 /* Windows of images lie one behind the other, and what they have in common comes again for each image: [batch, 4, IN] as rows [4 batch, 1, IN], and a
  * table for the 4. */
-static void constants_repeat(void **state) {
-    (void)state;
+static void stretch(bool tiled) {
     network n = {0};
     clt_onnx *onnx;
     clt_graph *graph;
@@ -240,13 +239,16 @@ static void constants_repeat(void **state) {
     add_list(&n, "rest", (int64_t[]){-1, IN}, 2);
     add_list(&n, "table", table, 4 * IN);
     add_list(&n, "of a sample", (int64_t[]){1, 4, IN}, 3);
+    add_list(&n, "ones", (int64_t[]){1, 1}, 2);
     NODE(&n, "Shape", "shape", "x");
     NODE(&n, "Gather", "batch", "shape", "zero");
     NODE(&n, "Mul", "rows", "batch", "windows");
     NODE(&n, "Concat", "to", "rows", "rest");
     NODE(&n, "Reshape", "each", "x", "to");
     NODE(&n, "Reshape", "one", "table", "of a sample");
-    NODE(&n, "Expand", "all", "one", "shape");
+    NODE(&n, "Concat", "times", "batch", "ones");
+    if (tiled) NODE(&n, "Tile", "all", "one", "times");
+    else NODE(&n, "Expand", "all", "one", "shape");
     NODE(&n, "Reshape", "in rows", "all", "to");
     add_node(&n, "Cast", (const char *const[]){"in rows", NULL}, "floats", "to", CLT_ONNX_FLOAT);
     NODE(&n, "Add", "y", "each", "floats");
@@ -265,6 +267,12 @@ static void constants_repeat(void **state) {
     }
     clt_graph_destroy(graph);
     clt_onnx_close(onnx);
+}
+
+static void constants_repeat(void **state) {
+    (void)state;
+    stretch(false);
+    stretch(true);
 }
 
 /* One node of x [batch, 4] and lists; what it gives must be the same whatever batch it was built for, or be refused. */
@@ -472,6 +480,21 @@ static void infinities_stay_where_they_are(void **state) {
     clt_onnx_close(onnx);
 }
 
+/* What a file gives for a batch. */
+static void predict_file(const network *n, const clt_onnx_options *options, const clt_batch *batch, float *values, size_t count) {
+    clt_onnx *onnx;
+    clt_graph *graph;
+    clt_predictor *p;
+    assert_ok(clt_onnx_open(&onnx, write_network(n)));
+    assert_ok(clt_graph_create(&graph));
+    assert_ok(clt_onnx_build(onnx, graph, options));
+    assert_ok(clt_predictor_create(&p, device, clt_onnx_output(onnx, NULL), NULL));
+    assert_ok(clt_predictor_run(p, batch, values, count));
+    clt_predictor_destroy(p);
+    clt_graph_destroy(graph);
+    clt_onnx_close(onnx);
+}
+
 static void put_word(message *m, const char *name, const char *value) {
     message a = {.length = 0};
     put_text(&a, 1, name);
@@ -506,6 +529,31 @@ static void corners_are_their_producers(void **state) {
         }
         clt_graph_destroy(graph);
         clt_onnx_close(onnx);
+    }
+}
+
+/* Places and sizes are computed in float, as by others: in double 10 of 0.7 are 6.99… places, and 3 / 0.6 is 4.99…. */
+static void places_are_computed_in_float(void **state) {
+    (void)state;
+    static const struct {
+        float scale;
+        int64_t size, out;
+        int place, nearest;
+    } cases[] = {{0.7f, 10, 7, 6, 8}, {1.4f, 10, 14, 7, 5}, {0.4f, 32, 12, 6, 15}, {0.45f, 20, 9, 8, 17}};
+    for (size_t i = 0; i < CLT_COUNT_OF(cases); i++) {
+        network n = {.opset = 17};
+        float in[2 * 32], values[2 * 32];
+        for (int e = 0; e < 2 * 32; e++) in[e] = (float)(e % (int)cases[i].size);
+        add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(-1, cases[i].size));
+        add_weight(&n, "scales", CLT_SHAPE(2), (float[]){1, cases[i].scale});
+        message m = {.length = 0};
+        put_text(&m, 1, "x"), put_text(&m, 1, ""), put_text(&m, 1, "scales"), put_text(&m, 2, "y"), put_text(&m, 4, "Resize");
+        put_word(&m, "mode", "nearest"), put_word(&m, "coordinate_transformation_mode", "asymmetric"), put_word(&m, "nearest_mode", "floor");
+        put_message(&n.graph, 1, &m);
+        add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, cases[i].out));
+        clt_batch batch = {.samples = 2, .n_fields = 1, .fields = {{CLT_F32, CLT_SHAPE(2, cases[i].size), in}}};
+        predict_file(&n, &(clt_onnx_options){.batch = 2}, &batch, values, (size_t)(2 * cases[i].out));
+        assert_true(values[cases[i].place] == (float)cases[i].nearest);
     }
 }
 
@@ -650,10 +698,30 @@ static void products_become_attention(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_attention(&cases[i]);
 }
 
+/* Who says whether batch normalization is that of training, and how. */
+typedef struct norm_file {
+    const char *producer, *node;
+    int64_t opset, training_mode; /* 0: 17; -1: not told */
+    int outputs;
+    bool trains;
+} norm_file;
+
+static void add_norm(network *n, const norm_file *f) {
+    static const char *const inputs[] = {"x", "weight", "bias", "mean", "variance"}, *const outputs[] = {"y", "m", "v", "saved_m", "saved_v"};
+    message m = {.length = 0}, a = {.length = 0};
+    for (int i = 0; i < 5; i++) put_text(&m, 1, inputs[i]);
+    for (int i = 0; i < f->outputs; i++) put_text(&m, 2, outputs[i]);
+    put_text(&m, 3, f->node ? f->node : "norm");
+    put_text(&m, 4, "BatchNormalization");
+    put_text(&a, 1, "training_mode"), put_number(&a, 3, (uint64_t)f->training_mode), put_number(&a, 20, CLT_ONNX_A_INT);
+    if (f->training_mode >= 0) put_message(&m, 5, &a);
+    put_message(&n->graph, 1, &m);
+}
+
 /* The loss of a file's batch normalization of (x - 1) / 2, while it is trained. */
-static double loss_of_norm(const char *producer, int64_t training_mode) {
+static double loss_of_norm(const norm_file *f) {
     static const float ones[IN] = {1, 1, 1}, none[IN] = {0}, deviations[IN] = {4, 4, 4}, goal[BATCH * IN] = {0};
-    network n = {.producer = producer};
+    network n = {.producer = f->producer, .opset = f->opset};
     clt_onnx *onnx;
     clt_graph *graph;
     clt_trainer *t;
@@ -661,7 +729,7 @@ static double loss_of_norm(const char *producer, int64_t training_mode) {
     add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
     add_weight(&n, "weight", CLT_SHAPE(IN), ones), add_weight(&n, "bias", CLT_SHAPE(IN), none);
     add_weight(&n, "mean", CLT_SHAPE(IN), ones), add_weight(&n, "variance", CLT_SHAPE(IN), deviations);
-    add_node(&n, "BatchNormalization", (const char *const[]){"x", "weight", "bias", "mean", "variance", NULL}, "y", training_mode < 0 ? NULL : "training_mode", training_mode);
+    add_norm(&n, f);
     add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
     assert_ok(clt_onnx_open(&onnx, write_network(&n)));
     assert_ok(clt_graph_create(&graph));
@@ -673,7 +741,7 @@ static double loss_of_norm(const char *producer, int64_t training_mode) {
     assert_ok(clt_trainer_train_metrics(t, &m, true));
     float mean[IN];
     assert_ok(clt_trainer_get(t, "mean", mean, IN));
-    assert_true((mean[0] != 1) == (training_mode == 1 || producer)); /* batches move it where they count */
+    assert_true((mean[0] != 1) == f->trains); /* batches move it where they count */
     clt_trainer_destroy(t);
     clt_graph_destroy(graph);
     clt_onnx_close(onnx);
@@ -685,24 +753,18 @@ static void norms_train_as_the_file_says(void **state) {
     (void)state;
     double of_statistics = 0;
     for (int e = 0; e < BATCH * IN; e++) of_statistics += (double)((x[e] - 1) * (x[e] - 1)) / 4.00001 / (BATCH * IN);
-    for (int64_t mode = -1; mode <= 0; mode++) assert_true(fabs(loss_of_norm(NULL, mode) - of_statistics) < 1e-5);
-    assert_true(fabs(loss_of_norm(NULL, 1) - 1) < 1e-3);     /* of values with mean 0 and deviation 1 */
-    assert_true(fabs(loss_of_norm("cltrain", -1) - 1) < 1e-3); /* was trained here */
-}
-
-/* What a file gives for a batch. */
-static void predict_file(const network *n, const clt_onnx_options *options, const clt_batch *batch, float *values, size_t count) {
-    clt_onnx *onnx;
-    clt_graph *graph;
-    clt_predictor *p;
-    assert_ok(clt_onnx_open(&onnx, write_network(n)));
-    assert_ok(clt_graph_create(&graph));
-    assert_ok(clt_onnx_build(onnx, graph, options));
-    assert_ok(clt_predictor_create(&p, device, clt_onnx_output(onnx, NULL), NULL));
-    assert_ok(clt_predictor_run(p, batch, values, count));
-    clt_predictor_destroy(p);
-    clt_graph_destroy(graph);
-    clt_onnx_close(onnx);
+    static const norm_file files[] = {
+        {.training_mode = -1, .outputs = 1},
+        {.training_mode = 0, .outputs = 1},
+        {.training_mode = 1, .outputs = 1, .trains = true},
+        {.opset = 9, .training_mode = -1, .outputs = 1},
+        {.opset = 9, .training_mode = -1, .outputs = 5, .trains = true},
+        {.producer = "cltrain", .training_mode = -1, .outputs = 1, .trains = true}, /* was trained here */
+        {.producer = "pytorch", .node = "node__native_batch_norm_legit_functional__0", .training_mode = -1, .outputs = 1, .trains = true},
+        {.producer = "pytorch", .node = "node__native_batch_norm_legit_no_training__0", .training_mode = -1, .outputs = 1},
+    };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        assert_true(files[i].trains ? fabs(loss_of_norm(&files[i]) - 1) < 1e-3 : fabs(loss_of_norm(&files[i]) - of_statistics) < 1e-5); /* 1: of mean 0 and deviation 1 */
 }
 
 /* Padding by a row's own places, and a row from behind. */
@@ -1237,7 +1299,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trains_as_in_c),      cmocka_unit_test(is_built_again), cmocka_unit_test(numbers_are_not_the_batch), cmocka_unit_test(a_table_is_not_cut_to_the_batch),
         cmocka_unit_test(constants_follow_the_batch), cmocka_unit_test(constants_repeat), cmocka_unit_test(weights_are_not_turned), cmocka_unit_test(integers_are_counted), cmocka_unit_test(places_are_selected), cmocka_unit_test(sizes_are_numbers), cmocka_unit_test(norms_train_as_the_file_says), cmocka_unit_test(lengths_follow), cmocka_unit_test(bounds_mean_the_same_at_every_batch), cmocka_unit_test(kinks_are_seen),
-        cmocka_unit_test(large_constants_are_the_devices), cmocka_unit_test(computed_indices_count_from_the_end), cmocka_unit_test(what_pytorch_trains_is_trained), cmocka_unit_test(infinities_stay_where_they_are), cmocka_unit_test(products_become_attention), cmocka_unit_test(corners_are_their_producers), cmocka_unit_test(is_saved), cmocka_unit_test(external_data_are_saved), cmocka_unit_test(names_are_checked),
+        cmocka_unit_test(large_constants_are_the_devices), cmocka_unit_test(computed_indices_count_from_the_end), cmocka_unit_test(what_pytorch_trains_is_trained), cmocka_unit_test(infinities_stay_where_they_are), cmocka_unit_test(products_become_attention), cmocka_unit_test(corners_are_their_producers), cmocka_unit_test(places_are_computed_in_float), cmocka_unit_test(is_saved), cmocka_unit_test(external_data_are_saved), cmocka_unit_test(names_are_checked),
         cmocka_unit_test(types_alone_are_known), cmocka_unit_test(dropout_in_place_is_dropout), cmocka_unit_test(attributes_have_types), cmocka_unit_test(lengths_that_must_be_numbers_are_named),
         cmocka_unit_test(problems_are_told_together), cmocka_unit_test(options_are_checked), cmocka_unit_test(shapes_are_checked),
         cmocka_unit_test(survives_failing_memory),    cmocka_unit_test(refuses_nothing),

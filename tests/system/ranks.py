@@ -265,12 +265,18 @@ def stop():
     check(got["steps"] > 0 and got["ranks"] == 2, f"resumed by 2: {got}")
 
 
-def balance():
-    """One rank on PoCL and one on rusticl: the same loss, and with --balance the faster one gets the larger share."""
+def with_two_drivers():
+    """The environment in which PoCL and rusticl have a device each."""
     own = {"RUSTICL_ENABLE": "llvmpipe"}
     listed = subprocess.run([TRAIN, "--list-devices"], stdout=subprocess.PIPE, text=True, env={**os.environ, **own}).stdout.lower()
     if "llvmpipe" not in listed or "pthread" not in listed and "portable" not in listed:
         skip("PoCL and rusticl are not both on this machine")
+    return own
+
+
+def balance():
+    """One rank on PoCL and one on rusticl: the same loss, and with --balance the faster one gets the larger share."""
+    own = with_two_drivers()
     devices = ("--devices", "pthread,llvmpipe")
     wanted = alone("--epochs", 4, "--batch", 64, *SGD)
     equal = together(2, "--epochs", 4, "--batch", 32, *SGD, launcher=devices, **own)
@@ -291,28 +297,29 @@ def threads(devices, *arguments, expect=0, **environment):
 
 def devices():
     """Ranks that are threads of one process have the bits of ranks that are processes, by algorithms that add in the order of ranks."""
-    in_order = {"CLTRAIN_COMM_ALGORITHMS": "direct,shards"}
+    own = with_two_drivers()
+    two = "pthread,llvmpipe"
     options = ("--epochs", 3, "--batch", 16, "--export")
-    for n in (2, 3):
-        wanted = together(n, *options, path("processes"), **in_order)
-        got = threads(",".join(["pthread"] * n), *options, path("threads"))
-        check(got["ranks"] == n and got["engine"] == "local" and got["shares"] == [16] * n, f"{got}")
-        for key in ("train_loss", "test_loss", "steps"):
-            check(got[key] == wanted[key], f"{n} threads: {key} {got[key]}, by processes {wanted[key]}")
-        with open(path("processes"), "rb") as one, open(path("threads"), "rb") as other:
-            check(one.read() == other.read(), "other weights")
+    wanted = together(2, *options, path("processes"), launcher=("--devices", two), CLTRAIN_COMM_ALGORITHMS="direct,shards", **own)
+    got = threads(two, *options, path("threads"), **own)
+    check(got["ranks"] == 2 and got["engine"] == "local" and got["shares"] == [16, 16], f"{got}")
+    for key in ("train_loss", "test_loss", "steps"):
+        check(got[key] == wanted[key], f"threads: {key} {got[key]}, by processes {wanted[key]}")
+    with open(path("processes"), "rb") as one, open(path("threads"), "rb") as other:
+        check(one.read() == other.read(), "other weights")
     alone("--epochs", 3, "--devices", "pthread", "--batch", 16)
-    process = begin([TRAIN, "convnet", "--data", "digits", "--seed", 1, "--devices", "pthread,pthread", "--epochs", 4000, "--batch", 16, "--save", path("model")])
+    process = begin([TRAIN, "convnet", "--data", "digits", "--seed", 1, "--devices", two, "--epochs", 4000, "--batch", 16, "--save", path("model")], **own)
     wait_for("epoch 2/", process)
     process.terminate()
     end(process, 128 + signal.SIGTERM)
     check(os.path.exists(path("model")), f"no checkpoint:\n{said('err')}")
-    got = threads("pthread,pthread", "--epochs", 0, "--batch", 16, "--resume", path("model"))
+    got = threads(two, "--epochs", 0, "--batch", 16, "--resume", path("model"), **own)
     check(got["steps"] > 0, f"resumed: {got}")
-    for names, code, words in (("pthread,", 2, "a device without a name"), ("pthread,nowhere", 1, "nowhere"), ("pthread,pthread,pthread", 2, "2 numbers for 3 ranks")):
-        threads(names, "--shares", "8,8", expect=code)
-        check(said("err").count(words) == 1 and "Traceback" not in said("err"), f"{names}: \"{words}\" once expected in\n{said('err')}")
-    end(begin(command(2, (), ("--devices", "pthread,pthread"))), 2)
+    for names, code, words in (("pthread,", 2, "a device without a name"), ("pthread,nowhere", 1, '"nowhere" matches none'), (two, 2, "3 numbers for 2 ranks"),
+                               ("0,pthread,0", 2, "the same device")):
+        threads(names, "--shares", "8,8,8", expect=code, **own)
+        check(said("err").count(words) == 1, f"{names}: \"{words}\" once expected in\n{said('err')}")
+    end(begin(command(2, (), ("--devices", two)), **own), 2)
     check("cltrain-run --devices" in said("err"), said("err"))
 
 

@@ -2,6 +2,7 @@
 
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <cltrain/device.h>
 
@@ -59,4 +60,12 @@ int devices_print(bool json) {
     clt_device_infos_free(infos);
     if (count == 0) return run_error("no OpenCL device: %s", clt_error_detail());
     return fflush(stdout) ? run_error("stdout cannot be written") : 0;
+}
+
+int device_open(clt_device **device, const char *selector) {
+    enum { TIMEOUT_SECONDS = 600 };
+    const char *chosen = getenv("CLTRAIN_DEVICE_TIMEOUT");
+    clt_status status = clt_device_open(device, selector);
+    if (status == CLT_OK && !(chosen && *chosen)) status = clt_device_set_timeout(*device, TIMEOUT_SECONDS);
+    return status < 0 ? library_error(status, "opening a device") : 0;
 }

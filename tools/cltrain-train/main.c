@@ -79,15 +79,6 @@ static int train_on(const options *given, const data_parts *data, const task *ma
     return code;
 }
 
-/* A kernel that never ends would hold the run, and all other ranks, for ever. */
-static clt_status open_device(clt_device **device, const char *selector) {
-    enum { TIMEOUT_SECONDS = 600 };
-    const char *chosen = getenv("CLTRAIN_DEVICE_TIMEOUT");
-    clt_status status = clt_device_open(device, selector);
-    if (status == CLT_OK && !(chosen && *chosen)) status = clt_device_set_timeout(*device, TIMEOUT_SECONDS);
-    return status;
-}
-
 /* What the file that training begins with was trained on decides how the data is read. */
 static int open_data(data_parts *data, const options *given, ranks *group) {
     clt_preprocessing *trained_on = NULL;
@@ -101,19 +92,17 @@ static int open_data(data_parts *data, const options *given, ranks *group) {
     return code;
 }
 
-static int train_on_data(options *given, const data_parts *data, ranks *group) {
+/* `device`: NULL opens the one of the options. */
+static int train_on_data(options *given, const data_parts *data, ranks *group, clt_device *device) {
     task made = {0};
-    clt_device *device = NULL;
+    clt_device *opened = NULL;
     int code = agreement_begin(given, data, group);
     if (!code) code = recipe_complete(given, clt_dataset_samples(data->train), group->rank, group->size);
     if (!code) code = task_build(&made, given, data);
-    if (!code) {
-        clt_status status = open_device(&device, given->device);
-        code = status < 0 ? library_error(status, "opening a device") : 0;
-    }
-    if (!code) code = train_on(given, data, &made, device, group);
+    if (!code && !device) code = device_open(&opened, given->device);
+    if (!code) code = train_on(given, data, &made, device ? device : opened, group);
     task_free(&made);
-    clt_device_close(device);
+    clt_device_close(opened);
     free(given->each_batch);
     free(given->each_share);
     return code;
@@ -127,7 +116,7 @@ static int train(options *given) {
         code = usage_error("--devices: this is rank %d of %d that a launcher has started, which has one device: cltrain-run --devices gives each its own",
                            group.rank, group.size);
     if (!code) code = open_data(&data, given, &group);
-    if (!code) code = given->devices ? train_on_threads(given, &data, train_on_data) : train_on_data(given, &data, &group);
+    if (!code) code = given->devices ? train_on_threads(given, &data, train_on_data) : train_on_data(given, &data, &group, NULL);
     data_close(&data);
     ranks_leave(&group);
     return code;

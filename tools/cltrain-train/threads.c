@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "devices.h"
 #include "tools/common/message.h"
 
 enum { MOST_DEVICES = 64 };
@@ -15,6 +16,7 @@ typedef struct rank_thread {
     const data_parts *data;
     rank_training *train;
     clt_comm *comm;
+    clt_device *device;
     pthread_t thread;
     bool started;
     int code;
@@ -30,7 +32,7 @@ typedef struct rank_threads {
 static void *run(void *argument) {
     rank_thread *t = argument;
     ranks_join_local(&t->group, &t->given, t->comm);
-    t->code = t->train(&t->given, t->data, &t->group);
+    t->code = t->train(&t->given, t->data, &t->group, t->device);
     ranks_leave(&t->group); /* those who still wait for this one learn that it is gone */
     return NULL;
 }
@@ -46,6 +48,18 @@ static int split(rank_threads *all, const options *given, const data_parts *data
         if (all->n == MOST_DEVICES) return usage_error("--devices: more than %d", MOST_DEVICES);
         all->each[all->n] = (rank_thread){.given = *given, .data = data, .train = train};
         all->each[all->n++].given.device = name;
+    }
+    return 0;
+}
+
+static int open_devices(rank_threads *all) {
+    for (int i = 0; i < all->n; i++) {
+        int code = device_open(&all->each[i].device, all->each[i].given.device);
+        if (code) return code;
+        for (int other = 0; other < i; other++)
+            if (!strcmp(clt_device_get_info(all->each[i].device)->id, clt_device_get_info(all->each[other].device)->id))
+                return usage_error("--devices: '%s' and '%s' are the same device, which serves one rank of a process: cltrain-run -n %d starts a process each",
+                                   all->each[other].given.device, all->each[i].given.device, all->n);
     }
     return 0;
 }
@@ -87,7 +101,9 @@ int train_on_threads(const options *given, const data_parts *data, rank_training
     rank_threads *all = calloc(1, sizeof *all);
     if (!all) return run_error("no memory for --devices");
     int code = split(all, given, data, train);
+    if (!code) code = open_devices(all);
     if (!code) code = train_on_all(all);
+    for (int i = 0; i < all->n; i++) clt_device_close(all->each[i].device);
     free(all->names);
     free(all);
     return code;

@@ -14,12 +14,12 @@ typedef struct resizing {
 } resizing;
 
 /* The place in the input of a place of the output; `exact` is its size before it became a whole number, as ONNX's own implementation has it. For
- * corners that are aligned PyTorch takes the whole one, also where it has exported a scale. */
+ * corners that are aligned PyTorch takes the whole one, also where it has exported a scale. In float, whose rounding decides which pixel is nearest. */
 static double place_of(const resizing *r, double at, double scale, double in, double out, double exact) {
-    if (!strcmp(r->place, "asymmetric")) return at / scale;
+    if (!strcmp(r->place, "asymmetric")) return (double)((float)at / (float)scale);
     if (!strcmp(r->place, "align_corners")) return exact != 1 ? at * (in - 1) / (exact - 1) : 0;
     if (!strcmp(r->place, "pytorch_half_pixel") && exact == 1) return 0;
-    double half = (at + 0.5) / scale - 0.5;
+    double half = (double)(((float)at + 0.5f) / (float)scale - 0.5f);
     return strcmp(r->place, "half_pixel_symmetric") ? half : in / 2 * (1 - out / exact) + half;
 }
 
@@ -116,7 +116,7 @@ static clt_status read_sizes(clt_onnx_call *c, const clt_tensor *x, size_t scale
         if (asked.n && (asked.kinds[i] != CLT_ONNX_NUMBER || asked.at[i] < 1)) return clt_fail(CLT_E_UNSUPPORTED, "a size that follows the batch, or none");
         scales[d] = known ? (double)known->floats[i] : given ? (double)given->floats[i] : (double)asked.at[i] / (double)x->shape.dims[d];
         if (!(scales[d] > 0) || !(scales[d] * (double)x->shape.dims[d] < 0x1p31)) return clt_fail(CLT_E_SHAPE, "a scale of %g", scales[d]);
-        out[d] = asked.n ? asked.at[i] : (int64_t)floor(scales[d] * (double)x->shape.dims[d]);
+        out[d] = asked.n ? asked.at[i] : (int64_t)floorf((float)scales[d] * (float)x->shape.dims[d]);
         if (out[d] < 1) return clt_fail(CLT_E_SHAPE, "a size of %lld", (long long)out[d]);
         bool larger = !strcmp(policy, "not_smaller");
         if (ratio == 0 || (larger ? scales[d] > ratio : scales[d] < ratio)) ratio = scales[d];

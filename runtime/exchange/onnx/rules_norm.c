@@ -179,11 +179,18 @@ static clt_tensor *over_channels(clt_tensor *x, int rank) {
     return clt_reshape_to(x, shape);
 }
 
-/* In evaluation with the running statistics that the file has, also where it is trained: those of training are told by training_mode. */
+/* Whether it is that of training: told by training_mode, before opset 14 by its outputs, and by the newer exporter of PyTorch by the node's name alone. */
+static bool batch_norm_trains(const clt_onnx_call *c) {
+    if (clt_onnx_int(c, "training_mode", 0)) return true;
+    if (c->opset < 14 && c->node->n_outputs > 1) return true;
+    return !strcmp(c->onnx->file.model.producer, "pytorch") && strstr(c->node->name, "_native_batch_norm_legit_functional");
+}
+
+/* In evaluation with the running statistics that the file has, also where it is trained. */
 static clt_status map_batch_norm(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *of[5];
     float momentum = 1 - clt_onnx_float_attribute(c, "momentum", 0.9f), eps = eps_of(c);
-    bool trains = clt_onnx_int(c, "training_mode", 0), buffers;
+    bool trains = batch_norm_trains(c), buffers;
     if (c->opset < 7 && !clt_onnx_int(c, "is_test", 0)) return clt_fail(CLT_E_UNSUPPORTED, "is_test 0, of before opset 7");
     if (!clt_onnx_int(c, "spatial", 1)) return clt_fail(CLT_E_UNSUPPORTED, "spatial 0");
     for (size_t i = 0; i < 3; i++) CLT_TRY(clt_onnx_float(c, i, &of[i]));

@@ -401,18 +401,30 @@ static clt_status map_constant_of_shape(clt_onnx_call *c, clt_tensor **out) {
     return CLT_OK;
 }
 
+/* As often as the batch or the length says where there is one, which is no copy; else a number of times. */
 static clt_status map_tile(clt_onnx_call *c, clt_tensor **out) {
     enum { MOST_COPIES = 64 };
     clt_tensor *x, *copies[MOST_COPIES];
-    const clt_literal *times;
+    clt_onnx_list times;
+    clt_shape shape = {0};
+    bool stretched = false;
     CLT_TRY(clt_onnx_any(c, 0, &x));
-    CLT_TRY(clt_onnx_known(c, 1, &times));
-    if (!times || times->type == CLT_ONNX_FLOAT || times->elements != x->shape.rank) return clt_fail(CLT_E_SHAPE, "its repetitions are not as many as its dimensions");
-    for (int d = 0; d < x->shape.rank; d++) {
-        int64_t n = times->integers[d];
-        if (n < 1 || n > MOST_COPIES) return clt_fail(CLT_E_UNSUPPORTED, "%lld repetitions", (long long)n);
-        for (int i = 0; i < n; i++) copies[i] = x;
-        if (n > 1) x = clt_concat(copies, (int)n, d);
+    CLT_TRY(clt_onnx_list_of(c, 1, &times));
+    if (times.n != x->shape.rank) return clt_fail(CLT_E_SHAPE, "its repetitions are not as many as its dimensions");
+    shape.rank = times.n;
+    for (int d = 0; d < times.n; d++) {
+        bool number = times.kinds[d] == CLT_ONNX_NUMBER, one = clt_tensor_extent(x).dims[d] == 1;
+        shape.dims[d] = one && !(number && times.at[d] == 1) ? times.at[d] : -1;
+        if (number && times.at[d] >= 1 && (one || times.at[d] <= MOST_COPIES)) stretched |= shape.dims[d] != -1;
+        else if (times.kinds[d] == CLT_ONNX_FOLLOWS && one) stretched = true;
+        else return number ? clt_fail(CLT_E_UNSUPPORTED, "%lld repetitions", (long long)times.at[d])
+                           : clt_fail(CLT_E_UNSUPPORTED, "repetitions of more than one place that follow the batch or the length");
+    }
+    if (stretched) x = clt_expand(x, shape);
+    for (int d = 0; d < times.n; d++) {
+        if (shape.dims[d] != -1) continue;
+        for (int i = 0; i < times.at[d]; i++) copies[i] = x;
+        if (times.at[d] > 1) x = clt_concat(copies, (int)times.at[d], d);
     }
     out[0] = x;
     c->out_type = clt_onnx_type_of(c, 0);
