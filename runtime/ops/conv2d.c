@@ -43,13 +43,38 @@ static clt_status infer(clt_tensor *node) {
     return convolve(node, &node->inputs[0]->shape, &node->inputs[1]->shape, &node->shape);
 }
 
+/* The fewest pixels that a window has so many places in. */
+static int64_t least_size(int64_t places, int kernel, int stride, int padding, int dilation) {
+    return (places - 1) * stride - 2 * (int64_t)padding + (int64_t)dilation * (kernel - 1) + 1;
+}
+
+void clt_conv2d_least_image(const clt_conv2d_attributes *at, const clt_shape *y, int64_t *height, int64_t *width) {
+    *height = least_size(y->dims[2], at->kernel_h, at->stride_h, at->padding_h, at->dilation_h);
+    *width = least_size(y->dims[3], at->kernel_w, at->stride_w, at->padding_w, at->dilation_w);
+}
+
+/* What is not told of the result: with y, it is the gradient's, or a layer's. */
+static clt_status complete_result(clt_tensor *node) {
+    const clt_conv2d_attributes *at = node->attributes;
+    const clt_shape *y = &node->inputs[1]->shape;
+    int64_t *dims = node->shape.dims;
+    if (dims[0] < 0) dims[0] = y->dims[0];
+    if (node->shape.rank != 4 || dims[2] != 0 || dims[3] != 0) return CLT_OK;
+    clt_conv2d_least_image(at, y, &dims[2], &dims[3]);
+    dims[2] += at->more_h;
+    dims[3] += at->more_w;
+    char text[CLT_PAIR_TEXT];
+    if (dims[2] >= 1 && dims[3] >= 1) return CLT_OK;
+    return clt_fail(CLT_E_SHAPE, "of %s nothing is left by a padding of %d and %d", clt_pair_text(node->inputs[1], node->inputs[0], text), at->padding_h, at->padding_w);
+}
+
 /* The gradient of x or w, given which of x, w and y the op's operands and result are. */
 static clt_status infer_gradient(clt_tensor *node, const clt_shape *x, const clt_shape *w, const clt_shape *y) {
     clt_shape found;
     char text[CLT_PAIR_TEXT];
     CLT_TRY(check_operands(node));
     node->shape = ((const clt_conv2d_attributes *)node->attributes)->result;
-    if (node->shape.dims[0] < 0) node->shape.dims[0] = node->inputs[1]->shape.dims[0];
+    CLT_TRY(complete_result(node));
     node->dtype = CLT_F32;
     if (node->shape.rank == 4) CLT_TRY(convolve(node, x, w, &found));
     if (node->shape.rank == 4 && clt_shape_equal(&found, y)) return CLT_OK;
@@ -83,6 +108,7 @@ static void gradient_of_grad_input(clt_tensor *node, clt_tensor *d, const bool *
     clt_conv2d_attributes at = *(const clt_conv2d_attributes *)node->attributes;
     clt_tensor *weight = node->inputs[0], *dy = node->inputs[1];
     at.result = (clt_shape){0};
+    at.more_h = at.more_w = 0;
     if (wanted[1]) dx[1] = clt_node(NULL, &clt_op_conv2d, &at, (clt_tensor *[]){d, weight}, 2);
     at.result = weight->shape;
     if (wanted[0]) dx[0] = clt_node(NULL, &clt_op_conv2d_grad_weight, &at, (clt_tensor *[]){d, dy}, 2);
@@ -135,6 +161,8 @@ static const clt_attribute schema[] = {
     WINDOW(dilation_h, "d", .usual = 1, .least = 1),
     WINDOW(dilation_w, "d", .usual = 1, .least = 1),
     CLT_ATTRIBUTE(clt_conv2d_attributes, groups, INT, .key = "g", .usual = 1, .least = 1, .most = INFINITY),
+    CLT_ATTRIBUTE(clt_conv2d_attributes, more_h, INT, .least = 0, .most = CLT_MAX_WINDOW),
+    CLT_ATTRIBUTE(clt_conv2d_attributes, more_w, INT, .least = 0, .most = CLT_MAX_WINDOW),
     CLT_ATTRIBUTE(clt_conv2d_attributes, result, RESULT),
     {0},
 };

@@ -6,11 +6,6 @@ static int or_one(int value) {
     return value ? value : 1;
 }
 
-/* Pixels of the result along one dimension. */
-static int64_t result_size(int64_t size, int kernel, const clt_conv_transpose2d_options *o) {
-    return (size - 1) * or_one(o->stride) - 2 * (int64_t)o->padding + (int64_t)or_one(o->dilation) * (kernel - 1) + o->output_padding + 1;
-}
-
 static clt_status check(const clt_tensor *x, const clt_conv_transpose2d_options *o) {
     char text[CLT_SHAPE_TEXT];
     if (x->shape.rank != 4 || x->shape.dims[1] % or_one(o->groups))
@@ -22,22 +17,30 @@ static clt_status check(const clt_tensor *x, const clt_conv_transpose2d_options 
     return CLT_OK;
 }
 
+clt_tensor *clt_conv_transpose2d_by(clt_tensor *x, clt_tensor *weight, clt_conv2d_attributes at) {
+    char text[CLT_PAIR_TEXT];
+    if (!clt_tensor_valid(x) || !clt_tensor_valid(weight)) return clt_tensor_valid(x) ? weight : x;
+    const int64_t *w = weight->shape.dims;
+    if (x->shape.rank != 4 || weight->shape.rank != 4 || w[0] != x->shape.dims[1] || w[2] > CLT_MAX_WINDOW || w[3] > CLT_MAX_WINDOW)
+        return clt_graph_fail(x->graph, clt_fail(CLT_E_SHAPE, "conv_transpose2d: %s: expected a weight [C, out / groups, kernel, kernel]", clt_pair_text(x, weight, text)));
+    at.kernel_h = (int)w[2];
+    at.kernel_w = (int)w[3];
+    int64_t height, width;
+    clt_conv2d_least_image(&at, &x->shape, &height, &width);
+    if (height + at.more_h < 1 || width + at.more_w < 1)
+        return clt_graph_fail(x->graph, clt_fail(CLT_E_SHAPE, "conv_transpose2d: of %s nothing is left by a padding of %d", clt_pair_text(x, weight, text), at.padding_h));
+    at.result = CLT_SHAPE(-1, w[1] * at.groups, 0, 0);
+    return clt_node(NULL, &clt_op_conv2d_grad_input, &at, (clt_tensor *[]){weight, x}, 2);
+}
+
 clt_tensor *clt_conv_transpose2d_op(clt_tensor *x, clt_tensor *weight, clt_tensor *bias, clt_conv_transpose2d_options o) {
     if (!x || !weight || !clt_tensor_valid(x)) return weight ? x : NULL;
     if (!clt_tensor_valid(weight)) return weight;
-    char text[CLT_PAIR_TEXT];
     clt_status status = check(x, &o);
-    const int64_t *w = weight->shape.dims;
-    if (status == CLT_OK && (weight->shape.rank != 4 || w[0] != x->shape.dims[1] || w[2] > CLT_MAX_WINDOW || w[3] > CLT_MAX_WINDOW))
-        status = clt_fail(CLT_E_SHAPE, "%s: expected a weight [C, out / groups, kernel, kernel]", clt_pair_text(x, weight, text));
     if (status < 0) return clt_graph_fail(x->graph, clt_fail_context(status, "conv_transpose2d: "));
-    clt_conv2d_attributes at = {.kernel_h = (int)w[2], .kernel_w = (int)w[3], .stride_h = or_one(o.stride), .stride_w = or_one(o.stride), .padding_h = o.padding,
-                                .padding_w = o.padding, .dilation_h = or_one(o.dilation), .dilation_w = or_one(o.dilation), .groups = or_one(o.groups)};
-    int64_t height = result_size(x->shape.dims[2], at.kernel_h, &o), width = result_size(x->shape.dims[3], at.kernel_w, &o);
-    if (height < 1 || width < 1)
-        return clt_graph_fail(x->graph, clt_fail(CLT_E_SHAPE, "conv_transpose2d: of %s nothing is left by a padding of %d", clt_pair_text(x, weight, text), o.padding));
-    at.result = CLT_SHAPE(-1, w[1] * at.groups, height, width); /* as many images as x has */
-    clt_tensor *y = clt_node(NULL, &clt_op_conv2d_grad_input, &at, (clt_tensor *[]){weight, x}, 2);
+    clt_tensor *y = clt_conv_transpose2d_by(x, weight, (clt_conv2d_attributes){.stride_h = or_one(o.stride), .stride_w = or_one(o.stride), .padding_h = o.padding,
+                                                                               .padding_w = o.padding, .dilation_h = or_one(o.dilation), .dilation_w = or_one(o.dilation),
+                                                                               .groups = or_one(o.groups), .more_h = o.output_padding, .more_w = o.output_padding});
     if (!bias || !clt_tensor_valid(y)) return y;
     return clt_add(y, clt_reshape(bias, CLT_SHAPE(y->shape.dims[1], 1, 1)));
 }

@@ -110,8 +110,16 @@ typedef clt_matmul_options clt_matmul_attributes;
 
 typedef struct clt_conv2d_attributes {
     int kernel_h, kernel_w, stride_h, stride_w, padding_h, padding_w, dilation_h, dilation_w, groups;
-    clt_shape result; /* of the gradients: the shape of x or of the weight */
+    clt_shape result; /* of the gradients: the shape of x or of the weight. Where an image is a layer's result: -1 for as many as y has, and a height and width of 0
+                         for the least ones of such a y, and `more` */
+    int more_h, more_w;
 } clt_conv2d_attributes;
+
+/* The least image, by height and width, that a convolution makes y of. */
+void clt_conv2d_least_image(const clt_conv2d_attributes *attributes, const clt_shape *y, int64_t *height, int64_t *width);
+
+/* conv_transpose2d.c: by kernels, strides and paddings of each dimension; the result's channels are found here. */
+clt_tensor *clt_conv_transpose2d_by(clt_tensor *x, clt_tensor *weight, clt_conv2d_attributes attributes);
 
 /* ---- pool2d.c ---- */
 

@@ -504,6 +504,12 @@ static clt_tensor *larger_scores(clt_tensor *x) {
     return clt_upsample_nearest2d(clt_unsqueeze(scores(x, x), 1), 2);
 }
 
+static clt_tensor *transposed_convolutions(clt_tensor *x) {
+    clt_tensor *image = clt_unsqueeze(clt_transpose(x, 1, 2), 2);
+    image = clt_conv_transpose2d(image, "up", 4, .kernel = 3, .stride = 2, .padding = 1, .output_padding = 1);
+    return clt_conv_transpose2d(clt_conv2d(clt_relu(image), "down", 2, .kernel = 2, .stride = 2), "again", 3, .kernel = 2, .stride = 2);
+}
+
 /* Lengths of which few are like the longest: half of it may be too short. */
 static void strides_are_seen(void **state) {
     (void)state;
@@ -511,7 +517,7 @@ static void strides_are_seen(void **state) {
     static const struct {
         clt_tensor *(*part)(clt_tensor *);
         int64_t least;
-    } cases[] = {{second_places, 7}, {wide_windows, 5}, {windows_of_windows, 7}, {larger_scores, 1}, {larger_halves, 2}};
+    } cases[] = {{second_places, 7}, {wide_windows, 5}, {windows_of_windows, 7}, {larger_scores, 1}, {larger_halves, 2}, {transposed_convolutions, 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int64_t longest = cases[i].least + 1; longest <= LONGEST; longest++)
             for (int64_t length = cases[i].least; length < longest; length++) {

@@ -193,13 +193,14 @@ static clt_status map_conv_transpose(clt_onnx_call *c, clt_tensor **out) {
     CLT_TRY(read_pair(c, "output_padding", dims, 0, 0, more));
     if (pads && pads->n != 2 * (size_t)dims) return clt_fail(CLT_E_FORMAT, "pads has %zu numbers, not %d", pads->n, 2 * dims);
     if (shape && shape->n != (size_t)dims) return clt_fail(CLT_E_UNSUPPORTED, "an output_shape of %zu dimensions", shape->n);
-    if (dims == 2 && (stride[0] != stride[1] || dilation[0] != dilation[1] || weight->shape.dims[2] != weight->shape.dims[3]))
-        return clt_fail(CLT_E_UNSUPPORTED, "kernels, strides or dilations that differ between the dimensions");
-    if (dims == 1 && weight->shape.dims[2] != 1) return clt_fail(CLT_E_UNSUPPORTED, "of one dimension");
     CLT_TRY(clt_onnx_check_numbers(x, 2, x->shape.rank));
     bool same = !strcmp(how, "SAME_UPPER") || !strcmp(how, "SAME_LOWER");
     int64_t before[CLT_MAX_RANK] = {0}, after[CLT_MAX_RANK] = {0}, first[2], last[2];
-    clt_tensor *y = clt_conv_transpose2d_op(x, weight, NULL, (clt_conv_transpose2d_options){.stride = (int)stride[0], .dilation = (int)dilation[0], .groups = (int)groups});
+    bool flat = dims == 1; /* an image of height 1 */
+    if (x->shape.dims[1] % groups) return clt_fail(CLT_E_SHAPE, "%lld groups do not divide the channels", (long long)groups);
+    clt_tensor *y = clt_conv_transpose2d_by(flat ? clt_unsqueeze(x, 2) : x, flat ? clt_unsqueeze(weight, 2) : weight, (clt_conv2d_attributes){.stride_h = flat ? 1 : (int)stride[0], .stride_w = (int)stride[dims - 1], .dilation_h = flat ? 1 : (int)dilation[0],
+                                                                               .dilation_w = (int)dilation[dims - 1], .groups = (int)groups});
+    if (flat) y = clt_squeeze(y, 2);
     if (!clt_tensor_valid(y)) return CLT_OK;
     for (int d = 0; d < dims; d++) {
         int64_t all = y->shape.dims[2 + d] + more[d], wanted = shape ? shape->ints[d] : same ? x->shape.dims[2 + d] * stride[d] : -1;

@@ -44,11 +44,10 @@ static const char *write_conv2d(clt_onnx_writer *w, const clt_tensor *node, cons
 /* As many rows, or columns, more as the images have that a convolution with this stride leaves over. */
 static const char *write_conv_transpose2d(clt_onnx_writer *w, const clt_tensor *node, const char *const *in, const char *y) {
     const clt_conv2d_attributes *at = node->attributes;
-    const int64_t *from = node->inputs[1]->shape.dims, *to = node->shape.dims;
-    int64_t least_h = (from[2] - 1) * at->stride_h - 2 * (int64_t)at->padding_h + (int64_t)at->dilation_h * (at->kernel_h - 1) + 1;
-    int64_t least_w = (from[3] - 1) * at->stride_w - 2 * (int64_t)at->padding_w + (int64_t)at->dilation_w * (at->kernel_w - 1) + 1;
+    int64_t height, width;
+    clt_conv2d_least_image(at, &node->inputs[1]->shape, &height, &width);
     put_convolution(w, at);
-    clt_onnx_put_ints(w, "output_padding", (int64_t[]){to[2] - least_h, to[3] - least_w}, 2);
+    clt_onnx_put_ints(w, "output_padding", (int64_t[]){node->shape.dims[2] - height, node->shape.dims[3] - width}, 2);
     return CLT_ONNX_PUT(w, "ConvTranspose", y, in[1], in[0]);
 }
 
