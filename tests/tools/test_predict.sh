@@ -45,8 +45,8 @@ for name, (_, text) in zip(names, blocks):
 END
 PATH="$folder/bin:$PATH" sh -e readme.sh >"$out" 2>"$err" || fail "the README's lines fail"
 says "of 40 samples"
-grep -qF "(sepal_length, sepal_width, petal_length, petal_width), 3 classes (setosa, versicolor, virginica), 240 training" "$err" ||
-    fail "the first line does not tell what was understood"
+grep -qF "(sepal_length, sepal_width, petal_length, petal_width), 3 classes (setosa, versicolor, virginica)" "$err" ||
+    fail "no line tells what was understood"
 if "$python" -c 'import numpy, PIL' 2>/dev/null; then
     mkdir photos && cd photos || exit 1
     "$python" - <<'END'
@@ -187,7 +187,7 @@ fi
 
 sed 1d table.csv | cut -d, -f2- >plain.csv
 sed 1d labelled.csv | cut -d, -f2- | awk -F, '{print $4 ";" $3 ";" $2 ";" $1}' | gzip >plain-new.csv.gz
-expect 0 "4 features (no header), 3 classes (setosa, versicolor, virginica), 240 training" logistic --data csv:plain.csv --epochs 3 --export plain.safetensors
+expect 0 "4 features (no header), 3 classes (setosa, versicolor, virginica)" logistic --data csv:plain.csv --epochs 3 --export plain.safetensors
 expect 0 "" --predict "csv:plain-new.csv.gz,separator=;" --from plain.safetensors
 [ "$(wc -l <"$out")" -eq 40 ] || fail "not a line for each"
 [ "$(head -n 1 "$out" | tr ';' '\n' | wc -l)" -eq 8 ] || fail "not four columns more"
@@ -323,7 +323,7 @@ END
 expect 1 "is missing: missing=drop leaves such lines out, missing=mean puts the column's mean there" mlp:16 --data csv:people.csv,drop=id,joined
 expect 1 "(id): \"p100\" is one text more than 100: leave the column out with drop=0" mlp:16 --data csv:people.csv,missing=mean
 expect 0 "lines are left out, for they lack a value" mlp:16 --data csv:people.csv,drop=id,joined,missing=drop --epochs 1
-expect 0 "5 features (city=Basel, city=Bern, city=Uri, age, income), 2 classes (no, yes), 240 training" \
+expect 0 "5 features (city=Basel, city=Bern, city=Uri, age, income), 2 classes (no, yes)" \
     mlp:16 --data csv:people.csv,drop=id,joined,missing=mean --epochs 40 --export people.safetensors
 expect 0 "" --test more.csv --from people.safetensors --json
 awk '/test_accuracy/ { exit !($2 >= 0.8) }' "$out" || fail "the accuracy on the other table is low"
