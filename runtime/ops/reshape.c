@@ -103,21 +103,6 @@ static int samples_in_a_row(const clt_tensor *x, clt_shape shape) {
  * number; one that holds at all other sizes that are tried is what may be meant.
  */
 
-/* x in that shape at trial k; false: that is not possible there. Where there is no such x, or another length and these do not count, a shape of rank -1. */
-static bool shape_at(const clt_tensor *x, const clt_shape *shape, bool lengths, int k, clt_shape *result) {
-    int64_t batch, length, known;
-    *result = *shape;
-    if (!clt_graph_trial(x->graph, k, &batch, &length) || x->other[k].rank < 0 || (!lengths && length != x->graph->length)) {
-        result->rank = -1;
-        return true;
-    }
-    for (int i = 0; i < shape->rank; i++) {
-        clt_multiple m;
-        if (clt_dim_multiple(shape->dims[i], &m)) result->dims[i] = clt_multiple_size(m, batch, length);
-    }
-    return complete(&x->other[k], result, &known);
-}
-
 /* Whether dimensions are but split and joined: elements behind any one of the result are whole places of x, or make up whole ones. */
 static bool keeps_order(const clt_shape *x, const clt_shape *result) {
     int64_t behind = 1;
@@ -134,9 +119,26 @@ static bool keeps_order(const clt_shape *x, const clt_shape *result) {
 
 /* What is asked of a reading. */
 typedef struct demand {
-    bool lengths;  /* it holds at other lengths, too */
+    bool lengths;  /* it holds at all other lengths, and not at some alone */
     bool in_order; /* and keeps order */
 } demand;
+
+/* x in that shape at trial k, as is demanded; false: that is not possible there. Where there is no such x, or it need not be possible, a shape of rank -1. */
+static bool shape_at(const clt_tensor *x, const clt_shape *shape, demand of, int k, clt_shape *result) {
+    int64_t batch, length, known;
+    *result = *shape;
+    if (!clt_graph_trial(x->graph, k, &batch, &length) || x->other[k].rank < 0) {
+        result->rank = -1;
+        return true;
+    }
+    for (int i = 0; i < shape->rank; i++) {
+        clt_multiple m;
+        if (clt_dim_multiple(shape->dims[i], &m)) result->dims[i] = clt_multiple_size(m, batch, length);
+    }
+    if (complete(&x->other[k], result, &known) && (!of.in_order || keeps_order(&x->other[k], result))) return true;
+    result->rank = -1;
+    return !of.lengths && length != x->graph->length;
+}
 
 /* Whether the reading holds, and how likely it is: by how many dimensions, from the front and from the end, are x's own. */
 static bool holds(const clt_tensor *x, const clt_shape *shape, demand of, int *likely) {
@@ -144,9 +146,8 @@ static bool holds(const clt_tensor *x, const clt_shape *shape, demand of, int *l
     for (int k = 0; k < CLT_TRIALS; k++) {
         clt_shape there;
         const clt_shape *own = &x->other[k];
-        if (!shape_at(x, shape, of.lengths, k, &there)) return false;
+        if (!shape_at(x, shape, of, k, &there)) return false;
         if (there.rank < 0) continue;
-        if (of.in_order && !keeps_order(own, &there)) return false;
         for (int i = 0; i < front; i++)
             if (there.dims[i] != own->dims[i]) front = i;
         for (int i = 0; i < back; i++)

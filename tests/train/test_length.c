@@ -504,6 +504,25 @@ static clt_tensor *larger_scores(clt_tensor *x) {
     return clt_upsample_nearest2d(clt_unsqueeze(scores(x, x), 1), 2);
 }
 
+/* Windows of four places whose width is the longest length by chance: where four divide another length, only a width keeps the order. */
+static clt_tensor *windows_as_wide_as_long(clt_tensor *x) {
+    clt_tensor *windows = clt_reshape(clt_linear(x, "wide", LONGEST), CLT_SHAPE(-1, 4, LONGEST));
+    return clt_reshape(clt_softmax(windows, 1), CLT_SHAPE(CLT_BATCH, -1));
+}
+
+static void widths_are_not_lengths(void **state) {
+    (void)state;
+    static float a[SAMPLES * LONGEST * LONGEST], b[SAMPLES * LONGEST * LONGEST];
+    for (int64_t samples = 1; samples <= SAMPLES; samples++)
+        for (int64_t length = 4; length < LONGEST; length += 4) {
+            size_t count = (size_t)(samples * length * LONGEST);
+            predict_rows(windows_as_wide_as_long, LONGEST, samples, length, a, count);
+            predict_rows(windows_as_wide_as_long, length, samples, length, b, count);
+            for (size_t i = 0; i < count; i++)
+                if (!(fabsf(a[i] - b[i]) < 1e-6f)) fail_msg("%d samples of length %d", (int)samples, (int)length);
+        }
+}
+
 static clt_tensor *transposed_convolutions(clt_tensor *x) {
     clt_tensor *image = clt_unsqueeze(clt_transpose(x, 1, 2), 2);
     image = clt_conv_transpose2d(image, "up", 4, .kernel = 3, .stride = 2, .padding = 1, .output_padding = 1);
@@ -635,6 +654,7 @@ int main(void) {
         cmocka_unit_test(weights_are_reshaped_before_inputs),
         cmocka_unit_test(computed_indices_are_not_the_inputs),
         cmocka_unit_test(strides_are_seen),
+        cmocka_unit_test(widths_are_not_lengths),
         cmocka_unit_test(numbers_do_not_mean_something_else_at_another_length),
     };
     return cmocka_run_group_tests_name("length", tests, open_device, close_device);
