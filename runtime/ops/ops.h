@@ -211,6 +211,7 @@ clt_shape clt_reshape_places(const clt_tensor *x);
  * of an LSTM, `c` (else NULL): the first states [N, hidden], NULL for zeros; they become the last ones. */
 typedef struct clt_recurrent_weights {
     int gates;        /* 4: LSTM; 3: GRU; 1: h' = tanh(W x + b + U h + d), Elman 1990 */
+    bool relu;        /* with 1 gate: in the place of tanh */
     bool reset_first; /* of a GRU: the reset gate is applied before the product, as in Cho et al. 2014, and not behind it */
     clt_tensor *weight_ih, *weight_hh, *bias_ih, *bias_hh;
 } clt_recurrent_weights;

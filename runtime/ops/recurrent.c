@@ -15,6 +15,7 @@ enum { LONGEST = 1 << 16 };
 /* One layer in one direction. */
 typedef struct cell {
     int gates; /* 4: LSTM; 3: GRU; 1: tanh alone */
+    bool relu; /* in the place of tanh alone */
     bool reset_first; /* GRU as first published: n' = tanh(n + U_n (r' h) + d_n) */
     int64_t hidden;
     clt_tensor *weight_hh, *bias_hh;
@@ -58,8 +59,9 @@ static void step_gru(cell *l, clt_tensor *x) {
     l->h = clt_add(fresh, clt_mul(update, kept));
 }
 
-static void step_tanh(cell *l, clt_tensor *x) {
-    l->h = clt_tanh(plus(x, recurrent_part(l)));
+static void step_plain(cell *l, clt_tensor *x) {
+    clt_tensor *sum = plus(x, recurrent_part(l));
+    l->h = l->relu ? clt_relu(sum) : clt_tanh(sum);
 }
 
 /* NAME.weight_ih_l0_reverse and the like. */
@@ -104,7 +106,7 @@ static clt_tensor *unroll(cell *l, clt_tensor *all, bool reverse) {
     for (int64_t i = 0; i < length; i++) {
         int64_t t = reverse ? length - 1 - i : i;
         clt_tensor *own = clt_reshape(clt_slice(all, 1, t, t + 1, 1), CLT_SHAPE(0, l->gates * l->hidden));
-        (l->gates == 4 ? step_lstm : l->gates == 3 ? step_gru : step_tanh)(l, own);
+        (l->gates == 4 ? step_lstm : l->gates == 3 ? step_gru : step_plain)(l, own);
         if (l->buffer && i == length - 1) keep(l, all->shape.dims[0]);
         states[t] = clt_reshape(l->h, CLT_SHAPE(0, 1, l->hidden));
     }
@@ -136,7 +138,7 @@ clt_tensor *clt_recurrent_op(clt_tensor *x, const clt_recurrent_weights *w, bool
     if (!clt_tensor_valid(all)) return all;
     if (x->shape.rank != 3 || clt_tensor_extent(x).dims[1] != x->shape.dims[1] || x->shape.dims[1] > LONGEST)
         return clt_graph_fail(x->graph, clt_fail(CLT_E_SHAPE, "a recurrent layer is unrolled over T of [N, T, D], which must be one size, %d at most", LONGEST));
-    cell l = {.gates = w->gates, .reset_first = w->reset_first, .hidden = w->weight_hh->shape.dims[w->weight_hh->shape.rank - 1], .weight_hh = w->weight_hh, .bias_hh = w->bias_hh,
+    cell l = {.gates = w->gates, .relu = w->relu, .reset_first = w->reset_first, .hidden = w->weight_hh->shape.dims[w->weight_hh->shape.rank - 1], .weight_hh = w->weight_hh, .bias_hh = w->bias_hh,
               .h = *h, .c = c ? *c : NULL};
     clt_tensor *y = unroll(&l, all, reverse);
     *h = l.h;

@@ -105,13 +105,15 @@ static clt_tensor *gates_of(clt_tensor *w, int direction, const int *order, int 
     return gates == 1 ? parts[0] : clt_concat(parts, gates, 0);
 }
 
-static clt_status check_recurrent(const clt_onnx_call *c, int gates) {
+/* *relu: of an RNN, in the place of tanh. */
+static clt_status check_recurrent(const clt_onnx_call *c, int gates, bool *relu) {
     static const char *const unknown[] = {"activation_alpha", "activation_beta", "clip"}, *const usual[] = {"Sigmoid", "Tanh", "Tanh"};
     const clt_onnx_attribute *a = clt_onnx_attribute_of(c->node, "activations", CLT_ONNX_A_STRINGS);
+    *relu = gates == 1 && a && a->n > 0 && !strcmp(a->strings[0], "Relu");
     for (size_t i = 0; i < CLT_COUNT_OF(unknown); i++)
         if (clt_onnx_attribute_of(c->node, unknown[i], 0)) return clt_fail(CLT_E_UNSUPPORTED, "the attribute %s", unknown[i]);
     for (size_t i = 0; a && i < a->n; i++)
-        if (strcmp(a->strings[i], gates == 1 ? "Tanh" : usual[i % (gates == 4 ? 3 : 2)])) return clt_fail(CLT_E_UNSUPPORTED, "the activation %.40s", a->strings[i]);
+        if (strcmp(a->strings[i], *relu ? "Relu" : gates == 1 ? "Tanh" : usual[i % (gates == 4 ? 3 : 2)])) return clt_fail(CLT_E_UNSUPPORTED, "the activation %.40s", a->strings[i]);
     if (clt_onnx_int(c, "input_forget", 0)) return clt_fail(CLT_E_UNSUPPORTED, "input_forget");
     if (clt_onnx_has(c, 4)) return clt_fail(CLT_E_UNSUPPORTED, "sequences of different lengths");
     return gates == 4 && clt_onnx_has(c, 7) ? clt_fail(CLT_E_UNSUPPORTED, "peepholes") : CLT_OK;
@@ -134,7 +136,8 @@ static clt_status map_recurrent(clt_onnx_call *c, clt_tensor **out) {
     int gates = lstm ? 4 : gru ? 3 : 1, directions = strcmp(way, "bidirectional") ? 1 : 2, axis = batch_first;
     const int *order = lstm ? order_lstm : gru ? order_gru : order_rnn;
     clt_tensor *x, *w, *r, *b = NULL, *ys[2], *hs[2], *cs[2];
-    CLT_TRY(check_recurrent(c, gates));
+    bool relu;
+    CLT_TRY(check_recurrent(c, gates, &relu));
     CLT_TRY(clt_onnx_float(c, 0, &x));
     CLT_TRY(clt_onnx_float(c, 1, &w));
     CLT_TRY(clt_onnx_float(c, 2, &r));
@@ -144,7 +147,7 @@ static clt_status map_recurrent(clt_onnx_call *c, clt_tensor **out) {
         return clt_fail(CLT_E_SHAPE, "its weights do not fit");
     if (!batch_first) x = clt_transpose(x, 0, 1);
     for (int d = 0; d < directions; d++) {
-        clt_recurrent_weights weights = {.gates = gates, .reset_first = gru && !clt_onnx_int(c, "linear_before_reset", 0), .weight_ih = gates_of(w, d, order, gates, 0),
+        clt_recurrent_weights weights = {.gates = gates, .relu = relu, .reset_first = gru && !clt_onnx_int(c, "linear_before_reset", 0), .weight_ih = gates_of(w, d, order, gates, 0),
                                          .weight_hh = gates_of(r, d, order, gates, 0)};
         if (b) weights.bias_ih = gates_of(b, d, order, gates, 0), weights.bias_hh = gates_of(b, d, order, gates, 1);
         cs[d] = NULL;

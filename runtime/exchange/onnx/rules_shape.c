@@ -320,6 +320,33 @@ static clt_status pad_by_places(clt_onnx_call *c, clt_tensor *x, const char *mod
     return CLT_OK;
 }
 
+/* Integers, as labels are: what is added is joined to them. */
+static clt_status pad_integers(clt_onnx_call *c, clt_tensor *x, const int64_t *before, const int64_t *after, clt_tensor **out) {
+    const clt_literal *value;
+    clt_literal *one;
+    clt_tensor *filler;
+    CLT_TRY(clt_onnx_known(c, 2, &value));
+    if (value && (value->elements != 1 || value->type == CLT_ONNX_FLOAT)) return clt_fail(CLT_E_FORMAT, "a value that is not one integer");
+    CLT_TRY(clt_literal_integers(&c->onnx->build, &(int64_t){value ? value->integers[0] : 0}, 1, &one));
+    one->shape.rank = x->shape.rank;
+    for (int d = 0; d < x->shape.rank; d++) one->shape.dims[d] = 1;
+    CLT_TRY(clt_onnx_constant(c, one, &filler));
+    for (int d = 0; d < x->shape.rank && clt_tensor_valid(x); d++) {
+        clt_shape extent = clt_tensor_extent(x);
+        clt_tensor *parts[3];
+        int n = 0;
+        for (int other = 0; other < extent.rank; other++)
+            if (other != d && extent.dims[other] == -1) return clt_fail(CLT_E_UNSUPPORTED, "a size that follows the batch in a way that is not known");
+        if (before[d]) extent.dims[d] = before[d], parts[n++] = clt_expand(filler, extent);
+        parts[n++] = x;
+        if (after[d]) extent.dims[d] = after[d], parts[n++] = clt_expand(filler, extent);
+        if (n > 1) x = clt_concat(parts, n, d);
+    }
+    *out = x;
+    c->out_type = clt_onnx_type_of(c, 0);
+    return CLT_OK;
+}
+
 static clt_status map_pad(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *x;
     const char *mode = clt_onnx_text(c, "mode", "constant");
@@ -329,9 +356,10 @@ static clt_status map_pad(clt_onnx_call *c, clt_tensor **out) {
     int axes[CLT_MAX_RANK], n;
     int64_t before[CLT_MAX_RANK] = {0}, after[CLT_MAX_RANK] = {0};
     float value = clt_onnx_float_attribute(c, "value", 0);
-    CLT_TRY(clt_onnx_float(c, 0, &x));
+    bool integers = clt_onnx_type_of(c, 0) == CLT_ONNX_INT64 || clt_onnx_type_of(c, 0) == CLT_ONNX_INT32, constant = !strcmp(mode, "constant");
+    CLT_TRY(integers && constant ? clt_onnx_integers(c, 0, &x) : clt_onnx_float(c, 0, &x));
     if (!a) CLT_TRY(clt_onnx_known(c, 1, &known));
-    CLT_TRY(clt_onnx_known_float(c, 2, value, &value));
+    if (!integers) CLT_TRY(clt_onnx_known_float(c, 2, value, &value));
     CLT_TRY(clt_onnx_axes(c, "axes", 3, x->shape.rank, axes, &n));
     int64_t count = a ? (int64_t)a->n : known ? known->elements : 0;
     if (n < 0)
@@ -345,7 +373,8 @@ static clt_status map_pad(clt_onnx_call *c, clt_tensor **out) {
         before[axes[i]] = CLT_MAX(first, 0);
         after[axes[i]] = CLT_MAX(last, 0);
     }
-    if (strcmp(mode, "constant")) return pad_by_places(c, x, mode, before, after, out);
+    if (!constant) return pad_by_places(c, x, mode, before, after, out);
+    if (integers) return pad_integers(c, x, before, after, out);
     out[0] = clt_pad(x, before, after, value);
     return CLT_OK;
 }
