@@ -557,6 +557,46 @@ static void places_are_computed_in_float(void **state) {
     }
 }
 
+/* Labels are moved by one place, and what comes in is ignored, as language models of PyTorch do. */
+static void integers_are_padded(void **state) {
+    (void)state;
+    static const int32_t ids[2 * IN] = {4, 5, 6, 7, 8, 9};
+    float values[2 * (IN + 3)];
+    network n = {0};
+    add_info(&n, 11, "ids", CLT_ONNX_INT64, CLT_SHAPE(-1, IN));
+    add_list(&n, "pads", (int64_t[]){0, 1, 0, 2}, 4), add_list(&n, "ignored", (int64_t[]){-100}, 1);
+    NODE(&n, "Pad", "more", "ids", "pads", "ignored");
+    add_node(&n, "Cast", (const char *const[]){"more", NULL}, "y", "to", CLT_ONNX_FLOAT);
+    add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN + 3));
+    clt_batch batch = {.samples = 2, .n_fields = 1, .fields = {{CLT_I32, CLT_SHAPE(2, IN), ids}}};
+    predict_file(&n, &(clt_onnx_options){.batch = 3}, &batch, values, 2 * (IN + 3));
+    for (int i = 0; i < 2 * (IN + 3); i++) {
+        int at = i % (IN + 3);
+        assert_true(values[i] == (at >= 1 && at <= IN ? (float)ids[i / (IN + 3) * IN + at - 1] : -100));
+    }
+}
+
+/* h' = relu(2 x + h), over [T, N, 1]. */
+static void plain_cells_may_be_rectified(void **state) {
+    (void)state;
+    static const float series[3] = {1, -4, 3}, wanted[3] = {2, 0, 6};
+    float values[3];
+    network n = {0};
+    message m = {.length = 0}, a = {.length = 0};
+    add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(-1, 3, 1));
+    add_weight(&n, "w", CLT_SHAPE(1, 1, 1), (float[]){2}), add_weight(&n, "r", CLT_SHAPE(1, 1, 1), (float[]){1});
+    put_text(&m, 1, "x"), put_text(&m, 1, "w"), put_text(&m, 1, "r"), put_text(&m, 2, "h"), put_text(&m, 4, "RNN");
+    put_text(&a, 1, "activations"), put_text(&a, 9, "Relu"), put_number(&a, 20, CLT_ONNX_A_STRINGS), put_message(&m, 5, &a);
+    a.length = 0;
+    put_text(&a, 1, "layout"), put_number(&a, 3, 1), put_number(&a, 20, CLT_ONNX_A_INT), put_message(&m, 5, &a);
+    a.length = 0;
+    put_text(&a, 1, "hidden_size"), put_number(&a, 3, 1), put_number(&a, 20, CLT_ONNX_A_INT), put_message(&m, 5, &a);
+    put_message(&n.graph, 1, &m);
+    add_info(&n, 12, "h", CLT_ONNX_FLOAT, CLT_SHAPE(-1, 3, 1, 1));
+    predict_file(&n, &(clt_onnx_options){.batch = 1}, &(clt_batch){.samples = 1, .n_fields = 1, .fields = {{CLT_F32, CLT_SHAPE(1, 3, 1), series}}}, values, 3);
+    for (int i = 0; i < 3; i++) assert_true(values[i] == wanted[i]);
+}
+
 /* ---- attention, as exporters write it ---- */
 
 enum { HEADS = 2, QUERIES = 5, KEYS = 7, MOST_WIDTH = 32 };
@@ -1299,7 +1339,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trains_as_in_c),      cmocka_unit_test(is_built_again), cmocka_unit_test(numbers_are_not_the_batch), cmocka_unit_test(a_table_is_not_cut_to_the_batch),
         cmocka_unit_test(constants_follow_the_batch), cmocka_unit_test(constants_repeat), cmocka_unit_test(weights_are_not_turned), cmocka_unit_test(integers_are_counted), cmocka_unit_test(places_are_selected), cmocka_unit_test(sizes_are_numbers), cmocka_unit_test(norms_train_as_the_file_says), cmocka_unit_test(lengths_follow), cmocka_unit_test(bounds_mean_the_same_at_every_batch), cmocka_unit_test(kinks_are_seen),
-        cmocka_unit_test(large_constants_are_the_devices), cmocka_unit_test(computed_indices_count_from_the_end), cmocka_unit_test(what_pytorch_trains_is_trained), cmocka_unit_test(infinities_stay_where_they_are), cmocka_unit_test(products_become_attention), cmocka_unit_test(corners_are_their_producers), cmocka_unit_test(places_are_computed_in_float), cmocka_unit_test(is_saved), cmocka_unit_test(external_data_are_saved), cmocka_unit_test(names_are_checked),
+        cmocka_unit_test(large_constants_are_the_devices), cmocka_unit_test(computed_indices_count_from_the_end), cmocka_unit_test(what_pytorch_trains_is_trained), cmocka_unit_test(infinities_stay_where_they_are), cmocka_unit_test(products_become_attention), cmocka_unit_test(corners_are_their_producers), cmocka_unit_test(places_are_computed_in_float), cmocka_unit_test(integers_are_padded), cmocka_unit_test(plain_cells_may_be_rectified), cmocka_unit_test(is_saved), cmocka_unit_test(external_data_are_saved), cmocka_unit_test(names_are_checked),
         cmocka_unit_test(types_alone_are_known), cmocka_unit_test(dropout_in_place_is_dropout), cmocka_unit_test(attributes_have_types), cmocka_unit_test(lengths_that_must_be_numbers_are_named),
         cmocka_unit_test(problems_are_told_together), cmocka_unit_test(options_are_checked), cmocka_unit_test(shapes_are_checked),
         cmocka_unit_test(survives_failing_memory),    cmocka_unit_test(refuses_nothing),
