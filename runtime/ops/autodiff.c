@@ -13,7 +13,7 @@
 static void mark_dependents(const clt_graph *graph, size_t n_nodes, bool *needed) {
     for (size_t i = 0; i < n_nodes; i++)
         for (int k = 0; !needed[i] && k < graph->nodes[i]->n_inputs; k++)
-            needed[i] = needed[graph->nodes[i]->inputs[k]->index];
+            needed[i] = clt_dtype_is_float(graph->nodes[i]->dtype) && needed[graph->nodes[i]->inputs[k]->index]; /* whole numbers change nowhere, or jump */
 }
 
 /* What the walk knows: by node, its gradient so far, and the slices of it whose gradients wait. */
