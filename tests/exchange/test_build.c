@@ -1211,6 +1211,49 @@ static network dropout_in_place(bool whole, const char *op, float by) {
     return n;
 }
 
+/* x w / 0.75 times floor(0.75 + u), of a u for each sample: all of a sample, or nothing. */
+static void paths_are_dropped(void **state) {
+    (void)state;
+    network n = {0};
+    clt_onnx *onnx;
+    clt_graph *graph;
+    clt_trainer *t;
+    float values[BATCH * IN], whole = 0;
+    int times[2] = {0};
+    add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
+    add_weight(&n, "w", CLT_SHAPE(IN), (float[]){1, 1, 1});
+    add_weight(&n, "chance", CLT_SHAPE(1), (float[]){0.75f});
+    add_list(&n, "axis", (int64_t[]){1}, 1);
+    NODE(&n, "ReduceSum", "sums", "x", "axis");
+    NODE(&n, "RandomUniformLike", "u", "sums");
+    NODE(&n, "Add", "more", "chance", "u");
+    NODE(&n, "Floor", "kept", "more");
+    NODE(&n, "Mul", "path", "x", "w");
+    NODE(&n, "Div", "larger", "path", "chance");
+    NODE(&n, "Mul", "y", "larger", "kept");
+    add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
+    assert_ok(clt_onnx_open(&onnx, write_network(&n)));
+    assert_ok(clt_graph_create(&graph));
+    assert_ok(clt_onnx_build(onnx, graph, &(clt_onnx_options){.batch = 1}));
+    predict(graph, clt_onnx_output(onnx, NULL), BATCH, values, BATCH * IN); /* all are there */
+    for (int i = 0; i < BATCH * IN; i++) assert_true(fabsf(values[i] - x[i]) <= 1e-6f * fabsf(x[i]));
+    for (int i = 0; i < IN; i++) whole += x[i] * x[i] / (0.75f * 0.75f) / IN;
+    clt_tensor *target = clt_input(graph, "target", CLT_F32, CLT_SHAPE(1, IN));
+    assert_ok(clt_trainer_create(&t, device, clt_mse_loss(clt_onnx_output(onnx, NULL), target), &(clt_train_options){.optimizer = CLT_SGD, .lr = CLT_ZERO}));
+    for (int i = 0; i < 200; i++) {
+        clt_batch batch = {.samples = 1, .n_fields = 2, .fields = {{CLT_F32, CLT_SHAPE(1, IN), x}, {CLT_F32, CLT_SHAPE(1, IN), (float[IN]){0}}}};
+        clt_metrics m;
+        assert_ok(clt_trainer_step(t, &batch));
+        assert_ok(clt_trainer_train_metrics(t, &m, true));
+        assert_true(m.loss == 0 || fabs(m.loss - (double)whole) < 1e-4 * (double)whole);
+        times[m.loss > 0]++;
+    }
+    assert_true(times[0] > 25 && times[0] < 75); /* 50 of 200, with a deviation of 6 */
+    clt_trainer_destroy(t);
+    clt_graph_destroy(graph);
+    clt_onnx_close(onnx);
+}
+
 static void dropout_in_place_is_dropout(void **state) {
     (void)state;
     for (int whole = 0; whole < 2; whole++) {
@@ -1236,9 +1279,7 @@ static void dropout_in_place_is_dropout(void **state) {
         clt_graph_destroy(graph);
         clt_onnx_close(onnx);
     }
-    network n = dropout_in_place(true, "Less", 0.5f);
-    assert_build_fails(&n, NULL, CLT_E_UNSUPPORTED, "Mul \"once\": random values that are not those of dropout");
-    n = dropout_in_place(true, "Greater", 0.75f);
+    network n = dropout_in_place(true, "Greater", 0.75f);
     assert_build_fails(&n, NULL, CLT_E_UNSUPPORTED, "Greater \"drawn\": it reads random values, of which only dropout is known");
 }
 
@@ -1340,7 +1381,7 @@ int main(void) {
         cmocka_unit_test(trains_as_in_c),      cmocka_unit_test(is_built_again), cmocka_unit_test(numbers_are_not_the_batch), cmocka_unit_test(a_table_is_not_cut_to_the_batch),
         cmocka_unit_test(constants_follow_the_batch), cmocka_unit_test(constants_repeat), cmocka_unit_test(weights_are_not_turned), cmocka_unit_test(integers_are_counted), cmocka_unit_test(places_are_selected), cmocka_unit_test(sizes_are_numbers), cmocka_unit_test(norms_train_as_the_file_says), cmocka_unit_test(lengths_follow), cmocka_unit_test(bounds_mean_the_same_at_every_batch), cmocka_unit_test(kinks_are_seen),
         cmocka_unit_test(large_constants_are_the_devices), cmocka_unit_test(computed_indices_count_from_the_end), cmocka_unit_test(what_pytorch_trains_is_trained), cmocka_unit_test(infinities_stay_where_they_are), cmocka_unit_test(products_become_attention), cmocka_unit_test(corners_are_their_producers), cmocka_unit_test(places_are_computed_in_float), cmocka_unit_test(integers_are_padded), cmocka_unit_test(plain_cells_may_be_rectified), cmocka_unit_test(is_saved), cmocka_unit_test(external_data_are_saved), cmocka_unit_test(names_are_checked),
-        cmocka_unit_test(types_alone_are_known), cmocka_unit_test(dropout_in_place_is_dropout), cmocka_unit_test(attributes_have_types), cmocka_unit_test(lengths_that_must_be_numbers_are_named),
+        cmocka_unit_test(types_alone_are_known), cmocka_unit_test(dropout_in_place_is_dropout), cmocka_unit_test(paths_are_dropped), cmocka_unit_test(attributes_have_types), cmocka_unit_test(lengths_that_must_be_numbers_are_named),
         cmocka_unit_test(problems_are_told_together), cmocka_unit_test(options_are_checked), cmocka_unit_test(shapes_are_checked),
         cmocka_unit_test(survives_failing_memory),    cmocka_unit_test(refuses_nothing),
     };
