@@ -31,6 +31,13 @@ static clt_status batch_of(const clt_onnx *o, const clt_onnx_options *options, b
     b->symbol = options->batch_symbol ? options->batch_symbol : size < 0 ? first->dims[0].symbol : "";
     b->size = options->batch ? options->batch : size > 0 && !options->batch_symbol ? size : 1;
     b->is_number = size > 0 && !options->batch_symbol;
+    const char *other = NULL; /* sequences may come first, and the batch behind them */
+    for (size_t d = 1; d < first->rank && !other; d++)
+        if (first->dims[d].size < 0 && *first->dims[d].symbol) other = first->dims[d].symbol;
+    char symbol[CLT_SHOWN_TEXT];
+    if (b->is_number && b->size != size && other)
+        return clt_fail(CLT_E_INVALID, "the file was made for %lld places in dimension 0, not for %lld samples: where dimension \"%s\" is the batch, tell it by batch_symbol", (long long)size,
+                        (long long)b->size, clt_show(other, symbol));
     if (b->is_number && b->size != size)
         return clt_fail(CLT_E_INVALID, "the file was made for %lld samples, not for %lld: export it with a dynamic batch", (long long)size, (long long)b->size);
     return b->size > 0 ? CLT_OK : clt_fail(CLT_E_INVALID, "a batch of %lld", (long long)b->size);
