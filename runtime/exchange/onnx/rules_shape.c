@@ -327,7 +327,8 @@ static clt_status pad_integers(clt_onnx_call *c, clt_tensor *x, const int64_t *b
     clt_tensor *filler;
     CLT_TRY(clt_onnx_known(c, 2, &value));
     if (value && (value->elements != 1 || value->type == CLT_ONNX_FLOAT)) return clt_fail(CLT_E_FORMAT, "a value that is not one integer");
-    CLT_TRY(clt_literal_integers(&c->onnx->build, &(int64_t){value ? value->integers[0] : 0}, 1, &one));
+    const int64_t number = value ? value->integers[0] : 0;
+    CLT_TRY(clt_literal_integers(&c->onnx->build, &number, 1, &one));
     one->shape.rank = x->shape.rank;
     for (int d = 0; d < x->shape.rank; d++) one->shape.dims[d] = 1;
     CLT_TRY(clt_onnx_constant(c, one, &filler));
