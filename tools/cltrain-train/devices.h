@@ -12,7 +12,6 @@
  * if there are none. */
 int devices_print(bool json);
 
-
 /* Opens one, with a limit on how long a kernel may take, unless the environment has one: a kernel that never ends would hold the run, and all
  * other ranks, for ever. Returns 0, or EXIT_FAILED after saying why. */
 int device_open(clt_device **device, const char *selector);

@@ -208,13 +208,12 @@ void recipe_print(FILE *file) {
     fprintf(file, "Defaults, unless --optimizer is given:\n");
     for (int i = 0; i < MODEL_COUNT; i++) {
         const recipe *r = recipe_of_model((model_id)i);
-        char momentum[48] = "", decay[48] = "", most[32] = "", row[256];
+        char momentum[48] = "", decay[48] = "", most[32] = "";
         if (r->momentum > 0) snprintf(momentum, sizeof momentum, ", %smomentum %g", r->nesterov ? "Nesterov " : "", r->momentum);
         if (r->weight_decay > 0) snprintf(decay, sizeof decay, ", weight decay %g", r->weight_decay);
         if (r->batch_most > r->batch_least) snprintf(most, sizeof most, " to %lld", (long long)r->batch_most);
-        snprintf(row, sizeof row, "  %-13s %s, lr %g%s%s%s%s, batch %lld%s\n", model_name((model_id)i), optimizer_names[r->optimizer], r->lr, momentum, decay,
+        help_print(file, "  %-13s %s, lr %g%s%s%s%s, batch %lld%s\n", model_name((model_id)i), optimizer_names[r->optimizer], r->lr, momentum, decay,
                  r->schedule ? ", " : "", r->schedule ? schedule_names[r->schedule] : "", (long long)r->batch_least, most);
-        help_print(file, "%s", row);
     }
     fprintf(file, "Batches are larger where there is more data.\n");
 }

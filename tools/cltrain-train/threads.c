@@ -26,7 +26,6 @@ typedef struct rank_threads {
     char *names; /* of the devices, cut at the commas */
     int n;
     rank_thread each[MOST_DEVICES];
-    clt_comm *comms[MOST_DEVICES];
 } rank_threads;
 
 static void *run(void *argument) {
@@ -72,7 +71,6 @@ static void start(rank_threads *all) {
     pthread_sigmask(SIG_SETMASK, &signals, &before);
     for (int i = 0; i < all->n; i++) {
         rank_thread *t = &all->each[i];
-        t->comm = all->comms[i];
         int error = pthread_create(&t->thread, NULL, run, t);
         t->started = !error;
         if (error) t->code = run_error("a thread for device %s could not be started: %s", t->given.device, strerror(error));
@@ -91,8 +89,10 @@ static int await(rank_threads *all) {
 }
 
 static int train_on_all(rank_threads *all) {
-    clt_status status = clt_comm_create_local(all->comms, all->n, 0);
+    clt_comm *comms[MOST_DEVICES];
+    clt_status status = clt_comm_create_local(comms, all->n, 0);
     if (status < 0) return library_error(status, "--devices");
+    for (int i = 0; i < all->n; i++) all->each[i].comm = comms[i];
     start(all);
     return await(all);
 }

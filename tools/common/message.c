@@ -40,20 +40,6 @@ void message_through(void (*write)(const char *)) {
     atomic_store(&elsewhere, write);
 }
 
-/* Cleaned, for what a driver, a file or another rank said may be in it. */
-static void make_text(char text[TEXT_BYTES], const char *format, va_list arguments) {
-    vsnprintf(text, TEXT_BYTES, format, arguments);
-    text_clean(text, "\n\t");
-}
-
-/* `kind` NULL: a plain line; else the program's name and the kind go before it. */
-static void print_format(const char *kind, const char *format, va_list arguments) {
-    char text[TEXT_BYTES], prefix[64] = "";
-    if (kind) snprintf(prefix, sizeof prefix, "%s: %s", program_name, kind);
-    make_text(text, format, arguments);
-    print_line(prefix, text);
-}
-
 /* Whether another thread has printed that error. */
 static bool was_printed(const char *text) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -66,12 +52,14 @@ static bool was_printed(const char *text) {
     return same;
 }
 
-/* Whether it was printed now. */
-static bool print_error(const char *format, va_list arguments) {
-    char text[TEXT_BYTES], prefix[64];
-    snprintf(prefix, sizeof prefix, "%s: ", program_name);
-    make_text(text, format, arguments);
-    if (was_printed(text)) return false;
+/* `kind` NULL: a plain line; else the program's name and the kind go before it, "" for an error. False: it is an error that was printed before. */
+static bool print_format(const char *kind, const char *format, va_list arguments) {
+    char text[TEXT_BYTES], prefix[64] = "";
+    if (kind) snprintf(prefix, sizeof prefix, "%s: %s", program_name, kind);
+    vsnprintf(text, sizeof text, format, arguments);
+    text_clean(text, "\n\t"); /* what a driver, a file or another rank said may be in it */
+    bool is_error = kind && !kind[0];
+    if (is_error && was_printed(text)) return false;
     print_line(prefix, text);
     return true;
 }
@@ -83,7 +71,7 @@ void message_command(const char *name) {
 int (usage_error)(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    bool printed = print_error(format, arguments);
+    bool printed = print_format("", format, arguments);
     va_end(arguments);
     char hint[128];
     snprintf(hint, sizeof hint, "Try '%s%s%s --help'.", program_name, command ? " " : "", command ? command : "");
@@ -94,7 +82,7 @@ int (usage_error)(const char *format, ...) {
 int (run_error)(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    print_error(format, arguments);
+    print_format("", format, arguments);
     va_end(arguments);
     return EXIT_FAILED;
 }

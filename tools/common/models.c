@@ -139,11 +139,7 @@ bool model_parse(model_spec *spec, const char *text, char *problem, size_t probl
 }
 
 void model_print(FILE *file) {
-    for (int i = 0; i < MODEL_COUNT; i++) {
-        char row[512];
-        snprintf(row, sizeof row, "  %-13s %s\n", rows[i].form, rows[i].help);
-        help_print(file, "%s", row);
-    }
+    for (int i = 0; i < MODEL_COUNT; i++) help_print(file, "  %-13s %s\n", rows[i].form, rows[i].help);
 }
 
 /* [N, ...] -> [N, features] */

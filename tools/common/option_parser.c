@@ -11,7 +11,6 @@
 #include "tools/common/message.h"
 #include "tools/common/numbers.h"
 
-
 /* What a row's value must be, in words. */
 static void describe_value(const option_row *row, char *text, size_t bytes) {
     size_t used = 0;
