@@ -198,9 +198,9 @@ static clt_status map_conv_transpose(clt_onnx_call *c, clt_tensor **out) {
     int64_t before[CLT_MAX_RANK] = {0}, after[CLT_MAX_RANK] = {0}, first[2], last[2];
     bool flat = dims == 1; /* an image of height 1 */
     if (x->shape.dims[1] % groups) return clt_fail(CLT_E_SHAPE, "%lld groups do not divide the channels", (long long)groups);
-    clt_tensor *y = clt_conv_transpose2d_by(flat ? clt_unsqueeze(x, 2) : x, flat ? clt_unsqueeze(weight, 2) : weight, (clt_conv2d_attributes){.stride_h = flat ? 1 : (int)stride[0], .stride_w = (int)stride[dims - 1], .dilation_h = flat ? 1 : (int)dilation[0],
-                                                                               .dilation_w = (int)dilation[dims - 1], .groups = (int)groups});
-    if (flat) y = clt_squeeze(y, 2);
+    const clt_conv2d_attributes at = {.stride_h = flat ? 1 : (int)stride[0], .stride_w = (int)stride[dims - 1], .dilation_h = flat ? 1 : (int)dilation[0],
+                                      .dilation_w = (int)dilation[dims - 1], .groups = (int)groups};
+    clt_tensor *y = flat ? clt_squeeze(clt_conv_transpose2d_by(clt_unsqueeze(x, 2), clt_unsqueeze(weight, 2), at), 2) : clt_conv_transpose2d_by(x, weight, at);
     if (!clt_tensor_valid(y)) return CLT_OK;
     for (int d = 0; d < dims; d++) {
         int64_t all = y->shape.dims[2 + d] + more[d], wanted = shape ? shape->ints[d] : same ? x->shape.dims[2 + d] * stride[d] : -1;
