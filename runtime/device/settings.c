@@ -1,6 +1,7 @@
 #include "runtime/device/settings.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +72,47 @@ static clt_status take_timeout(clt_settings *s) {
     return CLT_OK;
 }
 
+/* ---- variables that nothing reads, as after a slip of the pen ---- */
+
+extern char **environ;
+
+/* Read elsewhere: by comm/, by the tools. tests/gates compares this list with the sources. */
+static const char *const others[] = {
+    "CLTRAIN_DEVICE_TIMEOUT",
+    "CLTRAIN_COMM_ALGORITHMS", "CLTRAIN_COMM_AUTHORITY", "CLTRAIN_COMM_CERTIFICATE", "CLTRAIN_COMM_CHANNELS", "CLTRAIN_COMM_CONNECT_SECONDS",
+    "CLTRAIN_COMM_ENGINE", "CLTRAIN_COMM_GENERATION", "CLTRAIN_COMM_HEARTBEAT_SECONDS", "CLTRAIN_COMM_INTERFACE", "CLTRAIN_COMM_JOB",
+    "CLTRAIN_COMM_KEY", "CLTRAIN_COMM_PORTS", "CLTRAIN_COMM_SECURITY", "CLTRAIN_COMM_STORE", "CLTRAIN_COMM_STORE_SERVED",
+    "CLTRAIN_COMM_TIMEOUT_SECONDS", "CLTRAIN_COMM_TOKEN", "CLTRAIN_COMM_TOKEN_FILE",
+    "CLTRAIN_COMPLETION", "CLTRAIN_CONFORM_ROW", "CLTRAIN_CONFORM_SMALL", "CLTRAIN_DRIVERS", "CLTRAIN_PROBE_STORE", "CLTRAIN_PROBE_TEST",
+    "CLTRAIN_PROBE_TOKEN", "CLTRAIN_RESTART_COUNT", "CLTRAIN_RUN_ON_FAILURE", "CLTRAIN_RUN_STARTED",
+};
+
+static bool is_read(const char *name, size_t length) {
+    for (size_t i = 0; i < CLT_COUNT_OF(others); i++)
+        if (strlen(others[i]) == length && !memcmp(name, others[i], length)) return true;
+    for (size_t i = 0; i < CLT_COUNT_OF(settings); i++) {
+        const char *variable = settings[i].variable;
+        if (variable && strlen(variable) == length && !memcmp(name, variable, length)) return true;
+    }
+    return false;
+}
+
+/* Once a process, with the first device that is opened while somebody reads the log. */
+static void tell_unknown(void) {
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    if (!clt_log_enabled(CLT_LOG_WARNING) || atomic_flag_test_and_set(&told)) return;
+    for (char **at = environ; at && *at; at++) {
+        size_t length = strcspn(*at, "=");
+        if (strncmp(*at, "CLTRAIN_", 8) || strncmp(*at, "CLTRAIN_TEST_", 13) == 0 || is_read(*at, length)) continue;
+        clt_text names = {0};
+        for (size_t i = 0; i < CLT_COUNT_OF(settings); i++)
+            if (settings[i].variable) clt_text_add(&names, "%s, ", settings[i].variable);
+        if (names.data) clt_log_message(CLT_LOG_WARNING, "%.*s is set, but there is no such setting: there are %sCLTRAIN_DEVICE_TIMEOUT and CLTRAIN_COMM_…",
+                                        (int)(length < 64 ? length : 64), *at, names.data);
+        clt_text_free(&names);
+    }
+}
+
 /* By the XDG specification a relative path is to be ignored. Empty: there is no home. */
 static clt_status find_cache(clt_text *folder) {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -96,6 +138,7 @@ static clt_status own_texts(clt_settings *s, char **texts) {
 
 clt_status clt_settings_resolve(const clt_settings *given, clt_settings *resolved, char **texts) {
     clt_text cache = {0};
+    tell_unknown();
     *resolved = given ? *given : (clt_settings){0};
     for (size_t i = 0; i < CLT_COUNT_OF(settings); i++) CLT_TRY(take_text(&settings[i], resolved));
     CLT_TRY(take_timeout(resolved));

@@ -314,8 +314,39 @@ static void trainers_of_a_device_differ(void **state) {
     clt_device_close(device);
 }
 
+/* ---- what nothing reads ---- */
+
+static int warnings;
+static char last[1024];
+static void keep_warning(clt_log_level level, const char *message, void *user) {
+    (void)user;
+    warnings += level == CLT_LOG_WARNING && strstr(message, "is set, but");
+    snprintf(last, sizeof last, "%s", message);
+}
+
+static void a_variable_that_nothing_reads_is_told_once(void **state) {
+    (void)state;
+    const char *const fine[] = {"CLTRAIN_COMM_JOB", "CLTRAIN_DRIVERS", "CLTRAIN_TUNE", "CLTRAIN"};
+    for (size_t i = 0; i < CLT_COUNT_OF(fine); i++) setenv(fine[i], "off", 1);
+    setenv("CLTRAIN_BACKEND", "native", 1);
+    clt_log_set(keep_warning, CLT_LOG_WARNING, NULL);
+    for (int i = 0; i < 2; i++) {
+        clt_settings s;
+        char *texts;
+        assert_ok(clt_settings_resolve(NULL, &s, &texts));
+        clt_free(texts);
+        assert_int_equal(warnings, 1);
+    }
+    clt_log_set(NULL, CLT_LOG_WARNING, NULL);
+    assert_non_null(strstr(last, "CLTRAIN_BACKEND is set"));
+    assert_non_null(strstr(last, "CLTRAIN_BACKENDS, "));
+    for (size_t i = 0; i < CLT_COUNT_OF(fine); i++) unsetenv(fine[i]);
+    unsetenv("CLTRAIN_BACKEND");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_variable_that_nothing_reads_is_told_once, clear),
         cmocka_unit_test_setup(each_is_taken_from_c_or_else_from_the_environment, clear),
         cmocka_unit_test_setup(timeouts, clear),
         cmocka_unit_test_setup(devices_have_caches_of_their_own, clear),

@@ -17,5 +17,15 @@ for file in $(grep -rlE '\b(secure_)?(getenv|environ)\b *[(;[]' runtime backends
     esac
 done
 [ $files -eq 2 ] || [ $bad = 1 ] || { echo "FAILED: only $files files that read the environment were found in $root"; exit 1; }
-echo "$files files read the environment"
+# What it is not told to expect, it warns of: each variable that is read has to be in one of the lists there.
+known=$(sed -n 's/.*{SETTING("\([A-Z_]*\)".*/CLTRAIN_\1/p' runtime/device/settings.c; grep -oE '"CLTRAIN_[A-Z_]+[A-Z]"' runtime/device/settings.c | tr -d '"')
+read=$(grep -rhoE '"CLTRAIN_[A-Z_]+[A-Z]"' runtime comm backends tools --include='*.c' --include='*.cc' | tr -d '"'
+    grep -ohE 'TEXT\("[A-Z_]+"' comm/settings.c | sed 's/TEXT("\([A-Z_]*\)"/CLTRAIN_COMM_\1/')
+counted=0
+for name in $(echo "$read" | sort -u); do
+    counted=$((counted + 1))
+    echo "$known" | grep -qx "$name" || { echo "FAILED: $name is read, but not in the list of runtime/device/settings.c"; bad=1; }
+done
+[ $counted -ge 30 ] || { echo "FAILED: only $counted variables were found in $root"; exit 1; }
+echo "$files files read the environment, $counted variables"
 exit $bad
