@@ -1,5 +1,5 @@
 /*
- * What a device can do at most; beside roofs.cl, for other types, other patterns and its own memory.
+ * What a device can do at most; beside peaks.cl, for other types, other patterns and its own memory.
  *
  * LIMIT_SCALAR and LIMIT_WIDTH, how many of them the device's own vectors hold, are defined in front of this text.
  */
@@ -15,7 +15,7 @@
 #define limit_store  LIMIT_PASTE(vstore, LIMIT_WIDTH)
 #endif
 
-/* As in roofs.cl: an expression that is contracted where there are fused multiply-adds; twelve named chains. */
+/* As in peaks.cl: an expression that is contracted where there are fused multiply-adds; twelve named chains. */
 #define LIMIT_FMA(a) a = a * scale + shift
 #define LIMIT_EACH(DO)                                                                                \
     DO(a0); DO(a1); DO(a2); DO(a3); DO(a4); DO(a5); DO(a6); DO(a7); DO(a8); DO(a9); DO(a10); DO(a11)

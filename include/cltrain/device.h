@@ -134,16 +134,16 @@ CLT_API const char *clt_device_lacks(clt_device *device, clt_capability capabili
 /* What a device can do at most, measured: single precision operations a second of multiply-adds from
  * registers (two each), and bytes a second of a copy between buffers larger than its caches, those read
  * and those written. What a kernel reaches is told as a part of these. */
-typedef struct clt_roofs {
+typedef struct clt_peaks {
     double fma_flops;
     double copy_bytes;
-} clt_roofs;
+} clt_peaks;
 
-/* Measures the roofs, best of several launches, for the first three times; then gives the best of those, which
- * is remembered on disk for this device and driver (`roofs` in the cache's folder). The first time takes a
+/* Measures the peaks, best of several launches, for the first three times; then gives the best of those, which
+ * is remembered on disk for this device and driver (`peaks` in the cache's folder). The first time takes a
  * second, most of it to build three kernels, the next two a quarter.
  * Errors: CLT_E_BUILD, CLT_E_DEVICE (also where a kernel computed something wrong), CLT_E_DEVICE_MEMORY. */
-CLT_API clt_status clt_device_roofs(clt_device *device, clt_roofs *roofs);
+CLT_API clt_status clt_device_peaks(clt_device *device, clt_peaks *peaks);
 
 /* Bytes in buffers at present, and the most there ever were. Held by the pool
  * for reuse counts as present. */

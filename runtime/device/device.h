@@ -27,8 +27,8 @@ int clt_device_vector_width(const clt_device *device);
 typedef enum clt_device_class { CLT_CLASS_CPU, CLT_CLASS_GPU } clt_device_class;
 clt_device_class clt_device_get_class(const clt_device *device);
 
-/* As clt_device_roofs, but measured now (roofs.c). */
-clt_status clt_device_measure_roofs(clt_device *device, clt_roofs *roofs);
+/* As clt_device_peaks, but measured now (peaks.c). */
+clt_status clt_device_measure_peaks(clt_device *device, clt_peaks *peaks);
 /* The same device once more, with a context, queue and programs of its own, for trials: what goes wrong
  * there, or is built or allocated, is not the first one's. It saves no programs on disk. */
 clt_status clt_device_open_again(const clt_device *device, clt_device **again);

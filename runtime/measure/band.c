@@ -31,24 +31,24 @@ static double most_error(trial_error *tried, size_t n) {
     return NAN;
 }
 
-static double try_source(const clt_timings *list, const clt_roofs *roofs, clt_times_source source) {
+static double try_source(const clt_timings *list, const clt_peaks *peaks, clt_times_source source) {
     const double least_part = 1e-6; /* an estimate of nothing is off by more than anybody can tell */
     trial_error tried[MOST_TRIED];
     size_t n = 0, stride = list->n / MOST_TRIED + 1;
     for (size_t i = 0; i < list->n; i += stride) {
         const clt_timing *t = &list->items[i];
         double us = CLT_MAX(t->us + t->gap_us, 0);
-        clt_estimate e = clt_timings_estimate(list, t, roofs, source, t);
+        clt_estimate e = clt_timings_estimate(list, t, peaks, source, t);
         if (e.source != source || t->launches == 0 || us == 0) continue;
         tried[n++] = (trial_error){fabs(e.us - us) / CLT_MAX(e.us, least_part * us), us};
     }
     return most_error(tried, n);
 }
 
-void clt_timings_errors(const clt_timings *list, const clt_roofs *roofs, double errors[CLT_TIMES_SOURCES_]) {
+void clt_timings_errors(const clt_timings *list, const clt_peaks *peaks, double errors[CLT_TIMES_SOURCES_]) {
     errors[CLT_TIMES_MEASURED] = 0;
     for (int s = CLT_TIMES_BATCHES; s < CLT_TIMES_SOURCES_; s++)
-        errors[s] = list->n > 1 ? try_source(list, roofs, (clt_times_source)s) : NAN;
+        errors[s] = list->n > 1 ? try_source(list, peaks, (clt_times_source)s) : NAN;
     for (int s = CLT_TIMES_SOURCES_ - 2; s >= CLT_TIMES_BATCHES; s--)
         if (isnan(errors[s])) errors[s] = errors[s + 1];
 }
@@ -80,12 +80,12 @@ static double measured_band(const clt_estimate *e, const int *counts, size_t n, 
     return variance > 0 ? student(1 / (doubt * doubt)) * sqrt(variance) : 0;
 }
 
-double clt_timings_band(const clt_timings *list, const clt_roofs *roofs, const clt_estimate *e, const int *counts, size_t n) {
+double clt_timings_band(const clt_timings *list, const clt_peaks *peaks, const clt_estimate *e, const int *counts, size_t n) {
     double total = 0, shares[CLT_TIMES_SOURCES_] = {0}, errors[CLT_TIMES_SOURCES_] = {0};
     for (size_t i = 0; i < n; i++) total += e[i].us * counts[i], shares[e[i].source] += e[i].us * counts[i];
     if (!(total > 0)) return NAN;
     double band = measured_band(e, counts, n, total);
-    if (shares[CLT_TIMES_MEASURED] < total) clt_timings_errors(list, roofs, errors);
+    if (shares[CLT_TIMES_MEASURED] < total) clt_timings_errors(list, peaks, errors);
     for (int s = CLT_TIMES_BATCHES; s < CLT_TIMES_SOURCES_; s++)
         if (shares[s] > 0) band += shares[s] / total * errors[s];
     return band;

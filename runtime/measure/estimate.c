@@ -8,15 +8,15 @@ static double time_of(const clt_timing *t) {
     return CLT_MAX(t->us + t->gap_us, 0);
 }
 
-static double roof_us(const clt_timing *t, const clt_roofs *roofs) {
-    return 1e6 * CLT_MAX(t->flops / roofs->fma_flops, t->bytes / roofs->copy_bytes);
+static double roofline_us(const clt_timing *t, const clt_peaks *peaks) {
+    return 1e6 * CLT_MAX(t->flops / peaks->fma_flops, t->bytes / peaks->copy_bytes);
 }
 
-/* How much longer one takes than the other by the roofs, launches that move and compute next to nothing by their number. */
-static double work_ratio(const clt_timing *wanted, const clt_timing *from, const clt_roofs *roofs) {
+/* How much longer one takes than the other by the peaks, launches that move and compute next to nothing by their number. */
+static double work_ratio(const clt_timing *wanted, const clt_timing *from, const clt_peaks *peaks) {
     const double launch_us = 1; /* so that ratios of next to nothing stay sensible */
-    double x = roof_us(wanted, roofs) + launch_us * CLT_MAX(wanted->launches, 1);
-    return x / (roof_us(from, roofs) + launch_us * CLT_MAX(from->launches, 1));
+    double x = roofline_us(wanted, peaks) + launch_us * CLT_MAX(wanted->launches, 1);
+    return x / (roofline_us(from, peaks) + launch_us * CLT_MAX(from->launches, 1));
 }
 
 /* ---- the same problem at other batch sizes ---- */
@@ -94,27 +94,27 @@ static bool from_points(const points *p, clt_estimate *e) {
     return true;
 }
 
-static bool from_point(const points *p, const clt_timing *wanted, const clt_roofs *roofs, clt_estimate *e) {
+static bool from_point(const points *p, const clt_timing *wanted, const clt_peaks *peaks, clt_estimate *e) {
     const clt_timing *from = p->n_below ? p->below[0] : p->n_above ? p->above[0] : NULL;
     if (!from) return false;
-    *e = (clt_estimate){CLT_TIMES_BATCH, time_of(from) * work_ratio(wanted, from, roofs), from};
+    *e = (clt_estimate){CLT_TIMES_BATCH, time_of(from) * work_ratio(wanted, from, peaks), from};
     return true;
 }
 
-static bool from_batches(const clt_timings *list, const clt_timing *wanted, const clt_timing *except, const clt_roofs *roofs,
+static bool from_batches(const clt_timings *list, const clt_timing *wanted, const clt_timing *except, const clt_peaks *peaks,
                          clt_times_source first, clt_estimate *e) {
     points same_row, any_row;
     find_best_points(list, wanted, except, false, &same_row);
     if (first <= CLT_TIMES_BATCHES && from_points(&same_row, e)) return true;
-    if (from_point(&same_row, wanted, roofs, e)) return true;
+    if (from_point(&same_row, wanted, peaks, e)) return true;
     find_best_points(list, wanted, except, true, &any_row);
     if (first <= CLT_TIMES_BATCHES && from_points(&any_row, e)) return true;
-    return from_point(&any_row, wanted, roofs, e);
+    return from_point(&any_row, wanted, peaks, e);
 }
 
 /* ---- others ---- */
 
-static bool from_nearest(const clt_timings *list, const clt_timing *wanted, const clt_timing *except, const clt_roofs *roofs,
+static bool from_nearest(const clt_timings *list, const clt_timing *wanted, const clt_timing *except, const clt_peaks *peaks,
                          clt_estimate *e) {
     const double farthest = 6, other_row = 1; /* powers of two */
     const clt_timing *nearest = NULL;
@@ -127,7 +127,7 @@ static bool from_nearest(const clt_timings *list, const clt_timing *wanted, cons
         least = distance;
         nearest = t;
     }
-    if (nearest) *e = (clt_estimate){CLT_TIMES_NEAREST, time_of(nearest) * work_ratio(wanted, nearest, roofs), nearest};
+    if (nearest) *e = (clt_estimate){CLT_TIMES_NEAREST, time_of(nearest) * work_ratio(wanted, nearest, peaks), nearest};
     return nearest != NULL;
 }
 
@@ -136,17 +136,17 @@ static bool same_op(const clt_timing *a, const clt_timing *b) {
     return strcspn(b->problem, " ") == length && !strncmp(a->problem, b->problem, length);
 }
 
-/* What is known, of the same op or of the others, against its roofs. 0: nothing is. */
-static double slowness(const clt_timings *list, const clt_timing *wanted, const clt_timing *except, const clt_roofs *roofs,
+/* What is known, of the same op or of the others, against its peaks. 0: nothing is. */
+static double slowness(const clt_timings *list, const clt_timing *wanted, const clt_timing *except, const clt_peaks *peaks,
                        bool of_others) {
-    double us = 0, roof = 0;
+    double us = 0, least = 0;
     for (size_t i = 0; i < list->n; i++) {
         const clt_timing *t = &list->items[i];
         if (t == except || t->launches == 0 || same_op(t, wanted) == of_others) continue;
         us += t->us;
-        roof += roof_us(t, roofs);
+        least += roofline_us(t, peaks);
     }
-    return roof > 0 ? us / roof : 0;
+    return least > 0 ? us / least : 0;
 }
 
 static double mean_gap_us(const clt_timings *list, const clt_timing *except) {
@@ -159,16 +159,16 @@ static double mean_gap_us(const clt_timings *list, const clt_timing *except) {
     return launches > 0 ? CLT_MAX(gap / launches, 0) : 0;
 }
 
-static clt_estimate from_roof(const clt_timings *list, const clt_timing *wanted, const clt_timing *except, const clt_roofs *roofs,
+static clt_estimate from_roofline(const clt_timings *list, const clt_timing *wanted, const clt_timing *except, const clt_peaks *peaks,
                               clt_times_source first) {
-    clt_times_source source = CLT_TIMES_ROOF;
-    double times = first <= CLT_TIMES_ROOF ? slowness(list, wanted, except, roofs, false) : 0;
+    clt_times_source source = CLT_TIMES_ROOFLINE;
+    double times = first <= CLT_TIMES_ROOFLINE ? slowness(list, wanted, except, peaks, false) : 0;
     if (times == 0) {
         source = CLT_TIMES_OTHERS;
-        times = slowness(list, wanted, except, roofs, true);
+        times = slowness(list, wanted, except, peaks, true);
     }
     if (times == 0) times = 1;
-    return (clt_estimate){source, times * roof_us(wanted, roofs) + wanted->launches * mean_gap_us(list, except), NULL};
+    return (clt_estimate){source, times * roofline_us(wanted, peaks) + wanted->launches * mean_gap_us(list, except), NULL};
 }
 
 static bool from_itself(const clt_timings *list, const clt_timing *wanted, const clt_timing *except, clt_estimate *e) {
@@ -181,12 +181,12 @@ static bool from_itself(const clt_timings *list, const clt_timing *wanted, const
     return false;
 }
 
-clt_estimate clt_timings_estimate(const clt_timings *list, const clt_timing *wanted, const clt_roofs *roofs,
+clt_estimate clt_timings_estimate(const clt_timings *list, const clt_timing *wanted, const clt_peaks *peaks,
                                   clt_times_source first, const clt_timing *except) {
     clt_estimate e = {.from = NULL};
     if (first <= CLT_TIMES_MEASURED && from_itself(list, wanted, except, &e)) return e;
     if (wanted->launches == 0 && wanted->row[0]) return (clt_estimate){.source = CLT_TIMES_MEASURED}; /* it does nothing */
-    if (first <= CLT_TIMES_BATCH && from_batches(list, wanted, except, roofs, first, &e)) return e;
-    if (first <= CLT_TIMES_NEAREST && from_nearest(list, wanted, except, roofs, &e)) return e;
-    return from_roof(list, wanted, except, roofs, first);
+    if (first <= CLT_TIMES_BATCH && from_batches(list, wanted, except, peaks, first, &e)) return e;
+    if (first <= CLT_TIMES_NEAREST && from_nearest(list, wanted, except, peaks, &e)) return e;
+    return from_roofline(list, wanted, except, peaks, first);
 }

@@ -404,39 +404,39 @@ static void add_up(const clt_predicted_problem *problem, const clt_timing *part,
     double seconds = problem->seconds * problem->count;
     sum->seconds += seconds;
     sum->shares[problem->source] += seconds;
-    sum->roof_seconds += problem->roof_seconds * problem->count;
+    sum->roofline_seconds += problem->roofline_seconds * problem->count;
     sum->flops += part->flops * problem->count;
     sum->bytes += part->bytes * problem->count;
     sum->launches += (int64_t)part->launches * problem->count;
 }
 
-static clt_predicted_problem predict_part(const clt_estimate *e, const clt_timing *part, int count, const clt_roofs *roofs) {
+static clt_predicted_problem predict_part(const clt_estimate *e, const clt_timing *part, int count, const clt_peaks *peaks) {
     bool other = e->from && e->source != CLT_TIMES_MEASURED, feed = part->launches == 0;
-    double roof = CLT_MAX(part->flops / roofs->fma_flops, part->bytes / roofs->copy_bytes);
-    return (clt_predicted_problem){part->problem, part->row, count, 1e-6 * e->us, feed ? 0 : roof, e->source,
+    double least = CLT_MAX(part->flops / peaks->fma_flops, part->bytes / peaks->copy_bytes);
+    return (clt_predicted_problem){part->problem, part->row, count, 1e-6 * e->us, feed ? 0 : least, e->source,
                                    other ? e->from->problem : ""};
 }
 
-static void sum_parts(const clt_times *times, const parts *p, const clt_roofs *roofs, clt_estimate *estimates,
+static void sum_parts(const clt_times *times, const parts *p, const clt_peaks *peaks, clt_estimate *estimates,
                       clt_predicted_problem *problems, clt_prediction *prediction) {
     for (size_t i = 0; i < p->n; i++) {
-        estimates[i] = clt_timings_estimate(&times->table, &p->items[i], roofs, CLT_TIMES_MEASURED, NULL);
-        problems[i] = predict_part(&estimates[i], &p->items[i], p->counts[i], roofs);
+        estimates[i] = clt_timings_estimate(&times->table, &p->items[i], peaks, CLT_TIMES_MEASURED, NULL);
+        problems[i] = predict_part(&estimates[i], &p->items[i], p->counts[i], peaks);
         add_up(&problems[i], &p->items[i], prediction);
     }
     for (int s = 0; s < CLT_TIMES_SOURCES_; s++)
         if (prediction->seconds > 0) prediction->shares[s] /= prediction->seconds;
-    prediction->error = clt_timings_band(&times->table, roofs, estimates, p->counts, p->n);
+    prediction->error = clt_timings_band(&times->table, peaks, estimates, p->counts, p->n);
 }
 
-static clt_status predict_parts(const clt_times *times, const parts *p, const clt_roofs *roofs,
+static clt_status predict_parts(const clt_times *times, const parts *p, const clt_peaks *peaks,
                                 bool (*visit)(const clt_predicted_problem *problem, void *user), void *user,
                                 clt_prediction *prediction) {
     clt_predicted_problem *problems = clt_calloc(p->n, sizeof *problems);
     clt_estimate *estimates = clt_calloc(p->n, sizeof *estimates);
     clt_status status = problems && estimates ? CLT_OK : clt_fail_memory(p->n * sizeof *problems);
     if (status == CLT_OK) {
-        sum_parts(times, p, roofs, estimates, problems, prediction);
+        sum_parts(times, p, peaks, estimates, problems, prediction);
         qsort(problems, p->n, sizeof *problems, most_time_first);
     }
     for (size_t i = 0; status == CLT_OK && visit && i < p->n; i++)
@@ -463,16 +463,16 @@ clt_status clt_predict_step(clt_times *times, clt_tensor *loss, const clt_train_
                             clt_prediction *prediction) {
     clt_trainer *dry_run;
     clt_step *step;
-    clt_roofs roofs;
+    clt_peaks peaks;
     parts p = {.n = 0};
     if (!times || !prediction) return clt_fail(CLT_E_INVALID, "clt_predict_step: an argument is NULL");
     clt_status status = dry_run_step(times->device, loss, options, batch, &dry_run, &step);
-    if (status == CLT_OK) status = clt_device_roofs(times->device, &roofs);
+    if (status == CLT_OK) status = clt_device_peaks(times->device, &peaks);
     if (status == CLT_OK) status = make_parts(step->plan, &p);
     if (status == CLT_OK) {
         *prediction = (clt_prediction){.batch = step->sizes.batch};
         read_memory(dry_run, step->plan, &prediction->memory);
-        status = predict_parts(times, &p, &roofs, visit, user, prediction);
+        status = predict_parts(times, &p, &peaks, visit, user, prediction);
     }
     free_parts(&p);
     clt_step_destroy(step);

@@ -158,7 +158,7 @@ static clt_status check_times(const clt_profile *p) {
 }
 
 static clt_status sum_up(clt_profile *p) {
-    const clt_roofs *roofs = &p->totals.roofs;
+    const clt_peaks *peaks = &p->totals.peaks;
     p->rows = clt_calloc(p->n_items, sizeof *p->rows);
     if (!p->rows) return clt_fail_memory(p->n_items * sizeof *p->rows);
     for (size_t i = 0; i < p->n_launches; i++) {
@@ -172,10 +172,10 @@ static clt_status sum_up(clt_profile *p) {
         row->calls++;
         row->flops += item->cost.flops;
         row->bytes += item->cost.bytes;
-        row->roof_seconds += CLT_MAX(item->cost.flops / roofs->fma_flops, item->cost.bytes / roofs->copy_bytes);
+        row->roofline_seconds += CLT_MAX(item->cost.flops / peaks->fma_flops, item->cost.bytes / peaks->copy_bytes);
     }
     for (size_t i = 0; i < p->n_rows; i++)
-        p->rows[i].bound_by_compute = p->rows[i].flops / roofs->fma_flops > p->rows[i].bytes / roofs->copy_bytes;
+        p->rows[i].bound_by_compute = p->rows[i].flops / peaks->fma_flops > p->rows[i].bytes / peaks->copy_bytes;
     p->totals.launches = (int64_t)p->n_launches;
     qsort(p->rows, p->n_rows, sizeof *p->rows, by_seconds);
     return CLT_OK;
@@ -191,7 +191,7 @@ clt_status clt_profile_stop(clt_profile *profile) {
     CLT_TRY(clt_device_time_stop(profile->device, &profile->launches, &profile->n_launches));
     CLT_TRY(finished);
     CLT_TRY(check_times(profile));
-    CLT_TRY(clt_device_roofs(profile->device, &profile->totals.roofs));
+    CLT_TRY(clt_device_peaks(profile->device, &profile->totals.peaks));
     return sum_up(profile);
 }
 

@@ -3,7 +3,7 @@
  *
  * A timing is of a problem in its place in a training step: with the row that served it, the layouts, and the caches as
  * the step leaves them. Times of another batch size are interpolated between those of the same problem; what was never
- * measured is scaled from what is nearest, or by the device's roofs.
+ * measured is scaled from what is nearest, or by the device's peaks.
  */
 #ifndef CLT_MEASURE_TIMES_H
 #define CLT_MEASURE_TIMES_H
@@ -55,7 +55,7 @@ typedef struct clt_estimate {
 
 /* How long `wanted`, whose own times are not looked at, would take. `first`: the best source that may be used; `except`
  * (or NULL): an item of the list to leave out. */
-clt_estimate clt_timings_estimate(const clt_timings *list, const clt_timing *wanted, const clt_roofs *roofs,
+clt_estimate clt_timings_estimate(const clt_timings *list, const clt_timing *wanted, const clt_peaks *peaks,
                                   clt_times_source first, const clt_timing *except);
 
 /* ---- settle.c ---- */
@@ -88,7 +88,7 @@ clt_status clt_timings_settle(clt_timings *list, const clt_records *records);
 /* Of each source the error of its estimates, as a part of these: what each item is estimated at without itself is off by no
  * more in nine cases of ten, weighed by time. That of a source which cannot be tried so is that of the next worse;
  * NAN if there is none; 0 of CLT_TIMES_MEASURED. */
-void clt_timings_errors(const clt_timings *list, const clt_roofs *roofs, double errors[CLT_TIMES_SOURCES_]);
+void clt_timings_errors(const clt_timings *list, const clt_peaks *peaks, double errors[CLT_TIMES_SOURCES_]);
 
 /* By how much the sum of estimates e[i], each run counts[i] times in a step, may be off, as a part of it, in nine steps of ten:
  *     t sqrt((sum w[i] spread[i])^2 + sum (w[i] own[i])^2 / counts[i]) + sum over sources of share[s] error[s]
@@ -98,6 +98,6 @@ void clt_timings_errors(const clt_timings *list, const clt_roofs *roofs, double 
  * approximate distribution of estimates of variance components", 1946). What was not measured is off by the error of its source, and all of it to the same side,
  * since nothing says otherwise: quantiles of sums that go together add up (Dhaene et al., "The concept of comonotonicity in
  * actuarial science and finance", 2002). NAN: nothing is known of a source, or the sum is nothing. */
-double clt_timings_band(const clt_timings *list, const clt_roofs *roofs, const clt_estimate *e, const int *counts, size_t n);
+double clt_timings_band(const clt_timings *list, const clt_peaks *peaks, const clt_estimate *e, const int *counts, size_t n);
 
 #endif

@@ -52,7 +52,7 @@ class Bench:
         self.given = given
         self.rows = []
         self.idle = [0.0, 0.0]  # processor time that PyTorch's side took in cltrain's turns; their length
-        self.roofs = {"fma": [], "copy": []}
+        self.peaks = {"fma": [], "copy": []}
         self.cltrain = self.cltrain_side({})
         self.torch = self.torch_side()
 
@@ -103,11 +103,11 @@ class Bench:
         time.sleep(PAUSE_AFTER_TORCH)
         return answer
 
-    def measure_roofs(self):
-        roofs = self.cltrain.ask(do="roofs")
-        self.roofs["fma"].append(roofs["flops"] * 1e-9)
-        self.roofs["copy"].append(roofs["bytes"] * 1e-9)
-        return roofs
+    def measure_peaks(self):
+        peaks = self.cltrain.ask(do="peaks")
+        self.peaks["fma"].append(peaks["flops"] * 1e-9)
+        self.peaks["copy"].append(peaks["bytes"] * 1e-9)
+        return peaks
 
     def timed(self, case):
         request = {"do": "prepare", **case["request"]}
@@ -115,11 +115,11 @@ class Bench:
         theirs = self.torch.ask(**request)
         compare(ours, theirs)
         time.sleep(PAUSE_AFTER_TORCH)
-        turns, roofs = ([], []), []
+        turns, peaks = ([], []), []
         for _ in range(self.given.rounds):
             turns[0].append(self.turn_of_cltrain())
             if case.get("against_peak") or case.get("against_copy"):
-                roofs.append(self.measure_roofs())
+                peaks.append(self.measure_peaks())
             turns[1].append(self.turn_of_torch())
         rates = [[case["work"] / turn["seconds"] for turn in side] for side in turns]
         row = report.row(case["name"], case["unit"], *rates)
@@ -130,16 +130,16 @@ class Bench:
         if "channels_last_seconds" in theirs:
             row["ratio_channels_last"] = row["cltrain"] * theirs["channels_last_seconds"] / case["work"]
         self.add(row)
-        self.against_roof(case, rates[0], roofs)
+        self.against_roof(case, rates[0], peaks)
 
-    def against_roof(self, case, rates, roofs):
+    def against_roof(self, case, rates, peaks):
         if case.get("against_peak"):
             row = report.row("peak/" + case["name"].replace("gemm/", "gemm-"), case["unit"], rates,
-                             [roof["flops"] * 1e-9 for roof in roofs], reference="multiply-add peak of the device")
+                             [roof["flops"] * 1e-9 for roof in peaks], reference="multiply-add peak of the device")
             row.update({key: case[key] for key in ("network", "direction", "kernel") if key in case})
             self.add(row)
         if case.get("against_copy"):
-            self.add(report.row(case["against_copy"], case["unit"], rates, [roof["bytes"] * 1e-9 for roof in roofs],
+            self.add(report.row(case["against_copy"], case["unit"], rates, [roof["bytes"] * 1e-9 for roof in peaks],
                                 reference="copy kernel on the device"))
 
     def peak(self):
@@ -148,7 +148,7 @@ class Bench:
             return  # the host's loop says nothing of another device
         kernel, loop = [], []
         for _ in range(self.given.rounds):
-            kernel.append(self.measure_roofs()["flops"] * 1e-9)
+            kernel.append(self.measure_peaks()["flops"] * 1e-9)
             loop.append(self.cltrain.ask(do="host_peak", threads=self.given.threads)["flops"] * 1e-9)
         self.add(report.row("peak/fma", "GFLOP/s", kernel, loop, reference="loop of intrinsics on the host"))
 
@@ -209,7 +209,7 @@ class Bench:
         return {"torch_version": torch.pop("torch_version"), **self.cltrain.ask(do="describe"),
                 "threads": self.given.threads, "quick": self.given.quick, "torch": torch,
                 "torch_idle_cpu": self.idle[0] / self.idle[1] if self.idle[1] else 0.0,
-                "roofs": {name: statistics.median(values) for name, values in self.roofs.items() if values},
+                "peaks": {name: statistics.median(values) for name, values in self.peaks.items() if values},
                 "others_cpu": others / seconds, "seconds": seconds, "cases": self.rows,
                 "targets": report.targets(self.rows)}
 

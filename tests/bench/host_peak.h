@@ -1,5 +1,5 @@
 /*
- * What the host's processors do at most, by loops of the host's own: what the kernels that measure a CPU device's roofs are
+ * What the host's processors do at most, by loops of the host's own: what the kernels that measure a CPU device's peaks are
  * held against. The multiply-add peak by the processor's own vector instructions; a copy as STREAM's (McCalpin 1995).
  */
 #ifndef CLT_TESTS_BENCH_HOST_PEAK_H

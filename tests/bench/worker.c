@@ -4,7 +4,7 @@
  *
  *     {"do": "prepare", "kind": "gemm" …}   makes the case ready, in place of the last one
  *     {"do": "time", "seconds": 0.05}       runs it for at least about so long; seconds a repetition
- *     {"do": "roofs"}, {"do": "host_peak", "threads": 2}, {"do": "memory"}, {"do": "close"}
+ *     {"do": "peaks"}, {"do": "host_peak", "threads": 2}, {"do": "memory"}, {"do": "close"}
  *
  * An answer with "error" says what went wrong.
  */
@@ -112,9 +112,9 @@ static clt_status time_case(worker *w, const json_t *asked, json_t *answer) {
     return CLT_OK;
 }
 
-static clt_status roofs(worker *w, json_t *answer) {
-    clt_roofs measured;
-    CLT_TRY(clt_device_measure_roofs(w->device, &measured));
+static clt_status peaks(worker *w, json_t *answer) {
+    clt_peaks measured;
+    CLT_TRY(clt_device_measure_peaks(w->device, &measured));
     json_object_set_new(answer, "flops", json_real(measured.fma_flops));
     json_object_set_new(answer, "bytes", json_real(measured.copy_bytes));
     return CLT_OK;
@@ -157,7 +157,7 @@ static clt_status serve(worker *w, const json_t *asked, json_t *answer) {
     const char *what = bench_text(asked, "do", "");
     if (!strcmp(what, "prepare")) return prepare(w, asked, answer);
     if (!strcmp(what, "time")) return time_case(w, asked, answer);
-    if (!strcmp(what, "roofs")) return roofs(w, answer);
+    if (!strcmp(what, "peaks")) return peaks(w, answer);
     if (!strcmp(what, "host_peak")) return host(asked, answer);
     if (!strcmp(what, "memory")) return memory(answer);
     if (!strcmp(what, "describe")) describe(w, answer);

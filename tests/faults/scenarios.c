@@ -309,14 +309,14 @@ static void remove_files(const char *folder) {
 }
 
 /* They are measured, and not what was remembered of the last time. */
-static clt_status run_roofs(clt_device *device, digest *d) {
-    clt_roofs roofs = {0};
+static clt_status run_peaks(clt_device *device, digest *d) {
+    clt_peaks peaks = {0};
     char path[512];
     const char *cache = getenv("XDG_CACHE_HOME");
-    snprintf(path, sizeof path, "%s/cltrain/roofs", cache ? cache : "");
+    snprintf(path, sizeof path, "%s/cltrain/peaks", cache ? cache : "");
     remove_files(path);
-    clt_status status = clt_device_roofs(device, &roofs);
-    if (status == CLT_OK && !(roofs.fma_flops > 0 && roofs.copy_bytes > 0)) snprintf(d->words, sizeof d->words, "no roofs");
+    clt_status status = clt_device_peaks(device, &peaks);
+    if (status == CLT_OK && !(peaks.fma_flops > 0 && peaks.copy_bytes > 0)) snprintf(d->words, sizeof d->words, "no peaks");
     return status;
 }
 
@@ -518,7 +518,7 @@ const scenario scenarios[] = {
     {"store", .opens = true, .timed = true, .run = run_store},
     {"ops", .dear = true, .run = run_ops},
     {"rows", .apart = true, .run = run_rows},
-    {"roofs", .dear = true, .slow = true, .timed = true, .run = run_roofs},
+    {"peaks", .dear = true, .slow = true, .timed = true, .run = run_peaks},
     {"data", .run = run_data},
     {"readers", .run = run_readers},
 };

@@ -540,29 +540,29 @@ static void capabilities(void **state) {
     run_scenario(&(scenario){"capabilities", prepare_capability, ask_capability, check_capability, .must_succeed = true, .slow = true});
 }
 
-static void prepare_roofs(void) {
+static void prepare_peaks(void) {
     clt_device_close(own);
-    remove_files(cache_folder("roofs"));
+    remove_files(cache_folder("peaks"));
     assert_ok(clt_device_open(&own, NULL));
 }
 
-static clt_status ask_roofs(void) {
-    clt_roofs roofs = {0};
-    clt_status status = clt_device_roofs(own, &roofs);
+static clt_status ask_peaks(void) {
+    clt_peaks peaks = {0};
+    clt_status status = clt_device_peaks(own, &peaks);
     close_own();
-    return status == CLT_OK && !(roofs.fma_flops > 0) ? clt_fail(CLT_E_MISMATCH, "no roofs") : status;
+    return status == CLT_OK && !(peaks.fma_flops > 0) ? clt_fail(CLT_E_MISMATCH, "no peaks") : status;
 }
 
-static void check_roofs(clt_status status, bool hit) {
+static void check_peaks(clt_status status, bool hit) {
     (void)status, (void)hit;
-    assert_in_range(temporaries(cache_folder("roofs")), 0, layer_failed_unlinks());
+    assert_in_range(temporaries(cache_folder("peaks")), 0, layer_failed_unlinks());
     assert_ok(clt_device_open(&own, NULL));
-    assert_ok(ask_roofs());
+    assert_ok(ask_peaks());
 }
 
-static void roofs(void **state) {
+static void peaks(void **state) {
     (void)state;
-    run_scenario(&(scenario){"roofs", prepare_roofs, ask_roofs, check_roofs, .must_succeed = true, .slow = true, .very_slow = true});
+    run_scenario(&(scenario){"peaks", prepare_peaks, ask_peaks, check_peaks, .must_succeed = true, .slow = true, .very_slow = true});
     close_own();
 }
 
@@ -600,7 +600,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(files_as_such),   cmocka_unit_test(folders),        cmocka_unit_test(saving_a_checkpoint),
         cmocka_unit_test(saving_weights),  cmocka_unit_test(loading_a_checkpoint),
         cmocka_unit_test(data_sets),       cmocka_unit_test(store_in_files), cmocka_unit_test(programs),
-        cmocka_unit_test(verdicts),        cmocka_unit_test(capabilities),   cmocka_unit_test(roofs),
+        cmocka_unit_test(verdicts),        cmocka_unit_test(capabilities),   cmocka_unit_test(peaks),
     };
     every_call = argc > 1;
     if (argc > 1 && strcmp(argv[1], "all") != 0) cmocka_set_test_filter(argv[1]);

@@ -32,7 +32,7 @@ PARSERS = {
                  "clt_tune_run_read,read_file"],
     "times": ["runtime/measure/times.c:take_text,take_number,take_whole,take_timing,clt_timings_read,clt_timings_put,drop"],
     "program cache": ["runtime/device/program.c:cache_payload"],
-    "roofs": ["runtime/measure/roofs.c:recall,parse,take_word,plausible"],
+    "peaks": ["runtime/measure/peaks.c:recall,parse,take_word,plausible"],
     "capabilities": ["runtime/device/capability.c:recall"],
     "frames, hello": ["comm/transport/frame.c", "comm/transport/strangers.c:judge,introduce,clt_strangers_advance,place_of,send_answer"],
     "control connection": ["comm/transport/control.c:act,reach_barrier,most_payload,understand,clt_control_read",

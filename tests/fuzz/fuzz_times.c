@@ -18,16 +18,16 @@ static void check_again(const clt_timings *list) {
 
 /* Each of them told by the others. */
 static void estimate_all(clt_timings *list) {
-    const clt_roofs roofs = {.fma_flops = 1e11, .copy_bytes = 1e10};
+    const clt_peaks peaks = {.fma_flops = 1e11, .copy_bytes = 1e10};
     const int counts[32] = {1, 2, 3};
     clt_estimate step[32];
     for (size_t i = 0; i < list->n && i < 32; i++) {
-        clt_estimate e = clt_timings_estimate(list, &list->items[i], &roofs, CLT_TIMES_BATCHES, &list->items[i]);
+        clt_estimate e = clt_timings_estimate(list, &list->items[i], &peaks, CLT_TIMES_BATCHES, &list->items[i]);
         FUZZ_CHECK(isfinite(e.us));
-        step[i] = clt_timings_estimate(list, &list->items[i], &roofs, i % 2 ? CLT_TIMES_BATCHES : CLT_TIMES_MEASURED, NULL);
+        step[i] = clt_timings_estimate(list, &list->items[i], &peaks, i % 2 ? CLT_TIMES_BATCHES : CLT_TIMES_MEASURED, NULL);
     }
     if (list->n < 32) {
-        double band = clt_timings_band(list, &roofs, step, counts, CLT_MIN(list->n, 3));
+        double band = clt_timings_band(list, &peaks, step, counts, CLT_MIN(list->n, 3));
         FUZZ_CHECK(isnan(band) || band >= 0);
     }
 }

@@ -229,7 +229,7 @@ told_times = [json.dumps(t) for t in timings]
 write("times", "\n".join(told_times) + "\n", told_times[0] + "\n" + told_times[1] + "\n", told_times[0], "\n".join(told_times[1:4]) + "\n" + told_times[0][:40],
       "no JSON\n\n{}\n", '{"problem": "a", "problem": "b"}\n', "", "\0\n", *(t + "\n" + told_times[1] + "\n" for t in told_times[3:]))
 write("programs", b"\1\0\0payload", b"\1\0\1payload", b"\1\x0a\1payload", b"\1\x2d\1payload", b"\1\x50\1payload", b"\1\0\0", b"CLTBIN1\0short", b"\0" * 90)
-write("roofs", "123456700000 23456780000 3\n", "123456700000 23456780000 3\nx", "123456700000 23456780000 1001\n", "123456700000  23456780000 3", "123,4 23456780000 3", "1.234567e+11 2.345678e+10 3\n", "1e11 2e10 0\n", "-1 2 3", "nan inf 3", "1e30 1 1", "x", "", "1 2 99999999999999", "1e11 2e10 3 " * 9)
+write("peaks", "123456700000 23456780000 3\n", "123456700000 23456780000 3\nx", "123456700000 23456780000 1001\n", "123456700000  23456780000 3", "123,4 23456780000 3", "1.234567e+11 2.345678e+10 3\n", "1e11 2e10 0\n", "-1 2 3", "nan inf 3", "1e30 1 1", "x", "", "1 2 99999999999999", "1e11 2e10 3 " * 9)
 write("capabilities", "0\n", "1\n", "2\n", "1", "", "11\n", "1\n" * 40)
 
 # ---- the network ----
@@ -349,7 +349,7 @@ broken = [*plain[:3], result("op 0", 3, "crashed"), result("op 1", 3, "timeout",
 
 drifted = [result(r["key"], 1.3 * r["samples_us"][0][0]) for r in plain]
 tripled = [result(r["key"], 3 * r["samples_us"][0][0]) for r in plain]
-suspects = [*plain[:1], *({**r, "status": "suspect", "reason": "above the roof"} for r in plain[1:])]
+suspects = [*plain[:1], *({**r, "status": "suspect", "reason": "above the roofline"} for r in plain[1:])]
 
 
 def times(us, count=12):
@@ -391,8 +391,8 @@ write("survey", told(8, {"device": device}, {"listed": True}, {"begin": 0, "what
       told(2, {"none": "nothing"}), told(9, {"device": {}}, {"device": {**device, "memory_bytes": -1}}, {"device": {**device, "cl_version": "x", "clock_mhz": 1 << 40, "compute_units": 0, "name": ""}}, {"probed": 7}, {"begin": 9}),
       told(3, "no JSON", "[]", "3", {"device": device}, {"listed": 1}, {"device": device}), told(11, {"listed": 1}, {"begin": -1}), told(8, {"begin": "x", "what": 3}, {"probed": "x"}, {"none": 3}),
       told(12, {"device": device}, {"listed": 1}, {"probed": 0, "status": 3}, {"begin": 1 << 40}))
-write("bench", told(0, {"opened": 1}, {"roofs": {"fma": 1e11, "copy": 1e10}, "cache": 1 << 20}, {"begin": 0}, {"done": 0, "status": "ok", "us": [1, 2, 3], "amount": 1e9, "flops": 1e6, "bytes": 1e5, "nmse": 0, "nmse_after": 0, "problem": "x", "backend": "native", "parameters": ""}, {"finished": 1}),
-      told(8, {"opened": 1}, {"begin": 1}), told(16, {"begin": 99}), told(16, {"begin": -5}, {"done": -1}, {"done": 99}), told(9, {"closed": "no device"}), told(1, {"done": 0, "us": [1] * 9, "status": "x" * 99}, "no JSON", "[]", {"roofs": 3}),
+write("bench", told(0, {"opened": 1}, {"peaks": {"fma": 1e11, "copy": 1e10}, "cache": 1 << 20}, {"begin": 0}, {"done": 0, "status": "ok", "us": [1, 2, 3], "amount": 1e9, "flops": 1e6, "bytes": 1e5, "nmse": 0, "nmse_after": 0, "problem": "x", "backend": "native", "parameters": ""}, {"finished": 1}),
+      told(8, {"opened": 1}, {"begin": 1}), told(16, {"begin": 99}), told(16, {"begin": -5}, {"done": -1}, {"done": 99}), told(9, {"closed": "no device"}), told(1, {"done": 0, "us": [1] * 9, "status": "x" * 99}, "no JSON", "[]", {"peaks": 3}),
       told(24, {"begin": 2147483648}), told(33, {"opened": 1}, {"done": 0, "us": "x", "amount": "x", "reason": 3}))
 
 # ---- what data are ----

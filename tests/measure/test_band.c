@@ -11,7 +11,7 @@
 #include "runtime/base/random.h"
 #include "runtime/measure/times.h"
 
-static const clt_roofs roofs = {.fma_flops = 1e11, .copy_bytes = 1e10};
+static const clt_peaks peaks = {.fma_flops = 1e11, .copy_bytes = 1e10};
 
 enum { MOST_PARTS = 40, MOST_RECORDS = 40, DRAWS = 2000 };
 
@@ -47,10 +47,10 @@ static double band_of(const clt_timings *list, const clt_timing *parts, const in
     clt_estimate e[MOST_PARTS];
     *us = 0;
     for (size_t i = 0; i < n; i++) {
-        e[i] = clt_timings_estimate(list, &parts[i], &roofs, CLT_TIMES_MEASURED, NULL);
+        e[i] = clt_timings_estimate(list, &parts[i], &peaks, CLT_TIMES_MEASURED, NULL);
         *us += counts[i] * e[i].us;
     }
-    return clt_timings_band(list, &roofs, e, counts, n);
+    return clt_timings_band(list, &peaks, e, counts, n);
 }
 
 #define NEAR(a, b) assert_true(fabs((a) / (b) - 1) < 1e-3)
@@ -154,7 +154,7 @@ static void nothing_known(void **state) {
     assert_true(isnan(band_of(&list, parts, once, 2, &us)));
     assert_true(isnan(band_of(&list, parts, once, 0, &us)));
     put(&list, parts[0]);
-    assert_true(isnan(band_of(&list, parts, once, 2, &us))); /* half of it by its roof, held against nothing */
+    assert_true(isnan(band_of(&list, parts, once, 2, &us))); /* half of it by its roofline, held against nothing */
     assert_true(band_of(&list, parts, once, 1, &us) == 0);
     clt_timings_free(&list);
 }
@@ -165,18 +165,18 @@ static void errors(void **state) {
     (void)state;
     double e[CLT_TIMES_SOURCES_];
     clt_timings list = {0};
-    clt_timings_errors(&list, &roofs, e);
+    clt_timings_errors(&list, &peaks, e);
     for (int s = 1; s < CLT_TIMES_SOURCES_; s++) assert_true(isnan(e[s]));
     put(&list, product(32, 64, 50 + 2 * 32));
-    clt_timings_errors(&list, &roofs, e);
+    clt_timings_errors(&list, &peaks, e);
     assert_true(e[CLT_TIMES_MEASURED] == 0);
     for (int s = 1; s < CLT_TIMES_SOURCES_; s++) assert_true(isnan(e[s]));
     for (int n = 64; n <= 256; n *= 2) put(&list, product(n, 64, 50 + 2 * n));
-    clt_timings_errors(&list, &roofs, e);
+    clt_timings_errors(&list, &peaks, e);
     assert_true(e[CLT_TIMES_BATCHES] < 1e-9); /* on one line all of them */
     assert_true(e[CLT_TIMES_BATCH] > 0.01);
     put(&list, product(96, 64, 2 * (50 + 2 * 96)));
-    clt_timings_errors(&list, &roofs, e);
+    clt_timings_errors(&list, &peaks, e);
     assert_true(e[CLT_TIMES_BATCHES] > 0.1 && e[CLT_TIMES_BATCHES] < 2);
     clt_timings_free(&list);
 }
@@ -188,18 +188,18 @@ static void errors_of_the_nearest(void **state) {
     clt_timings list = {0};
     put(&list, product(3200, 64, 500));
     put(&list, product(4800, 50, 5000));
-    clt_timings_errors(&list, &roofs, e);
+    clt_timings_errors(&list, &peaks, e);
     assert_true(e[CLT_TIMES_NEAREST] > 0.5);
     assert_true(e[CLT_TIMES_BATCHES] == e[CLT_TIMES_NEAREST]); /* for want of anything better */
     clt_timings_free(&list);
     put(&list, make("softmax a1 7x7x7 -> 7x7x7", 300));
     put(&list, make("relu 9 -> 9", 5000));
-    clt_timings_errors(&list, &roofs, e);
+    clt_timings_errors(&list, &peaks, e);
     assert_true(e[CLT_TIMES_OTHERS] > 0.5);
-    assert_true(e[CLT_TIMES_ROOF] == e[CLT_TIMES_OTHERS]); /* each op is known once */
+    assert_true(e[CLT_TIMES_ROOFLINE] == e[CLT_TIMES_OTHERS]); /* each op is known once */
     clt_timings_free(&list);
     put(&list, make("relu 9 -> 9", 10));
-    clt_timings_errors(&list, &roofs, e);
+    clt_timings_errors(&list, &peaks, e);
     assert_true(isnan(e[CLT_TIMES_OTHERS])); /* of one op alone nothing follows for others */
     clt_timings_free(&list);
 }
@@ -217,7 +217,7 @@ static void errors_are_a_quantile(void **state) {
         snprintf(problem, sizeof problem, "op%d 1001x10 -> 1001x10", i);
         put(&list, make(problem, us));
     }
-    clt_timings_errors(&list, &roofs, e);
+    clt_timings_errors(&list, &peaks, e);
     assert_true(e[CLT_TIMES_BATCH] > 0.15 && e[CLT_TIMES_BATCH] < 0.4);
     clt_timings_free(&list);
 }

@@ -54,17 +54,17 @@ static bool within(double a, double b, double factor) {
 
 /* The same limits, measured by other code with counts of its own: the best of both, for a machine that is busy shows either
  * too low. */
-static void as_roofs(void **state) {
+static void as_peaks(void **state) {
     (void)state;
-    clt_roofs best = {0}, roofs;
+    clt_peaks best = {0}, peaks;
     double fma = 0, copy = 0;
     for (int i = 0; i < 12 && !(i && within(fma, best.fma_flops, 2) && within(copy, best.copy_bytes, 2.5)); i++) {
         double value_now = value(CLT_LIMIT_FMA_F32), copy_now = value(CLT_LIMIT_COPY);
-        assert_ok(clt_device_measure_roofs(device, &roofs));
+        assert_ok(clt_device_measure_peaks(device, &peaks));
         fma = CLT_MAX(fma, value_now);
         copy = CLT_MAX(copy, copy_now);
-        best.fma_flops = CLT_MAX(best.fma_flops, roofs.fma_flops);
-        best.copy_bytes = CLT_MAX(best.copy_bytes, roofs.copy_bytes);
+        best.fma_flops = CLT_MAX(best.fma_flops, peaks.fma_flops);
+        best.copy_bytes = CLT_MAX(best.copy_bytes, peaks.copy_bytes);
     }
     assert_true(within(fma, best.fma_flops, 3));
     assert_true(within(copy, best.copy_bytes, 4));
@@ -107,7 +107,7 @@ static void memory_and_arithmetic(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(all_limits), cmocka_unit_test(as_roofs),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_limits), cmocka_unit_test(as_peaks),
                                        cmocka_unit_test(arguments),
                                                                              cmocka_unit_test(facts), cmocka_unit_test(memory_and_arithmetic)};
     assert_ok(clt_device_open(&device, NULL));

@@ -76,7 +76,7 @@ static bool add(const clt_predicted_problem *p, void *user) {
     s->of[p->source]++;
     s->shares[p->source] += seconds;
     s->feeds += strncmp(p->problem, "feed ", 5) == 0;
-    assert_true(p->count > 0 && p->seconds >= 0 && p->roof_seconds >= 0);
+    assert_true(p->count > 0 && p->seconds >= 0 && p->roofline_seconds >= 0);
     return true;
 }
 
@@ -115,7 +115,7 @@ static void known_and_between(void **state) {
     p = predict(times, 8);
     assert_true(p.shares[CLT_TIMES_MEASURED] == 1 && p.error >= 0 && p.launches > 5 && p.flops > 0);
     p = predict_of(times, 32, of);
-    assert_true(of[CLT_TIMES_BATCH] > 10 && of[CLT_TIMES_ROOF] + of[CLT_TIMES_OTHERS] == 0);
+    assert_true(of[CLT_TIMES_BATCH] > 10 && of[CLT_TIMES_ROOFLINE] + of[CLT_TIMES_OTHERS] == 0);
     measure(times, 64, 6);
     p = predict_of(times, 0, of);
     assert_true(of[CLT_TIMES_BATCHES] > 10 && of[CLT_TIMES_MEASURED] > 0); /* the update is of any batch */

@@ -88,7 +88,7 @@ static void check_sums(const clt_profile *profile, int runs) {
     assert_true(launches > 0 && fabs(totals.device_seconds - seconds) < 1e-9);
     /* In one queue, in order: the launches do not overlap, so together they fit in the time passed. */
     assert_true(totals.device_seconds > 0 && totals.device_seconds <= totals.wall_seconds * 1.01 + 1e-4);
-    assert_true(totals.roofs.fma_flops > 0 && totals.roofs.copy_bytes > 0);
+    assert_true(totals.peaks.fma_flops > 0 && totals.peaks.copy_bytes > 0);
 }
 
 static void counts(void **state) {
@@ -115,9 +115,9 @@ static void counts(void **state) {
     assert_true(matmul->bytes == 2.0 * RUNS * 4 * (M * K + K * N + M * N));
     assert_true(relu->bytes == 4.0 * RUNS * 2 * M * N);
     assert_null(find_row(profile, "outside"));
-    clt_roofs roofs = clt_profile_get_totals(profile).roofs;
-    double least = matmul->flops / roofs.fma_flops, moved = matmul->bytes / roofs.copy_bytes;
-    assert_true(fabs(matmul->roof_seconds / fmax(least, moved) - 1) < 1e-9);
+    clt_peaks peaks = clt_profile_get_totals(profile).peaks;
+    double least = matmul->flops / peaks.fma_flops, moved = matmul->bytes / peaks.copy_bytes;
+    assert_true(fabs(matmul->roofline_seconds / fmax(least, moved) - 1) < 1e-9);
     assert_int_equal(matmul->bound_by_compute, least > moved);
     clt_profile_destroy(profile);
 }

@@ -7,7 +7,7 @@
 
 #include "runtime/measure/times.h"
 
-static const clt_roofs roofs = {.fma_flops = 1e11, .copy_bytes = 1e10};
+static const clt_peaks peaks = {.fma_flops = 1e11, .copy_bytes = 1e10};
 
 static clt_timing make(const char *problem, const char *row, double us, double flops, double bytes) {
     clt_timing t = {.us = us, .spread = 0.01, .own = 0.02, .degrees = 5, .flops = flops, .bytes = bytes, .launches = 1};
@@ -28,7 +28,7 @@ static void put(clt_timings *list, clt_timing t) {
 }
 
 static clt_estimate estimate(const clt_timings *list, clt_timing wanted) {
-    return clt_timings_estimate(list, &wanted, &roofs, CLT_TIMES_MEASURED, NULL);
+    return clt_timings_estimate(list, &wanted, &peaks, CLT_TIMES_MEASURED, NULL);
 }
 
 #define NEAR(a, b) assert_true(fabs((a) / (b) - 1) < 1e-6)
@@ -153,12 +153,12 @@ static void nearest(void **state) {
 static void roof(void **state) {
     (void)state;
     clt_timings list = {0};
-    /* Nothing known: the roof itself. */
+    /* Nothing known: the roofline itself. */
     NEAR(estimate(&list, make("softmax a1 100x100 -> 100x100", "reference", 0, 1, 1e6)).us, 100);
-    put(&list, make("softmax a1 7x7x7 -> 7x7x7", "reference", 300, 1, 1e6)); /* 3 times its roof */
+    put(&list, make("softmax a1 7x7x7 -> 7x7x7", "reference", 300, 1, 1e6)); /* 3 times its roofline */
     put(&list, make("relu 9 -> 9", "reference", 5000, 1, 1e6));
     clt_estimate e = estimate(&list, make("softmax a1 100x100 -> 100x100", "reference", 0, 1, 4e6));
-    assert_int_equal(e.source, CLT_TIMES_ROOF);
+    assert_int_equal(e.source, CLT_TIMES_ROOFLINE);
     NEAR(e.us, 1200);
     e = estimate(&list, make("gelu 100x100 -> 100x100", "reference", 0, 1, 1e6)); /* of the others: 26.5 times */
     assert_int_equal(e.source, CLT_TIMES_OTHERS);

@@ -41,7 +41,7 @@ json "$a" 'results["op matmul 64x96^T 64x80 -> 96x80"]["count"] == 2'
 [ "$(wc -l <"$folder/a.csv")" -eq 20 ] || fail "the CSV has another number of rows"
 head -n 1 "$folder/a.csv" | grep -q '^key,model,phase,count,status,p10_us' || fail "the CSV's head"
 ls "$folder" | grep -q '\.part$' && fail "a temporary file was left"
-# In several passes, of limits and of ops: so slow that none is above a roof, which a busy machine may show too low.
+# In several passes, of limits and of ops: so slow that none is above a roofline, which a busy machine may show too low.
 several=$folder/several.json
 CLTRAIN_PROBE_TEST="only fma_f32|launch|op ;slow=4 op " expect 0 "" bench --shapes "$folder/small.txt" --timeout 300 --seconds 900 --passes 3 --json "$several"
 grep -q "compare can tell" "$err" && fail "three passes are not good enough to compare"
@@ -58,7 +58,7 @@ hang one "only triad|launch;hang limit triad" "--seconds 120 --timeout 5"
 hang part "only triad|launch_waited;hang limit triad" "--seconds 9"
 hang many "hang limit" "--seconds 5 --timeout 2"
 
-# The schema wants the roof of what is ok, and the part of it.
+# The schema wants the roofline of what is ok, and the part of it.
 if [ -n "$python" ]; then
     for lack in 'del r["roof"]' 'r["roof"] = {"bound": "compute", "least_us": 1.0}'; do
         "$python" -c '
@@ -67,11 +67,11 @@ o = json.load(open(sys.argv[1]))
 for r in [r for r in o["results"] if r["kind"] == "op"]: r.update(status="ok", reason=None); exec(sys.argv[2])
 json.dump(o, open(sys.argv[3], "w"))' "$a" "$lack" "$folder/lacking.json" || fail "no document that lacks something"
         "$python" "$sources/tests/tools/validate.py" "$sources/docs/cltrain-probe.schema.json" "$folder/lacking.json" >/dev/null 2>&1 &&
-            fail "the schema allows ops without a roof: $lack"
+            fail "the schema allows ops without a roofline: $lack"
     done
 fi
 
-# The medians are those of the samples, the fractions those of the roof.
+# The medians are those of the samples, the fractions those of the roofline.
 for one in "$a" "$several"; do
     json "$one" 'all(sum(map(len, r["samples_us"])) == r["time_us"]["count"] for r in o["results"] if r["status"] == "ok")'
     json "$one" 'all(abs(statistics.median(u for p in r["samples_us"] for u in p) / r["time_us"]["p50"] - 1) < 1e-6 and r["time_us"]["p10"] <= r["time_us"]["p50"] <= r["time_us"]["p90"] and (r["time_us"]["p10"] < r["time_us"]["p90"] or r["time_us"]["count"] < 2) for r in o["results"] if r["time_us"])'
@@ -81,7 +81,7 @@ json "$a" 'results["op adam 5000 5000 8 scalar 5000 5000 -> 5000"]["roof"]["boun
 json "$a" 'all(abs(r["flops_per_second"] * r["time_us"]["p50"] / 1e6 / r["flops"] - 1) < 1e-6 for r in o["results"] if r["key"].startswith("op matmul") and r["status"] == "ok")'
 grep -q "had no time" "$folder/a.err" && fail "ops had no time in a bench that had"
 
-# bounds JSON CSV: what fits the cache is not held against the roof of memory, and nothing else is without one but what ran faster.
+# bounds JSON CSV: what fits the cache is not held against the roofline of memory, and nothing else is without one but what ran faster.
 bounds() {
     [ -n "$python" ] || return
     "$program" list --json >"$folder/list.json" 2>"$err"
@@ -106,8 +106,8 @@ bounds "$a" "$folder/a.csv"
 adam=$([ -z "$python" ] || "$python" -c 'import json, sys; print([r.get("roof", {}).get("bound") for r in json.load(open(sys.argv[1]))["results"] if r["key"].startswith("op adam")][0])' "$a")
 [ "$adam" != cache ] || grep -q '^adam 5000 .* ok .* -  *cache ' "$folder/a.txt" || fail "the table does not say that a cache bounds"
 
-# Winograd's algorithm does a quarter of the arithmetic that is counted: it is held against the roof with that, and so is nothing
-# that is ok above the roof by more than the margin.
+# Winograd's algorithm does a quarter of the arithmetic that is counted: it is held against the roofline with that, and so is nothing
+# that is ok above the roofline by more than the margin.
 for problem in "conv2d k3 s1 p1 d1 g1 16x128x16x16 128x128x3x3 -> 16x128x16x16" \
                "conv2d_grad_weight k3 s1 p1 d1 g1 16x128x16x16 16x128x16x16 -> 128x128x3x3"; do
     echo "forward 1 $problem"
@@ -144,9 +144,9 @@ grep -q '% of ' "$out" && fail "a suspect op has a part of the roof"
 [ "$(grep -c '^"op .*,suspect,[^,]*,[^,]*,[^,]*,[0-9]*,,,,,"' "$folder/fast.csv")" -eq 4 ] || fail "a suspect op has rates in the CSV"
 json "$folder/fast.json" 'not any(k in r for r in o["results"] for k in ("flops_per_second", "bytes_per_second") if r["kind"] == "op")'
 json "$folder/fast.json" 'not any("fraction" in r.get("roof", {}) for r in o["results"])'
-json "$folder/fast.json" 'all(r["status"] == "suspect" and ("times as fast as the measured roof allows" in r["reason"] or "at the very most" in r["reason"]) for r in o["results"] if r["kind"] == "op")'
+json "$folder/fast.json" 'all(r["status"] == "suspect" and ("times as fast as the measured roofline allows" in r["reason"] or "at the very most" in r["reason"]) for r in o["results"] if r["kind"] == "op")'
 
-# What no device can do is suspect, whatever its roofs were measured as.
+# What no device can do is suspect, whatever its peaks were measured as.
 CLTRAIN_PROBE_TEST="$ops;slow=0.0000001 op " expect 0 "" bench --shapes "$folder/small.txt" --timeout 300 --seconds 900 --passes 1 --json "$folder/fast.json"
 json "$folder/fast.json" 'all(r["status"] == "suspect" and "at the very most" in r["reason"] for r in o["results"] if r["kind"] == "op")'
 

@@ -79,13 +79,13 @@ def change(name, function):
     function(d)
     write(name, d)
 change("broken", lambda d: d["results"][40].update(status="wrong", reason="it is wrong", samples_us=[]))
-change("suspect", lambda d: d["results"][40].update(status="suspect", reason="above the roof"))
+change("suspect", lambda d: d["results"][40].update(status="suspect", reason="above the roofline"))
 change("late", lambda d: d["results"][40].update(status="timeout", reason="no time was left for it", samples_us=[]))
 change("less", lambda d: d["results"].pop(40))
 # Nothing can be told: of most rows, or of all ops. What is broken stands out all the same.
 def suspect(d, first, last):
     for r in d["results"][first:last]:
-        r.update(status="suspect", reason="above the roof")
+        r.update(status="suspect", reason="above the roofline")
 change("suspects", lambda d: suspect(d, 12, 89))
 change("all_suspect", lambda d: suspect(d, 0, 90))
 def all_but_broken(d):

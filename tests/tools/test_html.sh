@@ -106,8 +106,8 @@ page "$folder/recommend.html" points=0 "contains=Devices for a model" "contains=
 report 0 two a elsewhere
 page "$folder/two.html" "points=$((2 * ok))" "contains=Another"
 
-# What no bench writes, what is suspect, and what has no roof or no spread: a dash. The cells behind the status are the median by
-# native and by the reference, spread, speed, traffic, part of the roof, and bound.
+# What no bench writes, what is suspect, and what has no roofline or no spread: a dash. The cells behind the status are the median by
+# native and by the reference, spread, speed, traffic, part of the roofline, and bound.
 report 0 told told
 page "$folder/told.html" points=16 "contains=hollow: suspect (1)" "contains=2 samples"
 "$python" - "$folder/told.html" >"$out" 2>"$err" <<'END' || fail "cells of the tables"

@@ -57,7 +57,7 @@ expect 0 "" model $small --batch 64 --at 128 --seconds 0.02 --times "$times" --j
 json "$out" 'o["measured_at"] == [128] and 2 * sum(p["source"] == "batches" for p in o["predicted"]["problems"]) > len(o["predicted"]["problems"])'
 expect 0 "" model $small --batch 64 --offline --times "$times" --problems
 says "% batches"
-says "ms if each op ran at the device's roofs"
+says "ms if each op ran at the device's peaks"
 grep -q "at least" "$out" && fail "a bound that is none"
 says "largest batch"
 says "matmul 64x40"

@@ -60,9 +60,9 @@ static void print_help(void) {
                        "Measures what a device can do at most (arithmetic, memory, launches, transfers, builds), and then the\n"
                        "ops of training at the shapes of models (default: all it knows). Each op is compared with the\n"
                        "reference before it is timed, and again afterwards. All rows are measured in %d passes, each row in\n"
-                       "processes that may crash or hang. An op's time is held against the roof, the least it could take by\n"
+                       "processes that may crash or hang. An op's time is held against the roofline, the least it could take by\n"
                        "the device's multiply-adds or memory; one that is faster is 'suspect', and no number to quote. What fits\n"
-                       "the device's cache is held against no roof of memory. A table is printed, where stdout has nothing else.\n",
+                       "the device's cache is held against no roofline of memory. A table is printed, where stdout has nothing else.\n",
            BENCH_PASSES);
     option_print(rows, ROWS, stdout);
     help_print(stdout, "\nExit status: 0 done; 1 it failed, or a result was wrong; 2 the command line makes no sense;\n130 Ctrl-C.\n");

@@ -35,9 +35,9 @@ typedef struct bench_row {
     char problem[CLT_PROBLEM_TEXT], backend[32], parameters[256];
     double flops, bytes, nmse, nmse_after; /* -1: not known */
     double done_flops; /* of `flops`, those that the algorithm does; 0: not known */
-    /* placed on the roof */
+    /* placed on the roofline */
     const char *bound; /* "compute", "memory", "cache", "launch"; NULL: not placed */
-    double roof_us, fraction; /* 0: not known, as of a cache */
+    double roofline_us, fraction; /* 0: not known, as of a cache */
 } bench_row;
 
 typedef struct bench {
@@ -52,7 +52,7 @@ typedef struct bench {
     double timeout, opening_timeout; /* of silence: in a row, and before the first one */
     int hangs;
     double lost_seconds; /* in hangs: added to `seconds` */
-    clt_roofs known;      /* what was ever reached on this device */
+    clt_peaks known;      /* what was ever reached on this device */
     uint64_t cache_bytes; /* what fits need not come from memory */
     double start;         /* of the run */
     double took;

@@ -1,4 +1,4 @@
-/* What a bench found: placed on the measured roofs; as JSON, CSV and text. */
+/* What a bench found: placed on the measured peaks; as JSON, CSV and text. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,12 +28,12 @@ static bool is_ok(const bench_row *row) {
     return strcmp(row->status, "ok") == 0;
 }
 
-/* Of the roof; what is suspect has none that may be told. */
+/* Of the roofline; what is suspect has none that may be told. */
 static bool has_fraction(const bench_row *row) {
     return is_ok(row) && row->bound && row->fraction > 0;
 }
 
-/* ---- the roof ---- */
+/* ---- the roofline ---- */
 
 /* The best sample of a row: its amount a second, or the microseconds of what is a time; 0: there is none. */
 static double best_sample(const bench_row *row) {
@@ -80,16 +80,16 @@ static double theoretical(const bench *b, clt_limit limit) {
     }
 }
 
-/* Roofs and ops are measured at different moments: a roof is the best of all its samples, an op its median, which is above only
- * where the machine left the roof less at all of its moments. On a shared processor the best copies of one bench and the next
+/* Peaks and ops are measured at different moments: a roofline is the best of all its samples, an op its median, which is above only
+ * where the machine left the roofline less at all of its moments. On a shared processor the best copies of one bench and the next
  * differ by up to a fifth; work that is not done shows by factors of two and more. */
 static const double margin = 1.25;
 
 /* What a bench holds an op against. */
-typedef struct roofs {
+typedef struct peaks {
     double flops, bytes, launch_us; /* the best of each; 0: not known */
     double cache;                   /* bytes a second that no cache of the device moves */
-} roofs;
+} peaks;
 
 static void doubt_op(bench_row *row, double rate, double most, const char *of) {
     snprintf(row->status, sizeof row->status, "suspect");
@@ -107,31 +107,31 @@ static double most_of_cache(const bench *b) {
     return b->device->info.type == CLT_DEVICE_CPU ? 3 * local : local;
 }
 
-/* The least that arithmetic and memory take. What works from a cache has no roof of memory to be held against, but a rate that
+/* The least that arithmetic and memory take. What works from a cache has no roofline of memory to be held against, but a rate that
  * the caches do not have; of what is larger than the cache a part may still be there from the run before, never more than
  * fits. */
-static void place(const bench *b, bench_row *row, const roofs *roof) {
+static void place(const bench *b, bench_row *row, const peaks *peak) {
     double us[MOST];
     int n = samples_of(row, us);
-    if (!is_ok(row) || n == 0 || row->is_limit || roof->flops <= 0 || roof->bytes <= 0) return;
+    if (!is_ok(row) || n == 0 || row->is_limit || peak->flops <= 0 || peak->bytes <= 0) return;
     double median_us = statistics_quantile(us, n, 0.5);
-    double compute_us = 1e6 * row->done_flops / roof->flops, memory_us = 1e6 * row->bytes / roof->bytes;
-    double uncached_us = 1e6 * larger(row->bytes - (double)b->cache_bytes, 0) / roof->bytes;
+    double compute_us = 1e6 * row->done_flops / peak->flops, memory_us = 1e6 * row->bytes / peak->bytes;
+    double uncached_us = 1e6 * larger(row->bytes - (double)b->cache_bytes, 0) / peak->bytes;
     bool cached = uncached_us == 0 || memory_us > margin * median_us;
-    row->roof_us = larger(compute_us, memory_us);
+    row->roofline_us = larger(compute_us, memory_us);
     row->bound = compute_us >= memory_us ? "compute" : "memory";
     /* A launch of it that costs less than empty ones do is bound by something else. */
-    if (roof->launch_us > row->roof_us && roof->launch_us <= margin * median_us) row->bound = "launch", row->roof_us = roof->launch_us;
-    if (cached && strcmp(row->bound, "memory") == 0) row->bound = "cache", row->roof_us = 0;
-    row->fraction = row->roof_us / median_us;
-    double allowed_us = larger(larger(compute_us, uncached_us), 1e6 * row->bytes / roof->cache);
+    if (peak->launch_us > row->roofline_us && peak->launch_us <= margin * median_us) row->bound = "launch", row->roofline_us = peak->launch_us;
+    if (cached && strcmp(row->bound, "memory") == 0) row->bound = "cache", row->roofline_us = 0;
+    row->fraction = row->roofline_us / median_us;
+    double allowed_us = larger(larger(compute_us, uncached_us), 1e6 * row->bytes / peak->cache);
     if (allowed_us > margin * median_us) {
         snprintf(row->status, sizeof row->status, "suspect");
-        snprintf(row->reason, sizeof row->reason, "%.2f times as fast as the measured roof allows", allowed_us / median_us);
+        snprintf(row->reason, sizeof row->reason, "%.2f times as fast as the measured roofline allows", allowed_us / median_us);
     }
 }
 
-/* Where roofs are not known, or were measured too high, anything would pass. */
+/* Where peaks are not known, or were measured too high, anything would pass. */
 static void doubt_rates(const bench *b, bench_row *row) {
     double us[MOST];
     int n = samples_of(row, us);
@@ -155,20 +155,20 @@ static void doubt_limit(const bench *b, bench_row *row) {
 }
 
 /* Of what is known from earlier, too, unless no device can. */
-static roofs best_roofs(const bench *b) {
+static peaks best_peaks(const bench *b) {
     double flops = b->known.fma_flops, bytes = b->known.copy_bytes;
     if (!(flops <= theoretical(b, CLT_LIMIT_FMA_F32))) flops = 0;
     if (!(bytes <= theoretical(b, CLT_LIMIT_COPY))) bytes = 0;
     bytes = larger(bytes, larger(best_of(b, CLT_LIMIT_COPY), larger(best_of(b, CLT_LIMIT_TRIAD), best_of(b, CLT_LIMIT_READ))));
-    return (roofs){larger(best_of(b, CLT_LIMIT_FMA_F32), flops), bytes, best_of(b, CLT_LIMIT_LAUNCH_PIPELINED),
+    return (peaks){larger(best_of(b, CLT_LIMIT_FMA_F32), flops), bytes, best_of(b, CLT_LIMIT_LAUNCH_PIPELINED),
                    larger(most_of_cache(b), bytes)};
 }
 
 void bench_place(bench *b) {
     for (int i = 0; i < b->n_rows; i++) doubt_limit(b, &b->rows[i]);
-    roofs roof = best_roofs(b);
+    peaks peak = best_peaks(b);
     for (int i = 0; i < b->n_rows; i++) {
-        place(b, &b->rows[i], &roof);
+        place(b, &b->rows[i], &peak);
         doubt_rates(b, &b->rows[i]);
     }
 }
@@ -214,12 +214,12 @@ static json_t *nmse_json(double nmse) {
     return nmse >= 0 ? json_real(nmse) : json_null();
 }
 
-static json_t *roof_json(const bench_row *row) {
-    json_t *roof = json_pack("{s:s}", "bound", row->bound);
-    if (row->done_flops > 0) json_object_set_new(roof, "flops", json_real(row->done_flops));
-    if (row->roof_us > 0) json_object_set_new(roof, "least_us", json_real(row->roof_us));
-    if (has_fraction(row)) json_object_set_new(roof, "fraction", json_real(row->fraction));
-    return roof;
+static json_t *roofline_json(const bench_row *row) {
+    json_t *placed = json_pack("{s:s}", "bound", row->bound);
+    if (row->done_flops > 0) json_object_set_new(placed, "flops", json_real(row->done_flops));
+    if (row->roofline_us > 0) json_object_set_new(placed, "least_us", json_real(row->roofline_us));
+    if (has_fraction(row)) json_object_set_new(placed, "fraction", json_real(row->fraction));
+    return placed;
 }
 
 static void add_op(const bench_row *row, json_t *o) {
@@ -231,7 +231,7 @@ static void add_op(const bench_row *row, json_t *o) {
                              nmse_json(row->nmse_after), "limit", 1e-7);
     json_object_update(o, more);
     json_decref(more);
-    if (row->bound || is_ok(row)) json_object_set_new(o, "roof", row->bound ? roof_json(row) : json_null());
+    if (row->bound || is_ok(row)) json_object_set_new(o, "roof", row->bound ? roofline_json(row) : json_null());
 }
 
 /* What other backends make of it: [] where they were not measured. */
@@ -346,7 +346,7 @@ static void print_times(const double *us, int n, FILE *file) {
     else fprintf(file, "%8.0f%%", 100 * (statistics_quantile(us, n, 0.9) - statistics_quantile(us, n, 0.1)) / p50);
 }
 
-/* GFLOP/s, GB/s, and what part of the roof that is. */
+/* GFLOP/s, GB/s, and what part of the roofline that is. */
 static void print_rates(const bench_row *row, FILE *file) {
     char flops[32], bytes[32];
     if (!is_ok(row)) {

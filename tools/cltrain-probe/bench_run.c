@@ -23,7 +23,7 @@ typedef struct work {
     int pass, at; /* number of the row in this pass */
     int begun;    /* -1: none */
     bool others; /* the rows of other backends are run, and no others */
-    bool opened, finished, roofs_known;
+    bool opened, finished, peaks_known;
     char opening[400]; /* why the device could not be opened */
 } work;
 
@@ -134,13 +134,13 @@ static void measure_row(const work *w, int at, clt_device *device, FILE *lines) 
     document_line(lines, told);
 }
 
-static void tell_roofs(clt_device *device, FILE *lines) {
-    clt_roofs roofs = {0};
+static void tell_peaks(clt_device *device, FILE *lines) {
+    clt_peaks peaks = {0};
     clt_device_facts facts = {0};
     bool wrong;
-    clt_device_roofs(device, &roofs);
+    clt_device_peaks(device, &peaks);
     clt_device_get_facts(device, &facts, &wrong);
-    document_line(lines, json_pack("{s:{s:f, s:f}, s:I, s:i}", "roofs", "fma", roofs.fma_flops, "copy", roofs.copy_bytes,
+    document_line(lines, json_pack("{s:{s:f, s:f}, s:I, s:i}", "peaks", "fma", peaks.fma_flops, "copy", peaks.copy_bytes,
                                    "cache", (json_int_t)facts.cache_bytes, "vector_width", (int)facts.vector_width_f32));
     document_line(lines, json_pack("{s:o}", "table", bench_table_json(device)));
 }
@@ -155,7 +155,7 @@ static int in_child(FILE *lines, void *user) {
         return 0;
     }
     document_line(lines, json_pack("{s:b}", "opened", 1));
-    if (!w->roofs_known) tell_roofs(device, lines);
+    if (!w->peaks_known) tell_peaks(device, lines);
     for (int at = w->at; at < w->b->n_rows; at++) {
         if (!has_to_run(w, &w->b->rows[row_at(w, at)])) continue;
         /* What the first pass finds no time for has none; later ones leave off where they are. */
@@ -237,16 +237,16 @@ static void take_begin(work *w, const json_t *told) {
 static bool take_line(const char *text, void *user) {
     work *w = user;
     json_t *told = json_loads(text, 0, NULL);
-    const json_t *roofs = json_object_get(told, "roofs");
+    const json_t *peaks = json_object_get(told, "peaks");
     if (json_object_get(told, "opened")) w->opened = true;
     if (json_object_get(told, "finished")) w->finished = true;
     copy_text(told, "closed", w->opening, sizeof w->opening);
-    if (roofs) {
-        copy_number(roofs, "fma", &w->b->known.fma_flops);
-        copy_number(roofs, "copy", &w->b->known.copy_bytes);
+    if (peaks) {
+        copy_number(peaks, "fma", &w->b->known.fma_flops);
+        copy_number(peaks, "copy", &w->b->known.copy_bytes);
         w->b->cache_bytes = (uint64_t)json_integer_value(json_object_get(told, "cache"));
         w->b->vector_width = (uint32_t)json_integer_value(json_object_get(told, "vector_width"));
-        w->roofs_known = true;
+        w->peaks_known = true;
     }
     if (json_object_get(told, "table")) {
         json_decref(w->b->table);

@@ -178,7 +178,7 @@ static json_t *memory_json(const clt_step_memory *m) {
 
 static bool add_problem(const clt_predicted_problem *p, void *user) {
     json_array_append_new(user, json_pack("{s:s, s:s, s:i, s:f, s:f, s:s, s:s}", "problem", p->problem, "row", p->row, "count",
-                                          p->count, "us", 1e6 * p->seconds, "roof_us", 1e6 * p->roof_seconds, "source",
+                                          p->count, "us", 1e6 * p->seconds, "roof_us", 1e6 * p->roofline_seconds, "source",
                                           clt_times_source_name(p->source), "from", p->from));
     return true;
 }
@@ -192,7 +192,7 @@ static json_t *sources_json(const clt_prediction *p) {
 
 static json_t *prediction_json(const clt_prediction *p, json_t *problems) {
     json_t *o = json_pack("{s:I, s:f, s:f, s:f, s:o, s:I, s:f, s:f, s:o}", "batch", (json_int_t)p->batch, "step_us", 1e6 * p->seconds,
-                          "samples_per_second", p->seconds > 0 ? (double)p->batch / p->seconds : 0, "roof_us", 1e6 * p->roof_seconds,
+                          "samples_per_second", p->seconds > 0 ? (double)p->batch / p->seconds : 0, "roof_us", 1e6 * p->roofline_seconds,
                           "sources", sources_json(p), "launches", (json_int_t)p->launches, "flops", p->flops, "bytes", p->bytes, "error",
                           isfinite(p->error) ? json_real(p->error) : json_null());
     if (problems) json_object_set_new(o, "problems", problems);
@@ -238,7 +238,7 @@ static clt_status choose_batches(measuring *m, bool fits) {
     for (int i = 0; i < m->q->n_at; i++) add_batch(m, m->q->at[i], true);
     if (!fits || m->q->offline) return CLT_OK;
     if (m->q->n_at == 0) {
-        begin(m->lines, "measuring the roofs", m->q->batch);
+        begin(m->lines, "measuring the peaks", m->q->batch);
         clt_status status = predict(m->q, m->times, m->q->batch, NULL, &p);
         if (status < 0) return status;
         bool known = p.shares[CLT_TIMES_MEASURED] >= enough && p.error <= most_error;
@@ -334,13 +334,13 @@ static bool does_not_fit(const forecast *f) {
 static void doubt(forecast *f) {
     const double most = 5;
     static const char *const members[] = {"predicted", "measured"};
-    double roof_us = forecast_number(f->told, "predicted", "roof_us");
+    double roofline_us = forecast_number(f->told, "predicted", "roof_us");
     for (int i = 0; i < 2; i++) {
         double us = forecast_number(f->told, members[i], "step_us");
-        if (!(us > 0 && us * most < roof_us)) continue;
+        if (!(us > 0 && us * most < roofline_us)) continue;
         snprintf(f->status, sizeof f->status, "suspect");
-        snprintf(f->reason, sizeof f->reason, "a step is %s as %.3g us, where the device's roofs want %.3g: is anything computed at all?",
-                 members[i], us, roof_us);
+        snprintf(f->reason, sizeof f->reason, "a step is %s as %.3g us, where the device's peaks want %.3g: is anything computed at all?",
+                 members[i], us, roofline_us);
         return;
     }
 }

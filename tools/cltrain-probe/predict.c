@@ -30,7 +30,7 @@ static const option_row rows[] = {
     {OPTION_TEXT, 0, "at", "N,N,...", offsetof(model_options, at),
      .help = "problems at these batches, whatever is known (default: at\n--batch, where not all is known)"},
     {OPTION_FLAG, 0, "refresh", NULL, offsetof(model_options, refresh), .help = "what is known is measured again"},
-    {OPTION_FLAG, 0, "offline", NULL, offsetof(model_options, offline), .help = "nothing but roofs that are not known: what is known has to do"},
+    {OPTION_FLAG, 0, "offline", NULL, offsetof(model_options, offline), .help = "nothing but peaks that are not known: what is known has to do"},
     {OPTION_FLAG, 0, "measure", NULL, offsetof(model_options, measure),
      .help = "also runs training steps as they are, by turns with the rest,\nand prints them beside the prediction"},
     {OPTION_POSITIVE, 0, "seconds", "SECONDS", offsetof(model_options, seconds), .help = "for all that, about (default 4)"},
@@ -56,7 +56,7 @@ static void print_help(void) {
                        "  batches    interpolated between two other batch sizes of it\n"
                        "  batch      scaled from one other batch size, by arithmetic and bytes\n"
                        "  nearest    scaled likewise from the nearest problem of the kind\n"
-                       "  roof       by the device's roofs, and how near known problems come to theirs\n"
+                       "  roof       by the device's peaks, and how near known problems come to theirs\n"
                        "The output says how much of the time is which, and by how much it may be off in nine cases of ten: of what is\n"
                        "measured by how this step's launches were seen to differ, of the others by what estimates of their kind are\n"
                        "off by for problems that are known, when those are left out.\n"
@@ -130,7 +130,7 @@ static void print_step(const json_t *predicted) {
     if (json_is_number(error) && json_number_value(error) < 1) printf(" ± %.1f %%", 100 * json_number_value(error));
     else if (json_is_number(error)) printf(", or %.1f times as long", 1 + json_number_value(error));
     else printf(", by how much it may be off is not known");
-    printf("; %.0f samples/s; %.3f ms if each op ran at the device's roofs\n",
+    printf("; %.0f samples/s; %.3f ms if each op ran at the device's peaks\n",
            json_number_value(json_object_get(predicted, "samples_per_second")),
            1e-3 * json_number_value(json_object_get(predicted, "roof_us")));
     printf("  %-16s", "taken from");

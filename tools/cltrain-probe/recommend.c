@@ -30,7 +30,7 @@ static const option_row rows[] = {
     {OPTION_WHOLE, 0, "classes", "N", SHARED_AT(classes), .low = 1, .help = "outputs (default 10)"},
     OPTIMIZER_ROW,
     {OPTION_HEADING, .help = "What is measured:"},
-    {OPTION_FLAG, 0, "offline", NULL, offsetof(recommend_options, offline), .help = "nothing but roofs that are not known"},
+    {OPTION_FLAG, 0, "offline", NULL, offsetof(recommend_options, offline), .help = "nothing but peaks that are not known"},
     {OPTION_POSITIVE, 0, "seconds", "SECONDS", offsetof(recommend_options, seconds), .help = "for each device, about (default 4)"},
     {OPTION_POSITIVE, 0, "timeout", "SECONDS", offsetof(recommend_options, timeout),
      .help = "what says nothing for longer has hung (default 120)"},
@@ -264,7 +264,7 @@ static void add_speed(const recommendation *r, const candidate *c, json_t *reaso
     double roof = forecast_number(c->f.told, "predicted", "roof_us") / c->step_us, reference = reference_share(c);
     if (c == &r->candidates[0]) add_reason(reasons, "the fastest: %.0f samples a second", own);
     else add_reason(reasons, "%.0f samples a second, %.3g of the fastest", own, own / best);
-    add_reason(reasons, "%.0f %% of what it would do if each op ran at its roofs", 100 * roof);
+    add_reason(reasons, "%.0f %% of what it would do if each op ran at its peaks", 100 * roof);
     if (reference > 0.3) add_reason(reasons, "%.0f %% of its time is in portable reference kernels", 100 * reference);
 }
 

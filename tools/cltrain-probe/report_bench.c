@@ -39,7 +39,7 @@ static bool is_ok(const json_t *row) {
     return strcmp(document_string(row, "status"), "ok") == 0;
 }
 
-/* The roof of memory is none to what works from a cache. Files of older versions have it so placed: but for a cache, what is so much
+/* The roofline of memory is none to what works from a cache. Files of older versions have it so placed: but for a cache, what is so much
  * faster than memory would be suspect there. */
 static const char *read_bound(const json_t *row, double *fraction) {
     const double margin = 1.25, most = 1000; /* algorithms may save so much of the arithmetic that is counted */

@@ -60,7 +60,7 @@ typedef struct point {
 typedef struct roofline {
     point *points;
     int n, left_out; /* timed, but not on any scale */
-    double gflops, gbytes; /* the roofs, a second; 0: not known */
+    double gflops, gbytes; /* the peaks, a second; 0: not known */
 } roofline;
 
 static bool on_scale(double value) {
@@ -88,7 +88,7 @@ static void read_op(roofline *r, const json_t *row, int number) {
     p.us = us * fmax(1, page_json_number(row, "count"));
     if (on_scale(p.x) && on_scale(p.y)) r->points[r->n++] = p;
     else r->left_out++;
-    /* The roofs that the bench knew: those of this run, or better ones of earlier runs. */
+    /* The peaks that the bench knew: those of this run, or better ones of earlier runs. */
     double least_us = page_json_number(json_object_get(row, "roof"), "least_us");
     if (strcmp(bound, "compute") == 0) r->gflops = larger(r->gflops, 1e-3 * flops / least_us);
     if (strcmp(bound, "memory") == 0) r->gbytes = larger(r->gbytes, 1e-3 * bytes / least_us);
@@ -166,7 +166,7 @@ static void pad(double *low, double *high, double share, double least) {
 static void scale(chart *c, const roofline *r) {
     c->x0 = c->y0 = INFINITY, c->x1 = c->y1 = -INFINITY;
     for (int i = 0; i < r->n; i++) widen(&c->x0, &c->x1, r->points[i].x), widen(&c->y0, &c->y1, r->points[i].y);
-    /* The ridge, with some of the roof behind it. */
+    /* The ridge, with some of the roofline behind it. */
     if (r->gflops > 0 && r->gbytes > 0) widen(&c->x0, &c->x1, r->gflops / r->gbytes), widen(&c->x0, &c->x1, 3 * r->gflops / r->gbytes);
     widen(&c->y0, &c->y1, r->gflops);
     if (!(c->x0 <= c->x1)) c->x0 = 0, c->x1 = 1;
@@ -273,8 +273,8 @@ static int seek_place(const chart *c, const label_map *map, int n_points, const 
     return fewest;
 }
 
-/* Writes along a line from (x0, y0) to (x1, y1) the name of a roof, or where there is no room its figure alone. */
-static void roof_label(FILE *page, const chart *c, label_map *map, int n_points, const char *name, const char *figure,
+/* Writes along a line from (x0, y0) to (x1, y1) the name of a roofline, or where there is no room its figure alone. */
+static void roofline_label(FILE *page, const chart *c, label_map *map, int n_points, const char *name, const char *figure,
                        const double x[2], const double y[2]) {
     char text[96];
     double place[2] = {0, 0}, run = hypot(x[1] - x[0], y[1] - y[0]), dx = (x[1] - x[0]) / run, dy = (y[1] - y[0]) / run;
@@ -301,7 +301,7 @@ static bool flat_ends(const chart *c, const roofline *r, double x[2], double y[2
     return true;
 }
 
-static void draw_roofs(FILE *page, const chart *c, const roofline *r) {
+static void draw_peaks(FILE *page, const chart *c, const roofline *r) {
     double x[2], y[2];
     const char *form = "<path class=\"roof\" d=\"M%.1f %.1fL%.1f %.1f\"/>\n";
     if (slope_ends(c, r, x, y)) fprintf(page, form, x[0], y[0], x[1], y[1]);
@@ -318,7 +318,7 @@ static void take_line(label_map *map, const double x[2], const double y[2]) {
 }
 
 /* Returns from where on the map holds their names. */
-static int name_roofs(FILE *page, const chart *c, label_map *map, const roofline *r) {
+static int name_peaks(FILE *page, const chart *c, label_map *map, const roofline *r) {
     char text[96];
     double x[2], y[2];
     int n_points = map->n;
@@ -327,11 +327,11 @@ static int name_roofs(FILE *page, const chart *c, label_map *map, const roofline
     int first = map->n;
     if (slope_ends(c, r, x, y)) {
         snprintf(text, sizeof text, "%.4g GB/s", r->gbytes);
-        roof_label(page, c, map, n_points, "memory", text, x, y);
+        roofline_label(page, c, map, n_points, "memory", text, x, y);
     }
     if (flat_ends(c, r, x, y)) {
         snprintf(text, sizeof text, "%.4g GFLOP/s", r->gflops);
-        roof_label(page, c, map, n_points, "FMA f32", text, x, y);
+        roofline_label(page, c, map, n_points, "FMA f32", text, x, y);
     }
     return first;
 }
@@ -369,7 +369,7 @@ static void draw_points(FILE *page, const chart *c, const roofline *r) {
         double x = place_x(c, r->points[i].x), y = place_y(c, r->points[i].y);
         label_take(&map, (label_box){x - reach, y - reach, x + reach, y + reach});
     }
-    int first = name_roofs(page, c, &map, r);
+    int first = name_peaks(page, c, &map, r);
     for (int i = 0; i < r->n; i++) draw_label(page, c, &map, &r->points[i], first);
     label_map_free(&map);
 }
@@ -380,7 +380,7 @@ static void draw(FILE *page, const roofline *r, const char *class, double width,
     fprintf(page, "<svg class=\"%s\" viewBox=\"0 0 %.0f %.0f\" role=\"img\" aria-label=\"Roofline: %d ops by arithmetic intensity and "
                   "speed\">\n", class, width, height, r->n);
     axes(page, &c);
-    draw_roofs(page, &c, r);
+    draw_peaks(page, &c, r);
     draw_points(page, &c, r);
     fputs("</svg>\n", page);
 }
@@ -408,7 +408,7 @@ static void legend(FILE *page, const roofline *r) {
 static void notes(FILE *page, const roofline *r) {
     fputs("<p class=\"note\">Numbers are those of the table of ops. The lines are the most that this device\xe2\x80\x99s memory and "
           "arithmetic were measured to do. Above them lies what works from a cache, or what needs nobody knows how many "
-          "fewer operations than are counted (Fourier); Winograd\xe2\x80\x99s are those that it does; what a cache bounds has no roof here, since none was measured. Where points crowd, those that take longest are numbered.", page);
+          "fewer operations than are counted (Fourier); Winograd\xe2\x80\x99s are those that it does; what a cache bounds has no roofline here, since none was measured. Where points crowd, those that take longest are numbered.", page);
     if (r->left_out) fprintf(page, " %d timed op%s no place on such axes.", r->left_out, r->left_out == 1 ? " has" : "s have");
     fputs("</p>\n", page);
 }

@@ -28,8 +28,8 @@ static void print_row(FILE *file, const clt_profile_row *row, const profiler *p,
             (double)row->calls / (double)p->steps, (double)row->launches / (double)p->steps,
             1e3 * row->seconds / (double)p->steps, 100 * row->seconds / all_seconds, gflops,
             row->seconds > 0 ? 1e-9 * row->bytes / row->seconds : 0.0);
-    if (row->roof_seconds > 0 && row->seconds > 0)
-        fprintf(file, "%5.0f%% %s\n", 100 * row->roof_seconds / row->seconds,
+    if (row->roofline_seconds > 0 && row->seconds > 0)
+        fprintf(file, "%5.0f%% %s\n", 100 * row->roofline_seconds / row->seconds,
                 row->bound_by_compute ? "compute" : "memory");
     else
         fprintf(file, "%6s\n", "-");
@@ -49,8 +49,8 @@ static void print_table(const profiler *p, FILE *file) {
     fprintf(file, "%-24s %-10s %8s %8s %10.3f  %.1f %% of a step: host, transfers, waiting\n", "between launches", "", "",
             "", 1e3 * (wall - totals.device_seconds) / steps, 100 * (1 - totals.device_seconds / wall));
     fprintf(file, "%-24s %-10s %8s %8s %10.3f\n", "step", "", "", "", 1e3 * wall / steps);
-    fprintf(file, "Roofs of the device: %.1f GFLOP/s, %.1f GB/s copied.\n", 1e-9 * totals.roofs.fma_flops,
-            1e-9 * totals.roofs.copy_bytes);
+    fprintf(file, "Peaks of the device: %.1f GFLOP/s, %.1f GB/s copied.\n", 1e-9 * totals.peaks.fma_flops,
+            1e-9 * totals.peaks.copy_bytes);
 }
 
 int profiler_report(const profiler *p, const char *trace, FILE *file) {

@@ -32,8 +32,8 @@ typedef struct clt_profile clt_profile;
  * CLT_E_STATE). Errors: CLT_E_DEVICE, CLT_E_NO_MEMORY. */
 CLT_API clt_status clt_profile_start(clt_profile **profile, clt_device *device);
 
-/* Waits for the device, ends the timing and sums up; measures the device's roofs if they are not known
- * (clt_device_roofs). A second call does nothing. Errors: CLT_E_DEVICE, also where the driver's times cannot be (a launch that
+/* Waits for the device, ends the timing and sums up; measures the device's peaks if they are not known
+ * (clt_device_peaks). A second call does nothing. Errors: CLT_E_DEVICE, also where the driver's times cannot be (a launch that
  * ended before it began, all of them 0 s, or more than the clock has), CLT_E_DEVICE_LOST, CLT_E_NO_MEMORY. */
 CLT_API clt_status clt_profile_stop(clt_profile *profile);
 
@@ -49,8 +49,8 @@ typedef struct clt_profile_row {
     double seconds;   /* on the device */
     double flops;     /* arithmetic that the calls ask for; 0 where that is not known (ops of the user's) */
     double bytes;     /* least that they move: operands read once, results written once */
-    double roof_seconds;  /* least they could take by the device's roofs; less than that: out of its caches */
-    int bound_by_compute; /* which roof that is: 1 multiply-adds, 0 memory */
+    double roofline_seconds;  /* least they could take by the device's peaks; less than that: out of its caches */
+    int bound_by_compute; /* which roofline that is: 1 multiply-adds, 0 memory */
 } clt_profile_row;
 
 /* The rows, most seconds first; they are the profile's. None before the stop. */
@@ -61,7 +61,7 @@ typedef struct clt_profile_totals {
     int64_t launches;
     double wall_seconds;    /* from start to stop */
     double device_seconds;  /* the launches together; the rest lies between launches: host, transfers, waiting */
-    clt_roofs roofs;
+    clt_peaks peaks;
 } clt_profile_totals;
 CLT_API clt_profile_totals clt_profile_get_totals(const clt_profile *profile);
 

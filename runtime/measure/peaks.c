@@ -1,6 +1,6 @@
 /*
- * The roofs of a device, measured: most multiply-adds a second and most bytes copied a second. The
- * kernels are cl/probe/roofs.cl; what they computed is looked at before a time counts. A launch is made
+ * The peaks of a device, measured: most multiply-adds a second and most bytes copied a second. The
+ * kernels are cl/probe/peaks.cl; what they computed is looked at before a time counts. A launch is made
  * long enough for the clock first, so that the same code serves a GPU and a simulator.
  */
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "runtime/device/cl.h"
 #include "runtime/device/kernel_source.h"
 
-static const char source_path[] = "probe/roofs.cl";
+static const char source_path[] = "probe/peaks.cl";
 
 enum { CHAINS = 12, UNROLL = 4, MOST_ROUNDS = 16384 }; /* of probe_fma; a sum of ones is exact below 2^24 */
 enum { GROUP = 64, COPY_STEPS = 8, TRIES = 6 };
@@ -201,39 +201,39 @@ fail:
 
 /* ---- both ---- */
 
-clt_status clt_device_measure_roofs(clt_device *device, clt_roofs *roofs) {
+clt_status clt_device_measure_peaks(clt_device *device, clt_peaks *peaks) {
     probe p;
     clt_status status = open_probe(&p, device);
-    if (status == CLT_OK) status = measure_fma(&p, &roofs->fma_flops);
-    if (status == CLT_OK) status = measure_copy(&p, &roofs->copy_bytes);
+    if (status == CLT_OK) status = measure_fma(&p, &peaks->fma_flops);
+    if (status == CLT_OK) status = measure_copy(&p, &peaks->copy_bytes);
     clt_text_free(&p.text);
     return status;
 }
 
 /* One line, "multiply-adds x 2, bytes": a second, and how often they were measured, in a file of the cache. A
- * machine that is busy shows roofs too low, so that the first few times count. */
+ * machine that is busy shows peaks too low, so that the first few times count. */
 enum { MEASUREMENTS = 3 };
 
-static clt_status roofs_path(const clt_device *device, clt_text *path) {
+static clt_status peaks_path(const clt_device *device, clt_text *path) {
     char key[CLT_HASH_TEXT] = "";
     const char *source = clt_kernel_source_find(device, source_path);
     clt_hash_add(key, device->identity, CLT_HASH_TEXT);
     clt_hash_add(key, &device->info.compute_units, sizeof device->info.compute_units);
     clt_hash_add(key, source, strlen(source));
-    CLT_TRY(clt_file_cache_folder(clt_device_settings(device)->cache_folder, "roofs", path));
+    CLT_TRY(clt_file_cache_folder(clt_device_settings(device)->cache_folder, "peaks", path));
     clt_text_add(path, "/%s", key);
     return path->status;
 }
 
 /* No device of today reaches more, generously: clocks are told without boost, if at all; two vector units with multiply-adds, or 256
  * lanes of a GPU's unit. And none has less than the least, a simulator neither. */
-static bool plausible(const clt_device *device, const clt_roofs *roofs) {
+static bool plausible(const clt_device *device, const clt_peaks *peaks) {
     const double least = 1e3;
     bool cpu = device->info.type == CLT_DEVICE_CPU;
     double clock = 2e6 * CLT_MAX(device->info.clock_mhz, 2500u), units = CLT_MAX(device->info.compute_units, 1u);
     double lanes = cpu ? 2 * CLT_MAX(device->vector_width, 4) : 256;
     double most_flops = 2 * lanes * clock * units, most_bytes = cpu ? 4e12 : 4e13;
-    return roofs->fma_flops >= least && roofs->fma_flops <= most_flops && roofs->copy_bytes >= least && roofs->copy_bytes <= most_bytes;
+    return peaks->fma_flops >= least && peaks->fma_flops <= most_flops && peaks->copy_bytes >= least && peaks->copy_bytes <= most_bytes;
 }
 
 /* The text before the next blank or the end of the line, cut off; *text goes behind it. */
@@ -245,45 +245,45 @@ static char *take_word(char **text) {
 }
 
 /* "FLOPS BYTES COUNT". */
-static int parse(char *text, clt_roofs *roofs) {
+static int parse(char *text, clt_peaks *peaks) {
     uint64_t count;
     const char *flops = take_word(&text), *bytes = take_word(&text), *times = take_word(&text);
-    bool known = clt_number_parse(flops, &roofs->fma_flops) && clt_number_parse(bytes, &roofs->copy_bytes) &&
+    bool known = clt_number_parse(flops, &peaks->fma_flops) && clt_number_parse(bytes, &peaks->copy_bytes) &&
                  clt_number_whole(times, 1000, &count) && !*text;
     return known ? (int)count : 0;
 }
 
 /* How often they were measured; 0: nothing is known, or what no device can. */
-static int recall(const clt_device *device, const char *path, clt_roofs *roofs) {
+static int recall(const clt_device *device, const char *path, clt_peaks *peaks) {
     void *bytes = NULL;
     size_t length;
-    int count = clt_file_read(path, 64, &bytes, &length) == CLT_OK ? parse(bytes, roofs) : 0;
+    int count = clt_file_read(path, 64, &bytes, &length) == CLT_OK ? parse(bytes, peaks) : 0;
     clt_free(bytes);
-    if (count > 0 && plausible(device, roofs)) return count;
-    *roofs = (clt_roofs){0};
+    if (count > 0 && plausible(device, peaks)) return count;
+    *peaks = (clt_peaks){0};
     return 0;
 }
 
-static clt_status measure_again(clt_device *device, const char *path, int count, clt_roofs *roofs) {
-    clt_roofs now = {0};
+static clt_status measure_again(clt_device *device, const char *path, int count, clt_peaks *peaks) {
+    clt_peaks now = {0};
     char line[128];
-    CLT_TRY(clt_device_measure_roofs(device, &now));
-    roofs->fma_flops = CLT_MAX(roofs->fma_flops, now.fma_flops);
-    roofs->copy_bytes = CLT_MAX(roofs->copy_bytes, now.copy_bytes);
+    CLT_TRY(clt_device_measure_peaks(device, &now));
+    peaks->fma_flops = CLT_MAX(peaks->fma_flops, now.fma_flops);
+    peaks->copy_bytes = CLT_MAX(peaks->copy_bytes, now.copy_bytes);
     /* Whole numbers are the same in every locale. */
-    int length = snprintf(line, sizeof line, "%.0f %.0f %d\n", roofs->fma_flops, roofs->copy_bytes, count + 1);
+    int length = snprintf(line, sizeof line, "%.0f %.0f %d\n", peaks->fma_flops, peaks->copy_bytes, count + 1);
     if (path) clt_file_write(path, line, (size_t)length); /* a cache that cannot be written is none */
     return CLT_OK;
 }
 
-clt_status clt_device_roofs(clt_device *device, clt_roofs *roofs) {
+clt_status clt_device_peaks(clt_device *device, clt_peaks *peaks) {
     clt_text path = {0};
-    if (!device || !roofs) return clt_fail(CLT_E_INVALID, "clt_device_roofs: an argument is NULL");
-    *roofs = (clt_roofs){0};
-    bool cached = roofs_path(device, &path) == CLT_OK;
-    int count = cached ? recall(device, path.data, roofs) : 0;
+    if (!device || !peaks) return clt_fail(CLT_E_INVALID, "clt_device_peaks: an argument is NULL");
+    *peaks = (clt_peaks){0};
+    bool cached = peaks_path(device, &path) == CLT_OK;
+    int count = cached ? recall(device, path.data, peaks) : 0;
     clt_status status =
-        count < MEASUREMENTS ? measure_again(device, cached ? path.data : NULL, count, roofs) : CLT_OK;
+        count < MEASUREMENTS ? measure_again(device, cached ? path.data : NULL, count, peaks) : CLT_OK;
     clt_text_free(&path);
     return status;
 }
