@@ -148,7 +148,7 @@ struct clt_backend_row {
     bool large;        /* serves tensors of 2^31 elements and more */
     /* Looks at the layouts of the node's tensors in `supports`; else all must be contiguous. */
     bool any_layout;
-    /* Serves only where a tuner's verdict or the setting `backends` names it, never by default. */
+    /* Serves only where a tuning result or the setting `backends` names it, never by default. */
     bool on_demand;
     /* The part of the op's arithmetic, as clt_node_cost counts it, that the algorithm does; 0: all of it; NAN: not known. */
     double arithmetic;

@@ -25,29 +25,29 @@ bool clt_tune_matters(const clt_tensor *node, clt_device *device) {
     return candidates > 1 && clt_tune_key(node, key);
 }
 
-static void give_reason(clt_reason *reason, clt_why why, const clt_verdict *from) {
+static void give_reason(clt_reason *reason, clt_why why, const clt_tuning_result *from) {
     if (!reason) return;
     reason->why = why;
     snprintf(reason->from, sizeof reason->from, "%s", from ? from->problem : "");
 }
 
-static bool exact(const clt_verdicts *list, const char *key, const clt_tensor *node, clt_device *device,
+static bool exact(const clt_tuning_results *list, const char *key, const clt_tensor *node, clt_device *device,
                   clt_choice *choice) {
-    const clt_verdict *verdict = clt_verdicts_find(list, key);
-    return verdict && clt_verdict_apply(verdict, node, device, choice);
+    const clt_tuning_result *result = clt_tuning_results_find(list, key);
+    return result && clt_tuning_result_apply(result, node, device, choice);
 }
 
-/* A verdict on the problem itself first, one made here before one that is shipped; then one on a problem like it. */
-static clt_why ask(const clt_verdicts *measured, const clt_verdicts *shipped, const char *key, const clt_tensor *node,
-                   clt_device *device, clt_choice *choice, const clt_verdict **from) {
+/* A tuning result on the problem itself first, one made here before one that is shipped; then one on a problem like it. */
+static clt_why ask(const clt_tuning_results *measured, const clt_tuning_results *shipped, const char *key, const clt_tensor *node,
+                   clt_device *device, clt_choice *choice, const clt_tuning_result **from) {
     *from = NULL;
     if (measured && exact(measured, key, node, device, choice)) {
-        bool kept = clt_verdicts_find(measured, key)->effort == CLT_TUNE_KEPT;
+        bool kept = clt_tuning_results_find(measured, key)->effort == CLT_TUNE_KEPT;
         return kept ? CLT_WHY_DEFAULT : CLT_WHY_MEASURED;
     }
     if (exact(shipped, key, node, device, choice)) return CLT_WHY_SHIPPED;
-    if (measured && clt_verdicts_nearest(measured, key, node, device, choice, from)) return CLT_WHY_NEAREST;
-    if (clt_verdicts_nearest(shipped, key, node, device, choice, from)) return CLT_WHY_SHIPPED_NEAREST;
+    if (measured && clt_tuning_results_nearest(measured, key, node, device, choice, from)) return CLT_WHY_NEAREST;
+    if (clt_tuning_results_nearest(shipped, key, node, device, choice, from)) return CLT_WHY_SHIPPED_NEAREST;
     return CLT_WHY_DEFAULT;
 }
 
@@ -59,8 +59,8 @@ clt_choice clt_tune_choose(const clt_tensor *node, clt_device *device, clt_reaso
     if (candidates < 2 || !clt_tune_key(node, key)) return choice;
     const clt_tune_database *db = clt_tune_database_of(device);
     if (!db) return choice;
-    const clt_verdicts *measured = clt_tune_get_mode(device) == CLT_TUNE_MODE_OFF ? NULL : &db->measured;
-    const clt_verdict *from;
+    const clt_tuning_results *measured = clt_tune_get_mode(device) == CLT_TUNE_MODE_OFF ? NULL : &db->measured;
+    const clt_tuning_result *from;
     clt_why why = ask(measured, &db->shipped, key, node, device, &choice, &from);
     give_reason(reason, why, from);
     return choice;
@@ -71,7 +71,7 @@ clt_choice clt_tune_choose_untuned(const clt_tensor *node, clt_device *device) {
     int candidates;
     clt_choice choice = plain_choice(node, device, &candidates);
     const clt_tune_database *db = candidates > 1 ? clt_tune_database_of(device) : NULL;
-    const clt_verdict *from;
+    const clt_tuning_result *from;
     if (db && clt_tune_key(node, key)) ask(NULL, &db->shipped, key, node, device, &choice, &from);
     return choice;
 }
@@ -79,11 +79,11 @@ clt_choice clt_tune_choose_untuned(const clt_tensor *node, clt_device *device) {
 /* ---- in a run ---- */
 
 static clt_status first_choice(clt_tune_run *run, const char *key, const clt_tensor *node, clt_device *device, clt_choice *choice) {
-    clt_verdict verdict;
+    clt_tuning_result result;
     *choice = clt_tune_choose(node, device, NULL);
-    clt_verdict_of(key, choice, &verdict);
-    verdict.effort = CLT_TUNE_QUICK;
-    return clt_verdicts_put(&run->choices, &verdict);
+    clt_tuning_result_of(key, choice, &result);
+    result.effort = CLT_TUNE_QUICK;
+    return clt_tuning_results_put(&run->choices, &result);
 }
 
 clt_status clt_tune_run_choose(clt_tune_run *run, const clt_tensor *node, clt_device *device, clt_choice *choice) {
@@ -93,8 +93,8 @@ clt_status clt_tune_run_choose(clt_tune_run *run, const clt_tensor *node, clt_de
     if (candidates < 2 || !clt_tune_key(node, key)) return CLT_OK;
     if (!run->begun) return first_choice(run, key, node, device, choice);
     const clt_tune_database *db = clt_tune_database_of(device);
-    const clt_verdicts none = {0};
-    const clt_verdict *from;
+    const clt_tuning_results none = {0};
+    const clt_tuning_result *from;
     ask(&run->choices, db ? &db->shipped : &none, key, node, device, choice, &from);
     return CLT_OK;
 }

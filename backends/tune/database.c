@@ -133,48 +133,48 @@ clt_status clt_tune_find_path(const clt_device *device, const char *folder, char
 }
 
 /* A file that is not there or does not fit adds nothing. */
-static clt_status read_file(const clt_device *device, const char *path, clt_verdicts *list) {
+static clt_status read_file(const clt_device *device, const char *path, clt_tuning_results *list) {
     void *bytes = NULL;
     size_t length;
     if (!path) return CLT_OK;
     clt_status status = clt_file_read(path, LARGEST_FILE, &bytes, &length);
     if (status < 0) return status == CLT_E_NO_MEMORY ? status : CLT_OK;
-    if (clt_tune_header_fits(device, KIND, bytes, length, false)) status = clt_verdicts_read(list, bytes, length);
+    if (clt_tune_header_fits(device, KIND, bytes, length, false)) status = clt_tuning_results_read(list, bytes, length);
     clt_free(bytes);
     return status;
 }
 
-static clt_status merge(clt_verdicts *into, const clt_verdicts *from) {
-    for (size_t i = 0; i < from->n; i++) CLT_TRY(clt_verdicts_put(into, &from->items[i]));
+static clt_status merge(clt_tuning_results *into, const clt_tuning_results *from) {
+    for (size_t i = 0; i < from->n; i++) CLT_TRY(clt_tuning_results_put(into, &from->items[i]));
     return CLT_OK;
 }
 
 clt_status clt_tune_store(clt_device *device) {
     clt_tune_database *db = clt_tune_database_of(device);
-    clt_verdicts all = {0};
+    clt_tuning_results all = {0};
     clt_text text = {0};
-    if (!db) return clt_fail(CLT_E_NO_MEMORY, "there is no host memory for the verdicts of tuning");
+    if (!db) return clt_fail(CLT_E_NO_MEMORY, "there is no host memory for the results of tuning");
     if (!db->path) CLT_TRY(clt_tune_find_path(device, "tune", &db->path));
     clt_status status = merge(&all, &db->measured);
     if (status == CLT_OK) status = read_file(device, db->path, &all); /* equals: those on the disk win */
     if (status == CLT_OK) status = clt_tune_write_header(device, KIND, &text);
-    if (status == CLT_OK) status = clt_verdicts_write(&all, &text);
+    if (status == CLT_OK) status = clt_tuning_results_write(&all, &text);
     if (status == CLT_OK) status = clt_file_write(db->path, text.data, text.length);
     clt_text_free(&text);
-    clt_verdicts_free(&db->measured);
+    clt_tuning_results_free(&db->measured);
     if (status == CLT_OK) {
         db->measured = all;
         return CLT_OK;
     }
     /* What is not on the disk is not known in the next run, so it is not in this one either. */
-    clt_verdicts_free(&all);
-    if (read_file(device, db->path, &db->measured) < 0) clt_verdicts_free(&db->measured);
+    clt_tuning_results_free(&all);
+    if (read_file(device, db->path, &db->measured) < 0) clt_tuning_results_free(&db->measured);
     return status;
 }
 
 /* ---- what is shipped ---- */
 
-/* Shipped verdicts are for devices of a class: its platform, type and vector width. */
+/* Shipped tuning results are for devices of a class: its platform, type and vector width. */
 static bool is_of_class(const clt_device *device, const json_t *header) {
     const clt_device_info *info = clt_device_get_info(device);
     const char *platform = json_string_value(json_object_get(header, "platform"));
@@ -183,13 +183,12 @@ static bool is_of_class(const clt_device *device, const json_t *header) {
            json_integer_value(json_object_get(header, "vector_width")) == clt_device_vector_width(device);
 }
 
-clt_status clt_tune_read_shipped(const clt_device *device, const struct clt_shipped_verdicts *files,
-                                 clt_verdicts *list) {
-    for (const clt_shipped_verdicts *s = files; s->bytes; s++) {
+clt_status clt_tune_read_shipped(const clt_device *device, const struct clt_shipped_tuning *files, clt_tuning_results *list) {
+    for (const clt_shipped_tuning *s = files; s->bytes; s++) {
         json_t *header = read_header(KIND, (const char *)s->bytes, s->length);
         bool fits = header && is_of_class(device, header);
         json_decref(header);
-        if (fits) CLT_TRY(clt_verdicts_read(list, (const char *)s->bytes, s->length));
+        if (fits) CLT_TRY(clt_tuning_results_read(list, (const char *)s->bytes, s->length));
     }
     return CLT_OK;
 }
@@ -198,8 +197,8 @@ clt_status clt_tune_read_shipped(const clt_device *device, const struct clt_ship
 
 static void release(void *kept) {
     clt_tune_database *db = kept;
-    clt_verdicts_free(&db->measured);
-    clt_verdicts_free(&db->shipped);
+    clt_tuning_results_free(&db->measured);
+    clt_tuning_results_free(&db->shipped);
     clt_free(db->path);
     clt_free(db);
 }
@@ -229,24 +228,24 @@ clt_status clt_tune_ready(clt_device *device) {
 
 clt_status clt_tune_run_write(const clt_tune_run *run, const clt_device *device, clt_text *text) {
     CLT_TRY(clt_tune_write_header(device, KIND, text));
-    return clt_verdicts_write(&run->choices, text);
+    return clt_tuning_results_write(&run->choices, text);
 }
 
 clt_status clt_tune_run_read(clt_tune_run *run, const clt_device *device, const char *text, bool *taken) {
-    clt_verdicts list = {0};
+    clt_tuning_results list = {0};
     size_t length = strlen(text);
     *taken = clt_tune_header_fits(device, KIND, text, length, true);
     if (!*taken) return CLT_OK;
-    clt_status status = clt_verdicts_read(&list, text, length);
+    clt_status status = clt_tuning_results_read(&list, text, length);
     if (status < 0) {
-        clt_verdicts_free(&list);
+        clt_tuning_results_free(&list);
         return status;
     }
-    clt_verdicts_free(&run->choices);
+    clt_tuning_results_free(&run->choices);
     *run = (clt_tune_run){.choices = list, .begun = true};
     return CLT_OK;
 }
 
 void clt_tune_run_free(clt_tune_run *run) {
-    clt_verdicts_free(&run->choices);
+    clt_tuning_results_free(&run->choices);
 }

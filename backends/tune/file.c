@@ -1,5 +1,5 @@
 /*
- * Verdicts as text: one JSON object a line.
+ * Tuning results as text: one JSON object a line.
  *
  *     {"problem": "matmul 128x3072 …", "row": "native", "parameters": {"block": 12}, "us": 413.2,
  *      "default_us": 520.1, "nmse": 2e-14, "tried": 7, "effort": "full"}
@@ -29,7 +29,7 @@ static clt_status set_real(json_t *object, const char *name, double value) {
     return isfinite(value) ? clt_json_set(object, name, json_real(value)) : CLT_OK;
 }
 
-static clt_status set_parameters(json_t *object, const clt_verdict *v) {
+static clt_status set_parameters(json_t *object, const clt_tuning_result *v) {
     json_t *parameters = json_object();
     CLT_TRY(clt_json_set(object, "parameters", parameters));
     for (int i = 0; i < v->n_parameters; i++)
@@ -37,13 +37,13 @@ static clt_status set_parameters(json_t *object, const clt_verdict *v) {
     return CLT_OK;
 }
 
-static clt_status set_times(json_t *object, const clt_verdict *v) {
+static clt_status set_times(json_t *object, const clt_tuning_result *v) {
     CLT_TRY(set_real(object, "us", v->us));
     CLT_TRY(set_real(object, "default_us", v->default_us));
     return set_real(object, "nmse", v->nmse);
 }
 
-static clt_status set_verdict(json_t *object, const clt_verdict *v) {
+static clt_status set_result(json_t *object, const clt_tuning_result *v) {
     CLT_TRY(clt_json_set_text(object, "problem", v->problem));
     CLT_TRY(clt_json_set_text(object, "row", v->row));
     if (v->n_parameters) CLT_TRY(set_parameters(object, v));
@@ -53,16 +53,16 @@ static clt_status set_verdict(json_t *object, const clt_verdict *v) {
     return clt_json_set_text(object, "effort", efforts[v->effort]);
 }
 
-static clt_status write_verdict(const clt_verdict *v, clt_text *text) {
+static clt_status write_result(const clt_tuning_result *v, clt_text *text) {
     json_t *object = json_object();
-    clt_status status = set_verdict(object, v);
+    clt_status status = set_result(object, v);
     if (status == CLT_OK) return clt_tune_write_line(object, text);
     json_decref(object);
     return status;
 }
 
-clt_status clt_verdicts_write(const clt_verdicts *list, clt_text *text) {
-    for (size_t i = 0; i < list->n; i++) CLT_TRY(write_verdict(&list->items[i], text));
+clt_status clt_tuning_results_write(const clt_tuning_results *list, clt_text *text) {
+    for (size_t i = 0; i < list->n; i++) CLT_TRY(write_result(&list->items[i], text));
     return text->status;
 }
 
@@ -76,7 +76,7 @@ static bool take_text(const json_t *value, char *into, size_t bytes) {
     return true;
 }
 
-static bool take_parameters(json_t *object, clt_verdict *v) {
+static bool take_parameters(json_t *object, clt_tuning_result *v) {
     const char *name;
     json_t *value;
     if (!object) return true;
@@ -105,8 +105,8 @@ static double real_of(const json_t *object, const char *name) {
     return value >= 0 && isfinite(value) ? value : 0;
 }
 
-static bool take_verdict(const json_t *object, clt_verdict *v) {
-    *v = (clt_verdict){0};
+static bool take_result(const json_t *object, clt_tuning_result *v) {
+    *v = (clt_tuning_result){0};
     if (!take_text(json_object_get(object, "problem"), v->problem, sizeof v->problem)) return false;
     if (!take_text(json_object_get(object, "row"), v->row, sizeof v->row)) return false;
     if (!take_parameters(json_object_get(object, "parameters"), v)) return false;
@@ -120,16 +120,16 @@ static bool take_verdict(const json_t *object, clt_verdict *v) {
     return true;
 }
 
-clt_status clt_verdicts_read(clt_verdicts *list, const char *text, size_t length) {
+clt_status clt_tuning_results_read(clt_tuning_results *list, const char *text, size_t length) {
     for (const char *line = text, *end = text + length; line < end;) {
         const char *stop = memchr(line, '\n', (size_t)(end - line));
         if (!stop) break; /* a last line without its end was cut off */
         json_error_t error;
-        clt_verdict verdict;
+        clt_tuning_result result;
         json_t *object = json_loadb(line, (size_t)(stop - line), JSON_REJECT_DUPLICATES, &error);
-        bool taken = json_is_object(object) && take_verdict(object, &verdict);
+        bool taken = json_is_object(object) && take_result(object, &result);
         json_decref(object);
-        if (taken) CLT_TRY(clt_verdicts_put(list, &verdict));
+        if (taken) CLT_TRY(clt_tuning_results_put(list, &result));
         line = stop + 1;
     }
     return CLT_OK;

@@ -6,11 +6,11 @@
 
 #include <stddef.h>
 
-typedef struct clt_shipped_verdicts {
+typedef struct clt_shipped_tuning {
     const unsigned char *bytes;
     size_t length;
-} clt_shipped_verdicts;
+} clt_shipped_tuning;
 
-extern const clt_shipped_verdicts clt_shipped[]; /* ended by a row of NULL */
+extern const clt_shipped_tuning clt_shipped[]; /* ended by a row of NULL */
 
 #endif

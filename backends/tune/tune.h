@@ -3,9 +3,9 @@
  * attributes, shapes and layouts, which row served it best on a device, and with
  * which parameters.
  *
- * Verdicts live in one readable file a device and library version, below
+ * Tuning results live in one readable file a device and library version, below
  * $XDG_CACHE_HOME/cltrain/tune: JSON Lines, a header first (file.c). What a file
- * holds that does not fit is skipped in silence. Verdicts for some devices are part of
+ * holds that does not fit is skipped in silence. Tuning results for some devices are part of
  * the library (shipped/), in the same form.
  *
  * Nothing is measured here: runtime/trial/tune.c does that.
@@ -45,14 +45,14 @@ double clt_tune_distance(const char *a, const char *b);
  * b's to a's, 1 if they are equal. *which: a bit for each number of the text that differs. */
 bool clt_tune_ratio(const char *a, const char *b, double *ratio, uint64_t *which);
 
-/* ---- verdicts (verdict.c) ---- */
+/* ---- tuning results (result.c) ---- */
 
-/* How hard it was tried: a verdict gives way to one with more effort. */
+/* How hard it was tried: a tuning result gives way to one with more effort. */
 typedef enum clt_tune_effort { CLT_TUNE_KEPT, CLT_TUNE_QUICK, CLT_TUNE_FULL } clt_tune_effort;
 
 enum { CLT_TUNE_NAME = 32, CLT_TUNE_WHY = 96 };
 
-typedef struct clt_verdict {
+typedef struct clt_tuning_result {
     char problem[CLT_TUNE_KEY];
     char row[CLT_TUNE_NAME]; /* as clt_backend_row_id has it */
     int n_parameters;
@@ -60,38 +60,38 @@ typedef struct clt_verdict {
         char name[CLT_TUNE_NAME];
         int value;
     } parameters[CLT_MAX_TUNABLES];
-    char failed[CLT_TUNE_WHY]; /* not empty: no verdict, but a candidate never to be tried again, and why */
+    char failed[CLT_TUNE_WHY]; /* not empty: no tuning result, but a candidate never to be tried again, and why */
 
     clt_tune_effort effort;
     int tried;              /* candidates that were timed */
     double us, default_us;  /* 0: not timed */
     double nmse;            /* against the reference */
-} clt_verdict;
+} clt_tuning_result;
 
-enum { CLT_VERDICTS_MOST = 4096 }; /* a list is gone over for each one that is put into it */
-typedef struct clt_verdicts {
-    clt_verdict *items;
+enum { CLT_TUNING_RESULTS_MOST = 4096 }; /* a list is gone over for each one that is put into it */
+typedef struct clt_tuning_results {
+    clt_tuning_result *items;
     size_t n, capacity;
-} clt_verdicts;
+} clt_tuning_results;
 
-void clt_verdicts_free(clt_verdicts *list);
-/* The verdict on a problem, or NULL. */
-const clt_verdict *clt_verdicts_find(const clt_verdicts *list, const char *problem);
+void clt_tuning_results_free(clt_tuning_results *list);
+/* The tuning result on a problem, or NULL. */
+const clt_tuning_result *clt_tuning_results_find(const clt_tuning_results *list, const char *problem);
 /* True if this candidate is known to fail; a `choice` of the problem. */
-bool clt_verdicts_failed(const clt_verdicts *list, const char *problem, const clt_choice *choice);
+bool clt_tuning_results_failed(const clt_tuning_results *list, const char *problem, const clt_choice *choice);
 /* Adds it, in the place of one on the same thing that was made with no more effort. A list that is full forgets a quarter, those
  * that have been in it for longest. */
-clt_status clt_verdicts_put(clt_verdicts *list, const clt_verdict *verdict);
+clt_status clt_tuning_results_put(clt_tuning_results *list, const clt_tuning_result *result);
 
-/* A verdict that names this choice, without figures. */
-void clt_verdict_of(const char *problem, const clt_choice *choice, clt_verdict *verdict);
-/* The choice that a verdict names. False if there is no such row, it does not fit the node, or the
+/* A tuning result that names this choice, without figures. */
+void clt_tuning_result_of(const char *problem, const clt_choice *choice, clt_tuning_result *result);
+/* The choice that a tuning result names. False if there is no such row, it does not fit the node, or the
  * parameters are not what it may have. */
-bool clt_verdict_apply(const clt_verdict *verdict, const clt_tensor *node, clt_device *device,
-                       clt_choice *choice);
-/* The choice of the nearest verdict that applies, within a sensible distance; *from: it. */
-bool clt_verdicts_nearest(const clt_verdicts *list, const char *problem, const clt_tensor *node,
-                          clt_device *device, clt_choice *choice, const clt_verdict **from);
+bool clt_tuning_result_apply(const clt_tuning_result *result, const clt_tensor *node, clt_device *device,
+                             clt_choice *choice);
+/* The choice of the nearest result that applies, within a sensible distance; *from: it. */
+bool clt_tuning_results_nearest(const clt_tuning_results *list, const char *problem, const clt_tensor *node,
+                                clt_device *device, clt_choice *choice, const clt_tuning_result **from);
 
 /* "block=12 splits=2", or "". */
 enum { CLT_TUNE_PARAMETERS = 256 };
@@ -102,18 +102,18 @@ const char *clt_backend_row_id(const clt_backend_row *row, char text[CLT_TUNE_NA
 /* ---- text (file.c) ---- */
 
 /* One JSON object a line. Reading skips lines that are none. */
-clt_status clt_verdicts_write(const clt_verdicts *list, clt_text *text);
-clt_status clt_verdicts_read(clt_verdicts *list, const char *text, size_t length);
+clt_status clt_tuning_results_write(const clt_tuning_results *list, clt_text *text);
+clt_status clt_tuning_results_read(clt_tuning_results *list, const char *text, size_t length);
 /* One line of an object, which is taken over. */
 struct json_t;
 clt_status clt_tune_write_line(struct json_t *object, clt_text *text);
 
-/* ---- the device's verdicts (database.c) ---- */
+/* ---- the device's tuning results (database.c) ---- */
 
 typedef struct clt_tune_database {
-    clt_verdicts measured; /* on this device */
-    clt_verdicts shipped;  /* with the library, for devices like it */
-    char *path;            /* of the file; NULL: there is no place for one */
+    clt_tuning_results measured; /* on this device */
+    clt_tuning_results shipped;  /* with the library, for devices like it */
+    char *path;                  /* of the file; NULL: there is no place for one */
 } clt_tune_database;
 
 /* The device's, read at first use and kept with it. NULL if there is no memory. */
@@ -121,10 +121,9 @@ clt_tune_database *clt_tune_database_of(clt_device *device);
 /* Reads it, so that from then on it is there: without memory for what is known other rows would be chosen, in silence. */
 clt_status clt_tune_ready(clt_device *device);
 /* Those of embedded files (shipped.h) whose header names the device's class. */
-struct clt_shipped_verdicts;
-clt_status clt_tune_read_shipped(const clt_device *device, const struct clt_shipped_verdicts *files,
-                                 clt_verdicts *list);
-/* Writes the file anew: what is on the disk meanwhile, and what is measured here. A verdict on the disk wins over
+struct clt_shipped_tuning;
+clt_status clt_tune_read_shipped(const clt_device *device, const struct clt_shipped_tuning *files, clt_tuning_results *list);
+/* Writes the file anew: what is on the disk meanwhile, and what is measured here. A tuning result on the disk wins over
  * one that was made with no more effort, so that programs that tune at once agree. */
 clt_status clt_tune_store(clt_device *device);
 
@@ -147,9 +146,9 @@ typedef enum clt_why {
     CLT_WHY_NONE,             /* no row does */
     CLT_WHY_ONLY,             /* there is one candidate */
     CLT_WHY_DEFAULT,          /* the last row, as it comes */
-    CLT_WHY_MEASURED,         /* a verdict on this problem */
+    CLT_WHY_MEASURED,         /* a tuning result on this problem */
     CLT_WHY_SHIPPED,          /* the same, made elsewhere on such a device */
-    CLT_WHY_NEAREST,          /* a verdict on a problem like it */
+    CLT_WHY_NEAREST,          /* a tuning result on a problem like it */
     CLT_WHY_SHIPPED_NEAREST
 } clt_why;
 
@@ -168,7 +167,7 @@ bool clt_tune_matters(const clt_tensor *node, clt_device *device);
 /* The choices of a training run. Made with its first plan; from then on they alone, with what is part of the library,
  * decide: what is tuned meanwhile changes no run that has begun. */
 typedef struct clt_tune_run {
-    clt_verdicts choices;
+    clt_tuning_results choices;
     bool begun;
 } clt_tune_run;
 

@@ -23,7 +23,7 @@ typedef struct clt_settings {
     const char *program_cache;    /* CLTRAIN_PROGRAM_CACHE: "on": compiled programs are saved, and loaded by later processes; "off":
                                      neither. Default: loaded, and saved but where the driver has a cache of its own (PoCL) */
     const char *kernel_folder;    /* CLTRAIN_KERNEL_FOLDER: OpenCL C files below it take the place of the library's. Default: none */
-    const char *cache_folder;     /* an absolute path: compiled programs, verdicts and measurements are kept below it. Default:
+    const char *cache_folder;     /* an absolute path: compiled programs, tuning results and measurements are kept below it. Default:
                                      $XDG_CACHE_HOME/cltrain, else ~/.cache/cltrain */
     double timeout_seconds;       /* CLTRAIN_DEVICE_TIMEOUT: see clt_device_set_timeout. INFINITY, and the default: none */
 } clt_settings;

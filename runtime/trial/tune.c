@@ -27,7 +27,7 @@ typedef struct candidate {
 } candidate;
 
 typedef struct search {
-    clt_device *device; /* whose verdicts are meant */
+    clt_device *device; /* whose tuning results are meant */
     clt_device *trial;  /* the same once more, on which they are made */
     clt_tune_database *db;
     const clt_tune_job *job;
@@ -51,12 +51,12 @@ static bool same_choice(const clt_choice *a, const clt_choice *b) {
 /* ---- one candidate ---- */
 
 static clt_status note_failure(search *s, const clt_choice *choice, const char *why) {
-    clt_verdict verdict;
-    clt_verdict_of(s->problem->key, choice, &verdict);
-    snprintf(verdict.failed, sizeof verdict.failed, "%s", why);
-    verdict.effort = CLT_TUNE_FULL;
+    clt_tuning_result result;
+    clt_tuning_result_of(s->problem->key, choice, &result);
+    snprintf(result.failed, sizeof result.failed, "%s", why);
+    result.effort = CLT_TUNE_FULL;
     s->result.failed++;
-    CLT_TRY(clt_verdicts_put(&s->db->measured, &verdict));
+    CLT_TRY(clt_tuning_results_put(&s->db->measured, &result));
     return clt_tune_store(s->device);
 }
 
@@ -112,7 +112,7 @@ static bool is_new(search *s, const clt_choice *choice) {
     if (s->n_seen == MOST_CANDIDATES) return false;
     s->seen[s->n_seen++] = *choice;
     if (!clt_backend_valid(choice, s->problem->node, s->device)) return false;
-    return !clt_verdicts_failed(&s->db->measured, s->problem->key, choice);
+    return !clt_tuning_results_failed(&s->db->measured, s->problem->key, choice);
 }
 
 static clt_status try_candidate(search *s, const clt_choice *choice) {
@@ -213,37 +213,37 @@ static clt_status confirm(search *s) {
     return CLT_OK;
 }
 
-static clt_status keep_verdict(search *s) {
+static clt_status keep_result(search *s) {
     const clt_tuned *r = &s->result;
-    clt_verdict verdict;
-    clt_verdict_of(s->problem->key, &r->best, &verdict);
-    verdict.effort = s->job->effort;
-    verdict.tried = r->tried;
-    verdict.us = r->best_us;
-    verdict.default_us = r->without_us;
-    verdict.nmse = r->nmse;
-    CLT_TRY(clt_verdicts_put(&s->db->measured, &verdict));
+    clt_tuning_result result;
+    clt_tuning_result_of(s->problem->key, &r->best, &result);
+    result.effort = s->job->effort;
+    result.tried = r->tried;
+    result.us = r->best_us;
+    result.default_us = r->without_us;
+    result.nmse = r->nmse;
+    CLT_TRY(clt_tuning_results_put(&s->db->measured, &result));
     return clt_tune_store(s->device);
 }
 
 /* ---- one problem ---- */
 
-static void set_known(search *s, const clt_verdict *verdict) {
+static void set_known(search *s, const clt_tuning_result *result) {
     clt_tuned *r = &s->result;
     r->state = CLT_TUNED_KNOWN;
-    r->without_us = verdict->default_us;
-    r->best_us = verdict->us;
-    r->nmse = verdict->nmse;
-    r->tried = verdict->tried;
-    clt_verdict_apply(verdict, s->problem->node, s->device, &r->best);
+    r->without_us = result->default_us;
+    r->best_us = result->us;
+    r->nmse = result->nmse;
+    r->tried = result->tried;
+    clt_tuning_result_apply(result, s->problem->node, s->device, &r->best);
 }
 
-/* Quick tuning takes any verdict for granted, those among them that are shipped. */
-static const clt_verdict *known(const search *s) {
-    const clt_verdict *verdict = clt_verdicts_find(&s->db->measured, s->problem->key);
+/* Quick tuning takes any tuning result for granted, those among them that are shipped. */
+static const clt_tuning_result *known(const search *s) {
+    const clt_tuning_result *result = clt_tuning_results_find(&s->db->measured, s->problem->key);
     bool full = s->job->effort == CLT_TUNE_FULL;
-    if (verdict && full) return verdict->effort == CLT_TUNE_FULL ? verdict : NULL;
-    return verdict || full ? verdict : clt_verdicts_find(&s->db->shipped, s->problem->key);
+    if (result && full) return result->effort == CLT_TUNE_FULL ? result : NULL;
+    return result || full ? result : clt_tuning_results_find(&s->db->shipped, s->problem->key);
 }
 
 static clt_status open_trial(search *s) {
@@ -271,7 +271,7 @@ static clt_status measure(search *s) {
     if (status == CLT_OK) status = confirm(s);
     bool any = s->result.best_us > 0;
     s->result.state = any ? CLT_TUNED_MEASURED : CLT_TUNED_FAILED;
-    if (status == CLT_OK && any) status = keep_verdict(s);
+    if (status == CLT_OK && any) status = keep_result(s);
     clt_bench_destroy(s->bench);
     s->bench = NULL;
     return status;
@@ -305,10 +305,10 @@ static clt_status measure_rate(search *s) {
 static clt_status tune_one(search *s, double end, double work_left) {
     const clt_problem *p = s->problem;
     double share = work_left > 0 ? p->work * p->count / work_left : 1;
-    const clt_verdict *verdict = known(s);
+    const clt_tuning_result *result = known(s);
     s->result.state = CLT_TUNED_NO_BUDGET;
-    if (verdict) {
-        set_known(s, verdict);
+    if (result) {
+        set_known(s, result);
         return CLT_OK;
     }
     if (clt_seconds() + s->longest >= end) return CLT_OK;
@@ -360,9 +360,9 @@ static bool matters(const clt_problem_list *list, const clt_problem *problem) {
 }
 
 static bool is_known(const clt_tune_database *db, const clt_problem *problem, clt_tune_mode mode) {
-    const clt_verdict *verdict = clt_verdicts_find(&db->measured, problem->key);
-    if (mode == CLT_TUNE_MODE_FULL) return verdict && verdict->effort == CLT_TUNE_FULL;
-    return verdict || clt_verdicts_find(&db->shipped, problem->key);
+    const clt_tuning_result *result = clt_tuning_results_find(&db->measured, problem->key);
+    if (mode == CLT_TUNE_MODE_FULL) return result && result->effort == CLT_TUNE_FULL;
+    return result || clt_tuning_results_find(&db->shipped, problem->key);
 }
 
 /* Those that matter; false if there is none of which nothing is known. */
@@ -378,17 +378,17 @@ static bool select_problems(clt_problem_list *list, const clt_tune_database *db,
     return any;
 }
 
-/* Every problem gets its verdict, if only that it stays as it is: the next run of the same program
+/* Every problem gets its tuning result, if only that it stays as it is: the next run of the same program
  * chooses as this one did, whatever is tuned in between. */
 static clt_status keep_the_rest(clt_device *device, const clt_problem_list *list, clt_tune_database *db) {
     bool any = false;
     for (size_t i = 0; i < list->n; i++) {
         const clt_problem *p = &list->items[i];
-        if (clt_verdicts_find(&db->measured, p->key) || clt_verdicts_find(&db->shipped, p->key)) continue;
-        clt_verdict verdict;
+        if (clt_tuning_results_find(&db->measured, p->key) || clt_tuning_results_find(&db->shipped, p->key)) continue;
+        clt_tuning_result result;
         clt_choice choice = clt_tune_choose(p->node, device, NULL);
-        clt_verdict_of(p->key, &choice, &verdict);
-        CLT_TRY(clt_verdicts_put(&db->measured, &verdict));
+        clt_tuning_result_of(p->key, &choice, &result);
+        CLT_TRY(clt_tuning_results_put(&db->measured, &result));
         any = true;
     }
     return any ? clt_tune_store(device) : CLT_OK;

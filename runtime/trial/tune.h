@@ -14,7 +14,7 @@
 
 typedef enum clt_tuned_state {
     CLT_TUNED_MEASURED,
-    CLT_TUNED_KNOWN,     /* a verdict was there already */
+    CLT_TUNED_KNOWN,     /* a tuning result was there already */
     CLT_TUNED_NO_BUDGET, /* nothing was measured */
     CLT_TUNED_FAILED     /* nothing could be measured: no memory, or no reference */
 } clt_tuned_state;
@@ -36,7 +36,7 @@ typedef struct clt_tune_job {
     void *user;
 } clt_tune_job;
 
-/* Tunes what has no verdict of that effort. Verdicts are stored as they come; CLT_E_IO if they cannot be. */
+/* Tunes what has no tuning result of that effort. Tuning results are stored as they come; CLT_E_IO if they cannot be. */
 clt_status clt_tune_problems(clt_device *device, clt_problem_list *list, const clt_tune_job *job);
 
 /* As the setting `tune` says, for a plan to be compiled. What goes wrong is logged: it is no reason not to compile. */

@@ -1,6 +1,6 @@
 #define _POSIX_C_SOURCE 200809L /* setenv */
 /*
- * Verdicts of tuning: problems as text, the file and what may be in it, and which row they choose.
+ * Results of tuning: problems as text, the file and what may be in it, and which row they choose.
  */
 #include "tests/support.h"
 
@@ -50,7 +50,7 @@ static int graphs;
 /* What is shipped for this device would be in the way. */
 static void open_device(void) {
     assert_ok(clt_device_open_with(&device, &(clt_settings){.backends = "", .tune = "quick"}));
-    clt_verdicts_free(&clt_tune_database_of(device)->shipped);
+    clt_tuning_results_free(&clt_tune_database_of(device)->shipped);
 }
 
 static int set_up(void **state) {
@@ -91,8 +91,8 @@ static const char *key_of(const clt_tensor *node) {
     return key;
 }
 
-static clt_verdict verdict_on(const char *problem, const char *row, int tile, int splits) {
-    clt_verdict v = {.effort = CLT_TUNE_QUICK, .tried = 3, .us = 10, .default_us = 20};
+static clt_tuning_result result_on(const char *problem, const char *row, int tile, int splits) {
+    clt_tuning_result v = {.effort = CLT_TUNE_QUICK, .tried = 3, .us = 10, .default_us = 20};
     snprintf(v.problem, sizeof v.problem, "%s", problem);
     snprintf(v.row, sizeof v.row, "%s", row);
     if (tile) {
@@ -106,8 +106,8 @@ static clt_verdict verdict_on(const char *problem, const char *row, int tile, in
 }
 
 static void learn(const clt_tensor *node, const char *row, int tile, int splits) {
-    clt_verdict v = verdict_on(key_of(node), row, tile, splits);
-    assert_ok(clt_verdicts_put(&clt_tune_database_of(device)->measured, &v));
+    clt_tuning_result v = result_on(key_of(node), row, tile, splits);
+    assert_ok(clt_tuning_results_put(&clt_tune_database_of(device)->measured, &v));
 }
 
 /* ---- keys ---- */
@@ -156,7 +156,7 @@ static void check_choice(const clt_tensor *node, const char *row, int tile, int 
     assert_int_equal(reason.why, why);
 }
 
-static void verdicts_choose(void **state) {
+static void results_choose(void **state) {
     (void)state;
     clt_tensor *node = product(64, 64, 64);
     check_choice(node, "tiled#2", 0, 0, CLT_WHY_DEFAULT);
@@ -167,8 +167,8 @@ static void verdicts_choose(void **state) {
     check_choice(node, "reference", 0, 0, CLT_WHY_MEASURED);
 }
 
-/* A verdict whose row is gone, masked, does not fit or cannot have these parameters is none. */
-static void verdicts_that_do_not_apply_are_passed_over(void **state) {
+/* A tuning result whose row is gone, masked, does not fit or cannot have these parameters is none. */
+static void results_that_do_not_apply_are_passed_over(void **state) {
     (void)state;
     clt_tensor *node = product(64, 64, 64), *thin = product(2, 64, 64);
     learn(node, "gone", 0, 0);
@@ -209,12 +209,12 @@ static void off_leaves_out_what_was_measured(void **state) {
 }
 
 /* What would be chosen without measuring, of which one problem is shipped for this kind of device. */
-static void shipped_verdicts_come_after_measured_ones(void **state) {
+static void shipped_results_come_after_measured_ones(void **state) {
     (void)state;
     clt_tune_database *db = clt_tune_database_of(device);
     clt_tensor *node = product(64, 64, 64);
-    clt_verdict v = verdict_on(key_of(node), "tiled", 2, 8);
-    assert_ok(clt_verdicts_put(&db->shipped, &v));
+    clt_tuning_result v = result_on(key_of(node), "tiled", 2, 8);
+    assert_ok(clt_tuning_results_put(&db->shipped, &v));
     check_choice(node, "tiled", 2, 8, CLT_WHY_SHIPPED);
     check_choice(product(70, 64, 64), "tiled", 2, 8, CLT_WHY_SHIPPED_NEAREST);
     learn(product(72, 64, 64), "plain", 0, 0);
@@ -227,12 +227,12 @@ static void shipped_verdicts_come_after_measured_ones(void **state) {
 
 static size_t shipped_for(const char *header) {
     clt_text text = {0};
-    clt_verdicts list = {0};
+    clt_tuning_results list = {0};
     clt_text_add(&text, "%s\n{\"problem\": \"matmul 2x2 2x2 -> 2x2\", \"row\": \"plain\", \"effort\": \"full\"}\n", header);
-    clt_shipped_verdicts files[2] = {{(const unsigned char *)text.data, text.length}, {0}};
+    clt_shipped_tuning files[2] = {{(const unsigned char *)text.data, text.length}, {0}};
     assert_ok(clt_tune_read_shipped(device, files, &list));
     size_t n = list.n;
-    clt_verdicts_free(&list);
+    clt_tuning_results_free(&list);
     clt_text_free(&text);
     return n;
 }
@@ -261,44 +261,44 @@ static void shipped_files_are_for_a_class(void **state) {
 /* What was found last is there in the next run, however many were found before. */
 static void full_lists_forget_the_oldest(void **state) {
     (void)state;
-    clt_verdicts list = {0}, again = {0};
+    clt_tuning_results list = {0}, again = {0};
     clt_text text = {0};
-    clt_verdict v = {.row = "native", .effort = CLT_TUNE_KEPT};
-    for (int i = 0; i < CLT_VERDICTS_MOST + 10; i++) {
+    clt_tuning_result v = {.row = "native", .effort = CLT_TUNE_KEPT};
+    for (int i = 0; i < CLT_TUNING_RESULTS_MOST + 10; i++) {
         snprintf(v.problem, sizeof v.problem, "matmul %dx1 1x1 -> %dx1", i + 1, i + 1);
-        assert_ok(clt_verdicts_put(&list, &v));
+        assert_ok(clt_tuning_results_put(&list, &v));
     }
-    assert_true(list.n <= CLT_VERDICTS_MOST && list.n > CLT_VERDICTS_MOST / 2);
-    assert_non_null(clt_verdicts_find(&list, v.problem));
-    assert_null(clt_verdicts_find(&list, "matmul 1x1 1x1 -> 1x1"));
-    assert_ok(clt_verdicts_write(&list, &text));
+    assert_true(list.n <= CLT_TUNING_RESULTS_MOST && list.n > CLT_TUNING_RESULTS_MOST / 2);
+    assert_non_null(clt_tuning_results_find(&list, v.problem));
+    assert_null(clt_tuning_results_find(&list, "matmul 1x1 1x1 -> 1x1"));
+    assert_ok(clt_tuning_results_write(&list, &text));
     /* A file of more lines, of which the last count. */
     clt_text file = {0};
     for (int i = 0; i < 2; i++) clt_text_add_bytes(&file, text.data, text.length);
     clt_text_add(&file, "%s", "{\"problem\": \"matmul 7x7 7x7 -> 7x7\", \"row\": \"native\", \"effort\": \"kept\"}\n");
-    assert_ok(clt_verdicts_read(&again, file.data, file.length));
-    assert_non_null(clt_verdicts_find(&again, "matmul 7x7 7x7 -> 7x7"));
-    assert_non_null(clt_verdicts_find(&again, v.problem));
+    assert_ok(clt_tuning_results_read(&again, file.data, file.length));
+    assert_non_null(clt_tuning_results_find(&again, "matmul 7x7 7x7 -> 7x7"));
+    assert_non_null(clt_tuning_results_find(&again, v.problem));
     clt_text_free(&text);
     clt_text_free(&file);
-    clt_verdicts_free(&list);
-    clt_verdicts_free(&again);
+    clt_tuning_results_free(&list);
+    clt_tuning_results_free(&again);
 }
 
 /* What is part of the library is whole: each of its files has a header and reads to its end. */
 static void shipped_files_are_whole(void **state) {
     (void)state;
     size_t files = 0;
-    for (const clt_shipped_verdicts *s = clt_shipped; s->bytes; s++, files++) {
-        clt_verdicts list = {0};
+    for (const clt_shipped_tuning *s = clt_shipped; s->bytes; s++, files++) {
+        clt_tuning_results list = {0};
         size_t lines = 0;
         for (size_t i = 0; i < s->length; i++) lines += s->bytes[i] == '\n';
-        assert_ok(clt_verdicts_read(&list, (const char *)s->bytes, s->length));
+        assert_ok(clt_tuning_results_read(&list, (const char *)s->bytes, s->length));
         assert_true(list.n > 0 && list.n + 1 == lines);
         static const char begin[] = "{\"cltrain-tune\": 1, ";
         assert_true(s->length > sizeof begin);
         assert_memory_equal(s->bytes, begin, sizeof begin - 1);
-        clt_verdicts_free(&list);
+        clt_tuning_results_free(&list);
     }
     assert_true(files > 0);
 }
@@ -315,23 +315,23 @@ static const char *file_path(void) {
     return clt_tune_database_of(device)->path;
 }
 
-static void the_file_brings_verdicts_back(void **state) {
+static void the_file_brings_results_back(void **state) {
     (void)state;
     clt_tensor *node = product(64, 64, 64);
     learn(node, "tiled", 4, 8);
     clt_choice broken = {.row = &test_rows[0]};
-    clt_verdict failed;
-    clt_verdict_of(key_of(node), &broken, &failed);
+    clt_tuning_result failed;
+    clt_tuning_result_of(key_of(node), &broken, &failed);
     strcpy(failed.failed, "wrong");
-    assert_ok(clt_verdicts_put(&clt_tune_database_of(device)->measured, &failed));
+    assert_ok(clt_tuning_results_put(&clt_tune_database_of(device)->measured, &failed));
     assert_ok(clt_tune_store(device));
     open_again();
     check_choice(node, "tiled", 4, 8, CLT_WHY_MEASURED);
-    const clt_verdicts *list = &clt_tune_database_of(device)->measured;
-    const clt_verdict *v = clt_verdicts_find(list, key_of(node));
+    const clt_tuning_results *list = &clt_tune_database_of(device)->measured;
+    const clt_tuning_result *v = clt_tuning_results_find(list, key_of(node));
     assert_true(v->tried == 3 && v->us == 10 && v->default_us == 20 && v->effort == CLT_TUNE_QUICK);
-    assert_true(clt_verdicts_failed(list, key_of(node), &broken));
-    assert_false(clt_verdicts_failed(list, key_of(node), &(clt_choice){.row = &test_rows[1]}));
+    assert_true(clt_tuning_results_failed(list, key_of(node), &broken));
+    assert_false(clt_tuning_results_failed(list, key_of(node), &(clt_choice){.row = &test_rows[1]}));
 }
 
 /* Writes the device's file as a good one with `middle` in it, and opens the device anew. */
@@ -376,7 +376,7 @@ static void hostile_lines_are_skipped(void **state) {
         check_choice(node, "plain", 0, 0, CLT_WHY_MEASURED);
         clt_text_free(&middle);
     }
-    /* Figures that make no sense are left out, and the verdict stays. */
+    /* Figures that make no sense are left out, and the tuning result stays. */
     static const char odd[] = "{\"problem\": \"matmul 64x64 64x64 -> 64x64\", \"row\": \"tiled\", \"effort\": \"full\", "
                               "\"us\": -3, \"nmse\": \"x\", \"tried\": 1e30, \"parameters\": {\"splits\": 8, \"tile\": 4}}\n";
     put_file(header, odd, strlen(odd), good);
@@ -402,7 +402,7 @@ static void a_file_cut_anywhere_is_read_as_far_as_it_goes(void **state) {
 }
 
 /* Another device, library or form of file: nothing of it counts, and it is no error to write anew. */
-static void foreign_files_are_no_verdicts(void **state) {
+static void foreign_files_are_no_results(void **state) {
     (void)state;
     size_t length;
     clt_tensor *node = product(64, 64, 64);
@@ -443,17 +443,17 @@ static void a_folder_in_the_place_of_the_file(void **state) {
 static void more_effort_wins_and_the_disk_among_equals(void **state) {
     (void)state;
     clt_tensor *node = product(64, 64, 64);
-    clt_verdict v = verdict_on(key_of(node), "plain", 0, 0);
+    clt_tuning_result v = result_on(key_of(node), "plain", 0, 0);
     clt_device *other;
     assert_ok(clt_device_open(&other, NULL));
     assert_int_equal(clt_tune_database_of(other)->measured.n, 0);
     learn(node, "tiled", 4, 8);
     assert_ok(clt_tune_store(device));
-    assert_ok(clt_verdicts_put(&clt_tune_database_of(other)->measured, &v));
+    assert_ok(clt_tuning_results_put(&clt_tune_database_of(other)->measured, &v));
     assert_ok(clt_tune_store(other)); /* made at once: the first to be stored stays */
-    assert_string_equal(clt_verdicts_find(&clt_tune_database_of(other)->measured, v.problem)->row, "tiled");
+    assert_string_equal(clt_tuning_results_find(&clt_tune_database_of(other)->measured, v.problem)->row, "tiled");
     v.effort = CLT_TUNE_FULL;
-    assert_ok(clt_verdicts_put(&clt_tune_database_of(other)->measured, &v));
+    assert_ok(clt_tuning_results_put(&clt_tune_database_of(other)->measured, &v));
     assert_ok(clt_tune_store(other));
     clt_device_close(other);
     open_again();
@@ -464,15 +464,15 @@ static void more_effort_wins_and_the_disk_among_equals(void **state) {
 
 enum { STORES = 25 };
 
-/* In a process of its own: stores verdict after verdict. */
+/* In a process of its own: stores result after result. */
 static int store_many(const char *name) {
     char problem[64];
     clt_backend_more_rows = test_rows;
     if (clt_device_open(&device, NULL) < 0) return 1;
     for (int i = 0; i < STORES; i++) {
         snprintf(problem, sizeof problem, "%s %d", name, i);
-        clt_verdict v = verdict_on(problem, "plain", 0, 0);
-        if (clt_verdicts_put(&clt_tune_database_of(device)->measured, &v) < 0 || clt_tune_store(device) < 0) return 1;
+        clt_tuning_result v = result_on(problem, "plain", 0, 0);
+        if (clt_tuning_results_put(&clt_tune_database_of(device)->measured, &v) < 0 || clt_tune_store(device) < 0) return 1;
     }
     clt_device_close(device);
     return 0;
@@ -493,11 +493,11 @@ static void await(pid_t child) {
     assert_int_equal(code, 0);
 }
 
-/* How many verdicts of each the file has. */
+/* How many tuning results of each the file has. */
 static void count_stored(int found[2]) {
     size_t length, lines = 0;
     open_again();
-    const clt_verdicts *list = &clt_tune_database_of(device)->measured;
+    const clt_tuning_results *list = &clt_tune_database_of(device)->measured;
     found[0] = found[1] = 0;
     for (size_t i = 0; i < list->n; i++) found[list->items[i].problem[0] == 't']++;
     char *text = read_text(file_path(), &length);
@@ -594,18 +594,18 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(problems_are_text, set_up, tear_down),
         cmocka_unit_test_setup_teardown(distance_is_of_dimensions_alone, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(verdicts_choose, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(verdicts_that_do_not_apply_are_passed_over, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(results_choose, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(results_that_do_not_apply_are_passed_over, set_up, tear_down),
         cmocka_unit_test_setup_teardown(unseen_shapes_take_the_nearest, set_up, tear_down),
         cmocka_unit_test_setup_teardown(off_leaves_out_what_was_measured, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(shipped_verdicts_come_after_measured_ones, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(shipped_results_come_after_measured_ones, set_up, tear_down),
         cmocka_unit_test_setup_teardown(shipped_files_are_for_a_class, set_up, tear_down),
         cmocka_unit_test(full_lists_forget_the_oldest),
         cmocka_unit_test_setup_teardown(shipped_files_are_whole, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_file_brings_verdicts_back, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_file_brings_results_back, set_up, tear_down),
         cmocka_unit_test_setup_teardown(hostile_lines_are_skipped, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_file_cut_anywhere_is_read_as_far_as_it_goes, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(foreign_files_are_no_verdicts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(foreign_files_are_no_results, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_folder_in_the_place_of_the_file, set_up, tear_down),
         cmocka_unit_test_setup_teardown(more_effort_wins_and_the_disk_among_equals, set_up, tear_down),
         cmocka_unit_test_setup_teardown(two_processes_do_not_spoil_the_file, set_up, tear_down),

@@ -215,7 +215,7 @@ static void factors(void **state) {
     expect(clt_orthogonalize(factor), 2 * N * (RANK + 1), 2 * ALL);
 }
 
-/* What the bench, verdicts, stored times and checkpoints know an op by, and what a roofline is held against. */
+/* What the bench, tuning results, stored times and checkpoints know an op by, and what a roofline is held against. */
 static void ops_of_a_text(void **state) {
     (void)state;
     static const struct {

@@ -471,26 +471,26 @@ static void programs(void **state) {
     warm = false;
 }
 
-static clt_verdict some_verdict(double us) {
-    clt_verdict v = {.row = "native", .us = us, .default_us = 2 * us, .tried = 3, .effort = CLT_TUNE_FULL};
+static clt_tuning_result some_result(double us) {
+    clt_tuning_result v = {.row = "native", .us = us, .default_us = 2 * us, .tried = 3, .effort = CLT_TUNE_FULL};
     snprintf(v.problem, sizeof v.problem, "matmul 8x4 16x4^T -> 8x16");
     return v;
 }
 
-static void prepare_verdicts(void) {
+static void prepare_results(void) {
     clt_device_close(own);
     remove_files(cache_folder("tune"));
     assert_ok(clt_device_open(&own, NULL));
-    clt_verdict old = some_verdict(5);
-    assert_ok(clt_verdicts_put(&clt_tune_database_of(own)->measured, &old));
+    clt_tuning_result old = some_result(5);
+    assert_ok(clt_tuning_results_put(&clt_tune_database_of(own)->measured, &old));
     assert_ok(clt_tune_store(own));
 }
 
-static clt_status store_verdicts(void) {
-    clt_verdict fresh = some_verdict(3);
+static clt_status store_results(void) {
+    clt_tuning_result fresh = some_result(3);
     clt_tune_database *db = clt_tune_database_of(own);
     snprintf(fresh.problem, sizeof fresh.problem, "matmul 9x4 16x4^T -> 9x16");
-    clt_status status = clt_verdicts_put(&db->measured, &fresh);
+    clt_status status = clt_tuning_results_put(&db->measured, &fresh);
     if (status == CLT_OK) status = clt_tune_store(own);
     /* What this run knows is what the next one will know: nothing else may be in it. The list's block is the device's. */
     clt_device_close(own);
@@ -498,19 +498,19 @@ static clt_status store_verdicts(void) {
     return status;
 }
 
-static void check_verdicts(clt_status status, bool hit) {
+static void check_results(clt_status status, bool hit) {
     assert_in_range(temporaries(cache_folder("tune")), 0, layer_failed_unlinks());
     assert_ok(clt_device_open(&own, NULL));
-    const clt_verdicts *measured = &clt_tune_database_of(own)->measured;
-    bool old = clt_verdicts_find(measured, "matmul 8x4 16x4^T -> 8x16"), fresh = clt_verdicts_find(measured, "matmul 9x4 16x4^T -> 9x16");
+    const clt_tuning_results *measured = &clt_tune_database_of(own)->measured;
+    bool old = clt_tuning_results_find(measured, "matmul 8x4 16x4^T -> 8x16"), fresh = clt_tuning_results_find(measured, "matmul 9x4 16x4^T -> 9x16");
     if (!hit) assert_true(old);
     if (status == CLT_OK) assert_true(fresh);
     close_own();
 }
 
-static void verdicts(void **state) {
+static void tuning_results(void **state) {
     (void)state;
-    run_scenario(&(scenario){"storing verdicts", prepare_verdicts, store_verdicts, check_verdicts});
+    run_scenario(&(scenario){"storing tuning results", prepare_results, store_results, check_results});
 }
 
 static void prepare_capability(void) {
@@ -600,7 +600,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(files_as_such),   cmocka_unit_test(folders),        cmocka_unit_test(saving_a_checkpoint),
         cmocka_unit_test(saving_weights),  cmocka_unit_test(loading_a_checkpoint),
         cmocka_unit_test(data_sets),       cmocka_unit_test(store_in_files), cmocka_unit_test(programs),
-        cmocka_unit_test(verdicts),        cmocka_unit_test(capabilities),   cmocka_unit_test(peaks),
+        cmocka_unit_test(tuning_results),        cmocka_unit_test(capabilities),   cmocka_unit_test(peaks),
     };
     every_call = argc > 1;
     if (argc > 1 && strcmp(argv[1], "all") != 0) cmocka_set_test_filter(argv[1]);

@@ -246,12 +246,12 @@ static void program_cache(void **state) {
     layer_journal_free(&whole);
 }
 
-static clt_device *open_with_verdict(int number) {
+static clt_device *open_with_result(int number) {
     clt_device *own;
-    clt_verdict v = {.row = "native", .us = 3, .default_us = 6, .effort = CLT_TUNE_FULL};
+    clt_tuning_result v = {.row = "native", .us = 3, .default_us = 6, .effort = CLT_TUNE_FULL};
     assert_ok(clt_device_open(&own, NULL));
     snprintf(v.problem, sizeof v.problem, "matmul %dx4 16x4^T -> %dx16", number, number);
-    assert_ok(clt_verdicts_put(&clt_tune_database_of(own)->measured, &v));
+    assert_ok(clt_tuning_results_put(&clt_tune_database_of(own)->measured, &v));
     return own;
 }
 
@@ -263,7 +263,7 @@ static void tuner_cache(void **state) {
     snprintf(folder, sizeof folder, "%s", support_path("cache/cltrain/tune"));
     layer_journal_begin();
     for (int i = 1; i < 30; i++) { /* of some sectors */
-        clt_device *own = open_with_verdict(i);
+        clt_device *own = open_with_result(i);
         assert_ok(clt_tune_store(own));
         clt_device_close(own);
     }
@@ -272,16 +272,16 @@ static void tuner_cache(void **state) {
         crash_state cut = crash_draw(&less, 1 + i % less.n, &before, (uint64_t)i);
         empty_folder(folder);
         write_state(&cut);
-        clt_device *own = open_with_verdict(100);
+        clt_device *own = open_with_result(100);
         broken += clt_tune_database_of(own)->measured.n < 2;
         assert_ok(clt_tune_store(own));
         clt_device_close(own);
         assert_ok(clt_device_open(&own, NULL));
-        assert_non_null(clt_verdicts_find(&clt_tune_database_of(own)->measured, "matmul 100x4 16x4^T -> 100x16"));
+        assert_non_null(clt_tuning_results_find(&clt_tune_database_of(own)->measured, "matmul 100x4 16x4^T -> 100x16"));
         clt_device_close(own);
         crash_free(&cut);
     }
-    print_message("%d of %d files of verdicts had nothing left in them, and were written anew\n", broken, states / 4);
+    print_message("%d of %d files of tuning results had nothing left in them, and were written anew\n", broken, states / 4);
     assert_true(broken > 0);
     free(less.events);
     layer_journal_free(&whole);

@@ -28,7 +28,7 @@ PARSERS = {
         "rules_product", "rules_shape")],
     "config.json": ["runtime/models/language.c"],
     "problems": ["backends/tune/key.c", "backends/tune/distance.c:clt_tune_distance"],
-    "verdicts": ["backends/tune/file.c", "backends/tune/database.c:read_header,holds,clt_tune_header_fits,is_of_class,clt_tune_read_shipped,"
+    "tuning_results": ["backends/tune/file.c", "backends/tune/database.c:read_header,holds,clt_tune_header_fits,is_of_class,clt_tune_read_shipped,"
                  "clt_tune_run_read,read_file"],
     "times": ["runtime/measure/times.c:take_text,take_number,take_whole,take_timing,clt_timings_read,clt_timings_put,drop"],
     "program cache": ["runtime/device/program.c:cache_payload"],

@@ -209,16 +209,16 @@ problems = ["matmul 8x4 16x4^T -> 8x16", "matmul 8x4^T 8x16 -> 4x16", "matmul 2x
             "matmul 1 1 1 1 1 1 1 1 1 -> 1", "matmul 8x4 4x16 -> 8x16 8x16", "matmul 8x4 k3 4x16 -> 8x16", "w" * 70 + " 1 -> 1", "max_pool2d 8x4^T -> 8"]
 write("problem", *(a + "\n" + problems[(i * 7 + 1) % len(problems)] + "\n" for i, a in enumerate(problems)),
       "matmul 8x4 16x4^T -> 8x16\nmatmul 16x4 16x4^T -> 16x16\n")
-verdict = {"problem": problems[0], "row": "native", "parameters": {"block": 12}, "us": 413.2, "default_us": 520.1, "nmse": 2e-14, "tried": 7,
+result = {"problem": problems[0], "row": "native", "parameters": {"block": 12}, "us": 413.2, "default_us": 520.1, "nmse": 2e-14, "tried": 7,
            "effort": "full"}
 header = {"cltrain-tune": 1, "library": "0.1.0+abc", "device": "x", "platform": "Portable", "driver": "1", "id": "0", "type": "cpu",
           "vector_width": 16}
-lines = [json.dumps(header), json.dumps(verdict), json.dumps({**verdict, "effort": "kept"}), json.dumps({**verdict, "failed": "it crashed"}),
-         json.dumps({**verdict, "row": "", "us": -1}), json.dumps({**verdict, "parameters": {"a": 1 << 40}}), json.dumps({**verdict, "effort": "x"}),
-         json.dumps({**verdict, "parameters": {f"p{i}": i for i in range(20)}}), json.dumps({**verdict, "parameters": 3}), "[]", "no JSON", ""]
-write("verdicts", "\0" + "\n".join(lines) + "\n", "\1" + "\n".join(lines[1:]) + "\n", "\1", "\0", "\0" + lines[0] + "\n" + lines[1],
+lines = [json.dumps(header), json.dumps(result), json.dumps({**result, "effort": "kept"}), json.dumps({**result, "failed": "it crashed"}),
+         json.dumps({**result, "row": "", "us": -1}), json.dumps({**result, "parameters": {"a": 1 << 40}}), json.dumps({**result, "effort": "x"}),
+         json.dumps({**result, "parameters": {f"p{i}": i for i in range(20)}}), json.dumps({**result, "parameters": 3}), "[]", "no JSON", ""]
+write("tuning_results", "\0" + "\n".join(lines) + "\n", "\1" + "\n".join(lines[1:]) + "\n", "\1", "\0", "\0" + lines[0] + "\n" + lines[1],
       "\1" + lines[3] + "\n" + lines[3] + "\n" + lines[1] + "\n" + lines[2] + "\n", "\0" + json.dumps({**header, "type": "gpu"}) + "\n",
-      "\1" + json.dumps({**verdict, "failed": 3}) + "\n" + json.dumps({**verdict, "parameters": {"x" * 80: 1}}) + "\n")
+      "\1" + json.dumps({**result, "failed": 3}) + "\n" + json.dumps({**result, "parameters": {"x" * 80: 1}}) + "\n")
 timing = {"problem": "matmul 32x80 40x80^T -> 32x40", "row": "native block=12", "us": 12.5, "gap_us": -0.25, "spread": 0.01, "own": 0.02,
           "degrees": 5, "flops": 204800, "bytes": 28160, "launches": 1}
 larger = {**timing, "problem": "matmul 64x80 40x80^T -> 64x40", "us": 24.0, "flops": 409600, "bytes": 43520}

@@ -93,7 +93,7 @@ for file in other device.jsonl tune.jsonl; do
     expect 1 "$folder/$file: " model $small --batch 32 --seconds 0.02 --refresh --times "$folder/$file"
     cmp -s "$folder/$file" "$folder/kept" || fail "$file was written over"
 done
-grep -q "times of another device" "$err" && fail "a file of verdicts is taken for one of times"
+grep -q "times of another device" "$err" && fail "a file of tuning results is taken for one of times"
 
 # ---- no place for times: the device is not at fault ----
 

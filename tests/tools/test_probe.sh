@@ -98,7 +98,7 @@ shape="--model mlp:96 --sample 80 --batch 64"
     else
         file=$(ls "$folder"/cache/cltrain/tune/*.jsonl)
         [ "$(head -n 1 "$file" | grep -c cltrain-tune)" -eq 1 ] || fail "no header in $file"
-        grep -q '"effort": "full"' "$file" || fail "no verdict in $file"
+        grep -q '"effort": "full"' "$file" || fail "no tuning result in $file"
         expect 0 "" backends $shape --op matmul
         says "measured"
         expect 0 "" tune --json --budget 20 $shape

@@ -66,7 +66,7 @@ typedef struct model {
 
 static void open_model(model *m) {
     assert_ok(clt_device_open(&m->device, NULL));
-    clt_verdicts_free(&clt_tune_database_of(m->device)->shipped);
+    clt_tuning_results_free(&clt_tune_database_of(m->device)->shipped);
     assert_ok(clt_graph_create(&m->graph));
     clt_tensor *x = clt_input(m->graph, "x", CLT_F32, CLT_SHAPE(BATCH, WIDTH)), *y = clt_input(m->graph, "y", CLT_F32, CLT_SHAPE(BATCH, WIDTH));
     clt_tensor *loss = clt_mse_loss(clt_linear(clt_tanh(clt_linear(x, "fc1", WIDTH)), "fc2", WIDTH), y);
@@ -101,7 +101,7 @@ static void weights_of(model *m, float *values) {
 static void learn_everywhere(const char *row) {
     clt_device *device;
     assert_ok(clt_device_open(&device, NULL));
-    clt_verdicts *list = &clt_tune_database_of(device)->measured;
+    clt_tuning_results *list = &clt_tune_database_of(device)->measured;
     assert_true(list->n > 0);
     for (size_t i = 0; i < list->n; i++) {
         strcpy(list->items[i].row, row);
@@ -160,7 +160,7 @@ static void resumed_runs_keep_their_rows(void **state) {
     assert_memory_equal(whole, moved, sizeof whole);
 }
 
-/* Verdicts that come while a run goes on are not its own. */
+/* Tuning results that come while a run goes on are not its own. */
 static void runs_are_not_changed_on_their_way(void **state) {
     (void)state;
     static float whole[WEIGHTS], changed[WEIGHTS];
@@ -168,7 +168,7 @@ static void runs_are_not_changed_on_their_way(void **state) {
     for (int round = 0; round < 2; round++) {
         open_model(&m);
         for (int i = 0; i < STEPS; i++) {
-            clt_verdicts *list = &clt_tune_database_of(m.device)->measured;
+            clt_tuning_results *list = &clt_tune_database_of(m.device)->measured;
             if (round == 1 && i == 2) /* before the small batch's plan is made */
                 for (size_t k = 0; k < list->n; k++) strcpy(list->items[k].row, "backward");
             step(&m, i);

@@ -178,14 +178,14 @@ static clt_status tune(clt_tensor *const *nodes, int n, double seconds, reports 
     return status;
 }
 
-static const clt_verdict *verdict_on(const clt_tensor *node) {
+static const clt_tuning_result *result_on(const clt_tensor *node) {
     char key[CLT_TUNE_KEY];
     assert_true(clt_tune_key(node, key));
-    return clt_verdicts_find(&clt_tune_database_of(device)->measured, key);
+    return clt_tuning_results_find(&clt_tune_database_of(device)->measured, key);
 }
 
 static bool noted_as_failed(const clt_tensor *node, const char *row) {
-    const clt_verdicts *list = &clt_tune_database_of(device)->measured;
+    const clt_tuning_results *list = &clt_tune_database_of(device)->measured;
     char key[CLT_TUNE_KEY];
     bool noted = false;
     assert_true(clt_tune_key(node, key));
@@ -222,8 +222,8 @@ static void what_fails_never_wins(void **state) {
     for (size_t i = 0; i < CLT_COUNT_OF(names); i++) assert_true(noted_as_failed(node, names[i]));
     assert_false(noted_as_failed(node, "slow"));
 
-    clt_verdicts *list = &clt_tune_database_of(device)->measured;
-    for (size_t i = 0; i < list->n; i++) { /* as after a kill: the verdict is not there, but what failed is */
+    clt_tuning_results *list = &clt_tune_database_of(device)->measured;
+    for (size_t i = 0; i < list->n; i++) { /* as after a kill: the tuning result is not there, but what failed is */
         if (list->items[i].failed[0]) continue;
         list->items[i] = list->items[--list->n];
         i = (size_t)-1;
@@ -279,7 +279,7 @@ static void parameters_are_searched(void **state) {
     if (rounds > 2) fail_msg("%d rounds of 1 that are enough, %.0f us", rounds, r.items[0].best_us); /* 2 is hardly more, on a busy machine */
     clt_choice now = clt_backend_choose(node, device);
     assert_memory_equal(&now, best, sizeof now);
-    assert_true(verdict_on(node)->tried >= 3);
+    assert_true(result_on(node)->tried >= 3);
 }
 
 /* A row as fast as the one that serves does not displace it: only a clear gain does. */
@@ -319,7 +319,7 @@ static void the_budget_is_kept(void **state) {
     assert_int_equal(launches_of_slow, 0);
 }
 
-static void verdicts_are_not_made_twice(void **state) {
+static void results_are_not_made_twice(void **state) {
     (void)state;
     clt_tensor *nodes[2] = {product(96, 200, 96), product(64, 200, 64)};
     reports r = {.stop_after = 1}, again = {.n = 0};
@@ -400,17 +400,17 @@ static void the_first_plan_of_a_run_is_tuned(void **state) {
     clt_backend_more_rows = first_use;
     uint64_t bytes = clt_device_peak_bytes(device);
     compile(NULL, node); /* no run: nothing is tuned */
-    assert_null(verdict_on(node));
+    assert_null(result_on(node));
     assert_string_equal(row_of(node), "slow");
     clt_device_override(device, &(clt_settings){.tune = "full"}); /* as much time as it takes, on a busy machine */
     compile(&run, node);
-    assert_int_equal(verdict_on(node)->effort, CLT_TUNE_FULL);
+    assert_int_equal(result_on(node)->effort, CLT_TUNE_FULL);
     assert_string_not_equal(row_of(node), "slow");
     assert_int_equal(run.choices.n, 1);
     assert_string_not_equal(run.choices.items[0].row, "slow");
     /* The user's device has seen nothing of it: one product's memory. */
     assert_true(clt_device_peak_bytes(device) - bytes <= 1 << 20);
-    /* The next run finds the verdict, and measures nothing. */
+    /* The next run finds the tuning result, and measures nothing. */
     launches_of_slow = 0;
     compile(&second, node);
     assert_int_equal(launches_of_slow, 0);
@@ -419,7 +419,7 @@ static void the_first_plan_of_a_run_is_tuned(void **state) {
     clt_tune_run_free(&second);
 }
 
-/* Whatever is reached in that time: every problem has a verdict then, and the next run finds it. */
+/* Whatever is reached in that time: every problem has a tuning result then, and the next run finds it. */
 static void quick_tuning_ends_and_is_kept(void **state) {
     (void)state;
     clt_tune_run run = {.begun = false}, second = {.begun = false};
@@ -431,8 +431,8 @@ static void quick_tuning_ends_and_is_kept(void **state) {
     /* A budget that is not kept at all shows; how long compilers take just now is not what is tested. */
     if (seconds > 10 * clt_processor_count()) fail_msg("quick tuning took %.2f s", seconds);
     assert_int_equal(run.choices.n, 2);
-    assert_non_null(verdict_on(node));
-    assert_non_null(verdict_on(node->inputs[0]));
+    assert_non_null(result_on(node));
+    assert_non_null(result_on(node->inputs[0]));
     compile(&second, node);
     for (int i = 0; i < 2; i++) assert_string_equal(second.choices.items[i].row, run.choices.items[i].row);
     clt_tune_run_free(&run);
@@ -446,16 +446,16 @@ static void modes_and_masks(void **state) {
     clt_backend_more_rows = first_use;
     clt_device_override(device, &(clt_settings){.tune = "off"});
     compile(&run, node);
-    assert_null(verdict_on(node));
+    assert_null(result_on(node));
     assert_string_equal(run.choices.items[0].row, "slow");
     clt_device_override(device, &(clt_settings){.tune = "quick"});
     clt_device_override(device, &(clt_settings){.backends = "-clfft"});
     compile(&run, node);
-    assert_null(verdict_on(node));
+    assert_null(result_on(node));
     clt_device_override(device, &(clt_settings){.backends = ""});
     run.begun = true;
     compile(&run, node); /* a run that has begun */
-    assert_null(verdict_on(node));
+    assert_null(result_on(node));
     clt_tune_run_free(&run);
 }
 
@@ -468,9 +468,9 @@ static void nothing_is_measured_on_a_cpu_by_itself(void **state) {
     clt_backend_more_rows = first_use;
     clt_device_override(device, &(clt_settings){.tune = ""});
     compile(&run, node);
-    assert_int_equal(verdict_on(node)->effort, CLT_TUNE_KEPT);
-    assert_int_equal(verdict_on(node)->tried, 0);
-    assert_string_equal(verdict_on(node)->row, "slow");
+    assert_int_equal(result_on(node)->effort, CLT_TUNE_KEPT);
+    assert_int_equal(result_on(node)->tried, 0);
+    assert_string_equal(result_on(node)->row, "slow");
     assert_int_equal(launches_of_slow, 1); /* the plan's own */
     clt_tune_run_free(&run);
 }
@@ -483,14 +483,14 @@ static void little_work_is_left_as_it_is(void **state) {
     clt_tensor *node = product(16, 16, 16);
     clt_backend_more_rows = first_use;
     compile(&run, node);
-    assert_int_equal(verdict_on(node)->effort, CLT_TUNE_KEPT);
-    assert_string_equal(verdict_on(node)->row, "slow");
-    assert_int_equal(verdict_on(node)->tried, 0);
+    assert_int_equal(result_on(node)->effort, CLT_TUNE_KEPT);
+    assert_string_equal(result_on(node)->row, "slow");
+    assert_int_equal(result_on(node)->tried, 0);
     clt_tune_run_free(&run);
 }
 
 /* What cannot be kept is not measured, for the next run would have other bits; and it is no error. */
-static void without_a_place_for_verdicts_nothing_is_tuned(void **state) {
+static void without_a_place_for_results_nothing_is_tuned(void **state) {
     (void)state;
     clt_tune_run run = {.begun = false};
     clt_tensor *node = product(200, 200, 200);
@@ -595,14 +595,14 @@ int main(int argc, char **argv) {
         cmocka_unit_test_setup_teardown(parameters_are_searched, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_change_without_a_clear_gain, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_budget_is_kept, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(verdicts_are_not_made_twice, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(results_are_not_made_twice, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_tuning_that_was_killed_goes_on, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_first_plan_of_a_run_is_tuned, set_up, tear_down),
         cmocka_unit_test_setup_teardown(quick_tuning_ends_and_is_kept, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nothing_is_measured_on_a_cpu_by_itself, set_up, tear_down),
         cmocka_unit_test_setup_teardown(modes_and_masks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(little_work_is_left_as_it_is, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(without_a_place_for_verdicts_nothing_is_tuned, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(without_a_place_for_results_nothing_is_tuned, set_up, tear_down),
         cmocka_unit_test_setup_teardown(parts_are_compared, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_hole_between_the_parts_is_seen, set_up, tear_down),
         cmocka_unit_test_setup_teardown(convolutions_are_compared_with_the_reference, set_up, tear_down),

@@ -51,7 +51,7 @@ typedef struct tuning {
     double start, took;
     int measured, known, left, failed, better;
     double without_us, best_us; /* of all nodes of what has both */
-    char unkept[400];           /* why verdicts cannot be stored; "": they can */
+    char unkept[400];           /* why tuning results cannot be stored; "": they can */
 } tuning;
 
 static bool is(const char *text, const char *word) {

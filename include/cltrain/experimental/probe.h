@@ -9,7 +9,7 @@
  *
  * What was found is kept in a file for each device, driver and library version, below
  * $XDG_CACHE_HOME/cltrain/tune (else ~/.cache/cltrain/tune). It is text; delete it to begin anew. Problems
- * without a verdict take that of the nearest one.
+ * without a tuning result take that of the nearest one.
  *
  * Without being asked, a model is tuned when its first training plan is compiled, as the setting
  * `tune` says (cltrain/settings.h):
@@ -99,9 +99,9 @@ typedef struct clt_tune_options {
     void *user;
 } clt_tune_options;
 
-/* Tunes the training step of a model thoroughly: problems with most work first, those with a verdict of such tuning
- * are left as they are. Verdicts are stored one by one, so a tuning that was killed goes on where it
- * was. `options` may be NULL, `tune` too. CLT_E_IO if verdicts cannot be stored; else as clt_trainer_create. */
+/* Tunes the training step of a model thoroughly: problems with most work first, those with a tuning result of such tuning
+ * are left as they are. Tuning results are stored one by one, so a tuning that was killed goes on where it
+ * was. `options` may be NULL, `tune` too. CLT_E_IO if tuning results cannot be stored; else as clt_trainer_create. */
 CLT_API clt_status clt_tune_model(clt_device *device, clt_tensor *loss, const clt_train_options *options,
                                   const clt_tune_options *tune);
 
