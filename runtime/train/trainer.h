@@ -116,7 +116,7 @@ struct clt_trainer {
     int64_t stopped_at; /* the update whose gradients were found not finite with CLT_NONFINITE_STOP; 0: none */
     int64_t located_at; /* the last update for which locate_nonfinite has told what it was */
 
-    float **wholes; /* parts.c: by state and group; NULL: no checkpoint is being made or read */
+    float **wholes; /* shards.c: by state and group; NULL: no checkpoint is being made or read */
 
     /* With a communicator. */
     clt_trouble trouble;
@@ -147,7 +147,7 @@ clt_status clt_initialize_variables(const clt_graph *graph, clt_state_store *sto
 clt_status clt_trainer_make_buckets(clt_trainer *trainer, clt_tensor *const *params, clt_tensor *const *grads, int n);
 void clt_buckets_free(clt_bucket *buckets, int n);
 
-/* ---- parts.c: with options.shard_optimizer. Collectives, but for the first and the last two ---- */
+/* ---- shards.c: with options.shard_optimizer. Collectives, but for the first and the last two ---- */
 
 /* Into how many parts flat tensors are cut, one a rank, each of which is updated by its rank alone; 1: not. */
 int clt_trainer_shards(const clt_trainer *trainer);
