@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "comm/plugins/plugins.h"
 #include "runtime/base/base.h"
@@ -15,16 +16,20 @@ static void own_folder(char *folder, size_t bytes) {
     snprintf(folder, bytes, "%.*s", (int)(slash - info.dli_fname + 1), info.dli_fname);
 }
 
-/* For all who load later, too: parts of Open MPI miss its symbols otherwise. */
+/* Beside this library, in its folder of plugins, in that of the installed library (programs that link it statically have none beside them), or
+ * where the system looks. For all who load later, too: parts of Open MPI miss its symbols otherwise. `why`: of the first that is there. */
 static void *load(const char *name, char *why, size_t bytes) {
-    char folder[3072], path[4096];
-    own_folder(folder, sizeof folder);
-    snprintf(path, sizeof path, "%slibcltrain-%s.so", folder, name);
-    void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
-    if (!library) {
-        snprintf(why, bytes, "%s", dlerror());
-        snprintf(path, sizeof path, "libcltrain-%s.so", name);
+    char own[3072], path[4096];
+    own_folder(own, sizeof own);
+    const char *const folders[][2] = {{own, ""}, {own, "cltrain/"}, {CLT_PLUGIN_FOLDER "/", ""}, {"", ""}};
+    void *library = NULL;
+    bool there = false;
+    for (size_t i = 0; !library && i < CLT_COUNT_OF(folders); i++) {
+        snprintf(path, sizeof path, "%s%slibcltrain-%s.so", folders[i][0], folders[i][1], name);
         library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+        if (library || there) continue;
+        there = access(path, F_OK) == 0;
+        if (there || i == 0) snprintf(why, bytes, "%s", dlerror());
     }
     return library;
 }
