@@ -77,7 +77,7 @@ coverage() {
 
 perform() {
     case $1 in
-    build) build build all -DCLTRAIN_SANITIZE= ;;
+    build) build build all -DCLTRAIN_SANITIZE= -DCMAKE_INSTALL_LIBDIR="lib/$(cc -print-multiarch 2>/dev/null)" ;; # as packages want it
     build-asan) build build-asan tests/all -DCLTRAIN_SANITIZE=address,undefined -DCLTRAIN_TEST_ROOMS="$sanitized" ;;
     build-asan-all) build build-asan all -DCLTRAIN_SANITIZE=address,undefined -DCLTRAIN_TEST_ROOMS= ;;
     build-tsan) build build-tsan tests/all -DCLTRAIN_SANITIZE=thread -DCLTRAIN_TEST_ROOMS="$threads" ;;
