@@ -13,6 +13,7 @@ typedef struct network {
     message graph;
     int64_t opset;
     const char *producer;
+    bool wide; /* weights are f64, each a little beside a number of f32 */
     const char *location; /* of a file that has the weights, one behind the other; NULL: they are in the model */
     size_t external_bytes;
 } network;
@@ -26,7 +27,7 @@ static inline void put_pair(message *m, const char *key, const char *value) {
     put_message(m, 13, &pair);
 }
 
-static inline void put_external(network *n, message *m, const float *values, size_t bytes) {
+static inline void put_external(network *n, message *m, const void *values, size_t bytes) {
     char offset[24];
     snprintf(offset, sizeof offset, "%zu", n->external_bytes);
     memcpy(external_data + n->external_bytes, values, bytes);
@@ -37,13 +38,16 @@ static inline void put_external(network *n, message *m, const float *values, siz
 }
 
 static inline void add_weight(network *n, const char *name, clt_shape shape, const float *values) {
+    enum { MOST = 256 };
     message m = {.length = 0};
+    double wide[MOST];
+    size_t count = (size_t)clt_shape_elements(&shape), bytes = count * (n->wide ? sizeof *wide : sizeof *values);
+    for (size_t i = 0; n->wide && i < count && i < MOST; i++) wide[i] = values[i] * (1 + 1e-10);
     for (int d = 0; d < shape.rank; d++) put_number(&m, 1, (uint64_t)shape.dims[d]);
-    put_number(&m, 2, CLT_ONNX_FLOAT);
+    put_number(&m, 2, n->wide ? CLT_ONNX_DOUBLE : CLT_ONNX_FLOAT);
     put_text(&m, 8, name);
-    size_t bytes = (size_t)clt_shape_elements(&shape) * sizeof *values;
-    if (n->location) put_external(n, &m, values, bytes);
-    else put_bytes(&m, 9, values, bytes);
+    if (n->location) put_external(n, &m, n->wide ? (const void *)wide : values, bytes);
+    else put_bytes(&m, 9, n->wide ? (const void *)wide : values, bytes);
     put_message(&n->graph, 5, &m);
 }
 

@@ -22,8 +22,7 @@ static void fill(float *values, int n, int seed) {
 }
 
 /* Gemm, Relu, Gemm; the result in a shape that is computed from x's, as exporters write it. */
-static network mlp_with(const char *location) {
-    network n = {.location = location};
+static network mlp_of(network n) {
     fill(w1, HIDDEN * IN, 1), fill(b1, HIDDEN, 2), fill(w2, CLASSES * HIDDEN, 3), fill(b2, CLASSES, 4);
     add_info(&n, 11, "x", CLT_ONNX_FLOAT, CLT_SHAPE(-1, IN));
     add_weight(&n, "fc1.weight", CLT_SHAPE(HIDDEN, IN), w1);
@@ -41,6 +40,10 @@ static network mlp_with(const char *location) {
     NODE(&n, "Reshape", "y", "z", "target");
     add_info(&n, 12, "y", CLT_ONNX_FLOAT, CLT_SHAPE(-1, CLASSES));
     return n;
+}
+
+static network mlp_with(const char *location) {
+    return mlp_of((network){.location = location});
 }
 
 static network mlp(void) {
@@ -1049,6 +1052,40 @@ static void is_saved(void **state) {
     clt_onnx_close(onnx);
 }
 
+/* Trained as f32, and what has not changed keeps its bytes. */
+static void doubles_are_trained_and_saved(void **state) {
+    (void)state;
+    network n = mlp(), wide = mlp_of((network){.wide = true});
+    clt_onnx *onnx;
+    clt_graph *graph;
+    float trained[2][HIDDEN * IN];
+    char path[512], saved[512];
+    snprintf(saved, sizeof saved, "%s", support_path("saved.onnx"));
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s", write_network(i ? &wide : &n));
+        assert_ok(clt_onnx_open(&onnx, path));
+        clt_trainer *t = train_file(onnx, &graph, 0);
+        assert_ok(clt_onnx_save(onnx, t, saved));
+        assert_int_equal(differences(path, saved), 0);
+        clt_trainer_destroy(t);
+        clt_graph_destroy(graph);
+        t = train_file(onnx, &graph, 3);
+        assert_ok(clt_trainer_get(t, "fc1.weight", trained[i], HIDDEN * IN));
+        assert_ok(clt_onnx_save(onnx, t, saved));
+        clt_trainer_destroy(t);
+        clt_graph_destroy(graph);
+        clt_onnx_close(onnx);
+    }
+    assert_memory_equal(trained[0], trained[1], sizeof trained[0]);
+    assert_ok(clt_onnx_open(&onnx, saved));
+    clt_trainer *t = train_file(onnx, &graph, 0);
+    assert_ok(clt_trainer_get(t, "fc1.weight", trained[1], HIDDEN * IN));
+    assert_memory_equal(trained[0], trained[1], sizeof trained[0]);
+    clt_trainer_destroy(t);
+    clt_graph_destroy(graph);
+    clt_onnx_close(onnx);
+}
+
 static void external_data_are_saved(void **state) {
     (void)state;
     network n = mlp_with("weights/data.bin");
@@ -1380,7 +1417,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trains_as_in_c),      cmocka_unit_test(is_built_again), cmocka_unit_test(numbers_are_not_the_batch), cmocka_unit_test(a_table_is_not_cut_to_the_batch),
         cmocka_unit_test(constants_follow_the_batch), cmocka_unit_test(constants_repeat), cmocka_unit_test(weights_are_not_turned), cmocka_unit_test(integers_are_counted), cmocka_unit_test(places_are_selected), cmocka_unit_test(sizes_are_numbers), cmocka_unit_test(norms_train_as_the_file_says), cmocka_unit_test(lengths_follow), cmocka_unit_test(bounds_mean_the_same_at_every_batch), cmocka_unit_test(kinks_are_seen),
-        cmocka_unit_test(large_constants_are_the_devices), cmocka_unit_test(computed_indices_count_from_the_end), cmocka_unit_test(what_pytorch_trains_is_trained), cmocka_unit_test(infinities_stay_where_they_are), cmocka_unit_test(products_become_attention), cmocka_unit_test(corners_are_their_producers), cmocka_unit_test(places_are_computed_in_float), cmocka_unit_test(integers_are_padded), cmocka_unit_test(plain_cells_may_be_rectified), cmocka_unit_test(is_saved), cmocka_unit_test(external_data_are_saved), cmocka_unit_test(names_are_checked),
+        cmocka_unit_test(large_constants_are_the_devices), cmocka_unit_test(computed_indices_count_from_the_end), cmocka_unit_test(what_pytorch_trains_is_trained), cmocka_unit_test(infinities_stay_where_they_are), cmocka_unit_test(products_become_attention), cmocka_unit_test(corners_are_their_producers), cmocka_unit_test(places_are_computed_in_float), cmocka_unit_test(integers_are_padded), cmocka_unit_test(plain_cells_may_be_rectified), cmocka_unit_test(is_saved), cmocka_unit_test(doubles_are_trained_and_saved), cmocka_unit_test(external_data_are_saved), cmocka_unit_test(names_are_checked),
         cmocka_unit_test(types_alone_are_known), cmocka_unit_test(dropout_in_place_is_dropout), cmocka_unit_test(paths_are_dropped), cmocka_unit_test(attributes_have_types), cmocka_unit_test(lengths_that_must_be_numbers_are_named),
         cmocka_unit_test(problems_are_told_together), cmocka_unit_test(options_are_checked), cmocka_unit_test(shapes_are_checked),
         cmocka_unit_test(survives_failing_memory),    cmocka_unit_test(refuses_nothing),

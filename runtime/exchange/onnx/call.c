@@ -14,7 +14,7 @@ enum { MOST_VARIABLES = 16384 };
 
 bool clt_onnx_is_weight(const clt_onnx_value *value) {
     const clt_onnx_tensor *t = value->initializer;
-    return t && t->type == CLT_ONNX_FLOAT && t->rank > 0 && strcmp(value->kind, "constant") != 0;
+    return t && (t->type == CLT_ONNX_FLOAT || t->type == CLT_ONNX_DOUBLE) && t->rank > 0 && strcmp(value->kind, "constant") != 0;
 }
 
 bool clt_onnx_is_same(const clt_onnx_value *value) {
@@ -50,7 +50,8 @@ bool clt_onnx_is_wanted(const clt_onnx_call *c, size_t i) {
 
 int64_t clt_onnx_type_of(const clt_onnx_call *c, size_t i) {
     const clt_onnx_value *value = &c->onnx->values[c->in[i]];
-    return value->type ? value->type : value->initializer ? value->initializer->type : 0;
+    int64_t type = value->type ? value->type : value->initializer ? value->initializer->type : 0;
+    return type == CLT_ONNX_DOUBLE ? CLT_ONNX_FLOAT : type; /* which is what it is computed with */
 }
 
 /* Names that variables must not have are told apart. */
@@ -60,9 +61,20 @@ static const char *variable_name(const char *name, char *text, size_t size) {
     return text;
 }
 
+static clt_status read_doubles(const clt_onnx_value *value, int64_t first, int64_t count, float *values) {
+    enum { PIECE = 512 };
+    double piece[PIECE];
+    for (int64_t at = 0; at < count; at += PIECE) {
+        int64_t n = CLT_MIN(count - at, PIECE);
+        CLT_TRY(clt_onnx_data_read(value->file, value->initializer, first + at, n, piece));
+        for (int64_t i = 0; i < n; i++) values[at + i] = (float)piece[i];
+    }
+    return CLT_OK;
+}
+
 static clt_status read_weight(void *user, int64_t first, int64_t count, float *values) {
     const clt_onnx_value *value = user;
-    return clt_onnx_data_read(value->file, value->initializer, first, count, values);
+    return value->initializer->type == CLT_ONNX_DOUBLE ? read_doubles(value, first, count, values) : clt_onnx_data_read(value->file, value->initializer, first, count, values);
 }
 
 static clt_status make_weight(clt_onnx_call *c, clt_onnx_value *value, bool buffer) {

@@ -31,7 +31,7 @@ static clt_status find_values(const clt_onnx_value *value, clt_wire *bytes) {
     *bytes = t->raw;
     if (t->has_raw) return CLT_OK;
     while (clt_wire_next(&message, &field) == 1) {
-        if (field.number != 4) continue;
+        if (field.number != (t->type == CLT_ONNX_DOUBLE ? 10 : 4)) continue;
         lists++;
         *bytes = field.bytes;
         if (field.type != CLT_WIRE_BYTES) return fail_weight(value, "its values are written one by one, and cannot be replaced");
@@ -83,16 +83,43 @@ clt_status clt_onnx_write_weight(clt_file_writer *writer, clt_trainer *trainer, 
     return status;
 }
 
+/* What training did not change keeps the digits that f32 has not. */
+static void widen(double *to, const float *values, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if ((float)to[i] != values[i]) to[i] = values[i];
+}
+
+static clt_status write_doubles(clt_file_writer *writer, clt_trainer *trainer, const clt_onnx_value *value) {
+    const clt_onnx_tensor *t = value->initializer;
+    size_t n = (size_t)t->elements, bytes = n * sizeof(double);
+    double *wide = clt_alloc(bytes);
+    float *values = clt_alloc(n * sizeof *values);
+    clt_status status = wide && values ? clt_onnx_data_read(value->file, t, 0, t->elements, wide) : clt_fail_memory(bytes);
+    if (status == CLT_OK) status = clt_trainer_get(trainer, value->tensor->variable->name, values, n);
+    if (status == CLT_OK) {
+        widen(wide, values, n);
+        status = clt_file_writer_write(writer, wide, bytes);
+    }
+    clt_free(values);
+    clt_free(wide);
+    return status;
+}
+
+static clt_status write_value(clt_file_writer *writer, clt_trainer *trainer, const clt_onnx_value *value) {
+    return value->initializer->type == CLT_ONNX_DOUBLE ? write_doubles(writer, trainer, value) : clt_onnx_write_weight(writer, trainer, value->tensor->variable);
+}
+
 static clt_status write_patched(const clt_file_view *view, const char *from, const char *to, clt_trainer *trainer, const patches *p) {
     clt_file_writer *writer;
     uint64_t at = 0;
     CLT_TRY(clt_file_writer_open(&writer, to));
     clt_status status = CLT_OK;
     for (size_t i = 0; status == CLT_OK && i < p->n; i++) {
-        uint64_t bytes = (uint64_t)p->items[i].value->initializer->elements * sizeof(float);
+        const clt_onnx_tensor *t = p->items[i].value->initializer;
+        uint64_t bytes = (uint64_t)t->elements * clt_onnx_type_bytes(t->type);
         if (p->items[i].offset < at) status = fail_weight(p->items[i].value, "it shares its place with another");
         if (status == CLT_OK) status = copy_bytes(writer, view, from, at, p->items[i].offset);
-        if (status == CLT_OK) status = clt_onnx_write_weight(writer, trainer, p->items[i].value->tensor->variable);
+        if (status == CLT_OK) status = write_value(writer, trainer, p->items[i].value);
         at = p->items[i].offset + bytes;
     }
     if (status == CLT_OK) status = copy_bytes(writer, view, from, at, view->length);
