@@ -120,6 +120,11 @@ static void test_shapes(void **state) {
     assert_values(CLT_SHAPE(2, 6), (int64_t[]){1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6});
     assert_ok(fold("Expand", LIST(1, 2), LIST(2, 1), NULL, NULL));
     assert_values(CLT_SHAPE(2, 2), (int64_t[]){1, 2, 1, 2});
+    /* One number throughout is of another batch; else the shapes have to fit. */
+    assert_ok(fold("Expand", floats(CLT_SHAPE(1, 2, 1), (float[]){0.5f, 0.5f}), LIST(1, 3, 1), NULL, NULL));
+    assert_true(clt_literal_equal(out[0], floats(CLT_SHAPE(1, 3, 1), (float[]){0.5f, 0.5f, 0.5f})));
+    assert_status(fold("Expand", LIST(1, 2), LIST(3), NULL, NULL), CLT_E_SHAPE);
+    assert_status(fold("Expand", integers(CLT_SHAPE(2, 2), (int64_t[]){7, 7, 7, 7}), LIST(3, 3), NULL, NULL), CLT_E_SHAPE);
     assert_ok(fold("Range", SCALAR(5), SCALAR(0), SCALAR(-2), NULL));
     assert_values(CLT_SHAPE(3), (int64_t[]){5, 3, 1});
     clt_onnx_attribute axis = integer_attribute("axis", -1);

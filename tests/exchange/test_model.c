@@ -215,29 +215,37 @@ static void test_external(void **state) {
     }
     tensor = external_message("length", "12", "");
     graph = with_tensor(&tensor);
-    assert_refused(&graph, "names no file");
+    assert_refused(&graph, "name no file");
 }
 
 /* Empty messages are the least bytes for the most memory. */
 static void test_memory_is_bounded(void **state) {
     (void)state;
-    enum { NODES = 1000000 };
-    static const unsigned char fields[] = {1 << 3 | 2, 5 << 3 | 2, 11 << 3 | 2};
-    unsigned char *bytes = malloc(2 * NODES + 16);
+    enum { MOST = 1 << 18 };
+    static const struct { unsigned char field; const char *refused; } lists[] = {
+        {1 << 3 | 2, "1000000 nodes, more than 262144"}, {5 << 3 | 2, "1000000 weights, more than"}, {11 << 3 | 2, "1000000 inputs, more than"}};
+    unsigned char *bytes = malloc(2 * 1000000 + 16);
     assert_non_null(bytes);
-    for (size_t k = 0; k < CLT_COUNT_OF(fields); k++) {
+    for (size_t k = 0; k < 2 * CLT_COUNT_OF(lists); k++) {
+        size_t n = k % 2 ? MOST : 1000000;
         message head = {.length = 0};
         put_varint(&head, 7 << 3 | CLT_WIRE_BYTES);
-        put_varint(&head, 2 * NODES);
+        put_varint(&head, 2 * n);
         memcpy(bytes, head.bytes, head.length);
-        for (size_t i = 0; i < NODES; i++) {
-            bytes[head.length + 2 * i] = fields[k];
+        for (size_t i = 0; i < n; i++) {
+            bytes[head.length + 2 * i] = lists[k / 2].field;
             bytes[head.length + 2 * i + 1] = 0;
         }
         clt_onnx_model model;
-        assert_ok(clt_onnx_model_read(&model, (clt_wire){bytes, bytes + head.length + 2 * NODES}));
-        assert_true(model.n_nodes + model.n_initializers + model.n_inputs == NODES);
-        assert_true(model.arena.used <= 64 * (size_t)2 * NODES);
+        clt_status status = clt_onnx_model_read(&model, (clt_wire){bytes, bytes + head.length + 2 * n});
+        assert_true(model.arena.used <= (n == MOST ? 64 * 2 * n : 65536));
+        if (n == MOST) {
+            assert_ok(status);
+            assert_true(model.n_nodes + model.n_initializers + model.n_inputs == n);
+        } else {
+            assert_status(status, CLT_E_UNSUPPORTED);
+            assert_detail(lists[k / 2].refused);
+        }
         clt_onnx_model_free(&model);
     }
     free(bytes);

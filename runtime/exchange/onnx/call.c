@@ -82,6 +82,7 @@ static clt_status make_weight(clt_onnx_call *c, clt_onnx_value *value, bool buff
     clt_shape shape = {.rank = (int)t->rank};
     clt_init init = {.kind = CLT_INIT_READ, .read = read_weight, .user = value};
     char name[CLT_SHOWN_TEXT];
+    if (t->external) CLT_TRY(clt_onnx_data_check(&c->onnx->file, t)); /* else whoever reads them tells, when the graph is long built */
     if (t->rank > CLT_MAX_RANK) return clt_fail(CLT_E_UNSUPPORTED, "weight \"%s\" has more than %d dimensions", clt_show(value->name, name), CLT_MAX_RANK);
     if (c->graph->n_variables >= MOST_VARIABLES) return clt_fail(CLT_E_RANGE, "more than %d weights", MOST_VARIABLES);
     for (int d = 0; d < shape.rank; d++) shape.dims[d] = t->dims[d];

@@ -134,13 +134,17 @@ static clt_status read_typed(const clt_onnx_tensor *tensor, size_t bytes, int64_
 }
 
 clt_status clt_onnx_data_check(clt_onnx_file *file, const clt_onnx_tensor *tensor) {
-    uint64_t there = tensor->has_raw ? clt_wire_length(tensor->raw) : clt_wire_length(tensor->message);
+    char shown[CLT_SHOWN_TEXT];
+    uint64_t there = tensor->has_raw ? clt_wire_length(tensor->raw) : clt_wire_length(tensor->message), element = clt_onnx_type_bytes(tensor->type);
     if (tensor->external) {
         clt_onnx_data_file *data;
-        CLT_TRY(open_data_file(file, tensor->external->location, &data));
-        there = data->view.length;
+        clt_status status = open_data_file(file, tensor->external->location, &data);
+        if (status < 0) return clt_fail_context(status, "tensor \"%s\": ", clt_show(tensor->name, shown));
+        there = tensor->external->offset > data->view.length ? 0 : data->view.length - tensor->external->offset;
+        if (tensor->external->has_length && tensor->external->length / CLT_MAX(element, 1) != (uint64_t)tensor->elements)
+            return fail_tensor(tensor, "its external data have another length than its shape");
     }
-    uint64_t least = tensor->has_raw || tensor->external ? clt_onnx_type_bytes(tensor->type) : 1; /* of an element */
+    uint64_t least = tensor->has_raw || tensor->external ? element : 1; /* of an element */
     return (uint64_t)tensor->elements <= (least ? there / least : there) ? CLT_OK : fail_tensor(tensor, "its data are shorter than its shape");
 }
 

@@ -145,6 +145,20 @@ static clt_status fold_transpose(const clt_onnx_folding *f) {
     return CLT_OK;
 }
 
+static bool is_uniform(const clt_literal *x) {
+    for (int64_t e = 1; e < x->elements; e++)
+        if (x->type == CLT_ONNX_FLOAT ? x->floats[e] != x->floats[0] : x->integers[e] != x->integers[0]) return false;
+    return x->elements > 0;
+}
+
+/* The first state of a recurrent layer, [1, N, H], is of the batch that the file was exported at, where that has no name: one number throughout, of which
+ * there are as many at another batch. */
+static bool is_of_another_batch(const clt_literal *x, const clt_shape *asked) {
+    int others = 0;
+    for (int d = 0; d < x->shape.rank && x->shape.rank == asked->rank; d++) others += x->shape.dims[d] != asked->dims[d] && x->shape.dims[d] != 1;
+    return others == 1 && is_uniform(x);
+}
+
 static clt_status fold_expand(const clt_onnx_folding *f) {
     const clt_literal *x, *list;
     clt_shape asked, shape;
@@ -153,8 +167,13 @@ static clt_status fold_expand(const clt_onnx_folding *f) {
     CLT_TRY(clt_fold_need(f, 0, &x));
     CLT_TRY(clt_fold_integers(f, 1, &list));
     CLT_TRY(shape_of_list(list, 0, &asked));
-    if (!clt_shape_broadcast(&x->shape, &asked, &shape))
-        return clt_fail(CLT_E_SHAPE, "%s cannot be stretched to %s", clt_shape_text(&x->shape, from), clt_shape_text(&asked, to));
+    if (!clt_shape_broadcast(&x->shape, &asked, &shape)) {
+        if (!is_of_another_batch(x, &asked))
+            return clt_fail(CLT_E_SHAPE, "%s cannot be stretched to %s", clt_shape_text(&x->shape, from), clt_shape_text(&asked, to));
+        CLT_TRY(clt_literal_new(f->arena, x->type, &asked, f->out));
+        for (int64_t e = 0; e < f->out[0]->elements; e++) clt_fold_copy(f->out[0], e, x, 0);
+        return CLT_OK;
+    }
     CLT_TRY(clt_literal_new(f->arena, x->type, &shape, f->out));
     clt_fold_strides(&x->shape, &shape, strides);
     for (int64_t e = 0; e < f->out[0]->elements; e++) clt_fold_copy(f->out[0], e, x, clt_fold_place(&shape, e, strides));

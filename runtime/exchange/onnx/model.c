@@ -87,19 +87,27 @@ typedef struct list {
     read_item read;
     void *items; /* the address of the pointer to them */
     size_t *n;
+    const char *what; /* they are called in errors; NULL: "items" */
 } list;
+
+/* Of a list, as what is made of an item takes up to a hundred times its bytes. */
+enum { MOST_ITEMS = 1 << 18 };
 
 static clt_status count_items(const reader *r, clt_wire message, const char *name, const list *lists, size_t n_lists, size_t *counts) {
     clt_wire_field field;
     for (bool more;;) {
         CLT_TRY(next_field(r, &message, name, &field, &more));
-        if (!more) return CLT_OK;
+        if (!more) break;
         for (size_t i = 0; i < n_lists; i++)
             if (lists[i].number == field.number) {
                 CLT_TRY(want(r, &message, name, &field, CLT_WIRE_BYTES));
                 counts[i]++;
             }
     }
+    for (size_t i = 0; i < n_lists; i++)
+        if (counts[i] > MOST_ITEMS && lists[i].bytes)
+            return clt_fail(CLT_E_UNSUPPORTED, "byte %zu, in %s: %zu %s, more than %d", (size_t)(message.end - r->start), name, counts[i], lists[i].what ? lists[i].what : "items", MOST_ITEMS);
+    return CLT_OK;
 }
 
 /* All items of a message's lists, in their order: the message is gone over twice, so that no list has to grow. */
@@ -187,6 +195,12 @@ static clt_status pair_item(const reader *r, clt_wire message, void *item) {
     }
 }
 
+static clt_status fail_tensor(const reader *r, const clt_onnx_tensor *tensor, const char *what) {
+    char text[2 * CLT_SHOWN_TEXT] = "a tensor", name[CLT_SHOWN_TEXT];
+    if (*tensor->name) snprintf(text, sizeof text, "tensor \"%s\"", clt_show(tensor->name, name));
+    return fail_at(r, tensor->message.at, text, what);
+}
+
 static clt_status read_external(const reader *r, clt_wire message, clt_onnx_tensor *tensor) {
     static const char name[] = "a tensor's external data";
     clt_onnx_pair *pairs;
@@ -200,11 +214,11 @@ static clt_status read_external(const reader *r, clt_wire message, clt_onnx_tens
         if (!strcmp(pairs[i].key, "location")) external->location = pairs[i].value;
         if ((is_offset || is_length) &&
             !clt_number_whole(pairs[i].value, INT64_MAX, is_offset ? &external->offset : &external->length))
-            return fail_at(r, message.at, name, "offset or length is not a whole number");
+            return fail_tensor(r, tensor, "the offset or length of its external data is not a whole number");
         external->has_length |= is_length;
     }
     tensor->external = external;
-    return external->location[0] ? CLT_OK : fail_at(r, message.at, name, "it names no file");
+    return external->location[0] ? CLT_OK : fail_tensor(r, tensor, "its external data name no file");
 }
 
 static clt_status read_kind(const reader *r, const clt_wire *message, const clt_wire_field *field, clt_onnx_tensor *tensor) {
@@ -213,12 +227,6 @@ static clt_status read_kind(const reader *r, const clt_wire *message, const clt_
     CLT_TRY(pair_item(r, field->bytes, &p));
     if (!strcmp(p.key, CLT_ONNX_KIND_KEY)) tensor->kind = p.value;
     return CLT_OK;
-}
-
-static clt_status fail_tensor(const reader *r, const clt_onnx_tensor *tensor, const char *what) {
-    char text[2 * CLT_SHOWN_TEXT] = "a tensor", name[CLT_SHOWN_TEXT];
-    if (*tensor->name) snprintf(text, sizeof text, "tensor \"%s\"", clt_show(tensor->name, name));
-    return fail_at(r, tensor->message.at, text, what);
 }
 
 static clt_status count_elements(const reader *r, clt_onnx_tensor *tensor) {
@@ -499,11 +507,11 @@ static clt_status ignored_item(const reader *r, clt_wire message, void *item) {
 static clt_status read_graph(const reader *r, clt_wire message, clt_onnx_model *m) {
     const char *ignored;
     const list lists[] = {
-        {1, sizeof(clt_onnx_node), node_item, &m->nodes, &m->n_nodes},
-        {5, sizeof(clt_onnx_tensor), tensor_item, &m->initializers, &m->n_initializers},
-        {11, sizeof(clt_onnx_info), info_item, &m->inputs, &m->n_inputs},
-        {12, sizeof(clt_onnx_info), info_item, &m->outputs, &m->n_outputs},
-        {13, sizeof(clt_onnx_note), note_item, &m->notes, &m->n_notes},
+        {1, sizeof(clt_onnx_node), node_item, &m->nodes, &m->n_nodes, "nodes"},
+        {5, sizeof(clt_onnx_tensor), tensor_item, &m->initializers, &m->n_initializers, "weights"},
+        {11, sizeof(clt_onnx_info), info_item, &m->inputs, &m->n_inputs, "inputs"},
+        {12, sizeof(clt_onnx_info), info_item, &m->outputs, &m->n_outputs, "outputs"},
+        {13, sizeof(clt_onnx_note), note_item, &m->notes, &m->n_notes, "values"},
         {15, 0, ignored_item, &ignored, &m->n_sparse},
     };
     CLT_TRY(read_texts(r, message, "the graph", (text_field[]){{2, &m->name}}, 1));

@@ -136,11 +136,19 @@ static const char *kept_text(clt_onnx *o, const char *text) {
     return strcpy(copy, text);
 }
 
+/* A name as it is, but for what terminals would take for commands. */
+static const char *plain_text(clt_onnx *o, const char *text) {
+    char shown[CLT_SHOWN_TEXT];
+    for (const char *at = text; *at; at++)
+        if ((unsigned char)*at < ' ' || *at == 127) return kept_text(o, clt_show(text, shown));
+    return text;
+}
+
 clt_status clt_onnx_add_problem(clt_onnx *o, const clt_onnx_node *node, int64_t opset) {
     CLT_TRY(clt_grow(&o->problems, &o->problems_capacity, o->n_problems, sizeof *o->problems));
     const char *name = node->name;
     for (size_t i = 0; !*name && i < node->n_outputs; i++) name = node->outputs[i];
-    o->problems[o->n_problems++] = (clt_onnx_problem){name, node->op, node->domain, opset, kept_text(o, clt_error_detail())};
+    o->problems[o->n_problems++] = (clt_onnx_problem){plain_text(o, name), plain_text(o, node->op), plain_text(o, node->domain), opset, kept_text(o, clt_error_detail())};
     return CLT_OK;
 }
 

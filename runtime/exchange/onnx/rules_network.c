@@ -145,6 +145,9 @@ static clt_status map_recurrent(clt_onnx_call *c, clt_tensor **out) {
     if (x->shape.rank != 3 || w->shape.rank != 3 || r->shape.rank != 3 || (b && b->shape.rank != 2) || w->shape.dims[0] != directions || r->shape.dims[0] != directions ||
         w->shape.dims[1] != gates * r->shape.dims[2] || r->shape.dims[1] != gates * r->shape.dims[2] || (b && (b->shape.dims[0] != directions || b->shape.dims[1] != 2 * w->shape.dims[1])))
         return clt_fail(CLT_E_SHAPE, "its weights do not fit");
+    if (clt_tensor_extent(x).dims[batch_first] != x->shape.dims[batch_first])
+        return clt_fail(CLT_E_UNSUPPORTED, "the number of its steps, dimension %d of its input, follows the batch or the length, and has to be one number. Where the network takes time first "
+                                           "(batch_first=False in PyTorch), name the batch's dimension (batch_symbol in the options)", batch_first);
     if (!batch_first) x = clt_transpose(x, 0, 1);
     for (int d = 0; d < directions; d++) {
         clt_recurrent_weights weights = {.gates = gates, .relu = relu, .reset_first = gru && !clt_onnx_int(c, "linear_before_reset", 0), .weight_ih = gates_of(w, d, order, gates, 0),

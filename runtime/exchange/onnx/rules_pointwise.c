@@ -221,10 +221,28 @@ static clt_status of_integers(clt_onnx_call *c, clt_tensor **out) {
     return CLT_OK;
 }
 
+/* Floats to the power of integers, which Pow may have since opset 12: *out is NULL where they are floats, too. */
+static clt_status to_integers(clt_onnx_call *c, clt_tensor **out) {
+    clt_tensor *a, *b;
+    const clt_literal *known;
+    int64_t type = !strcmp(c->node->op, "Pow") && clt_onnx_has(c, 1) ? clt_onnx_type_of(c, 1) : 0;
+    if (type != CLT_ONNX_INT64 && type != CLT_ONNX_INT32) return CLT_OK;
+    CLT_TRY(clt_onnx_float(c, 0, &a));
+    CLT_TRY(clt_onnx_known(c, 1, &known));
+    if (known && known->shape.rank == 0) {
+        *out = clt_pow_scalar(a, (float)known->integers[0]);
+        return CLT_OK;
+    }
+    CLT_TRY(clt_onnx_integers(c, 1, &b));
+    *out = clt_pow(a, clt_cast(b, CLT_F32));
+    return CLT_OK;
+}
+
 static clt_status map_two(clt_onnx_call *c, clt_tensor **out) {
     clt_tensor *a, *b;
     float s;
     CLT_TRY(of_integers(c, &out[0]));
+    if (!out[0]) CLT_TRY(to_integers(c, &out[0]));
     if (out[0]) return CLT_OK;
     if (c->opset < 7 && clt_onnx_attribute_of(c->node, "axis", CLT_ONNX_A_INT)) return clt_fail(CLT_E_UNSUPPORTED, "stretching along an axis, of before opset 7");
     bool commutes = !strcmp(c->node->op, "Add") || !strcmp(c->node->op, "Mul");
