@@ -124,7 +124,8 @@ static clt_status create_by_mpi(clt_comm **comm, const clt_comm_settings *s, con
     CLT_TRY(clt_mover_create(comm, mover, &(clt_mover_options){.rank = -1}, wire_generation(s->generation, 0), s->timeout_seconds));
     clt_status status = check_place(*comm, o);
     if (status == CLT_OK) {
-        if (clt_comm_rank(*comm) == 0) clt_log_message(CLT_LOG_WARNING, "%d ranks by MPI: what they send is not encrypted", clt_comm_size(*comm));
+        if (clt_comm_size(*comm) == 1) clt_log_message(CLT_LOG_WARNING, "engine mpi: this process is its only rank; mpirun or srun starts several");
+        else if (clt_comm_rank(*comm) == 0) clt_log_message(CLT_LOG_WARNING, "%d ranks by MPI: what they send is not encrypted", clt_comm_size(*comm));
         return CLT_OK;
     }
     clt_comm_destroy(*comm);

@@ -54,8 +54,16 @@ static clt_status take_generation(clt_comm_settings *s, const clt_comm_options *
     return CLT_OK;
 }
 
+/* Whether a text is in the environment, and another one than that. */
+static bool asks_for_other(const char *variable, const char *than) {
+    const char *text = clt_environment_text(variable);
+    return text && strcmp(text, than);
+}
+
 /* The first option that was given and that the own engine alone has, or also Gloo where `of_gloo`; NULL: none. */
 static const char *own_option(const clt_comm_settings *s, const clt_comm_options *o, bool of_gloo) {
+    bool secure = o->security ? o->security != CLT_SECURITY_NONE : asks_for_other("CLTRAIN_COMM_SECURITY", "none");
+    bool channels = o->channels ? o->channels > 1 : asks_for_other("CLTRAIN_COMM_CHANNELS", "1");
     const struct {
         const char *name;
         bool given, has_gloo;
@@ -67,8 +75,8 @@ static const char *own_option(const clt_comm_settings *s, const clt_comm_options
                {"ports", s->ports, false},
                {"network", s->network, true},
                {"algorithms", s->algorithms, false},
-               {"security", o->security == CLT_SECURITY_TLS || o->security == CLT_SECURITY_AUTH, false},
-               {"channels", o->channels > 1, false}};
+               {"security", secure, false},
+               {"channels", channels, false}};
     for (size_t i = 0; i < CLT_COUNT_OF(own); i++)
         if (own[i].given && !(of_gloo && own[i].has_gloo)) return own[i].name;
     return NULL;
@@ -96,6 +104,7 @@ static clt_status take_engine(clt_comm_settings *s, const clt_comm_options *o) {
     }
     if (!strcmp(s->engine, CLT_COMM_OWN_ENGINE)) return CLT_OK;
     bool gloo = !strcmp(s->engine, "gloo");
+    if (!strcmp(s->engine, "local")) return clt_fail(CLT_E_INVALID, "engine is 'local', which is for ranks that are threads of one process: clt_comm_create_local makes those, and cltrain-train --devices A,B");
     if (!gloo && strcmp(s->engine, "mpi")) return clt_fail(CLT_E_INVALID, "engine is '%.64s': expected auto, " CLT_COMM_OWN_ENGINE ", gloo or mpi", s->engine);
     const char *name = own_option(s, o, gloo);
     const clt_mover *ignored;

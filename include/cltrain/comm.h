@@ -56,7 +56,8 @@ typedef struct clt_comm_options {
     const char *algorithms; /* algorithms to choose from, or with "-" before the name not to: CLTRAIN_COMM_ALGORITHMS */
     double connect_seconds;   /* to find and connect all ranks; CLTRAIN_COMM_CONNECT_SECONDS; default 120 */
     double timeout_seconds;   /* for an operation, from its turn on; CLTRAIN_COMM_TIMEOUT_SECONDS; default 300 */
-    double heartbeat_seconds; /* a rank silent for so long is lost; CLTRAIN_COMM_HEARTBEAT_SECONDS; default 5, at least 0.2 */
+    double heartbeat_seconds; /* a rank silent for so long is lost; CLTRAIN_COMM_HEARTBEAT_SECONDS; default 5, at least 0.2. Of the own engine: over MPI
+                                 and Gloo a rank that hangs is found by the timeout */
     int64_t generation;     /* of the group: 0, or what the launcher counts; CLTRAIN_COMM_GENERATION */
     const char *engine;     /* what carries the job: "cltrain", the library's own; "mpi", under mpirun or srun, which tell rank and size: MPI moves the bytes,
                                in the clear, and store, token, certificates and what else is the own engine's are refused; "gloo": ranks find each other by the

@@ -131,6 +131,14 @@ static void test_engines(void **state) {
     o.engine = "mpi", refuse(&o, "engine mpi takes no store: MPI carries the job over its own network, in the clear");
     o.engine = "gloo", o.ports = "29600", refuse(&o, "engine gloo takes no ports");
     o.ports = NULL, o.security = CLT_SECURITY_TLS, refuse(&o, "engine gloo takes no security");
+    /* What the environment asks for is not left out in silence. */
+    o = (clt_comm_options){.engine = "mpi"};
+    set("CLTRAIN_COMM_SECURITY", "tls"), refuse(&o, "engine mpi takes no security");
+    set("CLTRAIN_COMM_SECURITY", "none");
+    set("CLTRAIN_COMM_CHANNELS", "2"), refuse(&o, "engine mpi takes no channels");
+    unsetenv("CLTRAIN_COMM_CHANNELS"), unsetenv("CLTRAIN_COMM_SECURITY");
+    o.engine = "local", refuse(&o, "clt_comm_create_local makes those");
+    o = (clt_comm_options){.rank = 0, .size = 2, .store = "file:///tmp", .engine = "gloo"};
     clt_comm_settings s;
     o.security = CLT_SECURITY_DEFAULT, o.token = "a secret of some length";
     clt_status status = clt_comm_settings_resolve(&s, &o);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cltrain/cltrain.h>
 
@@ -108,10 +109,19 @@ static int train_on_data(options *given, const data_parts *data, ranks *group, c
     return code;
 }
 
+/* Ranks that are threads have an engine of their own. */
+static int check_engine(const options *given) {
+    const char *engine = getenv("CLTRAIN_COMM_ENGINE");
+    if (!given->devices || !engine || !*engine || !strcmp(engine, "auto") || !strcmp(engine, "local")) return 0;
+    return usage_error("--devices: its ranks are threads of this process, which CLTRAIN_COMM_ENGINE=%.64s does not serve; leave one of them out", engine);
+}
+
 static int train(options *given) {
-    ranks group;
+    ranks group = {.size = 1};
     data_parts data = {0};
-    int code = ranks_join(&group, given);
+    int code = check_engine(given);
+    if (!code && given->devices) unsetenv("CLTRAIN_COMM_ENGINE");
+    if (!code) code = ranks_join(&group, given);
     if (!code && given->devices && group.size > 1)
         code = usage_error("--devices: this is rank %d of %d that a launcher has started, which has one device: cltrain-run --devices gives each its own",
                            group.rank, group.size);

@@ -36,7 +36,10 @@ int ranks_join(ranks *r, const options *given) {
     }
     take_place(r, comm);
     r->begun = r->size;
-    return 0;
+    if (given->on_failure != ON_FAILURE_SHRINK || clt_comm_abilities(comm) & CLT_CAN_SHRINK) return 0;
+    int code = usage_error("--on-failure shrink: engine %s cannot go on without a rank that is lost; expected stop, or CLTRAIN_COMM_ENGINE=cltrain", clt_comm_engine(comm));
+    ranks_leave(r);
+    return code;
 }
 
 void ranks_join_local(ranks *r, const options *given, clt_comm *comm) {
