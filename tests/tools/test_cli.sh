@@ -152,6 +152,9 @@ if [ "$(id -u)" -ne 0 ]; then
     grep -q "epoch 1/1" "$err" && fail "a folder that is read-only is found out after training"
 fi
 expect 1 "nowhere" logistic --data digits --epochs 1 --log "$folder/nowhere/log"
+echo '{"event":"start"}' >"$folder/busy"
+(flock 9 && expect 1 "another run writes it" logistic --data digits --epochs 1 --log "$folder/busy"; [ $failures -eq 0 ]) 9>>"$folder/busy" || failures=1
+[ "$(cat "$folder/busy")" = '{"event":"start"}' ] || fail "a log that another run writes was changed"
 expect 1 "garbage" logistic --data digits --epochs 1 --resume "$folder/garbage"
 echo "this is no checkpoint" >"$folder/garbage"
 expect 1 "garbage" logistic --data digits --epochs 1 --resume "$folder/garbage"

@@ -32,6 +32,19 @@ warns "zleave.icd is left out: crashed"
 says "accuracy"
 CLTRAIN_DRIVERS=ask expect 0 "zcrash.icd is left out" --list-devices
 
+# A device that is taken first, and whose driver fails when it is opened: not in silence, and another can be chosen.
+for fault in exit wrong; do
+    rm -f "$vendors"/z*.icd
+    echo "$build/libfake_icd_$fault.so" >"$vendors/z$fault.icd"
+    "$program" mlp --data digits --epochs 1 >"$out" 2>"$err" && fail "it gave 0 with a driver that does $fault"
+    warns "cltrain-train: "
+done
+rm "$vendors/zwrong.icd"
+echo "$build/libfake_icd_exit.so" >"$vendors/zexit.icd"
+expect 1 "the device's driver ended the process while it was opened" mlp --data digits --epochs 1
+warns "--device chooses another device"
+rm "$vendors"/z*.icd
+
 # None is left.
 rm "$vendors"/*.icd
 for fault in crash empty; do echo "$build/libfake_icd_$fault.so" >"$vendors/z$fault.icd"; done

@@ -74,6 +74,10 @@ complains "fewer than 16 characters"
 CLTRAIN_COMM_TOKEN_FILE=$folder/absent expect 1 -n 2 -- true
 complains "absent"
 expect 127 -n 2 -- "$folder/no-such-program"
+for i in 1 2 3 4 5; do
+    expect 127 -n 1 -- "$folder/no-such-program"
+    grep -q "status 143" "$err" && fail "the launcher's own signal is told as the end of a program that is not there"
+done
 complains "no-such-program"
 expect 126 -- "$folder"
 

@@ -97,7 +97,7 @@ static clt_tensor *token_input(const run *r, const char *name) {
 
 static int load(run *r) {
     const clt_language_model *l = &r->model.language;
-    clt_status status = clt_device_open(&r->device, r->given->device);
+    clt_status status = look_open(&r->device, r->given->device);
     if (status < 0) return library_error(status, "opening a device");
     status = clt_graph_create(&r->graph);
     if (status < 0) return library_error(status, "making the model");

@@ -33,18 +33,20 @@ static void take_descriptor(int from, int to) {
 
 /* Between fork and exec of a process that has threads: system calls alone. */
 static _Noreturn void become_rank(const job *j, const streams *s, char **environment, pid_t launcher) {
-    sigset_t none;
+    sigset_t mask;
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != launcher) _exit(EXIT_FAILED); /* it died before that */
     for (int i = 1; i < NSIG; i++) signal(i, SIG_DFL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    sigemptyset(&mask);
+    sigprocmask(SIG_SETMASK, &mask, NULL);
     take_descriptor(s->in, 0);
     take_descriptor(s->out, 1);
     take_descriptor(s->err, 2);
     execvpe(j->options->program[0], j->options->program, environment);
     int error = errno;
+    sigfillset(&mask); /* the launcher ends the others at once, and its signal is not to be how this one ended */
+    sigprocmask(SIG_SETMASK, &mask, NULL);
     if (write(s->report, &error, sizeof error) < 0) _exit(EXIT_FAILED);
     _exit(error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE);
 }

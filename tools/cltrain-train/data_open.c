@@ -117,9 +117,26 @@ static bool looks_channels_last(clt_shape s) {
     return s.rank == 3 && (s.dims[2] == 1 || s.dims[2] == 3 || s.dims[2] == 4) && s.dims[0] > s.dims[2] && s.dims[1] > s.dims[2];
 }
 
+/* The samples are still those of the file, in its order. */
+static int check_finite(const clt_dataset *data, int field, const char *path) {
+    clt_array array = clt_dataset_array(data, field);
+    if (array.dtype != CLT_F32) return 0;
+    const float *values = array.data;
+    int64_t elements = 1;
+    for (int i = 1; i < array.shape.rank; i++) elements *= array.shape.dims[i];
+    for (int64_t i = 0; i < array.shape.dims[0] * elements; i++)
+        if (!isfinite(values[i]))
+            return run_error("--data: %s: sample %lld (from 0), element %lld is %g: expected finite numbers. Leave such samples out, or replace the values", path,
+                             (long long)(i / elements), (long long)(i % elements), (double)values[i]);
+    return 0;
+}
+
 static int open_npy(data_parts *parts, const data_spec *spec) {
     clt_status status = clt_dataset_npy(&parts->train, spec->path, spec->path_y);
     if (status < 0) return library_error(status, "--data");
+    int code = check_finite(parts->train, 0, spec->path);
+    if (!code) code = check_finite(parts->train, 1, spec->path_y);
+    if (code) return code;
     clt_shape shape = clt_dataset_shape(parts->train, 0);
     if (spec->layout == LAYOUT_UNSAID && looks_channels_last(shape))
         return usage_error("--data: the samples of %s are %lld x %lld x %lld, which looks like images [height, width, channels]; expected "

@@ -7,6 +7,7 @@
 #include <cltrain/device.h>
 
 #include "tools/common/message.h"
+#include "tools/survey/look.h"
 
 static const char *type_name(clt_device_type type) {
     static const char *const names[] = {"gpu", "accelerator", "cpu", "other"};
@@ -65,7 +66,7 @@ int devices_print(bool json) {
 int device_open(clt_device **device, const char *selector) {
     enum { TIMEOUT_SECONDS = 600 };
     const char *chosen = getenv("CLTRAIN_DEVICE_TIMEOUT");
-    clt_status status = clt_device_open(device, selector);
+    clt_status status = look_open(device, selector);
     if (status == CLT_OK && !(chosen && *chosen)) status = clt_device_set_timeout(*device, TIMEOUT_SECONDS);
     return status < 0 ? library_error(status, "opening a device") : 0;
 }

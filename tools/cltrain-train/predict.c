@@ -14,6 +14,7 @@
 #include "task.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
+#include "tools/survey/look.h"
 #include "tools/common/text.h"
 
 enum { BATCH = 256, MODEL_TEXT = 256 };
@@ -133,7 +134,7 @@ static clt_status make_tester(use *u) {
 }
 
 static int load(use *u) {
-    clt_status status = clt_device_open(&u->device, u->given->device);
+    clt_status status = look_open(&u->device, u->given->device);
     if (status < 0) return library_error(status, "opening a device");
     message_line("%s from %s on %s (%lld samples) with %s", u->model, u->given->from, u->given->data, (long long)u->samples,
                  clt_device_get_info(u->device)->name);

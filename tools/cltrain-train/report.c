@@ -1,11 +1,14 @@
 #include "report.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tools/common/files.h"
 #include "tools/common/message.h"
@@ -170,6 +173,12 @@ static bool ends_within_line(const char *path) {
     return within;
 }
 
+/* Two runs would write over each other's lines. Held until the file is closed, or its process ends; of a file system without locks nothing is known. */
+static bool is_being_written(FILE *file) {
+    struct stat facts;
+    return fstat(fileno(file), &facts) == 0 && S_ISREG(facts.st_mode) && flock(fileno(file), LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
+}
+
 /* Not through a link to nothing: what it would make there may be another option's file. */
 static FILE *open_log_file(const char *path, bool append, const char **why) {
     struct stat facts;
@@ -177,8 +186,14 @@ static FILE *open_log_file(const char *path, bool append, const char **why) {
     if (stat(path, &facts) && lstat(path, &facts) == 0) return NULL;
     *why = "it is there, and is no JSON: it is not replaced. Choose another name, or delete it";
     if (file_is_another(path, FILE_JSON)) return NULL;
-    FILE *file = file_open_in_place(path, O_CREAT | (append ? O_APPEND : O_TRUNC), why);
+    FILE *file = file_open_in_place(path, O_CREAT | (append ? O_APPEND : 0), why);
+    if (file && is_being_written(file)) {
+        *why = "another run writes it";
+        fclose(file);
+        return NULL;
+    }
     if (file && append && ends_within_line(path)) fputc('\n', file);
+    if (file && !append && ftruncate(fileno(file), 0)) clearerr(file); /* a pipe has no length */
     return file;
 }
 

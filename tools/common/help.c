@@ -53,7 +53,7 @@ static void print_row(FILE *file, const char *row, const char *end) {
         fputc('\n', file);
         return;
     }
-    if (printed > column) fputc('\n', file), printed = 0;
+    if (printed >= column) fputc('\n', file), printed = 0;
     help_words(file, column, printed + fprintf(file, "%*s", column - printed, ""), words);
 }
 

@@ -217,7 +217,7 @@ static void print_row(FILE *file, const option_row *row) {
     if (row->letter) snprintf(letter, sizeof letter, "-%c, ", row->letter);
     const char *before = !row->argument ? "" : row->kind == OPTION_OPTIONAL ? "[=" : row->standard ? " [" : " ";
     snprintf(left, sizeof left, "  %s--%s%s%s%s", letter, row->name, before, row->argument ? row->argument : "", row->standard ? "]" : "");
-    help_words(file, HELP_COLUMN, fprintf(file, "%-*s", HELP_COLUMN, left), row->help);
+    help_words(file, HELP_COLUMN, fprintf(file, "%-*s ", HELP_COLUMN - 1, left), row->help);
 }
 
 /* "--name<TAB>a|b|c", of choices, or the argument's name: for tools/completion, whose scripts ask for it so. */

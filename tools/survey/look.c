@@ -124,6 +124,64 @@ static void tell_hints(void) {
     if (n >= 0) free(drivers);
 }
 
+/* ---- one device, opened and used in this process ---- */
+
+enum { OPEN_SECONDS = 20 };
+
+static volatile sig_atomic_t opening;
+static char remedy[400]; /* of a handler, which may not make texts */
+
+static void tell(const char *what) {
+    const char *const texts[] = {program_name, what, remedy};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (write(STDERR_FILENO, texts[i], strlen(texts[i])) < 0) return;
+}
+
+enum { CRASHES = 4 };
+static const int crashes[CRASHES] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
+static struct sigaction before[CRASHES]; /* of drivers, whose compilers have handlers, or sanitizers */
+
+static void on_crash(int number) {
+    tell(opening ? ": a crash while the device was opened" : ": a crash, in this program or in the device's driver");
+    for (int i = 0; i < CRASHES; i++)
+        if (crashes[i] == number) sigaction(number, &before[i], NULL);
+    raise(number);
+}
+
+static void on_slow(int number) {
+    (void)number;
+    if (opening) tell(": the device's driver has taken 20 s to open it, and may hang");
+}
+
+static void on_exit_of_driver(void) {
+    if (!opening) return;
+    tell(": the device's driver ended the process while it was opened");
+    _exit(EXIT_FAILED);
+}
+
+/* Once a process. */
+static void catch_failures(void) {
+    struct sigaction crash = {.sa_handler = on_crash}, slow = {.sa_handler = on_slow, .sa_flags = SA_RESTART};
+    static bool caught;
+    if (caught) return;
+    caught = true;
+    for (int i = 0; i < CRASHES; i++) sigaction(crashes[i], &crash, &before[i]);
+    sigaction(SIGALRM, &slow, NULL);
+    atexit(on_exit_of_driver);
+}
+
+clt_status look_open(clt_device **device, const char *selector) {
+    snprintf(remedy, sizeof remedy, ".\n%s: cltrain-probe asks each driver in a process of its own; --device chooses another device than %.100s\n", program_name,
+             selector && *selector ? selector : "the fastest class");
+    catch_failures();
+    opening = 1;
+    alarm(OPEN_SECONDS);
+    clt_status status = clt_device_open(device, selector);
+    alarm(0);
+    opening = 0;
+    return status;
+}
+
 int look_for_devices(char **argv) {
     const char *how = getenv(variable);
     if (how && !strcmp(how, "ask")) return ask();
