@@ -217,6 +217,18 @@ static clt_status read_at(clt_safetensors *file, uint64_t place, void *bytes, si
     return clt_fail(CLT_E_IO, "%s: cannot be read: %s", file->path, strerror(errno));
 }
 
+/* What else people have weights in; as lengths, these are more than a header has. */
+static clt_status refuse_other(const char *path, const unsigned char prefix[8]) {
+    static const struct {
+        const char *begin, *what;
+    } others[] = {{"PK\3\4", "a zip, as torch.save and numpy.savez make it"}, {"\x80\2\x8a\n", "a pickle, as torch.save made it before 1.6"}, {"\x89HDF", "an HDF5 file"}, {"GGUF", "a GGUF file"},
+                  {"\x93NUMPY", "an array of NumPy"}};
+    for (size_t i = 0; i < CLT_COUNT_OF(others); i++)
+        if (!memcmp(prefix, others[i].begin, strlen(others[i].begin)))
+            return clt_fail(CLT_E_FORMAT, "%s: no safetensors file but %s: write it with safetensors.torch.save_file(model.state_dict(), ...)", path, others[i].what);
+    return CLT_OK;
+}
+
 /* The length of the header, held against the size of the file before memory is taken. */
 static clt_status measure(clt_safetensors *file, size_t *header_bytes) {
     off_t size = fseeko(file->stream, 0, SEEK_END) ? -1 : ftello(file->stream);
@@ -226,8 +238,7 @@ static clt_status measure(clt_safetensors *file, size_t *header_bytes) {
                         (long long)size);
     unsigned char prefix[8];
     CLT_TRY(read_at(file, 0, prefix, sizeof prefix));
-    if (!memcmp(prefix, "PK\3\4", 4))
-        return clt_fail(CLT_E_FORMAT, "%s: no safetensors file but a zip, as torch.save makes it: write it with safetensors.torch.save_file(model.state_dict(), ...)", file->path);
+    CLT_TRY(refuse_other(file->path, prefix));
     uint64_t length = clt_bytes_get(prefix, 8);
     if (length > CLT_SAFETENSORS_MAX_HEADER_BYTES)
         return clt_fail(CLT_E_FORMAT, "%s: no safetensors file: a header of %llu bytes, more than %u",

@@ -241,7 +241,11 @@ static void test_refuses_header_lengths(void **state) {
     support_write(path, bytes, sizeof bytes);
     refuse_path(path, "does not fit into the file's 16");
     support_write(path, "PK\3\4\0\0\10\10archive/data.pkl", 24);
-    refuse_path(path, "a zip, as torch.save makes it");
+    refuse_path(path, "a zip, as torch.save and numpy.savez make it");
+    support_write(path, "\x80\2\x8a\nl\xfc\x9c\x46\xf9", 9);
+    refuse_path(path, "a pickle, as torch.save made it before 1.6");
+    support_write(path, "GGUF\3\0\0\0\1", 9);
+    refuse_path(path, "a GGUF file");
     support_write(path, bytes, 7);
     refuse_path(path, "only 7 bytes");
     support_write(path, bytes, 0);

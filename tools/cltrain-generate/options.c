@@ -16,7 +16,7 @@ static const option_row rows[] = {
      .help = "bytes, chars:FILE (the text that the model was trained on), or a\n"
              "tokenizer.json (default: that of the folder, or of the file)"},
     {OPTION_TEXT, 0, "lora", "FOLDER", AT(lora), .help = "adapters for the model, of PEFT or of cltrain-train --export-lora"},
-    {OPTION_WHOLE, 'n', "tokens", "N", AT(tokens), .low = 1, .help = "how many are made, at most (default 64)"},
+    {OPTION_WHOLE, 'n', "tokens", "N", AT(tokens), .low = 1, .aliases = "max-new-tokens", .help = "how many are made, at most (default 64)"},
 
     {OPTION_HEADING, .help = "Choice of tokens:"},
     {OPTION_NOT_NEGATIVE, 't', "temperature", "X", AT(temperature),

@@ -377,7 +377,8 @@ int survey_choose(const survey *s, const char *selector, const survey_device **c
     }
     clt_status status = clt_device_select(infos, (size_t)s->n_devices, selector, &place);
     free(infos);
-    if (status < 0) return library_error(status, "choosing a device");
+    const char *told = selector && *selector ? NULL : getenv("CLTRAIN_DEVICE");
+    if (status < 0) return library_error(status, told && *told ? "CLTRAIN_DEVICE" : "choosing a device");
     *chosen = &s->devices[place];
     return 0;
 }
