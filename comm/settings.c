@@ -91,7 +91,9 @@ static bool is_for_mpi(const clt_comm_settings *s, const clt_comm_options *o) {
     if (o->size || o->security || clt_environment_text("CLTRAIN_COMM_SECURITY") || own_option(s, o, false)) return false;
     if (clt_launch_environment_read(&launch) < 0 || launch.size < 2 || !launch.launcher) return false;
     for (size_t i = 0; i < CLT_COUNT_OF(launchers); i++) known |= !strcmp(launch.launcher, launchers[i]);
-    return known && clt_plugin_mover(&ignored, "mpi") == CLT_OK;
+    bool is_for = known && clt_plugin_mover(&ignored, "mpi") == CLT_OK;
+    if (known && !is_for) clt_log_message(CLT_LOG_WARNING, "the launcher is %s, but MPI does not carry the job: %s", launch.launcher, clt_error_detail());
+    return is_for;
 }
 
 /* What an engine cannot do is refused by its name, and not later. */

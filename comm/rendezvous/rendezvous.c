@@ -129,7 +129,7 @@ clt_status clt_rendezvous_get(clt_rendezvous *rendezvous, const char *key, void 
     CLT_TRY(full_key(rendezvous, key, full));
     clt_status status = rendezvous->ops->wait ? rendezvous->ops->wait(rendezvous->store, full, value, bytes, deadline)
                                               : wait_by_looking(rendezvous, full, value, bytes, deadline);
-    if (status == CLT_END) return clt_fail(CLT_E_TIMEOUT, "nobody has put '%s' into the store until the deadline", full);
+    if (status == CLT_END) return clt_fail(CLT_E_TIMEOUT, "timed out waiting for key '%s' in the store: the rank that puts it there has not come, or has another job name or engine", full);
     return status;
 }
 

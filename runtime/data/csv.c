@@ -75,8 +75,8 @@ static clt_status put_number(table *t, size_t column, int64_t line, const char *
     if (t->labels.names.n) return fail_field(t, CLT_E_FORMAT, line, column, field, "a number, and labels before it are texts");
     if (!(value >= 0 && value < MOST_CLASSES && value == floor(value)))
         return fail_field(t, CLT_E_RANGE, line, column, field,
-                          "no class: labels are whole numbers from 0, or texts, as texts=COLUMN takes these; regression=1 takes other numbers");
-    if (value >= (double)classes) return fail_field(t, CLT_E_RANGE, line, column, field, "no class of the model");
+                          "not a class label: expected an integer >= 0; texts=COLUMN takes any text as a class, regression=1 any number as a target");
+    if (value >= (double)classes) return fail_field(t, CLT_E_RANGE, line, column, field, "not a class of the model");
     if (!t->number_line) t->number_line = line;
     t->rows.y.label[t->rows.rows] = (int32_t)value;
     return CLT_OK;
@@ -103,12 +103,12 @@ static clt_status put_text(table *t, size_t column, int64_t line, const char *fi
     snprintf(what, sizeof what, "a text, and %s", t->number_line ? "labels before it are numbers" : "the model's classes are numbers");
     if (numbers) return fail_field(t, CLT_E_FORMAT, line, column, field, what);
     if (!t->labels.fixed && !t->columns.texts[column] && has_decimal_comma(field))
-        return fail_field(t, CLT_E_FORMAT, line, column, field, "no class: expected a decimal point, or texts=COLUMN for texts");
+        return fail_field(t, CLT_E_FORMAT, line, column, field, "not a class label: expected a decimal point, or texts=COLUMN for texts");
     if (strlen(field) >= sizeof text) return fail_field(t, CLT_E_RANGE, line, column, field, "too long for the name of a class");
     strcpy(text, field);
     clt_status status = clt_csv_labels_find(&t->labels, trim(text), &t->rows.y.label[t->rows.rows]);
     if (status != CLT_E_RANGE) return status;
-    if (t->labels.fixed) snprintf(what, sizeof what, "no class of the model: %s", clt_names_text(&t->labels.names, names));
+    if (t->labels.fixed) snprintf(what, sizeof what, "not a class of the model: %s", clt_names_text(&t->labels.names, names));
     else snprintf(what, sizeof what, "one text more than %d: too many for classes", CLT_CSV_MOST_TEXTS);
     return fail_field(t, CLT_E_RANGE, line, column, field, what);
 }

@@ -63,7 +63,7 @@ clt_status clt_dataset_count_classes(clt_dataset *dataset) {
     int32_t largest = 0;
     for (int64_t i = 0; i < dataset->samples; i++) {
         if (labels[i] < 0 || labels[i] == INT32_MAX)
-            return clt_fail(CLT_E_RANGE, "label %d of sample %lld is no class", labels[i], (long long)i);
+            return clt_fail(CLT_E_RANGE, "label %d of sample %lld is not a class: expected an integer >= 0", labels[i], (long long)i);
         largest = CLT_MAX(largest, labels[i]);
     }
     dataset->classes = largest + 1;

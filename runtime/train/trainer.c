@@ -515,7 +515,7 @@ clt_status clt_trainer_step(clt_trainer *t, const clt_batch *batch) {
 }
 
 static clt_status check_sums(bool torn) {
-    return torn ? clt_fail(CLT_E_STATE, "a call that failed has left these metrics half-way: reading them with reset begins anew") : CLT_OK;
+    return torn ? clt_fail(CLT_E_STATE, "metrics are invalid after a failed call; read them with reset=true") : CLT_OK;
 }
 
 clt_status clt_trainer_evaluate(clt_trainer *t, const clt_batch *batch) {

@@ -177,8 +177,8 @@ static void names_line_and_column_of_faults(void **state) {
 
 static void checks_labels(void **state) {
     static const clt_csv_options plain = {0};
-    refuse("1,0\n1,-1\n", plain, CLT_E_RANGE, "line 2, column 2: \"-1\" is no class");
-    refuse("1,0\n1,1.5\n", plain, CLT_E_RANGE, "line 2, column 2: \"1.5\" is no class");
+    refuse("1,0\n1,-1\n", plain, CLT_E_RANGE, "line 2, column 2: \"-1\" is not a class label");
+    refuse("1,0\n1,1.5\n", plain, CLT_E_RANGE, "line 2, column 2: \"1.5\" is not a class label");
     refuse("1,0\n1,16777216\n", plain, CLT_E_RANGE, "line 2, column 2");
     refuse("1,0\n1,1e30\n", plain, CLT_E_RANGE, "line 2, column 2");
     clt_dataset *d = read_csv("1,2.0\n1,16777215\n", plain);
@@ -296,7 +296,7 @@ static void reads_labels_that_are_texts(void **state) {
     clt_dataset_destroy(d);
     refuse("a,b\n1,cat\n2,3\n", (clt_csv_options){0}, CLT_E_FORMAT, "line 3, column 2 (b): \"3\" is a number, and labels before it are texts");
     refuse("a,b\n1,cat\n2,NA\n", (clt_csv_options){.missing = CLT_MISSING_MEAN}, CLT_E_FORMAT, "line 3, column 2 (b): \"NA\" is missing");
-    refuse("a,b\n1,1.5\n", (clt_csv_options){0}, CLT_E_RANGE, "regression=1 takes other numbers");
+    refuse("a,b\n1,1.5\n", (clt_csv_options){0}, CLT_E_RANGE, "regression=1 any number as a target");
     refuse("a,b\n1,3\n2,cat\n", (clt_csv_options){0}, CLT_E_FORMAT, "line 3, column 2 (b): \"cat\" is a text, and labels before it are numbers");
     refuse("a,b\n1,cat\n2, \n", (clt_csv_options){0}, CLT_E_FORMAT, "line 3, column 2 (b): \" \" is missing: missing=drop leaves lines without a label out");
     refuse("a,b\n1,cat\n", (clt_csv_options){.regression = true}, CLT_E_FORMAT, "\"cat\" is not a number");
@@ -385,8 +385,8 @@ static void reads_as_a_model_was_trained(void **state) {
     refuse("a,b,c,kind\n1,2,3,cat\n", (clt_csv_options){.like = p}, CLT_E_MISMATCH,
            "the model was not trained on column \"c\", but on a, b: leave it out with drop=c");
     refuse("a,b,type\n1,2,cat\n", (clt_csv_options){.like = p}, CLT_E_MISMATCH, "no column is named \"kind\", as the model's label is");
-    refuse("a,b,kind\n1,2,cow\n", (clt_csv_options){.like = p}, CLT_E_RANGE, "\"cow\" is no class of the model: cat, dog, emu");
-    refuse("a,b,kind\n1,2,1\n", (clt_csv_options){.like = p}, CLT_E_RANGE, "\"1\" is no class of the model: cat, dog, emu");
+    refuse("a,b,kind\n1,2,cow\n", (clt_csv_options){.like = p}, CLT_E_RANGE, "\"cow\" is not a class of the model: cat, dog, emu");
+    refuse("a,b,kind\n1,2,1\n", (clt_csv_options){.like = p}, CLT_E_RANGE, "\"1\" is not a class of the model: cat, dog, emu");
     refuse("1,2,3,cat\n1,2,3,cat\n", (clt_csv_options){.like = p}, CLT_E_MISMATCH, "3 features; the model was trained on 2");
     /* Without names nobody can tell which column is too many. */
     refuse("9,1,2\n9,3,4\n", (clt_csv_options){.like = p, .no_label = true}, CLT_E_MISMATCH, "3 features; the model was trained on 2");
@@ -394,7 +394,7 @@ static void reads_as_a_model_was_trained(void **state) {
     d = read_csv("a,b\n1,0\n3,2\n", (clt_csv_options){0});
     p = preprocessing_of(d);
     clt_dataset_destroy(d);
-    refuse("a,b\n1,3\n", (clt_csv_options){.like = p}, CLT_E_RANGE, "\"3\" is no class of the model");
+    refuse("a,b\n1,3\n", (clt_csv_options){.like = p}, CLT_E_RANGE, "\"3\" is not a class of the model");
     refuse("a,b\n1,cat\n", (clt_csv_options){.like = p}, CLT_E_FORMAT, "\"cat\" is a text, and the model's classes are numbers");
     clt_preprocessing_destroy(p);
 }
@@ -456,7 +456,7 @@ static void takes_numbers_as_texts(void **state) {
     assert_int_equal(labels_of(d)[0], 1);
     clt_dataset_destroy(d);
     refuse("sign,b,code\n1,5,8\n", (clt_csv_options){.like = p}, CLT_E_RANGE, "\"8\" is a text that the model does not know: 30, 7, x");
-    refuse("sign,b,code\n0,5,7\n", (clt_csv_options){.like = p}, CLT_E_RANGE, "\"0\" is no class of the model: -1, 1");
+    refuse("sign,b,code\n0,5,7\n", (clt_csv_options){.like = p}, CLT_E_RANGE, "\"0\" is not a class of the model: -1, 1");
     clt_preprocessing_destroy(p);
     d = read_csv("5,1\n-5,2\n", (clt_csv_options){.texts = "-2", .label = "0"}); /* of a table without a header the label alone */
     assert_int_equal(clt_dataset_classes(d), 2);
@@ -464,7 +464,7 @@ static void takes_numbers_as_texts(void **state) {
     refuse("5,1\n-5,2\n", (clt_csv_options){.texts = "0"}, CLT_E_FORMAT, "features that are texts need a header");
     refuse("a,b\n1,0\n2,1\n", (clt_csv_options){.texts = "c"}, CLT_E_NOT_FOUND, "no column is named \"c\"");
     refuse("a,b,c\n1,0,1\n2,1,1\n", (clt_csv_options){.texts = "a", .drop = "a"}, CLT_E_INVALID, "column 0 is texts and is dropped");
-    refuse("a,b\n1,-1\n", (clt_csv_options){0}, CLT_E_RANGE, "or texts, as texts=COLUMN takes these");
+    refuse("a,b\n1,-1\n", (clt_csv_options){0}, CLT_E_RANGE, "texts=COLUMN takes any text as a class");
 }
 
 static void knows_headers_of_numbers_by_the_model(void **state) {
@@ -538,7 +538,7 @@ static void refuses_headers_of_numbers(void **state) {
     d = read_csv("2019,2,1\n1,2,0\n2,3,1\n0,1,0\n", (clt_csv_options){0}); /* one value alone is far */
     assert_int_equal(clt_dataset_samples(d), 4);
     clt_dataset_destroy(d);
-    refuse("1,\"3,14\"\n2,\"2,71\"\n", (clt_csv_options){0}, CLT_E_FORMAT, "\"3,14\" is no class: expected a decimal point, or texts=COLUMN for texts");
+    refuse("1,\"3,14\"\n2,\"2,71\"\n", (clt_csv_options){0}, CLT_E_FORMAT, "\"3,14\" is not a class label: expected a decimal point, or texts=COLUMN for texts");
 }
 
 static void refuses_names_that_are_categories(void **state) {

@@ -122,7 +122,7 @@ echo "$resumed $tested $anew" | awk '{ exit !($1 < $3 - 0.1 && $2 < $3 - 0.1) }'
 cut -d, -f1-4 shifted.csv >short.csv
 sed 's/setosa/orchid/' labelled.csv >orchid.csv
 expect 1 "no column is named \"petal_width\", which the model was trained on; there are sepal_length, sepal_width, petal_length" --predict csv:short.csv,drop=3 --from flowers.safetensors
-expect 1 "\"orchid\" is no class of the model: setosa, versicolor, virginica" --test orchid.csv --from flowers.safetensors
+expect 1 "\"orchid\" is not a class of the model: setosa, versicolor, virginica" --test orchid.csv --from flowers.safetensors
 expect 1 "was not trained on column \"id\", but on sepal_length, sepal_width, petal_length, petal_width: leave it out with drop=id" \
     mlp:32 --data csv:table.csv --resume flowers.safetensors
 expect 1 "no column is named \"petal_length\"" mlp:32 --data csv:table.csv,drop=id,petal_length --resume flowers.safetensors
@@ -406,7 +406,7 @@ expect 0 "" --predict nameless_label.csv --from nameless.safetensors
 
 # Codes and signs as texts.
 "$python" -c 'print("b,code,sign\n" + "\n".join(f"{i % 7},{10 * (i % 3)},{1 - 2 * (i % 2)}" for i in range(60)))' >codes.csv
-expect 1 "as texts=COLUMN takes these" mlp:8 --data csv:codes.csv
+expect 1 "texts=COLUMN takes any text as a class" mlp:8 --data csv:codes.csv
 expect 0 "4 features (b, code=0, code=10, code=20), 2 classes (-1, 1)" mlp:8 --data csv:codes.csv,texts=code,sign --epochs 1 --export codes.safetensors
 expect 0 "" --test codes.csv --from codes.safetensors
 refuse "csv:FILE[,label=C]" mlp:8 --data csv:codes.csv,texts=

@@ -147,9 +147,11 @@ static int agree_written(rank_run *run) {
 static int measure_rows(rank_run *run, raw_ring *ring) {
     int n = clt_comm_size(run->job);
     bool tells = clt_comm_rank(run->job) == 0;
+    bool others = false; /* have no security */
+    for (int g = 0; g < run->n_groups; g++) others |= run->engines[g] != COMM_CLTRAIN;
     if (tells && !run->options->shared.json)
-        printf("%d ranks, security %s\n%-18s %12s %12s %10s %10s %10s %8s %8s\n", n, run->security,
-               "algorithm", "bytes", "latency us", "algbw GB/s", "busbw GB/s", "TCP GB/s", "of TCP", "samples");
+        printf("%d ranks, security %s%s\n%-18s %12s %12s %10s %10s %10s %8s %8s\n", n, run->security,
+               others && strcmp(run->security, "none") ? " (engine cltrain; the others have none)" : "", "algorithm", "bytes", "latency us", "algbw GB/s", "busbw GB/s", "TCP GB/s", "of TCP", "samples");
     for (int i = 0; i < run->n_sizes; i++)
         for (int g = 0; g < run->n_groups && !run->write_error; g++) {
             comm_row row;

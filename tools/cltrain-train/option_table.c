@@ -42,8 +42,7 @@ const option_row option_rows[] = {
     {OPTION_WHOLE, 0, "accumulate", "N", AT(accumulate), .low = 1, .aliases = "gradient-accumulation-steps",
      .help = "batches whose gradients are averaged for one update (default 1)"},
     {OPTION_SEED, 's', "seed", "N", AT(seed),
-     .help = "of the first values, of the order, and of what is held out\n"
-             "for the test (default 0)"},
+     .help = "RNG seed: initialization, shuffling, test split (default 0)"},
 
     {OPTION_HEADING, .help = "Several ranks (of --devices, or processes that a launcher started):"},
     {OPTION_TEXT, 0, "shares", "N,N,...", AT(shares),
