@@ -40,12 +40,12 @@ static clt_status check(const clt_comm *comm, const clt_operation *o) {
     size_t bytes = 0;
     const char *name = kind_name(o->kind);
     if (!comm) return clt_fail(CLT_E_INVALID, "%s: comm is NULL", name);
-    if (!clt_dtype_bytes(o->dtype)) return clt_fail(CLT_E_DTYPE, "%s: %d is no data type", name, (int)o->dtype);
+    if (!clt_dtype_bytes(o->dtype)) return clt_fail(CLT_E_DTYPE, "%s: %d is not a data type", name, (int)o->dtype);
     if (!clt_mul_size(o->count, clt_dtype_bytes(o->dtype), &bytes) || bytes > PTRDIFF_MAX)
         return clt_fail(CLT_E_INVALID, "%s: %zu elements are more than memory has", name, o->count);
     if (o->count && !o->data) return clt_fail(CLT_E_INVALID, "%s: data is NULL", name);
     if (o->reduction != CLT_REDUCE_SUM && o->reduction != CLT_REDUCE_MAX && o->reduction != CLT_REDUCE_MIN)
-        return clt_fail(CLT_E_INVALID, "%s: %d is no reduction", name, (int)o->reduction);
+        return clt_fail(CLT_E_INVALID, "%s: %d is not a reduction", name, (int)o->reduction);
     if (o->peer < 0 || o->peer >= clt_comm_size(comm))
         return clt_fail(CLT_E_INVALID, "%s: there is no rank %d among %d", name, o->peer, clt_comm_size(comm));
     return CLT_OK;

@@ -9,7 +9,7 @@ static clt_status run(void *state, clt_operation *operation) {
 /* There is nobody else to send to: the checks before leave no message through. */
 static clt_status post(void *state, clt_operation *operation) {
     (void)state, (void)operation;
-    return clt_fail(CLT_E_INVALID, "a group of one has nobody to send to");
+    return clt_fail(CLT_E_INVALID, "a group of one rank has no other rank to send to");
 }
 
 static bool is_finished(void *state, const clt_operation *operation) {

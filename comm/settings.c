@@ -188,7 +188,7 @@ static clt_status take_security(clt_comm_settings *s, const clt_comm_options *o)
     const char *wish = clt_environment_text("CLTRAIN_COMM_SECURITY"), *file = clt_environment_text("CLTRAIN_COMM_TOKEN_FILE");
     s->security = o->security;
     if (o->security < CLT_SECURITY_DEFAULT || o->security > CLT_SECURITY_NONE)
-        return clt_fail(CLT_E_INVALID, "security is %d, which is none of its values", (int)o->security);
+        return clt_fail(CLT_E_INVALID, "security is %d, which is not one of its values", (int)o->security);
     if (s->security == CLT_SECURITY_DEFAULT) {
         s->security = wish ? CLT_SECURITY_DEFAULT : CLT_SECURITY_TLS;
         for (int i = CLT_SECURITY_TLS; wish && i <= CLT_SECURITY_NONE; i++)

@@ -21,7 +21,7 @@ drivers = []
 for path in sys.argv[1:]:
     o = json.load(open(path, encoding="utf-8"))
     if o.get("schema") != "cltrain-conform/1":
-        sys.exit(f"{path} is no document of cltrain-conform/1")
+        sys.exit(f"{path} is not a document of cltrain-conform/1")
     if o.get("complete") is False:
         sys.exit(f"{path}: the run was stopped before its end")
     variables = {k: v for k, v in o["environment"].items() if k in ("POCL_WORK_GROUP_METHOD", "OCLGRIND_DATA_RACES", "CLTRAIN_CONFORM_SMALL")}

@@ -20,7 +20,7 @@ def escaped(text):
 
 
 def section(help_text):
-    """Rows of options, and the words behind column 26 and in the lines below."""
+    """Rows of options, and the words after column 26 and in the lines below."""
     heading, out, is_row = None, [], False
     for line in help_text.splitlines():
         row = re.match(r"^  (?:(-\w), |    )--([a-z0-9-]+)(.*)$", line)

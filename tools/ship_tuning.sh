@@ -9,7 +9,7 @@
 # A file begins with the class: part of the platform's name, cpu or gpu, and floats in a vector.
 set -eu
 [ $# -eq 4 ] || { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
-head -n 1 "$4" | grep -q '"cltrain-tune": 1,' || { echo "$4 is no file of tuning results" >&2; exit 1; }
+head -n 1 "$4" | grep -q '"cltrain-tune": 1,' || { echo "$4 is not a file of tuning results" >&2; exit 1; }
 printf '{"cltrain-tune": 1, "platform": "%s", "type": "%s", "vector_width": %d}\n' "$1" "$2" "$3"
 awk '/"effort": "full"/ && !/"failed":/ {
     us = $0; sub(/.*"us": /, "", us); sub(/,.*/, "", us)

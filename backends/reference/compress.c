@@ -4,7 +4,7 @@ static const char path[] = "reference/compress.cl";
 
 enum { LANES = 16 }; /* values that a work-item of the casts has */
 
-/* The inputs, the node where it is no view of one, and the flat tensor's length. */
+/* The inputs, the node where it is not a view of one, and the flat tensor's length. */
 static void finish(clt_lowering *l, const clt_tensor *node) {
     for (int i = 0; i < node->n_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
     if (!node->op->is_view) clt_launch_tensor(l, node);

@@ -9,7 +9,7 @@
 
 /* ---- writing ---- */
 
-/* A text of fixed size; one that does not fit is no key. */
+/* A text of fixed size; one that does not fit is not a key. */
 typedef struct key_text {
     char *text;
     int length;
@@ -178,7 +178,7 @@ static clt_status add_result(words *w, const char *word) {
     operand *result = &w->results[w->n_results++];
     *result = (operand){.unread = true};
     if (!strcmp(word, "-")) return w->n_results == 1 ? CLT_OK : malformed(w->text, "only the first result may be \"-\"");
-    return read_operand(word, result) && !result->marked ? CLT_OK : malformed(w->text, "a shape makes no sense");
+    return read_operand(word, result) && !result->marked ? CLT_OK : malformed(w->text, "invalid shape");
 }
 
 static clt_status add_word(words *w, const char *word, bool *arrow) {
@@ -201,7 +201,7 @@ static clt_status add_word(words *w, const char *word, bool *arrow) {
         return CLT_OK;
     }
     if (w->n_operands == MOST_TENSORS) return malformed(w->text, "it has too many operands");
-    return read_operand(word, &w->operands[w->n_operands++]) ? CLT_OK : malformed(w->text, "a shape makes no sense");
+    return read_operand(word, &w->operands[w->n_operands++]) ? CLT_OK : malformed(w->text, "invalid shape");
 }
 
 static clt_status take_apart(const char *text, words *w) {
@@ -216,7 +216,7 @@ static clt_status take_apart(const char *text, words *w) {
         if (length) CLT_TRY(add_word(w, word, &arrow));
         at += length + (at[length] != 0);
     }
-    if (!arrow || !w->n_results) return malformed(text, "a shape is expected behind an arrow");
+    if (!arrow || !w->n_results) return malformed(text, "a shape is expected after an arrow");
     return w->n_operands > 0 ? CLT_OK : malformed(text, "it has no operands");
 }
 
@@ -259,7 +259,7 @@ static clt_status read_word(const words *w, const clt_op *op, const char *word, 
         int n = a[1].name && continues(op->schema, a + 1) ? 2 : 1;
         if (read_attribute(a, n, word + length, &w->results[0].shape, attributes)) return CLT_OK;
     }
-    return malformed(w->text, "an attribute makes no sense");
+    return malformed(w->text, "invalid attribute");
 }
 
 static clt_status read_attributes(const words *w, const clt_op *op, void *attributes) {

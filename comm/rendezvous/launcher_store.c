@@ -49,7 +49,7 @@ clt_status clt_store_set(clt_store *store, const char *key, const char *value, d
 
 static clt_status end_text(const char *key, char value[CLT_STORE_TEXT_BYTES], size_t bytes) {
     if (bytes >= CLT_STORE_TEXT_BYTES || memchr(value, 0, bytes))
-        return clt_fail(CLT_E_FORMAT, "'%s' in the store is no text", key);
+        return clt_fail(CLT_E_FORMAT, "'%s' in the store is not text", key);
     value[bytes] = 0;
     return CLT_OK;
 }

@@ -58,7 +58,7 @@ static clt_status read_set(const char *key, const char *text, size_t bytes, int 
     }
     return CLT_OK;
 fail:
-    return clt_fail(CLT_E_FORMAT, "'%s' in the store is no set of %d ranks", key, size);
+    return clt_fail(CLT_E_FORMAT, "'%s' in the store is not a set of %d ranks", key, size);
 }
 
 /* ---- the store, which may be out of reach for a while; whoever watches may know that it is so for good ---- */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 static clt_status malformed(const char *list) {
-    return clt_fail(CLT_E_INVALID, "'%.200s' is no list of nodes such as n[01-04,7],m3", list);
+    return clt_fail(CLT_E_INVALID, "'%.200s' is not a list of nodes such as n[01-04,7],m3", list);
 }
 
 static bool is_digit(char c) {

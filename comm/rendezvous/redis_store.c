@@ -298,7 +298,7 @@ static clt_status redis_look(void *store, const char *key, void *value, size_t *
     if (reply->type == REDIS_REPLY_STRING && reply->len == 0) { /* NOLINT(clang-analyzer-core.NullDereference) */
         status = CLT_END;
     } else if (reply->type != REDIS_REPLY_STRING || reply->str[0] != MARK || reply->len > 1 + CLT_RENDEZVOUS_VALUE_BYTES) {
-        status = clt_fail(CLT_E_FORMAT, "the store redis://%s: '%s' is no value of ours", s->where, name);
+        status = clt_fail(CLT_E_FORMAT, "the store redis://%s: '%s' is not a value of ours", s->where, name);
     } else {
         *bytes = reply->len - 1;
         memcpy(value, reply->str + 1, *bytes);

@@ -82,7 +82,7 @@ typedef struct clt_launch_environment {
     char job[128];               /* a name that no other start of the job has; "" if it is not told */
     int64_t generation;          /* restarts so far */
 } clt_launch_environment;
-/* CLT_E_INVALID names the variable that is no number, out of range, or missing beside the others. */
+/* CLT_E_INVALID names the variable that is not a number, out of range, or missing beside the others. */
 clt_status clt_launch_environment_read(clt_launch_environment *environment);
 /* NULL: the variable is not set, or empty. */
 const char *clt_environment_text(const char *variable);

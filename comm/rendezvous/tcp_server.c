@@ -162,7 +162,7 @@ static void receive(clt_tcp_server *s, client *c) {
     c->received += moved;
     if (c->received < CLT_TCP_HEAD_BYTES) return;
     if (!clt_tcp_read_head(&head, c->request)) {
-        drop(s, c, "what it sent is no request to the store");
+        drop(s, c, "what it sent is not a request to the store");
         return;
     }
     size_t whole = (size_t)CLT_TCP_HEAD_BYTES + head.key_bytes + head.value_bytes;

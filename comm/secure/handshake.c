@@ -185,7 +185,7 @@ static clt_status connect_plain(int *descriptor, const struct sockaddr *address,
         else status = clt_fail(CLT_E_NETWORK, "%s: %s", text, strerror(errno));
     }
     if (status == CLT_OK && is_own_echo(s))
-        status = clt_fail(CLT_E_NETWORK, "%s: nobody listens there", text);
+        status = clt_fail(CLT_E_NETWORK, "%s: nothing listens there", text);
     if (status < 0) close(s);
     return status;
 }

@@ -91,7 +91,7 @@ static void match(clt_transport *t, clt_peer *peer, clt_link *link) {
     while (transfer && (!transfer->announced || transfer->ticket != frame->ticket))
         transfer = transfer->next;
     if (!transfer || transfer->slot != frame->slot) {
-        clt_transport_accuse(t, peer->rank, "data of message %llu, which nobody asked for",
+        clt_transport_accuse(t, peer->rank, "unexpected data of message %llu",
                              (unsigned long long)frame->slot);
     } else if (frame->offset > frame->total || frame->length > frame->total - frame->offset ||
                (frame->length % CLT_ALIGNMENT && frame->offset + frame->length != frame->total)) {

@@ -50,7 +50,7 @@ typedef struct clt_csv_options {
     const char *label;   /* column name (needs a header) or index from 0, negative from the end;
                             default: the last */
     int skip_lines;      /* lines before the header or the data */
-    bool no_header;      /* default: there is one if the first line has a field that is no number,
+    bool no_header;      /* default: there is one if the first line has a field that is not a number,
                             but neither empty nor "nan" or "inf"; not where it has numbers, too, other than 0, 1, 2, ...
                             by column, and the second line has texts in the same places */
     bool header;         /* there is one, even if all its fields are numbers */
@@ -74,7 +74,7 @@ typedef struct clt_csv_options {
  * element for each different text, 1 where the line has it and else 0, named "colour=red"; 100 texts at most, and not
  * one for each line, as identifiers have. The label may be text as well: the classes are then 10,000 at most. Both are in the order of their bytes. Fields may be quoted; the decimal
  * point is a point in every locale. A gzipped file is read too. CLT_E_FORMAT for an empty or non-numeric field and for a line
- * with too few or too many, CLT_E_RANGE for a label that is no class; they name the line and the column, both counted from 1, and
+ * with too few or too many, CLT_E_RANGE for a label that is not a class; they name the line and the column, both counted from 1, and
  * the numbers of more such lines.
  * CLT_E_NOT_FOUND for a column that is named and that there is none of. With `like`, texts that were not there are refused, and CLT_E_MISMATCH is for columns that the file lacks or
  * the model does not know. */

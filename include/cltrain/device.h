@@ -75,8 +75,8 @@ CLT_API clt_status clt_device_select(const clt_device_info *infos, size_t count,
  * CLT_E_NO_DEVICE (nothing there, nothing matches, or several match),
  * CLT_E_DEVICE. Close it with clt_device_close after everything made on it. */
 CLT_API clt_status clt_device_open(clt_device **device, const char *selector);
-/* The same with settings in C (cltrain/settings.h), which are copied; `settings` may be NULL. CLT_E_INVALID names the setting or variable
- * that makes no sense, and what was expected. Any thread may call it, while no other changes the environment. */
+/* The same with settings in C (cltrain/settings.h), which are copied; `settings` may be NULL. CLT_E_INVALID names the invalid setting or variable,
+ * and what was expected. Any thread may call it, while no other changes the environment. */
 CLT_API clt_status clt_device_open_with(clt_device **device, const clt_settings *settings);
 
 /* Waits for work under way, saves what the program cache has not yet, and frees the device. A

@@ -82,7 +82,7 @@ CLT_API clt_tensor *clt_parameter(clt_graph *graph, const char *name, clt_shape 
 
 /* Whether training changes the parameter; true unless this says otherwise. A trainer keeps to what was said when it was created.
  * A parameter that is not trained has its values from its initializer, clt_trainer_set or a checkpoint, and gradients are not computed for
- * it. CLT_E_INVALID: it is no parameter. */
+ * it. CLT_E_INVALID: it is not a parameter. */
 CLT_API clt_status clt_parameter_set_trained(clt_tensor *parameter, bool trained);
 
 /* The same of all parameters whose names match: "*" stands for any characters, "?" for one, as in "layer?.*.weight".

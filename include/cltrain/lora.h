@@ -28,7 +28,7 @@ typedef struct clt_lora_options {
  * [out, in], or [in, out] of clt_matmul. The others that match stay as they are, such as an embedding that serves as the head, too. "NAME.weight" gets the parameters "NAME.lora_A.weight" [rank, in] and
  * "NAME.lora_B.weight" [out, rank]. To be called on a whole graph, before trainers and predictors are created. Other parameters are trained as before:
  * clt_graph_set_trained(graph, "*", false) in front of it freezes them. `options` may be NULL. CLT_E_NOT_FOUND: no such weight
- * matches; CLT_E_INVALID: an option makes no sense. A weight that is adapted already is CLT_E_INVALID, and sticks in the graph, as other errors do. */
+ * matches; CLT_E_INVALID: an invalid option. A weight that is adapted already is CLT_E_INVALID, and sticks in the graph, as other errors do. */
 CLT_API clt_status clt_graph_add_lora(clt_graph *graph, const char *pattern, const clt_lora_options *options);
 
 /* The same as a folder of PEFT has it (adapter_config.json and adapter_model.safetensors): for each of its matrices A and B. clt_lora_load reads their values.

@@ -144,7 +144,7 @@ typedef struct clt_language_model {
 } clt_language_model;
 
 /* Reads the config.json of a folder that transformers' save_pretrained wrote, of model_type gpt2 or llama. CLT_E_IO, CLT_E_FORMAT: the file is no such;
- * CLT_E_UNSUPPORTED: it asks for what the builders do not have, which is named; CLT_E_RANGE: a size makes no sense. */
+ * CLT_E_UNSUPPORTED: it asks for what the builders do not have, which is named; CLT_E_RANGE: an invalid size. */
 CLT_API clt_status clt_language_model_read(clt_language_model *model, const char *path);
 
 /* tokens i32 [N, T], rows and position_ids as of clt_gpt2_options, each may be NULL -> logits. */

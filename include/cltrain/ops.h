@@ -317,7 +317,7 @@ CLT_API clt_tensor *clt_cumsum(clt_tensor *x, int axis);
  * A number may also be the batch or the longest length of the graph, or a multiple of them, such as heads as [32, -1, 8, 64]. It is taken for that if the shape
  * would not be possible at other sizes with the number, or if dimensions would not only be split and joined; and where both are possible, for the number, if
  * that leaves more of x's dimensions in front and behind as they are. Where even this does not tell, the graph is for the batch, or the length, of which
- * the number is: others are CLT_E_SHAPE. What is told by a code, or by 0, is no number's. */
+ * the number is: others are CLT_E_SHAPE. What is told by a code, or by 0, is not a number's. */
 CLT_API clt_tensor *clt_reshape(clt_tensor *x, clt_shape shape);
 CLT_API clt_tensor *clt_flatten(clt_tensor *x); /* [N, ...] -> [N, rest] */
 /* Dimension i of the result is dimension order[i] of x; `order` has x's rank. */

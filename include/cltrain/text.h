@@ -64,7 +64,7 @@ typedef struct clt_sampling_options {
 } clt_sampling_options;
 
 /* Draws one of `n` tokens by their logits: first temperature, then top_k, then top_p. Number `step` of a text has a random number of its own,
- * so that the same seed gives the same text. CLT_E_INVALID for an option that makes no sense, CLT_E_NONFINITE where a logit is NaN or infinite. */
+ * so that the same seed gives the same text. CLT_E_INVALID for an invalid option, CLT_E_NONFINITE where a logit is NaN or infinite. */
 CLT_API clt_status clt_sample_token(const float *logits, int64_t n, const clt_sampling_options *options, uint64_t step, int32_t *token);
 
 CLT_END_DECLS

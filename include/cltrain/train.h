@@ -150,7 +150,7 @@ typedef struct clt_train_options {
 /* Compiles the training step of the graph of `loss` (a scalar f32) for `device`
  * and gives the parameters their first values. Graph, device and `options->output`
  * must outlive the trainer. Errors: what the graph holds; CLT_E_INVALID for an
- * option that makes no sense; CLT_E_BUILD; CLT_E_DEVICE_MEMORY. */
+ * invalid option; CLT_E_BUILD; CLT_E_DEVICE_MEMORY. */
 CLT_API clt_status clt_trainer_create(clt_trainer **trainer, clt_device *device, clt_tensor *loss,
                                       const clt_train_options *options);
 
@@ -163,7 +163,7 @@ CLT_API void clt_trainer_destroy(clt_trainer *trainer);
  * plan of its own on first use (the last batch of an epoch); of steps, evaluations and predictions of many sizes the last
  * 16 keep theirs. With accumulate =
  * k, parameters change on every k-th call. Errors: CLT_E_SHAPE, CLT_E_DTYPE,
- * CLT_E_RANGE (a label that is no class, with its place), CLT_E_DEVICE, CLT_E_DEVICE_LOST; CLT_E_DEVICE_MEMORY for a plan
+ * CLT_E_RANGE (a label that is not a class, with its place), CLT_E_DEVICE, CLT_E_DEVICE_LOST; CLT_E_DEVICE_MEMORY for a plan
  * that does not fit, which says what does not: nothing has changed then, and other batches and calls go on. After a
  * step that failed half-way steps and clt_checkpoint_save give CLT_E_STATE, until a checkpoint is loaded. */
 CLT_API clt_status clt_trainer_step(clt_trainer *trainer, const clt_batch *batch);
@@ -234,12 +234,12 @@ CLT_API clt_status clt_trainer_use_average(clt_trainer *trainer, bool use);
 /* The gradient of the last update with respect to a trained parameter, `count` values: averaged over micro-batches and the
  * samples of all ranks, before clipping and weight decay; of an update that was left out (on_nonfinite), what it was.
  * Waits for the device. Errors: CLT_E_STATE before the first update, between micro-batches and after a load;
- * CLT_E_NOT_FOUND for a name that is no trained parameter's which the loss depends on; CLT_E_SHAPE; CLT_E_UNSUPPORTED with
+ * CLT_E_NOT_FOUND for a name that is not a trained parameter's which the loss depends on; CLT_E_SHAPE; CLT_E_UNSUPPORTED with
  * shard_optimizer or compress, where no rank has it whole. */
 CLT_API clt_status clt_trainer_get_gradient(clt_trainer *trainer, const char *name, float *values, size_t count);
 
 /* The values of a fixed input (clt_fixed_input), which are copied; waits for the device. Steps, evaluations and predictions before all of them
- * are set are CLT_E_STATE. Each rank sets its own. CLT_E_NOT_FOUND, CLT_E_INVALID: it is no fixed input; CLT_E_DTYPE, CLT_E_SHAPE, CLT_E_RANGE: an
+ * are set are CLT_E_STATE. Each rank sets its own. CLT_E_NOT_FOUND, CLT_E_INVALID: it is not a fixed input; CLT_E_DTYPE, CLT_E_SHAPE, CLT_E_RANGE: an
  * index outside of what it is used for. */
 CLT_API clt_status clt_trainer_set_input(clt_trainer *trainer, const char *name, const clt_array *values);
 
@@ -259,7 +259,7 @@ CLT_API clt_status clt_trainer_set_input(clt_trainer *trainer, const char *name,
  * exchanged between updates, and samples weigh the same in all micro-batches.
  *
  * When a rank is lost or fails, the step of every other returns CLT_E_PEER, whose detail names it. So a step that cannot begin on one
- * rank (a label that is no class, a plan that does not fit) ends the group too; that rank gets the error itself, and may go on with
+ * rank (a label that is not a class, a plan that does not fit) ends the group too; that rank gets the error itself, and may go on with
  * the others as after a loss. But for CLT_E_NONFINITE, which all get, and after which the group stands. */
 
 /* After such an error, with options.recoverable: goes on with the ranks that are left, by clt_comm_shrink. They agree on the

@@ -12,7 +12,7 @@ static clt_status parse(clt_config *config, const char *text, size_t length) {
     json_error_t error;
     config->object = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
     if (json_is_object(config->object)) return CLT_OK;
-    if (config->object) return clt_fail(CLT_E_FORMAT, "%s is no JSON object", config->path);
+    if (config->object) return clt_fail(CLT_E_FORMAT, "%s is not a JSON object", config->path);
     if (json_error_code(&error) == json_error_out_of_memory) return clt_fail_memory(length);
     return clt_fail(CLT_E_FORMAT, "%s: line %d: %s", config->path, error.line, error.text);
 }
@@ -49,7 +49,7 @@ clt_status clt_config_size(const clt_config *config, const char *key, int64_t st
 }
 
 clt_status clt_config_real(const clt_config *config, const json_t *value, const char *key, double standard, float *number) {
-    if (value && !json_is_number(value)) return clt_fail(CLT_E_FORMAT, "%s: \"%s\" is no number", config->path, key);
+    if (value && !json_is_number(value)) return clt_fail(CLT_E_FORMAT, "%s: \"%s\" is not a number", config->path, key);
     *number = (float)(value ? json_number_value(value) : standard);
     return isfinite(*number) ? CLT_OK : clt_fail(CLT_E_RANGE, "%s: \"%s\" is too large", config->path, key);
 }

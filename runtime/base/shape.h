@@ -24,7 +24,7 @@ typedef struct clt_multiple {
 enum { CLT_MOST_TIMES = 1 << 20 };
 /* As one number: CLT_BATCH, CLT_LENGTH plus or minus a number, or one beside them, which extents have and no caller gives. */
 int64_t clt_multiple_dim(clt_multiple m);
-/* The way back, of what is no number. */
+/* The way back, of what is not a number. */
 bool clt_dim_multiple(int64_t dim, clt_multiple *m);
 /* `by`, from 1 to CLT_MOST_TIMES, such dimensions in one; -1 where it is -1, or has no such number. */
 int64_t clt_dim_times(int64_t dim, int64_t by);

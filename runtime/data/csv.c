@@ -396,7 +396,7 @@ static clt_status read_table(table *t) {
     int skipped = 0;
     while (skipped < t->options.skip_lines && clt_csv_skip_line(t->reader)) skipped++;
     if (!clt_csv_more(t->reader))
-        return clt_fail(CLT_E_FORMAT, "%s: holds no data%s", t->path, t->options.skip_lines ? " behind what is skipped" : "");
+        return clt_fail(CLT_E_FORMAT, "%s: holds no data%s", t->path, t->options.skip_lines ? " after what is skipped" : "");
     CLT_TRY(read_first_record(t));
     CLT_TRY(detect_header(t));
     CLT_TRY(find_columns(t));

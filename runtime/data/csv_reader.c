@@ -98,7 +98,7 @@ static clt_status read_separator(clt_csv_reader *r, bool *last) {
     while (c != r->separator && (c == ' ' || c == '\t')) c = get(r);
     if (c == '\r' && (peek(r) == '\n' || peek(r) == END)) c = get(r);
     *last = c == '\n' || c == END;
-    if (!*last && c != r->separator) return fail_at(r, "text behind a closing quote");
+    if (!*last && c != r->separator) return fail_at(r, "text after a closing quote");
     return CLT_OK;
 }
 
@@ -124,6 +124,6 @@ clt_status clt_csv_field(clt_csv_reader *reader, bool *last) {
         CLT_TRY(read_plain(reader, last));
     }
     reader->field[reader->length] = 0;
-    if (strlen(reader->field) < reader->length) return fail_at(reader, "a zero byte: this is no text");
+    if (strlen(reader->field) < reader->length) return fail_at(reader, "a zero byte: this is not text");
     return reader->status;
 }

@@ -330,7 +330,7 @@ clt_status clt_loader_set_position(clt_loader *loader, clt_loader_position posit
     if (!loader) return clt_fail(CLT_E_INVALID, "clt_loader_set_position: loader is NULL");
     if (position.epoch < 0 || position.epoch >> 48 || position.batch < 0 ||
         position.batch > loader->batches)
-        return clt_fail(CLT_E_RANGE, "epoch %lld, batch %lld is no position of a loader of %lld batches",
+        return clt_fail(CLT_E_RANGE, "epoch %lld, batch %lld is not a position of a loader of %lld batches",
                         (long long)position.epoch, (long long)position.batch,
                         (long long)loader->batches);
     stop(loader);

@@ -51,7 +51,7 @@ static clt_status parse_bool(parser *p, bool *value) {
 
 static clt_status parse_dimension(parser *p, int64_t *dim) {
     *dim = 0;
-    if (*p->next < '0' || *p->next > '9') return malformed(p, "a dimension is no number");
+    if (*p->next < '0' || *p->next > '9') return malformed(p, "a dimension is not a number");
     for (; *p->next >= '0' && *p->next <= '9'; p->next++)
         if (__builtin_mul_overflow(*dim, 10, dim) || __builtin_add_overflow(*dim, *p->next - '0', dim))
             return malformed(p, "a dimension has too many digits");
@@ -77,7 +77,7 @@ static clt_status parse_shape(parser *p) {
 static clt_status parse_entry(parser *p) {
     char key[WORD_BYTES];
     CLT_TRY(parse_string(p, key));
-    if (!take(p, ':')) return malformed(p, "no colon behind a key");
+    if (!take(p, ':')) return malformed(p, "no colon after a key");
     bool *seen = !strcmp(key, "descr")           ? &p->has_descr
                  : !strcmp(key, "fortran_order") ? &p->has_order
                  : !strcmp(key, "shape")         ? &p->has_shape
@@ -102,7 +102,7 @@ static clt_status parse_header(parser *p) {
         comma = take(p, ',');
     }
     skip_blanks(p);
-    if (*p->next) return malformed(p, "text behind the dictionary");
+    if (*p->next) return malformed(p, "text after the dictionary");
     if (!p->has_descr || !p->has_order || !p->has_shape)
         return malformed(p, "descr, fortran_order or shape is missing");
     return CLT_OK;
@@ -133,7 +133,7 @@ static clt_status read_header_bytes(clt_source *source, size_t *bytes) {
     const char *path = clt_source_path(source);
     unsigned char start[12];
     CLT_TRY(clt_source_read_exactly(source, start, 10, "its header"));
-    if (memcmp(start, magic, 6)) return clt_fail(CLT_E_FORMAT, "%s: no NPY file", path);
+    if (memcmp(start, magic, 6)) return clt_fail(CLT_E_FORMAT, "%s: not an NPY file", path);
     if (start[6] < 1 || start[6] > 3)
         return clt_fail(CLT_E_UNSUPPORTED, "%s: NPY version %d; 1 to 3 are read", path, start[6]);
     *bytes = start[8] | (size_t)start[9] << 8;

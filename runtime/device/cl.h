@@ -161,7 +161,7 @@ bool clt_watch_find(clt_device *device, clt_watched *done, clt_watched *stuck);
 clt_status clt_watch_as(clt_device *device, const clt_device *other);
 void clt_watch_free(clt_device *device);
 
-/* CLT_E_INVALID where the list has a word that is no capability. `name`: of the setting, for the message. (capability.c) */
+/* CLT_E_INVALID where the list has a word that is not a capability. `name`: of the setting, for the message. (capability.c) */
 clt_status clt_capability_list_check(const char *name, const char *list);
 
 /* ---- platform.c: what there is ---- */

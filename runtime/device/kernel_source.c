@@ -46,12 +46,12 @@ clt_status clt_kernel_folder_check(const char *name, const char *folder) {
     struct stat facts;
     char path[MOST_PATH];
     if (stat(folder, &facts) < 0 || !S_ISDIR(facts.st_mode))
-        return clt_fail(CLT_E_INVALID, "%s: %s is no folder", name, folder);
+        return clt_fail(CLT_E_INVALID, "%s: %s is not a folder", name, folder);
     for (const clt_kernel_source *source = clt_kernel_sources; source->path; source++) {
         if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, source->path) >= sizeof path)
             return clt_fail(CLT_E_INVALID, "%s: %s is too long", name, folder);
         if (stat(path, &facts) == 0 && (access(path, R_OK) < 0 || !S_ISREG(facts.st_mode) || facts.st_size > MOST_BYTES))
-            return clt_fail(CLT_E_INVALID, "%s: %s is no file of at most %d bytes that can be read", name, path, MOST_BYTES);
+            return clt_fail(CLT_E_INVALID, "%s: %s is not a file of at most %d bytes that can be read", name, path, MOST_BYTES);
     }
     return CLT_OK;
 }

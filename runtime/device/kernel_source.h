@@ -19,7 +19,7 @@ extern const clt_kernel_source clt_kernel_sources[]; /* ended by a NULL path */
  * place of the embedded one: for tests of the tests, that break a kernel and want to see it found. */
 const char *clt_kernel_source_find(const clt_device *device, const char *path);
 
-/* CLT_E_INVALID if it is no folder, or one with a file that cannot take a place. `name`: of the setting, for the message. */
+/* CLT_E_INVALID if it is not a folder, or one with a file that cannot take a place. `name`: of the setting, for the message. */
 clt_status clt_kernel_folder_check(const char *name, const char *folder);
 
 #endif

@@ -312,7 +312,7 @@ static clt_status select_index(const clt_found_device *found, size_t count, cons
                                size_t *chosen) {
     char *end;
     unsigned long index = strtoul(selector, &end, 10);
-    if (*end || index >= count) return fail_selection(found, count, selector, "is no index of a device");
+    if (*end || index >= count) return fail_selection(found, count, selector, "is not an index of a device");
     *chosen = index;
     return CLT_OK;
 }

@@ -95,7 +95,7 @@ static void note(clt_device *device, const clt_memory *memory, bool before, size
     snprintf(device->trespass, sizeof device->trespass,
              "written outside of %s, which has %zu bytes: %zu bytes changed, the first of them %zu %s",
              memory->label, memory->bytes, n, distance,
-             before ? "bytes before its begin" : "bytes behind its end");
+             before ? "bytes before its start" : "bytes after its end");
 }
 
 /* The guard in front of what is inside, or behind it, piece by piece: nothing is allocated that could fail. */

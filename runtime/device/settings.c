@@ -63,7 +63,7 @@ static clt_status take_timeout(clt_settings *s) {
     const char *text = s->timeout_seconds == 0 ? getenv("CLTRAIN_DEVICE_TIMEOUT") : NULL;
     if (text && *text) {
         if (!clt_number_parse(text, &s->timeout_seconds) || !(s->timeout_seconds >= 0 && s->timeout_seconds < INFINITY))
-            return clt_fail(CLT_E_INVALID, "CLTRAIN_DEVICE_TIMEOUT=%s is no number of seconds", text);
+            return clt_fail(CLT_E_INVALID, "CLTRAIN_DEVICE_TIMEOUT=%s is not a number of seconds", text);
     } else if (!(s->timeout_seconds >= 0)) {
         return clt_fail(CLT_E_INVALID, "settings.timeout_seconds is %g: expected a number of seconds, INFINITY for no timeout, "
                                        "or 0 for what CLTRAIN_DEVICE_TIMEOUT says", s->timeout_seconds);

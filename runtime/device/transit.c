@@ -106,7 +106,7 @@ static clt_status end_copy(clt_transit *t, size_t offset, size_t bytes) {
                clt_cl_with_event(&t->back, clEnqueueWriteBuffer(device->mapping_queue, t->memory->memory, CL_FALSE, offset, bytes,
                                                                 (char *)t->host + offset, 0, NULL, &t->back)));
     clFlush(device->mapping_queue);
-    CLT_TRY_CL(device, "ordering kernels behind a transfer",
+    CLT_TRY_CL(device, "ordering kernels after a transfer",
                clEnqueueBarrierWithWaitList(device->queue, 1, &t->back, NULL));
     return CLT_OK;
 }

@@ -221,7 +221,7 @@ void clt_watch_free(clt_device *device) {
 
 clt_status clt_device_set_timeout(clt_device *device, double seconds) {
     if (!device || !(seconds >= 0 && seconds < INFINITY))
-        return clt_fail(CLT_E_INVALID, "clt_device_set_timeout: device is NULL or %g is no number of seconds", seconds);
+        return clt_fail(CLT_E_INVALID, "clt_device_set_timeout: device is NULL or %g is not a number of seconds", seconds);
     CLT_TRY(clt_device_finish(device));
     if (seconds == 0) {
         clt_watch_free(device);

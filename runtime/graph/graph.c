@@ -570,7 +570,7 @@ clt_status clt_tensor_set_name(clt_tensor *tensor, const char *name) {
     char shown[CLT_SHOWN_TEXT];
     if (!tensor || !name || !name[0]) return clt_fail(CLT_E_INVALID, "clt_tensor_set_name: tensor is NULL, or name is NULL or empty");
     if (!clt_tensor_valid(tensor)) return clt_graph_status(tensor->graph);
-    if (clt_tensor_is_leaf(tensor)) return clt_fail(CLT_E_INVALID, "clt_tensor_set_name: \"%s\" is no result of an op: its name stays", clt_show(tensor->name, shown));
+    if (clt_tensor_is_leaf(tensor)) return clt_fail(CLT_E_INVALID, "clt_tensor_set_name: \"%s\" is not a result of an op: its name stays", clt_show(tensor->name, shown));
     clt_tensor *other = clt_graph_find(tensor->graph, name);
     if (other && other != tensor) return clt_fail(CLT_E_INVALID, "clt_tensor_set_name: the graph has a tensor \"%s\" already", clt_show(name, shown));
     char *copy = clt_strdup(name);

@@ -384,7 +384,7 @@ static clt_status measure(bench *b, clt_device *device, clt_limit limit, const c
 clt_status clt_measure_limit(clt_device *device, clt_limit limit, const clt_measure_options *options,
                              clt_measurement *measurement) {
     if (!device || !measurement || (unsigned)limit >= CLT_LIMIT_COUNT_)
-        return clt_fail(CLT_E_INVALID, "clt_measure_limit: an argument makes no sense");
+        return clt_fail(CLT_E_INVALID, "clt_measure_limit: invalid argument");
     if (options && !(options->seconds >= 0 && options->most_samples >= 0 && options->spread >= 0))
         return clt_fail(CLT_E_INVALID, "clt_measure_limit: %g seconds, %d samples, a spread of %g", options->seconds,
                         options->most_samples, options->spread);

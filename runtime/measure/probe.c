@@ -173,7 +173,7 @@ clt_status clt_tune_model(clt_device *device, clt_tensor *loss, const clt_train_
     clt_trainer *dry_run;
     clt_step *step;
     if (!device) return clt_fail(CLT_E_INVALID, "clt_tune_model: device is NULL");
-    if (!(given.budget_seconds >= 0)) return clt_fail(CLT_E_INVALID, "clt_tune_model: the budget makes no sense");
+    if (!(given.budget_seconds >= 0)) return clt_fail(CLT_E_INVALID, "clt_tune_model: invalid budget");
     clt_tune_job job = {
         .effort = CLT_TUNE_FULL,
         .budget_seconds = given.budget_seconds > 0 ? given.budget_seconds : usual_seconds,

@@ -94,7 +94,7 @@ static clt_status read_end(const reader *r) {
     if (!value) return CLT_OK;
     json_int_t token = json_integer_value(value);
     if (!json_is_integer(value) || token < -1 || token >= r->model->vocabulary)
-        return clt_fail(CLT_E_RANGE, "%s: \"eos_token_id\" is no token of %lld", r->config->path, (long long)r->model->vocabulary);
+        return clt_fail(CLT_E_RANGE, "%s: \"eos_token_id\" is not a token of %lld", r->config->path, (long long)r->model->vocabulary);
     r->model->end = (int32_t)token;
     return CLT_OK;
 }

@@ -120,7 +120,7 @@ clt_tensor *clt_nll_loss_with(clt_tensor *log_p, clt_tensor *target, clt_loss_op
     if (!clt_tensor_valid(target)) return target;
     if (log_p->shape.rank != 2 || target->shape.rank != 1 || log_p->shape.dims[0] != target->shape.dims[0])
         return clt_graph_fail(log_p->graph, clt_fail(CLT_E_SHAPE, "nll_loss: %s are not [N, C] and [N]", clt_pair_text(log_p, target, text)));
-    /* Not a product: a class that is ruled out has -inf. Of a target that is no class all are taken 0 / 0 times: its loss is NaN, and so is its gradient. */
+    /* Not a product: a class that is ruled out has -inf. Of a target that is not a class all are taken 0 / 0 times: its loss is NaN, and so is its gradient. */
     clt_tensor *hits = clt_one_hot(target, log_p->shape.dims[1]);
     clt_tensor *n = clt_sum(hits, (clt_reduce_options){.axes = {1}, .n_axes = 1, .keep_dims = true});
     clt_tensor *own = clt_where(clt_sub(hits, clt_add_scalar(n, -1)), log_p, clt_fill(log_p->graph, (clt_shape){0}, 0));

@@ -14,7 +14,7 @@ static clt_status infer_add(clt_tensor *node) {
     if (clt_tensor_elements(node->inputs[0]) < 2 + at->finite)
         return clt_fail(CLT_E_SHAPE, "the state %s has too few elements", clt_shape_text(&node->inputs[0]->shape, text));
     if (clt_tensor_elements(node->inputs[1]) != 1)
-        return clt_fail(CLT_E_SHAPE, "value %s is no scalar", clt_shape_text(&node->inputs[1]->shape, text));
+        return clt_fail(CLT_E_SHAPE, "value %s is not a scalar", clt_shape_text(&node->inputs[1]->shape, text));
     return infer(node);
 }
 

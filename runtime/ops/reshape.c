@@ -259,7 +259,7 @@ clt_tensor *clt_reshape_to(clt_tensor *x, clt_shape extent) {
     char from[CLT_SHAPE_TEXT], to[CLT_SHAPE_TEXT];
     for (int d = 0; d < extent.rank; d++) open += extent.dims[d] == -1;
     if (open > 1)
-        return clt_graph_fail(x->graph, clt_fail(CLT_E_UNSUPPORTED, "%s to %s: more than one dimension follows the batch or the length, and is no multiple of them plus a number",
+        return clt_graph_fail(x->graph, clt_fail(CLT_E_UNSUPPORTED, "%s to %s: more than one dimension follows the batch or the length, and is not a multiple of them plus a number",
                                                  clt_shape_text(&x->shape, from), clt_shape_text(&extent, to)));
     return clt_node(NULL, &clt_op_reshape, &(clt_reshape_attributes){.shape = extent}, &x, 1);
 }

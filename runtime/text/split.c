@@ -63,7 +63,7 @@ static clt_status run(const clt_splitter *s, pcre2_match_data *match, const char
     while (from < bytes) {
         int found = pcre2_match(s->code, (PCRE2_SPTR)text, bytes, from, PCRE2_NO_UTF_CHECK, match, NULL);
         if (found == PCRE2_ERROR_NOMATCH) break;
-        if (found < 0) return clt_fail(CLT_E_FORMAT, "PCRE2 cannot split the text behind byte %zu: error %d", from, found);
+        if (found < 0) return clt_fail(CLT_E_FORMAT, "PCRE2 cannot split the text after byte %zu: error %d", from, found);
         const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(match);
         if (ends[0] > from) CLT_TRY(piece(user, text + from, ends[0] - from));
         CLT_TRY(piece(user, text + ends[0], ends[1] - ends[0]));

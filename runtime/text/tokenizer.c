@@ -160,7 +160,7 @@ clt_status clt_tokenizer_decode(const clt_tokenizer *t, const int32_t *ids, size
     size_t used = 0;
     for (size_t i = 0; i < count; i++) {
         if (ids[i] < 0 || (size_t)ids[i] >= t->n_tokens || !t->tokens[ids[i]].bytes)
-            return clt_fail(CLT_E_RANGE, "id %d at place %zu is no token: expected ids from 0 to %zu", ids[i], i, t->n_tokens - 1);
+            return clt_fail(CLT_E_RANGE, "id %d at place %zu is not a token: expected ids from 0 to %zu", ids[i], i, t->n_tokens - 1);
         const clt_token *token = &t->tokens[ids[i]];
         if (used < capacity) memcpy(text + used, token->bytes, CLT_MIN(token->length, capacity - used));
         used += token->length;

@@ -62,7 +62,7 @@ static clt_status refuse(const char *what, const char *found, const char *expect
 static clt_status read_vocabulary(clt_tokenizer *t, const json_t *model) {
     const char *key;
     json_t *value, *vocabulary = json_object_get(model, "vocab");
-    if (!json_is_object(vocabulary)) return clt_fail(CLT_E_FORMAT, "model.vocab is no object");
+    if (!json_is_object(vocabulary)) return clt_fail(CLT_E_FORMAT, "model.vocab is not an object");
     json_object_foreach(vocabulary, key, value) {
         size_t length = strlen(key);
         char *bytes = clt_alloc(length + 1);
@@ -70,7 +70,7 @@ static clt_status read_vocabulary(clt_tokenizer *t, const json_t *model) {
         /* What no byte stands for is a special token, as it is. */
         if (t->kind != CLT_TOKENIZER_BPE || !bytes_of(key, length, bytes, &length)) memcpy(bytes, key, length = strlen(key));
         clt_status status = json_is_integer(value) ? clt_tokenizer_add(t, json_integer_value(value), bytes, length)
-                                                   : clt_fail(CLT_E_FORMAT, "model.vocab: an id is no integer");
+                                                   : clt_fail(CLT_E_FORMAT, "model.vocab: an id is not an integer");
         clt_free(bytes);
         CLT_TRY(status);
     }
@@ -132,7 +132,7 @@ static clt_status read_merge(clt_tokenizer *t, const json_t *merge, size_t rank)
     const char *sides[2];
     size_t lengths[2];
     char joined[8192];
-    if (!sides_of(merge, sides, lengths)) return clt_fail(CLT_E_FORMAT, "model.merges: entry %zu is no pair of tokens", rank);
+    if (!sides_of(merge, sides, lengths)) return clt_fail(CLT_E_FORMAT, "model.merges: entry %zu is not a pair of tokens", rank);
     int32_t left = side(t, sides[0], lengths[0]), right = side(t, sides[1], lengths[1]), both = -1;
     if (left >= 0 && right >= 0) {
         const clt_token *l = &t->tokens[left], *r = &t->tokens[right];
@@ -140,7 +140,7 @@ static clt_status read_merge(clt_tokenizer *t, const json_t *merge, size_t rank)
         memcpy(joined + l->length, r->bytes, r->length);
         both = clt_tokenizer_id(t, joined, l->length + r->length);
     }
-    if (both < 0) return clt_fail(CLT_E_FORMAT, "model.merges: entry %zu or what it makes is no token of the vocabulary", rank);
+    if (both < 0) return clt_fail(CLT_E_FORMAT, "model.merges: entry %zu or what it makes is not a token of the vocabulary", rank);
     uint64_t key = clt_pair_key(left, right);
     if (!clt_table_find(&t->merges, key)) clt_table_put(&t->merges, key, (int32_t)rank, both);
     return CLT_OK;
@@ -149,7 +149,7 @@ static clt_status read_merge(clt_tokenizer *t, const json_t *merge, size_t rank)
 static clt_status read_merges(clt_tokenizer *t, const json_t *model) {
     size_t rank;
     json_t *merges = json_object_get(model, "merges"), *merge;
-    if (!json_is_array(merges) || json_array_size(merges) > CLT_TOKENIZER_MOST) return clt_fail(CLT_E_FORMAT, "model.merges is no array");
+    if (!json_is_array(merges) || json_array_size(merges) > CLT_TOKENIZER_MOST) return clt_fail(CLT_E_FORMAT, "model.merges is not an array");
     CLT_TRY(clt_table_reserve(&t->merges, json_array_size(merges)));
     json_array_foreach(merges, rank, merge) CLT_TRY(read_merge(t, merge, rank));
     return CLT_OK;
@@ -159,7 +159,7 @@ static clt_status read_byte_level(clt_tokenizer *t, const json_t *node, bool may
     const json_t *use_regex = json_object_get(node, "use_regex");
     bool split = !use_regex || json_is_true(use_regex);
     t->add_prefix_space = is_set(node, "add_prefix_space");
-    if (split && !may_split) return refuse("pre_tokenizer", "ByteLevel with use_regex behind a Split", "use_regex: false there");
+    if (split && !may_split) return refuse("pre_tokenizer", "ByteLevel with use_regex after a Split", "use_regex: false there");
     return split ? clt_splitter_create(&t->splitter, clt_gpt2_pattern) : CLT_OK;
 }
 
@@ -202,7 +202,7 @@ static clt_status read_chars(clt_tokenizer *t, const json_t *root, const json_t 
         uint32_t code;
         const clt_token *token = &t->tokens[i];
         if (token->bytes && clt_utf8_read(token->bytes, token->length, &code) != token->length)
-            return clt_fail(CLT_E_FORMAT, "model.vocab: token %zu is no single character", i);
+            return clt_fail(CLT_E_FORMAT, "model.vocab: token %zu is not a single character", i);
     }
     return clt_tokenizer_index(t);
 }
@@ -219,7 +219,7 @@ static clt_status read_root(clt_tokenizer **tokenizer, const json_t *root) {
     const char *type = text_of(model, "type");
     /* Files of earlier versions leave the type out. */
     bool bpe = strcmp(type, "BPE") == 0 || (!type[0] && json_object_get(model, "merges"));
-    if (!json_is_object(model)) return clt_fail(CLT_E_FORMAT, "there is no object \"model\": this is no tokenizer.json");
+    if (!json_is_object(model)) return clt_fail(CLT_E_FORMAT, "there is no object \"model\": this is not a tokenizer.json");
     if (!bpe && strcmp(type, "WordLevel") != 0) return refuse("model", type, "BPE");
     if (is_set(root, "normalizer")) return refuse("normalizer", text_of(json_object_get(root, "normalizer"), "type"), "none");
     CLT_TRY(clt_tokenizer_new(tokenizer, bpe ? CLT_TOKENIZER_BPE : CLT_TOKENIZER_CHARS));

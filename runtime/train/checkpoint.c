@@ -207,7 +207,7 @@ fail:
 static clt_status check_whole(const clt_trainer *t) {
     if (clt_device_is_lost(t->device)) return clt_device_finish(t->device);
     if (t->trouble == CLT_TROUBLE_TORN || t->taking_over)
-        return clt_fail(CLT_E_STATE, "a step has failed half-way: the parameters are of no step, and are not saved");
+        return clt_fail(CLT_E_STATE, "a step failed midway: the parameters are inconsistent and are not saved");
     return CLT_OK;
 }
 
@@ -548,7 +548,7 @@ static clt_status share_loaded(clt_trainer *t, clt_loader *loader, clt_run_posit
     t->averaged = p->whole;
     CLT_TRY(clt_compress_reset(t));
     if (t->options.compress.method && teller)
-        clt_log_message(CLT_LOG_INFO, "compression by %s begins anew: what it had kept is in no checkpoint",
+        clt_log_message(CLT_LOG_INFO, "compression by %s restarts with zero residuals: checkpoints do not store them",
                         clt_compression_name(t->options.compress.method));
     if (!p->whole) return CLT_OK;
     if (clt_trainer_shards(t) > 1) CLT_TRY(clt_shards_hand_out(t, 0));

@@ -40,7 +40,7 @@ static clt_status check_graph(text *x) {
 static clt_status check_prompt(const text *x, const int32_t *prompt) {
     if (x->limit < 0) return clt_fail(CLT_E_INVALID, "clt_generate: %lld tokens", (long long)x->limit);
     if (x->limit > x->longest || x->n > x->longest - x->limit)
-        return clt_fail(CLT_E_RANGE, "%lld tokens behind %lld are more than the model's %lld positions", (long long)x->limit, (long long)x->n, (long long)x->longest);
+        return clt_fail(CLT_E_RANGE, "%lld tokens after %lld are more than the model's %lld positions", (long long)x->limit, (long long)x->n, (long long)x->longest);
     for (int64_t i = 0; i < x->n; i++)
         if (prompt[i] < 0 || prompt[i] >= x->vocabulary)
             return clt_fail(CLT_E_RANGE, "token %lld of the prompt is %d; the model has %lld", (long long)i + 1, prompt[i], (long long)x->vocabulary);

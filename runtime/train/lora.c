@@ -212,7 +212,7 @@ static clt_status add_adapter(clt_graph *graph, const clt_safetensors_entry *ent
     size_t length = strlen(entry->name) - strlen(a_suffix);
     clt_text name = {0};
     if (entry->shape.rank != 2 || entry->shape.dims[0] > CLT_LORA_MAX_RANK)
-        return clt_fail(CLT_E_MISMATCH, "%s: \"%.120s\" is no matrix of up to %d rows", path, entry->name, CLT_LORA_MAX_RANK);
+        return clt_fail(CLT_E_MISMATCH, "%s: \"%.120s\" is not a matrix of up to %d rows", path, entry->name, CLT_LORA_MAX_RANK);
     clt_text_add_bytes(&name, entry->name, length);
     if (name.status == CLT_OK && !clt_graph_find_variable(graph, name.data)) clt_text_add(&name, "%s", weight_suffix);
     clt_status status = name.status;

@@ -158,7 +158,7 @@ static clt_status check_coverage(const clt_safetensors *file) {
                             "%s: tensor " NAME " begins at byte %llu of the data, %s: %llu", file->path,
                             entry->name, (unsigned long long)entry->offset,
                             entry->offset < end ? "inside the one before it, which ends at"
-                                                : "with a hole behind the one before it, which ends at",
+                                                : "with a hole after the one before it, which ends at",
                             (unsigned long long)end);
         end += entry->bytes;
     }
@@ -190,7 +190,7 @@ static clt_status parse_entries(clt_safetensors *file) {
 
 static clt_status parse_header(clt_safetensors *file, const char *text, size_t length) {
     if (length == 0 || text[0] != '{')
-        return clt_fail(CLT_E_FORMAT, "%s: no safetensors file: its header does not begin with '{'",
+        return clt_fail(CLT_E_FORMAT, "%s: not a safetensors file: its header does not begin with '{'",
                         file->path);
     clt_status bounded = clt_safetensors_check_bounds(text, length);
     if (bounded < 0) return clt_fail_context(bounded, "%s: ", file->path);
@@ -225,7 +225,7 @@ static clt_status refuse_other(const char *path, const unsigned char prefix[8]) 
                   {"\x93NUMPY", "an array of NumPy"}};
     for (size_t i = 0; i < CLT_COUNT_OF(others); i++)
         if (!memcmp(prefix, others[i].begin, strlen(others[i].begin)))
-            return clt_fail(CLT_E_FORMAT, "%s: no safetensors file but %s: write it with safetensors.torch.save_file(model.state_dict(), ...)", path, others[i].what);
+            return clt_fail(CLT_E_FORMAT, "%s: not a safetensors file but %s: write it with safetensors.torch.save_file(model.state_dict(), ...)", path, others[i].what);
     return CLT_OK;
 }
 
@@ -234,14 +234,14 @@ static clt_status measure(clt_safetensors *file, size_t *header_bytes) {
     off_t size = fseeko(file->stream, 0, SEEK_END) ? -1 : ftello(file->stream);
     if (size < 0) return clt_fail(CLT_E_IO, "%s: cannot be measured: %s", file->path, strerror(errno));
     if (size < 8)
-        return clt_fail(CLT_E_FORMAT, "%s: no safetensors file: only %lld bytes", file->path,
+        return clt_fail(CLT_E_FORMAT, "%s: not a safetensors file: only %lld bytes", file->path,
                         (long long)size);
     unsigned char prefix[8];
     CLT_TRY(read_at(file, 0, prefix, sizeof prefix));
     CLT_TRY(refuse_other(file->path, prefix));
     uint64_t length = clt_bytes_get(prefix, 8);
     if (length > CLT_SAFETENSORS_MAX_HEADER_BYTES)
-        return clt_fail(CLT_E_FORMAT, "%s: no safetensors file: a header of %llu bytes, more than %u",
+        return clt_fail(CLT_E_FORMAT, "%s: not a safetensors file: a header of %llu bytes, more than %u",
                         file->path, (unsigned long long)length, CLT_SAFETENSORS_MAX_HEADER_BYTES);
     if (length > (uint64_t)size - 8)
         return clt_fail(CLT_E_FORMAT, "%s: a header of %llu bytes does not fit into the file's %lld",
@@ -265,7 +265,7 @@ static clt_status read_header(clt_safetensors *file) {
 
 clt_status clt_safetensors_open(clt_safetensors **file, const char *path) {
     uint64_t bytes;
-    CLT_TRY(clt_file_size(path, &bytes)); /* refuses what is no regular file */
+    CLT_TRY(clt_file_size(path, &bytes)); /* refuses what is not a regular file */
     clt_safetensors *f = clt_calloc(1, sizeof *f);
     if (!f) return clt_fail_memory(sizeof *f);
     clt_status status = CLT_OK;

@@ -100,7 +100,7 @@ void clt_safetensors_writer_abort(clt_safetensors_writer *writer);
 bool clt_safetensors_tensor_bytes(clt_safetensors_dtype dtype, const clt_shape *shape, uint64_t *bytes);
 
 /* Bounds the memory that parsing a header takes, and takes none: CLT_E_FORMAT, without the file's name, if the text nests deeper
- * than an object of objects of arrays, or has more than the most values. Text that is no JSON may pass. */
+ * than an object of objects of arrays, or has more than the most values. Text that is not JSON may pass. */
 clt_status clt_safetensors_check_bounds(const char *text, size_t length);
 
 #endif

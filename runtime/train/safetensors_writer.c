@@ -134,7 +134,7 @@ clt_status clt_safetensors_writer_write(clt_safetensors_writer *writer, const vo
                                         size_t length) {
     if (length == 0) return CLT_OK;
     if (writer->at == writer->count)
-        return clt_fail(CLT_E_INVALID, "%s: %zu bytes behind the last tensor", writer->path, length);
+        return clt_fail(CLT_E_INVALID, "%s: %zu bytes after the last tensor", writer->path, length);
     uint64_t wanted = writer->bytes[writer->at];
     if (length > wanted - writer->done)
         return clt_fail(CLT_E_INVALID, "%s: tensor \"%.120s\" has %llu bytes, not %llu", writer->path,

@@ -580,7 +580,7 @@ float clt_trainer_lr(const clt_trainer *t) {
 
 clt_status clt_trainer_set_lr(clt_trainer *t, float lr) {
     if (!t || !(lr >= 0 && lr < INFINITY))
-        return clt_fail(CLT_E_INVALID, "clt_trainer_set_lr: trainer is NULL or lr %g makes no sense", (double)lr);
+        return clt_fail(CLT_E_INVALID, "clt_trainer_set_lr: trainer is NULL or lr %g is invalid", (double)lr);
     t->options.lr = lr;
     return CLT_OK;
 }
@@ -756,7 +756,7 @@ clt_status clt_trainer_set_input(clt_trainer *t, const char *name, const clt_arr
     if (!t || !name || !values || !values->data) return clt_fail(CLT_E_INVALID, "clt_trainer_set_input: trainer, name or values is NULL");
     const clt_variable *v = clt_graph_find_variable(t->graph, name);
     if (!v || (size_t)v->index >= t->n_variables) return clt_fail(CLT_E_NOT_FOUND, "no fixed input is named \"%s\"", name);
-    if (!v->is_input) return clt_fail(CLT_E_INVALID, "\"%s\" is no fixed input", name);
+    if (!v->is_input) return clt_fail(CLT_E_INVALID, "\"%s\" is not a fixed input", name);
     if (v->dtype != values->dtype)
         return clt_fail(CLT_E_DTYPE, "fixed input \"%s\" is %s, and its values are %s", name, clt_dtype_name(v->dtype), clt_dtype_name(values->dtype));
     if (!clt_shape_equal(&v->shape, &values->shape))

@@ -36,7 +36,7 @@ static clt_status facts(bench_case *self, json_t *answer) {
     train_case *c = (train_case *)self;
     clt_metrics metrics;
     CLT_TRY(clt_trainer_train_metrics(c->trainer, &metrics, true));
-    if (!isfinite(metrics.loss)) return clt_fail(CLT_E_STATE, "the loss is no number");
+    if (!isfinite(metrics.loss)) return clt_fail(CLT_E_STATE, "the loss is not a number");
     json_object_set_new(answer, "loss", json_real(metrics.loss));
     json_object_set_new(answer, "parameters", json_integer(clt_graph_parameter_count(c->graph)));
     return CLT_OK;

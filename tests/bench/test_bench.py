@@ -14,7 +14,7 @@ ROW = {"name": str, "unit": str, "cltrain": float, "torch": float, "ratio": floa
 
 
 def no_constant(name):
-    raise ValueError(name + " is no JSON")
+    raise ValueError(name + " is not JSON")
 
 
 def run(bench, build, folder, *arguments):

@@ -168,7 +168,7 @@ static clt_status serve(worker *w, const json_t *asked, json_t *answer) {
 
 static void answer_line(worker *w, const char *line) {
     json_t *asked = json_loads(line, 0, NULL), *answer = json_object();
-    clt_status status = asked ? serve(w, asked, answer) : clt_fail(CLT_E_FORMAT, "the request is no JSON");
+    clt_status status = asked ? serve(w, asked, answer) : clt_fail(CLT_E_FORMAT, "the request is not JSON");
     if (status < 0) json_object_set_new(answer, "error", json_sprintf("%s: %s", clt_status_name(status), clt_error_detail()));
     json_dumpf(answer, stdout, JSON_COMPACT);
     putchar('\n');

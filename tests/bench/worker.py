@@ -201,7 +201,7 @@ def train(asked):
     if best_of(foreach[0]) < seconds:
         run, facts = foreach
     if not math.isfinite(facts["loss"]):
-        raise ArithmeticError("the loss is no number")
+        raise ArithmeticError("the loss is not a number")
     return run, facts
 
 

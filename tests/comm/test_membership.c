@@ -216,7 +216,7 @@ static void test_garbage_in_the_store(void **state) {
         put(key, lists[i]);
         agree(&s, rendezvous);
         assert_int_equal(s.status, CLT_E_FORMAT);
-        assert_detail("is no set of 3 ranks");
+        assert_detail("is not a set of 3 ranks");
     }
     put("members/40/chief/0", "seven");
     put("members/40/chief/1", "99999999999999999999");

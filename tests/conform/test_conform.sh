@@ -11,7 +11,7 @@ name=conform
 
 refuse "--quick or --full" --quick --full
 refuse "--all or --device" --all --device pocl
-refuse "'list' is no option" list
+refuse "'list' is not an option" list
 refuse "--ops" --ops
 refuse "--list or --json" --list --json x.json
 refuse "--list or --html" --list --html x.html

@@ -201,10 +201,10 @@ static void refuses_what_is_no_table(void **state) {
     static const clt_csv_options plain = {0};
     refuse("", plain, CLT_E_FORMAT, "holds no data");
     refuse("a,b\n", plain, CLT_E_FORMAT, "a header, but no data");
-    refuse("1,2\n", (clt_csv_options){.skip_lines = 5}, CLT_E_FORMAT, "holds no data behind what is skipped");
-    refuse("1,2\n3,4", (clt_csv_options){.skip_lines = INT_MAX}, CLT_E_FORMAT, "holds no data behind what is skipped");
+    refuse("1,2\n", (clt_csv_options){.skip_lines = 5}, CLT_E_FORMAT, "holds no data after what is skipped");
+    refuse("1,2\n3,4", (clt_csv_options){.skip_lines = INT_MAX}, CLT_E_FORMAT, "holds no data after what is skipped");
     refuse("a,b\n1,\"2\n", plain, CLT_E_FORMAT, "line 2: a quote is never closed");
-    refuse("a,b\n\"1\"x,2\n", plain, CLT_E_FORMAT, "line 2: text behind a closing quote");
+    refuse("a,b\n\"1\"x,2\n", plain, CLT_E_FORMAT, "line 2: text after a closing quote");
     clt_dataset *d;
     assert_status(clt_dataset_csv(&d, write_bytes("zero.csv", "1,2\n1\0,2\n", 9), NULL), CLT_E_FORMAT);
     assert_detail("line 2: a zero byte");

@@ -178,7 +178,7 @@ static void refuses_hostile_sizes(void **state) {
     refuse_pair(write_bytes("x.npy", start, sizeof start), good_y(), CLT_E_FORMAT, "a zero byte");
     start[6] = 4;
     refuse_pair(write_bytes("x.npy", start, sizeof start), good_y(), CLT_E_UNSUPPORTED, "NPY version 4");
-    refuse_pair(write_bytes("x.npy", "PK\3\4 this is a zip", 19), good_y(), CLT_E_FORMAT, "no NPY file");
+    refuse_pair(write_bytes("x.npy", "PK\3\4 this is a zip", 19), good_y(), CLT_E_FORMAT, "not an NPY file");
     refuse_pair(write_bytes("x.npy", "", 0), good_y(), CLT_E_FORMAT, "ends at byte 0");
     refuse_pair(support_path("absent.npy"), good_y(), CLT_E_IO, "absent.npy");
     clt_dataset *d;

@@ -180,7 +180,7 @@ static void slices_lie_in_their_parent(void **state) {
     clt_memory_destroy(parent);
 }
 
-/* Also where it is no whole number of words. */
+/* Also where it is not a whole number of words. */
 static void any_number_of_bytes_is_zeroed(void **state) {
     clt_device *device = *state;
     clt_memory *parent, *slice;

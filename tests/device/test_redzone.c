@@ -67,13 +67,13 @@ static void check_stray(int first, int n, const char *words) {
 
 static void behind(void **state) {
     (void)state;
-    check_stray(9, 2, "0 bytes behind its end");
-    check_stray(12, 1, "8 bytes behind its end");
+    check_stray(9, 2, "0 bytes after its end");
+    check_stray(12, 1, "8 bytes after its end");
 }
 
 static void before(void **state) {
     (void)state;
-    check_stray(-1, 1, "4 bytes before its begin");
+    check_stray(-1, 1, "4 bytes before its start");
 }
 
 static void of_one_that_is_gone(void **state) {

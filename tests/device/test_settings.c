@@ -33,7 +33,7 @@ static const setting all[] = {
     {"CLTRAIN_PASSES", FIELD(passes), "none", "-fuse", NULL, NULL},
     {"CLTRAIN_TUNE", FIELD(tune), "off", "full", "none", "there is no \"none\": there are off, quick, full"},
     {"CLTRAIN_PROGRAM_CACHE", FIELD(program_cache), "off", "on", "of", "there is no \"of\": there are on, off"},
-    {"CLTRAIN_KERNEL_FOLDER", FIELD(kernel_folder), "/", "/usr", "/dev/null", "/dev/null is no folder"},
+    {"CLTRAIN_KERNEL_FOLDER", FIELD(kernel_folder), "/", "/usr", "/dev/null", "/dev/null is not a folder"},
 };
 
 static const char **field_of(clt_settings *s, const setting *one) {
@@ -152,7 +152,7 @@ static void timeouts(void **state) {
     assert_timeout(0, INFINITY);
     for (size_t i = 0; i < CLT_COUNT_OF(wrong); i++) {
         char message[64];
-        snprintf(message, sizeof message, "CLTRAIN_DEVICE_TIMEOUT=%s is no number of seconds", wrong[i]);
+        snprintf(message, sizeof message, "CLTRAIN_DEVICE_TIMEOUT=%s is not a number of seconds", wrong[i]);
         setenv("CLTRAIN_DEVICE_TIMEOUT", wrong[i], 1);
         assert_wrong(NULL, "CLTRAIN_DEVICE_TIMEOUT", message);
         assert_timeout(3, 3);

@@ -91,7 +91,7 @@ def main():
         run.communicate()
         check(run.returncode == 0 and content(path) == hashes[STEPS], "the last run did not end as the control did")
         check(not glob.glob(path + ".*"), "temporaries of dead runs are left")
-        print(f"{kills} kills: {saving} in the middle of a save, {further} behind at least one; the checkpoint was the old or the new one each time")
+        print(f"{kills} kills: {saving} in the middle of a save, {further} after at least one; the checkpoint was the old or the new one each time")
 
 
 main()

@@ -241,7 +241,7 @@ static void numbers_stand_for_sizes(void **state) {
         {"a width that is a multiple of the batch", CLT_SHAPE(T, N, 8), CLT_SHAPE(-1, 8), 4, 6, CLT_SHAPE(30, 8)},
         {"heads of the batch, time first", CLT_SHAPE(T, N, 8), CLT_SHAPE(-1, 8, 4), 4, 6, CLT_SHAPE(10, 6, 4)},
         {"channels, the length last", CLT_SHAPE(N, 12, T), CLT_SHAPE(N, 3, -1, 8), 4, 8, CLT_SHAPE(3, 3, 4, 10)},
-        {"the batch behind the length", CLT_SHAPE(T, N, 4), CLT_SHAPE(1, 6, 4, 4), 4, 6, CLT_SHAPE(1, 10, 3, 4)},
+        {"the batch after the length", CLT_SHAPE(T, N, 4), CLT_SHAPE(1, 6, 4, 4), 4, 6, CLT_SHAPE(1, 10, 3, 4)},
         {"a multiple of the length", CLT_SHAPE(N, T, 6), CLT_SHAPE(0, 12, 3), 4, 6, CLT_SHAPE(3, 20, 3)},
         {"a dimension in front of the batch", CLT_SHAPE(8, N), CLT_SHAPE(4, 2, -1), 4, no_length, CLT_SHAPE(4, 2, 3)},
         {"the batch in front", CLT_SHAPE(N, 4, 6), CLT_SHAPE(4, 4, 2, -1), 4, no_length, CLT_SHAPE(3, 4, 2, 3)},

@@ -109,7 +109,7 @@ static void tensors_have_names(void **state) {
     const struct {
         clt_tensor *tensor;
         const char *name, *words;
-    } wrong[] = {{NULL, "a", "tensor is NULL"}, {y, NULL, "name is NULL"},   {y, "", "empty"}, {x, "a", "\"x\" is no result of an op"},
+    } wrong[] = {{NULL, "a", "tensor is NULL"}, {y, NULL, "name is NULL"},   {y, "", "empty"}, {x, "a", "\"x\" is not a result of an op"},
                  {y, "x", "\"x\" already"},     {y, "hidden", "\"hidden\" already"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_status(clt_tensor_set_name(wrong[i].tensor, wrong[i].name), CLT_E_INVALID);
@@ -253,7 +253,7 @@ static void rows_of_softmax_sum_to_one(void **state) {
     clt_graph_destroy(graph);
 }
 
-/* Whoever computes a target that is no class is told so. */
+/* Whoever computes a target that is not a class is told so. */
 static void losses_of_no_class_are_not_numbers(void **state) {
     (void)state;
     const float logits[] = {0, 1, 2, 3, 1, 0, -1, 0, 1, 5, 0, 0};

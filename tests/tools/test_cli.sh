@@ -16,7 +16,7 @@ json() {
 import json, math, sys
 
 def no_constant(name):
-    raise ValueError(name + " is no JSON")
+    raise ValueError(name + " is not JSON")
 
 with open(sys.argv[1], encoding="utf-8") as file:
     o = json.load(file, parse_constant=no_constant)
@@ -139,7 +139,7 @@ for option in "--save=$folder/table.csv" "--export=$folder/table.csv" "--profile
     expect 1 "it is not replaced" logistic --data digits --epochs 1 "$option"
 done
 cp "$folder/table.csv" "$folder/table.onnx"
-expect 1 "is no ONNX file: it is not replaced" logistic --data digits --epochs 1 "--export=$folder/table.onnx"
+expect 1 "is not an ONNX file: it is not replaced" logistic --data digits --epochs 1 "--export=$folder/table.onnx"
 [ "$(head -n 1 "$folder/table.csv")" = a,b ] || fail "a table was replaced"
 : >"$folder/empty"
 for i in 1 2; do
@@ -207,7 +207,7 @@ expect 0 "Resumed" logistic --data digits --epochs 2 --seed 1 --resume "$folder/
 sed -n 2p "$folder/torn" | grep -qx '{"event":"prog' || fail "--log goes on within a torn line"
 sed -n 3p "$folder/torn" | grep -q '^{"event":"start",' || fail "--log does not go on in a line of its own"
 expect 0 "Resumed" logistic --data digits --epochs 2 --seed 1 --resume "$folder/two" --log "$folder/torn"
-grep -q '^$' "$folder/torn" && fail "--log: an empty line behind a whole one"
+grep -q '^$' "$folder/torn" && fail "--log: an empty line after a whole one"
 
 # Nobody reads it; and where a link leads another file may be.
 mkfifo "$folder/fifo"

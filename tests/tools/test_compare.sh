@@ -244,7 +244,7 @@ json "$folder/compared.json" 'abs([r for r in o["rows"] if r["change"] == "slowe
 
 # Not comparable: 2, a reason, nothing on stdout.
 refuse "its schema is 'cltrain-probe/2'" compare "$a" "$folder/schema.json"
-refuse "it is no bench" compare "$a" "$folder/kind.json"
+refuse "it is not a bench" compare "$a" "$folder/kind.json"
 refuse "the bench was cut short" compare "$folder/cut.json" "$a"
 refuse "the device's id is 'd' and 'e'" compare "$a" "$folder/device.json"
 refuse "it has no results" compare "$a" "$folder/nothing.json"

@@ -93,12 +93,12 @@ expect 0 "" mlp:64 --data digits --epochs 3 --patience 9 --export kept.safetenso
 cp "$out" before.json
 cp kept.safetensors kept.before
 expect 0 "" mlp:64 --data digits --epochs 9 --patience 9 --lr 50 --resume part.safetensors --export kept.safetensors --json
-cmp -s kept.safetensors kept.before || fail "a worse epoch behind --resume has taken the place of the best one's weights"
+cmp -s kept.safetensors kept.before || fail "a worse epoch after --resume has taken the place of the best one's weights"
 "$python" -c '
 import json, sys
 a, b = (json.load(open(path)) for path in sys.argv[1:])
 assert a["best_epoch"] == b["best_epoch"] == 3 and a["best_loss"] == b["best_loss"] > 0 and b["epochs"] == 9, (a, b)' before.json "$out" 2>"$folder/why" ||
-    fail "the lowest loss behind --resume: $(cat "$folder/why")"
+    fail "the lowest loss after --resume: $(cat "$folder/why")"
 
 # Nothing better came: another --export has nothing to hold, and the summary does not name it.
 expect 0 "--export: other.safetensors is not written: epoch 3, of the run before, is still the best" mlp:64 --data digits --epochs 5 --patience 9 --lr 50 \
@@ -108,7 +108,7 @@ grep -q "^  weights" "$out" && fail "the summary names weights that are not writ
 # Who goes on without --patience keeps what the file knows.
 expect 0 "" mlp:64 --data digits --epochs 6 --lr 50 --resume later.safetensors --save later.safetensors
 expect 0 "" mlp:64 --data digits --epochs 7 --lr 50 --patience 9 --resume later.safetensors --json
-"$python" -c 'import json, sys; o = json.load(open(sys.argv[1])); assert o["best_epoch"] == 3, o' "$out" 2>"$folder/why" || fail "the lowest loss behind a run without --patience: $(cat "$folder/why")"
+"$python" -c 'import json, sys; o = json.load(open(sys.argv[1])); assert o["best_epoch"] == 3, o' "$out" 2>"$folder/why" || fail "the lowest loss after a run without --patience: $(cat "$folder/why")"
 # An epoch that the file cannot have is no memory.
 "$python" - <<'END'
 from tensors import with_note
@@ -117,7 +117,7 @@ END
 expect 0 "" mlp:64 --data digits --epochs 4 --patience 9 --resume hostile.safetensors --json
 "$python" -c 'import json, sys; o = json.load(open(sys.argv[1])); assert o["best_epoch"] == 4, o' "$out" 2>"$folder/why" || fail "a note of nonsense: $(cat "$folder/why")"
 
-# Notes that tell no loss are no memory either; a first test that is no number is not the best.
+# Notes that tell no loss are no memory either; a first test that is not a number is not the best.
 "$python" - <<'END'
 from tensors import with_note
 for i, note in enumerate(({"best_epoch": 1}, {"best_epoch": 1, "best_loss": "x"})):
@@ -130,7 +130,7 @@ for i in 0 1; do
     "$python" -c 'import json, sys; o = json.load(open(sys.argv[1])); assert o["best_epoch"] == 4, o' "$out" 2>"$folder/why" || fail "a note without a loss: $(cat "$folder/why")"
 done
 "$program" linear --data csv:huge.csv,regression=1 --no-standardize --on-nonfinite skip --epochs 4 --patience 2 >"$out" 2>"$err"
-grep -q "cannot be opened" "$err" && fail "a loss that is no number is told as another error: $(cat "$err")"
+grep -q "cannot be opened" "$err" && fail "a loss that is not a number is told as another error: $(cat "$err")"
 
 # ---- tables ----
 

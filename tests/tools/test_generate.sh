@@ -133,7 +133,7 @@ refuse "--prompt-ids '1,99999': expected tokens from 0 to" fox.safetensors --pro
 refuse "--top-p" fox.safetensors --prompt-ids 1 --top-p 2
 refuse "there are 'a' and 'b'" a b --prompt x
 expect 1 "nowhere cannot be read" nowhere --prompt-ids 1
-expect 1 "40 tokens behind 10 are more than the model's 48 positions" fox.safetensors --prompt-ids "$(cat ids)" --tokens 40
+expect 1 "40 tokens after 10 are more than the model's 48 positions" fox.safetensors --prompt-ids "$(cat ids)" --tokens 40
 expect 1 "the tokenizer has 256 tokens, the model" fox.safetensors --tokenizer bytes --prompt x
 expect 1 "--prompt" fox.safetensors --tokenizer chars:text.txt --prompt "ZEBRA"
 "$train" logistic --data digits --epochs 1 --export digits.safetensors -q >"$out" 2>"$err" || fail "logistic"

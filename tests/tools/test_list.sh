@@ -61,7 +61,7 @@ json "$folder/faults.json" 'drivers["load.icd"]["status"] == "crashed" and "sign
 json "$folder/faults.json" 'drivers["hang.icd"]["status"] == "timeout" and "8 s" in drivers["hang.icd"]["reason"]'
 json "$folder/faults.json" 'drivers["missing.icd"]["status"] == "unsupported"'
 json "$folder/faults.json" '"its library cannot be loaded: /nonexistent/libOpenCL.so" in drivers["missing.icd"]["reason"]'
-json "$folder/faults.json" 'drivers["fifo.icd"]["status"] == "unsupported" and drivers["fifo.icd"]["reason"] == "it is no regular file"'
+json "$folder/faults.json" 'drivers["fifo.icd"]["status"] == "unsupported" and drivers["fifo.icd"]["reason"] == "it is not a regular file"'
 json "$folder/faults.json" 'drivers["empty.icd"]["reason"] == "1 OpenCL platform is installed, but it has no device"'
 # Each driver's own time, not that of the one that hangs.
 json "$folder/faults.json" 'drivers["hang.icd"]["seconds"] >= 8 and all(0 < drivers[n + ".icd"]["seconds"] < 6 for n in ("missing", "empty", "load"))'

@@ -432,7 +432,7 @@ END
     expect 0 "" --test npy:X.npy,Y.npy --from images.safetensors
     "$python" -c 'import numpy as np; x = np.load("X.npy"); x[3, 0, 0, 0] = np.nan; np.save("N_.npy", x)'
     expect 1 "N_.npy: sample 3 (from 0), element 0 is nan: expected finite numbers" convnet --data npy:N_.npy,Y.npy --epochs 1 --no-standardize
-    expect 1 "the loss on npy:N_.npy,Y.npy is no number" --test npy:N_.npy,Y.npy --from images.safetensors --json
+    expect 1 "the loss on npy:N_.npy,Y.npy is not a number" --test npy:N_.npy,Y.npy --from images.safetensors --json
     "$python" - >"$folder/why" 2>&1 <<'END' || fail "arrays: $(cat "$folder/why")"
 import numpy as np
 p, q = np.load("P.npy"), np.load("Q.npy")

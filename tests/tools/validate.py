@@ -4,7 +4,7 @@ import sys
 
 
 def no_constant(name):
-    raise ValueError(name + " is no JSON")
+    raise ValueError(name + " is not JSON")
 
 
 def load(path):

@@ -256,7 +256,7 @@ static void refuses_what_it_cannot_do(void **state) {
     language l = make(CLT_LANGUAGE_GPT2, ANY, 1), without = make(CLT_LANGUAGE_GPT2, WHOLE, 1), two = make(CLT_LANGUAGE_GPT2, REMEMBERS, 2);
     told t = {0};
     assert_status(clt_generate(l.predictor, (int32_t[]){1, 2}, 2, &(clt_generate_options){.tokens = LONGEST - 1}, tell, &t), CLT_E_RANGE);
-    assert_detail("39 tokens behind 2 are more than the model's 40 positions");
+    assert_detail("39 tokens after 2 are more than the model's 40 positions");
     assert_status(clt_generate(l.predictor, (int32_t[]){1}, 1, NULL, tell, &t), CLT_E_RANGE); /* 64 by default */
     assert_status(clt_generate(l.predictor, (int32_t[]){1, WORDS}, 2, &(clt_generate_options){.tokens = 3}, tell, &t), CLT_E_RANGE);
     assert_detail("token 2 of the prompt is 13; the model has 13");

@@ -457,7 +457,7 @@ static void refuses_what_peft_has_besides(void **state) {
         const char *words;
     } wrong[] = {
         {"{}", A1, 2, 6, CLT_E_FORMAT, "\"peft_type\" is missing"},
-        {"[]", A1, 2, 6, CLT_E_FORMAT, "is no JSON object"},
+        {"[]", A1, 2, 6, CLT_E_FORMAT, "is not a JSON object"},
         {"{\"peft_type\":\"IA3\"}", A1, 2, 6, CLT_E_UNSUPPORTED, "\"peft_type\" is \"IA3\": expected LORA"},
         {CONFIG(",\"use_dora\":true"), A1, 2, 6, CLT_E_UNSUPPORTED, "\"use_dora\" is true: expected none"},
         {CONFIG(",\"use_rslora\":true"), A1, 2, 6, CLT_E_UNSUPPORTED, "\"use_rslora\""},
@@ -468,7 +468,7 @@ static void refuses_what_peft_has_besides(void **state) {
         {CONFIG(",\"alora_invocation_tokens\":[9]"), A1, 2, 6, CLT_E_UNSUPPORTED, "\"alora_invocation_tokens\" is [9]: expected none"},
         {CONFIG(",\"lora_dropout\":1"), A1, 2, 6, CLT_E_INVALID, "dropout 1"},
         {"{\"peft_type\":\"LORA\",\"r\":0}", A1, 2, 6, CLT_E_RANGE, "\"r\" is 0"},
-        {"{\"peft_type\":\"LORA\",\"r\":\"2\"}", A1, 2, 6, CLT_E_FORMAT, "\"r\" is no whole number"},
+        {"{\"peft_type\":\"LORA\",\"r\":\"2\"}", A1, 2, 6, CLT_E_FORMAT, "\"r\" is not a whole number"},
         {"{\"peft_type\":\"LORA\",\"lora_alpha\":1e99}", A1, 2, 6, CLT_E_RANGE, "\"lora_alpha\" is too large"},
         {CONFIG(""), "base_model.model.fc1.lora_embedding_A", 2, 6, CLT_E_UNSUPPORTED, "lora_embedding_A"},
         {CONFIG(""), "base_model.model.fc9.lora_A.weight", 2, 6, CLT_E_MISMATCH, "which the model has not"},

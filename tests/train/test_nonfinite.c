@@ -312,7 +312,7 @@ static void infinity_is_found_before_it_is_clipped(void **state) {
     }
 }
 
-/* A loss that is NaN for a computed target that is no class makes no update. */
+/* A loss that is NaN for a computed target that is not a class makes no update. */
 static void losses_of_no_class_make_no_update(void **state) {
     (void)state;
     for (int nll = 0; nll < 2; nll++)

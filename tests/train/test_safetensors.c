@@ -109,7 +109,7 @@ static void test_refuses_headers(void **state) {
     refuse("{\"__metadata__\":{\"step\":3}}", 0, "\"step\" is not a string");
 }
 
-/* Before a parser takes memory for it: the end of each, which is no JSON, is not met. */
+/* Before a parser takes memory for it: the end of each, which is not JSON, is not met. */
 static void test_refuses_what_cannot_be(void **state) {
     (void)state;
     refuse("{\"a\":[{},{},{},{", 0, "an array where there can be none, at byte 5");
@@ -508,7 +508,7 @@ static void test_writer_counts(void **state) {
     assert_ok(clt_safetensors_writer_open(&writer, path, entries, 1, NULL, 0));
     assert_ok(clt_safetensors_writer_write(writer, weight, sizeof weight));
     assert_status(clt_safetensors_writer_write(writer, weight, 1), CLT_E_INVALID);
-    assert_detail("behind the last tensor");
+    assert_detail("after the last tensor");
     clt_safetensors_writer_abort(writer);
     clt_safetensors_writer_abort(NULL);
 

@@ -56,12 +56,12 @@ static void print_help(void) {
                        "supported, is the value right (against double precision on the host), is the gradient right (against\n"
                        "differences), are the bits the same in another run, and is nothing written where it does not belong.\n");
     option_print(rows, ROWS, stdout);
-    help_print(stdout, "\nExit status: 0 all that is supported is right; 1 something is not, a device or\n(with --all) a driver failed, or nothing was run; 2 the command line\nmakes no sense; 130 Ctrl-C:\nwhat was found by then is told and written.\n");
+    help_print(stdout, "\nExit status: 0 all that is supported is right; 1 something is not, a device or\n(with --all) a driver failed, or nothing was run; 2 usage error; 130 Ctrl-C:\nwhat was found by then is told and written.\n");
 }
 
 static int refuse_word(void *into, const char *text) {
     (void)into;
-    return usage_error("'%s' is no option", text);
+    return usage_error("'%s' is not an option", text);
 }
 
 /* ---- which cases ---- */

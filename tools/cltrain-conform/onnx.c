@@ -38,7 +38,7 @@ static bool is_fixed(const network *n, size_t i) {
     return a->dtype != CLT_F32 || a->shape.rank == 0 || (n->fixing == 2 && a->shape.rank == 1);
 }
 
-/* An input that is no tensor, but a sequence or nothing at all: the network says so, and the file that has its value is no tensor's. */
+/* An input that is not a tensor, but a sequence or nothing at all: the network says so, and the file that has its value is not a tensor's. */
 static clt_status explain(network *n, clt_status status) {
     clt_graph *graph = NULL;
     if (status != CLT_E_FORMAT || !n->onnx || clt_graph_create(&graph) < 0) return status;

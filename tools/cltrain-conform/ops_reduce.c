@@ -125,7 +125,7 @@ static double reference_cross_entropy_with(const array *x, int n, array *y, cons
     return 60.0 * (double)array_count(x);
 }
 
-/* Of the logits; NaN for a row whose target is no class. */
+/* Of the logits; NaN for a row whose target is not a class. */
 static void reference_cross_entropy_gradient(const array *x, int i, const array *dy, array *dx, const attributes *at) {
     (void)i, (void)at;
     int64_t rows = x[0].shape.dims[0], classes = x[0].shape.dims[1];
@@ -397,7 +397,7 @@ static void add_spread(case_list *list) {
     case_add(list, &cross_entropy_no_class, "ruled-out", masked, 2);
 }
 
-/* One target of many that is no class: the one next to the classes on either side. */
+/* One target of many that is not a class: the one next to the classes on either side. */
 static void add_no_class(case_list *list, bool full, int rows, int classes) {
     for (int i = 0; i < 2; i++) {
         operand x[] = {{.shape = SHAPE(rows, classes), .low = -5, .high = 5},

@@ -42,7 +42,7 @@ typedef struct task {
     char error[400], error_status[16]; /* why it could not begin, as this child told */
 } task;
 
-/* A device that is listed as usable and cannot be opened is no device that lacks something. */
+/* A device that is listed as usable and cannot be opened is not a device that lacks something. */
 static const char *error_status(clt_status status) {
     const char *word = survey_error_status(status, false);
     return strcmp(word, "unsupported") == 0 ? "crashed" : word;

@@ -130,7 +130,7 @@ static bool take(int32_t token, void *user) {
     run *r = user;
     r->ids[r->n++] = token;
     if (r->given->json) return true;
-    bool ends = token == r->model.language.end; /* which is no text */
+    bool ends = token == r->model.language.end; /* which is not text */
     r->shown = ends ? CLT_OK : write_token(r, token);
     return r->shown >= 0 && fflush(stdout) == 0;
 }

@@ -66,5 +66,5 @@ void options_print_help(FILE *file) {
                "  " PROGRAM " ./gpt2 --prompt 'Once upon a time' --top-p 0.9\n"
                "  " PROGRAM " shakespeare.safetensors --prompt ROMEO:\n");
     option_print(rows, ROWS, file);
-    fprintf(file, "\nExit status: 0 done; 1 the run failed; 2 the command line makes no sense.\n");
+    fprintf(file, "\nExit status: 0 done; 1 the run failed; 2 usage error.\n");
 }

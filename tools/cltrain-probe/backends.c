@@ -35,7 +35,7 @@ static void print_help(void) {
                        "measured on this device, shipped with the library, taken from the nearest problem, the default, or\n"
                        "the only one that fits.\n");
     option_print(rows, ROWS, stdout);
-    help_print(stdout, "\nExit status: 0 done; 1 it failed; 2 the command line makes no sense; 130 Ctrl-C.\n");
+    help_print(stdout, "\nExit status: 0 done; 1 it failed; 2 usage error; 130 Ctrl-C.\n");
 }
 
 typedef struct listing {

@@ -65,7 +65,7 @@ static void print_help(void) {
                        "the device's cache is held against no roofline of memory. A table is printed, where stdout has nothing else.\n",
            BENCH_PASSES);
     option_print(rows, ROWS, stdout);
-    help_print(stdout, "\nExit status: 0 done; 1 it failed, or a result was wrong; 2 the command line makes no sense;\n130 Ctrl-C.\n");
+    help_print(stdout, "\nExit status: 0 done; 1 it failed, or a result was wrong; 2 usage error;\n130 Ctrl-C.\n");
 }
 
 /* ---- rows ---- */

@@ -60,7 +60,7 @@ static void print_help(void) {
                        "once on one thread a process. Bandwidths are nccl-tests': algbw is bytes by time, busbw what that takes\n"
                        "of each link, 2 (n - 1) / n times as much. Times are medians; the slowest rank's count.\n");
     option_print(rows, ROWS, stdout);
-    help_print(stdout, "\nExit status: 0 done; 1 it failed, or a result was wrong; 2 the command line makes no sense;\n130 Ctrl-C.\n");
+    help_print(stdout, "\nExit status: 0 done; 1 it failed, or a result was wrong; 2 usage error;\n130 Ctrl-C.\n");
 }
 
 /* ---- sizes ---- */
@@ -311,7 +311,7 @@ static int run_with(const comm_options *options, char *algorithms, char **argv) 
     rank_run run = {.options = options, .argv = argv};
     run.n_sizes = read_sizes(options->sizes, run.sizes);
     if (run.n_sizes <= 0)
-        return usage_error("--sizes '%s': expected multiples of 4 with K, M or G behind them, such as 4,64K,16M", options->sizes);
+        return usage_error("--sizes '%s': expected multiples of 4 with K, M or G after them, such as 4,64K,16M", options->sizes);
     if (options->ranks > COMM_MOST_CHILDREN) return usage_error("--ranks: %d at most", COMM_MOST_CHILDREN);
     int code = split_algorithms(&run, algorithms);
     if (!code && options->engines && algorithms) code = usage_error("--engines and --algorithms: one of them");

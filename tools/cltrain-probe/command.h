@@ -70,7 +70,7 @@ typedef struct shared_options {
 
 /* Nothing given. */
 shared_options shared_options_unset(void);
-/* Refuses a word that is no option. */
+/* Refuses a word that is not an option. */
 int refuse_word(void *into, const char *text);
 /* Takes the word for the model of shared_options. */
 int take_model(void *into, const char *text);

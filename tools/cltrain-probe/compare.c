@@ -40,7 +40,7 @@ static void print_help(void) {
     option_print(rows, ROWS, stdout);
     help_print(stdout, "\nExit status: 0 the same or better; 1 something is slower or broken; 2 not comparable (another schema or\n"
                        "device, a file that is cut short or damaged, or nothing can be told of more than half of A's rows), or\n"
-                       "the command line makes no sense.\n");
+                       "usage error.\n");
 }
 
 /* ---- telling ---- */

@@ -134,7 +134,7 @@ static int read_rows(comparison *c, json_t *places, int which) {
 
 static int check_document(comparison *c, int which) {
     const json_t *d = c->documents[which];
-    if (strcmp(document_string(d, "kind"), "bench") != 0) return comparison_refuse(c, which, "it is no bench");
+    if (strcmp(document_string(d, "kind"), "bench") != 0) return comparison_refuse(c, which, "it is not a bench");
     if (!json_is_true(json_object_get(d, "complete"))) return comparison_refuse(c, which, "the bench was cut short");
     if (!json_is_array(json_object_get(d, "results")) || json_array_size(json_object_get(d, "results")) == 0)
         return comparison_refuse(c, which, "it has no results");

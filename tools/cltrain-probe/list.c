@@ -42,7 +42,7 @@ static void print_help(void) {
                        "  timeout       it hung\n"
                        "  suspect       what it tells cannot be\n");
     option_print(rows, ROWS, stdout);
-    help_print(stdout, "\nExit status: 0 done; 1 no device can be used; 2 the command line makes no sense.\n");
+    help_print(stdout, "\nExit status: 0 done; 1 no device can be used; 2 usage error.\n");
 }
 
 /* ---- JSON ---- */

@@ -34,7 +34,7 @@ static void print_help(void) {
     for (size_t i = 0; i < COMMANDS; i++)
         help_print(stdout, "  %-12s%s\n", commands[i].name, commands[i].summary);
     printf("\n'" PROGRAM " COMMAND --help' has the options of each.\n"
-           "\nExit status: 0 done; 1 it failed; 2 the command line makes no sense.\n");
+           "\nExit status: 0 done; 1 it failed; 2 usage error.\n");
 }
 
 static bool is_either(const char *text, const char *a, const char *b) {

@@ -62,7 +62,7 @@ static void print_help(void) {
                        "off by for problems that are known, when those are left out.\n"
                        "Times are kept, for each device, driver and version.\n");
     option_print(rows, ROWS, stdout);
-    help_print(stdout, "\nExit status: 0 done; 1 it failed, or the model does not fit; 2 the command line makes no sense; 130 Ctrl-C.\n");
+    help_print(stdout, "\nExit status: 0 done; 1 it failed, or the model does not fit; 2 usage error; 130 Ctrl-C.\n");
 }
 
 /* ---- the command line ---- */

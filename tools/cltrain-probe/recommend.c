@@ -51,7 +51,7 @@ static void print_help(void) {
                        "'" PROGRAM " comm' measures it. The command that is printed trains on data that are made up, of such\n"
                        "samples: put your own there.\n");
     option_print(rows, ROWS, stdout);
-    help_print(stdout, "\nExit status: 0 done; 1 it failed, or no device can train the model; 2 the command line makes no sense;\n130 Ctrl-C.\n");
+    help_print(stdout, "\nExit status: 0 done; 1 it failed, or no device can train the model; 2 usage error;\n130 Ctrl-C.\n");
 }
 
 /* ---- candidates ---- */

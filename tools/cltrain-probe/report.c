@@ -39,8 +39,8 @@ static void print_help(void) {
                        "file, without scripts, and with nothing from elsewhere. Two benches of one device are compared, the second\n"
                        "with the first; the page says why where they cannot be. Nothing is measured.\n");
     option_print(rows, ROWS, stdout);
-    help_print(stdout, "\nExit status: 0 done; 1 the page cannot be written; 2 a file is no document of " PROGRAM ", or is cut\n"
-                       "short, or the command line makes no sense.\n");
+    help_print(stdout, "\nExit status: 0 done; 1 the page cannot be written; 2 a file is not a document of " PROGRAM ", or is cut\n"
+                       "short, or usage error.\n");
 }
 
 /* ---- reading ---- */

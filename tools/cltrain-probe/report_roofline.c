@@ -407,7 +407,7 @@ static void legend(FILE *page, const roofline *r) {
 
 static void notes(FILE *page, const roofline *r) {
     fputs("<p class=\"note\">Numbers are those of the table of ops. The lines are the most that this device\xe2\x80\x99s memory and "
-          "arithmetic were measured to do. Above them lies what works from a cache, or what needs nobody knows how many "
+          "arithmetic were measured to do. Above them lies what works from a cache, or what needs an unknown number of "
           "fewer operations than are counted (Fourier); Winograd\xe2\x80\x99s are those that it does; what a cache bounds has no roofline here, since none was measured. Where points crowd, those that take longest are numbered.", page);
     if (r->left_out) fprintf(page, " %d timed op%s no place on such axes.", r->left_out, r->left_out == 1 ? " has" : "s have");
     fputs("</p>\n", page);

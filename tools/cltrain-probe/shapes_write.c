@@ -32,7 +32,7 @@ static void print_help(void) {
                        "them: PHASE COUNT PROBLEM. What is fused or has no text is left out, and how tensors lie: that is each\n"
                        "device's own choice.\n");
     option_print(rows, ROWS, stdout);
-    help_print(stdout, "\nExit status: 0 done; 1 it failed; 2 the command line makes no sense; 130 Ctrl-C.\n");
+    help_print(stdout, "\nExit status: 0 done; 1 it failed; 2 usage error; 130 Ctrl-C.\n");
 }
 
 /* Where the problem stands in a step, by what the layers of this library's models make of it. */

@@ -38,7 +38,7 @@ static void print_help(void) {
                        "MODEL is one of cltrain-train's, such as gpt2:nano; without it mlp:1024,1024, convnet and resnet18\n"
                        "are tuned.\n");
     option_print(rows, ROWS, stdout);
-    help_print(stdout, "\nExit status: 0 done; 1 it failed; 2 the command line makes no sense; 130 Ctrl-C.\n");
+    help_print(stdout, "\nExit status: 0 done; 1 it failed; 2 usage error; 130 Ctrl-C.\n");
 }
 
 /* ---- what comes of it ---- */

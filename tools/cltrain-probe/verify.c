@@ -43,7 +43,7 @@ static void print_help(void) {
                        "that no two places share, and their complements, and reads them by kernels and from the host. Then\n"
                        "integer and floating point arithmetic on many work-items, held against the host's, bit by bit.\n");
     option_print(rows, ROWS, stdout);
-    help_print(stdout, "\nExit status: 0 all is right; 1 something is not, or it failed; 2 the command line makes no sense;\n130 Ctrl-C.\n");
+    help_print(stdout, "\nExit status: 0 all is right; 1 something is not, or it failed; 2 usage error;\n130 Ctrl-C.\n");
 }
 
 typedef struct verification {

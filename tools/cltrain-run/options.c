@@ -56,7 +56,7 @@ static const option_row rows[] = {
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
 static int check(const run_options *o) {
-    if (!o->program || !o->program[0]) return usage_error("no program given: expected PROGRAM [ARGUMENT...] behind the options");
+    if (!o->program || !o->program[0]) return usage_error("no program given: expected PROGRAM [ARGUMENT...] after the options");
     if (o->node_rank >= o->nodes)
         return usage_error("--node-rank %lld: expected a number below --nnodes %lld", (long long)o->node_rank, (long long)o->nodes);
     if (o->ranks > 4096 || o->nodes > 4096) return usage_error("more than 4096 ranks or hosts");
@@ -90,12 +90,12 @@ void options_print_help(void) {
     option_print(rows, ROWS, stdout);
     help_print(stdout, "\nRanks are told of their place by RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR,\n"
                        "MASTER_PORT, CLTRAIN_RESTART_COUNT, CLTRAIN_RUN_STARTED, CLTRAIN_RUN_ON_FAILURE and\n"
-                       "CLTRAIN_COMM_*. Their standard input is empty, but for rank 0's if it is no terminal.\n"
+                       "CLTRAIN_COMM_*. Their standard input is empty, but for rank 0's if it is not a terminal.\n"
                        "\nThe secret that makes a process a rank is CLTRAIN_COMM_TOKEN, or in the file that\n"
                        "CLTRAIN_COMM_TOKEN_FILE names: the same on all hosts. On one host it is made, if there is none.\n"
                        "\nExit status: that of the first rank that failed, 128 + the signal if one ended it; with\n"
-                       "--on-failure continue 0 if the rank that ended last ended well; 1 it could not be done; 2 the command\n"
-                       "line makes no sense; 126, 127 the program could not be started.\n");
+                       "--on-failure continue 0 if the rank that ended last ended well; 1 it could not be done; 2 usage\n"
+                       "error; 126, 127 the program could not be started.\n");
 }
 
 const char *options_engine_name(const run_options *options) {

@@ -57,6 +57,6 @@ int compress_spec_parse(clt_compress_options *options, const char *text) {
     *options = (clt_compress_options){0};
     if (snprintf(copy, sizeof copy, "%s", text) < (int)sizeof copy && parse(options, copy)) return 0;
     return usage_error("--compress %s: expected f16, bf16, int8, onebit, topk[,ratio=X][,values=f32|bf16] with X above 0 and at "
-                       "most 1, or powersgd[,rank=N] with N from 1 to %d; force=1 behind any",
+                       "most 1, or powersgd[,rank=N] with N from 1 to %d; force=1 after any",
                        text, CLT_COMPRESS_MAX_RANK);
 }

@@ -22,6 +22,6 @@ void options_print_help(FILE *file) {
     fprintf(file, "\n");
     recipe_print(file);
     help_print(file,
-               "\nExit status: 0 done; 1 the run failed; 2 the command line makes no sense;\n"
+               "\nExit status: 0 done; 1 the run failed; 2 usage error;\n"
                "129 SIGHUP, 130 Ctrl-C, 143 SIGTERM: the step was finished, and saved if --save is given.\n");
 }

@@ -156,7 +156,7 @@ const option_row option_rows[] = {
      .help = "a file that --save or --export has written"},
     {OPTION_TEXT, 0, "predict", "DATA", AT(predict),
      .help = "X.csv: its lines, with the class and the probabilities, or the\n"
-             "number, behind each; columns are found by name; X.npy: an array\n"
+             "number, after each; columns are found by name; X.npy: an array\n"
              "of probabilities or numbers; csv: and npy: as of SPEC"},
     {OPTION_TEXT, 0, "output", "FILE", AT(output),
      .help = "where predictions go (default: stdout); FILE.npy is an array,\n"

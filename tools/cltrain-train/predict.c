@@ -214,7 +214,7 @@ static int evaluate(use *u, clt_metrics *metrics) {
     report_as_read(metrics, u->trained_on);
     if (status < 0) return library_error(status, "--test");
     if (isfinite(metrics->loss)) return 0;
-    return run_error("--test: the loss on %s is no number; are all values and weights finite, and as large as those that the model was trained on?", u->given->data);
+    return run_error("--test: the loss on %s is not a number; are all values and weights finite, and as large as those that the model was trained on?", u->given->data);
 }
 
 static int print_metrics(const use *u, const clt_metrics *m) {

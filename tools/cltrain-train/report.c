@@ -184,7 +184,7 @@ static FILE *open_log_file(const char *path, bool append, const char **why) {
     struct stat facts;
     *why = "it is a link to nothing";
     if (stat(path, &facts) && lstat(path, &facts) == 0) return NULL;
-    *why = "it is there, and is no JSON: it is not replaced. Choose another name, or delete it";
+    *why = "it is there, and is not JSON: it is not replaced. Choose another name, or delete it";
     if (file_is_another(path, FILE_JSON)) return NULL;
     FILE *file = file_open_in_place(path, O_CREAT | (append ? O_APPEND : 0), why);
     if (file && is_being_written(file)) {

@@ -64,7 +64,7 @@ int file_check_distinct(const file_use *files, int n) {
 
 /* ---- what can be written ---- */
 
-/* A link is followed, so that the file it names is replaced; what is no regular file never is. */
+/* A link is followed, so that the file it names is replaced; what is not a regular file never is. */
 static const char *why_not_replaceable(const char *path) {
     struct stat facts;
     char folder[PATH_MAX];
@@ -97,7 +97,7 @@ bool file_is_another(const char *path, file_kind kind) {
 }
 
 int file_check_replaceable(const char *option, const char *path, file_kind kind) {
-    static const char *const kinds[] = {"no safetensors file", "no ONNX file", "no JSON"};
+    static const char *const kinds[] = {"not a safetensors file", "not an ONNX file", "not JSON"};
     const char *why = path ? why_not_replaceable(path) : NULL;
     if (why) return run_error("%s: %s cannot be written: %s", option, path, why);
     if (!path || !file_is_another(path, kind)) return 0;
@@ -119,7 +119,7 @@ int file_check_replaceable_in(const char *option, const char *folder, const char
     char path[PATH_MAX];
     if (!folder) return 0;
     if (!folder[0] || snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
-        return run_error("%s: '%s' is no path of a folder", option, folder);
+        return run_error("%s: '%s' is not a path of a folder", option, folder);
     path[strlen(folder)] = 0;
     if (make_folder(path)) return run_error("%s: folder %s cannot be made: %s", option, folder, strerror(errno));
     path[strlen(folder)] = '/';
@@ -131,7 +131,7 @@ FILE *file_open_in_place(const char *path, int flags, const char **why) {
     int now = file < 0 ? -1 : fcntl(file, F_GETFL);
     FILE *opened = now < 0 || fcntl(file, F_SETFL, now & ~O_NONBLOCK) < 0 ? NULL : fdopen(file, flags & O_APPEND ? "a" : "w");
     if (opened) return opened;
-    *why = file < 0 && errno == ENXIO ? "nobody reads what is written there" : strerror(errno);
+    *why = file < 0 && errno == ENXIO ? "no process reads from this pipe" : strerror(errno);
     if (file >= 0) close(file);
     return NULL;
 }

@@ -43,7 +43,7 @@ typedef struct option_row {
  * may follow it at once. */
 int option_parse(const option_row *rows, int n_rows, int argc, char **argv, void *into,
                  int (*take_word)(void *into, const char *text));
-/* The same up to the first word that is no option, or behind "--": *n arguments were read. */
+/* The same up to the first word that is not an option, or behind "--": *n arguments were read. */
 int option_parse_front(const option_row *rows, int n_rows, int argc, char **argv, void *into, int *n);
 
 /* Whether the option's field differs in a struct that was read from one in which nothing is given. */

@@ -20,7 +20,7 @@ static bool ends_with_icd(const char *name) {
     return length > 4 && strcmp(name + length - 4, ".icd") == 0;
 }
 
-/* The first line of the file. What is no regular file, such as a FIFO, may keep a reader waiting for ever, the loader too. */
+/* The first line of the file. What is not a regular file, such as a FIFO, may keep a reader waiting for ever, the loader too. */
 static void read_library(driver *d) {
     struct stat facts;
     int file = open(d->vendors, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -31,7 +31,7 @@ static void read_library(driver *d) {
     bool regular = fstat(file, &facts) == 0 && S_ISREG(facts.st_mode);
     ssize_t length = regular ? read(file, d->library, sizeof d->library - 1) : 0;
     close(file);
-    if (!regular) snprintf(d->problem, sizeof d->problem, "it is no regular file");
+    if (!regular) snprintf(d->problem, sizeof d->problem, "it is not a regular file");
     d->library[length > 0 ? length : 0] = 0;
     d->library[strcspn(d->library, "\r\n")] = 0;
 }

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* A file that is written when all is done: a run that fails leaves the old one as it was. What is no regular file (a device, a
+/* A file that is written when all is done: a run that fails leaves the old one as it was. What is not a regular file (a device, a
  * FIFO) is written as it is. */
 typedef struct output {
     char path[4096], temporary[4160]; /* temporary: "" where it is written in its place */

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Escaped for elements and quoted attributes; what is no printable UTF-8 becomes '?'. */
+/* Escaped for elements and quoted attributes; what is not a printable UTF-8 becomes '?'. */
 void page_text(FILE *page, const char *text);
 
 /* So much of it as a name or a reason has; an ellipsis behind it where there is more. */
@@ -36,7 +36,7 @@ void page_badge(FILE *page, const char *word);
 void page_number(FILE *page, double value, int decimals);
 /* "16.0 GiB" */
 void page_bytes(FILE *page, double bytes);
-/* NAN where it is no number. */
+/* NAN where it is not a number. */
 double page_json_number(const json_t *object, const char *key);
 
 /* ---- tables: in a box of their own, which scrolls ---- */

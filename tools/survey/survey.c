@@ -30,7 +30,7 @@ static void find_nonsense(const clt_device_info *i, char reason[256]) {
     const char *texts[] = {i->name, i->vendor, i->driver, i->cl_version, i->platform};
     reason[0] = 0;
     for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++)
-        if (!document_text_clean(texts[k])) snprintf(reason, 256, "one of its names is no text");
+        if (!document_text_clean(texts[k])) snprintf(reason, 256, "one of its names is not text");
     if (!i->name[0]) snprintf(reason, 256, "it has no name");
     if (sscanf(i->cl_version, "OpenCL %4d.%4d", &major, &minor) != 2)
         snprintf(reason, 256, "its version does not begin with \"OpenCL\" and a number");

@@ -38,7 +38,7 @@ static clt_status fold_at(clt_onnx_call *c, clt_onnx_fold *fold, int s, const cl
     clt_onnx_folding f = {.arena = &c->onnx->build, .file = &c->onnx->file, .node = c->node, .opset = c->opset, .in = in, .out = out};
     if (!shaped) return fold(&f);
     clt_shape shape = clt_onnx_shape_at(shaped, s);
-    if (shape.rank < 0) return clt_fail(CLT_E_UNSUPPORTED, "a shape that follows the batch in a way that nobody knows");
+    if (shape.rank < 0) return clt_fail(CLT_E_UNSUPPORTED, "a shape that depends on the batch in an unknown way");
     return clt_onnx_fold_shape_of(&f, &shape);
 }
 

@@ -299,7 +299,7 @@ static clt_status make_repeating(clt_onnx_call *c, clt_onnx_value *value, const 
     return clt_graph_status(c->graph);
 }
 
-/* A dimension as an i32 scalar: the last of ones that are counted, where it is no number. */
+/* A dimension as an i32 scalar: the last of ones that are counted, where it is not a number. */
 static clt_status count_of(clt_onnx_call *c, int64_t dim, clt_tensor **count) {
     int32_t number = dim < 0 ? 1 : (int32_t)dim;
     if (dim > INT32_MAX) return clt_fail(CLT_E_RANGE, "more places than an i32 counts");
@@ -308,7 +308,7 @@ static clt_status count_of(clt_onnx_call *c, int64_t dim, clt_tensor **count) {
     return CLT_OK;
 }
 
-/* The one element of a literal; false: there are more, or it is no whole number. */
+/* The one element of a literal; false: there are more, or it is not a whole number. */
 static bool is_whole(const clt_literal *l, int64_t *value) {
     bool floats = l->type == CLT_ONNX_FLOAT, integers = l->type == CLT_ONNX_INT64 || l->type == CLT_ONNX_INT32;
     if (l->elements != 1 || (!floats && !integers)) return false;

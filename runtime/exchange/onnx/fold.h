@@ -23,7 +23,7 @@ typedef clt_status clt_onnx_fold(const clt_onnx_folding *f);
 /* What computes the op; NULL: nothing does. */
 clt_onnx_fold *clt_onnx_fold_of(const char *op);
 
-/* Shape and Size, of a tensor that is no literal. */
+/* Shape and Size, of a tensor that is not a literal. */
 clt_status clt_onnx_fold_shape_of(const clt_onnx_folding *f, const clt_shape *shape);
 
 /* ---- for the rows of the tables below ---- */

@@ -20,7 +20,7 @@ static void around(const clt_shape *shape, int axis, int64_t *outer, int64_t *in
 static clt_status need_indices(const clt_onnx_folding *f, const clt_literal **x, const clt_literal **indices) {
     CLT_TRY(clt_fold_need(f, 0, x));
     CLT_TRY(clt_fold_need(f, 1, indices));
-    return (*indices)->type != CLT_ONNX_FLOAT ? CLT_OK : clt_fail(CLT_E_FORMAT, "its indices are no integers");
+    return (*indices)->type != CLT_ONNX_FLOAT ? CLT_OK : clt_fail(CLT_E_FORMAT, "its indices are not integers");
 }
 
 static clt_status fold_gather(const clt_onnx_folding *f) {

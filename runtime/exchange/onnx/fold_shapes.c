@@ -12,7 +12,7 @@ static clt_status fold_constant(const clt_onnx_folding *f) {
         if (!strcmp(a->name, "value_float")) return clt_literal_floats(f->arena, &a->f, -1, f->out);
         if (!strcmp(a->name, "value_floats")) return clt_literal_floats(f->arena, a->floats, (int64_t)a->n, f->out);
     }
-    return clt_fail(CLT_E_UNSUPPORTED, "a constant that is no tensor and no list of numbers");
+    return clt_fail(CLT_E_UNSUPPORTED, "a constant that is neither a tensor nor a list of numbers");
 }
 
 static clt_status fold_shape(const clt_onnx_folding *f) {

@@ -102,7 +102,7 @@ static clt_status add_input(clt_graph *graph, const clt_onnx_options *options, c
     clt_shape shape = {0};
     clt_dtype dtype = CLT_F32;
     char shown[CLT_SHOWN_TEXT];
-    if (!info->is_tensor) return clt_fail(CLT_E_UNSUPPORTED, "input \"%s\" is no tensor", clt_show(info->name, shown));
+    if (!info->is_tensor) return clt_fail(CLT_E_UNSUPPORTED, "input \"%s\" is not a tensor", clt_show(info->name, shown));
     clt_status status = dtype_of(info->type, &dtype);
     if (status < 0) return clt_fail_context(status, "input \"%s\": ", clt_show(info->name, shown));
     if (!info->has_shape) return clt_fail(CLT_E_UNSUPPORTED, "input \"%s\" has no shape in the file", clt_show(info->name, shown));

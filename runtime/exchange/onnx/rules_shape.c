@@ -241,7 +241,7 @@ static clt_status map_split(clt_onnx_call *c, clt_tensor **out) {
 static clt_status part_sizes(clt_onnx_call *c, int64_t whole, int64_t **sizes, int64_t *n) {
     const clt_literal *known;
     CLT_TRY(clt_onnx_known(c, 1, &known));
-    if (known && (known->type == CLT_ONNX_FLOAT || known->shape.rank > 1)) return clt_fail(CLT_E_FORMAT, "its sizes are no integers");
+    if (known && (known->type == CLT_ONNX_FLOAT || known->shape.rank > 1)) return clt_fail(CLT_E_FORMAT, "its sizes are not integers");
     bool listed = known && known->shape.rank == 1;
     int64_t each = known && !listed ? known->integers[0] : 1, done = 0;
     if (each < 1) return clt_fail(CLT_E_SHAPE, "parts of %lld places", (long long)each);
@@ -276,7 +276,7 @@ static clt_status map_split_to_sequence(clt_onnx_call *c, clt_tensor **out) {
 static clt_status map_sequence_at(clt_onnx_call *c, clt_tensor **out) {
     const clt_literal *at;
     const clt_onnx_value *value = clt_onnx_has(c, 0) ? clt_onnx_value_at(c->onnx, c->in[0]) : NULL;
-    if (!value || !value->parts) return clt_fail(CLT_E_UNSUPPORTED, "of a sequence that is no split");
+    if (!value || !value->parts) return clt_fail(CLT_E_UNSUPPORTED, "of a sequence that is not a split");
     CLT_TRY(clt_onnx_known(c, 1, &at));
     if (!at || at->type == CLT_ONNX_FLOAT || at->elements != 1) return clt_fail(CLT_E_UNSUPPORTED, "at a place that is not known");
     int64_t place = at->integers[0] < 0 ? at->integers[0] + value->n_parts : at->integers[0];
