@@ -132,7 +132,8 @@ for option in save export profile; do
     expect 1 "--$option: $folder cannot be written: not a regular file" logistic --data digits --epochs 1 "--$option=$folder"
 done
 expect 0 "warning: --warmup 1000 is longer than the run's" logistic --data digits --epochs 1 --schedule constant --warmup 1000
-expect 0 "warning: --balance does nothing" logistic --data digits --epochs 1 --balance
+expect 0 "warning: --balance does nothing" logistic --data digits --epochs 1 --balance --compress int8
+grep -q "warning: --compress does nothing" "$err" || fail "--compress of one rank is taken in silence"
 # Nobody's table is replaced by a slip of the pen; an empty file, and what such a run has written, are.
 printf 'a,b\n1,2\n' >"$folder/table.csv"
 for option in "--save=$folder/table.csv" "--export=$folder/table.csv" "--profile=$folder/table.csv" "--log=$folder/table.csv"; do

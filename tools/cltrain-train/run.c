@@ -215,7 +215,12 @@ static void warn_of_options(const run *r) {
     int64_t total = recipe_total_steps(o, clt_dataset_samples(r->data->train));
     if (total > 0 && o->warmup > total)
         warning("--warmup %lld is longer than the run's %lld steps: the learning rate does not reach --lr", (long long)o->warmup, (long long)total);
-    if (o->balance && !r->group->comm) warning("--balance does nothing: there is one rank");
+    const struct {
+        const char *name;
+        bool given;
+    } of_ranks[] = {{"balance", o->balance}, {"sync-batch-norm", o->sync_batch_norm}, {"shard-optimizer", o->shard_optimizer}, {"compress", o->compress != NULL}};
+    for (size_t i = 0; i < sizeof of_ranks / sizeof of_ranks[0]; i++)
+        if (of_ranks[i].given && !r->group->comm) warning("--%s does nothing: there is one rank", of_ranks[i].name);
 }
 
 static int prepare(run *r) {
