@@ -134,6 +134,14 @@ done
 expect 0 "warning: --warmup 1000 is longer than the run's" logistic --data digits --epochs 1 --schedule constant --warmup 1000
 expect 0 "warning: --balance does nothing" logistic --data digits --epochs 1 --balance --compress int8
 grep -q "warning: --compress does nothing" "$err" || fail "--compress of one rank is taken in silence"
+# The object in a file, which appears when it is whole; stdout stays empty.
+expect 0 "" logistic --data digits --epochs 1 -q "--json=$folder/result.json"
+[ ! -s "$out" ] && grep -q '"test_accuracy"' "$folder/result.json" || fail "--json=FILE"
+expect 1 "nowhere" logistic --data digits --epochs 1 -q "--json=$folder/nowhere/result.json"
+refuse "are the same file" logistic --data digits --epochs 1 "--json=$folder/one" "--save=$folder/one"
+expect 0 "" --list-devices "--json=$folder/devices.json"
+grep -q '"devices"' "$folder/devices.json" || fail "--list-devices --json=FILE"
+
 # Nobody's table is replaced by a slip of the pen; an empty file, and what such a run has written, are.
 printf 'a,b\n1,2\n' >"$folder/table.csv"
 for option in "--save=$folder/table.csv" "--export=$folder/table.csv" "--profile=$folder/table.csv" "--log=$folder/table.csv"; do

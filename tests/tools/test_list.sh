@@ -41,6 +41,9 @@ for closed in "<&-" "<&- 2>&-" "<&- >&-" "<&- >&- 2>&-"; do
 done
 "$program" list --json <&- >"$out" 2>&- || fail "list without stdin and stderr gave $?"
 json "$out" 'any(d["status"] == "ok" for d in o["devices"])'
+"$program" list "--json=$folder/listed.json" >"$out" 2>"$err" || fail "list --json=FILE gave $?: $(cat "$err")"
+[ ! -s "$out" ] || fail "list --json=FILE writes to stdout, too"
+json "$folder/listed.json" 'any(d["status"] == "ok" for d in o["devices"])'
 "$program" list >&- 2>"$err" && fail "what cannot be written was written"
 grep -q "stdout cannot be written" "$err" || fail "no word of a closed stdout"
 

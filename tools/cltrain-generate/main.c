@@ -14,6 +14,7 @@
 #include "tools/common/message.h"
 #include "tools/common/numbers.h"
 #include "tools/common/streams.h"
+#include "tools/survey/document.h"
 #include "tools/survey/look.h"
 
 const char program_name[] = PROGRAM;
@@ -169,11 +170,10 @@ static int print_json(const run *r) {
     json_t *object = json_pack("{s:s, s:s, s:o, s:o*, s:I, s:f, s:f}", "model", r->given->model, "device", clt_device_get_info(r->device)->name, "ids", ids, "text",
                                string, "prompt_tokens", (json_int_t)r->n_prompt, "seconds", r->seconds, "tokens_per_second",
                                r->seconds > 0 ? (double)made / r->seconds : 0.0);
-    bool written = object && json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(10)) == 0;
-    printf("\n");
+    int code = object ? document_write_at(object, r->given->json) : run_error("no memory for the text");
     json_decref(object);
     free(text);
-    return written ? 0 : run_error("stdout cannot be written");
+    return code;
 }
 
 static int go(run *r) {

@@ -28,7 +28,7 @@ static const option_row rows[] = {
 
     {OPTION_HEADING, .help = "Device and output:"},
     {OPTION_TEXT, 0, "device", "NAME", AT(device), .help = "as cltrain-train has it (default: $CLTRAIN_DEVICE, else the best)"},
-    {OPTION_FLAG, 0, "json", NULL, AT(json), .help = "one JSON object at the end: the new tokens and their text"},
+    {OPTION_OPTIONAL, 0, "json", "FILE", AT(json), .standard = "-", .help = "one JSON object at the end, on stdout or in FILE: the new tokens and their text"},
     {OPTION_FLAG, 'q', "quiet", NULL, AT(quiet), .help = "no messages on stderr"},
     {OPTION_COUNTER, 'v', "verbose", NULL, AT(verbose), .help = "what the library does, on stderr; twice: all of it"},
     {OPTION_FLAG, 'h', "help", NULL, AT(help), .help = "this text"},

@@ -15,7 +15,8 @@ typedef struct options {
     const char *prompt, *prompt_ids, *tokenizer, *lora, *device;
     int64_t tokens, top_k, seed;
     double temperature, top_p;
-    bool json, quiet, help, version;
+    const char *json; /* a path, "-": stdout; NULL: text */
+    bool quiet, help, version;
     int verbose;
 } options;
 

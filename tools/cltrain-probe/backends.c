@@ -159,7 +159,7 @@ static int print_json(const listing *l, const on_device *o) {
     json_object_set_new(document, "model", json_string(l->model->text));
     json_object_set(document, "rows", l->rows);
     json_object_set(document, "problems", l->problems);
-    int code = document_write(document, NULL);
+    int code = document_write_at(document, l->options->shared.json);
     json_decref(document);
     return code;
 }

@@ -15,6 +15,7 @@
 #include "statistics.h"
 #include "tools/common/help.h"
 #include "tools/common/message.h"
+#include "tools/survey/output.h"
 #include "tools/common/numbers.h"
 #include "tools/survey/document.h"
 
@@ -108,6 +109,7 @@ typedef struct rank_run {
     json_t *rows;
     const char *security;
     int write_error; /* errno of stdout; 0: all was written. Of rank 0, and on others of it */
+    int file_code;   /* of --json=FILE, after a message */
     char token[65]; /* the secret that the children share, in hexadecimal digits */
     char **argv;
 } rank_run;
@@ -176,7 +178,11 @@ static void tell_all(rank_run *run) {
     json_object_update_missing(object, where);
     json_decref(where);
     errno = 0;
-    if (!object || json_dumpf(object, stdout, JSON_INDENT(1)) || puts("") < 0 || fflush(stdout)) run->write_error = errno ? errno : EIO;
+    bool to_stdout = output_is_stdout(run->options->shared.json);
+    errno = 0;
+    if (!object) run->write_error = ENOMEM;
+    else if (!to_stdout) run->file_code = document_write_at(object, run->options->shared.json);
+    else if (json_dumpf(object, stdout, JSON_INDENT(1)) || puts("") < 0 || fflush(stdout)) run->write_error = errno ? errno : EIO;
     json_decref(object);
 }
 
@@ -240,6 +246,7 @@ static int run_rank(rank_run *run) {
     raw_ring_close(ring);
     json_decref(run->rows);
     close_groups(run);
+    if (!code) code = run->file_code;
     return code || !tells ? code : judge_writing(run, on_pipe);
 }
 

@@ -37,7 +37,8 @@ typedef struct shared_options {
     const char *device, *model, *sample;
     int64_t batch, classes;
     int optimizer; /* clt_optimizer; OPTION_UNSET: the model's */
-    bool json, help;
+    const char *json; /* a path, "-": stdout; NULL: text */
+    bool help;
     int verbose;
 } shared_options;
 
@@ -59,7 +60,7 @@ typedef struct shared_options {
     {OPTION_WHOLE, 0, "classes", "N", SHARED_AT(classes), .low = 1, .help = "outputs (default 10)"}
 #define OUTPUT_ROWS                                                                                          \
     {OPTION_HEADING, .help = "Output:"},                                                                     \
-    {OPTION_FLAG, 0, "json", NULL, SHARED_AT(json), .help = "one JSON object on stdout"},                    \
+    {OPTION_OPTIONAL, 0, "json", "FILE", SHARED_AT(json), .standard = "-", .help = "one JSON object on stdout, or in FILE"},                    \
     {OPTION_COUNTER, 'v', "verbose", NULL, SHARED_AT(verbose),                                               \
      .help = "what the library does, on stderr; twice: all of it"},                                          \
     {OPTION_FLAG, 'h', "help", NULL, SHARED_AT(help), .help = "this text"}

@@ -25,7 +25,7 @@ static const option_row rows[] = {
     {OPTION_POSITIVE, 0, "threshold", "PERCENT", offsetof(compare_options, threshold),
      .help = "smaller changes are none (default 5)"},
     {OPTION_HEADING, .help = "Output:"},
-    {OPTION_FLAG, 0, "json", NULL, SHARED_AT(json), .help = "one JSON object on stdout"},
+    {OPTION_OPTIONAL, 0, "json", "FILE", SHARED_AT(json), .standard = "-", .help = "one JSON object on stdout, or in FILE"},
     {OPTION_TEXT, 0, "html", "FILE", offsetof(compare_options, html), .help = "both benches and their comparison as a page as well"},
     {OPTION_FLAG, 'h', "help", NULL, SHARED_AT(help), .help = "this text"},
 };
@@ -88,9 +88,9 @@ static void print_text(const comparison *c) {
                c->drift > 0 ? "slower" : "faster");
 }
 
-static int print_json(const comparison *c) {
+static int print_json(const comparison *c, const char *path) {
     json_t *document = comparison_json(c);
-    int code = document_write(document, NULL);
+    int code = document_write_at(document, path);
     json_decref(document);
     return code;
 }
@@ -111,7 +111,7 @@ static int tell(const comparison *c, const compare_options *o) {
     if (!code) code = output_commit(&page);
     output_abort(&page);
     if (code) return code;
-    if (o->shared.json) code = print_json(c);
+    if (o->shared.json) code = print_json(c, o->shared.json);
     else print_text(c);
     if (fflush(stdout) || ferror(stdout)) code = run_error("stdout cannot be written");
     return code ? code : strcmp(comparison_verdict(c), "worse") == 0 ? EXIT_WORSE : 0;

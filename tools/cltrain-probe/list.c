@@ -54,13 +54,13 @@ static json_t *device_json(const survey *s, const survey_device *d) {
 }
 
 /* only NULL: all. */
-static int print_json(const survey *s, const survey_device *only) {
+static int print_json(const survey *s, const survey_device *only, const char *path) {
     json_t *document = document_new("list"), *devices = json_array();
     for (int i = 0; i < s->n_devices; i++)
         if (!only || only == &s->devices[i]) json_array_append_new(devices, device_json(s, &s->devices[i]));
     json_object_set_new(document, "drivers", survey_drivers_json(s));
     json_object_set_new(document, "devices", devices);
-    int code = document_write(document, NULL);
+    int code = document_write_at(document, path);
     json_decref(document);
     return code;
 }
@@ -181,7 +181,7 @@ int run_list(int argc, char **argv) {
     if (code) return code;
     const survey_device *only = NULL;
     if (options.shared.device) code = survey_choose(&s, options.shared.device, &only);
-    if (!code) code = options.shared.json ? print_json(&s, only) : print_all(&s, only, options.shared.verbose > 0);
+    if (!code) code = options.shared.json ? print_json(&s, only, options.shared.json) : print_all(&s, only, options.shared.verbose > 0);
     if (!code && child_caught()) code = EXIT_SIGNAL + child_caught();
     if (!code) code = survey_require_devices(&s);
     if (!code && only && strcmp(only->status, "ok")) code = run_error("the device cannot be used: see its reason");

@@ -39,7 +39,7 @@ static const option_row rows[] = {
     {OPTION_TEXT, 0, "times", "FILE", offsetof(model_options, times), .help = "the times of problems (default: in the cache)"},
     DEVICE_ROWS,
     {OPTION_HEADING, .help = "Output:"},
-    {OPTION_FLAG, 0, "json", NULL, SHARED_AT(json), .help = "one JSON object on stdout"},
+    {OPTION_OPTIONAL, 0, "json", "FILE", SHARED_AT(json), .standard = "-", .help = "one JSON object on stdout, or in FILE"},
     {OPTION_FLAG, 0, "problems", NULL, offsetof(model_options, problems), .help = "prints every problem of the step, most time first"},
     {OPTION_COUNTER, 'v', "verbose", NULL, SHARED_AT(verbose), .help = "what the library does, on stderr; twice: all of it"},
     {OPTION_FLAG, 'h', "help", NULL, SHARED_AT(help), .help = "this text"},
@@ -95,7 +95,7 @@ static double off_by(const forecast *f) {
     return predicted > 0 && measured > 0 ? predicted / measured - 1 : NAN;
 }
 
-static int print_json(const forecast *f) {
+static int print_json(const forecast *f, const char *path) {
     const forecast_question *q = f->question;
     json_t *document = document_new("model"), *device = survey_device_json(q->s, q->device, q->device->status, q->device->reason);
     double off = off_by(f);
@@ -107,7 +107,7 @@ static int print_json(const forecast *f) {
                              part_of(f, "measured"), "predicted_to_measured", isnan(off) ? json_null() : json_real(1 + off));
     json_object_update(document, more);
     json_decref(more);
-    int code = document_write(document, NULL);
+    int code = document_write_at(document, path);
     json_decref(document);
     return code;
 }
@@ -180,7 +180,7 @@ static int tell(const model_options *o, const forecast *f) {
     if (skipped > 0)
         warning("%lld line%s of %s %s no times, and %s left out: cut off or damaged", skipped, PLURAL(skipped),
                 o->times ? o->times : "the times that are kept", skipped == 1 ? "is" : "are", skipped == 1 ? "was" : "were");
-    int code = o->shared.json ? print_json(f) : print_text(f, o->problems);
+    int code = o->shared.json ? print_json(f, o->shared.json) : print_text(f, o->problems);
     if (code) return code;
     if (child_caught()) return EXIT_SIGNAL + child_caught();
     if (strcmp(f->status, "ok")) return run_error("%s: %s: %s", f->question->device->info.name, f->status, f->reason);

@@ -35,7 +35,7 @@ static const option_row rows[] = {
     {OPTION_POSITIVE, 0, "timeout", "SECONDS", offsetof(recommend_options, timeout),
      .help = "what says nothing for longer has hung (default 120)"},
     {OPTION_HEADING, .help = "Output:"},
-    {OPTION_FLAG, 0, "json", NULL, SHARED_AT(json), .help = "one JSON object on stdout"},
+    {OPTION_OPTIONAL, 0, "json", "FILE", SHARED_AT(json), .standard = "-", .help = "one JSON object on stdout, or in FILE"},
     {OPTION_COUNTER, 'v', "verbose", NULL, SHARED_AT(verbose), .help = "what the library does, on stderr; twice: all of it"},
     {OPTION_FLAG, 'h', "help", NULL, SHARED_AT(help), .help = "this text"},
 };
@@ -343,7 +343,7 @@ static int print_json(const recommendation *r) {
     json_object_set_new(document, "model", forecast_model_json(&r->options->shared, &r->model, r->batch));
     json_object_set_new(document, "ranking", ranking);
     json_object_set_new(document, "together", together_json(r));
-    int code = document_write(document, NULL);
+    int code = document_write_at(document, r->options->shared.json);
     json_decref(document);
     return code;
 }

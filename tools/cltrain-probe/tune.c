@@ -177,7 +177,7 @@ static int print_json(const tuning *t, double gain) {
                              t->left, "not_measurable", t->failed, "better", t->better, "gain", gain);
     json_object_update(document, more);
     json_decref(more);
-    int code = document_write(document, NULL);
+    int code = document_write_at(document, t->options->shared.json);
     json_decref(document);
     return code;
 }

@@ -162,7 +162,7 @@ static int print_json(const verification *v) {
                              (json_int_t)r->values, "errors", (json_int_t)r->errors);
     json_object_update(document, more);
     json_decref(more);
-    int code = document_write(document, NULL);
+    int code = document_write_at(document, v->options->shared.json);
     json_decref(document);
     return code;
 }

@@ -7,6 +7,7 @@
 #include <cltrain/device.h>
 
 #include "tools/common/message.h"
+#include "tools/survey/document.h"
 #include "tools/survey/look.h"
 
 static const char *type_name(clt_device_type type) {
@@ -33,7 +34,7 @@ static void print_text(const clt_device_info *infos, size_t count) {
     }
 }
 
-static void print_json(const clt_device_info *infos, size_t count) {
+static int print_json(const clt_device_info *infos, size_t count, const char *path) {
     json_t *list = json_array();
     for (size_t i = 0; i < count; i++) {
         const clt_device_info *d = &infos[i];
@@ -46,19 +47,21 @@ static void print_json(const clt_device_info *infos, size_t count) {
         json_array_append_new(list, row);
     }
     json_t *object = json_pack("{s:o}", "devices", list);
-    json_dumpf(object, stdout, JSON_INDENT(2));
-    putchar('\n');
+    int code = document_write_at(object, path);
     json_decref(object);
+    return code;
 }
 
-int devices_print(bool json) {
+int devices_print(const char *json) {
     clt_device_info *infos = NULL;
     size_t count = 0;
     clt_status status = clt_device_enumerate(&infos, &count);
     if (status < 0) return library_error(status, "listing devices");
-    if (json) print_json(infos, count);
+    int code = 0;
+    if (json) code = print_json(infos, count, json);
     else print_text(infos, count);
     clt_device_infos_free(infos);
+    if (code) return code;
     if (count == 0) return run_error("no OpenCL device: %s", clt_error_detail());
     return fflush(stdout) ? run_error("stdout cannot be written") : 0;
 }

@@ -16,6 +16,7 @@
 #include "tools/common/message.h"
 #include "tools/common/streams.h"
 #include "tools/survey/look.h"
+#include "tools/survey/output.h"
 #include "options.h"
 #include "predict.h"
 #include "recipe.h"
@@ -40,8 +41,14 @@ static void announce(const report *r, const data_parts *data) {
 
 static int print_report(const report *r) {
     message_wipe();
-    bool done = r->options->json ? report_print_json(r, stdout) : report_print_text(r, stdout);
-    return done ? 0 : run_error("stdout cannot be written");
+    if (!r->options->json) return report_print_text(r, stdout) ? 0 : output_failed(stdout);
+    output o;
+    int code = output_open(&o, r->options->json);
+    if (code) return code;
+    if (report_print_json(r, o.file)) return output_commit(&o);
+    code = output_failed(o.file);
+    output_abort(&o);
+    return code;
 }
 
 static int train_on(const options *given, const data_parts *data, const task *made,

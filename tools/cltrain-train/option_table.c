@@ -166,7 +166,7 @@ const option_row option_rows[] = {
              "npy:X.npy,Y.npy"},
 
     {OPTION_HEADING, .help = "Output:"},
-    {OPTION_FLAG, 0, "json", NULL, AT(json), .help = "one JSON object on stdout at the end"},
+    {OPTION_OPTIONAL, 0, "json", "FILE", AT(json), .standard = "-", .help = "one JSON object at the end, on stdout or in FILE"},
     {OPTION_OPTIONAL, 0, "profile", "FILE", AT(profile), .standard = "cltrain-profile.json",
      .help = "time by op of some steps, on stdout (with --json on stderr);\n"
              "each launch as a Chrome trace in FILE (cltrain-profile.json)"},

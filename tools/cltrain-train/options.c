@@ -23,10 +23,10 @@ static void complete_on_failure(options *given) {
 
 /* --save may go on in the file that --resume begins with. */
 static int check_files(const options *o) {
-    enum { OUTPUTS = 4 };
+    enum { OUTPUTS = 5 };
     char path[2 * DATA_PATH_BYTES];
     file_use files[OUTPUTS + 1] = {{"--save", o->save, FILE_WRITTEN}, {"--export", o->export_to, FILE_WRITTEN}, {"--log", o->log, FILE_WRITTEN},
-                                   {"--profile", o->profile, FILE_WRITTEN}, {o->init ? "--init" : "--resume", o->init ? o->init : o->resume, FILE_READ}};
+                                   {"--profile", o->profile, FILE_WRITTEN}, {"--json", o->json, FILE_OR_STDOUT}, {o->init ? "--init" : "--resume", o->init ? o->init : o->resume, FILE_READ}};
     int code = file_check_distinct(files, OUTPUTS);
     if (!code) code = file_check_distinct(files + 1, OUTPUTS);
     for (int i = 0; !code && data_spec_file(&o->data_spec, i, path); i++) {

@@ -68,7 +68,8 @@ typedef struct options {
     const char *predict, *test, *from, *output; /* a trained model on other data: `data` is what is predicted or tested */
     int64_t save_every;
 
-    bool json, list_devices, quiet, help, version;
+    const char *json; /* a path, "-": stdout; NULL: text */
+    bool list_devices, quiet, help, version;
     int verbose; /* how often given */
 } options;
 

@@ -14,6 +14,7 @@
 #include "task.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
+#include "tools/survey/document.h"
 #include "tools/survey/look.h"
 #include "tools/common/text.h"
 
@@ -223,9 +224,9 @@ static int print_metrics(const use *u, const clt_metrics *m) {
     if (u->given->json) {
         json_t *object = json_pack("{s:s, s:s, s:s, s:I, s:f, s:f}", "model", u->model, "from", u->given->from, "data", u->given->data, "test_samples",
                                    (json_int_t)m->samples, "test_loss", m->loss, classes ? "test_accuracy" : "test_mse", second);
-        if (object) json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
+        int code = object ? document_write_at(object, u->given->json) : run_error("no memory for the result");
         json_decref(object);
-        printf("\n");
+        return code;
     } else {
         printf(classes ? "test loss %.6g, accuracy %.4f of %lld samples\n" : "test loss %.6g, mean squared error %.6g of %lld samples\n", m->loss, second,
                (long long)m->samples);

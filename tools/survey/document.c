@@ -171,3 +171,13 @@ int document_write(const json_t *document, FILE *file) {
     bad |= fflush(to) || ferror(to);
     return bad ? output_failed(to) : 0;
 }
+
+int document_write_at(const json_t *document, const char *path) {
+    output o;
+    int code = output_open(&o, path);
+    if (code) return code;
+    code = document_write(document, o.file);
+    if (!code) return output_commit(&o);
+    output_abort(&o);
+    return code;
+}

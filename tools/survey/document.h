@@ -42,5 +42,7 @@ const char *document_type_name(clt_device_type type);
 json_t *document_as_written(const json_t *document);
 /* To the file (NULL: stdout), indented. Returns 0 or EXIT_FAILED. */
 int document_write(const json_t *document, FILE *file);
+/* In a file, which is replaced when all is written; "-": on stdout. */
+int document_write_at(const json_t *document, const char *path);
 
 #endif
