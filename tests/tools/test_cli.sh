@@ -147,6 +147,7 @@ printf 'a,b\n1,2\n' >"$folder/table.csv"
 for option in "--save=$folder/table.csv" "--export=$folder/table.csv" "--profile=$folder/table.csv" "--log=$folder/table.csv"; do
     expect 1 "it is not replaced" logistic --data digits --epochs 1 "$option"
 done
+expect 1 "is not JSON: it is not replaced" logistic --data digits --epochs 1 "--json=$folder/table.csv"
 cp "$folder/table.csv" "$folder/table.onnx"
 expect 1 "is not an ONNX file: it is not replaced" logistic --data digits --epochs 1 "--export=$folder/table.onnx"
 [ "$(head -n 1 "$folder/table.csv")" = a,b ] || fail "a table was replaced"

@@ -195,7 +195,10 @@ typedef struct conform_files {
 } conform_files;
 
 static int open_files(conform_files *f, const conform_options *o) {
-    int code = output_open(&f->json, o->json);
+    int code = file_refuse_another("--json", o->json, FILE_JSON);
+    if (!code) code = file_refuse_another("--junit", o->junit, FILE_MARKUP);
+    if (!code) code = file_refuse_another("--html", o->html, FILE_MARKUP);
+    if (!code) code = output_open(&f->json, o->json);
     if (!code) code = output_open(&f->junit, o->junit);
     return code ? code : output_open(&f->html, o->html);
 }

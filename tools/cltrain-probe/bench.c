@@ -145,7 +145,10 @@ typedef struct bench_files {
 } bench_files;
 
 static int open_files(bench_files *f, const bench_options *o) {
-    int code = output_open(&f->json, o->json);
+    int code = file_refuse_another("--json", o->json, FILE_JSON);
+    if (!code) code = file_refuse_another("--csv", o->csv, FILE_BENCH_TABLE);
+    if (!code) code = file_refuse_another("--html", o->html, FILE_MARKUP);
+    if (!code) code = output_open(&f->json, o->json);
     if (!code) code = output_open(&f->csv, o->csv);
     return code ? code : output_open(&f->html, o->html);
 }

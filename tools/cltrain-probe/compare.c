@@ -106,7 +106,8 @@ static int write_page(const comparison *c, FILE *file) {
 
 static int tell(const comparison *c, const compare_options *o) {
     output page;
-    int code = output_open(&page, o->html);
+    int code = file_refuse_another("--html", o->html, FILE_MARKUP);
+    if (!code) code = output_open(&page, o->html);
     if (!code && o->html) code = write_page(c, page.file);
     if (!code) code = output_commit(&page);
     output_abort(&page);

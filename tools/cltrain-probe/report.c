@@ -146,7 +146,8 @@ static void compare_benches(loaded *l, const report_options *o) {
 
 static int write_page(const loaded *l, const char *path) {
     output page;
-    int code = output_open(&page, path);
+    int code = file_refuse_another("--html", path, FILE_MARKUP);
+    if (!code) code = output_open(&page, path);
     if (!code) code = report_write(page.file, (const json_t *const *)l->documents, l->n);
     if (!code) code = output_commit(&page);
     output_abort(&page);

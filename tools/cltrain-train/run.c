@@ -186,6 +186,7 @@ static int open_outputs(run *r) {
         code = usage_error("--export: %s", clt_error_detail());
     if (!code) code = file_check_replaceable_in("--export-lora", o->export_lora, "adapter_model.safetensors");
     if (!code) code = file_check_replaceable("--profile", o->profile, FILE_JSON);
+    if (!code) code = file_refuse_another("--json", o->json, FILE_JSON);
     return code ? code : open_log(r);
 }
 

@@ -81,6 +81,8 @@ static const char *why_not_replaceable(const char *path) {
 static bool is_of_kind(const unsigned char *begin, size_t n, file_kind kind) {
     switch (kind) {
     case FILE_SAFETENSORS: return n > 8 && begin[8] == '{' && !begin[4] && !begin[5] && !begin[6] && !begin[7]; /* a length below 2^32, and JSON */
+    case FILE_MARKUP: return n > 0 && begin[0] == '<';
+    case FILE_BENCH_TABLE: return n > 4 && !memcmp(begin, "key,", 4);
     case FILE_ONNX: return n > 1 && begin[0] == 8 && begin[1] < 128; /* ModelProto.ir_version */
     default: return n > 0 && (begin[0] == '{' || begin[0] == '[');
     }
@@ -96,12 +98,15 @@ bool file_is_another(const char *path, file_kind kind) {
     return n > 0 && !is_of_kind(begin, n, kind);
 }
 
-int file_check_replaceable(const char *option, const char *path, file_kind kind) {
-    static const char *const kinds[] = {"not a safetensors file", "not an ONNX file", "not JSON"};
-    const char *why = path ? why_not_replaceable(path) : NULL;
-    if (why) return run_error("%s: %s cannot be written: %s", option, path, why);
+int file_refuse_another(const char *option, const char *path, file_kind kind) {
+    static const char *const kinds[] = {"a safetensors file", "an ONNX file", "JSON", "XML or HTML", "a table of a bench"};
     if (!path || !file_is_another(path, kind)) return 0;
-    return run_error("%s: %s is there, and is %s: it is not replaced. Choose another name, or delete it", option, path, kinds[kind]);
+    return run_error("%s: %s is there, and is not %s: it is not replaced. Choose another name, or delete it", option, path, kinds[kind]);
+}
+
+int file_check_replaceable(const char *option, const char *path, file_kind kind) {
+    const char *why = path ? why_not_replaceable(path) : NULL;
+    return why ? run_error("%s: %s cannot be written: %s", option, path, why) : file_refuse_another(option, path, kind);
 }
 
 /* With those that it lies in. */

@@ -28,7 +28,7 @@ bool file_is_null_device(const struct stat *facts);
 int file_check_distinct(const file_use *files, int n);
 
 /* What a file is, by how it begins. */
-typedef enum file_kind { FILE_SAFETENSORS, FILE_ONNX, FILE_JSON } file_kind;
+typedef enum file_kind { FILE_SAFETENSORS, FILE_ONNX, FILE_JSON, FILE_MARKUP, FILE_BENCH_TABLE } file_kind;
 
 /* Whether the library can put a file in that place, or in the place of one of the same kind, or of an empty one, as its own savings do: other files are not
  * replaced. Returns 0, or EXIT_FAILED after saying why not. NULL: nothing is to be put anywhere. */
@@ -36,6 +36,8 @@ int file_check_replaceable(const char *option, const char *path, file_kind kind)
 
 /* Whether a regular file is there that is neither empty nor of this kind. */
 bool file_is_another(const char *path, file_kind kind);
+/* Such a file is not replaced: 0, or EXIT_FAILED after saying so. Others, and what is no regular file, are left to who writes. NULL: 0. */
+int file_refuse_another(const char *option, const char *path, file_kind kind);
 
 /* file_check_replaceable of safetensors in a folder, which is made if it is not there. */
 int file_check_replaceable_in(const char *option, const char *folder, const char *name);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cltrain_commit.h"
+#include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/text.h"
 
@@ -174,7 +175,8 @@ int document_write(const json_t *document, FILE *file) {
 
 int document_write_at(const json_t *document, const char *path) {
     output o;
-    int code = output_open(&o, path);
+    int code = file_refuse_another("--json", path, FILE_JSON);
+    if (!code) code = output_open(&o, path);
     if (code) return code;
     code = document_write(document, o.file);
     if (!code) return output_commit(&o);
