@@ -42,7 +42,7 @@ clt_status clt_config_size(const clt_config *config, const char *key, int64_t st
     const json_t *value = clt_config_member(config, key);
     *size = standard;
     if (!value && standard) return CLT_OK;
-    if (!json_is_integer(value)) return clt_fail(CLT_E_FORMAT, "%s: \"%s\" is %s", config->path, key, value ? "no whole number" : "missing");
+    if (!json_is_integer(value)) return clt_fail(CLT_E_FORMAT, "%s: \"%s\" is %s", config->path, key, value ? "not a whole number" : "missing");
     *size = json_integer_value(value);
     if (*size >= 1 && *size <= most) return CLT_OK;
     return clt_fail(CLT_E_RANGE, "%s: \"%s\" is %lld: expected 1 to %lld", config->path, key, (long long)*size, (long long)most);

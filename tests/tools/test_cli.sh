@@ -81,7 +81,7 @@ refuse "--momentum '1': expected a number from 0 to below 1" resnet18 --data dig
 refuse "--seed '-1'" convnet --data digits --seed -1
 refuse "--seed needs a value" convnet --data digits --seed
 refuse "--save needs a value" convnet --data digits --save --json
-refuse "--json takes no value" convnet --data digits --json=1
+refuse "--quiet takes no value" convnet --data digits --quiet=1
 refuse "--optimizer 'lion': expected sgd, adam or adamw" convnet --data digits --optimizer lion
 refuse "--schedule 'linear': expected constant, step or cosine" convnet --data digits --schedule linear
 refuse "--momentum is of --optimizer sgd" convnet --data digits --optimizer adam --momentum 0.9
@@ -224,7 +224,7 @@ mkfifo "$folder/fifo"
 timeout 60 "$program" logistic --data digits --epochs 1 --log "$folder/fifo" >"$out" 2>"$err"
 got=$?
 [ $got -eq 1 ] || fail "a --log that nobody reads gave $got"
-grep -q "nobody reads" "$err" || fail "a --log that nobody reads: no reason"
+grep -q "no process reads from this pipe" "$err" || fail "a --log that nobody reads: no reason"
 ln -s "$folder/unmade" "$folder/dangling"
 expect 1 "it is a link to nothing" logistic --data digits --epochs 1 --log "$folder/dangling" --save "$folder/unmade"
 

@@ -17,11 +17,11 @@ no_leftovers() {
 
 expect 0 "" $report "$folder/new.html"
 grep -q '</html>' "$folder/new.html" || fail "no page"
-echo old >"$folder/old.html"
+echo "<old>" >"$folder/old.html"
 ln "$folder/old.html" "$folder/kept.html"
 expect 0 "" $report "$folder/old.html"
 grep -q '</html>' "$folder/old.html" || fail "an old page stays"
-[ "$(cat "$folder/kept.html")" = old ] || fail "a file is written over, not replaced"
+[ "$(cat "$folder/kept.html")" = "<old>" ] || fail "a file is written over, not replaced"
 
 # With the mode of the old one.
 for mode in 600 640 664; do
@@ -32,14 +32,14 @@ done
 
 # Through links: the file is replaced, the links stay.
 mkdir "$folder/far"
-echo old >"$folder/far/page.html"
+echo "<old>" >"$folder/far/page.html"
 ln "$folder/far/page.html" "$folder/far/kept.html"
 ln -s far/page.html "$folder/near.html"
 ln -s near.html "$folder/link.html"
 expect 0 "" $report "$folder/link.html"
 [ -L "$folder/link.html" ] && [ -L "$folder/near.html" ] || fail "a link was replaced"
 grep -q '</html>' "$folder/far/page.html" || fail "the file that a link names was not written"
-[ "$(cat "$folder/far/kept.html")" = old ] || fail "the file that a link names is written over, not replaced"
+[ "$(cat "$folder/far/kept.html")" = "<old>" ] || fail "the file that a link names is written over, not replaced"
 ln -s nowhere/at-all "$folder/dangling.html"
 expect 1 "it is a link to nothing" $report "$folder/dangling.html"
 [ -L "$folder/dangling.html" ] || fail "a link to nothing was replaced"
@@ -47,7 +47,7 @@ expect 1 "it is a link to nothing" $report "$folder/dangling.html"
 # ---- a pipe, a device ----
 
 mkfifo "$folder/fifo"
-expect 1 "nobody reads" $report "$folder/fifo"
+expect 1 "no process reads from this pipe" $report "$folder/fifo"
 cat "$folder/fifo" >"$folder/read" &
 reader=$!
 written=no

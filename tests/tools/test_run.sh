@@ -83,7 +83,7 @@ expect 126 -- "$folder"
 
 # ---- what ranks are told ----
 
-expect 0 -n 3 --devices A,B -- sh -c 'echo "$RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $CLTRAIN_DEVICE $CLTRAIN_RUN_ON_FAILURE" \
+expect 0 -n 3 --tag-output --devices A,B -- sh -c 'echo "$RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $CLTRAIN_DEVICE $CLTRAIN_RUN_ON_FAILURE" \
     "$CLTRAIN_RESTART_COUNT $CLTRAIN_COMM_GENERATION"; echo "$MASTER_ADDR ${MASTER_PORT:?} $CLTRAIN_COMM_STORE $CLTRAIN_COMM_JOB $CLTRAIN_COMM_STORE_SERVED"
     echo "${#CLTRAIN_COMM_TOKEN} characters"; cat'
 says "[rank 0] 0/3 0/3 A stop 0 0"
@@ -108,7 +108,7 @@ CLTRAIN_COMM_TOKEN_FILE=$folder/token expect 1 -- true
 complains "holds a zero byte"
 CLTRAIN_COMM_TOKEN=$(head -c 5000 /dev/zero | tr '\0' a) expect 0 -n 2 -- sh -c 'echo "${#CLTRAIN_COMM_TOKEN}"'
 says "[rank 1] 5000"
-echo input | expect 0 -n 2 -- sh -c '[ "$RANK" = 0 ] && sleep 0.3; echo "<$(cat)>"' # the shell's pipe runs expect apart: looked at below
+echo input | expect 0 -n 2 --tag-output -- sh -c '[ "$RANK" = 0 ] && sleep 0.3; echo "<$(cat)>"' # the shell's pipe runs expect apart: looked at below
 says "[rank 0] <input>"
 says "[rank 1] <>"
 
@@ -117,9 +117,12 @@ says "[rank 1] <>"
 expect 0 -- sh -c 'echo alone; echo wrong >&2'
 [ "$(cat "$out" "$err")" = "alone
 wrong" ] || fail "one rank is prefixed"
-expect 0 --prefix -- echo alone
+expect 0 --prefix -- echo alone # as it was called before
 says "[rank 0] alone"
-expect 0 -n 4 -- sh -c 'for i in 1 2 3 4 5 6 7 8 9; do printf %s "part "; echo "of $RANK"; echo "err $RANK" >&2; done; printf end'
+expect 0 -n 2 -- sh -c 'echo "{$RANK}"; echo "<$RANK>" >&2'
+grep -qx "{0}" "$out" && grep -qx "<0>" "$err" || fail "the output of rank 0 is not as it is"
+grep -qxF "[rank 1] {1}" "$out" && grep -qxF "[rank 1] <1>" "$err" || fail "the output of rank 1 has no prefix"
+expect 0 -n 4 --tag-output -- sh -c 'for i in 1 2 3 4 5 6 7 8 9; do printf %s "part "; echo "of $RANK"; echo "err $RANK" >&2; done; printf end'
 [ "$(grep -cxE '\[rank ([0-3])\] part of \1' "$out")" -eq 36 ] || fail "lines are mixed"
 [ "$(grep -cxE '\[rank ([0-3])\] err \1' "$err")" -eq 36 ] || fail "lines on stderr are mixed"
 [ "$(grep -cxE '\[rank [0-3]\] end' "$out")" -eq 4 ] || fail "a last line without its end"
@@ -197,7 +200,7 @@ expect 0 -n 2 --on-failure continue -- sh -c "$left"
 
 restarted='echo "start $CLTRAIN_RESTART_COUNT $CLTRAIN_COMM_GENERATION $CLTRAIN_COMM_JOB"
     [ "$RANK" = 1 ] && [ "$CLTRAIN_RESTART_COUNT" -lt "$FAILING" ] && exit 9; [ "$RANK" = 1 ] || sleep 0.3'
-FAILING=2 expect 0 -n 2 --max-restarts 3 --job r --log-dir "$folder/again" -- sh -c "$restarted"
+FAILING=2 expect 0 -n 2 --tag-output --max-restarts 3 --job r --log-dir "$folder/again" -- sh -c "$restarted"
 says "[rank 1] start 0 0 r"
 says "[rank 1] start 1 1 r+1"
 says "[rank 0] start 2 2 r+2"
@@ -283,9 +286,9 @@ port() {
 hosts() {
     first=$1 second=$2
     shift 2
-    timeout -k 5 120 "$program" --nnodes 2 --node-rank 1 --connect 60 "$@" >"$out.1" 2>"$err.1" &
+    timeout -k 5 120 "$program" --tag-output --nnodes 2 --node-rank 1 --connect 60 "$@" >"$out.1" 2>"$err.1" &
     other=$!
-    timeout -k 5 120 "$program" --nnodes 2 --node-rank 0 --connect 60 "$@" >"$out.0" 2>"$err.0"
+    timeout -k 5 120 "$program" --tag-output --nnodes 2 --node-rank 0 --connect 60 "$@" >"$out.0" 2>"$err.0"
     got=$?
     wait $other
     code=$?

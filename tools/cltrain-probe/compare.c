@@ -105,7 +105,7 @@ static int write_page(const comparison *c, FILE *file) {
 }
 
 static int tell(const comparison *c, const compare_options *o) {
-    output page;
+    output page = {.file = NULL};
     int code = file_refuse_another("--html", o->html, FILE_MARKUP);
     if (!code) code = output_open(&page, o->html);
     if (!code && o->html) code = write_page(c, page.file);

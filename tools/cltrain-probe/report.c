@@ -145,7 +145,7 @@ static void compare_benches(loaded *l, const report_options *o) {
 }
 
 static int write_page(const loaded *l, const char *path) {
-    output page;
+    output page = {.file = NULL};
     int code = file_refuse_another("--html", path, FILE_MARKUP);
     if (!code) code = output_open(&page, path);
     if (!code) code = report_write(page.file, (const json_t *const *)l->documents, l->n);

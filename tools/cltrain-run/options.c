@@ -48,7 +48,7 @@ static const option_row rows[] = {
      .help = "between asking ranks to end and killing them; default 10"},
     {OPTION_HEADING, .help = "Output:"},
     {OPTION_TEXT, 0, "log-dir", "DIR", AT(log_dir), .help = "also writes each rank's output to DIR/rank-R.log"},
-    {OPTION_FLAG, 0, "prefix", NULL, AT(prefix), .help = "puts '[rank 0]' before lines even if there is one rank"},
+    {OPTION_FLAG, 0, "tag-output", NULL, AT(prefix), .aliases = "prefix", .help = "puts '[rank 0]' before the lines of rank 0, too, which are else as\nthey are: its output may be piped into another program"},
     {OPTION_FLAG, 'q', "quiet", NULL, AT(quiet), .help = "says nothing of its own but errors"},
     {OPTION_FLAG, 'h', "help", NULL, AT(help), .help = "prints this"},
     {OPTION_FLAG, 'V', "version", NULL, AT(version), .help = "prints the version"},

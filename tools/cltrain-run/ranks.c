@@ -86,7 +86,7 @@ static int open_streams(rank_process *p, const job *j, streams *s) {
     bool feeds = p->rank == 0 && !isatty(0);
     if (!feeds) s->in = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (inherits_output(j)) return 0;
-    int shown = j->world == 1 && !j->options->prefix ? -1 : p->rank;
+    int shown = p->rank == 0 && !j->options->prefix ? -1 : p->rank;
     if (pipe2(out, O_CLOEXEC)) return fail_start("a pipe");
     s->out = out[1];
     if (!output_begin(&p->out, out[0], 1, shown, p->log)) return fail_start("a rank's output");
