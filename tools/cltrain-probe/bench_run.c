@@ -343,5 +343,5 @@ void bench_measure(bench *b) {
     message_wipe();
     b->took = now_seconds() - b->start;
     b->complete = !child_caught() && !b->lost[0];
-    give_up(b, "timeout", BENCH_NO_TIME);
+    give_up(b, "not-run", BENCH_NO_TIME);
 }

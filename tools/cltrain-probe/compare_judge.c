@@ -131,8 +131,10 @@ static void judge_both(const comparison *c, pair *p) {
     p->change = !enough ? INCONCLUSIVE : !real ? SAME : shift > 0 ? SLOWER : FASTER;
 }
 
+/* Files of older versions say "timeout". */
 static bool had_no_time(const side *s) {
-    return strcmp(document_string(s->row, "status"), "timeout") == 0 && strstr(document_string(s->row, "reason"), "no time was left");
+    const char *status = document_string(s->row, "status");
+    return strcmp(status, "not-run") == 0 || (strcmp(status, "timeout") == 0 && strstr(document_string(s->row, "reason"), "no time was left"));
 }
 
 static bool is_suspect(const side *s) {

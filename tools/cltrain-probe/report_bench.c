@@ -271,7 +271,7 @@ static void op_rows(FILE *page, const json_t *results) {
 
 /* How many rows have each status: "62 ok, 1 crashed". */
 static void counts(FILE *page, const json_t *results) {
-    static const char *const statuses[] = {"ok", "wrong", "build-failed", "crashed", "timeout", "suspect", "unsupported"};
+    static const char *const statuses[] = {"ok", "wrong", "build-failed", "crashed", "timeout", "suspect", "unsupported", "not-run"};
     size_t i, k;
     const json_t *row;
     bool any = false;
