@@ -157,6 +157,9 @@ static clt_status map_resize(clt_onnx_call *c, clt_tensor **out) {
     out[0] = resize_image(&r, x, sizes, scales);
     if (out[0]) return CLT_OK;
     int64_t elements = 0;
+    clt_shape whole = {.rank = x->shape.rank};
+    for (int d = 0; d < whole.rank; d++) whole.dims[d] = sizes[d];
+    CLT_TRY(clt_shape_check(&whole, "its result")); /* before matrices are made for it */
     for (int d = 0; d < x->shape.rank; d++)
         if (sizes[d] != x->shape.dims[d] || scales[d] != 1) CLT_TRY(resize_axis(c, &r, &x, d, sizes[d], scales[d], &elements));
     out[0] = x;
