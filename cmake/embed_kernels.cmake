@@ -1,4 +1,5 @@
 # Writes OUTPUT, a C file that holds every .cl file below ROOT as text, ended by a row of NULL.
+include(${CMAKE_CURRENT_LIST_DIR}/embed.cmake)
 file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/*.cl)
 list(SORT files)
 set(out "/* Made by cmake/embed_kernels.cmake from cl/. */\n")
@@ -6,10 +7,7 @@ string(APPEND out "#include \"runtime/device/kernel_source.h\"\n\n")
 set(table "")
 set(n 0)
 foreach(file ${files})
-  file(READ ${ROOT}/${file} hex HEX)
-  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
-  string(REGEX REPLACE "(0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,)" "\\1\n"
-         bytes "${bytes}")
+  embed_bytes(${ROOT}/${file} bytes)
   string(APPEND out "static const char source_${n}[] = {\n${bytes}0};\n")
   string(APPEND table "    {\"${file}\", source_${n}},\n")
   math(EXPR n "${n} + 1")

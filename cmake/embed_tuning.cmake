@@ -1,4 +1,5 @@
 # Writes OUTPUT, a C file that holds every .jsonl file of ROOT as bytes, ended by a row of NULL.
+include(${CMAKE_CURRENT_LIST_DIR}/embed.cmake)
 file(GLOB files RELATIVE ${ROOT} ${ROOT}/*.jsonl)
 list(SORT files)
 set(out "/* Made by cmake/embed_tuning.cmake from backends/tune/shipped. */\n")
@@ -6,10 +7,7 @@ string(APPEND out "#include \"backends/tune/shipped.h\"\n\n")
 set(table "")
 set(n 0)
 foreach(file ${files})
-  file(READ ${ROOT}/${file} hex HEX)
-  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
-  string(REGEX REPLACE "(0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,)" "\\1\n"
-         bytes "${bytes}")
+  embed_bytes(${ROOT}/${file} bytes)
   string(APPEND out "static const unsigned char file_${n}[] = { /* ${file} */\n${bytes}};\n")
   string(APPEND table "    {file_${n}, sizeof file_${n}},\n")
   math(EXPR n "${n} + 1")
