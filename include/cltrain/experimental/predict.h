@@ -59,7 +59,7 @@ typedef enum clt_times_source {
     CLT_TIMES_BATCHES,      /* interpolated between, or beyond, two other batch sizes */
     CLT_TIMES_BATCH,        /* scaled from one other batch size, by arithmetic and bytes */
     CLT_TIMES_NEAREST,      /* scaled likewise from the nearest problem of the kind */
-    CLT_TIMES_ROOFLINE,         /* by the device's peaks, and how near known problems of the op come to theirs */
+    CLT_TIMES_ROOFLINE,     /* by the device's peaks, and how near known problems of the op come to theirs */
     CLT_TIMES_OTHERS,       /* likewise, with those of all other ops: none of this one is known */
     CLT_TIMES_SOURCES_
 } clt_times_source;
@@ -68,7 +68,7 @@ CLT_API const char *clt_times_source_name(clt_times_source source); /* "measured
 typedef struct clt_predicted_problem {
     const char *problem, *row; /* row: "" for what lies between two steps */
     int count;
-    double seconds;      /* of one */
+    double seconds;          /* of one */
     double roofline_seconds; /* the least that it could take */
     clt_times_source source;
     const char *from;    /* of CLT_TIMES_BATCH and CLT_TIMES_NEAREST: the problem; else "" */
@@ -92,7 +92,7 @@ typedef struct clt_prediction {
      * known problems when those are left out, all to the same side. NAN: nothing can be held against it. */
     double error;
     double shares[CLT_TIMES_SOURCES_]; /* of the seconds */
-    double roofline_seconds;               /* the least it could take */
+    double roofline_seconds;           /* the least it could take */
     double flops, bytes;
     int64_t launches;
     clt_step_memory memory;

@@ -49,8 +49,8 @@ typedef struct clt_profile_row {
     double seconds;   /* on the device */
     double flops;     /* arithmetic that the calls ask for; 0 where that is not known (ops of the user's) */
     double bytes;     /* least that they move: operands read once, results written once */
-    double roofline_seconds;  /* least they could take by the device's peaks; less than that: out of its caches */
-    int bound_by_compute; /* which roofline that is: 1 multiply-adds, 0 memory */
+    double roofline_seconds; /* least they could take by the device's peaks; less than that: out of its caches */
+    int bound_by_compute; /* which peak that is: 1 multiply-adds, 0 memory */
 } clt_profile_row;
 
 /* The rows, most seconds first; they are the profile's. None before the stop. */
