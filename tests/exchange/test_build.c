@@ -1030,6 +1030,16 @@ static size_t differences(const char *a, const char *b) {
     return n;
 }
 
+/* Trains and saves; fc1's weight, unless NULL, as it is then. */
+static void train_and_save(clt_onnx *onnx, int steps, const char *saved, float *weight) {
+    clt_graph *graph;
+    clt_trainer *t = train_file(onnx, &graph, steps);
+    assert_ok(clt_onnx_save(onnx, t, saved));
+    if (weight) assert_ok(clt_trainer_get(t, "fc1.weight", weight, HIDDEN * IN));
+    clt_trainer_destroy(t);
+    clt_graph_destroy(graph);
+}
+
 static void is_saved(void **state) {
     (void)state;
     network n = mlp();
@@ -1040,13 +1050,10 @@ static void is_saved(void **state) {
     snprintf(path, sizeof path, "%s", write_network(&n));
     snprintf(saved, sizeof saved, "%s", support_path("saved.onnx"));
     assert_ok(clt_onnx_open(&onnx, path));
-    clt_trainer *t = train_file(onnx, &graph, 0);
-    assert_ok(clt_onnx_save(onnx, t, saved));
+    train_and_save(onnx, 0, saved, NULL);
     assert_int_equal(differences(path, saved), 0);
-    clt_trainer_destroy(t);
-    clt_graph_destroy(graph);
 
-    t = train_file(onnx, &graph, 3);
+    clt_trainer *t = train_file(onnx, &graph, 3);
     assert_ok(clt_onnx_save(onnx, t, saved));
     size_t changed = differences(path, saved);
     assert_true(changed > 0 && changed <= sizeof w1 + sizeof b1 + sizeof w2 + sizeof b2);
@@ -1073,32 +1080,21 @@ static void doubles_are_trained_and_saved(void **state) {
     (void)state;
     network n = mlp(), wide = mlp_of((network){.wide = true});
     clt_onnx *onnx;
-    clt_graph *graph;
     float trained[2][HIDDEN * IN];
     char path[512], saved[512];
     snprintf(saved, sizeof saved, "%s", support_path("saved.onnx"));
     for (int i = 0; i < 2; i++) {
         snprintf(path, sizeof path, "%s", write_network(i ? &wide : &n));
         assert_ok(clt_onnx_open(&onnx, path));
-        clt_trainer *t = train_file(onnx, &graph, 0);
-        assert_ok(clt_onnx_save(onnx, t, saved));
+        train_and_save(onnx, 0, saved, NULL);
         assert_int_equal(differences(path, saved), 0);
-        clt_trainer_destroy(t);
-        clt_graph_destroy(graph);
-        t = train_file(onnx, &graph, 3);
-        assert_ok(clt_trainer_get(t, "fc1.weight", trained[i], HIDDEN * IN));
-        assert_ok(clt_onnx_save(onnx, t, saved));
-        clt_trainer_destroy(t);
-        clt_graph_destroy(graph);
+        train_and_save(onnx, 3, saved, trained[i]);
         clt_onnx_close(onnx);
     }
     assert_memory_equal(trained[0], trained[1], sizeof trained[0]);
     assert_ok(clt_onnx_open(&onnx, saved));
-    clt_trainer *t = train_file(onnx, &graph, 0);
-    assert_ok(clt_trainer_get(t, "fc1.weight", trained[1], HIDDEN * IN));
+    train_and_save(onnx, 0, saved, trained[1]);
     assert_memory_equal(trained[0], trained[1], sizeof trained[0]);
-    clt_trainer_destroy(t);
-    clt_graph_destroy(graph);
     clt_onnx_close(onnx);
 }
 
