@@ -14,7 +14,7 @@ enum { MOST_VARIABLES = 16384 };
 
 bool clt_onnx_is_weight(const clt_onnx_value *value) {
     const clt_onnx_tensor *t = value->initializer;
-    return t && (t->type == CLT_ONNX_FLOAT || t->type == CLT_ONNX_DOUBLE) && t->rank > 0 && strcmp(value->kind, "constant") != 0;
+    return t && clt_onnx_computed_type(t->type) == CLT_ONNX_FLOAT && t->rank > 0 && strcmp(value->kind, "constant") != 0;
 }
 
 bool clt_onnx_is_same(const clt_onnx_value *value) {
@@ -50,8 +50,7 @@ bool clt_onnx_is_wanted(const clt_onnx_call *c, size_t i) {
 
 int64_t clt_onnx_type_of(const clt_onnx_call *c, size_t i) {
     const clt_onnx_value *value = &c->onnx->values[c->in[i]];
-    int64_t type = value->type ? value->type : value->initializer ? value->initializer->type : 0;
-    return type == CLT_ONNX_DOUBLE ? CLT_ONNX_FLOAT : type; /* which is what it is computed with */
+    return clt_onnx_computed_type(value->type ? value->type : value->initializer ? value->initializer->type : 0);
 }
 
 /* Names that variables must not have are told apart. */

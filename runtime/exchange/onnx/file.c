@@ -82,20 +82,32 @@ clt_status clt_onnx_open_all(clt_onnx_file *file) {
     return CLT_OK;
 }
 
+/* The file, where the length that is told is that of the shape. */
+static clt_status open_external(clt_onnx_file *file, const clt_onnx_tensor *tensor, uint64_t bytes, clt_onnx_data_file **data) {
+    const clt_onnx_external *external = tensor->external;
+    char shown[CLT_SHOWN_TEXT];
+    clt_status status = open_data_file(file, external->location, data);
+    if (status < 0) return clt_fail_context(status, "tensor \"%s\": ", clt_show(tensor->name, shown));
+    return external->has_length && external->length != bytes ? fail_tensor(tensor, "its external data have another length than its shape") : CLT_OK;
+}
+
+/* Of the file, behind the tensor's offset. */
+static uint64_t bytes_there(const clt_onnx_tensor *tensor, const clt_onnx_data_file *data) {
+    return tensor->external->offset > data->view.length ? 0 : data->view.length - tensor->external->offset;
+}
+
 static clt_status read_external(clt_onnx_file *file, const clt_onnx_tensor *tensor, uint64_t bytes, uint64_t skipped, void *to, size_t wanted) {
     const clt_onnx_external *external = tensor->external;
     clt_onnx_data_file *data;
-    CLT_TRY(open_data_file(file, external->location, &data));
-    uint64_t there = external->offset > data->view.length ? 0 : data->view.length - external->offset;
-    if (external->has_length && external->length != bytes) return fail_tensor(tensor, "its external data have another length than its shape");
-    if (!external->has_length && there < bytes) return fail_tensor(tensor, "its external data are shorter than its shape");
+    CLT_TRY(open_external(file, tensor, bytes, &data));
+    if (!external->has_length && bytes_there(tensor, data) < bytes) return fail_tensor(tensor, "its external data are shorter than its shape");
     return clt_file_view_read(&data->view, data->path, external->offset + skipped, to, wanted);
 }
 
 /* ---- data in fields of their type ---- */
 
 /* The field that holds a type's values, how each is written, and whether as two or more bytes of a varint. */
-static uint32_t typed_field(int64_t type, clt_wire_type *written) {
+uint32_t clt_onnx_typed_field(int64_t type, clt_wire_type *written) {
     *written = CLT_WIRE_VARINT;
     switch (type) {
     case CLT_ONNX_FLOAT: *written = CLT_WIRE_32; return 4;
@@ -123,7 +135,7 @@ static int take_values(clt_wire_field *field, clt_wire_type written, size_t byte
 
 static clt_status read_typed(const clt_onnx_tensor *tensor, size_t bytes, int64_t first, int64_t count, unsigned char *to) {
     clt_wire_type written;
-    uint32_t number = typed_field(tensor->type, &written);
+    uint32_t number = clt_onnx_typed_field(tensor->type, &written);
     clt_wire message = tensor->message;
     clt_wire_field field;
     int64_t n = 0;
@@ -134,15 +146,11 @@ static clt_status read_typed(const clt_onnx_tensor *tensor, size_t bytes, int64_
 }
 
 clt_status clt_onnx_data_check(clt_onnx_file *file, const clt_onnx_tensor *tensor) {
-    char shown[CLT_SHOWN_TEXT];
-    uint64_t there = tensor->has_raw ? clt_wire_length(tensor->raw) : clt_wire_length(tensor->message), element = clt_onnx_type_bytes(tensor->type);
+    uint64_t there = clt_wire_length(tensor->has_raw ? tensor->raw : tensor->message), element = clt_onnx_type_bytes(tensor->type);
     if (tensor->external) {
         clt_onnx_data_file *data;
-        clt_status status = open_data_file(file, tensor->external->location, &data);
-        if (status < 0) return clt_fail_context(status, "tensor \"%s\": ", clt_show(tensor->name, shown));
-        there = tensor->external->offset > data->view.length ? 0 : data->view.length - tensor->external->offset;
-        if (tensor->external->has_length && tensor->external->length / CLT_MAX(element, 1) != (uint64_t)tensor->elements)
-            return fail_tensor(tensor, "its external data have another length than its shape");
+        CLT_TRY(open_external(file, tensor, (uint64_t)tensor->elements * element, &data));
+        there = bytes_there(tensor, data);
     }
     uint64_t least = tensor->has_raw || tensor->external ? element : 1; /* of an element */
     return (uint64_t)tensor->elements <= (least ? there / least : there) ? CLT_OK : fail_tensor(tensor, "its data are shorter than its shape");

@@ -32,6 +32,9 @@ clt_status clt_onnx_file_open_tensor(clt_onnx_file *file, const char *path, clt_
 /* Opens all files of external data. */
 clt_status clt_onnx_open_all(clt_onnx_file *file);
 
+/* The number of a tensor's field that has values of a type, where they are not raw; *written: how each is written there. */
+uint32_t clt_onnx_typed_field(int64_t type, clt_wire_type *written);
+
 /* Whether a tensor's data can be as long as its shape says, before memory is taken for them: CLT_E_FORMAT where not. CLT_E_IO. */
 clt_status clt_onnx_data_check(clt_onnx_file *file, const clt_onnx_tensor *tensor);
 

@@ -41,7 +41,7 @@ static clt_status fold_cast(const clt_onnx_folding *f) {
     const clt_literal *a;
     CLT_TRY(clt_fold_need(f, 0, &a));
     int64_t to = clt_fold_int(f, "to", 0);
-    return convert(f, a, to == CLT_ONNX_DOUBLE ? CLT_ONNX_FLOAT : to);
+    return convert(f, a, clt_onnx_computed_type(to));
 }
 
 static clt_status fold_cast_like(const clt_onnx_folding *f) {

@@ -55,7 +55,7 @@ clt_status clt_literal_floats(clt_arena *arena, const float *values, int64_t n, 
 }
 
 bool clt_literal_takes(const clt_onnx_tensor *tensor) {
-    return (is_literal_type(tensor->type) || tensor->type == CLT_ONNX_DOUBLE) && tensor->rank <= CLT_MAX_RANK && tensor->elements <= CLT_ONNX_MOST_LITERAL;
+    return is_literal_type(clt_onnx_computed_type(tensor->type)) && tensor->rank <= CLT_MAX_RANK && tensor->elements <= CLT_ONNX_MOST_LITERAL;
 }
 
 clt_status clt_literal_of_tensor(clt_arena *arena, clt_onnx_file *file, const clt_onnx_tensor *tensor, clt_literal **literal) {
@@ -66,7 +66,7 @@ clt_status clt_literal_of_tensor(clt_arena *arena, clt_onnx_file *file, const cl
     if (tensor->rank > CLT_MAX_RANK)
         return clt_fail(CLT_E_UNSUPPORTED, "tensor \"%s\": %zu dimensions, more than %d", clt_show(tensor->name, shown), tensor->rank, CLT_MAX_RANK);
     for (int i = 0; i < shape.rank; i++) shape.dims[i] = tensor->dims[i];
-    CLT_TRY(clt_literal_new(arena, tensor->type == CLT_ONNX_DOUBLE ? CLT_ONNX_FLOAT : tensor->type, &shape, literal));
+    CLT_TRY(clt_literal_new(arena, clt_onnx_computed_type(tensor->type), &shape, literal));
     clt_literal *l = *literal;
     CLT_TRY(clt_arena_take(arena, (size_t)l->elements, element, &bytes));
     CLT_TRY(clt_onnx_data_read(file, tensor, 0, l->elements, bytes));

@@ -27,6 +27,10 @@ typedef enum clt_onnx_type {
 
 const char *clt_onnx_type_name(int64_t type); /* "FLOAT"; "?" for none */
 size_t clt_onnx_type_bytes(int64_t type);     /* of an element; 0 for none, and where it has no whole ones */
+/* What values of a type are computed with: f64 with f32, others as they are. */
+static inline int64_t clt_onnx_computed_type(int64_t type) {
+    return type == CLT_ONNX_DOUBLE ? CLT_ONNX_FLOAT : type;
+}
 
 typedef struct clt_onnx_external {
     const char *location; /* a path, from the model's folder */

@@ -91,7 +91,7 @@ static clt_status add_chance(clt_onnx_call *c, const clt_onnx_drawn *drawn, size
 
 static int64_t cast_to(const clt_onnx_call *c) {
     int64_t to = !strcmp(c->node->op, "CastLike") ? clt_onnx_has(c, 1) ? clt_onnx_type_of(c, 1) : 0 : clt_onnx_int(c, "to", 0);
-    return to == CLT_ONNX_DOUBLE ? CLT_ONNX_FLOAT : to;
+    return clt_onnx_computed_type(to);
 }
 
 bool clt_onnx_reads_drawn(const clt_onnx_call *c) {

@@ -353,7 +353,7 @@ static clt_status convert(clt_onnx_call *c, int64_t to, clt_tensor **out) {
 
 static clt_status map_cast(clt_onnx_call *c, clt_tensor **out) {
     int64_t to = clt_onnx_int(c, "to", 0);
-    return convert(c, to == CLT_ONNX_DOUBLE ? CLT_ONNX_FLOAT : to, out); /* f64 is computed in f32 */
+    return convert(c, clt_onnx_computed_type(to), out);
 }
 
 static clt_status map_cast_like(clt_onnx_call *c, clt_tensor **out) {

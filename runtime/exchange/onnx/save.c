@@ -27,11 +27,13 @@ static clt_status find_values(const clt_onnx_value *value, clt_wire *bytes) {
     const clt_onnx_tensor *t = value->initializer;
     clt_wire message = t->message;
     clt_wire_field field;
+    clt_wire_type ignored;
+    uint32_t number = clt_onnx_typed_field(t->type, &ignored);
     int lists = 0;
     *bytes = t->raw;
     if (t->has_raw) return CLT_OK;
     while (clt_wire_next(&message, &field) == 1) {
-        if (field.number != (t->type == CLT_ONNX_DOUBLE ? 10 : 4)) continue;
+        if (field.number != number) continue;
         lists++;
         *bytes = field.bytes;
         if (field.type != CLT_WIRE_BYTES) return fail_weight(value, "its values are written one by one, and cannot be replaced");
