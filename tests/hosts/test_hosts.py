@@ -6,6 +6,7 @@
 Exit status 77: namespaces cannot be made here (that needs root).
 """
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -180,6 +181,10 @@ def case_hierarchy(hosts):
     check(crossed[0] < 1.15 and crossed[1] > 1.4, f"host 1 received {crossed[0]:.2f} bytes a byte, and {crossed[1]:.2f} by a ring")
 
 
+# A rank's line, as the launcher prints it.
+STEP = r"(?m)^(?:\[rank \d+\] )?step "
+
+
 def find_rank(number):
     """The process of a rank of ours, by its environment."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -201,7 +206,7 @@ def case_launcher_continues(hosts):
                                     env={**os.environ, "TEST": str(os.getpid())})
         try:
             text = ""
-            while text.count("] step") < 3:
+            while len(re.findall(STEP, text)) < 3:
                 line = launched.stdout.readline()
                 check(line, f"cltrain-run ended: {text}")
                 text += line
@@ -235,7 +240,7 @@ def launch_patient(hosts, seconds, *words, heartbeat=25):
                                      env={**os.environ, "CLTRAIN_COMM_TOKEN": TOKEN}))
     for one in runs:
         line = one.stdout.readline()
-        while " step" not in line:
+        while not re.match(STEP, line):
             check(line, "cltrain-run ended early")
             line = one.stdout.readline()
     return runs
