@@ -1,8 +1,9 @@
 /*
- * Data sets in memory, their readers, splits, and the batch loader.
+ * Data sets, their readers, splits, and the batch loader.
  *
  * A data set is a number of samples, each with the same fields: field 0 is what
  * the model sees, the last is the truth (label i32 [], or target f32 [k]).
+ * Samples are in memory, or made by a function when a batch needs them (clt_dataset_create).
  * Readers check file sizes and headers before they allocate; every error names
  * the file, and the line and column or the byte where that says more.
  */
@@ -129,6 +130,39 @@ CLT_API clt_status clt_tokenizer_chars_of(clt_tokenizer **tokenizer, const char 
  * (last of several fields, i32 [n]) below 0. */
 CLT_API clt_status clt_dataset_from_arrays(clt_dataset **dataset, const clt_array *fields, int n_fields);
 
+/* Which sample is wanted. Augmentation that draws its random numbers from these three alone gives the same batches with any
+ * number of threads and ranks, and after resuming. */
+typedef struct clt_sample {
+    int64_t index; /* in the data set, from 0; in a split, that of the data set that was split */
+    uint64_t seed; /* of the loader */
+    int64_t epoch; /* of the loader, from 0 */
+} clt_sample;
+
+/* Samples that a function makes, for data that are larger than memory or augmented. */
+typedef struct clt_dataset_source {
+    int64_t samples; /* > 0 */
+    int n_fields;    /* 1 to CLT_MAX_FIELDS */
+    clt_dtype dtypes[CLT_MAX_FIELDS]; /* f32, i32 or u8 */
+    clt_shape shapes[CLT_MAX_FIELDS]; /* of one sample's field */
+    int classes;     /* the labels (last of several fields, i32 []) are from 0 to classes - 1; 0: there are none */
+
+    /* Writes each field of one sample to fields[0] ... fields[n_fields - 1], which have room for it. Several threads call it at once: a loader's, and
+     * those that call clt_dataset_fetch. Anything but CLT_OK says that the sample cannot be had: see clt_loader_options.broken. */
+    clt_status (*fetch)(void *user, const clt_sample *sample, void *const *fields);
+    /* Called once, by clt_dataset_destroy; may be NULL. */
+    void (*destroy)(void *user);
+    void *user;
+} clt_dataset_source;
+
+/* The source is copied. On an error, `destroy` is not called. Splits of such a data set are views: they hold indices, and fetch from
+ * the same source. What changes values in memory (clt_dataset_standardize, clt_dataset_standardize_target, clt_dataset_channels_first) is
+ * refused with CLT_E_UNSUPPORTED: the function does so itself, or the graph. */
+CLT_API clt_status clt_dataset_create(clt_dataset **dataset, const clt_dataset_source *source);
+
+/* Copies one sample, or makes it: fields[i] has room for field i. May be called by several threads. CLT_E_RANGE for a sample that there is none of and, where a
+ * function makes samples, for a label that is not a class. */
+CLT_API clt_status clt_dataset_fetch(const clt_dataset *dataset, const clt_sample *sample, void *const *fields);
+
 /* NULL is fine. Destroy loaders and splits first. */
 CLT_API void clt_dataset_destroy(clt_dataset *dataset);
 
@@ -140,7 +174,7 @@ CLT_API clt_shape clt_dataset_shape(const clt_dataset *dataset, int field);
 /* Number of classes: 1 + the largest label, for a part of a split that of the whole; 0 if the
  * last field is no i32 label or the only field. */
 CLT_API int clt_dataset_classes(const clt_dataset *dataset);
-/* All samples of a field, borrowed: dimension 0 is the number of samples. */
+/* All samples of a field, borrowed: dimension 0 is the number of samples. data = NULL where a function makes them. */
 CLT_API clt_array clt_dataset_array(const clt_dataset *dataset, int field);
 
 /* Splits into new data sets that share no sample, after a seeded shuffle:
@@ -165,32 +199,42 @@ CLT_API clt_status clt_dataset_standardize_target(clt_dataset *dataset, const cl
  * convolutions take. CLT_E_SHAPE if its rank is not 3, CLT_E_STATE if it is standardized. Not for a data set that has been split: its parts have copies. */
 CLT_API clt_status clt_dataset_channels_first(clt_dataset *dataset);
 
+/* What becomes of samples that cannot be fetched: a broken file, for example. */
+typedef enum clt_broken {
+    CLT_BROKEN_STOP = 0, /* clt_loader_next fails as the function did */
+    CLT_BROKEN_SKIP      /* the next sample of the data set that can be fetched takes its place; each is logged as a warning, and counted */
+} clt_broken;
+
 typedef struct clt_loader_options {
     int64_t batch;   /* default 32 */
     bool shuffle;    /* a new seeded order each epoch */
     bool drop_last;  /* leave out the smaller last batch */
     uint64_t seed;
-    int prefetch;    /* batches made ahead by the loader's thread; default 2 */
+    int prefetch;    /* batches made ahead by the loader's threads; default 2 */
 
     /* One of several loaders that share the batches: `batch` is then the sum over all of them, and the order of
      * samples, the batches and positions are the same however many share. Each hands out a consecutive piece of every
      * batch. */
     int rank, ranks;       /* which of how many; default 0 of 1 */
     const int64_t *shares; /* of a full batch, one a rank, their sum `batch`; copied. Default: equal but for one sample */
+
+    int threads;       /* that gather batches, or make their samples; default 1, at most 256 */
+    clt_broken broken; /* default: stop */
 } clt_loader_options;
 
-/* Hands out batches; a thread of its own gathers the next ones. One thread of the caller at a
+/* Hands out batches; threads of its own gather the next ones. One thread of the caller at a
  * time; the data set must outlive it. */
 typedef struct clt_loader clt_loader;
 
 CLT_API clt_status clt_loader_create(clt_loader **loader, const clt_dataset *dataset,
                                      const clt_loader_options *options);
-/* Stops the thread. NULL is fine. */
+/* Stops the threads. NULL is fine. */
 CLT_API void clt_loader_destroy(clt_loader *loader);
 
 /* The next batch, valid until the next call on this loader; CLT_END after the last of an
  * epoch, and the call after that begins the next epoch. A smaller last batch is cut in proportion
- * to the shares: a rank's piece may then be empty, and has samples = 0. */
+ * to the shares: a rank's piece may then be empty, and has samples = 0. Where a sample of the batch cannot be fetched, its error, and the position
+ * stays. */
 CLT_API clt_status clt_loader_next(clt_loader *loader, clt_batch *batch);
 
 /* Cuts the batches that follow anew; the position stays. As in the options: among how many, which of them, and
@@ -199,6 +243,8 @@ CLT_API clt_status clt_loader_next(clt_loader *loader, clt_batch *batch);
 CLT_API clt_status clt_loader_set_shares(clt_loader *loader, int rank, int ranks, const int64_t *shares);
 
 CLT_API int64_t clt_loader_batches(const clt_loader *loader); /* per epoch */
+/* Samples that others took the place of (CLT_BROKEN_SKIP), in the batches handed out so far. */
+CLT_API int64_t clt_loader_broken(const clt_loader *loader);
 /* Samples of a full batch, all ranks' together. */
 CLT_API int64_t clt_loader_batch(const clt_loader *loader);
 

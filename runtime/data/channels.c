@@ -15,6 +15,7 @@ static void turn(char *samples, int64_t n, size_t pixels, size_t channels, size_
 
 clt_status clt_dataset_channels_first(clt_dataset *dataset) {
     if (!dataset) return clt_fail(CLT_E_INVALID, "clt_dataset_channels_first: the data set is NULL");
+    CLT_TRY(clt_dataset_expect_memory(dataset, "channels_first"));
     clt_field *field = &dataset->fields[0];
     if (field->shape.rank != 3)
         return clt_fail(CLT_E_SHAPE, "channels_first: samples have %d dimensions; expected 3: [height, width, channels]", field->shape.rank);

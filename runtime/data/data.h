@@ -13,7 +13,7 @@ typedef struct clt_field {
     clt_dtype dtype;
     clt_shape shape;     /* of one sample */
     size_t sample_bytes; /* of one sample; > 0 */
-    void *data;          /* samples x sample_bytes */
+    void *data;          /* samples x sample_bytes; NULL: a function makes them */
     float *low;          /* f32: data + low are the numbers as they were read, see low.c; NULL: data are */
 } clt_field;
 
@@ -28,6 +28,8 @@ struct clt_dataset {
     int n_fields;
     clt_field fields[CLT_MAX_FIELDS];
     int classes;
+    clt_dataset_source source; /* fetch NULL: samples are in memory */
+    int64_t *part;             /* which samples of the source these are; NULL: all */
     clt_preprocessing *facts; /* names and moments; NULL: none are known */
 };
 
@@ -38,6 +40,12 @@ clt_status clt_dataset_new(clt_dataset **dataset, int64_t samples);
  * if this fails; NULL: memory for all samples is allocated, not cleared. */
 clt_status clt_dataset_add(clt_dataset *dataset, clt_dtype dtype, clt_shape sample, void *data);
 
+/* A field whose samples a function makes. */
+clt_status clt_dataset_declare(clt_dataset *dataset, clt_dtype dtype, clt_shape sample);
+
+/* CLT_E_UNSUPPORTED, by the name of what would change values in memory, where a function makes the samples. */
+clt_status clt_dataset_expect_memory(const clt_dataset *dataset, const char *what);
+
 /* Once all fields are there and filled: counts the classes. CLT_E_RANGE for a label below 0. */
 clt_status clt_dataset_count_classes(clt_dataset *dataset);
 
@@ -47,9 +55,10 @@ clt_status clt_dataset_note_pixels(clt_dataset *dataset, double most);
 /* Takes the last field away. */
 void clt_dataset_drop_truth(clt_dataset *dataset);
 
-/* Copies samples order[0] … order[count - 1] of a field to `to`. */
-void clt_dataset_gather(const clt_dataset *dataset, int field, const int64_t *order, int64_t count,
-                        void *to);
+/* ---- fetch.c ---- */
+
+/* Samples order[0 ... count - 1] of a data set whose samples a function makes, which must outlive the part. */
+clt_status clt_dataset_view(clt_dataset **part, const clt_dataset *from, const int64_t *order, int64_t count);
 
 /* The next field of `part`: samples order[0 … part->samples - 1] of that field of `from`. */
 clt_status clt_dataset_take(clt_dataset *part, const clt_dataset *from, int field, const int64_t *order);

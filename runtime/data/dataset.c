@@ -28,24 +28,26 @@ static clt_status measure(const clt_dataset *dataset, clt_dtype dtype, const clt
     return CLT_OK;
 }
 
-clt_status clt_dataset_add(clt_dataset *dataset, clt_dtype dtype, clt_shape sample, void *data) {
+clt_status clt_dataset_declare(clt_dataset *dataset, clt_dtype dtype, clt_shape sample) {
     size_t sample_bytes, all_bytes;
-    clt_status status = CLT_OK;
-    if (dataset->n_fields == CLT_MAX_FIELDS) {
-        status = clt_fail(CLT_E_INVALID, "a data set has at most %d fields", CLT_MAX_FIELDS);
-        goto fail;
-    }
-    CLT_TRY_GOTO(measure(dataset, dtype, &sample, &sample_bytes, &all_bytes));
-    if (!data) data = clt_alloc(all_bytes);
-    if (!data) {
-        status = clt_fail_memory(all_bytes);
-        goto fail;
-    }
-    dataset->fields[dataset->n_fields++] = (clt_field){.dtype = dtype, .shape = sample, .sample_bytes = sample_bytes, .data = data};
+    if (dataset->n_fields == CLT_MAX_FIELDS) return clt_fail(CLT_E_INVALID, "a data set has at most %d fields", CLT_MAX_FIELDS);
+    CLT_TRY(measure(dataset, dtype, &sample, &sample_bytes, &all_bytes));
+    dataset->fields[dataset->n_fields++] = (clt_field){.dtype = dtype, .shape = sample, .sample_bytes = sample_bytes};
     return CLT_OK;
-fail:
-    clt_free(data);
-    return status;
+}
+
+clt_status clt_dataset_add(clt_dataset *dataset, clt_dtype dtype, clt_shape sample, void *data) {
+    clt_status status = clt_dataset_declare(dataset, dtype, sample);
+    if (status < 0) {
+        clt_free(data);
+        return status;
+    }
+    clt_field *field = &dataset->fields[dataset->n_fields - 1];
+    size_t bytes = field->sample_bytes * (size_t)dataset->samples; /* which fits: it was measured */
+    field->data = data ? data : clt_alloc(bytes);
+    if (field->data) return CLT_OK;
+    dataset->n_fields--;
+    return clt_fail_memory(bytes);
 }
 
 void clt_dataset_drop_truth(clt_dataset *dataset) {
@@ -72,10 +74,6 @@ clt_status clt_dataset_count_classes(clt_dataset *dataset) {
 
 static void gather(const char *from, size_t bytes, const int64_t *order, int64_t count, char *to) {
     for (int64_t i = 0; i < count; i++) memcpy(to + (size_t)i * bytes, from + (size_t)order[i] * bytes, bytes);
-}
-
-void clt_dataset_gather(const clt_dataset *dataset, int field, const int64_t *order, int64_t count, void *to) {
-    gather(dataset->fields[field].data, dataset->fields[field].sample_bytes, order, count, to);
 }
 
 clt_status clt_dataset_take(clt_dataset *part, const clt_dataset *from, int field, const int64_t *order) {
@@ -149,6 +147,8 @@ void clt_dataset_destroy(clt_dataset *dataset) {
         clt_free(dataset->fields[i].low);
     }
     clt_preprocessing_destroy(dataset->facts);
+    clt_free(dataset->part);
+    if (dataset->source.destroy) dataset->source.destroy(dataset->source.user);
     clt_free(dataset);
 }
 

@@ -1,7 +1,8 @@
 /*
- * A thread gathers batches into a ring of buffers; the caller takes them out in order. The batch
- * that the caller has at hand keeps its buffer until the next call, so the ring has one more
- * than are prefetched.
+ * Threads gather batches into a ring of slots; the caller takes them out in order. The batch
+ * that the caller has at hand keeps its slot until the next call, so the ring has one more
+ * than are prefetched. A slot is opened by one thread, which finds the indices of its samples, and
+ * filled by all: each takes a few samples at a time.
  *
  * Where several ranks share the batches, each gathers its piece alone. Pieces are cut by sums of shares: of S samples,
  * those from S first/batch to S last/batch, rounded down. So a full batch is cut as the shares say, any
@@ -12,37 +13,53 @@
 
 #include <string.h>
 
-enum { DEFAULT_BATCH = 32, DEFAULT_PREFETCH = 2, MOST_PREFETCH = 1024 };
+enum { DEFAULT_BATCH = 32, DEFAULT_PREFETCH = 2, MOST_PREFETCH = 1024, MOST_THREADS = 256, MOST_BROKEN = 100 /* one after the other */ };
+
+typedef struct slot {
+    clt_batch batch;  /* its arrays lie in the loader's memory */
+    int64_t *indices; /* of its samples, in the data set */
+    int64_t epoch;
+    int64_t begun, done; /* samples that a thread has taken, and those that are there */
+    int64_t broken;      /* that others took the place of */
+    clt_status status;   /* of the first sample that failed */
+    int64_t failed;      /* which it is */
+    char *detail;
+} slot;
 
 struct clt_loader {
     const clt_dataset *dataset;
     int64_t batch, batches;
     int64_t share_first, share_last; /* of a full batch: the own piece's samples */
-    bool shuffle;
+    bool shuffle, skip_broken;
 
     /* The caller's alone. */
     clt_loader_position position; /* what is handed out next */
     bool holds_batch;             /* the caller may still read the slot before `taken` */
-    bool running;                 /* there is a thread */
-    clt_thread thread;
+    uint64_t taken;
+    int64_t broken;
+    int running; /* threads that there are */
+    clt_thread *threads;
+    int n_threads; /* that are wanted */
+    int64_t chunk; /* samples that a thread takes at a time */
 
-    /* The thread's alone while it runs. */
+    /* Of the thread that opens a slot. */
     clt_loader_position gathering; /* what is gathered next */
     int64_t *order;                /* of this epoch's samples; NULL: as they are */
+    bool ordered;
 
-    /* Under the mutex. Counts since the thread started; slot number is count % slots. */
+    /* Under the mutex. Counts since the threads started; slot number is count % slots. */
     clt_mutex mutex;
     clt_condition changed;
-    bool stop;
-    uint64_t filled, released;
-    uint64_t taken; /* the caller's alone */
+    bool stop, opening;
+    uint64_t opened, released;
 
     int slots;
-    clt_batch *ring; /* their arrays lie in `memory` */
+    slot *ring;
     char *memory;
+    int64_t *indices; /* of all slots */
 };
 
-/* ---- the thread ---- */
+/* ---- the threads ---- */
 
 static void order_epoch(clt_loader *loader) {
     if (!loader->order) return;
@@ -52,73 +69,118 @@ static void order_epoch(clt_loader *loader) {
     clt_random_permutation(&random, loader->order, loader->dataset->samples);
 }
 
-static void gather_field(const clt_loader *loader, int field, int64_t first, int64_t count, void *to) {
-    const clt_field *f = &loader->dataset->fields[field];
-    if (loader->order) clt_dataset_gather(loader->dataset, field, loader->order + first, count, to);
-    else
-        memcpy(to, (const char *)f->data + (size_t)first * f->sample_bytes,
-               (size_t)count * f->sample_bytes);
-}
-
 /* batch x samples fits: see find_part. */
 static int64_t cut(const clt_loader *loader, int64_t samples, int64_t at) {
     return samples == loader->batch ? at : samples * at / loader->batch;
 }
 
-static void gather(const clt_loader *loader, clt_batch *batch) {
+static void find_samples(const clt_loader *loader, slot *s) {
     int64_t first = loader->gathering.batch * loader->batch;
     int64_t samples = CLT_MIN(loader->batch, loader->dataset->samples - first);
+    clt_batch *batch = &s->batch;
     batch->samples = cut(loader, samples, loader->share_last) - cut(loader, samples, loader->share_first);
     first += cut(loader, samples, loader->share_first);
-    for (int i = 0; i < batch->n_fields; i++) {
-        batch->fields[i].shape.dims[0] = batch->samples;
-        gather_field(loader, i, first, batch->samples, (void *)batch->fields[i].data);
+    for (int i = 0; i < batch->n_fields; i++) batch->fields[i].shape.dims[0] = batch->samples;
+    for (int64_t i = 0; i < batch->samples; i++) s->indices[i] = loader->order ? loader->order[first + i] : first + i;
+    s->epoch = loader->gathering.epoch;
+    s->begun = s->done = s->broken = 0;
+    s->status = CLT_OK;
+}
+
+/* With the mutex, which is given back meanwhile: an epoch of millions takes a while to be ordered. */
+static void open_slot(clt_loader *loader) {
+    loader->opening = true;
+    clt_mutex_unlock(&loader->mutex);
+    if (loader->gathering.batch == loader->batches) {
+        loader->gathering.batch = 0;
+        loader->gathering.epoch++;
+        loader->ordered = false;
     }
-}
-
-/* Waits for a free slot; NULL when the loader is being stopped. */
-static clt_batch *free_slot(clt_loader *loader) {
+    if (!loader->ordered) order_epoch(loader);
+    loader->ordered = true;
+    find_samples(loader, &loader->ring[loader->opened % (uint64_t)loader->slots]);
+    loader->gathering.batch++;
     clt_mutex_lock(&loader->mutex);
-    while (!loader->stop && loader->filled - loader->released == (uint64_t)loader->slots)
-        clt_condition_wait(&loader->changed, &loader->mutex);
-    clt_batch *slot = loader->stop ? NULL : &loader->ring[loader->filled % (uint64_t)loader->slots];
-    clt_mutex_unlock(&loader->mutex);
-    return slot;
-}
-
-static void announce(clt_loader *loader) {
-    clt_mutex_lock(&loader->mutex);
-    loader->filled++;
+    loader->opening = false;
+    loader->opened++;
     clt_condition_wake_all(&loader->changed);
+}
+
+static void log_broken(int64_t broken) {
+    clt_log_message(CLT_LOG_WARNING, "%s; %s", clt_error_detail(), broken < MOST_BROKEN ? "the next sample takes its place" : "so did all the samples before it");
+}
+
+/* Sample number `at` of a slot. `broken` counts those that others take the place of. */
+static clt_status fetch(const clt_loader *loader, const slot *s, int64_t at, int64_t *broken) {
+    const clt_dataset *d = loader->dataset;
+    void *fields[CLT_MAX_FIELDS];
+    for (int i = 0; i < d->n_fields; i++) fields[i] = (char *)(uintptr_t)s->batch.fields[i].data + (size_t)at * d->fields[i].sample_bytes;
+    clt_sample sample = {.index = s->indices[at], .seed = loader->gathering.seed, .epoch = s->epoch};
+    clt_status status = clt_dataset_fetch(d, &sample, fields);
+    for (int tries = 1; status < 0 && status != CLT_E_NO_MEMORY && loader->skip_broken && tries <= MOST_BROKEN; tries++) {
+        log_broken(tries);
+        ++*broken;
+        sample.index = (sample.index + 1) % d->samples;
+        status = clt_dataset_fetch(d, &sample, fields);
+    }
+    return status;
+}
+
+/* Of those that fail in a batch, the first is told, whatever threads do. */
+static void keep_error(slot *s, clt_status status, int64_t at) {
+    if (s->status < 0 && s->failed < at) return;
+    clt_free(s->detail);
+    s->detail = clt_strdup(clt_error_detail());
+    s->status = status;
+    s->failed = at;
+}
+
+/* With the mutex, which is given back meanwhile. */
+static void fill_slot(clt_loader *loader, slot *s) {
+    clt_status status = CLT_OK;
+    int64_t samples = s->batch.samples, at = s->begun, last = CLT_MIN(at + loader->chunk, samples), count = last - at, broken = 0;
+    s->begun = last;
+    if (last == samples) clt_condition_wake_all(&loader->changed); /* there is a slot to be opened */
     clt_mutex_unlock(&loader->mutex);
+    while (at < last && (status = fetch(loader, s, at, &broken)) == CLT_OK) at++;
+    clt_mutex_lock(&loader->mutex);
+    if (status < 0) keep_error(s, status, at);
+    s->broken += broken;
+    s->done += count;
+    if (s->done == samples) clt_condition_wake_all(&loader->changed);
+}
+
+/* The slot that was opened last, if it has samples that no thread has taken. */
+static slot *slot_to_fill(const clt_loader *loader) {
+    slot *s = loader->opened > 0 ? &loader->ring[(loader->opened - 1) % (uint64_t)loader->slots] : NULL;
+    return s && s->begun < s->batch.samples ? s : NULL;
 }
 
 static void *gather_batches(void *argument) {
     clt_loader *loader = argument;
-    bool ordered = false;
-    for (clt_batch *slot; (slot = free_slot(loader));) {
-        if (loader->gathering.batch == loader->batches) {
-            loader->gathering.batch = 0;
-            loader->gathering.epoch++;
-            ordered = false;
-        }
-        if (!ordered) order_epoch(loader);
-        ordered = true;
-        gather(loader, slot);
-        loader->gathering.batch++;
-        announce(loader);
+    clt_mutex_lock(&loader->mutex);
+    while (!loader->stop) {
+        slot *s = slot_to_fill(loader);
+        if (s && !loader->opening) fill_slot(loader, s);
+        else if (!loader->opening && loader->opened - loader->released < (uint64_t)loader->slots) open_slot(loader);
+        else clt_condition_wait(&loader->changed, &loader->mutex);
     }
+    clt_mutex_unlock(&loader->mutex);
     return NULL;
 }
 
+/* One thread is enough, where the system has no more. */
 static clt_status start(clt_loader *loader) {
     if (loader->running) return CLT_OK;
     loader->gathering = loader->position;
-    loader->filled = loader->released = loader->taken = 0;
-    loader->stop = false;
-    CLT_TRY(clt_thread_start(&loader->thread, gather_batches, loader));
-    loader->running = true;
-    return CLT_OK;
+    loader->opened = loader->released = loader->taken = 0;
+    loader->stop = loader->opening = loader->ordered = false;
+    clt_status status = CLT_OK;
+    while (loader->running < loader->n_threads && status == CLT_OK) {
+        status = clt_thread_start(&loader->threads[loader->running], gather_batches, loader);
+        if (status == CLT_OK) loader->running++;
+    }
+    return loader->running ? CLT_OK : status;
 }
 
 static void stop(clt_loader *loader) {
@@ -128,8 +190,7 @@ static void stop(clt_loader *loader) {
     loader->stop = true;
     clt_condition_wake_all(&loader->changed);
     clt_mutex_unlock(&loader->mutex);
-    clt_thread_join(loader->thread);
-    loader->running = false;
+    while (loader->running) clt_thread_join(loader->threads[--loader->running]);
 }
 
 /* ---- the caller ---- */
@@ -144,6 +205,11 @@ static clt_status resolve(const clt_dataset *dataset, const clt_loader_options *
     if (options->prefetch < 0 || options->prefetch > MOST_PREFETCH)
         return clt_fail(CLT_E_INVALID, "a loader that prefetches %d batches; up to %d",
                         options->prefetch, MOST_PREFETCH);
+    if (options->threads == 0) options->threads = 1;
+    if (options->threads < 0 || options->threads > MOST_THREADS)
+        return clt_fail(CLT_E_INVALID, "a loader of %d threads; up to %d", options->threads, MOST_THREADS);
+    if (options->broken != CLT_BROKEN_STOP && options->broken != CLT_BROKEN_SKIP)
+        return clt_fail(CLT_E_INVALID, "%d is no way to treat broken samples; expected CLT_BROKEN_STOP or CLT_BROKEN_SKIP", (int)options->broken);
     if (options->drop_last && options->batch > dataset->samples)
         return clt_fail(CLT_E_INVALID, "a loader of batches of %lld would drop all of %lld samples",
                         (long long)options->batch, (long long)dataset->samples);
@@ -189,34 +255,47 @@ static clt_status measure_slot(const clt_loader *loader, int64_t samples, size_t
     return CLT_OK;
 }
 
-static void fill_ring(clt_loader *loader, const size_t *offsets, size_t bytes) {
-    for (int s = 0; s < loader->slots; s++) {
-        clt_batch *slot = &loader->ring[s];
-        slot->n_fields = loader->dataset->n_fields;
-        for (int i = 0; i < slot->n_fields; i++) {
-            slot->fields[i] = clt_dataset_array(loader->dataset, i);
-            slot->fields[i].data = loader->memory + (size_t)s * bytes + offsets[i];
+static void free_ring(slot *ring, int slots) {
+    for (int i = 0; ring && i < slots; i++) clt_free(ring[i].detail);
+    clt_free(ring);
+}
+
+static void set_out_ring(clt_loader *loader, const size_t *offsets, size_t bytes, int64_t piece) {
+    for (int i = 0; i < loader->slots; i++) {
+        clt_batch *batch = &loader->ring[i].batch;
+        loader->ring[i].indices = loader->indices + i * piece;
+        batch->n_fields = loader->dataset->n_fields;
+        for (int f = 0; f < batch->n_fields; f++) {
+            batch->fields[f] = clt_dataset_array(loader->dataset, f);
+            batch->fields[f].data = loader->memory + (size_t)i * bytes + offsets[f];
         }
     }
 }
 
-/* Buffers for pieces of up to `piece` samples, in the place of those that there are. On error those stay. */
+/* Slots for pieces of up to `piece` samples, in the place of those that there are. On error those stay. */
 static clt_status make_ring(clt_loader *loader, int64_t piece) {
-    size_t offsets[CLT_MAX_FIELDS], bytes, all;
-    CLT_TRY(measure_slot(loader, CLT_MIN(piece, loader->dataset->samples), offsets, &bytes));
-    if (!clt_mul_size(bytes, (size_t)loader->slots, &all)) return clt_fail_memory(SIZE_MAX);
+    size_t offsets[CLT_MAX_FIELDS], bytes, all, samples;
+    piece = CLT_MIN(piece, loader->dataset->samples);
+    CLT_TRY(measure_slot(loader, piece, offsets, &bytes));
+    if (!clt_mul_size(bytes, (size_t)loader->slots, &all) || !clt_mul_size((size_t)piece * sizeof(int64_t), (size_t)loader->slots, &samples))
+        return clt_fail_memory(SIZE_MAX);
     char *memory = clt_alloc(all);
-    clt_batch *ring = clt_calloc((size_t)loader->slots, sizeof *ring);
-    if (!memory || !ring) {
+    int64_t *indices = clt_alloc(samples);
+    slot *ring = clt_calloc((size_t)loader->slots, sizeof *ring);
+    if (!memory || !indices || !ring) {
         clt_free(memory);
+        clt_free(indices);
         clt_free(ring);
         return clt_fail_memory(all);
     }
     clt_free(loader->memory);
-    clt_free(loader->ring);
+    clt_free(loader->indices);
+    free_ring(loader->ring, loader->slots);
     loader->memory = memory;
+    loader->indices = indices;
     loader->ring = ring;
-    fill_ring(loader, offsets, bytes);
+    loader->chunk = loader->n_threads == 1 ? INT64_MAX / 2 : piece / (4 * loader->n_threads) + 1; /* few, so that all end together */
+    set_out_ring(loader, offsets, bytes, piece);
     return CLT_OK;
 }
 
@@ -231,8 +310,10 @@ static clt_status make_order(clt_loader *loader) {
 
 static void free_memory(clt_loader *loader) {
     clt_free(loader->order);
-    clt_free(loader->ring);
+    free_ring(loader->ring, loader->slots);
+    clt_free(loader->indices);
     clt_free(loader->memory);
+    clt_free(loader->threads);
     clt_free(loader);
 }
 
@@ -250,8 +331,12 @@ clt_status clt_loader_create(clt_loader **loader, const clt_dataset *dataset,
     l->batches = dataset->samples / o.batch + (!o.drop_last && dataset->samples % o.batch != 0);
     l->shuffle = o.shuffle;
     l->slots = o.prefetch + 1;
+    l->skip_broken = o.broken == CLT_BROKEN_SKIP;
+    l->n_threads = o.threads;
     l->position.seed = o.seed;
-    clt_status status;
+    l->threads = clt_calloc((size_t)o.threads, sizeof *l->threads);
+    clt_status status = l->threads ? CLT_OK : clt_fail_memory((size_t)o.threads * sizeof *l->threads);
+    CLT_TRY_GOTO(status);
     CLT_TRY_GOTO(find_part(l->batch, o.rank, o.ranks, o.shares, &l->share_first, &l->share_last));
     CLT_TRY_GOTO(make_ring(l, l->share_last - l->share_first));
     CLT_TRY_GOTO(make_order(l));
@@ -294,10 +379,18 @@ clt_status clt_loader_next(clt_loader *loader, clt_batch *batch) {
         return CLT_END;
     }
     CLT_TRY(start(loader));
+    slot *s = &loader->ring[loader->taken % (uint64_t)loader->slots];
     clt_mutex_lock(&loader->mutex);
-    while (loader->filled == loader->taken) clt_condition_wait(&loader->changed, &loader->mutex);
+    while (loader->opened == loader->taken || s->done < s->batch.samples) clt_condition_wait(&loader->changed, &loader->mutex);
     clt_mutex_unlock(&loader->mutex);
-    *batch = loader->ring[loader->taken++ % (uint64_t)loader->slots];
+    if (s->status < 0) {
+        clt_status status = s->status;
+        stop(loader);
+        return clt_fail_again(status, s->detail ? s->detail : "");
+    }
+    *batch = s->batch;
+    loader->taken++;
+    loader->broken += s->broken;
     loader->holds_batch = true;
     loader->position.batch++;
     return CLT_OK;
@@ -320,6 +413,10 @@ int64_t clt_loader_batch(const clt_loader *loader) {
 
 int64_t clt_loader_batches(const clt_loader *loader) {
     return loader ? loader->batches : 0;
+}
+
+int64_t clt_loader_broken(const clt_loader *loader) {
+    return loader ? loader->broken : 0;
 }
 
 clt_loader_position clt_loader_get_position(const clt_loader *loader) {

@@ -209,9 +209,10 @@ static clt_status check_samples(const clt_preprocessing *p, const clt_dataset *d
 clt_status clt_preprocessing_apply(const clt_preprocessing *p, clt_dataset *dataset) {
     if (!p || !dataset) return clt_fail(CLT_E_INVALID, "clt_preprocessing_apply: an argument is NULL");
     CLT_TRY(check_samples(p, dataset));
+    bool done = dataset->facts && dataset->facts->moments.n, target_done = dataset->facts && dataset->facts->target_moments.n;
+    if ((!done && p->moments.n) || (!target_done && p->target_moments.n)) CLT_TRY(clt_dataset_expect_memory(dataset, "standardize"));
     clt_preprocessing *facts;
     CLT_TRY(clt_preprocessing_copy(&facts, p));
-    bool done = dataset->facts && dataset->facts->moments.n, target_done = dataset->facts && dataset->facts->target_moments.n;
     clt_preprocessing_destroy(dataset->facts);
     dataset->facts = facts;
     if (dataset->n_fields > 1) dataset->classes = p->classes;

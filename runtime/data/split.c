@@ -23,6 +23,7 @@ static int64_t part_samples(double fraction, int64_t samples, int64_t left) {
 
 static clt_status take(const clt_dataset *from, const int64_t *order, int64_t count,
                        clt_dataset **part) {
+    if (from->source.fetch) return clt_dataset_view(part, from, order, count);
     clt_dataset *d = NULL;
     clt_status status;
     CLT_TRY_GOTO(clt_dataset_new(&d, count));

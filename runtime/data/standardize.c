@@ -130,6 +130,8 @@ fail:
 
 static clt_status check(const clt_dataset *dataset, const clt_dataset *like) {
     if (!dataset || !like) return clt_fail(CLT_E_INVALID, "clt_dataset_standardize: a data set is NULL");
+    CLT_TRY(clt_dataset_expect_memory(dataset, "standardize"));
+    CLT_TRY(clt_dataset_expect_memory(like, "standardize"));
     const clt_field *a = &dataset->fields[0], *b = &like->fields[0];
     if (a->dtype != CLT_F32 || b->dtype != CLT_F32)
         return clt_fail(CLT_E_DTYPE, "standardize: field 0 is %s, not f32",
@@ -147,6 +149,8 @@ clt_status clt_dataset_standardize(clt_dataset *dataset, const clt_dataset *like
 
 static clt_status check_target(const clt_dataset *dataset, const clt_dataset *like) {
     if (!dataset || !like) return clt_fail(CLT_E_INVALID, "clt_dataset_standardize_target: a data set is NULL");
+    CLT_TRY(clt_dataset_expect_memory(dataset, "standardize"));
+    CLT_TRY(clt_dataset_expect_memory(like, "standardize"));
     if (is_target(dataset) && is_target(like)) return CLT_OK;
     return clt_fail(CLT_E_DTYPE, "clt_dataset_standardize_target: the last field is not numbers to predict (f32)");
 }

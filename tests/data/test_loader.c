@@ -247,7 +247,7 @@ static void survives_failing_memory(void **state) {
         clt_loader_destroy(loader);
         watch_end();
     }
-    assert_true(at == 5); /* the loader, its buffers, their ring, the order; then none failed */
+    assert_true(at == 7); /* the loader, its threads, buffers, indices and ring, the order; then none failed */
     clt_dataset_destroy(d);
     (void)state;
 }

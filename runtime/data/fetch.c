@@ -1,0 +1,92 @@
+/* Samples, one at a time: copied from memory, or made by the function of a source. */
+#include <string.h>
+
+#include "runtime/data/data.h"
+#include "runtime/data/preprocessing.h"
+
+static clt_status check_source(const clt_dataset_source *source) {
+    if (!source || !source->fetch) return clt_fail(CLT_E_INVALID, "clt_dataset_create: the source, or its fetch, is NULL");
+    if (source->samples < 1) return clt_fail(CLT_E_INVALID, "clt_dataset_create: %lld samples; expected 1 or more", (long long)source->samples);
+    if (source->n_fields < 1 || source->n_fields > CLT_MAX_FIELDS)
+        return clt_fail(CLT_E_INVALID, "clt_dataset_create: %d fields; a data set has 1 to %d", source->n_fields, CLT_MAX_FIELDS);
+    for (int i = 0; i < source->n_fields; i++)
+        if (source->dtypes[i] != CLT_F32 && source->dtypes[i] != CLT_I32 && source->dtypes[i] != CLT_U8)
+            return clt_fail(CLT_E_DTYPE, "clt_dataset_create: field %d is %s; expected f32, i32 or u8", i, clt_dtype_name(source->dtypes[i]));
+    int last = source->n_fields - 1;
+    bool labels = last > 0 && source->dtypes[last] == CLT_I32 && source->shapes[last].rank == 0;
+    if (source->classes < 0 || (source->classes > 0 && !labels))
+        return clt_fail(CLT_E_INVALID, "clt_dataset_create: %d classes; expected 0, or a last of several fields that is a label, i32 []", source->classes);
+    return CLT_OK;
+}
+
+clt_status clt_dataset_create(clt_dataset **dataset, const clt_dataset_source *source) {
+    if (!dataset) return clt_fail(CLT_E_INVALID, "clt_dataset_create: dataset is NULL");
+    CLT_TRY(check_source(source));
+    clt_dataset *d = NULL;
+    clt_status status;
+    CLT_TRY_GOTO(clt_dataset_new(&d, source->samples));
+    for (int i = 0; i < source->n_fields; i++) CLT_TRY_GOTO(clt_dataset_declare(d, source->dtypes[i], source->shapes[i]));
+    d->source = *source;
+    d->classes = source->classes;
+    *dataset = d;
+    return CLT_OK;
+fail:
+    clt_dataset_destroy(d);
+    return status;
+}
+
+clt_status clt_dataset_view(clt_dataset **part, const clt_dataset *from, const int64_t *order, int64_t count) {
+    clt_dataset *d = NULL;
+    clt_status status;
+    CLT_TRY_GOTO(clt_dataset_new(&d, count));
+    for (int i = 0; i < from->n_fields; i++) CLT_TRY_GOTO(clt_dataset_declare(d, from->fields[i].dtype, from->fields[i].shape));
+    size_t bytes = (size_t)count * sizeof *d->part; /* of the order, which is there */
+    d->part = clt_alloc(bytes);
+    status = d->part ? CLT_OK : clt_fail_memory(bytes);
+    CLT_TRY_GOTO(status);
+    for (int64_t i = 0; i < count; i++) d->part[i] = from->part ? from->part[order[i]] : order[i];
+    d->classes = from->classes;
+    if (from->facts) CLT_TRY_GOTO(clt_preprocessing_copy(&d->facts, from->facts));
+    d->source = from->source;
+    d->source.destroy = NULL; /* the user is that of the data set that was split */
+    *part = d;
+    return CLT_OK;
+fail:
+    clt_dataset_destroy(d);
+    return status;
+}
+
+clt_status clt_dataset_expect_memory(const clt_dataset *dataset, const char *what) {
+    if (!dataset->source.fetch) return CLT_OK;
+    return clt_fail(CLT_E_UNSUPPORTED, "%s: a function makes these samples, which are not in memory: do it in the function, or in the graph", what);
+}
+
+static clt_status check_label(const clt_dataset *d, void *const *fields) {
+    int32_t label;
+    if (!d->classes) return CLT_OK;
+    memcpy(&label, fields[d->n_fields - 1], sizeof label);
+    if (label >= 0 && label < d->classes) return CLT_OK;
+    return clt_fail(CLT_E_RANGE, "label %d is not a class: expected an integer from 0 to %d", label, d->classes - 1);
+}
+
+static clt_status make_sample(const clt_dataset *d, const clt_sample *sample, void *const *fields) {
+    clt_sample whole = *sample;
+    if (d->part) whole.index = d->part[sample->index];
+    clt_fail(CLT_OK, "its function returned an error"); /* what a function of the caller's leaves as it is */
+    clt_status status = d->source.fetch(d->source.user, &whole, fields);
+    if (status > CLT_OK) status = clt_fail(CLT_E_INVALID, "its function returned %d, which is no status of an error", (int)status);
+    if (status == CLT_OK) status = check_label(d, fields);
+    return status < 0 ? clt_fail_context(status, "sample %lld: ", (long long)whole.index) : CLT_OK;
+}
+
+clt_status clt_dataset_fetch(const clt_dataset *d, const clt_sample *sample, void *const *fields) {
+    if (!d || !sample || !fields) return clt_fail(CLT_E_INVALID, "clt_dataset_fetch: an argument is NULL");
+    if (sample->index < 0 || sample->index >= d->samples)
+        return clt_fail(CLT_E_RANGE, "clt_dataset_fetch: sample %lld of %lld", (long long)sample->index, (long long)d->samples);
+    if (d->source.fetch) return make_sample(d, sample, fields);
+    for (int i = 0; i < d->n_fields; i++) {
+        const clt_field *f = &d->fields[i];
+        memcpy(fields[i], (const char *)f->data + (size_t)sample->index * f->sample_bytes, f->sample_bytes);
+    }
+    return CLT_OK;
+}
