@@ -3,7 +3,7 @@
 
 build_packages="build-essential cmake ninja-build pkg-config ocl-icd-opencl-dev opencl-headers
 pocl-opencl-icd libclblast-dev libclfft-dev libgloo-dev zlib1g-dev libjansson-dev libxxhash-dev
-librandom123-dev libssl-dev libhiredis-dev libpcre2-dev"
+librandom123-dev libssl-dev libhiredis-dev libpcre2-dev libjpeg-dev libpng-dev"
 
 # The second and third OpenCL implementation and PyTorch are what results are compared with.
 check_packages="$build_packages libcmocka-dev mesa-opencl-icd oclgrind python3 python3-numpy

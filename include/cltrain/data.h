@@ -97,6 +97,27 @@ CLT_API clt_status clt_dataset_cifar10(clt_dataset **dataset, const char *const 
  * CLT_E_RANGE for a label below 0 or a number too large for its type here. y_path NULL: the data set has the one field. */
 CLT_API clt_status clt_dataset_npy(clt_dataset **dataset, const char *x_path, const char *y_path);
 
+typedef struct clt_image_folder_options {
+    int size;         /* images become [3, size, size]; default 224 */
+    int resize;       /* without `augment`: the shorter side becomes this, and the centre is cut out; default size x 256 / 224 */
+    bool augment;     /* a random part of each image, 0.08 to 1 of its area and 3:4 to 4:3 in shape, is brought to the size, and
+                         every other one mirrored: torchvision's RandomResizedCrop and RandomHorizontalFlip */
+    float jitter;     /* with `augment`: brightness, contrast and saturation are changed by a factor from 1 - jitter to 1 + jitter each, in a
+                         random order; 0 (none) to 1 */
+    float erase;      /* with `augment`: the part of the images of which a random box is filled with noise; 0 (none) to 1 */
+    bool floats;      /* f32, normalized with ImageNet's mean and deviation as clt_model_normalize does: four times the bytes, for networks that take no u8 */
+    bool exact;       /* JPEG files are decoded at their full size; default: at 1/2, 1/4 or 1/8 where that is still enough, which is faster */
+    const clt_preprocessing *like; /* labels are this model's classes, by name; NULL: the folders in the order of their bytes. Borrowed for the call */
+    bool no_label;    /* the data set has the one field, and images lie anywhere in the folder */
+} clt_image_folder_options;
+
+/* Images in a folder for each class, DIR/CLASS/.../NAME, as torchvision's ImageFolder has them: files .jpg, .jpeg and .png. Field 0 is u8 [3, size, size], RGB
+ * from 0 to 255, field 1 the label. They are decoded when a batch needs them, by the loader's threads; random numbers are drawn from
+ * the seed, the epoch and the sample alone. Options may be NULL. CLT_E_IO for a folder that cannot be read; CLT_E_FORMAT, with its name, for a class without
+ * an image and for a link that leads out of the folder; CLT_E_MISMATCH for a class that is not in `like`; CLT_E_UNSUPPORTED if the library was built without
+ * libjpeg and libpng. A sample whose file is damaged, has more than 100 million pixels or is gone: see clt_loader_options.broken. */
+CLT_API clt_status clt_dataset_image_folder(clt_dataset **dataset, const char *folder, const clt_image_folder_options *options);
+
 /* Sample i is f32, of class i % classes: that class's prototype, drawn from N(0, 1) with the
  * seed, plus noise N(0, 1). Learnable, for benchmarks. */
 CLT_API clt_status clt_dataset_synthetic(clt_dataset **dataset, clt_shape sample, int classes,
@@ -149,6 +170,8 @@ typedef struct clt_dataset_source {
     /* Writes each field of one sample to fields[0] ... fields[n_fields - 1], which have room for it. Several threads call it at once: a loader's, and
      * those that call clt_dataset_fetch. Anything but CLT_OK says that the sample cannot be had: see clt_loader_options.broken. */
     clt_status (*fetch)(void *user, const clt_sample *sample, void *const *fields);
+    /* What messages call a sample, such as its file: valid as long as the data set; may be NULL. */
+    const char *(*name)(void *user, int64_t index);
     /* Called once, by clt_dataset_destroy; may be NULL. */
     void (*destroy)(void *user);
     void *user;
@@ -158,6 +181,9 @@ typedef struct clt_dataset_source {
  * the same source. What changes values in memory (clt_dataset_standardize, clt_dataset_standardize_target, clt_dataset_channels_first) is
  * refused with CLT_E_UNSUPPORTED: the function does so itself, or the graph. */
 CLT_API clt_status clt_dataset_create(clt_dataset **dataset, const clt_dataset_source *source);
+
+/* The name of a sample, such as its file; NULL where it has none. */
+CLT_API const char *clt_dataset_sample_name(const clt_dataset *dataset, int64_t index);
 
 /* Copies one sample, or makes it: fields[i] has room for field i. May be called by several threads. CLT_E_RANGE for a sample that there is none of and, where a
  * function makes samples, for a label that is not a class. */
@@ -245,6 +271,8 @@ CLT_API clt_status clt_loader_set_shares(clt_loader *loader, int rank, int ranks
 CLT_API int64_t clt_loader_batches(const clt_loader *loader); /* per epoch */
 /* Samples that others took the place of (CLT_BROKEN_SKIP), in the batches handed out so far. */
 CLT_API int64_t clt_loader_broken(const clt_loader *loader);
+/* Seconds that clt_loader_next has waited for the threads: what more of them, or a faster source, would save. */
+CLT_API double clt_loader_waited_seconds(const clt_loader *loader);
 /* Samples of a full batch, all ranks' together. */
 CLT_API int64_t clt_loader_batch(const clt_loader *loader);
 

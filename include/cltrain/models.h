@@ -32,6 +32,10 @@ CLT_API clt_tensor *clt_model_convnet(clt_tensor *x, int64_t outputs);
 
 /* ---- images: torchvision's names ----------------------------------------------- */
 
+/* RGB images u8 [N, 3, H, W] from 0 to 255, as clt_dataset_image_folder has them, to f32 as the models of torchvision expect them: (x / 255 - mean) / deviation
+ * of each channel, with the means 0.485, 0.456, 0.406 and the deviations 0.229, 0.224, 0.225 of ImageNet. CLT_E_SHAPE, CLT_E_DTYPE for others. */
+CLT_API clt_tensor *clt_model_normalize(clt_tensor *x);
+
 typedef struct clt_resnet_options {
     int depth;          /* 18, 34 (basic blocks), 50, 101 or 152 (bottlenecks); default 18 */
     bool small_images;  /* the stem for images of 32x32: a 3x3 convolution of stride 1 and no pooling (He et al. 2015,

@@ -79,6 +79,11 @@ static clt_status make_sample(const clt_dataset *d, const clt_sample *sample, vo
     return status < 0 ? clt_fail_context(status, "sample %lld: ", (long long)whole.index) : CLT_OK;
 }
 
+const char *clt_dataset_sample_name(const clt_dataset *d, int64_t index) {
+    if (!d || index < 0 || index >= d->samples || !d->source.name) return NULL;
+    return d->source.name(d->source.user, d->part ? d->part[index] : index);
+}
+
 clt_status clt_dataset_fetch(const clt_dataset *d, const clt_sample *sample, void *const *fields) {
     if (!d || !sample || !fields) return clt_fail(CLT_E_INVALID, "clt_dataset_fetch: an argument is NULL");
     if (sample->index < 0 || sample->index >= d->samples)

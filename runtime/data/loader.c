@@ -37,6 +37,7 @@ struct clt_loader {
     bool holds_batch;             /* the caller may still read the slot before `taken` */
     uint64_t taken;
     int64_t broken;
+    double waited; /* seconds */
     int running; /* threads that there are */
     clt_thread *threads;
     int n_threads; /* that are wanted */
@@ -370,6 +371,17 @@ static void release_batch(clt_loader *loader) {
     clt_mutex_unlock(&loader->mutex);
 }
 
+static void wait_for_slot(clt_loader *loader, const slot *s) {
+    double began = 0;
+    clt_mutex_lock(&loader->mutex);
+    while (loader->opened == loader->taken || s->done < s->batch.samples) {
+        if (!(began > 0)) began = clt_seconds();
+        clt_condition_wait(&loader->changed, &loader->mutex);
+    }
+    clt_mutex_unlock(&loader->mutex);
+    if (began > 0) loader->waited += clt_seconds() - began;
+}
+
 clt_status clt_loader_next(clt_loader *loader, clt_batch *batch) {
     if (!loader || !batch) return clt_fail(CLT_E_INVALID, "clt_loader_next: loader or batch is NULL");
     release_batch(loader);
@@ -380,9 +392,7 @@ clt_status clt_loader_next(clt_loader *loader, clt_batch *batch) {
     }
     CLT_TRY(start(loader));
     slot *s = &loader->ring[loader->taken % (uint64_t)loader->slots];
-    clt_mutex_lock(&loader->mutex);
-    while (loader->opened == loader->taken || s->done < s->batch.samples) clt_condition_wait(&loader->changed, &loader->mutex);
-    clt_mutex_unlock(&loader->mutex);
+    wait_for_slot(loader, s);
     if (s->status < 0) {
         clt_status status = s->status;
         stop(loader);
@@ -417,6 +427,10 @@ int64_t clt_loader_batches(const clt_loader *loader) {
 
 int64_t clt_loader_broken(const clt_loader *loader) {
     return loader ? loader->broken : 0;
+}
+
+double clt_loader_waited_seconds(const clt_loader *loader) {
+    return loader ? loader->waited : 0;
 }
 
 clt_loader_position clt_loader_get_position(const clt_loader *loader) {

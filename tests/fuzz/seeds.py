@@ -2,11 +2,13 @@
 
     seeds.py FOLDER        writes FOLDER/NAME/*
 """
+import base64
 import gzip
 import json
 import os
 import struct
 import sys
+import zlib
 
 OUT = sys.argv[1]
 
@@ -196,6 +198,49 @@ write("csv", "\0\0\n1,2,0\n3,4,1\n", "\0\0\na,b,class\n1,2,0\n3,4,1\n", "\1\0\n1
       "\0\0|,\na,b\n1,2\n", "\0\4\nb,c,a\n1,x,2\n", "\0\x0c\nb,c,a,d\n1,y,2,3\n", "\0\x14\nb,a\n1,2\n", "\0\x14\n1,2,3\n", "\0\x24\na,b,c\n1,2,2\n", "\0\x44\n1,x\n2,\n", "\0\2\na,b,c\nu,1,x\n,2,y\nv,,x\n", "\0\0\na,b,c\nu,1,x\n,2,y\n", "\4\x94\nb,a\nNA,u\n3,\n", "\4\x84\nb,a,t\n1,u,2\n3,w,4\n",
       "\4\x64\na,b,c\n1,2,3\n", "\0\4\na,c\n1,x\n", "\0\4\na,b,c\n1,2,z\n", "\0\4\na,b,d\n1,2,x\n",
       "\x08\3\n1,2\n1,2\n1,2\n4,5\n", "\0\0\n1,2,", "\0\0\n1_0,2\n", "\4\0\n1,inf\n", "\0\0\n" + "1," * 70 + "0\n")
+
+# ---- pictures ----
+
+# 20 x 14 pixels: baseline, progressive, gray, of four inks.
+jpegs = [base64.b64decode(text) for text in (
+    "/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDABsSFBcUERsXFhceHBsgKEIrKCUlKFE6PTBCYFVlZF9VXVtqeJmBanGQc1tdhbWGkJ6jq62rZ4C8ybqmx5moq6T/"
+    "2wBDARweHigjKE4rK06kbl1upKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKT/wAARCAAOABQDASIAAhEBAxEB/8QA"
+    "FgABAQEAAAAAAAAAAAAAAAAAAgAD/8QAIRAAAQMEAQUAAAAAAAAAAAAAAQACEQMSEyGBMUFDUaH/xAAWAQEBAQAAAAAAAAAAAAAAAAAAAgP/xAAYEQEBAQEB"
+    "AAAAAAAAAAAAAAABEQACIf/aAAwDAQACEQMRAD8AYLmGWt0UXwKZs6O+IEmmYadHstG076OSdekoFMgM2eJg8k8KTGNogsnlSsk92fXUXf/Z",
+    "/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDABsSFBcUERsXFhceHBsgKEIrKCUlKFE6PTBCYFVlZF9VXVtqeJmBanGQc1tdhbWGkJ6jq62rZ4C8ybqmx5moq6T/"
+    "2wBDARweHigjKE4rK06kbl1upKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKT/wgARCAAOABQDASIAAhEBAxEB/8QA"
+    "FgABAQEAAAAAAAAAAAAAAAAAAQAC/8QAFgEBAQEAAAAAAAAAAAAAAAAAAAEC/9oADAMBAAIQAxAAAAFDRma5/8QAGBABAAMBAAAAAAAAAAAAAAAAABEhMUH/"
+    "2gAIAQEAAQUCchiKp//EABURAQEAAAAAAAAAAAAAAAAAAAAB/9oACAEDAQE/AVr/xAAUEQEAAAAAAAAAAAAAAAAAAAAQ/9oACAECAQE/AT//xAAWEAEBAQAA"
+    "AAAAAAAAAAAAAAAQETH/2gAIAQEABj8CNKf/xAAbEAACAwADAAAAAAAAAAAAAAAAAREhQTFRYf/aAAgBAQABPyG1wh9NIDwKRUw//9oADAMBAAIAAwAAABDA"
+    "7//EABYRAQEBAAAAAAAAAAAAAAAAAAERAP/aAAgBAwEBPxCAzQXf/8QAFxEBAQEBAAAAAAAAAAAAAAAAAREAIf/aAAgBAgEBPxCgUxJ3f//EABwQAQACAgMB"
+    "AAAAAAAAAAAAAAEAESFBMVGBof/aAAgBAQABPxAVvAyotfiV9vIqqWHU5JjqFFN/Z//Z",
+    "/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDABsSFBcUERsXFhceHBsgKEIrKCUlKFE6PTBCYFVlZF9VXVtqeJmBanGQc1tdhbWGkJ6jq62rZ4C8ybqmx5moq6T/"
+    "wAALCAAOABQBAREA/8QAFwABAAMAAAAAAAAAAAAAAAAAAgABA//EACEQAAIBAwMFAAAAAAAAAAAAAAECEQADExIhgTFBQ1Gh/9oACAEBAAA/AGCyGVXY0XgW"
+    "zo6N8oYkHknioSbZhTse1aLb12ck7eqoY1EFJ5r/2Q==",
+    "/9j/7gAOQWRvYmUAZAAAAAAA/9sAQwAbEhQXFBEbFxYXHhwbIChCKyglJShROj0wQmBVZWRfVV1baniZgWpxkHNbXYW1hpCeo6utq2eAvMm6pseZqKuk/8AA"
+    "FAgADgAUBEMRAE0RAFkRAEsRAP/EABgAAQEBAQEAAAAAAAAAAAAAAAADAgEG/8QAJhAAAgIBAwIGAwAAAAAAAAAAAQIAAxEEEjEhQRMUIkJhcVKBof/aAA4E"
+    "QwBNAFkASwAAPwBsNdjWVV5H3xKh3rGAMAwVctWyDFZnpodKmDVkYHT9ybemktU2Q/B/GaZlG7xe/ESV66dLSoboPiYSgbRm7J+oq05tQPt5+Ylr38luK9VP"
+    "acCtlVVsA8zFOqLsQq7QImkpOoAt3YA9sqlY8tvz6T7ZzUFSgcDBHPzEhqbUouNbV7yO8VLWyAlP7L0gJWAIn//Z",
+)]
+
+
+def chunk(kind, content):
+    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+
+def png(width, height, bits, colour, interlaced=0, row=None):
+    """Rows of bytes that count up."""
+    channels = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[colour]
+    bytes_of_row = (width * bits * channels + 7) // 8
+    rows = b"".join(b"\0" + bytes((x * 3 + y) % 4 if colour == 3 else (x * 7 + y * 5) % 256 for x in range(row or bytes_of_row)) for y in range(height))
+    palette = chunk(b"PLTE", bytes(range(12))) + chunk(b"tRNS", bytes(2)) if colour == 3 else b""
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, bits, colour, 0, 0, interlaced)) + palette
+            + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+box = bytes((40, 60, 200, 180, 1))
+pictures = jpegs + [png(9, 7, 8, 2), png(9, 7, 16, 6), png(9, 7, 8, 3), png(9, 7, 1, 0), png(9, 7, 8, 4), png(8, 8, 8, 2, 1, 40)]
+write("image", *[box + picture for picture in pictures], *[box + picture[:len(picture) * 2 // 3] for picture in pictures])
 
 # ---- texts ----
 problems = ["matmul 8x4 16x4^T -> 8x16", "matmul 8x4^T 8x16 -> 4x16", "matmul 2x8x4 2x4x16 -> 2x8x16", "conv2d k3 s1 p1 d1 g1 2x3x8x8 4x3x3x3 -> 2x4x8x8",

@@ -82,40 +82,54 @@ static void put_field(char value[VALUE_BYTES], const clt_dataset *data, int fiel
     snprintf(value + used, (size_t)(VALUE_BYTES - used), "]");
 }
 
+static void put_hash(char value[VALUE_BYTES], const void *bytes, size_t n) {
+    snprintf(value, VALUE_BYTES, "%016llx", (unsigned long long)hash_bytes(bytes, n));
+}
+
 /* All labels, in their order. */
 static void put_labels(char value[VALUE_BYTES], const clt_dataset *data) {
     clt_array labels = clt_dataset_array(data, clt_dataset_fields(data) - 1);
-    size_t bytes = (size_t)clt_dataset_samples(data) * sizeof(int32_t);
     if (!clt_dataset_classes(data)) strcpy(value, "none");
-    else snprintf(value, VALUE_BYTES, "%016llx", (unsigned long long)hash_bytes(labels.data, bytes));
+    else put_hash(value, labels.data, (size_t)clt_dataset_samples(data) * sizeof(int32_t));
 }
 
 /* Numbers of hosts may differ in what their mathematics round: so some values are added up, each with a sign of its own. */
-static void weigh_values(const clt_dataset *data, double *level, double *spread) {
+static void weigh_values(const clt_array *x, double *level, double *spread) {
     enum { MOST_VALUES = 4096 };
-    clt_array x = clt_dataset_array(data, 0);
-    clt_shape shape = clt_dataset_shape(data, 0);
-    int64_t n = clt_dataset_samples(data);
-    for (int i = 0; i < shape.rank; i++) n *= shape.dims[i];
-    int64_t stride = n / MOST_VALUES + 1;
-    const float *values = x.data;
-    *level = *spread = 0;
-    for (int64_t i = 0; x.dtype == CLT_F32 && i < n; i += stride) {
+    int64_t n = clt_shape_elements(&x->shape), stride = n / MOST_VALUES + 1;
+    for (int64_t i = 0; (x->dtype == CLT_F32 || x->dtype == CLT_U8) && i < n; i += stride) {
+        double value = x->dtype == CLT_U8 ? ((const uint8_t *)x->data)[i] : (double)((const float *)x->data)[i];
         bool negative = hash_bytes(&i, sizeof i) >> 40 & 1;
-        *level += negative ? -(double)values[i] : (double)values[i];
-        *spread += fabs((double)values[i]);
+        *level += negative ? -value : value;
+        *spread += fabs(value);
     }
 }
 
+/* Of what is not in memory, one batch; what cannot be read is told of when it is trained on. */
+static void weigh_some(char labels[VALUE_BYTES], const clt_dataset *data, double *level, double *spread) {
+    clt_loader *loader;
+    clt_batch batch;
+    strcpy(labels, "none");
+    if (clt_loader_create(&loader, data, &(clt_loader_options){.batch = 16, .shuffle = true}) < 0) return;
+    if (clt_loader_next(loader, &batch) == CLT_OK) {
+        weigh_values(&batch.fields[0], level, spread);
+        if (clt_dataset_classes(data)) put_hash(labels, batch.fields[batch.n_fields - 1].data, (size_t)batch.samples * sizeof(int32_t));
+    }
+    clt_loader_destroy(loader);
+}
+
 static void describe_data(char (*facts)[VALUE_BYTES], const data_parts *data) {
-    double level, spread;
+    double level = 0, spread = 0;
+    clt_array x = clt_dataset_array(data->train, 0);
     put_whole(facts[TRAINING_SAMPLES], clt_dataset_samples(data->train));
     put_whole(facts[TEST_SAMPLES], clt_dataset_samples(data->test));
     put_whole(facts[CLASSES], clt_dataset_classes(data->train));
     put_field(facts[SAMPLE], data->train, 0);
     put_field(facts[TRUTH], data->train, clt_dataset_fields(data->train) - 1);
-    put_labels(facts[LABELS], data->train);
-    weigh_values(data->train, &level, &spread);
+    if (x.data) {
+        put_labels(facts[LABELS], data->train);
+        weigh_values(&x, &level, &spread);
+    } else weigh_some(facts[LABELS], data->train, &level, &spread);
     memcpy(facts[LEVEL], &level, sizeof level);
     memcpy(facts[SPREAD], &spread, sizeof spread);
 }

@@ -67,7 +67,7 @@ static int open_cifar10(data_parts *parts, const data_spec *spec) {
 }
 
 bool data_spec_file(const data_spec *spec, int i, char path[2 * DATA_PATH_BYTES]) {
-    static const int counts[] = {[DATA_IDX] = 2 * IDX_FILES, [DATA_CIFAR10] = CIFAR10_FILES, [DATA_CSV] = 1, [DATA_NPY] = 2, [DATA_TEXT] = 2,
+    static const int counts[] = {[DATA_IDX] = 2 * IDX_FILES, [DATA_CIFAR10] = CIFAR10_FILES, [DATA_FOLDER] = 0, [DATA_CSV] = 1, [DATA_NPY] = 2, [DATA_TEXT] = 2,
                                  [DATA_SYNTHETIC_REGRESSION] = 0};
     if (i >= counts[spec->source]) return false;
     if (spec->source == DATA_IDX)
@@ -110,6 +110,41 @@ static int open_text(data_parts *parts, const data_spec *spec) {
     if (status >= 0) status = clt_dataset_text(&parts->train, &parts->test, spec->path, &options);
     parts->vocabulary = parts->tokenizer ? clt_tokenizer_vocabulary(parts->tokenizer) : GPT2_VOCABULARY;
     return status < 0 ? library_error(status, "--data") : 0;
+}
+
+static int open_folder(clt_dataset **dataset, const data_spec *spec, const char *path, bool augment, const clt_preprocessing *like) {
+    clt_image_folder_options options = spec->images;
+    options.augment = augment && options.augment;
+    options.like = like;
+    clt_status status = clt_dataset_image_folder(dataset, path, &options);
+    return status < 0 ? library_error(status, "--data") : 0;
+}
+
+/* The classes of the training part are those of the test. */
+static int open_test_folder(data_parts *parts, const data_spec *spec, const char *path) {
+    clt_preprocessing *like;
+    clt_status status = clt_preprocessing_of(&like, parts->train);
+    if (status < 0) return library_error(status, "--data");
+    int code = open_folder(&parts->test, spec, path, false, like);
+    clt_preprocessing_destroy(like);
+    return code;
+}
+
+/* DIR/train and DIR/val; or DIR alone, of which a part is held out, that is not augmented. */
+static int open_images(data_parts *parts, const data_spec *spec, const clt_preprocessing *like) {
+    static const char *const test_names[] = {"val", "valid", "validation", "test"};
+    char train[2 * DATA_PATH_BYTES], test[2 * DATA_PATH_BYTES];
+    snprintf(train, sizeof train, "%s/train", spec->path);
+    if (!folder_exists(train)) {
+        int code = open_folder(&parts->train, spec, spec->path, true, like);
+        return code ? code : open_folder(&parts->plain, spec, spec->path, false, like);
+    }
+    int code = open_folder(&parts->train, spec, train, true, like);
+    for (size_t i = 0; !code && i < sizeof test_names / sizeof *test_names; i++) {
+        snprintf(test, sizeof test, "%s/%s", spec->path, test_names[i]);
+        if (folder_exists(test)) return open_test_folder(parts, spec, test);
+    }
+    return code ? code : open_folder(&parts->plain, spec, train, false, like);
 }
 
 /* Channels are few, and a last dimension that is much smaller than the others is theirs. */
@@ -165,11 +200,24 @@ static int open_source(data_parts *parts, const data_spec *spec, bool regression
     switch (spec->source) {
     case DATA_IDX: return open_idx(parts, spec);
     case DATA_CIFAR10: return open_cifar10(parts, spec);
+    case DATA_FOLDER: return open_images(parts, spec, like);
     case DATA_CSV: return open_csv(parts, spec, regression, like);
     case DATA_NPY: return open_npy(parts, spec);
     case DATA_TEXT: return open_text(parts, spec);
     default: return open_single(parts, spec, seed);
     }
+}
+
+/* The test part of what is not augmented: the same samples. */
+static clt_status split_plain(data_parts *parts, const double *fractions, uint64_t seed, clt_dataset **test) {
+    clt_dataset *pair[2] = {NULL, NULL};
+    if (!parts->plain) return CLT_OK;
+    clt_status status = clt_dataset_split(parts->plain, fractions, 2, seed, pair);
+    if (status < 0) return status;
+    clt_dataset_destroy(pair[0]);
+    clt_dataset_destroy(*test);
+    *test = pair[1];
+    return CLT_OK;
 }
 
 /* What was read becomes `whole`, and two parts are made of it. */
@@ -187,7 +235,8 @@ static int hold_out(data_parts *parts, const data_spec *spec, uint64_t seed) {
     if (status < 0) return library_error(status, "--data");
     parts->train = pair[0];
     parts->test = pair[1];
-    return 0;
+    status = split_plain(parts, fractions, seed, &parts->test);
+    return status < 0 ? library_error(status, "--data") : 0;
 }
 
 /* Up to 256 samples of a data set, drawn; NULL: none can be. */
@@ -312,6 +361,7 @@ void data_close(data_parts *parts) {
     clt_dataset_destroy(parts->test);
     clt_dataset_destroy(parts->train);
     clt_dataset_destroy(parts->whole);
+    clt_dataset_destroy(parts->plain);
     clt_tokenizer_destroy(parts->tokenizer);
     clt_preprocessing_destroy(parts->preprocessing);
     *parts = (data_parts){0};

@@ -13,6 +13,12 @@ const char data_spec_help[] =
     "  idx:DIR                                MNIST's files train-*-ubyte[.gz], t10k-*-ubyte[.gz]\n"
     "  cifar10:DIR                            data_batch_1.bin ... data_batch_5.bin, test_batch.bin;\n"
     "                                         the first of the batches will do, without a gap\n"
+    "  folder:DIR[,size=N][,resize=N][,augment=0|1][,jitter=X][,erase=P]\n"
+    "                                         images .jpg and .png in a folder for each class, or so in\n"
+    "                                         DIR/train and DIR/val; N pixels on a side (default 224);\n"
+    "                                         training parts are cut out at random and mirrored, with\n"
+    "                                         jitter= of colours and erase= of boxes; resize=: the\n"
+    "                                         shorter side of test images before the centre is cut out\n"
     "  csv:FILE[,label=C][,drop=C,C,...][,texts=C,C,...][,missing=refuse|drop|mean]\n"
     "      [,skip=N][,header=0|1][,regression=0|1][,separator=S]\n"
     "                                         a table after N lines; C is the label's column, by name\n"
@@ -159,6 +165,28 @@ static bool parse_npy(data_spec *spec, char *rest) {
     return true;
 }
 
+static bool parse_images(data_spec *spec, char *rest) {
+    const char *value;
+    int64_t number;
+    double real;
+    clt_image_folder_options *o = &spec->images;
+    char *part = next_part(&rest);
+    if (!part || !copy_text(spec->path, sizeof spec->path, part)) return false;
+    o->augment = true;
+    while ((part = next_part(&rest))) {
+        if ((value = value_of(part, "size")) || (value = value_of(part, "resize"))) {
+            if (!number_whole(value, 1, part[0] == 's' ? 4096 : 16384, &number)) return false;
+            *(part[0] == 's' ? &o->size : &o->resize) = (int)number;
+        } else if ((value = value_of(part, "augment"))) {
+            if (!parse_switch(value, &o->augment)) return false;
+        } else if ((value = value_of(part, "jitter")) || (value = value_of(part, "erase"))) {
+            if (!number_real(value, &real) || real < 0 || real > 1) return false;
+            *(part[0] == 'j' ? &o->jitter : &o->erase) = (float)real;
+        } else return false;
+    }
+    return !o->resize || o->resize >= (o->size ? o->size : 224);
+}
+
 static bool parse_text(data_spec *spec, char *rest) {
     const char *value;
     char *part = next_part(&rest);
@@ -211,6 +239,10 @@ static const source_form forms[] = {
     {"idx", DATA_IDX, "idx:DIR with a folder of MNIST's files", parse_folder},
     {"cifar10", DATA_CIFAR10, "cifar10:DIR with a folder of data_batch_1.bin and so on",
      parse_folder},
+    {"folder", DATA_FOLDER,
+     "folder:DIR[,size=N][,resize=N][,augment=0|1][,jitter=X][,erase=P], such as folder:flowers,size=160 "
+     "(sizes up to 4096, resize no smaller than size, X and P from 0 to 1)",
+     parse_images},
     {"csv", DATA_CSV,
      "csv:FILE[,label=C][,drop=C,C,...][,texts=C,C,...][,missing=refuse|drop|mean][,skip=N][,header=0|1][,regression=0|1][,separator=S], "
      "such as csv:iris.csv,skip=1,label=4",
@@ -229,7 +261,7 @@ static const source_form forms[] = {
 
 static int refuse_source(const char *text) {
     return usage_error(
-        "--data '%s': expected digits, idx:DIR, cifar10:DIR, csv:FILE, npy:X.npy,Y.npy, text:FILE, "
+        "--data '%s': expected digits, idx:DIR, cifar10:DIR, folder:DIR, csv:FILE, npy:X.npy,Y.npy, text:FILE, "
         "synthetic:SHAPE or synthetic-regression:NxD",
         text);
 }
@@ -251,7 +283,7 @@ int data_spec_parse(data_spec *spec, const char *text) {
     return refuse_source(text);
 }
 
-int data_spec_parse_table(data_spec *spec, const char *text) {
+int data_spec_parse_new(data_spec *spec, const char *text) {
     static const char *const tables[] = {".csv", ".csv.gz", ".tsv", ".txt", NULL};
     static char whole[DATA_PATH_BYTES + 32]; /* the spec borrows it */
     const char *source = text_has_suffix(text, ".npy") ? "npy" : NULL;
@@ -262,6 +294,6 @@ int data_spec_parse_table(data_spec *spec, const char *text) {
         return data_spec_parse(spec, whole);
     }
     int code = data_spec_parse(spec, text);
-    if (code || spec->source == DATA_CSV || spec->source == DATA_NPY) return code;
-    return usage_error("'%s': expected FILE.csv, FILE.npy, csv:FILE or npy:FILE", text);
+    if (code || spec->source == DATA_CSV || spec->source == DATA_NPY || spec->source == DATA_FOLDER) return code;
+    return usage_error("'%s': expected FILE.csv, FILE.npy, csv:FILE, npy:FILE or folder:DIR", text);
 }

@@ -17,6 +17,7 @@ typedef enum data_source {
     DATA_DIGITS,
     DATA_IDX,
     DATA_CIFAR10,
+    DATA_FOLDER,
     DATA_CSV,
     DATA_NPY,
     DATA_TEXT,
@@ -29,7 +30,7 @@ typedef enum data_layout { LAYOUT_UNSAID, LAYOUT_NCHW, LAYOUT_NHWC } data_layout
 typedef struct data_spec {
     data_source source;
     const char *text;           /* the whole SPEC, borrowed */
-    char path[DATA_PATH_BYTES]; /* idx, cifar10: folder; csv, npy: file */
+    char path[DATA_PATH_BYTES]; /* idx, cifar10, folder: folder; csv, npy: file */
     char path_y[DATA_PATH_BYTES];
     char label[256], drop[1024], texts[1024];
     clt_csv_options csv; /* its label, drop and texts point into this struct or are NULL */
@@ -40,14 +41,15 @@ typedef struct data_spec {
     char tokenizer[DATA_PATH_BYTES]; /* text: bytes, chars, gpt2 (a file of tokens), or a tokenizer.json */
     int64_t context;
     data_layout layout; /* npy: of images */
+    clt_image_folder_options images; /* folder; its `like` is not used */
 } data_spec;
 
 /* Returns 0, or EXIT_USAGE after saying what was expected. Opens nothing. `spec` must stay where it
  * is. */
 int data_spec_parse(data_spec *spec, const char *text);
 
-/* The same of a table or an array alone, which may be named by its file: "new.csv" is "csv:new.csv". */
-int data_spec_parse_table(data_spec *spec, const char *text);
+/* The same of what a trained model is used on: a table or an array, which may be named by its file ("new.csv" is "csv:new.csv"), or a folder of images. */
+int data_spec_parse_new(data_spec *spec, const char *text);
 
 /* Every form of a SPEC with a line of explanation, for --help. */
 extern const char data_spec_help[];
@@ -57,6 +59,7 @@ bool data_spec_file(const data_spec *spec, int i, char path[2 * DATA_PATH_BYTES]
 
 typedef struct data_parts {
     clt_dataset *whole, *train, *test; /* whole is NULL where files bring a test part */
+    clt_dataset *plain;                /* folder: what `whole` is, without augmentation, for the test */
     bool table; /* read from a CSV file */
     bool standardized;
     bool of_model; /* they are brought to what a model was trained on */

@@ -13,6 +13,8 @@ static const char *const nonfinite[] = {"ignore", "skip", "stop", NULL};
 
 static const char *const failures[] = {"stop", "shrink", NULL}; /* in the order of ON_FAILURE_… */
 
+static const char *const broken[] = {"stop", "skip", NULL}; /* in the order of clt_broken */
+
 static const char *const loss_names[] = {"cross_entropy", "mse", NULL};
 
 const option_row option_rows[] = {
@@ -22,6 +24,12 @@ const option_row option_rows[] = {
      .help = "csv, npy: leave features, and numbers to predict, as they are\n"
              "(default: mean 0 and standard deviation 1 on the training part;\n"
              "of FILE.onnx as they are)"},
+
+    {OPTION_WHOLE, 0, "data-threads", "N", AT(data_threads), .low = 1, .aliases = "workers num-workers",
+     .help = "that decode images (default: processors, 8 at most)"},
+    {OPTION_CHOICE, 0, "broken-samples", "NAME", AT(broken_samples), .choices = broken,
+     .help = "images that cannot be read: stop, or skip: the next one takes the\n"
+             "place of each, and they are counted (default stop)"},
 
     {OPTION_HEADING, .help = "Length:"},
     {OPTION_WHOLE, 'e', "epochs", "N", AT(epochs), .low = 0, .aliases = "num-epochs",
@@ -157,13 +165,14 @@ const option_row option_rows[] = {
     {OPTION_TEXT, 0, "predict", "DATA", AT(predict),
      .help = "X.csv: its lines, with the class and the probabilities, or the\n"
              "number, after each; columns are found by name; X.npy: an array\n"
-             "of probabilities or numbers; csv: and npy: as of SPEC"},
+             "of probabilities or numbers; csv: and npy: as of SPEC;\n"
+             "folder:DIR: a line for each image, anywhere in it"},
     {OPTION_TEXT, 0, "output", "FILE", AT(output),
      .help = "where predictions go (default: stdout); FILE.npy is an array,\n"
              "FILE.csv a table, whatever DATA is"},
     {OPTION_TEXT, 0, "test", "DATA", AT(test),
-     .help = "loss and accuracy on labelled data: X.csv, csv:FILE,... or\n"
-             "npy:X.npy,Y.npy"},
+     .help = "loss and accuracy on labelled data: X.csv, csv:FILE,...,\n"
+             "npy:X.npy,Y.npy or folder:DIR"},
 
     {OPTION_HEADING, .help = "Output:"},
     {OPTION_OPTIONAL, 0, "json", "FILE", AT(json), .standard = "-", .help = "one JSON object at the end, on stdout or in FILE"},

@@ -38,6 +38,8 @@ static int check_files(const options *o) {
 
 /* As if nothing were given. */
 static const options standard = {
+    .data_threads = OPTION_UNSET,
+    .broken_samples = OPTION_UNSET,
     .epochs = OPTION_UNSET,
     .steps = OPTION_UNSET,
     .stop_after = OPTION_UNSET,
@@ -80,7 +82,7 @@ static int check_use(options *given) {
         if (is_of_training(&option_rows[i]) && option_given(&option_rows[i], given, &standard))
             return usage_error("--%s is of training: it does not go with %s", option_rows[i].name, what);
     given->data = given->predict ? given->predict : given->test;
-    int code = data_spec_parse_table(&given->data_spec, given->data);
+    int code = data_spec_parse_new(&given->data_spec, given->data);
     if (code) return code;
     if (given->predict && given->data_spec.csv.missing == CLT_MISSING_DROP)
         return usage_error("--predict: each line gets a prediction: missing=drop is for --data and --test");
@@ -123,6 +125,7 @@ static int check(options *given) {
     int code = given->compress ? compress_spec_parse(&given->compress_options, given->compress) : 0;
     if (!code && given->lora) code = lora_spec_parse(&given->lora_spec, given->lora);
     if (!code) code = data_spec_parse(&given->data_spec, given->data);
+    given->data_spec.images.floats = given->model_spec.id == MODEL_ONNX; /* which may have no use for u8 */
     if (!code && given->data_spec.source == DATA_NPY && !given->data_spec.path_y[0])
         code = usage_error("--data '%s': expected npy:X.npy,Y.npy[,layout=nchw|nhwc]", given->data);
     return code ? code : check_files(given);

@@ -28,6 +28,8 @@ typedef struct options {
     const char *data;
     data_spec data_spec;
     bool no_standardize;
+    int64_t data_threads;
+    int broken_samples; /* clt_broken */
 
     int64_t epochs, steps, stop_after, batch, accumulate;
     int64_t seed;

@@ -11,6 +11,7 @@
 
 #include "predict_write.h"
 #include "report.h"
+#include "system.h"
 #include "task.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
@@ -49,7 +50,7 @@ static int read_file(use *u) {
     if (status < 0) return library_error(status, "--from");
     if (u->given->model && strcmp(u->given->model, u->model) != 0)
         return usage_error("%s is given, but %s holds %s: leave MODEL out", u->given->model, path, u->model);
-    if (clt_preprocessing_dtype(u->trained_on) == CLT_F32) return 0;
+    if (clt_preprocessing_dtype(u->trained_on) != CLT_I32) return 0;
     return run_error("%s: %s reads tokens; expected the file of a model that reads numbers or images", u->option, u->model);
 }
 
@@ -60,6 +61,16 @@ static clt_status open_data(use *u, bool labelled) {
     if (spec->source == DATA_NPY) {
         clt_status status = clt_dataset_npy(&u->data, spec->path, labelled ? spec->path_y : NULL);
         return status >= 0 && spec->layout == LAYOUT_NHWC ? clt_dataset_channels_first(u->data) : status;
+    }
+    if (spec->source == DATA_FOLDER) {
+        clt_image_folder_options images = spec->images;
+        clt_shape shape = clt_preprocessing_shape(u->trained_on);
+        if (!images.size && shape.rank == 3) images.size = (int)shape.dims[1];
+        images.augment = false;
+        images.floats = clt_preprocessing_dtype(u->trained_on) == CLT_F32;
+        images.like = u->trained_on;
+        images.no_label = !labelled;
+        return clt_dataset_image_folder(&u->data, spec->path, &images);
     }
     clt_csv_options csv = spec->csv;
     csv.like = u->trained_on;
@@ -111,7 +122,7 @@ static int build(use *u) {
     model_spec spec;
     if (!model_parse(&spec, u->model, problem, sizeof problem)) return run_error("--from: %s: %s", u->given->from, problem);
     if (!classes && target.rank < 0) return run_error("--from: %s tells neither classes nor the shape of what its model predicts", u->given->from);
-    task_field x = {CLT_F32, clt_preprocessing_shape(u->trained_on)}, y = {CLT_I32, {0}};
+    task_field x = {clt_preprocessing_dtype(u->trained_on), clt_preprocessing_shape(u->trained_on)}, y = {CLT_I32, {0}};
     if (!classes) y = (task_field){CLT_F32, target};
     u->width = classes ? classes : clt_shape_elements(&target);
     clt_status status = clt_graph_create(&u->made.graph);
@@ -141,7 +152,7 @@ static int load(use *u) {
                  clt_device_get_info(u->device)->name);
     status = u->given->predict ? make_predictor(u) : make_tester(u);
     if (status < 0) return library_error(status, "--from");
-    clt_loader_options in_order = {.batch = BATCH < u->samples ? BATCH : u->samples};
+    clt_loader_options in_order = {.batch = BATCH < u->samples ? BATCH : u->samples, .threads = u->given->data_spec.source == DATA_FOLDER ? processors(8) : 1};
     status = clt_loader_create(&u->loader, u->data, &in_order);
     return status < 0 ? library_error(status, u->option) : 0;
 }
@@ -184,7 +195,7 @@ static int compute(use *u) {
 /* As the name of the file says, or as the data are. */
 static bool wants_table(const use *u) {
     const char *path = u->given->output;
-    bool read_table = u->given->data_spec.source == DATA_CSV;
+    bool read_table = u->given->data_spec.source != DATA_NPY;
     if (!path) return read_table;
     return read_table ? !text_has_suffix(path, ".npy") : text_has_suffix(path, ".csv");
 }
@@ -195,7 +206,7 @@ static int write_predictions(const use *u) {
     FILE *file = path ? file_open_in_place(path, O_CREAT | O_TRUNC, &why) : stdout;
     if (!file) return run_error("--output: %s cannot be written: %s", path, why);
     int digits = digits_needed(clt_preprocessing_target_mean(u->trained_on), clt_preprocessing_target_deviation(u->trained_on));
-    predictions p = {u->trained_on, u->samples, u->width, u->values, digits};
+    predictions p = {u->trained_on, u->data, u->samples, u->width, u->values, digits};
     int code = wants_table(u) ? predict_write_table(&p, read_table ? &u->given->data_spec : NULL, file) : predict_write_array(&p, file);
     bool written = fflush(file) == 0 && !ferror(file);
     if (path && fclose(file)) written = false;

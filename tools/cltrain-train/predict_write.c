@@ -154,8 +154,13 @@ static void put_prediction(const predictions *p, int64_t sample, bool alone, FIL
 }
 
 static int write_alone(const predictions *p, FILE *file) {
-    put_header(p, NULL, file, ',');
-    for (int64_t i = 0; i < p->samples; i++) put_prediction(p, i, true, file, ',');
+    bool named = clt_dataset_sample_name(p->data, 0) != NULL;
+    if (named) fputs("file", file);
+    put_header(p, named ? "file" : NULL, file, ',');
+    for (int64_t i = 0; i < p->samples; i++) {
+        if (named) put_field(file, "", clt_dataset_sample_name(p->data, i), ',');
+        put_prediction(p, i, !named, file, ',');
+    }
     return 0;
 }
 

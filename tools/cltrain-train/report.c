@@ -140,6 +140,10 @@ static void set_outcome(json_t *object, const report *r) {
     set_real(object, "samples_per_second", r->samples_per_second);
     set_real(object, "epoch_seconds", r->epoch_seconds);
     set_real(object, "first_step_seconds", r->first_step_seconds);
+    if (r->options->data_spec.source == DATA_FOLDER) {
+        set_real(object, "data_wait_seconds", r->data_wait_seconds);
+        set_whole(object, "broken_samples", r->broken_samples);
+    }
     set_real(object, "kernel_seconds", r->kernel_seconds);
     set_real(object, "total_seconds", r->total_seconds);
     set_whole(object, "peak_device_bytes", (int64_t)r->peak_device_bytes);
@@ -300,6 +304,9 @@ bool report_print_text(const report *r, FILE *file) {
     fprintf(file, "\n");
     print_metrics(file, "training", &r->train, r->classification);
     print_metrics(file, r->held_out, &r->test, r->classification);
+    if (o->data_spec.source == DATA_FOLDER) fprintf(file, "  %-12s waited %.2f s for images", "data", r->data_wait_seconds);
+    if (r->broken_samples) fprintf(file, "; %lld could not be read, and others took their places", (long long)r->broken_samples);
+    if (o->data_spec.source == DATA_FOLDER) fprintf(file, "\n");
     if (o->ranks > 1)
         fprintf(file, "  %-12s %d, %.1f MiB sent by rank 0, which waited %.2f s for others\n", "ranks", r->ranks,
                 (double)r->bytes_sent / (1024 * 1024), r->waited_seconds);

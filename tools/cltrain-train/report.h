@@ -27,6 +27,8 @@ typedef struct report {
     int64_t epochs, steps; /* done, those before --resume among them */
     int64_t drifts;  /* times that ranks had other parameters than rank 0, and took over its */
     int64_t skipped; /* steps of this run that were left out: their gradients were not finite */
+    int64_t broken_samples;   /* of training: others took their places */
+    double data_wait_seconds; /* for batches, in training */
     clt_metrics train;     /* of the last epoch, or of its part that was run */
     clt_metrics test;
     const char *held_out; /* what the part that is not trained on is called: "test", or of text "validation" */

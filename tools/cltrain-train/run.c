@@ -81,12 +81,21 @@ static int signal_caught(const run *r) {
 
 /* ---- making it ready ---- */
 
+/* Copying needs one. */
+static int threads_of_data(const options *o) {
+    enum { MOST = 8 };
+    if (o->data_threads != OPTION_UNSET) return (int)o->data_threads;
+    return o->data_spec.source == DATA_FOLDER ? processors(MOST) : 1;
+}
+
 static int make_loaders(run *r) {
     const options *o = r->options;
     clt_loader_options train = {.batch = o->whole_batch, .shuffle = true, .drop_last = true, .seed = o->seed,
                                 .rank = r->group->rank, .ranks = r->group->size, .shares = o->each_share};
     clt_loader_options test = {.batch = o->whole_batch, .rank = r->group->rank, .ranks = r->group->size,
                                .shares = o->each_share};
+    train.threads = test.threads = threads_of_data(o);
+    train.broken = test.broken = o->broken_samples == OPTION_UNSET ? CLT_BROKEN_STOP : (clt_broken)o->broken_samples;
     clt_status status = clt_loader_create(&r->train, r->data->train, &train);
     if (status >= 0) status = clt_loader_create(&r->test, r->data->test, &test);
     return status < 0 ? library_error(status, "reading the data") : 0;
@@ -553,6 +562,8 @@ static int finish(run *r) {
     r->report->ranks = r->group->size;
     r->report->bytes_sent = ranks_bytes_sent(r->group);
     r->report->engine = clt_comm_engine(r->group->comm);
+    r->report->data_wait_seconds = clt_loader_waited_seconds(r->train);
+    r->report->broken_samples = clt_loader_broken(r->train);
     r->report->waited_seconds = clt_trainer_waited_seconds(r->trainer);
     r->report->drifts = clt_trainer_drifts(r->trainer);
     r->report->signal = signal;

@@ -1,5 +1,7 @@
+#define _GNU_SOURCE /* sched_getaffinity */
 #include "system.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +32,17 @@ void signals_catch(void) {
 
 int signals_caught(void) {
     return caught;
+}
+
+int processors(int most) {
+    cpu_set_t allowed;
+    int n = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
+    return n < most ? n : most;
+}
+
+bool folder_exists(const char *path) {
+    struct stat facts;
+    return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
 }
 
 bool file_written_since(const char *path, double since) {

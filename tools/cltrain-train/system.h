@@ -15,6 +15,10 @@ void signals_catch(void);
 int signals_caught(void);
 
 bool file_readable(const char *path);
+/* Those that this process may use, but no more than `most`. */
+int processors(int most);
+
+bool folder_exists(const char *path);
 /* `since`: seconds since 1970. */
 bool file_written_since(const char *path, double since);
 

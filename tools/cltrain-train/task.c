@@ -31,7 +31,7 @@ static int64_t count_classes(const data_parts *data) {
 
 static void mark_classes(const clt_dataset *part, bool *present) {
     clt_array labels = clt_dataset_array(part, clt_dataset_fields(part) - 1);
-    for (int64_t i = 0; i < clt_dataset_samples(part); i++) present[((const int32_t *)labels.data)[i]] = true;
+    for (int64_t i = 0; labels.data && i < clt_dataset_samples(part); i++) present[((const int32_t *)labels.data)[i]] = true;
 }
 
 /* Numbers that are no classes, such as prices, make a model of as many outputs as the largest of them. */
@@ -39,7 +39,7 @@ static int check_classes(const options *given, const data_parts *data, int64_t c
     enum { FEW = 10 };
     int64_t samples = clt_dataset_samples(data->train) + clt_dataset_samples(data->test), empty = 0, first = -1;
     const char *remedy = given->data_spec.source == DATA_CSV ? "for numbers to predict add regression=1 to --data, for classes that have other numbers, as 1 and 2, texts=COLUMN" : "numbers to predict are stored as floats";
-    if (!classes || data->vocabulary || data->of_model) return 0;
+    if (!classes || data->vocabulary || data->of_model || given->data_spec.source == DATA_FOLDER) return 0;
     if (classes > samples)
         return usage_error("'%s': labels up to %lld, but only %lld samples: classes are numbered from 0 without gaps; %s", given->data,
                            (long long)classes - 1, (long long)samples, remedy);

@@ -161,6 +161,7 @@ clt_tensor *model_build(const char *text, clt_tensor *x, int64_t outputs) {
     model_spec spec;
     clt_shape shape = clt_tensor_shape(x);
     if (!model_parse(&spec, text, problem, sizeof problem)) return NULL;
+    if (clt_tensor_dtype(x) == CLT_U8) x = clt_model_normalize(x); /* pixels of files */
     switch (spec.id) {
     case MODEL_LINEAR:
     case MODEL_LOGISTIC: return clt_linear(flat(x), "fc", outputs);

@@ -1,0 +1,90 @@
+#!/bin/sh
+# test_images.sh PROGRAM PYTHON README: training on folders of images. Exit status 77: Python has no Pillow.
+program=$1 python=$2 readme=$3 name=images
+. "$(dirname "$0")/common.sh"
+"$python" -c 'import PIL' 2>/dev/null || exit 77
+cd "$folder" || exit 1
+
+# Two classes that are easily told apart: stripes that lie, and stripes that stand.
+cat >make.py <<'END'
+import os, random, sys
+from PIL import Image
+draw = random.Random(1)
+def stripes(path, stand, width, height):
+    period, first = draw.randint(10, 16), draw.randint(0, 10)
+    colours = [bytes(draw.randint(0, 255) for _ in range(3)) for _ in range(2)]
+    pixels = b"".join(colours[((x if stand else y) + first) // (period // 2) % 2] for y in range(height) for x in range(width))
+    Image.frombytes("RGB", (width, height), pixels).save(path, quality=90)
+def make(folder, count, classes=("lie", "stand")):
+    for stand, name in enumerate(classes):
+        os.makedirs(os.path.join(folder, name), exist_ok=True)
+        for i in range(count):
+            stripes(os.path.join(folder, name, f"{i}.{('jpg', 'png', 'jpeg')[i % 3]}"), stand, draw.randint(60, 120), draw.randint(60, 120))
+make("flowers", 30), make("split/train", 30), make("split/val", 10), make("new", 3), make("three", 2, ("lie", "roll", "stand"))
+END
+"$python" make.py
+
+# A part is held out, and not augmented.
+expect 0 "images [channels, height, width] = [3, 32, 32], 2 classes (lie, stand)" convnet --data folder:flowers,size=32 --epochs 15 --batch 16 --save a.safetensors --json
+"$python" - "$out" >"$folder/why" 2>&1 <<'END' || fail "training: $(cat "$folder/why")"
+import json, sys
+r = json.load(open(sys.argv[1]))
+assert r["train_samples"] == 48 and r["test_samples"] == 12 and r["test_accuracy"] >= 0.9, r
+assert r["broken_samples"] == 0 and r["data_wait_seconds"] >= 0, r
+END
+
+# Threads, ranks and a stop in between change nothing.
+train="convnet --data folder:flowers,size=32 --batch 16 --epochs 4 --device cpu"
+for threads in 1 3; do expect 0 "" $train --data-threads $threads --export threads_$threads.safetensors; done
+cmp -s threads_1.safetensors threads_3.safetensors || fail "the number of threads changes the weights"
+expect 0 "" $train --workers 2 --stop-after 2 --save half.safetensors
+expect 0 "Resumed" $train --num-workers 4 --resume half.safetensors --export resumed.safetensors
+cmp -s threads_1.safetensors resumed.safetensors || fail "a stop in between changes the weights"
+expect 0 "" convnet --data folder:flowers,size=32 --batch 8 --epochs 4 --devices 0,0 --export ranks.safetensors
+expect 0 "" $train --data folder:flowers,size=32,augment=0 --export plain.safetensors
+cmp -s threads_1.safetensors plain.safetensors && fail "augment=0 changes nothing"
+
+# Parts that the folders bring, and what was trained on them.
+expect 0 "" convnet --data folder:split,size=32,jitter=0.2,erase=0.1 --epochs 12 --batch 16 --save b.safetensors --json
+grep -q '"test_samples": 20' "$out" || fail "val/ is not the test"
+said=$(grep '"test_loss"' "$out")
+expect 0 "" --test folder:split/val --from b.safetensors --json
+[ "$(grep '"test_loss"' "$out" | tr -d ' ,')" = "$(echo "$said" | tr -d ' ,')" ] || fail "--test gives another loss than training: $said"
+expect 0 "" --predict folder:new --from b.safetensors --output p.csv
+[ "$(head -n 1 p.csv)" = "file,prediction,probability_lie,probability_stand" ] || fail "the header: $(head -n 1 p.csv)"
+[ "$(wc -l <p.csv)" -eq 7 ] || fail "not a line for each image"
+[ "$(grep -c '^lie/.*,lie,' p.csv)" -ge 2 ] && [ "$(grep -c '^stand/.*,stand,' p.csv)" -ge 2 ] || fail "predictions: $(cat p.csv)"
+expect 0 "" --predict folder:new/lie --from b.safetensors --output p.npy
+"$python" -c 'import struct; d = open("p.npy", "rb").read(); assert b"(3, 2)" in d, d' || fail "an array of predictions"
+expect 1 "class 'roll': the classes of the model are lie, stand" --test folder:three --from b.safetensors
+
+# What cannot be read is named, or skipped and counted.
+head -c 300 flowers/lie/3.jpg >flowers/lie/3x.jpg
+expect 1 "flowers/lie/3x.jpg: damaged JPEG data" convnet --data folder:flowers,size=32 --epochs 3
+expect 0 "flowers/lie/3x.jpg: damaged JPEG data: Premature end of JPEG file; the next sample takes its place" \
+    convnet --data folder:flowers,size=32 --epochs 3 --seed 1 --broken-samples skip --json
+grep -q '"broken_samples": [1-9]' "$out" || fail "broken samples are not counted"
+rm flowers/lie/3x.jpg
+expect 1 "nowhere" convnet --data folder:nowhere
+mkdir -p none/class
+expect 1 "none: class 'class' has no image" convnet --data folder:none
+ln -s /etc/hostname none/class/link.jpg
+expect 1 "class/link.jpg: a link that leads out of the folder" convnet --data folder:none
+refuse "expected folder:DIR[,size=N]" convnet --data folder:flowers,size=0
+refuse "expected folder:DIR[,size=N]" convnet --data folder:flowers,size=100,resize=50
+refuse "expected folder:DIR[,size=N]" convnet --data folder:flowers,jitter=2
+refuse "expected folder:DIR[,size=N]" convnet --data folder:flowers,turn=1
+
+# The README's lines.
+sed -n '/run by tests\/tools\/test_images.sh/,/^```$/p' "$readme" | grep '^cltrain-train' | sed 's/resnet18/convnet/' >lines
+[ "$(wc -l <lines)" -eq 2 ] || fail "the README has $(wc -l <lines) lines on folders of images"
+while read -r line; do
+    # shellcheck disable=SC2086
+    set -- $line
+    shift
+    expect 0 "" "$@"
+done <lines
+[ "$(wc -l <predicted.csv)" -eq 7 ] || fail "the README's predictions"
+
+[ "$failures" -eq 0 ] && echo "all passed"
+[ "$failures" -eq 0 ]
