@@ -8,6 +8,8 @@ nm=$1 static=$2 root=$3
 bad=0
 forbidden='printf|vprintf|puts|putchar|putc_unlocked|perror|psignal|dprintf|vdprintf|stdout|stderr|stdin|warn|warnx|err|errx|syslog|error|abort|exit|_exit|_Exit|quick_exit|atexit|__assert_fail|__assert|__printf_chk|__vprintf_chk|__dprintf_chk|system|raise|longjmp'
 found=$("$nm" -A -u "$static" | sed 's/@.*//' | awk -v forbidden="^($forbidden)\$" '$NF ~ forbidden')
+# The decoders of libjpeg and libpng leave by a longjmp back into the function that called them.
+found=$(printf '%s' "$found" | grep -vE ':(jpeg|png)\.c\.o: +U longjmp$' || true)
 if [ -n "$found" ]; then
     echo "$found"
     echo "FAILED: the library prints or ends the program through the calls above"
