@@ -39,6 +39,7 @@
 #include <cltrain/graph.h>
 #include <cltrain/log.h>
 #include <cltrain/lora.h>
+#include <cltrain/metrics.h>
 #include <cltrain/models.h>
 #include <cltrain/onnx.h>
 #include <cltrain/ops.h>

@@ -172,6 +172,10 @@ CLT_API clt_status clt_trainer_step(clt_trainer *trainer, const clt_batch *batch
  * evaluations and clt_trainer_eval_metrics give CLT_E_STATE, the latter with `reset` once more, which begins anew. */
 CLT_API clt_status clt_trainer_evaluate(clt_trainer *trainer, const clt_batch *batch);
 
+/* As an evaluation, and reads what the model predicts (options.output, f32): `result` receives `result_count` values, which must be its elements at this
+ * batch size. Waits for the device. CLT_E_INVALID without an output. See clt_evaluator (cltrain/metrics.h). */
+CLT_API clt_status clt_trainer_evaluate_output(clt_trainer *trainer, const clt_batch *batch, float *result, size_t result_count);
+
 /* Sums over the batches since the last reset. */
 typedef struct clt_metrics {
     int64_t samples;

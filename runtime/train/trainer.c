@@ -518,18 +518,37 @@ static clt_status check_sums(bool torn) {
     return torn ? clt_fail(CLT_E_STATE, "metrics are invalid after a failed call; read them with reset=true") : CLT_OK;
 }
 
-clt_status clt_trainer_evaluate(clt_trainer *t, const clt_batch *batch) {
+static clt_status check_room(const clt_step *step, size_t count) {
+    char text[CLT_SHAPE_TEXT];
+    if (count == (size_t)clt_tensor_elements(step->result)) return CLT_OK;
+    return clt_fail(CLT_E_SHAPE, "room for %zu predicted values; the tensor is %s", count, clt_shape_text(&step->result->shape, text));
+}
+
+/* `output` NULL: what the model predicts is not read. */
+static clt_status evaluate(clt_trainer *t, const clt_batch *batch, clt_tensor *output, float *result, size_t count) {
     clt_step *step;
-    if (!t) return clt_fail(CLT_E_INVALID, "clt_trainer_evaluate: trainer is NULL");
-    CLT_TRY(check_sums(t->eval_torn));
-    if (is_empty(t, batch)) return CLT_OK;
     CLT_TRY(check_batch(t, batch, t->needed));
-    CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_EVALUATE, clt_trainer_sizes(t, batch), NULL, &step));
+    CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_EVALUATE, clt_trainer_sizes(t, batch), output, &step));
+    if (output) CLT_TRY(check_room(step, count));
     CLT_TRY(feed(t, step, batch));
     clt_status status = clt_plan_run(step->plan);
     if (status < 0) t->eval_torn = clt_plan_has_updated(step->plan);
     else count_batch(t, batch, &t->eval_seen);
-    return status;
+    return status < 0 || !output ? status : clt_plan_read(step->plan, step->result, result, count * sizeof *result);
+}
+
+clt_status clt_trainer_evaluate(clt_trainer *t, const clt_batch *batch) {
+    if (!t) return clt_fail(CLT_E_INVALID, "clt_trainer_evaluate: trainer is NULL");
+    CLT_TRY(check_sums(t->eval_torn));
+    return is_empty(t, batch) ? CLT_OK : evaluate(t, batch, NULL, NULL, 0);
+}
+
+clt_status clt_trainer_evaluate_output(clt_trainer *t, const clt_batch *batch, float *result, size_t result_count) {
+    if (!t || !result) return clt_fail(CLT_E_INVALID, "clt_trainer_evaluate_output: trainer or result is NULL");
+    clt_tensor *output = t->options.output;
+    if (!output || output->dtype != CLT_F32) return clt_fail(CLT_E_INVALID, "clt_trainer_evaluate_output: the trainer has no output, or one that is not f32");
+    CLT_TRY(check_sums(t->eval_torn));
+    return is_empty(t, batch) ? CLT_OK : evaluate(t, batch, output, result, result_count);
 }
 
 static clt_status inputs_of(const clt_trainer *t, clt_tensor *tensor, bool needed[CLT_MAX_FIELDS]) {
@@ -554,11 +573,7 @@ clt_status clt_trainer_predict(clt_trainer *t, clt_tensor *tensor, const clt_bat
     CLT_TRY(inputs_of(t, tensor, needed));
     CLT_TRY(check_batch(t, batch, needed));
     CLT_TRY(clt_trainer_plan(t, CLT_PURPOSE_PREDICT, clt_trainer_sizes(t, batch), tensor, &step));
-    if (result_count != (size_t)clt_tensor_elements(step->result)) {
-        char text[CLT_SHAPE_TEXT];
-        return clt_fail(CLT_E_SHAPE, "room for %zu predicted values; the tensor is %s", result_count,
-                        clt_shape_text(&step->result->shape, text));
-    }
+    CLT_TRY(check_room(step, result_count));
     CLT_TRY(feed(t, step, batch));
     CLT_TRY(clt_plan_run(step->plan));
     return clt_plan_read(step->plan, step->result, result, result_count * sizeof *result);

@@ -107,6 +107,23 @@ open("right", "w").write(f"{right:.4f}")
 END
 expect 0 "" --test labelled.csv --from weights.safetensors --json
 says "\"test_accuracy\": $(sed 's/0*$//' right)"
+"$python" - "$out" >"$folder/why" 2>&1 <<'END' || fail "precision, recall, F1 and AUC: $(cat "$folder/why")"
+import csv, json, sys
+said = json.load(open(sys.argv[1]))
+truth = [row["species"] for row in csv.DictReader(open("labelled.csv"))]
+told = list(csv.DictReader(open("predicted.csv")))
+names = sorted(set(truth))
+best = [line["prediction"] for line in told]
+p, r, f, auc = [], [], [], []
+for name in names:
+    hit = sum(a == b == name for a, b in zip(truth, best))
+    p.append(hit / max(best.count(name), 1)), r.append(hit / truth.count(name)), f.append(2 * hit / (best.count(name) + truth.count(name)))
+    scores = [float(line["probability_" + name]) for line in told]
+    pairs = [(a > b) + (a == b) / 2 for a, x in zip(scores, truth) if x == name for b, y in zip(scores, truth) if y != name]
+    auc.append(sum(pairs) / len(pairs))
+for key, values in ("precision", p), ("recall", r), ("f1", f), ("auc", auc):
+    assert abs(said["test_" + key] - sum(values) / len(names)) < 1e-6, (key, said, values)
+END
 
 # Data whose first feature is shifted are seen as they are: the shift is not taken out.
 expect 0 "" mlp:32 --data csv:shifted.csv --epochs 0 --resume flowers.safetensors --json
@@ -159,7 +176,7 @@ refuse "--from goes with --predict or --test" mlp --data digits --from flowers.s
 refuse "--output goes with --predict or --test" mlp --data digits --output x
 refuse "--predict and --test exclude each other" --predict new.csv --test new.csv --from flowers.safetensors
 refuse "--save is of training" --predict new.csv --from flowers.safetensors --save x
-refuse "expected FILE.csv, FILE.npy, csv:FILE or npy:FILE" --predict digits --from flowers.safetensors
+refuse "expected FILE.csv, FILE.npy, csv:FILE, npy:FILE or folder:DIR" --predict digits --from flowers.safetensors
 refuse "--json goes with training and --test" --predict new.csv --from flowers.safetensors --json
 refuse "an array needs --output FILE.npy, or FILE.csv for a table" --predict new.npy --from flowers.safetensors
 refuse "expected npy:X.npy,Y.npy" --test new.npy --from flowers.safetensors

@@ -11,6 +11,7 @@
 
 #include "predict_write.h"
 #include "report.h"
+#include "scores.h"
 #include "system.h"
 #include "task.h"
 #include "tools/common/files.h"
@@ -33,6 +34,7 @@ typedef struct use {
     clt_predictor *predictor; /* of --predict */
     clt_trainer *trainer;     /* of --test, which needs a loss */
     clt_loader *loader;
+    scores scores; /* of --test */
     double *values; /* [samples, width] */
     int64_t samples, width;
 } use;
@@ -215,38 +217,40 @@ static int write_predictions(const use *u) {
 
 /* ---- --test ---- */
 
-static int evaluate(use *u, clt_metrics *metrics) {
+static int evaluate(use *u, clt_metrics *metrics, clt_evaluation *scored) {
     clt_batch batch;
-    clt_status status;
-    while ((status = clt_loader_next(u->loader, &batch)) != CLT_END) {
-        if (status >= 0) status = clt_trainer_evaluate(u->trainer, &batch);
-        if (status < 0) return library_error(status, "--test");
-    }
-    status = clt_trainer_eval_metrics(u->trainer, metrics, true);
+    clt_status status = scores_begin(&u->scores, clt_preprocessing_classes(u->trained_on) > 0, u->width, BATCH, u->trained_on);
+    while (status >= 0 && (status = clt_loader_next(u->loader, &batch)) != CLT_END)
+        if (status >= 0) status = scores_add(&u->scores, u->trainer, &batch);
+    if (status >= 0) status = scores_result(&u->scores, NULL, scored);
+    if (status >= 0) status = clt_trainer_eval_metrics(u->trainer, metrics, true);
     report_as_read(metrics, u->trained_on);
     if (status < 0) return library_error(status, "--test");
     if (isfinite(metrics->loss)) return 0;
     return run_error("--test: the loss on %s is not a number; are all values and weights finite, and as large as those that the model was trained on?", u->given->data);
 }
 
-static int print_metrics(const use *u, const clt_metrics *m) {
+static int print_metrics(const use *u, const clt_metrics *m, const clt_evaluation *scored) {
     bool classes = clt_preprocessing_classes(u->trained_on) > 0;
     double second = classes ? m->accuracy : m->mse;
     if (u->given->json) {
         json_t *object = json_pack("{s:s, s:s, s:s, s:I, s:f, s:f}", "model", u->model, "from", u->given->from, "data", u->given->data, "test_samples",
                                    (json_int_t)m->samples, "test_loss", m->loss, classes ? "test_accuracy" : "test_mse", second);
+        if (object) scores_put_json(object, "test", scored);
         int code = object ? document_write_at(object, u->given->json) : run_error("no memory for the result");
         json_decref(object);
         return code;
     } else {
-        printf(classes ? "test loss %.6g, accuracy %.4f of %lld samples\n" : "test loss %.6g, mean squared error %.6g of %lld samples\n", m->loss, second,
-               (long long)m->samples);
+        printf(classes ? "test loss %.6g, accuracy %.4f" : "test loss %.6g, mean squared error %.6g", m->loss, second);
+        scores_print(stdout, scored);
+        printf(" of %lld samples\n", (long long)m->samples);
     }
     return fflush(stdout) || ferror(stdout) ? run_error("stdout cannot be written") : 0;
 }
 
 static int use_model(use *u) {
     clt_metrics metrics;
+    clt_evaluation scored = {0};
     int code = read_file(u);
     if (!code) code = read_data(u);
     if (!code) code = build(u);
@@ -255,14 +259,15 @@ static int use_model(use *u) {
         code = compute(u);
         return code ? code : write_predictions(u);
     }
-    if (!code) code = evaluate(u, &metrics);
-    return code ? code : print_metrics(u, &metrics);
+    if (!code) code = evaluate(u, &metrics, &scored);
+    return code ? code : print_metrics(u, &metrics, &scored);
 }
 
 int predict_run(const options *given) {
     use u = {.given = given, .option = given->predict ? "--predict" : "--test"};
     int code = use_model(&u);
     free(u.values);
+    scores_end(&u.scores);
     clt_loader_destroy(u.loader);
     clt_trainer_destroy(u.trainer);
     clt_predictor_destroy(u.predictor);

@@ -14,6 +14,7 @@
 #include "tools/common/message.h"
 #include "tools/common/recipes.h"
 #include "recipe.h"
+#include "scores.h"
 
 #define REAL_DIGITS JSON_REAL_PRECISION(10)
 
@@ -132,6 +133,7 @@ static void set_outcome(json_t *object, const report *r) {
     if (r->options->ranks > 1) set_whole(object, "drifts", r->drifts);
     set_metrics(object, "train", &r->train, r->classification);
     set_metrics(object, r->held_out, &r->test, r->classification);
+    scores_put_json(object, r->held_out, &r->scores);
     if (r->options->patience != OPTION_UNSET) {
         set_whole(object, "best_epoch", r->best_epoch);
         set_real(object, "best_loss", r->best_epoch ? r->best_loss : NAN);
@@ -278,12 +280,13 @@ void run_log_close(run_log *log) {
 
 /* ---- text ---- */
 
-static void print_metrics(FILE *file, const char *part, const clt_metrics *metrics,
+static void print_metrics(FILE *file, const char *part, const clt_metrics *metrics, const clt_evaluation *scored,
                           bool classification) {
     if (metrics->samples == 0) return;
     fprintf(file, "  %-12s loss %.6g", part, metrics->loss);
     if (classification) fprintf(file, ", accuracy %.4f", metrics->accuracy);
     else fprintf(file, ", mean squared error %.6g", metrics->mse);
+    if (scored) scores_print(file, scored);
     fprintf(file, "\n");
 }
 
@@ -302,8 +305,8 @@ bool report_print_text(const report *r, FILE *file) {
         fprintf(file, ", first step after %.2f s", r->first_step_seconds);
     if (isfinite(r->kernel_seconds)) fprintf(file, ", kernels %.2f s of it", r->kernel_seconds);
     fprintf(file, "\n");
-    print_metrics(file, "training", &r->train, r->classification);
-    print_metrics(file, r->held_out, &r->test, r->classification);
+    print_metrics(file, "training", &r->train, NULL, r->classification);
+    print_metrics(file, r->held_out, &r->test, &r->scores, r->classification);
     if (o->data_spec.source == DATA_FOLDER) fprintf(file, "  %-12s waited %.2f s for images", "data", r->data_wait_seconds);
     if (r->broken_samples) fprintf(file, "; %lld could not be read, and others took their places", (long long)r->broken_samples);
     if (o->data_spec.source == DATA_FOLDER) fprintf(file, "\n");

@@ -31,6 +31,7 @@ typedef struct report {
     double data_wait_seconds; /* for batches, in training */
     clt_metrics train;     /* of the last epoch, or of its part that was run */
     clt_metrics test;
+    clt_evaluation scores; /* of the last test; no samples: none */
     const char *held_out; /* what the part that is not trained on is called: "test", or of text "validation" */
     double samples_per_second; /* of the last epoch, or of its part that was run: without the first step, tests and saving */
     double epoch_seconds;      /* that this is of */

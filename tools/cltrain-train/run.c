@@ -14,6 +14,7 @@
 #include "model_file.h"
 #include "progress.h"
 #include "recipe.h"
+#include "scores.h"
 #include "patience.h"
 #include "stopwatch.h"
 #include "system.h"
@@ -318,6 +319,30 @@ static int test_model(run *r) {
     return 0;
 }
 
+/* One pass of its own, at the end. */
+static int add_scores(run *r, scores *s, int64_t width) {
+    clt_batch batch;
+    clt_metrics counted;
+    clt_status status = scores_begin(s, r->made->classification, width, clt_loader_batch(r->test), r->data->preprocessing);
+    while (status >= 0 && (status = clt_loader_next(r->test, &batch)) != CLT_END)
+        if (status >= 0) status = scores_add(s, r->trainer, &batch);
+    if (status >= 0) status = scores_result(s, r->group->comm, &r->report->scores);
+    if (status >= 0) status = clt_trainer_eval_metrics(r->trainer, &counted, true); /* for the next test */
+    return status < 0 ? failed(r, status, "testing") : 0;
+}
+
+/* Not of tokens, whose classes are a vocabulary. */
+static int score(run *r) {
+    clt_shape output = clt_tensor_shape(r->made->output), truth = clt_dataset_shape(r->data->test, clt_dataset_fields(r->data->test) - 1);
+    int64_t width = r->made->classification ? output.dims[1] : clt_shape_elements(&truth);
+    scores s = {0};
+    if (r->data->vocabulary || output.rank != 2 || width > SCORES_MOST_CLASSES || signal_caught(r)) return 0;
+    int code = use_average(r, true);
+    if (!code) code = add_scores(r, &s, width);
+    scores_end(&s);
+    return code ? code : use_average(r, false);
+}
+
 static int test(run *r) {
     if (r->tested_at == r->report->steps) return 0;
     int code = use_average(r, true);
@@ -553,6 +578,7 @@ static int finish(run *r) {
     /* A run that was interrupted before its first step has nothing that is worth a file. */
     if (o->save && r->unsaved && (r->stepped || !signal)) code = save(r);
     if (!code) code = test(r);
+    if (!code) code = score(r);
     if (!code && !signal && !r->report->best_epoch) code = export_weights(r); /* else it has the best */
     if (r->resumed && !o->resume && r->report->best_epoch) r->report->exported = true; /* by this run, before it was started again */
     const char *wanted = o->export_to ? o->export_to : o->export_lora;

@@ -57,49 +57,92 @@ static inline uint8_t round_sum(int32_t sum) {
     return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
-/* One row: RGB pixels in, three rows of `size` outputs out, a plane apart. */
-static void shorten(const filter *f, const uint8_t *row, int size, bool mirror, uint8_t *to, size_t plane) {
-    for (int o = 0; o < size; o++) {
-        const int32_t *w = f->weights + o * f->taps;
-        const uint8_t *p = row + 3 * f->first[o];
-        int32_t r = 1 << (BITS - 1), g = r, b = r;
-        for (int i = 0; i < f->count[o]; i++, p += 3) r += w[i] * p[0], g += w[i] * p[1], b += w[i] * p[2];
-        uint8_t *out = to + (mirror ? size - 1 - o : o);
-        out[0] = round_sum(r);
-        out[plane] = round_sum(g);
-        out[2 * plane] = round_sum(b);
-    }
+/* An output for each of `width` columns: the weighted sum of `count` rows of them. */
+static inline __attribute__((always_inline)) void add_rows(const uint8_t *restrict rows, const int32_t *restrict w, int count, size_t width, int32_t *restrict sums,
+                                                           uint8_t *restrict to) {
+    for (size_t x = 0; x < width; x++) sums[x] = (1 << (BITS - 1)) + w[0] * rows[x];
+    for (int i = 1; i < count; i++)
+        for (size_t x = 0; x < width; x++) sums[x] += w[i] * rows[(size_t)i * width + x];
+    for (size_t x = 0; x < width; x++) to[x] = round_sum(sums[x]);
 }
 
-/* One output row of a plane: the weighted sum of rows of `width`. */
-static void sum_rows(const uint8_t *rows, const int32_t *w, int count, int width, int32_t *sums, uint8_t *to) {
-    for (int x = 0; x < width; x++) sums[x] = 1 << (BITS - 1);
-    for (int i = 0; i < count; i++, rows += width)
-        for (int x = 0; x < width; x++) sums[x] += w[i] * rows[x];
-    for (int x = 0; x < width; x++) to[x] = round_sum(sums[x]);
+typedef void add_rows_function(const uint8_t *rows, const int32_t *w, int count, size_t width, int32_t *sums, uint8_t *to);
+
+static void add_rows_portable(const uint8_t *rows, const int32_t *w, int count, size_t width, int32_t *sums, uint8_t *to) {
+    add_rows(rows, w, count, width, sums, to);
+}
+
+#if defined __x86_64__ && defined __GNUC__
+__attribute__((target("avx2"))) static void add_rows_avx2(const uint8_t *rows, const int32_t *w, int count, size_t width, int32_t *sums, uint8_t *to) {
+    add_rows(rows, w, count, width, sums, to);
+}
+
+static add_rows_function *fastest(void) {
+    return __builtin_cpu_supports("avx2") ? add_rows_avx2 : add_rows_portable;
+}
+#else
+static add_rows_function *fastest(void) {
+    return add_rows_portable;
+}
+#endif
+
+/* The columns that are needed, each as a row of [height, 3]: what is done to columns is then done to rows, which vectors serve. */
+static void turn(const clt_image *image, int left, int right, int top, int bottom, uint8_t *to) {
+    enum { BLOCK = 16 }; /* columns at a time, whose ends stay in the cache */
+    size_t height = (size_t)(bottom - top);
+    for (int first = left; first < right; first += BLOCK)
+        for (int y = top; y < bottom; y++) {
+            const uint8_t *from = image->rgb + ((size_t)y * (size_t)image->width + (size_t)first) * 3;
+            for (int x = first; x < right && x < first + BLOCK; x++, from += 3) {
+                uint8_t *at = to + (size_t)(x - left) * 3 * height + (size_t)(y - top);
+                at[0] = from[0];
+                at[height] = from[1];
+                at[2 * height] = from[2];
+            }
+        }
+}
+
+/* [width, 3, height] -> 3 planes [height, width] */
+static void turn_back(const uint8_t *columns, size_t width, size_t height, bool mirror, uint8_t *planes) {
+    enum { BLOCK = 16 };
+    for (size_t c = 0; c < 3; c++)
+        for (size_t first = 0; first < height; first += BLOCK)
+            for (size_t x = 0; x < width; x++) {
+                const uint8_t *from = columns + (x * 3 + c) * height;
+                uint8_t *to = planes + c * height * width + (mirror ? width - 1 - x : x);
+                for (size_t y = first; y < height && y < first + BLOCK; y++) to[y * width] = from[y];
+            }
 }
 
 clt_status clt_image_resize(const clt_image *image, clt_resize_axis x, clt_resize_axis y, bool mirror, uint8_t *planes) {
     filter fx = {0}, fy = {0};
-    uint8_t *narrow = NULL;
+    uint8_t *columns = NULL, *narrow = NULL, *rows = NULL;
     int32_t *sums = NULL;
+    add_rows_function *add = fastest();
     clt_status status;
     CLT_TRY_GOTO(make_filter(&fx, &x));
     CLT_TRY_GOTO(make_filter(&fy, &y));
+    int left = fx.first[0], right = fx.first[x.size - 1] + fx.count[x.size - 1];
     int top = fy.first[0], bottom = fy.first[y.size - 1] + fy.count[y.size - 1];
-    size_t width = (size_t)x.size, plane = (size_t)(bottom - top) * width;
-    narrow = clt_alloc(3 * plane);
-    sums = clt_alloc(width * sizeof *sums);
-    status = narrow && sums ? CLT_OK : clt_fail_memory(3 * plane);
+    size_t width = (size_t)x.size, height = (size_t)(bottom - top), column = 3 * height;
+    columns = clt_alloc((size_t)(right - left) * column);
+    narrow = clt_alloc(width * column);
+    rows = clt_alloc(width * column);
+    sums = clt_alloc(CLT_MAX(width, column) * sizeof *sums);
+    status = columns && narrow && rows && sums ? CLT_OK : clt_fail_memory((size_t)(right - left) * column);
     CLT_TRY_GOTO(status);
-    for (int row = top; row < bottom; row++)
-        shorten(&fx, image->rgb + (size_t)row * (size_t)image->width * 3, x.size, mirror, narrow + (size_t)(row - top) * width, plane);
-    for (int c = 0; c < 3; c++)
-        for (int o = 0; o < y.size; o++)
-            sum_rows(narrow + (size_t)c * plane + (size_t)(fy.first[o] - top) * width, fy.weights + o * fy.taps, fy.count[o], x.size, sums,
-                     planes + ((size_t)c * (size_t)y.size + (size_t)o) * width);
+    turn(image, left, right, top, bottom, columns);
+    for (size_t o = 0; o < width; o++)
+        add(columns + (size_t)(fx.first[o] - left) * column, fx.weights + o * (size_t)fx.taps, fx.count[o], column, sums, narrow + o * column);
+    turn_back(narrow, width, height, mirror, rows);
+    for (size_t c = 0; c < 3; c++)
+        for (size_t o = 0; o < (size_t)y.size; o++)
+            add(rows + (c * height + (size_t)(fy.first[o] - top)) * width, fy.weights + o * (size_t)fy.taps, fy.count[o], width, sums,
+                planes + (c * (size_t)y.size + o) * width);
 fail:
+    clt_free(columns);
     clt_free(narrow);
+    clt_free(rows);
     clt_free(sums);
     free_filter(&fx);
     free_filter(&fy);

@@ -1,0 +1,55 @@
+#include "scores.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+clt_status scores_begin(scores *s, bool classes, int64_t width, int64_t batch, const clt_preprocessing *preprocessing) {
+    clt_evaluator_options options = {.classes = classes ? (int)width : 0, .outputs = width, .logits = true};
+    *s = (scores){.width = width, .deviation = clt_preprocessing_target_deviation(preprocessing)};
+    s->output = calloc((size_t)batch, (size_t)width * sizeof *s->output);
+    if (!s->output) return CLT_E_NO_MEMORY;
+    return clt_evaluator_create(&s->evaluator, &options);
+}
+
+clt_status scores_add(scores *s, clt_trainer *trainer, const clt_batch *batch) {
+    clt_status status = clt_trainer_evaluate_output(trainer, batch, s->output, (size_t)(batch->samples * s->width));
+    if (status < 0 || !batch->samples) return status;
+    status = clt_evaluator_add(s->evaluator, s->output, batch->fields[batch->n_fields - 1].data, batch->samples);
+    return status == CLT_E_RANGE ? CLT_OK : status; /* NaN, which the loss tells */
+}
+
+clt_status scores_result(scores *s, clt_comm *comm, clt_evaluation *result) {
+    clt_status status = clt_evaluator_gather(s->evaluator, comm);
+    if (status >= 0) status = clt_evaluator_result(s->evaluator, result);
+    result->mae *= s->deviation;
+    result->mse *= s->deviation * s->deviation;
+    return status;
+}
+
+void scores_end(scores *s) {
+    clt_evaluator_destroy(s->evaluator);
+    free(s->output);
+    *s = (scores){0};
+}
+
+void scores_put_json(json_t *object, const char *part, const clt_evaluation *r) {
+    const struct {
+        const char *name;
+        double value;
+    } all[] = {{"precision", r->precision}, {"recall", r->recall}, {"f1", r->f1}, {"precision_weighted", r->precision_weighted}, {"recall_weighted", r->recall_weighted},
+               {"f1_weighted", r->f1_weighted}, {"auc", r->auc}, {"average_precision", r->average_precision}, {"top5", r->top5},
+               {"calibration_error", r->calibration_error}, {"mae", r->mae}, {"r2", r->r2}};
+    char key[64];
+    for (size_t i = 0; r->samples && i < sizeof all / sizeof *all; i++) {
+        if (!isfinite(all[i].value)) continue;
+        snprintf(key, sizeof key, "%s_%s", part, all[i].name);
+        json_object_set_new(object, key, json_real(all[i].value));
+    }
+}
+
+void scores_print(FILE *file, const clt_evaluation *r) {
+    if (!r->samples) return;
+    if (isfinite(r->f1)) fprintf(file, ", F1 %.4f", r->f1);
+    if (isfinite(r->auc)) fprintf(file, ", AUC %.4f", r->auc);
+    if (isfinite(r->r2)) fprintf(file, ", R2 %.4f", r->r2);
+}
