@@ -9,6 +9,8 @@
  *     clt_dataset, clt_loader   data, batches                        cltrain/data.h
  *     clt_trainer               steps, metrics, checkpoints          cltrain/train.h
  *     clt_predictor             prediction alone                     cltrain/predictor.h
+ *     clt_evaluator             metrics of predictions               cltrain/metrics.h
+ *     clt_events                what TensorBoard shows               cltrain/events.h
  *     clt_comm                  the ranks of a job                   cltrain/comm.h
  *     clt_status                what went wrong                      cltrain/status.h
  *
@@ -31,6 +33,7 @@
 #include <cltrain/comm.h>
 #include <cltrain/data.h>
 #include <cltrain/device.h>
+#include <cltrain/events.h>
 #include <cltrain/experimental/measure.h>
 #include <cltrain/experimental/predict.h>
 #include <cltrain/experimental/probe.h>

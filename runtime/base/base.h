@@ -129,5 +129,6 @@ void clt_hash_add(char out[CLT_HASH_TEXT], const void *bytes, size_t length);
 /* ---- time (thread.c) ---- */
 
 double clt_seconds(void); /* monotonic */
+double clt_wall_seconds(void); /* since 1970, by the machine's clock, which may be set */
 
 #endif
