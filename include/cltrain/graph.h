@@ -120,6 +120,9 @@ CLT_API clt_shape clt_tensor_shape(const clt_tensor *tensor);
 CLT_API clt_dtype clt_tensor_dtype(const clt_tensor *tensor);
 CLT_API const char *clt_tensor_name(const clt_tensor *tensor);
 
+/* The name of the graph's trained parameter number `index`, from 0, and its shape; NULL behind the last. Borrowed from the graph. */
+CLT_API const char *clt_graph_parameter(const clt_graph *graph, int64_t index, clt_shape *shape);
+
 /* Number of trained values in the graph: the sum of its parameters' elements. */
 CLT_API int64_t clt_graph_parameter_count(const clt_graph *graph);
 

@@ -296,6 +296,15 @@ int64_t clt_graph_parameter_count(const clt_graph *graph) {
     return count;
 }
 
+const char *clt_graph_parameter(const clt_graph *graph, int64_t index, clt_shape *shape) {
+    for (size_t i = 0; graph && index >= 0 && i < graph->n_variables; i++) {
+        if (!graph->variables[i]->trained || index-- > 0) continue;
+        if (shape) *shape = graph->variables[i]->shape;
+        return graph->variables[i]->name;
+    }
+    return NULL;
+}
+
 void clt_graph_next_segment(clt_graph *graph) {
     graph->segment++;
 }

@@ -158,6 +158,9 @@ const option_row option_rows[] = {
      .help = "the adapters alone, at the end: what PEFT's from_pretrained takes"},
     {OPTION_TEXT, 0, "log", "FILE", AT(log),
      .help = "one JSON object a line, as training goes on; --resume appends"},
+    {OPTION_TEXT, 0, "tensorboard", "DIR", AT(tensorboard), .aliases = "tb logdir",
+     .help = "event files for TensorBoard: metrics, histograms of weights and\n"
+             "gradients, samples and mistakes, precision-recall curves"},
 
     {OPTION_HEADING, .help = "A trained model on other data (without MODEL and --data):"},
     {OPTION_TEXT, 0, "from", "FILE", AT(from),

@@ -10,6 +10,7 @@
 #include "tools/common/message.h"
 #include "agreement.h"
 #include "balance.h"
+#include "board.h"
 #include "finetune.h"
 #include "model_file.h"
 #include "progress.h"
@@ -32,6 +33,7 @@ typedef struct run {
     clt_trainer *trainer;
     clt_loader *train, *test;
     run_log *log;
+    board *board; /* of --tensorboard */
     progress progress;
     stopwatch watch;
     report *report;
@@ -178,7 +180,17 @@ static int resume(run *r) {
     return 0;
 }
 
+static int open_board(run *r) {
+    if (!r->options->tensorboard || !ranks_lead(r->group) || r->board) return 0;
+    r->board = board_open(r->options->tensorboard);
+    if (!r->board) return EXIT_FAILED;
+    board_start(r->board, r->report, r->data);
+    return 0;
+}
+
 static int open_log(run *r) {
+    int code = open_board(r);
+    if (code) return code;
     if (!r->options->log || !ranks_lead(r->group) || r->log) return 0;
     r->log = run_log_open(r->options->log, r->resumed || r->stepped);
     if (!r->log) return EXIT_FAILED;
@@ -210,7 +222,7 @@ static void set_limits(run *r) {
     r->used_batches = epoch_steps * o->accumulate;
     progress_start(&r->progress, r->report->steps,
                    by_steps ? o->steps : r->limit_epochs * epoch_steps,
-                   by_steps ? 0 : r->limit_epochs, r->log != NULL);
+                   by_steps ? 0 : r->limit_epochs, r->log || r->board);
 }
 
 /* What differs was said. */
@@ -325,7 +337,7 @@ static int add_scores(run *r, scores *s, int64_t width) {
     clt_metrics counted;
     clt_status status = scores_begin(s, r->made->classification, width, clt_loader_batch(r->test), r->data->preprocessing);
     while (status >= 0 && (status = clt_loader_next(r->test, &batch)) != CLT_END)
-        if (status >= 0) status = scores_add(s, r->trainer, &batch);
+        if (status >= 0 && (status = scores_add(s, r->trainer, &batch)) >= 0) board_add(r->board, &batch, s->output, width);
     if (status >= 0) status = scores_result(s, r->group->comm, &r->report->scores);
     if (status >= 0) status = clt_trainer_eval_metrics(r->trainer, &counted, true); /* for the next test */
     return status < 0 ? failed(r, status, "testing") : 0;
@@ -445,6 +457,7 @@ static int end_epoch(run *r) {
     if (code) return code;
     progress_epoch(&r->progress, r->report);
     run_log_epoch(r->log, r->report, clt_trainer_lr(r->trainer));
+    board_epoch(r->board, r->report, clt_trainer_lr(r->trainer), r->trainer, r->made->graph);
     if (!r->timed) progress_settle(&r->progress, r->report->steps);
     r->timed = true;
     r->watch = (stopwatch){0};
@@ -458,6 +471,7 @@ static int look(run *r) {
     double rate = stopwatch_rate(&r->watch);
     progress_show(&r->progress, r->report->epochs + 1, r->report->steps, r->report->skipped, metrics.loss, rate);
     run_log_progress(r->log, r->report->steps, r->report->skipped, clt_trainer_lr(r->trainer), &metrics, rate);
+    board_progress(r->board, r->report->steps, clt_trainer_lr(r->trainer), &metrics, r->made->classification, rate);
     return 0;
 }
 
@@ -665,7 +679,9 @@ int run_training(report *result, const options *given, const data_parts *data, c
     int code = run_all(&r);
     result->total_seconds = now_seconds() - start;
     if (r.ready && code != EXIT_FAILED) run_log_end(r.log, result);
+    if (r.ready) board_end(r.board, result, data->preprocessing, code == 0);
     run_log_close(r.log);
+    board_close(r.board);
     dismantle(&r);
     return code;
 }
