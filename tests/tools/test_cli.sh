@@ -100,6 +100,8 @@ refuse "expected csv:FILE" logistic --data csv:
 refuse "expected csv:FILE" logistic --data csv:a.csv,skip=-1
 refuse "expected csv:FILE" logistic --data csv:a.csv,header=2
 refuse "expected csv:FILE" logistic --data csv:a.csv,lable=3
+refuse "cltrain-run starts several processes" mlp --data digits --nproc_per_node 2
+expect 0 "Model   mlp" -m mlp --data digits --epochs 0
 refuse "expected npy:X.npy,Y.npy" mlp --data npy:x.npy
 refuse "expected npy:X.npy,Y.npy" mlp --data npy:x.npy,y.npy,z.npy
 refuse "expected npy:X.npy,Y.npy[,layout=nchw|nhwc]" mlp --data npy:x.npy,y.npy,layout=hwc

@@ -57,5 +57,9 @@ if ls /etc/OpenCL/vendors/pocl*.icd >/dev/null 2>&1; then
     cp /etc/OpenCL/vendors/pocl*.icd "$vendors"
     : >"$folder/file"
     POCL_CACHE_DIR="$folder/file/a/b" expect 1 "PoCL cannot write its cache" mlp --data digits --epochs 1
+    if ls /etc/OpenCL/vendors/rusticl*.icd >/dev/null 2>&1; then # also where another driver has a device
+        cp /etc/OpenCL/vendors/rusticl*.icd "$vendors"
+        POCL_CACHE_DIR="$folder/file/a/b" RUSTICL_ENABLE=llvmpipe expect 0 "PoCL cannot write its cache" --list-devices
+    fi
 fi
 [ $failures -eq 0 ]

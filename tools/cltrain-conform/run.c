@@ -174,9 +174,14 @@ static int run_cases(FILE *lines, void *user) {
 
 static void show_progress(const task *t, int which) {
     char line[200];
+    int n = 0, all = 0;
     if (!isatty(STDERR_FILENO)) return;
-    snprintf(line, sizeof line, "%.40s, %s: %d of %d: %.100s", t->column->device->info.name,
-             t->column->rows[t->row].name, which + 1, t->c->cases.n, t->c->cases.items[which].id);
+    for (int i = 0; i < t->c->cases.n; i++) {
+        if (!is_of(t, i)) continue;
+        n += i <= which;
+        all++;
+    }
+    snprintf(line, sizeof line, "%.40s, %s: %d of %d: %.100s", t->column->device->info.name, t->column->rows[t->row].name, n, all, t->c->cases.items[which].id);
     message_transient(line);
 }
 

@@ -30,7 +30,7 @@ static const option_row rows[] = {
     {OPTION_HEADING, .help = "What is measured:"},
     {OPTION_FLAG, 0, "quick", NULL, offsetof(bench_options, quick), .help = "in less than a minute on most devices (default)"},
     {OPTION_FLAG, 0, "full", NULL, offsetof(bench_options, full), .help = "for some minutes, and each op by all backends that can"},
-    {OPTION_TEXT, 0, "models", "NAMES", offsetof(bench_options, models),
+    {OPTION_TEXT, 0, "models", "NAMES", offsetof(bench_options, models), .aliases = "model",
      .help = "ops at the shapes of these models alone: mlp,convnet; none:\n"
              "the device's limits alone"},
     {OPTION_TEXT, 0, "shapes", "FILE", offsetof(bench_options, shapes),

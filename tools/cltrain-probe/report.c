@@ -63,6 +63,7 @@ int report_load(json_t **document, const char *path) {
         return refuse_file(path, error.line < 0 ? error.text : why);
     }
     document_clean(*document);
+    json_object_set_new(*document, "file", document_text(path)); /* pages name it */
     const char *schema = document_string(*document, "schema");
     if (strcmp(schema, PROGRAM "/1") == 0) return 0;
     snprintf(why, sizeof why, "its schema is '%.60s', not " PROGRAM "/1", schema);

@@ -91,6 +91,14 @@ static void summary(FILE *page, const json_t *comparison) {
     fputs("</p>\n", page);
 }
 
+static void name_files(FILE *page, const json_t *a, const json_t *b) {
+    fputs("<p>A is ", page);
+    page_text(page, document_string(a, "file"));
+    fputs(", and B ", page);
+    page_text(page, document_string(b, "file"));
+    fputs(".</p>\n", page);
+}
+
 void report_no_comparison(FILE *page, const char *heading, const json_t *comparison) {
     page_section(page, "comparison", heading);
     fputs("<p>There is none: ", page);
@@ -108,6 +116,7 @@ void report_comparison(FILE *page, const json_t *comparison, const json_t *a, co
         return;
     }
     page_section(page, "comparison", heading);
+    name_files(page, a, b);
     summary(page, comparison);
     page_table(page, NULL, columns, sizeof columns / sizeof columns[0]);
     for (int i = 0; i < CHANGES; i++) change_rows(page, json_object_get(comparison, "rows"), changes[i], a, b);

@@ -22,6 +22,7 @@
 #include "recipe.h"
 #include "report.h"
 #include "run.h"
+#include "system.h"
 #include "task.h"
 #include "threads.h"
 
@@ -141,6 +142,7 @@ static int train(options *given) {
 
 int main(int argc, char **argv) {
     streams_keep();
+    signals_look();
     options given;
     int code = options_parse(&given, argc, argv);
     if (code) return code;

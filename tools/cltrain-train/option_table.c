@@ -18,7 +18,8 @@ static const char *const broken[] = {"stop", "skip", NULL}; /* in the order of c
 static const char *const loss_names[] = {"cross_entropy", "mse", NULL};
 
 const option_row option_rows[] = {
-    {OPTION_HEADING, .help = "Data:"},
+    {OPTION_HEADING, .help = "Model and data:"},
+    {OPTION_TEXT, 'm', "model", "MODEL", AT(model), .help = "the same as the word MODEL"},
     {OPTION_TEXT, 'd', "data", "SPEC", AT(data), .help = "what to train on; required, see below"},
     {OPTION_FLAG, 0, "no-standardize", NULL, AT(no_standardize),
      .help = "csv, npy: leave features, and numbers to predict, as they are\n"

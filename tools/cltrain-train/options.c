@@ -67,7 +67,7 @@ static const options standard = {
 };
 
 static bool is_of_training(const option_row *row) {
-    static const char *const others[] = {"device", "list-devices", "from", "predict", "output", "test", "json", "quiet", "verbose", "help", "version"};
+    static const char *const others[] = {"model", "device", "list-devices", "from", "predict", "output", "test", "json", "quiet", "verbose", "help", "version"};
     for (size_t i = 0; row->kind != OPTION_HEADING && i < sizeof others / sizeof *others; i++)
         if (strcmp(row->name, others[i]) == 0) return false;
     return row->kind != OPTION_HEADING;

@@ -19,15 +19,21 @@ static void note_signal(int number) {
     caught = number;
 }
 
+static bool ignores_hangup;
+
+void signals_look(void) {
+    struct sigaction hangup;
+    ignores_hangup = sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler == SIG_IGN;
+}
+
 void signals_catch(void) {
     /* SA_RESETHAND: the second one finds the default action. SA_RESTART: reads and writes under
      * way, those of the OpenCL driver among them, are not cut short. */
-    struct sigaction action = {.sa_handler = note_signal, .sa_flags = SA_RESETHAND | SA_RESTART}, hangup;
+    struct sigaction action = {.sa_handler = note_signal, .sa_flags = SA_RESETHAND | SA_RESTART}, ignore = {.sa_handler = SIG_IGN};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    /* A terminal that was closed; nohup has it ignored. */
-    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, NULL);
+    sigaction(SIGHUP, ignores_hangup ? &ignore : &action, NULL); /* a terminal that was closed */
 }
 
 int signals_caught(void) {

@@ -9,6 +9,9 @@
 /* Is stderr a terminal that can overwrite a line? */
 bool terminal_present(void);
 
+/* At the start of the program, before drivers set handlers of their own: whether SIGHUP is ignored, as nohup has it. */
+void signals_look(void);
+
 /* From now on the first SIGINT or SIGTERM is only noted; another one of the same kills as usual. */
 void signals_catch(void);
 /* The signal that came, or 0. */

@@ -121,6 +121,14 @@ static int distance(const char *a, size_t a_length, const char *b, size_t b_leng
     return row[b_length];
 }
 
+/* What torchrun has: of the other tools these are no options. cltrain-run has its own. */
+static bool is_of_launcher(const char *word, size_t length) {
+    static const char *const names[] = {"nproc-per-node", "nnodes", "node-rank", "master-addr", "master-port", "standalone", "max-restarts", "np"};
+    for (size_t i = 0; strcmp(program_name, "cltrain-run") != 0 && i < sizeof names / sizeof *names; i++)
+        if (strlen(names[i]) == length && is_name(names[i], word, length)) return true;
+    return false;
+}
+
 static int refuse_option(const table *all, const char *text) {
     const char *word = text[1] == '-' ? text + 2 : text + 1, *nearest = NULL;
     size_t length = strcspn(word, "=");
@@ -135,6 +143,7 @@ static int refuse_option(const table *all, const char *text) {
         }
         if (d < least && 2 * d <= (int)length) least = d, nearest = name;
     }
+    if (is_of_launcher(word, length)) return usage_error("unknown option '%s': cltrain-run starts several processes, cltrain-run --help tells how", text);
     if (nearest) return usage_error("unknown option '%s': did you mean --%s?", text, nearest);
     return usage_error("unknown option '%s'", text);
 }

@@ -127,11 +127,13 @@ static bool may_write(const char *folder) {
 }
 
 bool driver_hint(const driver *d, char hint[256]) {
+    if (!is_shut_rusticl(d)) return driver_fault(d, hint);
+    snprintf(hint, 256, "Mesa's rusticl shows devices only with RUSTICL_ENABLE=radeonsi, iris, llvmpipe or others");
+    return true;
+}
+
+bool driver_fault(const driver *d, char hint[256]) {
     char folder[4096];
-    if (is_shut_rusticl(d)) {
-        snprintf(hint, 256, "Mesa's rusticl shows devices only with RUSTICL_ENABLE=radeonsi, iris, llvmpipe or others");
-        return true;
-    }
     if (!strstr(d->name, "pocl") && !strstr(d->library, "pocl")) return false;
     find_pocl_cache(folder);
     if (may_write(folder)) return false;

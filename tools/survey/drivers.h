@@ -24,5 +24,7 @@ void driver_isolate(const driver *driver);
 /* What of the environment keeps this driver's devices away, where none is there, or nothing can be built. False: nothing that is
  * known of. */
 bool driver_hint(const driver *driver, char hint[256]);
+/* The same of what nobody wants so, such as a cache that cannot be written. */
+bool driver_fault(const driver *driver, char hint[256]);
 
 #endif

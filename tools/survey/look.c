@@ -114,13 +114,13 @@ static int ask(void) {
     return code;
 }
 
-/* What keeps devices away; who wants one tells that there is none. */
-static void tell_hints(void) {
+/* What keeps devices away: of drivers that others stand beside, what is nobody's choice. Who wants a device tells that there is none. */
+static void tell_hints(bool none) {
     driver *drivers;
     char where[4096], hint[256];
     int n = drivers_find(&drivers, where);
     for (int i = 0; i < n; i++)
-        if (driver_hint(&drivers[i], hint)) warning("%s: %s", drivers[i].name, hint);
+        if ((none ? driver_hint : driver_fault)(&drivers[i], hint)) warning("%s: %s", drivers[i].name, hint);
     if (n >= 0) free(drivers);
 }
 
@@ -185,6 +185,6 @@ clt_status look_open(clt_device **device, const char *selector) {
 int look_for_devices(char **argv) {
     const char *how = getenv(variable);
     if (how && !strcmp(how, "ask")) return ask();
-    if (!look(argv)) tell_hints();
+    tell_hints(look(argv) == 0);
     return 0;
 }
