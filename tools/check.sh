@@ -29,8 +29,8 @@ esac
 
 # Folders of tests/, which are their labels, too. The first ones take seconds, and fail most often.
 first='gates|base|graph|ops|first'
-sanitized='base;comm;data;device;faults;files;fuzz;text'
-threads='base;comm;data;text'
+sanitized='base;comm;data;device;faults;files;fuzz;observe;text'
+threads='base;comm;data;observe;text'
 
 # build FOLDER TARGET ARGUMENT...: with these arguments of CMake. All builds share the kernels that drivers have compiled. Where no
 # tool is run, what tests are made of is enough: tests/all. Of what a debugger reads they have lines alone, and what checks itself is optimized less, which compile

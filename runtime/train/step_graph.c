@@ -376,7 +376,7 @@ static clt_status fill_step(clt_trainer *t, clt_step *step, clt_tensor *const *m
     if (step->purpose == CLT_PURPOSE_LOCATE) return add_training(t, step, loss, targets);
     clt_tensor *output = t->options.output ? map[t->options.output->index] : NULL;
     clt_tensor *truth = t->n_inputs ? step->inputs[t->n_inputs - 1] : NULL;
-    if (step->predicted) { /* an evaluation that tells it, too */
+    if (step->predicted && output) { /* an evaluation that tells it, too */
         step->result = output;
         CLT_TRY(add_target(targets, output));
     }

@@ -427,6 +427,16 @@ case $(awk '/^SigIgn/ { print $2 }' /proc/$$/status 2>/dev/null) in
 *[02468ace]) interrupt HUP 129 ;;
 esac
 expect 0 "Resumed" mlp --data digits --epochs 0 --resume "$folder/stopped"
+# Whatever handlers the driver has set meanwhile.
+(
+    trap '' HUP
+    "$program" mlp --data digits --epochs 2000 >"$out" 2>"$err" </dev/null &
+    await grep -q "^First step" "$err" || fail "no first step"
+    kill -s HUP $!
+    wait $! || fail "SIGHUP that is ignored ends the run: $?"
+    exit "$failures"
+)
+failures=$?
 
 # ---- devices ----
 

@@ -154,8 +154,10 @@ static clt_status resolve(clt_image_folder_options *o) {
 static clt_status note_facts(clt_dataset *d, const clt_names *classes) {
     CLT_TRY(clt_preprocessing_of(&d->facts, d));
     clt_moments *m = &d->facts->moments;
-    if (d->fields[0].dtype == CLT_F32) CLT_TRY(clt_moments_make(m, 3));
-    for (size_t c = 0; c < m->n; c++) m->mean[c] = mean[c], m->deviation[c] = deviation[c];
+    if (d->fields[0].dtype == CLT_F32) {
+        CLT_TRY(clt_moments_make(m, 3));
+        for (int c = 0; c < 3; c++) m->mean[c] = mean[c], m->deviation[c] = deviation[c];
+    }
     return clt_names_copy(&d->facts->class_names, classes->items, classes->n);
 }
 
