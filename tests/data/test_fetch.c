@@ -16,7 +16,7 @@ static float value(const clt_sample *s, int at) {
 
 typedef struct made {
     atomic_int calls, destroyed, inside, most_inside;
-    int64_t broken_from, broken_to; /* samples that cannot be had */
+    _Atomic int64_t broken_from, broken_to; /* samples that cannot be had */
     clt_status status;              /* of these */
     int64_t bad_label;              /* the sample with a label that is not a class; -1: none */
     int meet;                       /* calls that wait for each other */

@@ -170,8 +170,8 @@ static void fill(float *p, int32_t *y) {
 
 /* `argument`: how many scores may be kept. Rank 1 has no sample where there are three. */
 static void put_together(clt_comm *comm, void *argument) {
-    static float p[SAMPLES * CLASSES];
-    static int32_t y[SAMPLES];
+    float p[SAMPLES * CLASSES];
+    int32_t y[SAMPLES];
     int rank = clt_comm_rank(comm), size = clt_comm_size(comm);
     int first = size == 3 ? (rank == 0 ? 0 : 70) : SAMPLES * rank / size, last = size == 3 ? (rank < 2 ? 70 : SAMPLES) : SAMPLES * (rank + 1) / size;
     clt_evaluator_options o = {.classes = CLASSES, .logits = true, .most_scores = *(const int64_t *)argument};
