@@ -97,6 +97,11 @@ CLT_API clt_status clt_dataset_cifar10(clt_dataset **dataset, const char *const 
  * CLT_E_RANGE for a label below 0 or a number too large for its type here. y_path NULL: the data set has the one field. */
 CLT_API clt_status clt_dataset_npy(clt_dataset **dataset, const char *x_path, const char *y_path);
 
+/* The same, but X, and Y where it is targets, stay in their files, of which each sample is read when a batch needs it: for files that are larger than
+ * memory. Labels are read at once. Not for compressed files (CLT_E_UNSUPPORTED); numbers of f8 are rounded to f32. A file must not change meanwhile:
+ * CLT_E_FORMAT for a sample that is gone. */
+CLT_API clt_status clt_dataset_npy_stream(clt_dataset **dataset, const char *x_path, const char *y_path);
+
 typedef struct clt_image_folder_options {
     int size;         /* images become [3, size, size]; default 224 */
     int resize;       /* without `augment`: the shorter side becomes this, and the centre is cut out; default size x 256 / 224 */
@@ -117,6 +122,12 @@ typedef struct clt_image_folder_options {
  * an image and for a link that leads out of the folder; CLT_E_MISMATCH for a class that is not in `like`; CLT_E_UNSUPPORTED if the library was built without
  * libjpeg and libpng. A sample whose file is damaged, has more than 100 million pixels or is gone: see clt_loader_options.broken. */
 CLT_API clt_status clt_dataset_image_folder(clt_dataset **dataset, const char *folder, const clt_image_folder_options *options);
+
+/* Images in tar archives, as WebDataset has them: the members of a sample follow each other, and have one name up to the first dot: 000123.jpg (or .jpeg, .png) with
+ * the picture, 000123.cls with its class, a whole number from 0. Members of other kinds are passed over. The archives' headers are read once, so that samples are
+ * read in any order. Options, fields and errors as of clt_dataset_image_folder; `like` gives the number of classes, and their names. CLT_E_FORMAT for what is no
+ * archive, or is cut short, with its byte; for an image without a class, and a class that is no number. */
+CLT_API clt_status clt_dataset_image_tar(clt_dataset **dataset, const char *const *paths, int n_paths, const clt_image_folder_options *options);
 
 /* Sample i is f32, of class i % classes: that class's prototype, drawn from N(0, 1) with the
  * seed, plus noise N(0, 1). Learnable, for benchmarks. */
@@ -170,6 +181,8 @@ typedef struct clt_dataset_source {
     /* Writes each field of one sample to fields[0] ... fields[n_fields - 1], which have room for it. Several threads call it at once: a loader's, and
      * those that call clt_dataset_fetch. Anything but CLT_OK says that the sample cannot be had: see clt_loader_options.broken. */
     clt_status (*fetch)(void *user, const clt_sample *sample, void *const *fields);
+    /* The label of a sample, without the rest of it, for stratified splits; may be NULL: it is fetched. */
+    int32_t (*label)(void *user, int64_t index);
     /* What messages call a sample, such as its file: valid as long as the data set; may be NULL. */
     const char *(*name)(void *user, int64_t index);
     /* Called once, by clt_dataset_destroy; may be NULL. */
@@ -178,8 +191,8 @@ typedef struct clt_dataset_source {
 } clt_dataset_source;
 
 /* The source is copied. On an error, `destroy` is not called. Splits of such a data set are views: they hold indices, and fetch from
- * the same source. What changes values in memory (clt_dataset_standardize, clt_dataset_standardize_target, clt_dataset_channels_first) is
- * refused with CLT_E_UNSUPPORTED: the function does so itself, or the graph. */
+ * the same source. Standardizing such a data set reads all its samples twice, and scales each as it is fetched from then on; loaders and views of it must be made
+ * after. clt_dataset_channels_first is refused with CLT_E_UNSUPPORTED. */
 CLT_API clt_status clt_dataset_create(clt_dataset **dataset, const clt_dataset_source *source);
 
 /* The name of a sample, such as its file; NULL where it has none. */
@@ -209,6 +222,9 @@ CLT_API clt_array clt_dataset_array(const clt_dataset *dataset, int field);
  * caller's to destroy. CLT_E_RANGE if one would be empty. */
 CLT_API clt_status clt_dataset_split(const clt_dataset *dataset, const double *fractions, int n,
                                      uint64_t seed, clt_dataset **parts);
+
+/* The same, but each part has of each class as large a share as the whole has, but for one sample; CLT_E_DTYPE where there are no classes. */
+CLT_API clt_status clt_dataset_split_stratified(const clt_dataset *dataset, const double *fractions, int n, uint64_t seed, clt_dataset **parts);
 
 /* Subtracts `like`'s mean and divides by its standard deviation, for each element
  * (of the population) of field 0 (f32), or for each channel where the sample has rank 3.

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <zlib.h>
+#include "runtime/base/zlib_memory.h"
 
 #include "runtime/base/file.h"
 
@@ -25,16 +25,6 @@ struct clt_source {
     unsigned char buffer[BUFFER_BYTES];
 };
 
-static voidpf zlib_alloc(voidpf user, uInt items, uInt bytes) {
-    (void)user;
-    return clt_calloc(items, bytes);
-}
-
-static void zlib_free(voidpf user, voidpf memory) {
-    (void)user;
-    clt_free(memory);
-}
-
 /* Input at hand is used up: gets more, if there is any. */
 static clt_status refill(clt_source *source) {
     if (source->available > 0 || !source->file) return CLT_OK;
@@ -52,8 +42,8 @@ static bool gzip_begins(const clt_source *source) {
 static clt_status detect_compression(clt_source *source) {
     CLT_TRY(refill(source));
     if (!gzip_begins(source)) return CLT_OK;
-    source->stream.zalloc = zlib_alloc;
-    source->stream.zfree = zlib_free;
+    source->stream.zalloc = clt_zlib_alloc;
+    source->stream.zfree = clt_zlib_free;
     if (inflateInit2(&source->stream, GZIP_WINDOW_BITS) != Z_OK)
         return clt_fail(CLT_E_NO_MEMORY, "%s: no memory for decompression", source->path);
     source->compressed = true;

@@ -8,6 +8,7 @@
 
 #include "runtime/base/base.h"
 #include "runtime/base/random.h"
+#include "runtime/data/preprocessing.h"
 
 typedef struct clt_field {
     clt_dtype dtype;
@@ -30,6 +31,7 @@ struct clt_dataset {
     int classes;
     clt_dataset_source source; /* fetch NULL: samples are in memory */
     int64_t *part;             /* which samples of the source these are; NULL: all */
+    clt_moments scaled, scaled_target; /* taken off each sample that is fetched */
     clt_preprocessing *facts; /* names and moments; NULL: none are known */
 };
 
@@ -56,6 +58,9 @@ clt_status clt_dataset_note_pixels(clt_dataset *dataset, double most);
 void clt_dataset_drop_truth(clt_dataset *dataset);
 
 /* ---- fetch.c ---- */
+
+/* The label of a sample of a data set with classes. */
+clt_status clt_dataset_label(const clt_dataset *dataset, int64_t index, int32_t *label);
 
 /* Samples order[0 ... count - 1] of a data set whose samples a function makes, which must outlive the part. */
 clt_status clt_dataset_view(clt_dataset **part, const clt_dataset *from, const int64_t *order, int64_t count);

@@ -47,6 +47,8 @@ clt_status clt_dataset_view(clt_dataset **part, const clt_dataset *from, const i
     for (int64_t i = 0; i < count; i++) d->part[i] = from->part ? from->part[order[i]] : order[i];
     d->classes = from->classes;
     if (from->facts) CLT_TRY_GOTO(clt_preprocessing_copy(&d->facts, from->facts));
+    CLT_TRY_GOTO(clt_moments_copy(&d->scaled, &from->scaled));
+    CLT_TRY_GOTO(clt_moments_copy(&d->scaled_target, &from->scaled_target));
     d->source = from->source;
     d->source.destroy = NULL; /* the user is that of the data set that was split */
     *part = d;
@@ -69,6 +71,15 @@ static clt_status check_label(const clt_dataset *d, void *const *fields) {
     return clt_fail(CLT_E_RANGE, "label %d is not a class: expected an integer from 0 to %d", label, d->classes - 1);
 }
 
+/* Groups of elements, as many as there are moments, have one each. */
+static void scale(const clt_moments *m, const clt_field *field, float *x) {
+    size_t plane = m->n ? field->sample_bytes / sizeof *x / m->n : 0;
+    for (size_t g = 0; g < m->n; g++) {
+        double factor = 1 / m->deviation[g];
+        for (size_t i = g * plane; i < (g + 1) * plane; i++) x[i] = (float)(((double)x[i] - m->mean[g]) * factor);
+    }
+}
+
 static clt_status make_sample(const clt_dataset *d, const clt_sample *sample, void *const *fields) {
     clt_sample whole = *sample;
     if (d->part) whole.index = d->part[sample->index];
@@ -76,12 +87,36 @@ static clt_status make_sample(const clt_dataset *d, const clt_sample *sample, vo
     clt_status status = d->source.fetch(d->source.user, &whole, fields);
     if (status > CLT_OK) status = clt_fail(CLT_E_INVALID, "its function returned %d, which is no status of an error", (int)status);
     if (status == CLT_OK) status = check_label(d, fields);
+    if (status == CLT_OK) scale(&d->scaled, &d->fields[0], fields[0]);
+    if (status == CLT_OK) scale(&d->scaled_target, &d->fields[d->n_fields - 1], fields[d->n_fields - 1]);
     return status < 0 ? clt_fail_context(status, "sample %lld: ", (long long)whole.index) : CLT_OK;
 }
 
 const char *clt_dataset_sample_name(const clt_dataset *d, int64_t index) {
     if (!d || index < 0 || index >= d->samples || !d->source.name) return NULL;
     return d->source.name(d->source.user, d->part ? d->part[index] : index);
+}
+
+/* Of which nothing else tells the label. */
+static clt_status fetch_label(const clt_dataset *d, int64_t index, int32_t *label) {
+    void *fields[CLT_MAX_FIELDS] = {NULL};
+    clt_status status = CLT_OK;
+    for (int i = 0; status == CLT_OK && i < d->n_fields - 1; i++) {
+        fields[i] = clt_alloc(d->fields[i].sample_bytes);
+        if (!fields[i]) status = clt_fail_memory(d->fields[i].sample_bytes);
+    }
+    fields[d->n_fields - 1] = label;
+    if (status == CLT_OK) status = clt_dataset_fetch(d, &(clt_sample){.index = index}, fields);
+    for (int i = 0; i < d->n_fields - 1; i++) clt_free(fields[i]);
+    return status;
+}
+
+clt_status clt_dataset_label(const clt_dataset *d, int64_t index, int32_t *label) {
+    if (!d->source.fetch) *label = ((const int32_t *)d->fields[d->n_fields - 1].data)[index];
+    else if (d->source.label) *label = d->source.label(d->source.user, d->part ? d->part[index] : index);
+    else return fetch_label(d, index, label);
+    if (*label >= 0 && *label < d->classes) return CLT_OK;
+    return clt_fail(CLT_E_RANGE, "sample %lld: label %d is not a class: expected an integer from 0 to %d", (long long)index, *label, d->classes - 1);
 }
 
 clt_status clt_dataset_fetch(const clt_dataset *d, const clt_sample *sample, void *const *fields) {

@@ -134,12 +134,7 @@ static size_t f8_to_f64(const unsigned char *from, size_t count, void *to) {
     return count;
 }
 
-typedef struct npy_kind {
-    size_t bytes;
-    clt_convert *to_f32, *to_f64, *to_label; /* to_f64: NULL for what f32 has exactly; to_label: NULL for floats */
-} npy_kind;
-
-static const npy_kind kinds[] = {
+const clt_npy_kind clt_npy_kinds[] = {
     [CLT_NPY_F2] = {2, f2_to_f32, NULL, NULL},
     [CLT_NPY_F4] = {4, f4_to_f32, NULL, NULL},
     [CLT_NPY_F8] = {8, f8_to_f32, f8_to_f64, NULL},
@@ -155,7 +150,7 @@ static const npy_kind kinds[] = {
 
 /* Numbers of which f32 rounds some off. */
 static clt_status add_wide(clt_dataset *dataset, clt_source *source, const clt_npy_header *header, clt_shape sample) {
-    const npy_kind *kind = &kinds[header->type];
+    const clt_npy_kind *kind = &clt_npy_kinds[header->type];
     float *x, *low;
     void *values;
     CLT_TRY(clt_source_read_array(source, (uint64_t)header->elements, kind->bytes, sizeof(double), kind->to_f64, &values));
@@ -168,12 +163,16 @@ static clt_status add_wide(clt_dataset *dataset, clt_source *source, const clt_n
     return status;
 }
 
-static clt_status add_array(clt_dataset *dataset, clt_source *source, const clt_npy_header *header,
-                            clt_dtype dtype) {
-    const npy_kind *kind = &kinds[header->type];
+clt_shape clt_npy_sample(const clt_npy_header *header, bool numbers) {
     clt_shape sample = {.rank = header->shape.rank - 1};
     for (int i = 0; i < sample.rank; i++) sample.dims[i] = header->shape.dims[i + 1];
-    if (dtype == CLT_F32 && sample.rank == 0) sample = CLT_SHAPE(1);
+    return numbers && sample.rank == 0 ? CLT_SHAPE(1) : sample;
+}
+
+static clt_status add_array(clt_dataset *dataset, clt_source *source, const clt_npy_header *header,
+                            clt_dtype dtype) {
+    const clt_npy_kind *kind = &clt_npy_kinds[header->type];
+    clt_shape sample = clt_npy_sample(header, dtype == CLT_F32);
     void *data;
     if (dtype == CLT_F32 && kind->to_f64) {
         CLT_TRY(add_wide(dataset, source, header, sample));
@@ -185,9 +184,8 @@ static clt_status add_array(clt_dataset *dataset, clt_source *source, const clt_
     return clt_source_expect_end(source);
 }
 
-static clt_status check_pair(const char *x_path, const clt_npy_header *x, const char *y_path,
-                             const clt_npy_header *y) {
-    int most = kinds[y->type].to_label ? 1 : 2;
+clt_status clt_npy_check_pair(const char *x_path, const clt_npy_header *x, const char *y_path, const clt_npy_header *y) {
+    int most = clt_npy_kinds[y->type].to_label ? 1 : 2;
     if (y->shape.rank > most)
         return clt_fail(CLT_E_SHAPE, "%s: %d dimensions; labels have 1, targets (floats) 1 or 2", y_path,
                         y->shape.rank);
@@ -202,7 +200,7 @@ static clt_status read_headers(clt_source *x, clt_npy_header *x_header, const ch
     CLT_TRY(clt_npy_read_header(x, x_header));
     if (!y) return CLT_OK;
     CLT_TRY(clt_npy_read_header(y, y_header));
-    return check_pair(x_path, x_header, y_path, y_header);
+    return clt_npy_check_pair(x_path, x_header, y_path, y_header);
 }
 
 clt_status clt_dataset_npy(clt_dataset **dataset, const char *x_path, const char *y_path) {
@@ -216,7 +214,7 @@ clt_status clt_dataset_npy(clt_dataset **dataset, const char *x_path, const char
     CLT_TRY_GOTO(read_headers(x, &x_header, x_path, y, &y_header, y_path));
     CLT_TRY_GOTO(clt_dataset_new(&d, x_header.shape.dims[0]));
     CLT_TRY_GOTO(add_array(d, x, &x_header, CLT_F32));
-    if (y) CLT_TRY_GOTO(add_array(d, y, &y_header, kinds[y_header.type].to_label ? CLT_I32 : CLT_F32));
+    if (y) CLT_TRY_GOTO(add_array(d, y, &y_header, clt_npy_kinds[y_header.type].to_label ? CLT_I32 : CLT_F32));
     CLT_TRY_GOTO(clt_dataset_count_classes(d));
     *dataset = d;
     d = NULL;

@@ -133,7 +133,7 @@ static clt_status read_header_bytes(clt_source *source, size_t *bytes) {
     const char *path = clt_source_path(source);
     unsigned char start[12];
     CLT_TRY(clt_source_read_exactly(source, start, 10, "its header"));
-    if (memcmp(start, magic, 6)) return clt_fail(CLT_E_FORMAT, "%s: not an NPY file", path);
+    if (memcmp(start, magic, 6)) return clt_fail(CLT_E_FORMAT, "%s: not an NPY file%s", path, memcmp(start, "PK", 2) ? "" : " but a zip, as numpy.savez makes it: save each of its arrays with numpy.save");
     if (start[6] < 1 || start[6] > 3)
         return clt_fail(CLT_E_UNSUPPORTED, "%s: NPY version %d; 1 to 3 are read", path, start[6]);
     *bytes = start[8] | (size_t)start[9] << 8;

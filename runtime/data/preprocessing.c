@@ -53,7 +53,7 @@ clt_status clt_moments_make(clt_moments *m, size_t n) {
     return CLT_OK;
 }
 
-static clt_status copy_moments(clt_moments *copy, const clt_moments *m) {
+clt_status clt_moments_copy(clt_moments *copy, const clt_moments *m) {
     CLT_TRY(clt_moments_make(copy, m->n));
     if (m->n) memcpy(copy->mean, m->mean, 2 * m->n * sizeof(double));
     return CLT_OK;
@@ -72,8 +72,8 @@ clt_status clt_preprocessing_copy(clt_preprocessing **copy, const clt_preprocess
     CLT_TRY_GOTO(clt_names_copy(&c->features, p->features.items, p->features.n));
     CLT_TRY_GOTO(clt_names_copy(&c->class_names, p->class_names.items, p->class_names.n));
     CLT_TRY_GOTO(clt_names_copy(&c->texts, p->texts.items, p->texts.n));
-    CLT_TRY_GOTO(copy_moments(&c->moments, &p->moments));
-    CLT_TRY_GOTO(copy_moments(&c->target_moments, &p->target_moments));
+    CLT_TRY_GOTO(clt_moments_copy(&c->moments, &p->moments));
+    CLT_TRY_GOTO(clt_moments_copy(&c->target_moments, &p->target_moments));
     if (p->fill) {
         size_t bytes = (size_t)clt_shape_elements(&p->shape) * sizeof *c->fill;
         c->fill = clt_alloc(bytes);
@@ -210,15 +210,13 @@ clt_status clt_preprocessing_apply(const clt_preprocessing *p, clt_dataset *data
     if (!p || !dataset) return clt_fail(CLT_E_INVALID, "clt_preprocessing_apply: an argument is NULL");
     CLT_TRY(check_samples(p, dataset));
     bool done = dataset->facts && dataset->facts->moments.n, target_done = dataset->facts && dataset->facts->target_moments.n;
-    if ((!done && p->moments.n) || (!target_done && p->target_moments.n)) CLT_TRY(clt_dataset_expect_memory(dataset, "standardize"));
     clt_preprocessing *facts;
     CLT_TRY(clt_preprocessing_copy(&facts, p));
     clt_preprocessing_destroy(dataset->facts);
     dataset->facts = facts;
     if (dataset->n_fields > 1) dataset->classes = p->classes;
-    if (!done) clt_dataset_scale(dataset, &facts->moments);
-    if (!target_done) clt_dataset_scale_target(dataset, &facts->target_moments);
-    return CLT_OK;
+    if (!done) CLT_TRY(clt_dataset_scale(dataset, &facts->moments));
+    return target_done ? CLT_OK : clt_dataset_scale_target(dataset, &facts->target_moments);
 }
 
 /* ---- what it tells ---- */

@@ -46,9 +46,11 @@ clt_status clt_preprocessing_copy(clt_preprocessing **copy, const clt_preprocess
 /* CLT_E_MISMATCH where data of `other` do not suit a model of `p`; `path` is the model's file. */
 clt_status clt_preprocessing_compare(const clt_preprocessing *p, const clt_preprocessing *other, const char *path);
 
-/* (x - mean) / deviation, of field 0. */
-void clt_dataset_scale(clt_dataset *dataset, const clt_moments *moments);
+clt_status clt_moments_copy(clt_moments *copy, const clt_moments *moments);
+
+/* (x - mean) / deviation, of field 0; of samples that a function makes, when they are fetched. */
+clt_status clt_dataset_scale(clt_dataset *dataset, const clt_moments *moments);
 /* The same of the numbers to predict, if there are any. */
-void clt_dataset_scale_target(clt_dataset *dataset, const clt_moments *moments);
+clt_status clt_dataset_scale_target(clt_dataset *dataset, const clt_moments *moments);
 
 #endif

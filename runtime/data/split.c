@@ -52,10 +52,94 @@ static clt_status take_all(const clt_dataset *from, const double *fractions, int
     return CLT_OK;
 }
 
-clt_status clt_dataset_split(const clt_dataset *dataset, const double *fractions, int n, uint64_t seed,
-                             clt_dataset **parts) {
-    if (!dataset || !fractions || n < 1 || !parts)
-        return clt_fail(CLT_E_INVALID, "clt_dataset_split: no data set, or no parts to split it into");
+/* ---- the same share of each class ---- */
+
+/* Where the samples of each class begin, among samples sorted by their classes. */
+static clt_status count_labels(const clt_dataset *d, int32_t *labels, int64_t *begins) {
+    for (int64_t i = 0; i < d->samples; i++) {
+        CLT_TRY(clt_dataset_label(d, i, &labels[i]));
+        begins[labels[i] + 1]++;
+    }
+    for (int c = 0; c < d->classes; c++) begins[c + 1] += begins[c];
+    return CLT_OK;
+}
+
+/* Of samples that are sorted by their classes, each in the order that was drawn, every (1 / fraction)-th goes to a part: of the last part first, then of
+ * what is left. */
+static void deal(const int64_t *sorted, int64_t samples, const double *fractions, int n, int32_t *part_of) {
+    double left = 1;
+    for (int64_t i = 0; i < samples; i++) part_of[i] = 0;
+    for (int p = n - 1; p > 0; p--) {
+        double share = fractions[p] / left;
+        int64_t rest = 0;
+        for (int64_t k = 0; k < samples; k++) {
+            if (part_of[sorted[k]]) continue;
+            rest++;
+            if (floor((double)rest * share * (1 + 1e-12)) > floor((double)(rest - 1) * share * (1 + 1e-12))) part_of[sorted[k]] = p;
+        }
+        left -= fractions[p];
+    }
+}
+
+/* The order that was drawn becomes that of parts, one after the other as take_all has them: the first, then the others. */
+static int64_t gather_parts(const int64_t *order, int64_t samples, int n, const int32_t *part_of, int64_t *gathered, int64_t *counts) {
+    int64_t at = 0;
+    for (int p = 0; p < n; p++) {
+        int64_t before = at;
+        for (int64_t i = 0; i < samples; i++)
+            if (part_of[order[i]] == p) gathered[at++] = order[i];
+        counts[p] = at - before;
+    }
+    return at;
+}
+
+typedef struct strata {
+    int32_t *labels, *part_of;
+    int64_t *begins, *sorted, *counts;
+} strata;
+
+static void free_strata(strata *s) {
+    clt_free(s->labels);
+    clt_free(s->part_of);
+    clt_free(s->begins);
+    clt_free(s->sorted);
+    clt_free(s->counts);
+}
+
+static clt_status make_strata(strata *s, const clt_dataset *d, int n) {
+    size_t samples = (size_t)d->samples; /* whose order of as many int64_t is there */
+    *s = (strata){clt_alloc(samples * sizeof *s->labels), clt_alloc(samples * sizeof *s->part_of), clt_calloc((size_t)d->classes + 2, sizeof *s->begins),
+                  clt_alloc(samples * sizeof *s->sorted), clt_calloc((size_t)n, sizeof *s->counts)};
+    return s->labels && s->part_of && s->begins && s->sorted && s->counts ? CLT_OK : clt_fail_memory(samples * sizeof *s->sorted);
+}
+
+static clt_status take_counted(const clt_dataset *from, const int64_t *order, const int64_t *counts, const double *fractions, int n, clt_dataset **parts) {
+    int64_t at = 0;
+    for (int p = 0; p < n; at += counts[p++]) {
+        if (counts[p] < 1) return clt_fail(CLT_E_RANGE, "part %d of the split, %g of %lld samples, has none", p, fractions[p], (long long)from->samples);
+        CLT_TRY(take(from, order + at, counts[p], &parts[p]));
+    }
+    return CLT_OK;
+}
+
+/* `order` is overwritten. */
+static clt_status take_strata(const clt_dataset *from, const double *fractions, int n, int64_t *order, clt_dataset **parts) {
+    strata s;
+    clt_status status = make_strata(&s, from, n);
+    if (status == CLT_OK) status = count_labels(from, s.labels, s.begins);
+    if (status == CLT_OK) {
+        for (int64_t i = 0; i < from->samples; i++) s.sorted[s.begins[s.labels[order[i]]]++] = order[i];
+        deal(s.sorted, from->samples, fractions, n, s.part_of);
+        gather_parts(order, from->samples, n, s.part_of, s.sorted, s.counts);
+        status = take_counted(from, s.sorted, s.counts, fractions, n, parts);
+    }
+    free_strata(&s);
+    return status;
+}
+
+/* ---- both ---- */
+
+static clt_status split(const clt_dataset *dataset, const double *fractions, int n, uint64_t seed, bool stratified, clt_dataset **parts) {
     CLT_TRY(check_fractions(fractions, n));
     size_t bytes;
     if (!clt_mul_size((size_t)dataset->samples, sizeof(int64_t), &bytes))
@@ -66,11 +150,24 @@ clt_status clt_dataset_split(const clt_dataset *dataset, const double *fractions
     clt_random random;
     clt_random_init(&random, seed, CLT_RANDOM_STREAM(CLT_RANDOM_SPLIT, 0));
     clt_random_permutation(&random, order, dataset->samples);
-    clt_status status = take_all(dataset, fractions, n, order, parts);
+    clt_status status = stratified ? take_strata(dataset, fractions, n, order, parts) : take_all(dataset, fractions, n, order, parts);
     for (int i = 0; status < 0 && i < n; i++) {
         clt_dataset_destroy(parts[i]);
         parts[i] = NULL;
     }
     clt_free(order);
     return status;
+}
+
+clt_status clt_dataset_split(const clt_dataset *dataset, const double *fractions, int n, uint64_t seed, clt_dataset **parts) {
+    if (!dataset || !fractions || n < 1 || !parts)
+        return clt_fail(CLT_E_INVALID, "clt_dataset_split: no data set, or no parts to split it into");
+    return split(dataset, fractions, n, seed, false, parts);
+}
+
+clt_status clt_dataset_split_stratified(const clt_dataset *dataset, const double *fractions, int n, uint64_t seed, clt_dataset **parts) {
+    if (!dataset || !fractions || n < 1 || !parts)
+        return clt_fail(CLT_E_INVALID, "clt_dataset_split_stratified: no data set, or no parts to split it into");
+    if (!dataset->classes) return clt_fail(CLT_E_DTYPE, "clt_dataset_split_stratified: the data set has no classes");
+    return split(dataset, fractions, n, seed, true, parts);
 }

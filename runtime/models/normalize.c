@@ -1,8 +1,8 @@
+#include "runtime/base/imagenet.h"
 #include "runtime/base/shape.h"
 #include "runtime/models/models.h"
 
 clt_tensor *clt_model_normalize(clt_tensor *x) {
-    static const float mean[] = {0.485f, 0.456f, 0.406f}, deviation[] = {0.229f, 0.224f, 0.225f};
     char text[CLT_SHAPE_TEXT];
     float factor[3], shift[3];
     if (!clt_tensor_valid(x)) return x;
@@ -11,8 +11,9 @@ clt_tensor *clt_model_normalize(clt_tensor *x) {
     if (x->shape.rank != 4 || x->shape.dims[1] != 3)
         return clt_graph_fail(x->graph, clt_fail(CLT_E_SHAPE, "clt_model_normalize: expected images [N, 3, H, W], got %s", clt_shape_text(&x->shape, text)));
     for (int c = 0; c < 3; c++) {
-        factor[c] = 1 / (255 * deviation[c]);
-        shift[c] = -mean[c] / deviation[c];
+        float mean = (float)clt_imagenet_mean[c], deviation = (float)clt_imagenet_deviation[c];
+        factor[c] = 1 / (255 * deviation);
+        shift[c] = -mean / deviation;
     }
     clt_array values[] = {{CLT_F32, CLT_SHAPE(3, 1, 1), factor}, {CLT_F32, CLT_SHAPE(3, 1, 1), shift}};
     x = clt_mul(clt_cast(x, CLT_F32), clt_constant(x->graph, "normalize.factor", &values[0]));

@@ -3,17 +3,7 @@
 
 #include <string.h>
 
-#include <zlib.h>
-
-static voidpf zlib_alloc(voidpf user, uInt items, uInt bytes) {
-    (void)user;
-    return clt_calloc(items, bytes);
-}
-
-static void zlib_free(voidpf user, voidpf memory) {
-    (void)user;
-    clt_free(memory);
-}
+#include "runtime/base/zlib_memory.h"
 
 static void add_big_endian(clt_text *png, uint32_t value) {
     char bytes[4] = {(char)(value >> 24), (char)(value >> 16), (char)(value >> 8), (char)value};
@@ -53,7 +43,7 @@ static void deflate_rows(z_stream *stream, const uint8_t *pixels, int height, si
 }
 
 clt_status clt_png_encode(clt_text *png, const uint8_t *pixels, int height, int width, int channels) {
-    z_stream stream = {.zalloc = zlib_alloc, .zfree = zlib_free};
+    z_stream stream = {.zalloc = clt_zlib_alloc, .zfree = clt_zlib_free};
     size_t row_bytes = (size_t)width * (size_t)channels;
     if (deflateInit(&stream, Z_DEFAULT_COMPRESSION) != Z_OK) return clt_fail(CLT_E_NO_MEMORY, "no memory for compression");
     size_t most = deflateBound(&stream, (uLong)((row_bytes + 1) * (size_t)height));

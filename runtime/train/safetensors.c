@@ -229,6 +229,13 @@ static clt_status refuse_other(const char *path, const unsigned char prefix[8]) 
     return CLT_OK;
 }
 
+/* A length of eight printable characters is none. */
+static bool is_text(const unsigned char prefix[8]) {
+    bool text = true;
+    for (int i = 0; i < 8; i++) text = text && prefix[i] >= ' ' && prefix[i] < 127;
+    return text;
+}
+
 /* The length of the header, held against the size of the file before memory is taken. */
 static clt_status measure(clt_safetensors *file, size_t *header_bytes) {
     off_t size = fseeko(file->stream, 0, SEEK_END) ? -1 : ftello(file->stream);
@@ -240,6 +247,7 @@ static clt_status measure(clt_safetensors *file, size_t *header_bytes) {
     CLT_TRY(read_at(file, 0, prefix, sizeof prefix));
     CLT_TRY(refuse_other(file->path, prefix));
     uint64_t length = clt_bytes_get(prefix, 8);
+    if (is_text(prefix)) return clt_fail(CLT_E_FORMAT, "%s: not a safetensors file but text, which begins with \"%.8s\"", file->path, (const char *)prefix);
     if (length > CLT_SAFETENSORS_MAX_HEADER_BYTES)
         return clt_fail(CLT_E_FORMAT, "%s: not a safetensors file: a header of %llu bytes, more than %u",
                         file->path, (unsigned long long)length, CLT_SAFETENSORS_MAX_HEADER_BYTES);

@@ -5,9 +5,11 @@
 Exit status 77: there is no Pillow.
 """
 import ctypes
+import io
 import os
 import random
 import sys
+import tarfile
 import tempfile
 
 try:
@@ -94,10 +96,40 @@ def differences(folder, exact):
     return found
 
 
+def pixels_of(dataset):
+    return [fetch(dataset, i) for i in range(LIBRARY.clt_dataset_samples(dataset))]
+
+
+def compare_archives(folder):
+    """The same files in tar archives of every format, split in two, have the same pixels."""
+    files = sorted(os.listdir(os.path.join(folder, "one")))
+    dataset = ctypes.c_void_p()
+    assert LIBRARY.clt_dataset_image_folder(ctypes.byref(dataset), folder.encode(), ctypes.byref(Options(size=SIZE))) == 0
+    wanted = pixels_of(dataset)
+    LIBRARY.clt_dataset_destroy(dataset)
+    for kind, directory in (tarfile.USTAR_FORMAT, "a"), (tarfile.GNU_FORMAT, "b" * 120), (tarfile.PAX_FORMAT, "\u00e9" * 90):
+        paths = []
+        for part in range(2):
+            paths.append(os.path.join(folder, f"{kind}-{part}.tar"))
+            with tarfile.open(paths[-1], "w", format=kind) as archive:
+                for i in range(part, len(files), 2):
+                    key = f"{directory}/{i:04}"
+                    archive.add(os.path.join(folder, "one", files[i]), key + os.path.splitext(files[i])[1])
+                    label = tarfile.TarInfo(key + ".cls")
+                    label.size = 1
+                    archive.addfile(label, io.BytesIO(b"%d" % (i % 3)))
+        names = (ctypes.c_char_p * 2)(*(path.encode() for path in paths))
+        assert LIBRARY.clt_dataset_image_tar(ctypes.byref(dataset), names, 2, ctypes.byref(Options(size=SIZE))) == 0, LIBRARY.clt_error_detail()
+        assert pixels_of(dataset) == wanted[0::2] + wanted[1::2], kind
+        assert LIBRARY.clt_dataset_classes(dataset) == 3
+        LIBRARY.clt_dataset_destroy(dataset)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         write_files(folder)
         exact, scaled = differences(folder, True), differences(folder, False)
+        compare_archives(folder)
     assert len(exact) == 32, exact
     # Pillow may have been built with another libjpeg, whose rounding is not this one's.
     wrong = {name: apart for name, apart in exact.items() if apart[0] > (0 if name.endswith(".png") else 3)}

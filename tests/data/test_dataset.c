@@ -413,6 +413,45 @@ static void refuses_bad_synthetic_sets(void **state) {
     (void)state;
 }
 
+/* Each part has of each class its share, within a sample; each sample is in one of them. */
+static void stratified_parts_have_the_classes_of_the_whole(void **state) {
+    enum { N = 1000, K = 5 };
+    static float x[N];
+    static int32_t y[N];
+    static const int counts[K] = {600, 250, 100, 47, 3};
+    for (int i = 0, c = 0, of = 0; i < N; i++, of++) {
+        if (of == counts[c]) c++, of = 0;
+        x[(i * 7) % N] = (float)((i * 7) % N), y[(i * 7) % N] = c;
+    }
+    clt_dataset *d = NULL, *parts[3], *again[3];
+    assert_ok(clt_dataset_from_arrays(&d, (clt_array[]){{CLT_F32, CLT_SHAPE(N), x}, {CLT_I32, CLT_SHAPE(N), y}}, 2));
+    const double fractions[] = {0.7, 0.2, 0.1};
+    assert_ok(clt_dataset_split_stratified(d, fractions, 3, 5, parts));
+    assert_ok(clt_dataset_split_stratified(d, fractions, 3, 5, again));
+    char seen[N] = {0};
+    for (int p = 0; p < 3; p++) {
+        int found[K] = {0};
+        int64_t n = clt_dataset_samples(parts[p]);
+        const int32_t *labels = clt_dataset_array(parts[p], 1).data;
+        const float *values = clt_dataset_array(parts[p], 0).data;
+        assert_true(fabs((double)n - fractions[p] * N) <= 1);
+        for (int64_t i = 0; i < n; i++) found[labels[i]]++, assert_int_equal(seen[(int)values[i]]++, 0);
+        for (int c = 0; c < K; c++) assert_true(fabs(found[c] - fractions[p] * counts[c]) <= 1.5);
+        assert_memory_equal(values, clt_dataset_array(again[p], 0).data, (size_t)n * sizeof *values);
+        assert_true(labels[0] != labels[1] || labels[1] != labels[2] || labels[2] != labels[3] || p); /* not sorted by classes */
+        clt_dataset_destroy(parts[p]);
+        clt_dataset_destroy(again[p]);
+    }
+    for (int i = 0; i < N; i++) assert_int_equal(seen[i], 1);
+    assert_status(clt_dataset_split_stratified(d, (double[]){0.9999, 0.0001}, 2, 1, parts), CLT_E_RANGE);
+    assert_status(clt_dataset_split_stratified(NULL, fractions, 3, 1, parts), CLT_E_INVALID);
+    clt_dataset_destroy(d);
+    assert_ok(clt_dataset_synthetic_regression(&d, 50, 2, 0, 1));
+    assert_status(clt_dataset_split_stratified(d, fractions, 3, 1, parts), CLT_E_DTYPE);
+    clt_dataset_destroy(d);
+    (void)state;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_arrays),
@@ -429,6 +468,7 @@ int main(void) {
         cmocka_unit_test(synthetic_images_can_be_learned),
         cmocka_unit_test(synthetic_regression_is_linear_with_noise),
         cmocka_unit_test(refuses_bad_synthetic_sets),
+        cmocka_unit_test(stratified_parts_have_the_classes_of_the_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 /* Data sets whose samples a function makes, and the threads of a loader that call it. */
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -275,15 +276,64 @@ static void refuses_what_only_memory_can(void **state) {
     made m = {.bad_label = -1};
     clt_dataset *d = create(&m), *digits = NULL;
     clt_preprocessing *of_digits = NULL;
-    assert_status(clt_dataset_standardize(d, d), CLT_E_UNSUPPORTED);
-    assert_detail("standardize: a function makes these samples");
-    assert_status(clt_dataset_standardize_target(d, d), CLT_E_UNSUPPORTED);
+    assert_status(clt_dataset_standardize_target(d, d), CLT_E_DTYPE); /* there are classes */
     assert_status(clt_dataset_channels_first(d), CLT_E_UNSUPPORTED);
+    assert_detail("channels_first: a function makes these samples");
     assert_ok(clt_dataset_digits(&digits));
     assert_ok(clt_preprocessing_of(&of_digits, digits));
     assert_true(clt_preprocessing_apply(of_digits, d) < 0);
     clt_preprocessing_destroy(of_digits);
     clt_dataset_destroy(digits);
+    clt_dataset_destroy(d);
+    (void)state;
+}
+
+/* As a copy of the samples in memory is, twice over; and so are views that are made after. */
+static void is_standardized_as_it_is_fetched(void **state) {
+    made m = {.bad_label = -1};
+    clt_dataset *d = create(&m), *copy = NULL, *parts[2];
+    static float x[N][WIDTH];
+    int32_t y[N];
+    for (int64_t i = 0; i < N; i++) {
+        clt_sample s = {.index = i};
+        uint8_t index;
+        assert_ok(clt_dataset_fetch(d, &s, (void *[]){x[i], &index, &y[i]}));
+    }
+    assert_ok(clt_dataset_from_arrays(&copy, (clt_array[]){{CLT_F32, CLT_SHAPE(N, WIDTH), x}, {CLT_I32, CLT_SHAPE(N), y}}, 2));
+    for (int twice = 0; twice < 2; twice++) {
+        assert_ok(clt_dataset_standardize(copy, copy));
+        assert_ok(clt_dataset_standardize(d, d));
+    }
+    assert_ok(clt_dataset_split(d, (double[]){0.5, 0.5}, 2, 1, parts));
+    for (int p = 0; p < 3; p++) {
+        const clt_dataset *one = p < 2 ? parts[p] : d;
+        for (int64_t i = 0; i < clt_dataset_samples(one); i++) {
+            clt_sample s = {.index = i};
+            float got[WIDTH];
+            uint8_t index;
+            int32_t label;
+            assert_ok(clt_dataset_fetch(one, &s, (void *[]){got, &index, &label}));
+            const float *wanted = (const float *)clt_dataset_array(copy, 0).data + index * WIDTH;
+            for (int k = 0; k < WIDTH; k++) assert_true(fabsf(got[k] - wanted[k]) < 1e-5f);
+        }
+    }
+    clt_preprocessing *facts = NULL, *own = NULL;
+    assert_ok(clt_preprocessing_of(&facts, copy));
+    assert_ok(clt_preprocessing_of(&own, d));
+    assert_true(clt_preprocessing_standardizes(own));
+    for (int p = 0; p < 2; p++) clt_dataset_destroy(parts[p]);
+    clt_dataset_destroy(d);
+    d = create(&m);
+    assert_ok(clt_preprocessing_apply(facts, d)); /* those of a model */
+    clt_sample s = {.index = 7};
+    float got[WIDTH];
+    uint8_t index;
+    int32_t label;
+    assert_ok(clt_dataset_fetch(d, &s, (void *[]){got, &index, &label}));
+    assert_true(fabsf(got[1] - ((const float *)clt_dataset_array(copy, 0).data)[7 * WIDTH + 1]) < 1e-5f);
+    clt_preprocessing_destroy(facts);
+    clt_preprocessing_destroy(own);
+    clt_dataset_destroy(copy);
     clt_dataset_destroy(d);
     (void)state;
 }
@@ -347,6 +397,7 @@ int main(void) {
         cmocka_unit_test(broken_samples_may_be_skipped),
         cmocka_unit_test(splits_are_views),
         cmocka_unit_test(refuses_what_only_memory_can),
+        cmocka_unit_test(is_standardized_as_it_is_fetched),
         cmocka_unit_test(refuses_bad_sources),
         cmocka_unit_test(survives_failing_memory),
     };

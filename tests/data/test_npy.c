@@ -1,6 +1,7 @@
 #include "tests/data/files.h"
 
 #include <float.h>
+#include <unistd.h>
 #include <math.h>
 #include <cltrain/data.h>
 
@@ -62,6 +63,74 @@ static void converts_every_type(void **state) {
             read_npy(write_npy("x.npy", 1, cases[i].dict, cases[i].data, cases[i].bytes), good_y());
         assert_memory_equal(clt_dataset_array(d, 0).data, wanted[i], 8);
         clt_dataset_destroy(d);
+    }
+    (void)state;
+}
+
+/* What stays in its files has the samples of what is read. */
+static void assert_streams_alike(const char *x, const char *y) {
+    clt_dataset *read = read_npy(x, y), *streamed = NULL;
+    assert_ok(clt_dataset_npy_stream(&streamed, x, y));
+    assert_int_equal(clt_dataset_samples(streamed), clt_dataset_samples(read));
+    assert_int_equal(clt_dataset_fields(streamed), clt_dataset_fields(read));
+    assert_int_equal(clt_dataset_classes(streamed), clt_dataset_classes(read));
+    assert_null(clt_dataset_array(streamed, 0).data);
+    for (int64_t i = 0; i < clt_dataset_samples(read); i++) {
+        char a[2][64] = {{0}}, b[2][64] = {{0}};
+        assert_ok(clt_dataset_fetch(read, &(clt_sample){.index = i}, (void *[]){a[0], a[1]}));
+        assert_ok(clt_dataset_fetch(streamed, &(clt_sample){.index = i}, (void *[]){b[0], b[1]}));
+        assert_memory_equal(a, b, sizeof a);
+    }
+    clt_dataset_destroy(streamed);
+    clt_dataset_destroy(read);
+}
+
+static void streams_samples_from_their_files(void **state) {
+    assert_streams_alike(good_x(), good_y());
+    assert_streams_alike(good_x(), NULL);
+    assert_streams_alike(good_x(), write_npy("y.npy", 2, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", x_values, sizeof x_values));
+    assert_streams_alike(write_npy("x.npy", 3, "{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }", "\x07\xff", 2), good_y());
+    assert_streams_alike(write_npy("x.npy", 1, "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2), }", (double[]){1.5, -3, 0.1, 7}, 32), good_y());
+    (void)state;
+}
+
+static void refuses_what_cannot_be_streamed(void **state) {
+    clt_dataset *d = NULL;
+    unsigned char header[128] = {0};
+    assert_status(clt_dataset_npy_stream(NULL, good_x(), NULL), CLT_E_INVALID);
+    assert_status(clt_dataset_npy_stream(&d, support_path("nowhere.npy"), NULL), CLT_E_IO);
+    assert_status(clt_dataset_npy_stream(&d, write_npy("x.npy", 1, X_DICT, x_values, sizeof x_values - 4), NULL), CLT_E_FORMAT);
+    assert_detail("20 bytes of data, where the header tells of 24");
+    assert_status(clt_dataset_npy_stream(&d, write_gz("x.npy.gz", header, sizeof header), NULL), CLT_E_FORMAT);
+    assert_status(clt_dataset_npy_stream(&d, good_x(), write_npy("y.npy", 1, "{'descr': '<i8', 'fortran_order': False, 'shape': (3,), }", (int64_t[]){1, 0, 2}, 24)), CLT_E_SHAPE);
+    assert_status(clt_dataset_npy_stream(&d, good_x(), write_npy("y.npy", 1, "{'descr': '<i4', 'fortran_order': False, 'shape': (2,), }", (int32_t[]){3, -1}, 8)), CLT_E_RANGE);
+    assert_detail("item 1 is out of range");
+    /* Of a file that is cut while it is used the samples that are gone are errors, and the others are there. */
+    const char *path = good_x();
+    assert_ok(clt_dataset_npy_stream(&d, path, NULL));
+    assert_int_equal(truncate(path, 128 + 12), 0);
+    float x[3];
+    assert_ok(clt_dataset_fetch(d, &(clt_sample){.index = 0}, (void *[]){x}));
+    assert_status(clt_dataset_fetch(d, &(clt_sample){.index = 1}, (void *[]){x}), CLT_E_FORMAT);
+    assert_detail("ends at byte 140");
+    clt_dataset_destroy(d);
+    (void)state;
+}
+
+static void streaming_survives_failing_memory(void **state) {
+    const char *x = good_x(), *y = good_y();
+    clt_status status = CLT_E_NO_MEMORY;
+    for (long at = 0; status != CLT_OK; at++) {
+        clt_dataset *d = NULL;
+        float values[3];
+        int32_t label;
+        watch_begin(at);
+        status = clt_dataset_npy_stream(&d, x, y);
+        if (status == CLT_OK) status = clt_dataset_standardize(d, d);
+        if (status == CLT_OK) status = clt_dataset_fetch(d, &(clt_sample){.index = 1}, (void *[]){values, &label});
+        clt_dataset_destroy(d);
+        watch_end();
+        if (status != CLT_OK) assert_int_equal(status, CLT_E_NO_MEMORY);
     }
     (void)state;
 }
@@ -262,6 +331,9 @@ int main(void) {
         cmocka_unit_test(refuses_malformed_headers),     cmocka_unit_test(refuses_other_arrays),
         cmocka_unit_test(refuses_hostile_sizes),         cmocka_unit_test(checks_labels),
         cmocka_unit_test(refuses_values_too_large_for_f32),
+        cmocka_unit_test(streams_samples_from_their_files),
+        cmocka_unit_test(refuses_what_cannot_be_streamed),
+        cmocka_unit_test(streaming_survives_failing_memory),
         cmocka_unit_test(refuses_every_truncation),      cmocka_unit_test(survives_failing_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,6 +109,10 @@ example kernel
 kernel/build/kernel >output || fail "kernel fails"
 awk '/^epoch 5/ { exit !($6 > 0.9) }' output || fail "kernel does not learn: $(tail -1 output)"
 
+example dataset
+dataset/build/dataset >output || fail "dataset does not learn: $(tail -1 output)"
+grep -q '^epoch 20' output || fail "dataset ends early"
+
 example series
 series/build/series >output || fail "series fails"
 awk '/^epoch/ { n++; last = $NF } END { exit !(n == 3 && last < 0.1) }' output || fail "series does not learn: $(tail -1 output)"

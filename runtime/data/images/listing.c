@@ -20,7 +20,7 @@ typedef struct entry {
 
 typedef struct entries {
     entry *items;
-    size_t n, room;
+    size_t n, capacity;
 } entries;
 
 static void free_entries(entries *e) {
@@ -30,13 +30,7 @@ static void free_entries(entries *e) {
 }
 
 static clt_status add_entry(entries *e, const char *name, bool folder) {
-    if (e->n == e->room) {
-        size_t room = e->room ? 2 * e->room : 64;
-        entry *items = clt_realloc(e->items, room * sizeof *items);
-        if (!items) return clt_fail_memory(room * sizeof *items);
-        e->items = items;
-        e->room = room;
-    }
+    CLT_TRY(clt_grow(&e->items, &e->capacity, e->n, sizeof *e->items));
     char *copy = clt_strdup(name);
     if (!copy) return clt_fail_memory(strlen(name) + 1);
     e->items[e->n++] = (entry){copy, folder};
@@ -103,34 +97,12 @@ static bool is_image(const char *name) {
     return false;
 }
 
-static clt_status make_room(clt_listing *l, size_t bytes) {
-    if (l->n == l->room) {
-        int64_t room = l->room ? 2 * l->room : 256;
-        size_t *starts = clt_realloc(l->starts, (size_t)room * sizeof *starts);
-        if (!starts) return clt_fail_memory((size_t)room * sizeof *starts);
-        l->starts = starts;
-        int32_t *labels = clt_realloc(l->labels, (size_t)room * sizeof *labels);
-        if (!labels) return clt_fail_memory((size_t)room * sizeof *labels);
-        l->labels = labels;
-        l->room = room;
-    }
-    if (l->capacity - l->bytes >= bytes) return CLT_OK;
-    size_t capacity = l->capacity + l->capacity / 2 + bytes + 4096;
-    char *paths = clt_realloc(l->paths, capacity);
-    if (!paths) return clt_fail_memory(capacity);
-    l->paths = paths;
-    l->capacity = capacity;
-    return CLT_OK;
-}
-
 static clt_status add_file(clt_listing *l, const char *folder, const char *name, int32_t label) {
-    size_t bytes = strlen(folder) + strlen(name) + 1;
-    CLT_TRY(make_room(l, bytes));
-    l->starts[l->n] = l->bytes;
-    l->labels[l->n++] = label;
-    snprintf(l->paths + l->bytes, bytes, "%s%s", folder, name);
-    l->bytes += bytes;
-    return CLT_OK;
+    CLT_TRY(clt_grow(&l->files, &l->capacity, l->n, sizeof *l->files));
+    l->files[l->n++] = (clt_listed){.path = l->paths.length, .label = label};
+    clt_text_add_bytes(&l->paths, folder, strlen(folder));
+    clt_text_add_bytes(&l->paths, name, strlen(name) + 1);
+    return l->paths.status;
 }
 
 /* `folder` counts from the root, and ends with a slash unless it is "". */
@@ -185,7 +157,8 @@ static clt_status read_classes(clt_listing *l, const entries *e) {
     char shown[CLT_SHOWN_TEXT], known[CLT_NAMES_TEXT];
     for (size_t i = 0; i < e->n; i++) {
         if (!e->items[i].folder) continue;
-        int64_t label = find_class(&l->classes, e->items[i].name), before = l->n;
+        int64_t label = find_class(&l->classes, e->items[i].name);
+        size_t before = l->n;
         clt_show(e->items[i].name, shown);
         if (label < 0) return clt_fail(CLT_E_MISMATCH, "%s: class '%s': the classes of the model are %s", l->root, shown, clt_names_text(&l->classes, known));
         clt_text folder = {0};
@@ -219,8 +192,7 @@ fail:
 void clt_listing_free(clt_listing *l) {
     clt_free(l->root);
     clt_names_free(&l->classes);
-    clt_free(l->paths);
-    clt_free(l->starts);
-    clt_free(l->labels);
+    clt_text_free(&l->paths);
+    clt_free(l->files);
     *l = (clt_listing){0};
 }

@@ -7,14 +7,17 @@
 #include "runtime/base/base.h"
 #include "runtime/data/preprocessing.h"
 
+typedef struct clt_listed {
+    size_t path; /* where it begins, in `paths` */
+    int32_t label; /* the index of its class */
+} clt_listed;
+
 typedef struct clt_listing {
     char *root;
     clt_names classes; /* by the order of their bytes, or those that were asked for */
-    char *paths;       /* one after the other, each with its NUL: from the root */
-    size_t bytes, capacity;
-    size_t *starts;  /* of each file, in `paths` */
-    int32_t *labels; /* the index of its class */
-    int64_t n, room;
+    clt_text paths;    /* one after the other, each with its NUL: from the root */
+    clt_listed *files;
+    size_t n, capacity;
     int64_t ignored; /* files that are no images, by their names */
 } clt_listing;
 
