@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 COLUMN = 26  # where words begin in --help
-PROGRAMS = ["cltrain-train", "cltrain-run", "cltrain-generate", "cltrain-conform"]
+PROGRAMS = ["cltrain-train", "cltrain-predict", "cltrain-run", "cltrain-generate", "cltrain-report", "cltrain-conform"]
 BEGIN, END = '.\\" options: begin, by tools/man_options.py', '.\\" options: end'
 
 

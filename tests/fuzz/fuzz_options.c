@@ -20,7 +20,7 @@ static void parse_texts(const char *text) {
     model_spec model;
     if (compress_spec_parse(&compress, text) == 0) FUZZ_CHECK(compress.rank >= 0 && compress.rank <= CLT_COMPRESS_MAX_RANK);
     if (data_spec_parse(spec, text) == 0) FUZZ_CHECK(strlen(spec->path) < sizeof spec->path && spec->shape.rank <= CLT_MAX_RANK);
-    if (data_spec_parse_new(spec, text) == 0) FUZZ_CHECK(spec->source == DATA_CSV || spec->source == DATA_NPY);
+    if (data_spec_parse_new(spec, text) == 0) FUZZ_CHECK(spec->source == DATA_CSV || spec->source == DATA_NPY || data_has_images(spec));
     int n = number_sizes(text, 'x', sizes, 8);
     FUZZ_CHECK(n >= 0 && n <= 8);
     for (int i = 0; i < n; i++) FUZZ_CHECK(sizes[i] >= 1);

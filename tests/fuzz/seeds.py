@@ -4,10 +4,12 @@
 """
 import base64
 import gzip
+import io
 import json
 import os
 import struct
 import sys
+import tarfile
 import zlib
 
 OUT = sys.argv[1]
@@ -241,6 +243,30 @@ def png(width, height, bits, colour, interlaced=0, row=None):
 box = bytes((40, 60, 200, 180, 1))
 pictures = jpegs + [png(9, 7, 8, 2), png(9, 7, 16, 6), png(9, 7, 8, 3), png(9, 7, 1, 0), png(9, 7, 8, 4), png(8, 8, 8, 2, 1, 40)]
 write("image", *[box + picture for picture in pictures], *[box + picture[:len(picture) * 2 // 3] for picture in pictures])
+
+write("runs", *["\n".join(lines) + end for lines in ([
+    '{"event":"start","model":"convnet","data":"digits","steps":0}', '{"event":"progress","step":7,"train_loss":1.5}',
+    '{"event":"epoch","epoch":1,"step":44,"train_loss":1.1,"test_loss":0.9,"lr":0.002}',
+    '{"event":"start","steps":20}', '{"event":"epoch","epoch":1,"step":44,"validation_loss":null}',
+    '{"event":"end","epochs":1,"test_confusion":[[1,2],[3,4]],"classes":["a","b"]}'], ['{"event":"epoch"}'], ["[]"]) for end in ("\n", '\n{"event":"pro')])
+write("option_file", '{"model": "mlp:8", "data": "digits", "epochs": 3, "lr": 0.02, "nesterov": true, "quiet": false, "device": null}', '{"epohcs": 2}',
+      '{"data": ["digits"]}', '{"config": "x"}', "[1]", '{"lr": 1, "lr": 2}', '{"batch": 1e300, "seed": -1}')
+
+
+def tar(*members, kind=tarfile.USTAR_FORMAT):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=kind) as archive:
+        for name, content in members:
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return out.getvalue().rstrip(b"\0") + bytes(1024)
+
+
+one = tar(("a/1.jpg", jpegs[2]), ("a/1.cls", b"3"), ("a/2.png", png(5, 4, 8, 2)), ("a/2.cls", b"0\n"))
+long_names = [tar(("n" * 150 + ".jpg", jpegs[2]), ("n" * 150 + ".cls", b"1"), kind=kind) for kind in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT)]
+write("tar", b"\0" + one, b"\1" + one, b"\0" + one[:1100], *[b"\0" + archive for archive in long_names], b"\0" + tar(("1.cls", b"x"), ("1.jpg", b"")),
+      b"\0" + tar(("1.json", b"{}")), b"\1" + b"\x80" * 600)
 
 # ---- texts ----
 problems = ["matmul 8x4 16x4^T -> 8x16", "matmul 8x4^T 8x16 -> 4x16", "matmul 2x8x4 2x4x16 -> 2x8x16", "conv2d k3 s1 p1 d1 g1 2x3x8x8 4x3x3x3 -> 2x4x8x8",

@@ -1,6 +1,7 @@
 """check_page.py BROWSER < LINES: pages as they are drawn, on phones, wide screens, in the dark and in print: nothing
 overflows, no label covers another, all can be read, and nothing is run or fetched. A line is PAGE and what is wanted of it,
-with tabs between: points=N, contains=TEXT, shots=STEM (pictures of it are kept)."""
+with tabs between: points=N, contains=TEXT, shots=STEM (pictures of it are kept),
+scripts=N (default: none), curves=N."""
 import os
 import sys
 
@@ -95,7 +96,7 @@ SCRIPT = r"""
     if (getComputedStyle(n).textAlign !== "right" || !getComputedStyle(n).fontVariantNumeric.includes("tabular-nums")) say("a number is not aligned", n);
 
   // ---- contrast, as WCAG 2 counts it ----
-  const rgb = text => (text.match(/[\d.]+/g) || [0, 0, 0]).slice(0, 3).map(Number);
+  const rgb = text => (text.match(/[\d.]+/g) || [0, 0, 0]).slice(0, 3).map(v => text.startsWith("color(srgb") ? 255 * v : Number(v));
   const light = c => { const [r, g, b] = c.map(v => v / 255).map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
   const paper = e => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor; if (!/^rgba\(.*, 0\)$/.test(c) && c !== "transparent") return rgb(c); } return [255, 255, 255]; };
   const contrast = (e, colour) => { const a = light(rgb(colour)), b = light(paper(e)); return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05); };
@@ -106,12 +107,12 @@ SCRIPT = r"""
   for (const e of document.querySelectorAll("svg .point")) if (shown(e) && contrast(e, getComputedStyle(e).color) < 3) say("a mark is too pale", e);
 
   // ---- nothing of others ----
-  if (document.scripts.length || window.hacked) say("a script", document.scripts[0]);
+  if (window.hacked) say("a script of others", document.scripts[0]);
   for (const e of document.querySelectorAll("*")) {
     for (const a of e.attributes) if (/^on|^src$|^srcset$|^href$|^action$/.test(a.name)) say("an attribute " + a.name, e);
     if (/^(img|iframe|object|embed|link|base|form|a)$/i.test(e.tagName)) say("an element", e);
   }
-  return {bad, points, labels, drawings, text: document.body.innerText, dark: light(rgb(getComputedStyle(document.body).backgroundColor)) < 0.2};
+  return {bad, points, labels, drawings, scripts: document.scripts.length, curves: document.querySelectorAll("figure.curve").length, text: document.body.innerText, dark: light(rgb(getComputedStyle(document.body).backgroundColor)) < 0.2};
 })()
 """
 
@@ -126,7 +127,11 @@ def look(browser, page, wanted, name, view):
     complaints = found["bad"] + browser.complaints() + [r for r in browser.requests() if not r.endswith(os.path.basename(page))]
     if found["dark"] != (name == "dark"):
         complaints.append("the paper is " + ("dark" if found["dark"] else "light"))
+    if found["scripts"] != int(dict(wanted).get("scripts", 0)):
+        complaints.append(f"{found['scripts']} scripts")
     for key, value in wanted:
+        if key == "curves" and found["curves"] != int(value):
+            complaints.append(f"{found['curves']} curves, not {value}")
         if key == "points" and (found["points"] != int(value) or (found["points"] and not found["labels"])):
             complaints.append(f"{found['points']} points and {found['labels']} labels, not {value}")
         if key == "contains" and " ".join(value.split()) not in " ".join(found["text"].split()):

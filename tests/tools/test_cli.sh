@@ -57,10 +57,10 @@ refuse "takes nothing after it" convnet:3 --data digits
 
 refuse "did you mean --epochs?" convnet --data digits --epoch 3
 refuse "did you mean --batch?" convnet --data digits --batchsize 3
-refuse "--batch '0': expected a whole number from 1" convnet --data digits --batch-size 0
-refuse "--batch '0': expected a whole number from 1" convnet --data digits --batch_size=0
+refuse "--batch-size '0': expected a whole number from 1" convnet --data digits --batch-size 0
+refuse "--batch_size '0': expected a whole number from 1" convnet --data digits --batch_size=0
 refuse "--batch '0': expected a whole number from 1" convnet --data digits -b0
-refuse "--lr '0': expected a number above 0" convnet --data digits --learning-rate 0
+refuse "--learning-rate '0': expected a number above 0" convnet --data digits --learning-rate 0
 refuse "--lr '0': expected a number above 0" convnet --data digits -lr 0
 refuse "unknown option '--frobnicate'" convnet --data digits --frobnicate
 refuse "unknown option '-x'" convnet --data digits -x

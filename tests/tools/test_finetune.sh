@@ -86,7 +86,7 @@ assert abs(again["test_loss"] / min(losses) - 1) < 1e-6, (again, losses)
 END
 expect 0 "" mlp:16 --data digits --epochs 2 --patience 5
 says "; the best was epoch "
-says " with a loss of "
+says ", with loss "
 
 # The lowest loss is known to the file, and to who goes on from it: here all that follows is worse, at a rate that is far too large.
 expect 0 "" mlp:64 --data digits --epochs 3 --patience 9 --export kept.safetensors --save part.safetensors --json

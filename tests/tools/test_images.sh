@@ -61,6 +61,39 @@ expect 0 "" --predict folder:new/lie --from b.safetensors --output p.npy
 "$python" -c 'import struct; d = open("p.npy", "rb").read(); assert b"(3, 2)" in d, d' || fail "an array of predictions"
 expect 1 "class 'roll': the classes of the model are lie, stand" --test folder:three --from b.safetensors
 
+# The same files in archives: the first two thirds of the samples, and the rest.
+cat >pack.py <<'END'
+import io, os, tarfile
+def pack(path, folder, of=lambda i: True):
+    with tarfile.open(path, "w") as archive:
+        for label, kind in enumerate(sorted(os.listdir(folder))):
+            for i, name in enumerate(sorted(os.listdir(f"{folder}/{kind}"))):
+                if not of(i): continue
+                stem, ending = os.path.splitext(name)
+                archive.add(f"{folder}/{kind}/{name}", f"{kind}-{stem}{ending}")
+                member = tarfile.TarInfo(f"{kind}-{stem}.cls")
+                member.size = 1
+                archive.addfile(member, io.BytesIO(b"%d" % label))
+for part in range(3): pack(f"train-{part:03}.tar", "split/train", lambda i: i % 3 == part)
+pack("val.tar", "split/val"), pack("new.tar", "new")
+END
+"$python" pack.py
+expect 0 "[3, 32, 32], 2 classes" convnet --data 'tar:train-{000..002}.tar,test=val.tar,size=32' --epochs 12 --batch 16 --save tar.safetensors --json
+"$python" -c 'import json, sys; o = json.load(open(sys.argv[1])); assert (o["train_samples"], o["test_samples"]) == (60, 20) and o["test_accuracy"] >= 0.9, o' "$out" || fail "training on archives"
+cp "$out" trained.json
+expect 0 "" convnet --data tar:val.tar,size=32 --epochs 1 --json
+grep -q '"test_samples": 4' "$out" || fail "no fifth of an archive is held out"
+expect 0 "" --test tar:val.tar --from tar.safetensors --json
+"$python" -c 'import json, sys; a, b = (json.load(open(p)) for p in sys.argv[1:]); assert a["test_accuracy"] == b["test_accuracy"], (a, b)' trained.json "$out" || fail "--test of an archive gives other results than training"
+expect 1 "trained on the classes 0, 1, ..., and the data have lie, stand" --test folder:split/val --from tar.safetensors
+expect 0 "" --predict tar:new.tar --from tar.safetensors --output t.csv
+[ "$(wc -l <t.csv)" -eq 7 ] || fail "not a line for each image of an archive: $(cat t.csv)"
+head -c 5000 val.tar >cut.tar
+expect 1 "cut.tar" convnet --data tar:cut.tar,size=32
+expect 1 "train-003.tar" convnet --data 'tar:train-{000..003}.tar,size=32'
+expect 1 "make.py" convnet --data tar:make.py
+refuse "expected tar:FILE.tar[,test=FILE.tar]" convnet --data tar:val.tar,turn=1
+
 # What cannot be read is named, or skipped and counted.
 head -c 300 flowers/lie/3.jpg >flowers/lie/3x.jpg
 expect 1 "flowers/lie/3x.jpg: damaged JPEG data" convnet --data folder:flowers,size=32 --epochs 3
@@ -79,11 +112,12 @@ refuse "expected folder:DIR[,size=N]" convnet --data folder:flowers,jitter=2
 refuse "expected folder:DIR[,size=N]" convnet --data folder:flowers,turn=1
 
 # The README's lines.
-sed -n '/run by tests\/tools\/test_images.sh/,/^```$/p' "$readme" | grep '^cltrain-train' | sed 's/resnet18/convnet/' >lines
+sed -n '/run by tests\/tools\/test_images.sh/,/^```$/p' "$readme" | grep '^cltrain-' | sed 's/resnet18/convnet/' >lines
 [ "$(wc -l <lines)" -eq 2 ] || fail "the README has $(wc -l <lines) lines on folders of images"
 while read -r line; do
     # shellcheck disable=SC2086
     set -- $line
+    program=$(dirname "$program")/$1
     shift
     expect 0 "" "$@"
 done <lines

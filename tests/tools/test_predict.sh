@@ -34,7 +34,7 @@ END
 
 # ---- the README's lines ----
 
-mkdir bin && ln -s "$program" bin/cltrain-train
+mkdir bin && ln -s "$program" "$(dirname "$program")/cltrain-predict" bin
 "$python" - "$readme" <<'END'
 import re, sys
 blocks = re.findall(r"<!-- run by tests/tools/test_predict.sh -->\n```(\w+)\n(.*?)```", open(sys.argv[1], encoding="utf-8").read(), re.S)
@@ -69,6 +69,30 @@ if "$python" -c 'import torch, safetensors' 2>/dev/null; then
     "$python" readme.python >"$out" 2>"$err" || fail "the README's lines of PyTorch fail"
     says "['setosa', 'versicolor', 'virginica'] tensor("
 fi
+
+# ---- cltrain-predict: the same with its own names ----
+
+cltrain_train=$program program=$(dirname "$program")/cltrain-predict
+expect 0 "" --weights flowers.safetensors --data new.csv -o own.csv
+cmp -s own.csv predicted.csv || fail "cltrain-predict writes other predictions than cltrain-train --predict"
+expect 0 "" mlp:32 --from weights.safetensors -d new.csv
+"$cltrain_train" --predict new.csv --from weights.safetensors >line.csv 2>/dev/null
+cmp -s "$out" line.csv || fail "cltrain-predict prints other predictions"
+expect 0 "" --weights flowers.safetensors --data labelled.csv --test --json
+"$cltrain_train" --test labelled.csv --from flowers.safetensors --json >said.json 2>/dev/null
+cmp -s "$out" said.json || fail "cltrain-predict --test tells other scores"
+refuse "no --weights FILE given" --data new.csv
+refuse "no --data SPEC given" --weights flowers.safetensors
+refuse "one MODEL expected" mlp:32 mlp:16 --weights flowers.safetensors --data new.csv
+refuse "mlp:16 is given, but flowers.safetensors holds mlp:32" mlp:16 --weights flowers.safetensors --data new.csv
+refuse "--output own.csv and --data own.csv are the same file" --weights flowers.safetensors --data own.csv --output own.csv
+refuse "--output is for predictions" --weights flowers.safetensors --data labelled.csv --test --output x.csv
+refuse "unknown option '--epochs'" --weights flowers.safetensors --data new.csv --epochs 3
+expect 1 "--weights: nowhere.safetensors" --weights nowhere.safetensors --data new.csv
+expect 1 "--data" --weights flowers.safetensors --data nowhere.csv
+expect 0 "" --help
+awk 'length > 80 { exit 1 }' "$out" || fail "--help of cltrain-predict has lines of more than 80 characters"
+program=$cltrain_train
 
 # ---- what is written: the lines with the predictions behind, which are those of the weights ----
 
@@ -176,8 +200,8 @@ refuse "--from goes with --predict or --test" mlp --data digits --from flowers.s
 refuse "--output goes with --predict or --test" mlp --data digits --output x
 refuse "--predict and --test exclude each other" --predict new.csv --test new.csv --from flowers.safetensors
 refuse "--save is of training" --predict new.csv --from flowers.safetensors --save x
-refuse "expected FILE.csv, FILE.npy, csv:FILE, npy:FILE or folder:DIR" --predict digits --from flowers.safetensors
-refuse "--json goes with training and --test" --predict new.csv --from flowers.safetensors --json
+refuse "expected FILE.csv, FILE.npy, csv:FILE, npy:FILE, folder:DIR or tar:FILE.tar" --predict digits --from flowers.safetensors
+refuse "--json goes with training and tests" --predict new.csv --from flowers.safetensors --json
 refuse "an array needs --output FILE.npy, or FILE.csv for a table" --predict new.npy --from flowers.safetensors
 refuse "expected npy:X.npy,Y.npy" --test new.npy --from flowers.safetensors
 refuse "expected npy:X.npy,Y.npy" mlp --data npy:new.npy
@@ -357,7 +381,7 @@ expect 0 "" mlp:32 --data csv:labelled.csv --epochs 0 --resume flowers.safetenso
 says '"test_accuracy"'
 expect 1 "batches an epoch, not" mlp:32 --data csv:labelled.csv --epochs 50 --resume flowers.safetensors
 expect 1 "batches an epoch, not" mlp:32 --data csv:labelled.csv --epochs 0 --resume flowers.safetensors --save other.safetensors
-refuse "--output goes with --predict" --test labelled.csv --from flowers.safetensors --output test.csv
+refuse "--output is for predictions" --test labelled.csv --from flowers.safetensors --output test.csv
 refuse "--epochs is of training: it does not go with --predict" --predict new.csv --from flowers.safetensors --epochs 3
 for option in "--no-standardize" "--optimizer sgd" "--shares 1,2" "--seed 3" "--patience 2" "--clip-norm 1"; do
     refuse "${option%% *} is of training: it does not go with --predict" --predict new.csv --from flowers.safetensors $option

@@ -66,6 +66,10 @@ refuse "--node-rank 1: expected a number below" --node-rank 1 -- true
 refuse "needs --master" --nnodes 2 -- true
 refuse "needs --job NAME" --nnodes 2 --store file:///tmp/x -- true
 refuse "--master 'h:x'" --nnodes 2 --master h:x -- true
+refuse "--standalone and --nnodes 2 exclude each other" --standalone --nnodes 2 -- true
+refuse "--master-port 65536: expected 1 to 65535" --master-port 65536 -- true
+expect 0 --standalone --nproc-per-node=2 --master-port=45123 -- sh -c 'echo "$MASTER_ADDR:$MASTER_PORT"'
+says "[rank 1] 127.0.0.1:45123"
 CLTRAIN_COMM_SECURITY=some refuse "CLTRAIN_COMM_SECURITY 'some'" -- true
 expect 1 --nnodes 2 --master 127.0.0.1:1 -- true
 complains "several hosts need one secret"
@@ -299,7 +303,7 @@ hosts() {
 }
 
 export CLTRAIN_COMM_TOKEN=0123456789abcdefgh
-hosts 0 0 -n 2 --master "127.0.0.1:$(port)" -- sh -c 'echo "$RANK/$WORLD_SIZE $LOCAL_RANK $GROUP_RANK"; sleep "0.$RANK"'
+hosts 0 0 -n 2 --master-addr 127.0.0.1 --master-port "$(port)" -- sh -c 'echo "$RANK/$WORLD_SIZE $LOCAL_RANK $GROUP_RANK"; sleep "0.$RANK"'
 for rank in 0 1 2 3; do says "[rank $rank] $rank/4 $((rank % 2)) $((rank / 2))"; done
 hosts 6 6 -n 1 --store "file://$folder/store" --job first -- sh -c '[ "$RANK" = 1 ] && exit 6; exec sleep 100'
 complains "rank 1, on another host, ended with status 6"

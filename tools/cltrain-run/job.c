@@ -109,7 +109,7 @@ static void find_free_port(char port[8]) {
 }
 
 /* HOST, HOST:PORT, [V6] or [V6]:PORT; an IPv6 address alone has no port. */
-static bool split_master(const char *text, char *host, size_t capacity, long *port) {
+static bool split_master(const char *text, int64_t usual, char *host, size_t capacity, long *port) {
     const char *bracket = text[0] == '[' ? strchr(text, ']') : NULL, *colon = strrchr(text, ':');
     bool bare_v6 = !bracket && colon && strchr(text, ':') != colon;
     if (bare_v6 || (bracket && colon < bracket)) colon = NULL;
@@ -117,7 +117,7 @@ static bool split_master(const char *text, char *host, size_t capacity, long *po
     if (to == from || (size_t)(to - from) >= capacity || (text[0] == '[' && (!bracket || (bracket[1] && bracket[1] != ':')))) return false;
     snprintf(host, capacity, "%.*s", (int)(to - from), from);
     char *end;
-    *port = colon ? strtol(colon + 1, &end, 10) : DEFAULT_PORT;
+    *port = colon ? strtol(colon + 1, &end, 10) : usual ? (long)usual : DEFAULT_PORT;
     return !colon || (colon[1] >= '0' && colon[1] <= '9' && !*end && *port >= 1 && *port <= 65535);
 }
 
@@ -128,11 +128,12 @@ static int find_addresses(job *j) {
     if (!o->master) {
         if (o->nodes > 1) return 0;
         snprintf(j->master, sizeof j->master, "127.0.0.1");
-        find_free_port(j->port);
+        if (o->master_port) snprintf(j->port, sizeof j->port, "%hu", (unsigned short)o->master_port);
+        else find_free_port(j->port);
         if (!o->store) snprintf(j->url, sizeof j->url, "tcp://127.0.0.1:0");
         return 0;
     }
-    if (!split_master(o->master, j->master, sizeof j->master - 8, &port))
+    if (!split_master(o->master, o->master_port, j->master, sizeof j->master - 8, &port))
         return usage_error("--master '%s': expected HOST or HOST:PORT", o->master);
     snprintf(j->port, sizeof j->port, "%hu", (unsigned short)(port < 65535 ? port + 1 : port - 1));
     if (!o->store) snprintf(j->url, sizeof j->url, strchr(j->master, ':') ? "tcp://[%s]:%ld" : "tcp://%s:%ld", j->master, port);

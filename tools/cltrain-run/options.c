@@ -23,6 +23,8 @@ static const option_row rows[] = {
     {OPTION_WHOLE, 0, "nnodes", "K", AT(nodes), 1, .aliases = "num-nodes", .help = "hosts; default 1"},
     {OPTION_WHOLE, 0, "node-rank", "I", AT(node_rank), 0, .help = "which of them this is; 0 serves the store"},
     {OPTION_TEXT, 0, "master", "HOST:PORT", AT(master), .aliases = "master-addr rdzv-endpoint", .help = "where host 0 serves the store; default port 29500"},
+    {OPTION_WHOLE, 0, "master-port", "PORT", AT(master_port), 1, .help = "of --master, where that has none"},
+    {OPTION_FLAG, 0, "standalone", NULL, AT(standalone), .help = "one host alone, which is the default: as torchrun has it"},
     {OPTION_TEXT, 0, "interface", "IF", AT(interface),
      .help = "to be reached on, by name or address; default: the one that\nroutes to the master"},
     {OPTION_TEXT, 0, "store", "URL", AT(store),
@@ -60,6 +62,8 @@ static int check(const run_options *o) {
     if (o->node_rank >= o->nodes)
         return usage_error("--node-rank %lld: expected a number below --nnodes %lld", (long long)o->node_rank, (long long)o->nodes);
     if (o->ranks > 4096 || o->nodes > 4096) return usage_error("more than 4096 ranks or hosts");
+    if (o->standalone && o->nodes > 1) return usage_error("--standalone and --nnodes %lld exclude each other", (long long)o->nodes);
+    if (o->master_port > 65535) return usage_error("--master-port %lld: expected 1 to 65535", (long long)o->master_port);
     if (o->nodes > 1 && !o->master && !o->store) return usage_error("--nnodes %lld needs --master HOST[:PORT] or --store URL", (long long)o->nodes);
     if (o->engine == ENGINE_GLOO && o->on_failure == ON_FAILURE_CONTINUE)
         return usage_error("--on-failure continue: with --engine gloo no group goes on without a rank");

@@ -12,6 +12,8 @@ enum { ENGINE_CLTRAIN, ENGINE_GLOO };
 
 typedef struct run_options {
     int64_t ranks, nodes, node_rank, max_restarts;
+    int64_t master_port; /* 0: not given */
+    bool standalone;
     const char *master, *interface, *store, *job, *devices, *log_dir;
     int security, engine, on_failure; /* OPTION_UNSET: from the environment */
     double grace_seconds, connect_seconds, outage_seconds, late_seconds;

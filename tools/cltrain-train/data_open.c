@@ -1,6 +1,7 @@
 /* Opening what a SPEC names, splitting and standardizing it. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "data_spec.h"
@@ -67,7 +68,7 @@ static int open_cifar10(data_parts *parts, const data_spec *spec) {
 }
 
 bool data_spec_file(const data_spec *spec, int i, char path[2 * DATA_PATH_BYTES]) {
-    static const int counts[] = {[DATA_IDX] = 2 * IDX_FILES, [DATA_CIFAR10] = CIFAR10_FILES, [DATA_FOLDER] = 0, [DATA_CSV] = 1, [DATA_NPY] = 2, [DATA_TEXT] = 2,
+    static const int counts[] = {[DATA_IDX] = 2 * IDX_FILES, [DATA_CIFAR10] = CIFAR10_FILES, [DATA_FOLDER] = 0, [DATA_TAR] = 0, [DATA_CSV] = 1, [DATA_NPY] = 2, [DATA_TEXT] = 2,
                                  [DATA_SYNTHETIC_REGRESSION] = 0};
     if (i >= counts[spec->source]) return false;
     if (spec->source == DATA_IDX)
@@ -147,6 +148,73 @@ static int open_images(data_parts *parts, const data_spec *spec, const clt_prepr
     return code ? code : open_folder(&parts->plain, spec, train, false, like);
 }
 
+/* "{000..099}": from, to, and how many digits. False: there is none. */
+static bool find_range(const char *pattern, int64_t *from, int64_t *to, int *digits, size_t *front, const char **back) {
+    long long low, high;
+    int first = 0, last = 0, end = 0;
+    const char *open = strchr(pattern, '{');
+    if (!open || sscanf(open, "{%n%lld%n..%lld%n}", &first, &low, &last, &high, &end) != 2 || !end || open[end] != '}') return false;
+    if (low < 0 || high < low || high - low >= 1000000) return false;
+    *from = low, *to = high, *digits = last - first;
+    *front = (size_t)(open - pattern);
+    *back = open + end + 1;
+    return true;
+}
+
+static int name_archives(char **paths, const char *pattern, int64_t *n) {
+    int64_t from = 0, to = 0;
+    int digits = 0;
+    size_t front = strlen(pattern);
+    const char *back = "";
+    bool range = find_range(pattern, &from, &to, &digits, &front, &back);
+    for (*n = 0; *n <= to - from; ++*n) {
+        char path[2 * DATA_PATH_BYTES];
+        if (range) snprintf(path, sizeof path, "%.*s%0*lld%s", (int)front, pattern, digits, (long long)(from + *n), back);
+        else snprintf(path, sizeof path, "%s", pattern);
+        paths[*n] = malloc(strlen(path) + 1);
+        if (!paths[*n]) return run_error("no memory for the names of archives");
+        strcpy(paths[*n], path);
+    }
+    return 0;
+}
+
+int data_open_tar(clt_dataset **dataset, const char *pattern, const clt_image_folder_options *images, const char *option) {
+    int64_t from = 0, to = 0, n = 0;
+    int digits;
+    size_t front;
+    const char *back;
+    find_range(pattern, &from, &to, &digits, &front, &back);
+    char **paths = calloc((size_t)(to - from + 1), sizeof *paths);
+    int code = paths ? name_archives(paths, pattern, &n) : run_error("no memory for the names of archives");
+    clt_status status = code ? CLT_OK : clt_dataset_image_tar(dataset, (const char *const *)paths, (int)n, images);
+    if (status < 0) code = library_error(status, option);
+    for (int64_t i = 0; paths && i < n; i++) free(paths[i]);
+    free(paths);
+    return code;
+}
+
+/* The test part has as many classes as the training part. */
+static int open_test_archives(data_parts *parts, const data_spec *spec, clt_image_folder_options images) {
+    clt_preprocessing *like;
+    clt_status status = clt_preprocessing_of(&like, parts->train);
+    if (status < 0) return library_error(status, "--data");
+    images.like = like;
+    images.augment = false;
+    int code = data_open_tar(&parts->test, spec->path_y, &images, "--data");
+    clt_preprocessing_destroy(like);
+    return code;
+}
+
+static int open_archives(data_parts *parts, const data_spec *spec, const clt_preprocessing *like) {
+    clt_image_folder_options images = spec->images;
+    images.like = like;
+    int code = data_open_tar(&parts->train, spec->path, &images, "--data");
+    if (code) return code;
+    if (spec->path_y[0]) return open_test_archives(parts, spec, images);
+    images.augment = false;
+    return data_open_tar(&parts->plain, spec->path, &images, "--data");
+}
+
 /* Channels are few, and a last dimension that is much smaller than the others is theirs. */
 static bool looks_channels_last(clt_shape s) {
     return s.rank == 3 && (s.dims[2] == 1 || s.dims[2] == 3 || s.dims[2] == 4) && s.dims[0] > s.dims[2] && s.dims[1] > s.dims[2];
@@ -166,11 +234,18 @@ static int check_finite(const clt_dataset *data, int field, const char *path) {
     return 0;
 }
 
+static bool wants_stream(const data_spec *spec) {
+    if (spec->stream >= 0) return spec->stream == 1;
+    return spec->layout != LAYOUT_NHWC && memory_bytes() > 0 && file_bytes(spec->path) > memory_bytes() / 2;
+}
+
 static int open_npy(data_parts *parts, const data_spec *spec) {
-    clt_status status = clt_dataset_npy(&parts->train, spec->path, spec->path_y);
+    bool stream = wants_stream(spec);
+    clt_status status = (stream ? clt_dataset_npy_stream : clt_dataset_npy)(&parts->train, spec->path, spec->path_y);
     if (status < 0) return library_error(status, "--data");
-    int code = check_finite(parts->train, 0, spec->path);
-    if (!code) code = check_finite(parts->train, 1, spec->path_y);
+    if (stream) message_line("%s is read batch by batch.", spec->path);
+    int code = stream ? 0 : check_finite(parts->train, 0, spec->path);
+    if (!code && !stream) code = check_finite(parts->train, 1, spec->path_y);
     if (code) return code;
     clt_shape shape = clt_dataset_shape(parts->train, 0);
     if (spec->layout == LAYOUT_UNSAID && looks_channels_last(shape))
@@ -201,6 +276,7 @@ static int open_source(data_parts *parts, const data_spec *spec, bool regression
     case DATA_IDX: return open_idx(parts, spec);
     case DATA_CIFAR10: return open_cifar10(parts, spec);
     case DATA_FOLDER: return open_images(parts, spec, like);
+    case DATA_TAR: return open_archives(parts, spec, like);
     case DATA_CSV: return open_csv(parts, spec, regression, like);
     case DATA_NPY: return open_npy(parts, spec);
     case DATA_TEXT: return open_text(parts, spec);
@@ -208,11 +284,15 @@ static int open_source(data_parts *parts, const data_spec *spec, bool regression
     }
 }
 
+static clt_status split(const clt_dataset *whole, const data_spec *spec, const double *fractions, uint64_t seed, clt_dataset **pair) {
+    return (spec->stratify ? clt_dataset_split_stratified : clt_dataset_split)(whole, fractions, 2, seed, pair);
+}
+
 /* The test part of what is not augmented: the same samples. */
-static clt_status split_plain(data_parts *parts, const double *fractions, uint64_t seed, clt_dataset **test) {
+static clt_status split_plain(data_parts *parts, const data_spec *spec, const double *fractions, uint64_t seed, clt_dataset **test) {
     clt_dataset *pair[2] = {NULL, NULL};
     if (!parts->plain) return CLT_OK;
-    clt_status status = clt_dataset_split(parts->plain, fractions, 2, seed, pair);
+    clt_status status = split(parts->plain, spec, fractions, seed, pair);
     if (status < 0) return status;
     clt_dataset_destroy(pair[0]);
     clt_dataset_destroy(*test);
@@ -231,11 +311,11 @@ static int hold_out(data_parts *parts, const data_spec *spec, uint64_t seed) {
         return run_error(
             "--data %s: %lld samples; at least 5 are needed to hold out a fifth for the test",
             spec->text, (long long)samples);
-    clt_status status = clt_dataset_split(parts->whole, fractions, 2, seed, pair);
+    clt_status status = split(parts->whole, spec, fractions, seed, pair);
     if (status < 0) return library_error(status, "--data");
     parts->train = pair[0];
     parts->test = pair[1];
-    status = split_plain(parts, fractions, seed, &parts->test);
+    status = split_plain(parts, spec, fractions, seed, &parts->test);
     return status < 0 ? library_error(status, "--data") : 0;
 }
 

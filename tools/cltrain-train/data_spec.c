@@ -19,6 +19,9 @@ const char data_spec_help[] =
     "                                         training parts are cut out at random and mirrored, with\n"
     "                                         jitter= of colours and erase= of boxes; resize=: the\n"
     "                                         shorter side of test images before the centre is cut out\n"
+    "  tar:FILE.tar[,test=FILE.tar][,size=N]...\n"
+    "                                         archives of images, as WebDataset has them: NAME.jpg and\n"
+    "                                         NAME.cls; shards-{000..099}.tar names a hundred\n"
     "  csv:FILE[,label=C][,drop=C,C,...][,texts=C,C,...][,missing=refuse|drop|mean]\n"
     "      [,skip=N][,header=0|1][,regression=0|1][,separator=S]\n"
     "                                         a table after N lines; C is the label's column, by name\n"
@@ -28,9 +31,12 @@ const char data_spec_help[] =
     "                                         columns of numbers so, such as codes; lines that lack\n"
     "                                         a value are refused, dropped, or get the column's mean;\n"
     "                                         S is a character or 'tab'\n"
-    "  npy:X.npy,Y.npy[,layout=nchw|nhwc]     whole numbers in Y are classes, others are targets;\n"
+    "  npy:X.npy,Y.npy[,layout=nchw|nhwc][,stream=0|1]\n"
+    "                                         whole numbers in Y are classes, others are targets;\n"
     "                                         images are [samples, channels, height, width]; nhwc:\n"
-    "                                         [samples, height, width, channels] (PIL, OpenCV, Keras)\n"
+    "                                         [samples, height, width, channels] (PIL, OpenCV, Keras);\n"
+    "                                         stream=1 leaves them in their files (default: what is\n"
+    "                                         larger than half of the memory)\n"
     "  text:FILE[,tokenizer=bytes|chars|gpt2|TOKENIZER.json][,context=N]\n"
     "                                         a language model's text, its last tenth for validation;\n"
     "                                         gpt2: a file of tokens as llm.c writes them; N tokens a\n"
@@ -158,6 +164,10 @@ static bool parse_npy(data_spec *spec, char *rest) {
         if ((layout = value_of(part, "layout"))) {
             if (strcmp(layout, "nchw") != 0 && strcmp(layout, "nhwc") != 0) return false;
             spec->layout = layout[1] == 'c' ? LAYOUT_NCHW : LAYOUT_NHWC;
+        } else if ((layout = value_of(part, "stream"))) {
+            bool on;
+            if (!parse_switch(layout, &on)) return false;
+            spec->stream = on;
         } else if (spec->path_y[0] || !copy_text(spec->path_y, sizeof spec->path_y, part)) {
             return false;
         }
@@ -174,7 +184,9 @@ static bool parse_images(data_spec *spec, char *rest) {
     if (!part || !copy_text(spec->path, sizeof spec->path, part)) return false;
     o->augment = true;
     while ((part = next_part(&rest))) {
-        if ((value = value_of(part, "size")) || (value = value_of(part, "resize"))) {
+        if (spec->source == DATA_TAR && (value = value_of(part, "test"))) {
+            if (!copy_text(spec->path_y, sizeof spec->path_y, value)) return false;
+        } else if ((value = value_of(part, "size")) || (value = value_of(part, "resize"))) {
             if (!number_whole(value, 1, part[0] == 's' ? 4096 : 16384, &number)) return false;
             *(part[0] == 's' ? &o->size : &o->resize) = (int)number;
         } else if ((value = value_of(part, "augment"))) {
@@ -243,11 +255,13 @@ static const source_form forms[] = {
      "folder:DIR[,size=N][,resize=N][,augment=0|1][,jitter=X][,erase=P], such as folder:flowers,size=160 "
      "(sizes up to 4096, resize no smaller than size, X and P from 0 to 1)",
      parse_images},
+    {"tar", DATA_TAR, "tar:FILE.tar[,test=FILE.tar][,size=N][,resize=N][,augment=0|1][,jitter=X][,erase=P], such as tar:train-{00..09}.tar,test=val.tar,size=160",
+     parse_images},
     {"csv", DATA_CSV,
      "csv:FILE[,label=C][,drop=C,C,...][,texts=C,C,...][,missing=refuse|drop|mean][,skip=N][,header=0|1][,regression=0|1][,separator=S], "
      "such as csv:iris.csv,skip=1,label=4",
      parse_csv},
-    {"npy", DATA_NPY, "npy:X.npy,Y.npy[,layout=nchw|nhwc]", parse_npy},
+    {"npy", DATA_NPY, "npy:X.npy,Y.npy[,layout=nchw|nhwc][,stream=0|1]", parse_npy},
     {"text", DATA_TEXT,
      "text:FILE[,tokenizer=bytes|chars|gpt2|TOKENIZER.json][,context=N], such as text:book.txt,tokenizer=chars,context=64", parse_text},
     {"synthetic", DATA_SYNTHETIC,
@@ -261,14 +275,14 @@ static const source_form forms[] = {
 
 static int refuse_source(const char *text) {
     return usage_error(
-        "--data '%s': expected digits, idx:DIR, cifar10:DIR, folder:DIR, csv:FILE, npy:X.npy,Y.npy, text:FILE, "
+        "--data '%s': expected digits, idx:DIR, cifar10:DIR, folder:DIR, tar:FILE.tar, csv:FILE, npy:X.npy,Y.npy, text:FILE, "
         "synthetic:SHAPE or synthetic-regression:NxD",
         text);
 }
 
 int data_spec_parse(data_spec *spec, const char *text) {
     char copy[2 * DATA_PATH_BYTES];
-    *spec = (data_spec){.text = text, .task = -1};
+    *spec = (data_spec){.text = text, .task = -1, .stream = -1};
     if (strlen(text) >= sizeof copy)
         return usage_error("--data: more than %zu characters", sizeof copy - 1);
     memcpy(copy, text, strlen(text) + 1);
@@ -294,6 +308,6 @@ int data_spec_parse_new(data_spec *spec, const char *text) {
         return data_spec_parse(spec, whole);
     }
     int code = data_spec_parse(spec, text);
-    if (code || spec->source == DATA_CSV || spec->source == DATA_NPY || spec->source == DATA_FOLDER) return code;
-    return usage_error("'%s': expected FILE.csv, FILE.npy, csv:FILE, npy:FILE or folder:DIR", text);
+    if (code || spec->source == DATA_CSV || spec->source == DATA_NPY || spec->source == DATA_FOLDER || spec->source == DATA_TAR) return code;
+    return usage_error("'%s': expected FILE.csv, FILE.npy, csv:FILE, npy:FILE, folder:DIR or tar:FILE.tar", text);
 }

@@ -18,6 +18,7 @@ typedef enum data_source {
     DATA_IDX,
     DATA_CIFAR10,
     DATA_FOLDER,
+    DATA_TAR,
     DATA_CSV,
     DATA_NPY,
     DATA_TEXT,
@@ -31,7 +32,7 @@ typedef struct data_spec {
     data_source source;
     const char *text;           /* the whole SPEC, borrowed */
     char path[DATA_PATH_BYTES]; /* idx, cifar10, folder: folder; csv, npy: file */
-    char path_y[DATA_PATH_BYTES];
+    char path_y[DATA_PATH_BYTES]; /* npy: of labels; tar: of the test part */
     char label[256], drop[1024], texts[1024];
     clt_csv_options csv; /* its label, drop and texts point into this struct or are NULL */
     int task;            /* csv: 1 regression, 0 classes, -1 as the model wants */
@@ -41,7 +42,9 @@ typedef struct data_spec {
     char tokenizer[DATA_PATH_BYTES]; /* text: bytes, chars, gpt2 (a file of tokens), or a tokenizer.json */
     int64_t context;
     data_layout layout; /* npy: of images */
-    clt_image_folder_options images; /* folder; its `like` is not used */
+    int stream;         /* npy: 1: from the files, batch by batch; 0: read at once; -1: as their size says */
+    bool stratify;      /* what is held out has each class's share */
+    clt_image_folder_options images; /* folder, tar; its `like` is not used */
 } data_spec;
 
 /* Returns 0, or EXIT_USAGE after saying what was expected. Opens nothing. `spec` must stay where it
@@ -54,12 +57,17 @@ int data_spec_parse_new(data_spec *spec, const char *text);
 /* Every form of a SPEC with a line of explanation, for --help. */
 extern const char data_spec_help[];
 
+/* Pictures that are decoded as batches need them. */
+static inline bool data_has_images(const data_spec *spec) {
+    return spec->source == DATA_FOLDER || spec->source == DATA_TAR;
+}
+
 /* The i-th file that it may name, from 0; false where there are no more. */
 bool data_spec_file(const data_spec *spec, int i, char path[2 * DATA_PATH_BYTES]);
 
 typedef struct data_parts {
     clt_dataset *whole, *train, *test; /* whole is NULL where files bring a test part */
-    clt_dataset *plain;                /* folder: what `whole` is, without augmentation, for the test */
+    clt_dataset *plain;                /* folder, tar: what `whole` is, without augmentation, for the test */
     bool table; /* read from a CSV file */
     bool standardized;
     bool of_model; /* they are brought to what a model was trained on */
@@ -67,6 +75,9 @@ typedef struct data_parts {
     int64_t vocabulary; /* of text; else 0 */
     clt_tokenizer *tokenizer; /* of text; NULL for files of tokens */
 } data_parts;
+
+/* Opens archives: "shards-{000..099}.tar" names a hundred. Returns 0, or an exit code after saying what went wrong, in the name of an option. */
+int data_open_tar(clt_dataset **dataset, const char *pattern, const clt_image_folder_options *images, const char *option);
 
 /* Opens the data; where it has no test part of its own, a fifth is held out by `seed`. Tables (csv,
  * npy) are standardized on the training part if `standardize`; or all are brought to what a model was trained on, `like` (may be

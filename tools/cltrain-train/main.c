@@ -57,6 +57,7 @@ static int train_on(const options *given, const data_parts *data, const task *ma
     report result = {
         .options = given,
         .device = clt_device_get_info(device),
+        .preprocessing = data->preprocessing,
         .classification = made->classification,
         .standardized = data->standardized,
         .parameters = clt_graph_parameter_count(made->graph),
@@ -79,12 +80,13 @@ static int train_on(const options *given, const data_parts *data, const task *ma
     result.profile.wanted = given->profile != NULL && ranks_lead(group);
     announce(&result, data);
     code = run_training(&result, given, data, made, device, group);
-    if (code != EXIT_FAILED && code != EXIT_USAGE && ranks_lead(group)) {
+    if (code != EXIT_FAILED && code != EXIT_USAGE && ranks_lead(group) && !given->lr_find) {
         int printed = print_report(&result);
         if (!printed) printed = profiler_report(&result.profile, given->profile, given->json ? stderr : stdout);
         if (!code) code = printed;
     }
     profiler_free(&result.profile);
+    free(result.confusion);
     return code;
 }
 

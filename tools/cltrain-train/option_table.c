@@ -1,6 +1,7 @@
 #include "option_table.h"
 
 #include "options.h"
+#include "scores.h"
 #include "tools/common/recipes.h"
 
 #define AT(field) offsetof(options, field)
@@ -20,6 +21,9 @@ static const char *const loss_names[] = {"cross_entropy", "mse", NULL};
 const option_row option_rows[] = {
     {OPTION_HEADING, .help = "Model and data:"},
     {OPTION_TEXT, 'm', "model", "MODEL", AT(model), .help = "the same as the word MODEL"},
+    {OPTION_TEXT, 0, "config", "FILE", AT(config),
+     .help = "options in a JSON object, by their long names: {\"lr\": 0.01,\n"
+             "\"nesterov\": true}; those of the command line go over them"},
     {OPTION_TEXT, 'd', "data", "SPEC", AT(data), .help = "what to train on; required, see below"},
     {OPTION_FLAG, 0, "no-standardize", NULL, AT(no_standardize),
      .help = "csv, npy: leave features, and numbers to predict, as they are\n"
@@ -32,6 +36,9 @@ const option_row option_rows[] = {
      .help = "images that cannot be read: stop, or skip: the next one takes the\n"
              "place of each, and they are counted (default stop)"},
 
+    {OPTION_FLAG, 0, "stratify", NULL, AT(stratify),
+     .help = "what is held out has of each class as large a share as the whole"},
+
     {OPTION_HEADING, .help = "Length:"},
     {OPTION_WHOLE, 'e', "epochs", "N", AT(epochs), .low = 0, .aliases = "num-epochs",
      .help = "passes over the training part, those before --resume among\n"
@@ -43,8 +50,11 @@ const option_row option_rows[] = {
      .help = "stop when N epochs are done, while the schedule is one of\n"
              "--epochs; --resume goes on from there"},
     {OPTION_WHOLE, 0, "patience", "N", AT(patience), .low = 1,
-     .help = "stop when the test's loss was not lower than its lowest for N\n"
-             "epochs; --export then has the weights of the lowest"},
+     .help = "stop when the test was not better than its best for N epochs;\n"
+             "--export then has the weights of the best"},
+    {OPTION_CHOICE, 0, "monitor", "NAME", AT(monitor), .choices = scores_monitored,
+     .help = "what is better: loss, accuracy, precision, recall, f1, auc,\n"
+             "average_precision, top5, mse, mae or r2 (default: loss)"},
     {OPTION_WHOLE, 'b', "batch", "N", AT(batch), .low = 1, .aliases = "batch-size",
      .help = "samples a step; of several ranks, each one's (default: see\n"
              "below)"},
@@ -84,6 +94,9 @@ const option_row option_rows[] = {
     {OPTION_POSITIVE, 0, "lr", "X", AT(lr), .aliases = "learning-rate",
      .help = "learning rate (default: see below; with --optimizer sgd 0.01,\n"
              "with adam and adamw 0.001)"},
+    {OPTION_FLAG, 0, "lr-find", NULL, AT(lr_find),
+     .help = "a step at each of 100 rates from 1e-7 to 10, in the place of\n"
+             "training: prints the loss at each, and where it falls fastest"},
     {OPTION_FRACTION, 0, "momentum", "X", AT(momentum), .help = "of sgd"},
     {OPTION_FLAG, 0, "nesterov", NULL, AT(nesterov), .help = "Nesterov's momentum"},
     {OPTION_NOT_NEGATIVE, 0, "weight-decay", "X", AT(weight_decay), .aliases = "wd",
@@ -132,8 +145,8 @@ const option_row option_rows[] = {
      .help = "save after every N updates instead of each epoch"},
     {OPTION_TEXT, 0, "resume", "FILE", AT(resume),
      .help = "go on from a checkpoint; a file of weights alone gives the\n"
-             "first values. A launcher's restart goes on from --save's file\n"
-             "by itself"},
+             "first values; auto: --save's file, if it is there. A launcher's\n"
+             "restart goes on from --save's file by itself"},
     {OPTION_TEXT, 0, "init", "FILE", AT(init),
      .help = "a file of weights, of this or another program, as the first\n"
              "values of a training of its own; of several files the\n"

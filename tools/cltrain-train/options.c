@@ -6,6 +6,9 @@
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "option_table.h"
+#include "config.h"
+#include "scores.h"
+#include "system.h"
 
 static int take_model(void *given, const char *text) {
     options *into = given;
@@ -56,6 +59,7 @@ static const options standard = {
     .decay_steps = OPTION_UNSET,
     .save_every = OPTION_UNSET,
     .patience = OPTION_UNSET,
+    .monitor = OPTION_UNSET,
     .lr = NAN,
     .momentum = NAN,
     .weight_decay = NAN,
@@ -73,33 +77,57 @@ static bool is_of_training(const option_row *row) {
     return row->kind != OPTION_HEADING;
 }
 
+int options_monitor(const options *given) {
+    return given->monitor == OPTION_UNSET ? MONITOR_LOSS : given->monitor;
+}
+
+options options_standard(void) {
+    return standard;
+}
+
+static void complete_names(options *given) {
+    if (!given->from_name) given->from_name = "--from";
+    if (!given->data_name) given->data_name = given->predict ? "--predict" : "--test";
+}
+
 /* What only training needs is refused by name. */
-static int check_use(options *given) {
-    const char *what = given->predict ? "--predict" : "--test";
-    if (given->predict && given->test) return usage_error("--predict and --test exclude each other");
-    if (!given->from) return usage_error("%s needs --from FILE, which --save or --export has written", what);
+static int check_training(const options *given) {
     for (int i = 0; i < option_row_count; i++)
         if (is_of_training(&option_rows[i]) && option_given(&option_rows[i], given, &standard))
-            return usage_error("--%s is of training: it does not go with %s", option_rows[i].name, what);
-    given->data = given->predict ? given->predict : given->test;
-    int code = data_spec_parse_new(&given->data_spec, given->data);
-    if (code) return code;
+            return usage_error("--%s is of training: it does not go with %s", option_rows[i].name, given->data_name);
+    return 0;
+}
+
+static int check_use_of_data(const options *given) {
+    const char *name = given->data_name;
+    bool array = given->data_spec.source == DATA_NPY;
     if (given->predict && given->data_spec.csv.missing == CLT_MISSING_DROP)
-        return usage_error("--predict: each line gets a prediction: missing=drop is for --data and --test");
-    if (given->test && given->data_spec.source == DATA_NPY && !given->data_spec.path_y[0])
-        return usage_error("--test '%s': labels are needed, too: expected npy:X.npy,Y.npy", given->test);
-    if (given->test && given->output) return usage_error("--output goes with --predict: --test prints a line, or an object with --json");
-    if (given->predict && given->json) return usage_error("--json goes with training and --test: --predict writes a table or an array");
-    if (given->predict && given->data_spec.source == DATA_NPY && !given->output)
-        return usage_error("--predict: an array needs --output FILE.npy, or FILE.csv for a table");
+        return usage_error("%s: each line gets a prediction: missing=drop is for training and tests", name);
+    if (given->test && array && !given->data_spec.path_y[0]) return usage_error("%s '%s': labels are needed, too: expected npy:X.npy,Y.npy", name, given->test);
+    if (given->predict && array && !given->output) return usage_error("%s: an array needs --output FILE.npy, or FILE.csv for a table", name);
+    return 0;
+}
+
+int options_check_use(options *given) {
+    complete_names(given);
+    if (given->predict && given->test) return usage_error("--predict and --test exclude each other");
+    if (!given->from) return usage_error("%s needs %s FILE, which --save or --export has written", given->data_name, given->from_name);
+    int code = check_training(given);
+    if (code) return code;
+    given->data = given->predict ? given->predict : given->test;
+    code = data_spec_parse_new(&given->data_spec, given->data);
+    if (!code) code = check_use_of_data(given);
+    if (code) return code;
+    if (given->test && given->output) return usage_error("--output is for predictions: a test prints a line, or an object with --json");
+    if (given->predict && given->json) return usage_error("--json goes with training and tests: predictions are a table or an array");
     if (given->output && strcmp(given->output, "-") == 0) given->output = NULL;
-    file_use files[] = {{"--output", given->output, FILE_WRITTEN}, {"--from", given->from, FILE_READ}, {what, given->data_spec.path, FILE_READ}};
+    file_use files[] = {{"--output", given->output, FILE_WRITTEN}, {given->from_name, given->from, FILE_READ}, {given->data_name, given->data_spec.path, FILE_READ}};
     return file_check_distinct(files, 3);
 }
 
 static int check(options *given) {
     char problem[512];
-    if (given->predict || given->test) return check_use(given);
+    if (given->predict || given->test) return options_check_use(given);
     complete_on_failure(given);
     if (given->from || given->output) return usage_error("%s goes with --predict or --test", given->from ? "--from" : "--output");
     if (!given->model) return usage_error("no MODEL given: expected " MODEL_EXPECTED);
@@ -109,11 +137,23 @@ static int check(options *given) {
     if (given->quiet && given->verbose)
         return usage_error("--quiet and --verbose exclude each other");
     if (given->device && given->devices) return usage_error("--device and --devices exclude each other");
+    if (given->resume && strcmp(given->resume, "auto") == 0) {
+        if (!given->save) return usage_error("--resume auto needs --save FILE, from which training goes on if it is there");
+        given->resume = file_readable(given->save) ? given->save : NULL;
+    }
+    if (given->lr_find) {
+        const char *other = given->save ? "--save" : given->export_to ? "--export" : given->log ? "--log" : given->tensorboard ? "--tensorboard" : given->schedule != OPTION_UNSET ? "--schedule" : NULL;
+        if (other) return usage_error("--lr-find and %s exclude each other: it trains nothing that lasts", other);
+        given->schedule = CLT_SCHEDULE_CONSTANT;
+        given->warmup = 0;
+        given->on_nonfinite = CLT_NONFINITE_IGNORE;
+    }
     if (given->init && given->resume) return usage_error("--init and --resume exclude each other: --resume goes on with a training, --init begins one");
     if (given->init_matching && !given->init) return usage_error("--init-matching needs --init FILE");
     if (given->ema > 0 && given->shard_optimizer) return usage_error("--ema and --shard-optimizer exclude each other");
     if (given->lora && given->freeze) return usage_error("--lora and --freeze exclude each other: with --lora nothing but adapters is trained");
     if (given->export_lora && !given->lora) return usage_error("--export-lora needs --lora");
+    if (given->monitor != OPTION_UNSET && given->patience == OPTION_UNSET) return usage_error("--monitor needs --patience N, which it is the measure of");
     if (given->patience != OPTION_UNSET && given->steps != OPTION_UNSET) return usage_error("--patience counts epochs: it does not go with --steps");
     if (given->save_every != OPTION_UNSET && !given->save)
         return usage_error("--save-every needs --save FILE");
@@ -125,6 +165,7 @@ static int check(options *given) {
     int code = given->compress ? compress_spec_parse(&given->compress_options, given->compress) : 0;
     if (!code && given->lora) code = lora_spec_parse(&given->lora_spec, given->lora);
     if (!code) code = data_spec_parse(&given->data_spec, given->data);
+    given->data_spec.stratify = given->stratify;
     given->data_spec.images.floats = given->model_spec.id == MODEL_ONNX; /* which may have no use for u8 */
     if (!code && given->data_spec.source == DATA_NPY && !given->data_spec.path_y[0])
         code = usage_error("--data '%s': expected npy:X.npy,Y.npy[,layout=nchw|nhwc]", given->data);
@@ -133,7 +174,11 @@ static int check(options *given) {
 
 int options_parse(options *into, int argc, char **argv) {
     *into = standard;
-    int code = option_parse(option_rows, option_row_count, argc - 1, argv + 1, into, take_model);
+    int code = config_read(into, argc, argv);
+    const char *model = into->model; /* of the file: a word goes over it */
+    into->model = NULL;
+    if (!code) code = option_parse(option_rows, option_row_count, argc - 1, argv + 1, into, take_model);
+    if (!into->model) into->model = model;
     if (code || into->help || into->version || into->list_devices) return code;
     return check(into);
 }

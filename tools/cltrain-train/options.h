@@ -23,6 +23,7 @@ enum { ON_FAILURE_STOP, ON_FAILURE_SHRINK };
 
 /* Not given: whole numbers and choices have OPTION_UNSET, numbers NaN, texts NULL. */
 typedef struct options {
+    const char *config; /* read before the others */
     const char *model;
     model_spec model_spec;
     const char *data;
@@ -30,6 +31,7 @@ typedef struct options {
     bool no_standardize;
     int64_t data_threads;
     int broken_samples; /* clt_broken */
+    bool stratify;
 
     int64_t epochs, steps, stop_after, batch, accumulate;
     int64_t seed;
@@ -51,6 +53,7 @@ typedef struct options {
     int loss; /* 0: cross_entropy, 1: mse */
     int optimizer; /* clt_optimizer */
     double lr, momentum, weight_decay;
+    bool lr_find;
     bool nesterov;
     int schedule; /* clt_schedule */
     int64_t warmup, decay_steps;
@@ -67,7 +70,9 @@ typedef struct options {
     const char *lora, *export_lora; /* as given; a folder */
     lora_spec lora_spec;
     int64_t patience; /* epochs without a better test */
+    int monitor;      /* what is better: MONITOR_..., of scores.h */
     const char *predict, *test, *from, *output; /* a trained model on other data: `data` is what is predicted or tested */
+    const char *from_name, *data_name; /* what these are called: NULL: --from, and --predict or --test */
     int64_t save_every;
 
     const char *json; /* a path, "-": stdout; NULL: text */
@@ -79,6 +84,14 @@ typedef struct options {
  * expected. With --help, --version or --list-devices MODEL and --data may be missing. `options`
  * must stay where it is. */
 int options_parse(options *options, int argc, char **argv);
+
+/* Nothing given. */
+options options_standard(void);
+/* What --predict and --test need is there, and fits. Returns 0, or an exit code after saying what does not. */
+int options_check_use(options *given);
+
+/* Which measure --patience compares: of scores_monitored. */
+int options_monitor(const options *given);
 
 /* --help. */
 void options_print_help(FILE *file);

@@ -1,5 +1,5 @@
 /*
- * --patience: the lowest loss of the test so far, which files of the run know.
+ * --patience: the best test so far, which files of the run know.
  */
 #ifndef TRAIN_PATIENCE_H
 #define TRAIN_PATIENCE_H

@@ -24,7 +24,7 @@ enum { BATCH = 256, MODEL_TEXT = 256 };
 
 typedef struct use {
     const options *given;
-    const char *option; /* --predict or --test */
+    const char *option; /* --predict or --test, or what the program calls it */
     char model[MODEL_TEXT];
     clt_preprocessing *trained_on;
     clt_dataset *data;
@@ -45,11 +45,11 @@ static int read_file(use *u) {
     const char *path = u->given->from;
     clt_status status = clt_preprocessing_load(&u->trained_on, path);
     if (status == CLT_E_NOT_FOUND)
-        return run_error("--from: %s does not tell what data its model takes: it was written by an earlier version, or by another program. --resume %s "
+        return run_error("%s: %s does not tell what data its model takes: it was written by an earlier version, or by another program. --resume %s "
                          "with the data that it was trained on, --epochs 0 and --save writes one that does",
-                         path, path);
+                         u->given->from_name, path, path);
     if (status >= 0) status = clt_weights_metadata(path, "cltrain.model", u->model, sizeof u->model);
-    if (status < 0) return library_error(status, "--from");
+    if (status < 0) return library_error(status, u->given->from_name);
     if (u->given->model && strcmp(u->given->model, u->model) != 0)
         return usage_error("%s is given, but %s holds %s: leave MODEL out", u->given->model, path, u->model);
     if (clt_preprocessing_dtype(u->trained_on) != CLT_I32) return 0;
@@ -64,7 +64,7 @@ static clt_status open_data(use *u, bool labelled) {
         clt_status status = clt_dataset_npy(&u->data, spec->path, labelled ? spec->path_y : NULL);
         return status >= 0 && spec->layout == LAYOUT_NHWC ? clt_dataset_channels_first(u->data) : status;
     }
-    if (spec->source == DATA_FOLDER) {
+    if (spec->source == DATA_FOLDER || spec->source == DATA_TAR) {
         clt_image_folder_options images = spec->images;
         clt_shape shape = clt_preprocessing_shape(u->trained_on);
         if (!images.size && shape.rank == 3) images.size = (int)shape.dims[1];
@@ -72,7 +72,8 @@ static clt_status open_data(use *u, bool labelled) {
         images.floats = clt_preprocessing_dtype(u->trained_on) == CLT_F32;
         images.like = u->trained_on;
         images.no_label = !labelled;
-        return clt_dataset_image_folder(&u->data, spec->path, &images);
+        if (spec->source == DATA_FOLDER) return clt_dataset_image_folder(&u->data, spec->path, &images);
+        return data_open_tar(&u->data, spec->path, &images, u->option) ? CLT_END : CLT_OK; /* what is wrong was said */
     }
     clt_csv_options csv = spec->csv;
     csv.like = u->trained_on;
@@ -106,6 +107,7 @@ static int read_data(use *u) {
     int misfit = data_check_task(&u->given->data_spec, u->trained_on, u->option);
     if (misfit) return misfit;
     clt_status status = open_data(u, labelled);
+    if (status == CLT_END) return EXIT_FAILED;
     if (status < 0) return library_error(status, u->option);
     int code = check_shape(u, shape);
     if (code) return code;
@@ -122,8 +124,8 @@ static int build(use *u) {
     clt_shape target = clt_preprocessing_target(u->trained_on);
     char problem[512];
     model_spec spec;
-    if (!model_parse(&spec, u->model, problem, sizeof problem)) return run_error("--from: %s: %s", u->given->from, problem);
-    if (!classes && target.rank < 0) return run_error("--from: %s tells neither classes nor the shape of what its model predicts", u->given->from);
+    if (!model_parse(&spec, u->model, problem, sizeof problem)) return run_error("%s: %s: %s", u->given->from_name, u->given->from, problem);
+    if (!classes && target.rank < 0) return run_error("%s: %s tells neither classes nor the shape of what its model predicts", u->given->from_name, u->given->from);
     task_field x = {clt_preprocessing_dtype(u->trained_on), clt_preprocessing_shape(u->trained_on)}, y = {CLT_I32, {0}};
     if (!classes) y = (task_field){CLT_F32, target};
     u->width = classes ? classes : clt_shape_elements(&target);
@@ -133,7 +135,7 @@ static int build(use *u) {
     if (code) return code;
     u->predicted = classes ? clt_softmax(u->made.output, -1) : u->made.output;
     status = clt_graph_add_lora_in(u->made.graph, u->given->from);
-    if (status < 0 && status != CLT_E_NOT_FOUND) return library_error(status, "--from");
+    if (status < 0 && status != CLT_E_NOT_FOUND) return library_error(status, u->given->from_name);
     status = clt_graph_status(u->made.graph);
     return status < 0 ? library_error(status, "making the model") : 0;
 }
@@ -153,8 +155,8 @@ static int load(use *u) {
     message_line("%s from %s on %s (%lld samples) with %s", u->model, u->given->from, u->given->data, (long long)u->samples,
                  clt_device_get_info(u->device)->name);
     status = u->given->predict ? make_predictor(u) : make_tester(u);
-    if (status < 0) return library_error(status, "--from");
-    clt_loader_options in_order = {.batch = BATCH < u->samples ? BATCH : u->samples, .threads = u->given->data_spec.source == DATA_FOLDER ? processors(8) : 1};
+    if (status < 0) return library_error(status, u->given->from_name);
+    clt_loader_options in_order = {.batch = BATCH < u->samples ? BATCH : u->samples, .threads = data_has_images(&u->given->data_spec) ? processors(8) : 1};
     status = clt_loader_create(&u->loader, u->data, &in_order);
     return status < 0 ? library_error(status, u->option) : 0;
 }
@@ -172,8 +174,8 @@ static int keep(use *u, int64_t first, const float *predicted, int64_t samples) 
     for (int64_t i = 0; i < samples * u->width; i++) {
         double value = predicted[i] * deviation + mean;
         if (!isfinite((float)value))
-            return run_error("--predict: sample %lld of %s: the model gives no number for it; are its values finite, and as large as those it was trained on?",
-                             (long long)(first + i / u->width) + 1, u->given->data);
+            return run_error("%s: sample %lld (from 0) of %s: the model gives no number for it; are its values finite, and as large as those it was trained on?",
+                             u->option, (long long)(first + i / u->width), u->given->data);
         u->values[first * u->width + i] = value;
     }
     return 0;
@@ -188,7 +190,7 @@ static int compute(use *u) {
     for (int64_t done = 0; !code && done < u->samples; done += batch.samples) {
         clt_status status = clt_loader_next(u->loader, &batch);
         if (status >= 0) status = clt_predictor_run(u->predictor, &batch, predicted, (size_t)(batch.samples * u->width));
-        code = status < 0 ? library_error(status, "--predict") : keep(u, done, predicted, batch.samples);
+        code = status < 0 ? library_error(status, u->option) : keep(u, done, predicted, batch.samples);
     }
     free(predicted);
     return code;
@@ -225,9 +227,9 @@ static int evaluate(use *u, clt_metrics *metrics, clt_evaluation *scored) {
     if (status >= 0) status = scores_result(&u->scores, NULL, scored);
     if (status >= 0) status = clt_trainer_eval_metrics(u->trainer, metrics, true);
     report_as_read(metrics, u->trained_on);
-    if (status < 0) return library_error(status, "--test");
+    if (status < 0) return library_error(status, u->option);
     if (isfinite(metrics->loss)) return 0;
-    return run_error("--test: the loss on %s is not a number; are all values and weights finite, and as large as those that the model was trained on?", u->given->data);
+    return run_error("%s: the loss on %s is not a number; are all values and weights finite, and as large as those that the model was trained on?", u->option, u->given->data);
 }
 
 static int print_metrics(const use *u, const clt_metrics *m, const clt_evaluation *scored) {
@@ -264,7 +266,7 @@ static int use_model(use *u) {
 }
 
 int predict_run(const options *given) {
-    use u = {.given = given, .option = given->predict ? "--predict" : "--test"};
+    use u = {.given = given, .option = given->data_name};
     int code = use_model(&u);
     free(u.values);
     scores_end(&u.scores);

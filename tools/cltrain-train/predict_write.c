@@ -35,7 +35,7 @@ typedef struct records {
 
 static int open_records(records *r, const data_spec *spec) {
     *r = (records){.file = gzopen(spec->path, "rb"), .path = spec->path, .separator = spec->csv.separator ? spec->csv.separator : ','};
-    if (!r->file) return run_error("--predict: %s cannot be read again", spec->path);
+    if (!r->file) return run_error("%s cannot be read again", spec->path);
     for (int i = 0; i < spec->csv.skip_lines; i++)
         for (int c = gzgetc(r->file); c >= 0 && c != '\n';) c = gzgetc(r->file);
     return 0;
@@ -170,7 +170,7 @@ int predict_write_table(const predictions *p, const data_spec *spec, FILE *file)
     int64_t count = count_records(spec);
     records r;
     if (count != p->samples && count != p->samples + 1)
-        return run_error("--predict: %s has changed: it had %lld lines of data", spec->path, (long long)p->samples);
+        return run_error("%s has changed: it had %lld lines of data", spec->path, (long long)p->samples);
     int code = open_records(&r, spec);
     if (code) return code;
     for (int64_t at = p->samples - count; at < p->samples && next_record(&r); at++) { /* -1: the header */

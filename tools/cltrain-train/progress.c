@@ -6,6 +6,7 @@
 
 #include "tools/common/clock.h"
 #include "tools/common/message.h"
+#include "scores.h"
 #include "system.h"
 
 #define BAR_SECONDS 0.4
@@ -120,15 +121,23 @@ static void metrics_text(const char *part, const clt_metrics *metrics, bool clas
     else snprintf(text, bytes, "  %s %.6g", part, metrics->loss);
 }
 
+/* What --monitor names, where the test's line has not told it. */
+static void monitored_text(const report *r, char *text, size_t bytes) {
+    int sign, monitor = options_monitor(r->options);
+    if (!scores_monitor_is_counted(monitor) && r->scores.samples)
+        snprintf(text, bytes, " %s %.4f", scores_monitored[monitor], scores_monitor(monitor, &r->test, &r->scores, &sign));
+}
+
 void progress_epoch(const progress *p, const report *r) {
-    char place[64], train[96], test[96], rate[48] = "", skipped[48] = "";
+    char place[64], train[96], test[96], monitored[48] = "", rate[48] = "", skipped[48] = "";
     if (p->epochs) place_text(p, r->epochs, r->steps, place, sizeof place);
-    else snprintf(place, sizeof place, "epoch %lld, step %lld/%lld", (long long)r->epochs,
+    else snprintf(place, sizeof place, "epoch %lld, %lld/%lld", (long long)r->epochs,
                   (long long)r->steps, (long long)p->total_steps);
     metrics_text("loss", &r->train, r->classification, train, sizeof train);
-    metrics_text(r->held_out, &r->test, r->classification, test, sizeof test);
+    metrics_text(strcmp(r->held_out, "validation") ? r->held_out : "val", &r->test, r->classification, test, sizeof test);
+    monitored_text(r, monitored, sizeof monitored);
     if (isfinite(r->samples_per_second))
         snprintf(rate, sizeof rate, r->epoch_seconds < 1 ? "  %.*f/s  %.2g s" : "  %.*f/s  %.1f s", r->samples_per_second < 100, r->samples_per_second, r->epoch_seconds);
     if (r->skipped) snprintf(skipped, sizeof skipped, "  %lld steps skipped", (long long)r->skipped);
-    message_line("%s%s%s%s%s", place, train, test, skipped, rate);
+    message_line("%s%s%s%s%s%s", place, train, test, monitored, skipped, rate);
 }

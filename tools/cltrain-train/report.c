@@ -126,6 +126,22 @@ static void set_setup(json_t *object, const report *r) {
     set_text(object, "version", clt_version());
 }
 
+/* Rows are what samples are, columns what they were taken for; and the classes' names, if they have any. */
+static void set_confusion(json_t *object, const report *r) {
+    json_t *rows = json_array(), *names = json_array();
+    const char *name;
+    for (int i = 0; r->confusion && i < r->classes; i++) {
+        json_t *row = json_array();
+        for (int k = 0; k < r->classes; k++) json_array_append_new(row, json_integer(r->confusion[i * r->classes + k]));
+        json_array_append_new(rows, row);
+    }
+    for (int i = 0; i < r->classes && (name = clt_preprocessing_class(r->preprocessing, i)); i++) json_array_append_new(names, json_string(name));
+    if (json_array_size(rows)) json_object_set(object, "test_confusion", rows);
+    if (json_array_size(names) && r->confusion) json_object_set(object, "classes", names);
+    json_decref(rows);
+    json_decref(names);
+}
+
 static void set_outcome(json_t *object, const report *r) {
     set_whole(object, "epochs", r->epochs);
     set_whole(object, "steps", r->steps);
@@ -134,15 +150,18 @@ static void set_outcome(json_t *object, const report *r) {
     set_metrics(object, "train", &r->train, r->classification);
     set_metrics(object, r->held_out, &r->test, r->classification);
     scores_put_json(object, r->held_out, &r->scores);
+    set_confusion(object, r);
     if (r->options->patience != OPTION_UNSET) {
         set_whole(object, "best_epoch", r->best_epoch);
-        set_real(object, "best_loss", r->best_epoch ? r->best_loss : NAN);
+        char key[48];
+        snprintf(key, sizeof key, "best_%s", scores_monitored[options_monitor(r->options)]);
+        set_real(object, key, r->best_epoch ? r->best_loss : NAN);
         json_object_set_new(object, "stopped_early", json_boolean(r->stopped_early));
     }
     set_real(object, "samples_per_second", r->samples_per_second);
     set_real(object, "epoch_seconds", r->epoch_seconds);
     set_real(object, "first_step_seconds", r->first_step_seconds);
-    if (r->options->data_spec.source == DATA_FOLDER) {
+    if (data_has_images(&r->options->data_spec)) {
         set_real(object, "data_wait_seconds", r->data_wait_seconds);
         set_whole(object, "broken_samples", r->broken_samples);
     }
@@ -260,6 +279,7 @@ void run_log_epoch(run_log *log, const report *r, double lr) {
     set_real(object, "lr", lr);
     set_metrics(object, "train", &r->train, r->classification);
     set_metrics(object, r->held_out, &r->test, r->classification);
+    scores_put_json(object, r->held_out, &r->scores);
     set_real(object, "samples_per_second", r->samples_per_second);
     set_real(object, "epoch_seconds", r->epoch_seconds);
     write_event(log, object);
@@ -297,7 +317,7 @@ bool report_print_text(const report *r, FILE *file) {
     fprintf(file, "  %-12s %lld epoch%s, %lld step%s%s", "trained", (long long)r->epochs,
             PLURAL(r->epochs), (long long)r->steps, PLURAL(r->steps),
             r->signal ? ", interrupted" : "");
-    if (r->best_epoch) fprintf(file, "; the best was epoch %lld, with a loss of %.4g in the test", (long long)r->best_epoch, r->best_loss);
+    if (r->best_epoch) fprintf(file, "; the best was epoch %lld, with %s %#.4g in the test", (long long)r->best_epoch, scores_monitored[options_monitor(r->options)], r->best_loss);
     if (r->skipped) fprintf(file, ", %lld of them left out: gradients not finite", (long long)r->skipped);
     if (isfinite(r->samples_per_second))
         fprintf(file, "; %.*f samples/s", r->samples_per_second < 100, r->samples_per_second);
@@ -307,9 +327,9 @@ bool report_print_text(const report *r, FILE *file) {
     fprintf(file, "\n");
     print_metrics(file, "training", &r->train, NULL, r->classification);
     print_metrics(file, r->held_out, &r->test, &r->scores, r->classification);
-    if (o->data_spec.source == DATA_FOLDER) fprintf(file, "  %-12s waited %.2f s for images", "data", r->data_wait_seconds);
+    if (data_has_images(&o->data_spec)) fprintf(file, "  %-12s waited %.2f s for images", "data", r->data_wait_seconds);
     if (r->broken_samples) fprintf(file, "; %lld could not be read, and others took their places", (long long)r->broken_samples);
-    if (o->data_spec.source == DATA_FOLDER) fprintf(file, "\n");
+    if (data_has_images(&o->data_spec)) fprintf(file, "\n");
     if (o->ranks > 1)
         fprintf(file, "  %-12s %d, %.1f MiB sent by rank 0, which waited %.2f s for others\n", "ranks", r->ranks,
                 (double)r->bytes_sent / (1024 * 1024), r->waited_seconds);

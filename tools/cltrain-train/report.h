@@ -17,12 +17,13 @@
 typedef struct report {
     const options *options;
     const clt_device_info *device;
+    const clt_preprocessing *preprocessing; /* of the data */
     bool classification;
     bool standardized;
     int64_t parameters, trained_parameters, train_samples, test_samples;
-    double best_loss;   /* of the best epoch's test */
+    double best_loss;   /* of the best epoch's test: its loss, or what --monitor names */
     bool exported;      /* weights were written by this run */
-    int64_t best_epoch; /* of --patience: the one with the lowest loss in its test; 0: not looked for */
+    int64_t best_epoch; /* of --patience: the one with the best test; 0: not looked for */
     bool stopped_early;
     int64_t epochs, steps; /* done, those before --resume among them */
     int64_t drifts;  /* times that ranks had other parameters than rank 0, and took over its */
@@ -32,6 +33,8 @@ typedef struct report {
     clt_metrics train;     /* of the last epoch, or of its part that was run */
     clt_metrics test;
     clt_evaluation scores; /* of the last test; no samples: none */
+    int64_t *confusion;    /* of it: [classes, classes], truth by prediction; NULL: there are too many, or none */
+    int classes;
     const char *held_out; /* what the part that is not trained on is called: "test", or of text "validation" */
     double samples_per_second; /* of the last epoch, or of its part that was run: without the first step, tests and saving */
     double epoch_seconds;      /* that this is of */

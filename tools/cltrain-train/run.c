@@ -12,6 +12,7 @@
 #include "balance.h"
 #include "board.h"
 #include "finetune.h"
+#include "lr_find.h"
 #include "model_file.h"
 #include "progress.h"
 #include "recipe.h"
@@ -46,6 +47,7 @@ typedef struct run {
     bool stepped;         /* a step was done in this run */
     double first_step_seconds; /* of the first step, in its own epoch; 0 behind that */
     bool timed;           /* an epoch was */
+    file_identity saved;  /* what is in the place of --save */
     bool unsaved;         /* something happened since the last save */
     int64_t tested_at;    /* the step of report->test, or -1 */
     int64_t ended_epochs; /* whose end is reported, saved and tested */
@@ -88,7 +90,7 @@ static int signal_caught(const run *r) {
 static int threads_of_data(const options *o) {
     enum { MOST = 8 };
     if (o->data_threads != OPTION_UNSET) return (int)o->data_threads;
-    return o->data_spec.source == DATA_FOLDER ? processors(MOST) : 1;
+    return data_has_images(&o->data_spec) ? processors(MOST) : 1;
 }
 
 static int make_loaders(run *r) {
@@ -198,11 +200,24 @@ static int open_log(run *r) {
     return 0;
 }
 
+/* A file of another program is not replaced; of another model of this one's it is said. */
+static int check_model(const char *option, const options *o) {
+    char model[256];
+    if (!o->save || !file_readable(o->save) || (o->resume && strcmp(o->resume, o->save) == 0)) return 0;
+    clt_status status = clt_weights_metadata(o->save, "cltrain.model", model, sizeof model);
+    if (status == CLT_E_NOT_FOUND) return run_error("%s: %s is there, and does not tell which model it is of: it is not replaced. Choose another name, or delete it", option, o->save);
+    if (status < 0 || strcmp(model, o->model) == 0) return 0; /* what is damaged, or empty, is no loss */
+    warning("%s: %s held another model (%s), and is replaced", option, o->save, model);
+    return 0;
+}
+
 /* What is written at the end only is found out now if it cannot be. */
 static int open_outputs(run *r) {
     const options *o = r->options;
     if (!ranks_lead(r->group)) return 0;
     int code = file_check_replaceable("--save", o->save, FILE_SAFETENSORS);
+    if (!code) code = check_model("--save", o);
+    if (o->save) r->saved = file_identify(o->save);
     if (!code) code = file_check_replaceable("--export", o->export_to, o->export_to && model_is_onnx(o->export_to) ? FILE_ONNX : FILE_SAFETENSORS);
     if (!code && o->export_to && model_is_onnx(o->export_to) && r->made->onnx && clt_onnx_check_path(r->made->onnx, o->export_to) < 0)
         code = usage_error("--export: %s", clt_error_detail());
@@ -291,6 +306,14 @@ static int read_train_metrics(run *r, clt_metrics *metrics, bool reset) {
     return 0;
 }
 
+/* Two runs with one file would lose the work of one of them. A file that somebody has taken away meanwhile is none. */
+static int check_saved(const run *r) {
+    const char *path = r->options->save;
+    file_identity none = {0};
+    if (file_is_still(path, &r->saved) || file_is_still(path, &none)) return 0;
+    return run_error("--save: another program has written %s since this run began, or saved last: it is not replaced", path);
+}
+
 static int save(run *r) {
     clt_metrics metrics;
     /* A run that diverged must not replace a good file. */
@@ -301,8 +324,11 @@ static int save(run *r) {
     bool lead = ranks_lead(r->group), takes_part = lead || r->options->shard_optimizer;
     clt_status status = clt_trainer_sync_buffers(r->trainer);
     if (status < 0) return failed(r, status, "--save");
+    code = agree(r, lead ? check_saved(r) : 0);
+    if (code) return code;
     status = takes_part ? clt_checkpoint_save(r->trainer, r->train, lead ? r->options->save : NULL) : CLT_OK;
     code = agree(r, status < 0 ? library_error(status, "--save") : 0);
+    if (lead) r->saved = file_identify(r->options->save);
     if (!code) r->unsaved = false;
     return code;
 }
@@ -340,6 +366,9 @@ static int add_scores(run *r, scores *s, int64_t width) {
         if (status >= 0 && (status = scores_add(s, r->trainer, &batch)) >= 0) board_add(r->board, &batch, s->output, width);
     if (status >= 0) status = scores_result(s, r->group->comm, &r->report->scores);
     if (status >= 0) status = clt_trainer_eval_metrics(r->trainer, &counted, true); /* for the next test */
+    free(r->report->confusion);
+    r->report->confusion = status >= 0 ? scores_confusion(s, r->made->classification) : NULL;
+    r->report->classes = r->made->classification ? (int)width : 0;
     return status < 0 ? failed(r, status, "testing") : 0;
 }
 
@@ -385,10 +414,12 @@ static int export_weights(run *r) {
 /* --patience, after the test of an epoch. */
 static int compare_test(run *r) {
     int64_t patience = r->options->patience;
-    const clt_metrics *now = &r->report->test;
-    if (patience == OPTION_UNSET || !now->samples) return 0;
-    if (isfinite(now->loss) && (!r->report->best_epoch || now->loss < r->report->best_loss)) {
-        r->report->best_loss = now->loss;
+    int sign, monitor = options_monitor(r->options);
+    if (patience == OPTION_UNSET || !r->report->test.samples) return 0;
+    double now = scores_monitor(monitor, &r->report->test, &r->report->scores, &sign);
+    if (monitor != MONITOR_LOSS && isnan(now)) return usage_error("--monitor %s: there is none of this model and these data", scores_monitored[monitor]);
+    if (isfinite(now) && (!r->report->best_epoch || sign * now < sign * r->report->best_loss)) {
+        r->report->best_loss = now;
         r->report->best_epoch = r->report->epochs;
         clt_status status = patience_keep(r->trainer, r->report);
         return agree(r, status < 0 ? library_error(status, "--patience") : export_weights(r));
@@ -452,6 +483,7 @@ static int end_epoch(run *r) {
     bool saves = r->options->save && r->options->save_every == OPTION_UNSET, told = r->options->patience != OPTION_UNSET;
     if (!code && saves && !told) code = save(r);
     if (!code) code = test(r);
+    if (!code && r->options->patience != OPTION_UNSET && !scores_monitor_is_counted(options_monitor(r->options))) code = score(r);
     if (!code) code = compare_test(r);
     if (!code && saves && told) code = save(r); /* whose file tells of this test */
     if (code) return code;
@@ -626,6 +658,7 @@ static int go_on_training(run *r) {
     r->agree_at = r->report->steps + 1;
     r->tested_at = -1;
     r->unsaved = r->went_on = true;
+    if (r->options->save) r->saved = file_identify(r->options->save); /* rank 0 may be another one now */
     r->balance = (balance){0};
     int code = share_anew(r);
     return code ? code : open_log(r);
@@ -664,7 +697,18 @@ static int train_to_the_end(run *r) {
     return code ? code : finish(r);
 }
 
+/* In the place of training. */
+static int find_rate(run *r) {
+    lr_find found;
+    int code = prepare(r);
+    if (code) return code == RUN_LOST_ONE ? EXIT_FAILED : code;
+    clt_status status = lr_find_run(&found, r->trainer, r->train);
+    if (status < 0) return failed(r, status, "--lr-find");
+    return ranks_lead(r->group) ? lr_find_print(&found, r->options->json) : 0;
+}
+
 static int run_all(run *r) {
+    if (r->options->lr_find) return find_rate(r);
     for (int code = prepare(r);; code = go_on(r)) {
         if (!code) code = train_to_the_end(r);
         if (code != RUN_LOST_ONE) return code;

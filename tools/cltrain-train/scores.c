@@ -26,10 +26,31 @@ clt_status scores_result(scores *s, clt_comm *comm, clt_evaluation *result) {
     return status;
 }
 
+int64_t *scores_confusion(const scores *s, bool classes) {
+    int n = classes && s->width <= SCORES_MOST_CONFUSED ? (int)s->width : 0;
+    int64_t *matrix = n ? malloc((size_t)(n * n) * sizeof *matrix) : NULL;
+    for (int i = 0; matrix && i < n * n; i++) matrix[i] = clt_evaluator_confusion(s->evaluator, i / n, i % n);
+    return matrix;
+}
+
 void scores_end(scores *s) {
     clt_evaluator_destroy(s->evaluator);
     free(s->output);
     *s = (scores){0};
+}
+
+const char *const scores_monitored[] = {"loss", "accuracy", "mse", "precision", "recall", "f1", "auc", "average_precision", "top5", "mae", "r2", NULL};
+
+bool scores_monitor_is_counted(int monitor) {
+    return monitor < 3; /* loss, accuracy, mse */
+}
+
+double scores_monitor(int monitor, const clt_metrics *t, const clt_evaluation *s, int *sign) {
+    static const bool lower[] = {true, false, true, false, false, false, false, false, false, true, false};
+    const double values[] = {t->loss, t->accuracy, t->mse, s->precision, s->recall, s->f1, s->auc, s->average_precision, s->top5, s->mae, s->r2};
+    bool there = scores_monitor_is_counted(monitor) ? t->samples > 0 : s->samples > 0;
+    *sign = lower[monitor] ? 1 : -1;
+    return there ? values[monitor] : (double)NAN;
 }
 
 void scores_put_json(json_t *object, const char *part, const clt_evaluation *r) {

@@ -18,7 +18,7 @@ typedef struct scores {
 } scores;
 
 /* More classes, as of a vocabulary, have none. */
-enum { SCORES_MOST_CLASSES = 4096 };
+enum { SCORES_MOST_CLASSES = 4096, SCORES_MOST_CONFUSED = 100 };
 
 /* `width` as above, of up to `batch` samples. Release with scores_end, also after an error. */
 clt_status scores_begin(scores *s, bool classes, int64_t width, int64_t batch, const clt_preprocessing *preprocessing);
@@ -26,7 +26,17 @@ clt_status scores_begin(scores *s, bool classes, int64_t width, int64_t batch, c
 clt_status scores_add(scores *s, clt_trainer *trainer, const clt_batch *batch);
 /* A collective of the ranks, if there are any. */
 clt_status scores_result(scores *s, clt_comm *comm, clt_evaluation *result);
+/* The confusion matrix, to be freed; NULL: numbers, or more classes than SCORES_MOST_CONFUSED. */
+int64_t *scores_confusion(const scores *s, bool classes);
 void scores_end(scores *s);
+
+/* What --monitor may name. */
+extern const char *const scores_monitored[];
+enum { MONITOR_LOSS };
+/* Whether the last test alone, without scores, tells it. */
+bool scores_monitor_is_counted(int monitor);
+/* Its value; `sign`: 1 where lower is better, -1 where higher is. NaN: there is none. */
+double scores_monitor(int monitor, const clt_metrics *test, const clt_evaluation *scores, int *sign);
 
 /* "test_precision" ... of what there is. */
 void scores_put_json(json_t *object, const char *part, const clt_evaluation *result);

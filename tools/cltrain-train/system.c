@@ -40,6 +40,15 @@ int signals_caught(void) {
     return caught;
 }
 
+int64_t file_bytes(const char *path) {
+    struct stat facts;
+    return stat(path, &facts) == 0 ? (int64_t)facts.st_size : 0;
+}
+
+int64_t memory_bytes(void) {
+    return (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+}
+
 int processors(int most) {
     cpu_set_t allowed;
     int n = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;

@@ -5,6 +5,7 @@
 #define CLTRAIN_TRAIN_SYSTEM_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Is stderr a terminal that can overwrite a line? */
 bool terminal_present(void);
@@ -18,6 +19,10 @@ void signals_catch(void);
 int signals_caught(void);
 
 bool file_readable(const char *path);
+/* Bytes of a file, and of memory that is there; 0: not known. */
+int64_t file_bytes(const char *path);
+int64_t memory_bytes(void);
+
 /* Those that this process may use, but no more than `most`. */
 int processors(int most);
 

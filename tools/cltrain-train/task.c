@@ -39,7 +39,7 @@ static int check_classes(const options *given, const data_parts *data, int64_t c
     enum { FEW = 10 };
     int64_t samples = clt_dataset_samples(data->train) + clt_dataset_samples(data->test), empty = 0, first = -1;
     const char *remedy = given->data_spec.source == DATA_CSV ? "for numbers to predict add regression=1 to --data, for classes that have other numbers, as 1 and 2, texts=COLUMN" : "numbers to predict are stored as floats";
-    if (!classes || data->vocabulary || data->of_model || given->data_spec.source == DATA_FOLDER) return 0;
+    if (!classes || data->vocabulary || data->of_model || given->data_spec.source == DATA_FOLDER || given->data_spec.source == DATA_TAR) return 0;
     if (classes > samples)
         return usage_error("'%s': labels up to %lld, but only %lld samples: classes are numbered from 0 without gaps; %s", given->data,
                            (long long)classes - 1, (long long)samples, remedy);
@@ -48,8 +48,10 @@ static int check_classes(const options *given, const data_parts *data, int64_t c
                            (long long)classes, (long long)samples);
     bool *present = calloc((size_t)classes, sizeof *present);
     if (!present) return run_error("no memory for %lld classes", (long long)classes);
+    bool in_memory = clt_dataset_array(data->train, 0).data != NULL;
     mark_classes(data->train, present);
     mark_classes(data->test, present);
+    if (!in_memory) memset(present, true, (size_t)classes); /* nobody has counted them */
     for (int64_t c = classes - 1; c >= 0; c--)
         if (!present[c]) empty++, first = c;
     free(present);

@@ -109,6 +109,18 @@ int file_check_replaceable(const char *option, const char *path, file_kind kind)
     return why ? run_error("%s: %s cannot be written: %s", option, path, why) : file_refuse_another(option, path, kind);
 }
 
+file_identity file_identify(const char *path) {
+    file_identity identity = {0};
+    identity.there = stat(path, &identity.facts) == 0;
+    return identity;
+}
+
+bool file_is_still(const char *path, const file_identity *identity) {
+    file_identity now = file_identify(path);
+    if (!now.there || !identity->there) return now.there == identity->there;
+    return file_same(&now.facts, &identity->facts);
+}
+
 /* With those that it lies in. */
 static int make_folder(char *path) {
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {

@@ -39,6 +39,15 @@ bool file_is_another(const char *path, file_kind kind);
 /* Such a file is not replaced: 0, or EXIT_FAILED after saying so. Others, and what is no regular file, are left to who writes. NULL: 0. */
 int file_refuse_another(const char *option, const char *path, file_kind kind);
 
+/* Which file is at a path, to see later whether it is another one. */
+typedef struct file_identity {
+    bool there;
+    struct stat facts;
+} file_identity;
+file_identity file_identify(const char *path);
+/* Whether it is still that file, or still none: what is saved is a new file each time. */
+bool file_is_still(const char *path, const file_identity *identity);
+
 /* file_check_replaceable of safetensors in a folder, which is made if it is not there. */
 int file_check_replaceable_in(const char *option, const char *folder, const char *name);
 

@@ -169,28 +169,30 @@ static int parse_option(const table *all, void *into, int argc, char **argv, int
     size_t length = strcspn(name, "=");
     const option_row *row = length > 1 || name > text + 1 ? find_long(all, name, length) : find_letter(all, name[0]);
     const char *value = name[length] == '=' ? name + length + 1 : NULL;
-    char expected[128];
+    char expected[128], typed[64]; /* the name as it was typed, where it is another one than the table's */
+    snprintf(typed, sizeof typed, "--%.*s", row && length > 1 ? (int)length : 0, name);
     if (!row && name == text + 1 && length > 1) { /* "-n4" */
         row = find_letter(all, name[0]);
         if (row && takes_value(row)) value = name + 1;
         else row = NULL;
     }
     if (!row) return parse_letters(all, into, text) ? 0 : refuse_option(all, text);
+    if (!typed[2]) snprintf(typed, sizeof typed, "--%s", row->name);
     describe_value(row, expected, sizeof expected);
     if (!takes_value(row)) {
-        if (value) return usage_error("--%s takes no value, but has '%s'", row->name, value);
+        if (value) return usage_error("%s takes no value, but has '%s'", typed, value);
     } else if (!value && row->kind == OPTION_OPTIONAL) {
         value = row->standard;
     } else if (!value) {
         const char *next = *i + 1 < argc ? argv[*i + 1] : "--";
         bool missing = strncmp(next, "--", 2) == 0 || (row->standard && next[0] == '-' && next[1]);
-        if (missing && !row->standard) return usage_error("--%s needs a value: expected %s", row->name, expected);
+        if (missing && !row->standard) return usage_error("%s needs a value: expected %s", typed, expected);
         value = missing ? row->standard : argv[++*i];
     }
     if (read_value(row, value, into)) return 0;
     bool real = row->kind == OPTION_POSITIVE || row->kind == OPTION_NOT_NEGATIVE;
-    if (real && number_too_large(value)) return usage_error("--%s '%s': expected at most %.3g", row->name, value, (double)FLT_MAX);
-    return usage_error("--%s '%s': expected %s", row->name, value, expected);
+    if (real && number_too_large(value)) return usage_error("%s '%s': expected at most %.3g", typed, value, (double)FLT_MAX);
+    return usage_error("%s '%s': expected %s", typed, value, expected);
 }
 
 /* take_word NULL: up to the first word. *n: how many arguments were read. */
@@ -230,13 +232,17 @@ static void print_row(FILE *file, const option_row *row) {
 }
 
 /* "--name<TAB>a|b|c", of choices, or the argument's name: for tools/completion, whose scripts ask for it so. */
+static void print_name_for_completion(FILE *file, const option_row *row, const char *dashes, const char *name, size_t length) {
+    fprintf(file, "%s%.*s\t%s", dashes, (int)length, name, row->choices || !row->argument ? "" : row->argument);
+    for (int k = 0; row->choices && row->choices[k]; k++) fprintf(file, "%s%s", k ? "|" : "", row->choices[k]);
+    fprintf(file, "\n");
+}
+
 static void print_for_completion(FILE *file, const option_row *row) {
-    const char letter[] = {row->letter, 0}, *const names[] = {row->name, letter};
-    for (int i = 0; i < (row->letter ? 2 : 1); i++) {
-        fprintf(file, "%s%s\t%s", i ? "-" : "--", names[i], row->choices || !row->argument ? "" : row->argument);
-        for (int k = 0; row->choices && row->choices[k]; k++) fprintf(file, "%s%s", k ? "|" : "", row->choices[k]);
-        fprintf(file, "\n");
-    }
+    const char *others = row->aliases ? row->aliases : "";
+    print_name_for_completion(file, row, "--", row->name, strlen(row->name));
+    for (size_t n; (n = next_name(&others)) > 0; others += n) print_name_for_completion(file, row, n > 2 ? "--" : "-", others, n);
+    if (row->letter) print_name_for_completion(file, row, "-", &row->letter, 1);
 }
 
 void option_print(const option_row *rows, int n_rows, FILE *file) {

@@ -2,6 +2,11 @@
 
 _cltrain() {
     local program=${COMP_WORDS[0]} current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command= name values wanted= names=() words=()
+    if [[ $current == "=" ]]; then # a word of its own to bash
+        current=
+    elif [[ $before == "=" ]]; then
+        before=${COMP_WORDS[COMP_CWORD - 2]}
+    fi
     if [[ $program == *cltrain-probe && $COMP_CWORD -gt 1 && ${COMP_WORDS[1]} != -* ]]; then command=${COMP_WORDS[1]}; fi
     while IFS= read -r name; do
         if [[ $name == -*$'\t'* ]]; then
@@ -23,4 +28,4 @@ _cltrain() {
     fi
 }
 
-complete -o filenames -F _cltrain cltrain-train cltrain-generate cltrain-probe cltrain-run cltrain-conform
+complete -o filenames -F _cltrain cltrain-train cltrain-predict cltrain-generate cltrain-report cltrain-probe cltrain-run cltrain-conform

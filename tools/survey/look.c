@@ -11,7 +11,7 @@
 #include "tools/common/message.h"
 #include "tools/survey/survey.h"
 
-enum { LOOK_SECONDS = 5, ASK_SECONDS = 10 };
+enum { LOOK_SECONDS = 2, ASK_SECONDS = 10 };
 
 static const char variable[] = "CLTRAIN_DRIVERS";
 
@@ -106,6 +106,7 @@ static int ask(void) {
     survey s;
     bool any = false;
     unsetenv(variable);
+    message_line("One of the OpenCL drivers ends the program or does not answer: each is asked by itself.");
     int code = survey_run(&s, false, ASK_SECONDS);
     if (!code) code = survey_require_devices(&s);
     for (int i = 0; !code && i < s.n_drivers; i++) any |= fails(&s.driver_rows[i]);

@@ -93,13 +93,19 @@ void page_bytes(FILE *page, double bytes) {
 /* ---- the page ---- */
 
 void page_begin(FILE *page, const char *title) {
-    /* The policy holds even where something was not escaped: nothing is run, and nothing is fetched. */
+    page_begin_scripted(page, title, NULL, NULL, 0);
+}
+
+void page_begin_scripted(FILE *page, const char *title, const char *hash, const char *style, size_t style_bytes) {
+    /* The policy holds even where something was not escaped: nothing else is run, and nothing is fetched. */
     fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>", page);
+          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'", page);
+    if (hash) fprintf(page, "; script-src '%s'", hash);
+    fputs("\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>", page);
     page_text(page, title);
     fputs("</title>\n<style>\n", page);
     fwrite(page_style, 1, page_style_bytes, page);
+    if (style) fwrite(style, 1, style_bytes, page);
     fputs("</style>\n</head>\n<body>\n", page);
 }
 

@@ -1,5 +1,5 @@
 /*
- * Pages of HTML that tools write: one file, with its style in it, no script, and nothing from elsewhere. All
+ * Pages of HTML that tools write: one file, with its style in it, no script but a known one, and nothing from elsewhere. All
  * text that is not the program's own goes through page_text, whatever drivers and files hold.
  */
 #ifndef CLTRAIN_SURVEY_PAGE_H
@@ -20,6 +20,8 @@ void page_code(FILE *page, const char *text);
 
 /* `title` is escaped. */
 void page_begin(FILE *page, const char *title);
+/* With a style besides the common one, and a script that the policy allows, by the hash of its bytes: "sha256-...". */
+void page_begin_scripted(FILE *page, const char *title, const char *hash, const char *style, size_t style_bytes);
 /* With the tool's name, version and commit, and when and where it ran, as `document` says ("tool", "host", "time_utc"). */
 void page_end(FILE *page, const json_t *document);
 

@@ -1,0 +1,126 @@
+#!/bin/sh
+# test_training.sh PROGRAM PYTHON: what of cltrain-train chooses rates, epochs and samples, and what becomes of files that are there.
+program=$1 python=$2 name=training
+. "$(dirname "$0")/common.sh"
+cd "$folder" || exit 1
+
+# json EXPRESSION: holds for the object o that was printed.
+json() {
+    "$python" - "$out" "$1" >why 2>&1 <<'END' || fail "JSON: $1: $(tail -n 1 why)"
+import json, sys
+o = json.load(open(sys.argv[1]))
+assert eval(sys.argv[2]), o
+END
+}
+
+# ---- which learning rate ----
+
+expect 0 "" mlp:16 --data digits --optimizer sgd --lr-find
+grep -q "^The loss falls fastest at --lr" "$out" || fail "--lr-find suggests nothing"
+expect 0 "" mlp:16 --data digits --optimizer sgd --lr-find --json
+json '1e-2 < o["suggested_lr"] < 5 and len(o["lr"]) == len(o["loss"]) > 50 and o["lr"][0] == 1e-7 and max(o["loss"][-3:]) > min(o["loss"])'
+expect 0 "" mlp:16 --data digits --optimizer sgd --lr-find --json=found.json
+[ -s found.json ] && [ ! -s "$out" ] || fail "--lr-find --json=FILE"
+for other in "--save x" "--export x" "--log x" "--schedule cosine"; do
+    # shellcheck disable=SC2086
+    refuse "--lr-find and ${other% *} exclude each other" mlp:16 --data digits --lr-find $other
+done
+
+# ---- which epoch is the best ----
+
+"$python" - <<'END'
+import random
+random.seed(1)
+with open("rare.csv", "w") as table:
+    table.write("a,b,kind\n")
+    for i in range(600):
+        rare = i % 12 == 0
+        table.write(f"{random.gauss(1.5 if rare else 0, 1):.3f},{random.gauss(0, 1):.3f},{'rare' if rare else 'usual'}\n")
+with open("numbers.csv", "w") as table:
+    table.write("a,b,y\n")
+    for i in range(200):
+        a, b = random.gauss(0, 1), random.gauss(0, 1)
+        table.write(f"{a:.3f},{b:.3f},{2 * a - b + random.gauss(0, 0.1):.3f}\n")
+END
+rare="mlp:8 --data csv:rare.csv,label=kind --lr 0.05 --batch 32 --epochs 30"
+# shellcheck disable=SC2086
+expect 0 "" $rare --patience 4 --monitor f1 --log f1.jsonl --save f1.safetensors --export best.safetensors --json
+json 'o["stopped_early"] and 0 < o["best_f1"] <= 1 and "best_loss" not in o'
+cp "$out" f1.json
+"$python" - >why 2>&1 <<'END' || fail "--monitor f1: $(tail -n 1 why)"
+import json
+epochs = [o for o in map(json.loads, open("f1.jsonl")) if o["event"] == "epoch"]
+end, f1 = json.load(open("f1.json")), [o["test_f1"] for o in epochs]
+assert end["best_f1"] == max(f1) and end["best_epoch"] == 1 + f1.index(max(f1)) and len(f1) == end["best_epoch"] + 4, (end, f1)
+END
+expect 0 "" --test csv:rare.csv,label=kind --from best.safetensors --json
+# shellcheck disable=SC2086
+expect 0 "Resumed" $rare --patience 6 --monitor f1 --resume f1.safetensors --json
+"$python" -c 'import json, sys; a, b = (json.load(open(p)) for p in sys.argv[1:]); assert b["best_f1"] >= a["best_f1"] and b["epochs"] > a["epochs"]' f1.json "$out" ||
+    fail "the best F1 is forgotten where a run goes on"
+expect 0 "" linear --data csv:numbers.csv,regression=1 --epochs 5 --patience 5 --monitor r2
+says ", with r2 0.9"
+refuse "--monitor f1: there is none" linear --data csv:numbers.csv,regression=1 --epochs 5 --patience 5 --monitor f1
+refuse "--monitor needs --patience" mlp --data digits --monitor f1
+refuse "--monitor 'f2'" mlp --data digits --monitor f2 --patience 1
+
+# ---- which samples are held out ----
+
+for seed in 1 2 3 4 5; do
+    expect 0 "" logistic --data csv:rare.csv,label=kind --epochs 1 --seed $seed --stratify --json
+    json 'o["test_samples"] == 120 and sum(o["test_confusion"][o["classes"].index("rare")]) == 10'
+done
+
+# ---- arrays that stay in their files ----
+
+if "$python" -c 'import numpy' 2>/dev/null; then
+    "$python" -c 'import numpy as np
+rng = np.random.default_rng(0)
+y = np.arange(300) % 3
+np.save("x.npy", (rng.normal(size=(300, 5)) + 2 * np.eye(3, 5)[y]).astype("f4")), np.save("y.npy", y)'
+    for stream in 0 1; do expect 0 "" mlp:8 --data npy:x.npy,y.npy,stream=$stream --epochs 4 --seed 2 --export stream_$stream.safetensors; done
+    cmp -s stream_0.safetensors stream_1.safetensors || fail "what is streamed gives other weights"
+    grep -q "x.npy is read batch by batch" "$err" || fail "no word of reading by batches"
+    refuse "expected npy:X.npy,Y.npy[,layout=nchw|nhwc][,stream=0|1]" mlp --data npy:x.npy,y.npy,stream=2
+    head -c 2000 x.npy >short.npy
+    expect 1 "short.npy" mlp --data npy:short.npy,y.npy,stream=1
+fi
+
+# ---- files that are there ----
+
+short="mlp:8 --data digits --epochs 1"
+# shellcheck disable=SC2086
+expect 0 "" $short --save a.safetensors --resume auto
+cp a.safetensors first.safetensors
+expect 0 "Resumed" mlp:8 --data digits --epochs 2 --save a.safetensors --resume auto
+expect 0 "" mlp:8 --data digits --epochs 2 --save whole.safetensors
+cmp -s a.safetensors whole.safetensors || fail "--resume auto gives other weights than one run"
+refuse "--resume auto needs --save" mlp:8 --data digits --epochs 2 --resume auto
+expect 0 "a.safetensors held another model (mlp:8), and is replaced" logistic --data digits --epochs 1 --save a.safetensors
+"$python" - <<'END'
+import json, struct
+header = json.dumps({"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).encode()
+open("theirs.safetensors", "wb").write(struct.pack("<Q", len(header)) + header + bytes(4))
+END
+cp theirs.safetensors kept.safetensors
+# shellcheck disable=SC2086
+expect 1 "theirs.safetensors is there, and does not tell which model it is of: it is not replaced" $short --save theirs.safetensors
+cmp -s theirs.safetensors kept.safetensors || fail "a file of another program was replaced"
+
+# Of two runs with one file the second to save is refused.
+"$program" mlp:8 --data digits --epochs 1000000 --save both.safetensors >one.out 2>one.err </dev/null &
+child=$!
+await grep -qs "^epoch 3/" one.err || fail "no third epoch"
+# shellcheck disable=SC2086
+timeout 60 "$program" $short --save both.safetensors >"$out" 2>"$err" # one of both finds the other
+second=$?
+if [ $second -eq 0 ]; then
+    wait $child
+    first=$?
+    [ $first -eq 1 ] && grep -q "another program has written both.safetensors" one.err || fail "two runs write one file, and the first ends with $first"
+else
+    kill $child
+    wait $child
+    [ $second -eq 1 ] && grep -q "another program has written both.safetensors" "$err" || fail "two runs write one file, and the second ends with $second"
+fi
+[ "$failures" -eq 0 ]

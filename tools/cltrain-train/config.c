@@ -1,0 +1,98 @@
+#include "config.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "option_table.h"
+#include "tools/common/message.h"
+
+enum { MOST_BYTES = 1 << 20 };
+
+/* "--config FILE" or "--config=FILE"; the last of several. */
+static const char *find_file(int argc, char **argv) {
+    const char *file = NULL;
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strncmp(argv[i], "--config=", 9) == 0) file = argv[i] + 9;
+        else if (strcmp(argv[i], "--config") == 0 && i + 1 < argc) file = argv[++i];
+    }
+    return file;
+}
+
+static int refuse(const char *path, const char *key, const char *why) {
+    return usage_error("--config: %s: \"%s\": %s", path, key, why);
+}
+
+/* Options point into these. */
+typedef struct kept {
+    struct kept *next;
+    char text[];
+} kept;
+
+static kept *all_kept;
+
+static char *keep(size_t bytes) {
+    kept *one = malloc(sizeof *one + bytes);
+    if (!one) return NULL;
+    one->next = all_kept;
+    all_kept = one;
+    return one->text;
+}
+
+/* As the command line would have it: "--key=value". NULL where there is no memory, or, with *why, where it cannot be said. */
+static char *argument_of(const char *key, const json_t *value, const char **why) {
+    char number[64];
+    const char *text = json_string_value(value);
+    *why = NULL;
+    if (json_is_integer(value)) snprintf(number, sizeof number, "%lld", (long long)json_integer_value(value));
+    else if (json_is_real(value)) snprintf(number, sizeof number, "%.17g", json_real_value(value));
+    else if (!text && !json_is_true(value)) return *why = "expected a text, a number, true or false", NULL;
+    if (json_is_number(value)) text = number;
+    size_t bytes = strlen(key) + (text ? strlen(text) : 0) + 4;
+    char *argument = keep(bytes);
+    if (argument) snprintf(argument, bytes, text ? "--%s=%s" : "--%s", key, text);
+    return argument;
+}
+
+static int take_none(void *into, const char *text) {
+    (void)into;
+    return usage_error("--config: '%s' is no option", text);
+}
+
+static int read_option(options *into, const char *path, const char *key, const json_t *value) {
+    const char *why;
+    if (json_is_false(value) || json_is_null(value)) return 0;
+    if (strcmp(key, "config") == 0) return refuse(path, key, "a file of options names no other");
+    char *argument = argument_of(key, value, &why);
+    if (!argument) return why ? refuse(path, key, why) : run_error("no memory for --config");
+    int code = option_parse(option_rows, option_row_count, 1, &argument, into, take_none);
+    return code ? refuse(path, key, "not an option, or not a value of it") : 0;
+}
+
+static int read_all(options *into, const char *path, json_t *root) {
+    const char *key;
+    json_t *value;
+    if (!json_is_object(root)) return usage_error("--config: %s: expected a JSON object: {\"model\": \"convnet\", \"data\": \"digits\", \"epochs\": 5}", path);
+    json_object_foreach(root, key, value) {
+        int code = read_option(into, path, key, value);
+        if (code) return code;
+    }
+    return 0;
+}
+
+int config_read(options *into, int argc, char **argv) {
+    json_error_t error;
+    struct stat facts;
+    const char *path = find_file(argc, argv);
+    if (!path) return 0;
+    if (stat(path, &facts) == 0 && !S_ISREG(facts.st_mode)) return usage_error("--config: %s is not a regular file", path);
+    if (stat(path, &facts) == 0 && facts.st_size > MOST_BYTES) return usage_error("--config: %s is larger than 1 MiB", path);
+    json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    if (!root && error.line < 1) return usage_error("--config: %s", error.text);
+    if (!root) return usage_error("--config: %s, line %d: %s", path, error.line, error.text);
+    int code = read_all(into, path, root);
+    json_decref(root);
+    return code;
+}

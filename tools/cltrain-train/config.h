@@ -1,0 +1,13 @@
+/*
+ * --config FILE: options as a JSON object, by their long names.
+ */
+#ifndef CLTRAIN_TRAIN_CONFIG_H
+#define CLTRAIN_TRAIN_CONFIG_H
+
+#include "options.h"
+
+/* Reads the file that --config names among the arguments, if any, into `into`: what the command line has besides goes over it. The texts live as long as the
+ * program. Returns 0, or EXIT_USAGE after saying what is wrong. */
+int config_read(options *into, int argc, char **argv);
+
+#endif
