@@ -80,9 +80,10 @@ clt_choice clt_tune_choose_untuned(const clt_tensor *node, clt_device *device) {
 
 static clt_status first_choice(clt_tune_run *run, const char *key, const clt_tensor *node, clt_device *device, clt_choice *choice) {
     clt_tuning_result result;
-    *choice = clt_tune_choose(node, device, NULL);
+    clt_reason reason;
+    *choice = clt_tune_choose(node, device, &reason);
     clt_tuning_result_of(key, choice, &result);
-    result.effort = CLT_TUNE_QUICK;
+    result.effort = reason.why == CLT_WHY_DEFAULT ? CLT_TUNE_KEPT : CLT_TUNE_QUICK; /* a default says nothing of problems like it */
     return clt_tuning_results_put(&run->choices, &result);
 }
 
