@@ -90,6 +90,8 @@ CLT_API clt_status clt_dataset_idx(clt_dataset **dataset, const char *images_pat
 /* CIFAR-10's binary version: the files' records of 1 label and 3072 pixels, one
  * file after the other -> f32 [3, 32, 32] in [0, 1]. */
 CLT_API clt_status clt_dataset_cifar10(clt_dataset **dataset, const char *const *paths, int n_paths);
+/* CIFAR-100's: records of the superclass, which is left out, the label and 3072 pixels. */
+CLT_API clt_status clt_dataset_cifar100(clt_dataset **dataset, const char *path);
 
 /* Two .npy files (version 1 to 3, C order, little-endian: f2, f4, f8, bool, i1, u1, i2, u2, i4, u4, i8). X
  * [n, ...] becomes f32, [n] as [n, 1], values as they are; of [n, k] numbers far from 0 are as in a table. Y: integers [n] become labels;
@@ -195,6 +197,19 @@ typedef struct clt_dataset_source {
  * after. clt_dataset_channels_first is refused with CLT_E_UNSUPPORTED. */
 CLT_API clt_status clt_dataset_create(clt_dataset **dataset, const clt_dataset_source *source);
 
+typedef struct clt_mix_options {
+    float mixup;       /* a of Beta(a, a), of which the share of a sample is drawn in a blend of two; 0.2 is usual; 0: none */
+    float cutmix;      /* the same of the area, where a box of another sample [channels, height, width] is put into one; 1 is usual; 0: none. With both,
+                          each sample is mixed in one of both ways, as drawn */
+    float probability; /* with which a sample is mixed at all; 0: 1 */
+} clt_mix_options;
+
+/* A data set whose samples are mixtures of two of `base`, which must outlive it; mixup: Zhang et al. 2018, cutmix: Yun et al. 2019. Its fields are x; the other
+ * sample's label, i32 []; the share of the sample itself, f32 []; and its label, i32 []. The loss is share x loss(label) + (1 - share) x loss(other label). What is
+ * drawn depends on the loader's seed, the epoch and the sample alone. options NULL: nothing is mixed, as for a test of the same graph. CLT_E_DTYPE if base has not
+ * two fields, f32 or u8 and a class. */
+CLT_API clt_status clt_dataset_mix(clt_dataset **dataset, const clt_dataset *base, const clt_mix_options *options);
+
 /* The name of a sample, such as its file; NULL where it has none. */
 CLT_API const char *clt_dataset_sample_name(const clt_dataset *dataset, int64_t index);
 
@@ -225,6 +240,14 @@ CLT_API clt_status clt_dataset_split(const clt_dataset *dataset, const double *f
 
 /* The same, but each part has of each class as large a share as the whole has, but for one sample; CLT_E_DTYPE where there are no classes. */
 CLT_API clt_status clt_dataset_split_stratified(const clt_dataset *dataset, const double *fractions, int n, uint64_t seed, clt_dataset **parts);
+
+/* One of the `folds` parts, of equal size but for one sample, that cross-validation holds out by turns: number `fold`, from 0, after a seeded shuffle, becomes
+ * `held_out`, and the others `train`. `stratified`: as above. Both are the caller's to destroy. CLT_E_INVALID if `folds` is not 2 to the number of samples. */
+CLT_API clt_status clt_dataset_fold(const clt_dataset *dataset, int fold, int folds, uint64_t seed, bool stratified, clt_dataset **train, clt_dataset **held_out);
+
+/* The label of each sample, for weights of classes or samples: labels has room for as many. CLT_E_DTYPE where there are no classes. Where a function makes the
+ * samples, and has no `label`, all of them are made. */
+CLT_API clt_status clt_dataset_labels(const clt_dataset *dataset, int32_t *labels);
 
 /* Subtracts `like`'s mean and divides by its standard deviation, for each element
  * (of the population) of field 0 (f32), or for each channel where the sample has rank 3.
@@ -259,6 +282,10 @@ typedef struct clt_loader_options {
      * batch. */
     int rank, ranks;       /* which of how many; default 0 of 1 */
     const int64_t *shares; /* of a full batch, one a rank, their sum `batch`; copied. Default: equal but for one sample */
+
+    /* One a sample, copied: each sample of a batch is drawn anew, in proportion to these, so that an epoch has as many samples as the data set, some of
+     * them several times (PyTorch's WeightedRandomSampler). Finite, not negative, and not all 0; with `shuffle`. NULL: each sample once */
+    const double *weights;
 
     int threads;       /* that gather batches, or make their samples; default 1, at most 256 */
     clt_broken broken; /* default: stop */

@@ -23,7 +23,8 @@ enum {
     CLT_RANDOM_SYNTHETIC_MODEL,
     CLT_RANDOM_SYNTHETIC_SAMPLE,
     CLT_RANDOM_TOKEN,
-    CLT_RANDOM_AUGMENT
+    CLT_RANDOM_AUGMENT,
+    CLT_RANDOM_MIX
 };
 
 /* A plain value: may be copied, needs no release; one thread at a time. */

@@ -119,6 +119,13 @@ clt_status clt_dataset_label(const clt_dataset *d, int64_t index, int32_t *label
     return clt_fail(CLT_E_RANGE, "sample %lld: label %d is not a class: expected an integer from 0 to %d", (long long)index, *label, d->classes - 1);
 }
 
+clt_status clt_dataset_labels(const clt_dataset *d, int32_t *labels) {
+    if (!d || !labels) return clt_fail(CLT_E_INVALID, "clt_dataset_labels: an argument is NULL");
+    if (!d->classes) return clt_fail(CLT_E_DTYPE, "clt_dataset_labels: the data set has no classes");
+    for (int64_t i = 0; i < d->samples; i++) CLT_TRY(clt_dataset_label(d, i, &labels[i]));
+    return CLT_OK;
+}
+
 clt_status clt_dataset_fetch(const clt_dataset *d, const clt_sample *sample, void *const *fields) {
     if (!d || !sample || !fields) return clt_fail(CLT_E_INVALID, "clt_dataset_fetch: an argument is NULL");
     if (sample->index < 0 || sample->index >= d->samples)

@@ -11,6 +11,7 @@
 #include "runtime/data/data.h"
 #include "runtime/base/thread.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { DEFAULT_BATCH = 32, DEFAULT_PREFETCH = 2, MOST_PREFETCH = 1024, MOST_THREADS = 256, MOST_BROKEN = 100 /* one after the other */ };
@@ -46,6 +47,7 @@ struct clt_loader {
     /* Of the thread that opens a slot. */
     clt_loader_position gathering; /* what is gathered next */
     int64_t *order;                /* of this epoch's samples; NULL: as they are */
+    double *weight_sums;           /* of each sample's weight and those before it; NULL: each sample once */
     bool ordered;
 
     /* Under the mutex. Counts since the threads started; slot number is count % slots. */
@@ -62,12 +64,30 @@ struct clt_loader {
 
 /* ---- the threads ---- */
 
+/* The first sample whose sum is above `at`, which is below the last one's. */
+static int64_t find_sum(const double *sums, int64_t n, double at) {
+    int64_t low = 0, high = n - 1;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (sums[middle] > at) high = middle;
+        else low = middle + 1;
+    }
+    return low;
+}
+
+static void draw_weighted(const clt_loader *loader, clt_random *random) {
+    int64_t n = loader->dataset->samples;
+    double all = loader->weight_sums[n - 1], most = nextafter(all, 0);
+    for (int64_t i = 0; i < n; i++) loader->order[i] = find_sum(loader->weight_sums, n, fmin(clt_random_uniform(random) * all, most));
+}
+
 static void order_epoch(clt_loader *loader) {
     if (!loader->order) return;
     clt_random random;
     clt_random_init(&random, loader->gathering.seed,
                     CLT_RANDOM_STREAM(CLT_RANDOM_LOADER, loader->gathering.epoch));
-    clt_random_permutation(&random, loader->order, loader->dataset->samples);
+    if (loader->weight_sums) draw_weighted(loader, &random);
+    else clt_random_permutation(&random, loader->order, loader->dataset->samples);
 }
 
 /* batch x samples fits: see find_part. */
@@ -211,6 +231,7 @@ static clt_status resolve(const clt_dataset *dataset, const clt_loader_options *
         return clt_fail(CLT_E_INVALID, "a loader of %d threads; up to %d", options->threads, MOST_THREADS);
     if (options->broken != CLT_BROKEN_STOP && options->broken != CLT_BROKEN_SKIP)
         return clt_fail(CLT_E_INVALID, "%d is no way to treat broken samples; expected CLT_BROKEN_STOP or CLT_BROKEN_SKIP", (int)options->broken);
+    if (options->weights && !options->shuffle) return clt_fail(CLT_E_INVALID, "a loader with weights, by which samples are drawn, but without shuffle");
     if (options->drop_last && options->batch > dataset->samples)
         return clt_fail(CLT_E_INVALID, "a loader of batches of %lld would drop all of %lld samples",
                         (long long)options->batch, (long long)dataset->samples);
@@ -309,7 +330,22 @@ static clt_status make_order(clt_loader *loader) {
     return loader->order ? CLT_OK : clt_fail_memory(bytes);
 }
 
+static clt_status add_weights(clt_loader *loader, const double *weights) {
+    double sum = 0;
+    int64_t n = loader->dataset->samples;
+    if (!weights) return CLT_OK;
+    loader->weight_sums = clt_alloc((size_t)n * sizeof *loader->weight_sums); /* as large as the order, which is there */
+    if (!loader->weight_sums) return clt_fail_memory((size_t)n * sizeof *loader->weight_sums);
+    for (int64_t i = 0; i < n; i++) {
+        if (!(weights[i] >= 0)) return clt_fail(CLT_E_INVALID, "weight %lld of a loader is %g: expected 0 or more", (long long)i, weights[i]);
+        loader->weight_sums[i] = sum += weights[i];
+    }
+    if (!(sum > 0) || !isfinite(sum)) return clt_fail(CLT_E_INVALID, "the weights of a loader add up to %g: expected a finite sum above 0", sum);
+    return CLT_OK;
+}
+
 static void free_memory(clt_loader *loader) {
+    clt_free(loader->weight_sums);
     clt_free(loader->order);
     free_ring(loader->ring, loader->slots);
     clt_free(loader->indices);
@@ -341,6 +377,7 @@ clt_status clt_loader_create(clt_loader **loader, const clt_dataset *dataset,
     CLT_TRY_GOTO(find_part(l->batch, o.rank, o.ranks, o.shares, &l->share_first, &l->share_last));
     CLT_TRY_GOTO(make_ring(l, l->share_last - l->share_first));
     CLT_TRY_GOTO(make_order(l));
+    CLT_TRY_GOTO(add_weights(l, o.weights));
     CLT_TRY_GOTO(clt_mutex_init(&l->mutex));
     status = clt_condition_init(&l->changed);
     if (status < 0) {

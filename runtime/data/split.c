@@ -122,13 +122,18 @@ static clt_status take_counted(const clt_dataset *from, const int64_t *order, co
     return CLT_OK;
 }
 
+static clt_status sort_by_classes(strata *s, const clt_dataset *d, const int64_t *order) {
+    CLT_TRY(count_labels(d, s->labels, s->begins));
+    for (int64_t i = 0; i < d->samples; i++) s->sorted[s->begins[s->labels[order[i]]]++] = order[i];
+    return CLT_OK;
+}
+
 /* `order` is overwritten. */
 static clt_status take_strata(const clt_dataset *from, const double *fractions, int n, int64_t *order, clt_dataset **parts) {
     strata s;
     clt_status status = make_strata(&s, from, n);
-    if (status == CLT_OK) status = count_labels(from, s.labels, s.begins);
+    if (status == CLT_OK) status = sort_by_classes(&s, from, order);
     if (status == CLT_OK) {
-        for (int64_t i = 0; i < from->samples; i++) s.sorted[s.begins[s.labels[order[i]]]++] = order[i];
         deal(s.sorted, from->samples, fractions, n, s.part_of);
         gather_parts(order, from->samples, n, s.part_of, s.sorted, s.counts);
         status = take_counted(from, s.sorted, s.counts, fractions, n, parts);
@@ -137,24 +142,49 @@ static clt_status take_strata(const clt_dataset *from, const double *fractions, 
     return status;
 }
 
-/* ---- both ---- */
+/* Every folds-th sample is held out: of those sorted by their classes, or of all as they were drawn. */
+static clt_status take_fold(const clt_dataset *from, int fold, int folds, bool stratified, int64_t *order, clt_dataset **parts) {
+    strata s;
+    const double fractions[] = {1 - 1.0 / folds, 1.0 / folds};
+    clt_status status = make_strata(&s, from, 2);
+    if (status == CLT_OK && stratified) status = sort_by_classes(&s, from, order);
+    if (status == CLT_OK) {
+        for (int64_t k = 0; k < from->samples; k++) s.part_of[stratified ? s.sorted[k] : order[k]] = k % folds == fold;
+        gather_parts(order, from->samples, 2, s.part_of, s.sorted, s.counts);
+        status = take_counted(from, s.sorted, s.counts, fractions, 2, parts);
+    }
+    free_strata(&s);
+    return status;
+}
 
-static clt_status split(const clt_dataset *dataset, const double *fractions, int n, uint64_t seed, bool stratified, clt_dataset **parts) {
-    CLT_TRY(check_fractions(fractions, n));
+/* ---- all ---- */
+
+static clt_status draw_order(const clt_dataset *dataset, uint64_t seed, int64_t **order) {
     size_t bytes;
-    if (!clt_mul_size((size_t)dataset->samples, sizeof(int64_t), &bytes))
-        return clt_fail_memory(SIZE_MAX);
-    int64_t *order = clt_alloc(bytes);
-    if (!order) return clt_fail_memory(bytes);
-    for (int i = 0; i < n; i++) parts[i] = NULL;
     clt_random random;
+    if (!clt_mul_size((size_t)dataset->samples, sizeof **order, &bytes)) return clt_fail_memory(SIZE_MAX);
+    *order = clt_alloc(bytes);
+    if (!*order) return clt_fail_memory(bytes);
     clt_random_init(&random, seed, CLT_RANDOM_STREAM(CLT_RANDOM_SPLIT, 0));
-    clt_random_permutation(&random, order, dataset->samples);
-    clt_status status = stratified ? take_strata(dataset, fractions, n, order, parts) : take_all(dataset, fractions, n, order, parts);
-    for (int i = 0; status < 0 && i < n; i++) {
+    clt_random_permutation(&random, *order, dataset->samples);
+    return CLT_OK;
+}
+
+/* Of a split that failed. */
+static void drop_parts(clt_dataset **parts, int n) {
+    for (int i = 0; i < n; i++) {
         clt_dataset_destroy(parts[i]);
         parts[i] = NULL;
     }
+}
+
+static clt_status split(const clt_dataset *dataset, const double *fractions, int n, uint64_t seed, bool stratified, clt_dataset **parts) {
+    CLT_TRY(check_fractions(fractions, n));
+    int64_t *order;
+    CLT_TRY(draw_order(dataset, seed, &order));
+    for (int i = 0; i < n; i++) parts[i] = NULL;
+    clt_status status = stratified ? take_strata(dataset, fractions, n, order, parts) : take_all(dataset, fractions, n, order, parts);
+    if (status < 0) drop_parts(parts, n);
     clt_free(order);
     return status;
 }
@@ -170,4 +200,19 @@ clt_status clt_dataset_split_stratified(const clt_dataset *dataset, const double
         return clt_fail(CLT_E_INVALID, "clt_dataset_split_stratified: no data set, or no parts to split it into");
     if (!dataset->classes) return clt_fail(CLT_E_DTYPE, "clt_dataset_split_stratified: the data set has no classes");
     return split(dataset, fractions, n, seed, true, parts);
+}
+
+clt_status clt_dataset_fold(const clt_dataset *dataset, int fold, int folds, uint64_t seed, bool stratified, clt_dataset **train, clt_dataset **held_out) {
+    if (!dataset || !train || !held_out) return clt_fail(CLT_E_INVALID, "clt_dataset_fold: no data set, or no parts to split it into");
+    if (folds < 2 || folds > dataset->samples || fold < 0 || fold >= folds)
+        return clt_fail(CLT_E_INVALID, "fold %d of %d of %lld samples: expected 0 or more, below 2 to as many folds as there are samples", fold, folds, (long long)dataset->samples);
+    if (stratified && !dataset->classes) return clt_fail(CLT_E_DTYPE, "clt_dataset_fold: the data set has no classes to stratify by");
+    clt_dataset *parts[2] = {NULL, NULL};
+    int64_t *order;
+    CLT_TRY(draw_order(dataset, seed, &order));
+    clt_status status = take_fold(dataset, fold, folds, stratified, order, parts);
+    if (status < 0) drop_parts(parts, 2);
+    else *train = parts[0], *held_out = parts[1];
+    clt_free(order);
+    return status;
 }

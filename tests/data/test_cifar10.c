@@ -66,10 +66,39 @@ static void refuses_bad_files(void **state) {
     (void)state;
 }
 
+/* As many bytes more a record: the superclass, which is left out. */
+static void reads_the_hundred_classes(void **state) {
+    static unsigned char hundred[3 * (RECORD + 1)];
+    clt_dataset *d = NULL;
+    for (int r = 0; r < 3; r++) {
+        hundred[r * (RECORD + 1)] = 200;
+        memcpy(hundred + r * (RECORD + 1) + 1, records + r * RECORD, RECORD);
+        hundred[r * (RECORD + 1) + 1] = (unsigned char)(99 - 7 * r);
+    }
+    watch_begin(-1);
+    assert_ok(clt_dataset_cifar100(&d, write_bytes("train.bin", hundred, sizeof hundred)));
+    assert_int_equal(clt_dataset_samples(d), 3);
+    assert_int_equal(clt_dataset_classes(d), 100);
+    for (int r = 0; r < 3; r++) {
+        assert_int_equal(((const int32_t *)clt_dataset_array(d, 1).data)[r], 99 - 7 * r);
+        for (int i = 0; i < 3072; i++) assert_true(((const float *)clt_dataset_array(d, 0).data)[r * 3072 + i] == (float)records[r * RECORD + 1 + i] / 255.0f);
+    }
+    clt_dataset_destroy(d);
+    hundred[RECORD + 1 + 1] = 100;
+    assert_status(clt_dataset_cifar100(&d, write_bytes("bad.bin", hundred, sizeof hundred)), CLT_E_RANGE);
+    assert_detail("bad.bin: record 1: label 100, not 0 to 99");
+    assert_status(clt_dataset_cifar100(&d, write_bytes("bad.bin", hundred, RECORD)), CLT_E_FORMAT);
+    assert_detail("bad.bin: 3073 bytes are not a whole number of records of 3074");
+    assert_status(clt_dataset_cifar100(&d, NULL), CLT_E_INVALID);
+    watch_end();
+    (void)state;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_files_one_after_the_other),
         cmocka_unit_test(refuses_bad_files),
+        cmocka_unit_test(reads_the_hundred_classes),
     };
     return cmocka_run_group_tests(tests, fill, NULL);
 }

@@ -452,6 +452,58 @@ static void stratified_parts_have_the_classes_of_the_whole(void **state) {
     (void)state;
 }
 
+/* Each sample is held out once, the parts are as large, and stratified ones have the classes of the whole. */
+static void folds_hold_out_each_sample_once(void **state) {
+    enum { N = 103, K = 3, FOLDS = 5 };
+    float x[N];
+    int32_t y[N], labels[N];
+    for (int i = 0; i < N; i++) x[i] = (float)i, y[i] = i < 60 ? 0 : i < 96 ? 1 : 2;
+    clt_dataset *d = NULL, *train, *test, *again[2];
+    assert_ok(clt_dataset_from_arrays(&d, (clt_array[]){{CLT_F32, CLT_SHAPE(N), x}, {CLT_I32, CLT_SHAPE(N), y}}, 2));
+    assert_ok(clt_dataset_labels(d, labels));
+    assert_memory_equal(labels, y, sizeof y);
+    for (int stratified = 0; stratified < 2; stratified++) {
+        int held[N] = {0};
+        for (int fold = 0; fold < FOLDS; fold++) {
+            assert_ok(clt_dataset_fold(d, fold, FOLDS, 7, stratified, &train, &test));
+            assert_ok(clt_dataset_fold(d, fold, FOLDS, 7, stratified, &again[0], &again[1]));
+            int64_t n = clt_dataset_samples(test);
+            int in_either[N] = {0}, of_class[K] = {0};
+            const float *out = clt_dataset_array(test, 0).data, *in = clt_dataset_array(train, 0).data;
+            assert_true(n == N / FOLDS || n == N / FOLDS + 1);
+            assert_int_equal(n + clt_dataset_samples(train), N);
+            for (int64_t i = 0; i < n; i++) held[(int)out[i]]++, in_either[(int)out[i]]++, of_class[y[(int)out[i]]]++;
+            for (int64_t i = 0; i < N - n; i++) in_either[(int)in[i]]++;
+            for (int i = 0; i < N; i++) assert_int_equal(in_either[i], 1);
+            const int counts[K] = {60, 36, 7};
+            for (int c = 0; stratified && c < K; c++) assert_true(of_class[c] == counts[c] / FOLDS || of_class[c] == counts[c] / FOLDS + 1);
+            assert_memory_equal(out, clt_dataset_array(again[1], 0).data, (size_t)n * sizeof *out);
+            clt_dataset_destroy(train), clt_dataset_destroy(test);
+            clt_dataset_destroy(again[0]), clt_dataset_destroy(again[1]);
+        }
+        for (int i = 0; i < N; i++) assert_int_equal(held[i], 1);
+    }
+    const struct {
+        int fold, folds;
+    } bad[] = {{0, 1}, {0, 0}, {-1, 5}, {5, 5}, {0, N + 1}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) assert_status(clt_dataset_fold(d, bad[i].fold, bad[i].folds, 1, false, &train, &test), CLT_E_INVALID);
+    assert_status(clt_dataset_fold(d, 0, 5, 1, false, NULL, &test), CLT_E_INVALID);
+    assert_status(clt_dataset_labels(d, NULL), CLT_E_INVALID);
+    for (int64_t at = 0; at < 20; at++) {
+        watch_begin(at);
+        clt_status status = clt_dataset_fold(d, 0, 3, 1, true, &train, &test);
+        if (status == CLT_OK) clt_dataset_destroy(train), clt_dataset_destroy(test);
+        else assert_int_equal(status, CLT_E_NO_MEMORY);
+        watch_end();
+    }
+    clt_dataset_destroy(d);
+    assert_ok(clt_dataset_synthetic_regression(&d, 50, 2, 0, 1));
+    assert_status(clt_dataset_fold(d, 0, 5, 1, true, &train, &test), CLT_E_DTYPE);
+    assert_status(clt_dataset_labels(d, labels), CLT_E_DTYPE);
+    clt_dataset_destroy(d);
+    (void)state;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_arrays),
@@ -469,6 +521,7 @@ int main(void) {
         cmocka_unit_test(synthetic_regression_is_linear_with_noise),
         cmocka_unit_test(refuses_bad_synthetic_sets),
         cmocka_unit_test(stratified_parts_have_the_classes_of_the_whole),
+        cmocka_unit_test(folds_hold_out_each_sample_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

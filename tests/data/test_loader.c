@@ -1,5 +1,6 @@
 #include "tests/data/files.h"
 
+#include <math.h>
 #include <cltrain/data.h>
 
 enum { N = 103, ELEMENTS = 3 };
@@ -50,6 +51,50 @@ static int take_epoch(clt_loader *loader, int batch_size, int *order) {
 static void assert_each_once(const int *order, int n) {
     char seen[N] = {0};
     for (int i = 0; i < n; i++) assert_int_equal(seen[order[i]]++, 0);
+}
+
+/* In proportion to their weights, samples of weight 0 never; the same for any cut into batches, ranks and resumes. */
+static void draws_samples_by_their_weights(void **state) {
+    enum { EPOCHS = 400 };
+    double weights[N];
+    int counts[N] = {0}, order[N], first[N];
+    for (int i = 0; i < N; i++) weights[i] = i % 10 == 3 ? 0 : 1 + i % 3;
+    double sum = 0;
+    for (int i = 0; i < N; i++) sum += weights[i];
+    clt_dataset *d = numbered();
+    clt_loader *loader = load(d, (clt_loader_options){.batch = 10, .shuffle = true, .seed = 3, .weights = weights});
+    for (int epoch = 0; epoch < EPOCHS; epoch++) {
+        assert_int_equal(take_epoch(loader, 10, order), N);
+        for (int i = 0; i < N; i++) counts[order[i]]++;
+        if (!epoch) memcpy(first, order, sizeof order);
+    }
+    for (int i = 0; i < N; i++) {
+        double expected = EPOCHS * N * weights[i] / sum;
+        assert_true(weights[i] > 0 ? fabs(counts[i] - expected) < 5 * sqrt(expected) : counts[i] == 0);
+    }
+    assert_ok(clt_loader_set_position(loader, (clt_loader_position){.seed = 3}));
+    assert_int_equal(take_epoch(loader, 10, order), N);
+    assert_memory_equal(order, first, sizeof order);
+    clt_loader_destroy(loader);
+    for (int i = 0; i < N; i++) weights[i] = i == 77;
+    loader = load(d, (clt_loader_options){.batch = 10, .shuffle = true, .weights = weights});
+    assert_int_equal(take_epoch(loader, 10, order), N);
+    for (int i = 0; i < N; i++) assert_int_equal(order[i], 77);
+    clt_loader_destroy(loader);
+    clt_loader_options options = {.batch = 10, .weights = weights};
+    assert_status(clt_loader_create(&loader, d, &options), CLT_E_INVALID);
+    assert_detail("without shuffle");
+    options.shuffle = true;
+    const double bad[] = {-1, (double)NAN, (double)INFINITY};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        weights[5] = bad[i];
+        assert_status(clt_loader_create(&loader, d, &options), CLT_E_INVALID);
+    }
+    memset(weights, 0, sizeof weights);
+    assert_status(clt_loader_create(&loader, d, &options), CLT_E_INVALID);
+    assert_detail("expected a finite sum above 0");
+    clt_dataset_destroy(d);
+    (void)state;
 }
 
 static void plain_order_is_the_data_set_s(void **state) {
@@ -406,6 +451,7 @@ int main(void) {
         cmocka_unit_test(may_be_destroyed_at_any_moment),
         cmocka_unit_test(refuses_bad_options),
         cmocka_unit_test(ranks_together_see_the_order_of_one),
+        cmocka_unit_test(draws_samples_by_their_weights),
         cmocka_unit_test(shares_cut_each_batch),
         cmocka_unit_test(goes_on_with_another_number_of_ranks),
         cmocka_unit_test(refuses_bad_shares),

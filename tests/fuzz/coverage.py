@@ -19,7 +19,7 @@ PARSERS = {
     "NPY": ["runtime/data/npy.c", "runtime/data/npy_header.c"],
     "IDX": ["runtime/data/idx.c"],
     "gzip": ["runtime/base/source.c"],
-    "CIFAR-10": ["runtime/data/cifar10.c", "runtime/data/records.c"],
+    "CIFAR-10": ["runtime/data/cifar.c", "runtime/data/records.c"],
     "CSV": ["runtime/data/csv.c", "runtime/data/csv_reader.c", "runtime/base/number.c"],
     "ONNX files": [f"runtime/exchange/onnx/{name}.c" for name in (
         "model", "file", "names", "literal")] + ["runtime/exchange/onnx/wire.c:read_varint,read_fixed,clt_wire_value,clt_wire_next"],
