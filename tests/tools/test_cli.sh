@@ -375,6 +375,15 @@ END
     json "$out" 'o["train_samples"] == 100 and o["test_samples"] == 30 and o["parameters"] == 30730'
     cp "$folder/cifar/data_batch_1.bin" "$folder/cifar/data_batch_4.bin"
     expect 1 "data_batch_3.bin cannot be read" logistic --data "cifar10:$folder/cifar" --epochs 1
+    mkdir "$folder/cifar100"
+    "$python" -c 'import sys; data = open(sys.argv[1] + "/cifar/data_batch_1.bin", "rb").read()
+for name, count in ("train", 20), ("test", 5):
+    open(f"{sys.argv[1]}/cifar100/{name}.bin", "wb").write(b"".join(bytes([7, 20 * (i % 5)]) + data[1:3073] for i in range(count)))' "$folder"
+    expect 0 "" logistic --data "cifar100:$folder/cifar100" --epochs 1 --json
+    json "$out" 'o["train_samples"] == 20 and o["test_samples"] == 5 and o["parameters"] == 81 * 3073'
+    refuse "has a test part of its own" logistic --data "cifar100:$folder/cifar100" --fold 1/5
+    rm "$folder/cifar100/train.bin"
+    expect 1 "train.bin cannot be read" logistic --data "cifar100:$folder/cifar100"
     rm "$folder/cifar/data_batch_1.bin"
     expect 1 "data_batch_1.bin cannot be read" logistic --data "cifar10:$folder/cifar" --epochs 1
     expect 0 "" linear --data "npy:$folder/x.npy,$folder/y.npy" --epochs 30 --json

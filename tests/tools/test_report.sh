@@ -41,16 +41,16 @@ page() {
 }
 
 expect 0 "" a.jsonl --html one.html
-page one curves=4 "contains=A training run" "contains=mlp:8" "contains=a.jsonl: 3 epochs" "contains=is, predicted as" "contains=done" "contains=a.jsonl, test"
+page one curves=5 "contains=A training run" "contains=mlp:8" "contains=a.jsonl: 3 epochs" "contains=is, predicted as" "contains=done" "contains=a.jsonl, test" "contains=Samples with the largest losses" "contains=--data digits --epochs 3"
 expect 0 "" a.jsonl -o again.html
 cmp -s one.html again.html || fail "the same run, and another page"
 expect 0 "" a.jsonl
 cmp -s "$out" one.html || fail "stdout has another page than the file"
 grep -q 'src=\|href=' one.html && fail "a page fetches something"
 expect 0 "" numbers.jsonl --html numbers.html
-page numbers curves=4 "contains=Mean squared error" "contains=linear"
+page numbers curves=5 "contains=Mean squared error" "contains=linear"
 expect 0 "" a.jsonl numbers.jsonl --html two.html
-page two curves=5 "contains=Training runs" "contains=numbers.jsonl, test"
+page two curves=6 "contains=Training runs" "contains=numbers.jsonl, test"
 expect 0 "" broken.jsonl --html broken.html
 page broken "contains=done" "contains=broken.jsonl: 2 epochs"
 expect 0 "" resumed.jsonl --html resumed.html

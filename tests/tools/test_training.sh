@@ -71,6 +71,72 @@ for seed in 1 2 3 4 5; do
     json 'o["test_samples"] == 120 and sum(o["test_confusion"][o["classes"].index("rare")]) == 10'
 done
 
+expect 0 "" logistic --data csv:rare.csv,label=kind --epochs 1 --fold 2/6 --stratify --json
+json 'o["test_samples"] == 100 and o["train_samples"] == 500'
+refuse "--fold '6/5': expected I/K" logistic --data csv:rare.csv,label=kind --fold 6/5
+for fold in 0/5 1/1 1 /5 1/ x/5 1/5x; do refuse "--fold '$fold': expected I/K" logistic --data digits --fold $fold; done
+
+# ---- rare classes ----
+
+weights="logistic --data csv:rare.csv,label=kind --epochs 20 --lr 0.05 --batch 32"
+# of CLASS: the part of it that is recognized.
+recall() {
+    "$python" -c 'import json, sys; o = json.load(open(sys.argv[1])); c = o["classes"].index("rare"); row = o["test_confusion"][c]; print(row[c] / sum(row))' "$out"
+}
+# shellcheck disable=SC2086
+{
+    expect 0 "" $weights --json
+    plain=$(recall)
+    expect 0 "" $weights --class-weights balanced --json
+    weighted=$(recall)
+    expect 0 "" $weights --balanced-sampling --json
+    sampled=$(recall)
+    expect 0 "" $weights --class-weights 1,1 --export ones.safetensors
+    expect 0 "" $weights --export none.safetensors
+    cmp -s ones.safetensors none.safetensors || fail "weights of 1 change the result"
+    refuse "--class-weights '1': expected balanced, or 2 numbers" $weights --class-weights 1
+    refuse "--class-weights '1,2,3': expected balanced, or 2 numbers" $weights --class-weights 1,2,3
+    refuse "--class-weights '1,-2'" $weights --class-weights 1,-2
+}
+"$python" -c "assert $weighted > $plain + 0.2 and $sampled > $plain + 0.2, ($plain, $weighted, $sampled)" 2>why || fail "rare classes are not found oftener: $(tail -n 1 why)"
+refuse "--class-weights is for classes" linear --data csv:numbers.csv,regression=1 --class-weights balanced
+refuse "--balanced-sampling is for classes" linear --data csv:numbers.csv,regression=1 --balanced-sampling
+
+# ---- mixtures ----
+
+# shellcheck disable=SC2086
+{
+    expect 0 "" convnet --data digits --epochs 4 --mixup 0.2 --cutmix 1 --json
+    json '0.5 < o["test_accuracy"] and o["train_accuracy"] < o["test_accuracy"]'
+    mixed="mlp:32 --data digits --epochs 4 --seed 1 --batch 32 --mixup 0.4"
+    expect 0 "" $mixed --export one.safetensors
+    expect 0 "" $mixed --data-threads 3 --export three.safetensors
+    cmp -s one.safetensors three.safetensors || fail "the number of threads changes mixtures"
+    expect 0 "" $mixed --stop-after 2 --save half.safetensors
+    expect 0 "Resumed" $mixed --resume half.safetensors --export resumed.safetensors
+    cmp -s one.safetensors resumed.safetensors || fail "a stop in between changes mixtures"
+}
+expect 0 "" mlp:32 --data digits --epochs 4 --seed 1 --batch 32 --export without.safetensors
+cmp -s one.safetensors without.safetensors && fail "--mixup changes nothing"
+refuse "--mixup is for classes" linear --data csv:numbers.csv,regression=1 --mixup 0.2
+refuse "--class-weights and --mixup exclude each other" logistic --data digits --mixup 0.2 --class-weights balanced
+expect 1 "cutmix is for samples [channels, height, width]" mlp:8 --data csv:rare.csv,label=kind --cutmix 1
+
+# ---- tests between ----
+
+expect 0 "step 5/44  loss" logistic --data digits --epochs 1 --test-every 5 --log tests.jsonl
+"$python" - >why 2>&1 <<'END' || fail "--test-every: $(tail -n 1 why)"
+import json
+events = list(map(json.loads, open("tests.jsonl")))
+tests = [o for o in events if o["event"] == "test"]
+assert [o["step"] for o in tests] == list(range(5, 44, 5)), tests
+assert all(set(o) == {"event", "step", "test_loss", "test_accuracy"} for o in tests), tests
+assert tests[-1]["test_loss"] < tests[0]["test_loss"]
+END
+expect 0 "" logistic --data digits --epochs 1 --test-every 5 --export with.safetensors
+expect 0 "" logistic --data digits --epochs 1 --export without.safetensors
+cmp -s with.safetensors without.safetensors || fail "tests change the training"
+
 # ---- arrays that stay in their files ----
 
 if "$python" -c 'import numpy' 2>/dev/null; then

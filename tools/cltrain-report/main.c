@@ -23,7 +23,7 @@
 const char program_name[] = "cltrain-report";
 
 /* Of report.js, as browsers reckon it: tests/tools/test_report.sh tells the right one. */
-#define SCRIPT_HASH "sha256-09tL0KFvoUQlqcBvIJiczyqkYiVkEoVXagvJW85LwbE="
+#define SCRIPT_HASH "sha256-GiyCv4bI54HzuY6h5no/+0FWWP3PkozG1oKmfTyXEYM="
 
 extern const unsigned char report_script[], report_style[];
 extern const size_t report_script_bytes, report_style_bytes;
@@ -125,6 +125,19 @@ static void put_summary(FILE *page, const run *runs, int n) {
     page_table_end(page);
 }
 
+/* As it was typed, but for what a shell would have taken away. */
+static void put_command(FILE *page, const json_t *command) {
+    char text[512] = "";
+    size_t i, used = 0;
+    const json_t *word;
+    json_array_foreach(command, i, word) {
+        const char *one = json_string_value(word);
+        int n = snprintf(text + used, sizeof text - used, "%s%s", i ? " " : "", one ? one : "?");
+        if (n < 0 || (used += (size_t)n) >= sizeof text) break;
+    }
+    page_fact(page, "command", text);
+}
+
 static void put_setup(FILE *page, const run *r) {
     static const char *const texts[] = {"model", "data", "device", "platform", "optimizer", "schedule", "version"};
     static const char *const numbers[] = {"parameters", "train_samples", "test_samples", "batch", "accumulate", "ranks", "lr", "momentum", "weight_decay", "seed"};
@@ -136,6 +149,7 @@ static void put_setup(FILE *page, const run *r) {
         snprintf(text, sizeof text, "%.6g", value);
         if (isfinite(value)) page_fact(page, numbers[i], text);
     }
+    put_command(page, json_object_get(r->start, "command"));
     if (r->end) page_fact_bytes(page, "memory", page_json_number(r->end, "peak_device_bytes"));
     page_card_end(page);
 }
@@ -194,6 +208,38 @@ static void put_confusion(FILE *page, const run *r) {
     fputs("</tbody></table></div>\n", page);
 }
 
+/* A name, or a number. */
+static void put_told(FILE *page, const json_t *value) {
+    char number[32] = "?";
+    const char *text = json_string_value(value);
+    if (json_is_number(value)) snprintf(number, sizeof number, "%.6g", json_number_value(value));
+    page_cell_text(page, text ? text : number);
+}
+
+static void put_worst(FILE *page, const run *r) {
+    static const page_column columns[] = {{"Sample", NULL, false}, {"Is", NULL, false}, {"Predicted as", NULL, false}, {"Loss", NULL, true}};
+    const json_t *list = json_object_get(r->end, "test_worst"), *sample;
+    size_t i;
+    if (!json_array_size(list)) return;
+    page_table(page, file_name(r->path), columns, sizeof columns / sizeof columns[0]);
+    json_array_foreach(list, i, sample) {
+        const json_t *name = json_object_get(sample, "name");
+        page_row(page);
+        put_told(page, name ? name : json_object_get(sample, "sample"));
+        put_told(page, json_object_get(sample, "truth"));
+        put_told(page, json_object_get(sample, "predicted"));
+        page_cell_number(page, page_json_number(sample, "loss"), 4);
+        page_row_end(page);
+    }
+    page_table_end(page);
+}
+
+static bool has_worst(const run *runs, int n) {
+    for (int i = 0; i < n; i++)
+        if (json_array_size(json_object_get(runs[i].end, "test_worst"))) return true;
+    return false;
+}
+
 static bool has_confusion(const run *runs, int n) {
     for (int i = 0; i < n; i++)
         if (json_array_size(json_object_get(runs[i].end, "test_confusion"))) return true;
@@ -211,6 +257,11 @@ static int write_page(FILE *page, const run *runs, int n) {
     if (has_confusion(runs, n)) {
         page_section(page, "confusion", "Confusion");
         for (int i = 0; i < n; i++) put_confusion(page, &runs[i]);
+        page_section_end(page);
+    }
+    if (has_worst(runs, n)) {
+        page_section(page, "worst", "Samples with the largest losses");
+        for (int i = 0; i < n; i++) put_worst(page, &runs[i]);
         page_section_end(page);
     }
     page_section(page, "values", "Values");

@@ -85,3 +85,4 @@ both("Accuracy", "accuracy", false);
 both("Mean squared error", "mse", false);
 one("Learning rate", "lr");
 one("Samples a second", "samples_per_second");
+one("Peak of device memory, bytes", "peak_device_bytes");

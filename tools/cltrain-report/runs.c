@@ -41,7 +41,7 @@ static int take_event(run *r, json_t *event, int line) {
     if (!kind) return refuse(r->path, line, "no \"event\"");
     if (!strcmp(kind, "start")) return take_start(r, event), 0;
     if (!r->start) return refuse(r->path, line, "a run that does not begin with \"start\"");
-    if (!strcmp(kind, "progress") || !strcmp(kind, "epoch")) json_array_append(r->records, event);
+    if (!strcmp(kind, "progress") || !strcmp(kind, "test") || !strcmp(kind, "epoch")) json_array_append(r->records, event);
     if (!strcmp(kind, "epoch")) json_array_append(r->epochs, event);
     if (!strcmp(kind, "epoch") && json_object_get(event, "validation_loss")) r->held_out = "validation";
     if (!strcmp(kind, "end")) {

@@ -10,7 +10,7 @@ typedef struct run {
     const char *path;
     const char *held_out; /* "test", or "validation" */
     json_t *start;        /* the last beginning; never NULL */
-    json_t *records;      /* progress and epochs in their order; of steps that were done again after a break, the later ones */
+    json_t *records;      /* progress, tests and epochs in their order; of steps that were done again after a break, the later ones */
     json_t *epochs;       /* those of the records that are epochs */
     json_t *end;          /* NULL: it is not over, or was ended from outside */
 } run;

@@ -174,14 +174,18 @@ void board_epoch(board *b, const report *r, double lr, clt_trainer *trainer, con
     }
 }
 
+void board_test(board *b, const report *r) {
+    if (b) put_metrics(b, r->held_out, r->steps, &r->test, r->classification);
+}
+
 /* ---- the last test ---- */
 
 static bool make_room(board *b) {
     if (b->n < b->room) return true;
     int64_t room = b->room ? 2 * b->room : 1024;
-    float *scores = realloc(b->scores, (size_t)(room * b->curves) * sizeof *scores);
-    if (scores) b->scores = scores;
-    uint8_t *labels = scores ? realloc(b->labels, (size_t)(room * b->curves)) : NULL;
+    float *grown = realloc(b->scores, (size_t)(room * b->curves) * sizeof *grown);
+    if (grown) b->scores = grown;
+    uint8_t *labels = grown ? realloc(b->labels, (size_t)(room * b->curves)) : NULL;
     if (!labels) return false;
     b->labels = labels;
     b->room = room;
@@ -219,13 +223,13 @@ static void put_curve(board *b, int c, int64_t step, const clt_preprocessing *p)
     char tag[160], number[24];
     int class_index = b->curves == 1 ? 1 : c;
     const char *name = clt_preprocessing_class(p, class_index);
-    float *scores = malloc((size_t)b->n * sizeof *scores);
+    float *of_class = malloc((size_t)b->n * sizeof *of_class);
     uint8_t *labels = malloc((size_t)b->n);
     snprintf(number, sizeof number, "%d", class_index);
     snprintf(tag, sizeof tag, "class/%.120s", name ? name : number);
-    for (int64_t i = 0; scores && labels && i < b->n; i++) scores[i] = b->scores[i * b->curves + c], labels[i] = b->labels[i * b->curves + c];
-    if (scores && labels) check(b, clt_events_pr_curve(b->events, tag, step, labels, scores, (size_t)b->n, THRESHOLDS));
-    free(scores);
+    for (int64_t i = 0; of_class && labels && i < b->n; i++) of_class[i] = b->scores[i * b->curves + c], labels[i] = b->labels[i * b->curves + c];
+    if (of_class && labels) check(b, clt_events_pr_curve(b->events, tag, step, labels, of_class, (size_t)b->n, THRESHOLDS));
+    free(of_class);
     free(labels);
 }
 

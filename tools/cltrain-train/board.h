@@ -18,6 +18,8 @@ void board_start(board *board, const report *report, const data_parts *data);
 void board_progress(board *board, int64_t step, double lr, const clt_metrics *train, bool classification, double samples_per_second);
 /* Metrics, and how weights and gradients are distributed: of each parameter a million values at most. */
 void board_epoch(board *board, const report *report, double lr, clt_trainer *trainer, const clt_graph *graph);
+/* Of --test-every. */
+void board_test(board *board, const report *report);
 /* A batch of the last test with what the model predicted, `width` logits a sample: for curves and mistakes. */
 void board_add(board *board, const clt_batch *batch, const float *output, int64_t width);
 void board_end(board *board, const report *report, const clt_preprocessing *preprocessing, bool success);

@@ -15,6 +15,7 @@ static const char *const idx_names[] = {"train-images-idx3-ubyte", "train-labels
                                         "t10k-labels-idx1-ubyte"};
 static const char *const cifar10_names[] = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
                                             "data_batch_5.bin", "test_batch.bin"};
+static const char *const cifar100_names[] = {"train.bin", "test.bin"};
 enum { IDX_FILES = sizeof idx_names / sizeof *idx_names, CIFAR10_FILES = sizeof cifar10_names / sizeof *cifar10_names };
 
 /* FOLDER/NAME, or FOLDER/NAME.gz where `gzip` allows; false if neither can be read. */
@@ -67,13 +68,23 @@ static int open_cifar10(data_parts *parts, const data_spec *spec) {
     return status < 0 ? library_error(status, "--data") : 0;
 }
 
+static int open_cifar100(data_parts *parts, const data_spec *spec) {
+    char path[2 * DATA_PATH_BYTES];
+    if (!find_file(path, spec->path, cifar100_names[0], false))
+        return run_error("--data %s: train.bin cannot be read in '%s'", spec->text, spec->path);
+    clt_status status = clt_dataset_cifar100(&parts->train, path);
+    if (status >= 0 && find_file(path, spec->path, cifar100_names[1], false)) status = clt_dataset_cifar100(&parts->test, path);
+    return status < 0 ? library_error(status, "--data") : 0;
+}
+
 bool data_spec_file(const data_spec *spec, int i, char path[2 * DATA_PATH_BYTES]) {
-    static const int counts[] = {[DATA_IDX] = 2 * IDX_FILES, [DATA_CIFAR10] = CIFAR10_FILES, [DATA_FOLDER] = 0, [DATA_TAR] = 0, [DATA_CSV] = 1, [DATA_NPY] = 2, [DATA_TEXT] = 2,
+    static const int counts[] = {[DATA_IDX] = 2 * IDX_FILES, [DATA_CIFAR10] = CIFAR10_FILES, [DATA_CIFAR100] = 2, [DATA_FOLDER] = 0, [DATA_TAR] = 0, [DATA_CSV] = 1, [DATA_NPY] = 2, [DATA_TEXT] = 2,
                                  [DATA_SYNTHETIC_REGRESSION] = 0};
     if (i >= counts[spec->source]) return false;
     if (spec->source == DATA_IDX)
         snprintf(path, 2 * DATA_PATH_BYTES, "%s/%s%s", spec->path, idx_names[i / 2], i % 2 ? ".gz" : "");
     else if (spec->source == DATA_CIFAR10) snprintf(path, 2 * DATA_PATH_BYTES, "%s/%s", spec->path, cifar10_names[i]);
+    else if (spec->source == DATA_CIFAR100) snprintf(path, 2 * DATA_PATH_BYTES, "%s/%s", spec->path, cifar100_names[i]);
     else snprintf(path, 2 * DATA_PATH_BYTES, "%s", !i ? spec->path : spec->source == DATA_TEXT ? spec->tokenizer : spec->path_y);
     return true;
 }
@@ -275,6 +286,7 @@ static int open_source(data_parts *parts, const data_spec *spec, bool regression
     switch (spec->source) {
     case DATA_IDX: return open_idx(parts, spec);
     case DATA_CIFAR10: return open_cifar10(parts, spec);
+    case DATA_CIFAR100: return open_cifar100(parts, spec);
     case DATA_FOLDER: return open_images(parts, spec, like);
     case DATA_TAR: return open_archives(parts, spec, like);
     case DATA_CSV: return open_csv(parts, spec, regression, like);
@@ -285,6 +297,7 @@ static int open_source(data_parts *parts, const data_spec *spec, bool regression
 }
 
 static clt_status split(const clt_dataset *whole, const data_spec *spec, const double *fractions, uint64_t seed, clt_dataset **pair) {
+    if (spec->folds) return clt_dataset_fold(whole, spec->fold, spec->folds, seed, spec->stratify, &pair[0], &pair[1]);
     return (spec->stratify ? clt_dataset_split_stratified : clt_dataset_split)(whole, fractions, 2, seed, pair);
 }
 
@@ -425,6 +438,8 @@ int data_open(data_parts *parts, const data_spec *spec, bool regression, bool st
     bool table = spec->source == DATA_CSV || spec->source == DATA_NPY;
     *parts = (data_parts){.table = spec->source == DATA_CSV};
     int code = open_source(parts, spec, regression, seed, like);
+    if (!code && parts->test && (spec->folds || spec->stratify))
+        code = usage_error("%s: '%s' has a test part of its own: nothing is held out of the training part", spec->folds ? "--fold" : "--stratify", spec->text);
     if (!code && !parts->test) code = hold_out(parts, spec, seed);
     if (!code && like) code = apply(parts, like);
     if (!code && like) data_check_scale(parts->train, like, "--data", spec->text);

@@ -13,6 +13,7 @@ const char data_spec_help[] =
     "  idx:DIR                                MNIST's files train-*-ubyte[.gz], t10k-*-ubyte[.gz]\n"
     "  cifar10:DIR                            data_batch_1.bin ... data_batch_5.bin, test_batch.bin;\n"
     "                                         the first of the batches will do, without a gap\n"
+    "  cifar100:DIR                           train.bin, test.bin: the 100 classes\n"
     "  folder:DIR[,size=N][,resize=N][,augment=0|1][,jitter=X][,erase=P]\n"
     "                                         images .jpg and .png in a folder for each class, or so in\n"
     "                                         DIR/train and DIR/val; N pixels on a side (default 224);\n"
@@ -251,6 +252,7 @@ static const source_form forms[] = {
     {"idx", DATA_IDX, "idx:DIR with a folder of MNIST's files", parse_folder},
     {"cifar10", DATA_CIFAR10, "cifar10:DIR with a folder of data_batch_1.bin and so on",
      parse_folder},
+    {"cifar100", DATA_CIFAR100, "cifar100:DIR with a folder of train.bin and test.bin", parse_folder},
     {"folder", DATA_FOLDER,
      "folder:DIR[,size=N][,resize=N][,augment=0|1][,jitter=X][,erase=P], such as folder:flowers,size=160 "
      "(sizes up to 4096, resize no smaller than size, X and P from 0 to 1)",
@@ -275,7 +277,7 @@ static const source_form forms[] = {
 
 static int refuse_source(const char *text) {
     return usage_error(
-        "--data '%s': expected digits, idx:DIR, cifar10:DIR, folder:DIR, tar:FILE.tar, csv:FILE, npy:X.npy,Y.npy, text:FILE, "
+        "--data '%s': expected digits, idx:DIR, cifar10:DIR, cifar100:DIR, folder:DIR, tar:FILE.tar, csv:FILE, npy:X.npy,Y.npy, text:FILE, "
         "synthetic:SHAPE or synthetic-regression:NxD",
         text);
 }

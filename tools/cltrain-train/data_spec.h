@@ -17,6 +17,7 @@ typedef enum data_source {
     DATA_DIGITS,
     DATA_IDX,
     DATA_CIFAR10,
+    DATA_CIFAR100,
     DATA_FOLDER,
     DATA_TAR,
     DATA_CSV,
@@ -31,7 +32,7 @@ typedef enum data_layout { LAYOUT_UNSAID, LAYOUT_NCHW, LAYOUT_NHWC } data_layout
 typedef struct data_spec {
     data_source source;
     const char *text;           /* the whole SPEC, borrowed */
-    char path[DATA_PATH_BYTES]; /* idx, cifar10, folder: folder; csv, npy: file */
+    char path[DATA_PATH_BYTES]; /* idx, cifar10, cifar100, folder: folder; csv, npy: file */
     char path_y[DATA_PATH_BYTES]; /* npy: of labels; tar: of the test part */
     char label[256], drop[1024], texts[1024];
     clt_csv_options csv; /* its label, drop and texts point into this struct or are NULL */
@@ -44,6 +45,7 @@ typedef struct data_spec {
     data_layout layout; /* npy: of images */
     int stream;         /* npy: 1: from the files, batch by batch; 0: read at once; -1: as their size says */
     bool stratify;      /* what is held out has each class's share */
+    int fold, folds;    /* which of how many is held out, from 0; 0 folds: a fifth is */
     clt_image_folder_options images; /* folder, tar; its `like` is not used */
 } data_spec;
 

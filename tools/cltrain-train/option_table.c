@@ -38,6 +38,14 @@ const option_row option_rows[] = {
 
     {OPTION_FLAG, 0, "stratify", NULL, AT(stratify),
      .help = "what is held out has of each class as large a share as the whole"},
+    {OPTION_TEXT, 0, "fold", "I/K", AT(fold),
+     .help = "hold out the I-th of K parts, in the place of a fifth: for\ncross-validation"},
+    {OPTION_FLAG, 0, "balanced-sampling", NULL, AT(balanced_sampling),
+     .help = "draw samples, some of them several times, so that each class\ncomes as often as any other"},
+    {OPTION_NOT_NEGATIVE, 0, "mixup", "A", AT(mixup),
+     .help = "blend each training sample with another, in shares of\nBeta(A, A); 0.2 is usual"},
+    {OPTION_NOT_NEGATIVE, 0, "cutmix", "A", AT(cutmix),
+     .help = "put a box of another image into each, of an area so drawn; 1 is\nusual; with --mixup one of both at random"},
 
     {OPTION_HEADING, .help = "Length:"},
     {OPTION_WHOLE, 'e', "epochs", "N", AT(epochs), .low = 0, .aliases = "num-epochs",
@@ -52,6 +60,8 @@ const option_row option_rows[] = {
     {OPTION_WHOLE, 0, "patience", "N", AT(patience), .low = 1,
      .help = "stop when the test was not better than its best for N epochs;\n"
              "--export then has the weights of the best"},
+    {OPTION_WHOLE, 0, "test-every", "N", AT(test_every), .low = 1, .aliases = "eval-every eval-steps",
+     .help = "test after every N updates, besides the end of an epoch"},
     {OPTION_CHOICE, 0, "monitor", "NAME", AT(monitor), .choices = scores_monitored,
      .help = "what is better: loss, accuracy, precision, recall, f1, auc,\n"
              "average_precision, top5, mse, mae or r2 (default: loss)"},

@@ -5,6 +5,7 @@
 
 #include "tools/common/files.h"
 #include "tools/common/message.h"
+#include "tools/common/numbers.h"
 #include "option_table.h"
 #include "config.h"
 #include "scores.h"
@@ -58,9 +59,12 @@ static const options standard = {
     .warmup = OPTION_UNSET,
     .decay_steps = OPTION_UNSET,
     .save_every = OPTION_UNSET,
+    .test_every = OPTION_UNSET,
     .patience = OPTION_UNSET,
     .monitor = OPTION_UNSET,
     .lr = NAN,
+    .mixup = NAN,
+    .cutmix = NAN,
     .momentum = NAN,
     .weight_decay = NAN,
     .decay_factor = NAN,
@@ -79,6 +83,10 @@ static bool is_of_training(const option_row *row) {
 
 int options_monitor(const options *given) {
     return given->monitor == OPTION_UNSET ? MONITOR_LOSS : given->monitor;
+}
+
+bool options_mix(const options *given) {
+    return given->mixup > 0 || given->cutmix > 0;
 }
 
 options options_standard(void) {
@@ -125,6 +133,20 @@ int options_check_use(options *given) {
     return file_check_distinct(files, 3);
 }
 
+/* "I/K", from 1. */
+static int parse_fold(options *given) {
+    int64_t fold, folds;
+    char part[32];
+    const char *slash = strchr(given->fold, '/');
+    size_t length = slash ? (size_t)(slash - given->fold) : 0;
+    snprintf(part, sizeof part, "%.*s", (int)(length < sizeof part ? length : 0), given->fold);
+    if (!slash || !number_whole(slash + 1, 2, 1 << 20, &folds) || !number_whole(part, 1, folds, &fold))
+        return usage_error("--fold '%s': expected I/K, such as 1/5: the first of 5 parts", given->fold);
+    given->data_spec.fold = (int)fold - 1;
+    given->data_spec.folds = (int)folds;
+    return 0;
+}
+
 static int check(options *given) {
     char problem[512];
     if (given->predict || given->test) return options_check_use(given);
@@ -155,6 +177,8 @@ static int check(options *given) {
     if (given->export_lora && !given->lora) return usage_error("--export-lora needs --lora");
     if (given->monitor != OPTION_UNSET && given->patience == OPTION_UNSET) return usage_error("--monitor needs --patience N, which it is the measure of");
     if (given->patience != OPTION_UNSET && given->steps != OPTION_UNSET) return usage_error("--patience counts epochs: it does not go with --steps");
+    if (options_mix(given) && given->class_weights) return usage_error("--class-weights and --%s exclude each other", given->mixup > 0 ? "mixup" : "cutmix");
+    if (given->mixup > 1000 || given->cutmix > 1000) return usage_error("--%s: expected at most 1000", given->mixup > 1000 ? "mixup" : "cutmix");
     if (given->save_every != OPTION_UNSET && !given->save)
         return usage_error("--save-every needs --save FILE");
     if (given->locate_nan && given->on_nonfinite == CLT_NONFINITE_IGNORE)
@@ -166,6 +190,7 @@ static int check(options *given) {
     if (!code && given->lora) code = lora_spec_parse(&given->lora_spec, given->lora);
     if (!code) code = data_spec_parse(&given->data_spec, given->data);
     given->data_spec.stratify = given->stratify;
+    if (!code && given->fold) code = parse_fold(given);
     given->data_spec.images.floats = given->model_spec.id == MODEL_ONNX; /* which may have no use for u8 */
     if (!code && given->data_spec.source == DATA_NPY && !given->data_spec.path_y[0])
         code = usage_error("--data '%s': expected npy:X.npy,Y.npy[,layout=nchw|nhwc]", given->data);
@@ -174,6 +199,8 @@ static int check(options *given) {
 
 int options_parse(options *into, int argc, char **argv) {
     *into = standard;
+    into->argc = argc;
+    into->argv = argv;
     int code = config_read(into, argc, argv);
     const char *model = into->model; /* of the file: a word goes over it */
     into->model = NULL;

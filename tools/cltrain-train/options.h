@@ -23,6 +23,8 @@ enum { ON_FAILURE_STOP, ON_FAILURE_SHRINK };
 
 /* Not given: whole numbers and choices have OPTION_UNSET, numbers NaN, texts NULL. */
 typedef struct options {
+    int argc; /* the command line */
+    char **argv;
     const char *config; /* read before the others */
     const char *model;
     model_spec model_spec;
@@ -32,6 +34,9 @@ typedef struct options {
     int64_t data_threads;
     int broken_samples; /* clt_broken */
     bool stratify;
+    const char *fold; /* "I/K" */
+    bool balanced_sampling;
+    double mixup, cutmix; /* alphas */
 
     int64_t epochs, steps, stop_after, batch, accumulate;
     int64_t seed;
@@ -50,6 +55,7 @@ typedef struct options {
     clt_compress_options compress_options;
     int on_failure; /* ON_FAILURE_… */
 
+    const char *class_weights; /* "balanced", or numbers */
     int loss; /* 0: cross_entropy, 1: mse */
     int optimizer; /* clt_optimizer */
     double lr, momentum, weight_decay;
@@ -73,7 +79,7 @@ typedef struct options {
     int monitor;      /* what is better: MONITOR_..., of scores.h */
     const char *predict, *test, *from, *output; /* a trained model on other data: `data` is what is predicted or tested */
     const char *from_name, *data_name; /* what these are called: NULL: --from, and --predict or --test */
-    int64_t save_every;
+    int64_t save_every, test_every;
 
     const char *json; /* a path, "-": stdout; NULL: text */
     bool list_devices, quiet, help, version;
@@ -89,6 +95,9 @@ int options_parse(options *options, int argc, char **argv);
 options options_standard(void);
 /* What --predict and --test need is there, and fits. Returns 0, or an exit code after saying what does not. */
 int options_check_use(options *given);
+
+/* Whether samples are mixed with others. */
+bool options_mix(const options *given);
 
 /* Which measure --patience compares: of scores_monitored. */
 int options_monitor(const options *given);

@@ -121,6 +121,10 @@ static void metrics_text(const char *part, const clt_metrics *metrics, bool clas
     else snprintf(text, bytes, "  %s %.6g", part, metrics->loss);
 }
 
+static void test_text(const report *r, char *text, size_t bytes) {
+    metrics_text(strcmp(r->held_out, "validation") ? r->held_out : "val", &r->test, r->classification, text, bytes);
+}
+
 /* What --monitor names, where the test's line has not told it. */
 static void monitored_text(const report *r, char *text, size_t bytes) {
     int sign, monitor = options_monitor(r->options);
@@ -134,10 +138,17 @@ void progress_epoch(const progress *p, const report *r) {
     else snprintf(place, sizeof place, "epoch %lld, %lld/%lld", (long long)r->epochs,
                   (long long)r->steps, (long long)p->total_steps);
     metrics_text("loss", &r->train, r->classification, train, sizeof train);
-    metrics_text(strcmp(r->held_out, "validation") ? r->held_out : "val", &r->test, r->classification, test, sizeof test);
+    test_text(r, test, sizeof test);
     monitored_text(r, monitored, sizeof monitored);
     if (isfinite(r->samples_per_second))
         snprintf(rate, sizeof rate, r->epoch_seconds < 1 ? "  %.*f/s  %.2g s" : "  %.*f/s  %.1f s", r->samples_per_second < 100, r->samples_per_second, r->epoch_seconds);
     if (r->skipped) snprintf(skipped, sizeof skipped, "  %lld steps skipped", (long long)r->skipped);
     message_line("%s%s%s%s%s%s", place, train, test, monitored, skipped, rate);
+}
+
+void progress_test(const progress *p, const report *r, const clt_metrics *train) {
+    char told[96], test[96];
+    metrics_text("loss", train, r->classification, told, sizeof told);
+    test_text(r, test, sizeof test);
+    message_line("step %lld/%lld%s%s", (long long)r->steps, (long long)p->total_steps, told, test);
 }

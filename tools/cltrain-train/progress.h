@@ -34,6 +34,9 @@ void progress_show(progress *progress, int64_t epoch, int64_t step, int64_t skip
 /* An epoch's line, which stays. */
 void progress_epoch(const progress *progress, const report *report);
 
+/* A line of --test-every; `train`: of the epoch so far. */
+void progress_test(const progress *progress, const report *report, const clt_metrics *train);
+
 /* "0:42", "3:05:10" */
 void progress_time_text(double seconds, char *text, int bytes);
 

@@ -13,8 +13,8 @@
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/recipes.h"
+#include "tools/survey/document.h"
 #include "recipe.h"
-#include "scores.h"
 
 #define REAL_DIGITS JSON_REAL_PRECISION(10)
 
@@ -142,6 +142,27 @@ static void set_confusion(json_t *object, const report *r) {
     json_decref(names);
 }
 
+static json_t *truth_json(const report *r, double value) {
+    const char *name = r->classification ? clt_preprocessing_class(r->preprocessing, (int)value) : NULL;
+    return name ? json_string(name) : r->classification ? json_integer((json_int_t)value) : json_real(value);
+}
+
+static void set_worst(json_t *object, const report *r) {
+    json_t *list = json_array();
+    for (int i = 0; i < r->n_worst; i++) {
+        const worst_sample *w = &r->worst[i];
+        json_t *sample = json_object();
+        set_whole(sample, "sample", w->index);
+        if (w->name) json_object_set_new(sample, "name", document_text(w->name));
+        json_object_set_new(sample, "truth", truth_json(r, w->truth));
+        json_object_set_new(sample, "predicted", truth_json(r, w->predicted));
+        set_real(sample, "loss", w->loss);
+        json_array_append_new(list, sample);
+    }
+    if (r->n_worst) json_object_set(object, "test_worst", list);
+    json_decref(list);
+}
+
 static void set_outcome(json_t *object, const report *r) {
     set_whole(object, "epochs", r->epochs);
     set_whole(object, "steps", r->steps);
@@ -151,6 +172,7 @@ static void set_outcome(json_t *object, const report *r) {
     set_metrics(object, r->held_out, &r->test, r->classification);
     scores_put_json(object, r->held_out, &r->scores);
     set_confusion(object, r);
+    set_worst(object, r);
     if (r->options->patience != OPTION_UNSET) {
         set_whole(object, "best_epoch", r->best_epoch);
         char key[48];
@@ -255,6 +277,9 @@ void run_log_start(run_log *log, const report *r) {
     if (!log) return;
     json_t *object = new_event("start");
     set_setup(object, r);
+    json_t *command = json_array();
+    for (int i = 0; i < r->options->argc; i++) json_array_append_new(command, document_text(r->options->argv[i]));
+    json_object_set_new(object, "command", command);
     set_whole(object, "steps", r->steps);
     write_event(log, object);
 }
@@ -270,6 +295,14 @@ void run_log_progress(run_log *log, int64_t step, int64_t skipped, double lr, co
     write_event(log, object);
 }
 
+void run_log_test(run_log *log, const report *r) {
+    if (!log) return;
+    json_t *object = new_event("test");
+    set_whole(object, "step", r->steps);
+    set_metrics(object, r->held_out, &r->test, r->classification);
+    write_event(log, object);
+}
+
 void run_log_epoch(run_log *log, const report *r, double lr) {
     if (!log) return;
     json_t *object = new_event("epoch");
@@ -282,6 +315,7 @@ void run_log_epoch(run_log *log, const report *r, double lr) {
     scores_put_json(object, r->held_out, &r->scores);
     set_real(object, "samples_per_second", r->samples_per_second);
     set_real(object, "epoch_seconds", r->epoch_seconds);
+    set_whole(object, "peak_device_bytes", (int64_t)r->peak_device_bytes);
     write_event(log, object);
 }
 

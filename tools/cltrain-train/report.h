@@ -12,6 +12,7 @@
 
 #include "options.h"
 #include "profiler.h"
+#include "scores.h"
 
 /* NaN where there is nothing to tell. */
 typedef struct report {
@@ -35,6 +36,8 @@ typedef struct report {
     clt_evaluation scores; /* of the last test; no samples: none */
     int64_t *confusion;    /* of it: [classes, classes], truth by prediction; NULL: there are too many, or none */
     int classes;
+    worst_sample worst[SCORES_WORST]; /* of it, by falling losses; of several ranks none */
+    int n_worst;
     const char *held_out; /* what the part that is not trained on is called: "test", or of text "validation" */
     double samples_per_second; /* of the last epoch, or of its part that was run: without the first step, tests and saving */
     double epoch_seconds;      /* that this is of */
@@ -70,6 +73,8 @@ run_log *run_log_open(const char *path, bool append);
 void run_log_start(run_log *log, const report *report);
 void run_log_progress(run_log *log, int64_t step, int64_t skipped, double lr, const clt_metrics *train,
                       double samples_per_second);
+/* Of --test-every. */
+void run_log_test(run_log *log, const report *report);
 void run_log_epoch(run_log *log, const report *report, double lr);
 void run_log_end(run_log *log, const report *report);
 void run_log_close(run_log *log);

@@ -11,6 +11,7 @@
 #include "agreement.h"
 #include "balance.h"
 #include "board.h"
+#include "class_weights.h"
 #include "finetune.h"
 #include "lr_find.h"
 #include "model_file.h"
@@ -32,6 +33,7 @@ typedef struct run {
     const task *made;
     clt_device *device;
     clt_trainer *trainer;
+    clt_dataset *mixed[2]; /* of --mixup and --cutmix: training and test */
     clt_loader *train, *test;
     run_log *log;
     board *board; /* of --tensorboard */
@@ -93,6 +95,18 @@ static int threads_of_data(const options *o) {
     return data_has_images(&o->data_spec) ? processors(MOST) : 1;
 }
 
+/* What the loaders hand out: the data, or mixtures of them. */
+static clt_status mix_data(run *r, const clt_dataset **train, const clt_dataset **test) {
+    const options *o = r->options;
+    clt_mix_options ways = {.mixup = o->mixup > 0 ? (float)o->mixup : 0, .cutmix = o->cutmix > 0 ? (float)o->cutmix : 0};
+    *train = r->data->train, *test = r->data->test;
+    if (!options_mix(o)) return CLT_OK;
+    clt_status status = clt_dataset_mix(&r->mixed[0], *train, &ways);
+    if (status >= 0) status = clt_dataset_mix(&r->mixed[1], *test, NULL); /* of the same fields, but not mixed */
+    *train = r->mixed[0], *test = r->mixed[1];
+    return status;
+}
+
 static int make_loaders(run *r) {
     const options *o = r->options;
     clt_loader_options train = {.batch = o->whole_batch, .shuffle = true, .drop_last = true, .seed = o->seed,
@@ -101,8 +115,15 @@ static int make_loaders(run *r) {
                                .shares = o->each_share};
     train.threads = test.threads = threads_of_data(o);
     train.broken = test.broken = o->broken_samples == OPTION_UNSET ? CLT_BROKEN_STOP : (clt_broken)o->broken_samples;
-    clt_status status = clt_loader_create(&r->train, r->data->train, &train);
-    if (status >= 0) status = clt_loader_create(&r->test, r->data->test, &test);
+    double *weights = NULL;
+    int code = o->balanced_sampling ? sample_weights_find(&weights, r->data->train) : 0;
+    train.weights = weights;
+    const clt_dataset *training, *testing;
+    clt_status status = code ? CLT_OK : mix_data(r, &training, &testing);
+    if (!code && status >= 0) status = clt_loader_create(&r->train, training, &train);
+    free(weights);
+    if (code) return code;
+    if (status >= 0) status = clt_loader_create(&r->test, testing, &test);
     return status < 0 ? library_error(status, "reading the data") : 0;
 }
 
@@ -279,8 +300,11 @@ static void dismantle(run *r) {
     clt_trainer_destroy(r->trainer);
     clt_loader_destroy(r->test);
     clt_loader_destroy(r->train);
+    clt_dataset_destroy(r->mixed[1]);
+    clt_dataset_destroy(r->mixed[0]);
     r->trainer = NULL;
     r->test = r->train = NULL;
+    r->mixed[0] = r->mixed[1] = NULL;
 }
 
 static int prepare_anew(run *r) {
@@ -357,6 +381,15 @@ static int test_model(run *r) {
     return 0;
 }
 
+/* Not of several ranks, each of which has a part; and of those that others took the place of, nobody knows which they are. */
+static void take_worst(run *r, const scores *s) {
+    r->report->n_worst = r->group->size > 1 || clt_loader_broken(r->test) ? 0 : s->n_worst;
+    for (int i = 0; i < r->report->n_worst; i++) {
+        r->report->worst[i] = s->worst[i];
+        r->report->worst[i].name = clt_dataset_sample_name(r->data->test, s->worst[i].index);
+    }
+}
+
 /* One pass of its own, at the end. */
 static int add_scores(run *r, scores *s, int64_t width) {
     clt_batch batch;
@@ -369,6 +402,7 @@ static int add_scores(run *r, scores *s, int64_t width) {
     free(r->report->confusion);
     r->report->confusion = status >= 0 ? scores_confusion(s, r->made->classification) : NULL;
     r->report->classes = r->made->classification ? (int)width : 0;
+    if (status >= 0) take_worst(r, s);
     return status < 0 ? failed(r, status, "testing") : 0;
 }
 
@@ -478,6 +512,7 @@ static int end_epoch(run *r) {
     /* A run that ended with an epoch's last batch is resumed with the end of that epoch. Metrics may also be lost with a rank. */
     if (!code && metrics.samples == 0 && !r->went_on) return 0;
     r->report->train = metrics;
+    r->report->peak_device_bytes = clt_device_peak_bytes(r->device);
     take_rate(r);
     r->unsaved = true;
     bool saves = r->options->save && r->options->save_every == OPTION_UNSET, told = r->options->patience != OPTION_UNSET;
@@ -549,10 +584,24 @@ static int balance_shares(run *r) {
     return changed ? share_anew(r) : 0;
 }
 
+/* --test-every: the end of an epoch, and of the run, tests by itself. */
+static int test_between(run *r) {
+    clt_metrics metrics;
+    int code = read_train_metrics(r, &metrics, false);
+    stopwatch_stop(&r->watch);
+    if (!code) code = test(r);
+    if (code || !r->report->test.samples) return code; /* none: interrupted */
+    progress_test(&r->progress, r->report, &metrics);
+    run_log_test(r->log, r->report);
+    board_test(r->board, r->report);
+    return 0;
+}
+
 /* After an update. */
 static int attend(run *r) {
-    int64_t every = r->options->save_every;
+    int64_t every = r->options->save_every, test_every = r->options->test_every;
     int code = balance_shares(r);
+    if (!code && test_every != OPTION_UNSET && r->report->steps % test_every == 0) code = test_between(r);
     if (!code && every != OPTION_UNSET && r->report->steps % every == 0) code = save(r);
     if (code) return code;
     if (r->group->comm) return r->report->steps >= r->agree_at ? agree_on(r) : 0;

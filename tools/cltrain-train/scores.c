@@ -5,16 +5,51 @@
 
 clt_status scores_begin(scores *s, bool classes, int64_t width, int64_t batch, const clt_preprocessing *preprocessing) {
     clt_evaluator_options options = {.classes = classes ? (int)width : 0, .outputs = width, .logits = true};
-    *s = (scores){.width = width, .deviation = clt_preprocessing_target_deviation(preprocessing)};
+    *s = (scores){.width = width, .mean = clt_preprocessing_target_mean(preprocessing), .deviation = clt_preprocessing_target_deviation(preprocessing)};
     s->output = calloc((size_t)batch, (size_t)width * sizeof *s->output);
     if (!s->output) return CLT_E_NO_MEMORY;
     return clt_evaluator_create(&s->evaluator, &options);
 }
 
+static void keep_worst(scores *s, worst_sample sample) {
+    int at = s->n_worst;
+    if (at == SCORES_WORST && !(sample.loss > s->worst[at - 1].loss)) return;
+    if (at == SCORES_WORST) at--;
+    else s->n_worst++;
+    for (; at > 0 && s->worst[at - 1].loss < sample.loss; at--) s->worst[at] = s->worst[at - 1];
+    s->worst[at] = sample;
+}
+
+/* The cross-entropy of logits. */
+static void compare_class(scores *s, const float *logits, int32_t label) {
+    int64_t best = 0;
+    double sum = 0;
+    for (int64_t k = 1; k < s->width; k++)
+        if (logits[k] > logits[best]) best = k;
+    for (int64_t k = 0; k < s->width; k++) sum += exp((double)logits[k] - (double)logits[best]);
+    double loss = log(sum) + (double)logits[best] - (double)logits[label];
+    if (isfinite(loss)) keep_worst(s, (worst_sample){.index = s->samples, .loss = loss, .truth = label, .predicted = (double)best});
+}
+
+static void compare_number(scores *s, float output, float truth) {
+    double error = ((double)output - (double)truth) * s->deviation;
+    if (isfinite(error))
+        keep_worst(s, (worst_sample){.index = s->samples, .loss = error * error, .truth = (double)truth * s->deviation + s->mean, .predicted = (double)output * s->deviation + s->mean});
+}
+
+static void compare(scores *s, const clt_array *truth, int64_t samples) {
+    for (int64_t i = 0; i < samples; i++, s->samples++) {
+        if (truth->dtype == CLT_I32) compare_class(s, s->output + i * s->width, ((const int32_t *)truth->data)[i]);
+        else if (s->width == 1) compare_number(s, s->output[i], ((const float *)truth->data)[i]);
+    }
+}
+
 clt_status scores_add(scores *s, clt_trainer *trainer, const clt_batch *batch) {
     clt_status status = clt_trainer_evaluate_output(trainer, batch, s->output, (size_t)(batch->samples * s->width));
     if (status < 0 || !batch->samples) return status;
-    status = clt_evaluator_add(s->evaluator, s->output, batch->fields[batch->n_fields - 1].data, batch->samples);
+    const clt_array *truth = &batch->fields[batch->n_fields - 1];
+    status = clt_evaluator_add(s->evaluator, s->output, truth->data, batch->samples);
+    if (status == CLT_OK) compare(s, truth, batch->samples);
     return status == CLT_E_RANGE ? CLT_OK : status; /* NaN, which the loss tells */
 }
 

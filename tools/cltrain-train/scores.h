@@ -9,16 +9,26 @@
 
 #include <cltrain/cltrain.h>
 
+/* More classes, as of a vocabulary, have none. */
+enum { SCORES_MOST_CLASSES = 4096, SCORES_MOST_CONFUSED = 100, SCORES_WORST = 10 };
+
+/* A sample that the model is most wrong about. */
+typedef struct worst_sample {
+    int64_t index; /* in the test */
+    const char *name; /* NULL: it has none */
+    double loss, truth, predicted; /* classes, or a number each */
+} worst_sample;
+
 /* A test with its scores. */
 typedef struct scores {
     clt_evaluator *evaluator;
     float *output; /* of a batch */
     int64_t width; /* classes, or numbers a sample */
-    double deviation; /* by which errors of standardized numbers are multiplied */
+    double mean, deviation; /* of numbers that were standardized */
+    worst_sample worst[SCORES_WORST]; /* by falling losses */
+    int n_worst;
+    int64_t samples; /* that were counted */
 } scores;
-
-/* More classes, as of a vocabulary, have none. */
-enum { SCORES_MOST_CLASSES = 4096, SCORES_MOST_CONFUSED = 100 };
 
 /* `width` as above, of up to `batch` samples. Release with scores_end, also after an error. */
 clt_status scores_begin(scores *s, bool classes, int64_t width, int64_t batch, const clt_preprocessing *preprocessing);

@@ -1,5 +1,7 @@
 #include "task.h"
 
+#include "class_weights.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,6 +133,18 @@ static int add_onnx(task *made, const char *path, int64_t batch, const task_fiel
     return usage_error("%s gives %s, but %lld outputs are needed for each of %s %s", path, shape, (long long)outputs, wanted, truth.rank > 1 ? "tokens" : "samples");
 }
 
+static clt_tensor *weighted_loss(const task *made, clt_tensor *truth, int64_t classes) {
+    clt_array values = {CLT_F32, CLT_SHAPE(classes), (void *)(uintptr_t)made->class_weights};
+    return clt_cross_entropy_with(made->output, truth, (clt_cross_entropy_options){.weight = clt_constant(made->graph, "class_weights", &values)});
+}
+
+/* Of a sample that has a part of another one: a share of the loss of each label. */
+static clt_tensor *mixed_loss(const task *made, clt_tensor *other, clt_tensor *share, clt_tensor *truth) {
+    clt_cross_entropy_options apart = {.reduction = CLT_LOSS_NONE};
+    clt_tensor *own = clt_cross_entropy_with(made->output, truth, apart), *others = clt_cross_entropy_with(made->output, other, apart);
+    return clt_mean(clt_add(others, clt_mul(share, clt_sub(own, others))), (clt_reduce_options){.n_axes = 0});
+}
+
 int task_add_model(task *made, const char *model, int64_t batch, const task_field *x, const task_field *y, int64_t classes) {
     char problem[256];
     model_spec spec;
@@ -142,9 +156,10 @@ int task_add_model(task *made, const char *model, int64_t batch, const task_fiel
         int code = add_onnx(made, model, batch, x, truth, outputs);
         if (code) return code;
     } else made->output = model_build(model, clt_input(made->graph, "x", x->dtype, batched(x->sample, batch)), outputs);
+    clt_tensor *other = made->mixes ? clt_input(made->graph, "y_other", CLT_I32, y_shape) : NULL, *share = made->mixes ? clt_input(made->graph, "share", CLT_F32, y_shape) : NULL;
     clt_tensor *truth = clt_input(made->graph, "y", y->dtype, y_shape);
     if (!classes && y->sample.rank != 1) made->output = clt_reshape(made->output, y_shape);
-    made->loss = model_loss(made->output, truth);
+    made->loss = made->mixes ? mixed_loss(made, other, share, truth) : made->class_weights ? weighted_loss(made, truth, clt_tensor_shape(made->output).dims[1]) : model_loss(made->output, truth);
     return 0;
 }
 
@@ -221,7 +236,14 @@ int task_build(task *made, const options *given, const data_parts *data) {
     if (code) return code;
     clt_status status = clt_graph_create(&made->graph);
     if (status < 0) return library_error(status, "making the model");
-    code = build_graph(made, given, data, classes);
+    float *class_weights = NULL;
+    if (given->class_weights) code = class_weights_find(&class_weights, given->class_weights, data->train, data->vocabulary ? 0 : classes);
+    made->class_weights = class_weights;
+    made->mixes = options_mix(given);
+    if (!code && made->mixes && (!classes || data->vocabulary)) code = usage_error("--%s is for classes: there are none in these data", given->mixup > 0 ? "mixup" : "cutmix");
+    if (!code) code = build_graph(made, given, data, classes);
+    made->class_weights = NULL;
+    free(class_weights);
     if (code) return code;
     status = clt_graph_status(made->graph);
     if (status == CLT_E_NO_MEMORY) return library_error(status, "making the model");

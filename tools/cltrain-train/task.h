@@ -17,6 +17,8 @@ typedef struct task {
     clt_graph *graph;
     clt_onnx *onnx; /* of FILE.onnx; else NULL */
     clt_tensor *output, *loss;
+    bool mixes; /* batches are those of clt_dataset_mix */
+    const float *class_weights; /* [classes], of the loss; while the graph is built; NULL: all 1 */
 } task;
 
 /* What a data set has of each sample. */
