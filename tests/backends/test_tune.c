@@ -571,6 +571,27 @@ static void a_run_keeps_its_choices(void **state) {
     clt_text_free(&text);
 }
 
+/* So a problem takes the same row, whatever the run has had before. */
+static void a_run_s_defaults_are_of_their_own_problems(void **state) {
+    (void)state;
+    clt_tune_run run = {.begun = false}, resumed = {.begun = false};
+    clt_tensor *thin = product(3, 64, 64), *near = product(4, 64, 64);
+    clt_text text = {0};
+    const char *own = clt_tune_choose(near, device, NULL).row->name;
+    bool taken = false;
+    assert_string_equal(run_choice(&run, thin).row->name, "plain");
+    assert_string_not_equal(own, "plain");
+    run.begun = true;
+    assert_string_equal(run_choice(&run, near).row->name, own);
+    assert_ok(clt_tune_run_write(&run, device, &text));
+    assert_ok(clt_tune_run_read(&resumed, device, text.data, &taken));
+    assert_true(taken);
+    assert_string_equal(run_choice(&resumed, near).row->name, own);
+    clt_tune_run_free(&run);
+    clt_tune_run_free(&resumed);
+    clt_text_free(&text);
+}
+
 /* Rows too long for the loops of one work-item are for workgroup, which is then what others are compared with. */
 static void long_rows_have_another_oracle(void **state) {
     (void)state;
@@ -611,6 +632,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test_setup_teardown(two_processes_do_not_spoil_the_file, set_up, tear_down),
         cmocka_unit_test(driver_texts_that_are_no_json_are_left_out),
         cmocka_unit_test_setup_teardown(a_run_keeps_its_choices, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_run_s_defaults_are_of_their_own_problems, set_up, tear_down),
         cmocka_unit_test_setup_teardown(long_rows_have_another_oracle, set_up, tear_down),
     };
     if (argc > 1) return store_many(argv[1]);
