@@ -67,3 +67,22 @@ gone() {
         if kill -0 "$process" 2>/dev/null && ! grep -q '^State:.Z' "/proc/$process/status" 2>/dev/null; then return 1; fi
     done
 }
+
+# json FILE EXPRESSION: the whole of FILE is one object o for which the expression holds.
+json() {
+    if [ -n "$python" ]; then
+        "$python" - "$1" "$2" >"$folder/json" 2>&1 <<'END' || { cat "$folder/json"; fail "JSON: $2"; }
+import json, math, sys
+
+def no_constant(name):
+    raise ValueError(name + " is not JSON")
+
+with open(sys.argv[1], encoding="utf-8") as file:
+    o = json.load(file, parse_constant=no_constant)
+assert isinstance(o, dict), "no object"
+assert eval(sys.argv[2]), o
+END
+    else
+        grep -q '"test_loss"' "$1" || fail "no test_loss in the JSON" # without Python by its keys alone
+    fi
+}

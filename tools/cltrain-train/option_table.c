@@ -97,6 +97,9 @@ const option_row option_rows[] = {
              "(default: as the launcher was told, else stop)"},
 
     {OPTION_HEADING, .help = "Optimizer:"},
+    {OPTION_TEXT, 0, "class-weights", "W,W,...", AT(class_weights),
+     .help = "by which the loss of each class is multiplied; balanced: by how\n"
+             "rare it is, in training and in the test's loss"},
     {OPTION_CHOICE, 0, "loss", "NAME", AT(loss), .choices = loss_names,
      .help = "cross_entropy of labels, mse of numbers; the data tell which, and\nanother one is refused"},
     {OPTION_CHOICE, 'o', "optimizer", "NAME", AT(optimizer), .choices = optimizer_names,
