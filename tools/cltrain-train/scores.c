@@ -23,10 +23,11 @@ static void keep_worst(scores *s, worst_sample sample) {
 /* The cross-entropy of logits. */
 static void compare_class(scores *s, const float *logits, int32_t label) {
     int64_t best = 0;
-    double sum = 0;
+    double sum = 1; /* of the largest itself */
     for (int64_t k = 1; k < s->width; k++)
         if (logits[k] > logits[best]) best = k;
-    for (int64_t k = 0; k < s->width; k++) sum += exp((double)logits[k] - (double)logits[best]);
+    for (int64_t k = 0; k < s->width; k++)
+        if (k != best) sum += exp((double)logits[k] - (double)logits[best]);
     double loss = log(sum) + (double)logits[best] - (double)logits[label];
     if (isfinite(loss)) keep_worst(s, (worst_sample){.index = s->samples, .loss = loss, .truth = label, .predicted = (double)best});
 }
