@@ -42,9 +42,21 @@ static void lower_accumulate(clt_lowering *l, const clt_tensor *node) {
     begin_flat(l, node, "ref_accumulate");
 }
 
-static void lower_hyper_scale(clt_lowering *l, const clt_tensor *node) {
-    clt_launch_begin(l, path, "ref_hyper_scale", 1, 1);
+static void lower_single(clt_lowering *l, const clt_tensor *node, const char *kernel) {
+    clt_launch_begin(l, path, kernel, 1, 1);
     for (int i = 0; i < node->n_inputs; i++) clt_launch_tensor(l, node->inputs[i]);
+}
+
+static void lower_hyper_scale(clt_lowering *l, const clt_tensor *node) {
+    lower_single(l, node, "ref_hyper_scale");
+}
+
+static void lower_hyper_unscale(clt_lowering *l, const clt_tensor *node) {
+    lower_single(l, node, "ref_hyper_unscale");
+}
+
+static void lower_loss_scale(clt_lowering *l, const clt_tensor *node) {
+    lower_single(l, node, "ref_loss_scale");
 }
 
 static void launch_total(clt_lowering *l, const clt_tensor *node, int partials, int64_t chunks) {
@@ -153,6 +165,8 @@ const clt_backend_row clt_reference_optimizer_rows[] = {
     {CLT_REFERENCE(pack), .lower = lower_pack},
     {CLT_REFERENCE(accumulate), .lower = lower_accumulate},
     {CLT_REFERENCE(hyper_scale), .lower = lower_hyper_scale},
+    {CLT_REFERENCE(hyper_unscale), .lower = lower_hyper_unscale},
+    {CLT_REFERENCE(loss_scale), .lower = lower_loss_scale},
     {CLT_REFERENCE(norm_squared), .lower = lower_norm_squared},
     {CLT_REFERENCE(clip_scale), .lower = lower_clip_scale},
     {CLT_REFERENCE(guard), .lower = lower_guard},

@@ -63,6 +63,23 @@ CLT_TOGETHER float optimizer_group_sum(local float *scratch) {
     return scratch[0];
 }
 
+/* hyper[OPTIMIZER_SCALE] /= scale[0], a power of two. One work-item. */
+kernel void ref_hyper_unscale(global float *hyper, global const float *scale) {
+    if (get_global_id(0) == 0) hyper[OPTIMIZER_SCALE] /= scale[0];
+}
+
+/* The rules of PyTorch's GradScaler. One work-item. */
+kernel void ref_loss_scale(global float *scale, global const float *factor) {
+    if (get_global_id(0) > 0) return;
+    if (factor[0] < 0) {
+        scale[0] *= 0.5f;
+        scale[1] = 0;
+    } else if (++scale[1] >= 2000) {
+        if (scale[0] < 0x1p127f) scale[0] *= 2.0f;
+        scale[1] = 0;
+    }
+}
+
 /* partial[c] = sum of the squares of the clipped gradients in chunk c of `length`; if they are guarded, NaN where one is not
  * finite before it is clipped, and with guarded = 2 zero else. One work-group a chunk. */
 kernel void ref_norm_squared(global const float *grads, global const float *hyper, global float *partial, int count,

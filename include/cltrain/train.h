@@ -79,6 +79,16 @@ typedef struct clt_parameter_rule {
 typedef struct clt_trainer clt_trainer;
 
 /* Zero means the default in every field. */
+/* What is computed, and stored between forward and backward, in 16 bits (Micikevicius et al. 2018), by the rules of PyTorch's autocast: products, convolutions and
+ * attention take and give 16 bits; powers, logarithms, sums, norms and losses are f32; all else is of the widest type among its operands. Sums are f32
+ * everywhere. Parameters, their gradients, the optimizer's state and checkpoints are f32. */
+typedef enum clt_precision {
+    CLT_PRECISION_F32 = 0,
+    CLT_PRECISION_BF16, /* 8 bits of f32's 24, and its range */
+    CLT_PRECISION_F16   /* 11 bits, from 6e-8 to 65504: the loss is scaled as by PyTorch's GradScaler (clt_trainer_loss_scale). With on_nonfinite
+                           CLT_NONFINITE_SKIP, which leaves out updates of a scale that is too large; not with compress */
+} clt_precision;
+
 typedef struct clt_train_options {
     clt_optimizer optimizer;
     float lr;           /* default 1e-2 for SGD, 1e-3 for Adam and AdamW; CLT_ZERO is 0, as for all numbers that have a default */
@@ -119,6 +129,8 @@ typedef struct clt_train_options {
     /* The prediction for which accuracy or squared error is counted, with the
      * batch field that is the truth (default: the last input). NULL: loss only. */
     clt_tensor *output;
+
+    clt_precision precision; /* default f32; the same on all ranks */
 
     clt_comm *comm;      /* the ranks that train together (see "several ranks" below); borrowed. NULL: this process alone */
     clt_compress_options compress; /* of what ranks exchange; default none. Its residuals and factors are in no checkpoint:
@@ -241,6 +253,10 @@ CLT_API clt_status clt_trainer_use_average(clt_trainer *trainer, bool use);
  * CLT_E_NOT_FOUND for a name that is not a trained parameter's which the loss depends on; CLT_E_SHAPE; CLT_E_UNSUPPORTED with
  * shard_optimizer or compress, where no rank has it whole. */
 CLT_API clt_status clt_trainer_get_gradient(clt_trainer *trainer, const char *name, float *values, size_t count);
+
+/* By what the loss is multiplied in the next step: 65536 at first, halved where gradients overflow, doubled after 2000 updates without; 1 where it is not
+ * scaled. Waits for the device. */
+CLT_API clt_status clt_trainer_loss_scale(clt_trainer *trainer, float *scale);
 
 /* The values of a fixed input (clt_fixed_input), which are copied; waits for the device. Steps, evaluations and predictions before all of them
  * are set are CLT_E_STATE. Each rank sets its own. CLT_E_NOT_FOUND, CLT_E_INVALID: it is not a fixed input; CLT_E_DTYPE, CLT_E_SHAPE, CLT_E_RANGE: an

@@ -143,6 +143,13 @@ typedef enum clt_stretch {
     CLT_STRETCH_BATCHES /* all but the last two, of matrices */
 } clt_stretch;
 
+/* Which type an op is computed in where precision is mixed (ops/autocast.c). */
+typedef enum clt_autocast {
+    CLT_AUTOCAST_WIDEST, /* the widest of its operands */
+    CLT_AUTOCAST_LOW,    /* 16 bits */
+    CLT_AUTOCAST_F32
+} clt_autocast;
+
 /* How an op is described: what it is called, its attributes, its rules, and its traits, by which the rooms above treat
  * it. How it is computed on a device is the backend table's (backends/backend.h). */
 struct clt_op {
@@ -187,6 +194,9 @@ struct clt_op {
     bool gives_weight; /* so does the result */
     bool channels_last; /* of rank 4: activations should be laid channels-last where kernels serve them so */
     clt_epilogue_family epilogue;
+
+    clt_autocast autocast;
+    unsigned f32_inputs; /* bit i: input i is f32, or a whole number, in any precision: statistics, a mask */
 
     bool tuned; /* candidates for it are measured (trial/tune.c) */
     /* The axis along which a part of the problem tells whether the whole is right; false if there is none. NULL: none. */

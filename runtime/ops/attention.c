@@ -60,10 +60,8 @@ static clt_status check_mask(const clt_tensor *mask, const clt_attention_size *z
 static clt_status infer(clt_tensor *node) {
     const clt_shape *q = &node->inputs[0]->shape, *k = &node->inputs[1]->shape;
     char text[CLT_PAIR_TEXT];
-    for (int i = 0; i < 3; i++) {
-        CLT_TRY(clt_check_dtype(node, i, CLT_F32));
-        CLT_TRY(clt_check_rank(node, i, 4, 4));
-    }
+    CLT_TRY(clt_check_floats(node, 3));
+    for (int i = 0; i < 3; i++) CLT_TRY(clt_check_rank(node, i, 4, 4));
     if (!clt_shape_equal(k, &node->inputs[2]->shape))
         return clt_fail(CLT_E_SHAPE, "keys and values %s differ: expected both [N, key heads, S, D]", clt_pair_text(node->inputs[1], node->inputs[2], text));
     if (q->dims[0] != k->dims[0] || q->dims[3] != k->dims[3])
@@ -78,25 +76,26 @@ static clt_status infer(clt_tensor *node) {
         return clt_fail(CLT_E_SHAPE, "position_ids %s: expected [%lld, %lld]", clt_shape_text(&ids->shape, text), (long long)q->dims[0], (long long)q->dims[2]);
     node->shape = *q;
     node->outputs[0]->shape = CLT_SHAPE(q->dims[0], q->dims[1], q->dims[2], 2);
-    node->dtype = node->outputs[0]->dtype = CLT_F32;
+    node->dtype = node->inputs[0]->dtype;
+    node->outputs[0]->dtype = CLT_F32;
     return CLT_OK;
 }
 
 static clt_status infer_grad_query(clt_tensor *node) {
     node->shape = node->inputs[0]->shape;
-    node->dtype = CLT_F32;
+    node->dtype = node->inputs[0]->dtype;
     return CLT_OK;
 }
 
 static clt_status infer_grad_key_value(clt_tensor *node) {
     node->shape = node->outputs[0]->shape = node->inputs[1]->shape;
-    node->dtype = node->outputs[0]->dtype = CLT_F32;
+    node->dtype = node->outputs[0]->dtype = node->inputs[1]->dtype;
     return CLT_OK;
 }
 
 static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_tensor **dx) {
     clt_tensor *q = node->inputs[0], *k = node->inputs[1], *v = node->inputs[2], *tops = node->outputs[0];
-    clt_tensor *inputs[9] = {q, k, v, tops, clt_sum(clt_mul(dy, node), CLT_AXES(3)), dy};
+    clt_tensor *inputs[9] = {q, k, v, tops, clt_sum(clt_mul(clt_cast(dy, CLT_F32), clt_cast(node, CLT_F32)), CLT_AXES(3)), dy};
     int n = 6;
     for (int i = 3; i < node->n_inputs; i++) {
         if (wanted[i]) clt_graph_fail(node->graph, clt_fail(CLT_E_UNSUPPORTED, "attention: its mask has no gradient, but depends on what is trained"));
@@ -136,7 +135,8 @@ static const clt_attribute schema[] = {
 #define COMMON .attributes_bytes = sizeof(clt_attention_attributes), .schema = schema, .tuned = true, .index_limit = index_limit
 
 const clt_op clt_op_attention = {
-    .name = "attention", COMMON, .more_outputs = 1, .least_inputs = 3, .most_inputs = 6, .infer = infer, .gradient = gradient, .cost = cost_forward};
+    .name = "attention", COMMON, .more_outputs = 1, .least_inputs = 3, .most_inputs = 6, .infer = infer, .gradient = gradient, .cost = cost_forward,
+    .autocast = CLT_AUTOCAST_LOW, .f32_inputs = ~7u};
 const clt_op clt_op_attention_grad_query = {
     .name = "attention_grad_query", COMMON, .least_inputs = 6, .most_inputs = 9, .infer = infer_grad_query, .cost = cost_grad_query};
 const clt_op clt_op_attention_grad_key_value = {

@@ -14,9 +14,15 @@
 #include "runtime/ops/ops.h"
 #include "runtime/ops/layer.h"
 
+/* Statistics, whatever type the values have. */
 static void set_result(clt_tensor *t, clt_shape shape) {
     t->shape = shape;
     t->dtype = CLT_F32;
+}
+
+static void set_values(clt_tensor *node) {
+    node->shape = node->inputs[0]->shape;
+    node->dtype = node->inputs[0]->dtype;
 }
 
 static clt_status infer_moments(clt_tensor *node) {
@@ -41,11 +47,12 @@ static clt_status check_shapes(const clt_tensor *node, int from, const clt_shape
 }
 
 static clt_status infer(clt_tensor *node) {
-    CLT_TRY(clt_check_dtype(node, 0, CLT_F32));
+    CLT_TRY(clt_check_float(node, 0));
+    for (int i = 1; i < node->n_inputs; i++) CLT_TRY(clt_check_dtype(node, i, CLT_F32));
     CLT_TRY(clt_check_rank(node, 0, 2, CLT_MAX_RANK));
     const clt_shape x = node->inputs[0]->shape, row = CLT_SHAPE(x.dims[1]), statistics = CLT_SHAPE(2, x.dims[1]);
     CLT_TRY(check_shapes(node, 1, (const clt_shape *[]){&row, &row, &row, &row, &statistics}));
-    set_result(node, x);
+    set_values(node);
     set_result(node->outputs[0], statistics);
     return CLT_OK;
 }
@@ -54,7 +61,7 @@ static clt_status infer_grad(clt_tensor *node) {
     CLT_TRY(clt_check_rank(node, 0, 2, CLT_MAX_RANK));
     const clt_shape x = node->inputs[0]->shape, row = CLT_SHAPE(x.dims[1]), statistics = CLT_SHAPE(2, x.dims[1]);
     CLT_TRY(check_shapes(node, 1, (const clt_shape *[]){&statistics, &row, &x, &statistics}));
-    set_result(node, x);
+    set_values(node);
     set_result(node->outputs[0], statistics);
     return CLT_OK;
 }
@@ -134,6 +141,7 @@ const clt_op clt_op_batch_norm = {
     .gradient = gradient,
     .form = form,
     .writes = 1u << 1 | 1u << 2,
+    .f32_inputs = ~1u,
     .operations = 4,
 };
 const clt_op clt_op_batch_norm_grad = {
@@ -193,7 +201,7 @@ static clt_status synchronize(clt_tensor *norm, clt_tensor *images, clt_tensor *
     clt_tensor *x = norm->inputs[0], *mean = norm->inputs[1], *var = norm->inputs[2];
     int64_t channels = x->shape.dims[1];
     at.inner = clt_tensor_elements(x) / channels / x->shape.dims[0];
-    clt_tensor *moments = clt_node(NULL, &clt_op_batch_norm_moments, NULL, &x, 1);
+    clt_tensor *moments = clt_node(NULL, &clt_op_batch_norm_moments, NULL, (clt_tensor *[]){clt_cast(x, CLT_F32)}, 1);
     clt_tensor *all = clt_all_gather(clt_reshape(moments, CLT_SHAPE(2 * channels)), rank, size);
     clt_tensor *stats = clt_node(NULL, &clt_op_batch_norm_combine, &at, (clt_tensor *[]){all, images, share, mean, var}, 5);
     CLT_TRY(clt_graph_status(norm->graph));
@@ -224,7 +232,7 @@ static clt_status synchronize_all(clt_graph *graph, clt_tensor *images, int rank
 }
 
 clt_status clt_batch_norms_synchronize(clt_graph *graph, clt_tensor *images, int rank, int size) {
-    enum { MOST_NEW = 5 }; /* nodes for each one that there is */
+    enum { MOST_NEW = 6 }; /* nodes for each one that there is */
     size_t bytes = (graph->n_nodes + 1) * (MOST_NEW + 1) * sizeof(int64_t);
     int64_t *keys = clt_alloc(bytes);
     if (!keys) return clt_fail_memory(bytes);

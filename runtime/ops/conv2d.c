@@ -12,10 +12,8 @@ static int64_t result_size(int64_t size, int kernel, int stride, int padding, in
 }
 
 static clt_status check_operands(const clt_tensor *node) {
-    for (int i = 0; i < 2; i++) {
-        CLT_TRY(clt_check_dtype(node, i, CLT_F32));
-        CLT_TRY(clt_check_rank(node, i, 4, 4));
-    }
+    CLT_TRY(clt_check_floats(node, 2));
+    for (int i = 0; i < 2; i++) CLT_TRY(clt_check_rank(node, i, 4, 4));
     return CLT_OK;
 }
 
@@ -39,7 +37,7 @@ static clt_status convolve(const clt_tensor *node, const clt_shape *x, const clt
 static clt_status infer(clt_tensor *node) {
     CLT_TRY(check_operands(node));
     CLT_TRY(clt_check_sides(node));
-    node->dtype = CLT_F32;
+    node->dtype = node->inputs[0]->dtype;
     return convolve(node, &node->inputs[0]->shape, &node->inputs[1]->shape, &node->shape);
 }
 
@@ -75,7 +73,7 @@ static clt_status infer_gradient(clt_tensor *node, const clt_shape *x, const clt
     CLT_TRY(check_operands(node));
     node->shape = ((const clt_conv2d_attributes *)node->attributes)->result;
     CLT_TRY(complete_result(node));
-    node->dtype = CLT_F32;
+    node->dtype = node->inputs[0]->dtype;
     if (node->shape.rank == 4) CLT_TRY(convolve(node, x, w, &found));
     if (node->shape.rank == 4 && clt_shape_equal(&found, y)) return CLT_OK;
     return clt_fail(CLT_E_SHAPE, "%s are not of a convolution whose gradient has this shape",
@@ -170,7 +168,7 @@ static const clt_attribute schema[] = {
 #define CONV2D(op_name, ...)                                                                                          \
     {                                                                                                                 \
         .name = op_name, .attributes_bytes = sizeof(clt_conv2d_attributes), .schema = schema, .channels_last = true, \
-        .least_inputs = 2, .tuned = true, __VA_ARGS__                                                                 \
+        .least_inputs = 2, .tuned = true, .autocast = CLT_AUTOCAST_LOW, __VA_ARGS__                                   \
     }
 const clt_op clt_op_conv2d = CONV2D("conv2d", .infer = infer, .gradient = gradient, .cost = cost, .weights = 1u << 1,
                                     .epilogue = CLT_EPILOGUE_CHANNELS, .linear = linear);

@@ -36,6 +36,7 @@ static int64_t index_limit(const clt_tensor *node, int input) {
 }
 
 const clt_op clt_op_cross_entropy = {.name = "cross_entropy", .least_inputs = 2,
+                                     .autocast = CLT_AUTOCAST_F32,
                                      .infer = infer,
                                      .gradient = gradient,
                                      .operations = 4,

@@ -6,9 +6,9 @@
 #include "runtime/ops/ops.h"
 
 static clt_status infer(clt_tensor *node) {
-    CLT_TRY(clt_check_dtype(node, 0, CLT_F32));
+    CLT_TRY(clt_check_float(node, 0));
     node->shape = node->inputs[0]->shape;
-    node->dtype = CLT_F32;
+    node->dtype = node->inputs[0]->dtype;
     return CLT_OK;
 }
 

@@ -86,6 +86,7 @@ static const clt_attribute schema[] = {
      .least_inputs = inputs,                                   \
      .infer = infer_rule,                                      \
      .tuned = true,                                            \
+     .autocast = CLT_AUTOCAST_F32,                             \
      __VA_ARGS__}
 const clt_op clt_op_layer_norm = NORM_OP("layer_norm", 3, infer, .more_outputs = 1, .gradient = gradient, .form = form, .operations = 4);
 const clt_op clt_op_layer_norm_grad_input = NORM_OP("layer_norm_grad_input", 4, infer_grad_input, .operations = 9);

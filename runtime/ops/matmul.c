@@ -74,6 +74,7 @@ const clt_op clt_op_matmul = {
     .stretches = CLT_STRETCH_BATCHES,
     .gradient = gradient,
     .cost = cost,
+    .autocast = CLT_AUTOCAST_LOW,
     .epilogue = CLT_EPILOGUE_COLUMNS,
     .tuned = true,
     .linear = linear,

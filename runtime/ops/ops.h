@@ -311,6 +311,16 @@ enum {
 
 clt_tensor *clt_hyper_scale(clt_tensor *hyper, clt_tensor *samples);
 
+/* Of a loss that is scaled, f32 [CLT_LOSS_SCALE_COUNT]. */
+enum {
+    CLT_LOSS_SCALE,       /* by what the loss is multiplied */
+    CLT_LOSS_SCALE_STEPS, /* updates since it changed */
+    CLT_LOSS_SCALE_COUNT = 4
+};
+#define CLT_LOSS_SCALE_FIRST 65536.0f
+clt_tensor *clt_hyper_unscale(clt_tensor *hyper, clt_tensor *loss_scale);
+clt_tensor *clt_loss_scale(clt_tensor *loss_scale, clt_tensor *factor);
+
 typedef struct clt_clip_attributes {
     float grad_scale; /* gradients are multiplied by this first: 1/accumulate */
     float clip_value; /* then clipped to +- this; infinity: not */
@@ -443,6 +453,12 @@ clt_tensor *clt_feedback_add(clt_tensor *residual, clt_tensor *x, clt_tensor *sa
 clt_tensor *clt_feedback_subtract(clt_tensor *x, clt_tensor *residual, float scale);
 clt_tensor *clt_seed_factor(clt_tensor *factor, int seed);
 clt_tensor *clt_orthogonalize(clt_tensor *x);
+
+/* ---- autocast.c ---- */
+
+/* Inserts casts to `low`, f16 or bf16, into a graph that is f32, before its gradients are built. Nodes may have other places after. */
+clt_status clt_graph_autocast(clt_graph *graph, clt_dtype low);
+clt_autocast clt_pointwise_autocast(const clt_tensor *node);
 
 /* ---- cost.c ---- */
 

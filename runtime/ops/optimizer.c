@@ -100,6 +100,17 @@ clt_tensor *clt_hyper_scale(clt_tensor *hyper, clt_tensor *samples) {
     return clt_node(NULL, &clt_op_hyper_scale, NULL, (clt_tensor *[]){hyper, samples}, 2);
 }
 
+const clt_op clt_op_hyper_unscale = {.name = "hyper_unscale", .infer = infer_first, .is_view = true, .writes = 1};
+const clt_op clt_op_loss_scale = {.name = "loss_scale", .infer = infer_first, .is_view = true, .writes = 1};
+
+clt_tensor *clt_hyper_unscale(clt_tensor *hyper, clt_tensor *loss_scale) {
+    return clt_node(NULL, &clt_op_hyper_unscale, NULL, (clt_tensor *[]){hyper, loss_scale}, 2);
+}
+
+clt_tensor *clt_loss_scale(clt_tensor *loss_scale, clt_tensor *factor) {
+    return clt_node(NULL, &clt_op_loss_scale, NULL, (clt_tensor *[]){loss_scale, factor}, 2);
+}
+
 static clt_status infer_scalar(clt_tensor *node) {
     node->shape = (clt_shape){0};
     node->dtype = CLT_F32;

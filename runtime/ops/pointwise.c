@@ -16,7 +16,7 @@ typedef struct clt_pointwise_function {
     /* Of each operand: over a, b, c, y (the result) and g (its gradient). Those used
      * are told by grad_operands. NULL: none goes to it. */
     const char *grad_operands[3], *grad[3];
-    enum { OF_FLOATS, OF_NUMBERS, COMPARES, SELECTS } takes; /* all but the first take whole numbers, too */
+    enum { OF_FLOATS, OF_NUMBERS, COMPARES, SELECTS, OF_F32 } takes; /* all but OF_FLOATS and OF_F32, which stays f32 in mixed precision, take whole numbers, too */
 } function;
 
 /* Derivatives: any calculus text; the value at a kink is PyTorch's. */
@@ -27,15 +27,15 @@ static const function functions[] = {
     {"div", "ab", "a / b", {"gb", "gby"}, {"g / b", "-g * y / b"}},
     {"pow", "ab", "clt_pow(a, b)", {"abg", "abyg"},
      {"b == 0.0f ? 0.0f : g * b * clt_pow(a, b - 1.0f)",
-      "a == 0.0f && b >= 0.0f ? 0.0f : g * y * log(a)"}},
+      "a == 0.0f && b >= 0.0f ? 0.0f : g * y * log(a)"}, OF_F32},
     {"add_scalar", "a", "a + s0", {"g"}, {"g"}},
     {"mul_scalar", "a", "a * s0", {"g"}, {"g * s0"}},
-    {"pow_scalar", "a", "clt_pow(a, s0)", {"ag"}, {"s0 == 0.0f ? 0.0f : g * s0 * clt_pow(a, s0 - 1.0f)"}},
+    {"pow_scalar", "a", "clt_pow(a, s0)", {"ag"}, {"s0 == 0.0f ? 0.0f : g * s0 * clt_pow(a, s0 - 1.0f)"}, OF_F32},
     {"square", "a", "a * a", {"ag"}, {"2.0f * a * g"}},
     {"neg", "a", "-a", {"g"}, {"-g"}},
     {"abs", "a", "fabs(a)", {"ag"}, {"a > 0.0f ? g : a < 0.0f ? -g : 0.0f"}},
-    {"exp", "a", "exp(a)", {"yg"}, {"g * y"}},
-    {"log", "a", "log(a)", {"ag"}, {"g / a"}},
+    {"exp", "a", "exp(a)", {"yg"}, {"g * y"}, OF_F32},
+    {"log", "a", "log(a)", {"ag"}, {"g / a"}, OF_F32},
     {"sqrt", "a", "sqrt(a)", {"yg"}, {"0.5f * g / y"}},
     {"clip", "a", "a < s0 ? s0 : a > s1 ? s1 : a", {"ag"}, {"a >= s0 && a <= s1 ? g : 0.0f"}},
     {"relu", "a", "a < 0.0f ? 0.0f : a", {"yg"}, {"y <= 0.0f ? 0.0f : g"}},
@@ -43,7 +43,7 @@ static const function functions[] = {
     {"gelu_tanh", "a", "clt_gelu_tanh(a)", {"ag"}, {"g * clt_gelu_tanh_slope(a)"}},
     {"leaky_relu", "a", "a < 0.0f ? s0 * a : a", {"ag"}, {"a > 0.0f ? g : s0 * g"}},
     {"elu", "a", "a > 0.0f ? a : s0 * expm1(a)", {"ag"}, {"a > 0.0f ? g : g * s0 * exp(a)"}},
-    {"softplus", "a", "fmax(a, 0.0f) + log1p(exp(-fabs(a)))", {"ag"}, {"g / (1.0f + exp(-a))"}},
+    {"softplus", "a", "fmax(a, 0.0f) + log1p(exp(-fabs(a)))", {"ag"}, {"g / (1.0f + exp(-a))"}, OF_F32},
     {"hard_sigmoid", "a", "a <= -3.0f ? 0.0f : a >= 3.0f ? 1.0f : a / 6.0f + 0.5f", {"ag"}, {"a > -3.0f && a < 3.0f ? g / 6.0f : 0.0f"}},
     {"hard_swish", "a", "a <= -3.0f ? 0.0f : a >= 3.0f ? a : a * (a + 3.0f) / 6.0f", {"ag"},
      {"a <= -3.0f ? 0.0f : a < 3.0f ? g * (a / 3.0f + 0.5f) : g"}},
@@ -64,13 +64,13 @@ static const function functions[] = {
     {"silu", "a", "a / (1.0f + exp(-a))", {"ag"},
      {"g * (1.0f + a * (1.0f - 1.0f / (1.0f + exp(-a)))) / (1.0f + exp(-a))"}},
     {"bce_with_logits", "ab", "fmax(a, 0.0f) - a * b + log1p(exp(-fabs(a)))", {"abg", "ag"},
-     {"g * (1.0f / (1.0f + exp(-a)) - b)", "-g * a"}},
-    {"l1_loss", "ab", "fabs(a - b)", {"abg", "abg"}, {"a > b ? g : a < b ? -g : 0.0f", "a > b ? -g : a < b ? g : 0.0f"}},
+     {"g * (1.0f / (1.0f + exp(-a)) - b)", "-g * a"}, OF_F32},
+    {"l1_loss", "ab", "fabs(a - b)", {"abg", "abg"}, {"a > b ? g : a < b ? -g : 0.0f", "a > b ? -g : a < b ? g : 0.0f"}, OF_F32},
     {"huber_loss", "ab", "fabs(a - b) <= s0 ? 0.5f * (a - b) * (a - b) : s0 * (fabs(a - b) - 0.5f * s0)", {"abg", "abg"},
-     {"a - b > s0 ? s0 * g : b - a > s0 ? -s0 * g : g * (a - b)", "a - b > s0 ? -s0 * g : b - a > s0 ? s0 * g : g * (b - a)"}},
-    {"kl_div_loss", "ab", "b == 0.0f ? 0.0f : b * (log(b) - a)", {"bg", "abg"}, {"-g * b", "b == 0.0f ? 0.0f : g * (log(b) - a + 1.0f)"}},
+     {"a - b > s0 ? s0 * g : b - a > s0 ? -s0 * g : g * (a - b)", "a - b > s0 ? -s0 * g : b - a > s0 ? s0 * g : g * (b - a)"}, OF_F32},
+    {"kl_div_loss", "ab", "b == 0.0f ? 0.0f : b * (log(b) - a)", {"bg", "abg"}, {"-g * b", "b == 0.0f ? 0.0f : g * (log(b) - a + 1.0f)"}, OF_F32},
     {"mse_loss", "ab", "(a - b) * (a - b)", {"abg", "abg"},
-     {"2.0f * g * (a - b)", "-2.0f * g * (a - b)"}},
+     {"2.0f * g * (a - b)", "-2.0f * g * (a - b)"}, OF_F32},
 };
 
 /* ---- rules ---- */
@@ -81,7 +81,7 @@ static bool is_cast(const clt_pointwise_attributes *at) {
 
 static bool takes_integers(const clt_tensor *node, int i) {
     const clt_pointwise_attributes *at = node->attributes;
-    return is_cast(at) || (at->function && at->function->takes != OF_FLOATS && (at->function->takes != SELECTS || i > 0));
+    return is_cast(at) || (at->function && at->function->takes != OF_FLOATS && at->function->takes != OF_F32 && (at->function->takes != SELECTS || i > 0));
 }
 
 /* Operands of different types are promoted to f32, as PyTorch does. A condition has no say; of a comparison 1 and 0 are floats. */
@@ -158,6 +158,11 @@ static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_t
         clt_tensor *x = node->inputs[i];
         if (passes_gradient(node, i)) dx[i] = clt_cast(clt_sum_to(gradient_term(node, dy, i), &x->shape), x->dtype);
     }
+}
+
+clt_autocast clt_pointwise_autocast(const clt_tensor *node) {
+    const clt_pointwise_attributes *at = node->attributes;
+    return at->function && at->function->takes == OF_F32 ? CLT_AUTOCAST_F32 : CLT_AUTOCAST_WIDEST;
 }
 
 static const char *label(const clt_tensor *node) {

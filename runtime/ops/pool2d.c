@@ -22,10 +22,10 @@ static clt_status pooled(const clt_pool2d_attributes *at, const clt_shape *x, cl
 }
 
 static clt_status infer(clt_tensor *node) {
-    CLT_TRY(clt_check_dtype(node, 0, CLT_F32));
+    CLT_TRY(clt_check_float(node, 0));
     CLT_TRY(clt_check_rank(node, 0, 4, 4));
     CLT_TRY(clt_check_sides(node));
-    node->dtype = CLT_F32;
+    node->dtype = node->inputs[0]->dtype;
     return pooled(node->attributes, &node->inputs[0]->shape, &node->shape);
 }
 
@@ -33,7 +33,7 @@ static clt_status infer_gradient(clt_tensor *node, const clt_tensor *dy, clt_sha
     clt_shape y;
     char a[CLT_SHAPE_TEXT], b[CLT_SHAPE_TEXT];
     node->shape = x;
-    node->dtype = CLT_F32;
+    node->dtype = dy->dtype;
     if (x.rank == 4) CLT_TRY(pooled(node->attributes, &x, &y));
     if (x.rank == 4 && clt_shape_equal(&y, &dy->shape)) return CLT_OK;
     return clt_fail(CLT_E_SHAPE, "%s is not the gradient of what %s is pooled to", clt_shape_text(&dy->shape, a), clt_shape_text(&x, b));

@@ -67,6 +67,7 @@ static const clt_attribute schema[] = {
 
 const clt_op clt_op_reduce = {
     .name = "reduce", .least_inputs = 1,
+    .autocast = CLT_AUTOCAST_F32,
     .attributes_bytes = sizeof(clt_reduce_attributes),
     .schema = schema,
     .infer = infer,

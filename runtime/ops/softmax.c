@@ -32,6 +32,7 @@ static const clt_attribute schema[] = {
      .infer = infer,                                     \
      .gradient = gradient_rule,                          \
      .operations = each,                                 \
+     .autocast = CLT_AUTOCAST_F32,                       \
      .tuned = true}
 const clt_op clt_op_softmax = SOFTMAX_OP("softmax", 1, gradient, 5);
 const clt_op clt_op_softmax_grad = SOFTMAX_OP("softmax_grad", 2, NULL, 4);

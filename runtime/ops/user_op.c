@@ -120,6 +120,7 @@ static const clt_attribute schema[] = {
 
 const clt_op clt_op_user = {
     .name = "user_op",
+    .autocast = CLT_AUTOCAST_F32,
     .attributes_bytes = sizeof(clt_user_attributes),
     .schema = schema,
     .infer = infer,

@@ -31,6 +31,7 @@
     X("option accumulate", WHOLE, o->accumulate)                                                                       \
     X("option average", REAL, bits(o->average))                                                                        \
     X("option seed", WHOLE, o->seed)                                                                                   \
+    X("option precision", WHOLE, o->precision)                                                                         \
     X("option output", WHOLE, o->output ? o->output->index : -1)                                                       \
     X("option compress.method", WHOLE, o->compress.method)                                                             \
     X("option compress.ratio", REAL, bits(o->compress.ratio))                                                          \

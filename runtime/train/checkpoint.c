@@ -229,6 +229,15 @@ static void alpha_text(const clt_trainer *t, char text[32]) {
         if (t->graph->variables[i]->adapter) snprintf(text, 32, "%.9g", (double)t->graph->variables[i]->adapter->alpha);
 }
 
+static clt_status note_loss_scale(const clt_trainer *t, clt_run_position *position) {
+    float values[CLT_LOSS_SCALE_COUNT];
+    if (!clt_loss_scaled(t)) return CLT_OK;
+    CLT_TRY(clt_loss_scale_read(t, values));
+    position->loss_scale = values[CLT_LOSS_SCALE];
+    position->loss_scale_steps = (int64_t)values[CLT_LOSS_SCALE_STEPS];
+    return CLT_OK;
+}
+
 static clt_status save(clt_trainer *t, const clt_loader *loader, const char *path) {
     item_list list = {0};
     clt_position_texts texts = {0};
@@ -241,6 +250,7 @@ static clt_status save(clt_trainer *t, const clt_loader *loader, const char *pat
     int64_t skipped = 0;
     if (status == CLT_OK) status = clt_nonfinite_skipped(t, &skipped);
     clt_run_position position = position_of(t, loader, skipped);
+    if (status == CLT_OK) status = note_loss_scale(t, &position);
     size_t n_pairs = clt_run_position_write(&position, pairs, &texts);
     pairs[n_pairs++] = (clt_safetensors_pair){choices_key, clt_text_data(&choices)};
     alpha_text(t, alpha);
@@ -468,6 +478,7 @@ static clt_status restore_run(clt_trainer *t, const clt_run_position *p, const c
     t->options.seed = p->seed;
     if (!t->options.comm) t->trouble = CLT_TROUBLE_NONE;
     CLT_TRY(clt_nonfinite_restore(t, p->skipped));
+    CLT_TRY(clt_loss_scale_restore(t, p->loss_scale, p->loss_scale_steps));
     return restore_choices(t, choices);
 }
 

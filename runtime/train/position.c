@@ -1,6 +1,7 @@
 #include "runtime/train/position.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,6 +32,12 @@ static void add_number(writer *w, const char *key, uint64_t value) {
     add_text(w, key, text);
 }
 
+static void add_real(writer *w, const char *key, double value) {
+    char *text = w->texts->texts[w->n];
+    snprintf(text, CLT_POSITION_TEXT, "%.9g", value);
+    add_text(w, key, text);
+}
+
 size_t clt_run_position_write(const clt_run_position *p, clt_safetensors_pair pairs[CLT_POSITION_PAIRS], clt_position_texts *texts) {
     writer w = {pairs, texts, 0};
     add_text(&w, "cltrain.format", format_name);
@@ -40,6 +47,8 @@ size_t clt_run_position_write(const clt_run_position *p, clt_safetensors_pair pa
     add_number(&w, "cltrain.micro", (uint64_t)p->micro);
     if (p->skipped) add_number(&w, "cltrain.skipped", (uint64_t)p->skipped);
     add_number(&w, "cltrain.seed", p->seed);
+    if (p->loss_scale > 0) add_real(&w, "cltrain.loss_scale", (double)p->loss_scale);
+    if (p->loss_scale > 0) add_number(&w, "cltrain.loss_scale_steps", (uint64_t)p->loss_scale_steps);
     if (!p->has_loader) return w.n;
     add_number(&w, "cltrain.loader.seed", p->loader.seed);
     add_number(&w, "cltrain.loader.epoch", (uint64_t)p->loader.epoch);
@@ -89,6 +98,18 @@ static clt_status read_updates(const reader *r, clt_run_position *p) {
     return read_number(r, "cltrain.seed", UINT64_MAX, &p->seed);
 }
 
+/* A power of two, as scales are. */
+static clt_status read_loss_scale(const reader *r, clt_run_position *p) {
+    const char *text = clt_safetensors_metadata(r->file, "cltrain.loss_scale");
+    double value;
+    int exponent;
+    if (!text) return CLT_OK;
+    if (!clt_number_parse(text, &value) || !(value > 0) || !isfinite((float)value) || frexp(value, &exponent) != 0.5)
+        return clt_fail(CLT_E_FORMAT, "%s: metadata \"cltrain.loss_scale\" is %.64s, no power of two", r->path, text);
+    p->loss_scale = (float)value;
+    return read_count(r, "cltrain.loss_scale_steps", 0, 2000, &p->loss_scale_steps);
+}
+
 static clt_status read_loader(const reader *r, clt_run_position *p) {
     p->has_loader = clt_safetensors_metadata(r->file, "cltrain.loader.seed") || clt_safetensors_metadata(r->file, "cltrain.loader.epoch");
     if (!p->has_loader) return CLT_OK;
@@ -108,5 +129,6 @@ clt_status clt_run_position_read(clt_run_position *p, const clt_safetensors *fil
     p->whole = true;
     CLT_TRY(read_optimizer(&r, &p->optimizer));
     CLT_TRY(read_updates(&r, p));
+    CLT_TRY(read_loss_scale(&r, p));
     return read_loader(&r, p);
 }

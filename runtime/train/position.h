@@ -17,6 +17,8 @@ typedef struct clt_run_position {
     int64_t steps;      /* updates done; with `micro`, less than CLT_POSITION_LIMIT micro-batches */
     int64_t accumulate; /* micro-batches an update */
     int64_t micro;      /* since the last one */
+    float loss_scale;   /* 0: none */
+    int64_t loss_scale_steps; /* updates since it changed */
     int64_t skipped;    /* of the updates, those that were left out */
     uint64_t seed;
     bool has_loader; /* else no data loader was saved */
@@ -27,7 +29,7 @@ typedef struct clt_run_position {
 /* The optimizer's word in the file. */
 const char *clt_run_position_optimizer(clt_optimizer optimizer);
 
-enum { CLT_POSITION_PAIRS = 11, CLT_POSITION_TEXT = 24 };
+enum { CLT_POSITION_PAIRS = 13, CLT_POSITION_TEXT = 24 };
 typedef struct clt_position_texts {
     char texts[CLT_POSITION_PAIRS][CLT_POSITION_TEXT];
 } clt_position_texts;

@@ -223,14 +223,21 @@ static clt_status add_clearing(clt_step *step, clt_tensor *factor, target_list *
     return clt_graph_status(g);
 }
 
+static clt_tensor *loss_scale_of(const clt_step *step) {
+    return clt_state(step->graph, clt_loss_scale_name, CLT_F32, CLT_SHAPE(CLT_LOSS_SCALE_COUNT));
+}
+
 static clt_status add_update(clt_trainer *t, clt_step *step, clt_tensor **flat_grads, target_list *targets) {
     clt_clip_attributes clip = update_attributes(&t->options).clip;
     clt_tensor *hyper = t->options.comm ? exchange(t, step, flat_grads) : step->hyper;
+    clt_tensor *loss_scale = clt_loss_scaled(t) ? loss_scale_of(step) : NULL;
+    if (loss_scale) hyper = clt_hyper_unscale(hyper, loss_scale);
     clt_tensor *record = guards(t) ? clt_state(step->graph, clt_record_name, CLT_I32, CLT_SHAPE(CLT_RECORD_COUNT)) : NULL;
     clt_tensor *factor =
         clt_clip_scale(flat_grads, t->n_buckets, hyper, clt_trainer_shards(t) > 1, clip, record, guard_attributes(&t->options));
     for (int i = 0; i < t->n_buckets; i++)
         CLT_TRY(add_target(targets, update_bucket(t, step, i, flat_grads[i], hyper, factor)));
+    if (loss_scale) CLT_TRY(add_target(targets, clt_loss_scale(loss_scale, factor)));
     return record && t->options.comm && t->options.compress.method ? add_clearing(step, factor, targets) : CLT_OK;
 }
 
@@ -263,7 +270,10 @@ static clt_status add_rest(clt_trainer *t, clt_step *step, clt_tensor **flat_gra
 
 /* The loss is a mean: times its samples it is a sum, which is what ranks can add up. */
 static clt_tensor *add_seed(const clt_trainer *t, const clt_step *step, const clt_tensor *loss) {
-    return clt_fill(step->graph, loss->shape, t->options.comm ? (float)step->sizes.batch : 1.0f);
+    clt_tensor *seed = clt_fill(step->graph, loss->shape, t->options.comm ? (float)step->sizes.batch : 1.0f);
+    if (!clt_loss_scaled(t)) return seed;
+    clt_tensor *scale = clt_slice(loss_scale_of(step), 0, CLT_LOSS_SCALE, CLT_LOSS_SCALE + 1, 1);
+    return clt_mul(seed, clt_reshape(scale, loss->shape));
 }
 
 /* The gradients alone, each by itself. */
@@ -362,19 +372,24 @@ static int step_roots(const clt_trainer *t, clt_purpose purpose, clt_tensor *pre
     return t->options.output ? 2 : 1;
 }
 
+/* Of the type that it has in the user's graph, whatever it is computed in. */
+static clt_tensor *as_told(const clt_tensor *node, clt_tensor *const *map) {
+    return clt_cast(map[node->index], node->dtype);
+}
+
 static clt_status fill_step(clt_trainer *t, clt_step *step, clt_tensor *const *map,
                             target_list *targets) {
     if (!map) return add_empty(t, step, targets);
     map_leaves(t, step, map);
-    if (step->sizes.batch == 0) return add_training(t, step, map[t->loss->index], targets);
+    if (step->sizes.batch == 0) return add_training(t, step, as_told(t->loss, map), targets);
     if (step->purpose == CLT_PURPOSE_PREDICT) {
-        step->result = map[step->predicted->index];
+        step->result = as_told(step->predicted, map);
         return add_target(targets, step->result);
     }
     bool training = step->purpose == CLT_PURPOSE_TRAIN;
-    clt_tensor *loss = map[t->loss->index];
+    clt_tensor *loss = as_told(t->loss, map);
     if (step->purpose == CLT_PURPOSE_LOCATE) return add_training(t, step, loss, targets);
-    clt_tensor *output = t->options.output ? map[t->options.output->index] : NULL;
+    clt_tensor *output = t->options.output ? as_told(t->options.output, map) : NULL;
     clt_tensor *truth = t->n_inputs ? step->inputs[t->n_inputs - 1] : NULL;
     if (step->predicted && output) { /* an evaluation that tells it, too */
         step->result = output;
@@ -404,6 +419,7 @@ static clt_status compile_step(clt_trainer *t, clt_step *step, clt_tensor *predi
      * counts for nothing. */
     if (step->sizes.batch == 0 && !clt_trainer_synchronizes(t)) CLT_TRY_GOTO(clt_graph_create(&step->graph));
     else CLT_TRY_GOTO(clt_graph_clone(t->graph, roots, n_roots, (clt_sizes){CLT_MAX(step->sizes.batch, 1), step->sizes.length}, &step->graph, &map));
+    if (map && t->options.precision != CLT_PRECISION_F32) CLT_TRY_GOTO(clt_graph_autocast(step->graph, t->options.precision == CLT_PRECISION_F16 ? CLT_F16 : CLT_BF16));
     CLT_TRY_GOTO(fill_step(t, step, map, &targets));
     clt_plan_options options = {
         .device = t->device,

@@ -193,6 +193,7 @@ clt_status clt_trainer_begin(clt_trainer **trainer, clt_device *device, clt_grap
     clt_trainer *t = clt_calloc(1, sizeof *t);
     if (!t) return clt_fail_memory(sizeof *t);
     t->device = device;
+    t->loss_scale[CLT_LOSS_SCALE] = CLT_LOSS_SCALE_FIRST;
     t->loss = loss;
     t->graph = graph;
     clt_status status = clt_train_options_resolve(options, &t->options);
@@ -407,6 +408,7 @@ static clt_status set_samples(const clt_trainer *t, const clt_step *step, const 
 clt_status clt_trainer_feed(clt_trainer *t, const clt_step *step, const clt_batch *batch) {
     CLT_TRY(feed(t, step, batch));
     if (step->hyper) CLT_TRY(set_hyper(t, step));
+    CLT_TRY(clt_loss_scale_begin(t));
     CLT_TRY(set_rng(t, step));
     return set_samples(t, step, batch);
 }

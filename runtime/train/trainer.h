@@ -105,6 +105,8 @@ struct clt_trainer {
 
     int64_t steps; /* updates done */
     bool has_gradients; /* of the last of them, in the store */
+    float loss_scale[CLT_LOSS_SCALE_COUNT]; /* before the device has it */
+    bool scale_begun;   /* it has */
     bool averaged, uses_average; /* the average has begun; it is in the parameters' place */
     int micro;     /* micro-batches since the last update */
     int64_t micro_samples; /* of this rank, since the last update */
@@ -190,6 +192,16 @@ clt_sizes clt_trainer_sizes(const clt_trainer *trainer, const clt_batch *batch);
 clt_status clt_trainer_feed(clt_trainer *trainer, const clt_step *step, const clt_batch *batch);
 
 /* ---- nonfinite.c: updates whose gradients are not finite ---- */
+
+/* ---- loss_scale.c ---- */
+
+extern const char clt_loss_scale_name[]; /* of the state on the device: see CLT_LOSS_SCALE_... */
+bool clt_loss_scaled(const clt_trainer *trainer);
+/* Gives the device the scale, once it has the state. */
+clt_status clt_loss_scale_begin(clt_trainer *trainer);
+clt_status clt_loss_scale_read(const clt_trainer *trainer, float values[CLT_LOSS_SCALE_COUNT]);
+/* scale 0: the first one. */
+clt_status clt_loss_scale_restore(clt_trainer *trainer, float scale, int64_t steps);
 
 extern const char clt_record_name[]; /* of the state on the device: see CLT_RECORD_… */
 /* With CLT_NONFINITE_STOP, waits: CLT_E_NONFINITE if there was one since. */

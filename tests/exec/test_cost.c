@@ -180,6 +180,8 @@ static void around_updates(void **state) {
     expect(packed, 0, 2 * 4 * 100);
     packed->inputs[2]->storage = NULL;
     expect(clt_hyper_scale(hyper, scalar()), 0, 2 * HYPER + 4);
+    expect(clt_hyper_unscale(hyper, input(CLT_SHAPE(CLT_LOSS_SCALE_COUNT))), 0, 2 * HYPER + 4 * CLT_LOSS_SCALE_COUNT);
+    expect(clt_loss_scale(input(CLT_SHAPE(CLT_LOSS_SCALE_COUNT)), scalar()), 0, 2 * 4 * CLT_LOSS_SCALE_COUNT + 4);
     clt_tensor *squared = clt_node(NULL, &clt_op_norm_squared, &clip, (clt_tensor *[]){flat, hyper}, 2);
     expect(squared, 3 * N, ALL + HYPER + 4);
     expect(clt_node(NULL, &clt_op_clip_scale, &clip, &squared, 1), 0, 4 + 4);

@@ -16,6 +16,7 @@ static const char *const failures[] = {"stop", "shrink", NULL}; /* in the order 
 
 static const char *const broken[] = {"stop", "skip", NULL}; /* in the order of clt_broken */
 
+static const char *const precision_names[] = {"f32", "bf16", "f16", NULL}; /* clt_precision */
 static const char *const loss_names[] = {"cross_entropy", "mse", NULL};
 
 const option_row option_rows[] = {
@@ -97,6 +98,10 @@ const option_row option_rows[] = {
              "(default: as the launcher was told, else stop)"},
 
     {OPTION_HEADING, .help = "Optimizer:"},
+    {OPTION_CHOICE, 0, "precision", "NAME", AT(precision), .choices = precision_names,
+     .help = "f32, bf16 or f16: products, convolutions and attention take and\n"
+             "give 16 bits, as PyTorch's autocast has it; parameters stay f32;\n"
+             "f16 scales the loss, and leaves out updates that overflow"},
     {OPTION_TEXT, 0, "class-weights", "W,W,...", AT(class_weights),
      .help = "by which the loss of each class is multiplied; balanced: by how\n"
              "rare it is, in training and in the test's loss"},

@@ -60,6 +60,7 @@ static const options standard = {
     .decay_steps = OPTION_UNSET,
     .save_every = OPTION_UNSET,
     .test_every = OPTION_UNSET,
+    .precision = OPTION_UNSET,
     .patience = OPTION_UNSET,
     .monitor = OPTION_UNSET,
     .lr = NAN,
@@ -181,6 +182,10 @@ static int check(options *given) {
     if (given->mixup > 1000 || given->cutmix > 1000) return usage_error("--%s: expected at most 1000", given->mixup > 1000 ? "mixup" : "cutmix");
     if (given->save_every != OPTION_UNSET && !given->save)
         return usage_error("--save-every needs --save FILE");
+    if (given->precision == CLT_PRECISION_F16 && given->on_nonfinite != CLT_NONFINITE_STOP && given->on_nonfinite != CLT_NONFINITE_SKIP)
+        return usage_error("--precision f16 leaves out updates that overflow: it does not go with --on-nonfinite other than skip");
+    if (given->precision == CLT_PRECISION_F16 && given->compress) return usage_error("--precision f16 and --compress exclude each other");
+    if (given->precision == CLT_PRECISION_F16) given->on_nonfinite = CLT_NONFINITE_SKIP;
     if (given->locate_nan && given->on_nonfinite == CLT_NONFINITE_IGNORE)
         return usage_error("--locate-nan and --on-nonfinite ignore exclude each other");
     if (given->shares && given->batch != OPTION_UNSET) return usage_error("--shares and --batch exclude each other");

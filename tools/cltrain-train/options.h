@@ -55,6 +55,7 @@ typedef struct options {
     clt_compress_options compress_options;
     int on_failure; /* ON_FAILURE_… */
 
+    int precision; /* clt_precision */
     const char *class_weights; /* "balanced", or numbers */
     int loss; /* 0: cross_entropy, 1: mse */
     int optimizer; /* clt_optimizer */

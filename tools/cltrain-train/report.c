@@ -117,6 +117,7 @@ static void set_setup(json_t *object, const report *r) {
     set_whole(object, "batch", o->whole_batch);
     if (o->ranks > 1) set_ranks(object, r);
     set_whole(object, "accumulate", o->accumulate);
+    set_text(object, "precision", o->precision == CLT_PRECISION_BF16 ? "bf16" : o->precision == CLT_PRECISION_F16 ? "f16" : "f32");
     set_text(object, "optimizer", optimizer_names[o->optimizer]);
     set_real(object, "lr", o->lr);
     if (o->optimizer == CLT_SGD) set_real(object, "momentum", o->momentum);
@@ -165,6 +166,7 @@ static void set_worst(json_t *object, const report *r) {
 
 static void set_outcome(json_t *object, const report *r) {
     set_whole(object, "epochs", r->epochs);
+    if (r->options->precision == CLT_PRECISION_F16) set_real(object, "loss_scale", (double)r->loss_scale);
     set_whole(object, "steps", r->steps);
     set_whole(object, "skipped_steps", r->skipped);
     if (r->options->ranks > 1) set_whole(object, "drifts", r->drifts);

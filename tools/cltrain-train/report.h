@@ -44,6 +44,7 @@ typedef struct report {
     double first_step_seconds; /* from the model's compilation to its first step's end */
     double kernel_seconds;     /* what the first step took longer than those after it do: kernels are built then */
     double total_seconds;
+    float loss_scale; /* of f16 */
     uint64_t peak_device_bytes;
     const char *engine;    /* that carries what ranks exchange */
     int ranks;             /* at the end; the options have those of the beginning */

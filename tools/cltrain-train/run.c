@@ -688,6 +688,8 @@ static int finish(run *r) {
     r->report->waited_seconds = clt_trainer_waited_seconds(r->trainer);
     r->report->drifts = clt_trainer_drifts(r->trainer);
     r->report->signal = signal;
+    clt_status status = code ? CLT_OK : clt_trainer_loss_scale(r->trainer, &r->report->loss_scale);
+    if (status < 0) code = failed(r, status, "training");
     if (code) return code;
     return signal ? EXIT_SIGNAL + signal : 0;
 }

@@ -27,7 +27,7 @@ static bool wants_channels_last(const clt_tensor *node) {
 /* What the operand's layout becomes. Leaves stay as they are: weights are kept in one order, and
  * inputs come in theirs. */
 static clt_layout wanted(const clt_tensor *operand, operands how) {
-    bool free_to_choose = operand->kind == CLT_NODE_OP && operand->shape.rank == 4 && operand->dtype == CLT_F32;
+    bool free_to_choose = operand->kind == CLT_NODE_OP && operand->shape.rank == 4 && clt_dtype_is_float(operand->dtype);
     if (how == AS_THEY_ARE || !free_to_choose) return operand->layout;
     return how == CHANNELS_LAST ? CLT_LAYOUT_CHANNELS_LAST : CLT_LAYOUT_CONTIGUOUS;
 }
@@ -42,7 +42,7 @@ static bool serves(clt_pass *pass, clt_tensor *node, way w) {
     for (int k = 0; k < n; k++) before[k] = node->inputs[k]->layout;
     for (int k = 0; k < n; k++) node->inputs[k]->layout = wanted(node->inputs[k], w.operands);
     node->layout = w.result;
-    bool found = clt_backend_choose(node, pass->device).row != NULL;
+    bool found = clt_backend_choose(node, pass->device).row || clt_pass_row_in_f32(pass, node);
     for (int k = n - 1; k >= 0; k--) node->inputs[k]->layout = before[k];
     node->layout = CLT_LAYOUT_CONTIGUOUS;
     return found;
@@ -70,7 +70,7 @@ static clt_status apply(clt_pass *pass, clt_tensor **copies, clt_tensor *node, w
 }
 
 static clt_status choose(clt_pass *pass, clt_tensor **copies, clt_tensor *node) {
-    bool free_to_choose = node->shape.rank == 4 && node->dtype == CLT_F32 && !node->kept && !node->unread;
+    bool free_to_choose = node->shape.rank == 4 && clt_dtype_is_float(node->dtype) && !node->kept && !node->unread;
     if (!wants_channels_last(node)) return CLT_OK;
     for (size_t i = 0; i < CLT_COUNT_OF(ways); i++) {
         if (ways[i].result == CLT_LAYOUT_CHANNELS_LAST && !free_to_choose) continue;

@@ -50,7 +50,8 @@ static clt_status run(clt_pass_function *function, clt_graph *graph, clt_device 
 
 clt_status clt_passes_run_unfused(clt_graph *graph, clt_device *device, bool training) {
     CLT_TRY(run(clt_pass_split, graph, device, training));
-    return clt_list_allows(clt_device_settings(device)->passes, "layout") ? run(clt_pass_layout, graph, device, training) : CLT_OK;
+    if (clt_list_allows(clt_device_settings(device)->passes, "layout")) CLT_TRY(run(clt_pass_layout, graph, device, training));
+    return run(clt_pass_bridge, graph, device, training);
 }
 
 static const struct {
@@ -60,6 +61,7 @@ static const struct {
               {"cse", clt_pass_cse},
               {NULL, clt_pass_split},
               {"layout", clt_pass_layout},
+              {NULL, clt_pass_bridge},
               {"fuse", clt_pass_fuse},
               {"hoist", clt_pass_hoist}};
 

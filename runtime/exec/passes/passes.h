@@ -7,7 +7,7 @@
 
 #include "backends/backend.h"
 
-/* All of them, in their order: early collectives, common subexpressions, layouts, fusion, constants. The setting `passes` names those
+/* All of them, in their order: early collectives, common subexpressions, storage types, layouts, fusion, constants. The setting `passes` names those
  * to run, separated by commas, or with "-" before the name those not to run. */
 clt_status clt_passes_run(clt_graph *graph, clt_device *device, bool training);
 /* CLT_E_INVALID where a word of such a list is the name of no pass. `setting`: for the message. */
@@ -32,12 +32,15 @@ typedef clt_status clt_pass_function(clt_pass *pass);
 clt_pass_function clt_pass_overlap; /* overlap.c: exchanges of gradients begin as soon as these are there */
 clt_pass_function clt_pass_cse;    /* cse.c: nodes that compute the same become one */
 clt_pass_function clt_pass_split;  /* split.c: first results with a form become nodes of their own; always run */
+clt_pass_function clt_pass_bridge; /* bridge.c: what no row serves in 16 bits is computed in f32, between casts; always run */
 clt_pass_function clt_pass_layout; /* layout.c: activations of convolutions lie channels-last where rows want it */
 clt_pass_function clt_pass_hoist;  /* hoist.c: constants are computed once */
 clt_pass_function clt_pass_fuse;   /* fuse.c: chains of pointwise nodes become one, or the epilogue of a contraction */
 
 /* Makes all users of `from` read `to`. */
 void clt_pass_replace(clt_pass *pass, const clt_tensor *from, clt_tensor *to);
+/* The row that would serve a node if all its floats were f32. */
+const clt_backend_row *clt_pass_row_in_f32(const clt_pass *pass, clt_tensor *node);
 /* Gives a node that was made in the pass its place: just before another. */
 clt_status clt_pass_place(clt_pass *pass, clt_tensor *node, const clt_tensor *before);
 
