@@ -113,6 +113,19 @@ refuse "--mixup is for classes" linear --data csv:numbers.csv,regression=1 --mix
 refuse "--class-weights and --mixup exclude each other" logistic --data digits --mixup 0.2 --class-weights balanced
 expect 1 "cutmix is for samples [channels, height, width]" mlp:8 --data csv:rare.csv,label=kind --cutmix 1
 
+# ---- 16 bits ----
+
+for precision in bf16 f16; do
+    expect 0 "" mlp:16 --data digits --epochs 3 --seed 1 --precision $precision --export $precision.safetensors --json
+    json "$out" 'o["precision"] in ("bf16", "f16") and o["test_accuracy"] > 0.6 and o.get("loss_scale", 65536) == 65536'
+done
+expect 0 "" mlp:16 --data digits --epochs 3 --seed 1 --export f32.safetensors --json
+json "$out" 'o["precision"] == "f32" and "loss_scale" not in o'
+cmp -s f32.safetensors bf16.safetensors && fail "--precision bf16 changes nothing"
+cmp -s f16.safetensors bf16.safetensors && fail "f16 and bf16 are the same"
+refuse "--precision f16 and --compress exclude each other" mlp:16 --data digits --precision f16 --compress f16
+refuse "--precision 'f8'" mlp:16 --data digits --precision f8
+
 # ---- tests between ----
 
 expect 0 "step 5/89  loss" logistic --data digits --epochs 1 --test-every 5 --log tests.jsonl
