@@ -196,6 +196,7 @@ struct clt_op {
     clt_epilogue_family epilogue;
 
     clt_autocast autocast;
+    clt_autocast (*autocast_of)(const clt_tensor *node); /* where it depends on the node; else NULL */
     unsigned f32_inputs; /* bit i: input i is f32, or a whole number, in any precision: statistics, a mask */
 
     bool tuned; /* candidates for it are measured (trial/tune.c) */

@@ -33,21 +33,20 @@ static clt_status cast_all(autocast *a, clt_tensor *node, clt_dtype dtype) {
     return CLT_OK;
 }
 
-/* The widest of those operands that are as large as the result: a bias, or a statistic, would make all f32. */
-static clt_dtype widest(const clt_tensor *node, bool pointwise) {
+/* The widest of its operands; where these are stretched, of those that are as large as the result: a bias, or a statistic, would make all f32. */
+static clt_dtype widest(const clt_tensor *node) {
     clt_dtype dtype = CLT_U8; /* none yet */
     for (int k = 0; k < node->n_inputs; k++) {
         const clt_tensor *x = node->inputs[k];
-        bool counts = !stays(node, k) && (!pointwise || clt_tensor_elements(x) == clt_tensor_elements(node));
+        bool counts = !stays(node, k) && (node->op->stretches != CLT_STRETCH_ALL || clt_tensor_elements(x) == clt_tensor_elements(node));
         if (counts) dtype = dtype == CLT_U8 || dtype == x->dtype ? x->dtype : CLT_F32;
     }
     return dtype;
 }
 
 static clt_status adapt(autocast *a, clt_tensor *node) {
-    bool pointwise = node->op == &clt_op_pointwise;
-    clt_autocast rule = pointwise ? clt_pointwise_autocast(node) : node->op->autocast;
-    clt_dtype dtype = rule == CLT_AUTOCAST_LOW ? a->low : rule == CLT_AUTOCAST_F32 ? CLT_F32 : widest(node, pointwise);
+    clt_autocast rule = node->op->autocast_of ? node->op->autocast_of(node) : node->op->autocast;
+    clt_dtype dtype = rule == CLT_AUTOCAST_LOW ? a->low : rule == CLT_AUTOCAST_F32 ? CLT_F32 : widest(node);
     return dtype == CLT_U8 ? CLT_OK : cast_all(a, node, dtype);
 }
 

@@ -458,7 +458,6 @@ clt_tensor *clt_orthogonalize(clt_tensor *x);
 
 /* Inserts casts to `low`, f16 or bf16, into a graph that is f32, before its gradients are built. Nodes may have other places after. */
 clt_status clt_graph_autocast(clt_graph *graph, clt_dtype low);
-clt_autocast clt_pointwise_autocast(const clt_tensor *node);
 
 /* ---- cost.c ---- */
 

@@ -160,7 +160,7 @@ static void gradient(clt_tensor *node, clt_tensor *dy, const bool *wanted, clt_t
     }
 }
 
-clt_autocast clt_pointwise_autocast(const clt_tensor *node) {
+static clt_autocast autocast_of(const clt_tensor *node) {
     const clt_pointwise_attributes *at = node->attributes;
     return at->function && at->function->takes == OF_F32 ? CLT_AUTOCAST_F32 : CLT_AUTOCAST_WIDEST;
 }
@@ -211,6 +211,7 @@ const clt_op clt_op_pointwise = {
     .gradient = gradient,
     .label = label,
     .form = form,
+    .autocast_of = autocast_of,
 };
 
 /* ---- builders ---- */

@@ -1,7 +1,7 @@
 /*
  * Loss scaling, by the rules and numbers of PyTorch's torch.amp.GradScaler: the loss is multiplied by a scale, so that gradients of f16 do not vanish, and
  * gradients of f32 are divided by it before they are clipped. Where one is not finite the update is left out and the scale halved; after 2000 good updates
- * it is doubled. All of it is done on the device (clt_op_loss_scale); here is what the host knows.
+ * it is doubled. All of it is done on the device (the ops hyper_unscale and loss_scale); here is what the host knows.
  */
 #include <math.h>
 

@@ -25,7 +25,7 @@ static int tensors_of(clt_tensor *node, clt_tensor *all[MOST_TENSORS]) {
 /* Types are tried on and taken off again. */
 const clt_backend_row *clt_pass_row_in_f32(const clt_pass *pass, clt_tensor *node) {
     clt_tensor *all[MOST_TENSORS];
-    clt_dtype before[MOST_TENSORS];
+    clt_dtype before[MOST_TENSORS] = {0};
     int n = tensors_of(node, all);
     for (int i = 0; i < n; i++) {
         before[i] = all[i]->dtype;
