@@ -26,7 +26,9 @@ static int tensors_of(clt_tensor *node, clt_tensor *all[MOST_TENSORS]) {
 const clt_backend_row *clt_pass_row_in_f32(const clt_pass *pass, clt_tensor *node) {
     clt_tensor *all[MOST_TENSORS];
     clt_dtype before[MOST_TENSORS] = {0};
-    int n = tensors_of(node, all);
+    int n = tensors_of(node, all), halves = 0;
+    for (int i = 0; i < n; i++) halves += is_half(all[i]);
+    if (!halves) return NULL;
     for (int i = 0; i < n; i++) {
         before[i] = all[i]->dtype;
         if (is_half(all[i])) all[i]->dtype = CLT_F32;
@@ -44,12 +46,10 @@ static bool stands_before(const clt_op *op, const clt_backend_row *row, const cl
 }
 
 static bool wants_f32(const clt_pass *pass, clt_tensor *node) {
-    clt_tensor *all[MOST_TENSORS];
-    int n = tensors_of(node, all), halves = 0;
-    for (int i = 0; i < n; i++) halves += is_half(all[i]);
-    if (!halves || node->op->is_view) return false;
-    const clt_backend_row *own = clt_backend_choose(node, pass->device).row, *other = clt_pass_row_in_f32(pass, node);
-    return other && (!own || stands_before(node->op, own, other));
+    const clt_backend_row *other = node->op->is_view ? NULL : clt_pass_row_in_f32(pass, node);
+    if (!other) return false;
+    const clt_backend_row *own = clt_backend_choose(node, pass->device).row;
+    return !own || stands_before(node->op, own, other);
 }
 
 static clt_status widen(clt_pass *pass, const clt_tensor *before, clt_tensor *const *inputs, int n, clt_tensor **widened) {

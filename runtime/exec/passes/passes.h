@@ -39,7 +39,7 @@ clt_pass_function clt_pass_fuse;   /* fuse.c: chains of pointwise nodes become o
 
 /* Makes all users of `from` read `to`. */
 void clt_pass_replace(clt_pass *pass, const clt_tensor *from, clt_tensor *to);
-/* The row that would serve a node if all its floats were f32. */
+/* The row that would serve a node with tensors of 16 bits if these were f32; NULL: none would, or it has no such tensors. */
 const clt_backend_row *clt_pass_row_in_f32(const clt_pass *pass, clt_tensor *node);
 /* Gives a node that was made in the pass its place: just before another. */
 clt_status clt_pass_place(clt_pass *pass, clt_tensor *node, const clt_tensor *before);
