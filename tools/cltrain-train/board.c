@@ -192,11 +192,9 @@ static bool make_room(board *b) {
     return true;
 }
 
-static void add_scores(board *b, const float *logits, int64_t width, int32_t label) {
-    double most = (double)logits[0], sum = 0;
+static void add_scores(board *b, const float *logits, int64_t width, int64_t best, int32_t label) {
     if (b->n >= MOST_VALUES || !make_room(b)) return;
-    for (int64_t k = 1; k < width; k++) most = fmax(most, (double)logits[k]);
-    for (int64_t k = 0; k < width; k++) sum += exp((double)logits[k] - most);
+    double most = (double)logits[best], sum = scores_sum(logits, width, best);
     for (int c = 0; c < b->curves; c++) {
         int64_t k = b->curves == 1 ? 1 : c;
         b->scores[b->n * b->curves + c] = (float)(exp((double)logits[k] - most) / sum);
@@ -210,12 +208,11 @@ void board_add(board *b, const clt_batch *batch, const float *output, int64_t wi
     if (!b || truth->dtype != CLT_I32 || width < 2) return;
     b->curves = width == 2 ? 1 : width <= MOST_CURVES ? (int)width : 0;
     for (int64_t i = 0; i < batch->samples; i++) {
-        int32_t label = ((const int32_t *)truth->data)[i], best = 0;
+        int32_t label = ((const int32_t *)truth->data)[i];
         const float *logits = output + i * width;
-        for (int32_t k = 1; k < width; k++)
-            if (logits[k] > logits[best]) best = k;
+        int64_t best = scores_best(logits, width);
         if (best != label) add_image(&b->mistakes, &batch->fields[0], i);
-        if (b->curves) add_scores(b, logits, width, label);
+        if (b->curves) add_scores(b, logits, width, best, label);
     }
 }
 

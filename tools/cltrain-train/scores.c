@@ -20,15 +20,24 @@ static void keep_worst(scores *s, worst_sample sample) {
     s->worst[at] = sample;
 }
 
+int64_t scores_best(const float *logits, int64_t width) {
+    int64_t best = 0;
+    for (int64_t k = 1; k < width; k++)
+        if (logits[k] > logits[best]) best = k;
+    return best;
+}
+
+double scores_sum(const float *logits, int64_t width, int64_t best) {
+    double sum = 1; /* of the largest itself */
+    for (int64_t k = 0; k < width; k++)
+        if (k != best) sum += exp((double)logits[k] - (double)logits[best]);
+    return sum;
+}
+
 /* The cross-entropy of logits. */
 static void compare_class(scores *s, const float *logits, int32_t label) {
-    int64_t best = 0;
-    double sum = 1; /* of the largest itself */
-    for (int64_t k = 1; k < s->width; k++)
-        if (logits[k] > logits[best]) best = k;
-    for (int64_t k = 0; k < s->width; k++)
-        if (k != best) sum += exp((double)logits[k] - (double)logits[best]);
-    double loss = log(sum) + (double)logits[best] - (double)logits[label];
+    int64_t best = scores_best(logits, s->width);
+    double loss = log(scores_sum(logits, s->width, best)) + (double)logits[best] - (double)logits[label];
     if (isfinite(loss)) keep_worst(s, (worst_sample){.index = s->samples, .loss = loss, .truth = label, .predicted = (double)best});
 }
 

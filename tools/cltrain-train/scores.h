@@ -30,6 +30,11 @@ typedef struct scores {
     int64_t samples; /* that were counted */
 } scores;
 
+/* The place of the largest of so many, the first of equals. */
+int64_t scores_best(const float *logits, int64_t width);
+/* The sum of exp(logit - largest). */
+double scores_sum(const float *logits, int64_t width, int64_t best);
+
 /* `width` as above, of up to `batch` samples. Release with scores_end, also after an error. */
 clt_status scores_begin(scores *s, bool classes, int64_t width, int64_t batch, const clt_preprocessing *preprocessing);
 /* Evaluates a batch and counts it; one that is empty, too. */
