@@ -61,6 +61,9 @@ typedef struct clt_csv_options {
     const char *drop;    /* columns that are left out, as `label` names them, separated by commas */
     const char *texts;   /* columns that are texts even where they look like numbers, such as codes, in the same way: features become an element
                             for each, and of the label each is a class, such as -1 and 1 */
+    const char *group;   /* a column, as `label` names it, whose fields say which lines belong together (clt_dataset_set_groups); it is no feature */
+    const char *spill;   /* a folder: values are kept in a file there that has no name, as f32, and read when a batch needs them: for tables that are larger
+                            than memory; 4 bytes a value, and 4 of memory for each line. NULL: in memory. CLT_E_RANGE for numbers that f32 cannot tell apart */
     /* Read as the table that a model was trained on: columns are found by name, in the model's order; where either has no names,
      * by their place. Labels are the model's classes. What remains is clt_preprocessing_apply's. NULL: as the file is. Borrowed for
      * the call. */
@@ -230,6 +233,11 @@ CLT_API clt_shape clt_dataset_shape(const clt_dataset *dataset, int field);
 CLT_API int clt_dataset_classes(const clt_dataset *dataset);
 /* All samples of a field, borrowed: dimension 0 is the number of samples. data = NULL where a function makes them. */
 CLT_API clt_array clt_dataset_array(const clt_dataset *dataset, int field);
+
+/* Which samples belong together, as those of one patient or one place: any number for each sample, the same within a group; copied. Splits and folds
+ * then put all samples of a group into one part, and parts are as large as they can be so; those that are stratified are refused with CLT_E_UNSUPPORTED.
+ * NULL: no samples do. */
+CLT_API clt_status clt_dataset_set_groups(clt_dataset *dataset, const int64_t *groups);
 
 /* Splits into new data sets that share no sample, after a seeded shuffle:
  * floor(fraction x samples) go to each part of `fractions` (each > 0, their sum

@@ -3,9 +3,11 @@
  */
 #include "runtime/base/json.h"
 #include "runtime/base/number.h"
+#include "runtime/base/table.h"
 #include "runtime/data/csv_features.h"
 #include "runtime/data/csv_labels.h"
 #include "runtime/data/csv_reader.h"
+#include "runtime/data/csv_spill.h"
 #include "runtime/data/data.h"
 
 #include <float.h>
@@ -46,6 +48,11 @@ typedef struct table {
     int64_t number_line; /* of the first label that is a number, 0: none yet */
     int64_t blank_line; /* the first blank line, 0: none yet */
     clt_rows rows;
+    int64_t *groups; /* of each row */
+    size_t groups_capacity;
+    clt_csv_spill *spill; /* where rows go; NULL: they stay in memory */
+    size_t noted;         /* rows whose numbers the features have seen */
+    clt_csv_range target; /* of regression */
 } table;
 
 /* What stood in the file, short and printable. */
@@ -202,10 +209,23 @@ static clt_status note_bad_line(bad_lines *bad, clt_status status, int64_t line)
     return ++bad->n < MOST_BAD_LINES ? CLT_OK : fail_bad_lines(bad);
 }
 
+static size_t count_rows(const table *t) {
+    return t->rows.rows + (t->spill ? t->spill->rows : 0);
+}
+
+static clt_status put_group(table *t, size_t column, int64_t line, const char *field) {
+    size_t blanks = strspn(field, " \t"), length = strlen(field);
+    while (length > blanks && strchr(" \t", field[length - 1])) length--;
+    if (clt_csv_is_missing(field)) return fail_field(t, CLT_E_FORMAT, line, column, field, "missing: it tells which lines belong together");
+    CLT_TRY(clt_grow(&t->groups, &t->groups_capacity, count_rows(t), sizeof *t->groups));
+    t->groups[count_rows(t)] = (int64_t)clt_table_key(field + blanks, length - blanks);
+    return CLT_OK;
+}
+
 static clt_status put_field(table *t, size_t column, int64_t line, const char *field) {
     int64_t place = t->columns.places[column];
     if (place == CLT_CSV_LEFT_OUT) return CLT_OK;
-    clt_status status = place == CLT_CSV_LABEL ? put_label(t, column, line, field) : put_feature(t, column, line, field, place);
+    clt_status status = place == CLT_CSV_LABEL ? put_label(t, column, line, field) : place == CLT_CSV_GROUP ? put_group(t, column, line, field) : put_feature(t, column, line, field, place);
     return status == CLT_E_FORMAT || status == CLT_E_RANGE ? note_bad_line(&t->bad, status, line) : status;
 }
 
@@ -346,6 +366,19 @@ static clt_status begin_row(table *t) {
     return CLT_OK;
 }
 
+/* The features see the numbers of the rows at hand, which leave memory where they are spilled. */
+static clt_status end_rows(table *t) {
+    clt_csv_features_note(&t->features, &t->rows, t->noted == 0);
+    if (t->options.regression) clt_csv_range_add(&t->target, t->rows.y.target, t->rows.target_low, t->rows.rows, 1, t->noted == 0);
+    t->noted += t->rows.rows;
+    return t->spill ? clt_csv_spill_add(t->spill, &t->rows) : CLT_OK;
+}
+
+static clt_status end_row(table *t) {
+    t->rows.rows++;
+    return t->spill && t->rows.rows == CLT_CSV_SPILL_ROWS ? end_rows(t) : CLT_OK;
+}
+
 static bool lacks_a_value(const table *t, const record *r) {
     for (size_t i = 0; i < r->n; i++)
         if (t->columns.places[i] != CLT_CSV_LEFT_OUT && clt_csv_is_missing(r->fields[i])) return true;
@@ -361,8 +394,7 @@ static clt_status put_record(table *t, const record *r) {
         return CLT_OK;
     }
     for (size_t column = 0; column < r->n; column++) CLT_TRY(put_field(t, column, r->line, r->fields[column]));
-    t->rows.rows++;
-    return CLT_OK;
+    return end_row(t);
 }
 
 /* As it is read: tables are long. */
@@ -382,8 +414,7 @@ static clt_status stream_record(table *t) {
     size_t count = t->first.n;
     for (; !last; count++) CLT_TRY(clt_csv_field(r, &last));
     if (count > t->first.n) return fail_count(t, line, count);
-    t->rows.rows++;
-    return CLT_OK;
+    return end_row(t);
 }
 
 static clt_status read_record(table *t) {
@@ -404,8 +435,8 @@ static clt_status read_table(table *t) {
     if (t->second.n) CLT_TRY(put_record(t, &t->second));
     while (clt_csv_more(t->reader)) CLT_TRY(read_record(t));
     CLT_TRY(fail_bad_lines(&t->bad));
-    if (t->rows.rows == 0 && !t->dropped) return clt_fail(CLT_E_FORMAT, "%s: a header, but no data", t->path);
-    return CLT_OK;
+    if (count_rows(t) == 0 && !t->dropped) return clt_fail(CLT_E_FORMAT, "%s: a header, but no data", t->path);
+    return end_rows(t);
 }
 
 static clt_status check_options(clt_csv_options *options) {
@@ -415,6 +446,7 @@ static clt_status check_options(clt_csv_options *options) {
     if (options->header && options->no_header)
         return clt_fail(CLT_E_INVALID, "a CSV table with and without a header at once");
     if ((unsigned)options->missing > CLT_MISSING_MEAN) return clt_fail(CLT_E_INVALID, "missing = %d: expected one of clt_missing", (int)options->missing);
+    if (options->no_label && options->spill) return clt_fail(CLT_E_INVALID, "a CSV table without a label is read into memory: spill is given");
     if (options->no_label && !options->like)
         return clt_fail(CLT_E_INVALID, "a CSV table without a label is read for a model: no_label needs like");
     if (options->skip_lines < 0) return clt_fail(CLT_E_INVALID, "%d lines to skip", options->skip_lines);
@@ -431,24 +463,24 @@ static clt_status check_encoding(const table *t, const clt_names *names) {
 }
 
 /* A number of the first line that is far from all others of its column: 1; not: -1; where that cannot be told: 0. */
-static int is_far(const float *values, size_t rows, size_t step) {
-    double low = INFINITY, high = -INFINITY;
-    for (size_t r = 1; r < rows; r++) {
-        double x = (double)values[r * step];
-        if (!isnan(x)) low = fmin(low, x), high = fmax(high, x);
-    }
-    double first = (double)values[0], spread = high - low;
-    if (isnan(first) || !(spread > 0)) return 0;
-    return first < low - 10 * spread || first > high + 10 * spread ? 1 : -1;
+static int is_far(const clt_csv_range *r) {
+    double spread = r->high - r->low;
+    if (isnan(r->first) || !(spread > 0)) return 0;
+    return r->first < r->low - 10 * spread || r->first > r->high + 10 * spread ? 1 : -1;
+}
+
+static int32_t *labels_of(const table *t) {
+    return t->spill ? t->spill->y.label : t->rows.y.label;
 }
 
 /* Whether the first line's label, a text, comes once, and all others more often. */
 static bool is_only_label(const table *t) {
+    const int32_t *labels = labels_of(t);
     bool once = t->labels.names.n > 1;
     for (int32_t class_index = 0; once && class_index < t->labels.names.n; class_index++) {
         size_t n = 0;
-        for (size_t r = 0; r < t->rows.rows; r++) n += t->rows.y.label[r] == class_index;
-        once = class_index == t->rows.y.label[0] ? n == 1 : n > 1;
+        for (size_t r = 0; r < count_rows(t); r++) n += labels[r] == class_index;
+        once = class_index == labels[0] ? n == 1 : n > 1;
     }
     return once;
 }
@@ -456,16 +488,15 @@ static bool is_only_label(const table *t) {
 /* Names that are numbers, such as years, do not say that they are names. */
 static clt_status check_first_line(const table *t) {
     enum { FEW = 4 };
-    size_t rows = t->rows.rows;
     int far = 0, near = 0;
-    if (t->has_header || t->options.no_header || t->options.like || rows < FEW) return CLT_OK;
+    if (t->has_header || t->options.no_header || t->options.like || count_rows(t) < FEW) return CLT_OK;
     if (is_only_label(t))
         return clt_fail(CLT_E_FORMAT, "%s: the label of line %lld, \"%s\", is that of no other line, as the name of its column may be: header=1 takes the line for names, "
                         "header=0 for data", t->path, (long long)t->first.line, clt_show(t->labels.names.items[0], (char[CLT_SHOWN_TEXT]){0}));
     for (int64_t i = 0; i < t->features.n + t->options.regression; i++) {
         bool target = i == t->features.n;
         if (!target && t->features.items[i].kind != CLT_CSV_NUMBERS) continue;
-        int found = target ? is_far(t->rows.y.target, rows, 1) : is_far(t->rows.x + i, rows, t->rows.row_elements);
+        int found = is_far(target ? &t->target : &t->features.items[i].range);
         far += found > 0;
         near += found < 0;
     }
@@ -478,15 +509,41 @@ static clt_status check_first_line(const table *t) {
 static clt_status make_facts(table *t, clt_preprocessing **facts) {
     clt_preprocessing *f = *facts = clt_calloc(1, sizeof *f);
     if (!f) return clt_fail_memory(sizeof *f);
-    CLT_TRY(clt_csv_features_finish(&t->features, &t->columns, &t->rows, f));
+    CLT_TRY(clt_csv_features_finish(&t->features, &t->columns, count_rows(t), f));
     CLT_TRY(clt_names_copy(&f->class_names, t->labels.names.items, t->labels.names.n));
     if (t->columns.header && t->columns.label >= 0 && !(f->label = clt_strdup(t->first.fields[t->columns.label])))
         return clt_fail_memory(strlen(t->first.fields[t->columns.label]) + 1);
     if (!t->columns.header && t->columns.label >= 0)
-        for (int64_t i = 0; i <= t->columns.label; i++) f->label_column += t->columns.places[i] != CLT_CSV_LEFT_OUT;
+        for (int64_t i = 0; i <= t->columns.label; i++) f->label_column += t->columns.places[i] >= CLT_CSV_LABEL;
     CLT_TRY(check_encoding(t, &f->features));
     CLT_TRY(check_encoding(t, &f->class_names));
     return f->label ? check_encoding(t, &(clt_names){.items = &f->label, .n = 1}) : CLT_OK;
+}
+
+static clt_status finish_rows(table *t, clt_dtype truth, int classes, clt_dataset **d) {
+    CLT_TRY(clt_csv_features_expand_all(&t->features, &t->rows));
+    return clt_rows_finish(&t->rows, CLT_SHAPE((int64_t)t->rows.row_elements), truth, classes, d);
+}
+
+/* Batches are f32, which is not enough for numbers far from 0 and close together. */
+static clt_status check_spilled(const table *t) {
+    enum { TOO_FEW = 1 << 4 };
+    for (int64_t i = 0; i < t->features.n; i++) {
+        clt_csv_range r = t->features.items[i].range;
+        if (!r.rounded) continue;
+        double low = fmin(r.low, r.first), high = fmax(r.high, r.first), step = ldexp(1, ilogb(fmax(fabs(low), fabs(high))) - 23);
+        if (high > low && high - low < TOO_FEW * step)
+            return clt_fail(CLT_E_RANGE, "%s: column %lld: f32 cannot tell values from %.12g to %.12g apart: subtract %.12g in the file, or leave the column out", t->path,
+                            (long long)t->columns.columns[i] + 1, low, high, low);
+    }
+    return CLT_OK;
+}
+
+static clt_status finish_spill(table *t, clt_dtype truth, int classes, clt_dataset **d) {
+    CLT_TRY(check_spilled(t));
+    CLT_TRY(clt_csv_spill_finish(t->spill, &t->features, truth, classes, d));
+    t->spill = NULL; /* the data set's */
+    return CLT_OK;
 }
 
 static clt_status finish(table *t, clt_dataset **dataset) {
@@ -495,15 +552,17 @@ static clt_status finish(table *t, clt_dataset **dataset) {
     clt_dataset *d = NULL;
     clt_status status = CLT_OK;
     CLT_TRY_GOTO(check_first_line(t));
-    if (truth == CLT_I32) CLT_TRY_GOTO(clt_csv_labels_sort(&t->labels, t->rows.y.label, t->rows.rows));
+    if (truth == CLT_I32) CLT_TRY_GOTO(clt_csv_labels_sort(&t->labels, labels_of(t), count_rows(t)));
     CLT_TRY_GOTO(make_facts(t, &facts));
     int classes = t->options.like && truth == CLT_I32 ? t->options.like->classes : (int)t->labels.names.n;
-    CLT_TRY_GOTO(clt_rows_finish(&t->rows, CLT_SHAPE((int64_t)t->rows.row_elements), truth, classes, &d));
+    CLT_TRY_GOTO(t->spill ? finish_spill(t, truth, classes, &d) : finish_rows(t, truth, classes, &d));
     if (t->dropped)
         clt_log_message(CLT_LOG_WARNING, "%s: %lld lines are left out, for they lack a value: line %lld is the first", t->path,
                         (long long)t->dropped, (long long)t->first_dropped);
     if (t->options.no_label) clt_dataset_drop_truth(d);
     d->facts = facts;
+    d->groups = t->groups;
+    t->groups = NULL;
     *dataset = d;
     return CLT_OK;
 fail:
@@ -513,14 +572,17 @@ fail:
 
 clt_status clt_dataset_csv(clt_dataset **dataset, const char *path, const clt_csv_options *options) {
     if (!dataset || !path) return clt_fail(CLT_E_INVALID, "clt_dataset_csv: dataset or path is NULL");
-    table t = {.path = path, .options = options ? *options : (clt_csv_options){0}};
+    table t = {.path = path, .options = options ? *options : (clt_csv_options){0}, .target = clt_csv_no_range};
     clt_status status;
     CLT_TRY_GOTO(check_options(&t.options));
     CLT_TRY_GOTO(clt_csv_open(&t.reader, path, t.options.separator));
+    if (t.options.spill) CLT_TRY_GOTO(clt_csv_spill_open(&t.spill, t.options.spill));
     CLT_TRY_GOTO(read_table(&t));
     status = finish(&t, dataset);
 fail:
     clt_rows_free(&t.rows);
+    clt_free(t.groups);
+    clt_csv_spill_close(t.spill);
     clt_csv_labels_free(&t.labels);
     clt_csv_features_free(&t.features);
     clt_csv_columns_free(&t.columns);

@@ -68,15 +68,29 @@ static clt_status mark_columns(clt_csv_columns *c, const clt_csv_options *o) {
     return CLT_OK;
 }
 
+/* It tells nothing of a sample: so nothing of it is left for a model that reads a table without labels. */
+static clt_status mark_group(clt_csv_columns *c, const clt_csv_options *o) {
+    int64_t column;
+    if (!o->group) return CLT_OK;
+    CLT_TRY(find_column(c, o->group, "group", &column));
+    if (c->places[column] == CLT_CSV_LEFT_OUT) return clt_fail(CLT_E_INVALID, "%s: column %lld tells groups and is dropped", c->path, (long long)column);
+    c->places[column] = o->no_label ? CLT_CSV_LEFT_OUT : CLT_CSV_GROUP;
+    return CLT_OK;
+}
+
+static bool is_kept(const clt_csv_columns *c, int64_t column) {
+    return c->places[column] != CLT_CSV_LEFT_OUT && c->places[column] != CLT_CSV_GROUP;
+}
+
 static int64_t last_kept(const clt_csv_columns *c) {
     int64_t column = c->n - 1;
-    while (column >= 0 && c->places[column] == CLT_CSV_LEFT_OUT) column--;
+    while (column >= 0 && !is_kept(c, column)) column--;
     return column;
 }
 
 static int64_t count_kept(const clt_csv_columns *c) {
     int64_t count = 0;
-    for (int64_t i = 0; i < c->n; i++) count += c->places[i] != CLT_CSV_LEFT_OUT;
+    for (int64_t i = 0; i < c->n; i++) count += is_kept(c, i);
     return count;
 }
 
@@ -84,7 +98,7 @@ static int64_t count_kept(const clt_csv_columns *c) {
 static int64_t kept_column(const clt_csv_columns *c, int64_t n) {
     int64_t column = 0;
     for (; column < c->n; column++)
-        if (c->places[column] != CLT_CSV_LEFT_OUT && --n == 0) break;
+        if (is_kept(c, column) && --n == 0) break;
     return column < c->n ? column : -1;
 }
 
@@ -104,6 +118,7 @@ static clt_status find_label(clt_csv_columns *c, const clt_csv_options *o) {
     }
     if (c->label >= 0 && c->places[c->label] == CLT_CSV_LEFT_OUT && !o->no_label)
         return clt_fail(CLT_E_INVALID, "%s: column %lld is the label and is dropped", c->path, (long long)c->label);
+    if (c->label >= 0 && c->places[c->label] == CLT_CSV_GROUP) return clt_fail(CLT_E_INVALID, "%s: column %lld is the label and tells groups", c->path, (long long)c->label);
     if (c->label >= 0) c->places[c->label] = o->no_label ? CLT_CSV_LEFT_OUT : CLT_CSV_LABEL;
     if (o->no_label) c->label = -1;
     return CLT_OK;
@@ -217,6 +232,7 @@ clt_status clt_csv_columns_find(clt_csv_columns *c, const clt_csv_options *o) {
     c->texts = clt_calloc((size_t)c->n, sizeof *c->texts);
     if (!c->texts) return clt_fail_memory((size_t)c->n * sizeof *c->texts);
     CLT_TRY(mark_columns(c, o));
+    CLT_TRY(mark_group(c, o));
     CLT_TRY(find_label(c, o));
     CLT_TRY(check_names(c));
     if (like && like->features.n && c->header) CLT_TRY(take_named(c, like, o->leave_out || o->no_label));

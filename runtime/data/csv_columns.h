@@ -6,7 +6,7 @@
 
 #include "runtime/data/preprocessing.h"
 
-enum { CLT_CSV_LABEL = -1, CLT_CSV_LEFT_OUT = -2 };
+enum { CLT_CSV_LABEL = -1, CLT_CSV_LEFT_OUT = -2, CLT_CSV_GROUP = -3 };
 
 typedef struct clt_csv_columns {
     const char *path;     /* of the table, for messages */

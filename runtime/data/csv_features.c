@@ -3,6 +3,27 @@
 #include <math.h>
 #include <string.h>
 
+/* ---- the numbers of a column ---- */
+
+const clt_csv_range clt_csv_no_range = {.first = NAN, .low = INFINITY, .high = -INFINITY};
+
+void clt_csv_range_add(clt_csv_range *range, const float *x, const float *low, size_t n, size_t step, bool begins) {
+    for (size_t r = 0; r < n; r++) {
+        double value = (double)x[r * step] + (double)low[r * step];
+        if (begins && r == 0) range->first = value;
+        if (isnan(value)) continue;
+        range->sum += value;
+        range->n++;
+        range->rounded |= low[r * step] != 0;
+        if (!begins || r > 0) range->low = fmin(range->low, value), range->high = fmax(range->high, value);
+    }
+}
+
+void clt_csv_features_note(clt_csv_features *features, const clt_rows *rows, bool begins) {
+    for (int64_t i = 0; i < features->n; i++)
+        if (features->items[i].kind == CLT_CSV_NUMBERS) clt_csv_range_add(&features->items[i].range, rows->x + i, rows->low + i, rows->rows, rows->row_elements, begins);
+}
+
 /* ---- what a column is ---- */
 
 /* A model's categories of the feature, from its names of elements "column=category". */
@@ -31,6 +52,7 @@ clt_status clt_csv_features_begin(clt_csv_features *features, const clt_csv_colu
     for (int64_t i = 0; i < c->features; i++) {
         clt_csv_feature *f = &features->items[i];
         f->fill = NAN;
+        f->range = clt_csv_no_range;
         f->codes = c->texts[c->columns[i]];
         if (f->codes) f->kind = CLT_CSV_TEXTS;
         if (!like) continue;
@@ -41,7 +63,10 @@ clt_status clt_csv_features_begin(clt_csv_features *features, const clt_csv_colu
 }
 
 void clt_csv_features_free(clt_csv_features *features) {
-    for (int64_t i = 0; i < features->n; i++) clt_csv_labels_free(&features->items[i].categories);
+    for (int64_t i = 0; i < features->n; i++) {
+        clt_csv_labels_free(&features->items[i].categories);
+        clt_free(features->items[i].ranks);
+    }
     clt_free(features->items);
     *features = (clt_csv_features){0};
 }
@@ -74,35 +99,29 @@ static int64_t elements_of(const clt_csv_feature *f) {
     return f->kind == CLT_CSV_TEXTS ? f->categories.names.n : 1;
 }
 
-static int64_t count_elements(const clt_csv_features *features) {
+int64_t clt_csv_features_elements(const clt_csv_features *features) {
     int64_t count = 0;
     for (int64_t i = 0; i < features->n; i++) count += elements_of(&features->items[i]);
     return count;
 }
 
 /* A number that is known where it is missing: the model's, or the mean. */
-static clt_status find_fill(clt_csv_feature *f, int64_t i, const clt_csv_columns *c, const clt_rows *rows) {
-    double sum = 0;
-    size_t present = 0;
+static clt_status find_fill(clt_csv_feature *f, int64_t i, const clt_csv_columns *c) {
     if (f->kind == CLT_CSV_TEXTS || !isnan(f->fill)) return CLT_OK;
-    for (size_t r = 0; r < rows->rows; r++) {
-        size_t at = r * rows->row_elements + (size_t)i;
-        if (!isnan(rows->x[at])) sum += (double)rows->x[at] + (double)rows->low[at], present++;
-    }
-    if (!present) return clt_fail(CLT_E_FORMAT, "%s: column %lld has no value at all: leave it out with drop=%lld", c->path,
-                                  (long long)c->columns[i] + 1, (long long)c->columns[i]);
-    f->fill = sum / (double)present;
+    if (!f->range.n)
+        return clt_fail(CLT_E_FORMAT, "%s: column %lld has no value at all: leave it out with drop=%lld", c->path, (long long)c->columns[i] + 1, (long long)c->columns[i]);
+    f->fill = f->range.sum / (double)f->range.n;
     return CLT_OK;
 }
 
 /* Identifiers are texts, too, of which nothing can be learned. */
-static clt_status check_categories(const clt_csv_feature *f, int64_t i, const clt_csv_columns *c, const clt_rows *rows) {
+static clt_status check_categories(const clt_csv_feature *f, int64_t i, const clt_csv_columns *c, size_t rows) {
     enum { FEW = 10 };
     int64_t n = f->categories.names.n;
-    if (f->kind != CLT_CSV_TEXTS || f->categories.fixed || n <= FEW || (size_t)n * 2 <= rows->rows) return CLT_OK;
+    if (f->kind != CLT_CSV_TEXTS || f->categories.fixed || n <= FEW || (size_t)n * 2 <= rows) return CLT_OK;
     char name[CLT_SHOWN_TEXT];
     return clt_fail(CLT_E_FORMAT, "%s: column %lld (%s): %lld different texts in %lld lines, as identifiers have: leave it out with drop=%lld", c->path,
-                    (long long)c->columns[i] + 1, clt_show(c->header[c->columns[i]], name), (long long)n, (long long)rows->rows, (long long)c->columns[i]);
+                    (long long)c->columns[i] + 1, clt_show(c->header[c->columns[i]], name), (long long)n, (long long)rows, (long long)c->columns[i]);
 }
 
 /* Names of elements tell columns apart by what stands before "=". */
@@ -122,40 +141,43 @@ static clt_status check_names(const clt_csv_features *features, const clt_csv_co
 }
 
 /* Categories in the order of their names; those of a model have it already. */
-static clt_status sort_categories(clt_csv_features *features, clt_rows *rows) {
+static clt_status sort_categories(clt_csv_features *features) {
     for (int64_t i = 0; i < features->n; i++) {
-        clt_csv_labels *l = &features->items[i].categories;
-        int32_t ranks[CLT_CSV_MOST_CATEGORIES] = {0};
-        if (features->items[i].kind != CLT_CSV_TEXTS || l->fixed) continue;
-        clt_csv_labels_ranks(l, ranks);
-        for (size_t r = 0; r < rows->rows; r++) {
-            float *x = &rows->x[r * rows->row_elements + (size_t)i];
-            if (!isnan(*x)) *x = (float)ranks[(int)*x];
-        }
-        CLT_TRY(clt_csv_labels_sort(l, NULL, 0));
+        clt_csv_feature *f = &features->items[i];
+        size_t n = (size_t)f->categories.names.n;
+        if (f->kind != CLT_CSV_TEXTS || f->categories.fixed || !n) continue;
+        f->ranks = clt_alloc(n * sizeof *f->ranks);
+        if (!f->ranks) return clt_fail_memory(n * sizeof *f->ranks);
+        clt_csv_labels_ranks(&f->categories, f->ranks);
+        CLT_TRY(clt_csv_labels_sort(&f->categories, NULL, 0));
     }
     return CLT_OK;
 }
 
-/* One row: x[elements] and their low parts. */
-static void expand_row(const clt_csv_features *features, const float *from, const float *from_low, float *x, float *low) {
+void clt_csv_features_expand(const clt_csv_features *features, const float *from, const float *from_low, float *x, float *low) {
     for (int64_t i = 0; i < features->n; i++) {
         const clt_csv_feature *f = &features->items[i];
         int64_t n = elements_of(f);
-        if (f->kind != CLT_CSV_TEXTS) {
-            *x++ = isnan(from[i]) ? (float)f->fill : from[i];
-            *low++ = isnan(from[i]) ? clt_low_of(f->fill) : from_low[i];
-            continue;
-        }
-        for (int64_t k = 0; k < n; k++) x[k] = low[k] = 0;
-        if (!isnan(from[i])) x[(int)from[i]] = 1;
-        x += n, low += n;
+        bool missing = isnan(from[i]), number = f->kind != CLT_CSV_TEXTS;
+        for (int64_t k = 0; k < n; k++) x[k] = 0;
+        if (number) x[0] = missing ? (float)f->fill : from[i];
+        else if (!missing) x[f->ranks ? f->ranks[(int)from[i]] : (int)from[i]] = 1;
+        for (int64_t k = 0; low && k < n; k++) low[k] = !number ? 0 : missing ? clt_low_of(f->fill) : from_low[i];
+        x += n;
+        if (low) low += n;
     }
 }
 
-static clt_status expand(const clt_csv_features *features, clt_rows *rows, size_t elements) {
-    size_t count, bytes;
+static bool are_as_read(const clt_csv_features *features) {
+    bool same = true;
+    for (int64_t i = 0; i < features->n; i++) same &= features->items[i].kind != CLT_CSV_TEXTS && !features->items[i].lacks;
+    return same;
+}
+
+clt_status clt_csv_features_expand_all(const clt_csv_features *features, clt_rows *rows) {
+    size_t elements = (size_t)clt_csv_features_elements(features), count, bytes;
     float *x = NULL, *low = NULL;
+    if (are_as_read(features)) return CLT_OK;
     if (clt_mul_size(rows->rows, elements, &count) && clt_mul_size(count, sizeof(float), &bytes)) x = clt_alloc(bytes), low = clt_alloc(bytes);
     if (!x || !low) {
         clt_free(x);
@@ -164,7 +186,7 @@ static clt_status expand(const clt_csv_features *features, clt_rows *rows, size_
     }
     for (size_t r = 0; r < rows->rows; r++) {
         size_t from = r * rows->row_elements, to = r * elements;
-        expand_row(features, rows->x + from, rows->low + from, x + to, low + to);
+        clt_csv_features_expand(features, rows->x + from, rows->low + from, x + to, low + to);
     }
     clt_free(rows->x);
     clt_free(rows->low);
@@ -228,18 +250,15 @@ static clt_status put_fill(const clt_csv_features *features, int64_t elements, c
     return CLT_OK;
 }
 
-clt_status clt_csv_features_finish(clt_csv_features *features, const clt_csv_columns *c, clt_rows *rows, clt_preprocessing *facts) {
-    bool as_it_is = true;
-    int64_t elements = count_elements(features);
-    if (rows->rows == 0) return clt_fail(CLT_E_FORMAT, "%s: each line lacks a value", c->path);
+clt_status clt_csv_features_finish(clt_csv_features *features, const clt_csv_columns *c, size_t rows, clt_preprocessing *facts) {
+    int64_t elements = clt_csv_features_elements(features);
+    if (rows == 0) return clt_fail(CLT_E_FORMAT, "%s: each line lacks a value", c->path);
     for (int64_t i = 0; i < features->n; i++) {
         CLT_TRY(check_categories(&features->items[i], i, c, rows));
-        if (features->fills) CLT_TRY(find_fill(&features->items[i], i, c, rows));
-        as_it_is &= features->items[i].kind != CLT_CSV_TEXTS && !features->items[i].lacks;
+        if (features->fills) CLT_TRY(find_fill(&features->items[i], i, c));
     }
     CLT_TRY(check_names(features, c));
-    CLT_TRY(sort_categories(features, rows));
-    if (!as_it_is) CLT_TRY(expand(features, rows, (size_t)elements));
+    CLT_TRY(sort_categories(features));
     facts->dtype = CLT_F32;
     facts->shape = CLT_SHAPE(elements);
     CLT_TRY(put_names(features, c, elements, &facts->features));

@@ -12,10 +12,22 @@ enum { CLT_CSV_MOST_CATEGORIES = 100 };
 
 typedef enum clt_csv_kind { CLT_CSV_UNKNOWN, CLT_CSV_NUMBERS, CLT_CSV_TEXTS } clt_csv_kind;
 
+/* What is known of the numbers of a column, missing ones left out. */
+typedef struct clt_csv_range {
+    double sum, first; /* first: that of the first row, NaN if it is missing */
+    double low, high;  /* of the other rows; infinite: there are none */
+    bool rounded;      /* f32 does not have them all */
+    size_t n;
+} clt_csv_range;
+
+extern const clt_csv_range clt_csv_no_range; /* of no numbers */
+
 /* A column. Each row has one f32 for it while the table is read: the number, a category, or NaN where it is missing. */
 typedef struct clt_csv_feature {
     clt_csv_kind kind;
+    clt_csv_range range;
     clt_csv_labels categories;
+    int32_t *ranks; /* of categories as they were read, in the order of their names; NULL: they have it already */
     double fill; /* in the place of a number that is missing; NaN: the mean of those that are there */
     bool lacks;  /* a value was missing */
     bool codes;  /* texts that may look like numbers */
@@ -37,7 +49,20 @@ bool clt_csv_is_missing(const char *field);
 /* The category of a text. CLT_E_FORMAT, without words, where the feature is numbers; CLT_E_RANGE: no category, or too many. */
 clt_status clt_csv_features_text(clt_csv_feature *feature, const char *text, float *value);
 
-/* Makes samples of the rows: categories become elements, missing values are filled. Sets what `facts` tells of them. */
-clt_status clt_csv_features_finish(clt_csv_features *features, const clt_csv_columns *columns, clt_rows *rows, clt_preprocessing *facts);
+/* Notes n values that follow each other in a column, `step` apart; `begins`: the first is that of the first row. */
+void clt_csv_range_add(clt_csv_range *range, const float *x, const float *low, size_t n, size_t step, bool begins);
+/* The same of all features. */
+void clt_csv_features_note(clt_csv_features *features, const clt_rows *rows, bool begins);
+
+/* When all rows were read, `rows` of them: settles categories and what is put in the place of missing values, and sets what `facts` tells of samples. */
+clt_status clt_csv_features_finish(clt_csv_features *features, const clt_csv_columns *columns, size_t rows, clt_preprocessing *facts);
+
+/* Elements of a sample. */
+int64_t clt_csv_features_elements(const clt_csv_features *features);
+
+/* Makes a sample of a row, behind clt_csv_features_finish: categories become elements, missing values are filled. `low` and `from_low` may be NULL. */
+void clt_csv_features_expand(const clt_csv_features *features, const float *from, const float *from_low, float *x, float *low);
+/* The same of all rows, in their place. */
+clt_status clt_csv_features_expand_all(const clt_csv_features *features, clt_rows *rows);
 
 #endif

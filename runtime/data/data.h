@@ -30,6 +30,7 @@ struct clt_dataset {
     clt_field fields[CLT_MAX_FIELDS];
     int classes;
     clt_dataset_source source; /* fetch NULL: samples are in memory */
+    int64_t *groups;           /* one a sample: those of a group stay together in splits; NULL: there are none */
     int64_t *part;             /* which samples of the source these are; NULL: all */
     clt_moments scaled, scaled_target; /* taken off each sample that is fetched */
     clt_preprocessing *facts; /* names and moments; NULL: none are known */
@@ -56,6 +57,15 @@ clt_status clt_dataset_note_pixels(clt_dataset *dataset, double most);
 
 /* Takes the last field away. */
 void clt_dataset_drop_truth(clt_dataset *dataset);
+
+/* ---- groups.c ---- */
+
+/* groups[order[0 ... count - 1]]; order NULL: the first `count`. */
+clt_status clt_groups_take(int64_t **part, const int64_t *groups, const int64_t *order, int64_t count);
+
+/* part_of[sample]: which of n parts, of those fractions of the samples as near as may be, the sample's group goes to; groups are dealt as they come in
+ * `order`, each to the part that lacks the most samples. CLT_E_RANGE for fewer groups than parts. */
+clt_status clt_groups_deal(const clt_dataset *dataset, const int64_t *order, const double *fractions, int n, int32_t *part_of);
 
 /* ---- fetch.c ---- */
 

@@ -21,8 +21,7 @@ static int64_t part_samples(double fraction, int64_t samples, int64_t left) {
     return CLT_MIN(part, left);
 }
 
-static clt_status take(const clt_dataset *from, const int64_t *order, int64_t count,
-                       clt_dataset **part) {
+static clt_status take_samples(const clt_dataset *from, const int64_t *order, int64_t count, clt_dataset **part) {
     if (from->source.fetch) return clt_dataset_view(part, from, order, count);
     clt_dataset *d = NULL;
     clt_status status;
@@ -37,9 +36,13 @@ fail:
     return status;
 }
 
+static clt_status take(const clt_dataset *from, const int64_t *order, int64_t count, clt_dataset **part) {
+    CLT_TRY(take_samples(from, order, count, part));
+    return from->groups ? clt_groups_take(&(*part)->groups, from->groups, order, count) : CLT_OK;
+}
+
 /* The first part is order[0 … first - 1], the others follow. */
-static clt_status take_all(const clt_dataset *from, const double *fractions, int n, const int64_t *order,
-                           clt_dataset **parts) {
+static clt_status take_all(const clt_dataset *from, const double *fractions, int n, int64_t *order, clt_dataset **parts) {
     int64_t left = from->samples;
     for (int i = n - 1; i >= 0; i--) {
         int64_t count = i == 0 ? left : part_samples(fractions[i], from->samples, left);
@@ -142,14 +145,49 @@ static clt_status take_strata(const clt_dataset *from, const double *fractions, 
     return status;
 }
 
+/* ---- groups ---- */
+
+/* What no fraction names is the first part's. `order` is overwritten. */
+static clt_status take_groups(const clt_dataset *from, const double *fractions, int n, int64_t *order, clt_dataset **parts) {
+    strata s;
+    double *shares = clt_alloc((size_t)n * sizeof *shares);
+    clt_status status = make_strata(&s, from, n);
+    if (!shares) status = clt_fail_memory((size_t)n * sizeof *shares);
+    for (int p = 0; shares && p < n; p++) shares[p] = fractions[p];
+    if (shares) shares[0] = 1;
+    for (int p = 1; shares && p < n; p++) shares[0] -= fractions[p];
+    if (status == CLT_OK) status = clt_groups_deal(from, order, shares, n, s.part_of);
+    if (status == CLT_OK) {
+        gather_parts(order, from->samples, n, s.part_of, s.sorted, s.counts);
+        status = take_counted(from, s.sorted, s.counts, fractions, n, parts);
+    }
+    free_strata(&s);
+    clt_free(shares);
+    return status;
+}
+
+/* part_of[sample]: whether it is held out. */
+static clt_status deal_fold(const clt_dataset *from, int fold, int folds, const int64_t *order, int32_t *part_of) {
+    double *shares = clt_alloc((size_t)folds * sizeof *shares);
+    if (!shares) return clt_fail_memory((size_t)folds * sizeof *shares);
+    for (int p = 0; p < folds; p++) shares[p] = 1.0 / folds;
+    clt_status status = clt_groups_deal(from, order, shares, folds, part_of);
+    for (int64_t i = 0; status == CLT_OK && i < from->samples; i++) part_of[i] = part_of[i] == fold;
+    clt_free(shares);
+    return status;
+}
+
+/* ---- folds ---- */
+
 /* Every folds-th sample is held out: of those sorted by their classes, or of all as they were drawn. */
 static clt_status take_fold(const clt_dataset *from, int fold, int folds, bool stratified, int64_t *order, clt_dataset **parts) {
     strata s;
     const double fractions[] = {1 - 1.0 / folds, 1.0 / folds};
     clt_status status = make_strata(&s, from, 2);
     if (status == CLT_OK && stratified) status = sort_by_classes(&s, from, order);
+    if (status == CLT_OK && from->groups) status = deal_fold(from, fold, folds, order, s.part_of);
     if (status == CLT_OK) {
-        for (int64_t k = 0; k < from->samples; k++) s.part_of[stratified ? s.sorted[k] : order[k]] = k % folds == fold;
+        for (int64_t k = 0; !from->groups && k < from->samples; k++) s.part_of[stratified ? s.sorted[k] : order[k]] = k % folds == fold;
         gather_parts(order, from->samples, 2, s.part_of, s.sorted, s.counts);
         status = take_counted(from, s.sorted, s.counts, fractions, 2, parts);
     }
@@ -178,12 +216,18 @@ static void drop_parts(clt_dataset **parts, int n) {
     }
 }
 
+static clt_status check_groups(const clt_dataset *dataset, bool stratified) {
+    if (!dataset->groups || !stratified) return CLT_OK;
+    return clt_fail(CLT_E_UNSUPPORTED, "the data set has groups, which stay together: a split that is stratified cannot be made");
+}
+
 static clt_status split(const clt_dataset *dataset, const double *fractions, int n, uint64_t seed, bool stratified, clt_dataset **parts) {
     CLT_TRY(check_fractions(fractions, n));
+    CLT_TRY(check_groups(dataset, stratified));
     int64_t *order;
     CLT_TRY(draw_order(dataset, seed, &order));
     for (int i = 0; i < n; i++) parts[i] = NULL;
-    clt_status status = stratified ? take_strata(dataset, fractions, n, order, parts) : take_all(dataset, fractions, n, order, parts);
+    clt_status status = (dataset->groups ? take_groups : stratified ? take_strata : take_all)(dataset, fractions, n, order, parts);
     if (status < 0) drop_parts(parts, n);
     clt_free(order);
     return status;
@@ -207,6 +251,7 @@ clt_status clt_dataset_fold(const clt_dataset *dataset, int fold, int folds, uin
     if (folds < 2 || folds > dataset->samples || fold < 0 || fold >= folds)
         return clt_fail(CLT_E_INVALID, "fold %d of %d of %lld samples: expected 0 or more, below 2 to as many folds as there are samples", fold, folds, (long long)dataset->samples);
     if (stratified && !dataset->classes) return clt_fail(CLT_E_DTYPE, "clt_dataset_fold: the data set has no classes to stratify by");
+    CLT_TRY(check_groups(dataset, stratified));
     clt_dataset *parts[2] = {NULL, NULL};
     int64_t *order;
     CLT_TRY(draw_order(dataset, seed, &order));

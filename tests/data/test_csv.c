@@ -628,6 +628,117 @@ static void knows_many_texts(void **state) {
     }
 }
 
+/* More rows than are kept in memory at a time, of numbers, texts and missing values, with the label as said: 'c' classes, 't' texts, 'n' numbers. */
+static const char *write_long_table(char label) {
+    enum { ROWS = 9001 };
+    static char text[ROWS * 60];
+    static const char *const colours[] = {"red", "green", "blue", "?", "mauve"}, *const kinds[] = {"zebra", "ant", "mole"};
+    size_t used = (size_t)sprintf(text, "x,colour,late,who,y\n");
+    for (int i = 0; i < ROWS; i++) {
+        used += (size_t)sprintf(text + used, "%s%d.25,%s,%s,p%d,", i % 7 ? "" : "-", i, colours[i * 13 % 5], i < 5000 ? "NA" : "3.5", i * 31 % 101);
+        if (label == 't') used += (size_t)sprintf(text + used, "%s\n", kinds[i % 3]);
+        else used += (size_t)sprintf(text + used, label == 'c' ? "%d\n" : "%d.5\n", label == 'c' ? i % 4 : i);
+    }
+    return write_text("long.csv", text);
+}
+
+static void assert_alike(const clt_dataset *a, const clt_dataset *b) {
+    float x[2][16];
+    int32_t y[2];
+    assert_int_equal(clt_dataset_samples(a), clt_dataset_samples(b));
+    assert_int_equal(clt_dataset_classes(a), clt_dataset_classes(b));
+    assert_int_equal(clt_dataset_shape(a, 0).dims[0], clt_dataset_shape(b, 0).dims[0]);
+    assert_int_equal(clt_dataset_dtype(a, 1), clt_dataset_dtype(b, 1));
+    size_t bytes = (size_t)clt_dataset_shape(a, 0).dims[0] * sizeof(float);
+    for (int64_t i = 0; i < clt_dataset_samples(a); i++) {
+        assert_ok(clt_dataset_fetch(a, &(clt_sample){.index = i}, (void *[]){x[0], &y[0]}));
+        assert_ok(clt_dataset_fetch(b, &(clt_sample){.index = i}, (void *[]){x[1], &y[1]}));
+        assert_memory_equal(x[0], x[1], bytes);
+        assert_int_equal(y[0], y[1]);
+    }
+}
+
+static void spills_what_is_larger_than_memory(void **state) {
+    (void)state;
+    const clt_csv_options kinds[] = {{.missing = CLT_MISSING_MEAN}, {.missing = CLT_MISSING_MEAN, .group = "who"}, {.missing = CLT_MISSING_DROP, .drop = "who"},
+                                     {.missing = CLT_MISSING_MEAN, .texts = "x", .drop = "colour,who,x"}};
+    const char labels[] = "ctn";
+    for (int k = 0; k < 4; k++)
+        for (int l = 0; l < 3; l++) {
+            clt_csv_options options = kinds[k];
+            clt_dataset *read = NULL, *spilled = NULL, *parts[2][2];
+            const char *path = write_long_table(labels[l]);
+            options.regression = labels[l] == 'n';
+            if (k == 0) options.drop = "who";
+            if (k == 3) options.texts = NULL, options.drop = "colour,who,late";
+            assert_ok(clt_dataset_csv(&read, path, &options));
+            options.spill = support_folder();
+            assert_ok(clt_dataset_csv(&spilled, path, &options));
+            assert_null(clt_dataset_array(spilled, 0).data);
+            assert_alike(read, spilled);
+            assert_ok(clt_dataset_split(read, (double[]){0.7, 0.3}, 2, 5, parts[0]));
+            assert_ok(clt_dataset_split(spilled, (double[]){0.7, 0.3}, 2, 5, parts[1]));
+            for (int p = 0; p < 2; p++) assert_alike(parts[0][p], parts[1][p]);
+            clt_preprocessing *a = preprocessing_of(read), *b = preprocessing_of(spilled); /* and what is read as the model's table */
+            for (int64_t i = 0; clt_preprocessing_feature(a, i); i++) assert_string_equal(clt_preprocessing_feature(a, i), clt_preprocessing_feature(b, i));
+            clt_dataset *again = NULL;
+            options.like = b;
+            assert_ok(clt_dataset_csv(&again, path, &options));
+            assert_alike(read, again);
+            clt_preprocessing_destroy(a), clt_preprocessing_destroy(b);
+            for (int p = 0; p < 2; p++) clt_dataset_destroy(parts[0][p]), clt_dataset_destroy(parts[1][p]);
+            clt_dataset_destroy(again), clt_dataset_destroy(read), clt_dataset_destroy(spilled);
+        }
+}
+
+static void refuses_what_cannot_be_spilled(void **state) {
+    (void)state;
+    clt_dataset *d = NULL;
+    const char *path = write_long_table('c');
+    refuse("a,b\n1600000000.5,0\n1600000001.5,1\n1600000002.5,0\n", (clt_csv_options){.spill = support_folder()}, CLT_E_RANGE, "f32 cannot tell values from 1600000000.5 to 1600000002.5 apart");
+    clt_csv_options options = {.missing = CLT_MISSING_MEAN, .drop = "who", .spill = support_path("nowhere")};
+    assert_status(clt_dataset_csv(&d, path, &options), CLT_E_IO);
+    assert_detail("nowhere: no file can be made there");
+    options.spill = support_folder();
+    options.missing = CLT_MISSING_REFUSE;
+    assert_status(clt_dataset_csv(&d, path, &options), CLT_E_FORMAT);
+    options.missing = CLT_MISSING_MEAN;
+    for (int64_t at = 0; at < 60; at++) {
+        watch_begin(at);
+        clt_status status = clt_dataset_csv(&d, path, &options);
+        if (status == CLT_OK) clt_dataset_destroy(d);
+        else assert_int_equal(status, CLT_E_NO_MEMORY);
+        watch_end();
+    }
+}
+
+/* They are no feature and not the label, and say what is held out together. */
+static void reads_groups(void **state) {
+    (void)state;
+    static char text[4096];
+    size_t used = (size_t)sprintf(text, "age,patient,kind\n");
+    for (int i = 0; i < 60; i++) used += (size_t)sprintf(text + used, "%d, %s%d,%d\n", i, i % 6 < 3 ? "p" : "", i % 6, i % 2);
+    clt_dataset *d = read_csv(text, (clt_csv_options){.group = "patient"}), *parts[2];
+    assert_int_equal(clt_dataset_shape(d, 0).dims[0], 1);
+    assert_ok(clt_dataset_split(d, (double[]){0.5, 0.5}, 2, 1, parts));
+    for (int p = 0; p < 2; p++) {
+        int of_patient[6] = {0};
+        const float *age = clt_dataset_array(parts[p], 0).data;
+        for (int64_t i = 0; i < clt_dataset_samples(parts[p]); i++) of_patient[(int)age[i] % 6]++;
+        for (int k = 0; k < 6; k++) assert_true(of_patient[k] == 0 || of_patient[k] == 10);
+        clt_dataset_destroy(parts[p]);
+    }
+    clt_dataset_destroy(d);
+    d = read_csv("a,b,g\n1,0,x\n2,1,y\n", (clt_csv_options){.group = "g"}); /* the label is the last that is left */
+    assert_int_equal(clt_dataset_shape(d, 0).dims[0], 1);
+    assert_int_equal(labels_of(d)[1], 1);
+    clt_dataset_destroy(d);
+    refuse("a,g,b\n1,x,0\n2,,1\n", (clt_csv_options){.group = "g"}, CLT_E_FORMAT, "line 3, column 2 (g): \"\" is missing: it tells which lines belong together");
+    refuse("a,g,b\n1,x,0\n", (clt_csv_options){.group = "h"}, CLT_E_NOT_FOUND, "no column is named \"h\"");
+    refuse("a,g,b\n1,x,0\n", (clt_csv_options){.group = "b", .label = "b"}, CLT_E_INVALID, "column 2 is the label and tells groups");
+    refuse("a,g,b\n1,x,0\n", (clt_csv_options){.group = "g", .drop = "g"}, CLT_E_INVALID, "column 1 tells groups and is dropped");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_a_table),
@@ -654,6 +765,9 @@ int main(void) {
         cmocka_unit_test(refuses_names_that_are_categories),
         cmocka_unit_test(fills_or_leaves_out_what_is_missing),
         cmocka_unit_test(names_more_lines_that_are_bad),
+        cmocka_unit_test(reads_groups),
+        cmocka_unit_test(spills_what_is_larger_than_memory),
+        cmocka_unit_test(refuses_what_cannot_be_spilled),
         cmocka_unit_test(survives_failing_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

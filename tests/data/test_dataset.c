@@ -504,6 +504,96 @@ static void folds_hold_out_each_sample_once(void **state) {
     (void)state;
 }
 
+enum { GROUPED = 500 };
+
+/* Groups of 1 to 20 samples, in no order; group_of[i] is that of the sample whose x is i. */
+static clt_dataset *make_grouped(int64_t group_of[GROUPED]) {
+    static float x[GROUPED];
+    int32_t y[GROUPED];
+    clt_dataset *d = NULL;
+    for (int i = 0, group = 0, left = 1; i < GROUPED; i++, left--) {
+        if (!left) group++, left = 1 + group * 7 % 20;
+        int at = (i * 37) % GROUPED;
+        x[at] = (float)at, y[at] = i % 3, group_of[at] = 1000003 * (int64_t)group - 5;
+    }
+    assert_ok(clt_dataset_from_arrays(&d, (clt_array[]){{CLT_F32, CLT_SHAPE(GROUPED), x}, {CLT_I32, CLT_SHAPE(GROUPED), y}}, 2));
+    assert_ok(clt_dataset_set_groups(d, group_of));
+    return d;
+}
+
+/* Marks the part's samples, of which no group may be in another one; their number. */
+static int64_t mark_groups(const clt_dataset *part, const int64_t *group_of, int *part_of, int number) {
+    const float *x = clt_dataset_array(part, 0).data;
+    for (int64_t i = 0; i < clt_dataset_samples(part); i++) {
+        for (int k = 0; k < GROUPED; k++) assert_false(group_of[k] == group_of[(int)x[i]] && part_of[k] >= 0 && part_of[k] != number);
+        assert_int_equal(part_of[(int)x[i]], -1);
+        part_of[(int)x[i]] = number;
+    }
+    return clt_dataset_samples(part);
+}
+
+static void groups_stay_together(void **state) {
+    int64_t group_of[GROUPED];
+    int part_of[GROUPED];
+    const double fractions[] = {0.6, 0.3, 0.1};
+    clt_dataset *d = make_grouped(group_of), *parts[3], *more[2], *again[3];
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        int64_t all = 0;
+        memset(part_of, -1, sizeof part_of);
+        assert_ok(clt_dataset_split(d, fractions, 3, seed, parts));
+        assert_ok(clt_dataset_split(d, fractions, 3, seed, again));
+        for (int p = 0; p < 3; p++) {
+            int64_t n = mark_groups(parts[p], group_of, part_of, p);
+            assert_true(fabs((double)n - fractions[p] * GROUPED) <= 20); /* the largest group */
+            assert_int_equal(n, clt_dataset_samples(again[p]));
+            assert_memory_equal(clt_dataset_array(parts[p], 0).data, clt_dataset_array(again[p], 0).data, (size_t)n * sizeof(float));
+            all += n;
+        }
+        assert_int_equal(all, GROUPED);
+        memset(part_of, -1, sizeof part_of); /* a part knows its groups */
+        assert_ok(clt_dataset_split(parts[0], (double[]){0.5, 0.5}, 2, seed, more));
+        for (int p = 0; p < 2; p++) mark_groups(more[p], group_of, part_of, p), clt_dataset_destroy(more[p]);
+        for (int p = 0; p < 3; p++) clt_dataset_destroy(parts[p]), clt_dataset_destroy(again[p]);
+    }
+    memset(part_of, -1, sizeof part_of);
+    for (int fold = 0; fold < 5; fold++) {
+        assert_ok(clt_dataset_fold(d, fold, 5, 3, false, &parts[0], &parts[1]));
+        assert_true(fabs((double)mark_groups(parts[1], group_of, part_of, fold) - GROUPED / 5.0) <= 20);
+        assert_int_equal(clt_dataset_samples(parts[0]) + clt_dataset_samples(parts[1]), GROUPED);
+        clt_dataset_destroy(parts[0]), clt_dataset_destroy(parts[1]);
+    }
+    for (int i = 0; i < GROUPED; i++) assert_true(part_of[i] >= 0);
+    clt_dataset_destroy(d);
+    (void)state;
+}
+
+static void refuses_bad_groups(void **state) {
+    int64_t group_of[GROUPED];
+    clt_dataset *d = make_grouped(group_of), *parts[3];
+    assert_status(clt_dataset_split_stratified(d, (double[]){0.5, 0.5}, 2, 1, parts), CLT_E_UNSUPPORTED);
+    assert_status(clt_dataset_fold(d, 0, 5, 1, true, &parts[0], &parts[1]), CLT_E_UNSUPPORTED);
+    assert_status(clt_dataset_set_groups(NULL, group_of), CLT_E_INVALID);
+    assert_status(clt_dataset_fold(d, 0, 400, 1, false, &parts[0], &parts[1]), CLT_E_RANGE);
+    assert_detail("are too few for 400 parts");
+    for (int i = 0; i < GROUPED; i++) group_of[i] = i % 2;
+    assert_ok(clt_dataset_set_groups(d, group_of)); /* in the place of those before */
+    assert_status(clt_dataset_split(d, (double[]){0.4, 0.3, 0.3}, 3, 1, parts), CLT_E_RANGE);
+    assert_ok(clt_dataset_split(d, (double[]){0.9, 0.1}, 2, 1, parts)); /* no part is empty */
+    for (int p = 0; p < 2; p++) assert_int_equal(clt_dataset_samples(parts[p]), GROUPED / 2), clt_dataset_destroy(parts[p]);
+    for (int64_t at = 0; at < 40; at++) {
+        watch_begin(at);
+        clt_status status = clt_dataset_split(d, (double[]){0.9, 0.1}, 2, 1, parts);
+        if (status == CLT_OK) clt_dataset_destroy(parts[0]), clt_dataset_destroy(parts[1]);
+        else assert_int_equal(status, CLT_E_NO_MEMORY);
+        watch_end();
+    }
+    assert_ok(clt_dataset_set_groups(d, NULL));
+    assert_ok(clt_dataset_split_stratified(d, (double[]){0.5, 0.5}, 2, 1, parts));
+    clt_dataset_destroy(parts[0]), clt_dataset_destroy(parts[1]);
+    clt_dataset_destroy(d);
+    (void)state;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_arrays),
@@ -522,6 +612,8 @@ int main(void) {
         cmocka_unit_test(refuses_bad_synthetic_sets),
         cmocka_unit_test(stratified_parts_have_the_classes_of_the_whole),
         cmocka_unit_test(folds_hold_out_each_sample_once),
+        cmocka_unit_test(groups_stay_together),
+        cmocka_unit_test(refuses_bad_groups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

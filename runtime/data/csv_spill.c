@@ -1,0 +1,119 @@
+#define _GNU_SOURCE /* mkostemp */
+#include "runtime/data/csv_spill.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static clt_status fail_io(const clt_csv_spill *s, const char *what) {
+    return clt_fail(CLT_E_IO, "%s: %s: %s", s->folder, what, strerror(errno));
+}
+
+static clt_status make_file(clt_csv_spill *s) {
+    clt_text path = {0};
+    clt_text_add(&path, "%s/cltrain-XXXXXX", s->folder);
+    CLT_TRY(path.status);
+    s->file = mkostemp(path.data, O_CLOEXEC);
+    clt_status status = s->file < 0 ? fail_io(s, "no file can be made there") : CLT_OK;
+    if (s->file >= 0) unlink(path.data);
+    clt_text_free(&path);
+    return status;
+}
+
+clt_status clt_csv_spill_open(clt_csv_spill **spill, const char *folder) {
+    clt_csv_spill *s = clt_calloc(1, sizeof *s);
+    if (!s) return clt_fail_memory(sizeof *s);
+    s->file = -1;
+    s->folder = clt_strdup(folder);
+    clt_status status = s->folder ? make_file(s) : clt_fail_memory(strlen(folder) + 1);
+    if (status < 0) clt_csv_spill_close(s);
+    else *spill = s;
+    return status;
+}
+
+void clt_csv_spill_close(clt_csv_spill *s) {
+    if (!s) return;
+    if (s->file >= 0) close(s->file);
+    clt_csv_features_free(&s->features);
+    clt_free(s->y.label);
+    clt_free(s->folder);
+    clt_free(s);
+}
+
+static clt_status write_all(const clt_csv_spill *s, const void *bytes, size_t length) {
+    const char *next = bytes;
+    while (length > 0) {
+        ssize_t n = write(s->file, next, length);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return fail_io(s, "cannot be written");
+        next += n;
+        length -= (size_t)n;
+    }
+    return CLT_OK;
+}
+
+clt_status clt_csv_spill_add(clt_csv_spill *s, clt_rows *rows) {
+    s->row_elements = rows->row_elements;
+    CLT_TRY(write_all(s, rows->x, rows->rows * rows->row_elements * sizeof *rows->x));
+    for (size_t r = 0; r < rows->rows; r++) {
+        CLT_TRY(clt_grow(&s->y.label, &s->capacity, s->rows, sizeof *s->y.label));
+        s->y.label[s->rows++] = rows->y.label[r]; /* or the target, whose bytes these are */
+    }
+    rows->rows = 0;
+    return CLT_OK;
+}
+
+/* ---- samples ---- */
+
+static clt_status read_row(const clt_csv_spill *s, int64_t row, float *to) {
+    char *next = (char *)to;
+    size_t left = s->row_elements * sizeof *to;
+    off_t at = (off_t)((size_t)row * left);
+    while (left > 0) {
+        ssize_t n = pread(s->file, next, left, at);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return fail_io(s, "the table's values cannot be read back");
+        next += n;
+        at += n;
+        left -= (size_t)n;
+    }
+    return CLT_OK;
+}
+
+static clt_status fetch(void *user, const clt_sample *sample, void *const *fields) {
+    const clt_csv_spill *s = user;
+    float *row = clt_alloc(s->row_elements * sizeof *row);
+    if (!row) return clt_fail_memory(s->row_elements * sizeof *row);
+    clt_status status = read_row(s, sample->index, row);
+    if (status == CLT_OK) clt_csv_features_expand(&s->features, row, NULL, fields[0], NULL);
+    if (status == CLT_OK) memcpy(fields[1], &s->y.label[sample->index], sizeof *s->y.label);
+    clt_free(row);
+    return status;
+}
+
+static int32_t label_of(void *user, int64_t index) {
+    return ((const clt_csv_spill *)user)->y.label[index];
+}
+
+static void destroy(void *user) {
+    clt_csv_spill_close(user);
+}
+
+static int count_classes(const clt_csv_spill *s) {
+    int32_t most = -1;
+    for (size_t r = 0; r < s->rows; r++) most = CLT_MAX(most, s->y.label[r]);
+    return most + 1;
+}
+
+clt_status clt_csv_spill_finish(clt_csv_spill *s, clt_csv_features *features, clt_dtype truth, int classes, clt_dataset **dataset) {
+    bool labels = truth == CLT_I32;
+    s->features = *features;
+    *features = (clt_csv_features){0};
+    clt_dataset_source source = {.samples = (int64_t)s->rows, .n_fields = 2, .dtypes = {CLT_F32, truth}, .fetch = fetch, .destroy = destroy, .user = s};
+    source.shapes[0] = CLT_SHAPE(clt_csv_features_elements(&s->features));
+    source.shapes[1] = labels ? (clt_shape){0} : CLT_SHAPE(1);
+    if (labels) source.classes = classes ? classes : count_classes(s), source.label = label_of;
+    return clt_dataset_create(dataset, &source);
+}
