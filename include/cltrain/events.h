@@ -1,5 +1,5 @@
 /*
- * Event files of TensorBoard: scalars, texts, histograms, images, precision-recall curves and hyperparameters, which
+ * Event files of TensorBoard: scalars, texts, histograms, images, precision-recall curves, hyperparameters and graphs, which
  * `tensorboard --logdir FOLDER` shows.
  *
  * Each call that adds something appends one record by one write(2), and keeps nothing back: a program that is killed
@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 #include <cltrain/export.h>
+#include <cltrain/graph.h>
 #include <cltrain/status.h>
 
 CLT_BEGIN_DECLS
@@ -72,6 +73,10 @@ typedef struct clt_hparam {
  * either may be none (NULL and 0). To be called once, before clt_events_session_end. CLT_E_RANGE for a number that is
  * not finite, which TensorBoard cannot read: give it as a text; CLT_E_INVALID for two hyperparameters of one name. */
 CLT_API clt_status clt_events_hparams(clt_events *events, const clt_hparam *hparams, size_t n, const char *const *metrics, size_t n_metrics);
+
+/* The ops that the result depends on, and its inputs and variables, for the page of graphs: in the boxes of their layers, whose names parameters have. To be called
+ * once; the graph's first error is this call's, too. */
+CLT_API clt_status clt_events_graph(clt_events *events, const clt_tensor *result);
 
 /* The run is over, and whether it went well, for the same table. Where it never says so, its end is unknown there. */
 CLT_API clt_status clt_events_session_end(clt_events *events, bool success);

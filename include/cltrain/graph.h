@@ -126,6 +126,20 @@ CLT_API const char *clt_graph_parameter(const clt_graph *graph, int64_t index, c
 /* Number of trained values in the graph: the sum of its parameters' elements. */
 CLT_API int64_t clt_graph_parameter_count(const clt_graph *graph);
 
+/* A layer: the ops that read parameters whose names differ in their last part alone, such as fc1.weight and fc1.bias. */
+typedef struct clt_layer {
+    const char *name;   /* what the names have in common, as PyTorch names modules: "layer1.0.conv1". Valid during the call */
+    const char *op;     /* of its ops the one with the most arithmetic: "conv2d" */
+    clt_shape shape;    /* of its result */
+    int64_t parameters; /* values, in training or not; 0 where an earlier layer has the same ones */
+    int64_t trained;    /* of these */
+    double flops;       /* of one forward pass of a whole batch; a multiplication and an addition are two */
+} clt_layer;
+
+/* Calls `visit` (may be NULL) for each layer that the result depends on, in the order of the network, until it returns false. *total (may be NULL) is all that
+ * the result depends on, with ops that read no parameters. Errors are those of the graph. */
+CLT_API clt_status clt_graph_layers(const clt_tensor *result, bool (*visit)(const clt_layer *layer, void *user), void *user, clt_layer *total);
+
 CLT_END_DECLS
 
 #endif

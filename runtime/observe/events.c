@@ -15,12 +15,12 @@ clt_status clt_event_check(const char *call, const clt_events *events, const cha
     return status < 0 ? clt_fail_context(status, "%s: ", call) : CLT_OK;
 }
 
-static void begin_event(clt_events *events) {
+void clt_event_open(clt_events *events) {
     clt_record_begin(&events->record);
     clt_proto_double(&events->record, EVENT_WALL_TIME, clt_wall_seconds());
 }
 
-static clt_status write_event(clt_events *events) {
+clt_status clt_event_write(clt_events *events) {
     clt_record_end(&events->record);
     clt_status status = events->record.status;
     if (status < 0) clt_text_free(&events->record); /* and with it the error, for the next call */
@@ -28,14 +28,14 @@ static clt_status write_event(clt_events *events) {
 }
 
 void clt_event_begin(clt_events *events, int64_t step) {
-    begin_event(events);
+    clt_event_open(events);
     clt_proto_varint(&events->record, EVENT_STEP, (uint64_t)step);
     events->summary = clt_proto_begin(&events->record, EVENT_SUMMARY);
 }
 
 clt_status clt_event_end(clt_events *events) {
     clt_proto_end(&events->record, events->summary);
-    return write_event(events);
+    return clt_event_write(events);
 }
 
 void clt_event_value_begin(clt_events *events, const char *tag) {
@@ -69,9 +69,9 @@ clt_status clt_events_open(clt_events **events, const char *folder) {
     if (!e) return clt_fail_memory(sizeof *e);
     clt_status status;
     CLT_TRY_GOTO(clt_appender_open(&e->file, folder, "events.out.tfevents"));
-    begin_event(e);
+    clt_event_open(e);
     clt_proto_text(&e->record, EVENT_FILE_VERSION, "brain.Event:2");
-    CLT_TRY_GOTO(write_event(e));
+    CLT_TRY_GOTO(clt_event_write(e));
     *events = e;
     return CLT_OK;
 fail:

@@ -32,6 +32,10 @@ clt_status clt_event_check_name(const char *what, const char *name);
 /* Of what each call that adds something takes. */
 clt_status clt_event_check(const char *call, const clt_events *events, const char *tag);
 
+/* An Event of any other kind. */
+void clt_event_open(clt_events *events);
+clt_status clt_event_write(clt_events *events);
+
 /* An Event with a Summary, that with values between the two: the second writes it, or gives the error that stuck. After a begin
  * there must be an end. */
 void clt_event_begin(clt_events *events, int64_t step);
@@ -53,7 +57,7 @@ clt_status clt_png_encode(clt_text *png, const uint8_t *pixels, int height, int 
 
 /* ---- numbers of TensorFlow's messages ---- */
 
-enum { EVENT_WALL_TIME = 1, EVENT_STEP = 2, EVENT_FILE_VERSION = 3, EVENT_SUMMARY = 5, SUMMARY_VALUE = 1 };
+enum { EVENT_WALL_TIME = 1, EVENT_STEP = 2, EVENT_FILE_VERSION = 3, EVENT_GRAPH = 4, EVENT_SUMMARY = 5, SUMMARY_VALUE = 1 };
 enum { VALUE_TAG = 1, VALUE_SIMPLE = 2, VALUE_IMAGE = 4, VALUE_HISTOGRAM = 5, VALUE_TENSOR = 8, VALUE_METADATA = 9 };
 enum { METADATA_PLUGIN = 1, PLUGIN_NAME = 1, PLUGIN_CONTENT = 2 };
 enum { IMAGE_HEIGHT = 1, IMAGE_WIDTH = 2, IMAGE_COLORSPACE = 3, IMAGE_ENCODED = 4 };

@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <cltrain/ops.h>
+
 #include "runtime/base/bytes.h"
 #include "runtime/base/file.h"
 #include "runtime/observe/observe.h"
@@ -447,6 +449,57 @@ static void hparams_are_in_metadata(void **state) {
 
 /* ---- what is refused, and what fails ---- */
 
+static const char *name_of(part node) {
+    static char names[8][64];
+    static int next;
+    part name = inner(node, 1);
+    char *text = names[next++ % 8];
+    assert_true(name.length < sizeof names[0]);
+    memcpy(text, name.bytes, name.length);
+    text[name.length] = 0;
+    return text;
+}
+
+/* Boxes by the names of parameters; further results by their number; what the result does not depend on is left out. */
+static void graphs_have_boxes_for_layers(void **state) {
+    clt_graph *graph;
+    assert_ok(clt_graph_create(&graph));
+    clt_tensor *x = clt_input(graph, "x", CLT_F32, CLT_SHAPE(2, 3)), *h = clt_relu(clt_linear(x, "block.0.fc", 4));
+    clt_linear(x, "unread", 5);
+    assert_ok(clt_graph_status(graph));
+    clt_events *events = open_events(support_path("graph"));
+    assert_ok(clt_events_graph(events, h));
+    assert_ok(clt_events_close(events));
+    part file = read_whole(support_path("graph")), rest = file, data;
+    assert_true(next_record(&rest, &data) && next_record(&rest, &data));
+    part content = inner(data, 4);
+    static const char *const names[] = {"x", "block/0/fc/weight", "block/0/fc/bias"};
+    int n = 0, boxed = 0;
+    for (part node; (node = field(content, 1, n, NULL)).bytes; n++) {
+        if (n < 3) assert_string_equal(name_of(node), names[n]);
+        boxed += !strncmp(name_of(node), "block/0/fc/", 11);
+        assert_null(strstr(name_of(node), "unread"));
+        for (int k = 0; field(node, 3, k, NULL).bytes; k++) { /* operands are nodes */
+            part operand = field(node, 3, k, NULL);
+            bool found = false;
+            for (int i = 0; i < n; i++) {
+                part name = inner(field(content, 1, i, NULL), 1);
+                found |= name.length == operand.length && !memcmp(name.bytes, operand.bytes, name.length);
+            }
+            assert_true(found);
+        }
+        part shape = inner(inner(inner(inner(node, 5), 2), 1), 7);
+        assert_int_equal(number_in(field(shape, 2, 0, NULL), 1), n == 0 ? 2 : n <= 2 ? 4 : 2);
+    }
+    assert_int_equal(boxed, n - 1); /* the ReLU lies in the box of what it reads */
+    assert_true(n >= 5);
+    release(file);
+    assert_status(clt_events_graph(NULL, h), CLT_E_INVALID);
+    assert_status(clt_events_graph(events, NULL), CLT_E_INVALID);
+    clt_graph_destroy(graph);
+    (void)state;
+}
+
 static void refuses_bad_arguments(void **state) {
     const char *folder = support_path("bad");
     clt_events *events = NULL, *e = open_events(folder);
@@ -714,6 +767,7 @@ int main(void) {
         cmocka_unit_test(images_are_png),
         cmocka_unit_test(curves_count_at_thresholds),
         cmocka_unit_test(hparams_are_in_metadata),
+        cmocka_unit_test(graphs_have_boxes_for_layers),
         cmocka_unit_test(refuses_bad_arguments),
         cmocka_unit_test(names_the_folder_that_cannot_be_made),
         cmocka_unit_test(survives_failing_memory),
