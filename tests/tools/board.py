@@ -89,6 +89,7 @@ def check_classes():
     told, _ = train("convnet", "--data", "digits", "--epochs", "2", "--stop-after", "1", "--save", "a.safetensors", "--tensorboard", "runs/a")
     told, _ = train("convnet", "--data", "digits", "--epochs", "2", "--resume", "a.safetensors", "--tensorboard", "runs/a", "--log", "a.jsonl")
     found, files = read("runs/a")
+    check_graph("runs/a")
     last = told["steps"]
     assert files == 2, "a run that goes on has a file more"
     for tag, key in (("train/loss", "train_loss"), ("test/loss", "test_loss"), ("test/accuracy", "test_accuracy"), ("test/f1", "test_f1"), ("test/auc", "test_auc")):
@@ -102,6 +103,21 @@ def check_classes():
     assert [tag for tag in found if tag.startswith("class/")] == [f"class/{i}" for i in range(10)]
     epochs = [line for line in map(json.loads, open("a.jsonl", encoding="utf-8")) if line["event"] == "epoch"]
     assert abs(scalar(found, "test/loss", epochs[-1]["step"]) - epochs[-1]["test_loss"]) < 1e-6
+
+
+def check_graph(folder):
+    """The last file's network: each input of a node is a node, and layers are boxes."""
+    nodes, path = {}, sorted(glob.glob(os.path.join(folder, "events.out.tfevents.*")))[-1]
+    for record in records(path):
+        for number, value in fields(record):
+            if number == 4:
+                for kind, node in fields(value):
+                    if kind == 1:
+                        parts = list(fields(node))
+                        nodes[dict(parts)[1].decode()] = [v.decode() for k, v in parts if k == 3]
+    assert {"x", "y", "conv1/weight", "fc2/bias"} <= set(nodes), sorted(nodes)
+    assert all(operand.split(":")[0] in nodes for operands in nodes.values() for operand in operands)
+    assert any(name.startswith("conv1/conv2d_") and "conv1/weight" in operands for name, operands in nodes.items())
 
 
 def check_numbers():

@@ -67,6 +67,66 @@ json "$out" 'o["test_samples"] == 100 and o["train_samples"] == 500'
 refuse "--fold '6/5': expected I/K" logistic --data csv:rare.csv,label=kind --fold 6/5
 for fold in 0/5 1/1 1 /5 1/ x/5 1/5x; do refuse "--fold '$fold': expected I/K" logistic --data digits --fold $fold; done
 
+# Those of a patient are alike: a model that knows some of them knows the others.
+"$python" - <<'END'
+import random
+random.seed(1)
+with open("patients.csv", "w") as table:
+    table.write("patient,a,b,c,d,sick\n")
+    for patient in range(60):
+        about = [random.gauss(0, 3) for _ in range(4)]
+        for i in range(10):
+            table.write(f"p{patient}," + ",".join(f"{random.gauss(x, 0.1):.3f}" for x in about) + f",{patient * 7 % 2}\n")
+END
+expect 0 "4 features (a, b, c, d)" mlp:64,64 --data csv:patients.csv,group=patient --epochs 60 --lr 0.01 --json
+json "$out" 'o["test_samples"] == 120 and o["test_accuracy"] < 0.8 < o["train_accuracy"]'
+expect 0 "" mlp:64,64 --data csv:patients.csv,drop=patient --epochs 60 --lr 0.01 --json
+json "$out" 'o["test_accuracy"] > 0.9'
+expect 1 "stratified cannot be made" mlp:64,64 --data csv:patients.csv,group=patient --stratify
+
+for stream in 0 1; do
+    expect 0 "" mlp:16 --data csv:patients.csv,group=patient,stream=$stream --epochs 4 --json=csv_$stream.json
+done
+"$python" -c 'import json; a, b = (json.load(open(f"csv_{i}.json")) for i in (0, 1)); assert abs(a["test_loss"] - b["test_loss"]) < 1e-4 and a["test_samples"] == b["test_samples"], (a, b)' 2>why ||
+    fail "a table that is streamed: $(tail -n 1 why)"
+grep -q "patients.csv is kept in a file in .*, and read batch by batch" "$err" || fail "no word of the file that a table is kept in"
+
+# ---- a part for decisions, and one for the end ----
+
+expect 0 "400 training, 100 validation and 100 test samples" mlp:16 --data csv:rare.csv,label=kind --fold 1/6 --validation 0.2 --epochs 12 --patience 3 --log parts.jsonl --json
+json "$out" 'o["validation_samples"] == 100 and o["test_samples"] == 100 and sum(map(sum, o["test_confusion"])) == 100 and o["validation_loss"] != o["test_loss"]'
+cp "$out" parts.json
+"$python" - >why 2>&1 <<'END' || fail "--validation: $(tail -n 1 why)"
+import json
+events, end = list(map(json.loads, open("parts.jsonl"))), json.load(open("parts.json"))
+epochs = [o for o in events if o["event"] == "epoch"]
+losses = [o["validation_loss"] for o in epochs]
+assert all("test_loss" not in o for o in epochs) and losses[-1] == end["validation_loss"], epochs[-1]
+assert end["best_loss"] == min(losses) and "test_loss" in events[-1]
+END
+expect 0 "" mlp:16 --data digits --validation 0.1 --epochs 2
+says "validation   loss"
+says "test         loss"
+if "$python" -c 'import numpy' 2>/dev/null; then
+    "$python" -c 'import numpy as np
+rng = np.random.default_rng(0)
+y = rng.normal(size=(100, 1)) * 50 + 1000
+np.save("xr.npy", np.hstack([y * 3 + 7, rng.normal(size=(100, 1))]).astype("f4")), np.save("yr.npy", y.astype("f4"))'
+    expect 0 "" linear --data npy:xr.npy,yr.npy --validation 0.2 --epochs 60 --json
+    json "$out" 'o["validation_mse"] < 100 and o["test_mse"] < 100'
+fi
+refuse "--validation '1': expected a number from 0 to below 1" mlp:16 --data digits --validation 1
+
+# ---- what a model is made of ----
+
+expect 0 "" convnet --data digits --summary --batch 64
+says "conv1                      conv2d         [64, 32, 8, 8]               320"
+says "A training step of 64 samples takes"
+expect 0 "" convnet --data digits --summary --batch 64 --freeze 'conv1.*' --json
+json "$out" 'o["layers"][0] == {"name": "conv1", "op": "conv2d", "shape": [64, 32, 8, 8], "parameters": 320, "trained_parameters": 0, "flops": o["layers"][0]["flops"]}'
+json "$out" 'o["parameters"] == sum(l["parameters"] for l in o["layers"]) == o["trained_parameters"] + 320 and o["flops"] > sum(l["flops"] for l in o["layers"])'
+json "$out" 'o["memory_bytes"]["total"] >= o["memory_bytes"]["activations"] + o["memory_bytes"]["states"] > 3 * 4 * o["trained_parameters"]'
+
 # ---- rare classes ----
 
 weights="logistic --data csv:rare.csv,label=kind --epochs 20 --lr 0.05 --batch 32"

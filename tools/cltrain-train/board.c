@@ -118,7 +118,7 @@ static void put_samples(board *b, const clt_dataset *data) {
 
 /* ---- while it runs ---- */
 
-void board_start(board *b, const report *r, const data_parts *data) {
+void board_start(board *b, const report *r, const data_parts *data, const clt_tensor *network) {
     if (!b) return;
     const options *o = r->options;
     const clt_hparam all[] = {{"model", o->model, 0}, {"data", o->data, 0}, {"optimizer", optimizer_names[o->optimizer], 0}, {"schedule", recipe_schedule_name(o->schedule), 0},
@@ -129,6 +129,7 @@ void board_start(board *b, const report *r, const data_parts *data) {
     snprintf(second, sizeof second, "%s/%s", r->held_out, r->classification ? "accuracy" : "mse");
     const char *metrics[] = {loss, second};
     check(b, clt_events_hparams(b->events, all, sizeof all / sizeof *all, metrics, 2));
+    check(b, clt_events_graph(b->events, network));
     put_samples(b, data->test);
 }
 

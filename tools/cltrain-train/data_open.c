@@ -95,6 +95,18 @@ int data_check_task(const data_spec *spec, const clt_preprocessing *model, const
     return usage_error("%s '%s': regression=%d, but the model predicts %s: leave it out", option, spec->text, spec->task, numbers ? "numbers" : "classes");
 }
 
+/* What is split in memory is there twice. */
+static bool wants_stream(const data_spec *spec, int64_t most_bytes) {
+    if (spec->stream >= 0) return spec->stream == 1;
+    return spec->layout != LAYOUT_NHWC && most_bytes > 0 && file_bytes(spec->path) > most_bytes;
+}
+
+static const char *spill_folder(const data_spec *spec) {
+    const char *named = getenv("TMPDIR");
+    if (!wants_stream(spec, memory_bytes() / 4)) return NULL;
+    return named && named[0] ? named : "/var/tmp";
+}
+
 static int open_csv(data_parts *parts, const data_spec *spec, bool regression, const clt_preprocessing *like) {
     clt_csv_options options = spec->csv;
     int code = like ? data_check_task(spec, like, "--data") : 0;
@@ -102,6 +114,8 @@ static int open_csv(data_parts *parts, const data_spec *spec, bool regression, c
     options.like = like;
     if (like) regression = clt_preprocessing_classes(like) == 0; /* the model has settled it */
     options.regression = spec->task < 0 ? regression : spec->task == 1;
+    options.spill = spill_folder(spec);
+    if (options.spill) message_line("%s is kept in a file in %s, and read batch by batch.", spec->path, options.spill);
     clt_status status = clt_dataset_csv(&parts->train, spec->path, &options);
     return status < 0 ? library_error(status, "--data") : 0;
 }
@@ -152,11 +166,11 @@ static int open_images(data_parts *parts, const data_spec *spec, const clt_prepr
         return code ? code : open_folder(&parts->plain, spec, spec->path, false, like);
     }
     int code = open_folder(&parts->train, spec, train, true, like);
-    for (size_t i = 0; !code && i < sizeof test_names / sizeof *test_names; i++) {
+    for (size_t i = 0; !code && !parts->test && i < sizeof test_names / sizeof *test_names; i++) {
         snprintf(test, sizeof test, "%s/%s", spec->path, test_names[i]);
-        if (folder_exists(test)) return open_test_folder(parts, spec, test);
+        if (folder_exists(test)) code = open_test_folder(parts, spec, test);
     }
-    return code ? code : open_folder(&parts->plain, spec, train, false, like);
+    return code || (parts->test && !spec->validation) ? code : open_folder(&parts->plain, spec, train, false, like);
 }
 
 /* "{000..099}": from, to, and how many digits. False: there is none. */
@@ -220,8 +234,8 @@ static int open_archives(data_parts *parts, const data_spec *spec, const clt_pre
     clt_image_folder_options images = spec->images;
     images.like = like;
     int code = data_open_tar(&parts->train, spec->path, &images, "--data");
-    if (code) return code;
-    if (spec->path_y[0]) return open_test_archives(parts, spec, images);
+    if (!code && spec->path_y[0]) code = open_test_archives(parts, spec, images);
+    if (code || (parts->test && !spec->validation)) return code;
     images.augment = false;
     return data_open_tar(&parts->plain, spec->path, &images, "--data");
 }
@@ -245,13 +259,8 @@ static int check_finite(const clt_dataset *data, int field, const char *path) {
     return 0;
 }
 
-static bool wants_stream(const data_spec *spec) {
-    if (spec->stream >= 0) return spec->stream == 1;
-    return spec->layout != LAYOUT_NHWC && memory_bytes() > 0 && file_bytes(spec->path) > memory_bytes() / 2;
-}
-
 static int open_npy(data_parts *parts, const data_spec *spec) {
-    bool stream = wants_stream(spec);
+    bool stream = wants_stream(spec, memory_bytes() / 2);
     clt_status status = (stream ? clt_dataset_npy_stream : clt_dataset_npy)(&parts->train, spec->path, spec->path_y);
     if (status < 0) return library_error(status, "--data");
     if (stream) message_line("%s is read batch by batch.", spec->path);
@@ -307,7 +316,7 @@ static clt_status split_plain(data_parts *parts, const data_spec *spec, const do
     if (!parts->plain) return CLT_OK;
     clt_status status = split(parts->plain, spec, fractions, seed, pair);
     if (status < 0) return status;
-    clt_dataset_destroy(pair[0]);
+    parts->plain_first = pair[0];
     clt_dataset_destroy(*test);
     *test = pair[1];
     return CLT_OK;
@@ -330,6 +339,29 @@ static int hold_out(data_parts *parts, const data_spec *spec, uint64_t seed) {
     parts->test = pair[1];
     status = split_plain(parts, spec, fractions, seed, &parts->test);
     return status < 0 ? library_error(status, "--data") : 0;
+}
+
+static clt_status split_in_two(const clt_dataset *whole, const data_spec *spec, uint64_t seed, clt_dataset **pair) {
+    const double fractions[] = {1 - spec->validation, spec->validation};
+    return (spec->stratify ? clt_dataset_split_stratified : clt_dataset_split)(whole, fractions, 2, seed, pair);
+}
+
+/* --validation: of what is left for training. */
+static int hold_out_validation(data_parts *parts, const data_spec *spec, uint64_t seed) {
+    clt_dataset *pair[2] = {NULL, NULL}, *plain[2] = {NULL, NULL};
+    const clt_dataset *unaugmented = parts->plain_first ? parts->plain_first : parts->plain;
+    parts->first = parts->train;
+    parts->train = NULL;
+    clt_status status = split_in_two(parts->first, spec, seed, pair);
+    parts->train = pair[0];
+    parts->validation = pair[1];
+    if (status >= 0 && unaugmented) status = split_in_two(unaugmented, spec, seed, plain);
+    clt_dataset_destroy(plain[0]);
+    if (plain[1]) {
+        clt_dataset_destroy(parts->validation);
+        parts->validation = plain[1];
+    }
+    return status < 0 ? library_error(status, "--validation") : 0;
 }
 
 /* Up to 256 samples of a data set, drawn; NULL: none can be. */
@@ -414,9 +446,11 @@ static void check_target_scales(const clt_dataset *standardized) {
 static int standardize_parts(data_parts *parts) {
     /* The training part last: the others are scaled by what it was before. */
     clt_status status = clt_dataset_standardize(parts->test, parts->train);
+    if (status >= 0 && parts->validation) status = clt_dataset_standardize(parts->validation, parts->train);
     if (status >= 0) status = clt_dataset_standardize(parts->train, parts->train);
     bool numbers = !clt_dataset_classes(parts->train);
     if (status >= 0 && numbers) status = clt_dataset_standardize_target(parts->test, parts->train);
+    if (status >= 0 && numbers && parts->validation) status = clt_dataset_standardize_target(parts->validation, parts->train);
     if (status >= 0 && numbers) status = clt_dataset_standardize_target(parts->train, parts->train);
     if (status < 0) return library_error(status, "--data");
     if (numbers) check_target_scales(parts->train);
@@ -426,6 +460,7 @@ static int standardize_parts(data_parts *parts) {
 
 static int apply(data_parts *parts, const clt_preprocessing *like) {
     clt_status status = clt_preprocessing_apply(like, parts->test);
+    if (status >= 0 && parts->validation) status = clt_preprocessing_apply(like, parts->validation);
     if (status >= 0) status = clt_preprocessing_apply(like, parts->train);
     if (status < 0) return library_error(status, "--data");
     parts->standardized = clt_preprocessing_standardizes(like);
@@ -440,7 +475,9 @@ int data_open(data_parts *parts, const data_spec *spec, bool regression, bool st
     int code = open_source(parts, spec, regression, seed, like);
     if (!code && parts->test && (spec->folds || spec->stratify))
         code = usage_error("%s: '%s' has a test part of its own: nothing is held out of the training part", spec->folds ? "--fold" : "--stratify", spec->text);
+    if (!code && spec->validation && spec->source == DATA_TEXT) code = usage_error("--validation: the last tenth of a text is its validation part already");
     if (!code && !parts->test) code = hold_out(parts, spec, seed);
+    if (!code && spec->validation) code = hold_out_validation(parts, spec, seed);
     if (!code && like) code = apply(parts, like);
     if (!code && like) data_check_scale(parts->train, like, "--data", spec->text);
     else if (!code && standardize && table) code = standardize_parts(parts);
@@ -455,6 +492,9 @@ int data_open(data_parts *parts, const data_spec *spec, bool regression, bool st
 void data_close(data_parts *parts) {
     clt_dataset_destroy(parts->test);
     clt_dataset_destroy(parts->train);
+    clt_dataset_destroy(parts->validation);
+    clt_dataset_destroy(parts->first);
+    clt_dataset_destroy(parts->plain_first);
     clt_dataset_destroy(parts->whole);
     clt_dataset_destroy(parts->plain);
     clt_tokenizer_destroy(parts->tokenizer);

@@ -23,15 +23,20 @@ const char data_spec_help[] =
     "  tar:FILE.tar[,test=FILE.tar][,size=N]...\n"
     "                                         archives of images, as WebDataset has them: NAME.jpg and\n"
     "                                         NAME.cls; shards-{000..099}.tar names a hundred\n"
-    "  csv:FILE[,label=C][,drop=C,C,...][,texts=C,C,...][,missing=refuse|drop|mean]\n"
-    "      [,skip=N][,header=0|1][,regression=0|1][,separator=S]\n"
+    "  csv:FILE[,label=C][,group=C][,drop=C,C,...][,texts=C,C,...]\n"
+    "      [,missing=refuse|drop|mean][,skip=N][,header=0|1][,regression=0|1]\n"
+    "      [,separator=S][,stream=0|1]\n"
     "                                         a table after N lines; C is the label's column, by name\n"
     "                                         or index from 0 (default: the last), or one that is\n"
     "                                         left out; labels are texts, or whole numbers from 0;\n"
+    "                                         group=: lines with the same field there, such as those\n"
+    "                                         of a patient, are held out together, or not;\n"
     "                                         features that are texts become 0 and 1; texts= takes\n"
     "                                         columns of numbers so, such as codes; lines that lack\n"
     "                                         a value are refused, dropped, or get the column's mean;\n"
-    "                                         S is a character or 'tab'\n"
+    "                                         S is a character or 'tab'; stream=1 keeps values in a\n"
+    "                                         file in $TMPDIR, else /var/tmp (default: what is larger\n"
+    "                                         than a quarter of the memory)\n"
     "  npy:X.npy,Y.npy[,layout=nchw|nhwc][,stream=0|1]\n"
     "                                         whole numbers in Y are classes, others are targets;\n"
     "                                         images are [samples, channels, height, width]; nhwc:\n"
@@ -111,6 +116,10 @@ static bool parse_csv_option(data_spec *spec, const char *part) {
         spec->csv.label = spec->label;
         return copy_text(spec->label, sizeof spec->label, value);
     }
+    if ((value = value_of(part, "group"))) {
+        spec->csv.group = spec->group;
+        return copy_text(spec->group, sizeof spec->group, value);
+    }
     if ((value = value_of(part, "skip"))) {
         if (!number_whole(value, 0, INT_MAX, &number)) return false;
         spec->csv.skip_lines = (int)number;
@@ -128,6 +137,11 @@ static bool parse_csv_option(data_spec *spec, const char *part) {
         return true;
     }
     if ((value = value_of(part, "missing"))) return parse_missing(spec, value);
+    if ((value = value_of(part, "stream"))) {
+        if (!parse_switch(value, &on)) return false;
+        spec->stream = on;
+        return true;
+    }
     return (value = value_of(part, "separator")) && parse_separator(spec, value);
 }
 
@@ -260,7 +274,7 @@ static const source_form forms[] = {
     {"tar", DATA_TAR, "tar:FILE.tar[,test=FILE.tar][,size=N][,resize=N][,augment=0|1][,jitter=X][,erase=P], such as tar:train-{00..09}.tar,test=val.tar,size=160",
      parse_images},
     {"csv", DATA_CSV,
-     "csv:FILE[,label=C][,drop=C,C,...][,texts=C,C,...][,missing=refuse|drop|mean][,skip=N][,header=0|1][,regression=0|1][,separator=S], "
+     "csv:FILE[,label=C][,group=C][,drop=C,C,...][,texts=C,C,...][,missing=refuse|drop|mean][,skip=N][,header=0|1][,regression=0|1][,separator=S][,stream=0|1], "
      "such as csv:iris.csv,skip=1,label=4",
      parse_csv},
     {"npy", DATA_NPY, "npy:X.npy,Y.npy[,layout=nchw|nhwc][,stream=0|1]", parse_npy},

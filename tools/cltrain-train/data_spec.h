@@ -34,8 +34,8 @@ typedef struct data_spec {
     const char *text;           /* the whole SPEC, borrowed */
     char path[DATA_PATH_BYTES]; /* idx, cifar10, cifar100, folder: folder; csv, npy: file */
     char path_y[DATA_PATH_BYTES]; /* npy: of labels; tar: of the test part */
-    char label[256], drop[1024], texts[1024];
-    clt_csv_options csv; /* its label, drop and texts point into this struct or are NULL */
+    char label[256], group[256], drop[1024], texts[1024];
+    clt_csv_options csv; /* its label, group, drop and texts point into this struct or are NULL */
     int task;            /* csv: 1 regression, 0 classes, -1 as the model wants */
     clt_shape shape;
     int64_t classes, samples, features;
@@ -43,8 +43,9 @@ typedef struct data_spec {
     char tokenizer[DATA_PATH_BYTES]; /* text: bytes, chars, gpt2 (a file of tokens), or a tokenizer.json */
     int64_t context;
     data_layout layout; /* npy: of images */
-    int stream;         /* npy: 1: from the files, batch by batch; 0: read at once; -1: as their size says */
+    int stream;         /* npy, csv: 1: from the files, batch by batch; 0: read at once; -1: as their size says */
     bool stratify;      /* what is held out has each class's share */
+    double validation;  /* the fraction of the training part that is held out of it, too; 0: none */
     int fold, folds;    /* which of how many is held out, from 0; 0 folds: a fifth is */
     clt_image_folder_options images; /* folder, tar; its `like` is not used */
 } data_spec;
@@ -69,7 +70,9 @@ bool data_spec_file(const data_spec *spec, int i, char path[2 * DATA_PATH_BYTES]
 
 typedef struct data_parts {
     clt_dataset *whole, *train, *test; /* whole is NULL where files bring a test part */
-    clt_dataset *plain;                /* folder, tar: what `whole` is, without augmentation, for the test */
+    clt_dataset *validation;           /* of the training part, for decisions on the way; NULL: the test is for those */
+    clt_dataset *plain;                /* folder, tar: what `whole` is, or `first` where there is none, without augmentation, for what is held out */
+    clt_dataset *first, *plain_first;  /* the training part, and the same of `plain`, before the validation part was held out */
     bool table; /* read from a CSV file */
     bool standardized;
     bool of_model; /* they are brought to what a model was trained on */

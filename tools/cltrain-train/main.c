@@ -22,6 +22,7 @@
 #include "recipe.h"
 #include "report.h"
 #include "run.h"
+#include "summary.h"
 #include "system.h"
 #include "task.h"
 #include "threads.h"
@@ -29,13 +30,15 @@
 const char program_name[] = PROGRAM;
 
 static void announce(const report *r, const data_parts *data) {
-    char others[32] = "", frozen[80] = "", samples[320];
+    char others[32] = "", frozen[80] = "", samples[320], validation[48] = "";
     task_describe(data, samples, sizeof samples);
     if (r->ranks > 1) snprintf(others, sizeof others, " on each of %d ranks", r->ranks);
     if (r->options->freeze) snprintf(frozen, sizeof frozen, ", %lld of them trained", (long long)r->trained_parameters);
     if (r->options->lora) snprintf(frozen, sizeof frozen, ", and %lld of adapters, which are trained", (long long)r->trained_parameters);
     message_line("Model   %s, %lld parameter%s%s", r->options->model, (long long)r->parameters, PLURAL(r->parameters), frozen);
-    message_line("Data    %s, %lld training and %lld %s samples", r->options->data, (long long)r->train_samples, (long long)r->test_samples, r->held_out);
+    if (r->validation_samples) snprintf(validation, sizeof validation, ", %lld validation", (long long)r->validation_samples);
+    message_line("Data    %s, %lld training%s and %lld %s samples", r->options->data, (long long)r->train_samples, validation, (long long)r->test_samples,
+                 data->vocabulary ? r->held_out : "test");
     message_line("        %s", samples);
     message_line("Device  %s%s", r->device->name, others);
 }
@@ -52,6 +55,11 @@ static int print_report(const report *r) {
     return code;
 }
 
+static int summarize(const options *given, const data_parts *data, const task *made, clt_device *device) {
+    clt_train_options training = recipe_train_options(given, clt_dataset_samples(data->train), made->output);
+    return summary_print(given, made, device, &training);
+}
+
 static int train_on(const options *given, const data_parts *data, const task *made,
                     clt_device *device, ranks *group) {
     report result = {
@@ -65,7 +73,9 @@ static int train_on(const options *given, const data_parts *data, const task *ma
         .test_samples = clt_dataset_samples(data->test),
         .train = report_no_metrics(),
         .test = report_no_metrics(),
-        .held_out = data->vocabulary ? "validation" : "test",
+        .validation = report_no_metrics(),
+        .validation_samples = data->validation ? clt_dataset_samples(data->validation) : 0,
+        .held_out = data->vocabulary || data->validation ? "validation" : "test",
         .samples_per_second = NAN,
         .epoch_seconds = NAN,
         .first_step_seconds = NAN,
@@ -79,6 +89,7 @@ static int train_on(const options *given, const data_parts *data, const task *ma
     result.trained_parameters = clt_graph_parameter_count(made->graph);
     result.profile.wanted = given->profile != NULL && ranks_lead(group);
     announce(&result, data);
+    if (given->summary) return ranks_lead(group) ? summarize(given, data, made, device) : 0;
     code = run_training(&result, given, data, made, device, group);
     if (code != EXIT_FAILED && code != EXIT_USAGE && ranks_lead(group) && !given->lr_find) {
         int printed = print_report(&result);

@@ -41,6 +41,8 @@ const option_row option_rows[] = {
      .help = "what is held out has of each class as large a share as the whole"},
     {OPTION_TEXT, 0, "fold", "I/K", AT(fold),
      .help = "hold out the I-th of K parts, in the place of a fifth: for\ncross-validation"},
+    {OPTION_FRACTION, 0, "validation", "X", AT(validation), .aliases = "validation-split val-split",
+     .help = "hold out the fraction X of what is left for training, too: each\nepoch and --patience look at it, and the test is for the end"},
     {OPTION_FLAG, 0, "balanced-sampling", NULL, AT(balanced_sampling),
      .help = "draw samples, some of them several times, so that each class\ncomes as often as any other"},
     {OPTION_NOT_NEGATIVE, 0, "mixup", "A", AT(mixup),
@@ -192,7 +194,7 @@ const option_row option_rows[] = {
      .help = "one JSON object a line, as training goes on; --resume appends"},
     {OPTION_TEXT, 0, "tensorboard", "DIR", AT(tensorboard), .aliases = "tb logdir",
      .help = "event files for TensorBoard: metrics, histograms of weights and\n"
-             "gradients, samples and mistakes, precision-recall curves"},
+             "gradients, the network, samples and mistakes, precision-recall\ncurves"},
 
     {OPTION_HEADING, .help = "A trained model on other data (without MODEL and --data):"},
     {OPTION_TEXT, 0, "from", "FILE", AT(from),
@@ -210,6 +212,8 @@ const option_row option_rows[] = {
              "npy:X.npy,Y.npy or folder:DIR"},
 
     {OPTION_HEADING, .help = "Output:"},
+    {OPTION_FLAG, 0, "summary", NULL, AT(summary),
+     .help = "print the layers of the model and the memory that a step takes,\nand exit"},
     {OPTION_OPTIONAL, 0, "json", "FILE", AT(json), .standard = "-", .help = "one JSON object at the end, on stdout or in FILE"},
     {OPTION_OPTIONAL, 0, "profile", "FILE", AT(profile), .standard = "cltrain-profile.json",
      .help = "time by op of some steps, on stdout (with --json on stderr);\n"

@@ -64,6 +64,7 @@ static const options standard = {
     .patience = OPTION_UNSET,
     .monitor = OPTION_UNSET,
     .lr = NAN,
+    .validation = NAN,
     .mixup = NAN,
     .cutmix = NAN,
     .momentum = NAN,
@@ -195,6 +196,7 @@ static int check(options *given) {
     if (!code && given->lora) code = lora_spec_parse(&given->lora_spec, given->lora);
     if (!code) code = data_spec_parse(&given->data_spec, given->data);
     given->data_spec.stratify = given->stratify;
+    given->data_spec.validation = given->validation > 0 ? given->validation : 0;
     if (!code && given->fold) code = parse_fold(given);
     given->data_spec.images.floats = given->model_spec.id == MODEL_ONNX; /* which may have no use for u8 */
     if (!code && given->data_spec.source == DATA_NPY && !given->data_spec.path_y[0])

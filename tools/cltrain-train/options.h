@@ -36,6 +36,7 @@ typedef struct options {
     bool stratify;
     const char *fold; /* "I/K" */
     bool balanced_sampling;
+    double validation; /* fraction of the training part */
     double mixup, cutmix; /* alphas */
 
     int64_t epochs, steps, stop_after, batch, accumulate;
@@ -83,7 +84,7 @@ typedef struct options {
     int64_t save_every, test_every;
 
     const char *json; /* a path, "-": stdout; NULL: text */
-    bool list_devices, quiet, help, version;
+    bool list_devices, summary, quiet, help, version;
     int verbose; /* how often given */
 } options;
 

@@ -113,6 +113,7 @@ static void set_setup(json_t *object, const report *r) {
     if (o->freeze || o->lora) set_whole(object, "trained_parameters", r->trained_parameters);
     set_whole(object, "train_samples", r->train_samples);
     set_whole(object, "test_samples", r->test_samples);
+    if (r->validation_samples) set_whole(object, "validation_samples", r->validation_samples);
     json_object_set_new(object, "standardized", json_boolean(r->standardized));
     set_whole(object, "batch", o->whole_batch);
     if (o->ranks > 1) set_ranks(object, r);
@@ -171,6 +172,7 @@ static void set_outcome(json_t *object, const report *r) {
     set_whole(object, "skipped_steps", r->skipped);
     if (r->options->ranks > 1) set_whole(object, "drifts", r->drifts);
     set_metrics(object, "train", &r->train, r->classification);
+    if (r->validation.samples) set_metrics(object, "validation", &r->validation, r->classification);
     set_metrics(object, r->held_out, &r->test, r->classification);
     scores_put_json(object, r->held_out, &r->scores);
     set_confusion(object, r);
@@ -362,6 +364,7 @@ bool report_print_text(const report *r, FILE *file) {
     if (isfinite(r->kernel_seconds)) fprintf(file, ", kernels %.2f s of it", r->kernel_seconds);
     fprintf(file, "\n");
     print_metrics(file, "training", &r->train, NULL, r->classification);
+    print_metrics(file, "validation", &r->validation, NULL, r->classification);
     print_metrics(file, r->held_out, &r->test, &r->scores, r->classification);
     if (data_has_images(&o->data_spec)) fprintf(file, "  %-12s waited %.2f s for images", "data", r->data_wait_seconds);
     if (r->broken_samples) fprintf(file, "; %lld could not be read, and others took their places", (long long)r->broken_samples);

@@ -33,6 +33,8 @@ typedef struct report {
     double data_wait_seconds; /* for batches, in training */
     clt_metrics train;     /* of the last epoch, or of its part that was run */
     clt_metrics test;
+    clt_metrics validation; /* of --validation, at the end; until then it is `test`. No samples: there is none */
+    int64_t validation_samples; /* 0: there is no such part */
     clt_evaluation scores; /* of the last test; no samples: none */
     int64_t *confusion;    /* of it: [classes, classes], truth by prediction; NULL: there are too many, or none */
     int classes;

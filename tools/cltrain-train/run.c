@@ -33,8 +33,11 @@ typedef struct run {
     const task *made;
     clt_device *device;
     clt_trainer *trainer;
-    clt_dataset *mixed[2]; /* of --mixup and --cutmix: training and test */
+    clt_dataset *mixed[2]; /* of --mixup and --cutmix: training, and what is tested on the way */
+    clt_dataset *mixed_last; /* the same of the test at the end */
+    const clt_dataset *tested; /* what `test` loads */
     clt_loader *train, *test;
+    clt_loader *last; /* of --validation: the test at the end, while `test` is of the validation part; NULL: there is no other */
     run_log *log;
     board *board; /* of --tensorboard */
     progress progress;
@@ -96,14 +99,15 @@ static int threads_of_data(const options *o) {
 }
 
 /* What the loaders hand out: the data, or mixtures of them. */
-static clt_status mix_data(run *r, const clt_dataset **train, const clt_dataset **test) {
+static clt_status mix_data(run *r, const clt_dataset **train, const clt_dataset **test, const clt_dataset **last) {
     const options *o = r->options;
     clt_mix_options ways = {.mixup = o->mixup > 0 ? (float)o->mixup : 0, .cutmix = o->cutmix > 0 ? (float)o->cutmix : 0};
-    *train = r->data->train, *test = r->data->test;
+    *train = r->data->train, *test = r->tested, *last = r->data->validation ? r->data->test : NULL;
     if (!options_mix(o)) return CLT_OK;
     clt_status status = clt_dataset_mix(&r->mixed[0], *train, &ways);
     if (status >= 0) status = clt_dataset_mix(&r->mixed[1], *test, NULL); /* of the same fields, but not mixed */
-    *train = r->mixed[0], *test = r->mixed[1];
+    if (status >= 0 && *last) status = clt_dataset_mix(&r->mixed_last, *last, NULL);
+    *train = r->mixed[0], *test = r->mixed[1], *last = r->mixed_last;
     return status;
 }
 
@@ -118,12 +122,14 @@ static int make_loaders(run *r) {
     double *weights = NULL;
     int code = o->balanced_sampling ? sample_weights_find(&weights, r->data->train) : 0;
     train.weights = weights;
-    const clt_dataset *training, *testing;
-    clt_status status = code ? CLT_OK : mix_data(r, &training, &testing);
+    const clt_dataset *training, *testing, *last;
+    r->tested = r->data->validation ? r->data->validation : r->data->test;
+    clt_status status = code ? CLT_OK : mix_data(r, &training, &testing, &last);
     if (!code && status >= 0) status = clt_loader_create(&r->train, training, &train);
     free(weights);
     if (code) return code;
     if (status >= 0) status = clt_loader_create(&r->test, testing, &test);
+    if (status >= 0 && last) status = clt_loader_create(&r->last, last, &test);
     return status < 0 ? library_error(status, "reading the data") : 0;
 }
 
@@ -207,7 +213,7 @@ static int open_board(run *r) {
     if (!r->options->tensorboard || !ranks_lead(r->group) || r->board) return 0;
     r->board = board_open(r->options->tensorboard);
     if (!r->board) return EXIT_FAILED;
-    board_start(r->board, r->report, r->data);
+    board_start(r->board, r->report, r->data, r->made->loss);
     return 0;
 }
 
@@ -298,13 +304,15 @@ static int prepare(run *r) {
 
 static void dismantle(run *r) {
     clt_trainer_destroy(r->trainer);
+    clt_loader_destroy(r->last);
     clt_loader_destroy(r->test);
     clt_loader_destroy(r->train);
+    clt_dataset_destroy(r->mixed_last);
     clt_dataset_destroy(r->mixed[1]);
     clt_dataset_destroy(r->mixed[0]);
     r->trainer = NULL;
-    r->test = r->train = NULL;
-    r->mixed[0] = r->mixed[1] = NULL;
+    r->test = r->train = r->last = NULL;
+    r->mixed[0] = r->mixed[1] = r->mixed_last = NULL;
 }
 
 static int prepare_anew(run *r) {
@@ -386,7 +394,7 @@ static void take_worst(run *r, const scores *s) {
     r->report->n_worst = r->group->size > 1 || clt_loader_broken(r->test) ? 0 : s->n_worst;
     for (int i = 0; i < r->report->n_worst; i++) {
         r->report->worst[i] = s->worst[i];
-        r->report->worst[i].name = clt_dataset_sample_name(r->data->test, s->worst[i].index);
+        r->report->worst[i].name = clt_dataset_sample_name(r->tested, s->worst[i].index);
     }
 }
 
@@ -471,6 +479,7 @@ static int share_anew(run *r) {
     clt_status status = clt_loader_set_shares(r->train, r->group->rank, r->group->size, o->each_share);
     if (status >= 0) status = clt_loader_set_shares(r->test, r->group->rank, r->group->size, o->each_share);
     if (status >= 0) status = clt_loader_set_position(r->test, first);
+    if (status >= 0 && r->last) status = clt_loader_set_shares(r->last, r->group->rank, r->group->size, o->each_share);
     return status < 0 ? library_error(status, "sharing the data") : 0;
 }
 
@@ -658,6 +667,18 @@ static int train(run *r) {
     return 0;
 }
 
+/* --validation: what was looked at on the way is told, and the test is of the samples that nothing has looked at. */
+static void turn_to_test(run *r) {
+    if (!r->last) return;
+    r->report->validation = r->report->test;
+    r->report->held_out = "test";
+    clt_loader_destroy(r->test);
+    r->test = r->last;
+    r->last = NULL;
+    r->tested = r->data->test;
+    r->tested_at = -1;
+}
+
 /* Brings report, checkpoint and exported weights up to the last step. */
 static int finish(run *r) {
     clt_metrics metrics;
@@ -672,6 +693,8 @@ static int finish(run *r) {
     take_rate(r);
     /* A run that was interrupted before its first step has nothing that is worth a file. */
     if (o->save && r->unsaved && (r->stepped || !signal)) code = save(r);
+    if (!code) code = test(r);
+    if (!code) turn_to_test(r);
     if (!code) code = test(r);
     if (!code) code = score(r);
     if (!code && !signal && !r->report->best_epoch) code = export_weights(r); /* else it has the best */

@@ -53,6 +53,7 @@ static int check_classes(const options *given, const data_parts *data, int64_t c
     bool in_memory = clt_dataset_array(data->train, 0).data != NULL;
     mark_classes(data->train, present);
     mark_classes(data->test, present);
+    if (data->validation) mark_classes(data->validation, present);
     if (!in_memory) memset(present, true, (size_t)classes); /* nobody has counted them */
     for (int64_t c = classes - 1; c >= 0; c--)
         if (!present[c]) empty++, first = c;
