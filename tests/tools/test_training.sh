@@ -120,7 +120,8 @@ refuse "--validation '1': expected a number from 0 to below 1" mlp:16 --data dig
 # ---- what a model is made of ----
 
 expect 0 "" convnet --data digits --summary --batch 64
-says "conv1                      conv2d         [64, 32, 8, 8]               320"
+grep -Eq '^conv1 +conv2d +\[64, 32, 8, 8\] +320 ' "$out" || fail "no line for conv1"
+awk 'length > 80 { exit 1 }' "$out" || fail "--summary has lines of more than 80 characters"
 says "A training step of 64 samples takes"
 expect 0 "" convnet --data digits --summary --batch 64 --freeze 'conv1.*' --json
 json "$out" 'o["layers"][0] == {"name": "conv1", "op": "conv2d", "shape": [64, 32, 8, 8], "parameters": 320, "trained_parameters": 0, "flops": o["layers"][0]["flops"]}'

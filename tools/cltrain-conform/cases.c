@@ -8,8 +8,6 @@ const exemption exemptions[] = {
     {"batch_norm_moments", "only with several ranks", "ranks"},
     {"batch_norm_combine", "only with several ranks", "ranks"},
     {"hyper_scale", "only with several ranks", "ranks"},
-    {"hyper_unscale", "only in f16", NULL},
-    {"loss_scale", "only in f16", NULL},
     {"reduce_scatter", "only with several ranks", "ranks"},
     {"all_gather_in_place", "only with several ranks", "ranks"},
     {"topk_encode", "with --full", NULL},

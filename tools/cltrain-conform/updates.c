@@ -59,6 +59,14 @@ static const recipe recipes[] = {
      {.lr = 0.1f, .accumulate = 3, .on_nonfinite = CLT_NONFINITE_SKIP},
      false,
      .broken = NAN},
+    /* A loss that is scaled by a power of two: the same parameters, to the last bit. */
+    {"scaled", {.lr = 0.1f, .precision = CLT_PRECISION_F16, .on_nonfinite = CLT_NONFINITE_SKIP}, false, .broken = INFINITY},
+    {"scaled-momentum", {.lr = 0.1f, .momentum = 0.9f, .precision = CLT_PRECISION_F16, .on_nonfinite = CLT_NONFINITE_SKIP}, true},
+    {"scaled-all",
+     {.optimizer = CLT_ADAM, .lr = 0.1f, .weight_decay = 0.05f, .clip_value = 0.9f, .clip_norm = 10, .accumulate = 2, .eps = 0.25f, .precision = CLT_PRECISION_F16,
+      .on_nonfinite = CLT_NONFINITE_SKIP},
+     false,
+     .broken = NAN},
     /* The squares overflow, and nobody asked for them. */
     {"skip-nonfinite-large",
      {.lr = 0.1f, .on_nonfinite = CLT_NONFINITE_SKIP},
@@ -274,6 +282,10 @@ static double dropped(const host *h, double g, int i, int batch) {
     return reference_dropout_keeps(i, 0, (uint64_t)batch, h->o->seed, p) ? g / (1 - p) : 0;
 }
 
+static bool is_scaled(const host *h) {
+    return h->o->precision == CLT_PRECISION_F16;
+}
+
 static void step_both(host *h, clt_trainer *trainer, random_stream *random, float *x, int step,
                       clt_status *status) {
     int micro = h->o->accumulate > 1 ? h->o->accumulate : 1, samples = samples_of(h->of);
@@ -304,6 +316,15 @@ static void judge_stop(const host *h, clt_trainer *trainer, case_result *r) {
                    status < 0 ? clt_error_detail() : "it did not");
     if (h->o->locate_nonfinite && !h->located)
         result_say(r, &r->value, FAILED, "the step did not tell what made the first value that is not finite");
+}
+
+/* Halved at each update that was left out; for more than these few it does not grow. */
+static void judge_scale(const host *h, clt_trainer *trainer, case_result *r) {
+    float scale, wanted = h->of->broken != 0 ? 65536 / 4 : 65536;
+    if (!is_scaled(h)) return;
+    clt_status status = clt_trainer_loss_scale(trainer, &scale);
+    if (status < 0) result_error(r, &r->value, status, "reading the scale of the loss");
+    else if (scale != wanted) result_say(r, &r->value, FAILED, "the loss is scaled by %g, not by %g", (double)scale, (double)wanted);
 }
 
 static clt_status train(const test_case *c, host *h, clt_trainer *trainer, float *values) {
@@ -338,7 +359,7 @@ static void run_once(const test_case *c, bench *b, host *h, float *values, case_
     if (status == CLT_OK) {
         status = train(c, h, trainer, values);
         if (status < 0) result_error(r, &r->value, status, "training");
-        else judge_stop(h, trainer, r);
+        else judge_stop(h, trainer, r), judge_scale(h, trainer, r);
     }
     judge_redzones(b, r);
     clt_trainer_destroy(trainer);

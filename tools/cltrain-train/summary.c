@@ -14,7 +14,7 @@ typedef struct summary {
 } summary;
 
 static void print_line(const char *name, const char *op, const char *shape, const clt_layer *layer, double samples) {
-    printf("%-26s %-14s %-20s %11lld %9.4g\n", name, op, shape, (long long)layer->parameters, layer->flops / samples / 1e6);
+    printf("%-28s %-10s %-18s %11lld %8.4g\n", name, op, shape, (long long)layer->parameters, layer->flops / samples / 1e6);
 }
 
 static void add_json(summary *s, const clt_layer *layer) {
@@ -61,7 +61,7 @@ int summary_print(const options *given, const task *made, clt_device *device, co
     clt_step_memory memory;
     clt_layer total;
     clt_status status = clt_predict_memory(device, made->loss, training, 0, &memory);
-    if (status >= 0 && !given->json) printf("%-26s %-14s %-20s %11s %9s\n", "layer", "op", "result", "parameters", "MFLOP");
+    if (status >= 0 && !given->json) printf("%-28s %-10s %-18s %11s %8s\n", "layer", "op", "result", "parameters", "MFLOP");
     if (status >= 0) status = clt_graph_layers(made->loss, visit_layer, &s, &total);
     int code = status < 0 ? library_error(status, "--summary") : given->json ? print_json(&s, given, &total, &memory) : print_end(&s, given, &total, &memory);
     json_decref(s.layers);
