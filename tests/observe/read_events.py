@@ -254,6 +254,38 @@ def write_until_killed(folder, told):
         step += 1
 
 
+class Shape(ctypes.Structure):
+    _fields_ = [("rank", ctypes.c_int), ("dims", ctypes.c_int64 * 8)]
+
+
+class Linear(ctypes.Structure):
+    _fields_ = [("out_features", ctypes.c_int64), ("no_bias", ctypes.c_bool)]
+
+
+def graphs_come_back(folder):
+    graph = ctypes.c_void_p()
+    call("clt_graph_create", ctypes.byref(graph))
+    for name in "clt_input", "clt_linear_with", "clt_relu":
+        getattr(LIBRARY, name).restype = ctypes.c_void_p
+    LIBRARY.clt_input.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, Shape]
+    LIBRARY.clt_linear_with.argtypes = [ctypes.c_void_p, ctypes.c_char_p, Linear]
+    LIBRARY.clt_relu.argtypes = [ctypes.c_void_p]
+    LIBRARY.clt_events_graph.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+    h = LIBRARY.clt_input(graph, b"x", 0, Shape(2, (5, 7)))
+    for name in b"encoder.0", b"encoder.1", b"head":
+        h = LIBRARY.clt_relu(LIBRARY.clt_linear_with(h, name, Linear(3, False)))
+    events = open_events(folder)
+    call("clt_events_graph", events, h)
+    call("clt_events_close", events)
+    drawn = read(folder).Graph()
+    nodes = {node.name: node for node in drawn.node}
+    assert len(nodes) == len(drawn.node) and {"x", "encoder/0/weight", "head/bias"} <= set(nodes), sorted(nodes)
+    assert all(operand.split(":")[0] in nodes for node in drawn.node for operand in node.input)
+    shape = nodes["encoder/1/weight"].attr["_output_shapes"].list.shape[0]
+    assert [dim.size for dim in shape.dim] == [3, 3], shape
+    LIBRARY.clt_graph_destroy(graph)
+
+
 def killed_writers_leave_whole_records(draw, folder):
     """The number of files whose last record is torn."""
     torn = 0
@@ -298,6 +330,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         values_come_back(draw, os.path.join(folder, "values"))
         hparams_come_back(os.path.join(folder, "hparams"))
+        graphs_come_back(os.path.join(folder, "graph"))
         torn = killed_writers_leave_whole_records(draw, os.path.join(folder, "killed"))
     print(f"{RECORDS} records came back; {KILLS} writers were killed, {torn} of them within a record")
 
