@@ -148,6 +148,49 @@ def resnet18():
     check(apart > 1e-3, f"batch norm of each rank by itself gives the same loss, within {apart:.1e}")
 
 
+def draw_images(folder, n):
+    """Two classes that are told apart by their tint, one four times as frequent."""
+    from PIL import Image
+    rng = random.Random(1)
+    for i in range(n):
+        rare = i % 5 == 0
+        kind = os.path.join(folder, "rare" if rare else "usual")
+        os.makedirs(kind, exist_ok=True)
+        tint, width, height = (200, 90, 60) if rare else (60, 90, 200), rng.randrange(40, 90), rng.randrange(40, 90)
+        pixels = bytes(min(255, max(0, c + rng.randrange(-50, 50))) for _ in range(width * height) for c in tint)
+        Image.frombytes("RGB", (width, height), pixels).save(os.path.join(kind, f"{i}.jpg"), quality=90)
+
+
+def images():
+    """resnet50 on a folder of pictures by two ranks with unequal shares, and all at once: classes sampled evenly, augmentation, metrics, TensorBoard, and a rank
+    that is killed in the middle of an epoch, behind which all go on from the checkpoint."""
+    try:
+        draw_images(path("photos"), 90)
+    except ImportError:
+        skip("there is no Pillow")
+    words = ["resnet50", "--data", f"folder:{path('photos')},size=32,jitter=0.2", "--seed", 1, "--optimizer", "sgd", "--lr", 0.002, "--epochs", 2, "--shares", "5,3", "--stratify",
+             "--balanced-sampling", "--save", path("model"), "--save-every", 1, "--tensorboard", path("board"), "--log", path("log"), "--json"]
+    ranks = [RUN, "-n", 2, "--max-restarts", 1, "--", TRAIN, *words]
+    end(begin(ranks))
+    wanted = report()
+    check(wanted["steps"] == 18 and wanted["shares"] == [5, 3] and sum(map(sum, wanted["test_confusion"])) == 18, f"{wanted}")
+    check(0 <= wanted["test_f1"] <= 1 and 0 <= wanted["test_auc"] <= 1, f"{wanted}")
+    for name in ("model", "log"):
+        os.remove(path(name))
+    process = begin(ranks, RANKS_TEST=FOLDER)
+    while not (os.path.exists(path("model")) and '"event":"progress"' in said("log")):
+        check(process.poll() is None, f"it ended early:\n{said('err')}")
+        time.sleep(0.02)
+    os.kill(ranks_of(process.pid)[1], signal.SIGKILL)
+    end(process)
+    got = report()
+    check("Resumed from" in said("err"), f"it did not resume:\n{said('err')}")
+    check(got["steps"] == wanted["steps"], f"{got['steps']} steps, not {wanted['steps']}")
+    compare("resnet50, killed", got, wanted, 1e-5)
+    check(got["test_confusion"] == wanted["test_confusion"], f"{got['test_confusion']}, not {wanted['test_confusion']}")
+    check(len(os.listdir(path("board"))) >= 3, "each start has an event file of its own")
+
+
 def kill_one(rank, launcher, *arguments):
     """Kills a rank in the fourth epoch; gives what the others come to."""
     process = begin(command(3, launcher, arguments), RANKS_TEST=FOLDER)
