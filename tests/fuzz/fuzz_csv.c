@@ -1,4 +1,4 @@
-/* A table, with options as the first two bytes have it and, in the first line, the label and, behind bars, what is dropped and what is texts. */
+/* A table, with options as the first two bytes have it and, in the first line, the label and, behind bars, what is dropped, what is texts, and the column of groups. */
 #include "tests/fuzz/fuzz_data.h"
 
 #include <cltrain/preprocessing.h>
@@ -27,9 +27,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint8_t model = fuzz_byte(&input);
     options.skip_lines = model & 1;
     options.missing = how & 1 ? (model & 2 ? CLT_MISSING_REFUSE : CLT_MISSING_DEFAULT) : model & 2 ? CLT_MISSING_MEAN : CLT_MISSING_DROP;
-    char *label = fuzz_line(&input), *bar = strchr(label, '|'), *second = bar ? strchr(bar + 1, '|') : NULL;
+    char *label = fuzz_line(&input), *bar = strchr(label, '|'), *second = bar ? strchr(bar + 1, '|') : NULL, *third = second ? strchr(second + 1, '|') : NULL;
     if (bar) *bar = 0, options.drop = bar + 1;
     if (second) *second = 0, options.texts = second + 1;
+    if (third) *third = 0, options.group = third + 1;
+    if (how & 16) options.spill = fuzz_path(".");
     if (label[0]) options.label = label;
     clt_preprocessing *like = NULL;
     if (model & 4) FUZZ_CHECK(clt_preprocessing_parse(&like, models[(model >> 5) % (sizeof models / sizeof *models)]) == CLT_OK);
