@@ -103,7 +103,7 @@ CLT_API clt_status clt_dataset_cifar100(clt_dataset **dataset, const char *path)
 CLT_API clt_status clt_dataset_npy(clt_dataset **dataset, const char *x_path, const char *y_path);
 
 /* The same, but X, and Y where it is targets, stay in their files, of which each sample is read when a batch needs it: for files that are larger than
- * memory. Labels are read at once. Not for compressed files (CLT_E_UNSUPPORTED); numbers of f8 are rounded to f32. A file must not change meanwhile:
+ * memory. A sample with a number that is not finite is CLT_E_RANGE. Labels are read at once. Not for compressed files (CLT_E_UNSUPPORTED); numbers of f8 are rounded to f32. A file must not change meanwhile:
  * CLT_E_FORMAT for a sample that is gone. */
 CLT_API clt_status clt_dataset_npy_stream(clt_dataset **dataset, const char *x_path, const char *y_path);
 

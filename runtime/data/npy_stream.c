@@ -1,4 +1,5 @@
 /* A data set of .npy files that stay where they are. */
+#include <math.h>
 #include <string.h>
 
 #include "runtime/base/file.h"
@@ -41,11 +42,15 @@ static clt_status read_items(const array *a, uint64_t first, size_t count, clt_c
     size_t done = status == CLT_OK ? convert(raw, count, to) : 0;
     clt_free(raw);
     if (status < 0 || done == count) return status;
-    return clt_fail(CLT_E_RANGE, "%s: item %llu is out of range", a->path, (unsigned long long)(first + done));
+    return clt_fail(CLT_E_RANGE, "%s: item %llu is out of range: expected labels from 0, or numbers that f32 can hold", a->path, (unsigned long long)(first + done));
 }
 
 static clt_status read_numbers(const array *a, int64_t sample, void *to) {
-    return read_items(a, (uint64_t)sample * a->items, a->items, clt_npy_kinds[a->header.type].to_f32, to);
+    const float *values = to;
+    CLT_TRY(read_items(a, (uint64_t)sample * a->items, a->items, clt_npy_kinds[a->header.type].to_f32, to));
+    for (size_t i = 0; i < a->items; i++)
+        if (!isfinite(values[i])) return clt_fail(CLT_E_RANGE, "%s: sample %lld (from 0), element %zu is %g: expected finite numbers", a->path, (long long)sample, i, (double)values[i]);
+    return CLT_OK;
 }
 
 static clt_status fetch(void *user, const clt_sample *sample, void *const *fields) {

@@ -232,7 +232,7 @@ static clt_status refuse_other(const char *path, const unsigned char prefix[8]) 
 /* A length of eight printable characters is none. */
 static bool is_text(const unsigned char prefix[8]) {
     bool text = true;
-    for (int i = 0; i < 8; i++) text = text && prefix[i] >= ' ' && prefix[i] < 127;
+    for (int i = 0; i < 8; i++) text = text && ((prefix[i] >= ' ' && prefix[i] < 127) || (prefix[i] && strchr("\r\n\t", prefix[i])));
     return text;
 }
 
@@ -247,7 +247,9 @@ static clt_status measure(clt_safetensors *file, size_t *header_bytes) {
     CLT_TRY(read_at(file, 0, prefix, sizeof prefix));
     CLT_TRY(refuse_other(file->path, prefix));
     uint64_t length = clt_bytes_get(prefix, 8);
-    if (is_text(prefix)) return clt_fail(CLT_E_FORMAT, "%s: not a safetensors file but text, which begins with \"%.8s\"", file->path, (const char *)prefix);
+    if (is_text(prefix)) return clt_fail(CLT_E_FORMAT, "%s: not a safetensors file but text, which begins with \"%.*s\"", file->path, (int)strcspn((const char *)prefix, "\r\n\t"), (const char *)prefix);
+    if (prefix[0] == 8 && prefix[1] < 16 && length > CLT_SAFETENSORS_MAX_HEADER_BYTES)
+        return clt_fail(CLT_E_FORMAT, "%s: not a safetensors file, but perhaps an ONNX file, which is given as the model", file->path);
     if (length > CLT_SAFETENSORS_MAX_HEADER_BYTES)
         return clt_fail(CLT_E_FORMAT, "%s: not a safetensors file: a header of %llu bytes, more than %u",
                         file->path, (unsigned long long)length, CLT_SAFETENSORS_MAX_HEADER_BYTES);

@@ -238,19 +238,53 @@ cp theirs.safetensors kept.safetensors
 expect 1 "theirs.safetensors is there, and does not tell which model it is of: it is not replaced" $short --save theirs.safetensors
 cmp -s theirs.safetensors kept.safetensors || fail "a file of another program was replaced"
 
-# Of two runs with one file one finds what the other has written: but where both save at the same moment, which is tried again.
+# Of two runs with one file the second one to save finds that, and takes another name: but where both save at the same moment, which is tried again.
 for try in 1 2 3; do
-    timeout 60 "$program" mlp:8 --data digits --epochs 1000000 --save both.safetensors --save-every 20000 >one.out 2>one.err </dev/null &
+    rm -f both.safetensors*
+    timeout 120 "$program" mlp:8 --data digits --epochs 1000000 --save both.safetensors --save-every 20000 >one.out 2>one.err </dev/null &
     child=$!
     await grep -qs "^epoch 3/" one.err || fail "no third epoch"
     # shellcheck disable=SC2086
-    timeout 60 "$program" $short --save both.safetensors >"$out" 2>"$err" </dev/null
-    second=$?
-    [ $second -eq 0 ] || kill $child
+    timeout 60 "$program" $short --save both.safetensors >"$out" 2>two.err </dev/null || fail "the second run fails"
+    cp two.err "$err"
+    await grep -qs "another program has written both.safetensors" one.err two.err && break
+    kill $child
     wait $child
-    first=$?
-    cat one.err >>"$err"
-    grep -q "another program has written both.safetensors" "$err" && break
 done
-grep -q "another program has written both.safetensors" "$err" || fail "two runs write one file, and end with $first and $second"
+kill $child 2>/dev/null
+wait $child
+[ $try -le 3 ] && grep -q "is left as it is, and this run saves both.safetensors.[0-9]" one.err two.err || fail "two runs write one file"
+[ "$(ls both.safetensors* | wc -l)" -eq 2 ] || fail "not a file for each of two runs: $(ls both.safetensors*)"
+for file in both.safetensors*; do expect 0 "" mlp:8 --data digits --epochs 0 --resume "$file"; done
+
+# What is there and is not a run's is not replaced.
+for text in '{"name": "mine"}' '[1, 2]' "a,b"; do
+    echo "$text" >mine.json
+    expect 1 "mine.json' cannot be opened for writing: it is there, and is not the log of an earlier run" mlp:8 --data digits --epochs 1 --log mine.json
+    [ "$(cat mine.json)" = "$text" ] || fail "--log replaces $text"
+done
+expect 0 "" mlp:8 --data digits --epochs 1 --log again.jsonl
+expect 0 "again.jsonl was the log of an earlier run, and is replaced" mlp:8 --data digits --epochs 1 --log again.jsonl
+cp kept.safetensors theirs.safetensors
+expect 1 "theirs.safetensors is there, and does not tell which model" mlp:8 --data digits --epochs 1 --export theirs.safetensors
+
+# One grammar: familiar names, and one model.
+expect 0 "" mlp:8 --data digits --epochs 1 --json x.json
+[ -s x.json ] || fail "--json FILE writes nothing"
+refuse "one MODEL expected, but there are 'mlp:8' and --model 'convnet'" mlp:8 --model convnet --data digits
+expect 0 "--clip-norm 0 clips nothing" mlp:8 --data digits --epochs 1 --clip-norm 0
+refuse "unknown option '--arch'" mlp:8 --data digits --arch x
+grep -q "did you mean" "$err" && fail "--arch is taken for something else"
+expect 1 "not a safetensors file but text" mlp:8 --data digits --resume rare.csv
+if "$python" -c 'import numpy' 2>/dev/null; then
+    "$python" -c 'import numpy as np; x = np.load("x.npy"); x[17, 2] = np.nan; np.save("holes.npy", x)'
+    for how in "" --no-standardize; do
+        # shellcheck disable=SC2086
+        expect 1 "holes.npy: sample 17 (from 0), element 2 is nan: expected finite numbers" mlp:8 --data npy:holes.npy,y.npy,stream=1 --epochs 1 $how
+    done
+fi
+# Lines of epochs fit a terminal, whatever they tell.
+expect 0 "" mlp:8 --data csv:rare.csv,label=kind --epochs 12 --patience 9 --monitor average_precision
+awk '/^epoch/ && length > 80 { exit 1 }' "$err" || fail "lines of epochs have more than 80 characters"
+awk 'length > 80 { exit 1 }' "$out" || fail "the report has lines of more than 80 characters"
 [ "$failures" -eq 0 ]

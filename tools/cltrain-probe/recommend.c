@@ -25,7 +25,7 @@ typedef struct recommend_options {
 static const option_row rows[] = {
     {OPTION_HEADING, .help = "Model:"},
     {OPTION_TEXT, 'm', "model", "MODEL", SHARED_AT(model), .help = "the same as the word MODEL"},
-    {OPTION_WHOLE, 'b', "batch", "N", SHARED_AT(batch), .low = 1, .help = "samples a step, of all devices together (default 128;\nresnet18 64)"},
+    {OPTION_WHOLE, 'b', "batch", "N", SHARED_AT(batch), .low = 1, .aliases = "batch-size", .help = "samples a step, of all devices together (default 128;\nresnet18 64)"},
     {OPTION_TEXT, 0, "sample", "SIZES", SHARED_AT(sample), .help = "of a sample (default 3x32x32)"},
     {OPTION_TEXT, 0, "data", "SIZES", SHARED_AT(sample), .help = "the same"},
     {OPTION_WHOLE, 0, "classes", "N", SHARED_AT(classes), .low = 1, .help = "outputs (default 10)"},

@@ -51,7 +51,7 @@ const option_row option_rows[] = {
      .help = "put a box of another image into each, of an area so drawn; 1 is\nusual; with --mixup one of both at random"},
 
     {OPTION_HEADING, .help = "Length:"},
-    {OPTION_WHOLE, 'e', "epochs", "N", AT(epochs), .low = 0, .aliases = "num-epochs",
+    {OPTION_WHOLE, 'e', "epochs", "N", AT(epochs), .low = 0, .aliases = "num-epochs num-train-epochs",
      .help = "passes over the training part, those before --resume among\n"
              "them (default 10; 0 evaluates only)"},
     {OPTION_WHOLE, 0, "steps", "N", AT(steps), .low = 1, .aliases = "max-steps",
@@ -73,7 +73,7 @@ const option_row option_rows[] = {
              "below)"},
     {OPTION_WHOLE, 0, "accumulate", "N", AT(accumulate), .low = 1, .aliases = "gradient-accumulation-steps",
      .help = "batches whose gradients are averaged for one update (default 1)"},
-    {OPTION_SEED, 's', "seed", "N", AT(seed),
+    {OPTION_SEED, 's', "seed", "N", AT(seed), .aliases = "manual-seed",
      .help = "RNG seed: initialization, shuffling, test split (default 0)"},
 
     {OPTION_HEADING, .help = "Several ranks (of --devices, or processes that a launcher started):"},
@@ -109,7 +109,7 @@ const option_row option_rows[] = {
              "rare it is, in training and in the test's loss"},
     {OPTION_CHOICE, 0, "loss", "NAME", AT(loss), .choices = loss_names,
      .help = "cross_entropy of labels, mse of numbers; the data tell which, and\nanother one is refused"},
-    {OPTION_CHOICE, 'o', "optimizer", "NAME", AT(optimizer), .choices = optimizer_names,
+    {OPTION_CHOICE, 'o', "optimizer", "NAME", AT(optimizer), .choices = optimizer_names, .aliases = "optim opt",
      .help = "sgd, adam or adamw (default: see below)"},
     {OPTION_POSITIVE, 0, "lr", "X", AT(lr), .aliases = "learning-rate",
      .help = "learning rate (default: see below; with --optimizer sgd 0.01,\n"
@@ -121,7 +121,7 @@ const option_row option_rows[] = {
     {OPTION_FLAG, 0, "nesterov", NULL, AT(nesterov), .help = "Nesterov's momentum"},
     {OPTION_NOT_NEGATIVE, 0, "weight-decay", "X", AT(weight_decay), .aliases = "wd",
      .help = "decoupled with adamw (default 0, adamw 0.01)"},
-    {OPTION_CHOICE, 0, "schedule", "NAME", AT(schedule), .choices = schedules,
+    {OPTION_CHOICE, 0, "schedule", "NAME", AT(schedule), .choices = schedules, .aliases = "lr-scheduler lr-schedule",
      .help = "of the learning rate: constant, step, or cosine over the whole\n"
              "run (default: see below, else constant)"},
     {OPTION_WHOLE, 0, "warmup", "N", AT(warmup), .low = 0, .aliases = "warmup-steps",
@@ -132,7 +132,7 @@ const option_row option_rows[] = {
      .help = "step: what --lr is multiplied by (default 0.1)"},
     {OPTION_NOT_NEGATIVE, 0, "min-lr", "X", AT(min_lr),
      .help = "cosine: where it ends (default 0)"},
-    {OPTION_NOT_NEGATIVE, 0, "clip-norm", "X", AT(clip_norm), .aliases = "max-grad-norm",
+    {OPTION_NOT_NEGATIVE, 0, "clip-norm", "X", AT(clip_norm), .aliases = "max-grad-norm grad-clip",
      .help = "largest 2-norm of all gradients together (default, and 0: any)"},
     {OPTION_NOT_NEGATIVE, 0, "clip-value", "X", AT(clip_value),
      .help = "largest gradient of a value (default, and 0: any)"},

@@ -13,9 +13,9 @@
 
 static int take_model(void *given, const char *text) {
     options *into = given;
-    if (into->model)
-        return usage_error("one MODEL expected, but there are '%s' and '%s'", into->model, text);
-    into->model = text;
+    if (into->model_word)
+        return usage_error("one MODEL expected, but there are '%s' and '%s'", into->model_word, text);
+    into->model_word = text;
     return 0;
 }
 
@@ -180,6 +180,7 @@ static int check(options *given) {
     if (given->monitor != OPTION_UNSET && given->patience == OPTION_UNSET) return usage_error("--monitor needs --patience N, which it is the measure of");
     if (given->patience != OPTION_UNSET && given->steps != OPTION_UNSET) return usage_error("--patience counts epochs: it does not go with --steps");
     if (options_mix(given) && given->class_weights) return usage_error("--class-weights and --%s exclude each other", given->mixup > 0 ? "mixup" : "cutmix");
+    if (given->clip_norm == 0 || given->clip_value == 0) warning("--clip-%s 0 clips nothing", given->clip_norm == 0 ? "norm" : "value");
     if (given->mixup > 1000 || given->cutmix > 1000) return usage_error("--%s: expected at most 1000", given->mixup > 1000 ? "mixup" : "cutmix");
     if (given->save_every != OPTION_UNSET && !given->save)
         return usage_error("--save-every needs --save FILE");
@@ -212,6 +213,9 @@ int options_parse(options *into, int argc, char **argv) {
     const char *model = into->model; /* of the file: a word goes over it */
     into->model = NULL;
     if (!code) code = option_parse(option_rows, option_row_count, argc - 1, argv + 1, into, take_model);
+    if (!code && into->model && into->model_word && strcmp(into->model, into->model_word) != 0)
+        code = usage_error("one MODEL expected, but there are '%s' and --model '%s'", into->model_word, into->model);
+    if (into->model_word) into->model = into->model_word;
     if (!into->model) into->model = model;
     if (code || into->help || into->version || into->list_devices) return code;
     return check(into);

@@ -26,7 +26,7 @@ typedef struct options {
     int argc; /* the command line */
     char **argv;
     const char *config; /* read before the others */
-    const char *model;
+    const char *model, *model_word; /* as --model, or the word, which is the same */
     model_spec model_spec;
     const char *data;
     data_spec data_spec;

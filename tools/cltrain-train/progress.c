@@ -12,6 +12,7 @@
 #define BAR_SECONDS 0.4
 #define LOG_SECONDS 2.0
 #define LINE_SECONDS 10.0
+#define LINE_COLUMNS 80
 #define BAR_MIN 8
 #define BAR_MAX 30
 
@@ -128,8 +129,17 @@ static void test_text(const report *r, char *text, size_t bytes) {
 /* What --monitor names, where the test's line has not told it. */
 static void monitored_text(const report *r, char *text, size_t bytes) {
     int sign, monitor = options_monitor(r->options);
+    const char *name = strcmp(scores_monitored[monitor], "average_precision") ? scores_monitored[monitor] : "AP";
     if (!scores_monitor_is_counted(monitor) && r->scores.samples)
-        snprintf(text, bytes, " %s %.4f", scores_monitored[monitor], scores_monitor(monitor, &r->test, &r->scores, &sign));
+        snprintf(text, bytes, " %s %.4f", name, scores_monitor(monitor, &r->test, &r->scores, &sign));
+}
+
+/* As much of it as there is room for. */
+static void rate_text(const report *r, size_t room, char *text, size_t bytes) {
+    int n = snprintf(text, bytes, "  %.*f/s", r->samples_per_second < 100, r->samples_per_second);
+    snprintf(text + n, bytes - (size_t)n, r->epoch_seconds < 1 ? "  %.2g s" : "  %.1f s", r->epoch_seconds);
+    if (strlen(text) > room) text[n] = 0;
+    if (strlen(text) > room) text[0] = 0;
 }
 
 void progress_epoch(const progress *p, const report *r) {
@@ -140,9 +150,9 @@ void progress_epoch(const progress *p, const report *r) {
     metrics_text("loss", &r->train, r->classification, train, sizeof train);
     test_text(r, test, sizeof test);
     monitored_text(r, monitored, sizeof monitored);
-    if (isfinite(r->samples_per_second))
-        snprintf(rate, sizeof rate, r->epoch_seconds < 1 ? "  %.*f/s  %.2g s" : "  %.*f/s  %.1f s", r->samples_per_second < 100, r->samples_per_second, r->epoch_seconds);
     if (r->skipped) snprintf(skipped, sizeof skipped, "  %lld steps skipped", (long long)r->skipped);
+    size_t used = strlen(place) + strlen(train) + strlen(test) + strlen(monitored) + strlen(skipped);
+    if (isfinite(r->samples_per_second)) rate_text(r, used < LINE_COLUMNS ? LINE_COLUMNS - used : 0, rate, sizeof rate);
     message_line("%s%s%s%s%s%s", place, train, test, monitored, skipped, rate);
 }
 

@@ -200,7 +200,7 @@ static void set_outcome(json_t *object, const report *r) {
         set_compression(object, r);
     }
     json_object_set_new(object, "interrupted", json_boolean(r->signal != 0));
-    set_text(object, "checkpoint", r->options->save);
+    set_text(object, "checkpoint", r->saved_to);
 }
 
 bool report_print_json(const report *r, FILE *file) {
@@ -235,8 +235,8 @@ static FILE *open_log_file(const char *path, bool append, const char **why) {
     struct stat facts;
     *why = "it is a link to nothing";
     if (stat(path, &facts) && lstat(path, &facts) == 0) return NULL;
-    *why = "it is there, and is not JSON: it is not replaced. Choose another name, or delete it";
-    if (file_is_another(path, FILE_JSON)) return NULL;
+    *why = "it is there, and is not the log of an earlier run: it is not replaced. Choose another name, or delete it";
+    if (file_is_another(path, FILE_LOG)) return NULL;
     FILE *file = file_open_in_place(path, O_CREAT | (append ? O_APPEND : 0), why);
     if (file && is_being_written(file)) {
         *why = "another run writes it";
@@ -244,6 +244,8 @@ static FILE *open_log_file(const char *path, bool append, const char **why) {
         return NULL;
     }
     if (file && append && ends_within_line(path)) fputc('\n', file);
+    if (file && !append && fstat(fileno(file), &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size > 0)
+        message_line("--log: %s was the log of an earlier run, and is replaced; --resume appends.", path);
     if (file && !append && ftruncate(fileno(file), 0)) clearerr(file); /* a pipe has no length */
     return file;
 }
@@ -355,14 +357,14 @@ bool report_print_text(const report *r, FILE *file) {
     fprintf(file, "  %-12s %lld epoch%s, %lld step%s%s", "trained", (long long)r->epochs,
             PLURAL(r->epochs), (long long)r->steps, PLURAL(r->steps),
             r->signal ? ", interrupted" : "");
-    if (r->best_epoch) fprintf(file, "; the best was epoch %lld, with %s %#.4g in the test", (long long)r->best_epoch, scores_monitored[options_monitor(r->options)], r->best_loss);
     if (r->skipped) fprintf(file, ", %lld of them left out: gradients not finite", (long long)r->skipped);
     if (isfinite(r->samples_per_second))
         fprintf(file, "; %.*f samples/s", r->samples_per_second < 100, r->samples_per_second);
-    if (isfinite(r->first_step_seconds))
-        fprintf(file, ", first step after %.2f s", r->first_step_seconds);
-    if (isfinite(r->kernel_seconds)) fprintf(file, ", kernels %.2f s of it", r->kernel_seconds);
     fprintf(file, "\n");
+    if (isfinite(r->first_step_seconds)) fprintf(file, "  %-12s first step after %.2f s", "start", r->first_step_seconds);
+    if (isfinite(r->first_step_seconds) && isfinite(r->kernel_seconds)) fprintf(file, ", kernels %.2f s of it", r->kernel_seconds);
+    if (isfinite(r->first_step_seconds)) fprintf(file, "\n");
+    if (r->best_epoch) fprintf(file, "  %-12s epoch %lld, with %s %#.4g\n", "best", (long long)r->best_epoch, scores_monitored[options_monitor(r->options)], r->best_loss);
     print_metrics(file, "training", &r->train, NULL, r->classification);
     print_metrics(file, "validation", &r->validation, NULL, r->classification);
     print_metrics(file, r->held_out, &r->test, &r->scores, r->classification);
@@ -376,7 +378,7 @@ bool report_print_text(const report *r, FILE *file) {
     print_compression(file, r);
     fprintf(file, "  %-12s %.1f MiB on the device at most\n", "memory",
             (double)r->peak_device_bytes / (1024 * 1024));
-    if (o->save) fprintf(file, "  %-12s %s\n", "checkpoint", o->save);
+    if (o->save) fprintf(file, "  %-12s %s\n", "checkpoint", r->saved_to);
     if (r->exported && !r->signal && o->export_to) fprintf(file, "  %-12s %s\n", "weights", o->export_to);
     if (r->exported && !r->signal && o->export_lora) fprintf(file, "  %-12s %s\n", "adapters", o->export_lora);
     return fflush(file) == 0 && !ferror(file);

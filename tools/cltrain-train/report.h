@@ -23,6 +23,8 @@ typedef struct report {
     bool standardized;
     int64_t parameters, trained_parameters, train_samples, test_samples;
     double best_loss;   /* of the best epoch's test: its loss, or what --monitor names */
+    const char *saved_to; /* the checkpoint: --save, or `elsewhere`; NULL: nowhere */
+    char elsewhere[4096]; /* the path instead of --save, which another run writes; "": there is none */
     bool exported;      /* weights were written by this run */
     int64_t best_epoch; /* of --patience: the one with the best test; 0: not looked for */
     bool stopped_early;

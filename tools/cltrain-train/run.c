@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/common/clock.h"
 #include "tools/common/files.h"
@@ -228,13 +229,13 @@ static int open_log(run *r) {
 }
 
 /* A file of another program is not replaced; of another model of this one's it is said. */
-static int check_model(const char *option, const options *o) {
+static int check_model(const char *option, const char *path, const options *o) {
     char model[256];
-    if (!o->save || !file_readable(o->save) || (o->resume && strcmp(o->resume, o->save) == 0)) return 0;
-    clt_status status = clt_weights_metadata(o->save, "cltrain.model", model, sizeof model);
-    if (status == CLT_E_NOT_FOUND) return run_error("%s: %s is there, and does not tell which model it is of: it is not replaced. Choose another name, or delete it", option, o->save);
+    if (!path || !file_readable(path) || (o->resume && strcmp(o->resume, path) == 0)) return 0;
+    clt_status status = clt_weights_metadata(path, "cltrain.model", model, sizeof model);
+    if (status == CLT_E_NOT_FOUND) return run_error("%s: %s is there, and does not tell which model it is of: it is not replaced. Choose another name, or delete it", option, path);
     if (status < 0 || strcmp(model, o->model) == 0) return 0; /* what is damaged, or empty, is no loss */
-    warning("%s: %s held another model (%s), and is replaced", option, o->save, model);
+    warning("%s: %s held another model (%s), and is replaced", option, path, model);
     return 0;
 }
 
@@ -243,9 +244,10 @@ static int open_outputs(run *r) {
     const options *o = r->options;
     if (!ranks_lead(r->group)) return 0;
     int code = file_check_replaceable("--save", o->save, FILE_SAFETENSORS);
-    if (!code) code = check_model("--save", o);
+    if (!code) code = check_model("--save", o->save, o);
     if (o->save) r->saved = file_identify(o->save);
     if (!code) code = file_check_replaceable("--export", o->export_to, o->export_to && model_is_onnx(o->export_to) ? FILE_ONNX : FILE_SAFETENSORS);
+    if (!code && o->export_to && !model_is_onnx(o->export_to)) code = check_model("--export", o->export_to, o);
     if (!code && o->export_to && model_is_onnx(o->export_to) && r->made->onnx && clt_onnx_check_path(r->made->onnx, o->export_to) < 0)
         code = usage_error("--export: %s", clt_error_detail());
     if (!code) code = file_check_replaceable_in("--export-lora", o->export_lora, "adapter_model.safetensors");
@@ -334,16 +336,19 @@ static int read_train_metrics(run *r, clt_metrics *metrics, bool reset) {
     if (metrics->samples == 0) *metrics = report_no_metrics();
     /* With steps that are skipped, there may be none that is not for a while; but not for an epoch. */
     else if (!isfinite(metrics->loss) && (reset || !metrics->skipped))
-        return run_error("the loss is %f at step %lld. " DIVERGED, metrics->loss, (long long)r->report->steps);
+        return run_error("the loss is %s at step %lld. " DIVERGED, isnan(metrics->loss) ? "nan" : "infinite", (long long)r->report->steps);
     return 0;
 }
 
-/* Two runs with one file would lose the work of one of them. A file that somebody has taken away meanwhile is none. */
-static int check_saved(const run *r) {
+/* Two runs with one file would lose the work of one of them: the second one to find that out takes another name. A file that somebody has taken away
+ * meanwhile is none. */
+static void choose_save_path(run *r) {
     const char *path = r->options->save;
     file_identity none = {0};
-    if (file_is_still(path, &r->saved) || file_is_still(path, &none)) return 0;
-    return run_error("--save: another program has written %s since this run began, or saved last: it is not replaced", path);
+    if (r->report->elsewhere[0] || file_is_still(path, &r->saved) || file_is_still(path, &none)) return;
+    snprintf(r->report->elsewhere, sizeof r->report->elsewhere, "%s.%ld", path, (long)getpid());
+    warning("--save: another program has written %s since this run began, or saved last: it is left as it is, and this run saves %s", path, r->report->elsewhere);
+    r->report->saved_to = r->report->elsewhere;
 }
 
 static int save(run *r) {
@@ -356,9 +361,8 @@ static int save(run *r) {
     bool lead = ranks_lead(r->group), takes_part = lead || r->options->shard_optimizer;
     clt_status status = clt_trainer_sync_buffers(r->trainer);
     if (status < 0) return failed(r, status, "--save");
-    code = agree(r, lead ? check_saved(r) : 0);
-    if (code) return code;
-    status = takes_part ? clt_checkpoint_save(r->trainer, r->train, lead ? r->options->save : NULL) : CLT_OK;
+    if (lead) choose_save_path(r);
+    status = takes_part ? clt_checkpoint_save(r->trainer, r->train, lead ? r->report->saved_to : NULL) : CLT_OK;
     code = agree(r, status < 0 ? library_error(status, "--save") : 0);
     if (lead) r->saved = file_identify(r->options->save);
     if (!code) r->unsaved = false;
@@ -794,6 +798,7 @@ int run_training(report *result, const options *given, const data_parts *data, c
     run r = {.options = given, .data = data, .made = made, .device = device, .report = result, .unsaved = true,
              .tested_at = -1, .group = group};
     double start = now_seconds();
+    result->saved_to = given->save;
     int code = run_all(&r);
     result->total_seconds = now_seconds() - start;
     if (r.ready && code != EXIT_FAILED) run_log_end(r.log, result);

@@ -117,5 +117,5 @@ void scores_print(FILE *file, const clt_evaluation *r) {
     if (!r->samples) return;
     if (isfinite(r->f1)) fprintf(file, ", F1 %.4f", r->f1);
     if (isfinite(r->auc)) fprintf(file, ", AUC %.4f", r->auc);
-    if (isfinite(r->r2)) fprintf(file, ", R2 %.4f", r->r2);
+    if (isfinite(r->r2)) fprintf(file, fabs(r->r2) < 1e4 ? ", R2 %.4f" : ", R2 %.4g", r->r2);
 }

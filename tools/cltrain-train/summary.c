@@ -49,9 +49,9 @@ static int print_end(const summary *s, const options *given, const clt_layer *to
     clt_layer rest = {.parameters = total->parameters - s->sum.parameters, .flops = total->flops - s->sum.flops};
     print_line("other ops", "", "", &rest, s->samples);
     print_line("total", "", "", total, s->samples);
-    printf("\nMFLOP are of one sample, forward. ");
-    if (total->trained != total->parameters) printf("%lld of the parameters are trained. ", (long long)total->trained);
-    printf("A training step of %lld samples takes %.1f MiB:\n%.1f of activations, %.1f of parameters, gradients and optimizer state, %.1f of batches.\n", (long long)given->batch,
+    printf("\nMFLOP are of one sample, forward.\n");
+    if (total->trained != total->parameters) printf("%lld of the parameters are trained.\n", (long long)total->trained);
+    printf("A training step of %lld samples takes %.1f MiB: %.1f of activations,\n%.1f of parameters, gradients and optimizer state, %.1f of batches.\n", (long long)given->batch,
            (double)m->total / mib, (double)m->activations / mib, (double)m->states / mib, (double)m->inputs / mib);
     return fflush(stdout) ? run_error("stdout cannot be written") : 0;
 }

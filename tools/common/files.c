@@ -83,6 +83,7 @@ static bool is_of_kind(const unsigned char *begin, size_t n, file_kind kind) {
     case FILE_SAFETENSORS: return n > 8 && begin[8] == '{' && !begin[4] && !begin[5] && !begin[6] && !begin[7]; /* a length below 2^32, and JSON */
     case FILE_MARKUP: return n > 0 && begin[0] == '<';
     case FILE_BENCH_TABLE: return n > 4 && !memcmp(begin, "key,", 4);
+    case FILE_LOG: return n > 7 && !memcmp(begin, "{\"event\"", 8);
     case FILE_ONNX: return n > 1 && begin[0] == 8 && begin[1] < 128; /* ModelProto.ir_version */
     default: return n > 0 && (begin[0] == '{' || begin[0] == '[');
     }
@@ -99,7 +100,7 @@ bool file_is_another(const char *path, file_kind kind) {
 }
 
 int file_refuse_another(const char *option, const char *path, file_kind kind) {
-    static const char *const kinds[] = {"a safetensors file", "an ONNX file", "JSON", "XML or HTML", "a table of a bench"};
+    static const char *const kinds[] = {"a safetensors file", "an ONNX file", "JSON", "XML or HTML", "a table of a bench", "a log of an earlier run"};
     if (!path || !file_is_another(path, kind)) return 0;
     return run_error("%s: %s is there, and is not %s: it is not replaced. Choose another name, or delete it", option, path, kinds[kind]);
 }

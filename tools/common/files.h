@@ -28,7 +28,7 @@ bool file_is_null_device(const struct stat *facts);
 int file_check_distinct(const file_use *files, int n);
 
 /* What a file is, by how it begins. */
-typedef enum file_kind { FILE_SAFETENSORS, FILE_ONNX, FILE_JSON, FILE_MARKUP, FILE_BENCH_TABLE } file_kind;
+typedef enum file_kind { FILE_SAFETENSORS, FILE_ONNX, FILE_JSON, FILE_MARKUP, FILE_BENCH_TABLE, FILE_LOG } file_kind;
 
 /* Whether the library can put a file in that place, or in the place of one of the same kind, or of an empty one, as its own savings do: other files are not
  * replaced. Returns 0, or EXIT_FAILED after saying why not. NULL: nothing is to be put anywhere. */

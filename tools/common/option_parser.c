@@ -10,6 +10,7 @@
 #include "tools/common/help.h"
 #include "tools/common/message.h"
 #include "tools/common/numbers.h"
+#include "tools/common/text.h"
 
 /* What a row's value must be, in words. */
 static void describe_value(const option_row *row, char *text, size_t bytes) {
@@ -141,7 +142,7 @@ static int refuse_option(const table *all, const char *text) {
             int other = distance(word, length, others, n);
             if (other < d) d = other;
         }
-        if (d < least && 2 * d <= (int)length) least = d, nearest = name;
+        if (d < least && 5 * d <= 2 * (int)length) least = d, nearest = name;
     }
     if (is_of_launcher(word, length)) return usage_error("unknown option '%s': cltrain-run starts several processes, cltrain-run --help tells how", text);
     if (nearest) return usage_error("unknown option '%s': did you mean --%s?", text, nearest);
@@ -182,7 +183,7 @@ static int parse_option(const table *all, void *into, int argc, char **argv, int
     if (!takes_value(row)) {
         if (value) return usage_error("%s takes no value, but has '%s'", typed, value);
     } else if (!value && row->kind == OPTION_OPTIONAL) {
-        value = row->standard;
+        value = *i + 1 < argc && text_has_suffix(argv[*i + 1], ".json") ? argv[++*i] : row->standard; /* "--json x.json" can mean nothing else */
     } else if (!value) {
         const char *next = *i + 1 < argc ? argv[*i + 1] : "--";
         bool missing = strncmp(next, "--", 2) == 0 || (row->standard && next[0] == '-' && next[1]);

@@ -118,12 +118,16 @@ static void find_pocl_cache(char folder[4096]) {
     }
 }
 
-/* Whether the folder can be written in, or the nearest one above it that is there; errno: why not. */
+/* Whether the folder can be written in; errno: why not. It is made, as PoCL makes it: root may do anything by its rights, but nothing in /proc. */
 static bool may_write(const char *folder) {
     char path[4096];
     snprintf(path, sizeof path, "%s", folder);
-    for (char *slash; access(path, F_OK) && errno == ENOENT && (slash = strrchr(path, '/'));) slash[slash == path] = 0;
-    return access(path, W_OK | X_OK) == 0;
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        if (mkdir(path, 0777) && errno != EEXIST) return false;
+        *slash = '/';
+    }
+    return (mkdir(path, 0777) == 0 || errno == EEXIST) && access(path, W_OK | X_OK) == 0;
 }
 
 bool driver_hint(const driver *d, char hint[256]) {

@@ -11,7 +11,7 @@
 #include "tools/common/message.h"
 #include "tools/survey/survey.h"
 
-enum { LOOK_SECONDS = 2, ASK_SECONDS = 10 };
+enum { LOOK_SECONDS = 2, ASK_SECONDS = 10, PATIENT_SECONDS = 60 };
 
 static const char variable[] = "CLTRAIN_DRIVERS";
 
@@ -102,12 +102,23 @@ static int leave_out(const survey *s) {
     return 0;
 }
 
+static bool any_silent(const survey *s) {
+    bool any = false;
+    for (int i = 0; i < s->n_drivers; i++) any |= !strcmp(s->driver_rows[i].status, "timeout");
+    return any;
+}
+
 static int ask(void) {
     survey s;
     bool any = false;
     unsetenv(variable);
     message_line("One of the OpenCL drivers ends the program or does not answer: each is asked by itself.");
     int code = survey_run(&s, false, ASK_SECONDS);
+    if (!code && !s.n_devices && any_silent(&s)) { /* slow, perhaps: there is no other */
+        message_line("None has answered in %d s: they get %d s.", ASK_SECONDS, PATIENT_SECONDS);
+        survey_free(&s);
+        code = survey_run(&s, false, PATIENT_SECONDS);
+    }
     if (!code) code = survey_require_devices(&s);
     for (int i = 0; !code && i < s.n_drivers; i++) any |= fails(&s.driver_rows[i]);
     if (any) code = leave_out(&s);
