@@ -1,10 +1,13 @@
 /* The metadata of a checkpoint, a line of the input for each entry: the first character chooses its key. */
+#include <float.h>
+
 #include "runtime/train/position.c"
 #include "tests/fuzz/fuzz.h"
 
 static const char *const keys[] = {
     "cltrain.format", "cltrain.optimizer", "cltrain.steps", "cltrain.accumulate", "cltrain.micro", "cltrain.skipped",
     "cltrain.seed", "cltrain.loader.seed", "cltrain.loader.epoch", "cltrain.loader.batch", "cltrain.loader.batches",
+    "cltrain.loss_scale", "cltrain.loss_scale_steps",
 };
 enum { KEYS = sizeof keys / sizeof keys[0] };
 static const char *values[KEYS]; /* NULL: it is not there */
@@ -22,6 +25,7 @@ static void check_ranges(const clt_run_position *p) {
     FUZZ_CHECK(p->steps >= 0 && p->steps < CLT_POSITION_LIMIT / p->accumulate);
     FUZZ_CHECK(p->steps * p->accumulate + p->micro < CLT_POSITION_LIMIT);
     FUZZ_CHECK(p->skipped >= 0 && p->skipped <= p->steps && p->optimizer <= CLT_ADAMW);
+    FUZZ_CHECK(p->loss_scale >= 0 && p->loss_scale <= FLT_MAX && p->loss_scale_steps >= 0 && p->loss_scale_steps <= 2000);
     FUZZ_CHECK(p->loader.epoch >= 0 && p->loader.epoch < CLT_POSITION_LIMIT && p->loader.batch >= 0 && p->loader.batch <= p->loader_batches);
 }
 
@@ -37,6 +41,7 @@ static void check_copy(const clt_run_position *p) {
             if (!strcmp(pairs[i].key, keys[k])) values[k] = pairs[i].value;
     FUZZ_CHECK(clt_run_position_read(&copy, NULL, "copy") == CLT_OK && copy.whole && copy.optimizer == p->optimizer);
     FUZZ_CHECK(copy.steps == p->steps && copy.accumulate == p->accumulate && copy.micro == p->micro && copy.skipped == p->skipped);
+    FUZZ_CHECK(copy.loss_scale == p->loss_scale && copy.loss_scale_steps == p->loss_scale_steps);
     FUZZ_CHECK(copy.seed == p->seed && copy.has_loader == p->has_loader && copy.loader_batches == p->loader_batches);
     FUZZ_CHECK(copy.loader.seed == p->loader.seed && copy.loader.epoch == p->loader.epoch && copy.loader.batch == p->loader.batch);
 }

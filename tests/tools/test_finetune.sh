@@ -85,7 +85,7 @@ assert told["stopped_early"] and told["best_epoch"] == best and told["epochs"] =
 assert abs(again["test_loss"] / min(losses) - 1) < 1e-6, (again, losses)
 END
 expect 0 "" mlp:16 --data digits --epochs 2 --patience 5
-says "; the best was epoch "
+says "best         epoch "
 says ", with loss "
 
 # The lowest loss is known to the file, and to who goes on from it: here all that follows is worse, at a rate that is far too large.

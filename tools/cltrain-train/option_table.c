@@ -214,8 +214,8 @@ const option_row option_rows[] = {
     {OPTION_HEADING, .help = "Output:"},
     {OPTION_FLAG, 0, "summary", NULL, AT(summary),
      .help = "print the layers of the model and the memory that a step takes,\nand exit"},
-    {OPTION_OPTIONAL, 0, "json", "FILE", AT(json), .standard = "-", .help = "one JSON object at the end, on stdout or in FILE"},
-    {OPTION_OPTIONAL, 0, "profile", "FILE", AT(profile), .standard = "cltrain-profile.json",
+    {OPTION_OPTIONAL, 0, "json", "FILE", AT(json), .standard = "-", .low = 1, .help = "one JSON object at the end, on stdout or in FILE"},
+    {OPTION_OPTIONAL, 0, "profile", "FILE", AT(profile), .standard = "cltrain-profile.json", .low = 1,
      .help = "time by op of some steps, on stdout (with --json on stderr);\n"
              "each launch as a Chrome trace in FILE (cltrain-profile.json)"},
     {OPTION_FLAG, 'q', "quiet", NULL, AT(quiet), .help = "no progress and no warnings on stderr"},

@@ -183,7 +183,7 @@ static int parse_option(const table *all, void *into, int argc, char **argv, int
     if (!takes_value(row)) {
         if (value) return usage_error("%s takes no value, but has '%s'", typed, value);
     } else if (!value && row->kind == OPTION_OPTIONAL) {
-        value = *i + 1 < argc && text_has_suffix(argv[*i + 1], ".json") ? argv[++*i] : row->standard; /* "--json x.json" can mean nothing else */
+        value = row->low && *i + 1 < argc && text_has_suffix(argv[*i + 1], ".json") ? argv[++*i] : row->standard;
     } else if (!value) {
         const char *next = *i + 1 < argc ? argv[*i + 1] : "--";
         bool missing = strncmp(next, "--", 2) == 0 || (row->standard && next[0] == '-' && next[1]);

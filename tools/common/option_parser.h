@@ -28,7 +28,7 @@ typedef struct option_row {
     const char *name;
     const char *argument; /* its name in --help */
     size_t offset;        /* in the struct that is filled */
-    int low;
+    int low;              /* of OPTION_OPTIONAL: 1: a word that follows and ends with .json is the value */
     const char *const *choices; /* NULL at its end */
     const char *standard;
     const char *aliases;        /* what PyTorch's tools and others call it, by spaces; NULL: nothing else */
