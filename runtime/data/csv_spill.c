@@ -113,7 +113,7 @@ clt_status clt_csv_spill_finish(clt_csv_spill *s, clt_csv_features *features, cl
     *features = (clt_csv_features){0};
     clt_dataset_source source = {.samples = (int64_t)s->rows, .n_fields = 2, .dtypes = {CLT_F32, truth}, .fetch = fetch, .destroy = destroy, .user = s};
     source.shapes[0] = CLT_SHAPE(clt_csv_features_elements(&s->features));
-    source.shapes[1] = labels ? (clt_shape){0} : CLT_SHAPE(1);
+    if (!labels) source.shapes[1] = CLT_SHAPE(1);
     if (labels) source.classes = classes ? classes : count_classes(s), source.label = label_of;
     return clt_dataset_create(dataset, &source);
 }
