@@ -94,10 +94,16 @@ void clt_matrix_defaults(const clt_candidate *c, int *parameters) {
     clt_matrix_guess(&x[0], c->row->data, c->device, parameters);
 }
 
+/* Operands that the unit's format has lose nothing; those of f32 are rounded where the user allows it. tf32 has the digits of f16, and the range of bf16. */
+static bool may_round(const clt_matrix_unit *unit, const clt_tensor *node, const clt_device *device) {
+    if (node->dtype == CLT_F32) return strcmp(clt_device_settings(device)->matmul_precision, unit->precision) == 0;
+    return strcmp(unit->precision, clt_dtype_name(node->dtype)) == 0 || strcmp(unit->precision, "tf32") == 0;
+}
+
 bool clt_matrix_supports(const clt_candidate *c) {
     const clt_matrix_unit *unit = c->row->data;
     int parameters[CLT_MAX_TUNABLES];
-    if (strcmp(clt_device_settings(c->device)->matmul_precision, unit->precision) || !clt_gpu_supports(c)) return false;
+    if (!may_round(unit, c->node, c->device) || !clt_gpu_supports(c)) return false;
     clt_matrix_defaults(c, parameters);
     return clt_matrix_valid(c, parameters);
 }
@@ -143,7 +149,7 @@ void clt_matrix_lower(clt_lowering *l, const clt_tensor *node) {
 
 #define ROW(suffix, index, capability, ...)                                                              \
     {                                                                                                    \
-        .op = &clt_op_##suffix, .name = "matrix", .data = &clt_matrix_units[index],                      \
+        .op = &clt_op_##suffix, .name = "matrix", .types = CLT_ANY_FLOAT, .data = &clt_matrix_units[index], \
         .requires = 1u << capability, .supports = clt_matrix_supports, .lower = clt_matrix_lower,        \
         .tunables = clt_matrix_tunables, .defaults = clt_matrix_defaults, .valid = clt_matrix_valid,     \
         __VA_ARGS__                                                                                      \

@@ -15,7 +15,7 @@ static void launch_size(clt_lowering *l, const clt_tensor *x) {
 
 /* A work-item a channel. `inputs`: bit i: input i is an argument. */
 static void begin_channels(clt_lowering *l, const char *kernel, const clt_tensor *node, unsigned inputs) {
-    clt_launch_begin(l, path, kernel, node->inputs[0]->shape.dims[1], CLT_REFERENCE_GROUP);
+    clt_launch_begin_typed(l, path, node->inputs[0]->dtype, kernel, node->inputs[0]->shape.dims[1], CLT_REFERENCE_GROUP);
     for (int i = 0; i < node->n_inputs; i++)
         if (inputs >> i & 1) clt_launch_tensor(l, node->inputs[i]);
     clt_launch_tensor(l, node->op->more_outputs ? node->outputs[0] : node);
@@ -86,10 +86,15 @@ static bool supports_sums(const clt_candidate *c) {
     return clt_reference_may_loop(c, 2 * values_per_channel(c->node->inputs[0]));
 }
 
+/* The kernels know one storage type. */
+static bool supports_grad(const clt_candidate *c) {
+    return supports_sums(c) && c->node->inputs[0]->dtype == c->node->inputs[3]->dtype;
+}
+
 const clt_backend_row clt_reference_batch_norm_rows[] = {
-    {CLT_REFERENCE(batch_norm), .supports = supports_sums, .lower = lower_batch_norm},
-    {CLT_REFERENCE(batch_norm_grad), .supports = supports_sums, .lower = lower_batch_norm_grad},
-    {CLT_REFERENCE(batch_norm_moments), .supports = supports_sums, .lower = lower_batch_norm_moments},
+    {CLT_REFERENCE(batch_norm), .types = CLT_ANY_FLOAT, .supports = supports_sums, .lower = lower_batch_norm},
+    {CLT_REFERENCE(batch_norm_grad), .types = CLT_ANY_FLOAT, .supports = supports_grad, .lower = lower_batch_norm_grad},
+    {CLT_REFERENCE(batch_norm_moments), .types = CLT_ANY_FLOAT, .supports = supports_sums, .lower = lower_batch_norm_moments},
     {CLT_REFERENCE(batch_norm_combine), .lower = lower_batch_norm_combine},
     {0},
 };

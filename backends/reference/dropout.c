@@ -8,7 +8,7 @@ static void lower_dropout(clt_lowering *l, const clt_tensor *node) {
         clt_reference_copy(l, node->inputs[0], node, &all);
         return;
     }
-    clt_launch_begin(l, "reference/dropout.cl", "ref_dropout", (count + 3) / 4, CLT_REFERENCE_GROUP);
+    clt_launch_begin_typed(l, "reference/dropout.cl", node->dtype, "ref_dropout", (count + 3) / 4, CLT_REFERENCE_GROUP);
     clt_launch_tensor(l, node->inputs[0]);
     clt_launch_tensor(l, node->inputs[1]);
     clt_launch_tensor(l, node);
@@ -19,6 +19,6 @@ static void lower_dropout(clt_lowering *l, const clt_tensor *node) {
 }
 
 const clt_backend_row clt_reference_dropout_rows[] = {
-    {CLT_REFERENCE(dropout), .lower = lower_dropout},
+    {CLT_REFERENCE(dropout), .types = CLT_ANY_FLOAT, .lower = lower_dropout},
     {0},
 };

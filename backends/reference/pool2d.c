@@ -47,7 +47,7 @@ static bool next_part(parts *p) {
 }
 
 static void begin(clt_lowering *l, const char *kernel, const clt_tensor *over) {
-    clt_launch_begin(l, path, kernel, clt_tensor_elements(over), CLT_REFERENCE_GROUP);
+    clt_launch_begin_typed(l, path, over->dtype, kernel, clt_tensor_elements(over), CLT_REFERENCE_GROUP);
 }
 
 /* Where each window's maximum is. Gives the scratch memory. */
@@ -125,10 +125,20 @@ static void lower_avg_pool2d_grad(clt_lowering *l, const clt_tensor *node) {
     } while (next_part(&p));
 }
 
+/* One storage type; and parts of sums would be rounded. */
+static bool supports(const clt_candidate *c) {
+    const clt_tensor *node = c->node, *x = node->inputs[0];
+    bool grad = node->op == &clt_op_max_pool2d_grad || node->op == &clt_op_avg_pool2d_grad, one = true;
+    for (int i = 0; i < node->n_inputs; i++) one &= node->inputs[i]->dtype == node->dtype;
+    const clt_tensor *dy = node->inputs[node->n_inputs - 1];
+    parts p = grad ? pixel_parts(node->attributes, &dy->shape) : window_parts(node->attributes, &x->shape);
+    return one && (node->dtype == CLT_F32 || p.rows <= p.each);
+}
+
 const clt_backend_row clt_reference_pool2d_rows[] = {
-    {CLT_REFERENCE(max_pool2d), .lower = lower_max_pool2d},
-    {CLT_REFERENCE(max_pool2d_grad), .lower = lower_max_pool2d_grad},
-    {CLT_REFERENCE(avg_pool2d), .lower = lower_avg_pool2d},
-    {CLT_REFERENCE(avg_pool2d_grad), .lower = lower_avg_pool2d_grad},
+    {CLT_REFERENCE(max_pool2d), .types = CLT_ANY_FLOAT, .supports = supports, .lower = lower_max_pool2d},
+    {CLT_REFERENCE(max_pool2d_grad), .types = CLT_ANY_FLOAT, .supports = supports, .lower = lower_max_pool2d_grad},
+    {CLT_REFERENCE(avg_pool2d), .types = CLT_ANY_FLOAT, .supports = supports, .lower = lower_avg_pool2d},
+    {CLT_REFERENCE(avg_pool2d_grad), .types = CLT_ANY_FLOAT, .supports = supports, .lower = lower_avg_pool2d_grad},
     {0},
 };

@@ -32,8 +32,7 @@ static cut cut_of(const clt_tensor *x) {
 
 /* A work-group for each chunk of each channel. */
 static void begin_sums(clt_lowering *l, const char *kernel, const clt_tensor *x, const cut *c) {
-    clt_launch_begin(l, path, kernel, c->chunks * x->shape.dims[1] * CLT_WORKGROUP_ITEMS,
-                     CLT_WORKGROUP_ITEMS);
+    clt_launch_begin_typed(l, path, x->dtype, kernel, c->chunks * x->shape.dims[1] * CLT_WORKGROUP_ITEMS, CLT_WORKGROUP_ITEMS);
     clt_launch_tensor(l, x);
 }
 
@@ -57,7 +56,7 @@ static void begin_joining(clt_lowering *l, const char *kernel, const clt_tensor 
     clt_launch_scratch(l, squares);
     launch_cut(l, x, c);
 
-    clt_launch_begin(l, path, kernel, x->shape.dims[1], CLT_WORKGROUP_ITEMS);
+    clt_launch_begin_typed(l, path, x->dtype, kernel, x->shape.dims[1], CLT_WORKGROUP_ITEMS);
     clt_launch_tensor(l, x);
     clt_launch_scratch(l, sums);
     clt_launch_scratch(l, squares);
@@ -114,9 +113,14 @@ static bool supports_stats(const clt_candidate *c) {
     return values_per_channel(c->node->inputs[0]) >= 2;
 }
 
+/* The kernels know one storage type. */
+static bool supports_sums(const clt_candidate *c) {
+    return c->node->inputs[0]->dtype == c->node->inputs[3]->dtype;
+}
+
 const clt_backend_row clt_workgroup_batch_norm_rows[] = {
-    {CLT_WORKGROUP(batch_norm), .supports = supports_stats, .lower = lower_batch_norm},
-    {CLT_WORKGROUP(batch_norm_moments), .lower = lower_batch_norm_moments},
-    {CLT_WORKGROUP(batch_norm_grad), .lower = lower_batch_norm_grad},
+    {CLT_WORKGROUP(batch_norm), .types = CLT_ANY_FLOAT, .supports = supports_stats, .lower = lower_batch_norm},
+    {CLT_WORKGROUP(batch_norm_moments), .types = CLT_ANY_FLOAT, .lower = lower_batch_norm_moments},
+    {CLT_WORKGROUP(batch_norm_grad), .types = CLT_ANY_FLOAT, .supports = supports_sums, .lower = lower_batch_norm_grad},
     {0},
 };

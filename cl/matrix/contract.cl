@@ -25,7 +25,7 @@
 #endif
 
 kernel GPU_FIXED_GROUP UNIT_ATTRIBUTE void
-matrix_contract(global const float *a, global const float *b, global float *c, int4 size, int2 cut,
+matrix_contract(global const CLT_REAL *a, global const CLT_REAL *b, global GPU_REAL *c, int4 size, int2 cut,
                 int8 batch, int8 a_batch, int8 b_batch, int4 result, int8 columns, int8 a_rows,
                 int8 a_steps, int2 a_bounds, int8 b_rows, int8 b_steps, int2 b_bounds CLT_EPILOGUE_PARAMETERS) {
     local uint4 a_tiles[2 * GPU_M * MATRIX_PITCH / 4], b_tiles[2 * GPU_N * MATRIX_PITCH / 4];
@@ -94,7 +94,7 @@ matrix_contract(global const float *a, global const float *b, global float *c, i
         int column = start + gpu_place(n, columns, result.s3).s0;
         GPU_UNROLL for (int i = 0; i < WARP_M; i++) if (m + i * UNIT_M < size.s0) {
             int row = m + i * UNIT_M, to = column + row * result.s0;
-            c[to] = CLT_EPILOGUE(sum[i][j][r], to, GPU_CHANNEL(which * size.s0 + row, n));
+            GPU_STORE(c, to, CLT_EPILOGUE(sum[i][j][r], to, GPU_CHANNEL(which * size.s0 + row, n)));
         }
     }
 }

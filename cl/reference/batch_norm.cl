@@ -1,5 +1,5 @@
 /*
- * Batch normalization. x [N, C, inner], statistics [2, C]: mean, then istd = 1 / sqrt(var + eps);
+ * Batch normalization. x [N, C, inner], of any storage type, statistics [2, C]: mean, then istd = 1 / sqrt(var + eps);
  * xhat = (x - mean) istd. Sums over a channel are a work-item's.
  * size: N, C, inner.
  */
@@ -11,19 +11,19 @@ static int batch_norm_image(int n, int c, int4 size) {
 
 /* The mean of a channel. What x differs by from the channel's first value is added up: sums of what is large would lose
  * what it differs by. */
-static float batch_norm_mean(global const float *x, int c, int4 size) {
-    float first = x[c * size.s2], sum = 0;
+static float batch_norm_mean(global const CLT_REAL *x, int c, int4 size) {
+    float first = CLT_LOAD(x, c * size.s2), sum = 0;
     for (int n = 0; n < size.s0; n++)
-        for (int i = 0; i < size.s2; i++) sum += x[batch_norm_image(n, c, size) + i] - first;
+        for (int i = 0; i < size.s2; i++) sum += CLT_LOAD(x, batch_norm_image(n, c, size) + i) - first;
     return first + sum / ((float)size.s0 * size.s2);
 }
 
 /* Its sum of (x - mean)^2. A pass of its own, for the squares of large values would swallow a small variance. */
-static float batch_norm_squares(global const float *x, float mean, int c, int4 size) {
+static float batch_norm_squares(global const CLT_REAL *x, float mean, int c, int4 size) {
     float sum = 0;
     for (int n = 0; n < size.s0; n++)
         for (int i = 0; i < size.s2; i++) {
-            float deviation = x[batch_norm_image(n, c, size) + i] - mean;
+            float deviation = CLT_LOAD(x, batch_norm_image(n, c, size) + i) - mean;
             sum += deviation * deviation;
         }
     return sum;
@@ -43,7 +43,7 @@ static void batch_norm_keep(float mean, float squares, float count, int c, int c
     running_var[c] += momentum * (squares / (count - 1) - running_var[c]);
 }
 
-kernel void ref_batch_norm_stats(global const float *x, global float *running_mean, global float *running_var,
+kernel void ref_batch_norm_stats(global const CLT_REAL *x, global float *running_mean, global float *running_var,
                                  global float *stats, int4 size, float eps, float momentum) {
     int c = get_global_id(0);
     if (c >= size.s1) return;
@@ -52,7 +52,7 @@ kernel void ref_batch_norm_stats(global const float *x, global float *running_me
 }
 
 /* moments[0, c] = mean, moments[1, c] = sum of squared deviations from it */
-kernel void ref_batch_norm_moments(global const float *x, global float *moments, int4 size) {
+kernel void ref_batch_norm_moments(global const CLT_REAL *x, global float *moments, int4 size) {
     int c = get_global_id(0);
     if (c >= size.s1) return;
     float mean = batch_norm_mean(x, c, size);
@@ -92,7 +92,7 @@ kernel void ref_batch_norm_running_stats(global const float *mean, global const 
 }
 
 /* sums[0, c] = sum over n and i of dy[n, c, i]; sums[1, c] = the same of dy xhat */
-kernel void ref_batch_norm_grad_sums(global const float *x, global const float *stats, global const float *dy,
+kernel void ref_batch_norm_grad_sums(global const CLT_REAL *x, global const float *stats, global const CLT_REAL *dy,
                                       global float *sums, int4 size) {
     int c = get_global_id(0);
     if (c >= size.s1) return;
@@ -100,8 +100,8 @@ kernel void ref_batch_norm_grad_sums(global const float *x, global const float *
     for (int n = 0; n < size.s0; n++)
         for (int i = 0; i < size.s2; i++) {
             int at = batch_norm_image(n, c, size) + i;
-            sum += dy[at];
-            product += dy[at] * (x[at] - stats[c]);
+            sum += CLT_LOAD(dy, at);
+            product += CLT_LOAD(dy, at) * (CLT_LOAD(x, at) - stats[c]);
         }
     sums[c] = sum;
     sums[size.s1 + c] = product * stats[size.s1 + c];

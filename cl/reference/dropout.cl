@@ -7,15 +7,15 @@
  */
 
 /* rng [4]: seed low and high, step low and high. */
-kernel void ref_dropout(global const float *x, global const int *rng, global float *y, int count, int site, float p,
+kernel void ref_dropout(global const CLT_REAL *x, global const int *rng, global CLT_REAL *y, int count, int site, float p,
                         float scale) {
     int block = get_global_id(0), i = block * 4;
     if (i >= count) return;
     uint4 counter = (uint4)(block, site, rng[2], rng[3]);
     uint4 words = clt_philox(counter, (uint2)(rng[0], rng[1]));
     uint threshold = (uint)(p * 4294967296.0f);
-    y[i] = words.s0 >= threshold ? x[i] * scale : 0;
-    if (i + 1 < count) y[i + 1] = words.s1 >= threshold ? x[i + 1] * scale : 0;
-    if (i + 2 < count) y[i + 2] = words.s2 >= threshold ? x[i + 2] * scale : 0;
-    if (i + 3 < count) y[i + 3] = words.s3 >= threshold ? x[i + 3] * scale : 0;
+    CLT_STORE(y, i, words.s0 >= threshold ? CLT_LOAD(x, i) * scale : 0.0f);
+    if (i + 1 < count) CLT_STORE(y, i + 1, words.s1 >= threshold ? CLT_LOAD(x, i + 1) * scale : 0.0f);
+    if (i + 2 < count) CLT_STORE(y, i + 2, words.s2 >= threshold ? CLT_LOAD(x, i + 2) * scale : 0.0f);
+    if (i + 3 < count) CLT_STORE(y, i + 3, words.s3 >= threshold ? CLT_LOAD(x, i + 3) * scale : 0.0f);
 }

@@ -1,6 +1,6 @@
 /*
  * The sums of batch normalization by work-groups, one a chunk of images, or of one image; formulas are in cl/reference.
- * x [N, C, inner], statistics [2, C]; xhat = (x - mean) istd.
+ * x [N, C, inner], of any storage type, statistics [2, C]; xhat = (x - mean) istd.
  * size: N, C, inner. cut: chunks, images in a chunk, chunks that share those images, values that each has of an image.
  */
 
@@ -19,21 +19,21 @@ static float group_batch_norm_total(global const float *partial, int c, int chan
 
 /* The mean of a channel. Sums are of what x differs by from the channel's first value: added up one after the other, values that
  * are large and differ by little would lose what they differ by. */
-static float group_batch_norm_mean(global const float *x, global const float *sums, int c, int4 size, int chunks) {
-    return x[c * size.s2] + group_batch_norm_total(sums, c, size.s1, chunks) / ((float)size.s0 * size.s2);
+static float group_batch_norm_mean(global const CLT_REAL *x, global const float *sums, int c, int4 size, int chunks) {
+    return CLT_LOAD(x, c * size.s2) + group_batch_norm_total(sums, c, size.s1, chunks) / ((float)size.s0 * size.s2);
 }
 
 /* sums[chunk, c] = sum over n and i of the chunk of x[n, c, i] - x[0, c, 0] */
-kernel void group_batch_norm_sum(global const float *x, global float *sums, int4 size, int4 cut) {
+kernel void group_batch_norm_sum(global const CLT_REAL *x, global float *sums, int4 size, int4 cut) {
     local float scratch[CLT_GROUP];
     int group = get_group_id(0), lane = get_local_id(0), lanes = get_local_size(0);
     if (group >= cut.s0 * size.s1) return;
     int c = group % size.s1;
     int4 own = group_batch_norm_chunk(group / size.s1, cut, size);
-    float first = x[c * size.s2], sum = 0;
+    float first = CLT_LOAD(x, c * size.s2), sum = 0;
     for (int n = own.s0; n < own.s1; n++) {
         int row = (n * size.s1 + c) * size.s2;
-        for (int i = own.s2 + lane; i < own.s3; i += lanes) sum += x[row + i] - first;
+        for (int i = own.s2 + lane; i < own.s3; i += lanes) sum += CLT_LOAD(x, row + i) - first;
     }
     sum = clt_group_sum(sum, scratch);
     if (lane == 0) sums[group] = sum;
@@ -43,7 +43,7 @@ kernel void group_batch_norm_sum(global const float *x, global float *sums, int4
  * squares[chunk, c] = sum over n and i of the chunk of (x[n, c, i] - mean[c])^2.
  * A pass of its own, for the squares of large values would swallow a small variance.
  */
-kernel void group_batch_norm_squares(global const float *x, global const float *sums,
+kernel void group_batch_norm_squares(global const CLT_REAL *x, global const float *sums,
                                    global float *squares, int4 size, int4 cut) {
     local float scratch[CLT_GROUP];
     int group = get_group_id(0), lane = get_local_id(0), lanes = get_local_size(0);
@@ -55,7 +55,7 @@ kernel void group_batch_norm_squares(global const float *x, global const float *
     for (int n = own.s0; n < own.s1; n++) {
         int row = (n * size.s1 + c) * size.s2;
         for (int i = own.s2 + lane; i < own.s3; i += lanes) {
-            float deviation = x[row + i] - mean;
+            float deviation = CLT_LOAD(x, row + i) - mean;
             sum += deviation * deviation;
         }
     }
@@ -68,7 +68,7 @@ kernel void group_batch_norm_squares(global const float *x, global const float *
  * statistics move towards mean and the variance of the population, squares / (M - 1), unless these are not finite: one batch
  * with NaN in it must not spoil them for good.
  */
-kernel void group_batch_norm_stats(global const float *x, global const float *sums, global const float *squares,
+kernel void group_batch_norm_stats(global const CLT_REAL *x, global const float *sums, global const float *squares,
                                  global float *running_mean, global float *running_var,
                                  global float *stats, int4 size, int chunks, float eps, float momentum) {
     int c = get_global_id(0);
@@ -84,7 +84,7 @@ kernel void group_batch_norm_stats(global const float *x, global const float *su
 }
 
 /* moments[0, c] = mean, moments[1, c] = sum of squared deviations from it */
-kernel void group_batch_norm_moments(global const float *x, global const float *sums, global const float *squares,
+kernel void group_batch_norm_moments(global const CLT_REAL *x, global const float *sums, global const float *squares,
                                    global float *moments, int4 size, int chunks) {
     int c = get_global_id(0);
     if (c >= size.s1) return;
@@ -94,8 +94,8 @@ kernel void group_batch_norm_moments(global const float *x, global const float *
 
 /* partial[chunk, 0, c] = sum over n and i of the chunk of dy[n, c, i];
  * partial[chunk, 1, c] = the same of dy xhat */
-kernel void group_batch_norm_grad_sums(global const float *x, global const float *stats,
-                                      global const float *dy, global float *partial, int4 size,
+kernel void group_batch_norm_grad_sums(global const CLT_REAL *x, global const float *stats,
+                                      global const CLT_REAL *dy, global float *partial, int4 size,
                                       int4 cut) {
     local float scratch[CLT_GROUP];
     int group = get_group_id(0), lane = get_local_id(0), lanes = get_local_size(0);
@@ -107,8 +107,8 @@ kernel void group_batch_norm_grad_sums(global const float *x, global const float
     for (int n = own.s0; n < own.s1; n++) {
         int row = (n * size.s1 + c) * size.s2;
         for (int i = own.s2 + lane; i < own.s3; i += lanes) {
-            sum += dy[row + i];
-            product += dy[row + i] * (x[row + i] - mean);
+            sum += CLT_LOAD(dy, row + i);
+            product += CLT_LOAD(dy, row + i) * (CLT_LOAD(x, row + i) - mean);
         }
     }
     sum = clt_group_sum(sum, scratch);

@@ -149,36 +149,57 @@ static void a_chain_of_halves_is_rounded(void **state) {
 static void halves_are_computed_in_f32_and_rounded(void **state) {
     static const clt_dtype types[] = {CLT_F16, CLT_BF16};
     (void)state;
+    enum { USUAL, REFERENCE, GPU, WAYS, N = 7 };
     for (int t = 0; t < 2; t++)
-        for (int reference = 0; reference < 2; reference++) {
+        for (int way = 0; way < WAYS; way++) {
+            clt_device_override(device, &(clt_settings){.device_class = way == GPU ? "gpu" : ""});
             clt_graph *g = new_graph();
             clt_tensor *image = clt_input(g, "image", CLT_F32, CLT_SHAPE(3, 4, 9, 10)), *filter = clt_input(g, "filter", CLT_F32, CLT_SHAPE(5, 4, 3, 3));
             clt_tensor *q = clt_input(g, "q", CLT_F32, CLT_SHAPE(2, 3, 7, 8)), *rows = clt_input(g, "rows", CLT_F32, CLT_SHAPE(21, 33));
-            clt_tensor *columns = clt_input(g, "columns", CLT_F32, CLT_SHAPE(33, 19));
-            clt_tensor *half[5] = {image, filter, q, rows, columns}, *wide[5], *targets[12];
-            for (int i = 0; i < 5; i++) half[i] = clt_cast(half[i], types[t]), wide[i] = clt_cast(half[i], CLT_F32);
+            clt_tensor *columns = clt_input(g, "columns", CLT_F32, CLT_SHAPE(33, 19)), *lines = clt_input(g, "lines", CLT_F32, CLT_SHAPE(5, 3001));
+            clt_tensor *half[6] = {image, filter, q, rows, columns, lines}, *wide[6], *targets[2 * N];
+            for (int i = 0; i < 6; i++) half[i] = clt_cast(half[i], types[t]), wide[i] = clt_cast(half[i], CLT_F32);
             clt_tensor **sets[] = {half, wide};
             for (int s = 0; s < 2; s++) {
-                clt_tensor **x = sets[s], **y = &targets[6 * s];
+                clt_tensor **x = sets[s], **y = &targets[N * s];
                 y[0] = clt_conv2d_op(x[0], x[1], NULL, (clt_conv2d_options){.padding = 1});
                 y[1] = clt_max_pool2d(x[0], .kernel = 2);
                 y[2] = clt_avg_pool2d(x[0], .kernel = 3, .stride = 2);
                 y[3] = clt_attention(x[2], x[2], x[2], .causal = true);
                 y[4] = clt_matmul(x[3], x[4]);
                 y[5] = clt_softmax(x[3], 1);
-                for (int i = 0; i < 6; i++) {
+                y[6] = clt_matmul_with(x[5], x[5], (clt_matmul_options){.transpose_b = true}); /* a long sum, in parts */
+                for (int i = 0; i < N; i++) {
                     if (!s) assert_int_equal(y[i]->dtype, types[t]);
                     y[i] = clt_cast(clt_cast(y[i], types[t]), CLT_F32);
                 }
             }
-            outcome o = run(g, targets, 12, reference ? "none" : "", reference ? "reference" : NULL);
-            size_t at[13] = {0};
-            for (int i = 0; i < 12; i++) at[i + 1] = at[i] + (size_t)clt_tensor_elements(targets[i]);
-            for (int i = 0; i < 6; i++)
-                if (memcmp(o.values + at[i], o.values + at[i + 6], (at[i + 1] - at[i]) * sizeof *o.values)) fail_msg("%s: target %d has other bits", clt_dtype_name(types[t]), i);
+            outcome o = run(g, targets, 2 * N, way == REFERENCE ? "none" : "", way == REFERENCE ? "reference" : NULL);
+            size_t at[2 * N + 1] = {0};
+            for (int i = 0; i < 2 * N; i++) at[i + 1] = at[i] + (size_t)clt_tensor_elements(targets[i]);
+            for (int i = 0; i < N; i++)
+                if (memcmp(o.values + at[i], o.values + at[i + N], (at[i + 1] - at[i]) * sizeof *o.values)) fail_msg("%s: target %d has other bits", clt_dtype_name(types[t]), i);
             free(o.values);
             clt_graph_destroy(g);
         }
+    clt_device_override(device, &(clt_settings){.device_class = ""});
+}
+
+/* Contractions for GPUs take and give 16 bits: nothing is widened for them. */
+static void gpus_contract_halves(void **state) {
+    static const clt_dtype types[] = {CLT_F16, CLT_BF16};
+    (void)state;
+    for (int t = 0; t < 2; t++) {
+        clt_graph *g = new_graph();
+        clt_tensor *a = clt_cast(clt_input(g, "a", CLT_F32, CLT_SHAPE(32, 64)), types[t]), *b = clt_cast(clt_input(g, "b", CLT_F32, CLT_SHAPE(64, 32)), types[t]);
+        clt_tensor *y = clt_cast(clt_matmul(clt_matmul(a, b), a), CLT_F32);
+        clt_device_override(device, &(clt_settings){.device_class = "gpu"});
+        outcome o = run(g, &y, 1, "", NULL);
+        clt_device_override(device, &(clt_settings){.device_class = ""});
+        assert_int_equal(o.facts.launches, 5); /* two products, and what the graph casts */
+        free(o.values);
+        clt_graph_destroy(g);
+    }
 }
 
 static void what_is_read_stays(void **state) {
@@ -479,6 +500,7 @@ int main(void) {
         cmocka_unit_test(a_chain_is_one_launch),
         cmocka_unit_test(a_chain_of_halves_is_rounded),
         cmocka_unit_test(halves_are_computed_in_f32_and_rounded),
+        cmocka_unit_test(gpus_contract_halves),
         cmocka_unit_test(what_is_read_stays),
         cmocka_unit_test(stretched_values_are_not_fused),
         cmocka_unit_test(long_chains_are_cut),

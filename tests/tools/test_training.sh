@@ -273,6 +273,10 @@ expect 0 "" mlp:8 --data digits --epochs 1 --json x.json
 [ -s x.json ] || fail "--json FILE writes nothing"
 refuse "one MODEL expected, but there are 'mlp:8' and --model 'convnet'" mlp:8 --model convnet --data digits
 expect 0 "--clip-norm 0 clips nothing" mlp:8 --data digits --epochs 1 --clip-norm 0
+refuse "--data 'rare.csv': did you mean csv:rare.csv?" mlp:8 --data rare.csv
+expect 0 "" mlp:8 --data digits --epochs 1 --batch 32 --save batch.safetensors
+expect 1 "was trained with 44 batches an epoch, not 205: expected as many samples and the same batch size; of these samples --batch 32 makes as many" \
+    mlp:8 --data digits --epochs 2 --batch 7 --resume batch.safetensors
 refuse "unknown option '--arch'" mlp:8 --data digits --arch x
 grep -q "did you mean" "$err" && fail "--arch is taken for something else"
 expect 1 "not a safetensors file but text" mlp:8 --data digits --resume rare.csv

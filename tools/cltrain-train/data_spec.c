@@ -289,7 +289,19 @@ static const source_form forms[] = {
      parse_synthetic_regression},
 };
 
+/* What a file's name says it is. */
+static const char *likely_source(const char *text) {
+    static const struct {
+        const char *suffix, *source;
+    } kinds[] = {{".csv", "csv"}, {".csv.gz", "csv"}, {".tsv", "csv"}, {".npy", "npy"}, {".tar", "tar"}, {".txt", "text"}};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (!strchr(text, ':') && text_has_suffix(text, kinds[i].suffix)) return kinds[i].source;
+    return NULL;
+}
+
 static int refuse_source(const char *text) {
+    const char *likely = likely_source(text);
+    if (likely) return usage_error("--data '%s': did you mean %s:%s?", text, likely, text);
     return usage_error(
         "--data '%s': expected digits, idx:DIR, cifar10:DIR, cifar100:DIR, folder:DIR, tar:FILE.tar, csv:FILE, npy:X.npy,Y.npy, text:FILE, "
         "synthetic:SHAPE or synthetic-regression:NxD",

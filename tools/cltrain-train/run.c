@@ -179,6 +179,14 @@ static const char *options_that_differ(const options *o) {
     return o->lora || o->freeze || is_of_alpha() || strstr(detail, "cltrain.optimizer.") ? "--freeze and --lora have to be what they were" : NULL;
 }
 
+/* With which the last error's file has as many batches; 0: that is not what it is about. */
+static int64_t batch_of_file(const run *r) {
+    long long then, now, samples = (long long)clt_dataset_samples(r->data->train);
+    const char *said = strstr(clt_error_detail(), "was trained with ");
+    if (!said || sscanf(said, "was trained with %lld batches an epoch, not %lld", &then, &now) != 2 || then < 1 || then > samples) return 0;
+    return samples / (samples / then) == then ? samples / then : 0;
+}
+
 static int resume(run *r) {
     const char *path;
     clt_status status = model_file_find(r->options, r->group, &path);
@@ -190,6 +198,8 @@ static int resume(run *r) {
     const char *differs = status == CLT_E_MISMATCH ? options_that_differ(r->options) : NULL;
     if (differs)
         return run_error("--resume: %s. %s when the file was saved%s", clt_error_detail(), differs, is_of_alpha() ? "" : "; --init takes the file's weights alone");
+    int64_t batch = status == CLT_E_MISMATCH ? batch_of_file(r) : 0;
+    if (batch) return run_error("--resume: %s; of these samples --batch %lld makes as many", clt_error_detail(), (long long)batch);
     if (status < 0) return failed(r, status, "--resume");
     r->resumed = true;
     if (r->options->patience != OPTION_UNSET) {

@@ -100,6 +100,13 @@ static bool holds_tensors(const clt_device *device, const clt_tensor *node) {
     return fits;
 }
 
+/* The kernels know one storage type. */
+static bool of_one_type(const clt_tensor *node) {
+    bool one = true;
+    for (int i = 0; i < clt_own_inputs(node); i++) one &= node->inputs[i]->dtype == node->dtype;
+    return one;
+}
+
 /* ---- the kernel's text ---- */
 
 /* Slots that read neighbours for each source, by fours and one by one: see operand.cl. */
@@ -135,6 +142,8 @@ void clt_gpu_group_text(clt_text *text, const clt_device *device, int items) {
 }
 
 void clt_gpu_result_text(clt_text *text, const clt_device *device, const clt_tensor *y, bool finishes) {
+    if (y->dtype != CLT_F32) clt_text_add(text, "#define CLT_STORAGE %s\n", clt_dtype_name(y->dtype));
+    if (y->dtype != CLT_F32 && !finishes) clt_text_add(text, "#define GPU_RESULT f32\n");
     clt_text_add(text, "%s", clt_kernel_source_find(device, "prelude.cl"));
     clt_text_add(text, "#define GPU_CHANNEL(row, column) (%s)\n", y->op->epilogue == CLT_EPILOGUE_COLUMNS ? "column" : "row");
     if (y->epilogue && finishes) clt_epilogue_define(text, y);
@@ -183,7 +192,7 @@ static void begin_sum(clt_lowering *l, const clt_tensor *y, int64_t count) {
     static const char path[] = "native/gpu/sum.cl", kernel[] = "gpu_contract_sum";
     clt_text text = {0};
     if (!y->epilogue) {
-        clt_launch_begin(l, path, kernel, count, 64);
+        clt_launch_begin_typed(l, path, y->dtype, kernel, count, 64);
         return;
     }
     clt_gpu_result_text(&text, l->device, y, true);
@@ -256,7 +265,7 @@ bool clt_gpu_supports(const clt_candidate *c) {
     /* Below this the reference, whose kernel is smaller, is as good. */
     enum { LEAST_PRODUCTS = 4096 };
     clt_gpu_contraction x[CLT_GPU_MOST_PHASES];
-    if (!clt_gpu_fits(c->device) || !holds_tensors(c->device, c->node)) return false;
+    if (!clt_gpu_fits(c->device) || !holds_tensors(c->device, c->node) || !of_one_type(c->node)) return false;
     int n = clt_gpu_describe(c->node, x);
     double products = 0;
     for (int i = 0; i < n; i++) {
@@ -296,7 +305,7 @@ void clt_gpu_lower(clt_lowering *l, const clt_tensor *node) {
 }
 
 #define GPU_ROW(op_suffix)                                                                                  \
-    CLT_NATIVE(op_suffix), .requires = 1u << CLT_CAP_GROUPS, .supports = clt_gpu_supports, .lower = clt_gpu_lower, \
+    CLT_NATIVE(op_suffix), .types = CLT_ANY_FLOAT, .requires = 1u << CLT_CAP_GROUPS, .supports = clt_gpu_supports, .lower = clt_gpu_lower, \
     .tunables = clt_gpu_tunables, .defaults = clt_gpu_defaults, .valid = clt_gpu_valid
 const clt_backend_row clt_gpu_rows[] = {
     {GPU_ROW(matmul), .epilogue = true},

@@ -63,7 +63,7 @@ int64_t clt_gpu_splits(const clt_gpu_contraction *x, int tile_m, int tile_n, int
 bool clt_gpu_fits(const clt_device *device);
 /* Defines GPU_ITEMS and GPU_FIXED_GROUP. */
 void clt_gpu_group_text(clt_text *text, const clt_device *device, int items);
-/* What stands in front of all kernels: the prelude, and how results of y are stored: with its epilogue, if this kernel finishes them
+/* What stands in front of all kernels: the prelude, for tensors of y's storage type, and how results of y are stored: with its epilogue, if this kernel finishes them
  * and no sum of parts does. */
 void clt_gpu_result_text(clt_text *text, const clt_device *device, const clt_tensor *y, bool finishes);
 /* Text of operand.cl for one side, with what it needs in front. `fours`: slots may be four rows. */

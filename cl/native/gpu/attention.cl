@@ -2,7 +2,8 @@
  * Scaled dot-product attention and its gradients (formulas: runtime/ops/attention.c) for devices whose work-items are lanes. A work-group takes
  * GPU_T rows of one head, and goes over the other side in tiles of GPU_T: their scores, GPU_T x GPU_T, are made in registers, 4 x 4 a work-item, become
  * weights in local memory, and are multiplied with the tile's rows. Forward keeps a running maximum and sum of each row (Milakov, Gimelshein 2018;
- * Dao et al. 2022). Rows come by pieces of GPU_T columns, so local memory, two tiles, does not grow with D; what is outside is 0.
+ * Dao et al. 2022). Rows come by pieces of GPU_T columns, so local memory, two tiles, does not grow with D; what is outside is 0. Queries, keys,
+ * values and their gradients are of any storage type.
  *
  * In front: GPU_T, GPU_ITEMS, (GPU_T / 4)^2 of them, GPU_FIXED_GROUP, ATTENTION_D, and reference/scores.cl, which has what `size` and the others are.
  */
@@ -16,10 +17,10 @@
 #define ATTENTION_SCALARS int8 size, int4 strides, int places, int masked, int site, float scale, float dropout
 
 /* GPU_T columns from c on of `rows` rows of x; turned: a column's elements lie side by side. */
-static void gpu_attention_load(local float *tile, global const float *x, int rows, int c, bool turned) {
+static void gpu_attention_load(local float *tile, global const CLT_REAL *x, int rows, int c, bool turned) {
     GPU_UNROLL_4 for (int i = get_local_id(0); i < GPU_T * GPU_T; i += GPU_ITEMS) {
         int row = i / GPU_T, column = i % GPU_T;
-        float value = row < rows && c + column < ATTENTION_D ? x[row * ATTENTION_D + c + column] : 0.0f;
+        float value = row < rows && c + column < ATTENTION_D ? CLT_LOAD(x, row * ATTENTION_D + c + column) : 0.0f;
         tile[turned ? column * GPU_PITCH + row : row * GPU_PITCH + column] = value;
     }
 }
@@ -34,7 +35,7 @@ static void gpu_attention_load(local float *tile, global const float *x, int row
     } while (0)
 
 /* sum[i][j] = row 4 lane.s0 + i of x . row 4 lane.s1 + j of y */
-CLT_TOGETHER void gpu_attention_product(float4 *sum, local float *a, local float *b, global const float *x, int x_rows, global const float *y,
+CLT_TOGETHER void gpu_attention_product(float4 *sum, local float *a, local float *b, global const CLT_REAL *x, int x_rows, global const CLT_REAL *y,
                                         int y_rows, int2 lane) {
     GPU_UNROLL for (int i = 0; i < 4; i++) sum[i] = (float4)(0);
     for (int c = 0; c < ATTENTION_D; c += GPU_T) {
@@ -61,7 +62,7 @@ CLT_TOGETHER void gpu_attention_turn(local float *tile, const float4 *value, int
 }
 
 /* out += weights [k][row] times `rows` rows k of x */
-CLT_TOGETHER void gpu_attention_add(float4 (*out)[4], local const float *weights, local float *b, global const float *x, int rows, int2 lane) {
+CLT_TOGETHER void gpu_attention_add(float4 (*out)[4], local const float *weights, local float *b, global const CLT_REAL *x, int rows, int2 lane) {
     GPU_UNROLL for (int piece = 0; piece < GPU_PIECES; piece++) {
         barrier(CLK_LOCAL_MEM_FENCE);
         gpu_attention_load(b, x, rows, piece * GPU_T, false);
@@ -74,13 +75,13 @@ CLT_TOGETHER void gpu_attention_add(float4 (*out)[4], local const float *weights
 }
 
 /* `rows` rows of y from its first on = out, row by row times `factors` */
-static void gpu_attention_put(global float *y, int rows, float4 (*out)[4], const float *factors, int2 lane) {
+static void gpu_attention_put(global CLT_REAL *y, int rows, float4 (*out)[4], const float *factors, int2 lane) {
     GPU_UNROLL for (int piece = 0; piece < GPU_PIECES; piece++) GPU_UNROLL for (int i = 0; i < 4; i++) {
         float four[4];
         vstore4(out[piece][i] * factors[i], 0, four);
         GPU_UNROLL for (int j = 0; j < 4; j++) {
             int row = 4 * lane.s0 + i, column = piece * GPU_T + 4 * lane.s1 + j;
-            if (row < rows && column < ATTENTION_D) y[row * ATTENTION_D + column] = four[j];
+            if (row < rows && column < ATTENTION_D) CLT_STORE(y, row * ATTENTION_D + column, four[j]);
         }
     }
 }
@@ -101,7 +102,7 @@ static int2 gpu_attention_lane(void) {
     return (int2)(item / GPU_LANES, item % GPU_LANES);
 }
 
-kernel GPU_FIXED_GROUP void gpu_attention(global const float *q, global const float *k, global const float *v, ATTENTION_OPTIONS, global float *y,
+kernel GPU_FIXED_GROUP void gpu_attention(global const CLT_REAL *q, global const CLT_REAL *k, global const CLT_REAL *v, ATTENTION_OPTIONS, global CLT_REAL *y,
                                           global float *tops, ATTENTION_SCALARS) {
     local float a[GPU_T * GPU_PITCH], b[GPU_T * GPU_PITCH], maxima[GPU_T], sums[GPU_T], factors[GPU_T];
     local int seen[GPU_T];
@@ -163,8 +164,8 @@ static float2 gpu_attention_weigh(float score, bool sees, float gradient, float2
     return (float2)(kept * p, sees ? p * (kept * gradient - delta) : 0.0f);
 }
 
-kernel GPU_FIXED_GROUP void gpu_attention_grad_query(global const float *q, global const float *k, global const float *v, global const float *tops,
-                                                     global const float *deltas, global const float *dy, ATTENTION_OPTIONS, global float *dq,
+kernel GPU_FIXED_GROUP void gpu_attention_grad_query(global const CLT_REAL *q, global const CLT_REAL *k, global const CLT_REAL *v, global const float *tops,
+                                                     global const float *deltas, global const CLT_REAL *dy, ATTENTION_OPTIONS, global CLT_REAL *dq,
                                                      ATTENTION_SCALARS) {
     local float a[GPU_T * GPU_PITCH], b[GPU_T * GPU_PITCH];
     local int seen[GPU_T];
@@ -197,9 +198,9 @@ kernel GPU_FIXED_GROUP void gpu_attention_grad_query(global const float *q, glob
 }
 
 /* A work-group takes GPU_T keys of a head, which several heads of queries may share. */
-kernel GPU_FIXED_GROUP void gpu_attention_grad_key_value(global const float *q, global const float *k, global const float *v,
-                                                         global const float *tops, global const float *deltas, global const float *dy,
-                                                         ATTENTION_OPTIONS, global float *dk, global float *dv, ATTENTION_SCALARS) {
+kernel GPU_FIXED_GROUP void gpu_attention_grad_key_value(global const CLT_REAL *q, global const CLT_REAL *k, global const CLT_REAL *v,
+                                                         global const float *tops, global const float *deltas, global const CLT_REAL *dy,
+                                                         ATTENTION_OPTIONS, global CLT_REAL *dk, global CLT_REAL *dv, ATTENTION_SCALARS) {
     local float a[GPU_T * GPU_PITCH], b[GPU_T * GPU_PITCH];
     local int seen[GPU_T];
     int t = size.s2, s = size.s3, tiles = (s + GPU_T - 1) / GPU_T, head = get_group_id(0) / tiles, first = get_group_id(0) % tiles * GPU_T;

@@ -1,5 +1,5 @@
 /*
- * Contraction for devices whose work-items are lanes: c[m, n] = sum over k of a[m, k] b[k, n], fp32.
+ * Contraction for devices whose work-items are lanes: c[m, n] = sum over k of a[m, k] b[k, n], computed in f32.
  *
  * Tile: a work-group computes GPU_M x GPU_N with GPU_K steps of the sum in local memory at a time, a
  * work-item GPU_ITEM_M x GPU_ITEM_N in registers, as blocks of 4 x 4 spread over the tile, so that a
@@ -35,18 +35,18 @@ static int2 gpu_lane(int item) {
 }
 
 /* Four columns from n on; the row begins at element `start`. */
-static void gpu_put(global float *c, int start, int row, int n, int columns, int8 place, int pitch,
+static void gpu_put(global GPU_REAL *c, int start, int row, int n, int columns, int8 place, int pitch,
                     float4 value CLT_EPILOGUE_PARAMETERS) {
     float four[4] = {value.s0, value.s1, value.s2, value.s3};
 #if GPU_RESULT_VECTOR
     if (n >= columns) return;
     int at = start + gpu_place(n, place, pitch).s0;
     GPU_UNROLL for (int j = 0; j < 4; j++) four[j] = CLT_EPILOGUE(four[j], at + j, GPU_CHANNEL(row, n + j));
-    *(global float4 *)(c + at) = (float4)(four[0], four[1], four[2], four[3]);
+    GPU_STORE_FOUR(c, at, ((float4)(four[0], four[1], four[2], four[3])));
 #else
     GPU_UNROLL for (int j = 0; j < 4; j++) if (n + j < columns) {
         int at = start + gpu_place(n + j, place, pitch).s0;
-        c[at] = CLT_EPILOGUE(four[j], at, GPU_CHANNEL(row, n + j));
+        GPU_STORE(c, at, CLT_EPILOGUE(four[j], at, GPU_CHANNEL(row, n + j)));
     }
 #endif
 }
@@ -59,7 +59,7 @@ static void gpu_put(global float *c, int start, int row, int n, int columns, int
  * bounds: height and width, that is pitch, of an operand's pictures.
  */
 kernel GPU_FIXED_GROUP void
-gpu_contract(global const float *a, global const float *b, global float *c, int4 size, int2 cut,
+gpu_contract(global const CLT_REAL *a, global const CLT_REAL *b, global GPU_REAL *c, int4 size, int2 cut,
              int8 batch, int8 a_batch, int8 b_batch, int4 result, int8 columns, int8 a_rows, int8 a_steps,
              int2 a_bounds, int8 b_rows, int8 b_steps, int2 b_bounds CLT_EPILOGUE_PARAMETERS) {
     local float4 a_tiles[2 * GPU_K * GPU_PITCH(GPU_M) / 4], b_tiles[2 * GPU_K * GPU_PITCH(GPU_N) / 4];

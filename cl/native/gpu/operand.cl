@@ -73,21 +73,21 @@ static int SIDE_(at)(const SIDE_(rows) * rows, int i, local const int4 *table, i
 }
 
 /* The next tile, whose first k is `first`, into registers. */
-static void SIDE_(load)(const SIDE_(rows) * rows, global const float *from, local const int4 *table,
+static void SIDE_(load)(const SIDE_(rows) * rows, global const CLT_REAL *from, local const int4 *table,
                         int item, int first, int end, int step, int2 bounds, float4 *values) {
     GPU_UNROLL for (int s = 0; s < SIDE_SLOTS; s++) {
         int k = SIDE_(slot)(item + s * GPU_ITEMS).s1;
 #if SIDE_VECTOR
         int at = SIDE_(at)(rows, s, table, k, first, end, step, bounds);
-        values[s] = at < 0 ? (float4)(0) : *(global const float4 *)(from + at);
+        values[s] = at < 0 ? (float4)(0) : GPU_LOAD_FOUR(from, at);
 #else
         int at[4];
         GPU_UNROLL for (int j = 0; j < 4; j++) at[j] =
             SIDE_ORDER == GPU_STEPS
                 ? SIDE_(at)(rows, s * SIDE_OWN + j % SIDE_OWN, table, k, first, end, step, bounds)
                 : SIDE_(at)(rows, s * SIDE_OWN, table, k + j, first, end, step, bounds);
-        values[s] = (float4)(at[0] < 0 ? 0 : from[at[0]], at[1] < 0 ? 0 : from[at[1]],
-                             at[2] < 0 ? 0 : from[at[2]], at[3] < 0 ? 0 : from[at[3]]);
+        values[s] = (float4)(at[0] < 0 ? 0 : CLT_LOAD(from, at[0]), at[1] < 0 ? 0 : CLT_LOAD(from, at[1]),
+                             at[2] < 0 ? 0 : CLT_LOAD(from, at[2]), at[3] < 0 ? 0 : CLT_LOAD(from, at[3]));
 #endif
     }
 }
