@@ -78,7 +78,6 @@ typedef struct clt_parameter_rule {
 /* A model on a device with its optimizer. One thread at a time, the device's. */
 typedef struct clt_trainer clt_trainer;
 
-/* Zero means the default in every field. */
 /* What is computed, and stored between forward and backward, in 16 bits (Micikevicius et al. 2018), by the rules of PyTorch's autocast: products, convolutions and
  * attention take and give 16 bits; powers, logarithms, sums, norms and losses are f32; all else is of the widest type among its operands. Sums are f32
  * everywhere. Parameters, their gradients, the optimizer's state and checkpoints are f32. */
@@ -89,6 +88,7 @@ typedef enum clt_precision {
                            CLT_NONFINITE_SKIP, which leaves out updates of a scale that is too large; not with compress */
 } clt_precision;
 
+/* Zero means the default in every field. */
 typedef struct clt_train_options {
     clt_optimizer optimizer;
     float lr;           /* default 1e-2 for SGD, 1e-3 for Adam and AdamW; CLT_ZERO is 0, as for all numbers that have a default */

@@ -5,19 +5,7 @@
 
 #include "backends/backend.h"
 
-static clt_device *device;
-
-static int open_device(void **state) {
-    (void)state;
-    assert_ok(clt_device_open(&device, NULL));
-    return 0;
-}
-
-static int close_device(void **state) {
-    (void)state;
-    clt_device_close(device);
-    return 0;
-}
+SUPPORT_DEVICE
 
 /* Of each row: one tensor of the node has the type. */
 static void storage_types(void **state) {

@@ -15,19 +15,7 @@
 
 enum { BATCH = 6, D = 4, WIDTH = 5, STEPS = 5, MOST = 8192 };
 
-static clt_device *device;
-
-static int open_device(void **state) {
-    (void)state;
-    assert_ok(clt_device_open(&device, NULL));
-    return 0;
-}
-
-static int close_device(void **state) {
-    (void)state;
-    clt_device_close(device);
-    return 0;
-}
+SUPPORT_DEVICE
 
 /* ---- a model whose batch norm, optimizer state and buffers could all be spoiled ---- */
 

@@ -11,19 +11,7 @@
 
 enum { BATCH = 32, STEPS = 120, CLASSES = 4, SIDE = 8, PIXELS = SIDE * SIDE, MOST = 20000 };
 
-static clt_device *device;
-
-static int open_device(void **state) {
-    (void)state;
-    assert_ok(clt_device_open(&device, NULL));
-    return 0;
-}
-
-static int close_device(void **state) {
-    (void)state;
-    clt_device_close(device);
-    return 0;
-}
+SUPPORT_DEVICE
 
 /* ---- networks ---- */
 
