@@ -91,9 +91,9 @@ static clt_status put_number(table *t, size_t column, int64_t line, const char *
 
 /* Cuts blanks off both ends. */
 static char *trim(char *text) {
-    text += strspn(text, " \t");
-    size_t length = strlen(text);
-    while (length && strchr(" \t", text[length - 1])) length--;
+    const char *begin = text;
+    size_t length = clt_csv_trim(&begin);
+    text += begin - text;
     text[length] = 0;
     return text;
 }
@@ -214,11 +214,11 @@ static size_t count_rows(const table *t) {
 }
 
 static clt_status put_group(table *t, size_t column, int64_t line, const char *field) {
-    size_t blanks = strspn(field, " \t"), length = strlen(field);
-    while (length > blanks && strchr(" \t", field[length - 1])) length--;
+    const char *name = field;
+    size_t length = clt_csv_trim(&name);
     if (clt_csv_is_missing(field)) return fail_field(t, CLT_E_FORMAT, line, column, field, "missing: it tells which lines belong together");
     CLT_TRY(clt_grow(&t->groups, &t->groups_capacity, count_rows(t), sizeof *t->groups));
-    t->groups[count_rows(t)] = (int64_t)clt_table_key(field + blanks, length - blanks);
+    t->groups[count_rows(t)] = (int64_t)clt_table_key(name, length);
     return CLT_OK;
 }
 
@@ -366,11 +366,17 @@ static clt_status begin_row(table *t) {
     return CLT_OK;
 }
 
-/* The features see the numbers of the rows at hand, which leave memory where they are spilled. */
-static clt_status end_rows(table *t) {
+/* What is put where values are missing, and whether the first line is names, is asked of all numbers; and what f32 has of them where they are spilled. */
+static void note_rows(table *t) {
     clt_csv_features_note(&t->features, &t->rows, t->noted == 0);
-    if (t->options.regression) clt_csv_range_add(&t->target, t->rows.y.target, t->rows.target_low, t->rows.rows, 1, t->noted == 0);
+    for (size_t r = 0; t->options.regression && r < t->rows.rows; r++)
+        clt_csv_range_add(&t->target, t->rows.y.target[r], t->rows.target_low[r], t->noted == 0 && r == 0);
     t->noted += t->rows.rows;
+}
+
+/* Rows leave memory where they are spilled. */
+static clt_status end_rows(table *t) {
+    if (t->spill || t->features.fills || !t->has_header) note_rows(t);
     return t->spill ? clt_csv_spill_add(t->spill, &t->rows) : CLT_OK;
 }
 
@@ -527,12 +533,11 @@ static clt_status finish_rows(table *t, clt_dtype truth, int classes, clt_datase
 
 /* Batches are f32, which is not enough for numbers far from 0 and close together. */
 static clt_status check_spilled(const table *t) {
-    enum { TOO_FEW = 1 << 4 };
     for (int64_t i = 0; i < t->features.n; i++) {
         clt_csv_range r = t->features.items[i].range;
         if (!r.rounded) continue;
-        double low = fmin(r.low, r.first), high = fmax(r.high, r.first), step = ldexp(1, ilogb(fmax(fabs(low), fabs(high))) - 23);
-        if (high > low && high - low < TOO_FEW * step)
+        double low = fmin(r.low, r.first), high = fmax(r.high, r.first);
+        if (high > low && high - low < CLT_LOW_TOO_FEW * clt_low_step(low, high))
             return clt_fail(CLT_E_RANGE, "%s: column %lld: f32 cannot tell values from %.12g to %.12g apart: subtract %.12g in the file, or leave the column out", t->path,
                             (long long)t->columns.columns[i] + 1, low, high, low);
     }

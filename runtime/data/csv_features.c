@@ -7,21 +7,22 @@
 
 const clt_csv_range clt_csv_no_range = {.first = NAN, .low = INFINITY, .high = -INFINITY};
 
-void clt_csv_range_add(clt_csv_range *range, const float *x, const float *low, size_t n, size_t step, bool begins) {
-    for (size_t r = 0; r < n; r++) {
-        double value = (double)x[r * step] + (double)low[r * step];
-        if (begins && r == 0) range->first = value;
-        if (isnan(value)) continue;
-        range->sum += value;
-        range->n++;
-        range->rounded |= low[r * step] != 0;
-        if (!begins || r > 0) range->low = fmin(range->low, value), range->high = fmax(range->high, value);
-    }
+void clt_csv_range_add(clt_csv_range *range, float x, float low, bool first) {
+    double value = (double)x + (double)low;
+    if (first) range->first = value;
+    if (isnan(value)) return;
+    range->sum += value;
+    range->n++;
+    range->rounded |= low != 0;
+    if (!first) range->low = fmin(range->low, value), range->high = fmax(range->high, value);
 }
 
 void clt_csv_features_note(clt_csv_features *features, const clt_rows *rows, bool begins) {
-    for (int64_t i = 0; i < features->n; i++)
-        if (features->items[i].kind == CLT_CSV_NUMBERS) clt_csv_range_add(&features->items[i].range, rows->x + i, rows->low + i, rows->rows, rows->row_elements, begins);
+    for (size_t r = 0; r < rows->rows; r++)
+        for (size_t i = 0; i < (size_t)features->n; i++) {
+            size_t at = r * rows->row_elements + i;
+            if (features->items[i].kind == CLT_CSV_NUMBERS) clt_csv_range_add(&features->items[i].range, rows->x[at], rows->low[at], begins && r == 0);
+        }
 }
 
 /* ---- what a column is ---- */
@@ -73,12 +74,18 @@ void clt_csv_features_free(clt_csv_features *features) {
 
 /* ---- fields ---- */
 
+size_t clt_csv_trim(const char **field) {
+    *field += strspn(*field, " \t");
+    size_t length = strlen(*field);
+    while (length && strchr(" \t", (*field)[length - 1])) length--;
+    return length;
+}
+
 bool clt_csv_is_missing(const char *field) {
     static const char *const words[] = {"", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?"};
-    size_t begin = strspn(field, " \t"), length = strlen(field + begin);
-    while (length && strchr(" \t", field[begin + length - 1])) length--;
+    size_t length = clt_csv_trim(&field);
     for (size_t i = 0; i < CLT_COUNT_OF(words); i++)
-        if (strlen(words[i]) == length && !strncmp(field + begin, words[i], length)) return true;
+        if (strlen(words[i]) == length && !strncmp(field, words[i], length)) return true;
     return false;
 }
 

@@ -43,15 +43,18 @@ typedef struct clt_csv_features {
 clt_status clt_csv_features_begin(clt_csv_features *features, const clt_csv_columns *columns, const clt_csv_options *options);
 void clt_csv_features_free(clt_csv_features *features);
 
+/* A field without blanks around it: *field is moved, and its length given. */
+size_t clt_csv_trim(const char **field);
+
 /* Whether a field stands for a value that is not there. */
 bool clt_csv_is_missing(const char *field);
 
 /* The category of a text. CLT_E_FORMAT, without words, where the feature is numbers; CLT_E_RANGE: no category, or too many. */
 clt_status clt_csv_features_text(clt_csv_feature *feature, const char *text, float *value);
 
-/* Notes n values that follow each other in a column, `step` apart; `begins`: the first is that of the first row. */
-void clt_csv_range_add(clt_csv_range *range, const float *x, const float *low, size_t n, size_t step, bool begins);
-/* The same of all features. */
+/* Notes a value, x + low; `first`: it is that of the first row. */
+void clt_csv_range_add(clt_csv_range *range, float x, float low, bool first);
+/* The same of all features of these rows; `begins`: they are the first ones. */
 void clt_csv_features_note(clt_csv_features *features, const clt_rows *rows, bool begins);
 
 /* When all rows were read, `rows` of them: settles categories and what is put in the place of missing values, and sets what `facts` tells of samples. */

@@ -15,9 +15,9 @@ static clt_status make_file(clt_csv_spill *s) {
     clt_text path = {0};
     clt_text_add(&path, "%s/cltrain-XXXXXX", s->folder);
     CLT_TRY(path.status);
-    s->file = mkostemp(path.data, O_CLOEXEC);
-    clt_status status = s->file < 0 ? fail_io(s, "no file can be made there") : CLT_OK;
-    if (s->file >= 0) unlink(path.data);
+    s->view.file = mkostemp(path.data, O_CLOEXEC);
+    clt_status status = s->view.file < 0 ? fail_io(s, "no file can be made there") : CLT_OK;
+    if (s->view.file >= 0) unlink(path.data);
     clt_text_free(&path);
     return status;
 }
@@ -25,7 +25,7 @@ static clt_status make_file(clt_csv_spill *s) {
 clt_status clt_csv_spill_open(clt_csv_spill **spill, const char *folder) {
     clt_csv_spill *s = clt_calloc(1, sizeof *s);
     if (!s) return clt_fail_memory(sizeof *s);
-    s->file = -1;
+    s->view.file = -1;
     s->folder = clt_strdup(folder);
     clt_status status = s->folder ? make_file(s) : clt_fail_memory(strlen(folder) + 1);
     if (status < 0) clt_csv_spill_close(s);
@@ -35,7 +35,7 @@ clt_status clt_csv_spill_open(clt_csv_spill **spill, const char *folder) {
 
 void clt_csv_spill_close(clt_csv_spill *s) {
     if (!s) return;
-    if (s->file >= 0) close(s->file);
+    clt_file_view_close(&s->view);
     clt_csv_features_free(&s->features);
     clt_free(s->y.label);
     clt_free(s->folder);
@@ -45,7 +45,7 @@ void clt_csv_spill_close(clt_csv_spill *s) {
 static clt_status write_all(const clt_csv_spill *s, const void *bytes, size_t length) {
     const char *next = bytes;
     while (length > 0) {
-        ssize_t n = write(s->file, next, length);
+        ssize_t n = write(s->view.file, next, length);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) return fail_io(s, "cannot be written");
         next += n;
@@ -56,7 +56,9 @@ static clt_status write_all(const clt_csv_spill *s, const void *bytes, size_t le
 
 clt_status clt_csv_spill_add(clt_csv_spill *s, clt_rows *rows) {
     s->row_elements = rows->row_elements;
-    CLT_TRY(write_all(s, rows->x, rows->rows * rows->row_elements * sizeof *rows->x));
+    size_t bytes = rows->rows * rows->row_elements * sizeof *rows->x;
+    CLT_TRY(write_all(s, rows->x, bytes));
+    s->view.length += bytes;
     for (size_t r = 0; r < rows->rows; r++) {
         CLT_TRY(clt_grow(&s->y.label, &s->capacity, s->rows, sizeof *s->y.label));
         s->y.label[s->rows++] = rows->y.label[r]; /* or the target, whose bytes these are */
@@ -67,26 +69,12 @@ clt_status clt_csv_spill_add(clt_csv_spill *s, clt_rows *rows) {
 
 /* ---- samples ---- */
 
-static clt_status read_row(const clt_csv_spill *s, int64_t row, float *to) {
-    char *next = (char *)to;
-    size_t left = s->row_elements * sizeof *to;
-    off_t at = (off_t)((size_t)row * left);
-    while (left > 0) {
-        ssize_t n = pread(s->file, next, left, at);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return fail_io(s, "the table's values cannot be read back");
-        next += n;
-        at += n;
-        left -= (size_t)n;
-    }
-    return CLT_OK;
-}
-
 static clt_status fetch(void *user, const clt_sample *sample, void *const *fields) {
     const clt_csv_spill *s = user;
-    float *row = clt_alloc(s->row_elements * sizeof *row);
-    if (!row) return clt_fail_memory(s->row_elements * sizeof *row);
-    clt_status status = read_row(s, sample->index, row);
+    size_t bytes = s->row_elements * sizeof(float);
+    float *row = clt_alloc(bytes);
+    if (!row) return clt_fail_memory(bytes);
+    clt_status status = clt_file_view_read(&s->view, s->folder, (uint64_t)sample->index * bytes, row, bytes);
     if (status == CLT_OK) clt_csv_features_expand(&s->features, row, NULL, fields[0], NULL);
     if (status == CLT_OK) memcpy(fields[1], &s->y.label[sample->index], sizeof *s->y.label);
     clt_free(row);

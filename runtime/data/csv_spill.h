@@ -4,13 +4,14 @@
 #ifndef CLT_DATA_CSV_SPILL_H
 #define CLT_DATA_CSV_SPILL_H
 
+#include "runtime/base/file.h"
 #include "runtime/data/csv_features.h"
 
 enum { CLT_CSV_SPILL_ROWS = 4096 }; /* that are kept in memory at a time */
 
 typedef struct clt_csv_spill {
     char *folder;
-    int file; /* which has no name any more */
+    clt_file_view view; /* of the file, which has no name any more: read piece by piece, not mapped */
     size_t row_elements;
     size_t rows;
     union {

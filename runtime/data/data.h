@@ -108,6 +108,10 @@ static inline float clt_low_of(double value) {
     return low - low == 0 ? (float)low : 0; /* of what is missing, none */
 }
 
+/* How far apart numbers of f32 are, from one to the other; values that differ by less than so many of that cannot be told apart. */
+enum { CLT_LOW_TOO_FEW = 1 << 4 };
+double clt_low_step(double low, double high);
+
 /* Whether there is any. */
 bool clt_low_matters(const float *low, size_t count);
 

@@ -50,6 +50,10 @@ clt_status clt_low_split(const double *values, size_t count, float **x, float **
     return CLT_OK;
 }
 
+double clt_low_step(double low, double high) {
+    return ldexp(1, ilogb(fmax(fabs(low), fabs(high))) - 23);
+}
+
 /* "element 3 (time) of the samples" */
 static const char *place_of(const clt_dataset *d, int field, size_t element, char text[CLT_SHOWN_TEXT + 64]) {
     const char *name = field ? NULL : clt_preprocessing_feature(d->facts, (int64_t)element);
@@ -60,13 +64,13 @@ static const char *place_of(const clt_dataset *d, int field, size_t element, cha
 }
 
 static clt_status check_range(const clt_dataset *d, int field, size_t element, range r) {
-    enum { FEW = 1 << 10, TOO_FEW = 1 << 4 };
+    enum { FEW = 1 << 10 };
     char place[CLT_SHOWN_TEXT + 64];
     if (!(r.high > r.low)) return CLT_OK;
-    double spread = r.high - r.low, step = ldexp(1, ilogb(fmax(fabs(r.low), fabs(r.high))) - 23); /* of f32 there */
+    double spread = r.high - r.low, step = clt_low_step(r.low, r.high);
     if (spread >= FEW * step) return CLT_OK;
     place_of(d, field, element, place);
-    if (spread < TOO_FEW * step)
+    if (spread < CLT_LOW_TOO_FEW * step)
         return clt_fail(CLT_E_RANGE, "%s: f32 cannot tell values from %.12g to %.12g apart, its numbers are %.4g apart there: standardize the data, or subtract %.12g",
                         place, r.low, r.high, step, r.low);
     clt_log_message(CLT_LOG_WARNING, "%s: from %.12g to %.12g f32 has %.0f numbers, and values are rounded to these: standardizing the data, or subtracting "
