@@ -214,6 +214,8 @@ clt_status clt_backend_check_list(const char *setting, const char *list);
 /* The row that others are compared with, on a plain copy of the node: the first that supports it, whatever the layouts, the
  * epilogue, and the setting `backends`. NULL: there is none. */
 const clt_backend_row *clt_backend_oracle(const clt_tensor *node, clt_device *device);
+/* Whether all operands are of the result's type, for kernels that know one. */
+bool clt_node_has_one_type(const clt_tensor *node);
 /* Whether places in one of the node's tensors do not fit 31 bits. */
 bool clt_node_is_large(const clt_tensor *node);
 /* A row's default parameters for a node. */

@@ -21,6 +21,12 @@ bool clt_node_is_large(const clt_tensor *node) {
     return large;
 }
 
+bool clt_node_has_one_type(const clt_tensor *node) {
+    bool one = true;
+    for (int i = 0; i < clt_own_inputs(node); i++) one &= node->inputs[i]->dtype == node->dtype;
+    return one;
+}
+
 bool clt_backend_allowed(const clt_backend_row *row, const clt_device *device) {
     return clt_list_allows(clt_device_settings(device)->backends, row->name);
 }

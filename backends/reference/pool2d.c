@@ -128,11 +128,10 @@ static void lower_avg_pool2d_grad(clt_lowering *l, const clt_tensor *node) {
 /* One storage type; and parts of sums would be rounded. */
 static bool supports(const clt_candidate *c) {
     const clt_tensor *node = c->node, *x = node->inputs[0];
-    bool grad = node->op == &clt_op_max_pool2d_grad || node->op == &clt_op_avg_pool2d_grad, one = true;
-    for (int i = 0; i < node->n_inputs; i++) one &= node->inputs[i]->dtype == node->dtype;
+    bool grad = node->op == &clt_op_max_pool2d_grad || node->op == &clt_op_avg_pool2d_grad;
     const clt_tensor *dy = node->inputs[node->n_inputs - 1];
     parts p = grad ? pixel_parts(node->attributes, &dy->shape) : window_parts(node->attributes, &x->shape);
-    return one && (node->dtype == CLT_F32 || p.rows <= p.each);
+    return clt_node_has_one_type(node) && (node->dtype == CLT_F32 || p.rows <= p.each);
 }
 
 const clt_backend_row clt_reference_pool2d_rows[] = {

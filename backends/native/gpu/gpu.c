@@ -100,13 +100,6 @@ static bool holds_tensors(const clt_device *device, const clt_tensor *node) {
     return fits;
 }
 
-/* The kernels know one storage type. */
-static bool of_one_type(const clt_tensor *node) {
-    bool one = true;
-    for (int i = 0; i < clt_own_inputs(node); i++) one &= node->inputs[i]->dtype == node->dtype;
-    return one;
-}
-
 /* ---- the kernel's text ---- */
 
 /* Slots that read neighbours for each source, by fours and one by one: see operand.cl. */
@@ -265,7 +258,7 @@ bool clt_gpu_supports(const clt_candidate *c) {
     /* Below this the reference, whose kernel is smaller, is as good. */
     enum { LEAST_PRODUCTS = 4096 };
     clt_gpu_contraction x[CLT_GPU_MOST_PHASES];
-    if (!clt_gpu_fits(c->device) || !holds_tensors(c->device, c->node) || !of_one_type(c->node)) return false;
+    if (!clt_gpu_fits(c->device) || !holds_tensors(c->device, c->node) || !clt_node_has_one_type(c->node)) return false;
     int n = clt_gpu_describe(c->node, x);
     double products = 0;
     for (int i = 0; i < n; i++) {
