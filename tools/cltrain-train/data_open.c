@@ -305,16 +305,21 @@ static int open_source(data_parts *parts, const data_spec *spec, bool regression
     }
 }
 
-static clt_status split(const clt_dataset *whole, const data_spec *spec, const double *fractions, uint64_t seed, clt_dataset **pair) {
-    if (spec->folds) return clt_dataset_fold(whole, spec->fold, spec->folds, seed, spec->stratify, &pair[0], &pair[1]);
+static clt_status split_by(const clt_dataset *whole, const data_spec *spec, double held_out, uint64_t seed, clt_dataset **pair) {
+    const double fractions[] = {1 - held_out, held_out};
     return (spec->stratify ? clt_dataset_split_stratified : clt_dataset_split)(whole, fractions, 2, seed, pair);
 }
 
+static clt_status split(const clt_dataset *whole, const data_spec *spec, uint64_t seed, clt_dataset **pair) {
+    if (spec->folds) return clt_dataset_fold(whole, spec->fold, spec->folds, seed, spec->stratify, &pair[0], &pair[1]);
+    return split_by(whole, spec, TEST_FRACTION, seed, pair);
+}
+
 /* The test part of what is not augmented: the same samples. */
-static clt_status split_plain(data_parts *parts, const data_spec *spec, const double *fractions, uint64_t seed, clt_dataset **test) {
+static clt_status split_plain(data_parts *parts, const data_spec *spec, uint64_t seed, clt_dataset **test) {
     clt_dataset *pair[2] = {NULL, NULL};
     if (!parts->plain) return CLT_OK;
-    clt_status status = split(parts->plain, spec, fractions, seed, pair);
+    clt_status status = split(parts->plain, spec, seed, pair);
     if (status < 0) return status;
     parts->plain_first = pair[0];
     clt_dataset_destroy(*test);
@@ -324,7 +329,6 @@ static clt_status split_plain(data_parts *parts, const data_spec *spec, const do
 
 /* What was read becomes `whole`, and two parts are made of it. */
 static int hold_out(data_parts *parts, const data_spec *spec, uint64_t seed) {
-    const double fractions[] = {1 - TEST_FRACTION, TEST_FRACTION};
     clt_dataset *pair[2] = {NULL, NULL};
     parts->whole = parts->train;
     parts->train = NULL;
@@ -333,17 +337,12 @@ static int hold_out(data_parts *parts, const data_spec *spec, uint64_t seed) {
         return run_error(
             "--data %s: %lld samples; at least 5 are needed to hold out a fifth for the test",
             spec->text, (long long)samples);
-    clt_status status = split(parts->whole, spec, fractions, seed, pair);
+    clt_status status = split(parts->whole, spec, seed, pair);
     if (status < 0) return library_error(status, "--data");
     parts->train = pair[0];
     parts->test = pair[1];
-    status = split_plain(parts, spec, fractions, seed, &parts->test);
+    status = split_plain(parts, spec, seed, &parts->test);
     return status < 0 ? library_error(status, "--data") : 0;
-}
-
-static clt_status split_in_two(const clt_dataset *whole, const data_spec *spec, uint64_t seed, clt_dataset **pair) {
-    const double fractions[] = {1 - spec->validation, spec->validation};
-    return (spec->stratify ? clt_dataset_split_stratified : clt_dataset_split)(whole, fractions, 2, seed, pair);
 }
 
 /* --validation: of what is left for training. */
@@ -352,10 +351,10 @@ static int hold_out_validation(data_parts *parts, const data_spec *spec, uint64_
     const clt_dataset *unaugmented = parts->plain_first ? parts->plain_first : parts->plain;
     parts->first = parts->train;
     parts->train = NULL;
-    clt_status status = split_in_two(parts->first, spec, seed, pair);
+    clt_status status = split_by(parts->first, spec, spec->validation, seed, pair);
     parts->train = pair[0];
     parts->validation = pair[1];
-    if (status >= 0 && unaugmented) status = split_in_two(unaugmented, spec, seed, plain);
+    if (status >= 0 && unaugmented) status = split_by(unaugmented, spec, spec->validation, seed, plain);
     clt_dataset_destroy(plain[0]);
     if (plain[1]) {
         clt_dataset_destroy(parts->validation);
@@ -445,13 +444,14 @@ static void check_target_scales(const clt_dataset *standardized) {
 
 static int standardize_parts(data_parts *parts) {
     /* The training part last: the others are scaled by what it was before. */
-    clt_status status = clt_dataset_standardize(parts->test, parts->train);
-    if (status >= 0 && parts->validation) status = clt_dataset_standardize(parts->validation, parts->train);
-    if (status >= 0) status = clt_dataset_standardize(parts->train, parts->train);
+    clt_dataset *all[] = {parts->test, parts->validation, parts->train};
+    enum { PARTS = sizeof all / sizeof all[0] };
     bool numbers = !clt_dataset_classes(parts->train);
-    if (status >= 0 && numbers) status = clt_dataset_standardize_target(parts->test, parts->train);
-    if (status >= 0 && numbers && parts->validation) status = clt_dataset_standardize_target(parts->validation, parts->train);
-    if (status >= 0 && numbers) status = clt_dataset_standardize_target(parts->train, parts->train);
+    clt_status status = CLT_OK;
+    for (int i = 0; status >= 0 && i < PARTS; i++)
+        if (all[i]) status = clt_dataset_standardize(all[i], parts->train);
+    for (int i = 0; status >= 0 && numbers && i < PARTS; i++)
+        if (all[i]) status = clt_dataset_standardize_target(all[i], parts->train);
     if (status < 0) return library_error(status, "--data");
     if (numbers) check_target_scales(parts->train);
     parts->standardized = true;

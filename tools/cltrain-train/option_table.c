@@ -16,7 +16,7 @@ static const char *const failures[] = {"stop", "shrink", NULL}; /* in the order 
 
 static const char *const broken[] = {"stop", "skip", NULL}; /* in the order of clt_broken */
 
-static const char *const precision_names[] = {"f32", "bf16", "f16", NULL}; /* clt_precision */
+const char *const precision_names[] = {"f32", "bf16", "f16", NULL};
 static const char *const loss_names[] = {"cross_entropy", "mse", NULL};
 
 const option_row option_rows[] = {

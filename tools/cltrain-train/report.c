@@ -14,6 +14,7 @@
 #include "tools/common/message.h"
 #include "tools/common/recipes.h"
 #include "tools/survey/document.h"
+#include "option_table.h"
 #include "recipe.h"
 
 #define REAL_DIGITS JSON_REAL_PRECISION(10)
@@ -118,7 +119,7 @@ static void set_setup(json_t *object, const report *r) {
     set_whole(object, "batch", o->whole_batch);
     if (o->ranks > 1) set_ranks(object, r);
     set_whole(object, "accumulate", o->accumulate);
-    set_text(object, "precision", o->precision == CLT_PRECISION_BF16 ? "bf16" : o->precision == CLT_PRECISION_F16 ? "f16" : "f32");
+    set_text(object, "precision", precision_names[o->precision == OPTION_UNSET ? CLT_PRECISION_F32 : o->precision]);
     set_text(object, "optimizer", optimizer_names[o->optimizer]);
     set_real(object, "lr", o->lr);
     if (o->optimizer == CLT_SGD) set_real(object, "momentum", o->momentum);
