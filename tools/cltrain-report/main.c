@@ -248,6 +248,8 @@ static bool has_confusion(const run *runs, int n) {
 
 static int write_page(FILE *page, const run *runs, int n) {
     json_t *document = document_new("runs");
+    json_object_del(document, "time_utc"); /* the page is of the run, wherever and whenever it is made: the same bytes each time */
+    json_object_del(document, "host");
     page_begin_scripted(page, n == 1 ? "A training run" : "Training runs", SCRIPT_HASH, (const char *)report_style, report_style_bytes);
     fprintf(page, "<h1>%s</h1>\n", n == 1 ? "A training run" : "Training runs");
     put_summary(page, runs, n);
