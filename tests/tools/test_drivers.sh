@@ -60,6 +60,7 @@ if ls /etc/OpenCL/vendors/pocl*.icd >/dev/null 2>&1; then
     if ls /etc/OpenCL/vendors/rusticl*.icd >/dev/null 2>&1; then # also where another driver has a device
         cp /etc/OpenCL/vendors/rusticl*.icd "$vendors"
         POCL_CACHE_DIR="$folder/file/a/b" RUSTICL_ENABLE=llvmpipe expect 0 "PoCL cannot write its cache" --list-devices
+        CLTRAIN_DRIVERS=ask POCL_CACHE_DIR="$folder/file/a/b" RUSTICL_ENABLE=llvmpipe expect 0 "PoCL cannot write its cache" --list-devices
     fi
 fi
 [ $failures -eq 0 ]

@@ -108,6 +108,16 @@ static bool any_silent(const survey *s) {
     return any;
 }
 
+/* What keeps devices away: of drivers that others stand beside, what is nobody's choice. Who wants a device tells that there is none. */
+static void tell_hints(bool none) {
+    driver *drivers;
+    char where[4096], hint[256];
+    int n = drivers_find(&drivers, where);
+    for (int i = 0; i < n; i++)
+        if ((none ? driver_hint : driver_fault)(&drivers[i], hint)) warning("%s: %s", drivers[i].name, hint);
+    if (n >= 0) free(drivers);
+}
+
 static int ask(void) {
     survey s;
     bool any = false;
@@ -120,20 +130,11 @@ static int ask(void) {
         code = survey_run(&s, false, PATIENT_SECONDS);
     }
     if (!code) code = survey_require_devices(&s);
+    if (!code) tell_hints(false);
     for (int i = 0; !code && i < s.n_drivers; i++) any |= fails(&s.driver_rows[i]);
     if (any) code = leave_out(&s);
     survey_free(&s);
     return code;
-}
-
-/* What keeps devices away: of drivers that others stand beside, what is nobody's choice. Who wants a device tells that there is none. */
-static void tell_hints(bool none) {
-    driver *drivers;
-    char where[4096], hint[256];
-    int n = drivers_find(&drivers, where);
-    for (int i = 0; i < n; i++)
-        if ((none ? driver_hint : driver_fault)(&drivers[i], hint)) warning("%s: %s", drivers[i].name, hint);
-    if (n >= 0) free(drivers);
 }
 
 /* ---- one device, opened and used in this process ---- */
