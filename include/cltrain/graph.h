@@ -140,6 +140,16 @@ typedef struct clt_layer {
  * the result depends on, with ops that read no parameters. Errors are those of the graph. */
 CLT_API clt_status clt_graph_layers(const clt_tensor *result, bool (*visit)(const clt_layer *layer, void *user), void *user, clt_layer *total);
 
+/* What of forward is computed again in backward, instead of being kept for it ("activation checkpointing"; Chen et al. 2016). Values are the same, bit by
+ * bit; only time and memory differ. */
+typedef enum clt_recompute {
+    CLT_RECOMPUTE_AUTO = 0, /* nothing where the step fits into the device's memory (settings.memory_limit); else what costs least of what makes it fit */
+    CLT_RECOMPUTE_NONE,
+    CLT_RECOMPUTE_BLOCKS, /* all but what leads from one block of the network to the next, and the last block: blocks are told by the numbers in the
+                             parameters' names, as "layer1.0" and "transformer.h.3" */
+    CLT_RECOMPUTE_ALL     /* as much as makes memory least */
+} clt_recompute;
+
 CLT_END_DECLS
 
 #endif

@@ -9,6 +9,12 @@
 #ifndef CLTRAIN_SETTINGS_H
 #define CLTRAIN_SETTINGS_H
 
+#include <stdint.h>
+
+#include <cltrain/export.h>
+
+CLT_BEGIN_DECLS
+
 typedef struct clt_settings {
     const char *device;           /* CLTRAIN_DEVICE: a selector, see cltrain/device.h. Default: the fastest class that is present */
     const char *device_class;     /* CLTRAIN_CLASS: "cpu" or "gpu": work-items are taken as threads, or as lanes. Default: by the device */
@@ -23,9 +29,16 @@ typedef struct clt_settings {
     const char *program_cache;    /* CLTRAIN_PROGRAM_CACHE: "on": compiled programs are saved, and loaded by later processes; "off":
                                      neither. Default: loaded, and saved but where the driver has a cache of its own (PoCL) */
     const char *kernel_folder;    /* CLTRAIN_KERNEL_FOLDER: OpenCL C files below it take the place of the library's. Default: none */
+    const char *memory_limit;     /* CLTRAIN_MEMORY_LIMIT: "2G", "512M": no more of the device's memory is taken, as if it had no more (see
+                                     clt_recompute in cltrain/graph.h). Units are of 1024; default: all of it */
     const char *cache_folder;     /* an absolute path: compiled programs, tuning results and measurements are kept below it. Default:
                                      $XDG_CACHE_HOME/cltrain, else ~/.cache/cltrain */
     double timeout_seconds;       /* CLTRAIN_DEVICE_TIMEOUT: see clt_device_set_timeout. INFINITY, and the default: none */
 } clt_settings;
+
+/* A size as `memory_limit` has it, in bytes: a number with K, M, G, T or nothing behind it, and B or iB if one likes. 0: it is none. */
+CLT_API uint64_t clt_settings_bytes(const char *text);
+
+CLT_END_DECLS
 
 #endif

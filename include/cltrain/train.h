@@ -131,6 +131,7 @@ typedef struct clt_train_options {
     clt_tensor *output;
 
     clt_precision precision; /* default f32; the same on all ranks */
+    clt_recompute recompute; /* each rank's own */
 
     clt_comm *comm;      /* the ranks that train together (see "several ranks" below); borrowed. NULL: this process alone */
     clt_compress_options compress; /* of what ranks exchange; default none. Its residuals and factors are in no checkpoint:

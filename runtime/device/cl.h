@@ -63,6 +63,7 @@ struct clt_device {
     clt_memory **pool;
     size_t n_pool, pool_capacity;
     uint64_t bytes, peak_bytes;
+    bool memory_limited;  /* info.memory_bytes is a limit of the settings */
 
     /* what has red zones, and the first write outside of it that was seen */
     bool redzones_on;

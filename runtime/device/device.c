@@ -43,6 +43,14 @@ static clt_status set_up(clt_device *device) {
     return open_queue(device);
 }
 
+static void limit_memory(clt_device *device) {
+    uint64_t most = clt_settings_bytes(device->settings.memory_limit);
+    if (!most) return;
+    device->info.memory_bytes = CLT_MIN(device->info.memory_bytes, most);
+    device->info.max_buffer_bytes = CLT_MIN(device->info.max_buffer_bytes, most);
+    device->memory_limited = true;
+}
+
 /* Takes the texts of the settings over, also on error. */
 static clt_status open_found(const clt_found_device *found, const clt_settings *settings, char *texts, clt_device **device) {
     clt_device *d = clt_calloc(1, sizeof *d);
@@ -55,6 +63,7 @@ static clt_status open_found(const clt_found_device *found, const clt_settings *
     d->settings = *settings;
     d->settings_texts = texts;
     d->info = found->info;
+    limit_memory(d);
     d->platform = found->platform;
     d->id = found->id;
     for (int i = 0; i < CLT_CAP_COUNT_; i++) d->capabilities[i] = -1;

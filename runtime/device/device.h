@@ -63,6 +63,10 @@ clt_status clt_memory_poison(clt_memory *memory, unsigned char byte);
 
 /* Really frees what the pool holds for reuse. */
 void clt_device_trim(clt_device *device);
+/* What is left of its memory, by what it says of it, or of the limit in its settings. Kept buffers count as left. */
+uint64_t clt_device_left_bytes(const clt_device *device);
+/* Whether the settings have such a limit. */
+bool clt_device_is_limited(const clt_device *device);
 
 /* Copies between host and device; return when done. */
 clt_status clt_memory_write(clt_memory *buffer, size_t offset, const void *source, size_t bytes);

@@ -27,6 +27,16 @@ void clt_device_trim(clt_device *device) {
     while (device->n_pool > 0) clt_memory_free(device->pool[--device->n_pool]);
 }
 
+uint64_t clt_device_left_bytes(const clt_device *device) {
+    uint64_t used = device->bytes;
+    for (size_t i = 0; i < device->n_pool; i++) used -= device->pool[i]->bytes;
+    return device->info.memory_bytes - CLT_MIN(device->info.memory_bytes, used);
+}
+
+bool clt_device_is_limited(const clt_device *device) {
+    return device->memory_limited;
+}
+
 /* ---- buffers ---- */
 
 clt_status clt_memory_wrap(clt_device *device, cl_mem memory, size_t bytes, bool is_slice, clt_memory **buffer) {
@@ -50,8 +60,19 @@ clt_status (clt_memory_fail)(const clt_device *device, size_t bytes, cl_int erro
                     (unsigned long long)device->info.max_buffer_bytes);
 }
 
+/* With a limit, the pool's buffers go first. */
+static clt_status check_limit(clt_device *device, size_t bytes) {
+    uint64_t most = device->info.memory_bytes;
+    if (!device->memory_limited || (bytes <= most && device->bytes <= most - bytes)) return CLT_OK;
+    clt_device_trim(device);
+    if (bytes <= most && device->bytes <= most - bytes) return CLT_OK;
+    return clt_fail(CLT_E_DEVICE_MEMORY, "%s: a buffer of %zu bytes is beyond the memory limit of %llu bytes, %llu of which are in use", device->info.name,
+                    bytes, (unsigned long long)most, (unsigned long long)device->bytes);
+}
+
 clt_status clt_memory_allocate(clt_device *device, size_t bytes, clt_memory **buffer) {
     cl_int error;
+    CLT_TRY(check_limit(device, bytes));
     cl_mem memory = clCreateBuffer(device->context, CL_MEM_READ_WRITE, bytes, NULL, &error);
     if (error != CL_SUCCESS) {
         clt_device_trim(device);

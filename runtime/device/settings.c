@@ -21,6 +21,7 @@ typedef struct setting {
 
 #define SETTING(variable, field) "CLTRAIN_" variable, "settings." #field, offsetof(clt_settings, field)
 static clt_status check_folder(const char *name, const char *path);
+static clt_status check_bytes(const char *name, const char *text);
 static const setting settings[] = {
     {SETTING("DEVICE", device), {0}, NULL},
     {SETTING("CLASS", device_class), {"cpu", "gpu"}, NULL},
@@ -31,11 +32,32 @@ static const setting settings[] = {
     {SETTING("PASSES", passes), {0}, NULL},
     {SETTING("TUNE", tune), {"off", "quick", "full"}, NULL},
     {SETTING("MATMUL_PRECISION", matmul_precision), {"f32", "tf32", "bf16", "f16"}, NULL},
+    {SETTING("MEMORY_LIMIT", memory_limit), {0}, check_bytes},
     {NULL, "settings.cache_folder", offsetof(clt_settings, cache_folder), {0}, check_folder},
 };
 
 static clt_status check_folder(const char *name, const char *path) {
     return path[0] == '/' ? CLT_OK : clt_fail(CLT_E_INVALID, "%s is '%.64s': expected an absolute path", name, path);
+}
+
+uint64_t clt_settings_bytes(const char *text) {
+    static const char units[] = "KMGT";
+    char number[32];
+    double value;
+    size_t length = strspn(text, "0123456789.");
+    const char *rest = text + length, *unit = *rest ? strchr(units, *rest) : NULL;
+    if (length >= sizeof number) return 0;
+    memcpy(number, text, length);
+    number[length] = 0;
+    rest += unit ? 1 : 0;
+    if (strcmp(rest, "") != 0 && strcmp(rest, "B") != 0 && !(unit && strcmp(rest, "iB") == 0)) return 0;
+    if (!clt_number_parse(number, &value)) return 0;
+    value = ldexp(value, unit ? 10 * (int)(unit - units + 1) : 0);
+    return value >= 1 && value < 0x1p63 ? (uint64_t)value : 0;
+}
+
+static clt_status check_bytes(const char *name, const char *text) {
+    return clt_settings_bytes(text) ? CLT_OK : clt_fail(CLT_E_INVALID, "%s is '%.64s': expected a size, such as 512M or 2G", name, text);
 }
 
 static const char **text_in(clt_settings *s, const setting *row) {

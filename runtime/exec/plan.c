@@ -167,19 +167,37 @@ static clt_status check_names(const clt_plan_options *options) {
     return clt_passes_check_list(options->passes ? "options.passes" : "CLTRAIN_PASSES", s->passes);
 }
 
-/* What is to be computed, and where its memory is: all that is known before rows are chosen. */
-static clt_status prepare(clt_plan *plan, const clt_plan_options *options) {
-    CLT_TRY(check_names(options));
-    CLT_TRY(copy_graph(plan, options));
-    if (options->unfused) CLT_TRY(clt_passes_run_unfused(plan->graph, plan->device, options->training));
-    else if (!options->forced) CLT_TRY(clt_passes_run(plan->graph, plan->device, options->training));
+/* Which nodes take part, and in whose memory they lie. */
+static clt_status settle(clt_plan *plan, const clt_plan_options *options) {
     size_t n = plan->graph->n_nodes;
+    clt_free(plan->marks);
+    clt_free(plan->memory);
     plan->marks = clt_calloc(n, sizeof *plan->marks);
     plan->memory = clt_calloc(n, sizeof *plan->memory);
     if (!plan->marks || !plan->memory) return clt_fail_memory(n * sizeof *plan->memory);
     clt_graph_mark_kept(plan->graph, plan->marks);
     mark_results(plan);
     return clt_storage_assign(plan->graph, plan->marks, options->training);
+}
+
+/* What is to be computed, and where its memory is: all that is known before rows are chosen. */
+static clt_status prepare(clt_plan *plan, const clt_plan_options *options) {
+    CLT_TRY(check_names(options));
+    CLT_TRY(copy_graph(plan, options));
+    if (options->unfused) CLT_TRY(clt_passes_run_unfused(plan->graph, plan->device, options->training));
+    else if (!options->forced) CLT_TRY(clt_passes_run(plan->graph, plan->device, options->training));
+    return settle(plan, options);
+}
+
+/* Some of forward is computed again in backward. */
+static clt_status recompute(clt_plan *plan, const clt_plan_options *options) {
+    const clt_recompute_choice choice = {options->recompute, options->kept_bytes};
+    bool none = choice.which == CLT_RECOMPUTE_NONE || (choice.which == CLT_RECOMPUTE_AUTO && !choice.bytes);
+    size_t before = plan->graph->n_nodes;
+    if (none || !options->training || options->unfused || options->forced) return CLT_OK;
+    CLT_TRY(clt_passes_recompute(plan->graph, plan->device, &choice));
+    plan->facts.recomputed = plan->graph->n_nodes - before;
+    return settle(plan, options);
 }
 
 static clt_status find_problems(const clt_plan *plan, clt_problem_list *problems) {
@@ -199,12 +217,24 @@ static clt_status tune(const clt_plan *plan, const clt_plan_options *options) {
     return status;
 }
 
+/* Whether what does not fit may be made to, by computing again. */
+static bool may_fit(const clt_plan_options *options) {
+    return options->training && options->recompute == CLT_RECOMPUTE_AUTO && !options->kept_bytes && !options->unfused && !options->forced;
+}
+
+/* What activations may take. Without a limit of the settings the device itself tells whether there is enough: some have more than they say. */
+static uint64_t room_of(const clt_plan *plan, const clt_plan_options *options) {
+    return clt_device_is_limited(plan->device) || may_fit(options) ? clt_device_left_bytes(plan->device) : UINT64_MAX;
+}
+
 static clt_status compile(clt_plan *plan, const clt_plan_options *options, clt_lowering *l) {
     CLT_TRY(prepare(plan, options));
     CLT_TRY(tune(plan, options));
+    CLT_TRY(recompute(plan, options));
     CLT_TRY(lower(plan, options, l));
-    CLT_TRY(clt_plan_place(plan, l, false));
     CLT_TRY(clt_plan_bind_leaves(plan));
+    CLT_TRY(clt_plan_place(plan, l, room_of(plan, options), false));
+    CLT_TRY(clt_plan_bind_views(plan));
     CLT_TRY(build_kernels(plan, options, l));
     CLT_TRY(clt_plan_enqueue_once(plan));
     clt_log_message(CLT_LOG_DEBUG, "plan: %zu launches, %.3f MB of activations in the place of %.3f", plan->facts.launches,
@@ -250,7 +280,7 @@ clt_status clt_plan_problems(const clt_plan_options *options, clt_problem_list *
     return status;
 }
 
-clt_status clt_plan_compile(clt_plan **plan, const clt_plan_options *options) {
+static clt_status compile_as(clt_plan **plan, const clt_plan_options *options) {
     clt_plan *p;
     CLT_TRY(make(&p, options));
     clt_lowering l = {0};
@@ -263,6 +293,50 @@ clt_status clt_plan_compile(clt_plan **plan, const clt_plan_options *options) {
     return status;
 }
 
+/* ---- what does not fit ---- */
+
+/* What activations would take, and inputs, which are there already when those are placed. */
+static clt_status ask(const clt_plan_options *options, uint64_t *bytes) {
+    clt_plan *plan;
+    CLT_TRY(clt_plan_dry_run(&plan, options));
+    *bytes = plan->facts.planned_bytes + plan->facts.input_memory;
+    clt_plan_destroy(plan);
+    return CLT_OK;
+}
+
+/* The most that may be kept for backward, about, so that activations fit into the room; all that can be is computed again where nothing else does. */
+static clt_status find_kept(clt_plan_options *options, uint64_t room) {
+    enum { HALVINGS = 7 };
+    uint64_t low = 0, high, bytes;
+    options->recompute = CLT_RECOMPUTE_NONE;
+    CLT_TRY(ask(options, &high));
+    options->recompute = CLT_RECOMPUTE_AUTO;
+    for (int i = 0; i < HALVINGS; i++) {
+        options->kept_bytes = low + (high - low) / 2 + 1;
+        CLT_TRY(ask(options, &bytes));
+        if (bytes <= room) low = options->kept_bytes;
+        else high = options->kept_bytes;
+    }
+    options->kept_bytes = low;
+    if (!low) options->recompute = CLT_RECOMPUTE_ALL;
+    return CLT_OK;
+}
+
+/* The plan that did not fit is gone, but for its parameters and states. */
+static clt_status compile_fitting(clt_plan **plan, const clt_plan_options *given) {
+    clt_plan_options options = *given;
+    CLT_TRY(find_kept(&options, clt_device_left_bytes(given->device)));
+    CLT_TRY(compile_as(plan, &options));
+    clt_log_message(CLT_LOG_INFO, "the step does not fit into memory: %zu nodes of forward are computed again in backward, and activations take %.0f MiB",
+                    (*plan)->facts.recomputed, (double)(*plan)->facts.planned_bytes / (1 << 20));
+    return CLT_OK;
+}
+
+clt_status clt_plan_compile(clt_plan **plan, const clt_plan_options *options) {
+    clt_status status = compile_as(plan, options);
+    return status == CLT_E_DEVICE_MEMORY && may_fit(options) ? compile_fitting(plan, options) : status;
+}
+
 void clt_plan_watch(clt_plan *plan, double *seconds) {
     plan->watch = seconds;
 }
@@ -273,8 +347,9 @@ clt_status clt_plan_dry_run(clt_plan **plan, const clt_plan_options *options) {
     clt_lowering l = {0};
     clt_settings own = override_settings(options);
     clt_status status = prepare(p, options);
+    if (status == CLT_OK) status = recompute(p, options);
     if (status == CLT_OK) status = lower(p, options, &l);
-    if (status == CLT_OK) status = clt_plan_place(p, &l, true);
+    if (status == CLT_OK) status = clt_plan_place(p, &l, UINT64_MAX, true);
     if (status == CLT_OK) status = clt_plan_expect_leaves(p);
     clt_device_override(options->device, &own);
     clt_lowering_free(&l);

@@ -65,6 +65,8 @@ typedef struct clt_plan_options {
     bool all_or_nothing;
     bool unfused; /* each op stays by itself */
     const char *backends, *passes; /* in the place of the device's settings; NULL: those */
+    clt_recompute recompute; /* of a training step */
+    uint64_t kept_bytes;     /* for CLT_RECOMPUTE_AUTO: compute again what is beyond so many; 0: what does not fit into the device's memory */
     const struct clt_choice *forced; /* for trials: how to lower every node; else NULL */
 } clt_plan_options;
 
@@ -123,6 +125,7 @@ typedef struct clt_plan_facts {
     uint64_t input_bytes;   /* what is fed for a run */
     uint64_t input_memory;  /* what its inputs take on the device */
     uint64_t largest_bytes; /* of single buffers for activations and inputs, the largest */
+    size_t recomputed;      /* nodes that are computed a second time */
     double waited_seconds;  /* in all runs, by the host, for collectives */
 } clt_plan_facts;
 clt_plan_facts clt_plan_get_facts(const clt_plan *plan);

@@ -127,8 +127,7 @@ static clt_status watch_blocks(clt_plan *plan, const clt_lowering *l, const clt_
     return CLT_OK;
 }
 
-/* `dry_run`: it is only found out how much it is. */
-clt_status clt_plan_place(clt_plan *plan, const clt_lowering *l, bool dry_run) {
+clt_status clt_plan_place(clt_plan *plan, const clt_lowering *l, uint64_t room, bool dry_run) {
     clt_block *blocks = NULL;
     size_t *slab_bytes = NULL, n_blocks = 0, n_slabs = 0;
     int *block_of = clt_alloc(plan->graph->n_nodes * sizeof *block_of);
@@ -150,6 +149,10 @@ clt_status clt_plan_place(clt_plan *plan, const clt_lowering *l, bool dry_run) {
         plan->facts.largest_bytes = CLT_MAX(plan->facts.largest_bytes, slab_bytes[i]);
     }
     if (dry_run) goto fail;
+    if (plan->facts.planned_bytes > room)
+        status = clt_fail(CLT_E_DEVICE_MEMORY, "%s: activations take %llu bytes, and there is room for %llu", clt_device_get_info(plan->device)->name,
+                          (unsigned long long)plan->facts.planned_bytes, (unsigned long long)room);
+    if (status < 0) goto fail;
     status = make_slabs(plan, slab_bytes, n_slabs);
     if (status == CLT_E_DEVICE_MEMORY) fail_slab(plan, l, blocks, n_blocks, block_of, (int)plan->n_slabs, status);
     if (status < 0) goto fail;
@@ -184,13 +187,17 @@ static clt_status bind_leaf(clt_plan *plan, const clt_tensor *node) {
     }
 }
 
-/* Leaves first, then what lies in another tensor's memory. */
 clt_status clt_plan_bind_leaves(clt_plan *plan) {
     clt_graph *graph = plan->graph;
     plan->inputs = clt_calloc(graph->n_nodes, sizeof *plan->inputs);
     if (!plan->inputs) return clt_fail_memory(graph->n_nodes * sizeof *plan->inputs);
     for (size_t i = 0; i < graph->n_nodes; i++)
         if (plan->marks[i] && clt_tensor_is_leaf(graph->nodes[i])) CLT_TRY(bind_leaf(plan, graph->nodes[i]));
+    return CLT_OK;
+}
+
+clt_status clt_plan_bind_views(clt_plan *plan) {
+    clt_graph *graph = plan->graph;
     for (size_t i = 0; i < graph->n_nodes; i++) {
         const clt_tensor *node = graph->nodes[i];
         if (!plan->marks[i] || !node->storage) continue;

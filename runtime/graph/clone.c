@@ -71,10 +71,12 @@ static clt_status copy_nodes(const clt_graph *graph, const bool *marks, clt_size
         else CLT_TRY(copy_leaf(clone, node, sizes, &map[i]));
         map[i]->layout = node->layout;
         map[i]->segment = node->segment;
+        map[i]->backward = node->backward;
         map[i]->unread = node->unread;
         for (int k = 0; node->op && k < node->op->more_outputs; k++) {
             clt_tensor *output = map[node->outputs[k]->index] = map[i]->outputs[k];
             output->segment = node->segment;
+            output->backward = node->backward;
         }
     }
     return CLT_OK;
@@ -97,6 +99,7 @@ clt_status clt_graph_clone(const clt_graph *graph, clt_tensor *const *targets, i
     if (graph->rng) copy->rng = copies[graph->rng->index];
     copy->n_random_sites = graph->n_random_sites;
     copy->segment = graph->segment;
+    copy->backward = graph->backward;
     clt_free(marks);
     *clone = copy;
     *map = copies;

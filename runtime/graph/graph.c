@@ -33,6 +33,7 @@ static clt_status graph_adopt(clt_graph *graph, clt_tensor *tensor) {
     }
     tensor->graph = graph;
     tensor->segment = graph->segment;
+    tensor->backward = graph->backward;
     tensor->index = (int)graph->n_nodes;
     graph->nodes[graph->n_nodes++] = tensor;
     return CLT_OK;

@@ -98,6 +98,7 @@ struct clt_tensor {
     /* What whoever compiles a plan decides. */
     clt_layout layout;
     int segment;                  /* of the plan, from 0: runs name the segments that they run */
+    bool backward;                /* of backward, or behind it */
     bool kept;                    /* is read after the run: stays as it is */
     struct clt_fused *epilogue;   /* what is done to each element before it is stored; NULL: nothing. Owned.
                                    * Its operands are the node's last inputs. */
@@ -113,6 +114,7 @@ struct clt_graph {
     int64_t batch;           /* dimension 0 of the first input that has one; 0: there is none yet */
     int64_t length;          /* of sequence inputs; 0: there is none yet */
     int segment;             /* of the nodes that are made now */
+    bool backward;           /* they are of backward, or behind it */
     int n_random_sites;      /* random ops so far: tells their streams apart */
     clt_tensor *invalid;
     clt_status status;

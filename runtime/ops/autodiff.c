@@ -167,6 +167,7 @@ clt_status clt_gradients(clt_tensor *loss, clt_tensor *seed, clt_tensor *const *
                         clt_shape_text(&seed->shape, b));
     }
     size_t n_nodes = loss->graph->n_nodes;
+    loss->graph->backward = true;
     walk w = {.needed = clt_calloc(n_nodes, sizeof *w.needed), .grads = clt_calloc(n_nodes, sizeof *w.grads), .first = clt_calloc(n_nodes, sizeof *w.first)};
     clt_status status;
     if (!w.needed || !w.grads || !w.first) status = clt_fail_memory(n_nodes * sizeof *w.grads);

@@ -402,6 +402,7 @@ static clt_status fill_step(clt_trainer *t, clt_step *step, clt_tensor *const *m
 /* What becomes of the graph: a plan, a plan for questions alone, or a list of its problems. */
 typedef struct outcome {
     bool dry_run;
+    bool beside; /* other plans, which would rather go than that anything is computed twice */
     clt_problem_list *problems;
 } outcome;
 
@@ -435,6 +436,7 @@ static clt_status compile_step(clt_trainer *t, clt_step *step, clt_tensor *predi
         .all_or_nothing = t->options.recoverable,
         .backends = t->options.backends,
         .passes = t->options.passes,
+        .recompute = what.beside && t->options.recompute == CLT_RECOMPUTE_AUTO ? CLT_RECOMPUTE_NONE : t->options.recompute,
     };
     status = make_outcome(step, &options, what);
 fail:
@@ -502,7 +504,11 @@ clt_status clt_trainer_plan(clt_trainer *t, clt_purpose purpose, clt_sizes sizes
         }
     }
     if (t->n_plans == CLT_MOST_PLANS) clt_trainer_drop_plan(t, take_plan(t, 0));
-    clt_status status = new_step(t, purpose, sizes, predicted, (outcome){.dry_run = false}, step);
+    clt_status status = new_step(t, purpose, sizes, predicted, (outcome){.beside = t->n_plans > 0}, step);
+    if (status == CLT_E_DEVICE_MEMORY && t->n_plans > 0) {
+        clt_trainer_drop_plans(t);
+        status = new_step(t, purpose, sizes, predicted, (outcome){.beside = false}, step);
+    }
     if (status == CLT_E_DEVICE_MEMORY || status == CLT_E_SHAPE) return fail_plan(t, status, purpose, sizes);
     CLT_TRY(status);
     t->moves = clt_state_store_moves(t->store); /* the first plan settles where what it trains lies */

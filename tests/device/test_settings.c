@@ -32,6 +32,7 @@ static const setting all[] = {
     {"CLTRAIN_BACKENDS", FIELD(backends), "reference", "-native", NULL, NULL},
     {"CLTRAIN_PASSES", FIELD(passes), "none", "-fuse", NULL, NULL},
     {"CLTRAIN_TUNE", FIELD(tune), "off", "full", "none", "there is no \"none\": there are off, quick, full"},
+    {"CLTRAIN_MEMORY_LIMIT", FIELD(memory_limit), "2G", "512MiB", "2X", "is '2X': expected a size, such as 512M or 2G"},
     {"CLTRAIN_PROGRAM_CACHE", FIELD(program_cache), "off", "on", "of", "there is no \"of\": there are on, off"},
     {"CLTRAIN_KERNEL_FOLDER", FIELD(kernel_folder), "/", "/usr", "/dev/null", "/dev/null is not a folder"},
 };

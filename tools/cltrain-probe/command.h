@@ -37,6 +37,7 @@ typedef struct shared_options {
     const char *device, *model, *sample;
     int64_t batch, classes;
     int optimizer; /* clt_optimizer; OPTION_UNSET: the model's */
+    int precision, recompute; /* clt_precision, clt_recompute */
     const char *json; /* a path, "-": stdout; NULL: text */
     bool help;
     int verbose;
@@ -65,9 +66,13 @@ typedef struct shared_options {
      .help = "what the library does, on stderr; twice: all of it"},                                          \
     {OPTION_FLAG, 'h', "help", NULL, SHARED_AT(help), .help = "this text"}
 
-#define OPTIMIZER_ROW                                                                                        \
+#define TRAINING_ROWS                                                                                        \
     {OPTION_CHOICE, 'o', "optimizer", "NAME", SHARED_AT(optimizer), .choices = optimizer_names,               \
-     .help = "sgd, adam or adamw (default: the model's, as for\ncltrain-train)"}
+     .help = "sgd, adam or adamw (default: the model's, as for\ncltrain-train)"},                              \
+    {OPTION_CHOICE, 0, "precision", "NAME", SHARED_AT(precision), .choices = precision_names,                 \
+     .help = "f32, bf16 or f16"},                                                                            \
+    {OPTION_CHOICE, 0, "recompute", "WHAT", SHARED_AT(recompute), .choices = recompute_names,                 \
+     .help = "of forward, in backward: none, blocks or all"}
 
 /* Nothing given. */
 shared_options shared_options_unset(void);

@@ -112,10 +112,12 @@ static int build_file(probe_model *model, const shared_options *options, const c
     return status < 0 ? usage_error("%s does not fit: %s", path, clt_error_detail()) : 0;
 }
 
-static clt_train_options training_of(model_id id, int optimizer, clt_tensor *output) {
-    recipe r = optimizer == OPTION_UNSET ? *recipe_of_model(id) : recipe_of_optimizer((clt_optimizer)optimizer);
+static clt_train_options training_of(model_id id, const shared_options *o, clt_tensor *output) {
+    recipe r = o->optimizer == OPTION_UNSET ? *recipe_of_model(id) : recipe_of_optimizer((clt_optimizer)o->optimizer);
     return (clt_train_options){.optimizer = r.optimizer, .lr = (float)r.lr, .momentum = (float)r.momentum, .nesterov = r.nesterov,
-                               .weight_decay = r.weight_decay > 0 ? (float)r.weight_decay : -1, .output = output};
+                               .weight_decay = r.weight_decay > 0 ? (float)r.weight_decay : -1, .output = output,
+                               .precision = (clt_precision)o->precision, .recompute = (clt_recompute)o->recompute,
+                               .on_nonfinite = o->precision == CLT_PRECISION_F16 ? CLT_NONFINITE_SKIP : CLT_NONFINITE_IGNORE};
 }
 
 int probe_model_build(probe_model *model, const shared_options *options, const char *name) {
@@ -126,7 +128,7 @@ int probe_model_build(probe_model *model, const shared_options *options, const c
     if (!model_parse(&spec, name, problem, sizeof problem)) return usage_error("--model: %s", problem);
     if (spec.id == MODEL_ONNX) {
         int failed = build_file(model, options, name);
-        model->training = training_of(spec.id, options->optimizer, model->output);
+        model->training = training_of(spec.id, options, model->output);
         if (failed) probe_model_free(model);
         return failed;
     }
@@ -142,7 +144,7 @@ int probe_model_build(probe_model *model, const shared_options *options, const c
     model->tokens = reads == MODEL_READS_TOKENS;
     describe(model, name, shape);
     code = build_graph(model, name, shape, options->classes == OPTION_UNSET ? 10 : options->classes);
-    model->training = training_of(spec.id, options->optimizer, model->output);
+    model->training = training_of(spec.id, options, model->output);
     if (code) probe_model_free(model);
     return code;
 }

@@ -26,7 +26,7 @@ static const option_row rows[] = {
     {OPTION_TEXT, 0, "sample", "SIZES", SHARED_AT(sample), .help = "of a sample (default 3x32x32)"},
     {OPTION_TEXT, 0, "data", "SIZES", SHARED_AT(sample), .help = "the same"},
     {OPTION_WHOLE, 0, "classes", "N", SHARED_AT(classes), .low = 1, .help = "outputs (default 10)"},
-    OPTIMIZER_ROW,
+    TRAINING_ROWS,
     {OPTION_HEADING, .help = "What is measured:"},
     {OPTION_TEXT, 0, "at", "N,N,...", offsetof(model_options, at),
      .help = "problems at these batches, whatever is known (default: at\n--batch, where not all is known)"},

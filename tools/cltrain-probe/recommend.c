@@ -29,7 +29,7 @@ static const option_row rows[] = {
     {OPTION_TEXT, 0, "sample", "SIZES", SHARED_AT(sample), .help = "of a sample (default 3x32x32)"},
     {OPTION_TEXT, 0, "data", "SIZES", SHARED_AT(sample), .help = "the same"},
     {OPTION_WHOLE, 0, "classes", "N", SHARED_AT(classes), .low = 1, .help = "outputs (default 10)"},
-    OPTIMIZER_ROW,
+    TRAINING_ROWS,
     {OPTION_HEADING, .help = "What is measured:"},
     {OPTION_FLAG, 0, "offline", NULL, offsetof(recommend_options, offline), .help = "nothing but peaks that are not known"},
     {OPTION_POSITIVE, 0, "seconds", "SECONDS", offsetof(recommend_options, seconds), .help = "for each device, about (default 4)"},
@@ -359,16 +359,18 @@ static void print_candidate(const recommendation *r, const candidate *c, int ran
 }
 
 /* As it was asked for; nothing: the trainer chooses as this tool did. */
-static void print_optimizer(const recommendation *r) {
-    int optimizer = r->options->shared.optimizer;
-    if (optimizer != OPTION_UNSET) printf(" --optimizer %s", optimizer_names[optimizer]);
+static void print_training(const recommendation *r) {
+    const shared_options *o = &r->options->shared;
+    if (o->optimizer != OPTION_UNSET) printf(" --optimizer %s", optimizer_names[o->optimizer]);
+    if (o->precision) printf(" --precision %s", precision_names[o->precision]);
+    if (o->recompute) printf(" --recompute %s", recompute_names[o->recompute]);
     printf("\n");
 }
 
 static void print_alone(const recommendation *r, const char *device, const char *data) {
     printf("\nOne device:\n  cltrain-train %s --data %s --device '%s' --batch %lld", r->options->shared.model, data, device,
            (long long)r->batch);
-    print_optimizer(r);
+    print_training(r);
 }
 
 static void print_sharing(const recommendation *r, const char *devices, const char *shares, const char *data) {
@@ -376,7 +378,7 @@ static void print_sharing(const recommendation *r, const char *devices, const ch
     if (r->best_us > 0) printf("; %.2f times as fast as the best alone", r->best_us / r->together_us);
     printf("\n  cltrain-run -n %d --devices '%s' -- cltrain-train %s --data %s --shares %s", r->sharing, devices,
            r->options->shared.model, data, shares);
-    print_optimizer(r);
+    print_training(r);
 }
 
 static void print_together(const recommendation *r) {

@@ -142,6 +142,7 @@ static int train(options *given) {
     data_parts data = {0};
     int code = check_engine(given);
     if (!code && given->devices) unsetenv("CLTRAIN_COMM_ENGINE");
+    if (!code && given->memory_limit) setenv("CLTRAIN_MEMORY_LIMIT", given->memory_limit, 1);
     if (!code) code = ranks_join(&group, given);
     if (!code && given->devices && group.size > 1)
         code = usage_error("--devices: this is rank %d of %d that a launcher has started, which has one device: cltrain-run --devices gives each its own",

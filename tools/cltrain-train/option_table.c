@@ -16,7 +16,6 @@ static const char *const failures[] = {"stop", "shrink", NULL}; /* in the order 
 
 static const char *const broken[] = {"stop", "skip", NULL}; /* in the order of clt_broken */
 
-const char *const precision_names[] = {"f32", "bf16", "f16", NULL};
 static const char *const loss_names[] = {"cross_entropy", "mse", NULL};
 
 const option_row option_rows[] = {
@@ -104,6 +103,12 @@ const option_row option_rows[] = {
      .help = "f32, bf16 or f16: products, convolutions and attention take and\n"
              "give 16 bits, as PyTorch's autocast has it; parameters stay f32;\n"
              "f16 scales the loss, and leaves out updates that overflow"},
+    {OPTION_CHOICE, 0, "recompute", "WHAT", AT(recompute), .choices = recompute_names,
+     .help = "of forward, in backward, instead of keeping it: auto (default: what\n"
+             "costs least so that the step fits into memory), none, blocks (all\n"
+             "within a network's blocks) or all; the same bits"},
+    {OPTION_TEXT, 0, "memory-limit", "SIZE", AT(memory_limit),
+     .help = "of the device, such as 2G or 512M: no more is taken"},
     {OPTION_TEXT, 0, "class-weights", "W,W,...", AT(class_weights),
      .help = "by which the loss of each class is multiplied; balanced: by how\n"
              "rare it is, in training and in the test's loss"},

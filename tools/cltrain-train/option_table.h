@@ -9,6 +9,5 @@
 extern const option_row option_rows[];
 extern const int option_row_count;
 
-extern const char *const precision_names[]; /* in the order of clt_precision */
 
 #endif

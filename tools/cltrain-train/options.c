@@ -61,6 +61,7 @@ static const options standard = {
     .save_every = OPTION_UNSET,
     .test_every = OPTION_UNSET,
     .precision = OPTION_UNSET,
+    .recompute = CLT_RECOMPUTE_AUTO,
     .patience = OPTION_UNSET,
     .monitor = OPTION_UNSET,
     .lr = NAN,
@@ -186,6 +187,7 @@ static int check(options *given) {
         return usage_error("--save-every needs --save FILE");
     if (given->precision == CLT_PRECISION_F16 && given->on_nonfinite != CLT_NONFINITE_STOP && given->on_nonfinite != CLT_NONFINITE_SKIP)
         return usage_error("--precision f16 leaves out updates that overflow: it does not go with --on-nonfinite other than skip");
+    if (given->memory_limit && !clt_settings_bytes(given->memory_limit)) return usage_error("--memory-limit %s: expected a size, such as 512M or 2G", given->memory_limit);
     if (given->precision == CLT_PRECISION_F16 && given->compress) return usage_error("--precision f16 and --compress exclude each other");
     if (given->precision == CLT_PRECISION_F16) given->on_nonfinite = CLT_NONFINITE_SKIP;
     if (given->locate_nan && given->on_nonfinite == CLT_NONFINITE_IGNORE)

@@ -57,6 +57,8 @@ typedef struct options {
     int on_failure; /* ON_FAILURE_… */
 
     int precision; /* clt_precision */
+    int recompute; /* clt_recompute */
+    const char *memory_limit;
     const char *class_weights; /* "balanced", or numbers */
     int loss; /* 0: cross_entropy, 1: mse */
     int optimizer; /* clt_optimizer */

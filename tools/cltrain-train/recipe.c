@@ -182,6 +182,7 @@ clt_train_options recipe_train_options(const options *given, int64_t train_sampl
         .clip_norm = (float)given->clip_norm,
         .average = given->ema > 0 ? (float)given->ema : 0,
         .precision = given->precision == OPTION_UNSET ? CLT_PRECISION_F32 : (clt_precision)given->precision,
+        .recompute = (clt_recompute)given->recompute,
         .clip_value = (float)given->clip_value,
         .on_nonfinite = (clt_nonfinite)given->on_nonfinite,
         .locate_nonfinite = given->locate_nan,

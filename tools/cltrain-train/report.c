@@ -120,6 +120,8 @@ static void set_setup(json_t *object, const report *r) {
     if (o->ranks > 1) set_ranks(object, r);
     set_whole(object, "accumulate", o->accumulate);
     set_text(object, "precision", precision_names[o->precision == OPTION_UNSET ? CLT_PRECISION_F32 : o->precision]);
+    if (o->recompute) set_text(object, "recompute", recompute_names[o->recompute]);
+    if (o->memory_limit) set_text(object, "memory_limit", o->memory_limit);
     set_text(object, "optimizer", optimizer_names[o->optimizer]);
     set_real(object, "lr", o->lr);
     if (o->optimizer == CLT_SGD) set_real(object, "momentum", o->momentum);

@@ -18,6 +18,7 @@ typedef struct recipe {
 
 /* Words of the command line, ended by NULL: in the order of clt_optimizer. */
 extern const char *const optimizer_names[];
+extern const char *const precision_names[], *const recompute_names[]; /* of clt_precision and clt_recompute */
 
 const recipe *recipe_of_model(model_id id);
 

@@ -35,17 +35,25 @@ clt_status clt_pass_place(clt_pass *pass, clt_tensor *node, const clt_tensor *be
     CLT_TRY(clt_grow(&pass->keys, &pass->keys_capacity, (size_t)node->index, sizeof *pass->keys));
     pass->keys[node->index] = pass->keys[before->index] - 1;
     node->segment = before->segment;
+    node->backward = before->backward;
     return CLT_OK;
 }
 
-static clt_status run(clt_pass_function *function, clt_graph *graph, clt_device *device, bool training) {
-    clt_pass pass = {.graph = graph, .device = device, .training = training};
-    clt_status status = begin(&pass);
-    if (status == CLT_OK) status = function(&pass);
-    if (status == CLT_OK) status = clt_graph_status(graph);
-    if (status == CLT_OK) status = clt_graph_sort(graph, pass.keys);
-    end(&pass);
+static clt_status run_pass(clt_pass *pass, clt_pass_function *function) {
+    clt_status status = begin(pass);
+    if (status == CLT_OK) status = function(pass);
+    if (status == CLT_OK) status = clt_graph_status(pass->graph);
+    if (status == CLT_OK) status = clt_graph_sort(pass->graph, pass->keys);
+    end(pass);
     return status;
+}
+
+static clt_status run(clt_pass_function *function, clt_graph *graph, clt_device *device, bool training) {
+    return run_pass(&(clt_pass){.graph = graph, .device = device, .training = training}, function);
+}
+
+clt_status clt_passes_recompute(clt_graph *graph, clt_device *device, const clt_recompute_choice *choice) {
+    return run_pass(&(clt_pass){.graph = graph, .device = device, .training = true, .recompute = choice}, clt_pass_recompute);
 }
 
 clt_status clt_passes_run_unfused(clt_graph *graph, clt_device *device, bool training) {

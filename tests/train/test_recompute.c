@@ -1,0 +1,191 @@
+/* Recomputation: the same bits in less memory, within a limit that is kept. */
+#include "tests/support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cltrain/cltrain.h>
+
+#include "runtime/base/random.h"
+
+enum { BATCH = 16, SIDE = 16, CLASSES = 4, STEPS = 3 };
+
+/* ---- networks; parameters' names tell the blocks ---- */
+
+typedef clt_tensor *network(clt_tensor *x);
+
+static char *name_of(int block, const char *what) {
+    static char names[16][32];
+    static int next;
+    char *name = names[next++ % 16];
+    snprintf(name, sizeof names[0], "h.%d.%s", block, what);
+    return name;
+}
+
+static clt_tensor *convolutions(clt_tensor *x) {
+    clt_tensor *h = clt_conv2d(x, "stem", 8, .kernel = 3, .padding = 1);
+    for (int i = 0; i < 6; i++) {
+        clt_tensor *y = clt_relu(clt_batch_norm(clt_conv2d(h, name_of(i, "conv1"), 8, .kernel = 3, .padding = 1), name_of(i, "norm1")));
+        y = clt_batch_norm(clt_conv2d(y, name_of(i, "conv2"), 8, .kernel = 3, .padding = 1), name_of(i, "norm2"));
+        h = clt_relu(clt_add(h, clt_dropout(y, 0.2f)));
+    }
+    return clt_linear(clt_flatten(clt_max_pool2d(h, .kernel = 4)), "fc", CLASSES);
+}
+
+static clt_tensor *heads(clt_tensor *x) {
+    return clt_transpose(clt_reshape(x, CLT_SHAPE(0, 0, 2, 16)), 1, 2);
+}
+
+/* Rows of an image are the tokens. */
+static clt_tensor *transformer(clt_tensor *x) {
+    clt_tensor *h = clt_linear(clt_reshape(x, CLT_SHAPE(0, SIDE, SIDE)), "embed", 32);
+    for (int i = 0; i < 6; i++) {
+        clt_tensor *n = clt_layer_norm(h, name_of(i, "norm1"), 1);
+        clt_tensor *q = heads(clt_linear(n, name_of(i, "q"), 32)), *k = heads(clt_linear(n, name_of(i, "k"), 32)), *v = heads(clt_linear(n, name_of(i, "v"), 32));
+        clt_tensor *a = clt_reshape(clt_transpose(clt_attention(q, k, v, .causal = true, .dropout = 0.1f), 1, 2), CLT_SHAPE(0, 0, 32));
+        h = clt_add(h, clt_dropout(clt_linear(a, name_of(i, "project"), 32), 0.1f));
+        n = clt_gelu(clt_linear(clt_rms_norm(h, name_of(i, "norm2"), 1), name_of(i, "up"), 128));
+        h = clt_add(h, clt_linear(n, name_of(i, "down"), 32));
+    }
+    return clt_linear(clt_mean(h, CLT_AXES(1)), "head", CLASSES);
+}
+
+/* No numbers, and what the encoder makes is read far behind. */
+static clt_tensor *skipping(clt_tensor *x) {
+    clt_tensor *a = clt_relu(clt_conv2d(x, "down.a", 8, .kernel = 3, .padding = 1));
+    clt_tensor *b = clt_relu(clt_group_norm(clt_conv2d(clt_max_pool2d(a, .kernel = 2), "down.b", 16, .kernel = 3, .padding = 1), "down.norm", 4));
+    clt_tensor *c = clt_relu(clt_conv2d(clt_max_pool2d(b, .kernel = 2), "middle", 16, .kernel = 3, .padding = 1));
+    b = clt_relu(clt_conv2d(clt_concat((clt_tensor *[]){b, clt_upsample_nearest2d(c, 2)}, 2, 1), "up.b", 8, .kernel = 3, .padding = 1));
+    a = clt_relu(clt_conv2d(clt_concat((clt_tensor *[]){a, clt_upsample_nearest2d(b, 2)}, 2, 1), "up.a", 8, .kernel = 3, .padding = 1));
+    return clt_linear(clt_flatten(clt_avg_pool2d(a, .kernel = 4)), "fc", CLASSES);
+}
+
+static network *const networks[] = {convolutions, transformer, skipping};
+enum { NETWORKS = sizeof networks / sizeof *networks };
+
+/* ---- training ---- */
+
+typedef struct outcome {
+    float *values;
+    size_t n;
+    uint64_t peak;
+} outcome;
+
+static clt_batch draw(uint64_t number) {
+    static float x[BATCH][SIDE * SIDE];
+    static int32_t y[BATCH];
+    clt_random random;
+    clt_random_init(&random, 12, number);
+    for (int i = 0; i < BATCH; i++) {
+        y[i] = (int32_t)clt_random_below(&random, CLASSES);
+        for (int k = 0; k < SIDE * SIDE; k++) x[i][k] = (float)clt_random_normal(&random);
+    }
+    return (clt_batch){.samples = BATCH, .n_fields = 2, .fields = {{CLT_F32, CLT_SHAPE(BATCH, 1, SIDE, SIDE), x}, {CLT_I32, CLT_SHAPE(BATCH), y}}};
+}
+
+static void read_values(clt_trainer *t, const clt_graph *g, outcome *o) {
+    clt_shape shape;
+    const char *name;
+    for (int64_t i = 0; (name = clt_graph_parameter(g, i, &shape)); i++) {
+        size_t n = (size_t)clt_shape_elements(&shape);
+        o->values = realloc(o->values, (o->n + n) * sizeof *o->values);
+        assert_non_null(o->values);
+        assert_ok(clt_trainer_get(t, name, o->values + o->n, n));
+        o->n += n;
+    }
+}
+
+/* Some steps, with an evaluation between them, which takes memory of its own. `limit`: NULL, or of the device. */
+static clt_status train(network *n, clt_train_options options, const char *limit, outcome *o) {
+    clt_device *device;
+    clt_graph *g;
+    clt_trainer *t = NULL;
+    *o = (outcome){.n = 0};
+    assert_ok(clt_device_open_with(&device, &(clt_settings){.memory_limit = limit}));
+    assert_ok(clt_graph_create(&g));
+    clt_tensor *x = clt_input(g, "x", CLT_F32, CLT_SHAPE(BATCH, 1, SIDE, SIDE)), *y = clt_input(g, "y", CLT_I32, CLT_SHAPE(BATCH));
+    clt_tensor *logits = n(x);
+    options.optimizer = CLT_ADAMW;
+    options.seed = 3;
+    options.output = logits;
+    clt_status status = clt_trainer_create(&t, device, clt_cross_entropy(logits, y), &options);
+    for (uint64_t s = 0; status == CLT_OK && s < STEPS; s++) {
+        clt_batch batch = draw(s);
+        status = clt_trainer_step(t, &batch);
+        if (status == CLT_OK && s == 1) status = clt_trainer_evaluate(t, &batch);
+    }
+    if (status == CLT_OK) read_values(t, g, o);
+    o->peak = clt_device_peak_bytes(device);
+    clt_trainer_destroy(t);
+    clt_graph_destroy(g);
+    clt_device_close(device);
+    return status;
+}
+
+static void bits_are_the_same(void **state) {
+    static const clt_recompute ways[] = {CLT_RECOMPUTE_BLOCKS, CLT_RECOMPUTE_ALL};
+    (void)state;
+    for (int i = 0; i < NETWORKS; i++)
+        for (int precision = CLT_PRECISION_F32; precision <= CLT_PRECISION_BF16; precision++) {
+            outcome want, got;
+            clt_train_options options = {.recompute = CLT_RECOMPUTE_NONE, .precision = (clt_precision)precision, .accumulate = 1 + i % 2};
+            assert_ok(train(networks[i], options, NULL, &want));
+            for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
+                options.recompute = ways[w];
+                assert_ok(train(networks[i], options, NULL, &got));
+                assert_int_equal(got.n, want.n);
+                assert_memory_equal(got.values, want.values, want.n * sizeof *want.values);
+                assert_true(got.peak < want.peak);
+                free(got.values);
+            }
+            free(want.values);
+        }
+}
+
+/* Between what all takes and what the least takes: the bits are the same, and no more is ever allocated. */
+static void a_limit_is_kept(void **state) {
+    (void)state;
+    for (int i = 0; i < NETWORKS; i++) {
+        outcome want, least, got;
+        char limit[32];
+        assert_ok(train(networks[i], (clt_train_options){.recompute = CLT_RECOMPUTE_NONE}, NULL, &want));
+        assert_ok(train(networks[i], (clt_train_options){.recompute = CLT_RECOMPUTE_ALL}, NULL, &least));
+        for (uint64_t k = 0; k < 4; k++) {
+            snprintf(limit, sizeof limit, "%llu", (unsigned long long)(least.peak + (want.peak - least.peak) * k / 4));
+            assert_ok(train(networks[i], (clt_train_options){.recompute = CLT_RECOMPUTE_AUTO}, limit, &got));
+            assert_memory_equal(got.values, want.values, want.n * sizeof *want.values);
+            assert_true(got.peak <= clt_settings_bytes(limit));
+            free(got.values);
+        }
+        snprintf(limit, sizeof limit, "%llu", (unsigned long long)least.peak / 3);
+        assert_status(train(networks[i], (clt_train_options){.recompute = CLT_RECOMPUTE_AUTO}, limit, &got), CLT_E_DEVICE_MEMORY);
+        assert_true(got.peak <= clt_settings_bytes(limit));
+        free(got.values);
+        free(want.values);
+        free(least.values);
+    }
+}
+
+static void an_unknown_way_is_refused(void **state) {
+    (void)state;
+    clt_device *device;
+    clt_graph *g;
+    clt_trainer *t;
+    assert_ok(clt_device_open(&device, NULL));
+    assert_ok(clt_graph_create(&g));
+    clt_tensor *loss = clt_mean(clt_linear(clt_input(g, "x", CLT_F32, CLT_SHAPE(2, 3)), "fc", 1), CLT_AXES(0, 1));
+    assert_status(clt_trainer_create(&t, device, loss, &(clt_train_options){.recompute = (clt_recompute)4}), CLT_E_INVALID);
+    assert_detail("option recompute = 4: it must be one of clt_recompute");
+    clt_graph_destroy(g);
+    clt_device_close(device);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bits_are_the_same),
+        cmocka_unit_test(a_limit_is_kept),
+        cmocka_unit_test(an_unknown_way_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
