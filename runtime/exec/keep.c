@@ -166,10 +166,28 @@ clt_status clt_keep_least(clt_keep_node *nodes, int n) {
     return CLT_OK;
 }
 
-void clt_keep_blocks(clt_keep_node *nodes, int n) {
-    for (int begin = 0, end = 0; begin < n; begin = end) {
-        while (end < n && !nodes[end].ends_block) end++;
-        end = CLT_MIN(end + 1, n);
+/* The end of the block that begins at `begin`: before the next one's first node that reads parameters, where least leads over it. */
+static int block_end(const clt_keep_node *nodes, int n, const uint64_t *crossing, int begin) {
+    int block = 0, last = begin, next = begin;
+    for (; next < n && !(block && nodes[next].block && nodes[next].block != block); next++)
+        if (nodes[next].block) {
+            block = nodes[next].block;
+            last = next;
+        }
+    if (next == n) return n;
+    int best = last;
+    for (int i = last; i < next; i++)
+        if (crossing[i] < crossing[best]) best = i;
+    return best + 1;
+}
+
+clt_status clt_keep_blocks(clt_keep_node *nodes, int n) {
+    uint64_t *crossing = NULL;
+    CLT_TRY(find_crossings(nodes, n, &crossing));
+    for (int begin = 0, end; begin < n; begin = end) {
+        end = block_end(nodes, n, crossing, begin);
         for (int i = begin; i < end; i++) nodes[i].keep = keeps(&nodes[i], end, end == n ? KEEP_ALL : KEEP_NONE);
     }
+    clt_free(crossing);
+    return CLT_OK;
 }

@@ -17,7 +17,7 @@ typedef struct clt_keep_node {
     bool wanted;    /* saved, or a cheap node reads it that is */
     bool cheap;     /* next to nothing beside products and convolutions */
     bool fixed;     /* cannot be computed again */
-    bool ends_block; /* of the network */
+    int block;      /* of the network, the parameters of which it reads; 0: it reads none */
     bool keep;      /* the answer */
 } clt_keep_node;
 
@@ -26,6 +26,6 @@ clt_status clt_keep_within(clt_keep_node *nodes, int n, uint64_t budget, bool *f
 /* The least bytes for which there is an answer, about, and that answer. */
 clt_status clt_keep_least(clt_keep_node *nodes, int n);
 /* What leads from block to block, and all of the last one. */
-void clt_keep_blocks(clt_keep_node *nodes, int n);
+clt_status clt_keep_blocks(clt_keep_node *nodes, int n);
 
 #endif

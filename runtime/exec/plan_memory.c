@@ -167,7 +167,10 @@ fail:
 
 static clt_status bind_input(clt_plan *plan, const clt_tensor *node, clt_memory **memory) {
     plan_input *input = &plan->inputs[plan->n_inputs];
-    CLT_TRY(clt_staging_create(plan->device, clt_tensor_bytes(node), INPUT_SLOTS, &input->staging));
+    char label[64], shape[CLT_SHAPE_TEXT];
+    clt_status status = clt_staging_create(plan->device, clt_tensor_bytes(node), INPUT_SLOTS, &input->staging);
+    if (status < 0)
+        return clt_fail_context(status, "%s %s, of %zu bytes: ", clt_tensor_label(node, label), clt_shape_text(&node->shape, shape), clt_tensor_bytes(node));
     plan->n_inputs++;
     plan->facts.input_bytes += clt_tensor_bytes(node);
     input->tensor = node;

@@ -24,7 +24,7 @@ static drawn draw(clt_random *random, int n) {
         node->cheap = clt_random_below(random, 3) == 0;
         node->fixed = clt_random_below(random, 10) == 0;
         node->saved = clt_random_below(random, 3) != 0;
-        node->ends_block = clt_random_below(random, 4) == 0;
+        node->block = clt_random_below(random, 2) ? 1 + i / 6 : 0;
         if (node->cheap) node->cost /= 16;
         for (int k = 0; k < READS; k++) {
             int back = 1 + (int)clt_random_below(random, 3);
@@ -160,6 +160,18 @@ static void the_least_is_the_limit(void **state) {
     }
 }
 
+static int first_of(const drawn *d, int block) {
+    int i = 0;
+    while (i < d->n && d->nodes[i].block < block) i++;
+    return i;
+}
+
+static int last_of(const drawn *d, int block) {
+    int i = d->n - 1;
+    while (i > 0 && (!d->nodes[i].block || d->nodes[i].block > block)) i--;
+    return i;
+}
+
 /* Of all blocks but the last nothing is kept but what later blocks read. */
 static void blocks_are_stages(void **state) {
     clt_random random;
@@ -167,13 +179,14 @@ static void blocks_are_stages(void **state) {
     clt_random_init(&random, 8, 0);
     for (int round = 0; round < 50; round++) {
         drawn d = draw(&random, MOST);
-        clt_keep_blocks(d.nodes, d.n);
-        int begin = d.n - 1;
-        while (begin > 0 && !d.nodes[begin - 1].ends_block) begin--;
-        for (int i = 0, end; i < d.n; i++) {
-            for (end = i; end < d.n - 1 && !d.nodes[end].ends_block;) end++;
-            bool leads_on = d.nodes[i].last > end;
-            assert_int_equal(d.nodes[i].keep, d.nodes[i].fixed || leads_on || (i >= begin && d.nodes[i].saved));
+        assert_ok(clt_keep_blocks(d.nodes, d.n));
+        int last = 0;
+        for (int i = 0; i < d.n; i++) last = d.nodes[i].block > last ? d.nodes[i].block : last;
+        for (int i = 0; i < d.n; i++) {
+            clt_keep_node *node = &d.nodes[i];
+            if (node->block && node->block < last && !node->fixed && node->last < last_of(&d, node->block)) assert_false(node->keep);
+            if (node->block && node->last >= first_of(&d, node->block + 1)) assert_true(node->keep);
+            if (node->block == last && node->saved) assert_true(node->keep);
         }
         run_backward(&d);
     }

@@ -83,6 +83,17 @@ static clt_status run_convnet(clt_device *device, digest *d) {
     return status;
 }
 
+/* As much as can be of forward is computed twice. */
+static clt_status run_recompute(clt_device *device, digest *d) {
+    model m = {0};
+    clt_train_options options = {.optimizer = CLT_ADAMW, .recompute = CLT_RECOMPUTE_ALL, .seed = 5};
+    clt_status status = model_create(&m, device, model_convnet, options, (clt_loader_options){0});
+    if (status == CLT_OK) status = model_train(&m, 2);
+    if (status == CLT_OK) status = digest_add_convnet(d, &m);
+    model_destroy(&m);
+    return status;
+}
+
 /* After an error the same call once more: it goes on and ends with the same bits, or says that it cannot. */
 #define TRY_AGAIN(expression)                       \
     do {                                            \
@@ -486,6 +497,7 @@ const scenario scenarios[] = {
     {"capabilities", .cold = true, .mute = true, .run = run_capabilities},
     {"mlp", .run = run_mlp},
     {"convnet", .run = run_convnet},
+    {"recompute", .run = run_recompute},
     {"again", .run = run_again},
     {"located", .run = run_located},
     {"build", .cold = true, .run = run_mlp},

@@ -123,16 +123,17 @@ static bool same_block(const clt_variable *a, const clt_variable *b) {
     return length == block_length(b) && memcmp(a->name, b->name, length) == 0;
 }
 
-/* One ends in front of the first node that reads a parameter of the next. */
 static clt_status find_blocks(recompute *r) {
     const clt_variable *block = NULL;
+    int number = 0;
     clt_scope *scopes;
     CLT_TRY(clt_graph_scopes(r->pass->graph, &scopes));
     for (int u = 0; u < r->n; u++) {
         const clt_scope *scope = &scopes[r->makers[u]->index];
         if (!scope->reads || !scope->variable) continue;
-        if (block && u > 0 && !same_block(block, scope->variable)) r->nodes[u - 1].ends_block = true;
+        if (!block || !same_block(block, scope->variable)) number++;
         block = scope->variable;
+        r->nodes[u].block = number;
     }
     clt_free(scopes);
     return CLT_OK;
@@ -229,8 +230,7 @@ static clt_status choose(recompute *r) {
         return fits ? CLT_OK : clt_keep_least(r->nodes, r->n);
     }
     CLT_TRY(find_blocks(r));
-    clt_keep_blocks(r->nodes, r->n);
-    return CLT_OK;
+    return clt_keep_blocks(r->nodes, r->n);
 }
 
 static clt_status begin(recompute *r) {
