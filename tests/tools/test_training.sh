@@ -238,10 +238,11 @@ cp theirs.safetensors kept.safetensors
 expect 1 "theirs.safetensors is there, and does not tell which model it is of: it is not replaced" $short --save theirs.safetensors
 cmp -s theirs.safetensors kept.safetensors || fail "a file of another program was replaced"
 
-# Of two runs with one file the second one to save finds that, and takes another name: but where both save at the same moment, which is tried again.
+# Of two runs with one file the second one to save finds that, and takes another name: but where both save at the same moment, which is tried again. timeout in the foreground hands SIGTERM
+# on once, which is to save; a second one ends the program at once.
 for try in 1 2 3; do
     rm -f both.safetensors*
-    timeout 120 "$program" mlp:8 --data digits --epochs 1000000 --save both.safetensors --save-every 20000 >one.out 2>one.err </dev/null &
+    timeout --foreground 120 "$program" mlp:8 --data digits --epochs 1000000 --save both.safetensors --save-every 20000 >one.out 2>one.err </dev/null &
     child=$!
     await grep -qs "^epoch 3/" one.err || fail "no third epoch"
     # shellcheck disable=SC2086
