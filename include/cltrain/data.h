@@ -89,6 +89,8 @@ CLT_API clt_status clt_dataset_csv(clt_dataset **dataset, const char *path,
  * Either file may be gzipped. */
 CLT_API clt_status clt_dataset_idx(clt_dataset **dataset, const char *images_path,
                                    const char *labels_path);
+/* The same, but images stay in their file, as in clt_dataset_npy_stream: not for gzipped files (CLT_E_UNSUPPORTED). */
+CLT_API clt_status clt_dataset_idx_stream(clt_dataset **dataset, const char *images_path, const char *labels_path);
 
 /* CIFAR-10's binary version: the files' records of 1 label and 3072 pixels, one
  * file after the other -> f32 [3, 32, 32] in [0, 1]. */

@@ -2,8 +2,7 @@
  * IDX, the format of MNIST: a big-endian header of magic and dimensions, then
  * the bytes. http://yann.lecun.com/exdb/mnist
  */
-#include "runtime/data/data.h"
-#include "runtime/base/source.h"
+#include "runtime/data/file_array.h"
 
 /* 0x0000TTRR: type 08 is unsigned byte, RR the number of dimensions. */
 enum { MAGIC_UBYTE = 0x0800, MOST_DIMS = 3 };
@@ -66,6 +65,10 @@ static clt_status read_both(clt_dataset *dataset, clt_source *images, const uint
     return clt_dataset_note_pixels(dataset, 255);
 }
 
+static clt_status check_counts(const char *images_path, uint32_t images, const char *labels_path, uint32_t labels) {
+    return images == labels ? CLT_OK : clt_fail(CLT_E_FORMAT, "%s has %u images, but %s has %u labels", images_path, images, labels_path, labels);
+}
+
 clt_status clt_dataset_idx(clt_dataset **dataset, const char *images_path, const char *labels_path) {
     if (!dataset) return clt_fail(CLT_E_INVALID, "clt_dataset_idx: dataset is NULL");
     clt_source *images = NULL, *labels = NULL;
@@ -76,11 +79,7 @@ clt_status clt_dataset_idx(clt_dataset **dataset, const char *images_path, const
     CLT_TRY_GOTO(clt_source_open(&labels, labels_path));
     CLT_TRY_GOTO(read_header(images, 3, dims));
     CLT_TRY_GOTO(read_header(labels, 1, &label_count));
-    if (dims[0] != label_count) {
-        status = clt_fail(CLT_E_FORMAT, "%s has %u images, but %s has %u labels", images_path, dims[0],
-                          labels_path, label_count);
-        goto fail;
-    }
+    CLT_TRY_GOTO(check_counts(images_path, dims[0], labels_path, label_count));
     CLT_TRY_GOTO(clt_dataset_new(&d, dims[0]));
     CLT_TRY_GOTO(read_both(d, images, dims, labels));
     *dataset = d;
@@ -89,5 +88,48 @@ fail:
     clt_dataset_destroy(d);
     clt_source_close(labels);
     clt_source_close(images);
+    return status;
+}
+
+/* ---- what stays in its files ---- */
+
+typedef struct pair {
+    const char *images_path, *labels_path;
+    uint32_t images, labels;
+} pair;
+
+static clt_status open_images(clt_source *source, void *user, clt_file_array *array) {
+    uint32_t dims[MOST_DIMS];
+    CLT_TRY(read_header(source, MOST_DIMS, dims));
+    ((pair *)user)->images = dims[0];
+    array->samples = dims[0];
+    array->sample = CLT_SHAPE(1, dims[1], dims[2]);
+    array->item_bytes = 1;
+    array->to_f32 = pixels_to_f32;
+    return CLT_OK;
+}
+
+static clt_status open_labels(clt_source *source, void *user, clt_file_array *array) {
+    pair *p = user;
+    CLT_TRY(read_header(source, 1, &p->labels));
+    array->samples = p->labels;
+    array->item_bytes = 1;
+    array->to_label = labels_to_i32;
+    return CLT_OK;
+}
+
+static clt_status check_both(void *user) {
+    const pair *p = user;
+    return check_counts(p->images_path, p->images, p->labels_path, p->labels);
+}
+
+clt_status clt_dataset_idx_stream(clt_dataset **dataset, const char *images_path, const char *labels_path) {
+    if (!dataset || !images_path || !labels_path) return clt_fail(CLT_E_INVALID, "clt_dataset_idx_stream: an argument is NULL");
+    pair p = {.images_path = images_path, .labels_path = labels_path};
+    clt_dataset *d;
+    CLT_TRY(clt_dataset_file_arrays(&d, images_path, labels_path, open_images, open_labels, check_both, &p));
+    clt_status status = clt_dataset_note_pixels(d, 255);
+    if (status < 0) clt_dataset_destroy(d);
+    else *dataset = d;
     return status;
 }

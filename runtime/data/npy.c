@@ -2,7 +2,7 @@
  * A data set from two .npy files.
  */
 #include "runtime/base/halves.h"
-#include "runtime/data/data.h"
+#include "runtime/data/file_array.h"
 #include "runtime/data/npy_header.h"
 
 #include <math.h>
@@ -223,4 +223,41 @@ fail:
     clt_source_close(y);
     clt_source_close(x);
     return status;
+}
+
+/* ---- what stays in its files ---- */
+
+typedef struct pair {
+    const char *x_path, *y_path;
+    clt_npy_header x, y;
+} pair;
+
+static clt_status read_either(clt_source *source, clt_npy_header *header, clt_file_array *array) {
+    CLT_TRY(clt_npy_read_header(source, header));
+    const clt_npy_kind *kind = &clt_npy_kinds[header->type];
+    array->samples = header->shape.dims[0];
+    array->sample = clt_npy_sample(header, true);
+    array->item_bytes = kind->bytes;
+    array->to_f32 = kind->to_f32;
+    array->to_label = kind->to_label;
+    return CLT_OK;
+}
+
+static clt_status read_x(clt_source *source, void *user, clt_file_array *array) {
+    return read_either(source, &((pair *)user)->x, array);
+}
+
+static clt_status read_y(clt_source *source, void *user, clt_file_array *array) {
+    return read_either(source, &((pair *)user)->y, array);
+}
+
+static clt_status check_both(void *user) {
+    const pair *p = user;
+    return clt_npy_check_pair(p->x_path, &p->x, p->y_path, &p->y);
+}
+
+clt_status clt_dataset_npy_stream(clt_dataset **dataset, const char *x_path, const char *y_path) {
+    if (!dataset || !x_path) return clt_fail(CLT_E_INVALID, "clt_dataset_npy_stream: dataset or x_path is NULL");
+    pair p = {.x_path = x_path, .y_path = y_path};
+    return clt_dataset_file_arrays(dataset, x_path, y_path, read_x, read_y, check_both, &p);
 }

@@ -49,6 +49,42 @@ static void reads_images_and_labels(void **state) {
     (void)state;
 }
 
+/* What stays in its file has the samples of what is read, and is refused where that is. */
+static void streams_images(void **state) {
+    pair p = good_pair();
+    const char *images = write_bytes("images", p.images, 16 + PIXELS), *labels = write_bytes("labels", p.labels, 8 + N);
+    clt_dataset *read, *streamed;
+    assert_ok(clt_dataset_idx(&read, images, labels));
+    assert_ok(clt_dataset_idx_stream(&streamed, images, labels));
+    assert_int_equal(clt_dataset_samples(streamed), N);
+    assert_int_equal(clt_dataset_classes(streamed), 8);
+    assert_null(clt_dataset_array(streamed, 0).data);
+    for (int64_t i = 0; i < N; i++) {
+        float x[2][H * W];
+        int32_t y[2];
+        assert_ok(clt_dataset_fetch(read, &(clt_sample){.index = i}, (void *[]){x[0], &y[0]}));
+        assert_ok(clt_dataset_fetch(streamed, &(clt_sample){.index = i}, (void *[]){x[1], &y[1]}));
+        assert_memory_equal(x[0], x[1], sizeof x[0]);
+        assert_int_equal(y[0], y[1]);
+    }
+    clt_dataset_destroy(read);
+    clt_dataset_destroy(streamed);
+    for (size_t cut = 0; cut < 16 + PIXELS; cut++)
+        assert_status(clt_dataset_idx_stream(&streamed, write_bytes("cut", p.images, cut), write_bytes("labels", p.labels, 8 + N)), CLT_E_FORMAT);
+    images = write_bytes("images", p.images, 16 + PIXELS);
+    labels = write_bytes("labels", p.labels, 8 + N);
+    assert_status(clt_dataset_idx_stream(&streamed, write_bytes("long", p.images, 16 + PIXELS + 1), labels), CLT_E_FORMAT);
+    assert_detail("25 bytes of data, where the header tells of 24");
+    assert_status(clt_dataset_idx_stream(&streamed, images, write_bytes("cut", p.labels, 8 + N - 1)), CLT_E_FORMAT);
+    assert_status(clt_dataset_idx_stream(&streamed, write_gz("images.gz", p.images, 16 + PIXELS), labels), CLT_E_UNSUPPORTED);
+    p.labels[7] = N - 1;
+    assert_status(clt_dataset_idx_stream(&streamed, images, write_bytes("fewer", p.labels, 8 + N - 1)), CLT_E_FORMAT);
+    assert_detail("has 3 images, but");
+    memset(p.images + 4, 0xff, 12); /* more than there are numbers for */
+    assert_status(clt_dataset_idx_stream(&streamed, write_bytes("huge", p.images, 16 + PIXELS), labels), CLT_E_FORMAT);
+    (void)state;
+}
+
 /* The pair with other lengths, plain and gzipped, is refused with those words. */
 static void refuse(const pair *p, size_t images_bytes, size_t labels_bytes, const char *words) {
     for (int packed = 0; packed < 2; packed++) {
@@ -194,6 +230,7 @@ static void survives_failing_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_images_and_labels),
+        cmocka_unit_test(streams_images),
         cmocka_unit_test(refuses_every_truncation),
         cmocka_unit_test(says_how_many_bytes_are_missing),
         cmocka_unit_test(refuses_wrong_headers),

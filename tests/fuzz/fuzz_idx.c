@@ -25,5 +25,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     read_memory(first, packed & 4 ? 5 : 1000);
     const char *labels = fuzz_file("labels", input, packed & 2);
     fuzz_dataset(clt_dataset_idx(&dataset, images, labels), &dataset);
+    dataset = NULL;
+    if (clt_dataset_idx_stream(&dataset, images, labels) < 0) return 0;
+    FUZZ_CHECK(clt_dataset_samples(dataset) > 0);
+    clt_dataset_destroy(dataset);
     return 0;
 }

@@ -27,6 +27,12 @@ static bool find_file(char path[2 * DATA_PATH_BYTES], const char *folder, const 
     return gzip && file_readable(path);
 }
 
+/* What is split in memory is there twice. */
+static bool wants_stream(const data_spec *spec, const char *path, int64_t most_bytes) {
+    if (spec->stream >= 0) return spec->stream == 1;
+    return spec->layout != LAYOUT_NHWC && most_bytes > 0 && file_bytes(path) > most_bytes;
+}
+
 /* *dataset stays NULL if an optional part has neither file. */
 static int open_idx_part(clt_dataset **dataset, const data_spec *spec, const char *const names[2],
                          bool optional) {
@@ -37,7 +43,9 @@ static int open_idx_part(clt_dataset **dataset, const data_spec *spec, const cha
     if (!has_images || !has_labels)
         return run_error("--data %s: no readable file %s or %s.gz in '%s'", spec->text,
                          names[has_images], names[has_images], spec->path);
-    clt_status status = clt_dataset_idx(dataset, images, labels);
+    bool stream = wants_stream(spec, images, memory_bytes() / 8); /* a byte becomes four */
+    if (stream) message_line("%s is read batch by batch.", images);
+    clt_status status = (stream ? clt_dataset_idx_stream : clt_dataset_idx)(dataset, images, labels);
     return status < 0 ? library_error(status, "--data") : 0;
 }
 
@@ -95,15 +103,9 @@ int data_check_task(const data_spec *spec, const clt_preprocessing *model, const
     return usage_error("%s '%s': regression=%d, but the model predicts %s: leave it out", option, spec->text, spec->task, numbers ? "numbers" : "classes");
 }
 
-/* What is split in memory is there twice. */
-static bool wants_stream(const data_spec *spec, int64_t most_bytes) {
-    if (spec->stream >= 0) return spec->stream == 1;
-    return spec->layout != LAYOUT_NHWC && most_bytes > 0 && file_bytes(spec->path) > most_bytes;
-}
-
 static const char *spill_folder(const data_spec *spec) {
     const char *named = getenv("TMPDIR");
-    if (!wants_stream(spec, memory_bytes() / 4)) return NULL;
+    if (!wants_stream(spec, spec->path, memory_bytes() / 4)) return NULL;
     return named && named[0] ? named : "/var/tmp";
 }
 
@@ -260,7 +262,7 @@ static int check_finite(const clt_dataset *data, int field, const char *path) {
 }
 
 static int open_npy(data_parts *parts, const data_spec *spec) {
-    bool stream = wants_stream(spec, memory_bytes() / 2);
+    bool stream = wants_stream(spec, spec->path, memory_bytes() / 2);
     clt_status status = (stream ? clt_dataset_npy_stream : clt_dataset_npy)(&parts->train, spec->path, spec->path_y);
     if (status < 0) return library_error(status, "--data");
     if (stream) message_line("%s is read batch by batch.", spec->path);

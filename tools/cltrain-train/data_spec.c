@@ -10,7 +10,8 @@
 
 const char data_spec_help[] =
     "  digits                                 8x8 hand-written digits, 10 classes, built in\n"
-    "  idx:DIR                                MNIST's files train-*-ubyte[.gz], t10k-*-ubyte[.gz]\n"
+    "  idx:DIR[,stream=0|1]                   MNIST's files train-*-ubyte[.gz], t10k-*-ubyte[.gz];\n"
+    "                                         stream=1 as of npy, for files that are no .gz\n"
     "  cifar10:DIR                            data_batch_1.bin ... data_batch_5.bin, test_batch.bin;\n"
     "                                         the first of the batches will do, without a gap\n"
     "  cifar100:DIR                           train.bin, test.bin: the 100 classes\n"
@@ -93,6 +94,19 @@ static bool parse_nothing(data_spec *spec, char *rest) {
 
 static bool parse_folder(data_spec *spec, char *rest) {
     return rest && copy_text(spec->path, sizeof spec->path, rest);
+}
+
+/* A comma may be part of a folder's name. */
+static bool parse_idx(data_spec *spec, char *rest) {
+    char *last = rest ? strrchr(rest, ',') : NULL;
+    const char *value = last ? value_of(last + 1, "stream") : NULL;
+    bool on;
+    if (value && !parse_switch(value, &on)) return false;
+    if (value) {
+        spec->stream = on;
+        *last = 0;
+    }
+    return parse_folder(spec, rest);
 }
 
 static bool parse_separator(data_spec *spec, const char *value) {
@@ -263,7 +277,7 @@ static bool parse_synthetic_regression(data_spec *spec, char *rest) {
 
 static const source_form forms[] = {
     {"digits", DATA_DIGITS, "digits and nothing after it", parse_nothing},
-    {"idx", DATA_IDX, "idx:DIR with a folder of MNIST's files", parse_folder},
+    {"idx", DATA_IDX, "idx:DIR[,stream=0|1] with a folder of MNIST's files", parse_idx},
     {"cifar10", DATA_CIFAR10, "cifar10:DIR with a folder of data_batch_1.bin and so on",
      parse_folder},
     {"cifar100", DATA_CIFAR100, "cifar100:DIR with a folder of train.bin and test.bin", parse_folder},

@@ -43,7 +43,7 @@ typedef struct data_spec {
     char tokenizer[DATA_PATH_BYTES]; /* text: bytes, chars, gpt2 (a file of tokens), or a tokenizer.json */
     int64_t context;
     data_layout layout; /* npy: of images */
-    int stream;         /* npy, csv: 1: from the files, batch by batch; 0: read at once; -1: as their size says */
+    int stream;         /* idx, npy, csv: 1: from the files, batch by batch; 0: read at once; -1: as their size says */
     bool stratify;      /* what is held out has each class's share */
     double validation;  /* the fraction of the training part that is held out of it, too; 0: none */
     int fold, folds;    /* which of how many is held out, from 0; 0 folds: a fifth is */
