@@ -72,6 +72,8 @@ const clt_backend_row clt_reference_copy_rows[] = {
     ROW(pad, lower_pad),
     ROW(expand, lower_expand),
     ROW(flat_part, lower_view),
+    ROW(from_host, lower_view), /* by a command, not by a kernel */
+    ROW(to_host, lower_view),
     ROW(all_reduce, lower_view),
     ROW(reduce_scatter, lower_view),
     ROW(all_gather, lower_all_gather),

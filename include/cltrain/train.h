@@ -88,6 +88,14 @@ typedef enum clt_precision {
                            CLT_NONFINITE_SKIP, which leaves out updates of a scale that is too large; not with compress */
 } clt_precision;
 
+/* Where the optimizer's state lies. In the host's memory it is brought to the device in parts of 16 MiB, each just before its update, and taken back. Values are the
+ * same, bit by bit. A moving average stays on the device. */
+typedef enum clt_offload {
+    CLT_OFFLOAD_AUTO = 0, /* on the device; in the host's memory where it does not fit there (not with comm or shares) */
+    CLT_OFFLOAD_NONE,
+    CLT_OFFLOAD_OPTIMIZER /* in the host's memory */
+} clt_offload;
+
 /* Zero means the default in every field. */
 typedef struct clt_train_options {
     clt_optimizer optimizer;
@@ -132,6 +140,7 @@ typedef struct clt_train_options {
 
     clt_precision precision; /* default f32; the same on all ranks */
     clt_recompute recompute; /* each rank's own */
+    clt_offload offload;     /* likewise */
 
     clt_comm *comm;      /* the ranks that train together (see "several ranks" below); borrowed. NULL: this process alone */
     clt_compress_options compress; /* of what ranks exchange; default none. Its residuals and factors are in no checkpoint:

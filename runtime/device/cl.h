@@ -14,6 +14,7 @@ struct clt_memory {
     cl_mem memory;
     size_t bytes;
     bool is_slice;
+    void *host;                /* of memory in the host's: where it is mapped for as long as it lives; else NULL */
     struct clt_memory *parent; /* of a slice: what it was cut from, no slice itself; and where */
     size_t offset;
     bool redzones_on;     /* lies between guards in `parent`, which is its own (redzone.c) */

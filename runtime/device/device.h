@@ -71,6 +71,12 @@ bool clt_device_is_limited(const clt_device *device);
 /* Copies between host and device; return when done. */
 clt_status clt_memory_write(clt_memory *buffer, size_t offset, const void *source, size_t bytes);
 clt_status clt_memory_read(clt_memory *buffer, size_t offset, void *destination, size_t bytes);
+/* Memory in the host's, pinned where the driver does so, and none of the device's: no kernel may have it as an argument. It is read, written, zeroed and
+ * destroyed as other memory is. */
+clt_status clt_memory_create_host(clt_device *device, size_t bytes, clt_memory **memory);
+/* Enqueue: a part of such memory to the begin of the device's, and back. */
+clt_status clt_memory_from_host(const clt_memory *host, size_t offset, clt_memory *to, size_t bytes);
+clt_status clt_memory_to_host(const clt_memory *from, clt_memory *host, size_t offset, size_t bytes);
 /* Enqueue: all bytes zero. */
 clt_status clt_memory_zero(clt_memory *buffer);
 /* Enqueue: words of 4 bytes, and a copy to the begin of another buffer; neither is looked at more closely. */

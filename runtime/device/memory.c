@@ -17,7 +17,17 @@ static clt_memory *pool_take(clt_device *device, size_t bytes) {
     return buffer;
 }
 
+/* It is mapped for as long as it lives. */
+static void unmap(const clt_memory *buffer) {
+    clt_device *device = buffer->device;
+    if (!buffer->host || device->lost) return;
+    clt_cl_wait_queue(device, device->queue, "ending transfers");
+    clEnqueueUnmapMemObject(device->mapping_queue, buffer->memory, buffer->host, 0, NULL, NULL);
+    clt_cl_wait_queue(device, device->mapping_queue, "unmapping the host's memory");
+}
+
 void clt_memory_free(clt_memory *buffer) {
+    unmap(buffer);
     CLT_RELEASE(buffer->device, clReleaseMemObject(buffer->memory));
     if (!buffer->is_slice) buffer->device->bytes -= buffer->bytes;
     clt_free(buffer);
@@ -123,7 +133,50 @@ void clt_memory_destroy(clt_memory *buffer) {
         clt_memory_free(buffer);
 }
 
+/* ---- in the host's memory ---- */
+
+clt_status clt_memory_create_host(clt_device *device, size_t bytes, clt_memory **memory) {
+    cl_int error;
+    if (device->lost) return clt_device_fail_lost(device);
+    bytes = CLT_MAX(bytes, 1);
+    cl_mem made = clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, NULL, &error);
+    error = clt_cl_made(made, error);
+    if (error != CL_SUCCESS) return clt_memory_fail(device, bytes, error);
+    CLT_TRY(clt_memory_wrap(device, made, bytes, true, memory)); /* counted like a slice: it is none of the device's */
+    clt_status status = clt_cl_map(device, made, CL_MAP_READ | CL_MAP_WRITE, bytes, "mapping the host's memory", &(*memory)->host);
+    if (status < 0) clt_memory_destroy(*memory);
+    return status;
+}
+
+/* Once what is enqueued has been done to it. */
+static clt_status settle(const clt_memory *host, const char *what) {
+    return clt_cl_wait_queue(host->device, host->device->queue, what);
+}
+
+clt_status clt_memory_from_host(const clt_memory *host, size_t offset, clt_memory *to, size_t bytes) {
+    clt_device *device = to->device;
+    cl_event event = NULL, *wanted = device->watch ? &event : NULL;
+    CLT_TRY_CL(device, "bringing a state from the host",
+               clt_cl_with_event(wanted, clEnqueueWriteBuffer(device->queue, to->memory, CL_FALSE, 0, bytes, (char *)host->host + offset, 0, NULL, wanted)));
+    return device->watch ? clt_watch_add(device, "clEnqueueWriteBuffer", event) : CLT_OK;
+}
+
+clt_status clt_memory_to_host(const clt_memory *from, clt_memory *host, size_t offset, size_t bytes) {
+    clt_device *device = from->device;
+    cl_event event = NULL, *wanted = device->watch ? &event : NULL;
+    CLT_TRY_CL(device, "taking a state to the host",
+               clt_cl_with_event(wanted, clEnqueueReadBuffer(device->queue, from->memory, CL_FALSE, 0, bytes, (char *)host->host + offset, 0, NULL, wanted)));
+    return device->watch ? clt_watch_add(device, "clEnqueueReadBuffer", event) : CLT_OK;
+}
+
+/* ---- copies that are waited for ---- */
+
 clt_status clt_memory_write(clt_memory *buffer, size_t offset, const void *source, size_t bytes) {
+    if (buffer->host) {
+        CLT_TRY(settle(buffer, "writing a state"));
+        memcpy((char *)buffer->host + offset, source, bytes);
+        return CLT_OK;
+    }
     CLT_TRY(clt_cl_before_blocking(buffer->device, "writing a buffer"));
     CLT_TRY_CL(buffer->device, "writing a buffer",
                clEnqueueWriteBuffer(buffer->device->queue, buffer->memory, CL_TRUE, offset, bytes, source, 0,
@@ -133,6 +186,11 @@ clt_status clt_memory_write(clt_memory *buffer, size_t offset, const void *sourc
 
 clt_status clt_memory_read(clt_memory *buffer, size_t offset, void *destination, size_t bytes) {
     clt_device *device = buffer->device;
+    if (buffer->host) {
+        CLT_TRY(settle(buffer, "reading a state"));
+        memcpy(destination, (const char *)buffer->host + offset, bytes);
+        return CLT_OK;
+    }
     CLT_TRY(clt_cl_before_blocking(device, "reading a buffer"));
     if (device->lost) return clt_device_fail_lost(device);
     cl_int error = clEnqueueReadBuffer(device->queue, buffer->memory, CL_TRUE, offset, bytes, destination, 0, NULL, NULL);
@@ -153,6 +211,11 @@ clt_status clt_memory_fill(clt_memory *buffer, size_t offset, size_t bytes, uint
 }
 
 clt_status clt_memory_zero(clt_memory *buffer) {
+    if (buffer->host) {
+        CLT_TRY(settle(buffer, "zeroing a state"));
+        memset(buffer->host, 0, buffer->bytes);
+        return CLT_OK;
+    }
     /* In pieces: some drivers fill wrongly past 4 GiB. */
     const size_t piece = (size_t)1 << 28;
     for (size_t done = 0; done < buffer->bytes; done += piece)

@@ -47,6 +47,7 @@ static clt_status lower(clt_plan *plan, const clt_plan_options *options, clt_low
         if (!plan->marks[i] || node->kind != CLT_NODE_OP) continue;
         CLT_TRY(lower_node(plan, l, options, node));
         if (clt_is_collective(node)) CLT_TRY(clt_collectives_add(&plan->collectives, node, l->n_launches));
+        if (clt_is_carry(node)) CLT_TRY(clt_carries_add(&plan->carries, node, l->n_launches));
         extend_segment(plan, node->segment, before, l->n_launches);
     }
     extend_segment(plan, plan->graph->segment, l->n_launches, l->n_launches);
@@ -132,6 +133,16 @@ static clt_status bind_collectives(clt_plan *plan, const clt_plan_options *optio
     return CLT_OK;
 }
 
+static void bind_carries(clt_plan *plan) {
+    for (size_t i = 0; i < plan->carries.n; i++) {
+        clt_carry *c = &plan->carries.items[i];
+        const clt_tensor *part = c->node->op == &clt_op_from_host ? c->node : c->node->inputs[1];
+        c->host = plan->memory[c->node->inputs[0]->index];
+        c->device = plan->memory[part->index];
+        plan->launches[c->at].carries = true; /* there is room for one behind the last */
+    }
+}
+
 /* Trials set no states, and are to begin soon. */
 static clt_status build_kernels(clt_plan *plan, const clt_plan_options *options, clt_lowering *l) {
     plan->launches = clt_calloc(l->n_launches + 1, sizeof *plan->launches);
@@ -141,6 +152,7 @@ static clt_status build_kernels(clt_plan *plan, const clt_plan_options *options,
         clt_status status = bind_launch(plan, l, i);
         if (status < 0) return clt_fail_context(status, "%s: ", clt_node_name(l->launches[i].node));
     }
+    bind_carries(plan);
     return bind_collectives(plan, options);
 }
 
@@ -308,6 +320,9 @@ static clt_status ask(const clt_plan_options *options, uint64_t *bytes) {
 static clt_status find_kept(clt_plan_options *options, uint64_t room) {
     enum { HALVINGS = 7 };
     uint64_t low = 0, high, bytes;
+    options->recompute = CLT_RECOMPUTE_ALL;
+    CLT_TRY(ask(options, &bytes));
+    if (bytes > room) return CLT_OK;
     options->recompute = CLT_RECOMPUTE_NONE;
     CLT_TRY(ask(options, &high));
     options->recompute = CLT_RECOMPUTE_AUTO;
@@ -367,6 +382,7 @@ const clt_plan_item *clt_plan_items(const clt_plan *plan, size_t *count) {
 void clt_plan_destroy(clt_plan *plan) {
     if (!plan) return;
     clt_collectives_free(&plan->collectives);
+    clt_carries_free(&plan->carries);
     clt_device_finish(plan->device);
     for (size_t i = 0; plan->launches && i < plan->n_launches; i++) clt_kernel_destroy(plan->launches[i].kernel);
     clt_kernel_destroy(plan->set_kernel);

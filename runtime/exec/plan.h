@@ -24,6 +24,8 @@ int clt_state_store_moves(const clt_state_store *store);
 void clt_state_store_destroy(clt_state_store *store);
 /* The state's buffer, made and zeroed if it is not there. */
 clt_status clt_state_store_get(clt_state_store *store, const char *name, size_t bytes, clt_memory **buffer);
+/* The same in the host's memory. */
+clt_status clt_state_store_get_host(clt_state_store *store, const char *name, size_t bytes, clt_memory **buffer);
 /* The variable's buffer, likewise. */
 clt_status clt_state_store_variable(clt_state_store *store, const clt_variable *variable, clt_memory **buffer);
 /* Whether nobody has given the variable its first values yet: the caller does. */
@@ -40,8 +42,10 @@ clt_status clt_state_store_place(clt_state_store *store, const clt_variable *var
 /* For questions: the memory that these would take, all told, without taking it. CLT_E_DEVICE_MEMORY if a state is larger than
  * the device's largest buffer. */
 clt_status clt_state_store_expect(clt_state_store *store, const char *name, size_t bytes);
+clt_status clt_state_store_expect_host(clt_state_store *store, const char *name, size_t bytes);
 clt_status clt_state_store_expect_variable(clt_state_store *store, const clt_variable *variable);
 uint64_t clt_state_store_bytes(const clt_state_store *store);
+uint64_t clt_state_store_host_bytes(const clt_state_store *store);
 /* NULL if there is no state of that name. */
 clt_memory *clt_state_store_find(const clt_state_store *store, const char *name, size_t *bytes);
 

@@ -184,7 +184,7 @@ static clt_status bind_leaf(clt_plan *plan, const clt_tensor *node) {
     case CLT_NODE_VARIABLE:
         return clt_state_store_variable(plan->store, node->variable, memory);
     case CLT_NODE_STATE:
-        return clt_state_store_get(plan->store, node->name, clt_tensor_bytes(node), memory);
+        return (node->in_host ? clt_state_store_get_host : clt_state_store_get)(plan->store, node->name, clt_tensor_bytes(node), memory);
     default:
         return bind_input(plan, node, memory);
     }
@@ -230,7 +230,7 @@ static clt_status expect_input(clt_plan *plan, const clt_tensor *node) {
 
 static clt_status expect_leaf(clt_plan *plan, const clt_tensor *node) {
     if (node->kind == CLT_NODE_VARIABLE) return clt_state_store_expect_variable(plan->store, node->variable);
-    if (node->kind == CLT_NODE_STATE) return clt_state_store_expect(plan->store, node->name, clt_tensor_bytes(node));
+    if (node->kind == CLT_NODE_STATE) return (node->in_host ? clt_state_store_expect_host : clt_state_store_expect)(plan->store, node->name, clt_tensor_bytes(node));
     return expect_input(plan, node);
 }
 

@@ -5,6 +5,7 @@
 #define CLT_EXEC_PLAN_PARTS_H
 
 #include "backends/backend.h"
+#include "runtime/exec/carry.h"
 #include "runtime/exec/collective.h"
 #include "runtime/exec/plan.h"
 #include "runtime/exec/observer.h"
@@ -34,6 +35,7 @@ typedef struct bound_launch {
     size_t global[3], local[3];
     clt_launch_origin origin;
     bool collectives; /* some begin or finish before it */
+    bool carries;     /* some are due before it */
 } bound_launch;
 
 /* Launches [begin, end), which runs leave out or repeat together. */
@@ -64,6 +66,7 @@ struct clt_plan {
     plan_segment *segments;
     int n_segments;
     clt_collectives collectives;
+    clt_carries carries;
     clt_kernel *set_kernel;
     double *watch; /* of launches that are waited for one by one; else NULL */
     int runs;

@@ -8,6 +8,7 @@ typedef struct state {
     size_t bytes;
     clt_memory *memory; /* NULL until it is asked for */
     bool holds;         /* variables lie in it */
+    bool in_host;       /* in the host's memory */
 } state;
 
 /* A variable, of all stores that share it. */
@@ -111,9 +112,9 @@ static entry *find_variable(const clt_state_store *store, const clt_variable *va
 }
 
 /* Zeroed, or with the values of a constant. */
-static clt_status make_memory(clt_device *device, size_t bytes, const char *name, const void *values, clt_memory **memory) {
+static clt_status make_memory(clt_device *device, size_t bytes, const char *name, const void *values, bool in_host, clt_memory **memory) {
     clt_memory *made;
-    CLT_TRY(clt_memory_create(device, bytes, &made));
+    CLT_TRY(in_host ? clt_memory_create_host(device, bytes, &made) : clt_memory_create(device, bytes, &made));
     clt_memory_name(made, name);
     clt_status status = values ? clt_memory_write(made, 0, values, bytes) : clt_memory_zero(made);
     if (status < 0) clt_memory_destroy(made);
@@ -122,12 +123,12 @@ static clt_status make_memory(clt_device *device, size_t bytes, const char *name
 }
 
 static clt_status make_state(clt_state_store *store, state *s) {
-    return s->memory ? CLT_OK : make_memory(store->device, s->bytes, s->name, NULL, &s->memory);
+    return s->memory ? CLT_OK : make_memory(store->device, s->bytes, s->name, NULL, s->in_host, &s->memory);
 }
 
 static clt_status make_variable(clt_state_store *store, entry *e) {
     if (e->memory) return CLT_OK;
-    if (!e->owner) return make_memory(store->device, e->bytes, e->variable->name, e->variable->values, &e->memory);
+    if (!e->owner) return make_memory(store->device, e->bytes, e->variable->name, e->variable->values, false, &e->memory);
     state *parent = &e->owner->states[e->inside];
     CLT_TRY(make_state(e->owner, parent));
     return clt_memory_slice(parent->memory, e->offset_bytes, e->bytes, &e->memory);
@@ -153,6 +154,11 @@ clt_status clt_state_store_get(clt_state_store *store, const char *name, size_t 
     CLT_TRY(make_state(store, &store->states[index]));
     *memory = store->states[index].memory;
     return CLT_OK;
+}
+
+clt_status clt_state_store_get_host(clt_state_store *store, const char *name, size_t bytes, clt_memory **memory) {
+    CLT_TRY(clt_state_store_expect_host(store, name, bytes));
+    return clt_state_store_get(store, name, bytes, memory);
 }
 
 static clt_status entry_of(clt_state_store *store, const clt_variable *variable, entry **e) {
@@ -252,6 +258,13 @@ clt_status clt_state_store_expect(clt_state_store *store, const char *name, size
     return check_size(store, bytes, name);
 }
 
+clt_status clt_state_store_expect_host(clt_state_store *store, const char *name, size_t bytes) {
+    int index;
+    CLT_TRY(state_index(store, name, bytes, &index));
+    if (!store->states[index].memory) store->states[index].in_host = true;
+    return CLT_OK;
+}
+
 clt_status clt_state_store_expect_variable(clt_state_store *store, const clt_variable *variable) {
     entry *e;
     CLT_TRY(entry_of(store, variable, &e));
@@ -265,8 +278,16 @@ static uint64_t rounded(size_t bytes, size_t alignment) {
 uint64_t clt_state_store_bytes(const clt_state_store *store) {
     uint64_t bytes = 0;
     size_t alignment = clt_device_alignment(store->device);
-    for (size_t i = 0; i < store->n_states; i++) bytes += rounded(store->states[i].bytes, alignment);
+    for (size_t i = 0; i < store->n_states; i++)
+        if (!store->states[i].in_host) bytes += rounded(store->states[i].bytes, alignment);
     for (size_t i = 0; i < store->variables->n; i++)
         if (store->variables->entries[i].inside < 0) bytes += rounded(store->variables->entries[i].bytes, alignment);
+    return bytes;
+}
+
+uint64_t clt_state_store_host_bytes(const clt_state_store *store) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < store->n_states; i++)
+        if (store->states[i].in_host) bytes += store->states[i].bytes;
     return bytes;
 }

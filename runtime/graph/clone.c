@@ -14,6 +14,7 @@ static clt_status copy_leaf(clt_graph *clone, const clt_tensor *node, clt_sizes 
         break;
     case CLT_NODE_STATE:
         *copy = clt_state(clone, node->name, node->dtype, shape);
+        if (clt_tensor_valid(*copy)) (*copy)->in_host = node->in_host;
         break;
     default: /* a variable: the copy is a state until it is bound to the shared one */
         *copy = clt_state(clone, node->name, node->dtype, shape);

@@ -184,22 +184,62 @@ static clt_tensor *exchange(clt_trainer *t, clt_step *step, clt_tensor **flat_gr
     return clt_hyper_scale(step->hyper, samples);
 }
 
+/* What an update of a bucket reads and writes. */
+typedef struct bucket_update {
+    const clt_op *op;
+    clt_update_attributes attributes;
+    clt_tensor *parameters, *gradients, *hyper, *factor, *states[CLT_MAX_OPTIMIZER_STATES];
+    int n_states;
+} bucket_update;
+
+static clt_tensor *update_at_once(const bucket_update *u) {
+    return clt_update(u->op, u->attributes, u->parameters, u->gradients, u->hyper, u->factor, u->states, u->n_states);
+}
+
+/* Of some elements, whose states come from the host and go back there. */
+static clt_status update_piece(const bucket_update *u, int64_t offset, int64_t elements, target_list *targets, clt_tensor **updated) {
+    const clt_shape piece = CLT_SHAPE(elements);
+    bucket_update part = *u;
+    part.parameters = clt_flat_part(u->parameters, offset, piece);
+    part.gradients = clt_flat_part(u->gradients, offset, piece);
+    for (int s = 0; s < u->n_states; s++) part.states[s] = clt_from_host(u->states[s], offset, elements);
+    *updated = update_at_once(&part);
+    CLT_TRY(add_target(targets, *updated));
+    for (int s = 0; s < u->n_states; s++) CLT_TRY(add_target(targets, clt_to_host(u->states[s], part.states[s], offset)));
+    return CLT_OK;
+}
+
+/* Piece by piece; the last one's. */
+static clt_tensor *update_from_host(const bucket_update *u, target_list *targets) {
+    enum { PIECE = (16 << 20) / sizeof(float) };
+    int64_t elements = clt_tensor_elements(u->parameters);
+    clt_tensor *updated = u->parameters;
+    for (int64_t offset = 0; offset < elements; offset += PIECE) {
+        clt_status status = update_piece(u, offset, CLT_MIN(PIECE, elements - offset), targets, &updated);
+        if (status < 0) return clt_graph_fail(u->parameters->graph, status);
+    }
+    return updated;
+}
+
 /* One group's new parameters. With parts, the own one is updated, and the others' come from their ranks. */
 static clt_tensor *update_bucket(clt_trainer *t, clt_step *step, int i, clt_tensor *grads, clt_tensor *hyper,
-                                clt_tensor *factor) {
-    const clt_op *op = t->options.optimizer == CLT_SGD ? &clt_op_sgd : &clt_op_adam;
+                                clt_tensor *factor, target_list *targets) {
     const char *names[CLT_MAX_OPTIMIZER_STATES];
     int n_states = update_states(&t->options, names);
     int parts = clt_trainer_shards(t), part = parts > 1 ? clt_comm_rank(t->options.comm) : 0;
-    clt_tensor *states[CLT_MAX_OPTIMIZER_STATES];
-    for (int s = 0; s < n_states; s++) states[s] = flat_state(step->graph, names[s], i, t->buckets[i].elements / parts);
+    bool in_host = t->options.offload == CLT_OFFLOAD_OPTIMIZER && n_states > 0;
+    const clt_shape flat = CLT_SHAPE(t->buckets[i].elements / parts);
     clt_tensor *all = flat_state(step->graph, "parameters", i, t->buckets[i].elements);
-    clt_tensor *own = parts > 1 ? clt_shard_of(all, part, parts) : all;
-    clt_tensor *updated =
-        clt_update(op, bucket_attributes(t, &t->buckets[i]), own, grads, hyper, factor, states, n_states);
+    bucket_update u = {.op = t->options.optimizer == CLT_SGD ? &clt_op_sgd : &clt_op_adam, .attributes = bucket_attributes(t, &t->buckets[i]),
+                       .parameters = parts > 1 ? clt_shard_of(all, part, parts) : all, .gradients = grads, .hyper = hyper, .factor = factor, .n_states = n_states};
+    for (int s = 0; s < n_states; s++) {
+        char name[64];
+        u.states[s] = (in_host ? clt_host_state : clt_state)(step->graph, clt_bucket_name(names[s], i, name), CLT_F32, flat);
+    }
+    clt_tensor *updated = in_host ? update_from_host(&u, targets) : update_at_once(&u);
     if (parts > 1) return clt_all_gather_in_place(all, updated, part, parts);
     if (!(t->options.average > 0)) return updated;
-    return clt_average(flat_state(step->graph, "average", i, t->buckets[i].elements), updated, factor, t->options.average);
+    return clt_average(flat_state(step->graph, "average", i, t->buckets[i].elements), in_host ? all : updated, factor, t->options.average);
 }
 
 static bool guards(const clt_trainer *t) {
@@ -236,7 +276,7 @@ static clt_status add_update(clt_trainer *t, clt_step *step, clt_tensor **flat_g
     clt_tensor *factor =
         clt_clip_scale(flat_grads, t->n_buckets, hyper, clt_trainer_shards(t) > 1, clip, record, guard_attributes(&t->options));
     for (int i = 0; i < t->n_buckets; i++)
-        CLT_TRY(add_target(targets, update_bucket(t, step, i, flat_grads[i], hyper, factor)));
+        CLT_TRY(add_target(targets, update_bucket(t, step, i, flat_grads[i], hyper, factor, targets)));
     if (loss_scale) CLT_TRY(add_target(targets, clt_loss_scale(loss_scale, factor)));
     return record && t->options.comm && t->options.compress.method ? add_clearing(step, factor, targets) : CLT_OK;
 }

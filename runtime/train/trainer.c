@@ -220,10 +220,8 @@ clt_status clt_trainer_dry_run(clt_trainer **trainer, clt_device *device, clt_te
     return clt_trainer_begin(trainer, device, loss->graph, loss, options);
 }
 
-clt_status clt_trainer_create(clt_trainer **trainer, clt_device *device, clt_tensor *loss,
-                              const clt_train_options *options) {
+static clt_status create(clt_trainer **trainer, clt_device *device, clt_tensor *loss, const clt_train_options *options) {
     clt_trainer *t;
-    if (!trainer) return clt_fail(CLT_E_INVALID, "clt_trainer_create: trainer is NULL");
     CLT_TRY(clt_trainer_dry_run(&t, device, loss, options));
     clt_status status = clt_parallel_check(t, set_up(t));
     if (status == CLT_OK) status = clt_parallel_share(t, 0);
@@ -231,6 +229,24 @@ clt_status clt_trainer_create(clt_trainer **trainer, clt_device *device, clt_ten
     if (status < 0) clt_trainer_destroy(t);
     else *trainer = t;
     return status;
+}
+
+/* Whether what does not fit is tried once more with the optimizer's state in the host's memory: it has some, and it is nobody else's concern. */
+static bool may_offload(const clt_train_options *options) {
+    const char *names[CLT_MAX_OPTIMIZER_STATES];
+    return options && options->offload == CLT_OFFLOAD_AUTO && !options->comm && !options->shares && clt_optimizer_states(options, names) > (options->average > 0);
+}
+
+clt_status clt_trainer_create(clt_trainer **trainer, clt_device *device, clt_tensor *loss,
+                              const clt_train_options *options) {
+    if (!trainer) return clt_fail(CLT_E_INVALID, "clt_trainer_create: trainer is NULL");
+    clt_status status = create(trainer, device, loss, options);
+    if (status != CLT_E_DEVICE_MEMORY || !may_offload(options)) return status;
+    clt_train_options other = *options;
+    other.offload = CLT_OFFLOAD_OPTIMIZER;
+    CLT_TRY(create(trainer, device, loss, &other));
+    clt_log_message(CLT_LOG_INFO, "the optimizer's state does not fit into the device's memory, and lies in the host's");
+    return CLT_OK;
 }
 
 void clt_trainer_drop_plan(clt_trainer *trainer, clt_step *step) {

@@ -18,6 +18,8 @@ const exemption exemptions[] = {
     {"seed_factor", "with --full", NULL},
     {"orthogonalize", "with --full", NULL},
     {"shard", "a view: nothing is launched for it; the case of ranks that share an optimizer reads through it", NULL},
+    {"from_host", "no kernel: tests/train/test_offload.c", NULL},
+    {"to_host", "no kernel: tests/train/test_offload.c", NULL},
     {"flat_part", "a view: nothing is launched for it; the case of PowerSGD reads through it", NULL},
     {"relayout", "no kernel that served wants channels-last images here", NULL},
     {"reshape", "a view: nothing is launched for it; its cases read through it", NULL},

@@ -37,7 +37,7 @@ typedef struct shared_options {
     const char *device, *model, *sample;
     int64_t batch, classes;
     int optimizer; /* clt_optimizer; OPTION_UNSET: the model's */
-    int precision, recompute; /* clt_precision, clt_recompute */
+    int precision, recompute, offload; /* clt_precision, clt_recompute, clt_offload */
     const char *json; /* a path, "-": stdout; NULL: text */
     bool help;
     int verbose;
@@ -72,7 +72,9 @@ typedef struct shared_options {
     {OPTION_CHOICE, 0, "precision", "NAME", SHARED_AT(precision), .choices = precision_names,                 \
      .help = "f32, bf16 or f16"},                                                                            \
     {OPTION_CHOICE, 0, "recompute", "WHAT", SHARED_AT(recompute), .choices = recompute_names,                 \
-     .help = "of forward, in backward: none, blocks or all"}
+     .help = "of forward, in backward: none, blocks or all"},                                                \
+    {OPTION_CHOICE, 0, "offload", "WHAT", SHARED_AT(offload), .choices = offload_names,                       \
+     .help = "to the host's memory: none or optimizer"}
 
 /* Nothing given. */
 shared_options shared_options_unset(void);

@@ -116,7 +116,7 @@ static clt_train_options training_of(model_id id, const shared_options *o, clt_t
     recipe r = o->optimizer == OPTION_UNSET ? *recipe_of_model(id) : recipe_of_optimizer((clt_optimizer)o->optimizer);
     return (clt_train_options){.optimizer = r.optimizer, .lr = (float)r.lr, .momentum = (float)r.momentum, .nesterov = r.nesterov,
                                .weight_decay = r.weight_decay > 0 ? (float)r.weight_decay : -1, .output = output,
-                               .precision = (clt_precision)o->precision, .recompute = (clt_recompute)o->recompute,
+                               .precision = (clt_precision)o->precision, .recompute = (clt_recompute)o->recompute, .offload = (clt_offload)o->offload,
                                .on_nonfinite = o->precision == CLT_PRECISION_F16 ? CLT_NONFINITE_SKIP : CLT_NONFINITE_IGNORE};
 }
 

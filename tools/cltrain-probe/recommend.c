@@ -364,6 +364,7 @@ static void print_training(const recommendation *r) {
     if (o->optimizer != OPTION_UNSET) printf(" --optimizer %s", optimizer_names[o->optimizer]);
     if (o->precision) printf(" --precision %s", precision_names[o->precision]);
     if (o->recompute) printf(" --recompute %s", recompute_names[o->recompute]);
+    if (o->offload) printf(" --offload %s", offload_names[o->offload]);
     printf("\n");
 }
 

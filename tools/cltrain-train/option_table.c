@@ -107,6 +107,9 @@ const option_row option_rows[] = {
      .help = "of forward, in backward, instead of keeping it: auto (default: what\n"
              "costs least so that the step fits into memory), none, blocks (all\n"
              "within a network's blocks) or all; the same bits"},
+    {OPTION_CHOICE, 0, "offload", "WHAT", AT(offload), .choices = offload_names,
+     .help = "optimizer: its state lies in the host's memory; none; or auto\n"
+             "(default: where it does not fit into the device's); the same bits"},
     {OPTION_TEXT, 0, "memory-limit", "SIZE", AT(memory_limit),
      .help = "of the device, such as 2G or 512M: no more is taken"},
     {OPTION_TEXT, 0, "class-weights", "W,W,...", AT(class_weights),

@@ -62,6 +62,7 @@ static const options standard = {
     .test_every = OPTION_UNSET,
     .precision = OPTION_UNSET,
     .recompute = CLT_RECOMPUTE_AUTO,
+    .offload = CLT_OFFLOAD_AUTO,
     .patience = OPTION_UNSET,
     .monitor = OPTION_UNSET,
     .lr = NAN,

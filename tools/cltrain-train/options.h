@@ -57,7 +57,7 @@ typedef struct options {
     int on_failure; /* ON_FAILURE_… */
 
     int precision; /* clt_precision */
-    int recompute; /* clt_recompute */
+    int recompute, offload; /* clt_recompute, clt_offload */
     const char *memory_limit;
     const char *class_weights; /* "balanced", or numbers */
     int loss; /* 0: cross_entropy, 1: mse */

@@ -121,6 +121,7 @@ static void set_setup(json_t *object, const report *r) {
     set_whole(object, "accumulate", o->accumulate);
     set_text(object, "precision", precision_names[o->precision == OPTION_UNSET ? CLT_PRECISION_F32 : o->precision]);
     if (o->recompute) set_text(object, "recompute", recompute_names[o->recompute]);
+    if (o->offload) set_text(object, "offload", offload_names[o->offload]);
     if (o->memory_limit) set_text(object, "memory_limit", o->memory_limit);
     set_text(object, "optimizer", optimizer_names[o->optimizer]);
     set_real(object, "lr", o->lr);
