@@ -4,14 +4,14 @@
 
 clt_status clt_carries_add(clt_carries *c, const clt_tensor *node, size_t at) {
     CLT_TRY(clt_grow(&c->items, &c->capacity, c->n, sizeof *c->items));
-    c->items[c->n++] = (clt_carry){.node = node, .at = at};
+    c->items[c->n++] = (clt_carry){.node = node, .at = at, .back = node->op->writes != 0};
     return CLT_OK;
 }
 
 static clt_status carry(const clt_carry *c) {
     const clt_flat_part_attributes *part = c->node->attributes;
     size_t size = clt_dtype_bytes(c->node->dtype), offset = (size_t)part->offset * size, bytes = (size_t)clt_shape_elements(&part->shape) * size;
-    return c->node->op == &clt_op_from_host ? clt_memory_from_host(c->host, offset, c->device, bytes) : clt_memory_to_host(c->device, c->host, offset, bytes);
+    return c->back ? clt_memory_to_host(c->device, c->host, offset, bytes) : clt_memory_from_host(c->host, offset, c->device, bytes);
 }
 
 clt_status clt_carries_step(const clt_carries *c, size_t index, int segment) {

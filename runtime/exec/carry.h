@@ -8,7 +8,8 @@
 #include "runtime/graph/graph.h"
 
 typedef struct clt_carry {
-    const clt_tensor *node; /* from_host or to_host */
+    const clt_tensor *node;
+    bool back;              /* to the host */
     size_t at;              /* the launch before which it is due */
     clt_memory *host, *device;
 } clt_carry;

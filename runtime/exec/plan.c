@@ -136,9 +136,8 @@ static clt_status bind_collectives(clt_plan *plan, const clt_plan_options *optio
 static void bind_carries(clt_plan *plan) {
     for (size_t i = 0; i < plan->carries.n; i++) {
         clt_carry *c = &plan->carries.items[i];
-        const clt_tensor *part = c->node->op == &clt_op_from_host ? c->node : c->node->inputs[1];
         c->host = plan->memory[c->node->inputs[0]->index];
-        c->device = plan->memory[part->index];
+        c->device = plan->memory[(c->back ? c->node->inputs[1] : c->node)->index];
         plan->launches[c->at].carries = true; /* there is room for one behind the last */
     }
 }

@@ -94,6 +94,22 @@ static clt_status run_recompute(clt_device *device, digest *d) {
     return status;
 }
 
+/* The optimizer's state lies in the host's memory; a checkpoint reads it there. */
+static clt_status run_offload(clt_device *device, digest *d) {
+    model m = {0};
+    char path[512];
+    clt_train_options options = {.optimizer = CLT_ADAM, .offload = CLT_OFFLOAD_OPTIMIZER, .seed = 5};
+    scenario_path(path, "offload.safetensors");
+    clt_status status = model_create(&m, device, model_mlp, options, (clt_loader_options){0});
+    if (status == CLT_OK) status = model_train(&m, 2);
+    if (status == CLT_OK) status = clt_checkpoint_save(m.trainer, m.loader, path);
+    if (status == CLT_OK) status = clt_checkpoint_load(m.trainer, m.loader, path);
+    if (status == CLT_OK) status = model_train(&m, 2);
+    if (status == CLT_OK) status = digest_add_mlp(d, &m);
+    model_destroy(&m);
+    return status;
+}
+
 /* After an error the same call once more: it goes on and ends with the same bits, or says that it cannot. */
 #define TRY_AGAIN(expression)                       \
     do {                                            \
@@ -498,6 +514,7 @@ const scenario scenarios[] = {
     {"mlp", .run = run_mlp},
     {"convnet", .run = run_convnet},
     {"recompute", .run = run_recompute},
+    {"offload", .run = run_offload},
     {"again", .run = run_again},
     {"located", .run = run_located},
     {"build", .cold = true, .run = run_mlp},

@@ -56,7 +56,7 @@ static clt_status run(const job *j, outcome *o) {
     assert_ok(clt_device_open_with(&device, &(clt_settings){.memory_limit = j->limit}));
     assert_ok(clt_graph_create(&g));
     clt_tensor *x = clt_input(g, "x", CLT_F32, CLT_SHAPE(BATCH, WIDTH)), *y = clt_input(g, "y", CLT_I32, CLT_SHAPE(BATCH));
-    clt_tensor *logits = clt_linear(clt_relu(clt_linear(x, "fc1", WIDTH)), "fc2", CLASSES);
+    clt_tensor *h = clt_relu(clt_linear(x, "fc1", WIDTH)), *logits = clt_linear(h, "fc2", CLASSES);
     clt_status status = clt_trainer_create(&t, device, clt_cross_entropy(logits, y), &j->options);
     if (status == CLT_OK && j->load) assert_ok(clt_checkpoint_load(t, NULL, j->load));
     for (int s = j->from; status == CLT_OK && s < j->from + j->steps; s++) {
