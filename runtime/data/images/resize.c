@@ -7,6 +7,10 @@
 
 #include "runtime/data/images/image.h"
 
+#if defined __SSE2__
+#include <emmintrin.h>
+#endif
+
 enum { BITS = 22 };
 
 typedef struct filter {
@@ -86,32 +90,59 @@ static add_rows_function *fastest(void) {
 }
 #endif
 
-/* The columns that are needed, each as a row of [height, 3]: what is done to columns is then done to rows, which vectors serve. */
-static void turn(const clt_image *image, int left, int right, int top, int bottom, uint8_t *to) {
-    enum { BLOCK = 16 }; /* columns at a time, whose ends stay in the cache */
-    size_t height = (size_t)(bottom - top);
-    for (int first = left; first < right; first += BLOCK)
-        for (int y = top; y < bottom; y++) {
-            const uint8_t *from = image->rgb + ((size_t)y * (size_t)image->width + (size_t)first) * 3;
-            for (int x = first; x < right && x < first + BLOCK; x++, from += 3) {
-                uint8_t *at = to + (size_t)(x - left) * 3 * height + (size_t)(y - top);
-                at[0] = from[0];
-                at[height] = from[1];
-                at[2 * height] = from[2];
-            }
+/* ---- rows and columns ---- */
+
+enum { BLOCK = 16 }; /* of a transposed matrix, in both directions */
+
+static void transpose_part(const uint8_t *from, ptrdiff_t from_stride, size_t rows, size_t columns, uint8_t *to, size_t to_stride) {
+    for (size_t y = 0; y < rows; y++)
+        for (size_t x = 0; x < columns; x++) to[x * to_stride + y] = from[(ptrdiff_t)y * from_stride + (ptrdiff_t)x];
+}
+
+#if defined __SSE2__
+/* A row and the one half of all rows behind it are interleaved, four times. */
+static void transpose_block(const uint8_t *from, ptrdiff_t from_stride, uint8_t *to, size_t to_stride) {
+    __m128i a[BLOCK], b[BLOCK];
+    for (int y = 0; y < BLOCK; y++) a[y] = _mm_loadu_si128((const __m128i *)(const void *)(from + y * from_stride));
+    for (int pass = 0; pass < 4; pass++) {
+        for (int y = 0; y < BLOCK / 2; y++) {
+            b[2 * y] = _mm_unpacklo_epi8(a[y], a[y + BLOCK / 2]);
+            b[2 * y + 1] = _mm_unpackhi_epi8(a[y], a[y + BLOCK / 2]);
         }
+        memcpy(a, b, sizeof a);
+    }
+    for (int x = 0; x < BLOCK; x++) _mm_storeu_si128((__m128i *)(void *)(to + (size_t)x * to_stride), a[x]);
+}
+#else
+static void transpose_block(const uint8_t *from, ptrdiff_t from_stride, uint8_t *to, size_t to_stride) {
+    transpose_part(from, from_stride, BLOCK, BLOCK, to, to_stride);
+}
+#endif
+
+/* to[x][y] = from[y][x], of bytes; strides are in bytes, and that of `from` may be below 0. */
+static void transpose(const uint8_t *from, ptrdiff_t from_stride, size_t rows, size_t columns, uint8_t *to, size_t to_stride) {
+    for (size_t y = 0; y < rows; y += BLOCK)
+        for (size_t x = 0; x < columns; x += BLOCK) {
+            const uint8_t *at = from + (ptrdiff_t)y * from_stride + (ptrdiff_t)x;
+            uint8_t *there = to + x * to_stride + y;
+            if (y + BLOCK <= rows && x + BLOCK <= columns) transpose_block(at, from_stride, there, to_stride);
+            else transpose_part(at, from_stride, CLT_MIN(BLOCK, rows - y), CLT_MIN(BLOCK, columns - x), there, to_stride);
+        }
+}
+
+/* The columns that are needed, each as a row of [3, height]: what is done to columns is then done to rows, which vectors serve. */
+static void turn(const clt_image *image, int left, int right, int top, int bottom, uint8_t *to) {
+    size_t height = (size_t)(bottom - top);
+    transpose(image->rgb + ((size_t)top * (size_t)image->width + (size_t)left) * 3, (ptrdiff_t)image->width * 3, height, (size_t)(right - left) * 3, to, height);
 }
 
 /* [width, 3, height] -> 3 planes [height, width] */
 static void turn_back(const uint8_t *columns, size_t width, size_t height, bool mirror, uint8_t *planes) {
-    enum { BLOCK = 16 };
-    for (size_t c = 0; c < 3; c++)
-        for (size_t first = 0; first < height; first += BLOCK)
-            for (size_t x = 0; x < width; x++) {
-                const uint8_t *from = columns + (x * 3 + c) * height;
-                uint8_t *to = planes + c * height * width + (mirror ? width - 1 - x : x);
-                for (size_t y = first; y < height && y < first + BLOCK; y++) to[y * width] = from[y];
-            }
+    ptrdiff_t column = 3 * (ptrdiff_t)height;
+    for (size_t c = 0; c < 3; c++) {
+        const uint8_t *first = columns + c * height;
+        transpose(mirror ? first + (ptrdiff_t)(width - 1) * column : first, mirror ? -column : column, width, height, planes + c * height * width, width);
+    }
 }
 
 clt_status clt_image_resize(const clt_image *image, clt_resize_axis x, clt_resize_axis y, bool mirror, uint8_t *planes) {
