@@ -142,9 +142,11 @@ clt_status clt_memory_create_host(clt_device *device, size_t bytes, clt_memory *
     cl_mem made = clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, NULL, &error);
     error = clt_cl_made(made, error);
     if (error != CL_SUCCESS) return clt_memory_fail(device, bytes, error);
-    CLT_TRY(clt_memory_wrap(device, made, bytes, true, memory)); /* counted like a slice: it is none of the device's */
-    clt_status status = clt_cl_map(device, made, CL_MAP_READ | CL_MAP_WRITE, bytes, "mapping the host's memory", &(*memory)->host);
-    if (status < 0) clt_memory_destroy(*memory);
+    clt_memory *m = NULL;
+    CLT_TRY(clt_memory_wrap(device, made, bytes, true, &m)); /* counted like a slice: it is none of the device's */
+    clt_status status = clt_cl_map(device, made, CL_MAP_READ | CL_MAP_WRITE, bytes, "mapping the host's memory", &m->host);
+    if (status < 0) clt_memory_destroy(m);
+    else *memory = m;
     return status;
 }
 

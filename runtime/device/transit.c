@@ -17,13 +17,9 @@ struct clt_transit {
 };
 
 static clt_status make_pinned(clt_transit *t) {
-    clt_device *device = t->device;
-    cl_int error;
-    cl_mem memory = clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, t->bytes, NULL, &error);
-    if (error != CL_SUCCESS) return clt_memory_fail(device, t->bytes, error);
-    /* Counted like a slice: the pool has nothing to do with it. */
-    CLT_TRY(clt_memory_wrap(device, memory, t->bytes, true, &t->pinned));
-    return clt_cl_map(device, memory, CL_MAP_READ | CL_MAP_WRITE, t->bytes, "mapping pinned memory", &t->host);
+    CLT_TRY(clt_memory_create_host(t->device, t->bytes, &t->pinned));
+    t->host = t->pinned->host;
+    return CLT_OK;
 }
 
 clt_status clt_transit_create(clt_device *device, clt_memory *memory, size_t bytes, clt_transit **transit) {
@@ -51,10 +47,6 @@ void clt_transit_destroy(clt_transit *t) {
     clt_cl_wait_queue(device, device->queue, "ending transfers");
     release(device, &t->there);
     release(device, &t->back);
-    if (t->pinned && t->host && !device->lost) {
-        clEnqueueUnmapMemObject(device->mapping_queue, t->pinned->memory, t->host, 0, NULL, NULL);
-        clt_cl_wait_queue(device, device->mapping_queue, "unmapping pinned memory");
-    }
     clt_memory_destroy(t->pinned);
     clt_free(t);
 }

@@ -171,9 +171,9 @@ static clt_status do_rounds(measuring *m) {
 /* ---- what is told ---- */
 
 static json_t *memory_json(const clt_step_memory *m) {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I}", "total_bytes", (json_int_t)m->total, "activations_bytes",
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "total_bytes", (json_int_t)m->total, "activations_bytes",
                      (json_int_t)m->activations, "states_bytes", (json_int_t)m->states, "inputs_bytes", (json_int_t)m->inputs,
-                     "largest_buffer_bytes", (json_int_t)m->largest);
+                     "largest_buffer_bytes", (json_int_t)m->largest, "host_bytes", (json_int_t)m->host);
 }
 
 static bool add_problem(const clt_predicted_problem *p, void *user) {

@@ -81,6 +81,7 @@ typedef struct clt_step_memory {
     uint64_t inputs;      /* batches on their way */
     uint64_t total;
     uint64_t largest;     /* single buffer for activations or inputs */
+    uint64_t host;        /* of the host's memory, and not in total: with CLT_OFFLOAD_OPTIMIZER */
 } clt_step_memory;
 
 typedef struct clt_prediction {
