@@ -200,12 +200,16 @@ static clt_status prepare(clt_plan *plan, const clt_plan_options *options) {
     return settle(plan, options);
 }
 
+static bool may_recompute(const clt_plan_options *options) {
+    return options->training && !options->unfused && !options->forced;
+}
+
 /* Some of forward is computed again in backward. */
 static clt_status recompute(clt_plan *plan, const clt_plan_options *options) {
     const clt_recompute_choice choice = {options->recompute, options->kept_bytes};
     bool none = choice.which == CLT_RECOMPUTE_NONE || (choice.which == CLT_RECOMPUTE_AUTO && !choice.bytes);
     size_t before = plan->graph->n_nodes;
-    if (none || !options->training || options->unfused || options->forced) return CLT_OK;
+    if (none || !may_recompute(options)) return CLT_OK;
     CLT_TRY(clt_passes_recompute(plan->graph, plan->device, &choice));
     plan->facts.recomputed = plan->graph->n_nodes - before;
     return settle(plan, options);
@@ -230,7 +234,7 @@ static clt_status tune(const clt_plan *plan, const clt_plan_options *options) {
 
 /* Whether what does not fit may be made to, by computing again. */
 static bool may_fit(const clt_plan_options *options) {
-    return options->training && options->recompute == CLT_RECOMPUTE_AUTO && !options->kept_bytes && !options->unfused && !options->forced;
+    return may_recompute(options) && options->recompute == CLT_RECOMPUTE_AUTO && !options->kept_bytes;
 }
 
 /* What activations may take. Without a limit of the settings the device itself tells whether there is enough: some have more than they say. */

@@ -437,15 +437,13 @@ typedef struct clt_topk_wire {
 } clt_topk_wire;
 clt_topk_wire clt_topk_layout(int64_t n, int64_t k, bool bf16);
 
-/* ---- powersgd.c ---- */
+/* ---- flat_part.c ---- */
 
 typedef struct clt_flat_part_attributes {
     int64_t offset; /* in elements, a multiple of CLT_PACK_ALIGN */
     clt_shape shape;
 } clt_flat_part_attributes;
 clt_tensor *clt_flat_part(clt_tensor *flat, int64_t offset, clt_shape shape);
-
-/* ---- offload.c ---- */
 
 /* A state in the host's memory, of which no kernel reads: parts of it are brought to the device, and taken back. */
 clt_tensor *clt_host_state(clt_graph *graph, const char *name, clt_dtype dtype, clt_shape shape);
@@ -454,6 +452,8 @@ clt_tensor *clt_from_host(clt_tensor *state, int64_t offset, int64_t elements);
 /* Such a part, as it is when this node's turn comes, goes to its place. */
 clt_tensor *clt_to_host(clt_tensor *state, clt_tensor *part, int64_t offset);
 bool clt_is_carry(const clt_tensor *node);
+
+/* ---- powersgd.c ---- */
 
 typedef struct clt_feedback_attributes {
     float scale;

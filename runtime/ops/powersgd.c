@@ -1,39 +1,5 @@
-/* What PowerSGD needs beside matrix products: views of flat tensors, error feedback, orthonormal columns. */
-#include <inttypes.h>
-
+/* What PowerSGD needs beside matrix products: error feedback, orthonormal columns. */
 #include "runtime/ops/ops.h"
-
-static clt_status infer_flat_part(clt_tensor *node) {
-    const clt_flat_part_attributes *at = node->attributes;
-    const clt_tensor *flat = node->inputs[0];
-    CLT_TRY(clt_check_rank(node, 0, 1, 1));
-    int64_t elements = clt_shape_elements(&at->shape);
-    if (at->offset < 0 || at->offset % CLT_PACK_ALIGN || elements < 1 || elements > flat->shape.dims[0] - at->offset)
-        return clt_fail(CLT_E_SHAPE, "%" PRId64 " elements at %" PRId64 " are no part of a flat tensor of %" PRId64,
-                        elements, at->offset, flat->shape.dims[0]);
-    node->dtype = flat->dtype;
-    node->shape = at->shape;
-    return CLT_OK;
-}
-
-static int64_t flat_part_offset(const clt_tensor *node) {
-    return ((const clt_flat_part_attributes *)node->attributes)->offset;
-}
-
-static const clt_attribute part_schema[] = {
-    CLT_ATTRIBUTE(clt_flat_part_attributes, offset, INT64), CLT_ATTRIBUTE(clt_flat_part_attributes, shape, RESULT), {0}};
-
-const clt_op clt_op_flat_part = {.name = "flat_part",
-                                 .attributes_bytes = sizeof(clt_flat_part_attributes),
-                                 .schema = part_schema,
-                                 .infer = infer_flat_part,
-                                 .is_view = true,
-                                 .view_offset = flat_part_offset};
-
-clt_tensor *clt_flat_part(clt_tensor *flat, int64_t offset, clt_shape shape) {
-    clt_flat_part_attributes at = {.offset = offset, .shape = shape};
-    return clt_node(NULL, &clt_op_flat_part, &at, &flat, 1);
-}
 
 static clt_status infer_feedback(clt_tensor *node) {
     CLT_TRY(clt_check_dtype(node, 0, CLT_F32));

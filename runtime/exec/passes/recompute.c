@@ -163,11 +163,7 @@ static clt_status copy_node(recompute *r, const clt_tensor *node, clt_tensor *co
     clt_pass *pass = r->pass;
     clt_tensor *copy = clt_node(pass->graph, node->op, node->attributes, inputs, clt_own_inputs(node));
     CLT_TRY(clt_pass_place(pass, copy, before));
-    for (int k = 0; k < node->op->more_outputs; k++) {
-        CLT_TRY(clt_pass_place(pass, copy->outputs[k], before));
-        copy->outputs[k]->backward = true;
-    }
-    copy->backward = true;
+    for (int k = 0; k < node->op->more_outputs; k++) CLT_TRY(clt_pass_place(pass, copy->outputs[k], before));
     if (node->epilogue) CLT_TRY(clt_node_become(copy, node->op, node->attributes, inputs, node->n_inputs));
     *made = copy;
     return copy_choices(node, copy);
