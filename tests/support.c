@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <cltrain/train.h>
+
 void support_assert_status(clt_status got, clt_status wanted, const char *expression, const char *file,
                            int line) {
     if (got == wanted) return;
@@ -51,4 +53,19 @@ const char *support_path(const char *name) {
 void support_write(const char *path, const void *bytes, size_t length) {
     FILE *file = fopen(path, "wb");
     if (!file || fwrite(bytes, 1, length, file) != length || fclose(file)) fail_msg("cannot write %s", path);
+}
+
+float *support_parameters(clt_trainer *trainer, const clt_graph *graph, size_t *count) {
+    float *values = NULL;
+    clt_shape shape;
+    const char *name;
+    *count = 0;
+    for (int64_t i = 0; (name = clt_graph_parameter(graph, i, &shape)); i++) {
+        size_t n = (size_t)clt_shape_elements(&shape);
+        values = realloc(values, (*count + n) * sizeof *values);
+        assert_non_null(values);
+        assert_ok(clt_trainer_get(trainer, name, values + *count, n));
+        *count += n;
+    }
+    return values;
 }

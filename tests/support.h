@@ -35,6 +35,11 @@ const char *support_path(const char *name);
 /* Writes a file whole, or fails the test. */
 void support_write(const char *path, const void *bytes, size_t length);
 
+/* The values of all of a trainer's parameters, in the order of the graph; to be freed. */
+struct clt_trainer;
+struct clt_graph;
+float *support_parameters(struct clt_trainer *trainer, const struct clt_graph *graph, size_t *count);
+
 /* `device`, and the pair that opens and closes it around a group of tests. */
 #define SUPPORT_DEVICE                                                                             \
     static clt_device *device;                                                                     \

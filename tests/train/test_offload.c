@@ -36,18 +36,6 @@ static clt_batch draw(uint64_t number) {
     return (clt_batch){.samples = BATCH, .n_fields = 2, .fields = {{CLT_F32, CLT_SHAPE(BATCH, WIDTH), x}, {CLT_I32, CLT_SHAPE(BATCH), y}}};
 }
 
-static void read_values(clt_trainer *t, const clt_graph *g, outcome *o) {
-    clt_shape shape;
-    const char *name;
-    for (int64_t i = 0; (name = clt_graph_parameter(g, i, &shape)); i++) {
-        size_t n = (size_t)clt_shape_elements(&shape);
-        o->values = realloc(o->values, (o->n + n) * sizeof *o->values);
-        assert_non_null(o->values);
-        assert_ok(clt_trainer_get(t, name, o->values + o->n, n));
-        o->n += n;
-    }
-}
-
 static clt_status run(const job *j, outcome *o) {
     clt_device *device;
     clt_graph *g;
@@ -63,7 +51,7 @@ static clt_status run(const job *j, outcome *o) {
         clt_batch batch = draw((uint64_t)s);
         assert_ok(clt_trainer_step(t, &batch));
     }
-    if (status == CLT_OK) read_values(t, g, o);
+    if (status == CLT_OK) o->values = support_parameters(t, g, &o->n);
     if (status == CLT_OK && j->save) assert_ok(clt_checkpoint_save(t, NULL, j->save));
     o->peak = clt_device_peak_bytes(device);
     clt_trainer_destroy(t);

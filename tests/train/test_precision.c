@@ -76,16 +76,12 @@ static clt_batch draw(uint64_t number) {
 }
 
 static size_t values_of(const model *m, float *values) {
-    size_t at = 0;
-    clt_shape shape;
-    const char *name;
-    for (int64_t i = 0; (name = clt_graph_parameter(m->graph, i, &shape)); i++) {
-        size_t n = (size_t)clt_shape_elements(&shape);
-        assert_true(at + n <= MOST);
-        assert_ok(clt_trainer_get(m->trainer, name, values + at, n));
-        at += n;
-    }
-    return at;
+    size_t n;
+    float *all = support_parameters(m->trainer, m->graph, &n);
+    assert_true(n <= MOST);
+    memcpy(values, all, n * sizeof *values);
+    free(all);
+    return n;
 }
 
 /* The mean loss of the last third, whose parameters are left in `values`; how many these are. */
