@@ -92,9 +92,11 @@ static clt_status describe(arrays *a, clt_dataset_source *source) {
     source->shapes[0] = a->x.sample;
     source->n_fields = a->y.path ? 2 : 1;
     if (!a->y.path) return CLT_OK;
-    source->shapes[1] = a->y.to_label ? (clt_shape){0} : a->y.sample;
-    if (!a->y.to_label) return CLT_OK;
-    source->dtypes[1] = CLT_I32;
+    if (!a->y.to_label) {
+        source->shapes[1] = a->y.sample;
+        return CLT_OK;
+    }
+    source->dtypes[1] = CLT_I32; /* of shape [] */
     source->label = label_of;
     return read_labels(a, &source->classes);
 }
